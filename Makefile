@@ -1,0 +1,30 @@
+# Peregrine. `make run` plays, `make check` tests; both set up the machine first. See README.md.
+#
+# One tree of sources, three builds of it:
+#   build/kernel/   freestanding: peregrine.elf (and peregrine.iso)
+#   build/host/     optimised for this CPU's baseline: peregrine-linux, benchmarks
+#   build/test/     ASan + UBSan: unit tests, fuzz targets
+SHELL := /bin/bash
+BUILD ?= build
+STACK ?= lwip
+PY := /usr/bin/python3
+
+all: $(BUILD)/peregrine.elf
+
+include tools/make/flags.mk
+include tools/make/image.mk
+include tools/make/host.mk
+include tools/make/tests.mk
+
+.PHONY: all iso setup run check clean
+setup:
+	@tools/setup.sh
+
+# Set-up first, then a second make that may assume it.
+run: setup
+	@$(MAKE) --no-print-directory -s run-ready
+check: setup
+	@$(MAKE) --no-print-directory check-ready
+
+clean:
+	rm -rf $(BUILD)

@@ -1,0 +1,28 @@
+/* Unaligned loads and stores in a stated byte order, and small integer helpers.
+ *
+ * The only way from wire order to host order: a value that came through load_be16 is host order from there on. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#define BIT(n) (UINT64_C(1) << (n))
+#define ARRAY_COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+static inline uint16_t load_le16(const void *at) { uint16_t v; memcpy(&v, at, sizeof v); return v; }
+static inline uint32_t load_le32(const void *at) { uint32_t v; memcpy(&v, at, sizeof v); return v; }
+static inline uint64_t load_le64(const void *at) { uint64_t v; memcpy(&v, at, sizeof v); return v; }
+static inline void store_le16(void *at, uint16_t v) { memcpy(at, &v, sizeof v); }
+static inline void store_le32(void *at, uint32_t v) { memcpy(at, &v, sizeof v); }
+static inline void store_le64(void *at, uint64_t v) { memcpy(at, &v, sizeof v); }
+
+static inline uint16_t load_be16(const void *at) { return __builtin_bswap16(load_le16(at)); }
+static inline uint32_t load_be32(const void *at) { return __builtin_bswap32(load_le32(at)); }
+static inline uint64_t load_be64(const void *at) { return __builtin_bswap64(load_le64(at)); }
+static inline void store_be16(void *at, uint16_t v) { store_le16(at, __builtin_bswap16(v)); }
+static inline void store_be32(void *at, uint32_t v) { store_le32(at, __builtin_bswap32(v)); }
+static inline void store_be64(void *at, uint64_t v) { store_le64(at, __builtin_bswap64(v)); }
+
+static inline size_t min_size(size_t a, size_t b) { return a < b ? a : b; }
+static inline size_t max_size(size_t a, size_t b) { return a > b ? a : b; }

@@ -1,0 +1,15 @@
+# Compiler flags of the three builds. No -march=native anywhere: variants for AVX2 and AVX-512 are files of their own
+# (app/*_avx2.c, app/*_avx512.c), chosen at run time.
+ifeq ($(origin CC),default)
+CC := gcc
+endif
+WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wundef -Werror
+COMMON := -std=gnu11 -g -I. -I$(BUILD)/gen -MMD -MP $(WARN) -fno-strict-aliasing -fno-common
+
+KERNEL_CFLAGS := $(COMMON) -O2 -ffreestanding -fno-pic -fno-pie -mno-red-zone -fno-stack-protector \
+	-fno-omit-frame-pointer -fno-asynchronous-unwind-tables -fcf-protection=none -DPEREGRINE_KERNEL=1
+HOST_CFLAGS := $(COMMON) -O2 -fno-omit-frame-pointer
+TEST_CFLAGS := $(COMMON) -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+
+# Per-file additions, the same in every build.
+cflags_of = $(if $(findstring _avx512.,$1),-mavx512f -mavx512bw -mavx512vl -mavx512dq -mbmi2 -mprefer-vector-width=512,$(if $(findstring _avx2.,$1),-mavx2 -mbmi2,))

@@ -1,0 +1,30 @@
+# Tests. Every C test is one program under ASan and UBSan; pytest runs them all and counts.
+TEST_LIB_SOURCES := $(wildcard kernel/base/*.c app/*.c) $(NET_SOURCES_own)
+TEST_LIB := $(BUILD)/test/libperegrine.a
+UNIT_TESTS := $(patsubst %.c,$(BUILD)/test/%,$(wildcard tests/unit/*_test.c))
+
+$(BUILD)/test/%.o: %.c
+	@mkdir -p $(@D)
+	$(CC) $(TEST_CFLAGS) $(call cflags_of,$<) -c -o $@ $<
+
+$(TEST_LIB): $(patsubst %.c,$(BUILD)/test/%.o,$(TEST_LIB_SOURCES))
+	@rm -f $@
+	ar rcs $@ $^
+
+# A unit test links the archive, so what it defines itself (a fake transport, say) wins over the archive's member.
+# More sources for one test: UNIT_EXTRA_name_test := file.c ...
+.SECONDEXPANSION:
+$(UNIT_TESTS): $(BUILD)/test/tests/unit/%: $(BUILD)/test/tests/unit/%.o $(BUILD)/test/tests/unit/support.o \
+		$$(addprefix $(BUILD)/test/,$$(UNIT_EXTRA_$$*:.c=.o)) $(TEST_LIB)
+	$(CC) -fsanitize=address,undefined -o $@ $^ -lcmocka -lm $(UNIT_LIBS_$*)
+
+unit: $(UNIT_TESTS)
+	$(PY) -m pytest -q tests/unit
+
+# Everything pytest needs built beforehand. Fragments add to CHECK_NEEDS.
+CHECK_NEEDS += $(UNIT_TESTS)
+check-ready: $(CHECK_NEEDS)
+	$(PY) -m pytest -q -n 2 --dist worksteal tests
+
+-include $(shell find $(BUILD)/test $(BUILD)/host -name '*.d' 2>/dev/null)
+.PHONY: unit check-ready
