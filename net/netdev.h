@@ -32,7 +32,7 @@ enum {
     TX_HELD_BY_DEVICE = 2,
 };
 
-/* A transmit buffer. `data` points at NETDEV_FRAME_BYTES_MAX writable bytes, aligned to 64 less 2 bytes so that the
+/* A transmit buffer. `data` points at NETDEV_FRAME_BYTES_MAX writable bytes, 2 past a multiple of 16 so that the
  * IP header behind the Ethernet header is aligned to 16; the driver keeps its own header in front of it. */
 struct tx_buffer {
     uint8_t *data;
@@ -51,7 +51,7 @@ struct netdev_ops {
     struct tx_buffer *(*tx_acquire)(struct netdev *device);
 
     /* Sends `bytes` of the buffer, from the Ethernet header on. `bytes` counts at least 14. False when the ring is
-     * full (counted); the holders are then unchanged. If csum_start is not 0 the L4 checksum field holds the
+     * full or the device still holds the buffer (counted); the holders are then unchanged. If csum_start is not 0 the L4 checksum field holds the
      * pseudo-header sum and the device (or the driver for it) completes it: virtio 1.2 §5.1.6.2; only allowed where
      * device->tx_checksum is set. */
     bool (*tx_publish)(struct netdev *device, struct tx_buffer *buffer, uint32_t bytes, uint16_t csum_start,
