@@ -33,7 +33,11 @@ enum {
 };
 
 /* A transmit buffer. `data` points at NETDEV_FRAME_BYTES_MAX writable bytes, 2 past a multiple of 16 so that the
- * IP header behind the Ethernet header is aligned to 16; the driver keeps its own header in front of it. */
+ * IP header behind the Ethernet header is aligned to 16; the driver keeps its own header in front of it.
+ *
+ * The stack may move `data` forward before tx_publish, by as much as the frame is shorter than
+ * NETDEV_FRAME_BYTES_MAX: the frame, and the driver's header before it, then begin there (a head that ends where
+ * prepared digits begin). tx_acquire puts `data` back. So a driver reads it in tx_publish and keeps no copy. */
 struct tx_buffer {
     uint8_t *data;
     uint16_t index;             /* the device's own */
@@ -50,10 +54,10 @@ struct netdev_ops {
     /* A free buffer, held by the stack from now on; NULL when none is free (counted). */
     struct tx_buffer *(*tx_acquire)(struct netdev *device);
 
-    /* Sends `bytes` of the buffer, from the Ethernet header on. `bytes` counts at least 14. False when the ring is
-     * full or the device still holds the buffer (counted); the holders are then unchanged. If csum_start is not 0 the L4 checksum field holds the
-     * pseudo-header sum and the device (or the driver for it) completes it: virtio 1.2 §5.1.6.2; only allowed where
-     * device->tx_checksum is set. */
+    /* Sends `bytes` from buffer->data, where the Ethernet header begins. `bytes` counts at least 14. False when the
+     * ring is full or the device still holds the buffer (counted); the holders are then unchanged. If csum_start is
+     * not 0 the L4 checksum field holds the pseudo-header sum and the device (or the driver for it) completes it:
+     * virtio 1.2 §5.1.6.2; only allowed where device->tx_checksum is set. */
     bool (*tx_publish)(struct netdev *device, struct tx_buffer *buffer, uint32_t bytes, uint16_t csum_start,
                        uint16_t csum_offset);
     void (*tx_release)(struct netdev *device, struct tx_buffer *buffer);
