@@ -74,7 +74,7 @@ apt_update() {
     apt_get update >/dev/null || die "apt-get update failed (network? see its message above)"
 }
 
-has_candidate() { apt-cache policy "$1" 2>/dev/null | grep -q '^  Candidate: [^(]'; }
+has_candidate() { [[ $(apt-cache policy "$1" 2>/dev/null) == *"Candidate: "[!\(]* ]]; }
 
 # Puts into `choice` the first alternative of the line that the distribution has.
 choose() {
