@@ -1,0 +1,184 @@
+/* TCP connections as a program uses them: listen, connect, read, write, close. RFC 9293 §3.9.1, in the small.
+ *
+ * Everything belongs to one `struct net_stack` (net/stack.h); nothing is global, nothing blocks, nothing calls back,
+ * and time is an argument. Calls change state and queue output; segments leave in the call where they must leave at
+ * once (data, FIN, RST) and otherwise in net_idle (acknowledgements, timers). Outcomes are read from the state:
+ * tcp_poll_bits says what a call would achieve now.
+ *
+ * A connection is a small index, valid from tcp_connect or tcp_accept until tcp_close or tcp_abort gives it back;
+ * what the protocol still has to do after tcp_close it does by itself. IPv4 addresses are host order. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct net_stack;
+
+/* What calls return when they return no count. Negative, so that a count and a result share one integer. */
+enum tcp_result {
+    TCP_OK = 0,
+    TCP_AGAIN = -1,             /* not now: nothing to read, no room to write, no connection to accept */
+    TCP_INVALID = -2,           /* no such connection or listener, or not in a state for this call */
+    TCP_IN_USE = -3,            /* the port, or the pair of address and port, is taken */
+    TCP_NO_ROOM = -4,           /* the table (connections, listeners, ports) is full */
+    TCP_NO_ROUTE = -5,          /* no address yet, or none for this destination; broadcast and multicast too */
+    TCP_NOT_CONNECTED = -6,     /* still connecting, or never connected */
+    TCP_PIPE = -7,              /* we have sent FIN, or the connection is gone */
+    TCP_REFUSED = -8,           /* RST, or ICMP port or protocol unreachable, answered our SYN */
+    TCP_RESET = -9,             /* RST in an open connection */
+    TCP_TIMED_OUT = -10,        /* SYN, data or probes unanswered for too long */
+    TCP_UNREACHABLE = -11,      /* no ARP answer, or ICMP unreachable while connecting */
+    TCP_ABORTED = -12,          /* tcp_abort, or the stack lost its address */
+};
+
+/* RFC 9293 §3.3.2. */
+enum tcp_state {
+    TCP_CLOSED,
+    TCP_LISTEN,
+    TCP_SYN_SENT,
+    TCP_SYN_RECEIVED,
+    TCP_ESTABLISHED,
+    TCP_FIN_WAIT_1,
+    TCP_FIN_WAIT_2,
+    TCP_CLOSE_WAIT,
+    TCP_CLOSING,
+    TCP_LAST_ACK,
+    TCP_TIME_WAIT,
+};
+
+enum tcp_ack_policy {
+    TCP_ACK_QUICK,              /* every batch of received data is acknowledged by the next net_idle */
+    TCP_ACK_DELAYED,            /* RFC 9293 §3.8.6.3: every second full segment, or after ack_delay_us */
+};
+
+enum tcp_congestion_policy {
+    TCP_CUBIC,                  /* RFC 9438 */
+    TCP_NEWRENO,                /* RFC 5681 */
+};
+
+enum { TCP_WINDOW_SCALE_AUTO = 255 };
+
+/* What may be chosen at run time. A stack has one as its default; a connection takes a copy when it is opened or its
+ * listener is. Fields of 0 do not mean "default": begin from tcp_policy_default. */
+struct tcp_policy {
+    enum tcp_ack_policy ack;
+    enum tcp_congestion_policy congestion;
+    uint32_t ack_delay_us;              /* TCP_ACK_DELAYED: at most 500 ms (MUST-40) */
+    uint32_t rto_initial_us;            /* RFC 6298 (2.1): 1 s */
+    uint32_t rto_min_us;                /* RFC 6298 (2.4): SHOULD be 1 s; Linux and the default: 200 ms */
+    uint32_t rto_max_us;                /* RFC 6298 (2.5): at least 60 s; Linux and the default: 120 s */
+    uint32_t tlp_ack_delay_us;          /* RFC 8985 §7.2, TLP.max_ack_delay: what a peer may delay a lone ACK by */
+    uint32_t initial_window_segments;   /* RFC 6928: 10 */
+    uint32_t slow_start_ack_segments;   /* RFC 3465: growth for one ACK, L; 2. 0: as many as it acknowledges (Linux) */
+    uint32_t receive_buffer_bytes;      /* at most the capacity given to net_stack_init */
+    uint32_t send_buffer_bytes;         /* likewise */
+    uint8_t window_scale;               /* RFC 7323: our shift, 0..14; TCP_WINDOW_SCALE_AUTO: what the buffer needs */
+    bool window_scaling;                /* offer and accept the option */
+    bool timestamps;                    /* likewise, RFC 7323 */
+    bool sack;                          /* likewise, RFC 2018 */
+    bool nodelay;                       /* Nagle's algorithm off (MUST-17) */
+    bool keepalive;                     /* off by default (MUST-25) */
+    bool path_mtu;                      /* honour ICMP fragmentation needed; packets carry DF */
+    uint16_t mss;                       /* largest segment we announce and send; 0: what the MTU gives */
+    uint32_t syn_give_up_us;            /* R2 for a SYN: at least 3 min (MUST-23) */
+    uint32_t data_give_up_us;           /* R2 for data: at least 100 s (SHLD-11) */
+    uint32_t time_wait_us;              /* 2 MSL: 60 s, as Linux */
+    uint32_t fin_wait_2_us;             /* how long a closed connection waits for the peer's FIN: 60 s, as Linux */
+    uint64_t keepalive_idle_us;         /* at least 2 h by default (MUST-28) */
+    uint64_t keepalive_interval_us;
+    uint32_t keepalive_count;           /* probes unanswered before the connection is dead */
+};
+
+void tcp_policy_default(struct tcp_policy *policy);
+
+/* Both for connections that are to be opened; open ones keep theirs (but see tcp_set_*). */
+void tcp_policy_set(struct net_stack *stack, const struct tcp_policy *policy);
+const struct tcp_policy *tcp_policy_get(const struct net_stack *stack);
+
+/* Listens on a port with room for `backlog` connections that wait for tcp_accept (at least 1). `policy` NULL: the
+ * stack's. Returns a listener, or TCP_IN_USE, TCP_NO_ROOM, TCP_INVALID (port 0). */
+int tcp_listen(struct net_stack *stack, uint16_t port, uint32_t backlog, const struct tcp_policy *policy);
+
+/* Stops listening; connections not yet accepted are reset. */
+void tcp_unlisten(struct net_stack *stack, int listener, uint64_t now_ns);
+
+/* The oldest connection waiting, or TCP_AGAIN. */
+int tcp_accept(struct net_stack *stack, int listener);
+
+/* Starts a connection. from_port 0: one of RFC 6056. Returns it, in SYN-SENT, or TCP_NO_ROUTE, TCP_NO_ROOM,
+ * TCP_IN_USE. */
+int tcp_connect(struct net_stack *stack, uint32_t address, uint16_t port, uint16_t from_port,
+                const struct tcp_policy *policy, uint64_t now_ns);
+
+/* Takes up to `bytes` received bytes in order. Their count; 0: the peer has sent FIN and all was read; TCP_AGAIN; or
+ * why the connection ended (once the bytes before are read). `peek` leaves them. */
+int64_t tcp_read(struct net_stack *stack, int connection, void *out, size_t bytes, bool peek, uint64_t now_ns);
+
+/* The same without a copy: the longest run of received bytes that lies in one piece, valid until the next call on
+ * this connection or the next net_input. tcp_read_done takes `bytes` of it. */
+int64_t tcp_read_in_place(struct net_stack *stack, int connection, const uint8_t **data);
+void tcp_read_done(struct net_stack *stack, int connection, size_t bytes, uint64_t now_ns);
+
+/* Puts bytes into the send buffer (as many as fit) and sends what may be sent. The count taken, at least 1 if
+ * `bytes` is, or TCP_AGAIN, TCP_PIPE, TCP_NOT_CONNECTED, or why the connection ended. Bytes written while connecting
+ * are sent once connected. */
+int64_t tcp_write(struct net_stack *stack, int connection, const void *data, size_t bytes, uint64_t now_ns);
+
+/* FIN after what was written; the peer's data still arrives. TCP_OK, TCP_PIPE, TCP_NOT_CONNECTED. */
+int tcp_shutdown(struct net_stack *stack, int connection, uint64_t now_ns);
+
+/* Gives the connection back: FIN after what was written, or RST if received bytes are unread (RFC 9293 §3.6.1,
+ * SHLD-3). The index is invalid from here on. */
+void tcp_close(struct net_stack *stack, int connection, uint64_t now_ns);
+
+/* Gives the connection back with an RST (in states that call for one) and forgets it. SO_LINGER with 0 s. */
+void tcp_abort(struct net_stack *stack, int connection, uint64_t now_ns);
+
+enum tcp_poll_bit {
+    TCP_POLL_READ = 1,          /* tcp_read returns at once: bytes, the end, or an error; tcp_accept has one */
+    TCP_POLL_WRITE = 2,         /* tcp_write takes bytes, or returns an error at once */
+    TCP_POLL_ENDED = 4,         /* the peer sent FIN (POLLRDHUP) */
+    TCP_POLL_HUNG_UP = 8,       /* neither direction is open any more (POLLHUP) */
+    TCP_POLL_ERROR = 16,        /* tcp_take_error has one (POLLERR) */
+};
+uint32_t tcp_poll_bits(const struct net_stack *stack, int connection);
+uint32_t tcp_listener_poll_bits(const struct net_stack *stack, int listener);
+
+/* SO_ERROR: why the connection ended, told once; then TCP_OK. */
+enum tcp_result tcp_take_error(struct net_stack *stack, int connection);
+/* An ICMP soft error (RFC 9293 §3.9.2.2: unreachable, time exceeded, parameter problem) since the last call. */
+enum tcp_result tcp_take_soft_error(struct net_stack *stack, int connection);
+
+enum tcp_state tcp_state(const struct net_stack *stack, int connection);
+const char *tcp_state_name(enum tcp_state state);       /* "SYN-SENT" */
+
+struct tcp_endpoints {
+    uint32_t address, peer_address;
+    uint16_t port, peer_port;
+};
+bool tcp_endpoints(const struct net_stack *stack, int connection, struct tcp_endpoints *endpoints);
+
+/* Options of an open connection. */
+void tcp_set_nodelay(struct net_stack *stack, int connection, bool nodelay, uint64_t now_ns);
+void tcp_set_ack_policy(struct net_stack *stack, int connection, enum tcp_ack_policy policy, uint32_t delay_us);
+void tcp_set_receive_buffer(struct net_stack *stack, int connection, uint32_t bytes);
+void tcp_set_keepalive(struct net_stack *stack, int connection, bool on, uint64_t now_ns);
+void tcp_set_mss(struct net_stack *stack, int connection, uint16_t mss);
+
+/* TCP_INFO's main fields. */
+struct tcp_info {
+    enum tcp_state state;
+    bool timestamps, sack, window_scaling;      /* agreed */
+    uint8_t snd_scale, rcv_scale;
+    uint32_t rto_us, srtt_us, rttvar_us, rtt_min_us;
+    uint32_t snd_mss, rcv_mss, path_mtu_bytes;
+    uint32_t cwnd_bytes, ssthresh_bytes;        /* UINT32_MAX: not set yet */
+    uint32_t snd_wnd, rcv_wnd;
+    uint32_t unsent_bytes, unacked_bytes, in_flight_bytes, sacked_bytes, lost_bytes;
+    uint32_t unacked_segments, retransmits;     /* retransmits: of the segment at the front, in a row */
+    uint32_t unread_bytes;
+    uint64_t retransmits_total, bytes_acked, bytes_received;
+    bool in_recovery;
+};
+bool tcp_info(const struct net_stack *stack, int connection, struct tcp_info *info);
