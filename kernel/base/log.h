@@ -1,24 +1,32 @@
-/* The log: formatted lines into one ring in memory; the platform drains it where it can be seen.
+/* The log: formatted lines into one ring in memory, handed on to sinks (consoles, syslog, a host's stderr).
  *
- * Never called on the hot path (stamp with trace.h, print later). Lines longer than LOG_LINE_BYTES_MAX are cut. */
+ * Never called on the hot path (stamp with trace.h, print later). Lines longer than LOG_LINE_BYTES_MAX are cut.
+ *
+ * Two modes. At once, the default: log_line returns when every sink has the line. Deferred, from the loop on:
+ * log_line only writes the ring, and log_drain hands on a little at a time, because one character on a serial line
+ * can cost more than an answer. A panic goes back to the first mode. */
 #pragma once
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 enum {
     LOG_LINE_BYTES_MAX = 512,
     LOG_RING_BYTES = 64 * 1024,     /* the last ~1000 lines: a whole flight's notable events, and the boot report */
+    LOG_SINK_COUNT_MAX = 6,         /* serial, VGA text or framebuffer, debug console, syslog; two to spare */
 };
 
 /* Formats like printf, for the subset %s %c %d %i %u %x %X %p %% with flags 0 and -, width, .precision (for %s),
- * and the sizes l, ll, z. Always terminates; returns the bytes written without the terminator. */
+ * either of them as *, and the sizes l, ll, z (and h, hh, which change nothing). Always terminates; returns the
+ * bytes written without the terminator. A conversion outside the subset is copied as it stands. */
 size_t format(char *out, size_t out_bytes, const char *form, ...) __attribute__((format(printf, 3, 4)));
 size_t format_list(char *out, size_t out_bytes, const char *form, va_list list);
 
-/* Appends one line (no newline in `form`) to the ring, stamped with log_clock_ns, and hands it to the sinks. */
+/* Appends one line (no newline in `form`; control characters become '?') to the ring, stamped with log_clock_ns. */
 void log_line(const char *form, ...) __attribute__((format(printf, 1, 2)));
+void log_line_list(const char *form, va_list list);
 
 /* The stamp for lines, nanoseconds since start. Set by the loop each turn; log.c reads no clock. */
 extern uint64_t log_clock_ns;
@@ -26,7 +34,21 @@ extern uint64_t log_clock_ns;
 /* Copies the newest whole lines that fit, oldest first, each ended by '\n'. Returns the bytes written. */
 size_t log_tail(char *out, size_t out_bytes);
 
-/* Sinks get each line with its stamp and '\n', not terminated by NUL; at most LOG_SINK_COUNT_MAX of them. */
-enum { LOG_SINK_COUNT_MAX = 6 };
-typedef void log_sink(const char *text, size_t bytes);
-void log_add_sink(log_sink *sink);      /* also replays what the ring holds so far */
+/* A sink takes what it can of `text`, at once, and returns how many bytes that was; it is offered the rest again.
+ * `text` is the rest of one line with its stamp and '\n', not terminated by NUL. A sink that wants whole lines
+ * takes all or nothing: only the first offer of a line begins with '['. */
+typedef size_t log_sink(const char *text, size_t bytes);
+
+/* At most LOG_SINK_COUNT_MAX. The sink gets what the ring holds so far, then everything new. */
+void log_add_sink(log_sink *sink);
+
+void log_defer(bool deferred);
+
+/* Offers each sink the next piece of its current line, once. False when no sink has anything left to take. */
+bool log_drain(void);
+
+/* Until every sink has everything. A sink that takes nothing LOG_STALL_COUNT_MAX times in a row loses its backlog. */
+void log_flush(void);
+
+/* Lines a sink missed because the ring overtook it or because it stalled. */
+extern uint64_t log_lines_missed_count;

@@ -6,7 +6,8 @@ endif
 WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wundef -Werror
 COMMON := -std=gnu11 -g -I. -I$(BUILD)/gen -MMD -MP $(WARN) -fno-strict-aliasing -fno-common
 
-KERNEL_CFLAGS := $(COMMON) -O2 -ffreestanding -fno-pic -fno-pie -mno-red-zone -fno-stack-protector \
+# -fbuiltin after -ffreestanding: the loads and stores of bytes.h must stay single instructions, not calls of memcpy.
+KERNEL_CFLAGS := $(COMMON) -O2 -ffreestanding -fbuiltin -fno-pic -fno-pie -mno-red-zone -fno-stack-protector \
 	-fno-omit-frame-pointer -fno-asynchronous-unwind-tables -fcf-protection=none -DPEREGRINE_KERNEL=1
 HOST_CFLAGS := $(COMMON) -O2 -fno-omit-frame-pointer
 TEST_CFLAGS := $(COMMON) -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer

@@ -1,0 +1,285 @@
+; From the loader's 32-bit protected mode to kernel_main in long mode.
+;
+; Both protocols promise: flat 4 GiB segments, paging off, interrupts off, A20 on, EBX = the information's address.
+; Multiboot2 2.0 §3.3 "I386 machine state"; Xen PVH, "x86/HVM direct boot ABI". The tables made here map the first
+; 4 GiB, writable and executable; kernel/paging.c replaces them by the real ones a moment later.
+
+extern kernel_main, stacks
+
+MULTIBOOT2_BOOTLOADER_MAGIC equ 0x36d76289
+BOOT_MULTIBOOT2         equ 0           ; enum boot_protocol, kernel/boot_info.h
+BOOT_PVH                equ 1
+STACK_MAIN_TOP          equ stacks + 4096 + 65536   ; the first stack of kernel/stacks.c above its guard; asserted there
+
+CR0_PE                  equ 1 << 0
+CR0_MP                  equ 1 << 1
+CR0_ET                  equ 1 << 4
+CR0_NE                  equ 1 << 5
+CR0_WP                  equ 1 << 16
+CR0_PG                  equ 1 << 31
+CR4_PAE                 equ 1 << 5
+CR4_OSFXSR              equ 1 << 9
+CR4_OSXMMEXCPT          equ 1 << 10
+MSR_EFER                equ 0xc0000080
+EFER_LME                equ 1 << 8
+EFER_NXE                equ 1 << 11
+EFLAGS_ID               equ 1 << 21
+
+PAGE_PRESENT            equ 1 << 0
+PAGE_WRITE              equ 1 << 1
+PAGE_LARGE              equ 1 << 7
+
+CODE_SELECTOR           equ 0x08        ; the same in kernel/segments.c, which takes over with a TSS
+DATA_SELECTOR           equ 0x10
+
+COM1                    equ 0x3f8
+VGA_TEXT                equ 0xb8000
+
+bits 32
+section .boot.text progbits alloc exec nowrite align=16
+
+global multiboot2_entry
+multiboot2_entry:
+    cld
+    mov esp, STACK_MAIN_TOP
+    mov edi, BOOT_MULTIBOOT2
+    mov esi, ebx
+    cmp eax, MULTIBOOT2_BOOTLOADER_MAGIC
+    je start
+    call serial_init
+    mov ebx, message_loader
+    jmp refuse
+
+global pvh_entry
+pvh_entry:
+    cld
+    mov esp, STACK_MAIN_TOP
+    mov edi, BOOT_PVH
+    mov esi, ebx
+
+; EDI = protocol, ESI = information. Both survive until kernel_main.
+start:
+    cli
+    call serial_init
+    call check_cpu
+    call map_first_4gib
+
+    ; SDM vol. 3, "Initializing IA-32e Mode": PAE, CR3, EFER.LME, then paging.
+    mov eax, CR4_PAE | CR4_OSFXSR | CR4_OSXMMEXCPT
+    mov cr4, eax
+    mov eax, boot_pml4
+    mov cr3, eax
+    mov ecx, MSR_EFER
+    rdmsr
+    or eax, EFER_LME | EFER_NXE
+    wrmsr
+    mov eax, CR0_PG | CR0_WP | CR0_NE | CR0_ET | CR0_MP | CR0_PE    ; EM and TS clear: SSE from here on
+    mov cr0, eax
+    lgdt [boot_gdt_pointer]
+    jmp CODE_SELECTOR:enter_64
+
+; ---------------------------------------------------------------------------------------------- can it run here?
+
+; Refuses by name what is missing. Each row: leaf, bit mask of EDX, message.
+check_cpu:
+    pushfd                              ; SDM vol. 2, CPUID: there is one iff EFLAGS.ID can be changed
+    pop eax
+    mov ecx, eax
+    xor eax, EFLAGS_ID
+    push eax
+    popfd
+    pushfd
+    pop eax
+    mov ebx, message_cpuid
+    cmp eax, ecx
+    je refuse
+
+    mov ebp, needs
+.next:
+    mov eax, [ebp]                      ; the leaf must exist: EAX of leaf 0 or 0x80000000 is the highest one
+    and eax, 0x80000000
+    cpuid
+    cmp eax, [ebp]
+    jb .missing
+    mov eax, [ebp]
+    cpuid
+    and edx, [ebp + 4]
+    cmp edx, [ebp + 4]
+    jne .missing
+    add ebp, 12
+    cmp ebp, needs_end
+    jb .next
+    ret
+.missing:
+    mov ebx, [ebp + 8]
+    jmp refuse
+
+; ---------------------------------------------------------------------------------------------- the first page tables
+
+; Four page directories of 512 entries of 2 MiB, one page directory pointer table, one top.
+map_first_4gib:
+    mov eax, boot_pdpt + (PAGE_PRESENT | PAGE_WRITE)
+    mov [boot_pml4], eax
+    mov eax, boot_pd + (PAGE_PRESENT | PAGE_WRITE)
+    xor ecx, ecx
+.pdpt:
+    mov [boot_pdpt + ecx * 8], eax
+    add eax, 4096
+    inc ecx
+    cmp ecx, 4
+    jb .pdpt
+    mov eax, PAGE_PRESENT | PAGE_WRITE | PAGE_LARGE
+    xor ecx, ecx
+.pd:
+    mov [boot_pd + ecx * 8], eax
+    add eax, 2 << 20
+    inc ecx
+    cmp ecx, 4 * 512
+    jb .pd
+    ret
+
+; ---------------------------------------------------------------------------------------------- messages and the way out
+
+; 115200 baud, 8N1, FIFO on (16550 data sheet, "Line Control Register").
+serial_init:
+    push esi
+    mov esi, serial_settings
+.next:
+    movzx edx, byte [esi]
+    add edx, COM1
+    mov al, [esi + 1]
+    out dx, al
+    add esi, 2
+    cmp esi, serial_settings_end
+    jb .next
+    pop esi
+    ret
+
+; Prints "peregrine: " and the message at EBX on the serial line and the VGA text screen, waits so that it can be
+; read, and resets: the boot loader's next choice is Linux.
+refuse:
+    push ebx
+    mov edi, VGA_TEXT
+    mov ebx, message_prefix
+    call print
+    pop ebx
+    call print
+    mov ebx, message_end
+    call print
+    mov ecx, 5000000                    ; about 5 s: an access to port 0x80 takes about a microsecond
+.wait:
+    in al, 0x80
+    dec ecx
+    jnz .wait
+    mov al, 0x06                        ; the chipset's reset control register, then the keyboard controller
+    mov dx, 0xcf9
+    out dx, al
+    mov al, 0xfe
+    out 0x64, al
+    mov ecx, 1000000
+.wait_again:
+    in al, 0x80
+    dec ecx
+    jnz .wait_again
+    lidt [no_idt]                       ; and a triple fault, which no machine survives
+    int3
+    jmp $
+
+; EBX = text, EDI = where on the VGA screen; both advance.
+print:
+    mov al, [ebx]
+    test al, al
+    jz .done
+    mov ecx, 100000                     ; a line that never gets ready is not waited for
+    mov ah, al
+.wait:
+    mov dx, COM1 + 5
+    in al, dx
+    test al, 0x20
+    jnz .ready
+    dec ecx
+    jnz .wait
+.ready:
+    mov al, ah
+    mov dx, COM1
+    out dx, al
+    cmp al, ' '
+    jb .no_screen
+    mov ah, 0x0f
+    mov [edi], ax
+    add edi, 2
+.no_screen:
+    inc ebx
+    jmp print
+.done:
+    ret
+
+; ---------------------------------------------------------------------------------------------- long mode
+
+bits 64
+enter_64:
+    mov eax, DATA_SELECTOR
+    mov ds, eax
+    mov es, eax
+    mov ss, eax
+    xor eax, eax
+    mov fs, eax
+    mov gs, eax
+    fninit
+    mov rsp, STACK_MAIN_TOP
+    mov edi, edi                        ; the upper halves are undefined after the change of mode
+    mov esi, esi
+    xor ebp, ebp                        ; ends every backtrace
+    push rbp
+    push rbp
+    mov rbp, rsp
+    call kernel_main
+    ud2
+
+section .boot.rodata progbits alloc noexec nowrite align=8
+
+align 8
+boot_gdt:
+    dq 0
+    dq 0x00af9a000000ffff               ; code, 64-bit, ring 0
+    dq 0x00cf92000000ffff               ; data
+boot_gdt_end:
+boot_gdt_pointer:
+    dw boot_gdt_end - boot_gdt - 1
+    dd boot_gdt
+no_idt:
+    dw 0
+    dd 0
+
+needs:      ; SDM vol. 2, CPUID leaves 1 and 0x80000001, EDX
+    dd 1, 1 << 4 | 1 << 5, message_tsc
+    dd 1, 1 << 3 | 1 << 6 | 1 << 16, message_paging
+    dd 1, 1 << 0 | 1 << 24 | 1 << 25 | 1 << 26, message_sse2
+    dd 0x80000001, 1 << 29, message_long_mode
+    dd 0x80000001, 1 << 20, message_nx
+needs_end:
+
+serial_settings:    ; register, value
+    db 1, 0x00      ; interrupt enable: none
+    db 3, 0x80      ; line control: divisor latch
+    db 0, 0x01      ; divisor 1
+    db 1, 0x00
+    db 3, 0x03      ; 8 bits, no parity, 1 stop bit
+    db 2, 0x07      ; FIFO: enable, clear both
+    db 4, 0x03      ; modem control: DTR, RTS
+serial_settings_end:
+
+message_prefix:     db "peregrine: ", 0
+message_loader:     db "the loader does not speak Multiboot2", 0
+message_cpuid:      db "this CPU has no CPUID instruction", 0
+message_tsc:        db "this CPU has no time-stamp counter or no MSRs", 0
+message_paging:     db "this CPU lacks 2 MiB pages, PAE or PAT", 0
+message_sse2:       db "this CPU has no x87, FXSR, SSE or SSE2", 0
+message_long_mode:  db "this CPU has no 64-bit mode", 0
+message_nx:         db "this CPU (or its firmware setting) has no NX pages", 0
+message_end:        db "; cannot run here, rebooting in 5 s", 13, 10, 0
+
+section .boot.bss nobits alloc noexec write align=4096
+boot_pml4:  resb 4096
+boot_pdpt:  resb 4096
+boot_pd:    resb 4 * 4096

@@ -1,0 +1,154 @@
+/* The log ring and its sinks. Knows no device and reads no clock. */
+#include "kernel/base/log.h"
+
+#include <string.h>
+
+#include "kernel/base/assert.h"
+
+enum {
+    LOG_STALL_COUNT_MAX = 200000,   /* polls of a serial line's status, a microsecond or so each: 16 bytes at 9600
+                                     * baud take 17 ms, ten times that is a line nobody empties */
+};
+
+uint64_t log_clock_ns;
+uint64_t log_lines_missed_count;
+
+/* Positions count every byte ever written; the ring holds the last LOG_RING_BYTES of them, whole lines only. */
+static struct {
+    char bytes[LOG_RING_BYTES];
+    uint64_t begin;             /* the oldest line still whole */
+    uint64_t end;
+    bool deferred;
+} ring;
+
+static struct {
+    log_sink *offer;
+    uint64_t position;          /* the next byte it has not taken */
+} sinks[LOG_SINK_COUNT_MAX];
+static size_t sink_count;
+
+static char ring_at(uint64_t position) { return ring.bytes[position % LOG_RING_BYTES]; }
+
+/* The position behind the '\n' of the line that `position` lies in. */
+static uint64_t line_end(uint64_t position)
+{
+    while (position < ring.end && ring_at(position) != '\n') {
+        position++;
+    }
+    return position < ring.end ? position + 1 : ring.end;
+}
+
+static void ring_append(const char *text, size_t bytes)
+{
+    while (ring.end + bytes - ring.begin > LOG_RING_BYTES) {
+        uint64_t next = line_end(ring.begin);
+        for (size_t i = 0; i < sink_count; i++) {
+            if (sinks[i].position < next) {
+                sinks[i].position = next;
+                log_lines_missed_count++;
+            }
+        }
+        ring.begin = next;
+    }
+    for (size_t i = 0; i < bytes; i++) {
+        ring.bytes[(ring.end + i) % LOG_RING_BYTES] = text[i];
+    }
+    ring.end += bytes;
+}
+
+void log_line_list(const char *form, va_list list)
+{
+    char line[LOG_LINE_BYTES_MAX];
+    uint64_t us = log_clock_ns / 1000;
+    size_t bytes = format(line, sizeof line, "[%5u.%06u] ", (unsigned)(us / 1000000), (unsigned)(us % 1000000));
+    size_t stamp_bytes = bytes;
+    bytes += format_list(line + bytes, sizeof line - bytes, form, list);
+    for (size_t i = stamp_bytes; i < bytes; i++) {
+        if ((unsigned char)line[i] < ' ' || line[i] == 0x7f) {
+            line[i] = '?';
+        }
+    }
+    line[bytes++] = '\n';       /* in the terminator's place */
+    ring_append(line, bytes);
+    if (!ring.deferred) {
+        log_flush();
+    }
+}
+
+void log_line(const char *form, ...)
+{
+    va_list list;
+    va_start(list, form);
+    log_line_list(form, list);
+    va_end(list);
+}
+
+size_t log_tail(char *out, size_t out_bytes)
+{
+    uint64_t begin = ring.begin;
+    while (ring.end - begin > out_bytes) {
+        begin = line_end(begin);
+    }
+    for (uint64_t at = begin; at < ring.end; at++) {
+        *out++ = ring_at(at);
+    }
+    return (size_t)(ring.end - begin);
+}
+
+void log_add_sink(log_sink *sink)
+{
+    ASSERT(sink_count < LOG_SINK_COUNT_MAX);
+    sinks[sink_count].offer = sink;
+    sinks[sink_count].position = ring.begin;
+    sink_count++;
+    if (!ring.deferred) {
+        log_flush();
+    }
+}
+
+void log_defer(bool deferred)
+{
+    ring.deferred = deferred;
+}
+
+/* Offers the rest of the sink's current line, or that part of it which does not wrap round. */
+static size_t sink_offer(size_t index)
+{
+    uint64_t position = sinks[index].position;
+    if (position == ring.end) {
+        return 0;
+    }
+    size_t bytes = (size_t)(line_end(position) - position);
+    char line[LOG_LINE_BYTES_MAX];
+    for (size_t i = 0; i < bytes; i++) {
+        line[i] = ring_at(position + i);
+    }
+    size_t taken = sinks[index].offer(line, bytes);
+    ASSERT(taken <= bytes);
+    sinks[index].position = position + taken;
+    return taken;
+}
+
+bool log_drain(void)
+{
+    bool left = false;
+    for (size_t i = 0; i < sink_count; i++) {
+        sink_offer(i);
+        left |= sinks[i].position != ring.end;
+    }
+    return left;
+}
+
+void log_flush(void)
+{
+    for (size_t i = 0; i < sink_count; i++) {
+        unsigned stalls = 0;
+        while (sinks[i].position != ring.end && stalls < LOG_STALL_COUNT_MAX) {
+            stalls = sink_offer(i) == 0 ? stalls + 1 : 0;
+        }
+        if (sinks[i].position != ring.end) {
+            sinks[i].position = ring.end;
+            log_lines_missed_count++;
+        }
+    }
+}

@@ -1,0 +1,61 @@
+/* A bump allocator over the ranges of RAM nobody else uses: lowest address first, nothing comes back. */
+#include "kernel/memory.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "kernel/base/assert.h"
+#include "kernel/base/log.h"
+#include "kernel/memory_init.h"
+#include "kernel/panic.h"
+
+enum { LOW_MEMORY_END = 1 << 20 };      /* real-mode vectors, the EBDA, other CPUs' first instructions: left alone */
+
+extern const char image_begin[], image_end[];       /* boot/linker.ld */
+
+static struct memory_map ram;
+static uint64_t taken_bytes;
+static bool sealed;
+
+void memory_init(const struct boot_info *boot)
+{
+    memory_map_build(&ram, boot->regions, boot->region_count);
+    memory_map_remove(&ram, 0, LOW_MEMORY_END);
+    memory_map_remove(&ram, (uintptr_t)image_begin, (uintptr_t)image_end);
+    log_line("memory: %zu MiB of RAM in %zu ranges%s", (size_t)(memory_map_bytes(&ram) >> 20), ram.count,
+             ram.cut || boot->regions_dropped_count != 0 ? " (the map was too long, some is lost)" : "");
+}
+
+const struct memory_map *memory_ram(void)
+{
+    return &ram;
+}
+
+void *memory_take(size_t bytes, size_t align, const char *who)
+{
+    ASSERT(align != 0 && (align & (align - 1)) == 0);
+    if (sealed) {
+        panic("memory is sealed, but %s wants %zu bytes", who, bytes);
+    }
+    for (size_t i = 0; i < ram.count; i++) {
+        struct memory_range *range = &ram.ranges[i];
+        uint64_t begin = (range->begin + align - 1) & -(uint64_t)align;
+        if (begin >= range->begin && begin <= range->end && bytes <= range->end - begin) {
+            range->begin = begin + bytes;
+            taken_bytes += bytes;
+            return memset((void *)begin, 0, bytes);
+        }
+    }
+    panic("no memory left: %s wants %zu bytes, %zu are taken", who, bytes, (size_t)taken_bytes);
+}
+
+void memory_seal(void)
+{
+    sealed = true;
+    log_line("memory: %zu KiB taken, sealed", (size_t)(taken_bytes >> 10));
+}
+
+volatile void *memory_map_device(uint64_t physical, size_t bytes)
+{
+    return bytes == 0 ? NULL : (volatile void *)physical;
+}

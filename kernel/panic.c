@@ -1,0 +1,21 @@
+#include "kernel/panic.h"
+
+#include "kernel/base/assert.h"
+#include "kernel/base/log.h"
+#include "kernel/reset.h"
+
+_Noreturn void panic(const char *form, ...)
+{
+    char text[LOG_LINE_BYTES_MAX / 2];
+    va_list list;
+    va_start(list, form);
+    format_list(text, sizeof text, form, list);
+    va_end(list);
+    log_line("panic: %s", text);
+    reset_machine("panic");
+}
+
+_Noreturn void assert_failed(const char *file, int line, const char *condition)
+{
+    panic("%s:%d: assertion failed: %s", file, line, condition);
+}
