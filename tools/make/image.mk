@@ -26,8 +26,14 @@ $(BUILD)/kernel/%.o: %.c
 # memcpy and its kin must not be turned into calls of themselves.
 $(BUILD)/kernel/kernel/libc.o: KERNEL_CFLAGS += -fno-builtin -fno-tree-loop-distribute-patterns
 
-$(BUILD)/peregrine.elf: $(KERNEL_OBJECTS) boot/linker.ld
-	ld -z max-page-size=4096 -z noexecstack --fatal-warnings -T boot/linker.ld -o $@ $(KERNEL_OBJECTS)
+# Through an archive: what kernel/main.c does not reach is not in the image.
+$(BUILD)/kernel/libkernel.a: $(KERNEL_OBJECTS)
+	@rm -f $@
+	ar rcs $@ $^
+
+LINK := ld -z max-page-size=4096 -z noexecstack --fatal-warnings -T boot/linker.ld
+$(BUILD)/peregrine.elf: $(BUILD)/kernel/libkernel.a boot/linker.ld
+	$(LINK) -o $@ $(BUILD)/kernel/boot/header.o $(BUILD)/kernel/boot/entry.o $<
 
 # The ISO boots on BIOS and on UEFI. CMDLINE="feed=... submit=..." are the settings of its entry; MODULE=FILE adds a
 # settings file that the kernel reads as if it stood behind them. ISO=FILE names the result.
