@@ -1,0 +1,217 @@
+"""One QEMU, for tests: start it, read its serial line, speak QMP, wait a bounded time, end it.
+
+    with qemu.Machine(qemu.kernel("feed=10.0.2.2:10001 ..."), memory="128M") as machine:
+        machine.wait_for(r"back to Linux: (.*)")
+        machine.wait_reset()
+
+The guest's reset ends QEMU (-action reboot=shutdown) and is seen as the QMP event SHUTDOWN, reason guest-reset.
+Nothing here needs privileges; QMP and the serial line are socket pairs, so no port and no path is taken.
+"""
+import ctypes
+import json
+import os
+import pathlib
+import re
+import signal
+import socket
+import subprocess
+import threading
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+BUILD = pathlib.Path(os.environ.get("BUILD", ROOT / "build"))
+IMAGE = BUILD / "peregrine.elf"
+
+OVMF = next((p for p in ("/usr/share/ovmf/OVMF.fd", "/usr/share/qemu/OVMF.fd") if os.path.exists(p)), None)
+
+PR_SET_PDEATHSIG = 1
+
+
+class Timeout(AssertionError):
+    """Something did not happen in time. The message ends with what the guest said last."""
+
+
+def kernel(command_line="", module=None, image=IMAGE):
+    """Options for a direct start through the PVH door."""
+    options = ["-kernel", str(image)]
+    if command_line:
+        options += ["-append", command_line]
+    if module:
+        options += ["-initrd", str(module)]
+    return options
+
+
+def iso(path, firmware="bios"):
+    """Options for a start from an ISO, `firmware` bios or uefi."""
+    options = ["-cdrom", str(path)]
+    if firmware == "uefi":
+        assert OVMF, "no OVMF firmware here: package ovmf"
+        options += ["-bios", OVMF]
+    return options
+
+
+def make_iso(path, command_line="", module=None):
+    """Wraps the built image; the ISO boots on BIOS and UEFI."""
+    words = ["make", "-s", "iso", f"BUILD={BUILD}", f"ISO={path}", f"CMDLINE={command_line}"]
+    done = subprocess.run(words + ([f"MODULE={module}"] if module else []), cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return path
+
+
+def _die_with_parent():
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+class Machine:
+    def __init__(self, options, *, machine="pc", memory="256M", cpus=1, cpu="max", accelerator="tcg", network=False):
+        """`options` go to QEMU as they stand. Without `network` the machine has no NIC unless they add one."""
+        qmp_ours, qmp_theirs = socket.socketpair()
+        serial_ours, serial_theirs = socket.socketpair()
+        self.command = [
+            "qemu-system-x86_64", "-nodefaults", "-no-user-config", "-display", "none",
+            "-M", f"{machine},accel={accelerator}", "-m", str(memory), "-smp", str(cpus), "-cpu", cpu,
+            "-action", "reboot=shutdown,panic=none",
+            "-chardev", f"socket,id=qmp,fd={qmp_theirs.fileno()}", "-mon", "qmp,mode=control",
+            "-chardev", f"socket,id=serial,fd={serial_theirs.fileno()}", "-serial", "chardev:serial",
+        ]
+        if machine != "microvm" and "-vga" not in options:
+            self.command += ["-vga", "std"]
+        self.command += list(map(str, options))
+        self._serial, self._qmp = serial_ours, qmp_ours
+        self._changed = threading.Condition()
+        self._text = ""
+        self._events, self._replies = [], []
+        self._ended = False
+        self.process = subprocess.Popen(
+            self.command, pass_fds=[qmp_theirs.fileno(), serial_theirs.fileno()], stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, preexec_fn=_die_with_parent)
+        qmp_theirs.close()
+        serial_theirs.close()
+        self._threads = [threading.Thread(target=t, daemon=True) for t in (self._read_serial, self._read_qmp)]
+        for thread in self._threads:
+            thread.start()
+        self.qmp("qmp_capabilities")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    # ---- what the guest says
+
+    @property
+    def log(self):
+        """Everything the serial line has carried so far."""
+        with self._changed:
+            return self._text
+
+    def wait_for(self, pattern, seconds=30, start=0):
+        """The first match of the regular expression in the log from character `start` on."""
+        found = self._wait(lambda: re.search(pattern, self._text[start:], re.MULTILINE), seconds)
+        if not found:
+            raise Timeout(f"no {pattern!r} within {seconds} s{self._describe()}")
+        return found
+
+    def wait_reset(self, seconds=30):
+        """Until the guest resets the machine. QEMU ends with it."""
+        event = self.wait_event("SHUTDOWN", seconds)
+        if event["data"].get("reason") != "guest-reset":
+            raise AssertionError(f"ended by {event['data']}, not by a reset{self._describe()}")
+        return event
+
+    def send(self, text):
+        """Types on the serial line."""
+        self._serial.sendall(text.encode())
+
+    # ---- QMP
+
+    def qmp(self, command, seconds=30, **arguments):
+        with self._changed:
+            self._replies.clear()
+        self._qmp.sendall(json.dumps({"execute": command, "arguments": arguments}).encode() + b"\n")
+        if not self._wait(lambda: self._replies, seconds):
+            raise Timeout(f"no reply to QMP {command}{self._describe()}")
+        reply = self._replies.pop(0)
+        if "error" in reply:
+            raise AssertionError(f"QMP {command}: {reply['error']}")
+        return reply["return"]
+
+    def wait_event(self, name, seconds=30):
+        """The first event of that name since the start."""
+        find = lambda: next((e for e in self._events if e["event"] == name), None)
+        event = self._wait(find, seconds)
+        if not event:
+            raise Timeout(f"no QMP event {name} within {seconds} s{self._describe()}")
+        return event
+
+    def screendump(self, path):
+        """The screen as a PPM picture."""
+        self.qmp("screendump", filename=str(path))
+        return path
+
+    # ---- the end
+
+    def close(self):
+        """Ends QEMU if it still runs. Safe to call twice."""
+        if self.process.poll() is None:
+            self.process.terminate()
+            try:
+                self.process.wait(5)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait(5)
+        for thread in self._threads:
+            thread.join(5)
+        self._serial.close()
+        self._qmp.close()
+        self.process.stderr.close()
+
+    # ---- behind it
+
+    def _wait(self, ready, seconds):
+        deadline = time.monotonic() + seconds
+        with self._changed:
+            while not (found := ready()):
+                if self._ended or not self._changed.wait(max(0, deadline - time.monotonic())):
+                    return ready()
+            return found
+
+    def _read_serial(self):
+        while data := self._receive(self._serial):
+            with self._changed:
+                self._text += data.decode("latin-1").replace("\r\n", "\n")
+                self._changed.notify_all()
+
+    def _read_qmp(self):
+        rest = b""
+        while data := self._receive(self._qmp):
+            *lines, rest = (rest + data).split(b"\n")
+            with self._changed:
+                for line in filter(None, map(bytes.strip, lines)):
+                    message = json.loads(line)
+                    if "event" in message:
+                        self._events.append(message)
+                    elif "QMP" not in message:      # the greeting
+                        self._replies.append(message)
+                self._changed.notify_all()
+        self._threads[0].join(5)                    # the last words on the serial line come first
+        with self._changed:
+            self._ended = True
+            self._changed.notify_all()
+
+    @staticmethod
+    def _receive(endpoint):
+        try:
+            return endpoint.recv(65536)
+        except OSError:
+            return b""
+
+    def _describe(self):
+        if self._ended:
+            self.process.wait(5)
+        status = self.process.poll()
+        errors = self.process.stderr.read() if status is not None else ""
+        state = "still runs" if status is None else f"ended with {status}"
+        return (f"\nQEMU {state}: {' '.join(self.command)}\n{errors}--- the guest's last words ---\n"
+                + "\n".join(self._text.splitlines()[-40:]))
