@@ -1,0 +1,108 @@
+#include "app/stats.h"
+
+#include <string.h>
+
+#include "kernel/base/assert.h"
+#include "kernel/base/bytes.h"
+#include "kernel/base/log.h"
+#include "net/transport.h"
+
+static struct {
+    struct counter_group groups[STATS_GROUP_COUNT_MAX];
+    size_t group_count;
+    struct {
+        const char *name;
+        const struct histogram *histogram;
+    } histograms[STATS_HISTOGRAM_COUNT_MAX];
+    size_t histogram_count;
+    struct {
+        const char *name, *text;
+    } facts[STATS_FACT_COUNT_MAX];
+    size_t fact_count;
+} stats;
+
+void stats_clear(void) { memset(&stats, 0, sizeof stats); }
+
+void stats_add_counters(const struct counter_group *group)
+{
+    ASSERT(stats.group_count < STATS_GROUP_COUNT_MAX);
+    stats.groups[stats.group_count++] = *group;
+}
+
+void stats_add_histogram(const char *name, const struct histogram *histogram)
+{
+    ASSERT(stats.histogram_count < STATS_HISTOGRAM_COUNT_MAX);
+    stats.histograms[stats.histogram_count].name = name;
+    stats.histograms[stats.histogram_count++].histogram = histogram;
+}
+
+void stats_add_fact(const char *name, const char *text)
+{
+    ASSERT(stats.fact_count < STATS_FACT_COUNT_MAX);
+    stats.facts[stats.fact_count].name = name;
+    stats.facts[stats.fact_count++].text = text;
+}
+
+void stats_add_transport(void)
+{
+    struct counter_group group;
+    for (size_t i = 0; transport_counter_group(i, &group); i++)
+        stats_add_counters(&group);
+}
+
+static const struct {
+    const char *suffix;
+    uint32_t permille;
+} histogram_quantiles[] = { { "p50_ns", 500 }, { "p90_ns", 900 }, { "p99_ns", 990 }, { "p999_ns", 999 } };
+
+enum { HISTOGRAM_LINE_COUNT = 2 + ARRAY_COUNT(histogram_quantiles) + 1 };
+
+static size_t histogram_line(size_t index, const char *name, const struct histogram *h, char *out, size_t out_bytes)
+{
+    if (index == 0)
+        return format(out, out_bytes, "%s.count %llu\n", name, (unsigned long long)h->count);
+    if (index == 1)
+        return format(out, out_bytes, "%s.mean_ns %llu\n", name,
+                      (unsigned long long)(h->count ? h->sum / h->count : 0));
+    if (index - 2 < ARRAY_COUNT(histogram_quantiles))
+        return format(out, out_bytes, "%s.%s %llu\n", name, histogram_quantiles[index - 2].suffix,
+                      (unsigned long long)histogram_quantile(h, histogram_quantiles[index - 2].permille));
+    return format(out, out_bytes, "%s.max_ns %llu\n", name, (unsigned long long)h->max);
+}
+
+size_t stats_line(size_t index, char *out, size_t out_bytes)
+{
+    if (index < stats.fact_count)
+        return format(out, out_bytes, "%.60s %.90s\n", stats.facts[index].name, stats.facts[index].text);
+    index -= stats.fact_count;
+
+    if (index < stats.histogram_count * HISTOGRAM_LINE_COUNT)
+        return histogram_line(index % HISTOGRAM_LINE_COUNT, stats.histograms[index / HISTOGRAM_LINE_COUNT].name,
+                              stats.histograms[index / HISTOGRAM_LINE_COUNT].histogram, out, out_bytes);
+    index -= stats.histogram_count * HISTOGRAM_LINE_COUNT;
+
+    for (size_t g = 0; g < stats.group_count; g++) {
+        const struct counter_group *group = &stats.groups[g];
+        if (index < group->count)
+            return format(out, out_bytes, "%s %llu\n", group->counters[index].name,
+                          (unsigned long long)*group->counters[index].value);
+        index -= group->count;
+    }
+    return 0;
+}
+
+size_t stats_render(char *out, size_t out_bytes)
+{
+    ASSERT(out_bytes > 0);
+    size_t used = 0;
+    char line[STATS_LINE_BYTES_MAX];
+    for (size_t i = 0;; i++) {
+        size_t bytes = stats_line(i, line, sizeof line);
+        if (bytes == 0 || bytes >= out_bytes - used)
+            break;
+        memcpy(out + used, line, bytes);
+        used += bytes;
+    }
+    out[used] = '\0';
+    return used;
+}

@@ -1,0 +1,127 @@
+/* app/histogram.c, app/stats.c */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "app/stats.h"
+#include "net/transport.h"
+
+bool transport_counter_group(size_t index, struct counter_group *group)
+{
+    static const uint64_t sent = 7;
+    static const struct counter table[] = { { "fake.sent", &sent } };
+    *group = (struct counter_group){ table, 1 };
+    return index < 1;
+}
+
+static struct histogram h;
+
+static void buckets_follow_each_other_without_gap_or_overlap(void **state)
+{
+    (void)state;
+    for (uint32_t b = 0; b + 1 < HISTOGRAM_BUCKET_COUNT; b++) {
+        assert_int_equal(histogram_bucket_of(histogram_bucket_last(b)), b);
+        assert_int_equal(histogram_bucket_of(histogram_bucket_last(b) + 1), b + 1);
+    }
+    assert_int_equal(histogram_bucket_last(HISTOGRAM_BUCKET_COUNT - 1), (UINT64_C(1) << HISTOGRAM_VALUE_BITS) - 1);
+    assert_int_equal(histogram_bucket_of(UINT64_MAX), HISTOGRAM_BUCKET_COUNT - 1);
+}
+
+static int compare_u64(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+static void quantiles_are_at_most_a_sixteenth_too_high(void **state)
+{
+    (void)state;
+    static uint64_t values[10001];
+    histogram_clear(&h);
+    assert_int_equal(histogram_quantile(&h, 500), 0);
+    uint64_t x = 88172645463325252u;        /* xorshift64 */
+    for (size_t i = 0; i < 10001; i++) {
+        x ^= x << 13, x ^= x >> 7, x ^= x << 17;
+        values[i] = x % (1000 + i * i);
+        histogram_add(&h, values[i]);
+    }
+    qsort(values, 10001, sizeof *values, compare_u64);
+    static const uint32_t permilles[] = { 0, 1, 100, 500, 900, 990, 999, 1000 };
+    for (size_t i = 0; i < sizeof permilles / sizeof *permilles; i++) {
+        size_t rank = (10001 * (size_t)permilles[i] + 999) / 1000;
+        uint64_t exact = values[rank ? rank - 1 : 0], q = histogram_quantile(&h, permilles[i]);
+        assert_true(q >= exact && q <= exact + exact / 16);
+    }
+    assert_int_equal(histogram_quantile(&h, 1000), values[10000]);
+}
+
+static void one_value_is_every_quantile(void **state)
+{
+    (void)state;
+    histogram_clear(&h);
+    histogram_add(&h, 123456789);
+    assert_int_equal(histogram_quantile(&h, 1), 123456789);
+    assert_int_equal(histogram_quantile(&h, 1000), 123456789);
+    histogram_add(&h, UINT64_MAX);
+    assert_true(histogram_quantile(&h, 1000) == UINT64_MAX);
+}
+
+static void lines_are_rendered_whole_and_in_order(void **state)
+{
+    (void)state;
+    static const uint64_t a = 1, b = UINT64_MAX;
+    static const struct counter table[] = { { "x.a", &a }, { "x.b", &b } };
+    static const struct counter_group group = { table, 2 };
+    stats_clear();
+    stats_add_counters(&group);
+    stats_add_transport();
+    stats_add_fact("build", "abc");
+    histogram_clear(&h);
+    histogram_add(&h, 5);
+    histogram_add(&h, 8);
+    stats_add_histogram("answer.total", &h);
+    static const char expected[] = "build abc\nanswer.total.count 2\nanswer.total.mean_ns 6\nanswer.total.p50_ns 5\n"
+                                   "answer.total.p90_ns 8\nanswer.total.p99_ns 8\nanswer.total.p999_ns 8\n"
+                                   "answer.total.max_ns 8\nx.a 1\nx.b 18446744073709551615\nfake.sent 7\n";
+    char out[STATS_TEXT_BYTES_MAX];
+    assert_int_equal(stats_render(out, sizeof out), sizeof expected - 1);
+    assert_string_equal(out, expected);
+
+    for (size_t room = 1; room < sizeof expected; room++) {
+        size_t bytes = stats_render(out, room);
+        assert_true(bytes < room);
+        assert_int_equal(out[bytes], 0);
+        assert_memory_equal(out, expected, bytes);
+        assert_true(bytes == 0 || out[bytes - 1] == '\n');
+    }
+}
+
+static void a_long_fact_is_cut_and_still_ends_its_line(void **state)
+{
+    (void)state;
+    char text[400], line[STATS_LINE_BYTES_MAX];
+    memset(text, 'x', sizeof text - 1);
+    text[sizeof text - 1] = '\0';
+    stats_clear();
+    stats_add_fact("long", text);
+    size_t bytes = stats_line(0, line, sizeof line);
+    assert_true(bytes < sizeof line && line[bytes - 1] == '\n' && line[bytes] == '\0');
+    assert_int_equal(stats_line(1, line, sizeof line), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(buckets_follow_each_other_without_gap_or_overlap),
+        cmocka_unit_test(quantiles_are_at_most_a_sixteenth_too_high),
+        cmocka_unit_test(one_value_is_every_quantile),
+        cmocka_unit_test(lines_are_rendered_whole_and_in_order),
+        cmocka_unit_test(a_long_fact_is_cut_and_still_ends_its_line),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
