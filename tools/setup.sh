@@ -23,7 +23,7 @@ grub-efi-amd64-bin — GRUB for UEFI, on the ISO
 mtools — grub-mkrescue writes the EFI partition with it
 xorriso — grub-mkrescue writes the ISO with it
 iproute2 — network namespaces and TAP devices of NET=tap and of the tests
-dpkg-dev — unpacks the source package of lwIP
+xz-utils — unpacks the source of lwIP
 libcmocka-dev — C unit tests
 clang — libFuzzer targets
 libclang-rt-dev|libclang-rt-14-dev|libfuzzer-14-dev — run-time libraries of libFuzzer and its sanitizers

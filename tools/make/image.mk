@@ -1,7 +1,7 @@
 # The image: build/peregrine.elf, and the ISO around it.
 
 # What the transport interface is implemented by. The shared files serve both stacks.
-NET_SHARED := $(wildcard net/http.c net/dhcp.c net/checksum.c)
+NET_SHARED := $(wildcard net/http.c net/dhcp.c net/checksum.c net/siphash.c)
 NET_OWN := $(filter-out $(NET_SHARED),$(wildcard net/*.c))
 -include net/lwip/lwip.mk
 NET_SOURCES_own := $(NET_SHARED) $(NET_OWN)

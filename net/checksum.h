@@ -1,0 +1,32 @@
+/* The Internet checksum: RFC 1071, updated in place by RFC 1624.
+ *
+ * A partial sum is what is passed from call to call; it is opaque save that sums may be added with checksum_join.
+ * Parts of one message are summed in order, each but the last of an even number of bytes, at any alignment. Finished
+ * checksums are host order, as everything behind store_be16. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* `sum` carried on over `bytes` of data. Begin with 0. */
+uint32_t checksum_sum(uint32_t sum, const void *data, size_t bytes);
+
+static inline uint32_t checksum_join(uint32_t a, uint32_t b)
+{
+    uint32_t sum = a + b;               /* both are below 2^17 */
+    return (sum & 0xffff) + (sum >> 16);
+}
+
+/* The pseudo-header of TCP and UDP over IPv4: RFC 9293 §3.1, RFC 768. All in host order. */
+uint32_t checksum_pseudo_ipv4(uint32_t source, uint32_t destination, uint8_t protocol, uint16_t l4_bytes);
+
+/* The partial sum folded to 16 bits, host order: what a device that completes the checksum wants in its field
+ * (virtio 1.2 §5.1.6.2). */
+uint16_t checksum_fold(uint32_t sum);
+
+/* The checksum: the complement of that. Over data that contains a right checksum it is 0. */
+static inline uint16_t checksum_finish(uint32_t sum) { return (uint16_t)~checksum_fold(sum); }
+
+/* The checksum after a 16-bit or 32-bit field of the data has changed: RFC 1624, equation 3. */
+uint16_t checksum_update16(uint16_t checksum, uint16_t old_value, uint16_t new_value);
+uint16_t checksum_update32(uint16_t checksum, uint32_t old_value, uint32_t new_value);

@@ -1,0 +1,65 @@
+/* What lwIP asks of the platform: unguessable numbers and checksums. */
+#include "net/lwip/port.h"
+
+#include "lwip/ip_addr.h"
+
+#include "kernel/base/bytes.h"
+#include "net/checksum.h"
+#include "net/lwip/hooks.h"
+
+uint64_t hooks_now_ns;
+
+static struct siphash_key isn_key, random_key;
+static uint64_t drawn;
+static void *segment_owner;
+
+void hooks_init(const uint8_t secret[32])
+{
+    isn_key = siphash_key_from(secret);
+    random_key = siphash_key_from(secret + 16);
+    drawn = 0;
+}
+
+static uint64_t random_draw(void)
+{
+    drawn++;
+    return siphash(random_key, &drawn, sizeof drawn);
+}
+
+uint32_t lwip_port_random(void) { return (uint32_t)random_draw(); }
+
+struct siphash_key hooks_key(void)
+{
+    uint64_t k0 = random_draw();
+    return (struct siphash_key){.k0 = k0, .k1 = random_draw()};
+}
+
+/* RFC 6528 §3: ISN = M + F(local address, local port, remote address, remote port, secret), M a clock of 4 us. */
+u32_t lwip_port_isn(const ip_addr_t *local, u16_t local_port, const ip_addr_t *remote, u16_t remote_port)
+{
+    uint8_t tuple[12];
+    store_be32(tuple, lwip_ntohl(ip_addr_get_ip4_u32(local)));
+    store_be32(tuple + 4, lwip_ntohl(ip_addr_get_ip4_u32(remote)));
+    store_be16(tuple + 8, local_port);
+    store_be16(tuple + 10, remote_port);
+    return (uint32_t)(hooks_now_ns / 4000) + (uint32_t)siphash(isn_key, tuple, sizeof tuple);
+}
+
+/* lwIP stores and compares the sum as it lies in memory, which is the other way round than host order. */
+uint16_t lwip_port_checksum(const void *data, int bytes)
+{
+    return __builtin_bswap16(checksum_fold(checksum_sum(0, data, (size_t)bytes)));
+}
+
+err_t lwip_port_segment_seen(struct tcp_pcb *pcb)
+{
+    segment_owner = pcb->callback_arg;
+    return ERR_OK;
+}
+
+void *hooks_take_segment_owner(void)
+{
+    void *owner = segment_owner;
+    segment_owner = NULL;
+    return owner;
+}

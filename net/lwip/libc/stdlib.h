@@ -1,0 +1,10 @@
+/* What lwIP's core takes from <stdlib.h>, for a kernel that has none: atoi, for interface names that nobody looks up. */
+#pragma once
+
+static inline int atoi(const char *text)
+{
+    int value = 0;
+    while (*text >= '0' && *text <= '9' && value < 1000)
+        value = 10 * value + (*text++ - '0');
+    return value;
+}

@@ -1,0 +1,165 @@
+/* net/checksum.h against the plain reference: add 16-bit words, wrap the carry, complement. */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "kernel/base/bytes.h"
+#include "net/checksum.h"
+
+static uint64_t seed;
+
+static uint64_t random_next(void)       /* splitmix64 */
+{
+    uint64_t z = seed += 0x9e3779b97f4a7c15;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+    z = (z ^ z >> 27) * 0x94d049bb133111eb;
+    return z ^ z >> 31;
+}
+
+static int seed_set_up(void **state)
+{
+    (void)state;
+    const char *given = getenv("SEED");
+    seed = given != NULL ? strtoull(given, NULL, 0) : 20220217;
+    print_message("SEED=%llu\n", (unsigned long long)seed);
+    return 0;
+}
+
+static uint16_t reference(const uint8_t *data, size_t bytes)
+{
+    uint32_t sum = 0;
+    for (size_t i = 0; i < bytes; i++) {
+        sum += i % 2 == 0 ? (uint32_t)data[i] << 8 : data[i];
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    return (uint16_t)~sum;
+}
+
+static void example_of_rfc_1071_section_3_is_met(void **state)
+{
+    (void)state;
+    const uint8_t data[] = {0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7};
+    assert_int_equal(checksum_fold(checksum_sum(0, data, sizeof data)), 0xddf2);
+    assert_int_equal(checksum_finish(checksum_sum(0, data, sizeof data)), 0x220d);
+}
+
+static void no_bytes_sum_to_zero(void **state)
+{
+    (void)state;
+    assert_int_equal(checksum_finish(checksum_sum(0, NULL, 0)), 0xffff);
+}
+
+static void every_length_and_alignment_equals_the_reference(void **state)
+{
+    (void)state;
+    uint8_t buffer[1600 + 64];
+    for (size_t i = 0; i < sizeof buffer; i++)
+        buffer[i] = (uint8_t)random_next();
+    for (size_t bytes = 0; bytes <= 1600; bytes += bytes < 200 ? 1 : 1 + random_next() % 9)
+        for (size_t offset = 0; offset < 33; offset++)
+            assert_int_equal(checksum_finish(checksum_sum(0, buffer + offset, bytes)),
+                             reference(buffer + offset, bytes));
+}
+
+/* All ones is where carries are most; all zeros where there is no difference between the two zeros to hide behind. */
+static void extremes_equal_the_reference(void **state)
+{
+    (void)state;
+    static uint8_t buffer[65535];
+    for (int value = 0; value <= 0xff; value += 0xff) {
+        memset(buffer, value, sizeof buffer);
+        for (size_t bytes = 0; bytes <= sizeof buffer; bytes += bytes < 70 ? 1 : 4999)
+            assert_int_equal(checksum_finish(checksum_sum(0, buffer, bytes)), reference(buffer, bytes));
+        assert_int_equal(checksum_finish(checksum_sum(0, buffer, sizeof buffer)), reference(buffer, sizeof buffer));
+    }
+}
+
+static void parts_sum_as_the_whole(void **state)
+{
+    (void)state;
+    uint8_t buffer[600];
+    for (int round = 0; round < 2000; round++) {
+        for (size_t i = 0; i < sizeof buffer; i++)
+            buffer[i] = (uint8_t)random_next();
+        size_t bytes = random_next() % sizeof buffer, done = 0;
+        uint32_t sum = 0, joined = 0;
+        while (done < bytes) {
+            size_t part = min_size(bytes - done, 2 * (1 + random_next() % 40));
+            sum = checksum_sum(sum, buffer + done, part);
+            joined = checksum_join(joined, checksum_sum(0, buffer + done, part));
+            done += part;
+        }
+        assert_int_equal(checksum_finish(sum), reference(buffer, bytes));
+        assert_int_equal(checksum_finish(joined), reference(buffer, bytes));
+    }
+}
+
+static void pseudo_header_equals_its_bytes(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 2000; round++) {
+        uint32_t source = (uint32_t)random_next(), destination = (uint32_t)random_next();
+        uint8_t protocol = (uint8_t)random_next();
+        uint16_t l4_bytes = (uint16_t)random_next();
+        uint8_t header[12] = {0};
+        store_be32(header, source);
+        store_be32(header + 4, destination);
+        header[9] = protocol;
+        store_be16(header + 10, l4_bytes);
+        assert_int_equal(checksum_finish(checksum_pseudo_ipv4(source, destination, protocol, l4_bytes)),
+                         reference(header, sizeof header));
+    }
+}
+
+static void updated_checksum_equals_the_recomputed_one(void **state)
+{
+    (void)state;
+    uint8_t data[40];
+    for (int round = 0; round < 20000; round++) {
+        for (size_t i = 0; i < sizeof data; i++)
+            data[i] = (uint8_t)random_next();
+        uint16_t before = reference(data, sizeof data);
+        size_t at = 2 * (random_next() % 19);
+        bool wide = random_next() % 2 == 0;
+        /* Now and then the values at which one's complement has its two zeros. */
+        uint32_t value = random_next() % 4 == 0 ? (random_next() % 2 ? 0 : 0xffffffff) : (uint32_t)random_next();
+        uint16_t updated;
+        if (wide) {
+            updated = checksum_update32(before, load_be32(data + at), value);
+            store_be32(data + at, value);
+        } else {
+            updated = checksum_update16(before, load_be16(data + at), (uint16_t)value);
+            store_be16(data + at, (uint16_t)value);
+        }
+        assert_int_equal(updated, reference(data, sizeof data));
+    }
+}
+
+/* RFC 1624 §4: RFC 1141's equation gives 0xffff here; the right checksum is 0. */
+static void example_of_rfc_1624_is_met(void **state)
+{
+    (void)state;
+    assert_int_equal(checksum_update16(0xdd2f, 0x5555, 0x3285), 0x0000);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(example_of_rfc_1071_section_3_is_met),
+        cmocka_unit_test(no_bytes_sum_to_zero),
+        cmocka_unit_test(every_length_and_alignment_equals_the_reference),
+        cmocka_unit_test(extremes_equal_the_reference),
+        cmocka_unit_test(parts_sum_as_the_whole),
+        cmocka_unit_test(pseudo_header_equals_its_bytes),
+        cmocka_unit_test(updated_checksum_equals_the_recomputed_one),
+        cmocka_unit_test(example_of_rfc_1624_is_met),
+    };
+    return cmocka_run_group_tests(tests, seed_set_up, NULL);
+}
