@@ -1,0 +1,272 @@
+"""tools/contest/servers.py over real sockets on loopback."""
+import json
+import pathlib
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from contest import record, rounds, servers
+from contest.servers import ContestServer, Options
+from plain_player import PlainPlayer, post, read_reply
+
+SERVER = pathlib.Path(__file__).resolve().parents[2] / "tools/contest_server.py"
+SMALL = rounds.parse_round("n=6 m=9973,30011 hidden=7^5")       # a few answers by chance, some planted
+FAST = dict(round=SMALL, rate=20, burst=(5, 30), interval_s=(0.01, 0.02), bind="127.0.0.1", port_base=0)
+
+
+@pytest.fixture
+def serve(tmp_path):
+    """Starts servers in threads; `serve(**options)` returns one."""
+    running = []
+
+    def start(**options):
+        server = ContestServer(Options(**{**FAST, "record": str(tmp_path / f"record{len(running)}"), **options}))
+        thread = threading.Thread(target=server.run)
+        thread.start()
+        running.append((server, thread))
+        return server
+
+    yield start
+    for server, thread in running:
+        server.stop()
+        thread.join(5)
+        assert not thread.is_alive()
+
+
+def connect(server, kind):
+    return socket.create_connection(("127.0.0.1", server.ports[kind]), timeout=5)
+
+
+def lets_in(server):
+    try:
+        connect(server, "input").close()
+        return True
+    except ConnectionRefusedError:
+        return False
+
+
+def wait_for(condition, seconds=10):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "waited too long"
+        time.sleep(0.01)
+
+
+def finish(server):
+    server.stop()
+    wait_for(lambda: server.poll.closed)
+    return record.read(server.options.record)
+
+
+@pytest.mark.parametrize("body", ["raw", "chunked"])
+@pytest.mark.parametrize("start, ask", [("push", True), ("push", False), ("wait", True)])
+@pytest.mark.parametrize("split", [False, True])
+def test_a_plain_player_finds_everything(serve, body, start, ask, split):
+    server = serve(body=body, start=start, split=split, begin="player", duration_s=0.6)
+    player = PlainPlayer(server.ports, SMALL.n, SMALL.constants, ask=ask)
+    wait_for(lambda: server.over)
+    time.sleep(0.1)
+    lines = finish(server)
+    player.thread.join(5)
+    summary = [line for line in lines if line["kind"] == "summary"][0]
+    assert summary["offered"] == summary["found"] > 5
+    assert (summary["missed"], summary["wrong"], summary["dup"], summary["early"]) == (0, 0, 0, 0)
+    assert set(player.verdicts) == {"+8"}
+    assert player.seen == "".join(line["digits"] for line in lines if line["kind"] == "burst")
+
+
+def test_record_holds_all_that_was_offered(serve):
+    server = serve(begin="player", duration_s=0.4)
+    player = PlainPlayer(server.ports, SMALL.n, SMALL.constants)
+    wait_for(lambda: server.over)
+    time.sleep(0.1)
+    lines = finish(server)
+    player.thread.join(5)
+    answers = [line for line in lines if line["kind"] == "answer"]
+    text = "".join(line["digits"] for line in lines if line["kind"] == "burst")
+    for answer in answers:
+        assert text[answer["start"]:answer["end"]] == answer["digits"]
+        assert all(int(answer["digits"]) % SMALL.constants[i] == 0 for i in answer["constants"])
+    assert {line["digits"] for line in record.offered_to(lines)} == {a["digits"] for a in answers} == player.submitted
+    submissions = [line for line in lines if line["kind"] == "submission"]
+    sent_ns = {a["digits"]: a["ns"] for a in answers if a["first"]}
+    assert all(0 < s["ns"] - sent_ns[s["digits"]] < 10**9 for s in submissions)
+    assert lines[0]["kind"] == "contest" and lines[0]["told"] == 2
+
+
+def test_answers_across_a_gap_are_not_offered():
+    lines = [{"kind": "feed-open", "id": 1, "ip": "a", "position": 0},
+             {"kind": "burst", "position": 0, "digits": "0123456789"},
+             {"kind": "answer", "start": 2, "end": 8}, {"kind": "feed-close", "id": 1, "position": 10},
+             {"kind": "feed-open", "id": 2, "ip": "a", "position": 10},
+             {"kind": "burst", "position": 10, "digits": "0123456789"},
+             {"kind": "answer", "start": 8, "end": 12}, {"kind": "answer", "start": 10, "end": 20}]
+    assert [(a["start"], a["end"]) for a in record.offered_to(lines)] == [(2, 8), (10, 20)]
+    assert record.offered_to(lines, "b") == []
+
+
+def test_all_players_get_the_same_digits(serve):
+    server = serve(begin="player", duration_s=0.3)
+    players = [PlainPlayer(server.ports, SMALL.n, SMALL.constants, user=f"u{i}") for i in range(3)]
+    wait_for(lambda: server.over)
+    time.sleep(0.1)
+    finish(server)
+    for player in players:
+        player.thread.join(5)
+    longest = max((p.seen for p in players), key=len)
+    assert all(longest.endswith(p.seen) and p.seen for p in players)
+
+
+def test_pipelined_and_split_requests_are_answered_in_order(serve):
+    server = serve(begin="player")
+    requests = post("12a") + post("0") + post("9973") + post("9973") + post("9974") + post("")
+    expected = ["wrong: not digits", "wrong: zero", "early", "dup", "wrong: no multiple of any M", "wrong: empty"]
+    with connect(server, "output") as sock, sock.makefile("rb") as file:
+        sock.sendall(requests)
+        assert [read_reply(file) for _ in expected] == [(200, line) for line in expected]
+        for i in range(len(requests)):                      # one byte at a time; the third is a duplicate by now
+            sock.sendall(requests[i:i + 1])
+        again = [line.replace("early", "dup") for line in expected]
+        assert [read_reply(file) for _ in expected] == [(200, line) for line in again]
+
+
+@pytest.mark.parametrize("request_bytes, status", [
+    (b"GARBAGE\r\n\r\n", 400),
+    (b"POST /submit?user=a HTTP/1.1\r\n\r\n", 400),                                         # no Host
+    (b"POST /submit?user=a HTTP/1.1\r\nHost: x\r\n\r\n", 411),
+    (b"POST /submit?user=a HTTP/1.1\r\nHost: x\r\nContent-Length: 1x\r\n\r\n", 400),
+    (b"POST /submit?user=a HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", 400),
+    (b"POST /submit?user=a HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999\r\n\r\n", 413),
+    (b"POST /submit?user=a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n", 411),
+    (b"POST /submit?user=a HTTP/1.1\r\nHost : x\r\n\r\n", 400),
+    (b"GET /" + b"x" * 9000, 431),
+])
+def test_malformed_requests_are_refused_and_the_connection_ends(serve, request_bytes, status):
+    server = serve(begin="player")
+    with connect(server, "output") as sock, sock.makefile("rb") as file:
+        sock.sendall(request_bytes)
+        assert read_reply(file)[0] == status
+        assert read_reply(file) is None
+    assert "a" not in server.contest.users
+
+
+@pytest.mark.parametrize("target, status", [("/submit?passwd=p", 400), ("/submit?user=a%20b&passwd=p", 400),
+                                            ("/submit?user=a&passwd=q", 401), ("/else?user=a&passwd=p", 404),
+                                            ("/submit?user=a&passwd=p", 200)])
+def test_users_and_paths(serve, target, status):
+    server = serve(begin="player", users={"a": "p"})
+    with connect(server, "output") as sock, sock.makefile("rb") as file:
+        sock.sendall(f"POST {target} HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\n5".encode())
+        assert read_reply(file)[0] == status
+        sock.sendall(b"GET /submit?user=a&passwd=p HTTP/1.1\r\nHost: x\r\n\r\n")       # the connection goes on
+        assert read_reply(file)[0] == 405
+
+
+def test_expect_continue_and_connection_close_are_honoured(serve):
+    server = serve(begin="player")
+    with connect(server, "output") as sock, sock.makefile("rb") as file:
+        sock.sendall(b"POST /submit?user=a&passwd=p HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n"
+                     b"Expect: 100-continue\r\nConnection: close\r\n\r\n")
+        assert read_reply(file) == (100, "")
+        sock.sendall(b"5")
+        assert read_reply(file) == (200, "wrong: no multiple of any M")
+        assert read_reply(file) is None
+
+
+def test_pages_are_served(serve):
+    server = serve(begin="player", duration_s=0.3)
+    player = PlainPlayer(server.ports, SMALL.n, SMALL.constants)
+    wait_for(lambda: server.over)
+    time.sleep(0.1)
+    with connect(server, "pages") as sock, sock.makefile("rb") as file:
+        for path, text in (("/", "n = 6"), ("/board.txt", "Leader Board"), ("/charts", "<svg"), ("/score.svg", "polyline"),
+                           ("/latency.svg", "polyline")):
+            sock.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+            status, body = read_reply(file)
+            assert status == 200 and text.lower() in body.lower()
+        sock.sendall(b"GET /board.json HTTP/1.1\r\nHost: x\r\n\r\n")
+        twin = json.loads(read_reply(file)[1])
+        sock.sendall(b"GET /nothing HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert read_reply(file)[0] == 404
+    assert twin["users"][0]["name"] == "plain" and twin["users"][0]["missed"] == 0 and twin["over"]
+    assert twin["users"][0]["ip"].startswith("127.0.0.1(")        # with its ping
+    finish(server)
+    player.thread.join(5)
+
+
+@pytest.mark.parametrize("how", ["fin", "rst"])
+def test_both_connections_end_after_the_given_bursts(serve, how):
+    server = serve(begin="player", close_after=5, close_how=how, close_for_s=0.2)
+    with connect(server, "output") as output, connect(server, "input") as feed:
+        text = b""
+        try:
+            while data := feed.recv(4096):
+                text += data
+        except ConnectionResetError:
+            assert how == "rst"
+        if how == "fin":
+            output.sendall(post("12a"))         # what was on its way is still judged
+            wait_for(lambda: "plain" in server.contest.users)
+            assert output.recv(100) == b""
+    with pytest.raises(ConnectionRefusedError):
+        connect(server, "input")
+    wait_for(lambda: lets_in(server))
+    bursts = [line["digits"] for line in finish(server) if line["kind"] == "burst"][:5]
+    assert text.endswith("".join(bursts).encode()) or how == "rst"
+
+
+def test_receive_time_is_the_kernels_and_not_the_loops(serve):
+    """A submission that lies in the socket while the loop sleeps is stamped with its arrival."""
+    server = serve(begin="player")
+    with connect(server, "output") as sock, sock.makefile("rb") as file:
+        sock.sendall(post("1"))
+        read_reply(file)
+        late_s = []
+        for _ in range(10):
+            server.after(0, lambda: time.sleep(0.03))
+            sock.sendall(post("1"))             # wakes the loop, which then sleeps
+            time.sleep(0.005)
+            sent_ns = time.time_ns()
+            sock.sendall(post("2"))
+            read_reply(file), read_reply(file)
+            late_s.append((server.contest.users["plain"].history[-1][0] - sent_ns) / 1e9)
+    finish(server)
+    assert sorted(late_s)[5] < 0.005, late_s        # the loop itself was about 25 ms late
+
+
+def test_reader_that_does_not_read_is_dropped(serve, monkeypatch):
+    monkeypatch.setattr(servers, "OUTBOX_BYTES_MAX", 100_000)
+    server = serve(round=rounds.parse_round("n=3 m=999983"), rate=0, burst=(60000, 60000), interval_s=(0.001, 0.001))
+    with connect(server, "input") as sock:
+        wait_for(lambda: any(c.live for c in server.connections.values()))
+        wait_for(lambda: not server.connections, 30)
+
+
+def test_program_prints_its_ports_ends_by_itself_and_names_errors(tmp_path):
+    path = tmp_path / "record"
+    command = [sys.executable, SERVER, "--bind", "127.0.0.1", "--port-base", "0", "--duration", "0.3", "--grace", "0.2",
+               "--interval", "0.05", "--record", path]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=20)
+    assert done.returncode == 0, done.stderr
+    assert re.fullmatch(r"listening pages=127\.0\.0\.1:\d+ input=127\.0\.0\.1:\d+ output=127\.0\.0\.1:\d+\n", done.stdout)
+    assert sum(line["kind"] == "burst" for line in record.read(path)) >= 3
+    for words, quoted in ((["--burst", "9-3"], "'9-3'"), (["--round", "nowhere"], "nowhere"), (["--rate", "-1"], "'-1'"),
+                          (["--interval", "0"], "--interval"), (["--users", "/nowhere"], "/nowhere")):
+        done = subprocess.run([sys.executable, SERVER, *words], capture_output=True, text=True, timeout=20)
+        assert done.returncode != 0 and quoted in done.stderr
+
+
+def test_program_ends_cleanly_on_a_signal_and_says_what_port_is_taken(tmp_path):
+    command = [sys.executable, SERVER, "--bind", "127.0.0.1"]
+    with subprocess.Popen([*command, "--port-base", "0"], stdout=subprocess.PIPE, text=True) as process:
+        port = int(re.search(r"pages=127\.0\.0\.1:(\d+)", process.stdout.readline())[1])
+        done = subprocess.run([*command, "--port-base", str(port)], capture_output=True, text=True, timeout=20)
+        assert done.returncode != 0 and str(port) in done.stderr and "in use" in done.stderr
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(5) == 0

@@ -1,0 +1,112 @@
+"""HTTP/1.1 requests out of a stream of bytes, RFC 9112. Enough of it for a server of three ports."""
+import dataclasses
+import re
+import urllib.parse
+
+HEAD_BYTES_MAX = 8192
+BODY_BYTES_MAX = 16384
+TOKEN = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+LINE = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+) ([!-~]+) HTTP/1\.([01])")
+REASONS = {100: "Continue", 200: "OK", 400: "Bad Request", 401: "Unauthorized", 404: "Not Found",
+           405: "Method Not Allowed", 411: "Length Required", 413: "Content Too Large", 431: "Head Too Large",
+           503: "Service Unavailable"}
+
+
+class BadRequest(Exception):
+    """Carries the status to answer with; the connection ends after it."""
+
+    def __init__(self, status, reason):
+        super().__init__(reason)
+        self.status = status
+
+
+@dataclasses.dataclass
+class Request:
+    method: str
+    path: str
+    query: dict
+    headers: dict               # lower-case names
+    body: bytes
+    keep_alive: bool
+
+
+class RequestParser:
+    """Give it bytes, ask it for requests; pipelined ones come out one by one."""
+
+    def __init__(self):
+        self.buffer = bytearray()
+        self.head = None                # (Request, body bytes still to come) once the head is complete
+        self.wants_continue = False     # RFC 9110 §10.1.1; the server answers 100 and clears it
+
+    def feed(self, data):
+        self.buffer += data
+
+    def next_request(self):
+        """A request, or None while it is not complete. Raises BadRequest."""
+        if self.head is None and not self._take_head():
+            return None
+        request, length = self.head
+        if len(self.buffer) < length:
+            return None
+        request.body = bytes(self.buffer[:length])
+        del self.buffer[:length]
+        self.head = None
+        self.wants_continue = False
+        return request
+
+    def _take_head(self):
+        while self.buffer[:2] == b"\r\n":       # RFC 9112 §2.2: empty lines before a request are skipped
+            del self.buffer[:2]
+        end = self.buffer.find(b"\r\n\r\n")
+        if end < 0:
+            if len(self.buffer) > HEAD_BYTES_MAX:
+                raise BadRequest(431, "the head is too long")
+            return False
+        first, *lines = bytes(self.buffer[:end]).split(b"\r\n")
+        del self.buffer[:end + 4]
+        match = LINE.fullmatch(first)
+        if not match:
+            raise BadRequest(400, "the request line is malformed")
+        headers = {}
+        for line in lines:
+            name, colon, value = line.partition(b":")
+            if not colon or not TOKEN.fullmatch(name):
+                raise BadRequest(400, "a header line is malformed")
+            key = name.decode().lower()
+            text = value.strip(b" \t").decode("latin-1")
+            if key == "content-length" and headers.get(key, text) != text:
+                raise BadRequest(400, "two Content-Length headers that differ")
+            headers[key] = text
+        version_minor = int(match[3])
+        if version_minor == 1 and "host" not in headers:
+            raise BadRequest(400, "HTTP/1.1 needs a Host header")      # RFC 9112 §3.2
+        target = urllib.parse.urlsplit(match[2].decode("ascii"))
+        connection = headers.get("connection", "").lower()
+        self.head = (
+            Request(match[1].decode(), target.path, dict(urllib.parse.parse_qsl(target.query, keep_blank_values=True)),
+                    headers, b"", connection != "close" if version_minor == 1 else connection == "keep-alive"),
+            self._body_length(match[1], headers))
+        self.wants_continue = headers.get("expect", "").lower() == "100-continue"
+        return True
+
+    @staticmethod
+    def _body_length(method, headers):
+        if "transfer-encoding" in headers:
+            raise BadRequest(411, "a body needs Content-Length here")
+        text = headers.get("content-length")
+        if text is None:
+            if method == b"POST":
+                raise BadRequest(411, "a POST needs Content-Length")
+            return 0
+        if not re.fullmatch(r"\d{1,18}", text):
+            raise BadRequest(400, "Content-Length is no number")
+        if int(text) > BODY_BYTES_MAX:
+            raise BadRequest(413, "the body is too long")
+        return int(text)
+
+
+def response(status, body, content_type="text/plain", keep_alive=True):
+    data = body if isinstance(body, bytes) else body.encode()
+    head = (f"HTTP/1.1 {status} {REASONS[status]}\r\nServer: Most\r\nContent-Type: {content_type}\r\n"
+            f"Content-Length: {len(data)}\r\n{'' if keep_alive else 'Connection: close' + chr(13) + chr(10)}\r\n")
+    return head.encode() + data

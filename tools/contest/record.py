@@ -1,0 +1,53 @@
+"""The exact record of a contest: one JSON object a line, in the order in which things happened.
+
+kind "contest"      the options, N and all M's
+kind "feed-open"    an input connection begins: id, ip, position of the first digit it will get
+kind "feed-close"   it ended: id, position of the first digit it did not get
+kind "burst"        index, position, digits, ns: when its first byte was given to TCP (CLOCK_REALTIME)
+kind "answer"       an occurrence whose last digit was in the burst before this line: start, end, constants, digits,
+                    first: whether these digits are a new answer
+kind "submission"   ns (the kernel's receive time), ip, user, digits, verdict: the line of the response
+kind "resolved"     what became of an early submission
+kind "invalid"      an HTTP request that could not be understood: ns, ip, reason
+kind "summary"      at the end, one for each user
+"""
+import json
+
+
+class Record:
+    def __init__(self, path):
+        self.file = open(path, "w", encoding="ascii", buffering=1 << 16) if path else None
+
+    def tell(self, kind, **fields):
+        if self.file:
+            self.file.write(json.dumps({"kind": kind, **fields}) + "\n")
+
+    def flush(self):
+        if self.file:
+            self.file.flush()
+
+    def close(self):
+        if self.file:
+            self.file.close()
+            self.file = None
+
+
+def read(path):
+    with open(path, encoding="ascii") as file:
+        return [json.loads(line) for line in file]
+
+
+def offered_to(lines, ip=None):
+    """The occurrences that a player could see whole: every digit came over one input connection (from `ip`)."""
+    ranges, opened = [], {}
+    last = 0
+    for line in lines:
+        if line["kind"] == "burst":
+            last = line["position"] + len(line["digits"])
+        elif line["kind"] == "feed-open" and ip in (None, line["ip"]):
+            opened[line["id"]] = line["position"]
+        elif line["kind"] == "feed-close" and line["id"] in opened:
+            ranges.append((opened.pop(line["id"]), line["position"]))
+    ranges += [(start, last) for start in opened.values()]
+    return [line for line in lines if line["kind"] == "answer"
+            and any(start <= line["start"] and line["end"] <= end for start, end in ranges)]
