@@ -332,7 +332,7 @@ static const char *quote(struct span s, char out[QUOTE_BYTES_MAX + 4])
     size_t bytes = min_size(s.bytes, QUOTE_BYTES_MAX);
     for (size_t i = 0; i < bytes; i++)
         out[i] = s.at[i] > ' ' && s.at[i] <= '~' ? s.at[i] : '?';
-    strcpy(out + bytes, s.bytes > bytes ? "..." : "");
+    memcpy(out + bytes, s.bytes > bytes ? "..." : "", s.bytes > bytes ? 4 : 1);
     return out;
 }
 

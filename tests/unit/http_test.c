@@ -1,0 +1,409 @@
+/* net/http.c. Every example is read whole, split at every byte, byte by byte, and cut short at every byte. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "net/http.h"
+
+/* What a connection's bytes were understood as: "200+ [body]" a response on a connection to keep, "200- [body]" one to
+ * close, "bad: reason", and "..." an incomplete one; several with a space between. */
+struct transcript {
+    char text[4096];
+    struct http_response response;
+    bool in_response, over;
+};
+
+static void say(struct transcript *t, const char *text, size_t bytes)
+{
+    size_t used = strlen(t->text);
+    assert_true(used + bytes < sizeof t->text);
+    memcpy(t->text + used, text, bytes);
+    t->text[used + bytes] = '\0';
+}
+
+static void say_head(struct transcript *t)
+{
+    char head[32];
+    int bytes = snprintf(head, sizeof head, "%s%03u%c[", t->text[0] ? " " : "", t->response.status,
+                         t->response.keep_alive ? '+' : '-');
+    say(t, head, (size_t)bytes);
+    t->in_response = true;
+}
+
+static void say_bad(struct transcript *t)
+{
+    if (t->in_response)
+        say(t, "...", 3);
+    else if (t->text[0])
+        say(t, " ", 1);
+    say(t, "bad: ", 5);
+    say(t, t->response.bad, strlen(t->response.bad));
+    t->over = true;
+}
+
+static void say_done(struct transcript *t)
+{
+    say(t, "]", 1);
+    t->in_response = false;
+    t->over = !t->response.keep_alive;
+    http_response_begin(&t->response);
+}
+
+/* The bytes lie in a buffer of exactly their size, so that ASan sees a read outside. */
+static void feed(struct transcript *t, const char *text, size_t bytes)
+{
+    uint8_t *exact = test_malloc(bytes ? bytes : 1);
+    memcpy(exact, text, bytes);
+    const uint8_t *at = exact, *end = exact + bytes;
+    struct http_body body;
+    while (!t->over) {
+        enum http_step step = http_response_step(&t->response, &at, end, &body);
+        if (step == HTTP_MORE)
+            break;
+        if (step == HTTP_HEAD)
+            say_head(t);
+        if (step == HTTP_BODY) {
+            assert_true(body.bytes > 0 && body.data >= exact && body.data + body.bytes <= end);
+            say(t, (const char *)body.data, body.bytes);
+        }
+        if (step == HTTP_DONE)
+            say_done(t);
+        if (step == HTTP_BAD)
+            say_bad(t);
+    }
+    test_free(exact);
+}
+
+static void finish(struct transcript *t)
+{
+    if (t->over)
+        return;
+    switch (http_response_finish(&t->response)) {
+    case HTTP_DONE: say_done(t); break;
+    case HTTP_BAD: say_bad(t); break;
+    default: break;
+    }
+}
+
+static struct transcript *begin(void)
+{
+    static struct transcript t;
+    t.text[0] = '\0';
+    t.in_response = t.over = false;
+    http_response_begin(&t.response);
+    return &t;
+}
+
+#define OK "HTTP/1.1 200 OK\r\n"
+#define LENGTH_5 "Content-Length: 5\r\n"
+#define CHUNKED "Transfer-Encoding: chunked\r\n"
+
+static const struct {
+    const char *input, *expected;
+} examples[] = {
+    /* Framing, RFC 9112 §6.3. */
+    { OK "Server: Most\r\nContent-type: text/plain\r\n\r\n31415926", "200-[31415926]" },
+    { OK "\r\n", "200-[]" },
+    { OK LENGTH_5 "\r\n12345", "200+[12345]" },
+    { OK "Content-Length: 0\r\n\r\n", "200+[]" },
+    { OK "Content-Length:5\r\n\r\n12345" OK "content-LENGTH:\t 2 \t\r\n\r\n67", "200+[12345] 200+[67]" },
+    { OK LENGTH_5 "\r\n1234", "200+[1234...bad: cut short" },
+    { OK CHUNKED "\r\n5\r\n12345\r\n0\r\n\r\n", "200+[12345]" },
+    { OK CHUNKED "\r\n1\r\n1\r\n00a\r\n2345678901\r\n0A\r\n2345678901\r\n0\r\n\r\n", "200+[123456789012345678901]" },
+    { OK CHUNKED "\r\n5;name=value\r\n12345\r\n5 ; q=\"a;b\"\r\n67890\r\n3  \r\nabc\r\n000;x\r\n\r\n", "200+[1234567890abc]" },
+    { OK CHUNKED "\r\n5\r\n12345\r\n0\r\nTrailer: a\r\nContent-Length: 99\r\n folded\r\n\r\n" OK LENGTH_5 "\r\nabcde",
+      "200+[12345] 200+[abcde]" },
+    { OK "Transfer-Encoding: CHUNKED\r\n\r\n0\r\n\r\n", "200+[]" },
+    { OK "Transfer-Encoding: , chunked ,\r\n\r\n0\r\n\r\n", "200+[]" },
+    { OK "Transfer-Encoding:\r\n chunked\r\n\r\n1\r\n7\r\n0\r\n\r\n", "200+[7]" },
+    { OK "Transfer-Encoding: identity\r\n\r\n777", "200-[777]" },
+    { OK CHUNKED LENGTH_5 "\r\n1\r\n7\r\n0\r\n\r\n", "200-[7]" },
+    { OK "Content-Length: banana\r\n" CHUNKED "\r\n1\r\n7\r\n0\r\n\r\n", "200-[7]" },
+    { OK CHUNKED "\r\n5\r\n12345\r\n", "200+[12345...bad: cut short" },
+    { "HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n\r\n" OK LENGTH_5 "\r\n12345", "204+[] 200+[12345]" },
+    { "HTTP/1.1 304 Not Modified\r\n" CHUNKED "\r\n" OK LENGTH_5 "\r\n12345", "304+[] 200+[12345]" },
+    { "HTTP/1.1 503 Busy\r\nContent-Length: 4\r\nConnection: close\r\n\r\nbusy", "503-[busy]" },
+    { "HTTP/1.1 999 Odd\r\nContent-Length: 1\r\n\r\nx", "999+[x]" },
+
+    /* Interim responses, RFC 9110 §15.2. */
+    { "HTTP/1.1 100 Continue\r\n\r\n" OK LENGTH_5 "\r\n12345", "200+[12345]" },
+    { "HTTP/1.1 103 Early Hints\r\nLink: x\r\nContent-Length: 9\r\n\r\nHTTP/1.1 102 P\r\n\r\n" OK LENGTH_5 "\r\n12345",
+      "200+[12345]" },
+    { "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n", "bad: switched protocols unasked" },
+    { "HTTP/1.1 100 Continue\r\n\r\n", "bad: cut short" },
+
+    /* Persistence, RFC 9112 §9.3. */
+    { OK LENGTH_5 "Connection: foo, Close\r\n\r\n12345", "200-[12345]" },
+    { "HTTP/1.0 200 OK\r\n" LENGTH_5 "\r\n12345", "200-[12345]" },
+    { "HTTP/1.0 200 OK\r\n" LENGTH_5 "Connection: Keep-Alive\r\n\r\n12345", "200+[12345]" },
+    { "HTTP/1.0 200 OK\r\nConnection: keep-alive\r\n\r\n12345", "200-[12345]" },
+    { "HTTP/1.0 200 OK\r\n" CHUNKED "Connection: keep-alive\r\n\r\n1\r\n7\r\n0\r\n\r\n", "200-[7]" },
+    { "HTTP/1.1 200 OK\r\n" LENGTH_5 "Connection: keep-alive\r\nConnection: close\r\n\r\n12345", "200-[12345]" },
+    { "HTTP/1.9 200 OK\r\n" LENGTH_5 "\r\n12345", "200+[12345]" },
+
+    /* Lines, RFC 9112 §2.2, §4, §5. */
+    { "HTTP/1.1 200 OK\nContent-Length: 5\n\n12345", "200+[12345]" },
+    { "HTTP/1.1 200\r\n" LENGTH_5 "\r\n12345", "200+[12345]" },
+    { "HTTP/1.1 200 \r\n" LENGTH_5 "\r\n12345", "200+[12345]" },
+    { "HTTP/1.1 200 All is \x80\xff well\r\n" LENGTH_5 "\r\n12345", "200+[12345]" },
+    { "\r\nHTTP/1.1 200 OK\r\n" LENGTH_5 "\r\n12345", "200+[12345]" },
+    { "\nHTTP/1.1 200 OK\r\n" LENGTH_5 "\r\n12345", "200+[12345]" },
+    { "\r\n\r\nHTTP/1.1 200 OK\r\n\r\n", "bad: not a status line" },
+    { OK "X: a\r\n b\r\n\tc\r\n" LENGTH_5 "\r\n12345", "200+[12345]" },
+    { OK "Content-Length: \r\n 5\r\n\r\n12345", "200+[12345]" },
+    { OK " X: a\r\n\r\n", "bad: white space before the first field" },
+    { OK "X: a\rb\r\n\r\n", "bad: a lone CR" },
+    { OK "X: a\r\r\n\r\n", "bad: a lone CR" },
+    { OK "X: a\r\n\rX: b\r\n\r\n", "bad: a lone CR" },
+    { "\rHTTP/1.1 200 OK\r\n\r\n", "bad: a lone CR" },
+    { OK "X : a\r\n\r\n", "bad: not a field line" },
+    { OK "X\r\n\r\n", "bad: not a field line" },
+    { OK ": x\r\n\r\n", "bad: not a field line" },
+    { OK "X(y): a\r\n\r\n", "bad: not a field line" },
+    { OK "X\x80: a\r\n\r\n", "bad: not a field line" },
+    { OK "!#$%&'*+-.^_`|~09azAZ:\r\n" LENGTH_5 "\r\n12345", "200+[12345]" },
+    { "http/1.1 200 OK\r\n\r\n", "bad: not a status line" },
+    { "HTTP/2.0 200 OK\r\n\r\n", "bad: not HTTP/1.x" },
+    { "HTTP/2 200\r\n\r\n", "bad: not a status line" },
+    { "HTTP/1.1  200 OK\r\n\r\n", "bad: not a status line" },
+    { "HTTP/1.1 20 OK\r\n\r\n", "bad: not a status line" },
+    { "HTTP/1.1 2000 OK\r\n\r\n", "bad: not a status line" },
+    { "HTTP/1.1 +20 OK\r\n\r\n", "bad: not a status line" },
+    { "HTTP/11.1 200 OK\r\n\r\n", "bad: not a status line" },
+    { "12345678901234567890\r\n\r\n", "bad: not a status line" },
+    { "\x16\x03\x01\r\n", "" },
+
+    /* Malformed lengths, RFC 9110 §8.6. */
+    { OK "Content-Length: -1\r\n\r\n", "bad: a faulty Content-Length" },
+    { OK "Content-Length: +5\r\n\r\n12345", "bad: a faulty Content-Length" },
+    { OK "Content-Length: \r\n\r\n", "bad: a faulty Content-Length" },
+    { OK "Content-Length: 5 5\r\n\r\n12345", "bad: a faulty Content-Length" },
+    { OK "Content-Length: 0x5\r\n\r\n12345", "bad: a faulty Content-Length" },
+    { OK "Content-Length: 5.0\r\n\r\n12345", "bad: a faulty Content-Length" },
+    { OK "Content-Length: 5,\r\n\r\n12345", "bad: a faulty Content-Length" },
+    { OK "Content-Length: 5, 6\r\n\r\n12345", "bad: a faulty Content-Length" },
+    { OK LENGTH_5 "Content-Length: 6\r\n\r\n12345", "bad: a faulty Content-Length" },
+    { OK LENGTH_5 "Content-Length: x\r\n\r\n12345", "bad: a faulty Content-Length" },
+    { OK LENGTH_5 LENGTH_5 "\r\n12345", "200+[12345]" },
+    { OK "Content-Length: 5, 05\r\n\r\n12345", "200+[12345]" },
+    { OK "Content-Length: 4294967296\r\n\r\n12345", "200+[12345...bad: cut short" },
+    { OK "Content-Length: 9223372036854775807\r\n\r\n12345", "200+[12345...bad: cut short" },
+    { OK "Content-Length: 9223372036854775808\r\n\r\n12345", "bad: a faulty Content-Length" },
+    { OK "Content-Length: 18446744073709551616\r\n\r\n12345", "bad: a faulty Content-Length" },
+    { OK "Content-Length: 18446744073709551621\r\n\r\n12345", "bad: a faulty Content-Length" },
+
+    /* Malformed codings and chunks. */
+    { OK "Transfer-Encoding: gzip, chunked\r\n\r\n", "bad: a transfer coding other than chunked" },
+    { OK "Transfer-Encoding: chunked, gzip\r\n\r\n", "bad: a transfer coding other than chunked" },
+    { OK "Transfer-Encoding: chunked;q=1\r\n\r\n", "bad: a transfer coding other than chunked" },
+    { OK "Transfer-Encoding: xchunked\r\n\r\n", "bad: a transfer coding other than chunked" },
+    { OK CHUNKED CHUNKED "\r\n0\r\n\r\n", "bad: chunked twice" },
+    { OK CHUNKED "\r\nffffffffffffffff\r\n12345", "200+[...bad: a chunk size past 2^63" },
+    { OK CHUNKED "\r\n7fffffffffffffff\r\n12345", "200+[12345...bad: cut short" },
+    { OK CHUNKED "\r\n8000000000000000\r\n12345", "200+[...bad: a chunk size past 2^63" },
+    { OK CHUNKED "\r\n\r\n", "200+[...bad: no chunk size" },
+    { OK CHUNKED "\r\n-1\r\n", "200+[...bad: no chunk size" },
+    { OK CHUNKED "\r\n 5\r\n12345", "200+[...bad: no chunk size" },
+    { OK CHUNKED "\r\n0x5\r\n12345", "200+[...bad: not a chunk size" },
+    { OK CHUNKED "\r\n5\n12345\r\n0\r\n\r\n", "200+[...bad: not a chunk size" },
+    { OK CHUNKED "\r\n5\r12345", "200+[...bad: a lone CR" },
+    { OK CHUNKED "\r\n5;a\n12345", "200+[...bad: a faulty chunk extension" },
+    { OK CHUNKED "\r\n5\r\n123456\r\n", "200+[12345...bad: a chunk longer than its size" },
+    { OK CHUNKED "\r\n5\r\n12345\n0\r\n\r\n", "200+[12345...bad: a chunk longer than its size" },
+    { OK CHUNKED "\r\n5\r\n12345\r0\r\n\r\n", "200+[12345...bad: a chunk longer than its size" },
+    { OK CHUNKED "\r\n0\r\n folded\r\n\r\n", "200+[...bad: white space before the first field" },
+    { OK CHUNKED "\r\n0\r\nnonsense\r\n\r\n", "200+[...bad: not a field line" },
+};
+
+static void every_example_reads_the_same_however_it_is_split(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof examples / sizeof *examples; i++) {
+        const char *input = examples[i].input;
+        size_t bytes = strlen(input);
+        for (size_t split = 0; split <= bytes; split++) {
+            struct transcript *t = begin();
+            feed(t, input, split);
+            feed(t, input + split, bytes - split);
+            if (strcmp(examples[i].expected, "") != 0)
+                finish(t);
+            if (strcmp(t->text, examples[i].expected))
+                fail_msg("split at %zu: %s\nexpected: %s\nactual:   %s", split, input, examples[i].expected, t->text);
+        }
+        struct transcript *t = begin();
+        for (size_t k = 0; k < bytes; k++) {
+            feed(t, input + k, 1);
+            feed(t, input + k, 0);
+        }
+        if (strcmp(examples[i].expected, "") != 0)
+            finish(t);
+        assert_string_equal(t->text, examples[i].expected);
+    }
+}
+
+/* A body without an end is complete wherever it ends; everything else that is cut says so, or nothing had come. */
+static void every_example_cut_short_is_told(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof examples / sizeof *examples; i++) {
+        for (size_t cut = 0; cut < strlen(examples[i].input); cut++) {
+            struct transcript *t = begin();
+            feed(t, examples[i].input, cut);
+            bool between = t->response.state == 0 && t->response.head_bytes == 0;
+            bool until_close = t->in_response && t->response.until_close, was_over = t->over;
+            finish(t);
+            bool bad = strstr(t->text, "bad: ") != NULL;
+            if (between || was_over)
+                continue;
+            if (until_close ? bad : !bad && t->in_response)
+                fail_msg("cut at %zu: %s\nactual: %s", cut, examples[i].input, t->text);
+        }
+    }
+}
+
+static void a_nul_in_the_head_is_refused(void **state)
+{
+    (void)state;
+    static const char input[] = OK "X: a\0b\r\n\r\n";
+    struct transcript *t = begin();
+    feed(t, input, sizeof input - 1);
+    assert_string_equal(t->text, "bad: a NUL in the head");
+}
+
+/* A head made of one long field, of `bytes` in all. */
+static const char *read_head_of(size_t bytes, const char *field)
+{
+    static char input[HTTP_HEAD_BYTES_MAX + 64];
+    size_t used = (size_t)snprintf(input, sizeof input, OK "%s", field);
+    assert_true(bytes <= sizeof input && bytes >= used + 4);
+    memset(input + used, ' ', bytes - used);
+    memcpy(input + bytes - 4, "\r\n\r\n", 4);
+    struct transcript *t = begin();
+    feed(t, input, bytes);
+    return t->text;
+}
+
+static void a_long_head_is_read_up_to_its_bound(void **state)
+{
+    (void)state;
+    assert_string_equal(read_head_of(HTTP_HEAD_BYTES_MAX, "X-Long: y"), "200-[");
+    assert_string_equal(read_head_of(HTTP_HEAD_BYTES_MAX + 1, "X-Long: y"), "bad: a head of more than 64 KiB");
+    assert_string_equal(read_head_of(HTTP_LINE_KEPT_BYTES + 17 + 4, "Content-Length: 5"), "200+[");
+    assert_string_equal(read_head_of(HTTP_LINE_KEPT_BYTES + 18 + 4, "Content-Length: 5"),
+                        "bad: a framing field of more than 256 bytes");
+    assert_string_equal(read_head_of(2000, "Transfer-Encoding: chunked"), "bad: a framing field of more than 256 bytes");
+    assert_string_equal(read_head_of(2000, "Connection: close"), "200-[");
+}
+
+static void interim_responses_without_end_are_bounded(void **state)
+{
+    (void)state;
+    static const char interim[] = "HTTP/1.1 102 Processing\r\n\r\n";
+    struct transcript *t = begin();
+    for (size_t i = 0; i < HTTP_HEAD_BYTES_MAX / (sizeof interim - 1) + 1; i++)
+        feed(t, interim, sizeof interim - 1);
+    assert_string_equal(t->text, "bad: a head of more than 64 KiB");
+}
+
+static void a_trailer_and_a_chunk_line_are_bounded(void **state)
+{
+    (void)state;
+    struct transcript *t = begin();
+    feed(t, OK CHUNKED "\r\n0\r\n", strlen(OK CHUNKED "\r\n0\r\n"));
+    for (size_t i = 0; i < HTTP_HEAD_BYTES_MAX / 6 + 1; i++)
+        feed(t, "X: y\r\n", 6);
+    assert_string_equal(t->text, "200+[...bad: a head of more than 64 KiB");
+
+    t = begin();
+    feed(t, OK CHUNKED "\r\n5;", strlen(OK CHUNKED "\r\n5;"));
+    for (size_t i = 0; i < HTTP_CHUNK_LINE_BYTES_MAX; i++)
+        feed(t, "x", 1);
+    assert_string_equal(t->text, "200+[...bad: a chunk line of more than 4096 bytes");
+}
+
+static void chunks_without_end_are_read(void **state)
+{
+    (void)state;
+    struct http_response r;
+    struct http_body body;
+    http_response_begin(&r);
+    static const char head[] = OK CHUNKED "\r\n";
+    const uint8_t *at = (const uint8_t *)head;
+    assert_int_equal(http_response_step(&r, &at, at + sizeof head - 1, &body), HTTP_HEAD);
+    for (size_t i = 0; i < 100000; i++) {
+        static const char chunk[] = "3;ext\r\n123\r\n";
+        at = (const uint8_t *)chunk;
+        const uint8_t *end = at + sizeof chunk - 1;
+        assert_int_equal(http_response_step(&r, &at, end, &body), HTTP_BODY);
+        assert_int_equal(body.bytes, 3);
+        assert_ptr_equal(body.data, chunk + 7);
+        assert_int_equal(http_response_step(&r, &at, end, &body), HTTP_MORE);
+    }
+}
+
+static void a_hundred_pipelined_responses_are_told_apart(void **state)
+{
+    (void)state;
+    struct transcript *t = begin();
+    for (int i = 0; i < 100; i++)
+        feed(t, i % 2 ? OK LENGTH_5 "\r\n12345" : OK CHUNKED "\r\n5\r\n12345\r\n0\r\n\r\n",
+             i % 2 ? strlen(OK LENGTH_5 "\r\n12345") : strlen(OK CHUNKED "\r\n5\r\n12345\r\n0\r\n\r\n"));
+    assert_int_equal(strlen(t->text), 100 * strlen("200+[12345] ") - 1);
+    finish(t);
+    assert_false(t->over);
+}
+
+static void the_end_is_told_again_until_begin(void **state)
+{
+    (void)state;
+    struct http_response r;
+    struct http_body body;
+    http_response_begin(&r);
+    static const char good[] = "HTTP/1.1 204 x\r\n\r\nmore";
+    const uint8_t *at = (const uint8_t *)good, *end = at + sizeof good - 1;
+    assert_int_equal(http_response_step(&r, &at, end, &body), HTTP_HEAD);
+    assert_int_equal(http_response_step(&r, &at, end, &body), HTTP_DONE);
+    assert_int_equal(http_response_step(&r, &at, end, &body), HTTP_DONE);
+    assert_int_equal(end - at, 4);
+    assert_int_equal(http_response_finish(&r), HTTP_DONE);
+    http_response_begin(&r);
+    assert_int_equal(http_response_step(&r, &at, end, &body), HTTP_MORE);
+    assert_int_equal(http_response_finish(&r), HTTP_BAD);
+    assert_int_equal(http_response_step(&r, &at, end, &body), HTTP_BAD);
+    assert_int_equal(http_response_finish(&r), HTTP_BAD);
+    assert_string_equal(r.bad, "cut short");
+}
+
+static void names_are_percent_encoded(void **state)
+{
+    (void)state;
+    char out[64];
+    assert_int_equal(http_percent_encode(out, "aZ09-._~", 8), 8);
+    assert_string_equal(out, "aZ09-._~");
+    assert_int_equal(http_percent_encode(out, "a b&c=d/\xc3\xa9%+", 12), 28);
+    assert_string_equal(out, "a%20b%26c%3Dd%2F%C3%A9%25%2B");
+    assert_int_equal(http_percent_encode(out, "\0", 1), 3);
+    assert_string_equal(out, "%00");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_example_reads_the_same_however_it_is_split),
+        cmocka_unit_test(every_example_cut_short_is_told),
+        cmocka_unit_test(a_nul_in_the_head_is_refused),
+        cmocka_unit_test(a_long_head_is_read_up_to_its_bound),
+        cmocka_unit_test(interim_responses_without_end_are_bounded),
+        cmocka_unit_test(a_trailer_and_a_chunk_line_are_bounded),
+        cmocka_unit_test(chunks_without_end_are_read),
+        cmocka_unit_test(a_hundred_pipelined_responses_are_told_apart),
+        cmocka_unit_test(the_end_is_told_again_until_begin),
+        cmocka_unit_test(names_are_percent_encoded),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
