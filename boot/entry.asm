@@ -166,7 +166,7 @@ refuse:
     call print
     mov ebx, message_end
     call print
-    mov ecx, 5000000                    ; about 5 s: an access to port 0x80 takes about a microsecond
+    mov ecx, 5000000                    ; about 5 s: an access to port 0x80 takes about a microsecond (1 s under QEMU's TCG)
 .wait:
     in al, 0x80
     dec ecx
@@ -277,7 +277,7 @@ message_paging:     db "this CPU lacks 2 MiB pages, PAE or PAT", 0
 message_sse2:       db "this CPU has no x87, FXSR, SSE or SSE2", 0
 message_long_mode:  db "this CPU has no 64-bit mode", 0
 message_nx:         db "this CPU (or its firmware setting) has no NX pages", 0
-message_end:        db "; cannot run here, rebooting in 5 s", 13, 10, 0
+message_end:        db "; cannot run here, rebooting", 13, 10, 0
 
 section .boot.bss nobits alloc noexec write align=4096
 boot_pml4:  resb 4096

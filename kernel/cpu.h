@@ -4,6 +4,26 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct cpu {
+    char vendor[13];            /* "GenuineIntel" */
+    char model[49];
+    char hypervisor[13];        /* "KVMKVMKVM", "TCGTCGTCGTCG", ..., "" on bare metal */
+    uint32_t hypervisor_leaf_max;       /* 0 without a hypervisor */
+    uint32_t leaf_max;
+    uint32_t address_bits;      /* physical */
+    bool gib_pages, tsc_invariant, rdrand, rdseed;
+    uint64_t xcr0;              /* state that is switched on; 0 without XSAVE */
+    bool avx2, avx512;          /* the CPU has it and its state is switched on (AVX-512: F, BW, VL, DQ) */
+};
+
+/* Valid after cpu_init. */
+extern struct cpu cpu;
+
+/* Reads CPUID, then switches on every SIMD state that exists, SMEP, SMAP and UMIP. Executes no SIMD itself: the kernel
+ * and the drivers are built for general registers only (tools/make/flags.mk), memcpy's plain moves aside. */
+void cpu_init(void);
+void cpu_report(void);
+
 struct cpuid {
     uint32_t eax, ebx, ecx, edx;
 };
@@ -27,11 +47,15 @@ static inline void msr_write(uint32_t msr, uint64_t value)
     __asm__ volatile("wrmsr" : : "c"(msr), "a"((uint32_t)value), "d"((uint32_t)(value >> 32)) : "memory");
 }
 
+static inline uint64_t cr0_read(void) { uint64_t v; __asm__ volatile("mov %%cr0, %0" : "=r"(v)); return v; }
+static inline uint64_t cr2_read(void) { uint64_t v; __asm__ volatile("mov %%cr2, %0" : "=r"(v)); return v; }
+static inline uint64_t cr3_read(void) { uint64_t v; __asm__ volatile("mov %%cr3, %0" : "=r"(v)); return v; }
+static inline void cr3_write(uint64_t v) { __asm__ volatile("mov %0, %%cr3" : : "r"(v) : "memory"); }
+static inline uint64_t cr4_read(void) { uint64_t v; __asm__ volatile("mov %%cr4, %0" : "=r"(v)); return v; }
+static inline void cr4_write(uint64_t v) { __asm__ volatile("mov %0, %%cr4" : : "r"(v) : "memory"); }
+
+/* Tells the core that this is a loop that waits. */
+static inline void cpu_pause(void) { __asm__ volatile("pause"); }
+
 /* An exception without handlers: no machine survives it. */
-_Noreturn static inline void cpu_triple_fault(void)
-{
-    static const struct __attribute__((packed)) { uint16_t limit; uint64_t base; } no_idt;
-    for (;;) {
-        __asm__ volatile("lidt %0\n\tint3" : : "m"(no_idt));
-    }
-}
+_Noreturn void cpu_triple_fault(void);

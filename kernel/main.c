@@ -1,10 +1,15 @@
 /* The composition root of the image: the order in which the machine comes up, and the one loop. */
+#include <string.h>
+
 #include "drivers/uart.h"
 #include "kernel/base/log.h"
 #include "kernel/boot_info.h"
+#include "kernel/cpu.h"
 #include "kernel/memory.h"
 #include "kernel/memory_init.h"
 #include "kernel/reset.h"
+#include "kernel/selftest.h"
+#include "kernel/traps.h"
 
 static struct boot_info boot;
 
@@ -16,12 +21,20 @@ _Noreturn void kernel_main(enum boot_protocol protocol, const void *information)
         log_add_sink(uart_write);
     }
     log_line("peregrine, started by %s", protocol == BOOT_PVH ? "PVH" : "Multiboot2");
-    if (!boot_info_parse(&boot, protocol, information, UINT64_C(1) << 32)) {
+    if (!boot_info_parse(&boot, protocol, information, BOOT_MAPPED_END)) {
         reset_machine("the loader's information is broken");
     }
     log_line("settings: %s", boot.command_line);
     log_line("module: %s", boot.module);
+    cpu_init();
+    traps_init();
     memory_init(&boot);
+    traps_mask_apic();
+    cpu_report();
+    const char *word = strstr(boot.command_line, "test.trap=");
+    if (word != NULL) {
+        selftest_trap(word + strlen("test.trap="));
+    }
     memory_seal();
     reset_machine("nothing to do yet");
 }

@@ -7,13 +7,16 @@
 #include "kernel/base/assert.h"
 #include "kernel/base/log.h"
 #include "kernel/memory_init.h"
+#include "kernel/paging.h"
 #include "kernel/panic.h"
 
 enum { LOW_MEMORY_END = 1 << 20 };      /* real-mode vectors, the EBDA, other CPUs' first instructions: left alone */
 
 extern const char image_begin[], image_end[];       /* boot/linker.ld */
 
-static struct memory_map ram;
+static struct memory_map ram;           /* what is left; ranges shrink from below */
+static struct memory_map all;           /* what there was */
+static uint64_t reachable_end = BOOT_MAPPED_END;
 static uint64_t taken_bytes;
 static bool sealed;
 
@@ -24,11 +27,9 @@ void memory_init(const struct boot_info *boot)
     memory_map_remove(&ram, (uintptr_t)image_begin, (uintptr_t)image_end);
     log_line("memory: %zu MiB of RAM in %zu ranges%s", (size_t)(memory_map_bytes(&ram) >> 20), ram.count,
              ram.cut || boot->regions_dropped_count != 0 ? " (the map was too long, some is lost)" : "");
-}
-
-const struct memory_map *memory_ram(void)
-{
-    return &ram;
+    all = ram;
+    paging_init(&all);
+    reachable_end = UINT64_MAX;
 }
 
 void *memory_take(size_t bytes, size_t align, const char *who)
@@ -40,7 +41,7 @@ void *memory_take(size_t bytes, size_t align, const char *who)
     for (size_t i = 0; i < ram.count; i++) {
         struct memory_range *range = &ram.ranges[i];
         uint64_t begin = (range->begin + align - 1) & -(uint64_t)align;
-        if (begin >= range->begin && begin <= range->end && bytes <= range->end - begin) {
+        if (begin >= range->begin && begin <= range->end && bytes <= range->end - begin && begin + bytes <= reachable_end) {
             range->begin = begin + bytes;
             taken_bytes += bytes;
             return memset((void *)begin, 0, bytes);
@@ -57,5 +58,24 @@ void memory_seal(void)
 
 volatile void *memory_map_device(uint64_t physical, size_t bytes)
 {
-    return bytes == 0 ? NULL : (volatile void *)physical;
+    ASSERT(!sealed);
+    if (bytes == 0) {
+        return NULL;
+    }
+    if (!paging_map(physical, physical + bytes, PAGING_DEVICE)) {
+        panic("device registers at 0x%zx, %zu bytes, lie in memory or out of reach", (size_t)physical, bytes);
+    }
+    return (volatile void *)physical;
+}
+
+volatile void *memory_map_framebuffer(uint64_t physical, size_t bytes)
+{
+    ASSERT(!sealed);
+    return paging_map(physical, physical + bytes, PAGING_FRAMEBUFFER) ? (volatile void *)physical : NULL;
+}
+
+const void *memory_map_table(uint64_t physical, size_t bytes)
+{
+    ASSERT(!sealed);
+    return physical != 0 && paging_map(physical, physical + bytes, PAGING_RODATA) ? (const void *)physical : NULL;
 }

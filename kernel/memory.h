@@ -13,3 +13,9 @@ void memory_seal(void);
 /* Maps device registers uncached, readable and writable, not executable; returns their (identity) address.
  * Only before the seal. `bytes` may be 0 to ask for nothing and get NULL. */
 volatile void *memory_map_device(uint64_t physical, size_t bytes);
+
+/* The same, write-combining, for pixels. NULL when it lies in memory or out of reach. */
+volatile void *memory_map_framebuffer(uint64_t physical, size_t bytes);
+
+/* Makes firmware's tables readable. NULL when they cannot be there (address 0, device registers). */
+const void *memory_map_table(uint64_t physical, size_t bytes);

@@ -2,10 +2,9 @@
 #pragma once
 
 #include "kernel/boot_info.h"
-#include "kernel/memory_map.h"
 
-/* Finds the RAM that can be handed out. First of all; memory_take works from here on. */
+/* boot/entry.asm's first tables map [0, this). */
+#define BOOT_MAPPED_END (UINT64_C(1) << 32)
+
+/* Finds the RAM that can be handed out, maps all of it and the image with their rights. memory_take works from here on. */
 void memory_init(const struct boot_info *boot);
-
-/* What is left of it. Ranges shrink from below as memory is taken. */
-const struct memory_map *memory_ram(void);

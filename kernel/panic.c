@@ -1,5 +1,6 @@
 #include "kernel/panic.h"
 
+#include "kernel/backtrace.h"
 #include "kernel/base/assert.h"
 #include "kernel/base/log.h"
 #include "kernel/reset.h"
@@ -11,7 +12,13 @@ _Noreturn void panic(const char *form, ...)
     va_start(list, form);
     format_list(text, sizeof text, form, list);
     va_end(list);
+    log_defer(false);
     log_line("panic: %s", text);
+    static bool again;                  /* a panic inside a panic's backtrace or inside a sink */
+    if (!again) {
+        again = true;
+        backtrace_log((uint64_t)__builtin_frame_address(0));
+    }
     reset_machine("panic");
 }
 

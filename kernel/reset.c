@@ -62,12 +62,8 @@ static void rung_8042(void)
     port_out8(PORT_8042_COMMAND, I8042_PULSE_RESET);
 }
 
-_Noreturn void reset_machine(const char *cause)
+_Noreturn void reset_now(void)
 {
-    log_defer(false);
-    log_line("back to Linux: %s", cause);
-    log_flush();
-    pause_us(RUNG_PAUSE_US);            /* a serial line empties its FIFO, a viewer its queue */
     rung_acpi();
     pause_us(RUNG_PAUSE_US);
     rung_reset_control();
@@ -75,4 +71,13 @@ _Noreturn void reset_machine(const char *cause)
     rung_8042();
     pause_us(RUNG_PAUSE_US);
     cpu_triple_fault();
+}
+
+_Noreturn void reset_machine(const char *cause)
+{
+    log_defer(false);
+    log_line("back to Linux: %s", cause);
+    log_flush();
+    pause_us(RUNG_PAUSE_US);            /* a serial line empties its FIFO, a viewer its queue */
+    reset_now();
 }

@@ -23,17 +23,40 @@ $(BUILD)/kernel/%.o: %.c
 	@mkdir -p $(@D)
 	$(CC) $(KERNEL_CFLAGS) $(call cflags_of,$<) -c -o $@ $<
 
-# memcpy and its kin must not be turned into calls of themselves.
-$(BUILD)/kernel/kernel/libc.o: KERNEL_CFLAGS += -fno-builtin -fno-tree-loop-distribute-patterns
+# No SIMD outside the matcher: some KVMs emulate every instruction of the kernel, and know general registers and plain
+# 16-byte moves only.
+$(BUILD)/kernel/kernel/%.o $(BUILD)/kernel/drivers/%.o: KERNEL_CFLAGS += -mgeneral-regs-only
+
+# Every function that fails on purpose stands in the backtrace.
+$(BUILD)/kernel/kernel/selftest.o: KERNEL_CFLAGS += -fno-optimize-sibling-calls
+
+# memcpy and its kin must not be turned into calls of themselves, nor into more than plain moves.
+$(BUILD)/kernel/kernel/libc.o: KERNEL_CFLAGS := $(KERNEL_CFLAGS) -fno-builtin -fno-tree-loop-distribute-patterns \
+	-fno-tree-vectorize -fno-tree-slp-vectorize
 
 # Through an archive: what kernel/main.c does not reach is not in the image.
 $(BUILD)/kernel/libkernel.a: $(KERNEL_OBJECTS)
 	@rm -f $@
 	ar rcs $@ $^
 
-LINK := ld -z max-page-size=4096 -z noexecstack --fatal-warnings -T boot/linker.ld
-$(BUILD)/peregrine.elf: $(BUILD)/kernel/libkernel.a boot/linker.ld
-	$(LINK) -o $@ $(BUILD)/kernel/boot/header.o $(BUILD)/kernel/boot/entry.o $<
+LINK = ld -z max-page-size=4096 -z noexecstack --fatal-warnings -T boot/linker.ld -o $@ \
+	$(BUILD)/kernel/boot/header.o $(BUILD)/kernel/boot/entry.o $(filter %.o,$^) $(BUILD)/kernel/libkernel.a
+IMAGE_PARTS := $(BUILD)/kernel/libkernel.a boot/linker.ld
+
+# Linked twice, for the backtrace: first with an empty table of symbols, then with the table of the first. The table is
+# read-only data behind the text, so it moves no function; `cmp` holds that to be true.
+$(BUILD)/peregrine.elf: $(BUILD)/kernel/symbols_full.o $(IMAGE_PARTS)
+	$(LINK)
+	@cmp <(nm $(BUILD)/kernel/pass1.elf | grep -i ' [tw] ') <(nm $@ | grep -i ' [tw] ') || { rm $@; false; }
+$(BUILD)/kernel/pass1.elf: $(BUILD)/kernel/symbols_empty.o $(IMAGE_PARTS)
+	$(LINK)
+$(BUILD)/kernel/symbols_full.c: $(BUILD)/kernel/pass1.elf
+	nm $< | tools/make/symbols.py >$@
+$(BUILD)/kernel/symbols_empty.c: tools/make/symbols.py
+	@mkdir -p $(@D)
+	tools/make/symbols.py </dev/null >$@
+$(BUILD)/kernel/symbols_%.o: $(BUILD)/kernel/symbols_%.c
+	$(CC) $(KERNEL_CFLAGS) -c -o $@ $<
 
 # The ISO boots on BIOS and on UEFI. CMDLINE="feed=... submit=..." are the settings of its entry; MODULE=FILE adds a
 # settings file that the kernel reads as if it stood behind them. ISO=FILE names the result.

@@ -1,0 +1,76 @@
+#include "kernel/backtrace.h"
+
+#include "kernel/base/log.h"
+#include "kernel/stacks.h"
+#include "kernel/symbols.h"
+
+static void log_frame(unsigned index, uint64_t address, enum symbol_use use)
+{
+    char where[SYMBOL_TEXT_BYTES_MAX];
+    symbol_format(where, sizeof where, address, use);
+    log_line("  #%u 0x%lx %s", index, address, where);
+}
+
+/* A word lies there, in a stack's body. */
+static bool on_stack(uint64_t address)
+{
+    return address % 8 == 0 && stack_with_body(address) != STACK_COUNT;
+}
+
+/* A frame is two words: the caller's frame pointer and the return address (System V ABI AMD64 §3.2.2). */
+static const uint64_t *frame_at(uint64_t rbp)
+{
+    return on_stack(rbp) && on_stack(rbp + 8) ? (const uint64_t *)rbp : NULL;
+}
+
+/* The chain only rises, within the stacks, so it ends. */
+static void log_chain(unsigned line, uint64_t rbp)
+{
+    uint64_t before = 0;
+    unsigned repeats = 0;
+    while (line < BACKTRACE_LINE_COUNT_MAX) {
+        const uint64_t *frame = frame_at(rbp);
+        if (frame != NULL && frame[1] == 0) {
+            return;                     /* boot/entry.asm's, the outermost */
+        }
+        if (frame == NULL || !symbol_is_text(frame[1])) {
+            log_line("  the chain is lost at 0x%lx", rbp);
+            return;
+        }
+        if (frame[1] == before) {
+            repeats++;
+        } else {
+            if (repeats != 0) {
+                log_line("     ... and %u times more", repeats);
+            }
+            log_frame(line++, frame[1], SYMBOL_RETURN);
+            before = frame[1];
+            repeats = 0;
+        }
+        if (frame[0] <= rbp) {
+            log_line("  the chain turns back to 0x%lx", frame[0]);
+            return;
+        }
+        rbp = frame[0];
+    }
+}
+
+void backtrace_log_trap(uint64_t rip, uint64_t rsp, uint64_t rbp)
+{
+    unsigned line = 0;
+    log_line("  backtrace:");
+    log_frame(line++, rip, SYMBOL_EXACT);
+    if (!symbol_is_text(rip) && on_stack(rsp)) {
+        uint64_t address = *(const uint64_t *)rsp;
+        if (symbol_is_text(address)) {
+            log_frame(line++, address, SYMBOL_RETURN);
+        }
+    }
+    log_chain(line, rbp);
+}
+
+void backtrace_log(uint64_t rbp)
+{
+    log_line("  backtrace:");
+    log_chain(0, rbp);
+}

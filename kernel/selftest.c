@@ -1,0 +1,132 @@
+#include "kernel/selftest.h"
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "kernel/base/assert.h"
+#include "kernel/base/bytes.h"
+#include "kernel/memory.h"
+#include "kernel/panic.h"
+#include "kernel/x86_spec.h"
+
+/* Each fails inside a function of its own, so that the backtrace can be checked by name; volatile keeps the compiler
+ * from seeing what is coming. */
+
+static __attribute__((noinline)) void trap_divide(void)
+{
+    volatile int zero = 0, hundred = 100;
+    hundred = hundred / zero;
+}
+
+static __attribute__((noinline)) void trap_null(void)
+{
+    int *volatile pointer = NULL;
+    *(volatile int *)pointer;
+}
+
+static __attribute__((noinline)) void trap_text(void)
+{
+    volatile uint8_t *volatile code = (uint8_t *)(uintptr_t)trap_divide;
+    *code = 0x90;
+}
+
+static __attribute__((noinline)) void trap_rodata(void)
+{
+    static const uint64_t constant = 1;
+    volatile uint64_t *volatile at = (uint64_t *)(uintptr_t)&constant;
+    *at = 2;
+}
+
+static __attribute__((noinline)) void trap_execute(void)
+{
+    static uint8_t data[16] = { 0xc3 };         /* ret */
+    void (*volatile function)(void) = (void (*)(void))(uintptr_t)data;
+    function();
+}
+
+static __attribute__((noinline)) void trap_execute_stack(void)
+{
+    volatile uint8_t data[16] = { 0xc3 };
+    void (*volatile function)(void) = (void (*)(void))(uintptr_t)data;
+    function();
+}
+
+static __attribute__((noinline)) uint64_t trap_stack_deeper(volatile uint64_t depth)
+{
+    volatile uint8_t room[256];
+    room[depth % sizeof room] = (uint8_t)depth;
+    return depth == UINT64_MAX ? 0 : trap_stack_deeper(depth + 1) + room[depth % sizeof room];
+}
+
+static __attribute__((noinline)) void trap_stack(void)
+{
+    trap_stack_deeper(0);
+}
+
+/* A page fault that finds no gate, whose general protection fault finds none either: a double fault, SDM vol. 3 §6.15,
+ * "Interrupt 8". A bad RSP would not do, because every gate brings its own stack. */
+static __attribute__((noinline)) void trap_double(void)
+{
+    struct descriptor_table idt;
+    __asm__ volatile("sidt %0" : "=m"(idt));
+    idt.limit = (VECTOR_DF + 1) * sizeof(struct idt_gate) - 1;      /* #GP and #PF lie behind */
+    __asm__ volatile("lidt %0" : : "m"(idt));
+    trap_null();
+}
+
+static __attribute__((noinline)) void trap_opcode(void)
+{
+    __asm__ volatile("ud2");
+}
+
+static __attribute__((noinline)) void trap_chain(void)
+{
+    __asm__ volatile("mov $0x123456789abcdef0, %%rax\n\tmov %%rax, %%rbp\n\tud2" : : : "rax");
+}
+
+static __attribute__((noinline)) void trap_nmi(void)
+{
+    for (;;) {                                  /* the host injects it */
+        __asm__ volatile("pause");
+    }
+}
+
+static __attribute__((noinline)) void trap_assert(void)
+{
+    volatile int one = 1;
+    ASSERT(one == 2);
+}
+
+static __attribute__((noinline)) void trap_panic(void)
+{
+    panic("test.trap=panic");
+}
+
+static __attribute__((noinline)) void trap_sealed(void)
+{
+    memory_seal();
+    memory_take(1, 1, "test.trap=sealed");
+}
+
+static const struct {
+    const char *word;
+    void (*fail)(void);
+} tests[] = {
+    { "divide", trap_divide },   { "null", trap_null },       { "text", trap_text },
+    { "rodata", trap_rodata },   { "execute", trap_execute }, { "execute-stack", trap_execute_stack },
+    { "stack", trap_stack },     { "double", trap_double },   { "opcode", trap_opcode },
+    { "chain", trap_chain },     { "nmi", trap_nmi },         { "assert", trap_assert },
+    { "panic", trap_panic },     { "sealed", trap_sealed },
+};
+
+bool selftest_trap(const char *word)
+{
+    for (size_t i = 0; i < ARRAY_COUNT(tests); i++) {
+        if (strcmp(word, tests[i].word) == 0) {
+            tests[i].fail();
+            panic("test.trap=%s did not trap", word);
+        }
+    }
+    return false;
+}

@@ -1,0 +1,217 @@
+#include "kernel/traps.h"
+
+#include "kernel/backtrace.h"
+#include "kernel/base/bytes.h"
+#include "kernel/base/log.h"
+#include "kernel/cpu.h"
+#include "kernel/memory.h"
+#include "kernel/paging.h"
+#include "kernel/ports.h"
+#include "kernel/reset.h"
+#include "kernel/segments.h"
+#include "kernel/stacks.h"
+#include "kernel/symbols.h"
+#include "kernel/x86_spec.h"
+
+enum {
+    /* Intel 8259A data sheet: command and data port of the two controllers */
+    PIC1_COMMAND = 0x20, PIC1_DATA = 0x21,
+    PIC2_COMMAND = 0xa0, PIC2_DATA = 0xa1,
+    PIC_ICW1_INIT_WITH_ICW4 = 0x11,
+    PIC_ICW4_8086 = 0x01,
+    PIC1_VECTOR = 0x20, PIC2_VECTOR = 0x28,     /* clear of the exceptions, should one slip through */
+
+    /* SDM vol. 3 §10.4.1, "The Local APIC Block Diagram": register offsets */
+    APIC_EOI = 0xb0,
+    APIC_LVT_TIMER = 0x320, APIC_LVT_THERMAL = 0x330, APIC_LVT_PERFORMANCE = 0x340,
+    APIC_LVT_LINT0 = 0x350, APIC_LVT_ERROR = 0x370,
+    APIC_LVT_MASKED_BIT = 16,
+    APIC_BYTES = 4096,
+
+    CODE_BYTES_BEFORE = 16,
+    CODE_BYTES_AFTER = 16,
+};
+
+extern const uint64_t trap_stubs[VECTOR_COUNT];     /* boot/traps.asm */
+
+uint64_t traps_unexpected_count;
+
+static struct idt_gate idt[VECTOR_COUNT];
+static volatile uint32_t *apic;         /* NULL: none, off, or x2APIC */
+
+static const char *const names[VECTOR_EXCEPTION_COUNT] = {
+    "divide error", "debug", "NMI", "breakpoint", "overflow", "bound range exceeded", "invalid opcode",
+    "device not available", "double fault", "coprocessor segment overrun", "invalid TSS", "segment not present",
+    "stack-segment fault", "general protection", "page fault", "reserved", "x87 floating-point error",
+    "alignment check", "machine check", "SIMD floating-point exception", "virtualization exception",
+    "control protection", "reserved", "reserved", "reserved", "reserved", "reserved", "reserved",
+    "hypervisor injection", "VMM communication", "security exception", "reserved",
+};
+
+/* ------------------------------------------------------------------------------------------------ the dump */
+
+/* What a page fault was about: the access, and the address if it has a name. */
+static void page_fault_describe(const struct trap_frame *frame, uint64_t address)
+{
+    const char *access = frame->error & BIT(PF_ERROR_ID_BIT)   ? "execute"
+                         : frame->error & BIT(PF_ERROR_WR_BIT) ? "write"
+                                                               : "read";
+    const char *rights = frame->error & BIT(PF_ERROR_RSVD_BIT) ? "a reserved bit is set in its entry"
+                         : frame->error & BIT(PF_ERROR_P_BIT)  ? "its page forbids it"
+                                                               : "no page is there";
+    log_line("  cannot %s 0x%zx: %s", access, (size_t)address, rights);
+    if (address < MEMORY_PAGE_BYTES) {
+        log_line("  page zero: a NULL pointer");
+    }
+}
+
+static void stack_overflow_describe(uint64_t address)
+{
+    enum stack_id id = stack_with_guard(address);
+    if (id != STACK_COUNT) {
+        log_line("  stack overflow: 0x%zx is in the guard page of the %s stack", (size_t)address, stack_name(id));
+    }
+}
+
+static void code_dump(uint64_t rip)
+{
+    char line[(CODE_BYTES_BEFORE + CODE_BYTES_AFTER) * 5 + 1];
+    size_t bytes = 0;
+    for (uint64_t at = rip - CODE_BYTES_BEFORE; at != rip + CODE_BYTES_AFTER; at++) {
+        if (!paging_is_plain(at, 1)) {
+            bytes += format(line + bytes, sizeof line - bytes, at == rip ? " <-->" : " --");
+        } else {
+            bytes += format(line + bytes, sizeof line - bytes, at == rip ? " <%02x>" : " %02x", *(const uint8_t *)at);
+        }
+    }
+    log_line("  code%s", line);
+}
+
+static void registers_dump(const struct trap_frame *frame)
+{
+    log_line("  rax %016lx rbx %016lx rcx %016lx rdx %016lx", frame->rax, frame->rbx, frame->rcx, frame->rdx);
+    log_line("  rsi %016lx rdi %016lx rbp %016lx rsp %016lx", frame->rsi, frame->rdi, frame->rbp, frame->rsp);
+    log_line("  r8  %016lx r9  %016lx r10 %016lx r11 %016lx", frame->r8, frame->r9, frame->r10, frame->r11);
+    log_line("  r12 %016lx r13 %016lx r14 %016lx r15 %016lx", frame->r12, frame->r13, frame->r14, frame->r15);
+    log_line("  rip %016lx rflags %08lx cs %02lx ss %02lx cr0 %08lx cr2 %016lx cr3 %08lx cr4 %08lx", frame->rip,
+             frame->rflags, frame->cs, frame->ss, cr0_read(), cr2_read(), cr3_read(), cr4_read());
+}
+
+static void trap_dump(const struct trap_frame *frame)
+{
+    uint64_t vector = frame->vector;
+    char where[SYMBOL_TEXT_BYTES_MAX];
+    symbol_format(where, sizeof where, frame->rip, SYMBOL_EXACT);
+    log_line("trap: %s (%lu), error 0x%lx, at 0x%lx %s", names[vector], vector, frame->error, frame->rip, where);
+    if (vector == VECTOR_PF) {
+        page_fault_describe(frame, cr2_read());
+    }
+    if (vector == VECTOR_PF || vector == VECTOR_DF) {
+        stack_overflow_describe(cr2_read());
+    }
+    registers_dump(frame);
+    code_dump(frame->rip);
+    backtrace_log_trap(frame->rip, frame->rsp, frame->rbp);
+}
+
+/* ------------------------------------------------------------------------------------------------ entry from the stubs */
+
+static void interrupt_dismiss(void)
+{
+    traps_unexpected_count++;
+    port_out8(PIC2_COMMAND, 0x20);      /* 8259A: non-specific end of interrupt */
+    port_out8(PIC1_COMMAND, 0x20);
+    if (apic != NULL) {
+        apic[APIC_EOI / 4] = 0;
+    } else if (msr_read(IA32_APIC_BASE) & BIT(APIC_BASE_EXTD_BIT)) {
+        msr_write(IA32_X2APIC_EOI, 0);
+    }
+}
+
+void trap_handle(const struct trap_frame *frame)
+{
+    if (frame->vector >= VECTOR_EXCEPTION_COUNT) {
+        interrupt_dismiss();
+        return;
+    }
+    /* A trap inside the dump must not start the dump again: the second says so, the third does not even try. */
+    static unsigned depth;
+    log_defer(false);
+    switch (depth++) {
+    case 0:
+        trap_dump(frame);
+        reset_machine(names[frame->vector]);
+    case 1:
+        log_line("trap: %s at 0x%lx while handling a trap", names[frame->vector], frame->rip);
+        reset_machine("a trap inside a trap");
+    default:
+        reset_now();
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------ init */
+
+static uint8_t ist_of(unsigned vector)
+{
+    switch (vector) {
+    case VECTOR_DF: return IST_DOUBLE_FAULT;
+    case VECTOR_NMI: return IST_NMI;
+    case VECTOR_MC: return IST_MACHINE_CHECK;
+    default: return IST_TRAP;           /* none of them returns, so one stack serves them all */
+    }
+}
+
+/* 8259A data sheet, "Initialization Command Words". Both moved away from the exceptions, then all lines masked. */
+static void pic_mask(void)
+{
+    port_out8(PIC1_COMMAND, PIC_ICW1_INIT_WITH_ICW4);
+    port_out8(PIC2_COMMAND, PIC_ICW1_INIT_WITH_ICW4);
+    port_out8(PIC1_DATA, PIC1_VECTOR);
+    port_out8(PIC2_DATA, PIC2_VECTOR);
+    port_out8(PIC1_DATA, 1 << 2);       /* the second hangs on line 2 */
+    port_out8(PIC2_DATA, 2);
+    port_out8(PIC1_DATA, PIC_ICW4_8086);
+    port_out8(PIC2_DATA, PIC_ICW4_8086);
+    port_out8(PIC1_DATA, 0xff);
+    port_out8(PIC2_DATA, 0xff);
+}
+
+void traps_init(void)
+{
+    segments_init();
+    for (unsigned vector = 0; vector < VECTOR_COUNT; vector++) {
+        uint64_t stub = trap_stubs[vector];
+        idt[vector] = (struct idt_gate){
+            .offset_low = (uint16_t)stub,
+            .offset_middle = (uint16_t)(stub >> 16),
+            .offset_high = (uint32_t)(stub >> 32),
+            .selector = SELECTOR_CODE,
+            .ist = ist_of(vector),
+            .type = IDT_TYPE_INTERRUPT_GATE,
+        };
+    }
+    struct descriptor_table pointer = { sizeof idt - 1, (uintptr_t)idt };
+    __asm__ volatile("lidt %0" : : "m"(pointer));
+    pic_mask();
+}
+
+void traps_mask_apic(void)
+{
+    static const uint16_t entries[] = { APIC_LVT_TIMER, APIC_LVT_THERMAL, APIC_LVT_PERFORMANCE, APIC_LVT_LINT0,
+                                        APIC_LVT_ERROR };     /* LINT1 stays: it is the NMI */
+    uint64_t base = msr_read(IA32_APIC_BASE);
+    if (!(base & BIT(APIC_BASE_EN_BIT))) {
+        return;
+    }
+    if (base & BIT(APIC_BASE_EXTD_BIT)) {
+        for (size_t i = 0; i < ARRAY_COUNT(entries); i++) {
+            uint32_t msr = 0x800 + entries[i] / 16;         /* SDM vol. 3 §10.12.1.2 */
+            msr_write(msr, msr_read(msr) | BIT(APIC_LVT_MASKED_BIT));
+        }
+        return;
+    }
+    apic = memory_map_device(base & PAGE_ADDRESS_MASK, APIC_BYTES);
+    for (size_t i = 0; i < ARRAY_COUNT(entries); i++) {
+        apic[entries[i] / 4] |= BIT(APIC_LVT_MASKED_BIT);
+    }
+}

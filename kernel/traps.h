@@ -1,0 +1,24 @@
+/* Exceptions. Every one of them is our own mistake or the machine's: it is dumped and Linux comes back. */
+#pragma once
+
+#include <stdint.h>
+
+/* As boot/traps.asm leaves it on the stack, lowest address first. */
+struct trap_frame {
+    uint64_t rax, rbx, rcx, rdx, rsi, rdi, rbp, r8, r9, r10, r11, r12, r13, r14, r15;
+    uint64_t vector, error;
+    uint64_t rip, cs, rflags, rsp, ss;          /* pushed by the CPU */
+};
+
+/* Loads the GDT, the TSS and the IDT and masks every interrupt controller: this kernel polls, and an NMI or a machine
+ * check is all that may interrupt it. */
+void traps_init(void);
+
+/* Masks the local APIC's own interrupts, which firmware may have left on. After paging_init. */
+void traps_mask_apic(void);
+
+/* boot/traps.asm calls it. Returns only from an interrupt that nobody asked for. */
+void trap_handle(const struct trap_frame *frame);
+
+/* Interrupts that nobody asked for. */
+extern uint64_t traps_unexpected_count;
