@@ -107,7 +107,9 @@ uint8_t *transport_message(int connection);
  * whole now (window, buffers): nothing has changed, the area keeps its bytes, try again later. */
 bool transport_send(int connection, uint32_t from, uint32_t bytes, uint64_t now_ns);
 
-/* Bytes given to transport_send that the peer has not acknowledged. host/sockets.c: not yet taken by the kernel. */
+/* Bytes given to transport_send that the peer has not acknowledged. The last thing known of a connection stays on
+ * hand while its TRANSPORT_CLOSED is the latest event: a request that the peer reset without having acknowledged its
+ * end was never executed, and may be sent again elsewhere. */
 uint32_t transport_unacked_bytes(int connection);
 
 /* FIN after what was sent. The peer's data still arrives. TRANSPORT_CLOSED follows. */
