@@ -34,10 +34,14 @@ $(BUILD)/kernel/kernel/selftest.o: KERNEL_CFLAGS += -fno-optimize-sibling-calls
 $(BUILD)/kernel/kernel/libc.o: KERNEL_CFLAGS := $(KERNEL_CFLAGS) -fno-builtin -fno-tree-loop-distribute-patterns \
 	-fno-tree-vectorize -fno-tree-slp-vectorize
 
+# Another stack in the same build directory: the archive is made anew.
+$(BUILD)/kernel/stack-$(STACK):
+	@mkdir -p $(@D) && rm -f $(@D)/stack-* && touch $@
+
 # Through an archive: what kernel/main.c does not reach is not in the image.
-$(BUILD)/kernel/libkernel.a: $(KERNEL_OBJECTS)
+$(BUILD)/kernel/libkernel.a: $(KERNEL_OBJECTS) $(BUILD)/kernel/stack-$(STACK)
 	@rm -f $@
-	ar rcs $@ $^
+	ar rcs $@ $(KERNEL_OBJECTS)
 
 LINK = ld -z max-page-size=4096 -z noexecstack --fatal-warnings -T boot/linker.ld -o $@ \
 	$(BUILD)/kernel/boot/header.o $(BUILD)/kernel/boot/entry.o $(filter %.o,$^) $(BUILD)/kernel/libkernel.a

@@ -22,7 +22,7 @@ unit: $(UNIT_TESTS)
 	$(PY) -m pytest -q tests/unit
 
 # Everything pytest needs built beforehand. Fragments add to CHECK_NEEDS.
-CHECK_NEEDS += $(UNIT_TESTS)
+CHECK_NEEDS += $(UNIT_TESTS) $(BUILD)/peregrine.elf
 check-ready: $(CHECK_NEEDS)
 	$(PY) -m pytest -q -n 2 --dist worksteal tests
 

@@ -1,0 +1,72 @@
+"""tools/run.py: what it makes of its variables, of a game's end, and of a KVM that is too slow."""
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+import machine
+import run
+from game import outcome
+
+
+@pytest.mark.parametrize("variables, quoted", [
+    ({"NET": "wifi"}, "NET='wifi'"), ({"DURATION": "0"}, "DURATION='0'"), ({"DURATION": "x"}, "DURATION='x'"),
+    ({"CPUS": "-1"}, "CPUS='-1'"), ({"MEMORY": "8T"}, "MEMORY='8T'"), ({"MEMORY": "1M"}, "MEMORY='1M'"),
+    ({"NIC": "e1000"}, "NIC='e1000'"), ({"BOOT": "floppy"}, "BOOT='floppy'"), ({"STACK": "bsd"}, "STACK='bsd'"),
+    ({"FIRMWARE": "uefi", "BOOT": "kernel"}, "FIRMWARE='uefi'"), ({"BOOT": "microvm", "NIC": "modern"}, "NIC='modern'"),
+    ({"NIC": "mmio"}, "NIC='mmio'"), ({"ROUND": "finale"}, "ROUND='finale'"),
+])
+def test_bad_values_are_quoted(variables, quoted):
+    with pytest.raises(run.BadValue, match=quoted):
+        run.read_variables(variables)
+
+
+def test_the_program_says_so_and_fails():
+    program = pathlib.Path(run.__file__)
+    done = subprocess.run([sys.executable, program], env={"NIC": "e1000"}, capture_output=True, text=True, timeout=20)
+    assert done.returncode != 0 and "NIC='e1000'" in done.stderr
+
+
+def test_defaults_follow_from_each_other():
+    assert run.read_variables({})["BOOT"] == "kernel"
+    assert run.read_variables({"FIRMWARE": "uefi"})["BOOT"] == "iso"
+    assert run.read_variables({"BOOT": "microvm"})["NIC"] == "mmio"
+
+
+LINES = [
+    {"kind": "feed-open", "id": 1, "ip": "x", "position": 0},
+    {"kind": "burst", "position": 0, "digits": "9876123450"},
+    {"kind": "answer", "start": 0, "end": 4, "digits": "9876"},
+    {"kind": "answer", "start": 4, "end": 9, "digits": "12345"},
+    {"kind": "submission", "user": "peregrine", "digits": "9876", "verdict": "+8"},
+    {"kind": "summary", "user": "peregrine"},
+]
+
+
+def test_a_missed_a_wrong_and_a_repeated_answer_are_failures():
+    more = [{"kind": "submission", "user": "peregrine", "digits": d, "verdict": v}
+            for d, v in (("9876", "dup"), ("77", "wrong: no multiple of any M"))]
+    result = outcome(LINES + more, "peregrine")
+    assert (result["missed"], result["repeated"], len(result["wrong"])) == (["12345"], ["9876"], 1)
+    found = run.failures(result, over=True, statistics="x", reset=True)
+    assert len(found) == 2 and "12345" in found[0] and "77" in found[1]
+
+
+def test_everything_that_must_be_seen_is_asked_for():
+    good = LINES + [{"kind": "submission", "user": "peregrine", "digits": "12345", "verdict": "early"}]
+    result = outcome(good, "peregrine")
+    assert run.failures(result, True, "x", True) == []
+    for over, statistics, reset in ((False, "x", True), (True, None, True), (True, "x", False)):
+        assert len(run.failures(result, over, statistics, reset)) == 1
+    assert run.failures(outcome(LINES[:2], "peregrine"), True, "x", True) == ["no answer was offered"]
+
+
+def test_probe_refuses_a_machine_that_takes_too_long():
+    works, finding = machine.probe_kvm(seconds=0.05, accelerator="tcg")
+    assert not works and "0.05 s" in finding
+
+
+def test_probe_accepts_a_machine_that_boots():
+    works, finding = machine.probe_kvm(seconds=30, accelerator="tcg")
+    assert works and " s" in finding

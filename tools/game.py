@@ -1,0 +1,95 @@
+"""A contest server of our own as a process beside us: start it, read its board, stop it, read its record."""
+import http.client
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import time
+
+from contest import record
+
+SERVER = pathlib.Path(__file__).with_name("contest_server.py")
+
+
+class Game:
+    """`words` are options of contest_server.py; `bind` is where it listens."""
+
+    def __init__(self, bind, words, port_base=0):
+        self.directory = tempfile.TemporaryDirectory(prefix="peregrine-game-")
+        self.record_path = pathlib.Path(self.directory.name) / "record"
+        self.bind = bind
+        self.process = subprocess.Popen(
+            [sys.executable, SERVER, "--bind", bind, "--port-base", str(port_base), "--record", self.record_path,
+             *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        line = self.process.stdout.readline()
+        self.ports = {kind: int(port) for kind, port in re.findall(r"(\w+)=[\d.]+:(\d+)", line)}
+        if not self.ports:
+            error = self.process.stderr.read().strip()
+            self.close()
+            raise OSError(error or "the contest server did not start")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def endpoints(self, host):
+        """The words of the guest's settings that lead here."""
+        return [f"feed={host}:{self.ports['input']}", f"submit={host}:{self.ports['output']}"]
+
+    def board(self):
+        """The JSON board."""
+        connection = http.client.HTTPConnection(self.bind, self.ports["pages"], timeout=5)
+        try:
+            connection.request("GET", "/board.json")
+            return json.load(connection.getresponse())
+        finally:
+            connection.close()
+
+    def wait_over(self, seconds):
+        """Until the last digits have been sent. False: not in this time."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            if self.board()["over"]:
+                return True
+            time.sleep(0.1)
+        return False
+
+    def stop(self):
+        """Ends the server; the record's lines."""
+        if self.process.poll() is None:
+            self.process.terminate()
+        self.process.wait(10)
+        return record.read(self.record_path)
+
+    def close(self):
+        if self.process.poll() is None:
+            self.process.terminate()
+            try:
+                self.process.wait(5)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait(5)
+        self.process.stdout.close()
+        self.process.stderr.close()
+        self.directory.cleanup()
+
+
+def outcome(lines, user, ip=None):
+    """What became of what was offered: the user's summary, and the offered answers that were never submitted."""
+    summary = next((line for line in lines if line["kind"] == "summary" and line["user"] == user), None)
+    submitted = [line["digits"] for line in lines if line["kind"] == "submission" and line["user"] == user]
+    offered = {}                                # digits -> how often
+    for answer in record.offered_to(lines, ip):
+        offered[answer["digits"]] = offered.get(answer["digits"], 0) + 1
+    known = set(submitted)
+    return {
+        "summary": summary, "offered": offered, "submitted": submitted,
+        "missed": [digits for digits in offered if digits not in known],
+        "wrong": [line for line in lines if line["kind"] in ("submission", "resolved") and line["user"] == user
+                  and line["verdict"].startswith("wrong")],
+        "repeated": [digits for digits in known if submitted.count(digits) > max(1, offered.get(digits, 1))],
+    }

@@ -1,0 +1,118 @@
+"""The machines that the kernel is started in: how it boots, what its NIC is, what its network is; and whether KVM works.
+
+Turns a handful of words (those of `make run` and of the rows of tests/e2e) into options of QEMU."""
+import dataclasses
+import os
+import pathlib
+import re
+import secrets
+import socket
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "tests"))
+
+import qemu     # noqa: E402  the harness of the tests: one QEMU with its serial line and QMP
+
+# PCI devices of virtio-net by the transport they offer; virtio 1.2 §4.1.2. `mmio` is for microvm alone.
+NICS = {
+    "legacy": "virtio-net-pci,disable-modern=on,disable-legacy=off",
+    "transitional": "virtio-net-pci,disable-modern=off,disable-legacy=off",
+    "modern": "virtio-net-pci,disable-modern=off,disable-legacy=on",
+    "rootport": "virtio-net-pci,disable-modern=off,disable-legacy=on,bus=port0",
+    "mmio": "virtio-net-device",
+    "mmio-legacy": "virtio-net-device",
+}
+BOOTS = ("kernel", "iso", "microvm")
+CONTROL_PORT = 18247            # of the guest: docs/settings.md
+MAC = "52:54:00:12:34:56"
+
+# The namespace of NET=tap: our side of the wire and the guest's.
+TAP, TAP_HOST, TAP_GUEST, TAP_BITS = "tap0", "10.77.0.1", "10.77.0.2", 24
+USER_HOST = "10.0.2.2"          # our loopback, seen from a guest in QEMU's user networking
+
+
+@dataclasses.dataclass(frozen=True)
+class Setup:
+    boot: str = "kernel"
+    firmware: str = "bios"
+    nic: str = "transitional"
+    nic_more: str = ""          # further properties of the NIC: ",mrg_rxbuf=off"
+    net: str = "user"
+    cpus: int = 1
+    memory: str = "256M"
+    accelerator: str = "tcg"
+
+    @property
+    def host(self):
+        """Where the guest finds the contest."""
+        return USER_HOST if self.net == "user" else TAP_HOST
+
+    @property
+    def bind(self):
+        return "127.0.0.1" if self.net == "user" else TAP_HOST
+
+    def words(self):
+        """Settings of the guest that the network asks for."""
+        return [] if self.net == "user" else [f"ip={TAP_GUEST}/{TAP_BITS}", f"gw={TAP_HOST}"]
+
+
+def free_udp_port():
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        sock.bind(("127.0.0.1", 0))
+        return sock.getsockname()[1]
+
+
+def start(setup, settings, directory, more=(), nic=True):
+    """Starts the machine; (machine, (address, port) of its control channel). `settings` is the text of its settings."""
+    options, machine_type = [], "q35" if setup.nic == "rootport" else "pc"
+    if setup.boot == "iso":
+        path = qemu.make_iso(pathlib.Path(directory) / f"{secrets.token_hex(4)}.iso", settings)
+        options += qemu.iso(path, setup.firmware)
+    else:
+        options += qemu.kernel(settings)
+    if setup.boot == "microvm":
+        # Without ACPI tables QEMU names its virtio-mmio devices on the command line, as Firecracker does.
+        machine_type = "microvm,acpi=off,isa-serial=on,pit=on,pic=on,rtc=on"
+        options += ["-global", f"virtio-mmio.force-legacy={'on' if setup.nic == 'mmio-legacy' else 'off'}"]
+    control = (TAP_GUEST, CONTROL_PORT)
+    if nic:
+        if setup.net == "user":
+            control = ("127.0.0.1", free_udp_port())
+            options += ["-netdev", f"user,id=net0,hostfwd=udp:127.0.0.1:{control[1]}-:{CONTROL_PORT}"]
+        else:
+            options += ["-netdev", f"tap,id=net0,ifname={TAP},script=no,downscript=no"]
+        if setup.nic == "rootport":
+            options += ["-device", "pcie-root-port,id=port0,chassis=1"]
+        options += ["-device", f"{NICS[setup.nic]},netdev=net0,mac={MAC}{setup.nic_more}"]
+    machine = qemu.Machine([*options, *more], machine=machine_type, memory=setup.memory, cpus=setup.cpus,
+                           cpu="host" if setup.accelerator == "kvm" else "max", accelerator=setup.accelerator)
+    return machine, control
+
+
+def probe_kvm(seconds=5.0, accelerator="kvm"):
+    """(whether KVM works well enough to play, what was found out, in words).
+
+    Some machines' KVM interprets every kernel instruction, at about 1400 cycles each and without SIMD: it opens, and
+    is hundreds of times slower than TCG. So the image itself is booted, without a NIC: it must hand the machine back
+    within `seconds` (TCG needs about one)."""
+    if accelerator == "kvm":
+        try:
+            os.close(os.open("/dev/kvm", os.O_RDWR))
+        except OSError as error:
+            return False, f"/dev/kvm does not open: {error.strerror}"
+    begun = time.monotonic()
+    try:
+        with qemu.Machine(qemu.kernel("probe=kvm"), accelerator=accelerator,
+                          cpu="host" if accelerator == "kvm" else "max") as machine:
+            machine.wait_reset(seconds)
+    except (qemu.Timeout, AssertionError, OSError) as error:
+        return False, f"a boot under {accelerator} did not end within {seconds:g} s: {str(error).splitlines()[0]}"
+    return True, f"a boot under {accelerator} took {time.monotonic() - begun:.2f} s"
+
+
+def memory_bytes(text):
+    """128M, 8G -> bytes; None if it is no size."""
+    match = re.fullmatch(r"(\d+)([MG])", text)
+    return int(match[1]) << {"M": 20, "G": 30}[match[2]] if match else None

@@ -1,0 +1,278 @@
+#!/usr/bin/env python3
+"""`make run`: the kernel plays against our contest server in QEMU, before your eyes, and hands the machine back.
+
+Exits 0 only if every offered answer was submitted, none was wrong, and the machine was seen to reset. What is
+offered ends DURATION seconds after the first burst; the last answers then have GRACE_S to arrive. The constants that
+a round hides are told to the kernel here: finding them is another program's job."""
+import os
+import pathlib
+import secrets
+import shutil
+import subprocess
+import sys
+import tempfile
+import textwrap
+import time
+
+import machine
+import qemu
+from contest import rounds
+from game import Game, outcome
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+USER = "peregrine"
+GRACE_S = 2.0
+BOOT_S_MAX = {"kvm": 60, "tcg": 120}        # until the first connection; UEFI under TCG on a busy machine: 20 s
+IN_NAMESPACE = "PEREGRINE_RUN_IN_NAMESPACE"
+
+# Variable: (default, allowed values or a check, what for).
+VARIABLES = {
+    "NET": ("user", ("user", "tap"), "network: QEMU's own, or TAP in a namespace of its own"),
+    "FIRMWARE": ("bios", ("bios", "uefi"), "for BOOT=iso"),
+    "BOOT": (None, machine.BOOTS, "direct kernel start, ISO with GRUB, or QEMU's microvm"),
+    "NIC": (None, tuple(machine.NICS), "how virtio-net presents itself"),
+    "STACK": ("lwip", ("own", "lwip"), "chosen at link time"),
+    "DURATION": ("30", lambda v: v.replace(".", "", 1).isdigit() and 1 <= float(v) <= 1e6, "seconds of digits, 1 or more"),
+    "CPUS": ("1", lambda v: v.isdigit() and 1 <= int(v) <= 64, "1 to 64"),
+    "MEMORY": ("256M", lambda v: (machine.memory_bytes(v) or 0) >= 64 << 20, "such as 256M or 8G, 64M at least"),
+    "ROUND": ("online", lambda v: v in rounds.ROUNDS or os.path.isfile(v), "online, onsite, qualification or a file"),
+    "SEED": ("1", lambda v: v != "", "any text: it decides the digits"),
+}
+
+
+class BadValue(Exception):
+    pass
+
+
+def read_variables(environment):
+    """The run's settings; raises BadValue with the value quoted."""
+    values = {}
+    for name, (default, allowed, what) in VARIABLES.items():
+        value = environment.get(name) or default
+        good = value is None or (value in allowed if isinstance(allowed, tuple) else allowed(value))
+        if not good:
+            choice = "one of " + ", ".join(allowed) if isinstance(allowed, tuple) else what
+            raise BadValue(f"{name}='{value}': {choice} is needed")
+        values[name] = value
+    values["BOOT"] = values["BOOT"] or ("iso" if values["FIRMWARE"] == "uefi" else "kernel")
+    if values["FIRMWARE"] == "uefi" and values["BOOT"] != "iso":
+        raise BadValue(f"FIRMWARE='uefi': BOOT='{values['BOOT']}' starts without firmware; use BOOT=iso")
+    on_mmio = values["BOOT"] == "microvm"
+    values["NIC"] = values["NIC"] or ("mmio" if on_mmio else "transitional")
+    if values["NIC"].startswith("mmio") != on_mmio:
+        raise BadValue(f"NIC='{values['NIC']}': BOOT='{values['BOOT']}' has "
+                       + ("virtio-mmio only: mmio, mmio-legacy" if on_mmio else "PCI only"))
+    try:
+        values["ROUND"] = rounds.load_round(values["ROUND"])
+    except rounds.RoundError as error:
+        raise BadValue(f"ROUND: {error}") from error
+    return values
+
+
+def say(text=""):
+    print(text, flush=True)
+
+
+def enter_namespace():
+    """Runs us again in a network namespace of our own, with a TAP device and loopback up."""
+    if os.environ.get(IN_NAMESPACE):
+        for words in (["link", "set", "lo", "up"], ["tuntap", "add", machine.TAP, "mode", "tap"],
+                      ["addr", "add", f"{machine.TAP_HOST}/{machine.TAP_BITS}", "dev", machine.TAP],
+                      ["link", "set", machine.TAP, "up"]):
+            done = subprocess.run(["ip", *words], capture_output=True, text=True)
+            if done.returncode:
+                sys.exit(f"run: ip {' '.join(words)}: {done.stderr.strip()}")
+        return
+    unshare = ["unshare", "-n"] if os.geteuid() == 0 else ["unshare", "-Urn"]
+    os.execvpe(unshare[0], [*unshare, sys.executable, *sys.argv], {**os.environ, IN_NAMESPACE: "1"})
+
+
+def start_game(setup, values):
+    words = ["--round", values["ROUND"].name, "--seed", values["SEED"], "--duration", values["DURATION"],
+             "--begin", "player"]
+    try:
+        return Game(setup.bind, words, port_base=10000)
+    except OSError:
+        return Game(setup.bind, words)          # the contest's own ports are taken here: any others
+
+
+def settings_text(setup, values, game, key):
+    constants = ",".join(map(str, values["ROUND"].constants))
+    words = [*game.endpoints(setup.host), f"user={USER}", "passwd=peregrine", f"n={values['ROUND'].n}", f"m={constants}",
+             f"key={key}", *setup.words()]
+    return " ".join(words)
+
+
+class LiveBoard:
+    """The board while it goes: drawn over itself on a terminal, one line every 5 s elsewhere."""
+
+    def __init__(self, duration_s):
+        self.duration_s = duration_s
+        self.on_terminal = sys.stdout.isatty()
+        self.lines_drawn = 0
+        self.begun_at = self.line_due = None
+
+    def show(self, board, last=False):
+        now = time.monotonic()
+        if board["begun"] and self.begun_at is None:
+            self.begun_at = self.line_due = now
+        seconds = min(now - self.begun_at, self.duration_s) if self.begun_at else 0
+        user = next((u for u in board["users"] if u["name"] == USER), None)
+        line = f"{seconds:5.1f} s of {self.duration_s:g}   {one_line(board, user)}"
+        if not self.on_terminal:
+            if self.begun_at and (now >= self.line_due or last):
+                self.line_due = now + 5
+                say(line)
+            return
+        lines = [line, ""] + [f"  {shorten(a['digits'])}  {delay_text(a)}" for a in board["recent"][:10]]
+        width = shutil.get_terminal_size().columns - 1
+        up = f"\x1b[{self.lines_drawn}A" if self.lines_drawn else ""
+        sys.stdout.write(up + "".join(f"\x1b[2K{text[:width]}\n" for text in lines))
+        sys.stdout.flush()
+        self.lines_drawn = max(self.lines_drawn, len(lines))
+
+
+def one_line(board, user):
+    if user is None:
+        return f"offered {board['offered']}, nothing submitted yet"
+    latency = user["latency_us"]
+    return (f"offered {board['offered']}  found {user['found']} (early {user['early']})  wrong {user['wrong']}  "
+            f"dup {user['dup']}  score {user['score']}  latency us p50 {latency['p50']:.0f} p90 {latency['p90']:.0f}")
+
+
+def shorten(digits):
+    return digits if len(digits) <= 40 else f"{digits[:18]}..{digits[-18:]}"
+
+
+def delay_text(answer):
+    if not answer["submissions"]:
+        return "sent"
+    delay_us = (float(answer["submissions"][0]["at"]) - float(answer["sent"])) * 1e6
+    return f"{delay_us:+.0f} us" if delay_us >= 0 else f"{-delay_us:.0f} us before it was sent"
+
+
+def play(host, game, duration_s, accelerator):
+    """Until the last digits have been sent and answered. False: it did not come to that."""
+    board_shown, shown = LiveBoard(duration_s), 0
+    deadline = time.monotonic() + BOOT_S_MAX[accelerator]
+    playing = False
+    while True:
+        board = game.board()
+        if not playing:
+            lines = host.log.split("\n")[:-1]
+            for line in lines[shown:]:
+                say(f"  | {line}")
+            shown = len(lines)
+            if board["begun"]:
+                playing, deadline = True, time.monotonic() + duration_s + 30
+        if playing:
+            board_shown.show(board, last=board["over"])
+        if board["over"]:
+            return True
+        if host.process.poll() is not None or time.monotonic() > deadline:
+            return False
+        time.sleep(0.25)
+
+
+def wait_for_last_answers(game):
+    end = time.monotonic() + GRACE_S
+    while time.monotonic() < end:
+        board = game.board()
+        if any(u["name"] == USER and u["found"] == board["offered"] for u in board["users"]):
+            return
+        time.sleep(0.1)
+
+
+def send_gg(control, key):
+    """The machine's last statistics, or None."""
+    address, port = control
+    done = subprocess.run([ROOT / "tools/gg", address, "--port", str(port), "--key", key], capture_output=True, text=True,
+                          timeout=60)
+    if done.returncode:
+        say(f"tools/gg: {done.stderr.strip()}")
+        return None
+    return done.stdout
+
+
+def final_board(result):
+    summary = result["summary"] or {"found": 0, "early": 0, "wrong": 0, "dup": 0, "late": 0, "submits": 0, "score": 0,
+                                    "latency_us": {k: 0 for k in ("count", "p10", "p50", "p90", "p99", "mean", "std")}}
+    latency = summary["latency_us"]
+    return textwrap.dedent(f"""\
+        offered   {len(result['offered'])}
+        found     {summary['found']}, of these early: {summary['early']}
+        missed    {len(result['missed'])}
+        wrong     {len(result['wrong'])}
+        dup       {summary['dup']}, late: {summary['late']}, submissions: {summary['submits']}
+        score     {summary['score']}
+        latency   p10 {latency['p10']:.0f}  p50 {latency['p50']:.0f}  p90 {latency['p90']:.0f}  p99 {latency['p99']:.0f} us
+                  mean {latency['mean']:.0f}, std {latency['std']:.0f} (n {latency['count']}, early ones left out)""")
+
+
+def failures(result, over, statistics, reset):
+    """What went wrong, in words; empty when all is well."""
+    found = []
+    if not over:
+        found.append("the game did not come to its end")
+    if not result["offered"]:
+        found.append("no answer was offered")
+    found += [f"missed: {shorten(digits)}" for digits in result["missed"]]
+    found += [f"wrong: {shorten(line['digits'])} ({line['verdict']})" for line in result["wrong"]]
+    if statistics is None:
+        found.append("the GG packet brought no statistics")
+    if not reset:
+        found.append("the machine was not seen to reset")
+    return found
+
+
+def run(values):
+    say("peregrine: looking whether KVM works ...")
+    kvm, finding = machine.probe_kvm()
+    setup = machine.Setup(boot=values["BOOT"], firmware=values["FIRMWARE"], nic=values["NIC"], net=values["NET"],
+                          cpus=int(values["CPUS"]), memory=values["MEMORY"], accelerator="kvm" if kvm else "tcg")
+    say(f"peregrine: {'KVM' if kvm else 'TCG'} ({finding})")
+    say(f"peregrine: boot {setup.boot}, firmware {setup.firmware}, virtio-net {setup.nic}, network {setup.net}, "
+        f"{setup.cpus} CPU, {setup.memory}, stack {values['STACK']}, round {values['ROUND'].name}, seed {values['SEED']}")
+    key = "0x" + secrets.token_hex(32)
+    with tempfile.TemporaryDirectory(prefix="peregrine-run-") as directory, start_game(setup, values) as game:
+        say(f"peregrine: contest on {game.bind}, ports {game.ports}; board: "
+            f"http://{game.bind}:{game.ports['pages']}/board.txt")
+        host, control = machine.start(setup, settings_text(setup, values, game, key), directory)
+        with host:
+            over = play(host, game, float(values["DURATION"]), setup.accelerator)
+            if over:
+                wait_for_last_answers(game)
+            statistics = send_gg(control, key) if host.process.poll() is None else None
+            try:
+                host.wait_reset(20)
+                reset = True
+            except AssertionError as error:
+                reset = False
+                say(str(error))
+        result = outcome(game.stop(), USER)
+    say("\n---- the kernel's own statistics ----\n" + (statistics or "none\n").rstrip())
+    say("\n---- the board at the end ----\n" + final_board(result))
+    wrong = failures(result, over, statistics, reset)
+    for line in wrong[:20]:
+        say(f"peregrine: {line}")
+    say("peregrine: " + ("FAILED" if wrong else "every offered answer was submitted, none wrong; the machine has reset"))
+    return 1 if wrong else 0
+
+
+def main():
+    try:
+        values = read_variables(os.environ)
+    except BadValue as error:
+        sys.exit(f"run: {error}")
+    if values["NET"] == "tap":
+        enter_namespace()
+    try:
+        sys.exit(run(values))
+    except (OSError, qemu.Timeout, subprocess.TimeoutExpired) as error:
+        sys.exit(f"run: {error}")
+    except KeyboardInterrupt:
+        sys.exit("run: interrupted")
+
+
+if __name__ == "__main__":
+    main()
