@@ -1,0 +1,232 @@
+#include "drivers/pci.h"
+
+#include "drivers/pci_spec.h"
+#include "kernel/base/bytes.h"
+#include "kernel/base/log.h"
+
+enum { PCI_DEPTH_MAX = 16 };            /* bridges behind bridges; a VM has two or three */
+
+uint32_t pci_read(const struct pci_access *access, struct pci_address address, uint16_t offset)
+{
+    return access->read(access->context, address, offset);
+}
+
+void pci_write(const struct pci_access *access, struct pci_address address, uint16_t offset, uint32_t value)
+{
+    access->write(access->context, address, offset, value);
+}
+
+/* ---- who is there ---- */
+
+static bool pci_exists(const struct pci_access *access, struct pci_address address)
+{
+    uint16_t vendor = (uint16_t)pci_read(access, address, PCI_VENDOR_DEVICE);
+    return vendor != 0xffff && vendor != 0;
+}
+
+static uint8_t pci_header_type(const struct pci_access *access, struct pci_address address)
+{
+    return (uint8_t)(pci_read(access, address, PCI_HEADER_TYPE_DWORD) >> 16);
+}
+
+static bool pci_is_bridge(const struct pci_access *access, struct pci_address address)
+{
+    return (pci_header_type(access, address) & PCI_HEADER_LAYOUT) == PCI_HEADER_LAYOUT_BRIDGE;
+}
+
+/* Walks the functions of a bus. Starts as { .at.bus = bus }. */
+struct pci_cursor {
+    struct pci_address at;
+    unsigned next;                      /* device and function in one number, 0..255 */
+    bool multifunction;
+};
+
+/* PCI 3.0 §3.2.2.3.4: functions 1 to 7 exist only where function 0 does and says so. */
+static bool pci_cursor_next(const struct pci_access *access, struct pci_cursor *cursor)
+{
+    while (cursor->next < 256) {
+        cursor->at.device = (uint8_t)(cursor->next >> 3);
+        cursor->at.function = cursor->next & 7;
+        cursor->next++;
+        if (cursor->at.function == 0)
+            cursor->multifunction = false;
+        else if (!cursor->multifunction)
+            continue;
+        if (!pci_exists(access, cursor->at))
+            continue;
+        if (cursor->at.function == 0)
+            cursor->multifunction = pci_header_type(access, cursor->at) & PCI_HEADER_MULTIFUNCTION;
+        return true;
+    }
+    return false;
+}
+
+static void pci_list_add(const struct pci_access *access, struct pci_list *list, struct pci_address address)
+{
+    if (list->count == PCI_FUNCTION_COUNT_MAX) {
+        list->missed_count++;
+        return;
+    }
+    uint32_t id = pci_read(access, address, PCI_VENDOR_DEVICE);
+    list->function[list->count++] = (struct pci_function){
+        .address = address,
+        .vendor = (uint16_t)id,
+        .device = (uint16_t)(id >> 16),
+        .subsystem = (uint16_t)(pci_read(access, address, PCI_SUBSYSTEM) >> 16),
+        .class_code = pci_read(access, address, PCI_CLASS_REVISION) >> 8,
+        .is_bridge = pci_is_bridge(access, address),
+    };
+}
+
+static void pci_scan_depth(const struct pci_access *access, struct pci_list *list, uint8_t bus, bool may_number,
+                           unsigned depth);
+
+/* The bus behind a bridge. Firmware has numbered it in almost every machine; where the primary, secondary and
+ * subordinate numbers are still 0 we do, depth first: everything above is forwarded while the buses behind are being
+ * numbered, then the range is closed. PCI-to-PCI Bridge 1.2 §3.2.5. */
+static void pci_scan_behind(const struct pci_access *access, struct pci_list *list, struct pci_address bridge,
+                            bool may_number, unsigned depth)
+{
+    uint32_t buses = pci_read(access, bridge, PCI_BRIDGE_BUSES);
+    uint8_t secondary = (uint8_t)(buses >> 8);
+    if (secondary != 0) {
+        /* Not numbered any further behind this one: its range may be full. */
+        if (secondary > bridge.bus && secondary <= access->bus_last)
+            pci_scan_depth(access, list, secondary, false, depth + 1);
+        return;
+    }
+    if (!may_number || list->bus_highest >= access->bus_last)
+        return;
+    secondary = ++list->bus_highest;
+    uint32_t numbers = (buses & 0xff000000) | (uint32_t)secondary << 8 | bridge.bus;
+    pci_write(access, bridge, PCI_BRIDGE_BUSES, numbers | (uint32_t)access->bus_last << 16);
+    pci_scan_depth(access, list, secondary, true, depth + 1);
+    pci_write(access, bridge, PCI_BRIDGE_BUSES, numbers | (uint32_t)list->bus_highest << 16);
+}
+
+static void pci_scan_depth(const struct pci_access *access, struct pci_list *list, uint8_t bus, bool may_number,
+                           unsigned depth)
+{
+    /* A set of buses seen: a bridge that claims one of them cannot lead in circles. */
+    if (depth > PCI_DEPTH_MAX || list->bus_seen[bus])
+        return;
+    list->bus_seen[bus] = true;
+
+    /* First everybody on this bus, so that no number given below is one that a later bridge has. */
+    for (struct pci_cursor c = { .at.bus = bus }; pci_cursor_next(access, &c);) {
+        pci_list_add(access, list, c.at);
+        if (pci_is_bridge(access, c.at)) {
+            uint8_t subordinate = (uint8_t)(pci_read(access, c.at, PCI_BRIDGE_BUSES) >> 16);
+            if (subordinate > list->bus_highest)
+                list->bus_highest = subordinate;
+        }
+    }
+    for (struct pci_cursor c = { .at.bus = bus }; pci_cursor_next(access, &c);)
+        if (pci_is_bridge(access, c.at))
+            pci_scan_behind(access, list, c.at, may_number, depth);
+}
+
+void pci_scan_bus(const struct pci_access *access, struct pci_list *list, uint8_t bus)
+{
+    if (bus > list->bus_highest)
+        list->bus_highest = bus;
+    pci_scan_depth(access, list, bus, true, 0);
+}
+
+void pci_print(const struct pci_access *access, const struct pci_list *list)
+{
+    log_line("pci by %s: %zu functions", access->name, list->count + list->missed_count);
+    for (size_t i = 0; i < list->count; i++) {
+        const struct pci_function *function = &list->function[i];
+        log_line("pci %02x:%02x.%x %04x:%04x class %06x%s", function->address.bus, function->address.device,
+                 function->address.function, function->vendor, function->device, function->class_code,
+                 function->is_bridge ? ", a bridge" : "");
+    }
+}
+
+/* ---- what it can do, and where its registers are ---- */
+
+uint8_t pci_capability_next(const struct pci_access *access, struct pci_address address, uint8_t id, uint8_t previous,
+                            unsigned *budget)
+{
+    uint16_t status = (uint16_t)(pci_read(access, address, PCI_COMMAND_STATUS) >> 16);
+    if (!(status & PCI_STATUS_CAPABILITIES))
+        return 0;
+    uint32_t word = previous ? pci_read(access, address, previous) >> 8
+                             : pci_read(access, address, PCI_CAPABILITY_POINTER);
+    while (*budget > 0) {
+        (*budget)--;
+        uint8_t offset = (uint8_t)word & 0xfc;          /* §6.7: the low two bits are reserved, to be masked */
+        if (offset < 0x40)
+            return 0;
+        word = pci_read(access, address, offset);
+        if ((uint8_t)word == id)
+            return offset;
+        word >>= 8;
+    }
+    return 0;
+}
+
+struct pci_bar pci_bar_read(const struct pci_access *access, struct pci_address address, unsigned index)
+{
+    uint16_t offset = (uint16_t)(PCI_BAR0 + 4 * index);
+    uint32_t command = pci_read(access, address, PCI_COMMAND_STATUS) & 0xffff;  /* zeros leave the status bits alone */
+    pci_write(access, address, PCI_COMMAND_STATUS, command & ~(uint32_t)(PCI_COMMAND_IO | PCI_COMMAND_MEMORY));
+
+    /* §6.2.5.1: the bits that stay 0 when ones are written give the size. */
+    uint32_t low = pci_read(access, address, offset);
+    pci_write(access, address, offset, UINT32_MAX);
+    uint32_t low_ones = pci_read(access, address, offset);
+    pci_write(access, address, offset, low);
+
+    struct pci_bar bar = { .present = low_ones != 0, .is_port = low & PCI_BAR_IO };
+    if (bar.is_port) {
+        bar.base = low & ~UINT32_C(3);
+        bar.bytes = (uint16_t)(~(low_ones & ~UINT32_C(3)) + 1);     /* x86 decodes 16 bits of ports */
+    } else {
+        bar.is_64 = (low & PCI_BAR_MEMORY_TYPE) == PCI_BAR_MEMORY_TYPE_64 && index + 1 < PCI_BAR_COUNT;
+        uint64_t ones = UINT64_C(0xffffffff00000000) | (low_ones & ~UINT32_C(15));
+        bar.base = low & ~UINT32_C(15);
+        if (bar.is_64) {
+            uint32_t high = pci_read(access, address, offset + 4);
+            pci_write(access, address, offset + 4, UINT32_MAX);
+            ones = (uint64_t)pci_read(access, address, offset + 4) << 32 | (uint32_t)ones;
+            pci_write(access, address, offset + 4, high);
+            bar.base |= (uint64_t)high << 32;
+        }
+        bar.bytes = ~ones + 1;
+    }
+    pci_write(access, address, PCI_COMMAND_STATUS, command);
+    return bar;
+}
+
+static void pci_msix_disable(const struct pci_access *access, struct pci_address address)
+{
+    unsigned budget = PCI_CAPABILITY_COUNT_MAX;
+    uint8_t at = pci_capability_next(access, address, PCI_CAPABILITY_MSIX, 0, &budget);
+    if (at != 0)
+        pci_write(access, address, at, pci_read(access, address, at) & ~(uint32_t)BIT(PCI_MSIX_ENABLE_BIT));
+}
+
+static bool pci_wake(const struct pci_access *access, struct pci_address address)
+{
+    unsigned budget = PCI_CAPABILITY_COUNT_MAX;
+    uint8_t at = pci_capability_next(access, address, PCI_CAPABILITY_POWER, 0, &budget);
+    if (at == 0)
+        return false;
+    uint32_t control = pci_read(access, address, at + PCI_POWER_CONTROL);
+    if ((control & PCI_POWER_STATE) == 0)
+        return false;
+    pci_write(access, address, at + PCI_POWER_CONTROL, control & ~(uint32_t)PCI_POWER_STATE);
+    return true;
+}
+
+bool pci_enable(const struct pci_access *access, struct pci_address address)
+{
+    bool slept = pci_wake(access, address);
+    pci_msix_disable(access, address);
+    uint32_t command = pci_read(access, address, PCI_COMMAND_STATUS) & 0xffff;
+    pci_write(access, address, PCI_COMMAND_STATUS,
+              command | PCI_COMMAND_IO | PCI_COMMAND_MEMORY | PCI_COMMAND_BUS_MASTER | PCI_COMMAND_INTERRUPT_DISABLE);
+    return slept;
+}

@@ -1,0 +1,351 @@
+#include "drivers/virtio_net.h"
+
+#include <string.h>
+
+#include "kernel/base/assert.h"
+#include "kernel/base/bytes.h"
+#include "kernel/base/cycles.h"
+#include "kernel/base/trace.h"
+#include "kernel/memory.h"
+
+struct virtio_net_counters virtio_net_counters;
+
+enum {
+    ETHERNET_BYTES = 14,
+    HEADER_BYTES_LEGACY = 10,       /* §5.1.6.1: without num_buffers */
+    FRAME_ROOM_BYTES = VIRTIO_NET_BUFFER_BYTES - VIRTIO_NET_FRAME_OFFSET,
+};
+static_assert((int)FRAME_ROOM_BYTES >= (int)NETDEV_FRAME_BYTES_MAX,
+              "§5.1.6.3.1: a whole frame fits into one buffer");
+static_assert(VIRTIO_NET_BUFFER_BYTES % 128 == 64, "an odd number of cache lines");
+static_assert((VIRTIO_NET_FRAME_OFFSET + ETHERNET_BYTES) % 16 == 0, "the IP header is aligned to 16");
+
+static struct virtio_net *virtio_net_of(struct netdev *device) { return (struct virtio_net *)device; }
+
+static uint8_t *rx_frame(const struct virtio_net *net, uint16_t index)
+{
+    return net->rx_memory + (size_t)index * VIRTIO_NET_BUFFER_BYTES + VIRTIO_NET_FRAME_OFFSET;
+}
+
+static uint8_t *tx_frame(const struct virtio_net *net, uint16_t index)
+{
+    return net->tx_memory + (size_t)index * VIRTIO_NET_BUFFER_BYTES + VIRTIO_NET_FRAME_OFFSET;
+}
+
+/* ---- receive ---- */
+
+bool virtio_net_rx_post(struct virtio_net *net)
+{
+    struct virtqueue *queue = &net->rx;
+    bool any = false;
+    while (net->rx_free_count > 0 && virtqueue_in_flight(queue) < net->rx_posted_max && virtqueue_has_slot(queue)) {
+        uint16_t index = net->rx_free[--net->rx_free_count];
+        net->rx_is_free[index] = false;
+        virtqueue_place(queue, index, rx_frame(net, index) - net->header_bytes, FRAME_ROOM_BYTES + net->header_bytes);
+        any = true;
+    }
+    return any && virtqueue_expose(queue);
+}
+
+static void rx_refill(struct virtio_net *net)
+{
+    if (virtio_net_rx_post(net)) {
+        net->transport->ops->kick(net->transport, VIRTIO_NET_RECEIVEQ);
+        virtio_net_counters.rx_kicks++;
+    }
+}
+
+static void rx_free_push(struct virtio_net *net, uint32_t index)
+{
+    ASSERT(index < VIRTIO_NET_RX_BUFFER_COUNT);
+    ASSERT(!net->rx_is_free[index]);
+    net->rx_is_free[index] = true;
+    net->rx_free[net->rx_free_count++] = (uint16_t)index;
+}
+
+/* A frame spread over several buffers: put together in the first one, if it fits there. §5.1.6.4 of virtio 1.1 and later
+ * has the device fill all buffers but the last, and ours hold a whole frame, so what it spreads is always too long
+ * for us; earlier documents do not ask that, so short pieces are joined. The pieces are taken in any case. */
+static bool rx_merge(struct virtio_net *net, struct frame *frame, uint32_t buffer_count)
+{
+    /* §5.1.6.4: a frame has one buffer or more, and all are used together. Any other count is a lie, and what follows in
+     * the ring cannot be told apart any more. */
+    if (buffer_count == 0 || buffer_count - 1 > virtqueue_pending(&net->rx)) {
+        virtqueue_fault(&net->rx, "received frame claims more buffers than were used");
+        return false;
+    }
+    bool fits = frame->bytes <= FRAME_ROOM_BYTES;
+    for (uint32_t i = 1; i < buffer_count; i++) {
+        uint32_t bytes;
+        uint16_t index = virtqueue_take(&net->rx, &bytes);
+        if (index == VIRTQUEUE_SLOT_FREE)
+            return false;
+        fits = fits && bytes <= FRAME_ROOM_BYTES - frame->bytes;
+        if (fits) {
+            memcpy(frame->data + frame->bytes, rx_frame(net, index) - net->header_bytes, bytes);
+            frame->bytes += bytes;
+        }
+        rx_free_push(net, index);
+    }
+    if (!fits || frame->bytes < ETHERNET_BYTES || frame->bytes > NETDEV_FRAME_BYTES_MAX) {
+        virtio_net_counters.rx_drop_bad_merge++;
+        rx_free_push(net, frame->cookie);
+        return false;
+    }
+    virtio_net_counters.rx_merged++;
+    return true;
+}
+
+/* What rx_borrow does not hand on as it is. `written` is what the device says it wrote. True: `frame` is whole now. */
+__attribute__((cold, noinline)) static bool rx_unusual(struct virtio_net *net, struct frame *frame, uint32_t written)
+{
+    const struct virtio_net_hdr *header = (const void *)(frame->data - net->header_bytes);
+    if (net->merges && written >= net->header_bytes && header->num_buffers != 1)
+        return rx_merge(net, frame, header->num_buffers);
+
+    if (written < net->header_bytes + (uint32_t)ETHERNET_BYTES)
+        virtio_net_counters.rx_drop_short++;
+    else
+        virtio_net_counters.rx_drop_long++;
+    rx_free_push(net, frame->cookie);
+    return false;
+}
+
+/* Cache lines: the queue's state; the used ring's head (shared with the device); the slot's token; the frame's first line,
+ * which holds virtio's header, Ethernet, IP and the TCP ports. No copy, no exit. */
+static bool rx_borrow(struct netdev *device, struct frame *frame)
+{
+    struct virtio_net *net = virtio_net_of(device);
+    while (virtqueue_pending(&net->rx) != 0) {
+        uint32_t written;
+        uint16_t index = virtqueue_take(&net->rx, &written);
+        if (__builtin_expect(index == VIRTQUEUE_SLOT_FREE, 0))
+            return false;
+        uint8_t *data = rx_frame(net, index);
+        __builtin_prefetch(data);                   /* under way while the time is read */
+        __builtin_prefetch(data + 64);
+        trace_stamp(TRACE_FRAME_SEEN);
+
+        const struct virtio_net_hdr *header = (const void *)(data - net->header_bytes);
+        uint32_t bytes = written - net->header_bytes;
+        frame->data = data;
+        frame->bytes = bytes;
+        frame->cookie = index;
+        frame->checksum_good = (header->flags & net->checksum_flags) != 0;
+        /* One unsigned comparison for too short (it wraps) and too long. */
+        bool usual = bytes - ETHERNET_BYTES <= NETDEV_FRAME_BYTES_MAX - ETHERNET_BYTES &&
+                     (!net->merges || header->num_buffers == 1);
+        if (__builtin_expect(usual, 1) || rx_unusual(net, frame, written)) {
+            virtio_net_counters.rx_frames++;
+            return true;
+        }
+    }
+    return false;
+}
+
+static void rx_release(struct netdev *device, const struct frame *frame)
+{
+    struct virtio_net *net = virtio_net_of(device);
+    rx_free_push(net, frame->cookie);
+    /* Nearly dry: do not wait for idle time. */
+    if (__builtin_expect(virtqueue_in_flight(&net->rx) * 4u < net->rx_posted_max, 0))
+        rx_refill(net);
+}
+
+/* ---- transmit ---- */
+
+static void tx_free_push(struct virtio_net *net, const struct tx_buffer *buffer)
+{
+    net->tx_free[net->tx_free_count++] = buffer->index;
+}
+
+/* Ends the device's hold on what it has sent. §5.1.6.1: the used length of transmit queues is ignored. */
+static void tx_reclaim(struct virtio_net *net)
+{
+    for (uint16_t pending = virtqueue_pending(&net->tx); pending > 0; pending--) {
+        uint32_t written;
+        uint16_t index = virtqueue_take(&net->tx, &written);
+        if (index == VIRTQUEUE_SLOT_FREE)
+            return;
+        struct tx_buffer *buffer = &net->tx_buffer[index];
+        buffer->holders &= (uint8_t)~TX_HELD_BY_DEVICE;
+        if (buffer->holders == 0)
+            tx_free_push(net, buffer);
+    }
+}
+
+static struct tx_buffer *tx_acquire(struct netdev *device)
+{
+    struct virtio_net *net = virtio_net_of(device);
+    if (__builtin_expect(net->tx_free_count == 0, 0)) {
+        tx_reclaim(net);
+        if (net->tx_free_count == 0) {
+            virtio_net_counters.tx_no_buffer++;
+            return NULL;
+        }
+    }
+    struct tx_buffer *buffer = &net->tx_buffer[net->tx_free[--net->tx_free_count]];
+    buffer->holders = TX_HELD_BY_STACK;
+    buffer->data = tx_frame(net, buffer->index);
+    return buffer;
+}
+
+__attribute__((cold, noinline)) static bool tx_make_room(struct virtio_net *net, const struct tx_buffer *buffer)
+{
+    tx_reclaim(net);
+    if (buffer->holders & TX_HELD_BY_DEVICE) {
+        virtio_net_counters.tx_still_held++;
+        return false;
+    }
+    if (!virtqueue_has_slot(&net->tx)) {
+        virtio_net_counters.tx_ring_full++;
+        return false;
+    }
+    return true;
+}
+
+/* Cache lines written: the buffer's first (virtio's header shares it with Ethernet and IP, which the stack has just
+ * written), the descriptor, the token, the buffer's holders, the available index; read: the device's wish to be
+ * notified. At most one exit. */
+static bool tx_publish(struct netdev *device, struct tx_buffer *buffer, uint32_t bytes, uint16_t csum_start,
+                       uint16_t csum_offset)
+{
+    struct virtio_net *net = virtio_net_of(device);
+    ASSERT(bytes >= ETHERNET_BYTES && bytes <= NETDEV_FRAME_BYTES_MAX);
+    ASSERT(buffer->holders & TX_HELD_BY_STACK);
+    ASSERT(csum_start == 0 || device->tx_checksum);
+    if (__builtin_expect(!virtqueue_has_slot(&net->tx) || (buffer->holders & TX_HELD_BY_DEVICE), 0))
+        if (!tx_make_room(net, buffer))
+            return false;
+
+    /* §5.1.6.2; all else 0. Written whole: where `data` has been moved, other bytes stood here. */
+    const struct virtio_net_hdr header = {
+        .flags = csum_start ? VIRTIO_NET_HDR_F_NEEDS_CSUM : 0,
+        .csum_start = csum_start,
+        .csum_offset = csum_offset,
+    };
+    uint8_t *at = buffer->data - net->header_bytes;
+    if (net->header_bytes == sizeof header)
+        memcpy(at, &header, sizeof header);
+    else
+        memcpy(at, &header, HEADER_BYTES_LEGACY);
+
+    buffer->holders = TX_HELD_BY_STACK | TX_HELD_BY_DEVICE;
+    virtqueue_place(&net->tx, buffer->index, at, bytes + net->header_bytes);
+    bool kick = virtqueue_expose(&net->tx);
+    trace_stamp(TRACE_PUBLISHED);
+    if (kick) {
+        net->transport->ops->kick(net->transport, VIRTIO_NET_TRANSMITQ);
+        trace_stamp(TRACE_KICKED);
+        virtio_net_counters.tx_kicks++;
+    } else {
+        trace_cycles[TRACE_KICKED] = trace_cycles[TRACE_PUBLISHED];
+    }
+    virtio_net_counters.tx_frames++;
+    return true;
+}
+
+static void tx_release(struct netdev *device, struct tx_buffer *buffer)
+{
+    struct virtio_net *net = virtio_net_of(device);
+    ASSERT(buffer->holders & TX_HELD_BY_STACK);
+    buffer->holders &= (uint8_t)~TX_HELD_BY_STACK;
+    if (buffer->holders == 0)
+        tx_free_push(net, buffer);
+}
+
+/* ---- upkeep ---- */
+
+/* Reading the device's state costs an exit, some of them 10 us long, so it is read only after a silence longer than a
+ * game in progress knows, and then once per such silence: 2^32 cycles are one to two seconds on every machine. While
+ * frames come in, device and link are evidently alive. */
+static const uint64_t STATE_READ_CYCLES = BIT(32);
+
+static void state_read(struct virtio_net *net)
+{
+    uint8_t status = net->transport->ops->status_read(net->transport);
+    virtio_net_counters.state_exits++;
+    if (status == VIRTIO_STATUS_GONE || (status & VIRTIO_STATUS_NEEDS_RESET) || !(status & VIRTIO_STATUS_DRIVER_OK)) {
+        net->broken = "the device is gone or asks for a reset";
+        net->device.link_up = false;
+        return;
+    }
+    if (net->reads_status) {
+        virtio_net_counters.state_exits++;
+        uint32_t link = net->transport->ops->config_read(net->transport, VIRTIO_NET_CONFIG_STATUS, 2);
+        net->device.link_up = (link & VIRTIO_NET_S_LINK_UP) != 0;
+    }
+}
+
+static void tend(struct netdev *device)
+{
+    struct virtio_net *net = virtio_net_of(device);
+    if (__builtin_expect(net->rx.fault || net->tx.fault || net->broken, 0)) {
+        if (!net->broken)
+            net->broken = net->rx.fault ? net->rx.fault : net->tx.fault;
+        return;
+    }
+    if (net->rx_posted_max - virtqueue_in_flight(&net->rx) >= net->rx_refill_count) {
+        rx_refill(net);
+        virtqueue_quiet(&net->rx);
+    }
+    if (virtqueue_pending(&net->tx) != 0) {
+        tx_reclaim(net);
+        virtqueue_quiet(&net->tx);
+    }
+    uint64_t now_cycles = cycles_now();
+    uint64_t heard_cycles = trace_cycles[TRACE_FRAME_SEEN];
+    if ((int64_t)(now_cycles - heard_cycles - STATE_READ_CYCLES) >= 0 &&
+        now_cycles - net->checked_cycles >= STATE_READ_CYCLES) {
+        net->checked_cycles = now_cycles;
+        state_read(net);
+    }
+}
+
+const char *virtio_net_broken(const struct netdev *device)
+{
+    const struct virtio_net *net = (const struct virtio_net *)device;
+    return net->broken ? net->broken : net->rx.fault ? net->rx.fault : net->tx.fault;
+}
+
+const struct netdev_ops virtio_net_ops = {
+    .rx_borrow = rx_borrow,
+    .rx_release = rx_release,
+    .tx_acquire = tx_acquire,
+    .tx_publish = tx_publish,
+    .tx_release = tx_release,
+    .tend = tend,
+};
+
+void virtio_net_buffers_init(struct virtio_net *net)
+{
+    net->rx_memory = memory_take((size_t)VIRTIO_NET_RX_BUFFER_COUNT * VIRTIO_NET_BUFFER_BYTES, 4096, "receive buffers");
+    net->tx_memory = memory_take((size_t)VIRTIO_NET_TX_BUFFER_COUNT * VIRTIO_NET_BUFFER_BYTES, 4096, "transmit buffers");
+    net->rx_posted_max = (uint16_t)min_size(net->rx.slot_count, VIRTIO_NET_RX_SLOT_COUNT_MAX);
+    net->rx_refill_count = (uint16_t)max_size(1, net->rx_posted_max / 8);
+    for (uint16_t i = VIRTIO_NET_RX_BUFFER_COUNT; i-- > 0;)
+        rx_free_push(net, i);
+    for (uint16_t i = VIRTIO_NET_TX_BUFFER_COUNT; i-- > 0;) {
+        net->tx_buffer[i] = (struct tx_buffer){ .data = tx_frame(net, i), .index = i };
+        tx_free_push(net, &net->tx_buffer[i]);
+    }
+}
+
+struct counter_group virtio_net_counter_group(void)
+{
+    static const struct counter table[] = {
+        COUNTER("virtio_net.", virtio_net_counters, rx_frames),
+        COUNTER("virtio_net.", virtio_net_counters, tx_frames),
+        COUNTER("virtio_net.", virtio_net_counters, rx_kicks),
+        COUNTER("virtio_net.", virtio_net_counters, tx_kicks),
+        COUNTER("virtio_net.", virtio_net_counters, state_exits),
+        COUNTER("virtio_net.", virtio_net_counters, tx_ring_full),
+        COUNTER("virtio_net.", virtio_net_counters, tx_still_held),
+        COUNTER("virtio_net.", virtio_net_counters, tx_no_buffer),
+        COUNTER("virtio_net.", virtio_net_counters, rx_merged),
+        COUNTER("virtio_net.", virtio_net_counters, rx_drop_short),
+        COUNTER("virtio_net.", virtio_net_counters, rx_drop_long),
+        COUNTER("virtio_net.", virtio_net_counters, rx_drop_bad_merge),
+    };
+    return (struct counter_group){ table, ARRAY_COUNT(table) };
+}

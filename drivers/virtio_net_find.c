@@ -1,0 +1,81 @@
+/* Which network device this machine has: the one place where registers, PCI and the driver meet. */
+#include "drivers/pci.h"
+#include "drivers/virtio_mmio.h"
+#include "drivers/virtio_net.h"
+#include "drivers/virtio_pci.h"
+#include "kernel/base/log.h"
+
+static struct virtio_net net;
+static struct pci_list pci_list;
+
+static enum virtio_net_error start(struct virtio_transport *transport)
+{
+    char text[LOG_LINE_BYTES_MAX];
+    enum virtio_net_error error = virtio_net_init(&net, transport);
+    if (error == VIRTIO_NET_OK) {
+        virtio_net_describe(&net, text, sizeof text);
+        log_line("virtio-net: %s", text);
+    } else {
+        log_line("virtio-net: %s, %s: %s", transport->place, transport->name, virtio_net_error_text(error));
+    }
+    return error;
+}
+
+static enum virtio_net_error find_mmio(const char *command_line)
+{
+    static struct virtio_mmio mmio;
+    enum virtio_net_error error = VIRTIO_NET_NO_DEVICE;
+    struct virtio_mmio_word word;
+    while (error != VIRTIO_NET_OK && virtio_mmio_next(&command_line, &word))
+        if (virtio_mmio_open(&mmio, &word, VIRTIO_DEVICE_NET))
+            error = start(&mmio.transport);
+    return error;
+}
+
+/* Tries the functions of the list from *next on. */
+static enum virtio_net_error find_pci_listed(const struct pci_access *access, size_t *next)
+{
+    static struct virtio_pci pci;
+    enum virtio_net_error error = VIRTIO_NET_NO_DEVICE;
+    while (error != VIRTIO_NET_OK && *next < pci_list.count) {
+        const struct pci_function *function = &pci_list.function[(*next)++];
+        if (virtio_pci_is_net(function))
+            error = virtio_pci_open(&pci, access, function) ? start(&pci.transport) : VIRTIO_NET_NO_REGISTERS;
+    }
+    return error;
+}
+
+static enum virtio_net_error find_pci(void)
+{
+    const struct pci_access *access = pci_access_find();
+    if (!access) {
+        log_line("pci: none");
+        return VIRTIO_NET_NO_DEVICE;
+    }
+    size_t next = 0;
+    pci_scan_bus(access, &pci_list, access->bus_first);
+    enum virtio_net_error error = find_pci_listed(access, &next);
+
+    /* A second host bridge has buses that no bridge of the first leads to. They are asked for only now: it takes
+     * thousands of exits. */
+    for (unsigned bus = access->bus_first; error == VIRTIO_NET_NO_DEVICE && bus <= access->bus_last; bus++) {
+        pci_scan_bus(access, &pci_list, (uint8_t)bus);
+        error = find_pci_listed(access, &next);
+    }
+    if (error != VIRTIO_NET_OK)
+        pci_print(access, &pci_list);
+    return error;
+}
+
+enum virtio_net_error virtio_net_find(struct netdev **device, const char *command_line)
+{
+    enum virtio_net_error error = find_mmio(command_line);
+    if (error != VIRTIO_NET_OK) {
+        enum virtio_net_error pci_error = find_pci();
+        if (pci_error != VIRTIO_NET_NO_DEVICE || error == VIRTIO_NET_NO_DEVICE)
+            error = pci_error;
+    }
+    if (error == VIRTIO_NET_OK)
+        *device = &net.device;
+    return error;
+}

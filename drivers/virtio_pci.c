@@ -1,0 +1,98 @@
+#include "drivers/virtio_pci.h"
+
+#include <string.h>
+
+#include "drivers/pci_spec.h"
+#include "kernel/base/log.h"
+#include "kernel/clock.h"
+#include "kernel/memory.h"
+
+/* §4.1.2.1: transitional network devices have the id 0x1000 and the type in the subsystem id; others 0x1040 + type. */
+bool virtio_pci_is_net(const struct pci_function *function)
+{
+    if (function->vendor != VIRTIO_PCI_VENDOR)
+        return false;
+    if (function->device == VIRTIO_PCI_DEVICE_NET)
+        return true;
+    return function->device == VIRTIO_PCI_DEVICE_NET_TRANSITIONAL && function->subsystem == VIRTIO_DEVICE_NET;
+}
+
+/* `bytes` of a BAR from `offset` on; false when the BAR does not hold them or nobody gave it an address. */
+static bool registers_open(const struct pci_bar *bar, uint64_t offset, uint64_t bytes, struct registers *block)
+{
+    if (!bar->present || bar->base == 0 || offset > bar->bytes || bytes > bar->bytes - offset)
+        return false;
+    *block = (struct registers){ .port = (uint16_t)(bar->base + offset) };
+    if (!bar->is_port)
+        block->memory = (volatile uint8_t *)memory_map_device(bar->base + offset, bytes);
+    return true;
+}
+
+/* §4.1.4: one capability a structure; of several of a kind the first that we can reach counts. */
+static bool modern_open(struct virtio_pci *pci, const struct pci_access *access, struct pci_address address,
+                        const struct pci_bar bar[PCI_BAR_COUNT])
+{
+    static const uint32_t bytes_min[VIRTIO_PCI_CAP_TYPE_COUNT] = {
+        [VIRTIO_PCI_CAP_COMMON_CFG] = VIRTIO_PCI_COMMON_BYTES,
+        [VIRTIO_PCI_CAP_NOTIFY_CFG] = 2,
+        [VIRTIO_PCI_CAP_DEVICE_CFG] = VIRTIO_NET_CONFIG_STATUS,
+    };
+    struct registers block[VIRTIO_PCI_CAP_TYPE_COUNT];
+    bool found[VIRTIO_PCI_CAP_TYPE_COUNT] = { false };
+
+    unsigned budget = PCI_CAPABILITY_COUNT_MAX;
+    uint8_t at = 0;
+    while ((at = pci_capability_next(access, address, PCI_CAPABILITY_VENDOR, at, &budget)) != 0) {
+        uint8_t type = (uint8_t)(pci_read(access, address, at) >> 24);
+        uint8_t index = (uint8_t)pci_read(access, address, at + VIRTIO_PCI_CAP_BAR);
+        /* §4.1.4.1: types and BARs that the document reserves are ignored. The ISR status we never read. */
+        if (type >= VIRTIO_PCI_CAP_TYPE_COUNT || bytes_min[type] == 0 || index >= PCI_BAR_COUNT || found[type])
+            continue;
+        uint32_t offset = pci_read(access, address, at + VIRTIO_PCI_CAP_OFFSET);
+        uint32_t bytes = pci_read(access, address, at + VIRTIO_PCI_CAP_LENGTH);
+        if (bytes < bytes_min[type] || !registers_open(&bar[index], offset, bytes, &block[type]))
+            continue;
+        found[type] = true;
+        if (type == VIRTIO_PCI_CAP_NOTIFY_CFG)
+            pci->notify_multiplier = pci_read(access, address, at + VIRTIO_PCI_NOTIFY_CAP_MULT);
+    }
+    if (!found[VIRTIO_PCI_CAP_COMMON_CFG] || !found[VIRTIO_PCI_CAP_NOTIFY_CFG] || !found[VIRTIO_PCI_CAP_DEVICE_CFG])
+        return false;
+    pci->common = block[VIRTIO_PCI_CAP_COMMON_CFG];
+    pci->notify = block[VIRTIO_PCI_CAP_NOTIFY_CFG];
+    pci->device = block[VIRTIO_PCI_CAP_DEVICE_CFG];
+    pci->transport.ops = &virtio_pci_modern_ops;
+    return true;
+}
+
+static bool legacy_open(struct virtio_pci *pci, const struct pci_bar *bar)
+{
+    if (!bar->is_port || !registers_open(bar, 0, VIRTIO_PCI_LEGACY_CONFIG + VIRTIO_NET_CONFIG_STATUS, &pci->common))
+        return false;
+    pci->device = registers_at(pci->common, VIRTIO_PCI_LEGACY_CONFIG);
+    pci->transport.ops = &virtio_pci_legacy_ops;
+    pci->transport.legacy = pci->transport.queue_size_fixed = true;
+    return true;
+}
+
+bool virtio_pci_open(struct virtio_pci *pci, const struct pci_access *access, const struct pci_function *function)
+{
+    struct pci_address address = function->address;
+    memset(pci, 0, sizeof *pci);
+    format(pci->transport.place, sizeof pci->transport.place, "pci %02x:%02x.%x %04x:%04x", address.bus, address.device,
+           address.function, function->vendor, function->device);
+
+    struct pci_bar bar[PCI_BAR_COUNT] = { 0 };
+    for (unsigned i = 0; i < PCI_BAR_COUNT; i += bar[i].is_64 ? 2 : 1)
+        bar[i] = pci_bar_read(access, address, i);
+    if (pci_enable(access, address))
+        clock_spin_us(10000);
+
+    bool legacy_too = bar[0].present && bar[0].is_port;
+    if (modern_open(pci, access, address, bar)) {
+        pci->transport.name = legacy_too ? "transitional (driven as modern)" : "modern";
+        return true;
+    }
+    pci->transport.name = "legacy";
+    return legacy_open(pci, &bar[0]);
+}

@@ -1,0 +1,29 @@
+/* virtio over PCI, virtio 1.2 §4.1: modern by its capabilities, else legacy by the I/O space of BAR 0. The device id
+ * decides nothing: transitional devices (0x1000) have both, and some clouds offer one without the other. */
+#pragma once
+
+#include <stdbool.h>
+
+#include "drivers/pci.h"
+#include "drivers/registers.h"
+#include "drivers/virtio_spec.h"
+#include "drivers/virtio_transport.h"
+
+struct virtio_pci {
+    struct virtio_transport transport;      /* first: the seam casts back */
+    struct registers common;                /* modern: the common configuration; legacy: everything */
+    struct registers device;                /* the device configuration */
+    struct registers notify;
+    uint32_t notify_multiplier;
+    struct registers doorbell[VIRTIO_NET_QUEUE_COUNT];
+};
+
+/* Whether this is a virtio network device, §4.1.2. */
+bool virtio_pci_is_net(const struct pci_function *function);
+
+/* Enables the function and fills in `pci->transport`. False: neither kind of registers can be reached. */
+bool virtio_pci_open(struct virtio_pci *pci, const struct pci_access *access, const struct pci_function *function);
+
+/* The two kinds, for virtio_pci_open. */
+extern const struct virtio_transport_ops virtio_pci_modern_ops;     /* drivers/virtio_pci_modern.c */
+extern const struct virtio_transport_ops virtio_pci_legacy_ops;     /* drivers/virtio_pci_legacy.c */

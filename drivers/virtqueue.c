@@ -1,0 +1,88 @@
+#include "drivers/virtqueue.h"
+
+#include <string.h>
+
+#include "kernel/base/assert.h"
+
+static_assert(sizeof(struct virtqueue) <= 64 + 8, "the queue's state is meant to be one cache line");
+
+/* §2.7.2: descriptors, then the available ring, then, aligned, the used ring. The order is the document's for legacy
+ * devices, and as good as any other for modern ones. Each ring ends in the other side's event index. */
+static size_t avail_offset(uint16_t size)
+{
+    return sizeof(struct virtq_desc) * size;
+}
+
+static size_t used_offset(const struct virtqueue_config *config)
+{
+    size_t end = avail_offset(config->size) + sizeof(struct virtq_avail) + sizeof(uint16_t) * (config->size + 1u);
+    return (end + config->used_align_bytes - 1) & ~(size_t)(config->used_align_bytes - 1);
+}
+
+size_t virtqueue_bytes(const struct virtqueue_config *config)
+{
+    size_t end = used_offset(config) + sizeof(struct virtq_used) + sizeof(struct virtq_used_elem) * config->size +
+                 sizeof(uint16_t);
+    return (end + config->used_align_bytes - 1) & ~(size_t)(config->used_align_bytes - 1);
+}
+
+void virtqueue_init(struct virtqueue *queue, const struct virtqueue_config *config, void *memory, uint16_t *token)
+{
+    ASSERT(config->size > 0 && config->size <= VIRTQ_SIZE_MAX && (config->size & (config->size - 1)) == 0);
+    ASSERT(config->chain_count == 1 || config->chain_count == 2);
+    ASSERT(config->size >= config->chain_count);
+
+    *queue = (struct virtqueue){
+        .desc = memory,
+        .avail = (void *)((uint8_t *)memory + avail_offset(config->size)),
+        .used = (void *)((uint8_t *)memory + used_offset(config)),
+        .token = token,
+        .size = config->size,
+        .slot_count = config->size / config->chain_count,
+        .chain_count = config->chain_count,
+        .head_bytes = config->head_bytes,
+        .event_index = config->event_index,
+    };
+    queue->avail_event = (const uint16_t *)&queue->used->ring[config->size];
+
+    /* Poison: a device that reads a slot nobody published meets an address that no machine has, and an entry it
+     * never wrote names a descriptor that does not exist. The indices and flags must start at 0 (§2.7.10.1). */
+    memset(memory, 0xff, virtqueue_bytes(config));
+    queue->avail->flags = queue->avail->idx = 0;
+    queue->used->flags = queue->used->idx = 0;
+    *(uint16_t *)queue->avail_event = 0;
+
+    /* What stays as it is for ever: the flags of the descriptors, and who is whose entry in the available ring. */
+    uint16_t writes = config->device_writes ? VIRTQ_DESC_F_WRITE : 0;
+    for (uint32_t i = 0; i < config->size; i++) {
+        bool first_of_two = config->chain_count == 2 && i % 2 == 0;
+        queue->desc[i].flags = writes | (first_of_two ? VIRTQ_DESC_F_NEXT : 0);
+        queue->desc[i].next = first_of_two ? (uint16_t)(i + 1) : 0;
+        queue->avail->ring[i] = (uint16_t)(config->chain_count * (i & (queue->slot_count - 1u)));
+        token[i] = VIRTQUEUE_SLOT_FREE;
+    }
+    virtqueue_quiet(queue);
+}
+
+void virtqueue_quiet(struct virtqueue *queue)
+{
+    if (!queue->event_index) {
+        queue->avail->flags = VIRTQ_AVAIL_F_NO_INTERRUPT;
+        return;
+    }
+    /* §2.7.7.1: flags stay 0; the device notifies when it uses the entry with the index used_event. An index half
+     * the number circle away is the farthest there is; the ring passes it after 2^15 buffers unless moved on. */
+    uint16_t *used_event = &queue->avail->ring[queue->size];
+    __atomic_store_n(used_event, (uint16_t)(queue->used_idx + 0x8000), __ATOMIC_RELAXED);
+}
+
+uint64_t virtqueue_desc_address(const struct virtqueue *queue) { return (uintptr_t)queue->desc; }
+uint64_t virtqueue_avail_address(const struct virtqueue *queue) { return (uintptr_t)queue->avail; }
+uint64_t virtqueue_used_address(const struct virtqueue *queue) { return (uintptr_t)queue->used; }
+
+__attribute__((cold, noinline)) uint16_t virtqueue_fault(struct virtqueue *queue, const char *fault)
+{
+    if (!queue->fault)
+        queue->fault = fault;
+    return 0;
+}
