@@ -66,6 +66,10 @@ bool matcher_next(struct matcher *matcher, struct matcher_answer *answer);
 /* One slice of idle work, at most 5 us. Returns true while there is more to do before the next burst. */
 bool matcher_prepare(struct matcher *matcher);
 
+/* The stream has a gap (the feed was connected anew): no answer spans it, and early answers still open are
+ * forgotten. Between bursts only: every answer of the burst before must have been taken. `end` counts on. */
+void matcher_restart(struct matcher *matcher);
+
 /* The next early answer found by matcher_prepare since the last burst, never one that was given before, and
  * matcher_next will not report it again when its digits come. False: none now. */
 bool matcher_next_early(struct matcher *matcher, struct matcher_answer *answer);

@@ -1,0 +1,22 @@
+/* The schoolbook answer to CONTEST.md's problem: keep the remainder of every suffix, multiply by ten, add the
+ * digit, reduce. Quadratic, over GMP's low-level numbers; shares no code and no idea with app/matcher. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { ORACLE_N_MAX = 1024, ORACLE_CONSTANTS_MAX = 8 };
+
+struct oracle;
+
+struct oracle *oracle_new(uint32_t n, const char *const *constants, uint32_t count);
+void oracle_free(struct oracle *oracle);
+
+/* Takes one more digit; afterwards oracle_divisors(length) tells which constants (bits) divide the last `length`
+ * digits, 0 if that is no answer. */
+void oracle_push(struct oracle *oracle, uint8_t digit);
+uint32_t oracle_divisors(const struct oracle *oracle, uint32_t length);
+
+/* The stream has a gap here. */
+void oracle_restart(struct oracle *oracle);
