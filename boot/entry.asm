@@ -34,6 +34,7 @@ DATA_SELECTOR           equ 0x10
 
 COM1                    equ 0x3f8
 VGA_TEXT                equ 0xb8000
+BDA_EBDA_SEGMENT        equ 0x40e       ; BIOS data area: where the extended one begins, or 0
 
 bits 32
 section .boot.text progbits alloc exec nowrite align=16
@@ -61,6 +62,9 @@ pvh_entry:
 start:
     cli
     call serial_init
+    movzx eax, word [BDA_EBDA_SEGMENT]  ; for kernel/acpi.c: page zero will be gone by then
+    shl eax, 4
+    mov [boot_ebda], eax
     call check_cpu
     call map_first_4gib
 
@@ -283,3 +287,5 @@ section .boot.bss nobits alloc noexec write align=4096
 boot_pml4:  resb 4096
 boot_pdpt:  resb 4096
 boot_pd:    resb 4 * 4096
+global boot_ebda
+boot_ebda:  resd 1

@@ -1,9 +1,16 @@
-/* What the rest of the machine asks of the ACPI tables. ACPI 6.5 §5.2. */
+/* What the rest of the machine asks of the ACPI tables. ACPI 6.5 §5.2.
+ *
+ * Tables are input: lengths and checksums are checked, a bad table is as good as none. No AML is read. */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+struct boot_info;
+
+/* Reads the tables, before the seal. Everything below answers "nothing there" if there are none. */
+void acpi_init(const struct boot_info *boot);
 
 /* One segment of PCI configuration space by memory (MCFG, PCI Firmware Specification 3.2 §4.1.2). */
 struct acpi_ecam {
@@ -19,3 +26,16 @@ const struct acpi_ecam *acpi_ecam(size_t index);
 
 size_t acpi_cpu_count(void);            /* enabled local APICs of the MADT; at least 1 */
 uint8_t acpi_cpu_apic_id(size_t index);
+
+/* A register by address. */
+enum acpi_space { ACPI_SPACE_NONE, ACPI_SPACE_MEMORY, ACPI_SPACE_PORT };
+struct acpi_register {
+    enum acpi_space space;
+    uint64_t address;
+};
+
+/* Where the power management timer counts, and how wide; space NONE without one. */
+struct acpi_register acpi_pm_timer(uint32_t *width_bits);
+
+/* The reset register and the value that resets; space NONE without one. */
+struct acpi_register acpi_reset_register(uint8_t *value);

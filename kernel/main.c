@@ -2,11 +2,14 @@
 #include <string.h>
 
 #include "drivers/uart.h"
+#include "kernel/acpi.h"
 #include "kernel/base/log.h"
 #include "kernel/boot_info.h"
+#include "kernel/clock.h"
 #include "kernel/cpu.h"
 #include "kernel/memory.h"
 #include "kernel/memory_init.h"
+#include "kernel/random.h"
 #include "kernel/reset.h"
 #include "kernel/selftest.h"
 #include "kernel/traps.h"
@@ -31,6 +34,13 @@ _Noreturn void kernel_main(enum boot_protocol protocol, const void *information)
     memory_init(&boot);
     traps_mask_apic();
     cpu_report();
+    acpi_init(&boot);
+    reset_arm();
+    if (!clock_init()) {
+        reset_machine("no clock");
+    }
+    log_clock_ns = clock_now_ns();
+    random_init(&boot);
     const char *word = strstr(boot.command_line, "test.trap=");
     if (word != NULL) {
         selftest_trap(word + strlen("test.trap="));

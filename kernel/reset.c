@@ -1,7 +1,9 @@
 #include "kernel/reset.h"
 
+#include "kernel/acpi.h"
 #include "kernel/base/log.h"
 #include "kernel/cpu.h"
+#include "kernel/memory.h"
 #include "kernel/ports.h"
 
 enum {
@@ -17,17 +19,15 @@ enum {
     RUNG_PAUSE_US = 100000,
 };
 
-static struct {
-    enum reset_space space;
-    uint64_t address;
-    uint8_t value;
-} acpi_register;
+static struct acpi_register acpi_register;
+static uint8_t acpi_value;
 
-void reset_set_register(enum reset_space space, uint64_t address, uint8_t value)
+void reset_arm(void)
 {
-    acpi_register.space = space;
-    acpi_register.address = address;
-    acpi_register.value = value;
+    acpi_register = acpi_reset_register(&acpi_value);
+    if (acpi_register.space == ACPI_SPACE_MEMORY) {
+        memory_map_device(acpi_register.address, 1);
+    }
 }
 
 /* Not the TSC: the clock may be what failed, or not be there yet. */
@@ -40,10 +40,10 @@ static void pause_us(uint32_t us)
 
 static void rung_acpi(void)
 {
-    if (acpi_register.space == RESET_PORT) {
-        port_out8((uint16_t)acpi_register.address, acpi_register.value);
-    } else if (acpi_register.space == RESET_MEMORY) {
-        *(volatile uint8_t *)acpi_register.address = acpi_register.value;
+    if (acpi_register.space == ACPI_SPACE_PORT) {
+        port_out8((uint16_t)acpi_register.address, acpi_value);
+    } else if (acpi_register.space == ACPI_SPACE_MEMORY) {
+        *(volatile uint8_t *)acpi_register.address = acpi_value;
     }
 }
 

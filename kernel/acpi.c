@@ -1,0 +1,244 @@
+#include "kernel/acpi.h"
+
+#include <string.h>
+
+#include "kernel/acpi_spec.h"
+#include "kernel/base/bytes.h"
+#include "kernel/base/log.h"
+#include "kernel/boot_info.h"
+#include "kernel/memory.h"
+
+enum {
+    /* A table longer than this is not believed: the longest seen are DSDTs of some 100 KiB. */
+    TABLE_BYTES_MAX = 1 << 20,
+    ROOT_ENTRY_COUNT_MAX = 256,
+
+    /* §5.2.5.1: where the RSDP of a BIOS machine lies */
+    BIOS_AREA_BEGIN = 0xe0000,
+    BIOS_AREA_END = 0x100000,
+    EBDA_SEARCH_BYTES = 1024,
+};
+
+extern uint32_t boot_ebda;              /* boot/entry.asm, which still sees page zero; 0: none */
+
+static struct {
+    struct acpi_ecam ecams[ACPI_ECAM_COUNT_MAX];
+    size_t ecam_count;
+    uint8_t apic_ids[ACPI_CPU_COUNT_MAX];
+    size_t cpu_count;
+    struct acpi_register pm_timer, reset;
+    uint32_t pm_timer_bits;
+    uint8_t reset_value;
+} found;
+
+/* §5.2.2: all bytes of a table add up to 0. */
+static bool checksum_good(const uint8_t *table, size_t bytes)
+{
+    uint8_t sum = 0;
+    for (size_t i = 0; i < bytes; i++) {
+        sum += table[i];
+    }
+    return sum == 0;
+}
+
+/* ------------------------------------------------------------------------------------------------ the root */
+
+struct root {
+    uint64_t xsdt, rsdt;                /* 0: not given */
+};
+
+static bool rsdp_parse(const uint8_t *rsdp, size_t bytes, struct root *root)
+{
+    if (bytes < ACPI_RSDP_BYTES_V1 || memcmp(rsdp, "RSD PTR ", ACPI_RSDP_SIGNATURE_BYTES) != 0 ||
+        !checksum_good(rsdp, ACPI_RSDP_BYTES_V1)) {
+        return false;
+    }
+    *root = (struct root){ .rsdt = load_le32(rsdp + ACPI_RSDP_RSDT_ADDRESS) };
+    if (rsdp[ACPI_RSDP_REVISION] >= 2 && bytes >= ACPI_RSDP_BYTES_V2 &&
+        load_le32(rsdp + ACPI_RSDP_LENGTH) >= ACPI_RSDP_BYTES_V2 && checksum_good(rsdp, ACPI_RSDP_BYTES_V2)) {
+        root->xsdt = load_le64(rsdp + ACPI_RSDP_XSDT_ADDRESS);
+    }
+    return true;
+}
+
+static bool rsdp_search(uint64_t begin, uint64_t end, struct root *root)
+{
+    const uint8_t *area = memory_map_table(begin, (size_t)(end - begin));
+    for (size_t at = 0; area != NULL && at + ACPI_RSDP_BYTES_V1 <= end - begin; at += ACPI_RSDP_ALIGN) {
+        if (rsdp_parse(area + at, (size_t)(end - begin) - at, root)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What the loader hands over first; then where a BIOS puts it. */
+static bool root_find(const struct boot_info *boot, struct root *root)
+{
+    if (boot->rsdp_copy_bytes != 0 && rsdp_parse(boot->rsdp_copy, boot->rsdp_copy_bytes, root)) {
+        return true;
+    }
+    const uint8_t *told = boot->rsdp != 0 ? memory_map_table(boot->rsdp, ACPI_RSDP_BYTES_V2) : NULL;
+    if (told != NULL && rsdp_parse(told, ACPI_RSDP_BYTES_V2, root)) {
+        return true;
+    }
+    return (boot_ebda != 0 && rsdp_search(boot_ebda, boot_ebda + EBDA_SEARCH_BYTES, root)) ||
+           rsdp_search(BIOS_AREA_BEGIN, BIOS_AREA_END, root);
+}
+
+/* ------------------------------------------------------------------------------------------------ the tables */
+
+/* The whole table at `physical`, checked, or NULL. */
+static const uint8_t *table_at(uint64_t physical, uint32_t *bytes)
+{
+    const uint8_t *table = physical != 0 ? memory_map_table(physical, ACPI_HEADER_BYTES) : NULL;
+    if (table == NULL) {
+        return NULL;
+    }
+    *bytes = load_le32(table + ACPI_HEADER_LENGTH);
+    if (*bytes < ACPI_HEADER_BYTES || *bytes > TABLE_BYTES_MAX || memory_map_table(physical, *bytes) == NULL ||
+        !checksum_good(table, *bytes)) {
+        log_line("acpi: the table at 0x%zx is broken, passed over", (size_t)physical);
+        return NULL;
+    }
+    return table;
+}
+
+static struct acpi_register gas_parse(const uint8_t *gas)
+{
+    uint64_t address = load_le64(gas + GAS_ADDRESS);
+    enum acpi_space space = address == 0                          ? ACPI_SPACE_NONE
+                            : gas[GAS_SPACE] == GAS_SYSTEM_MEMORY ? ACPI_SPACE_MEMORY
+                            : gas[GAS_SPACE] == GAS_SYSTEM_IO && address <= 0xffff ? ACPI_SPACE_PORT
+                                                                                   : ACPI_SPACE_NONE;
+    return (struct acpi_register){ space, address };
+}
+
+/* §5.2.9. Old tables are shorter; each field counts only if the table reaches that far. */
+static void fadt_take(const uint8_t *fadt, uint32_t bytes)
+{
+    uint32_t flags = bytes >= FADT_FLAGS + 4 ? load_le32(fadt + FADT_FLAGS) : 0;
+    if (bytes >= FADT_X_PM_TMR_BLK + GAS_BYTES) {
+        found.pm_timer = gas_parse(fadt + FADT_X_PM_TMR_BLK);
+    }
+    if (found.pm_timer.space == ACPI_SPACE_NONE && bytes > FADT_PM_TMR_LEN && fadt[FADT_PM_TMR_LEN] == 4) {
+        uint32_t port = load_le32(fadt + FADT_PM_TMR_BLK);
+        found.pm_timer = (struct acpi_register){ port != 0 && port <= 0xffff ? ACPI_SPACE_PORT : ACPI_SPACE_NONE, port };
+    }
+    found.pm_timer_bits = flags & BIT(FADT_FLAGS_TMR_VAL_EXT_BIT) ? 32 : 24;
+    if (bytes > FADT_RESET_VALUE && flags & BIT(FADT_FLAGS_RESET_REG_SUP_BIT)) {
+        found.reset = gas_parse(fadt + FADT_RESET_REG);
+        found.reset_value = fadt[FADT_RESET_VALUE];
+    }
+}
+
+static void cpu_add(uint32_t apic_id, uint32_t flags)
+{
+    if (flags & BIT(MADT_FLAGS_ENABLED_BIT) && apic_id <= UINT8_MAX && found.cpu_count < ACPI_CPU_COUNT_MAX) {
+        found.apic_ids[found.cpu_count++] = (uint8_t)apic_id;
+    }
+}
+
+/* §5.2.12 */
+static void madt_take(const uint8_t *madt, uint32_t bytes)
+{
+    uint32_t at = MADT_ENTRIES;
+    while (at + 2 <= bytes) {
+        const uint8_t *entry = madt + at;
+        uint8_t length = entry[MADT_ENTRY_LENGTH];
+        if (length < 2 || length > bytes - at) {
+            return;
+        }
+        if (entry[MADT_ENTRY_TYPE] == MADT_LOCAL_APIC && length >= MADT_LOCAL_APIC_BYTES) {
+            cpu_add(entry[MADT_LOCAL_APIC_ID], load_le32(entry + MADT_LOCAL_APIC_FLAGS));
+        } else if (entry[MADT_ENTRY_TYPE] == MADT_LOCAL_X2APIC && length >= MADT_LOCAL_X2APIC_BYTES) {
+            cpu_add(load_le32(entry + MADT_LOCAL_X2APIC_ID), load_le32(entry + MADT_LOCAL_X2APIC_FLAGS));
+        }
+        at += length;
+    }
+}
+
+static void mcfg_take(const uint8_t *mcfg, uint32_t bytes)
+{
+    for (uint32_t at = MCFG_ENTRIES; at + MCFG_ENTRY_BYTES <= bytes && found.ecam_count < ACPI_ECAM_COUNT_MAX;
+         at += MCFG_ENTRY_BYTES) {
+        const uint8_t *entry = mcfg + at;
+        struct acpi_ecam ecam = {
+            .base = load_le64(entry + MCFG_ENTRY_BASE),
+            .segment = load_le16(entry + MCFG_ENTRY_SEGMENT),
+            .bus_first = entry[MCFG_ENTRY_BUS_FIRST],
+            .bus_last = entry[MCFG_ENTRY_BUS_LAST],
+        };
+        if (ecam.base != 0 && ecam.bus_first <= ecam.bus_last) {
+            found.ecams[found.ecam_count++] = ecam;
+        }
+    }
+}
+
+static void table_take(uint64_t physical)
+{
+    uint32_t bytes;
+    const uint8_t *table = table_at(physical, &bytes);
+    if (table == NULL) {
+        return;
+    }
+    if (memcmp(table, "FACP", 4) == 0) {
+        fadt_take(table, bytes);
+    } else if (memcmp(table, "APIC", 4) == 0) {
+        madt_take(table, bytes);
+    } else if (memcmp(table, "MCFG", 4) == 0) {
+        mcfg_take(table, bytes);
+    }
+}
+
+/* The RSDT's pointers have 4 bytes, the XSDT's 8; §5.2.7, §5.2.8. */
+static bool root_take(uint64_t physical, unsigned pointer_bytes)
+{
+    uint32_t bytes;
+    const uint8_t *table = table_at(physical, &bytes);
+    if (table == NULL || memcmp(table, pointer_bytes == 8 ? "XSDT" : "RSDT", 4) != 0) {
+        return false;
+    }
+    size_t count = min_size((bytes - ACPI_HEADER_BYTES) / pointer_bytes, ROOT_ENTRY_COUNT_MAX);
+    for (size_t i = 0; i < count; i++) {
+        const uint8_t *pointer = table + ACPI_HEADER_BYTES + i * pointer_bytes;
+        table_take(pointer_bytes == 8 ? load_le64(pointer) : load_le32(pointer));
+    }
+    return true;
+}
+
+void acpi_init(const struct boot_info *boot)
+{
+    memset(&found, 0, sizeof found);
+    struct root root;
+    if (!root_find(boot, &root)) {
+        log_line("acpi: no tables");
+        return;
+    }
+    if (!root_take(root.xsdt, 8) && !root_take(root.rsdt, 4)) {
+        log_line("acpi: neither XSDT nor RSDT can be read");
+        return;
+    }
+    log_line("acpi: %zu CPUs, %zu ECAM segments, %s PM timer, %s reset register", acpi_cpu_count(), found.ecam_count,
+             found.pm_timer.space == ACPI_SPACE_NONE ? "no" : "a", found.reset.space == ACPI_SPACE_NONE ? "no" : "a");
+}
+
+size_t acpi_ecam_count(void) { return found.ecam_count; }
+
+const struct acpi_ecam *acpi_ecam(size_t index) { return index < found.ecam_count ? &found.ecams[index] : NULL; }
+
+size_t acpi_cpu_count(void) { return max_size(found.cpu_count, 1); }
+
+uint8_t acpi_cpu_apic_id(size_t index) { return index < found.cpu_count ? found.apic_ids[index] : 0; }
+
+struct acpi_register acpi_pm_timer(uint32_t *width_bits)
+{
+    *width_bits = found.pm_timer_bits;
+    return found.pm_timer;
+}
+
+struct acpi_register acpi_reset_register(uint8_t *value)
+{
+    *value = found.reset_value;
+    return found.reset;
+}
