@@ -7,6 +7,7 @@ import pathlib
 import re
 import secrets
 import socket
+import subprocess
 import sys
 import time
 
@@ -43,6 +44,7 @@ class Setup:
     cpus: int = 1
     memory: str = "256M"
     accelerator: str = "tcg"
+    lease: bool = False         # the guest asks DHCP on TAP, too
 
     @property
     def host(self):
@@ -55,7 +57,38 @@ class Setup:
 
     def words(self):
         """Settings of the guest that the network asks for."""
-        return [] if self.net == "user" else [f"ip={TAP_GUEST}/{TAP_BITS}", f"gw={TAP_HOST}"]
+        return [] if self.net == "user" or self.lease else [f"ip={TAP_GUEST}/{TAP_BITS}", f"gw={TAP_HOST}"]
+
+
+def settings_text(setup, contest_round, endpoints, user, key, more=()):
+    """The guest's settings, as one line. It is told the hidden constants: finding them is another program's job."""
+    return " ".join([*endpoints, f"user={user}", f"passwd={user}", f"n={contest_round.n}",
+                     f"m={','.join(map(str, contest_round.constants))}", f"key={key}", *setup.words(), *more])
+
+
+def unshare_words():
+    """What stands in front of a command that is to have a network namespace of its own."""
+    return ["unshare", "-n"] if os.geteuid() == 0 else ["unshare", "-Urn"]
+
+
+def set_up_namespace(tap=True):
+    """Inside a fresh namespace: loopback up, and our end of the wire to the guest. Raises OSError."""
+    steps = [["link", "set", "lo", "up"]]
+    if tap:
+        steps += [["tuntap", "add", TAP, "mode", "tap"], ["addr", "add", f"{TAP_HOST}/{TAP_BITS}", "dev", TAP],
+                  ["link", "set", TAP, "up"]]
+    for words in steps:
+        done = subprocess.run(["ip", *words], capture_output=True, text=True)
+        if done.returncode:
+            raise OSError(f"ip {' '.join(words)}: {done.stderr.strip()}")
+
+
+def send_gg(control, key):
+    """(the machine's last statistics, None) or (None, what tools/gg said)."""
+    address, port = control
+    done = subprocess.run([ROOT / "tools/gg", address, "--port", str(port), "--key", key], capture_output=True, text=True,
+                          timeout=60)
+    return (None, done.stderr.strip() or f"exit {done.returncode}") if done.returncode else (done.stdout, None)
 
 
 def free_udp_port():

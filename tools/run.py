@@ -5,7 +5,6 @@ Exits 0 only if every offered answer was submitted, none was wrong, and the mach
 offered ends DURATION seconds after the first burst; the last answers then have GRACE_S to arrive. The constants that
 a round hides are told to the kernel here: finding them is another program's job."""
 import os
-import pathlib
 import secrets
 import shutil
 import subprocess
@@ -19,7 +18,6 @@ import qemu
 from contest import rounds
 from game import Game, outcome
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
 USER = "peregrine"
 GRACE_S = 2.0
 BOOT_S_MAX = {"kvm": 60, "tcg": 120}        # until the first connection; UEFI under TCG on a busy machine: 20 s
@@ -76,14 +74,12 @@ def say(text=""):
 def enter_namespace():
     """Runs us again in a network namespace of our own, with a TAP device and loopback up."""
     if os.environ.get(IN_NAMESPACE):
-        for words in (["link", "set", "lo", "up"], ["tuntap", "add", machine.TAP, "mode", "tap"],
-                      ["addr", "add", f"{machine.TAP_HOST}/{machine.TAP_BITS}", "dev", machine.TAP],
-                      ["link", "set", machine.TAP, "up"]):
-            done = subprocess.run(["ip", *words], capture_output=True, text=True)
-            if done.returncode:
-                sys.exit(f"run: ip {' '.join(words)}: {done.stderr.strip()}")
+        try:
+            machine.set_up_namespace()
+        except OSError as error:
+            sys.exit(f"run: NET=tap: {error}")
         return
-    unshare = ["unshare", "-n"] if os.geteuid() == 0 else ["unshare", "-Urn"]
+    unshare = machine.unshare_words()
     os.execvpe(unshare[0], [*unshare, sys.executable, *sys.argv], {**os.environ, IN_NAMESPACE: "1"})
 
 
@@ -94,13 +90,6 @@ def start_game(setup, values):
         return Game(setup.bind, words, port_base=10000)
     except OSError:
         return Game(setup.bind, words)          # the contest's own ports are taken here: any others
-
-
-def settings_text(setup, values, game, key):
-    constants = ",".join(map(str, values["ROUND"].constants))
-    words = [*game.endpoints(setup.host), f"user={USER}", "passwd=peregrine", f"n={values['ROUND'].n}", f"m={constants}",
-             f"key={key}", *setup.words()]
-    return " ".join(words)
 
 
 class LiveBoard:
@@ -183,17 +172,6 @@ def wait_for_last_answers(game):
         time.sleep(0.1)
 
 
-def send_gg(control, key):
-    """The machine's last statistics, or None."""
-    address, port = control
-    done = subprocess.run([ROOT / "tools/gg", address, "--port", str(port), "--key", key], capture_output=True, text=True,
-                          timeout=60)
-    if done.returncode:
-        say(f"tools/gg: {done.stderr.strip()}")
-        return None
-    return done.stdout
-
-
 def final_board(result):
     summary = result["summary"] or {"found": 0, "early": 0, "wrong": 0, "dup": 0, "late": 0, "submits": 0, "score": 0,
                                     "latency_us": {k: 0 for k in ("count", "p10", "p50", "p90", "p99", "mean", "std")}}
@@ -237,12 +215,17 @@ def run(values):
     with tempfile.TemporaryDirectory(prefix="peregrine-run-") as directory, start_game(setup, values) as game:
         say(f"peregrine: contest on {game.bind}, ports {game.ports}; board: "
             f"http://{game.bind}:{game.ports['pages']}/board.txt")
-        host, control = machine.start(setup, settings_text(setup, values, game, key), directory)
+        settings = machine.settings_text(setup, values["ROUND"], game.endpoints(setup.host), USER, key)
+        host, control = machine.start(setup, settings, directory)
         with host:
             over = play(host, game, float(values["DURATION"]), setup.accelerator)
             if over:
                 wait_for_last_answers(game)
-            statistics = send_gg(control, key) if host.process.poll() is None else None
+            statistics = None
+            if host.process.poll() is None:
+                statistics, error = machine.send_gg(control, key)
+                if error:
+                    say(f"tools/gg: {error}")
             try:
                 host.wait_reset(20)
                 reset = True

@@ -1,0 +1,119 @@
+"""Plays one row of the table: `row.py NAME`. A program of its own, as rows on TAP run in a network namespace.
+
+Exits 0 if the row passes; else says what went wrong."""
+import contextlib
+import pathlib
+import secrets
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tests")]
+
+import machine                          # noqa: E402
+from contest import rounds              # noqa: E402
+from game import Game, outcome          # noqa: E402
+import dhcp_server                      # noqa: E402
+import foreign                          # noqa: E402
+import table                            # noqa: E402
+
+USER = "peregrine"
+BOOT_S_MAX = 90                         # UEFI under TCG on a machine that has other things to do
+GRACE_S = 3.0
+
+
+def server_words(row, directory):
+    words = ["--begin", "player", "--duration", row.seconds, "--body", row.body, "--start", row.start,
+             "--seed", row.name]
+    if not any(word.startswith("--burst") for word in row.server):
+        words += ["--burst", "20-150", "--interval", "0.03-0.1"]
+    if "--rate" not in row.server:
+        words += ["--rate", "6"]
+    name = row.round
+    if name not in rounds.ROUNDS:
+        path = pathlib.Path(directory) / "round"
+        path.write_text(name)
+        name = path
+    return [*words, "--round", name, *row.server]
+
+
+def guest_words(row):
+    """The row's own settings; gwmac=tap stands for our end's hardware address."""
+    address = pathlib.Path(f"/sys/class/net/{machine.TAP}/address")
+    return [f"gwmac={address.read_text().strip()}" if word == "gwmac=tap" else word for word in row.settings]
+
+
+def until_over(host, game, seconds):
+    """Until the last digits have been sent and answered. What stopped it, or None."""
+    end = time.monotonic() + BOOT_S_MAX + seconds
+    while not (board := game.board())["over"]:
+        if host.process.poll() is not None:
+            return "the machine ended before the game"
+        if time.monotonic() > end:
+            return "the game did not end"
+        time.sleep(0.1)
+    end = time.monotonic() + GRACE_S
+    while time.monotonic() < end and not any(u["found"] == board["offered"] for u in board["users"]):
+        time.sleep(0.1)
+        board = game.board()
+    return None
+
+
+def play(row):
+    """The reasons why the row fails; the guest's log; a line of figures."""
+    contest_round = None
+    setup = machine.Setup(boot=row.boot, firmware=row.firmware, nic=row.nic, nic_more=row.nic_more, net=row.net,
+                          cpus=row.cpus, memory=row.memory, lease=row.lease)
+    key = "0x" + secrets.token_hex(32)
+    problems = []
+    with contextlib.ExitStack() as stack:
+        directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="peregrine-row-"))
+        if row.net == "tap":
+            machine.set_up_namespace()
+        game = stack.enter_context(Game(setup.bind, server_words(row, directory)))
+        contest_round = rounds.ROUNDS.get(row.round) or rounds.parse_round(row.round)
+        endpoints = game.endpoints(setup.host)
+        if row.front:
+            endpoints = stack.enter_context(foreign.FRONTS[row.front](setup.bind, game.ports, directory)).endpoints(setup.host)
+        if row.lease:
+            stack.enter_context(dhcp_server.DhcpServer(machine.TAP, machine.TAP_HOST, machine.TAP_GUEST))
+        settings = machine.settings_text(setup, contest_round, endpoints, USER, key, guest_words(row))
+        host, control = machine.start(setup, settings, directory)
+        stack.enter_context(host)
+        if stopped := until_over(host, game, row.seconds):
+            problems.append(stopped)
+        statistics = ""
+        if host.process.poll() is None:
+            statistics, error = machine.send_gg(control, key)
+            if error:
+                problems.append(f"tools/gg: {error}")
+        try:
+            host.wait_reset(20)
+        except AssertionError as error:
+            problems.append(str(error).splitlines()[0])
+        if not table.report_of(row).search(host.log):
+            problems.append(f"no self-report like {table.report_of(row).pattern!r}")
+        result = outcome(game.stop(), USER)
+        log = host.log
+    if len(result["offered"]) < row.offered_min:
+        problems.append(f"only {len(result['offered'])} answers were offered: the row shows nothing")
+    for kind in ("missed", "repeated", "wrong"):
+        if result[kind]:
+            problems.append(f"{kind}: {len(result[kind])}, the first {result[kind][0]}")
+    latency = (result["summary"] or {}).get("latency_us", {})
+    figures = (f"offered {len(result['offered'])}, submitted {len(result['submitted'])}, "
+               f"p50 {latency.get('p50', 0):.0f} us, early {(result['summary'] or {}).get('early', 0)}")
+    return problems, f"{log}\n--- statistics ---\n{statistics}", figures
+
+
+def main():
+    row = table.row_named(sys.argv[1])
+    problems, log, figures = play(row)
+    print(f"{row.name}: {figures}")
+    if problems:
+        sys.exit("\n".join([*problems, "--- the guest's log ---", log]))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,128 @@
+"""The table of end-to-end games: one row, one machine, one server, a few seconds of play.
+
+Every value of every column occurs in some row; the full product would take hours. A row passes if every offered
+answer was submitted, none was wrong, none was submitted more often than it was offered, the GG packet brought the
+statistics and reset the machine, and the driver's report names the transport that the row asks for.
+"""
+import dataclasses
+import re
+import sys
+
+SMALL = "n=12 m=823,108,10000019 hidden=2^9*5^3"     # answers everywhere: by chance, overlapping, with tails of zeros
+WIDE = "n=1024 m=3^100,104648257118348370704723119,2^75*3^50*7^25"
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    name: str
+    # the machine
+    boot: str = "kernel"            # kernel | iso | microvm
+    firmware: str = "bios"          # bios | uefi
+    nic: str = "transitional"       # legacy | transitional | modern | rootport | mmio | mmio-legacy
+    nic_more: str = ""              # QEMU's properties of the NIC
+    net: str = "user"               # user | tap
+    cpus: int = 1
+    memory: str = "256M"
+    # the network of a TAP row: an address from a lease as clouds give it, else a static one
+    lease: bool = False
+    # the server
+    body: str = "raw"               # raw | chunked
+    start: str = "push"             # push | wait
+    server: tuple = ()              # further options of contest_server.py
+    front: str = ""                 # nginx: a server others wrote stands before ours
+    round: str = "online"           # a name, or the text of a round file
+    seconds: float = 3.0
+    # the player
+    settings: tuple = ()
+    # what must come out
+    report: str = ""                # a regular expression for the driver's self-report; "" takes that of the NIC
+    offered_min: int = 8
+
+
+# The driver's self-report by NIC.
+REPORTS = {
+    "legacy": r"virtio-net: .*legacy",
+    "transitional": r"virtio-net: .*",
+    "modern": r"virtio-net: .*modern",
+    "rootport": r"virtio-net: .*modern",
+    "mmio": r"virtio-net: .*mmio",
+    "mmio-legacy": r"virtio-net: .*mmio",
+}
+
+ROWS = [
+    # Boots.
+    Row("kernel-user"),
+    Row("iso-bios", boot="iso"),
+    Row("iso-uefi", boot="iso", firmware="uefi", nic="modern"),
+    Row("microvm", boot="microvm", nic="mmio"),
+    Row("microvm-version-1", boot="microvm", nic="mmio-legacy", body="chunked"),
+    # NICs.
+    Row("legacy", nic="legacy", start="wait"),
+    Row("modern", nic="modern", body="chunked", start="wait"),
+    Row("root-port", nic="rootport"),
+    Row("no-mergeable-buffers", nic_more=",mrg_rxbuf=off,event_idx=off"),
+    Row("no-offloads", nic="legacy", nic_more=",csum=off,guest_csum=off,mrg_rxbuf=off,event_idx=off,host_mtu=1400"),
+    Row("large-queues", nic="modern", nic_more=",rx_queue_size=1024,tx_queue_size=256"),
+    # Machines.
+    Row("two-cpus", cpus=2, nic="modern"),
+    Row("small-memory", memory="128M"),
+    Row("large-memory", memory="8G", nic="modern"),
+    # Networks.
+    Row("tap", net="tap"),
+    Row("tap-legacy-cloud-lease", net="tap", nic="legacy", lease=True),
+    Row("tap-modern-chunked", net="tap", nic="modern", body="chunked", start="wait", cpus=2),
+    Row("tap-static-gateway-mac", net="tap", nic="rootport", settings=("gwmac=tap",)),
+    # Servers.
+    Row("split-raw", server=("--split",)),
+    Row("split-chunked-wait", body="chunked", start="wait", server=("--split",), nic="modern"),
+    Row("connections-closed", server=("--close-after", "12"), seconds=5),
+    Row("connections-closed-chunked-and-refused", body="chunked", seconds=6, nic="modern",
+        server=("--close-after", "25", "--close-for", "0.3")),
+    Row("connections-reset", net="tap", server=("--close-after", "15", "--close-how", "rst"), seconds=5),
+    Row("nginx", front="nginx", start="wait", body="raw"),
+    # Rounds.
+    Row("small-constants", round=SMALL, seconds=2, server=("--burst", "10-60", "--interval", "0.1-0.2")),
+    Row("wide-answers", round=WIDE, server=("--rate", "4"), seconds=4, offered_min=5),
+    Row("qualification-no-early", round="qualification", settings=("early=off",), nic="modern"),
+]
+
+# Starts that must end in a message and in the machine's return: the words on the command line, QEMU's options, and
+# what the log must say. {host} and {port} lead to a port where nobody listens.
+@dataclasses.dataclass(frozen=True)
+class BadStart:
+    name: str
+    settings: str
+    says: tuple                     # regular expressions, all of which the log must match
+    nic: bool = True
+    silent_network: bool = False    # a wire on which nothing ever answers
+    seconds: float = 20
+
+
+GOOD_GAME = "feed=10.0.2.2:{port} submit=10.0.2.2:{port} user=u passwd=p n=256 m=823"
+
+BAD_STARTS = [
+    BadStart("no-server", GOOD_GAME + " server.timeout=4", (r"refused|no answer|timed out", r"back to Linux: .*server")),
+    BadStart("no-dhcp", GOOD_GAME + " net.timeout=3", (r"DHCP", r"back to Linux: .*network"), silent_network=True),
+    BadStart("no-gateway", GOOD_GAME + " ip=10.9.9.9/24 gw=10.9.9.1 server.timeout=3", (r"back to Linux: ",),
+             silent_network=True),
+    BadStart("no-nic", GOOD_GAME, (r"pci [0-9a-f]{2}:[0-9a-f]{2}\.\d 8086:", r"back to Linux: "), nic=False),
+    BadStart("malformed-m", GOOD_GAME.replace("m=823", "m=823,1x8"), (r"1x8", r"back to Linux: ")),
+    BadStart("empty-m", GOOD_GAME.replace("m=823", "m="), (r"\bm=", r"back to Linux: ")),
+    BadStart("n-too-large", GOOD_GAME.replace("n=256", "n=1025"), (r"n=1025", r"back to Linux: ")),
+    BadStart("unknown-key", GOOD_GAME + " fee=1", (r"fee=1", r"back to Linux: ")),
+    BadStart("repeated-key", GOOD_GAME + " n=3", (r"n=3", r"back to Linux: ")),
+    BadStart("nothing-given", "", (r"feed", r"back to Linux: ")),
+    BadStart("deadline", GOOD_GAME + " deadline=2", (r"back to Linux: .*deadline",)),
+]
+
+
+def row_named(name):
+    return next(row for row in ROWS if row.name == name)
+
+
+def report_of(row):
+    return re.compile(row.report or REPORTS[row.nic], re.MULTILINE)
+
+
+if __name__ == "__main__":
+    sys.stdout.write("\n".join(row.name for row in ROWS) + "\n")

@@ -1,0 +1,54 @@
+"""The servers of the rows, shown good by a plain player before a kernel plays against them."""
+import pathlib
+import sys
+import time
+
+import pytest
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parents[1] / "tools"), str(HERE.parent / "tools")]
+
+import dhcp_server                              # noqa: E402
+import foreign                                  # noqa: E402
+from contest import rounds                      # noqa: E402
+from game import Game, outcome                  # noqa: E402
+from plain_player import PlainPlayer            # noqa: E402
+
+ROUND_TEXT = "n=6 m=9973,30011"
+SMALL = rounds.parse_round(ROUND_TEXT)
+
+
+@pytest.mark.parametrize("front", ["", *foreign.FRONTS])
+def test_a_plain_player_finds_everything(front, tmp_path):
+    (tmp_path / "round").write_text(ROUND_TEXT)
+    words = ["--round", tmp_path / "round", "--begin", "player", "--duration", "1", "--burst", "5-30", "--interval", "0.02",
+             "--rate", "20", "--start", "wait"]
+    with Game("127.0.0.1", words) as game:
+        if front:
+            with foreign.FRONTS[front]("127.0.0.1", game.ports, str(tmp_path)) as server:
+                player = PlainPlayer(server.ports, SMALL.n, SMALL.constants)
+                assert game.wait_over(10)
+                time.sleep(0.3)
+                lines = game.stop()
+                player.thread.join(10)
+        else:
+            player = PlainPlayer(game.ports, SMALL.n, SMALL.constants)
+            assert game.wait_over(10)
+            time.sleep(0.3)
+            lines = game.stop()
+            player.thread.join(10)
+    result = outcome(lines, "plain")
+    assert len(result["offered"]) > 5
+    assert (result["missed"], result["wrong"], result["repeated"]) == ([], [], [])
+
+
+def test_leases_are_offered_and_acknowledged():
+    discover = bytes([1, 1, 6, 0]) + b"XIDX" + bytes(20) + b"\x52\x54\x00\x12\x34\x56" + bytes(202)
+    assert len(discover) == 236
+    for asked, answered in ((dhcp_server.DISCOVER, dhcp_server.OFFER), (dhcp_server.REQUEST, dhcp_server.ACK)):
+        packet = discover + dhcp_server.MAGIC + dhcp_server.option(53, bytes([asked])) + b"\xff"
+        answer = dhcp_server.reply(packet, "10.77.0.1", "10.77.0.2")
+        assert dhcp_server.message_type(answer) == answered
+        assert answer[:1] == b"\x02" and answer[4:8] == b"XIDX" and answer[16:20] == bytes([10, 77, 0, 2])
+        assert dhcp_server.option(121, bytes([32, 10, 77, 0, 1, 0, 0, 0, 0, 0, 10, 77, 0, 1])) in answer
+    assert dhcp_server.reply(discover + dhcp_server.MAGIC + b"\xff", "10.77.0.1", "10.77.0.2") is None
