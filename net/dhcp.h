@@ -55,6 +55,7 @@ struct dhcp {
     uint64_t drawn;                     /* random numbers drawn so far */
     uint32_t xid;
     uint64_t began_ns;                  /* of this exchange, for `secs` */
+    uint64_t asked_ns;                  /* the first message of this state, from which a lease counts */
     uint64_t due_ns;                    /* when dhcp_output has something to do */
     uint32_t tries;                     /* messages of this state sent so far */
     struct dhcp_lease offer;            /* SELECTING, REQUESTING: address and server that were offered */

@@ -104,7 +104,8 @@ bool transport_listen(uint16_t port);
 uint8_t *transport_message(int connection);
 
 /* Sends `bytes` of the message area starting at `from`. PSH is set, Nagle is off. False when it cannot be sent
- * whole now (window, buffers): nothing has changed, the area keeps its bytes, try again later. */
+ * whole now (window, buffers): nothing has changed, the area keeps its bytes, try again later. True means that the
+ * stack has it: of a message that meets a closed window while nothing is in flight it keeps the only copy, and probes. */
 bool transport_send(int connection, uint32_t from, uint32_t bytes, uint64_t now_ns);
 
 /* Bytes given to transport_send that the peer has not acknowledged. The last thing known of a connection stays on
@@ -112,7 +113,8 @@ bool transport_send(int connection, uint32_t from, uint32_t bytes, uint64_t now_
  * end was never executed, and may be sent again elsewhere. */
 uint32_t transport_unacked_bytes(int connection);
 
-/* FIN after what was sent. The peer's data still arrives. TRANSPORT_CLOSED follows. */
+/* FIN after what was sent. The peer's data still arrives. TRANSPORT_CLOSED follows; before TRANSPORT_CONNECTED this is
+ * transport_abort. No call on a connection that is gone does anything. */
 void transport_close(int connection, uint64_t now_ns);
 
 /* RST; TRANSPORT_CLOSED with TRANSPORT_ABORTED follows. */

@@ -71,7 +71,7 @@
 #define LWIP_PORT_MESSAGES 32           /* areas of a connection, sent or being written */
 #define MEM_ALIGNMENT 8
 #define MEMP_NUM_TCP_PCB (LWIP_PORT_CONNECTIONS /* open */ \
-    + TCP_DEFAULT_LISTEN_BACKLOG /* half-open */ \
+    + MEMP_NUM_TCP_PCB_LISTEN * TCP_DEFAULT_LISTEN_BACKLOG /* half-open */ \
     + LWIP_PORT_CONNECTIONS /* TIME-WAIT, recycled */)
 #define MEMP_NUM_TCP_PCB_LISTEN 4
 #define MEMP_NUM_UDP_PCB (4 /* TRANSPORT_UDP_PORT_COUNT_MAX */ + 1 /* DHCP */ + 1 /* sending from unbound ports */)
@@ -82,10 +82,10 @@
 #define LWIP_SUPPORT_CUSTOM_PBUF 1
 #define MEMP_NUM_TCP_SEG (LWIP_PORT_CONNECTIONS * LWIP_PORT_MESSAGES /* one message, one segment */ \
     + 63 + PBUF_POOL_SIZE /* out of order: one per received frame */ \
-    + LWIP_PORT_CONNECTIONS + TCP_DEFAULT_LISTEN_BACKLOG /* SYN or FIN */)
+    + MEMP_NUM_TCP_PCB /* SYN or FIN */)
 #define MEMP_NUM_PBUF (LWIP_PORT_CONNECTIONS * LWIP_PORT_MESSAGES /* payloads, by reference */ + 16 /* IP fragments sent */)
 #define MEM_SIZE (LWIP_PORT_CONNECTIONS * LWIP_PORT_MESSAGES * 128 /* header pbufs of messages: 24 + 58 + the heap's 16 */ \
-    + (LWIP_PORT_CONNECTIONS + TCP_DEFAULT_LISTEN_BACKLOG) * 128 /* SYN, FIN, ACK, RST */ \
+    + MEMP_NUM_TCP_PCB * 128 /* SYN, FIN, ACK, RST */ \
     + 8 * 1600 /* datagrams and echo replies on their way out */ \
     + 16 * 96 /* ARP, and slack of the first fit */)
 #define ARP_TABLE_SIZE 32

@@ -25,7 +25,8 @@ $(BUILD)/kernel/%.o: %.c
 
 # No SIMD outside the matcher: some KVMs emulate every instruction of the kernel, and know general registers and plain
 # 16-byte moves only.
-$(BUILD)/kernel/kernel/%.o $(BUILD)/kernel/drivers/%.o: KERNEL_CFLAGS += -mgeneral-regs-only
+$(BUILD)/kernel/kernel/%.o $(BUILD)/kernel/drivers/%.o $(BUILD)/kernel/net/%.o $(BUILD)/kernel/$(LWIP)/%.o: \
+	KERNEL_CFLAGS += -mgeneral-regs-only
 
 # Every function that fails on purpose stands in the backtrace.
 $(BUILD)/kernel/kernel/selftest.o: KERNEL_CFLAGS += -fno-optimize-sibling-calls

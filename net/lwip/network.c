@@ -1,0 +1,234 @@
+/* Where the machine stands in the network: link, address, routes, DHCP. The address comes from the configuration or
+ * from net/dhcp.h, whose messages go through an lwIP UDP pcb. */
+#include "net/lwip/port.h"
+
+#include "lwip/etharp.h"
+#include "lwip/udp.h"
+
+#include "kernel/base/bytes.h"
+#include "kernel/base/log.h"
+#include "net/dhcp.h"
+#include "net/lwip/hooks.h"
+
+enum {
+    MTU_BYTES_MIN = 576,        /* every IPv4 host takes that much: RFC 791 §3.1; less is a mistake or an attack */
+};
+
+static struct transport_config config;
+static struct transport_network network;
+static struct netdev *device;
+static struct dhcp dhcp;
+static struct udp_pcb *dhcp_pcb;
+static uint32_t lease_seen;             /* the lease_serial that is in force */
+static struct dhcp_route routes[DHCP_ROUTE_COUNT_MAX];
+static size_t route_count;
+static uint64_t dhcp_now_ns;            /* of the call that is under way, for dhcp_received */
+
+#define ADDRESS_FORMAT "%u.%u.%u.%u"
+#define ADDRESS_PARTS(a) (unsigned)((a) >> 24), (unsigned)((a) >> 16 & 255), (unsigned)((a) >> 8 & 255), (unsigned)((a) & 255)
+
+/* --- Routes ---------------------------------------------------------------------------------------------------- */
+
+/* The next hop towards an address, host order: itself if it is on the link, 0 if there is no way. The longest match
+ * wins; the interface's own network counts as a route, the default gateway as the shortest. */
+static uint32_t next_hop(uint32_t address)
+{
+    uint32_t hop = network.gateway, mask = 0;
+    if ((address & network.mask) == (network.address & network.mask) && network.mask != 0) {
+        hop = address;
+        mask = network.mask;
+    }
+    for (size_t i = 0; i < route_count; i++)
+        if ((address & routes[i].mask) == routes[i].network && routes[i].mask >= mask) {
+            hop = routes[i].gateway != 0 ? routes[i].gateway : address;
+            mask = routes[i].mask;
+        }
+    return hop;
+}
+
+const ip4_addr_t *lwip_port_next_hop(struct netif *netif, const ip4_addr_t *destination)
+{
+    static ip4_addr_t hop;
+    (void)netif;
+    ip4_addr_set_u32(&hop, lwip_htonl(next_hop(lwip_ntohl(ip4_addr_get_u32(destination)))));
+    return ip4_addr_isany_val(hop) ? NULL : &hop;
+}
+
+bool network_has_route(uint32_t address) { return network.up && next_hop(address) != 0; }
+
+bool network_has_neighbour(uint32_t address)
+{
+    ip4_addr_t hop = {lwip_htonl(next_hop(address))};
+    struct eth_addr *mac;
+    const ip4_addr_t *known;
+    return etharp_find_addr(&interface, &hop, &mac, &known) >= 0;
+}
+
+/* --- Addresses ------------------------------------------------------------------------------------------------- */
+
+static void network_configure(uint32_t address, uint32_t mask, uint32_t gateway, uint16_t mtu_bytes)
+{
+    static const uint8_t none[NETDEV_MAC_BYTES];
+    network.address = address;
+    network.mask = mask;
+    network.gateway = gateway;
+    network.mtu_bytes = device->mtu_bytes;
+    if (config.mtu_bytes != 0)
+        mtu_bytes = config.mtu_bytes;
+    if (mtu_bytes >= MTU_BYTES_MIN)
+        network.mtu_bytes = (uint16_t)min_size(mtu_bytes, device->mtu_bytes);
+    else if (mtu_bytes != 0)
+        port_counters.network_drop_bad_mtu++;
+    interface_set_mtu(network.mtu_bytes);
+
+    ip4_addr_t a = {lwip_htonl(address)}, m = {lwip_htonl(mask)}, g = {lwip_htonl(gateway)};
+    netif_set_addr(&interface, &a, &m, &g);     /* announces a new address by ARP; aborts connections of the old one */
+
+    if (gateway != 0 && memcmp(config.gateway_mac, none, sizeof none) != 0) {
+        struct eth_addr mac;
+        memcpy(mac.addr, config.gateway_mac, sizeof mac.addr);
+        etharp_add_static_entry(&g, &mac);
+    }
+}
+
+static void lease_apply(const struct dhcp_lease *lease)
+{
+    memcpy(routes, lease->routes, sizeof routes);
+    route_count = lease->route_count;
+    network.from_dhcp = true;
+    network.lease_ends_ns = lease->ends_ns == UINT64_MAX ? 0 : lease->ends_ns;
+    network_configure(lease->address, lease->mask, lease->gateway, lease->mtu_bytes);
+    log_line("net: " ADDRESS_FORMAT "/%d gw " ADDRESS_FORMAT " mtu %u by DHCP from " ADDRESS_FORMAT,
+             ADDRESS_PARTS(lease->address), __builtin_popcount(lease->mask), ADDRESS_PARTS(lease->gateway),
+             (unsigned)network.mtu_bytes, ADDRESS_PARTS(lease->server));
+}
+
+static void lease_drop(void)
+{
+    route_count = 0;
+    network.lease_ends_ns = 0;
+    network_configure(0, 0, 0, 0);
+    log_line("net: the DHCP lease is lost");
+}
+
+/* --- DHCP over lwIP -------------------------------------------------------------------------------------------- */
+
+static void dhcp_received(void *unused, struct udp_pcb *pcb, struct pbuf *p, const ip_addr_t *from, u16_t port)
+{
+    static uint8_t whole[1472];         /* in case it came in fragments; longer ones are cut, and then refused */
+    (void)unused, (void)pcb, (void)from;
+    if (port == DHCP_SERVER_PORT) {
+        uint16_t bytes = pbuf_copy_partial(p, whole, sizeof whole, 0);
+        dhcp_input(&dhcp, whole, bytes, dhcp_now_ns);
+    }
+    pbuf_free(p);
+}
+
+static void dhcp_send(uint64_t now_ns)
+{
+    uint8_t message[DHCP_OUTPUT_BYTES_MAX];
+    uint32_t source, destination;
+    size_t bytes = dhcp_output(&dhcp, message, &source, &destination, now_ns);
+    if (bytes == 0)
+        return;
+    struct pbuf *p = pbuf_alloc(PBUF_TRANSPORT, (u16_t)bytes, PBUF_RAM);
+    if (p == NULL)
+        return;                         /* as if lost on the way: it will be sent again */
+    pbuf_take(p, message, (u16_t)bytes);
+    ip_addr_t from = IPADDR4_INIT(lwip_htonl(source)), to = IPADDR4_INIT(lwip_htonl(destination));
+    udp_sendto_if_src(dhcp_pcb, p, &to, DHCP_SERVER_PORT, &interface, &from);
+    pbuf_free(p);
+}
+
+static void dhcp_tend(uint64_t now_ns)
+{
+    if (now_ns >= dhcp_wake_ns(&dhcp))
+        dhcp_send(now_ns);
+    if (dhcp.lease_serial == lease_seen)
+        return;
+    lease_seen = dhcp.lease_serial;
+    const struct dhcp_lease *lease = dhcp_lease(&dhcp);
+    if (lease != NULL)
+        lease_apply(lease);
+    else
+        lease_drop();
+}
+
+/* --- The whole ------------------------------------------------------------------------------------------------- */
+
+static bool is_usable(uint32_t address)
+{
+    return address >> 24 != 0 && address >> 24 != 127 && address >> 28 < 14;
+}
+
+static bool config_is_usable(void)
+{
+    if (config.address == 0)
+        return true;
+    if (!is_usable(config.address)) {
+        log_line("net: " ADDRESS_FORMAT " cannot be a machine's address", ADDRESS_PARTS(config.address));
+        return false;
+    }
+    if ((~config.mask & (~config.mask + 1)) != 0) {
+        log_line("net: " ADDRESS_FORMAT " is no network mask", ADDRESS_PARTS(config.mask));
+        return false;
+    }
+    if (config.gateway != 0 && !is_usable(config.gateway)) {
+        log_line("net: " ADDRESS_FORMAT " cannot be a gateway's address", ADDRESS_PARTS(config.gateway));
+        return false;
+    }
+    return true;
+}
+
+static void link_follow(uint64_t now_ns)
+{
+    if (device->link_up == (bool)netif_is_link_up(&interface))
+        return;
+    log_line("net: link %s", device->link_up ? "up" : "down");
+    interface_set_link(device->link_up);
+    if (!device->link_up)
+        return;
+    if (config.address != 0)
+        network_configure(config.address, config.mask, config.gateway, 0);
+    else if (dhcp_lease(&dhcp) == NULL)
+        dhcp_start(&dhcp, device->mac, hooks_key(), now_ns);
+}
+
+bool network_init(const struct transport_config *given, uint64_t now_ns)
+{
+    config = *given;
+    device = config.device;
+    if (config.mask == 0)
+        config.mask = 0xffffffff;       /* nothing but the gateway is on the link */
+    network = (struct transport_network){.waiting_for = "link", .mtu_bytes = device->mtu_bytes};
+    if (!config_is_usable())
+        return false;
+    interface_init(device);
+    if (config.address == 0) {
+        dhcp_start(&dhcp, device->mac, hooks_key(), now_ns);
+        lease_seen = dhcp.lease_serial;
+        dhcp_pcb = udp_new();
+        udp_bind(dhcp_pcb, IP4_ADDR_ANY, DHCP_CLIENT_PORT);
+        udp_recv(dhcp_pcb, dhcp_received, NULL);
+    }
+    network_tend(now_ns);
+    return true;
+}
+
+void network_tend(uint64_t now_ns)
+{
+    dhcp_now_ns = now_ns;
+    link_follow(now_ns);
+    bool link = netif_is_link_up(&interface);
+    if (config.address == 0 && link)
+        dhcp_tend(now_ns);
+    network.up = link && network.address != 0;
+    network.waiting_for = !link ? "link" : network.up ? "" : dhcp_waiting_for(&dhcp);
+}
+
+uint64_t network_wake_ns(void)
+{
+    return config.address == 0 && netif_is_link_up(&interface) ? dhcp_wake_ns(&dhcp) : UINT64_MAX;
+}
+
+const struct transport_network *transport_network(void) { return &network; }
