@@ -91,6 +91,12 @@ static void network_configure(uint32_t address, uint32_t mask, uint32_t gateway,
     }
 }
 
+/* The prefix length of a mask of leading ones. (A popcount would be a call into libgcc, which the kernel has not.) */
+static int mask_bits(uint32_t mask)
+{
+    return mask == 0 ? 0 : 32 - __builtin_ctz(mask);
+}
+
 static void lease_apply(const struct dhcp_lease *lease)
 {
     memcpy(routes, lease->routes, sizeof routes);
@@ -99,7 +105,7 @@ static void lease_apply(const struct dhcp_lease *lease)
     network.lease_ends_ns = lease->ends_ns == UINT64_MAX ? 0 : lease->ends_ns;
     network_configure(lease->address, lease->mask, lease->gateway, lease->mtu_bytes);
     log_line("net: " ADDRESS_FORMAT "/%d gw " ADDRESS_FORMAT " mtu %u by DHCP from " ADDRESS_FORMAT,
-             ADDRESS_PARTS(lease->address), __builtin_popcount(lease->mask), ADDRESS_PARTS(lease->gateway),
+             ADDRESS_PARTS(lease->address), mask_bits(lease->mask), ADDRESS_PARTS(lease->gateway),
              (unsigned)network.mtu_bytes, ADDRESS_PARTS(lease->server));
 }
 
