@@ -22,7 +22,8 @@ unit: $(UNIT_TESTS)
 	$(PY) -m pytest -q tests/unit
 
 # Everything pytest needs built beforehand. Fragments add to CHECK_NEEDS.
-CHECK_NEEDS += $(UNIT_TESTS) $(BUILD)/peregrine.elf
+# The kernel's objects of both stacks, for tests/structure.
+CHECK_NEEDS += $(UNIT_TESTS) $(BUILD)/peregrine.elf $(patsubst %.c,$(BUILD)/kernel/%.o,$(wildcard net/*.c))
 check-ready: $(CHECK_NEEDS)
 	$(PY) -m pytest -q -n 2 --dist worksteal tests
 
