@@ -1,0 +1,61 @@
+"""tools/wire.py: the stamps are those of the wire, the answers are checked."""
+import socket
+import threading
+import time
+
+import pytest
+
+from contest import rounds
+from contest.oracle import Oracle
+from plain_player import post, read_reply
+from wire import ProbeError, Wire
+
+ROUND = rounds.ONLINE
+
+
+def start_player(wire, think_s=0.0, spoil=lambda digits: digits):
+    """A player that knows the answers by the oracle, and takes `think_s` for each burst."""
+    def play():
+        oracle = Oracle(ROUND.n, ROUND.constants)
+        with socket.create_connection(("127.0.0.1", wire.ports["input"]), timeout=5) as feed, \
+                socket.create_connection(("127.0.0.1", wire.ports["output"]), timeout=5) as output, \
+                output.makefile("rb") as replies:
+            feed.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+            reader = feed.makefile("rb")
+            while reader.readline() != b"\r\n":
+                pass
+            while data := reader.read1(4096):
+                time.sleep(think_s)
+                for answer in oracle.push(data.decode()):
+                    output.sendall(post(spoil(answer.digits)))
+                    read_reply(replies)
+
+    thread = threading.Thread(target=play, daemon=True)
+    thread.start()
+    return thread
+
+
+def test_delay_is_the_players():
+    with Wire("127.0.0.1", ROUND, seed=1) as wire:
+        start_player(wire, think_s=0.02)
+        wire.wait_player(5)
+        delays_us = [wire.shoot().delay_us for _ in range(10)]
+    assert all(20_000 < d < 200_000 for d in delays_us), delays_us
+
+
+def test_a_wrong_answer_ends_the_probe():
+    with Wire("127.0.0.1", ROUND, seed=1) as wire:
+        start_player(wire, spoil=lambda digits: digits[:-1] + "x")
+        wire.wait_player(5)
+        with pytest.raises(ProbeError, match="not offered"):
+            wire.shoot()
+
+
+def test_a_silent_player_ends_the_probe():
+    with Wire("127.0.0.1", ROUND, seed=1) as wire:
+        with pytest.raises(ProbeError, match="no player"):
+            wire.wait_player(0.1)
+        start_player(wire, think_s=5)
+        wire.wait_player(5)
+        with pytest.raises(ProbeError, match="0 of"):
+            wire.shoot(seconds=0.2)
