@@ -24,6 +24,8 @@ extern uint32_t boot_ebda;              /* boot/entry.asm, which still sees page
 static struct {
     struct acpi_ecam ecams[ACPI_ECAM_COUNT_MAX];
     size_t ecam_count;
+    struct acpi_virtio_mmio virtio_mmios[ACPI_VIRTIO_MMIO_COUNT_MAX];
+    size_t virtio_mmio_count;
     uint8_t apic_ids[ACPI_CPU_COUNT_MAX];
     size_t cpu_count;
     struct acpi_register pm_timer, reset;
@@ -114,6 +116,29 @@ static struct acpi_register gas_parse(const uint8_t *gas)
     return (struct acpi_register){ space, address };
 }
 
+/* Without running AML: the first fixed memory range after each hardware id of a virtio-mmio device (Linux
+ * drivers/virtio/virtio_mmio.c takes the same id and its first memory resource). Good for tables as plain as QEMU's,
+ * in which the resources are a constant; what the driver then finds there must still say that it is virtio. */
+static void dsdt_take(uint64_t physical)
+{
+    static const char hid[] = "LNRO0005";
+    uint32_t bytes;
+    const uint8_t *dsdt = table_at(physical, &bytes);
+    bool in_device = false;
+    for (uint32_t at = ACPI_HEADER_BYTES; dsdt != NULL && at + MEMORY32_FIXED_BYTES <= bytes; at++) {
+        const uint8_t *range = dsdt + at;
+        if (memcmp(range, hid, sizeof hid) == 0) {
+            in_device = true;
+        } else if (in_device && range[0] == MEMORY32_FIXED_TAG && load_le16(range + 1) == MEMORY32_FIXED_LENGTH) {
+            in_device = false;
+            if (found.virtio_mmio_count < ACPI_VIRTIO_MMIO_COUNT_MAX) {
+                found.virtio_mmios[found.virtio_mmio_count++] = (struct acpi_virtio_mmio){
+                    load_le32(range + MEMORY32_FIXED_BASE), load_le32(range + MEMORY32_FIXED_SIZE) };
+            }
+        }
+    }
+}
+
 /* §5.2.9. Old tables are shorter; each field counts only if the table reaches that far. */
 static void fadt_take(const uint8_t *fadt, uint32_t bytes)
 {
@@ -126,6 +151,8 @@ static void fadt_take(const uint8_t *fadt, uint32_t bytes)
         found.pm_timer = (struct acpi_register){ port != 0 && port <= 0xffff ? ACPI_SPACE_PORT : ACPI_SPACE_NONE, port };
     }
     found.pm_timer_bits = flags & BIT(FADT_FLAGS_TMR_VAL_EXT_BIT) ? 32 : 24;
+    uint64_t dsdt = bytes >= FADT_X_DSDT + 8 ? load_le64(fadt + FADT_X_DSDT) : 0;
+    dsdt_take(dsdt != 0 || bytes < FADT_DSDT + 4 ? dsdt : load_le32(fadt + FADT_DSDT));
     if (bytes > FADT_RESET_VALUE && flags & BIT(FADT_FLAGS_RESET_REG_SUP_BIT)) {
         found.reset = gas_parse(fadt + FADT_RESET_REG);
         found.reset_value = fadt[FADT_RESET_VALUE];
@@ -219,7 +246,8 @@ void acpi_init(const struct boot_info *boot)
         log_line("acpi: neither XSDT nor RSDT can be read");
         return;
     }
-    log_line("acpi: %zu CPUs, %zu ECAM segments, %s PM timer, %s reset register", acpi_cpu_count(), found.ecam_count,
+    log_line("acpi: %zu CPUs, %zu ECAM segments, %zu virtio-mmio devices, %s PM timer, %s reset register",
+             acpi_cpu_count(), found.ecam_count, found.virtio_mmio_count,
              found.pm_timer.space == ACPI_SPACE_NONE ? "no" : "a", found.reset.space == ACPI_SPACE_NONE ? "no" : "a");
 }
 
@@ -230,6 +258,13 @@ const struct acpi_ecam *acpi_ecam(size_t index) { return index < found.ecam_coun
 size_t acpi_cpu_count(void) { return max_size(found.cpu_count, 1); }
 
 uint8_t acpi_cpu_apic_id(size_t index) { return index < found.cpu_count ? found.apic_ids[index] : 0; }
+
+size_t acpi_virtio_mmio_count(void) { return found.virtio_mmio_count; }
+
+const struct acpi_virtio_mmio *acpi_virtio_mmio(size_t index)
+{
+    return index < found.virtio_mmio_count ? &found.virtio_mmios[index] : NULL;
+}
 
 struct acpi_register acpi_pm_timer(uint32_t *width_bits)
 {

@@ -1,6 +1,6 @@
 /* What the rest of the machine asks of the ACPI tables. ACPI 6.5 §5.2.
  *
- * Tables are input: lengths and checksums are checked, a bad table is as good as none. No AML is read. */
+ * Tables are input: lengths and checksums are checked, a bad table is as good as none. AML is not run. */
 #pragma once
 
 #include <stdbool.h>
@@ -26,6 +26,14 @@ const struct acpi_ecam *acpi_ecam(size_t index);
 
 size_t acpi_cpu_count(void);            /* enabled local APICs of the MADT; at least 1 */
 uint8_t acpi_cpu_apic_id(size_t index);
+
+/* virtio-mmio devices: nodes LNRO0005 of the DSDT, as QEMU's microvm describes them. */
+struct acpi_virtio_mmio {
+    uint32_t base, bytes;
+};
+enum { ACPI_VIRTIO_MMIO_COUNT_MAX = 32 };
+size_t acpi_virtio_mmio_count(void);
+const struct acpi_virtio_mmio *acpi_virtio_mmio(size_t index);
 
 /* A register by address. */
 enum acpi_space { ACPI_SPACE_NONE, ACPI_SPACE_MEMORY, ACPI_SPACE_PORT };

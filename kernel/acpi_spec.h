@@ -17,14 +17,23 @@ enum {
     ACPI_HEADER_BYTES = 36,
 
     /* §5.2.9, "Fixed ACPI Description Table (FADT)" */
+    FADT_DSDT = 40,
     FADT_PM_TMR_BLK = 76,
     FADT_PM_TMR_LEN = 91,
     FADT_FLAGS = 112,
     FADT_RESET_REG = 116,
     FADT_RESET_VALUE = 128,
+    FADT_X_DSDT = 140,
     FADT_X_PM_TMR_BLK = 208,
     FADT_FLAGS_TMR_VAL_EXT_BIT = 8,         /* the timer has 32 bits, otherwise 24 */
     FADT_FLAGS_RESET_REG_SUP_BIT = 10,
+
+    /* §6.4.3.4, "32-Bit Fixed Memory Range Descriptor": tag, length (2 bytes), rights, base, bytes */
+    MEMORY32_FIXED_TAG = 0x86,
+    MEMORY32_FIXED_LENGTH = 9,
+    MEMORY32_FIXED_BASE = 4,
+    MEMORY32_FIXED_SIZE = 8,
+    MEMORY32_FIXED_BYTES = 12,
 
     /* §5.2.3.2, "Generic Address Structure" */
     GAS_SPACE = 0,

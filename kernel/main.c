@@ -1,7 +1,10 @@
 /* The composition root of the image: the order in which the machine comes up, and the one loop. */
 #include <string.h>
 
+#include "app/settings.h"
+#include "drivers/screen.h"
 #include "drivers/uart.h"
+#include "drivers/virtio_net.h"
 #include "kernel/acpi.h"
 #include "kernel/base/log.h"
 #include "kernel/boot_info.h"
@@ -14,36 +17,91 @@
 #include "kernel/selftest.h"
 #include "kernel/traps.h"
 
+enum { READING_PAUSE_MS = 4000 };       /* how long a message stands on the screen before Linux comes back */
+
 static struct boot_info boot;
+static struct settings settings;
 
-_Noreturn void kernel_main(enum boot_protocol protocol, const void *information);
+_Noreturn void kernel_main(enum boot_protocol protocol, const void *information);      /* from boot/entry.asm */
 
-_Noreturn void kernel_main(enum boot_protocol protocol, const void *information)
+/* The machine itself: from here on a mistake is dumped, and time is known. */
+static void machine_init(enum boot_protocol protocol, const void *information)
 {
     if (uart_init()) {
         log_add_sink(uart_write);
     }
-    log_line("peregrine, started by %s", protocol == BOOT_PVH ? "PVH" : "Multiboot2");
+    log_line("peregrine");
     if (!boot_info_parse(&boot, protocol, information, BOOT_MAPPED_END)) {
-        reset_machine("the loader's information is broken");
+        reset_after_failure("what the loader handed over is broken");
     }
-    log_line("settings: %s", boot.command_line);
-    log_line("module: %s", boot.module);
     cpu_init();
     traps_init();
     memory_init(&boot);
     traps_mask_apic();
+    if (screen_init(&boot.framebuffer)) {
+        log_add_sink(screen_write);
+        reset_set_reading_pause(READING_PAUSE_MS);
+    }
+    log_line("started through %s by %s; %s", protocol == BOOT_PVH ? "PVH" : "Multiboot2",
+             boot.loader[0] ? boot.loader : "an unnamed loader", screen_name());
     cpu_report();
     acpi_init(&boot);
     reset_arm();
     if (!clock_init()) {
-        reset_machine("no clock");
+        reset_after_failure("no clock");
     }
     log_clock_ns = clock_now_ns();
     random_init(&boot);
-    const char *word = strstr(boot.command_line, "test.trap=");
-    if (word != NULL) {
-        selftest_trap(word + strlen("test.trap="));
+}
+
+static _Noreturn void settings_refused(const char *message)
+{
+    log_line("%s", message);
+    reset_after_failure("the settings cannot be used");
+}
+
+/* The command line, then the module. A trap for testing springs before anything else is asked for. */
+static void settings_take(void)
+{
+    struct settings_error error;
+    settings_begin(&settings);
+    if (boot.command_line_cut || boot.module_cut) {
+        settings_refused("the command line is longer than 4095 bytes, or the module than 16383");
+    }
+    if (!settings_add(&settings, "command line", boot.command_line, strlen(boot.command_line), &error) ||
+        !settings_add(&settings, "module", boot.module, strlen(boot.module), &error)) {
+        settings_refused(error.text);
+    }
+    if (settings.test_trap[0] != '\0') {
+        selftest_trap(settings.test_trap);
+        settings_refused("test.trap=: there is no trap of that name; see docs/settings.md");
+    }
+    if (!settings_finish(&settings, &error)) {
+        settings_refused(error.text);
+    }
+}
+
+/* Devices that ACPI knows are added to those of the command line, in the command line's own words. */
+static const char *device_words(void)
+{
+    static char words[BOOT_COMMAND_LINE_BYTES_MAX + ACPI_VIRTIO_MMIO_COUNT_MAX * 64];
+    size_t bytes = format(words, sizeof words, "%s", boot.command_line);
+    for (size_t i = 0; i < acpi_virtio_mmio_count(); i++) {
+        const struct acpi_virtio_mmio *mmio = acpi_virtio_mmio(i);
+        bytes += format(words + bytes, sizeof words - bytes, " virtio_mmio.device=%u@0x%x:0", mmio->bytes, mmio->base);
+    }
+    return words;
+}
+
+_Noreturn void kernel_main(enum boot_protocol protocol, const void *information)
+{
+    machine_init(protocol, information);
+    settings_take();
+    struct netdev *device;
+    enum virtio_net_error error = virtio_net_find(&device, device_words());
+    if (error != VIRTIO_NET_OK) {
+        log_line("network: %s", virtio_net_error_text(error));
+        reset_after_failure("no network device");
     }
     memory_seal();
     reset_machine("nothing to do yet");

@@ -19,7 +19,7 @@ _Noreturn void panic(const char *form, ...)
         again = true;
         backtrace_log((uint64_t)__builtin_frame_address(0));
     }
-    reset_machine("panic");
+    reset_after_failure("panic");
 }
 
 _Noreturn void assert_failed(const char *file, int line, const char *condition)

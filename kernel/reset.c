@@ -1,7 +1,10 @@
 #include "kernel/reset.h"
 
+#include <stdbool.h>
+
 #include "kernel/acpi.h"
 #include "kernel/base/log.h"
+#include "kernel/clock.h"
 #include "kernel/cpu.h"
 #include "kernel/memory.h"
 #include "kernel/ports.h"
@@ -21,6 +24,7 @@ enum {
 
 static struct acpi_register acpi_register;
 static uint8_t acpi_value;
+static uint32_t reading_pause_ms;
 
 void reset_arm(void)
 {
@@ -73,11 +77,29 @@ _Noreturn void reset_now(void)
     cpu_triple_fault();
 }
 
-_Noreturn void reset_machine(const char *cause)
+/* By the clock where there is one, because a port access takes from 0.2 us (QEMU's TCG) to 30 us (nested
+ * virtualisation); the count ends it should the TSC stand still. */
+static void reading_pause(uint32_t ms)
+{
+    bool timed = clock_tsc_khz() != 0;
+    uint64_t until_ns = timed ? clock_now_ns() + (uint64_t)ms * 1000000 : UINT64_MAX;
+    for (uint32_t i = 0; i < (timed ? ms * 100 : ms) && !(timed && clock_now_ns() >= until_ns); i++) {
+        pause_us(1000);
+    }
+}
+
+static _Noreturn void reset_logged(const char *cause, uint32_t pause_ms)
 {
     log_defer(false);
     log_line("back to Linux: %s", cause);
     log_flush();
-    pause_us(RUNG_PAUSE_US);            /* a serial line empties its FIFO, a viewer its queue */
+    pause_us(RUNG_PAUSE_US);            /* a serial line empties its FIFO */
+    reading_pause(pause_ms);
     reset_now();
 }
+
+_Noreturn void reset_machine(const char *cause) { reset_logged(cause, 0); }
+
+_Noreturn void reset_after_failure(const char *cause) { reset_logged(cause, reading_pause_ms); }
+
+void reset_set_reading_pause(uint32_t ms) { reading_pause_ms = ms; }

@@ -1,12 +1,18 @@
 /* The way back: every end of this kernel comes through here, and the machine's next boot is Linux. */
 #pragma once
 
+#include <stdint.h>
+
 /* Learns the ACPI reset register, after acpi_init. Without it the ladder begins one rung lower. */
 void reset_arm(void);
 
 /* Logs the cause, empties the log to its sinks, and resets: ACPI reset register, port 0xCF9, keyboard controller,
  * triple fault, with a pause between rungs. `cause` is a few words for a human. */
 _Noreturn void reset_machine(const char *cause);
+
+/* The same for an end that somebody may want to read: waits first, if reset_set_reading_pause was called. */
+_Noreturn void reset_after_failure(const char *cause);
+void reset_set_reading_pause(uint32_t ms);
 
 /* The ladder alone, silently: for a trap inside a trap. */
 _Noreturn void reset_now(void);

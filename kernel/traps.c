@@ -140,10 +140,10 @@ void trap_handle(const struct trap_frame *frame)
     switch (depth++) {
     case 0:
         trap_dump(frame);
-        reset_machine(names[frame->vector]);
+        reset_after_failure(names[frame->vector]);
     case 1:
         log_line("trap: %s at 0x%lx while handling a trap", names[frame->vector], frame->rip);
-        reset_machine("a trap inside a trap");
+        reset_after_failure("a trap inside a trap");
     default:
         reset_now();
     }

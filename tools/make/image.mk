@@ -12,7 +12,7 @@ $(error STACK=$(STACK): there is no such stack; use own or lwip)
 endif
 
 KERNEL_SOURCES := $(wildcard kernel/*.c kernel/base/*.c drivers/*.c app/*.c)
-KERNEL_OBJECTS := $(patsubst %.asm,$(BUILD)/kernel/%.o,$(wildcard boot/*.asm)) \
+KERNEL_OBJECTS := $(patsubst %.asm,$(BUILD)/kernel/%.o,$(wildcard boot/*.asm)) $(BUILD)/kernel/font.o \
 	$(patsubst %.c,$(BUILD)/kernel/%.o,$(KERNEL_SOURCES) $(NET_SOURCES))
 
 $(BUILD)/kernel/%.o: %.asm
@@ -61,6 +61,14 @@ $(BUILD)/kernel/symbols_empty.c: tools/make/symbols.py
 	@mkdir -p $(@D)
 	tools/make/symbols.py </dev/null >$@
 $(BUILD)/kernel/symbols_%.o: $(BUILD)/kernel/symbols_%.c
+	$(CC) $(KERNEL_CFLAGS) -c -o $@ $<
+
+# The console font, from a package that making the ISO needs anyway.
+FONT ?= /usr/share/grub/ascii.pf2
+$(BUILD)/kernel/font.c: tools/make/font.py $(FONT)
+	@mkdir -p $(@D)
+	tools/make/font.py $(FONT) >$@
+$(BUILD)/kernel/font.o: $(BUILD)/kernel/font.c
 	$(CC) $(KERNEL_CFLAGS) -c -o $@ $<
 
 # The ISO boots on BIOS and on UEFI. CMDLINE="feed=... submit=..." are the settings of its entry; MODULE=FILE adds a

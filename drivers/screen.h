@@ -1,0 +1,20 @@
+/* The log on a screen: VGA text, or a linear framebuffer with a small font. For eyes at a VNC viewer.
+ *
+ * Nothing scrolls, because moving a screen costs milliseconds: lines fill it from the top and begin again at the top,
+ * and one empty row always follows the newest line. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "kernel/boot_info.h"
+
+/* Clears the screen. False when there is none that can be used. Before memory_seal. */
+bool screen_init(const struct boot_framebuffer *framebuffer);
+
+/* A log_sink: takes at most SCREEN_SLICE_CHARACTERS a call. */
+enum { SCREEN_SLICE_CHARACTERS = 4 };       /* each is a VM exit on VGA text, or 64 writes to a framebuffer */
+size_t screen_write(const char *text, size_t bytes);
+
+/* "VGA text 80x25", "framebuffer 1024x768x32", or "no screen". */
+const char *screen_name(void);
