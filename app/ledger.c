@@ -1,0 +1,113 @@
+#include "app/ledger.h"
+
+#include <string.h>
+
+#include "app/matcher.h"
+#include "app/hmac.h"
+#include "kernel/base/assert.h"
+#include "kernel/base/bytes.h"
+
+enum {
+    BUCKET_BITS = 17,               /* as many buckets as entries: chains of one on average; 512 KiB */
+    PAD_BYTES = 16,
+    KEY_COUNT = MATCHER_N_DIGITS_MAX / 8 + 2,       /* a word of digits each; the second half begins two later */
+};
+
+struct entry {
+    uint64_t hash[4];
+    uint32_t count;
+    uint32_t older;                 /* serial of the entry before it in its bucket */
+};
+
+static struct {
+    uint64_t keys[KEY_COUNT];
+    uint32_t newest;                /* serials count from 1 and wrap; entry s lies at s % LEDGER_ANSWER_COUNT */
+    uint32_t buckets[1 << BUCKET_BITS];     /* serial of the newest entry; 0: none */
+    struct entry entries[LEDGER_ANSWER_COUNT];
+} ledger;
+
+struct ledger_counters ledger_counters;
+static const struct counter ledger_counter_table[] = {
+    COUNTER("ledger.", ledger_counters, entered),
+    COUNTER("ledger.", ledger_counters, repeated),
+    COUNTER("ledger.", ledger_counters, forgotten),
+};
+const struct counter_group ledger_counter_group = { ledger_counter_table, ARRAY_COUNT(ledger_counter_table) };
+
+void ledger_init(const uint8_t secret[32])
+{
+    memset(&ledger, 0, sizeof ledger);
+    memset(&ledger_counters, 0, sizeof ledger_counters);
+    struct hmac_key key;
+    hmac_key_set(&key, secret, 32);
+    for (uint32_t i = 0; i < KEY_COUNT; i++) {
+        uint8_t random[SHA256_BYTES], label[10] = "ledger";
+        store_le32(label + 6, i);
+        hmac(&key, label, sizeof label, random);
+        ledger.keys[i] = load_le64(random);
+    }
+}
+
+/* NH of UMAC (Black, Halevi, Krawczyk, Krovetz, Rogaway, 1999; RFC 4418 §5.2) with 64-bit words: sums of products of
+ * pairs of keyed words, mod 2^128. Two messages of one length collide with a chance of 2^-64 over the keys; twice,
+ * the second time with the keys moved on by one pair (their "Toeplitz" construction), 2^-128. The digits are
+ * padded to a pair with zeros. About 2 multiplications for 16 digits, 24 digits in some 5 ns. */
+static void hash_digits(const uint8_t *digits, size_t count, uint64_t hash[4])
+{
+    unsigned __int128 first = 0, second = 0;
+    const uint64_t *key = ledger.keys;
+    uint8_t last[PAD_BYTES] = { 0 };
+    for (size_t at = 0; at < count; at += PAD_BYTES, key += 2) {
+        const uint8_t *pair = digits + at;
+        if (count - at < PAD_BYTES)
+            pair = memcpy(last, pair, count - at);
+        uint64_t a = load_le64(pair), b = load_le64(pair + 8);
+        first += (unsigned __int128)(a + key[0]) * (b + key[1]);
+        second += (unsigned __int128)(a + key[2]) * (b + key[3]);
+    }
+    hash[0] = (uint64_t)first;
+    hash[1] = (uint64_t)(first >> 64);
+    hash[2] = (uint64_t)second;
+    hash[3] = (uint64_t)(second >> 64);
+}
+
+static void enter(uint32_t *bucket, const uint64_t hash[4], size_t count)
+{
+    uint32_t serial = ++ledger.newest;
+    struct entry *entry = &ledger.entries[serial % LEDGER_ANSWER_COUNT];
+    if (entry->count)
+        ledger_counters.forgotten++;
+    memcpy(entry->hash, hash, sizeof entry->hash);
+    entry->count = (uint32_t)count;
+    entry->older = *bucket;
+    *bucket = serial;
+}
+
+/* Nothing is ever unlinked: serials only fall along a chain, so the first that is too old to be in memory ends it. */
+bool ledger_enter(const uint8_t *digits, size_t count)
+{
+    ASSERT(count >= 1 && count <= MATCHER_N_DIGITS_MAX);
+    uint64_t hash[4];
+    hash_digits(digits, count, hash);
+    uint32_t *bucket = &ledger.buckets[((hash[0] ^ hash[1]) * UINT64_C(0x9e3779b97f4a7c15)) >> (64 - BUCKET_BITS)];
+
+    uint32_t age_before = 0;
+    for (uint32_t serial = *bucket; serial != 0;) {
+        uint32_t age = ledger.newest - serial;
+        if (age >= LEDGER_ANSWER_COUNT || age < age_before)
+            break;
+        const struct entry *entry = &ledger.entries[serial % LEDGER_ANSWER_COUNT];
+        if (entry->count == count && !memcmp(entry->hash, hash, sizeof hash)) {
+            ledger_counters.repeated++;
+            /* What keeps coming is entered anew before it would be forgotten. */
+            if (age > LEDGER_ANSWER_COUNT / 2)
+                enter(bucket, hash, count);
+            return false;
+        }
+        age_before = age;
+        serial = entry->older;
+    }
+    ledger_counters.entered++;
+    enter(bucket, hash, count);
+    return true;
+}
