@@ -1,0 +1,171 @@
+#include "app/feed.h"
+
+#include <string.h>
+
+#include "kernel/base/bytes.h"
+#include "kernel/base/log.h"
+
+struct feed_counters feed_counters;
+static const struct counter feed_counter_table[] = {
+    COUNTER("feed.", feed_counters, requests),
+    COUNTER("feed.", feed_counters, responses),
+    COUNTER("feed.", feed_counters, digits),
+    COUNTER("feed.", feed_counters, bytes_skipped_line_ends),
+    COUNTER("feed.", feed_counters, bytes_skipped_other),
+    COUNTER("feed.", feed_counters, bad_http),
+    COUNTER("feed.", feed_counters, bad_status),
+    COUNTER("feed.", feed_counters, streams_ended),
+    COUNTER("feed.", feed_counters, streams_cut),
+    COUNTER("feed.", feed_counters, silent),
+};
+const struct counter_group feed_counter_group = { feed_counter_table, ARRAY_COUNT(feed_counter_table) };
+
+void feed_init(struct feed *feed, const char *name, const struct settings_endpoint *to)
+{
+    memset(feed, 0, sizeof *feed);
+    link_init(&feed->link, name, to);
+}
+
+static void send_request(struct feed *feed, uint64_t now_ns)
+{
+    uint8_t *message = transport_message(feed->link.connection);
+    if (!message)
+        return;
+    uint32_t a = feed->link.to.address;
+    size_t bytes = format((char *)message, TRANSPORT_MESSAGE_BYTES_MAX, "GET / HTTP/1.1\r\nHost: %u.%u.%u.%u:%u\r\n\r\n",
+                          a >> 24, a >> 16 & 255, a >> 8 & 255, a & 255, feed->link.to.port);
+    if (!transport_send(feed->link.connection, 0, (uint32_t)bytes, now_ns))
+        return;
+    feed->request_due = false;
+    feed_counters.requests++;
+}
+
+void feed_connected(struct feed *feed, uint64_t now_ns)
+{
+    link_connected(&feed->link, now_ns);
+    http_response_begin(&feed->response);
+    feed->request_due = true;
+    feed->pending.bytes = 0;
+    feed->heard_ns = now_ns;
+    send_request(feed, now_ns);
+}
+
+void feed_tend(struct feed *feed, uint64_t timeout_ns, uint64_t now_ns)
+{
+    link_tend(&feed->link, now_ns);
+    if (feed->link.state != LINK_UP)
+        return;
+    if (feed->request_due)
+        send_request(feed, now_ns);
+    if (timeout_ns && now_ns - feed->heard_ns >= timeout_ns) {
+        feed_counters.silent++;
+        link_leave(&feed->link, "silent", false, now_ns);
+    }
+}
+
+uint64_t feed_wake_ns(const struct feed *feed, uint64_t timeout_ns, uint64_t now_ns)
+{
+    if (feed->link.state != LINK_UP)
+        return link_wake_ns(&feed->link);
+    if (feed->request_due)
+        return now_ns + 1000000;
+    return timeout_ns ? feed->heard_ns + timeout_ns : UINT64_MAX;
+}
+
+static bool take_head(struct feed *feed, uint64_t now_ns)
+{
+    feed_counters.responses++;
+    if (feed->response.status == 200) {
+        log_line("%s: HTTP 200, %s", feed->link.name, feed->response.chunked ? "chunked"
+                 : feed->response.until_close ? "until it closes" : "of a stated length");
+        return true;
+    }
+    feed_counters.bad_status++;
+    char why[32];
+    format(why, sizeof why, "HTTP status %u", feed->response.status);
+    link_leave(&feed->link, why, false, now_ns);
+    return false;
+}
+
+/* Eight bytes at a time: a byte is a digit if its high half is 3, and still is when 6 is added. */
+static size_t count_digits(const uint8_t *at, size_t bytes)
+{
+    const uint64_t high = UINT64_C(0xf0f0f0f0f0f0f0f0), threes = UINT64_C(0x3030303030303030);
+    size_t n = 0;
+    for (; n + 8 <= bytes; n += 8) {
+        uint64_t x = load_le64(at + n);
+        if (((x & high) ^ threes) | (((x + UINT64_C(0x0606060606060606)) & high) ^ threes))
+            break;
+    }
+    while (n < bytes && at[n] >= '0' && at[n] <= '9')
+        n++;
+    return n;
+}
+
+/* The first run of digits in a stretch of the body, behind bytes that are skipped; false if there is none. */
+static bool take_run(const uint8_t *from, const uint8_t *end, struct http_body *digits)
+{
+    while (from < end && (*from < '0' || *from > '9')) {
+        if (*from == '\r' || *from == '\n')
+            feed_counters.bytes_skipped_line_ends++;
+        else
+            feed_counters.bytes_skipped_other++;
+        from++;
+    }
+    *digits = (struct http_body){ from, count_digits(from, (size_t)(end - from)) };
+    feed_counters.digits += digits->bytes;
+    return digits->bytes > 0;
+}
+
+bool feed_next(struct feed *feed, const uint8_t **at, const uint8_t *end, struct http_body *digits, uint64_t now_ns)
+{
+    while (feed->link.state == LINK_UP) {
+        if (feed->pending.bytes > 0) {
+            const uint8_t *from = feed->pending.data, *stop = from + feed->pending.bytes;
+            bool found = take_run(from, stop, digits);
+            from = found ? digits->data + digits->bytes : stop;
+            feed->pending = (struct http_body){ from, (size_t)(stop - from) };
+            if (found) {
+                feed->heard_ns = now_ns;
+                feed->link.useful = true;
+                return true;
+            }
+            continue;
+        }
+        switch (http_response_step(&feed->response, at, end, &feed->pending)) {
+        case HTTP_MORE:
+            return false;
+        case HTTP_HEAD:
+            if (!take_head(feed, now_ns))
+                return false;
+            break;
+        case HTTP_BODY:
+            break;
+        case HTTP_DONE:
+            feed_counters.streams_ended++;
+            link_leave(&feed->link, "the stream ended", true, now_ns);
+            return false;
+        case HTTP_BAD:
+            feed_counters.bad_http++;
+            link_leave(&feed->link, feed->response.bad, false, now_ns);
+            return false;
+        }
+    }
+    return false;
+}
+
+void feed_ended(struct feed *feed, uint64_t now_ns)
+{
+    if (feed->response.until_close && http_response_finish(&feed->response) == HTTP_DONE)
+        feed_counters.streams_ended++;
+    else
+        feed_counters.streams_cut++;
+    link_leave(&feed->link, "closed by the server", true, now_ns);
+}
+
+void feed_closed(struct feed *feed, enum transport_reason reason, uint64_t now_ns)
+{
+    if (feed->link.state == LINK_UP)
+        feed_counters.streams_cut++;
+    link_closed(&feed->link, reason, now_ns);
+}

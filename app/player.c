@@ -1,0 +1,338 @@
+#include "app/player.h"
+
+#include <assert.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "app/control.h"
+#include "app/feed.h"
+#include "app/histogram.h"
+#include "app/ledger.h"
+#include "app/link.h"
+#include "app/outbox.h"
+#include "app/stats.h"
+#include "app/submit.h"
+#include "app/weave.h"
+#include "kernel/base/assert.h"
+#include "kernel/base/bytes.h"
+#include "kernel/base/log.h"
+#include "kernel/base/trace.h"
+#include "net/transport.h"
+
+enum {
+    TEND_NS = 1000 * 1000,              /* timers are looked at once a millisecond */
+    SLEEP_NS_MAX = 100 * 1000 * 1000,
+};
+
+static_assert((int)SETTINGS_FEED_COUNT_MAX == (int)WEAVE_FEED_COUNT_MAX, "a place for each feed");
+
+struct player {
+    const struct settings *settings;
+    struct matcher *matcher;
+    struct feed feeds[SETTINGS_FEED_COUNT_MAX];
+    enum player_verdict verdict;
+    bool matcher_busy;                  /* idle work is left */
+    uint64_t began_ns, tend_ns;
+    uint64_t network_up_ns, network_logged_ns;  /* when it was last seen up; when its absence was last logged */
+    bool network_was_up;
+    uint64_t digit_ns;                  /* when the last digit came */
+    uint64_t ns_per_cycle_32;           /* nanoseconds a TSC cycle, times 2^32 */
+};
+
+static struct player player;
+
+static struct {
+    uint64_t turns, events, answers, answers_repeated, answers_early, uptime_ns;
+    uint64_t matcher_digits, matcher_bursts, matcher_candidates, matcher_refuted, early_right, early_wrong;
+} counters;
+static const struct counter counter_table[] = {
+    COUNTER("player.", counters, uptime_ns),
+    COUNTER("player.", counters, turns),
+    COUNTER("player.", counters, events),
+    COUNTER("player.", counters, answers),
+    COUNTER("player.", counters, answers_repeated),
+    COUNTER("player.", counters, answers_early),
+    COUNTER("player.", counters, early_right),
+    COUNTER("player.", counters, early_wrong),
+    COUNTER("player.", counters, matcher_digits),
+    COUNTER("player.", counters, matcher_bursts),
+    COUNTER("player.", counters, matcher_candidates),
+    COUNTER("player.", counters, matcher_refuted),
+};
+static const struct counter_group counter_group = { counter_table, ARRAY_COUNT(counter_table) };
+
+/* One answer's way through the machine, kernel/base/trace.h. */
+static struct histogram seen_to_matched, matched_to_published, published_to_kicked, seen_to_kicked;
+
+static const char *const feed_names[SETTINGS_FEED_COUNT_MAX] = {
+    "feed 1", "feed 2", "feed 3", "feed 4", "feed 5", "feed 6", "feed 7", "feed 8",
+};
+
+static void register_statistics(void)
+{
+    histogram_clear(&seen_to_matched);
+    histogram_clear(&matched_to_published);
+    histogram_clear(&published_to_kicked);
+    histogram_clear(&seen_to_kicked);
+    memset(&counters, 0, sizeof counters);
+    memset(&feed_counters, 0, sizeof feed_counters);
+    stats_add_histogram("answer.seen_to_matched", &seen_to_matched);
+    stats_add_histogram("answer.matched_to_published", &matched_to_published);
+    stats_add_histogram("answer.published_to_kicked", &published_to_kicked);
+    stats_add_histogram("answer.seen_to_kicked", &seen_to_kicked);
+    stats_add_histogram("submit.response", &submit_response_ns);
+    stats_add_counters(&counter_group);
+    stats_add_counters(&feed_counter_group);
+    stats_add_counters(&weave_counter_group);
+    stats_add_counters(&ledger_counter_group);
+    stats_add_counters(&submit_counter_group);
+    stats_add_counters(&link_counter_group);
+    stats_add_counters(&control_counter_group);
+}
+
+const char *player_init(struct player **out, const struct player_config *config, uint64_t now_ns)
+{
+    const struct settings *settings = config->settings;
+    ASSERT(settings->feed_count >= 1 && settings->feed_count <= SETTINGS_FEED_COUNT_MAX);
+    ASSERT(config->tsc_khz > 0);
+    memset(&player, 0, sizeof player);
+    player.settings = settings;
+    player.matcher = config->matcher;
+    player.began_ns = player.digit_ns = player.network_up_ns = now_ns;
+    player.ns_per_cycle_32 = (UINT64_C(1000000) << 32) / config->tsc_khz;
+    register_statistics();
+    link_init_all();
+    ledger_init(config->secret);
+    weave_init(settings->feed_count);
+    submit_init(settings);
+    for (uint32_t i = 0; i < settings->feed_count; i++)
+        feed_init(&player.feeds[i], feed_names[i], &settings->feeds[i]);
+    if (!control_init(settings->key, settings->key_bytes, settings->control_port, config->secret))
+        return "the control channel's port cannot be had";
+    if (settings->key_bytes == 0)
+        log_line("control channel: off, no key= is given");
+    *out = &player;
+    return NULL;
+}
+
+/* Answers. */
+
+static uint64_t cycles_to_ns(uint64_t cycles)
+{
+    return (uint64_t)((unsigned __int128)cycles * player.ns_per_cycle_32 >> 32);
+}
+
+/* Off the path: the stamps of the answer that has just left. */
+static void record_stamps(void)
+{
+    const uint64_t *t = trace_cycles;
+    if (t[TRACE_MATCHED] < t[TRACE_FRAME_SEEN] || t[TRACE_PUBLISHED] < t[TRACE_MATCHED]
+        || t[TRACE_KICKED] < t[TRACE_PUBLISHED])
+        return;                         /* the stack kept it back, so the later stamps are another frame's */
+    histogram_add(&seen_to_matched, cycles_to_ns(t[TRACE_MATCHED] - t[TRACE_FRAME_SEEN]));
+    histogram_add(&matched_to_published, cycles_to_ns(t[TRACE_PUBLISHED] - t[TRACE_MATCHED]));
+    histogram_add(&published_to_kicked, cycles_to_ns(t[TRACE_KICKED] - t[TRACE_PUBLISHED]));
+    histogram_add(&seen_to_kicked, cycles_to_ns(t[TRACE_KICKED] - t[TRACE_FRAME_SEEN]));
+}
+
+static void take_answer(const struct matcher_answer *answer, uint64_t now_ns)
+{
+    if (!ledger_enter(answer->digits, answer->count)) {
+        counters.answers_repeated++;
+        return;
+    }
+    bool sent = submit_answer(answer->digits, answer->count, now_ns);
+    counters.answers++;
+    if (answer->ahead)
+        counters.answers_early++;
+    else if (sent)
+        record_stamps();
+}
+
+/* The path: from a frame's digits to the POSTs, nothing in between but the matcher. */
+static void take_digits(const struct weave_news *news, uint64_t now_ns)
+{
+    if (news->gap)
+        matcher_restart(player.matcher);
+    const uint8_t *at = news->digits;
+    size_t left = news->count;
+    while (left > 0) {
+        size_t part = min_size(left, MATCHER_BURST_DIGITS_MAX);
+        struct matcher_answer answer;
+        matcher_begin(player.matcher, at, part);
+        while (matcher_next(player.matcher, &answer)) {
+            trace_stamp(TRACE_MATCHED);
+            take_answer(&answer, now_ns);
+        }
+        at += part;
+        left -= part;
+    }
+    player.matcher_busy = true;
+    player.digit_ns = now_ns;
+}
+
+/* Events. */
+
+static void feed_event(struct feed *feed, const struct transport_event *event, uint64_t now_ns)
+{
+    uint32_t index = (uint32_t)(feed - player.feeds);
+    switch (event->kind) {
+    case TRANSPORT_CONNECTED:
+        feed_connected(feed, now_ns);
+        break;
+    case TRANSPORT_DATA: {
+        const uint8_t *at = event->data, *end = at + event->bytes;
+        struct http_body digits;
+        while (feed_next(feed, &at, end, &digits, now_ns)) {
+            struct weave_news news = weave_push(index, digits.data, digits.bytes);
+            if (news.count > 0)
+                take_digits(&news, now_ns);
+        }
+        break;
+    }
+    case TRANSPORT_ENDED:
+        feed_ended(feed, now_ns);
+        break;
+    case TRANSPORT_CLOSED:
+        feed_closed(feed, event->reason, now_ns);
+        break;
+    default:
+        break;
+    }
+    if (feed->link.state != LINK_UP)
+        weave_lost(index);
+}
+
+static void take_event(const struct transport_event *event, uint64_t now_ns)
+{
+    counters.events++;
+    if (event->kind == TRANSPORT_DATAGRAM) {
+        control_datagram(event, now_ns);
+        return;
+    }
+    if (event->kind == TRANSPORT_ACCEPTED)
+        return;                         /* nobody listens yet */
+    struct link *link = link_of(event->connection);
+    if (!link)
+        return;                         /* the last words of a connection that was left */
+    if (link == submit_link()) {
+        submit_event(event, now_ns);
+    } else {
+        struct feed *feed = (struct feed *)((uint8_t *)link - offsetof(struct feed, link));
+        feed_event(feed, event, now_ns);
+    }
+    if (event->kind != TRANSPORT_DATA)
+        player.tend_ns = now_ns;        /* whoever lost a connection makes a new one at once */
+}
+
+/* Timers. */
+
+static bool tend_network(uint64_t now_ns)
+{
+    const struct transport_network *network = transport_network();
+    if (network->up) {
+        if (!player.network_was_up) {
+            uint32_t a = network->address, m = network->mask, g = network->gateway;
+            log_line("network: up, %u.%u.%u.%u mask %u.%u.%u.%u gateway %u.%u.%u.%u mtu %u%s", a >> 24, a >> 16 & 255,
+                     a >> 8 & 255, a & 255, m >> 24, m >> 16 & 255, m >> 8 & 255, m & 255, g >> 24, g >> 16 & 255,
+                     g >> 8 & 255, g & 255, network->mtu_bytes, network->from_dhcp ? ", by DHCP" : "");
+        }
+        player.network_was_up = true;
+        player.network_up_ns = now_ns;
+        return true;
+    }
+    player.network_was_up = false;
+    uint64_t down_ns = now_ns - player.network_up_ns;
+    if (down_ns >= 1000000000 && now_ns - player.network_logged_ns >= 1000000000) {
+        player.network_logged_ns = now_ns;
+        log_line("network: down for %llu s, waiting for %s", (unsigned long long)(down_ns / 1000000000),
+                 network->waiting_for);
+    }
+    return false;
+}
+
+static enum player_verdict judge(uint64_t now_ns)
+{
+    const struct settings *s = player.settings;
+    if (control_told_to_leave())
+        return PLAYER_GG;
+    if (s->deadline_ns && now_ns - player.began_ns >= s->deadline_ns)
+        return PLAYER_DEADLINE;
+    if (s->net_timeout_ns && now_ns - player.network_up_ns >= s->net_timeout_ns)
+        return PLAYER_NETWORK_LOST;
+    if (s->server_timeout_ns && now_ns - player.digit_ns >= s->server_timeout_ns)
+        return PLAYER_SERVER_LOST;
+    return PLAYER_ON;
+}
+
+static void tend(uint64_t now_ns)
+{
+    player.tend_ns = now_ns + TEND_NS;
+    if (tend_network(now_ns)) {
+        for (uint32_t i = 0; i < player.settings->feed_count; i++) {
+            struct feed *feed = &player.feeds[i];
+            feed_tend(feed, player.settings->feed_timeout_ns, now_ns);
+            if (feed->link.state != LINK_UP)
+                weave_lost(i);
+        }
+    }
+    const struct matcher_stats *stats = matcher_stats(player.matcher);
+    counters.matcher_digits = stats->digits;
+    counters.matcher_bursts = stats->bursts;
+    counters.matcher_candidates = stats->candidates;
+    counters.matcher_refuted = stats->candidates_refuted;
+    counters.early_right = stats->early_right;
+    counters.early_wrong = stats->early_wrong;
+    counters.uptime_ns = now_ns - player.began_ns;
+    player.verdict = judge(now_ns);
+}
+
+enum player_verdict player_turn(struct player *p, uint64_t now_ns)
+{
+    ASSERT(p == &player);
+    struct transport_event event;
+    counters.turns++;
+    for (unsigned i = 0; i < PLAYER_EVENTS_PER_TURN_MAX && transport_poll(now_ns, &event); i++)
+        take_event(&event, now_ns);
+
+    if (player.matcher_busy) {
+        struct matcher_answer answer;
+        player.matcher_busy = matcher_prepare(player.matcher);
+        while (matcher_next_early(player.matcher, &answer))
+            take_answer(&answer, now_ns);
+    }
+    submit_tend(now_ns);
+    control_tend(now_ns);
+    if (now_ns >= player.tend_ns && player.verdict == PLAYER_ON)
+        tend(now_ns);
+    transport_idle(now_ns);
+    return player.verdict;
+}
+
+uint64_t player_wake_ns(const struct player *p, uint64_t now_ns)
+{
+    if (p->matcher_busy)
+        return now_ns;
+    uint64_t wake_ns = now_ns + SLEEP_NS_MAX;
+    if (!p->network_was_up)
+        wake_ns = now_ns + TEND_NS;
+    uint64_t others[3 + SETTINGS_FEED_COUNT_MAX] = {
+        transport_wake_ns(), submit_wake_ns(now_ns), control_wake_ns(now_ns),
+    };
+    for (uint32_t i = 0; i < p->settings->feed_count; i++)
+        others[3 + i] = feed_wake_ns(&p->feeds[i], p->settings->feed_timeout_ns, now_ns);
+    for (uint32_t i = 0; i < 3 + p->settings->feed_count; i++)
+        if (others[i] < wake_ns)
+            wake_ns = others[i];
+    return wake_ns;
+}
+
+const char *player_verdict_name(enum player_verdict verdict)
+{
+    static const char *const names[] = {
+        [PLAYER_ON] = "on", [PLAYER_GG] = "gg", [PLAYER_NETWORK_LOST] = "network lost",
+        [PLAYER_SERVER_LOST] = "server lost", [PLAYER_DEADLINE] = "deadline",
+    };
+    ASSERT(verdict < ARRAY_COUNT(names));
+    return names[verdict];
+}
