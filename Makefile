@@ -15,6 +15,7 @@ include tools/make/flags.mk
 include tools/make/image.mk
 include tools/make/host.mk
 include tools/make/bench.mk
+include tools/make/transport.mk
 include tools/make/tests.mk
 
 .PHONY: all iso setup run check clean

@@ -1,0 +1,18 @@
+# The transports as hosted programs: tests/transport/*.c, each linked with each stack there is.
+# transport_objects TREE,STACK: the stack's objects in a build tree, with the hosted devices.
+TRANSPORT_HOST := $(wildcard host/frame_pool.c host/netdev_*.c)
+transport_objects = $(patsubst %.c,$(BUILD)/$1/%.o,$(wildcard kernel/base/*.c) $(NET_SOURCES_$2) $(TRANSPORT_HOST))
+TRANSPORT_STACKS := lwip $(if $(wildcard net/tcp.c),own)
+TRANSPORT_PROGRAMS := $(foreach stack,$(TRANSPORT_STACKS),\
+	$(patsubst tests/transport/%.c,$(BUILD)/test/transport/%-$(stack),$(wildcard tests/transport/*.c)))
+
+define transport_program
+$(BUILD)/test/transport/%-$(1): $(BUILD)/test/tests/transport/%.o $(call transport_objects,test,$(1))
+	@mkdir -p $$(@D)
+	$$(CC) -fsanitize=address,undefined -o $$@ $$^
+endef
+$(foreach stack,$(TRANSPORT_STACKS),$(eval $(call transport_program,$(stack))))
+
+transport: $(TRANSPORT_PROGRAMS)
+CHECK_NEEDS += $(TRANSPORT_PROGRAMS)
+.PHONY: transport
