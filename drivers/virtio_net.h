@@ -23,7 +23,7 @@ enum virtio_net_error {
     VIRTIO_NET_FEATURES_REFUSED,
     VIRTIO_NET_NO_QUEUE,            /* no receive or no transmit queue */
     VIRTIO_NET_QUEUE_SIZE,          /* not a power of two, or too small for a header descriptor and one for data */
-    VIRTIO_NET_QUEUE_UNREACHABLE,   /* the rings lie where a legacy device cannot be pointed at */
+    VIRTIO_NET_QUEUE_UNREACHABLE,   /* rings where a legacy device cannot be pointed at, or a doorbell outside its area */
 };
 const char *virtio_net_error_text(enum virtio_net_error error);
 

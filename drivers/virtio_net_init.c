@@ -195,7 +195,7 @@ const char *virtio_net_error_text(enum virtio_net_error error)
     case VIRTIO_NET_FEATURES_REFUSED: return "the network device refuses the features it offered";
     case VIRTIO_NET_NO_QUEUE: return "the network device lacks a receive or a transmit queue";
     case VIRTIO_NET_QUEUE_SIZE: return "the network device's queues have an impossible size";
-    case VIRTIO_NET_QUEUE_UNREACHABLE: return "the rings lie beyond what the network device can address";
+    case VIRTIO_NET_QUEUE_UNREACHABLE: return "the rings or the doorbells lie beyond what the network device can address";
     }
     return "unknown error";
 }

@@ -53,8 +53,10 @@ static bool modern_open(struct virtio_pci *pci, const struct pci_access *access,
         if (bytes < bytes_min[type] || !registers_open(&bar[index], offset, bytes, &block[type]))
             continue;
         found[type] = true;
-        if (type == VIRTIO_PCI_CAP_NOTIFY_CFG)
+        if (type == VIRTIO_PCI_CAP_NOTIFY_CFG) {
+            pci->notify_bytes = bytes;
             pci->notify_multiplier = pci_read(access, address, at + VIRTIO_PCI_NOTIFY_CAP_MULT);
+        }
     }
     if (!found[VIRTIO_PCI_CAP_COMMON_CFG] || !found[VIRTIO_PCI_CAP_NOTIFY_CFG] || !found[VIRTIO_PCI_CAP_DEVICE_CFG])
         return false;

@@ -14,7 +14,7 @@ struct virtio_pci {
     struct registers common;                /* modern: the common configuration; legacy: everything */
     struct registers device;                /* the device configuration */
     struct registers notify;
-    uint32_t notify_multiplier;
+    uint32_t notify_bytes, notify_multiplier;
     struct registers doorbell[VIRTIO_NET_QUEUE_COUNT];
 };
 

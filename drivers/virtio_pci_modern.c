@@ -55,9 +55,11 @@ static bool queue_enable(struct virtio_transport *transport, uint16_t queue, con
     address_write(pci->common, VIRTIO_PCI_COMMON_QUEUE_DESC, virtqueue_desc_address(rings));
     address_write(pci->common, VIRTIO_PCI_COMMON_QUEUE_DRIVER, virtqueue_avail_address(rings));
     address_write(pci->common, VIRTIO_PCI_COMMON_QUEUE_DEVICE, virtqueue_used_address(rings));
-    /* §4.1.4.4 */
-    uint32_t offset = registers_read16(pci->common, VIRTIO_PCI_COMMON_QUEUE_NOTIFY_OFF) * pci->notify_multiplier;
-    pci->doorbell[queue] = registers_at(pci->notify, offset);
+    /* §4.1.4.4; the capability's length holds every doorbell. */
+    uint64_t offset = (uint64_t)registers_read16(pci->common, VIRTIO_PCI_COMMON_QUEUE_NOTIFY_OFF) * pci->notify_multiplier;
+    if (offset + 2 > pci->notify_bytes)
+        return false;
+    pci->doorbell[queue] = registers_at(pci->notify, (uint32_t)offset);
     registers_write16(pci->common, VIRTIO_PCI_COMMON_QUEUE_ENABLE, 1);
     return true;
 }

@@ -1,5 +1,5 @@
 # Tests. Every C test is one program under ASan and UBSan; pytest runs them all and counts.
-TEST_LIB_SOURCES := $(wildcard kernel/base/*.c app/*.c) $(NET_SOURCES_own)
+TEST_LIB_SOURCES := $(wildcard kernel/base/*.c app/*.c drivers/pci.c drivers/virt*.c tests/model/*.c) $(NET_SOURCES_own)
 TEST_LIB := $(BUILD)/test/libperegrine.a
 UNIT_TESTS := $(patsubst %.c,$(BUILD)/test/%,$(wildcard tests/unit/*_test.c))
 

@@ -1,0 +1,849 @@
+/* drivers/virtio_net*.c against the model device: start, frames both ways, ownership, and a device that lies.
+ * SEED=n replays the random ones. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "drivers/virtio_net.h"
+#include "kernel/base/bytes.h"
+#include "kernel/base/trace.h"
+#include "tests/model/memory.h"
+#include "tests/model/virtio_model.h"
+
+static uint64_t seed;
+static struct virtio_model model;
+static struct virtio_net net;
+static struct netdev *const device = &net.device;
+
+static uint64_t random_u64(void)
+{
+    uint64_t z = seed += 0x9e3779b97f4a7c15;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+    return z ^ (z >> 31);
+}
+
+static uint32_t random_below(uint32_t limit) { return (uint32_t)(random_u64() % limit); }
+
+static int seed_set_up(void **state)
+{
+    (void)state;
+    const char *given = getenv("SEED");
+    seed = given != NULL ? strtoull(given, NULL, 0) : 20220311;
+    print_message("SEED=%llu\n", (unsigned long long)seed);
+    return 0;
+}
+
+static int clean_up(void **state)
+{
+    (void)state;
+    model_memory_free_all();
+    memset(&virtio_net_counters, 0, sizeof virtio_net_counters);
+    return 0;
+}
+
+static void start(void)
+{
+    assert_int_equal(virtio_net_init(&net, &model.transport), VIRTIO_NET_OK);
+    assert_null(model.violation);
+}
+
+static void start_kind(enum virtio_model_kind kind)
+{
+    virtio_model_init(&model, kind);
+    start();
+}
+
+/* A frame whose bytes follow from `number`. */
+static void frame_fill(uint8_t *at, uint32_t bytes, uint32_t number)
+{
+    for (uint32_t i = 0; i < bytes; i++)
+        at[i] = (uint8_t)(number * 131 + i * 7 + (i >> 8));
+}
+
+static void frame_check(const uint8_t *at, uint32_t bytes, uint32_t number)
+{
+    uint8_t expected[4096];
+    frame_fill(expected, bytes, number);
+    assert_memory_equal(at, expected, bytes);
+}
+
+static bool send_number(uint32_t bytes, uint32_t number)
+{
+    struct tx_buffer *buffer = device->ops->tx_acquire(device);
+    if (!buffer)
+        return false;
+    frame_fill(buffer->data, bytes, number);
+    bool sent = device->ops->tx_publish(device, buffer, bytes, 0, 0);
+    device->ops->tx_release(device, buffer);
+    return sent;
+}
+
+static bool deliver_number(uint32_t bytes, uint32_t number, uint8_t flags)
+{
+    uint8_t bytes_out[4096];
+    frame_fill(bytes_out, bytes, number);
+    return virtio_model_receive(&model, bytes_out, bytes, flags);
+}
+
+static void expect_number(uint32_t bytes, uint32_t number)
+{
+    struct frame frame;
+    assert_true(device->ops->rx_borrow(device, &frame));
+    assert_int_equal(frame.bytes, bytes);
+    frame_check(frame.data, bytes, number);
+    device->ops->rx_release(device, &frame);
+}
+
+static void expect_none(void)
+{
+    struct frame frame;
+    assert_false(device->ops->rx_borrow(device, &frame));
+}
+
+/* ---- start ---- */
+
+static void start_resets_and_agrees_on_what_both_know(void **state)
+{
+    (void)state;
+    virtio_model_init(&model, VIRTIO_MODEL_MODERN);
+    model.reset_read_count = 1000;
+    model.offered |= BIT(VIRTIO_F_RING_PACKED) | BIT(17) | BIT(22) | BIT(7) | BIT(11) | BIT(35) | BIT(40);
+    uint64_t known = model.offered & ~(BIT(VIRTIO_F_RING_PACKED) | BIT(17) | BIT(22) | BIT(7) | BIT(11) | BIT(35) | BIT(40));
+    start();
+    assert_true(model.accepted == known);
+    assert_int_equal(model.status, 1 | 2 | 4 | 8);
+    assert_memory_equal(device->mac, model.mac, 6);
+    assert_int_equal(device->mtu_bytes, 1500);
+    assert_true(device->tx_checksum);
+    assert_true(device->link_up);
+    assert_null(virtio_net_broken(device));
+}
+
+static void errors_of_the_device_are_told_and_the_device_given_up(void **state)
+{
+    (void)state;
+    struct {
+        enum virtio_net_error expected;
+        enum virtio_model_kind kind;
+        uint64_t offered_more, offered_less, required;
+        uint16_t rx_size, tx_size;
+        bool never_resets;
+    } cases[] = {
+        { VIRTIO_NET_RESET_TIMEOUT, VIRTIO_MODEL_MODERN, 0, 0, 0, 256, 256, true },
+        { VIRTIO_NET_NOT_VERSION_1, VIRTIO_MODEL_MODERN, 0, BIT(VIRTIO_F_VERSION_1), 0, 256, 256, false },
+        { VIRTIO_NET_NEEDS_IOMMU, VIRTIO_MODEL_MODERN, BIT(VIRTIO_F_ACCESS_PLATFORM), 0, BIT(VIRTIO_F_ACCESS_PLATFORM), 256,
+          256, false },
+        { VIRTIO_NET_FEATURES_REFUSED, VIRTIO_MODEL_MODERN, BIT(7), 0, BIT(7), 256, 256, false },
+        { VIRTIO_NET_NO_QUEUE, VIRTIO_MODEL_MODERN, 0, 0, 0, 0, 256, false },
+        { VIRTIO_NET_NO_QUEUE, VIRTIO_MODEL_LEGACY_PCI, 0, 0, 0, 256, 0, false },
+        { VIRTIO_NET_QUEUE_SIZE, VIRTIO_MODEL_LEGACY_PCI, 0, 0, 0, 100, 256, false },
+        { VIRTIO_NET_QUEUE_SIZE, VIRTIO_MODEL_LEGACY_PCI, 0, 0, 0, 256, 65535, false },
+        { VIRTIO_NET_QUEUE_SIZE, VIRTIO_MODEL_LEGACY_PCI, 0, BIT(VIRTIO_F_ANY_LAYOUT), 0, 1, 256, false },
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        virtio_model_init(&model, cases[i].kind);
+        model.offered = (model.offered | cases[i].offered_more) & ~cases[i].offered_less;
+        model.required = cases[i].required;
+        model.never_resets = cases[i].never_resets;
+        model.queue[0].size_max = cases[i].rx_size;
+        model.queue[1].size_max = cases[i].tx_size;
+        enum virtio_net_error error = virtio_net_init(&net, &model.transport);
+        assert_int_equal(error, cases[i].expected);
+        assert_true(strlen(virtio_net_error_text(error)) > 10);
+        assert_null(model.violation);
+        assert_true(model.status & VIRTIO_STATUS_FAILED);
+        model_memory_free_all();
+    }
+}
+
+static void access_platform_offered_but_not_required_is_declined(void **state)
+{
+    (void)state;
+    virtio_model_init(&model, VIRTIO_MODEL_MODERN);
+    model.offered |= BIT(VIRTIO_F_ACCESS_PLATFORM) | BIT(VIRTIO_F_ORDER_PLATFORM);
+    start();
+    assert_false(virtio_model_has(&model, VIRTIO_F_ACCESS_PLATFORM));
+    assert_true(virtio_model_has(&model, VIRTIO_F_ORDER_PLATFORM));
+}
+
+static void mtu_is_obeyed_clamped_or_declined(void **state)
+{
+    (void)state;
+    static const struct {
+        uint16_t told, used;
+        bool merges, accepted;
+    } cases[] = { { 1460, 1460, true, true }, { 68, 68, false, true },     { 67, 1500, true, false }, { 0, 1500, true, false },
+                  { 8896, 1500, true, true }, { 8896, 1500, false, false }, { 1500, 1500, false, true } };
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        virtio_model_init(&model, VIRTIO_MODEL_MODERN);
+        model.mtu_bytes = cases[i].told;
+        if (!cases[i].merges)
+            model.offered &= ~BIT(VIRTIO_NET_F_MRG_RXBUF);
+        start();
+        assert_int_equal(device->mtu_bytes, cases[i].used);
+        assert_int_equal(virtio_model_has(&model, VIRTIO_NET_F_MTU), cases[i].accepted);
+        model_memory_free_all();
+    }
+}
+
+static void missing_mac_is_replaced_by_a_local_one(void **state)
+{
+    (void)state;
+    virtio_model_init(&model, VIRTIO_MODEL_LEGACY_PCI);
+    model.offered = 0;
+    start();
+    assert_int_equal(device->mac[0], 0x02);
+    assert_true(device->link_up);               /* §5.1.5: without STATUS the link is taken to be up */
+    assert_false(device->tx_checksum);
+}
+
+static void torn_configuration_is_read_again(void **state)
+{
+    (void)state;
+    virtio_model_init(&model, VIRTIO_MODEL_MODERN);
+    model.generation_changes_left = 5;
+    start();
+    assert_memory_equal(device->mac, model.mac, 6);
+}
+
+static void report_is_one_line_with_everything_in_it(void **state)
+{
+    (void)state;
+    char text[512];
+    start_kind(VIRTIO_MODEL_MODERN);
+    size_t bytes = virtio_net_describe(&net, text, sizeof text);
+    assert_int_equal(bytes, strlen(text));
+    assert_string_equal(text, "memory, model, features VERSION_1 EVENT_IDX MAC STATUS MTU CSUM GUEST_CSUM MRG_RXBUF, "
+                              "queues rx 256 tx 256, mac 52:54:00:12:34:56, mtu 1500, link up");
+    char tight[20];
+    virtio_net_describe(&net, tight, sizeof tight);
+    assert_int_equal(strlen(tight), sizeof tight - 1);
+}
+
+/* ---- frames ---- */
+
+static void transmit_header_is_written_whole_also_where_data_has_moved(void **state)
+{
+    (void)state;
+    for (int kind = VIRTIO_MODEL_MODERN; kind <= VIRTIO_MODEL_LEGACY_PCI; kind++) {
+        virtio_model_init(&model, kind);
+        if (kind == VIRTIO_MODEL_LEGACY_PCI)
+            model.offered &= ~BIT(VIRTIO_NET_F_MRG_RXBUF);      /* a header of 10 bytes */
+        start();
+        struct tx_buffer *buffer = device->ops->tx_acquire(device);
+        uint8_t *home = buffer->data;
+        assert_int_equal((uintptr_t)home % 16, 2);
+        memset(home, 0xff, NETDEV_FRAME_BYTES_MAX);
+        buffer->data += 1000;
+        frame_fill(buffer->data, 100, 1);
+        assert_true(device->ops->tx_publish(device, buffer, 100, 34, 16));
+        struct virtio_model_packet packet;
+        assert_true(virtio_model_transmit_take(&model, &packet));
+        assert_null(model.violation);
+        assert_int_equal(packet.bytes, 100);
+        frame_check(packet.frame, 100, 1);
+        assert_int_equal(packet.header.flags, VIRTIO_NET_HDR_F_NEEDS_CSUM);
+        assert_int_equal(packet.header.csum_start, 34);
+        assert_int_equal(packet.header.csum_offset, 16);
+        virtio_model_transmit_done(&model, &packet);
+        device->ops->tx_release(device, buffer);
+        device->ops->tend(device);
+        assert_ptr_equal(device->ops->tx_acquire(device), buffer);      /* the last one back is the first one out */
+        assert_ptr_equal(buffer->data, home);
+        model_memory_free_all();
+    }
+}
+
+static void buffer_is_free_only_when_neither_holds_it(void **state)
+{
+    (void)state;
+    start_kind(VIRTIO_MODEL_MODERN);
+    struct tx_buffer *buffer = device->ops->tx_acquire(device);
+    struct virtio_model_packet packet;
+    assert_int_equal(buffer->holders, TX_HELD_BY_STACK);
+    assert_true(device->ops->tx_publish(device, buffer, 60, 0, 0));
+    assert_int_equal(buffer->holders, TX_HELD_BY_STACK | TX_HELD_BY_DEVICE);
+
+    /* Again while the device holds it: no; after it has come back: the same bytes, without a copy. */
+    assert_false(device->ops->tx_publish(device, buffer, 60, 0, 0));
+    assert_int_equal(virtio_net_counters.tx_still_held, 1);
+    assert_int_equal(buffer->holders, TX_HELD_BY_STACK | TX_HELD_BY_DEVICE);
+    assert_true(virtio_model_transmit_take(&model, &packet));
+    virtio_model_transmit_done(&model, &packet);
+    assert_true(device->ops->tx_publish(device, buffer, 60, 0, 0));
+
+    device->ops->tx_release(device, buffer);
+    assert_int_equal(buffer->holders, TX_HELD_BY_DEVICE);
+    assert_true(virtio_model_transmit_take(&model, &packet));
+    virtio_model_transmit_done(&model, &packet);
+    device->ops->tend(device);
+    assert_int_equal(buffer->holders, 0);
+}
+
+static void misuse_of_buffers_is_an_assertion(void **state)
+{
+    (void)state;
+    start_kind(VIRTIO_MODEL_MODERN);
+    struct tx_buffer *buffer = device->ops->tx_acquire(device);
+    expect_assert_failure(device->ops->tx_publish(device, buffer, 13, 0, 0));
+    expect_assert_failure(device->ops->tx_publish(device, buffer, NETDEV_FRAME_BYTES_MAX + 1, 0, 0));
+    device->ops->tx_release(device, buffer);
+    expect_assert_failure(device->ops->tx_release(device, buffer));
+    expect_assert_failure(device->ops->tx_publish(device, buffer, 60, 0, 0));
+
+    struct frame frame;
+    deliver_number(60, 1, 0);
+    assert_true(device->ops->rx_borrow(device, &frame));
+    device->ops->rx_release(device, &frame);
+    expect_assert_failure(device->ops->rx_release(device, &frame));
+    frame.cookie = VIRTIO_NET_RX_BUFFER_COUNT;
+    expect_assert_failure(device->ops->rx_release(device, &frame));
+}
+
+static void full_ring_and_empty_pool_say_not_now(void **state)
+{
+    (void)state;
+    virtio_model_init(&model, VIRTIO_MODEL_MODERN);
+    model.queue[VIRTIO_NET_TRANSMITQ].size_max = 4;
+    start();
+    for (uint32_t i = 0; i < 4; i++)
+        assert_true(send_number(60, i));
+    assert_false(send_number(60, 4));
+    assert_int_equal(virtio_net_counters.tx_ring_full, 1);
+
+    struct tx_buffer *held[VIRTIO_NET_TX_BUFFER_COUNT];
+    uint32_t count = 0;
+    while ((held[count] = device->ops->tx_acquire(device)) != NULL)
+        count++;
+    assert_int_equal(count, VIRTIO_NET_TX_BUFFER_COUNT - 4);
+    assert_int_equal(virtio_net_counters.tx_no_buffer, 1);
+
+    /* What the device has sent comes back without tend, when it is needed. */
+    struct virtio_model_packet packet;
+    for (uint32_t i = 0; i < 4; i++) {
+        assert_true(virtio_model_transmit_take(&model, &packet));
+        frame_check(packet.frame, 60, i);
+        virtio_model_transmit_done(&model, &packet);
+    }
+    assert_non_null(device->ops->tx_acquire(device));
+    assert_null(model.violation);
+}
+
+static void checksum_is_vouched_for_only_as_negotiated(void **state)
+{
+    (void)state;
+    static const struct {
+        uint8_t flags;
+        bool negotiated, good;
+    } cases[] = { { 0, true, false }, { VIRTIO_NET_HDR_F_NEEDS_CSUM, true, true }, { VIRTIO_NET_HDR_F_DATA_VALID, true, true },
+                  { 4, true, false }, { VIRTIO_NET_HDR_F_DATA_VALID, false, false } };
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        struct frame frame;
+        virtio_model_init(&model, VIRTIO_MODEL_MODERN);
+        if (!cases[i].negotiated)
+            model.offered &= ~BIT(VIRTIO_NET_F_GUEST_CSUM);
+        start();
+        assert_true(deliver_number(60, 1, cases[i].flags));
+        assert_true(device->ops->rx_borrow(device, &frame));
+        assert_int_equal(frame.checksum_good, cases[i].good);
+        model_memory_free_all();
+    }
+}
+
+static void stages_are_stamped_in_order(void **state)
+{
+    (void)state;
+    start_kind(VIRTIO_MODEL_MODERN);
+    deliver_number(60, 1, 0);
+    expect_number(60, 1);
+    assert_true(send_number(60, 2));
+    assert_true(trace_cycles[TRACE_FRAME_SEEN] != 0);
+    assert_true(trace_cycles[TRACE_PUBLISHED] > trace_cycles[TRACE_FRAME_SEEN]);
+    assert_true(trace_cycles[TRACE_KICKED] >= trace_cycles[TRACE_PUBLISHED]);
+}
+
+/* 64 frames lent out must not make the device deaf, even with the smallest rings. */
+static void lent_frames_leave_the_ring_full(void **state)
+{
+    (void)state;
+    for (uint16_t size = 1; size <= 256; size *= 4) {
+        struct frame lent[NETDEV_RX_BORROWED_MAX], frame;
+        virtio_model_init(&model, VIRTIO_MODEL_MODERN);
+        model.queue[VIRTIO_NET_RECEIVEQ].size_max = size;
+        start();
+        for (uint32_t i = 0; i < NETDEV_RX_BORROWED_MAX; i++) {
+            assert_true(deliver_number(100, i, 0));
+            assert_true(device->ops->rx_borrow(device, &lent[i]));
+            device->ops->tend(device);
+        }
+        assert_int_equal(virtio_model_available(&model, VIRTIO_NET_RECEIVEQ), size);
+        assert_true(deliver_number(100, 1000, 0));
+        assert_true(device->ops->rx_borrow(device, &frame));
+        for (uint32_t i = 0; i < NETDEV_RX_BORROWED_MAX; i++) {
+            frame_check(lent[i].data, 100, i);
+            device->ops->rx_release(device, &lent[i]);
+        }
+        device->ops->rx_release(device, &frame);
+        device->ops->tend(device);
+        assert_true(virtio_model_available(&model, VIRTIO_NET_RECEIVEQ) >= size - (size >= 8 ? size / 8 : 0));
+        model_memory_free_all();
+    }
+}
+
+static void release_alone_keeps_the_ring_from_running_dry(void **state)
+{
+    (void)state;
+    for (uint16_t size = 1; size <= 256; size *= 4) {
+        virtio_model_init(&model, VIRTIO_MODEL_MODERN);
+        model.queue[VIRTIO_NET_RECEIVEQ].size_max = size;
+        start();
+        for (uint32_t i = 0; i < 1000; i++) {       /* and nobody calls tend */
+            assert_true(deliver_number(100, i, 0));
+            expect_number(100, i);
+        }
+        model_memory_free_all();
+    }
+}
+
+static void receive_kicks_only_when_asked_and_once_a_refill(void **state)
+{
+    (void)state;
+    for (int event_index = 0; event_index < 2; event_index++) {
+        virtio_model_init(&model, VIRTIO_MODEL_MODERN);
+        if (!event_index)
+            model.offered &= ~BIT(VIRTIO_F_EVENT_IDX);
+        start();
+        struct virtio_model_queue *queue = &model.queue[VIRTIO_NET_RECEIVEQ];
+        assert_int_equal(queue->kick_count, 1);             /* the first buffers; after DRIVER_OK */
+        virtio_model_refuse_kicks(&model, VIRTIO_NET_RECEIVEQ);
+        for (uint32_t i = 0; i < 1000; i++) {
+            assert_true(deliver_number(60, i, 0));
+            expect_number(60, i);
+            device->ops->tend(device);
+            if (i % 100 == 0)
+                virtio_model_refuse_kicks(&model, VIRTIO_NET_RECEIVEQ);
+        }
+        assert_int_equal(queue->kick_count, 1);
+        /* Run dry: the device asks, and is told once. */
+        uint32_t lent_count = 0;
+        struct frame frame;
+        while (deliver_number(60, 1, 0)) {
+            assert_true(device->ops->rx_borrow(device, &frame));
+            lent_count++;
+        }
+        virtio_model_want_kick(&model, VIRTIO_NET_RECEIVEQ);
+        device->ops->rx_release(device, &frame);
+        device->ops->tend(device);
+        assert_int_equal(queue->kick_count, 2);
+        assert_true(virtio_model_available(&model, VIRTIO_NET_RECEIVEQ) > 1);
+        model_memory_free_all();
+    }
+}
+
+static void transmit_kicks_once_and_only_if_asked(void **state)
+{
+    (void)state;
+    for (int event_index = 0; event_index < 2; event_index++) {
+        virtio_model_init(&model, VIRTIO_MODEL_MODERN);
+        if (!event_index)
+            model.offered &= ~BIT(VIRTIO_F_EVENT_IDX);
+        start();
+        struct virtio_model_queue *queue = &model.queue[VIRTIO_NET_TRANSMITQ];
+        struct virtio_model_packet packet;
+        uint64_t kicks = 0;
+        for (uint32_t i = 0; i < 70000; i++) {              /* around the number circle */
+            bool wants = i % 3 == 0;
+            if (wants)
+                virtio_model_want_kick(&model, VIRTIO_NET_TRANSMITQ);
+            else
+                virtio_model_refuse_kicks(&model, VIRTIO_NET_TRANSMITQ);
+            assert_true(send_number(60, i));
+            kicks += wants;
+            assert_int_equal(queue->kick_count, kicks);
+            assert_true(virtio_model_transmit_take(&model, &packet));
+            uint16_t old = queue->used_idx;
+            virtio_model_transmit_done(&model, &packet);
+            assert_false(virtio_model_would_interrupt(&model, VIRTIO_NET_TRANSMITQ, old));
+            device->ops->tend(device);
+        }
+        assert_int_equal(virtio_net_counters.tx_kicks, kicks);
+        clean_up(NULL);
+    }
+}
+
+static void interrupts_stay_off_for_ever(void **state)
+{
+    (void)state;
+    start_kind(VIRTIO_MODEL_MODERN);
+    for (uint32_t i = 0; i < 140000; i++) {
+        uint16_t old = model.queue[VIRTIO_NET_RECEIVEQ].used_idx;
+        assert_true(deliver_number(60, 1, 0));
+        assert_false(virtio_model_would_interrupt(&model, VIRTIO_NET_RECEIVEQ, old));
+        expect_number(60, 1);
+        if (i % 32 == 0)
+            device->ops->tend(device);
+    }
+}
+
+/* ---- merged frames ---- */
+
+static void frame_in_pieces_is_put_together(void **state)
+{
+    (void)state;
+    virtio_model_init(&model, VIRTIO_MODEL_MODERN);
+    model.split_bytes = 100;
+    start();
+    static const uint32_t sizes[] = { 14, 99, 100, 101, 200, 201, 1000, 1514 };
+    for (size_t i = 0; i < ARRAY_COUNT(sizes); i++) {
+        assert_true(deliver_number(sizes[i], (uint32_t)i, 0));
+        expect_number(sizes[i], (uint32_t)i);
+        device->ops->tend(device);
+    }
+    assert_int_equal(virtio_net_counters.rx_merged, 5);
+    expect_none();
+    model.split_bytes = 6;
+    assert_true(deliver_number(13, 1, 0));          /* two pieces, and no Ethernet header in them */
+    expect_none();
+    assert_int_equal(virtio_net_counters.rx_drop_bad_merge, 1);
+    assert_null(virtio_net_broken(device));
+    device->ops->tend(device);
+    assert_true(virtio_model_available(&model, VIRTIO_NET_RECEIVEQ) >= 224);
+}
+
+static void jumbo_frame_is_dropped_whole(void **state)
+{
+    (void)state;
+    start_kind(VIRTIO_MODEL_MODERN);
+    assert_true(deliver_number(4000, 1, 0));        /* three buffers, filled as §5.1.6.4 says */
+    assert_true(deliver_number(1515, 2, 0));
+    assert_true(deliver_number(60, 3, 0));
+    expect_number(60, 3);
+    expect_none();
+    assert_int_equal(virtio_net_counters.rx_drop_bad_merge, 1);
+    assert_int_equal(virtio_net_counters.rx_drop_long, 1);
+    assert_null(virtio_net_broken(device));
+}
+
+static void merge_count_beyond_the_ring_breaks_the_device(void **state)
+{
+    (void)state;
+    static const uint16_t counts[] = { 0, 2, 3, 256, 0xffff };
+    for (size_t i = 0; i < ARRAY_COUNT(counts); i++) {
+        start_kind(VIRTIO_MODEL_MODERN);
+        struct virtio_net_hdr *header = (void *)(uintptr_t)model.queue[0].desc[0].addr;
+        assert_true(deliver_number(60, 1, 0));
+        header->num_buffers = counts[i];
+        expect_none();
+        assert_non_null(virtio_net_broken(device));
+        model_memory_free_all();
+    }
+}
+
+/* ---- lies ---- */
+
+static void lengths_that_cannot_be_are_dropped_and_counted(void **state)
+{
+    (void)state;
+    for (int merges = 0; merges < 2; merges++) {
+        virtio_model_init(&model, VIRTIO_MODEL_MODERN);
+        if (!merges)
+            model.offered &= ~BIT(VIRTIO_NET_F_MRG_RXBUF);
+        start();
+        static const struct {
+            uint32_t len;
+            bool is_short;
+        } lies[] = { { 0, true }, { 1, true }, { 11, true }, { 12, true }, { 25, true }, { 12 + 1515, false }, { 2048, false },
+                     { 0x7fffffff, false }, { 0x80000000, false }, { UINT32_MAX, false }, { UINT32_MAX - 11, false } };
+        uint64_t expected_short = virtio_net_counters.rx_drop_short, expected_long = virtio_net_counters.rx_drop_long;
+        for (size_t i = 0; i < ARRAY_COUNT(lies); i++) {
+            struct virtio_net_hdr *header = (void *)(uintptr_t)model.queue[0].desc[i].addr;
+            memset(header, 0, sizeof *header);
+            header->num_buffers = 1;
+            virtio_model_used_push(&model, VIRTIO_NET_RECEIVEQ, (uint32_t)i, lies[i].len);
+            expect_none();
+            lies[i].is_short ? expected_short++ : expected_long++;
+            assert_int_equal(virtio_net_counters.rx_drop_short, expected_short);
+            assert_int_equal(virtio_net_counters.rx_drop_long, expected_long);
+        }
+        assert_null(virtio_net_broken(device));
+        model_memory_free_all();
+    }
+}
+
+static void broken_device_is_silent_and_says_why(void **state)
+{
+    (void)state;
+    start_kind(VIRTIO_MODEL_MODERN);
+    struct tx_buffer *buffer = device->ops->tx_acquire(device);
+    virtio_model_used_push(&model, VIRTIO_NET_RECEIVEQ, 300, 60);
+    expect_none();
+    expect_none();
+    assert_non_null(virtio_net_broken(device));
+    device->ops->tend(device);
+
+    virtio_model_used_push(&model, VIRTIO_NET_TRANSMITQ, 0, 0);     /* nothing is in flight there */
+    device->ops->tend(device);
+    device->ops->tx_publish(device, buffer, 60, 0, 0);
+    device->ops->tx_release(device, buffer);
+    device->ops->tend(device);
+    assert_non_null(virtio_net_broken(device));
+}
+
+static void silence_has_the_state_read_and_traffic_has_not(void **state)
+{
+    (void)state;
+    start_kind(VIRTIO_MODEL_MODERN);
+    trace_stamp(TRACE_FRAME_SEEN);
+    uint32_t reads = model.register_reads;
+    for (int i = 0; i < 1000; i++)
+        device->ops->tend(device);
+    assert_int_equal(model.register_reads, reads);
+
+    /* Long silent: once, and what it says counts. */
+    trace_cycles[TRACE_FRAME_SEEN] = cycles_now() - BIT(33);
+    net.checked_cycles = cycles_now() - BIT(33);
+    model.link_status = 0;
+    for (int i = 0; i < 1000; i++)
+        device->ops->tend(device);
+    assert_int_equal(model.register_reads, reads + 2);
+    assert_int_equal(virtio_net_counters.state_exits, 2);
+    assert_false(device->link_up);
+    assert_null(virtio_net_broken(device));
+
+    static const uint8_t ends[] = { VIRTIO_STATUS_GONE, 0, 0x0f | VIRTIO_STATUS_NEEDS_RESET };
+    for (size_t i = 0; i < ARRAY_COUNT(ends); i++) {
+        net.broken = NULL;
+        net.checked_cycles = cycles_now() - BIT(33);
+        model.status = ends[i];
+        device->ops->tend(device);
+        assert_non_null(virtio_net_broken(device));
+    }
+}
+
+/* ---- anything at all ---- */
+
+/* Random features, sizes and kinds; random traffic, borrowing, completion and refusal; every byte checked on both sides.
+ * At the end all buffers are back where they began. */
+struct trial {
+    struct frame lent[NETDEV_RX_BORROWED_MAX];
+    uint32_t lent_number[NETDEV_RX_BORROWED_MAX], lent_count;
+    struct virtio_model_packet out[VIRTIO_NET_TX_BUFFER_COUNT];
+    uint32_t out_count;
+    uint32_t rx_sent, rx_seen, tx_sent, tx_seen;
+    uint32_t rx_bytes[65536], tx_bytes[65536];     /* by number: lengths in order */
+};
+
+static void trial_start(void)
+{
+    virtio_model_init(&model, (enum virtio_model_kind)random_below(3));
+    uint64_t all = model.offered | BIT(VIRTIO_F_ORDER_PLATFORM);
+    model.offered = (random_u64() & all & ~BIT(VIRTIO_F_VERSION_1)) | (all & BIT(VIRTIO_F_VERSION_1));
+    for (int i = 0; i < VIRTIO_NET_QUEUE_COUNT; i++) {
+        uint32_t size = 1u << random_below(random_below(10) == 0 ? 16 : 10);
+        if (model.transport.legacy && !(model.offered & BIT(VIRTIO_F_ANY_LAYOUT)) && size < 2)
+            size = 2;
+        if (!model.transport.queue_size_fixed && random_below(4) == 0 && size > 4)
+            size -= random_below(size / 4);        /* not a power of two: an upper bound only */
+        model.queue[i].size_max = (uint16_t)size;
+    }
+    model.reset_read_count = random_below(10);
+    model.split_bytes = random_below(3) ? 0 : 60 + random_below(600);
+    model.mtu_bytes = (uint16_t)(68 + random_below(9000));
+    start();
+}
+
+static void trial_step(struct trial *trial)
+{
+    struct virtio_model_packet packet;
+    struct frame frame;
+    switch (random_below(10)) {
+    case 0: case 1: {
+        uint32_t bytes = 14 + random_below(1501);
+        if (deliver_number(bytes, trial->rx_sent, 0))
+            trial->rx_bytes[trial->rx_sent++ & 0xffff] = bytes;
+        break;
+    }
+    case 2: case 3:
+        if (trial->lent_count < NETDEV_RX_BORROWED_MAX && device->ops->rx_borrow(device, &frame)) {
+            assert_int_equal(frame.bytes, trial->rx_bytes[trial->rx_seen & 0xffff]);
+            frame_check(frame.data, frame.bytes, trial->rx_seen);
+            trial->lent_number[trial->lent_count] = trial->rx_seen++;
+            trial->lent[trial->lent_count++] = frame;
+        }
+        break;
+    case 4: case 5:
+        if (trial->lent_count > 0) {
+            uint32_t i = random_below(trial->lent_count);
+            frame_check(trial->lent[i].data, trial->lent[i].bytes, trial->lent_number[i]);
+            device->ops->rx_release(device, &trial->lent[i]);
+            trial->lent[i] = trial->lent[--trial->lent_count];
+            trial->lent_number[i] = trial->lent_number[trial->lent_count];
+        }
+        break;
+    case 6: {
+        uint32_t bytes = 14 + random_below(1501);
+        if (send_number(bytes, trial->tx_sent))
+            trial->tx_bytes[trial->tx_sent++ & 0xffff] = bytes;
+        break;
+    }
+    case 7:
+        if (trial->out_count < ARRAY_COUNT(trial->out) && virtio_model_transmit_take(&model, &packet)) {
+            assert_int_equal(packet.bytes, trial->tx_bytes[trial->tx_seen & 0xffff]);
+            frame_check(packet.frame, packet.bytes, trial->tx_seen++);
+            trial->out[trial->out_count++] = packet;
+        }
+        break;
+    case 8:
+        if (trial->out_count > 0) {
+            uint32_t i = random_below(2) ? 0 : random_below(trial->out_count);
+            virtio_model_transmit_done(&model, &trial->out[i]);
+            memmove(&trial->out[i], &trial->out[i + 1], (--trial->out_count - i) * sizeof trial->out[0]);
+        }
+        break;
+    default:
+        device->ops->tend(device);
+    }
+    if (random_below(8) == 0)
+        (random_below(2) ? virtio_model_want_kick : virtio_model_refuse_kicks)(&model, (uint16_t)random_below(2));
+}
+
+static void trial_end(struct trial *trial)
+{
+    struct frame frame;
+    struct virtio_model_packet packet;
+    while (device->ops->rx_borrow(device, &frame)) {
+        frame_check(frame.data, frame.bytes, trial->rx_seen++);
+        device->ops->rx_release(device, &frame);
+    }
+    while (trial->lent_count > 0)
+        device->ops->rx_release(device, &trial->lent[--trial->lent_count]);
+    while (trial->out_count > 0)
+        virtio_model_transmit_done(&model, &trial->out[--trial->out_count]);
+    while (virtio_model_transmit_take(&model, &packet)) {
+        frame_check(packet.frame, packet.bytes, trial->tx_seen++);
+        virtio_model_transmit_done(&model, &packet);
+    }
+    device->ops->tend(device);
+    assert_int_equal(trial->rx_seen, trial->rx_sent);
+    assert_int_equal(trial->tx_seen, trial->tx_sent);
+    assert_int_equal(net.tx_free_count, VIRTIO_NET_TX_BUFFER_COUNT);
+    assert_int_equal(net.rx_free_count + virtqueue_in_flight(&net.rx), VIRTIO_NET_RX_BUFFER_COUNT);
+    for (int i = 0; i < VIRTIO_NET_TX_BUFFER_COUNT; i++)
+        assert_int_equal(net.tx_buffer[i].holders, 0);
+    assert_null(virtio_net_broken(device));
+    if (model.violation)
+        fail_msg("the driver: %s", model.violation);
+}
+
+static void any_features_any_sizes_any_order_lose_nothing(void **state)
+{
+    (void)state;
+    static struct trial trial;
+    uint64_t frames = 0;
+    for (int round = 0; round < 300; round++) {
+        memset(&trial, 0, sizeof trial);
+        trial_start();
+        for (int step = 0; step < 3000; step++)
+            trial_step(&trial);
+        trial_end(&trial);
+        frames += trial.rx_seen + trial.tx_seen;
+        clean_up(NULL);
+    }
+    assert_true(frames > 50000);
+}
+
+/* The same, and now and then the device lies. Whatever it says, no access leaves the buffers (ASan watches), no assertion
+ * fails, and a frame handed on lies within its buffer. */
+static void any_lie_is_survived(void **state)
+{
+    (void)state;
+    static struct trial trial;
+    int broken_count = 0;
+    for (int round = 0; round < 600; round++) {
+        memset(&trial, 0, sizeof trial);
+        trial_start();
+        for (int step = 0; step < 400; step++) {
+            uint16_t queue = (uint16_t)random_below(2);
+            struct frame frame;
+            switch (random_below(12)) {
+            case 0:
+                virtio_model_used_push(&model, queue, (uint32_t)(random_u64() >> random_below(64)),
+                                       (uint32_t)(random_u64() >> random_below(64)));
+                break;
+            case 1:
+                virtio_model_used_push(&model, queue, random_below(model.queue[queue].size), random_below(3000));
+                break;
+            case 2:
+                if (random_below(20) == 0)
+                    virtio_model_used_jump(&model, queue, (uint16_t)random_u64());
+                break;
+            case 3: {
+                const struct virtq_desc *desc = &model.queue[0].desc[random_below(model.queue[0].size)];
+                if (desc->addr != UINT64_MAX && desc->len >= 12)
+                    ((struct virtio_net_hdr *)(uintptr_t)desc->addr)->num_buffers = (uint16_t)random_below(5);
+                break;
+            }
+            case 4:
+                send_number(14 + random_below(1501), 0);
+                break;
+            case 5:
+                device->ops->tend(device);
+                break;
+            case 6:
+                if (!net.rx.fault)
+                    deliver_number(14 + random_below(3000), 0, (uint8_t)random_u64());
+                break;
+            default:
+                if (device->ops->rx_borrow(device, &frame)) {
+                    assert_in_range(frame.bytes, 14, NETDEV_FRAME_BYTES_MAX);
+                    assert_true(model_memory_contains(frame.data, NETDEV_FRAME_BYTES_MAX));
+                    device->ops->rx_release(device, &frame);
+                }
+            }
+        }
+        broken_count += virtio_net_broken(device) != NULL;
+        clean_up(NULL);
+    }
+    assert_true(broken_count > 300);
+}
+
+#define TEST(name) cmocka_unit_test_teardown(name, clean_up)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(start_resets_and_agrees_on_what_both_know),
+        TEST(errors_of_the_device_are_told_and_the_device_given_up),
+        TEST(access_platform_offered_but_not_required_is_declined),
+        TEST(mtu_is_obeyed_clamped_or_declined),
+        TEST(missing_mac_is_replaced_by_a_local_one),
+        TEST(torn_configuration_is_read_again),
+        TEST(report_is_one_line_with_everything_in_it),
+        TEST(transmit_header_is_written_whole_also_where_data_has_moved),
+        TEST(buffer_is_free_only_when_neither_holds_it),
+        TEST(misuse_of_buffers_is_an_assertion),
+        TEST(full_ring_and_empty_pool_say_not_now),
+        TEST(checksum_is_vouched_for_only_as_negotiated),
+        TEST(stages_are_stamped_in_order),
+        TEST(lent_frames_leave_the_ring_full),
+        TEST(release_alone_keeps_the_ring_from_running_dry),
+        TEST(receive_kicks_only_when_asked_and_once_a_refill),
+        TEST(transmit_kicks_once_and_only_if_asked),
+        TEST(interrupts_stay_off_for_ever),
+        TEST(frame_in_pieces_is_put_together),
+        TEST(jumbo_frame_is_dropped_whole),
+        TEST(merge_count_beyond_the_ring_breaks_the_device),
+        TEST(lengths_that_cannot_be_are_dropped_and_counted),
+        TEST(broken_device_is_silent_and_says_why),
+        TEST(silence_has_the_state_read_and_traffic_has_not),
+        TEST(any_features_any_sizes_any_order_lose_nothing),
+        TEST(any_lie_is_survived),
+    };
+    return cmocka_run_group_tests(tests, seed_set_up, NULL);
+}

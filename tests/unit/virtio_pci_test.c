@@ -1,0 +1,220 @@
+/* drivers/virtio_pci.c: which registers it takes, by capabilities. The configuration space and the memory BAR are arrays
+ * here; port BARs are only told apart, never touched. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "drivers/pci_spec.h"
+#include "drivers/virtio_pci.h"
+#include "kernel/base/bytes.h"
+#include "kernel/clock.h"
+#include "kernel/memory.h"
+
+static uint32_t config[64], writable[64];
+static _Alignas(16384) uint8_t bar_memory[16384];
+static uint32_t spun_us;
+
+void clock_spin_us(uint32_t us) { spun_us += us; }
+
+volatile void *memory_map_device(uint64_t physical, size_t bytes)
+{
+    assert_true(physical >= (uintptr_t)bar_memory && physical + bytes <= (uintptr_t)bar_memory + sizeof bar_memory);
+    return (volatile void *)(uintptr_t)physical;
+}
+
+static uint32_t config_read(void *context, struct pci_address address, uint16_t offset)
+{
+    (void)context;
+    (void)address;
+    return config[offset / 4];
+}
+
+static void config_write(void *context, struct pci_address address, uint16_t offset, uint32_t value)
+{
+    (void)context;
+    (void)address;
+    config[offset / 4] = (config[offset / 4] & ~writable[offset / 4]) | (value & writable[offset / 4]);
+}
+
+static const struct pci_access access = { config_read, config_write, NULL, 0, 255, "fake" };
+static const struct pci_function function = { .address = { 0, 3, 0 }, .vendor = 0x1af4, .device = 0x1000, .subsystem = 1 };
+static struct virtio_pci pci;
+static uint8_t capability_at;
+
+/* A port BAR 0 of 32 ports, and a 64-bit memory BAR 4 of 16 KiB; no capabilities yet. */
+static int set_up(void **state)
+{
+    (void)state;
+    memset(config, 0, sizeof config);
+    memset(writable, 0, sizeof writable);
+    memset(bar_memory, 0, sizeof bar_memory);
+    config[PCI_COMMAND_STATUS / 4] = PCI_STATUS_CAPABILITIES << 16;
+    writable[PCI_COMMAND_STATUS / 4] = 0xffff;
+    config[PCI_BAR0 / 4] = 0xc041;
+    writable[PCI_BAR0 / 4] = 0xffffffe0;
+    config[PCI_BAR0 / 4 + 4] = (uint32_t)(uintptr_t)bar_memory | 0xc;
+    writable[PCI_BAR0 / 4 + 4] = 0xffffc000;
+    config[PCI_BAR0 / 4 + 5] = (uint32_t)((uintptr_t)bar_memory >> 32);
+    writable[PCI_BAR0 / 4 + 5] = UINT32_MAX;
+    capability_at = 0;
+    return 0;
+}
+
+static void add_capability(uint8_t type, uint8_t bar, uint32_t offset, uint32_t bytes)
+{
+    uint8_t at = capability_at ? capability_at + 20 : 0x40;
+    if (capability_at)
+        config[capability_at / 4] |= (uint32_t)at << 8;
+    else
+        config[PCI_CAPABILITY_POINTER / 4] = at;
+    config[at / 4] = PCI_CAPABILITY_VENDOR | 20u << 16 | (uint32_t)type << 24;
+    config[at / 4 + 1] = bar;
+    config[at / 4 + 2] = offset;
+    config[at / 4 + 3] = bytes;
+    config[at / 4 + 4] = 4;                     /* notify_off_multiplier, where it is one */
+    capability_at = at;
+}
+
+static void add_modern(void)
+{
+    add_capability(VIRTIO_PCI_CAP_COMMON_CFG, 4, 0x0000, 0x1000);
+    add_capability(VIRTIO_PCI_CAP_ISR_CFG, 4, 0x1000, 0x1000);
+    add_capability(VIRTIO_PCI_CAP_DEVICE_CFG, 4, 0x2000, 0x1000);
+    add_capability(VIRTIO_PCI_CAP_NOTIFY_CFG, 4, 0x3000, 0x1000);
+}
+
+static void both_ids_are_network_devices_and_others_are_not(void **state)
+{
+    (void)state;
+    struct pci_function f = { .vendor = 0x1af4, .device = 0x1041 };
+    assert_true(virtio_pci_is_net(&f));
+    f.device = 0x1000;
+    assert_false(virtio_pci_is_net(&f));        /* the subsystem id is the type */
+    f.subsystem = 1;
+    assert_true(virtio_pci_is_net(&f));
+    f.device = 0x1001;
+    assert_false(virtio_pci_is_net(&f));
+    f.device = 0x1041;
+    f.vendor = 0x1b36;
+    assert_false(virtio_pci_is_net(&f));
+}
+
+static void capabilities_decide_for_modern(void **state)
+{
+    (void)state;
+    add_modern();
+    assert_true(virtio_pci_open(&pci, &access, &function));
+    assert_false(pci.transport.legacy);
+    assert_ptr_equal(pci.common.memory, bar_memory);
+    assert_ptr_equal(pci.device.memory, bar_memory + 0x2000);
+    assert_ptr_equal(pci.notify.memory, bar_memory + 0x3000);
+    assert_string_equal(pci.transport.place, "pci 00:03.0 1af4:1000");
+    assert_int_equal(config[PCI_COMMAND_STATUS / 4] & 0x407, 0x407);
+
+    /* §4.1.4.4: the doorbell of a queue; §4.1.5.2: what is rung is the queue's number. */
+    bar_memory[VIRTIO_PCI_COMMON_QUEUE_NOTIFY_OFF] = 3;
+    struct virtqueue rings = { .size = 16 };
+    assert_true(pci.transport.ops->queue_enable(&pci.transport, 1, &rings));
+    pci.transport.ops->kick(&pci.transport, 1);
+    assert_int_equal(load_le16(bar_memory + 0x3000 + 12), 1);
+    assert_int_equal(load_le16(bar_memory + VIRTIO_PCI_COMMON_QUEUE_ENABLE), 1);
+    store_le16(bar_memory + VIRTIO_PCI_COMMON_QUEUE_NOTIFY_OFF, 0x400);     /* 4 * 0x400: behind the area */
+    assert_false(pci.transport.ops->queue_enable(&pci.transport, 1, &rings));
+}
+
+static void no_capabilities_means_legacy(void **state)
+{
+    (void)state;
+    assert_true(virtio_pci_open(&pci, &access, &function));
+    assert_true(pci.transport.legacy && pci.transport.queue_size_fixed);
+    assert_null(pci.common.memory);
+    assert_int_equal(pci.common.port, 0xc040);
+    assert_int_equal(pci.device.port, 0xc040 + 20);
+}
+
+static void first_of_two_capabilities_counts_and_reserved_ones_do_not(void **state)
+{
+    (void)state;
+    add_capability(VIRTIO_PCI_CAP_COMMON_CFG, 6, 0, 0x1000);            /* a reserved BAR */
+    add_capability(9, 4, 0, 0x1000);                                    /* an unknown type */
+    add_modern();
+    add_capability(VIRTIO_PCI_CAP_DEVICE_CFG, 4, 0x1800, 0x100);        /* a second one */
+    assert_true(virtio_pci_open(&pci, &access, &function));
+    assert_false(pci.transport.legacy);
+    assert_ptr_equal(pci.common.memory, bar_memory);
+    assert_ptr_equal(pci.device.memory, bar_memory + 0x2000);
+}
+
+static void registers_outside_their_bar_are_not_taken(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t offset, bytes;
+    } bad[] = { { 0x4000, 0x100 }, { 0x3fff, 0x100 }, { 0xfffffff0, 0x100 }, { 0, 0x4001 }, { 0, UINT32_MAX }, { 0, 55 } };
+    for (size_t i = 0; i < ARRAY_COUNT(bad); i++) {
+        set_up(NULL);
+        add_capability(VIRTIO_PCI_CAP_COMMON_CFG, 4, bad[i].offset, bad[i].bytes);
+        add_capability(VIRTIO_PCI_CAP_DEVICE_CFG, 4, 0x2000, 0x1000);
+        add_capability(VIRTIO_PCI_CAP_NOTIFY_CFG, 4, 0x3000, 0x1000);
+        assert_true(virtio_pci_open(&pci, &access, &function));         /* by its ports */
+        assert_true(pci.transport.legacy);
+        config[PCI_BAR0 / 4] = 0;                                       /* and without those, not at all */
+        writable[PCI_BAR0 / 4] = 0;
+        assert_false(virtio_pci_open(&pci, &access, &function));
+    }
+}
+
+static void bar_without_an_address_is_not_used(void **state)
+{
+    (void)state;
+    add_modern();
+    config[PCI_BAR0 / 4 + 4] = 0xc;
+    config[PCI_BAR0 / 4 + 5] = 0;
+    assert_true(virtio_pci_open(&pci, &access, &function));
+    assert_true(pci.transport.legacy);
+    config[PCI_BAR0 / 4] = 0x1;
+    assert_false(virtio_pci_open(&pci, &access, &function));
+}
+
+static void notify_area_may_be_ports(void **state)
+{
+    (void)state;
+    add_capability(VIRTIO_PCI_CAP_COMMON_CFG, 4, 0x0000, 0x1000);
+    add_capability(VIRTIO_PCI_CAP_DEVICE_CFG, 4, 0x2000, 0x1000);
+    add_capability(VIRTIO_PCI_CAP_NOTIFY_CFG, 0, 16, 4);
+    assert_true(virtio_pci_open(&pci, &access, &function));
+    assert_null(pci.notify.memory);
+    assert_int_equal(pci.notify.port, 0xc050);
+}
+
+static void sleeping_device_is_given_time_to_wake(void **state)
+{
+    (void)state;
+    add_modern();
+    config[capability_at / 4] |= 0xa0 << 8;
+    config[0xa0 / 4] = PCI_CAPABILITY_POWER;
+    config[0xa4 / 4] = 3;
+    writable[0xa4 / 4] = 3;
+    spun_us = 0;
+    assert_true(virtio_pci_open(&pci, &access, &function));
+    assert_true(spun_us >= 10000);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(both_ids_are_network_devices_and_others_are_not, set_up),
+        cmocka_unit_test_setup(capabilities_decide_for_modern, set_up),
+        cmocka_unit_test_setup(no_capabilities_means_legacy, set_up),
+        cmocka_unit_test_setup(first_of_two_capabilities_counts_and_reserved_ones_do_not, set_up),
+        cmocka_unit_test_setup(registers_outside_their_bar_are_not_taken, set_up),
+        cmocka_unit_test_setup(bar_without_an_address_is_not_used, set_up),
+        cmocka_unit_test_setup(notify_area_may_be_ports, set_up),
+        cmocka_unit_test_setup(sleeping_device_is_given_time_to_wake, set_up),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

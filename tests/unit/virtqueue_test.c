@@ -1,0 +1,299 @@
+/* drivers/virtqueue.h: the rings themselves, without packets. The device's half is played by hand. */
+#include <pthread.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "drivers/virtqueue.h"
+#include "tests/model/memory.h"
+#include "kernel/memory.h"
+
+static int free_memory(void **state)
+{
+    (void)state;
+    model_memory_free_all();
+    return 0;
+}
+
+static void queue_make(struct virtqueue *queue, struct virtqueue_config config)
+{
+    if (config.used_align_bytes == 0)
+        config.used_align_bytes = 64;
+    if (config.chain_count == 0)
+        config.chain_count = 1;
+    void *memory = memory_take(virtqueue_bytes(&config), 4096, "rings");
+    virtqueue_init(queue, &config, memory, memory_take(config.size * 2u, 64, "tokens"));
+}
+
+static void device_uses(struct virtqueue *queue, uint32_t id, uint32_t len)
+{
+    struct virtq_used_elem *entry = &queue->used->ring[queue->used->idx & (queue->size - 1)];
+    entry->id = id;
+    entry->len = len;
+    __atomic_store_n(&queue->used->idx, (uint16_t)(queue->used->idx + 1), __ATOMIC_RELEASE);
+}
+
+/* virtio 1.2 §2.7.2's formula, for all sizes a device may dictate */
+static void layout_is_the_documents_for_every_size(void **state)
+{
+    (void)state;
+    for (uint32_t size = 1; size <= VIRTQ_SIZE_MAX; size *= 2) {
+        struct virtqueue queue;
+        queue_make(&queue, (struct virtqueue_config){ .size = (uint16_t)size, .used_align_bytes = 4096 });
+        uint64_t base = virtqueue_desc_address(&queue);
+        assert_int_equal(base % 4096, 0);
+        assert_int_equal(virtqueue_avail_address(&queue) - base, 16 * size);
+        uint64_t used = (16 * size + 2 * (3 + size) + 4095) / 4096 * 4096;
+        assert_int_equal(virtqueue_used_address(&queue) - base, used);
+        assert_true(model_memory_contains((void *)(uintptr_t)base, used + 6 + 8 * size));
+        model_memory_free_all();
+    }
+}
+
+static void rings_are_poisoned_and_indices_zero_before_the_device_sees_them(void **state)
+{
+    (void)state;
+    struct virtqueue queue;
+    queue_make(&queue, (struct virtqueue_config){ .size = 8, .device_writes = true });
+    assert_int_equal(queue.avail->idx, 0);
+    assert_int_equal(queue.used->idx, 0);
+    assert_int_equal(queue.used->flags, 0);
+    for (int i = 0; i < 8; i++) {
+        assert_true(queue.desc[i].addr == UINT64_MAX);
+        assert_int_equal(queue.desc[i].flags, VIRTQ_DESC_F_WRITE);
+        assert_int_equal(queue.used->ring[i].id, UINT32_MAX);
+        assert_int_equal(queue.avail->ring[i], i);
+    }
+}
+
+static void two_descriptor_slots_chain_head_and_body(void **state)
+{
+    (void)state;
+    struct virtqueue queue;
+    uint8_t bytes[100];
+    queue_make(&queue, (struct virtqueue_config){ .size = 4, .chain_count = 2, .head_bytes = 10 });
+    virtqueue_place(&queue, 7, bytes, 100);
+    virtqueue_place(&queue, 8, bytes, 64);
+    assert_false(virtqueue_has_slot(&queue));
+    virtqueue_expose(&queue);
+    assert_int_equal(queue.avail->ring[0], 0);
+    assert_int_equal(queue.avail->ring[1], 2);
+    assert_int_equal(queue.avail->ring[2], 0);
+    assert_true(queue.desc[0].addr == (uintptr_t)bytes && queue.desc[0].len == 10);
+    assert_int_equal(queue.desc[0].flags, VIRTQ_DESC_F_NEXT);
+    assert_int_equal(queue.desc[0].next, 1);
+    assert_true(queue.desc[1].addr == (uintptr_t)bytes + 10 && queue.desc[1].len == 90);
+    assert_int_equal(queue.desc[1].flags, 0);
+
+    uint32_t written;
+    device_uses(&queue, 2, 0);
+    assert_int_equal(virtqueue_pending(&queue), 1);
+    assert_int_equal(virtqueue_take(&queue, &written), 8);
+    device_uses(&queue, 1, 0);              /* a chain's second descriptor is nobody's id */
+    assert_int_equal(virtqueue_take(&queue, &written), VIRTQUEUE_SLOT_FREE);
+    assert_non_null(queue.fault);
+}
+
+static void slots_come_back_in_any_order(void **state)
+{
+    (void)state;
+    struct virtqueue queue;
+    uint8_t byte;
+    uint32_t written;
+    queue_make(&queue, (struct virtqueue_config){ .size = 4 });
+    for (uint16_t i = 0; i < 4; i++)
+        virtqueue_place(&queue, 100 + i, &byte, 1);
+    virtqueue_expose(&queue);
+    assert_false(virtqueue_has_slot(&queue));
+    device_uses(&queue, 2, 5);
+    assert_int_equal(virtqueue_take(&queue, &written), 102);
+    assert_int_equal(written, 5);
+    assert_false(virtqueue_has_slot(&queue));       /* slot 0 is next, and still out */
+    device_uses(&queue, 0, 0);
+    assert_int_equal(virtqueue_take(&queue, &written), 100);
+    assert_true(virtqueue_has_slot(&queue));
+    virtqueue_place(&queue, 104, &byte, 1);
+    assert_false(virtqueue_has_slot(&queue));
+    device_uses(&queue, 3, 0);
+    device_uses(&queue, 1, 0);
+    device_uses(&queue, 0, 0);
+    assert_int_equal(virtqueue_take(&queue, &written), 103);
+    assert_int_equal(virtqueue_take(&queue, &written), 101);
+    assert_int_equal(virtqueue_take(&queue, &written), 104);
+    assert_int_equal(virtqueue_pending(&queue), 0);
+    assert_null(queue.fault);
+}
+
+/* Every way in which a used ring can lie is a fault, found at the first lie, and final. */
+static void lies_of_the_device_are_faults(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t id;
+        uint16_t jump;
+    } lies[] = { { 4, 0 }, { 0xffff, 0 }, { 0x10000, 0 }, { UINT32_MAX, 0 }, { 3, 0 }, { 0, 2 }, { 0, 0x7fff }, { 0, 0xffff } };
+    for (size_t i = 0; i < sizeof lies / sizeof lies[0]; i++) {
+        struct virtqueue queue;
+        uint8_t byte;
+        uint32_t written;
+        queue_make(&queue, (struct virtqueue_config){ .size = 4 });
+        virtqueue_place(&queue, 1, &byte, 1);       /* slot 0; 3 is not the device's */
+        virtqueue_expose(&queue);
+        if (lies[i].jump != 0) {
+            queue.used->idx = lies[i].jump;
+            assert_int_equal(virtqueue_pending(&queue), 0);
+        } else {
+            device_uses(&queue, lies[i].id, 0);
+            assert_int_equal(virtqueue_pending(&queue), 1);
+            assert_int_equal(virtqueue_take(&queue, &written), VIRTQUEUE_SLOT_FREE);
+        }
+        assert_non_null(queue.fault);
+        assert_false(virtqueue_has_slot(&queue));
+        model_memory_free_all();
+    }
+}
+
+static void a_slot_used_twice_is_a_fault(void **state)
+{
+    (void)state;
+    struct virtqueue queue;
+    uint8_t byte;
+    uint32_t written;
+    queue_make(&queue, (struct virtqueue_config){ .size = 4 });
+    virtqueue_place(&queue, 1, &byte, 1);
+    virtqueue_place(&queue, 2, &byte, 1);
+    virtqueue_expose(&queue);
+    device_uses(&queue, 0, 0);
+    device_uses(&queue, 0, 0);
+    assert_int_equal(virtqueue_take(&queue, &written), 1);
+    assert_int_equal(virtqueue_take(&queue, &written), VIRTQUEUE_SLOT_FREE);
+    assert_non_null(queue.fault);
+}
+
+/* The document's words, entry by entry: notify iff an entry was written whose index is avail_event. */
+static bool kick_by_the_document(uint16_t old, uint16_t count, uint16_t event)
+{
+    for (uint16_t i = 0; i < count; i++)
+        if ((uint16_t)(old + i) == event)
+            return true;
+    return false;
+}
+
+static void event_index_is_obeyed_across_the_wrap(void **state)
+{
+    (void)state;
+    static const uint16_t starts[] = { 0, 1, 5, 0x7ffe, 0x8000, 0xfff9, 0xfffe, 0xffff };
+    for (size_t s = 0; s < sizeof starts / sizeof starts[0]; s++)
+        for (uint16_t count = 1; count <= 8; count++)
+            for (int distance = -12; distance <= 12; distance++) {
+                struct virtqueue queue;
+                uint8_t byte;
+                queue_make(&queue, (struct virtqueue_config){ .size = 8, .event_index = true });
+                queue.avail_idx = queue.exposed_idx = queue.used_idx = starts[s];
+                uint16_t event = (uint16_t)(starts[s] + distance);
+                *(uint16_t *)queue.avail_event = event;
+                for (uint16_t i = 0; i < count; i++)
+                    virtqueue_place(&queue, i, &byte, 1);
+                assert_int_equal(virtqueue_expose(&queue), kick_by_the_document(starts[s], count, event));
+                assert_int_equal(queue.avail->idx, (uint16_t)(starts[s] + count));
+                model_memory_free_all();
+            }
+}
+
+static void without_event_index_the_flag_decides(void **state)
+{
+    (void)state;
+    struct virtqueue queue;
+    uint8_t byte;
+    queue_make(&queue, (struct virtqueue_config){ .size = 8 });
+    assert_int_equal(queue.avail->flags, VIRTQ_AVAIL_F_NO_INTERRUPT);
+    *(uint16_t *)queue.avail_event = 77;            /* §2.7.10.1: to be ignored */
+    virtqueue_place(&queue, 1, &byte, 1);
+    assert_true(virtqueue_expose(&queue));
+    queue.used->flags = VIRTQ_USED_F_NO_NOTIFY;
+    virtqueue_place(&queue, 2, &byte, 1);
+    assert_false(virtqueue_expose(&queue));
+}
+
+/* A driver and a device on two CPUs. The device sleeps when it finds the ring empty, after asking to be woken, as the
+ * document describes; a kick that is lost leaves both waiting. The run ends in time only if none is. */
+enum { SLEEP_ROUNDS = 30000 };
+struct sleeper {
+    struct virtqueue queue;
+    uint32_t kicks;                 /* raised by the driver, taken by the device */
+    bool lost;
+};
+
+static void *sleeper_device(void *argument)
+{
+    struct sleeper *s = argument;
+    struct virtqueue *queue = &s->queue;
+    uint16_t taken = 0;
+    for (uint32_t done = 0; done < SLEEP_ROUNDS;) {
+        if (__atomic_load_n(&queue->avail->idx, __ATOMIC_ACQUIRE) != taken) {
+            device_uses(queue, queue->avail->ring[taken++ & (queue->size - 1)], 0);
+            done++;
+            continue;
+        }
+        __atomic_store_n((uint16_t *)queue->avail_event, taken, __ATOMIC_SEQ_CST);
+        if (__atomic_load_n(&queue->avail->idx, __ATOMIC_SEQ_CST) != taken)
+            continue;
+        for (uint64_t naps = 0; __atomic_exchange_n(&s->kicks, 0, __ATOMIC_ACQ_REL) == 0; naps++) {
+            sched_yield();
+            if (naps > 2000000 || __atomic_load_n(&s->lost, __ATOMIC_RELAXED)) {
+                __atomic_store_n(&s->lost, true, __ATOMIC_RELAXED);
+                return NULL;
+            }
+        }
+    }
+    return NULL;
+}
+
+static void no_kick_is_lost_between_two_cpus(void **state)
+{
+    (void)state;
+    static struct sleeper s;
+    static uint8_t byte;
+    pthread_t device;
+    memset(&s, 0, sizeof s);
+    queue_make(&s.queue, (struct virtqueue_config){ .size = 4, .event_index = true });
+    pthread_create(&device, NULL, sleeper_device, &s);
+    for (uint32_t i = 0; i < SLEEP_ROUNDS && !__atomic_load_n(&s.lost, __ATOMIC_RELAXED);) {
+        uint32_t written;
+        while (virtqueue_pending(&s.queue))
+            virtqueue_take(&s.queue, &written);
+        if (!virtqueue_has_slot(&s.queue)) {
+            sched_yield();
+            continue;
+        }
+        virtqueue_place(&s.queue, 1, &byte, 1);
+        if (virtqueue_expose(&s.queue))
+            __atomic_store_n(&s.kicks, 1, __ATOMIC_RELEASE);
+        i++;
+    }
+    pthread_join(device, NULL);
+    assert_false(s.lost);
+    assert_null(s.queue.fault);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(layout_is_the_documents_for_every_size, free_memory),
+        cmocka_unit_test_teardown(rings_are_poisoned_and_indices_zero_before_the_device_sees_them, free_memory),
+        cmocka_unit_test_teardown(two_descriptor_slots_chain_head_and_body, free_memory),
+        cmocka_unit_test_teardown(slots_come_back_in_any_order, free_memory),
+        cmocka_unit_test_teardown(lies_of_the_device_are_faults, free_memory),
+        cmocka_unit_test_teardown(a_slot_used_twice_is_a_fault, free_memory),
+        cmocka_unit_test_teardown(event_index_is_obeyed_across_the_wrap, free_memory),
+        cmocka_unit_test_teardown(without_event_index_the_flag_decides, free_memory),
+        cmocka_unit_test_teardown(no_kick_is_lost_between_two_cpus, free_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
