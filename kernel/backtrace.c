@@ -55,16 +55,23 @@ static void log_chain(unsigned line, uint64_t rbp)
     }
 }
 
+/* The return address that has no frame yet: a function without one (or before its first instruction, or none at all
+ * after a call through a bad pointer) has it on top of the stack. 0 when there is none that the chain does not know. */
+static uint64_t frameless_caller(uint64_t rsp, uint64_t rbp)
+{
+    const uint64_t *frame = frame_at(rbp);
+    uint64_t address = on_stack(rsp) ? *(const uint64_t *)rsp : 0;
+    return symbol_is_text(address) && (frame == NULL || frame[1] != address) ? address : 0;
+}
+
 void backtrace_log_trap(uint64_t rip, uint64_t rsp, uint64_t rbp)
 {
     unsigned line = 0;
     log_line("  backtrace:");
     log_frame(line++, rip, SYMBOL_EXACT);
-    if (!symbol_is_text(rip) && on_stack(rsp)) {
-        uint64_t address = *(const uint64_t *)rsp;
-        if (symbol_is_text(address)) {
-            log_frame(line++, address, SYMBOL_RETURN);
-        }
+    uint64_t caller = frameless_caller(rsp, rbp);
+    if (caller != 0) {
+        log_frame(line++, caller, SYMBOL_RETURN);
     }
     log_chain(line, rbp);
 }

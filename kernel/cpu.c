@@ -8,6 +8,7 @@
 
 /* SDM vol. 2, CPUID */
 enum {
+    CPUID_1_EDX_MCE_BIT = 7,
     CPUID_1_ECX_XSAVE_BIT = 26,
     CPUID_1_ECX_RDRAND_BIT = 30,
     CPUID_1_ECX_HYPERVISOR_BIT = 31,        /* not Intel's: the bit that hypervisors agreed on */
@@ -91,6 +92,9 @@ void cpu_init(void)
     cpu.rdseed = leaf_7.ebx & BIT(CPUID_7_EBX_RDSEED_BIT);
     if (leaf_1.ecx & BIT(CPUID_1_ECX_XSAVE_BIT) && cpu.leaf_max >= 0xd) {
         enable_vector_state(leaf_7);
+    }
+    if (leaf_1.edx & BIT(CPUID_1_EDX_MCE_BIT)) {
+        cr4_write(cr4_read() | BIT(CR4_MCE_BIT));       /* otherwise a machine check is a shutdown without a word */
     }
     /* There are no user pages: SMEP and SMAP cost nothing and would catch a U bit set by mistake. */
     cr4_write(cr4_read() | (leaf_7.ebx & BIT(CPUID_7_EBX_SMEP_BIT) ? BIT(CR4_SMEP_BIT) : 0) |

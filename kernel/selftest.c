@@ -6,6 +6,9 @@
 
 #include "kernel/base/assert.h"
 #include "kernel/base/bytes.h"
+#include "kernel/base/log.h"
+#include "kernel/clock.h"
+#include "kernel/cpu.h"
 #include "kernel/memory.h"
 #include "kernel/panic.h"
 #include "kernel/x86_spec.h"
@@ -85,11 +88,29 @@ static __attribute__((noinline)) void trap_chain(void)
     __asm__ volatile("mov $0x123456789abcdef0, %%rax\n\tmov %%rax, %%rbp\n\tud2" : : : "rax");
 }
 
-static __attribute__((noinline)) void trap_nmi(void)
+/* For what only the host can do to us: an NMI, a machine check. */
+static __attribute__((noinline)) void trap_wait(void)
 {
-    for (;;) {                                  /* the host injects it */
-        __asm__ volatile("pause");
+    enum { WAIT_S = 60 };
+    log_line("test.trap: waiting %u s for the host to do something", WAIT_S);
+    for (uint64_t until_ns = clock_now_ns() + WAIT_S * UINT64_C(1000000000); clock_now_ns() < until_ns;) {
+        cpu_pause();
     }
+}
+
+/* A trap while the dump of another is being printed. */
+static size_t sink_that_traps(const char *text, size_t bytes)
+{
+    if (strnlen(text, bytes) > 20 && memcmp(text + 15, "trap: invalid opcode", 20) == 0) {
+        trap_divide();
+    }
+    return bytes;
+}
+
+static __attribute__((noinline)) void trap_nested(void)
+{
+    log_add_sink(sink_that_traps);
+    trap_opcode();
 }
 
 static __attribute__((noinline)) void trap_assert(void)
@@ -113,11 +134,21 @@ static const struct {
     const char *word;
     void (*fail)(void);
 } tests[] = {
-    { "divide", trap_divide },   { "null", trap_null },       { "text", trap_text },
-    { "rodata", trap_rodata },   { "execute", trap_execute }, { "execute-stack", trap_execute_stack },
-    { "stack", trap_stack },     { "double", trap_double },   { "opcode", trap_opcode },
-    { "chain", trap_chain },     { "nmi", trap_nmi },         { "assert", trap_assert },
-    { "panic", trap_panic },     { "sealed", trap_sealed },
+    { "divide", trap_divide },
+    { "null", trap_null },
+    { "text", trap_text },
+    { "rodata", trap_rodata },
+    { "execute", trap_execute },
+    { "execute-stack", trap_execute_stack },
+    { "stack", trap_stack },
+    { "opcode", trap_opcode },
+    { "double", trap_double },
+    { "nested", trap_nested },
+    { "chain", trap_chain },
+    { "wait", trap_wait },
+    { "assert", trap_assert },
+    { "panic", trap_panic },
+    { "sealed", trap_sealed },
 };
 
 bool selftest_trap(const char *word)

@@ -6,6 +6,7 @@
 
 /* SDM vol. 3 §2.5, "Control Registers" */
 enum {
+    CR4_MCE_BIT = 6,
     CR4_UMIP_BIT = 11,
     CR4_OSXSAVE_BIT = 18,
     CR4_SMEP_BIT = 20,

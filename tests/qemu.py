@@ -180,7 +180,7 @@ class Machine:
     def _read_serial(self):
         while data := self._receive(self._serial):
             with self._changed:
-                self._text += data.decode("latin-1").replace("\r\n", "\n")
+                self._text += data.decode("latin-1").replace("\r", "")
                 self._changed.notify_all()
 
     def _read_qmp(self):

@@ -23,7 +23,7 @@ $(BUILD)/kernel/%.o: %.c
 	@mkdir -p $(@D)
 	$(CC) $(KERNEL_CFLAGS) $(call cflags_of,$<) -c -o $@ $<
 
-# No SIMD outside the matcher: some KVMs emulate every instruction of the kernel, and know general registers and plain
+# No SIMD: some KVMs emulate every instruction of the kernel, and know general registers and plain
 # 16-byte moves only.
 $(BUILD)/kernel/kernel/%.o $(BUILD)/kernel/drivers/%.o $(BUILD)/kernel/net/%.o $(BUILD)/kernel/$(LWIP)/%.o: \
 	KERNEL_CFLAGS += -mgeneral-regs-only
