@@ -97,7 +97,17 @@ def free_udp_port():
         return sock.getsockname()[1]
 
 
-def start(setup, settings, directory, more=(), nic=True):
+def network_options(setup, udp_port=None):
+    """QEMU's options of the NIC and of what it is plugged into; `udp_port` of ours leads to the control channel."""
+    forward = f",hostfwd=udp:127.0.0.1:{udp_port}-:{CONTROL_PORT}" if udp_port else ""
+    options = ["-netdev", f"user,id=net0{forward}" if setup.net == "user"
+               else f"tap,id=net0,ifname={TAP},script=no,downscript=no"]
+    if setup.nic == "rootport":
+        options += ["-device", "pcie-root-port,id=port0,chassis=1"]
+    return [*options, "-device", f"{NICS[setup.nic]},netdev=net0,mac={MAC}{setup.nic_more}"]
+
+
+def start(setup, settings, directory):
     """Starts the machine; (machine, (address, port) of its control channel). `settings` is the text of its settings."""
     options, machine_type = [], "q35" if setup.nic == "rootport" else "pc"
     if setup.boot == "iso":
@@ -106,20 +116,14 @@ def start(setup, settings, directory, more=(), nic=True):
     else:
         options += qemu.kernel(settings)
     if setup.boot == "microvm":
-        # Without ACPI tables QEMU names its virtio-mmio devices on the command line, as Firecracker does.
-        machine_type = "microvm,acpi=off,isa-serial=on,pit=on,pic=on,rtc=on"
-        options += ["-global", f"virtio-mmio.force-legacy={'on' if setup.nic == 'mmio-legacy' else 'off'}"]
-    control = (TAP_GUEST, CONTROL_PORT)
-    if nic:
-        if setup.net == "user":
-            control = ("127.0.0.1", free_udp_port())
-            options += ["-netdev", f"user,id=net0,hostfwd=udp:127.0.0.1:{control[1]}-:{CONTROL_PORT}"]
-        else:
-            options += ["-netdev", f"tap,id=net0,ifname={TAP},script=no,downscript=no"]
-        if setup.nic == "rootport":
-            options += ["-device", "pcie-root-port,id=port0,chassis=1"]
-        options += ["-device", f"{NICS[setup.nic]},netdev=net0,mac={MAC}{setup.nic_more}"]
-    machine = qemu.Machine([*options, *more], machine=machine_type, memory=setup.memory, cpus=setup.cpus,
+        # With ACPI tables they name the virtio-mmio devices; without, QEMU's command line does, as Firecracker's.
+        old = setup.nic == "mmio-legacy"
+        machine_type = f"microvm,acpi={'off' if old else 'on'}"
+        options += ["-global", f"virtio-mmio.force-legacy={'on' if old else 'off'}"]
+    udp_port = free_udp_port() if setup.net == "user" else None
+    options += network_options(setup, udp_port)
+    control = ("127.0.0.1", udp_port) if udp_port else (TAP_GUEST, CONTROL_PORT)
+    machine = qemu.Machine(options, machine=machine_type, memory=setup.memory, cpus=setup.cpus,
                            cpu="host" if setup.accelerator == "kvm" else "max", accelerator=setup.accelerator)
     return machine, control
 

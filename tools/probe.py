@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """The wire probe: how long a player takes from a burst to its POST, seen from outside the player's machine.
 
-    tools/probe.py kernel linux             the unikernel in QEMU over TAP, then the Linux player over TAP's host side
+    tools/probe.py kernel guest linux       the unikernel in QEMU; a Linux guest in the same QEMU with the Linux player
+                                            in it; the Linux player on this host, without a virtual machine
     tools/probe.py --listen 192.0.2.1       any player: prints its settings, waits for it
 
-The players of one run are shot at in turns of ROUND_SHOTS, so that what the machine does besides hits all of them.
-Prints a table and writes build/bench/wire.json. NET=tap's namespace is made here: run it as root or where user
+One player runs at a time, as they all spin; they take TURNS turns each, so that what the machine does besides hits
+all of them. Prints a table and writes build/bench/wire.json. Makes a network namespace: run it as root or where user
 namespaces work."""
 import argparse
 import contextlib
@@ -21,15 +22,17 @@ import sys
 import tempfile
 import time
 
+import linux_guest
 import machine
 from contest import rounds
 from contest.scoring import quantile
 from wire import ProbeError, Wire
 
 ROOT = machine.ROOT
+LINUX_PLAYER = ROOT / "build/host/peregrine-linux"
 ROUND = rounds.ONLINE
 USER = "probe"
-WARM_SHOTS, ROUND_SHOTS = 20, 100
+WARM_SHOTS, TURNS = 20, 3
 PAUSE_S = (0.005, 0.02)
 IN_NAMESPACE = "PEREGRINE_PROBE_IN_NAMESPACE"
 
@@ -37,6 +40,11 @@ IN_NAMESPACE = "PEREGRINE_PROBE_IN_NAMESPACE"
 def settings(setup, wire, more=()):
     endpoints = [f"feed={setup.host}:{wire.ports['input']}", f"submit={setup.host}:{wire.ports['output']}"]
     return machine.settings_text(setup, ROUND, endpoints, USER, "0x" + secrets.token_hex(32), ("early=off", *more))
+
+
+def player_words(setup, wire):
+    """The same settings for the Linux player, whose address is its system's."""
+    return " ".join(word for word in settings(setup, wire).split() if not word.startswith(("ip=", "gw=")))
 
 
 @contextlib.contextmanager
@@ -53,8 +61,7 @@ def unikernel(setup, directory, seed):
 def linux_player(setup, directory, seed):
     """The same player as a program on this machine: no virtual machine between it and the wire."""
     with Wire(setup.bind, ROUND, seed) as wire:
-        words = [w for w in settings(setup, wire).split() if not w.startswith(("ip=", "gw="))]
-        process = subprocess.Popen([ROOT / "build/host/peregrine-linux", *words], stdout=subprocess.DEVNULL,
+        process = subprocess.Popen([LINUX_PLAYER, *player_words(setup, wire).split()], stdout=subprocess.DEVNULL,
                                    stderr=subprocess.DEVNULL)
         try:
             wire.wait_player(20)
@@ -64,21 +71,30 @@ def linux_player(setup, directory, seed):
             process.wait(10)
 
 
-PLAYERS = {"kernel": unikernel, "linux": linux_player}
+@contextlib.contextmanager
+def linux_guest_player(setup, directory, seed):
+    """The Linux player in a Linux guest: the same QEMU, the same NIC, the same wire."""
+    with Wire(setup.bind, ROUND, seed) as wire:
+        options = ["-kernel", linux_guest.KERNEL, "-initrd", linux_guest.INITRAMFS,
+                   "-append", f"quiet peregrine: {player_words(setup, wire)}",
+                   *machine.network_options(setup)]
+        with machine.qemu.Machine(options, memory="512M", cpus=setup.cpus, accelerator=setup.accelerator,
+                                  cpu="host" if setup.accelerator == "kvm" else "max"):
+            wire.wait_player(120)
+            yield wire
 
 
-def shoot_in_turns(wires, count, seed):
-    """{name: [delay in us]} of `count` shots at each, in turns."""
-    pauses = random.Random(f"pauses {seed}")
-    delays = {name: [] for name in wires}
-    for name, wire in wires.items():
-        for _ in range(WARM_SHOTS):
-            wire.shoot(seconds=10)
-    while any(len(d) < count for d in delays.values()):
-        for name, wire in wires.items():
-            for _ in range(min(ROUND_SHOTS, count - len(delays[name]))):
-                time.sleep(pauses.uniform(*PAUSE_S))
-                delays[name].append(wire.shoot(seconds=10).delay_us)
+PLAYERS = {"kernel": unikernel, "guest": linux_guest_player, "linux": linux_player}
+
+
+def shoot(wire, count, pauses):
+    """`count` delays in us, after some shots that do not count."""
+    delays = []
+    for i in range(WARM_SHOTS + count):
+        time.sleep(pauses.uniform(*PAUSE_S))
+        shot = wire.shoot(seconds=10)
+        if i >= WARM_SHOTS:
+            delays.append(shot.delay_us)
     return delays
 
 
@@ -124,10 +140,16 @@ def probe_players(names, count, seed):
     kvm, finding = machine.probe_kvm()
     print(f"KVM: {finding}")
     setup = machine.Setup(net="tap", nic="modern", accelerator="kvm" if kvm else "tcg")
-    where = {"kernel": f"QEMU {setup.accelerator}", "linux": "host, no virtual machine"}
-    with tempfile.TemporaryDirectory(prefix="peregrine-probe-") as directory, contextlib.ExitStack() as stack:
-        wires = {name: stack.enter_context(PLAYERS[name](setup, directory, f"{seed} {name}")) for name in names}
-        return shoot_in_turns(wires, count, seed), where
+    in_qemu = f"QEMU {setup.accelerator}"
+    where = {"kernel": in_qemu, "guest": in_qemu, "linux": "host, no virtual machine"}
+    delays = {name: [] for name in names}
+    pauses = random.Random(f"pauses {seed}")
+    for turn in range(TURNS):
+        for name in names:
+            with tempfile.TemporaryDirectory(prefix="peregrine-probe-") as directory, \
+                    PLAYERS[name](setup, directory, f"{seed} {name} {turn}") as wire:
+                delays[name] += shoot(wire, -(-count // TURNS), pauses)
+    return delays, where
 
 
 def probe_anybody(bind, count, seed):
@@ -135,12 +157,12 @@ def probe_anybody(bind, count, seed):
         print("waiting for a player with: feed={0}:{1} submit={0}:{2} n={3} m={4} early=off".format(
             bind, wire.ports["input"], wire.ports["output"], ROUND.n, ",".join(map(str, ROUND.constants))), flush=True)
         wire.wait_player(600)
-        return shoot_in_turns({"player": wire}, count, seed), {"player": "elsewhere"}
+        return {"player": shoot(wire, count, random.Random(seed))}, {"player": "elsewhere"}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("players", nargs="*", metavar="kernel|linux", help="which to shoot at, in turns")
+    parser.add_argument("players", nargs="*", metavar="kernel|guest|linux", help="which to shoot at, in turns")
     parser.add_argument("--listen", metavar="ADDRESS", help="shoot at any player that connects here")
     parser.add_argument("--count", type=int, default=1000, help="shots at each (default 1000)")
     parser.add_argument("--seed", default="1")
@@ -153,6 +175,8 @@ def main():
         if words.listen:
             delays, where = probe_anybody(words.listen, words.count, words.seed)
         else:
+            if "guest" in words.players and not os.environ.get(IN_NAMESPACE):
+                linux_guest.build(LINUX_PLAYER)         # needs the network, which the namespace has not
             enter_namespace()
             delays, where = probe_players(words.players, words.count, words.seed)
     except (ProbeError, OSError, machine.qemu.Timeout) as error:
