@@ -74,7 +74,7 @@ class Machine:
             "-chardev", f"socket,id=qmp,fd={qmp_theirs.fileno()}", "-mon", "qmp,mode=control",
             "-chardev", f"socket,id=serial,fd={serial_theirs.fileno()}", "-serial", "chardev:serial",
         ]
-        if machine != "microvm" and "-vga" not in options:
+        if not machine.startswith("microvm") and "-vga" not in options:
             self.command += ["-vga", "std"]
         self.command += list(map(str, options))
         self._serial, self._qmp = serial_ours, qmp_ours

@@ -41,12 +41,12 @@ class Row:
 
 # The driver's self-report by NIC.
 REPORTS = {
-    "legacy": r"virtio-net: .*legacy",
-    "transitional": r"virtio-net: .*",
-    "modern": r"virtio-net: .*modern",
-    "rootport": r"virtio-net: .*modern",
-    "mmio": r"virtio-net: .*mmio",
-    "mmio-legacy": r"virtio-net: .*mmio",
+    "legacy": r"virtio-net: pci 00:\S+ 1af4:1000, legacy,",
+    "transitional": r"virtio-net: pci 00:\S+ 1af4:1000, transitional ",
+    "modern": r"virtio-net: pci 00:\S+ 1af4:1041, modern,",
+    "rootport": r"virtio-net: pci 01:\S+ 1af4:1041, modern,",
+    "mmio": r"virtio-net: mmio 0x\S+ mmio v2,",
+    "mmio-legacy": r"virtio-net: mmio 0x\S+ mmio v1,",
 }
 
 ROWS = [
@@ -60,15 +60,18 @@ ROWS = [
     Row("legacy", nic="legacy", start="wait"),
     Row("modern", nic="modern", body="chunked", start="wait"),
     Row("root-port", nic="rootport"),
-    Row("no-mergeable-buffers", nic_more=",mrg_rxbuf=off,event_idx=off"),
-    Row("no-offloads", nic="legacy", nic_more=",csum=off,guest_csum=off,mrg_rxbuf=off,event_idx=off,host_mtu=1400"),
-    Row("large-queues", nic="modern", nic_more=",rx_queue_size=1024,tx_queue_size=256"),
+    Row("no-mergeable-buffers", nic_more=",mrg_rxbuf=off,event_idx=off", report=r"features (?!.*(MRG_RXBUF|EVENT_IDX))"),
+    Row("no-offloads", nic="legacy", nic_more=",csum=off,guest_csum=off,mrg_rxbuf=off,event_idx=off,host_mtu=1400",
+        report=r"legacy, .*mtu 1400"),
+    Row("large-queues", nic="modern", nic_more=",rx_queue_size=1024,tx_queue_size=256",
+        report=r"queues rx 1024 tx 256"),
     # Machines.
     Row("two-cpus", cpus=2, nic="modern"),
     Row("small-memory", memory="128M"),
     Row("large-memory", memory="8G", nic="modern"),
     # Networks.
-    Row("tap", net="tap"),
+    Row("tap", net="tap", report=r"features .*\bCSUM\b"),
+    Row("tap-without-checksums", net="tap", nic_more=",csum=off,guest_csum=off", report=r"features (?!.*CSUM)"),
     Row("tap-legacy-cloud-lease", net="tap", nic="legacy", lease=True),
     Row("tap-modern-chunked", net="tap", nic="modern", body="chunked", start="wait", cpus=2),
     Row("tap-static-gateway-mac", net="tap", nic="rootport", settings=("gwmac=tap",)),
@@ -106,12 +109,12 @@ BAD_STARTS = [
     BadStart("no-gateway", GOOD_GAME + " ip=10.9.9.9/24 gw=10.9.9.1 server.timeout=3", (r"back to Linux: ",),
              silent_network=True),
     BadStart("no-nic", GOOD_GAME, (r"pci [0-9a-f]{2}:[0-9a-f]{2}\.\d 8086:", r"back to Linux: "), nic=False),
-    BadStart("malformed-m", GOOD_GAME.replace("m=823", "m=823,1x8"), (r"1x8", r"back to Linux: ")),
-    BadStart("empty-m", GOOD_GAME.replace("m=823", "m="), (r"\bm=", r"back to Linux: ")),
-    BadStart("n-too-large", GOOD_GAME.replace("n=256", "n=1025"), (r"n=1025", r"back to Linux: ")),
-    BadStart("unknown-key", GOOD_GAME + " fee=1", (r"fee=1", r"back to Linux: ")),
-    BadStart("repeated-key", GOOD_GAME + " n=3", (r"n=3", r"back to Linux: ")),
-    BadStart("nothing-given", "", (r"feed", r"back to Linux: ")),
+    BadStart("malformed-m", GOOD_GAME.replace("m=823", "m=823,1x8"), (r'm=: "1x8"', r"back to Linux: ")),
+    BadStart("empty-m", GOOD_GAME.replace("m=823", "m="), (r'm=: ""', r"back to Linux: ")),
+    BadStart("n-too-large", GOOD_GAME.replace("n=256", "n=1025"), (r'n=: "1025"', r"back to Linux: ")),
+    BadStart("unknown-key", GOOD_GAME + " fee=1", (r'"fee": there is no such key', r"back to Linux: ")),
+    BadStart("repeated-key", GOOD_GAME + " n=3", (r'"n": given twice', r"back to Linux: ")),
+    BadStart("nothing-given", "", (r"feed= is missing", r"back to Linux: ")),
     BadStart("deadline", GOOD_GAME + " deadline=2", (r"back to Linux: .*deadline",)),
 ]
 
