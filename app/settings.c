@@ -258,6 +258,46 @@ static struct refusal set_log(struct settings *s, struct span value)
     return parse_endpoint(value, &s->log) ? ACCEPTED : refuse("expected IP:PORT (no host names)");
 }
 
+static struct refusal set_tsc_khz(struct settings *s, struct span value)
+{
+    uint64_t v;
+    if (!span_number(value, 100000, 10000000, &v))      /* 100 MHz to 10 GHz: no x86-64 lies outside */
+        return refuse("expected the TSC's frequency in kHz, 100000 to 10000000");
+    s->tsc_khz = (uint32_t)v;
+    return ACCEPTED;
+}
+
+static bool parse_page_address(struct span s, uint64_t *address)
+{
+    if (s.bytes < 3 || s.bytes > 15 || s.at[0] != '0' || s.at[1] != 'x')    /* 52 bits: SDM vol. 3, MAXPHYADDR */
+        return false;
+    *address = 0;
+    for (size_t i = 2; i < s.bytes; i++) {
+        if (span_hex_digit(s.at[i]) < 0)
+            return false;
+        *address = *address << 4 | (uint64_t)span_hex_digit(s.at[i]);
+    }
+    return *address != 0 && *address % SETTINGS_BLACKBOX_PAGE_BYTES == 0;
+}
+
+static struct refusal set_blackbox(struct settings *s, struct span value)
+{
+    static const char reason[] = "expected 0xADDRESS,BYTES, at most 4 such pairs; whole pages, at most 1 MiB each";
+    struct span address, bytes;
+    while (span_split(&value, ',', &address)) {
+        uint64_t number;
+        struct settings_region *region = &s->blackbox[s->blackbox_count];
+        if (s->blackbox_count == SETTINGS_BLACKBOX_COUNT_MAX || !span_split(&value, ',', &bytes)
+            || !parse_page_address(address, &region->address)
+            || !span_number(bytes, SETTINGS_BLACKBOX_PAGE_BYTES, SETTINGS_BLACKBOX_BYTES_MAX, &number)
+            || number % SETTINGS_BLACKBOX_PAGE_BYTES != 0)
+            return refuse(reason);
+        region->bytes = (uint32_t)number;
+        s->blackbox_count++;
+    }
+    return ACCEPTED;
+}
+
 static struct refusal set_test_trap(struct settings *s, struct span value)
 {
     if (value.bytes == 0 || value.bytes > SETTINGS_WORD_BYTES_MAX)
@@ -297,6 +337,8 @@ static const struct {
     { "control.port", set_control_port, false, false },
     { "wait", set_wait, false, false },
     { "log", set_log, false, false },
+    { "tsc.khz", set_tsc_khz, false, false },
+    { "blackbox", set_blackbox, false, false },
     { "test.trap", set_test_trap, false, false },
 };
 static_assert(ARRAY_COUNT(keys) <= 64, "keys_seen has a bit for each");

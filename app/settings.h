@@ -28,12 +28,21 @@ enum {
     SETTINGS_VIRTIO_MMIO_COUNT_MAX = 32,
     SETTINGS_VIRTIO_MMIO_BYTES_MAX = 63,
     SETTINGS_ERROR_BYTES_MAX = 320,
+    SETTINGS_BLACKBOX_COUNT_MAX = 4,
+    SETTINGS_BLACKBOX_PAGE_BYTES = 4096,
+    SETTINGS_BLACKBOX_BYTES_MAX = 1 << 20,
     SETTINGS_CONTROL_PORT = 0x4747,     /* 18247, "GG" */
 };
 
 struct settings_endpoint {
     uint32_t address;                   /* host order; 0: not given */
     uint16_t port;
+};
+
+/* Physical memory that keeps the flight record until Linux reads it; docs/blackbox.md. */
+struct settings_region {
+    uint64_t address;                   /* whole pages both */
+    uint32_t bytes;
 };
 
 enum settings_wait {
@@ -76,6 +85,9 @@ struct settings {
     /* The machine. */
     enum settings_wait wait;
     struct settings_endpoint log;       /* taken and kept for UDP syslog; nothing sends there yet */
+    uint32_t tsc_khz;                   /* as Linux measured it; 0: not told */
+    struct settings_region blackbox[SETTINGS_BLACKBOX_COUNT_MAX];
+    uint32_t blackbox_count;
     char test_trap[SETTINGS_WORD_BYTES_MAX + 1];        /* "": none */
 
     /* Words that boot loaders and virtual machine monitors add are passed over (settings_word_is_foreign); of these

@@ -62,7 +62,8 @@ static void every_other_key_is_read(void **state)
     assert_true(parse(GAME "feeds=3 simd=avx2 early=off early.risk=2.5e-3 ip=10.0.2.15/24 gw=10.0.2.1 "
                            "gwmac=52:55:0A:00:02:02 mtu=1460 rto.min=5ms net.timeout=0 server.timeout=0.25 "
                            "feed.timeout=7s deadline=250us key=longenough control.port=99 wait=sleep "
-                           "log=10.0.2.2:514 test.trap=divide"));
+                           "log=10.0.2.2:514 tsc.khz=2499998 blackbox=0x90000,32768,0x1234567000,131072 "
+                           "test.trap=divide"));
     assert_int_equal(settings.feed_count, 3);
     assert_int_equal(settings.feeds[2].port, 10001);
     assert_int_equal(settings.simd, MATCHER_SIMD_AVX2);
@@ -83,7 +84,29 @@ static void every_other_key_is_read(void **state)
     assert_int_equal(settings.control_port, 99);
     assert_int_equal(settings.wait, SETTINGS_WAIT_SLEEP);
     assert_int_equal(settings.log.port, 514);
+    assert_int_equal(settings.tsc_khz, 2499998);
+    assert_int_equal(settings.blackbox_count, 2);
+    assert_int_equal(settings.blackbox[0].address, 0x90000);
+    assert_int_equal(settings.blackbox[0].bytes, 32768);
+    assert_int_equal(settings.blackbox[1].address, 0x1234567000);
     assert_string_equal(settings.test_trap, "divide");
+}
+
+static void a_black_box_is_whole_pages(void **state)
+{
+    (void)state;
+    static const char *const wrong[] = { "", "0x90000", "0x90000,", "0x90000,32768,", "0x90001,4096", "0x90000,4095", "0,4096",
+                                         "589824,4096", "0x,4096", "0x9g000,4096", "0x90000,0", "0x90000,2097152",
+                                         "0x10000000000000,4096",
+                                         "0x1000,4096,0x2000,4096,0x3000,4096,0x4000,4096,0x5000,4096" };
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        char text[512];
+        snprintf(text, sizeof text, GAME "blackbox=%s", wrong[i]);
+        assert_false(parse(text));
+        assert_non_null(strstr(error.text, "expected 0xADDRESS,BYTES"));
+    }
+    assert_true(parse(GAME "blackbox=0x1000,4096,0x2000,4096,0x3000,4096,0xffffffffff000,1048576"));
+    assert_int_equal(settings.blackbox_count, 4);
 }
 
 static void a_host_route_mask_is_read(void **state)
@@ -268,6 +291,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_game_is_read_whole),
         cmocka_unit_test(every_other_key_is_read),
+        cmocka_unit_test(a_black_box_is_whole_pages),
         cmocka_unit_test(a_host_route_mask_is_read),
         cmocka_unit_test(several_feeds_are_spread_over_the_connections),
         cmocka_unit_test(comments_white_space_and_several_sources_are_taken),

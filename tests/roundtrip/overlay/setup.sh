@@ -1,0 +1,60 @@
+# Runs in the new tree, in a chroot: users, network, what is started at boot.
+set -e
+
+echo peregrine-trip > /etc/hostname
+printf '127.0.0.1 localhost peregrine-trip\n' > /etc/hosts
+printf 'LABEL=root / ext4 errors=remount-ro 0 1\nLABEL=ESP /boot/efi vfat umask=0077,nofail 0 1\n' > /etc/fstab
+mkdir -p /boot/efi
+
+# The user of the test: sudo without a password, as cloud images have it. Root has no login.
+useradd -m -s /bin/bash pilot
+install -d -m 700 -o pilot -g pilot /home/pilot/.ssh
+install -m 600 -o pilot -g pilot /root/key.pub /home/pilot/.ssh/authorized_keys
+echo 'pilot ALL=(ALL) NOPASSWD: ALL' > /etc/sudoers.d/pilot
+chmod 440 /etc/sudoers.d/pilot
+
+# On the TAP of the tests the address is fixed; anywhere else (QEMU's user network) it comes by DHCP.
+cat > /etc/systemd/network/10-tap.network <<'END'
+[Match]
+MACAddress=52:54:00:70:65:02
+[Network]
+Address=10.70.65.2/24
+Gateway=10.70.65.1
+LinkLocalAddressing=no
+IPv6AcceptRA=no
+END
+cat > /etc/systemd/network/20-dhcp.network <<'END'
+[Match]
+Name=en*
+[Network]
+DHCP=ipv4
+LinkLocalAddressing=no
+IPv6AcceptRA=no
+END
+systemctl enable -q systemd-networkd
+
+# A boot under TCG is slow; none of these is looked at by the tests.
+systemctl mask -q systemd-networkd-wait-online.service apt-daily.timer apt-daily-upgrade.timer e2scrub_all.timer \
+    e2scrub_reap.service fstrim.timer dpkg-db-backup.timer systemd-update-utmp.service systemd-journal-flush.service \
+    kexec.service kexec-load.service getty@tty1.service systemd-pcrphase.service systemd-pcrphase-sysinit.service \
+    systemd-binfmt.service systemd-hwdb-update.service systemd-journal-catalog-update.service
+
+# One entry of Debian's settings: the menu waits 5 s on clouds, which no test needs. The rest stays as shipped.
+sed -i 's/^GRUB_TIMEOUT=.*/GRUB_TIMEOUT=1/' /etc/default/grub
+
+cat > /etc/systemd/system/peregrine-finish.service <<'END'
+[Unit]
+Description=Install GRUB, then stop
+DefaultDependencies=yes
+Requires=basic.target
+After=basic.target
+SuccessAction=poweroff-force
+FailureAction=poweroff-force
+[Service]
+Type=oneshot
+ExecStart=/bin/sh /root/finish.sh
+StandardOutput=journal+console
+StandardError=journal+console
+TimeoutStartSec=300
+END
+rm -f /root/setup.sh /root/key.pub
