@@ -231,7 +231,7 @@ static bool tend_network(uint64_t now_ns)
 {
     const struct transport_network *network = transport_network();
     if (network->up) {
-        if (!player.network_was_up) {
+        if (!player.network_was_up && network->address) {   /* sockets do not say theirs before they connect */
             uint32_t a = network->address, m = network->mask, g = network->gateway;
             log_line("network: up, %u.%u.%u.%u mask %u.%u.%u.%u gateway %u.%u.%u.%u mtu %u%s", a >> 24, a >> 16 & 255,
                      a >> 8 & 255, a & 255, m >> 24, m >> 16 & 255, m >> 8 & 255, m & 255, g >> 24, g >> 16 & 255,

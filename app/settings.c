@@ -145,7 +145,7 @@ static struct refusal set_early(struct settings *s, struct span value)
 
 static struct refusal set_early_risk(struct settings *s, struct span value)
 {
-    return span_real(value, 1e-30, 0.1, &s->early_risk) ? ACCEPTED : refuse("expected a chance, 1e-30 to 0.1");
+    return span_chance(value, &s->early_risk) ? ACCEPTED : refuse("expected a chance, 1e-30 to 0.1");
 }
 
 static struct refusal set_ip(struct settings *s, struct span value)

@@ -6,6 +6,9 @@
 #include <stdint.h>
 #include <string.h>
 
+#define SPAN_CHANCE_MIN 1e-30
+#define SPAN_CHANCE_MAX 0.1
+
 struct span {
     const char *at;
     size_t bytes;
@@ -27,4 +30,4 @@ int span_hex_digit(char c);             /* its value, -1 if it is none */
 bool span_number(struct span s, uint64_t least, uint64_t most, uint64_t *value);    /* decimal, at most 19 digits */
 bool span_address(struct span s, uint32_t *address);        /* four decimal parts; host order */
 bool span_duration(struct span s, uint64_t *ns);            /* "30" (seconds), "0.5", "200ms", "50us", at most 10^9 s */
-bool span_real(struct span s, double least, double most, double *value);            /* "0.001", "1e-9" */
+bool span_chance(struct span s, double *value);             /* "0.001", "1e-9" */

@@ -9,3 +9,12 @@ export STACK NET FIRMWARE BOOT NIC DURATION CPUS MEMORY ROUND SEED BUILD
 run-ready: $(BUILD)/peregrine.elf
 	@$(PY) tools/run.py
 .PHONY: run-ready
+
+# The player over Linux sockets.
+PEREGRINE_LINUX_OBJECTS := $(patsubst %.c,$(BUILD)/host/%.o,host/main.c host/platform.c host/sockets.c net/http.c \
+	$(wildcard kernel/base/*.c app/*.c))
+$(BUILD)/host/peregrine-linux: $(PEREGRINE_LINUX_OBJECTS)
+	$(CC) -o $@ $^
+host: $(BUILD)/host/peregrine-linux
+CHECK_NEEDS += $(BUILD)/host/peregrine-linux
+.PHONY: host

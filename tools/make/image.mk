@@ -25,8 +25,9 @@ $(BUILD)/kernel/%.o: %.c
 
 # No SIMD: some KVMs emulate every instruction of the kernel, and know general registers and plain
 # 16-byte moves only.
-$(BUILD)/kernel/kernel/%.o $(BUILD)/kernel/drivers/%.o $(BUILD)/kernel/net/%.o $(BUILD)/kernel/$(LWIP)/%.o: \
-	KERNEL_CFLAGS += -mgeneral-regs-only
+APP_PLAIN := control feed histogram hmac ledger link outbox player settings span stats submit weave
+$(BUILD)/kernel/kernel/%.o $(BUILD)/kernel/drivers/%.o $(BUILD)/kernel/net/%.o $(BUILD)/kernel/$(LWIP)/%.o \
+		$(APP_PLAIN:%=$(BUILD)/kernel/app/%.o): KERNEL_CFLAGS += -mgeneral-regs-only
 
 # Every function that fails on purpose stands in the backtrace.
 $(BUILD)/kernel/kernel/selftest.o: KERNEL_CFLAGS += -fno-optimize-sibling-calls

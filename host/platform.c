@@ -1,0 +1,54 @@
+#define _GNU_SOURCE
+#include "host/platform.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "kernel/base/assert.h"
+#include "kernel/base/cycles.h"
+#include "kernel/base/log.h"
+
+static uint64_t origin_ns, tsc_khz;
+
+static uint64_t monotonic_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+_Noreturn void assert_failed(const char *file, int line, const char *condition)
+{
+    fprintf(stderr, "%s:%d: assertion failed: %s\n", file, line, condition);
+    abort();
+}
+
+static size_t log_to_stderr(const char *text, size_t bytes)
+{
+    ssize_t written = write(STDERR_FILENO, text, bytes);
+    return written > 0 ? (size_t)written : bytes;       /* a closed stderr takes everything */
+}
+
+void platform_init(void)
+{
+    origin_ns = monotonic_ns();
+    uint64_t began = cycles_now_serialised();
+    struct timespec pause = { .tv_nsec = 20 * 1000 * 1000 };
+    nanosleep(&pause, NULL);
+    uint64_t cycles = cycles_now_serialised() - began;
+    uint64_t elapsed_ns = monotonic_ns() - origin_ns;
+    tsc_khz = (uint64_t)((unsigned __int128)cycles * 1000000 / elapsed_ns);
+    log_add_sink(log_to_stderr);
+}
+
+uint64_t platform_now_ns(void) { return monotonic_ns() - origin_ns; }
+uint64_t platform_tsc_khz(void) { return tsc_khz; }
+
+void platform_random(uint8_t *out, uint32_t bytes)
+{
+    if (getrandom(out, bytes, 0) != (ssize_t)bytes)
+        assert_failed(__FILE__, __LINE__, "getrandom");
+}

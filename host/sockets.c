@@ -1,0 +1,524 @@
+/* net/transport.h over non-blocking Linux sockets. Knows no matcher and no HTTP; the kernel does the TCP.
+ *
+ * A connection's events come in the order in which the kernel tells of them. One connection after the other is asked,
+ * so that none starves another. */
+#define _GNU_SOURCE
+#include "net/transport.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/sockios.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "host/sockets.h"
+#include "kernel/base/assert.h"
+#include "kernel/base/bytes.h"
+#include "kernel/base/log.h"
+#include "kernel/base/trace.h"
+
+enum {
+    RX_BYTES = 16 * 1024,
+    LISTENER_COUNT_MAX = 4,
+    UDP_EVERY_POLLS = 16,               /* datagrams are not urgent: asked for at every 16th dry poll, and after a wait */
+};
+#define CLOSE_TIMEOUT_NS (UINT64_C(5) * 1000 * 1000 * 1000)      /* after our FIN, how long to wait for the peer's */
+
+enum connection_state {
+    FREE,
+    CONNECTING,
+    OPEN,
+    ENDED,                              /* the peer's FIN came and was told */
+    CLOSING,                            /* we sent FIN and wait for the peer's */
+    OVER,                               /* TRANSPORT_CLOSED is to be told, with `reason` */
+};
+
+struct connection {
+    enum connection_state state;
+    enum transport_reason reason;
+    int fd;
+    bool quick_ack_due;
+    bool accepted;                      /* TRANSPORT_ACCEPTED is to be told */
+    uint16_t port;
+    uint32_t address;
+    uint16_t peer_port;
+    uint32_t unacked_bytes;             /* once OVER */
+    uint64_t close_ns;
+    uint32_t pending_from, pending_bytes;       /* of a message of which the kernel took a part */
+    uint8_t pending[TRANSPORT_MESSAGE_BYTES_MAX];
+    uint8_t message[TRANSPORT_MESSAGE_BYTES_MAX];
+};
+
+static struct {
+    struct connection connections[TRANSPORT_CONNECTION_COUNT_MAX];
+    int cursor;                         /* the connection to ask first */
+    int told_closed;                    /* its TRANSPORT_CLOSED is the latest event; -1: none */
+    int listeners[LISTENER_COUNT_MAX], listener_count;
+    uint16_t listener_ports[LISTENER_COUNT_MAX];
+    int udp[TRANSPORT_UDP_PORT_COUNT_MAX], udp_count;
+    uint16_t udp_ports[TRANSPORT_UDP_PORT_COUNT_MAX];
+    unsigned dry_polls;
+    struct transport_network network;
+    uint8_t rx[RX_BYTES];
+} sockets;
+
+static struct {
+    uint64_t rx_bytes, rx_calls, rx_empty, tx_bytes, tx_calls, tx_refused, tx_parts, waits, udp_in, udp_out;
+} counters;
+static const struct counter counter_table[] = {
+    COUNTER("sockets.", counters, rx_bytes),
+    COUNTER("sockets.", counters, rx_calls),
+    COUNTER("sockets.", counters, rx_empty),
+    COUNTER("sockets.", counters, tx_bytes),
+    COUNTER("sockets.", counters, tx_calls),
+    COUNTER("sockets.", counters, tx_refused),
+    COUNTER("sockets.", counters, tx_parts),
+    COUNTER("sockets.", counters, waits),
+    COUNTER("sockets.", counters, udp_in),
+    COUNTER("sockets.", counters, udp_out),
+};
+
+bool transport_init(const struct transport_config *config, uint64_t now_ns)
+{
+    (void)now_ns;
+    memset(&sockets, 0, sizeof sockets);
+    memset(&counters, 0, sizeof counters);
+    sockets.told_closed = -1;
+    sockets.network = (struct transport_network){ .up = true, .lease_ends_ns = 0, .waiting_for = "nothing" };
+    if (config->address)
+        log_line("sockets: ip=, gw=, gwmac=, mtu= and rto.min= are Linux's to decide here, and are not used");
+    return true;
+}
+
+const struct transport_network *transport_network(void) { return &sockets.network; }
+const char *transport_name(void) { return "linux"; }
+uint64_t transport_wake_ns(void) { return UINT64_MAX; }
+
+bool transport_counter_group(size_t index, struct counter_group *group)
+{
+    *group = (struct counter_group){ counter_table, ARRAY_COUNT(counter_table) };
+    return index == 0;
+}
+
+/* Connections. */
+
+static struct connection *connection_at(int id)
+{
+    ASSERT(id >= 0 && id < TRANSPORT_CONNECTION_COUNT_MAX);
+    return &sockets.connections[id];
+}
+
+static struct sockaddr_in wire_address(uint32_t address, uint16_t port)
+{
+    return (struct sockaddr_in){ .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(address) };
+}
+
+static enum transport_reason reason_of(int error, enum connection_state state)
+{
+    switch (error) {
+    case ECONNREFUSED: return TRANSPORT_REFUSED;
+    case ECONNRESET: return state == CONNECTING ? TRANSPORT_REFUSED : TRANSPORT_RESET;
+    case EPIPE: return TRANSPORT_RESET;
+    case ETIMEDOUT: return TRANSPORT_TIMED_OUT;
+    default: return TRANSPORT_UNREACHABLE;
+    }
+}
+
+/* What the peer has not acknowledged: SIOCOUTQ, and what the kernel has not taken. Linux keeps the count through a
+ * reset for as long as the socket is open. */
+static uint32_t unacked_bytes(const struct connection *c)
+{
+    int queued = 0;
+    if (ioctl(c->fd, SIOCOUTQ, &queued) != 0)
+        queued = 0;
+    return (uint32_t)queued + c->pending_bytes;
+}
+
+static void over(struct connection *c, enum transport_reason reason)
+{
+    c->unacked_bytes = unacked_bytes(c);
+    close(c->fd);
+    c->fd = -1;
+    c->state = OVER;
+    c->reason = reason;
+}
+
+static int take_id(int fd)
+{
+    for (int id = 0; id < TRANSPORT_CONNECTION_COUNT_MAX; id++) {
+        struct connection *c = connection_at(id);
+        if (c->state != FREE || id == sockets.told_closed)
+            continue;
+        int one = 1;
+        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+        memset(c, 0, offsetof(struct connection, pending));
+        c->fd = fd;
+        return id;
+    }
+    return -1;
+}
+
+int transport_connect(uint32_t address, uint16_t port, uint64_t now_ns)
+{
+    (void)now_ns;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return -1;
+    int id = take_id(fd);
+    if (id < 0) {
+        close(fd);
+        return -1;
+    }
+    struct connection *c = connection_at(id);
+    struct sockaddr_in to = wire_address(address, port);
+    c->state = CONNECTING;
+    c->address = address;
+    c->peer_port = port;
+    if (connect(fd, (struct sockaddr *)&to, sizeof to) != 0 && errno != EINPROGRESS)
+        over(c, reason_of(errno, CONNECTING));
+    return id;
+}
+
+bool transport_listen(uint16_t port)
+{
+    if (sockets.listener_count == LISTENER_COUNT_MAX)
+        return false;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), one = 1;
+    struct sockaddr_in at = wire_address(INADDR_ANY, port);
+    if (fd < 0)
+        return false;
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+    if (bind(fd, (struct sockaddr *)&at, sizeof at) != 0 || listen(fd, 16) != 0) {
+        close(fd);
+        return false;
+    }
+    sockets.listener_ports[sockets.listener_count] = port;
+    sockets.listeners[sockets.listener_count++] = fd;
+    return true;
+}
+
+uint8_t *transport_message(int id)
+{
+    struct connection *c = connection_at(id);
+    return c->state == OPEN || c->state == ENDED ? c->message : NULL;
+}
+
+/* Gives the kernel the rest of a message. False while some of it is left. */
+static bool flush(struct connection *c)
+{
+    while (c->pending_bytes > 0) {
+        ssize_t sent = send(c->fd, c->pending + c->pending_from, c->pending_bytes, MSG_NOSIGNAL);
+        if (sent <= 0)
+            return false;
+        c->pending_from += (uint32_t)sent;
+        c->pending_bytes -= (uint32_t)sent;
+    }
+    return true;
+}
+
+bool transport_send(int id, uint32_t from, uint32_t bytes, uint64_t now_ns)
+{
+    (void)now_ns;
+    struct connection *c = connection_at(id);
+    ASSERT(from + bytes <= TRANSPORT_MESSAGE_BYTES_MAX);
+    if ((c->state != OPEN && c->state != ENDED) || !flush(c))
+        return false;
+    counters.tx_calls++;
+    trace_stamp(TRACE_PUBLISHED);
+    ssize_t sent = send(c->fd, c->message + from, bytes, MSG_NOSIGNAL);
+    trace_stamp(TRACE_KICKED);
+    if (sent <= 0) {
+        counters.tx_refused++;          /* a lost connection shows at the next poll */
+        return false;
+    }
+    counters.tx_bytes += bytes;
+    if ((uint32_t)sent < bytes) {
+        counters.tx_parts++;
+        c->pending_from = 0;
+        c->pending_bytes = bytes - (uint32_t)sent;
+        memcpy(c->pending, c->message + from + sent, c->pending_bytes);
+    }
+    return true;
+}
+
+uint32_t transport_unacked_bytes(int id)
+{
+    const struct connection *c = connection_at(id);
+    ASSERT(c->state != FREE || id == sockets.told_closed);
+    return c->fd >= 0 ? unacked_bytes(c) : c->unacked_bytes;
+}
+
+void transport_close(int id, uint64_t now_ns)
+{
+    struct connection *c = connection_at(id);
+    switch (c->state) {
+    case CONNECTING:
+        over(c, TRANSPORT_ABORTED);
+        break;
+    case OPEN:
+        shutdown(c->fd, SHUT_WR);
+        c->state = CLOSING;
+        c->close_ns = now_ns;
+        break;
+    case ENDED:
+        over(c, TRANSPORT_DONE);        /* the kernel sends what is left, and the FIN */
+        break;
+    default:
+        break;
+    }
+}
+
+void transport_abort(int id, uint64_t now_ns)
+{
+    (void)now_ns;
+    struct connection *c = connection_at(id);
+    ASSERT(c->state != FREE);
+    if (c->state == OVER)
+        return;
+    struct linger linger = { .l_onoff = 1, .l_linger = 0 };     /* RST in place of FIN: socket(7) */
+    setsockopt(c->fd, SOL_SOCKET, SO_LINGER, &linger, sizeof linger);
+    over(c, TRANSPORT_ABORTED);
+}
+
+/* Events. */
+
+static bool tell(struct transport_event *event, enum transport_event_kind kind, int id)
+{
+    const struct connection *c = connection_at(id);
+    event->kind = kind;
+    event->connection = id;
+    event->address = c->address;
+    event->peer_port = c->peer_port;
+    event->port = c->port;
+    return true;
+}
+
+static int socket_error(int fd)
+{
+    int error = 0;
+    socklen_t bytes = sizeof error;
+    getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &bytes);
+    return error;
+}
+
+static bool poll_connecting(struct connection *c, int id, struct transport_event *event)
+{
+    struct pollfd ready = { .fd = c->fd, .events = POLLOUT };
+    if (poll(&ready, 1, 0) <= 0)
+        return false;
+    int error = socket_error(c->fd);
+    if (error) {
+        over(c, reason_of(error, CONNECTING));
+        return false;                   /* told as OVER, in a moment */
+    }
+    struct sockaddr_in own = { 0 };
+    socklen_t bytes = sizeof own;
+    getsockname(c->fd, (struct sockaddr *)&own, &bytes);
+    c->port = ntohs(own.sin_port);
+    sockets.network.address = ntohl(own.sin_addr.s_addr);
+    c->state = OPEN;
+    return tell(event, TRANSPORT_CONNECTED, id);
+}
+
+static bool poll_open(struct connection *c, int id, struct transport_event *event)
+{
+    if (c->pending_bytes)
+        flush(c);
+    ssize_t got = recv(c->fd, sockets.rx, sizeof sockets.rx, 0);
+    counters.rx_calls++;
+    if (got > 0) {
+        trace_stamp(TRACE_FRAME_SEEN);
+        counters.rx_bytes += (uint64_t)got;
+        c->quick_ack_due = true;
+        event->data = sockets.rx;
+        event->bytes = (uint32_t)got;
+        return tell(event, TRANSPORT_DATA, id);
+    }
+    if (got < 0 && (errno == EAGAIN || errno == EINTR)) {
+        counters.rx_empty++;
+        return false;
+    }
+    if (got < 0) {
+        over(c, reason_of(errno, c->state));
+        return false;
+    }
+    if (c->state == CLOSING) {
+        over(c, TRANSPORT_DONE);
+        return false;
+    }
+    c->state = ENDED;
+    return tell(event, TRANSPORT_ENDED, id);
+}
+
+static bool poll_connection(int id, uint64_t now_ns, struct transport_event *event)
+{
+    struct connection *c = connection_at(id);
+    bool told = false;
+    if (c->accepted) {
+        c->accepted = false;
+        return tell(event, TRANSPORT_ACCEPTED, id);
+    }
+    if (c->state == CONNECTING) {
+        told = poll_connecting(c, id, event);
+    } else if (c->state == OPEN || c->state == CLOSING) {
+        told = poll_open(c, id, event);
+        if (!told && c->state == CLOSING && now_ns - c->close_ns > CLOSE_TIMEOUT_NS)
+            transport_abort(id, now_ns);
+    } else if (c->state == ENDED) {
+        int error = socket_error(c->fd);
+        flush(c);
+        if (error)
+            over(c, reason_of(error, c->state));
+    }
+    if (told || c->state != OVER)
+        return told;
+    event->reason = c->reason;
+    tell(event, TRANSPORT_CLOSED, id);
+    c->state = FREE;
+    sockets.told_closed = id;
+    return true;
+}
+
+static bool poll_udp(struct transport_event *event)
+{
+    for (int i = 0; i < sockets.udp_count; i++) {
+        struct sockaddr_in from;
+        socklen_t from_bytes = sizeof from;
+        ssize_t got = recvfrom(sockets.udp[i], sockets.rx, sizeof sockets.rx, 0, (struct sockaddr *)&from, &from_bytes);
+        if (got < 0)
+            continue;
+        counters.udp_in++;
+        *event = (struct transport_event){
+            .kind = TRANSPORT_DATAGRAM, .data = sockets.rx, .bytes = (uint32_t)got, .address = ntohl(from.sin_addr.s_addr),
+            .peer_port = ntohs(from.sin_port), .port = sockets.udp_ports[i],
+        };
+        return true;
+    }
+    return false;
+}
+
+static void accept_some(void)
+{
+    for (int i = 0; i < sockets.listener_count; i++) {
+        struct sockaddr_in from;
+        socklen_t bytes = sizeof from;
+        int fd = accept4(sockets.listeners[i], (struct sockaddr *)&from, &bytes, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (fd < 0)
+            continue;
+        int id = take_id(fd);
+        if (id < 0) {
+            close(fd);
+            continue;
+        }
+        struct connection *c = connection_at(id);
+        c->state = OPEN;
+        c->accepted = true;
+        c->address = ntohl(from.sin_addr.s_addr);
+        c->peer_port = ntohs(from.sin_port);
+        c->port = sockets.listener_ports[i];
+    }
+}
+
+bool transport_poll(uint64_t now_ns, struct transport_event *event)
+{
+    memset(event, 0, sizeof *event);
+    sockets.told_closed = -1;
+    for (int i = 0; i < TRANSPORT_CONNECTION_COUNT_MAX; i++) {
+        int id = (sockets.cursor + i) % TRANSPORT_CONNECTION_COUNT_MAX;
+        if (connection_at(id)->state != FREE && poll_connection(id, now_ns, event)) {
+            sockets.cursor = (id + 1) % TRANSPORT_CONNECTION_COUNT_MAX;
+            return true;
+        }
+    }
+    if (sockets.dry_polls++ % UDP_EVERY_POLLS == 0) {
+        accept_some();
+        if (poll_udp(event)) {
+            sockets.dry_polls = 0;      /* perhaps there are more */
+            return true;
+        }
+    }
+    return false;
+}
+
+/* tcp(7): quick acknowledgements are not a lasting mode. An acknowledgement at once lets a sender with a small window
+ * go on. */
+void transport_idle(uint64_t now_ns)
+{
+    (void)now_ns;
+    for (int id = 0; id < TRANSPORT_CONNECTION_COUNT_MAX; id++) {
+        struct connection *c = connection_at(id);
+        if (!c->quick_ack_due || c->fd < 0)
+            continue;
+        int one = 1;
+        setsockopt(c->fd, IPPROTO_TCP, TCP_QUICKACK, &one, sizeof one);
+        c->quick_ack_due = false;
+    }
+}
+
+bool transport_udp_bind(uint16_t port)
+{
+    if (sockets.udp_count == TRANSPORT_UDP_PORT_COUNT_MAX)
+        return false;
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    struct sockaddr_in at = wire_address(INADDR_ANY, port);
+    if (fd < 0)
+        return false;
+    if (bind(fd, (struct sockaddr *)&at, sizeof at) != 0) {
+        log_line("sockets: UDP port %u: %s", port, strerror(errno));
+        close(fd);
+        return false;
+    }
+    sockets.udp_ports[sockets.udp_count] = port;
+    sockets.udp[sockets.udp_count++] = fd;
+    return true;
+}
+
+bool transport_udp_send(uint16_t from_port, uint32_t to_address, uint16_t to_port, const void *data, size_t bytes,
+                        uint64_t now_ns)
+{
+    (void)now_ns;
+    ASSERT(bytes <= TRANSPORT_DATAGRAM_BYTES_MAX);
+    struct sockaddr_in to = wire_address(to_address, to_port);
+    for (int i = 0; i < sockets.udp_count; i++) {
+        if (sockets.udp_ports[i] != from_port)
+            continue;
+        counters.udp_out++;
+        return sendto(sockets.udp[i], data, bytes, 0, (struct sockaddr *)&to, sizeof to) == (ssize_t)bytes;
+    }
+    return false;
+}
+
+void sockets_wait(uint64_t now_ns, uint64_t wake_ns)
+{
+    struct pollfd fds[TRANSPORT_CONNECTION_COUNT_MAX + LISTENER_COUNT_MAX + TRANSPORT_UDP_PORT_COUNT_MAX];
+    nfds_t count = 0;
+    for (int id = 0; id < TRANSPORT_CONNECTION_COUNT_MAX; id++) {
+        const struct connection *c = connection_at(id);
+        if (c->state == OVER || c->accepted)
+            return;
+        if (c->state == CONNECTING || c->pending_bytes)
+            fds[count++] = (struct pollfd){ .fd = c->fd, .events = POLLIN | POLLOUT };
+        else if (c->state == OPEN || c->state == CLOSING)
+            fds[count++] = (struct pollfd){ .fd = c->fd, .events = POLLIN };
+        else if (c->state == ENDED)
+            fds[count++] = (struct pollfd){ .fd = c->fd, .events = 0 };         /* POLLERR alone */
+    }
+    for (int i = 0; i < sockets.listener_count; i++)
+        fds[count++] = (struct pollfd){ .fd = sockets.listeners[i], .events = POLLIN };
+    for (int i = 0; i < sockets.udp_count; i++)
+        fds[count++] = (struct pollfd){ .fd = sockets.udp[i], .events = POLLIN };
+    if (wake_ns <= now_ns)
+        return;
+    struct timespec pause = { .tv_sec = (time_t)((wake_ns - now_ns) / 1000000000),
+                              .tv_nsec = (long)((wake_ns - now_ns) % 1000000000) };
+    counters.waits++;
+    ppoll(fds, count, &pause, NULL);
+    sockets.dry_polls = 0;
+}

@@ -1,0 +1,7 @@
+/* net/transport.h over Linux sockets: the extra that only a hosted program needs. */
+#pragma once
+
+#include <stdint.h>
+
+/* Sleeps until a socket has something to say, or until `wake_ns` (CLOCK_MONOTONIC minus `origin_ns`, as now_ns is). */
+void sockets_wait(uint64_t now_ns, uint64_t wake_ns);
