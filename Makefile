@@ -24,9 +24,9 @@ setup:
 
 # Set-up first, then a second make that may assume it.
 run: setup
-	@$(MAKE) --no-print-directory -s run-ready
+	@$(MAKE) --no-print-directory -s -j$$(nproc) run-ready
 check: setup
-	@$(MAKE) --no-print-directory check-ready
+	@$(MAKE) --no-print-directory -s -j$$(nproc) check-ready
 
 clean:
 	rm -rf $(BUILD)

@@ -9,6 +9,7 @@ import secrets
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -26,6 +27,7 @@ NICS = {
     "mmio-legacy": "virtio-net-device",
 }
 BOOTS = ("kernel", "iso", "microvm")
+HOSTED = "linux"                # no machine at all: host/peregrine-linux on this one
 CONTROL_PORT = 18247            # of the guest: docs/settings.md
 MAC = "52:54:00:12:34:56"
 
@@ -48,8 +50,8 @@ class Setup:
 
     @property
     def host(self):
-        """Where the guest finds the contest."""
-        return USER_HOST if self.net == "user" else TAP_HOST
+        """Where the player finds the contest."""
+        return USER_HOST if self.net == "user" and self.boot != HOSTED else self.bind
 
     @property
     def bind(self):
@@ -86,8 +88,11 @@ def set_up_namespace(tap=True):
 def send_gg(control, key):
     """(the machine's last statistics, None) or (None, what tools/gg said)."""
     address, port = control
-    done = subprocess.run([ROOT / "tools/gg", address, "--port", str(port), "--key", key], capture_output=True, text=True,
-                          timeout=60)
+    try:
+        done = subprocess.run([ROOT / "tools/gg", address, "--port", str(port), "--key", key], capture_output=True,
+                              text=True, timeout=60)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return None, str(error)
     return (None, done.stderr.strip() or f"exit {done.returncode}") if done.returncode else (done.stdout, None)
 
 
@@ -109,6 +114,9 @@ def network_options(setup, udp_port=None):
 
 def start(setup, settings, directory):
     """Starts the machine; (machine, (address, port) of its control channel). `settings` is the text of its settings."""
+    if setup.boot == HOSTED:
+        control = ("127.0.0.1", free_udp_port())
+        return HostedPlayer([*settings.split(), f"control.port={control[1]}"]), control
     options, machine_type = [], "q35" if setup.nic == "rootport" else "pc"
     if setup.boot == "iso":
         path = qemu.make_iso(pathlib.Path(directory) / f"{secrets.token_hex(4)}.iso", settings)
@@ -126,6 +134,37 @@ def start(setup, settings, directory):
     machine = qemu.Machine(options, machine=machine_type, memory=setup.memory, cpus=setup.cpus,
                            cpu="host" if setup.accelerator == "kvm" else "max", accelerator=setup.accelerator)
     return machine, control
+
+
+class HostedPlayer:
+    """The Linux player, with the face of a qemu.Machine: its end by GG stands for the reset."""
+
+    def __init__(self, words):
+        self.file = tempfile.TemporaryFile("w+")
+        self.process = subprocess.Popen([qemu.BUILD / "host/peregrine-linux", *words], stdin=subprocess.DEVNULL,
+                                        stdout=self.file, stderr=self.file)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait(5)
+        self.file.close()
+
+    @property
+    def log(self):
+        self.file.seek(0)
+        return self.file.read()
+
+    def wait_reset(self, seconds):
+        try:
+            code = self.process.wait(seconds)
+        except subprocess.TimeoutExpired as error:
+            raise AssertionError(f"peregrine-linux did not end within {seconds} s") from error
+        if code:
+            raise AssertionError(f"peregrine-linux ended with {code}")
 
 
 def probe_kvm(seconds=5.0, accelerator="kvm"):

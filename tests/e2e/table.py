@@ -16,7 +16,7 @@ WIDE = "n=1024 m=3^100,104648257118348370704723119,2^75*3^50*7^25"
 class Row:
     name: str
     # the machine
-    boot: str = "kernel"            # kernel | iso | microvm
+    boot: str = "kernel"            # kernel | iso | microvm; linux: the hosted player, without a machine
     firmware: str = "bios"          # bios | uefi
     nic: str = "transitional"       # legacy | transitional | modern | rootport | mmio | mmio-legacy
     nic_more: str = ""              # QEMU's properties of the NIC
@@ -83,6 +83,11 @@ ROWS = [
         server=("--close-after", "25", "--close-for", "0.3")),
     Row("connections-reset", net="tap", server=("--close-after", "15", "--close-how", "rst"), seconds=5),
     Row("nginx", front="nginx", start="wait", body="raw"),
+    # The hosted player.
+    Row("linux", boot="linux", report=r"playing"),
+    Row("linux-chunked-split-closed", boot="linux", body="chunked", start="wait", seconds=4, report=r"playing",
+        server=("--split", "--close-after", "15", "--close-for", "0.2")),
+    Row("linux-nginx", boot="linux", front="nginx", start="wait", report=r"playing"),
     # Rounds.
     Row("small-constants", round=SMALL, seconds=2, server=("--burst", "10-60", "--interval", "0.1-0.2")),
     Row("wide-answers", round=WIDE, server=("--rate", "4"), seconds=4, offered_min=5),

@@ -1,0 +1,69 @@
+"""Plays every row of table.py, and starts the machine in every bad way that table.py lists."""
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parents[1] / "tools")]
+
+import foreign          # noqa: E402
+import machine          # noqa: E402
+import qemu             # noqa: E402
+import table            # noqa: E402
+
+ROW_S_MAX = 180
+
+
+def why_no_tap():
+    """Why rows on TAP cannot run here, or None."""
+    if not os.access("/dev/net/tun", os.R_OK | os.W_OK):
+        return "/dev/net/tun does not open here"
+    done = subprocess.run([*machine.unshare_words(), "true"], capture_output=True, text=True)
+    return f"no network namespace here: {done.stderr.strip()}" if done.returncode else None
+
+
+@pytest.mark.parametrize("row", table.ROWS, ids=lambda row: row.name)
+def test_row(row):
+    if row.net == "tap" and (reason := why_no_tap()):
+        pytest.skip(reason)
+    prefix = machine.unshare_words() if row.net == "tap" else []
+    done = subprocess.run([*prefix, sys.executable, HERE / "row.py", row.name], capture_output=True, text=True,
+                          timeout=ROW_S_MAX)
+    print(done.stdout)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_every_value_of_every_column_occurs():
+    for column, values in (("boot", machine.BOOTS), ("firmware", ("bios", "uefi")), ("nic", machine.NICS),
+                           ("net", ("user", "tap")), ("cpus", (1, 2)), ("memory", ("128M", "8G")),
+                           ("body", ("raw", "chunked")), ("start", ("push", "wait")), ("front", ("nginx",))):
+        assert set(values) <= {getattr(row, column) for row in table.ROWS}, column
+    assert len({row.name for row in table.ROWS}) == len(table.ROWS)
+
+
+@pytest.mark.parametrize("bad", table.BAD_STARTS, ids=lambda bad: bad.name)
+def test_bad_start_says_why_and_gives_the_machine_back(bad):
+    options = qemu.kernel(bad.settings.format(port=foreign.free_tcp_port("127.0.0.1")))
+    if bad.nic:
+        wire = "hubport,id=net0,hubid=0" if bad.silent_network else "user,id=net0"
+        options += ["-netdev", wire, "-device", f"{machine.NICS['transitional']},netdev=net0"]
+    with qemu.Machine(options) as host:
+        host.wait_reset(bad.seconds)
+        log = host.log
+    for pattern in bad.says:
+        assert re.search(pattern, log), f"nothing like {pattern!r} in:\n{log}"
+    for line, count in repeated_lines(log).items():
+        assert count <= bad.seconds + 1, f"said {count} times in {bad.seconds} s: {line}"
+
+
+def repeated_lines(log):
+    """How often each line stands in a log, its stamp and its numbers aside."""
+    counts = {}
+    for line in log.splitlines():
+        text = re.sub(r"\d+", "#", re.sub(r"^\[.*?\] ", "", line))
+        counts[text] = counts.get(text, 0) + 1
+    return {text: count for text, count in counts.items() if not text.startswith("pci ")}
