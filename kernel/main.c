@@ -1,7 +1,10 @@
 /* The composition root of the image: the order in which the machine comes up, and the one loop. */
 #include <string.h>
 
+#include "app/matcher.h"
+#include "app/player.h"
 #include "app/settings.h"
+#include "app/stats.h"
 #include "drivers/screen.h"
 #include "drivers/uart.h"
 #include "drivers/virtio_net.h"
@@ -16,6 +19,7 @@
 #include "kernel/reset.h"
 #include "kernel/selftest.h"
 #include "kernel/traps.h"
+#include "net/transport.h"
 
 enum { READING_PAUSE_MS = 4000 };       /* how long a message stands on the screen before Linux comes back */
 
@@ -93,16 +97,68 @@ static const char *device_words(void)
     return words;
 }
 
-_Noreturn void kernel_main(enum boot_protocol protocol, const void *information)
+static struct netdev *device_take(void)
 {
-    machine_init(protocol, information);
-    settings_take();
     struct netdev *device;
     enum virtio_net_error error = virtio_net_find(&device, device_words());
     if (error != VIRTIO_NET_OK) {
         log_line("network: %s", virtio_net_error_text(error));
         reset_after_failure("no network device");
     }
+    return device;
+}
+
+/* The parts of the game, bottom up, each told what it needs. */
+static struct player *player_take(struct netdev *device)
+{
+    struct matcher_config matcher_config;
+    struct matcher *matcher;
+    settings_matcher(&settings, &matcher_config);
+    if (matcher_config.simd == MATCHER_SIMD_AUTO) {
+        matcher_config.simd = matcher_simd_best();
+    }
+    if (!matcher_simd_usable(matcher_config.simd)) {
+        settings_refused("simd=: this machine cannot run that variant");
+    }
+    const char *mistake = matcher_init(&matcher, &matcher_config);
+    if (mistake != NULL) {
+        settings_refused(mistake);
+    }
+    stats_clear();
+    stats_add_fact("simd", matcher_simd_name(matcher_config.simd));
+    stats_add_fact("stack", transport_name());
+    stats_add_fact("clock", clock_source());
+
+    struct transport_config transport_config = { .device = device };
+    settings_transport(&settings, &transport_config);
+    random_bytes(transport_config.secret, sizeof transport_config.secret);
+    if (!transport_init(&transport_config, clock_now_ns())) {
+        reset_after_failure("the network cannot be used as it is set");
+    }
+    stats_add_transport();
+
+    struct player_config player_config = { .settings = &settings, .matcher = matcher, .tsc_khz = clock_tsc_khz() };
+    struct player *player;
+    random_bytes(player_config.secret, sizeof player_config.secret);
+    mistake = player_init(&player, &player_config, clock_now_ns());
+    if (mistake != NULL) {
+        settings_refused(mistake);
+    }
+    log_line("playing with simd=%s over %s", matcher_simd_name(matcher_config.simd), transport_name());
+    return player;
+}
+
+_Noreturn void kernel_main(enum boot_protocol protocol, const void *information)
+{
+    machine_init(protocol, information);
+    settings_take();
+    struct netdev *device = device_take();
+    struct player *player = player_take(device);
     memory_seal();
-    reset_machine("nothing to do yet");
+    enum player_verdict verdict;
+    do {
+        log_clock_ns = clock_now_ns();
+        verdict = player_turn(player, log_clock_ns);
+    } while (verdict == PLAYER_ON);
+    reset_machine(player_verdict_name(verdict));
 }
