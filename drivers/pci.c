@@ -200,6 +200,53 @@ struct pci_bar pci_bar_read(const struct pci_access *access, struct pci_address 
     return bar;
 }
 
+/* §6.2.5.1: addresses are multiples of the size. False: no room left. */
+static bool pci_bar_assign(const struct pci_access *access, struct pci_address address, unsigned index,
+                           const struct pci_bar *bar, uint32_t *used_bytes)
+{
+    uint64_t at = (*used_bytes + bar->bytes - 1) & ~(bar->bytes - 1);
+    if (at >= PCI_SPARE_BYTES || bar->bytes > PCI_SPARE_BYTES - at)
+        return false;
+    pci_write(access, address, (uint16_t)(PCI_BAR0 + 4 * index), access->spare + (uint32_t)at);
+    if (bar->is_64)
+        pci_write(access, address, (uint16_t)(PCI_BAR0 + 4 * index + 4), 0);
+    *used_bytes = (uint32_t)(at + bar->bytes);
+    return true;
+}
+
+/* PCI-to-PCI Bridge 1.2 §3.2.5.8: base and limit are the upper 12 bits of the first and last MiB forwarded. */
+static void pci_bridge_open(const struct pci_access *access, struct pci_address bridge)
+{
+    uint32_t mib = access->spare >> 16 & 0xfff0;
+    pci_write(access, bridge, PCI_BRIDGE_MEMORY, mib << 16 | mib);
+    pci_write(access, bridge, PCI_COMMAND_STATUS, PCI_COMMAND_MEMORY | PCI_COMMAND_BUS_MASTER);
+}
+
+void pci_assign(const struct pci_access *access, const struct pci_list *list, const struct pci_function *function)
+{
+    struct pci_bar bar;
+    uint32_t used_bytes = 0;
+    for (unsigned i = 0; i < PCI_BAR_COUNT; i += bar.is_64 ? 2 : 1) {
+        bar = pci_bar_read(access, function->address, i);
+        bool wants = bar.present && !bar.is_port && bar.base == 0;
+        if (wants && access->spare != 0)
+            pci_bar_assign(access, function->address, i, &bar, &used_bytes);
+    }
+    if (used_bytes == 0)
+        return;
+    /* Upwards, from bus to bus; each is the secondary bus of one bridge, or the first. */
+    uint8_t bus = function->address.bus;
+    for (unsigned depth = 0; depth < PCI_DEPTH_MAX; depth++)
+        for (size_t i = 0; i < list->count; i++) {
+            struct pci_address at = list->function[i].address;
+            if (!list->function[i].is_bridge || (uint8_t)(pci_read(access, at, PCI_BRIDGE_BUSES) >> 8) != bus)
+                continue;
+            pci_bridge_open(access, at);
+            bus = at.bus;
+            break;
+        }
+}
+
 static void pci_msix_disable(const struct pci_access *access, struct pci_address address)
 {
     unsigned budget = PCI_CAPABILITY_COUNT_MAX;

@@ -23,7 +23,9 @@ struct pci_access {
     void *context;
     uint8_t bus_first, bus_last;
     const char *name;                       /* "ports", "ecam" */
+    uint32_t spare;                         /* PCI_SPARE_BYTES of addresses that pci_assign may use; 0: none known */
 };
+enum { PCI_SPARE_BYTES = 1 << 20 };         /* what a bridge's window can be, at least */
 
 struct pci_function {
     struct pci_address address;
@@ -69,6 +71,10 @@ uint8_t pci_capability_next(const struct pci_access *access, struct pci_address 
 /* Reads and sizes a base address register. Decoding is off while it is sized. The upper half of a 64-bit one is not a
  * register of its own: step over it where is_64 says so. */
 struct pci_bar pci_bar_read(const struct pci_access *access, struct pci_address address, unsigned index);
+
+/* Gives addresses to the memory BARs of a function to which firmware gave none, out of access->spare, and opens the
+ * bridges above it for them. Does nothing to a function that has its addresses. */
+void pci_assign(const struct pci_access *access, const struct pci_list *list, const struct pci_function *function);
 
 /* Ready to be driven: memory, ports and bus mastering on, INTx and MSI-X off, awake (D0). True if it slept: the caller
  * waits 10 ms before the first access (PCI Power Management 1.2 §5.4). */

@@ -1,6 +1,7 @@
 /* The machine's PCI configuration space: by memory where the ACPI tables name it (MCFG), else by ports. */
 #include "drivers/pci.h"
 #include "kernel/acpi.h"
+#include "kernel/base/bytes.h"
 #include "kernel/memory.h"
 #include "kernel/ports.h"
 
@@ -71,6 +72,13 @@ static const struct acpi_ecam *ecam_of_segment_0(void)
     return NULL;
 }
 
+/* Where nobody assigned addresses, the MiB below the configuration space is taken to be free: in QEMU's microvm, the one
+ * machine of this kind that we know, it is the end of the window that the host bridge forwards. */
+static uint32_t spare_below(uint64_t ecam_base)
+{
+    return ecam_base > BIT(31) && ecam_base < BIT(32) ? (uint32_t)ecam_base - PCI_SPARE_BYTES : 0;
+}
+
 const struct pci_access *pci_access_find(void)
 {
     static struct ecam ecam;
@@ -78,11 +86,19 @@ const struct pci_access *pci_access_find(void)
 
     ecam.table = ecam_of_segment_0();
     if (ecam.table) {
-        access = (struct pci_access){ ecam_read, ecam_write, &ecam, ecam.table->bus_first, ecam.table->bus_last, "ecam" };
+        access = (struct pci_access){
+            .read = ecam_read,
+            .write = ecam_write,
+            .context = &ecam,
+            .bus_first = ecam.table->bus_first,
+            .bus_last = ecam.table->bus_last,
+            .name = "ecam",
+            .spare = spare_below(ecam.table->base),
+        };
         return &access;
     }
     if (ports_present()) {
-        access = (struct pci_access){ ports_read, ports_write, NULL, 0, 255, "ports" };
+        access = (struct pci_access){ .read = ports_read, .write = ports_write, .bus_last = 255, .name = "ports" };
         return &access;
     }
     return NULL;

@@ -39,8 +39,10 @@ static enum virtio_net_error find_pci_listed(const struct pci_access *access, si
     enum virtio_net_error error = VIRTIO_NET_NO_DEVICE;
     while (error != VIRTIO_NET_OK && *next < pci_list.count) {
         const struct pci_function *function = &pci_list.function[(*next)++];
-        if (virtio_pci_is_net(function))
-            error = virtio_pci_open(&pci, access, function) ? start(&pci.transport) : VIRTIO_NET_NO_REGISTERS;
+        if (!virtio_pci_is_net(function))
+            continue;
+        pci_assign(access, &pci_list, function);
+        error = virtio_pci_open(&pci, access, function) ? start(&pci.transport) : VIRTIO_NET_NO_REGISTERS;
     }
     return error;
 }

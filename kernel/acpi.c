@@ -24,6 +24,7 @@ extern uint32_t boot_ebda;              /* boot/entry.asm, which still sees page
 static struct {
     struct acpi_ecam ecams[ACPI_ECAM_COUNT_MAX];
     size_t ecam_count;
+    uint32_t cba_base;
     struct acpi_virtio_mmio virtio_mmios[ACPI_VIRTIO_MMIO_COUNT_MAX];
     size_t virtio_mmio_count;
     uint8_t apic_ids[ACPI_CPU_COUNT_MAX];
@@ -116,6 +117,16 @@ static struct acpi_register gas_parse(const uint8_t *gas)
     return (struct acpi_register){ space, address };
 }
 
+/* PCI Firmware 3.2 §4.1.3: the host bridge's method _CBA names the configuration space where there is no MCFG, as on QEMU's
+ * microvm with PCI. Only the constant that a table as plain as that returns. */
+static void cba_take(const uint8_t *name)
+{
+    static const uint8_t method[] = { '_', 'C', 'B', 'A', AML_METHOD_FLAGS_NONE, AML_RETURN, AML_DWORD };
+    if (memcmp(name, method, sizeof method) == 0) {
+        found.cba_base = load_le32(name + sizeof method);
+    }
+}
+
 /* Without running AML: the first fixed memory range after each hardware id of a virtio-mmio device (Linux
  * drivers/virtio/virtio_mmio.c takes the same id and its first memory resource). Good for tables as plain as QEMU's,
  * in which the resources are a constant; what the driver then finds there must still say that it is virtio. */
@@ -127,6 +138,7 @@ static void dsdt_take(uint64_t physical)
     bool in_device = false;
     for (uint32_t at = ACPI_HEADER_BYTES; dsdt != NULL && at + MEMORY32_FIXED_BYTES <= bytes; at++) {
         const uint8_t *range = dsdt + at;
+        cba_take(range);
         if (memcmp(range, hid, sizeof hid) == 0) {
             in_device = true;
         } else if (in_device && range[0] == MEMORY32_FIXED_TAG && load_le16(range + 1) == MEMORY32_FIXED_LENGTH) {
@@ -245,6 +257,9 @@ void acpi_init(const struct boot_info *boot)
     if (!root_take(root.xsdt, 8) && !root_take(root.rsdt, 4)) {
         log_line("acpi: neither XSDT nor RSDT can be read");
         return;
+    }
+    if (found.ecam_count == 0 && found.cba_base != 0) {
+        found.ecams[found.ecam_count++] = (struct acpi_ecam){ .base = found.cba_base, .bus_first = 0, .bus_last = 255 };
     }
     log_line("acpi: %zu CPUs, %zu ECAM segments, %zu virtio-mmio devices, %s PM timer, %s reset register",
              acpi_cpu_count(), found.ecam_count, found.virtio_mmio_count,

@@ -67,3 +67,10 @@ enum {
     MCFG_ENTRY_BUS_LAST = 11,
     MCFG_ENTRY_BYTES = 16,
 };
+
+/* A method that only returns a constant, as AML encodes it behind its name (§20.2.3, §20.2.5.2). */
+enum {
+    AML_METHOD_FLAGS_NONE = 0x00,
+    AML_RETURN = 0xa4,
+    AML_DWORD = 0x0c,
+};

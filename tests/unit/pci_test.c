@@ -97,7 +97,7 @@ static void fake_write(void *context, struct pci_address address, uint16_t offse
     f->word[offset / 4] = (f->word[offset / 4] & ~f->writable[offset / 4]) | (value & f->writable[offset / 4]);
 }
 
-static const struct pci_access access = { fake_read, fake_write, NULL, 0, 255, "fake" };
+static const struct pci_access access = { .read = fake_read, .write = fake_write, .bus_last = 255, .name = "fake" };
 static struct pci_list list;
 
 static int set_up(void **state)
@@ -299,6 +299,52 @@ static void bars_are_sized_with_decoding_off_and_restored(void **state)
     assert_int_equal(fake[0].word[PCI_COMMAND_STATUS / 4], PCI_COMMAND_IO | PCI_COMMAND_MEMORY | PCI_COMMAND_BUS_MASTER);
 }
 
+/* An untouched machine: the NIC's BARs get addresses of their own, and every bridge above forwards them. */
+static void unassigned_bars_are_assigned_behind_bridges(void **state)
+{
+    (void)state;
+    struct pci_access spare = access;
+    spare.spare = 0xdff00000;
+    int up = add_bridge(-1, 1, 0, 0), down = add_bridge(up, 2, 0, 0);
+    add_bridge(-1, 3, 0, 0);
+    int nic_index = add(down, 0, 0, 0x10411af4);
+    fake[up].writable[PCI_BRIDGE_MEMORY / 4] = fake[down].writable[PCI_BRIDGE_MEMORY / 4] = 0xfff0fff0;
+    put(&fake[nic_index], PCI_BAR0 + 0, 0x1, 0xffffffe0);
+    put(&fake[nic_index], PCI_BAR0 + 4, 0, 0xfffff000);
+    put(&fake[nic_index], PCI_BAR0 + 16, 0xc, 0xffffc000);
+    put(&fake[nic_index], PCI_BAR0 + 20, 0, 0xffffffff);
+    pci_scan_bus(&spare, &list, 0);
+    pci_assign(&spare, &list, listed(0x10411af4));
+    assert_int_equal(fake[nic_index].word[PCI_BAR0 / 4 + 0], 0x1);          /* ports are left alone */
+    assert_int_equal(fake[nic_index].word[PCI_BAR0 / 4 + 1], 0xdff00000);
+    assert_int_equal(fake[nic_index].word[PCI_BAR0 / 4 + 4], 0xdff0400c);
+    assert_int_equal(fake[nic_index].word[PCI_BAR0 / 4 + 5], 0);
+    for (int bridge = up; bridge <= down; bridge++) {
+        assert_int_equal(fake[bridge].word[PCI_BRIDGE_MEMORY / 4], 0xdff0dff0);
+        assert_int_equal(fake[bridge].word[PCI_COMMAND_STATUS / 4], PCI_COMMAND_MEMORY | PCI_COMMAND_BUS_MASTER);
+    }
+
+    /* Once assigned, and where no spare addresses are known, nothing is written. */
+    fake[nic_index].word[PCI_BAR0 / 4 + 1] = 0xfebf0000;
+    pci_assign(&spare, &list, listed(0x10411af4));
+    assert_int_equal(fake[nic_index].word[PCI_BAR0 / 4 + 1], 0xfebf0000);
+    fake[nic_index].word[PCI_BAR0 / 4 + 1] = 0;
+    pci_assign(&access, &list, listed(0x10411af4));
+    assert_int_equal(fake[nic_index].word[PCI_BAR0 / 4 + 1], 0);
+}
+
+static void a_bar_larger_than_the_spare_addresses_stays_unassigned(void **state)
+{
+    (void)state;
+    struct pci_access spare = access;
+    spare.spare = 0xdff00000;
+    make_nic();
+    put(&fake[0], PCI_BAR0, 0, 0xff000000);                             /* 16 MiB */
+    pci_scan_bus(&spare, &list, 0);
+    pci_assign(&spare, &list, &list.function[0]);
+    assert_int_equal(fake[0].word[PCI_BAR0 / 4], 0);
+}
+
 static void enabling_wakes_and_quietens(void **state)
 {
     (void)state;
@@ -327,6 +373,8 @@ int main(void)
         cmocka_unit_test_setup(no_capability_bit_means_no_capabilities, set_up),
         cmocka_unit_test_setup(capability_lists_without_end_end, set_up),
         cmocka_unit_test_setup(bars_are_sized_with_decoding_off_and_restored, set_up),
+        cmocka_unit_test_setup(unassigned_bars_are_assigned_behind_bridges, set_up),
+        cmocka_unit_test_setup(a_bar_larger_than_the_spare_addresses_stays_unassigned, set_up),
         cmocka_unit_test_setup(enabling_wakes_and_quietens, set_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

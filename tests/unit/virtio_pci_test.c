@@ -40,7 +40,7 @@ static void config_write(void *context, struct pci_address address, uint16_t off
     config[offset / 4] = (config[offset / 4] & ~writable[offset / 4]) | (value & writable[offset / 4]);
 }
 
-static const struct pci_access access = { config_read, config_write, NULL, 0, 255, "fake" };
+static const struct pci_access access = { .read = config_read, .write = config_write, .bus_last = 255, .name = "fake" };
 static const struct pci_function function = { .address = { 0, 3, 0 }, .vendor = 0x1af4, .device = 0x1000, .subsystem = 1 };
 static struct virtio_pci pci;
 static uint8_t capability_at;
