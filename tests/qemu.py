@@ -58,6 +58,12 @@ def make_iso(path, command_line="", module=None):
     return path
 
 
+def symbols():
+    """Name to address of everything in the built image."""
+    lines = subprocess.run(["nm", str(IMAGE)], capture_output=True, text=True, check=True).stdout.split("\n")
+    return {fields[2]: int(fields[0], 16) for line in lines if len(fields := line.split()) == 3}
+
+
 def _die_with_parent():
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 

@@ -54,7 +54,7 @@ def test_trap_is_dumped_and_resets(word):
 
 def test_nmi_is_dumped_and_resets():
     with machine("wait") as guest:
-        guest.wait_for("waiting 60 s")
+        guest.wait_for("waiting for the host")
         guest.qmp("inject-nmi")
         guest.wait_reset()
     check_dump(guest.log, r"trap: NMI \(2\)", [])
@@ -63,7 +63,7 @@ def test_nmi_is_dumped_and_resets():
 
 def test_machine_check_is_dumped_and_resets():
     with machine("wait") as guest:
-        guest.wait_for("waiting 60 s")
+        guest.wait_for("waiting for the host")
         # cpu 0, bank 1; VAL, UC, EN, PCC; then the global status MCIP
         guest.qmp("human-monitor-command", **{"command-line": "mce 0 1 0xb200000000000000 0x4 0 0"})
         guest.wait_reset()

@@ -1,0 +1,137 @@
+"""The machine as main.c finds it: every door, sizes of memory, rights of pages, time, screens."""
+import re
+import time
+
+import pytest
+import qemu
+import screen
+
+WAIT = "test.trap=wait"
+WAITING = "waiting for the host"
+
+
+@pytest.fixture(scope="session")
+def iso(tmp_path_factory):
+    """An ISO whose settings come half from the command line and half from a module."""
+    directory = tmp_path_factory.mktemp("iso")
+    module = directory / "settings"
+    module.write_text("# from the module\ntest.trap=wait\n")
+    return qemu.make_iso(directory / "peregrine.iso", "n=3", module)
+
+
+# door: options, machine, what the start is called, how the screen is read
+DOORS = {
+    "pvh-pc": (lambda iso: qemu.kernel(WAIT), "pc", "PVH by .*; VGA text 80x25", screen.text_screen),
+    "pvh-q35": (lambda iso: qemu.kernel(WAIT), "q35", "PVH by .*", None),
+    "pvh-microvm": (lambda iso: qemu.kernel(WAIT), "microvm", "PVH by .*; no screen", None),
+    "pvh-microvm-no-acpi": (lambda iso: qemu.kernel(WAIT), "microvm,acpi=off", "PVH by .*; no screen", None),
+    "iso-bios": (qemu.iso, "pc", "Multiboot2 by GRUB.*; framebuffer .*", screen.framebuffer_screen),
+    "iso-uefi": (lambda iso: qemu.iso(iso, "uefi"), "q35", "Multiboot2 by GRUB.*; framebuffer .*", screen.framebuffer_screen),
+}
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_door_opens_and_the_screen_shows_the_log(door, iso, tmp_path):
+    options, machine, started, read_screen = DOORS[door]
+    with qemu.Machine(options(iso), machine=machine) as guest:
+        guest.wait_for(WAITING, 90)
+        assert re.search(rf"started through {started}$", guest.log, re.MULTILINE), guest.log
+        assert re.search(r"clock: TSC [1-9]\d{5,6} kHz by ", guest.log), guest.log
+        if read_screen:
+            guest.wait_for(r"waiting .*, 59 s left")        # the serial line gets each line before the screen does
+            lines = read_screen(guest, tmp_path / "screen")
+            for words in ("started through ", "clock: TSC", WAITING):
+                assert words in "".join(lines), "\n".join(lines) + "\n---\n" + guest.log
+
+
+def test_module_of_the_pvh_door_is_read(tmp_path):
+    module = tmp_path / "settings"
+    module.write_text("test.trap=opcode\n")
+    with qemu.Machine(qemu.kernel("n=3", module) + ["-vga", "none"]) as guest:
+        guest.wait_for(r"trap: invalid opcode")
+
+
+@pytest.mark.parametrize("memory_mib", [32, 128, 1024, 3072, 8192])
+def test_all_memory_is_found(memory_mib):
+    with qemu.Machine(qemu.kernel(WAIT), memory=f"{memory_mib}M") as guest:
+        found = int(guest.wait_for(r"memory: (\d+) MiB of RAM").group(1))
+        guest.wait_for(WAITING)
+    assert memory_mib - 4 <= found <= memory_mib
+
+
+@pytest.mark.parametrize("cpu", ["qemu64", "max", "max,-xsave", "max,-pdpe1gb,-smep,-smap,-umip", "Nehalem", "EPYC"])
+def test_cpu_is_good_enough(cpu):
+    with qemu.Machine(qemu.kernel(WAIT), cpu=cpu) as guest:
+        guest.wait_for(WAITING)
+
+
+@pytest.mark.parametrize("cpu, reason", [
+    ("486", "no time-stamp counter"), ("qemu64,-lm", "no 64-bit mode"), ("qemu64,-nx", "no NX pages"),
+    ("qemu64,-sse2", "SSE2"), ("qemu64,-pae", "PAE"),
+])
+def test_cpu_that_lacks_something_is_told_so_and_goes_back(cpu, reason):
+    with qemu.Machine(qemu.kernel(), cpu=cpu) as guest:
+        guest.wait_for(rf"peregrine: this CPU .*{reason}")
+        guest.wait_reset()
+
+
+# ---- page rights, as the CPU has them
+
+IMAGE_BEGIN = 0x1000000
+
+
+@pytest.fixture(scope="module", params=["qemu64", "max"])
+def pages(request):
+    """(address, physical, writable, executable, uncached) of every entry of the guest's page tables."""
+    with qemu.Machine(qemu.kernel(WAIT), memory="5G", cpu=request.param) as guest:
+        guest.wait_for(WAITING)
+        lines = guest.qmp("human-monitor-command", **{"command-line": "info tlb"}).split("\r\n")
+    entries = [(int(line[:16], 16), int(line[18:34], 16), line[35:]) for line in lines if re.match(r"[0-9a-f]{16}: ", line)]
+    assert entries
+    return [(virtual, physical, "W" in flags, "X" not in flags, "C" in flags) for virtual, physical, flags in entries]
+
+
+def test_nothing_is_writable_and_executable(pages):
+    assert not [hex(virtual) for virtual, _, writable, executable, _ in pages if writable and executable]
+
+
+def test_only_the_image_is_executable_and_once(pages):
+    executable = [(virtual, physical) for virtual, physical, _, x, _ in pages if x]
+    assert executable
+    assert min(executable)[0] == IMAGE_BEGIN
+    assert max(executable)[0] < IMAGE_BEGIN + (4 << 20)
+    frames = [physical for _, physical in executable]
+    assert not [hex(p) for _, p, _, x, _ in pages if p in frames and not x]
+
+
+def test_addresses_are_their_own_frames_and_page_zero_is_missing(pages):
+    assert all(virtual == physical for virtual, physical, *_ in pages)
+    assert min(virtual for virtual, *_ in pages) >= 4096
+
+
+def test_guard_pages_are_missing(pages):
+    symbols = qemu.symbols()
+    present = {virtual for virtual, *_ in pages}
+    for i in range(5):
+        guard = symbols["stacks"] + i * (4096 + 65536)
+        assert guard not in present
+        assert all(guard + offset in present for offset in range(4096, 4096 + 65536, 4096))
+
+
+def test_the_local_apic_is_uncached(pages):
+    assert [uncached for virtual, _, _, _, uncached in pages if virtual == 0xFEE00000] == [True]
+
+
+# ---- time
+
+def test_guest_seconds_are_real_seconds():
+    with qemu.Machine(qemu.kernel(WAIT)) as guest:
+        stamps = {}
+        for left in (60, 57):
+            line = guest.wait_for(rf"\[ *([\d.]+)\].*waiting for the host to do something, {left} s left")
+            stamps[left] = float(line.group(1)), time.monotonic()
+    guest_s = stamps[57][0] - stamps[60][0]
+    real_s = stamps[57][1] - stamps[60][1]
+    # A busy host reads late, by tenths of a second; a frequency taken from elsewhere would be off by far more.
+    assert 0.85 < guest_s / real_s < 1.15, f"{guest_s} s in the guest were {real_s} s"
+

@@ -1,0 +1,50 @@
+"""Settings and machines that cannot be played with: a message that names the trouble, then Linux again."""
+import re
+
+import pytest
+import qemu
+
+GOOD = "feed=10.0.2.2:10001 submit=10.0.2.2:10002 user=u passwd=p n=256 m=3"
+
+
+@pytest.mark.parametrize("words, message", [
+    (GOOD + " colour=red", r'"colour'),
+    (GOOD.replace("m=3", "m=12x4"), r'm=.*"12x4"'),
+    (GOOD.replace("n=256", "n=many"), r'n=.*"many"'),
+    (GOOD.replace("user=u ", ""), r"user"),
+    (GOOD + " n=3", r'"n": given twice'),
+    ("", r"feed"),
+])
+def test_bad_settings_are_named_and_linux_comes_back(words, message):
+    with qemu.Machine(qemu.kernel(words) + ["-vga", "none"]) as guest:
+        guest.wait_reset()
+    assert re.search(rf"\] settings.*{message}", guest.log), guest.log
+    assert "back to Linux: the settings cannot be used" in guest.log
+
+
+def test_settings_that_are_too_long_are_refused_whole():
+    with qemu.Machine(qemu.kernel("#" + "x" * 4096) + ["-vga", "none"]) as guest:
+        guest.wait_reset()
+    assert "longer than 4095 bytes" in guest.log, guest.log
+
+
+def test_module_that_is_bad_is_named(tmp_path):
+    module = tmp_path / "settings"
+    module.write_text("whatever=1\n")
+    with qemu.Machine(qemu.kernel(GOOD, module) + ["-vga", "none"]) as guest:
+        guest.wait_reset()
+    assert re.search(r'settings, module: "whatever', guest.log), guest.log
+
+
+def test_machine_without_network_lists_its_devices():
+    with qemu.Machine(qemu.kernel(GOOD) + ["-vga", "none", "-device", "e1000"]) as guest:
+        guest.wait_reset()
+    assert re.search(r"pci 00:\d\d\.0 8086:100e class 020000", guest.log), guest.log
+    assert "back to Linux: no network device" in guest.log
+
+
+def test_a_message_stands_on_the_screen_before_the_reset(tmp_path):
+    with qemu.Machine(qemu.kernel("nonsense=1")) as guest:
+        guest.wait_for("back to Linux")
+        guest.screendump(tmp_path / "screen.ppm")       # QEMU is still there
+        guest.wait_reset()
