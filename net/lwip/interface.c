@@ -49,24 +49,46 @@ static void rx_pbuf_free(struct pbuf *p)
     rx_free[rx_free_count++] = rx;
 }
 
-static struct pbuf *rx_pbuf_around(const struct frame *frame)
+static struct pbuf *rx_pbuf_lent(const struct frame *frame)
 {
-    if (rx_free_count > 0) {
-        struct rx_pbuf *rx = rx_free[--rx_free_count];
-        rx->custom.custom_free_function = rx_pbuf_free;
-        rx->frame = *frame;
-        return pbuf_alloced_custom(PBUF_RAW, (u16_t)frame->bytes, PBUF_REF, &rx->custom, frame->data,
-                                   (u16_t)frame->bytes);
-    }
+    if (rx_free_count == 0)
+        return NULL;
+    struct rx_pbuf *rx = rx_free[--rx_free_count];
+    rx->custom.custom_free_function = rx_pbuf_free;
+    rx->frame = *frame;
+    return pbuf_alloced_custom(PBUF_RAW, (u16_t)frame->bytes, PBUF_REF, &rx->custom, frame->data,
+                               (u16_t)frame->bytes);
+}
+
+static struct pbuf *rx_pbuf_copied(const struct frame *frame)
+{
     struct pbuf *copy = pbuf_alloc(PBUF_RAW, (u16_t)frame->bytes, PBUF_POOL);
-    if (copy != NULL) {
-        pbuf_take(copy, frame->data, (u16_t)frame->bytes);
-        port_counters.rx_copied++;
-    } else {
-        port_counters.rx_drop_no_pbuf++;
-    }
+    if (copy == NULL)
+        return NULL;
+    pbuf_take(copy, frame->data, (u16_t)frame->bytes);
+    port_counters.rx_copied++;
     device->ops->rx_release(device, frame);
     return copy;
+}
+
+/* When everything is held, a connection's out-of-order segments are let go: they come again, and what is in order must
+ * get through. */
+static struct pbuf *rx_pbuf_around(const struct frame *frame)
+{
+    struct pbuf *p = rx_pbuf_lent(frame);
+    if (p == NULL)
+        p = rx_pbuf_copied(frame);
+    if (p == NULL && pbuf_free_ooseq_pending) {     /* set by the pool that was empty */
+        pbuf_free_ooseq();
+        p = rx_pbuf_lent(frame);
+        if (p == NULL)
+            p = rx_pbuf_copied(frame);
+    }
+    if (p == NULL) {
+        port_counters.rx_drop_no_pbuf++;
+        device->ops->rx_release(device, frame);
+    }
+    return p;
 }
 
 /* lwIP 2.1.3 reads these headers before it compares their lengths with the frame's, so the frame is measured here. */
@@ -133,9 +155,13 @@ bool interface_input(void)
         return true;
     }
 
+    bool is_ip = load_be16(frame.data + TYPE_AT) == ETHTYPE_IP;
+    struct icmp_error error;
+    if (is_ip && icmp_error_parse(frame.data + ETHERNET_BYTES, &error))
+        transport_unreachable_heard(&error);
+
     /* The device vouches for a frame; what a fragment is part of is checked when it is whole. */
-    bool vouched = frame.checksum_good && load_be16(frame.data + TYPE_AT) == ETHTYPE_IP &&
-                   !is_fragment(frame.data + ETHERNET_BYTES);
+    bool vouched = frame.checksum_good && is_ip && !is_fragment(frame.data + ETHERNET_BYTES);
     u16_t checks = NETIF_CHECKSUM_ENABLE_ALL & (u16_t)~(device->tx_checksum ? L4_GENERATES : 0);
     NETIF_SET_CHECKSUM_CTRL(&interface, checks & (u16_t)~(vouched ? L4_CHECKS : 0));
 

@@ -156,7 +156,7 @@ static void dhcp_tend(uint64_t now_ns)
     const struct dhcp_lease *lease = dhcp_lease(&dhcp);
     if (lease != NULL)
         lease_apply(lease);
-    else
+    else if (network.address != 0)
         lease_drop();
 }
 
@@ -211,8 +211,6 @@ bool network_init(const struct transport_config *given, uint64_t now_ns)
         return false;
     interface_init(device);
     if (config.address == 0) {
-        dhcp_start(&dhcp, device->mac, hooks_key(), now_ns);
-        lease_seen = dhcp.lease_serial;
         dhcp_pcb = udp_new();
         udp_bind(dhcp_pcb, IP4_ADDR_ANY, DHCP_CLIENT_PORT);
         udp_recv(dhcp_pcb, dhcp_received, NULL);

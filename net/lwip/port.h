@@ -27,6 +27,23 @@ bool interface_take_stalled(void);
 void interface_set_link(bool up);
 void interface_set_mtu(uint16_t mtu_bytes);
 
+/* icmp_error.c -------------------------------------------------------------------------------------------------- */
+
+/* A segment of ours that was turned away for good. Host order. */
+struct icmp_error {
+    enum transport_reason reason;
+    uint32_t local_address, address, seq;
+    uint16_t local_port, port;
+};
+
+/* Whether an IPv4 packet is such an error. Its header must lie whole within the frame, and its length too. */
+bool icmp_error_parse(const uint8_t *packet, struct icmp_error *error);
+
+/* transport.c --------------------------------------------------------------------------------------------------- */
+
+/* Ends the connection whose SYN that was, if there is one. */
+void transport_unreachable_heard(const struct icmp_error *error);
+
 /* network.c ----------------------------------------------------------------------------------------------------- */
 
 bool network_init(const struct transport_config *config, uint64_t now_ns);

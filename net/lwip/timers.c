@@ -56,7 +56,7 @@ static void estimates_mend(void)
 
 void timers_first_sample(struct tcp_pcb *pcb)
 {
-    if (pcb->nrtx == 0 && pcb->rttest != 0) {       /* Karn: not if the SYN was sent again */
+    if (pcb->nrtx == 0) {                           /* Karn: not if the SYN was sent again */
         u32_t ticks = tcp_ticks - pcb->rttest;
         pcb->sa = (s16_t)(ticks << 3);              /* SRTT = R */
         pcb->sv = (s16_t)(ticks << 1);              /* 4 RTTVAR = 4 R/2 */

@@ -129,7 +129,10 @@ static bool event_take(struct transport_event *event)
             lent = queued->chain;
             event->data = lent->payload;
             event->bytes = lent->len;
-            queued->chain = pbuf_dechain(lent);
+            queued->chain = lent->next;
+            if (queued->chain != NULL)
+                pbuf_ref(queued->chain);        /* pbuf_dechain lets go of the rest on lent's behalf */
+            pbuf_dechain(lent);
         }
         if (queued->chain == NULL) {
             events_first = (events_first + 1) % EVENT_COUNT;
@@ -335,6 +338,20 @@ void transport_abort(int connection, uint64_t now_ns)
     tcp_abort(c->pcb);
     events_forget(c);
     connection_end(c, TRANSPORT_ABORTED);
+}
+
+/* The quoted sequence number must be that of the SYN: RFC 5927 §4.1. Quietly: who turned it away has no use for a RST. */
+void transport_unreachable_heard(const struct icmp_error *error)
+{
+    for (size_t i = 0; i < ARRAY_COUNT(connections); i++) {
+        struct connection *c = &connections[i];
+        if (c->phase != CONNECTING || c->local_address != error->local_address || c->port != error->local_port ||
+            c->address != error->address || c->peer_port != error->port || c->pcb->lastack != error->seq)
+            continue;
+        tcp_err(c->pcb, NULL);
+        tcp_abandon(c->pcb, 0);
+        connection_end(c, error->reason);
+    }
 }
 
 /* --- Messages -------------------------------------------------------------------------------------------------- */

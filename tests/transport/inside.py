@@ -1,0 +1,286 @@
+"""What a case needs inside its own network namespace: the TAP end of Linux, the puppet, and a peer made of raw frames.
+
+Linux's end is 10.9.0.1/24 on tap0; the stack under test is 10.9.0.2 unless a case says otherwise; raw peers answer
+for 10.9.0.77, which Linux does not own."""
+import os
+import select
+import socket
+import struct
+import subprocess
+import time
+
+LINUX, STACK, RAW = "10.9.0.1", "10.9.0.2", "10.9.0.77"
+STACK_MAC = bytes.fromhex("525400123456")
+RAW_MAC = bytes.fromhex("0200000000aa")
+FIN, SYN, RST, PSH, ACK = 1, 2, 4, 8, 16
+
+
+def sh(command):
+    subprocess.run(command, shell=True, check=True)
+
+
+def set_up(offload=False, address=f"{LINUX}/24"):
+    sh("ip link set lo up")
+    sh("ip tuntap add tap0 mode tap" + (" vnet_hdr" if offload else ""))
+    sh("sysctl -qw net.ipv6.conf.tap0.disable_ipv6=1")
+    if address:
+        sh(f"ip addr add {address} dev tap0")
+    sh("ip link set tap0 up")
+
+
+class Puppet:
+    """The program under test. `expect` waits for a line that begins with the words given and returns its words;
+    lines that come first are kept for later calls."""
+
+    def __init__(self, *options, stack=None, static=True):
+        program = os.environ["PUPPET"]
+        words = [program, "--tap", "tap0", *options]
+        if static and "--ip" not in options:
+            words += ["--ip", STACK, "--gw", LINUX]
+        self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.buffer, self.lines, self.log = b"", [], []
+
+    def tell(self, line):
+        self.process.stdin.write(line.encode() + b"\n")
+        self.process.stdin.flush()
+
+    def read(self, timeout):
+        ready, _, _ = select.select([self.process.stdout], [], [], timeout)
+        if not ready:
+            return False
+        got = os.read(self.process.stdout.fileno(), 1 << 16)
+        if not got:
+            raise AssertionError(f"the puppet ended with {self.process.wait()}\n" + self.tail())
+        *lines, self.buffer = (self.buffer + got).split(b"\n")
+        for line in lines:
+            stamp, *words = line.decode().split(" ")
+            self.lines.append((int(stamp), words))
+            self.log.append(line.decode()[:200])
+        return True
+
+    def tail(self):
+        return "\n".join(self.log[-30:])
+
+    def expect(self, *words, timeout=10):
+        words = [str(w) for w in words]
+        end = time.monotonic() + timeout
+        while True:
+            for i, (stamp, line) in enumerate(self.lines):
+                if line[:len(words)] == words:
+                    del self.lines[i]
+                    self.stamp_us = stamp
+                    return line
+            left = end - time.monotonic()
+            if left <= 0:
+                raise AssertionError(f"no {words} within {timeout} s\n" + self.tail())
+            self.read(left)
+
+    def silent(self, *words, seconds=0.2):
+        """Asserts that no such line comes."""
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0:
+            self.read(left)
+        words = [str(w) for w in words]
+        assert not [line for _, line in self.lines if line[:len(words)] == words], self.tail()
+
+    def data(self, connection, count, timeout=10):
+        """The next `count` bytes that the stack delivers on a connection."""
+        got = b""
+        while len(got) < count:
+            got += bytes.fromhex(self.expect("data", connection, timeout=timeout)[2])
+        assert len(got) == count, f"{len(got)} bytes instead of {count}"
+        return got
+
+    def connect(self, address, port):
+        self.tell(f"connect {address} {port}")
+        connection = int(self.expect("connect")[1])
+        assert connection >= 0
+        return connection
+
+    def counters(self):
+        self.tell("counters")
+        self.expect("counters")
+        found = {words[1]: int(words[2]) for _, words in self.lines if words[0] == "counter"}
+        self.lines = [line for line in self.lines if line[1][0] != "counter"]
+        return found
+
+    def quit(self):
+        """Ends it, and asserts that it ended well: no sanitizer's complaint, no failed assertion."""
+        if self.process.poll() is None:
+            self.tell("quit")
+            self.process.stdin.close()
+        status = self.process.wait(10)
+        assert status == 0, f"the puppet ended with {status}\n" + self.tail()
+
+    def __enter__(self):
+        self.expect("stack")
+        return self
+
+    def __exit__(self, kind, value, trace):
+        if kind is None:
+            self.quit()
+        else:
+            self.process.kill()
+            print(self.tail())
+
+
+def listener(port=8000, address=LINUX, backlog=16):
+    server = socket.create_server((address, port), backlog=backlog)
+    server.settimeout(10)
+    return server
+
+
+def accept(server):
+    peer, _ = server.accept()
+    peer.settimeout(10)
+    peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return peer
+
+
+def receive(peer, count):
+    got = b""
+    while len(got) < count and (part := peer.recv(1 << 16)):
+        got += part
+    return got
+
+
+def reset(peer):
+    """Closes a socket with RST."""
+    peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    peer.close()
+
+
+def stream(seed, count):
+    """The puppet's pseudo-random bytes: splitmix64 by position."""
+    mask, out = (1 << 64) - 1, bytearray()
+    for word in range((count + 7) // 8):
+        z = (seed + (word + 1) * 0x9E3779B97F4A7C15) & mask
+        z = ((z ^ z >> 30) * 0xBF58476D1CE4E5B9) & mask
+        z = ((z ^ z >> 27) * 0x94D049BB133111EB) & mask
+        out += (z ^ z >> 31).to_bytes(8, "little")
+    return bytes(out[:count])
+
+
+# --- Frames ----------------------------------------------------------------------------------------------------------
+
+def checksum(data):
+    if len(data) % 2:
+        data += b"\0"
+    total = sum(struct.unpack(f"!{len(data) // 2}H", data))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return ~total & 0xFFFF
+
+
+def ip_header(source, destination, protocol, payload_bytes, identification=1):
+    head = struct.pack("!BBHHHBBH4s4s", 0x45, 0, 20 + payload_bytes, identification, 0x4000, 64, protocol, 0,
+                       socket.inet_aton(source), socket.inet_aton(destination))
+    return head[:10] + struct.pack("!H", checksum(head)) + head[12:]
+
+
+def l4(source, destination, protocol, segment, checksum_at):
+    pseudo = socket.inet_aton(source) + socket.inet_aton(destination) + struct.pack("!BBH", 0, protocol, len(segment))
+    return segment[:checksum_at] + struct.pack("!H", checksum(pseudo + segment)) + segment[checksum_at + 2:]
+
+
+def tcp(source, destination, source_port, port, seq, ack, flags, data=b"", window=65535, options=b""):
+    head = struct.pack("!HHIIBBHHH", source_port, port, seq & 0xFFFFFFFF, ack & 0xFFFFFFFF,
+                       (5 + len(options) // 4) << 4, flags, window, 0, 0)
+    segment = l4(source, destination, 6, head + options + data, 16)
+    return ip_header(source, destination, 6, len(segment)) + segment
+
+
+def udp(source, destination, source_port, port, data):
+    segment = l4(source, destination, 17, struct.pack("!HHHH", source_port, port, 8 + len(data), 0) + data, 6)
+    return ip_header(source, destination, 17, len(segment)) + segment
+
+
+class Segment:
+    """A received TCP segment. `at` is when, in seconds of this process's clock."""
+
+    def __init__(self, packet, at):
+        self.at = at
+        header = (packet[0] & 15) * 4
+        total, = struct.unpack("!H", packet[2:4])
+        self.source, self.destination = socket.inet_ntoa(packet[12:16]), socket.inet_ntoa(packet[16:20])
+        segment = packet[header:total]
+        self.source_port, self.port, self.seq, self.ack, offset, self.flags, self.window = struct.unpack(
+            "!HHIIBBH", segment[:16])
+        self.options = segment[20:(offset >> 4) * 4]
+        self.data = segment[(offset >> 4) * 4:]
+
+    def __repr__(self):
+        names = "".join(n for bit, n in ((SYN, "S"), (FIN, "F"), (RST, "R"), (PSH, "P"), (ACK, ".")) if self.flags & bit)
+        return f"<{names} seq {self.seq} ack {self.ack} win {self.window} len {len(self.data)}>"
+
+
+class Wire:
+    """Raw frames on tap0 of a host that Linux does not own. Answers ARP for its address unless told not to."""
+
+    def __init__(self, address=RAW, mac=RAW_MAC, arp=True):
+        self.address, self.mac, self.arp = address, mac, arp
+        self.socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
+        self.socket.bind(("tap0", 0))
+        self.arp_requests = []
+
+    def send(self, packet, destination=STACK_MAC, kind=0x0800):
+        self.socket.send(destination + self.mac + struct.pack("!H", kind) + packet)
+
+    def frame(self, timeout):
+        """The next frame from the stack, or None."""
+        end = time.monotonic() + timeout
+        while (left := end - time.monotonic()) > 0:
+            if not select.select([self.socket], [], [], left)[0]:
+                break
+            frame, where = self.socket.recvfrom(2048)
+            if where[2] == socket.PACKET_OUTGOING:
+                continue
+            if frame[12:14] == b"\x08\x06":
+                self.arp_take(frame)
+            return frame
+        return None
+
+    def arp_take(self, frame):
+        operation, = struct.unpack("!H", frame[20:22])
+        target = socket.inet_ntoa(frame[38:42])
+        if operation == 1:
+            self.arp_requests.append(target)
+        if operation == 1 and target == self.address and self.arp:
+            self.send(struct.pack("!HHBBH", 1, 0x0800, 6, 4, 2) + self.mac + frame[38:42] + frame[22:28] + frame[28:32],
+                      frame[6:12], 0x0806)
+
+    def ip(self, protocol, timeout=5):
+        """The next IPv4 packet of that protocol to our address, or None."""
+        end = time.monotonic() + timeout
+        while (left := end - time.monotonic()) > 0:
+            frame = self.frame(left)
+            if frame and frame[12:14] == b"\x08\x00" and frame[23] == protocol and \
+                    frame[30:34] == socket.inet_aton(self.address):
+                return frame[14:]
+        return None
+
+    def tcp(self, timeout=5):
+        packet = self.ip(6, timeout)
+        return Segment(packet, time.monotonic()) if packet else None
+
+
+class RawConnection:
+    """The server's side of a TCP connection, segment by segment."""
+
+    def __init__(self, wire, port=9000, iss=1000, window=65535, options=b"\x02\x04\x05\xb4"):
+        self.wire, self.port, self.window = wire, port, window
+        self.syn = wire.tcp()
+        assert self.syn and self.syn.flags == SYN, self.syn
+        self.peer_port, self.seq, self.ack = self.syn.source_port, iss, (self.syn.seq + 1) & 0xFFFFFFFF
+        self.send(SYN | ACK, options=options)
+        self.seq += 1
+        handshake = wire.tcp()
+        assert handshake.flags & ACK and handshake.ack == self.seq, handshake
+
+    def send(self, flags, data=b"", seq=None, ack=None, window=None, options=b""):
+        self.wire.send(tcp(self.wire.address, STACK, self.port, self.peer_port, self.seq if seq is None else seq,
+                           self.ack if ack is None else ack, flags, data,
+                           self.window if window is None else window, options))
+
+    def next(self, timeout=5):
+        return self.wire.tcp(timeout)

@@ -1,0 +1,25 @@
+"""net/transport.h over each stack there is, against Linux and raw peers: every case of cases.py, in a network namespace of
+its own. Needs /dev/net/tun and unshare(1) of user and network namespaces."""
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+sys.path.insert(0, str(HERE))
+from cases import CASES  # noqa: E402
+
+STACKS = ["lwip", "own"] if (ROOT / "net/tcp.c").exists() else ["lwip"]
+
+
+@pytest.mark.parametrize("stack", STACKS)
+@pytest.mark.parametrize("name", CASES)
+def test_transport(name, stack):
+    puppet = ROOT / os.environ.get("BUILD", "build") / "test/transport" / f"puppet-{stack}"
+    namespaces = ["unshare", "-n"] if os.geteuid() == 0 else ["unshare", "-Urn"]
+    done = subprocess.run([*namespaces, sys.executable, HERE / "cases.py", name], capture_output=True, text=True,
+                          timeout=120, cwd=ROOT, env={**os.environ, "PUPPET": str(puppet), "STACK": stack})
+    assert done.returncode == 0, f"{name} over {stack}\n{done.stdout[-6000:]}\n{done.stderr[-6000:]}"
