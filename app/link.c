@@ -78,10 +78,10 @@ void link_tend(struct link *link, uint64_t now_ns)
 {
     if (link->state == LINK_CONNECTING && now_ns - link->since_ns >= LINK_CONNECT_TIMEOUT_NS) {
         link_leave(link, "no answer to the connection request", false, now_ns);
-    } else if (link->state == LINK_DOWN && now_ns >= link->retry_ns) {
+    } else if (link->state == LINK_DOWN && now_ns >= link->retry_ns && transport_network()->up) {
         int connection = transport_connect(link->to.address, link->to.port, now_ns);
         if (connection < 0) {
-            link->retry_ns = now_ns + LINK_RETRY_FIRST_NS;      /* the network is down, or old ones are still closing */
+            link->retry_ns = now_ns + LINK_RETRY_FIRST_NS;      /* old ones are still closing */
             return;
         }
         ASSERT(link_of(connection) == NULL);

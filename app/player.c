@@ -227,7 +227,7 @@ static void take_event(const struct transport_event *event, uint64_t now_ns)
 
 /* Timers. */
 
-static bool tend_network(uint64_t now_ns)
+static void tend_network(uint64_t now_ns)
 {
     const struct transport_network *network = transport_network();
     if (network->up) {
@@ -239,7 +239,7 @@ static bool tend_network(uint64_t now_ns)
         }
         player.network_was_up = true;
         player.network_up_ns = now_ns;
-        return true;
+        return;
     }
     player.network_was_up = false;
     uint64_t down_ns = now_ns - player.network_up_ns;
@@ -248,7 +248,6 @@ static bool tend_network(uint64_t now_ns)
         log_line("network: down for %llu s, waiting for %s", (unsigned long long)(down_ns / 1000000000),
                  network->waiting_for);
     }
-    return false;
 }
 
 static enum player_verdict judge(uint64_t now_ns)
@@ -268,13 +267,11 @@ static enum player_verdict judge(uint64_t now_ns)
 static void tend(uint64_t now_ns)
 {
     player.tend_ns = now_ns + TEND_NS;
-    if (tend_network(now_ns)) {
-        for (uint32_t i = 0; i < player.settings->feed_count; i++) {
-            struct feed *feed = &player.feeds[i];
-            feed_tend(feed, player.settings->feed_timeout_ns, now_ns);
-            if (feed->link.state != LINK_UP)
-                weave_lost(i);
-        }
+    tend_network(now_ns);
+    for (uint32_t i = 0; i < player.settings->feed_count; i++) {
+        feed_tend(&player.feeds[i], player.settings->feed_timeout_ns, now_ns);
+        if (player.feeds[i].link.state != LINK_UP)
+            weave_lost(i);
     }
     const struct matcher_stats *stats = matcher_stats(player.matcher);
     counters.matcher_digits = stats->digits;

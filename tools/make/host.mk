@@ -18,3 +18,6 @@ $(BUILD)/host/peregrine-linux: $(PEREGRINE_LINUX_OBJECTS)
 host: $(BUILD)/host/peregrine-linux
 CHECK_NEEDS += $(BUILD)/host/peregrine-linux
 .PHONY: host
+
+UNIT_EXTRA_player_test := tests/unit/fake_transport.c
+UNIT_EXTRA_control_test := tests/unit/fake_transport.c

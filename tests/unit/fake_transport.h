@@ -1,0 +1,52 @@
+/* A transport that the test plays: it queues the events, and reads what was sent. Time is the test's. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "net/transport.h"
+
+enum { FAKE_STREAM_BYTES = 64 * 1024, FAKE_DATAGRAM_COUNT = 64 };
+
+struct fake_connection {
+    bool used, connected, closed_by_us, aborted_by_us;
+    uint32_t address;
+    uint16_t port;
+    char sent[FAKE_STREAM_BYTES];       /* everything given to transport_send, NUL-terminated */
+    uint32_t sent_bytes;
+    uint32_t acked_bytes;               /* the test's: of sent_bytes */
+    uint32_t window_bytes;              /* the test's: more than this unacknowledged is refused */
+    bool no_message;                    /* the test's: transport_message gives NULL */
+    uint8_t message[TRANSPORT_MESSAGE_BYTES_MAX];
+};
+
+struct fake_datagram {
+    uint32_t address;
+    uint16_t from_port, to_port;
+    uint32_t bytes;
+    uint8_t data[TRANSPORT_DATAGRAM_BYTES_MAX];
+};
+
+struct fake {
+    struct fake_connection connections[TRANSPORT_CONNECTION_COUNT_MAX];
+    struct transport_network network;
+    uint32_t connect_count;             /* calls, refused ones too */
+    bool refuse_connect, refuse_udp_bind, refuse_udp;
+    struct fake_datagram datagrams[FAKE_DATAGRAM_COUNT];
+    uint32_t datagram_count;            /* sent in all; the first FAKE_DATAGRAM_COUNT are kept */
+};
+extern struct fake fake;
+
+void fake_reset(void);
+
+/* The newest connection to a port that is open or opening; -1: none. */
+int fake_to(uint16_t port);
+
+/* Queue events. Data is copied; it is lent out of a buffer of exactly its size, freed at the next poll. */
+void fake_connected(int id);
+void fake_data(int id, const void *data, size_t bytes);
+void fake_text(int id, const char *text);
+void fake_ended(int id);
+void fake_closed(int id, enum transport_reason reason);
+void fake_datagram(uint32_t address, uint16_t peer_port, uint16_t port, const void *data, size_t bytes);

@@ -1,0 +1,900 @@
+/* app/player.c with its feeds and its submit connection, over a transport that the test plays (fake_transport.c), with
+ * the real matcher. */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "app/feed.h"
+#include "app/ledger.h"
+#include "app/link.h"
+#include "app/outbox.h"
+#include "app/player.h"
+#include "app/stats.h"
+#include "app/submit.h"
+#include "app/weave.h"
+#include "tests/unit/fake_transport.h"
+
+#define S UINT64_C(1000000000)
+#define MS UINT64_C(1000000)
+#define OK_200 "HTTP/1.1 200 OK\r\n"
+#define PLUS_8 OK_200 "Content-Length: 3\r\n\r\n+8\n"
+
+enum { FEED = 10001, SUBMIT = 10002 };
+
+static struct settings settings;
+static struct player *player;
+static uint64_t now;
+
+static void start_with(const char *words)
+{
+    struct settings_error error;
+    struct matcher *matcher;
+    struct matcher_config matcher_config;
+    char all[1024];
+    snprintf(all, sizeof all, "feed=10.0.2.2:10001 submit=10.0.2.2:10002 user=swift passwd=a&b %s", words);
+    settings_begin(&settings);
+    if (!settings_add(&settings, "test", all, strlen(all), &error) || !settings_finish(&settings, &error))
+        fail_msg("%s", error.text);
+    settings_matcher(&settings, &matcher_config);
+    matcher_config.simd = MATCHER_SIMD_SCALAR;
+    assert_null(matcher_init(&matcher, &matcher_config));
+
+    struct player_config config = { .settings = &settings, .matcher = matcher, .tsc_khz = 3000000 };
+    now = 7 * S;
+    fake_reset();
+    stats_clear();
+    assert_null(player_init(&player, &config, now));
+}
+
+static enum player_verdict turn(uint64_t later_ns)
+{
+    now += later_ns;
+    return player_turn(player, now);
+}
+
+/* Lets time pass in steps of a millisecond. */
+static void pass(uint64_t ns)
+{
+    for (uint64_t end = now + ns; now < end;)
+        turn(MS);
+}
+
+static int feed_id(void) { return fake_to(FEED); }
+static int submit_id(void) { return fake_to(SUBMIT); }
+static const char *sent(int id) { return fake.connections[id].sent; }
+static void ack_all(int id) { fake.connections[id].acked_bytes = fake.connections[id].sent_bytes; }
+
+static void up(int id)
+{
+    assert_int_not_equal(id, -1);
+    fake_connected(id);
+    turn(0);
+}
+
+/* Both connections are up, the stream has begun. */
+static void play(const char *words)
+{
+    start_with(words);
+    turn(0);
+    up(feed_id());
+    up(submit_id());
+    fake_text(feed_id(), OK_200 "\r\n");
+    turn(0);
+}
+
+static void digits(const char *text)
+{
+    fake_text(feed_id(), text);
+    turn(0);
+}
+
+static const char *post_of(const char *answer)
+{
+    static char post[2048];
+    snprintf(post, sizeof post, "POST /submit?user=swift&passwd=a%%26b HTTP/1.1\r\nHost: 10.0.2.2:10002\r\n"
+             "Content-Length: %zu\r\n\r\n%s", strlen(answer), answer);
+    return post;
+}
+
+/* The bodies of the POSTs sent on a connection, with a space after each; every POST is checked whole. */
+static const char *answers_sent(int id)
+{
+    static char list[FAKE_STREAM_BYTES];
+    const char *at = sent(id);
+    size_t used = 0;
+    while (*at) {
+        const char *body = strstr(at, "\r\n\r\n");
+        assert_non_null(body);
+        size_t count = (size_t)atoi(strstr(at, "Content-Length: ") + 16);
+        char answer[1100];
+        snprintf(answer, sizeof answer, "%.*s", (int)count, body + 4);
+        const char *expected = post_of(answer);
+        assert_memory_equal(at, expected, strlen(expected));
+        at += strlen(expected);
+        used += (size_t)snprintf(list + used, sizeof list - used, "%s ", answer);
+    }
+    list[used] = '\0';
+    return list;
+}
+
+/* The stream. */
+
+static void both_connections_are_made_and_the_request_is_sent_at_once(void **state)
+{
+    (void)state;
+    start_with("n=6 m=823");
+    turn(0);
+    assert_int_equal(fake.connect_count, 2);
+    up(feed_id());
+    assert_string_equal(sent(feed_id()), "GET / HTTP/1.1\r\nHost: 10.0.2.2:10001\r\n\r\n");
+}
+
+static void an_answer_is_posted(void **state)
+{
+    (void)state;
+    play("n=6 m=823");
+    digits("1282311");
+    assert_string_equal(sent(submit_id()), post_of("823"));
+    assert_int_equal(outbox_unanswered_count(), 1);
+}
+
+static void the_example_of_the_contest_is_played(void **state)
+{
+    (void)state;
+    play("n=6 m=823,108");
+    digits("123456789987654321");
+    assert_string_equal(answers_sent(submit_id()), "12345 3456 9876 432 ");
+}
+
+static void a_server_that_sends_before_it_was_asked_is_heard(void **state)
+{
+    (void)state;
+    start_with("n=6 m=823");
+    turn(0);
+    int feed = feed_id();
+    fake.connections[feed].no_message = true;
+    up(submit_id());
+    up(feed);
+    fake_text(feed, OK_200 "\r\n823");
+    turn(0);
+    assert_string_equal(sent(submit_id()), post_of("823"));
+    assert_string_equal(sent(feed), "");
+    fake.connections[feed].no_message = false;
+    pass(2 * MS);
+    assert_string_equal(sent(feed), "GET / HTTP/1.1\r\nHost: 10.0.2.2:10001\r\n\r\n");
+}
+
+static void the_stream_may_be_cut_anywhere(void **state)
+{
+    (void)state;
+    static const char *const streams[] = {
+        OK_200 "Server: Most\r\n\r\n55823105582300000551086",
+        "HTTP/1.1 100 Continue\r\n\r\n" OK_200 "Transfer-Encoding: chunked\r\n\r\n"
+        "3\r\n558\r\nb;x=823108\r\n23105582300\r\n2\r\n00\r\n7\r\n0551086\r\n0\r\n\r\n",
+        OK_200 "Content-Length: 31\r\n\r\n558\r\n23105 58\n2\r\n300\t0005510\n86",
+    };
+    for (size_t i = 0; i < sizeof streams / sizeof *streams; i++) {
+        for (size_t cut = 0; cut <= strlen(streams[i]); cut++) {
+            start_with("n=6 m=823,108");
+            turn(0);
+            up(feed_id());
+            up(submit_id());
+            fake_data(feed_id(), streams[i], cut);
+            turn(0);
+            fake_text(feed_id(), streams[i] + cut);
+            turn(0);
+            assert_string_equal(answers_sent(submit_id()), "823 8230 82300 823000 108 ");
+            assert_int_equal(feed_counters.digits, 23);
+        }
+        /* And byte by byte. */
+        start_with("n=6 m=823,108");
+        turn(0);
+        up(feed_id());
+        up(submit_id());
+        for (size_t k = 0; k < strlen(streams[i]); k++) {
+            fake_data(feed_id(), streams[i] + k, 1);
+            turn(0);
+        }
+        assert_string_equal(answers_sent(submit_id()), "823 8230 82300 823000 108 ");
+    }
+}
+
+static void other_bytes_than_digits_are_counted_and_skipped(void **state)
+{
+    (void)state;
+    play("n=6 m=823");
+    digits("8\r\n2 x\xff\x30\x2f\x3a" "823");
+    assert_int_equal(feed_counters.bytes_skipped_line_ends, 2);
+    assert_int_equal(feed_counters.bytes_skipped_other, 5);
+    assert_int_equal(feed_counters.digits, 6);
+    assert_string_equal(answers_sent(submit_id()), "823 ");
+}
+
+static void an_answer_that_comes_again_is_posted_once(void **state)
+{
+    (void)state;
+    play("n=3 m=823");
+    digits("8239823");
+    digits("1823");
+    assert_string_equal(answers_sent(submit_id()), "823 ");
+    assert_int_equal(ledger_counters.repeated, 2);
+}
+
+static void the_longest_answer_fits_a_message(void **state)
+{
+    (void)state;
+    /* The constant is 128 sevens: 128, 256, ... 1024 sevens are its multiples. The longest head: every byte of the name
+     * and the password takes three, and the address is as long as an address can be. */
+    char sevens[1025], amps[48], words[256];
+    memset(sevens, '7', 1024), sevens[1024] = '\0';
+    memset(amps, '&', 47), amps[47] = '\0';
+    snprintf(words, sizeof words, "n=1024 m=%.128s", sevens);
+    start_with(words);
+    strcpy(settings.user, amps);
+    strcpy(settings.passwd, amps);
+    settings.submit = (struct settings_endpoint){ 0xdfdfdfdf, 65535 };
+    submit_init(&settings);
+    turn(0);
+    up(feed_id());
+    up(fake_to(65535));
+    fake_text(feed_id(), OK_200 "\r\n");
+    digits(sevens);
+    const char *last = strstr(sent(fake_to(65535)), "Content-Length: 1024\r\n\r\n777");
+    assert_non_null(last);
+    assert_int_equal(strlen(last), strlen("Content-Length: 1024\r\n\r\n") + 1024);
+    assert_int_equal(submit_counters.posts, 8);
+}
+
+/* Gaps. */
+
+static void no_answer_reaches_across_a_lost_feed(void **state)
+{
+    (void)state;
+    play("n=6 m=823");
+    digits("1118");
+    int old = feed_id();
+    fake_closed(old, TRANSPORT_RESET);
+    turn(0);
+    up(feed_id());
+    fake_text(feed_id(), OK_200 "\r\n");
+    digits("23");
+    assert_string_equal(answers_sent(submit_id()), "");
+    digits("823");
+    assert_string_equal(answers_sent(submit_id()), "823 ");
+    assert_int_equal(weave_counters.gaps, 1);
+}
+
+static void a_feed_that_ends_is_connected_again(void **state)
+{
+    (void)state;
+    play("n=6 m=823");
+    digits("111");
+    fake_ended(feed_id());
+    turn(0);
+    assert_int_equal(feed_counters.streams_ended, 1);
+    assert_int_equal(link_counters.left, 1);
+    assert_int_equal(fake.connect_count, 3);
+    assert_string_equal(sent(feed_id()), "");
+}
+
+static void a_status_other_than_200_is_reported_and_its_body_is_no_stream(void **state)
+{
+    (void)state;
+    start_with("n=6 m=823");
+    turn(0);
+    up(submit_id());
+    up(feed_id());
+    fake_text(feed_id(), "HTTP/1.1 404 Not Found\r\nContent-Length: 3\r\n\r\n823");
+    turn(0);
+    assert_string_equal(answers_sent(submit_id()), "");
+    assert_int_equal(feed_counters.bad_status, 1);
+    assert_int_equal(feed_counters.digits, 0);
+    pass(20 * MS);
+    up(feed_id());
+    fake_text(feed_id(), OK_200 "\r\n");
+    digits("823");
+    assert_string_equal(answers_sent(submit_id()), "823 ");
+}
+
+static void a_feed_that_is_not_http_is_left(void **state)
+{
+    (void)state;
+    start_with("n=6 m=823");
+    turn(0);
+    up(submit_id());
+    up(feed_id());
+    fake_text(feed_id(), "823823823823823823\r\n823");
+    turn(0);
+    assert_string_equal(answers_sent(submit_id()), "");
+    assert_int_equal(feed_counters.bad_http, 1);
+}
+
+static void a_silent_feed_is_left_after_its_timeout(void **state)
+{
+    (void)state;
+    play("n=6 m=823 feed.timeout=2");
+    digits("1");
+    pass(2 * S - 10 * MS);
+    assert_int_equal(fake.connect_count, 2);
+    pass(20 * MS);
+    assert_int_equal(feed_counters.silent, 1);
+    assert_int_equal(fake.connect_count, 3);
+}
+
+static void several_feeds_make_one_stream(void **state)
+{
+    (void)state;
+    start_with("n=6 m=823 feeds=2");
+    turn(0);
+    assert_int_equal(fake.connect_count, 3);
+    int one = -1, two = -1;
+    for (int id = 0; id < 3; id++)
+        if (fake.connections[id].port == FEED)
+            *(one < 0 ? &one : &two) = id;
+    up(one);
+    up(two);
+    up(submit_id());
+    char stream[201], part[300];
+    srand(1);
+    for (int i = 0; i < 200; i++)
+        stream[i] = (char)('0' + rand() % 10);
+    stream[200] = '\0';
+    memcpy(stream + 150, "823", 3);
+    snprintf(part, sizeof part, OK_200 "\r\n%.151s", stream);   /* the first feed stops inside the answer */
+    fake_text(one, part);
+    turn(0);
+    snprintf(part, sizeof part, OK_200 "\r\n%s", stream + 40);  /* the second began later, and goes on */
+    fake_text(two, part);
+    turn(0);
+    fake_closed(one, TRANSPORT_RESET);
+    turn(0);
+    assert_non_null(strstr(answers_sent(submit_id()), "823 "));
+    assert_int_equal(weave_counters.gaps, 0);
+    assert_int_equal(weave_counters.digits, 200);
+}
+
+/* Responses. */
+
+static void responses_are_counted_by_result_wherever_they_are_cut(void **state)
+{
+    (void)state;
+    static const char responses[] =
+        PLUS_8 OK_200 "Transfer-Encoding: chunked\r\n\r\n1\r\n+\r\n2\r\n4\n\r\n0\r\n\r\n"
+        OK_200 "Content-Length: 4\r\n\r\ndup\n" OK_200 "Content-Length: 5\r\n\r\nlate\n"
+        OK_200 "Content-Length: 24\r\n\r\nwrong: no multiple of M\n" OK_200 "Content-Length: 6\r\n\r\nearly\n"
+        "HTTP/1.1 204 No Content\r\n\r\n" "HTTP/1.1 400 Bad\r\nContent-Length: 3\r\n\r\n+8\n"
+        "HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n" "HTTP/1.1 302 Found\r\nContent-Length: 0\r\n\r\n";
+    for (size_t cut = 0; cut <= strlen(responses); cut++) {
+        play("n=2 m=1");
+        digits("1234");                 /* 1 2 12 3 23 4 34: seven answers */
+        digits("56");                   /* 5 45 6 56 */
+        assert_int_equal(submit_counters.posts, 11);
+        fake_data(submit_id(), responses, cut);
+        turn(0);
+        fake_text(submit_id(), responses + cut);
+        turn(0);
+        assert_int_equal(submit_counters.responses_2xx, 7);
+        assert_int_equal(submit_counters.responses_3xx, 1);
+        assert_int_equal(submit_counters.responses_4xx, 1);
+        assert_int_equal(submit_counters.responses_5xx, 1);
+        assert_int_equal(submit_counters.results_points, 2);
+        assert_int_equal(submit_counters.points, 12);
+        assert_int_equal(submit_counters.results_dup, 1);
+        assert_int_equal(submit_counters.results_late, 1);
+        assert_int_equal(submit_counters.results_wrong, 1);
+        assert_int_equal(submit_counters.results_early, 1);
+        assert_int_equal(submit_counters.results_other, 1);
+        assert_int_equal(outbox_unanswered_count(), 1);
+        assert_int_equal(submit_response_ns.count, 10);
+    }
+}
+
+static void a_response_that_nobody_asked_for_is_counted(void **state)
+{
+    (void)state;
+    play("n=6 m=823");
+    int old = submit_id();
+    fake_text(old, "HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
+    turn(0);
+    assert_int_equal(submit_counters.responses_unasked, 1);
+    assert_int_equal(submit_counters.responses_4xx, 0);
+    turn(0);
+    up(submit_id());
+    digits("823");
+    assert_string_equal(answers_sent(submit_id()), "823 ");
+}
+
+/* Nothing twice, nothing lost that can be kept. */
+
+static void what_waits_while_there_is_no_connection_is_sent_later(void **state)
+{
+    (void)state;
+    start_with("n=6 m=823");
+    turn(0);
+    up(feed_id());
+    fake_text(feed_id(), OK_200 "\r\n823181646");
+    turn(0);
+    assert_int_equal(outbox_waiting_count(), 2);
+    pass(S);
+    up(submit_id());
+    turn(0);
+    assert_string_equal(answers_sent(submit_id()), "823 1646 ");
+    assert_int_equal(submit_counters.waited, 2);
+}
+
+static void what_cannot_be_sent_in_five_seconds_is_dropped(void **state)
+{
+    (void)state;
+    play("n=6 m=823");
+    fake_closed(submit_id(), TRANSPORT_RESET);
+    turn(0);
+    fake.refuse_connect = true;
+    digits("9823");
+    pass(3 * S);
+    digits("1646");
+    assert_int_equal(outbox_waiting_count(), 2);
+    pass(2 * S - 100 * MS);
+    assert_int_equal(submit_counters.dropped_expired, 0);
+    pass(200 * MS);
+    assert_int_equal(submit_counters.dropped_expired, 1);
+    assert_int_equal(outbox_waiting_count(), 1);
+    fake.refuse_connect = false;
+    fake_closed(submit_id(), TRANSPORT_REFUSED);
+    pass(2 * S);
+    up(submit_id());
+    turn(0);
+    assert_string_equal(answers_sent(submit_id()), "1646 ");
+}
+
+static void a_closed_window_makes_answers_wait_in_order(void **state)
+{
+    (void)state;
+    play("n=2 m=1");
+    fake.connections[submit_id()].window_bytes = 250;   /* two POSTs */
+    digits("12345");
+    assert_string_equal(answers_sent(submit_id()), "1 12 ");
+    ack_all(submit_id());
+    turn(0);
+    assert_string_equal(answers_sent(submit_id()), "1 12 2 23 ");
+    fake.connections[submit_id()].window_bytes = UINT32_MAX;
+    turn(0);
+    assert_string_equal(answers_sent(submit_id()), "1 12 2 23 3 34 4 45 5 ");
+}
+
+static void an_acknowledged_post_without_response_is_not_repeated(void **state)
+{
+    (void)state;
+    play("n=6 m=823");
+    digits("823");
+    ack_all(submit_id());
+    fake_closed(submit_id(), TRANSPORT_RESET);
+    turn(0);
+    up(submit_id());
+    turn(0);
+    assert_string_equal(answers_sent(submit_id()), "");
+    assert_int_equal(submit_counters.unanswered, 1);
+}
+
+static void a_post_that_a_reset_peer_never_had_is_sent_again(void **state)
+{
+    (void)state;
+    play("n=6 m=823");
+    digits("823");
+    ack_all(submit_id());
+    digits("1646");
+    fake.connections[submit_id()].acked_bytes += 60;    /* a part of the second POST */
+    fake_closed(submit_id(), TRANSPORT_RESET);
+    turn(0);
+    up(submit_id());
+    turn(0);
+    assert_string_equal(answers_sent(submit_id()), "1646 ");
+    assert_int_equal(submit_counters.unanswered, 1);
+    assert_int_equal(submit_counters.posts_again, 1);
+}
+
+static void a_post_that_was_in_flight_when_the_network_died_is_not_repeated(void **state)
+{
+    (void)state;
+    play("n=6 m=823");
+    digits("823");
+    fake_closed(submit_id(), TRANSPORT_TIMED_OUT);
+    turn(0);
+    up(submit_id());
+    turn(0);
+    assert_string_equal(answers_sent(submit_id()), "");
+    assert_int_equal(submit_counters.unanswered, 1);
+}
+
+static void posts_behind_a_closing_response_are_sent_again(void **state)
+{
+    (void)state;
+    play("n=2 m=1");
+    digits("123");                      /* 1 2 12 3 23 in the matcher's order */
+    ack_all(submit_id());
+    fake_text(submit_id(), PLUS_8 OK_200 "Connection: close\r\nContent-Length: 3\r\n\r\n+8\n");
+    turn(0);
+    turn(0);
+    up(submit_id());
+    turn(0);
+    assert_string_equal(answers_sent(submit_id()), "2 23 3 ");
+    assert_int_equal(submit_counters.unanswered, 0);
+    assert_int_equal(submit_counters.posts_again, 3);
+}
+
+static void the_end_of_the_connection_completes_a_response_without_length(void **state)
+{
+    (void)state;
+    play("n=6 m=823");
+    digits("823");
+    digits("1646");
+    ack_all(submit_id());
+    fake_text(submit_id(), OK_200 "\r\n+8\n");
+    fake_ended(submit_id());
+    turn(0);
+    assert_int_equal(submit_counters.results_points, 1);
+    turn(0);
+    up(submit_id());
+    turn(0);
+    assert_string_equal(answers_sent(submit_id()), "1646 ");
+}
+
+static void a_peer_that_ended_and_has_all_gets_nothing_again(void **state)
+{
+    (void)state;
+    play("n=6 m=823");
+    digits("823");
+    ack_all(submit_id());
+    fake_ended(submit_id());
+    turn(0);
+    assert_int_equal(link_counters.left, 1);
+    up(submit_id());
+    digits("1646");
+    assert_string_equal(answers_sent(submit_id()), "1646 ");
+    assert_int_equal(submit_counters.unanswered, 1);
+}
+
+static void a_peer_that_ended_is_given_time_to_say_what_it_has(void **state)
+{
+    (void)state;
+    for (int variant = 0; variant < 3; variant++) {
+        play("n=6 m=823");
+        int old = submit_id();
+        digits("823");
+        fake_ended(old);
+        turn(0);
+        assert_false(fake.connections[old].closed_by_us);
+        digits("1646");                 /* not on a connection that ends */
+        assert_string_equal(answers_sent(old), "823 ");
+        if (variant == 0)
+            fake_closed(old, TRANSPORT_RESET);          /* it never had it */
+        else if (variant == 1)
+            ack_all(old);                               /* it reads on */
+        else
+            pass(300 * MS);                             /* it says nothing */
+        turn(0);
+        turn(0);
+        up(submit_id());
+        turn(0);
+        assert_string_equal(answers_sent(submit_id()), variant == 0 ? "823 1646 " : "1646 ");
+        assert_int_equal(submit_counters.unanswered, variant == 0 ? 0 : 1);
+    }
+}
+
+static void a_server_that_never_responds_is_left_after_five_seconds(void **state)
+{
+    (void)state;
+    play("n=6 m=823 feed.timeout=0");
+    digits("823");
+    ack_all(submit_id());
+    pass(5 * S - 10 * MS);
+    assert_int_equal(fake.connect_count, 2);
+    pass(20 * MS);
+    assert_int_equal(fake.connect_count, 3);
+    up(submit_id());
+    turn(0);
+    assert_string_equal(answers_sent(submit_id()), "");
+    assert_int_equal(submit_counters.unanswered, 1);
+}
+
+/* Backing off. */
+
+static void retries_begin_at_once_and_slow_down_to_one_a_second(void **state)
+{
+    (void)state;
+    start_with("n=6 m=823 net.timeout=0 server.timeout=0");
+    turn(0);
+    uint64_t attempts_ns[20];
+    size_t count = 0;
+    uint64_t last = link_counters.attempts;
+    while (count < 20) {
+        int feed = feed_id();
+        if (feed >= 0 && !fake.connections[feed].connected) {
+            attempts_ns[count++] = now;
+            fake_closed(feed, TRANSPORT_REFUSED);
+        }
+        turn(MS);
+        assert_true(now < 60 * S);
+    }
+    assert_true(link_counters.attempts > last);
+    /* The second follows at once, the third after 10 ms, then 20, 40, ... up to 1 s (a step of the test is 1 ms). */
+    uint64_t expected_ms[] = { 1, 10, 20, 40, 80, 160, 320, 640, 1000, 1000, 1000 };
+    for (size_t i = 0; i < sizeof expected_ms / sizeof *expected_ms; i++) {
+        uint64_t gap_ms = (attempts_ns[i + 1] - attempts_ns[i]) / MS;
+        if (gap_ms < expected_ms[i] || gap_ms > expected_ms[i] + 3)
+            fail_msg("attempt %zu came %llu ms after the one before", i + 1, (unsigned long long)gap_ms);
+    }
+}
+
+static void a_server_that_accepts_and_closes_is_not_hammered(void **state)
+{
+    (void)state;
+    start_with("n=6 m=823 net.timeout=0 server.timeout=0");
+    for (int i = 0; i < 10000; i++) {
+        turn(MS);
+        int feed = feed_id();
+        if (feed >= 0 && !fake.connections[feed].connected) {
+            fake_connected(feed);
+            fake_text(feed, OK_200 "\r\n1");
+            fake_closed(feed, TRANSPORT_RESET);
+        }
+    }
+    assert_in_range(feed_counters.digits, 100, 1000);   /* 10 s: 10 ms apart, a turn or two each */
+}
+
+static void a_connection_request_without_answer_is_given_up_after_three_seconds(void **state)
+{
+    (void)state;
+    start_with("n=6 m=823");
+    turn(0);
+    int old = feed_id();
+    pass(3 * S - 10 * MS);
+    assert_int_equal(feed_id(), old);
+    assert_false(fake.connections[old].aborted_by_us);
+    pass(20 * MS);
+    assert_int_equal(link_counters.left, 2);
+    assert_int_not_equal(feed_id(), -1);
+}
+
+/* When to leave. */
+
+static void the_network_may_be_away_for_its_timeout(void **state)
+{
+    (void)state;
+    start_with("n=6 m=823 net.timeout=3 server.timeout=0");
+    fake.network.up = false;
+    fake.network.waiting_for = "DHCP offer";
+    turn(0);
+    assert_int_equal(fake.connect_count, 0);
+    for (int i = 0; i < 29; i++)
+        assert_int_equal(turn(100 * MS), PLAYER_ON);
+    assert_int_equal(turn(100 * MS), PLAYER_NETWORK_LOST);
+    assert_int_equal(turn(0), PLAYER_NETWORK_LOST);
+
+    start_with("n=6 m=823 net.timeout=3 server.timeout=0");
+    assert_int_equal(turn(2 * S), PLAYER_ON);
+    fake.network.up = false;
+    assert_int_equal(turn(2 * S), PLAYER_ON);
+    fake.network.up = true;
+    assert_int_equal(turn(S / 2), PLAYER_ON);
+    fake.network.up = false;
+    assert_int_equal(turn(S * 29 / 10), PLAYER_ON);
+    assert_int_equal(turn(S / 2), PLAYER_NETWORK_LOST);
+}
+
+static void the_server_may_be_silent_for_its_timeout(void **state)
+{
+    (void)state;
+    play("n=6 m=823 server.timeout=4 feed.timeout=0");
+    assert_int_equal(turn(3 * S), PLAYER_ON);
+    digits("1");
+    assert_int_equal(turn(3900 * MS), PLAYER_ON);
+    assert_int_equal(turn(100 * MS), PLAYER_SERVER_LOST);
+}
+
+static void the_deadline_ends_the_game(void **state)
+{
+    (void)state;
+    play("n=6 m=823 deadline=2.5");
+    assert_int_equal(turn(2400 * MS), PLAYER_ON);
+    assert_int_equal(turn(100 * MS), PLAYER_DEADLINE);
+    assert_string_equal(player_verdict_name(PLAYER_DEADLINE), "deadline");
+}
+
+/* Floods. */
+
+static void a_flood_of_answers_is_bounded_and_counted_and_the_feed_goes_on(void **state)
+{
+    (void)state;
+    play("n=256 m=3");
+    fake.connections[submit_id()].window_bytes = 10000;
+    char burst[1001];
+    srand(2);
+    uint64_t offered = 0;
+    for (int i = 0; i < 8; i++) {
+        for (int k = 0; k < 1000; k++)
+            burst[k] = (char)('0' + rand() % 10);
+        burst[1000] = '\0';
+        digits(burst);
+        turn(100 * MS);
+        offered = ledger_counters.entered;
+    }
+    assert_int_equal(feed_counters.digits, 8000);
+    assert_true(offered > 200000);
+    assert_true(submit_counters.dropped_no_room > 0);
+    assert_int_equal(offered, submit_counters.posts - submit_counters.posts_again + outbox_waiting_count()
+                              + submit_counters.dropped_no_room + submit_counters.dropped_expired);
+    /* What waits goes when the window opens, the oldest five seconds are gone. */
+    pass(6 * S);
+    assert_int_equal(outbox_waiting_count(), 0);
+}
+
+static void sleeping_never_misses_what_is_due(void **state)
+{
+    (void)state;
+    start_with("n=6 m=823 feed.timeout=2");
+    turn(0);
+    assert_true(player_wake_ns(player, now) <= now + 3 * S);
+    up(feed_id());
+    up(submit_id());
+    fake_text(feed_id(), OK_200 "\r\n");
+    digits("8231");
+    for (int i = 0; i < 100 && player_wake_ns(player, now) <= now; i++)
+        turn(0);
+    assert_true(player_wake_ns(player, now) > now);
+    assert_true(player_wake_ns(player, now) <= now + 100 * MS);
+}
+
+/* A server that takes requests, answers some, and dies in many ways, against the promises: no answer arrives twice, and
+ * every answer is accounted for. What the server has is what it acknowledged. */
+
+static struct {
+    uint32_t parsed;                    /* bytes of the connection's stream taken as requests */
+    uint32_t unanswered;
+    bool closing;                       /* it has said so: requests are not acted on */
+} sim[TRANSPORT_CONNECTION_COUNT_MAX];
+static unsigned sim_count[1000000];
+
+static void sim_take_requests(int id)
+{
+    struct fake_connection *c = &fake.connections[id];
+    while (sim[id].parsed < c->acked_bytes && !sim[id].closing) {
+        const char *at = c->sent + sim[id].parsed;
+        const char *body = strstr(at, "\r\n\r\n");
+        if (!body || body + 4 > c->sent + c->acked_bytes)
+            return;
+        uint32_t count = (uint32_t)atoi(strstr(at, "Content-Length: ") + 16);
+        if (body + 4 + count > c->sent + c->acked_bytes)
+            return;
+        char answer[16];
+        snprintf(answer, sizeof answer, "%.*s", (int)count, body + 4);
+        if (++sim_count[atoi(answer)] > 1)
+            fail_msg("%s was submitted twice", answer);
+        sim[id].parsed = (uint32_t)(body + 4 + count - c->sent);
+        sim[id].unanswered++;
+    }
+}
+
+static void sim_step(int id)
+{
+    struct fake_connection *c = &fake.connections[id];
+    uint32_t in_flight = c->sent_bytes - c->acked_bytes;
+    switch (rand() % 40) {
+    case 0:
+        fake_closed(id, TRANSPORT_RESET);
+        break;
+    case 1:
+        if (rand() % 2) {
+            fake_closed(id, TRANSPORT_TIMED_OUT);
+        } else {
+            fake_ended(id);
+            if (rand() % 2)
+                fake_closed(id, TRANSPORT_RESET);
+        }
+        break;
+    case 2:
+        if (sim[id].unanswered) {
+            /* RFC 9112 §9.6: it acts on nothing behind the request that it answers so. */
+            while (--sim[id].unanswered)
+                fake_text(id, PLUS_8);
+            fake_text(id, OK_200 "Connection: close\r\nContent-Length: 3\r\n\r\n+8\n");
+            sim[id].closing = true;
+        }
+        break;
+    default:
+        c->acked_bytes += in_flight ? (uint32_t)rand() % (in_flight + 1) : 0;
+        if (rand() % 3 == 0)
+            c->acked_bytes = c->sent_bytes;
+        sim_take_requests(id);
+        while (sim[id].unanswered && rand() % 3 && !sim[id].closing) {
+            fake_text(id, PLUS_8);
+            sim[id].unanswered--;
+        }
+    }
+}
+
+static void no_answer_is_submitted_twice_whatever_happens(void **state)
+{
+    (void)state;
+    const char *given = getenv("SEED");
+    unsigned seed = given ? (unsigned)strtoul(given, NULL, 0) : (unsigned)time(NULL);
+    print_message("SEED=%u\n", seed);
+    srand(seed);
+    memset(sim, 0, sizeof sim);
+    memset(sim_count, 0, sizeof sim_count);
+    play("n=5 m=7 server.timeout=0");
+    ack_all(submit_id());
+    for (int step = 0; step < 30000; step++) {
+        int id = submit_id();
+        if (id >= 0 && !fake.connections[id].connected) {
+            memset(&sim[id], 0, sizeof sim[id]);
+            if (rand() % 3)
+                fake_connected(id);
+            else
+                fake_closed(id, TRANSPORT_REFUSED);
+        } else if (id >= 0) {
+            fake.connections[id].window_bytes = 200 + (uint32_t)rand() % 3000;
+            sim_step(id);
+        }
+        if (rand() % 20 == 0) {
+            char burst[20];
+            snprintf(burst, sizeof burst, "%d", rand());
+            fake_text(feed_id(), burst);
+        }
+        turn((uint64_t)(rand() % 20) * MS);
+        uint64_t gone = submit_counters.unanswered + submit_counters.responses_2xx + submit_counters.dropped_expired;
+        assert_int_equal(ledger_counters.entered, gone + outbox_waiting_count() + outbox_unanswered_count());
+    }
+    assert_true(ledger_counters.entered > 1000);
+    assert_true(submit_counters.posts_again > 10 && submit_counters.unanswered > 10 && submit_counters.results_points > 100);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(both_connections_are_made_and_the_request_is_sent_at_once),
+        cmocka_unit_test(an_answer_is_posted),
+        cmocka_unit_test(the_example_of_the_contest_is_played),
+        cmocka_unit_test(a_server_that_sends_before_it_was_asked_is_heard),
+        cmocka_unit_test(the_stream_may_be_cut_anywhere),
+        cmocka_unit_test(other_bytes_than_digits_are_counted_and_skipped),
+        cmocka_unit_test(an_answer_that_comes_again_is_posted_once),
+        cmocka_unit_test(the_longest_answer_fits_a_message),
+        cmocka_unit_test(no_answer_reaches_across_a_lost_feed),
+        cmocka_unit_test(a_feed_that_ends_is_connected_again),
+        cmocka_unit_test(a_status_other_than_200_is_reported_and_its_body_is_no_stream),
+        cmocka_unit_test(a_feed_that_is_not_http_is_left),
+        cmocka_unit_test(a_silent_feed_is_left_after_its_timeout),
+        cmocka_unit_test(several_feeds_make_one_stream),
+        cmocka_unit_test(responses_are_counted_by_result_wherever_they_are_cut),
+        cmocka_unit_test(a_response_that_nobody_asked_for_is_counted),
+        cmocka_unit_test(what_waits_while_there_is_no_connection_is_sent_later),
+        cmocka_unit_test(what_cannot_be_sent_in_five_seconds_is_dropped),
+        cmocka_unit_test(a_closed_window_makes_answers_wait_in_order),
+        cmocka_unit_test(an_acknowledged_post_without_response_is_not_repeated),
+        cmocka_unit_test(a_post_that_a_reset_peer_never_had_is_sent_again),
+        cmocka_unit_test(a_post_that_was_in_flight_when_the_network_died_is_not_repeated),
+        cmocka_unit_test(posts_behind_a_closing_response_are_sent_again),
+        cmocka_unit_test(the_end_of_the_connection_completes_a_response_without_length),
+        cmocka_unit_test(a_peer_that_ended_and_has_all_gets_nothing_again),
+        cmocka_unit_test(a_peer_that_ended_is_given_time_to_say_what_it_has),
+        cmocka_unit_test(a_server_that_never_responds_is_left_after_five_seconds),
+        cmocka_unit_test(retries_begin_at_once_and_slow_down_to_one_a_second),
+        cmocka_unit_test(a_server_that_accepts_and_closes_is_not_hammered),
+        cmocka_unit_test(a_connection_request_without_answer_is_given_up_after_three_seconds),
+        cmocka_unit_test(the_network_may_be_away_for_its_timeout),
+        cmocka_unit_test(the_server_may_be_silent_for_its_timeout),
+        cmocka_unit_test(the_deadline_ends_the_game),
+        cmocka_unit_test(a_flood_of_answers_is_bounded_and_counted_and_the_feed_goes_on),
+        cmocka_unit_test(sleeping_never_misses_what_is_due),
+        cmocka_unit_test(no_answer_is_submitted_twice_whatever_happens),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
