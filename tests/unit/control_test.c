@@ -1,0 +1,416 @@
+/* app/control.c over a transport that the test plays; the client's side is written out here, byte by byte, from
+ * docs/control.md. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "app/control.h"
+#include "app/hmac.h"
+#include "app/stats.h"
+#include "kernel/base/bytes.h"
+#include "tests/unit/fake_transport.h"
+
+#define MS UINT64_C(1000000)
+
+enum { PORT = 18247, PEER = 0x0a000203, PEER_PORT = 40000 };
+static const char key[] = "correct horse";
+static const uint8_t secret[32] = "the secret of this run, 32 bytes";
+static uint64_t now;
+static uint8_t nonce[16] = "0123456789abcdef";
+
+static void start(void)
+{
+    fake_reset();
+    stats_clear();
+    stats_add_counters(&control_counter_group);
+    now = 100 * 1000 * MS;
+    assert_true(control_init((const uint8_t *)key, strlen(key), PORT, secret));
+}
+
+/* The bytes come in a buffer of exactly their size. */
+static void deliver_from(uint32_t address, uint16_t port, const void *data, size_t bytes)
+{
+    uint8_t *exact = test_malloc(bytes ? bytes : 1);
+    memcpy(exact, data, bytes);
+    struct transport_event event = { .kind = TRANSPORT_DATAGRAM, .data = exact, .bytes = (uint32_t)bytes,
+                                     .address = address, .peer_port = port, .port = PORT };
+    control_datagram(&event, now);
+    test_free(exact);
+}
+
+static void deliver(const void *data, size_t bytes) { deliver_from(PEER, PEER_PORT, data, bytes); }
+
+static void header(uint8_t *out, uint8_t type, uint16_t bytes)
+{
+    memset(out, 0, bytes);
+    memcpy(out, "PGRN\1", 5);
+    out[5] = type;
+    store_be16(out + 6, bytes);
+}
+
+static void hello(void)
+{
+    uint8_t out[64];
+    header(out, 1, 64);
+    memcpy(out + 8, nonce, 16);
+    deliver(out, 64);
+}
+
+/* A command that answers the newest challenge. */
+static void make_command(uint8_t out[96], uint8_t command, const char *with_key)
+{
+    const struct fake_datagram *challenge = &fake.datagrams[fake.datagram_count - 1];
+    struct hmac_key k;
+    header(out, 3, 96);
+    memcpy(out + 8, challenge->data + 8, 48);
+    out[56] = command;
+    hmac_key_set(&k, with_key, strlen(with_key));
+    hmac(&k, out, 64, out + 64);
+}
+
+static void pass(uint64_t ms)
+{
+    for (uint64_t i = 0; i < ms * 4; i++) {
+        now += MS / 4;
+        control_tend(now);
+    }
+}
+
+/* The reply's text, its parts from `from` on put together, each checked. */
+static const char *reply_text(uint32_t from, uint8_t command)
+{
+    static char text[STATS_TEXT_BYTES_MAX + 1];
+    struct hmac_key k;
+    size_t used = 0;
+    hmac_key_set(&k, key, strlen(key));
+    const struct fake_datagram *first = &fake.datagrams[from];
+    uint16_t count = load_be16(first->data + 52);
+    for (uint16_t i = 0; i < count; i++) {
+        const struct fake_datagram *d = &fake.datagrams[from + i];
+        uint8_t mac[32];
+        uint16_t text_bytes = load_be16(d->data + 54);
+        assert_true(from + i < fake.datagram_count);
+        assert_int_equal(d->address, PEER);
+        assert_int_equal(d->to_port, PEER_PORT);
+        assert_int_equal(d->from_port, PORT);
+        assert_memory_equal(d->data, "PGRN\1\4", 6);
+        assert_int_equal(load_be16(d->data + 6), d->bytes);
+        assert_memory_equal(d->data + 8, nonce, 16);
+        assert_int_equal(d->data[48], command);
+        assert_int_equal(load_be16(d->data + 50), i);
+        assert_int_equal(load_be16(d->data + 52), count);
+        assert_int_equal(d->bytes, 56 + text_bytes + 32);
+        hmac(&k, d->data, d->bytes - 32, mac);
+        assert_memory_equal(mac, d->data + d->bytes - 32, 32);
+        memcpy(text + used, d->data + 56, text_bytes);
+        used += text_bytes;
+    }
+    text[used] = '\0';
+    return text;
+}
+
+static void the_statistics_are_told_to_who_has_the_key(void **state)
+{
+    (void)state;
+    uint8_t command[96];
+    start();
+    hello();
+    assert_int_equal(fake.datagram_count, 1);
+    assert_int_equal(fake.datagrams[0].bytes, 56);
+    assert_memory_equal(fake.datagrams[0].data + 8, nonce, 16);
+    now += 500 * MS;
+    make_command(command, 1, key);
+    deliver(command, 96);
+    pass(20);
+    const char *text = reply_text(1, 1);
+    assert_memory_equal(text, "control.hellos 1\ncontrol.commands_status 1\n", 43);
+    assert_non_null(strstr(text, "control.send_failed 0\n"));
+    assert_false(control_told_to_leave());
+    assert_int_equal(control_wake_ns(now), UINT64_MAX);
+}
+
+static void long_statistics_come_in_parts(void **state)
+{
+    (void)state;
+    static char words[30][81];
+    uint8_t command[96];
+    start();
+    for (int i = 0; i < 30; i++) {
+        memset(words[i], 'a' + i % 26, 80);
+        stats_add_fact("fact", words[i]);
+    }
+    hello();
+    make_command(command, 1, key);
+    deliver(command, 96);
+    pass(100);
+    char expected[STATS_TEXT_BYTES_MAX];
+    const char *text = reply_text(1, 1);
+    assert_int_equal(strlen(text), stats_render(expected, sizeof expected));
+    assert_int_equal(load_be16(fake.datagrams[1].data + 52), 3);
+    assert_int_equal(fake.datagram_count, 4);
+    assert_memory_equal(text, "fact aaaa", 9);
+}
+
+static void gg_is_answered_three_times_and_then_obeyed(void **state)
+{
+    (void)state;
+    uint8_t command[96];
+    start();
+    hello();
+    make_command(command, 2, key);
+    deliver(command, 96);
+    pass(20);
+    assert_false(control_told_to_leave());
+    assert_non_null(strstr(reply_text(1, 2), "control.commands_gg 1\n"));
+    uint32_t parts = load_be16(fake.datagrams[1].data + 52);
+    pass(100);
+    assert_true(control_told_to_leave());
+    assert_int_equal(fake.datagram_count, 1 + 3 * parts);
+    reply_text(1 + 2 * parts, 2);
+}
+
+static void gg_is_obeyed_even_if_its_answer_cannot_be_sent(void **state)
+{
+    (void)state;
+    uint8_t command[96];
+    start();
+    hello();
+    make_command(command, 2, key);
+    fake.refuse_udp = true;
+    deliver(command, 96);
+    pass(900);
+    assert_false(control_told_to_leave());
+    pass(110);
+    assert_true(control_told_to_leave());
+    assert_int_equal(fake.datagram_count, 1);
+}
+
+static void a_wrong_key_is_counted_and_not_answered(void **state)
+{
+    (void)state;
+    uint8_t command[96];
+    start();
+    hello();
+    make_command(command, 2, "wrong horse..");
+    deliver(command, 96);
+    pass(2000);
+    assert_int_equal(control_counters.drop_mac, 1);
+    assert_int_equal(fake.datagram_count, 1);
+    assert_false(control_told_to_leave());
+    /* The challenge is not used up by that: its owner may still answer it. */
+    make_command(command, 1, key);
+    deliver(command, 96);
+    assert_int_equal(control_counters.commands_status, 1);
+}
+
+static void a_replay_is_counted_and_not_answered(void **state)
+{
+    (void)state;
+    uint8_t command[96];
+    start();
+    hello();
+    make_command(command, 1, key);
+    deliver(command, 96);
+    pass(50);
+    uint32_t sent = fake.datagram_count;
+    for (int i = 0; i < 100; i++) {
+        deliver(command, 96);
+        pass(99);
+    }
+    assert_int_equal(fake.datagram_count, sent);
+    assert_int_equal(control_counters.drop_replayed + control_counters.drop_stale, 100);
+    assert_true(control_counters.drop_replayed > 95);
+    assert_int_equal(control_counters.commands_status, 1);
+}
+
+static void a_challenge_is_good_for_ten_seconds(void **state)
+{
+    (void)state;
+    uint8_t command[96];
+    start();
+    hello();
+    make_command(command, 1, key);
+    now += 10001 * MS;
+    deliver(command, 96);
+    assert_int_equal(control_counters.drop_stale, 1);
+    now -= MS;
+    deliver(command, 96);
+    assert_int_equal(control_counters.commands_status, 1);
+    now -= 10001 * MS;                  /* from before it was made */
+    deliver(command, 96);
+    assert_int_equal(control_counters.drop_stale, 2);
+}
+
+static void a_challenge_is_good_for_one_peer(void **state)
+{
+    (void)state;
+    uint8_t command[96];
+    start();
+    hello();
+    make_command(command, 2, key);
+    deliver_from(PEER + 1, PEER_PORT, command, 96);
+    deliver_from(PEER, PEER_PORT + 1, command, 96);
+    assert_int_equal(control_counters.drop_challenge, 2);
+    assert_int_equal(control_counters.commands_gg, 0);
+}
+
+static void a_challenge_of_another_run_is_worthless(void **state)
+{
+    (void)state;
+    static const uint8_t other[32] = { 1 };
+    uint8_t command[96];
+    start();
+    hello();
+    make_command(command, 2, key);
+    assert_true(control_init((const uint8_t *)key, strlen(key), PORT, other));
+    deliver(command, 96);
+    assert_int_equal(control_counters.drop_challenge, 1);
+}
+
+static void no_flood_of_hellos_keeps_an_honest_client_out(void **state)
+{
+    (void)state;
+    uint8_t command[96], out[64];
+    start();
+    hello();
+    make_command(command, 1, key);
+    for (uint32_t i = 0; i < 20000; i++) {
+        header(out, 1, 64);
+        store_be32(out + 8, i);
+        deliver_from(i * 2654435761u, (uint16_t)i, out, 64);
+    }
+    deliver(command, 96);
+    assert_int_equal(control_counters.commands_status, 1);
+}
+
+static void commands_are_bounded_in_number_and_room_comes_back(void **state)
+{
+    (void)state;
+    uint8_t command[96];
+    start();
+    for (uint32_t i = 0; i < CONTROL_USED_COUNT_MAX + 5; i++) {
+        fake.datagram_count = 0;
+        store_be32(nonce, i);
+        hello();
+        make_command(command, 1, key);
+        deliver(command, 96);
+        now += 10 * MS;
+    }
+    assert_int_equal(control_counters.commands_status, CONTROL_USED_COUNT_MAX);
+    assert_int_equal(control_counters.drop_busy, 5);
+    now += 10000 * MS;
+    fake.datagram_count = 0;
+    hello();
+    make_command(command, 1, key);
+    deliver(command, 96);
+    assert_int_equal(control_counters.commands_status, CONTROL_USED_COUNT_MAX + 1);
+}
+
+static void an_unknown_command_is_refused_by_name(void **state)
+{
+    (void)state;
+    uint8_t command[96];
+    start();
+    memcpy(nonce, "0123456789abcdef", 16);
+    hello();
+    make_command(command, 77, key);
+    deliver(command, 96);
+    pass(20);
+    assert_string_equal(reply_text(1, 77), "");
+    assert_int_equal(fake.datagrams[1].data[49], 1);
+    assert_int_equal(control_counters.commands_unknown, 1);
+}
+
+static void every_single_byte_of_a_command_counts(void **state)
+{
+    (void)state;
+    uint8_t command[96];
+    start();
+    hello();
+    make_command(command, 2, key);
+    for (size_t i = 0; i < 96; i++) {
+        for (int bit = 0; bit < 8; bit++) {
+            command[i] ^= (uint8_t)(1 << bit);
+            deliver(command, 96);
+            command[i] ^= (uint8_t)(1 << bit);
+        }
+    }
+    assert_int_equal(control_counters.commands_gg + control_counters.commands_status + control_counters.commands_unknown, 0);
+    for (size_t bytes = 0; bytes < 96; bytes++)
+        deliver(command, bytes);
+    uint8_t longer[1400] = { 0 };
+    memcpy(longer, command, 96);
+    deliver(longer, 97);
+    deliver(longer, 1400);
+    assert_int_equal(control_counters.commands_gg, 0);
+    assert_int_equal(fake.datagram_count, 1);
+    deliver(command, 96);
+    assert_int_equal(control_counters.commands_gg, 1);
+}
+
+static void nothing_is_answered_with_more_than_it_was(void **state)
+{
+    (void)state;
+    const char *given = getenv("SEED");
+    unsigned seed = given ? (unsigned)strtoul(given, NULL, 0) : (unsigned)time(NULL);
+    print_message("SEED=%u\n", seed);
+    srand(seed);
+    start();
+    for (int i = 0; i < 100000; i++) {
+        uint8_t out[200];
+        size_t bytes = (size_t)(rand() % 3 ? 64 + 32 * (rand() % 2) : rand() % 200);
+        for (size_t k = 0; k < bytes; k++)
+            out[k] = (uint8_t)rand();
+        if (rand() % 4 && bytes >= 8) {
+            memcpy(out, "PGRN\1", 5);
+            out[5] = (uint8_t)(rand() % 6);
+            store_be16(out + 6, (uint16_t)bytes);
+        }
+        fake.datagram_count = 0;
+        deliver(out, bytes);
+        control_tend(now);
+        assert_true(fake.datagram_count == 0 || (fake.datagram_count == 1 && fake.datagrams[0].bytes <= bytes));
+    }
+    assert_true(control_counters.hellos > 1000 && control_counters.drop_stale > 100 && control_counters.drop_magic > 1000);
+}
+
+static void without_a_key_nothing_is_bound_and_nothing_answers(void **state)
+{
+    (void)state;
+    start();
+    fake.refuse_udp_bind = true;
+    assert_true(control_init(NULL, 0, PORT, secret));
+    hello();
+    assert_int_equal(fake.datagram_count, 0);
+    assert_int_equal(control_counters.drop_unbound, 1);
+    assert_false(control_init((const uint8_t *)key, strlen(key), PORT, secret));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_statistics_are_told_to_who_has_the_key),
+        cmocka_unit_test(long_statistics_come_in_parts),
+        cmocka_unit_test(gg_is_answered_three_times_and_then_obeyed),
+        cmocka_unit_test(gg_is_obeyed_even_if_its_answer_cannot_be_sent),
+        cmocka_unit_test(a_wrong_key_is_counted_and_not_answered),
+        cmocka_unit_test(a_replay_is_counted_and_not_answered),
+        cmocka_unit_test(a_challenge_is_good_for_ten_seconds),
+        cmocka_unit_test(a_challenge_is_good_for_one_peer),
+        cmocka_unit_test(a_challenge_of_another_run_is_worthless),
+        cmocka_unit_test(no_flood_of_hellos_keeps_an_honest_client_out),
+        cmocka_unit_test(commands_are_bounded_in_number_and_room_comes_back),
+        cmocka_unit_test(an_unknown_command_is_refused_by_name),
+        cmocka_unit_test(every_single_byte_of_a_command_counts),
+        cmocka_unit_test(nothing_is_answered_with_more_than_it_was),
+        cmocka_unit_test(without_a_key_nothing_is_bound_and_nothing_answers),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
