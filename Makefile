@@ -13,6 +13,7 @@ all: $(BUILD)/peregrine.elf
 
 include tools/make/flags.mk
 include tools/make/image.mk
+include tools/make/guest.mk
 include tools/make/host.mk
 include tools/make/bench.mk
 include tools/make/transport.mk

@@ -27,8 +27,8 @@ enum virtio_net_error {
 };
 const char *virtio_net_error_text(enum virtio_net_error error);
 
-/* Searches the command line's virtio_mmio.device= words, then PCI, for the first network device that comes up, and
- * reports it in one line of the log. None there: lists what PCI holds. Before memory_seal. */
+/* Searches the command line's virtio_mmio.device= words, the ACPI tables, then PCI, for the first network device that
+ * comes up, and reports it in one line of the log. None there: lists what PCI holds. Before memory_seal. */
 enum virtio_net_error virtio_net_find(struct netdev **device, const char *command_line);
 
 enum {

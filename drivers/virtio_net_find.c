@@ -3,6 +3,7 @@
 #include "drivers/virtio_mmio.h"
 #include "drivers/virtio_net.h"
 #include "drivers/virtio_pci.h"
+#include "kernel/acpi.h"
 #include "kernel/base/log.h"
 
 static struct virtio_net net;
@@ -21,14 +22,24 @@ static enum virtio_net_error start(struct virtio_transport *transport)
     return error;
 }
 
-static enum virtio_net_error find_mmio(const char *command_line)
+static enum virtio_net_error try_mmio(const struct virtio_mmio_word *word)
 {
     static struct virtio_mmio mmio;
+    return virtio_mmio_open(&mmio, word, VIRTIO_DEVICE_NET) ? start(&mmio.transport) : VIRTIO_NET_NO_DEVICE;
+}
+
+/* Devices that the command line names, then those of the ACPI tables. */
+static enum virtio_net_error find_mmio(const char *command_line)
+{
     enum virtio_net_error error = VIRTIO_NET_NO_DEVICE;
     struct virtio_mmio_word word;
     while (error != VIRTIO_NET_OK && virtio_mmio_next(&command_line, &word))
-        if (virtio_mmio_open(&mmio, &word, VIRTIO_DEVICE_NET))
-            error = start(&mmio.transport);
+        error = try_mmio(&word);
+    for (size_t i = 0; error != VIRTIO_NET_OK && i < acpi_virtio_mmio_count(); i++) {
+        const struct acpi_virtio_mmio *node = acpi_virtio_mmio(i);
+        word = (struct virtio_mmio_word){ .address = node->base, .bytes = node->bytes };
+        error = try_mmio(&word);
+    }
     return error;
 }
 

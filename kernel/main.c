@@ -85,22 +85,10 @@ static void settings_take(void)
     }
 }
 
-/* Devices that ACPI knows are added to those of the command line, in the command line's own words. */
-static const char *device_words(void)
-{
-    static char words[BOOT_COMMAND_LINE_BYTES_MAX + ACPI_VIRTIO_MMIO_COUNT_MAX * 64];
-    size_t bytes = format(words, sizeof words, "%s", boot.command_line);
-    for (size_t i = 0; i < acpi_virtio_mmio_count(); i++) {
-        const struct acpi_virtio_mmio *mmio = acpi_virtio_mmio(i);
-        bytes += format(words + bytes, sizeof words - bytes, " virtio_mmio.device=%u@0x%x:0", mmio->bytes, mmio->base);
-    }
-    return words;
-}
-
 static struct netdev *device_take(void)
 {
     struct netdev *device;
-    enum virtio_net_error error = virtio_net_find(&device, device_words());
+    enum virtio_net_error error = virtio_net_find(&device, boot.command_line);
     if (error != VIRTIO_NET_OK) {
         log_line("network: %s", virtio_net_error_text(error));
         reset_after_failure("no network device");
@@ -136,6 +124,8 @@ static struct player *player_take(struct netdev *device)
         reset_after_failure("the network cannot be used as it is set");
     }
     stats_add_transport();
+    struct counter_group device_counters = virtio_net_counter_group();
+    stats_add_counters(&device_counters);
 
     struct player_config player_config = { .settings = &settings, .matcher = matcher, .tsc_khz = clock_tsc_khz() };
     struct player *player;
@@ -159,6 +149,6 @@ _Noreturn void kernel_main(enum boot_protocol protocol, const void *information)
     do {
         log_clock_ns = clock_now_ns();
         verdict = player_turn(player, log_clock_ns);
-    } while (verdict == PLAYER_ON);
-    reset_machine(player_verdict_name(verdict));
+    } while (verdict == PLAYER_ON && virtio_net_broken(device) == NULL);
+    reset_machine(verdict == PLAYER_ON ? virtio_net_broken(device) : player_verdict_name(verdict));
 }

@@ -1,0 +1,119 @@
+/* A kernel of its own for testing the network drivers without a stack: it returns frames as they came.
+ *
+ * By EtherType (IEEE 802, local experimental and behind): ECHO is returned with the addresses swapped; HOLD is returned
+ * too, but its receive buffer stays lent until NETDEV_RX_BORROWED_MAX are; COUNTERS is answered with the driver's
+ * counters, 8 bytes each; RESET ends the machine. Link changes go to the log. */
+#include <string.h>
+
+#include "drivers/uart.h"
+#include "drivers/virtio_net.h"
+#include "kernel/acpi.h"
+#include "kernel/base/bytes.h"
+#include "kernel/base/log.h"
+#include "kernel/boot_info.h"
+#include "kernel/clock.h"
+#include "kernel/cpu.h"
+#include "kernel/memory.h"
+#include "kernel/memory_init.h"
+#include "kernel/reset.h"
+#include "kernel/traps.h"
+
+enum { ECHO = 0x88b5, HOLD = 0x88b6, COUNTERS = 0x88b7, RESET = 0x88b8 };
+enum { ETHERNET_BYTES = 14, TEND_TURNS = 64 };
+
+static struct boot_info boot;
+static struct netdev *device;
+static struct frame held[NETDEV_RX_BORROWED_MAX];
+static size_t held_count;
+
+_Noreturn void kernel_main(enum boot_protocol protocol, const void *information);
+
+static void machine_init(enum boot_protocol protocol, const void *information)
+{
+    uart_init();
+    log_add_sink(uart_write);
+    if (!boot_info_parse(&boot, protocol, information, BOOT_MAPPED_END)) {
+        reset_machine("what the loader handed over is broken");
+    }
+    cpu_init();
+    traps_init();
+    memory_init(&boot);
+    traps_mask_apic();
+    acpi_init(&boot);
+    reset_arm();
+    clock_init();
+}
+
+static uint32_t counters_write(uint8_t *at)
+{
+    struct counter_group group = virtio_net_counter_group();
+    for (size_t i = 0; i < group.count; i++) {
+        store_be64(at + 8 * i, *group.counters[i].value);
+    }
+    return (uint32_t)(8 * group.count);
+}
+
+/* False: no buffer or no room in the ring; the frame is dropped, and the test will miss it. */
+static bool answer(const struct frame *frame)
+{
+    struct tx_buffer *buffer = device->ops->tx_acquire(device);
+    if (buffer == NULL) {
+        return false;
+    }
+    memcpy(buffer->data, frame->data, frame->bytes);
+    memcpy(buffer->data, frame->data + 6, 6);
+    memcpy(buffer->data + 6, device->mac, 6);
+    uint32_t bytes = frame->bytes;
+    if (load_be16(frame->data + 12) == COUNTERS) {
+        bytes = ETHERNET_BYTES + counters_write(buffer->data + ETHERNET_BYTES);
+    }
+    bool sent = device->ops->tx_publish(device, buffer, bytes, 0, 0);
+    device->ops->tx_release(device, buffer);
+    return sent;
+}
+
+static void take(const struct frame *frame)
+{
+    switch (load_be16(frame->data + 12)) {
+    case HOLD:
+        answer(frame);
+        held[held_count++] = *frame;
+        for (bool full = held_count == NETDEV_RX_BORROWED_MAX; full && held_count > 0;) {
+            device->ops->rx_release(device, &held[--held_count]);
+        }
+        return;
+    case RESET:
+        reset_machine("told to");
+    case ECHO:
+    case COUNTERS:
+        answer(frame);
+        break;
+    }
+    device->ops->rx_release(device, frame);
+}
+
+_Noreturn void kernel_main(enum boot_protocol protocol, const void *information)
+{
+    machine_init(protocol, information);
+    enum virtio_net_error error = virtio_net_find(&device, boot.command_line);
+    if (error != VIRTIO_NET_OK) {
+        reset_machine(virtio_net_error_text(error));
+    }
+    memory_seal();
+    log_line("echoing");
+    bool link_up = device->link_up;
+    for (uint32_t turn = 0; virtio_net_broken(device) == NULL; turn++) {
+        struct frame frame;
+        if (device->ops->rx_borrow(device, &frame)) {
+            take(&frame);
+        }
+        if (turn % TEND_TURNS == 0) {
+            device->ops->tend(device);
+        }
+        if (device->link_up != link_up) {
+            link_up = device->link_up;
+            log_line("link %s", link_up ? "up" : "down");
+        }
+    }
+    reset_machine(virtio_net_broken(device));
+}

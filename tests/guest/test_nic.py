@@ -1,0 +1,180 @@
+"""The network driver in QEMU, without a stack: tests/guest/nic_echo.c returns every frame, over each transport.
+
+One row is one kind of device. Each gets a few hundred frames of random sizes in bursts, longer than its ring is, with
+buffers lent out meanwhile, and must return every one, in order, byte for byte. SEED=n replays."""
+import os
+import random
+import re
+import select
+import socket
+import struct
+import time
+
+import pytest
+import qemu
+
+ECHO, HOLD, COUNTERS, RESET = 0x88B5, 0x88B6, 0x88B7, 0x88B8
+COUNTER_NAMES = ("rx_frames", "tx_frames", "rx_kicks", "tx_kicks", "state_exits", "tx_ring_full", "tx_still_held",
+                 "tx_no_buffer", "rx_merged", "rx_drop_short", "rx_drop_long", "rx_drop_bad_merge")
+SEED = int(os.environ.get("SEED", "20220220"), 0)
+
+ROOT_PORT = ["-device", "pcie-root-port,id=rp,chassis=1"]
+SWITCH = ROOT_PORT + ["-device", "x3130-upstream,id=us,bus=rp",
+                      "-device", "xio3130-downstream,id=ds,bus=us,chassis=2"]
+EXPANDER = ["-device", "pxb-pcie,id=expander,bus_nr=40", "-device", "pcie-root-port,id=rp,bus=expander,chassis=3"]
+
+# name: machine, device, other options, what the report must say
+ROWS = {
+    "legacy": ("pc", "virtio-net-pci,disable-modern=on", [], r"1af4:1000, legacy, .* rx 256 tx 256"),
+    "legacy-plain": ("pc", "virtio-net-pci,disable-modern=on,any_layout=off,mrg_rxbuf=off,event_idx=off", [],
+                     r"legacy, features MAC STATUS, "),
+    "legacy-merging": ("pc", "virtio-net-pci,disable-modern=on,any_layout=off", [], r"legacy, features EVENT_IDX .*MRG"),
+    "legacy-large-ring": ("pc", "virtio-net-pci,disable-modern=on,rx_queue_size=1024", [], r"legacy, .* rx 1024 tx 256"),
+    "transitional": ("pc", "virtio-net-pci", [], r"1af4:1000, transitional"),
+    "modern": ("q35", "virtio-net-pci,disable-legacy=on", [], r"1af4:1041, modern, features VERSION_1 EVENT_IDX"),
+    "modern-plain": ("q35", "virtio-net-pci,disable-legacy=on,mrg_rxbuf=off,event_idx=off,host_mtu=1400", [],
+                     r"modern, features VERSION_1 MAC STATUS MTU, .* mtu 1400"),
+    "modern-large-ring": ("q35", "virtio-net-pci,disable-legacy=on,rx_queue_size=1024", [], r"modern, .* rx 256 tx 256"),
+    "modern-port-doorbell": ("q35", "virtio-net-pci,modern-pio-notify=on", [], r"transitional"),
+    "root-port": ("q35", "virtio-net-pci,bus=rp", ROOT_PORT, r"pci 01:00.0 1af4:1041, modern"),
+    "switch": ("q35", "virtio-net-pci,bus=ds", SWITCH, r"pci 03:00.0 1af4:1041, modern"),
+    "second-host-bridge": ("q35", "virtio-net-pci,bus=rp", EXPANDER, r"pci 29:00.0 1af4:1041, modern"),
+    "high-memory": ("q35", "virtio-net-pci,disable-legacy=on", ["-m", "8G"], r"modern"),
+    "mmio-v2": ("microvm,acpi=off", "virtio-net-device", ["-global", "virtio-mmio.force-legacy=off"],
+                r"mmio 0xfeb00e00, mmio v2"),
+    "mmio-v1": ("microvm,acpi=off", "virtio-net-device", ["-global", "virtio-mmio.force-legacy=on"],
+                r"mmio 0xfeb00e00, mmio v1"),
+    "mmio-v1-plain": ("microvm,acpi=off", "virtio-net-device,any_layout=off,mrg_rxbuf=off,event_idx=off", [],
+                      r"mmio v1, features MAC STATUS"),
+    "mmio-acpi": ("microvm", "virtio-net-device", ["-global", "virtio-mmio.force-legacy=off"], r"mmio v2"),
+    "no-firmware-pci": ("microvm,pcie=on", "virtio-net-pci", [], r"pci 00:01.0 1af4:1000, transitional"),
+    "no-firmware-root-port": ("microvm,pcie=on", "virtio-net-pci,bus=rp", ROOT_PORT, r"pci 01:00.0 1af4:1041, modern"),
+}
+
+IMAGE = qemu.BUILD / "kernel/nic_echo.elf"
+
+
+class Wire:
+    """The other end of the guest's cable: one datagram is one frame."""
+
+    def __init__(self, directory):
+        self.near, self.far = str(directory / "near"), str(directory / "far")
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.socket.bind(self.near)
+        self.socket.setblocking(False)
+        self.netdev = f"dgram,id=n,local.type=unix,local.path={self.far},remote.type=unix,remote.path={self.near}"
+
+    def send(self, frame):
+        deadline = time.monotonic() + 10
+        while time.monotonic() < deadline:
+            try:
+                return self.socket.sendto(frame, self.far)
+            except BlockingIOError:
+                select.select([], [self.socket], [], 0.01)
+        raise AssertionError("the guest's end takes no frame")
+
+    def receive(self, seconds=20):
+        ready, _, _ = select.select([self.socket], [], [], seconds)
+        return self.socket.recv(65536) if ready else None
+
+    def close(self):
+        self.socket.close()
+
+
+@pytest.fixture
+def wire(tmp_path):
+    wire = Wire(tmp_path)
+    yield wire
+    wire.close()
+
+
+def start(wire, machine, device, options=()):
+    command = [*qemu.kernel("word", image=IMAGE), "-netdev", wire.netdev, *options,
+               "-device", device + ",netdev=n,mac=52:54:00:ab:cd:ef"]
+    return qemu.Machine(command, machine=machine, network=True)
+
+
+GUEST, OURS = bytes.fromhex("525400abcdef"), bytes.fromhex("020000000001")
+
+
+def frame(kind, payload=b""):
+    return GUEST + OURS + struct.pack(">H", kind) + payload
+
+
+def counters(wire):
+    wire.send(frame(COUNTERS))
+    answer = wire.receive()
+    assert answer and answer[12:14] == struct.pack(">H", COUNTERS), answer
+    return dict(zip(COUNTER_NAMES, struct.unpack_from(f">{len(COUNTER_NAMES)}Q", answer, 14)))
+
+
+def exchange(wire, chance, burst_frames, kind):
+    """One burst out, then all of it back, in order."""
+    sent = [frame(kind, chance.randbytes(chance.choice((46, 100, 700, 1500, chance.randrange(0, 1501)))))
+            for _ in range(burst_frames)]
+    for one in sent:
+        wire.send(one)
+    for number, one in enumerate(sent):
+        got = wire.receive()
+        assert got is not None, f"frame {number} of {burst_frames} did not come back"
+        got = got[:len(one)] if len(one) < 60 else got      # QEMU may pad short frames
+        assert got == OURS + GUEST + one[12:], f"frame {number} of {burst_frames}: {len(got)} bytes for {len(one)}"
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_every_frame_comes_back(row, wire):
+    machine, device, options, report = ROWS[row]
+    chance = random.Random(SEED)
+    with start(wire, machine, device, options) as guest:
+        guest.wait_for("echoing", 60)
+        line = guest.wait_for(r"virtio-net: .*").group()
+        assert re.search(report, line), line
+        assert "mac 52:54:00:ab:cd:ef" in line and "link up" in line
+        for burst_frames in (1, 1, 2, 16, 64, 40):
+            exchange(wire, chance, burst_frames, ECHO)
+        for _ in range(4):
+            exchange(wire, chance, 50, HOLD)                # up to 63 buffers lent at any time
+        seen = counters(wire)
+        wire.send(frame(RESET))
+        guest.wait_reset()
+    assert seen["rx_frames"] == 325 and seen["tx_frames"] == 324, f"SEED={SEED}: {seen}"
+    assert seen["tx_kicks"] <= seen["tx_frames"]
+    assert seen["rx_kicks"] <= 3, "receive is polled"
+    assert not any(seen[n] for n in COUNTER_NAMES if n.startswith("rx_drop")), seen
+
+
+@pytest.mark.parametrize("merging", ["on", "off"])
+def test_frames_that_are_too_long_are_dropped_and_counted(merging, wire):
+    with start(wire, "q35", f"virtio-net-pci,disable-legacy=on,mrg_rxbuf={merging}") as guest:
+        guest.wait_for("echoing", 60)
+        for payload_bytes in (1501, 2000, 5000, 9000):
+            wire.send(frame(ECHO, bytes(payload_bytes)))
+        exchange(wire, random.Random(SEED), 8, ECHO)        # nothing of them is left in the way
+        seen = counters(wire)
+    if merging == "on":
+        assert seen["rx_drop_long"] == 1 and seen["rx_drop_bad_merge"] == 3, seen
+    else:
+        assert seen["rx_drop_long"] == 1 and seen["rx_frames"] == 9, seen       # QEMU keeps what fits no buffer
+
+
+def test_link_is_told_after_a_silence(wire):
+    with start(wire, "q35", "virtio-net-pci,disable-legacy=on") as guest:
+        guest.wait_for("echoing", 60)
+        guest.qmp("set_link", name="n", up=False)
+        guest.wait_for("link down", 30)
+        guest.qmp("set_link", name="n", up=True)
+        guest.wait_for("link up$", 30, start=len(guest.log))
+
+
+def test_device_that_needs_an_iommu_is_refused_with_words(wire):
+    with start(wire, "q35", "virtio-net-pci,disable-legacy=on,iommu_platform=on") as guest:
+        guest.wait_for("insists on an IOMMU", 60)
+        guest.wait_reset()
+
+
+def test_machine_without_a_virtio_device_lists_its_pci_functions(wire):
+    with start(wire, "q35", "e1000e", ROOT_PORT) as guest:
+        guest.wait_for("back to Linux: no virtio network device", 60)
+        assert re.search(r"pci 00:[0-9a-f]{2}\.0 8086:10d3 class 020000$", guest.log, re.MULTILINE), guest.log
+        assert "class 060400, a bridge" in guest.log
+        guest.wait_reset()
