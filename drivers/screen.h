@@ -13,7 +13,7 @@
 bool screen_init(const struct boot_framebuffer *framebuffer);
 
 /* A log_sink: takes at most SCREEN_SLICE_CHARACTERS a call. */
-enum { SCREEN_SLICE_CHARACTERS = 4 };       /* each is a VM exit on VGA text, or 64 writes to a framebuffer */
+enum { SCREEN_SLICE_CHARACTERS = 2 };       /* each is a VM exit on VGA text, or 128 writes to a framebuffer */
 size_t screen_write(const char *text, size_t bytes);
 
 /* "VGA text 80x25", "framebuffer 1024x768x32", or "no screen". */

@@ -22,7 +22,6 @@ enum {
     UART_MCR_DTR_RTS = 0x03,
     UART_LSR_THRE = 0x20,       /* with FIFOs: the transmit FIFO is empty */
 
-    UART_FIFO_BYTES = 16,
     UART_DIVISOR_115200 = 1,
 };
 
@@ -53,7 +52,7 @@ size_t uart_write(const char *text, size_t bytes)
         return 0;
     }
     size_t taken = 0;
-    for (size_t room = UART_FIFO_BYTES; taken < bytes; taken++) {
+    for (size_t room = UART_SLICE_BYTES; taken < bytes; taken++) {
         size_t needs = text[taken] == '\n' ? 2 : 1;
         if (room < needs) {
             break;

@@ -138,6 +138,33 @@ static struct player *player_take(struct netdev *device)
     return player;
 }
 
+/* The one loop. Log lines go out a few characters at a time, because each is an exit to the hypervisor. */
+static enum player_verdict play(struct player *player, const struct netdev *device)
+{
+    enum player_verdict verdict;
+    log_defer(true);
+    do {
+        log_clock_ns = clock_now_ns();
+        verdict = player_turn(player, log_clock_ns);
+        log_drain();
+        if (virtio_net_broken(device) != NULL) {
+            log_line("network: %s", virtio_net_broken(device));
+            reset_after_failure("the network device failed");
+        }
+    } while (verdict == PLAYER_ON);
+    log_defer(false);
+    return verdict;
+}
+
+static void statistics_log(void)
+{
+    char line[STATS_LINE_BYTES_MAX + 1];
+    size_t bytes;
+    for (size_t i = 0; (bytes = stats_line(i, line, sizeof line)) != 0; i++) {
+        log_line("stats: %.*s", (int)bytes - 1, line);      /* without its '\n' */
+    }
+}
+
 _Noreturn void kernel_main(enum boot_protocol protocol, const void *information)
 {
     machine_init(protocol, information);
@@ -145,10 +172,10 @@ _Noreturn void kernel_main(enum boot_protocol protocol, const void *information)
     struct netdev *device = device_take();
     struct player *player = player_take(device);
     memory_seal();
-    enum player_verdict verdict;
-    do {
-        log_clock_ns = clock_now_ns();
-        verdict = player_turn(player, log_clock_ns);
-    } while (verdict == PLAYER_ON && virtio_net_broken(device) == NULL);
-    reset_machine(verdict == PLAYER_ON ? virtio_net_broken(device) : player_verdict_name(verdict));
+    enum player_verdict verdict = play(player, device);
+    statistics_log();
+    if (verdict == PLAYER_GG) {
+        reset_machine(player_verdict_name(verdict));
+    }
+    reset_after_failure(player_verdict_name(verdict));
 }

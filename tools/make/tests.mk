@@ -13,6 +13,9 @@ $(TEST_LIB): $(patsubst %.c,$(BUILD)/test/%.o,$(TEST_LIB_SOURCES))
 
 # A unit test links the archive, so what it defines itself (a fake transport, say) wins over the archive's member.
 # More sources for one test: UNIT_EXTRA_name_test := file.c ...
+UNIT_EXTRA_memory_map_test := kernel/memory_map.c
+UNIT_EXTRA_boot_info_test := kernel/boot_info.c
+UNIT_EXTRA_acpi_test := kernel/acpi.c
 .SECONDEXPANSION:
 $(UNIT_TESTS): $(BUILD)/test/tests/unit/%: $(BUILD)/test/tests/unit/%.o $(BUILD)/test/tests/unit/support.o \
 		$$(addprefix $(BUILD)/test/,$$(UNIT_EXTRA_$$*:.c=.o)) $(TEST_LIB)

@@ -1,0 +1,341 @@
+/* ACPI tables in a small physical memory of our own: good, old, broken, and random. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "kernel/acpi.h"
+#include "kernel/acpi_spec.h"
+#include "kernel/base/bytes.h"
+#include "kernel/boot_info.h"
+#include "kernel/memory.h"
+
+/* Physical memory is [0, MEMORY_BYTES), all of it on the heap, so that ASan watches its ends; asked for anything else,
+ * memory_map_table has nothing. */
+enum {
+    MEMORY_BYTES = 0x120000,
+    RSDP = 0xf0040,
+    XSDT = 0x101000, RSDT = 0x102000, FADT = 0x103000, MADT = 0x104000, MCFG = 0x105000, DSDT = 0x106000,
+};
+static uint8_t *memory;
+uint32_t boot_ebda;
+static struct boot_info boot;
+
+const void *memory_map_table(uint64_t physical, size_t bytes)
+{
+    return physical != 0 && physical <= MEMORY_BYTES && bytes <= MEMORY_BYTES - physical ? memory + physical : NULL;
+}
+
+static void checksum_fix(uint32_t at, size_t bytes, uint32_t field)
+{
+    uint8_t sum = 0;
+    memory[at + field] = 0;
+    for (size_t i = 0; i < bytes; i++) {
+        sum += memory[at + i];
+    }
+    memory[at + field] = -sum;
+}
+
+static void table_put(uint32_t at, const char *signature, uint32_t bytes)
+{
+    memcpy(memory + at, signature, 4);
+    store_le32(memory + at + ACPI_HEADER_LENGTH, bytes);
+    checksum_fix(at, bytes, 9);
+}
+
+static void rsdp_put(uint32_t at, uint8_t revision)
+{
+    memcpy(memory + at, "RSD PTR ", 8);
+    memory[at + ACPI_RSDP_REVISION] = revision;
+    store_le32(memory + at + ACPI_RSDP_RSDT_ADDRESS, RSDT);
+    store_le32(memory + at + ACPI_RSDP_LENGTH, 36);
+    store_le64(memory + at + ACPI_RSDP_XSDT_ADDRESS, XSDT);
+    checksum_fix(at, 20, 8);
+    checksum_fix(at, 36, 32);
+}
+
+static void gas_put(uint32_t at, uint8_t space, uint64_t address)
+{
+    memory[at] = space;
+    store_le64(memory + at + GAS_ADDRESS, address);
+}
+
+/* As a q35 has them: 2 CPUs enabled of 3, one ECAM segment, timer and reset register in ports. */
+static int begin(void **state)
+{
+    (void)state;
+    memory = calloc(1, MEMORY_BYTES);
+    memset(&boot, 0, sizeof boot);
+    boot_ebda = 0;
+    rsdp_put(RSDP, 2);
+
+    static const uint32_t tables[] = { FADT, MADT, MCFG };
+    for (size_t i = 0; i < ARRAY_COUNT(tables); i++) {
+        store_le64(memory + XSDT + 36 + 8 * i, tables[i]);
+        store_le32(memory + RSDT + 36 + 4 * i, tables[i]);
+    }
+    table_put(XSDT, "XSDT", 36 + 8 * 3);
+    table_put(RSDT, "RSDT", 36 + 4 * 3);
+
+    store_le32(memory + FADT + FADT_DSDT, DSDT);
+    store_le32(memory + FADT + FADT_PM_TMR_BLK, 0x608);
+    memory[FADT + FADT_PM_TMR_LEN] = 4;
+    store_le32(memory + FADT + FADT_FLAGS, BIT(FADT_FLAGS_RESET_REG_SUP_BIT) | BIT(FADT_FLAGS_TMR_VAL_EXT_BIT));
+    gas_put(FADT + FADT_RESET_REG, GAS_SYSTEM_IO, 0xcf9);
+    memory[FADT + FADT_RESET_VALUE] = 0x0f;
+    gas_put(FADT + FADT_X_PM_TMR_BLK, GAS_SYSTEM_IO, 0x608);
+    table_put(FADT, "FACP", 244);
+
+    static const uint8_t madt[] = {
+        0, 8, 0, 0, 1, 0, 0, 0,                                 /* APIC id 0, enabled */
+        1, 12, 0, 0, 0, 0, 0xc0, 0xfe, 0, 0, 0, 0,              /* an I/O APIC */
+        0, 8, 1, 5, 0, 0, 0, 0,                                 /* id 5, not enabled */
+        9, 16, 0, 0, 7, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0,        /* x2APIC id 7, enabled */
+        9, 16, 0, 0, 0, 1, 0, 0, 1, 0, 0, 0, 3, 0, 0, 0,        /* x2APIC id 256: out of our reach */
+    };
+    memcpy(memory + MADT + MADT_ENTRIES, madt, sizeof madt);
+    table_put(MADT, "APIC", MADT_ENTRIES + sizeof madt);
+
+    store_le64(memory + MCFG + MCFG_ENTRIES, 0xb0000000);
+    memory[MCFG + MCFG_ENTRIES + MCFG_ENTRY_BUS_LAST] = 255;
+    table_put(MCFG, "MCFG", MCFG_ENTRIES + MCFG_ENTRY_BYTES);
+
+    table_put(DSDT, "DSDT", 36);
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    free(memory);
+    return 0;
+}
+
+static void assert_all_found(void)
+{
+    uint32_t bits;
+    uint8_t value;
+    assert_int_equal(acpi_cpu_count(), 2);
+    assert_int_equal(acpi_cpu_apic_id(0), 0);
+    assert_int_equal(acpi_cpu_apic_id(1), 7);
+    assert_int_equal(acpi_ecam_count(), 1);
+    assert_int_equal(acpi_ecam(0)->base, 0xb0000000);
+    assert_int_equal(acpi_ecam(0)->bus_last, 255);
+    assert_int_equal(acpi_pm_timer(&bits).space, ACPI_SPACE_PORT);
+    assert_int_equal(acpi_pm_timer(&bits).address, 0x608);
+    assert_int_equal(bits, 32);
+    assert_int_equal(acpi_reset_register(&value).space, ACPI_SPACE_PORT);
+    assert_int_equal(acpi_reset_register(&value).address, 0xcf9);
+    assert_int_equal(value, 0x0f);
+}
+
+static void assert_nothing_found(void)
+{
+    uint32_t bits;
+    uint8_t value;
+    assert_int_equal(acpi_cpu_count(), 1);
+    assert_int_equal(acpi_cpu_apic_id(0), 0);
+    assert_int_equal(acpi_ecam_count(), 0);
+    assert_null(acpi_ecam(0));
+    assert_int_equal(acpi_virtio_mmio_count(), 0);
+    assert_int_equal(acpi_pm_timer(&bits).space, ACPI_SPACE_NONE);
+    assert_int_equal(acpi_reset_register(&value).space, ACPI_SPACE_NONE);
+}
+
+static void acpi_is_found_in_the_bios_area(void **state)
+{
+    (void)state;
+    acpi_init(&boot);
+    assert_all_found();
+}
+
+static void acpi_is_found_in_the_ebda(void **state)
+{
+    (void)state;
+    memset(memory + RSDP, 0, 36);
+    boot_ebda = 0x9fc00;
+    rsdp_put(0x9fc00 + 0x3d0, 2);
+    acpi_init(&boot);
+    assert_all_found();
+}
+
+static void acpi_is_found_where_the_loader_says(void **state)
+{
+    (void)state;
+    memset(memory + RSDP, 0, 36);
+    rsdp_put(0x110008, 2);                  /* aligned to 8 only: a pointer needs no alignment to 16 */
+    boot.rsdp = 0x110008;
+    acpi_init(&boot);
+    assert_all_found();
+}
+
+static void acpi_is_found_by_the_loaders_copy(void **state)
+{
+    (void)state;
+    memcpy(boot.rsdp_copy, memory + RSDP, 36);
+    boot.rsdp_copy_bytes = 36;
+    memset(memory + RSDP, 0, 36);
+    acpi_init(&boot);
+    assert_all_found();
+}
+
+static void acpi_of_version_1_has_an_rsdt(void **state)
+{
+    (void)state;
+    rsdp_put(RSDP, 0);
+    memset(memory + XSDT, 0, 100);
+    acpi_init(&boot);
+    assert_all_found();
+}
+
+static void acpi_xsdt_that_is_broken_gives_way_to_the_rsdt(void **state)
+{
+    (void)state;
+    memory[XSDT + 40]++;
+    acpi_init(&boot);
+    assert_all_found();
+}
+
+static void acpi_rsdp_with_a_bad_checksum_is_no_rsdp(void **state)
+{
+    (void)state;
+    memory[RSDP + 8]++;
+    acpi_init(&boot);
+    assert_nothing_found();
+}
+
+static void acpi_rsdp_with_a_bad_long_checksum_has_no_xsdt(void **state)
+{
+    (void)state;
+    memory[RSDP + 32]++;
+    memset(memory + RSDT, 0, 100);
+    acpi_init(&boot);
+    assert_nothing_found();
+}
+
+static void acpi_table_with_a_bad_checksum_is_passed_over(void **state)
+{
+    (void)state;
+    memory[MADT + 9]++;
+    acpi_init(&boot);
+    assert_int_equal(acpi_cpu_count(), 1);
+    assert_int_equal(acpi_ecam_count(), 1);
+}
+
+static void acpi_table_with_an_absurd_length_is_passed_over(void **state)
+{
+    (void)state;
+    static const uint32_t lengths[] = { 0, 35, MEMORY_BYTES, 0x7fffffff, 0xffffffff };
+    for (size_t i = 0; i < ARRAY_COUNT(lengths); i++) {
+        store_le32(memory + MCFG + ACPI_HEADER_LENGTH, lengths[i]);
+        acpi_init(&boot);
+        assert_int_equal(acpi_ecam_count(), 0);
+        assert_int_equal(acpi_cpu_count(), 2);
+    }
+}
+
+static void acpi_fadt_of_version_1_has_a_timer_of_24_bits_and_no_reset_register(void **state)
+{
+    (void)state;
+    uint32_t bits;
+    uint8_t value;
+    store_le32(memory + FADT + FADT_FLAGS, BIT(FADT_FLAGS_RESET_REG_SUP_BIT));
+    table_put(FADT, "FACP", 116);
+    acpi_init(&boot);
+    assert_int_equal(acpi_pm_timer(&bits).space, ACPI_SPACE_PORT);
+    assert_int_equal(acpi_pm_timer(&bits).address, 0x608);
+    assert_int_equal(bits, 24);
+    assert_int_equal(acpi_reset_register(&value).space, ACPI_SPACE_NONE);
+}
+
+static void acpi_registers_in_memory_are_told_as_such(void **state)
+{
+    (void)state;
+    uint32_t bits;
+    uint8_t value;
+    gas_put(FADT + FADT_X_PM_TMR_BLK, GAS_SYSTEM_MEMORY, 0xfed00000);
+    gas_put(FADT + FADT_RESET_REG, GAS_SYSTEM_MEMORY, 0x1fed00000);
+    table_put(FADT, "FACP", 244);
+    acpi_init(&boot);
+    assert_int_equal(acpi_pm_timer(&bits).space, ACPI_SPACE_MEMORY);
+    assert_int_equal(acpi_reset_register(&value).address, 0x1fed00000);
+    gas_put(FADT + FADT_RESET_REG, GAS_SYSTEM_IO, 0x10cf9);     /* no such port */
+    table_put(FADT, "FACP", 244);
+    acpi_init(&boot);
+    assert_int_equal(acpi_reset_register(&value).space, ACPI_SPACE_NONE);
+}
+
+static void acpi_madt_entry_of_no_length_ends_the_list(void **state)
+{
+    (void)state;
+    memory[MADT + MADT_ENTRIES + 9] = 0;    /* the I/O APIC's length */
+    table_put(MADT, "APIC", load_le32(memory + MADT + ACPI_HEADER_LENGTH));
+    acpi_init(&boot);
+    assert_int_equal(acpi_cpu_count(), 1);
+}
+
+static void acpi_dsdt_names_virtio_mmio_devices(void **state)
+{
+    (void)state;
+    static const uint8_t aml[] = "....VR05_HID\x0dLNRO0005\0_CRS\x86\x09\0\x01\0\x2e\xb0\xfe\0\x02\0\0......"
+                                 "OTHR_CRS\x86\x09\0\x01\0\0\0\xf0\0\x10\0\0...."
+                                 "_HID\x0dLNRO0005\0_CRS\x86\x09\0\x01\0\x2c\xb0\xfe\0\x02\0";      /* cut off */
+    memcpy(memory + DSDT + 36, aml, sizeof aml - 1);
+    table_put(DSDT, "DSDT", 36 + sizeof aml - 1);
+    acpi_init(&boot);
+    assert_int_equal(acpi_virtio_mmio_count(), 1);
+    assert_int_equal(acpi_virtio_mmio(0)->base, 0xfeb02e00);
+    assert_int_equal(acpi_virtio_mmio(0)->bytes, 0x200);
+}
+
+static void acpi_of_random_bytes_is_survived(void **state)
+{
+    (void)state;
+    const char *given = getenv("SEED");
+    unsigned seed = given ? (unsigned)strtoul(given, NULL, 0) : (unsigned)time(NULL);
+    print_message("SEED=%u\n", seed);
+    srand(seed);
+    static const uint32_t tables[] = { XSDT, RSDT, FADT, MADT, MCFG, DSDT };
+    for (int round = 0; round < 300; round++) {
+        uint32_t at = tables[(size_t)rand() % ARRAY_COUNT(tables)];
+        for (int i = rand() % 8; i >= 0; i--) {
+            memory[at + 4 + (size_t)rand() % 120] = (uint8_t)rand();
+        }
+        uint32_t bytes = load_le32(memory + at + ACPI_HEADER_LENGTH);
+        if (bytes >= 36 && bytes <= MEMORY_BYTES - at) {
+            checksum_fix(at, bytes, 9);
+        }
+        acpi_init(&boot);                   /* ASan is the judge */
+        assert_true(acpi_cpu_count() <= ACPI_CPU_COUNT_MAX);
+        assert_true(acpi_ecam_count() <= ACPI_ECAM_COUNT_MAX);
+    }
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(acpi_is_found_in_the_bios_area),
+        TEST(acpi_is_found_in_the_ebda),
+        TEST(acpi_is_found_where_the_loader_says),
+        TEST(acpi_is_found_by_the_loaders_copy),
+        TEST(acpi_of_version_1_has_an_rsdt),
+        TEST(acpi_xsdt_that_is_broken_gives_way_to_the_rsdt),
+        TEST(acpi_rsdp_with_a_bad_checksum_is_no_rsdp),
+        TEST(acpi_rsdp_with_a_bad_long_checksum_has_no_xsdt),
+        TEST(acpi_table_with_a_bad_checksum_is_passed_over),
+        TEST(acpi_table_with_an_absurd_length_is_passed_over),
+        TEST(acpi_fadt_of_version_1_has_a_timer_of_24_bits_and_no_reset_register),
+        TEST(acpi_registers_in_memory_are_told_as_such),
+        TEST(acpi_madt_entry_of_no_length_ends_the_list),
+        TEST(acpi_dsdt_names_virtio_mmio_devices),
+        TEST(acpi_of_random_bytes_is_survived),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

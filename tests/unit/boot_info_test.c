@@ -1,0 +1,286 @@
+/* Both loaders' structures, whole, cut short at every byte, and lying about their lengths. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "kernel/base/bytes.h"
+#include "kernel/boot_info.h"
+#include "kernel/multiboot2_spec.h"
+#include "kernel/pvh_spec.h"
+
+static struct boot_info boot;
+
+/* ------------------------------------------------------------------------------------------------ Multiboot2 */
+
+static uint8_t mbi[8192];
+static size_t mbi_bytes;
+
+static void tag(uint32_t type, const void *body, size_t bytes)
+{
+    memset(mbi + mbi_bytes, 0, 8 + (bytes + 7) / 8 * 8);
+    store_le32(mbi + mbi_bytes, type);
+    store_le32(mbi + mbi_bytes + 4, (uint32_t)(8 + bytes));
+    memcpy(mbi + mbi_bytes + 8, body, bytes);
+    mbi_bytes += 8 + (bytes + 7) / 8 * 8;
+}
+
+static void mbi_begin(void) { mbi_bytes = MULTIBOOT2_INFO_HEADER_BYTES; }
+
+static void mbi_end(void)
+{
+    tag(MULTIBOOT2_INFO_END, "", 0);
+    store_le32(mbi, (uint32_t)mbi_bytes);
+    store_le32(mbi + 4, 0);
+}
+
+static void mbi_typical(void)
+{
+    mbi_begin();
+    tag(MULTIBOOT2_INFO_COMMAND_LINE, "feed=1.2.3.4:5 n=6", 19);
+    tag(MULTIBOOT2_INFO_LOADER_NAME, "GRUB 2.06", 10);
+    struct { uint32_t entry_size, version; struct multiboot2_memory_entry entries[2]; } map = {
+        24, 0, { { 0, 0x9fc00, 1, 0 }, { 0x100000, 0x7ee0000, 1, 0 } } };
+    tag(MULTIBOOT2_INFO_MEMORY_MAP, &map, sizeof map);
+    struct multiboot2_framebuffer screen = { { 0, 0 }, 0xfd000000, 3200, 800, 600, 32, MULTIBOOT2_FRAMEBUFFER_RGB, { 0 } };
+    tag(MULTIBOOT2_INFO_FRAMEBUFFER, (uint8_t *)&screen + 8, sizeof screen - 8);
+    tag(MULTIBOOT2_INFO_ACPI_OLD, "RSD PTR old, 20 byte", 20);
+    tag(MULTIBOOT2_INFO_ACPI_NEW, "RSD PTR new, 36 bytes ..............", 36);
+    mbi_end();
+}
+
+/* From a copy of exactly so many bytes, so that ASan sees one read too far. */
+static bool parse_copy(const void *information, size_t bytes, enum boot_protocol protocol)
+{
+    uint8_t *copy = malloc(bytes);
+    memcpy(copy, information, bytes);
+    bool good = boot_info_parse(&boot, protocol, copy, UINT64_MAX);
+    free(copy);
+    return good;
+}
+
+static void multiboot2_tags_are_taken(void **state)
+{
+    (void)state;
+    mbi_typical();
+    assert_true(parse_copy(mbi, mbi_bytes, BOOT_MULTIBOOT2));
+    assert_string_equal(boot.command_line, "feed=1.2.3.4:5 n=6");
+    assert_string_equal(boot.loader, "GRUB 2.06");
+    assert_int_equal(boot.region_count, 2);
+    assert_int_equal(boot.regions[1].base, 0x100000);
+    assert_int_equal(boot.regions[1].bytes, 0x7ee0000);
+    assert_int_equal(boot.framebuffer.kind, SCREEN_RGB);
+    assert_int_equal(boot.framebuffer.base, 0xfd000000);
+    assert_int_equal(boot.framebuffer.pitch_bytes, 3200);
+    assert_int_equal(boot.framebuffer.pixel_bits, 32);
+    assert_int_equal(boot.rsdp_copy_bytes, 36);
+    assert_memory_equal(boot.rsdp_copy, "RSD PTR new", 11);
+    assert_false(boot.command_line_cut);
+    assert_string_equal(boot.module, "");
+}
+
+static void multiboot2_cut_at_any_byte_is_read_no_further(void **state)
+{
+    (void)state;
+    mbi_typical();
+    size_t whole = mbi_bytes;
+    for (size_t bytes = 8; bytes < whole; bytes++) {
+        store_le32(mbi, (uint32_t)bytes);
+        parse_copy(mbi, bytes, BOOT_MULTIBOOT2);        /* ASan is the judge */
+        assert_true(boot.region_count <= 2);
+    }
+}
+
+static void multiboot2_tag_that_is_too_short_or_too_long_is_refused(void **state)
+{
+    (void)state;
+    static const uint32_t sizes[] = { 0, 7, 0x7fffffff, 0xfffffff8, 0xffffffff };
+    for (size_t i = 0; i < ARRAY_COUNT(sizes); i++) {
+        mbi_typical();
+        store_le32(mbi + 8 + 4, sizes[i]);
+        assert_false(parse_copy(mbi, mbi_bytes, BOOT_MULTIBOOT2));
+    }
+    for (uint32_t type = 1; type < 20; type++) {        /* each kind of tag with an empty body */
+        mbi_begin();
+        tag(type, "", 0);
+        mbi_end();
+        parse_copy(mbi, mbi_bytes, BOOT_MULTIBOOT2);
+    }
+}
+
+static void multiboot2_memory_map_with_longer_entries_is_read(void **state)
+{
+    (void)state;
+    struct { uint32_t entry_size, version; struct { struct multiboot2_memory_entry e; uint64_t more; } entries[2]; } map = {
+        32, 1, { { { 0x1000, 0x2000, 1, 0 }, 9 }, { { 0x10000, 0x3000, 2, 0 }, 9 } } };
+    mbi_begin();
+    tag(MULTIBOOT2_INFO_MEMORY_MAP, &map, sizeof map);
+    mbi_end();
+    assert_true(parse_copy(mbi, mbi_bytes, BOOT_MULTIBOOT2));
+    assert_int_equal(boot.region_count, 2);
+    assert_int_equal(boot.regions[1].base, 0x10000);
+    map.entry_size = 0;                                 /* would not end */
+    mbi_begin();
+    tag(MULTIBOOT2_INFO_MEMORY_MAP, &map, sizeof map);
+    mbi_end();
+    assert_true(parse_copy(mbi, mbi_bytes, BOOT_MULTIBOOT2));
+    assert_int_equal(boot.region_count, 0);
+}
+
+static void multiboot2_command_line_that_is_too_long_is_marked(void **state)
+{
+    (void)state;
+    static char text[BOOT_COMMAND_LINE_BYTES_MAX + 1];
+    memset(text, 'x', sizeof text);
+    mbi_begin();
+    tag(MULTIBOOT2_INFO_COMMAND_LINE, text, BOOT_COMMAND_LINE_BYTES_MAX - 1);
+    mbi_end();
+    assert_true(parse_copy(mbi, mbi_bytes, BOOT_MULTIBOOT2));
+    assert_false(boot.command_line_cut);
+    assert_int_equal(strlen(boot.command_line), BOOT_COMMAND_LINE_BYTES_MAX - 1);
+    mbi_begin();
+    tag(MULTIBOOT2_INFO_COMMAND_LINE, text, BOOT_COMMAND_LINE_BYTES_MAX);
+    mbi_end();
+    assert_true(parse_copy(mbi, mbi_bytes, BOOT_MULTIBOOT2));
+    assert_true(boot.command_line_cut);
+}
+
+static void multiboot2_total_size_beyond_what_is_mapped_is_refused(void **state)
+{
+    (void)state;
+    mbi_typical();
+    assert_false(boot_info_parse(&boot, BOOT_MULTIBOOT2, mbi, (uintptr_t)mbi + mbi_bytes - 1));
+    assert_true(boot_info_parse(&boot, BOOT_MULTIBOOT2, mbi, (uintptr_t)mbi + mbi_bytes));
+}
+
+static void multiboot2_of_random_bytes_is_survived(void **state)
+{
+    (void)state;
+    const char *given = getenv("SEED");
+    unsigned seed = given ? (unsigned)strtoul(given, NULL, 0) : (unsigned)time(NULL);
+    print_message("SEED=%u\n", seed);
+    srand(seed);
+    for (int round = 0; round < 20000; round++) {
+        mbi_typical();
+        for (int i = rand() % 8; i >= 0; i--) {
+            size_t at = 8 + (size_t)rand() % (mbi_bytes - 8);
+            mbi[at] = (uint8_t)rand();
+            if (load_le32(mbi + at / 8 * 8) == MULTIBOOT2_INFO_MODULE) {
+                mbi[at / 8 * 8] = 0x55;                 /* a module's address is believed; none here */
+            }
+        }
+        parse_copy(mbi, mbi_bytes, BOOT_MULTIBOOT2);
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------ PVH */
+
+static struct hvm_start_info start;
+static struct hvm_modlist_entry modules[2];
+static struct hvm_memmap_table_entry regions[3];
+static char module_text[] = "m=3,4 and more";
+
+static void pvh_typical(void)
+{
+    static char command_line[] = "n=6 user=u";
+    modules[0] = (struct hvm_modlist_entry){ (uintptr_t)module_text, 5, 0, 0 };
+    modules[1] = (struct hvm_modlist_entry){ 1, 1, 0, 0 };      /* never read */
+    regions[0] = (struct hvm_memmap_table_entry){ 0, 0x9fc00, 1, 0 };
+    regions[1] = (struct hvm_memmap_table_entry){ 0x100000, 0x7ee0000, 1, 0 };
+    regions[2] = (struct hvm_memmap_table_entry){ UINT64_MAX, 2, 1, 0 };        /* wraps: dropped */
+    start = (struct hvm_start_info){
+        .magic = XEN_HVM_START_MAGIC_VALUE, .version = 1, .nr_modules = 2,
+        .modlist_paddr = (uintptr_t)modules, .cmdline_paddr = (uintptr_t)command_line, .rsdp_paddr = 0xf5b80,
+        .memmap_paddr = (uintptr_t)regions, .memmap_entries = 3,
+    };
+}
+
+static void pvh_start_info_is_taken(void **state)
+{
+    (void)state;
+    pvh_typical();
+    assert_true(boot_info_parse(&boot, BOOT_PVH, &start, UINT64_MAX));
+    assert_string_equal(boot.command_line, "n=6 user=u");
+    assert_string_equal(boot.module, "m=3,4");
+    assert_int_equal(boot.module_count, 2);
+    assert_int_equal(boot.region_count, 2);
+    assert_int_equal(boot.rsdp, 0xf5b80);
+    assert_int_equal(boot.framebuffer.kind, SCREEN_UNKNOWN);
+    assert_false(boot.command_line_cut || boot.module_cut);
+}
+
+static void pvh_without_its_magic_is_refused(void **state)
+{
+    (void)state;
+    pvh_typical();
+    start.magic++;
+    assert_false(boot_info_parse(&boot, BOOT_PVH, &start, UINT64_MAX));
+}
+
+static void pvh_version_0_has_no_memory_map(void **state)
+{
+    (void)state;
+    pvh_typical();
+    start.version = 0;
+    assert_true(boot_info_parse(&boot, BOOT_PVH, &start, UINT64_MAX));
+    assert_int_equal(boot.region_count, 0);
+}
+
+static void pvh_parts_out_of_reach_count_as_cut(void **state)
+{
+    (void)state;
+    pvh_typical();
+    modules[0].paddr = UINT64_MAX - 3;
+    assert_true(boot_info_parse(&boot, BOOT_PVH, &start, UINT64_MAX));
+    assert_true(boot.module_cut);
+    pvh_typical();
+    modules[0].size = UINT64_MAX;
+    assert_true(boot_info_parse(&boot, BOOT_PVH, &start, UINT64_MAX));
+    assert_true(boot.module_cut);
+    pvh_typical();
+    start.modlist_paddr = 0;
+    start.memmap_paddr = UINT64_MAX - 8;
+    start.cmdline_paddr = UINT64_MAX;
+    assert_true(boot_info_parse(&boot, BOOT_PVH, &start, UINT64_MAX));
+    assert_true(boot.module_cut);
+    assert_true(boot.command_line_cut);
+    assert_int_equal(boot.region_count, 0);
+}
+
+static void pvh_module_that_is_too_long_is_marked(void **state)
+{
+    (void)state;
+    static char text[BOOT_MODULE_BYTES_MAX];
+    memset(text, 'y', sizeof text);
+    pvh_typical();
+    modules[0] = (struct hvm_modlist_entry){ (uintptr_t)text, sizeof text, 0, 0 };
+    assert_true(boot_info_parse(&boot, BOOT_PVH, &start, UINT64_MAX));
+    assert_true(boot.module_cut);
+    modules[0].size--;
+    assert_true(boot_info_parse(&boot, BOOT_PVH, &start, UINT64_MAX));
+    assert_false(boot.module_cut);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(multiboot2_tags_are_taken),
+        cmocka_unit_test(multiboot2_cut_at_any_byte_is_read_no_further),
+        cmocka_unit_test(multiboot2_tag_that_is_too_short_or_too_long_is_refused),
+        cmocka_unit_test(multiboot2_memory_map_with_longer_entries_is_read),
+        cmocka_unit_test(multiboot2_command_line_that_is_too_long_is_marked),
+        cmocka_unit_test(multiboot2_total_size_beyond_what_is_mapped_is_refused),
+        cmocka_unit_test(multiboot2_of_random_bytes_is_survived),
+        cmocka_unit_test(pvh_start_info_is_taken),
+        cmocka_unit_test(pvh_without_its_magic_is_refused),
+        cmocka_unit_test(pvh_version_0_has_no_memory_map),
+        cmocka_unit_test(pvh_parts_out_of_reach_count_as_cut),
+        cmocka_unit_test(pvh_module_that_is_too_long_is_marked),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

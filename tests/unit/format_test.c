@@ -1,0 +1,125 @@
+/* format() against the C library's printf, over the subset it promises. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "kernel/base/log.h"
+
+/* Both must say the same, whatever the room. */
+static __attribute__((format(printf, 1, 2))) void same(const char *form, ...)
+{
+    static const size_t rooms[] = { 256, 7, 1 };
+    for (size_t i = 0; i < sizeof rooms / sizeof rooms[0]; i++) {
+        char expected[256], actual[256];
+        va_list list, again;
+        va_start(list, form);
+        va_copy(again, list);
+        size_t bytes = (size_t)vsnprintf(expected, rooms[i], form, list);
+        assert_int_equal(format_list(actual, rooms[i], form, again), bytes < rooms[i] ? bytes : rooms[i] - 1);
+        assert_string_equal(actual, expected);
+        va_end(list);
+        va_end(again);
+    }
+}
+
+static void format_integers_are_as_printf_says(void **state)
+{
+    (void)state;
+    same("%d %i %u %x %X", -1, 42, 7u, 0xbeefu, 0xBEEFu);
+    same("%ld %lu %lx", INT64_MIN, UINT64_MAX, UINT64_MAX);
+    same("%lld %llu %llX", (long long)INT64_MIN, 18446744073709551615ull, 0xfedcba9876543210ull);
+    same("%zu %zx %zd", SIZE_MAX, (size_t)0, (ssize_t)-5);
+    same("%d %d", INT32_MIN, INT32_MAX);
+    same("%hhu %hd", 200, -3);
+}
+
+static void format_widths_and_flags_are_as_printf_says(void **state)
+{
+    (void)state;
+    same("[%5d][%-5d][%05d][%-5d]", 42, 42, -42, -42);
+    same("[%2d][%016lx][%08x]", 12345, 0xabcul, 0x1234u);
+    same("[%*d][%-*d][%*d]", 6, 1, 6, 2, -6, 3);
+    same("[%10s][%-10s][%.3s][%10.2s]", "ab", "ab", "abcdef", "xyz");
+    same("[%.*s][%.*s]", 2, "abcdef", 0, "abc");
+    same("[%c][%3c][%-3c]%%", 'x', 'y', 'z');
+}
+
+static void format_of_a_string_with_precision_reads_no_further(void **state)
+{
+    (void)state;
+    char *text = malloc(3);         /* without a terminator: ASan watches the byte behind */
+    memcpy(text, "abc", 3);
+    char out[16];
+    assert_int_equal(format(out, sizeof out, "%.3s", text), 3);
+    assert_string_equal(out, "abc");
+    free(text);
+}
+
+static void format_pointers_and_null_strings_are_readable(void **state)
+{
+    (void)state;
+    char out[64];
+    format(out, sizeof out, "%p", (void *)0x1234);
+    assert_string_equal(out, "0x1234");
+    const char *volatile none = NULL;
+    format(out, sizeof out, "%s", none);
+    assert_string_equal(out, "(null)");
+}
+
+static void format_copies_what_it_does_not_know(void **state)
+{
+    (void)state;
+    char out[64];
+    const char *volatile unknown = "a %q b %-5", *volatile form = unknown;
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+#pragma GCC diagnostic ignored "-Wformat-security"
+    format(out, sizeof out, form);
+#pragma GCC diagnostic pop
+    assert_string_equal(out, "a %q b %-5");
+}
+
+static void format_into_no_room_writes_nothing(void **state)
+{
+    (void)state;
+    char out[1] = { 'x' };
+    assert_int_equal(format(out, 0, "abc"), 0);
+    assert_int_equal(out[0], 'x');
+    assert_int_equal(format(out, 1, "abc"), 0);
+    assert_int_equal(out[0], '\0');
+}
+
+static void format_random_numbers_are_as_printf_says(void **state)
+{
+    (void)state;
+    const char *given = getenv("SEED");
+    unsigned seed = given ? (unsigned)strtoul(given, NULL, 0) : (unsigned)time(NULL);
+    print_message("SEED=%u\n", seed);
+    srand(seed);
+    for (int i = 0; i < 20000; i++) {
+        uint64_t value = ((uint64_t)rand() << 42 ^ (uint64_t)rand() << 21 ^ (uint64_t)rand()) >> rand() % 64;
+        int width = rand() % 24;
+        same("%*lu|%-*ld|%0*lx", width, value, width, (int64_t)-value, width, value);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(format_integers_are_as_printf_says),
+        cmocka_unit_test(format_widths_and_flags_are_as_printf_says),
+        cmocka_unit_test(format_of_a_string_with_precision_reads_no_further),
+        cmocka_unit_test(format_pointers_and_null_strings_are_readable),
+        cmocka_unit_test(format_copies_what_it_does_not_know),
+        cmocka_unit_test(format_into_no_room_writes_nothing),
+        cmocka_unit_test(format_random_numbers_are_as_printf_says),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

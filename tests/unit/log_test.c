@@ -1,0 +1,169 @@
+/* The log ring and its sinks. Each test begins with whatever the one before left in the ring. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "kernel/base/bytes.h"
+#include "kernel/base/log.h"
+
+/* Two sinks for the whole program: one takes everything, one takes what a test allows. */
+static char eager[1 << 20], slow[1 << 20];
+static size_t eager_bytes, slow_bytes, slow_step;
+
+static size_t eager_sink(const char *text, size_t bytes)
+{
+    memcpy(eager + eager_bytes, text, bytes);
+    eager_bytes += bytes;
+    return bytes;
+}
+
+static size_t slow_sink(const char *text, size_t bytes)
+{
+    size_t taken = min_size(bytes, slow_step);
+    memcpy(slow + slow_bytes, text, taken);
+    slow_bytes += taken;
+    return taken;
+}
+
+static int begin(void **state)
+{
+    (void)state;
+    static bool added;
+    if (!added) {
+        log_add_sink(eager_sink);
+        log_add_sink(slow_sink);
+        added = true;
+    }
+    log_defer(false);
+    slow_step = SIZE_MAX;
+    log_flush();
+    eager_bytes = slow_bytes = 0;
+    log_lines_missed_count = 0;
+    log_clock_ns = 0;
+    return 0;
+}
+
+static void log_line_has_stamp_and_newline(void **state)
+{
+    (void)state;
+    log_clock_ns = 12345678901;
+    log_line("hello %d", 7);
+    assert_int_equal(eager_bytes, strlen("[   12.345678] hello 7\n"));
+    assert_memory_equal(eager, "[   12.345678] hello 7\n", eager_bytes);
+}
+
+static void log_line_makes_control_characters_harmless(void **state)
+{
+    (void)state;
+    log_line("a\nb\x1b[31m\x7f");
+    assert_memory_equal(eager + 15, "a?b?[31m?\n", 10);
+}
+
+static void log_line_too_long_is_cut(void **state)
+{
+    (void)state;
+    char text[2 * LOG_LINE_BYTES_MAX];
+    memset(text, 'x', sizeof text);
+    log_line("%.*s", (int)sizeof text, text);
+    assert_int_equal(eager_bytes, LOG_LINE_BYTES_MAX);
+    assert_int_equal(eager[eager_bytes - 1], '\n');
+}
+
+static void log_deferred_writes_nothing_until_drained(void **state)
+{
+    (void)state;
+    log_defer(true);
+    slow_step = 3;
+    log_line("0123456789");
+    assert_int_equal(eager_bytes, 0);
+    assert_true(log_drain());
+    assert_int_equal(slow_bytes, 3);
+    int calls = 1;
+    while (log_drain()) {
+        calls++;
+    }
+    assert_int_equal(calls, (15 + 11 + 2) / 3 - 1);     /* the last call leaves nothing and says so */
+    assert_int_equal(slow_bytes, eager_bytes);
+    assert_memory_equal(slow, eager, eager_bytes);
+}
+
+static void log_sink_that_is_overtaken_loses_whole_lines(void **state)
+{
+    (void)state;
+    log_defer(true);
+    slow_step = 0;
+    for (int i = 0; i < 10000; i++) {
+        log_line("line %04d", i);
+    }
+    slow_step = SIZE_MAX;
+    while (log_drain()) {
+    }
+    assert_true(log_lines_missed_count > 0);
+    assert_true(slow_bytes <= LOG_RING_BYTES);
+    assert_int_equal(slow[0], '[');
+    assert_memory_equal(slow + slow_bytes - 10, "line 9999\n", 10);
+    size_t lines = 0;
+    for (size_t i = 0; i < slow_bytes; i++) {
+        lines += slow[i] == '\n';
+    }
+    assert_int_equal(slow_bytes, lines * 25);           /* none is torn */
+}
+
+static void log_flush_gives_up_on_a_sink_that_takes_nothing(void **state)
+{
+    (void)state;
+    slow_step = 0;
+    log_line("nobody reads this");
+    assert_int_equal(slow_bytes, 0);
+    assert_int_equal(log_lines_missed_count, 1);
+    slow_step = SIZE_MAX;
+    log_line("but this");
+    assert_memory_equal(slow + 15, "but this\n", 9);
+}
+
+static void log_tail_holds_the_newest_whole_lines(void **state)
+{
+    (void)state;
+    log_line("one");
+    log_line("two");
+    log_line("three");
+    char out[64];
+    size_t bytes = log_tail(out, 45);                   /* 15 + 4 and 15 + 6 fit, 15 + 4 more does not */
+    assert_int_equal(bytes, 40);
+    assert_memory_equal(out, "[    0.000000] two\n[    0.000000] three\n", 40);
+    assert_int_equal(log_tail(out, 20), 0);
+}
+
+static void log_sink_that_comes_late_gets_what_was(void **state)
+{
+    (void)state;
+    static char late[1 << 17];
+    char tail[LOG_RING_BYTES];
+    log_line("before");
+    eager_bytes = 0;
+    size_t tail_bytes = log_tail(tail, sizeof tail);
+    log_add_sink(eager_sink);                           /* again: a third sink into the same buffer */
+    memcpy(late, eager, eager_bytes);
+    assert_int_equal(eager_bytes, tail_bytes);
+    assert_memory_equal(late, tail, tail_bytes);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(log_line_has_stamp_and_newline, begin),
+        cmocka_unit_test_setup(log_line_makes_control_characters_harmless, begin),
+        cmocka_unit_test_setup(log_line_too_long_is_cut, begin),
+        cmocka_unit_test_setup(log_deferred_writes_nothing_until_drained, begin),
+        cmocka_unit_test_setup(log_sink_that_is_overtaken_loses_whole_lines, begin),
+        cmocka_unit_test_setup(log_flush_gives_up_on_a_sink_that_takes_nothing, begin),
+        cmocka_unit_test_setup(log_tail_holds_the_newest_whole_lines, begin),
+        cmocka_unit_test_setup(log_sink_that_comes_late_gets_what_was, begin),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,150 @@
+/* RAM ranges from a loader's map: by example, and against a plain model of pages on random maps. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "kernel/base/bytes.h"
+#include "kernel/memory_map.h"
+
+static struct memory_map map;
+
+#define BUILD_FROM(...)                                                                   \
+    do {                                                                                  \
+        const struct boot_region regions[] = { __VA_ARGS__ };                             \
+        memory_map_build(&map, regions, ARRAY_COUNT(regions));                            \
+    } while (0)
+
+static void assert_range(size_t index, uint64_t begin, uint64_t end)
+{
+    assert_true(index < map.count);
+    assert_int_equal(map.ranges[index].begin, begin);
+    assert_int_equal(map.ranges[index].end, end);
+}
+
+static void map_of_a_pc_is_its_ram(void **state)
+{
+    (void)state;
+    BUILD_FROM({ 0, 0x9fc00, REGION_RAM }, { 0x9fc00, 0x400, REGION_RESERVED }, { 0xf0000, 0x10000, REGION_RESERVED },
+               { 0x100000, 0x7ee0000, REGION_RAM }, { 0x7fe0000, 0x20000, REGION_RESERVED },
+               { 0x100000000, 0x40000000, REGION_RAM });
+    assert_int_equal(map.count, 3);
+    assert_range(0, 0, 0x9f000);
+    assert_range(1, 0x100000, 0x7fe0000);
+    assert_range(2, 0x100000000, 0x140000000);
+    assert_int_equal(memory_map_bytes(&map), 0x9f000 + 0x7ee0000 + 0x40000000);
+}
+
+static void map_where_regions_overlap_what_is_not_ram_wins(void **state)
+{
+    (void)state;
+    BUILD_FROM({ 0x3000, 0x1000, REGION_ACPI_NVS }, { 0x1000, 0x9000, REGION_RAM }, { 0x8800, 0x10, REGION_BAD });
+    assert_int_equal(map.count, 3);
+    assert_range(0, 0x1000, 0x3000);
+    assert_range(1, 0x4000, 0x8000);
+    assert_range(2, 0x9000, 0xa000);
+}
+
+static void map_joins_neighbours_in_any_order(void **state)
+{
+    (void)state;
+    BUILD_FROM({ 0x5000, 0x1000, REGION_RAM }, { 0x1000, 0x1000, REGION_RAM }, { 0x2000, 0x3000, REGION_RAM });
+    assert_int_equal(map.count, 1);
+    assert_range(0, 0x1000, 0x6000);
+}
+
+static void map_drops_what_is_no_whole_page(void **state)
+{
+    (void)state;
+    BUILD_FROM({ 0x1001, 0x1ffe, REGION_RAM }, { 0x10800, 0x1800, REGION_RAM });
+    assert_int_equal(map.count, 1);
+    assert_range(0, 0x11000, 0x12000);
+}
+
+static void map_at_the_end_of_the_address_space_does_not_wrap(void **state)
+{
+    (void)state;
+    BUILD_FROM({ 0x1000, 0x1000, REGION_RAM }, { UINT64_MAX - 0x1fff, 0x1fff, REGION_RAM },
+               { UINT64_MAX - 0x10, 0x10, REGION_RESERVED });
+    assert_int_equal(map.count, 2);
+    assert_range(0, 0x1000, 0x2000);
+    assert_range(1, UINT64_MAX - 0x1fff, UINT64_MAX - 0xfff);
+}
+
+static void map_that_is_too_long_loses_the_highest_and_says_so(void **state)
+{
+    (void)state;
+    BUILD_FROM({ 0, UINT64_C(1) << 40, REGION_RAM });
+    for (uint64_t i = 0; i < MEMORY_RANGE_COUNT_MAX + 10; i++) {
+        memory_map_remove(&map, (2 * i + 1) << 12, (2 * i + 2) << 12);
+    }
+    assert_true(map.cut);
+    assert_int_equal(map.count, MEMORY_RANGE_COUNT_MAX);
+    for (size_t i = 0; i < map.count; i++) {
+        assert_range(i, 2 * i << 12, (2 * i + 1) << 12);
+    }
+}
+
+enum { MODEL_PAGES = 64 };
+
+static void map_of_random_regions_is_as_a_table_of_pages_says(void **state)
+{
+    (void)state;
+    const char *given = getenv("SEED");
+    unsigned seed = given ? (unsigned)strtoul(given, NULL, 0) : (unsigned)time(NULL);
+    print_message("SEED=%u\n", seed);
+    srand(seed);
+    for (int round = 0; round < 5000; round++) {
+        struct boot_region regions[12];
+        size_t count = (size_t)(rand() % 12);
+        bool ram[MODEL_PAGES] = { 0 };
+        for (size_t i = 0; i < count; i++) {
+            regions[i].base = (uint64_t)(rand() % (MODEL_PAGES * 4096));
+            regions[i].bytes = 1 + (uint64_t)rand() % (MODEL_PAGES * 4096 - regions[i].base);
+            regions[i].type = rand() % 3 ? REGION_RAM : REGION_RESERVED;
+        }
+        for (int pass = 0; pass < 2; pass++) {          /* first what is RAM as a whole page, then what is not at all */
+            for (size_t i = 0; i < count; i++) {
+                for (uint64_t page = 0; page < MODEL_PAGES; page++) {
+                    uint64_t begin = page * 4096, end = begin + 4096, region_end = regions[i].base + regions[i].bytes;
+                    bool whole = regions[i].base <= begin && end <= region_end;
+                    bool touched = regions[i].base < end && begin < region_end;
+                    if (pass == 0 && regions[i].type == REGION_RAM && whole) {
+                        ram[page] = true;
+                    } else if (pass == 1 && regions[i].type != REGION_RAM && touched) {
+                        ram[page] = false;
+                    }
+                }
+            }
+        }
+        memory_map_build(&map, regions, count);
+        bool said[MODEL_PAGES] = { 0 };
+        for (size_t i = 0; i < map.count; i++) {
+            assert_true(map.ranges[i].begin < map.ranges[i].end);
+            assert_true(i == 0 || map.ranges[i - 1].end < map.ranges[i].begin);
+            for (uint64_t at = map.ranges[i].begin; at < map.ranges[i].end; at += 4096) {
+                said[at / 4096] = true;
+            }
+        }
+        assert_memory_equal(said, ram, sizeof ram);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(map_of_a_pc_is_its_ram),
+        cmocka_unit_test(map_where_regions_overlap_what_is_not_ram_wins),
+        cmocka_unit_test(map_joins_neighbours_in_any_order),
+        cmocka_unit_test(map_drops_what_is_no_whole_page),
+        cmocka_unit_test(map_at_the_end_of_the_address_space_does_not_wrap),
+        cmocka_unit_test(map_that_is_too_long_loses_the_highest_and_says_so),
+        cmocka_unit_test(map_of_random_regions_is_as_a_table_of_pages_says),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
