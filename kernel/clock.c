@@ -49,7 +49,7 @@ struct pvclock_vcpu_time_info {
 static_assert(sizeof(struct pvclock_vcpu_time_info) == 32, "");
 
 static struct {
-    uint64_t start_cycles;
+    uint64_t start_cycles, start_ns;    /* the clock showed start_ns when the TSC was at start_cycles */
     uint64_t ns_per_cycle_q32;          /* nanoseconds a cycle, 32 fraction bits */
     uint64_t khz;
     const char *source;
@@ -221,6 +221,13 @@ static uint64_t khz_of_pit(void)
 
 /* ------------------------------------------------------------------------------------------------ the clock */
 
+static void tsc_set(uint64_t start_cycles, uint64_t start_ns)
+{
+    tsc.ns_per_cycle_q32 = (UINT64_C(1000000) << 32) / tsc.khz;
+    tsc.start_cycles = start_cycles;
+    tsc.start_ns = start_ns;
+}
+
 bool clock_init(void)
 {
     /* The hypervisor first: behind it the CPU's own leaves may describe the host. */
@@ -239,8 +246,7 @@ bool clock_init(void)
         log_line("clock: the TSC's frequency is not told, and there is no ACPI timer and no PIT to measure it by");
         return false;
     }
-    tsc.ns_per_cycle_q32 = (UINT64_C(1000000) << 32) / tsc.khz;
-    tsc.start_cycles = cycles_now();
+    tsc_set(cycles_now(), 0);
     log_line("clock: TSC %zu kHz by %s%s", (size_t)tsc.khz, tsc.source, cpu.tsc_invariant ? "" : ", not said to be invariant");
     return true;
 }
@@ -250,7 +256,22 @@ uint64_t clock_from_cycles_ns(uint64_t cycles)
     return (uint64_t)((unsigned __int128)cycles * tsc.ns_per_cycle_q32 >> 32);
 }
 
-uint64_t clock_now_ns(void) { return clock_from_cycles_ns(cycles_now() - tsc.start_cycles); }
+uint64_t clock_now_ns(void) { return tsc.start_ns + clock_from_cycles_ns(cycles_now() - tsc.start_cycles); }
+
+bool clock_refine(uint32_t khz)
+{
+    uint64_t apart = khz > tsc.khz ? khz - tsc.khz : tsc.khz - khz;
+    if (apart * 100 > tsc.khz) {
+        log_line("clock: tsc.khz=%u is not this machine's, keeping %zu", khz, (size_t)tsc.khz);
+        return false;
+    }
+    uint64_t cycles = cycles_now();
+    uint64_t now_ns = tsc.start_ns + clock_from_cycles_ns(cycles - tsc.start_cycles);
+    tsc.khz = khz;
+    tsc.source = "tsc.khz=";
+    tsc_set(cycles, now_ns);
+    return true;
+}
 
 uint64_t clock_tsc_khz(void) { return tsc.khz; }
 

@@ -83,6 +83,9 @@ static void settings_take(void)
     if (!settings_finish(&settings, &error)) {
         settings_refused(error.text);
     }
+    if (settings.tsc_khz != 0) {
+        clock_refine(settings.tsc_khz);
+    }
 }
 
 static struct netdev *device_take(void)
@@ -170,7 +173,9 @@ _Noreturn void kernel_main(enum boot_protocol protocol, const void *information)
     machine_init(protocol, information);
     settings_take();
     struct netdev *device = device_take();
+    log_clock_ns = clock_now_ns();
     struct player *player = player_take(device);
+    log_clock_ns = clock_now_ns();
     memory_seal();
     enum player_verdict verdict = play(player, device);
     statistics_log();

@@ -137,3 +137,13 @@ def test_guest_seconds_are_real_seconds():
     # A busy host reads late, by tenths of a second; a frequency taken from elsewhere would be off by far more.
     assert 0.85 < guest_s / real_s < 1.15, f"{guest_s} s in the guest were {real_s} s"
 
+
+
+# A frequency that Linux measured is taken if it can be this machine's; without a NIC the run ends right after.
+GAME = "feed=10.0.2.2:1 submit=10.0.2.2:2 user=u passwd=p n=6 m=3"
+
+
+def test_told_frequency_of_another_machine_is_refused():
+    with qemu.Machine(qemu.kernel(GAME + " tsc.khz=123456") + ["-vga", "none"]) as guest:
+        guest.wait_for(r"clock: tsc\.khz=123456 is not this machine's, keeping \d+")
+        guest.wait_reset()
