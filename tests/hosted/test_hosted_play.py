@@ -1,0 +1,250 @@
+"""peregrine-linux against the contest server: every round, every way of serving it, connections that are closed in the
+middle, and every way in which the program ends."""
+import json
+import pathlib
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+
+from contest import rounds          # noqa: E402
+from game import Game, outcome      # noqa: E402
+import peregrine_control            # noqa: E402
+
+PROGRAM = ROOT / "build/host/peregrine-linux"
+KEY = "the-key-of-the-tests"
+USER = "swift"
+PASSWORD = "a/b%c&d=?"      # to be percent-encoded
+SECONDS = 4
+
+SMALL = "n=6 m=823,108"
+TINY = "n=9 m=3,10,64,125"      # hundreds of answers a burst, the same ones again and again
+WIDE = "n=1024 m=2^20*7^30,5^40*3^50,1099511627791*1099511627803,3^300"
+
+
+class Player:
+    def __init__(self, words):
+        self.process = subprocess.Popen([PROGRAM, *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                        stderr=subprocess.PIPE, text=True)
+        self.output = None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.finish()
+
+    def finish(self, seconds=20):
+        """(exit code, statistics, log)"""
+        if self.output is None:
+            self.output = self.process.communicate(timeout=seconds)
+        return self.process.returncode, peregrine_control.parse(self.output[0]), self.output[1]
+
+
+def free_udp_port():
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        sock.bind(("127.0.0.1", 0))
+        return sock.getsockname()[1]
+
+
+def play(tmp_path, round_text, server=(), player=(), seconds=SECONDS):
+    """Plays to the end of the stream and leaves by GG; (outcome, statistics, log)."""
+    name = round_text
+    if name not in rounds.ROUNDS:
+        name = tmp_path / "round"
+        name.write_text(round_text)
+    contest_round = rounds.load_round(str(name))
+    port = free_udp_port()
+    words = ["--round", name, "--begin", "player", "--duration", seconds, "--rate", 8, "--burst", "20-300",
+             "--interval", "0.05-0.15", "--users", tmp_path / "users", *server]
+    users = tmp_path / "users"
+    users.write_text(f"{USER}:{PASSWORD}\n")
+    settings = [f"user={USER}", f"passwd={PASSWORD}", f"n={contest_round.n}",
+                "m=" + ",".join(map(str, contest_round.constants)), "wait=sleep", f"key={KEY}",
+                f"control.port={port}", *player]
+    with Game("127.0.0.1", words) as game, Player([*game.endpoints("127.0.0.1"), *settings]) as linux:
+        assert game.wait_over(seconds + 20)
+        client = peregrine_control.Client("127.0.0.1", peregrine_control.key_from_text(KEY), port)
+        end = time.monotonic() + 5          # the last answers' responses
+        while True:
+            stats = peregrine_control.parse(client.status())
+            settled = stats["submit.responses_2xx"] + stats["submit.unanswered"] == stats["ledger.entered"]
+            if settled or time.monotonic() > end:
+                break
+            time.sleep(0.1)
+        client.gg()
+        code, stats, log = linux.finish()
+        assert code == 0, log
+        result = outcome(game.stop(), USER)
+    return result, stats, log
+
+
+def assert_perfect(result, stats, log):
+    assert result["offered"], "the game offered nothing"
+    assert not result["missed"], f"{len(result['missed'])} missed of {len(result['offered'])}\n{log}\n{stats}"
+    assert not result["wrong"] and not result["repeated"], f"{result['wrong'][:3]} {result['repeated'][:3]}"
+    assert len(result["submitted"]) == len(set(result["submitted"])), "something was submitted twice"
+    assert stats["submit.posts"] == len(result["submitted"]) + stats["submit.posts_again"]
+    assert stats["submit.dropped_expired"] == stats["submit.dropped_no_room"] == 0
+    assert stats["submit.responses_4xx"] == stats["submit.responses_5xx"] == stats["submit.results_wrong"] == 0
+
+
+@pytest.mark.parametrize("round_text, server", [
+    ("online", ["--body", "raw", "--start", "push"]),
+    ("onsite", ["--body", "chunked", "--start", "wait"]),
+    ("qualification", ["--body", "raw", "--start", "wait", "--split"]),
+    ("online", ["--body", "chunked", "--start", "push", "--split"]),
+    (SMALL, ["--body", "chunked", "--start", "wait", "--split"]),
+    (TINY, []),
+    (WIDE, ["--rate", "4"]),
+], ids=["online-raw-push", "onsite-chunked-wait", "qualification-raw-wait-split", "online-chunked-push-split",
+        "small-chunked-split", "tiny", "wide"])
+def test_every_answer_of_a_game_is_found_and_submitted_once(tmp_path, round_text, server):
+    assert_perfect(*play(tmp_path, round_text, server))
+
+
+@pytest.mark.parametrize("how", [["--close-how", "fin"], ["--close-how", "rst"],
+                                 ["--close-how", "fin", "--close-for", "0.5"], ["--close-how", "rst", "--body", "chunked"]],
+                         ids=["fin", "rst", "fin-and-refuse", "rst-chunked"])
+def test_a_server_that_closes_both_connections_costs_nothing_that_was_seen(tmp_path, how):
+    result, stats, log = play(tmp_path, "online", ["--close-after", 5, *how], seconds=5)
+    assert stats["weave.gaps"] >= 1, log
+    assert_perfect(result, stats, log)
+
+
+def test_several_feeds_bridge_each_other(tmp_path):
+    result, stats, log = play(tmp_path, "online", [], ["feeds=4"])
+    assert stats["weave.placed"] == 3 and stats["weave.repeated"] > stats["weave.digits"], log
+    assert_perfect(result, stats, log)
+
+
+# How it ends.
+
+def run(words, seconds=20):
+    with Player(words) as player:
+        return player.finish(seconds)
+
+
+GAME = ["feed=127.0.0.1:1", "submit=127.0.0.1:1", "user=u", "passwd=p", "n=6", "m=823", "wait=sleep"]
+
+
+def test_bad_settings_end_it_with_2_and_name_the_word():
+    for words, message in [
+            (["m=1o8"], 'command line: m=: "1o8": expected decimal numbers'), (GAME + ["fed=1"], '"fed": there is no such key'),
+            (GAME[:-2], "m= is missing"), (["--file", "/nonexistent"], "/nonexistent: No such file"), (["--file"], "--file needs"),
+            (GAME + ["n=6"], '"n": given twice'), (["feed=localhost:1"], "no host names")]:
+        code, stats, log = run(words)
+        assert code == 2 and message in log and not stats, log
+
+
+def test_settings_come_from_files_too(tmp_path):
+    path = tmp_path / "game.conf"
+    path.write_text("# a game\n" + "\n".join(GAME) + "\nserver.timeout=0.3 # soon\n")
+    code, stats, log = run(["--file", str(path)])
+    assert code == 4 and "leaving: server lost" in log
+
+
+def test_help_is_printed():
+    done = subprocess.run([PROGRAM, "--help"], capture_output=True, text=True, timeout=10)
+    assert done.returncode == 0 and "feed=IP:PORT" in done.stdout
+
+
+def test_no_server_is_retried_and_told_at_most_once_a_second():
+    code, stats, log = run([*GAME, "server.timeout=2.5"])
+    assert code == 4
+    assert stats["link.lost_refused"] > 10
+    retries = [line for line in log.splitlines() if "refused, retrying" in line]
+    assert 2 <= len(retries) <= 6, log          # two links, 2.5 s
+
+
+def test_the_deadline_is_no_failure():
+    code, stats, log = run([*GAME, "deadline=0.3"])
+    assert code == 0 and "leaving: deadline" in log
+    assert 300_000_000 <= stats["player.uptime_ns"] < 2_000_000_000
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_it_with_its_statistics(number):
+    with Player(GAME) as player:
+        time.sleep(0.3)
+        player.process.send_signal(number)
+        code, stats, log = player.finish()
+    assert code == 0 and "leaving: interrupted" in log and stats["player.turns"] > 0
+
+
+# tools/gg, as a user calls it.
+
+def gg(*words):
+    return subprocess.run([ROOT / "tools/gg", *words], capture_output=True, text=True, timeout=30)
+
+
+def test_gg_asks_and_tells_and_sees_it_gone():
+    port = str(free_udp_port())
+    with Player([*GAME, "key=0x00112233445566778899", f"control.port={port}"]) as player:
+        ask = ["127.0.0.1", "--port", port, "--timeout", "0.5"]
+        done = gg(*ask, "--key", "0x00112233445566778899", "--status", "--json")
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout)["control.commands_status"] == 1
+        done = gg(*ask, "--key", "another key of ours", "--attempts", "1")
+        assert done.returncode == 3 and "the key is another one" in done.stderr
+        assert player.process.poll() is None
+        done = gg(*ask, "--key", "0x00112233445566778899")
+        assert done.returncode == 0 and "control.commands_gg 1\n" in done.stdout, done.stderr
+        code, stats, log = player.finish()
+        assert code == 0 and "leaving: gg" in log and stats["control.drop_mac"] == 1
+        done = gg(*ask, "--key", "0x00112233445566778899", "--attempts", "2")
+        assert done.returncode == 1 and "no answer" in done.stderr
+
+
+@pytest.mark.parametrize("words", [["127.0.0.1"], ["127.0.0.1", "--key", "short"], ["127.0.0.1", "--key", "0x00 11 22 33 44 55 66 77"],
+                                   ["127.0.0.1", "--key", "long enough", "--port", "0"], ["127.0.0.1", "--key-file", "/nonexistent"]])
+def test_gg_refuses_wrong_usage(words):
+    done = gg(*words)
+    assert done.returncode == 2 and "error:" in done.stderr
+
+
+def relay_losing(lost, port, stop):
+    """Relays datagrams between a client and a UDP port of ours, but for the given ones, counted both ways from 0. The
+    relay's own port."""
+    outside, inside = (socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(2))
+    outside.bind(("127.0.0.1", 0))
+    inside.connect(("127.0.0.1", port))
+
+    def pump():
+        count, client = 0, None
+        while not stop.is_set():
+            for sock in select.select([outside, inside], [], [], 0.1)[0]:
+                data, address = sock.recvfrom(2048)
+                client = address if sock is outside else client
+                if count not in lost:
+                    inside.send(data) if sock is outside else outside.sendto(data, client)
+                count += 1
+        outside.close()
+        inside.close()
+
+    threading.Thread(target=pump).start()
+    return outside.getsockname()[1]
+
+
+def test_a_status_is_asked_for_again_when_any_datagram_is_lost():
+    port, stop = free_udp_port(), threading.Event()
+    with Player([*GAME, "key=correct-horse", f"control.port={port}"]):
+        try:
+            # The first HELLO; the second one's CHALLENGE; the COMMAND after the third; one part of the reply to the fourth.
+            relay = relay_losing({0, 2, 5, 9}, port, stop)
+            client = peregrine_control.Client("127.0.0.1", b"correct-horse", relay, 0.3, 5)
+            time.sleep(0.3)
+            stats = peregrine_control.parse(client.status())
+            assert stats["control.hellos"] == 4 and stats["control.commands_status"] == 2
+        finally:
+            stop.set()
