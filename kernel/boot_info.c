@@ -114,6 +114,23 @@ static void tag_take(struct boot_info *boot, uint32_t type, const uint8_t *tag, 
     }
 }
 
+/* GRUB (grub-core/lib/cmdline.c) puts a backslash before each backslash and quote. Settings know no quoting, so what the
+ * user wrote is restored. */
+static void grub_escapes_remove(struct boot_info *boot)
+{
+    if (strncmp(boot->loader, "GRUB", 4) != 0) {
+        return;
+    }
+    char *to = boot->command_line;
+    for (const char *from = boot->command_line; *from != '\0'; from++) {
+        if (from[0] == '\\' && (from[1] == '\\' || from[1] == '\'' || from[1] == '"')) {
+            from++;
+        }
+        *to++ = *from;
+    }
+    *to = '\0';
+}
+
 /* §3.6.1: a total size, then tags, each aligned to 8 bytes, up to the end tag. */
 static bool multiboot2_parse(struct boot_info *boot, const uint8_t *information, uint64_t mapped_end)
 {
@@ -191,6 +208,10 @@ bool boot_info_parse(struct boot_info *boot, enum boot_protocol protocol, const 
 {
     memset(boot, 0, sizeof *boot);      /* not a compound literal: that would be 28 KiB on the stack */
     boot->protocol = protocol;
-    return protocol == BOOT_PVH ? pvh_parse(boot, information, mapped_end)
-                                : multiboot2_parse(boot, information, mapped_end);
+    if (protocol == BOOT_PVH) {
+        return pvh_parse(boot, information, mapped_end);
+    }
+    bool good = multiboot2_parse(boot, information, mapped_end);
+    grub_escapes_remove(boot);
+    return good;
 }

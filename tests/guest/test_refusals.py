@@ -48,3 +48,11 @@ def test_a_message_stands_on_the_screen_before_the_reset(tmp_path):
         guest.wait_for("back to Linux")
         guest.screendump(tmp_path / "screen.ppm")       # QEMU is still there
         guest.wait_reset()
+
+
+def test_no_character_is_lost_between_make_iso_and_the_settings(tmp_path):
+    odd = "1\\'\"$PATH;{}*|&<>#!`"
+    iso = qemu.make_iso(tmp_path / "odd.iso", f"user=u n={odd}")
+    with qemu.Machine(qemu.iso(iso) + ["-vga", "none"]) as guest:
+        guest.wait_reset(60)
+    assert f'n=: "{odd}": ' in guest.log, guest.log

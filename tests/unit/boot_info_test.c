@@ -150,6 +150,24 @@ static void multiboot2_command_line_that_is_too_long_is_marked(void **state)
     assert_true(boot.command_line_cut);
 }
 
+static void multiboot2_command_line_of_grub_is_unescaped(void **state)
+{
+    (void)state;
+    static const char escaped[] = "passwd=a\\\\b\\'c\\\"d\\e n=3";
+    mbi_begin();
+    tag(MULTIBOOT2_INFO_COMMAND_LINE, escaped, sizeof escaped);
+    tag(MULTIBOOT2_INFO_LOADER_NAME, "GRUB 2.06", 10);
+    mbi_end();
+    assert_true(parse_copy(mbi, mbi_bytes, BOOT_MULTIBOOT2));
+    assert_string_equal(boot.command_line, "passwd=a\\b'c\"d\\e n=3");
+    mbi_begin();
+    tag(MULTIBOOT2_INFO_COMMAND_LINE, escaped, sizeof escaped);
+    tag(MULTIBOOT2_INFO_LOADER_NAME, "another", 8);
+    mbi_end();
+    assert_true(parse_copy(mbi, mbi_bytes, BOOT_MULTIBOOT2));
+    assert_string_equal(boot.command_line, escaped);
+}
+
 static void multiboot2_total_size_beyond_what_is_mapped_is_refused(void **state)
 {
     (void)state;
@@ -274,6 +292,7 @@ int main(void)
         cmocka_unit_test(multiboot2_tag_that_is_too_short_or_too_long_is_refused),
         cmocka_unit_test(multiboot2_memory_map_with_longer_entries_is_read),
         cmocka_unit_test(multiboot2_command_line_that_is_too_long_is_marked),
+        cmocka_unit_test(multiboot2_command_line_of_grub_is_unescaped),
         cmocka_unit_test(multiboot2_total_size_beyond_what_is_mapped_is_refused),
         cmocka_unit_test(multiboot2_of_random_bytes_is_survived),
         cmocka_unit_test(pvh_start_info_is_taken),

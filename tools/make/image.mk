@@ -77,16 +77,8 @@ $(BUILD)/kernel/font.o: $(BUILD)/kernel/font.c
 ISO ?= $(BUILD)/peregrine.iso
 CMDLINE ?=
 MODULE ?=
-ISO_TREE := $(ISO).tree
+iso: export SETTINGS := $(value CMDLINE)
 iso: $(BUILD)/peregrine.elf
-	@rm -rf $(ISO_TREE) && mkdir -p $(ISO_TREE)/boot/grub
-	@cp $(BUILD)/peregrine.elf $(ISO_TREE)/boot/
-	@$(if $(MODULE),cp $(MODULE) $(ISO_TREE)/boot/settings,true)
-	@{ echo 'set timeout=0'; echo 'insmod all_video'; \
-	   echo 'menuentry peregrine {'; \
-	   echo '  multiboot2 /boot/peregrine.elf $(CMDLINE)'; \
-	   $(if $(MODULE),echo '  module2 /boot/settings settings';) \
-	   echo '}'; } > $(ISO_TREE)/boot/grub/grub.cfg
-	grub-mkrescue -o $(ISO) $(ISO_TREE) >$(ISO).log 2>&1 || { cat $(ISO).log; false; }
+	tools/make/iso.sh $< $(ISO) "$$SETTINGS" $(MODULE)
 
 -include $(KERNEL_OBJECTS:.o=.d)
