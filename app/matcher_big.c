@@ -1,5 +1,7 @@
 #include "app/matcher_big.h"
 
+#include <immintrin.h>
+
 #include "kernel/base/assert.h"
 
 void matcher_big_mul_add(struct matcher_big *value, uint64_t factor, uint64_t addend)
@@ -37,7 +39,7 @@ void matcher_big_add(struct matcher_big *a, const struct matcher_big *b)
 {
     unsigned char carry = 0;
     for (size_t i = 0; i < MATCHER_BIG_WORDS; i++)
-        carry = __builtin_ia32_addcarryx_u64(carry, a->word[i], b->word[i], (unsigned long long *)&a->word[i]);
+        carry = _addcarry_u64(carry, a->word[i], b->word[i], (unsigned long long *)&a->word[i]);
     ASSERT(carry == 0);
 }
 
@@ -45,7 +47,7 @@ void matcher_big_sub(struct matcher_big *a, const struct matcher_big *b)
 {
     unsigned char borrow = 0;
     for (size_t i = 0; i < MATCHER_BIG_WORDS; i++)
-        borrow = __builtin_ia32_sbb_u64(borrow, a->word[i], b->word[i], (unsigned long long *)&a->word[i]);
+        borrow = _subborrow_u64(borrow, a->word[i], b->word[i], (unsigned long long *)&a->word[i]);
     ASSERT(borrow == 0);
 }
 
