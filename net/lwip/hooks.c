@@ -2,6 +2,7 @@
 #include "net/lwip/port.h"
 
 #include "lwip/ip_addr.h"
+#include "lwip/prot/tcp.h"
 
 #include "kernel/base/bytes.h"
 #include "net/checksum.h"
@@ -51,8 +52,35 @@ uint16_t lwip_port_checksum(const void *data, int bytes)
     return __builtin_bswap16(checksum_fold(checksum_sum(0, data, (size_t)bytes)));
 }
 
-err_t lwip_port_segment_seen(struct tcp_pcb *pcb)
+/* An option's kind as the last byte, without a length: lwIP 2.1.3 would look for the length behind the segment. It becomes
+ * the end of the list. Found by tests/fuzz/frames_stack_fuzz.c. */
+static void options_close(struct tcp_hdr *header, u16_t option_bytes, u16_t option1_bytes, u8_t *option2)
 {
+    enum { END = 0, NOP = 1 };
+    u8_t *option1 = (u8_t *)(header + 1);
+    for (u32_t i = 0; i < option_bytes;) {
+        u8_t *at = option2 == NULL || i < option1_bytes ? option1 + i : option2 + (i - option1_bytes);
+        if (*at == END)
+            return;
+        if (*at == NOP) {
+            i++;
+            continue;
+        }
+        if (i + 1 == option_bytes) {
+            *at = END;
+            return;
+        }
+        const u8_t *length = option2 == NULL || i + 1 < option1_bytes ? option1 + i + 1 : option2 + (i + 1 - option1_bytes);
+        if (*length < 2)
+            return;                     /* lwIP stops here too */
+        i += *length;
+    }
+}
+
+err_t lwip_port_segment_seen(struct tcp_pcb *pcb, struct tcp_hdr *header, u16_t option_bytes, u16_t option1_bytes,
+                             u8_t *option2)
+{
+    options_close(header, option_bytes, option1_bytes, option2);
     segment_owner = pcb->callback_arg;
     return ERR_OK;
 }

@@ -19,4 +19,4 @@ $(1)/net/lwip/%.o: CFLAGS_EXTRA = -Inet/lwip -isystem $(LWIP)/src/include
 $(1)/$(LWIP)/%.o: CFLAGS_EXTRA = -Inet/lwip/libc -Inet/lwip -I$(LWIP)/src/include -w
 $(addprefix $(1)/,$(LWIP_PORT:.c=.o)): | $(LWIP_FETCHED)
 endef
-$(foreach tree,kernel host test,$(eval $(call lwip_rules,$(BUILD)/$(tree))))
+$(foreach tree,kernel host test fuzz,$(eval $(call lwip_rules,$(BUILD)/$(tree))))

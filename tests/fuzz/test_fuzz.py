@@ -1,0 +1,39 @@
+"""Every fuzz target, for FUZZ_SECONDS (20) each, from a seed that is printed (SEED). A crash is kept in build/fuzz/crashes/
+and comes again with  build/fuzz/NAME FILE."""
+import os
+import pathlib
+import subprocess
+
+import pytest
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+BUILD = ROOT / os.environ.get("BUILD", "build")
+STACKS = ["lwip", "own"] if (ROOT / "net/tcp.c").exists() else ["lwip"]
+
+
+def targets():
+    for source in sorted(HERE.glob("*_fuzz.c")):
+        name = source.stem.removesuffix("_fuzz")
+        if name.endswith("_stack"):
+            yield from (f"{name.removesuffix('_stack')}-{stack}" for stack in STACKS)
+        else:
+            yield name
+
+
+@pytest.mark.parametrize("name", targets())
+def test_fuzz(name):
+    seconds = os.environ.get("FUZZ_SECONDS", "20")
+    seed = os.environ.get("SEED", "20220217")
+    crashes = BUILD / "fuzz/crashes"
+    crashes.mkdir(parents=True, exist_ok=True)
+    corpora = [d for d in (HERE / "corpus" / name.split("-")[0],) if d.is_dir()]
+    found = BUILD / "fuzz/corpus" / name        # what it finds is kept, and is where it starts from the next time
+    found.mkdir(parents=True, exist_ok=True)
+    done = subprocess.run([BUILD / "fuzz" / name, f"-max_total_time={seconds}", f"-seed={seed}", "-max_len=4096",
+                           "-timeout=10", "-print_final_stats=1", "-verbosity=0", f"-artifact_prefix={crashes}/{name}-",
+                           found, *corpora], capture_output=True, text=True, timeout=int(seconds) + 120, cwd=ROOT)
+    print(done.stderr[-1500:])
+    assert done.returncode == 0, f"{name}, seed {seed}\n{done.stdout[-2000:]}\n{done.stderr[-6000:]}"
+    runs = [line for line in done.stderr.splitlines() if "number_of_executed_units" in line]
+    assert runs and int(runs[0].split()[-1]) > 100, f"{name} hardly ran\n{done.stderr[-2000:]}"

@@ -1,0 +1,31 @@
+# Fuzz targets, libFuzzer with ASan and UBSan: tests/fuzz/NAME_fuzz.c becomes build/fuzz/NAME, linked with everything
+# pure; tests/fuzz/NAME_stack_fuzz.c becomes build/fuzz/NAME-STACK, linked with each stack and the hosted devices.
+CLANG ?= clang
+FUZZ_CFLAGS := $(filter-out -Werror,$(COMMON)) -O1 -fsanitize=fuzzer-no-link,address,undefined \
+	-fno-sanitize-recover=all -fno-omit-frame-pointer
+
+$(BUILD)/fuzz/%.o: %.c
+	@mkdir -p $(@D)
+	$(CLANG) $(FUZZ_CFLAGS) $(call cflags_of,$<) -c -o $@ $<
+
+FUZZ_LIB := $(BUILD)/fuzz/libperegrine.a
+FUZZ_LIB_SOURCES := $(wildcard kernel/base/*.c) $(filter-out app/matcher%.c,$(wildcard app/*.c)) $(NET_SOURCES_own)
+$(FUZZ_LIB): $(patsubst %.c,$(BUILD)/fuzz/%.o,$(FUZZ_LIB_SOURCES))
+	@rm -f $@
+	ar rcs $@ $^
+
+FUZZ_PURE := $(patsubst tests/fuzz/%_fuzz.c,$(BUILD)/fuzz/%,$(filter-out %_stack_fuzz.c,$(wildcard tests/fuzz/*_fuzz.c)))
+$(FUZZ_PURE): $(BUILD)/fuzz/%: $(BUILD)/fuzz/tests/fuzz/%_fuzz.o $(FUZZ_LIB)
+	$(CLANG) -fsanitize=fuzzer,address,undefined -o $@ $^ -lm
+
+define fuzz_stack
+$(BUILD)/fuzz/%-$(1): $(BUILD)/fuzz/tests/fuzz/%_stack_fuzz.o $(call transport_objects,fuzz,$(1))
+	$$(CLANG) -fsanitize=fuzzer,address,undefined -o $$@ $$^
+endef
+$(foreach stack,$(TRANSPORT_STACKS),$(eval $(call fuzz_stack,$(stack))))
+FUZZ_STACK := $(foreach stack,$(TRANSPORT_STACKS),\
+	$(patsubst tests/fuzz/%_stack_fuzz.c,$(BUILD)/fuzz/%-$(stack),$(wildcard tests/fuzz/*_stack_fuzz.c)))
+
+fuzz: $(FUZZ_PURE) $(FUZZ_STACK)
+CHECK_NEEDS += $(FUZZ_PURE) $(FUZZ_STACK)
+.PHONY: fuzz
