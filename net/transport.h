@@ -127,7 +127,8 @@ bool transport_udp_bind(uint16_t port);
 bool transport_udp_send(uint16_t from_port, uint32_t to_address, uint16_t to_port, const void *data, size_t bytes,
                         uint64_t now_ns);
 
-/* The stack's counters, group by group: index from 0; false past the last. */
+/* The stack's counters, group by group: index from 0; false past the last. The groups are the same each time; their
+ * values are live, or at most a few milliseconds old. */
 bool transport_counter_group(size_t index, struct counter_group *group);
 
 /* "lwip 2.1.3", "own", "linux". */

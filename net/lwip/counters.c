@@ -1,5 +1,5 @@
 /* lwIP's statistics and the port's own as named counters. lwIP counts in 32 bits, so its values are copied into ours
- * whenever a group is asked for. */
+ * with each tick of the timers, and when a group is asked for. */
 #include "net/lwip/port.h"
 
 #include "lwip/memp.h"
@@ -74,7 +74,7 @@ static void pool_copy(struct pool *to, const struct stats_mem *from)
     *to = (struct pool){.used = from->used, .max = from->max, .err = from->err};
 }
 
-static void refresh(void)
+void counters_refresh(void)
 {
     protocol_copy(&etharp, &lwip_stats.etharp);
     protocol_copy(&ip, &lwip_stats.ip);
@@ -100,7 +100,7 @@ bool counters_group(size_t index, struct counter_group *group)
     };
     if (index >= ARRAY_COUNT(groups))
         return false;
-    refresh();
+    counters_refresh();
     *group = groups[index];
     return true;
 }

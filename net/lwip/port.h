@@ -86,3 +86,6 @@ struct port_counters {
 extern struct port_counters port_counters;
 
 bool counters_group(size_t index, struct counter_group *group);
+
+/* Brings lwIP's figures into the counters: about 100 words. */
+void counters_refresh(void);

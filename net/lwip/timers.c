@@ -71,6 +71,8 @@ void timers_first_sample(struct tcp_pcb *pcb)
 
 void timers_run(uint64_t now_ns)
 {
+    if (now_ns >= tcp_due_ns)
+        counters_refresh();
     for (int i = 0; now_ns >= tcp_due_ns; i++) {
         estimates_mend();
         tcp_tmr();
