@@ -21,6 +21,7 @@ struct entry {
 
 static struct {
     uint64_t keys[KEY_COUNT];
+    uint64_t total;                 /* entries ever made */
     uint32_t newest;                /* serials count from 1 and wrap; entry s lies at s % LEDGER_ANSWER_COUNT */
     uint32_t buckets[1 << BUCKET_BITS];     /* serial of the newest entry; 0: none */
     struct entry entries[LEDGER_ANSWER_COUNT];
@@ -36,7 +37,10 @@ const struct counter_group ledger_counter_group = { ledger_counter_table, ARRAY_
 
 void ledger_init(const uint8_t secret[32])
 {
-    memset(&ledger, 0, sizeof ledger);
+    /* The entries stay as they are: no bucket leads to them. */
+    memset(ledger.buckets, 0, sizeof ledger.buckets);
+    ledger.newest = 0;
+    ledger.total = 0;
     memset(&ledger_counters, 0, sizeof ledger_counters);
     struct hmac_key key;
     hmac_key_set(&key, secret, 32);
@@ -75,7 +79,7 @@ static void enter(uint32_t *bucket, const uint64_t hash[4], size_t count)
 {
     uint32_t serial = ++ledger.newest;
     struct entry *entry = &ledger.entries[serial % LEDGER_ANSWER_COUNT];
-    if (entry->count)
+    if (++ledger.total > LEDGER_ANSWER_COUNT)
         ledger_counters.forgotten++;
     memcpy(entry->hash, hash, sizeof entry->hash);
     entry->count = (uint32_t)count;

@@ -1,0 +1,85 @@
+/* Fuzzes app/control.c: datagrams [flags][bytes][data], time passing between them. Without the key nothing is obeyed and
+ * nothing is answered with more bytes than it had. With SIGN set a command answers the latest challenge rightly, so that
+ * replies are reached. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "app/control.h"
+#include "app/hmac.h"
+#include "app/stats.h"
+#include "kernel/base/bytes.h"
+#include "tests/unit/fake_transport.c"
+
+enum { SIGN = 1, MEND = 2, LATER = 4, OTHER_PEER = 8, PORT = 18247, DATAGRAMS_MAX = 200 };
+
+_Noreturn void assert_failed(const char *file, int line, const char *condition)
+{
+    (void)file, (void)line, (void)condition;
+    abort();
+}
+
+static const uint8_t key[8] = "fuzz key", secret[32];
+static struct control_challenge_wire challenge;
+
+static void keep_challenge(void)
+{
+    for (uint32_t i = 0; i < fake.datagram_count && i < FAKE_DATAGRAM_COUNT; i++)
+        if (fake.datagrams[i].data[5] == CONTROL_CHALLENGE)
+            memcpy(&challenge, fake.datagrams[i].data, sizeof challenge);
+}
+
+static void sign(struct control_command_wire *command)
+{
+    struct hmac_key k;
+    memcpy(command->nonce, challenge.nonce, sizeof command->nonce);
+    memcpy(command->time_ms, challenge.time_ms, sizeof command->time_ms);
+    memcpy(command->challenge, challenge.challenge, sizeof command->challenge);
+    hmac_key_set(&k, key, sizeof key);
+    hmac(&k, command, offsetof(struct control_command_wire, mac), command->mac);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    uint64_t now_ns = 1000000000;
+    uint64_t signed_count = 0;
+    fake_reset();
+    stats_clear();
+    stats_add_counters(&control_counter_group);
+    memset(&challenge, 0, sizeof challenge);
+    ASSERT(control_init(key, sizeof key, PORT, secret));
+    for (int i = 0; i < DATAGRAMS_MAX && size >= 2; i++) {
+        uint8_t flags = data[0];
+        size_t bytes = min_size(data[1], size - 2);
+        uint8_t *datagram = malloc(bytes ? bytes : 1);
+        memcpy(datagram, data + 2, bytes);
+        data += 2 + bytes;
+        size -= 2 + bytes;
+        if ((flags & MEND) && bytes >= 8) {
+            memcpy(datagram, "PGRN\1", 5);
+            datagram[5] = bytes == sizeof(struct control_hello_wire) ? CONTROL_HELLO : CONTROL_COMMAND;
+            store_be16(datagram + 6, (uint16_t)bytes);
+        }
+        if ((flags & SIGN) && bytes == sizeof(struct control_command_wire)) {
+            sign((struct control_command_wire *)datagram);
+            signed_count++;
+        }
+        uint64_t obeyed = control_counters.commands_status + control_counters.commands_gg + control_counters.commands_unknown;
+        fake.datagram_count = 0;
+        struct transport_event event = { .kind = TRANSPORT_DATAGRAM, .data = datagram, .bytes = (uint32_t)bytes,
+                                         .address = flags & OTHER_PEER ? 2 : 1, .peer_port = 5, .port = PORT };
+        control_datagram(&event, now_ns);
+        if (!(flags & SIGN)) {
+            ASSERT(obeyed == control_counters.commands_status + control_counters.commands_gg
+                             + control_counters.commands_unknown);
+            ASSERT(fake.datagram_count == 0 || fake.datagrams[0].bytes <= bytes);
+        }
+        keep_challenge();
+        free(datagram);
+        for (int k = 0; k < 20; k++)
+            control_tend(now_ns += flags & LATER ? 30000000 : 1000);
+    }
+    ASSERT(control_counters.commands_gg <= 1 && control_counters.commands_status <= signed_count);
+    ASSERT(!control_told_to_leave() || control_counters.commands_gg == 1);
+    return 0;
+}

@@ -1,0 +1,105 @@
+/* Fuzzes the whole player: a script of what two servers say and do to it, [action][bytes][data] ..., over the scripted
+ * transport of the unit tests. No assertion fails, and every answer is accounted for. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "app/feed.h"
+#include "app/ledger.h"
+#include "app/outbox.h"
+#include "app/player.h"
+#include "app/stats.h"
+#include "app/submit.h"
+#include "kernel/base/bytes.h"
+#include "tests/unit/fake_transport.c"
+
+enum { FEED = 10001, SUBMIT = 10002, ACTIONS_MAX = 300 };
+
+_Noreturn void assert_failed(const char *file, int line, const char *condition)
+{
+    (void)file, (void)line, (void)condition;
+    abort();
+}
+
+static void act(uint8_t action, const uint8_t *data, size_t bytes, uint64_t *now_ns)
+{
+    static const enum transport_reason reasons[] = { TRANSPORT_DONE, TRANSPORT_REFUSED, TRANSPORT_RESET,
+                                                     TRANSPORT_TIMED_OUT, TRANSPORT_UNREACHABLE };
+    int id = fake_to(action & 1 ? SUBMIT : FEED);
+    struct fake_connection *c = id >= 0 ? &fake.connections[id] : NULL;
+    switch (action >> 1 & 15) {
+    case 0: case 1: case 2: case 3:
+        if (c && c->connected)
+            fake_data(id, data, bytes);
+        break;
+    case 4: case 5:
+        if (c && !c->connected)
+            fake_connected(id);
+        break;
+    case 6:
+        if (c && c->connected)
+            fake_ended(id);
+        break;
+    case 7:
+        fake_closed(id, reasons[bytes % ARRAY_COUNT(reasons)]);
+        break;
+    case 8:
+        if (c)
+            c->acked_bytes += (uint32_t)min_size(bytes * 20, c->sent_bytes - c->acked_bytes);
+        break;
+    case 9:
+        if (c)
+            c->window_bytes = (uint32_t)bytes * 50;
+        break;
+    case 10:
+        if (c)
+            c->no_message = bytes & 1;
+        break;
+    case 11:
+        fake.network.up = bytes & 1;
+        break;
+    case 12:
+        fake.refuse_connect = bytes & 1;
+        break;
+    case 13:
+        fake_datagram(1, 2, 18247, data, bytes);
+        break;
+    default:
+        *now_ns += (uint64_t)bytes * 40000000;
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static const char words[] = "feed=10.0.2.2:10001 submit=10.0.2.2:10002 user=u passwd=p n=7 m=7,108 key=fuzzfuzz "
+                                "net.timeout=30 server.timeout=60 feed.timeout=9 wait=sleep";
+    static struct settings settings;
+    struct settings_error error;
+    struct matcher *matcher;
+    struct matcher_config matcher_config;
+    struct player_config config = { .settings = &settings, .tsc_khz = 2000000 };
+    struct player *player;
+    uint64_t now_ns = 1000000000;
+    settings_begin(&settings);
+    ASSERT(settings_add(&settings, "fuzz", words, sizeof words, &error) && settings_finish(&settings, &error));
+    settings_matcher(&settings, &matcher_config);
+    matcher_config.simd = MATCHER_SIMD_SCALAR;
+    ASSERT(matcher_init(&matcher, &matcher_config) == NULL);
+    config.matcher = matcher;
+    fake_reset();
+    stats_clear();
+    ASSERT(player_init(&player, &config, now_ns) == NULL);
+
+    for (int i = 0; i < ACTIONS_MAX && size >= 2; i++) {
+        size_t bytes = min_size(data[1], size - 2);
+        act(data[0], data + 2, bytes, &now_ns);
+        data += 2 + bytes;
+        size -= 2 + bytes;
+        player_turn(player, now_ns += 100000);
+        ASSERT(player_wake_ns(player, now_ns) <= now_ns + 100000000);
+        ASSERT(ledger_counters.entered
+               == submit_counters.unanswered + submit_counters.dropped_expired + submit_counters.dropped_no_room
+                  + submit_response_ns.count + outbox_waiting_count() + outbox_unanswered_count());
+    }
+    return 0;
+}
