@@ -85,6 +85,12 @@ def set_up_namespace(tap=True):
             raise OSError(f"ip {' '.join(words)}: {done.stderr.strip()}")
 
 
+def tap_mac():
+    """The hardware address of our end of the wire. (sysfs may show another namespace's devices.)"""
+    shown = subprocess.run(["ip", "-o", "link", "show", "dev", TAP], capture_output=True, text=True, check=True).stdout
+    return re.search(r"link/ether (\S+)", shown)[1]
+
+
 def send_gg(control, key):
     """(the machine's last statistics, None) or (None, what tools/gg said)."""
     address, port = control
@@ -180,7 +186,7 @@ def probe_kvm(seconds=5.0, accelerator="kvm"):
             return False, f"/dev/kvm does not open: {error.strerror}"
     begun = time.monotonic()
     try:
-        with qemu.Machine(qemu.kernel("probe=kvm"), accelerator=accelerator,
+        with qemu.Machine([*qemu.kernel("probe=kvm"), "-vga", "none"], accelerator=accelerator,
                           cpu="host" if accelerator == "kvm" else "max") as machine:
             machine.wait_reset(seconds)
     except (qemu.Timeout, AssertionError, OSError) as error:

@@ -40,8 +40,7 @@ def server_words(row, directory):
 
 def guest_words(row):
     """The row's own settings; gwmac=tap stands for our end's hardware address."""
-    address = pathlib.Path(f"/sys/class/net/{machine.TAP}/address")
-    return [f"gwmac={address.read_text().strip()}" if word == "gwmac=tap" else word for word in row.settings]
+    return [f"gwmac={machine.tap_mac()}" if word == "gwmac=tap" else word for word in row.settings]
 
 
 def until_over(host, game, seconds):
