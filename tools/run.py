@@ -113,7 +113,8 @@ class LiveBoard:
                 self.line_due = now + 5
                 say(line)
             return
-        lines = [line, ""] + [f"  {shorten(a['digits'])}  {delay_text(a)}" for a in board["recent"][:10]]
+        counts, _, latency = line.partition("  latency")
+        lines = [counts, f"latency{latency}", ""] + [f"  {shorten(a['digits'])}  {delay_text(a)}" for a in board["recent"][:10]]
         width = shutil.get_terminal_size().columns - 1
         up = f"\x1b[{self.lines_drawn}A" if self.lines_drawn else ""
         sys.stdout.write(up + "".join(f"\x1b[2K{text[:width]}\n" for text in lines))
