@@ -1,280 +1,345 @@
-/* The plain matcher: exact residues, one constant after another.
+/* The matcher: which substrings of the stream are multiples of the constants.
  *
- * Let M = 2^a * 5^b * m with gcd(m, 10) = 1. With y(j) = sum of d(k) * 10^-k over the digits k = 1..j, modulo m, the
- * digits i+1..j are worth 10^j * (y(j) - y(i)) modulo m: a multiple of m exactly if y(i) = y(j). So the starts of all
- * answers that end at j are the earlier positions with the same y, and a hash table by y finds them. Whether 2^a * 5^b
- * divides is decided by the last max(a, b) digits, or all of them if there are fewer. */
+ * 1. The problem. A substring is an end j (a number of digits so far) and a start i < j at most N digits before it,
+ *    whose first digit is not 0. Its value v(i, j) is to be a multiple of M. Nearly always there is none, so the path
+ *    must rule out all starts of all ends of a burst as cheaply as possible; a pair that is left may cost more.
+ *
+ * 2. Fractions. v is a multiple of M exactly if the fraction of v / M is 0. The fraction is a sum over digits: the
+ *    digit with t digits behind it contributes digit * 10^t / M, of which only the fraction counts. Fractions of
+ *    10^t / M are tables ("weights"), rounded to 2^-27 or 2^-64. So M's size does not matter any more, and addition
+ *    modulo M is the addition of a machine word, which wraps by itself. Each weight is off by half a unit at most, so
+ *    a sum of N digits by 4.5 * N units: the tolerance of every comparison below. All starts are worked on at once:
+ *    the sums from every start to one end are the partial sums of one series, taken from its end.
+ *
+ * 3. Looking ahead (MATCHER_LOOK). Take a position e. If (i, e + k] is a multiple of M for some k <= K, then
+ *    v(i, e) * 10^K + x is one too, where x < 10^K stands for the k digits behind e and K - k zeros. So the fraction of
+ *    v(i, e) * 10^K / M is within 10^K / M below 1 (or it is 0) - whatever the digits behind e are. With 10^K
+ *    somewhat smaller than M (K is the digits of M less 4 or 5) hardly any start has such a fraction by chance, and
+ *    one look at the N starts rules out K ends at once. A start that has it is "hot": step 5 tells which ends, if any.
+ *    A start that is younger than the digits of M less K has no answer before e + K, and its digits ("skipped") are
+ *    left out of the look. For e = the end of a burst the look is idle work. It finds the early answers, too.
+ *
+ * 4. Hashing (MATCHER_HASH) for constants too small for that. M = 2^a * 5^b * m with gcd(m, 10) = 1. With the prefix
+ *    value y(j) = sum of digit(k) * 10^-k over all k <= j, v(i, j) = 10^j * (y(j) - y(i)) modulo m, and 10 has an
+ *    inverse: m divides v(i, j) exactly if y(i) = y(j). As fractions of m, equal ones are equal up to the tolerance.
+ *    The cells of a table, chosen by the first bits of y, remember the starts: an end whose cell is empty has no
+ *    start. An end whose y is within the tolerance of its cell's edge counts as suspect, so that no start is missed.
+ *    Behind a 0 the prefix value is the same as before it, but nothing begins with that 0: such starts stay out.
+ *    The powers of 2 and 5 rule out ends by their last digit. The table is made anew in idle time, with positions
+ *    counted from the window's first, so the weights 10^-k are tables too.
+ *
+ * 5. Following. y also tells the ends of a hot start: they have its y. One series of sums, from the start onwards.
+ *
+ * 6. Deciding. For a suspect end, the fractions of u * v / M for all its starts, to 64 bits; u is a number without a
+ *    common factor with M, so that they are 0 for the same v, but not nearly 0 just because v is small. If M has 50
+ *    bits or less, this decides. If not, a false 0 has the chance 2^-51 a pair, and after the burst exact arithmetic
+ *    counts it (it has never been seen). Answers of all constants are united by length, and handed out.
+ *
+ * 7. The rest. Constants so small that most ends have an answer (MATCHER_EACH) skip the search: every end is decided,
+ *    if the last digits admit it. Constants of more than N digits have no answer at all.
+ *
+ * Bounds, costs and measurements: docs/matcher.md. */
 #include "app/matcher.h"
 
-#include "app/matcher_big.h"
+#include "app/matcher_state.h"
 #include "kernel/base/assert.h"
 #include "kernel/base/bytes.h"
-
-enum {
-    RING_POSITIONS = 2 * MATCHER_N_DIGITS_MAX,      /* a power of two, more than the N + 1 positions of a window */
-    HASH_BUCKETS = 2048,
-    LENGTH_WORDS = MATCHER_N_DIGITS_MAX / 64 + 1,   /* a set of lengths 0..N */
-    TAIL_DIGITS_MAX = MATCHER_CONSTANT_BITS_MAX,    /* max(a, b) of 2^511 */
-};
-
-struct constant {
-    struct matcher_big m, power;                /* M = power * m, power = 2^twos * 5^fives */
-    uint32_t twos, fives, tail_digits;          /* tail_digits = max(twos, fives) */
-    uint32_t inverse;                           /* -1 / m modulo 10 */
-    struct matcher_big weight, y;               /* 10^-position and y(position) modulo m */
-    struct matcher_big ring[RING_POSITIONS];    /* y of the last positions */
-    uint64_t older[RING_POSITIONS];             /* 1 + the position before in the same bucket, 0: none */
-    uint64_t bucket[HASH_BUCKETS];              /* 1 + the newest position, 0: none */
-    struct matcher_big tail_weight[TAIL_DIGITS_MAX];    /* 10^k modulo power */
-    uint64_t hit[LENGTH_WORDS];                 /* lengths of this constant's answers that end here */
-};
-
-struct matcher {
-    uint32_t n, constant_count;
-    uint64_t base;                              /* stream position of text[0] */
-    uint64_t position;                          /* digits matched so far */
-    uint64_t gap;                               /* no start before this position */
-    size_t text_count;
-    uint64_t hit[LENGTH_WORDS];                 /* lengths still to be reported at `position` */
-    struct constant constants[MATCHER_CONSTANT_COUNT_MAX];
-    struct matcher_stats stats;
-    uint8_t text[MATCHER_N_DIGITS_MAX + MATCHER_BURST_DIGITS_MAX];
-};
+#include "kernel/base/log.h"
 
 static struct matcher the_matcher;
 
-static void constant_insert(struct constant *c, uint64_t position)
-{
-    uint64_t *bucket = &c->bucket[(c->y.word[0] * 0x9e3779b97f4a7c15u) >> 53];
-    c->ring[position % RING_POSITIONS] = c->y;
-    c->older[position % RING_POSITIONS] = *bucket;
-    *bucket = position + 1;
-}
-
-/* y += digit * weight, weight /= 10, modulo m. Dividing: weight + t * m is a multiple of 10 for one t below 10. */
-static void constant_advance(struct constant *c, uint32_t digit)
-{
-    struct matcher_big step = c->weight;
-    matcher_big_mul_add_mod(&step, digit, 0, &c->m);
-    matcher_big_add(&c->y, &step);
-    if (matcher_big_compare(&c->y, &c->m) >= 0)
-        matcher_big_sub(&c->y, &c->m);
-
-    struct matcher_big quotient = c->weight;
-    uint32_t last = (uint32_t)matcher_big_div(&quotient, 10);
-    struct matcher_big multiple = c->m;
-    matcher_big_mul_add(&multiple, last * c->inverse % 10, 0);
-    matcher_big_add(&c->weight, &multiple);
-    ASSERT(matcher_big_div(&c->weight, 10) == 0);
-}
-
-/* The lengths L < tail_digits whose last L digits, and the one answer for all longer ones, that `power` divides.
- * Once 2^min(L, twos) does not divide the last L digits, nothing longer is divisible either. */
-static bool constant_tail(const struct constant *c, const uint8_t *end, size_t available, uint64_t *lengths)
-{
-    if (c->tail_digits == 0)
-        return true;
-    if (c->fives > 0 && (end[-1] - '0') % 5 != 0)
-        return false;
-    struct matcher_big value = {{0}};
-    for (size_t length = 1; length <= available; length++) {
-        struct matcher_big step = c->tail_weight[length - 1];
-        matcher_big_mul_add_mod(&step, end[-(ptrdiff_t)length] - '0', 0, &c->power);
-        matcher_big_add(&value, &step);
-        if (matcher_big_compare(&value, &c->power) >= 0)
-            matcher_big_sub(&value, &c->power);
-        size_t even_bits = min_size(length, c->twos);
-        if (even_bits > 0 && (value.word[(even_bits - 1) / 64] >> (even_bits - 1) % 64 & 1) != 0)
-            return false;
-        bool divisible = matcher_big_is_zero(&value);
-        if (length == c->tail_digits)
-            return divisible;
-        if (divisible)
-            lengths[length / 64] |= BIT(length % 64);
-    }
-    return false;
-}
-
-static void constant_match(struct matcher *matcher, struct constant *c)
-{
-    uint64_t position = matcher->position;
-    uint64_t oldest = position > matcher->n ? position - matcher->n : 0;
-    if (oldest < matcher->gap)
-        oldest = matcher->gap;
-    const uint8_t *end = matcher->text + (position - matcher->base);
-    uint64_t lengths[LENGTH_WORDS] = {0};
-    memset(c->hit, 0, sizeof c->hit);
-    bool long_ones = constant_tail(c, end, position - oldest, lengths);
-    for (uint64_t link = c->bucket[(c->y.word[0] * 0x9e3779b97f4a7c15u) >> 53]; link > oldest;
-         link = c->older[(link - 1) % RING_POSITIONS]) {
-        uint64_t start = link - 1, length = position - start;
-        if (matcher_big_compare(&c->ring[start % RING_POSITIONS], &c->y) != 0 || end[-(ptrdiff_t)length] == '0')
-            continue;
-        if (length >= c->tail_digits ? long_ones : (lengths[length / 64] >> length % 64 & 1) != 0)
-            c->hit[length / 64] |= BIT(length % 64);
-    }
-}
-
-static void matcher_step(struct matcher *matcher)
-{
-    uint32_t digit = matcher->text[matcher->position - matcher->base] - '0';
-    matcher->position++;
-    for (uint32_t i = 0; i < matcher->constant_count; i++) {
-        struct constant *c = &matcher->constants[i];
-        constant_advance(c, digit);
-        constant_match(matcher, c);
-        constant_insert(c, matcher->position);
-        for (size_t w = 0; w < LENGTH_WORDS; w++)
-            matcher->hit[w] |= c->hit[w];
-    }
-}
-
-static bool constant_init(struct constant *c, const char *decimal)
-{
-    *c = (struct constant){0};
-    if (decimal == NULL || decimal[0] < '1' || decimal[0] > '9')
-        return false;
-    size_t digits = strlen(decimal);
-    if (digits > MATCHER_CONSTANT_DIGITS_MAX)
-        return false;
-    for (size_t i = 0; i < digits; i++) {
-        if (decimal[i] < '0' || decimal[i] > '9')
-            return false;
-        matcher_big_mul_add(&c->m, 10, (uint64_t)(decimal[i] - '0'));
-    }
-    if (matcher_big_bits(&c->m) > MATCHER_CONSTANT_BITS_MAX)
-        return false;
-
-    c->power.word[0] = 1;
-    const struct { uint32_t prime, *exponent; } parts[] = {{2, &c->twos}, {5, &c->fives}};
-    for (size_t i = 0; i < ARRAY_COUNT(parts); i++) {
-        struct matcher_big quotient = c->m;
-        while (matcher_big_div(&quotient, parts[i].prime) == 0) {
-            c->m = quotient;
-            matcher_big_mul_add(&c->power, parts[i].prime, 0);
-            ++*parts[i].exponent;
-        }
-    }
-    c->tail_digits = (uint32_t)max_size(c->twos, c->fives);
-    struct matcher_big weight = {{1}};
-    for (uint32_t k = 0; k < c->tail_digits; k++) {
-        c->tail_weight[k] = weight;
-        matcher_big_mul_add_mod(&weight, 10, 0, &c->power);
-    }
-
-    struct matcher_big rest = c->m;
-    uint32_t last = (uint32_t)matcher_big_div(&rest, 10);
-    while ((last * c->inverse + 1) % 10 != 0)
-        c->inverse++;
-    /* The first digit weighs 10^-1 = (1 + inverse * m) / 10. */
-    c->weight = c->m;
-    matcher_big_mul_add(&c->weight, c->inverse, 1);
-    ASSERT(matcher_big_div(&c->weight, 10) == 0);
-    if (matcher_big_compare(&c->weight, &c->m) >= 0)
-        matcher_big_sub(&c->weight, &c->m);
-    return true;
-}
-
 const char *matcher_init(struct matcher **matcher, const struct matcher_config *config)
 {
-    static char message[128];
-    struct matcher *made = &the_matcher;
-    if (config->n_digits_max < 1 || config->n_digits_max > MATCHER_N_DIGITS_MAX)
-        return "n: must be 1..1024";
-    if (config->constant_count < 1 || config->constant_count > MATCHER_CONSTANT_COUNT_MAX)
-        return "m: there must be 1..8 constants";
-    if (!matcher_simd_usable(config->simd))
-        return "simd: this machine cannot run that variant";
-    made->n = config->n_digits_max;
-    made->constant_count = config->constant_count;
-    made->base = made->position = made->gap = 0;
-    made->text_count = 0;
-    made->stats = (struct matcher_stats){.memory_bytes = sizeof *made, .path_bytes = sizeof *made};
-    memset(made->hit, 0, sizeof made->hit);
+    static char message[256];
+    struct matcher *m = &the_matcher;
+    if (config->n_digits_max < 1 || config->n_digits_max > MATCHER_N_DIGITS_MAX) {
+        format(message, sizeof message, "n=%u: must be 1..%u", config->n_digits_max, MATCHER_N_DIGITS_MAX);
+        return message;
+    }
+    if (config->constant_count < 1 || config->constant_count > MATCHER_CONSTANT_COUNT_MAX) {
+        format(message, sizeof message, "m: %u constants, there must be 1..%u", config->constant_count,
+               MATCHER_CONSTANT_COUNT_MAX);
+        return message;
+    }
+    enum matcher_simd simd = config->simd == MATCHER_SIMD_AUTO ? matcher_simd_best() : config->simd;
+    if (!matcher_simd_usable(simd)) {
+        format(message, sizeof message, "simd=%s: this machine cannot run it", matcher_simd_name(simd));
+        return message;
+    }
+    *m = (struct matcher){
+        .n = config->n_digits_max,
+        .constant_count = config->constant_count,
+        .kernel = simd == MATCHER_SIMD_AVX512 ? &matcher_kernel_avx512
+                  : simd == MATCHER_SIMD_AVX2 ? &matcher_kernel_avx2 : &matcher_kernel_scalar,
+        .early = config->early,
+        .segment_text = MATCHER_HISTORY,
+    };
+    memset(m->text, '0', MATCHER_HISTORY);
     for (uint32_t i = 0; i < config->constant_count; i++) {
-        const char *decimal = config->constants[i];
-        if (!constant_init(&made->constants[i], decimal)) {
-            static const char before[] = "m: not a number of 1..2^512-1: ";
-            size_t count = decimal == NULL ? 0 : min_size(strlen(decimal), sizeof message - sizeof before);
-            memcpy(message, before, sizeof before - 1);
-            memcpy(message + sizeof before - 1, decimal, count);
-            message[sizeof before - 1 + count] = 0;
+        if (!matcher_constant_read(&m->constants[i], config->constants[i])) {
+            format(message, sizeof message, "m: not a number of 1..2^512-1 without leading zeros: %.200s",
+                   config->constants[i] == NULL ? "(none)" : config->constants[i]);
             return message;
         }
-        constant_insert(&made->constants[i], 0);
+        matcher_constant_prepare(&m->constants[i], m->n, m->kernel->lanes);
     }
-    *matcher = made;
+    matcher_early_init(m, config->early_risk);
+    m->stats.memory_bytes = sizeof *m;
+    m->stats.path_bytes = 0;
+    matcher_idle_begin(m);
+    matcher_idle_finish(m);
+    *matcher = m;
     return NULL;
 }
 
-static bool matcher_hit_take(uint64_t *hit, uint32_t *length)
+static void segment_open(struct matcher *m)
 {
-    for (size_t w = LENGTH_WORDS; w-- > 0;)
-        if (hit[w] != 0) {
-            uint32_t bit = 63 - (uint32_t)__builtin_clzll(hit[w]);
-            hit[w] &= ~BIT(bit);
-            *length = (uint32_t)(64 * w) + bit;
+    m->segment_count = (uint32_t)min_size(m->burst_left, MATCHER_SEGMENT_DIGITS);
+    m->burst_left -= m->segment_count;
+    m->searched = m->end = 0;
+    m->kernel->write(&m->planes, MATCHER_SEGMENT_AT, m->text + m->segment_text, m->segment_count);
+    size_t words = m->segment_count / 64 + (m->segment_count % 64 != 0);
+    for (uint32_t i = 0; i < m->constant_count; i++) {
+        m->looked[i] = 0;
+        memset(m->suspect[i], 0, words * sizeof m->suspect[i][0]);
+    }
+    memset(m->suspect_any, 0, words * sizeof m->suspect_any[0]);
+}
+
+void matcher_begin(struct matcher *m, const uint8_t *digits, size_t count)
+{
+    ASSERT(count <= MATCHER_BURST_DIGITS_MAX);
+    ASSERT(m->end == m->segment_count && m->burst_left == 0 && !m->hits_left);
+    matcher_idle_finish(m);
+    memcpy(m->text + MATCHER_HISTORY, digits, count);
+    m->burst_left = m->burst_count = (uint32_t)count;
+    m->stats.bursts++;
+    m->stats.digits += count;
+    segment_open(m);
+}
+
+static uint32_t look_offset(const struct matcher *m, const struct matcher_constant *c, uint32_t known)
+{
+    const uint8_t *end = m->text + m->segment_text + known;
+    uint64_t skipped = 0;
+    for (uint32_t t = 0; t < c->skip_digits; t++)
+        skipped += (uint64_t)(end[-1 - (ptrdiff_t)t] - '0') * c->skip_weights[t];
+    return (uint32_t)(skipped >> 37) + c->look_offset;
+}
+
+bool matcher_look(const struct matcher *m, const struct matcher_constant *c, uint32_t known)
+{
+    return m->kernel->look(&m->planes, MATCHER_SEGMENT_AT + known - c->skip_digits, &c->look, look_offset(m, c, known));
+}
+
+void matcher_look_which(const struct matcher *m, const struct matcher_constant *c, uint32_t known,
+                        uint64_t starts[MATCHER_POSITIONS / 64])
+{
+    memset(starts, 0, MATCHER_POSITIONS / 8);
+    m->kernel->look_which(&m->planes, MATCHER_SEGMENT_AT + known - c->skip_digits, &c->look,
+                          look_offset(m, c, known), starts);
+}
+
+static void suspect_set(uint64_t *ends, uint32_t end)
+{
+    ends[(end - 1) / 64] |= BIT((end - 1) % 64);
+}
+
+/* Suspects the ends after..to of what begins at a hot start. */
+static void hot_follow(struct matcher *m, const struct matcher_constant *c, uint64_t *suspect, uint32_t start,
+                       uint32_t after, uint32_t to)
+{
+    if (!matcher_may_begin(m, matcher_text_index(m, start)))
+        return;
+    uint64_t lengths[MATCHER_LENGTH_WORDS + 1] = {0};
+    m->kernel->follow(&m->planes, start, &c->follow, lengths);
+    for (uint32_t w = 0; w < MATCHER_LENGTH_WORDS; w++)
+        for (uint64_t left = lengths[w]; left != 0; left &= left - 1) {
+            uint32_t length = 64 * w + (uint32_t)__builtin_ctzll(left), end = start + length - MATCHER_SEGMENT_AT;
+            if (start + length > MATCHER_SEGMENT_AT + after && end <= to && length <= m->n)
+                suspect_set(suspect, end);
+        }
+}
+
+static void look_handle_hot(struct matcher *m, uint32_t i, uint32_t known, uint32_t to)
+{
+    const struct matcher_constant *c = &m->constants[i];
+    if (known > 0) {
+        uint64_t starts[MATCHER_POSITIONS / 64];
+        matcher_look_which(m, c, known, starts);
+        for (uint32_t w = 0; w < MATCHER_POSITIONS / 64; w++)
+            for (uint64_t left = starts[w]; left != 0; left &= left - 1)
+                hot_follow(m, c, m->suspect[i], 64 * w + (uint32_t)__builtin_ctzll(left), known, to);
+    } else if (m->hot[i].count > MATCHER_HOT_MAX) {
+        for (uint32_t end = 1; end <= to; end++)
+            suspect_set(m->suspect[i], end);
+    } else {
+        for (uint32_t k = 0; k < m->hot[i].count; k++)
+            hot_follow(m, c, m->suspect[i], m->hot[i].start[k], 0, to);
+    }
+}
+
+/* Every look_digits digits one look suffices for the next look_digits ends; the first was taken in idle time. */
+static void search_by_look(struct matcher *m, uint32_t i, uint32_t to)
+{
+    const struct matcher_constant *c = &m->constants[i];
+    for (; m->looked[i] < to; m->looked[i] += c->look_digits) {
+        uint32_t known = m->looked[i];
+        if (known == 0 ? m->hot[i].count > 0 : matcher_look(m, c, known))
+            look_handle_hot(m, i, known, (uint32_t)min_size(known + c->look_digits, m->segment_count));
+    }
+}
+
+static void search_by_hash(struct matcher *m, uint32_t i, uint32_t from, uint32_t to)
+{
+    struct matcher_constant *c = &m->constants[i];
+    if (from == 0 && m->text[m->segment_text] != '0')
+        c->cells[MATCHER_CELL_AT + (c->window_carry >> c->keys.shift)] = 1;
+    uint32_t block = MATCHER_STEPS * m->kernel->lanes;
+    uint32_t window = (m->n + MATCHER_BLOCK_DIGITS_MAX - 1) / MATCHER_BLOCK_DIGITS_MAX * MATCHER_BLOCK_DIGITS_MAX;
+    for (; from < to; from += block)
+        m->kernel->probe(&m->planes, MATCHER_SEGMENT_AT + from, (uint32_t)min_size(block, to - from),
+                         c->key_weights + window + from, &c->keys, &c->window_carry, c->cells + MATCHER_CELL_AT,
+                         (uint16_t *)m->suspect[i] + from / 16);
+}
+
+static void search_each(struct matcher *m, uint32_t i, uint32_t from, uint32_t to)
+{
+    const struct matcher_constant *c = &m->constants[i];
+    const uint8_t *digits = m->text + m->segment_text;
+    uint64_t tail = 0;
+    for (ptrdiff_t t = c->tail_digits; t > 0; t--)
+        tail = tail * 10 + (uint64_t)(digits[(ptrdiff_t)from - t] - '0');
+    for (uint32_t end = from + 1; end <= to; end++) {
+        if (c->tail_digits > 0)
+            tail = (tail * 10 + (uint64_t)(digits[end - 1] - '0')) % c->tail_scale;
+        if (c->tail_power == 1 || tail % c->tail_power == 0)
+            suspect_set(m->suspect[i], end);
+    }
+}
+
+/* Finds the suspect ends of the next stretch. */
+static void search(struct matcher *m)
+{
+    uint32_t from = m->searched, to = (uint32_t)min_size(from + MATCHER_STRETCH_DIGITS, m->segment_count);
+    for (uint32_t i = 0; i < m->constant_count; i++)
+        switch (m->constants[i].method) {
+        case MATCHER_NEVER: break;
+        case MATCHER_LOOK: search_by_look(m, i, to); break;
+        case MATCHER_HASH: search_by_hash(m, i, from, to); break;
+        case MATCHER_EACH: search_each(m, i, from, to); break;
+        }
+    for (uint32_t w = from / 64; w < (to + 63) / 64; w++) {
+        uint64_t any = 0;
+        for (uint32_t i = 0; i < m->constant_count; i++)
+            any |= m->suspect[i][w];
+        m->suspect_any[w] = to < 64 * (w + 1) ? any & (BIT(to - 64 * w) - 1) : any;
+    }
+    m->searched = to;
+}
+
+/* Decides which lengths make answers at a suspect end. */
+static void decide(struct matcher *m, uint32_t end)
+{
+    uint64_t since_gap = matcher_stream_position(m, m->segment_text + end) - m->gap;
+    uint32_t longest = (uint32_t)min_size(m->n, since_gap), words = m->n / 64 + 1;
+    memset(m->hit_any, 0, words * sizeof m->hit_any[0]);
+    for (uint32_t i = 0; i < m->constant_count; i++) {
+        uint64_t *hit = m->hit[i];
+        memset(hit, 0, (words + 2) * sizeof hit[0]);
+        if ((m->suspect[i][(end - 1) / 64] >> (end - 1) % 64 & 1) == 0)
+            continue;
+        m->kernel->match(&m->planes, MATCHER_SEGMENT_AT + end, &m->constants[i].match, hit);
+        for (uint32_t w = 0; w < words; w++) {
+            if (longest < 64 * w + 63)
+                hit[w] &= longest < 64 * w ? 0 : (UINT64_C(2) << (longest - 64 * w)) - 1;
+            m->hit_any[w] |= hit[w];
+            m->stats.candidates += (uint64_t)__builtin_popcountll(hit[w]);
+        }
+    }
+    m->hits_left = true;
+}
+
+/* Hands out the longest answer at `end` that is left. */
+static bool hit_take(struct matcher *m, struct matcher_answer *answer)
+{
+    for (uint32_t w = m->n / 64 + 1; w-- > 0;)
+        while (m->hit_any[w] != 0) {
+            uint32_t bit = 63 - (uint32_t)__builtin_clzll(m->hit_any[w]), length = 64 * w + bit;
+            m->hit_any[w] &= ~BIT(bit);
+            uint32_t begin = m->segment_text + m->end - length;
+            if (m->text[begin] == '0')
+                continue;
+            uint64_t at = matcher_stream_position(m, begin);
+            if (m->promise_count > 0 && matcher_early_take(m, at, at + length))
+                continue;
+            uint32_t divisor = 0;
+            while ((m->hit[divisor][w] >> bit & 1) == 0)
+                divisor++;
+            *answer = (struct matcher_answer){
+                .digits = m->text + begin, .count = length, .constant = divisor, .end = at + length,
+            };
+            m->stats.answers++;
+            if (!m->constants[divisor].sure)
+                matcher_confirm_push(m, divisor, answer->digits, length);
             return true;
         }
+    m->hits_left = false;
     return false;
 }
 
-void matcher_begin(struct matcher *matcher, const uint8_t *digits, size_t count)
+/* Moves `end` on to the next suspect end; false at the end of the burst. */
+static bool end_advance(struct matcher *m)
 {
-    ASSERT(count <= MATCHER_BURST_DIGITS_MAX);
-    ASSERT(matcher->position == matcher->base + matcher->text_count);
-    for (size_t i = 0; i < count; i++)
-        ASSERT(digits[i] >= '0' && digits[i] <= '9');
-    size_t kept = min_size(matcher->text_count, matcher->n);
-    memmove(matcher->text, matcher->text + matcher->text_count - kept, kept);
-    memcpy(matcher->text + kept, digits, count);
-    matcher->base += matcher->text_count - kept;
-    matcher->text_count = kept + count;
-    matcher->stats.bursts++;
-    matcher->stats.digits += count;
+    for (;;) {
+        while (m->end < m->searched) {
+            uint64_t left = m->suspect_any[m->end / 64] >> m->end % 64;
+            if (left == 0) {
+                m->end = (uint32_t)min_size((m->end / 64 + 1) * 64, m->searched);
+                continue;
+            }
+            m->end += (uint32_t)__builtin_ctzll(left) + 1;
+            return true;
+        }
+        if (m->searched < m->segment_count) {
+            search(m);
+        } else if (m->burst_left > 0) {
+            m->segment_text += m->segment_count;
+            matcher_idle_begin(m);
+            m->idle_step = MATCHER_IDLE_SHIFT;
+            matcher_idle_finish(m);
+            segment_open(m);
+        } else {
+            return false;
+        }
+    }
 }
 
-bool matcher_next(struct matcher *matcher, struct matcher_answer *answer)
+bool matcher_next(struct matcher *m, struct matcher_answer *answer)
 {
-    uint32_t length;
-    while (!matcher_hit_take(matcher->hit, &length)) {
-        if (matcher->position == matcher->base + matcher->text_count)
+    while (!m->hits_left || !hit_take(m, answer)) {
+        if (!end_advance(m)) {
+            if (m->idle_step == MATCHER_IDLE_DONE && m->burst_count > 0)
+                matcher_idle_begin(m);
             return false;
-        matcher_step(matcher);
+        }
+        decide(m, m->end);
     }
-    uint32_t divisor = 0;
-    while ((matcher->constants[divisor].hit[length / 64] >> length % 64 & 1) == 0)
-        divisor++;
-    *answer = (struct matcher_answer){
-        .digits = matcher->text + (matcher->position - matcher->base) - length,
-        .count = length,
-        .constant = divisor,
-        .end = matcher->position,
-    };
-    matcher->stats.answers++;
     return true;
 }
 
-void matcher_restart(struct matcher *matcher)
+void matcher_restart(struct matcher *m)
 {
-    ASSERT(matcher->position == matcher->base + matcher->text_count);
-    matcher->gap = matcher->position;
+    ASSERT(m->end == m->segment_count && m->burst_left == 0 && !m->hits_left);
+    matcher_idle_finish(m);
+    m->gap = m->burst_at;
+    memset(m->text, '0', MATCHER_HISTORY);
+    m->promise_count = 0;
+    m->early_ready = false;
+    matcher_idle_begin(m);
 }
 
-bool matcher_prepare(struct matcher *matcher)
+const struct matcher_stats *matcher_stats(const struct matcher *m)
 {
-    (void)matcher;
-    return false;
-}
-
-bool matcher_next_early(struct matcher *matcher, struct matcher_answer *answer)
-{
-    (void)matcher;
-    (void)answer;
-    return false;
-}
-
-const struct matcher_stats *matcher_stats(const struct matcher *matcher)
-{
-    return &matcher->stats;
+    return &m->stats;
 }

@@ -28,6 +28,12 @@ void matcher_big_sub(struct matcher_big *a, const struct matcher_big *b);
 bool matcher_big_is_zero(const struct matcher_big *value);
 uint32_t matcher_big_bits(const struct matcher_big *value);     /* 0 for 0 */
 
-/* value = (value * factor + addend) mod modulus, for value < modulus < 2^512, factor and addend at most 10. */
-void matcher_big_mul_add_mod(struct matcher_big *value, uint32_t factor, uint32_t addend,
-                             const struct matcher_big *modulus);
+/* value = value mod modulus, modulus at most 2^512. */
+void matcher_big_mod(struct matcher_big *value, const struct matcher_big *modulus);
+
+/* The nearest integer to 2^64 * value / modulus, modulo 2^64, for value < modulus <= 2^512. */
+uint64_t matcher_big_fraction(const struct matcher_big *value, const struct matcher_big *modulus);
+
+/* value = (value * 10^count + the number that `count` ASCII digits write) mod modulus, modulus at most 2^512. */
+void matcher_big_append_mod(struct matcher_big *value, const uint8_t *digits, size_t count,
+                            const struct matcher_big *modulus);

@@ -122,12 +122,16 @@ static void matcher_refuses_n_and_constants_out_of_range(void **state)
 static void matcher_asserts_what_the_caller_owes(void **state)
 {
     (void)state;
-    struct matcher *matcher = matcher_of(6, "7", NULL);
     static uint8_t many[MATCHER_BURST_DIGITS_MAX + 1];
     memset(many, '0', sizeof many);
+    /* An assertion ends the program, so each has a matcher of its own. */
+    struct matcher *matcher = matcher_of(6, "7", NULL);
     expect_assert_failure(matcher_begin(matcher, (const uint8_t *)"12:4", 4));
+    matcher = matcher_of(6, "7", NULL);
     expect_assert_failure(matcher_begin(matcher, (const uint8_t *)"/", 1));
+    matcher = matcher_of(6, "7", NULL);
     expect_assert_failure(matcher_begin(matcher, many, sizeof many));
+    matcher = matcher_of(6, "7", NULL);
     matcher_begin(matcher, (const uint8_t *)"1", 1);
     expect_assert_failure(matcher_begin(matcher, (const uint8_t *)"1", 1));     /* the answers were not taken */
 }

@@ -1,0 +1,94 @@
+/* The kernels for AVX-512 F, BW, VL, DQ. */
+#include <immintrin.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "app/matcher_kernel.h"
+
+enum { LANES = 16 };
+typedef uint32_t v32 __attribute__((vector_size(64), aligned(4), may_alias));
+typedef uint64_t v64 __attribute__((vector_size(64), aligned(8), may_alias));
+typedef struct { __mmask16 cold; } look_state;
+
+static inline v32 v32_all(uint32_t value) { return (v32)_mm512_set1_epi32((int)value); }
+static inline v32 v32_load(const void *at) { return *(const v32 *)at; }
+static inline void v32_store(void *at, v32 value) { *(v32 *)at = value; }
+static inline v32 v32_madd(v32 a, v32 b) { return (v32)_mm512_madd_epi16((__m512i)a, (__m512i)b); }
+static inline v32 v32_mul(v32 a, v32 b) { return a * b; }
+static inline uint32_t v32_first(v32 a) { return (uint32_t)_mm_cvtsi128_si32(_mm512_castsi512_si128((__m512i)a)); }
+
+static inline v32 v32_suffix(v32 a)
+{
+    const __m512i zero = _mm512_setzero_si512();
+    a += (v32)_mm512_alignr_epi32(zero, (__m512i)a, 1);
+    a += (v32)_mm512_alignr_epi32(zero, (__m512i)a, 2);
+    a += (v32)_mm512_alignr_epi32(zero, (__m512i)a, 4);
+    return a + (v32)_mm512_alignr_epi32(zero, (__m512i)a, 8);
+}
+
+static inline uint32_t v32_zero_under(v32 a, uint32_t mask)
+{
+    return _mm512_testn_epi32_mask((__m512i)a, (__m512i)v32_all(mask));
+}
+
+/* A lane stays cold while it has a bit under the mask: one masked test a vector. */
+static inline look_state look_start(void) { return (look_state){0xffff}; }
+static inline void look_test(look_state *state, v32 a, uint32_t mask)
+{
+    state->cold = _mm512_mask_test_epi32_mask(state->cold, (__m512i)a, (__m512i)v32_all(mask));
+}
+static inline bool look_hot(const look_state state[4], uint32_t mask)
+{
+    (void)mask;
+    return (state[0].cold & state[1].cold & state[2].cold & state[3].cold) != 0xffff;
+}
+
+static inline v32 v32_cell_waste_before_zero(v32 cell, v32 next)
+{
+    return (v32)_mm512_mask_mov_epi32(_mm512_set1_epi32(MATCHER_CELL_WASTE),
+                                      _mm512_test_epi32_mask((__m512i)next, (__m512i)next), (__m512i)cell);
+}
+
+static inline v32 v32_cell_always_near_edge(v32 cell, v32 key, uint32_t tolerance, uint32_t shift)
+{
+    v32 inside = (key + v32_all(tolerance)) & v32_all((1u << shift) - 1);
+    __mmask16 near = _mm512_cmple_epu32_mask((__m512i)inside, (__m512i)v32_all(2 * tolerance));
+    return (v32)_mm512_mask_mov_epi32((__m512i)cell, near, _mm512_set1_epi32(MATCHER_CELL_ALWAYS));
+}
+
+static inline v32 v32_cell_never_after(v32 cell, v32 digits, uint32_t last_digits)
+{
+    v32 digit_bit = (v32)_mm512_sllv_epi32(_mm512_set1_epi32(1), (__m512i)(digits & v32_all(15)));
+    __mmask16 never = _mm512_testn_epi32_mask((__m512i)digit_bit, (__m512i)v32_all(last_digits));
+    return (v32)_mm512_mask_mov_epi32((__m512i)cell, never, _mm512_set1_epi32(MATCHER_CELL_NEVER));
+}
+
+static inline v64 v64_all(uint64_t value) { return (v64)_mm512_set1_epi64((long long)value); }
+static inline v64 v64_load(const void *at) { return *(const v64 *)at; }
+static inline v64 v64_load_digits(const void *at)
+{
+    return (v64)_mm512_cvtepu32_epi64(_mm256_loadu_si256((const __m256i *)at));
+}
+static inline v64 v64_mul(v64 digits, v64 weights)
+{
+    return (v64)_mm512_mullo_epi64((__m512i)digits, (__m512i)weights);
+}
+
+static inline v64 v64_suffix(v64 a)
+{
+    const __m512i zero = _mm512_setzero_si512();
+    a += (v64)_mm512_alignr_epi64(zero, (__m512i)a, 1);
+    a += (v64)_mm512_alignr_epi64(zero, (__m512i)a, 2);
+    return a + (v64)_mm512_alignr_epi64(zero, (__m512i)a, 4);
+}
+
+static inline uint64_t v64_first(v64 a) { return (uint64_t)_mm_cvtsi128_si64(_mm512_castsi512_si128((__m512i)a)); }
+
+static inline uint32_t v64_near_zero(v64 a, uint64_t tolerance)
+{
+    return _mm512_cmple_epu64_mask((__m512i)(a + v64_all(tolerance)), (__m512i)v64_all(2 * tolerance));
+}
+
+#include "app/matcher_lanes.h"
+
+const struct matcher_kernel matcher_kernel_avx512 = MATCHER_KERNEL;

@@ -1,0 +1,116 @@
+/* Between bursts: everything the next one needs, so that its path only adds and compares. */
+#include "app/matcher_state.h"
+#include "kernel/base/assert.h"
+#include "kernel/base/bytes.h"
+
+void matcher_idle_begin(struct matcher *m)
+{
+    m->idle_step = MATCHER_IDLE_CONFIRM;
+    m->idle_constant = 0;
+    m->idle_hot = 0;
+    m->early_done = 0;
+}
+
+/* What was the end of the burst becomes the window. In the middle of a burst its text stays where it is. */
+static void idle_shift(struct matcher *m)
+{
+    if (m->burst_left == 0) {
+        memmove(m->text, m->text + m->burst_count, MATCHER_HISTORY);
+        m->burst_at += m->burst_count;
+        m->segment_text = MATCHER_HISTORY;
+        m->burst_count = m->segment_count = m->searched = m->end = 0;
+        matcher_early_settle(m);
+    }
+    uint32_t window = (m->n + MATCHER_BLOCK_DIGITS_MAX - 1) / MATCHER_BLOCK_DIGITS_MAX * MATCHER_BLOCK_DIGITS_MAX;
+    m->kernel->write(&m->planes, MATCHER_SEGMENT_AT - window, m->text + m->segment_text - window, window);
+}
+
+static void idle_hash(struct matcher *m, struct matcher_constant *c)
+{
+    uint32_t window = (m->n + MATCHER_BLOCK_DIGITS_MAX - 1) / MATCHER_BLOCK_DIGITS_MAX * MATCHER_BLOCK_DIGITS_MAX;
+    memset(c->cells + MATCHER_CELL_AT, 0, (size_t)1 << (32 - c->keys.shift));
+    c->window_carry = 0;
+    c->cells[MATCHER_CELL_AT] = 1;      /* the key before the window's first digit is 0 */
+    /* What begins with the next burst is inserted when its first digit is known. */
+    m->planes.row[MATCHER_SEGMENT_AT % MATCHER_STEPS][MATCHER_SEGMENT_AT / MATCHER_STEPS] = 0;
+    for (uint32_t done = 0; done < window; done += MATCHER_STEPS * m->kernel->lanes)
+        m->kernel->insert(&m->planes, MATCHER_SEGMENT_AT - window + done, c->key_weights + done, &c->keys,
+                          &c->window_carry, c->cells + MATCHER_CELL_AT);
+}
+
+static void idle_look(struct matcher *m, uint32_t i)
+{
+    const struct matcher_constant *c = &m->constants[i];
+    m->hot[i].count = 0;
+    if (!matcher_look(m, c, 0))
+        return;
+    uint64_t starts[MATCHER_POSITIONS / 64];
+    matcher_look_which(m, c, 0, starts);
+    for (uint32_t w = 0; w <= MATCHER_SEGMENT_AT / 64; w++)
+        for (uint64_t left = starts[w]; left != 0; left &= left - 1) {
+            uint32_t start = 64 * w + (uint32_t)__builtin_ctzll(left);
+            if (start + m->n <= MATCHER_SEGMENT_AT || !matcher_may_begin(m, matcher_text_index(m, start)))
+                continue;       /* too old, or no start */
+            if (m->hot[i].count == MATCHER_HOT_MAX) {
+                m->hot[i].count++;
+                return;
+            }
+            m->hot[i].start[m->hot[i].count++] = start;
+        }
+}
+
+static void idle_constant(struct matcher *m, uint32_t i)
+{
+    struct matcher_constant *c = &m->constants[i];
+    if (c->method == MATCHER_HASH)
+        idle_hash(m, c);
+    if (c->method == MATCHER_LOOK || (m->early && m->early_digits[i] > 0))
+        idle_look(m, i);
+}
+
+/* One slice; true while the path needs more, or early answers may still be found. */
+bool matcher_prepare(struct matcher *m)
+{
+    if (m->end != m->segment_count || m->burst_left > 0 || m->hits_left)
+        return false;       /* answers of the burst are still to be taken */
+    switch (m->idle_step) {
+    case MATCHER_IDLE_CONFIRM:
+        if (m->confirm_count > 0 && matcher_confirm_step(m))
+            return true;
+        m->idle_step = MATCHER_IDLE_SHIFT;
+        return true;
+    case MATCHER_IDLE_SHIFT:
+        idle_shift(m);
+        m->idle_step = MATCHER_IDLE_CONSTANT;
+        return true;
+    case MATCHER_IDLE_CONSTANT:
+        idle_constant(m, m->idle_constant);
+        if (++m->idle_constant == m->constant_count) {
+            m->idle_constant = 0;
+            m->idle_step = m->early ? MATCHER_IDLE_EARLY : MATCHER_IDLE_DONE;
+        }
+        return m->idle_step != MATCHER_IDLE_DONE;
+    case MATCHER_IDLE_EARLY:
+        if (matcher_early_step(m))
+            return true;
+        m->idle_step = MATCHER_IDLE_DONE;
+        return false;
+    case MATCHER_IDLE_DONE:
+        break;
+    }
+    return false;
+}
+
+void matcher_idle_finish(struct matcher *m)
+{
+    if (m->idle_step == MATCHER_IDLE_CONFIRM)
+        m->idle_step = MATCHER_IDLE_SHIFT;      /* what waits for confirmation goes on waiting */
+    if (m->idle_step == MATCHER_IDLE_SHIFT) {
+        idle_shift(m);
+        m->idle_step = MATCHER_IDLE_CONSTANT;
+    }
+    if (m->idle_step == MATCHER_IDLE_CONSTANT)
+        for (; m->idle_constant < m->constant_count; m->idle_constant++)
+            idle_constant(m, m->idle_constant);
+    m->idle_step = MATCHER_IDLE_DONE;
+}

@@ -1,0 +1,120 @@
+/* The matcher's state, shared by app/matcher.c (the path), app/matcher_idle.c (between bursts) and
+ * app/matcher_early.c (exact arithmetic: confirmation and early answers). */
+#pragma once
+
+#include "app/matcher.h"
+#include "app/matcher_constant.h"
+
+enum {
+    MATCHER_HISTORY = MATCHER_N_DIGITS_MAX,         /* digits kept before the burst; '0' where there were none */
+    MATCHER_STRETCH_DIGITS = MATCHER_BLOCK_DIGITS_MAX,  /* digits whose ends are looked for at once */
+    MATCHER_END_WORDS = MATCHER_SEGMENT_DIGITS / 64,
+    MATCHER_LENGTH_WORDS = MATCHER_N_DIGITS_MAX / 64 + 1,
+    MATCHER_HOT_MAX = 8,        /* one planted answer at work, a chance one in 40 bursts; more only in odd streams */
+    MATCHER_CONFIRM_MAX = 8,    /* answers of one burst that wait for exact arithmetic; more are confirmed at once */
+    MATCHER_EARLY_MAX = 32,     /* early answers whose digits have not come yet */
+};
+
+/* Starts in the window that may have an answer in the first look_digits digits to come. */
+struct matcher_hot {
+    uint32_t count;                                 /* MATCHER_HOT_MAX + 1: more than are listed */
+    uint32_t start[MATCHER_HOT_MAX];                /* positions */
+};
+
+struct matcher_confirm {
+    uint32_t constant, count;
+    uint8_t digits[MATCHER_N_DIGITS_MAX];
+};
+
+struct matcher_promise {
+    uint64_t start, end;                            /* stream positions of an early answer */
+    bool kept;
+};
+
+/* Steps of idle work, in order. */
+enum matcher_idle_step { MATCHER_IDLE_CONFIRM, MATCHER_IDLE_SHIFT, MATCHER_IDLE_CONSTANT, MATCHER_IDLE_EARLY,
+                         MATCHER_IDLE_DONE };
+
+struct matcher {
+    uint32_t n, constant_count;
+    const struct matcher_kernel *kernel;
+
+    /* The segment at work: up to MATCHER_SEGMENT_DIGITS digits of the burst, in the planes from MATCHER_SEGMENT_AT
+     * on. Ends are counted from 1: the end after its first digit. */
+    uint32_t segment_text;                          /* where in text it begins */
+    uint32_t segment_count;
+    uint32_t searched;                              /* ends whose suspects are known */
+    uint32_t end;                                   /* the end whose answers are being handed out */
+    uint32_t looked[MATCHER_CONSTANT_COUNT_MAX];    /* ends that looking ahead has covered */
+    uint64_t suspect[MATCHER_CONSTANT_COUNT_MAX][MATCHER_END_WORDS];    /* ends that may have answers */
+    uint64_t suspect_any[MATCHER_END_WORDS];
+    uint64_t hit[MATCHER_CONSTANT_COUNT_MAX][MATCHER_LENGTH_WORDS];     /* lengths of the answers at `end` */
+    uint64_t hit_any[MATCHER_LENGTH_WORDS];         /* those not handed out yet */
+    bool hits_left;
+
+    uint32_t burst_left;                            /* digits behind the segment */
+    uint32_t burst_count;
+    uint64_t burst_at;                              /* stream position of the burst's first digit */
+    uint64_t gap;                                   /* no answer begins before this stream position */
+
+    /* Idle work. */
+    enum matcher_idle_step idle_step;
+    uint32_t idle_constant, idle_hot;
+    struct matcher_hot hot[MATCHER_CONSTANT_COUNT_MAX];
+    struct matcher_confirm confirm[MATCHER_CONFIRM_MAX];
+    uint32_t confirm_count, confirm_done;           /* entries; digits of the last one that are worked off */
+    struct matcher_big exact;                       /* the value so far */
+
+    /* Early answers. */
+    bool early;
+    uint32_t early_digits[MATCHER_CONSTANT_COUNT_MAX];      /* completions this short, ... */
+    struct matcher_big early_bound[MATCHER_CONSTANT_COUNT_MAX];     /* ... or one longer and less than this */
+    uint32_t early_done;
+    struct matcher_promise promise[MATCHER_EARLY_MAX];
+    uint32_t promise_count;
+    bool early_ready;                               /* early_text holds one for matcher_next_early */
+    uint32_t early_constant, early_count, early_ahead;
+    uint8_t early_text[MATCHER_N_DIGITS_MAX];
+
+    struct matcher_stats stats;
+
+    struct matcher_planes planes;
+    uint8_t text[MATCHER_HISTORY + MATCHER_BURST_DIGITS_MAX];   /* the burst from MATCHER_HISTORY on */
+    struct matcher_constant constants[MATCHER_CONSTANT_COUNT_MAX];
+};
+
+/* Where the digit at a position stands in text. */
+static inline uint32_t matcher_text_index(const struct matcher *m, uint32_t position)
+{
+    return m->segment_text + position - MATCHER_SEGMENT_AT;
+}
+
+/* The stream position of a place in text. */
+static inline uint64_t matcher_stream_position(const struct matcher *m, uint32_t text_index)
+{
+    return m->burst_at + text_index - MATCHER_HISTORY;
+}
+
+/* Whether a substring may begin at this place in text: a digit of the stream, behind the last gap, and not 0. */
+static inline bool matcher_may_begin(const struct matcher *m, uint32_t text_index)
+{
+    return m->text[text_index] != '0' && m->burst_at + text_index >= m->gap + MATCHER_HISTORY;
+}
+
+/* The starts that are hot for a constant when the first `known` digits of the segment are known: 0 in the idle time
+ * before it. Bits are positions. False: none. */
+bool matcher_look(const struct matcher *m, const struct matcher_constant *c, uint32_t known);
+void matcher_look_which(const struct matcher *m, const struct matcher_constant *c, uint32_t known,
+                        uint64_t starts[MATCHER_POSITIONS / 64]);
+
+/* app/matcher_idle.c: makes ready for the digits at text[segment_text], at once. */
+void matcher_idle_finish(struct matcher *m);
+void matcher_idle_begin(struct matcher *m);
+
+/* app/matcher_early.c. */
+void matcher_early_init(struct matcher *m, double risk);
+void matcher_confirm_push(struct matcher *m, uint32_t constant, const uint8_t *digits, uint32_t count);
+bool matcher_confirm_step(struct matcher *m);           /* one slice; true while there is more */
+bool matcher_early_step(struct matcher *m);             /* the same */
+bool matcher_early_take(struct matcher *m, uint64_t start, uint64_t end);   /* whether it was given early */
+void matcher_early_settle(struct matcher *m);           /* after a burst: promises whose digits came differently */
