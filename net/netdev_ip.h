@@ -21,7 +21,7 @@ struct netdev_ip {
     struct netdev device;                   /* first: the address of one is the address of the other */
     uint32_t in_head, in_tail;              /* offsets into in_bytes; a packet lies in one piece */
     uint32_t in_read;                       /* the oldest not yet borrowed */
-    uint32_t out_head, out_tail;            /* counts of packets published and taken */
+    uint32_t out_head, out_tail;            /* packets taken, and published, so far */
     uint32_t borrowed_count;
     uint64_t in_drop_full, out_drop_full;
     struct {
@@ -31,6 +31,7 @@ struct netdev_ip {
     } out[NETDEV_IP_BUFFER_COUNT];
     uint16_t free[NETDEV_IP_BUFFER_COUNT];
     uint32_t free_count;
+    struct tx_buffer *popped;
     struct tx_buffer buffers[NETDEV_IP_BUFFER_COUNT];
     _Alignas(64) uint8_t in_bytes[NETDEV_IP_QUEUE_BYTES];
     _Alignas(64) uint8_t out_bytes[NETDEV_IP_BUFFER_COUNT][1600];

@@ -132,7 +132,11 @@ int tcp_shutdown(struct net_stack *stack, int connection, uint64_t now_ns);
  * SHLD-3). The index is invalid from here on. */
 void tcp_close(struct net_stack *stack, int connection, uint64_t now_ns);
 
-/* Gives the connection back with an RST (in states that call for one) and forgets it. SO_LINGER with 0 s. */
+/* Ends the connection with an RST (in states that call for one): CLOSED, with the error TCP_ABORTED. It is still to be
+ * given back. */
+void tcp_reset(struct net_stack *stack, int connection, uint64_t now_ns);
+
+/* tcp_reset and tcp_close. SO_LINGER with 0 s. */
 void tcp_abort(struct net_stack *stack, int connection, uint64_t now_ns);
 
 enum tcp_poll_bit {

@@ -12,7 +12,7 @@ ROOT = HERE.parents[1]
 sys.path.insert(0, str(HERE))
 from cases import CASES  # noqa: E402
 
-STACKS = ["lwip", "own"] if (ROOT / "net/tcp.c").exists() else ["lwip"]
+STACKS = ["lwip", "own"] if (ROOT / "net/transport_own.c").exists() else ["lwip"]
 
 
 @pytest.mark.parametrize("stack", STACKS)

@@ -1,0 +1,127 @@
+/* ICMP for a host. RFC 792, RFC 1122 §3.2.2. */
+#include "net/icmp.h"
+
+#include "net/checksum.h"
+#include "net/icmp_wire.h"
+#include "net/stack_state.h"
+#include "net/tcp_internal.h"
+
+/* A token bucket without a clock of its own: each reply costs 1 / ICMP_REPLIES_PER_S, ICMP_REPLIES_BURST are saved. */
+static bool icmp_reply_allowed(struct net_stack *stack, uint64_t now_ns)
+{
+    const uint64_t price_ns = UINT64_C(1000000000) / ICMP_REPLIES_PER_S;
+    struct icmp *icmp = &stack->icmp;
+    if (icmp->full_ns > now_ns + price_ns * (ICMP_REPLIES_BURST - 1)) {
+        NET_COUNT(stack, icmp_tx_drop_rate);
+        return false;
+    }
+    icmp->full_ns = (icmp->full_ns > now_ns ? icmp->full_ns : now_ns) + price_ns;
+    return true;
+}
+
+/* RFC 1122 §3.2.2.6: the payload comes back whole; addresses are exchanged. The request's bytes are ours to change. */
+static void icmp_echo_answer(struct net_stack *stack, const struct ipv4_packet *packet, uint64_t now_ns)
+{
+    if (packet->broadcast) {            /* §3.2.2.6 lets us ignore these: they serve to flood others */
+        NET_COUNT(stack, icmp_rx_drop_broadcast);
+        return;
+    }
+    if (!icmp_reply_allowed(stack, now_ns))
+        return;
+    struct icmp_wire *icmp = (struct icmp_wire *)packet->payload;
+    icmp->type = ICMP_ECHO_REPLY;
+    icmp->checksum = 0;
+    store_be16(&icmp->checksum, checksum_finish(checksum_sum(0, packet->payload, packet->payload_bytes)));
+    const struct ipv4_output output = {
+        .source = stack->interface.address,
+        .destination = packet->source,
+        .protocol = IPV4_PROTOCOL_ICMP,
+        .id = stack->ipv4_id++,
+    };
+    if (ipv4_output_copy(stack, &output, packet->payload, packet->payload_bytes, now_ns))
+        NET_COUNT(stack, icmp_tx_echo_replies);
+}
+
+/* An error quotes the datagram it is about: its header and at least 8 bytes. RFC 792. Only our own segments matter. */
+static void icmp_error_accept(struct net_stack *stack, const struct ipv4_packet *packet, uint64_t now_ns)
+{
+    const struct icmp_wire *icmp = (const struct icmp_wire *)packet->payload;
+    const uint8_t *quote = packet->payload + sizeof *icmp;
+    uint32_t quote_bytes = packet->payload_bytes - (uint32_t)sizeof *icmp;
+    const struct ipv4_wire *quoted = (const struct ipv4_wire *)quote;
+
+    NET_COUNT(stack, icmp_rx_errors);
+    uint32_t header_bytes = quote_bytes < IPV4_HEADER_BYTES_MIN ? 0 : (quoted->version_ihl & 0xfu) * 4;
+    if (header_bytes < IPV4_HEADER_BYTES_MIN || quoted->version_ihl >> 4 != IPV4_VERSION
+        || quote_bytes < header_bytes + 8 || load_be32(&quoted->source) != stack->interface.address
+        || (load_be16(&quoted->flags_offset) & IPV4_OFFSET_MASK) != 0) {
+        NET_COUNT(stack, icmp_rx_drop_bad_quote);
+        return;
+    }
+    if (quoted->protocol == IPV4_PROTOCOL_TCP)
+        tcp_icmp_error(stack, icmp->type, icmp->code, load_be16(&icmp->unreachable.next_hop_mtu), quoted,
+                       quote + header_bytes, now_ns);
+}
+
+void icmp_input(struct net_stack *stack, const struct ipv4_packet *packet, uint64_t now_ns)
+{
+    NET_COUNT(stack, icmp_rx_messages);
+    if (packet->payload_bytes < sizeof(struct icmp_wire)) {
+        NET_COUNT(stack, icmp_rx_drop_short);
+        return;
+    }
+    if (!NET_SKIP_CHECKSUMS && checksum_finish(checksum_sum(0, packet->payload, packet->payload_bytes)) != 0) {
+        NET_COUNT(stack, icmp_rx_drop_bad_checksum);
+        return;
+    }
+    switch (((const struct icmp_wire *)packet->payload)->type) {
+    case ICMP_ECHO:
+        icmp_echo_answer(stack, packet, now_ns);
+        break;
+    case ICMP_UNREACHABLE:
+    case ICMP_TIME_EXCEEDED:
+    case ICMP_PARAMETER_PROBLEM:
+        icmp_error_accept(stack, packet, now_ns);
+        break;
+    default:                            /* source quench too: RFC 6633, MUST-55 */
+        NET_COUNT(stack, icmp_rx_drop_type);
+        break;
+    }
+}
+
+/* RFC 1122 §3.2.2: which datagrams must not be answered by an error. */
+static bool icmp_error_permitted(const struct ipv4_packet *packet)
+{
+    if (packet->broadcast || !ipv4_address_is_unicast(packet->source))
+        return false;
+    if (packet->protocol != IPV4_PROTOCOL_ICMP)
+        return true;
+    uint8_t type = packet->payload_bytes > 0 ? packet->payload[0] : ICMP_UNREACHABLE;
+    return type == ICMP_ECHO || type == ICMP_ECHO_REPLY;
+}
+
+void icmp_error_send(struct net_stack *stack, const struct ipv4_packet *packet, uint8_t type, uint8_t code,
+                     uint64_t now_ns)
+{
+    if (!icmp_error_permitted(packet) || !icmp_reply_allowed(stack, now_ns))
+        return;
+    struct tx_buffer *buffer = ipv4_output_begin(stack);
+    if (buffer == NULL)
+        return;
+    uint32_t payload_bytes = (uint32_t)min_size(packet->payload_bytes, ICMP_QUOTE_BYTES_MAX - packet->header_bytes);
+    uint8_t *at = buffer->data + IPV4_PAYLOAD_OFFSET;
+    struct icmp_wire *icmp = (struct icmp_wire *)at;
+    *icmp = (struct icmp_wire){ .type = type, .code = code };
+    memcpy(at + sizeof *icmp, packet->header, packet->header_bytes);
+    memcpy(at + sizeof *icmp + packet->header_bytes, packet->payload, payload_bytes);
+    uint32_t bytes = (uint32_t)sizeof *icmp + packet->header_bytes + payload_bytes;
+    store_be16(&icmp->checksum, checksum_finish(checksum_sum(0, at, bytes)));
+    const struct ipv4_output output = {
+        .source = stack->interface.address,
+        .destination = packet->source,
+        .protocol = IPV4_PROTOCOL_ICMP,
+        .id = stack->ipv4_id++,
+    };
+    if (ipv4_output_send(stack, buffer, &output, bytes, now_ns))
+        NET_COUNT(stack, icmp_tx_errors);
+}

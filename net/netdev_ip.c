@@ -1,0 +1,171 @@
+/* IP packets in and out, with an Ethernet header put on and taken off. */
+#include "net/netdev_ip.h"
+
+#include "kernel/base/assert.h"
+#include "kernel/base/bytes.h"
+#include "net/ethernet_wire.h"
+
+enum {
+    HEAD_BYTES = sizeof(struct ethernet_wire),
+    BUFFER_HEADROOM_BYTES = 18,         /* so that data is 2 past a multiple of 16 */
+};
+
+static const uint8_t our_mac[NETDEV_MAC_BYTES] = { 0x02, 0, 0, 0, 0, 1 };
+static const uint8_t peer_mac[NETDEV_MAC_BYTES] = { 0x02, 0, 0, 0, 0, 2 };
+
+/* A packet in the queue of bytes: this, then the Ethernet header and the packet. bytes 0: the rest up to the end is
+ * unused, the next lies at the beginning. */
+struct slot {
+    uint32_t bytes;                     /* of the frame */
+    uint32_t released;
+};
+
+static uint32_t slot_bytes(uint32_t frame_bytes)
+{
+    return (uint32_t)((sizeof(struct slot) + frame_bytes + 15) & ~(size_t)15);
+}
+
+static struct netdev_ip *self_of(struct netdev *device) { return (struct netdev_ip *)device; }
+
+static struct slot *slot_at(struct netdev_ip *self, uint32_t offset)
+{
+    return (struct slot *)(self->in_bytes + offset % NETDEV_IP_QUEUE_BYTES);
+}
+
+/* Offsets count on and on; a place is an offset modulo the queue's size. */
+static uint32_t to_end(uint32_t offset) { return NETDEV_IP_QUEUE_BYTES - offset % NETDEV_IP_QUEUE_BYTES; }
+
+bool netdev_ip_push(struct netdev_ip *self, const void *packet, size_t bytes)
+{
+    uint32_t frame_bytes = HEAD_BYTES + (uint32_t)bytes, need = slot_bytes(frame_bytes);
+    uint32_t skip = to_end(self->in_tail) < need ? to_end(self->in_tail) : 0;
+    if (bytes > NETDEV_IP_PACKET_BYTES_MAX || self->in_tail + skip + need - self->in_head > NETDEV_IP_QUEUE_BYTES) {
+        self->in_drop_full++;
+        return false;
+    }
+    if (skip != 0)
+        *slot_at(self, self->in_tail) = (struct slot){ 0, 1 };
+    struct slot *slot = slot_at(self, self->in_tail + skip);
+    *slot = (struct slot){ frame_bytes, 0 };
+    struct ethernet_wire *ethernet = (struct ethernet_wire *)(slot + 1);
+    memcpy(ethernet->destination, our_mac, NETDEV_MAC_BYTES);
+    memcpy(ethernet->source, peer_mac, NETDEV_MAC_BYTES);
+    store_be16(&ethernet->type, ETHERNET_TYPE_IPV4);
+    memcpy(ethernet + 1, packet, bytes);
+    self->in_tail += skip + need;
+    return true;
+}
+
+static bool ip_rx_borrow(struct netdev *device, struct frame *frame)
+{
+    struct netdev_ip *self = self_of(device);
+    if (self->in_read != self->in_tail && slot_at(self, self->in_read)->bytes == 0)
+        self->in_read += to_end(self->in_read);
+    if (self->in_read == self->in_tail || self->borrowed_count == NETDEV_RX_BORROWED_MAX)
+        return false;
+    struct slot *slot = slot_at(self, self->in_read);
+    *frame = (struct frame){
+        .data = (uint8_t *)(slot + 1),
+        .bytes = slot->bytes,
+        .cookie = self->in_read,
+    };
+    self->in_read += slot_bytes(slot->bytes);
+    self->borrowed_count++;
+    return true;
+}
+
+static void ip_rx_release(struct netdev *device, const struct frame *frame)
+{
+    struct netdev_ip *self = self_of(device);
+    ASSERT(self->borrowed_count > 0);
+    slot_at(self, frame->cookie)->released = 1;
+    self->borrowed_count--;
+    while (self->in_head != self->in_read && slot_at(self, self->in_head)->released != 0) {
+        struct slot *slot = slot_at(self, self->in_head);
+        self->in_head += slot->bytes != 0 ? slot_bytes(slot->bytes) : to_end(self->in_head);
+    }
+}
+
+static void buffer_free(struct netdev_ip *self, struct tx_buffer *buffer)
+{
+    if (buffer->holders == 0)
+        self->free[self->free_count++] = buffer->index;
+}
+
+static struct tx_buffer *ip_tx_acquire(struct netdev *device)
+{
+    struct netdev_ip *self = self_of(device);
+    if (self->free_count == 0) {
+        self->out_drop_full++;
+        return NULL;
+    }
+    struct tx_buffer *buffer = &self->buffers[self->free[--self->free_count]];
+    buffer->holders = TX_HELD_BY_STACK;
+    buffer->data = self->out_bytes[buffer->index] + BUFFER_HEADROOM_BYTES;
+    return buffer;
+}
+
+static bool ip_tx_publish(struct netdev *device, struct tx_buffer *buffer, uint32_t bytes, uint16_t csum_start,
+                          uint16_t csum_offset)
+{
+    struct netdev_ip *self = self_of(device);
+    (void)csum_offset;
+    ASSERT(csum_start == 0);
+    if ((buffer->holders & TX_HELD_BY_DEVICE) != 0 || self->out_tail - self->out_head == NETDEV_IP_BUFFER_COUNT) {
+        self->out_drop_full++;
+        return false;
+    }
+    buffer->holders |= TX_HELD_BY_DEVICE;
+    uint32_t place = self->out_tail++ % NETDEV_IP_BUFFER_COUNT;
+    self->out[place].buffer = buffer->index;
+    self->out[place].data = buffer->data + HEAD_BYTES;
+    self->out[place].bytes = (uint16_t)(bytes - HEAD_BYTES);
+    return true;
+}
+
+static void ip_tx_release(struct netdev *device, struct tx_buffer *buffer)
+{
+    ASSERT((buffer->holders & TX_HELD_BY_STACK) != 0);
+    buffer->holders &= (uint8_t)~TX_HELD_BY_STACK;
+    buffer_free(self_of(device), buffer);
+}
+
+/* The packet popped last is the device's until the next pop. */
+size_t netdev_ip_pop(struct netdev_ip *self, const uint8_t **packet)
+{
+    if (self->popped != NULL) {
+        self->popped->holders &= (uint8_t)~TX_HELD_BY_DEVICE;
+        buffer_free(self, self->popped);
+        self->popped = NULL;
+    }
+    if (self->out_head == self->out_tail)
+        return 0;
+    uint32_t place = self->out_head++ % NETDEV_IP_BUFFER_COUNT;
+    self->popped = &self->buffers[self->out[place].buffer];
+    *packet = self->out[place].data;
+    return self->out[place].bytes;
+}
+
+static void ip_tend(struct netdev *device) { (void)device; }
+
+void netdev_ip_init(struct netdev_ip *self, uint16_t mtu_bytes)
+{
+    static const struct netdev_ops ops = {
+        .rx_borrow = ip_rx_borrow,
+        .rx_release = ip_rx_release,
+        .tx_acquire = ip_tx_acquire,
+        .tx_publish = ip_tx_publish,
+        .tx_release = ip_tx_release,
+        .tend = ip_tend,
+    };
+    ASSERT(mtu_bytes <= NETDEV_FRAME_BYTES_MAX - HEAD_BYTES);
+    memset(self, 0, offsetof(struct netdev_ip, in_bytes));
+    self->device.ops = &ops;
+    memcpy(self->device.mac, our_mac, NETDEV_MAC_BYTES);
+    self->device.mtu_bytes = mtu_bytes;
+    self->device.link_up = true;
+    for (uint16_t i = 0; i < NETDEV_IP_BUFFER_COUNT; i++) {
+        self->buffers[i].index = i;
+        self->free[self->free_count++] = i;
+    }
+}

@@ -1,0 +1,119 @@
+/* The acknowledgement in a segment: is it possible, what does it free, what does it measure. RFC 9293 §3.10.7.4
+ * (fifth), RFC 5961 §5, RFC 6298 §2 and §3, RFC 7323 §4. */
+#include "net/tcp_internal.h"
+
+/* RFC 6298 §2. A granularity of 1 us. */
+void tcp_rtt_measured(struct tcp_connection *c, uint64_t rtt_ns)
+{
+    if (rtt_ns == 0)
+        rtt_ns = 1;                     /* 0 means "none yet" */
+    if (c->srtt_ns == 0) {              /* (2.2) */
+        c->srtt_ns = rtt_ns;
+        c->rttvar_ns = rtt_ns / 2;
+    } else {                            /* (2.3) */
+        uint64_t distance = c->srtt_ns > rtt_ns ? c->srtt_ns - rtt_ns : rtt_ns - c->srtt_ns;
+        c->rttvar_ns = (3 * c->rttvar_ns + distance) / 4;
+        c->srtt_ns = (7 * c->srtt_ns + rtt_ns) / 8;
+    }
+    uint64_t rto_ns = c->srtt_ns + (uint64_t)max_size(1000, 4 * c->rttvar_ns);
+    uint64_t min_ns = c->policy.rto_min_us * UINT64_C(1000), max_ns = c->policy.rto_max_us * UINT64_C(1000);
+    c->rto_ns = rto_ns < min_ns ? min_ns : rto_ns > max_ns ? max_ns : rto_ns;
+}
+
+/* One sample an ACK: the age of the oldest segment that it newly acknowledges, `sent_ns`. Not if any was sent again
+ * (Karn): the ACK may then have waited for that one; the echoed timestamp serves instead. RFC 6298 §3, RFC 7323 §4.1. */
+static void rtt_sample(struct tcp_connection *c, const struct tcp_received *r, bool resent, uint64_t sent_ns,
+                       uint64_t now_ns)
+{
+    if (!resent && sent_ns != TCP_NEVER_NS) {
+        tcp_rtt_measured(c, now_ns - sent_ns);
+    } else if (c->timestamps_on && r->options.has_timestamps && r->options.timestamp_echo != 0) {
+        uint32_t age_ms = tcp_timestamp_clock(now_ns, c->timestamp_offset) - r->options.timestamp_echo;
+        if (age_ms < UINT32_C(1) << 31)
+            tcp_rtt_measured(c, age_ms * UINT64_C(1000000));
+    }
+}
+
+/* Frees what the cumulative acknowledgement covers. */
+static void ack_advance(struct net_stack *stack, struct tcp_connection *c, const struct tcp_received *r,
+                        struct tcp_delivery *d, uint64_t now_ns)
+{
+    uint64_t sent_ns = TCP_NEVER_NS;
+    bool resent = false;
+    d->advanced = true;
+    d->acked_bytes = r->ack - c->snd_una;
+    while (c->segment_count > 0) {
+        const struct tcp_segment *s = tcp_sendqueue_at(c, 0);
+        if (seq_gt(tcp_segment_end(s), r->ack))
+            break;
+        resent = resent || (s->marks & TCP_MARK_EVER_RESENT) != 0;
+        if ((s->marks & TCP_MARK_SACKED) == 0) {
+            if (sent_ns == TCP_NEVER_NS)
+                sent_ns = s->sent_ns;
+            d->delivered_bytes += tcp_segment_space(s);
+            tcp_rack_delivered(c, s, r, now_ns);
+        }
+        tcp_sendqueue_pop(stack, c);
+    }
+    if (c->segment_count > 0 && seq_lt(tcp_sendqueue_at(c, 0)->seq, r->ack)) {
+        d->delivered_bytes += r->ack - tcp_sendqueue_at(c, 0)->seq;
+        tcp_sendqueue_trim(c, r->ack);
+    }
+    c->snd_una = r->ack;
+    c->bytes_acked += d->acked_bytes;
+    c->backoff = 0;
+    c->unanswered_ns = now_ns;
+    c->tail_probe_wanted = true;
+    rtt_sample(c, r, resent, sent_ns, now_ns);
+    if (c->segment_count == 0)
+        c->rto_at_ns = 0;               /* RFC 6298 (5.2) */
+    else
+        tcp_rto_restart(c, now_ns);     /* (5.3) */
+    stack->tcp.changed = true;          /* there is room to write */
+}
+
+/* RFC 9293 §3.10.7.4: newer segments only, so that an old one does not bring back an old window. */
+static void window_take(struct net_stack *stack, struct tcp_connection *c, const struct tcp_received *r)
+{
+    uint32_t window = (uint32_t)r->window << ((r->flags & TCP_SYN) != 0 ? 0 : c->snd_scale);  /* RFC 7323 §2.2 */
+    if (!seq_lt(c->snd_wl1, r->seq) && !(c->snd_wl1 == r->seq && seq_le(c->snd_wl2, r->ack)))
+        return;
+    if (window == 0 && c->snd_wnd != 0)
+        NET_COUNT(stack, tcp_rx_zero_window);
+    c->snd_wnd = window;
+    c->snd_wl1 = r->seq;
+    c->snd_wl2 = r->ack;
+    if (window > c->snd_wnd_max)
+        c->snd_wnd_max = window;
+}
+
+bool tcp_ack_accept(struct net_stack *stack, struct tcp_connection *c, const struct tcp_received *r, uint64_t now_ns)
+{
+    /* RFC 5961 §5.2: neither unsent nor from before any window. */
+    if (seq_gt(r->ack, c->snd_nxt) || seq_lt(r->ack, c->snd_una - c->snd_wnd_max)) {
+        NET_COUNT(stack, tcp_rx_drop_bad_ack);
+        tcp_challenge(stack, c, now_ns);
+        return false;
+    }
+    if (seq_lt(r->ack, c->snd_una))
+        return true;                    /* late; its payload still counts */
+
+    /* The order matters: the window before the duplicate test, the marks before the detection. */
+    struct tcp_delivery d = { 0 };
+    uint32_t window_before = c->snd_wnd;
+    d.limited = c->cwnd_limited || (c->congestion.cwnd < c->congestion.ssthresh
+                                    && c->congestion.cwnd < 2 * (c->snd_nxt - c->snd_una));
+    window_take(stack, c, r);
+    if (c->snd_wnd == 0 && c->segment_count != 0)
+        c->unanswered_ns = now_ns;      /* MUST-36 holds for data that was out when the window closed, too */
+    if (seq_gt(r->ack, c->snd_una)) {
+        ack_advance(stack, c, r, &d, now_ns);
+    } else if (c->segment_count != 0 && tcp_received_space(r) == 0 && c->snd_wnd == window_before) {
+        NET_COUNT(stack, tcp_rx_acks_duplicate);
+        d.duplicate = true;
+    }
+    if (c->sack_on && r->options.sack_count != 0)
+        tcp_sack_accept(stack, c, r, &d, now_ns);
+    tcp_recovery_after_ack(stack, c, r, &d, now_ns);
+    return true;
+}

@@ -1,0 +1,312 @@
+/* The transmission control block, and what the files of TCP ask of each other. Not for users of the stack.
+ *
+ *   tcp_input.c        a segment arrives: which connection, and RFC 9293 §3.10.7 step by step
+ *   tcp_ack.c          its acknowledgement: what it frees, measures and detects
+ *   tcp_receive.c      its payload: order, overlap, the window
+ *   tcp_output.c       what may be sent now, and whether it should be
+ *   tcp_frame.c        one segment onto the wire
+ *   tcp_sendqueue.c    the segments in flight: marks and sums
+ *   tcp_recovery.c     RFC 8985 (RACK-TLP), RFC 6675, RFC 6937 (PRR)
+ *   tcp_congestion.c   RFC 5681, RFC 9438 (CUBIC)
+ *   tcp_timer.c        RFC 6298 and every other deadline
+ *   tcp_listen.c       half-open connections; tcp_time_wait.c: closed ones
+ *   tcp_path.c         ICMP errors and the path MTU
+ *   tcp_fast.c         the predicted segment, and the prepared answer
+ *   tcp_table.c        control blocks; tcp_policy.c: what is chosen for them
+ *   tcp_open.c, tcp_stream.c, tcp_info.c: the calls of net/tcp.h
+ *
+ * Names are RFC 9293's. Sequence numbers are compared with net/tcp_seq.h only. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "net/ipv4.h"
+#include "net/stack.h"
+#include "net/tcp_congestion.h"
+#include "net/tcp_wire.h"
+
+struct net_stack;
+
+enum {
+    TCP_RANGE_COUNT_MAX = 32,       /* holes a receiver keeps track of: 4 are told in an ACK, the rest is patience */
+    TCP_CHALLENGES_PER_S = 10,      /* RFC 5961 §7, a connection: Linux sends 2 a second, the RFC suggests 2 */
+    TCP_PORT_FIRST = 32768,         /* RFC 6056 §3.2: a large range, here SECRET_PORT_COUNT ports; servers are below */
+    TCP_PATH_MTU_MIN = 552,         /* ICMP cannot push us below this (Linux: route/min_pmtu) */
+    TCP_R1_RETRANSMITS = 3,         /* RFC 9293 §3.8.3 (a): ask the neighbour again */
+};
+#define TCP_NEVER_NS UINT64_MAX
+
+enum tcp_mark {
+    TCP_MARK_SACKED = 1,            /* the peer holds it, but may still drop it (RFC 2018 §8) */
+    TCP_MARK_LOST = 2,              /* believed lost */
+    TCP_MARK_RESENT = 4,            /* a retransmission is in flight */
+    TCP_MARK_EVER_RESENT = 8,       /* Karn: no RTT from it */
+    TCP_MARK_SHARED = 16,           /* the segment after it lies in the same transmit buffer, and will release it */
+};
+
+/* A segment sent and not yet acknowledged. Its payload lies in the send ring at its sequence number, or in a
+ * transmit buffer that the stack still holds. */
+struct tcp_segment {
+    uint32_t seq;
+    uint16_t bytes;                 /* payload */
+    uint8_t flags;                  /* TCP_SYN, TCP_FIN: each takes a sequence number */
+    uint8_t marks;
+    uint64_t sent_ns;               /* last time */
+    struct tx_buffer *buffer;       /* NULL: in the ring */
+    uint16_t offset;                /* of the payload, from buffer->data */
+};
+
+static inline uint32_t tcp_segment_space(const struct tcp_segment *s)
+{
+    return s->bytes + ((s->flags & TCP_SYN) != 0) + ((s->flags & TCP_FIN) != 0);
+}
+static inline uint32_t tcp_segment_end(const struct tcp_segment *s) { return s->seq + tcp_segment_space(s); }
+
+struct tcp_range {
+    uint32_t left, right;           /* left <= seq < right */
+};
+
+/* Options of a received segment. RFC 9293 §3.2. */
+struct tcp_options {
+    bool has_mss, has_window_scale, has_timestamps, sack_permitted;
+    uint8_t window_scale;
+    uint8_t sack_count;
+    uint16_t mss;
+    uint32_t timestamp, timestamp_echo;
+    struct tcp_range sack[TCP_SACK_BLOCK_COUNT_MAX];
+};
+
+/* A received segment, host order. */
+struct tcp_received {
+    const struct ipv4_packet *packet;
+    uint32_t address;               /* the peer's */
+    uint16_t peer_port, port;
+    uint32_t seq, ack;
+    uint8_t flags;
+    uint16_t window;                /* as on the wire */
+    const uint8_t *data;
+    uint32_t bytes;
+    struct tcp_options options;
+};
+
+/* SEG.LEN: SYN and FIN count. */
+static inline uint32_t tcp_received_space(const struct tcp_received *r)
+{
+    return r->bytes + ((r->flags & TCP_SYN) != 0) + ((r->flags & TCP_FIN) != 0);
+}
+
+/* Which of the deadlines that exclude each other is set. RFC 8985 §8, Linux's icsk_pending. */
+enum tcp_timer {
+    TCP_TIMER_NONE,
+    TCP_TIMER_RTO,
+    TCP_TIMER_TAIL_PROBE,
+    TCP_TIMER_REORDER,
+    TCP_TIMER_WINDOW_PROBE,
+};
+
+enum tcp_recovery_state {
+    TCP_OPEN,                       /* nothing is believed lost */
+    TCP_RECOVERY,                   /* fast recovery, until snd_una reaches `recover` */
+    TCP_LOSS,                       /* after a timeout, likewise */
+};
+
+struct tcp_connection {
+    /* Identity. The key of the connection is in tcp.keys. */
+    uint8_t state;                  /* enum tcp_state */
+    bool used;
+    bool orphan;                    /* the application has given it back */
+    bool passive;                   /* from a listener (MUST-11) */
+    bool was_open;                  /* has been ESTABLISHED */
+    bool direct;                    /* payload may be lent in place: net/transport_own.c */
+    int16_t listener;               /* waiting for tcp_accept there; -1: no longer, or never */
+    uint32_t accept_stamp;          /* the lowest is the oldest */
+    uint16_t index;
+    uint32_t address, peer_address;
+    uint16_t port, peer_port;
+    enum tcp_result error;          /* why it ended; TCP_OK: not, or in order */
+    bool error_taken;
+    enum tcp_result soft_error;
+    struct tcp_policy policy;
+
+    /* Receive. */
+    uint32_t irs;
+    uint32_t rcv_nxt;
+    uint32_t rcv_read;              /* next to be read by the application; rcv_nxt - rcv_read lie in the ring */
+    uint32_t rcv_adv;               /* right edge we have advertised; never moves left (SHLD-14) */
+    uint32_t last_ack_sent;         /* RFC 7323 §4.3 */
+    uint8_t rcv_scale, snd_scale;
+    bool fin_received;              /* rcv_nxt is past it */
+    bool fin_seen;                  /* it came, perhaps out of order, at fin_seq */
+    uint32_t fin_seq;
+    uint8_t *rcv_ring;
+    uint32_t rcv_mask;
+    uint32_t rcv_buffer_bytes;      /* how much of the ring the window may promise */
+    uint16_t rcv_mss;               /* the largest payload seen, for the delayed ACK's "full-sized" */
+    uint8_t range_count;
+    bool dsack_pending;
+    struct tcp_range dsack;         /* RFC 2883: what came twice */
+    struct tcp_range ranges[TCP_RANGE_COUNT_MAX];       /* out of order; the latest first (RFC 2018 §4) */
+
+    /* Acknowledgements owed. */
+    bool ack_now;                   /* at the next net_idle at the latest */
+    uint32_t ack_unsent_bytes;      /* received since the last ACK */
+    uint64_t ack_timer_ns;
+    uint64_t challenge_full_ns;     /* token bucket of RFC 5961 §7 */
+
+    /* Send. */
+    uint32_t iss;
+    uint32_t snd_una, snd_nxt;
+    uint32_t snd_wnd, snd_wl1, snd_wl2;
+    uint32_t snd_wnd_max;
+    uint32_t snd_end;               /* one past the last byte the application wrote */
+    bool fin_wanted;                /* FIN follows snd_end */
+    bool blocked;                   /* output found no buffer: try again at the next net_idle */
+    uint32_t snd_small_end;         /* end of the last segment sent that was not full (Nagle by Minshall) */
+    uint16_t snd_mss;               /* payload of a full segment, options taken off */
+    uint16_t peer_mss;
+    uint16_t path_mtu_bytes;
+    uint8_t *snd_ring;
+    uint32_t snd_mask;
+    uint32_t snd_buffer_bytes;
+    struct tcp_segment *segments;   /* a ring, in order of seq */
+    uint32_t segment_mask, segment_head, segment_count;
+    uint32_t sacked_bytes, lost_bytes, resent_bytes;    /* sums over the marks */
+    uint32_t duplicate_bytes;       /* without SACK: what duplicate ACKs say has left the network */
+    struct tx_buffer *message;      /* transport_message's area, prepared */
+
+    /* Agreed in the SYNs; timestamps. */
+    bool timestamps_on, sack_on, scaling_on;
+    uint32_t timestamp_offset;
+    uint32_t ts_recent;
+    uint64_t ts_recent_ns;
+
+    /* Round trip and retransmission. */
+    uint64_t srtt_ns, rttvar_ns, rto_ns;
+    uint64_t rtt_min_ns;
+    uint64_t rtt_min_until_ns;
+    uint8_t timer;                  /* enum tcp_timer */
+    uint8_t backoff;                /* timeouts in a row */
+    uint8_t probe_count;            /* window probes since the window closed */
+    uint8_t keepalive_count;        /* keepalive probes unanswered */
+    bool syn_resent;
+    uint64_t timer_ns;              /* when `timer` is due */
+    uint64_t rto_at_ns;             /* RFC 6298 (5.1): when the oldest segment times out; 0: nothing in flight */
+    uint64_t unanswered_ns;         /* since when the peer owes an answer, for R2 */
+    uint64_t last_sent_ns, last_data_sent_ns, last_received_ns;
+    bool tail_probe_wanted;         /* new data has been sent, or acknowledged, since the last was set */
+    uint64_t keepalive_ns;
+    uint64_t state_ns;              /* FIN-WAIT-2 of an orphan: when it is given up */
+
+    /* Recovery. */
+    uint8_t recovery;               /* enum tcp_recovery_state */
+    uint8_t duplicate_acks;
+    uint32_t recover;               /* RFC 6582 */
+    struct {
+        uint64_t sent_ns, rtt_ns;   /* of the latest-sent segment delivered */
+        uint32_t end_seq;
+        uint32_t fack;              /* highest sequence delivered */
+        bool reordering_seen;
+        bool dsack_round_on;
+        uint8_t window_multiplier, window_persist;
+        uint32_t dsack_round;
+    } rack;
+    struct {
+        uint32_t end_seq;
+        bool on, is_resend;
+    } tail_probe;
+    struct {
+        uint32_t delivered, out, flight;
+    } prr;
+    struct {                        /* what a spurious recovery gives back (RFC 3522, RFC 2883) */
+        bool on, resent;
+        uint32_t cwnd, ssthresh, una;
+        uint32_t resends;           /* not yet shown needless by a DSACK */
+        uint32_t resend_timestamp;
+    } undo;
+    struct tcp_congestion congestion;
+    bool cwnd_limited;              /* cwnd is what ended the last output */
+
+    uint64_t retransmits_total, bytes_acked, bytes_received;
+
+    /* Everything before the payload, ready to be copied. */
+    bool neighbour_known;           /* head.ethernet.destination is filled in */
+    bool fragment_ok;               /* the path is narrower than TCP_PATH_MTU_MIN: routers must cut */
+    uint16_t head_bytes;            /* from Ethernet to the first payload byte */
+    uint32_t next_hop;              /* 0: not resolved yet */
+    struct tcp_head_wire head;
+};
+
+/* A SYN received and answered, RFC 9293's SYN-RECEIVED of a passive open. */
+struct tcp_half_open {
+    uint8_t listener;
+    uint8_t resends;
+    bool timestamps_on, sack_on, scaling_on;
+    uint8_t peer_scale, our_scale;
+    uint16_t peer_mss, our_mss;
+    uint32_t address, peer_address;
+    uint16_t port, peer_port;
+    uint32_t irs, iss;
+    uint32_t ts_recent, timestamp_offset;
+    uint32_t window;                /* what we offered, unscaled */
+    uint64_t sent_ns, first_sent_ns, timer_ns, timeout_ns;
+    uint64_t challenge_full_ns;
+};
+
+struct tcp_time_wait {
+    bool timestamps_on;
+    uint16_t window;                /* as the wire has it */
+    uint32_t address, peer_address;
+    uint16_t port, peer_port;
+    uint32_t snd_nxt, rcv_nxt, rcv_wnd;
+    uint32_t ts_recent, timestamp_offset;
+    uint64_t ends_ns, time_wait_ns;
+    uint64_t challenge_full_ns;
+};
+
+struct tcp_listener {
+    bool used;
+    uint16_t port;
+    uint16_t backlog;
+    uint16_t waiting_count;         /* connections not yet accepted */
+    uint32_t half_open_count;
+    struct tcp_policy policy;
+};
+
+/* All of TCP in a stack. Tables are searched by key: the peer's address and both ports; our address is one. */
+struct tcp {
+    struct tcp_policy policy;
+    struct net_capacity capacity;
+    uint64_t *keys;                 /* of connections; 0: free (no port is 0) */
+    uint64_t *half_open_keys, *time_wait_keys;
+    struct tcp_connection *connections;
+    struct tcp_half_open *half_open;
+    struct tcp_time_wait *time_wait;
+    struct tcp_listener *listeners;
+    uint32_t connection_end;        /* one past the highest index in use */
+    uint32_t half_open_used, time_wait_used;
+    uint32_t accept_order;          /* stamps connections that wait for tcp_accept */
+    bool isn_above_on;              /* the segment in hand took the place of a TIME-WAIT, */
+    uint32_t isn_above;             /* so its connection's ISN is this at least */
+    uint16_t port_number;           /* of the next connection's port, for secret_port */
+    bool changed;                   /* something the application can see may have changed */
+    uint64_t due_ns;                /* no deadline is earlier than this */
+};
+
+static inline uint64_t tcp_key(uint32_t peer_address, uint16_t peer_port, uint16_t port)
+{
+    return (uint64_t)peer_address << 32 | (uint32_t)peer_port << 16 | port;
+}
+
+/* The memory of the tables and rings: one term each, in the order in which tcp_init cuts them. */
+#define NET_ALIGNED(bytes) (((size_t)(bytes) + NET_STACK_ALIGN - 1) / NET_STACK_ALIGN * NET_STACK_ALIGN)
+#define TCP_BYTES(connections, listeners, half_opens, time_waits, segments, receive, send) \
+    (NET_ALIGNED((connections) * sizeof(uint64_t)) + NET_ALIGNED((half_opens) * sizeof(uint64_t)) \
+     + NET_ALIGNED((time_waits) * sizeof(uint64_t)) \
+     + NET_ALIGNED((connections) * sizeof(struct tcp_connection)) \
+     + NET_ALIGNED((half_opens) * sizeof(struct tcp_half_open)) \
+     + NET_ALIGNED((time_waits) * sizeof(struct tcp_time_wait)) \
+     + NET_ALIGNED((listeners) * sizeof(struct tcp_listener)) \
+     + (connections) * (NET_ALIGNED((segments) * sizeof(struct tcp_segment)) + NET_ALIGNED(receive) \
+                        + NET_ALIGNED(send)))

@@ -1,0 +1,178 @@
+/* Calls between the files of TCP; see net/tcp_connection.h for which does what. */
+#pragma once
+
+#include "net/stack_state.h"
+#include "net/tcp_seq.h"
+
+/* tcp_input.c */
+void tcp_input(struct net_stack *stack, const struct ipv4_packet *packet, uint64_t now_ns);
+void tcp_connection_input(struct net_stack *stack, struct tcp_connection *c, struct tcp_received *r, uint64_t now_ns);
+void tcp_challenge(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns);
+bool tcp_challenge_allowed(uint64_t *full_ns, uint64_t now_ns);
+
+/* tcp_options.c: false if an option's length is impossible; what stood before it counts. */
+bool tcp_options_parse(struct tcp_options *options, const uint8_t *at, uint32_t bytes);
+/* The options of a SYN in Linux's order: MSS, SACK permitted, timestamps, NOP, window scale. Returns their bytes. */
+struct tcp_syn_options {
+    uint16_t mss;
+    bool sack, timestamps, scaling;
+    uint8_t scale;
+    uint32_t timestamp, timestamp_echo;
+};
+uint32_t tcp_options_write_syn(uint8_t *at, const struct tcp_syn_options *options);
+
+/* tcp_ack.c: false if the segment is to be dropped. */
+bool tcp_ack_accept(struct net_stack *stack, struct tcp_connection *c, const struct tcp_received *r, uint64_t now_ns);
+void tcp_rtt_measured(struct tcp_connection *c, uint64_t rtt_ns);
+
+/* tcp_receive.c */
+void tcp_receive_payload(struct net_stack *stack, struct tcp_connection *c, struct tcp_received *r, uint64_t now_ns);
+void tcp_receive_duplicate(struct net_stack *stack, struct tcp_connection *c, uint32_t left, uint32_t right);
+uint32_t tcp_receive_window(const struct tcp_connection *c);        /* what rcv_adv promises beyond rcv_nxt */
+uint32_t tcp_receive_window_update(struct tcp_connection *c);       /* moves rcv_adv right if it should; the window */
+bool tcp_receive_window_worth_telling(const struct tcp_connection *c);
+uint32_t tcp_receive_unread(const struct tcp_connection *c);
+uint32_t tcp_receive_sack_blocks(const struct tcp_connection *c, struct tcp_range *blocks, uint32_t count_max);
+
+/* tcp_output.c */
+void tcp_output(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns);
+bool tcp_resend(struct net_stack *stack, struct tcp_connection *c, struct tcp_segment *s, uint64_t now_ns);
+void tcp_output_sent(struct net_stack *stack, struct tcp_connection *c, uint32_t bytes, uint64_t now_ns);
+void tcp_output_tail(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns);
+bool tcp_output_waits_for_window(const struct tcp_connection *c);
+void tcp_ack_send_now(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns);
+uint32_t tcp_send_mss(const struct tcp_connection *c);
+void tcp_probe_send(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns);
+
+/* tcp_frame.c */
+struct tcp_frame {
+    uint32_t seq;
+    uint8_t flags;
+    const struct tcp_segment *segment;      /* where the payload is; NULL: none */
+    uint32_t skip, bytes;                   /* which part of it */
+};
+bool tcp_frame_send(struct net_stack *stack, struct tcp_connection *c, const struct tcp_frame *frame, uint64_t now_ns);
+/* Sends the payload that lies in `buffer` at `payload`, its head written before it. The stack keeps its hold. */
+bool tcp_frame_send_held(struct net_stack *stack, struct tcp_connection *c, struct tx_buffer *buffer, uint8_t *payload,
+                         uint32_t bytes, uint32_t seq, uint8_t flags, uint64_t now_ns);
+void tcp_frame_head_prepare(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns);
+void tcp_frame_sent(struct tcp_connection *c, uint64_t now_ns);     /* an ACK of rcv_nxt has left */
+/* A segment that belongs to no connection's window: RST, and ACKs of TIME-WAIT and of half-open connections. */
+struct tcp_reply {
+    uint32_t address, peer_address;
+    uint16_t port, peer_port;
+    uint32_t seq, ack;
+    uint8_t flags;
+    uint16_t window;
+    uint32_t option_bytes;
+    uint8_t options[TCP_OPTION_BYTES_MAX];
+};
+bool tcp_reply_send(struct net_stack *stack, const struct tcp_reply *reply, uint64_t now_ns);
+void tcp_reply_reset(struct net_stack *stack, const struct tcp_received *r, uint64_t now_ns);
+uint32_t tcp_timestamp_clock(uint64_t now_ns, uint32_t offset);
+void tcp_reply_add_timestamps(struct tcp_reply *reply, uint32_t value, uint32_t echo);
+
+/* tcp_sendqueue.c */
+static inline struct tcp_segment *tcp_sendqueue_at(const struct tcp_connection *c, uint32_t index)
+{
+    return &c->segments[(c->segment_head + index) & c->segment_mask];
+}
+static inline bool tcp_sendqueue_full(const struct tcp_connection *c) { return c->segment_count > c->segment_mask; }
+struct tcp_segment *tcp_sendqueue_push(struct tcp_connection *c, uint32_t seq, uint16_t bytes, uint8_t flags,
+                                       uint64_t now_ns);
+void tcp_sendqueue_pop(struct net_stack *stack, struct tcp_connection *c);
+void tcp_sendqueue_trim(struct tcp_connection *c, uint32_t ack);    /* the front is acknowledged up to there */
+bool tcp_sendqueue_split(struct tcp_connection *c, uint32_t index, uint32_t bytes);
+void tcp_sendqueue_mark(struct tcp_connection *c, struct tcp_segment *s, uint8_t set, uint8_t clear);
+void tcp_sendqueue_clear(struct net_stack *stack, struct tcp_connection *c);
+uint32_t tcp_in_flight(const struct tcp_connection *c);
+
+/* tcp_recovery.c */
+struct tcp_delivery {               /* what one ACK told */
+    uint32_t acked_bytes;           /* cumulatively */
+    uint32_t delivered_bytes;       /* and newly SACKed */
+    uint32_t lost_bytes;            /* newly believed lost */
+    uint32_t dsack_end;
+    bool dsack;
+    bool sacked;
+    bool advanced;
+    bool duplicate;                 /* by the rules of RFC 5681 §2 */
+    bool limited;                   /* the congestion window was what held us back before it */
+};
+void tcp_rack_delivered(struct tcp_connection *c, const struct tcp_segment *s, const struct tcp_received *r,
+                        uint64_t now_ns);
+void tcp_sack_accept(struct net_stack *stack, struct tcp_connection *c, const struct tcp_received *r,
+                     struct tcp_delivery *d, uint64_t now_ns);
+void tcp_recovery_after_ack(struct net_stack *stack, struct tcp_connection *c, const struct tcp_received *r,
+                            struct tcp_delivery *d, uint64_t now_ns);
+void tcp_recovery_timeout(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns);
+void tcp_recovery_reorder_timeout(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns);
+void tcp_tail_probe_send(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns);
+void tcp_recovery_sent(struct tcp_connection *c, uint32_t bytes);
+
+/* tcp_timer.c */
+void tcp_rto_restart(struct tcp_connection *c, uint64_t now_ns);
+void tcp_timer_set(struct net_stack *stack, struct tcp_connection *c, enum tcp_timer timer, uint64_t at_ns);
+void tcp_timer_stop(struct tcp_connection *c);
+void tcp_keepalive_start(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns);
+void tcp_timer_rearm(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns);
+void tcp_timer_due_at(struct net_stack *stack, uint64_t at_ns);
+void tcp_tend(struct net_stack *stack, uint64_t now_ns);
+uint64_t tcp_wake_ns(const struct net_stack *stack);
+
+/* tcp_table.c */
+size_t tcp_bytes(const struct net_capacity *capacity);
+void tcp_init(struct net_stack *stack, const struct net_config *config, uint8_t *memory);
+struct tcp_connection *tcp_find(const struct net_stack *stack, uint32_t peer_address, uint16_t peer_port,
+                                uint16_t port);
+struct tcp_connection *tcp_connection_of(const struct net_stack *stack, int connection);    /* NULL: no such one */
+struct tcp_connection *tcp_connection_take(struct net_stack *stack, uint32_t peer_address, uint16_t peer_port,
+                                           uint16_t port, const struct tcp_policy *policy, uint64_t now_ns);
+void tcp_connection_end(struct net_stack *stack, struct tcp_connection *c, enum tcp_result why);
+void tcp_connection_free(struct net_stack *stack, struct tcp_connection *c);
+void tcp_listener_left(struct net_stack *stack, struct tcp_connection *c);
+void tcp_address_lost(struct net_stack *stack);
+
+/* tcp_policy.c */
+uint32_t tcp_receive_buffer_of(const struct net_stack *stack, const struct tcp_policy *policy);
+uint8_t tcp_window_scale_of(const struct net_stack *stack, const struct tcp_policy *policy);
+uint16_t tcp_mss_offered(const struct net_stack *stack, const struct tcp_policy *policy);
+
+/* tcp_open.c */
+void tcp_options_agree(struct net_stack *stack, struct tcp_connection *c, const struct tcp_options *o,
+                       uint64_t now_ns);
+void tcp_established(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns);
+void tcp_syn_send(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns);
+
+/* tcp_message.c: net/transport.h's messages. NULL, false: not now. */
+uint8_t *tcp_message(struct net_stack *stack, struct tcp_connection *c);
+bool tcp_message_send(struct net_stack *stack, struct tcp_connection *c, uint32_t from, uint32_t bytes,
+                      uint64_t now_ns);
+
+/* tcp_stream.c */
+uint32_t tcp_ring_write(struct net_stack *stack, struct tcp_connection *c, const void *data, size_t bytes,
+                        uint64_t now_ns);
+void tcp_reset_send(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns);
+
+/* tcp_listen.c */
+bool tcp_listen_input(struct net_stack *stack, struct tcp_received *r, uint64_t now_ns);
+void tcp_listen_forget(struct net_stack *stack, int listener);     /* -1: of all listeners */
+bool tcp_listen_holds(const struct net_stack *stack, uint64_t key);
+void tcp_listen_tend(struct net_stack *stack, uint64_t now_ns);
+uint64_t tcp_listen_wake_ns(const struct net_stack *stack);
+
+/* tcp_time_wait.c */
+void tcp_time_wait_enter(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns);
+/* True: the segment was dealt with. False: there is no such connection, or it has given way to a SYN. */
+bool tcp_time_wait_input(struct net_stack *stack, struct tcp_received *r, uint64_t now_ns);
+bool tcp_time_wait_holds(const struct net_stack *stack, uint64_t key);
+void tcp_time_wait_tend(struct net_stack *stack, uint64_t now_ns);
+uint64_t tcp_time_wait_wake_ns(const struct net_stack *stack);
+
+/* tcp_path.c: an ICMP error quotes one of our segments. */
+void tcp_icmp_error(struct net_stack *stack, uint8_t type, uint8_t code, uint16_t next_hop_mtu,
+                    const struct ipv4_wire *quoted, const uint8_t *quoted_transport, uint64_t now_ns);
+/* A neighbour's address is known, has changed, or cannot be had. */
+void tcp_neighbour_changed(struct net_stack *stack, uint32_t next_hop, const uint8_t mac[NETDEV_MAC_BYTES]);
+bool tcp_neighbour_in_use(const struct net_stack *stack, uint32_t next_hop);
+void tcp_neighbour_failed(struct net_stack *stack, uint32_t next_hop, uint64_t now_ns);

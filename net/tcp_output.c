@@ -1,0 +1,249 @@
+/* What may be sent now, and whether it should be. RFC 9293 §3.8.6.2.1 (sender's side of the silly window), §3.7.4
+ * (Nagle), §3.8.6.1 (zero windows); what is lost goes first. */
+#include "net/tcp_internal.h"
+
+/* Effective payload of a full segment: RFC 9293 §3.7.1, RFC 6691. A peer that names next to nothing is not followed
+ * below 48 bytes with options (Linux: TCP_MIN_SND_MSS, against CVE-2019-11479). */
+uint32_t tcp_send_mss(const struct tcp_connection *c)
+{
+    enum { SEGMENT_BYTES_MIN = 48 };
+    uint32_t path = c->path_mtu_bytes - IPV4_HEADER_BYTES_MIN - TCP_HEADER_BYTES_MIN;
+    uint32_t mss = (uint32_t)min_size(c->peer_mss, path);
+    if (c->policy.mss != 0)
+        mss = (uint32_t)min_size(mss, c->policy.mss);
+    return (uint32_t)max_size(mss, SEGMENT_BYTES_MIN) - (c->timestamps_on ? TCP_TIMESTAMPS_ALIGNED_BYTES : 0);
+}
+
+/* The bytes the peer's window still takes beyond `seq`. */
+static uint32_t window_beyond(const struct tcp_connection *c, uint32_t seq)
+{
+    uint32_t edge = c->snd_una + c->snd_wnd;
+    return seq_lt(seq, edge) ? edge - seq : 0;
+}
+
+static bool can_send_data(const struct tcp_connection *c)
+{
+    return c->state == TCP_ESTABLISHED || c->state == TCP_CLOSE_WAIT || c->state == TCP_FIN_WAIT_1
+        || c->state == TCP_CLOSING || c->state == TCP_LAST_ACK;
+}
+
+static uint32_t unsent_bytes(const struct tcp_connection *c)
+{
+    return seq_lt(c->snd_nxt, c->snd_end) ? c->snd_end - c->snd_nxt : 0;
+}
+
+static bool fin_unsent(const struct tcp_connection *c)
+{
+    return c->fin_wanted && seq_le(c->snd_nxt, c->snd_end);
+}
+
+/* ---- Again ---- */
+
+/* Sends a segment of the queue anew, in place if it lies in a buffer of its own that the device has given back.
+ * It has been cut to what a segment and the window take. */
+bool tcp_resend(struct net_stack *stack, struct tcp_connection *c, struct tcp_segment *s, uint64_t now_ns)
+{
+    uint8_t flags = TCP_ACK | (s->flags & TCP_FIN) | (s->bytes != 0 && tcp_segment_end(s) == c->snd_nxt ? TCP_PSH : 0);
+    bool sent = s->buffer != NULL && (s->marks & TCP_MARK_SHARED) == 0
+        && tcp_frame_send_held(stack, c, s->buffer, s->buffer->data + s->offset, s->bytes, s->seq, flags, now_ns);
+    if (sent) {
+        s->offset = c->head_bytes;      /* the frame now begins right before this payload */
+    } else {
+        const struct tcp_frame frame = { .seq = s->seq, .flags = flags, .segment = s, .bytes = s->bytes };
+        if (!tcp_frame_send(stack, c, &frame, now_ns)) {
+            c->blocked = true;
+            return false;
+        }
+    }
+    NET_COUNT(stack, tcp_tx_resends);
+    tcp_sendqueue_mark(c, s, TCP_MARK_RESENT | TCP_MARK_EVER_RESENT, 0);
+    s->sent_ns = now_ns;
+    c->retransmits_total++;
+    c->undo.resent = true;
+    c->undo.resends++;
+    if (c->rto_at_ns == 0)
+        tcp_rto_restart(c, now_ns);
+    return true;
+}
+
+/* Makes a segment of the queue fit what may be sent of it now. False: nothing may. */
+static bool resend_cut(struct tcp_connection *c, uint32_t index)
+{
+    struct tcp_segment *s = tcp_sendqueue_at(c, index);
+    uint32_t room = (uint32_t)min_size(tcp_send_mss(c), window_beyond(c, s->seq));
+    if (room == 0) {
+        if (s->seq != c->snd_una)
+            return false;               /* the window has shrunk below it */
+        room = tcp_send_mss(c);         /* MUST-34: the front goes on as a probe of the closed window */
+    }
+    if (s->bytes <= room)
+        return true;
+    return tcp_sendqueue_split(c, index, room);
+}
+
+/* Resends the first segment that is believed lost, if the window of congestion takes it. */
+static bool output_lost(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns)
+{
+    if (c->lost_bytes == 0)
+        return false;
+    uint32_t index = 0;
+    for (; index < c->segment_count; index++) {
+        const struct tcp_segment *s = tcp_sendqueue_at(c, index);
+        if ((s->marks & (TCP_MARK_LOST | TCP_MARK_RESENT | TCP_MARK_SACKED)) == TCP_MARK_LOST)
+            break;
+    }
+    if (index == c->segment_count || !resend_cut(c, index))
+        return false;
+    struct tcp_segment *s = tcp_sendqueue_at(c, index);
+    uint32_t flight = tcp_in_flight(c), space = tcp_segment_space(s);
+    if (flight != 0 && flight + space > c->congestion.cwnd)
+        return false;
+    if (!tcp_resend(stack, c, s, now_ns))
+        return false;
+    tcp_recovery_sent(c, space);
+    if (c->recovery == TCP_RECOVERY)
+        NET_COUNT(stack, tcp_tx_resends_fast);
+    return true;
+}
+
+/* ---- Anew ---- */
+
+/* Takes `bytes` from the unsent end of the stream into a segment and sends it. False: no buffer. */
+static bool output_segment(struct net_stack *stack, struct tcp_connection *c, uint32_t bytes, bool fin, bool push,
+                           uint64_t now_ns)
+{
+    uint8_t flags = TCP_ACK | (fin ? TCP_FIN : 0) | (push ? TCP_PSH : 0);
+    struct tcp_segment *s = tcp_sendqueue_push(c, c->snd_nxt, (uint16_t)bytes, flags, now_ns);
+    const struct tcp_frame frame = { .seq = c->snd_nxt, .flags = flags, .segment = s, .bytes = bytes };
+    if (!tcp_frame_send(stack, c, &frame, now_ns)) {
+        c->segment_count--;
+        c->blocked = true;
+        return false;
+    }
+    c->snd_nxt += tcp_segment_space(s);
+    if (bytes != 0 && bytes < c->snd_mss)
+        c->snd_small_end = c->snd_nxt;
+    if (c->rto_at_ns == 0)
+        tcp_rto_restart(c, now_ns);
+    tcp_recovery_sent(c, tcp_segment_space(s));
+    return true;
+}
+
+/* What is due after a message has left by itself: the timers, and the window's accounts. */
+void tcp_output_sent(struct net_stack *stack, struct tcp_connection *c, uint32_t bytes, uint64_t now_ns)
+{
+    if (c->rto_at_ns == 0)
+        tcp_rto_restart(c, now_ns);
+    tcp_recovery_sent(c, bytes);
+    c->last_data_sent_ns = now_ns;
+    c->tail_probe_wanted = true;
+    tcp_timer_rearm(stack, c, now_ns);
+}
+
+/* Whether a piece of `bytes` should leave. RFC 9293 §3.8.6.2.1: (1) a full segment; (2, 3) all there is, as far as Nagle
+ * lets it; (3) half of the largest window seen; (4), the override, is the window probe's. Nagle by Minshall's form, as
+ * in Linux: only an unacknowledged small segment holds another small one back. */
+static bool should_send(const struct tcp_connection *c, uint32_t bytes, bool all, bool fin)
+{
+    if (bytes >= c->snd_mss || fin)
+        return true;
+    if (all && (c->policy.nodelay || seq_le(c->snd_small_end, c->snd_una)))
+        return true;
+    return bytes != 0 && bytes >= c->snd_wnd_max / 2;
+}
+
+static bool output_new(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns)
+{
+    uint32_t unsent = unsent_bytes(c);
+    if ((unsent == 0 && !fin_unsent(c)) || tcp_sendqueue_full(c))
+        return false;
+    uint32_t room = window_beyond(c, c->snd_nxt);
+    uint32_t bytes = (uint32_t)min_size(min_size(unsent, c->snd_mss), room);
+    bool all = bytes == unsent;
+    bool fin = all && fin_unsent(c) && room > bytes;
+    if ((bytes == 0 && !fin) || !should_send(c, bytes, all, fin))
+        return false;
+    uint32_t flight = tcp_in_flight(c);
+    if (flight != 0 && flight + bytes > c->congestion.cwnd) {
+        c->cwnd_limited = true;
+        return false;
+    }
+    return output_segment(stack, c, bytes, fin, all && bytes != 0, now_ns);
+}
+
+/* RFC 5681 §4.1: after an idle time longer than the RTO the window is one of a beginning. */
+static void restart_after_idle(struct tcp_connection *c, uint64_t now_ns)
+{
+    if (c->segment_count == 0 && c->last_data_sent_ns != 0 && now_ns - c->last_data_sent_ns > c->rto_ns)
+        tcp_congestion_idle(&c->congestion,
+                            tcp_congestion_initial_window(c->policy.initial_window_segments, c->snd_mss));
+}
+
+void tcp_output(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns)
+{
+    if (!can_send_data(c))
+        return;
+    c->blocked = false;
+    uint32_t nxt_before = c->snd_nxt;
+    if (unsent_bytes(c) != 0) {
+        restart_after_idle(c, now_ns);
+        c->cwnd_limited = false;
+    }
+    while (output_lost(stack, c, now_ns)) { }
+    while (output_new(stack, c, now_ns)) { }
+    if (c->blocked)
+        tcp_timer_due_at(stack, 0);
+    if (c->snd_nxt != nxt_before) {
+        c->last_data_sent_ns = now_ns;
+        c->tail_probe_wanted = true;
+    }
+    tcp_timer_rearm(stack, c, now_ns);
+}
+
+/* New data as a tail probe, whatever the congestion window says: RFC 8985 §7.3. */
+void tcp_output_tail(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns)
+{
+    uint32_t unsent = unsent_bytes(c);
+    uint32_t bytes = (uint32_t)min_size(min_size(unsent, c->snd_mss), window_beyond(c, c->snd_nxt));
+    if (bytes != 0 && !tcp_sendqueue_full(c))
+        output_segment(stack, c, bytes, false, bytes == unsent, now_ns);
+}
+
+bool tcp_output_waits_for_window(const struct tcp_connection *c)
+{
+    return can_send_data(c) && c->segment_count == 0 && !c->blocked && (unsent_bytes(c) != 0 || fin_unsent(c));
+}
+
+/* ---- Acknowledgements and probes ---- */
+
+/* A pure ACK. Its sequence number must be one the peer accepts even if it has shrunk its window. */
+void tcp_ack_send_now(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns)
+{
+    uint32_t edge = c->snd_una + c->snd_wnd;
+    const struct tcp_frame frame = {
+        .seq = seq_min(c->snd_nxt, edge),
+        .flags = TCP_ACK,
+    };
+    if (tcp_frame_send(stack, c, &frame, now_ns)) {
+        NET_COUNT(stack, tcp_tx_acks);
+    } else {
+        c->ack_now = true;
+        tcp_timer_due_at(stack, 0);
+    }
+}
+
+/* RFC 9293 §3.8.6.1. What fits is sent (that is also the override of §3.8.6.2.1, (4)); into a closed window goes a
+ * segment without payload that the peer must answer, since its sequence number lies before the window: Linux's form. */
+void tcp_probe_send(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns)
+{
+    uint32_t room = window_beyond(c, c->snd_nxt);
+    uint32_t bytes = (uint32_t)min_size(min_size(unsent_bytes(c), c->snd_mss), room);
+    NET_COUNT(stack, tcp_tx_window_probes);
+    if (bytes != 0 && !tcp_sendqueue_full(c)) {
+        output_segment(stack, c, bytes, false, bytes == unsent_bytes(c), now_ns);
+        return;
+    }
+    const struct tcp_frame frame = { .seq = c->snd_una - 1, .flags = TCP_ACK };
+    if (!tcp_frame_send(stack, c, &frame, now_ns))
+        tcp_timer_due_at(stack, 0);
+}

@@ -1,0 +1,57 @@
+/* What may be chosen, what is chosen by default, and what follows from it for a connection. */
+#include "net/tcp_internal.h"
+
+void tcp_policy_default(struct tcp_policy *policy)
+{
+    *policy = (struct tcp_policy){
+        .ack = TCP_ACK_QUICK,
+        .congestion = TCP_CUBIC,
+        .ack_delay_us = 40000,                      /* Linux: TCP_DELACK_MIN */
+        .rto_initial_us = 1000000,
+        .rto_min_us = 200000,                       /* Linux: TCP_RTO_MIN */
+        .rto_max_us = 120000000,                    /* Linux: TCP_RTO_MAX */
+        .tlp_ack_delay_us = 200000,                 /* RFC 8985 §7.2 */
+        .initial_window_segments = 10,              /* RFC 6928 */
+        .slow_start_ack_segments = 2,               /* RFC 3465 §2.2 */
+        .receive_buffer_bytes = 65535,
+        .send_buffer_bytes = 65536,
+        .window_scale = TCP_WINDOW_SCALE_AUTO,
+        .window_scaling = true,
+        .timestamps = true,
+        .sack = true,
+        .path_mtu = true,
+        .syn_give_up_us = 180000000,                /* MUST-23: 3 min */
+        .data_give_up_us = 900000000,               /* SHLD-11 asks 100 s; Linux ends after some 924 s */
+        .time_wait_us = 60000000,                   /* Linux: TCP_TIMEWAIT_LEN */
+        .fin_wait_2_us = 60000000,                  /* Linux: tcp_fin_timeout */
+        .keepalive_idle_us = UINT64_C(7200000000),  /* MUST-28, and Linux */
+        .keepalive_interval_us = 75000000,
+        .keepalive_count = 9,
+    };
+}
+
+void tcp_policy_set(struct net_stack *stack, const struct tcp_policy *policy) { stack->tcp.policy = *policy; }
+const struct tcp_policy *tcp_policy_get(const struct net_stack *stack) { return &stack->tcp.policy; }
+
+uint32_t tcp_receive_buffer_of(const struct net_stack *stack, const struct tcp_policy *policy)
+{
+    return (uint32_t)min_size(policy->receive_buffer_bytes, stack->tcp.capacity.receive_bytes);
+}
+
+/* RFC 7323 §2.3: the shift with which the field can name the whole buffer. */
+uint8_t tcp_window_scale_of(const struct net_stack *stack, const struct tcp_policy *policy)
+{
+    uint8_t scale = 0;
+    if (policy->window_scale != TCP_WINDOW_SCALE_AUTO)
+        return policy->window_scale < TCP_WINDOW_SCALE_MAX ? policy->window_scale : TCP_WINDOW_SCALE_MAX;
+    while (scale < TCP_WINDOW_SCALE_MAX && tcp_receive_buffer_of(stack, policy) > UINT32_C(0xffff) << scale)
+        scale++;
+    return scale;
+}
+
+/* RFC 9293 §3.7.1: without options, which the sender takes off (RFC 6691). */
+uint16_t tcp_mss_offered(const struct net_stack *stack, const struct tcp_policy *policy)
+{
+    uint32_t mss = stack->interface.mtu_bytes - IPV4_HEADER_BYTES_MIN - TCP_HEADER_BYTES_MIN;
+    return (uint16_t)(policy->mss != 0 ? min_size(policy->mss, mss) : mss);
+}

@@ -1,0 +1,148 @@
+/* TIME-WAIT: closed connections that still answer. RFC 9293 §3.6.1, RFC 6191 (reuse), in a bounded table whose oldest
+ * entry gives way (MUST-13 holds as long as there is room; what is given up is counted). */
+#include "net/tcp_internal.h"
+
+static struct tcp_time_wait *time_wait_find(struct net_stack *stack, uint64_t key)
+{
+    struct tcp *tcp = &stack->tcp;
+    for (uint32_t i = 0; i < tcp->time_wait_used; i++)
+        if (tcp->time_wait_keys[i] == key)
+            return &tcp->time_wait[i];
+    return NULL;
+}
+
+static void time_wait_free(struct net_stack *stack, struct tcp_time_wait *w)
+{
+    struct tcp *tcp = &stack->tcp;
+    uint32_t index = (uint32_t)(w - tcp->time_wait), last = --tcp->time_wait_used;
+    tcp->time_wait[index] = tcp->time_wait[last];
+    tcp->time_wait_keys[index] = tcp->time_wait_keys[last];
+    tcp->time_wait_keys[last] = 0;
+}
+
+static struct tcp_time_wait *time_wait_take(struct net_stack *stack, uint64_t key)
+{
+    struct tcp *tcp = &stack->tcp;
+    if (tcp->time_wait_used == tcp->capacity.time_wait_count) {
+        struct tcp_time_wait *oldest = &tcp->time_wait[0];
+        for (uint32_t i = 1; i < tcp->time_wait_used; i++)
+            if (tcp->time_wait[i].ends_ns < oldest->ends_ns)
+                oldest = &tcp->time_wait[i];
+        NET_COUNT(stack, tcp_time_wait_evicted);
+        time_wait_free(stack, oldest);
+    }
+    tcp->time_wait_keys[tcp->time_wait_used] = key;
+    return &tcp->time_wait[tcp->time_wait_used++];
+}
+
+void tcp_time_wait_enter(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns)
+{
+    struct tcp_time_wait *w = time_wait_take(stack, tcp_key(c->peer_address, c->peer_port, c->port));
+    *w = (struct tcp_time_wait){
+        .timestamps_on = c->timestamps_on,
+        .address = c->address,
+        .peer_address = c->peer_address,
+        .port = c->port,
+        .peer_port = c->peer_port,
+        .snd_nxt = c->snd_nxt,
+        .rcv_nxt = c->rcv_nxt,
+        .rcv_wnd = tcp_receive_window(c),
+        .window = (uint16_t)min_size(tcp_receive_window(c) >> c->rcv_scale, 0xffff),
+        .ts_recent = c->ts_recent,
+        .timestamp_offset = c->timestamp_offset,
+        .time_wait_ns = c->policy.time_wait_us * UINT64_C(1000),
+    };
+    w->ends_ns = now_ns + w->time_wait_ns;
+    tcp_timer_due_at(stack, w->ends_ns);
+    tcp_connection_end(stack, c, TCP_OK);
+    if (c->used)                        /* the application still has it: it shall read what came, and see why */
+        c->state = TCP_TIME_WAIT;
+}
+
+static void time_wait_ack(struct net_stack *stack, struct tcp_time_wait *w, uint64_t now_ns)
+{
+    if (!tcp_challenge_allowed(&w->challenge_full_ns, now_ns)) {
+        NET_COUNT(stack, tcp_tx_challenges_withheld);
+        return;
+    }
+    struct tcp_reply reply = {
+        .address = w->address,
+        .peer_address = w->peer_address,
+        .port = w->port,
+        .peer_port = w->peer_port,
+        .seq = w->snd_nxt,
+        .ack = w->rcv_nxt,
+        .flags = TCP_ACK,
+        .window = w->window,
+    };
+    if (w->timestamps_on)
+        tcp_reply_add_timestamps(&reply, tcp_timestamp_clock(now_ns, w->timestamp_offset), w->ts_recent);
+    tcp_reply_send(stack, &reply, now_ns);
+}
+
+/* RFC 6191 §2, RFC 9293 SHLD-4: a SYN that cannot be an old one opens a new connection. */
+static bool time_wait_gives_way(const struct tcp_time_wait *w, const struct tcp_received *r)
+{
+    if ((r->flags & (TCP_SYN | TCP_ACK | TCP_RST)) != TCP_SYN)
+        return false;
+    if (w->timestamps_on && r->options.has_timestamps)
+        return seq_gt(r->options.timestamp, w->ts_recent)
+            || (r->options.timestamp == w->ts_recent && seq_gt(r->seq, w->rcv_nxt));
+    return seq_gt(r->seq, w->rcv_nxt);
+}
+
+bool tcp_time_wait_input(struct net_stack *stack, struct tcp_received *r, uint64_t now_ns)
+{
+    struct tcp_time_wait *w = time_wait_find(stack, tcp_key(r->address, r->peer_port, r->port));
+    stack->tcp.isn_above_on = false;
+    if (w == NULL)
+        return false;
+    if (time_wait_gives_way(w, r)) {
+        NET_COUNT(stack, tcp_time_wait_reused);
+        stack->tcp.isn_above_on = true;
+        stack->tcp.isn_above = w->snd_nxt + 65535 + 2;      /* as Linux: beyond any window the old one had */
+        time_wait_free(stack, w);
+        return false;
+    }
+    if ((r->flags & TCP_RST) != 0) {    /* RFC 5961: exactly; RFC 1337's hazard needs an inexact one */
+        if (r->seq == w->rcv_nxt)
+            time_wait_free(stack, w);
+        else
+            NET_COUNT(stack, tcp_rx_resets_ignored);
+        return true;
+    }
+    bool old_time = w->timestamps_on && r->options.has_timestamps && seq_lt(r->options.timestamp, w->ts_recent);
+    bool acceptable = !old_time && seq_ge(r->seq, w->rcv_nxt) && seq_le(r->seq, w->rcv_nxt + w->rcv_wnd);
+    if (acceptable && tcp_received_space(r) == 0 && (r->flags & TCP_ACK) != 0)
+        return true;                    /* a late ACK: to answer it would begin a dialogue */
+    if ((r->flags & TCP_FIN) != 0 && !old_time) {
+        w->ends_ns = now_ns + w->time_wait_ns;      /* §3.10.7.4, eighth: the FIN again; 2 MSL begin anew */
+        tcp_timer_due_at(stack, w->ends_ns);
+    }
+    time_wait_ack(stack, w, now_ns);
+    return true;
+}
+
+bool tcp_time_wait_holds(const struct net_stack *stack, uint64_t key)
+{
+    return time_wait_find((struct net_stack *)stack, key) != NULL;
+}
+
+void tcp_time_wait_tend(struct net_stack *stack, uint64_t now_ns)
+{
+    for (uint32_t i = 0; i < stack->tcp.time_wait_used;) {
+        if (stack->tcp.time_wait[i].ends_ns <= now_ns)
+            time_wait_free(stack, &stack->tcp.time_wait[i]);
+        else
+            i++;
+    }
+}
+
+uint64_t tcp_time_wait_wake_ns(const struct net_stack *stack)
+{
+    uint64_t wake_ns = TCP_NEVER_NS;
+    for (uint32_t i = 0; i < stack->tcp.time_wait_used; i++)
+        if (stack->tcp.time_wait[i].ends_ns < wake_ns)
+            wake_ns = stack->tcp.time_wait[i].ends_ns;
+    return wake_ns;
+}
