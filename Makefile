@@ -18,6 +18,7 @@ include tools/make/host.mk
 include tools/make/bench.mk
 include tools/make/transport.mk
 include tools/make/fuzz.mk
+include tools/make/net.mk
 include tools/make/tests.mk
 
 .PHONY: all iso setup run check clean

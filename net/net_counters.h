@@ -35,7 +35,8 @@
     X(tcp, rx_drop_broadcast) X(tcp, rx_drop_port_zero) X(tcp, rx_drop_no_connection) X(tcp, rx_drop_flags) \
     X(tcp, rx_drop_paws) X(tcp, rx_drop_out_of_window) X(tcp, rx_drop_no_ack) X(tcp, rx_drop_bad_ack) \
     X(tcp, rx_drop_after_close) X(tcp, rx_drop_ranges_full) X(tcp, rx_drop_syn_backlog) \
-    X(tcp, rx_drop_accept_full) X(tcp, rx_out_of_order) X(tcp, rx_duplicate_bytes) X(tcp, rx_resets) \
+    X(tcp, rx_drop_accept_full) X(tcp, rx_drop_table_full) X(tcp, rx_out_of_order) \
+    X(tcp, rx_duplicate_bytes) X(tcp, rx_resets) \
     X(tcp, rx_resets_ignored) X(tcp, rx_acks_duplicate) X(tcp, rx_sack_blocks_bad) X(tcp, rx_dsack) \
     X(tcp, rx_zero_window) X(tcp, rx_bad_options) \
     X(tcp, tx_segments) X(tcp, tx_fast) X(tcp, tx_resends) X(tcp, tx_resends_fast) X(tcp, tx_tail_probes) \
@@ -43,8 +44,7 @@
     X(tcp, tx_challenges_withheld) X(tcp, tx_refused) X(tcp, rto_timeouts) X(tcp, recoveries) \
     X(tcp, recoveries_undone) X(tcp, connects) X(tcp, accepts) X(tcp, connects_failed) X(tcp, resets_in_open) \
     X(tcp, timed_out) X(tcp, half_open_evicted) X(tcp, half_open_expired) X(tcp, time_wait_evicted) \
-    X(tcp, time_wait_reused) X(tcp, path_mtu_lowered) X(tcp, icmp_ignored) X(tcp, icmp_soft_errors) \
-    X(tcp, cookies_sent) X(tcp, cookies_good) X(tcp, cookies_bad)
+    X(tcp, time_wait_reused) X(tcp, path_mtu_lowered) X(tcp, icmp_ignored) X(tcp, icmp_soft_errors)
 
 #define NET_COUNTERS(X) \
     NET_COUNTERS_ETHERNET(X) NET_COUNTERS_ARP(X) NET_COUNTERS_IPV4(X) NET_COUNTERS_ICMP(X) NET_COUNTERS_UDP(X) \

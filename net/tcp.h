@@ -28,8 +28,8 @@ enum tcp_result {
     TCP_REFUSED = -8,           /* RST, or ICMP port or protocol unreachable, answered our SYN */
     TCP_RESET = -9,             /* RST in an open connection */
     TCP_TIMED_OUT = -10,        /* SYN, data or probes unanswered for too long */
-    TCP_UNREACHABLE = -11,      /* no ARP answer, or ICMP unreachable while connecting */
-    TCP_ABORTED = -12,          /* tcp_abort, or the stack lost its address */
+    TCP_UNREACHABLE = -11,      /* no ARP answer, ICMP unreachable and then no answer, or we lost our address */
+    TCP_ABORTED = -12,          /* tcp_reset, tcp_abort */
 };
 
 /* RFC 9293 §3.3.2. */

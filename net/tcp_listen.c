@@ -148,11 +148,16 @@ static void half_open_complete(struct net_stack *stack, struct tcp_half_open *h,
                                uint64_t now_ns)
 {
     struct tcp_listener *listener = &stack->tcp.listeners[h->listener];
-    struct tcp_connection *c = NULL;
-    if (listener->waiting_count < listener->backlog)
-        c = tcp_connection_take(stack, h->peer_address, h->peer_port, h->port, &listener->policy, now_ns);
-    if (c == NULL) {
+    if (listener->waiting_count >= listener->backlog) {
         NET_COUNT(stack, tcp_rx_drop_accept_full);      /* as Linux: forget the ACK; the SYN,ACK is sent again */
+        return;
+    }
+    struct tcp_connection *c = tcp_connection_take(stack, h->peer_address, h->peer_port, h->port, &listener->policy,
+                                                   now_ns);
+    if (c == NULL) {
+        NET_COUNT(stack, tcp_rx_drop_table_full);       /* nothing to wait for: say so */
+        half_open_free(stack, h);
+        tcp_reply_reset(stack, r, now_ns);
         return;
     }
     const struct tcp_options agreed = {

@@ -160,7 +160,7 @@ void tcp_address_lost(struct net_stack *stack)
 {
     for (uint32_t i = stack->tcp.connection_end; i-- > 0;)
         if (stack->tcp.connections[i].used && stack->tcp.connections[i].state != TCP_CLOSED)
-            tcp_connection_end(stack, &stack->tcp.connections[i], TCP_ABORTED);
+            tcp_connection_end(stack, &stack->tcp.connections[i], TCP_UNREACHABLE);
     tcp_listen_forget(stack, -1);
     stack->tcp.time_wait_used = 0;
 }

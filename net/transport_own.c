@@ -8,8 +8,7 @@
 #include "net/tcp_internal.h"
 
 enum {
-    /* As many as can be told of, and as many again that the application has left and that still close. */
-    OWN_CONNECTIONS = 2 * TRANSPORT_CONNECTION_COUNT_MAX,
+    OWN_CONNECTIONS = TRANSPORT_CONNECTION_COUNT_MAX,   /* the ids are theirs; TIME-WAIT has a table of its own */
     OWN_LISTENERS = 4,
     OWN_HALF_OPENS = 64,                /* a SYN flood's: 64 handshakes under way */
     OWN_TIME_WAITS = 256,
@@ -34,7 +33,7 @@ static struct {
     enum told told[OWN_CONNECTIONS];
     uint32_t unacked_at_end[OWN_CONNECTIONS];
     int listeners[OWN_LISTENERS];
-    uint32_t listener_count;
+    uint32_t listener_count, udp_port_count;
     struct transport_network network;
 } own = { .read_connection = -1 };
 
@@ -284,8 +283,11 @@ bool transport_poll(uint64_t now_ns, struct transport_event *event)
         own.frame_lent = own.stack->lent.connection >= 0 || own.stack->datagram_ready;
         if (own.stack->lent.connection >= 0)
             return event_data(event);
-        if (own.stack->datagram_ready)
+        if (own.stack->datagram_ready && own.stack->datagram.bytes <= TRANSPORT_DATAGRAM_BYTES_MAX)
             return event_datagram(event);
+        if (own.stack->datagram_ready)
+            NET_COUNT(own.stack, udp_rx_drop_length);
+        own.frame_lent = own.stack->datagram_ready = false;
         device->ops->rx_release(device, &own.frame);
     }
     return false;
@@ -293,14 +295,26 @@ bool transport_poll(uint64_t now_ns, struct transport_event *event)
 
 /* ---- Connections ---- */
 
+/* A connection that cannot be opened is told of as any other that failed. */
+static int connect_nowhere(uint32_t address, uint16_t port, uint64_t now_ns)
+{
+    struct tcp_connection *c = tcp_connection_take(own.stack, address, port, 0, tcp_policy_get(own.stack), now_ns);
+    if (c == NULL)
+        return -1;
+    tcp_connection_end(own.stack, c, TCP_UNREACHABLE);
+    return c->index;
+}
+
 int transport_connect(uint32_t address, uint16_t port, uint64_t now_ns)
 {
-    uint32_t told_count = 0;
-    for (int i = 0; i < OWN_CONNECTIONS; i++)
-        told_count += own.told[i] != TOLD_NOTHING;
-    if (told_count >= TRANSPORT_CONNECTION_COUNT_MAX || !own.stack->device->link_up)
+    const struct ipv4_interface *interface = &own.stack->interface;
+    uint32_t next_hop;
+    if (!interface->up || !own.stack->device->link_up)
         return -1;
-    int connection = tcp_connect(own.stack, address, port, 0, NULL, now_ns);
+    bool host = ipv4_address_is_unicast(address) && !ipv4_is_broadcast(own.stack, address) && port != 0;
+    int connection = host && !ipv4_next_hop(own.stack, address, &next_hop)
+        ? connect_nowhere(address, port, now_ns)
+        : tcp_connect(own.stack, address, port, 0, NULL, now_ns);
     if (connection < 0)
         return -1;
     own.told[connection] = TOLD_OPENING;
@@ -356,7 +370,13 @@ bool transport_send(int connection, uint32_t from, uint32_t bytes, uint64_t now_
 
 /* ---- Datagrams ---- */
 
-bool transport_udp_bind(uint16_t port) { return udp_bind(own.stack, port); }
+bool transport_udp_bind(uint16_t port)
+{
+    if (own.udp_port_count == TRANSPORT_UDP_PORT_COUNT_MAX || !udp_bind(own.stack, port))
+        return false;
+    own.udp_port_count++;
+    return true;
+}
 
 bool transport_udp_send(uint16_t from_port, uint32_t to_address, uint16_t to_port, const void *data, size_t bytes,
                         uint64_t now_ns)

@@ -13,6 +13,8 @@ from inside import (ACK, FIN, LINUX, PSH, RAW, RST, STACK, SYN, Puppet, RawConne
                     l4, listener, receive, reset, set_up, sh, stream, tcp, udp)
 
 CASES = {}
+STACK_NAME = os.environ.get("STACK", "lwip")
+PROBES = 1 if STACK_NAME == "own" else 0        # a tail probe (RFC 8985) goes before the first timeout
 
 
 def case(function):
@@ -345,7 +347,7 @@ def unanswered_syns_back_off_and_time_out():
 @case
 def unanswered_data_backs_off_and_times_out():
     """Data again after 0.2, 0.4, 0.8, ... s, the last 51 s after the first; then the connection is given up, after at
-    least RFC 9293's 100 s."""
+    least RFC 9293's 100 s. Our own stack sends a tail probe before."""
     set_up()
     wire = Wire()
     speed = 25
@@ -354,8 +356,9 @@ def unanswered_data_backs_off_and_times_out():
         peer = RawConnection(wire)
         puppet.expect("connected", connection)
         puppet.tell(f"send {connection} {b'anybody'.hex()}")
-        segments = [peer.next() for _ in range(7)]
+        segments = [peer.next() for _ in range(7 + PROBES)]
         assert all(s.data == b"anybody" and s.seq == segments[0].seq for s in segments), segments
+        segments = segments[PROBES:]
         gaps = [(b.at - a.at) * speed for a, b in zip(segments, segments[1:])]
         for got, wanted in zip(gaps, [0.2, 0.4, 0.8, 1.6, 3.2, 6.4]):
             # Late turns of the loop lose ticks, and 40 ms of noise here are 1 s there.
@@ -365,14 +368,20 @@ def unanswered_data_backs_off_and_times_out():
 
 @case
 def lost_segment_is_sent_again_after_200_ms():
-    """In real time, on a fresh connection: not lwIP's first estimate of 3 s, nor ticks of half a second."""
+    """In real time, on a fresh connection: not lwIP's first estimate of 3 s, nor ticks of half a second. Our own stack
+    has sent a tail probe within two round trips by then."""
     set_up()
     wire = Wire()
     with Puppet() as puppet:
         connection = puppet.connect(RAW, 9000)
         peer = RawConnection(wire)
         puppet.tell(f"send {connection} {b'lost'.hex()}")
-        first, second = peer.next(), peer.next()
+        first = peer.next()
+        if PROBES:
+            probe = peer.next()
+            assert probe.data == b"lost" and probe.at - first.at < 0.1, probe
+            first = probe
+        second = peer.next()
         assert first.data == second.data == b"lost"
         assert 0.18 < second.at - first.at < 0.5, second.at - first.at
 
@@ -385,7 +394,7 @@ def retransmission_floor_follows_the_configuration():
         connection = puppet.connect(RAW, 9000)
         peer = RawConnection(wire)
         puppet.tell(f"send {connection} {b'lost'.hex()}")
-        first, second = peer.next(), peer.next()
+        first, second = [peer.next() for _ in range(2 + PROBES)][PROBES:]
         assert 0.04 < second.at - first.at < 0.16, second.at - first.at
 
 
@@ -452,7 +461,8 @@ def frames_held_are_bounded_and_come_back():
             puppet.tell(f"abort {connection}")
             puppet.expect("closed", connection, "aborted")
         counters = puppet.counters()
-        assert counters["lwip.rx_copied"] > 0, counters
+        if STACK_NAME == "lwip":
+            assert counters["lwip.rx_copied"] > 0, counters
         for pool in ("frame_copies", "tcp_segs", "pbufs", "tcp_pcbs"):
             assert counters.get(f"lwip.pool.{pool}.used", 0) == 0, counters
 
@@ -479,7 +489,7 @@ def reset_out_of_sequence_is_challenged():
 def window_update_lost_is_recovered_by_probes():
     set_up()
     wire = Wire()
-    with Puppet("--speed", "10") as puppet:
+    with Puppet("--speed", "10" if STACK_NAME == "lwip" else "25") as puppet:
         connection = puppet.connect(RAW, 9000)
         peer = RawConnection(wire, window=10)
         puppet.expect("connected", connection)
@@ -488,7 +498,9 @@ def window_update_lost_is_recovered_by_probes():
         puppet.tell(f"send {connection} {b'when you can'.hex()}")
         probe = peer.next()
         assert probe and len(probe.data) <= 1, probe
-        for _ in range(14):         # more probes than lwIP has retransmissions: the connection stays while they are answered
+        # The connection stays while they are answered: with lwIP, more of them than it has retransmissions. Ours are
+        # 0.2, 0.4, ... s apart, however they are answered (RFC 9293 §3.8.6.1): eight take 51 s.
+        for _ in range(14 if STACK_NAME == "lwip" else 8):
             peer.send(ACK, window=0, seq=peer.seq)
             probe = peer.next()
             assert probe and len(probe.data) <= 1, probe
@@ -639,7 +651,8 @@ def own_address_claimed_by_another_is_not_believed():
         puppet.expect("network", "up")
         wire.send(struct.pack("!HHBBH", 1, 0x0800, 6, 4, 2) + wire.mac + socket.inet_aton(STACK) +
                   b"\xff" * 6 + socket.inet_aton(STACK), b"\xff" * 6, 0x0806)
-        eventually(lambda: puppet.counters().get("lwip.rx_drop_bad_arp_sender", 0) == 1)
+        counter = "arp.rx_drop_own_address" if STACK_NAME == "own" else "lwip.rx_drop_bad_arp_sender"
+        eventually(lambda: puppet.counters().get(counter, 0) == 1)
 
 
 @case
@@ -768,7 +781,7 @@ def lease_of_one_address_with_routes_and_mtu_is_taken():
         peer = accept(far)
         puppet.expect("connected", connection)
         mss = peer.getsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG)
-        assert mss == 1420, mss
+        assert mss == 1420 - (12 if STACK_NAME == "own" else 0), mss      # what timestamps leave of it
         puppet.tell(f"source {connection} 50000 4 1400")
         assert receive(peer, 50000) == stream(4, 50000)
 

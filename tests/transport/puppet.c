@@ -121,8 +121,9 @@ static size_t unhex(const char *hex, uint8_t *out, size_t out_bytes)
 
 static const char *hex(const uint8_t *data, size_t bytes)
 {
-    static char text[2 * 1600 + 1];
-    size_t count = min_size(bytes, 1600);
+    enum { BYTES_MAX = 64 * 1024 };     /* a whole window, delivered at once when a gap is filled */
+    static char text[2 * BYTES_MAX + 1];
+    size_t count = min_size(bytes, BYTES_MAX);
     for (size_t i = 0; i < count; i++)
         sprintf(text + 2 * i, "%02x", data[i]);
     text[2 * count] = '\0';
