@@ -150,6 +150,7 @@ def all_connections_taken_is_said_at_once():
         assert sorted(connections) == list(range(16))
         puppet.tell(f"connect {LINUX} 8000")
         assert puppet.expect("connect")[1] == "-1"
+        puppet.expect("connected", 7)           # so that the server has it, too
         puppet.tell("abort 7")
         puppet.expect("closed", 7, "aborted")
         assert puppet.connect(LINUX, 8000) == 7
