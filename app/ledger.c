@@ -8,7 +8,8 @@
 #include "kernel/base/bytes.h"
 
 enum {
-    BUCKET_BITS = 17,               /* as many buckets as entries: chains of one on average; 512 KiB */
+    /* 128 KiB: a look finds its bucket in the cache and the TLB. When the ledger is full, chains are 4 long. */
+    BUCKET_BITS = 15,
     PAD_BYTES = 16,
     KEY_COUNT = MATCHER_N_DIGITS_MAX / 8 + 2,       /* a word of digits each; the second half begins two later */
 };
@@ -85,6 +86,7 @@ static void enter(uint32_t *bucket, const uint64_t hash[4], size_t count)
     entry->count = (uint32_t)count;
     entry->older = *bucket;
     *bucket = serial;
+    __builtin_prefetch(&ledger.entries[(serial + 1) % LEDGER_ANSWER_COUNT], 1);     /* for the next */
 }
 
 /* Nothing is ever unlinked: serials only fall along a chain, so the first that is too old to be in memory ends it. */

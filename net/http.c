@@ -359,6 +359,34 @@ static enum http_step chunk_byte(struct http_response *r, char c)
     }
 }
 
+/* The way between two chunks that servers nearly always go, CRLF behind the data and a size line without extension, if
+ * all of it is there. Otherwise nothing is changed, and it goes byte by byte. */
+static bool chunk_bytes_usual(struct http_response *r, const uint8_t **at, const uint8_t *end)
+{
+    const uint8_t *p = *at;
+    if (r->state == STATE_CHUNK_DATA_CR) {
+        if (end - p < 2 || p[0] != '\r' || p[1] != '\n')
+            return false;
+        p += 2;
+    } else if (r->state != STATE_CHUNK_SIZE_FIRST) {
+        return false;
+    }
+    const uint8_t *first = p;
+    uint64_t size = 0;
+    int digit;
+    while (p < end && (digit = hex_digit((char)*p)) >= 0) {
+        size = size << 4 | (uint64_t)digit;
+        p++;
+    }
+    if (p - first > 15 || end - p < 2 || p[0] != '\r' || p[1] != '\n' || size == 0)
+        return false;
+    r->remaining = size;
+    r->chunk_line_bytes = 0;
+    r->state = STATE_CHUNK_DATA;
+    *at = p + 2;
+    return true;
+}
+
 enum http_step http_response_step(struct http_response *r, const uint8_t **at, const uint8_t *end,
                                   struct http_body *body)
 {
@@ -390,6 +418,8 @@ enum http_step http_response_step(struct http_response *r, const uint8_t **at, c
         default:
             if (*at == end)
                 return HTTP_MORE;
+            if (chunk_bytes_usual(r, at, end))
+                continue;
             bool in_head = r->state <= STATE_HEAD_LF;
             char c = (char)*(*at)++;
             enum http_step step = in_head ? head_byte(r, c) : chunk_byte(r, c);

@@ -21,3 +21,8 @@ CHECK_NEEDS += $(BUILD)/host/peregrine-linux
 
 UNIT_EXTRA_player_test := tests/unit/fake_transport.c
 UNIT_EXTRA_control_test := tests/unit/fake_transport.c
+
+# What the player adds to the matcher and the stack.
+$(BUILD)/host/tests/bench/player_bench: $(patsubst %.c,$(BUILD)/host/%.o,tests/bench/player_bench.c host/platform.c net/http.c \
+		$(wildcard kernel/base/*.c) $(filter-out app/player.c app/matcher%,$(wildcard app/*.c)))
+	$(CC) -o $@ $^
