@@ -3,7 +3,7 @@
  * In: a frame becomes a pbuf where it lies and goes back to the device when lwIP frees the pbuf; only when almost all
  * frames the device may lend are held (out-of-order segments, fragments) is one copied into lwIP's pool instead.
  * Out: lwIP's pbufs are a chain (headers, then the message by reference), a transmit buffer is one piece, so the
- * chain is copied into it: about 30 ns for a 400-byte POST, and the frame then belongs to the device alone. */
+ * chain is copied into it, and the frame then belongs to the device alone. */
 #include "net/lwip/port.h"
 
 #include "lwip/etharp.h"

@@ -7,6 +7,7 @@ import select
 import socket
 import struct
 import subprocess
+import tempfile
 import time
 
 LINUX, STACK, RAW = "10.9.0.1", "10.9.0.2", "10.9.0.77"
@@ -37,7 +38,8 @@ class Puppet:
         words = [program, "--tap", "tap0", *options]
         if static and "--ip" not in options:
             words += ["--ip", STACK, "--gw", LINUX]
-        self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.stderr = tempfile.TemporaryFile()
+        self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.stderr)
         self.buffer, self.lines, self.log = b"", [], []
 
     def tell(self, line):
@@ -58,8 +60,13 @@ class Puppet:
             self.log.append(line.decode()[:200])
         return True
 
+    def logged(self):
+        """What it has logged so far."""
+        self.stderr.seek(0)
+        return self.stderr.read().decode(errors="replace")
+
     def tail(self):
-        return "\n".join(self.log[-30:])
+        return "\n".join(self.log[-30:]) + "\n" + self.logged()[-4000:]
 
     def expect(self, *words, timeout=10):
         words = [str(w) for w in words]

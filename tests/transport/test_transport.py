@@ -15,10 +15,19 @@ from cases import CASES  # noqa: E402
 STACKS = ["lwip", "own"] if (ROOT / "net/transport_own.c").exists() else ["lwip"]
 
 
+PROGRAMS = ROOT / os.environ.get("BUILD", "build") / "test/transport"
+
+
+@pytest.mark.parametrize("stack", STACKS)
+def test_contract(stack):
+    done = subprocess.run([PROGRAMS / f"contract_test-{stack}"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, f"{stack}\n{done.stdout[-6000:]}\n{done.stderr[-6000:]}"
+
+
 @pytest.mark.parametrize("stack", STACKS)
 @pytest.mark.parametrize("name", CASES)
 def test_transport(name, stack):
-    puppet = ROOT / os.environ.get("BUILD", "build") / "test/transport" / f"puppet-{stack}"
+    puppet = PROGRAMS / f"puppet-{stack}"
     namespaces = ["unshare", "-n"] if os.geteuid() == 0 else ["unshare", "-Urn"]
     done = subprocess.run([*namespaces, sys.executable, HERE / "cases.py", name], capture_output=True, text=True,
                           timeout=120, cwd=ROOT, env={**os.environ, "PUPPET": str(puppet), "STACK": stack})

@@ -9,9 +9,11 @@ TRANSPORT_PROGRAMS := $(foreach stack,$(TRANSPORT_STACKS),\
 define transport_program
 $(BUILD)/test/transport/%-$(1): $(BUILD)/test/tests/transport/%.o $(call transport_objects,test,$(1))
 	@mkdir -p $$(@D)
-	$$(CC) -fsanitize=address,undefined -o $$@ $$^
+	$$(CC) -fsanitize=address,undefined -o $$@ $$^ -lcmocka
 endef
 $(foreach stack,$(TRANSPORT_STACKS),$(eval $(call transport_program,$(stack))))
+
+UNIT_EXTRA_netdev_test := host/frame_pool.c host/netdev_memory.c host/netdev_faults.c host/netdev_pcap.c
 
 transport: $(TRANSPORT_PROGRAMS)
 CHECK_NEEDS += $(TRANSPORT_PROGRAMS)

@@ -1,0 +1,503 @@
+/* What net/transport.h promises and a TAP device cannot show: over a device in memory, in virtual time, with a peer made
+ * by hand. Linked with each stack. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "host/netdev_memory.h"
+#include "kernel/base/assert.h"
+#include "kernel/base/bytes.h"
+#include "net/checksum.h"
+#include "net/transport.h"
+
+enum { OURS = 0x0a090002, PEER = 0x0a090001, PORT = 9000 };
+enum { FIN = 1, SYN = 2, RST = 4, PSH = 8, ACK = 16 };
+
+static const uint8_t our_mac[6] = {0x52, 0x54, 0, 0x12, 0x34, 0x56}, peer_mac[6] = {2, 0, 0, 0, 0, 1};
+static struct netdev_memory wire;
+static uint64_t now_ns;
+
+_Noreturn void assert_failed(const char *file, int line, const char *condition)
+{
+    mock_assert(0, condition, file, line);
+    __builtin_trap();
+}
+
+/* --- The peer -------------------------------------------------------------------------------------------------- */
+
+struct segment {
+    uint16_t source_port, port;
+    uint32_t seq, ack, bytes;
+    uint8_t flags;
+    uint8_t data[1500];
+};
+
+struct peer {
+    int connection;
+    uint16_t port;              /* the stack's */
+    uint32_t seq, ack;
+};
+
+static void feed(const struct peer *peer, uint8_t flags, uint16_t window, uint32_t seq, const void *data, uint32_t bytes)
+{
+    static const uint8_t mss[4] = {2, 4, 1460 >> 8, 1460 & 0xff};
+    uint8_t frame[1514] = {0};
+    uint8_t *ip = frame + 14, *tcp = ip + 20;
+    uint32_t header_bytes = flags & SYN ? 24 : 20, tcp_bytes = header_bytes + bytes;
+    memcpy(frame, our_mac, 6);
+    memcpy(frame + 6, peer_mac, 6);
+    store_be16(frame + 12, 0x0800);
+    ip[0] = 0x45;
+    store_be16(ip + 2, (uint16_t)(20 + tcp_bytes));
+    ip[8] = 64;
+    ip[9] = 6;
+    store_be32(ip + 12, PEER);
+    store_be32(ip + 16, OURS);
+    store_be16(ip + 10, checksum_finish(checksum_sum(0, ip, 20)));
+    store_be16(tcp, PORT);
+    store_be16(tcp + 2, peer->port);
+    store_be32(tcp + 4, seq);
+    store_be32(tcp + 8, peer->ack);
+    tcp[12] = (uint8_t)(header_bytes << 2);
+    tcp[13] = flags;
+    store_be16(tcp + 14, window);
+    memcpy(tcp + 20, mss, header_bytes - 20);
+    if (bytes != 0)
+        memcpy(tcp + header_bytes, data, bytes);
+    uint32_t sum = checksum_join(checksum_sum(0, tcp, tcp_bytes), checksum_pseudo_ipv4(PEER, OURS, 6, (uint16_t)tcp_bytes));
+    store_be16(tcp + 16, checksum_finish(sum));
+    assert_true(netdev_memory_feed(&wire, frame, 34 + tcp_bytes, false));
+}
+
+static void feed_data(struct peer *peer, const void *data, uint32_t bytes)
+{
+    feed(peer, PSH | ACK, 0xffff, peer->seq, data, bytes);
+    peer->seq += bytes;
+}
+
+/* The next TCP segment that the stack sent, its checksums verified; false: none. */
+static bool sent(struct segment *segment)
+{
+    uint8_t frame[1514];
+    for (uint32_t bytes; (bytes = netdev_memory_take(&wire, frame)) != 0;) {
+        const uint8_t *ip = frame + 14, *tcp = ip + 20;
+        if (load_be16(frame + 12) != 0x0800 || ip[9] != 6)
+            continue;
+        uint32_t tcp_bytes = load_be16(ip + 2) - 20u, header_bytes = tcp[12] >> 4 << 2;
+        assert_int_equal(checksum_finish(checksum_sum(0, ip, 20)), 0);
+        assert_int_equal(checksum_finish(checksum_join(checksum_sum(0, tcp, tcp_bytes),
+                                                       checksum_pseudo_ipv4(OURS, PEER, 6, (uint16_t)tcp_bytes))), 0);
+        *segment = (struct segment){
+            .source_port = load_be16(tcp), .port = load_be16(tcp + 2), .seq = load_be32(tcp + 4),
+            .ack = load_be32(tcp + 8), .flags = tcp[13], .bytes = tcp_bytes - header_bytes,
+        };
+        memcpy(segment->data, tcp + header_bytes, segment->bytes);
+        return true;
+    }
+    return false;
+}
+
+static bool poll_event(struct transport_event *event) { return transport_poll(now_ns, event); }
+
+static void expect_event(enum transport_event_kind kind, int connection, struct transport_event *event)
+{
+    assert_true(poll_event(event));
+    assert_int_equal(event->kind, kind);
+    assert_int_equal(event->connection, connection);
+}
+
+static void expect_nothing(void)
+{
+    struct transport_event event;
+    assert_false(poll_event(&event));
+    assert_int_equal(event.kind, TRANSPORT_NONE);
+}
+
+static void drain(void)
+{
+    struct segment ignored;
+    transport_idle(now_ns);
+    while (sent(&ignored))
+        ;
+}
+
+/* Ticks of 1 ms, so that a stack's timers run as they would. */
+static void pass_ms(unsigned ms)
+{
+    for (unsigned i = 0; i < ms; i++) {
+        now_ns += 1000000;
+        transport_idle(now_ns);
+    }
+}
+
+static void answer_syn(struct peer *peer)
+{
+    struct segment syn;
+    assert_true(sent(&syn));
+    assert_int_equal(syn.flags, SYN);
+    peer->port = syn.source_port;
+    peer->ack = syn.seq + 1;
+    peer->seq = 5000;
+    feed(peer, SYN | ACK, 0xffff, peer->seq++, NULL, 0);
+}
+
+static struct peer connected(void)
+{
+    struct transport_event event;
+    struct peer peer = {.connection = transport_connect(PEER, PORT, now_ns)};
+    assert_true(peer.connection >= 0);
+    answer_syn(&peer);
+    expect_event(TRANSPORT_CONNECTED, peer.connection, &event);
+    drain();
+    return peer;
+}
+
+static void disconnect(const struct peer *peer)
+{
+    struct transport_event event;
+    transport_abort(peer->connection, now_ns);
+    do
+        assert_true(poll_event(&event));
+    while (event.kind != TRANSPORT_CLOSED);
+    assert_int_equal(event.reason, TRANSPORT_ABORTED);
+    drain();
+    expect_nothing();
+    assert_int_equal(wire.pool.rx_out_count, 0);
+}
+
+static void fill(uint8_t *at, uint32_t bytes, uint8_t first)
+{
+    for (uint32_t i = 0; i < bytes; i++)
+        at[i] = (uint8_t)(first + i * 7);
+}
+
+/* --- Receiving ------------------------------------------------------------------------------------------------- */
+
+static void data_is_lent_in_place_and_acknowledged_only_when_idle(void **state)
+{
+    (void)state;
+    struct peer peer = connected();
+    struct transport_event event;
+    struct segment segment;
+    feed_data(&peer, "12345", 5);
+    feed_data(&peer, "6789", 4);
+    expect_event(TRANSPORT_DATA, peer.connection, &event);
+    assert_int_equal(event.bytes, 5);
+    assert_memory_equal(event.data, "12345", 5);
+    const uint8_t *memory = (const uint8_t *)wire.pool.rx_memory;
+    assert_true(event.data >= memory && event.data < memory + sizeof wire.pool.rx_memory);
+    assert_false(sent(&segment));
+    expect_event(TRANSPORT_DATA, peer.connection, &event);      /* one segment a call */
+    assert_memory_equal(event.data, "6789", 4);
+    expect_nothing();
+    assert_false(sent(&segment));
+    assert_int_equal(wire.pool.rx_out_count, 0);                /* given back with the next call */
+    transport_idle(now_ns);
+    assert_true(sent(&segment));                                /* one for both: RFC 9293 MUST-58 */
+    assert_int_equal(segment.ack, peer.seq);
+    assert_false(sent(&segment));
+    disconnect(&peer);
+}
+
+static void acknowledgement_rides_on_an_answer(void **state)
+{
+    (void)state;
+    struct peer peer = connected();
+    struct transport_event event;
+    struct segment segment;
+    uint8_t *area = transport_message(peer.connection);
+    memcpy(area, "POST", 4);
+    feed_data(&peer, "digits", 6);
+    expect_event(TRANSPORT_DATA, peer.connection, &event);
+    assert_true(transport_send(peer.connection, 0, 4, now_ns));
+    assert_true(sent(&segment));
+    assert_memory_equal(segment.data, "POST", 4);
+    assert_int_equal(segment.ack, peer.seq);
+    assert_true(segment.flags & PSH);
+    expect_nothing();
+    transport_idle(now_ns);
+    assert_false(sent(&segment));                               /* nothing is left to acknowledge */
+    disconnect(&peer);
+}
+
+static void filled_hole_is_handed_on_whole_and_in_order(void **state)
+{
+    (void)state;
+    struct peer peer = connected();
+    struct transport_event event;
+    uint8_t text[600];
+    fill(text, sizeof text, 3);
+    for (uint32_t i = 1; i < 6; i++)
+        feed(&peer, ACK, 0xffff, peer.seq + 100 * i, text + 100 * i, 100);
+    expect_nothing();
+    feed(&peer, ACK, 0xffff, peer.seq, text, 100);
+    uint32_t got = 0;
+    while (got < sizeof text) {
+        expect_event(TRANSPORT_DATA, peer.connection, &event);
+        assert_memory_equal(event.data, text + got, event.bytes);
+        got += event.bytes;
+    }
+    assert_int_equal(got, sizeof text);
+    expect_nothing();
+    disconnect(&peer);
+}
+
+/* The application gives a connection up while data of it waits: no more of it is told. */
+static void abort_drops_what_waits(void **state)
+{
+    (void)state;
+    struct peer peer = connected();
+    struct transport_event event;
+    uint8_t text[300] = {0};
+    feed(&peer, ACK, 0xffff, peer.seq + 200, text, 100);
+    feed(&peer, ACK, 0xffff, peer.seq + 100, text, 100);
+    feed(&peer, ACK, 0xffff, peer.seq, text, 100);
+    expect_event(TRANSPORT_DATA, peer.connection, &event);
+    transport_abort(peer.connection, now_ns);
+    expect_event(TRANSPORT_CLOSED, peer.connection, &event);
+    assert_int_equal(event.reason, TRANSPORT_ABORTED);
+    expect_nothing();
+    drain();
+    assert_int_equal(wire.pool.rx_out_count, 0);
+}
+
+static void data_and_end_in_one_segment_are_told_in_order(void **state)
+{
+    (void)state;
+    struct peer peer = connected();
+    struct transport_event event;
+    feed(&peer, PSH | ACK | FIN, 0xffff, peer.seq, "bye", 3);
+    peer.seq += 4;
+    expect_event(TRANSPORT_DATA, peer.connection, &event);
+    expect_event(TRANSPORT_ENDED, peer.connection, &event);
+    transport_close(peer.connection, now_ns);
+    struct segment segment;
+    do
+        assert_true(sent(&segment));
+    while (!(segment.flags & FIN));
+    assert_int_equal(segment.ack, peer.seq);
+    peer.ack = segment.seq + 1;
+    feed(&peer, ACK, 0xffff, peer.seq, NULL, 0);
+    expect_event(TRANSPORT_CLOSED, peer.connection, &event);
+    assert_int_equal(event.reason, TRANSPORT_DONE);
+    expect_nothing();
+}
+
+/* --- Sending --------------------------------------------------------------------------------------------------- */
+
+static void message_area_keeps_its_bytes_until_it_is_sent(void **state)
+{
+    (void)state;
+    struct peer peer = connected();
+    struct transport_event event;
+    uint8_t *area = transport_message(peer.connection);
+    assert_non_null(area);
+    fill(area, TRANSPORT_MESSAGE_BYTES_MAX, 1);
+    pass_ms(50);
+    feed_data(&peer, "x", 1);
+    expect_event(TRANSPORT_DATA, peer.connection, &event);
+    assert_ptr_equal(transport_message(peer.connection), area);
+    uint8_t wanted[TRANSPORT_MESSAGE_BYTES_MAX];
+    fill(wanted, sizeof wanted, 1);
+    assert_memory_equal(area, wanted, sizeof wanted);
+    drain();
+    assert_true(transport_send(peer.connection, 100, 1200, now_ns));
+    struct segment segment;
+    assert_true(sent(&segment));
+    assert_int_equal(segment.bytes, 1200);
+    assert_memory_equal(segment.data, wanted + 100, 1200);
+    assert_int_equal(transport_unacked_bytes(peer.connection), 1200);
+    assert_ptr_not_equal(transport_message(peer.connection), area);
+    disconnect(&peer);
+}
+
+/* What was sent is not disturbed by what is written afterwards: its retransmission carries the old bytes. */
+static void retransmission_carries_the_same_bytes(void **state)
+{
+    (void)state;
+    struct peer peer = connected();
+    struct segment first, again;
+    memcpy(transport_message(peer.connection), "first", 5);
+    assert_true(transport_send(peer.connection, 0, 5, now_ns));
+    memset(transport_message(peer.connection), 'X', TRANSPORT_MESSAGE_BYTES_MAX);
+    assert_true(sent(&first));
+    pass_ms(400);
+    assert_true(sent(&again));
+    assert_int_equal(again.seq, first.seq);
+    assert_memory_equal(again.data, "first", 5);
+    disconnect(&peer);
+}
+
+static void closed_window_is_said_and_nothing_changes(void **state)
+{
+    (void)state;
+    struct peer peer = connected();
+    struct segment segment;
+    feed(&peer, ACK, 1000, peer.seq, NULL, 0);
+    expect_nothing();
+    fill(transport_message(peer.connection), 800, 1);
+    assert_true(transport_send(peer.connection, 0, 800, now_ns));
+    uint8_t *area = transport_message(peer.connection);
+    fill(area, 800, 9);
+    assert_false(transport_send(peer.connection, 0, 800, now_ns));     /* 200 bytes of window are left */
+    assert_ptr_equal(transport_message(peer.connection), area);
+    assert_int_equal(transport_unacked_bytes(peer.connection), 800);
+    assert_true(sent(&segment));
+    assert_false(sent(&segment));
+    peer.ack += 800;
+    feed(&peer, ACK, 1000, peer.seq, NULL, 0);
+    expect_nothing();
+    assert_int_equal(transport_unacked_bytes(peer.connection), 0);
+    assert_true(transport_send(peer.connection, 0, 800, now_ns));
+    assert_true(sent(&segment));
+    uint8_t wanted[800];
+    fill(wanted, sizeof wanted, 9);
+    assert_memory_equal(segment.data, wanted, sizeof wanted);
+    disconnect(&peer);
+}
+
+/* No transmit buffer for a moment: the message is not lost, and does not wait for a retransmission. */
+static void full_transmit_ring_only_delays(void **state)
+{
+    (void)state;
+    struct peer peer = connected();
+    struct segment segment;
+    wire.sent_max = 0;
+    uint8_t *area = transport_message(peer.connection);
+    memcpy(area, "hold", 4);
+    bool taken = transport_send(peer.connection, 0, 4, now_ns);
+    pass_ms(1);
+    assert_false(sent(&segment));
+    wire.sent_max = FRAME_POOL_TX_COUNT;
+    if (taken)
+        pass_ms(1);
+    else
+        assert_true(transport_send(peer.connection, 0, 4, now_ns));
+    assert_true(sent(&segment));
+    assert_memory_equal(segment.data, "hold", 4);
+    disconnect(&peer);
+}
+
+static void many_messages_in_flight_are_all_acknowledged(void **state)
+{
+    (void)state;
+    struct peer peer = connected();
+    struct segment segment;
+    uint32_t given = 0, seen = 0;
+    for (int round = 0; round < 40; round++) {
+        for (int i = 0; i < 20; i++) {
+            uint8_t *area = transport_message(peer.connection);
+            if (area == NULL)
+                break;
+            uint32_t bytes = 1 + (given * 31) % 300;
+            fill(area, bytes, (uint8_t)given);
+            if (!transport_send(peer.connection, 0, bytes, now_ns))
+                break;
+            given += bytes;
+        }
+        while (sent(&segment)) {
+            assert_int_equal(segment.seq, peer.ack);
+            peer.ack += segment.bytes;
+            seen += segment.bytes;
+        }
+        feed(&peer, ACK, 0xffff, peer.seq, NULL, 0);
+        expect_nothing();
+        pass_ms(1);
+        while (sent(&segment)) {
+            assert_int_equal(segment.seq, peer.ack);
+            peer.ack += segment.bytes;
+            seen += segment.bytes;
+        }
+        feed(&peer, ACK, 0xffff, peer.seq, NULL, 0);
+        expect_nothing();
+    }
+    assert_true(given > 40 * 300);
+    assert_int_equal(seen, given);
+    assert_int_equal(transport_unacked_bytes(peer.connection), 0);
+    disconnect(&peer);
+}
+
+static void closing_refuses_messages(void **state)
+{
+    (void)state;
+    struct peer peer = connected();
+    assert_non_null(transport_message(peer.connection));
+    transport_close(peer.connection, now_ns);
+    assert_null(transport_message(peer.connection));
+    assert_false(transport_send(peer.connection, 0, 1, now_ns));
+    disconnect(&peer);
+}
+
+static void close_before_connected_is_an_abort(void **state)
+{
+    (void)state;
+    struct transport_event event;
+    int connection = transport_connect(PEER, PORT, now_ns);
+    transport_close(connection, now_ns);
+    expect_event(TRANSPORT_CLOSED, connection, &event);
+    assert_int_equal(event.reason, TRANSPORT_ABORTED);
+    transport_close(connection, now_ns);        /* of one that is gone: nothing */
+    transport_abort(connection, now_ns);
+    expect_nothing();
+    drain();
+}
+
+static void unacked_bytes_are_known_after_a_reset(void **state)
+{
+    (void)state;
+    struct peer peer = connected();
+    struct transport_event event;
+    memset(transport_message(peer.connection), 'a', 10);
+    assert_true(transport_send(peer.connection, 0, 10, now_ns));
+    peer.ack += 10;
+    feed(&peer, ACK, 0xffff, peer.seq, NULL, 0);
+    expect_nothing();
+    memset(transport_message(peer.connection), 'b', 7);
+    assert_true(transport_send(peer.connection, 0, 7, now_ns));
+    feed(&peer, RST, 0, peer.seq, NULL, 0);
+    expect_event(TRANSPORT_CLOSED, peer.connection, &event);
+    assert_int_equal(event.reason, TRANSPORT_RESET);
+    assert_int_equal(transport_unacked_bytes(peer.connection), 7);
+    drain();
+}
+
+/* --- The whole ------------------------------------------------------------------------------------------------- */
+
+static int set_up(void **state)
+{
+    (void)state;
+    netdev_memory_init(&wire, our_mac, true);   /* with checksum offload, which the device completes */
+    struct transport_config config = {
+        .device = &wire.device, .address = OURS, .mask = 0xffffff00, .gateway = PEER, .secret = {1, 2, 3},
+    };
+    memcpy(config.gateway_mac, peer_mac, sizeof peer_mac);
+    if (!transport_init(&config, now_ns))
+        return -1;
+    drain();
+    return transport_network()->up ? 0 : -1;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(data_is_lent_in_place_and_acknowledged_only_when_idle),
+        cmocka_unit_test(acknowledgement_rides_on_an_answer),
+        cmocka_unit_test(filled_hole_is_handed_on_whole_and_in_order),
+        cmocka_unit_test(abort_drops_what_waits),
+        cmocka_unit_test(data_and_end_in_one_segment_are_told_in_order),
+        cmocka_unit_test(message_area_keeps_its_bytes_until_it_is_sent),
+        cmocka_unit_test(retransmission_carries_the_same_bytes),
+        cmocka_unit_test(closed_window_is_said_and_nothing_changes),
+        cmocka_unit_test(full_transmit_ring_only_delays),
+        cmocka_unit_test(many_messages_in_flight_are_all_acknowledged),
+        cmocka_unit_test(closing_refuses_messages),
+        cmocka_unit_test(close_before_connected_is_an_abort),
+        cmocka_unit_test(unacked_bytes_are_known_after_a_reset),
+    };
+    return cmocka_run_group_tests(tests, set_up, NULL);
+}
