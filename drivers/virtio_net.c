@@ -8,7 +8,7 @@
 #include "kernel/base/trace.h"
 #include "kernel/memory.h"
 
-struct virtio_net_counters virtio_net_counters;
+_Alignas(64) struct virtio_net_counters virtio_net_counters;
 
 enum {
     ETHERNET_BYTES = 14,

@@ -4,6 +4,7 @@
  * struct virtio_transport, so the same text runs hosted against the model of tests/model/. */
 #pragma once
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -46,27 +47,32 @@ enum {
     VIRTIO_NET_FRAME_OFFSET = 18,
 };
 
+/* The path touches the first line and one of the queues; aligned to 64. */
 struct virtio_net {
     struct netdev device;           /* first: the seam casts back */
-    struct virtio_transport *transport;
     uint8_t header_bytes;           /* 10 or 12, §5.1.6.1 */
     uint8_t checksum_flags;         /* of a received header: those that vouch for the checksum; 0 without GUEST_CSUM */
     bool merges;                    /* VIRTIO_NET_F_MRG_RXBUF */
-    bool reads_status;              /* VIRTIO_NET_F_STATUS */
+    uint8_t *rx_memory, *tx_memory; /* the buffers */
+    struct virtio_transport *transport;
+    uint16_t rx_free_count, tx_free_count;
+
+    _Alignas(64) struct virtqueue rx;
+    _Alignas(64) struct virtqueue tx;
+
     uint16_t rx_posted_max;         /* buffers the device has when all is well */
     uint16_t rx_refill_count;       /* so many missing are worth an index update */
+    bool reads_status;              /* VIRTIO_NET_F_STATUS */
     const char *broken;             /* NULL, or why the device is not used any more */
     uint64_t checked_cycles;        /* when the device was last asked for its state */
     uint64_t features;              /* agreed */
 
-    struct virtqueue rx, tx;
-    uint8_t *rx_memory, *tx_memory; /* the buffers */
-    uint16_t rx_free_count, tx_free_count;
     uint16_t rx_free[VIRTIO_NET_RX_BUFFER_COUNT];   /* stacks: the buffer used last is the warmest */
     uint16_t tx_free[VIRTIO_NET_TX_BUFFER_COUNT];
     bool rx_is_free[VIRTIO_NET_RX_BUFFER_COUNT];
     struct tx_buffer tx_buffer[VIRTIO_NET_TX_BUFFER_COUNT];
 };
+static_assert(offsetof(struct virtio_net, rx) == 64 && sizeof(struct virtqueue) == 64, "one cache line each");
 
 /* Brings the device up, ready to send and receive. `net` and `transport` stay in use. Takes memory. */
 enum virtio_net_error virtio_net_init(struct virtio_net *net, struct virtio_transport *transport);

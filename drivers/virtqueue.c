@@ -4,8 +4,6 @@
 
 #include "kernel/base/assert.h"
 
-static_assert(sizeof(struct virtqueue) <= 64 + 8, "the queue's state is meant to be one cache line");
-
 /* §2.7.2: descriptors, then the available ring, then, aligned, the used ring. The order is the document's for legacy
  * devices, and as good as any other for modern ones. Each ring ends in the other side's event index. */
 static size_t avail_offset(uint16_t size)
