@@ -83,7 +83,7 @@ const char *matcher_init(struct matcher **matcher, const struct matcher_config *
         }
         matcher_constant_prepare(&m->constants[i], m->n, m->kernel->lanes);
     }
-    matcher_early_init(m, config->early_risk);
+    matcher_early_init(m, &config->early_risk);
     m->stats.memory_bytes = sizeof *m;
     m->stats.path_bytes = 0;
     matcher_idle_begin(m);

@@ -33,19 +33,33 @@ bool matcher_confirm_step(struct matcher *m)
     return m->confirm_count > 0;
 }
 
+enum { CHANCE_BITS = 40 };
+
+/* The chance in units of 2^-40, at most 1, from the bits of the double (IEEE 754-2019 §3.4): the kernel converts
+ * without the FPU, which a hypervisor that emulates us may not know. */
+static uint64_t chance_scaled(const double *chance)
+{
+    uint64_t bits = load_le64(chance);
+    int exponent = (int)(bits >> 52 & 0x7ff) - 1023;
+    uint64_t mantissa = (bits & (BIT(52) - 1)) | BIT(52);
+    if (bits >> 63 || exponent < -CHANCE_BITS)
+        return 0;
+    return exponent >= 0 ? BIT(CHANCE_BITS) : mantissa >> (52 - CHANCE_BITS - exponent);
+}
+
 /* A completion of k digits or less exists for one start in M / 10^k by chance. With `constants` sharing the risk and
  * n starts, those counted are to be at most M * risk / (constants * n): all of k digits, and of k + 1 digits those
  * below a bound. */
-void matcher_early_init(struct matcher *m, double risk)
+void matcher_early_init(struct matcher *m, const double *risk)
 {
+    uint64_t scaled = chance_scaled(risk);
     for (uint32_t i = 0; i < m->constant_count; i++) {
         m->early_digits[i] = 0;
-        if (!m->early || m->constants[i].method == MATCHER_NEVER || !(risk > 0))
+        if (!m->early || m->constants[i].method == MATCHER_NEVER || scaled == 0)
             continue;
         struct matcher_big allowed = m->constants[i].value;
-        const uint64_t scale = UINT64_C(1) << 40;
-        matcher_big_mul_add(&allowed, risk < 1 ? (uint64_t)(risk * (double)scale) : scale, 0);
-        matcher_big_div(&allowed, scale);
+        matcher_big_mul_add(&allowed, scaled, 0);
+        matcher_big_div(&allowed, BIT(CHANCE_BITS));
         matcher_big_div(&allowed, (uint64_t)m->constant_count * m->n);
         struct matcher_big all = {{1}}, next = {{10}};
         while (m->early_digits[i] + 1 < m->constants[i].look_digits && matcher_big_compare(&next, &allowed) <= 0) {

@@ -112,7 +112,7 @@ void matcher_idle_finish(struct matcher *m);
 void matcher_idle_begin(struct matcher *m);
 
 /* app/matcher_early.c. */
-void matcher_early_init(struct matcher *m, double risk);
+void matcher_early_init(struct matcher *m, const double *risk);
 void matcher_confirm_push(struct matcher *m, uint32_t constant, const uint8_t *digits, uint32_t count);
 bool matcher_confirm_step(struct matcher *m);           /* one slice; true while there is more */
 bool matcher_early_step(struct matcher *m);             /* the same */

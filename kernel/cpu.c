@@ -72,7 +72,7 @@ static void enable_vector_state(struct cpuid leaf_7)
                                          BIT(CPUID_7_EBX_AVX512BW_BIT) | BIT(CPUID_7_EBX_AVX512VL_BIT));
 }
 
-void cpu_init(void)
+void cpu_init(bool plain)
 {
     uint32_t extended_max = cpuid(CPUID_EXTENDED, 0).eax;
     struct cpuid leaf_1 = cpuid(1, 0), leaf_7 = { 0 };
@@ -88,9 +88,9 @@ void cpu_init(void)
     cpu.tsc_invariant = extended_max >= CPUID_EXTENDED + 7 &&
                         cpuid(CPUID_EXTENDED + 7, 0).edx & BIT(CPUID_80000007_EDX_INVARIANT_TSC_BIT);
     cpu.address_bits = extended_max >= CPUID_EXTENDED + 8 ? cpuid(CPUID_EXTENDED + 8, 0).eax & 0xff : 36;
-    cpu.rdrand = leaf_1.ecx & BIT(CPUID_1_ECX_RDRAND_BIT);
-    cpu.rdseed = leaf_7.ebx & BIT(CPUID_7_EBX_RDSEED_BIT);
-    if (leaf_1.ecx & BIT(CPUID_1_ECX_XSAVE_BIT) && cpu.leaf_max >= 0xd) {
+    cpu.rdrand = !plain && leaf_1.ecx & BIT(CPUID_1_ECX_RDRAND_BIT);
+    cpu.rdseed = !plain && leaf_7.ebx & BIT(CPUID_7_EBX_RDSEED_BIT);
+    if (!plain && leaf_1.ecx & BIT(CPUID_1_ECX_XSAVE_BIT) && cpu.leaf_max >= 0xd) {
         enable_vector_state(leaf_7);
     }
     if (leaf_1.edx & BIT(CPUID_1_EDX_MCE_BIT)) {

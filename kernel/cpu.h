@@ -19,9 +19,11 @@ struct cpu {
 /* Valid after cpu_init. */
 extern struct cpu cpu;
 
-/* Reads CPUID, then switches on every SIMD state that exists, SMEP, SMAP and UMIP. Executes no SIMD itself: the kernel
- * and the drivers are built for general registers only (tools/make/flags.mk), memcpy's plain moves aside. */
-void cpu_init(void);
+/* Reads CPUID, then switches on every SIMD state that exists, SMEP, SMAP and UMIP. Executes no SIMD itself: all but the
+ * matcher's variants is built for general registers (tools/make/image.mk), memcpy's plain moves aside. `plain` is for a
+ * hypervisor that emulates the kernel (simd=scalar): no state beyond SSE is switched on, and the newer instructions
+ * that `cpu` would allow (RDRAND, RDSEED) count as missing. */
+void cpu_init(bool plain);
 void cpu_report(void);
 
 struct cpuid {

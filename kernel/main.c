@@ -38,7 +38,7 @@ static void machine_init(enum boot_protocol protocol, const void *information)
     if (!boot_info_parse(&boot, protocol, information, BOOT_MAPPED_END)) {
         reset_after_failure("what the loader handed over is broken");
     }
-    cpu_init();
+    cpu_init(strstr(boot.command_line, "simd=scalar") != NULL || strstr(boot.module, "simd=scalar") != NULL);
     traps_init();
     memory_init(&boot);
     traps_mask_apic();

@@ -53,13 +53,12 @@ static unsigned hardware_add(struct sha256 *pool, bool (*draw)(uint64_t *))
     return good_words;
 }
 
-/* How long a port access (a trip to the hypervisor) and a cache miss take, over and over. */
+/* How long a port access (a trip to the hypervisor) takes, over and over. */
 static void jitter_add(struct sha256 *pool)
 {
     for (int i = 0; i < JITTER_SAMPLES; i++) {
         uint64_t start = cycles_now();
         port_out8(PORT_POST, (uint8_t)i);
-        __asm__ volatile("clflush %0\n\tmfence" : : "m"(key[0]));
         uint64_t stamps[2] = { start, cycles_now() };
         sha256_add(pool, stamps, sizeof stamps);
     }

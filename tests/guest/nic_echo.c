@@ -35,7 +35,7 @@ static void machine_init(enum boot_protocol protocol, const void *information)
     if (!boot_info_parse(&boot, protocol, information, BOOT_MAPPED_END)) {
         reset_machine("what the loader handed over is broken");
     }
-    cpu_init();
+    cpu_init(false);
     traps_init();
     memory_init(&boot);
     traps_mask_apic();

@@ -1,5 +1,6 @@
 """The machine as main.c finds it: every door, sizes of memory, rights of pages, time, screens."""
 import re
+import subprocess
 import time
 
 import pytest
@@ -75,6 +76,30 @@ def test_cpu_that_lacks_something_is_told_so_and_goes_back(cpu, reason):
     with qemu.Machine(qemu.kernel(), cpu=cpu) as guest:
         guest.wait_for(rf"peregrine: this CPU .*{reason}")
         guest.wait_reset()
+
+
+def test_scalar_setting_keeps_newer_instructions_off():
+    with qemu.Machine(qemu.kernel("simd=scalar " + WAIT), cpu="max") as guest:
+        guest.wait_for(WAITING)
+    assert re.search(r"cpu: .* xcr0 0x0, 1 GiB pages$", guest.log, re.MULTILINE), guest.log
+    assert "random: seeded by timing jitter" in guest.log
+
+
+def test_objects_hold_no_simd_but_plain_moves():
+    """A hypervisor that emulates the kernel knows no more. Left out are the matcher's variants, chosen by CPUID or by
+    a setting, and span_chance, which runs only where early.risk= asks for it."""
+    objects = [p for p in (qemu.BUILD / "kernel").rglob("*.o")
+               if not re.search(r"avx2|avx512|matcher_scalar|span_chance|/test", str(p))]
+    listing = subprocess.run(["objdump", "-d", "--no-show-raw-insn", *objects], capture_output=True, text=True,
+                             check=True).stdout
+    assert len(objects) > 30 and "<kernel_main>:" in listing
+    found, function = set(), ""
+    for line in listing.splitlines():
+        if head := re.match(r"[0-9a-f]+ <(.*)>:$", line):
+            function = head.group(1)
+        elif re.search(r"%[xyz]mm\d", line) and not re.search(r"\tmov(up|dq[ua])s? ", line):
+            found.add(function)
+    assert not found
 
 
 # ---- page rights, as the CPU has them

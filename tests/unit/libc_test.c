@@ -10,6 +10,7 @@
 #define strncmp kernel_strncmp
 #define strchr kernel_strchr
 #define strstr kernel_strstr
+#define __popcountdi2 kernel_popcount
 #include "kernel/libc.c"
 #undef memcpy
 #undef memmove
@@ -22,6 +23,7 @@
 #undef strncmp
 #undef strchr
 #undef strstr
+#undef __popcountdi2
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -133,6 +135,18 @@ static void strings_are_searched_and_compared(void **state)
     assert_null(kernel_memchr(text, 'e', 5));
 }
 
+static void popcount_counts_bits(void **state)
+{
+    (void)state;
+    for (unsigned n = 0; n < 64; n++) {
+        assert_int_equal(kernel_popcount((int64_t)(UINT64_C(1) << n)), 1);
+        assert_int_equal(kernel_popcount((int64_t)(UINT64_MAX >> n)), 64 - n);
+        assert_int_equal(kernel_popcount((int64_t)(UINT64_C(0x9e3779b97f4a7c15) << n)),
+                         __builtin_popcountll(UINT64_C(0x9e3779b97f4a7c15) << n));
+    }
+    assert_int_equal(kernel_popcount(0), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -140,6 +154,7 @@ int main(void)
         cmocka_unit_test(memmove_moves_overlapping_bytes),
         cmocka_unit_test(memset_sets_exactly),
         cmocka_unit_test(memcmp_compares_as_unsigned_bytes),
+        cmocka_unit_test(popcount_counts_bits),
         cmocka_unit_test(strings_are_searched_and_compared),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

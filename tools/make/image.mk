@@ -23,11 +23,15 @@ $(BUILD)/kernel/%.o: %.c
 	@mkdir -p $(@D)
 	$(CC) $(KERNEL_CFLAGS) $(call cflags_of,$<) -c -o $@ $<
 
-# No SIMD: some KVMs emulate every instruction of the kernel, and know general registers and plain
-# 16-byte moves only.
-APP_PLAIN := control feed histogram hmac ledger link outbox player settings span stats submit weave
+# No SIMD: some KVMs emulate every instruction of the kernel, and know general registers and plain 16-byte moves only.
+# Left out: the matcher's variants, which are chosen by CPUID or by a setting, and what needs doubles, which runs only
+# where a setting asks for it.
+APP_PLAIN := $(filter-out app/span_chance.c app/matcher_scalar.c $(wildcard app/*_avx*.c),$(wildcard app/*.c))
 $(BUILD)/kernel/kernel/%.o $(BUILD)/kernel/drivers/%.o $(BUILD)/kernel/net/%.o $(BUILD)/kernel/$(LWIP)/%.o \
-		$(APP_PLAIN:%=$(BUILD)/kernel/app/%.o): KERNEL_CFLAGS += -mgeneral-regs-only
+		$(APP_PLAIN:%.c=$(BUILD)/kernel/%.o): KERNEL_CFLAGS += -mgeneral-regs-only
+
+# Other flags, other objects.
+$(KERNEL_OBJECTS): tools/make/flags.mk tools/make/image.mk
 
 # Every function that fails on purpose stands in the backtrace.
 $(BUILD)/kernel/kernel/selftest.o: KERNEL_CFLAGS += -fno-optimize-sibling-calls
