@@ -9,7 +9,7 @@ $(BUILD)/fuzz/%.o: %.c
 	$(CLANG) $(FUZZ_CFLAGS) $(call cflags_of,$<) -c -o $@ $<
 
 FUZZ_LIB := $(BUILD)/fuzz/libperegrine.a
-FUZZ_LIB_SOURCES := $(wildcard kernel/base/*.c) $(filter-out app/matcher%.c,$(wildcard app/*.c)) $(NET_SOURCES_own)
+FUZZ_LIB_SOURCES := $(wildcard kernel/base/*.c) $(wildcard app/*.c) $(NET_SOURCES_own)
 $(FUZZ_LIB): $(patsubst %.c,$(BUILD)/fuzz/%.o,$(FUZZ_LIB_SOURCES))
 	@rm -f $@
 	ar rcs $@ $^
