@@ -282,6 +282,8 @@ class RawConnection:
         self.send(SYN | ACK, options=options)
         self.seq += 1
         handshake = wire.tcp()
+        while handshake and handshake.flags == SYN:     # sent again, before it had the answer
+            handshake = wire.tcp()
         assert handshake.flags & ACK and handshake.ack == self.seq, handshake
 
     def send(self, flags, data=b"", seq=None, ack=None, window=None, options=b""):
