@@ -173,6 +173,10 @@ def wait_for_last_answers(game):
         time.sleep(0.1)
 
 
+def without_zeros(statistics):
+    return "\n".join(line for line in statistics.splitlines() if not line.endswith(" 0"))
+
+
 def final_board(result):
     summary = result["summary"] or {"found": 0, "early": 0, "wrong": 0, "dup": 0, "late": 0, "submits": 0, "score": 0,
                                     "latency_us": {k: 0 for k in ("count", "p10", "p50", "p90", "p99", "mean", "std")}}
@@ -234,7 +238,7 @@ def run(values):
                 reset = False
                 say(str(error))
         result = outcome(game.stop(), USER)
-    say("\n---- the kernel's own statistics ----\n" + (statistics or "none\n").rstrip())
+    say("\n---- the kernel's own statistics (those that are 0 left out) ----\n" + without_zeros(statistics or "none\n"))
     say("\n---- the board at the end ----\n" + final_board(result))
     wrong = failures(result, over, statistics, reset)
     for line in wrong[:20]:
