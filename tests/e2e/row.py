@@ -1,4 +1,4 @@
-"""Plays one row of the table: `row.py NAME`. A program of its own, as rows on TAP run in a network namespace.
+"""Plays one row of the table: `row.py NAME [kvm]`. A program of its own, as rows on TAP run in a network namespace.
 
 Exits 0 if the row passes; else says what went wrong."""
 import contextlib
@@ -59,11 +59,10 @@ def until_over(host, game, seconds):
     return None
 
 
-def play(row):
+def play(row, accelerator):
     """The reasons why the row fails; the guest's log; a line of figures."""
-    contest_round = None
     setup = machine.Setup(boot=row.boot, firmware=row.firmware, nic=row.nic, nic_more=row.nic_more, net=row.net,
-                          cpus=row.cpus, memory=row.memory, lease=row.lease)
+                          cpus=row.cpus, memory=row.memory, lease=row.lease, accelerator=accelerator)
     key = "0x" + secrets.token_hex(32)
     problems = []
     with contextlib.ExitStack() as stack:
@@ -108,7 +107,7 @@ def play(row):
 
 def main():
     row = table.row_named(sys.argv[1])
-    problems, log, figures = play(row)
+    problems, log, figures = play(row, sys.argv[2] if len(sys.argv) > 2 else "tcg")
     print(f"{row.name}: {figures}")
     if problems:
         sys.exit("\n".join([*problems, "--- the guest's log ---", log]))

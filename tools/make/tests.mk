@@ -28,7 +28,7 @@ unit: $(UNIT_TESTS)
 # The kernel's objects of both stacks, for tests/structure.
 CHECK_NEEDS += $(UNIT_TESTS) $(BUILD)/peregrine.elf $(patsubst %.c,$(BUILD)/kernel/%.o,$(wildcard net/*.c))
 check-ready: $(CHECK_NEEDS)
-	$(PY) -m pytest -q -n 2 --dist load tests
+	$(PY) -m pytest -q -rs -n 2 --dist load tests
 
 -include $(shell find $(BUILD)/test $(BUILD)/host -name '*.d' 2>/dev/null)
 .PHONY: unit check-ready
