@@ -109,11 +109,17 @@ def commit():
     return done.stdout.strip()
 
 
+def path_of(name):
+    """A player's part of a row's name; the unikernel's says which stack the image was linked with."""
+    stacks = [path.name.removeprefix("stack-") for path in (ROOT / "build/kernel").glob("stack-*")]
+    return f"{name}-{stacks[0]}" if name == "kernel" and stacks else name
+
+
 def rows_of(delays, where):
     rows = []
     for name, values in delays.items():
         ordered = sorted(values)
-        rows.append({"name": f"wire/{name}/burst-to-post", "unit": "us", "n": len(ordered),
+        rows.append({"name": f"wire/{path_of(name)}/burst-to-post", "unit": "us", "n": len(ordered),
                      "p10": quantile(ordered, 10), "p50": quantile(ordered, 50), "p90": quantile(ordered, 90),
                      "p99": quantile(ordered, 99), "machine": f"{cpu_name()}, {where[name]}", "commit": commit(),
                      "command": " ".join(["tools/probe.py", *sys.argv[1:]])})
