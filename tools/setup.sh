@@ -29,7 +29,7 @@ clang — libFuzzer targets
 libclang-rt-dev|libclang-rt-14-dev|libfuzzer-14-dev — run-time libraries of libFuzzer and its sanitizers
 python3-pytest — runs every test
 python3-pytest-xdist — on both cores
-python3-gmpy2 — exact arithmetic of the matcher oracle and of the contest server
+libgmp-dev — exact arithmetic of the matcher oracle
 '
 
 say() { printf 'setup: %s\n' "$*"; }
