@@ -20,6 +20,7 @@ static struct {
     uint64_t stream_bytes;              /* given to this connection in all */
     bool ended;                         /* the peer said FIN: nothing more is sent here */
     uint64_t ended_ns;
+    uint64_t heard_ns;                  /* when the peer last said anything, or it connected */
     uint64_t bad_status_logged_ns;
     uint32_t head_bytes;
     char head[SUBMIT_HEAD_BYTES_MAX];   /* up to and with "Content-Length: " */
@@ -283,10 +284,12 @@ void submit_event(const struct transport_event *event, uint64_t now_ns)
         submit.word_bytes = 0;
         submit.stream_bytes = 0;
         submit.ended = false;
+        submit.heard_ns = now_ns;
         submit.message = NULL;
         prepare();
         break;
     case TRANSPORT_DATA:
+        submit.heard_ns = now_ns;
         take_responses(event->data, event->data + event->bytes, now_ns);
         break;
     case TRANSPORT_ENDED:
@@ -313,16 +316,18 @@ static void tend_ended(uint64_t now_ns)
     leave("closed by the server", true, submit.stream_bytes, now_ns);
 }
 
+static uint64_t later(uint64_t a, uint64_t b) { return a > b ? a : b; }
+
 void submit_tend(uint64_t now_ns)
 {
     if (submit.link.state == LINK_UP && submit.ended)
         tend_ended(now_ns);
     link_tend(&submit.link, now_ns);
 
-    /* A server that does not answer for so long has hung, or the way to it has. Either way a new connection is the
-     * better one, and no POST on this one is worth anything any more. */
+    /* A server that owes an answer and says nothing at all for so long has hung, or the way to it has: a new connection is
+     * the better one. One that is slow, with thousands of POSTs before it, has had them in time and is waited for. */
     struct outbox_entry *entry = submit.link.state == LINK_UP ? outbox_oldest() : NULL;
-    if (entry && now_ns - entry->sent_ns > SUBMIT_EXPIRY_NS)
+    if (entry && now_ns - later(entry->sent_ns, submit.heard_ns) > SUBMIT_EXPIRY_NS)
         leave("no response", transport_unacked_bytes(submit.link.connection) == 0, submit.stream_bytes, now_ns);
 
     prepare();
@@ -335,8 +340,8 @@ uint64_t submit_wake_ns(uint64_t now_ns)
     if (submit.link.state == LINK_UP && (submit.ended || !submit.message || outbox_waiting_count() > 0))
         wake_ns = now_ns + 1000000;
     struct outbox_entry *entry = outbox_oldest();
-    if (entry && entry->sent_ns + SUBMIT_EXPIRY_NS < wake_ns)
-        wake_ns = entry->sent_ns + SUBMIT_EXPIRY_NS;
+    if (entry && later(entry->sent_ns, submit.heard_ns) + SUBMIT_EXPIRY_NS < wake_ns)
+        wake_ns = later(entry->sent_ns, submit.heard_ns) + SUBMIT_EXPIRY_NS;
     entry = outbox_next();
     if (entry && entry->offered_ns + SUBMIT_EXPIRY_NS < wake_ns)
         wake_ns = entry->offered_ns + SUBMIT_EXPIRY_NS;

@@ -604,6 +604,22 @@ static void a_server_that_never_responds_is_left_after_five_seconds(void **state
     assert_int_equal(submit_counters.unanswered, 1);
 }
 
+static void a_slow_server_is_waited_for_as_long_as_it_responds(void **state)
+{
+    (void)state;
+    play("n=2 m=1 feed.timeout=0 server.timeout=0");
+    digits("12345678");
+    ack_all(submit_id());
+    for (int i = 0; i < 15; i++) {
+        pass(4 * S);
+        fake_text(submit_id(), PLUS_8);
+        turn(0);
+    }
+    assert_int_equal(fake.connect_count, 2);
+    assert_int_equal(submit_counters.responses_2xx, 15);
+    assert_int_equal(submit_counters.unanswered, 0);
+}
+
 /* Backing off. */
 
 static void retries_begin_at_once_and_slow_down_to_one_a_second(void **state)
@@ -886,6 +902,7 @@ int main(void)
         cmocka_unit_test(a_peer_that_ended_and_has_all_gets_nothing_again),
         cmocka_unit_test(a_peer_that_ended_is_given_time_to_say_what_it_has),
         cmocka_unit_test(a_server_that_never_responds_is_left_after_five_seconds),
+        cmocka_unit_test(a_slow_server_is_waited_for_as_long_as_it_responds),
         cmocka_unit_test(retries_begin_at_once_and_slow_down_to_one_a_second),
         cmocka_unit_test(a_server_that_accepts_and_closes_is_not_hammered),
         cmocka_unit_test(a_connection_request_without_answer_is_given_up_after_three_seconds),
