@@ -30,6 +30,14 @@ libclang-rt-dev|libclang-rt-14-dev|libfuzzer-14-dev — run-time libraries of li
 python3-pytest — runs every test
 python3-pytest-xdist — on both cores
 libgmp-dev — exact arithmetic of the matcher oracle
+openssh-client — ssh and keys of tools/peregrine and its tests
+mmdebstrap — makes the Debian of tests/roundtrip
+fakeroot — the same without root
+debian-archive-keyring — checks the packages of that Debian
+gdisk — partitions its disk
+dosfstools — makes its EFI partition
+e2fsprogs — makes its root file system
+qemu-utils — qemu-img, for disks that are thrown away after a test
 '
 
 say() { printf 'setup: %s\n' "$*"; }

@@ -1,0 +1,216 @@
+"""A HOST that is a directory: a root file system with the few files that tools/peregrine looks at, and a `ssh` that runs
+the remote scripts in it with a PATH of its own. Only what a minimal Linux has is on that PATH; GRUB's environment tool
+and its script checker are the real ones, its other tools and those that ask the kernel are stand-ins.
+
+`next_boot` does what GRUB's 00_header does, so a test can ask at any moment which system would boot."""
+import json
+import os
+import pathlib
+import re
+import shutil
+import stat
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+
+from peregrine_lib import facts     # noqa: E402
+from peregrine_lib.remote import Host       # noqa: E402
+
+TOOLS = """[ awk basename cat chmod cmp cp cut dd df diff dirname echo env expr false find grep head ls mkdir mktemp mv od
+printf readlink rm sed sha256sum sh sleep sort stat tail test touch tr true wc grub-editenv grub-script-check""".split()
+
+UUID = "0a1b2c3d-0000-4000-8000-00000000beef"
+NEIGHBOUR = [{"dst": "10.0.2.2", "dev": "eth0", "lladdr": "52:55:0a:00:02:02", "state": ["REACHABLE"]}]
+ROUTES = [{"dst": "default", "gateway": "10.0.2.2", "dev": "eth0", "flags": []}]
+ADDRESSES = [{"ifname": "eth0", "addr_info": [{"family": "inet", "local": "10.0.2.15", "prefixlen": 24, "scope": "global"}]}]
+
+MKCONFIG = r"""#!/bin/sh
+# grub-mkconfig, as far as it matters: settings, the scripts of /etc/grub.d in order, -o FILE written in place.
+[ "$1" != --version ] || { echo "grub-mkconfig (GRUB) ${FAKE_GRUB_VERSION-2.06-13+deb12u1}"; exit 0; }
+[ ! -e "$ROOT/fake/mkconfig-fails" ] || exit 1
+. "$ROOT/etc/default/grub"
+for f in "$ROOT"/etc/default/grub.d/*.cfg; do [ ! -e "$f" ] || . "$f"; done
+export GRUB_DEFAULT ROOT
+[ "$GRUB_DEFAULT" != saved ] || GRUB_DEFAULT='${saved_entry}'
+make() { for s in "$ROOT"/etc/grub.d/*; do [ ! -x "$s" ] || {
+    echo "### BEGIN ${s#"$ROOT"} ###"; "$s" || exit 1; echo "### END ${s#"$ROOT"} ###"; }; done; }
+if [ "$1" = -o ]; then make > "$2.new" && cat "$2.new" > "$2" && rm "$2.new"; else make; fi
+"""
+HEADER = r"""#!/bin/sh
+cat <<END
+if [ -s \$prefix/grubenv ]; then
+  load_env
+fi
+if [ "\${next_entry}" ] ; then
+   set default="\${next_entry}"
+   set next_entry=
+   save_env next_entry
+   set boot_once=true
+else
+   set default="${GRUB_DEFAULT:-0}"
+fi
+END
+"""
+LINUX = r"""#!/bin/sh
+for v in $(cd "$ROOT/boot" && ls -r vmlinuz-*); do v=${v#vmlinuz-}
+printf "menuentry 'Debian GNU/Linux, with Linux %s' --class debian \$menuentry_id_option 'gnulinux-%s' {\n" $v $v
+printf "\tlinux /boot/vmlinuz-%s root=/dev/vda1 ro\n}\n" $v
+done
+"""
+
+
+class FakeHost(Host):
+    def __init__(self, directory, *, grub="grub"):
+        self.root = pathlib.Path(directory) / "root"
+        self.bin = pathlib.Path(directory) / "bin"
+        self.grub = self.root / "boot" / grub
+        self.environment = {}
+        self.bin.mkdir(parents=True)
+        for tool in TOOLS:
+            real = shutil.which(tool) or shutil.which(tool, path="/usr/sbin:/sbin:/bin")
+            assert real, f"{tool} is needed by this test"
+            (self.bin / tool).symlink_to(real)
+        self._fill()
+        ssh = self.program("ssh", SSH)
+        super().__init__("fake", (str(ssh), str(directory)))
+
+    # ---- building it
+
+    def program(self, name, body):
+        path = self.bin / name
+        path.unlink(missing_ok=True)
+        path.write_text(body if body.startswith("#!") else "#!/bin/sh\n" + body)
+        path.chmod(0o755)
+        return path
+
+    def file(self, path, text="", mode=0o644):
+        target = self.root / path.lstrip("/")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        data = text if isinstance(text, bytes) else text.encode()
+        target.write_bytes(data)
+        target.chmod(mode)
+        return target
+
+    def link(self, path, to):
+        source = self.root / path.lstrip("/")
+        source.parent.mkdir(parents=True, exist_ok=True)
+        source.symlink_to(to)
+
+    def _fill(self):
+        self.file("/etc/os-release", 'PRETTY_NAME="Debian GNU/Linux 12 (bookworm)"\nID=debian\n')
+        self.file("/proc/sys/kernel/random/boot_id", "first\n")
+        self.file("/proc/cmdline", "root=/dev/vda1 ro\n")
+        self.file("/proc/mounts", "/dev/vda1 / ext4 rw,relatime 0 0\n")
+        self.file("/proc/cpuinfo", "processor\t: 0\nmodel name\t: Test CPU\nflags\t\t: fpu lm constant_tsc avx2 bmi2\n\nprocessor\t: 1\n")
+        self.file("/proc/meminfo", "MemTotal: 2000000 kB\nMemAvailable: 1900000 kB\n")
+        self.file("/proc/iomem", "00000000-00000fff : Reserved\n00001000-0009fbff : System RAM\n  00002000-00002fff : x\n"
+                                 "00100000-7ffdcfff : System RAM\n  01000000-01ffffff : Kernel code\n")
+        self.file("/proc/kcore", b"\x7fELF" + bytes(60))
+        self.file("/sys/class/dmi/id/sys_vendor", "QEMU\n")
+        self.file("/sys/devices/system/clocksource/clocksource0/current_clocksource", "kvm-clock\n")
+        self.file("/sys/devices/system/clocksource/clocksource0/available_clocksource", "kvm-clock tsc acpi_pm\n")
+        self.nic()
+        self.file("/boot/vmlinuz-6.1.0-1-amd64", "linux\n")
+        self.file("/etc/default/grub", "# settings\nGRUB_DEFAULT=0\nGRUB_TIMEOUT=5\n")
+        self.file("/etc/grub.d/00_header", HEADER, 0o755)
+        self.file("/etc/grub.d/10_linux", LINUX, 0o755)
+        self.file("/etc/grub.d/README", "not executable\n")
+        for module in ("normal", "multiboot2", "linux"):
+            self.file(f"/boot/{self.grub.name}/i386-pc/{module}.mod")
+        prefix = "grub2" if self.grub.name == "grub2" else "grub"
+        self.program(f"{prefix}-mkconfig", MKCONFIG)
+        if prefix != "grub":
+            for tool in ("editenv", "script-check"):
+                (self.bin / f"{prefix}-{tool}").symlink_to(shutil.which(f"grub-{tool}"))
+        self.program(f"{prefix}-probe", f'case $1 in *fs_uuid) echo {UUID} ;; *=fs) cat "$ROOT/fake/fs" 2>/dev/null || echo ext2 ;;\n'
+                     '*device) echo /dev/vda1 ;; *partmap) echo gpt ;; *abstraction) cat "$ROOT/fake/abstraction" 2>/dev/null ;; esac\nexit 0\n')
+        self.program(f"{prefix}-mkrelpath", "echo /boot\n")
+        self.program(f"{prefix}-reboot", f'case $1 in --boot-directory=*) shift ;; esac\n{prefix}-editenv "$ROOT/boot/{self.grub.name}/grubenv" set "next_entry=$1"\n')
+        self.program("id", "echo ${FAKE_ID-0}\n")
+        self.program("uname", "case $1 in -m) echo ${FAKE_ARCH-x86_64} ;; *) echo 6.1.0-1-amd64 ;; esac\n")
+        self.program("systemd-detect-virt", "echo kvm\n")
+        self.program("dmesg", "echo '[    0.000000] tsc: Detected 2399.000 MHz processor'\n"
+                              "echo '[    1.000000] tsc: Refined TSC clocksource calibration: 2399.998 MHz'\n")
+        # A real fsync of a hundred small files takes most of a test's time; what is asked for must at least be there.
+        self.program("sync", 'for f; do [ "$f" = -- ] || [ -e "$f" ] || exit 1; done\n')
+        self.program("ping", "exit 0\n")
+        self.program("getent", 'case $2 in feed.example) echo "192.0.2.7  STREAM feed.example" ;; *) exit 2 ;; esac\n')
+        self.network(ROUTES, ADDRESSES, NEIGHBOUR)
+        subprocess.run(["grub-editenv", self.grub / "grubenv", "create"], check=True)
+        self.update_grub()
+
+    def nic(self, driver="virtio_net", device="0x1000", features="1" * 33):
+        shutil.rmtree(self.root / "sys/class/net", ignore_errors=True)
+        shutil.rmtree(self.root / "sys/devices/pci0000:00", ignore_errors=True)
+        pci = "/sys/devices/pci0000:00/0000:00:03.0"
+        self.file(f"{pci}/vendor", "0x1af4\n")
+        self.file(f"{pci}/device", device + "\n")
+        self.file(f"{pci}/revision", "0x00\n")
+        self.file(f"{pci}/virtio0/features", features + "\n")
+        self.file(f"{pci}/virtio0/net/eth0/address", "52:54:00:12:34:56\n")
+        self.file(f"{pci}/virtio0/net/eth0/mtu", "1500\n")
+        self.file(f"{pci}/virtio0/net/eth0/queues/rx-0/x")
+        (self.root / "sys/bus/pci").mkdir(parents=True, exist_ok=True)
+        (self.root / f"sys/bus/virtio/drivers/{driver}").mkdir(parents=True, exist_ok=True)
+        self.link(f"{pci}/subsystem", self.root / "sys/bus/pci")
+        self.link(f"{pci}/virtio0/driver", self.root / f"sys/bus/virtio/drivers/{driver}")
+        self.link(f"{pci}/virtio0/net/eth0/device", self.root / pci.lstrip("/") / "virtio0")
+        self.link("/sys/class/net/eth0", self.root / pci.lstrip("/") / "virtio0/net/eth0")
+
+    def network(self, routes, addresses, neighbours):
+        plain = "".join(f"default via {r['gateway']} dev {r['dev']}\\n" for r in routes if r["dst"] == "default" and "gateway" in r)
+        for name, value in (("route", routes), ("address", addresses), ("neigh", neighbours)):
+            self.file(f"/fake/{name}.json", json.dumps(value))
+        self.program("ip", f'[ "$1" != -j ] || {{ cat "$ROOT/fake/$3.json"; exit 0; }}\nprintf "{plain}"\n')
+
+    # ---- asking it
+
+    def update_grub(self):
+        tool = next(self.bin.glob("grub*-mkconfig"))
+        subprocess.run([tool, "-o", self.grub / "grub.cfg"], check=True, env=self.env())
+
+    def env(self):
+        return {"ROOT": str(self.root), "PATH": str(self.bin), **self.environment}
+
+    def variables(self):
+        path = self.grub / "grubenv"
+        if not path.exists() or not path.stat().st_size:
+            return {}
+        text = subprocess.run(["grub-editenv", path, "list"], capture_output=True, text=True, check=True).stdout
+        return dict(line.partition("=")[::2] for line in text.splitlines())
+
+    def next_boot(self):
+        """The id of the entry that GRUB would boot, after what 00_header does: a cut-off grub.cfg boots nothing."""
+        config = self.grub / "grub.cfg"
+        subprocess.run(["grub-script-check", config], check=True)
+        text = config.read_text()
+        entries = facts.grub_entries(text.splitlines())
+        environment = self.variables()
+        default = re.search(r'else\n\s*set default="(.*)"', text)[1].replace("${saved_entry}", environment.get("saved_entry", ""))
+        wanted = environment.get("next_entry") or default or "0"
+        if wanted.isdigit():
+            return entries[int(wanted)].id
+        return next((e.id for e in entries if wanted in (e.id, e.title)), entries[0].id)
+
+    def tree(self):
+        """Everything below /boot and /etc: {path: (mode, bytes)}."""
+        found = {}
+        for top in ("boot", "etc"):
+            for path in sorted((self.root / top).rglob("*")):
+                mode = stat.S_IMODE(path.stat().st_mode)
+                found[str(path.relative_to(self.root))] = (oct(mode), path.read_bytes() if path.is_file() else None)
+        return found
+
+
+# What stands for ssh: `ssh DIRECTORY [options] HOST COMMAND`. The user's login shell is sh.
+SSH = r"""#!/bin/sh
+directory=$1
+shift
+case " $* " in *" -G "*) echo hostname 127.0.0.1; exit 0 ;; esac
+while :; do case $1 in -o) shift 2 ;; -*) shift ;; *) break ;; esac; done
+shift
+export ROOT="$directory/root" PATH="$directory/bin"
+exec /bin/sh -c "$*"
+"""

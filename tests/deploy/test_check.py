@@ -1,0 +1,281 @@
+"""check: what it reports, and every machine that it refuses. Each refusal comes before anything is changed."""
+import os
+import subprocess
+import sys
+
+import pytest
+
+from fakehost import ADDRESSES, NEIGHBOUR, ROOT, ROUTES, FakeHost
+
+from peregrine_lib import commands, facts, judge
+from test_install import Deployment
+
+
+@pytest.fixture
+def host(tmp_path):
+    return FakeHost(tmp_path / "host")
+
+
+def verdict(host, **how):
+    return judge.judge(commands.probe(host), **how)
+
+
+def stops(host, **how):
+    return [f.text for f in verdict(host, **how).stops]
+
+
+def test_a_good_machine_is_reported_whole(host):
+    before = host.tree()
+    found = verdict(host)
+    report = dict(found.report)
+    assert not found.findings, judge.text(found)
+    assert report["system"] == "Debian GNU/Linux 12 (bookworm), Linux 6.1.0-1-amd64"
+    assert report["firmware"] == "BIOS"
+    assert report["GRUB"] == "2.06 in /boot/grub"
+    assert report["default"] == "GRUB_DEFAULT=0: Debian GNU/Linux, with Linux 6.1.0-1-amd64"
+    assert report["door"] == "Multiboot2"
+    assert report["NIC"] == ("eth0: virtio_net, PCI, transitional, 1af4:1000 rev 0, 52:54:00:12:34:56, MTU 1500, "
+                             "1 receive queue(s)")
+    assert report["address"] == "10.0.2.15/24"
+    assert report["gateway"] == "10.0.2.2 52:55:0a:00:02:02"
+    assert report["clock"] == "kvm-clock, TSC 2399998 kHz"
+    assert found.handed_over["tsc.khz"] == "2399998"
+    assert host.tree() == before
+
+
+def test_check_changes_nothing_even_without_an_environment_block(host):
+    (host.grub / "grubenv").unlink()
+    before = host.tree()
+    assert commands.check(host) == 0
+    assert host.tree() == before
+
+
+def put(path, text, **how):
+    return lambda host: host.file(path, text, **how)
+
+
+def secure_boot(host):
+    host.file("/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c", b"\x06\0\0\0\x01")
+    host.file("/boot/grub/x86_64-efi/multiboot2.mod")
+
+
+def no_multiboot2(host):
+    (host.grub / "i386-pc/multiboot2.mod").unlink()
+
+
+def no_grub(host):
+    (host.grub / "grub.cfg").unlink()
+
+
+def no_tools(host):
+    (host.bin / "grub-mkconfig").unlink()
+
+
+def no_reboot_tool(host):
+    (host.bin / "grub-reboot").unlink()
+
+
+def full_boot(host):
+    host.program("df", "echo Filesystem blocks Used Available Capacity Mounted\necho /dev/vda1 100000 99000 1000 99% /boot\n")
+
+
+def default_overridden(host):
+    host.file("/etc/default/grub.d/50-cloud.cfg", "GRUB_DEFAULT=2\n")
+    host.file("/boot/vmlinuz-5.10.0-1-amd64")
+    host.file("/boot/vmlinuz-5.10.0-2-amd64")
+    host.update_grub()
+
+
+def unknown_default(host):
+    host.file("/etc/default/grub", "GRUB_DEFAULT='Debian of long ago'\n")
+
+
+def old_menu(host):
+    path = host.grub / "grub.cfg"
+    path.write_text("menuentry 'Linux' --id linux {\n}\n")
+
+
+REFUSALS = {
+    "another processor": (lambda host: host.program("uname", "echo aarch64\n"), "the processor is aarch64"),
+    "no GRUB": (no_grub, "there is no GRUB here"),
+    "no GRUB tools": (no_tools, "there is no grub-mkconfig"),
+    "a GRUB tool missing": (no_reboot_tool, "missing: grub-reboot"),
+    "systemd-boot": (put("/sys/firmware/efi/efivars/LoaderInfo-4a67b082-0a4c-41cf-b6c7-440b29bb8c4f",
+                         b"\x06\0\0\0" + "systemd-boot 252".encode("utf-16-le")), "booted by systemd-boot 252"),
+    "Secure Boot": (secure_boot, "Secure Boot is on"),
+    "LVM": (put("/fake/abstraction", "lvm\n"), "/boot lies on LVM: GRUB cannot write there"),
+    "RAID": (put("/fake/abstraction", "mdraid1x\n"), "/boot lies on RAID"),
+    "encryption": (put("/fake/abstraction", "cryptodisk luks\n"), "/boot lies on encryption"),
+    "btrfs": (put("/fake/fs", "btrfs\n"), "/boot is on btrfs: GRUB cannot write there"),
+    "zfs": (put("/fake/fs", "zfs\n"), "/boot is on zfs"),
+    "read-only": (put("/proc/mounts", "/dev/vda1 / ext4 rw 0 0\n/dev/vda2 /boot ext4 ro,relatime 0 0\n"), "mounted read-only"),
+    "full": (full_boot, "/boot is full"),
+    "no multiboot2": (no_multiboot2, "holds no multiboot2.mod"),
+    "default overridden": (default_overridden, "GRUB_DEFAULT is set in "),
+    "default unknown": (unknown_default, "the default entry 'Debian of long ago' is not in grub.cfg"),
+    "BLS": (put("/etc/default/grub", "GRUB_DEFAULT=saved\nGRUB_ENABLE_BLSCFG=true\n"), "GRUB_ENABLE_BLSCFG"),
+    "old menu": (old_menu, "does not look at next_entry"),
+    "another NIC": (lambda host: host.nic("ena"), "eth0 is driven by ena"),
+    "no NIC": (lambda host: host.network([], [], []), "no interface carries an IPv4 default route"),
+    "no address": (lambda host: host.network(ROUTES, [], []), "eth0 has no IPv4 address"),
+    "IOMMU": (lambda host: host.nic(features="1" * 34), "insists on an IOMMU"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSALS)
+def test_refused(name, tmp_path):
+    machine = Deployment(tmp_path)
+    spoil, reason = REFUSALS[name]
+    spoil(machine.host)
+    before = machine.host.tree()
+    found = [f for f in verdict(machine.host, linux_door=False).stops]
+    assert any(reason in f.text for f in found), [f.text for f in found]
+    assert all(f.advice or "processor" in f.text for f in found)
+    done = machine.run("install")
+    assert done.returncode == 1 and reason in done.stdout and "nothing was changed" in done.stderr
+    assert machine.host.tree() == before
+
+
+@pytest.mark.parametrize("environment, reason", [
+    ({"FAKE_ID": "1000"}, "there is no sudo"),
+])
+def test_a_user_without_root_is_refused(tmp_path, environment, reason):
+    machine = Deployment(tmp_path)
+    before = machine.host.tree()
+    done = machine.run("install", **environment)
+    assert done.returncode == 3 and reason in done.stderr
+    machine.host.program("sudo", "exit 1\n")
+    done = machine.run("install", **environment)
+    assert done.returncode == 3 and "sudo asks for a password" in done.stderr
+    assert machine.host.tree() == before
+
+
+def test_sudo_without_a_password_will_do(tmp_path):
+    machine = Deployment(tmp_path)
+    machine.host.program("sudo", '[ "$1" = -n ] && shift\nexec "$@"\n')
+    done = machine.run("check", FAKE_ID="1000")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_grub_without_multiboot2_takes_the_linux_door(tmp_path):
+    machine = Deployment(tmp_path)
+    no_multiboot2(machine.host)
+    machine.bzimage.write_bytes(bytes(0x202) + b"HdrS" + bytes(1000))
+    before = machine.host.tree()
+    machine.install()
+    text = (machine.host.grub / "grub.cfg").read_text()
+    assert "linux /boot/peregrine/peregrine.bz\n\tinitrd /boot/peregrine/settings\n" in text
+    machine.uninstall()
+    assert machine.host.tree() == before
+
+
+def test_several_kernels_are_no_obstacle_and_are_named(host):
+    host.file("/boot/vmlinuz-6.1.0-2-amd64")
+    host.update_grub()
+    found = verdict(host)
+    assert not found.stops
+    assert dict(found.report)["kernels"] == "vmlinuz-6.1.0-1-amd64, vmlinuz-6.1.0-2-amd64"
+    assert "6.1.0-2" in dict(found.report)["default"]
+
+
+def test_a_host_route_lease_as_google_gives_it(host):
+    host.network([{"dst": "default", "gateway": "10.128.0.1", "dev": "eth0", "prefsrc": "10.128.0.7", "metric": 100},
+                  {"dst": "10.128.0.1", "dev": "eth0", "scope": "link"}],
+                 [{"ifname": "eth0", "addr_info": [{"family": "inet", "local": "10.128.0.7", "prefixlen": 32, "scope": "global",
+                                                    "dynamic": True, "valid_life_time": 86000}]}],
+                 [{"dst": "10.128.0.1", "dev": "eth0", "lladdr": "42:01:0a:80:00:01", "state": ["REACHABLE"]}])
+    host.file("/run/systemd/netif/leases/2", "ADDRESS=10.128.0.7\nNETMASK=255.255.255.255\nMTU=1460\n"
+                                             "ROUTES=10.128.0.1/32,0.0.0.0 0.0.0.0/0,10.128.0.1\n")
+    found = verdict(host)
+    assert {k: found.handed_over[k] for k in ("ip", "gw", "gwmac")} == {
+        "ip": "10.128.0.7/32", "gw": "10.128.0.1", "gwmac": "42:01:0a:80:00:01"}
+    report = dict(found.report)
+    assert report["gateway"].endswith("outside the subnet")
+    assert "classless routes 10.128.0.1/32,0.0.0.0" in report["DHCP"] and "mtu 1460" in report["DHCP"]
+    assert any("leased for 1433 more minutes" in f.text for f in found.findings)
+
+
+def test_a_gateway_that_does_not_answer_is_not_handed_over(host):
+    host.network(ROUTES, ADDRESSES, [{**NEIGHBOUR[0], "state": ["FAILED"]}])
+    found = verdict(host)
+    assert "gwmac" not in found.handed_over and found.handed_over["gw"] == "10.0.2.2"
+    assert any("did not answer ARP" in f.text for f in found.findings)
+
+
+def test_the_nics_transport_is_told(host):
+    host.nic(device="0x1041")
+    assert "PCI, modern, 1af4:1041" in dict(verdict(host).report)["NIC"]
+    host.nic(features="1" * 30)
+    assert "PCI, legacy, 1af4:1000" in dict(verdict(host).report)["NIC"]
+
+
+def test_an_unstable_tsc_is_not_handed_over(host):
+    host.program("dmesg", "echo '[0.1] tsc: Detected 2500.000 MHz processor'\necho '[0.2] tsc: Marking TSC unstable due to x'\n")
+    found = verdict(host)
+    assert "tsc.khz" not in found.handed_over and "unstable" in dict(found.report)["clock"]
+
+
+def test_black_box_regions_lie_in_ram_and_only_there():
+    rows = [(0x1000, 0x9fbff, "System RAM"), (0x100000, 0x3fffffff, "System RAM"), (0x100000000, 0x1ffffffff, "System RAM")]
+    assert judge.black_box_regions(rows) == [(0x90000, 0x8000), (0x10000000, 0x20000), (0x18000000, 0x20000), (0x20000000, 0x20000)]
+    hole = [(0x1000, 0x8ffff, "System RAM"), (0x100000, 0x17ffffff, "System RAM"), (0x18100000, 0x3fffffff, "System RAM")]
+    assert judge.black_box_regions(hole) == [(0x10000000, 0x20000), (0x20000000, 0x20000)]
+    assert judge.black_box_regions([(0x1000, 0x9fbff, "System RAM"), (0x100000, 0x7ffffff, "System RAM")])[1:] == [(0x4000000, 0x20000)]
+
+
+def test_facts_cut_off_on_the_way_are_not_judged(host):
+    text = host.run(["probe"]).decode()
+    found = judge.judge(facts.Facts(text[:len(text) // 2]))
+    assert [f.text for f in found.stops] == ["the facts arrived cut off"]
+
+
+def test_hostile_facts_do_not_confuse_the_judge():
+    """Whatever comes over the wire is judged, never raised on."""
+    import random
+    seed = random.randrange(1 << 32)
+    print("seed", seed)
+    rng = random.Random(seed)
+    names = ["route", "address", "neighbours", "nic", "tsc", "processor", "memory-map", "grub-entries", "grub-settings", "secure-boot",
+             "grub-version", "boot-free-kib", "dhcp", "virtio-nics", "os-release", "grub-directory", "grub-tools", "kcore", "efi-loader"]
+    pieces = ["[]", "{", "[{}]", '[{"dst":"default","dev":"x"}]', "name=", "name=x", "=", "mtu=z", "'", '"', "menuentry", "menuentry 'x' {",
+              "1", "-1", "ffffffff-0 : System RAM", "00000000-ffffffff : System RAM", "GRUB_DEFAULT=9>9", "tsc: Detected .1 MHz", "\x1b[2J", ""]
+    for _ in range(300):
+        text = "".join(f"#fact {n} {rng.choice('01')}\n" + "".join(f" {rng.choice(pieces)}\n" for _ in range(rng.randrange(3)))
+                       for n in rng.sample(names, rng.randrange(len(names))))
+        judge.text(judge.judge(facts.Facts(text + "#end\n")))
+
+
+def test_a_host_that_ssh_does_not_reach(tmp_path):
+    done = subprocess.run([sys.executable, ROOT / "tools/peregrine", "check", "nobody@127.0.0.1", "--ssh", "ssh -p 1"],
+                          capture_output=True, text=True, timeout=60, env=os.environ)
+    assert done.returncode == 3 and "ssh" in done.stderr
+
+
+@pytest.mark.parametrize("text, reason", [
+    ("feed=1.2.3.4:1 submit=1.2.3.4:2 user=u passwd=p n=1 m=3", "there is no key="),
+    ("feed=1.2.3.4:1 key=x", "missing: submit=, user="),
+    ("feed=1.2.3.4:1 feed=1.2.3.4:1", "feed= is given twice"),
+    ("nonsense", "'nonsense' is not a key=value word"),
+    ("feed=nowhere submit=1.2.3.4:2 user=u passwd=p n=1 m=3 key=longenough", "'nowhere' is not HOST:PORT"),
+    ("feed=$(reboot):1 submit=1.2.3.4:2 user=u passwd=p n=1 m=3 key=longenough", "is not HOST:PORT"),
+    ("feed=-x:1 submit=1.2.3.4:2 user=u passwd=p n=1 m=3 key=longenough", "is not HOST:PORT"),
+    ("feed=unknown.example:1 submit=1.2.3.4:2 user=u passwd=p n=1 m=3 key=longenough", "cannot resolve unknown.example"),
+])
+def test_bad_configurations_are_refused_first(tmp_path, text, reason):
+    machine = Deployment(tmp_path)
+    machine.config.write_text(text)
+    before = machine.host.tree()
+    done = machine.run("install")
+    assert done.returncode == 1 and reason in done.stdout + done.stderr
+    assert machine.host.tree() == before
+
+
+def test_an_image_that_is_none_is_refused(tmp_path):
+    machine = Deployment(tmp_path)
+    machine.kernel.write_bytes(b"\x7fELF" + bytes(4096))
+    before = machine.host.tree()
+    done = machine.run("install")
+    assert done.returncode == 1 and "no ELF with a Multiboot2 header" in done.stderr
+    machine.kernel.unlink()
+    assert "No such file" in machine.run("install").stderr
+    assert machine.host.tree() == before

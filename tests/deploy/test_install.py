@@ -1,0 +1,264 @@
+"""install and uninstall on a HOST that is a directory: what they leave, that they can be repeated, and that whatever
+step the power fails at, Linux is what boots and the next try completes."""
+import os
+import stat
+import struct
+import subprocess
+import sys
+
+import pytest
+
+from fakehost import ROOT, FakeHost
+
+from peregrine_lib import commands
+from peregrine_lib.remote import RemoteError
+
+CONFIG = ("feed=feed.example:10001,192.0.2.8:10001 submit=192.0.2.8:10002  # the contest\n"
+          "user=swift passwd=secret n=256 m=823,108\nkey=0x000102030405060708090a0b0c0d0e0f\n")
+LINUX_ID = "gnulinux-6.1.0-1-amd64"
+
+
+class Deployment:
+    def __init__(self, directory, **how):
+        self.host = FakeHost(directory / "host", **how)
+        self.config = directory / "flight.conf"
+        self.config.write_text(CONFIG)
+        self.kernel = directory / "peregrine.elf"
+        self.kernel.write_bytes(b"\x7fELF" + bytes(4092) + struct.pack("<I", 0xE85250D6) + b"kernel" * 1000)
+        self.bzimage = directory / "peregrine.bz"
+
+    def run(self, *words, stop_at=0, **environment):
+        command = [sys.executable, ROOT / "tools/peregrine", words[0], "host", "--ssh", " ".join(self.host.ssh), *words[1:]]
+        if words[0] in ("check", "install"):
+            command += ["--kernel", self.kernel, "--bzimage", self.bzimage]
+        if words[0] == "install":
+            command += ["--config", self.config]
+        return subprocess.run([str(w) for w in command], capture_output=True, text=True, timeout=60,
+                              env={**os.environ, "PEREGRINE_TEST_STOP_AT": str(stop_at), **environment})
+
+    def install(self, **how):
+        done = self.run("install", **how)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done
+
+    def uninstall(self):
+        done = self.run("uninstall")
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done
+
+
+@pytest.fixture
+def machine(tmp_path):
+    return Deployment(tmp_path)
+
+
+def test_install_adds_one_entry_and_linux_stays_the_default(machine):
+    assert machine.host.next_boot() == LINUX_ID
+    machine.install()
+    assert machine.host.next_boot() == LINUX_ID
+    assert (machine.host.grub / "grub.cfg").read_text().count("--id peregrine") == 1
+    assert "GRUB_DEFAULT=saved" in (machine.host.root / "etc/default/grub").read_text()
+    assert machine.host.variables() == {"saved_entry": "0"}
+    home = machine.host.root / "boot/peregrine"
+    assert (home / "peregrine.elf").read_bytes() == machine.kernel.read_bytes()
+    assert stat.S_IMODE((home / "settings").stat().st_mode) == 0o600
+    assert stat.S_IMODE(home.stat().st_mode) == 0o700
+    assert (home / "settings").read_text() == (
+        "feed=192.0.2.7:10001,192.0.2.8:10001\nsubmit=192.0.2.8:10002\nuser=swift\npasswd=secret\nn=256\nm=823,108\n"
+        "key=0x000102030405060708090a0b0c0d0e0f\n# handed over from Linux\nip=10.0.2.15/24\ngw=10.0.2.2\n"
+        "gwmac=52:55:0a:00:02:02\nmtu=1500\ntsc.khz=2399998\n"
+        "blackbox=0x90000,32768,0x1ffe0000,131072,0x2ffe0000,131072,0x3ffe0000,131072\n")
+
+
+def test_the_armed_entry_boots_the_kernel_once(machine):
+    machine.install()
+    settings = machine.host.run(["arm"], ["once"])
+    assert settings == (machine.host.root / "boot/peregrine/settings").read_bytes()
+    assert machine.host.next_boot() == "peregrine"
+
+
+def test_no_secret_stands_where_others_can_read_it(machine):
+    machine.install()
+    readable = [p for p in machine.host.root.rglob("*") if p.is_file() and p.stat().st_mode & 0o044
+                and "boot/peregrine" not in str(p)]
+    assert not [p for p in readable if b"000102030405" in p.read_bytes() or b"secret" in p.read_bytes()]
+
+
+def test_install_again_changes_nothing(machine):
+    machine.install()
+    once = machine.host.tree()
+    second = machine.install()
+    assert machine.host.tree() == once
+    assert "already so" in second.stdout
+
+
+def test_uninstall_leaves_every_byte_as_it_was(machine):
+    before = machine.host.tree()
+    machine.install()
+    machine.install()
+    subprocess.run(["grub-editenv", machine.host.grub / "grubenv", "set", "next_entry="], check=True)      # GRUB, after a flight
+    machine.uninstall()
+    assert machine.host.tree() == before
+    assert "nothing is installed" in machine.uninstall().stdout
+    assert machine.host.tree() == before
+
+
+@pytest.mark.parametrize("text", ["GRUB_TIMEOUT=5", "GRUB_TIMEOUT=5\n", "GRUB_DEFAULT=0", "  GRUB_DEFAULT=0\n", "GRUB_DEFAULT=saved\n",
+                                  "GRUB_DEFAULT=1\nGRUB_DEFAULT=0\n", "GRUB_DEFAULT='gnulinux-6.1.0-1-amd64'\n", ""])
+def test_any_shape_of_the_settings_comes_back(machine, text):
+    machine.host.file("/etc/default/grub", text)
+    machine.host.update_grub()
+    before = machine.host.tree()
+    machine.install()
+    assert machine.host.next_boot() == LINUX_ID
+    machine.uninstall()
+    assert machine.host.tree() == before
+
+
+def test_no_environment_block_before_means_none_after(machine):
+    (machine.host.grub / "grubenv").unlink()
+    before = machine.host.tree()
+    machine.install()
+    assert machine.host.next_boot() == LINUX_ID
+    machine.uninstall()
+    assert machine.host.tree() == before
+
+
+def test_the_second_kernel_as_default_stays_the_default(machine):
+    machine.host.file("/boot/vmlinuz-5.10.0-9-amd64", "old")
+    machine.host.file("/etc/default/grub", "GRUB_DEFAULT=1\n")
+    subprocess.run(["grub-editenv", machine.host.grub / "grubenv", "set", "saved_entry=0"], check=True)    # stale, unused so far
+    machine.host.update_grub()
+    before = machine.host.tree()
+    assert machine.host.next_boot() == "gnulinux-5.10.0-9-amd64"
+    machine.install()
+    assert machine.host.next_boot() == "gnulinux-5.10.0-9-amd64"
+    machine.uninstall()
+    assert machine.host.tree() == before
+
+
+def test_a_kernel_that_came_between_stays_after_uninstall(machine):
+    machine.install()
+    machine.host.file("/boot/vmlinuz-6.1.0-2-amd64", "new")
+    machine.host.update_grub()
+    machine.uninstall()
+    text = (machine.host.grub / "grub.cfg").read_text()
+    assert "6.1.0-2" in text and "peregrine" not in text and 'set default="0"' in text
+    assert machine.host.next_boot() == "gnulinux-6.1.0-2-amd64"
+
+
+def test_settings_that_others_changed_since_are_kept(machine):
+    machine.install()
+    path = machine.host.root / "etc/default/grub"
+    path.write_text(path.read_text().replace("GRUB_TIMEOUT=5", "GRUB_TIMEOUT=9"))
+    subprocess.run(["grub-editenv", machine.host.grub / "grubenv", "set", "recordfail=1"], check=True)
+    machine.uninstall()
+    text = path.read_text()
+    assert "GRUB_TIMEOUT=9" in text and "GRUB_DEFAULT=0" in text and "saved" not in text
+    assert machine.host.variables() == {"recordfail": "1"}
+    assert not (machine.host.root / "boot/peregrine").exists()
+
+
+def test_a_grub_cfg_older_than_its_sources_is_refused(machine):
+    machine.host.file("/boot/vmlinuz-6.1.0-2-amd64", "new, and update-grub was not run")
+    before = machine.host.tree()
+    done = machine.run("install")
+    assert done.returncode == 3 and "would change how Linux itself is booted" in done.stdout and "6.1.0-2" in done.stdout
+    assert not (machine.host.root / "etc/grub.d/42_peregrine").exists()
+    assert machine.host.next_boot() == LINUX_ID
+    machine.uninstall()
+    assert machine.host.tree() == before
+    assert machine.run("install", "--accept-grub-changes").returncode == 0
+
+
+def test_a_failing_grub_mkconfig_leaves_the_menu(machine):
+    before = machine.host.tree()
+    machine.host.file("/fake/mkconfig-fails")
+    done = machine.run("install")
+    assert done.returncode == 3 and "grub-mkconfig failed" in done.stdout
+    assert machine.host.next_boot() == LINUX_ID
+    (machine.host.root / "fake/mkconfig-fails").unlink()
+    machine.uninstall()
+    assert machine.host.tree() == before
+
+
+def test_dry_runs_do_nothing(machine):
+    before = machine.host.tree()
+    done = machine.run("install", "--dry-run")
+    assert done.returncode == 0 and "42_peregrine" in done.stdout and "nothing was changed" in done.stdout
+    assert machine.host.tree() == before
+    machine.install()
+    installed = machine.host.tree()
+    assert machine.run("uninstall", "--dry-run").returncode == 0
+    assert machine.run("fly", "--dry-run").returncode == 0
+    assert machine.host.tree() == installed
+
+
+def test_the_grub2_names_of_other_distributions(tmp_path):
+    machine = Deployment(tmp_path, grub="grub2")
+    before = machine.host.tree()
+    machine.install()
+    assert machine.host.next_boot() == LINUX_ID
+    machine.uninstall()
+    assert machine.host.tree() == before
+
+
+# ---- the power goes
+
+def attempt(machine, command, stop_at=0):
+    """install or uninstall in this process; whether it came to its end."""
+    try:
+        if command == "install":
+            commands.install(machine.host, machine.config, machine.kernel, machine.bzimage, stop_at=stop_at)
+        else:
+            commands.uninstall(machine.host, stop_at=stop_at)
+        return True
+    except RemoteError as error:
+        assert error.status in (137, -9), error     # killed, and by nothing else
+        return False
+
+
+def cut_everywhere(tmp_path, command, prepare):
+    """A machine for every point of the command, its power just gone there: (point, machine, its tree at first)."""
+    for at in range(1, 60):
+        directory = tmp_path / f"cut-{command}-{at}"
+        directory.mkdir()
+        machine = Deployment(directory)
+        original = machine.host.tree()
+        prepare(machine)
+        if attempt(machine, command, at):
+            assert at > 10, "there should be more points"
+            return
+        yield at, machine, original
+    raise AssertionError("no end of points")
+
+
+def without_copies(tree):
+    return {path: content for path, content in tree.items() if not path.startswith("boot/peregrine/before/")}
+
+
+def test_power_lost_at_any_point_of_install_then_install(tmp_path):
+    reference = Deployment(tmp_path)
+    attempt(reference, "install")
+    wanted = without_copies(reference.host.tree())
+    for at, machine, original in cut_everywhere(tmp_path, "install", lambda m: None):
+        assert machine.host.next_boot() == LINUX_ID, f"point {at}"
+        assert attempt(machine, "install")
+        assert machine.host.next_boot() == LINUX_ID
+        assert without_copies(machine.host.tree()) == wanted, f"point {at}"
+        assert attempt(machine, "uninstall")
+        assert machine.host.tree() == original, f"point {at}"
+
+
+def test_power_lost_at_any_point_of_install_then_uninstall(tmp_path):
+    for at, machine, original in cut_everywhere(tmp_path, "install", lambda m: None):
+        assert attempt(machine, "uninstall")
+        assert machine.host.next_boot() == LINUX_ID
+        assert machine.host.tree() == original, f"point {at}"
+
+
+def test_power_lost_at_any_point_of_uninstall(tmp_path):
+    for at, machine, original in cut_everywhere(tmp_path, "uninstall", lambda m: attempt(m, "install")):
+        assert machine.host.next_boot() == LINUX_ID, f"point {at}"
+        assert attempt(machine, "uninstall")
+        assert machine.host.tree() == original, f"point {at}"
