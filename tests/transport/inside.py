@@ -2,6 +2,7 @@
 
 Linux's end is 10.9.0.1/24 on tap0; the stack under test is 10.9.0.2 unless a case says otherwise; raw peers answer
 for 10.9.0.77, which Linux does not own."""
+import fcntl
 import os
 import select
 import socket
@@ -27,6 +28,19 @@ def set_up(offload=False, address=f"{LINUX}/24"):
     if address:
         sh(f"ip addr add {address} dev tap0")
     sh("ip link set tap0 up")
+
+
+def wait_for_carrier():
+    """Until then Linux drops what is sent on tap0: its queue is made some time after the puppet has opened the other end."""
+    end = time.monotonic() + 5
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        while True:
+            request = fcntl.ioctl(any_socket, 0x8913, struct.pack("16sh14x", b"tap0", 0))      # SIOCGIFFLAGS
+            if struct.unpack("16sh14x", request)[1] & 0x40:                                     # IFF_RUNNING
+                break
+            assert time.monotonic() < end, "tap0 has no carrier"
+            time.sleep(0.005)
+    time.sleep(0.01)        # Linux announces it a moment before the queue is there
 
 
 class Puppet:
@@ -121,6 +135,7 @@ class Puppet:
 
     def __enter__(self):
         self.expect("stack")
+        wait_for_carrier()
         return self
 
     def __exit__(self, kind, value, trace):
