@@ -64,7 +64,7 @@ def symbols():
     return {fields[2]: int(fields[0], 16) for line in lines if len(fields := line.split()) == 3}
 
 
-def _die_with_parent():
+def die_with_parent():
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
@@ -90,7 +90,7 @@ class Machine:
         self._ended = False
         self.process = subprocess.Popen(
             self.command, pass_fds=[qmp_theirs.fileno(), serial_theirs.fileno()], stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, preexec_fn=_die_with_parent)
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, preexec_fn=die_with_parent)
         qmp_theirs.close()
         serial_theirs.close()
         self._threads = [threading.Thread(target=t, daemon=True) for t in (self._read_serial, self._read_qmp)]

@@ -8,6 +8,8 @@ import sys
 import tempfile
 import time
 
+import machine      # it puts tests/qemu.py in reach
+import qemu
 from contest import record
 
 SERVER = pathlib.Path(__file__).with_name("contest_server.py")
@@ -22,7 +24,7 @@ class Game:
         self.bind = bind
         self.process = subprocess.Popen(
             [sys.executable, SERVER, "--bind", bind, "--port-base", str(port_base), "--record", self.record_path,
-             *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+             *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=qemu.die_with_parent)
         line = self.process.stdout.readline()
         self.ports = {kind: int(port) for kind, port in re.findall(r"(\w+)=[\d.]+:(\d+)", line)}
         if not self.ports:

@@ -46,6 +46,7 @@ class Setup:
     cpus: int = 1
     memory: str = "256M"
     accelerator: str = "tcg"
+    stack: str = ""             # own | lwip; "": whichever the image was built with
     lease: bool = False         # the guest asks DHCP on TAP, too
 
     @property
@@ -108,6 +109,13 @@ def free_udp_port():
         return sock.getsockname()[1]
 
 
+def image_of(stack):
+    """The image with that stack: the one of `make`, or the one that `make check` builds beside it."""
+    if not stack or (qemu.BUILD / f"kernel/stack-{stack}").exists():
+        return qemu.IMAGE
+    return qemu.BUILD / "other/peregrine.elf"
+
+
 def network_options(setup, udp_port=None):
     """QEMU's options of the NIC and of what it is plugged into; `udp_port` of ours leads to the control channel."""
     forward = f",hostfwd=udp:127.0.0.1:{udp_port}-:{CONTROL_PORT}" if udp_port else ""
@@ -128,7 +136,7 @@ def start(setup, settings, directory):
         path = qemu.make_iso(pathlib.Path(directory) / f"{secrets.token_hex(4)}.iso", settings)
         options += qemu.iso(path, setup.firmware)
     else:
-        options += qemu.kernel(settings)
+        options += qemu.kernel(settings, image=image_of(setup.stack))
     if setup.boot == "microvm":
         # With ACPI tables they name the virtio-mmio devices; without, QEMU's command line does, as Firecracker's.
         old = setup.nic == "mmio-legacy"

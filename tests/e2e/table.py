@@ -23,6 +23,7 @@ class Row:
     net: str = "user"               # user | tap
     cpus: int = 1
     memory: str = "256M"
+    stack: str = ""                 # own | lwip; "" is the one that the image was built with
     # the network of a TAP row: an address from a lease as clouds give it, else a static one
     lease: bool = False
     # the server
@@ -93,6 +94,13 @@ ROWS = [
     Row("wide-answers", round=WIDE, server=("--rate", "4"), seconds=4, offered_min=5),
     Row("qualification-no-early", round="qualification", settings=("early=off",), nic="modern"),
 ]
+
+# Both stacks play these, whichever the image was built with.
+BOTH = ("kernel-user", "tap-legacy-cloud-lease", "tap-modern-chunked", "split-chunked-wait", "connections-closed",
+        "connections-reset", "nginx", "small-constants")
+ROWS += [dataclasses.replace(row, name=f"{row.name}-{stack}", stack=stack) for row in ROWS if row.name in BOTH
+         for stack in ("lwip", "own")]
+ROWS = [row for row in ROWS if row.name not in BOTH]
 
 # Starts that must end in a message and in the machine's return: the words on the command line, QEMU's options, and
 # what the log must say. {host} and {port} lead to a port where nobody listens.

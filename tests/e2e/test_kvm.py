@@ -45,5 +45,5 @@ def boot_and_return(accelerator, cpu, word):
 def test_game_under_kvm(kvm):
     if not kvm[0]:
         pytest.skip(f"KVM is too slow to play here: {kvm[1]}")
-    done = subprocess.run([sys.executable, HERE / "row.py", "kernel-user", "kvm"], capture_output=True, text=True, timeout=180)
+    done = subprocess.run([sys.executable, HERE / "row.py", "kernel-user-lwip", "kvm"], capture_output=True, text=True, timeout=180)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -40,7 +40,8 @@ def test_row(row):
 def test_every_value_of_every_column_occurs():
     for column, values in (("boot", machine.BOOTS), ("firmware", ("bios", "uefi")), ("nic", machine.NICS),
                            ("net", ("user", "tap")), ("cpus", (1, 2)), ("memory", ("128M", "8G")),
-                           ("body", ("raw", "chunked")), ("start", ("push", "wait")), ("front", ("nginx",))):
+                           ("body", ("raw", "chunked")), ("start", ("push", "wait")), ("front", ("nginx",)),
+                           ("stack", ("own", "lwip"))):
         assert set(values) <= {getattr(row, column) for row in table.ROWS}, column
     assert len({row.name for row in table.ROWS}) == len(table.ROWS)
 

@@ -27,8 +27,16 @@ unit: $(UNIT_TESTS)
 # Everything pytest needs built beforehand. Fragments add to CHECK_NEEDS.
 # The kernel's objects of both stacks, for tests/structure.
 CHECK_NEEDS += $(UNIT_TESTS) $(BUILD)/peregrine.elf $(patsubst %.c,$(BUILD)/kernel/%.o,$(wildcard net/*.c))
+
+# The image with the other stack: the games of tests/e2e are played over both.
+OTHER_IMAGE := $(BUILD)/other/peregrine.elf
+$(OTHER_IMAGE): FORCE
+	@$(MAKE) -s --no-print-directory BUILD=$(BUILD)/other STACK=$(filter-out $(STACK),own lwip) LWIP=$(LWIP) $@
+FORCE:
+CHECK_NEEDS += $(OTHER_IMAGE)
+
 check-ready: $(CHECK_NEEDS)
 	$(PY) -m pytest -q -rs -n 2 --dist load tests
 
 -include $(shell find $(BUILD)/test $(BUILD)/host -name '*.d' 2>/dev/null)
-.PHONY: unit check-ready
+.PHONY: unit check-ready FORCE
