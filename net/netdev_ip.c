@@ -130,14 +130,18 @@ static void ip_tx_release(struct netdev *device, struct tx_buffer *buffer)
     buffer_free(self_of(device), buffer);
 }
 
-/* The packet popped last is the device's until the next pop. */
-size_t netdev_ip_pop(struct netdev_ip *self, const uint8_t **packet)
+void netdev_ip_release(struct netdev_ip *self)
 {
     if (self->popped != NULL) {
         self->popped->holders &= (uint8_t)~TX_HELD_BY_DEVICE;
         buffer_free(self, self->popped);
         self->popped = NULL;
     }
+}
+
+size_t netdev_ip_pop(struct netdev_ip *self, const uint8_t **packet)
+{
+    netdev_ip_release(self);
     if (self->out_head == self->out_tail)
         return 0;
     uint32_t place = self->out_head++ % NETDEV_IP_BUFFER_COUNT;

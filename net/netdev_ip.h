@@ -43,5 +43,7 @@ void netdev_ip_init(struct netdev_ip *device, uint16_t mtu_bytes);
 /* Gives the stack a packet (copied). False, and counted, when the queue is full. */
 bool netdev_ip_push(struct netdev_ip *device, const void *packet, size_t bytes);
 
-/* Takes the oldest packet the stack has sent: its bytes, valid until the next netdev_ip_pop; 0 when there is none. */
+/* Takes the oldest packet the stack has sent: its bytes, valid until netdev_ip_release or the next netdev_ip_pop; 0
+ * when there is none. Until then the device holds it, and the stack cannot send the same buffer again. */
 size_t netdev_ip_pop(struct netdev_ip *device, const uint8_t **packet);
+void netdev_ip_release(struct netdev_ip *device);

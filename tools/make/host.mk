@@ -26,3 +26,16 @@ UNIT_EXTRA_control_test := tests/unit/fake_transport.c
 $(BUILD)/host/tests/bench/player_bench: $(patsubst %.c,$(BUILD)/host/%.o,tests/bench/player_bench.c host/platform.c net/http.c \
 		$(wildcard kernel/base/*.c) $(filter-out app/player.c app/matcher%,$(wildcard app/*.c)))
 	$(CC) -o $@ $^
+
+# Our stack as a library (host/peregrine_net.h). Only pnet_* is visible.
+NET_LIBRARY_OBJECTS := $(patsubst %.c,$(BUILD)/pic/%.o,host/peregrine_net.c host/peregrine_net_words.c \
+	$(filter-out net/transport_own.c net/http.c,$(NET_SOURCES_own)) $(wildcard kernel/base/*.c))
+$(BUILD)/pic/%.o: %.c
+	@mkdir -p $(@D)
+	$(CC) $(HOST_CFLAGS) -fPIC -fvisibility=hidden $(call cflags_of,$<) -c -o $@ $<
+$(BUILD)/host/libperegrine-net.so: $(NET_LIBRARY_OBJECTS)
+	@mkdir -p $(@D)
+	$(CC) -shared -Wl,-z,defs -o $@ $^
+host: $(BUILD)/host/libperegrine-net.so
+CHECK_NEEDS += $(BUILD)/host/libperegrine-net.so
+-include $(NET_LIBRARY_OBJECTS:.o=.d)

@@ -1,0 +1,126 @@
+/* libperegrine-net.so: our TCP/IP stack as a library, for programs that test it or that want it in user space.
+ *
+ * IP packets in, IP packets out, and a clock that the caller turns; nothing blocks, nothing runs by itself, no file,
+ * no thread. Several stacks live side by side. Not thread-safe: one thread at a time for each stack.
+ *
+ *     const char *why;
+ *     struct pnet *net = pnet_open("address=192.168.0.1 rto_min_us=200000 sack=on", &why);
+ *     pnet_set_time_us(net, now);                  -- never backwards
+ *     pnet_packet_in(net, packet, bytes);          -- replies that are due at once are in the queue afterwards
+ *     while ((bytes = pnet_packet_out(net, packet, sizeof packet)) > 0) ...;
+ *     if (pnet_next_timer_us(net) <= now) pnet_run_timers(net);
+ *
+ * Addresses and ports are host order (192.168.0.1 is 0xc0a80001). Calls return 0 or a count, or a negative errno of
+ * Linux, with Linux' meaning for a non-blocking socket. A stack sends only in pnet_packet_in, in pnet_run_timers and
+ * in the socket calls; what it sends waits for pnet_packet_out, at most 1024 packets, later ones are lost. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define PNET_API __attribute__((visibility("default")))
+
+struct pnet;
+
+/* Makes a stack. `words` are `key=value`, separated by blanks; an unknown or bad one is refused, and *why (if given)
+ * then points at a message that quotes it, valid until the next pnet_open. NULL when it cannot be made.
+ *
+ *   address=A.B.C.D        ours; required. Every peer is reached directly, no ARP is spoken.
+ *   mtu=BYTES              576..1500; 1500
+ *   ack=quick|delayed      acknowledge every batch at once, or RFC 9293 §3.8.6.3; quick
+ *   ack_delay_us=US        for ack=delayed; 40000
+ *   rto_initial_us=US      RFC 6298 (2.1); 1000000
+ *   rto_min_us=US          200000
+ *   rto_max_us=US          120000000
+ *   initial_window=N       segments; 10
+ *   congestion=cubic|newreno
+ *   rcvbuf=BYTES           1..16777216; 65535
+ *   sndbuf=BYTES           1..16777216; 65536
+ *   wscale=auto|off|0..14  the shift we announce; auto: the least that can name rcvbuf. off: the option is not used
+ *   mss=BYTES              largest segment announced and sent; 0: what the MTU gives
+ *   timestamps=on|off  sack=on|off  nodelay=on|off(default)  path_mtu=on|off  keepalive=on|off(default)
+ *   time_wait_us=US        2 MSL; 60000000
+ *   syn_give_up_us=US      180000000
+ *   data_give_up_us=US     900000000
+ *   start_us=US            what the clock shows at the start; 0
+ *   secret=TEXT            what initial sequence numbers, ports and timestamp offsets are made from (up to 32 bytes);
+ *                          a fixed text by default, so that runs repeat: give a random one for real traffic */
+PNET_API struct pnet *pnet_open(const char *words, const char **why);
+PNET_API void pnet_close(struct pnet *net);
+
+/* One IPv4 packet of up to 65535 bytes (copied). -ENOBUFS when it could not be taken in, -EMSGSIZE. */
+PNET_API int pnet_packet_in(struct pnet *net, const void *packet, size_t bytes);
+/* The oldest packet sent: its bytes, 0 when there is none, -EMSGSIZE when `room` is less than the MTU. */
+PNET_API int pnet_packet_out(struct pnet *net, void *packet, size_t room);
+
+PNET_API void pnet_set_time_us(struct pnet *net, uint64_t now_us);
+PNET_API uint64_t pnet_time_us(const struct pnet *net);
+/* When pnet_run_timers has something to do: at most pnet_time_us if now, UINT64_MAX if never. */
+PNET_API uint64_t pnet_next_timer_us(const struct pnet *net);
+PNET_API void pnet_run_timers(struct pnet *net);
+
+/* Sockets: small numbers from 0. */
+enum { PNET_SOCKET_COUNT_MAX = 256 };
+
+PNET_API int pnet_socket(struct pnet *net);
+PNET_API int pnet_bind(struct pnet *net, int socket, uint32_t address, uint16_t port);   /* address 0 or ours */
+PNET_API int pnet_listen(struct pnet *net, int socket, int backlog);
+/* The new connection's socket, or -EAGAIN. `address` and `port` (each may be NULL) get the peer's. */
+PNET_API int pnet_accept(struct pnet *net, int socket, uint32_t *address, uint16_t *port);
+/* -EINPROGRESS once the SYN is on its way; then -EALREADY, -EISCONN. The outcome: pnet_poll and SO_ERROR. */
+PNET_API int pnet_connect(struct pnet *net, int socket, uint32_t address, uint16_t port);
+
+enum { PNET_PEEK = 2 };         /* MSG_PEEK */
+PNET_API int64_t pnet_read(struct pnet *net, int socket, void *out, size_t bytes, int flags);
+PNET_API int64_t pnet_write(struct pnet *net, int socket, const void *data, size_t bytes);
+
+enum { PNET_SHUT_RD, PNET_SHUT_WR, PNET_SHUT_RDWR };
+PNET_API int pnet_shutdown(struct pnet *net, int socket, int how);
+/* FIN after what was written, or RST if received bytes are unread or SO_LINGER is on with 0 s. */
+PNET_API int pnet_close_socket(struct pnet *net, int socket);
+PNET_API int pnet_abort(struct pnet *net, int socket);          /* RST, at once */
+
+/* Linux' poll bits: POLLIN 1, POLLOUT 4, POLLERR 8, POLLHUP 16, POLLRDHUP 0x2000; or -EBADF. */
+PNET_API int pnet_poll(struct pnet *net, int socket);
+
+PNET_API int pnet_local(struct pnet *net, int socket, uint32_t *address, uint16_t *port);
+PNET_API int pnet_peer(struct pnet *net, int socket, uint32_t *address, uint16_t *port);
+
+/* Options by Linux' level and name: SOL_SOCKET (1) with SO_REUSEADDR (2; taken and kept: a port is refused only while
+ * somebody listens on it), SO_ERROR (4, get, clears), SO_RCVBUF (8), SO_KEEPALIVE (9), SO_LINGER (13: see
+ * pnet_set_linger); IPPROTO_TCP (6) with TCP_NODELAY (1), TCP_MAXSEG (2; get: what is sent at most, options not
+ * counted), TCP_KEEPIDLE (4), TCP_KEEPINTVL (5), TCP_KEEPCNT (6), TCP_QUICKACK (12). SO_RCVBUF is the bytes of the
+ * window, not doubled as in Linux. Options set on a listener hold for what it accepts. -ENOPROTOOPT for others. */
+PNET_API int pnet_set_option(struct pnet *net, int socket, int level, int name, int value);
+PNET_API int pnet_get_option(struct pnet *net, int socket, int level, int name, int *value);
+PNET_API int pnet_set_linger(struct pnet *net, int socket, int on, int seconds);
+
+/* TCP_INFO's main fields, under Linux' names and in Linux' units (microseconds, segments; sizes in bytes). */
+struct pnet_tcp_info {
+    uint8_t tcpi_state;                     /* ESTABLISHED 1, SYN_SENT 2, SYN_RECV 3, FIN_WAIT1 4, FIN_WAIT2 5,
+                                               TIME_WAIT 6, CLOSE 7, CLOSE_WAIT 8, LAST_ACK 9, LISTEN 10, CLOSING 11 */
+    uint8_t tcpi_ca_state;                  /* Open 0; Recovery or Loss 3 */
+    uint8_t tcpi_retransmits;               /* of the oldest segment, in a row */
+    uint8_t tcpi_options;                   /* timestamps 1, SACK 2, window scaling 4 */
+    uint8_t tcpi_snd_wscale, tcpi_rcv_wscale;
+    uint32_t tcpi_rto, tcpi_rtt, tcpi_rttvar, tcpi_min_rtt;
+    uint32_t tcpi_snd_mss, tcpi_rcv_mss, tcpi_pmtu;
+    uint32_t tcpi_snd_cwnd, tcpi_snd_ssthresh;      /* segments; ssthresh 0x7fffffff: not set yet */
+    uint32_t tcpi_unacked, tcpi_sacked, tcpi_lost;  /* segments (sacked and lost: bytes over MSS, rounded up) */
+    uint32_t tcpi_total_retrans;
+    uint32_t tcpi_notsent_bytes, tcpi_unread_bytes; /* the latter is ours */
+    uint32_t tcpi_snd_wnd, tcpi_rcv_wnd;
+    uint64_t tcpi_bytes_acked, tcpi_bytes_received;
+};
+PNET_API int pnet_tcp_info(struct pnet *net, int socket, struct pnet_tcp_info *info);
+
+/* The stack's counters: name and value of number `index` from 0; -ENOENT past the last. */
+PNET_API int pnet_counter(struct pnet *net, size_t index, const char **name, uint64_t *value);
+
+#ifdef __cplusplus
+}
+#endif

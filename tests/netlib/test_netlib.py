@@ -1,0 +1,210 @@
+"""The hosted library, used as a foreign test suite would: words, packets, clock, sockets, errnos, options."""
+import errno
+import os
+import struct
+
+import pytest
+
+from pnet import NEVER, Net, Wire
+
+A, B = 0xC0A80001, 0xC0A80002
+SOL_SOCKET, SO_REUSEADDR, SO_ERROR, SO_RCVBUF, SO_KEEPALIVE = 1, 2, 4, 8, 9
+IPPROTO_TCP, TCP_NODELAY, TCP_MAXSEG, TCP_KEEPIDLE, TCP_QUICKACK = 6, 1, 2, 4, 12
+POLLIN, POLLOUT, POLLERR, POLLHUP, POLLRDHUP = 1, 4, 8, 16, 0x2000
+SYN, ACK, RST, FIN = 0x02, 0x10, 0x04, 0x01
+
+
+def pair(words_a="", words_b="", **wire):
+    a, b = Net(f"address=192.168.0.1 {words_a}"), Net(f"address=192.168.0.2 {words_b}")
+    return a, b, Wire(a, b, **wire)
+
+
+def connected(words_a="", words_b="", **kind):
+    a, b, wire = pair(words_a, words_b, **kind)
+    listener, client = b.serve(80), a.socket()
+    assert a.dial(client, B, 80) == -errno.EINPROGRESS
+    wire.run(20_000)
+    server = b.accept(listener, None, None)
+    assert server >= 0
+    return a, b, wire, client, server, listener
+
+
+def tcp_fields(packet):
+    head = (packet[0] & 15) * 4
+    port, to, seq, ack, offset, flags, window = struct.unpack("!HHIIBBH", packet[head:head + 16])
+    options = packet[head + 20:head + (offset >> 4) * 4]
+    return {"port": port, "to": to, "seq": seq, "ack": ack, "flags": flags, "window": window, "options": options,
+            "payload": packet[head + (offset >> 4) * 4:]}
+
+
+@pytest.mark.parametrize("words, quoted", [
+    ("", "address="), ("address=1.2.3", "address=1.2.3"), ("address=1.2.3.4 ack=slow", "ack=slow"),
+    ("address=1.2.3.4 wscale=15", "wscale=15"), ("address=1.2.3.4 colour=red", "colour=red"),
+    ("address=1.2.3.4 mss", "mss"), ("address=1.2.3.4 rto_min_us=-1", "rto_min_us=-1"),
+])
+def test_bad_words_are_refused_by_name(words, quoted):
+    with pytest.raises(ValueError, match=quoted.replace(".", r"\.")):
+        Net(words)
+
+
+def test_syn_options_stand_in_linux_order():
+    a = Net("address=192.168.0.1 rcvbuf=4194304")
+    assert a.dial(a.socket(), B, 80) == -errno.EINPROGRESS
+    (syn,) = [tcp_fields(packet) for packet in a.packets()]
+    options = syn["options"]
+    assert syn["flags"] == SYN
+    assert options[:4] == bytes([2, 4]) + (1460).to_bytes(2, "big")
+    assert options[4:6] == bytes([4, 2])
+    assert options[6:8] == bytes([8, 10])
+    assert options[16:20] == bytes([1, 3, 3, 7])        # 4 MiB >> 16: a shift of 7 names it all
+
+
+@pytest.mark.parametrize("words, present", [
+    ("timestamps=off", {2, 4, 3}), ("sack=off", {2, 8, 3}), ("wscale=off", {2, 4, 8}),
+    ("timestamps=off sack=off wscale=off", {2}),
+])
+def test_options_switched_off_are_not_sent(words, present):
+    a = Net(f"address=192.168.0.1 {words}")
+    a.dial(a.socket(), B, 80)
+    options, kinds = tcp_fields(next(a.packets()))["options"], set()
+    while options:
+        if options[0] > 1:
+            kinds.add(options[0])
+        options = options[1:] if options[0] <= 1 else options[options[1]:]
+    assert kinds == present
+
+
+def test_connect_accept_and_what_they_return_meanwhile():
+    a, b, wire = pair()
+    listener, client = b.serve(80), a.socket()
+    assert b.accept(listener, None, None) == -errno.EAGAIN
+    assert a.receive(client) == -errno.ENOTCONN
+    assert a.dial(client, B, 80) == -errno.EINPROGRESS
+    assert a.dial(client, B, 80) == -errno.EALREADY
+    assert a.receive(client) == -errno.EAGAIN and a.send(client, b"x") == -errno.EAGAIN
+    assert a.poll(client) & (POLLIN | POLLOUT) == 0
+    wire.run(20_000)
+    assert a.dial(client, B, 80) == -errno.EISCONN
+    assert a.poll(client) == POLLOUT and b.poll(listener) & POLLIN
+    assert b.accept(listener, None, None) >= 0
+    assert a.info(client).tcpi_state == 1 and a.option(client, SOL_SOCKET, SO_ERROR) == 0
+
+
+def test_refused_connect_tells_once():
+    a, b, wire = pair()
+    client = a.socket()
+    a.dial(client, B, 81)
+    wire.run(20_000)
+    assert a.poll(client) & (POLLERR | POLLHUP) == POLLERR | POLLHUP
+    assert a.option(client, SOL_SOCKET, SO_ERROR) == errno.ECONNREFUSED
+    assert a.option(client, SOL_SOCKET, SO_ERROR) == 0
+    assert a.info(client).tcpi_state == 7
+
+
+def test_read_peek_write_shutdown_close():
+    a, b, wire, client, server, _ = connected()
+    assert a.send(client, b"hello") == 5
+    wire.run(10_000)
+    assert b.poll(server) & POLLIN
+    assert b.receive(server, 3, 2) == b"hel" and b.receive(server) == b"hello"
+    assert b.receive(server) == -errno.EAGAIN
+    assert a.shutdown(client, 1) == 0 and a.send(client, b"more") == -errno.EPIPE
+    wire.run(10_000)
+    assert b.receive(server) == b"" and b.poll(server) & POLLRDHUP
+    assert b.send(server, b"late") == 4
+    wire.run(10_000)
+    assert a.receive(client) == b"late"
+    assert a.info(client).tcpi_state == 5 and b.info(server).tcpi_state == 8
+    assert b.close_socket(server) == 0
+    wire.run(10_000)
+    assert a.receive(client) == b"" and a.poll(client) & POLLHUP
+    assert a.close_socket(client) == 0 and a.close_socket(client) == -errno.EBADF
+
+
+@pytest.mark.parametrize("how", ["abort", "linger", "unread"])
+def test_ends_that_reset(how):
+    a, b, wire, client, server, _ = connected()
+    if how == "unread":
+        b.send(server, b"never read")
+        wire.run(10_000)
+    if how == "linger":
+        a.set_linger(client, 1, 0)
+    (a.abort if how == "abort" else a.close_socket)(client)
+    (reset,) = [tcp_fields(packet) for packet in a.packets()]
+    assert reset["flags"] & RST
+    wire.flying.clear()
+    a2, b2, wire2, client2, server2, _ = connected()
+    a2.abort(client2)
+    wire2.run(10_000)
+    assert b2.receive(server2) == -errno.ECONNRESET and b2.receive(server2) == b""
+    assert b2.send(server2, b"x") == -errno.EPIPE
+
+
+def test_reads_and_timers_move_a_megabyte_through_loss():
+    seed = int.from_bytes(os.urandom(4), "big")
+    print("seed", seed)
+    state = [seed | 1]
+
+    def drop(packet, index):
+        state[0] = state[0] * 6364136223846793005 + 1442695040888963407 & 2**64 - 1
+        return index > 10 and state[0] >> 56 < 13       # 5 %
+    a, b, wire, client, server, _ = connected("sndbuf=131072", "rcvbuf=131072", drop=drop)
+    data, got, sent = bytes(i * 31 + (i >> 8) & 255 for i in range(1 << 20)), bytearray(), 0
+    while len(got) < len(data):
+        assert wire.now_us < 600_000_000, f"{len(got)} of {len(data)} bytes after 600 s"
+        if (count := a.send(client, data[sent:sent + 65536])) > 0:
+            sent += count
+        wire.run(1000)
+        while isinstance(part := b.receive(server), bytes):
+            got += part
+    assert bytes(got) == data and a.info(client).tcpi_total_retrans > 0
+    assert a.info(client).tcpi_bytes_acked <= len(data) + 1 and b.info(server).tcpi_bytes_received == len(data)
+
+
+def test_silent_peer_meets_rto_policy():
+    a = Net("address=192.168.0.1 rto_initial_us=500000 syn_give_up_us=6000000")
+    client = a.socket()
+    a.dial(client, B, 80)
+    times = []
+    while True:
+        times += [a.time_us() for _ in a.packets()]
+        if a.next_timer_us() == NEVER or a.poll(client) & POLLERR:
+            break
+        a.at(a.next_timer_us())
+        a.run_timers()
+    assert times[:4] == [0, 500_000, 1_500_000, 3_500_000]
+    assert a.option(client, SOL_SOCKET, SO_ERROR) == errno.ETIMEDOUT and a.time_us() == 6_000_000
+
+
+def test_ack_policy_delays_a_lone_segment():
+    a, b, wire, client, server, _ = connected("", "ack=delayed ack_delay_us=40000")
+    b.set_option(server, IPPROTO_TCP, TCP_QUICKACK, 0)
+    a.send(client, b"x")
+    for packet in a.packets():
+        b.give(packet)
+    assert list(b.packets()) == [] and 0 < b.next_timer_us() - b.time_us() <= 40_000
+    b.at(b.next_timer_us())
+    b.run_timers()
+    assert [tcp_fields(packet)["flags"] for packet in b.packets()] == [ACK]
+
+
+def test_options_get_what_was_set():
+    a, b, wire, client, server, listener = connected("mss=1000")
+    assert a.option(client, IPPROTO_TCP, TCP_MAXSEG) == 1000 - 12
+    for level, name, value in ((SOL_SOCKET, SO_REUSEADDR, 1), (SOL_SOCKET, SO_RCVBUF, 32768),
+                               (SOL_SOCKET, SO_KEEPALIVE, 1), (IPPROTO_TCP, TCP_NODELAY, 1)):
+        assert a.set_option(client, level, name, value) == 0 and a.option(client, level, name) == value
+    assert a.set_option(client, IPPROTO_TCP, TCP_KEEPIDLE, 10) == -errno.EISCONN
+    assert a.set_option(client, 41, 1, 1) == -errno.ENOPROTOOPT
+    assert b.bind(b.socket(), 0, 80) == -errno.EADDRINUSE
+    assert b.bind(b.socket(), A, 99) == -errno.EADDRNOTAVAIL
+
+
+def test_stacks_are_independent_and_runs_repeat():
+    def trace():
+        a, b, wire, client, server, _ = connected()
+        a.send(client, b"same")
+        seen = [packet for packet in a.packets()]
+        a.close(), b.close()
+        return seen
+    assert trace() == trace()
