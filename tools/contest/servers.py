@@ -172,6 +172,7 @@ class ContestServer:
             self.over = True
             return
         if self.options.close_after and (burst.index + 1) % self.options.close_after == 0:
+            self.due = time.monotonic()     # however late we are: the next burst is a whole pause away
             self.after(self.burst.pause_s / 2, self._close_players)
         self._schedule()
 
