@@ -45,11 +45,12 @@ void ledger_init(const uint8_t secret[32])
     memset(&ledger_counters, 0, sizeof ledger_counters);
     struct hmac_key key;
     hmac_key_set(&key, secret, 32);
-    for (uint32_t i = 0; i < KEY_COUNT; i++) {
+    for (uint32_t i = 0; i < KEY_COUNT; i += 4) {
         uint8_t random[SHA256_BYTES], label[10] = "ledger";
         store_le32(label + 6, i);
         hmac(&key, label, sizeof label, random);
-        ledger.keys[i] = load_le64(random);
+        for (uint32_t k = 0; k < 4 && i + k < KEY_COUNT; k++)
+            ledger.keys[i + k] = load_le64(random + 8 * k);
     }
 }
 
