@@ -1,6 +1,6 @@
-/* What the port's files know of each other. transport.c: connections and events. interface.c: frames in and out.
- * network.c: addresses, routes, DHCP. timers.c: what lwIP wants done periodically. hooks.c: what lwIP calls.
- * counters.c: lwIP's statistics as counters. */
+/* What the port's files know of each other. transport.c: connections. events.c: what is still to be told of them.
+ * datagrams.c: UDP. interface.c: frames in and out. network.c: addresses, routes, DHCP. timers.c: what lwIP wants done
+ * periodically. icmp_error.c: SYNs turned away. hooks.c: what lwIP calls. counters.c: its statistics as counters. */
 #pragma once
 
 #include "lwip/netif.h"
@@ -43,6 +43,24 @@ bool icmp_error_parse(const uint8_t *packet, struct icmp_error *error);
 
 /* Ends the connection whose SYN that was, if there is one. */
 void transport_unreachable_heard(const struct icmp_error *error);
+
+/* events.c ------------------------------------------------------------------------------------------------------ */
+
+struct queued_event {
+    struct transport_event event;       /* without data and bytes, which `chain` has */
+    struct pbuf *chain;                 /* DATA, DATAGRAM: given to the queue */
+};
+
+/* A new event at the end of the queue, to be filled in; of no connection yet. */
+struct queued_event *events_add(enum transport_event_kind kind);
+
+/* Nothing that is queued of a connection will be told. */
+void events_forget(int connection);
+
+bool events_waiting(void);
+
+/* Takes back what was lent, then hands out the oldest event, of a chain one pbuf at a time. False: there is none. */
+bool events_take(struct transport_event *event);
 
 /* network.c ----------------------------------------------------------------------------------------------------- */
 

@@ -1,9 +1,5 @@
-/* net/transport.h over lwIP's callback interface. Knows connections and events; frames, addresses and timers are the
- * other files' (net/lwip/port.h).
- *
- * lwIP calls back from inside tcp_input. Each callback only notes what happened in a queue of events and returns;
- * transport_poll hands them out one by one, and looks at the next frame when the queue is empty. So nothing of the
- * application runs inside lwIP, and the queue's length is bounded by what one frame can cause.
+/* net/transport.h over lwIP's callback interface: connections, and the loop's calls. Frames, addresses, timers,
+ * datagrams and the queue of events are the other files' (net/lwip/port.h).
  *
  * lwIP would acknowledge every second segment before the callback's data has been looked at. The callback turns that
  * into a delayed acknowledgement, and transport_idle, which the loop calls as soon as it has nothing better to do,
@@ -14,7 +10,6 @@
 
 #include "lwip/init.h"
 #include "lwip/priv/tcp_priv.h"
-#include "lwip/udp.h"
 
 #include "kernel/base/assert.h"
 #include "kernel/base/bytes.h"
@@ -28,12 +23,7 @@ enum {
     PORT_FIRST = 49152,         /* RFC 6335 §6: dynamic ports */
     PORT_COUNT = 16384,
     NO_AREA = -1,
-    /* At most one event of each of CONNECTED or ACCEPTED, DATA, ENDED and CLOSED is queued for a connection: a frame is
-     * looked at only when the queue is empty, and it is for one connection; timers and calls of the application only
-     * ever close. One DATAGRAM. The next power of two. */
-    EVENT_COUNT = 128,
 };
-_Static_assert(EVENT_COUNT >= 4 * TRANSPORT_CONNECTION_COUNT_MAX + 1, "see above");
 
 enum phase { FREE, CONNECTING, OPEN, FIN_SENT, GONE /* TRANSPORT_CLOSED is queued */ };
 
@@ -55,53 +45,23 @@ struct connection {
     } sent[LWIP_PORT_MESSAGES];
 };
 
-struct queued_event {
-    struct transport_event event;       /* without data and bytes, which `chain` has */
-    struct pbuf *chain;                 /* DATA, DATAGRAM */
-};
-
 static struct connection connections[TRANSPORT_CONNECTION_COUNT_MAX];
 static uint8_t areas[TRANSPORT_CONNECTION_COUNT_MAX][LWIP_PORT_MESSAGES][TRANSPORT_MESSAGE_BYTES_MAX]
     __attribute__((aligned(64)));
 static uint32_t acks_due;               /* a bit per connection */
 static struct netdev *device;
 
-static struct queued_event events[EVENT_COUNT];
-static uint32_t events_first, events_count;
-static struct pbuf *lent;               /* what the application looks at until the next transport_poll */
-
 static int index_of(const struct connection *c) { return (int)(c - connections); }
 
-/* --- Events ---------------------------------------------------------------------------------------------------- */
-
-static struct queued_event *event_add(enum transport_event_kind kind, const struct connection *c)
+/* An event of a connection, to be told when its turn comes. */
+static struct queued_event *connection_tell(const struct connection *c, enum transport_event_kind kind)
 {
-    ASSERT(events_count < EVENT_COUNT);
-    struct queued_event *queued = &events[(events_first + events_count++) % EVENT_COUNT];
-    if (events_count > port_counters.events_max)
-        port_counters.events_max = events_count;
-    *queued = (struct queued_event){.event = {.kind = kind, .connection = -1}};
-    if (c != NULL) {
-        queued->event.connection = index_of(c);
-        queued->event.address = c->address;
-        queued->event.port = c->port;
-        queued->event.peer_port = c->peer_port;
-    }
+    struct queued_event *queued = events_add(kind);
+    queued->event.connection = index_of(c);
+    queued->event.address = c->address;
+    queued->event.port = c->port;
+    queued->event.peer_port = c->peer_port;
     return queued;
-}
-
-/* Nothing of a connection is told after its end but the end. */
-static void events_forget(const struct connection *c)
-{
-    for (uint32_t i = 0; i < events_count; i++) {
-        struct queued_event *queued = &events[(events_first + i) % EVENT_COUNT];
-        if (queued->event.connection != index_of(c))
-            continue;
-        if (queued->chain != NULL)
-            pbuf_free(queued->chain);
-        queued->chain = NULL;
-        queued->event.kind = TRANSPORT_NONE;
-    }
 }
 
 static void connection_end(struct connection *c, enum transport_reason reason)
@@ -109,42 +69,7 @@ static void connection_end(struct connection *c, enum transport_reason reason)
     c->pcb = NULL;
     c->phase = GONE;
     acks_due &= ~(uint32_t)BIT(index_of(c));
-    event_add(TRANSPORT_CLOSED, c)->event.reason = reason;
-}
-
-static void lent_take_back(void)
-{
-    if (lent != NULL)
-        pbuf_free(lent);
-    lent = NULL;
-}
-
-/* Hands out the oldest event; of one that carries a chain, one pbuf at a time. */
-static bool event_take(struct transport_event *event)
-{
-    while (events_count > 0) {
-        struct queued_event *queued = &events[events_first];
-        *event = queued->event;
-        if (queued->chain != NULL) {
-            lent = queued->chain;
-            event->data = lent->payload;
-            event->bytes = lent->len;
-            queued->chain = lent->next;
-            if (queued->chain != NULL)
-                pbuf_ref(queued->chain);        /* pbuf_dechain lets go of the rest on lent's behalf */
-            pbuf_dechain(lent);
-        }
-        if (queued->chain == NULL) {
-            events_first = (events_first + 1) % EVENT_COUNT;
-            events_count--;
-        }
-        if (event->kind == TRANSPORT_CLOSED)
-            connections[event->connection].phase = FREE;
-        if (event->kind != TRANSPORT_NONE && (event->kind != TRANSPORT_DATA || event->bytes != 0))
-            return true;
-        lent_take_back();
-    }
-    return false;
+    connection_tell(c, TRANSPORT_CLOSED)->event.reason = reason;
 }
 
 /* --- What lwIP calls ------------------------------------------------------------------------------------------- */
@@ -154,10 +79,10 @@ static err_t on_received(void *arg, struct tcp_pcb *pcb, struct pbuf *p, err_t e
     struct connection *c = arg;
     (void)err;
     if (p == NULL) {
-        event_add(TRANSPORT_ENDED, c);
+        connection_tell(c, TRANSPORT_ENDED);
         return ERR_OK;
     }
-    event_add(TRANSPORT_DATA, c)->chain = p;
+    connection_tell(c, TRANSPORT_DATA)->chain = p;
     tcp_recved(pcb, p->tot_len);        /* the application will take all of it before the next frame */
     if (pcb->flags & (TF_ACK_NOW | TF_ACK_DELAY)) {
         tcp_clear_flags(pcb, TF_ACK_NOW);
@@ -213,7 +138,7 @@ static err_t on_connected(void *arg, struct tcp_pcb *pcb, err_t err)
     if (pcb->nrtx == 0)                 /* RFC 6928 §2: ten segments, unless the SYN was lost */
         pcb->cwnd = (tcpwnd_size_t)min_size(10u * pcb->mss, 0xffff);
     connection_opened(c, pcb);
-    event_add(TRANSPORT_CONNECTED, c);
+    connection_tell(c, TRANSPORT_CONNECTED);
     return ERR_OK;
 }
 
@@ -250,7 +175,7 @@ static err_t on_accepted(void *arg, struct tcp_pcb *pcb, err_t err)
         return ERR_MEM;                 /* lwIP resets it */
     }
     connection_opened(c, pcb);
-    event_add(TRANSPORT_ACCEPTED, c);
+    connection_tell(c, TRANSPORT_ACCEPTED);
     return ERR_OK;
 }
 
@@ -336,7 +261,7 @@ void transport_abort(int connection, uint64_t now_ns)
         return;
     tcp_err(c->pcb, NULL);
     tcp_abort(c->pcb);
-    events_forget(c);
+    events_forget(index_of(c));
     connection_end(c, TRANSPORT_ABORTED);
 }
 
@@ -427,15 +352,23 @@ static void notice_time_wait(void)
     connection_end(c, TRANSPORT_DONE);
 }
 
+static bool next_event(struct transport_event *event)
+{
+    if (!events_take(event))
+        return false;
+    if (event->kind == TRANSPORT_CLOSED)
+        connections[event->connection].phase = FREE;
+    return true;
+}
+
 bool transport_poll(uint64_t now_ns, struct transport_event *event)
 {
     hooks_now_ns = now_ns;
-    lent_take_back();
-    if (event_take(event))
+    if (next_event(event))
         return true;
     for (int i = 0; i < FRAMES_PER_POLL_MAX && interface_input(); i++) {
         notice_time_wait();
-        if (event_take(event))
+        if (next_event(event))
             return true;
     }
     *event = (struct transport_event){.kind = TRANSPORT_NONE, .connection = -1};
@@ -466,75 +399,10 @@ void transport_idle(uint64_t now_ns)
 
 uint64_t transport_wake_ns(void)
 {
-    if (acks_due != 0 || events_count > 0)
+    if (acks_due != 0 || events_waiting())
         return 0;
     uint64_t timers_ns = timers_wake_ns(), network_ns = network_wake_ns();
     return timers_ns < network_ns ? timers_ns : network_ns;
-}
-
-/* --- Datagrams ------------------------------------------------------------------------------------------------- */
-
-static struct udp_pcb *udp_bound[TRANSPORT_UDP_PORT_COUNT_MAX];
-static size_t udp_bound_count;
-
-static void on_datagram(void *arg, struct udp_pcb *pcb, struct pbuf *p, const ip_addr_t *from, u16_t port)
-{
-    (void)arg;
-    if (p->tot_len > TRANSPORT_DATAGRAM_BYTES_MAX) {
-        port_counters.udp_drop_oversize++;
-        pbuf_free(p);
-        return;
-    }
-    if (p->next != NULL) {              /* it came in fragments: in one piece, then, if there is room */
-        struct pbuf *whole = pbuf_coalesce(p, PBUF_RAW);
-        if (whole == p) {
-            port_counters.rx_drop_no_pbuf++;
-            pbuf_free(p);
-            return;
-        }
-        p = whole;
-    }
-    struct queued_event *queued = event_add(TRANSPORT_DATAGRAM, NULL);
-    queued->chain = p;
-    queued->event.address = lwip_ntohl(ip_addr_get_ip4_u32(from));
-    queued->event.peer_port = port;
-    queued->event.port = pcb->local_port;
-}
-
-bool transport_udp_bind(uint16_t port)
-{
-    if (udp_bound_count == TRANSPORT_UDP_PORT_COUNT_MAX)
-        return false;
-    struct udp_pcb *pcb = udp_new();
-    if (pcb == NULL || udp_bind(pcb, IP4_ADDR_ANY, port) != ERR_OK) {
-        if (pcb != NULL)
-            udp_remove(pcb);
-        return false;
-    }
-    udp_recv(pcb, on_datagram, NULL);
-    udp_bound[udp_bound_count++] = pcb;
-    return true;
-}
-
-bool transport_udp_send(uint16_t from_port, uint32_t to_address, uint16_t to_port, const void *data, size_t bytes,
-                        uint64_t now_ns)
-{
-    static struct udp_pcb sender;       /* never bound: only its port and TTL are looked at */
-    hooks_now_ns = now_ns;
-    ASSERT(from_port != 0);
-    const struct transport_network *network = transport_network();
-    if (bytes > TRANSPORT_DATAGRAM_BYTES_MAX || bytes + 28 > network->mtu_bytes || !network_has_route(to_address))
-        return false;
-    struct pbuf *p = pbuf_alloc(PBUF_TRANSPORT, (u16_t)bytes, PBUF_RAM);
-    if (p == NULL)
-        return false;
-    pbuf_take(p, data, (u16_t)bytes);
-    ip_addr_t to = IPADDR4_INIT(lwip_htonl(to_address));
-    sender.local_port = from_port;
-    sender.ttl = UDP_TTL;
-    err_t err = udp_sendto(&sender, p, &to, to_port);
-    pbuf_free(p);
-    return err == ERR_OK;
 }
 
 const char *transport_name(void) { return "lwip 2.1.3"; }
