@@ -43,6 +43,7 @@ static struct {
     uint16_t peer_port;
     uint64_t leaving_since_ns, pause_until_ns;
     uint32_t repeats_left, part, line;
+    uint64_t log_position;
     size_t text_bytes;
     char text[STATS_TEXT_BYTES_MAX];
 } control;
@@ -52,6 +53,7 @@ static const struct counter control_counter_table[] = {
     COUNTER("control.", control_counters, hellos),
     COUNTER("control.", control_counters, commands_status),
     COUNTER("control.", control_counters, commands_gg),
+    COUNTER("control.", control_counters, commands_log),
     COUNTER("control.", control_counters, commands_unknown),
     COUNTER("control.", control_counters, drop_length),
     COUNTER("control.", control_counters, drop_magic),
@@ -178,6 +180,12 @@ static void begin_reply(const struct transport_event *event, const struct contro
     control.repeats_left = control.leaving ? CONTROL_GG_REPEATS : 1;
     control.part = control.line = 0;
     control.text_bytes = 0;
+    if (command->command == CONTROL_LOG) {
+        control.text_bytes = CONTROL_LOG_HEAD_BYTES;    /* filled in when it is known how far the text goes */
+        control.log_position = 0;
+        for (unsigned i = 0; i < sizeof command->argument; i++)
+            control.log_position = control.log_position << 8 | command->argument[i];
+    }
 }
 
 /* A new command's reply replaces one that is still under way. */
@@ -198,6 +206,8 @@ static void take_command(const struct transport_event *event, uint64_t now_ns)
         control.leaving = true;
         control.leaving_since_ns = now_ns;
         log_line("control: GG from %u.%u.%u.%u", a >> 24, a >> 16 & 255, a >> 8 & 255, a & 255);
+    } else if (command->command == CONTROL_LOG) {
+        control_counters.commands_log++;
     } else {
         control_counters.commands_unknown++;
         control.result = CONTROL_UNKNOWN_COMMAND;
@@ -229,23 +239,42 @@ void control_datagram(const struct transport_event *event, uint64_t now_ns)
         take_command(event, now_ns);
 }
 
-/* Appends a few lines of the statistics; done when there are no more, or no more fit. */
+/* The next line of what was asked for. 0: there are no more, or no more fit. */
+static size_t render_line(char line[LOG_LINE_BYTES_MAX])
+{
+    if (control.command.command != CONTROL_LOG) {
+        size_t bytes = stats_line(control.line++, line, STATS_LINE_BYTES_MAX);
+        return bytes <= sizeof control.text - control.text_bytes ? bytes : 0;
+    }
+    uint64_t position = control.log_position;
+    size_t bytes = log_read(&position, line);
+    if (bytes == 0 || bytes > CONTROL_LOG_TEXT_BYTES_MAX - control.text_bytes)
+        return 0;
+    control.log_position = position;
+    return bytes;
+}
+
+/* Where to ask from next time, in front of the text. */
+static void render_log_head(void)
+{
+    char head[CONTROL_LOG_HEAD_BYTES + 1];
+    format(head, sizeof head, "log %019llu\n", (unsigned long long)control.log_position);
+    memcpy(control.text, head, CONTROL_LOG_HEAD_BYTES);
+}
+
+/* Appends a few lines. */
 static void render_some(void)
 {
-    if (control.result != CONTROL_DONE) {
-        control.rendered = true;
-        return;
-    }
-    for (unsigned i = 0; i < LINES_PER_TURN; i++) {
-        char line[STATS_LINE_BYTES_MAX];
-        size_t bytes = stats_line(control.line++, line, sizeof line);
-        if (bytes == 0 || bytes > sizeof control.text - control.text_bytes) {
-            control.rendered = true;
-            return;
-        }
+    static_assert((int)STATS_LINE_BYTES_MAX <= (int)LOG_LINE_BYTES_MAX, "one buffer for both");
+    char line[LOG_LINE_BYTES_MAX];
+    for (unsigned i = 0; i < LINES_PER_TURN && !control.rendered; i++) {
+        size_t bytes = control.result == CONTROL_DONE ? render_line(line) : 0;
         memcpy(control.text + control.text_bytes, line, bytes);
         control.text_bytes += bytes;
+        control.rendered = bytes == 0;
     }
+    if (control.rendered && control.command.command == CONTROL_LOG)
+        render_log_head();
 }
 
 static uint32_t part_count(void)

@@ -1,5 +1,5 @@
-/* The control channel: authenticated commands over UDP, docs/control.md. Two commands: the statistics, and the order
- * to give the machine back ("GG"), which is answered with the statistics too.
+/* The control channel: authenticated commands over UDP, docs/control.md. Three commands: the statistics, the order to
+ * give the machine back ("GG"), which is answered with the statistics too, and the log from a position on.
  *
  *     HELLO      ->   64 bytes, the client's nonce
  *                <-   CHALLENGE, 56 bytes: never more than was asked with
@@ -28,6 +28,7 @@ enum {
 
     CONTROL_STATUS = 1,             /* commands */
     CONTROL_GG = 2,
+    CONTROL_LOG = 3,
 
     CONTROL_DONE = 0,               /* results */
     CONTROL_UNKNOWN_COMMAND = 1,
@@ -36,6 +37,9 @@ enum {
     CONTROL_CHALLENGE_BYTES = 24,
     CONTROL_MAC_BYTES = 32,
     CONTROL_REPLY_TEXT_BYTES_MAX = 1200,    /* with 88 bytes around it fits every path MTU from 1316 */
+
+    CONTROL_LOG_TEXT_BYTES_MAX = 8 * CONTROL_REPLY_TEXT_BYTES_MAX,  /* of the log in one answer: eight datagrams */
+    CONTROL_LOG_HEAD_BYTES = 24,    /* "log ", 19 digits, '\n' */
 
     CONTROL_CHALLENGE_MS = 10000,   /* how long a challenge is good */
     CONTROL_USED_COUNT_MAX = 64,    /* commands in that time; more are refused */
@@ -71,7 +75,7 @@ struct control_command_wire {
     uint8_t time_ms[8];             /* these two as they came in the challenge */
     uint8_t challenge[CONTROL_CHALLENGE_BYTES];
     uint8_t command;
-    uint8_t zero[7];
+    uint8_t argument[7];            /* LOG: the position from which on; else not looked at */
     uint8_t mac[CONTROL_MAC_BYTES];
 };
 
@@ -102,7 +106,7 @@ bool control_told_to_leave(void);
 uint64_t control_wake_ns(uint64_t now_ns);
 
 struct control_counters {
-    uint64_t hellos, commands_status, commands_gg, commands_unknown;
+    uint64_t hellos, commands_status, commands_gg, commands_log, commands_unknown;
     uint64_t drop_length, drop_magic, drop_version, drop_type, drop_stale, drop_challenge, drop_mac, drop_replayed,
         drop_busy, drop_unbound;
     uint64_t sent, send_failed;

@@ -15,7 +15,7 @@ import time
 PORT = 0x4747                   # 18247, "GG"
 MAGIC, VERSION = b"PGRN", 1
 HELLO, CHALLENGE, COMMAND, REPLY = 1, 2, 3, 4
-STATUS, GG = 1, 2
+STATUS, GG, LOG = 1, 2, 3
 HEADER = struct.Struct("!4sBBH")                # magic, version, type, bytes of the datagram
 HELLO_BYTES, CHALLENGE_BYTES, COMMAND_BYTES = 64, 56, 96
 REPLY_FIXED = struct.Struct("!16s24sBBHHH")     # nonce, challenge, command, result, part, parts, bytes of text
@@ -80,6 +80,13 @@ class Client:
         there to be asked again."""
         return self._command(GG)
 
+    def log(self, position=0):
+        """(where to ask from next, the log's lines from `position` on). The ring forgets: a gap shows in the numbers."""
+        head, _, text = self._command(LOG, position).partition("\n")
+        if not head.startswith("log "):
+            raise ControlError(f"{self.where}: the log came without its position")
+        return int(head[4:]), text
+
     def answers(self):
         """Whether somebody there speaks the protocol; needs no key."""
         with self._socket() as sock:
@@ -102,7 +109,7 @@ class Client:
 
     # ---- one exchange ----
 
-    def _command(self, command):
+    def _command(self, command, argument=0):
         challenged = False
         for _ in range(self.attempts):
             with self._socket() as sock:
@@ -111,7 +118,8 @@ class Client:
                 if challenge is None:
                     continue
                 challenged = True
-                body = HEADER.pack(MAGIC, VERSION, COMMAND, COMMAND_BYTES) + nonce + challenge + bytes([command]) + bytes(7)
+                body = HEADER.pack(MAGIC, VERSION, COMMAND, COMMAND_BYTES) + nonce + challenge + bytes([command]) \
+                    + argument.to_bytes(7, "big")
                 self._send(sock, body + self._mac(body))
                 parts, count = self._reply(sock, nonce, challenge[8:], command)
             if parts and (len(parts) == count or command == GG):

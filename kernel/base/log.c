@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "kernel/base/assert.h"
+#include "kernel/base/bytes.h"
 
 enum {
     LOG_STALL_COUNT_MAX = 200000,   /* polls of a serial line's status, a microsecond or so each: 16 bytes at 9600
@@ -93,6 +94,19 @@ size_t log_tail(char *out, size_t out_bytes)
         *out++ = ring_at(at);
     }
     return (size_t)(ring.end - begin);
+}
+
+size_t log_read(uint64_t *position, char out[LOG_LINE_BYTES_MAX])
+{
+    if (*position < ring.begin || *position > ring.end) {
+        *position = ring.begin;
+    }
+    size_t bytes = min_size((size_t)(line_end(*position) - *position), LOG_LINE_BYTES_MAX);
+    for (size_t i = 0; i < bytes; i++) {
+        out[i] = ring_at(*position + i);
+    }
+    *position += bytes;
+    return bytes;
 }
 
 void log_add_sink(log_sink *sink)

@@ -34,6 +34,10 @@ extern uint64_t log_clock_ns;
 /* Copies the newest whole lines that fit, oldest first, each ended by '\n'. Returns the bytes written. */
 size_t log_tail(char *out, size_t out_bytes);
 
+/* For a reader that comes back: copies the line at `*position` (0: the oldest), without terminator, and moves the
+ * position behind it. Lines that the ring has forgotten are passed over. 0: nothing new. */
+size_t log_read(uint64_t *position, char out[LOG_LINE_BYTES_MAX]);
+
 /* A sink takes what it can of `text`, at once, and returns how many bytes that was; it is offered the rest again.
  * `text` is the rest of one line with its stamp and '\n', not terminated by NUL. A sink that wants whole lines
  * takes all or nothing: only the first offer of a line begins with '['. */

@@ -15,6 +15,7 @@
 #include "app/hmac.h"
 #include "app/stats.h"
 #include "kernel/base/bytes.h"
+#include "kernel/base/log.h"
 #include "tests/unit/fake_transport.h"
 
 #define MS UINT64_C(1000000)
@@ -134,6 +135,55 @@ static void the_statistics_are_told_to_who_has_the_key(void **state)
     assert_non_null(strstr(text, "control.send_failed 0\n"));
     assert_false(control_told_to_leave());
     assert_int_equal(control_wake_ns(now), UINT64_MAX);
+}
+
+/* The text of a LOG command's answer from `position` on. */
+static const char *log_from(uint64_t position)
+{
+    uint8_t command[96];
+    struct hmac_key k;
+    nonce[15]++;
+    hello();
+    make_command(command, 3, key);
+    for (int i = 0; i < 7; i++)
+        command[57 + i] = (uint8_t)(position >> (48 - 8 * i));
+    hmac_key_set(&k, key, strlen(key));
+    hmac(&k, command, 64, command + 64);
+    uint32_t before = fake.datagram_count;
+    deliver(command, 96);
+    pass(100);
+    return reply_text(before, 3);
+}
+
+static void the_log_is_told_from_a_position_on(void **state)
+{
+    (void)state;
+    start();
+    uint64_t next = 0, again;
+    for (;;) {                          /* to the end of what other tests have left there */
+        const char *text = log_from(next);
+        assert_memory_equal(text, "log ", 4);
+        assert_int_equal(text[23], '\n');
+        again = strtoull(text + 4, NULL, 10);
+        if (again == next)
+            break;
+        assert_true(strlen(text) <= 9600);
+        next = again;
+        fake_reset();
+    }
+    log_line("first");
+    log_line("second");
+    const char *text = log_from(next);
+    assert_string_equal(text + 24, "[    0.000000] first\n[    0.000000] second\n");
+    assert_int_equal(strtoull(text + 4, NULL, 10), next + strlen(text + 24));
+    text = log_from(next + 21);
+    assert_string_equal(text + 24, "[    0.000000] second\n");
+    for (int i = 0; i < 1000; i++)
+        log_line("one of many");
+    text = log_from(next);
+    assert_true(strlen(text) > 9000 && strlen(text) <= 9600);
+    assert_int_equal(text[strlen(text) - 1], '\n');
+    assert_non_null(strstr(log_from(UINT64_C(0xffffffffffffff)), "one of many\n"));      /* never written: the oldest */
 }
 
 static void long_statistics_come_in_parts(void **state)
@@ -397,6 +447,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_statistics_are_told_to_who_has_the_key),
+        cmocka_unit_test(the_log_is_told_from_a_position_on),
         cmocka_unit_test(long_statistics_come_in_parts),
         cmocka_unit_test(gg_is_answered_three_times_and_then_obeyed),
         cmocka_unit_test(gg_is_obeyed_even_if_its_answer_cannot_be_sent),

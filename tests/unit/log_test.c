@@ -153,6 +153,45 @@ static void log_sink_that_comes_late_gets_what_was(void **state)
     assert_memory_equal(late, tail, tail_bytes);
 }
 
+static void log_read_goes_on_where_it_was(void **state)
+{
+    (void)state;
+    char line[LOG_LINE_BYTES_MAX];
+    uint64_t position = 0;
+    while (log_read(&position, line) != 0)
+        ;
+    log_line("one");
+    log_line("two");
+    assert_int_equal(log_read(&position, line), strlen("[    0.000000] one\n"));
+    assert_memory_equal(line, "[    0.000000] one\n", strlen("[    0.000000] one\n"));
+    assert_int_equal(log_read(&position, line), strlen("[    0.000000] two\n"));
+    assert_int_equal(log_read(&position, line), 0);
+    assert_int_equal(log_read(&position, line), 0);
+}
+
+static void log_read_passes_over_what_is_forgotten(void **state)
+{
+    (void)state;
+    char line[LOG_LINE_BYTES_MAX];
+    uint64_t position = 0, lines = 0, bytes;
+    log_line("old");
+    while (log_read(&position, line) != 0)
+        ;
+    uint64_t before = position;
+    for (int i = 0; i < 3000; i++)
+        log_line("%04d is the number of this line of the log", i);
+    while ((bytes = log_read(&position, line)) != 0) {
+        assert_int_equal(line[0], '[');
+        assert_int_equal(line[bytes - 1], '\n');
+        lines++;
+    }
+    assert_true(lines > 900 && lines < 3000);
+    assert_memory_equal(line + 15, "2999 is", 7);
+    assert_int_equal(position - before, 3000 * strlen("[    0.000000] 0000 is the number of this line of the log\n"));
+    position += 1000;                   /* from another run, say: begins with the oldest again */
+    assert_true(log_read(&position, line) != 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -164,6 +203,8 @@ int main(void)
         cmocka_unit_test_setup(log_flush_gives_up_on_a_sink_that_takes_nothing, begin),
         cmocka_unit_test_setup(log_tail_holds_the_newest_whole_lines, begin),
         cmocka_unit_test_setup(log_sink_that_comes_late_gets_what_was, begin),
+        cmocka_unit_test_setup(log_read_goes_on_where_it_was, begin),
+        cmocka_unit_test_setup(log_read_passes_over_what_is_forgotten, begin),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
