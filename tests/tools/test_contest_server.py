@@ -58,6 +58,15 @@ def wait_for(condition, seconds=10):
         time.sleep(0.01)
 
 
+def wait_for_the_end(server):
+    """Until the last digits have been sent, and every player has had its say on every answer, or 5 s more."""
+    wait_for(lambda: server.over)
+    end = time.monotonic() + 5
+    while time.monotonic() < end and (not server.contest.users or any(
+            user.correct < len(server.contest.answers) for user in server.contest.users.values())):
+        time.sleep(0.01)
+
+
 def finish(server):
     server.stop()
     wait_for(lambda: server.poll.closed)
@@ -70,8 +79,7 @@ def finish(server):
 def test_a_plain_player_finds_everything(serve, body, start, ask, split):
     server = serve(body=body, start=start, split=split, begin="player", duration_s=0.6)
     player = PlainPlayer(server.ports, SMALL.n, SMALL.constants, ask=ask)
-    wait_for(lambda: server.over)
-    time.sleep(0.1)
+    wait_for_the_end(server)
     lines = finish(server)
     player.thread.join(5)
     summary = [line for line in lines if line["kind"] == "summary"][0]
@@ -84,8 +92,7 @@ def test_a_plain_player_finds_everything(serve, body, start, ask, split):
 def test_record_holds_all_that_was_offered(serve):
     server = serve(begin="player", duration_s=0.4)
     player = PlainPlayer(server.ports, SMALL.n, SMALL.constants)
-    wait_for(lambda: server.over)
-    time.sleep(0.1)
+    wait_for_the_end(server)
     lines = finish(server)
     player.thread.join(5)
     answers = [line for line in lines if line["kind"] == "answer"]
@@ -114,8 +121,7 @@ def test_answers_across_a_gap_are_not_offered():
 def test_all_players_get_the_same_digits(serve):
     server = serve(begin="player", duration_s=0.3)
     players = [PlainPlayer(server.ports, SMALL.n, SMALL.constants, user=f"u{i}") for i in range(3)]
-    wait_for(lambda: server.over)
-    time.sleep(0.1)
+    wait_for_the_end(server)
     finish(server)
     for player in players:
         player.thread.join(5)
@@ -182,8 +188,7 @@ def test_expect_continue_and_connection_close_are_honoured(serve):
 def test_pages_are_served(serve):
     server = serve(begin="player", duration_s=0.3)
     player = PlainPlayer(server.ports, SMALL.n, SMALL.constants)
-    wait_for(lambda: server.over)
-    time.sleep(0.1)
+    wait_for_the_end(server)
     with connect(server, "pages") as sock, sock.makefile("rb") as file:
         for path, text in (("/", "n = 6"), ("/board.txt", "Leader Board"), ("/charts", "<svg"), ("/score.svg", "polyline"),
                            ("/latency.svg", "polyline")):
@@ -224,28 +229,34 @@ def test_both_connections_end_after_the_given_bursts(serve, how):
 def test_receive_time_is_the_kernels_and_not_the_loops(serve):
     """A submission that lies in the socket while the loop sleeps is stamped with its arrival."""
     server = serve(begin="player")
+    asleep = threading.Event()
+
+    def fall_asleep():
+        asleep.set()
+        time.sleep(0.1)
+
     with connect(server, "output") as sock, sock.makefile("rb") as file:
-        sock.sendall(post("1"))
-        read_reply(file)
         late_s = []
-        for _ in range(10):
-            server.after(0, lambda: time.sleep(0.03))
-            sock.sendall(post("1"))             # wakes the loop, which then sleeps
-            time.sleep(0.005)
+        for _ in range(5):
+            asleep.clear()
+            server.after(0, fall_asleep)
+            assert asleep.wait(5)
             sent_ns = time.time_ns()
             sock.sendall(post("2"))
-            read_reply(file), read_reply(file)
+            read_reply(file)
             late_s.append((server.contest.users["plain"].history[-1][0] - sent_ns) / 1e9)
     finish(server)
-    assert sorted(late_s)[5] < 0.005, late_s        # the loop itself was about 25 ms late
+    assert min(late_s) < 0.05, late_s           # the loop itself was 100 ms late
 
 
-def test_reader_that_does_not_read_is_dropped(serve, monkeypatch):
-    monkeypatch.setattr(servers, "OUTBOX_BYTES_MAX", 100_000)
-    server = serve(round=rounds.parse_round("n=3 m=999983"), rate=0, burst=(60000, 60000), interval_s=(0.001, 0.001))
-    with connect(server, "input") as sock:
+def test_reader_that_does_not_read_is_dropped(serve):
+    server = serve(begin="player")
+    with connect(server, "input"):
         wait_for(lambda: any(c.live for c in server.connections.values()))
-        wait_for(lambda: not server.connections, 30)
+        reader = next(c for c in server.connections.values() if c.live)
+        for _ in range(servers.OUTBOX_BYTES_MAX // 500_000 + 40):       # sockets buffer up to 10 MB on loopback
+            server.after(0, lambda: server._send(reader, b"1" * 1_000_000))
+        wait_for(lambda: not server.connections)
 
 
 def test_program_prints_its_ports_ends_by_itself_and_names_errors(tmp_path):
