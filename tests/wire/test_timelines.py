@@ -1,0 +1,65 @@
+"""Every timeline, tests/wire/FOLDER/NAME.wire, as one pytest item. README.md tells the language."""
+import os
+import pathlib
+import re
+import subprocess
+
+import pytest
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+BUILD = pathlib.Path(os.environ.get("BUILD", ROOT / "build"))
+PROGRAM = (BUILD if BUILD.is_absolute() else ROOT / BUILD) / "test/tests/wire/timeline"
+TIMELINES = sorted(p.relative_to(HERE).as_posix() for p in HERE.rglob("*.wire"))
+
+
+def play(path):
+    return subprocess.run([PROGRAM, path], capture_output=True, text=True, timeout=60, cwd=ROOT)
+
+
+@pytest.mark.parametrize("name", TIMELINES)
+def test_timeline(name):
+    done = play(f"tests/wire/{name}")
+    assert done.returncode == 0, f"exit {done.returncode}\n{done.stdout}{done.stderr}"
+
+
+@pytest.mark.parametrize("name", TIMELINES)
+def test_opens_with_its_goal(name):
+    first = (HERE / name).read_text().splitlines()[0]
+    assert first.startswith("# ") and len(first) > 20
+
+
+# What a timeline that does not hold prints: the field, both values, both packets.
+@pytest.mark.parametrize("line, field, expected, actual", [
+    ("+0.200 > P. 1:101(100) ack 1", "time", "0.210000", "0.010000"),
+    ("+0 > P. 1:101(100) ack 2", "ack", "2", "1"),
+    ("+0 > P. 2:102(100) ack 1", "seq", "2", "1"),
+    ("+0 > P. 1:100(99) ack 1", "length", "99", "100"),
+    ("+0 > . 1:101(100) ack 1", "flags", ".", "P."),
+    ("+0 > P. 1:101(100) ack 1 win 1", "win", "1", "65535"),
+    ("+0 > P. 1:101(100) ack 1 <nop>", "options", "<nop>", "<>"),
+])
+def test_a_failure_tells_all(tmp_path, line, field, expected, actual):
+    path = tmp_path / "wrong.wire"
+    path.write_text("# One line of this timeline does not hold.\npolicy timestamps=0\n+0 connect\n+0 > S 0:0(0) <...>\n"
+                    f"+0.010 < S. 0:0(0) ack 1 <mss 1460>\n+0 > . 1:1(0) ack 1\n+0 write 100\n{line}\n")
+    done = play(path)
+    assert done.returncode == 1
+    assert f"field {field}: expected {expected}, actual {actual}" in done.stdout
+    assert re.search(r"expected packet: .*\n +actual packet: ", done.stdout)
+    assert f"wrong.wire:8:" in done.stdout
+
+
+@pytest.mark.parametrize("lines, told", [
+    ("+0 connect\n+1 quiet", "nothing more before this line"),
+    ("+0 connect\n+0 > S 0:0(0) <...>\n+0 state ESTABLISHED", "SYN-SENT"),
+    ("+0 connect\n+0 > S 0:0(0) <...>\n+0 > . 1:1(0) ack 1", "nothing"),
+    ("+0 conect", "an unknown call"),
+    ("+0 < S 0:1(0)", "do not agree"),
+])
+def test_silence_and_states_are_checked_too(tmp_path, lines, told):
+    path = tmp_path / "wrong.wire"
+    path.write_text(f"# This timeline does not hold.\n{lines}\n")
+    done = play(path)
+    assert done.returncode in (1, 2)
+    assert told in done.stdout

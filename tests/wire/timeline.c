@@ -1,0 +1,572 @@
+/* Plays one timeline against the stack: build/test/tests/wire/timeline FILE. tests/wire/README.md tells the language.
+ *
+ * Time is virtual, the stack speaks IP through net/netdev_ip.h, and nothing it sends may stay unmentioned. Exit 0: all as
+ * written; 1: not, and what differs; 2: the timeline is not understood. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernel/base/assert.h"
+#include "kernel/base/bytes.h"
+#include "net/netdev_ip.h"
+#include "net/stack_state.h"
+#include "net/tcp_wire.h"
+#include "tests/wire/script.h"
+
+enum {
+    PEER_PORT = 8080, LISTEN_PORT = 80,         /* where the timeline names none */
+    FLOWS_MAX = 4096, SENT_MAX = 8192, CONNECTIONS_MAX = 64, ANY_RESULT = 1000000000,
+};
+#define MS UINT64_C(1000000)
+
+static struct {
+    struct script script;
+    struct net_config config;
+    struct net_stack *stack;            /* made by the first dated line: policy may be set until then */
+    void *memory;
+    struct netdev_ip device;
+    uint64_t begin_ns, now_ns, tolerance_ns;
+    uint32_t peer_isn;
+    struct wire_base flows[FLOWS_MAX];
+    uint32_t flow_count;
+    struct { uint64_t at_ns; uint16_t bytes; uint8_t data[WIRE_PACKET_BYTES_MAX]; } sent[SENT_MAX];
+    uint32_t sent_head, sent_tail;
+    int connections[CONNECTIONS_MAX], connection_count, connection, listener;
+    uint64_t read_bytes[CONNECTIONS_MAX], written_bytes[CONNECTIONS_MAX];
+    int current;                        /* index of `connection` among those opened */
+} t;
+
+_Noreturn void assert_failed(const char *file, int line, const char *condition)
+{
+    printf("%s:%zu: assertion failed: %s:%d: %s\n", t.script.path, t.script.line + 1, file, line, condition);
+    abort();
+}
+
+/* ---- What does not agree ---- */
+
+static double seconds(uint64_t ns) { return (double)(ns - t.begin_ns) / 1e9; }
+
+static _Noreturn void failed(const char *field, const char *expected, const char *actual)
+{
+    printf("%s:%zu: %s\n  expected: %s\n  actual:   %s\n", t.script.path, t.script.line + 1, field, expected, actual);
+    exit(1);
+}
+
+static void check_number(const char *field, int64_t expected, int64_t actual)
+{
+    char text[2][40];
+    if (expected == actual)
+        return;
+    snprintf(text[0], sizeof text[0], "%lld", (long long)expected);
+    snprintf(text[1], sizeof text[1], "%lld", (long long)actual);
+    failed(field, text[0], text[1]);
+}
+
+static void check_range(const char *field, int64_t low, int64_t high, int64_t actual)
+{
+    char text[2][60];
+    if (low <= actual && actual <= high)
+        return;
+    snprintf(text[0], sizeof text[0], "%lld..%lld", (long long)low, (long long)high);
+    snprintf(text[1], sizeof text[1], "%lld", (long long)actual);
+    failed(field, text[0], text[1]);
+}
+
+/* ---- The stack and its time ---- */
+
+static void stack_make(void)
+{
+    const char *why = "";
+    t.begin_ns = t.now_ns = UINT64_C(1000000000000);
+    t.config.device = &t.device.device;
+    netdev_ip_init(&t.device, 1500);
+    size_t bytes = (net_stack_bytes(&t.config.capacity) + 63) & ~(size_t)63;
+    t.memory = aligned_alloc(NET_STACK_ALIGN, bytes);
+    memset(t.memory, 0xa5, bytes);      /* nothing may rely on zeroes */
+    t.stack = net_stack_init(t.memory, bytes, &t.config, t.now_ns, &why);
+    if (t.stack == NULL)
+        script_fault(&t.script, why);
+}
+
+static void idle_and_collect(void)
+{
+    const uint8_t *packet;
+    net_idle(t.stack, t.now_ns);
+    for (size_t bytes; (bytes = netdev_ip_pop(&t.device, &packet)) != 0;) {
+        ASSERT(t.sent_tail < SENT_MAX && bytes <= WIRE_PACKET_BYTES_MAX);
+        t.sent[t.sent_tail].at_ns = t.now_ns;
+        t.sent[t.sent_tail].bytes = (uint16_t)bytes;
+        memcpy(t.sent[t.sent_tail++].data, packet, bytes);
+    }
+}
+
+/* Lets time pass, to `until_ns` or to the first thing sent. */
+static void run(uint64_t until_ns, bool until_sent)
+{
+    if (until_ns < t.now_ns)
+        until_ns = t.now_ns;
+    for (uint32_t turns = 0;; turns++) {
+        if (until_sent && t.sent_head != t.sent_tail)
+            return;
+        uint64_t wake_ns = net_wake_ns(t.stack);
+        if (wake_ns > until_ns)
+            break;
+        if (wake_ns > t.now_ns) {
+            t.now_ns = wake_ns;
+            turns = 0;
+        }
+        if (turns > 1000)
+            failed("timers", "that time moves on", "a timer that is due again at once, for ever");
+        idle_and_collect();
+    }
+    t.now_ns = until_ns;
+    idle_and_collect();
+}
+
+static struct wire_base *flow_of(uint16_t peer_port)
+{
+    for (uint32_t i = 0; i < t.flow_count; i++)
+        if (t.flows[i].peer_port == peer_port)
+            return &t.flows[i];
+    ASSERT(t.flow_count < FLOWS_MAX);
+    struct wire_base *flow = &t.flows[t.flow_count++];
+    *flow = (struct wire_base){ .peer_port = peer_port, .port = LISTEN_PORT, .peer_isn = t.peer_isn };
+    return flow;
+}
+
+/* Reads the oldest packet sent. */
+static void sent_take(struct wire_segment *segment, char *text, size_t text_bytes)
+{
+    const uint8_t *data = t.sent[t.sent_head].data;
+    uint32_t bytes = t.sent[t.sent_head].bytes;
+    struct wire_base *flow = flow_of(wire_segment_peer_port(data, bytes));
+    const char *fault = wire_segment_read(segment, flow, data, bytes);
+    int at = snprintf(text, text_bytes, "%.6f > ", seconds(t.sent[t.sent_head].at_ns));
+    wire_segment_print(segment, text + at, text_bytes - (size_t)at);
+    t.sent_head++;
+    if (fault != NULL)
+        failed(fault, "a well-formed packet", text);
+}
+
+static void nothing_sent(void)
+{
+    struct wire_segment segment;
+    char text[600];
+    if (t.sent_head == t.sent_tail)
+        return;
+    sent_take(&segment, text, sizeof text);
+    failed("sent", "nothing more before this line", text);
+}
+
+/* ---- Segments ---- */
+
+static void segment_to_stack(void)
+{
+    static uint8_t packet[70000];
+    struct wire_segment segment;
+    script_segment(&t.script, &segment);
+    if (segment.peer_port == 0)
+        segment.peer_port = PEER_PORT;
+    struct wire_base *flow = flow_of(segment.peer_port);
+    if (segment.port == 0)
+        segment.port = flow->port;
+    else
+        flow->port = segment.port;
+    size_t bytes = wire_segment_write(&segment, flow, packet);
+    ASSERT(netdev_ip_push(&t.device, packet, bytes));
+    if (segment.queued)
+        return;                         /* the stack finds it together with the next */
+    while (net_input(t.stack, t.now_ns) == NET_INPUT_FRAMES_MAX) { }
+    idle_and_collect();
+}
+
+static void segment_from_stack(uint64_t at_ns)
+{
+    struct wire_segment expected, actual;
+    char values[2][200], wanted[600], got[600];
+    script_segment(&t.script, &expected);
+    run(at_ns + t.tolerance_ns, true);
+    int at = snprintf(wanted, sizeof wanted, "%.6f > ", seconds(at_ns));
+    wire_segment_print(&expected, wanted + at, sizeof wanted - (size_t)at);
+    if (t.sent_head == t.sent_tail)
+        failed("sent", wanted, "nothing");
+    uint64_t sent_ns = t.sent[t.sent_head].at_ns;
+    sent_take(&actual, got, sizeof got);
+    const char *field = wire_segment_compare(&expected, &actual, values);
+    if (field == NULL && (sent_ns + t.tolerance_ns < at_ns || sent_ns > at_ns + t.tolerance_ns)) {
+        field = "time";
+        snprintf(values[0], sizeof values[0], "%.6f", seconds(at_ns));
+        snprintf(values[1], sizeof values[1], "%.6f", seconds(sent_ns));
+    }
+    if (field == NULL)
+        return;
+    printf("%s:%zu: field %s: expected %s, actual %s\n  expected packet: %s\n  actual packet:   %s\n", t.script.path,
+           t.script.line + 1, field, values[0], values[1], wanted, got);
+    exit(1);
+}
+
+/* `sent FLAGS LOW..HIGH`: that many packets, all with these flags, have been sent until now. `-`: whatever flags. */
+static void sent_count(void)
+{
+    char flags[16], text[600];
+    struct wire_segment segment;
+    int64_t count = 0;
+    script_word(&t.script, flags, sizeof flags);
+    int64_t low = script_number(&t.script), high = script_take(&t.script, "..") ? script_number(&t.script) : low;
+    for (; t.sent_head != t.sent_tail; count++) {
+        char words[2][16];
+        sent_take(&segment, text, sizeof text);
+        if (strcmp(flags, "-") == 0)
+            continue;
+        sscanf(text, "%*s %*s %15s", words[0]);
+        if (strcmp(words[0], flags) != 0)
+            failed("flags", flags, text);
+    }
+    check_range("packets sent", low, high, count);
+}
+
+/* ---- Calls ---- */
+
+static void line_play(void);
+
+static const struct { const char *name; int result; } results[] = {
+    { "OK", TCP_OK }, { "END", 0 }, { "AGAIN", TCP_AGAIN }, { "INVALID", TCP_INVALID }, { "IN_USE", TCP_IN_USE },
+    { "NO_ROOM", TCP_NO_ROOM }, { "NO_ROUTE", TCP_NO_ROUTE }, { "NOT_CONNECTED", TCP_NOT_CONNECTED },
+    { "PIPE", TCP_PIPE }, { "REFUSED", TCP_REFUSED }, { "RESET", TCP_RESET }, { "TIMED_OUT", TCP_TIMED_OUT },
+    { "UNREACHABLE", TCP_UNREACHABLE }, { "ABORTED", TCP_ABORTED },
+};
+
+static int64_t result_parse(void)
+{
+    for (size_t i = 0; i < ARRAY_COUNT(results); i++)
+        if (script_take(&t.script, results[i].name))
+            return results[i].result;
+    return script_number(&t.script);
+}
+
+/* `= RESULT`, or what is usual. */
+static void check_result(const char *call, int64_t usual, int64_t actual)
+{
+    int64_t expected = script_take(&t.script, "=") ? result_parse() : usual;
+    if (expected == ANY_RESULT)
+        expected = actual >= 0 ? actual : 0;
+    check_number(call, expected, actual);
+}
+
+static void connection_opened(int connection)
+{
+    if (connection < 0)
+        return;
+    ASSERT(t.connection_count < CONNECTIONS_MAX);
+    t.current = t.connection_count++;
+    t.connections[t.current] = t.connection = connection;
+}
+
+/* connect [to PORT] [from PORT] [address N] [= RESULT] */
+static void call_connect(void)
+{
+    uint16_t port = PEER_PORT, from_port = 0;
+    uint32_t address = WIRE_PEER_ADDRESS;
+    if (script_take(&t.script, "to"))
+        port = (uint16_t)script_number(&t.script);
+    if (script_take(&t.script, "from"))
+        from_port = (uint16_t)script_number(&t.script);
+    if (script_take(&t.script, "address"))
+        address = (uint32_t)script_number(&t.script);
+    int connection = tcp_connect(t.stack, address, port, from_port, NULL, t.now_ns);
+    connection_opened(connection);
+    check_result("connect", ANY_RESULT, connection);
+}
+
+static void call_read(bool peek)
+{
+    static uint8_t out[1 << 20];
+    int64_t wanted = script_number(&t.script);
+    int64_t count = tcp_read(t.stack, t.connection, out, (size_t)wanted, peek, t.now_ns);
+    bool any = script_take(&t.script, "any");
+    check_result("read", wanted, count);
+    for (int64_t k = 0; !any && k < count; k++) {
+        uint8_t expected = wire_stream_byte(WIRE_TO_STACK, (uint32_t)(1 + t.read_bytes[t.current] + (uint64_t)k));
+        if (out[k] != expected)
+            check_number("read: a byte of the stream", expected, out[k]);
+    }
+    if (!peek && count > 0)
+        t.read_bytes[t.current] += (uint64_t)count;
+}
+
+static void call_write(void)
+{
+    static uint8_t data[1 << 20];
+    int64_t wanted = script_number(&t.script);
+    for (int64_t k = 0; k < wanted; k++)
+        data[k] = wire_stream_byte(WIRE_FROM_STACK, (uint32_t)(1 + t.written_bytes[t.current] + (uint64_t)k));
+    int64_t count = tcp_write(t.stack, t.connection, data, (size_t)wanted, t.now_ns);
+    if (count > 0)
+        t.written_bytes[t.current] += (uint64_t)count;
+    check_result("write", wanted, count);
+}
+
+static void call_state(void)
+{
+    char name[32];
+    script_word(&t.script, name, sizeof name);
+    const char *actual = tcp_state_name(tcp_state(t.stack, t.connection));
+    if (strcmp(name, actual) != 0)
+        failed("state", name, actual);
+}
+
+/* info FIELD LOW[..HIGH] */
+static void call_info(void)
+{
+    struct tcp_info info;
+    char name[32];
+    if (!tcp_info(t.stack, t.connection, &info))
+        failed("info", "a connection", "none");
+    const struct { const char *name; int64_t value; } fields[] = {
+        { "cwnd", info.cwnd_bytes }, { "ssthresh", info.ssthresh_bytes }, { "rto_us", info.rto_us },
+        { "srtt_us", info.srtt_us }, { "rttvar_us", info.rttvar_us }, { "snd_mss", info.snd_mss },
+        { "snd_wnd", info.snd_wnd }, { "rcv_wnd", info.rcv_wnd }, { "snd_scale", info.snd_scale },
+        { "rcv_scale", info.rcv_scale }, { "path_mtu", info.path_mtu_bytes }, { "in_flight", info.in_flight_bytes },
+        { "unacked", info.unacked_bytes }, { "sacked", info.sacked_bytes }, { "lost", info.lost_bytes },
+        { "unread", info.unread_bytes }, { "in_recovery", info.in_recovery }, { "sack", info.sack },
+        { "timestamps", info.timestamps }, { "scaling", info.window_scaling }, { "retransmits", (int64_t)info.retransmits_total },
+    };
+    script_word(&t.script, name, sizeof name);
+    int64_t low = script_number(&t.script), high = script_take(&t.script, "..") ? script_number(&t.script) : low;
+    for (size_t i = 0; i < ARRAY_COUNT(fields); i++)
+        if (strcmp(fields[i].name, name) == 0) {
+            check_range(name, low, high, fields[i].value);
+            return;
+        }
+    script_fault(&t.script, "no such field of tcp_info");
+}
+
+/* counter MODULE_NAME LOW[..HIGH] */
+static void call_counter(void)
+{
+    static const struct { const char *name; size_t offset; } counters[] = {
+#define NET_COUNTER_AT(module, name) { #module "_" #name, offsetof(struct net_counters, module##_##name) },
+        NET_COUNTERS(NET_COUNTER_AT)
+#undef NET_COUNTER_AT
+    };
+    char name[64];
+    script_word(&t.script, name, sizeof name);
+    int64_t low = script_number(&t.script), high = script_take(&t.script, "..") ? script_number(&t.script) : low;
+    for (size_t i = 0; i < ARRAY_COUNT(counters); i++)
+        if (strcmp(counters[i].name, name) == 0) {
+            check_range(name, low, high, (int64_t)*(uint64_t *)((char *)&t.stack->counters + counters[i].offset));
+            return;
+        }
+    script_fault(&t.script, "no such counter");
+}
+
+static void call_poll(void)
+{
+    static const char *const names[] = { "READ", "WRITE", "ENDED", "HUNG_UP", "ERROR" };
+    uint32_t expected = 0;
+    for (bool more = true; more;) {
+        more = false;
+        for (uint32_t bit = 0; bit < ARRAY_COUNT(names); bit++)
+            if (script_take(&t.script, names[bit])) {
+                expected |= 1u << bit;
+                more = true;
+            }
+    }
+    check_number("poll bits", expected, tcp_poll_bits(t.stack, t.connection));
+}
+
+static void call_listen(void)
+{
+    uint16_t port = script_at_end(&t.script) ? LISTEN_PORT : (uint16_t)script_number(&t.script);
+    uint32_t backlog = script_at_end(&t.script) ? 16 : (uint32_t)script_number(&t.script);
+    t.listener = tcp_listen(t.stack, port, backlog, NULL);
+    check_result("listen", ANY_RESULT, t.listener);
+}
+
+static void call_accept(void)
+{
+    int connection = tcp_accept(t.stack, t.listener);
+    connection_opened(connection);
+    check_result("accept", ANY_RESULT, connection);
+}
+
+/* The two ways to open that most timelines begin with; the rest of the line is that of the peer's SYN. */
+static void call_open(bool passive)
+{
+    static const char *const active_lines[] = {
+        "+0 connect", "+0 > S 0:0(0) <...>", "+0.010 < S. 0:0(0) ack 1 %s", "+0 > . 1:1(0) ack 1", "+0 state ESTABLISHED",
+    };
+    static const char *const passive_lines[] = {
+        "+0 listen", "+0 < S 0:0(0) %s", "+0 > S. 0:0(0) ack 1 <...>", "+0.010 < . 1:1(0) ack 1 %s", "+0 accept",
+        "+0 state ESTABLISHED",
+    };
+    const char *const *lines = passive ? passive_lines : active_lines;
+    size_t count = passive ? ARRAY_COUNT(passive_lines) : ARRAY_COUNT(active_lines);
+    char rest[400], line[500];
+    snprintf(rest, sizeof rest, "%s", t.script.at);
+    for (size_t k = 0; k < count; k++) {
+        char *options = strchr(rest, '<');
+        if (passive && k == 3 && options != NULL)
+            *options = 0;               /* the options are the SYN's only, and stand last */
+        const char *insert = strstr(lines[k], "%s");
+        snprintf(line, sizeof line, "%.*s%s", (int)strcspn(lines[k], "%"), lines[k], insert != NULL ? rest : "");
+        t.script.at = line;
+        line_play();
+    }
+    t.script.at = "";
+}
+
+static void call(void)
+{
+    struct script *s = &t.script;
+    if (script_take(s, "open")) call_open(false);
+    else if (script_take(s, "serve")) call_open(true);
+    else if (script_take(s, "connect")) call_connect();
+    else if (script_take(s, "listen")) call_listen();
+    else if (script_take(s, "accept")) call_accept();
+    else if (script_take(s, "unlisten")) tcp_unlisten(t.stack, t.listener, t.now_ns);
+    else if (script_take(s, "read")) call_read(false);
+    else if (script_take(s, "peek")) call_read(true);
+    else if (script_take(s, "write")) call_write();
+    else if (script_take(s, "shutdown")) check_result("shutdown", TCP_OK, tcp_shutdown(t.stack, t.connection, t.now_ns));
+    else if (script_take(s, "close")) tcp_close(t.stack, t.connection, t.now_ns);
+    else if (script_take(s, "abort")) tcp_abort(t.stack, t.connection, t.now_ns);
+    else if (script_take(s, "state")) call_state();
+    else if (script_take(s, "info")) call_info();
+    else if (script_take(s, "counter")) call_counter();
+    else if (script_take(s, "poll")) call_poll();
+    else if (script_take(s, "error")) check_number("error", result_parse(), tcp_take_error(t.stack, t.connection));
+    else if (script_take(s, "soft_error")) check_number("soft error", result_parse(), tcp_take_soft_error(t.stack, t.connection));
+    else if (script_take(s, "nodelay")) tcp_set_nodelay(t.stack, t.connection, script_number(s) != 0, t.now_ns);
+    else if (script_take(s, "keepalive")) tcp_set_keepalive(t.stack, t.connection, script_number(s) != 0, t.now_ns);
+    else if (script_take(s, "receive_buffer")) tcp_set_receive_buffer(t.stack, t.connection, (uint32_t)script_number(s));
+    else if (script_take(s, "sent")) sent_count();
+    else if (script_take(s, "peer_isn")) t.peer_isn = (uint32_t)script_number(s);
+    else if (script_take(s, "quiet")) { }       /* no more than the passing of time */
+    else if (script_take(s, "forget")) t.flow_count = 0;
+    else if (script_take(s, "on")) t.connection = t.connections[t.current = (int)script_number(s)];
+    else script_fault(s, "an unknown call");
+    if (!script_at_end(s))
+        script_fault(s, "too many words");
+    idle_and_collect();
+}
+
+/* ---- Lines ---- */
+
+/* policy NAME=VALUE ..., capacity NAME=VALUE ... */
+static void settings(bool capacity)
+{
+#define POLICY(name) { #name, &t.config.policy.name, sizeof t.config.policy.name }
+#define CAPACITY(name) { #name, &t.config.capacity.name, sizeof t.config.capacity.name }
+    const struct { const char *name; void *at; size_t bytes; } fields[] = {
+        POLICY(ack), POLICY(congestion), POLICY(ack_delay_us), POLICY(rto_initial_us), POLICY(rto_min_us),
+        POLICY(rto_max_us), POLICY(tlp_ack_delay_us), POLICY(initial_window_segments), POLICY(slow_start_ack_segments),
+        POLICY(receive_buffer_bytes), POLICY(send_buffer_bytes), POLICY(window_scale), POLICY(window_scaling),
+        POLICY(timestamps), POLICY(sack), POLICY(nodelay), POLICY(keepalive), POLICY(path_mtu), POLICY(mss),
+        POLICY(syn_give_up_us), POLICY(data_give_up_us), POLICY(time_wait_us), POLICY(fin_wait_2_us),
+        POLICY(keepalive_idle_us), POLICY(keepalive_interval_us), POLICY(keepalive_count),
+        CAPACITY(connection_count), CAPACITY(half_open_count), CAPACITY(time_wait_count), CAPACITY(segment_count),
+    };
+    if (t.stack != NULL)
+        script_fault(&t.script, "settings come before the first dated line");
+    while (!script_at_end(&t.script)) {
+        char name[40];
+        size_t i = 0;
+        script_word(&t.script, name, sizeof name);
+        while (i < ARRAY_COUNT(fields) && strcmp(fields[i].name, name) != 0)
+            i++;
+        if (i == ARRAY_COUNT(fields) || !script_take(&t.script, "="))
+            script_fault(&t.script, capacity ? "no such capacity" : "no such policy");
+        int64_t value = script_number(&t.script);
+        memcpy(fields[i].at, &value, fields[i].bytes);  /* little-endian */
+    }
+}
+
+static void line_play(void)
+{
+    struct script *s = &t.script;
+    if (script_at_end(s))
+        return;
+    if (script_take(s, "policy")) {
+        settings(false);
+        return;
+    }
+    if (script_take(s, "capacity")) {
+        settings(true);
+        return;
+    }
+    if (script_take(s, "tolerance")) {
+        t.tolerance_ns = script_seconds_ns(s);
+        return;
+    }
+    if (t.stack == NULL)
+        stack_make();
+    bool relative = script_take(s, "+");
+    uint64_t at_ns = (relative ? t.now_ns : t.begin_ns) + script_seconds_ns(s);
+    if (script_take(s, ">")) {
+        segment_from_stack(at_ns);
+        return;
+    }
+    if (at_ns > t.now_ns) {
+        nothing_sent();
+        run(at_ns, false);
+    }
+    bool counts = strncmp(s->at + strspn(s->at, " "), "sent", 4) == 0;
+    if (!counts)
+        nothing_sent();
+    if (script_take(s, "<"))
+        segment_to_stack();
+    else
+        call();
+}
+
+/* Nothing must be left of what the timeline opened. */
+static void end_check(void)
+{
+    nothing_sent();
+    for (int i = 0; i < t.connection_count; i++)
+        tcp_abort(t.stack, t.connections[i], t.now_ns);
+    if (t.listener >= 0)
+        tcp_unlisten(t.stack, t.listener, t.now_ns);
+    idle_and_collect();
+    t.now_ns += UINT64_C(400000000000);         /* beyond every TIME-WAIT, FIN-WAIT-2 and reassembly */
+    idle_and_collect();
+    check_number("transmit buffers back, of", NETDEV_IP_BUFFER_COUNT, t.device.free_count);
+    check_number("TIME-WAIT left", 0, t.stack->tcp.time_wait_used);
+    check_number("half-open left", 0, t.stack->tcp.half_open_used);
+    free(t.memory);
+}
+
+int main(int argument_count, char **arguments)
+{
+    size_t loop_line = 0;
+    int64_t loop_count = 0;
+    if (argument_count != 2)
+        return 2;
+    t.tolerance_ns = MS;
+    t.listener = -1;
+    t.peer_isn = 3000000000;            /* wraps past 2^31 early; timelines about wrapping set their own */
+    t.config = (struct net_config){
+        .capacity = { .connection_count = 8, .listener_count = 4, .half_open_count = 16, .time_wait_count = 64,
+                      .segment_count = 256, .receive_bytes = 1 << 18, .send_bytes = 1 << 18 },
+        .address = WIRE_STACK_ADDRESS, .mask = 0xffffffff, .gateway = 0x0a0000fe, .gateway_mac = { 2, 0, 0, 0, 0, 2 },
+    };
+    memset(t.config.secret, 7, sizeof t.config.secret);
+    tcp_policy_default(&t.config.policy);
+    script_open(&t.script, arguments[1]);
+    for (size_t line = 0; line < t.script.line_count; line++) {
+        script_go(&t.script, line);
+        if (script_take(&t.script, "repeat")) {         /* repeat N ... end, with `i` from 0 */
+            loop_count = script_number(&t.script);
+            loop_line = line;
+            t.script.i = 0;
+        } else if (script_take(&t.script, "end")) {
+            if (++t.script.i < loop_count)
+                line = loop_line;
+        } else {
+            line_play();
+        }
+    }
+    end_check();
+    return 0;
+}
