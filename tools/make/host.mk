@@ -21,6 +21,7 @@ CHECK_NEEDS += $(BUILD)/host/peregrine-linux
 
 UNIT_EXTRA_player_test := tests/unit/fake_transport.c
 UNIT_EXTRA_control_test := tests/unit/fake_transport.c
+UNIT_EXTRA_sockets_test := host/sockets.c
 
 # What the player adds to the matcher and the stack.
 $(BUILD)/host/tests/bench/player_bench: $(patsubst %.c,$(BUILD)/host/%.o,tests/bench/player_bench.c host/platform.c net/http.c \

@@ -1,0 +1,322 @@
+/* host/sockets.c keeps the promises of net/transport.h, against plain sockets of the same process on loopback. */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "host/sockets.h"
+#include "net/transport.h"
+
+enum { LOOPBACK = 0x7f000001 };
+#define MS UINT64_C(1000000)
+
+static uint64_t now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+static void start(void)
+{
+    static const struct transport_config config;
+    assert_true(transport_init(&config, now_ns()));
+}
+
+/* The next event, which must come within a second. */
+static struct transport_event next(void)
+{
+    struct transport_event event;
+    uint64_t end = now_ns() + 1000 * MS;
+    while (!transport_poll(now_ns(), &event)) {
+        transport_idle(now_ns());
+        if (now_ns() > end)
+            fail_msg("no event");
+        sockets_wait(now_ns(), now_ns() + 10 * MS);
+    }
+    return event;
+}
+
+static void no_event(void)
+{
+    struct transport_event event;
+    for (int i = 0; i < 40; i++) {
+        assert_false(transport_poll(now_ns(), &event));
+        assert_int_equal(event.kind, TRANSPORT_NONE);
+    }
+}
+
+/* A listening socket of the test, and its port. */
+static int listener(uint16_t *port)
+{
+    struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(LOOPBACK) };
+    socklen_t bytes = sizeof at;
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof at), 0);
+    assert_int_equal(listen(fd, 5), 0);
+    getsockname(fd, (struct sockaddr *)&at, &bytes);
+    *port = ntohs(at.sin_port);
+    return fd;
+}
+
+/* A connection of ours and the test's end of it. */
+static int connected(int *peer)
+{
+    uint16_t port;
+    int server = listener(&port);
+    int id = transport_connect(LOOPBACK, port, now_ns());
+    assert_true(id >= 0);
+    struct transport_event event = next();
+    assert_int_equal(event.kind, TRANSPORT_CONNECTED);
+    assert_int_equal(event.connection, id);
+    *peer = accept(server, NULL, NULL);
+    assert_true(*peer >= 0);
+    close(server);
+    return id;
+}
+
+static void say(int id, const char *text)
+{
+    uint8_t *message = transport_message(id);
+    assert_non_null(message);
+    memcpy(message + 100, text, strlen(text));
+    assert_true(transport_send(id, 100, (uint32_t)strlen(text), now_ns()));
+}
+
+static void assert_closed(int id, enum transport_reason reason)
+{
+    struct transport_event event = next();
+    assert_int_equal(event.kind, TRANSPORT_CLOSED);
+    assert_int_equal(event.connection, id);
+    assert_int_equal(event.reason, reason);
+}
+
+static void reset_by(int peer)
+{
+    struct linger linger = { .l_onoff = 1, .l_linger = 0 };
+    setsockopt(peer, SOL_SOCKET, SO_LINGER, &linger, sizeof linger);
+    close(peer);
+}
+
+static void a_refused_connection_is_told_once(void **state)
+{
+    (void)state;
+    uint16_t port;
+    start();
+    close(listener(&port));
+    int id = transport_connect(LOOPBACK, port, now_ns());
+    assert_true(id >= 0);
+    assert_closed(id, TRANSPORT_REFUSED);
+    no_event();
+}
+
+static void bytes_go_both_ways(void **state)
+{
+    (void)state;
+    int peer;
+    char got[16] = { 0 };
+    start();
+    int id = connected(&peer);
+    say(id, "there");
+    assert_int_equal(recv(peer, got, sizeof got, 0), 5);
+    assert_string_equal(got, "there");
+    assert_int_equal(send(peer, "back", 4, 0), 4);
+    struct transport_event event = next();
+    assert_int_equal(event.kind, TRANSPORT_DATA);
+    assert_int_equal(event.bytes, 4);
+    assert_memory_equal(event.data, "back", 4);
+    no_event();
+    transport_abort(id, now_ns());
+    assert_closed(id, TRANSPORT_ABORTED);
+    assert_int_equal(recv(peer, got, sizeof got, 0), -1);       /* RST */
+    close(peer);
+}
+
+static void the_peers_end_is_told_and_then_ours_closes(void **state)
+{
+    (void)state;
+    int peer;
+    start();
+    int id = connected(&peer);
+    assert_int_equal(send(peer, "last", 4, 0), 4);
+    shutdown(peer, SHUT_WR);
+    assert_int_equal(next().kind, TRANSPORT_DATA);
+    struct transport_event event = next();
+    assert_int_equal(event.kind, TRANSPORT_ENDED);
+    no_event();
+    say(id, "still here");
+    char got[16];
+    assert_int_equal(recv(peer, got, sizeof got, 0), 10);
+    transport_close(id, now_ns());
+    assert_closed(id, TRANSPORT_DONE);
+    no_event();
+    assert_int_equal(recv(peer, got, sizeof got, 0), 0);        /* FIN */
+    close(peer);
+}
+
+static void our_close_lets_the_peers_data_arrive(void **state)
+{
+    (void)state;
+    int peer;
+    char got[16];
+    start();
+    int id = connected(&peer);
+    transport_close(id, now_ns());
+    assert_int_equal(recv(peer, got, sizeof got, 0), 0);
+    assert_int_equal(send(peer, "late", 4, 0), 4);
+    assert_int_equal(next().kind, TRANSPORT_DATA);
+    close(peer);
+    assert_closed(id, TRANSPORT_DONE);
+    no_event();
+}
+
+static void a_reset_is_told_with_what_the_peer_has_not_acknowledged(void **state)
+{
+    (void)state;
+    int peer;
+    start();
+    int id = connected(&peer);
+    say(id, "acknowledged by the peer's kernel");
+    uint64_t end = now_ns() + 1000 * MS;
+    while (transport_unacked_bytes(id) > 0 && now_ns() < end)
+        sockets_wait(now_ns(), now_ns() + MS);
+    assert_int_equal(transport_unacked_bytes(id), 0);
+    reset_by(peer);
+    assert_closed(id, TRANSPORT_RESET);
+    assert_int_equal(transport_unacked_bytes(id), 0);
+    no_event();
+
+    /* A peer that has closed answers data with RST: it never had it. */
+    start();
+    id = connected(&peer);
+    close(peer);
+    assert_int_equal(next().kind, TRANSPORT_ENDED);
+    say(id, "never");
+    assert_closed(id, TRANSPORT_RESET);
+    assert_int_equal(transport_unacked_bytes(id), 5);
+    no_event();
+}
+
+static void a_full_window_refuses_whole_messages_and_loses_nothing(void **state)
+{
+    (void)state;
+    int peer;
+    start();
+    int id = connected(&peer);
+    uint32_t sent = 0, got = 0, refused = 0;
+    for (int i = 0; i < 100000 && refused < 3; i++) {
+        uint8_t *message = transport_message(id);
+        for (uint32_t k = 0; k < 1000; k++)
+            message[k] = (uint8_t)((sent + k) * 31 >> 3);
+        if (transport_send(id, 0, 1000, now_ns()))
+            sent += 1000;
+        else
+            refused++;
+    }
+    assert_int_equal(refused, 3);
+    assert_true(transport_unacked_bytes(id) > 0);
+    transport_idle(now_ns());
+    while (got < sent) {
+        struct transport_event event;
+        uint8_t buffer[5000];
+        ssize_t bytes = recv(peer, buffer, sizeof buffer, MSG_DONTWAIT);
+        transport_poll(now_ns(), &event);       /* gives the kernel the rest of a message that it took in part */
+        for (ssize_t k = 0; k < bytes; k++)
+            if (buffer[k] != (uint8_t)((got + (uint32_t)k) * 31 >> 3))
+                fail_msg("byte %u differs", got + (uint32_t)k);
+        got += bytes > 0 ? (uint32_t)bytes : 0;
+    }
+    close(peer);
+}
+
+static void a_listener_accepts_and_tells_who_came(void **state)
+{
+    (void)state;
+    uint16_t port;
+    start();
+    close(listener(&port));
+    assert_true(transport_listen(port));
+    int peer = socket(AF_INET, SOCK_STREAM, 0);
+    struct sockaddr_in at = { .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(LOOPBACK) };
+    assert_int_equal(connect(peer, (struct sockaddr *)&at, sizeof at), 0);
+    struct transport_event event = next();
+    assert_int_equal(event.kind, TRANSPORT_ACCEPTED);
+    assert_int_equal(event.port, port);
+    assert_int_equal(event.address, LOOPBACK);
+    say(event.connection, "hello");
+    char got[8];
+    assert_int_equal(recv(peer, got, sizeof got, 0), 5);
+    close(peer);
+}
+
+static void datagrams_come_and_go(void **state)
+{
+    (void)state;
+    uint16_t port;
+    start();
+    close(listener(&port));
+    assert_true(transport_udp_bind(port));
+    int peer = socket(AF_INET, SOCK_DGRAM, 0);
+    struct sockaddr_in at = { .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(LOOPBACK) };
+    assert_int_equal(sendto(peer, "ping", 4, 0, (struct sockaddr *)&at, sizeof at), 4);
+    struct transport_event event = next();
+    assert_int_equal(event.kind, TRANSPORT_DATAGRAM);
+    assert_int_equal(event.port, port);
+    assert_memory_equal(event.data, "ping", 4);
+    assert_true(transport_udp_send(port, event.address, event.peer_port, "pong", 4, now_ns()));
+    assert_false(transport_udp_send((uint16_t)(port + 1), event.address, event.peer_port, "pong", 4, now_ns()));
+    char got[8];
+    assert_int_equal(recv(peer, got, sizeof got, 0), 4);
+    assert_false(transport_udp_bind(port));         /* taken, by us */
+    close(peer);
+}
+
+static void ids_run_out_and_come_back(void **state)
+{
+    (void)state;
+    uint16_t port;
+    start();
+    int server = listener(&port);
+    for (int i = 0; i < TRANSPORT_CONNECTION_COUNT_MAX; i++)
+        assert_int_equal(transport_connect(LOOPBACK, port, now_ns()), i);
+    assert_int_equal(transport_connect(LOOPBACK, port, now_ns()), -1);
+    for (int i = 0; i < TRANSPORT_CONNECTION_COUNT_MAX; i++)
+        transport_abort(i, now_ns());
+    bool told[TRANSPORT_CONNECTION_COUNT_MAX] = { false };
+    for (int i = 0; i < TRANSPORT_CONNECTION_COUNT_MAX; i++) {
+        struct transport_event event = next();
+        assert_int_equal(event.kind, TRANSPORT_CLOSED);
+        assert_false(told[event.connection]);
+        told[event.connection] = true;
+    }
+    no_event();
+    assert_true(transport_connect(LOOPBACK, port, now_ns()) >= 0);
+    close(server);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_refused_connection_is_told_once),
+        cmocka_unit_test(bytes_go_both_ways),
+        cmocka_unit_test(the_peers_end_is_told_and_then_ours_closes),
+        cmocka_unit_test(our_close_lets_the_peers_data_arrive),
+        cmocka_unit_test(a_reset_is_told_with_what_the_peer_has_not_acknowledged),
+        cmocka_unit_test(a_full_window_refuses_whole_messages_and_loses_nothing),
+        cmocka_unit_test(a_listener_accepts_and_tells_who_came),
+        cmocka_unit_test(datagrams_come_and_go),
+        cmocka_unit_test(ids_run_out_and_come_back),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
