@@ -247,12 +247,28 @@ void pci_assign(const struct pci_access *access, const struct pci_list *list, co
         }
 }
 
-static void pci_msix_disable(const struct pci_access *access, struct pci_address address)
+uint8_t pci_msix_find(const struct pci_access *access, struct pci_address address, unsigned *bar, uint32_t *offset)
 {
     unsigned budget = PCI_CAPABILITY_COUNT_MAX;
     uint8_t at = pci_capability_next(access, address, PCI_CAPABILITY_MSIX, 0, &budget);
-    if (at != 0)
-        pci_write(access, address, at, pci_read(access, address, at) & ~(uint32_t)BIT(PCI_MSIX_ENABLE_BIT));
+    if (at == 0)
+        return 0;
+    uint32_t table = pci_read(access, address, at + PCI_MSIX_TABLE);
+    *bar = table & PCI_MSIX_TABLE_BAR_MASK;
+    *offset = table & ~(uint32_t)PCI_MSIX_TABLE_BAR_MASK;
+    return at;
+}
+
+void pci_msix_set(const struct pci_access *access, struct pci_address address, bool on)
+{
+    unsigned bar;
+    uint32_t offset;
+    uint8_t at = pci_msix_find(access, address, &bar, &offset);
+    if (at == 0)
+        return;
+    const uint32_t enable = BIT(PCI_MSIX_ENABLE_BIT), mask = BIT(PCI_MSIX_FUNCTION_MASK_BIT);
+    uint32_t control = pci_read(access, address, at) & ~(enable | mask);
+    pci_write(access, address, at, on ? control | enable : control);
 }
 
 static bool pci_wake(const struct pci_access *access, struct pci_address address)
@@ -271,7 +287,7 @@ static bool pci_wake(const struct pci_access *access, struct pci_address address
 bool pci_enable(const struct pci_access *access, struct pci_address address)
 {
     bool slept = pci_wake(access, address);
-    pci_msix_disable(access, address);
+    pci_msix_set(access, address, false);
     uint32_t command = pci_read(access, address, PCI_COMMAND_STATUS) & 0xffff;
     pci_write(access, address, PCI_COMMAND_STATUS,
               command | PCI_COMMAND_IO | PCI_COMMAND_MEMORY | PCI_COMMAND_BUS_MASTER | PCI_COMMAND_INTERRUPT_DISABLE);

@@ -79,3 +79,8 @@ void pci_assign(const struct pci_access *access, const struct pci_list *list, co
 /* Ready to be driven: memory, ports and bus mastering on, INTx and MSI-X off, awake (D0). True if it slept: the caller
  * waits 10 ms before the first access (PCI Power Management 1.2 §5.4). */
 bool pci_enable(const struct pci_access *access, struct pci_address address);
+
+/* The MSI-X capability, or 0; *bar and *offset are where its table is. */
+uint8_t pci_msix_find(const struct pci_access *access, struct pci_address address, unsigned *bar, uint32_t *offset);
+/* Switches MSI-X on, or off, when its table is ready. */
+void pci_msix_set(const struct pci_access *access, struct pci_address address, bool on);

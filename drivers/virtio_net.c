@@ -303,6 +303,21 @@ static void tend(struct netdev *device)
     }
 }
 
+bool virtio_net_can_wake(const struct netdev *device)
+{
+    return ((const struct virtio_net *)device)->transport->interrupts;
+}
+
+bool virtio_net_wake(struct netdev *device)
+{
+    return virtqueue_wake(&virtio_net_of(device)->rx);
+}
+
+void virtio_net_quiet(struct netdev *device)
+{
+    virtqueue_quiet(&virtio_net_of(device)->rx);
+}
+
 const char *virtio_net_broken(const struct netdev *device)
 {
     const struct virtio_net *net = (const struct virtio_net *)device;

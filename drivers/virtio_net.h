@@ -28,9 +28,18 @@ enum virtio_net_error {
 };
 const char *virtio_net_error_text(enum virtio_net_error error);
 
+/* Whether the device can end a sleep: false without MSI-X. Then virtio_net_wake asks it to do so at the next frame, and
+ * returns false if one is already there; virtio_net_quiet ends that. In between the device's messages go where
+ * virtio_net_find was told. */
+bool virtio_net_can_wake(const struct netdev *device);
+bool virtio_net_wake(struct netdev *device);
+void virtio_net_quiet(struct netdev *device);
+
 /* Searches the command line's virtio_mmio.device= words, the ACPI tables, then PCI, for the first network device that
- * comes up, and reports it in one line of the log. None there: lists what PCI holds. Before memory_seal. */
-enum virtio_net_error virtio_net_find(struct netdev **device, const char *command_line);
+ * comes up, and reports it in one line of the log. None there: lists what PCI holds. `message`: where its
+ * interrupts shall go; NULL: it shall have none. Before memory_seal. */
+enum virtio_net_error virtio_net_find(struct netdev **device, const char *command_line,
+                                      const struct virtio_message *message);
 
 enum {
     VIRTIO_NET_RX_SLOT_COUNT_MAX = 256,     /* 300 us of full frames at 10 Gbit/s: longer than any slice of idle work */

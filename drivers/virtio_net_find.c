@@ -44,7 +44,8 @@ static enum virtio_net_error find_mmio(const char *command_line)
 }
 
 /* Tries the functions of the list from *next on. */
-static enum virtio_net_error find_pci_listed(const struct pci_access *access, size_t *next)
+static enum virtio_net_error find_pci_listed(const struct pci_access *access, const struct virtio_message *message,
+                                             size_t *next)
 {
     static struct virtio_pci pci;
     enum virtio_net_error error = VIRTIO_NET_NO_DEVICE;
@@ -53,12 +54,12 @@ static enum virtio_net_error find_pci_listed(const struct pci_access *access, si
         if (!virtio_pci_is_net(function))
             continue;
         pci_assign(access, &pci_list, function);
-        error = virtio_pci_open(&pci, access, function) ? start(&pci.transport) : VIRTIO_NET_NO_REGISTERS;
+        error = virtio_pci_open(&pci, access, function, message) ? start(&pci.transport) : VIRTIO_NET_NO_REGISTERS;
     }
     return error;
 }
 
-static enum virtio_net_error find_pci(void)
+static enum virtio_net_error find_pci(const struct virtio_message *message)
 {
     const struct pci_access *access = pci_access_find();
     if (!access) {
@@ -67,24 +68,25 @@ static enum virtio_net_error find_pci(void)
     }
     size_t next = 0;
     pci_scan_bus(access, &pci_list, access->bus_first);
-    enum virtio_net_error error = find_pci_listed(access, &next);
+    enum virtio_net_error error = find_pci_listed(access, message, &next);
 
     /* A second host bridge has buses that no bridge of the first leads to. They are asked for only now: it takes
      * thousands of exits. */
     for (unsigned bus = access->bus_first; error == VIRTIO_NET_NO_DEVICE && bus <= access->bus_last; bus++) {
         pci_scan_bus(access, &pci_list, (uint8_t)bus);
-        error = find_pci_listed(access, &next);
+        error = find_pci_listed(access, message, &next);
     }
     if (error != VIRTIO_NET_OK)
         pci_print(access, &pci_list);
     return error;
 }
 
-enum virtio_net_error virtio_net_find(struct netdev **device, const char *command_line)
+enum virtio_net_error virtio_net_find(struct netdev **device, const char *command_line,
+                                      const struct virtio_message *message)
 {
     enum virtio_net_error error = find_mmio(command_line);
     if (error != VIRTIO_NET_OK) {
-        enum virtio_net_error pci_error = find_pci();
+        enum virtio_net_error pci_error = find_pci(message);
         if (pci_error != VIRTIO_NET_NO_DEVICE || error == VIRTIO_NET_NO_DEVICE)
             error = pci_error;
     }

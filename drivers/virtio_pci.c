@@ -69,15 +69,35 @@ static bool modern_open(struct virtio_pci *pci, const struct pci_access *access,
 
 static bool legacy_open(struct virtio_pci *pci, const struct pci_bar *bar)
 {
-    if (!bar->is_port || !registers_open(bar, 0, VIRTIO_PCI_LEGACY_CONFIG + VIRTIO_NET_CONFIG_STATUS, &pci->common))
+    uint32_t config = pci->transport.interrupts ? VIRTIO_PCI_LEGACY_CONFIG_WITH_MSIX : VIRTIO_PCI_LEGACY_CONFIG;
+    if (!bar->is_port || !registers_open(bar, 0, config + VIRTIO_NET_CONFIG_STATUS, &pci->common))
         return false;
-    pci->device = registers_at(pci->common, VIRTIO_PCI_LEGACY_CONFIG);
+    pci->device = registers_at(pci->common, config);
     pci->transport.ops = &virtio_pci_legacy_ops;
     pci->transport.legacy = pci->transport.queue_size_fixed = true;
     return true;
 }
 
-bool virtio_pci_open(struct virtio_pci *pci, const struct pci_access *access, const struct pci_function *function)
+/* PCI 3.0 §6.8.2: entry 0 of the table carries the one message; queues are pointed at it when they are enabled. */
+static bool msix_open(const struct pci_access *access, struct pci_address address,
+                      const struct pci_bar bar[PCI_BAR_COUNT], const struct virtio_message *message)
+{
+    unsigned index;
+    uint32_t offset;
+    struct registers table;
+    if (pci_msix_find(access, address, &index, &offset) == 0 || index >= PCI_BAR_COUNT || bar[index].is_port ||
+        !registers_open(&bar[index], offset, PCI_MSIX_ENTRY_BYTES, &table))
+        return false;
+    registers_write32(table, PCI_MSIX_ENTRY_ADDRESS, (uint32_t)message->address);
+    registers_write32(table, PCI_MSIX_ENTRY_ADDRESS + 4, (uint32_t)(message->address >> 32));
+    registers_write32(table, PCI_MSIX_ENTRY_DATA, message->data);
+    registers_write32(table, PCI_MSIX_ENTRY_CONTROL, 0);        /* not masked */
+    pci_msix_set(access, address, true);
+    return true;
+}
+
+bool virtio_pci_open(struct virtio_pci *pci, const struct pci_access *access, const struct pci_function *function,
+                     const struct virtio_message *message)
 {
     struct pci_address address = function->address;
     memset(pci, 0, sizeof *pci);
@@ -89,6 +109,8 @@ bool virtio_pci_open(struct virtio_pci *pci, const struct pci_access *access, co
         bar[i] = pci_bar_read(access, address, i);
     if (pci_enable(access, address))
         clock_spin_us(10000);
+
+    pci->transport.interrupts = message && msix_open(access, address, bar, message);
 
     bool legacy_too = bar[0].present && bar[0].is_port;
     if (modern_open(pci, access, address, bar)) {

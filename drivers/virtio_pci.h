@@ -21,8 +21,10 @@ struct virtio_pci {
 /* Whether this is a virtio network device, §4.1.2. */
 bool virtio_pci_is_net(const struct pci_function *function);
 
-/* Enables the function and fills in `pci->transport`. False: neither kind of registers can be reached. */
-bool virtio_pci_open(struct virtio_pci *pci, const struct pci_access *access, const struct pci_function *function);
+/* Enables the function and fills in `pci->transport`; the receive queue's interrupts go to `message`, or nowhere if it is
+ * NULL. False: neither kind of registers can be reached. */
+bool virtio_pci_open(struct virtio_pci *pci, const struct pci_access *access, const struct pci_function *function,
+                     const struct virtio_message *message);
 
 /* The two kinds, for virtio_pci_open. */
 extern const struct virtio_transport_ops virtio_pci_modern_ops;     /* drivers/virtio_pci_modern.c */

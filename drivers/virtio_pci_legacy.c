@@ -39,6 +39,10 @@ static bool queue_enable(struct virtio_transport *transport, uint16_t queue, con
         return false;
     registers_write16(block, VIRTIO_PCI_LEGACY_QUEUE_SELECT, queue);
     registers_write32(block, VIRTIO_PCI_LEGACY_QUEUE_ADDRESS, (uint32_t)page);
+    if (transport->interrupts && queue == VIRTIO_NET_RECEIVEQ) {
+        registers_write16(block, VIRTIO_PCI_LEGACY_QUEUE_MSIX_VECTOR, 0);
+        transport->interrupts = registers_read16(block, VIRTIO_PCI_LEGACY_QUEUE_MSIX_VECTOR) == 0;
+    }
     return true;
 }
 

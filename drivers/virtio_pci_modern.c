@@ -60,6 +60,11 @@ static bool queue_enable(struct virtio_transport *transport, uint16_t queue, con
     if (offset + 2 > pci->notify_bytes)
         return false;
     pci->doorbell[queue] = registers_at(pci->notify, (uint32_t)offset);
+    /* §4.1.5.1.2.2: the vector is read back, for a device short of resources says NO_VECTOR. */
+    if (transport->interrupts && queue == VIRTIO_NET_RECEIVEQ) {
+        registers_write16(pci->common, VIRTIO_PCI_COMMON_QUEUE_MSIX_VECTOR, 0);
+        transport->interrupts = registers_read16(pci->common, VIRTIO_PCI_COMMON_QUEUE_MSIX_VECTOR) == 0;
+    }
     registers_write16(pci->common, VIRTIO_PCI_COMMON_QUEUE_ENABLE, 1);
     return true;
 }

@@ -128,8 +128,13 @@ enum {
     VIRTIO_PCI_LEGACY_QUEUE_NOTIFY = 16,
     VIRTIO_PCI_LEGACY_DEVICE_STATUS = 18,
     VIRTIO_PCI_LEGACY_ISR_STATUS = 19,
-    VIRTIO_PCI_LEGACY_CONFIG = 20,          /* 24 while MSI-X is enabled; we never enable it */
+    VIRTIO_PCI_LEGACY_CONFIG = 20,          /* without MSI-X; with it: */
+    VIRTIO_PCI_LEGACY_CONFIG_MSIX_VECTOR = 20,
+    VIRTIO_PCI_LEGACY_QUEUE_MSIX_VECTOR = 22,
+    VIRTIO_PCI_LEGACY_CONFIG_WITH_MSIX = 24,
 };
+
+enum { VIRTIO_MSI_NO_VECTOR = 0xffff };     /* §4.1.5.1.2 */
 
 /* §4.2.2 MMIO Device Register Layout and §4.2.4 Legacy interface: offsets. */
 enum {

@@ -30,10 +30,17 @@ struct virtio_transport_ops {
     uint32_t (*config_generation)(struct virtio_transport *transport);
 };
 
+/* Where a device's message-signalled interrupt is to be written, and what. */
+struct virtio_message {
+    uint64_t address;
+    uint32_t data;
+};
+
 struct virtio_transport {
     const struct virtio_transport_ops *ops;
     const char *name;               /* "legacy", "modern", "mmio v2", ... for the report */
     char place[40];                 /* "pci 00:03.0 1af4:1000", "mmio 0xfeb02e00", for the report */
     bool legacy;                    /* features of 32 bits, no FEATURES_OK, rings laid out by §2.7.2 */
     bool queue_size_fixed;          /* legacy PCI: the driver cannot reduce it */
+    bool interrupts;                /* the receive queue's interrupt arrives somewhere */
 };

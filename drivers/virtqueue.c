@@ -74,6 +74,18 @@ void virtqueue_quiet(struct virtqueue *queue)
     __atomic_store_n(used_event, (uint16_t)(queue->used_idx + 0x8000), __ATOMIC_RELAXED);
 }
 
+bool virtqueue_wake(struct virtqueue *queue)
+{
+    if (queue->event_index)
+        queue->avail->ring[queue->size] = queue->used_idx;
+    else
+        queue->avail->flags = 0;
+    /* §2.7.7, the mirror of virtqueue_expose: the wish must be visible before the index is looked at for the last time,
+     * or an entry may slip in between, unseen by us, unannounced by the device. */
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    return virtqueue_pending(queue) == 0;
+}
+
 uint64_t virtqueue_desc_address(const struct virtqueue *queue) { return (uintptr_t)queue->desc; }
 uint64_t virtqueue_avail_address(const struct virtqueue *queue) { return (uintptr_t)queue->avail; }
 uint64_t virtqueue_used_address(const struct virtqueue *queue) { return (uintptr_t)queue->used; }

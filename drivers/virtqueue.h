@@ -63,6 +63,10 @@ uint64_t virtqueue_used_address(const struct virtqueue *queue);
 /* Keeps the device from sending used buffer notifications for the next 2^15 buffers, §2.7.7. Call now and then. */
 void virtqueue_quiet(struct virtqueue *queue);
 
+/* Asks for a notification of the next used entry, until virtqueue_quiet. False: one is there already, unseen; there may
+ * be no notification for it. */
+bool virtqueue_wake(struct virtqueue *queue);
+
 static inline uint16_t virtqueue_in_flight(const struct virtqueue *queue)
 {
     return (uint16_t)(queue->avail_idx - queue->used_idx);

@@ -9,6 +9,7 @@
 #include "drivers/uart.h"
 #include "drivers/virtio_net.h"
 #include "kernel/acpi.h"
+#include "kernel/apic.h"
 #include "kernel/base/log.h"
 #include "kernel/boot_info.h"
 #include "kernel/clock.h"
@@ -18,6 +19,7 @@
 #include "kernel/random.h"
 #include "kernel/reset.h"
 #include "kernel/selftest.h"
+#include "kernel/sleep.h"
 #include "kernel/traps.h"
 #include "net/transport.h"
 
@@ -41,7 +43,7 @@ static void machine_init(enum boot_protocol protocol, const void *information)
     cpu_init(strstr(boot.command_line, "simd=scalar") != NULL || strstr(boot.module, "simd=scalar") != NULL);
     traps_init();
     memory_init(&boot);
-    traps_mask_apic();
+    apic_init();
     if (screen_init(&boot.framebuffer)) {
         log_add_sink(screen_write);
         reset_set_reading_pause(READING_PAUSE_MS);
@@ -88,13 +90,20 @@ static void settings_take(void)
     }
 }
 
+/* The network device. With wait=sleep its interrupts are set up as well, where machine and device have them. */
 static struct netdev *device_take(void)
 {
     struct netdev *device;
-    enum virtio_net_error error = virtio_net_find(&device, boot.command_line);
+    bool sleeps = settings.wait == SETTINGS_WAIT_SLEEP;
+    bool can_sleep = sleeps && sleep_init();
+    struct virtio_message message = { sleep_message_address(), sleep_message_data() };
+    enum virtio_net_error error = virtio_net_find(&device, boot.command_line, can_sleep ? &message : NULL);
     if (error != VIRTIO_NET_OK) {
         log_line("network: %s", virtio_net_error_text(error));
         reset_after_failure("no network device");
+    }
+    if (sleeps && !virtio_net_can_wake(device)) {
+        log_line("wait=sleep: this device cannot wake this machine; it spins");
     }
     return device;
 }
@@ -141,15 +150,28 @@ static struct player *player_take(struct netdev *device)
     return player;
 }
 
+/* Until a frame comes or a timer is due. Not at all if there is something to do. */
+static void rest(struct player *player, struct netdev *device)
+{
+    uint64_t now_ns = clock_now_ns();
+    uint64_t wake_ns = player_wake_ns(player, now_ns);
+    if (wake_ns > now_ns && virtio_net_wake(device)) {
+        sleep_until_ns(now_ns, wake_ns);
+    }
+    virtio_net_quiet(device);
+}
+
 /* The one loop. Log lines go out a few characters at a time, because each is an exit to the hypervisor. */
-static enum player_verdict play(struct player *player, const struct netdev *device)
+static enum player_verdict play(struct player *player, struct netdev *device)
 {
     enum player_verdict verdict;
     log_defer(true);
     do {
         log_clock_ns = clock_now_ns();
         verdict = player_turn(player, log_clock_ns);
-        log_drain();
+        if (!log_drain() && virtio_net_can_wake(device)) {
+            rest(player, device);
+        }
         if (virtio_net_broken(device) != NULL) {
             log_line("network: %s", virtio_net_broken(device));
             reset_after_failure("the network device failed");

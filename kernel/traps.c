@@ -1,5 +1,6 @@
 #include "kernel/traps.h"
 
+#include "kernel/apic.h"
 #include "kernel/backtrace.h"
 #include "kernel/base/bytes.h"
 #include "kernel/base/log.h"
@@ -21,13 +22,6 @@ enum {
     PIC_ICW4_8086 = 0x01,
     PIC1_VECTOR = 0x20, PIC2_VECTOR = 0x28,     /* clear of the exceptions, should one slip through */
 
-    /* SDM vol. 3 §10.4.1, "The Local APIC Block Diagram": register offsets */
-    APIC_EOI = 0xb0,
-    APIC_LVT_TIMER = 0x320, APIC_LVT_THERMAL = 0x330, APIC_LVT_PERFORMANCE = 0x340,
-    APIC_LVT_LINT0 = 0x350, APIC_LVT_ERROR = 0x370,
-    APIC_LVT_MASKED_BIT = 16,
-    APIC_BYTES = 4096,
-
     CODE_BYTES_BEFORE = 16,
     CODE_BYTES_AFTER = 16,
 };
@@ -37,7 +31,6 @@ extern const uint64_t trap_stubs[VECTOR_COUNT];     /* boot/traps.asm */
 uint64_t traps_unexpected_count;
 
 static struct idt_gate idt[VECTOR_COUNT];
-static volatile uint32_t *apic;         /* NULL: none, off, or x2APIC */
 
 static const char *const names[VECTOR_EXCEPTION_COUNT] = {
     "divide error", "debug", "NMI", "breakpoint", "overflow", "bound range exceeded", "invalid opcode",
@@ -121,15 +114,15 @@ static void interrupt_dismiss(void)
     traps_unexpected_count++;
     port_out8(PIC2_COMMAND, 0x20);      /* 8259A: non-specific end of interrupt */
     port_out8(PIC1_COMMAND, 0x20);
-    if (apic != NULL) {
-        apic[APIC_EOI / 4] = 0;
-    } else if (msr_read(IA32_APIC_BASE) & BIT(APIC_BASE_EXTD_BIT)) {
-        msr_write(IA32_X2APIC_EOI, 0);
-    }
+    apic_end_interrupt();
 }
 
 void trap_handle(const struct trap_frame *frame)
 {
+    if (frame->vector == VECTOR_WAKE) {
+        apic_end_interrupt();           /* that it came is all there is to it */
+        return;
+    }
     if (frame->vector >= VECTOR_EXCEPTION_COUNT) {
         interrupt_dismiss();
         return;
@@ -193,25 +186,4 @@ void traps_init(void)
     struct descriptor_table pointer = { sizeof idt - 1, (uintptr_t)idt };
     __asm__ volatile("lidt %0" : : "m"(pointer));
     pic_mask();
-}
-
-void traps_mask_apic(void)
-{
-    static const uint16_t entries[] = { APIC_LVT_TIMER, APIC_LVT_THERMAL, APIC_LVT_PERFORMANCE, APIC_LVT_LINT0,
-                                        APIC_LVT_ERROR };     /* LINT1 stays: it is the NMI */
-    uint64_t base = msr_read(IA32_APIC_BASE);
-    if (!(base & BIT(APIC_BASE_EN_BIT))) {
-        return;
-    }
-    if (base & BIT(APIC_BASE_EXTD_BIT)) {
-        for (size_t i = 0; i < ARRAY_COUNT(entries); i++) {
-            uint32_t msr = 0x800 + entries[i] / 16;         /* SDM vol. 3 §10.12.1.2 */
-            msr_write(msr, msr_read(msr) | BIT(APIC_LVT_MASKED_BIT));
-        }
-        return;
-    }
-    apic = memory_map_device(base & PAGE_ADDRESS_MASK, APIC_BYTES);
-    for (size_t i = 0; i < ARRAY_COUNT(entries); i++) {
-        apic[entries[i] / 4] |= BIT(APIC_LVT_MASKED_BIT);
-    }
 }

@@ -11,13 +11,10 @@ struct trap_frame {
 };
 
 /* Loads the GDT, the TSS and the IDT and masks every interrupt controller: this kernel polls, and an NMI or a machine
- * check is all that may interrupt it. */
+ * check is all that may interrupt it, unless it sleeps (kernel/sleep.h). */
 void traps_init(void);
 
-/* Masks the local APIC's own interrupts, which firmware may have left on. After paging_init. */
-void traps_mask_apic(void);
-
-/* boot/traps.asm calls it. Returns only from an interrupt that nobody asked for. */
+/* boot/traps.asm calls it. Returns only from interrupts: the one that ends a sleep, and those nobody asked for. */
 void trap_handle(const struct trap_frame *frame);
 
 /* Interrupts that nobody asked for. */

@@ -27,7 +27,6 @@ enum {
 enum {
     IA32_APIC_BASE = 0x1b,
     IA32_PAT = 0x277,
-    IA32_X2APIC_EOI = 0x80b,
 };
 enum { APIC_BASE_EXTD_BIT = 10, APIC_BASE_EN_BIT = 11 };
 
@@ -50,6 +49,8 @@ enum {
     VECTOR_PF = 14,
     VECTOR_MC = 18,
     VECTOR_EXCEPTION_COUNT = 32,
+    VECTOR_WAKE = 0x40,                     /* ours: ends a sleep (kernel/sleep.c) */
+    VECTOR_SPURIOUS = 0xff,
     VECTOR_COUNT = 256,
 };
 

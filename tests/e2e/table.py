@@ -70,6 +70,9 @@ ROWS = [
     Row("two-cpus", cpus=2, nic="modern"),
     Row("small-memory", memory="128M"),
     Row("large-memory", memory="8G", nic="modern"),
+    Row("sleeping", settings=("wait=sleep",), report=r"sleep: APIC timer \d+ kHz"),
+    Row("sleeping-legacy", settings=("wait=sleep",), nic="legacy", nic_more=",event_idx=off", start="wait"),
+    Row("wants-sleep-but-spins", settings=("wait=sleep",), boot="microvm", nic="mmio", report=r"wait=sleep: .* it spins"),
     # Networks.
     Row("tap", net="tap", report=r"features .*\bCSUM\b"),
     Row("tap-without-checksums", net="tap", nic_more=",csum=off,guest_csum=off", report=r"features (?!.*CSUM)"),

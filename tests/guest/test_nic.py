@@ -88,8 +88,8 @@ def wire(tmp_path):
     wire.close()
 
 
-def start(wire, machine, device, options=()):
-    command = [*qemu.kernel("word", image=IMAGE), "-netdev", wire.netdev, *options,
+def start(wire, machine, device, options=(), word="word"):
+    command = [*qemu.kernel(word, image=IMAGE), "-netdev", wire.netdev, *options,
                "-device", device + ",netdev=n,mac=52:54:00:ab:cd:ef"]
     return qemu.Machine(command, machine=machine, network=True)
 
@@ -155,6 +155,44 @@ def test_frames_that_are_too_long_are_dropped_and_counted(merging, wire):
         assert seen["rx_drop_long"] == 1 and seen["rx_drop_bad_merge"] == 3, seen
     else:
         assert seen["rx_drop_long"] == 1 and seen["rx_frames"] == 9, seen       # QEMU keeps what fits no buffer
+
+
+def cpu_seconds(pid):
+    """What a process has used so far, proc(5)."""
+    with open(f"/proc/{pid}/stat") as stat:
+        fields = stat.read().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+SLEEPERS = {
+    "legacy": "virtio-net-pci,disable-modern=on",
+    "legacy-plain": "virtio-net-pci,disable-modern=on,any_layout=off,mrg_rxbuf=off,event_idx=off",
+    "modern": "virtio-net-pci,disable-legacy=on",
+    "modern-without-event-index": "virtio-net-pci,disable-legacy=on,event_idx=off",
+}
+
+
+@pytest.mark.parametrize("row", SLEEPERS)
+def test_frames_wake_a_sleeping_machine(row, wire):
+    """A frame that failed to wake it would come back after ten seconds, or not in order."""
+    chance = random.Random(SEED)
+    with start(wire, "q35", SLEEPERS[row], word="sleep") as guest:
+        guest.wait_for("echoing and sleeping", 60)
+        begin = time.monotonic()
+        for burst_frames in [1] * 30 + [2, 3, 20, 40]:
+            exchange(wire, chance, burst_frames, ECHO)
+            time.sleep(chance.choice((0, 0, 0.001, 0.005)))
+        assert time.monotonic() - begin < 8
+        used = cpu_seconds(guest.process.pid)
+        time.sleep(1)
+        assert cpu_seconds(guest.process.pid) - used < 0.3, "it does not sleep"
+        seen = counters(wire)
+    assert not any(seen[n] for n in COUNTER_NAMES if n.startswith("rx_drop")), seen
+
+
+def test_machine_without_msix_does_not_sleep(wire):
+    with start(wire, "microvm,acpi=off", "virtio-net-device", word="sleep") as guest:
+        guest.wait_for("echoing$", 60)
 
 
 def test_link_is_told_after_a_silence(wire):

@@ -107,7 +107,7 @@ static void capabilities_decide_for_modern(void **state)
 {
     (void)state;
     add_modern();
-    assert_true(virtio_pci_open(&pci, &access, &function));
+    assert_true(virtio_pci_open(&pci, &access, &function, NULL));
     assert_false(pci.transport.legacy);
     assert_ptr_equal(pci.common.memory, bar_memory);
     assert_ptr_equal(pci.device.memory, bar_memory + 0x2000);
@@ -129,7 +129,7 @@ static void capabilities_decide_for_modern(void **state)
 static void no_capabilities_means_legacy(void **state)
 {
     (void)state;
-    assert_true(virtio_pci_open(&pci, &access, &function));
+    assert_true(virtio_pci_open(&pci, &access, &function, NULL));
     assert_true(pci.transport.legacy && pci.transport.queue_size_fixed);
     assert_null(pci.common.memory);
     assert_int_equal(pci.common.port, 0xc040);
@@ -143,7 +143,7 @@ static void first_of_two_capabilities_counts_and_reserved_ones_do_not(void **sta
     add_capability(9, 4, 0, 0x1000);                                    /* an unknown type */
     add_modern();
     add_capability(VIRTIO_PCI_CAP_DEVICE_CFG, 4, 0x1800, 0x100);        /* a second one */
-    assert_true(virtio_pci_open(&pci, &access, &function));
+    assert_true(virtio_pci_open(&pci, &access, &function, NULL));
     assert_false(pci.transport.legacy);
     assert_ptr_equal(pci.common.memory, bar_memory);
     assert_ptr_equal(pci.device.memory, bar_memory + 0x2000);
@@ -160,11 +160,11 @@ static void registers_outside_their_bar_are_not_taken(void **state)
         add_capability(VIRTIO_PCI_CAP_COMMON_CFG, 4, bad[i].offset, bad[i].bytes);
         add_capability(VIRTIO_PCI_CAP_DEVICE_CFG, 4, 0x2000, 0x1000);
         add_capability(VIRTIO_PCI_CAP_NOTIFY_CFG, 4, 0x3000, 0x1000);
-        assert_true(virtio_pci_open(&pci, &access, &function));         /* by its ports */
+        assert_true(virtio_pci_open(&pci, &access, &function, NULL));         /* by its ports */
         assert_true(pci.transport.legacy);
         config[PCI_BAR0 / 4] = 0;                                       /* and without those, not at all */
         writable[PCI_BAR0 / 4] = 0;
-        assert_false(virtio_pci_open(&pci, &access, &function));
+        assert_false(virtio_pci_open(&pci, &access, &function, NULL));
     }
 }
 
@@ -174,10 +174,74 @@ static void bar_without_an_address_is_not_used(void **state)
     add_modern();
     config[PCI_BAR0 / 4 + 4] = 0xc;
     config[PCI_BAR0 / 4 + 5] = 0;
-    assert_true(virtio_pci_open(&pci, &access, &function));
+    assert_true(virtio_pci_open(&pci, &access, &function, NULL));
     assert_true(pci.transport.legacy);
     config[PCI_BAR0 / 4] = 0x1;
-    assert_false(virtio_pci_open(&pci, &access, &function));
+    assert_false(virtio_pci_open(&pci, &access, &function, NULL));
+}
+
+static void add_msix(uint32_t bar, uint32_t offset)
+{
+    config[capability_at / 4] |= 0xc0 << 8;
+    config[0xc0 / 4] = PCI_CAPABILITY_MSIX | 2u << 16 | 1u << 30;       /* three entries, the function masked */
+    writable[0xc0 / 4] = 3u << 30;
+    config[0xc0 / 4 + 1] = offset | bar;
+}
+
+static const struct virtio_message message = { UINT64_C(0xfee01000), 0x40 };
+
+static void interrupts_go_where_they_are_told(void **state)
+{
+    (void)state;
+    add_modern();
+    add_msix(4, 0x1800);
+    assert_true(virtio_pci_open(&pci, &access, &function, &message));
+    assert_true(pci.transport.interrupts);
+    assert_int_equal(config[0xc0 / 4] >> 30, 2);                        /* on, not masked */
+    assert_int_equal(load_le64(bar_memory + 0x1800), 0xfee01000);
+    assert_int_equal(load_le32(bar_memory + 0x1808), 0x40);
+    assert_int_equal(load_le32(bar_memory + 0x180c), 0);
+    struct virtqueue rings = { .size = 16 };
+    store_le16(bar_memory + VIRTIO_PCI_COMMON_QUEUE_MSIX_VECTOR, VIRTIO_MSI_NO_VECTOR);
+    assert_true(pci.transport.ops->queue_enable(&pci.transport, VIRTIO_NET_TRANSMITQ, &rings));
+    assert_int_equal(load_le16(bar_memory + VIRTIO_PCI_COMMON_QUEUE_MSIX_VECTOR), VIRTIO_MSI_NO_VECTOR);
+    assert_true(pci.transport.ops->queue_enable(&pci.transport, VIRTIO_NET_RECEIVEQ, &rings));
+    assert_int_equal(load_le16(bar_memory + VIRTIO_PCI_COMMON_QUEUE_MSIX_VECTOR), 0);
+    assert_true(pci.transport.interrupts);
+}
+
+static void legacy_configuration_moves_behind_the_vectors(void **state)
+{
+    (void)state;
+    config[PCI_CAPABILITY_POINTER / 4] = capability_at = 0x40;
+    config[0x40 / 4] = 0x05;                                            /* some capability in front */
+    add_msix(4, 0);
+    assert_true(virtio_pci_open(&pci, &access, &function, &message));
+    assert_true(pci.transport.legacy && pci.transport.interrupts);
+    assert_int_equal(pci.device.port, 0xc040 + 24);
+}
+
+static void without_a_reachable_table_there_are_no_interrupts(void **state)
+{
+    (void)state;
+    static const uint32_t bars[] = { 0, 1, 6, 7 };                      /* ports, nothing, reserved */
+    for (size_t i = 0; i <= ARRAY_COUNT(bars); i++) {
+        set_up(NULL);
+        add_modern();
+        if (i < ARRAY_COUNT(bars))
+            add_msix(bars[i], 0);
+        else
+            add_msix(4, 0x3ff8);                                        /* half outside */
+        assert_true(virtio_pci_open(&pci, &access, &function, &message));
+        assert_false(pci.transport.interrupts);
+        assert_int_equal(config[0xc0 / 4] >> 30, 0);
+    }
+    set_up(NULL);
+    add_modern();
+    add_msix(4, 0);
+    config[0xc0 / 4] |= 1u << 31;
+    assert_true(virtio_pci_open(&pci, &access, &function, NULL));       /* and who wants none gets none */
+    assert_int_equal(config[0xc0 / 4] >> 30, 0);
 }
 
 static void notify_area_may_be_ports(void **state)
@@ -186,7 +250,7 @@ static void notify_area_may_be_ports(void **state)
     add_capability(VIRTIO_PCI_CAP_COMMON_CFG, 4, 0x0000, 0x1000);
     add_capability(VIRTIO_PCI_CAP_DEVICE_CFG, 4, 0x2000, 0x1000);
     add_capability(VIRTIO_PCI_CAP_NOTIFY_CFG, 0, 16, 4);
-    assert_true(virtio_pci_open(&pci, &access, &function));
+    assert_true(virtio_pci_open(&pci, &access, &function, NULL));
     assert_null(pci.notify.memory);
     assert_int_equal(pci.notify.port, 0xc050);
 }
@@ -200,7 +264,7 @@ static void sleeping_device_is_given_time_to_wake(void **state)
     config[0xa4 / 4] = 3;
     writable[0xa4 / 4] = 3;
     spun_us = 0;
-    assert_true(virtio_pci_open(&pci, &access, &function));
+    assert_true(virtio_pci_open(&pci, &access, &function, NULL));
     assert_true(spun_us >= 10000);
 }
 
@@ -213,6 +277,9 @@ int main(void)
         cmocka_unit_test_setup(first_of_two_capabilities_counts_and_reserved_ones_do_not, set_up),
         cmocka_unit_test_setup(registers_outside_their_bar_are_not_taken, set_up),
         cmocka_unit_test_setup(bar_without_an_address_is_not_used, set_up),
+        cmocka_unit_test_setup(interrupts_go_where_they_are_told, set_up),
+        cmocka_unit_test_setup(legacy_configuration_moves_behind_the_vectors, set_up),
+        cmocka_unit_test_setup(without_a_reachable_table_there_are_no_interrupts, set_up),
         cmocka_unit_test_setup(notify_area_may_be_ports, set_up),
         cmocka_unit_test_setup(sleeping_device_is_given_time_to_wake, set_up),
     };

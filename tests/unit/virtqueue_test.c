@@ -221,6 +221,36 @@ static void without_event_index_the_flag_decides(void **state)
     assert_false(virtqueue_expose(&queue));
 }
 
+static void wake_asks_for_the_next_entry_and_quiet_takes_it_back(void **state)
+{
+    (void)state;
+    for (int event_index = 0; event_index < 2; event_index++)
+        for (uint32_t start = 0xfffe; start <= 0x10001; start++) {
+            struct virtqueue queue;
+            uint8_t byte;
+            uint32_t written;
+            queue_make(&queue, (struct virtqueue_config){ .size = 4, .event_index = event_index });
+            queue.avail_idx = queue.exposed_idx = queue.used_idx = queue.used->idx = (uint16_t)start;
+            virtqueue_place(&queue, 1, &byte, 1);
+            virtqueue_expose(&queue);
+            const uint16_t *used_event = &queue.avail->ring[4];
+            assert_true(virtqueue_wake(&queue));
+            assert_int_equal(queue.avail->flags, 0);
+            if (event_index)
+                assert_int_equal(*used_event, (uint16_t)start);
+            virtqueue_quiet(&queue);
+            if (event_index)
+                assert_int_equal((uint16_t)(*used_event - start), 0x8000);
+            else
+                assert_int_equal(queue.avail->flags, VIRTQ_AVAIL_F_NO_INTERRUPT);
+            device_uses(&queue, start & 3, 0);
+            assert_false(virtqueue_wake(&queue));       /* it came before: nobody may sleep now */
+            assert_int_equal(virtqueue_take(&queue, &written), 1);
+            assert_true(virtqueue_wake(&queue));
+            model_memory_free_all();
+        }
+}
+
 /* A driver and a device on two CPUs. The device sleeps when it finds the ring empty, after asking to be woken, as the
  * document describes; a kick that is lost leaves both waiting. The run ends in time only if none is. */
 enum { SLEEP_ROUNDS = 30000 };
@@ -293,6 +323,7 @@ int main(void)
         cmocka_unit_test_teardown(a_slot_used_twice_is_a_fault, free_memory),
         cmocka_unit_test_teardown(event_index_is_obeyed_across_the_wrap, free_memory),
         cmocka_unit_test_teardown(without_event_index_the_flag_decides, free_memory),
+        cmocka_unit_test_teardown(wake_asks_for_the_next_entry_and_quiet_takes_it_back, free_memory),
         cmocka_unit_test_teardown(no_kick_is_lost_between_two_cpus, free_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,61 @@
+#include "kernel/apic.h"
+
+#include <stddef.h>
+
+#include "kernel/apic_spec.h"
+#include "kernel/base/bytes.h"
+#include "kernel/cpu.h"
+#include "kernel/memory.h"
+#include "kernel/x86_spec.h"
+
+static volatile uint32_t *registers;    /* NULL: none, off, or x2APIC */
+static bool x2apic;
+
+void apic_init(void)
+{
+    static const uint16_t entries[] = { APIC_LVT_TIMER, APIC_LVT_THERMAL, APIC_LVT_PERFORMANCE, APIC_LVT_LINT0,
+                                        APIC_LVT_ERROR };       /* LINT1 stays: it is the NMI */
+    uint64_t base = msr_read(IA32_APIC_BASE);
+    if (!(base & BIT(APIC_BASE_EN_BIT))) {
+        return;
+    }
+    x2apic = base & BIT(APIC_BASE_EXTD_BIT);
+    if (!x2apic) {
+        registers = memory_map_device(base & PAGE_ADDRESS_MASK, APIC_BYTES);
+    }
+    for (size_t i = 0; i < ARRAY_COUNT(entries); i++) {
+        apic_write(entries[i], apic_read(entries[i]) | BIT(APIC_LVT_MASKED_BIT));
+    }
+}
+
+bool apic_present(void)
+{
+    return x2apic || registers != NULL;
+}
+
+uint32_t apic_read(uint16_t offset)
+{
+    return x2apic ? (uint32_t)msr_read(APIC_X2APIC_MSR + offset / 16u) : registers[offset / 4];
+}
+
+void apic_write(uint16_t offset, uint32_t value)
+{
+    if (x2apic) {
+        msr_write(APIC_X2APIC_MSR + offset / 16u, value);
+    } else {
+        registers[offset / 4] = value;
+    }
+}
+
+uint32_t apic_id(void)
+{
+    uint32_t id = apic_read(APIC_ID);
+    return x2apic ? id : id >> 24;
+}
+
+void apic_end_interrupt(void)
+{
+    if (apic_present()) {
+        apic_write(APIC_EOI, 0);
+    }
+}
