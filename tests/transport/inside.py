@@ -4,6 +4,7 @@ Linux's end is 10.9.0.1/24 on tap0; the stack under test is 10.9.0.2 unless a ca
 for 10.9.0.77, which Linux does not own."""
 import fcntl
 import os
+import pathlib
 import select
 import socket
 import struct
@@ -24,7 +25,9 @@ def sh(command):
 def set_up(offload=False, address=f"{LINUX}/24"):
     sh("ip link set lo up")
     sh("ip tuntap add tap0 mode tap" + (" vnet_hdr" if offload else ""))
-    sh("sysctl -qw net.ipv6.conf.tap0.disable_ipv6=1")
+    quiet = pathlib.Path("/proc/sys/net/ipv6/conf/tap0/disable_ipv6")      # no frames but those of the case
+    if quiet.exists():
+        quiet.write_text("1")
     if address:
         sh(f"ip addr add {address} dev tap0")
     sh("ip link set tap0 up")

@@ -4,8 +4,9 @@ $(BUILD)/host/%.o: %.c
 	@mkdir -p $(@D)
 	$(CC) $(HOST_CFLAGS) $(call cflags_of,$<) -c -o $@ $<
 
-# `make run`: what it builds for, and how, comes from the environment (tools/run.py lists the variables).
-export STACK NET FIRMWARE BOOT NIC DURATION CPUS MEMORY ROUND SEED BUILD
+# `make run`: its variables come from the environment or from the command line, which make exports by itself;
+# tools/run.py lists them.
+export STACK BUILD
 run-ready: $(BUILD)/peregrine.elf
 	@$(PY) tools/run.py
 .PHONY: run-ready

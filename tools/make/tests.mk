@@ -36,7 +36,7 @@ FORCE:
 CHECK_NEEDS += $(OTHER_IMAGE)
 
 check-ready: $(CHECK_NEEDS)
-	$(PY) -m pytest -q -rs -n 2 --dist load tests
+	$(PY) -m pytest -q -rfEs -n 2 --dist load tests
 
 -include $(shell find $(BUILD)/test $(BUILD)/host -name '*.d' 2>/dev/null)
 .PHONY: unit check-ready FORCE
