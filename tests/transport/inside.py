@@ -99,6 +99,10 @@ class Puppet:
                 raise AssertionError(f"no {words} within {timeout} s\n" + self.tail())
             self.read(left)
 
+    def forget(self, word):
+        """Drops the lines that begin so and have not been asked for."""
+        self.lines = [line for line in self.lines if line[1][0] != word]
+
     def silent(self, *words, seconds=0.2):
         """Asserts that no such line comes."""
         end = time.monotonic() + seconds
@@ -147,6 +151,35 @@ class Puppet:
         else:
             self.process.kill()
             print(self.tail())
+
+
+def captured(path):
+    """The frames of a capture of the puppet's, both directions: (seconds of its clock, frame)."""
+    with open(path, "rb") as file:
+        data = file.read()
+    at, frames = 24, []
+    while at + 16 <= len(data):
+        seconds, nanoseconds, count, _ = struct.unpack("<IIII", data[at:at + 16])
+        frames.append((seconds + nanoseconds / 1e9, data[at + 16:at + 16 + count]))
+        at += 16 + count
+    return frames
+
+
+def captured_segments(path, predicate):
+    """When the stack sent the TCP segments that the predicate names, by its own clock."""
+    sent = [(at, Segment(frame[14:], at)) for at, frame in captured(path)
+            if frame[6:12] == STACK_MAC and frame[12:14] == b"\x08\x00" and frame[23] == 6]
+    return [at for at, segment in sent if predicate(segment)]
+
+
+def captured_dhcp(path):
+    """What the stack sent to port 67: (when, kind, destination)."""
+    return [(at, frame[14 + 28 + 240 + 2], socket.inet_ntoa(frame[30:34])) for at, frame in captured(path)
+            if frame[6:12] == STACK_MAC and frame[12:14] == b"\x08\x00" and frame[23] == 17 and frame[36:38] == b"\0\x43"]
+
+
+def gaps(times):
+    return [b - a for a, b in zip(times, times[1:])]
 
 
 def listener(port=8000, address=LINUX, backlog=16):

@@ -3,7 +3,7 @@
  *     puppet --tap NAME [--mac M] [--ip A --mask M --gw A [--gwmac M]] [--mtu N] [--rto-min-us N] [--offload]
  *            [--faults LOSE,DUPLICATE,SWAP,CORRUPT --seed N] [--pcap FILE] [--speed N] [--secret HEXBYTE]
  *
- * Without --ip it asks DHCP. --speed N lets its clock run N times as fast as the wall's. Every line it prints begins
+ * Without --ip it asks DHCP. --speed N lets its clock run up to N times as fast as the wall's. Every line it prints begins
  * with its clock in microseconds. Commands, and what they print besides events:
  *
  *     connect ADDRESS PORT            connect ID
@@ -64,12 +64,19 @@ static uint64_t wall_ns(void)
     return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
-static uint64_t now_ns(void)
+/* The clock moves between turns of the loop only. When it runs faster than the wall's it moves by CLOCK_STEP_NS at most, so
+ * that a turn that comes late, on a busy machine, makes it slower instead of making the stack miss its timers. */
+enum { CLOCK_STEP_NS = 10000000 };
+static uint64_t clock_ns;
+
+static uint64_t now_ns(void) { return clock_ns; }
+
+static void clock_advance(void)
 {
-    static uint64_t start_ns;
-    if (start_ns == 0)
-        start_ns = wall_ns();
-    return (wall_ns() - start_ns) * speed;
+    static uint64_t last_ns;
+    uint64_t wall = wall_ns(), step_ns = last_ns != 0 ? (wall - last_ns) * speed : 0;
+    clock_ns += speed > 1 && step_ns > CLOCK_STEP_NS ? CLOCK_STEP_NS : step_ns;
+    last_ns = wall;
 }
 
 static void say(const char *form, ...) __attribute__((format(printf, 1, 2)));
@@ -356,8 +363,9 @@ static void wait_for_something(void)
 {
     struct pollfd fds[] = {{netdev_tap_fd(), POLLIN, 0}, {0, POLLIN, 0}};
     uint64_t now = now_ns(), wake = transport_wake_ns();
-    uint64_t wait_ns = wake <= now ? 0 : wake - now < 1000000000 ? (wake - now) / speed : 1000000000 / speed;
-    struct timespec timeout = {0, (long)(wait_ns < 999999999 ? wait_ns : 999999999)};
+    uint64_t longest_ns = speed > 1 ? CLOCK_STEP_NS : 999999999;
+    uint64_t wait_ns = wake <= now ? 0 : wake - now < longest_ns ? wake - now : longest_ns;
+    struct timespec timeout = {0, (long)(wait_ns / speed)};
     fflush(stdout);
     if (ppoll(fds, 2, &timeout, NULL) > 0 && fds[1].revents != 0)
         commands_read();
@@ -368,6 +376,7 @@ static void run(void)
     struct transport_event event;
     while (!quitting) {
         bool busy = false;
+        clock_advance();
         while (transport_poll(now_ns(), &event)) {
             event_tell(&event);
             busy = true;
