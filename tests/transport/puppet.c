@@ -255,8 +255,10 @@ static bool pump_message(int id)
     return false;
 }
 
-static void pump(void)
+/* True if something was ended: its event is there already. */
+static bool pump(void)
 {
+    bool ended = false;
     for (int id = 0; id < TRANSPORT_CONNECTION_COUNT_MAX; id++) {
         struct outgoing *o = &outgoing[id];
         for (int i = 0; i < 64 && (o->queue_bytes > 0 || o->source_left > 0) && pump_message(id); i++)
@@ -267,8 +269,10 @@ static void pump(void)
             transport_close(id, now_ns());
         if (o->abort)
             transport_abort(id, now_ns());
+        ended |= o->close || o->abort;
         o->close = o->abort = false;
     }
+    return ended;
 }
 
 /* --- Commands -------------------------------------------------------------------------------------------------- */
@@ -384,7 +388,7 @@ static void run(void)
         log_clock_ns = now_ns();
         transport_idle(log_clock_ns);
         network_tell();
-        pump();
+        busy |= pump();
         if (!busy)
             wait_for_something();
     }
