@@ -77,6 +77,8 @@ struct tcp_policy {
     bool window_scaling;                /* offer and accept the option */
     bool timestamps;                    /* likewise, RFC 7323 */
     bool sack;                          /* likewise, RFC 2018 */
+    bool tail_probe;                    /* RFC 8985 §7, on connections with SACK, */
+    bool tail_probe_without_sack;       /* and, for a lone segment, on others, which no RFC foresees */
     bool nodelay;                       /* Nagle's algorithm off (MUST-17) */
     bool keepalive;                     /* off by default (MUST-25) */
     bool path_mtu;                      /* honour ICMP fragmentation needed; packets carry DF */

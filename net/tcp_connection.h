@@ -51,7 +51,7 @@ enum tcp_mark {
 struct tcp_segment {
     uint32_t seq;
     uint16_t bytes;                 /* payload */
-    uint8_t flags;                  /* TCP_SYN, TCP_FIN: each takes a sequence number */
+    uint8_t flags;                  /* TCP_SYN, TCP_FIN: each takes a sequence number; TCP_PSH */
     uint8_t marks;
     uint64_t sent_ns;               /* last time */
     struct tx_buffer *buffer;       /* NULL: in the ring */

@@ -150,11 +150,16 @@ static void syn_sent_input(struct net_stack *stack, struct tcp_connection *c, st
 /* RFC 7323 §5.3, R1: an old timestamp is an old segment. A RST is not held to it; nor is one whose reference is 24 days
  * old (§5.5). A segment without the option is let pass, as Linux does: §3.2 would rather have it dropped, but peers
  * behind a middlebox that strips it would hang. */
-static bool paws_refuses(const struct tcp_connection *c, const struct tcp_received *r, uint64_t now_ns)
+static bool timestamp_is_old(const struct tcp_connection *c, const struct tcp_received *r, uint64_t now_ns)
 {
     const uint64_t reference_ns_max = UINT64_C(24) * 24 * 3600 * 1000000000;
+    return seq_lt(r->options.timestamp, c->ts_recent) && now_ns - c->ts_recent_ns < reference_ns_max;
+}
+
+static bool paws_refuses(const struct tcp_connection *c, const struct tcp_received *r, uint64_t now_ns)
+{
     return c->timestamps_on && r->options.has_timestamps && (r->flags & TCP_RST) == 0
-        && seq_lt(r->options.timestamp, c->ts_recent) && now_ns - c->ts_recent_ns < reference_ns_max;
+        && timestamp_is_old(c, r, now_ns);
 }
 
 /* First: SEG.SEQ. RFC 9293 §3.4, table 6, but segments at either edge of the window pass whatever they carry, so that
@@ -247,7 +252,7 @@ static bool fin_acked(struct net_stack *stack, struct tcp_connection *c, uint64_
 static void timestamp_take(struct tcp_connection *c, const struct tcp_received *r, uint64_t now_ns)
 {
     if (c->timestamps_on && r->options.has_timestamps && seq_le(r->seq, c->last_ack_sent)
-        && seq_ge(r->options.timestamp, c->ts_recent)) {
+        && !timestamp_is_old(c, r, now_ns)) {
         c->ts_recent = r->options.timestamp;
         c->ts_recent_ns = now_ns;
     }

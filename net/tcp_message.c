@@ -24,7 +24,7 @@ static bool message_send_whole(struct net_stack *stack, struct tcp_connection *c
         || !tcp_frame_send_held(stack, c, buffer, buffer->data + MESSAGE_OFFSET + from, bytes, c->snd_nxt,
                                 TCP_ACK | TCP_PSH, now_ns))
         return false;
-    struct tcp_segment *s = tcp_sendqueue_push(c, c->snd_nxt, (uint16_t)bytes, 0, now_ns);
+    struct tcp_segment *s = tcp_sendqueue_push(c, c->snd_nxt, (uint16_t)bytes, TCP_PSH, now_ns);
     s->buffer = buffer;
     s->offset = c->head_bytes;
     c->message = NULL;

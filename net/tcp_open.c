@@ -142,7 +142,7 @@ int tcp_connect(struct net_stack *stack, uint32_t address, uint16_t port, uint16
     const struct secret_tuple tuple = { c->address, address, from_port, port };
     c->state = TCP_SYN_SENT;
     c->next_hop = next_hop;
-    c->iss = c->snd_una = c->recover = secret_isn(&stack->secret, &tuple, now_ns);
+    c->iss = c->snd_una = c->recover = c->rack.fack = secret_isn(&stack->secret, &tuple, now_ns);
     c->snd_nxt = c->snd_end = c->snd_small_end = c->iss + 1;
     c->unanswered_ns = now_ns;
     tcp_sendqueue_push(c, c->iss, 0, TCP_SYN, TCP_NEVER_NS);

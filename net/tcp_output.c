@@ -43,7 +43,7 @@ static bool fin_unsent(const struct tcp_connection *c)
  * It has been cut to what a segment and the window take. */
 bool tcp_resend(struct net_stack *stack, struct tcp_connection *c, struct tcp_segment *s, uint64_t now_ns)
 {
-    uint8_t flags = TCP_ACK | (s->flags & TCP_FIN) | (s->bytes != 0 && tcp_segment_end(s) == c->snd_nxt ? TCP_PSH : 0);
+    uint8_t flags = TCP_ACK | (s->flags & (s->bytes != 0 ? TCP_FIN | TCP_PSH : TCP_FIN));
     bool sent = s->buffer != NULL && (s->marks & TCP_MARK_SHARED) == 0
         && tcp_frame_send_held(stack, c, s->buffer, s->buffer->data + s->offset, s->bytes, s->seq, flags, now_ns);
     if (sent) {

@@ -19,6 +19,7 @@ void tcp_policy_default(struct tcp_policy *policy)
         .window_scaling = true,
         .timestamps = true,
         .sack = true,
+        .tail_probe = true,
         .path_mtu = true,
         .syn_give_up_us = 180000000,                /* MUST-23: 3 min */
         .data_give_up_us = 900000000,               /* SHLD-11 asks 100 s; Linux ends after some 924 s */
@@ -33,20 +34,25 @@ void tcp_policy_default(struct tcp_policy *policy)
 void tcp_policy_set(struct net_stack *stack, const struct tcp_policy *policy) { stack->tcp.policy = *policy; }
 const struct tcp_policy *tcp_policy_get(const struct net_stack *stack) { return &stack->tcp.policy; }
 
-uint32_t tcp_receive_buffer_of(const struct net_stack *stack, const struct tcp_policy *policy)
-{
-    return (uint32_t)min_size(policy->receive_buffer_bytes, stack->tcp.capacity.receive_bytes);
-}
-
 /* RFC 7323 §2.3: the shift with which the field can name the whole buffer. */
 uint8_t tcp_window_scale_of(const struct net_stack *stack, const struct tcp_policy *policy)
 {
+    size_t bytes = min_size(policy->receive_buffer_bytes, stack->tcp.capacity.receive_bytes);
     uint8_t scale = 0;
     if (policy->window_scale != TCP_WINDOW_SCALE_AUTO)
         return policy->window_scale < TCP_WINDOW_SCALE_MAX ? policy->window_scale : TCP_WINDOW_SCALE_MAX;
-    while (scale < TCP_WINDOW_SCALE_MAX && tcp_receive_buffer_of(stack, policy) > UINT32_C(0xffff) << scale)
+    while (scale < TCP_WINDOW_SCALE_MAX && bytes > UINT32_C(0xffff) << scale)
         scale++;
     return scale;
+}
+
+/* The ring keeps a unit of the window field to spare, by which the right edge may have to be rounded up. */
+uint32_t tcp_receive_buffer_of(const struct net_stack *stack, const struct tcp_policy *policy)
+{
+    uint32_t ring_bytes = stack->tcp.capacity.receive_bytes, spare_bytes = 0;
+    if (policy->window_scaling && tcp_window_scale_of(stack, policy) != 0)
+        spare_bytes = UINT32_C(1) << tcp_window_scale_of(stack, policy);
+    return (uint32_t)min_size(policy->receive_buffer_bytes, ring_bytes > spare_bytes ? ring_bytes - spare_bytes : 1);
 }
 
 /* RFC 9293 §3.7.1: without options, which the sender takes off (RFC 6691). */

@@ -40,7 +40,7 @@ uint32_t tcp_receive_window_update(struct tcp_connection *c)
         window = UINT32_C(0xffff) << c->rcv_scale;
 
     /* The field counts units of 2^scale. Rounded up, so that the edge does not seem to shrink (SHLD-14), as long as
-     * the ring really has those few bytes. */
+     * the ring really has those few bytes; if an application leaves it full to the brim, by less than a unit. */
     uint32_t units = (window + (UINT32_C(1) << c->rcv_scale) - 1) >> c->rcv_scale;
     if (units > 0xffff || tcp_receive_unread(c) + (units << c->rcv_scale) > c->rcv_mask + 1)
         units = window >> c->rcv_scale;

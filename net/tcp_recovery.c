@@ -320,7 +320,8 @@ void tcp_recovery_after_ack(struct net_stack *stack, struct tcp_connection *c, c
     rack_window_adapt(c, d->dsack);
     if (recovery_was_needless(c, r, d))
         recovery_undo(stack, c);
-    if (c->recovery != TCP_OPEN && seq_ge(c->snd_una, c->recover))
+    bool over = c->recovery != TCP_OPEN && seq_ge(c->snd_una, c->recover);
+    if (over)
         recovery_leave(c);
 
     if (c->sack_on)
@@ -334,7 +335,7 @@ void tcp_recovery_after_ack(struct net_stack *stack, struct tcp_connection *c, c
         recovery_enter(stack, c, now_ns);
     if (c->recovery == TCP_RECOVERY)
         prr_apply(c, d);
-    else if (d->acked_bytes != 0)
+    else if (d->acked_bytes != 0 && !over)      /* what ends a recovery does not begin a growth */
         tcp_congestion_acked(&c->congestion, &c->policy, d->acked_bytes, c->snd_mss, c->srtt_ns, d->limited,
                              c->recovery == TCP_LOSS, now_ns);
 

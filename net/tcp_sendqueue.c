@@ -28,7 +28,7 @@ struct tcp_segment *tcp_sendqueue_push(struct tcp_connection *c, uint32_t seq, u
     *s = (struct tcp_segment){
         .seq = seq,
         .bytes = bytes,
-        .flags = flags & (TCP_SYN | TCP_FIN),
+        .flags = flags & (TCP_SYN | TCP_FIN | TCP_PSH),
         .sent_ns = now_ns,
     };
     return s;
@@ -73,7 +73,7 @@ bool tcp_sendqueue_split(struct tcp_connection *c, uint32_t index, uint32_t byte
     rest->bytes = (uint16_t)(front->bytes - bytes);
     rest->offset = (uint16_t)(front->offset + bytes);
     front->bytes = (uint16_t)bytes;
-    front->flags &= (uint8_t)~TCP_FIN;
+    front->flags &= (uint8_t)~(TCP_FIN | TCP_PSH);
     if (front->buffer != NULL)
         front->marks |= TCP_MARK_SHARED;
     return true;

@@ -84,6 +84,7 @@ bool transport_init(const struct transport_config *config, uint64_t now_ns)
     memcpy(net.secret, config->secret, sizeof net.secret);
     tcp_policy_default(&net.policy);
     net.policy.nodelay = true;
+    net.policy.tail_probe_without_sack = true;
     net.policy.tlp_ack_delay_us = 0;            /* the round trips measured contain what a server takes to answer */
     net.policy.syn_give_up_us = 20000000;       /* against MUST-23: a player would rather try anew */
     net.policy.data_give_up_us = 100000000;     /* SHLD-11's least */

@@ -1,0 +1,524 @@
+/* IPv4 and its neighbours: fragments, echoes, routes, ARP. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "host/netdev_memory.h"
+#include "kernel/base/bytes.h"
+#include "net/arp_wire.h"
+#include "net/checksum.h"
+#include "net/stack_state.h"
+
+enum { ADDRESS = 0x0a000001, GATEWAY = 0x0a0000fe, NEIGHBOUR = 0x0a000007, FAR = 0xc6336401 };
+static const uint8_t our_mac[6] = { 2, 0, 0, 0, 0, 1 }, their_mac[6] = { 2, 0, 0, 0, 0, 9 };
+static const uint8_t everyone[6] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff };
+#define S UINT64_C(1000000000)
+
+static struct netdev_memory device;
+static struct net_stack *stack;
+static void *memory;
+static uint64_t now_ns;
+
+static int begin_at(uint32_t address, uint32_t mask, uint32_t gateway)
+{
+    struct net_config config = {
+        .capacity = { 8, 2, 8, 8, 64, 65536, 65536 },
+        .device = &device.device, .address = address, .mask = mask, .gateway = gateway,
+    };
+    tcp_policy_default(&config.policy);
+    netdev_memory_init(&device, our_mac, false);
+    size_t bytes = (net_stack_bytes(&config.capacity) + 63) & ~(size_t)63;
+    memory = aligned_alloc(NET_STACK_ALIGN, bytes);
+    now_ns = 1000 * S;
+    stack = net_stack_init(memory, bytes, &config, now_ns, NULL);
+    return stack != NULL ? 0 : -1;
+}
+
+static int begin(void **state) { (void)state; return begin_at(ADDRESS, 0xffffff00, GATEWAY); }
+static int end(void **state) { (void)state; free(memory); return 0; }
+
+static void turn(void)
+{
+    net_input(stack, now_ns);
+    net_idle(stack, now_ns);
+}
+
+static void frame_give(const uint8_t to[6], uint16_t type, const void *payload, uint32_t bytes)
+{
+    uint8_t frame[1514];
+    memcpy(frame, to, 6);
+    memcpy(frame + 6, their_mac, 6);
+    store_be16(frame + 12, type);
+    memcpy(frame + 14, payload, bytes);
+    assert_true(netdev_memory_feed(&device, frame, 14 + bytes, false));
+    turn();
+}
+
+static void drain(void)
+{
+    static uint8_t frame[NETDEV_FRAME_BYTES_MAX];
+    while (netdev_memory_take(&device, frame) != 0) { }
+}
+
+/* The next ARP packet that was sent; NULL: none. */
+static const struct arp_wire *arp_taken(const uint8_t **destination)
+{
+    static uint8_t frame[NETDEV_FRAME_BYTES_MAX];
+    while (netdev_memory_take(&device, frame) != 0)
+        if (load_be16(frame + 12) == ETHERNET_TYPE_ARP) {
+            if (destination != NULL)
+                *destination = frame;
+            return (const struct arp_wire *)(frame + 14);
+        }
+    return NULL;
+}
+
+static void arp_give(uint16_t operation, uint32_t sender, uint32_t target, const uint8_t mac[6])
+{
+    struct arp_wire arp = { .hardware_bytes = 6, .protocol_bytes = 4 };
+    store_be16(&arp.hardware_type, 1);
+    store_be16(&arp.protocol_type, 0x0800);
+    store_be16(&arp.operation, operation);
+    memcpy(arp.sender_mac, mac, 6);
+    store_be32(&arp.sender_address, sender);
+    store_be32(&arp.target_address, target);
+    frame_give(operation == 1 ? everyone : our_mac, ETHERNET_TYPE_ARP, &arp, sizeof arp);
+}
+
+/* ---- Fragments ---- */
+
+struct piece { uint32_t offset, bytes; bool more; };
+
+static void fragment_give(uint16_t id, const uint8_t *datagram, struct piece piece, uint8_t protocol)
+{
+    uint8_t packet[1500];
+    const struct ipv4_output output = {
+        .source = NEIGHBOUR, .destination = ADDRESS, .protocol = protocol, .id = id,
+        .flags_offset = (uint16_t)(piece.offset / 8 | (piece.more ? IPV4_MORE_FRAGMENTS : 0)),
+    };
+    ipv4_header_write((struct ipv4_wire *)packet, &output, piece.bytes);
+    memcpy(packet + 20, datagram + piece.offset, piece.bytes);
+    frame_give(our_mac, ETHERNET_TYPE_IPV4, packet, 20 + piece.bytes);
+}
+
+static uint8_t datagram[65536 + 2048];     /* and what lies beyond any */
+
+static void datagram_fill(uint32_t bytes)
+{
+    for (uint32_t i = 0; i < sizeof datagram; i++)
+        datagram[i] = (uint8_t)(i * 13 + (i >> 8));
+    memset(datagram, 0, 8);
+    store_be16(datagram, 5000);
+    store_be16(datagram + 2, 4000);
+    store_be16(datagram + 4, (uint16_t)bytes);
+}
+
+static void expect_datagram(uint32_t bytes)
+{
+    assert_true(stack->datagram_ready);
+    assert_int_equal(stack->datagram.bytes, bytes - 8);
+    assert_memory_equal(stack->datagram.data, datagram + 8, bytes - 8);
+    stack->datagram_ready = false;
+}
+
+static void fragments_in_any_order_become_the_datagram(void **state)
+{
+    (void)state;
+    static const struct piece pieces[4] = { { 0, 800, true }, { 800, 1200, true }, { 2000, 8, true }, { 2008, 501, false } };
+    udp_bind(stack, 4000);
+    datagram_fill(2509);
+    for (uint16_t order = 0; order < 24; order++) {
+        unsigned left[4] = { 0, 1, 2, 3 }, rest = order;
+        for (unsigned i = 4; i > 0; i--) {
+            unsigned pick = left[rest % i];
+            left[rest % i] = left[i - 1];
+            rest /= i;
+            assert_false(stack->datagram_ready);
+            fragment_give(order, datagram, pieces[pick], 17);
+            fragment_give(order, datagram, i > 1 ? pieces[pick] : (struct piece){ 0, 8, true }, 17);    /* repeated */
+        }
+        expect_datagram(2509);
+    }
+}
+
+static void longest_datagram_is_put_together(void **state)
+{
+    (void)state;
+    udp_bind(stack, 4000);
+    datagram_fill(65515);
+    for (uint32_t at = 0; at < 65515; at += 1480)
+        fragment_give(9, datagram, (struct piece){ at, at + 1480 < 65515 ? 1480 : 65515 - at, at + 1480 < 65515 }, 17);
+    expect_datagram(65515);
+}
+
+static void segment_in_fragments_is_taken(void **state)
+{
+    (void)state;
+    int listener = tcp_listen(stack, 80, 1, NULL);
+    uint8_t segment[24] = { 0, 99, 0, 80, 0, 0, 0, 1, 0, 0, 0, 0, 0x60, TCP_SYN, 4, 0, 0, 0, 0, 0, 2, 4, 5, 0xb4 };
+    uint32_t sum = checksum_pseudo_ipv4(NEIGHBOUR, ADDRESS, 6, 24);
+    store_be16(segment + 16, checksum_finish(checksum_sum(sum, segment, 24)));
+    fragment_give(1, segment, (struct piece){ 8, 16, false }, 6);       /* the header itself is cut */
+    assert_int_equal(stack->tcp.half_open_used, 0);
+    fragment_give(1, segment, (struct piece){ 0, 8, true }, 6);
+    assert_int_equal(stack->tcp.half_open_used, 1);
+    tcp_unlisten(stack, listener, now_ns);
+}
+
+/* Overlaps, two ends, beyond the end, ping of death, zero length, odd length: the datagram is given up. */
+static void contradicting_fragments_cost_the_datagram(void **state)
+{
+    (void)state;
+    static const struct piece attacks[][3] = {
+        { { 0, 800, true }, { 400, 800, true }, { 800, 100, false } },          /* teardrop */
+        { { 0, 800, true }, { 792, 16, true }, { 808, 100, false } },
+        { { 800, 100, false }, { 0, 808, true }, { 0, 0, true } },              /* over the head of the last */
+        { { 800, 100, false }, { 8, 792, false }, { 0, 800, true } },           /* two ends */
+        { { 800, 100, false }, { 1600, 8, true }, { 0, 800, true } },           /* beyond the end */
+        { { 1600, 8, true }, { 800, 100, false }, { 0, 800, true } },
+    };
+    udp_bind(stack, 4000);
+    datagram_fill(900);
+    for (uint16_t i = 0; i < ARRAY_COUNT(attacks); i++) {
+        uint64_t before = stack->counters.ipv4_rx_drop_fragment_overlap;
+        for (int k = 0; k < 3; k++)
+            fragment_give((uint16_t)(100 + i), datagram, attacks[i][k], 17);
+        assert_false(stack->datagram_ready);
+        assert_true(stack->counters.ipv4_rx_drop_fragment_overlap > before);
+    }
+    uint64_t before = stack->counters.ipv4_rx_drop_fragment_bounds;
+    fragment_give(200, datagram, (struct piece){ 65528, 1000, true }, 17);
+    fragment_give(200, datagram, (struct piece){ 65512, 8, false }, 17);
+    fragment_give(200, datagram, (struct piece){ 0, 0, true }, 17);
+    fragment_give(200, datagram, (struct piece){ 0, 801, true }, 17);
+    assert_int_equal(stack->counters.ipv4_rx_drop_fragment_bounds - before, 4);
+}
+
+static void fragments_of_same_place_with_other_bytes_are_refused(void **state)
+{
+    (void)state;
+    udp_bind(stack, 4000);
+    datagram_fill(900);
+    fragment_give(7, datagram, (struct piece){ 0, 800, true }, 17);
+    uint8_t other[900];
+    memcpy(other, datagram, 900);
+    other[500] ^= 1;
+    fragment_give(7, other, (struct piece){ 0, 800, true }, 17);
+    fragment_give(7, datagram, (struct piece){ 800, 100, false }, 17);
+    assert_false(stack->datagram_ready);
+}
+
+static void unfinished_datagrams_are_bounded_in_number_and_time(void **state)
+{
+    (void)state;
+    udp_bind(stack, 4000);
+    datagram_fill(900);
+    for (uint16_t i = 0; i < 10000; i++)
+        fragment_give(i, datagram, (struct piece){ 0, 800, true }, 17);
+    assert_int_equal(stack->counters.ipv4_rx_drop_fragment_full, 10000 - 4);
+    fragment_give(9999, datagram, (struct piece){ 800, 100, false }, 17);
+    expect_datagram(900);
+    arp_give(1, NEIGHBOUR, ADDRESS, their_mac);         /* so that the report can leave */
+    drain();
+    now_ns += 31 * S;
+    turn();
+    assert_int_equal(stack->counters.ipv4_rx_drop_fragment_timeout, 3);
+    assert_int_equal(stack->counters.icmp_tx_errors, 3);        /* RFC 1122 §3.3.2 */
+    fragment_give(9998, datagram, (struct piece){ 800, 100, false }, 17);
+    assert_false(stack->datagram_ready);
+}
+
+/* ---- Echoes ---- */
+
+static void echo_of_any_size_comes_back_whole(void **state)
+{
+    (void)state;
+    static const uint32_t sizes[] = { 8, 9, 64, 1480, 1481, 3000, 65515 };
+    static uint8_t whole[65536];
+    arp_give(1, NEIGHBOUR, ADDRESS, their_mac);
+    drain();
+    for (uint16_t i = 0; i < ARRAY_COUNT(sizes); i++) {
+        datagram_fill(0);
+        memset(datagram, 0, 8);
+        datagram[0] = ICMP_ECHO;
+        store_be16(datagram + 4, 77);
+        store_be16(datagram + 6, i);
+        store_be16(datagram + 2, checksum_finish(checksum_sum(0, datagram, sizes[i])));
+        for (uint32_t at = 0; at < sizes[i]; at += 1480)
+            fragment_give(i, datagram, (struct piece){ at, (uint32_t)min_size(1480, sizes[i] - at), at + 1480 < sizes[i] },
+                          1);
+        uint8_t frame[NETDEV_FRAME_BYTES_MAX];
+        uint32_t got = 0, end_bytes = 0;
+        while (netdev_memory_take(&device, frame) != 0) {
+            const struct ipv4_wire *ip = (const struct ipv4_wire *)(frame + 14);
+            uint32_t offset = (load_be16(&ip->flags_offset) & IPV4_OFFSET_MASK) * 8u;
+            uint32_t bytes = load_be16(&ip->total_bytes) - 20u;
+            assert_memory_equal(frame, their_mac, 6);
+            assert_int_equal(load_be32(&ip->destination), NEIGHBOUR);
+            memcpy(whole + offset, frame + 34, bytes);
+            got += bytes;
+            if ((load_be16(&ip->flags_offset) & IPV4_MORE_FRAGMENTS) == 0)
+                end_bytes = offset + bytes;
+        }
+        assert_int_equal(got, sizes[i]);
+        assert_int_equal(end_bytes, sizes[i]);
+        assert_int_equal(whole[0], ICMP_ECHO_REPLY);
+        assert_int_equal(checksum_finish(checksum_sum(0, whole, sizes[i])), 0);
+        assert_memory_equal(whole + 4, datagram + 4, sizes[i] - 4);
+    }
+}
+
+static void echo_to_everyone_is_not_answered(void **state)
+{
+    (void)state;
+    static const uint32_t destinations[] = { 0xffffffff, 0x0a0000ff, 0x0a000000, 0xe0000001 };
+    arp_give(1, NEIGHBOUR, ADDRESS, their_mac);
+    drain();
+    for (size_t i = 0; i < ARRAY_COUNT(destinations); i++) {
+        uint8_t packet[64], echo[8] = { ICMP_ECHO };
+        store_be16(echo + 2, checksum_finish(checksum_sum(0, echo, 8)));
+        const struct ipv4_output output = { .source = NEIGHBOUR, .destination = destinations[i], .protocol = 1 };
+        ipv4_header_write((struct ipv4_wire *)packet, &output, 8);
+        memcpy(packet + 20, echo, 8);
+        frame_give(everyone, ETHERNET_TYPE_IPV4, packet, 28);
+        uint8_t frame[NETDEV_FRAME_BYTES_MAX];
+        assert_int_equal(netdev_memory_take(&device, frame), 0);
+    }
+}
+
+/* ---- Routes ---- */
+
+static void longest_prefix_wins(void **state)
+{
+    (void)state;
+    uint32_t hop;
+    assert_true(ipv4_route_add(stack, 0xc6336400, 0xffffff00, 0x0a000009));     /* 198.51.100.0/24 */
+    assert_true(ipv4_route_add(stack, 0xc6336401, 0xffffffff, 0));              /* one of them on the link */
+    static const struct { uint32_t destination, hop; } table[] = {
+        { NEIGHBOUR, NEIGHBOUR }, { 0x08080808, GATEWAY }, { 0xc6336402, 0x0a000009 }, { 0xc6336401, 0xc6336401 },
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(table); i++) {
+        assert_true(ipv4_next_hop(stack, table[i].destination, &hop));
+        assert_int_equal(hop, table[i].hop);
+    }
+}
+
+static void address_without_neighbours_uses_its_gateway(void **state)
+{
+    (void)state;
+    uint32_t hop;
+    free(memory);
+    begin_at(ADDRESS, 0xffffffff, GATEWAY);
+    assert_true(ipv4_next_hop(stack, NEIGHBOUR, &hop));
+    assert_int_equal(hop, GATEWAY);
+    assert_false(ipv4_is_broadcast(stack, ADDRESS));
+    free(memory);
+    begin_at(ADDRESS, 0xffffff00, 0);
+    assert_false(ipv4_next_hop(stack, FAR, &hop));
+}
+
+/* ---- ARP ---- */
+
+static void gateway_is_asked_before_anyone_wants_it(void **state)
+{
+    (void)state;
+    const uint8_t *destination;
+    const struct arp_wire *arp = arp_taken(&destination);       /* the announcement */
+    assert_int_equal(load_be32(&arp->target_address), ADDRESS);
+    arp = arp_taken(&destination);
+    assert_int_equal(load_be32(&arp->target_address), GATEWAY);
+    assert_memory_equal(destination, everyone, 6);
+    arp_give(2, GATEWAY, ADDRESS, their_mac);
+    assert_memory_equal(arp_lookup(stack, GATEWAY, now_ns), their_mac, 6);
+}
+
+static void packets_wait_for_the_answer(void **state)
+{
+    (void)state;
+    uint8_t frame[NETDEV_FRAME_BYTES_MAX];
+    drain();
+    for (int i = 0; i < 20; i++)
+        udp_send(stack, 1, NEIGHBOUR, 2, "x", 1, now_ns);
+    assert_int_equal(stack->arp.held_count, ARP_HELD_COUNT_MAX);
+    assert_int_equal(stack->counters.arp_tx_drop_held_full, 20 - ARP_HELD_COUNT_MAX);
+    assert_non_null(arp_taken(NULL));
+    assert_null(arp_taken(NULL));               /* one question, not sixteen */
+    arp_give(2, NEIGHBOUR, ADDRESS, their_mac);
+    for (int i = 0; i < ARP_HELD_COUNT_MAX; i++) {
+        assert_int_equal(netdev_memory_take(&device, frame), 14 + 20 + 8 + 1);
+        assert_memory_equal(frame, their_mac, 6);
+    }
+    assert_int_equal(stack->arp.held_count, 0);
+}
+
+static void neighbour_is_asked_three_times_and_given_up(void **state)
+{
+    (void)state;
+    arp_give(2, GATEWAY, ADDRESS, their_mac);
+    drain();
+    udp_send(stack, 1, NEIGHBOUR, 2, "x", 1, now_ns);
+    for (int i = 0; i < 3; i++) {
+        const struct arp_wire *arp = arp_taken(NULL);
+        assert_int_equal(load_be32(&arp->target_address), NEIGHBOUR);
+        assert_null(arp_taken(NULL));
+        now_ns += S;
+        turn();
+    }
+    assert_true(arp_failed(stack, NEIGHBOUR));
+    assert_int_equal(stack->arp.held_count, 0);
+    assert_int_equal(stack->counters.arp_tx_drop_unanswered, 1);
+    assert_null(arp_taken(NULL));
+    udp_send(stack, 1, NEIGHBOUR, 2, "x", 1, now_ns);           /* not more than once a second */
+    assert_null(arp_taken(NULL));
+    now_ns += S;
+    udp_send(stack, 1, NEIGHBOUR, 2, "x", 1, now_ns);
+    assert_non_null(arp_taken(NULL));
+}
+
+/* RFC 1122 §2.3.2.1: what is in use is asked again, directly, and stays in use meanwhile. */
+static void gateway_is_kept_fresh(void **state)
+{
+    (void)state;
+    const uint8_t *destination;
+    arp_give(2, GATEWAY, ADDRESS, their_mac);
+    drain();
+    for (int i = 0; i < 5; i++) {
+        now_ns += ARP_FRESH_NS;
+        turn();
+        const struct arp_wire *arp = arp_taken(&destination);
+        assert_non_null(arp);
+        assert_int_equal(load_be32(&arp->target_address), GATEWAY);
+        assert_memory_equal(destination, their_mac, 6);
+        assert_non_null(arp_lookup(stack, GATEWAY, now_ns));
+        arp_give(2, GATEWAY, ADDRESS, their_mac);
+    }
+    now_ns += ARP_FRESH_NS;
+    for (int i = 0; i < 10; i++) {              /* it does not answer any more, but it may still forward */
+        turn();
+        now_ns += S;
+        assert_non_null(arp_lookup(stack, GATEWAY, now_ns));
+    }
+}
+
+static void moved_neighbour_is_followed_where_it_is_known(void **state)
+{
+    (void)state;
+    static const uint8_t new_mac[6] = { 2, 0, 0, 0, 0, 0x77 };
+    arp_give(2, GATEWAY, ADDRESS, their_mac);
+    arp_give(1, GATEWAY, GATEWAY, new_mac);     /* its own announcement */
+    assert_memory_equal(arp_lookup(stack, GATEWAY, now_ns), new_mac, 6);
+    assert_int_equal(stack->counters.arp_address_changed, 1);
+    arp_give(2, NEIGHBOUR, ADDRESS, their_mac); /* nobody asked */
+    assert_int_equal(stack->counters.arp_rx_drop_unasked, 1);
+    drain();
+    assert_null(arp_lookup(stack, NEIGHBOUR, now_ns));
+}
+
+static void requests_are_answered(void **state)
+{
+    (void)state;
+    const uint8_t *destination;
+    drain();
+    arp_give(1, NEIGHBOUR, ADDRESS, their_mac);
+    const struct arp_wire *arp = arp_taken(&destination);
+    assert_int_equal(load_be16(&arp->operation), ARP_OPERATION_REPLY);
+    assert_memory_equal(destination, their_mac, 6);
+    assert_memory_equal(arp->sender_mac, our_mac, 6);
+    assert_int_equal(load_be32(&arp->sender_address), ADDRESS);
+    arp_give(1, NEIGHBOUR, NEIGHBOUR + 1, their_mac);
+    assert_null(arp_taken(NULL));
+    arp_give(1, 0, ADDRESS, their_mac);         /* RFC 5227 probe: answered, not stored */
+    assert_non_null(arp_taken(NULL));
+}
+
+static void strangers_do_not_push_out_the_gateway(void **state)
+{
+    (void)state;
+    arp_give(2, GATEWAY, ADDRESS, their_mac);
+    int id = tcp_connect(stack, FAR, 80, 0, NULL, now_ns);
+    for (uint32_t i = 0; i < 10000; i++) {
+        now_ns += 1000000;
+        arp_give(1, 0x0a000002 + i % 200, ADDRESS, their_mac);
+        drain();
+    }
+    assert_non_null(arp_lookup(stack, GATEWAY, now_ns));
+    tcp_abort(stack, id, now_ns);
+}
+
+static void malformed_arp_is_dropped(void **state)
+{
+    (void)state;
+    struct arp_wire good = { .hardware_bytes = 6, .protocol_bytes = 4 };
+    store_be16(&good.hardware_type, 1);
+    store_be16(&good.protocol_type, 0x0800);
+    store_be16(&good.operation, 1);
+    memcpy(good.sender_mac, their_mac, 6);
+    store_be32(&good.sender_address, NEIGHBOUR);
+    store_be32(&good.target_address, ADDRESS);
+    drain();
+    for (uint32_t length = 0; length < sizeof good; length++)
+        frame_give(our_mac, ETHERNET_TYPE_ARP, &good, length);
+    for (uint32_t at = 0; at < 8; at++) {
+        uint8_t bent[sizeof good];
+        memcpy(bent, &good, sizeof good);
+        bent[at] ^= 0x10;
+        frame_give(our_mac, ETHERNET_TYPE_ARP, bent, sizeof bent);
+    }
+    struct arp_wire group = good;
+    group.sender_mac[0] |= 1;
+    frame_give(our_mac, ETHERNET_TYPE_ARP, &group, sizeof group);
+    store_be32(&good.sender_address, ADDRESS);
+    frame_give(our_mac, ETHERNET_TYPE_ARP, &good, sizeof good);
+    assert_null(arp_taken(NULL));
+    assert_int_equal(stack->counters.arp_rx_drop_own_address, 1);
+}
+
+static void frames_for_others_and_of_other_kinds_are_dropped(void **state)
+{
+    (void)state;
+    uint8_t frame[1600] = { 0 };
+    for (uint32_t bytes = 0; bytes < 14; bytes++)
+        netdev_memory_feed(&device, frame, bytes, false);
+    turn();
+    assert_int_equal(stack->counters.ethernet_rx_drop_short, 14);
+    frame_give((const uint8_t[6]){ 2, 1, 2, 3, 4, 5 }, ETHERNET_TYPE_IPV4, frame, 50);
+    assert_int_equal(stack->counters.ethernet_rx_drop_not_ours, 1);
+    frame_give(our_mac, 0x86dd, frame, 50);
+    frame_give(our_mac, 0x8100, frame, 50);
+    assert_int_equal(stack->counters.ethernet_rx_drop_type, 2);
+    frame_give(our_mac, ETHERNET_TYPE_IPV4, frame, 0);
+    assert_int_equal(stack->counters.ipv4_rx_drop_short, 1);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(fragments_in_any_order_become_the_datagram),
+        TEST(longest_datagram_is_put_together),
+        TEST(segment_in_fragments_is_taken),
+        TEST(contradicting_fragments_cost_the_datagram),
+        TEST(fragments_of_same_place_with_other_bytes_are_refused),
+        TEST(unfinished_datagrams_are_bounded_in_number_and_time),
+        TEST(echo_of_any_size_comes_back_whole),
+        TEST(echo_to_everyone_is_not_answered),
+        TEST(longest_prefix_wins),
+        TEST(address_without_neighbours_uses_its_gateway),
+        TEST(gateway_is_asked_before_anyone_wants_it),
+        TEST(packets_wait_for_the_answer),
+        TEST(neighbour_is_asked_three_times_and_given_up),
+        TEST(gateway_is_kept_fresh),
+        TEST(moved_neighbour_is_followed_where_it_is_known),
+        TEST(requests_are_answered),
+        TEST(strangers_do_not_push_out_the_gateway),
+        TEST(malformed_arp_is_dropped),
+        TEST(frames_for_others_and_of_other_kinds_are_dropped),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

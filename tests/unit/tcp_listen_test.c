@@ -1,0 +1,224 @@
+/* Listening: the backlog, the half-open table under a flood, SYN-RECEIVED's rules. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "net/stack_state.h"
+#include "tests/unit/tcp_peer.h"
+
+static struct peer peer;
+static struct peer *const p = &peer;
+
+static int begin(void **state)
+{
+    (void)state;
+    peer_begin(p, NULL);
+    p->listener = tcp_listen(p->stack, PEER_STACK_PORT, 2, NULL);
+    p->stack_port = PEER_STACK_PORT;
+    return p->listener >= 0 ? 0 : -1;
+}
+
+static int end(void **state) { (void)state; peer_end(p); return 0; }
+
+static void listener_answers_only_syns(void **state)
+{
+    (void)state;
+    static const struct { uint8_t flags; bool reset; } table[] = {
+        { 0, false }, { TCP_FIN, false }, { TCP_RST, false }, { TCP_RST | A, false }, { TCP_SYN | TCP_FIN, false },
+        { TCP_SYN | TCP_RST, false }, { A, true }, { FA, true }, { SA, true }, { PA | TCP_URG, true },
+    };
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        peer_send(p, table[i].flags, 5, 77, NULL, 0);
+        if (table[i].reset)
+            EXPECT(p, TCP_RST, 77, 0, 0);
+        EXPECT_NONE(p);
+        assert_int_equal(p->stack->tcp.half_open_used, 0);
+    }
+}
+
+/* A SYN,ACK again after 1, 2, 4, 8, 16 s; forgotten after 63 s. */
+static void syn_ack_is_sent_again_and_given_up(void **state)
+{
+    (void)state;
+    peer_send(p, TCP_SYN, 0, 0, NULL, 0);
+    EXPECT(p, SA, 0, 1, 0);
+    for (unsigned i = 0; i < 5; i++) {
+        assert_true(peer_wait(p, 100 * S));
+        EXPECT_AFTER(p, EXPECT(p, SA, 0, 1, 0), (UINT64_C(1) << i) * S);
+    }
+    assert_false(peer_wait(p, 31 * S));
+    assert_int_equal(p->stack->tcp.half_open_used, 1);
+    assert_false(peer_wait(p, 2 * S));
+    assert_int_equal(p->stack->tcp.half_open_used, 0);
+    peer_send(p, A, 1, 1, NULL, 0);
+    EXPECT(p, TCP_RST, 1, 0, 0);
+}
+
+static void syn_again_is_answered_again(void **state)
+{
+    (void)state;
+    peer_send(p, TCP_SYN, 0, 0, NULL, 0);
+    EXPECT(p, SA, 0, 1, 0);
+    peer_pass(p, 500 * MS);
+    peer_send(p, TCP_SYN, 0, 0, NULL, 0);
+    EXPECT(p, SA, 0, 1, 0);
+    assert_int_equal(p->stack->tcp.half_open_used, 1);
+}
+
+static void half_open_obeys_rfc_5961(void **state)
+{
+    (void)state;
+    peer_send(p, TCP_SYN, 0, 0, NULL, 0);
+    EXPECT(p, SA, 0, 1, 0);
+    peer_send(p, TCP_RST, 100, 0, NULL, 0);     /* in the window: asked back */
+    EXPECT(p, A, 1, 1, 0);
+    peer_send(p, TCP_RST, 70000, 0, NULL, 0);   /* outside: ignored */
+    EXPECT_NONE(p);
+    peer_send(p, TCP_SYN, 100, 0, NULL, 0);     /* another SYN */
+    EXPECT(p, A, 1, 1, 0);
+    peer_send(p, A, 1, 2, NULL, 0);             /* an ACK of what we have not sent */
+    EXPECT(p, TCP_RST, 2, 0, 0);
+    peer_send(p, A, 70000, 1, NULL, 0);
+    EXPECT(p, A, 1, 1, 0);
+    peer_send(p, PA, 1, 0, NULL, 5);            /* one of something older */
+    EXPECT(p, TCP_RST, 0, 0, 0);
+    assert_int_equal(p->stack->tcp.half_open_used, 1);
+    peer_send(p, TCP_RST, 1, 0, NULL, 0);       /* exactly: back to LISTEN */
+    EXPECT_NONE(p);
+    assert_int_equal(p->stack->tcp.half_open_used, 0);
+}
+
+static void flood_of_syns_is_bounded_and_the_last_ones_are_served(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < 20000; i++) {
+        p->peer_port = (uint16_t)(1024 + i % 60000);
+        peer_send(p, TCP_SYN, 0, 0, NULL, 0);
+        for (struct seen s; peer_take(p, &s);)
+            assert_int_equal(s.flags, SA);
+    }
+    assert_int_equal(p->stack->tcp.half_open_used, 16);
+    assert_int_equal(p->stack->counters.tcp_half_open_evicted, 20000 - 16);
+    peer_send(p, A, 1, 1, NULL, 0);
+    p->id = tcp_accept(p->stack, p->listener);
+    assert_true(p->id >= 0);
+}
+
+static void flood_takes_nothing_from_open_connections(void **state)
+{
+    (void)state;
+    peer_accept(p, OFFER_PLAIN);
+    uint32_t iss = p->stack_iss;
+    for (uint32_t i = 0; i < 5000; i++) {
+        p->peer_port = (uint16_t)(1024 + i);
+        peer_send(p, TCP_SYN, 0, 0, NULL, 0);
+        for (struct seen s; peer_take(p, &s);) { }
+    }
+    p->stack_iss = iss;
+    p->peer_port = PEER_PORT;
+    peer_write(p, 100);
+    EXPECT(p, PA, 1, 1, 100);
+    peer_send(p, PA, 1, 101, NULL, 50);
+    EXPECT(p, A, 101, 51, 0);
+    peer_read(p, 1, 50);
+}
+
+/* As Linux: a full backlog drops the last ACK; the SYN,ACK that comes again finds room. */
+static void full_backlog_makes_peers_wait(void **state)
+{
+    (void)state;
+    uint32_t iss[4];
+    for (uint32_t i = 0; i < 3; i++) {          /* three handshakes begin, two fit */
+        p->peer_port = (uint16_t)(3000 + i);
+        peer_send(p, TCP_SYN, 0, 0, NULL, 0);
+        EXPECT(p, SA, 0, 1, 0);
+        iss[i] = p->stack_iss;
+    }
+    for (uint32_t i = 0; i < 3; i++) {
+        p->peer_port = (uint16_t)(3000 + i);
+        p->stack_iss = iss[i];
+        peer_send(p, A, 1, 1, NULL, 0);
+    }
+    EXPECT_NONE(p);
+    assert_int_equal(p->stack->counters.tcp_rx_drop_accept_full, 1);
+    p->peer_port = 3003;
+    peer_send(p, TCP_SYN, 0, 0, NULL, 0);       /* not even begun */
+    EXPECT_NONE(p);
+    int first = tcp_accept(p->stack, p->listener), second = tcp_accept(p->stack, p->listener);
+    struct tcp_endpoints ends;
+    assert_true(tcp_endpoints(p->stack, first, &ends) && ends.peer_port == 3000);       /* oldest first */
+    assert_true(tcp_endpoints(p->stack, second, &ends) && ends.peer_port == 3001);
+    assert_int_equal(tcp_accept(p->stack, p->listener), TCP_AGAIN);
+    assert_true(peer_wait(p, 2 * S));
+    EXPECT(p, SA, 0, 1, 0);
+    p->peer_port = 3002;
+    peer_send(p, A, 1, 1, NULL, 0);
+    p->id = tcp_accept(p->stack, p->listener);
+    assert_true(p->id >= 0);
+}
+
+static void unlistening_resets_what_waits(void **state)
+{
+    (void)state;
+    peer_send(p, TCP_SYN, 0, 0, NULL, 0);
+    EXPECT(p, SA, 0, 1, 0);
+    peer_send(p, A, 1, 1, NULL, 0);
+    assert_int_equal(tcp_listener_poll_bits(p->stack, p->listener), TCP_POLL_READ);
+    tcp_unlisten(p->stack, p->listener, p->now_ns);
+    peer_step(p);
+    EXPECT(p, TCP_RST | A, 1, 1, 0);
+    assert_int_equal(tcp_accept(p->stack, p->listener), TCP_INVALID);
+    p->listener = -1;
+    p->stack_iss = 0;
+    peer_send(p, TCP_SYN, 0, 0, NULL, 0);
+    EXPECT(p, TCP_RST | A, 0, 1, 0);
+}
+
+static void peer_that_resets_before_accept_is_forgotten(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 10; i++) {
+        peer_send(p, TCP_SYN, 0, 0, NULL, 0);
+        EXPECT(p, SA, 0, 1, 0);
+        peer_send(p, A, 1, 1, NULL, 0);
+        peer_send(p, TCP_RST, 1, 0, NULL, 0);
+    }
+    assert_int_equal(tcp_accept(p->stack, p->listener), TCP_AGAIN);
+    assert_int_equal(p->stack->tcp.listeners[p->listener].waiting_count, 0);
+}
+
+static void ports_are_listened_on_once(void **state)
+{
+    (void)state;
+    assert_int_equal(tcp_listen(p->stack, PEER_STACK_PORT, 1, NULL), TCP_IN_USE);
+    assert_int_equal(tcp_listen(p->stack, 0, 1, NULL), TCP_INVALID);
+    int others[3];
+    for (uint16_t i = 0; i < 3; i++)
+        assert_true((others[i] = tcp_listen(p->stack, (uint16_t)(9000 + i), 1, NULL)) >= 0);
+    assert_int_equal(tcp_listen(p->stack, 9100, 1, NULL), TCP_NO_ROOM);
+    for (int i = 0; i < 3; i++)
+        tcp_unlisten(p->stack, others[i], p->now_ns);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(listener_answers_only_syns),
+        TEST(syn_ack_is_sent_again_and_given_up),
+        TEST(syn_again_is_answered_again),
+        TEST(half_open_obeys_rfc_5961),
+        TEST(flood_of_syns_is_bounded_and_the_last_ones_are_served),
+        TEST(flood_takes_nothing_from_open_connections),
+        TEST(full_backlog_makes_peers_wait),
+        TEST(unlistening_resets_what_waits),
+        TEST(peer_that_resets_before_accept_is_forgotten),
+        TEST(ports_are_listened_on_once),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,199 @@
+/* ICMP about our segments (RFC 9293 §3.9.2.2, RFC 5927, RFC 1191), and neighbours that cannot be had. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "net/stack_state.h"
+#include "tests/unit/tcp_peer.h"
+
+static struct peer peer;
+static struct peer *const p = &peer;
+
+static int begin(void **state) { (void)state; peer_begin(p, NULL); return 0; }
+static int end(void **state) { (void)state; peer_end(p); return 0; }
+
+enum { FRAGMENTATION_NEEDED = ICMP_CODE_FRAGMENTATION_NEEDED };
+
+static void port_and_protocol_unreachable_refuse_a_syn(void **state)
+{
+    (void)state;
+    for (uint8_t code = 2; code <= 3; code++) {
+        p->id = tcp_connect(p->stack, PEER_ADDRESS, PEER_PORT, 0, NULL, p->now_ns);
+        peer_step(p);
+        EXPECT(p, TCP_SYN, 0, 0, 0);
+        peer_send_icmp(p, ICMP_UNREACHABLE, code, 0, 5);        /* quotes something we have not sent */
+        EXPECT_STATE(p, TCP_SYN_SENT);
+        peer_send_icmp(p, ICMP_UNREACHABLE, code, 0, 0);
+        EXPECT_STATE(p, TCP_CLOSED);
+        assert_int_equal(tcp_take_error(p->stack, p->id), TCP_REFUSED);
+    }
+}
+
+/* MUST-56. */
+static void soft_errors_never_end_a_connection(void **state)
+{
+    (void)state;
+    static const struct { uint8_t type, code; } errors[] = {
+        { ICMP_UNREACHABLE, 0 }, { ICMP_UNREACHABLE, 1 }, { ICMP_UNREACHABLE, 5 }, { ICMP_UNREACHABLE, 13 },
+        { ICMP_TIME_EXCEEDED, 0 }, { ICMP_TIME_EXCEEDED, 1 }, { ICMP_PARAMETER_PROBLEM, 0 },
+    };
+    p->id = tcp_connect(p->stack, PEER_ADDRESS, PEER_PORT, 0, NULL, p->now_ns);
+    peer_step(p);
+    EXPECT(p, TCP_SYN, 0, 0, 0);
+    for (size_t i = 0; i < sizeof errors / sizeof errors[0]; i++) {
+        peer_send_icmp(p, errors[i].type, errors[i].code, 0, 0);
+        EXPECT_STATE(p, TCP_SYN_SENT);
+        assert_int_equal(tcp_take_soft_error(p->stack, p->id), TCP_UNREACHABLE);
+    }
+    peer_send(p, SA, 0, 1, NULL, 0);
+    EXPECT(p, A, 1, 1, 0);
+    peer_write(p, 100);
+    EXPECT(p, PA, 1, 1, 100);
+    for (size_t i = 0; i < sizeof errors / sizeof errors[0]; i++)
+        peer_send_icmp(p, errors[i].type, errors[i].code, 0, 1);
+    for (uint8_t code = 2; code <= 3; code++)           /* nor do hard ones, once it is open: RFC 5461 §4.1 */
+        peer_send_icmp(p, ICMP_UNREACHABLE, code, 0, 1);
+    EXPECT_STATE(p, TCP_ESTABLISHED);
+    peer_send(p, A, 1, 101, NULL, 0);
+}
+
+static void soft_error_tells_why_a_syn_timed_out(void **state)
+{
+    (void)state;
+    p->id = tcp_connect(p->stack, PEER_ADDRESS, PEER_PORT, 0, NULL, p->now_ns);
+    peer_step(p);
+    EXPECT(p, TCP_SYN, 0, 0, 0);
+    peer_send_icmp(p, ICMP_UNREACHABLE, 1, 0, 0);
+    peer_pass(p, 200 * S);
+    EXPECT_STATE(p, TCP_CLOSED);
+    assert_int_equal(tcp_take_error(p->stack, p->id), TCP_UNREACHABLE);
+    for (struct seen s; peer_take(p, &s);) { }
+}
+
+/* MUST-55, RFC 6633. */
+static void source_quench_is_ignored(void **state)
+{
+    (void)state;
+    peer_connect(p, OFFER_PLAIN);
+    peer_write(p, 1460);
+    EXPECT(p, PA, 1, 1, 1460);
+    struct tcp_info before, after;
+    tcp_info(p->stack, p->id, &before);
+    peer_send_icmp(p, ICMP_SOURCE_QUENCH, 0, 0, 1);
+    tcp_info(p->stack, p->id, &after);
+    assert_int_equal(after.cwnd_bytes, before.cwnd_bytes);
+    peer_send(p, A, 1, 1461, NULL, 0);
+}
+
+static void narrow_path_cuts_and_resends_at_once(void **state)
+{
+    (void)state;
+    peer_connect(p, OFFER_PLAIN);
+    peer_write(p, 2920);
+    EXPECT(p, A, 1, 1, 1460);
+    EXPECT(p, PA, 1461, 1, 1460);
+    struct tcp_info before, after;
+    tcp_info(p->stack, p->id, &before);
+    peer_send_icmp(p, ICMP_UNREACHABLE, FRAGMENTATION_NEEDED, 1040, 1);
+    EXPECT(p, A, 1, 1, 1000);
+    EXPECT(p, A, 1001, 1, 460);
+    EXPECT(p, A, 1461, 1, 1000);
+    EXPECT(p, PA, 2461, 1, 460);
+    EXPECT_NONE(p);
+    tcp_info(p->stack, p->id, &after);
+    assert_int_equal(after.path_mtu_bytes, 1040);
+    assert_int_equal(after.cwnd_bytes, before.cwnd_bytes);      /* not congestion */
+    peer_send(p, A, 1, 2921, NULL, 0);
+    peer_write(p, 2000);
+    EXPECT(p, A, 2921, 1, 1000);
+    EXPECT(p, PA, 3921, 1, 1000);
+    peer_send(p, A, 1, 4921, NULL, 0);
+}
+
+/* RFC 5927 §4.1: a blind attacker does not know what is in flight. */
+static void error_that_quotes_nothing_in_flight_is_ignored(void **state)
+{
+    (void)state;
+    static const uint32_t seqs[] = { 0, 1461, 100000, 0x80000000, 0xffffff00 };
+    peer_connect(p, OFFER_PLAIN);
+    peer_write(p, 1460);
+    EXPECT(p, PA, 1, 1, 1460);
+    for (size_t i = 0; i < sizeof seqs / sizeof seqs[0]; i++)
+        peer_send_icmp(p, ICMP_UNREACHABLE, FRAGMENTATION_NEEDED, 1040, seqs[i]);
+    p->peer_port++;
+    peer_send_icmp(p, ICMP_UNREACHABLE, FRAGMENTATION_NEEDED, 1040, 1);         /* no such connection */
+    p->peer_port--;
+    EXPECT_NONE(p);
+    struct tcp_info info;
+    tcp_info(p->stack, p->id, &info);
+    assert_int_equal(info.path_mtu_bytes, 1500);
+    peer_send(p, A, 1, 1461, NULL, 0);
+}
+
+/* MTU 0 (RFC 1191 §5: the next plateau below what was quoted), absurd ones, and larger ones. */
+static void odd_path_mtus_are_survived(void **state)
+{
+    (void)state;
+    static const struct { uint16_t told, used; bool may_fragment; } table[] = {
+        { 0, 1492, false }, { 67, 552, true }, { 68, 552, true }, { 296, 552, true }, { 551, 552, true },
+        { 552, 552, false }, { 1499, 1499, false }, { 1500, 1500, false }, { 65535, 1500, false },
+    };
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        struct tcp_info info;
+        peer_connect(p, OFFER_PLAIN);
+        peer_write(p, 1460);
+        EXPECT(p, PA, 1, 1, 1460);
+        peer_send_icmp(p, ICMP_UNREACHABLE, FRAGMENTATION_NEEDED, table[i].told, 1);
+        tcp_info(p->stack, p->id, &info);
+        assert_int_equal(info.path_mtu_bytes, table[i].used);
+        uint32_t next = 1;
+        for (struct seen s; peer_take(p, &s); next += s.bytes) {
+            assert_int_equal(s.seq, next);
+            assert_int_equal(s.dont_fragment, !table[i].may_fragment);
+        }
+        assert_int_equal(next, table[i].used < 1500 ? 1461 : 1);
+        peer_send_icmp(p, ICMP_UNREACHABLE, FRAGMENTATION_NEEDED, table[i].told, 1);    /* again: no storm */
+        if (table[i].told != 0)
+            EXPECT_NONE(p);
+        for (struct seen s; peer_take(p, &s);) { }
+        tcp_abort(p->stack, p->id, p->now_ns);
+        peer_step(p);
+        for (struct seen s; peer_take(p, &s);) { }
+    }
+}
+
+static void neighbour_that_does_not_answer_ends_the_opening(void **state)
+{
+    (void)state;
+    peer_end(p);
+    peer_begin_with(p, NULL, 0xffffff00, true);         /* the gateway has to be asked for, and is silent */
+    p->id = tcp_connect(p->stack, PEER_ADDRESS, PEER_PORT, 0, NULL, p->now_ns);
+    peer_pass(p, 2 * S);
+    EXPECT_STATE(p, TCP_SYN_SENT);
+    peer_pass(p, 2 * S);
+    EXPECT_STATE(p, TCP_CLOSED);
+    assert_int_equal(tcp_take_error(p->stack, p->id), TCP_UNREACHABLE);
+    EXPECT_NONE(p);
+    assert_int_equal(p->stack->counters.arp_tx_requests, 1 + 3);        /* the announcement, and three questions */
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(port_and_protocol_unreachable_refuse_a_syn),
+        TEST(soft_errors_never_end_a_connection),
+        TEST(soft_error_tells_why_a_syn_timed_out),
+        TEST(source_quench_is_ignored),
+        TEST(narrow_path_cuts_and_resends_at_once),
+        TEST(error_that_quotes_nothing_in_flight_is_ignored),
+        TEST(odd_path_mtus_are_survived),
+        TEST(neighbour_that_does_not_answer_ends_the_opening),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,126 @@
+/* One of our stacks and a peer made of single segments, in virtual time: what the tests of TCP's rules are written in.
+ *
+ * Sequence numbers are relative on both sides: 0 is the SYN, 1 the first byte. Segments leave the stack as soon as it
+ * has been given something or time has passed; they are looked at one by one, in order. Every check names what it
+ * expected and what came, with the line of the test. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "net/netdev_ip.h"
+#include "net/stack.h"
+#include "net/tcp.h"
+#include "net/tcp_wire.h"
+
+enum {
+    PEER_STACK_ADDRESS = 0x0a000001,    /* 10.0.0.1, ours */
+    PEER_ADDRESS = 0x0a000102,          /* 10.0.1.2, through the gateway */
+    PEER_PORT = 7,
+    PEER_STACK_PORT = 80,               /* where we listen */
+    PEER_ISS = 0xfffff000,              /* the peer's: wraps soon */
+};
+
+#define MS UINT64_C(1000000)
+#define S UINT64_C(1000000000)
+#define SA (TCP_SYN | TCP_ACK)
+#define PA (TCP_PSH | TCP_ACK)
+#define FA (TCP_FIN | TCP_ACK)
+#define A TCP_ACK
+
+/* A segment of the stack, as seen on the wire. */
+struct seen {
+    uint64_t at_ns;
+    uint32_t seq, ack;                  /* relative */
+    uint8_t flags;
+    uint16_t window;
+    uint32_t bytes;
+    uint8_t data[1600];
+    bool dont_fragment;
+    uint16_t mss;                       /* 0: no option */
+    int scale;                          /* -1: no option */
+    bool sack_permitted, timestamps;
+    uint32_t timestamp, timestamp_echo;
+    uint32_t sack_count;
+    struct { uint32_t left, right; } sack[4];
+    uint8_t options[40];
+    uint32_t option_bytes;
+    uint16_t port, peer_port;
+};
+
+struct peer {
+    struct net_stack *stack;
+    struct netdev_ip device;
+    void *memory;
+    uint64_t now_ns, begin_ns;
+    int id, listener;
+    uint16_t stack_port;                /* of the connection in hand */
+    uint16_t peer_port;
+    uint32_t stack_iss;                 /* learned from its SYN */
+    uint16_t window;                    /* what peer_send puts in */
+    bool timestamps;                    /* peer_send adds the option: */
+    uint32_t timestamp, timestamp_echo; /* with these; the echo follows what was seen */
+    bool payload_any;                   /* payload of the stack is not compared with the pattern */
+    uint64_t checked_ns;                /* when the last segment was seen */
+    uint32_t queue_first, queue_count;
+    struct seen queue[4096];
+};
+
+/* NULL: the default policy. Receive and send buffers of 64 KiB are there at most. */
+void peer_begin(struct peer *p, const struct tcp_policy *policy);
+void peer_begin_with(struct peer *p, const struct tcp_policy *policy, uint32_t mask, bool arp);
+void peer_end(struct peer *p);          /* checks that everything has been given back */
+
+/* What the peer offers in its SYN, and the stack's answer must be. */
+struct offer {
+    uint16_t mss;                       /* 0: no option */
+    int scale;                          /* -1: no option */
+    bool sack, timestamps;
+};
+#define OFFER_PLAIN ((struct offer){ 1460, -1, false, false })
+#define OFFER_ALL ((struct offer){ 1460, 7, true, true })
+#define OFFER_SACK ((struct offer){ 1460, -1, true, false })
+
+/* The handshake, from either side; the connection is in p->id. */
+void peer_connect(struct peer *p, struct offer offer);
+void peer_connect_after(struct peer *p, struct offer offer, uint64_t rtt_ns);   /* which our side measures */
+void peer_accept(struct peer *p, struct offer offer);
+
+/* A segment from the peer. `data` NULL: `bytes` of the pattern. */
+void peer_send(struct peer *p, uint8_t flags, uint32_t seq, uint32_t ack, const void *data, uint32_t bytes);
+void peer_send_options(struct peer *p, uint8_t flags, uint32_t seq, uint32_t ack, const void *data, uint32_t bytes,
+                       const void *options, uint32_t option_bytes);
+struct block { uint32_t left, right; };
+void peer_send_sack(struct peer *p, uint32_t seq, uint32_t ack, const struct block *blocks, uint32_t count);
+void peer_send_packet(struct peer *p, const void *packet, uint32_t bytes);      /* IP and all */
+/* An ICMP error that quotes a segment of ours: 8 bytes of its header, `seq` relative. */
+void peer_send_icmp(struct peer *p, uint8_t type, uint8_t code, uint16_t mtu, uint32_t seq);
+uint8_t peer_pattern(uint32_t seq);     /* the peer's byte at this relative sequence */
+uint16_t peer_ip_packet(uint8_t *packet, uint8_t protocol, uint32_t source, uint32_t destination, const void *payload,
+                        uint32_t bytes);        /* its length */
+
+void peer_step(struct peer *p);         /* input, idle, collect */
+void peer_pass(struct peer *p, uint64_t ns);    /* time, timer by timer */
+/* Lets time pass until a segment leaves, at most so long; false: none did. It stays to be looked at. */
+bool peer_wait(struct peer *p, uint64_t ns);
+
+void peer_write(struct peer *p, uint32_t bytes);        /* the stack's application writes; all must be taken */
+void peer_read(struct peer *p, uint32_t seq, uint32_t bytes);   /* and reads, and finds the pattern from seq on */
+
+bool peer_take(struct peer *p, struct seen *s);         /* the next segment; false: none waits */
+struct seen *peer_expect_at(struct peer *p, uint8_t flags, uint32_t seq, uint32_t ack, uint32_t bytes,
+                            const char *file, int line);
+void peer_expect_none_at(struct peer *p, const char *file, int line);
+void peer_expect_state_at(struct peer *p, enum tcp_state state, const char *file, int line);
+void peer_check_number_at(const char *what, uint64_t got, uint64_t least, uint64_t most, const char *file, int line);
+
+/* The next segment is this one (ack is not looked at without ACK); returns it, valid until the next call. */
+#define EXPECT(p, flags, seq, ack, bytes) peer_expect_at(p, flags, seq, ack, bytes, __FILE__, __LINE__)
+#define EXPECT_NONE(p) peer_expect_none_at(p, __FILE__, __LINE__)
+#define EXPECT_STATE(p, state) peer_expect_state_at(p, state, __FILE__, __LINE__)
+#define EXPECT_BETWEEN(what, got, least, most) peer_check_number_at(what, got, least, most, __FILE__, __LINE__)
+#define EXPECT_NUMBER(what, got, wanted) peer_check_number_at(what, got, wanted, wanted, __FILE__, __LINE__)
+/* The time since the last segment that was looked at. */
+#define EXPECT_AFTER(p, seen, ns) EXPECT_BETWEEN("ns since the segment before", (seen)->at_ns - (p)->checked_ns, \
+                                                 (ns) - 1000, (ns) + 1000)

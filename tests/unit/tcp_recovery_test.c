@@ -1,0 +1,692 @@
+/* Losses: fast retransmit and recovery with and without SACK, RACK's clock, tail probes, timeouts, the windows of
+ * congestion through all of it, and what a peer may lie about. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "kernel/base/bytes.h"
+#include "net/stack_state.h"
+#include "tests/unit/tcp_peer.h"
+
+enum { MSS = 1000 };
+#define OFFER_1000 ((struct offer){ MSS, -1, false, false })
+#define OFFER_1000_SACK ((struct offer){ MSS, -1, true, false })
+
+static struct peer peer;
+static struct peer *const p = &peer;
+
+static int begin(void **state) { (void)state; peer_begin(p, NULL); return 0; }
+static int end(void **state) { (void)state; peer_end(p); return 0; }
+
+static void begin_with(struct tcp_policy *policy)
+{
+    peer_end(p);
+    peer_begin(p, policy);
+}
+
+static uint32_t cwnd(void)
+{
+    struct tcp_info info;
+    tcp_info(p->stack, p->id, &info);
+    return info.cwnd_bytes;
+}
+
+static uint32_t ssthresh(void)
+{
+    struct tcp_info info;
+    tcp_info(p->stack, p->id, &info);
+    return info.ssthresh_bytes;
+}
+
+/* `count` full segments leave, from `seq` on; the last is pushed if nothing follows it. */
+static void expect_segments(uint32_t seq, uint32_t count, bool pushed)
+{
+    for (uint32_t i = 0; i < count; i++)
+        EXPECT(p, pushed && i == count - 1 ? PA : A, seq + i * MSS, 1, MSS);
+    EXPECT_NONE(p);
+}
+
+/* A connection with a measured round trip of 100 ms: SRTT 100, RTTVAR 37.5, RTO 250 ms. */
+static void connect_with_rtt(struct offer offer)
+{
+    peer_connect_after(p, offer, 100 * MS);
+    peer_write(p, 1);
+    EXPECT(p, PA, 1, 1, 1);
+    peer_pass(p, 100 * MS);
+    peer_send(p, A, 1, 2, NULL, 0);
+}
+
+/* ---- Growth ---- */
+
+static void slow_start_grows_by_what_is_acknowledged_two_segments_at_most(void **state)
+{
+    (void)state;
+    struct tcp_policy policy;
+    tcp_policy_default(&policy);
+    policy.initial_window_segments = 4;
+    begin_with(&policy);
+    peer_connect(p, OFFER_1000);
+    peer_write(p, 60000);
+    expect_segments(1, 4, false);
+    peer_send(p, A, 1, 1 + MSS, NULL, 0);       /* one segment: one more, and the one it frees */
+    expect_segments(1 + 4 * MSS, 2, false);
+    peer_send(p, A, 1, 1 + 3 * MSS, NULL, 0);   /* two: two */
+    expect_segments(1 + 6 * MSS, 4, false);
+    EXPECT_NUMBER("cwnd", cwnd(), 7 * MSS);
+    peer_send(p, A, 1, 1 + 6 * MSS, NULL, 0);   /* three: L = 2 (RFC 3465) */
+    EXPECT_NUMBER("cwnd", cwnd(), 9 * MSS);
+}
+
+/* RFC 5681 §3.1, ACK division: a segment acknowledged byte by byte counts once. */
+static void splitting_acks_gains_nothing(void **state)
+{
+    (void)state;
+    peer_connect(p, OFFER_1000);
+    peer_write(p, 60000);
+    expect_segments(1, 10, false);
+    for (uint32_t i = 1; i <= MSS; i++)
+        peer_send(p, A, 1, 1 + i, NULL, 0);
+    EXPECT_BETWEEN("cwnd", cwnd(), 10 * MSS, 11 * MSS);
+}
+
+static void congestion_avoidance_grows_a_segment_a_window(void **state)
+{
+    (void)state;
+    struct tcp_policy policy;
+    tcp_policy_default(&policy);
+    policy.congestion = TCP_NEWRENO;
+    begin_with(&policy);
+    peer_connect(p, OFFER_1000);
+    peer_write(p, 64000);
+    expect_segments(1, 10, false);
+    for (int i = 0; i < 3; i++)                 /* a loss puts it there */
+        peer_send(p, A, 1, 1, NULL, 0);
+    EXPECT(p, A, 1 + 10 * MSS, 1, MSS);         /* limited transmit, RFC 3042 */
+    EXPECT(p, A, 1 + 11 * MSS, 1, MSS);
+    EXPECT(p, A, 1, 1, MSS);
+    EXPECT_NUMBER("ssthresh", ssthresh(), 5 * MSS);
+    peer_send(p, A, 1, 1 + 12 * MSS, NULL, 0);
+    EXPECT_NUMBER("cwnd", cwnd(), 5 * MSS);
+    uint32_t ack = 1 + 12 * MSS;
+    for (int i = 0; i < 5; i++) {
+        for (struct seen s; peer_take(p, &s);) { }
+        EXPECT_NUMBER("cwnd", cwnd(), 5 * MSS);
+        ack += MSS;
+        peer_send(p, A, 1, ack, NULL, 0);
+    }
+    EXPECT_NUMBER("cwnd", cwnd(), 6 * MSS);
+    for (struct seen s; peer_take(p, &s);) { }
+}
+
+static void window_that_is_not_used_does_not_grow(void **state)
+{
+    (void)state;
+    peer_connect(p, OFFER_1000);
+    for (uint32_t i = 0; i < 50; i++) {
+        peer_write(p, 100);
+        EXPECT(p, PA, 1 + 100 * i, 1, 100);
+        peer_send(p, A, 1, 101 + 100 * i, NULL, 0);
+    }
+    EXPECT_NUMBER("cwnd", cwnd(), 10 * MSS);
+}
+
+/* RFC 9438 §4.2: after a loss at W_max the window is back there after K seconds. */
+static void cubic_returns_to_the_old_window_in_its_time(void **state)
+{
+    (void)state;
+    struct tcp_congestion c;
+    struct tcp_policy policy;
+    tcp_policy_default(&policy);
+    tcp_congestion_init(&c, 10 * MSS);
+    c.cwnd = c.ssthresh = 1000 * MSS;
+    uint64_t now_ns = 100 * S;
+    tcp_congestion_lost(&c, &policy, 1000 * MSS, MSS);
+    assert_int_equal(c.ssthresh, 700 * MSS);
+    c.cwnd = c.ssthresh;
+    double k_s = 9.0856;                        /* cbrt(300 / 0.4) */
+    uint64_t rtt_ns = 100 * MS, before_k = 0, at_k = 0, after_k = 0;
+    for (int round = 0; round < 140; round++) {
+        double t = round * 0.1;
+        for (int i = 0; i < 700; i++)
+            tcp_congestion_acked(&c, &policy, c.cwnd / 700, MSS, rtt_ns, true, false, now_ns);
+        now_ns += rtt_ns;
+        if (t < k_s / 2)
+            before_k = c.cwnd;
+        if (t < k_s)
+            at_k = c.cwnd;
+        if (t < 1.5 * k_s)
+            after_k = c.cwnd;
+    }
+    EXPECT_BETWEEN("cwnd at K / 2", before_k, 940 * MSS, 975 * MSS);    /* 1000 - 0.4 (4.54)^3 = 962 */
+    EXPECT_BETWEEN("cwnd at K", at_k, 990 * MSS, 1010 * MSS);
+    EXPECT_BETWEEN("cwnd at 1.5 K", after_k, 1020 * MSS, 1050 * MSS);   /* 1000 + 0.4 (4.54)^3 = 1037 */
+}
+
+/* ---- Without SACK: RFC 5681, RFC 6582, RFC 3042 ---- */
+
+static void third_duplicate_ack_resends(void **state)
+{
+    (void)state;
+    connect_with_rtt(OFFER_1000);
+    peer_write(p, 10 * MSS);
+    expect_segments(2, 10, true);
+    peer_send(p, A, 1, 2, NULL, 0);
+    peer_send(p, A, 1, 2, NULL, 0);
+    EXPECT_NONE(p);
+    peer_send(p, A, 1, 2, NULL, 0);
+    EXPECT(p, A, 2, 1, MSS);
+    EXPECT_NONE(p);
+    peer_send(p, A, 1, 2 + 10 * MSS, NULL, 0);
+    EXPECT_NONE(p);
+    EXPECT_NUMBER("cwnd", cwnd(), 7 * MSS + 0);         /* CUBIC: 0.7 of 10 */
+}
+
+static void segments_with_data_or_other_windows_are_no_duplicates(void **state)
+{
+    (void)state;
+    connect_with_rtt(OFFER_1000);
+    peer_write(p, 10 * MSS);
+    expect_segments(2, 10, true);
+    for (uint32_t i = 0; i < 4; i++)
+        peer_send(p, PA, 1 + i, 2, NULL, 1);
+    for (uint32_t i = 0; i < 4; i++)
+        EXPECT(p, A, 2 + 10 * MSS, 2 + i, 0);
+    for (uint16_t i = 0; i < 4; i++) {
+        p->window = (uint16_t)(60000 + i);
+        peer_send(p, A, 5, 2, NULL, 0);
+    }
+    EXPECT_NONE(p);
+}
+
+static void partial_acks_resend_hole_after_hole(void **state)
+{
+    (void)state;
+    connect_with_rtt(OFFER_1000);
+    peer_write(p, 10 * MSS);                    /* 1st, 4th and 7th are lost */
+    expect_segments(2, 10, true);
+    for (int i = 0; i < 7; i++)
+        peer_send(p, A, 1, 2, NULL, 0);
+    EXPECT(p, A, 2, 1, MSS);
+    EXPECT_NONE(p);
+    peer_send(p, A, 1, 2 + 3 * MSS, NULL, 0);
+    EXPECT(p, A, 2 + 3 * MSS, 1, MSS);
+    peer_send(p, A, 1, 2 + 6 * MSS, NULL, 0);
+    EXPECT(p, A, 2 + 6 * MSS, 1, MSS);
+    peer_send(p, A, 1, 2 + 10 * MSS, NULL, 0);
+    EXPECT_NONE(p);
+    struct tcp_info info;
+    tcp_info(p->stack, p->id, &info);
+    assert_false(info.in_recovery);
+    EXPECT_NUMBER("resends", info.retransmits_total, 3);
+    EXPECT_NUMBER("ssthresh", info.ssthresh_bytes, 7 * MSS);    /* one loss event, one reduction */
+}
+
+/* RFC 6582 §3.2, step 2: duplicates caused by needless resends after a timeout are not a loss. */
+static void duplicates_after_a_timeout_do_not_resend_again(void **state)
+{
+    (void)state;
+    connect_with_rtt(OFFER_1000);
+    peer_write(p, 4 * MSS);
+    expect_segments(2, 4, true);
+    assert_true(peer_wait(p, S));
+    EXPECT(p, A, 2, 1, MSS);                    /* the timeout's; all had only been late */
+    for (uint32_t i = 1; i <= 4; i++)
+        peer_send(p, A, 1, 2 + i * MSS, NULL, 0);
+    for (struct seen s; peer_take(p, &s);) { }
+    peer_write(p, 3 * MSS);
+    for (struct seen s; peer_take(p, &s);) { }
+    for (int i = 0; i < 3; i++)
+        peer_send(p, A, 1, 2 + 4 * MSS, NULL, 0);       /* answers to what was sent twice */
+    EXPECT_NONE(p);
+}
+
+/* ---- SACK ---- */
+
+static void three_segments_sacked_beyond_a_hole_resend_it(void **state)
+{
+    (void)state;
+    connect_with_rtt(OFFER_1000_SACK);
+    peer_write(p, 12 * MSS);
+    expect_segments(2, 10, false);
+    peer_pass(p, 100 * MS);
+    peer_send_sack(p, 1, 2, &(struct block){ 2 + MSS, 2 + 2 * MSS }, 1);
+    EXPECT(p, A, 2 + 10 * MSS, 1, MSS);         /* limited transmit */
+    peer_send_sack(p, 1, 2, &(struct block){ 2 + MSS, 2 + 3 * MSS }, 1);
+    EXPECT(p, PA, 2 + 11 * MSS, 1, MSS);
+    peer_send_sack(p, 1, 2, &(struct block){ 2 + MSS, 2 + 4 * MSS }, 1);
+    EXPECT(p, A, 2, 1, MSS);
+    EXPECT_NONE(p);
+    peer_send(p, A, 1, 2 + 12 * MSS, NULL, 0);
+}
+
+static void only_the_holes_are_resent(void **state)
+{
+    (void)state;
+    connect_with_rtt(OFFER_1000_SACK);
+    peer_write(p, 10 * MSS);                    /* 1st, 3rd, 6th are lost */
+    expect_segments(2, 10, true);
+    peer_pass(p, 100 * MS);
+    struct block blocks[] = { { 2 + 6 * MSS, 2 + 10 * MSS }, { 2 + 3 * MSS, 2 + 5 * MSS }, { 2 + MSS, 2 + 2 * MSS } };
+    peer_send_sack(p, 1, 2, blocks, 3);
+    uint32_t seqs[3], count = 0;
+    struct seen s;
+    while (peer_take(p, &s) && count < 3)
+        seqs[count++] = s.seq;
+    peer_pass(p, 100 * MS);
+    peer_send_sack(p, 1, 2 + 2 * MSS, blocks, 2);
+    while (peer_take(p, &s) && count < 3)
+        seqs[count++] = s.seq;
+    peer_pass(p, 100 * MS);
+    peer_send_sack(p, 1, 2 + 5 * MSS, blocks, 1);
+    while (peer_take(p, &s) && count < 3)
+        seqs[count++] = s.seq;
+    assert_int_equal(count, 3);
+    assert_int_equal(seqs[0], 2);
+    assert_int_equal(seqs[1], 2 + 2 * MSS);
+    assert_int_equal(seqs[2], 2 + 5 * MSS);
+    peer_send(p, A, 1, 2 + 10 * MSS, NULL, 0);
+    EXPECT_NONE(p);
+    struct tcp_info info;
+    tcp_info(p->stack, p->id, &info);
+    EXPECT_NUMBER("resends", info.retransmits_total, 3);
+    EXPECT_NUMBER("cwnd", info.cwnd_bytes, 7 * MSS);
+}
+
+/* RFC 8985 §6.2: a segment is given a quarter of the least round trip to be merely late. */
+static void reordering_within_a_quarter_round_trip_is_waited_for(void **state)
+{
+    (void)state;
+    connect_with_rtt(OFFER_1000_SACK);
+    peer_write(p, 3 * MSS);
+    expect_segments(2, 3, true);
+    peer_pass(p, 100 * MS);
+    peer_send_sack(p, 1, 2, &(struct block){ 2 + MSS, 2 + 3 * MSS }, 1);
+    EXPECT_NONE(p);
+    uint64_t began_ns = p->now_ns;
+    assert_true(peer_wait(p, S));
+    struct seen *s = EXPECT(p, A, 2, 1, MSS);
+    EXPECT_NUMBER("the reordering window, us", (s->at_ns - began_ns) / 1000, 25000);
+    peer_send(p, A, 1, 2 + 3 * MSS, NULL, 0);
+}
+
+static void reordered_segments_are_not_resent_once_reordering_is_known(void **state)
+{
+    (void)state;
+    connect_with_rtt(OFFER_1000_SACK);
+    uint32_t seq = 2;
+    for (int i = 0; i < 10; i++) {
+        peer_write(p, 5 * MSS);
+        expect_segments(seq, 5, true);
+        peer_pass(p, 100 * MS);
+        peer_send_sack(p, 1, seq, &(struct block){ seq + MSS, seq + (i == 0 ? 3 : 5) * MSS }, 1);
+        EXPECT_NONE(p);
+        peer_pass(p, 10 * MS);
+        peer_send(p, A, 1, seq + 5 * MSS, NULL, 0);     /* the first comes 10 ms later */
+        EXPECT_NONE(p);
+        seq += 5 * MSS;
+    }
+    EXPECT_NUMBER("recoveries", p->stack->counters.tcp_recoveries, 0);
+}
+
+/* RFC 8985: a lost resend is found by time, without waiting for the timeout. */
+static void lost_resend_is_resent_within_a_round_trip(void **state)
+{
+    (void)state;
+    connect_with_rtt(OFFER_1000_SACK);
+    peer_write(p, 20 * MSS);
+    expect_segments(2, 10, false);
+    peer_pass(p, 100 * MS);
+    peer_send_sack(p, 1, 2, &(struct block){ 2 + MSS, 2 + 10 * MSS }, 1);
+    EXPECT(p, A, 2, 1, MSS);                    /* is lost again */
+    uint32_t last = 0;
+    for (struct seen s; peer_take(p, &s);)
+        last = s.seq + s.bytes;
+    assert_true(last > 2 + 10 * MSS);
+    peer_pass(p, 100 * MS);
+    peer_send_sack(p, 1, 2, &(struct block){ 2 + MSS, last }, 1);       /* what was sent after it has come */
+    EXPECT(p, A, 2, 1, MSS);
+    EXPECT_NUMBER("timeouts", p->stack->counters.tcp_rto_timeouts, 0);
+    peer_send(p, A, 1, last, NULL, 0);
+}
+
+/* RFC 2018 §8, RFC 6675 §5.1: after a timeout what was SACKed is no longer trusted, until it is SACKed again. */
+static void timeout_forgets_what_was_sacked(void **state)
+{
+    (void)state;
+    struct tcp_policy policy;
+    tcp_policy_default(&policy);
+    policy.tail_probe = false;
+    begin_with(&policy);
+    connect_with_rtt(OFFER_1000_SACK);
+    peer_write(p, 3 * MSS);
+    expect_segments(2, 3, true);
+    peer_send_sack(p, 1, 2, &(struct block){ 2 + MSS, 2 + 3 * MSS }, 1);
+    assert_true(peer_wait(p, S));
+    EXPECT(p, A, 2, 1, MSS);                    /* RACK's */
+    assert_true(peer_wait(p, S));
+    EXPECT(p, A, 2, 1, MSS);                    /* the timeout's */
+    peer_send(p, A, 1, 2 + MSS, NULL, 0);       /* the peer has thrown the rest away */
+    EXPECT(p, A, 2 + MSS, 1, MSS);
+    EXPECT(p, PA, 2 + 2 * MSS, 1, MSS);
+    peer_send(p, A, 1, 2 + 3 * MSS, NULL, 0);
+}
+
+/* CVE-2019-11477 and its kin: blocks that cannot be. */
+static void impossible_sack_blocks_are_ignored(void **state)
+{
+    (void)state;
+    connect_with_rtt(OFFER_1000_SACK);
+    peer_write(p, 10 * MSS);
+    expect_segments(2, 10, true);
+    static const struct block bad[] = {
+        { 2 + 3 * MSS, 2 + MSS }, { 2 + MSS, 2 + MSS }, { 2 + MSS, 2 + 11 * MSS }, { 2 + MSS, 2 + MSS + 0x80000000 },
+        { 2 + 20 * MSS, 2 + 30 * MSS }, { 0x80000000, 0x80000100 }, { 1, 0 }, { 2 + MSS + 1, 2 + 2 * MSS - 1 },
+        { 2 + MSS, 2 + MSS + 1 },
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(bad); i++) {
+        peer_send_sack(p, 1, 2, &bad[i], 1);
+        struct tcp_info info;
+        tcp_info(p->stack, p->id, &info);
+        EXPECT_NUMBER("sacked bytes", info.sacked_bytes, 0);
+        EXPECT_NUMBER("lost bytes", info.lost_bytes, 0);
+    }
+    uint64_t random = 88172645463325252;
+    for (int i = 0; i < 3000; i++) {
+        struct block blocks[4];
+        for (int k = 0; k < 4; k++) {
+            random ^= random << 13, random ^= random >> 7, random ^= random << 17;
+            blocks[k].left = 2 + (uint32_t)(random >> 8) % (11 * MSS);
+            blocks[k].right = blocks[k].left + (uint32_t)(random >> 40) % (4 * MSS);
+        }
+        peer_send_sack(p, 1, 2, blocks, 1 + (uint32_t)i % 4);
+        peer_pass(p, MS / 10);
+        for (struct seen s; peer_take(p, &s);) { }
+    }
+    peer_send(p, A, 1, 2 + 10 * MSS, NULL, 0);
+    for (struct seen s; peer_take(p, &s);) { }
+    struct tcp_info info;
+    tcp_info(p->stack, p->id, &info);
+    EXPECT_NUMBER("unacked", info.unacked_bytes, 0);
+    EXPECT_NUMBER("sacked bytes", info.sacked_bytes, 0);
+}
+
+/* RFC 6937: through a recovery the window sinks to ssthresh evenly, never below what leaves the network. */
+static void window_sinks_evenly_through_recovery(void **state)
+{
+    (void)state;
+    struct tcp_policy policy;
+    tcp_policy_default(&policy);
+    policy.initial_window_segments = 20;
+    policy.congestion = TCP_NEWRENO;
+    begin_with(&policy);
+    connect_with_rtt(OFFER_1000_SACK);
+    peer_write(p, 60 * MSS);
+    expect_segments(2, 20, false);
+    peer_pass(p, 100 * MS);
+    uint32_t sent = 0;
+    for (uint32_t i = 1; i < 20; i++) {
+        peer_send_sack(p, 1, 2, &(struct block){ 2 + MSS, 2 + (i + 1) * MSS }, 1);
+        for (struct seen s; peer_take(p, &s);)
+            sent++;
+    }
+    /* 2 by limited transmit, 1 resend; then one for two: half of the 17 further ones. */
+    EXPECT_BETWEEN("segments sent in recovery", sent, 10, 13);
+    EXPECT_NUMBER("ssthresh", ssthresh(), 10 * MSS);
+}
+
+/* ---- Tail probes: RFC 8985 §7 ---- */
+
+static void lone_segment_is_probed_after_two_round_trips_and_the_peers_delay(void **state)
+{
+    (void)state;
+    struct tcp_policy policy;
+    tcp_policy_default(&policy);
+    policy.rto_min_us = 1000000;
+    begin_with(&policy);
+    connect_with_rtt(OFFER_1000_SACK);
+    struct tcp_info info;
+    tcp_info(p->stack, p->id, &info);
+    peer_write(p, 100);
+    EXPECT(p, PA, 2, 1, 100);
+    assert_true(peer_wait(p, 2 * S));
+    EXPECT_AFTER(p, EXPECT(p, PA, 2, 1, 100), (2 * info.srtt_us + 200000) * UINT64_C(1000));
+    assert_true(peer_wait(p, 2 * S));
+    EXPECT_AFTER(p, EXPECT(p, PA, 2, 1, 100), 1 * S);           /* then the timeout, from the probe on */
+    peer_send(p, A, 1, 102, NULL, 0);
+}
+
+static void tail_of_a_flight_is_probed_after_two_round_trips(void **state)
+{
+    (void)state;
+    struct tcp_policy policy;
+    tcp_policy_default(&policy);
+    policy.rto_min_us = 1000000;
+    begin_with(&policy);
+    connect_with_rtt(OFFER_1000_SACK);
+    struct tcp_info info;
+    tcp_info(p->stack, p->id, &info);
+    peer_write(p, 5 * MSS);
+    expect_segments(2, 5, true);
+    assert_true(peer_wait(p, 2 * S));
+    EXPECT_AFTER(p, EXPECT(p, PA, 2 + 4 * MSS, 1, MSS), 2 * info.srtt_us * UINT64_C(1000));     /* the last again */
+    /* It came; the rest did not: RACK resends that at once. */
+    peer_pass(p, 100 * MS);
+    peer_send_sack(p, 1, 2, &(struct block){ 2 + 4 * MSS, 2 + 5 * MSS }, 1);
+    EXPECT(p, A, 2, 1, MSS);
+    EXPECT_NUMBER("timeouts", p->stack->counters.tcp_rto_timeouts, 0);
+    peer_send(p, A, 1, 2 + 5 * MSS, NULL, 0);
+}
+
+static void probe_prefers_new_data(void **state)
+{
+    (void)state;
+    struct tcp_policy policy;
+    tcp_policy_default(&policy);
+    policy.rto_min_us = 1000000;
+    policy.initial_window_segments = 3;
+    begin_with(&policy);
+    connect_with_rtt(OFFER_1000_SACK);
+    peer_write(p, 5 * MSS);
+    expect_segments(2, 3, false);
+    assert_true(peer_wait(p, 2 * S));
+    EXPECT(p, A, 2 + 3 * MSS, 1, MSS);
+    EXPECT_NUMBER("tail probes", p->stack->counters.tcp_tx_tail_probes, 1);
+    peer_send(p, A, 1, 2 + 4 * MSS, NULL, 0);
+}
+
+/* §7.4: a probe that repaired a loss is congestion; one that was needless is not. */
+static void probe_that_repaired_reduces_the_window(void **state)
+{
+    (void)state;
+    for (int needless = 0; needless < 2; needless++) {
+        struct tcp_policy policy;
+        tcp_policy_default(&policy);
+        policy.rto_min_us = 1000000;
+        begin_with(&policy);
+        connect_with_rtt(OFFER_1000_SACK);
+        peer_write(p, 5 * MSS);
+        expect_segments(2, 5, true);
+        assert_true(peer_wait(p, 2 * S));
+        EXPECT(p, PA, 2 + 4 * MSS, 1, MSS);
+        if (needless)
+            peer_send_sack(p, 1, 2 + 5 * MSS, &(struct block){ 2 + 4 * MSS, 2 + 5 * MSS }, 1);      /* DSACK */
+        else
+            peer_send(p, A, 1, 2 + 5 * MSS, NULL, 0);
+        uint32_t before = cwnd();
+        peer_write(p, MSS);
+        EXPECT(p, PA, 2 + 5 * MSS, 1, MSS);
+        peer_send(p, A, 1, 2 + 6 * MSS, NULL, 0);
+        if (needless)
+            assert_true(cwnd() >= before);
+        else
+            assert_true(cwnd() < before);
+    }
+}
+
+/* ---- Timeouts ---- */
+
+static void timeout_leaves_one_segment_and_slow_starts(void **state)
+{
+    (void)state;
+    struct tcp_policy policy;
+    tcp_policy_default(&policy);
+    policy.congestion = TCP_NEWRENO;
+    begin_with(&policy);
+    connect_with_rtt(OFFER_1000);
+    peer_write(p, 10 * MSS);
+    expect_segments(2, 10, true);
+    assert_true(peer_wait(p, 2 * S));
+    EXPECT(p, A, 2, 1, MSS);
+    EXPECT_NONE(p);
+    EXPECT_NUMBER("cwnd", cwnd(), MSS);
+    EXPECT_NUMBER("ssthresh", ssthresh(), 5 * MSS);
+    peer_send(p, A, 1, 2 + MSS, NULL, 0);
+    EXPECT(p, A, 2 + MSS, 1, MSS);
+    EXPECT(p, A, 2 + 2 * MSS, 1, MSS);
+    EXPECT_NONE(p);
+    assert_true(peer_wait(p, 2 * S));           /* lost again: ssthresh by what is out now, RFC 5681 §3.1 */
+    EXPECT(p, A, 2 + MSS, 1, MSS);
+    EXPECT_NUMBER("cwnd", cwnd(), MSS);
+    peer_send(p, A, 1, 2 + 10 * MSS, NULL, 0);
+}
+
+static void repeated_timeout_of_one_segment_reduces_once(void **state)
+{
+    (void)state;
+    connect_with_rtt(OFFER_1000);
+    peer_write(p, 10 * MSS);
+    expect_segments(2, 10, true);
+    assert_true(peer_wait(p, 2 * S));
+    EXPECT(p, A, 2, 1, MSS);
+    uint32_t first = ssthresh();
+    for (int i = 0; i < 4; i++) {
+        assert_true(peer_wait(p, 20 * S));
+        EXPECT(p, A, 2, 1, MSS);
+        EXPECT_NUMBER("ssthresh", ssthresh(), first);
+    }
+    peer_send(p, A, 1, 2 + 10 * MSS, NULL, 0);
+}
+
+/* RFC 3522 (Eifel): an echo from before the resend shows that nothing was lost. */
+static void needless_timeout_is_undone_by_timestamps(void **state)
+{
+    (void)state;
+    struct tcp_policy policy;
+    tcp_policy_default(&policy);
+    policy.tail_probe = false;
+    begin_with(&policy);
+    peer_connect(p, (struct offer){ MSS + 12, -1, false, true });
+    peer_write(p, 10 * MSS);
+    expect_segments(1, 10, true);
+    uint32_t echo = p->timestamp_echo;
+    uint32_t before = cwnd();
+    assert_true(peer_wait(p, 2 * S));
+    EXPECT(p, A, 1, 1, MSS);
+    EXPECT_NUMBER("cwnd", cwnd(), MSS);
+    p->timestamp_echo = echo;                   /* the answer to the first sending, late */
+    peer_send(p, A, 1, 1 + 2 * MSS, NULL, 0);
+    EXPECT_NONE(p);                             /* nothing is resent any more */
+    assert_true(cwnd() >= before);
+    peer_send(p, A, 1, 1 + 10 * MSS, NULL, 0);
+}
+
+static void needless_recovery_is_undone_by_dsack(void **state)
+{
+    (void)state;
+    connect_with_rtt(OFFER_1000_SACK);
+    peer_write(p, 10 * MSS);
+    expect_segments(2, 10, true);
+    uint32_t before = cwnd();
+    peer_send_sack(p, 1, 2, &(struct block){ 2 + MSS, 2 + 4 * MSS }, 1);
+    EXPECT(p, A, 2, 1, MSS);
+    peer_send(p, A, 1, 2 + 4 * MSS, NULL, 0);   /* the first had only been late */
+    assert_true(cwnd() < before);
+    peer_send_sack(p, 1, 2 + 5 * MSS, &(struct block){ 2, 2 + MSS }, 1);        /* and came twice */
+    EXPECT_NUMBER("undone", p->stack->counters.tcp_recoveries_undone, 1);
+    assert_true(cwnd() >= before);
+    peer_send(p, A, 1, 2 + 10 * MSS, NULL, 0);
+}
+
+/* ---- Every single loss ---- */
+
+/* A transfer of 12 segments in which the k-th segment sent by us is lost, for each k, with each set of options. */
+static void any_one_segment_may_be_lost(void **state)
+{
+    (void)state;
+    for (int options = 0; options < 4; options++) {
+        for (uint32_t lost = 0; lost < 12; lost++) {
+            struct offer offer = { (options & 2) ? MSS + 12 : MSS, -1, options & 1, options & 2 };
+            bool have[16] = { false };
+            uint32_t nxt = 1, index = 0;
+            peer_connect_after(p, offer, 50 * MS);
+            peer_write(p, 12 * MSS);
+            for (int turns = 0; turns < 100 && nxt < 1 + 12 * MSS; turns++) {
+                struct seen flight[16];
+                uint32_t count = 0;
+                assert_true(peer_wait(p, 10 * S));
+                while (peer_take(p, &flight[count]))
+                    count++;
+                peer_pass(p, 50 * MS);
+                for (uint32_t i = 0; i < count; i++) {
+                    const struct seen *s = &flight[i];
+                    if (index++ == lost)
+                        continue;
+                    have[(s->seq - 1) / MSS] = true;
+                    while (nxt < 1 + 12 * MSS && have[(nxt - 1) / MSS])
+                        nxt += MSS;
+                    if ((options & 1) && nxt <= s->seq)
+                        peer_send_sack(p, 1, nxt, &(struct block){ s->seq, s->seq + s->bytes }, 1);
+                    else
+                        peer_send(p, A, 1, nxt, NULL, 0);
+                }
+            }
+            assert_int_equal(nxt, 1 + 12 * MSS);
+            struct tcp_info info;
+            tcp_info(p->stack, p->id, &info);
+            assert_int_equal(info.unacked_bytes, 0);
+            EXPECT_BETWEEN("resends", info.retransmits_total, 1, 2);
+            tcp_abort(p->stack, p->id, p->now_ns);
+            peer_step(p);
+            for (struct seen s; peer_take(p, &s);) { }
+        }
+    }
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(slow_start_grows_by_what_is_acknowledged_two_segments_at_most),
+        TEST(splitting_acks_gains_nothing),
+        TEST(congestion_avoidance_grows_a_segment_a_window),
+        TEST(window_that_is_not_used_does_not_grow),
+        TEST(cubic_returns_to_the_old_window_in_its_time),
+        TEST(third_duplicate_ack_resends),
+        TEST(segments_with_data_or_other_windows_are_no_duplicates),
+        TEST(partial_acks_resend_hole_after_hole),
+        TEST(duplicates_after_a_timeout_do_not_resend_again),
+        TEST(three_segments_sacked_beyond_a_hole_resend_it),
+        TEST(only_the_holes_are_resent),
+        TEST(reordering_within_a_quarter_round_trip_is_waited_for),
+        TEST(reordered_segments_are_not_resent_once_reordering_is_known),
+        TEST(lost_resend_is_resent_within_a_round_trip),
+        TEST(timeout_forgets_what_was_sacked),
+        TEST(impossible_sack_blocks_are_ignored),
+        TEST(window_sinks_evenly_through_recovery),
+        TEST(lone_segment_is_probed_after_two_round_trips_and_the_peers_delay),
+        TEST(tail_of_a_flight_is_probed_after_two_round_trips),
+        TEST(probe_prefers_new_data),
+        TEST(probe_that_repaired_reduces_the_window),
+        TEST(timeout_leaves_one_segment_and_slow_starts),
+        TEST(repeated_timeout_of_one_segment_reduces_once),
+        TEST(needless_timeout_is_undone_by_timestamps),
+        TEST(needless_recovery_is_undone_by_dsack),
+        TEST(any_one_segment_may_be_lost),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

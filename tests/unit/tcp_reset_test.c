@@ -1,0 +1,168 @@
+/* RFC 5961: blind resets, SYNs and ACKs into an open connection; challenge ACKs and their limit. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "net/stack_state.h"
+#include "tests/unit/tcp_peer.h"
+
+static struct peer peer;
+static struct peer *const p = &peer;
+
+static int begin(void **state) { (void)state; peer_begin(p, NULL); return 0; }
+static int end(void **state) { (void)state; peer_end(p); return 0; }
+
+/* §3.2: at -1 silent, exactly: reset, in the window: challenge, at the edge and beyond: silent. */
+static void only_the_exact_reset_resets(void **state)
+{
+    (void)state;
+    static const struct { uint32_t seq; bool challenged, resets; } table[] = {
+        { 0, false, false }, { 1, false, true }, { 2, true, false }, { 30000, true, false }, { 65535, true, false },
+        { 65536, false, false }, { 65537, false, false }, { 0x80000001, false, false }, { 0xfffffff0, false, false },
+    };
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        for (int with_ack = 0; with_ack < 2; with_ack++) {
+            peer_connect(p, OFFER_PLAIN);
+            peer_send(p, with_ack ? TCP_RST | A : TCP_RST, table[i].seq, 1, NULL, 0);
+            if (table[i].challenged)
+                EXPECT(p, A, 1, 1, 0);
+            EXPECT_NONE(p);
+            EXPECT_STATE(p, table[i].resets ? TCP_CLOSED : TCP_ESTABLISHED);
+            tcp_abort(p->stack, p->id, p->now_ns);
+            peer_step(p);
+            for (struct seen s; peer_take(p, &s);) { }
+        }
+    }
+}
+
+/* §4.2: whatever its sequence number. */
+static void syn_in_an_open_connection_is_challenged(void **state)
+{
+    (void)state;
+    static const uint32_t seqs[] = { 0, 1, 100, 65536, 0x80000000 };
+    peer_connect(p, OFFER_PLAIN);
+    for (size_t i = 0; i < sizeof seqs / sizeof seqs[0]; i++) {
+        peer_send(p, TCP_SYN, seqs[i], 0, NULL, 0);
+        EXPECT(p, A, 1, 1, 0);
+        peer_send(p, SA, seqs[i], 1, NULL, 0);
+        EXPECT(p, A, 1, 1, 0);
+    }
+    EXPECT_NONE(p);
+    EXPECT_STATE(p, TCP_ESTABLISHED);
+}
+
+/* §5.2: beyond what was sent, or older than any window. Their payload is not taken. */
+static void impossible_ack_is_challenged_and_its_data_dropped(void **state)
+{
+    (void)state;
+    peer_connect(p, OFFER_PLAIN);
+    peer_write(p, 1000);
+    EXPECT(p, PA, 1, 1, 1000);
+    peer_send(p, A, 1, 1001, NULL, 0);
+    peer_send(p, PA, 1, 1002, NULL, 10);
+    EXPECT(p, A, 1001, 1, 0);
+    peer_send(p, PA, 1, 1001 + 0x80000000, NULL, 10);
+    EXPECT(p, A, 1001, 1, 0);
+    peer_send(p, PA, 1, 1001 - 65535 - 1, NULL, 10);
+    EXPECT(p, A, 1001, 1, 0);
+    assert_int_equal(tcp_poll_bits(p->stack, p->id) & TCP_POLL_READ, 0);
+    peer_send(p, PA, 1, 1, NULL, 10);           /* merely late */
+    EXPECT(p, A, 1001, 11, 0);
+    peer_read(p, 1, 10);
+}
+
+static void challenges_are_limited_per_connection(void **state)
+{
+    (void)state;
+    peer_connect(p, OFFER_PLAIN);
+    uint32_t count = 0;
+    for (int i = 0; i < 1000; i++) {
+        peer_send(p, TCP_RST, 100, 0, NULL, 0);
+        peer_pass(p, MS);
+        for (struct seen s; peer_take(p, &s);)
+            count++;
+    }
+    EXPECT_BETWEEN("challenges in a second", count, 10, 20);
+    assert_int_equal(p->stack->counters.tcp_tx_challenges, count);
+    assert_int_equal(p->stack->counters.tcp_tx_challenges_withheld, 1000 - count);
+    int first = p->id;
+    p->peer_port++;
+    peer_connect(p, OFFER_PLAIN);               /* another connection is answered as if nothing had been */
+    peer_send(p, TCP_RST, 100, 0, NULL, 0);
+    EXPECT(p, A, 1, 1, 0);
+    tcp_abort(p->stack, first, p->now_ns);
+    peer_step(p);
+    for (struct seen s; peer_take(p, &s);) { }
+}
+
+/* RFC 9293 §3.10.7.4, first: an unacceptable segment is answered by an ACK, and nothing else happens. */
+static void segments_outside_the_window_are_acknowledged_and_dropped(void **state)
+{
+    (void)state;
+    peer_connect(p, OFFER_PLAIN);
+    peer_send(p, A, 65537, 1, NULL, 10);
+    EXPECT(p, A, 1, 1, 0);
+    peer_send(p, FA, 0x90000000, 1, NULL, 0);
+    EXPECT(p, A, 1, 1, 0);
+    peer_send(p, A, 0, 1, NULL, 0);             /* as a keepalive has it */
+    EXPECT(p, A, 1, 1, 0);
+    peer_send(p, A, 0, 1, NULL, 1);
+    EXPECT(p, A, 1, 1, 0);
+    EXPECT_STATE(p, TCP_ESTABLISHED);
+    assert_int_equal(tcp_poll_bits(p->stack, p->id) & TCP_POLL_READ, 0);
+}
+
+static void segment_without_ack_is_dropped(void **state)
+{
+    (void)state;
+    peer_connect(p, OFFER_PLAIN);
+    peer_send(p, 0, 1, 0, NULL, 10);
+    peer_send(p, TCP_FIN, 1, 0, NULL, 0);
+    EXPECT_NONE(p);
+    EXPECT_STATE(p, TCP_ESTABLISHED);
+}
+
+static void resets_with_data_count_by_their_sequence(void **state)
+{
+    (void)state;
+    peer_connect(p, OFFER_PLAIN);
+    peer_send(p, TCP_RST, 1, 0, NULL, 20);
+    EXPECT_NONE(p);
+    EXPECT_STATE(p, TCP_CLOSED);
+}
+
+static void odd_flags_do_no_harm(void **state)
+{
+    (void)state;
+    for (unsigned flags = 0; flags < 256; flags++) {
+        peer_connect(p, OFFER_PLAIN);
+        peer_send(p, (uint8_t)flags, 5, 1, NULL, 10);
+        peer_send(p, (uint8_t)flags, 1, 1, NULL, 0);
+        for (struct seen s; peer_take(p, &s);)
+            assert_false((flags & TCP_RST) != 0 && (s.flags & TCP_RST) != 0);   /* never a RST for a RST */
+        tcp_abort(p->stack, p->id, p->now_ns);
+        peer_pass(p, 10 * MS);
+        for (struct seen s; peer_take(p, &s);) { }
+    }
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(only_the_exact_reset_resets),
+        TEST(syn_in_an_open_connection_is_challenged),
+        TEST(impossible_ack_is_challenged_and_its_data_dropped),
+        TEST(challenges_are_limited_per_connection),
+        TEST(segments_outside_the_window_are_acknowledged_and_dropped),
+        TEST(segment_without_ack_is_dropped),
+        TEST(resets_with_data_count_by_their_sequence),
+        TEST(odd_flags_do_no_harm),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,448 @@
+/* Sending: Nagle, silly windows, closed windows and their probes, the timeout's table, keepalive. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "kernel/base/bytes.h"
+#include "net/stack_state.h"
+#include "tests/unit/tcp_peer.h"
+
+static struct peer peer;
+static struct peer *const p = &peer;
+
+static int begin(void **state) { (void)state; peer_begin(p, NULL); return 0; }
+static int end(void **state) { (void)state; peer_end(p); return 0; }
+
+static void begin_with(struct tcp_policy *policy)
+{
+    peer_end(p);
+    peer_begin(p, policy);
+}
+
+static void last_segment_is_pushed(void **state)
+{
+    (void)state;
+    peer_connect(p, OFFER_PLAIN);
+    peer_write(p, 4000);
+    EXPECT(p, A, 1, 1, 1460);
+    EXPECT(p, A, 1461, 1, 1460);
+    EXPECT(p, PA, 2921, 1, 1080);
+    peer_send(p, A, 1, 4001, NULL, 0);
+}
+
+/* SHLD-7, in Minshall's form: only an unacknowledged small segment holds back another. */
+static void nagle_holds_back_a_second_small_segment(void **state)
+{
+    (void)state;
+    peer_connect(p, OFFER_PLAIN);
+    peer_write(p, 10);
+    EXPECT(p, PA, 1, 1, 10);
+    peer_write(p, 10);
+    peer_write(p, 10);
+    EXPECT_NONE(p);
+    peer_write(p, 1460);                        /* a full one goes */
+    EXPECT(p, A, 11, 1, 1460);
+    EXPECT_NONE(p);
+    peer_send(p, A, 1, 11, NULL, 0);
+    EXPECT(p, PA, 1471, 1, 20);
+    peer_send(p, A, 1, 1491, NULL, 0);
+    peer_write(p, 1500);                        /* none is outstanding: the tail goes at once */
+    EXPECT(p, A, 1491, 1, 1460);
+    EXPECT(p, PA, 2951, 1, 40);
+    peer_send(p, A, 1, 2991, NULL, 0);
+}
+
+/* MUST-17. */
+static void nagle_can_be_off(void **state)
+{
+    (void)state;
+    peer_connect(p, OFFER_PLAIN);
+    peer_write(p, 10);
+    EXPECT(p, PA, 1, 1, 10);
+    peer_write(p, 10);
+    EXPECT_NONE(p);
+    tcp_set_nodelay(p->stack, p->id, true, p->now_ns);
+    peer_step(p);
+    EXPECT(p, PA, 11, 1, 10);                   /* what it held back */
+    for (uint32_t i = 0; i < 5; i++) {
+        peer_write(p, 1);
+        EXPECT(p, PA, 21 + i, 1, 1);
+    }
+    peer_send(p, A, 1, 26, NULL, 0);
+}
+
+static void window_of_the_peer_is_not_overrun(void **state)
+{
+    (void)state;
+    p->window = 2000;
+    peer_connect(p, OFFER_PLAIN);
+    peer_write(p, 10000);
+    EXPECT(p, A, 1, 1, 1460);
+    EXPECT_NONE(p);                             /* 540 would be silly: less than half the window */
+    peer_send(p, A, 1, 1461, NULL, 0);
+    EXPECT(p, A, 1461, 1, 1460);
+    p->window = 4000;
+    peer_send(p, A, 1, 1461, NULL, 0);          /* an update: room for one more */
+    EXPECT(p, A, 2921, 1, 1460);
+    EXPECT_NONE(p);
+}
+
+/* MUST-1: it is unsigned. */
+static void window_above_32767_is_used(void **state)
+{
+    (void)state;
+    struct tcp_policy policy;
+    tcp_policy_default(&policy);
+    policy.initial_window_segments = 45;
+    begin_with(&policy);
+    p->window = 0x8000 + 4000;
+    peer_connect(p, OFFER_PLAIN);
+    peer_write(p, 60000);
+    uint32_t bytes = 0;
+    for (struct seen s; peer_take(p, &s);)
+        bytes += s.bytes;
+    EXPECT_NUMBER("bytes in flight", bytes, 25 * 1460);
+}
+
+/* RFC 9293 §3.8.6.2.1 (3): half of the largest window there was; (4): else after a while anything. */
+static void small_window_is_used_in_the_end(void **state)
+{
+    (void)state;
+    p->window = 1000;
+    peer_connect(p, OFFER_PLAIN);
+    peer_write(p, 3000);
+    EXPECT(p, A, 1, 1, 1000);
+    p->window = 600;
+    peer_send(p, A, 1, 1001, NULL, 0);
+    EXPECT(p, A, 1001, 1, 600);
+    p->window = 300;
+    peer_send(p, A, 1, 1601, NULL, 0);
+    EXPECT_NONE(p);
+    uint64_t began_ns = p->now_ns;
+    assert_true(peer_wait(p, 2 * S));
+    struct seen *s = EXPECT(p, A, 1601, 1, 300);
+    EXPECT_BETWEEN("the override, ms", (s->at_ns - began_ns) / MS, 100, 1000);
+}
+
+/* MUST-36, MUST-37: probes, doubling, capped, for ever while they are answered. */
+static void closed_window_is_probed_for_as_long_as_answers_come(void **state)
+{
+    (void)state;
+    p->window = 0;
+    peer_connect(p, OFFER_PLAIN);
+    peer_write(p, 100);
+    EXPECT_NONE(p);
+    uint64_t wait_ms = 200, previous_ns = p->now_ns;
+    for (int i = 0; i < 20; i++) {
+        assert_true(peer_wait(p, 200 * S));
+        struct seen *s = EXPECT(p, A, 0, 1, 0);
+        EXPECT_NUMBER("distance of probes, ms", (s->at_ns - previous_ns) / MS, wait_ms);
+        previous_ns = s->at_ns;
+        wait_ms = wait_ms * 2 > 120000 ? 120000 : wait_ms * 2;
+        peer_send(p, A, 1, 1, NULL, 0);
+    }
+    EXPECT_STATE(p, TCP_ESTABLISHED);
+    p->window = 100;
+    peer_send(p, A, 1, 1, NULL, 0);
+    EXPECT(p, PA, 1, 1, 100);
+    peer_send(p, A, 1, 101, NULL, 0);
+    p->window = 0;                              /* the next closure begins with the first distance again */
+    peer_send(p, A, 1, 101, NULL, 0);
+    previous_ns = p->now_ns;
+    peer_write(p, 10);
+    assert_true(peer_wait(p, 200 * S));
+    EXPECT_NUMBER("first probe, ms", (EXPECT(p, A, 100, 1, 0)->at_ns - previous_ns) / MS, 200);
+}
+
+static void closed_window_without_answers_is_given_up(void **state)
+{
+    (void)state;
+    struct tcp_policy policy;
+    tcp_policy_default(&policy);
+    policy.data_give_up_us = 100000000;
+    begin_with(&policy);
+    p->window = 0;
+    peer_connect(p, OFFER_PLAIN);
+    peer_write(p, 100);
+    peer_pass(p, 99 * S);
+    EXPECT_STATE(p, TCP_ESTABLISHED);
+    peer_pass(p, 200 * S);
+    EXPECT_STATE(p, TCP_CLOSED);
+    assert_int_equal(tcp_take_error(p->stack, p->id), TCP_TIMED_OUT);
+    for (struct seen s; peer_take(p, &s);) { }
+}
+
+static void window_update_lost_is_found_by_a_probe(void **state)
+{
+    (void)state;
+    p->window = 1000;
+    peer_connect(p, OFFER_PLAIN);
+    peer_write(p, 2000);
+    EXPECT(p, A, 1, 1, 1000);
+    p->window = 0;
+    peer_send(p, A, 1, 1001, NULL, 0);
+    assert_true(peer_wait(p, S));
+    EXPECT(p, A, 1000, 1, 0);
+    p->window = 5000;                           /* the answer tells what the lost update had */
+    peer_send(p, A, 1, 1001, NULL, 0);
+    EXPECT(p, PA, 1001, 1, 1000);
+}
+
+/* MUST-34: what is out when the window shrinks to nothing goes on as the probe, and the connection lives. */
+static void window_that_shrinks_under_data_in_flight_does_no_harm(void **state)
+{
+    (void)state;
+    struct tcp_policy policy;
+    tcp_policy_default(&policy);
+    policy.data_give_up_us = 100000000;
+    begin_with(&policy);
+    peer_connect(p, OFFER_PLAIN);
+    peer_write(p, 5000);
+    for (uint32_t i = 0; i < 3; i++)
+        EXPECT(p, A, 1 + 1460 * i, 1, 1460);
+    EXPECT(p, PA, 4381, 1, 620);
+    p->window = 0;
+    peer_send(p, A, 1, 1461, NULL, 0);
+    for (int i = 0; i < 12; i++) {
+        assert_true(peer_wait(p, 200 * S));
+        EXPECT(p, A, 1461, 1, 1460);            /* only the front */
+        EXPECT_NONE(p);
+        peer_send(p, A, 1, 1461, NULL, 0);
+    }
+    EXPECT_STATE(p, TCP_ESTABLISHED);
+    p->window = 65535;
+    peer_send(p, A, 1, 1461, NULL, 0);
+    assert_true(peer_wait(p, 200 * S));
+    EXPECT(p, A, 1461, 1, 1460);
+}
+
+static void window_smaller_than_the_segment_cuts_the_resend(void **state)
+{
+    (void)state;
+    peer_connect(p, OFFER_PLAIN);
+    peer_write(p, 1000);
+    EXPECT(p, PA, 1, 1, 1000);
+    p->window = 400;
+    peer_send(p, A, 1, 1, NULL, 0);
+    assert_true(peer_wait(p, S));
+    EXPECT(p, A, 1, 1, 400);
+    peer_send(p, A, 1, 401, NULL, 0);
+    EXPECT(p, A, 401, 1, 400);
+    peer_send(p, A, 1, 801, NULL, 0);
+    EXPECT(p, PA, 801, 1, 200);
+}
+
+/* RFC 6298 (5.5), R2: the table of a segment that is never answered. */
+static void unanswered_data_is_sent_again_at_doubled_distances(void **state)
+{
+    (void)state;
+    struct tcp_policy policy;
+    tcp_policy_default(&policy);
+    policy.rto_min_us = 1000000;
+    policy.rto_max_us = 60000000;
+    begin_with(&policy);
+    static const unsigned seconds[] = { 1, 2, 4, 8, 16, 32, 60, 60, 60, 60, 60, 60, 60, 60, 60, 60, 60, 60, 60 };
+    peer_connect(p, OFFER_PLAIN);
+    peer_write(p, 100);
+    EXPECT(p, PA, 1, 1, 100);
+    for (size_t i = 0; i < ARRAY_COUNT(seconds); i++) {
+        assert_true(peer_wait(p, 100 * S));
+        EXPECT_AFTER(p, EXPECT(p, PA, 1, 1, 100), seconds[i] * S);
+    }
+    assert_false(peer_wait(p, 56 * S));         /* 843 + 57 = 900 s */
+    EXPECT_STATE(p, TCP_ESTABLISHED);
+    assert_false(peer_wait(p, 2 * S));
+    EXPECT_STATE(p, TCP_CLOSED);
+    assert_int_equal(tcp_take_error(p->stack, p->id), TCP_TIMED_OUT);
+}
+
+/* RFC 6298 §2: the numbers of the formula. */
+static void timeout_follows_the_measured_round_trips(void **state)
+{
+    (void)state;
+    struct tcp_policy policy;
+    struct tcp_info info;
+    tcp_policy_default(&policy);
+    policy.rto_min_us = 1000;
+    begin_with(&policy);
+    p->id = tcp_connect(p->stack, PEER_ADDRESS, PEER_PORT, 0, NULL, p->now_ns);
+    peer_step(p);
+    EXPECT(p, TCP_SYN, 0, 0, 0);
+    peer_pass(p, 100 * MS);
+    peer_send(p, SA, 0, 1, NULL, 0);
+    EXPECT(p, A, 1, 1, 0);
+    double srtt = 100, rttvar = 50;
+    static const unsigned rtts[] = { 100, 80, 120, 150, 100, 100, 10 };
+    uint32_t seq = 1;
+    for (size_t i = 0; i < ARRAY_COUNT(rtts); i++) {
+        peer_write(p, 10);
+        EXPECT(p, PA, seq, 1, 10);
+        seq += 10;
+        peer_pass(p, rtts[i] * MS);
+        peer_send(p, A, 1, seq, NULL, 0);
+        double distance = srtt > rtts[i] ? srtt - rtts[i] : rtts[i] - srtt;
+        rttvar = 0.75 * rttvar + 0.25 * distance;
+        srtt = 0.875 * srtt + 0.125 * rtts[i];
+        tcp_info(p->stack, p->id, &info);
+        EXPECT_BETWEEN("srtt us", info.srtt_us, (uint64_t)(srtt * 1000) - 2, (uint64_t)(srtt * 1000) + 2);
+        EXPECT_BETWEEN("rttvar us", info.rttvar_us, (uint64_t)(rttvar * 1000) - 2, (uint64_t)(rttvar * 1000) + 2);
+        EXPECT_BETWEEN("rto us", info.rto_us, (uint64_t)((srtt + 4 * rttvar) * 1000) - 4,
+                       (uint64_t)((srtt + 4 * rttvar) * 1000) + 4);
+    }
+}
+
+/* Karn: the answer to a resend measures nothing; the doubled timeout stays until something does. */
+static void resent_segment_measures_nothing(void **state)
+{
+    (void)state;
+    struct tcp_info info;
+    uint32_t srtt_us;
+    peer_connect(p, OFFER_PLAIN);
+    tcp_info(p->stack, p->id, &info);
+    srtt_us = info.srtt_us;
+    peer_write(p, 10);
+    EXPECT(p, PA, 1, 1, 10);
+    assert_true(peer_wait(p, S));
+    EXPECT(p, PA, 1, 1, 10);
+    peer_pass(p, 50 * MS);
+    peer_send(p, A, 1, 11, NULL, 0);
+    tcp_info(p->stack, p->id, &info);
+    assert_int_equal(info.srtt_us, srtt_us);
+    assert_int_equal(info.rto_us, 400000);
+    peer_write(p, 10);
+    EXPECT(p, PA, 11, 1, 10);
+    peer_pass(p, 50 * MS);
+    peer_send(p, A, 1, 21, NULL, 0);
+    tcp_info(p->stack, p->id, &info);
+    assert_true(info.srtt_us > srtt_us);
+    assert_int_equal(info.rto_us, 200000);
+}
+
+static void timestamps_measure_even_resends(void **state)
+{
+    (void)state;
+    struct tcp_policy policy;
+    tcp_policy_default(&policy);
+    policy.tail_probe = false;
+    begin_with(&policy);
+    struct tcp_info info;
+    peer_connect(p, OFFER_ALL);
+    peer_write(p, 10);
+    EXPECT(p, PA, 1, 1, 10);
+    assert_true(peer_wait(p, S));
+    EXPECT(p, PA, 1, 1, 10);
+    peer_pass(p, 80 * MS);
+    peer_send(p, A, 1, 11, NULL, 0);            /* echoes the resend's */
+    tcp_info(p->stack, p->id, &info);
+    EXPECT_BETWEEN("srtt us", info.srtt_us, 9000, 11000);       /* 1/8 of 80 ms */
+}
+
+/* MUST-24 to 29. */
+static void keepalive_is_off_and_probes_when_on(void **state)
+{
+    (void)state;
+    peer_connect(p, OFFER_PLAIN);
+    assert_false(peer_wait(p, 3 * 7200 * S));
+    tcp_set_keepalive(p->stack, p->id, true, p->now_ns);
+    uint64_t began_ns = p->now_ns;
+    assert_true(peer_wait(p, 8000 * S));
+    struct seen *s = EXPECT(p, A, 0, 1, 0);     /* SND.NXT - 1, nothing in it */
+    EXPECT_NUMBER("idle s", (s->at_ns - began_ns) / S, 7200);
+    peer_send(p, A, 1, 1, NULL, 0);             /* alive: 2 h again */
+    began_ns = p->now_ns;
+    assert_true(peer_wait(p, 8000 * S));
+    EXPECT_NUMBER("idle s", (EXPECT(p, A, 0, 1, 0)->at_ns - began_ns) / S, 7200);
+    for (int i = 0; i < 8; i++) {               /* MUST-26: one lost answer is not the end */
+        assert_true(peer_wait(p, 100 * S));
+        EXPECT_AFTER(p, EXPECT(p, A, 0, 1, 0), 75 * S);
+        EXPECT_STATE(p, TCP_ESTABLISHED);
+    }
+    assert_false(peer_wait(p, 80 * S));
+    EXPECT_STATE(p, TCP_CLOSED);
+    assert_int_equal(tcp_take_error(p->stack, p->id), TCP_TIMED_OUT);
+}
+
+/* RFC 5681 §4.1. */
+static void window_is_that_of_a_beginning_after_idle(void **state)
+{
+    (void)state;
+    struct tcp_info info;
+    peer_connect(p, OFFER_PLAIN);
+    uint32_t seq = 1;
+    for (int i = 0; i < 3; i++) {
+        peer_write(p, 20 * 1460);
+        for (struct seen s; peer_take(p, &s);)
+            peer_send(p, A, 1, s.seq + s.bytes, NULL, 0);
+        seq += 20 * 1460;
+    }
+    tcp_info(p->stack, p->id, &info);
+    assert_true(info.cwnd_bytes > 20 * 1460);
+    peer_pass(p, 10 * S);
+    peer_write(p, 20 * 1460);
+    uint32_t count = 0;
+    for (struct seen s; peer_take(p, &s);)
+        count++;
+    EXPECT_NUMBER("segments at once", count, 10);
+    peer_send(p, A, 1, seq + 20 * 1460, NULL, 0);
+}
+
+static void initial_window_is_ten_segments_or_what_is_set(void **state)
+{
+    (void)state;
+    static const uint32_t segments[] = { 1, 2, 3, 4, 10, 16 };
+    for (size_t i = 0; i < ARRAY_COUNT(segments); i++) {
+        struct tcp_policy policy;
+        tcp_policy_default(&policy);
+        policy.initial_window_segments = segments[i];
+        begin_with(&policy);
+        peer_connect(p, OFFER_PLAIN);
+        peer_write(p, 60000);
+        uint32_t count = 0;
+        for (struct seen s; peer_take(p, &s);)
+            count++;
+        EXPECT_NUMBER("segments at once", count, segments[i]);
+    }
+}
+
+static void send_buffer_bounds_what_is_taken(void **state)
+{
+    (void)state;
+    static uint8_t data[100000];
+    p->window = 0;
+    peer_connect(p, OFFER_PLAIN);
+    assert_int_equal(tcp_write(p->stack, p->id, data, sizeof data, p->now_ns), 65536);
+    assert_int_equal(tcp_write(p->stack, p->id, data, 1, p->now_ns), TCP_AGAIN);
+    assert_int_equal(tcp_poll_bits(p->stack, p->id) & TCP_POLL_WRITE, 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(last_segment_is_pushed),
+        TEST(nagle_holds_back_a_second_small_segment),
+        TEST(nagle_can_be_off),
+        TEST(window_of_the_peer_is_not_overrun),
+        TEST(window_above_32767_is_used),
+        TEST(small_window_is_used_in_the_end),
+        TEST(closed_window_is_probed_for_as_long_as_answers_come),
+        TEST(closed_window_without_answers_is_given_up),
+        TEST(window_update_lost_is_found_by_a_probe),
+        TEST(window_that_shrinks_under_data_in_flight_does_no_harm),
+        TEST(window_smaller_than_the_segment_cuts_the_resend),
+        TEST(unanswered_data_is_sent_again_at_doubled_distances),
+        TEST(timeout_follows_the_measured_round_trips),
+        TEST(resent_segment_measures_nothing),
+        TEST(timestamps_measure_even_resends),
+        TEST(keepalive_is_off_and_probes_when_on),
+        TEST(window_is_that_of_a_beginning_after_idle),
+        TEST(initial_window_is_ten_segments_or_what_is_set),
+        TEST(send_buffer_bounds_what_is_taken),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
