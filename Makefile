@@ -20,6 +20,7 @@ include tools/make/transport.mk
 include tools/make/fuzz.mk
 include tools/make/net.mk
 include tools/make/wire.mk
+include tools/make/sim.mk
 include tools/make/tests.mk
 
 .PHONY: all iso setup run check clean

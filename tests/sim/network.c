@@ -1,0 +1,103 @@
+#include "tests/sim/network.h"
+
+#include <string.h>
+
+#include "tests/sim/random.h"
+
+void network_init(struct network *network, struct netdev_memory *a, struct netdev_memory *b,
+                  const struct network_faults *faults, uint64_t perfect_from_ns, uint64_t seed)
+{
+    memset(network, 0, offsetof(struct network, flights));
+    network->ends[0] = a;
+    network->ends[1] = b;
+    network->faults = *faults;
+    network->perfect_from_ns = perfect_from_ns;
+    network->random = seed;
+}
+
+static void launch(struct network *network, uint32_t to, const uint8_t *data, uint32_t bytes, uint64_t arrives_ns)
+{
+    if (network->count == NETWORK_FLIGHTS_MAX) {
+        network->lost++;
+        return;
+    }
+    struct network_flight *flight = &network->flights[network->count++];
+    flight->arrives_ns = arrives_ns;
+    flight->order = network->order++;
+    flight->to = to;
+    flight->bytes = bytes;
+    memcpy(flight->data, data, bytes);
+}
+
+static void send(struct network *network, uint32_t from, uint8_t *data, uint32_t bytes, uint64_t now_ns)
+{
+    const struct network_faults *f = &network->faults;
+    uint64_t *random = &network->random;
+    uint64_t arrives_ns = now_ns + f->delay_least_ns;
+    network->frames++;
+    if (now_ns >= network->perfect_from_ns) {
+        launch(network, !from, data, bytes, arrives_ns);
+        return;
+    }
+    arrives_ns += random_between(random, 0, f->delay_most_ns - f->delay_least_ns) / 16;     /* jitter keeps the order, mostly */
+    if (random_chance(random, f->lose)) {
+        network->lost++;
+        return;
+    }
+    if (random_chance(random, f->reorder)) {
+        network->reordered++;
+        arrives_ns = now_ns + random_between(random, f->delay_least_ns, f->delay_most_ns);
+    }
+    if (random_chance(random, f->repeat)) {
+        network->repeated++;
+        launch(network, !from, data, bytes, now_ns + random_between(random, f->delay_least_ns, 2 * f->delay_most_ns));
+    }
+    if (random_chance(random, f->corrupt)) {    /* one bit, behind the Ethernet header: every checksum must see it */
+        network->corrupted++;
+        uint64_t bit = random_between(random, 14 * 8, bytes * 8 - 1);
+        data[bit / 8] ^= (uint8_t)(1 << bit % 8);
+    }
+    if (random_chance(random, f->truncate)) {
+        network->truncated++;
+        bytes = (uint32_t)random_between(random, 14, bytes);
+    }
+    launch(network, !from, data, bytes, arrives_ns);
+}
+
+void network_take(struct network *network, uint64_t now_ns)
+{
+    uint8_t data[NETDEV_FRAME_BYTES_MAX];
+    for (uint32_t from = 0; from < 2; from++)
+        for (uint32_t bytes; (bytes = netdev_memory_take(network->ends[from], data)) != 0;)
+            send(network, from, data, bytes, now_ns);
+}
+
+static int64_t earliest(const struct network *network)
+{
+    int64_t best = -1;
+    for (uint32_t i = 0; i < network->count; i++) {
+        const struct network_flight *flight = &network->flights[i], *other = &network->flights[best < 0 ? i : best];
+        if (best < 0 || flight->arrives_ns < other->arrives_ns
+            || (flight->arrives_ns == other->arrives_ns && flight->order < other->order))
+            best = i;
+    }
+    return best;
+}
+
+bool network_deliver(struct network *network, uint64_t now_ns)
+{
+    int64_t index = earliest(network);
+    if (index < 0 || network->flights[index].arrives_ns > now_ns)
+        return false;
+    struct network_flight *flight = &network->flights[index];
+    if (!netdev_memory_feed(network->ends[flight->to], flight->data, flight->bytes, false))
+        network->lost++;                        /* its receive ring is full */
+    *flight = network->flights[--network->count];
+    return true;
+}
+
+uint64_t network_next_ns(const struct network *network)
+{
+    int64_t index = earliest(network);
+    return index < 0 ? UINT64_MAX : network->flights[index].arrives_ns;
+}

@@ -1,0 +1,47 @@
+/* The network between two devices in memory: it loses, repeats, reorders, delays, corrupts and truncates frames, as
+ * the seed says, and turns perfect at a given time so that every game can end. Virtual time. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "host/netdev_memory.h"
+
+enum { NETWORK_FLIGHTS_MAX = 2048 };    /* more are lost, as in a full queue */
+
+/* Chances in 10,000 a frame; times in ns, one way. */
+struct network_faults {
+    uint32_t lose, repeat, reorder, corrupt, truncate;
+    uint64_t delay_least_ns, delay_most_ns;
+};
+
+struct network_flight {
+    uint64_t arrives_ns;
+    uint64_t order;
+    uint32_t to;
+    uint32_t bytes;
+    uint8_t data[NETDEV_FRAME_BYTES_MAX];
+};
+
+struct network {
+    struct netdev_memory *ends[2];
+    struct network_faults faults;
+    uint64_t perfect_from_ns;
+    uint64_t random;
+    uint64_t order;
+    uint64_t frames, lost, repeated, reordered, corrupted, truncated;
+    uint32_t count;
+    struct network_flight flights[NETWORK_FLIGHTS_MAX];
+};
+
+void network_init(struct network *network, struct netdev_memory *a, struct netdev_memory *b,
+                  const struct network_faults *faults, uint64_t perfect_from_ns, uint64_t seed);
+
+/* Takes what both have sent. */
+void network_take(struct network *network, uint64_t now_ns);
+
+/* Gives the earliest frame that has arrived by now to its end; false: none has. */
+bool network_deliver(struct network *network, uint64_t now_ns);
+
+/* When the next frame arrives; UINT64_MAX: none is flying. */
+uint64_t network_next_ns(const struct network *network);

@@ -1,0 +1,310 @@
+/* Whole games between two stacks in virtual time, each made from one number.
+ *
+ *     sim [--peer own|lwip] [--seed N] [--steps N] [--seconds N]
+ *
+ * A game: a network with its faults, two stacks with their policies, up to four connections at once, applications
+ * that write, read slowly, half-close, leave early or abort. Checked at every step: each byte received is the byte
+ * sent at that offset, never more than was written, time moves, no deadline is missed. Checked at the end: streams
+ * that nobody broke off arrived whole, every connection ended within GAME_NS_MAX, and after all timers no state and
+ * no buffer is left. A failure prints the game's seed; `sim --seed SEED --steps 1` plays it again. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "kernel/base/assert.h"
+#include "kernel/base/bytes.h"
+#include "kernel/base/log.h"
+#include "net/transport.h"
+#include "tests/sim/network.h"
+#include "tests/sim/random.h"
+#include "tests/sim/side.h"
+
+#define MS UINT64_C(1000000)
+#define S UINT64_C(1000000000)
+
+#define GAME_NS_MAX (1800 * S)          /* data_give_up is 924 s; then the peer's patience, then its own */
+#define PATIENCE_NS (30 * S)            /* a half whose peer is gone waits so long before it aborts */
+#define GAME_BEGINS_NS (1000 * S)
+#define AFTERWARDS_NS (200 * S)         /* TIME-WAIT 60 s, FIN-WAIT-2 60 s, half-open 63 s */
+
+enum { STEPS_WITHOUT_TIME_MAX = 200000 };     /* the longest stream, written byte by byte, and then some */
+
+static struct side sides[2];
+static struct network network;
+static uint64_t game_seed, now_ns, steps, virtual_ns;
+static bool with_lwip;
+
+_Noreturn void assert_failed(const char *file, int line, const char *condition)
+{
+    printf("sim: %s:%d: %s\nsim: seed %" PRIu64 ", step %" PRIu64 ", at %" PRIu64 " ns; again: sim --peer %s --seed %"
+           PRIu64 " --steps 1\n", file, line, condition, game_seed, steps, now_ns, with_lwip ? "lwip" : "own", game_seed);
+    for (int s = 0; s < 2; s++)
+        for (uint32_t i = 0; i < sides[s].connection_count; i++) {
+            const struct half *h = &sides[s].halves[i];
+            printf("sim: side %d connection %u: state %d id %d written %" PRIu64 " of %" PRIu64 " read %" PRIu64
+                   " shut %d peer shut %d broken %d reason %d\n", s, i, h->state, h->id, h->written,
+                   h->plan.send_bytes, h->read, h->shut, h->peer_shut, h->broken, h->reason);
+        }
+    printf("sim: frames %" PRIu64 " lost %" PRIu64 " repeated %" PRIu64 " reordered %" PRIu64 " corrupted %" PRIu64
+           " truncated %" PRIu64 "\n", network.frames, network.lost, network.repeated, network.reordered,
+           network.corrupted, network.truncated);
+    fflush(stdout);
+    abort();
+}
+
+static void fail(const char *what)
+{
+    assert_failed("sim", 0, what);
+}
+
+/* ---- A game from its seed ---- */
+
+static void choose_faults(struct network_faults *f, uint64_t *random)
+{
+    static const uint32_t chances[] = { 0, 0, 0, 100, 500, 2000 };
+    memset(f, 0, sizeof *f);
+    uint32_t *each[] = { &f->lose, &f->repeat, &f->reorder, &f->corrupt, &f->truncate };
+    for (size_t i = 0; i < ARRAY_COUNT(each); i++)
+        *each[i] = chances[random_between(random, 0, ARRAY_COUNT(chances) - 1)];
+    static const uint64_t delays_ns[] = { 1000, 50000, 1 * MS, 10 * MS, 100 * MS };
+    f->delay_least_ns = delays_ns[random_between(random, 0, ARRAY_COUNT(delays_ns) - 1)];
+    f->delay_most_ns = f->delay_least_ns * random_between(random, 1, 5);
+}
+
+static void choose_policy(struct tcp_policy *p, uint64_t *random)
+{
+    tcp_policy_default(p);
+    p->ack = random_chance(random, 5000) ? TCP_ACK_QUICK : TCP_ACK_DELAYED;
+    p->congestion = random_chance(random, 5000) ? TCP_CUBIC : TCP_NEWRENO;
+    p->timestamps = random_chance(random, 7000);
+    p->sack = random_chance(random, 7000);
+    p->window_scaling = random_chance(random, 7000);
+    p->nodelay = random_chance(random, 5000);
+    p->receive_buffer_bytes = (uint32_t)(random_chance(random, 3000) ? random_between(random, 2000, 8000) : 65535);
+    p->send_buffer_bytes = (uint32_t)(random_chance(random, 3000) ? random_between(random, 1000, 8000) : 65536);
+    if (random_chance(random, 3000))
+        p->mss = (uint16_t)random_between(random, 88, 1460);
+    if (random_chance(random, 3000))
+        p->rto_min_us = 5000;
+    if (random_chance(random, 2000))
+        p->initial_window_segments = (uint32_t)random_between(random, 1, 40);
+}
+
+static void choose_plan(struct half_plan *plan, uint64_t *random)
+{
+    static const uint64_t lengths[] = { 0, 1, 100, 3000, 20000, 100000 };
+    static const uint64_t pauses_ns[] = { 0, 0, 0, 1 * MS, 30 * MS };
+    *plan = (struct half_plan){
+        .send_bytes = random_between(random, 0, lengths[random_between(random, 0, ARRAY_COUNT(lengths) - 1)]),
+        .write_bytes_max = (uint32_t)random_between(random, 1, random_chance(random, 2000) ? 30 : 8000),
+        .read_bytes_max = (uint32_t)random_between(random, 1, random_chance(random, 2000) ? 100 : 16384),
+        .write_pause_ns = pauses_ns[random_between(random, 0, ARRAY_COUNT(pauses_ns) - 1)],
+        .read_pause_ns = pauses_ns[random_between(random, 0, ARRAY_COUNT(pauses_ns) - 1)],
+        .abort_after_bytes = UINT64_MAX,
+        .close_after_bytes = UINT64_MAX,
+    };
+    if (random_chance(random, 700))
+        plan->abort_after_bytes = random_between(random, 0, 20000);
+    else if (random_chance(random, 700))
+        plan->close_after_bytes = random_between(random, 0, 20000);
+}
+
+static void game_open(uint64_t *random)
+{
+    uint32_t connection_count = (uint32_t)random_between(random, 1, SIDE_CONNECTION_COUNT_MAX);
+    uint32_t lwip_index = with_lwip ? 1 : 2;
+    struct network_faults faults;
+    choose_faults(&faults, random);
+    for (uint32_t s = 0; s < 2; s++) {
+        struct tcp_policy policy;
+        choose_policy(&policy, random);
+        memset(sides[s].halves, 0, sizeof sides[s].halves);
+        side_open(&sides[s], s, s == lwip_index, &policy, random_next(random), now_ns);
+        for (uint32_t i = 0; i < connection_count; i++)
+            choose_plan(&sides[s].halves[i].plan, random);
+    }
+    network_init(&network, &sides[0].device, &sides[1].device, &faults,
+                 now_ns + random_between(random, 0, 60) * S, random_next(random));
+    side_start(&sides[1], connection_count, now_ns);
+    side_start(&sides[0], connection_count, now_ns);
+}
+
+/* ---- Playing it ---- */
+
+/* One moment: what arrives now is taken in, frame by frame, until nothing moves. */
+static void moment(void)
+{
+    for (uint64_t quiet = 0, turns = 0; quiet == 0; turns++) {
+        if (turns > STEPS_WITHOUT_TIME_MAX)
+            fail("nothing but turns, and time stands still");
+        bool moved = network_deliver(&network, now_ns);
+        for (int s = 0; s < 2; s++)
+            moved |= side_turn(&sides[s], now_ns);
+        network_take(&network, now_ns);
+        quiet = !moved;
+        steps++;
+    }
+}
+
+/* Moves time to what happens next. False: nothing does before `until_ns`. */
+static bool advance(uint64_t until_ns)
+{
+    uint64_t next_ns = network_next_ns(&network);
+    for (int s = 0; s < 2; s++) {
+        uint64_t wake_ns = side_wake_ns(&sides[s], now_ns);
+        if (wake_ns <= now_ns)          /* a deadline that net_idle leaves behind would spin the kernel's loop */
+            wake_ns = now_ns + 1000;
+        next_ns = wake_ns < next_ns ? wake_ns : next_ns;
+    }
+    if (next_ns > until_ns) {
+        now_ns = until_ns;
+        return false;
+    }
+    now_ns = next_ns;
+    return true;
+}
+
+static void check_streams(void)
+{
+    for (int s = 0; s < 2; s++)
+        for (uint32_t i = 0; i < sides[s].connection_count; i++) {
+            const struct half *half = &sides[s].halves[i], *peer = &sides[!s].halves[i];
+            ASSERT(half->read <= peer->written);
+            if (half->peer_shut && !peer->broken)
+                ASSERT(half->read == peer->written && peer->written == peer->plan.send_bytes);
+        }
+}
+
+/* A half whose peer is gone has nobody to wait for: its application loses patience. */
+static bool all_done(void)
+{
+    bool done = true;
+    for (int s = 0; s < 2; s++)
+        for (uint32_t i = 0; i < sides[s].connection_count; i++) {
+            const struct half *half = &sides[s].halves[i], *peer = &sides[!s].halves[i];
+            if (half->state != HALF_DONE && peer->state == HALF_DONE && peer->broken
+                && now_ns > network.perfect_from_ns + PATIENCE_NS && now_ns - peer->done_ns > PATIENCE_NS)
+                side_abort(&sides[s], i, now_ns);
+            done &= half->state == HALF_DONE;
+        }
+    return done;
+}
+
+/* A connection that nobody broke off must have ended well; the network may have broken it only while connecting,
+ * where ARP and SYN give up. */
+static void check_ends(void)
+{
+    for (uint32_t i = 0; i < sides[0].connection_count; i++) {
+        const struct half *a = &sides[0].halves[i], *b = &sides[1].halves[i];
+        bool planned = a->plan.abort_after_bytes != UINT64_MAX || a->plan.close_after_bytes != UINT64_MAX
+                       || b->plan.abort_after_bytes != UINT64_MAX || b->plan.close_after_bytes != UINT64_MAX;
+        bool never_met = a->broken && a->read == 0 && b->read == 0;
+        bool lwip_gave_up = with_lwip && b->reason == TRANSPORT_TIMED_OUT;      /* ten resends, or 60 s in LAST-ACK */
+        if (!planned && !never_met && !lwip_gave_up)
+            ASSERT(!a->broken && !b->broken && a->read == b->written && b->read == a->written);
+    }
+}
+
+static void play(uint64_t seed)
+{
+    uint64_t random = game_seed = seed;
+    now_ns = GAME_BEGINS_NS;
+    game_open(&random);
+    uint64_t until_ns = now_ns + GAME_NS_MAX;
+    for (bool done = false; !done;) {
+        moment();
+        check_streams();
+        done = all_done();
+        if (!done && !advance(now_ns + S < until_ns ? now_ns + S : until_ns) && now_ns >= until_ns)
+            fail("a connection has not ended");
+    }
+    check_ends();
+    for (uint64_t end_ns = now_ns + AFTERWARDS_NS; now_ns < end_ns;) {
+        moment();
+        advance(end_ns);
+    }
+    moment();
+    for (int s = 0; s < 2; s++) {
+        const char *leftover = side_leftover(&sides[s]);
+        if (leftover != NULL)
+            fail(leftover);
+        if (!sides[s].lwip)
+            side_close(&sides[s]);
+    }
+    virtual_ns += now_ns - GAME_BEGINS_NS;
+}
+
+/* lwIP lives as long as its program, so each game against it has a program of its own: the seed alone replays it. */
+static void play_apart(uint64_t seed)
+{
+    static uint64_t *shared;
+    if (shared == NULL)
+        shared = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    pid_t child = fork();
+    if (child == 0) {
+        play(seed);
+        shared[0] = steps;
+        shared[1] = virtual_ns;
+        _exit(0);
+    }
+    int status;
+    if (waitpid(child, &status, 0) != child || !WIFEXITED(status) || WEXITSTATUS(status) != 0)
+        exit(1);                        /* the child has said why */
+    steps = shared[0];
+    virtual_ns = shared[1];
+}
+
+/* ---- The command ---- */
+
+static uint64_t number_of(const char *option, const char *text)
+{
+    char *end;
+    if (text == NULL) {
+        fprintf(stderr, "sim: %s wants a number\n", option);
+        exit(2);
+    }
+    uint64_t value = strtoull(text, &end, 10);
+    if (*end != '\0' || end == text) {
+        fprintf(stderr, "sim: %s: not a number: \"%s\"\n", option, text);
+        exit(2);
+    }
+    return value;
+}
+
+int main(int argc, char **argv)
+{
+    uint64_t seed = (uint64_t)time(NULL) * 1000003, steps_wanted = UINT64_MAX, seconds = UINT64_MAX;
+    for (int i = 1; i < argc; i += 2) {
+        const char *option = argv[i], *value = i + 1 < argc ? argv[i + 1] : NULL;
+        if (strcmp(option, "--seed") == 0) {
+            seed = number_of(option, value);
+        } else if (strcmp(option, "--steps") == 0) {
+            steps_wanted = number_of(option, value);
+        } else if (strcmp(option, "--seconds") == 0) {
+            seconds = number_of(option, value);
+        } else if (strcmp(option, "--peer") == 0 && value != NULL
+                   && (strcmp(value, "own") == 0 || strcmp(value, "lwip") == 0)) {
+            with_lwip = strcmp(value, "lwip") == 0;
+        } else {
+            fprintf(stderr, "usage: sim [--peer own|lwip] [--seed N] [--steps N] [--seconds N]   (not \"%s\")\n", option);
+            return 2;
+        }
+    }
+    if (steps_wanted == UINT64_MAX && seconds == UINT64_MAX)
+        steps_wanted = 1000000;
+    printf("sim: first seed %" PRIu64 ", peer %s\n", seed, with_lwip ? "lwip" : "own");
+    fflush(stdout);
+    time_t end = time(NULL) + (time_t)(seconds == UINT64_MAX ? 0 : seconds);
+    uint64_t games = 0;
+    do {
+        (with_lwip ? play_apart : play)(seed + games++);
+    } while (steps < steps_wanted && (seconds == UINT64_MAX || time(NULL) < end));
+    printf("sim: %" PRIu64 " games, %" PRIu64 " steps, %" PRIu64 " s of virtual time, nothing found\n", games, steps,
+           virtual_ns / S);
+    return 0;
+}
