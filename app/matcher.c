@@ -48,6 +48,28 @@
 
 static struct matcher the_matcher;
 
+/* What a burst of 100 digits touches, in whole cache lines: the window's and the burst's digits in the planes' rows and
+ * as text, the weights, a cell a digit, and the state between them. An end that is decided touches the weights for
+ * that, too: 12 bytes a digit of N. */
+static size_t path_bytes(const struct matcher *m)
+{
+    enum { LINE = 64, BURST = 100 };
+    size_t row = (m->n + BURST) / MATCHER_STEPS * sizeof(uint32_t) / LINE + 2;
+    size_t bytes = 2 * MATCHER_STEPS * row * LINE + 2 * BURST + 2 * LINE + sizeof(struct matcher_kernel) +
+                   offsetof(struct matcher, hit);
+    for (uint32_t i = 0; i < m->constant_count; i++) {
+        const struct matcher_constant *c = &m->constants[i];
+        bytes += offsetof(struct matcher_constant, look_weights);
+        if (c->method == MATCHER_LOOK)
+            bytes += c->look.block_count * m->kernel->lanes * MATCHER_STEPS * sizeof(uint32_t);
+        if (c->method == MATCHER_HASH)
+            bytes += MATCHER_BLOCK_DIGITS_MAX * sizeof(uint32_t) + BURST * LINE;
+        if (c->method == MATCHER_EACH)
+            bytes += 12 * m->n;
+    }
+    return bytes;
+}
+
 const char *matcher_init(struct matcher **matcher, const struct matcher_config *config)
 {
     static char message[256];
@@ -85,7 +107,7 @@ const char *matcher_init(struct matcher **matcher, const struct matcher_config *
     }
     matcher_early_init(m, &config->early_risk);
     m->stats.memory_bytes = sizeof *m;
-    m->stats.path_bytes = 0;
+    m->stats.path_bytes = path_bytes(m);
     matcher_idle_begin(m);
     matcher_idle_finish(m);
     *matcher = m;
@@ -98,12 +120,11 @@ static void segment_open(struct matcher *m)
     m->burst_left -= m->segment_count;
     m->searched = m->end = 0;
     m->kernel->write(&m->planes, MATCHER_SEGMENT_AT, m->text + m->segment_text, m->segment_count);
-    size_t words = m->segment_count / 64 + (m->segment_count % 64 != 0);
-    for (uint32_t i = 0; i < m->constant_count; i++) {
+    for (uint32_t i = 0; i < m->constant_count; i++)
         m->looked[i] = 0;
-        memset(m->suspect[i], 0, words * sizeof m->suspect[i][0]);
-    }
-    memset(m->suspect_any, 0, words * sizeof m->suspect_any[0]);
+    for (uint32_t w = 0; w < (m->segment_count + 63) / 64; w++)
+        for (uint32_t i = 0; i < m->constant_count; i++)
+            m->suspect[i][w] = 0;
 }
 
 void matcher_begin(struct matcher *m, const uint8_t *digits, size_t count)
@@ -112,19 +133,23 @@ void matcher_begin(struct matcher *m, const uint8_t *digits, size_t count)
     ASSERT(m->end == m->segment_count && m->burst_left == 0 && !m->hits_left);
     matcher_idle_finish(m);
     memcpy(m->text + MATCHER_HISTORY, digits, count);
+    memset(m->text + MATCHER_HISTORY + count, '0', MATCHER_WRITE_DIGITS);   /* what is written and read beyond it */
     m->burst_left = m->burst_count = (uint32_t)count;
     m->stats.bursts++;
     m->stats.digits += count;
     segment_open(m);
 }
 
-static uint32_t look_offset(const struct matcher *m, const struct matcher_constant *c, uint32_t known)
+/* The value of the last skip_digits digits, times its weight: eight digits in one word, the first in its lowest byte,
+ * are added up in pairs, then pairs of pairs, then those. */
+static inline uint32_t look_offset(const struct matcher *m, const struct matcher_constant *c, uint32_t known)
 {
-    const uint8_t *end = m->text + m->segment_text + known;
-    uint64_t skipped = 0;
-    for (uint32_t t = 0; t < c->skip_digits; t++)
-        skipped += (uint64_t)(end[-1 - (ptrdiff_t)t] - '0') * c->skip_weights[t];
-    return (uint32_t)(skipped >> 37) + c->look_offset;
+    uint64_t d = load_le64(m->text + m->segment_text + known - 8) & 0x0f0f0f0f0f0f0f0f;
+    d = d >> c->skip_shift << c->skip_shift;
+    d = (d * (1 + (10 << 8))) >> 8 & 0x00ff00ff00ff00ff;
+    d = (d * (1 + (100 << 16))) >> 16 & 0x0000ffff0000ffff;
+    d = (d * (1 + (UINT64_C(10000) << 32))) >> 32;
+    return (uint32_t)(d * c->skip_weight >> 37) + c->look_offset;
 }
 
 bool matcher_look(const struct matcher *m, const struct matcher_constant *c, uint32_t known)
@@ -167,7 +192,8 @@ static void look_handle_hot(struct matcher *m, uint32_t i, uint32_t known, uint3
     if (known > 0) {
         uint64_t starts[MATCHER_POSITIONS / 64];
         matcher_look_which(m, c, known, starts);
-        for (uint32_t w = 0; w < MATCHER_POSITIONS / 64; w++)
+        uint32_t newest = MATCHER_SEGMENT_AT + known, oldest = newest - m->n;
+        for (uint32_t w = oldest / 64; w <= newest / 64; w++)
             for (uint64_t left = starts[w]; left != 0; left &= left - 1)
                 hot_follow(m, c, m->suspect[i], 64 * w + (uint32_t)__builtin_ctzll(left), known, to);
     } else if (m->hot[i].count > MATCHER_HOT_MAX) {
@@ -193,14 +219,13 @@ static void search_by_look(struct matcher *m, uint32_t i, uint32_t to)
 static void search_by_hash(struct matcher *m, uint32_t i, uint32_t from, uint32_t to)
 {
     struct matcher_constant *c = &m->constants[i];
-    if (from == 0 && m->text[m->segment_text] != '0')
-        c->cells[MATCHER_CELL_AT + (c->window_carry >> c->keys.shift)] = 1;
     uint32_t block = MATCHER_STEPS * m->kernel->lanes;
     uint32_t window = (m->n + MATCHER_BLOCK_DIGITS_MAX - 1) / MATCHER_BLOCK_DIGITS_MAX * MATCHER_BLOCK_DIGITS_MAX;
     for (; from < to; from += block)
-        m->kernel->probe(&m->planes, MATCHER_SEGMENT_AT + from, (uint32_t)min_size(block, to - from),
-                         c->key_weights + window + from, &c->keys, &c->window_carry, c->cells + MATCHER_CELL_AT,
-                         (uint16_t *)m->suspect[i] + from / 16);
+        c->hit_before = m->kernel->probe(&m->planes, MATCHER_SEGMENT_AT + from, m->text + m->segment_text + from,
+                                         (uint32_t)min_size(block, to - from), c->key_weights + window + from,
+                                         &c->keys, &c->window_carry, c->hit_before, c->taken,
+                                         m->suspect[i] + from / 64);
 }
 
 static void search_each(struct matcher *m, uint32_t i, uint32_t from, uint32_t to)
@@ -247,14 +272,17 @@ static void decide(struct matcher *m, uint32_t end)
     for (uint32_t i = 0; i < m->constant_count; i++) {
         uint64_t *hit = m->hit[i];
         memset(hit, 0, (words + 2) * sizeof hit[0]);
+        const struct matcher_constant *c = &m->constants[i];
         if ((m->suspect[i][(end - 1) / 64] >> (end - 1) % 64 & 1) == 0)
             continue;
-        m->kernel->match(&m->planes, MATCHER_SEGMENT_AT + end, &m->constants[i].match, hit);
+        if (c->method == MATCHER_HASH &&
+            !m->kernel->look(&m->planes, MATCHER_SEGMENT_AT + end, &c->sift, c->sift_offset))
+            continue;
+        m->kernel->match(&m->planes, MATCHER_SEGMENT_AT + end, &c->match, hit);
         for (uint32_t w = 0; w < words; w++) {
             if (longest < 64 * w + 63)
                 hit[w] &= longest < 64 * w ? 0 : (UINT64_C(2) << (longest - 64 * w)) - 1;
             m->hit_any[w] |= hit[w];
-            m->stats.candidates += (uint64_t)__builtin_popcountll(hit[w]);
         }
     }
     m->hits_left = true;
@@ -270,6 +298,7 @@ static bool hit_take(struct matcher *m, struct matcher_answer *answer)
             uint32_t begin = m->segment_text + m->end - length;
             if (m->text[begin] == '0')
                 continue;
+            m->stats.candidates++;
             uint64_t at = matcher_stream_position(m, begin);
             if (m->promise_count > 0 && matcher_early_take(m, at, at + length))
                 continue;

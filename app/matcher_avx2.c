@@ -44,22 +44,24 @@ static inline bool look_hot(const look_state state[4], uint32_t mask)
     return !_mm256_testz_si256((__m256i)((least & v32_all(mask << 5)) == 0), _mm256_set1_epi32(-1));
 }
 
-static inline v32 v32_cell_waste_before_zero(v32 cell, v32 next)
+static inline v32 v32_add_bit_where_zero_under(v32 bits, v32 a, uint32_t mask, int bit)
 {
-    return (v32)_mm256_blendv_epi8((__m256i)cell, _mm256_set1_epi32(MATCHER_CELL_WASTE), (__m256i)(next == 0));
+    return bits | ((v32)((a & v32_all(mask)) == 0) & v32_all(1u << bit));
 }
 
-static inline v32 v32_cell_always_near_edge(v32 cell, v32 key, uint32_t tolerance, uint32_t shift)
+typedef uint8_t vbytes __attribute__((vector_size(32)));
+enum { COLUMNS = 8 };
+static inline vbytes columns_load(const uint8_t *digits, int i)
 {
-    v32 inside = (key + v32_all(tolerance)) & v32_all((1u << shift) - 1);
-    return cell | (v32)_mm256_cmpgt_epi32((__m256i)v32_all(2 * tolerance + 1), (__m256i)inside);
+    __m256i low = _mm256_castsi128_si256(_mm_loadu_si128((const __m128i *)(digits + 16 * i)));
+    return (vbytes)_mm256_inserti128_si256(low, _mm_loadu_si128((const __m128i *)(digits + 64 + 16 * i)), 1);
 }
-
-static inline v32 v32_cell_never_after(v32 cell, v32 digits, uint32_t last_digits)
-{
-    v32 may = (v32_all(last_digits) >> (digits & v32_all(15))) & v32_all(1);
-    return (v32)_mm256_blendv_epi8((__m256i)cell, _mm256_set1_epi32(MATCHER_CELL_NEVER), (__m256i)(may == 0));
-}
+static inline vbytes vbytes_low(vbytes a, vbytes b) { return (vbytes)_mm256_unpacklo_epi8((__m256i)a, (__m256i)b); }
+static inline vbytes vbytes_high(vbytes a, vbytes b) { return (vbytes)_mm256_unpackhi_epi8((__m256i)a, (__m256i)b); }
+static inline vbytes vwords_low(vbytes a, vbytes b) { return (vbytes)_mm256_unpacklo_epi16((__m256i)a, (__m256i)b); }
+static inline vbytes vwords_high(vbytes a, vbytes b) { return (vbytes)_mm256_unpackhi_epi16((__m256i)a, (__m256i)b); }
+static inline vbytes vbytes_times_8(vbytes a) { return (vbytes)_mm256_slli_epi16((__m256i)a, 3); }
+static inline bool vbytes_none(vbytes a) { return _mm256_movemask_epi8((__m256i)a) == 0; }
 
 static inline v64 v64_all(uint64_t value) { return (v64)_mm256_set1_epi64x((long long)value); }
 static inline v64 v64_load(const void *at) { return *(const v64 *)at; }

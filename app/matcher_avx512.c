@@ -43,25 +43,25 @@ static inline bool look_hot(const look_state state[4], uint32_t mask)
     return (state[0].cold & state[1].cold & state[2].cold & state[3].cold) != 0xffff;
 }
 
-static inline v32 v32_cell_waste_before_zero(v32 cell, v32 next)
+static inline v32 v32_add_bit_where_zero_under(v32 bits, v32 a, uint32_t mask, int bit)
 {
-    return (v32)_mm512_mask_mov_epi32(_mm512_set1_epi32(MATCHER_CELL_WASTE),
-                                      _mm512_test_epi32_mask((__m512i)next, (__m512i)next), (__m512i)cell);
+    __mmask16 zero = _mm512_testn_epi32_mask((__m512i)a, (__m512i)v32_all(mask));
+    return (v32)_mm512_mask_or_epi32((__m512i)bits, zero, (__m512i)bits, _mm512_set1_epi32(1 << bit));
 }
 
-static inline v32 v32_cell_always_near_edge(v32 cell, v32 key, uint32_t tolerance, uint32_t shift)
+typedef uint8_t vbytes __attribute__((vector_size(32)));
+enum { COLUMNS = 8 };
+static inline vbytes columns_load(const uint8_t *digits, int i)
 {
-    v32 inside = (key + v32_all(tolerance)) & v32_all((1u << shift) - 1);
-    __mmask16 near = _mm512_cmple_epu32_mask((__m512i)inside, (__m512i)v32_all(2 * tolerance));
-    return (v32)_mm512_mask_mov_epi32((__m512i)cell, near, _mm512_set1_epi32(MATCHER_CELL_ALWAYS));
+    __m256i low = _mm256_castsi128_si256(_mm_loadu_si128((const __m128i *)(digits + 16 * i)));
+    return (vbytes)_mm256_inserti128_si256(low, _mm_loadu_si128((const __m128i *)(digits + 64 + 16 * i)), 1);
 }
-
-static inline v32 v32_cell_never_after(v32 cell, v32 digits, uint32_t last_digits)
-{
-    v32 digit_bit = (v32)_mm512_sllv_epi32(_mm512_set1_epi32(1), (__m512i)(digits & v32_all(15)));
-    __mmask16 never = _mm512_testn_epi32_mask((__m512i)digit_bit, (__m512i)v32_all(last_digits));
-    return (v32)_mm512_mask_mov_epi32((__m512i)cell, never, _mm512_set1_epi32(MATCHER_CELL_NEVER));
-}
+static inline vbytes vbytes_low(vbytes a, vbytes b) { return (vbytes)_mm256_unpacklo_epi8((__m256i)a, (__m256i)b); }
+static inline vbytes vbytes_high(vbytes a, vbytes b) { return (vbytes)_mm256_unpackhi_epi8((__m256i)a, (__m256i)b); }
+static inline vbytes vwords_low(vbytes a, vbytes b) { return (vbytes)_mm256_unpacklo_epi16((__m256i)a, (__m256i)b); }
+static inline vbytes vwords_high(vbytes a, vbytes b) { return (vbytes)_mm256_unpackhi_epi16((__m256i)a, (__m256i)b); }
+static inline vbytes vbytes_times_8(vbytes a) { return (vbytes)_mm256_slli_epi16((__m256i)a, 3); }
+static inline bool vbytes_none(vbytes a) { return _mm256_movemask_epi8((__m256i)a) == 0; }
 
 static inline v64 v64_all(uint64_t value) { return (v64)_mm512_set1_epi64((long long)value); }
 static inline v64 v64_load(const void *at) { return *(const v64 *)at; }

@@ -3,9 +3,12 @@
 #include "kernel/base/assert.h"
 #include "kernel/base/bytes.h"
 
-/* What one block of HASH costs against one of LOOK, see docs/matcher.md: a constant is looked ahead for if a block of
- * 256 starts lasts for at least so many digits. */
-enum { LOOK_DIGITS_A_BLOCK_MIN = 13 };
+/* A look costs a block of 256 starts or more every K digits, hashing costs something a digit, and more for longer
+ * windows, whose cells fill up: docs/matcher.md has the figures. */
+static bool look_is_cheaper(uint32_t look_digits, uint32_t blocks)
+{
+    return look_digits > 9 + 3 * blocks;
+}
 
 /* Fewer residues than this, and hash cells would hardly sort anything out. */
 enum { HASH_RESIDUES_MIN = 1 << 14 };
@@ -58,10 +61,11 @@ bool matcher_constant_read(struct matcher_constant *constant, const char *decima
     return matcher_big_bits(&constant->value) <= MATCHER_CONSTANT_BITS_MAX;
 }
 
-/* K is the largest with 10^K * 2^13 <= M, so that a start is hot by chance once in 8000 times or less. */
+/* K is the largest with 10^K * 2^16 <= M. One more would save one look in K, but some starts more were hot by chance,
+ * which costs more: docs/matcher.md. */
 static void constant_choose_look(struct matcher_constant *c)
 {
-    struct matcher_big reach = {{1 << 13}};
+    struct matcher_big reach = {{1 << 16}};
     c->look_digits = 0;
     for (;;) {
         matcher_big_mul_add(&reach, 10, 0);
@@ -71,6 +75,7 @@ static void constant_choose_look(struct matcher_constant *c)
     }
     c->skip_digits = c->digits - c->look_digits - 1;
     ASSERT(c->look_digits == 0 || (c->skip_digits >= 1 && c->skip_digits <= MATCHER_SKIP_DIGITS_MAX));
+    c->skip_shift = 64 - 8 * (uint32_t)min_size(c->skip_digits, MATCHER_SKIP_DIGITS_MAX);
 }
 
 /* A number without a common factor with M that looks like any other below M. Fractions of v / M are tiny for every v
@@ -97,45 +102,73 @@ static struct matcher_big constant_unit(const struct matcher_constant *c)
     return unit;
 }
 
+/* What a sum of weights, each counted up to 9 times, may be off: a weight is a fraction rounded to its upper `bits`
+ * bits. In units of the last of these, times 2^-32. */
+struct rounding {
+    uint32_t bits;
+    uint64_t up, down;
+};
+
+static uint32_t rounding_take(struct rounding *rounding, uint64_t fraction, int sign)
+{
+    uint64_t unit = UINT64_C(1) << (64 - rounding->bits), rounded = (fraction + unit / 2) & ~(unit - 1);
+    int64_t error = (int64_t)(rounded - fraction);      /* -unit / 2 .. unit / 2 */
+    uint64_t size = (uint64_t)(error < 0 ? -error : error) * 9;
+    size = rounding->bits > 32 ? size << (rounding->bits - 32) : size >> (32 - rounding->bits);
+    *(error < 0 ? &rounding->down : &rounding->up) += sign > 0 ? size : -size;
+    return (uint32_t)(rounded >> (64 - rounding->bits));
+}
+
+/* The larger side in whole units; 2 more for what is rounded elsewhere. */
+static uint32_t rounding_bound(const struct rounding *rounding)
+{
+    return (uint32_t)(max_size(rounding->up, rounding->down) >> 32) + 2;
+}
+
+/* Fractions modulo 2^27 up to `reach` below 1, or 0, become less than a power of 2 by adding the offset. */
+static void look_set(struct matcher_look *look, uint32_t *offset, const uint32_t *weights, uint32_t block_count,
+                     uint32_t reach, uint32_t error)
+{
+    uint32_t bit = 0;
+    while ((UINT32_C(1) << bit) <= reach + 2 * error)
+        bit++;
+    *offset = reach + error;
+    *look = (struct matcher_look){weights, block_count, (UINT32_C(1) << 27) - (UINT32_C(1) << bit)};
+}
+
 /* Weights by distance from the end: fractions of unit * 10^t / M to decide, of 10^t / M to look ahead. */
 static void constant_fill_weights(struct matcher_constant *c, uint32_t n, uint32_t lanes)
 {
     memset(c->look_weights, 0, sizeof c->look_weights);
+    memset(c->sift_weights, 0, sizeof c->sift_weights);
     memset(c->match_weights, 0, sizeof c->match_weights);
+    struct rounding look = {.bits = 27}, sift = {.bits = 27};
     struct matcher_big power = {{1}}, decide = constant_unit(c);
     matcher_big_mod(&power, &c->value);
-    uint64_t at_look_digits = 0;
+    c->skip_weight = 0;
     for (uint32_t t = 0; t < n + c->look_digits; t++) {
         if (t < n) {
-            c->match_weights[place_from_end(t, lanes / 2)] =
-                weight_for_digit_word(matcher_big_fraction(&decide, &c->value));
+            uint64_t fraction = matcher_big_fraction(&decide, &c->value);
+            c->match_weights[place_from_end(t, lanes / 2)] = weight_for_digit_word(fraction);
+            c->sift_weights[place_from_end(t, lanes)] = weight_in_halves(rounding_take(&sift, fraction, 1));
             matcher_big_append_mod(&decide, (const uint8_t *)"0", 1, &c->value);
         }
         if (c->look_digits > 0 && t >= c->look_digits) {
             uint64_t fraction = matcher_big_fraction(&power, &c->value);
             uint32_t distance = t - c->look_digits;
             if (distance == 0)
-                at_look_digits = fraction;
-            if (distance < c->skip_digits)
-                c->skip_weights[distance] = fraction;
-            else
+                c->skip_weight = fraction;
+            if (distance >= c->skip_digits)
                 c->look_weights[place_from_end(distance - c->skip_digits, lanes)] =
-                    weight_in_halves((uint32_t)((fraction + (UINT64_C(1) << 36)) >> 37));
+                    weight_in_halves(rounding_take(&look, fraction, 1));
         }
         matcher_big_append_mod(&power, (const uint8_t *)"0", 1, &c->value);
     }
-    /* Every weight is rounded to the nearest unit and counts up to 9 times; skipped digits lose less than one. */
-    uint32_t error = 9 * n / 2 + 2;
-    uint32_t reach = (uint32_t)(at_look_digits >> 37) + 1;     /* 10^K / M in units of 2^-27, rounded up */
-    uint32_t bit = 0;
-    while ((UINT32_C(1) << bit) <= reach + 2 * error)
-        bit++;
-    c->look_offset = reach + error;
-    c->look = (struct matcher_look){
-        .weights = c->look_weights,
-        .block_count = n > c->skip_digits ? blocks_for(n - c->skip_digits, MATCHER_STEPS * lanes) : 0,
-        .mask = (UINT32_C(1) << 27) - (UINT32_C(1) << bit),
-    };
+    /* 10^K / M in units of 2^-27, rounded up. */
+    look_set(&c->look, &c->look_offset, c->look_weights,
+             n > c->skip_digits ? blocks_for(n - c->skip_digits, MATCHER_STEPS * lanes) : 0,
+             (uint32_t)(c->skip_weight >> 37) + 1, rounding_bound(&look));
+    look_set(&c->sift, &c->sift_offset, c->sift_weights, blocks_for(n, MATCHER_STEPS * lanes), 0, rounding_bound(&sift));
     c->match = (struct matcher_decide){c->match_weights, blocks_for(n, MATCHER_STEPS * lanes / 2), 9 * (uint64_t)n / 2 + 1};
 }
 
@@ -149,6 +182,9 @@ static void constant_fill_prefix_weights(struct matcher_constant *c, const struc
         inverse++;
     uint32_t window = blocks_for(n, MATCHER_BLOCK_DIGITS_MAX) * MATCHER_BLOCK_DIGITS_MAX;
     memset(c->follow_weights, 0, sizeof c->follow_weights);
+    static uint64_t fractions[MATCHER_N_DIGITS_MAX + MATCHER_SEGMENT_DIGITS];
+    struct rounding last_n = {.bits = 32};
+    c->keys.tolerance = 0;
     struct matcher_big power = {{1}};
     for (uint32_t t = 0; t < window + MATCHER_SEGMENT_DIGITS; t++) {
         /* power / 10: power + multiple * m ends in 0 for one multiple below 10. */
@@ -163,9 +199,17 @@ static void constant_fill_prefix_weights(struct matcher_constant *c, const struc
         uint64_t fraction = matcher_big_fraction(&power, m);
         if (t < n)
             c->follow_weights[place_from_begin(t, lanes / 2)] = weight_for_digit_word(fraction);
-        c->key_weights[place_from_begin(t, lanes)] =
-            (uint32_t)weight_for_digit_word((fraction + (UINT64_C(1) << 31)) >> 32);
+        c->key_weights[place_from_begin(t, lanes)] = (uint32_t)weight_for_digit_word(rounding_take(&last_n, fraction, 1));
+        /* Keys that are compared are at most n digits apart. */
+        fractions[t] = fraction;
+        if (t >= n)
+            rounding_take(&last_n, fractions[t - n], -1);
+        c->keys.tolerance = (uint32_t)max_size(c->keys.tolerance, rounding_bound(&last_n));
     }
+    uint32_t edge_bit = 0;
+    while ((UINT32_C(1) << edge_bit) <= 2 * c->keys.tolerance)
+        edge_bit++;
+    c->keys.edge_mask = (UINT32_C(1) << MATCHER_CELL_SHIFT) - (UINT32_C(1) << edge_bit);
     c->follow = (struct matcher_decide){c->follow_weights, blocks_for(n, MATCHER_STEPS * lanes / 2), 9 * (uint64_t)n / 2 + 1};
 }
 
@@ -187,7 +231,7 @@ void matcher_constant_prepare(struct matcher_constant *c, uint32_t n, uint32_t l
     uint32_t blocks = n > c->skip_digits ? blocks_for(n - c->skip_digits, MATCHER_BLOCK_DIGITS_MAX) : 1;
     if (c->digits > n)
         c->method = MATCHER_NEVER;
-    else if (c->look_digits > LOOK_DIGITS_A_BLOCK_MIN * blocks)
+    else if (look_is_cheaper(c->look_digits, blocks))
         c->method = MATCHER_LOOK;
     else if (matcher_big_bits(&m) > 64 || m.word[0] >= HASH_RESIDUES_MIN)
         c->method = MATCHER_HASH;
@@ -206,13 +250,9 @@ void matcher_constant_prepare(struct matcher_constant *c, uint32_t n, uint32_t l
         c->tail_power *= (i < twos ? 2 : 1) * (i < fives ? 5 : 1);
     }
 
-    uint32_t cell_bits = n <= 256 ? 14 : n <= 512 ? 15 : MATCHER_CELL_BITS_MAX;
-    c->keys = (struct matcher_keys){.shift = 32 - cell_bits, .tolerance = 9 * n / 2 + 1};
-    for (uint32_t digit = 0; digit < 10; digit++)
-        if ((twos == 0 || digit % 2 == 0) && (fives == 0 || digit % 5 == 0))
-            c->keys.last_digits |= 1u << digit;
-    memset(c->cells, 0, sizeof c->cells);
-    c->cells[MATCHER_CELL_AT + MATCHER_CELL_ALWAYS] = 1;
+    c->keys.even = twos > 0;
+    c->keys.five = fives > 0;
+    memset(c->taken, 0, sizeof c->taken);
 
     if (c->method != MATCHER_NEVER) {
         constant_fill_weights(c, n, lanes);

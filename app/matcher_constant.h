@@ -18,9 +18,8 @@ enum matcher_method {
 };
 
 enum {
-    MATCHER_SKIP_DIGITS_MAX = 8,        /* digits - look_digits - 1, see constant_choose_look */
+    MATCHER_SKIP_DIGITS_MAX = 7,        /* digits - look_digits - 1, see constant_choose_look; not 8 */
     MATCHER_TAIL_DIGITS_MAX = 18,       /* as many as a word holds */
-    MATCHER_CELL_BITS_MAX = 16,
 };
 
 struct matcher_constant {
@@ -34,7 +33,12 @@ struct matcher_constant {
     uint32_t skip_digits;                       /* digits - K - 1: the last starts are too young */
     uint32_t look_offset;                       /* turns "just below 1, or 0" into "less than the mask's lowest bit" */
     struct matcher_look look;
-    uint64_t skip_weights[MATCHER_SKIP_DIGITS_MAX];     /* fractions of 10^(K + t) / M */
+    uint32_t skip_shift;                        /* keeps the last skip_digits of eight bytes */
+    uint64_t skip_weight;                       /* the fraction of 10^K / M */
+
+    /* Sorting out suspects of the hash before they are decided: fractions of unit * v / M, modulo 2^27. */
+    struct matcher_look sift;
+    uint32_t sift_offset;
 
     struct matcher_decide match, follow;
 
@@ -45,15 +49,14 @@ struct matcher_constant {
 
     /* Hashing. */
     struct matcher_keys keys;
-    uint32_t window_carry;                      /* the key at the end of the window */
+    uint32_t window_carry;                      /* the key so far: of the window, then of the segment */
+    bool hit_before;                            /* the last end so far was a hit */
 
-    _Alignas(64) uint32_t look_weights[MATCHER_N_DIGITS_MAX];
+    _Alignas(64) uint32_t look_weights[MATCHER_N_DIGITS_MAX], sift_weights[MATCHER_N_DIGITS_MAX];
     _Alignas(64) uint64_t match_weights[MATCHER_N_DIGITS_MAX], follow_weights[MATCHER_N_DIGITS_MAX];
     _Alignas(64) uint32_t key_weights[MATCHER_N_DIGITS_MAX + MATCHER_SEGMENT_DIGITS];
-    _Alignas(64) uint8_t cells[64 + (1 << MATCHER_CELL_BITS_MAX)];      /* cell i at cells[64 + i] */
+    _Alignas(64) uint8_t taken[MATCHER_CELLS];
 };
-
-enum { MATCHER_CELL_AT = 64 };
 
 /* Reads a decimal number of 1..2^512-1 without leading zeros; false if it is none. */
 bool matcher_constant_read(struct matcher_constant *constant, const char *decimal);

@@ -3,7 +3,11 @@
 #include "kernel/base/assert.h"
 #include "kernel/base/bytes.h"
 
-enum { DIGITS_A_SLICE = 256 };      /* about 2 us of exact arithmetic on 512-bit constants */
+enum {
+    DIGITS_A_SLICE = 256,       /* about 2 us of exact arithmetic on 512-bit constants */
+    EARLY_ZEROS_MAX = 4,        /* more at the end of a completion are not tried */
+    EARLY_APART_DIGITS = 8,     /* a shorter completion makes a longer one doubtful */
+};
 
 void matcher_confirm_push(struct matcher *m, uint32_t constant, const uint8_t *digits, uint32_t count)
 {
@@ -95,42 +99,76 @@ void matcher_early_settle(struct matcher *m)
     m->promise_count = open;
 }
 
-/* The completion of what begins at text[begin], as text; its length, 0 if there is none that the risk allows. */
-static uint32_t early_complete(struct matcher *m, uint32_t i, struct matcher_big *residue, uint8_t *digits)
+static const uint8_t zeros[MATCHER_CONSTANT_DIGITS_MAX] = {[0 ... MATCHER_CONSTANT_DIGITS_MAX - 1] = '0'};
+
+/* Whether value * 10^count + completion is M, or rather its next multiple. */
+static bool early_is_completed(const struct matcher_constant *c, struct matcher_big value,
+                               const struct matcher_big *completion, uint32_t count)
 {
-    const struct matcher_constant *c = &m->constants[i];
-    if (matcher_big_is_zero(residue))
-        return 0;       /* it is a multiple already */
-    struct matcher_big completion = c->value;
-    matcher_big_sub(&completion, residue);
-    uint32_t count = c->look_digits;
-    for (; count > 0; count--) {        /* zeros at its end are further answers: they are found when they come */
-        struct matcher_big shorter = completion;
-        if (matcher_big_div(&shorter, 10) != 0)
-            break;
-        completion = shorter;
-    }
-    if (count > m->early_digits[i] + 1 ||
-        (count == m->early_digits[i] + 1 && matcher_big_compare(&completion, &m->early_bound[i]) >= 0))
-        return 0;
-    for (uint32_t k = count; k-- > 0;)
-        digits[k] = (uint8_t)('0' + matcher_big_div(&completion, 10));
-    return matcher_big_is_zero(&completion) ? count : 0;    /* else more than look_digits digits */
+    matcher_big_append_mod(&value, zeros, count, &c->value);
+    matcher_big_add(&value, completion);
+    return matcher_big_compare(&value, &c->value) == 0;
 }
 
-static void early_offer(struct matcher *m, uint32_t i, uint32_t begin)
+/* The shortest completion of a value, given modulo M, of at most look_digits digits. */
+static struct matcher_completion early_find(const struct matcher_constant *c, const struct matcher_big *value)
 {
-    uint8_t digits[MATCHER_CONSTANT_DIGITS_MAX];
-    uint32_t so_far = MATCHER_HISTORY - begin, ahead = early_complete(m, i, &m->exact, digits);
+    const struct matcher_completion none = {0};
+    struct matcher_completion found = {.count = c->look_digits, .value = c->value};
+    struct matcher_big residue = *value, limit = {{1}};
+    matcher_big_append_mod(&residue, zeros, c->look_digits, &c->value);
+    if (matcher_big_is_zero(&residue))
+        return none;    /* a multiple already, or it becomes one by zeros alone: not worth a guess */
+    matcher_big_sub(&found.value, &residue);
+    for (uint32_t k = 0; k < c->look_digits; k++)
+        matcher_big_mul_add(&limit, 10, 0);
+    if (matcher_big_compare(&found.value, &limit) >= 0)
+        return none;    /* hot within the tolerance only */
+
+    /* Zeros at the end are further answers, found when they come - unless the factors 2 and 5 of M need them. */
+    for (struct matcher_big shorter = found.value; found.count > 1 && matcher_big_div(&shorter, 10) == 0; found.count--)
+        found.value = shorter;
+    for (int needed = 0; !early_is_completed(c, *value, &found.value, found.count); needed++) {
+        if (needed == EARLY_ZEROS_MAX || found.count == c->look_digits)
+            return none;
+        matcher_big_mul_add(&found.value, 10, 0);
+        found.count++;
+    }
+    return found;
+}
+
+/* Whether the risk allows a completion. The bound on its chance takes the fractions of different starts for
+ * independent. In a planted answer they are not, if M is close to a short number times a power of 10: then the starts
+ * behind its own are hot as well. Its own completion is the shortest of them by far, else none is believed. */
+static bool early_allowed(const struct matcher *m, uint32_t i, uint32_t k)
+{
+    const struct matcher_completion *own = &m->completion[k];
+    if (own->count == 0 || own->count > m->early_digits[i] + 1 ||
+        (own->count == m->early_digits[i] + 1 && matcher_big_compare(&own->value, &m->early_bound[i]) >= 0))
+        return false;
+    for (uint32_t other = 0; other < m->hot[i].count; other++)
+        if (m->completion[other].count > 0 && m->completion[other].count < own->count + EARLY_APART_DIGITS &&
+            (m->completion[other].count != own->count ||
+             matcher_big_compare(&m->completion[other].value, &own->value) != 0))
+            return false;
+    return true;
+}
+
+static void early_offer(struct matcher *m, uint32_t i, uint32_t k)
+{
+    uint32_t begin = matcher_text_index(m, m->hot[i].start[k]);
+    uint32_t so_far = MATCHER_HISTORY - begin, ahead = m->completion[k].count;
     uint64_t start = matcher_stream_position(m, begin), end = start + so_far + ahead;
-    if (ahead == 0 || so_far + ahead > m->n || m->promise_count == MATCHER_EARLY_MAX)
+    if (so_far + ahead > m->n || m->promise_count == MATCHER_EARLY_MAX || !early_allowed(m, i, k))
         return;
-    for (uint32_t k = 0; k < m->promise_count; k++)
-        if (m->promise[k].start == start && m->promise[k].end == end)
+    for (uint32_t p = 0; p < m->promise_count; p++)
+        if (m->promise[p].start == start && m->promise[p].end == end)
             return;
     m->promise[m->promise_count++] = (struct matcher_promise){.start = start, .end = end};
     memcpy(m->early_text, m->text + begin, so_far);
-    memcpy(m->early_text + so_far, digits, ahead);
+    struct matcher_big rest = m->completion[k].value;
+    for (uint32_t at = so_far + ahead; at-- > so_far;)
+        m->early_text[at] = (uint8_t)('0' + matcher_big_div(&rest, 10));
     m->early_constant = i;
     m->early_count = so_far + ahead;
     m->early_ahead = ahead;
@@ -138,19 +176,26 @@ static void early_offer(struct matcher *m, uint32_t i, uint32_t begin)
     m->stats.early_answers++;
 }
 
-/* Works off the hot starts, constant after constant: the residue of start's digits * 10^look_digits, exactly. */
+/* Goes through the hot starts, constant after constant: first the exact value of each modulo M, in slices, and its
+ * completion; then, when all are known, what may be offered. */
 bool matcher_early_step(struct matcher *m)
 {
     if (m->early_ready)
         return true;        /* nobody has taken it yet */
-    while (m->idle_hot == m->hot[m->idle_constant].count || m->idle_hot == MATCHER_HOT_MAX ||
-           m->early_digits[m->idle_constant] == 0) {
+    uint32_t i = m->idle_constant;
+    if (m->idle_hot == m->hot[i].count || m->hot[i].count > MATCHER_HOT_MAX || m->early_digits[i] == 0) {
+        bool offer = !m->early_complete && m->idle_hot > 0;
         m->idle_hot = 0;
-        if (++m->idle_constant == m->constant_count)
-            return false;
+        m->early_complete = offer;
+        if (!offer)
+            m->idle_constant++;
+        return m->idle_constant < m->constant_count;
     }
-    uint32_t i = m->idle_constant, begin = matcher_text_index(m, m->hot[i].start[m->idle_hot]);
-    uint32_t so_far = MATCHER_HISTORY - begin;
+    if (m->early_complete) {
+        early_offer(m, i, m->idle_hot++);
+        return true;
+    }
+    uint32_t begin = matcher_text_index(m, m->hot[i].start[m->idle_hot]), so_far = MATCHER_HISTORY - begin;
     if (m->early_done == 0)
         m->exact = (struct matcher_big){{0}};
     if (m->early_done < so_far) {
@@ -159,11 +204,8 @@ bool matcher_early_step(struct matcher *m)
         m->early_done += count;
         return true;
     }
-    static const uint8_t zeros[MATCHER_CONSTANT_DIGITS_MAX] = {[0 ... MATCHER_CONSTANT_DIGITS_MAX - 1] = '0'};
-    matcher_big_append_mod(&m->exact, zeros, m->constants[i].look_digits, &m->constants[i].value);
-    early_offer(m, i, begin);
+    m->completion[m->idle_hot++] = early_find(&m->constants[i], &m->exact);
     m->early_done = 0;
-    m->idle_hot++;
     return true;
 }
 

@@ -8,7 +8,8 @@ void matcher_idle_begin(struct matcher *m)
     m->idle_step = MATCHER_IDLE_CONFIRM;
     m->idle_constant = 0;
     m->idle_hot = 0;
-    m->early_done = 0;
+    m->early_done = m->confirm_done = 0;
+    m->early_complete = false;
 }
 
 /* What was the end of the burst becomes the window. In the middle of a burst its text stays where it is. */
@@ -28,14 +29,12 @@ static void idle_shift(struct matcher *m)
 static void idle_hash(struct matcher *m, struct matcher_constant *c)
 {
     uint32_t window = (m->n + MATCHER_BLOCK_DIGITS_MAX - 1) / MATCHER_BLOCK_DIGITS_MAX * MATCHER_BLOCK_DIGITS_MAX;
-    memset(c->cells + MATCHER_CELL_AT, 0, (size_t)1 << (32 - c->keys.shift));
+    memset(c->taken, 0, sizeof c->taken);
     c->window_carry = 0;
-    c->cells[MATCHER_CELL_AT] = 1;      /* the key before the window's first digit is 0 */
-    /* What begins with the next burst is inserted when its first digit is known. */
-    m->planes.row[MATCHER_SEGMENT_AT % MATCHER_STEPS][MATCHER_SEGMENT_AT / MATCHER_STEPS] = 0;
+    c->taken[0] = 1;        /* the key before the window's first digit */
     for (uint32_t done = 0; done < window; done += MATCHER_STEPS * m->kernel->lanes)
         m->kernel->insert(&m->planes, MATCHER_SEGMENT_AT - window + done, c->key_weights + done, &c->keys,
-                          &c->window_carry, c->cells + MATCHER_CELL_AT);
+                          &c->window_carry, c->taken);
 }
 
 static void idle_look(struct matcher *m, uint32_t i)

@@ -42,27 +42,23 @@ static inline bool look_hot(const look_state state[4], uint32_t mask)
     return v32_bits(state[0].hot | state[1].hot | state[2].hot | state[3].hot) != 0;
 }
 
-/* Cell -3 where the digit behind is 0. */
-static inline v32 v32_cell_waste_before_zero(v32 cell, v32 next)
+static inline v32 v32_add_bit_where_zero_under(v32 bits, v32 a, uint32_t mask, int bit)
 {
-    v32 waste = (v32)(next == 0);
-    return (cell & ~waste) | (waste & v32_all((uint32_t)MATCHER_CELL_WASTE));
+    return bits | ((v32)((a & v32_all(mask)) == 0) & v32_all(1u << bit));
 }
 
-/* Cell -1 where the key is so near an end of its cell that an equal residue's may be in the next one. */
-static inline v32 v32_cell_always_near_edge(v32 cell, v32 key, uint32_t tolerance, uint32_t shift)
+typedef uint8_t vbytes __attribute__((vector_size(16)));
+enum { COLUMNS = 4 };
+static inline vbytes columns_load(const uint8_t *digits, int i)
 {
-    v32 inside = (key + v32_all(tolerance)) & v32_all((1u << shift) - 1);
-    return cell | (v32)(inside < v32_all(2 * tolerance + 1));
+    return (vbytes)_mm_loadu_si128((const __m128i *)(digits + 16 * i));
 }
-
-/* Cell -2 where the digit is none that an answer may end in. */
-static inline v32 v32_cell_never_after(v32 cell, v32 digits, uint32_t last_digits)
-{
-    v32 may = (v32_all(last_digits) >> (digits & v32_all(15))) & v32_all(1);
-    v32 never = (v32)(may == 0);
-    return (cell & ~never) | (never & v32_all((uint32_t)MATCHER_CELL_NEVER));
-}
+static inline vbytes vbytes_low(vbytes a, vbytes b) { return (vbytes)_mm_unpacklo_epi8((__m128i)a, (__m128i)b); }
+static inline vbytes vbytes_high(vbytes a, vbytes b) { return (vbytes)_mm_unpackhi_epi8((__m128i)a, (__m128i)b); }
+static inline vbytes vwords_low(vbytes a, vbytes b) { return (vbytes)_mm_unpacklo_epi16((__m128i)a, (__m128i)b); }
+static inline vbytes vwords_high(vbytes a, vbytes b) { return (vbytes)_mm_unpackhi_epi16((__m128i)a, (__m128i)b); }
+static inline vbytes vbytes_times_8(vbytes a) { return (vbytes)_mm_slli_epi16((__m128i)a, 3); }
+static inline bool vbytes_none(vbytes a) { return _mm_movemask_epi8((__m128i)a) == 0; }
 
 static inline v64 v64_all(uint64_t value) { return (v64){value, value}; }
 static inline v64 v64_load(const void *at) { return *(const v64 *)at; }

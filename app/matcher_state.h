@@ -26,6 +26,12 @@ struct matcher_confirm {
     uint8_t digits[MATCHER_N_DIGITS_MAX];
 };
 
+/* The shortest completion of a hot start: `count` digits, 0 if it has none. */
+struct matcher_completion {
+    uint32_t count;
+    struct matcher_big value;
+};
+
 struct matcher_promise {
     uint64_t start, end;                            /* stream positions of an early answer */
     bool kept;
@@ -69,7 +75,9 @@ struct matcher {
     bool early;
     uint32_t early_digits[MATCHER_CONSTANT_COUNT_MAX];      /* completions this short, ... */
     struct matcher_big early_bound[MATCHER_CONSTANT_COUNT_MAX];     /* ... or one longer and less than this */
-    uint32_t early_done;
+    uint32_t early_done;                            /* digits of the start at work that are worked off */
+    struct matcher_completion completion[MATCHER_HOT_MAX];  /* of the constant at work */
+    bool early_complete;                            /* all of them are known */
     struct matcher_promise promise[MATCHER_EARLY_MAX];
     uint32_t promise_count;
     bool early_ready;                               /* early_text holds one for matcher_next_early */
@@ -79,7 +87,8 @@ struct matcher {
     struct matcher_stats stats;
 
     struct matcher_planes planes;
-    uint8_t text[MATCHER_HISTORY + MATCHER_BURST_DIGITS_MAX];   /* the burst from MATCHER_HISTORY on */
+    /* The burst from MATCHER_HISTORY on, and zeros behind it. */
+    uint8_t text[MATCHER_HISTORY + MATCHER_BURST_DIGITS_MAX + MATCHER_WRITE_DIGITS];
     struct matcher_constant constants[MATCHER_CONSTANT_COUNT_MAX];
 };
 

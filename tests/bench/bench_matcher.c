@@ -1,10 +1,13 @@
 /* The matcher's speed, as DESIGN.md asks: from "burst received" to "every answer that ends in it identified".
  *
- *     bench_matcher ROUND SIMD N BURST_DIGITS warm|cold BURSTS
+ *     bench_matcher ROUND SIMD N BURST_DIGITS warm|cold|first|early BURSTS
  *
- * ROUND is online, onsite, or a list of constants with commas. Prints one line of numbers, in nanoseconds: p50 and p99
- * a digit, p50 and p99 of the idle work after a burst (without early answers), p50 and p99 a burst, bursts measured.
- * A burst's answers are planted as in the contest: a multiple of one of the constants about every 400 digits. */
+ * ROUND is online, onsite, or a list of constants with commas. Prints one line, nanoseconds by name:
+ *     path, idle      a burst's path, and the idle work after it (its early answers too for `early`), p50 and p99
+ *     slice           the longest of a burst's calls of matcher_prepare, p50 and p99
+ * and the number of answers, and the bytes that matcher_stats tells. `first`: every burst ends with an answer's last
+ * digit, and the path's time is until that answer is handed out. `cold`: 64 MB are walked between bursts. Answers are
+ * planted as in the contest: a multiple of one of the constants about every 400 digits. */
 #define _GNU_SOURCE
 #include <gmp.h>
 #include <sched.h>
@@ -61,36 +64,56 @@ static const char *const rounds[2][5] = {
      "36371684158327190152150403800286644294695921689649344746033590042624", NULL},
 };
 
-static void fill_stream(uint8_t *text, size_t count, const char *const *constants, uint32_t constant_count, uint32_t n)
+/* A random multiple of a random one of the constants, of at most n digits. */
+static size_t draw_number(char *number, gmp_randstate_t random, const struct matcher_config *config)
+{
+    mpz_t value, constant, power;
+    mpz_inits(value, constant, power, NULL);
+    do {
+        mpz_set_str(constant, config->constants[gmp_urandomm_ui(random, config->constant_count)], 10);
+        mpz_ui_pow_ui(power, 10, 1 + gmp_urandomm_ui(random, config->n_digits_max));
+        mpz_urandomm(value, random, power);
+        mpz_fdiv_q(value, value, constant);
+        mpz_mul(value, value, constant);
+    } while (mpz_sgn(value) == 0);
+    mpz_get_str(number, 10, value);
+    mpz_clears(value, constant, power, NULL);
+    return strlen(number);
+}
+
+/* `every` = 0: at random places, else ending at every multiple of `every`. */
+static void fill_stream(uint8_t *text, size_t count, const struct matcher_config *config, size_t every)
 {
     gmp_randstate_t random;
     gmp_randinit_default(random);
     gmp_randseed_ui(random, 20220217);
     for (size_t i = 0; i < count; i++)
         text[i] = (uint8_t)('0' + gmp_urandomm_ui(random, 10));
-    mpz_t value, constant, power;
-    mpz_inits(value, constant, power, NULL);
-    for (size_t at = 100; at + 2 * n < count; at += 200 + gmp_urandomm_ui(random, 400)) {
-        mpz_set_str(constant, constants[gmp_urandomm_ui(random, constant_count)], 10);
-        mpz_ui_pow_ui(power, 10, 1 + gmp_urandomm_ui(random, n));
-        mpz_urandomm(value, random, power);
-        mpz_fdiv_q(value, value, constant);
-        mpz_mul(value, value, constant);
-        if (mpz_sgn(value) == 0)
-            continue;
-        char number[2048];
-        mpz_get_str(number, 10, value);
-        memcpy(text + at, number, strlen(number));
-        at += strlen(number);
+    char number[2048];
+    bool possible = false;
+    for (uint32_t i = 0; i < config->constant_count; i++)
+        possible |= strlen(config->constants[i]) <= config->n_digits_max;
+    if (!possible)
+        return;
+    for (size_t at = 100; every == 0 && at + 2 * config->n_digits_max < count;) {
+        size_t digits = draw_number(number, random, config);
+        memcpy(text + at, number, digits);
+        at += digits + 200 + gmp_urandomm_ui(random, 400);
     }
-    mpz_clears(value, constant, power, NULL);
+    for (size_t end = 2 * every; every > 0 && end <= count; end += every) {
+        size_t digits = draw_number(number, random, config);
+        if (digits <= every)
+            memcpy(text + end - digits, number, digits);
+        else
+            end -= every;   /* another one: it would overwrite the one before */
+    }
     gmp_randclear(random);
 }
 
 int main(int argc, char **argv)
 {
     if (argc != 7) {
-        fprintf(stderr, "usage: bench_matcher online|onsite|M1,M2,... SIMD N BURST_DIGITS warm|cold BURSTS\n");
+        fprintf(stderr, "usage: bench_matcher online|onsite|M1,M2,... SIMD N BURST_DIGITS warm|cold|first|early BURSTS\n");
         return 2;
     }
     struct matcher_config config = {.n_digits_max = (uint32_t)atoi(argv[3])};
@@ -105,7 +128,9 @@ int main(int argc, char **argv)
         if (strcmp(argv[2], matcher_simd_name(s)) == 0)
             config.simd = s;
     size_t burst = (size_t)atol(argv[4]), bursts = (size_t)atol(argv[6]);
-    bool cold = strcmp(argv[5], "cold") == 0;
+    bool cold = strcmp(argv[5], "cold") == 0, first = strcmp(argv[5], "first") == 0;
+    config.early = strcmp(argv[5], "early") == 0;
+    config.early_risk = 1e-5;
 
     cpu_set_t one;
     CPU_ZERO(&one);
@@ -121,7 +146,8 @@ int main(int argc, char **argv)
     size_t digits = burst * (bursts + WARM_UP_BURSTS);
     uint8_t *text = malloc(digits), *waste = malloc(COLD_BYTES);
     uint64_t *path = malloc(bursts * sizeof *path), *idle = malloc(bursts * sizeof *idle);
-    fill_stream(text, digits, config.constants, config.constant_count, config.n_digits_max);
+    uint64_t *slice = calloc(bursts, sizeof *slice);
+    fill_stream(text, digits, &config, first ? burst : 0);
     memset(waste, 1, COLD_BYTES);
 
     uint64_t cost = timer_cost(), sum = 0;
@@ -134,24 +160,40 @@ int main(int argc, char **argv)
         if (cold)
             memcpy(frame, text + i * burst, burst);
         struct matcher_answer answer;
-        uint64_t t0 = cycles_now_serialised();
+        uint64_t t0 = cycles_now_serialised(), t1 = 0, longest = 0;
         matcher_begin(matcher, frame, burst);
-        while (matcher_next(matcher, &answer))
+        while (matcher_next(matcher, &answer)) {
             sum += answer.count;
-        uint64_t t1 = cycles_now_serialised();
-        while (matcher_prepare(matcher))
-            continue;
-        uint64_t t2 = cycles_now_serialised();
+            if (first && answer.end == (i + 1) * burst && t1 == 0)
+                t1 = cycles_now_serialised();
+        }
+        if (t1 == 0)
+            t1 = cycles_now_serialised();
+        uint64_t t2 = cycles_now_serialised(), before = t2, t3;
+        for (bool more = true; more;) {
+            more = matcher_prepare(matcher);
+            while (matcher_next_early(matcher, &answer))
+                sum += answer.count;
+            if (config.early) {
+                t3 = cycles_now_serialised();
+                longest = t3 - before - cost > longest ? t3 - before - cost : longest;
+                before = t3;
+            }
+        }
+        t3 = cycles_now_serialised();
         if (i >= WARM_UP_BURSTS) {
             path[i - WARM_UP_BURSTS] = t1 - t0 - cost;
-            idle[i - WARM_UP_BURSTS] = t2 - t1 - cost;
+            idle[i - WARM_UP_BURSTS] = t3 - t2 - cost;
+            slice[i - WARM_UP_BURSTS] = longest;
         }
     }
     qsort(path, bursts, sizeof *path, compare_u64);
     qsort(idle, bursts, sizeof *idle, compare_u64);
-    double ns = ns_per_cycle(), p50 = (double)path[bursts / 2] * ns, p99 = (double)path[bursts * 99 / 100] * ns;
-    printf("%.3f %.3f %.1f %.1f %.1f %.1f %zu %llu %zu %zu\n", p50 / (double)burst, p99 / (double)burst,
-           (double)idle[bursts / 2] * ns, (double)idle[bursts * 99 / 100] * ns, p50, p99, bursts,
+    qsort(slice, bursts, sizeof *slice, compare_u64);
+    double ns = ns_per_cycle();
+    printf("path %.1f %.1f idle %.1f %.1f slice %.1f %.1f answers %llu memory %zu path_bytes %zu\n",
+           (double)path[bursts / 2] * ns, (double)path[bursts * 99 / 100] * ns, (double)idle[bursts / 2] * ns,
+           (double)idle[bursts * 99 / 100] * ns, (double)slice[bursts / 2] * ns, (double)slice[bursts * 99 / 100] * ns,
            (unsigned long long)matcher_stats(matcher)->answers, matcher_stats(matcher)->memory_bytes,
            matcher_stats(matcher)->path_bytes);
     return sum == 1;

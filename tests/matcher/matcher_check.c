@@ -2,6 +2,7 @@
  *
  *     matcher_check FAMILY SEED DIGITS [SIMD]
  *
+ * The family `early` measures instead how many answers are found early.
  * DIGITS is the total over as many cases as it takes. Prints one line; on a difference the case, and exits with 1.
  * A case is drawn whole from its own seed, so `matcher_check FAMILY CASE_SEED 1` replays the one that failed. */
 #include <gmp.h>
@@ -42,6 +43,7 @@ struct play {
     size_t digits;
     uint32_t burst_max;
     uint32_t restart_percent;
+    bool early;
     uint8_t text[TEXT_MAX];
 };
 
@@ -174,9 +176,9 @@ static void play_draw_mixed(void)
     play_plant(60);
 }
 
-static void play_draw_round(void)
+static void play_draw_round(int onsite)
 {
-    play_add_round((int)random_below(2));
+    play_add_round(onsite);
     play.n = 256;
     play.digits = 20000;
     play_fill_random();
@@ -222,7 +224,11 @@ static bool play_draw(const char *family, uint64_t seed)
     else if (strcmp(family, "mixed") == 0)
         play_draw_mixed();
     else if (strcmp(family, "round") == 0)
-        play_draw_round();
+        play_draw_round((int)random_below(2));
+    else if (strcmp(family, "online") == 0)
+        play_draw_round(0);
+    else if (strcmp(family, "onsite") == 0)
+        play_draw_round(1);
     else if (strcmp(family, "adversarial") == 0)
         play_draw_adversarial();
     else
@@ -230,6 +236,7 @@ static bool play_draw(const char *family, uint64_t seed)
     static const uint32_t burst_max[] = {1, 2, 7, 40, 300, 1000, 5000};
     play.burst_max = burst_max[random_below(7)];
     play.restart_percent = random_below(5) == 0 ? 10 : 0;
+    play.early = random_below(2) == 0;
     return true;
 }
 
@@ -243,10 +250,51 @@ static int play_fail(uint64_t seed, const char *what, uint64_t end, uint32_t len
     return 1;
 }
 
+/* Early answers given, so that they are not expected again. */
+enum { PROMISES_MAX = 4096 };
+static struct { uint64_t end; uint32_t length; } promises[PROMISES_MAX];
+static uint32_t promise_count;
+
+static bool promised(uint64_t end, uint32_t length)
+{
+    for (uint32_t i = promise_count > 64 ? promise_count - 64 : 0; i < promise_count; i++)
+        if (promises[i].end == end && promises[i].length == length)
+            return true;
+    return false;
+}
+
+/* An early answer must be a multiple of its constant, begin with digits that have come, and be new. */
+static const char *early_check(const struct matcher_answer *answer, size_t at)
+{
+    if (answer->ahead == 0 || answer->ahead >= answer->count || answer->count > play.n)
+        return "early answer of a wrong length";
+    if (answer->end != at + answer->ahead || answer->digits[0] == '0' ||
+        memcmp(answer->digits, play.text + at + answer->ahead - answer->count, answer->count - answer->ahead) != 0)
+        return "early answer that does not continue the stream";
+    if (promised(answer->end, answer->count))
+        return "early answer given twice";
+    char text[MATCHER_N_DIGITS_MAX + 1];
+    memcpy(text, answer->digits, answer->count);
+    text[answer->count] = 0;
+    mpz_t value, constant;
+    mpz_init_set_str(value, text, 10);
+    mpz_init_set_str(constant, play.constants[answer->constant], 10);
+    bool divides = mpz_divisible_p(value, constant) != 0;
+    mpz_clears(value, constant, NULL);
+    if (promise_count < PROMISES_MAX) {
+        promises[promise_count].end = answer->end;
+        promises[promise_count].length = answer->count;
+        promise_count++;
+    }
+    return divides ? NULL : "early answer that is no multiple";
+}
+
 /* Plays the drawn case; 0 if every answer agrees. */
 static int play_run(uint64_t seed, enum matcher_simd simd, uint64_t *answers)
 {
-    struct matcher_config config = {.n_digits_max = play.n, .constant_count = play.constant_count, .simd = simd};
+    struct matcher_config config = {.n_digits_max = play.n, .constant_count = play.constant_count, .simd = simd,
+                                    .early = play.early, .early_risk = 1e-5};
+    promise_count = 0;
     memcpy(config.constants, play.constants, sizeof config.constants);
     struct matcher *matcher;
     const char *refused = matcher_init(&matcher, &config);
@@ -267,7 +315,7 @@ static int play_run(uint64_t seed, enum matcher_simd simd, uint64_t *answers)
             for (uint32_t length = play.n; length > 0; length--) {
                 uint32_t divisors = oracle_divisors(oracle, length);
                 bool same = have && answer.end == end && answer.count == length;
-                if (divisors == 0) {
+                if (divisors == 0 || promised(end, length)) {
                     if (same)
                         return play_fail(seed, "wrong", end, length);
                     continue;
@@ -284,9 +332,16 @@ static int play_run(uint64_t seed, enum matcher_simd simd, uint64_t *answers)
         }
         if (have)
             return play_fail(seed, "one too many", answer.end, answer.count);
-        for (uint64_t slices = random_below(2) == 0 ? random_below(5) : UINT64_MAX; slices > 0; slices--)
-            if (!matcher_prepare(matcher))
+        for (uint64_t slices = random_below(2) == 0 ? random_below(5) : UINT64_MAX; slices > 0; slices--) {
+            bool more = matcher_prepare(matcher);
+            while (matcher_next_early(matcher, &answer)) {
+                const char *what = early_check(&answer, at + count);
+                if (what != NULL)
+                    return play_fail(seed, what, answer.end, answer.count);
+            }
+            if (!more)
                 break;
+        }
         if (random_below(100) < play.restart_percent) {
             matcher_restart(matcher);
             oracle_restart(oracle);
@@ -297,10 +352,254 @@ static int play_run(uint64_t seed, enum matcher_simd simd, uint64_t *answers)
     return 0;
 }
 
+/* Random digits, nothing planted, no oracle: every answer given is divided out. */
+static int false_run(uint64_t seed, uint64_t digits, enum matcher_simd simd)
+{
+    uint64_t done = 0, answers = 0, candidates = 0, refuted = 0, wrong = 0;
+    mpz_t value, constant;
+    mpz_inits(value, constant, NULL);
+    for (int onsite = 0; onsite < 2; onsite++) {
+        random_state = seed + (uint64_t)onsite;
+        memset(&play, 0, offsetof(struct play, text));
+        play_add_round(onsite);
+        play.n = 256;
+        struct matcher_config config = {.n_digits_max = 256, .constant_count = 4, .simd = simd};
+        memcpy(config.constants, play.constants, sizeof config.constants);
+        struct matcher *matcher;
+        if (matcher_init(&matcher, &config) != NULL)
+            return 1;
+        for (uint64_t end = done + digits / 2; done < end;) {
+            uint8_t burst[300];
+            size_t count = 50 + random_below(251);
+            for (size_t i = 0; i < count; i += 16) {
+                uint64_t many = random_below(10000000000000000);
+                for (size_t k = i; k < i + 16 && k < count; k++, many /= 10)
+                    burst[k] = (uint8_t)('0' + many % 10);
+            }
+            struct matcher_answer answer;
+            matcher_begin(matcher, burst, count);
+            while (matcher_next(matcher, &answer)) {
+                char text[257];
+                memcpy(text, answer.digits, answer.count);
+                text[answer.count] = 0;
+                mpz_set_str(value, text, 10);
+                mpz_set_str(constant, play.constants[answer.constant], 10);
+                answers++;
+                wrong += !mpz_divisible_p(value, constant);
+            }
+            while (matcher_prepare(matcher))
+                continue;
+            done += count;
+        }
+        candidates += matcher_stats(matcher)->candidates;
+        refuted += matcher_stats(matcher)->candidates_refuted;
+    }
+    mpz_clears(value, constant, NULL);
+    printf("false: seed %llu, %llu random digits: %llu pairs let through, %llu refuted; %llu answers, %llu wrong\n",
+           (unsigned long long)seed, (unsigned long long)done, (unsigned long long)candidates,
+           (unsigned long long)refuted, (unsigned long long)answers, (unsigned long long)wrong);
+    return wrong > 0;
+}
+
+/* The upper `bits` bits of the fraction of power / modulus, rounded: is that too much? */
+static bool rounds_up(const mpz_t power, const mpz_t modulus, uint32_t bits)
+{
+    mpz_t scaled, rest;
+    mpz_inits(scaled, rest, NULL);
+    mpz_mul_2exp(scaled, power, bits);
+    mpz_fdiv_r(rest, scaled, modulus);
+    mpz_mul_2exp(rest, rest, 1);
+    bool up = mpz_cmp(rest, modulus) >= 0;
+    mpz_clears(scaled, rest, NULL);
+    return up;
+}
+
+/* Answers whose digits are 9 where a weight was rounded one way and 0 where it was rounded the other: as far off as
+ * they can be, in both ways, for the looks (27 bits, weights 10^(K + t) / M by the distance t from the burst's end) and
+ * for the keys (32 bits, weights 10^-(p + 1) / m by the position p in the window). Each must be found. */
+static int edges_run(uint64_t seed, uint64_t digits, enum matcher_simd simd)
+{
+    enum { N = 256 };
+    random_state = seed;
+    uint64_t done = 0, tried = 0;
+    mpz_t constant, odd_part, power, value, ten, rest;
+    mpz_inits(constant, odd_part, power, value, ten, rest, NULL);
+    while (done < digits) {
+        memset(&play, 0, offsetof(struct play, text));
+        if (random_below(2) == 0)
+            play_add_round((int)random_below(2));
+        else
+            play_add_random(40 + (uint32_t)random_below(473));
+        uint32_t which = (uint32_t)random_below(play.constant_count);
+        play.constants[0] = play.constants[which];
+        play.constant_count = 1;
+        play.n = N;
+        struct matcher_config config = {.n_digits_max = N, .constant_count = 1, .simd = simd};
+        config.constants[0] = play.constants[0];
+        struct matcher *matcher;
+        if (matcher_init(&matcher, &config) != NULL)
+            return 1;
+        uint32_t length = (uint32_t)strlen(play.constants[0]), reach = 0;
+        mpz_set_str(constant, play.constants[0], 10);
+        mpz_set(odd_part, constant);
+        mpz_set_ui(ten, 2);
+        mpz_remove(odd_part, odd_part, ten);
+        mpz_set_ui(ten, 5);
+        mpz_remove(odd_part, odd_part, ten);
+        mpz_set_ui(ten, 10);
+        for (mpz_set_ui(power, 655360); mpz_cmp(power, constant) <= 0; mpz_mul_ui(power, power, 10))
+            reach++;    /* the K of app/matcher_constant.c */
+        static bool look_up[N], key_up[N];
+        mpz_powm_ui(power, ten, reach, constant);
+        for (uint32_t t = 0; t < N; t++) {
+            look_up[t] = rounds_up(power, constant, 27);
+            mpz_mul_ui(power, power, 10);
+            mpz_mod(power, power, constant);
+        }
+        mpz_invert(ten, ten, odd_part);
+        mpz_set_ui(power, 1);
+        for (uint32_t p = 0; p < N; p++) {
+            mpz_mul(power, power, ten);
+            mpz_mod(power, power, odd_part);
+            key_up[p] = rounds_up(power, odd_part, 32);
+        }
+        /* Many bursts behind one another, each ended by an answer that began up to N digits before. */
+        for (uint32_t round = 0; round < 400; round++, tried++) {
+            uint32_t ahead = 1 + (uint32_t)random_below(reach > 0 ? reach : length), count = N - (uint32_t)random_below(8);
+            if (ahead >= count || count < length + 1)
+                continue;
+            bool by_key = random_below(2) == 0, up = random_below(2) == 0;
+            char number[N + 1];
+            for (uint32_t i = 0; i < count; i++) {
+                uint32_t before = count - ahead - 1 - i;   /* digits between this one and the burst's end */
+                bool rounded_up = i + ahead >= count ? random_below(2) == 0
+                                  : by_key ? key_up[N - 1 - before] : look_up[before];
+                number[i] = rounded_up == up ? '9' : '0';
+            }
+            number[0] = number[0] == '0' ? '1' : '9';
+            number[count] = 0;
+            mpz_set_str(value, number, 10);
+            mpz_fdiv_r(rest, value, constant);
+            mpz_sub(value, value, rest);
+            mpz_get_str(number, 10, value);
+            if (strlen(number) != count)
+                continue;
+            uint8_t first[2 * N];
+            uint32_t filled = (uint32_t)random_below(N);
+            for (uint32_t i = 0; i < filled; i++)
+                first[i] = (uint8_t)('0' + random_below(10));
+            memcpy(first + filled, number, count - ahead);
+            struct matcher_answer answer;
+            bool found = false;
+            matcher_begin(matcher, first, filled + count - ahead);
+            while (matcher_next(matcher, &answer))
+                continue;
+            while (matcher_prepare(matcher))
+                continue;
+            matcher_begin(matcher, (const uint8_t *)number + count - ahead, ahead);
+            while (matcher_next(matcher, &answer))
+                found |= answer.count == count && memcmp(answer.digits, number, count) == 0;
+            while (matcher_prepare(matcher))
+                continue;
+            done += filled + count;
+            if (!found) {
+                printf("edges: seed %llu: missed %s of %s, the last %u digits in a burst of their own\n",
+                       (unsigned long long)seed, number, play.constants[0], ahead);
+                return 1;
+            }
+        }
+        if (matcher_stats(matcher)->candidates_refuted > 0)
+            return 1;
+        done += 1000;
+    }
+    mpz_clears(constant, odd_part, power, value, ten, rest, NULL);
+    printf("edges: seed %llu, %llu answers as far off as they can be, all found\n", (unsigned long long)seed,
+           (unsigned long long)tried);
+    return 0;
+}
+
+/* How many answers are found early, and how early: a stream as in the online round, bursts of 50 to 300 digits, a
+ * random multiple of a random number of digits about every 500 digits, and nothing else that is not random. */
+static int early_measure(uint64_t seed, uint64_t digits, enum matcher_simd simd, double risk)
+{
+    random_state = seed;
+    memset(&play, 0, offsetof(struct play, text));
+    play_add_round(0);
+    play.n = 256;
+    struct matcher_config config = {.n_digits_max = play.n, .constant_count = play.constant_count, .simd = simd,
+                                    .early = true, .early_risk = risk};
+    memcpy(config.constants, play.constants, sizeof config.constants);
+    struct matcher *matcher;
+    if (matcher_init(&matcher, &config) != NULL)
+        return 1;
+    mpz_t constant, value, quotient;
+    mpz_inits(constant, value, quotient, NULL);
+    uint64_t planted[4] = {0}, early[4] = {0}, lead = 0, early_all = 0;
+    uint64_t done = 0, planted_begin[4] = {0};
+    char number[512];
+    size_t number_left = 0, number_count = 0, random_left = 100;
+    while (done < digits) {
+        static uint8_t burst[300];
+        size_t count = 50 + random_below(251);
+        for (size_t i = 0; i < count; i++) {
+            if (random_left > 0) {
+                random_left--;
+                burst[i] = (uint8_t)('0' + random_below(10));
+                continue;
+            }
+            if (number_left == 0) {     /* the next one: at least as long as the constant */
+                uint32_t which = (uint32_t)random_below(4), least = (uint32_t)strlen(play.constants[which]);
+                uint32_t wanted = least + (uint32_t)random_below(play.n - least + 1);
+                mpz_set_str(constant, play.constants[which], 10);
+                do {
+                    mpz_set_ui(value, 1 + random_below(9));
+                    for (uint32_t k = 1; k < wanted; k++) {
+                        mpz_mul_ui(value, value, 10);
+                        mpz_add_ui(value, value, random_below(10));
+                    }
+                    mpz_fdiv_q(quotient, value, constant);
+                    mpz_mul(value, quotient, constant);
+                } while (mpz_sgn(value) == 0);
+                mpz_get_str(number, 10, value);
+                number_left = number_count = strlen(number);
+                planted[which]++;
+                planted_begin[which] = done + i;
+            }
+            burst[i] = (uint8_t)number[number_count - number_left];
+            if (--number_left == 0)
+                random_left = 200 + random_below(400);
+        }
+        struct matcher_answer answer;
+        matcher_begin(matcher, burst, count);
+        while (matcher_next(matcher, &answer))
+            continue;
+        done += count;
+        for (bool more = true; more;) {
+            more = matcher_prepare(matcher);
+            while (matcher_next_early(matcher, &answer)) {
+                if (answer.end - answer.count != planted_begin[answer.constant])
+                    continue;   /* a wrong one: the matcher counts those */
+                early[answer.constant]++;
+                early_all++;
+                lead += answer.ahead;
+            }
+        }
+    }
+    const struct matcher_stats *stats = matcher_stats(matcher);
+    printf("early: seed %llu, %llu digits, risk %g: of M1 %.1f %%, M2 %.1f %%, M3 %.1f %%, M4 %.1f %% of %llu, lead %.1f "
+           "digits, given %llu, right %llu, wrong %llu\n", (unsigned long long)seed, (unsigned long long)done, risk,
+           100.0 * (double)early[0] / (double)planted[0], 100.0 * (double)early[1] / (double)planted[1],
+           100.0 * (double)early[2] / (double)planted[2], 100.0 * (double)early[3] / (double)planted[3],
+           (unsigned long long)(planted[0] + planted[1] + planted[2] + planted[3]),
+           (double)lead / (double)(early_all > 0 ? early_all : 1), (unsigned long long)stats->early_answers,
+           (unsigned long long)stats->early_right, (unsigned long long)stats->early_wrong);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     if (argc < 4) {
-        fprintf(stderr, "usage: matcher_check small|mixed|round|adversarial SEED DIGITS [scalar|avx2|avx512]\n");
+        fprintf(stderr, "usage: matcher_check small|mixed|round|online|onsite|adversarial|edges|false|early SEED DIGITS [scalar|avx2|avx512 [RISK]]\n");
         return 2;
     }
     enum matcher_simd simd = MATCHER_SIMD_AUTO;
@@ -308,6 +607,12 @@ int main(int argc, char **argv)
         if (strcmp(argv[4], matcher_simd_name(s)) == 0)
             simd = s;
     uint64_t seed = strtoull(argv[2], NULL, 0), digits = strtoull(argv[3], NULL, 0), done = 0, cases = 0, answers = 0;
+    if (strcmp(argv[1], "false") == 0)
+        return false_run(seed, digits, simd);
+    if (strcmp(argv[1], "edges") == 0)
+        return edges_run(seed, digits, simd);
+    if (strcmp(argv[1], "early") == 0)
+        return early_measure(seed, digits, simd, argc > 5 ? atof(argv[5]) : 1e-5);
     while (done < digits) {
         if (!play_draw(argv[1], seed + cases)) {
             fprintf(stderr, "matcher_check: no family %s\n", argv[1]);

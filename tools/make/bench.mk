@@ -10,3 +10,21 @@ CHECK_NEEDS += $(MATCHER_CHECK)
 BENCH_MATCHER := $(BUILD)/host/tests/bench/bench_matcher
 $(BENCH_MATCHER): $(BUILD)/host/tests/bench/bench_matcher.o $(MATCHER_HOST)
 	$(CC) -o $@ $^ -lgmp
+
+# Prints the tables of docs/matcher.md and writes build/bench/matcher.json. QUICK=1, REPEAT=5.
+bench-matcher: $(BENCH_MATCHER)
+	$(PY) tests/bench/bench_matcher.py
+
+# Where the hot path's cycles go: instructions by function (valgrind, AVX2: it knows no AVX-512), and what limits the
+# look-ahead kernels on a Skylake server (llvm-mca).
+profile-matcher: $(BENCH_MATCHER)
+	tests/bench/profile_matcher.sh $(BUILD)
+
+# Long runs: 10^7 digits of each round against the oracle, 10^9 random digits for false matches. About an hour.
+check-matcher-long: $(MATCHER_CHECK)
+	$(MATCHER_CHECK) online 1 10000000
+	$(MATCHER_CHECK) onsite 2 10000000
+	$(MATCHER_CHECK) false 3 1000000000
+	$(MATCHER_CHECK) early 4 100000000
+
+.PHONY: bench-matcher profile-matcher check-matcher-long

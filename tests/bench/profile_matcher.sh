@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# Where the matcher's cycles go. See `make profile-matcher`.
+set -eu
+build=$1
+bench=$build/host/tests/bench/bench_matcher
+out=$build/bench
+mkdir -p "$out"
+
+echo "Instructions a digit by function, valgrind, online, N=256, 1000 bursts of 100 digits (and 200 to warm up):"
+for simd in scalar avx2; do
+    valgrind --tool=callgrind --callgrind-out-file="$out/matcher-$simd.callgrind" --toggle-collect=matcher_begin \
+        --toggle-collect=matcher_next "$bench" online $simd 256 100 warm 1000 >/dev/null 2>"$out/matcher-$simd.log"
+    echo "$simd:"
+    callgrind_annotate "$out/matcher-$simd.callgrind" 2>/dev/null |
+        awk '$1 ~ /^[0-9,]+$/ && /matcher|kernel|mem/ { n = $1; gsub(",", "", n); name = $0; sub(/.*:/, "", name); sub(/ .*/, "", name)
+             if (n > 1000) printf "  %8.1f  %s\n", n / 120000, name }' | head -12
+done
+
+echo "The look-ahead kernels on a Skylake server, one block after the other, by llvm-mca:"
+for simd in scalar avx2 avx512; do
+    objdump -d --no-show-raw-insn --no-addresses "$build/host/app/matcher_$simd.o" |
+        awk '/<kernel_look>:/ { on = 1; next } on && /^$/ { exit } on { sub(/^\t/, ""); sub(/ *#.*/, ""); gsub(/<[^>]*>/, ""); print }' |
+        grep -v -E '^(j|call|ret|nop|cs|data16|xchg|endbr)' > "$out/look-$simd.s"
+    llvm-mca -mcpu=skylake-avx512 -iterations=100 "$out/look-$simd.s" 2>/dev/null |
+        awk -v simd=$simd '/Total Cycles|Total uOps|Block RThroughput/ { line = line "  " $0 } END { print "  " simd ":" line " (100 iterations)" }'
+done
