@@ -75,11 +75,15 @@ def parse_options(words):
     add("--begin", choices=("now", "player"), default="now", help="first burst: at once, or with the first player")
     add("--duration", type=bounded(float, 0, 1e9), default=0, dest="duration_s", metavar="S",
         help="seconds of digits (default: for ever)")
+    add("--bursts", type=bounded(int, 0, 10**9), default=0, metavar="COUNT",
+        help="the digits end after so many bursts: the same answers on every machine")
     add("--grace", type=bounded(float, 0, 3600), default=0, metavar="S",
         help="end the server so long after the last digits (default: go on until a signal)")
     add("--close-after", type=bounded(int, 0, 10**9), default=0, metavar="BURSTS",
         help="end the players' connections after every so many bursts")
     add("--close-how", choices=("fin", "rst"), default="fin")
+    add("--close-wait", type=bounded(float, 0, 3600), default=0, dest="close_wait_s", metavar="S",
+        help="so long after the burst (default: half a pause); what is under way by RST is lost")
     add("--close-for", type=bounded(float, 0, 3600), default=0, dest="close_for_s", metavar="S",
         help="refuse players for so long afterwards")
     add("--split", action="store_true", help="send the input port's bytes in odd pieces")

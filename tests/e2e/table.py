@@ -32,7 +32,7 @@ class Row:
     server: tuple = ()              # further options of contest_server.py
     front: str = ""                 # nginx: a server others wrote stands before ours
     round: str = "online"           # a name, or the text of a round file
-    seconds: float = 3.0
+    seconds: float = 3.0            # of play, on a machine that keeps up: 15 bursts a second
     # the player
     settings: tuple = ()
     # what must come out
@@ -85,7 +85,7 @@ ROWS = [
     Row("connections-closed", server=("--close-after", "12"), seconds=5),
     Row("connections-closed-chunked-and-refused", body="chunked", seconds=6, nic="modern",
         server=("--close-after", "25", "--close-for", "0.3")),
-    Row("connections-reset", net="tap", server=("--close-after", "15", "--close-how", "rst"), seconds=5),
+    Row("connections-reset", net="tap", server=("--close-after", "15", "--close-how", "rst", "--close-wait", "0.5"), seconds=5),
     Row("nginx", front="nginx", start="wait", body="raw"),
     # The hosted player.
     Row("linux", boot="linux", report=r"playing"),
@@ -93,7 +93,7 @@ ROWS = [
         server=("--split", "--close-after", "15", "--close-for", "0.2")),
     Row("linux-nginx", boot="linux", front="nginx", start="wait", report=r"playing"),
     # Rounds.
-    Row("small-constants", round=SMALL, seconds=2, server=("--burst", "10-60", "--interval", "0.1-0.2")),
+    Row("small-constants", round=SMALL, seconds=2, server=("--burst", "10-60")),
     Row("wide-answers", round=WIDE, server=("--rate", "4"), seconds=4, offered_min=5),
     Row("qualification-no-early", round="qualification", settings=("early=off",), nic="modern"),
 ]

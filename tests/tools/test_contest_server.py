@@ -107,6 +107,19 @@ def test_record_holds_all_that_was_offered(serve):
     assert lines[0]["kind"] == "contest" and lines[0]["told"] == 2
 
 
+def test_a_count_of_bursts_offers_the_same_whatever_the_machine_does(serve):
+    offered = []
+    for late_s in (0, 0.02):
+        server = serve(begin="now", bursts=40)
+        for i in range(10):
+            server.after(0.02 * i, lambda: time.sleep(late_s))
+        wait_for(lambda: server.over)
+        lines = finish(server)
+        offered.append([(line["start"], line["digits"]) for line in lines if line["kind"] == "answer"])
+        assert sum(line["kind"] == "burst" for line in lines) == 40
+    assert offered[0] == offered[1] and offered[0]
+
+
 def test_answers_across_a_gap_are_not_offered():
     lines = [{"kind": "feed-open", "id": 1, "ip": "a", "position": 0},
              {"kind": "burst", "position": 0, "digits": "0123456789"},

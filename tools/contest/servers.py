@@ -45,8 +45,10 @@ class Options:
     start: str = "push"             # push at connect | wait for the request
     begin: str = "now"              # the first burst: now | player (once an input connection is there)
     duration_s: float = 0           # of the stream, from its first burst; 0: for ever
+    bursts: int = 0                 # of the stream; 0: for ever. Unlike a duration it does not depend on the machine
     close_after: int = 0            # both players' connections end after every so many bursts; 0: never
     close_how: str = "fin"          # fin | rst
+    close_wait_s: float = 0         # after the burst; 0: half a pause
     close_for_s: float = 0          # nobody is let in again for so long
     split: bool = False             # what is sent on the input port goes out in odd pieces
     bind: str = "0.0.0.0"
@@ -168,13 +170,18 @@ class ContestServer:
         self.contest.expire(ns)
         self._prepare()
         self.record.flush()
-        if self.options.duration_s and time.monotonic() - self.begun_at >= self.options.duration_s:
+        if self._was_last(burst):
             self.over = True
             return
         if self.options.close_after and (burst.index + 1) % self.options.close_after == 0:
-            self.due = time.monotonic()     # however late we are: the next burst is a whole pause away
-            self.after(self.burst.pause_s / 2, self._close_players)
+            wait_s = self.options.close_wait_s or self.burst.pause_s / 2
+            self.due = time.monotonic() + wait_s        # however late we are: the next burst comes behind it
+            self.after(wait_s, self._close_players)
         self._schedule()
+
+    def _was_last(self, burst):
+        limit_s, limit = self.options.duration_s, self.options.bursts
+        return limit_s and time.monotonic() - self.begun_at >= limit_s or limit and burst.index + 1 >= limit
 
     def _go_live(self, connection):
         head = FEED_HEAD + (b"Transfer-Encoding: chunked\r\n" if self.options.body == "chunked" else b"") + b"\r\n"
