@@ -95,6 +95,9 @@ ROWS = [
     # Rounds.
     Row("small-constants", round=SMALL, seconds=2, server=("--burst", "10-60")),
     Row("wide-answers", round=WIDE, server=("--rate", "4"), seconds=4, offered_min=5),
+    Row("onsite", round="onsite", server=("--rate", "10", "--burst", "50-100"), seconds=4),
+    Row("linux-onsite", boot="linux", round="onsite", server=("--rate", "30", "--burst", "20-60"), seconds=6,
+        report=r"playing"),     # once an early answer lacked one of M4's factors 2
     Row("qualification-no-early", round="qualification", settings=("early=off",), nic="modern"),
 ]
 
