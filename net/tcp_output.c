@@ -191,6 +191,8 @@ void tcp_output(struct net_stack *stack, struct tcp_connection *c, uint64_t now_
     }
     while (output_lost(stack, c, now_ns)) { }
     while (output_new(stack, c, now_ns)) { }
+    if (tcp_in_flight(c) + c->snd_mss > c->congestion.cwnd)
+        c->cwnd_limited = true;         /* full to the brim, if nothing more waits: as Linux's tcp_write_xmit */
     if (c->blocked)
         tcp_timer_due_at(stack, 0);
     if (c->snd_nxt != nxt_before) {
