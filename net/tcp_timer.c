@@ -118,11 +118,12 @@ static void rto_due(struct net_stack *stack, struct tcp_connection *c, uint64_t 
     }
 }
 
-/* MUST-36: for as long as the peer answers, a closed window is no reason to end. */
+/* MUST-36: for as long as the peer answers, a closed window is no reason to end, not even if the next probe is further
+ * away than all our patience. */
 static void window_probe_due(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns)
 {
     uint64_t heard_ns = c->last_received_ns > c->unanswered_ns ? c->last_received_ns : c->unanswered_ns;
-    if (now_ns - heard_ns >= c->policy.data_give_up_us * UINT64_C(1000)) {
+    if (c->last_sent_ns > heard_ns && now_ns - heard_ns >= c->policy.data_give_up_us * UINT64_C(1000)) {
         connection_gave_up(stack, c);
         return;
     }
