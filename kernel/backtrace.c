@@ -1,6 +1,7 @@
 #include "kernel/backtrace.h"
 
 #include "kernel/base/log.h"
+#include "kernel/blackbox.h"
 #include "kernel/stacks.h"
 #include "kernel/symbols.h"
 
@@ -8,6 +9,7 @@ static void log_frame(unsigned index, uint64_t address, enum symbol_use use)
 {
     char where[SYMBOL_TEXT_BYTES_MAX];
     symbol_format(where, sizeof where, address, use);
+    blackbox_note_address(address);
     log_line("  #%u 0x%lx %s", index, address, where);
 }
 

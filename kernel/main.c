@@ -11,6 +11,7 @@
 #include "kernel/acpi.h"
 #include "kernel/apic.h"
 #include "kernel/base/log.h"
+#include "kernel/blackbox.h"
 #include "kernel/boot_info.h"
 #include "kernel/clock.h"
 #include "kernel/cpu.h"
@@ -23,12 +24,45 @@
 #include "kernel/traps.h"
 #include "net/transport.h"
 
-enum { READING_PAUSE_MS = 4000 };       /* how long a message stands on the screen before Linux comes back */
+enum {
+    READING_PAUSE_MS = 4000,            /* how long a message stands on the screen before Linux comes back */
+    RECORD_PERIOD_NS = 1000000000,
+};
 
 static struct boot_info boot;
 static struct settings settings;
 
 _Noreturn void kernel_main(enum boot_protocol protocol, const void *information);      /* from boot/entry.asm */
+
+/* The black box comes before the settings are read, so that a mistake in them is recorded too: of both texts only this
+ * one word is looked at. What is wrong with it is told when all are read. */
+static bool blackbox_take(const char *text)
+{
+    static const char key[] = "blackbox=";
+    const char *word = strstr(text, key);
+    if (word == NULL || (word != text && (unsigned char)word[-1] > ' ')) {
+        return false;
+    }
+    size_t bytes = 0;
+    while ((unsigned char)word[bytes] > ' ') {
+        bytes++;
+    }
+    struct settings_error error;
+    settings_begin(&settings);
+    if (!settings_add(&settings, "", word, bytes, &error)) {
+        return false;
+    }
+    for (uint32_t i = 0; i < settings.blackbox_count; i++) {
+        const struct settings_region *region = &settings.blackbox[i];
+        void *memory = memory_claim(region->address, region->bytes);
+        if (memory == NULL) {
+            log_line("blackbox: 0x%lx, %u bytes: not free RAM here, left out", region->address, region->bytes);
+        } else {
+            blackbox_add_region(memory, region->bytes);
+        }
+    }
+    return true;
+}
 
 /* The machine itself: from here on a mistake is dumped, and time is known. */
 static void machine_init(enum boot_protocol protocol, const void *information)
@@ -43,6 +77,9 @@ static void machine_init(enum boot_protocol protocol, const void *information)
     cpu_init(strstr(boot.command_line, "simd=scalar") != NULL || strstr(boot.module, "simd=scalar") != NULL);
     traps_init();
     memory_init(&boot);
+    if (!blackbox_take(boot.command_line)) {
+        blackbox_take(boot.module);
+    }
     apic_init();
     if (screen_init(&boot.framebuffer)) {
         log_add_sink(screen_write);
@@ -125,6 +162,7 @@ static struct player *player_take(struct netdev *device)
         settings_refused(mistake);
     }
     stats_clear();
+    blackbox_set_statistics(stats_line);
     stats_add_fact("simd", matcher_simd_name(matcher_config.simd));
     stats_add_fact("stack", transport_name());
     stats_add_fact("clock", clock_source());
@@ -161,6 +199,20 @@ static void rest(struct player *player, struct netdev *device)
     virtio_net_quiet(device);
 }
 
+/* Once a second the record of a running machine, a slice of it each turn. True while one is being written. */
+static bool record_tend(uint64_t now_ns)
+{
+    static uint64_t next_ns;
+    if (blackbox_step()) {
+        return true;
+    }
+    if (now_ns >= next_ns) {
+        next_ns = now_ns + RECORD_PERIOD_NS;
+        blackbox_begin();
+    }
+    return false;
+}
+
 /* The one loop. Log lines go out a few characters at a time, because each is an exit to the hypervisor. */
 static enum player_verdict play(struct player *player, struct netdev *device)
 {
@@ -169,7 +221,8 @@ static enum player_verdict play(struct player *player, struct netdev *device)
     do {
         log_clock_ns = clock_now_ns();
         verdict = player_turn(player, log_clock_ns);
-        if (!log_drain() && virtio_net_can_wake(device)) {
+        bool writing = record_tend(log_clock_ns) | log_drain();
+        if (!writing && virtio_net_can_wake(device)) {
             rest(player, device);
         }
         if (virtio_net_broken(device) != NULL) {

@@ -15,21 +15,50 @@ enum { LOW_MEMORY_END = 1 << 20 };      /* real-mode vectors, the EBDA, other CP
 extern const char image_begin[], image_end[];       /* boot/linker.ld */
 
 static struct memory_map ram;           /* what is left; ranges shrink from below */
-static struct memory_map all;           /* what there was */
+static struct memory_map told;          /* what the loader calls RAM */
 static uint64_t reachable_end = BOOT_MAPPED_END;
 static uint64_t taken_bytes;
 static bool sealed;
 
 void memory_init(const struct boot_info *boot)
 {
-    memory_map_build(&ram, boot->regions, boot->region_count);
+    memory_map_build(&told, boot->regions, boot->region_count);
+    ram = told;
     memory_map_remove(&ram, 0, LOW_MEMORY_END);
     memory_map_remove(&ram, (uintptr_t)image_begin, (uintptr_t)image_end);
     log_line("memory: %zu MiB of RAM in %zu ranges%s", (size_t)(memory_map_bytes(&ram) >> 20), ram.count,
              ram.cut || boot->regions_dropped_count != 0 ? " (the map was too long, some is lost)" : "");
+    static struct memory_map all;       /* not `ram`, from which the page tables are taken meanwhile */
     all = ram;
     paging_init(&all);
     reachable_end = UINT64_MAX;
+}
+
+static bool map_holds(const struct memory_map *map, uint64_t begin, uint64_t end)
+{
+    for (size_t i = 0; i < map->count; i++) {
+        if (map->ranges[i].begin <= begin && end <= map->ranges[i].end) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void *memory_claim(uint64_t address, size_t bytes)
+{
+    ASSERT(!sealed);
+    uint64_t end = address + bytes;
+    if (end < address || !map_holds(&told, address, end)) {
+        return NULL;
+    }
+    if (end <= LOW_MEMORY_END) {        /* not handed out and not mapped: asking twice is the caller's mistake */
+        return paging_map(address, end, PAGING_DATA) ? (void *)address : NULL;
+    }
+    if (!map_holds(&ram, address, end)) {
+        return NULL;
+    }
+    memory_map_remove(&ram, address, end);
+    return (void *)address;
 }
 
 void *memory_take(size_t bytes, size_t align, const char *who)

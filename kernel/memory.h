@@ -7,6 +7,10 @@
 /* Zeroed, cacheable, never given back. `align` is a power of two. Panics when memory is out or sealed. */
 void *memory_take(size_t bytes, size_t align, const char *who);
 
+/* A stated piece of RAM, whole pages, its contents as they are; below 1 MiB as well. NULL when the loader does not call
+ * all of it RAM, or the image or something handed out lies there. Soon after the start, before much is handed out. */
+void *memory_claim(uint64_t address, size_t bytes);
+
 /* From here on memory_take panics. */
 void memory_seal(void);
 

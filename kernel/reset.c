@@ -4,6 +4,7 @@
 
 #include "kernel/acpi.h"
 #include "kernel/base/log.h"
+#include "kernel/blackbox.h"
 #include "kernel/clock.h"
 #include "kernel/cpu.h"
 #include "kernel/memory.h"
@@ -88,18 +89,22 @@ static void reading_pause(uint32_t ms)
     }
 }
 
-static _Noreturn void reset_logged(const char *cause, uint32_t pause_ms)
+static _Noreturn void reset_logged(const char *cause, enum blackbox_state state, uint32_t pause_ms)
 {
     log_defer(false);
     log_line("back to Linux: %s", cause);
+    blackbox_write(state, cause);
     log_flush();
     pause_us(RUNG_PAUSE_US);            /* a serial line empties its FIFO */
     reading_pause(pause_ms);
     reset_now();
 }
 
-_Noreturn void reset_machine(const char *cause) { reset_logged(cause, 0); }
+_Noreturn void reset_machine(const char *cause) { reset_logged(cause, BLACKBOX_TOLD, 0); }
 
-_Noreturn void reset_after_failure(const char *cause) { reset_logged(cause, reading_pause_ms); }
+_Noreturn void reset_after_failure(const char *cause)
+{
+    reset_logged(cause, BLACKBOX_FAILED, reading_pause_ms);
+}
 
 void reset_set_reading_pause(uint32_t ms) { reading_pause_ms = ms; }

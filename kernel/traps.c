@@ -4,6 +4,7 @@
 #include "kernel/backtrace.h"
 #include "kernel/base/bytes.h"
 #include "kernel/base/log.h"
+#include "kernel/blackbox.h"
 #include "kernel/cpu.h"
 #include "kernel/memory.h"
 #include "kernel/paging.h"
@@ -90,9 +91,20 @@ static void registers_dump(const struct trap_frame *frame)
              frame->rflags, frame->cs, frame->ss, cr0_read(), cr2_read(), cr3_read(), cr4_read());
 }
 
+static void registers_note(const struct trap_frame *f)
+{
+    const uint64_t registers[BLACKBOX_REGISTER_COUNT] = {
+        f->rax, f->rbx, f->rcx, f->rdx, f->rsi, f->rdi, f->rbp, f->rsp, f->r8, f->r9, f->r10, f->r11, f->r12, f->r13,
+        f->r14, f->r15, f->rip, f->rflags, f->cs, f->ss, f->vector, f->error, cr0_read(), cr2_read(), cr3_read(),
+        cr4_read(),
+    };
+    blackbox_note_registers(registers);
+}
+
 static void trap_dump(const struct trap_frame *frame)
 {
     uint64_t vector = frame->vector;
+    registers_note(frame);
     char where[SYMBOL_TEXT_BYTES_MAX];
     symbol_format(where, sizeof where, frame->rip, SYMBOL_EXACT);
     log_line("trap: %s (%lu), error 0x%lx, at 0x%lx %s", names[vector], vector, frame->error, frame->rip, where);
@@ -135,6 +147,7 @@ void trap_handle(const struct trap_frame *frame)
         trap_dump(frame);
         reset_after_failure(names[frame->vector]);
     case 1:
+        blackbox_write(BLACKBOX_FAILED, "a trap inside a trap");    /* first: it may be the log that traps */
         log_line("trap: %s at 0x%lx while handling a trap", names[frame->vector], frame->rip);
         reset_after_failure("a trap inside a trap");
     default:

@@ -96,6 +96,16 @@ size_t log_tail(char *out, size_t out_bytes)
     return (size_t)(ring.end - begin);
 }
 
+uint64_t log_tail_position(size_t bytes_max, uint64_t *end)
+{
+    uint64_t begin = ring.begin;
+    if (ring.end - begin > bytes_max) {     /* the first line that begins at or behind this byte */
+        begin = line_end(ring.end - bytes_max - 1);
+    }
+    *end = ring.end;
+    return begin;
+}
+
 size_t log_read(uint64_t *position, char out[LOG_LINE_BYTES_MAX])
 {
     if (*position < ring.begin || *position > ring.end) {

@@ -38,6 +38,9 @@ size_t log_tail(char *out, size_t out_bytes);
  * position behind it. Lines that the ring has forgotten are passed over. 0: nothing new. */
 size_t log_read(uint64_t *position, char out[LOG_LINE_BYTES_MAX]);
 
+/* For log_read: where the newest whole lines begin that are `bytes_max` together at most, and where they end. */
+uint64_t log_tail_position(size_t bytes_max, uint64_t *end);
+
 /* A sink takes what it can of `text`, at once, and returns how many bytes that was; it is offered the rest again.
  * `text` is the rest of one line with its stamp and '\n', not terminated by NUL. A sink that wants whole lines
  * takes all or nothing: only the first offer of a line begins with '['. */

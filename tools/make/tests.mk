@@ -14,6 +14,7 @@ $(TEST_LIB): $(patsubst %.c,$(BUILD)/test/%.o,$(TEST_LIB_SOURCES))
 # A unit test links the archive, so what it defines itself (a fake transport, say) wins over the archive's member.
 # More sources for one test: UNIT_EXTRA_name_test := file.c ...
 UNIT_EXTRA_memory_map_test := kernel/memory_map.c
+UNIT_EXTRA_blackbox_test := kernel/blackbox.c
 UNIT_EXTRA_boot_info_test := kernel/boot_info.c
 UNIT_EXTRA_acpi_test := kernel/acpi.c
 .SECONDEXPANSION:

@@ -1,0 +1,238 @@
+/* kernel/blackbox.c, read back by a reader of its own after docs/blackbox.md (tools/peregrine_lib/blackbox.py is another,
+ * which tests/guest/test_blackbox.py uses). */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "kernel/base/bytes.h"
+#include "kernel/base/log.h"
+#include "kernel/blackbox.h"
+
+/* One region of each shape; blackbox.c takes four for ever. */
+enum { SMALL_BYTES = 4096, ODD_BYTES = 3 * 4096, LARGE_BYTES = 128 * 1024 };
+static uint8_t small[SMALL_BYTES], odd[ODD_BYTES], large[LARGE_BYTES];
+
+static size_t statistics(size_t index, char *out, size_t out_bytes)
+{
+    return index < 20 ? format(out, out_bytes, "counter.%zu %zu\n", index, index * index) : 0;
+}
+
+static size_t trapping_count;
+static size_t statistics_that_trap(size_t index, char *out, size_t out_bytes)
+{
+    if (index == 3) {
+        trapping_count++;
+        blackbox_write(BLACKBOX_FAILED, "a trap inside a trap");
+    }
+    return statistics(index, out, out_bytes);
+}
+
+/* The polynomial, a bit at a time. */
+static uint32_t crc32_plain(const uint8_t *at, size_t bytes)
+{
+    uint32_t crc = 0xffffffff;
+    for (size_t i = 0; i < bytes; i++) {
+        crc ^= at[i];
+        for (int bit = 0; bit < 8; bit++)
+            crc = crc >> 1 ^ (crc & 1 ? 0xedb88320 : 0);
+    }
+    return ~crc;
+}
+
+static bool valid(const uint8_t *slot, size_t slot_bytes)
+{
+    static uint8_t copy[LARGE_BYTES];
+    if (memcmp(slot, "PEREGBOX", 8) != 0)
+        return false;
+    size_t bytes = load_le32(slot + 12);
+    assert_true(bytes >= 64 && bytes <= slot_bytes);
+    memcpy(copy, slot, bytes);
+    memset(copy, 0, 8);
+    memset(copy + 16, 0, 4);
+    return crc32_plain(copy, bytes) == load_le32(slot + 16);
+}
+
+/* The newest valid slot of a region. */
+static const uint8_t *newest(const uint8_t *region, size_t slot_bytes)
+{
+    const uint8_t *first = region, *second = region + slot_bytes;
+    bool first_valid = valid(first, slot_bytes), second_valid = valid(second, slot_bytes);
+    assert_true(first_valid || second_valid);
+    if (first_valid && second_valid)
+        return load_le64(first + 24) > load_le64(second + 24) ? first : second;
+    return first_valid ? first : second;
+}
+
+/* A section's payload; NULL: there is none. Fails if the sections do not fill the record. */
+static const uint8_t *section(const uint8_t *slot, uint32_t type, size_t *bytes)
+{
+    const uint8_t *found = NULL;
+    size_t at = 64, end = load_le32(slot + 12);
+    uint32_t last = 0;
+    while (at < end) {
+        uint32_t kind = load_le32(slot + at), count = load_le32(slot + at + 4);
+        assert_true(kind > last);           /* each once, in the order of the table */
+        last = kind;
+        if (kind == type) {
+            found = slot + at + 8;
+            *bytes = count;
+        }
+        at += 8 + ((count + 7) & ~(size_t)7);
+    }
+    assert_int_equal(at, end);
+    return found;
+}
+
+static void assert_section(const uint8_t *slot, uint32_t type, const char *text)
+{
+    size_t bytes;
+    const uint8_t *at = section(slot, type, &bytes);
+    assert_non_null(at);
+    assert_int_equal(bytes, strlen(text));
+    assert_memory_equal(at, text, bytes);
+}
+
+static int regions_are_lent(void **state)
+{
+    (void)state;
+    memcpy(small, "PEREGBOX old", 12);
+    memcpy(small + 2048, "PEREGBOX old", 12);
+    blackbox_add_region(small, sizeof small);
+    blackbox_add_region(odd, sizeof odd);
+    blackbox_add_region(large, sizeof large);
+    blackbox_set_statistics(statistics);
+    return 0;
+}
+
+static void an_earlier_flight_is_void(void **state)
+{
+    (void)state;
+    assert_memory_not_equal(small, "PEREGBOX", 8);
+    assert_memory_not_equal(small + 2048, "PEREGBOX", 8);
+}
+
+static void a_record_holds_cause_statistics_and_log(void **state)
+{
+    (void)state;
+    log_clock_ns = 7000000000;
+    log_line("one");
+    log_line("two");
+    blackbox_write(BLACKBOX_TOLD, "gg");
+    const uint8_t *slot = newest(large, LARGE_BYTES / 2);
+    assert_int_equal(load_le32(slot + 8), 1);
+    assert_int_equal(load_le32(slot + 20), 1);
+    assert_int_equal(load_le64(slot + 32), 7000000000);
+    assert_section(slot, 1, "gg");
+    assert_section(slot, 5, "[    7.000000] one\n[    7.000000] two\n");
+    size_t bytes;
+    assert_null(section(slot, 2, &bytes));
+    assert_null(section(slot, 3, &bytes));
+    const uint8_t *text = section(slot, 4, &bytes);
+    assert_memory_equal(text, "counter.0 0\ncounter.1 1\n", 24);
+    assert_memory_equal(text + bytes - 15, "counter.19 361\n", 15);
+    assert_int_equal(load_le64(newest(small, 2048) + 24), load_le64(slot + 24));
+    assert_int_equal(load_le64(newest(odd, 4096) + 24), load_le64(slot + 24));
+}
+
+static void records_alternate_between_the_slots(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 5; i++) {
+        const uint8_t *before = newest(odd, 4096);
+        uint64_t sequence = load_le64(before + 24);
+        blackbox_write(BLACKBOX_RUNNING, "");
+        const uint8_t *after = newest(odd, 4096);
+        assert_ptr_not_equal(before, after);
+        assert_int_equal(load_le64(after + 24), sequence + 1);
+        assert_true(valid(before, 4096));
+    }
+}
+
+static void a_record_cut_off_at_any_step_leaves_the_one_before(void **state)
+{
+    (void)state;
+    for (int steps = 0;; steps++) {
+        blackbox_write(BLACKBOX_TOLD, "whole");
+        uint64_t sequence = load_le64(newest(odd, 4096) + 24);
+        blackbox_begin();
+        bool more = true;
+        for (int i = 0; i < steps && more; i++)
+            more = blackbox_step();
+        assert_in_range(load_le64(newest(small, 2048) + 24), sequence, sequence + 1);
+        assert_in_range(load_le64(newest(odd, 4096) + 24), sequence, sequence + 1);
+        if (!more)
+            break;
+        if (load_le64(newest(odd, 4096) + 24) == sequence)
+            assert_section(newest(odd, 4096), 1, "whole");
+    }
+}
+
+static void a_log_too_long_is_cut_at_its_old_end(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 1500; i++)
+        log_line("line %d", i);
+    blackbox_write(BLACKBOX_FAILED, "panic");
+    for (int i = 0; i < 2; i++) {
+        const uint8_t *slot = i == 0 ? newest(small, 2048) : newest(odd, 4096);
+        size_t slot_bytes = i == 0 ? 2048 : 4096, bytes;
+        const uint8_t *log = section(slot, 5, &bytes);
+        static const char last[] = "[    7.000000] line 1499\n";
+        assert_true(bytes + 64 > slot_bytes - load_le32(slot + 12) && bytes > 500);
+        assert_int_equal(log[0], '[');
+        assert_memory_equal(log + bytes - strlen(last), last, strlen(last));
+        assert_true(slot_bytes - load_le32(slot + 12) < 40);        /* not a line more would fit */
+    }
+}
+
+static void a_trap_while_statistics_are_written_leaves_them_out(void **state)
+{
+    (void)state;
+    blackbox_set_statistics(statistics_that_trap);
+    blackbox_write(BLACKBOX_FAILED, "panic");
+    assert_true(trapping_count > 0);
+    const uint8_t *slot = newest(large, LARGE_BYTES / 2);
+    size_t bytes;
+    assert_section(slot, 1, "a trap inside a trap");
+    assert_null(section(slot, 4, &bytes));
+    assert_non_null(section(slot, 5, &bytes));
+    blackbox_set_statistics(statistics);
+}
+
+static void registers_and_addresses_are_told(void **state)
+{
+    (void)state;
+    uint64_t registers[BLACKBOX_REGISTER_COUNT];
+    for (size_t i = 0; i < BLACKBOX_REGISTER_COUNT; i++)
+        registers[i] = 0x1000 + i;
+    blackbox_note_registers(registers);
+    for (uint64_t i = 0; i < 100; i++)
+        blackbox_note_address(0x1000000 + i);
+    blackbox_write(BLACKBOX_FAILED, "page fault");
+    size_t bytes;
+    const uint8_t *slot = newest(small, 2048), *at = section(slot, 2, &bytes);
+    assert_int_equal(bytes, 26 * 8);
+    assert_int_equal(load_le64(at + 25 * 8), 0x1000 + 25);
+    at = section(slot, 3, &bytes);
+    assert_int_equal(bytes, BLACKBOX_ADDRESS_COUNT_MAX * 8);
+    assert_int_equal(load_le64(at + 8), 0x1000001);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_earlier_flight_is_void),
+        cmocka_unit_test(a_record_holds_cause_statistics_and_log),
+        cmocka_unit_test(records_alternate_between_the_slots),
+        cmocka_unit_test(a_record_cut_off_at_any_step_leaves_the_one_before),
+        cmocka_unit_test(a_log_too_long_is_cut_at_its_old_end),
+        cmocka_unit_test(a_trap_while_statistics_are_written_leaves_them_out),
+        cmocka_unit_test(registers_and_addresses_are_told),
+    };
+    return cmocka_run_group_tests(tests, regions_are_lent, NULL);
+}
