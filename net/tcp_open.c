@@ -144,7 +144,6 @@ int tcp_connect(struct net_stack *stack, uint32_t address, uint16_t port, uint16
     c->next_hop = next_hop;
     c->iss = c->snd_una = c->recover = c->rack.fack = secret_isn(&stack->secret, &tuple, now_ns);
     c->snd_nxt = c->snd_end = c->snd_small_end = c->iss + 1;
-    c->rack.fack = c->iss;              /* or the SYN's own ACK looks like reordering to every second ISN */
     c->unanswered_ns = now_ns;
     tcp_sendqueue_push(c, c->iss, 0, TCP_SYN, TCP_NEVER_NS);
     c->unanswered_ns = now_ns;

@@ -320,9 +320,11 @@ void tcp_recovery_after_ack(struct net_stack *stack, struct tcp_connection *c, c
     rack_window_adapt(c, d->dsack);
     if (recovery_was_needless(c, r, d))
         recovery_undo(stack, c);
-    bool over = c->recovery != TCP_OPEN && seq_ge(c->snd_una, c->recover);
-    if (over)
+    bool after_timeout = c->recovery == TCP_LOSS, repaired = false;
+    if (c->recovery != TCP_OPEN && seq_ge(c->snd_una, c->recover)) {
+        repaired = c->recovery == TCP_RECOVERY;
         recovery_leave(c);
+    }
 
     if (c->sack_on)
         wait_ns = rack_detect(c, &d->lost_bytes, now_ns);
@@ -335,9 +337,9 @@ void tcp_recovery_after_ack(struct net_stack *stack, struct tcp_connection *c, c
         recovery_enter(stack, c, now_ns);
     if (c->recovery == TCP_RECOVERY)
         prr_apply(c, d);
-    else if (d->acked_bytes != 0 && !over)      /* what ends a recovery does not begin a growth */
+    else if (d->acked_bytes != 0 && !repaired)  /* what ends a repair begins no growth; slow start after a timeout goes on */
         tcp_congestion_acked(&c->congestion, &c->policy, d->acked_bytes, c->snd_mss, c->srtt_ns, d->limited,
-                             c->recovery == TCP_LOSS, now_ns);
+                             after_timeout, now_ns);
 
     if (wait_ns != 0)
         tcp_timer_set(stack, c, TCP_TIMER_REORDER, now_ns + wait_ns);
