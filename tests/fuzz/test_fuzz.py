@@ -9,7 +9,7 @@ import pytest
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 BUILD = ROOT / os.environ.get("BUILD", "build")
-STACKS = ["lwip", "own"] if (ROOT / "net/tcp.c").exists() else ["lwip"]
+STACKS = ["lwip", "own"] if (ROOT / "net/transport_own.c").exists() else ["lwip"]
 
 
 def targets():

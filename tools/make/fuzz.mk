@@ -1,7 +1,7 @@
 # Fuzz targets, libFuzzer with ASan and UBSan: tests/fuzz/NAME_fuzz.c becomes build/fuzz/NAME, linked with everything
 # pure; tests/fuzz/NAME_stack_fuzz.c becomes build/fuzz/NAME-STACK, linked with each stack and the hosted devices.
 CLANG ?= clang
-FUZZ_CFLAGS := $(filter-out -Werror,$(COMMON)) -O1 -fsanitize=fuzzer-no-link,address,undefined \
+FUZZ_CFLAGS := $(filter-out -Werror,$(COMMON)) -O1 -DNET_SKIP_CHECKSUMS=1 -fsanitize=fuzzer-no-link,address,undefined \
 	-fno-sanitize-recover=all -fno-omit-frame-pointer
 
 $(BUILD)/fuzz/%.o: %.c
