@@ -47,6 +47,7 @@ class Setup:
     memory: str = "256M"
     accelerator: str = "tcg"
     stack: str = ""             # own | lwip; "": whichever the image was built with
+    module: bool = False        # the settings come in a file beside the image, not on the command line
     lease: bool = False         # the guest asks DHCP on TAP, too
 
     @property
@@ -131,12 +132,17 @@ def start(setup, settings, directory):
     if setup.boot == HOSTED:
         control = ("127.0.0.1", free_udp_port())
         return HostedPlayer([*settings.split(), f"control.port={control[1]}"]), control
+    module = None
+    if setup.module:
+        module = pathlib.Path(directory) / "settings"
+        module.write_text("# one word a line\n" + settings.replace(" ", "\n") + "\n")
+        settings = ""
     options, machine_type = [], "q35" if setup.nic == "rootport" else "pc"
     if setup.boot == "iso":
-        path = qemu.make_iso(pathlib.Path(directory) / f"{secrets.token_hex(4)}.iso", settings)
+        path = qemu.make_iso(pathlib.Path(directory) / f"{secrets.token_hex(4)}.iso", settings, module)
         options += qemu.iso(path, setup.firmware)
     else:
-        options += qemu.kernel(settings, image=image_of(setup.stack))
+        options += qemu.kernel(settings, module, image_of(setup.stack))
     if setup.boot == "microvm":
         # With ACPI tables they name the virtio-mmio devices; without, QEMU's command line does, as Firecracker's.
         old = setup.nic == "mmio-legacy"

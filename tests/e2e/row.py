@@ -59,7 +59,7 @@ def until_over(host, game, seconds):
 def play(row, accelerator):
     """The reasons why the row fails; the guest's log; a line of figures."""
     setup = machine.Setup(boot=row.boot, firmware=row.firmware, nic=row.nic, nic_more=row.nic_more, net=row.net,
-                          cpus=row.cpus, memory=row.memory, lease=row.lease, stack=row.stack,
+                          cpus=row.cpus, memory=row.memory, lease=row.lease, stack=row.stack, module=row.module,
                           accelerator=accelerator)
     key = "0x" + secrets.token_hex(32)
     problems = []

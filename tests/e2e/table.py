@@ -23,6 +23,7 @@ class Row:
     net: str = "user"               # user | tap
     cpus: int = 1
     memory: str = "256M"
+    module: bool = False            # settings in a module file instead of on the command line
     stack: str = ""                 # own | lwip; "" is the one that the image was built with
     # the network of a TAP row: an address from a lease as clouds give it, else a static one
     lease: bool = False
@@ -55,6 +56,8 @@ ROWS = [
     Row("kernel-user"),
     Row("iso-bios", boot="iso"),
     Row("iso-uefi", boot="iso", firmware="uefi", nic="modern"),
+    Row("kernel-module", module=True, nic="modern"),
+    Row("iso-module", boot="iso", module=True),
     Row("microvm", boot="microvm", nic="mmio"),
     Row("microvm-version-1", boot="microvm", nic="mmio-legacy", body="chunked"),
     # NICs.
