@@ -42,6 +42,7 @@ static struct {
     uint32_t address;
     uint16_t peer_port;
     uint64_t leaving_since_ns, pause_until_ns;
+    uint64_t heard_ns;                  /* the last command that was obeyed */
     uint32_t repeats_left, part, line;
     uint64_t log_position;
     size_t text_bytes;
@@ -197,6 +198,7 @@ static void take_command(const struct transport_event *event, uint64_t now_ns)
         ++*refused;
         return;
     }
+    control.heard_ns = now_ns;
     control.result = CONTROL_DONE;
     uint32_t a = event->address;
     if (command->command == CONTROL_STATUS) {
@@ -336,6 +338,8 @@ void control_tend(uint64_t now_ns)
     if (control.leaving)
         control.pause_until_ns = now_ns + (uint64_t)CONTROL_GG_PAUSE_MS * MS_NS;
 }
+
+uint64_t control_heard_ns(void) { return control.heard_ns; }
 
 bool control_told_to_leave(void) { return control.left; }
 

@@ -102,6 +102,9 @@ void control_tend(uint64_t now_ns);
 /* GG was ordered, and its answer has gone out. */
 bool control_told_to_leave(void);
 
+/* When the last genuine command came; 0: none yet. */
+uint64_t control_heard_ns(void);
+
 /* When control_tend has something to do. */
 uint64_t control_wake_ns(uint64_t now_ns);
 

@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "app/breaker.h"
 #include "app/control.h"
 #include "app/feed.h"
 #include "app/histogram.h"
@@ -86,6 +87,7 @@ static void register_statistics(void)
     stats_add_counters(&weave_counter_group);
     stats_add_counters(&ledger_counter_group);
     stats_add_counters(&submit_counter_group);
+    stats_add_counters(&breaker_counter_group);
     stats_add_counters(&link_counter_group);
     stats_add_counters(&control_counter_group);
 }
@@ -105,6 +107,7 @@ const char *player_init(struct player **out, const struct player_config *config,
     ledger_init(config->secret);
     weave_init(settings->feed_count);
     submit_init(settings);
+    breaker_init(settings->breaker_count, settings->breaker_window_ns);
     for (uint32_t i = 0; i < settings->feed_count; i++)
         feed_init(&player.feeds[i], feed_names[i], &settings->feeds[i]);
     if (!control_init(settings->key, settings->key_bytes, settings->control_port, config->secret))
@@ -261,6 +264,11 @@ static enum player_verdict judge(uint64_t now_ns)
         return PLAYER_NETWORK_LOST;
     if (s->server_timeout_ns && now_ns - player.digit_ns >= s->server_timeout_ns)
         return PLAYER_SERVER_LOST;
+    uint64_t asked_ns = control_heard_ns() > player.began_ns ? control_heard_ns() : player.began_ns;
+    if (s->idle_timeout_ns && now_ns - asked_ns >= s->idle_timeout_ns)
+        return PLAYER_IDLE;
+    if (s->breaker_linger_ns && breaker_is_open() && now_ns - breaker_opened_ns() >= s->breaker_linger_ns)
+        return PLAYER_BREAKER;
     return PLAYER_ON;
 }
 
@@ -329,6 +337,7 @@ const char *player_verdict_name(enum player_verdict verdict)
     static const char *const names[] = {
         [PLAYER_ON] = "on", [PLAYER_GG] = "gg", [PLAYER_NETWORK_LOST] = "network lost",
         [PLAYER_SERVER_LOST] = "server lost", [PLAYER_DEADLINE] = "deadline",
+        [PLAYER_IDLE] = "nobody asked", [PLAYER_BREAKER] = "submit breaker",
     };
     ASSERT(verdict < ARRAY_COUNT(names));
     return names[verdict];

@@ -22,6 +22,8 @@ enum player_verdict {
     PLAYER_NETWORK_LOST,        /* net.timeout= */
     PLAYER_SERVER_LOST,         /* server.timeout= */
     PLAYER_DEADLINE,            /* deadline= */
+    PLAYER_IDLE,                /* idle.timeout= */
+    PLAYER_BREAKER,             /* breaker=, after breaker.linger= */
 };
 
 struct player_config {

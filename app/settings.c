@@ -215,6 +215,25 @@ static struct refusal set_server_timeout(struct settings *s, struct span v) { re
 static struct refusal set_feed_timeout(struct settings *s, struct span v) { return set_duration(&s->feed_timeout_ns, v); }
 static struct refusal set_deadline(struct settings *s, struct span v) { return set_duration(&s->deadline_ns, v); }
 
+static struct refusal set_idle_timeout(struct settings *s, struct span v) { return set_duration(&s->idle_timeout_ns, v); }
+static struct refusal set_breaker_linger(struct settings *s, struct span v) { return set_duration(&s->breaker_linger_ns, v); }
+
+static struct refusal set_breaker(struct settings *s, struct span value)
+{
+    uint64_t v;
+    if (!span_number(value, 0, 1000000, &v))
+        return refuse("expected a number of results, up to 1000000; 0 is never");
+    s->breaker_count = (uint32_t)v;
+    return ACCEPTED;
+}
+
+static struct refusal set_breaker_window(struct settings *s, struct span value)
+{
+    if (!span_duration(value, &s->breaker_window_ns) || s->breaker_window_ns < 1000000)
+        return refuse("expected a time of at least 1ms, like 60 (seconds)");
+    return ACCEPTED;
+}
+
 /* The bytes as they stand, or 0x and hexadecimal. tools/peregrine_control.py reads its --key alike. */
 static struct refusal set_key(struct settings *s, struct span value)
 {
@@ -333,6 +352,10 @@ static const struct {
     { "server.timeout", set_server_timeout, false, false },
     { "feed.timeout", set_feed_timeout, false, false },
     { "deadline", set_deadline, false, false },
+    { "idle.timeout", set_idle_timeout, false, false },
+    { "breaker", set_breaker, false, false },
+    { "breaker.window", set_breaker_window, false, false },
+    { "breaker.linger", set_breaker_linger, false, false },
     { "key", set_key, false, true },
     { "control.port", set_control_port, false, false },
     { "wait", set_wait, false, false },
@@ -449,6 +472,9 @@ void settings_begin(struct settings *s)
     s->server_timeout_ns = UINT64_C(300) * 1000000000;
     s->feed_timeout_ns = UINT64_C(10) * 1000000000;
     s->deadline_ns = UINT64_C(86400) * 1000000000;
+    s->breaker_count = 200;
+    s->breaker_window_ns = UINT64_C(60) * 1000000000;
+    s->breaker_linger_ns = UINT64_C(60) * 1000000000;
     s->control_port = SETTINGS_CONTROL_PORT;
 }
 
@@ -498,6 +524,9 @@ bool settings_finish(struct settings *s, struct settings_error *error)
         if (!s->gateway)
             return fail_whole(error, "gwmac= goes with gw=");
     }
+
+    if (s->idle_timeout_ns && s->key_bytes == 0)
+        return fail_whole(error, "idle.timeout= goes with key=: without it nobody can ask");
 
     /* One entry per connection: the addresses in turn. */
     uint32_t given = s->feed_count;

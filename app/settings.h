@@ -74,6 +74,11 @@ struct settings {
     uint64_t net_timeout_ns;            /* no usable address for so long */
     uint64_t server_timeout_ns;         /* no digits for so long */
     uint64_t deadline_ns;               /* running for so long */
+    uint64_t idle_timeout_ns;           /* no genuine command on the control channel for so long */
+    uint64_t breaker_linger_ns;         /* so long after the breaker opened */
+    /* When to stop submitting: so many refused results in a window. 0: never. */
+    uint32_t breaker_count;
+    uint64_t breaker_window_ns;
     /* When to try another connection. 0: never. */
     uint64_t feed_timeout_ns;           /* a feed that is connected and silent for so long */
 

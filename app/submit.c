@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "app/breaker.h"
 #include "app/link.h"
 #include "app/outbox.h"
 #include "kernel/base/assert.h"
@@ -34,6 +35,7 @@ static const struct counter submit_counter_table[] = {
     COUNTER("submit.", submit_counters, waited),
     COUNTER("submit.", submit_counters, dropped_expired),
     COUNTER("submit.", submit_counters, dropped_no_room),
+    COUNTER("submit.", submit_counters, dropped_breaker),
     COUNTER("submit.", submit_counters, unanswered),
     COUNTER("submit.", submit_counters, responses_2xx),
     COUNTER("submit.", submit_counters, responses_3xx),
@@ -112,6 +114,10 @@ static bool post(const uint8_t *digits, size_t count, uint64_t now_ns)
 
 bool submit_answer(const uint8_t *digits, size_t count, uint64_t now_ns)
 {
+    if (breaker_is_open()) {
+        submit_counters.dropped_breaker++;
+        return false;
+    }
     if (!submit.message)
         prepare();                      /* a second answer of one burst; the first finds it done */
     bool now = submit.message && outbox_waiting_count() == 0 && outbox_has_room(count);
@@ -137,6 +143,11 @@ static void send_waiting(uint64_t now_ns)
 {
     struct outbox_entry *entry;
     for (unsigned i = 0; i < SUBMIT_POSTS_PER_TURN_MAX && (entry = outbox_next());) {
+        if (breaker_is_open()) {
+            submit_counters.dropped_breaker++;
+            outbox_drop();
+            continue;
+        }
         if (now_ns - entry->offered_ns > SUBMIT_EXPIRY_NS) {
             submit_counters.dropped_expired++;
             outbox_drop();
@@ -204,6 +215,7 @@ static void count_response(uint64_t now_ns)
     if (status >= 200 && status < 300) {
         submit_counters.responses_2xx++;
         count_result();
+        breaker_result(word_is("wrong") || word_is("dup"), now_ns);
         return;
     }
     if (status >= 300 && status < 400)

@@ -44,7 +44,7 @@ struct submit_counters {
     uint64_t posts;                         /* given to the transport */
     uint64_t posts_again;                   /* of those, a second time: the first was never acted on */
     uint64_t waited;                        /* answers that could not be sent at once */
-    uint64_t dropped_expired, dropped_no_room;
+    uint64_t dropped_expired, dropped_no_room, dropped_breaker;
     uint64_t unanswered;                    /* sent, and nobody will tell what became of them */
     uint64_t responses_2xx, responses_3xx, responses_4xx, responses_5xx;
     uint64_t responses_unasked, bad_http;

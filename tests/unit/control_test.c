@@ -124,6 +124,7 @@ static void the_statistics_are_told_to_who_has_the_key(void **state)
     start();
     hello();
     assert_int_equal(fake.datagram_count, 1);
+    assert_int_equal(control_heard_ns(), 0);        /* anybody can say hello */
     assert_int_equal(fake.datagrams[0].bytes, 56);
     assert_memory_equal(fake.datagrams[0].data + 8, nonce, 16);
     now += 500 * MS;
@@ -134,6 +135,7 @@ static void the_statistics_are_told_to_who_has_the_key(void **state)
     assert_memory_equal(text, "control.hellos 1\ncontrol.commands_status 1\n", 43);
     assert_non_null(strstr(text, "control.send_failed 0\n"));
     assert_false(control_told_to_leave());
+    assert_true(control_heard_ns() != 0 && now - control_heard_ns() <= 20 * MS);
     assert_int_equal(control_wake_ns(now), UINT64_MAX);
 }
 

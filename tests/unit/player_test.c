@@ -715,6 +715,65 @@ static void the_server_may_be_silent_for_its_timeout(void **state)
     assert_int_equal(turn(100 * MS), PLAYER_SERVER_LOST);
 }
 
+/* `count` times 100 ms with an answer or more, each with the same result. */
+static void results(const char *result, int count)
+{
+    static unsigned number;
+    for (int i = 0; i < count; i++) {
+        char burst[32], response[128];
+        uint32_t before = fake.connections[submit_id()].sent_bytes;
+        snprintf(burst, sizeof burst, "0%u0", 823u * (100003u + number++));
+        digits(burst);
+        ack_all(submit_id());
+        snprintf(response, sizeof response, OK_200 "Content-Length: %zu\r\n\r\n%s", strlen(result), result);
+        for (const char *at = sent(submit_id()) + before; (at = strstr(at, "POST ")) != NULL; at++)
+            fake_text(submit_id(), response);
+        turn(100 * MS);
+    }
+}
+
+static void too_many_refused_results_open_the_breaker(void **state)
+{
+    (void)state;
+    play("n=9 m=823 early=off breaker=40 breaker.window=5 breaker.linger=3");
+    results("wrong\n", 4);
+    assert_true(submit_counters.results_wrong > 20 && submit_counters.results_wrong < 40);
+    turn(6 * S);                                /* forgotten */
+    results("dup\n", 4);
+    assert_int_equal(submit_counters.dropped_breaker, 0);
+    results("dup\n", 25);
+    assert_true(submit_counters.dropped_breaker > 0);
+    uint64_t posts = submit_counters.posts, dropped = submit_counters.dropped_breaker;
+    digits("08230999823");
+    assert_int_equal(submit_counters.posts, posts);
+    assert_true(submit_counters.dropped_breaker > dropped);
+    assert_int_equal(turn(S / 2), PLAYER_ON);
+    assert_int_equal(turn(3 * S), PLAYER_BREAKER);
+    assert_string_equal(player_verdict_name(PLAYER_BREAKER), "submit breaker");
+}
+
+static void a_breaker_stays_closed_while_most_is_right(void **state)
+{
+    (void)state;
+    play("n=9 m=823 early=off breaker=10 breaker.window=60 server.timeout=0");
+    results("+8\n", 40);
+    results("wrong\n", 20);
+    assert_true(submit_counters.results_wrong >= 20);
+    assert_int_equal(submit_counters.dropped_breaker, 0);
+    play("n=9 m=823 early=off breaker=0 server.timeout=0");
+    results("wrong\n", 50);
+    assert_int_equal(submit_counters.dropped_breaker, 0);
+}
+
+static void nobody_asking_ends_the_game(void **state)
+{
+    (void)state;
+    play("n=6 m=823 key=0123456789 idle.timeout=2.5");
+    assert_int_equal(turn(2400 * MS), PLAYER_ON);
+    assert_int_equal(turn(100 * MS), PLAYER_IDLE);
+    assert_string_equal(player_verdict_name(PLAYER_IDLE), "nobody asked");
+}
+
 static void the_deadline_ends_the_game(void **state)
 {
     (void)state;
@@ -909,6 +968,9 @@ int main(void)
         cmocka_unit_test(the_network_may_be_away_for_its_timeout),
         cmocka_unit_test(the_server_may_be_silent_for_its_timeout),
         cmocka_unit_test(the_deadline_ends_the_game),
+        cmocka_unit_test(too_many_refused_results_open_the_breaker),
+        cmocka_unit_test(a_breaker_stays_closed_while_most_is_right),
+        cmocka_unit_test(nobody_asking_ends_the_game),
         cmocka_unit_test(a_flood_of_answers_is_bounded_and_counted_and_the_feed_goes_on),
         cmocka_unit_test(sleeping_never_misses_what_is_due),
         cmocka_unit_test(no_answer_is_submitted_twice_whatever_happens),
