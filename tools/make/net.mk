@@ -3,3 +3,4 @@ UNIT_EXTRA_tcp_pair_test := tests/unit/stack_pair.c
 $(foreach test,tcp_open tcp_close tcp_reset tcp_receive tcp_send tcp_recovery tcp_listen tcp_path net_malformed,\
 	$(eval UNIT_EXTRA_$(test)_test := tests/unit/tcp_peer.c))
 UNIT_EXTRA_ipv4_test := host/frame_pool.c host/netdev_memory.c
+UNIT_EXTRA_malformed_frames_test := host/frame_pool.c host/netdev_memory.c

@@ -1,0 +1,398 @@
+/* Frames that past small stacks fell over, one a row: what is bent, which counter must tell the reason, how many frames
+ * may answer. After each row the buffers are back and a ping, a datagram and a SYN are served as ever. Frames are of their
+ * exact length, and AddressSanitizer guards the byte behind.
+ *
+ * Families: Ripple20 (CVE-2020-11896), AMNESIA:33 (CVE-2020-13988, 17437), FreeRTOS+TCP (CVE-2018-16523, 16601, 16603),
+ * URGENT/11 (CVE-2019-12256); numbers from memory. Fragments: ipv4_test.c. Options of every length, and every byte of every
+ * kind bent: net_malformed_test.c. What TCP makes of such segments in an open connection: tests/wire. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "host/netdev_memory.h"
+#include "kernel/base/bytes.h"
+#include "net/checksum.h"
+#include "net/stack_state.h"
+
+enum { ADDRESS = 0x0a000001, NEIGHBOUR = 0x0a000007, UDP_PORT = 4000, TCP_PORT = 80 };
+static const uint8_t our_mac[6] = { 2, 0, 0, 0, 0, 1 }, their_mac[6] = { 2, 0, 0, 0, 0, 9 };
+#define S UINT64_C(1000000000)
+
+static struct netdev_memory device;
+static struct net_stack *stack;
+static uint64_t now_ns;
+
+/* ---- Valid frames, to be bent ---- */
+
+enum base { ECHO, OPTIONS, ERROR, DATAGRAM, SYN, ARP };
+enum { IP = 14, L4 = 34, OPTIONS_L4 = 74, QUOTE = L4 + 8, FRAME_BYTES = 128 };
+
+static uint32_t ipv4_begin(uint8_t *frame, uint32_t header_bytes, uint8_t protocol, uint32_t payload_bytes)
+{
+    uint8_t *ip = frame + IP;
+    ip[0] = (uint8_t)(0x40 | header_bytes / 4);
+    store_be16(ip + 2, (uint16_t)(header_bytes + payload_bytes));
+    ip[8] = 64;
+    ip[9] = protocol;
+    store_be32(ip + 12, NEIGHBOUR);
+    store_be32(ip + 16, ADDRESS);
+    return IP + header_bytes + payload_bytes;
+}
+
+static uint32_t base_frame(enum base base, uint8_t *frame)
+{
+    memset(frame, 0, FRAME_BYTES);
+    memcpy(frame, our_mac, 6);
+    memcpy(frame + 6, their_mac, 6);
+    store_be16(frame + 12, base == ARP ? 0x0806 : 0x0800);
+    switch (base) {
+    case ECHO:
+        frame[L4] = 8;
+        return ipv4_begin(frame, 20, 1, 8 + 16);
+    case OPTIONS:                       /* an echo request behind 40 bytes of NOP */
+        memset(frame + L4, 1, 40);
+        frame[OPTIONS_L4] = 8;
+        return ipv4_begin(frame, 60, 1, 8 + 16);
+    case ERROR:                         /* port unreachable, about a segment of ours that there never was */
+        frame[L4] = 3;
+        frame[L4 + 1] = 3;
+        frame[QUOTE] = 0x45;
+        store_be16(frame + QUOTE + 2, 40);
+        frame[QUOTE + 9] = 6;
+        store_be32(frame + QUOTE + 12, ADDRESS);
+        store_be32(frame + QUOTE + 16, NEIGHBOUR);
+        return ipv4_begin(frame, 20, 1, 8 + 20 + 8);
+    case DATAGRAM:
+        store_be16(frame + L4, 1000);
+        store_be16(frame + L4 + 2, UDP_PORT);
+        store_be16(frame + L4 + 4, 8 + 16);
+        return ipv4_begin(frame, 20, 17, 8 + 16);
+    case SYN:
+        store_be16(frame + L4, 1000);
+        store_be16(frame + L4 + 2, TCP_PORT);
+        frame[L4 + 12] = 0x50;
+        frame[L4 + 13] = TCP_SYN;
+        return ipv4_begin(frame, 20, 6, 20);
+    case ARP:
+        memcpy(frame + 14, (const uint8_t[]){ 0, 1, 8, 0, 6, 4, 0, 1 }, 8);
+        memcpy(frame + 22, their_mac, 6);
+        store_be32(frame + 28, NEIGHBOUR);
+        store_be32(frame + 38, ADDRESS);
+        return 42;
+    }
+    return 0;
+}
+
+/* Makes the checksums right, as far as the bent headers still say where they stand. */
+static void checksums_fix(uint8_t *frame, uint32_t bytes)
+{
+    uint8_t *ip = frame + IP;
+    if (bytes < L4 || load_be16(frame + 12) != 0x0800)
+        return;
+    uint32_t header_bytes = (ip[0] & 0xfu) * 4, total = load_be16(ip + 2);
+    if (header_bytes < 20 || header_bytes > bytes - IP)
+        header_bytes = 20;
+    store_be16(ip + 10, 0);
+    store_be16(ip + 10, checksum_finish(checksum_sum(0, ip, header_bytes)));
+    if (total < header_bytes || total > bytes - IP)
+        return;
+    uint32_t payload_bytes = total - header_bytes, at = ip[9] == 6 ? 16 : ip[9] == 17 ? 6 : 2;
+    if ((ip[9] != 6 && ip[9] != 17 && ip[9] != 1) || payload_bytes < at + 2)
+        return;
+    uint32_t sum = ip[9] == 1 ? 0 : checksum_pseudo_ipv4(load_be32(ip + 12), load_be32(ip + 16), ip[9], (uint16_t)payload_bytes);
+    uint8_t *payload = ip + header_bytes;
+    store_be16(payload + at, 0);
+    store_be16(payload + at, checksum_finish(checksum_sum(sum, payload, payload_bytes)));
+}
+
+/* ---- The rows ---- */
+
+struct row {
+    const char *name;
+    enum base base;
+    struct { uint8_t at; uint8_t count; uint8_t bytes[6]; } bends[3];
+    uint8_t cut;                        /* the frame ends here; 0: where it should */
+    uint8_t padding;                    /* bytes behind it */
+    bool wrong_checksum;                /* of the transport */
+    bool own_ip_checksum;               /* that of IP as bent */
+    const char *counter;
+    uint8_t answers;
+};
+
+static const struct row rows[] = {
+    /* Ethernet */
+    { "one byte", ECHO, .cut = 1, .counter = "ethernet.rx_drop_short" },
+    { "13 bytes", ECHO, .cut = 13, .counter = "ethernet.rx_drop_short" },
+    { "IPv4 without a byte", ECHO, .cut = 14, .counter = "ipv4.rx_drop_short" },
+    { "ARP without a byte", ARP, .cut = 14, .counter = "arp.rx_drop_malformed" },
+    { "a type nobody knows", ECHO, { { 12, 2, { 0x86, 0xdd } } }, .counter = "ethernet.rx_drop_type" },
+    { "a length for a type (802.3)", ECHO, { { 12, 2, { 0, 46 } } }, .counter = "ethernet.rx_drop_type" },
+    { "to another station", ECHO, { { 5, 1, { 77 } } }, .counter = "ethernet.rx_drop_not_ours" },
+    { "padding behind the datagram", ECHO, .padding = 18, .counter = "icmp.tx_echo_replies", .answers = 1 },
+
+    /* ARP */
+    { "hlen 5", ARP, { { 18, 1, { 5 } } }, .counter = "arp.rx_drop_malformed" },
+    { "hlen 255", ARP, { { 18, 1, { 255 } } }, .counter = "arp.rx_drop_malformed" },
+    { "plen 16", ARP, { { 19, 1, { 16 } } }, .counter = "arp.rx_drop_malformed" },
+    { "plen 0", ARP, { { 19, 1, { 0 } } }, .counter = "arp.rx_drop_malformed" },
+    { "cut in the target's address", ARP, .cut = 41, .counter = "arp.rx_drop_malformed" },
+    { "sent by our own address", ARP, { { 28, 4, { 10, 0, 0, 1 } } }, .counter = "arp.rx_drop_own_address" },
+    { "a group as sender's MAC", ARP, { { 22, 1, { 0xff } } }, .counter = "arp.rx_drop_malformed" },
+    { "a reply nobody asked for", ARP, { { 20, 2, { 0, 2 } }, { 28, 4, { 10, 0, 0, 99 } } }, .counter = "arp.rx_drop_unasked" },
+    { "a probe from 0.0.0.0 (RFC 5227)", ARP, { { 28, 4, { 0, 0, 0, 0 } } }, .counter = "arp.tx_replies", .answers = 1 },
+
+    /* The IPv4 header */
+    { "version 6", ECHO, { { 14, 1, { 0x65 } } }, .counter = "ipv4.rx_drop_version" },
+    { "IHL 0", ECHO, { { 14, 1, { 0x40 } } }, .counter = "ipv4.rx_drop_header_bytes" },
+    { "IHL 4", ECHO, { { 14, 1, { 0x44 } } }, .counter = "ipv4.rx_drop_header_bytes" },
+    { "IHL beyond the frame", ECHO, { { 14, 1, { 0x4f } } }, .counter = "ipv4.rx_drop_header_bytes" },
+    { "IHL beyond the total length", OPTIONS, { { 16, 2, { 0, 59 } } }, .counter = "ipv4.rx_drop_total_bytes" },
+    { "total length 0", ECHO, { { 16, 2, { 0, 0 } } }, .counter = "ipv4.rx_drop_total_bytes" },
+    { "total length 19", ECHO, { { 16, 2, { 0, 19 } } }, .counter = "ipv4.rx_drop_total_bytes" },
+    { "total length beyond the frame", ECHO, { { 16, 2, { 0, 45 } } }, .counter = "ipv4.rx_drop_total_bytes" },
+    { "total length 65535", ECHO, { { 16, 2, { 255, 255 } } }, .counter = "ipv4.rx_drop_total_bytes" },
+    { "no payload", ECHO, { { 16, 2, { 0, 20 } } }, .counter = "icmp.rx_drop_short" },
+    { "wrong checksum", ECHO, { { 24, 2, { 1, 2 } } }, .own_ip_checksum = true, .counter = "ipv4.rx_drop_bad_checksum" },
+    { "TTL 0 (RFC 1122 §3.2.1.7: a host takes it)", ECHO, { { 22, 1, { 0 } } }, .counter = "icmp.tx_echo_replies", .answers = 1 },
+    { "from 255.255.255.255", ECHO, { { 26, 4, { 255, 255, 255, 255 } } }, .counter = "ipv4.rx_drop_source" },
+    { "from our subnet's broadcast", ECHO, { { 26, 4, { 10, 0, 0, 255 } } }, .counter = "ipv4.rx_drop_source" },
+    { "from a multicast group", ECHO, { { 26, 4, { 224, 0, 0, 1 } } }, .counter = "ipv4.rx_drop_source" },
+    { "from ourselves (LAND)", SYN, { { 26, 4, { 10, 0, 0, 1 } } }, .counter = "ipv4.rx_drop_source" },
+    { "from loopback", ECHO, { { 26, 4, { 127, 0, 0, 1 } } }, .counter = "ipv4.rx_drop_source" },
+    { "from 0.0.0.0", ECHO, { { 26, 4, { 0, 0, 0, 0 } } }, .counter = "ipv4.rx_drop_source" },
+    { "from class E", ECHO, { { 26, 4, { 240, 0, 0, 1 } } }, .counter = "ipv4.rx_drop_source" },
+    { "to a multicast group", ECHO, { { 30, 4, { 224, 0, 0, 1 } } }, .counter = "ipv4.rx_drop_not_ours" },
+    { "to loopback", ECHO, { { 30, 4, { 127, 0, 0, 1 } } }, .counter = "ipv4.rx_drop_not_ours" },
+    { "to another host", ECHO, { { 30, 4, { 10, 0, 0, 2 } } }, .counter = "ipv4.rx_drop_not_ours" },
+    { "a protocol nobody knows", ECHO, { { 23, 1, { 99 } } }, .counter = "icmp.tx_errors", .answers = 1 },
+    { "IP in IP (Ripple20)", ECHO, { { 23, 1, { 4 } }, { 34, 4, { 0x45, 0, 0xff, 0xff } } }, .counter = "icmp.tx_errors", .answers = 1 },
+    { "a protocol nobody knows, to everyone", ECHO, { { 23, 1, { 99 } }, { 30, 4, { 10, 0, 0, 255 } } }, .counter = "ipv4.rx_drop_protocol" },
+
+    /* IPv4 options */
+    { "forty NOPs", OPTIONS, .counter = "icmp.tx_echo_replies", .answers = 1 },
+    { "option of length 0", OPTIONS, { { 34, 2, { 7, 0 } } }, .counter = "ipv4.rx_drop_bad_option" },
+    { "option of length 1", OPTIONS, { { 34, 2, { 7, 1 } } }, .counter = "ipv4.rx_drop_bad_option" },
+    { "option past the header", OPTIONS, { { 34, 2, { 7, 41 } } }, .counter = "ipv4.rx_drop_bad_option" },
+    { "option whose length is past the header", OPTIONS, { { 73, 1, { 7 } } }, .counter = "ipv4.rx_drop_bad_option" },
+    { "end, then junk", OPTIONS, { { 34, 6, { 0, 7, 0, 131, 0, 255 } } }, .counter = "icmp.tx_echo_replies", .answers = 1 },
+    { "loose route, pointer 0", OPTIONS, { { 34, 3, { 131, 7, 0 } } }, .counter = "ipv4.rx_drop_source_route" },
+    { "loose route, pointer 3", OPTIONS, { { 34, 3, { 131, 7, 3 } } }, .counter = "ipv4.rx_drop_source_route" },
+    { "strict route, pointer past it", OPTIONS, { { 34, 3, { 137, 7, 255 } } }, .counter = "ipv4.rx_drop_source_route" },
+    { "strict route, in a datagram that draws an error", OPTIONS, { { 34, 3, { 137, 39, 4 } }, { 23, 1, { 99 } } },
+      .counter = "ipv4.rx_drop_source_route" },
+    { "record route, pointer past it", OPTIONS, { { 34, 3, { 7, 7, 255 } } }, .counter = "icmp.tx_echo_replies", .answers = 1 },
+    { "timestamp, pointer past it", OPTIONS, { { 34, 4, { 68, 8, 255, 0xff } } }, .counter = "icmp.tx_echo_replies", .answers = 1 },
+
+    /* ICMP */
+    { "echo of seven bytes", ECHO, { { 16, 2, { 0, 27 } } }, .cut = 41, .counter = "icmp.rx_drop_short" },
+    { "echo with a wrong checksum", ECHO, .wrong_checksum = true, .counter = "icmp.rx_drop_bad_checksum" },
+    { "echo to everyone", ECHO, { { 30, 4, { 10, 0, 0, 255 } } }, .counter = "icmp.rx_drop_broadcast" },
+    { "redirect", ERROR, { { 34, 2, { 5, 1 } } }, .counter = "icmp.rx_drop_type" },
+    { "source quench", ERROR, { { 34, 2, { 4, 0 } } }, .counter = "icmp.rx_drop_type" },
+    { "timestamp request", ECHO, { { 34, 1, { 13 } } }, .counter = "icmp.rx_drop_type" },
+    { "address mask request", ECHO, { { 34, 1, { 17 } } }, .counter = "icmp.rx_drop_type" },
+    { "an answer to no echo of ours", ECHO, { { 34, 1, { 0 } } }, .counter = "icmp.rx_drop_type" },
+    { "error that quotes nothing", ERROR, { { 16, 2, { 0, 28 } } }, .cut = 42, .counter = "icmp.rx_drop_bad_quote" },
+    { "error that quotes a header alone", ERROR, { { 16, 2, { 0, 48 } } }, .cut = 62, .counter = "icmp.rx_drop_bad_quote" },
+    { "error that quotes 7 bytes of transport", ERROR, { { 16, 2, { 0, 55 } } }, .cut = 69, .counter = "icmp.rx_drop_bad_quote" },
+    { "quoted IHL 4", ERROR, { { 42, 1, { 0x44 } } }, .counter = "icmp.rx_drop_bad_quote" },
+    { "quoted IHL past the end", ERROR, { { 42, 1, { 0x4f } } }, .counter = "icmp.rx_drop_bad_quote" },
+    { "quoted IHL 6, transport past the end", ERROR, { { 42, 1, { 0x46 } } }, .counter = "icmp.rx_drop_bad_quote" },
+    { "quoted version 6", ERROR, { { 42, 1, { 0x65 } } }, .counter = "icmp.rx_drop_bad_quote" },
+    { "quoted later fragment", ERROR, { { 48, 2, { 0, 5 } } }, .counter = "icmp.rx_drop_bad_quote" },
+    { "quoted from another host", ERROR, { { 54, 4, { 10, 0, 0, 3 } } }, .counter = "icmp.rx_drop_bad_quote" },
+    { "quoted: an error of ours", ERROR, { { 51, 1, { 1 } }, { 62, 2, { 3, 3 } } }, .counter = "icmp.rx_errors" },
+    { "quoted: no connection of ours", ERROR, .counter = "tcp.icmp_ignored" },
+    { "fragmentation needed, MTU 0, no connection", ERROR, { { 34, 2, { 3, 4 } } }, .counter = "tcp.icmp_ignored" },
+    { "fragmentation needed, MTU 67, no connection", ERROR, { { 34, 2, { 3, 4 } }, { 40, 2, { 0, 67 } } }, .counter = "tcp.icmp_ignored" },
+
+    /* UDP */
+    { "seven bytes of UDP", DATAGRAM, { { 16, 2, { 0, 27 } } }, .counter = "udp.rx_drop_short" },
+    { "length 0", DATAGRAM, { { 38, 2, { 0, 0 } } }, .counter = "udp.rx_drop_length" },
+    { "length 7", DATAGRAM, { { 38, 2, { 0, 7 } } }, .counter = "udp.rx_drop_length" },
+    { "length past the datagram", DATAGRAM, { { 38, 2, { 0, 25 } } }, .counter = "udp.rx_drop_length" },
+    { "length 65535", DATAGRAM, { { 38, 2, { 255, 255 } } }, .counter = "udp.rx_drop_length" },
+    { "wrong UDP checksum", DATAGRAM, .wrong_checksum = true, .counter = "udp.rx_drop_bad_checksum" },
+    { "port 0", DATAGRAM, { { 36, 2, { 0, 0 } } }, .counter = "udp.rx_drop_no_port", .answers = 1 },
+    { "a closed port", DATAGRAM, { { 36, 2, { 0, 9 } } }, .counter = "udp.rx_drop_no_port", .answers = 1 },
+    { "a closed port, to everyone", DATAGRAM, { { 36, 2, { 0, 9 } }, { 30, 4, { 255, 255, 255, 255 } } }, .counter = "udp.rx_drop_no_port" },
+
+    /* TCP headers, at the listener's port */
+    { "19 bytes of TCP", SYN, { { 16, 2, { 0, 39 } } }, .counter = "tcp.rx_drop_short" },
+    { "data offset 0", SYN, { { 46, 1, { 0x00 } } }, .counter = "tcp.rx_drop_offset" },
+    { "data offset 4", SYN, { { 46, 1, { 0x40 } } }, .counter = "tcp.rx_drop_offset" },
+    { "data offset past the segment", SYN, { { 46, 1, { 0x60 } } }, .counter = "tcp.rx_drop_offset" },
+    { "data offset past it, in the padding", SYN, { { 46, 1, { 0xf0 } } }, .padding = 40, .counter = "tcp.rx_drop_offset" },
+    { "source port 0", SYN, { { 34, 2, { 0, 0 } } }, .counter = "tcp.rx_drop_port_zero" },
+    { "destination port 0", SYN, { { 36, 2, { 0, 0 } } }, .counter = "tcp.rx_drop_port_zero" },
+    { "wrong TCP checksum", SYN, .wrong_checksum = true, .counter = "tcp.rx_drop_bad_checksum" },
+    { "SYN with FIN", SYN, { { 47, 1, { 3 } } }, .counter = "tcp.rx_drop_flags" },
+    { "SYN with RST", SYN, { { 47, 1, { 6 } } }, .counter = "tcp.rx_resets_ignored" },
+    { "all flags", SYN, { { 47, 1, { 0xff } } }, .counter = "tcp.rx_resets_ignored" },
+    { "no flags", SYN, { { 47, 1, { 0 } } }, .counter = "tcp.rx_drop_flags" },
+    { "FIN alone", SYN, { { 47, 1, { 1 } } }, .counter = "tcp.rx_drop_flags" },
+    { "URG alone", SYN, { { 47, 1, { 0x20 } }, { 52, 2, { 255, 255 } } }, .counter = "tcp.rx_drop_flags" },
+    { "SYN to everyone", SYN, { { 30, 4, { 10, 0, 0, 255 } } }, .counter = "tcp.rx_drop_broadcast" },
+    { "SYN to everyone's MAC", SYN, { { 0, 6, { 255, 255, 255, 255, 255, 255 } } }, .counter = "tcp.rx_drop_broadcast" },
+};
+
+static uint32_t row_frame(const struct row *row, uint8_t *frame)
+{
+    uint32_t bytes = base_frame(row->base, frame);
+    for (size_t i = 0; i < ARRAY_COUNT(row->bends); i++)
+        memcpy(frame + row->bends[i].at, row->bends[i].bytes, row->bends[i].count);
+    uint8_t ip_checksum[2] = { frame[24], frame[25] };
+    if (row->cut != 0)
+        bytes = row->cut;
+    checksums_fix(frame, bytes);
+    if (row->own_ip_checksum)
+        memcpy(frame + 24, ip_checksum, 2);
+    if (row->wrong_checksum)
+        frame[L4 + (row->base == SYN ? 17 : row->base == DATAGRAM ? 7 : 3)] ^= 0x40;
+    return bytes + row->padding;
+}
+
+/* ---- Played ---- */
+
+static uint64_t counter(const char *wanted)
+{
+#define NET_COUNTER_IS(module, name) if (strcmp(wanted, #module "." #name) == 0) return stack->counters.module##_##name;
+    NET_COUNTERS(NET_COUNTER_IS)
+#undef NET_COUNTER_IS
+    fail_msg("no counter %s", wanted);
+    return 0;
+}
+
+/* Gives a frame to the stack; the frames it sends. */
+static uint32_t give(const uint8_t *frame, uint32_t bytes)
+{
+    static uint8_t out[NETDEV_FRAME_BYTES_MAX];
+    uint32_t count = 0;
+    now_ns += S;                        /* so that no limit on answers bites */
+    stack->datagram_ready = false;
+    assert_true(netdev_memory_feed(&device, frame, bytes, false));
+    net_input(stack, now_ns);
+    net_idle(stack, now_ns);
+    while (netdev_memory_take(&device, out) != 0)
+        count++;
+    return count;
+}
+
+static void begin(void)
+{
+    struct net_config config = {
+        .capacity = { 8, 2, 8, 8, 64, 65536, 65536 },
+        .device = &device.device, .address = ADDRESS, .mask = 0xffffff00,
+    };
+    uint8_t frame[FRAME_BYTES];
+    tcp_policy_default(&config.policy);
+    netdev_memory_init(&device, our_mac, false);
+    size_t bytes = (net_stack_bytes(&config.capacity) + 63) & ~(size_t)63;
+    void *memory = aligned_alloc(NET_STACK_ALIGN, bytes);
+    stack = net_stack_init(memory, bytes, &config, now_ns = 1000 * S, NULL);
+    assert_non_null(stack);
+    assert_true(udp_bind(stack, UDP_PORT));
+    assert_true(tcp_listen(stack, TCP_PORT, 4, NULL) >= 0);
+    give(frame, base_frame(ARP, frame));        /* our neighbour is known from here on */
+}
+
+/* What is valid is served, and all memory is back. */
+static void check_serves(const char *after)
+{
+    static const struct row good[] = {
+        { .name = "echo", .base = ECHO }, { .name = "datagram", .base = DATAGRAM }, { .name = "ARP", .base = ARP },
+        { .name = "SYN", .base = SYN },
+    };
+    static const uint32_t answers[] = { 1, 0, 1, 1 };
+    for (size_t i = 0; i < ARRAY_COUNT(good); i++) {
+        uint8_t frame[FRAME_BYTES];
+        uint32_t bytes = row_frame(&good[i], frame);
+        uint32_t got = give(frame, bytes);
+        if (got != answers[i])
+            fail_msg("after \"%s\": %s got %u answers, expected %u", after, good[i].name, got, answers[i]);
+        if (good[i].base == DATAGRAM && (!stack->datagram_ready || stack->datagram.bytes != 16))
+            fail_msg("after \"%s\": the datagram did not arrive", after);
+    }
+    uint8_t reset[FRAME_BYTES];         /* the SYN is taken back */
+    const struct row row = { .name = "RST", .base = SYN, .bends = { { 41, 1, { 1 } }, { 47, 1, { TCP_RST } } } };
+    uint32_t bytes = row_frame(&row, reset);
+    assert_int_equal(give(reset, bytes), 0);
+    assert_int_equal(stack->tcp.half_open_used, 0);
+    assert_int_equal(device.pool.rx_out_count, 0);
+    assert_int_equal(frame_pool_tx_held_count(&device.pool), 0);
+}
+
+static void each_row_is_counted_answered_as_allowed_and_survived(void **state)
+{
+    (void)state;
+    begin();
+    check_serves("the beginning");
+    for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
+        uint8_t frame[FRAME_BYTES];
+        uint32_t bytes = row_frame(&rows[i], frame);
+        uint64_t before = counter(rows[i].counter);
+        uint32_t answers = give(frame, bytes);
+        if (counter(rows[i].counter) != before + 1)
+            fail_msg("\"%s\": %s is %llu, expected %llu", rows[i].name, rows[i].counter,
+                     (unsigned long long)counter(rows[i].counter), (unsigned long long)before + 1);
+        if (answers != rows[i].answers)
+            fail_msg("\"%s\": %u answers, expected %u", rows[i].name, answers, rows[i].answers);
+        check_serves(rows[i].name);
+    }
+    free(stack);
+}
+
+/* An error of ours quotes the datagram with its options, and never acts on them: what goes back has none itself. */
+static void errors_carry_no_options(void **state)
+{
+    (void)state;
+    uint8_t frame[FRAME_BYTES];
+    static uint8_t out[NETDEV_FRAME_BYTES_MAX];
+    const struct row row = {
+        .name = "record route and no protocol", .base = OPTIONS, .bends = { { 34, 3, { 7, 39, 4 } }, { 23, 1, { 99 } } },
+    };
+    begin();
+    uint32_t bytes = row_frame(&row, frame);
+    now_ns += S;
+    assert_true(netdev_memory_feed(&device, frame, bytes, false));
+    net_input(stack, now_ns);
+    uint32_t out_bytes = netdev_memory_take(&device, out);
+    assert_true(out_bytes >= 14 + 20 + 8 + 60 + 8);
+    assert_int_equal(out[14], 0x45);
+    assert_memory_equal(out + 14 + 20 + 8, frame + 14, 60);
+    free(stack);
+}
+
+/* Ten thousand ARP senders push nobody out that is needed, and the table stays as large as it is. */
+static void ten_thousand_arp_senders_are_survived(void **state)
+{
+    (void)state;
+    begin();
+    for (uint32_t i = 0; i < 10000; i++) {
+        uint8_t frame[FRAME_BYTES];
+        uint32_t bytes = base_frame(ARP, frame);
+        store_be32(frame + 28, UINT32_C(0x0a000000) + (i % 200) + 20);
+        store_be32(frame + 24, i);
+        assert_int_equal(give(frame, bytes), 1);
+    }
+    uint8_t frame[FRAME_BYTES];
+    give(frame, base_frame(ARP, frame));
+    check_serves("ten thousand senders");
+    free(stack);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_row_is_counted_answered_as_allowed_and_survived),
+        cmocka_unit_test(errors_carry_no_options),
+        cmocka_unit_test(ten_thousand_arp_senders_are_survived),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
