@@ -15,7 +15,7 @@
 
 enum {
     PEER_PORT = 8080, LISTEN_PORT = 80,         /* where the timeline names none */
-    FLOWS_MAX = 4096, SENT_MAX = 8192, CONNECTIONS_MAX = 64, ANY_RESULT = 1000000000,
+    FLOWS_MAX = 4096, SENT_MAX = 8192, CONNECTIONS_MAX = 4096, ANY_RESULT = 1000000000,
 };
 #define MS UINT64_C(1000000)
 
@@ -39,6 +39,7 @@ static struct {
 _Noreturn void assert_failed(const char *file, int line, const char *condition)
 {
     printf("%s:%zu: assertion failed: %s:%d: %s\n", t.script.path, t.script.line + 1, file, line, condition);
+    fflush(stdout);
     abort();
 }
 
@@ -93,6 +94,8 @@ static void idle_and_collect(void)
     const uint8_t *packet;
     net_idle(t.stack, t.now_ns);
     for (size_t bytes; (bytes = netdev_ip_pop(&t.device, &packet)) != 0;) {
+        if (t.sent_head == t.sent_tail)
+            t.sent_head = t.sent_tail = 0;
         ASSERT(t.sent_tail < SENT_MAX && bytes <= WIRE_PACKET_BYTES_MAX);
         t.sent[t.sent_tail].at_ns = t.now_ns;
         t.sent[t.sent_tail].bytes = (uint16_t)bytes;
