@@ -286,6 +286,15 @@ static struct refusal set_tsc_khz(struct settings *s, struct span value)
     return ACCEPTED;
 }
 
+static struct refusal set_watchdog(struct settings *s, struct span value)
+{
+    static const char reason[] = "expected a time, 1 to 3600 (seconds), or 0 for none";
+    if (!span_duration(value, &s->watchdog_ns))
+        return refuse(reason);
+    bool fits = s->watchdog_ns >= 1000000000 && s->watchdog_ns <= UINT64_C(3600) * 1000000000;
+    return s->watchdog_ns == 0 || fits ? ACCEPTED : refuse(reason);
+}
+
 static bool parse_page_address(struct span s, uint64_t *address)
 {
     if (s.bytes < 3 || s.bytes > 15 || s.at[0] != '0' || s.at[1] != 'x')    /* 52 bits: SDM vol. 3, MAXPHYADDR */
@@ -360,6 +369,7 @@ static const struct {
     { "control.port", set_control_port, false, false },
     { "wait", set_wait, false, false },
     { "log", set_log, false, false },
+    { "watchdog", set_watchdog, false, false },
     { "tsc.khz", set_tsc_khz, false, false },
     { "blackbox", set_blackbox, false, false },
     { "test.trap", set_test_trap, false, false },

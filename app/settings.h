@@ -90,6 +90,7 @@ struct settings {
     /* The machine. */
     enum settings_wait wait;
     struct settings_endpoint log;       /* taken and kept for UDP syslog; nothing sends there yet */
+    uint64_t watchdog_ns;               /* the loop may stand still for so long; 0: for ever */
     uint32_t tsc_khz;                   /* as Linux measured it; 0: not told */
     struct settings_region blackbox[SETTINGS_BLACKBOX_COUNT_MAX];
     uint32_t blackbox_count;

@@ -284,6 +284,7 @@ message_nx:         db "this CPU (or its firmware setting) has no NX pages", 0
 message_end:        db "; cannot run here, rebooting", 13, 10, 0
 
 section .boot.bss nobits alloc noexec write align=4096
+global boot_pml4
 boot_pml4:  resb 4096
 boot_pdpt:  resb 4096
 boot_pd:    resb 4 * 4096

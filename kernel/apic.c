@@ -53,6 +53,19 @@ uint32_t apic_id(void)
     return x2apic ? id : id >> 24;
 }
 
+void apic_send(uint32_t to_apic_id, uint32_t command)
+{
+    if (x2apic) {
+        msr_write(APIC_X2APIC_MSR + APIC_ICR_LOW / 16u, (uint64_t)to_apic_id << 32 | command);
+        return;
+    }
+    for (int polls = 0; polls < 100000 && (apic_read(APIC_ICR_LOW) & BIT(APIC_ICR_PENDING_BIT)); polls++) {
+        cpu_pause();
+    }
+    apic_write(APIC_ICR_HIGH, to_apic_id << 24);
+    apic_write(APIC_ICR_LOW, command);
+}
+
 void apic_end_interrupt(void)
 {
     if (apic_present()) {

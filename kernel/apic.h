@@ -15,5 +15,8 @@ uint32_t apic_id(void);
 uint32_t apic_read(uint16_t offset);
 void apic_write(uint16_t offset, uint32_t value);
 
+/* An interprocessor interrupt: APIC_ICR_NMI, _INIT, or _STARTUP with a page number. */
+void apic_send(uint32_t to_apic_id, uint32_t command);
+
 /* End of interrupt. Does nothing without an APIC. */
 void apic_end_interrupt(void);

@@ -6,6 +6,8 @@ enum {
     APIC_TPR = 0x80,
     APIC_EOI = 0xb0,
     APIC_SVR = 0xf0,
+    APIC_ICR_LOW = 0x300,
+    APIC_ICR_HIGH = 0x310,
     APIC_LVT_TIMER = 0x320,
     APIC_LVT_THERMAL = 0x330,
     APIC_LVT_PERFORMANCE = 0x340,
@@ -16,6 +18,11 @@ enum {
     APIC_TIMER_DIVIDE = 0x3e0,
     APIC_BYTES = 4096,
 
+    /* §10.6.1, "Interrupt Command Register": delivery mode with level assert */
+    APIC_ICR_NMI = 0x4400,
+    APIC_ICR_INIT = 0x4500,
+    APIC_ICR_STARTUP = 0x4600,
+    APIC_ICR_PENDING_BIT = 12,
     APIC_SVR_ENABLE_BIT = 8,
     APIC_LVT_MASKED_BIT = 16,               /* an LVT entry without it and without a mode: fixed delivery, one shot */
     APIC_TIMER_DIVIDE_BY_16 = 0x3,

@@ -22,6 +22,7 @@
 #include "kernel/selftest.h"
 #include "kernel/sleep.h"
 #include "kernel/traps.h"
+#include "kernel/watchdog.h"
 #include "net/transport.h"
 
 enum {
@@ -114,6 +115,9 @@ static void settings_take(void)
     if (!settings_add(&settings, "command line", boot.command_line, strlen(boot.command_line), &error) ||
         !settings_add(&settings, "module", boot.module, strlen(boot.module), &error)) {
         settings_refused(error.text);
+    }
+    if (settings.watchdog_ns != 0) {
+        watchdog_start(settings.watchdog_ns);
     }
     if (settings.test_trap[0] != '\0') {
         selftest_trap(settings.test_trap);
@@ -219,6 +223,7 @@ static enum player_verdict play(struct player *player, struct netdev *device)
     enum player_verdict verdict;
     log_defer(true);
     do {
+        watchdog_beat();
         log_clock_ns = clock_now_ns();
         verdict = player_turn(player, log_clock_ns);
         bool writing = record_tend(log_clock_ns) | log_drain();

@@ -9,6 +9,7 @@
 #include "kernel/cpu.h"
 #include "kernel/memory.h"
 #include "kernel/ports.h"
+#include "kernel/watchdog.h"
 
 enum {
     PORT_RESET_CONTROL = 0xcf9,         /* Intel ICH9 data sheet §13.7.5 "RST_CNT"; QEMU's PIIX3 has it as well */
@@ -86,12 +87,14 @@ static void reading_pause(uint32_t ms)
     uint64_t until_ns = timed ? clock_now_ns() + (uint64_t)ms * 1000000 : UINT64_MAX;
     for (uint32_t i = 0; i < (timed ? ms * 100 : ms) && !(timed && clock_now_ns() >= until_ns); i++) {
         pause_us(1000);
+        watchdog_beat();
     }
 }
 
 static _Noreturn void reset_logged(const char *cause, enum blackbox_state state, uint32_t pause_ms)
 {
     log_defer(false);
+    watchdog_beat();
     log_line("back to Linux: %s", cause);
     blackbox_write(state, cause);
     log_flush();

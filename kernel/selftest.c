@@ -11,6 +11,7 @@
 #include "kernel/cpu.h"
 #include "kernel/memory.h"
 #include "kernel/panic.h"
+#include "kernel/watchdog.h"
 #include "kernel/x86_spec.h"
 
 /* Each fails inside a function of its own, so that the backtrace can be checked by name; volatile keeps the compiler
@@ -93,9 +94,35 @@ static __attribute__((noinline)) void trap_wait(void)
 {
     for (unsigned left_s = 60; left_s > 0; left_s--) {
         log_clock_ns = clock_now_ns();
+        watchdog_beat();
         log_line("test.trap: waiting for the host to do something, %u s left", left_s);
         clock_spin_us(1000000);
     }
+}
+
+/* A loop that nothing but an NMI or a reset from outside ends. */
+static __attribute__((noinline)) void trap_hang(void)
+{
+    log_line("test.trap: a loop with interrupts off");
+    for (;;) {
+        __asm__ volatile("cli\n\tpause");
+    }
+}
+
+/* And one that does not get through the NMI's dump either. */
+static size_t sink_that_hangs(const char *text, size_t bytes)
+{
+    (void)text;
+    while (watchdog_has_fired()) {
+        cpu_pause();
+    }
+    return bytes;
+}
+
+static __attribute__((noinline)) void trap_hang_deaf(void)
+{
+    log_add_sink(sink_that_hangs);
+    trap_hang();
 }
 
 /* A trap while the dump of another is being printed. */
@@ -146,6 +173,8 @@ static const struct {
     { "nested", trap_nested },
     { "chain", trap_chain },
     { "wait", trap_wait },
+    { "hang", trap_hang },
+    { "hang-deaf", trap_hang_deaf },
     { "assert", trap_assert },
     { "panic", trap_panic },
     { "sealed", trap_sealed },

@@ -13,6 +13,7 @@
 #include "kernel/segments.h"
 #include "kernel/stacks.h"
 #include "kernel/symbols.h"
+#include "kernel/watchdog.h"
 #include "kernel/x86_spec.h"
 
 enum {
@@ -145,7 +146,8 @@ void trap_handle(const struct trap_frame *frame)
     switch (depth++) {
     case 0:
         trap_dump(frame);
-        reset_after_failure(names[frame->vector]);
+        reset_after_failure(frame->vector == VECTOR_NMI && watchdog_has_fired() ? "watchdog: the loop stood still"
+                                                                                : names[frame->vector]);
     case 1:
         blackbox_write(BLACKBOX_FAILED, "a trap inside a trap");    /* first: it may be the log that traps */
         log_line("trap: %s at 0x%lx while handling a trap", names[frame->vector], frame->rip);

@@ -78,6 +78,31 @@ def test_running_machine_leaves_its_last_second():
     assert "player.uptime_ns" in record.statistics and "peregrine" in record.log
 
 
+@pytest.mark.parametrize("machine", ["pc", "q35", "microvm"])
+def test_loop_with_interrupts_off_is_ended_by_the_second_cpu(machine):
+    log, records = fly("watchdog=1 test.trap=hang", machine=machine, cpus=2)
+    assert "looks after the loop" in log
+    for record in records:
+        assert (record.state, record.cause) == (2, "watchdog: the loop stood still"), log
+        assert record.registers["vector"] == 2
+        assert blackbox.Symbols(qemu.IMAGE)(record.registers["rip"]).startswith("trap_hang+"), log
+
+
+def test_loop_that_does_not_answer_an_nmi_is_reset_by_the_second_cpu():
+    _, records = fly("watchdog=1 test.trap=hang-deaf", cpus=2)
+    assert {record.cause for record in records} == {"watchdog: the loop stood still and did not answer an NMI"}
+    assert "a loop with interrupts off" in records[0].log
+
+
+def test_watchdog_leaves_a_loop_that_turns_alone():
+    log, records = fly(GAME + " watchdog=1 deadline=4", NIC, cpus=2)
+    assert "looks after the loop" in log and records[0].cause == "deadline", log
+
+
+def test_watchdog_without_a_second_cpu_says_so():
+    assert "watchdog: no second CPU, so none" in fly("watchdog=1 test.trap=panic")[0]
+
+
 def test_region_that_is_not_free_is_left_out():
     with qemu.Machine(qemu.kernel("blackbox=0x1000000,4096,0xa0000,4096,0xfffff0000000,4096 test.trap=panic") + ["-vga", "none"]) as guest:
         guest.wait_reset()

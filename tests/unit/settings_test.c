@@ -62,7 +62,7 @@ static void every_other_key_is_read(void **state)
     assert_true(parse(GAME "feeds=3 simd=avx2 early=off early.risk=2.5e-3 ip=10.0.2.15/24 gw=10.0.2.1 "
                            "gwmac=52:55:0A:00:02:02 mtu=1460 rto.min=5ms net.timeout=0 server.timeout=0.25 "
                            "feed.timeout=7s deadline=250us idle.timeout=90 breaker=17 breaker.window=2 breaker.linger=0 key=longenough control.port=99 wait=sleep "
-                           "log=10.0.2.2:514 tsc.khz=2499998 blackbox=0x90000,32768,0x1234567000,131072 "
+                           "log=10.0.2.2:514 watchdog=2.5 tsc.khz=2499998 blackbox=0x90000,32768,0x1234567000,131072 "
                            "test.trap=divide"));
     assert_int_equal(settings.feed_count, 3);
     assert_int_equal(settings.feeds[2].port, 10001);
@@ -89,6 +89,7 @@ static void every_other_key_is_read(void **state)
     assert_int_equal(settings.wait, SETTINGS_WAIT_SLEEP);
     assert_int_equal(settings.log.port, 514);
     assert_int_equal(settings.tsc_khz, 2499998);
+    assert_int_equal(settings.watchdog_ns, 2500000000);
     assert_int_equal(settings.blackbox_count, 2);
     assert_int_equal(settings.blackbox[0].address, 0x90000);
     assert_int_equal(settings.blackbox[0].bytes, 32768);
@@ -183,10 +184,12 @@ static void an_unknown_key_is_named(void **state)
     assert_refused(GAME "\x01\xff", "settings, command line: \"??\": not a key=value word");
 }
 
-static void an_idle_timeout_without_a_key_is_refused(void **state)
+static void times_that_cannot_be_meant_are_refused(void **state)
 {
     (void)state;
     assert_refused(GAME "idle.timeout=9", "settings: idle.timeout= goes with key=: without it nobody can ask");
+    assert_refused(GAME "watchdog=0.5",
+                   "settings, command line: watchdog=: \"0.5\": expected a time, 1 to 3600 (seconds), or 0 for none");
     assert_refused(GAME "breaker.window=0",
                    "settings, command line: breaker.window=: \"0\": expected a time of at least 1ms, like 60 (seconds)");
 }
@@ -310,7 +313,7 @@ int main(void)
         cmocka_unit_test(the_text_ends_at_a_nul),
         cmocka_unit_test(words_of_boot_loaders_are_passed_over),
         cmocka_unit_test(an_unknown_key_is_named),
-        cmocka_unit_test(an_idle_timeout_without_a_key_is_refused),
+        cmocka_unit_test(times_that_cannot_be_meant_are_refused),
         cmocka_unit_test(a_repeated_key_is_named),
         cmocka_unit_test(a_missing_key_is_named),
         cmocka_unit_test(a_malformed_constant_is_quoted),
