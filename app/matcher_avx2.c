@@ -44,6 +44,11 @@ static inline bool look_hot(const look_state state[4], uint32_t mask)
     return !_mm256_testz_si256((__m256i)((least & v32_all(mask << 5)) == 0), _mm256_set1_epi32(-1));
 }
 
+static inline v32 v32_if_zero(v32 a, uint32_t then, v32 otherwise)
+{
+    return (v32)_mm256_blendv_epi8((__m256i)otherwise, (__m256i)v32_all(then), (__m256i)(a == 0));
+}
+
 static inline v32 v32_add_bit_where_zero_under(v32 bits, v32 a, uint32_t mask, int bit)
 {
     return bits | ((v32)((a & v32_all(mask)) == 0) & v32_all(1u << bit));

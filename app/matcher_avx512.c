@@ -43,6 +43,12 @@ static inline bool look_hot(const look_state state[4], uint32_t mask)
     return (state[0].cold & state[1].cold & state[2].cold & state[3].cold) != 0xffff;
 }
 
+static inline v32 v32_if_zero(v32 a, uint32_t then, v32 otherwise)
+{
+    return (v32)_mm512_mask_mov_epi32((__m512i)otherwise, _mm512_testn_epi32_mask((__m512i)a, (__m512i)a),
+                                      (__m512i)v32_all(then));
+}
+
 static inline v32 v32_add_bit_where_zero_under(v32 bits, v32 a, uint32_t mask, int bit)
 {
     __mmask16 zero = _mm512_testn_epi32_mask((__m512i)a, (__m512i)v32_all(mask));

@@ -7,7 +7,7 @@
  * windows, whose cells fill up: docs/matcher.md has the figures. */
 static bool look_is_cheaper(uint32_t look_digits, uint32_t blocks)
 {
-    return look_digits > 9 + 3 * blocks;
+    return look_digits > 7 + 3 * blocks;
 }
 
 /* Fewer residues than this, and hash cells would hardly sort anything out. */

@@ -55,7 +55,7 @@ struct matcher_constant {
     _Alignas(64) uint32_t look_weights[MATCHER_N_DIGITS_MAX], sift_weights[MATCHER_N_DIGITS_MAX];
     _Alignas(64) uint64_t match_weights[MATCHER_N_DIGITS_MAX], follow_weights[MATCHER_N_DIGITS_MAX];
     _Alignas(64) uint32_t key_weights[MATCHER_N_DIGITS_MAX + MATCHER_SEGMENT_DIGITS];
-    _Alignas(64) uint8_t taken[MATCHER_CELLS];
+    _Alignas(64) uint8_t taken[MATCHER_CELLS + MATCHER_STEPS];     /* the last ones for zeros */
 };
 
 /* Reads a decimal number of 1..2^512-1 without leading zeros; false if it is none. */

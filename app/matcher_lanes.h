@@ -180,7 +180,11 @@ keys_block(const struct matcher_planes *planes, uint32_t begin, const uint32_t *
     v32 before_moved = before + v32_all(keys->tolerance);
 #pragma GCC unroll 16
     for (int s = 0; s < MATCHER_STEPS; s++) {
-        v32_store(cells + s * LANES, (before - sum[s]) >> MATCHER_CELL_SHIFT);
+        /* Behind a 0 the key is the same again. Its cell would be written and read at once, and the processor would
+         * have read it too soon: a cell of its own instead. */
+        v32 digits = v32_load(block + s * MATCHER_ROW_WORDS);
+        v32_store(cells + s * LANES,
+                  v32_if_zero(digits, MATCHER_CELLS + (uint32_t)s, (before - sum[s]) >> MATCHER_CELL_SHIFT));
         if (edges != NULL)
             near = v32_add_bit_where_zero_under(near, before_moved - sum[s], keys->edge_mask, s);
     }
@@ -241,7 +245,7 @@ static bool kernel_probe(const struct matcher_planes *planes, uint32_t begin, co
                 uint64_t cell = cells[s * LANES + (int)lane];
                 found = found * 2 + taken[cell];
                 /* taken[cell] = 1; in C, GCC adds the two up beforehand, once more a digit. */
-                __asm__("movb $1, (%1, %2)" : "+m"(*(uint8_t (*)[MATCHER_CELLS])taken) : "r"(taken), "r"(cell));
+                __asm__("movb $1, (%1, %2)" : "+m"(*(uint8_t (*)[MATCHER_CELLS + MATCHER_STEPS])taken) : "r"(taken), "r"(cell));
             }
             near |= (uint64_t)edges[lane] << (MATCHER_STEPS * lane - at);
         }

@@ -42,6 +42,12 @@ static inline bool look_hot(const look_state state[4], uint32_t mask)
     return v32_bits(state[0].hot | state[1].hot | state[2].hot | state[3].hot) != 0;
 }
 
+static inline v32 v32_if_zero(v32 a, uint32_t then, v32 otherwise)
+{
+    v32 zero = (v32)(a == 0);
+    return (zero & v32_all(then)) | (otherwise & ~zero);
+}
+
 static inline v32 v32_add_bit_where_zero_under(v32 bits, v32 a, uint32_t mask, int bit)
 {
     return bits | ((v32)((a & v32_all(mask)) == 0) & v32_all(1u << bit));
