@@ -87,6 +87,60 @@ static void matcher_restart_lets_no_answer_span_the_gap(void **state)
     assert_string_equal(answers_of(matcher, "99991"), "99991@10");
 }
 
+/* 104648257118348370704723119 * 987654321987654321 and what an early answer makes of it. */
+static void matcher_early_answer_comes_before_its_digits_and_once(void **state)
+{
+    (void)state;
+    static const char *const m2 = "104648257118348370704723119", *const answer_text =
+        "103356303431412080037885380298776802588947199";
+    struct matcher_config config = {.n_digits_max = 64, .constant_count = 1, .constants = {m2}, .early = true,
+                                    .early_risk = 1e-5};
+    struct matcher *matcher;
+    struct matcher_answer answer;
+    assert_null(matcher_init(&matcher, &config));
+    size_t count = strlen(answer_text), sent = count - 10;
+    matcher_begin(matcher, (const uint8_t *)answer_text, sent);
+    assert_false(matcher_next(matcher, &answer));
+    bool early = false;
+    for (bool more = true; more;) {
+        more = matcher_prepare(matcher);
+        while (matcher_next_early(matcher, &answer)) {
+            assert_false(early);
+            early = true;
+            assert_int_equal(answer.count, count);
+            assert_int_equal(answer.ahead, 10);
+            assert_int_equal(answer.end, count);
+            assert_memory_equal(answer.digits, answer_text, count);
+        }
+    }
+    assert_true(early);
+    /* Its digits come: not again; and a 0 behind them: that is another answer. */
+    assert_string_equal(answers_of(matcher, answer_text + sent), "");
+    char tail[80];
+    snprintf(tail, sizeof tail, "%s0@%zu", answer_text, count + 1);
+    assert_string_equal(answers_of(matcher, "0"), tail);
+    assert_int_equal(matcher_stats(matcher)->early_right, 1);
+    assert_int_equal(matcher_stats(matcher)->early_wrong, 0);
+}
+
+static void matcher_early_promise_is_counted_wrong_if_other_digits_come(void **state)
+{
+    (void)state;
+    struct matcher_config config = {.n_digits_max = 64, .constant_count = 1, .early = true, .early_risk = 1e-5,
+                                    .constants = {"104648257118348370704723119"}};
+    struct matcher *matcher;
+    struct matcher_answer answer;
+    assert_null(matcher_init(&matcher, &config));
+    matcher_begin(matcher, (const uint8_t *)"10335630343141208003788538029877680", 35);
+    assert_false(matcher_next(matcher, &answer));
+    while (matcher_prepare(matcher))
+        matcher_next_early(matcher, &answer);
+    assert_int_equal(matcher_stats(matcher)->early_answers, 1);
+    assert_string_equal(answers_of(matcher, "5555555555"), "");
+    assert_int_equal(matcher_stats(matcher)->early_right, 0);
+    assert_int_equal(matcher_stats(matcher)->early_wrong, 1);
+}
+
 static void matcher_refuses_n_and_constants_out_of_range(void **state)
 {
     (void)state;
@@ -145,6 +199,8 @@ int main(void)
         cmocka_unit_test(matcher_answer_spans_many_bursts_and_grows_by_zeros),
         cmocka_unit_test(matcher_powers_of_two_and_five_are_decided_by_the_last_digits),
         cmocka_unit_test(matcher_restart_lets_no_answer_span_the_gap),
+        cmocka_unit_test(matcher_early_answer_comes_before_its_digits_and_once),
+        cmocka_unit_test(matcher_early_promise_is_counted_wrong_if_other_digits_come),
         cmocka_unit_test(matcher_refuses_n_and_constants_out_of_range),
         cmocka_unit_test(matcher_asserts_what_the_caller_owes),
     };
