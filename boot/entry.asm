@@ -9,6 +9,7 @@ extern kernel_main, stacks
 MULTIBOOT2_BOOTLOADER_MAGIC equ 0x36d76289
 BOOT_MULTIBOOT2         equ 0           ; enum boot_protocol, kernel/boot_info.h
 BOOT_PVH                equ 1
+BOOT_LINUX              equ 2
 STACK_MAIN_TOP          equ stacks + 4096 + 65536   ; the first stack of kernel/stacks.c above its guard; asserted there
 
 CR0_PE                  equ 1 << 0
@@ -57,6 +58,14 @@ pvh_entry:
     mov esp, STACK_MAIN_TOP
     mov edi, BOOT_PVH
     mov esi, ebx
+    jmp start
+
+; From boot/linux.asm; ESI = struct boot_params already.
+global linux_entry
+linux_entry:
+    cld
+    mov esp, STACK_MAIN_TOP
+    mov edi, BOOT_LINUX
 
 ; EDI = protocol, ESI = information. Both survive until kernel_main.
 start:

@@ -1,9 +1,10 @@
-/* Reads either loader's structure. Runs on the first page tables (the first 4 GiB), allocates nothing, logs nothing. */
+/* Reads each protocol's structure. Runs on the first page tables (the first 4 GiB), allocates nothing, logs nothing. */
 #include "kernel/boot_info.h"
 
 #include <string.h>
 
 #include "kernel/base/bytes.h"
+#include "kernel/linux_boot_spec.h"
 #include "kernel/multiboot2_spec.h"
 #include "kernel/pvh_spec.h"
 
@@ -204,6 +205,58 @@ static bool pvh_parse(struct boot_info *boot, const uint8_t *information, uint64
     return true;
 }
 
+/* ------------------------------------------------------------------------------------------------ Linux boot protocol */
+
+static void linux_screen(struct boot_info *boot, const uint8_t *params)
+{
+    uint8_t type = params[BOOT_PARAMS_VIDEO_IS_VGA];
+    if (type == VIDEO_TYPE_VLFB || type == VIDEO_TYPE_EFI) {
+        boot->framebuffer = (struct boot_framebuffer){
+            .kind = SCREEN_RGB,
+            .base = load_le32(params + BOOT_PARAMS_LFB_BASE) | (uint64_t)load_le32(params + BOOT_PARAMS_EXT_LFB_BASE) << 32,
+            .pitch_bytes = load_le16(params + BOOT_PARAMS_LFB_LINELENGTH),
+            .width = load_le16(params + BOOT_PARAMS_LFB_WIDTH),
+            .height = load_le16(params + BOOT_PARAMS_LFB_HEIGHT),
+            .pixel_bits = (uint8_t)load_le16(params + BOOT_PARAMS_LFB_DEPTH),
+        };
+    }                                   /* else unknown, as with PVH: it is looked whether there is a VGA */
+}
+
+static bool linux_parse(struct boot_info *boot, const uint8_t *params, uint64_t mapped_end)
+{
+    if (load_le32(params + BOOT_PARAMS_HEADER_MAGIC) != LINUX_HEADER_MAGIC) {
+        return false;
+    }
+    if (params[BOOT_PARAMS_TYPE_OF_LOADER] >> 4 == LINUX_LOADER_GRUB) {
+        text_copy(boot->loader, sizeof boot->loader, "GRUB", 4);
+    }
+    uint64_t text = load_le32(params + BOOT_PARAMS_CMD_LINE_PTR);
+    if (readable(text, 1, 1, mapped_end)) {
+        size_t bytes_max = (size_t)min_size(sizeof boot->command_line, mapped_end - text);
+        boot->command_line_cut = text_copy(boot->command_line, sizeof boot->command_line, (const char *)(uintptr_t)text,
+                                           strnlen((const char *)(uintptr_t)text, bytes_max));
+    }
+    uint64_t module = load_le32(params + BOOT_PARAMS_RAMDISK_IMAGE) |
+                      (uint64_t)load_le32(params + BOOT_PARAMS_EXT_RAMDISK_IMAGE) << 32;
+    uint64_t module_bytes = load_le32(params + BOOT_PARAMS_RAMDISK_SIZE) |
+                            (uint64_t)load_le32(params + BOOT_PARAMS_EXT_RAMDISK_SIZE) << 32;
+    if (module_bytes != 0) {
+        if (readable(module, module_bytes, 1, mapped_end)) {
+            module_take(boot, (const void *)(uintptr_t)module, module_bytes);
+        } else {
+            boot->module_cut = true;
+        }
+    }
+    size_t count = min_size(params[BOOT_PARAMS_E820_ENTRIES], BOOT_PARAMS_E820_COUNT_MAX);
+    for (size_t i = 0; i < count; i++) {
+        const uint8_t *entry = params + BOOT_PARAMS_E820_TABLE + i * BOOT_PARAMS_E820_BYTES;
+        region_add(boot, load_le64(entry), load_le64(entry + 8), load_le32(entry + 16));
+    }
+    boot->rsdp = load_le64(params + BOOT_PARAMS_ACPI_RSDP_ADDR);
+    linux_screen(boot, params);
+    return true;
+}
+
 bool boot_info_parse(struct boot_info *boot, enum boot_protocol protocol, const void *information, uint64_t mapped_end)
 {
     memset(boot, 0, sizeof *boot);      /* not a compound literal: that would be 28 KiB on the stack */
@@ -211,7 +264,8 @@ bool boot_info_parse(struct boot_info *boot, enum boot_protocol protocol, const 
     if (protocol == BOOT_PVH) {
         return pvh_parse(boot, information, mapped_end);
     }
-    bool good = multiboot2_parse(boot, information, mapped_end);
+    bool good = protocol == BOOT_LINUX ? linux_parse(boot, information, mapped_end)
+                                       : multiboot2_parse(boot, information, mapped_end);
     grub_escapes_remove(boot);
     return good;
 }

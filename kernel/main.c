@@ -86,7 +86,7 @@ static void machine_init(enum boot_protocol protocol, const void *information)
         log_add_sink(screen_write);
         reset_set_reading_pause(READING_PAUSE_MS);
     }
-    log_line("started by %s%s%s; %s", protocol == BOOT_PVH ? "PVH" : "Multiboot2", boot.loader[0] ? ", " : "",
+    log_line("started by %s%s%s; %s", protocol == BOOT_PVH ? "PVH" : protocol == BOOT_LINUX ? "Linux boot protocol" : "Multiboot2", boot.loader[0] ? ", " : "",
              boot.loader, screen_name());
     cpu_report();
     acpi_init(&boot);

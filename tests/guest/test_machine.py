@@ -20,6 +20,26 @@ def iso(tmp_path_factory):
     return qemu.make_iso(directory / "peregrine.iso", "n=3", module)
 
 
+@pytest.fixture(scope="session")
+def linux_iso(tmp_path_factory):
+    """The same by the Linux boot protocol."""
+    directory = tmp_path_factory.mktemp("linux-iso")
+    module = directory / "settings"
+    module.write_text("# from the module\ntest.trap=wait\n")
+    command = [qemu.ROOT / "tools/make/iso.sh", qemu.BUILD / "peregrine.bzImage", directory / "peregrine.iso", "n=3", module]
+    subprocess.run(command, check=True, timeout=120)
+    return directory / "peregrine.iso"
+
+
+@pytest.mark.parametrize("firmware, machine", [("bios", "pc"), ("uefi", "q35")])
+def test_linux_boot_protocol_opens_a_door(firmware, machine, linux_iso):
+    """No other door than this one knows the word BOOT_IMAGE= that GRUB puts in front."""
+    with qemu.Machine(qemu.iso(linux_iso, firmware), machine=machine) as guest:
+        guest.wait_for(WAITING, 90)
+    assert re.search(r"started by Linux boot protocol, GRUB; ", guest.log), guest.log
+    assert int(re.search(r"memory: (\d+) MiB of RAM", guest.log).group(1)) > 200
+
+
 # door: options, machine, what the start is called, how the screen is read
 DOORS = {
     "pvh-pc": (lambda iso: qemu.kernel(WAIT), "pc", "PVH; VGA text 80x25", screen.text_screen),

@@ -284,6 +284,68 @@ static void pvh_module_that_is_too_long_is_marked(void **state)
     assert_false(boot.module_cut);
 }
 
+/* Offsets and values by hand from zero-page.rst, not from our header. */
+static uint8_t params[4096];
+static void linux_typical(void)
+{
+    static const char module[] = "n=6\n";
+    memset(params, 0, sizeof params);
+    memcpy(params + 0x202, "HdrS", 4);
+    params[0x210] = 0x72;
+    uint64_t at = (uintptr_t)module;
+    memcpy(params + 0x218, &at, 4);
+    memcpy(params + 0xc0, (uint8_t *)&at + 4, 4);
+    params[0x21c] = 4;
+    params[0x1e8] = 2;
+    memcpy(params + 0x2d0, &(uint64_t){ 0x100000 }, 8);
+    memcpy(params + 0x2d8, &(uint64_t){ 0x7ee0000 }, 8);
+    params[0x2e0] = 1;
+    memcpy(params + 0x2e4, &(uint64_t){ 0xfffc0000 }, 8);
+    memcpy(params + 0x2ec, &(uint64_t){ 0x40000 }, 8);
+    params[0x2f4] = 2;
+    memcpy(params + 0x70, &(uint64_t){ 0xf5b80 }, 8);
+    params[0x0f] = 0x70;
+    memcpy(params + 0x12, &(uint16_t){ 1280 }, 2);
+    memcpy(params + 0x14, &(uint16_t){ 800 }, 2);
+    params[0x16] = 32;
+    memcpy(params + 0x18, &(uint32_t){ 0x80000000 }, 4);
+    memcpy(params + 0x24, &(uint16_t){ 5120 }, 2);
+}
+
+static void linux_boot_params_are_taken(void **state)
+{
+    (void)state;
+    linux_typical();
+    /* no command line: 32 bits cannot point into this test; tests/guest/test_machine.py has one */
+    assert_true(boot_info_parse(&boot, BOOT_LINUX, params, UINT64_MAX));
+    assert_string_equal(boot.loader, "GRUB");
+    assert_string_equal(boot.command_line, "");
+    assert_string_equal(boot.module, "n=6\n");
+    assert_int_equal(boot.region_count, 2);
+    assert_int_equal(boot.regions[0].base, 0x100000);
+    assert_int_equal(boot.regions[1].bytes, 0x40000);
+    assert_int_equal(boot.regions[1].type, 2);
+    assert_int_equal(boot.rsdp, 0xf5b80);
+    assert_int_equal(boot.framebuffer.kind, SCREEN_RGB);
+    assert_int_equal(boot.framebuffer.base, 0x80000000);
+    assert_int_equal(boot.framebuffer.pitch_bytes, 5120);
+    assert_int_equal(boot.framebuffer.width, 1280);
+    params[0x202] = 'h';
+    assert_false(boot_info_parse(&boot, BOOT_LINUX, params, UINT64_MAX));
+}
+
+static void linux_module_out_of_reach_counts_as_cut(void **state)
+{
+    (void)state;
+    linux_typical();
+    memset(params + 0xc0, 0xff, 4);
+    assert_true(boot_info_parse(&boot, BOOT_LINUX, params, (uintptr_t)1 << 47));
+    assert_true(boot.module_cut);
+    params[0x1e8] = 255;                /* more than the table has room for */
+    assert_true(boot_info_parse(&boot, BOOT_LINUX, params, (uintptr_t)1 << 47));
+    assert_true(boot.region_count <= 128);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -300,6 +362,8 @@ int main(void)
         cmocka_unit_test(pvh_version_0_has_no_memory_map),
         cmocka_unit_test(pvh_parts_out_of_reach_count_as_cut),
         cmocka_unit_test(pvh_module_that_is_too_long_is_marked),
+        cmocka_unit_test(linux_boot_params_are_taken),
+        cmocka_unit_test(linux_module_out_of_reach_counts_as_cut),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,7 +12,7 @@ $(error STACK=$(STACK): there is no such stack; use own or lwip)
 endif
 
 KERNEL_SOURCES := $(wildcard kernel/*.c kernel/base/*.c drivers/*.c app/*.c)
-KERNEL_OBJECTS := $(patsubst %.asm,$(BUILD)/kernel/%.o,$(wildcard boot/*.asm)) $(BUILD)/kernel/font.o \
+KERNEL_OBJECTS := $(patsubst %.asm,$(BUILD)/kernel/%.o,$(filter-out boot/linux.asm,$(wildcard boot/*.asm))) $(BUILD)/kernel/font.o \
 	$(patsubst %.c,$(BUILD)/kernel/%.o,$(KERNEL_SOURCES) $(NET_SOURCES))
 
 $(BUILD)/kernel/%.o: %.asm
@@ -67,6 +67,15 @@ $(BUILD)/kernel/symbols_empty.c: tools/make/symbols.py
 	tools/make/symbols.py </dev/null >$@
 $(BUILD)/kernel/symbols_%.o: $(BUILD)/kernel/symbols_%.c
 	$(CC) $(KERNEL_CFLAGS) -c -o $@ $<
+
+# The same image for the Linux boot protocol.
+symbol = 0x$$(nm $(BUILD)/peregrine.elf | sed -n 's/ . $1$$//p')
+$(BUILD)/peregrine.bzImage: boot/linux.asm $(BUILD)/peregrine.elf
+	objcopy -O binary $(BUILD)/peregrine.elf $(BUILD)/kernel/flat.bin
+	nasm -f bin -DIMAGE_BYTES=$$(stat -c %s $(BUILD)/kernel/flat.bin) -DENTRY=$(call symbol,linux_entry) \
+		-DINIT_BYTES=$$(($(call symbol,image_end) - $(call symbol,image_begin))) -o $(BUILD)/kernel/setup.bin $<
+	cat $(BUILD)/kernel/setup.bin $(BUILD)/kernel/flat.bin >$@
+CHECK_NEEDS += $(BUILD)/peregrine.bzImage
 
 # The console font, from a package that making the ISO needs anyway.
 FONT ?= /usr/share/grub/ascii.pf2

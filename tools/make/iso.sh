@@ -1,12 +1,16 @@
 #!/usr/bin/env bash
-# iso.sh IMAGE ISO COMMAND_LINE [MODULE]: wraps the image so that GRUB starts it at once, on BIOS and on UEFI.
+# iso.sh IMAGE ISO COMMAND_LINE [MODULE]: wraps the image so that GRUB starts it at once, on BIOS and on UEFI: an ELF by Multiboot2,
+# a bzImage by the Linux boot protocol.
 set -euo pipefail -o noglob
 image=$1 iso=$2 command_line=$3 module=${4:-}
 
 tree=$(mktemp -d "$iso.XXXXXX")
 trap 'rm -rf "$tree"' EXIT
 mkdir -p "$tree/boot/grub"
-cp "$image" "$tree/boot/peregrine.elf"
+name=peregrine.${image##*.}
+cp "$image" "$tree/boot/$name"
+loads=multiboot2 loads_module=module2
+[ "${image##*.}" != bzImage ] || loads=linux loads_module=initrd
 [ -z "$module" ] || cp "$module" "$tree/boot/settings"
 
 # Each word in single quotes, in which GRUB's script language leaves everything alone.
@@ -16,8 +20,8 @@ cat >"$tree/boot/grub/grub.cfg" <<END
 set timeout=0
 insmod all_video
 menuentry peregrine {
-  multiboot2 /boot/peregrine.elf$words
-  ${module:+module2 /boot/settings settings}
+  $loads /boot/$name$words
+  ${module:+$loads_module /boot/settings}
 }
 END
 log=$(grub-mkrescue -o "$iso" "$tree" 2>&1) || { printf '%s\n' "$log" >&2; exit 1; }
