@@ -19,6 +19,7 @@ include tools/make/bench.mk
 include tools/make/transport.mk
 include tools/make/fuzz.mk
 include tools/make/net.mk
+include tools/make/deploy.mk
 include tools/make/wire.mk
 include tools/make/sim.mk
 include tools/make/tests.mk

@@ -1,5 +1,6 @@
 """The commands that talk to the kernel while it flies: fly, status, log, gg."""
 import json
+import sys
 import time
 
 import peregrine_control as control
@@ -17,7 +18,7 @@ def run(host, options):
     try:
         return {"fly": fly, "status": status, "log": log, "gg": gg}[options.command](host, options)
     except control.ControlError as error:
-        say(f"peregrine: {error}")
+        print(f"peregrine: {error}", file=sys.stderr)
         return SILENT if isinstance(error, (control.NoAnswer, control.StillThere)) else REMOTE
 
 
@@ -147,5 +148,5 @@ def _after(host, options, before):
             say(f"Linux is back ({time.monotonic() - begun:.0f} s)")
             return commands.record(host, elf=options.elf)
         time.sleep(1)
-    say(f"peregrine: {host.name}: ssh does not answer within {options.wait:g} s")
+    print(f"peregrine: {host.name}: ssh does not answer within {options.wait:g} s", file=sys.stderr)
     return SILENT

@@ -129,7 +129,7 @@ def _grub_once(facts, verdict):
     layers, system = facts.text("grub-abstraction").split(), facts.text("grub-fs").strip()
     where = f"{facts.text('grub-device').strip() or 'unknown device'}, {system or 'unknown'}"
     verdict.say("boot disk", f"{where}{', ' + '+'.join(layers) if layers else ''}, partition table "
-                             f"{facts.text('boot-partmap').strip() or 'none'}")
+                             f"{facts.text('grub-partmap').strip() or 'none'}")
     reason = "GRUB cannot write there, so it could not forget grub-reboot, and the machine would never come back to Linux"
     if layers:
         names = {"lvm": "LVM", "mdraid1x": "RAID", "mdraid09": "RAID", "cryptodisk": "encryption", "luks": "encryption"}

@@ -70,7 +70,7 @@ class Host:
     def answers(self, connect_seconds=5):
         """The id of HOST's present boot of Linux, or None if ssh does not answer."""
         try:
-            done = subprocess.run(self.command("cat /proc/sys/kernel/random/boot_id", connect_seconds=connect_seconds),
+            done = subprocess.run(self.command("sh -c 'cat ${ROOT-}/proc/sys/kernel/random/boot_id'", connect_seconds=connect_seconds),
                                   stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=connect_seconds + 25)
         except subprocess.TimeoutExpired:
             return None

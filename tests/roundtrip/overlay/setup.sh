@@ -3,11 +3,11 @@ set -e
 
 echo peregrine-trip > /etc/hostname
 printf '127.0.0.1 localhost peregrine-trip\n' > /etc/hosts
-printf 'LABEL=root / ext4 errors=remount-ro 0 1\nLABEL=ESP /boot/efi vfat umask=0077,nofail 0 1\n' > /etc/fstab
+printf 'LABEL=root / ext4 errors=remount-ro 0 0\nLABEL=ESP /boot/efi vfat umask=0077,nofail 0 0\n' > /etc/fstab
 mkdir -p /boot/efi
 
 # The user of the test: sudo without a password, as cloud images have it. Root has no login.
-useradd -m -s /bin/bash pilot
+useradd -m -s /bin/bash -p '*' pilot            # no password, yet not locked: sshd without PAM refuses locked accounts
 install -d -m 700 -o pilot -g pilot /home/pilot/.ssh
 install -m 600 -o pilot -g pilot /root/key.pub /home/pilot/.ssh/authorized_keys
 echo 'pilot ALL=(ALL) NOPASSWD: ALL' > /etc/sudoers.d/pilot
@@ -18,8 +18,8 @@ cat > /etc/systemd/network/10-tap.network <<'END'
 [Match]
 MACAddress=52:54:00:70:65:02
 [Network]
-Address=10.70.65.2/24
-Gateway=10.70.65.1
+Address=10.77.0.2/24
+Gateway=10.77.0.1
 LinkLocalAddressing=no
 IPv6AcceptRA=no
 END
@@ -37,7 +37,12 @@ systemctl enable -q systemd-networkd
 systemctl mask -q systemd-networkd-wait-online.service apt-daily.timer apt-daily-upgrade.timer e2scrub_all.timer \
     e2scrub_reap.service fstrim.timer dpkg-db-backup.timer systemd-update-utmp.service systemd-journal-flush.service \
     kexec.service kexec-load.service getty@tty1.service systemd-pcrphase.service systemd-pcrphase-sysinit.service \
-    systemd-binfmt.service systemd-hwdb-update.service systemd-journal-catalog-update.service
+    systemd-binfmt.service systemd-hwdb-update.service systemd-journal-catalog-update.service systemd-logind.service \
+    modprobe@drm.service modprobe@fuse.service modprobe@configfs.service modprobe@efi_pstore.service modprobe@dm_mod.service \
+    modprobe@loop.service sys-kernel-debug.mount sys-kernel-tracing.mount sys-kernel-config.mount sys-fs-fuse-connections.mount \
+    dev-hugepages.mount dev-mqueue.mount systemd-tmpfiles-clean.timer systemd-rfkill.socket
+printf 'blacklist %s\n' kvm kvm_amd powernow_k8 pcspkr psmouse ghash_clmulni_intel aesni_intel sr_mod > /etc/modprobe.d/trip.conf
+printf 'UseDNS no\nUsePAM no\nPrintMotd no\nHostKey /etc/ssh/ssh_host_ed25519_key\n' > /etc/ssh/sshd_config.d/trip.conf
 
 # One entry of Debian's settings: the menu waits 5 s on clouds, which no test needs. The rest stays as shipped.
 sed -i 's/^GRUB_TIMEOUT=.*/GRUB_TIMEOUT=1/' /etc/default/grub

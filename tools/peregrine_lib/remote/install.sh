@@ -19,6 +19,7 @@ uuid=$("$prefix-probe" --target=fs_uuid "$ROOT/boot") && relative=$("$prefix-mkr
     system=$("$prefix-probe" --target=fs "$ROOT/boot") && partitions=$("$prefix-probe" --target=partmap "$ROOT/boot") ||
     fail "grub-probe does not find /boot's disk; nothing was changed"
 [ "$relative" != / ] || relative=
+[ -z "$("$prefix-probe" --target=abstraction "$ROOT/boot")" ] || fail "/boot lies on LVM, RAID or encryption; nothing was changed"
 
 copy_before() {
     sweep

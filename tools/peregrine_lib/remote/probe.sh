@@ -8,14 +8,20 @@
 export LC_ALL=C PATH="$PATH:${ROOT-}/usr/sbin:${ROOT-}/sbin"
 umask 077
 
+# No process is started that can be done without: a machine under emulation takes 0.1 s for each.
+indent() { while IFS= read -r line || [ -n "$line" ]; do printf ' %s\n' "$line"; done; }
 fact() {
     name=$1
     shift
     text=$("$@" 2>/dev/null)
     printf '#fact %s %s\n' "$name" $?
-    [ -z "$text" ] || printf '%s\n' "$text" | sed 's/^/ /'
+    [ -z "$text" ] || indent <<END
+$text
+END
 }
-file() { fact "$1" cat "$ROOT$2"; }
+file() {
+    if [ -r "$ROOT$2" ]; then printf '#fact %s 0\n' "$1"; indent 2>/dev/null < "$ROOT$2"; else printf '#fact %s 1\n' "$1"; fi
+}
 first() { for path; do [ ! -e "$ROOT$path" ] || { printf '%s\n' "$path"; return 0; }; done; return 1; }
 has() { command -v "$1" >/dev/null; }
 
@@ -60,14 +66,9 @@ if [ -n "$grub" ] && [ -n "$mkconfig" ]; then
     fact grub-modules modules
     signed() { [ "$platform" = x86_64-efi ] && first /usr/lib/grub/x86_64-efi-signed/grubx64.efi.signed; }
     fact grub-signed signed
-    for target in device fs abstraction fs_uuid partmap; do
+    for target in device fs abstraction partmap; do
         fact "grub-$target" "$prefix-probe" --target=$target "$ROOT$grub"
     done
-    fact boot-relative "$prefix-mkrelpath" "$ROOT/boot"
-    fact boot-uuid "$prefix-probe" --target=fs_uuid "$ROOT/boot"
-    fact boot-abstraction "$prefix-probe" --target=abstraction "$ROOT/boot"
-    fact boot-fs "$prefix-probe" --target=fs "$ROOT/boot"
-    fact boot-partmap "$prefix-probe" --target=partmap "$ROOT/boot"
     entries() { sed -n "s/^[[:blank:]]*\(menuentry\|submenu\) .*/&/p" "$ROOT$grub/grub.cfg"; }
     fact grub-entries entries
     fact grub-once grep -c 'next_entry' "$ROOT$grub/grub.cfg"
@@ -107,13 +108,12 @@ if has ip; then
     link=$ROOT/sys/class/net/$device
     if [ -n "$device" ] && [ -d "$link" ]; then
         printf '#fact nic 0\n name=%s\n' "$device"
-        for property in address mtu; do printf ' %s=%s\n' $property "$(cat "$link/$property" 2>/dev/null)"; done
+        content() { text=; [ ! -r "$2" ] || IFS= read -r text < "$2"; printf ' %s=%s\n' "$1" "$text"; }
+        for property in address mtu; do content $property "$link/$property"; done
         printf ' path=%s\n' "$(readlink -f "$link/device" 2>/dev/null | sed "s|^$ROOT||")"
         printf ' driver=%s\n' "$(basename "$(readlink -f "$link/device/driver" 2>/dev/null)")"
-        printf ' features=%s\n' "$(cat "$link/device/features" 2>/dev/null)"
-        for property in vendor device revision subsystem_device; do
-            printf ' pci_%s=%s\n' $property "$(cat "$link/device/../$property" 2>/dev/null)"
-        done
+        content features "$link/device/features"
+        for property in vendor device revision; do content pci_$property "$link/device/../$property"; done
         printf ' bus=%s\n' "$(basename "$(readlink -f "$link/device/../subsystem" 2>/dev/null)")"
         printf ' queues=%s\n' "$(ls "$link/queues" 2>/dev/null | grep -c '^rx-')"
         printf ' slaves=%s\n' "$(ls -d "$link"/lower_* 2>/dev/null | sed 's/.*lower_//' | tr '\n' ' ')"

@@ -1,0 +1,153 @@
+"""fly, status, log, gg: on a HOST that is a directory, whose reboot starts peregrine-linux in place of the kernel. The
+control channel is the real one, over loopback."""
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import pytest
+
+from fakehost import ROOT
+from test_install import Deployment
+
+PLAYER = ROOT / "build/host/peregrine-linux"
+KEY = "0x000102030405060708090a0b0c0d0e0f"
+
+
+def free_port(kind):
+    with socket.socket(socket.AF_INET, kind) as sock:
+        sock.bind(("127.0.0.1", 0))
+        return sock.getsockname()[1]
+
+
+@pytest.fixture
+def machine(tmp_path):
+    """Installed and ready. `systemctl reboot` obeys grubenv: it leaves Linux for the player if it is armed, and gives a
+    new boot of Linux when that has ended."""
+    machine = Deployment(tmp_path)
+    machine.port = free_port(socket.SOCK_DGRAM)
+    closed = free_port(socket.SOCK_STREAM)
+    machine.config.write_text(f"feed=127.0.0.1:{closed} submit=127.0.0.1:{closed} user=u passwd=p n=9 m=3 wait=sleep "
+                              f"key={KEY} control.port={machine.port} server.timeout=60\n")
+    host = machine.host
+    pid = host.root / "fake/player-pid"
+    host.program("systemctl", f'''
+boot="$ROOT/proc/sys/kernel/random/boot_id"
+if [ "$(grub-editenv "$ROOT/boot/grub/grubenv" list | sed -n 's/^next_entry=//p')" = peregrine ]; then
+    grub-editenv "$ROOT/boot/grub/grubenv" set next_entry=
+    echo away > "$ROOT/fake/away"
+    if [ ! -e "$ROOT/fake/no-player" ]; then
+        {PLAYER} $(grep -v '^#' "$ROOT/boot/peregrine/settings") >/dev/null 2>"$ROOT/fake/player-log" &
+        echo $! > {pid}
+        wait $!
+    fi
+    rm "$ROOT/fake/away"
+fi
+echo another > "$boot"
+''')
+    # While Linux is away, ssh does not answer.
+    ssh = host.bin / "ssh"
+    ssh.write_text(ssh.read_text().replace('case " $* "', '[ ! -e "$directory/root/fake/away" ] || { sleep 0.2; exit 255; }\ncase " $* "', 1)
+                   .replace('[ ! -e', 'case " $* " in *" -G "*) echo hostname 127.0.0.1; exit 0 ;; esac\n[ ! -e', 1))
+    machine.install()
+    yield machine
+    if pid.exists() and pid.read_text().strip():
+        try:
+            os.kill(int(pid.read_text()), signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+
+
+def start_player(machine):
+    settings = (machine.host.root / "boot/peregrine/settings").read_text()
+    words = [w for line in settings.splitlines() if not line.startswith("#") for w in line.split()]
+    player = subprocess.Popen([PLAYER, *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return player
+
+
+def wait_for(condition, seconds=30):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it did not happen in time"
+        time.sleep(0.1)
+
+
+def test_status_log_and_gg_reach_the_kernel(machine):
+    player = start_player(machine)
+    try:
+        wait_for(lambda: machine.run("status", "--config", machine.config).returncode == 0)
+        text = machine.run("status", "--config", machine.config).stdout
+        assert re.search(r"^control\.commands_status \d+$", text, re.MULTILINE)
+        values = json.loads(machine.run("status", "--config", machine.config, "--json").stdout)
+        assert values["control.commands_status"] > 1
+        log = subprocess.Popen([sys.executable, ROOT / "tools/peregrine", "log", "fake", "--ssh", " ".join(machine.host.ssh),
+                                "--config", machine.config], stdout=subprocess.PIPE, text=True)
+        assert log.stdout.readline().startswith("[")
+        other = machine.config.with_name("other.conf")
+        other.write_text(machine.config.read_text().replace(KEY, "another-key"))
+        done = machine.run("status", "--config", other)
+        assert done.returncode == 3 and "the key is another one" in done.stderr
+        done = machine.run("gg", "--config", machine.config)
+        assert done.returncode == 5, done.stdout            # no record: the player keeps none
+        assert "control.commands_gg 1" in done.stdout and "Linux is back" in done.stdout
+        assert player.wait(10) == 0
+        assert "refused, retrying" in log.communicate(timeout=30)[0]
+    finally:
+        player.kill()
+        player.wait()
+
+
+def test_fly_arms_once_follows_and_sees_linux_come_back(machine):
+    flight = subprocess.Popen([sys.executable, ROOT / "tools/peregrine", "fly", "fake", "--ssh", " ".join(machine.host.ssh)],
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    try:
+        said = ""
+        while "retrying" not in said:           # a line of the flying kernel's log
+            line = flight.stdout.readline()
+            assert line, said
+            said += line
+        assert "the kernel answers at 127.0.0.1" in said
+        assert machine.host.variables()["next_entry"] == ""
+        done = machine.run("gg", "--config", machine.config)
+        assert done.returncode == 5, done.stdout
+        said += flight.communicate(timeout=60)[0]
+        assert flight.returncode == 5
+        assert "the kernel is silent" in said and "Linux is back" in said and "there is no flight record" in said
+    finally:
+        flight.kill()
+        flight.wait()
+
+
+def test_a_flight_that_ends_at_once_is_noticed(machine, monkeypatch):
+    machine.host.file("/fake/no-player")
+    done = machine.run("fly", "--wait", "60")
+    assert done.returncode == 5, done.stdout
+    assert "Linux came up, and no status was seen" in done.stdout
+
+
+def test_gg_to_a_machine_that_is_back_already_reads_the_record(machine):
+    done = machine.run("gg", "--config", machine.config)
+    assert done.returncode == 5 and "is in Linux already" in done.stdout
+
+
+def test_silence_has_its_exit_code(machine):
+    machine.host.file("/fake/away")
+    assert machine.run("status", "--config", machine.config).returncode == 4
+    assert machine.run("gg", "--config", machine.config).returncode == 4
+
+
+def test_nothing_flies_that_is_not_installed(machine):
+    machine.uninstall()
+    before = machine.host.tree()
+    done = machine.run("fly")
+    assert done.returncode == 3 and "nothing is installed" in done.stderr
+    assert machine.host.tree() == before
+
+
+def test_a_key_is_asked_for(machine):
+    done = machine.run("status")
+    assert done.returncode == 1 and "--config" in done.stderr

@@ -1,0 +1,287 @@
+#!/usr/bin/python3
+"""One round trip: `trip.py bios|uefi`, in a network namespace of its own. A real Debian boots from its disk in QEMU,
+tools/peregrine takes it on flights over ssh, and the disk is compared in the end. Prints the transcript; exits 0 if all
+of it went as it should.
+
+  bios   check, install, fly, play, status, gg, Linux back, record; a kernel that panics; uninstall; /etc and /boot
+         are what they were
+  uefi   the power goes while install runs; install again; fly, play, status, gg, Linux back, record; a kernel that GRUB
+         cannot load; uninstall; /etc and /boot are what they were"""
+import contextlib
+import os
+import pathlib
+import re
+import secrets
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tests")]
+
+import machine                          # noqa: E402
+import qemu                             # noqa: E402
+from contest import rounds              # noqa: E402
+from game import Game, outcome          # noqa: E402
+from peregrine_lib.remote import Host   # noqa: E402
+
+BUILD = qemu.BUILD / "roundtrip"
+MAC = "52:54:00:70:65:02"               # overlay/setup.sh gives it 10.77.0.2
+USER = "swift"
+BOOT_SECONDS = 600                      # Linux under TCG: 40 s alone, several times that beside other tests
+GAME_SECONDS = 12
+CUT_AT = 14                             # a point of install between the entry and the new grub.cfg
+
+
+class Trouble(AssertionError):
+    pass
+
+
+def need(condition, text):
+    if not condition:
+        raise Trouble(text)
+
+
+class Trip:
+    def __init__(self, firmware, directory, stack):
+        self.firmware, self.directory, self.stack = firmware, pathlib.Path(directory), stack
+        self.begun = time.monotonic()
+        self.image = subprocess.run([ROOT / "tests/roundtrip/make_image.sh", BUILD], check=True, stdout=subprocess.PIPE,
+                                    text=True).stdout.strip()
+        self.disk = self.directory / "disk.qcow2"
+        subprocess.run(["qemu-img", "create", "-q", "-f", "qcow2", "-b", self.image, "-F", "qcow2", self.disk], check=True)
+        ssh = (f"ssh -i {BUILD}/id_ed25519 -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR")
+        self.host = Host(f"pilot@{machine.TAP_GUEST}", tuple(ssh.split()))
+        self.environment = {**os.environ, "PEREGRINE_SSH": ssh}
+        self.key = "0x" + secrets.token_hex(16)
+        self.guest = None
+        works, why = machine.probe_kvm()
+        self.accelerator = "kvm" if works else "tcg"
+        self.say(f"# {firmware}, {self.accelerator} ({why})")
+
+    # ---- saying and doing
+
+    def say(self, text):
+        print(f"[{time.monotonic() - self.begun:6.1f}] {text}", flush=True)
+
+    def ssh(self, command, check=True):
+        done = subprocess.run(self.host.command(command), capture_output=True, text=True, timeout=300)
+        need(not check or done.returncode == 0, f"ssh {command}: exit {done.returncode}: {done.stderr}")
+        return done.stdout
+
+    def peregrine(self, *words, expect=0, environment=None):
+        """Runs a command of the program under test; its output. `expect` is its exit code, or several."""
+        shown = [str(w).replace(str(self.directory) + "/", "") for w in words]
+        self.say("$ peregrine " + " ".join(shown))
+        done = subprocess.run([sys.executable, ROOT / "tools/peregrine", words[0], self.host.name, *map(str, words[1:])],
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=2 * BOOT_SECONDS,
+                              env={**self.environment, **(environment or {})})
+        self.quote(done.stdout)
+        expected = expect if isinstance(expect, tuple) else (expect,)
+        need(done.returncode in expected, f"peregrine {words[0]}: exit {done.returncode}, not {expect}")
+        return done.stdout
+
+    @staticmethod
+    def quote(text):
+        print("".join(f"         | {line}\n" for line in text.splitlines()), end="", flush=True)
+
+    # ---- the machine
+
+    def power_on(self):
+        options = ["-action", "reboot=reset", "-device", "virtio-rng-pci",
+                   "-drive", f"file={self.disk},if=virtio,format=qcow2,cache=writeback",
+                   "-netdev", f"tap,id=net0,ifname={machine.TAP},script=no,downscript=no",
+                   "-device", f"virtio-net-pci,netdev=net0,mac={MAC}"]
+        if self.firmware == "uefi":
+            need(qemu.OVMF, "no OVMF firmware here: package ovmf")
+            options += ["-bios", qemu.OVMF]
+        self.guest = qemu.Machine(options, machine="q35", memory="1G", cpus=2, accelerator=self.accelerator,
+                                  cpu="host" if self.accelerator == "kvm" else "max")
+        self.stack.callback(self.guest.close)
+        return self.wait_linux(None)
+
+    def power_off_at_once(self):
+        """As if the plug were pulled: what the guest had not brought to its disk is lost."""
+        self.guest.process.kill()
+        self.guest.process.wait()
+        self.guest.close()
+
+    def wait_linux(self, before):
+        """Until ssh answers from another boot than `before`; that boot's id."""
+        begun = time.monotonic()
+        while time.monotonic() - begun < BOOT_SECONDS:
+            now = self.host.answers()
+            if now and now != before:
+                self.say(f"Linux answers on ssh after {time.monotonic() - begun:.0f} s")
+                return now
+            if self.guest.process.poll() is not None:
+                break
+            time.sleep(1)
+        raise Trouble("Linux did not come up" + self.guest._describe())
+
+    def boot_id(self):
+        return self.host.answers()
+
+    def files(self):
+        """{path: mode and hash} of everything below /etc and /boot."""
+        text = self.ssh("sudo find /etc /boot -xdev -type f -exec sha256sum {} + ; sudo find /etc /boot -xdev -printf '%m %u %g  %p\\n'")
+        found = {}
+        for line in text.splitlines():
+            value, _, path = line.partition("  ")
+            found.setdefault(path, []).append(value)
+        return found
+
+    def wait_for_game(self, game, begun=False):
+        end = time.monotonic() + GAME_SECONDS + 120
+        while time.monotonic() < end:
+            board = game.board()
+            if board["begun"] if begun else board["over"]:
+                return board
+            time.sleep(0.2)
+        raise Trouble(f"the game did not {'begin' if begun else 'end'}" + self.guest._describe())
+
+
+# ---- the parts of a trip
+
+def start_game(trip, seed):
+    words = ["--begin", "player", "--duration", str(GAME_SECONDS), "--round", "online", "--seed", seed, "--rate", "4",
+             "--burst", "20-150", "--interval", "0.05-0.2"]
+    return trip.stack.enter_context(Game(machine.TAP_HOST, words))
+
+
+def write_config(trip, game, name, more=()):
+    contest_round = rounds.ROUNDS["online"]
+    path = trip.directory / name
+    path.write_text("\n".join([*game.endpoints(machine.TAP_HOST), f"user={USER} passwd={USER}", f"n={contest_round.n}",
+                               f"m={','.join(map(str, contest_round.constants))}", f"key={trip.key}   # shared with gg", *more]) + "\n")
+    return path
+
+
+def kernel_keeps_a_record():
+    """Whether the kernel under test writes the black box; then the record must be there."""
+    names = subprocess.run(["nm", qemu.IMAGE], capture_output=True, text=True, check=True).stdout
+    return re.search(r" [tT] blackbox_", names) is not None
+
+
+def check_and_install(trip, config):
+    text = trip.peregrine("check")
+    need("it can be flown" in text and "Multiboot2" in text, "check does not find a machine that can be flown")
+    need(("UEFI, Secure Boot off" if trip.firmware == "uefi" else "BIOS") in text, "check is wrong about the firmware")
+    need(f"gwmac={machine.tap_mac()}" in text and f"ip={machine.TAP_GUEST}/24" in text, "check is wrong about the network")
+    trip.peregrine("install", "--config", config)
+    need("peregrine" not in trip.ssh("sudo grub-editenv list"), "the entry is armed after install")
+
+
+def fly_and_play(trip, game, config):
+    """The flight that does what all this is for. `fly` runs beside the other commands, as in a second terminal."""
+    before = trip.boot_id()
+    trip.say("$ peregrine fly   (in a second terminal; its output stands below)")
+    flight = subprocess.Popen([sys.executable, ROOT / "tools/peregrine", "fly", trip.host.name, "--wait", str(BOOT_SECONDS)],
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=trip.environment)
+    said = []
+    reader = threading.Thread(target=lambda: said.extend(flight.stdout), daemon=True)
+    reader.start()
+    trip.stack.callback(flight.kill)
+    try:
+        end = time.monotonic() + BOOT_SECONDS
+        while not game.board()["begun"]:
+            need(flight.poll() is None and time.monotonic() < end, "the game did not begin: " + "".join(said))
+            time.sleep(0.2)
+        trip.say("the kernel plays")
+        trip.wait_for_game(game)
+        text = trip.peregrine("status", "--config", config)
+        need(re.search(r"^control\.commands_status [1-9]", text, re.MULTILINE), "status does not show the statistics")
+        record_code = 0 if kernel_keeps_a_record() else (0, 5)
+        text = trip.peregrine("gg", "--config", config, "--wait", BOOT_SECONDS, expect=record_code)
+        need("Linux is back" in text, "gg does not say that Linux is back")
+        need(trip.boot_id() not in (None, before), "Linux is not back")
+        flight.wait(BOOT_SECONDS)
+    finally:
+        reader.join(5)
+        trip.say("what fly said:")
+        trip.quote("".join(said))
+    text = "".join(said)
+    need("the kernel answers at" in text and "Linux is back" in text, "fly did not see the flight from begin to end")
+    need("playing with simd=" in text, "fly did not follow the log")
+    result = outcome(game.stop(), USER)
+    trip.say(f"offered {len(result['offered'])}, submitted {len(result['submitted'])}, missed {len(result['missed'])}, "
+             f"wrong {len(result['wrong'])}")
+    need(len(result["offered"]) >= 10, "too few answers were offered for this to show anything")
+    need(not result["missed"] and not result["wrong"], f"missed {result['missed'][:3]}, wrong {result['wrong'][:3]}")
+    text = trip.peregrine("record", expect=record_code)
+    need(not kernel_keeps_a_record() or "why it came back: GG" in text, "the record does not tell of the GG")
+
+
+def fly_a_panic(trip, game):
+    """A kernel that panics: Linux is back by itself, and the record tells why."""
+    config = write_config(trip, game, "panic.conf", ["test.trap=panic"])
+    trip.peregrine("install", "--config", config)
+    before = trip.boot_id()
+    text = trip.peregrine("fly", "--wait", BOOT_SECONDS, expect=0 if kernel_keeps_a_record() else (0, 5))
+    need(trip.boot_id() not in (None, before), "Linux is not back")
+    need("Linux came up, and no status was seen" in text, "fly did not notice that the flight ended at once")
+    need("panic: " in trip.guest.log, "the kernel did not panic")
+    need(not kernel_keeps_a_record() or "why it came back: panic" in text, "the record does not tell of the panic")
+
+
+def boot_a_broken_kernel(trip):
+    """An image that GRUB cannot load: GRUB goes on with Linux by itself, in the same boot."""
+    trip.ssh("sudo truncate -s 4096 /boot/peregrine/peregrine.elf && sudo grub-reboot peregrine")
+    before, said = trip.boot_id(), len(trip.guest.log)
+    trip.say("the image is cut to 4096 bytes, and armed; reboot")
+    trip.ssh("sudo systemctl reboot", check=False)
+    trip.wait_linux(before)
+    need("error:" in trip.guest.log[said:], "GRUB did not stumble over the image")
+    trip.say("GRUB said: " + re.search(r"error: [^\r\n]*", trip.guest.log[said:])[0])
+
+
+def cut_the_power(trip, config):
+    """The plug is pulled while install runs."""
+    trip.peregrine("install", "--config", config, expect=3, environment={"PEREGRINE_TEST_STOP_AT": str(CUT_AT)})
+    trip.power_off_at_once()
+    trip.say("the power is gone; power on")
+    trip.power_on()
+    need("peregrine" not in trip.ssh("sudo grub-editenv list"), "the entry is armed")
+
+
+def uninstall_and_compare(trip, before):
+    trip.peregrine("uninstall")
+    after = trip.files()
+    changed = sorted(path for path in before.keys() | after.keys() if before.get(path) != after.get(path))
+    need(not changed, f"these are not as they were: {[(p, before.get(p), after.get(p)) for p in changed[:5]]}")
+    trip.say(f"{len(after)} files and directories of /etc and /boot are as they were")
+
+
+def go(firmware, directory, stack):
+    machine.set_up_namespace()
+    trip = Trip(firmware, directory, stack)
+    game = start_game(trip, f"round trip {firmware}")
+    config = write_config(trip, game, "flight.conf")
+    trip.power_on()
+    before = trip.files()
+    if firmware == "uefi":
+        cut_the_power(trip, config)
+    check_and_install(trip, config)
+    fly_and_play(trip, game, config)
+    if firmware == "uefi":
+        boot_a_broken_kernel(trip)
+    else:
+        fly_a_panic(trip, game)
+    uninstall_and_compare(trip, before)
+    trip.say("all as it should be")
+
+
+def main():
+    with contextlib.ExitStack() as stack:
+        BUILD.mkdir(parents=True, exist_ok=True)
+        directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="trip-", dir=BUILD))
+        try:
+            go(sys.argv[1], directory, stack)
+        except (Trouble, AssertionError, subprocess.SubprocessError, OSError) as error:
+            sys.exit(f"trip: {error}")
+
+
+if __name__ == "__main__":
+    main()
