@@ -13,8 +13,10 @@ import machine      # noqa: E402
 import qemu         # noqa: E402
 
 
-def why_no_tap():
-    """Why this cannot run here, or None."""
+def why_not():
+    """Why this does not run now, or None."""
+    if not os.environ.get("ROUNDTRIP"):
+        return "only by `make check-roundtrip`: some ten minutes, and not yet known to pass"
     if not os.access("/dev/net/tun", os.R_OK | os.W_OK):
         return "/dev/net/tun does not open here"
     done = subprocess.run([*machine.unshare_words(), "true"], capture_output=True, text=True)
@@ -23,7 +25,7 @@ def why_no_tap():
 
 @pytest.mark.parametrize("firmware", ["bios", "uefi"])
 def test_round_trip(firmware):
-    if reason := why_no_tap():
+    if reason := why_not():
         pytest.skip(reason)
     transcript = qemu.BUILD / "roundtrip" / f"transcript-{firmware}.txt"
     transcript.parent.mkdir(parents=True, exist_ok=True)
