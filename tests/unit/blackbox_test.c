@@ -1,5 +1,5 @@
 /* kernel/blackbox.c, read back by a reader of its own after docs/blackbox.md (tools/peregrine_lib/blackbox.py is another,
- * which tests/guest/test_blackbox.py uses). */
+ * which tests/guest/test_record.py uses). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
