@@ -89,7 +89,7 @@ class Trip:
 
     # ---- the machine
 
-    def power_on(self):
+    def power_on(self, memory="1G", more=()):
         options = ["-action", "reboot=reset", "-device", "virtio-rng-pci",
                    "-drive", f"file={self.disk},if=virtio,format=qcow2,cache=writeback",
                    "-netdev", f"tap,id=net0,ifname={machine.TAP},script=no,downscript=no",
@@ -97,7 +97,7 @@ class Trip:
         if self.firmware == "uefi":
             need(qemu.OVMF, "no OVMF firmware here: package ovmf")
             options += ["-bios", qemu.OVMF]
-        self.guest = qemu.Machine(options, machine="q35", memory="1G", cpus=2, accelerator=self.accelerator,
+        self.guest = qemu.Machine([*options, *more], machine="q35", memory=memory, cpus=2, accelerator=self.accelerator,
                                   cpu="host" if self.accelerator == "kvm" else "max")
         self.stack.callback(self.guest.close)
         return self.wait_linux(None)

@@ -68,7 +68,7 @@ def install(host, config, kernel, bzimage, *, dry_run=False, accept_changes=Fals
     facts = probe(host, names)
     verdict = judge.judge(facts, bytes_needed=2 * kernel.stat().st_size if kernel.exists() else 4 << 20,
                           linux_door=bzimage.exists())
-    for line in judge.text(verdict):
+    for line in judge.text_of_findings(verdict):
         say("  " + line)
     addresses = {name: facts.text(f"resolve {name}").split()[0] for name in names if facts.text(f"resolve {name}")}
     for name in names:

@@ -68,8 +68,7 @@ def fly(host, options):
     if not first:
         return _after(host, options, before)
     say(f"the kernel answers at {client.where}, {time.monotonic() - begun:.0f} s after Linux was left")
-    for line in first.splitlines():
-        say("  " + line)
+    _say_statistics(first)
     if options.no_follow:
         return OK
     try:
@@ -79,6 +78,13 @@ def fly(host, options):
         return OK
     say("the kernel is silent")
     return _after(host, options, before)
+
+
+def _say_statistics(text):
+    """Without the zeros, which are most of them; `status` has them all."""
+    for line in text.splitlines():
+        if not line.endswith(" 0"):
+            say("  " + line)
 
 
 def _wait_first_status(host, client, before, seconds):
@@ -133,8 +139,7 @@ def gg(host, options):
         say(f"{host.name} is in Linux already")
     else:
         say("it goes. Its last statistics:")
-        for line in text.splitlines():
-            say("  " + line)
+        _say_statistics(text)
         client.wait_gone(30)
     return _after(host, options, None)
 

@@ -335,9 +335,14 @@ def _black_box(facts, verdict):
 def text(verdict):
     """The report of `check`, as lines."""
     width = max((len(what) for what, _ in verdict.report), default=0)
-    lines = [f"{what:{width}}  {value}" for what, value in verdict.report]
+    return [f"{what:{width}}  {value}" for what, value in verdict.report] + text_of_findings(verdict)
+
+
+def text_of_findings(verdict):
+    """What is handed over, and what was found: the lines that `install` shows."""
+    lines = []
     if verdict.handed_over:
-        lines.append(f"{'hand over':{width}}  {' '.join(f'{k}={v}' for k, v in verdict.handed_over.items())}")
+        lines.append(f"hand over  {' '.join(f'{k}={v}' for k, v in verdict.handed_over.items())}")
     for finding in verdict.findings:
         lines.append(f"{finding.level}: {finding.text}")
         if finding.advice:

@@ -63,6 +63,8 @@ class Host:
         if status == EXIT_SUDO_ASKS:
             return (f"{self.name}: sudo asks for a password (or refuses this user). "
                     "Allow it without one (NOPASSWD in /etc/sudoers.d), or log in as root")
+        if status == EXIT_SSH and errors.startswith("- "):
+            return f"{self.name}: the connection or the shell there ended in the middle; the command can be repeated"
         if status == EXIT_SSH:
             return f"{self.name}: ssh: {last[0]}"
         return f"{self.name}: {last[0]}"
