@@ -28,3 +28,20 @@ check-matcher-long: $(MATCHER_CHECK)
 	$(MATCHER_CHECK) early 4 100000000
 
 .PHONY: bench-matcher profile-matcher check-matcher-long
+
+# The stacks, ring to ring: the driver over the model device, each transport, the player on top.
+BENCH_NET_COMMON := tests/bench/bench_net.c tests/bench/bench_peer.c tests/model/memory.c tests/model/virtio_model.c \
+	drivers/virtio_net.c drivers/virtio_net_init.c drivers/virtqueue.c host/platform.c \
+	$(wildcard kernel/base/*.c app/*.c)
+define bench_net
+$(BUILD)/host/tests/bench/bench_net-$(1): $(patsubst %.c,$(BUILD)/host/%.o,$(BENCH_NET_COMMON) $(NET_SOURCES_$(1)))
+	$$(CC) -Wl,--wrap=matcher_begin,--wrap=matcher_next -o $$@ $$^ -lgmp
+endef
+$(foreach stack,own lwip,$(eval $(call bench_net,$(stack))))
+BENCH_NET := $(foreach stack,own lwip,$(BUILD)/host/tests/bench/bench_net-$(stack))
+CHECK_NEEDS += $(BENCH_NET)
+
+# Prints the table of docs/net.md and writes build/bench/net.json. QUICK=1, REPEAT=5.
+bench-net: $(BENCH_NET)
+	$(PY) tests/bench/bench_net.py
+.PHONY: bench-net

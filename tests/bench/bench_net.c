@@ -1,0 +1,485 @@
+/* One stack's speed, ring to ring: the driver of the kernel over a model device in memory (tests/model/), the transport
+ * it is linked with, and for the last row the player and the matcher on top.
+ *
+ *     bench_net ROW warm|cold N          prints  p50 p99, then for burst-to-post the shares, nanoseconds
+ *     bench_net ROW count N              the same calls under `valgrind --tool=callgrind --collect-atstart=no`, which
+ *                                        counts the instructions of what is timed, and nothing else
+ *
+ * ROW is what is timed, each between serialised readings of the TSC less what two readings around nothing take:
+ *
+ *     segment-in     a frame of 100 digits stands in the used ring -> transport_poll has returned its payload;
+ *                    the device vouches for the checksum
+ *     segment-in-sum the same, and the stack sums it
+ *     answer-out     100 digits are there, the POST's head stands in the message area -> the frame is published: the
+ *                    device's doorbell rings (the model always wants it)
+ *     burst-to-post  the player's turn begins, a burst of 100 digits in the used ring -> the POST of the answer that
+ *                    ends with its last digit is published
+ *     bulk           40 full segments in the ring -> all handed to the application and acknowledged (one idle call);
+ *                    the device vouches
+ *     bulk-sum       the same, and the stack sums them
+ *
+ * Everything else (the device's copies, acknowledgements, idle work) lies between the timed parts. `cold` walks 64 MB
+ * before each; the frame is put into the ring after that, as a device does. */
+#define _GNU_SOURCE
+#include <gmp.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#if __has_include(<valgrind/callgrind.h>)
+#include <valgrind/callgrind.h>
+#else
+#define CALLGRIND_TOGGLE_COLLECT ((void)0)
+#endif
+
+#include "app/player.h"
+#include "app/stats.h"
+#include "drivers/virtio_net.h"
+#include "host/platform.h"
+#include "kernel/base/assert.h"
+#include "kernel/base/bytes.h"
+#include "kernel/base/cycles.h"
+#include "kernel/base/log.h"
+#include "kernel/base/trace.h"
+#include "net/transport.h"
+#include "tests/bench/bench_peer.h"
+#include "tests/model/virtio_model.h"
+
+enum {
+    DIGITS = 100,
+    BULK_BYTES = 1460,
+    BULK_COUNT = 40,                    /* less than the window of either stack: 44 segments */
+    WARM_UP = 500,
+    COLD_BYTES = 64 << 20,
+    FEED_PORT = 10001,
+    SUBMIT_PORT = 10002,
+    STEP_NS = 100000,                   /* of virtual time, between one thing and the next */
+    TURNS_MAX = 100000,
+};
+
+static struct virtio_model model;
+static struct virtio_net net;
+static uint64_t now_ns = 1000000000;
+static uint8_t received_flags = VIRTIO_NET_HDR_F_DATA_VALID;
+
+/* ---- The clock ---- */
+
+static uint64_t began_cycles, kicked_cycles;
+static double timer_cost_cycles;
+static bool counting, kick_ends;
+
+static void timed_begin(bool until_kick)
+{
+    kick_ends = until_kick;
+    kicked_cycles = 0;
+    if (counting)
+        CALLGRIND_TOGGLE_COLLECT;
+    began_cycles = cycles_now_serialised();
+}
+
+static uint64_t timed_end(void)
+{
+    uint64_t end_cycles = cycles_now_serialised();
+    if (counting && !kick_ends)
+        CALLGRIND_TOGGLE_COLLECT;
+    ASSERT(!kick_ends || kicked_cycles != 0);
+    return (kick_ends ? kicked_cycles : end_cycles) - began_cycles;
+}
+
+static const struct virtio_transport_ops *model_ops;
+
+/* The doorbell: by now the frame stands in the available ring. */
+static void kick(struct virtio_transport *transport, uint16_t queue)
+{
+    if (kick_ends && kicked_cycles == 0 && queue == VIRTIO_NET_TRANSMITQ) {
+        kicked_cycles = cycles_now_serialised();
+        if (counting)
+            CALLGRIND_TOGGLE_COLLECT;
+    }
+    model_ops->kick(transport, queue);
+}
+
+static int compare(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* Some TSCs advance in steps (10 ns on Zen 3), so a sample stands for all durations half a step around it: the quantile is
+ * interpolated among its equals, as that of grouped data is. */
+static double quantile(uint64_t *sorted, size_t count, size_t percent)
+{
+    size_t at = count * percent / 100, first = at, last = at;
+    while (first > 0 && sorted[first - 1] == sorted[at])
+        first--;
+    while (last < count && sorted[last] == sorted[at])
+        last++;
+    double low = first > 0 ? (double)(sorted[first - 1] + sorted[at]) / 2 : (double)sorted[at];
+    double high = last < count ? (double)(sorted[last] + sorted[at]) / 2 : (double)sorted[at];
+    return low + (high - low) * ((double)(at - first) + 0.5) / (double)(last - first);
+}
+
+/* What two readings around nothing differ by: the median. */
+static void timer_calibrate(void)
+{
+    enum { N = 10000 };
+    static uint64_t cycles[N];
+    for (int i = 0; i < N; i++) {
+        uint64_t from = cycles_now_serialised();
+        cycles[i] = cycles_now_serialised() - from;
+    }
+    qsort(cycles, N, sizeof *cycles, compare);
+    timer_cost_cycles = quantile(cycles, N, 50);
+}
+
+static uint8_t *waste;
+
+static void caches_cool(bool cold)
+{
+    for (size_t i = 0; cold && i < COLD_BYTES; i += 64)
+        waste[i]++;
+}
+
+/* ---- The wire ---- */
+
+static void deliver(const uint8_t *frame, uint32_t bytes)
+{
+    ASSERT(virtio_model_receive(&model, frame, bytes, received_flags));
+}
+
+/* The device sends what it was given; the peer's answers come back. False: there was nothing. */
+static bool wire_turn(void)
+{
+    struct virtio_model_packet packet;
+    uint8_t reply[128];
+    uint32_t reply_bytes;
+    bool any = false;
+    while (virtio_model_transmit_take(&model, &packet)) {
+        bench_peer_take(packet.frame, packet.bytes, (uint32_t)(now_ns / 1000000), reply, &reply_bytes);
+        virtio_model_transmit_done(&model, &packet);
+        if (reply_bytes != 0)
+            deliver(reply, reply_bytes);
+        any = true;
+    }
+    virtio_model_want_kick(&model, VIRTIO_NET_TRANSMITQ);
+    ASSERT(model.violation == NULL);
+    return any;
+}
+
+static void device_start(void)
+{
+    static struct virtio_transport_ops ops;
+    virtio_model_init(&model, VIRTIO_MODEL_MODERN);
+    model_ops = model.transport.ops;
+    ops = *model_ops;
+    ops.kick = kick;
+    model.transport.ops = &ops;
+    ASSERT(virtio_net_init(&net, &model.transport) == VIRTIO_NET_OK);
+    virtio_model_want_kick(&model, VIRTIO_NET_TRANSMITQ);
+}
+
+static void transport_start(void)
+{
+    struct transport_config config = {
+        .device = &net.device,
+        .address = BENCH_ADDRESS,
+        .mask = 0xffffffff,
+        .gateway = BENCH_GATEWAY,
+        .secret = { 1, 2, 3 },
+    };
+    memcpy(config.gateway_mac, bench_peer_mac, sizeof config.gateway_mac);
+    ASSERT(transport_init(&config, now_ns));
+}
+
+/* ---- A connection by itself ---- */
+
+static void settle(void)
+{
+    struct transport_event event;
+    do {
+        now_ns += STEP_NS;
+        while (transport_poll(now_ns, &event))
+            ASSERT(event.kind != TRANSPORT_CLOSED);
+        transport_idle(now_ns);
+    } while (wire_turn());
+}
+
+static int open_connection(uint16_t port)
+{
+    struct transport_event event = { .kind = TRANSPORT_NONE };
+    int connection = transport_connect(BENCH_PEER_ADDRESS, port, now_ns);
+    ASSERT(connection >= 0);
+    for (int turns = 0; event.kind != TRANSPORT_CONNECTED; turns++) {
+        ASSERT(turns < TURNS_MAX);
+        transport_idle(now_ns);
+        wire_turn();
+        now_ns += STEP_NS;
+        transport_poll(now_ns, &event);
+    }
+    settle();
+    return connection;
+}
+
+static uint64_t time_segment_in(bool cold)
+{
+    uint8_t frame[256], digits[DIGITS];
+    struct bench_peer *peer = bench_peer_of(FEED_PORT);
+    memset(digits, '7', sizeof digits);
+    uint32_t bytes = bench_peer_segment(peer, frame, digits, DIGITS, (uint32_t)(now_ns / 1000000));
+    caches_cool(cold);
+    deliver(frame, bytes);
+    struct transport_event event;
+    timed_begin(false);
+    bool got = transport_poll(now_ns, &event);
+    uint64_t cycles = timed_end();
+    ASSERT(got && event.kind == TRANSPORT_DATA && event.bytes == DIGITS && event.data[0] == '7');
+    settle();
+    return cycles;
+}
+
+static uint64_t time_answer_out(bool cold, int connection)
+{
+    static const char head[] = "POST /submit?user=swift&passwd=secret HTTP/1.1\r\nHost: 10.0.2.2:10002\r\nContent-Length: ";
+    static uint8_t digits[DIGITS];
+    memset(digits, '7', sizeof digits);
+    uint8_t *message = transport_message(connection);
+    ASSERT(message != NULL);
+    memcpy(message, head, sizeof head - 1);
+    caches_cool(cold);
+    timed_begin(true);
+    uint8_t *at = message + sizeof head - 1;
+    memcpy(at, "100\r\n\r\n", 7);
+    memcpy(at + 7, digits, DIGITS);
+    bool sent = transport_send(connection, 0, (uint32_t)(at + 7 + DIGITS - message), now_ns);
+    uint64_t cycles = timed_end();
+    ASSERT(sent);
+    settle();
+    return cycles;
+}
+
+/* All of a batch. */
+static uint64_t time_bulk(bool cold)
+{
+    static uint8_t payload[BULK_BYTES];
+    uint8_t frame[NETDEV_FRAME_BYTES_MAX];
+    struct bench_peer *peer = bench_peer_of(FEED_PORT);
+    uint32_t payload_bytes = peer->timestamps ? BULK_BYTES - 12 : BULK_BYTES;   /* the frame is 1514 bytes either way */
+    uint64_t got_bytes = 0;
+    caches_cool(cold);
+    for (int i = 0; i < BULK_COUNT; i++)
+        deliver(frame, bench_peer_segment(peer, frame, payload, payload_bytes, (uint32_t)(now_ns / 1000000)));
+    struct transport_event event;
+    timed_begin(false);
+    while (transport_poll(now_ns, &event))
+        got_bytes += event.bytes;
+    transport_idle(now_ns);
+    uint64_t cycles = timed_end();
+    ASSERT(got_bytes == (uint64_t)payload_bytes * BULK_COUNT);
+    settle();
+    return cycles;
+}
+
+/* ---- The whole game ---- */
+
+static struct player *player;
+
+static void player_settle(void)
+{
+    for (int turns = 0;; turns++) {
+        ASSERT(turns < TURNS_MAX);
+        now_ns += STEP_NS;
+        ASSERT(player_turn(player, now_ns) == PLAYER_ON);
+        if (!wire_turn() && player_wake_ns(player, now_ns) > now_ns && turns > 3)
+            return;
+    }
+}
+
+static void player_start(void)
+{
+    static struct settings settings;
+    static const char words[] =
+        "feed=10.0.2.2:10001 submit=10.0.2.2:10002 user=swift passwd=secret n=256 early=off feed.timeout=0 "
+        "m=20220217214410,104648257118348370704723119,125000000000000140750000000000052207500000000006359661,"
+        "10885732038215355481752285039386319187390558900925053798518152998488201";
+    struct settings_error error;
+    settings_begin(&settings);
+    ASSERT(settings_add(&settings, "bench", words, sizeof words - 1, &error) && settings_finish(&settings, &error));
+    struct matcher_config matcher_config;
+    struct player_config config = { .settings = &settings, .tsc_khz = platform_tsc_khz(), .secret = { 7 } };
+    settings_matcher(&settings, &matcher_config);
+    matcher_config.simd = matcher_simd_best();
+    ASSERT(matcher_init(&config.matcher, &matcher_config) == NULL);
+    stats_clear();
+    ASSERT(player_init(&player, &config, now_ns) == NULL);
+    player_settle();
+
+    static const char response[] = "HTTP/1.1 200 OK\r\nServer: Most\r\nContent-type: text/plain\r\n\r\n";
+    uint8_t frame[256];
+    ASSERT(bench_peer_of(FEED_PORT) != NULL && bench_peer_of(SUBMIT_PORT) != NULL);
+    deliver(frame, bench_peer_segment(bench_peer_of(FEED_PORT), frame, response, sizeof response - 1,
+                                      (uint32_t)(now_ns / 1000000)));
+    player_settle();
+}
+
+/* Random digits that end in a random multiple of one of the constants, of up to 100 digits, not divisible by 10 (that
+ * would make its tenth an answer before the last digit). */
+static void burst_fill(uint8_t *burst)
+{
+    static const char *const constants[] = { "104648257118348370704723119",
+        "125000000000000140750000000000052207500000000006359661" };
+    static gmp_randstate_t random;
+    static bool ready;
+    if (!ready)
+        gmp_randinit_default(random);
+    ready = true;
+    mpz_t value, constant, power;
+    mpz_inits(value, constant, power, NULL);
+    char number[DIGITS + 2];
+    do {
+        mpz_set_str(constant, constants[gmp_urandomm_ui(random, 2)], 10);
+        mpz_ui_pow_ui(power, 10, DIGITS);
+        mpz_urandomm(value, random, power);
+        mpz_fdiv_q(value, value, constant);
+        mpz_mul(value, value, constant);
+        mpz_get_str(number, 10, value);
+    } while (mpz_sgn(value) == 0 || number[strlen(number) - 1] == '0');
+    for (int i = 0; i < DIGITS; i++)
+        burst[i] = (uint8_t)('0' + gmp_urandomm_ui(random, 10));
+    memcpy(burst + DIGITS - strlen(number), number, strlen(number));
+    mpz_clears(value, constant, power, NULL);
+}
+
+/* The submit server's word on the answer, so that the outbox and the breaker see an ordinary game. */
+static void respond(void)
+{
+    static const char response[] = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n+8";
+    uint8_t frame[256];
+    deliver(frame, bench_peer_segment(bench_peer_of(SUBMIT_PORT), frame, response, sizeof response - 1,
+                                      (uint32_t)(now_ns / 1000000)));
+}
+
+/* The matcher's share: from matcher_begin to the answer. Stamped only in runs of their own. */
+static bool shares;
+static uint64_t matcher_from_cycles, matcher_cycles;
+void __real_matcher_begin(struct matcher *matcher, const uint8_t *digits, size_t count);
+bool __real_matcher_next(struct matcher *matcher, struct matcher_answer *answer);
+void __wrap_matcher_begin(struct matcher *matcher, const uint8_t *digits, size_t count);
+bool __wrap_matcher_next(struct matcher *matcher, struct matcher_answer *answer);
+void __wrap_matcher_begin(struct matcher *matcher, const uint8_t *digits, size_t count)
+{
+    if (shares)
+        matcher_from_cycles = cycles_now_serialised();
+    __real_matcher_begin(matcher, digits, count);
+}
+bool __wrap_matcher_next(struct matcher *matcher, struct matcher_answer *answer)
+{
+    bool any = __real_matcher_next(matcher, answer);
+    if (shares && any && matcher_cycles == 0)
+        matcher_cycles = cycles_now_serialised();
+    return any;
+}
+
+static uint64_t before_cycles, after_cycles;    /* the last burst's: up to the matcher, and behind it */
+
+static uint64_t time_burst(bool cold)
+{
+    uint8_t frame[256], burst[DIGITS];
+    struct bench_peer *submit = bench_peer_of(SUBMIT_PORT);
+    uint64_t posted_bytes = submit->bytes;
+    burst_fill(burst);
+    uint32_t bytes = bench_peer_segment(bench_peer_of(FEED_PORT), frame, burst, DIGITS, (uint32_t)(now_ns / 1000000));
+    matcher_cycles = 0;
+    caches_cool(cold);
+    deliver(frame, bytes);
+    timed_begin(true);
+    player_turn(player, now_ns);
+    uint64_t cycles = timed_end();
+    if (shares) {
+        before_cycles = matcher_from_cycles - began_cycles;
+        after_cycles = kicked_cycles - matcher_cycles;
+        matcher_cycles = matcher_cycles - matcher_from_cycles;
+    }
+    wire_turn();
+    ASSERT(submit->bytes > posted_bytes);
+    respond();
+    player_settle();
+    return cycles;
+}
+
+/* ---- Main ---- */
+
+enum row { SEGMENT_IN, ANSWER_OUT, BURST, BULK };
+
+static uint64_t time_one(enum row row, bool cold, int connection)
+{
+    now_ns += STEP_NS;
+    return row == SEGMENT_IN ? time_segment_in(cold) : row == ANSWER_OUT ? time_answer_out(cold, connection)
+        : row == BULK ? time_bulk(cold) : time_burst(cold);
+}
+
+static void print_quantiles(const char *name, uint64_t *cycles, size_t count)
+{
+    double ns = 1e6 / (double)platform_tsc_khz();
+    qsort(cycles, count, sizeof *cycles, compare);
+    printf("%s %.1f %.1f\n", name, (quantile(cycles, count, 50) - timer_cost_cycles) * ns,
+           (quantile(cycles, count, 99) - timer_cost_cycles) * ns);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct { const char *name; enum row row; bool sum; } rows[] = {
+        { "segment-in", SEGMENT_IN, false }, { "segment-in-sum", SEGMENT_IN, true }, { "answer-out", ANSWER_OUT, false },
+        { "burst-to-post", BURST, false }, { "bulk", BULK, false }, { "bulk-sum", BULK, true },
+    };
+    size_t r = 0, count = argc == 4 ? (size_t)atol(argv[3]) : 0;
+    while (argc == 4 && r < ARRAY_COUNT(rows) && strcmp(rows[r].name, argv[1]) != 0)
+        r++;
+    if (argc != 4 || r == ARRAY_COUNT(rows) || count == 0) {
+        fprintf(stderr, "usage: bench_net ROW warm|cold|count N\n");
+        return 2;
+    }
+    enum row row = rows[r].row;
+    bool cold = strcmp(argv[2], "cold") == 0;
+    counting = strcmp(argv[2], "count") == 0;
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET((unsigned)sched_getcpu(), &one);
+    sched_setaffinity(0, sizeof one, &one);
+    platform_init();
+    timer_calibrate();
+    waste = cold ? malloc(COLD_BYTES) : NULL;
+    uint64_t *total = calloc(count, sizeof *total), *parts = calloc(3 * count, sizeof *parts);
+    ASSERT(total != NULL && parts != NULL && (!cold || waste != NULL));
+    if (cold)
+        memset(waste, 1, COLD_BYTES);
+
+    device_start();
+    transport_start();
+    received_flags = rows[r].sum ? 0 : VIRTIO_NET_HDR_F_DATA_VALID;
+    int connection = 0;
+    if (row == BURST)
+        player_start();
+    else
+        connection = open_connection(row == ANSWER_OUT ? SUBMIT_PORT : FEED_PORT);
+    bool was_counting = counting;
+    counting = false;
+    for (int i = 0; i < WARM_UP; i++)
+        time_one(row, false, connection);
+    counting = was_counting;
+    for (size_t i = 0; i < count; i++)
+        total[i] = time_one(row, cold, connection);
+    print_quantiles(rows[r].name, total, count);
+    shares = row == BURST && !counting;
+    for (size_t i = 0; shares && i < count; i++) {
+        time_one(row, cold, connection);
+        parts[i] = before_cycles;
+        parts[count + i] = matcher_cycles;
+        parts[2 * count + i] = after_cycles;
+    }
+    if (shares) {
+        print_quantiles("before-matcher", parts, count);
+        print_quantiles("matcher", parts + count, count);
+        print_quantiles("after-matcher", parts + 2 * count, count);
+    }
+    return 0;
+}

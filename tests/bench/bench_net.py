@@ -1,0 +1,94 @@
+#!/usr/bin/python3
+"""Runs bench_net with our own stack and with lwIP in turn, prints the table of docs/net.md, writes build/bench/net.json.
+
+Run by `make bench-net`. A row is measured REPEAT times with each stack, one after the other, and the run with the least
+median is kept, because other work on the machine only ever adds; `spread` is the largest median less that one.
+QUICK=1 measures a tenth. What is timed stands in tests/bench/bench_net.c."""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = ROOT / os.environ.get("BUILD", "build")
+OUT = BUILD / "bench/net.json"
+REPEAT = int(os.environ.get("REPEAT", "5"))
+QUICK = bool(os.environ.get("QUICK"))
+STACKS = ("own", "lwip")
+WARM, COLD, BULK = (1000, 30, 100) if QUICK else (10000, 300, 1000)
+
+# Row, kind of run, samples, and what is asked of ours: ns, and times lwIP's.
+ROWS = [("segment-in", "warm", WARM, 60, 0.25), ("segment-in-sum", "warm", WARM, 60, 0.25),
+        ("answer-out", "warm", WARM, 80, 0.25), ("burst-to-post", "warm", WARM, 500, None),
+        ("segment-in", "cold", COLD, None, 0.5), ("answer-out", "cold", COLD, None, 0.5),
+        ("burst-to-post", "cold", COLD, None, 0.5),
+        ("bulk", "warm", BULK, None, None), ("bulk-sum", "warm", BULK, None, None)]
+BATCH_BITS = 40 * 1460 * 8      # of `bulk`: BULK_COUNT full frames; with timestamps 12 bytes of each are options
+
+
+def run(stack, row, kind, count):
+    """{name: (p50, p99)} of one run, and its command."""
+    command = [f"build/host/tests/bench/bench_net-{stack}", row, kind, str(count)]
+    done = subprocess.run([BUILD.parent / command[0], *command[1:]], capture_output=True, text=True, cwd=ROOT)
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(command)}: {done.stderr}")
+    found = {name: (float(p50), float(p99)) for name, p50, p99 in map(str.split, done.stdout.splitlines())}
+    return found, " ".join(command)
+
+
+def measure(row, kind, count):
+    """{stack: (the best run, its command, the spread of the medians)}, the stacks' runs taking turns."""
+    runs = {stack: [] for stack in STACKS}
+    for _ in range(REPEAT if kind == "warm" else max(1, REPEAT // 2)):
+        for stack in STACKS:
+            runs[stack].append(run(stack, row, kind, count))
+    best = {}
+    for stack, done in runs.items():
+        medians = [found[row][0] for found, _ in done]
+        found, command = done[medians.index(min(medians))]
+        best[stack] = found, command, max(medians) - min(medians)
+    return best
+
+
+def machine():
+    return next(line.split(":", 1)[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name"))
+
+
+def main():
+    commit = subprocess.run(["git", "-C", ROOT, "describe", "--always", "--dirty"], capture_output=True,
+                            text=True).stdout.strip()
+    rows = []
+
+    def keep(name, unit, count, p50, p99, spread, command):
+        rows.append({"name": name, "unit": unit, "n": count, "p50": round(p50, 1), "p99": round(p99, 1),
+                     "spread": round(spread, 1), "machine": machine(), "commit": commit, "command": command})
+
+    print(f"{machine()}, {commit}; ns: p50 (p99), best of {REPEAT} runs in turn")
+    print(f"{'':24}{'own':>18}{'lwIP':>18}{'ratio':>8}   asked")
+    for row, kind, count, asked_ns, asked_ratio in ROWS:
+        best = measure(row, kind, count)
+        name = row if kind == "warm" else f"{row}/cold"
+        if row.startswith("bulk"):
+            gbits = {stack: (BATCH_BITS / found[row][0], BATCH_BITS / found[row][1])
+                     for stack, (found, _, _) in best.items()}
+            for stack, (found, command, spread) in best.items():
+                keep(f"net/{stack}/{name}", "Gbit/s", count, *gbits[stack],
+                     gbits[stack][0] - BATCH_BITS / (found[row][0] + spread), command)
+            print(f"{name:24}{gbits['own'][0]:18.1f}{gbits['lwip'][0]:18.1f}"
+                  f"{gbits['own'][0] / gbits['lwip'][0]:8.2f}   >= 40 Gbit/s", flush=True)
+            continue
+        for stack, (found, command, spread) in best.items():
+            for part, (p50, p99) in found.items():
+                keep(f"net/{stack}/{name}" + ("" if part == row else f"/{part}"), "ns", count, p50, p99, spread, command)
+        own, lwip = best["own"][0], best["lwip"][0]
+        asked = [f"<= {asked_ns} ns"] * bool(asked_ns) + [f"<= {asked_ratio} of lwIP"] * bool(asked_ratio)
+        for part in own:
+            print(f"{name if part == row else '  ' + part:24}{own[part][0]:9.1f} ({own[part][1]:6.0f})"
+                  f"{lwip[part][0]:9.1f} ({lwip[part][1]:6.0f}){own[part][0] / lwip[part][0]:8.2f}   "
+                  f"{', '.join(asked) if part == row else ''}", flush=True)
+    OUT.parent.mkdir(parents=True, exist_ok=True)
+    OUT.write_text("[\n" + ",\n".join(json.dumps(row) for row in rows) + "\n]\n")
+
+
+main()
