@@ -103,7 +103,7 @@ const char *matcher_init(struct matcher **matcher, const struct matcher_config *
                    config->constants[i] == NULL ? "(none)" : config->constants[i]);
             return message;
         }
-        matcher_constant_prepare(&m->constants[i], m->n, m->kernel->lanes);
+        matcher_constant_prepare(&m->constants[i], m->n, m->kernel);
     }
     matcher_early_init(m, &config->early_risk);
     m->stats.memory_bytes = sizeof *m;

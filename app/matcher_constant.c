@@ -20,9 +20,12 @@ static uint64_t weight_for_digit_word(uint64_t weight)
     return weight * (1 - (UINT64_C(1) << 27) + (UINT64_C(1) << 54));
 }
 
-/* A weight modulo 2^27 as two factors, low + 2^11 * high, for the digit word's two: low in -1024..1023. */
-static uint32_t weight_in_halves(uint32_t weight)
+/* A weight modulo 2^27, for a kernel that multiplies words: digit word times weight is digit times weight, modulo 2^27.
+ * Or as two factors, low + 2^11 * high, for the digit word's two: low in -1024..1023. */
+static uint32_t look_weight(const struct matcher_kernel *kernel, uint32_t weight)
 {
+    if (!kernel->halves)
+        return weight;
     uint32_t low = ((weight + 1024) & 2047) - 1024, high = (weight - low) >> 11;
     return (high & 0xffff) << 16 | (low & 0xffff);
 }
@@ -137,8 +140,9 @@ static void look_set(struct matcher_look *look, uint32_t *offset, const uint32_t
 }
 
 /* Weights by distance from the end: fractions of unit * 10^t / M to decide, of 10^t / M to look ahead. */
-static void constant_fill_weights(struct matcher_constant *c, uint32_t n, uint32_t lanes)
+static void constant_fill_weights(struct matcher_constant *c, uint32_t n, const struct matcher_kernel *kernel)
 {
+    uint32_t lanes = kernel->lanes;
     memset(c->look_weights, 0, sizeof c->look_weights);
     memset(c->sift_weights, 0, sizeof c->sift_weights);
     memset(c->match_weights, 0, sizeof c->match_weights);
@@ -150,7 +154,7 @@ static void constant_fill_weights(struct matcher_constant *c, uint32_t n, uint32
         if (t < n) {
             uint64_t fraction = matcher_big_fraction(&decide, &c->value);
             c->match_weights[place_from_end(t, lanes / 2)] = weight_for_digit_word(fraction);
-            c->sift_weights[place_from_end(t, lanes)] = weight_in_halves(rounding_take(&sift, fraction, 1));
+            c->sift_weights[place_from_end(t, lanes)] = look_weight(kernel, rounding_take(&sift, fraction, 1));
             matcher_big_append_mod(&decide, (const uint8_t *)"0", 1, &c->value);
         }
         if (c->look_digits > 0 && t >= c->look_digits) {
@@ -160,7 +164,7 @@ static void constant_fill_weights(struct matcher_constant *c, uint32_t n, uint32
                 c->skip_weight = fraction;
             if (distance >= c->skip_digits)
                 c->look_weights[place_from_end(distance - c->skip_digits, lanes)] =
-                    weight_in_halves(rounding_take(&look, fraction, 1));
+                    look_weight(kernel, rounding_take(&look, fraction, 1));
         }
         matcher_big_append_mod(&power, (const uint8_t *)"0", 1, &c->value);
     }
@@ -213,7 +217,7 @@ static void constant_fill_prefix_weights(struct matcher_constant *c, const struc
     c->follow = (struct matcher_decide){c->follow_weights, blocks_for(n, MATCHER_STEPS * lanes / 2), 9 * (uint64_t)n / 2 + 1};
 }
 
-void matcher_constant_prepare(struct matcher_constant *c, uint32_t n, uint32_t lanes)
+void matcher_constant_prepare(struct matcher_constant *c, uint32_t n, const struct matcher_kernel *kernel)
 {
     /* M = 2^twos * 5^fives * m */
     struct matcher_big m = c->value;
@@ -255,7 +259,7 @@ void matcher_constant_prepare(struct matcher_constant *c, uint32_t n, uint32_t l
     memset(c->taken, 0, sizeof c->taken);
 
     if (c->method != MATCHER_NEVER) {
-        constant_fill_weights(c, n, lanes);
-        constant_fill_prefix_weights(c, &m, n, lanes);
+        constant_fill_weights(c, n, kernel);
+        constant_fill_prefix_weights(c, &m, n, kernel->lanes);
     }
 }

@@ -61,5 +61,5 @@ struct matcher_constant {
 /* Reads a decimal number of 1..2^512-1 without leading zeros; false if it is none. */
 bool matcher_constant_read(struct matcher_constant *constant, const char *decimal);
 
-/* Chooses the method and makes the tables for windows of n digits and blocks of `lanes` lanes. */
-void matcher_constant_prepare(struct matcher_constant *constant, uint32_t n, uint32_t lanes);
+/* Chooses the method and makes the tables for windows of n digits, as the kernel wants them. */
+void matcher_constant_prepare(struct matcher_constant *constant, uint32_t n, const struct matcher_kernel *kernel);

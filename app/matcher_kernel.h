@@ -1,6 +1,6 @@
 /* The vector work of the matcher: sums of digits times weights, for every start at once. app/matcher.c says why.
  *
- * A kernel is one variant (baseline, AVX2, AVX-512); all compute the same sums, bit for bit, in blocks of different
+ * A kernel is one variant (general registers, AVX2, AVX-512); all compute the same sums, bit for bit, in blocks of different
  * sizes. Digits lie in planes: position p in row p % 16, so that one load takes every sixteenth digit, and each lane
  * of a vector works on sixteen digits in a row. */
 #pragma once
@@ -35,7 +35,7 @@ struct matcher_planes {
 
 /* Fractions modulo 2^27 for looking ahead, tested by `mask`: nothing but zeros under it means hot. */
 struct matcher_look {
-    const uint32_t *weights;        /* split into 16-bit factors; blocks[][MATCHER_STEPS][lanes] */
+    const uint32_t *weights;        /* if the kernel says so, as 16-bit factors; blocks[][MATCHER_STEPS][lanes] */
     uint32_t block_count;
     uint32_t mask;
 };
@@ -58,6 +58,7 @@ struct matcher_keys {
 
 struct matcher_kernel {
     uint32_t lanes;                 /* 32-bit lanes: a block is 16 times as many digits, for 64-bit fractions 8 times */
+    bool halves;                    /* look multiplies and adds 16-bit factors */
 
     /* Whether any start before `end` is hot: the sum of digit times weight from the start to `end`, plus `offset`. */
     bool (*look)(const struct matcher_planes *planes, uint32_t end, const struct matcher_look *look, uint32_t offset);

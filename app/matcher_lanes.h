@@ -1,5 +1,5 @@
 /* The kernels' text, for any number of lanes. A variant's file defines LANES and the operations on its vectors (v32,
- * v64, look_state), then includes this; see app/matcher_scalar.c for the list. */
+ * v64, look_state), then includes this; see app/matcher_avx2.c for the list. */
 #pragma once
 
 #include "app/matcher_kernel.h"
@@ -275,5 +275,5 @@ static void kernel_write(struct matcher_planes *planes, uint32_t begin, const ui
 }
 
 #define MATCHER_KERNEL \
-    { .lanes = LANES, .look = kernel_look, .look_which = kernel_look_which, .match = kernel_match, \
+    { .lanes = LANES, .halves = true, .look = kernel_look, .look_which = kernel_look_which, .match = kernel_match, \
       .follow = kernel_follow, .insert = kernel_insert, .probe = kernel_probe, .write = kernel_write }

@@ -79,7 +79,7 @@ def linux_guest_player(setup, directory, seed):
                    "-append", f"quiet peregrine: {player_words(setup, wire)}",
                    *machine.network_options(setup)]
         with machine.qemu.Machine(options, memory="512M", cpus=setup.cpus, accelerator=setup.accelerator,
-                                  cpu="host" if setup.accelerator == "kvm" else "max"):
+                                  cpu=machine.CPUS[setup.accelerator]):
             wire.wait_player(120)
             yield wire
 

@@ -26,18 +26,18 @@ def kvm():
 
 
 def test_boot_under_kvm(kvm):
-    boot_and_return("kvm", "host", "" if kvm[0] else "simd=scalar")
+    boot_and_return("kvm", "" if kvm[0] else "simd=scalar")
 
 
 def test_the_same_boot_under_tcg():
-    boot_and_return("tcg", "max", "simd=scalar")
+    boot_and_return("tcg", "simd=scalar")
 
 
-def boot_and_return(accelerator, cpu, word):
+def boot_and_return(accelerator, word):
     """Everything comes up, finds a wire on which nobody answers, and gives the machine back."""
     options = [*qemu.kernel(f"{table.GOOD_GAME.format(port=9)} net.timeout=1 {word}"), "-vga", "none", "-netdev",
                "hubport,id=net0,hubid=0", "-device", f"{machine.NICS['transitional']},netdev=net0"]
-    with qemu.Machine(options, accelerator=accelerator, cpu=cpu) as host:
+    with qemu.Machine(options, accelerator=accelerator, cpu=machine.CPUS[accelerator]) as host:
         host.wait_for("playing with simd=", SLOW_BOOT_S_MAX)
         host.wait_reset(SLOW_BOOT_S_MAX)
 
