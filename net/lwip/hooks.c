@@ -2,6 +2,7 @@
 #include "net/lwip/port.h"
 
 #include "lwip/ip_addr.h"
+#include "lwip/priv/tcp_priv.h"
 #include "lwip/prot/tcp.h"
 
 #include "kernel/base/bytes.h"
@@ -90,4 +91,15 @@ void *hooks_take_segment_owner(void)
     void *owner = segment_owner;
     segment_owner = NULL;
     return owner;
+}
+
+/* lwIP 2.1.3 splits a segment that the window does not take whole; the FIN is meant to go to the second part and stays
+ * on the first too (tcp_split_unsent_seg ors the flags it wanted to set), so the peer would take the stream for ended in
+ * the middle. Nothing follows a true FIN, so one that something follows is that. Found by tests/sim. */
+u32_t *lwip_port_segment_leaves(const struct tcp_pcb *pcb, struct tcp_hdr *header, u32_t *options)
+{
+    const struct tcp_seg *first = pcb != NULL && pcb->state != LISTEN ? pcb->unsent : NULL;
+    if (first != NULL && first->tcphdr == header && first->next != NULL)
+        TCPH_UNSET_FLAG(header, TCP_FIN);
+    return options;
 }

@@ -20,6 +20,10 @@ err_t lwip_port_segment_seen(struct tcp_pcb *pcb, struct tcp_hdr *header, u16_t 
 #define LWIP_HOOK_TCP_INPACKET_PCB(pcb, header, option_bytes, option1_bytes, option2, p) \
     lwip_port_segment_seen(pcb, header, option_bytes, option1_bytes, option2)
 
+/* A segment is about to leave, its options written up to `options`; returns that. */
+u32_t *lwip_port_segment_leaves(const struct tcp_pcb *pcb, struct tcp_hdr *header, u32_t *options);
+#define LWIP_HOOK_TCP_OUT_ADD_TCPOPTS(p, header, pcb, options) lwip_port_segment_leaves(pcb, header, options)
+
 /* The next hop towards a destination outside the interface's network; NULL: none. */
 const ip4_addr_t *lwip_port_next_hop(struct netif *netif, const ip4_addr_t *destination);
 #define LWIP_HOOK_ETHARP_GET_GW lwip_port_next_hop

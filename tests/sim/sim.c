@@ -29,9 +29,11 @@
 
 #define GAME_NS_MAX (1800 * S)          /* data_give_up is 924 s; then the peer's patience, then its own */
 #define PATIENCE_NS (30 * S)            /* a half whose peer is gone waits so long before it aborts */
+#define PACED_NS_MAX (300 * S)          /* the longest stream, in calls with the longest pauses between them */
 #define GAME_BEGINS_NS (1000 * S)
 #define AFTERWARDS_NS (200 * S)         /* TIME-WAIT 60 s, FIN-WAIT-2 60 s, half-open 63 s */
 
+enum { STREAM_BYTES_MAX = 100000 };
 enum { STEPS_WITHOUT_TIME_MAX = 200000 };     /* the longest stream, written byte by byte, and then some */
 
 static struct side sides[2];
@@ -95,9 +97,15 @@ static void choose_policy(struct tcp_policy *p, uint64_t *random)
         p->initial_window_segments = (uint32_t)random_between(random, 1, 40);
 }
 
+/* As many bytes a call as the pauses ask for, so that the application is done long before GAME_NS_MAX. */
+static uint32_t paced_bytes(uint32_t bytes, uint64_t pause_ns)
+{
+    return (uint32_t)max_size(bytes, STREAM_BYTES_MAX * pause_ns / PACED_NS_MAX);
+}
+
 static void choose_plan(struct half_plan *plan, uint64_t *random)
 {
-    static const uint64_t lengths[] = { 0, 1, 100, 3000, 20000, 100000 };
+    static const uint64_t lengths[] = { 0, 1, 100, 3000, 20000, STREAM_BYTES_MAX };
     static const uint64_t pauses_ns[] = { 0, 0, 0, 1 * MS, 30 * MS };
     *plan = (struct half_plan){
         .send_bytes = random_between(random, 0, lengths[random_between(random, 0, ARRAY_COUNT(lengths) - 1)]),
@@ -108,6 +116,8 @@ static void choose_plan(struct half_plan *plan, uint64_t *random)
         .abort_after_bytes = UINT64_MAX,
         .close_after_bytes = UINT64_MAX,
     };
+    plan->write_bytes_max = paced_bytes(plan->write_bytes_max, plan->write_pause_ns);
+    plan->read_bytes_max = paced_bytes(plan->read_bytes_max, plan->read_pause_ns);
     if (random_chance(random, 700))
         plan->abort_after_bytes = random_between(random, 0, 20000);
     else if (random_chance(random, 700))

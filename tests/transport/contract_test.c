@@ -357,6 +357,43 @@ static void closed_window_is_said_and_nothing_changes(void **state)
     disconnect(&peer);
 }
 
+/* A message larger than the window goes in pieces, and the FIN behind it stays behind it. */
+static void fin_comes_after_the_last_piece(void **state)
+{
+    (void)state;
+    struct peer peer = connected();
+    struct transport_event event;
+    struct segment segment;
+    uint8_t wanted[900];
+    fill(wanted, sizeof wanted, 1);
+    feed(&peer, ACK, 400, peer.seq, NULL, 0);
+    expect_nothing();
+    fill(transport_message(peer.connection), sizeof wanted, 1);
+    assert_true(transport_send(peer.connection, 0, sizeof wanted, now_ns));
+    transport_close(peer.connection, now_ns);
+    bool ended = false;
+    for (uint32_t got = 0, ms = 0; !ended; ms++) {
+        assert_true(ms < 10000);
+        pass_ms(1);
+        while (!ended && sent(&segment)) {
+            assert_int_equal(segment.seq, peer.ack);
+            assert_memory_equal(segment.data, wanted + got, segment.bytes);
+            got += segment.bytes;
+            ended = (segment.flags & FIN) != 0;
+            peer.ack += segment.bytes + ended;
+            assert_int_equal(ended && got < sizeof wanted, 0);
+            feed(&peer, ACK, 400, peer.seq, NULL, 0);
+            expect_nothing();
+        }
+    }
+    feed(&peer, ACK | FIN, 400, peer.seq, NULL, 0);
+    expect_event(TRANSPORT_ENDED, peer.connection, &event);
+    expect_event(TRANSPORT_CLOSED, peer.connection, &event);
+    assert_int_equal(event.reason, TRANSPORT_DONE);
+    drain();
+    expect_nothing();
+}
+
 /* No transmit buffer for a moment: the message is not lost, and does not wait for a retransmission. */
 static void full_transmit_ring_only_delays(void **state)
 {
@@ -462,6 +499,22 @@ static void unacked_bytes_are_known_after_a_reset(void **state)
     drain();
 }
 
+/* RFC 9293 §3.10.7.4 looks at RST before ACK: what a reset acknowledges besides may never have been executed. */
+static void reset_acknowledges_nothing(void **state)
+{
+    (void)state;
+    struct peer peer = connected();
+    struct transport_event event;
+    memset(transport_message(peer.connection), 'a', 10);
+    assert_true(transport_send(peer.connection, 0, 10, now_ns));
+    peer.ack += 10;
+    feed(&peer, RST | ACK, 0, peer.seq, NULL, 0);
+    expect_event(TRANSPORT_CLOSED, peer.connection, &event);
+    assert_int_equal(event.reason, TRANSPORT_RESET);
+    assert_int_equal(transport_unacked_bytes(peer.connection), 10);
+    drain();
+}
+
 /* --- The whole ------------------------------------------------------------------------------------------------- */
 
 static int set_up(void **state)
@@ -489,11 +542,13 @@ int main(void)
         cmocka_unit_test(message_area_keeps_its_bytes_until_it_is_sent),
         cmocka_unit_test(retransmission_carries_the_same_bytes),
         cmocka_unit_test(closed_window_is_said_and_nothing_changes),
+        cmocka_unit_test(fin_comes_after_the_last_piece),
         cmocka_unit_test(full_transmit_ring_only_delays),
         cmocka_unit_test(many_messages_in_flight_are_all_acknowledged),
         cmocka_unit_test(closing_refuses_messages),
         cmocka_unit_test(close_before_connected_is_an_abort),
         cmocka_unit_test(unacked_bytes_are_known_after_a_reset),
+        cmocka_unit_test(reset_acknowledges_nothing),
     };
     return cmocka_run_group_tests(tests, set_up, NULL);
 }
