@@ -115,8 +115,9 @@ bool tcp_time_wait_input(struct net_stack *stack, struct tcp_received *r, uint64
     bool acceptable = !old_time && seq_ge(r->seq, w->rcv_nxt) && seq_le(r->seq, w->rcv_nxt + w->rcv_wnd);
     if (acceptable && tcp_received_space(r) == 0 && (r->flags & TCP_ACK) != 0)
         return true;                    /* a late ACK: to answer it would begin a dialogue */
-    if ((r->flags & TCP_FIN) != 0 && !old_time) {
-        w->ends_ns = now_ns + w->time_wait_ns;      /* §3.10.7.4, eighth: the FIN again; 2 MSL begin anew */
+    if (tcp_received_space(r) != 0 && (r->flags & (TCP_SYN | TCP_ACK)) == TCP_ACK && !old_time) {
+        w->ends_ns = now_ns + w->time_wait_ns;      /* §3.10.7.4, eighth: the FIN again; 2 MSL begin anew. As in Linux, */
+                                                    /* text before it too: that peer has not had our last ACK either */
         tcp_timer_due_at(stack, w->ends_ns);
     }
     time_wait_ack(stack, w, now_ns);

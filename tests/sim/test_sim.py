@@ -12,6 +12,7 @@ SECONDS = int(os.environ.get("SIM_SECONDS", "90"))
 # (peer, seed): what it found.
 FOUND = {
     ("lwip", 1795308504912866): "a byte every 30 ms: the game was too short for it",
+    ("lwip", 1795308856916148): "TIME-WAIT that ended while the peer still resent its last bytes",
     ("lwip", 1795267439786751): "lwIP's FIN in the middle of a stream that a small window split",
 }
 
