@@ -335,6 +335,24 @@ static struct refusal set_test_trap(struct settings *s, struct span value)
     return ACCEPTED;
 }
 
+static struct refusal set_test_rungs(struct settings *s, struct span value)
+{
+    static const char *const names[] = { "acpi", "cf9", "8042", "triple" };     /* kernel/reset.h, enum reset_rung */
+    struct span part;
+    s->test_rungs = 0;
+    if (span_is(value, "none"))
+        return ACCEPTED;
+    while (span_split(&value, ',', &part)) {
+        size_t i = 0;
+        while (i < ARRAY_COUNT(names) && !span_is(part, names[i]))
+            i++;
+        if (i == ARRAY_COUNT(names))
+            return (struct refusal){ "expected some of acpi,cf9,8042,triple with commas between them, or none", part };
+        s->test_rungs |= (uint32_t)BIT(i);
+    }
+    return ACCEPTED;
+}
+
 /* The keys; the order is that of docs/settings.md. */
 static const struct {
     const char *name;
@@ -373,6 +391,7 @@ static const struct {
     { "tsc.khz", set_tsc_khz, false, false },
     { "blackbox", set_blackbox, false, false },
     { "test.trap", set_test_trap, false, false },
+    { "test.rungs", set_test_rungs, false, false },
 };
 static_assert(ARRAY_COUNT(keys) <= 64, "keys_seen has a bit for each");
 
@@ -486,6 +505,7 @@ void settings_begin(struct settings *s)
     s->breaker_window_ns = UINT64_C(60) * 1000000000;
     s->breaker_linger_ns = UINT64_C(60) * 1000000000;
     s->control_port = SETTINGS_CONTROL_PORT;
+    s->test_rungs = UINT32_MAX;
 }
 
 bool settings_add(struct settings *s, const char *source, const char *text, size_t bytes, struct settings_error *error)

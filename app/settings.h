@@ -95,6 +95,7 @@ struct settings {
     struct settings_region blackbox[SETTINGS_BLACKBOX_COUNT_MAX];
     uint32_t blackbox_count;
     char test_trap[SETTINGS_WORD_BYTES_MAX + 1];        /* "": none */
+    uint32_t test_rungs;                /* of the reset ladder, a bit each: enum reset_rung; all, if not given */
 
     /* Words that boot loaders and virtual machine monitors add are passed over (settings_word_is_foreign); of these
      * the values of virtio_mmio.device= are kept for the driver, as they stand: "512@0xfeb00e00:12". */

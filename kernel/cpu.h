@@ -59,5 +59,8 @@ static inline void cr4_write(uint64_t v) { __asm__ volatile("mov %0, %%cr4" : : 
 /* Tells the core that this is a loop that waits. */
 static inline void cpu_pause(void) { __asm__ volatile("pause"); }
 
+/* For ever; only an NMI, a machine check or a reset from outside comes through. */
+static inline _Noreturn void cpu_stop(void) { for (;;) __asm__ volatile("cli\n\thlt"); }
+
 /* An exception without handlers: no machine survives it. */
 _Noreturn void cpu_triple_fault(void);

@@ -116,6 +116,7 @@ static void settings_take(void)
         !settings_add(&settings, "module", boot.module, strlen(boot.module), &error)) {
         settings_refused(error.text);
     }
+    reset_use_rungs(settings.test_rungs);
     if (settings.watchdog_ns != 0) {
         watchdog_start(settings.watchdog_ns);
     }

@@ -3,6 +3,7 @@
 #include <stdbool.h>
 
 #include "kernel/acpi.h"
+#include "kernel/base/bytes.h"
 #include "kernel/base/log.h"
 #include "kernel/blackbox.h"
 #include "kernel/clock.h"
@@ -27,6 +28,7 @@ enum {
 static struct acpi_register acpi_register;
 static uint8_t acpi_value;
 static uint32_t reading_pause_ms;
+static uint32_t rungs = UINT32_MAX;     /* a bit each, enum reset_rung */
 
 void reset_arm(void)
 {
@@ -70,14 +72,22 @@ static void rung_8042(void)
 
 _Noreturn void reset_now(void)
 {
-    rung_acpi();
-    pause_us(RUNG_PAUSE_US);
-    rung_reset_control();
-    pause_us(RUNG_PAUSE_US);
-    rung_8042();
-    pause_us(RUNG_PAUSE_US);
-    cpu_triple_fault();
+    static void (*const ladder[RESET_RUNG_COUNT])(void) = {
+        [RESET_RUNG_ACPI] = rung_acpi,
+        [RESET_RUNG_CONTROL] = rung_reset_control,
+        [RESET_RUNG_8042] = rung_8042,
+        [RESET_RUNG_TRIPLE_FAULT] = cpu_triple_fault,
+    };
+    for (unsigned rung = 0; rung < RESET_RUNG_COUNT; rung++) {
+        if (rungs & BIT(rung)) {
+            ladder[rung]();
+        }
+        pause_us(RUNG_PAUSE_US);
+    }
+    cpu_stop();                         /* only with the last rung taken away */
 }
+
+void reset_use_rungs(uint32_t mask) { rungs = mask; }
 
 /* By the clock where there is one, because a port access takes from 0.2 us (QEMU's TCG) to 30 us (nested
  * virtualisation); the count ends it should the TSC stand still. */

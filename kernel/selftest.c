@@ -157,6 +157,13 @@ static __attribute__((noinline)) void trap_sealed(void)
     memory_take(1, 1, "test.trap=sealed");
 }
 
+static __attribute__((noinline)) void trap_memory(void)
+{
+    for (;;) {
+        memory_take(16 << 20, 4096, "test.trap=memory");
+    }
+}
+
 static const struct {
     const char *word;
     void (*fail)(void);
@@ -178,6 +185,7 @@ static const struct {
     { "assert", trap_assert },
     { "panic", trap_panic },
     { "sealed", trap_sealed },
+    { "memory", trap_memory },
 };
 
 bool selftest_trap(const char *word)
@@ -187,6 +195,9 @@ bool selftest_trap(const char *word)
             tests[i].fail();
             panic("test.trap=%s did not trap", word);
         }
+    }
+    if (selftest_exception(word)) {
+        panic("test.trap=%s did not trap", word);
     }
     return false;
 }

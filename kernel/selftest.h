@@ -6,3 +6,5 @@
 /* Does not return if it knows the word (see kernel/selftest.c); false otherwise. */
 bool selftest_trap(const char *word);
 
+/* Brings about the exception of that name, or returns false; true: it did not come. kernel/selftest_exceptions.c. */
+bool selftest_exception(const char *word);

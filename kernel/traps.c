@@ -140,6 +140,8 @@ void trap_handle(const struct trap_frame *frame)
         interrupt_dismiss();
         return;
     }
+    /* Should CR0.TS be what trapped, the dump's own 16-byte moves would again. */
+    __asm__ volatile("clts");
     /* A trap inside the dump must not start the dump again: the second says so, the third does not even try. */
     static unsigned depth;
     log_defer(false);

@@ -3,7 +3,22 @@ import os
 import pathlib
 
 
+def fault_table(reports):
+    """The rows of tests/guest/test_faults.py: what was done to the machine, and what its record told afterwards."""
+    rows = []
+    for report in reports:
+        told = dict(report.user_properties).get("fault")
+        if told and report.when == "call":
+            name, cause, seconds = told
+            rows.append(f"  {name:28} {'reset, record: ' + cause if report.passed else 'FAILED':60} {seconds:5.1f} s")
+    return rows
+
+
 def pytest_terminal_summary(terminalreporter):
+    rows = fault_table(r for kind in ("passed", "failed") for r in terminalreporter.stats.get(kind, []))
+    if rows:
+        terminalreporter.section("fault table")
+        terminalreporter.write_line("\n".join(sorted(rows)))
     kvm = pathlib.Path(os.environ.get("BUILD", "build")) / "kvm-finding"       # written by tests/e2e/test_kvm.py
     if kvm.exists():
         terminalreporter.write_line(f"KVM: {kvm.read_text().strip()}")

@@ -54,6 +54,7 @@ static void a_game_is_read_whole(void **state)
     assert_int_equal(settings.net_timeout_ns, 60000000000);
     assert_int_equal(settings.key_bytes, 0);
     assert_int_equal(settings.control_port, 18247);
+    assert_int_equal(settings.test_rungs, UINT32_MAX);
 }
 
 static void every_other_key_is_read(void **state)
@@ -63,7 +64,7 @@ static void every_other_key_is_read(void **state)
                            "gwmac=52:55:0A:00:02:02 mtu=1460 rto.min=5ms net.timeout=0 server.timeout=0.25 "
                            "feed.timeout=7s deadline=250us idle.timeout=90 breaker=17 breaker.window=2 breaker.linger=0 key=longenough control.port=99 wait=sleep "
                            "log=10.0.2.2:514 watchdog=2.5 tsc.khz=2499998 blackbox=0x90000,32768,0x1234567000,131072 "
-                           "test.trap=divide"));
+                           "test.trap=divide test.rungs=8042,acpi"));
     assert_int_equal(settings.feed_count, 3);
     assert_int_equal(settings.feeds[2].port, 10001);
     assert_int_equal(settings.simd, MATCHER_SIMD_AVX2);
@@ -95,6 +96,9 @@ static void every_other_key_is_read(void **state)
     assert_int_equal(settings.blackbox[0].bytes, 32768);
     assert_int_equal(settings.blackbox[1].address, 0x1234567000);
     assert_string_equal(settings.test_trap, "divide");
+    assert_int_equal(settings.test_rungs, 1 << 2 | 1 << 0);
+    assert_true(parse(GAME "test.rungs=none"));
+    assert_int_equal(settings.test_rungs, 0);
 }
 
 static void a_black_box_is_whole_pages(void **state)
@@ -248,6 +252,7 @@ static void malformed_values_are_refused(void **state)
         "key=0x00112233445566", "key=0x001122334455667", "key=0x00112233445566zz",
         "key=12345678901234567890123456789012345678901234567890123456789012345", "control.port=0", "control.port=65536",
         "wait=", "wait=poll", "log=10.0.2.2", "test.trap=", "test.trap=12345678901234567890123456789012",
+        "test.rungs=", "test.rungs=acpi,", "test.rungs=none,acpi", "test.rungs=ACPI",
     };
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         error.text[0] = '\0';

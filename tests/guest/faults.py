@@ -1,0 +1,289 @@
+"""The fault table: everything that may go wrong with a flight, one row each. A row passes if the machine was reset (QMP
+says so, not the guest) and the flight record, read from its memory afterwards, tells this cause.
+
+Rows with a game play against tools/contest_server.py; their `scene` is told the game and the running guest, and does
+to them what the row is about."""
+import contextlib
+import dataclasses
+import hashlib
+import hmac
+import os
+import random
+import socket
+import sys
+import threading
+import time
+
+import flight
+import qemu
+
+sys.path.insert(0, str(qemu.ROOT / "tools"))
+import peregrine_control as control     # noqa: E402
+
+KEY = "a-key-for-tests"
+PLAYER = "user=u passwd=p n=12 m=823,108"
+NOBODY = f"feed=10.0.2.2:1 submit=10.0.2.2:2 {PLAYER}"  # a game without servers
+GAME = "feed=10.0.2.2:{input} submit=10.0.2.2:{output} " + PLAYER
+
+NIC = ("-device", "virtio-net-pci,netdev=n,id=nic,addr=5")
+USER = ("-netdev", "user,id=n,hostfwd=udp:127.0.0.1:{udp}-:18247", *NIC)
+SILENCE = ("-netdev", "hubport,id=n,hubid=0", *NIC)     # a wire with nobody on it
+HUB = ("-netdev", "user,id=world", "-netdev", "hubport,id=end,hubid=0,netdev=world",
+       "-netdev", "hubport,id=n,hubid=0", *NIC)
+ROUND = "n=12 m=823,108"
+SERVER = ("--burst", "20-60", "--interval", "0.05-0.1", "--rate", "10")
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    name: str
+    words: str                          # the settings
+    cause: str                          # what the record must tell
+    options: tuple = ()                 # QEMU's
+    machine: str = "pc"
+    cpus: int = 1
+    state: int = flight.FAILED
+    says: tuple = ()                    # in the log
+    game: tuple = None                  # options of the contest server; None: there is none
+    game_round: str = ROUND             # what that server takes for an answer
+    scene: object = None                # scene(guest, game, udp): what is done to them; `udp` is the control channel's port
+    check: object = None                # check(statistics of the record)
+
+
+# ---- what is done to a guest ----
+
+def wait_until_it_waits(guest):
+    guest.wait_for("waiting for the host")
+
+
+def nmi(guest, game, udp):
+    wait_until_it_waits(guest)
+    guest.qmp("inject-nmi")
+
+
+def machine_check(guest, game, udp):
+    wait_until_it_waits(guest)
+    # cpu 0, bank 1; VAL, UC, EN, PCC; then the global status MCIP
+    guest.qmp("human-monitor-command", **{"command-line": "mce 0 1 0xb200000000000000 0x4 0 0"})
+
+
+def until_playing(guest, game):
+    guest.wait_for(r"feed 1: HTTP 200")
+    wait_for(lambda: game.board()["users"], 10, "no submission")
+
+
+def wait_for(ready, seconds, what):
+    end = time.monotonic() + seconds
+    while not ready():
+        assert time.monotonic() < end, f"{what} within {seconds} s"
+        time.sleep(0.05)
+
+
+def unplug(guest, game, udp):
+    """Asked to let go of its NIC, this guest does nothing; so the host takes it, by the port where an operating system
+    would have said that it may (QEMU docs/specs/acpi_pci_hotplug.txt, "PCI device eject register")."""
+    until_playing(guest, game)
+    guest.qmp("device_del", id="nic")
+    guest.qmp("human-monitor-command", **{"command-line": f"o /w 0xae08 {1 << 5}"})
+    guest.wait_event("DEVICE_DELETED", 10)
+
+
+def link_down(guest, game, udp):
+    until_playing(guest, game)
+    guest.qmp("set_link", name="n", up=False)
+
+
+def wire_cut(guest, game, udp):
+    """Behind the hub: the link stays up, nothing comes or goes."""
+    until_playing(guest, game)
+    guest.qmp("set_link", name="world", up=False)
+
+
+def server_stops(guest, game, udp):
+    until_playing(guest, game)
+    game.process.terminate()
+
+
+def wait_for_wrong(guest, game, udp):
+    until_playing(guest, game)
+    wait_for(lambda: game.board()["users"][0]["wrong"] >= 3, 10, "no wrong result")
+
+
+# ---- the control channel's enemies ----
+
+def command(client, sock, which, key=KEY.encode()):
+    """The packet of a command whose challenge is genuine, as its key is, or not."""
+    nonce = os.urandom(16)
+    body = control.HEADER.pack(control.MAGIC, control.VERSION, control.COMMAND, control.COMMAND_BYTES) + nonce \
+        + client._challenge(sock, nonce) + bytes([which]) + bytes(7)
+    return body + hmac.new(key, body, hashlib.sha256).digest()
+
+
+def enemies(guest, game, udp):
+    """Forged by one who lacks the key, replayed by one who listened, flooded; then the real one."""
+    until_playing(guest, game)
+    client = control.Client("127.0.0.1", KEY.encode(), udp)
+    with client._socket() as sock:
+        forged = command(client, sock, control.GG, b"another key altogether")
+        for _ in range(2000):
+            sock.send(os.urandom(96))
+            sock.send(forged)
+            sock.send(control.HEADER.pack(control.MAGIC, 1, control.HELLO, 64) + os.urandom(56))
+    assert control.parse(client.status())["control.drop_mac"] >= 1
+    with client._socket() as sock:
+        genuine = command(client, sock, control.STATUS)
+        sock.send(genuine)
+        sock.send(genuine)
+    assert guest.process.poll() is None
+    client.gg()
+
+
+def resets_survived(statistics):
+    assert statistics["link.lost_reset"] + statistics["link.lost_closed"] >= 6, "nothing was lost"
+    assert statistics["link.connected"] >= 8 and statistics["submit.results_points"] >= 3
+
+
+def enemies_counted(statistics):
+    assert statistics["control.commands_gg"] == 1
+    for name in ("drop_mac", "drop_replayed", "drop_magic"):
+        assert statistics[f"control.{name}"] >= 1, name
+    assert statistics["player.answers"] > 0
+
+
+# ---- pools ----
+
+class Glutton:
+    """More answers than the outbox holds; submissions are never read."""
+
+    def __init__(self, *_):
+        self.sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(2)]
+        self.ports = dict(zip(("input", "output"), (s.getsockname()[1] for s in self.sockets)))
+        self.open, self.stopping = [], False
+        self.threads = [threading.Thread(target=self.serve, args=pair, daemon=True)
+                        for pair in zip(self.sockets, (self.feed, lambda peer: None))]
+
+    def __enter__(self):
+        for thread in self.threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.stopping = True
+        for sock in [*self.sockets, *self.open]:
+            with contextlib.suppress(OSError):
+                sock.shutdown(socket.SHUT_RDWR)
+            sock.close()
+
+    def serve(self, sock, use):
+        with contextlib.suppress(OSError):
+            while not self.stopping:
+                self.open.append(sock.accept()[0])
+                use(self.open[-1])
+
+    def feed(self, peer):
+        digits = random.Random(1)
+        peer.sendall(b"HTTP/1.1 200 OK\r\nContent-type: text/plain\r\n\r\n")
+        for _ in range(6):                      # some 20,000 answers each
+            peer.sendall(bytes(digits.choices(b"0123456789", k=250)))
+            time.sleep(0.05)
+
+
+def empty_the_pools(guest, game, udp):
+    guest.wait_for("feed 1: HTTP 200")
+    client = control.Client("127.0.0.1", KEY.encode(), udp)
+    with client._socket() as sock:
+        for _ in range(80):                     # 64 in 10 s are remembered
+            sock.send(command(client, sock, control.STATUS))
+
+
+def pools_were_empty(statistics):
+    assert statistics["submit.dropped_no_room"] > 0, "the outbox"
+    assert statistics["control.drop_busy"] > 0, "the memory of used challenges"
+
+
+# ---- the rows ----
+
+def trap(word, cause, **more):
+    return Row(word, f"test.trap={word}", cause, **more)
+
+
+TRAPS = [
+    trap("divide", "divide error"),
+    trap("debug", "debug"),
+    Row("nmi", "test.trap=wait", "NMI", scene=nmi),
+    trap("breakpoint", "breakpoint"),
+    trap("overflow", "overflow"),
+    trap("bound", "bound range exceeded"),
+    trap("opcode", "invalid opcode"),
+    trap("device", "device not available"),
+    trap("double", "double fault"),
+    trap("vector-9", "coprocessor segment overrun"),
+    trap("tss", "invalid TSS"),
+    trap("segment", "segment not present"),
+    trap("stack-segment", "stack-segment fault"),
+    trap("general", "general protection"),
+    trap("null", "page fault"),
+    trap("vector-15", "reserved"),
+    trap("x87", "x87 floating-point error"),
+    trap("vector-17", "alignment check"),
+    Row("machine-check", "test.trap=wait", "machine check", scene=machine_check),
+    trap("vector-19", "SIMD floating-point exception"),
+    trap("vector-20", "virtualization exception"),
+    trap("vector-21", "control protection"),
+    *[trap(f"vector-{n}", "reserved") for n in (22, 23, 24, 25, 26, 27, 31)],
+    trap("vector-28", "hypervisor injection"),
+    trap("vector-29", "VMM communication"),
+    trap("vector-30", "security exception"),
+    Row("stack-overflow", "test.trap=stack", "page fault", says=("stack overflow: .* the main stack",)),
+    trap("nested", "a trap inside a trap"),
+    trap("assert", "panic"),
+    trap("panic", "panic"),
+]
+
+LOOPS = [
+    Row("hang-pc", "watchdog=1 test.trap=hang", "watchdog: the loop stood still", cpus=2),
+    Row("hang-q35", "watchdog=1 test.trap=hang", "watchdog: the loop stood still", cpus=2, machine="q35"),
+    Row("hang-microvm", "watchdog=1 test.trap=hang", "watchdog: the loop stood still", cpus=2, machine="microvm"),
+    Row("hang-deaf", "watchdog=1 test.trap=hang-deaf", "watchdog: the loop stood still and did not answer an NMI", cpus=2),
+]
+
+RUNGS = [
+    Row("rung-acpi-q35", "test.rungs=acpi test.trap=panic", "panic", machine="q35"),
+    Row("rung-acpi-microvm", "test.rungs=acpi test.trap=panic", "panic", machine="microvm"),
+    Row("rung-cf9-pc", "test.rungs=cf9 test.trap=panic", "panic"),
+    Row("rung-cf9-q35", "test.rungs=cf9 test.trap=panic", "panic", machine="q35"),
+    Row("rung-8042-pc", "test.rungs=8042 test.trap=panic", "panic"),
+    Row("rung-8042-q35", "test.rungs=8042 test.trap=panic", "panic", machine="q35"),
+    Row("rung-triple-pc", "test.rungs=triple test.trap=panic", "panic"),
+    Row("rung-triple-microvm", "test.rungs=cf9,8042,triple test.trap=panic", "panic", machine="microvm"),
+]
+
+NETWORK = [
+    Row("settings-refused", "nonsense", "the settings cannot be used"),
+    Row("no-nic", NOBODY, "no network device"),
+    Row("nic-removed", GAME, "the network device failed", USER, game=SERVER, scene=unplug),
+    Row("link-down", GAME + " net.timeout=1", "network lost", USER, game=SERVER, scene=link_down,
+        says=("waiting for link",)),
+    Row("dhcp-silent", NOBODY + " net.timeout=1.5", "network lost", SILENCE, says=("waiting for DHCP",)),
+    Row("gateway-never", NOBODY + " ip=10.0.2.15/24 gw=10.0.2.2 server.timeout=1.5", "server lost", SILENCE),
+    Row("gateway-gone", GAME + " server.timeout=1", "server lost", HUB, game=SERVER, scene=wire_cut),
+    Row("server-never", NOBODY + " server.timeout=1", "server lost", USER, says=("refused",)),
+    Row("server-gone", GAME + " server.timeout=1", "server lost", USER, game=SERVER, scene=server_stops),
+    Row("reset-every-second", GAME + " deadline=6", "deadline", USER,
+        game=(*SERVER, "--close-after", "13", "--close-how", "rst"), check=resets_survived),
+    Row("deadline", NOBODY + " deadline=1", "deadline", USER),
+    Row("nobody-asks", NOBODY + f" idle.timeout=1 key={KEY}", "nobody asked", USER),
+    Row("breaker", GAME + " breaker=3 breaker.linger=0.5", "submit breaker", USER, game=SERVER, game_round="n=12 m=1000003",
+        scene=wait_for_wrong, says=("breaker: open",)),
+    Row("gg-forged-replayed-flooded", GAME + f" key={KEY}", "gg", USER, state=flight.TOLD, game=SERVER, scene=enemies,
+        check=enemies_counted),
+]
+
+POOLS = [
+    trap("memory", "panic", says=("no memory left",)),
+    trap("sealed", "panic", says=("memory is sealed",)),
+    Row("pools", GAME.replace("n=12 m=823,108", "n=256 m=3") + f" key={KEY} deadline=6", "deadline", USER, game=Glutton,
+        scene=empty_the_pools, check=pools_were_empty),
+]
+
+ROWS = TRAPS + LOOPS + RUNGS + NETWORK + POOLS
