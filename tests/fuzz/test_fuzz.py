@@ -1,5 +1,5 @@
-"""Every fuzz target, for FUZZ_SECONDS (20) each, from a seed that is printed (SEED). A crash is kept in build/fuzz/crashes/
-and comes again with  build/fuzz/NAME FILE."""
+"""Every fuzz target, for FUZZ_SECONDS each (60 for what meets the network first, 20 for the others), from a seed that is
+printed (SEED). A crash is kept in build/fuzz/crashes/ and comes again with  build/fuzz/NAME FILE."""
 import os
 import pathlib
 import subprocess
@@ -10,6 +10,9 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 BUILD = ROOT / os.environ.get("BUILD", "build")
 STACKS = ["lwip", "own"] if (ROOT / "net/transport_own.c").exists() else ["lwip"]
+
+
+OUTERMOST = ("frames-own", "dhcp", "http")
 
 
 def targets():
@@ -23,8 +26,8 @@ def targets():
 
 @pytest.mark.parametrize("name", targets())
 def test_fuzz(name):
-    seconds = os.environ.get("FUZZ_SECONDS", "20")
-    seed = os.environ.get("SEED", "20220217")
+    seconds = os.environ.get("FUZZ_SECONDS", "60" if name in OUTERMOST else "20")
+    seed = os.environ.get("SEED") or "20220217"
     crashes = BUILD / "fuzz/crashes"
     crashes.mkdir(parents=True, exist_ok=True)
     corpora = [d for d in (HERE / "corpus" / name.split("-")[0],) if d.is_dir()]

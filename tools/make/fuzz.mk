@@ -26,6 +26,8 @@ $(foreach stack,$(TRANSPORT_STACKS),$(eval $(call fuzz_stack,$(stack))))
 FUZZ_STACK := $(foreach stack,$(TRANSPORT_STACKS),\
 	$(patsubst tests/fuzz/%_stack_fuzz.c,$(BUILD)/fuzz/%-$(stack),$(wildcard tests/fuzz/*_stack_fuzz.c)))
 
+# make fuzz FUZZ_SECONDS=3600 SEED=: every target for so long, two at a time. What they find is kept in build/fuzz/corpus.
 fuzz: $(FUZZ_PURE) $(FUZZ_STACK)
+	FUZZ_SECONDS=$(or $(FUZZ_SECONDS),3600) $(PY) -m pytest -q -n 2 --dist load tests/fuzz
 CHECK_NEEDS += $(FUZZ_PURE) $(FUZZ_STACK)
 .PHONY: fuzz
