@@ -173,6 +173,13 @@ static bool sequence_acceptable(const struct tcp_connection *c, const struct tcp
         && (r->seq == c->rcv_nxt || r->seq != c->rcv_nxt + tcp_receive_window(c) || tcp_received_space(r) == 0);
 }
 
+/* What a refused segment repeats is told by DSACK (RFC 2883 §4.1): a sender that resent in vain takes its cut back. */
+static void repetition_note(struct net_stack *stack, struct tcp_connection *c, const struct tcp_received *r)
+{
+    if (seq_lt(r->seq, c->rcv_nxt))
+        tcp_receive_duplicate(stack, c, r->seq, seq_min(r->seq + r->bytes, c->rcv_nxt));
+}
+
 static void sequence_refused(struct net_stack *stack, struct tcp_connection *c, const struct tcp_received *r,
                              uint64_t now_ns)
 {
@@ -181,8 +188,7 @@ static void sequence_refused(struct net_stack *stack, struct tcp_connection *c, 
         NET_COUNT(stack, tcp_rx_resets_ignored);
         return;
     }
-    if (seq_lt(r->seq, c->rcv_nxt))     /* a repetition: say so by DSACK */
-        tcp_receive_duplicate(stack, c, r->seq, seq_min(r->seq + r->bytes, c->rcv_nxt));
+    repetition_note(stack, c, r);
     if (r->bytes != 0 && (r->flags & TCP_SYN) == 0)
         tcp_ack_send_now(stack, c, now_ns);     /* Linux: never withheld for data, the peer is repeating itself */
     else
@@ -266,6 +272,7 @@ void tcp_connection_input(struct net_stack *stack, struct tcp_connection *c, str
     }
     if (paws_refuses(c, r, now_ns)) {
         NET_COUNT(stack, tcp_rx_drop_paws);
+        repetition_note(stack, c, r);   /* the original that comes behind its retransmission has an old timestamp */
         if (r->bytes != 0)
             tcp_ack_send_now(stack, c, now_ns);
         else
