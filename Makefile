@@ -22,6 +22,7 @@ include tools/make/net.mk
 include tools/make/deploy.mk
 include tools/make/wire.mk
 include tools/make/sim.mk
+include tools/make/linux.mk
 include tools/make/tests.mk
 
 .PHONY: all iso setup run check clean
