@@ -39,5 +39,5 @@ CHECK_NEEDS += $(OTHER_IMAGE)
 check-ready: $(CHECK_NEEDS)
 	$(PY) -m pytest -q -rfEs -n 2 --dist load tests
 
--include $(shell find $(BUILD)/test $(BUILD)/host -name '*.d' 2>/dev/null)
+-include $(shell find $(BUILD)/test $(BUILD)/host $(BUILD)/fuzz $(BUILD)/pic -name '*.d' 2>/dev/null)
 .PHONY: unit check-ready FORCE
