@@ -29,6 +29,8 @@ void outbox_init(void)
     outbox.waiting = outbox.unanswered = 0;
 }
 
+uint32_t outbox_used_bytes(void) { return (uint32_t)(outbox.end - outbox.oldest); }
+
 static uint32_t entry_bytes(size_t count)
 {
     return (uint32_t)((sizeof(struct outbox_entry) + count + ENTRY_ALIGN - 1) / ENTRY_ALIGN * ENTRY_ALIGN);

@@ -11,6 +11,7 @@
 #include "app/ledger.h"
 #include "app/link.h"
 #include "app/outbox.h"
+#include "app/page.h"
 #include "app/stats.h"
 #include "app/submit.h"
 #include "app/weave.h"
@@ -62,6 +63,18 @@ static const struct counter counter_table[] = {
 };
 static const struct counter_group counter_group = { counter_table, ARRAY_COUNT(counter_table) };
 
+/* How full the player's pools are; looked at with the timers. */
+static struct {
+    uint64_t outbox_bytes_used, outbox_bytes, ledger_answers_used, ledger_answers;
+} levels = { .outbox_bytes = OUTBOX_BYTES, .ledger_answers = LEDGER_ANSWER_COUNT };
+static const struct counter level_table[] = {
+    COUNTER("pool.", levels, outbox_bytes_used),
+    COUNTER("pool.", levels, outbox_bytes),
+    COUNTER("pool.", levels, ledger_answers_used),
+    COUNTER("pool.", levels, ledger_answers),
+};
+static const struct counter_group level_group = { level_table, ARRAY_COUNT(level_table) };
+
 /* One answer's way through the machine, kernel/base/trace.h. */
 static struct histogram seen_to_matched, matched_to_published, published_to_kicked, seen_to_kicked;
 
@@ -90,6 +103,8 @@ static void register_statistics(void)
     stats_add_counters(&breaker_counter_group);
     stats_add_counters(&link_counter_group);
     stats_add_counters(&control_counter_group);
+    stats_add_counters(&page_counter_group);
+    stats_add_counters(&level_group);
 }
 
 const char *player_init(struct player **out, const struct player_config *config, uint64_t now_ns)
@@ -112,6 +127,8 @@ const char *player_init(struct player **out, const struct player_config *config,
         feed_init(&player.feeds[i], feed_names[i], &settings->feeds[i]);
     if (!control_init(settings->key, settings->key_bytes, settings->control_port, config->secret))
         return "the control channel's port cannot be had";
+    if (!page_init(settings->http_port))
+        return "the port of the status page cannot be had";
     if (settings->key_bytes == 0)
         log_line("control channel: off, no key= is given");
     *out = &player;
@@ -213,11 +230,11 @@ static void take_event(const struct transport_event *event, uint64_t now_ns)
         control_datagram(event, now_ns);
         return;
     }
-    if (event->kind == TRANSPORT_ACCEPTED)
-        return;                         /* nobody listens yet */
-    struct link *link = link_of(event->connection);
-    if (!link)
-        return;                         /* the last words of a connection that was left */
+    struct link *link = event->kind == TRANSPORT_ACCEPTED ? NULL : link_of(event->connection);
+    if (!link) {
+        page_event(event, now_ns);      /* or the last words of a connection that was left */
+        return;
+    }
     if (link == submit_link()) {
         submit_event(event, now_ns);
     } else {
@@ -289,6 +306,8 @@ static void tend(uint64_t now_ns)
     counters.early_right = stats->early_right;
     counters.early_wrong = stats->early_wrong;
     counters.uptime_ns = now_ns - player.began_ns;
+    levels.outbox_bytes_used = outbox_used_bytes();
+    levels.ledger_answers_used = ledger_counters.entered - ledger_counters.forgotten;
     player.verdict = judge(now_ns);
 }
 
@@ -297,7 +316,8 @@ enum player_verdict player_turn(struct player *p, uint64_t now_ns)
     ASSERT(p == &player);
     struct transport_event event;
     counters.turns++;
-    for (unsigned i = 0; i < PLAYER_EVENTS_PER_TURN_MAX && transport_poll(now_ns, &event); i++)
+    unsigned events = 0;
+    for (; events < PLAYER_EVENTS_PER_TURN_MAX && transport_poll(now_ns, &event); events++)
         take_event(&event, now_ns);
 
     if (player.matcher_busy) {
@@ -308,6 +328,8 @@ enum player_verdict player_turn(struct player *p, uint64_t now_ns)
     }
     submit_tend(now_ns);
     control_tend(now_ns);
+    if (events == 0 && !player.matcher_busy && outbox_waiting_count() == 0)
+        page_tend(now_ns);              /* never in front of an answer, nor of what makes the next one quick */
     if (now_ns >= player.tend_ns && player.verdict == PLAYER_ON)
         tend(now_ns);
     transport_idle(now_ns);
@@ -321,12 +343,12 @@ uint64_t player_wake_ns(const struct player *p, uint64_t now_ns)
     uint64_t wake_ns = now_ns + SLEEP_NS_MAX;
     if (!p->network_was_up)
         wake_ns = now_ns + TEND_NS;
-    uint64_t others[3 + SETTINGS_FEED_COUNT_MAX] = {
-        transport_wake_ns(), submit_wake_ns(now_ns), control_wake_ns(now_ns),
+    uint64_t others[4 + SETTINGS_FEED_COUNT_MAX] = {
+        transport_wake_ns(), submit_wake_ns(now_ns), control_wake_ns(now_ns), page_wake_ns(now_ns),
     };
     for (uint32_t i = 0; i < p->settings->feed_count; i++)
-        others[3 + i] = feed_wake_ns(&p->feeds[i], p->settings->feed_timeout_ns, now_ns);
-    for (uint32_t i = 0; i < 3 + p->settings->feed_count; i++)
+        others[4 + i] = feed_wake_ns(&p->feeds[i], p->settings->feed_timeout_ns, now_ns);
+    for (uint32_t i = 0; i < 4 + p->settings->feed_count; i++)
         if (others[i] < wake_ns)
             wake_ns = others[i];
     return wake_ns;

@@ -264,6 +264,15 @@ static struct refusal set_control_port(struct settings *s, struct span value)
     return ACCEPTED;
 }
 
+static struct refusal set_http_port(struct settings *s, struct span value)
+{
+    uint64_t v;
+    if (!span_number(value, 0, UINT16_MAX, &v))
+        return refuse("expected a TCP port, 1 to 65535, or 0 for none");
+    s->http_port = (uint16_t)v;
+    return ACCEPTED;
+}
+
 static struct refusal set_wait(struct settings *s, struct span value)
 {
     if (!span_is(value, "spin") && !span_is(value, "sleep"))
@@ -385,6 +394,7 @@ static const struct {
     { "breaker.linger", set_breaker_linger, false, false },
     { "key", set_key, false, true },
     { "control.port", set_control_port, false, false },
+    { "http.port", set_http_port, false, false },
     { "wait", set_wait, false, false },
     { "log", set_log, false, false },
     { "watchdog", set_watchdog, false, false },

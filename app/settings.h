@@ -86,6 +86,7 @@ struct settings {
     uint8_t key[SETTINGS_KEY_BYTES_MAX];
     size_t key_bytes;
     uint16_t control_port;
+    uint16_t http_port;                 /* of the status page; 0: off */
 
     /* The machine. */
     enum settings_wait wait;

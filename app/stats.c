@@ -50,6 +50,36 @@ void stats_add_transport(void)
         stats_add_counters(&group);
 }
 
+bool stats_counter(size_t index, struct counter *counter)
+{
+    for (size_t g = 0; g < stats.group_count; g++) {
+        if (index < stats.groups[g].count) {
+            *counter = stats.groups[g].counters[index];
+            return true;
+        }
+        index -= stats.groups[g].count;
+    }
+    return false;
+}
+
+bool stats_histogram(size_t index, const char **name, const struct histogram **histogram)
+{
+    if (index >= stats.histogram_count)
+        return false;
+    *name = stats.histograms[index].name;
+    *histogram = stats.histograms[index].histogram;
+    return true;
+}
+
+bool stats_fact(size_t index, const char **name, const char **text)
+{
+    if (index >= stats.fact_count)
+        return false;
+    *name = stats.facts[index].name;
+    *text = stats.facts[index].text;
+    return true;
+}
+
 static const struct {
     const char *suffix;
     uint32_t permille;
@@ -81,14 +111,10 @@ size_t stats_line(size_t index, char *out, size_t out_bytes)
                               stats.histograms[index / HISTOGRAM_LINE_COUNT].histogram, out, out_bytes);
     index -= stats.histogram_count * HISTOGRAM_LINE_COUNT;
 
-    for (size_t g = 0; g < stats.group_count; g++) {
-        const struct counter_group *group = &stats.groups[g];
-        if (index < group->count)
-            return format(out, out_bytes, "%s %llu\n", group->counters[index].name,
-                          (unsigned long long)*group->counters[index].value);
-        index -= group->count;
-    }
-    return 0;
+    struct counter counter;
+    if (!stats_counter(index, &counter))
+        return 0;
+    return format(out, out_bytes, "%s %llu\n", counter.name, (unsigned long long)*counter.value);
 }
 
 size_t stats_render(char *out, size_t out_bytes)

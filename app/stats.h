@@ -5,6 +5,7 @@
  * unit in the name's last part. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -30,6 +31,12 @@ void stats_add_fact(const char *name, const char *text);
 
 /* Also takes the groups of transport_counter_group. */
 void stats_add_transport(void);
+
+/* What was registered, one by one from 0; false past the last. For other renderings than lines (app/metrics.h). Values
+ * of groups named pool., breaker., watchdog., loop. and clock. may go down; all others only count up. */
+bool stats_counter(size_t index, struct counter *counter);
+bool stats_histogram(size_t index, const char **name, const struct histogram **histogram);
+bool stats_fact(size_t index, const char **name, const char **text);
 
 /* Line `index` from 0, ended by '\n' and NUL; its bytes without the NUL, 0 past the last line. */
 size_t stats_line(size_t index, char *out, size_t out_bytes);

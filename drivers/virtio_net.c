@@ -347,6 +347,13 @@ void virtio_net_buffers_init(struct virtio_net *net)
     }
 }
 
+void virtio_net_levels(const struct netdev *device)
+{
+    const struct virtio_net *net = (const struct virtio_net *)device;
+    virtio_net_counters.rx_buffers_free = net->rx_free_count;
+    virtio_net_counters.tx_buffers_free = net->tx_free_count;
+}
+
 struct counter_group virtio_net_counter_group(void)
 {
     static const struct counter table[] = {
@@ -362,6 +369,8 @@ struct counter_group virtio_net_counter_group(void)
         COUNTER("virtio_net.", virtio_net_counters, rx_drop_short),
         COUNTER("virtio_net.", virtio_net_counters, rx_drop_long),
         COUNTER("virtio_net.", virtio_net_counters, rx_drop_bad_merge),
+        COUNTER("pool.", virtio_net_counters, rx_buffers_free),
+        COUNTER("pool.", virtio_net_counters, tx_buffers_free),
     };
     return (struct counter_group){ table, ARRAY_COUNT(table) };
 }

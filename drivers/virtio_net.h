@@ -113,6 +113,10 @@ struct virtio_net_counters {
     uint64_t rx_drop_short;                 /* less than virtio's header and an Ethernet header */
     uint64_t rx_drop_long;                  /* more than NETDEV_FRAME_BYTES_MAX, or than the buffer holds */
     uint64_t rx_drop_bad_merge;             /* several buffers that together are too short or too long */
+    uint64_t rx_buffers_free, tx_buffers_free;      /* as virtio_net_levels saw them last */
 };
 extern struct virtio_net_counters virtio_net_counters;
 struct counter_group virtio_net_counter_group(void);
+
+/* Looks how many buffers neither the device nor the stack holds; now and again, for the statistics. */
+void virtio_net_levels(const struct netdev *device);

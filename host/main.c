@@ -23,6 +23,7 @@ static const char usage[] =
     "Plays the contest over Linux sockets, with the settings that the kernel takes (docs/settings.md):\n"
     "  feed=IP:PORT submit=IP:PORT user=NAME passwd=WORD n=N m=M1,M2,...   what to play; all required\n"
     "  key=KEY control.port=PORT     the control channel, for tools/gg\n"
+    "  http.port=PORT                the status page (docs/status.md)\n"
     "  wait=sleep                    sleep until something arrives (the default, spin, is faster)\n"
     "  --file FILE                   takes words from a file, with # comments\n"
     "Addresses are numbers: host names are not resolved. ip=, gw=, gwmac=, mtu= and rto.min= are Linux's business and\n"

@@ -33,6 +33,7 @@ static bool registers_known;
 static uint64_t addresses[BLACKBOX_ADDRESS_COUNT_MAX];
 static size_t address_count;
 static uint64_t sequence;
+static uint8_t build[BLACKBOX_BUILD_ID_BYTES];
 
 enum stage { STAGE_BEGIN, STAGE_STATISTICS, STAGE_LOG, STAGE_CHECKSUM, STAGE_DONE };
 
@@ -167,6 +168,7 @@ static void step_begin(void)
     store_le32(slot + 20, writer.state);
     store_le64(slot + HEADER_SEQUENCE_AT, sequence);
     store_le64(slot + 32, log_clock_ns);
+    memcpy(slot + 48, build, sizeof build);
     writer.bytes = HEADER_BYTES;
     section_whole(SECTION_CAUSE, writer.cause, strlen(writer.cause));
     section_whole(SECTION_REGISTERS, registers_noted, registers_known ? sizeof registers_noted : 0);
@@ -271,6 +273,8 @@ void blackbox_add_region(void *memory, size_t bytes)
 }
 
 void blackbox_set_statistics(blackbox_line *line) { statistics = line; }
+
+void blackbox_set_build_id(const uint8_t id[BLACKBOX_BUILD_ID_BYTES]) { memcpy(build, id, sizeof build); }
 
 void blackbox_note_registers(const uint64_t registers[BLACKBOX_REGISTER_COUNT])
 {

@@ -23,6 +23,10 @@ typedef size_t blackbox_line(size_t index, char *out, size_t out_bytes);
 void blackbox_add_region(void *memory, size_t bytes);
 void blackbox_set_statistics(blackbox_line *line);
 
+/* The image's name, in every record from now on. */
+enum { BLACKBOX_BUILD_ID_BYTES = 16 };
+void blackbox_set_build_id(const uint8_t id[BLACKBOX_BUILD_ID_BYTES]);
+
 /* What the next records tell. The registers are in the order of docs/blackbox.md. Addresses beyond the table's end are
  * left out. */
 void blackbox_note_registers(const uint64_t registers[BLACKBOX_REGISTER_COUNT]);

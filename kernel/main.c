@@ -10,9 +10,11 @@
 #include "drivers/virtio_net.h"
 #include "kernel/acpi.h"
 #include "kernel/apic.h"
+#include "kernel/base/bytes.h"
 #include "kernel/base/log.h"
 #include "kernel/blackbox.h"
 #include "kernel/boot_info.h"
+#include "kernel/build_id.h"
 #include "kernel/clock.h"
 #include "kernel/cpu.h"
 #include "kernel/memory.h"
@@ -29,6 +31,13 @@ enum {
     READING_PAUSE_MS = 4000,            /* how long a message stands on the screen before Linux comes back */
     RECORD_PERIOD_NS = 1000000000,
 };
+
+/* The longest that the loop has been away from its beginning, sleeps aside. */
+static struct {
+    uint64_t turn_max_ns;
+} loop_counters;
+static const struct counter loop_counter_table[] = { COUNTER("loop.", loop_counters, turn_max_ns) };
+static const struct counter_group loop_counter_group = { loop_counter_table, ARRAY_COUNT(loop_counter_table) };
 
 static struct boot_info boot;
 static struct settings settings;
@@ -71,7 +80,8 @@ static void machine_init(enum boot_protocol protocol, const void *information)
     if (uart_init()) {
         log_add_sink(uart_write);
     }
-    log_line("peregrine");
+    log_line("peregrine, build %s", build_id_text());
+    blackbox_set_build_id(build_id());
     if (!boot_info_parse(&boot, protocol, information, BOOT_MAPPED_END)) {
         reset_after_failure("what the loader handed over is broken");
     }
@@ -168,6 +178,7 @@ static struct player *player_take(struct netdev *device)
     }
     stats_clear();
     blackbox_set_statistics(stats_line);
+    stats_add_fact("build", build_id_text());
     stats_add_fact("simd", matcher_simd_name(matcher_config.simd));
     stats_add_fact("stack", transport_name());
     stats_add_fact("clock", clock_source());
@@ -181,6 +192,7 @@ static struct player *player_take(struct netdev *device)
     stats_add_transport();
     struct counter_group device_counters = virtio_net_counter_group();
     stats_add_counters(&device_counters);
+    stats_add_counters(&loop_counter_group);
 
     struct player_config player_config = { .settings = &settings, .matcher = matcher, .tsc_khz = clock_tsc_khz() };
     struct player *player;
@@ -205,7 +217,7 @@ static void rest(struct player *player, struct netdev *device)
 }
 
 /* Once a second the record of a running machine, a slice of it each turn. True while one is being written. */
-static bool record_tend(uint64_t now_ns)
+static bool record_tend(const struct netdev *device, uint64_t now_ns)
 {
     static uint64_t next_ns;
     if (blackbox_step()) {
@@ -213,6 +225,7 @@ static bool record_tend(uint64_t now_ns)
     }
     if (now_ns >= next_ns) {
         next_ns = now_ns + RECORD_PERIOD_NS;
+        virtio_net_levels(device);
         blackbox_begin();
     }
     return false;
@@ -223,13 +236,17 @@ static enum player_verdict play(struct player *player, struct netdev *device)
 {
     enum player_verdict verdict;
     log_defer(true);
+    uint64_t before_ns = clock_now_ns();
     do {
         watchdog_beat();
         log_clock_ns = clock_now_ns();
+        loop_counters.turn_max_ns = max_size(loop_counters.turn_max_ns, log_clock_ns - before_ns);
+        before_ns = log_clock_ns;
         verdict = player_turn(player, log_clock_ns);
-        bool writing = record_tend(log_clock_ns) | log_drain();
+        bool writing = record_tend(device, log_clock_ns) | log_drain();
         if (!writing && virtio_net_can_wake(device)) {
             rest(player, device);
+            before_ns = clock_now_ns();
         }
         if (virtio_net_broken(device) != NULL) {
             log_line("network: %s", virtio_net_broken(device));

@@ -29,6 +29,7 @@ clang — libFuzzer targets
 libclang-rt-dev|libclang-rt-14-dev|libfuzzer-14-dev — run-time libraries of libFuzzer and its sanitizers
 python3-pytest — runs every test
 python3-pytest-xdist — on both cores
+python3-prometheus-client — its parser reads the status page in the tests
 libgmp-dev — exact arithmetic of the matcher oracle and the benchmarks
 valgrind — counts instructions
 openssh-client — ssh and keys of tools/peregrine and its tests

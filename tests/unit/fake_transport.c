@@ -135,6 +135,22 @@ int transport_connect(uint32_t address, uint16_t port, uint64_t now_ns)
     return -1;
 }
 
+bool transport_listen(uint16_t port)
+{
+    fake.listening = port;
+    return !fake.refuse_listen;
+}
+
+int fake_accepted(uint16_t port)
+{
+    int id = transport_connect(0x0a000202, 0, 0);
+    if (id >= 0) {
+        fake.connections[id].connected = true;
+        queue((struct transport_event){ .kind = TRANSPORT_ACCEPTED, .connection = id, .port = port }, NULL, 0);
+    }
+    return id;
+}
+
 uint8_t *transport_message(int id)
 {
     struct fake_connection *c = &fake.connections[id];

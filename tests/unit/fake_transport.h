@@ -32,7 +32,8 @@ struct fake {
     struct fake_connection connections[TRANSPORT_CONNECTION_COUNT_MAX];
     struct transport_network network;
     uint32_t connect_count;             /* calls, refused ones too */
-    bool refuse_connect, refuse_udp_bind, refuse_udp;
+    uint16_t listening;                 /* the port last given to transport_listen */
+    bool refuse_connect, refuse_listen, refuse_udp_bind, refuse_udp;
     struct fake_datagram datagrams[FAKE_DATAGRAM_COUNT];
     uint32_t datagram_count;            /* sent in all; the first FAKE_DATAGRAM_COUNT are kept */
 };
@@ -48,5 +49,6 @@ void fake_connected(int id);
 void fake_data(int id, const void *data, size_t bytes);
 void fake_text(int id, const char *text);
 void fake_ended(int id);
+int fake_accepted(uint16_t port);       /* a peer connects to a port that is listened to; its id */
 void fake_closed(int id, enum transport_reason reason);
 void fake_datagram(uint32_t address, uint16_t peer_port, uint16_t port, const void *data, size_t bytes);

@@ -811,6 +811,25 @@ static void a_flood_of_answers_is_bounded_and_counted_and_the_feed_goes_on(void 
     assert_int_equal(outbox_waiting_count(), 0);
 }
 
+/* The page is asked for in the same moment as the digits come, and answers wait for the window: it has to wait for them. */
+static void the_status_page_never_goes_before_an_answer(void **state)
+{
+    (void)state;
+    play("n=6 m=823 http.port=8080");
+    int page = fake_accepted(8080);
+    fake.connections[submit_id()].window_bytes = 0;
+    fake_text(page, "GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+    digits("1282311");
+    pass(100 * MS);
+    assert_int_equal(outbox_waiting_count(), 1);
+    assert_int_equal(fake.connections[page].sent_bytes, 0);
+    fake.connections[submit_id()].window_bytes = UINT32_MAX;
+    pass(500 * MS);
+    assert_string_equal(answers_sent(submit_id()), "823 ");
+    assert_non_null(strstr(sent(page), "submit.posts 1\n"));
+    assert_true(fake.connections[page].closed_by_us);
+}
+
 static void sleeping_never_misses_what_is_due(void **state)
 {
     (void)state;
@@ -972,6 +991,7 @@ int main(void)
         cmocka_unit_test(a_breaker_stays_closed_while_most_is_right),
         cmocka_unit_test(nobody_asking_ends_the_game),
         cmocka_unit_test(a_flood_of_answers_is_bounded_and_counted_and_the_feed_goes_on),
+        cmocka_unit_test(the_status_page_never_goes_before_an_answer),
         cmocka_unit_test(sleeping_never_misses_what_is_due),
         cmocka_unit_test(no_answer_is_submitted_twice_whatever_happens),
     };

@@ -62,7 +62,7 @@ static void every_other_key_is_read(void **state)
     (void)state;
     assert_true(parse(GAME "feeds=3 simd=avx2 early=off early.risk=2.5e-3 ip=10.0.2.15/24 gw=10.0.2.1 "
                            "gwmac=52:55:0A:00:02:02 mtu=1460 rto.min=5ms net.timeout=0 server.timeout=0.25 "
-                           "feed.timeout=7s deadline=250us idle.timeout=90 breaker=17 breaker.window=2 breaker.linger=0 key=longenough control.port=99 wait=sleep "
+                           "feed.timeout=7s deadline=250us idle.timeout=90 breaker=17 breaker.window=2 breaker.linger=0 key=longenough control.port=99 http.port=8080 wait=sleep "
                            "log=10.0.2.2:514 watchdog=2.5 tsc.khz=2499998 blackbox=0x90000,32768,0x1234567000,131072 "
                            "test.trap=divide test.rungs=8042,acpi"));
     assert_int_equal(settings.feed_count, 3);
@@ -87,6 +87,7 @@ static void every_other_key_is_read(void **state)
     assert_int_equal(settings.key_bytes, 10);
     assert_memory_equal(settings.key, "longenough", 10);
     assert_int_equal(settings.control_port, 99);
+    assert_int_equal(settings.http_port, 8080);
     assert_int_equal(settings.wait, SETTINGS_WAIT_SLEEP);
     assert_int_equal(settings.log.port, 514);
     assert_int_equal(settings.tsc_khz, 2499998);
@@ -251,6 +252,7 @@ static void malformed_values_are_refused(void **state)
         "net.timeout=ms", "net.timeout=1.", "net.timeout=1000000001", "deadline=1.0000000001", "key=", "key=1234567",
         "key=0x00112233445566", "key=0x001122334455667", "key=0x00112233445566zz",
         "key=12345678901234567890123456789012345678901234567890123456789012345", "control.port=0", "control.port=65536",
+        "http.port=", "http.port=65536", "http.port=-1",
         "wait=", "wait=poll", "log=10.0.2.2", "test.trap=", "test.trap=12345678901234567890123456789012",
         "test.rungs=", "test.rungs=acpi,", "test.rungs=none,acpi", "test.rungs=ACPI",
     };

@@ -49,7 +49,7 @@ $(BUILD)/kernel/libkernel.a: $(KERNEL_OBJECTS) $(BUILD)/kernel/stack-$(STACK)
 	@rm -f $@
 	ar rcs $@ $(KERNEL_OBJECTS)
 
-LINK = ld -z max-page-size=4096 -z noexecstack --fatal-warnings -T boot/linker.ld -o $@ \
+LINK = ld --build-id=sha1 -z max-page-size=4096 -z noexecstack --fatal-warnings -T boot/linker.ld -o $@ \
 	$(BUILD)/kernel/boot/header.o $(BUILD)/kernel/boot/entry.o $(filter %.o,$^) $(BUILD)/kernel/libkernel.a
 IMAGE_PARTS := $(BUILD)/kernel/libkernel.a boot/linker.ld
 

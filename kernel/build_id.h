@@ -1,0 +1,9 @@
+/* The image's own name: the GNU build id that the linker made from its contents. */
+#pragma once
+
+#include <stdint.h>
+
+enum { BUILD_ID_BYTES = 16, BUILD_ID_TEXT_BYTES = 2 * BUILD_ID_BYTES };     /* of the note's 20, as docs/blackbox.md says */
+
+const uint8_t *build_id(void);          /* BUILD_ID_BYTES */
+const char *build_id_text(void);        /* in hexadecimal */

@@ -1,0 +1,97 @@
+"""The status page while a game goes on: asked all the time, read by Prometheus' own parser, compared with the board; and
+the game is played as without it."""
+import http.client
+import pathlib
+import socket
+import sys
+import threading
+import time
+
+import pytest
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parents[1] / "tools")]
+
+import foreign                      # noqa: E402
+import machine                      # noqa: E402
+import qemu                         # noqa: E402
+from contest import rounds          # noqa: E402
+from game import Game, outcome      # noqa: E402
+from prometheus_client.parser import text_string_to_metric_families     # noqa: E402
+
+KEY, USER = "a-key-for-tests", "peregrine"
+
+
+def get(port, path, method="GET"):
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    try:
+        connection.request(method, path)
+        response = connection.getresponse()
+        return response.status, response.read().decode()
+    finally:
+        connection.close()
+
+
+def samples(text):
+    """{(name, labels): value}; the parser refuses what Prometheus would."""
+    return {(s.name, tuple(sorted(s.labels.items()))): s.value
+            for family in text_string_to_metric_families(text) for s in family.samples}
+
+
+class Asker(threading.Thread):
+    """Asks for both pages over and over; half of the connections ask nothing and go."""
+
+    def __init__(self, port):
+        super().__init__(daemon=True)
+        self.port, self.stopping, self.answers, self.error = port, False, 0, None
+
+    def run(self):
+        try:
+            while not self.stopping:
+                socket.create_connection(("127.0.0.1", self.port), timeout=5).close()
+                status, text = get(self.port, "/metrics")
+                assert status == 200 and samples(text)
+                assert get(self.port, "/")[0] == 200
+                self.answers += 2
+        except Exception as error:      # told by the test
+            self.error = error
+
+
+@pytest.mark.parametrize("stack", ["lwip", "own"])
+def test_status_page_while_playing(stack):
+    http_port, udp_port = foreign.free_tcp_port("127.0.0.1"), machine.free_udp_port()
+    server = ["--begin", "player", "--bursts", 60, "--burst", "20-150", "--interval", "0.05-0.1", "--rate", "6"]
+    with Game("127.0.0.1", server) as game:
+        setup = machine.Setup(stack=stack)
+        words = machine.settings_text(setup, rounds.ROUNDS["online"], game.endpoints(setup.host), USER, KEY, ["http.port=8080"])
+        forward = f"hostfwd=tcp:127.0.0.1:{http_port}-:8080,hostfwd=udp:127.0.0.1:{udp_port}-:{machine.CONTROL_PORT}"
+        options = qemu.kernel(words, image=machine.image_of(stack)) + [
+            "-vga", "none", "-netdev", f"user,id=net0,{forward}", "-device", "virtio-net-pci,netdev=net0"]
+        with qemu.Machine(options) as guest:
+            guest.wait_for("network: up|feed 1: HTTP 200", 60)
+            asker = Asker(http_port)
+            asker.start()
+            assert game.wait_over(60), guest.log
+            time.sleep(1)
+            asker.stopping = True
+            asker.join(30)
+            assert asker.error is None and asker.answers >= 4, asker.error
+            values, plain = samples(get(http_port, "/metrics")[1]), get(http_port, "/")[1]
+            assert get(http_port, "/metrics", "HEAD") == (200, "")
+            assert get(http_port, "/favicon.ico")[0] == 404
+            _, error = machine.send_gg(("127.0.0.1", udp_port), KEY)
+            assert error is None, error
+            guest.wait_reset(20)
+        result = outcome(game.stop(), USER)
+    assert not result["missed"] and not result["wrong"] and not result["repeated"], result
+    answers = sum(value for (name, _), value in values.items() if name == "peregrine_answers_total")
+    assert answers == len(result["submitted"]) >= 5
+    in_buckets = values["peregrine_latency_seconds_bucket", (("le", "+Inf"), ("stage", "answer.seen_to_kicked"))]
+    assert 0 < in_buckets <= answers
+    assert values["peregrine_kicks_per_answer", ()] > 0
+    assert values["peregrine_player_uptime_seconds", ()] > 1
+    assert any(name == "peregrine_drops_total" for name, _ in values)
+    assert any(name == "peregrine_pool_rx_buffers_free" for name, _ in values)
+    build = next(dict(labels) for name, labels in values if name == "peregrine_build_info")
+    assert f"build {build['build']}\n" in plain and f"build {build['build']}" in guest.log
+    assert f"\nsubmit.posts {len(result['submitted'])}\n" in plain

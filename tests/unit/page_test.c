@@ -1,0 +1,313 @@
+/* The status page: requests as they come and as they should not, and the pages byte for byte, over a transport that
+ * the test plays. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "app/page.h"
+#include "app/page_request.h"
+#include "app/stats.h"
+#include "tests/unit/fake_transport.h"
+
+enum { PORT = 8080 };
+#define SECOND UINT64_C(1000000000)
+
+static struct {
+    uint64_t points, wrong, responses, answers, answers_early, drops, dropped, used, uptime_ns, kicks, posts, other;
+} v;
+static const struct counter table[] = {
+    { "player.answers", &v.answers }, { "player.answers_early", &v.answers_early }, { "player.uptime_ns", &v.uptime_ns },
+    { "submit.results_points", &v.points }, { "submit.results_wrong", &v.wrong }, { "submit.responses_2xx", &v.responses },
+    { "submit.posts", &v.posts }, { "submit.dropped_expired", &v.dropped }, { "ipv4.rx_drop_short", &v.drops },
+    { "lwip.tcp.drop", &v.drops }, { "pool.outbox_bytes_used", &v.used }, { "virtio_net.tx_kicks", &v.kicks },
+    { "tcp.tx_resends", &v.other },
+};
+static const struct counter_group group = { table, sizeof table / sizeof *table };
+static struct histogram histogram;
+static uint64_t now_ns;
+
+static int setup(void **state)
+{
+    (void)state;
+    fake_reset();
+    stats_clear();
+    memset(&v, 0, sizeof v);
+    histogram_clear(&histogram);
+    stats_add_fact("build", "12ab");
+    stats_add_fact("stack", "a \"quoted\\ one");
+    stats_add_histogram("answer.seen_to_matched", &histogram);
+    stats_add_counters(&group);
+    now_ns = SECOND;
+    assert_true(page_init(PORT));
+    assert_int_equal(fake.listening, PORT);
+    return 0;
+}
+
+/* Turns of the loop until nothing happens any more. */
+static void turn(void)
+{
+    struct transport_event event;
+    for (int i = 0; i < 20000; i++) {
+        while (transport_poll(now_ns, &event))
+            page_event(&event, now_ns);
+        page_tend(now_ns);
+    }
+}
+
+static const char *ask(const char *request)
+{
+    int id = fake_accepted(PORT);
+    assert_true(id >= 0);
+    fake_text(id, request);
+    turn();
+    assert_true(fake.connections[id].closed_by_us);
+    return fake.connections[id].sent;
+}
+
+/* The body of a chunked response, or NULL if it is framed wrongly. */
+static char *body_of(const char *response)
+{
+    static char body[FAKE_STREAM_BYTES];
+    size_t used = 0;
+    assert_non_null(strstr(response, "\r\nTransfer-Encoding: chunked\r\n"));
+    const char *at = strstr(response, "\r\n\r\n") + 4;
+    for (;;) {
+        char *end;
+        size_t bytes = strtoul(at, &end, 16);
+        if (end == at || memcmp(end, "\r\n", 2) != 0)
+            return NULL;
+        at = end + 2;
+        memcpy(body + used, at, bytes);
+        used += bytes;
+        if (memcmp(at + bytes, "\r\n", 2) != 0)
+            return NULL;
+        at += bytes + 2;
+        if (bytes == 0) {
+            body[used] = '\0';
+            return *at == '\0' ? body : NULL;
+        }
+    }
+}
+
+#define assert_has(text, part) \
+    do { if (!strstr(text, part)) fail_msg("no %s in:\n%s", part, text); } while (0)
+
+static void plain_page_is_the_statistics(void **state)
+{
+    (void)state;
+    char expected[8192];
+    v.points = 7;
+    stats_render(expected, sizeof expected);
+    const char *response = ask("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+    assert_memory_equal(response, "HTTP/1.1 200 OK\r\n", 17);
+    assert_string_equal(body_of(response), expected);
+    assert_int_equal(page_counters.responses_200, 1);
+}
+
+static void metrics_have_kinds_results_and_reasons(void **state)
+{
+    (void)state;
+    v.answers = 10, v.answers_early = 4, v.points = 8, v.wrong = 1, v.responses = 9, v.drops = 3, v.dropped = 2;
+    v.used = 4096, v.uptime_ns = UINT64_C(12345678901), v.kicks = 15, v.posts = 10, v.other = 6;
+    histogram_add(&histogram, 100);
+    histogram_add(&histogram, 2000);
+    histogram_add(&histogram, UINT64_C(60) * SECOND);
+    char *body = body_of(ask("GET /metrics?x=1 HTTP/1.1\r\nHost: x\r\n\r\n"));
+    assert_non_null(body);
+    assert_has(body, "peregrine_build_info{build=\"12ab\",stack=\"a \\\"quoted\\\\ one\"} 1\n");
+    assert_has(body, "peregrine_answers_total{kind=\"early\"} 4\nperegrine_answers_total{kind=\"complete\"} 6\n");
+    assert_has(body, "# TYPE peregrine_results_total counter\nperegrine_results_total{result=\"points\"} 8\n"
+                     "peregrine_results_total{result=\"wrong\"} 1\n");
+    assert_has(body, "peregrine_responses_total{class=\"2xx\"} 9\n");
+    assert_has(body, "peregrine_drops_total{module=\"submit\",reason=\"dropped_expired\"} 2\n"
+                     "peregrine_drops_total{module=\"ipv4\",reason=\"rx_drop_short\"} 3\n"
+                     "peregrine_drops_total{module=\"lwip_tcp\",reason=\"drop\"} 3\n");
+    assert_has(body, "# TYPE peregrine_pool_outbox_bytes_used gauge\nperegrine_pool_outbox_bytes_used 4096\n");
+    assert_has(body, "# TYPE peregrine_player_uptime_seconds gauge\nperegrine_player_uptime_seconds 12.345678901\n");
+    assert_has(body, "# TYPE peregrine_tcp_tx_resends_total counter\nperegrine_tcp_tx_resends_total 6\n");
+    assert_has(body, "\nperegrine_kicks_per_answer 1.500\n");
+    assert_has(body, "\"answer.seen_to_matched\",le=\"0.000000127\"} 1\n");
+    assert_has(body, "\"answer.seen_to_matched\",le=\"0.000001023\"} 1\n");
+    assert_has(body, "\"answer.seen_to_matched\",le=\"0.000002047\"} 2\n");
+    assert_has(body, "\"answer.seen_to_matched\",le=\"17.179869183\"} 2\n");
+    assert_has(body, "\"answer.seen_to_matched\",le=\"+Inf\"} 3\n");
+    assert_has(body, "peregrine_latency_seconds_sum{stage=\"answer.seen_to_matched\"} 60.000002100\n");
+    assert_has(body, "peregrine_latency_seconds_count{stage=\"answer.seen_to_matched\"} 3\n");
+}
+
+/* Every sample stands behind its own metric's type line, which stands once. */
+static void metrics_are_grouped(void **state)
+{
+    (void)state;
+    char *body = body_of(ask("GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")), type[128] = "";
+    unsigned types = 0;
+    for (char *line = strtok(body, "\n"); line; line = strtok(NULL, "\n")) {
+        if (sscanf(line, "# TYPE %127s", type) == 1)
+            types++;
+        else if (line[0] != '#' && strncmp(line, type, strlen(type)) != 0)
+            fail_msg("%s stands behind the type of %s", line, type);
+    }
+    assert_int_equal(types, 1 + 1 + 1 + 1 + 2 + 1 + 1 + 2 + 4 + 1);
+}
+
+static void http_1_0_gets_no_chunks(void **state)
+{
+    (void)state;
+    const char *response = ask("GET / HTTP/1.0\r\n\r\n");
+    assert_null(strstr(response, "chunked"));
+    assert_has(response, "\r\n\r\nbuild 12ab\n");
+}
+
+static void head_has_no_body(void **state)
+{
+    (void)state;
+    const char *response = ask("HEAD /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
+    assert_memory_equal(response, "HTTP/1.1 200 OK\r\n", 17);
+    assert_string_equal(strstr(response, "\r\n\r\n"), "\r\n\r\n");
+}
+
+static void what_is_not_a_good_request_is_told_why(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *request, *status;
+    } rows[] = {
+        { "GET /nothing HTTP/1.1\r\nHost: x\r\n\r\n", "404 Not Found" },
+        { "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nab", "405 Method Not Allowed" },
+        { "get / HTTP/1.1\r\nHost: x\r\n\r\n", "405 Method Not Allowed" },
+        { "GET / HTTP/2.0\r\nHost: x\r\n\r\n", "505 HTTP Version Not Supported" },
+        { "GET / HTTP/1.1\r\n\r\n", "400 Bad Request" },
+        { "GET / HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n", "400 Bad Request" },
+        { "GET / HTTP/1.1\r\nHost : x\r\n\r\n", "400 Bad Request" },
+        { "GET / HTTP/1.1\r\nHost: x\r\n folded\r\n\r\n", "400 Bad Request" },
+        { "GET / HTTP/1.1\r\nHost: x\r\nnonsense\r\n\r\n", "400 Bad Request" },
+        { "GET /\r\n\r\n", "400 Bad Request" },
+        { "GET  / HTTP/1.1\r\nHost: x\r\n\r\n", "400 Bad Request" },
+        { "GET / HTTP/1.1 x\r\nHost: x\r\n\r\n", "400 Bad Request" },
+        { "GET / HTTP/11\r\nHost: x\r\n\r\n", "400 Bad Request" },
+        { "\r\n\r\n", "400 Bad Request" },
+        { "\x16\x03\x01 / HTTP/1.1\n\n", "400 Bad Request" },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const char *response = ask(rows[i].request);
+        if (strncmp(response + strlen("HTTP/1.1 "), rows[i].status, strlen(rows[i].status)) != 0)
+            fail_msg("%s\n: %s", rows[i].request, response);
+    }
+    assert_int_equal(page_counters.responses_refused, sizeof rows / sizeof *rows);
+    assert_has(ask("POST / HTTP/1.1\r\nHost: x\r\n\r\n"), "\r\nAllow: GET, HEAD\r\n");
+    assert_has(ask("GET http://a.b:80/metrics HTTP/1.1\r\nhOsT:x\r\n\r\n"), "peregrine_build_info");
+    assert_has(ask("GET http://a.b HTTP/1.1\nHost: x\n\n"), "build 12ab");
+}
+
+static void request_may_come_in_bytes(void **state)
+{
+    (void)state;
+    static const char request[] = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
+    int id = fake_accepted(PORT);
+    for (size_t i = 0; i < sizeof request - 1; i++) {
+        assert_int_equal(fake.connections[id].sent_bytes, 0);
+        fake_data(id, request + i, 1);
+        turn();
+    }
+    assert_has(fake.connections[id].sent, "build 12ab");
+}
+
+static void head_that_never_ends_is_refused(void **state)
+{
+    (void)state;
+    static char request[PAGE_REQUEST_BYTES_MAX + 1] = "GET / HTTP/1.1\r\nX: ";
+    memset(request + strlen(request), 'a', sizeof request - 1 - strlen(request));
+    assert_has(ask(request), "HTTP/1.1 431 ");
+}
+
+static void fifth_connection_is_reset_and_a_place_comes_free(void **state)
+{
+    (void)state;
+    int ids[PAGE_CONNECTION_COUNT_MAX + 1];
+    for (size_t i = 0; i < PAGE_CONNECTION_COUNT_MAX + 1; i++) {
+        ids[i] = fake_accepted(PORT);
+        turn();
+    }
+    assert_true(fake.connections[ids[PAGE_CONNECTION_COUNT_MAX]].aborted_by_us);
+    assert_false(fake.connections[ids[0]].aborted_by_us);
+    assert_int_equal(page_counters.refused_busy, 1);
+    fake_closed(ids[0], TRANSPORT_RESET);
+    turn();
+    ask("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+    assert_int_equal(page_counters.responses_200, 1);
+}
+
+static void peer_that_asks_nothing_is_reset_in_time(void **state)
+{
+    (void)state;
+    int id = fake_accepted(PORT);
+    turn();
+    assert_int_equal(page_wake_ns(now_ns), now_ns + PAGE_PATIENCE_NS + 1);
+    now_ns += PAGE_PATIENCE_NS;
+    turn();
+    assert_false(fake.connections[id].aborted_by_us);
+    now_ns++;
+    turn();
+    assert_true(fake.connections[id].aborted_by_us);
+    assert_int_equal(page_wake_ns(now_ns), UINT64_MAX);
+}
+
+static void peer_that_takes_nothing_is_waited_for_then_reset(void **state)
+{
+    (void)state;
+    int id = fake_accepted(PORT);
+    struct fake_connection *c = &fake.connections[id];
+    c->window_bytes = 0;
+    fake_text(id, "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
+    turn();
+    assert_int_equal(c->sent_bytes, 0);
+    c->window_bytes = UINT32_MAX;
+    turn();
+    assert_true(c->closed_by_us);
+    assert_non_null(body_of(c->sent));
+
+    id = fake_accepted(PORT);
+    c = &fake.connections[id];
+    c->no_message = true;
+    fake_text(id, "GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+    turn();
+    now_ns += PAGE_PATIENCE_NS + 1;
+    turn();
+    assert_true(c->aborted_by_us);
+    assert_int_equal(page_counters.given_up, 1);
+}
+
+static void without_a_port_nobody_listens(void **state)
+{
+    (void)state;
+    fake.listening = 0;
+    assert_true(page_init(0));
+    assert_int_equal(fake.listening, 0);
+    fake.refuse_listen = true;
+    assert_false(page_init(PORT));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(plain_page_is_the_statistics, setup),
+        cmocka_unit_test_setup(metrics_have_kinds_results_and_reasons, setup),
+        cmocka_unit_test_setup(metrics_are_grouped, setup),
+        cmocka_unit_test_setup(http_1_0_gets_no_chunks, setup),
+        cmocka_unit_test_setup(head_has_no_body, setup),
+        cmocka_unit_test_setup(what_is_not_a_good_request_is_told_why, setup),
+        cmocka_unit_test_setup(request_may_come_in_bytes, setup),
+        cmocka_unit_test_setup(head_that_never_ends_is_refused, setup),
+        cmocka_unit_test_setup(fifth_connection_is_reset_and_a_place_comes_free, setup),
+        cmocka_unit_test_setup(peer_that_asks_nothing_is_reset_in_time, setup),
+        cmocka_unit_test_setup(peer_that_takes_nothing_is_waited_for_then_reset, setup),
+        cmocka_unit_test_setup(without_a_port_nobody_listens, setup),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
