@@ -46,7 +46,7 @@
 #include "kernel/base/bytes.h"
 #include "kernel/base/log.h"
 
-static struct matcher the_matcher;
+static struct matcher matchers[MATCHER_SEAT_COUNT];
 
 /* What a burst of 100 digits touches, in whole cache lines: the window's and the burst's digits in the planes' rows and
  * as text, the weights, a cell a digit, and the state between them. An end that is decided touches the weights for
@@ -73,7 +73,8 @@ static size_t path_bytes(const struct matcher *m)
 const char *matcher_init(struct matcher **matcher, const struct matcher_config *config)
 {
     static char message[256];
-    struct matcher *m = &the_matcher;
+    ASSERT(config->seat < MATCHER_SEAT_COUNT);
+    struct matcher *m = &matchers[config->seat];
     if (config->n_digits_max < 1 || config->n_digits_max > MATCHER_N_DIGITS_MAX) {
         format(message, sizeof message, "n=%u: must be 1..%u", config->n_digits_max, MATCHER_N_DIGITS_MAX);
         return message;

@@ -22,6 +22,7 @@ enum {
     MATCHER_CONSTANT_BITS_MAX = 512,
     MATCHER_CONSTANT_DIGITS_MAX = 155,      /* decimal digits of 2^512 - 1 */
     MATCHER_BURST_DIGITS_MAX = 64 * 1024,
+    MATCHER_SEAT_COUNT = 2,                 /* a matcher for the path, one for a second CPU */
 };
 
 enum matcher_simd { MATCHER_SIMD_AUTO, MATCHER_SIMD_SCALAR, MATCHER_SIMD_AVX2, MATCHER_SIMD_AVX512 };
@@ -33,6 +34,7 @@ struct matcher_config {
                                                            during matcher_init only */
     enum matcher_simd simd;
     bool early;                             /* look for answers before they are complete */
+    uint32_t seat;                          /* which of the static matchers: below MATCHER_SEAT_COUNT */
     double early_risk;                      /* chance of a false early answer a burst, all constants together */
 };
 
@@ -47,7 +49,7 @@ struct matcher_answer {
 
 struct matcher;
 
-/* Sets up the one matcher of the program in static memory. NULL on success, else a message that quotes what is
+/* Sets up the matcher of that seat, in static memory. NULL on success, else a message that quotes what is
  * wrong, valid for ever. The simd variant must be usable on this machine (matcher_simd_usable). */
 const char *matcher_init(struct matcher **matcher, const struct matcher_config *config);
 
@@ -66,16 +68,12 @@ bool matcher_next(struct matcher *matcher, struct matcher_answer *answer);
 /* One slice of idle work, at most 5 us. Returns true while there is more to do before the next burst. */
 bool matcher_prepare(struct matcher *matcher);
 
-/* The stream has a gap (the feed was connected anew): no answer spans it, and early answers still open are
- * forgotten. Between bursts only: every answer of the burst before must have been taken. `end` counts on. */
-void matcher_restart(struct matcher *matcher);
-
 /* The next early answer found by matcher_prepare since the last burst, never one that was given before, and
  * matcher_next will not report it again when its digits come. False: none now. */
 bool matcher_next_early(struct matcher *matcher, struct matcher_answer *answer);
 
-/* Forgets all digits so far: the stream has a gap here, and no answer may reach across it. Positions go on counting
- * from where they are. Every answer of the burst before must have been taken. */
+/* Forgets all digits so far: the stream has a gap here (the feed was connected anew), and no answer may reach across it.
+ * Early answers still open are forgotten, positions go on counting from where they are. Every answer of the burst before must have been taken. */
 void matcher_restart(struct matcher *matcher);
 
 /* For the statistics. */

@@ -6,6 +6,7 @@
 
 #include "app/breaker.h"
 #include "app/control.h"
+#include "app/copilot.h"
 #include "app/feed.h"
 #include "app/histogram.h"
 #include "app/ledger.h"
@@ -24,6 +25,7 @@
 enum {
     TEND_NS = 1000 * 1000,              /* timers are looked at once a millisecond */
     SLEEP_NS_MAX = 100 * 1000 * 1000,
+    COPILOT_NS_MAX = 2 * 1000 * 1000,   /* what the second CPU finds, it has found by then */
 };
 
 static_assert((int)SETTINGS_FEED_COUNT_MAX == (int)WEAVE_FEED_COUNT_MAX, "a place for each feed");
@@ -34,6 +36,7 @@ struct player {
     struct feed feeds[SETTINGS_FEED_COUNT_MAX];
     enum player_verdict verdict;
     bool matcher_busy;                  /* idle work is left */
+    bool copilot;                       /* early answers are the second CPU's business */
     uint64_t began_ns, tend_ns;
     uint64_t network_up_ns, network_logged_ns;  /* when it was last seen up; when its absence was last logged */
     bool network_was_up;
@@ -103,6 +106,8 @@ static void register_statistics(void)
     stats_add_counters(&breaker_counter_group);
     stats_add_counters(&link_counter_group);
     stats_add_counters(&control_counter_group);
+    if (player.copilot)
+        stats_add_counters(&copilot_counter_group);
     stats_add_counters(&page_counter_group);
     stats_add_counters(&level_group);
 }
@@ -115,6 +120,7 @@ const char *player_init(struct player **out, const struct player_config *config,
     memset(&player, 0, sizeof player);
     player.settings = settings;
     player.matcher = config->matcher;
+    player.copilot = config->copilot;
     player.began_ns = player.digit_ns = player.network_up_ns = now_ns;
     player.ns_per_cycle_32 = (UINT64_C(1000000) << 32) / config->tsc_khz;
     register_statistics();
@@ -169,6 +175,16 @@ static void take_answer(const struct matcher_answer *answer, uint64_t now_ns)
         record_stamps();
 }
 
+/* The second CPU gets the same stream, once the path is done with it. */
+static void give_copilot(const struct weave_news *news)
+{
+    bool gap = news->gap;
+    for (size_t done = 0, part; done < news->count; done += part, gap = false) {
+        part = min_size(news->count - done, MATCHER_BURST_DIGITS_MAX);
+        copilot_digits(news->digits + done, part, gap);
+    }
+}
+
 /* The path: from a frame's digits to the POSTs, nothing in between but the matcher. */
 static void take_digits(const struct weave_news *news, uint64_t now_ns)
 {
@@ -187,6 +203,8 @@ static void take_digits(const struct weave_news *news, uint64_t now_ns)
         at += part;
         left -= part;
     }
+    if (player.copilot)
+        give_copilot(news);
     player.matcher_busy = true;
     player.digit_ns = now_ns;
 }
@@ -305,6 +323,8 @@ static void tend(uint64_t now_ns)
     counters.matcher_refuted = stats->candidates_refuted;
     counters.early_right = stats->early_right;
     counters.early_wrong = stats->early_wrong;
+    if (player.copilot)
+        copilot_counters_refresh();
     counters.uptime_ns = now_ns - player.began_ns;
     levels.outbox_bytes_used = outbox_used_bytes();
     levels.ledger_answers_used = ledger_counters.entered - ledger_counters.forgotten;
@@ -326,6 +346,11 @@ enum player_verdict player_turn(struct player *p, uint64_t now_ns)
         while (matcher_next_early(player.matcher, &answer))
             take_answer(&answer, now_ns);
     }
+    if (player.copilot) {
+        struct matcher_answer answer;
+        while (copilot_answer(&answer))
+            take_answer(&answer, now_ns);
+    }
     submit_tend(now_ns);
     control_tend(now_ns);
     if (events == 0 && !player.matcher_busy && outbox_waiting_count() == 0)
@@ -338,7 +363,7 @@ enum player_verdict player_turn(struct player *p, uint64_t now_ns)
 
 uint64_t player_wake_ns(const struct player *p, uint64_t now_ns)
 {
-    if (p->matcher_busy)
+    if (p->matcher_busy || (p->copilot && now_ns - p->digit_ns < COPILOT_NS_MAX))
         return now_ns;
     uint64_t wake_ns = now_ns + SLEEP_NS_MAX;
     if (!p->network_was_up)

@@ -281,6 +281,15 @@ static struct refusal set_wait(struct settings *s, struct span value)
     return ACCEPTED;
 }
 
+static struct refusal set_cpus(struct settings *s, struct span value)
+{
+    uint64_t v;
+    if (!span_number(value, 1, 2, &v))
+        return refuse("expected 1 or 2");
+    s->cpus = (uint32_t)v;
+    return ACCEPTED;
+}
+
 static struct refusal set_log(struct settings *s, struct span value)
 {
     return parse_endpoint(value, &s->log) ? ACCEPTED : refuse("expected IP:PORT (no host names)");
@@ -396,6 +405,7 @@ static const struct {
     { "control.port", set_control_port, false, false },
     { "http.port", set_http_port, false, false },
     { "wait", set_wait, false, false },
+    { "cpus", set_cpus, false, false },
     { "log", set_log, false, false },
     { "watchdog", set_watchdog, false, false },
     { "tsc.khz", set_tsc_khz, false, false },
@@ -506,7 +516,8 @@ void settings_begin(struct settings *s)
 {
     memset(s, 0, sizeof *s);
     s->early = true;
-    s->early_risk = 1e-9;
+    s->cpus = 1;
+    s->early_risk = 1e-5;
     s->net_timeout_ns = UINT64_C(60) * 1000000000;
     s->server_timeout_ns = UINT64_C(300) * 1000000000;
     s->feed_timeout_ns = UINT64_C(10) * 1000000000;

@@ -1,7 +1,10 @@
-; A second CPU's way from its first instruction to watchdog_cpu_main. kernel/watchdog.c copies the beginning below 1 MiB.
+; A second CPU's way from its first instruction to second_cpu_main. kernel/second_cpu.c copies the beginning below 1 MiB.
 ; SDM vol. 3 §8.4, "Multiple-Processor (MP) Initialization": real mode, CS:IP = page:0, interrupts off.
 
-extern boot_pml4, watchdog_cpu_main, watchdog_stack_end
+extern boot_pml4, second_cpu_main, stacks
+
+%define STACK_BYTES (4096 + 65536)       ; with its guard; kernel/stacks.h
+%define STACK_SECOND 5                   ; its place in enum stack_id; asserted in kernel/stacks.c
 
 bits 16
 section .boot.rodata progbits alloc noexec nowrite align=16
@@ -49,8 +52,8 @@ second_64:
     xor eax, eax
     mov fs, eax
     mov gs, eax
-    mov rsp, [watchdog_stack_end]
+    mov rsp, stacks + (STACK_SECOND + 1) * STACK_BYTES
     xor ebp, ebp
     push rbp                            ; ends a backtrace
-    call watchdog_cpu_main
+    call second_cpu_main
     ud2

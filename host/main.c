@@ -1,11 +1,14 @@
 /* peregrine-linux: the player as a Linux program. The second composition root; kernel/main.c is the other. */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
+#include "app/copilot.h"
 #include "app/matcher.h"
 #include "app/player.h"
 #include "app/settings.h"
@@ -24,6 +27,7 @@ static const char usage[] =
     "  feed=IP:PORT submit=IP:PORT user=NAME passwd=WORD n=N m=M1,M2,...   what to play; all required\n"
     "  key=KEY control.port=PORT     the control channel, for tools/gg\n"
     "  http.port=PORT                the status page (docs/status.md)\n"
+    "  cpus=2                        a second thread finds the early answers\n"
     "  wait=sleep                    sleep until something arrives (the default, spin, is faster)\n"
     "  --file FILE                   takes words from a file, with # comments\n"
     "Addresses are numbers: host names are not resolved. ip=, gw=, gwmac=, mtu= and rto.min= are Linux's business and\n"
@@ -89,6 +93,26 @@ static enum player_verdict play(struct player *player, enum settings_wait wait)
     return verdict;
 }
 
+/* The second CPU's loop. Ends with the program. */
+static void *copilot_thread(void *sleeps)
+{
+    const struct timespec nap = { .tv_nsec = 50000 };
+    for (;;)
+        if (!copilot_turn() && sleeps)
+            nanosleep(&nap, NULL);
+    return NULL;
+}
+
+/* Early answers go to a thread of their own. NULL or why not. */
+static const char *start_copilot(struct matcher_config *config, enum settings_wait wait)
+{
+    pthread_t thread;
+    const char *reason = copilot_init(config);
+    if (!reason && pthread_create(&thread, NULL, copilot_thread, wait == SETTINGS_WAIT_SLEEP ? config : NULL))
+        reason = "cpus=2: there is no second thread to be had";
+    return reason;
+}
+
 int main(int count, char **words)
 {
     static struct settings settings;
@@ -112,12 +136,15 @@ int main(int count, char **words)
         matcher_config.simd = matcher_simd_best();
     if (!matcher_simd_usable(matcher_config.simd))
         return refuse("simd=: this machine cannot run that variant");
-    const char *reason = matcher_init(&matcher, &matcher_config);
+    const char *reason = settings.cpus > 1 ? start_copilot(&matcher_config, settings.wait) : NULL;
+    if (!reason)
+        reason = matcher_init(&matcher, &matcher_config);
     if (reason)
         return refuse(reason);
 
     struct transport_config transport_config = { .device = NULL };
-    struct player_config player_config = { .settings = &settings, .matcher = matcher, .tsc_khz = platform_tsc_khz() };
+    struct player_config player_config = { .settings = &settings, .matcher = matcher, .copilot = settings.cpus > 1,
+                                           .tsc_khz = platform_tsc_khz() };
     struct player *player;
     settings_transport(&settings, &transport_config);
     platform_random(transport_config.secret, sizeof transport_config.secret);

@@ -54,6 +54,11 @@ static void take_hypervisor(void)
     cpu.hypervisor_leaf_max = r.eax > CPUID_HYPERVISOR ? r.eax : CPUID_HYPERVISOR + 1;
 }
 
+static void xcr0_write(uint64_t value)
+{
+    __asm__ volatile("xsetbv" : : "c"(0), "a"((uint32_t)value), "d"((uint32_t)(value >> 32)));
+}
+
 /* SDM vol. 1 §13.3: OSXSAVE first, then XCR0; AVX needs SSE, the three parts of AVX-512 come together. */
 static void enable_vector_state(struct cpuid leaf_7)
 {
@@ -64,7 +69,7 @@ static void enable_vector_state(struct cpuid leaf_7)
     cpu.xcr0 = BIT(XCR0_X87_BIT) | BIT(XCR0_SSE_BIT);
     cpu.xcr0 |= offered.eax & avx;
     cpu.xcr0 |= all_set(offered.eax, avx | avx512) ? avx512 : 0;
-    __asm__ volatile("xsetbv" : : "c"(0), "a"((uint32_t)cpu.xcr0), "d"((uint32_t)(cpu.xcr0 >> 32)));
+    xcr0_write(cpu.xcr0);
 
     cpu.avx2 = all_set(cpu.xcr0, avx) && all_set(leaf_7.ebx, BIT(CPUID_7_EBX_AVX2_BIT) | BIT(CPUID_7_EBX_BMI2_BIT));
     cpu.avx512 = cpu.avx2 && all_set(cpu.xcr0, avx512) &&
@@ -100,6 +105,14 @@ void cpu_init(bool plain)
     cr4_write(cr4_read() | (leaf_7.ebx & BIT(CPUID_7_EBX_SMEP_BIT) ? BIT(CR4_SMEP_BIT) : 0) |
               (leaf_7.ebx & BIT(CPUID_7_EBX_SMAP_BIT) ? BIT(CR4_SMAP_BIT) : 0) |
               (leaf_7.ecx & BIT(CPUID_7_ECX_UMIP_BIT) ? BIT(CR4_UMIP_BIT) : 0));
+}
+
+void cpu_init_second(uint64_t cr4)
+{
+    cr4_write(cr4);
+    if (cpu.xcr0 != 0) {
+        xcr0_write(cpu.xcr0);
+    }
 }
 
 void cpu_report(void)

@@ -26,6 +26,9 @@ extern struct cpu cpu;
 void cpu_init(bool plain);
 void cpu_report(void);
 
+/* On the second CPU: the same state switched on as on the first, whose CR4 is `cr4`. */
+void cpu_init_second(uint64_t cr4);
+
 struct cpuid {
     uint32_t eax, ebx, ecx, edx;
 };

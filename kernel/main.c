@@ -1,6 +1,7 @@
 /* The composition root of the image: the order in which the machine comes up, and the one loop. */
 #include <string.h>
 
+#include "app/copilot.h"
 #include "app/matcher.h"
 #include "app/player.h"
 #include "app/settings.h"
@@ -21,6 +22,7 @@
 #include "kernel/memory_init.h"
 #include "kernel/random.h"
 #include "kernel/reset.h"
+#include "kernel/second_cpu.h"
 #include "kernel/selftest.h"
 #include "kernel/sleep.h"
 #include "kernel/traps.h"
@@ -41,6 +43,7 @@ static const struct counter_group loop_counter_group = { loop_counter_table, ARR
 
 static struct boot_info boot;
 static struct settings settings;
+static bool second_cpu;                 /* it is up */
 
 _Noreturn void kernel_main(enum boot_protocol protocol, const void *information);      /* from boot/entry.asm */
 
@@ -127,8 +130,10 @@ static void settings_take(void)
         settings_refused(error.text);
     }
     reset_use_rungs(settings.test_rungs);
+    bool wanted = settings.watchdog_ns != 0 || settings.cpus > 1;
+    second_cpu = wanted && second_cpu_start();
     if (settings.watchdog_ns != 0) {
-        watchdog_start(settings.watchdog_ns);
+        watchdog_arm(settings.watchdog_ns, second_cpu);
     }
     if (settings.test_trap[0] != '\0') {
         selftest_trap(settings.test_trap);
@@ -172,9 +177,16 @@ static struct player *player_take(struct netdev *device)
     if (!matcher_simd_usable(matcher_config.simd)) {
         settings_refused("simd=: this machine cannot run that variant");
     }
-    const char *mistake = matcher_init(&matcher, &matcher_config);
+    bool copilot = second_cpu && settings.cpus > 1;
+    const char *mistake = copilot ? copilot_init(&matcher_config) : NULL;
+    if (mistake == NULL) {
+        mistake = matcher_init(&matcher, &matcher_config);
+    }
     if (mistake != NULL) {
         settings_refused(mistake);
+    }
+    if (copilot) {
+        second_cpu_give(copilot_turn);
     }
     stats_clear();
     blackbox_set_statistics(stats_line);
@@ -194,7 +206,7 @@ static struct player *player_take(struct netdev *device)
     stats_add_counters(&device_counters);
     stats_add_counters(&loop_counter_group);
 
-    struct player_config player_config = { .settings = &settings, .matcher = matcher, .tsc_khz = clock_tsc_khz() };
+    struct player_config player_config = { .settings = &settings, .matcher = matcher, .copilot = copilot, .tsc_khz = clock_tsc_khz() };
     struct player *player;
     random_bytes(player_config.secret, sizeof player_config.secret);
     mistake = player_init(&player, &player_config, clock_now_ns());
@@ -239,6 +251,7 @@ static enum player_verdict play(struct player *player, struct netdev *device)
     uint64_t before_ns = clock_now_ns();
     do {
         watchdog_beat();
+        second_cpu_check();
         log_clock_ns = clock_now_ns();
         loop_counters.turn_max_ns = max_size(loop_counters.turn_max_ns, log_clock_ns - before_ns);
         before_ns = log_clock_ns;

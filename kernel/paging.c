@@ -171,3 +171,9 @@ void paging_init(const struct memory_map *ram)
     }
     cr3_write((uintptr_t)top);
 }
+
+void paging_init_second(void)
+{
+    msr_write(IA32_PAT, PAT_VALUE);
+    cr3_write((uintptr_t)top);
+}

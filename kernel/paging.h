@@ -18,6 +18,7 @@ enum paging_kind {
 
 /* Maps the image and all of `ram` and leaves the first tables behind. */
 void paging_init(const struct memory_map *ram);
+void paging_init_second(void);       /* on the second CPU: the same tables */
 
 /* Maps [begin, end), rounded outwards to pages. What is mapped already in the same kind stays; PAGING_RODATA is content
  * with any cached mapping. False when a page is mapped in another kind. */

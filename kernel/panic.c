@@ -4,6 +4,7 @@
 #include "kernel/base/assert.h"
 #include "kernel/base/log.h"
 #include "kernel/reset.h"
+#include "kernel/second_cpu.h"
 
 _Noreturn void panic(const char *form, ...)
 {
@@ -12,6 +13,9 @@ _Noreturn void panic(const char *form, ...)
     va_start(list, form);
     format_list(text, sizeof text, form, list);
     va_end(list);
+    if (second_cpu_is_me()) {
+        second_cpu_panicked(text);
+    }
     log_defer(false);
     log_line("panic: %s", text);
     static bool again;                  /* a panic inside a panic's backtrace or inside a sink */

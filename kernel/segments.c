@@ -3,27 +3,44 @@
 #include "kernel/stacks.h"
 #include "kernel/x86_spec.h"
 
-static struct tss64 tss;
-
-/* SDM vol. 3 §3.4.5: code and data of ring 0; the TSS descriptor takes two slots. */
-static uint64_t gdt[5] = {
-    [SELECTOR_CODE / 8] = 0x00af9b000000ffff,
-    [SELECTOR_DATA / 8] = 0x00cf93000000ffff,
+/* SDM vol. 3 §3.4.5: code and data of ring 0; a TSS descriptor takes two slots. A table for each CPU, because a TSS that
+ * is loaded is marked busy. */
+struct machine_tables {
+    struct tss64 tss;
+    uint64_t gdt[5];
 };
+
+static struct machine_tables first, second;
+
+static void load(struct machine_tables *tables)
+{
+    tables->tss.io_map_base = sizeof tables->tss;
+    tables->gdt[SELECTOR_CODE / 8] = 0x00af9b000000ffff;
+    tables->gdt[SELECTOR_DATA / 8] = 0x00cf93000000ffff;
+
+    /* SDM vol. 3 §7.2.3, "TSS Descriptor in 64-bit mode": present, available 64-bit TSS, byte granular. */
+    uint64_t base = (uintptr_t)&tables->tss, limit = sizeof tables->tss - 1;
+    tables->gdt[SELECTOR_TSS / 8] = limit | (base & 0xffffff) << 16 | UINT64_C(0x89) << 40 | (base >> 24 & 0xff) << 56;
+    tables->gdt[SELECTOR_TSS / 8 + 1] = base >> 32;
+
+    struct descriptor_table pointer = { sizeof tables->gdt - 1, (uintptr_t)tables->gdt };
+    __asm__ volatile("lgdt %0\n\tltr %w1" : : "m"(pointer), "r"(SELECTOR_TSS) : "memory");
+}
 
 void segments_init(void)
 {
-    tss.ist[IST_TRAP - 1] = stack_top(STACK_TRAP);
-    tss.ist[IST_DOUBLE_FAULT - 1] = stack_top(STACK_DOUBLE_FAULT);
-    tss.ist[IST_NMI - 1] = stack_top(STACK_NMI);
-    tss.ist[IST_MACHINE_CHECK - 1] = stack_top(STACK_MACHINE_CHECK);
-    tss.io_map_base = sizeof tss;
+    first.tss.ist[IST_TRAP - 1] = stack_top(STACK_TRAP);
+    first.tss.ist[IST_DOUBLE_FAULT - 1] = stack_top(STACK_DOUBLE_FAULT);
+    first.tss.ist[IST_NMI - 1] = stack_top(STACK_NMI);
+    first.tss.ist[IST_MACHINE_CHECK - 1] = stack_top(STACK_MACHINE_CHECK);
+    load(&first);
+}
 
-    /* SDM vol. 3 §7.2.3, "TSS Descriptor in 64-bit mode": present, available 64-bit TSS, byte granular. */
-    uint64_t base = (uintptr_t)&tss, limit = sizeof tss - 1;
-    gdt[SELECTOR_TSS / 8] = limit | (base & 0xffffff) << 16 | UINT64_C(0x89) << 40 | (base >> 24 & 0xff) << 56;
-    gdt[SELECTOR_TSS / 8 + 1] = base >> 32;
-
-    struct descriptor_table pointer = { sizeof gdt - 1, (uintptr_t)gdt };
-    __asm__ volatile("lgdt %0\n\tltr %w1" : : "m"(pointer), "r"(SELECTOR_TSS) : "memory");
+/* None of its traps returns but the timer's, which comes while it sleeps: one stack serves them all. */
+void segments_init_second(void)
+{
+    for (unsigned ist = IST_TRAP; ist <= IST_MACHINE_CHECK; ist++) {
+        second.tss.ist[ist - 1] = stack_top(STACK_SECOND_TRAP);
+    }
+    load(&second);
 }

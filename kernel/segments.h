@@ -11,3 +11,4 @@ enum {
 enum { IST_TRAP = 1, IST_DOUBLE_FAULT, IST_NMI, IST_MACHINE_CHECK };
 
 void segments_init(void);
+void segments_init_second(void);     /* on the second CPU */

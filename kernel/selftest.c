@@ -11,6 +11,7 @@
 #include "kernel/cpu.h"
 #include "kernel/memory.h"
 #include "kernel/panic.h"
+#include "kernel/second_cpu.h"
 #include "kernel/watchdog.h"
 #include "kernel/x86_spec.h"
 
@@ -164,6 +165,38 @@ static __attribute__((noinline)) void trap_memory(void)
     }
 }
 
+/* With cpus=2: the second CPU fails, and the first one tells. */
+static __attribute__((noinline)) bool second_null(void)
+{
+    trap_null();
+    return true;
+}
+
+static __attribute__((noinline)) bool second_assert(void)
+{
+    trap_assert();
+    return true;
+}
+
+static __attribute__((noinline)) bool second_stack(void)
+{
+    trap_stack();
+    return true;
+}
+
+static void wait_for_second(bool (*work)(void))
+{
+    second_cpu_give(work);
+    for (int ms = 0; ms < 5000; ms++) {
+        clock_spin_us(1000);
+        second_cpu_check();
+    }
+}
+
+static void trap_second_null(void) { wait_for_second(second_null); }
+static void trap_second_assert(void) { wait_for_second(second_assert); }
+static void trap_second_stack(void) { wait_for_second(second_stack); }
+
 static const struct {
     const char *word;
     void (*fail)(void);
@@ -184,6 +217,9 @@ static const struct {
     { "hang-deaf", trap_hang_deaf },
     { "assert", trap_assert },
     { "panic", trap_panic },
+    { "second-null", trap_second_null },
+    { "second-assert", trap_second_assert },
+    { "second-stack", trap_second_stack },
     { "sealed", trap_sealed },
     { "memory", trap_memory },
 };

@@ -5,6 +5,7 @@
 struct stack stacks[STACK_COUNT] __attribute__((section(".stacks,\"aw\",@nobits#"), aligned(4096)));
 
 static_assert(STACK_MAIN == 0 && STACK_GUARD_BYTES == 4096 && STACK_BYTES == 65536, "boot/entry.asm: STACK_MAIN_TOP");
+static_assert(STACK_SECOND == 5 && sizeof(struct stack) == 4096 + 65536, "boot/second.asm: STACK_SECOND");
 
 static bool holds(const uint8_t *base, size_t bytes, uint64_t address)
 {
@@ -31,6 +32,6 @@ enum stack_id stack_with_guard(uint64_t address)
 
 const char *stack_name(enum stack_id id)
 {
-    static const char *const names[STACK_COUNT] = { "main", "trap", "double fault", "NMI", "machine check" };
+    static const char *const names[STACK_COUNT] = { "main", "trap", "double fault", "NMI", "machine check", "second CPU's", "second CPU's trap" };
     return id < STACK_COUNT ? names[id] : "no";
 }

@@ -10,6 +10,7 @@
 #include "kernel/paging.h"
 #include "kernel/ports.h"
 #include "kernel/reset.h"
+#include "kernel/second_cpu.h"
 #include "kernel/segments.h"
 #include "kernel/stacks.h"
 #include "kernel/symbols.h"
@@ -140,6 +141,9 @@ void trap_handle(const struct trap_frame *frame)
         interrupt_dismiss();
         return;
     }
+    if (second_cpu_is_me()) {
+        second_cpu_trapped(frame);
+    }
     /* Should CR0.TS be what trapped, the dump's own 16-byte moves would again. */
     __asm__ volatile("clts");
     /* A trap inside the dump must not start the dump again: the second says so, the third does not even try. */
@@ -157,6 +161,15 @@ void trap_handle(const struct trap_frame *frame)
     default:
         reset_now();
     }
+}
+
+_Noreturn void trap_of_second(const struct trap_frame *frame, uint64_t address, bool panicked)
+{
+    __asm__ volatile("mov %0, %%cr2" : : "r"(address));     /* the dump shows the registers of the CPU it runs on */
+    trap_dump(frame);
+    char cause[64];
+    format(cause, sizeof cause, "second CPU: %s", panicked ? "panic" : names[frame->vector]);
+    reset_after_failure(cause);
 }
 
 /* ------------------------------------------------------------------------------------------------ init */
@@ -186,6 +199,12 @@ static void pic_mask(void)
     port_out8(PIC2_DATA, 0xff);
 }
 
+static void idt_load(void)
+{
+    struct descriptor_table pointer = { sizeof idt - 1, (uintptr_t)idt };
+    __asm__ volatile("lidt %0" : : "m"(pointer));
+}
+
 void traps_init(void)
 {
     segments_init();
@@ -200,7 +219,12 @@ void traps_init(void)
             .type = IDT_TYPE_INTERRUPT_GATE,
         };
     }
-    struct descriptor_table pointer = { sizeof idt - 1, (uintptr_t)idt };
-    __asm__ volatile("lidt %0" : : "m"(pointer));
+    idt_load();
     pic_mask();
+}
+
+void traps_init_second(void)
+{
+    segments_init_second();
+    idt_load();
 }

@@ -1,4 +1,4 @@
-/* The watchdog: a second CPU that looks now and then whether the loop still turns. When it does not, with interrupts off
+/* The watchdog: the second CPU looks now and then whether the loop still turns. When it does not, with interrupts off
  * or not, the loop's CPU gets an NMI, so that it tells where it stood; if it cannot even do that, the second CPU resets
  * the machine itself. Costs the loop one store a turn. */
 #pragma once
@@ -6,8 +6,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Starts the second CPU, before the seal. False (and a line in the log) if there is none or it does not come up. */
-bool watchdog_start(uint64_t timeout_ns);
+/* From now on the loop may stand still for so long. Says so in the log, or that there is no second CPU to look. */
+void watchdog_arm(uint64_t timeout_ns, bool second_cpu);
+
+/* On the second CPU, over and over. */
+void watchdog_look(void);
 
 /* The loop turns. */
 extern volatile uint64_t watchdog_beats;

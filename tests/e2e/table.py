@@ -71,6 +71,8 @@ ROWS = [
         report=r"queues rx 1024 tx 256"),
     # Machines.
     Row("two-cpus", cpus=2, nic="modern"),
+    Row("idle-work-on-second-cpu", cpus=2, settings=("cpus=2", "watchdog=5"), report=r"second CPU: \d+ is up"),
+    Row("idle-work-without-second-cpu", settings=("cpus=2",), report=r"second CPU: there is none"),
     Row("small-memory", memory="128M"),
     Row("large-memory", memory="8G", nic="modern"),
     Row("sleeping", settings=("wait=sleep",), report=r"sleep: APIC timer \d+ kHz"),
@@ -94,6 +96,7 @@ ROWS = [
     Row("linux", boot="linux", report=r"playing"),
     Row("linux-chunked-split-closed", boot="linux", body="chunked", start="wait", seconds=4, report=r"playing",
         server=("--split", "--close-after", "15", "--close-for", "0.2")),
+    Row("linux-two-threads", boot="linux", settings=("cpus=2",), server=("--rate", "4"), seconds=4, report=r"playing"),
     Row("linux-nginx", boot="linux", front="nginx", start="wait", report=r"playing"),
     # Rounds.
     Row("small-constants", round=SMALL, seconds=2, server=("--burst", "10-60")),

@@ -238,6 +238,10 @@ TRAPS = [
     trap("nested", "a trap inside a trap"),
     trap("assert", "panic"),
     trap("panic", "panic"),
+    *[Row(f"second-{what}", f"cpus=2 test.trap=second-{what}", cause, says=says, cpus=2) for what, cause, says in [
+        ("null", "second CPU: page fault", ("second CPU: a trap", "a NULL pointer", "trap_null", "second_null")),
+        ("assert", "second CPU: panic", ("second CPU: kernel/selftest.c:[0-9]+: assertion failed", "trap_assert")),
+        ("stack", "second CPU: page fault", ("stack overflow: .* the second CPU's stack",))]],
 ]
 
 LOOPS = [

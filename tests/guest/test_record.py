@@ -54,7 +54,7 @@ def test_loop_that_stands_still_is_recorded_with_its_place():
 
 def test_watchdog_leaves_a_loop_that_turns_alone():
     log, records = fly(GAME + " watchdog=1 deadline=4", NIC, cpus=2)
-    assert "looks after the loop" in log and records[0].cause == "deadline", log
+    assert "watchdog: after 1000 ms without a turn" in log and records[0].cause == "deadline", log
 
 
 def test_watchdog_without_a_second_cpu_says_so():

@@ -15,7 +15,7 @@ run-ready: $(BUILD)/peregrine.elf
 PEREGRINE_LINUX_OBJECTS := $(patsubst %.c,$(BUILD)/host/%.o,host/main.c host/platform.c host/sockets.c net/http.c \
 	$(wildcard kernel/base/*.c app/*.c))
 $(BUILD)/host/peregrine-linux: $(PEREGRINE_LINUX_OBJECTS)
-	$(CC) -o $@ $^
+	$(CC) -pthread -o $@ $^
 host: $(BUILD)/host/peregrine-linux
 CHECK_NEEDS += $(BUILD)/host/peregrine-linux
 .PHONY: host

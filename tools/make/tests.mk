@@ -22,8 +22,18 @@ $(UNIT_TESTS): $(BUILD)/test/tests/unit/%: $(BUILD)/test/tests/unit/%.o $(BUILD)
 		$$(addprefix $(BUILD)/test/,$$(UNIT_EXTRA_$$*:.c=.o)) $(TEST_LIB)
 	$(CC) -fsanitize=address,undefined -o $@ $^ -lcmocka -lm $(UNIT_LIBS_$*)
 
-unit: $(UNIT_TESTS)
+unit: $(UNIT_TESTS) $(BUILD)/tsan/copilot_test
 	$(PY) -m pytest -q tests/unit
+
+# What two CPUs do at once, under ThreadSanitizer. It knows no fences: the words of a seqlock are atomic themselves.
+TSAN_COPILOT := $(patsubst %.c,$(BUILD)/tsan/%.o,tests/unit/copilot_test.c tests/unit/support.c app/copilot.c \
+	$(wildcard app/matcher*.c) kernel/base/format.c)
+$(BUILD)/tsan/%.o: %.c
+	@mkdir -p $(@D)
+	$(CC) $(COMMON) -O1 -fsanitize=thread -Wno-tsan $(call cflags_of,$<) -c -o $@ $<
+$(BUILD)/tsan/copilot_test: $(TSAN_COPILOT)
+	$(CC) -fsanitize=thread -o $@ $^ -lcmocka
+CHECK_NEEDS += $(BUILD)/tsan/copilot_test
 
 # Everything pytest needs built beforehand. Fragments add to CHECK_NEEDS.
 # The kernel's objects of both stacks, for tests/structure.
@@ -39,5 +49,5 @@ CHECK_NEEDS += $(OTHER_IMAGE)
 check-ready: $(CHECK_NEEDS)
 	$(PY) -m pytest -q -rfEs -n 2 --dist load tests
 
--include $(shell find $(BUILD)/test $(BUILD)/host $(BUILD)/fuzz $(BUILD)/pic -name '*.d' 2>/dev/null)
+-include $(shell find $(BUILD)/test $(BUILD)/host $(BUILD)/fuzz $(BUILD)/pic $(BUILD)/tsan $(BUILD)/kernel/tests -name '*.d' 2>/dev/null)
 .PHONY: unit check-ready FORCE

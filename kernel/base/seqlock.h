@@ -1,0 +1,34 @@
+/* A block of 64-bit words that one CPU writes and others read whole: a reader that met the writer knows.
+ *
+ * The words are atomic themselves, so a torn read is thrown away, never undefined (Boehm, "Can seqlocks get along with
+ * programming language memory models?", MSPC 2012, figure 6). */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Zeroed: nothing written yet. Odd while the writer is at work. */
+struct seqlock {
+    uint64_t sequence;
+};
+
+static inline void seqlock_write(struct seqlock *lock, uint64_t *shared, const uint64_t *from, size_t words)
+{
+    uint64_t sequence = lock->sequence;
+    __atomic_store_n(&lock->sequence, sequence + 1, __ATOMIC_RELAXED);
+    __atomic_thread_fence(__ATOMIC_RELEASE);
+    for (size_t i = 0; i < words; i++)
+        __atomic_store_n(&shared[i], from[i], __ATOMIC_RELAXED);
+    __atomic_store_n(&lock->sequence, sequence + 2, __ATOMIC_RELEASE);
+}
+
+/* One try. False, and `to` is of no use, if it met the writer. */
+static inline bool seqlock_read(const struct seqlock *lock, const uint64_t *shared, uint64_t *to, size_t words)
+{
+    uint64_t before = __atomic_load_n(&lock->sequence, __ATOMIC_ACQUIRE);
+    for (size_t i = 0; i < words; i++)
+        to[i] = __atomic_load_n(&shared[i], __ATOMIC_RELAXED);
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    return (before & 1) == 0 && __atomic_load_n(&lock->sequence, __ATOMIC_RELAXED) == before;
+}
