@@ -6,37 +6,44 @@
  *
  * 2. Fractions. v is a multiple of M exactly if the fraction of v / M is 0. The fraction is a sum over digits: the
  *    digit with t digits behind it contributes digit * 10^t / M, of which only the fraction counts. Fractions of
- *    10^t / M are tables ("weights"), rounded to 2^-27 or 2^-64. So M's size does not matter any more, and addition
- *    modulo M is the addition of a machine word, which wraps by itself. Each weight is off by half a unit at most, so
- *    a sum of N digits by 4.5 * N units: the tolerance of every comparison below. All starts are worked on at once:
- *    the sums from every start to one end are the partial sums of one series, taken from its end.
+ *    10^t / M are tables ("weights"), rounded to 2^-27, 2^-32 or 2^-64. So M's size does not matter any more, and
+ *    addition modulo M is the addition of a machine word, which wraps by itself. Each weight is off by half a unit at
+ *    most, so a sum of N digits by 4.5 * N units: the tolerance of every comparison below. All starts are worked on at
+ *    once: the sums from every start to one end are the partial sums of one series, taken from its end.
  *
  * 3. Looking ahead (MATCHER_LOOK). Take a position e. If (i, e + k] is a multiple of M for some k <= K, then
  *    v(i, e) * 10^K + x is one too, where x < 10^K stands for the k digits behind e and K - k zeros. So the fraction of
  *    v(i, e) * 10^K / M is within 10^K / M below 1 (or it is 0) - whatever the digits behind e are. With 10^K
- *    somewhat smaller than M (K is the digits of M less 4 or 5) hardly any start has such a fraction by chance, and
+ *    somewhat smaller than M (K is the digits of M less 5 or 6) hardly any start has such a fraction by chance, and
  *    one look at the N starts rules out K ends at once. A start that has it is "hot": step 5 tells which ends, if any.
  *    A start that is younger than the digits of M less K has no answer before e + K, and its digits ("skipped") are
  *    left out of the look. For e = the end of a burst the look is idle work. It finds the early answers, too.
  *
- * 4. Hashing (MATCHER_HASH) for constants too small for that. M = 2^a * 5^b * m with gcd(m, 10) = 1. With the prefix
+ * 4. Old starts. The looks of a burst are taken when K, 2K, 3K, ... digits of it are known. A start i before some point
+ *    p before the burst comes to v(i, p) * 10^(e - p + K) / M + v(p, e) * 10^K / M: the first part is known before the
+ *    burst, the second is the same for all such starts, and the look finds it on its way from e back to p. So idle time
+ *    writes down which values the first part takes, one bit a value (a "slot" for each look), and the path asks for
+ *    one or two bits. Only the starts in the burst itself are left to be looked at, and N costs the path nothing.
+ *
+ * 5. Hashing (MATCHER_HASH) for constants too small for that. M = 2^a * 5^b * m with gcd(m, 10) = 1. With the prefix
  *    value y(j) = sum of digit(k) * 10^-k over all k <= j, v(i, j) = 10^j * (y(j) - y(i)) modulo m, and 10 has an
  *    inverse: m divides v(i, j) exactly if y(i) = y(j). As fractions of m, equal ones are equal up to the tolerance.
  *    The cells of a table, chosen by the first bits of y, remember the starts: an end whose cell is empty has no
  *    start. An end whose y is within the tolerance of its cell's edge counts as suspect, so that no start is missed.
  *    Behind a 0 the prefix value is the same as before it, but nothing begins with that 0: such starts stay out.
  *    The powers of 2 and 5 rule out ends by their last digit. The table is made anew in idle time, with positions
- *    counted from the window's first, so the weights 10^-k are tables too.
+ *    counted from the window's first, so the weights 10^-k are tables too. For an end that is left, the prefix values
+ *    themselves tell which starts it has ("partners").
  *
- * 5. Following. y also tells the ends of a hot start: they have its y. One series of sums, from the start onwards.
+ * 6. Following. y also tells the ends of a hot start: they have its y.
  *
- * 6. Deciding. For a suspect end, the fractions of u * v / M for all its starts, to 64 bits; u is a number without a
- *    common factor with M, so that they are 0 for the same v, but not nearly 0 just because v is small. If M has 50
+ * 7. Deciding. For a start and an end that are left, the fraction of u * v / M to 64 bits; u is a number without a
+ *    common factor with M, so that it is 0 for the same v, but not nearly 0 just because v is small. If M has 50
  *    bits or less, this decides. If not, a false 0 has the chance 2^-51 a pair, and after the burst exact arithmetic
  *    counts it (it has never been seen). Answers of all constants are united by length, and handed out.
  *
- * 7. The rest. Constants so small that most ends have an answer (MATCHER_EACH) skip the search: every end is decided,
- *    if the last digits admit it. Constants of more than N digits have no answer at all.
+ * 8. The rest. Constants so small that most ends have an answer (MATCHER_EACH) skip the search: every start of every
+ *    end is decided, if the last digits admit the end. Constants of more than N digits have no answer at all.
  *
  * Bounds, costs and measurements: docs/matcher.md. */
 #include "app/matcher.h"
@@ -61,11 +68,11 @@ static size_t path_bytes(const struct matcher *m)
         const struct matcher_constant *c = &m->constants[i];
         bytes += offsetof(struct matcher_constant, look_weights);
         if (c->method == MATCHER_LOOK)
-            bytes += c->look.block_count * m->kernel->lanes * MATCHER_STEPS * sizeof(uint32_t);
+            bytes += c->look.block_count * m->kernel->block * sizeof(uint32_t) + BURST / c->look.digits * 2 * LINE;
         if (c->method == MATCHER_HASH)
-            bytes += MATCHER_BLOCK_DIGITS_MAX * sizeof(uint32_t) + BURST * LINE;
+            bytes += MATCHER_BLOCK_DIGITS_MAX * 2 * sizeof(uint64_t) + BURST * LINE;
         if (c->method == MATCHER_EACH)
-            bytes += 12 * m->n;
+            bytes += 8 * m->n;
     }
     return bytes;
 }
@@ -105,6 +112,7 @@ const char *matcher_init(struct matcher **matcher, const struct matcher_config *
             return message;
         }
         matcher_constant_prepare(&m->constants[i], m->n, m->kernel);
+        m->hashes |= m->constants[i].method == MATCHER_HASH;
     }
     matcher_early_init(m, &config->early_risk);
     m->stats.memory_bytes = sizeof *m;
@@ -122,7 +130,7 @@ static void segment_open(struct matcher *m)
     m->searched = m->end = 0;
     m->kernel->write(&m->planes, MATCHER_SEGMENT_AT, m->text + m->segment_text, m->segment_count);
     for (uint32_t i = 0; i < m->constant_count; i++)
-        m->looked[i] = 0;
+        m->looks[i] = 0;
     for (uint32_t w = 0; w < (m->segment_count + 63) / 64; w++)
         for (uint32_t i = 0; i < m->constant_count; i++)
             m->suspect[i][w] = 0;
@@ -141,29 +149,15 @@ void matcher_begin(struct matcher *m, const uint8_t *digits, size_t count)
     segment_open(m);
 }
 
-/* The value of the last skip_digits digits, times its weight: eight digits in one word, the first in its lowest byte,
- * are added up in pairs, then pairs of pairs, then those. */
-static inline uint32_t look_offset(const struct matcher *m, const struct matcher_constant *c, uint32_t known)
-{
-    uint64_t d = load_le64(m->text + m->segment_text + known - 8) & 0x0f0f0f0f0f0f0f0f;
-    d = d >> c->skip_shift << c->skip_shift;
-    d = (d * (1 + (10 << 8))) >> 8 & 0x00ff00ff00ff00ff;
-    d = (d * (1 + (100 << 16))) >> 16 & 0x0000ffff0000ffff;
-    d = (d * (1 + (UINT64_C(10000) << 32))) >> 32;
-    return (uint32_t)(d * c->skip_weight >> 37) + c->look_offset;
-}
-
-bool matcher_look(const struct matcher *m, const struct matcher_constant *c, uint32_t known)
-{
-    return m->kernel->look(&m->planes, MATCHER_SEGMENT_AT + known - c->skip_digits, &c->look, look_offset(m, c, known));
-}
-
-void matcher_look_which(const struct matcher *m, const struct matcher_constant *c, uint32_t known,
+bool matcher_look_which(const struct matcher *m, const struct matcher_constant *c, uint32_t number,
                         uint64_t starts[MATCHER_POSITIONS / 64])
 {
+    const uint8_t *digits = m->text + m->segment_text;
+    if (!m->kernel->look(&m->planes, digits, &c->look, number))
+        return false;
     memset(starts, 0, MATCHER_POSITIONS / 8);
-    m->kernel->look_which(&m->planes, MATCHER_SEGMENT_AT + known - c->skip_digits, &c->look,
-                          look_offset(m, c, known), starts);
+    m->kernel->look_which(&m->planes, digits, &c->look, number, starts);
+    return true;
 }
 
 static void suspect_set(uint64_t *ends, uint32_t end)
@@ -171,62 +165,95 @@ static void suspect_set(uint64_t *ends, uint32_t end)
     ends[(end - 1) / 64] |= BIT((end - 1) % 64);
 }
 
-/* Suspects the ends after..to of what begins at a hot start. */
-static void hot_follow(struct matcher *m, const struct matcher_constant *c, uint64_t *suspect, uint32_t start,
-                       uint32_t after, uint32_t to)
+static bool is_zero(const struct matcher_constant *c, uint64_t fraction)
 {
-    if (!matcher_may_begin(m, matcher_text_index(m, start)))
-        return;
-    uint64_t lengths[MATCHER_LENGTH_WORDS + 1] = {0};
-    m->kernel->follow(&m->planes, start, &c->follow, lengths);
-    for (uint32_t w = 0; w < MATCHER_LENGTH_WORDS; w++)
-        for (uint64_t left = lengths[w]; left != 0; left &= left - 1) {
-            uint32_t length = 64 * w + (uint32_t)__builtin_ctzll(left), end = start + length - MATCHER_SEGMENT_AT;
-            if (start + length > MATCHER_SEGMENT_AT + after && end <= to && length <= m->n)
-                suspect_set(suspect, end);
+    return fraction + c->tolerance <= 2 * c->tolerance;
+}
+
+/* Suspects the ends after..to of what begins at a hot start: where the prefix value is the start's. */
+static void hot_follow(struct matcher *m, uint32_t i, uint32_t start, uint32_t after, uint32_t to)
+{
+    const struct matcher_constant *c = &m->constants[i];
+    const uint8_t *digits = m->text + matcher_text_index(m, start);
+    uint32_t known = MATCHER_SEGMENT_AT + after - start, last = (uint32_t)min_size(MATCHER_SEGMENT_AT + to - start, m->n);
+    uint64_t fraction = m->kernel->fraction(digits, c->follow_weights, known);
+    for (uint32_t length = known + 1; length <= last; length++) {
+        fraction += (uint64_t)(digits[length - 1] - '0') * c->follow_weights[length - 1];
+        if (is_zero(c, fraction))
+            suspect_set(m->suspect[i], start + length - MATCHER_SEGMENT_AT);
+    }
+}
+
+/* Follows the starts that are hot by the look of this number, and keeps them for `decide`. */
+static __attribute__((noinline)) void look_handle_hot(struct matcher *m, uint32_t i, uint32_t number)
+{
+    const struct matcher_constant *c = &m->constants[i];
+    struct matcher_hot *hot = &m->hot[i];
+    uint64_t starts[MATCHER_POSITIONS / 64] = {0};
+    m->kernel->look_which(&m->planes, m->text + m->segment_text, &c->look, number, starts);
+    uint32_t known = number * c->look.digits, to = (uint32_t)min_size(known + c->look.digits, m->segment_count);
+    uint32_t newest = MATCHER_SEGMENT_AT + known, oldest = newest + 1 - m->n;
+    for (uint32_t w = oldest / 64; w <= newest / 64; w++)
+        for (uint64_t left = starts[w]; left != 0; left &= left - 1) {
+            uint32_t start = 64 * w + (uint32_t)__builtin_ctzll(left), k = 0;
+            if (start < oldest || start >= newest || !matcher_may_begin(m, matcher_text_index(m, start)))
+                continue;
+            hot_follow(m, i, start, known, to);
+            while (k < hot->count && k < MATCHER_HOT_MAX && hot->start[k] != start)
+                k++;
+            if (k < MATCHER_HOT_MAX)
+                hot->start[k] = start;
+            hot->count = (uint32_t)max_size(hot->count, k + 1);
         }
 }
 
-static void look_handle_hot(struct matcher *m, uint32_t i, uint32_t known, uint32_t to)
+/* The look of number 0 was taken in idle time. */
+static void look_handle_first(struct matcher *m, uint32_t i)
 {
-    const struct matcher_constant *c = &m->constants[i];
-    if (known > 0) {
-        uint64_t starts[MATCHER_POSITIONS / 64];
-        matcher_look_which(m, c, known, starts);
-        uint32_t newest = MATCHER_SEGMENT_AT + known, oldest = newest - m->n;
-        for (uint32_t w = oldest / 64; w <= newest / 64; w++)
-            for (uint64_t left = starts[w]; left != 0; left &= left - 1)
-                hot_follow(m, c, m->suspect[i], 64 * w + (uint32_t)__builtin_ctzll(left), known, to);
-    } else if (m->hot[i].count > MATCHER_HOT_MAX) {
+    uint32_t to = (uint32_t)min_size(m->constants[i].look.digits, m->segment_count);
+    if (m->hot[i].count > MATCHER_HOT_MAX)
         for (uint32_t end = 1; end <= to; end++)
             suspect_set(m->suspect[i], end);
-    } else {
+    else
         for (uint32_t k = 0; k < m->hot[i].count; k++)
-            hot_follow(m, c, m->suspect[i], m->hot[i].start[k], 0, to);
-    }
+            hot_follow(m, i, m->hot[i].start[k], 0, to);
 }
 
-/* Every look_digits digits one look suffices for the next look_digits ends; the first was taken in idle time. */
+/* One look suffices for the next look.digits ends. */
 static void search_by_look(struct matcher *m, uint32_t i, uint32_t to)
 {
-    const struct matcher_constant *c = &m->constants[i];
-    for (; m->looked[i] < to; m->looked[i] += c->look_digits) {
-        uint32_t known = m->looked[i];
-        if (known == 0 ? m->hot[i].count > 0 : matcher_look(m, c, known))
-            look_handle_hot(m, i, known, (uint32_t)min_size(known + c->look_digits, m->segment_count));
+    const struct matcher_look *look = &m->constants[i].look;
+    uint32_t number = m->looks[i];
+    if (number == 0) {
+        look_handle_first(m, i);
+        number++;
     }
+    for (; number * look->digits < to; number++)
+        if (m->kernel->look(&m->planes, m->text + m->segment_text, look, number))
+            look_handle_hot(m, i, number);
+    m->looks[i] = number;
 }
 
+/* A 0 does not change the prefix value: it has occurred exactly if the one before the 0 has. Added to the first bit of
+ * a run of zeros, a carry runs through them all. */
 static void search_by_hash(struct matcher *m, uint32_t i, uint32_t from, uint32_t to)
 {
     struct matcher_constant *c = &m->constants[i];
-    uint32_t block = MATCHER_STEPS * m->kernel->lanes;
-    uint32_t window = (m->n + MATCHER_BLOCK_DIGITS_MAX - 1) / MATCHER_BLOCK_DIGITS_MAX * MATCHER_BLOCK_DIGITS_MAX;
-    for (; from < to; from += block)
-        c->hit_before = m->kernel->probe(&m->planes, MATCHER_SEGMENT_AT + from, m->text + m->segment_text + from,
-                                         (uint32_t)min_size(block, to - from), c->key_weights + window + from,
-                                         &c->keys, &c->window_carry, c->hit_before, c->taken,
-                                         m->suspect[i] + from / 64);
+    uint64_t *found = m->suspect[i] + from / 64;
+    m->kernel->probe(&m->planes, &c->hash, matcher_window(m->n) + from, to - from, found);
+    uint64_t before = c->hit_before;
+    for (uint32_t w = 0; w < (to - from + 63) / 64; w++) {
+        struct matcher_digit_sets sets = m->digit_sets[from / 64 + w];
+        uint64_t hit = found[w] & ~sets.zero, first = (hit << 1 | before) & sets.zero;
+        hit |= sets.zero & ~(sets.zero + first);
+        before = hit >> (min_size(to - from - 64 * w, 64) - 1) & 1;
+        if (c->even)
+            hit &= ~sets.odd;
+        if (c->five)
+            hit &= sets.five | sets.zero;
+        found[w] = hit;
+    }
+    c->hit_before = before;
 }
 
 static void search_each(struct matcher *m, uint32_t i, uint32_t from, uint32_t to)
@@ -248,6 +275,9 @@ static void search_each(struct matcher *m, uint32_t i, uint32_t from, uint32_t t
 static void search(struct matcher *m)
 {
     uint32_t from = m->searched, to = (uint32_t)min_size(from + MATCHER_STRETCH_DIGITS, m->segment_count);
+    if (m->hashes)
+        for (uint32_t at = from; at < to; at += 64)
+            m->digit_sets[at / 64] = m->kernel->digit_sets(m->text + m->segment_text + at);
     for (uint32_t i = 0; i < m->constant_count; i++)
         switch (m->constants[i].method) {
         case MATCHER_NEVER: break;
@@ -264,27 +294,75 @@ static void search(struct matcher *m)
     m->searched = to;
 }
 
-/* Decides which lengths make answers at a suspect end. */
-static void decide(struct matcher *m, uint32_t end)
+static void hit_set(struct matcher *m, uint32_t i, uint32_t length)
 {
-    uint64_t since_gap = matcher_stream_position(m, m->segment_text + end) - m->gap;
-    uint32_t longest = (uint32_t)min_size(m->n, since_gap), words = m->n / 64 + 1;
+    m->hit[i][length / 64] |= BIT(length % 64);
+    m->hit_any[length / 64] |= BIT(length % 64);
+}
+
+/* Sets a hit if the `length` digits before text[end] are a multiple. */
+static void decide_one(struct matcher *m, uint32_t i, uint32_t end, uint32_t length)
+{
+    const struct matcher_constant *c = &m->constants[i];
+    if (length <= m->n && is_zero(c, m->kernel->fraction(m->text + end - length, c->match_weights + m->n - length, length)))
+        hit_set(m, i, length);
+}
+
+static void decide_all(struct matcher *m, uint32_t i, uint32_t end)
+{
+    const struct matcher_constant *c = &m->constants[i];
+    uint64_t fraction = 0;
+    for (uint32_t length = 1; length <= m->n; length++) {
+        fraction += (uint64_t)(m->text[end - length] - '0') * c->match_weights[m->n - length];
+        if (is_zero(c, fraction))
+            hit_set(m, i, length);
+    }
+}
+
+/* Partners of the last digit that is not 0, and not only the oldest of N digits, but what is before zeros there, too:
+ * behind a partner, a start is the first digit that is not 0. */
+static void decide_by_hash(struct matcher *m, uint32_t i, uint32_t end)
+{
+    uint32_t last = end - 1, oldest = end - m->n, window = m->segment_text - matcher_window(m->n);
+    while (last > oldest && m->text[last] == '0')
+        last--;
+    if (m->text[last] == '0')
+        return;
+    uint32_t from = max_size(oldest, window + 1) - 1;
+    while (from > window && m->text[from] == '0')
+        from--;
+    uint16_t partners[MATCHER_PARTNERS_MAX];
+    uint32_t count = m->kernel->partners(&m->constants[i].hash, last - window, from - window, partners,
+                                         MATCHER_PARTNERS_MAX);
+    if (count > MATCHER_PARTNERS_MAX) {
+        decide_all(m, i, end);
+        return;
+    }
+    for (uint32_t k = 0; k < count; k++) {
+        uint32_t start = window + (uint16_t)(partners[k] + 1);
+        while (m->text[start] == '0')
+            start++;
+        decide_one(m, i, end, end - start);
+    }
+}
+
+/* Decides which lengths make answers at a suspect end. */
+static void decide(struct matcher *m, uint32_t suspect)
+{
+    uint32_t words = m->n / 64 + 1, end = m->segment_text + suspect;
     memset(m->hit_any, 0, words * sizeof m->hit_any[0]);
     for (uint32_t i = 0; i < m->constant_count; i++) {
-        uint64_t *hit = m->hit[i];
-        memset(hit, 0, (words + 2) * sizeof hit[0]);
-        const struct matcher_constant *c = &m->constants[i];
-        if ((m->suspect[i][(end - 1) / 64] >> (end - 1) % 64 & 1) == 0)
+        memset(m->hit[i], 0, words * sizeof m->hit[i][0]);
+        if ((m->suspect[i][(suspect - 1) / 64] >> (suspect - 1) % 64 & 1) == 0)
             continue;
-        if (c->method == MATCHER_HASH &&
-            !m->kernel->look(&m->planes, MATCHER_SEGMENT_AT + end, &c->sift, c->sift_offset))
-            continue;
-        m->kernel->match(&m->planes, MATCHER_SEGMENT_AT + end, &c->match, hit);
-        for (uint32_t w = 0; w < words; w++) {
-            if (longest < 64 * w + 63)
-                hit[w] &= longest < 64 * w ? 0 : (UINT64_C(2) << (longest - 64 * w)) - 1;
-            m->hit_any[w] |= hit[w];
-        }
+        if (m->constants[i].method == MATCHER_HASH)
+            decide_by_hash(m, i, end);
+        else if (m->constants[i].method == MATCHER_EACH || m->hot[i].count > MATCHER_HOT_MAX)
+            decide_all(m, i, end);
+        else
+            for (uint32_t k = 0; k < m->hot[i].count; k++)
+                if (m->hot[i].start[k] < MATCHER_SEGMENT_AT + suspect)
+                    decide_one(m, i, end, MATCHER_SEGMENT_AT + suspect - m->hot[i].start[k]);
     }
     m->hits_left = true;
 }
@@ -297,7 +375,7 @@ static bool hit_take(struct matcher *m, struct matcher_answer *answer)
             uint32_t bit = 63 - (uint32_t)__builtin_clzll(m->hit_any[w]), length = 64 * w + bit;
             m->hit_any[w] &= ~BIT(bit);
             uint32_t begin = m->segment_text + m->end - length;
-            if (m->text[begin] == '0')
+            if (!matcher_may_begin(m, begin))
                 continue;
             m->stats.candidates++;
             uint64_t at = matcher_stream_position(m, begin);

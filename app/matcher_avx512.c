@@ -5,7 +5,9 @@
 
 #include "app/matcher_kernel.h"
 
-enum { LANES = 16 };
+/* Fractions to look ahead are modulo 2^27: vpmaddwd multiplies by two 16-bit factors in one instruction, where Intel's
+ * vpmulld takes two. */
+enum { LANES = 16, LANES64 = LANES / 2, LOOK_BITS = 27, DIGIT_WORDS = true };
 typedef uint32_t v32 __attribute__((vector_size(64), aligned(4), may_alias));
 typedef uint64_t v64 __attribute__((vector_size(64), aligned(8), may_alias));
 typedef struct { __mmask16 cold; } look_state;
@@ -13,8 +15,16 @@ typedef struct { __mmask16 cold; } look_state;
 static inline v32 v32_all(uint32_t value) { return (v32)_mm512_set1_epi32((int)value); }
 static inline v32 v32_load(const void *at) { return *(const v32 *)at; }
 static inline void v32_store(void *at, v32 value) { *(v32 *)at = value; }
-static inline v32 v32_madd(v32 a, v32 b) { return (v32)_mm512_madd_epi16((__m512i)a, (__m512i)b); }
 static inline v32 v32_mul(v32 a, v32 b) { return a * b; }
+static inline v32 v32_weigh(v32 digits, v32 weights)
+{
+    return (v32)_mm512_madd_epi16((__m512i)digits, (__m512i)weights);
+}
+static inline v32 v32_min(v32 a, v32 b) { return (v32)_mm512_min_epu32((__m512i)a, (__m512i)b); }
+static inline uint32_t v32_at_most(v32 a, uint32_t limit)
+{
+    return _mm512_cmple_epu32_mask((__m512i)a, (__m512i)v32_all(limit));
+}
 static inline uint32_t v32_first(v32 a) { return (uint32_t)_mm_cvtsi128_si32(_mm512_castsi512_si128((__m512i)a)); }
 
 static inline v32 v32_suffix(v32 a)
@@ -26,21 +36,21 @@ static inline v32 v32_suffix(v32 a)
     return a + (v32)_mm512_alignr_epi32(zero, (__m512i)a, 8);
 }
 
-static inline uint32_t v32_zero_under(v32 a, uint32_t mask)
-{
-    return _mm512_testn_epi32_mask((__m512i)a, (__m512i)v32_all(mask));
-}
-
-/* A lane stays cold while it has a bit under the mask: one masked test a vector. */
+/* A limit is a power of 2 less 1. A lane stays cold while it has a bit above it: one masked test a vector. */
+static inline v32 look_mask(uint32_t limit) { return v32_all(((UINT32_C(1) << LOOK_BITS) - 1) ^ limit); }
 static inline look_state look_start(void) { return (look_state){0xffff}; }
-static inline void look_test(look_state *state, v32 a, uint32_t mask)
+static inline void look_test(look_state *state, v32 a, uint32_t limit)
 {
-    state->cold = _mm512_mask_test_epi32_mask(state->cold, (__m512i)a, (__m512i)v32_all(mask));
+    state->cold = _mm512_mask_test_epi32_mask(state->cold, (__m512i)a, (__m512i)look_mask(limit));
 }
-static inline bool look_hot(const look_state state[4], uint32_t mask)
+static inline bool look_hot(const look_state state[2], uint32_t limit)
 {
-    (void)mask;
-    return (state[0].cold & state[1].cold & state[2].cold & state[3].cold) != 0xffff;
+    (void)limit;
+    return (state[0].cold & state[1].cold) != 0xffff;
+}
+static inline uint32_t look_hot_lanes(v32 a, uint32_t limit)
+{
+    return _mm512_testn_epi32_mask((__m512i)a, (__m512i)look_mask(limit));
 }
 
 static inline v32 v32_if_zero(v32 a, uint32_t then, v32 otherwise)
@@ -49,10 +59,12 @@ static inline v32 v32_if_zero(v32 a, uint32_t then, v32 otherwise)
                                       (__m512i)v32_all(then));
 }
 
-static inline v32 v32_add_bit_where_zero_under(v32 bits, v32 a, uint32_t mask, int bit)
+/* 2 * bits + 1 where a has nothing but zeros under the mask, else + 0. */
+static inline v32 v32_append_zero_under(v32 bits, v32 a, uint32_t mask)
 {
+    bits += bits;
     __mmask16 zero = _mm512_testn_epi32_mask((__m512i)a, (__m512i)v32_all(mask));
-    return (v32)_mm512_mask_or_epi32((__m512i)bits, zero, (__m512i)bits, _mm512_set1_epi32(1 << bit));
+    return (v32)_mm512_mask_add_epi32((__m512i)bits, zero, (__m512i)bits, _mm512_set1_epi32(1));
 }
 
 typedef uint8_t vbytes __attribute__((vector_size(32)));
@@ -66,34 +78,17 @@ static inline vbytes vbytes_low(vbytes a, vbytes b) { return (vbytes)_mm256_unpa
 static inline vbytes vbytes_high(vbytes a, vbytes b) { return (vbytes)_mm256_unpackhi_epi8((__m256i)a, (__m256i)b); }
 static inline vbytes vwords_low(vbytes a, vbytes b) { return (vbytes)_mm256_unpacklo_epi16((__m256i)a, (__m256i)b); }
 static inline vbytes vwords_high(vbytes a, vbytes b) { return (vbytes)_mm256_unpackhi_epi16((__m256i)a, (__m256i)b); }
-static inline vbytes vbytes_times_8(vbytes a) { return (vbytes)_mm256_slli_epi16((__m256i)a, 3); }
+static inline vbytes vwords_shift(vbytes a, int bits) { return (vbytes)_mm256_slli_epi16((__m256i)a, bits); }
 static inline bool vbytes_none(vbytes a) { return _mm256_movemask_epi8((__m256i)a) == 0; }
 
 static inline v64 v64_all(uint64_t value) { return (v64)_mm512_set1_epi64((long long)value); }
 static inline v64 v64_load(const void *at) { return *(const v64 *)at; }
-static inline v64 v64_load_digits(const void *at)
+static inline v64 v64_load_bytes(const void *at)
 {
-    return (v64)_mm512_cvtepu32_epi64(_mm256_loadu_si256((const __m256i *)at));
+    return (v64)_mm512_cvtepu8_epi64(_mm_loadl_epi64(at));
 }
-static inline v64 v64_mul(v64 digits, v64 weights)
-{
-    return (v64)_mm512_mullo_epi64((__m512i)digits, (__m512i)weights);
-}
-
-static inline v64 v64_suffix(v64 a)
-{
-    const __m512i zero = _mm512_setzero_si512();
-    a += (v64)_mm512_alignr_epi64(zero, (__m512i)a, 1);
-    a += (v64)_mm512_alignr_epi64(zero, (__m512i)a, 2);
-    return a + (v64)_mm512_alignr_epi64(zero, (__m512i)a, 4);
-}
-
-static inline uint64_t v64_first(v64 a) { return (uint64_t)_mm_cvtsi128_si64(_mm512_castsi512_si128((__m512i)a)); }
-
-static inline uint32_t v64_near_zero(v64 a, uint64_t tolerance)
-{
-    return _mm512_cmple_epu64_mask((__m512i)(a + v64_all(tolerance)), (__m512i)v64_all(2 * tolerance));
-}
+static inline v64 v64_mul_low(v64 a, v64 b) { return (v64)_mm512_mul_epu32((__m512i)a, (__m512i)b); }
+static inline uint64_t v64_sum(v64 a) { return (uint64_t)_mm512_reduce_add_epi64((__m512i)a); }
 
 #include "app/matcher_lanes.h"
 

@@ -3,12 +3,8 @@
 #include "kernel/base/assert.h"
 #include "kernel/base/bytes.h"
 
-/* A look costs a block of 256 starts or more every K digits, hashing costs something a digit, and more for longer
- * windows, whose cells fill up: docs/matcher.md has the figures. */
-static bool look_is_cheaper(uint32_t look_digits, uint32_t blocks)
-{
-    return look_digits > 7 + 3 * blocks;
-}
+/* A look costs a block of starts every K digits, hashing costs something a digit: docs/matcher.md has the figures. */
+enum { LOOK_DIGITS_MIN = 12 };
 
 /* Fewer residues than this, and hash cells would hardly sort anything out. */
 enum { HASH_RESIDUES_MIN = 1 << 14 };
@@ -20,18 +16,15 @@ static uint64_t weight_for_digit_word(uint64_t weight)
     return weight * (1 - (UINT64_C(1) << 27) + (UINT64_C(1) << 54));
 }
 
-/* A weight modulo 2^27, for a kernel that multiplies words: digit word times weight is digit times weight, modulo 2^27.
- * Or as two factors, low + 2^11 * high, for the digit word's two: low in -1024..1023. */
-static uint32_t look_weight(const struct matcher_kernel *kernel, uint32_t weight)
+/* A weight modulo 2^27 as two factors, low + 2^11 * high, for the digit word's two: low in -1024..1023. */
+static uint32_t weight_in_halves(uint32_t weight)
 {
-    if (!kernel->halves)
-        return weight;
     uint32_t low = ((weight + 1024) & 2047) - 1024, high = (weight - low) >> 11;
     return (high & 0xffff) << 16 | (low & 0xffff);
 }
 
-/* Where a kernel's block looks for the weight of the digit `distance` before the block's end (from 0), or behind its
- * beginning. */
+/* Where a kernel's block looks for the weight of the digit `distance` before the end (from 0), or behind the beginning.
+ */
 static uint32_t place_from_end(uint32_t distance, uint32_t lanes)
 {
     uint32_t block = MATCHER_STEPS * lanes, place = block - 1 - distance % block;
@@ -43,6 +36,8 @@ static uint32_t place_from_begin(uint32_t distance, uint32_t lanes)
     uint32_t block = MATCHER_STEPS * lanes, place = distance % block;
     return distance / block * block + place % MATCHER_STEPS * lanes + place / MATCHER_STEPS;
 }
+
+static uint64_t fraction_tolerance(uint32_t n) { return 9 * (uint64_t)n / 2 + 1; }
 
 static uint32_t blocks_for(uint32_t digits, uint32_t block_digits)
 {
@@ -69,16 +64,16 @@ bool matcher_constant_read(struct matcher_constant *constant, const char *decima
 static void constant_choose_look(struct matcher_constant *c)
 {
     struct matcher_big reach = {{1 << 16}};
-    c->look_digits = 0;
+    c->look.digits = 0;
     for (;;) {
         matcher_big_mul_add(&reach, 10, 0);
         if (matcher_big_compare(&reach, &c->value) > 0)
             break;
-        c->look_digits++;
+        c->look.digits++;
     }
-    c->skip_digits = c->digits - c->look_digits - 1;
-    ASSERT(c->look_digits == 0 || (c->skip_digits >= 1 && c->skip_digits <= MATCHER_SKIP_DIGITS_MAX));
-    c->skip_shift = 64 - 8 * (uint32_t)min_size(c->skip_digits, MATCHER_SKIP_DIGITS_MAX);
+    c->look.skip_digits = c->digits - c->look.digits - 1;
+    ASSERT(c->look.digits == 0 || (c->look.skip_digits >= 1 && c->look.skip_digits <= MATCHER_SKIP_DIGITS_MAX));
+    c->look.skip_shift = 64 - 8 * (uint32_t)min_size(c->look.skip_digits, MATCHER_SKIP_DIGITS_MAX);
 }
 
 /* A number without a common factor with M that looks like any other below M. Fractions of v / M are tiny for every v
@@ -128,69 +123,57 @@ static uint32_t rounding_bound(const struct rounding *rounding)
     return (uint32_t)(max_size(rounding->up, rounding->down) >> 32) + 2;
 }
 
-/* Fractions modulo 2^27 up to `reach` below 1, or 0, become less than a power of 2 by adding the offset. */
-static void look_set(struct matcher_look *look, uint32_t *offset, const uint32_t *weights, uint32_t block_count,
-                     uint32_t reach, uint32_t error)
-{
-    uint32_t bit = 0;
-    while ((UINT32_C(1) << bit) <= reach + 2 * error)
-        bit++;
-    *offset = reach + error;
-    *look = (struct matcher_look){weights, block_count, (UINT32_C(1) << 27) - (UINT32_C(1) << bit)};
-}
-
-/* Weights by distance from the end: fractions of unit * 10^t / M to decide, of 10^t / M to look ahead. */
+/* Weights by distance from the end: fractions of unit * 10^t / M to decide, of 10^t / M to look ahead. Fractions of a
+ * hot start are at most 10^K / M below 1, or 0, give or take the rounding: adding that much makes them at most `limit`.
+ * Where a mask is to test for it, the limit is all ones. */
 static void constant_fill_weights(struct matcher_constant *c, uint32_t n, const struct matcher_kernel *kernel)
 {
-    uint32_t lanes = kernel->lanes;
     memset(c->look_weights, 0, sizeof c->look_weights);
-    memset(c->sift_weights, 0, sizeof c->sift_weights);
-    memset(c->match_weights, 0, sizeof c->match_weights);
-    struct rounding look = {.bits = 27}, sift = {.bits = 27};
+    struct rounding look = {.bits = kernel->look_bits};
     struct matcher_big power = {{1}}, decide = constant_unit(c);
     matcher_big_mod(&power, &c->value);
-    c->skip_weight = 0;
-    for (uint32_t t = 0; t < n + c->look_digits; t++) {
+    c->look.skip_weight = 0;
+    for (uint32_t t = 0; t < n + c->look.digits; t++) {
         if (t < n) {
-            uint64_t fraction = matcher_big_fraction(&decide, &c->value);
-            c->match_weights[place_from_end(t, lanes / 2)] = weight_for_digit_word(fraction);
-            c->sift_weights[place_from_end(t, lanes)] = look_weight(kernel, rounding_take(&sift, fraction, 1));
+            c->match_weights[n - 1 - t] = matcher_big_fraction(&decide, &c->value);
             matcher_big_append_mod(&decide, (const uint8_t *)"0", 1, &c->value);
         }
-        if (c->look_digits > 0 && t >= c->look_digits) {
+        if (c->look.digits > 0 && t >= c->look.digits) {
             uint64_t fraction = matcher_big_fraction(&power, &c->value);
-            uint32_t distance = t - c->look_digits;
+            uint32_t distance = t - c->look.digits;
             if (distance == 0)
-                c->skip_weight = fraction;
-            if (distance >= c->skip_digits)
-                c->look_weights[place_from_end(distance - c->skip_digits, lanes)] =
-                    look_weight(kernel, rounding_take(&look, fraction, 1));
+                c->look.skip_weight = fraction;
+            if (distance >= c->look.skip_digits) {
+                uint32_t weight = rounding_take(&look, fraction, 1);
+                c->look_weights[place_from_end(distance - c->look.skip_digits, kernel->lanes)] =
+                    kernel->digit_words ? weight_in_halves(weight) : weight;
+            }
         }
         matcher_big_append_mod(&power, (const uint8_t *)"0", 1, &c->value);
     }
-    /* 10^K / M in units of 2^-27, rounded up. */
-    look_set(&c->look, &c->look_offset, c->look_weights,
-             n > c->skip_digits ? blocks_for(n - c->skip_digits, MATCHER_STEPS * lanes) : 0,
-             (uint32_t)(c->skip_weight >> 37) + 1, rounding_bound(&look));
-    look_set(&c->sift, &c->sift_offset, c->sift_weights, blocks_for(n, MATCHER_STEPS * lanes), 0, rounding_bound(&sift));
-    c->match = (struct matcher_decide){c->match_weights, blocks_for(n, MATCHER_STEPS * lanes / 2), 9 * (uint64_t)n / 2 + 1};
+    uint32_t reach = (uint32_t)(c->look.skip_weight >> (64 - kernel->look_bits)) + 1, error = rounding_bound(&look);
+    c->look.offset = reach + error;
+    c->look.weights = c->look_weights;
+    c->look.slots = c->slots;
+    c->look.limit = reach + 2 * error;
+    c->look.block_count = n > c->look.skip_digits ? blocks_for(n - c->look.skip_digits, kernel->block) : 0;
+    while (kernel->digit_words && (c->look.limit & (c->look.limit + 1)) != 0)
+        c->look.limit |= c->look.limit + 1;
 }
 
 /* Weights by position: fractions of 10^-(t + 1) / m, m being M without its factors 2 and 5. */
 static void constant_fill_prefix_weights(struct matcher_constant *c, const struct matcher_big *m, uint32_t n,
-                                         uint32_t lanes)
+                                         const struct matcher_kernel *kernel)
 {
     uint32_t inverse = 0, last;     /* -1 / m modulo 10 */
     struct matcher_big rest = *m;
     for (last = (uint32_t)matcher_big_div(&rest, 10); (last * inverse + 1) % 10 != 0;)
         inverse++;
-    uint32_t window = blocks_for(n, MATCHER_BLOCK_DIGITS_MAX) * MATCHER_BLOCK_DIGITS_MAX;
-    memset(c->follow_weights, 0, sizeof c->follow_weights);
-    static uint64_t fractions[MATCHER_N_DIGITS_MAX + MATCHER_SEGMENT_DIGITS];
+    uint32_t window = matcher_window(n), reach = 0;
+    static uint64_t fractions[MATCHER_HASHED_DIGITS];
     struct rounding last_n = {.bits = 32};
-    c->keys.tolerance = 0;
     struct matcher_big power = {{1}};
-    for (uint32_t t = 0; t < window + MATCHER_SEGMENT_DIGITS; t++) {
+    for (uint32_t t = 0; t < (c->method == MATCHER_HASH ? window + MATCHER_SEGMENT_DIGITS : n); t++) {
         /* power / 10: power + multiple * m ends in 0 for one multiple below 10. */
         rest = power;
         struct matcher_big multiple = *m;
@@ -198,23 +181,30 @@ static void constant_fill_prefix_weights(struct matcher_constant *c, const struc
         matcher_big_add(&power, &multiple);
         ASSERT(matcher_big_div(&power, 10) == 0);
         matcher_big_mod(&power, m);
-        if (t >= n && c->method != MATCHER_HASH)
-            break;
-        uint64_t fraction = matcher_big_fraction(&power, m);
+        fractions[t] = matcher_big_fraction(&power, m);
         if (t < n)
-            c->follow_weights[place_from_begin(t, lanes / 2)] = weight_for_digit_word(fraction);
-        c->key_weights[place_from_begin(t, lanes)] = (uint32_t)weight_for_digit_word(rounding_take(&last_n, fraction, 1));
-        /* Keys that are compared are at most n digits apart. */
-        fractions[t] = fraction;
-        if (t >= n)
+            c->follow_weights[t] = fractions[t];
+        if (c->method != MATCHER_HASH)
+            continue;
+        if (kernel->lanes == 1) {
+            c->hash.plain.weights[t] = fractions[t];
+            continue;
+        }
+        uint32_t weight = rounding_take(&last_n, fractions[t], 1);
+        c->hash.lanes.weights[place_from_begin(t, kernel->lanes)] =
+            kernel->digit_words ? weight_for_digit_word(weight) : weight;
+        if (t >= n)     /* keys that are compared are at most n digits apart */
             rounding_take(&last_n, fractions[t - n], -1);
-        c->keys.tolerance = (uint32_t)max_size(c->keys.tolerance, rounding_bound(&last_n));
+        reach = (uint32_t)max_size(reach, rounding_bound(&last_n));
     }
-    uint32_t edge_bit = 0;
-    while ((UINT32_C(1) << edge_bit) <= 2 * c->keys.tolerance)
-        edge_bit++;
-    c->keys.edge_mask = (UINT32_C(1) << MATCHER_CELL_SHIFT) - (UINT32_C(1) << edge_bit);
-    c->follow = (struct matcher_decide){c->follow_weights, blocks_for(n, MATCHER_STEPS * lanes / 2), 9 * (uint64_t)n / 2 + 1};
+    c->hash.base = MATCHER_SEGMENT_AT - window;
+    c->hash.reach = kernel->lanes == 1 ? (uint32_t)fraction_tolerance(n) : reach;
+    if (kernel->lanes > 1) {
+        uint32_t edge_bit = 0;
+        while ((UINT32_C(1) << edge_bit) <= 2 * reach)
+            edge_bit++;
+        c->hash.lanes.edge_mask = (UINT32_C(1) << (32 - MATCHER_CELL_BITS)) - (UINT32_C(1) << edge_bit);
+    }
 }
 
 void matcher_constant_prepare(struct matcher_constant *c, uint32_t n, const struct matcher_kernel *kernel)
@@ -232,20 +222,19 @@ void matcher_constant_prepare(struct matcher_constant *c, uint32_t n, const stru
     }
 
     constant_choose_look(c);
-    uint32_t blocks = n > c->skip_digits ? blocks_for(n - c->skip_digits, MATCHER_BLOCK_DIGITS_MAX) : 1;
+    bool few_residues = matcher_big_bits(&m) <= 64 && m.word[0] < HASH_RESIDUES_MIN;
     if (c->digits > n)
         c->method = MATCHER_NEVER;
-    else if (look_is_cheaper(c->look_digits, blocks))
+    else if (c->look.digits >= LOOK_DIGITS_MIN && !kernel->hashes_all)
         c->method = MATCHER_LOOK;
-    else if (matcher_big_bits(&m) > 64 || m.word[0] >= HASH_RESIDUES_MIN)
-        c->method = MATCHER_HASH;
     else
-        c->method = MATCHER_EACH;
+        c->method = few_residues ? MATCHER_EACH : MATCHER_HASH;
 
     /* A fraction that is not 0 is at least 1 / M away from it, 2^14 units here, and is computed as if it were off by
      * the tolerance at most. */
+    c->tolerance = fraction_tolerance(n);
     c->sure = matcher_big_bits(&c->value) <= 50;
-    ASSERT(UINT64_C(1) << 14 > 2 * (9 * (uint64_t)n / 2 + 1));
+    ASSERT(UINT64_C(1) << 14 > 2 * c->tolerance);
 
     c->tail_digits = (uint32_t)min_size(min_size(c->digits, MATCHER_TAIL_DIGITS_MAX), max_size(twos, fives));
     c->tail_scale = c->tail_power = 1;
@@ -253,13 +242,17 @@ void matcher_constant_prepare(struct matcher_constant *c, uint32_t n, const stru
         c->tail_scale *= 10;
         c->tail_power *= (i < twos ? 2 : 1) * (i < fives ? 5 : 1);
     }
-
-    c->keys.even = twos > 0;
-    c->keys.five = fives > 0;
-    memset(c->taken, 0, sizeof c->taken);
+    c->even = twos > 0;
+    c->five = fives > 0;
 
     if (c->method != MATCHER_NEVER) {
         constant_fill_weights(c, n, kernel);
-        constant_fill_prefix_weights(c, &m, n, kernel->lanes);
+        constant_fill_prefix_weights(c, &m, n, kernel);
     }
+    c->look.slot_count = 0;
+    uint32_t block = kernel->block;
+    while (c->method == MATCHER_LOOK && c->look.slot_count < MATCHER_SLOTS_MAX && c->look.block_count > 1 &&
+           (c->look.slot_count + 1) * c->look.digits - c->look.skip_digits <= (c->look.block_count - 1) * block &&
+           (c->look.slot_count + 1) * c->look.digits <= 256)
+        c->look.slot_count++;
 }

@@ -19,47 +19,43 @@ enum matcher_method {
 
 enum {
     MATCHER_SKIP_DIGITS_MAX = 7,        /* digits - look_digits - 1, see constant_choose_look; not 8 */
+    MATCHER_SLOTS_MAX = 22,             /* up to 256 digits ahead where K is at least 12 */
     MATCHER_TAIL_DIGITS_MAX = 18,       /* as many as a word holds */
 };
 
 struct matcher_constant {
     enum matcher_method method;
-    struct matcher_big value;                   /* M */
     uint32_t digits;                            /* of M, and of its shortest answer */
     bool sure;                                  /* 64-bit fractions decide without a doubt */
+    bool even, five;                            /* an answer ends in 0, 2, 4, 6, 8; in 0, 5 */
 
-    /* Looking ahead. look_digits = 0: M is too small for it. */
-    uint32_t look_digits;                       /* K */
-    uint32_t skip_digits;                       /* digits - K - 1: the last starts are too young */
-    uint32_t look_offset;                       /* turns "just below 1, or 0" into "less than the mask's lowest bit" */
-    struct matcher_look look;
-    uint32_t skip_shift;                        /* keeps the last skip_digits of eight bytes */
-    uint64_t skip_weight;                       /* the fraction of 10^K / M */
-
-    /* Sorting out suspects of the hash before they are decided: fractions of unit * v / M, modulo 2^27. */
-    struct matcher_look sift;
-    uint32_t sift_offset;
-
-    struct matcher_decide match, follow;
+    struct matcher_look look;                   /* look.digits = 0: M is too small to look ahead */
+    uint64_t tolerance;                         /* of 64-bit fractions: at most so far from 0 is 0 */
 
     /* The last digits, for MATCHER_EACH. */
     uint32_t tail_digits;
     uint64_t tail_scale;                        /* 10^tail_digits */
     uint64_t tail_power;                        /* what their value must be a multiple of */
 
-    /* Hashing. */
-    struct matcher_keys keys;
-    uint32_t window_carry;                      /* the key so far: of the window, then of the segment */
-    bool hit_before;                            /* the last end so far was a hit */
+    bool hit_before;                            /* hashing: the last digit's prefix value so far may have occurred */
 
-    _Alignas(64) uint32_t look_weights[MATCHER_N_DIGITS_MAX], sift_weights[MATCHER_N_DIGITS_MAX];
+    _Alignas(64) uint32_t look_weights[MATCHER_N_DIGITS_MAX];
+    struct matcher_slot slots[MATCHER_SLOTS_MAX];
+    /* Fractions of unit * 10^t / M, the last digit's (t = 0) at [n - 1]; of 10^-(t + 1) / m, the first digit's at [0]. */
     _Alignas(64) uint64_t match_weights[MATCHER_N_DIGITS_MAX], follow_weights[MATCHER_N_DIGITS_MAX];
-    _Alignas(64) uint32_t key_weights[MATCHER_N_DIGITS_MAX + MATCHER_SEGMENT_DIGITS];
-    _Alignas(64) uint8_t taken[MATCHER_CELLS + MATCHER_STEPS];     /* the last ones for zeros */
+    struct matcher_hash hash;
+
+    struct matcher_big value;                   /* M */
 };
+
+/* The window, in whole blocks of every variant. */
+static inline uint32_t matcher_window(uint32_t n)
+{
+    return (n + MATCHER_BLOCK_DIGITS_MAX - 1) / MATCHER_BLOCK_DIGITS_MAX * MATCHER_BLOCK_DIGITS_MAX;
+}
 
 /* Reads a decimal number of 1..2^512-1 without leading zeros; false if it is none. */
 bool matcher_constant_read(struct matcher_constant *constant, const char *decimal);
 
-/* Chooses the method and makes the tables for windows of n digits, as the kernel wants them. */
+/* Chooses the method and makes the tables for windows of n digits and a kernel. */
 void matcher_constant_prepare(struct matcher_constant *constant, uint32_t n, const struct matcher_kernel *kernel);

@@ -66,7 +66,7 @@ void matcher_early_init(struct matcher *m, const double *risk)
         matcher_big_div(&allowed, BIT(CHANCE_BITS));
         matcher_big_div(&allowed, (uint64_t)m->constant_count * m->n);
         struct matcher_big all = {{1}}, next = {{10}};
-        while (m->early_digits[i] + 1 < m->constants[i].look_digits && matcher_big_compare(&next, &allowed) <= 0) {
+        while (m->early_digits[i] + 1 < m->constants[i].look.digits && matcher_big_compare(&next, &allowed) <= 0) {
             all = next;
             matcher_big_mul_add(&next, 10, 0);
             m->early_digits[i]++;
@@ -110,17 +110,17 @@ static bool early_is_completed(const struct matcher_constant *c, struct matcher_
     return matcher_big_compare(&value, &c->value) == 0;
 }
 
-/* The shortest completion of a value, given modulo M, of at most look_digits digits. */
+/* The shortest completion of a value, given modulo M, of at most look.digits digits. */
 static struct matcher_completion early_find(const struct matcher_constant *c, const struct matcher_big *value)
 {
     const struct matcher_completion none = {0};
-    struct matcher_completion found = {.count = c->look_digits, .value = c->value};
+    struct matcher_completion found = {.count = c->look.digits, .value = c->value};
     struct matcher_big residue = *value, limit = {{1}};
-    matcher_big_append_mod(&residue, zeros, c->look_digits, &c->value);
+    matcher_big_append_mod(&residue, zeros, c->look.digits, &c->value);
     if (matcher_big_is_zero(&residue))
         return none;    /* a multiple already, or it becomes one by zeros alone: not worth a guess */
     matcher_big_sub(&found.value, &residue);
-    for (uint32_t k = 0; k < c->look_digits; k++)
+    for (uint32_t k = 0; k < c->look.digits; k++)
         matcher_big_mul_add(&limit, 10, 0);
     if (matcher_big_compare(&found.value, &limit) >= 0)
         return none;    /* hot within the tolerance only */
@@ -129,7 +129,7 @@ static struct matcher_completion early_find(const struct matcher_constant *c, co
     for (struct matcher_big shorter = found.value; found.count > 1 && matcher_big_div(&shorter, 10) == 0; found.count--)
         found.value = shorter;
     for (int needed = 0; !early_is_completed(c, *value, &found.value, found.count); needed++) {
-        if (needed == EARLY_ZEROS_MAX || found.count == c->look_digits)
+        if (needed == EARLY_ZEROS_MAX || found.count == c->look.digits)
             return none;
         matcher_big_mul_add(&found.value, 10, 0);
         found.count++;

@@ -22,29 +22,17 @@ static void idle_shift(struct matcher *m)
         m->burst_count = m->segment_count = m->searched = m->end = 0;
         matcher_early_settle(m);
     }
-    uint32_t window = (m->n + MATCHER_BLOCK_DIGITS_MAX - 1) / MATCHER_BLOCK_DIGITS_MAX * MATCHER_BLOCK_DIGITS_MAX;
+    uint32_t window = matcher_window(m->n);
     m->kernel->write(&m->planes, MATCHER_SEGMENT_AT - window, m->text + m->segment_text - window, window);
-}
-
-static void idle_hash(struct matcher *m, struct matcher_constant *c)
-{
-    uint32_t window = (m->n + MATCHER_BLOCK_DIGITS_MAX - 1) / MATCHER_BLOCK_DIGITS_MAX * MATCHER_BLOCK_DIGITS_MAX;
-    memset(c->taken, 0, sizeof c->taken);
-    c->window_carry = 0;
-    c->taken[0] = 1;        /* the key before the window's first digit */
-    for (uint32_t done = 0; done < window; done += MATCHER_STEPS * m->kernel->lanes)
-        m->kernel->insert(&m->planes, MATCHER_SEGMENT_AT - window + done, c->key_weights + done, &c->keys,
-                          &c->window_carry, c->taken);
 }
 
 static void idle_look(struct matcher *m, uint32_t i)
 {
     const struct matcher_constant *c = &m->constants[i];
     m->hot[i].count = 0;
-    if (!matcher_look(m, c, 0))
-        return;
     uint64_t starts[MATCHER_POSITIONS / 64];
-    matcher_look_which(m, c, 0, starts);
+    if (!matcher_look_which(m, c, 0, starts))
+        return;
     for (uint32_t w = 0; w <= MATCHER_SEGMENT_AT / 64; w++)
         for (uint64_t left = starts[w]; left != 0; left &= left - 1) {
             uint32_t start = 64 * w + (uint32_t)__builtin_ctzll(left);
@@ -62,7 +50,9 @@ static void idle_constant(struct matcher *m, uint32_t i)
 {
     struct matcher_constant *c = &m->constants[i];
     if (c->method == MATCHER_HASH)
-        idle_hash(m, c);
+        m->kernel->insert(&m->planes, &c->hash, matcher_window(m->n));
+    if (c->method == MATCHER_LOOK)
+        m->kernel->remember(&m->planes, &c->look);
     if (c->method == MATCHER_LOOK || (m->early && m->early_digits[i] > 0))
         idle_look(m, i);
 }

@@ -1,29 +1,35 @@
-/* The kernels' text, for any number of lanes. A variant's file defines LANES and the operations on its vectors (v32,
- * v64, look_state), then includes this; see app/matcher_avx2.c for the list. */
+/* The kernels' text for vectors, for any number of lanes. A variant's file defines LANES, LOOK_BITS, DIGIT_WORDS and
+ * the operations on its vectors (v32, v64, look_state, vbytes), then includes this. */
 #pragma once
+
+#include <immintrin.h>
 
 #include "app/matcher_kernel.h"
 #include "kernel/base/assert.h"
 #include "kernel/base/bytes.h"
 
-/* Transposes COLUMNS * 16 digits into the planes; false if one is no digit. A digit d becomes the bytes d, 0, 0, 8 * d.
- * columns_load puts four columns side by side into each 128 bits. */
+enum { BLOCK = MATCHER_STEPS * LANES };
+
+/* Transposes COLUMNS * 16 digits into the planes; false if one is no digit. columns_load puts four columns side by side
+ * into each 128 bits. */
 static inline bool columns_write(uint32_t *column, const uint8_t *digits)
 {
     vbytes c[4], zero = {0}, bad = {0};
+#pragma GCC unroll 4
     for (int i = 0; i < 4; i++) {
         c[i] = columns_load(digits, i) - '0';
         bad |= (vbytes)(c[i] > 9);
     }
     vbytes even[2] = {vbytes_low(c[0], c[2]), vbytes_high(c[0], c[2])};
     vbytes odd[2] = {vbytes_low(c[1], c[3]), vbytes_high(c[1], c[3])};
+#pragma GCC unroll 4
     for (int q = 0; q < 4; q++) {       /* digits 4q..4q+3 of each column */
         vbytes four = q % 2 == 0 ? vbytes_low(even[q / 2], odd[q / 2]) : vbytes_high(even[q / 2], odd[q / 2]);
-        vbytes eight = vbytes_times_8(four);
         vbytes low[2] = {vbytes_low(four, zero), vbytes_high(four, zero)};
-        vbytes high[2] = {vbytes_low(zero, eight), vbytes_high(zero, eight)};
+#pragma GCC unroll 4
         for (int s = 0; s < 4; s++) {
-            vbytes words = s % 2 == 0 ? vwords_low(low[s / 2], high[s / 2]) : vwords_high(low[s / 2], high[s / 2]);
+            vbytes high = DIGIT_WORDS ? vwords_shift(low[s / 2], 11) : zero;
+            vbytes words = s % 2 == 0 ? vwords_low(low[s / 2], high) : vwords_high(low[s / 2], high);
             memcpy(column + (4 * q + s) * MATCHER_ROW_WORDS, &words, sizeof words);
             memcpy(column - 1 + (MATCHER_STEPS + 4 * q + s) * MATCHER_ROW_WORDS, &words, sizeof words);
         }
@@ -31,240 +37,7 @@ static inline bool columns_write(uint32_t *column, const uint8_t *digits)
     return vbytes_none(bad);
 }
 
-enum { BLOCK32 = MATCHER_STEPS * LANES, LANES64 = LANES / 2, BLOCK64 = MATCHER_STEPS * LANES64 };
-
-/* Where the digits of step 0 of a block lie; those of the next step, one row on. */
-static inline const uint32_t *block_at(const struct matcher_planes *planes, uint32_t begin)
-{
-    return &planes->row[begin % MATCHER_STEPS][begin / MATCHER_STEPS];
-}
-
-/* One block's sums from each of its digits to its end: sum[s], and what each lane has to its right. Returns the
- * block's whole sum. */
-static inline __attribute__((always_inline)) uint32_t
-look_block(const struct matcher_planes *planes, uint32_t begin, const uint32_t *weights, v32 sum[MATCHER_STEPS],
-           v32 *right)
-{
-    const uint32_t *block = block_at(planes, begin);
-    v32 lane = v32_all(0);
-#pragma GCC unroll 16
-    for (int s = MATCHER_STEPS - 1; s >= 0; s--) {
-        lane += v32_madd(v32_load(block + s * MATCHER_ROW_WORDS), v32_load(weights + s * LANES));
-        sum[s] = lane;
-    }
-    v32 from_here = v32_suffix(lane);
-    *right = from_here - lane;
-    return v32_first(from_here);
-}
-
-static bool kernel_look(const struct matcher_planes *planes, uint32_t end, const struct matcher_look *look,
-                        uint32_t offset)
-{
-    look_state state[4] = {look_start(), look_start(), look_start(), look_start()};    /* four chains, not one long one */
-    const uint32_t *weights = look->weights;
-    for (uint32_t left = look->block_count; left > 0; left--) {
-        v32 sum[MATCHER_STEPS], right;
-        end -= BLOCK32;
-        uint32_t whole = look_block(planes, end, weights, sum, &right);
-        right += v32_all(offset);
-#pragma GCC unroll 16
-        for (int s = 0; s < MATCHER_STEPS; s++)
-            look_test(&state[s % 4], sum[s] + right, look->mask);
-        offset += whole;
-        weights += BLOCK32;
-    }
-    return look_hot(state, look->mask);
-}
-
-static void kernel_look_which(const struct matcher_planes *planes, uint32_t end, const struct matcher_look *look,
-                              uint32_t offset, uint64_t starts[MATCHER_POSITIONS / 64])
-{
-    const uint32_t *weights = look->weights;
-    for (uint32_t left = look->block_count; left > 0; left--) {
-        v32 sum[MATCHER_STEPS], right;
-        end -= BLOCK32;
-        uint32_t whole = look_block(planes, end, weights, sum, &right);
-        right += v32_all(offset);
-#pragma GCC unroll 16
-        for (int s = 0; s < MATCHER_STEPS; s++)
-            for (uint32_t hot = v32_zero_under(sum[s] + right, look->mask); hot != 0; hot &= hot - 1) {
-                uint32_t start = end + MATCHER_STEPS * (uint32_t)__builtin_ctz(hot) + (uint32_t)s;
-                starts[start / 64] |= BIT(start % 64);
-            }
-        offset += whole;
-        weights += BLOCK32;
-    }
-}
-
-/* The same with 64-bit fractions: from each digit on (or from behind it on) to the block's end. */
-static inline __attribute__((always_inline)) uint64_t
-decide_block(const struct matcher_planes *planes, uint32_t begin, const uint64_t *weights, bool from_behind,
-             v64 sum[MATCHER_STEPS], v64 *right)
-{
-    const uint32_t *block = block_at(planes, begin);
-    v64 lane = v64_all(0);
-#pragma GCC unroll 16
-    for (int s = MATCHER_STEPS - 1; s >= 0; s--) {
-        if (from_behind)
-            sum[s] = lane;
-        lane += v64_mul(v64_load_digits(block + s * MATCHER_ROW_WORDS), v64_load(weights + s * LANES64));
-        if (!from_behind)
-            sum[s] = lane;
-    }
-    v64 from_here = v64_suffix(lane);
-    *right = from_here - lane;
-    return v64_first(from_here);
-}
-
-static void kernel_match(const struct matcher_planes *planes, uint32_t end, const struct matcher_decide *decide,
-                         uint64_t *lengths)
-{
-    uint64_t offset = 0;
-    const uint64_t *weights = decide->weights;
-    for (uint32_t block = 0; block < decide->block_count; block++) {
-        v64 sum[MATCHER_STEPS], right;
-        uint32_t begin = end - (block + 1) * BLOCK64;
-        uint64_t whole = decide_block(planes, begin, weights, false, sum, &right);
-        right += v64_all(offset);
-#pragma GCC unroll 16
-        for (int s = 0; s < MATCHER_STEPS; s++)
-            for (uint32_t hit = v64_near_zero(sum[s] + right, decide->tolerance); hit != 0; hit &= hit - 1) {
-                uint32_t length = end - (begin + MATCHER_STEPS * (uint32_t)__builtin_ctz(hit) + (uint32_t)s);
-                lengths[length / 64] |= BIT(length % 64);
-            }
-        offset += whole;
-        weights += BLOCK64;
-    }
-}
-
-static void kernel_follow(const struct matcher_planes *planes, uint32_t start, const struct matcher_decide *decide,
-                          uint64_t *lengths)
-{
-    uint64_t before = 0;
-    const uint64_t *weights = decide->weights;
-    for (uint32_t block = 0; block < decide->block_count; block++) {
-        v64 sum[MATCHER_STEPS], right;
-        uint32_t begin = start + block * BLOCK64;
-        /* Up to a digit = all of the block less what is behind the digit. */
-        before += decide_block(planes, begin, weights, true, sum, &right);
-        right -= v64_all(before);
-#pragma GCC unroll 16
-        for (int s = 0; s < MATCHER_STEPS; s++)
-            for (uint32_t hit = v64_near_zero(sum[s] + right, decide->tolerance); hit != 0; hit &= hit - 1) {
-                uint32_t length = block * BLOCK64 + MATCHER_STEPS * (uint32_t)__builtin_ctz(hit) + (uint32_t)s + 1;
-                lengths[length / 64] |= BIT(length % 64);
-            }
-        weights += BLOCK64;
-    }
-}
-
-/* The cells of the prefixes that end after each digit of a block: step s of lane l in cells[s * LANES + l]. Bit s of
- * edges[l] says that the key lies so near the edge of its cell that an equal residue's may lie in the next one.
- * `carry` is the key before the block, and becomes the key behind it. */
-static inline __attribute__((always_inline)) void
-keys_block(const struct matcher_planes *planes, uint32_t begin, const uint32_t *weights, const struct matcher_keys *keys,
-           uint32_t *carry, uint32_t *cells, uint32_t *edges)
-{
-    ASSERT(begin % MATCHER_STEPS == 0);
-    const uint32_t *block = block_at(planes, begin);
-    v32 sum[MATCHER_STEPS], lane = v32_all(0);
-#pragma GCC unroll 16
-    for (int s = MATCHER_STEPS - 1; s >= 0; s--) {
-        sum[s] = lane;
-        lane += v32_mul(v32_load(block + s * MATCHER_ROW_WORDS), v32_load(weights + s * LANES));
-    }
-    v32 from_here = v32_suffix(lane);
-    *carry += v32_first(from_here);
-    /* Up to a digit = all of the block less what is behind the digit. */
-    v32 before = v32_all(*carry) - (from_here - lane), near = v32_all(0);
-    v32 before_moved = before + v32_all(keys->tolerance);
-#pragma GCC unroll 16
-    for (int s = 0; s < MATCHER_STEPS; s++) {
-        /* Behind a 0 the key is the same again. Its cell would be written and read at once, and the processor would
-         * have read it too soon: a cell of its own instead. */
-        v32 digits = v32_load(block + s * MATCHER_ROW_WORDS);
-        v32_store(cells + s * LANES,
-                  v32_if_zero(digits, MATCHER_CELLS + (uint32_t)s, (before - sum[s]) >> MATCHER_CELL_SHIFT));
-        if (edges != NULL)
-            near = v32_add_bit_where_zero_under(near, before_moved - sum[s], keys->edge_mask, s);
-    }
-    if (edges != NULL)
-        v32_store(edges, near);
-}
-
-static void kernel_insert(const struct matcher_planes *planes, uint32_t begin, const uint32_t *weights,
-                          const struct matcher_keys *keys, uint32_t *carry, uint8_t *taken)
-{
-    uint32_t cells[BLOCK32];
-    keys_block(planes, begin, weights, keys, carry, cells, NULL);
-    for (int i = 0; i < BLOCK32; i++)
-        taken[cells[i]] = 1;
-}
-
-/* Which of 64 digits are 0, are 5, are odd. */
-struct digit_sets {
-    uint64_t zero, five, odd;
-};
-
-static inline struct digit_sets digit_sets(const uint8_t *digits)
-{
-    struct digit_sets sets = {0, 0, 0};
-    for (int i = 0; i < 64; i += 16) {
-        __m128i d = _mm_loadu_si128((const __m128i *)(digits + i));
-        sets.zero |= (uint64_t)(uint32_t)_mm_movemask_epi8(_mm_cmpeq_epi8(d, _mm_set1_epi8('0'))) << i;
-        sets.five |= (uint64_t)(uint32_t)_mm_movemask_epi8(_mm_cmpeq_epi8(d, _mm_set1_epi8('5'))) << i;
-        sets.odd |= (uint64_t)(uint32_t)_mm_movemask_epi8(_mm_slli_epi16(d, 7)) << i;
-    }
-    return sets;
-}
-
-static inline uint64_t bits_reversed(uint64_t bits)
-{
-    bits = __builtin_bswap64(bits);
-    bits = (bits & 0x0f0f0f0f0f0f0f0f) << 4 | (bits >> 4 & 0x0f0f0f0f0f0f0f0f);
-    bits = (bits & 0x3333333333333333) << 2 | (bits >> 2 & 0x3333333333333333);
-    return (bits & 0x5555555555555555) << 1 | (bits >> 1 & 0x5555555555555555);
-}
-
-static bool kernel_probe(const struct matcher_planes *planes, uint32_t begin, const uint8_t *digits, uint32_t count,
-                         const uint32_t *weights, const struct matcher_keys *keys, uint32_t *carry, bool hit_before,
-                         uint8_t *taken, uint64_t *hits)
-{
-    uint32_t cells[BLOCK32], edges[LANES];
-    keys_block(planes, begin, weights, keys, carry, cells, edges);
-    uint64_t before = hit_before;
-    for (uint32_t at = 0; at < count; at += 64) {       /* four lanes */
-        uint64_t found = 0, near = 0;       /* found: the first digit in the highest bit */
-        for (uint32_t lane = at / MATCHER_STEPS; lane < at / MATCHER_STEPS + 4; lane++) {
-            if (MATCHER_STEPS * lane >= count) {
-                found <<= MATCHER_STEPS;
-                continue;
-            }
-#pragma GCC unroll 16
-            for (int s = 0; s < MATCHER_STEPS; s++) {
-                uint64_t cell = cells[s * LANES + (int)lane];
-                found = found * 2 + taken[cell];
-                /* taken[cell] = 1; in C, GCC adds the two up beforehand, once more a digit. */
-                __asm__("movb $1, (%1, %2)" : "+m"(*(uint8_t (*)[MATCHER_CELLS + MATCHER_STEPS])taken) : "r"(taken), "r"(cell));
-            }
-            near |= (uint64_t)edges[lane] << (MATCHER_STEPS * lane - at);
-        }
-        /* A 0 does not change the prefix value: it is a hit exactly if what it follows is one. Added to the first bit
-         * of a run of zeros, a carry runs through them all. */
-        struct digit_sets sets = digit_sets(digits + at);
-        uint64_t hit = (bits_reversed(found) | near) & ~sets.zero, first = (hit << 1 | before) & sets.zero;
-        hit |= sets.zero & ~(sets.zero + first);
-        before = hit >> 63;
-        if (keys->even)
-            hit &= ~sets.odd;
-        if (keys->five)
-            hit &= sets.five | sets.zero;
-        hits[at / 64] = hit;
-    }
-    return before;
-}
-
-static void kernel_write(struct matcher_planes *planes, uint32_t begin, const uint8_t *digits, size_t count)
+static void kernel_write(union matcher_planes *planes, uint32_t begin, const uint8_t *digits, size_t count)
 {
     ASSERT(begin % MATCHER_STEPS == 0);
     bool good = true;
@@ -274,6 +47,269 @@ static void kernel_write(struct matcher_planes *planes, uint32_t begin, const ui
     ASSERT(good);
 }
 
+static struct matcher_digit_sets kernel_digit_sets(const uint8_t digits[64])
+{
+    struct matcher_digit_sets sets = {0, 0, 0};
+#pragma GCC unroll 2
+    for (int i = 0; i < 64; i += 32) {
+        __m256i d = _mm256_loadu_si256((const __m256i *)(digits + i));
+        sets.zero |= (uint64_t)(uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(d, _mm256_set1_epi8('0'))) << i;
+        sets.five |= (uint64_t)(uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(d, _mm256_set1_epi8('5'))) << i;
+        sets.odd |= (uint64_t)(uint32_t)_mm256_movemask_epi8(_mm256_slli_epi16(d, 7)) << i;
+    }
+    return sets;
+}
+
+/* Products with the weights' two halves are summed up apart. */
+static uint64_t kernel_fraction(const uint8_t *digits, const uint64_t *weights, size_t count)
+{
+    uint64_t sum = 0;
+    for (; count % LANES64 != 0; count--)
+        sum += (uint64_t)(*digits++ - '0') * *weights++;
+    v64 low = v64_all(0), high = v64_all(0);
+    for (; count > 0; count -= LANES64, digits += LANES64, weights += LANES64) {
+        v64 d = v64_load_bytes(digits) - '0', w = v64_load(weights);
+        low += v64_mul_low(d, w);
+        high += v64_mul_low(d, w >> 32);
+    }
+    return sum + v64_sum(low + (high << 32));
+}
+
+/* Where the digits of step 0 of a block lie; those of the next step, one row on. */
+static inline const uint32_t *block_at(const union matcher_planes *planes, uint32_t begin)
+{
+    return &planes->row[begin % MATCHER_STEPS][begin / MATCHER_STEPS];
+}
+
+/* One block's sums from each of its digits to its end: sum[s], and what each lane has to its right. Returns the
+ * block's whole sum. */
+static inline __attribute__((always_inline)) uint32_t
+look_block(const union matcher_planes *planes, uint32_t begin, const uint32_t *weights, v32 sum[MATCHER_STEPS],
+           v32 *right)
+{
+    const uint32_t *block = block_at(planes, begin);
+    v32 lane = v32_all(0);
+#pragma GCC unroll 16
+    for (int s = MATCHER_STEPS - 1; s >= 0; s--) {
+        lane += v32_weigh(v32_load(block + s * MATCHER_ROW_WORDS), v32_load(weights + s * LANES));
+        sum[s] = lane;
+    }
+    v32 from_here = v32_suffix(lane);
+    *right = from_here - lane;
+    return v32_first(from_here);
+}
+
+/* The first blocks of a look, from the last. Tells whether a start is hot. *sum, at first the offset, becomes the sum
+ * from the first digit on. */
+static inline __attribute__((always_inline)) bool
+look_blocks(const union matcher_planes *planes, uint32_t end, const struct matcher_look *look, uint32_t blocks,
+            uint32_t *sum)
+{
+    look_state state[2] = {look_start(), look_start()};
+    const uint32_t *weights = look->weights;
+    uint32_t limit = look->limit;
+    for (; blocks > 0; blocks--) {
+        v32 sums[MATCHER_STEPS], right;
+        end -= BLOCK;
+        uint32_t whole = look_block(planes, end, weights, sums, &right);
+        right += v32_all(*sum);
+#pragma GCC unroll 16
+        for (int s = 0; s < MATCHER_STEPS; s++)
+            look_test(&state[s % 2], sums[s] + right, limit);
+        *sum += whole;
+        weights += BLOCK;
+    }
+    return look_hot(state, limit);
+}
+
+/* The digits of the segment are new, the starts before them are in a slot: hot are those whose values are up to the
+ * limit with the sum, and these values lie in one cell or two. */
+static bool kernel_look(const union matcher_planes *planes, const uint8_t *digits, const struct matcher_look *look,
+                        uint32_t number)
+{
+    uint32_t known = number * look->digits, before = known - look->skip_digits, end = MATCHER_SEGMENT_AT + before;
+    uint32_t sum = matcher_look_offset(look, digits + known, LOOK_BITS);
+    if (number - 1 >= look->slot_count)
+        return look_blocks(planes, end, look, look->block_count, &sum);
+    bool hot = look_blocks(planes, end, look, (before + BLOCK - 1) / BLOCK, &sum);
+    const uint64_t *taken = look->slots[number - 1].taken;
+    uint32_t first = (0 - sum) << (32 - LOOK_BITS), last = first + (look->limit << (32 - LOOK_BITS));
+    first >>= 32 - MATCHER_SLOT_BITS;
+    last >>= 32 - MATCHER_SLOT_BITS;
+    return hot | (((taken[first / 64] >> first % 64) | (taken[last / 64] >> last % 64)) & 1);
+}
+
+static void kernel_look_which(const union matcher_planes *planes, const uint8_t *digits,
+                              const struct matcher_look *look, uint32_t number, uint64_t starts[MATCHER_POSITIONS / 64])
+{
+    uint32_t known = number * look->digits, offset = matcher_look_offset(look, digits + known, LOOK_BITS);
+    uint32_t end = MATCHER_SEGMENT_AT + known - look->skip_digits;
+    for (uint32_t block = 0; block < look->block_count; block++) {
+        v32 sum[MATCHER_STEPS], right;
+        end -= BLOCK;
+        uint32_t whole = look_block(planes, end, look->weights + block * BLOCK, sum, &right);
+        right += v32_all(offset);
+#pragma GCC unroll 16
+        for (int s = 0; s < MATCHER_STEPS; s++)
+            for (uint32_t hot = look_hot_lanes(sum[s] + right, look->limit); hot != 0; hot &= hot - 1) {
+                uint32_t start = end + MATCHER_STEPS * (uint32_t)__builtin_ctz(hot) + (uint32_t)s;
+                starts[start / 64] |= BIT(start % 64);
+            }
+        offset += whole;
+    }
+}
+
+static void kernel_remember(const union matcher_planes *planes, const struct matcher_look *look)
+{
+    for (uint32_t number = 1; number <= look->slot_count; number++) {
+        struct matcher_slot *slot = &look->slots[number - 1];
+        memset(slot, 0, sizeof *slot);
+        uint32_t before = number * look->digits - look->skip_digits, offset = 0;
+        for (uint32_t block = (before + BLOCK - 1) / BLOCK; block < look->block_count; block++) {
+            v32 sum[MATCHER_STEPS], right;
+            uint32_t values[BLOCK], begin = MATCHER_SEGMENT_AT + before - (block + 1) * BLOCK;
+            uint32_t whole = look_block(planes, begin, look->weights + block * BLOCK, sum, &right);
+            right += v32_all(offset);
+#pragma GCC unroll 16
+            for (int s = 0; s < MATCHER_STEPS; s++)
+                v32_store(values + s * LANES, (sum[s] + right) << (32 - LOOK_BITS) >> (32 - MATCHER_SLOT_BITS));
+            for (int i = 0; i < BLOCK; i++)
+                slot->taken[values[i] / 64] |= UINT64_C(1) << values[i] % 64;
+            offset += whole;
+        }
+    }
+}
+
+/* The keys of the prefixes that end after each digit of a block: step s of lane l in keys[s * LANES + l]. Bit
+ * 15 - s of edges[l] says that the key lies so near the edge of its cell that an equal residue's may lie in the next. */
+static inline __attribute__((always_inline)) void
+keys_block(const union matcher_planes *planes, struct matcher_hash *hash, uint32_t at, uint32_t *edges)
+{
+    const uint32_t *block = block_at(planes, hash->base + at), *weights = hash->lanes.weights + at;
+    v32 sum[MATCHER_STEPS], lane = v32_all(0);
+#pragma GCC unroll 16
+    for (int s = MATCHER_STEPS - 1; s >= 0; s--) {
+        sum[s] = lane;
+        lane += v32_mul(v32_load(block + s * MATCHER_ROW_WORDS), v32_load(weights + s * LANES));
+    }
+    v32 from_here = v32_suffix(lane);
+    hash->carry += v32_first(from_here);
+    /* Up to a digit = all of the block less what is behind the digit. */
+    v32 before = v32_all((uint32_t)hash->carry) - (from_here - lane), near = v32_all(0);
+    v32 before_moved = before + v32_all(hash->reach);
+    uint32_t edge_mask = hash->lanes.edge_mask;
+#pragma GCC unroll 16
+    for (int s = 0; s < MATCHER_STEPS; s++) {
+        /* Behind a 0 the key is the same again. Its cell would be written and read at once, and the processor would
+         * have read it too soon: a cell of its own instead. */
+        v32 digits = v32_load(block + s * MATCHER_ROW_WORDS);
+        v32_store(hash->lanes.keys + at + s * LANES,
+                  v32_if_zero(digits, ((1u << MATCHER_CELL_BITS) + (uint32_t)s) << (MATCHER_KEY_BITS - MATCHER_CELL_BITS),
+                              (before - sum[s]) >> (32 - MATCHER_KEY_BITS)));
+        if (edges != NULL)
+            near = v32_append_zero_under(near, before_moved - sum[s], edge_mask);
+    }
+    if (edges != NULL)
+        v32_store(edges, near);
+}
+
+/* The cell of a key: its upper half word. */
+static inline uint64_t key_cell(const uint8_t *key)
+{
+    return load_le16(key + 2);
+}
+
+static void kernel_insert(const union matcher_planes *planes, struct matcher_hash *hash, uint32_t count)
+{
+    memset(hash->lanes.taken, 0, sizeof hash->lanes.taken);
+    hash->lanes.taken[0] = 1;       /* the key before the first digit */
+    hash->carry = 0;
+    for (uint32_t at = 0; at < count; at += BLOCK) {
+        keys_block(planes, hash, at, NULL);
+        const uint8_t *keys = (const uint8_t *)(hash->lanes.keys + at);
+        for (size_t i = 0; i < BLOCK * sizeof(uint32_t); i += sizeof(uint32_t))
+            hash->lanes.taken[key_cell(keys + i)] = 1;
+    }
+}
+
+static void kernel_probe(const union matcher_planes *planes, struct matcher_hash *hash, uint32_t at, uint32_t count,
+                         uint64_t *found)
+{
+    uint8_t *taken = hash->lanes.taken;
+    for (uint32_t block = 0; block < count; block += BLOCK) {
+        uint32_t edges[LANES];
+        keys_block(planes, hash, at + block, edges);
+        const uint8_t *keys = (const uint8_t *)(hash->lanes.keys + at + block);
+        uint32_t lanes = (uint32_t)min_size((count - block + MATCHER_STEPS - 1) / MATCHER_STEPS, LANES);
+        for (uint32_t lane = 0; lane < lanes; lane += 4) {
+            uint64_t empty = 0, near = 0;        /* the first digit in the highest bit */
+            for (uint32_t l = lane; l < lane + 4; l++) {
+                near = near << MATCHER_STEPS | edges[l];
+                if (l >= lanes) {
+                    empty <<= MATCHER_STEPS;
+                    continue;
+                }
+                const uint8_t *key = keys + l * sizeof(uint32_t);
+#pragma GCC unroll 16
+                for (int s = 0; s < MATCHER_STEPS; s++) {
+                    /* empty = 2 * empty + (taken[cell] == 0), taken[cell] = 1: three instructions, which GCC does not
+                     * find. */
+                    uint64_t cell = key_cell(key + s * LANES * (int)sizeof(uint32_t));
+                    __asm__("cmpb $1, (%[taken], %[cell])\n\tadc %[empty], %[empty]\n\tmovb $1, (%[taken], %[cell])"
+                            : [empty] "+r"(empty), "+m"(*(uint8_t (*)[sizeof hash->lanes.taken])taken)
+                            : [taken] "r"(taken), [cell] "r"(cell) : "cc");
+                }
+            }
+            found[(block + MATCHER_STEPS * lane) / 64] = matcher_bits_reversed(~empty | near);
+        }
+    }
+}
+
+/* Where the key of a digit stands, and the other way round. */
+static inline uint32_t key_place(uint32_t at)
+{
+    return at / BLOCK * BLOCK + at % MATCHER_STEPS * LANES + at % BLOCK / MATCHER_STEPS;
+}
+
+static inline uint32_t key_at(uint32_t place)
+{
+    return place / BLOCK * BLOCK + place % LANES * MATCHER_STEPS + place % BLOCK / LANES;
+}
+
+static uint32_t kernel_partners(const struct matcher_hash *hash, uint32_t at, uint32_t from, uint16_t *partners,
+                                uint32_t max)
+{
+    const uint32_t *keys = hash->lanes.keys, reach = hash->reach / (1 << (32 - MATCHER_KEY_BITS)) + 1;
+    const uint32_t mask = (UINT32_C(1) << MATCHER_KEY_BITS) - 1;
+    const uint32_t key = keys[at / BLOCK * BLOCK + at % MATCHER_STEPS * LANES + at % BLOCK / MATCHER_STEPS];
+    const v32 moved = v32_all(key + reach);
+    uint32_t count = 0;
+    if (((key + reach) & mask) <= 2 * reach)
+        partners[count++] = MATCHER_NO_DIGIT;
+    for (uint32_t block = from / BLOCK * BLOCK; block <= at; block += BLOCK) {
+        v32 least = v32_all(UINT32_MAX);
+#pragma GCC unroll 16
+        for (int s = 0; s < MATCHER_STEPS; s++)
+            least = v32_min(least, (moved - v32_load(keys + block + s * LANES)) & v32_all(mask));
+        if (!v32_at_most(least, 2 * reach))
+            continue;
+        for (uint32_t s = 0; s < MATCHER_STEPS; s++) {
+            const uint32_t *row = keys + block + s * LANES;
+            for (uint32_t near = v32_at_most((moved - v32_load(row)) & v32_all(mask), 2 * reach); near != 0; near &= near - 1) {
+                uint32_t lane = (uint32_t)__builtin_ctz(near), other = block + MATCHER_STEPS * lane + s;
+                if (row[lane] > mask || other < from || other >= at)
+                    continue;
+                if (count < max)
+                    partners[count] = (uint16_t)other;
+                count++;
+            }
+        }
+    }
+    return count;
+}
+
 #define MATCHER_KERNEL \
-    { .lanes = LANES, .halves = true, .look = kernel_look, .look_which = kernel_look_which, .match = kernel_match, \
-      .follow = kernel_follow, .insert = kernel_insert, .probe = kernel_probe, .write = kernel_write }
+    { .lanes = LANES, .block = BLOCK, .look_bits = LOOK_BITS, .digit_words = DIGIT_WORDS, .write = kernel_write, \
+      .digit_sets = kernel_digit_sets, .fraction = kernel_fraction, .look = kernel_look, \
+      .look_which = kernel_look_which, .remember = kernel_remember, .insert = kernel_insert, .probe = kernel_probe, \
+      .partners = kernel_partners }

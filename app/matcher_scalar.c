@@ -1,155 +1,149 @@
-/* The kernel for any x86-64, in general registers alone: some hypervisors interpret the kernel's instructions and know
- * no others. What each function does stands in app/matcher_kernel.h; here it is done digit by digit. */
-#include <stdbool.h>
-#include <stdint.h>
-
+/* The kernel in general registers: for machines without vectors, and for hypervisors that do not know them. The
+ * compiler is told to use no others (tools/make/flags.mk).
+ *
+ * All constants are hashed here. A cell holds the newest place that fell into it, and places are chained, so that a
+ * suspect costs no search. Keys are 64 bits wide: an equal one is a partner. */
 #include "app/matcher_kernel.h"
 #include "kernel/base/assert.h"
 #include "kernel/base/bytes.h"
 
-enum { LANES = 4, BLOCK32 = MATCHER_STEPS * LANES, LANES64 = LANES / 2, BLOCK64 = MATCHER_STEPS * LANES64 };
+enum { EIGHT = 8, LOOK_BITS = 32 };
 
-/* Where the digits of step 0 of a block lie; those of the next step, one row on. */
-static inline const uint32_t *block_at(const struct matcher_planes *planes, uint32_t begin)
+static const uint64_t ones = 0x0101010101010101, tops = 0x8080808080808080;
+
+/* Bit i of the result is the top bit of byte i. */
+static inline uint64_t tops_gathered(uint64_t bytes)
 {
-    return &planes->row[begin % MATCHER_STEPS][begin / MATCHER_STEPS];
+    return (bytes >> 7 & ones) * 0x0102040810204080 >> 56;
 }
 
-static bool kernel_look(const struct matcher_planes *planes, uint32_t end, const struct matcher_look *look,
-                        uint32_t offset)
+/* The top bit of each byte below 128 that is not 0. */
+static inline uint64_t bytes_not_zero(uint64_t bytes) { return (bytes + 0x7f * ones) & tops; }
+
+static void scalar_write(union matcher_planes *planes, uint32_t begin, const uint8_t *digits, size_t count)
 {
-    const uint32_t *weights = look->weights, mask = look->mask;
-    uint32_t sum = offset;
-    bool hot = false;
-    for (uint32_t left = look->block_count; left > 0; left--, weights += BLOCK32) {
-        end -= BLOCK32;
-        for (int lane = LANES - 1; lane >= 0; lane--) {
-            const uint32_t *digits = block_at(planes, end) + lane, *lane_weights = weights + lane;
-#pragma GCC unroll 16
-            for (int s = MATCHER_STEPS - 1; s >= 0; s--) {
-                sum += digits[s * MATCHER_ROW_WORDS] * lane_weights[s * LANES];
-                hot |= (sum & mask) == 0;
-            }
-        }
+    uint64_t bad = 0;
+    for (size_t i = 0; i < count; i += EIGHT) {
+        uint64_t text = load_le64(digits + i), digit = text ^ '0' * ones;
+        bad |= digit | (digit + (128 - 10) * ones);     /* a byte of 10 or more gets its top bit, here or there */
+        store_le64(planes->digit + begin + i, digit);
     }
-    return hot;
+    ASSERT((bad & tops) == 0);
 }
 
-static void kernel_look_which(const struct matcher_planes *planes, uint32_t end, const struct matcher_look *look,
-                              uint32_t offset, uint64_t starts[MATCHER_POSITIONS / 64])
+static struct matcher_digit_sets scalar_digit_sets(const uint8_t digits[64])
 {
+    struct matcher_digit_sets sets = {0, 0, 0};
+    for (int i = 0; i < 64; i += EIGHT) {
+        uint64_t text = load_le64(digits + i);
+        sets.zero |= (tops_gathered(bytes_not_zero(text ^ '0' * ones)) ^ 0xff) << i;
+        sets.five |= (tops_gathered(bytes_not_zero(text ^ '5' * ones)) ^ 0xff) << i;
+        sets.odd |= tops_gathered(text << 7) << i;
+    }
+    return sets;
+}
+
+static uint64_t scalar_fraction(const uint8_t *digits, const uint64_t *weights, size_t count)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < count; i++)
+        sum += (uint64_t)(digits[i] - '0') * weights[i];
+    return sum;
+}
+
+static void scalar_look_which(const union matcher_planes *planes, const uint8_t *digits,
+                              const struct matcher_look *look, uint32_t number, uint64_t starts[MATCHER_POSITIONS / 64])
+{
+    uint32_t known = number * look->digits, sum = matcher_look_offset(look, digits + known, LOOK_BITS);
+    uint32_t end = MATCHER_SEGMENT_AT + known - look->skip_digits;
     const uint32_t *weights = look->weights;
-    uint32_t sum = offset;
-    for (uint32_t left = look->block_count; left > 0; left--, weights += BLOCK32) {
-        end -= BLOCK32;
-        for (int i = BLOCK32 - 1; i >= 0; i--) {
-            int lane = i / MATCHER_STEPS, s = i % MATCHER_STEPS;
-            sum += block_at(planes, end)[s * MATCHER_ROW_WORDS + lane] * weights[s * LANES + lane];
-            if ((sum & look->mask) == 0) {
-                uint32_t start = end + (uint32_t)i;
-                starts[start / 64] |= BIT(start % 64);
-            }
+    for (uint32_t left = look->block_count; left > 0; left--, weights += MATCHER_STEPS) {
+        end -= MATCHER_STEPS;
+        for (uint32_t s = MATCHER_STEPS; s-- > 0;) {
+            sum += planes->digit[end + s] * weights[s];
+            if (sum <= look->limit)
+                starts[(end + s) / 64] |= BIT((end + s) % 64);
         }
     }
 }
 
-static inline bool near_zero(uint64_t fraction, uint64_t tolerance)
+static bool scalar_look(const union matcher_planes *planes, const uint8_t *digits, const struct matcher_look *look,
+                        uint32_t number)
 {
-    return fraction + tolerance <= 2 * tolerance;
+    uint64_t starts[MATCHER_POSITIONS / 64] = {0}, any = 0;
+    scalar_look_which(planes, digits, look, number, starts);
+    for (size_t w = 0; w < ARRAY_COUNT(starts); w++)
+        any |= starts[w];
+    return any != 0;
 }
 
-static void kernel_match(const struct matcher_planes *planes, uint32_t end, const struct matcher_decide *decide,
-                         uint64_t *lengths)
+/* The key behind each digit, and the place before it in its cell. Returns the last key. */
+static inline uint64_t place(const uint8_t *digits, uint32_t at, uint64_t key, struct matcher_hash *hash)
 {
-    const uint64_t *weights = decide->weights;
-    uint64_t sum = 0;
-    for (uint32_t block = 0; block < decide->block_count; block++, weights += BLOCK64) {
-        uint32_t begin = end - (block + 1) * BLOCK64;
-        for (int i = BLOCK64 - 1; i >= 0; i--) {
-            int lane = i / MATCHER_STEPS, s = i % MATCHER_STEPS;
-            sum += block_at(planes, begin)[s * MATCHER_ROW_WORDS + lane] * weights[s * LANES64 + lane];
-            if (near_zero(sum, decide->tolerance)) {
-                uint32_t length = end - begin - (uint32_t)i;
-                lengths[length / 64] |= BIT(length % 64);
-            }
+    key += digits[at] * hash->plain.weights[at];
+    hash->plain.keys[at] = key;
+    uint16_t *last = &hash->plain.last[key >> (64 - MATCHER_CELL_BITS)];
+    hash->plain.before[at] = *last;
+    *last = (uint16_t)(at + 1);
+    return key;
+}
+
+static void scalar_insert(const union matcher_planes *planes, struct matcher_hash *hash, uint32_t count)
+{
+    memset(hash->plain.last, 0, sizeof hash->plain.last);
+    hash->carry = 0;
+    for (uint32_t at = 0; at < count; at++)
+        hash->carry = place(planes->digit + hash->base, at, hash->carry, hash);
+}
+
+/* Whether a key lies so near the edge of its cell that an equal residue's may lie in the next one. */
+static inline bool near_edge(const struct matcher_hash *hash, uint64_t key)
+{
+    return (key + hash->reach) << MATCHER_CELL_BITS <= (uint64_t)2 * hash->reach << MATCHER_CELL_BITS;
+}
+
+static void scalar_probe(const union matcher_planes *planes, struct matcher_hash *hash, uint32_t at, uint32_t count,
+                         uint64_t *found)
+{
+    const uint8_t *digits = planes->digit + hash->base;
+    uint64_t key = hash->carry;
+    for (uint32_t done = 0; done < count; done += 64) {
+        uint32_t many = (uint32_t)min_size(64, count - done);
+        uint64_t empty = 0, near = 0;       /* the first digit in the highest bit of those used */
+        for (uint32_t i = at + done; i < at + done + many; i++) {
+            key = place(digits, i, key, hash);
+            empty = 2 * empty + (hash->plain.before[i] == 0);
+            near = 2 * near + near_edge(hash, key);
         }
+        found[done / 64] = matcher_bits_reversed(~empty | near) >> (64 - many);
     }
+    hash->carry = key;
 }
 
-static void kernel_follow(const struct matcher_planes *planes, uint32_t start, const struct matcher_decide *decide,
-                          uint64_t *lengths)
+static inline bool keys_equal(const struct matcher_hash *hash, uint64_t a, uint64_t b)
 {
-    const uint64_t *weights = decide->weights;
-    uint64_t sum = 0;
-    for (uint32_t block = 0; block < decide->block_count; block++, weights += BLOCK64) {
-        uint32_t begin = start + block * BLOCK64;
-        for (int i = 0; i < BLOCK64; i++) {
-            int lane = i / MATCHER_STEPS, s = i % MATCHER_STEPS;
-            sum += block_at(planes, begin)[s * MATCHER_ROW_WORDS + lane] * weights[s * LANES64 + lane];
-            if (near_zero(sum, decide->tolerance)) {
-                uint32_t length = block * BLOCK64 + (uint32_t)i + 1;
-                lengths[length / 64] |= BIT(length % 64);
-            }
+    return a - b + hash->reach <= 2 * (uint64_t)hash->reach;
+}
+
+static uint32_t scalar_partners(const struct matcher_hash *hash, uint32_t at, uint32_t from, uint16_t *partners,
+                                uint32_t max)
+{
+    uint64_t key = hash->plain.keys[at];
+    bool all = near_edge(hash, key);        /* then the chain does not tell */
+    uint32_t count = 0;
+    if (keys_equal(hash, key, 0))
+        partners[count++] = MATCHER_NO_DIGIT;
+    for (uint32_t other = all ? at : hash->plain.before[at]; other > from; other = all ? other - 1 : hash->plain.before[other - 1])
+        if (keys_equal(hash, hash->plain.keys[other - 1], key)) {
+            if (count < max)
+                partners[count] = (uint16_t)(other - 1);
+            count++;
         }
-    }
-}
-
-static void kernel_insert(const struct matcher_planes *planes, uint32_t begin, const uint32_t *weights,
-                          const struct matcher_keys *keys, uint32_t *carry, uint8_t *taken)
-{
-    (void)keys;
-    ASSERT(begin % MATCHER_STEPS == 0);
-    const uint32_t *block = block_at(planes, begin);
-    for (int i = 0; i < BLOCK32; i++) {
-        int lane = i / MATCHER_STEPS, s = i % MATCHER_STEPS;
-        *carry += block[s * MATCHER_ROW_WORDS + lane] * weights[s * LANES + lane];
-        taken[*carry >> MATCHER_CELL_SHIFT] = 1;
-    }
-}
-
-static bool kernel_probe(const struct matcher_planes *planes, uint32_t begin, const uint8_t *digits, uint32_t count,
-                         const uint32_t *weights, const struct matcher_keys *keys, uint32_t *carry, bool hit_before,
-                         uint8_t *taken, uint64_t *hits)
-{
-    ASSERT(begin % MATCHER_STEPS == 0);
-    const uint32_t *block = block_at(planes, begin);
-    uint64_t found = 0;
-    uint32_t key = *carry;
-    bool hit = hit_before;
-    for (uint32_t i = 0; i < count; i++) {
-        uint32_t lane = i / MATCHER_STEPS, s = i % MATCHER_STEPS, digit = digits[i] & 15u;
-        if (digit != 0) {               /* a 0 does not change the prefix value: what it follows, it is */
-            key += block[s * MATCHER_ROW_WORDS + lane] * weights[s * LANES + lane];
-            uint8_t *cell = &taken[key >> MATCHER_CELL_SHIFT];
-            hit = *cell != 0 || ((key + keys->tolerance) & keys->edge_mask) == 0;
-            *cell = 1;
-        }
-        bool may_end = !(keys->even && digit % 2 != 0) && !(keys->five && digit % 5 != 0);
-        found |= (uint64_t)(hit && may_end) << i;
-    }
-    *carry = key;
-    hits[0] = found;
-    return hit;
-}
-_Static_assert(BLOCK32 == 64, "hits: one word a block");
-
-static void kernel_write(struct matcher_planes *planes, uint32_t begin, const uint8_t *digits, size_t count)
-{
-    ASSERT(begin % MATCHER_STEPS == 0);
-    bool good = true;
-    for (size_t done = 0; done < count; done += MATCHER_STEPS) {
-        uint32_t *column = &planes->row[0][(begin + done) / MATCHER_STEPS];
-#pragma GCC unroll 16
-        for (int s = 0; s < MATCHER_STEPS; s++) {
-            uint32_t digit = (uint32_t)digits[done + (size_t)s] - '0';
-            good &= digit <= 9;
-            column[s * MATCHER_ROW_WORDS] = column[(MATCHER_STEPS + s) * MATCHER_ROW_WORDS - 1] = MATCHER_DIGIT_WORD(digit);
-        }
-    }
-    ASSERT(good);
+    return count;
 }
 
 const struct matcher_kernel matcher_kernel_scalar = {
-    .lanes = LANES, .look = kernel_look, .look_which = kernel_look_which, .match = kernel_match,
-    .follow = kernel_follow, .insert = kernel_insert, .probe = kernel_probe, .write = kernel_write,
+    .lanes = 1, .block = MATCHER_STEPS, .look_bits = LOOK_BITS, .hashes_all = true, .write = scalar_write, .digit_sets = scalar_digit_sets,
+    .fraction = scalar_fraction, .look = scalar_look, .look_which = scalar_look_which, .insert = scalar_insert,
+    .probe = scalar_probe, .partners = scalar_partners,
 };

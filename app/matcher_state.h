@@ -10,12 +10,13 @@ enum {
     MATCHER_STRETCH_DIGITS = MATCHER_BLOCK_DIGITS_MAX,  /* digits whose ends are looked for at once */
     MATCHER_END_WORDS = MATCHER_SEGMENT_DIGITS / 64,
     MATCHER_LENGTH_WORDS = MATCHER_N_DIGITS_MAX / 64 + 1,
-    MATCHER_HOT_MAX = 8,        /* one planted answer at work, a chance one in 40 bursts; more only in odd streams */
+    MATCHER_HOT_MAX = 16,       /* one planted answer at work, a chance one in 40 bursts; more only in odd streams */
+    MATCHER_PARTNERS_MAX = 64,  /* starts of answers at one end; more only in odd streams */
     MATCHER_CONFIRM_MAX = 8,    /* answers of one burst that wait for exact arithmetic; more are confirmed at once */
     MATCHER_EARLY_MAX = 32,     /* early answers whose digits have not come yet */
 };
 
-/* Starts in the window that may have an answer in the first look_digits digits to come. */
+/* Starts that looks have found hot: in idle time those in the window, then those of the segment, too. */
 struct matcher_hot {
     uint32_t count;                                 /* MATCHER_HOT_MAX + 1: more than are listed */
     uint32_t start[MATCHER_HOT_MAX];                /* positions */
@@ -44,6 +45,7 @@ enum matcher_idle_step { MATCHER_IDLE_CONFIRM, MATCHER_IDLE_SHIFT, MATCHER_IDLE_
 struct matcher {
     uint32_t n, constant_count;
     const struct matcher_kernel *kernel;
+    bool hashes;                                    /* some constant is hashed */
 
     /* The segment at work: up to MATCHER_SEGMENT_DIGITS digits of the burst, in the planes from MATCHER_SEGMENT_AT
      * on. Ends are counted from 1: the end after its first digit. */
@@ -51,9 +53,10 @@ struct matcher {
     uint32_t segment_count;
     uint32_t searched;                              /* ends whose suspects are known */
     uint32_t end;                                   /* the end whose answers are being handed out */
-    uint32_t looked[MATCHER_CONSTANT_COUNT_MAX];    /* ends that looking ahead has covered */
+    uint32_t looks[MATCHER_CONSTANT_COUNT_MAX];     /* looks so far, the idle one included */
     uint64_t suspect[MATCHER_CONSTANT_COUNT_MAX][MATCHER_END_WORDS];    /* ends that may have answers */
     uint64_t suspect_any[MATCHER_END_WORDS];
+    struct matcher_digit_sets digit_sets[MATCHER_END_WORDS];
     uint64_t hit[MATCHER_CONSTANT_COUNT_MAX][MATCHER_LENGTH_WORDS];     /* lengths of the answers at `end` */
     uint64_t hit_any[MATCHER_LENGTH_WORDS];         /* those not handed out yet */
     bool hits_left;
@@ -86,7 +89,7 @@ struct matcher {
 
     struct matcher_stats stats;
 
-    struct matcher_planes planes;
+    union matcher_planes planes;
     /* The burst from MATCHER_HISTORY on, and zeros behind it. */
     uint8_t text[MATCHER_HISTORY + MATCHER_BURST_DIGITS_MAX + MATCHER_WRITE_DIGITS];
     struct matcher_constant constants[MATCHER_CONSTANT_COUNT_MAX];
@@ -110,10 +113,8 @@ static inline bool matcher_may_begin(const struct matcher *m, uint32_t text_inde
     return m->text[text_index] != '0' && m->burst_at + text_index >= m->gap + MATCHER_HISTORY;
 }
 
-/* The starts that are hot for a constant when the first `known` digits of the segment are known: 0 in the idle time
- * before it. Bits are positions. False: none. */
-bool matcher_look(const struct matcher *m, const struct matcher_constant *c, uint32_t known);
-void matcher_look_which(const struct matcher *m, const struct matcher_constant *c, uint32_t known,
+/* The starts that are hot by the look of this number; that of number 0 is idle work. Bits are positions. False: none. */
+bool matcher_look_which(const struct matcher *m, const struct matcher_constant *c, uint32_t number,
                         uint64_t starts[MATCHER_POSITIONS / 64]);
 
 /* app/matcher_idle.c: makes ready for the digits at text[segment_text], at once. */

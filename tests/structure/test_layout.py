@@ -107,5 +107,25 @@ def test_objects_of_app_ask_for_net_and_kernel_base_alone():
     assert not foreign, f"objects of app/ ask for {sorted(foreign)}"
 
 
+# Objects that may use vectors: chosen by CPUID, or by a setting.
+VECTORS = ("app/matcher_avx2.o", "app/matcher_avx512.o", "app/span_chance.o")
+
+
+def vector_instructions(path):
+    """Lines of a disassembly that name a vector register, but for plain 16-byte moves."""
+    code = subprocess.run(["objdump", "-d", "--no-show-raw-insn", path], capture_output=True, text=True, check=True).stdout
+    return [line for line in code.splitlines() if re.search(r"%[xyz]?mm\d", line) and not re.search(r"\tmov([au]ps|dq[au]) ", line)]
+
+
+def test_the_kernel_uses_vectors_only_where_they_were_chosen():
+    """Some KVMs interpret the kernel's instructions, and know general registers and plain 16-byte moves only."""
+    plain = [p for p in current(objects("app", "kernel", "drivers", "net"))
+             if p.relative_to(BUILD / "kernel").as_posix() not in VECTORS]
+    assert any(p.name == "matcher_scalar.o" for p in plain), "the kernel's objects are not built: make"
+    found = {p.name: lines[:3] for p in plain if (lines := vector_instructions(p))}
+    assert not found, found
+    assert vector_instructions(BUILD / "kernel" / VECTORS[0]), "the disassembly is not understood"
+
+
 def platform():
     return PLATFORM | symbols([BUILD / "kernel" / p for p in PLATFORM_OBJECTS], undefined=False)

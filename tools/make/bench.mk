@@ -5,7 +5,18 @@ MATCHER_CHECK := $(BUILD)/host/tests/matcher/matcher_check
 $(MATCHER_CHECK): $(BUILD)/host/tests/matcher/matcher_check.o $(BUILD)/host/tests/matcher/oracle.o $(MATCHER_HOST)
 	$(CC) -o $@ $^ -lgmp
 
-CHECK_NEEDS += $(MATCHER_CHECK)
+# The same with AVX-512 in C (tests/matcher/avx512_emulated.h), for machines that do not have it.
+MATCHER_CHECK_EMULATED := $(BUILD)/host/tests/matcher/matcher_check_emulated
+$(BUILD)/host/tests/matcher/matcher_avx512_emulated.o: app/matcher_avx512.c tests/matcher/avx512_emulated.h
+	@mkdir -p $(@D)
+	$(CC) $(HOST_CFLAGS) -mavx2 -mbmi2 -Wno-psabi -include tests/matcher/avx512_emulated.h -c -o $@ $<
+$(MATCHER_CHECK_EMULATED): $(BUILD)/host/tests/matcher/matcher_check.o $(BUILD)/host/tests/matcher/oracle.o \
+		$(BUILD)/host/tests/matcher/matcher_avx512_emulated.o $(BUILD)/host/tests/matcher/simd_emulated.o \
+		$(filter-out %/matcher_avx512.o,$(MATCHER_HOST))
+	$(CC) -Wl,--wrap=matcher_simd_usable -o $@ $^ -lgmp
+-include $(BUILD)/host/tests/matcher/matcher_avx512_emulated.d
+
+CHECK_NEEDS += $(MATCHER_CHECK) $(MATCHER_CHECK_EMULATED)
 
 BENCH_MATCHER := $(BUILD)/host/tests/bench/bench_matcher
 $(BENCH_MATCHER): $(BUILD)/host/tests/bench/bench_matcher.o $(MATCHER_HOST)

@@ -13,4 +13,4 @@ HOST_CFLAGS := $(COMMON) -O2 -fno-omit-frame-pointer
 TEST_CFLAGS := $(COMMON) -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 
 # Per-file additions, the same in every build. CFLAGS_EXTRA is set per target by fragments (net/lwip/lwip.mk).
-cflags_of = $(if $(findstring _avx512.,$1),-mavx512f -mavx512bw -mavx512vl -mavx512dq -mbmi2 -mprefer-vector-width=512,$(if $(findstring _avx2.,$1),-mavx2 -mbmi2,)) $(CFLAGS_EXTRA)
+cflags_of = $(if $(findstring matcher_scalar.,$1),-mgeneral-regs-only,)$(if $(findstring _avx512.,$1),-mavx512f -mavx512bw -mavx512vl -mavx512dq -mbmi2 -mprefer-vector-width=512,$(if $(findstring _avx2.,$1),-mavx2 -mbmi2,)) $(CFLAGS_EXTRA)

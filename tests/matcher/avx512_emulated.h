@@ -1,0 +1,120 @@
+/* The AVX-512 instructions that app/matcher_avx512.c names, spelled out in C, so that its logic can be tested on a
+ * machine without them: the makefile compiles that file with this one in front. SDM vol. 2 has each by its
+ * instruction's name. What GCC makes of the real ones is not tested by this. */
+#pragma once
+
+#include <immintrin.h>
+#include <stdint.h>
+#include <string.h>
+
+typedef uint32_t emulated_u32 __attribute__((vector_size(64)));
+typedef uint64_t emulated_u64 __attribute__((vector_size(64)));
+typedef int16_t emulated_i16 __attribute__((vector_size(64)));
+typedef uint8_t emulated_u8x8 __attribute__((vector_size(8)));
+
+#define LANE(i, count) for (int i = 0; i < (count); i++)
+
+static inline __m512i emulated_set1_epi32(int value)
+{
+    emulated_u32 r;
+    LANE(i, 16) r[i] = (uint32_t)value;
+    return (__m512i)r;
+}
+static inline __m512i emulated_set1_epi64(long long value)
+{
+    emulated_u64 r;
+    LANE(i, 8) r[i] = (uint64_t)value;
+    return (__m512i)r;
+}
+static inline __m512i emulated_setzero_si512(void) { return emulated_set1_epi32(0); }
+static inline __m512i emulated_madd_epi16(__m512i a, __m512i b)         /* VPMADDWD */
+{
+    emulated_i16 x = (emulated_i16)a, y = (emulated_i16)b;
+    emulated_u32 r;
+    LANE(i, 16) r[i] = (uint32_t)(x[2 * i] * y[2 * i]) + (uint32_t)(x[2 * i + 1] * y[2 * i + 1]);
+    return (__m512i)r;
+}
+static inline __m512i emulated_min_epu32(__m512i a, __m512i b)          /* VPMINUD */
+{
+    emulated_u32 x = (emulated_u32)a, y = (emulated_u32)b;
+    LANE(i, 16) x[i] = x[i] < y[i] ? x[i] : y[i];
+    return (__m512i)x;
+}
+static inline __mmask16 emulated_cmple_epu32_mask(__m512i a, __m512i b) /* VPCMPUD */
+{
+    emulated_u32 x = (emulated_u32)a, y = (emulated_u32)b;
+    unsigned r = 0;
+    LANE(i, 16) r |= (unsigned)(x[i] <= y[i]) << i;
+    return (__mmask16)r;
+}
+static inline __m128i emulated_castsi512_si128(__m512i a)
+{
+    __m128i r;
+    memcpy(&r, &a, sizeof r);
+    return r;
+}
+static inline __m512i emulated_alignr_epi32(__m512i a, __m512i b, int shift)    /* VALIGND: a above b, shifted down */
+{
+    emulated_u32 x = (emulated_u32)a, y = (emulated_u32)b, r;
+    LANE(i, 16) r[i] = i + shift < 16 ? y[i + shift] : x[i + shift - 16];
+    return (__m512i)r;
+}
+static inline __mmask16 emulated_mask_test_epi32_mask(__mmask16 mask, __m512i a, __m512i b)     /* VPTESTMD */
+{
+    emulated_u32 x = (emulated_u32)a & (emulated_u32)b;
+    unsigned r = 0;
+    LANE(i, 16) r |= (unsigned)(x[i] != 0) << i;
+    return (__mmask16)(r & mask);
+}
+static inline __mmask16 emulated_testn_epi32_mask(__m512i a, __m512i b)                         /* VPTESTNMD */
+{
+    return (__mmask16)~emulated_mask_test_epi32_mask(0xffff, a, b);
+}
+static inline __m512i emulated_mask_mov_epi32(__m512i otherwise, __mmask16 mask, __m512i a)     /* VMOVDQA32 */
+{
+    emulated_u32 r = (emulated_u32)otherwise, x = (emulated_u32)a;
+    LANE(i, 16) r[i] = mask >> i & 1 ? x[i] : r[i];
+    return (__m512i)r;
+}
+static inline __m512i emulated_mask_add_epi32(__m512i otherwise, __mmask16 mask, __m512i a, __m512i b)
+{
+    return emulated_mask_mov_epi32(otherwise, mask, (__m512i)((emulated_u32)a + (emulated_u32)b));
+}
+static inline __m512i emulated_cvtepu8_epi64(__m128i a)                 /* VPMOVZXBQ */
+{
+    emulated_u8x8 x;
+    emulated_u64 r;
+    memcpy(&x, &a, sizeof x);
+    LANE(i, 8) r[i] = x[i];
+    return (__m512i)r;
+}
+static inline __m512i emulated_mul_epu32(__m512i a, __m512i b)          /* VPMULUDQ */
+{
+    return (__m512i)(((emulated_u64)a & UINT32_MAX) * ((emulated_u64)b & UINT32_MAX));
+}
+static inline long long emulated_reduce_add_epi64(__m512i a)
+{
+    emulated_u64 x = (emulated_u64)a;
+    uint64_t r = 0;
+    LANE(i, 8) r += x[i];
+    return (long long)r;
+}
+#undef LANE
+
+#define _mm512_set1_epi32 emulated_set1_epi32
+#define _mm512_set1_epi64 emulated_set1_epi64
+#define _mm512_setzero_si512 emulated_setzero_si512
+#define _mm512_madd_epi16 emulated_madd_epi16
+#define _mm512_min_epu32 emulated_min_epu32
+#undef _mm512_cmple_epu32_mask
+#define _mm512_cmple_epu32_mask emulated_cmple_epu32_mask
+#define _mm512_castsi512_si128 emulated_castsi512_si128
+#undef _mm512_alignr_epi32
+#define _mm512_alignr_epi32 emulated_alignr_epi32
+#define _mm512_mask_test_epi32_mask emulated_mask_test_epi32_mask
+#define _mm512_testn_epi32_mask emulated_testn_epi32_mask
+#define _mm512_mask_mov_epi32 emulated_mask_mov_epi32
+#define _mm512_mask_add_epi32 emulated_mask_add_epi32
+#define _mm512_cvtepu8_epi64 emulated_cvtepu8_epi64
+#define _mm512_mul_epu32 emulated_mul_epu32
+#define _mm512_reduce_add_epi64 emulated_reduce_add_epi64
