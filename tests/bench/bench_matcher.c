@@ -1,21 +1,24 @@
 /* The matcher's speed, as DESIGN.md asks: from "burst received" to "every answer that ends in it identified".
  *
- *     bench_matcher ROUND SIMD N BURST_DIGITS warm|cold|first|early BURSTS
+ *     bench_matcher ROUND SIMD N BURST_DIGITS warm|cold|first|early|second BURSTS
  *
  * ROUND is online, onsite, or a list of constants with commas. Prints one line, nanoseconds by name:
- *     path, idle      a burst's path, and the idle work after it (its early answers too for `early`), p50 and p99
+ *     path, idle      a burst's path, and the idle work after it (its early answers too for `early`; for
+ *                     `second` they are a second thread's on another CPU, app/copilot.h), p50 and p99
  *     slice           the longest of a burst's calls of matcher_prepare, p50 and p99
  * and the number of answers, and the bytes that matcher_stats tells. `first`: every burst ends with an answer's last
  * digit, and the path's time is until that answer is handed out. `cold`: 64 MB are walked between bursts. Answers are
  * planted as in the contest: a multiple of one of the constants about every 400 digits. */
 #define _GNU_SOURCE
 #include <gmp.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "app/copilot.h"
 #include "app/matcher.h"
 #include "kernel/base/assert.h"
 #include "kernel/base/cycles.h"
@@ -110,10 +113,27 @@ static void fill_stream(uint8_t *text, size_t count, const struct matcher_config
     gmp_randclear(random);
 }
 
+static void pin(unsigned cpu)
+{
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    sched_setaffinity(0, sizeof one, &one);
+}
+
+static void *second_cpu(void *cpu)
+{
+    pin((unsigned)(uintptr_t)cpu);
+    for (;;)
+        if (!copilot_turn())
+            __builtin_ia32_pause();
+    return NULL;
+}
+
 int main(int argc, char **argv)
 {
     if (argc != 7) {
-        fprintf(stderr, "usage: bench_matcher online|onsite|M1,M2,... SIMD N BURST_DIGITS warm|cold|first|early BURSTS\n");
+        fprintf(stderr, "usage: bench_matcher online|onsite|M1,M2,... SIMD N BURST_DIGITS warm|cold|first|early|second BURSTS\n");
         return 2;
     }
     struct matcher_config config = {.n_digits_max = (uint32_t)atoi(argv[3])};
@@ -129,13 +149,17 @@ int main(int argc, char **argv)
             config.simd = s;
     size_t burst = (size_t)atol(argv[4]), bursts = (size_t)atol(argv[6]);
     bool cold = strcmp(argv[5], "cold") == 0, first = strcmp(argv[5], "first") == 0;
-    config.early = strcmp(argv[5], "early") == 0;
+    bool second = strcmp(argv[5], "second") == 0;
+    config.early = strcmp(argv[5], "early") == 0 || second;
     config.early_risk = 1e-5;
 
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET((unsigned)sched_getcpu(), &one);
-    sched_setaffinity(0, sizeof one, &one);
+    unsigned cpu = (unsigned)sched_getcpu();
+    pin(cpu);
+    pthread_t thread;
+    if (second && (copilot_init(&config) || pthread_create(&thread, NULL, second_cpu, (void *)(uintptr_t)(cpu ^ 1)))) {
+        fputs("no second thread\n", stderr);
+        return 1;
+    }
 
     struct matcher *matcher;
     const char *refused = matcher_init(&matcher, &config);
@@ -170,16 +194,20 @@ int main(int argc, char **argv)
         if (t1 == 0)
             t1 = cycles_now_serialised();
         uint64_t t2 = cycles_now_serialised(), before = t2, t3;
+        if (second)
+            copilot_digits(frame, burst, false);
         for (bool more = true; more;) {
             more = matcher_prepare(matcher);
             while (matcher_next_early(matcher, &answer))
                 sum += answer.count;
-            if (config.early) {
+            if (config.early || second) {
                 t3 = cycles_now_serialised();
                 longest = t3 - before - cost > longest ? t3 - before - cost : longest;
                 before = t3;
             }
         }
+        while (second && copilot_answer(&answer))
+            sum += answer.count;
         t3 = cycles_now_serialised();
         if (i >= WARM_UP_BURSTS) {
             path[i - WARM_UP_BURSTS] = t1 - t0 - cost;

@@ -90,6 +90,14 @@ def main():
         row(f"matcher/online/{simd}/early-path", "ns/digit", bursts, found["path"][0] / 100, found["path"][1] / 100, command)
         print(f"{simd:7} with early answers: path {found['path'][0] / 100:.2f}, idle work {found['idle'][0]:.0f} ns a "
               f"burst ({found['idle'][1]:.0f}) 200000, longest slice {found['slice'][0]:.0f} ({found['slice'][1]:.0f}) 5000")
+        if (os.cpu_count() or 1) > 1:
+            found, command, bursts = measure("online", simd, 256, 100, "second")
+            row(f"matcher/online/{simd}/second", "ns", bursts, *found["idle"], command)
+            row(f"matcher/online/{simd}/second-path", "ns/digit", bursts, found["path"][0] / 100, found["path"][1] / 100,
+                command)
+            print(f"{simd:7} with early answers on a second CPU: path {found['path'][0] / 100:.2f}, idle work "
+                  f"{found['idle'][0]:.0f} ns a burst ({found['idle'][1]:.0f}), longest slice {found['slice'][0]:.0f} "
+                  f"({found['slice'][1]:.0f})")
         line = f"{simd:7} by N:"
         for n in (16, 64, 128, 256, 512, 1024):
             found, command, bursts = measure("online", simd, n, 100, "warm")

@@ -1,5 +1,5 @@
 # The matcher's check against the oracle, and the benchmarks: optimised host programs.
-MATCHER_HOST := $(patsubst %.c,$(BUILD)/host/%.o,$(wildcard app/matcher*.c) kernel/base/format.c)
+MATCHER_HOST := $(patsubst %.c,$(BUILD)/host/%.o,$(wildcard app/matcher*.c) kernel/base/format.c app/copilot.c)
 MATCHER_CHECK := $(BUILD)/host/tests/matcher/matcher_check
 
 $(MATCHER_CHECK): $(BUILD)/host/tests/matcher/matcher_check.o $(BUILD)/host/tests/matcher/oracle.o $(MATCHER_HOST)
@@ -20,7 +20,7 @@ CHECK_NEEDS += $(MATCHER_CHECK) $(MATCHER_CHECK_EMULATED)
 
 BENCH_MATCHER := $(BUILD)/host/tests/bench/bench_matcher
 $(BENCH_MATCHER): $(BUILD)/host/tests/bench/bench_matcher.o $(MATCHER_HOST)
-	$(CC) -o $@ $^ -lgmp
+	$(CC) -pthread -o $@ $^ -lgmp
 
 # Prints the tables of docs/matcher.md and writes build/bench/matcher.json. QUICK=1, REPEAT=5.
 bench-matcher: $(BENCH_MATCHER)
