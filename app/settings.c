@@ -353,6 +353,8 @@ static struct refusal set_test_trap(struct settings *s, struct span value)
     return ACCEPTED;
 }
 
+static struct refusal set_test_after(struct settings *s, struct span v) { return set_duration(&s->test_after_ns, v); }
+
 static struct refusal set_test_rungs(struct settings *s, struct span value)
 {
     static const char *const names[] = { "acpi", "cf9", "8042", "triple" };     /* kernel/reset.h, enum reset_rung */
@@ -411,6 +413,7 @@ static const struct {
     { "tsc.khz", set_tsc_khz, false, false },
     { "blackbox", set_blackbox, false, false },
     { "test.trap", set_test_trap, false, false },
+    { "test.after", set_test_after, false, false },
     { "test.rungs", set_test_rungs, false, false },
 };
 static_assert(ARRAY_COUNT(keys) <= 64, "keys_seen has a bit for each");

@@ -97,6 +97,7 @@ struct settings {
     struct settings_region blackbox[SETTINGS_BLACKBOX_COUNT_MAX];
     uint32_t blackbox_count;
     char test_trap[SETTINGS_WORD_BYTES_MAX + 1];        /* "": none */
+    uint64_t test_after_ns;             /* of play, before test_trap springs; 0: before anything else */
     uint32_t test_rungs;                /* of the reset ladder, a bit each: enum reset_rung; all, if not given */
 
     /* Words that boot loaders and virtual machine monitors add are passed over (settings_word_is_foreign); of these

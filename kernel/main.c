@@ -117,7 +117,13 @@ static _Noreturn void settings_refused(const char *message)
     reset_after_failure("the settings cannot be used");
 }
 
-/* The command line, then the module. A trap for testing springs before anything else is asked for. */
+static _Noreturn void test_trap(void)
+{
+    selftest_trap(settings.test_trap);
+    settings_refused("test.trap=: there is no trap of that name; see docs/settings.md");
+}
+
+/* The command line, then the module. A trap for testing springs before anything else is asked for, or in the game. */
 static void settings_take(void)
 {
     struct settings_error error;
@@ -135,9 +141,8 @@ static void settings_take(void)
     if (settings.watchdog_ns != 0) {
         watchdog_arm(settings.watchdog_ns, second_cpu);
     }
-    if (settings.test_trap[0] != '\0') {
-        selftest_trap(settings.test_trap);
-        settings_refused("test.trap=: there is no trap of that name; see docs/settings.md");
+    if (settings.test_trap[0] != '\0' && settings.test_after_ns == 0) {
+        test_trap();
     }
     if (!settings_finish(&settings, &error)) {
         settings_refused(error.text);
@@ -229,13 +234,16 @@ static void rest(struct player *player, struct netdev *device)
 }
 
 /* Once a second the record of a running machine, a slice of it each turn. True while one is being written. */
-static bool record_tend(const struct netdev *device, uint64_t now_ns)
+static bool record_tend(const struct netdev *device, uint64_t begun_ns, uint64_t now_ns)
 {
     static uint64_t next_ns;
     if (blackbox_step()) {
         return true;
     }
     if (now_ns >= next_ns) {
+        if (settings.test_trap[0] != '\0' && now_ns - begun_ns >= settings.test_after_ns) {
+            test_trap();
+        }
         next_ns = now_ns + RECORD_PERIOD_NS;
         virtio_net_levels(device);
         blackbox_begin();
@@ -247,6 +255,7 @@ static bool record_tend(const struct netdev *device, uint64_t now_ns)
 static enum player_verdict play(struct player *player, struct netdev *device)
 {
     enum player_verdict verdict;
+    uint64_t begun_ns = clock_now_ns();
     log_defer(true);
     uint64_t before_ns = clock_now_ns();
     do {
@@ -256,7 +265,7 @@ static enum player_verdict play(struct player *player, struct netdev *device)
         loop_counters.turn_max_ns = max_size(loop_counters.turn_max_ns, log_clock_ns - before_ns);
         before_ns = log_clock_ns;
         verdict = player_turn(player, log_clock_ns);
-        bool writing = record_tend(device, log_clock_ns) | log_drain();
+        bool writing = record_tend(device, begun_ns, log_clock_ns) | log_drain();
         if (!writing && virtio_net_can_wake(device)) {
             rest(player, device);
             before_ns = clock_now_ns();

@@ -23,6 +23,16 @@ def test_trap_is_recorded_with_registers_and_callers():
     assert records[1].log.replace("\r", "") == log, "the record's log is not what the serial line carried"
 
 
+def test_trap_in_the_middle_of_a_game_is_recorded_with_statistics_too():
+    log, records = fly(GAME + " test.trap=opcode test.after=1.5", NIC)
+    for record in records:
+        assert (record.state, record.cause) == (2, "invalid opcode"), log
+        names = [blackbox.Symbols(qemu.IMAGE)(address).split("+")[0] for address in record.backtrace]
+        assert names[0] == "trap_opcode" and "kernel_main" in names, names
+        assert record.uptime_ns > 1.5e9
+    assert flight.statistics_of(records[1])["player.turns"] > 0
+
+
 def test_end_of_a_game_is_recorded_with_its_statistics():
     log, records = fly(GAME + " deadline=1", NIC)
     assert [(r.state, r.cause) for r in records] == [(flight.FAILED, "deadline")] * 2, log

@@ -64,7 +64,7 @@ static void every_other_key_is_read(void **state)
                            "gwmac=52:55:0A:00:02:02 mtu=1460 rto.min=5ms net.timeout=0 server.timeout=0.25 "
                            "feed.timeout=7s deadline=250us idle.timeout=90 breaker=17 breaker.window=2 breaker.linger=0 key=longenough control.port=99 http.port=8080 wait=sleep "
                            "log=10.0.2.2:514 watchdog=2.5 tsc.khz=2499998 blackbox=0x90000,32768,0x1234567000,131072 "
-                           "test.trap=divide test.rungs=8042,acpi"));
+                           "test.trap=divide test.after=1.5 test.rungs=8042,acpi"));
     assert_int_equal(settings.feed_count, 3);
     assert_int_equal(settings.feeds[2].port, 10001);
     assert_int_equal(settings.simd, MATCHER_SIMD_AVX2);
@@ -97,6 +97,7 @@ static void every_other_key_is_read(void **state)
     assert_int_equal(settings.blackbox[0].bytes, 32768);
     assert_int_equal(settings.blackbox[1].address, 0x1234567000);
     assert_string_equal(settings.test_trap, "divide");
+    assert_int_equal(settings.test_after_ns, 1500000000);
     assert_int_equal(settings.test_rungs, 1 << 2 | 1 << 0);
     assert_true(parse(GAME "test.rungs=none"));
     assert_int_equal(settings.test_rungs, 0);
