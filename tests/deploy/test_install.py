@@ -92,6 +92,17 @@ def test_install_again_changes_nothing(machine):
     assert "already so" in second.stdout
 
 
+def test_new_settings_need_no_new_menu(machine):
+    machine.install()
+    once = machine.host.tree()
+    machine.host.file("/fake/mkconfig-fails")
+    machine.config.write_text(CONFIG + "early=off\n")
+    machine.install()
+    assert {path for path, content in machine.host.tree().items() if once.get(path) != content} == {"boot/peregrine/settings"}
+    machine.host.file("/etc/default/grub", "GRUB_DEFAULT=saved\nGRUB_TIMEOUT=7\n")      # since changed by others: proved again
+    assert "grub-mkconfig failed" in machine.run("install").stdout
+
+
 def test_uninstall_leaves_every_byte_as_it_was(machine):
     before = machine.host.tree()
     machine.install()

@@ -131,8 +131,10 @@ def record(host, *, elf=None, regions=(), raw=None):
         say("RAM did not survive the reset, the kernel never ran, or Linux has used the memory since "
             "(read it soon after the return; log=IP:PORT sends the log while flying)")
         return BAD_RECORD
+    alike = [best for best, _ in (blackbox.newest([region]) for region in regions) if best and best.sequence == found.sequence]
     for line in blackbox.describe(found, blackbox.Symbols(elf) if elf and elf.exists() else None):
         say(line)
+    say(f"it stands in {len(alike)} of the {len(regions)} regions read")
     return OK
 
 

@@ -28,6 +28,7 @@ step() {
 }
 
 durable() { sync -- "$@" 2>/dev/null || sync; }
+installed() { sed -n "s/^$1 //p" "$home/installed" 2>/dev/null; }     # the hash of a file as install left it
 hash_of() { if [ -e "$1" ]; then sha256sum < "$1" | cut -d' ' -f1; else echo none; fi; }
 real() { readlink -f "$1" || printf '%s\n' "$1"; }
 

@@ -68,13 +68,19 @@ END
         esac
         printf '}\nENTRY\n'
     } > "$incoming/entry" || return 1
-    if cmp -s "$incoming/entry" "$entry" && [ -x "$entry" ]; then say "  already so"; return 0; fi
+    if cmp -s "$incoming/entry" "$entry" && [ -x "$entry" ]; then say "  already so"; entry_kept=1; return 0; fi
     rm -f "$entry"          # GRUB's menu is not made anew before the new one is there
     replace "$entry" 755 < "$incoming/entry"
 }
 # The new grub.cfg may differ from the old one in our entry and in the line that sets the default; what boots Linux must
 # be the same to the byte, or the machine would be trusted to something that never booted it.
 update() {
+    # The menu that an earlier install proved, of the same entry and settings: a new kernel or new settings need no other.
+    if [ "${entry_kept-}" = 1 ] && [ "$(hash_of "$grub/grub.cfg")" = "$(installed grub.cfg)" ] &&
+            [ "$(hash_of "$defaults")" = "$(installed default-grub)" ]; then
+        say "  already so"
+        return 0
+    fi
     generate || return 1
     say "  proving that Linux stays the default"
     [ "$(grep -c -e '--id peregrine' "$made")" = 1 ] || { say "  the entry is not listed exactly once"; return 1; }

@@ -1,7 +1,6 @@
 # Takes back what install.sh did, in the opposite order, and leaves the files as they were, byte for byte; where others
 # have changed them since, only our part is taken out.
 before=$home/before
-installed() { sed -n "s/^$1 //p" "$home/installed" 2>/dev/null; }
 
 if [ ! -e "$entry" ] && [ ! -d "$home" ] && ! grep -q -e '--id peregrine' "$grub/grub.cfg"; then
     [ "$dry" = 1 ] || sweep
