@@ -17,6 +17,7 @@
 #include "kernel/boot_info.h"
 #include "kernel/build_id.h"
 #include "kernel/clock.h"
+#include "kernel/console.h"
 #include "kernel/cpu.h"
 #include "kernel/memory.h"
 #include "kernel/memory_init.h"
@@ -81,7 +82,7 @@ static bool blackbox_take(const char *text)
 static void machine_init(enum boot_protocol protocol, const void *information)
 {
     if (uart_init()) {
-        log_add_sink(uart_write);
+        console_add(uart_write);
     }
     log_line("peregrine, build %s", build_id_text());
     blackbox_set_build_id(build_id());
@@ -96,7 +97,7 @@ static void machine_init(enum boot_protocol protocol, const void *information)
     }
     apic_init();
     if (screen_init(&boot.framebuffer)) {
-        log_add_sink(screen_write);
+        console_add(screen_write);
         reset_set_reading_pause(READING_PAUSE_MS);
     }
     log_line("started by %s%s%s; %s", protocol == BOOT_PVH ? "PVH" : protocol == BOOT_LINUX ? "Linux boot protocol" : "Multiboot2", boot.loader[0] ? ", " : "",
@@ -170,6 +171,13 @@ static struct netdev *device_take(void)
     return device;
 }
 
+/* What cpus=2 takes off the loop: early answers, and the log's consoles. */
+static bool second_cpu_work(void)
+{
+    bool wrote = console_turn();
+    return copilot_turn() || wrote;
+}
+
 /* The parts of the game, bottom up, each told what it needs. */
 static struct player *player_take(struct netdev *device)
 {
@@ -191,7 +199,7 @@ static struct player *player_take(struct netdev *device)
         settings_refused(mistake);
     }
     if (copilot) {
-        second_cpu_give(copilot_turn);
+        second_cpu_give(second_cpu_work);
     }
     stats_clear();
     blackbox_set_statistics(stats_line);
@@ -257,6 +265,9 @@ static enum player_verdict play(struct player *player, struct netdev *device)
     enum player_verdict verdict;
     uint64_t begun_ns = clock_now_ns();
     log_defer(true);
+    if (second_cpu && settings.cpus > 1) {
+        console_hand_over();
+    }
     uint64_t before_ns = clock_now_ns();
     do {
         watchdog_beat();
@@ -275,7 +286,7 @@ static enum player_verdict play(struct player *player, struct netdev *device)
             reset_after_failure("the network device failed");
         }
     } while (verdict == PLAYER_ON);
-    log_defer(false);
+    console_take_back();
     return verdict;
 }
 

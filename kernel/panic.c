@@ -3,6 +3,7 @@
 #include "kernel/backtrace.h"
 #include "kernel/base/assert.h"
 #include "kernel/base/log.h"
+#include "kernel/console.h"
 #include "kernel/reset.h"
 #include "kernel/second_cpu.h"
 
@@ -16,7 +17,7 @@ _Noreturn void panic(const char *form, ...)
     if (second_cpu_is_me()) {
         second_cpu_panicked(text);
     }
-    log_defer(false);
+    console_take_back();
     log_line("panic: %s", text);
     static bool again;                  /* a panic inside a panic's backtrace or inside a sink */
     if (!again) {

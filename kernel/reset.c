@@ -7,6 +7,7 @@
 #include "kernel/base/log.h"
 #include "kernel/blackbox.h"
 #include "kernel/clock.h"
+#include "kernel/console.h"
 #include "kernel/cpu.h"
 #include "kernel/memory.h"
 #include "kernel/ports.h"
@@ -103,7 +104,7 @@ static void reading_pause(uint32_t ms)
 
 static _Noreturn void reset_logged(const char *cause, enum blackbox_state state, uint32_t pause_ms)
 {
-    log_defer(false);
+    console_take_back();
     watchdog_beat();
     log_line("back to Linux: %s", cause);
     blackbox_write(state, cause);

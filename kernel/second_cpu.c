@@ -8,6 +8,7 @@
 #include "kernel/base/bytes.h"
 #include "kernel/base/log.h"
 #include "kernel/clock.h"
+#include "kernel/console.h"
 #include "kernel/cpu.h"
 #include "kernel/memory.h"
 #include "kernel/paging.h"
@@ -147,7 +148,7 @@ void second_cpu_check(void)
     if (!__atomic_load_n(&failed, __ATOMIC_ACQUIRE)) {
         return;
     }
-    log_defer(false);
+    console_take_back();
     log_line("second CPU: %s", failed_message != NULL ? failed_message : "a trap");
     trap_of_second(&failed_frame, failed_address, failed_message != NULL);
 }

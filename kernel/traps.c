@@ -5,6 +5,7 @@
 #include "kernel/base/bytes.h"
 #include "kernel/base/log.h"
 #include "kernel/blackbox.h"
+#include "kernel/console.h"
 #include "kernel/cpu.h"
 #include "kernel/memory.h"
 #include "kernel/paging.h"
@@ -148,7 +149,7 @@ void trap_handle(const struct trap_frame *frame)
     __asm__ volatile("clts");
     /* A trap inside the dump must not start the dump again: the second says so, the third does not even try. */
     static unsigned depth;
-    log_defer(false);
+    console_take_back();
     switch (depth++) {
     case 0:
         trap_dump(frame);

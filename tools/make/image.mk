@@ -34,7 +34,7 @@ $(BUILD)/kernel/kernel/%.o $(BUILD)/kernel/drivers/%.o $(BUILD)/kernel/net/%.o $
 $(KERNEL_OBJECTS): tools/make/flags.mk tools/make/image.mk
 
 # Every function that fails on purpose stands in the backtrace.
-$(BUILD)/kernel/kernel/selftest%.o: KERNEL_CFLAGS += -fno-optimize-sibling-calls
+$(patsubst %.c,$(BUILD)/kernel/%.o,$(wildcard kernel/selftest*.c)): KERNEL_CFLAGS += -fno-optimize-sibling-calls
 
 # memcpy and its kin must not be turned into calls of themselves, nor into more than plain moves.
 $(BUILD)/kernel/kernel/libc.o: KERNEL_CFLAGS := $(KERNEL_CFLAGS) -fno-builtin -fno-tree-loop-distribute-patterns \
