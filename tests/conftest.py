@@ -25,9 +25,7 @@ def pytest_terminal_summary(terminalreporter):
     stats = terminalreporter.stats
     count = {kind: len(stats.get(kind, [])) for kind in ("passed", "failed", "error", "skipped")}
     terminalreporter.config._peregrine_closing = (
-        f"{count['passed']} passed, {count['failed'] + count['error']} failed"
-        + (f", {count['skipped']} skipped" if count["skipped"] else "")
-    )
+        f"{count['passed']} passed, {count['failed'] + count['error']} failed")
 
 
 def pytest_unconfigure(config):
