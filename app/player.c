@@ -15,6 +15,7 @@
 #include "app/page.h"
 #include "app/stats.h"
 #include "app/submit.h"
+#include "app/syslog.h"
 #include "app/weave.h"
 #include "kernel/base/assert.h"
 #include "kernel/base/bytes.h"
@@ -109,6 +110,7 @@ static void register_statistics(void)
     if (player.copilot)
         stats_add_counters(&copilot_counter_group);
     stats_add_counters(&page_counter_group);
+    stats_add_counters(&syslog_counter_group);
     stats_add_counters(&level_group);
 }
 
@@ -128,6 +130,7 @@ const char *player_init(struct player **out, const struct player_config *config,
     ledger_init(config->secret);
     weave_init(settings->feed_count);
     submit_init(settings);
+    syslog_init(&settings->log);
     breaker_init(settings->breaker_count, settings->breaker_window_ns);
     for (uint32_t i = 0; i < settings->feed_count; i++)
         feed_init(&player.feeds[i], feed_names[i], &settings->feeds[i]);
@@ -353,8 +356,10 @@ enum player_verdict player_turn(struct player *p, uint64_t now_ns)
     }
     submit_tend(now_ns);
     control_tend(now_ns);
-    if (events == 0 && !player.matcher_busy && outbox_waiting_count() == 0)
+    if (events == 0 && !player.matcher_busy && outbox_waiting_count() == 0) {
         page_tend(now_ns);              /* never in front of an answer, nor of what makes the next one quick */
+        syslog_tend(now_ns);
+    }
     if (now_ns >= player.tend_ns && player.verdict == PLAYER_ON)
         tend(now_ns);
     transport_idle(now_ns);
@@ -368,12 +373,13 @@ uint64_t player_wake_ns(const struct player *p, uint64_t now_ns)
     uint64_t wake_ns = now_ns + SLEEP_NS_MAX;
     if (!p->network_was_up)
         wake_ns = now_ns + TEND_NS;
-    uint64_t others[4 + SETTINGS_FEED_COUNT_MAX] = {
+    uint64_t others[5 + SETTINGS_FEED_COUNT_MAX] = {
         transport_wake_ns(), submit_wake_ns(now_ns), control_wake_ns(now_ns), page_wake_ns(now_ns),
+        syslog_wake_ns(),
     };
     for (uint32_t i = 0; i < p->settings->feed_count; i++)
-        others[4 + i] = feed_wake_ns(&p->feeds[i], p->settings->feed_timeout_ns, now_ns);
-    for (uint32_t i = 0; i < 4 + p->settings->feed_count; i++)
+        others[5 + i] = feed_wake_ns(&p->feeds[i], p->settings->feed_timeout_ns, now_ns);
+    for (uint32_t i = 0; i < 5 + p->settings->feed_count; i++)
         if (others[i] < wake_ns)
             wake_ns = others[i];
     return wake_ns;

@@ -91,7 +91,7 @@ struct settings {
     /* The machine. */
     enum settings_wait wait;
     uint32_t cpus;                      /* 2: a second one does the idle work, where there is one */
-    struct settings_endpoint log;       /* taken and kept for UDP syslog; nothing sends there yet */
+    struct settings_endpoint log;       /* where app/syslog.h sends; address 0: nowhere */
     uint64_t watchdog_ns;               /* the loop may stand still for so long; 0: for ever */
     uint32_t tsc_khz;                   /* as Linux measured it; 0: not told */
     struct settings_region blackbox[SETTINGS_BLACKBOX_COUNT_MAX];

@@ -13,6 +13,7 @@
 #include "app/player.h"
 #include "app/settings.h"
 #include "app/stats.h"
+#include "app/syslog.h"
 #include "host/platform.h"
 #include "host/sockets.h"
 #include "kernel/base/log.h"
@@ -28,6 +29,7 @@ static const char usage[] =
     "  key=KEY control.port=PORT     the control channel, for tools/gg\n"
     "  http.port=PORT                the status page (docs/status.md)\n"
     "  cpus=2                        a second thread finds the early answers\n"
+    "  log=IP:PORT                   the log over UDP as well, RFC 5424\n"
     "  wait=sleep                    sleep until something arrives (the default, spin, is faster)\n"
     "  --file FILE                   takes words from a file, with # comments\n"
     "Addresses are numbers: host names are not resolved. ip=, gw=, gwmac=, mtu= and rto.min= are Linux's business and\n"
@@ -163,6 +165,8 @@ int main(int count, char **words)
     log_line("playing with simd=%s", matcher_simd_name(matcher_config.simd));
     enum player_verdict verdict = play(player, settings.wait);
     log_line("leaving: %s", verdict == PLAYER_ON ? "interrupted" : player_verdict_name(verdict));
+    while (syslog_flush_step(platform_now_ns()))
+        ;
     stats_render(statistics, sizeof statistics);
     fputs(statistics, stdout);
     return verdict == PLAYER_NETWORK_LOST ? EXIT_NETWORK_LOST : verdict == PLAYER_SERVER_LOST ? EXIT_SERVER_LOST : 0;

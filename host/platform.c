@@ -41,6 +41,9 @@ void platform_init(void)
     uint64_t cycles = cycles_now_serialised() - began;
     uint64_t elapsed_ns = monotonic_ns() - origin_ns;
     tsc_khz = (uint64_t)((unsigned __int128)cycles * 1000000 / elapsed_ns);
+    struct timespec wall;
+    clock_gettime(CLOCK_REALTIME, &wall);
+    log_wall_origin_ns = (uint64_t)wall.tv_sec * 1000000000 + (uint64_t)wall.tv_nsec - platform_now_ns();
     log_add_sink(log_to_stderr);
 }
 

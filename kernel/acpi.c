@@ -31,6 +31,7 @@ static struct {
     size_t cpu_count;
     struct acpi_register pm_timer, reset;
     uint32_t pm_timer_bits;
+    uint8_t rtc_century;
     uint8_t reset_value;
 } found;
 
@@ -162,6 +163,7 @@ static void fadt_take(const uint8_t *fadt, uint32_t bytes)
         uint32_t port = load_le32(fadt + FADT_PM_TMR_BLK);
         found.pm_timer = (struct acpi_register){ port != 0 && port <= 0xffff ? ACPI_SPACE_PORT : ACPI_SPACE_NONE, port };
     }
+    found.rtc_century = bytes > FADT_CENTURY ? fadt[FADT_CENTURY] : 0;
     found.pm_timer_bits = flags & BIT(FADT_FLAGS_TMR_VAL_EXT_BIT) ? 32 : 24;
     uint64_t dsdt = bytes >= FADT_X_DSDT + 8 ? load_le64(fadt + FADT_X_DSDT) : 0;
     dsdt_take(dsdt != 0 || bytes < FADT_DSDT + 4 ? dsdt : load_le32(fadt + FADT_DSDT));
@@ -280,6 +282,8 @@ const struct acpi_virtio_mmio *acpi_virtio_mmio(size_t index)
 {
     return index < found.virtio_mmio_count ? &found.virtio_mmios[index] : NULL;
 }
+
+uint8_t acpi_rtc_century(void) { return found.rtc_century; }
 
 struct acpi_register acpi_pm_timer(uint32_t *width_bits)
 {

@@ -45,5 +45,8 @@ struct acpi_register {
 /* Where the power management timer counts, and how wide; space NONE without one. */
 struct acpi_register acpi_pm_timer(uint32_t *width_bits);
 
+/* The RTC's register for the century; 0: it has none. */
+uint8_t acpi_rtc_century(void);
+
 /* The reset register and the value that resets; space NONE without one. */
 struct acpi_register acpi_reset_register(uint8_t *value);

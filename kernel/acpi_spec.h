@@ -20,6 +20,7 @@ enum {
     FADT_DSDT = 40,
     FADT_PM_TMR_BLK = 76,
     FADT_PM_TMR_LEN = 91,
+    FADT_CENTURY = 108,
     FADT_FLAGS = 112,
     FADT_RESET_REG = 116,
     FADT_RESET_VALUE = 128,

@@ -168,6 +168,7 @@ static void step_begin(void)
     store_le32(slot + 20, writer.state);
     store_le64(slot + HEADER_SEQUENCE_AT, sequence);
     store_le64(slot + 32, log_clock_ns);
+    store_le64(slot + 40, log_wall_origin_ns != 0 ? log_wall_origin_ns + log_clock_ns : 0);
     memcpy(slot + 48, build, sizeof build);
     writer.bytes = HEADER_BYTES;
     section_whole(SECTION_CAUSE, writer.cause, strlen(writer.cause));

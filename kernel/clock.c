@@ -1,7 +1,6 @@
 /* The TSC, its frequency told by the hypervisor or the CPU, or else measured against a timer of known frequency. */
 #include "kernel/clock.h"
 
-#include <assert.h>
 #include <string.h>
 
 #include "kernel/acpi.h"
@@ -10,6 +9,7 @@
 #include "kernel/base/cycles.h"
 #include "kernel/base/log.h"
 #include "kernel/cpu.h"
+#include "kernel/kvmclock.h"
 #include "kernel/memory.h"
 #include "kernel/ports.h"
 
@@ -21,12 +21,6 @@ enum {
     /* lkml.org/lkml/2008/10/1/246, "Leaf 0x40000010, Timing Information": EAX is the virtual TSC's kHz */
     CPUID_HYPERVISOR_TIMING = 0x40000010,
 
-    /* Linux Documentation/virt/kvm/x86/{cpuid,msr}.rst */
-    CPUID_KVM_FEATURES = 0x40000001,
-    KVM_FEATURE_CLOCKSOURCE2_BIT = 3,
-    MSR_KVM_SYSTEM_TIME_NEW = 0x4b564d01,
-    KVM_SYSTEM_TIME_ENABLE = 1,
-
     /* Intel 8254 data sheet; port 0x61 is the PC/AT's "system control port B" */
     PIT_CHANNEL2 = 0x42,
     PIT_CONTROL = 0x43,
@@ -37,16 +31,6 @@ enum {
     SYSTEM_CONTROL_B_GATE2 = 0x01,
     SYSTEM_CONTROL_B_SPEAKER = 0x02,
 };
-
-/* Linux Documentation/virt/kvm/x86/msr.rst: what the hypervisor writes to the page that the MSR names. */
-struct pvclock_vcpu_time_info {
-    uint32_t version, pad0;             /* odd while it is being written */
-    uint64_t tsc_timestamp, system_time;
-    uint32_t tsc_to_system_mul;         /* ns = (cycles << tsc_shift) * mul >> 32 */
-    int8_t tsc_shift;
-    uint8_t flags, pad[2];
-};
-static_assert(sizeof(struct pvclock_vcpu_time_info) == 32, "");
 
 static struct {
     uint64_t start_cycles, start_ns;    /* the clock showed start_ns when the TSC was at start_cycles */
@@ -63,25 +47,6 @@ static uint64_t khz_of_hypervisor_leaf(void)
 {
     bool knows = hypervisor_is("KVMKVMKVM") || hypervisor_is("VMwareVMware");
     return knows && cpu.hypervisor_leaf_max >= CPUID_HYPERVISOR_TIMING ? cpuid(CPUID_HYPERVISOR_TIMING, 0).eax : 0;
-}
-
-/* The page is switched off again after one reading: the TSC alone is faster and has one owner here. */
-static uint64_t khz_of_kvmclock(void)
-{
-    if (!hypervisor_is("KVMKVMKVM") || !(cpuid(CPUID_KVM_FEATURES, 0).eax & BIT(KVM_FEATURE_CLOCKSOURCE2_BIT))) {
-        return 0;
-    }
-    static volatile struct pvclock_vcpu_time_info info __attribute__((aligned(64)));
-    msr_write(MSR_KVM_SYSTEM_TIME_NEW, (uintptr_t)&info | KVM_SYSTEM_TIME_ENABLE);
-    uint32_t mul = info.tsc_to_system_mul;
-    int shift = info.tsc_shift;
-    msr_write(MSR_KVM_SYSTEM_TIME_NEW, 0);
-    if (mul == 0 || shift < -31 || shift > 31) {
-        return 0;
-    }
-    /* 1 ms is 10^6 ns = (khz << shift) * mul >> 32. */
-    uint64_t khz_shifted = (UINT64_C(1000000) << 32) / mul;
-    return shift < 0 ? khz_shifted << -shift : khz_shifted >> shift;
 }
 
 /* SDM vol. 2, CPUID leaf 0x15: TSC Hz = crystal Hz (ECX) * EBX / EAX. Where the crystal is not told, the base frequency
@@ -235,7 +200,7 @@ bool clock_init(void)
         uint64_t (*khz)(void);
         const char *name;
     } sources[] = {
-        { khz_of_hypervisor_leaf, "hypervisor leaf" }, { khz_of_kvmclock, "kvmclock" }, { khz_of_cpuid, "cpuid 0x15" },
+        { khz_of_hypervisor_leaf, "hypervisor leaf" }, { kvmclock_tsc_khz, "kvmclock" }, { khz_of_cpuid, "cpuid 0x15" },
         { khz_of_pm_timer, "acpi pm timer" },          { khz_of_pit, "pit" },
     };
     for (size_t i = 0; i < ARRAY_COUNT(sources) && tsc.khz == 0; i++) {

@@ -6,6 +6,7 @@
 #include "app/player.h"
 #include "app/settings.h"
 #include "app/stats.h"
+#include "app/syslog.h"
 #include "drivers/screen.h"
 #include "drivers/uart.h"
 #include "drivers/virtio_net.h"
@@ -27,12 +28,14 @@
 #include "kernel/selftest.h"
 #include "kernel/sleep.h"
 #include "kernel/traps.h"
+#include "kernel/wall.h"
 #include "kernel/watchdog.h"
 #include "net/transport.h"
 
 enum {
     READING_PAUSE_MS = 4000,            /* how long a message stands on the screen before Linux comes back */
     RECORD_PERIOD_NS = 1000000000,
+    RECORDS_PER_COMPARISON = 60,        /* of the clocks: an exit or two, once a minute */
 };
 
 /* The longest that the loop has been away from its beginning, sleeps aside. */
@@ -109,6 +112,7 @@ static void machine_init(enum boot_protocol protocol, const void *information)
         reset_after_failure("no clock");
     }
     log_clock_ns = clock_now_ns();
+    wall_init();
     random_init(&boot);
 }
 
@@ -218,6 +222,7 @@ static struct player *player_take(struct netdev *device)
     struct counter_group device_counters = virtio_net_counter_group();
     stats_add_counters(&device_counters);
     stats_add_counters(&loop_counter_group);
+    stats_add_counters(&wall_counter_group);
 
     struct player_config player_config = { .settings = &settings, .matcher = matcher, .copilot = copilot, .tsc_khz = clock_tsc_khz() };
     struct player *player;
@@ -244,7 +249,7 @@ static void rest(struct player *player, struct netdev *device)
 /* Once a second the record of a running machine, a slice of it each turn. True while one is being written. */
 static bool record_tend(const struct netdev *device, uint64_t begun_ns, uint64_t now_ns)
 {
-    static uint64_t next_ns;
+    static uint64_t next_ns, records;
     if (blackbox_step()) {
         return true;
     }
@@ -254,6 +259,9 @@ static bool record_tend(const struct netdev *device, uint64_t begun_ns, uint64_t
         }
         next_ns = now_ns + RECORD_PERIOD_NS;
         virtio_net_levels(device);
+        if (++records % RECORDS_PER_COMPARISON == 0) {
+            wall_compare();
+        }
         blackbox_begin();
     }
     return false;
@@ -290,8 +298,20 @@ static enum player_verdict play(struct player *player, struct netdev *device)
     return verdict;
 }
 
+/* What is left of the log, out to syslog. */
+static bool last_words_step(void)
+{
+    uint64_t now_ns = clock_now_ns();
+    struct transport_event event;
+    transport_poll(now_ns, &event);     /* ARP may have something to say; what the game's connections do is over */
+    bool more = syslog_flush_step(now_ns);
+    transport_idle(now_ns);
+    return more;
+}
+
 static void statistics_log(void)
 {
+    wall_report();
     char line[STATS_LINE_BYTES_MAX + 1];
     size_t bytes;
     for (size_t i = 0; (bytes = stats_line(i, line, sizeof line)) != 0; i++) {
@@ -308,6 +328,9 @@ _Noreturn void kernel_main(enum boot_protocol protocol, const void *information)
     struct player *player = player_take(device);
     log_clock_ns = clock_now_ns();
     memory_seal();
+    if (settings.log.address != 0) {
+        reset_set_last_words(last_words_step);
+    }
     enum player_verdict verdict = play(player, device);
     statistics_log();
     if (verdict == PLAYER_GG) {

@@ -17,6 +17,9 @@ _Noreturn void panic(const char *form, ...)
     if (second_cpu_is_me()) {
         second_cpu_panicked(text);
     }
+    if (reset_speaks_last()) {
+        reset_now();
+    }
     console_take_back();
     log_line("panic: %s", text);
     static bool again;                  /* a panic inside a panic's backtrace or inside a sink */

@@ -24,11 +24,18 @@ enum {
 
     PORT_POST = 0x80,                   /* a write takes about a microsecond wherever it goes: a clock of last resort */
     RUNG_PAUSE_US = 100000,
+
+    LAST_WORDS_MS = 1000,
+    LAST_WORDS_QUIET_MS = 50,           /* nothing left, or nothing that the device would take, for so long */
 };
+
+#define NS_PER_MS UINT64_C(1000000)
 
 static struct acpi_register acpi_register;
 static uint8_t acpi_value;
 static uint32_t reading_pause_ms;
+static bool (*last_words_step)(void);
+static bool last_words;                 /* they are being said */
 static uint32_t rungs = UINT32_MAX;     /* a bit each, enum reset_rung */
 
 void reset_arm(void)
@@ -102,6 +109,21 @@ static void reading_pause(uint32_t ms)
     }
 }
 
+static void last_words_say(void)
+{
+    if (last_words_step == NULL || clock_tsc_khz() == 0) {
+        return;
+    }
+    last_words = true;
+    uint64_t begin_ns = clock_now_ns(), heard_ns = begin_ns, now_ns = begin_ns;
+    while (now_ns - begin_ns < LAST_WORDS_MS * NS_PER_MS && now_ns - heard_ns < LAST_WORDS_QUIET_MS * NS_PER_MS) {
+        if (last_words_step()) {
+            heard_ns = now_ns;
+        }
+        now_ns = clock_now_ns();
+    }
+}
+
 static _Noreturn void reset_logged(const char *cause, enum blackbox_state state, uint32_t pause_ms)
 {
     console_take_back();
@@ -109,6 +131,7 @@ static _Noreturn void reset_logged(const char *cause, enum blackbox_state state,
     log_line("back to Linux: %s", cause);
     blackbox_write(state, cause);
     log_flush();
+    last_words_say();
     pause_us(RUNG_PAUSE_US);            /* a serial line empties its FIFO */
     reading_pause(pause_ms);
     reset_now();
@@ -120,5 +143,9 @@ _Noreturn void reset_after_failure(const char *cause)
 {
     reset_logged(cause, BLACKBOX_FAILED, reading_pause_ms);
 }
+
+void reset_set_last_words(bool (*step)(void)) { last_words_step = step; }
+
+bool reset_speaks_last(void) { return last_words; }
 
 void reset_set_reading_pause(uint32_t ms) { reading_pause_ms = ms; }

@@ -1,6 +1,7 @@
 /* The way back: every end of this kernel comes through here, and the machine's next boot is Linux. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* The ladder, from the first rung to the last. */
@@ -25,6 +26,11 @@ _Noreturn void reset_machine(const char *cause);
 /* The same for an end that somebody may want to read: waits first, if reset_set_reading_pause was called. */
 _Noreturn void reset_after_failure(const char *cause);
 void reset_set_reading_pause(uint32_t ms);
+
+/* Called again and again before the ladder, for a second at most, as long as it returns true or has lately: whoever
+ * still has something to send. A trap or a panic in there goes straight to the ladder: what was the cause is told. */
+void reset_set_last_words(bool (*step)(void));
+bool reset_speaks_last(void);
 
 /* The ladder alone, silently: for a trap inside a trap. */
 _Noreturn void reset_now(void);

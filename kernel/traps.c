@@ -145,6 +145,9 @@ void trap_handle(const struct trap_frame *frame)
     if (second_cpu_is_me()) {
         second_cpu_trapped(frame);
     }
+    if (reset_speaks_last()) {
+        reset_now();
+    }
     /* Should CR0.TS be what trapped, the dump's own 16-byte moves would again. */
     __asm__ volatile("clts");
     /* A trap inside the dump must not start the dump again: the second says so, the third does not even try. */

@@ -12,6 +12,7 @@ enum {
 };
 
 uint64_t log_clock_ns;
+uint64_t log_wall_origin_ns;
 uint64_t log_lines_missed_count;
 
 /* Positions count every byte ever written; the ring holds the last LOG_RING_BYTES of them, whole lines only. */
@@ -19,6 +20,7 @@ static struct {
     char bytes[LOG_RING_BYTES];
     uint64_t begin;             /* the oldest line still whole */
     uint64_t end;
+    uint64_t lines_forgotten;
     bool deferred;
 } ring;
 
@@ -50,6 +52,7 @@ static void ring_append(const char *text, size_t bytes)
             }
         }
         ring.begin = next;
+        ring.lines_forgotten++;
     }
     for (size_t i = 0; i < bytes; i++) {
         ring.bytes[(ring.end + i) % LOG_RING_BYTES] = text[i];
@@ -95,6 +98,10 @@ size_t log_tail(char *out, size_t out_bytes)
     }
     return (size_t)(ring.end - begin);
 }
+
+uint64_t log_end(void) { return ring.end; }
+
+uint64_t log_lines_forgotten(void) { return ring.lines_forgotten; }
 
 uint64_t log_tail_position(size_t bytes_max, uint64_t *end)
 {

@@ -31,12 +31,20 @@ void log_line_list(const char *form, va_list list);
 /* The stamp for lines, nanoseconds since start. Set by the loop each turn; log.c reads no clock. */
 extern uint64_t log_clock_ns;
 
+/* The wall clock at stamp 0, nanoseconds since 1970 UTC; 0: nobody knows. Set once by the platform. */
+extern uint64_t log_wall_origin_ns;
+
 /* Copies the newest whole lines that fit, oldest first, each ended by '\n'. Returns the bytes written. */
 size_t log_tail(char *out, size_t out_bytes);
 
 /* For a reader that comes back: copies the line at `*position` (0: the oldest), without terminator, and moves the
  * position behind it. Lines that the ring has forgotten are passed over. 0: nothing new. */
 size_t log_read(uint64_t *position, char out[LOG_LINE_BYTES_MAX]);
+
+/* For readers that tell what they missed: the position behind the newest line, and how many lines the ring has forgotten
+ * since the start. */
+uint64_t log_end(void);
+uint64_t log_lines_forgotten(void);
 
 /* For log_read: where the newest whole lines begin that are `bytes_max` together at most, and where they end. */
 uint64_t log_tail_position(size_t bytes_max, uint64_t *end);

@@ -34,7 +34,7 @@ void fake_reset(void)
     last = NULL;
     told_closed = -1;
     memset(&fake, 0, sizeof fake);
-    fake.network = (struct transport_network){ .up = true, .address = 0x0a00020f, .waiting_for = "nothing" };
+    fake.network = (struct transport_network){ .up = true, .address = 0x0a00020f, .mtu_bytes = 1500, .waiting_for = "nothing" };
 }
 
 int fake_to(uint16_t port)

@@ -22,6 +22,7 @@ CHECK_NEEDS += $(BUILD)/host/peregrine-linux
 
 UNIT_EXTRA_player_test := tests/unit/fake_transport.c
 UNIT_EXTRA_control_test := tests/unit/fake_transport.c
+UNIT_EXTRA_syslog_test := tests/unit/fake_transport.c
 UNIT_EXTRA_page_test := tests/unit/fake_transport.c
 UNIT_EXTRA_sockets_test := host/sockets.c
 

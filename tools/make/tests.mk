@@ -16,6 +16,7 @@ $(TEST_LIB): $(patsubst %.c,$(BUILD)/test/%.o,$(TEST_LIB_SOURCES))
 UNIT_EXTRA_memory_map_test := kernel/memory_map.c
 UNIT_EXTRA_blackbox_test := kernel/blackbox.c
 UNIT_EXTRA_boot_info_test := kernel/boot_info.c
+UNIT_EXTRA_utc_test := kernel/rtc.c
 UNIT_EXTRA_acpi_test := kernel/acpi.c
 .SECONDEXPANSION:
 $(UNIT_TESTS): $(BUILD)/test/tests/unit/%: $(BUILD)/test/tests/unit/%.o $(BUILD)/test/tests/unit/support.o \

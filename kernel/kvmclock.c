@@ -1,0 +1,96 @@
+#include "kernel/kvmclock.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "kernel/base/bytes.h"
+#include "kernel/base/cycles.h"
+#include "kernel/cpu.h"
+
+enum {
+    CPUID_KVM_FEATURES = 0x40000001,
+    KVM_FEATURE_CLOCKSOURCE2_BIT = 3,
+    MSR_KVM_WALL_CLOCK_NEW = 0x4b564d00,
+    MSR_KVM_SYSTEM_TIME_NEW = 0x4b564d01,
+    KVM_SYSTEM_TIME_ENABLE = 1,
+    READS_MAX = 1000,
+};
+
+/* What the hypervisor writes to the page that the MSR names. `version` is odd while it writes. */
+struct pvclock_vcpu_time_info {
+    uint32_t version, pad0;
+    uint64_t tsc_timestamp, system_time;
+    uint32_t tsc_to_system_mul;         /* ns = (cycles << tsc_shift) * mul >> 32 */
+    int8_t tsc_shift;
+    uint8_t flags, pad[2];
+};
+static_assert(sizeof(struct pvclock_vcpu_time_info) == 32, "");
+
+struct pvclock_wall_clock {             /* the wall clock at system_time 0 */
+    uint32_t version, sec, nsec;
+};
+static_assert(sizeof(struct pvclock_wall_clock) == 12, "");
+
+static bool present(void)
+{
+    return strcmp(cpu.hypervisor, "KVMKVMKVM") == 0 && cpuid(CPUID_KVM_FEATURES, 0).eax & BIT(KVM_FEATURE_CLOCKSOURCE2_BIT);
+}
+
+/* A whole state of the page, and the TSC within it. */
+static bool read(struct pvclock_vcpu_time_info *out, uint64_t *cycles)
+{
+    static volatile struct pvclock_vcpu_time_info page __attribute__((aligned(64)));
+    bool whole = false;
+    if (!present()) {
+        return false;
+    }
+    msr_write(MSR_KVM_SYSTEM_TIME_NEW, (uintptr_t)&page | KVM_SYSTEM_TIME_ENABLE);
+    for (int i = 0; i < READS_MAX && !whole; i++) {
+        uint32_t version = page.version;
+        *out = (struct pvclock_vcpu_time_info){
+            .tsc_timestamp = page.tsc_timestamp, .system_time = page.system_time,
+            .tsc_to_system_mul = page.tsc_to_system_mul, .tsc_shift = page.tsc_shift,
+        };
+        *cycles = cycles_now_serialised();
+        whole = version % 2 == 0 && version == page.version;
+    }
+    msr_write(MSR_KVM_SYSTEM_TIME_NEW, 0);
+    return whole && out->tsc_to_system_mul != 0 && out->tsc_shift >= -31 && out->tsc_shift <= 31;
+}
+
+uint64_t kvmclock_tsc_khz(void)
+{
+    struct pvclock_vcpu_time_info info;
+    uint64_t cycles;
+    if (!read(&info, &cycles)) {
+        return 0;
+    }
+    /* 1 ms is 10^6 ns = (khz << shift) * mul >> 32. */
+    uint64_t khz_shifted = (UINT64_C(1000000) << 32) / info.tsc_to_system_mul;
+    return info.tsc_shift < 0 ? khz_shifted << -info.tsc_shift : khz_shifted >> info.tsc_shift;
+}
+
+bool kvmclock_now_ns(uint64_t *ns)
+{
+    struct pvclock_vcpu_time_info info;
+    uint64_t cycles;
+    if (!read(&info, &cycles)) {
+        return false;
+    }
+    uint64_t since = cycles - info.tsc_timestamp;
+    since = info.tsc_shift < 0 ? since >> -info.tsc_shift : since << info.tsc_shift;
+    *ns = info.system_time + (uint64_t)((unsigned __int128)since * info.tsc_to_system_mul >> 32);
+    return true;
+}
+
+bool kvmclock_wall_ns(uint64_t *ns)
+{
+    static volatile struct pvclock_wall_clock wall __attribute__((aligned(64)));
+    uint64_t now_ns;
+    if (!kvmclock_now_ns(&now_ns)) {
+        return false;
+    }
+    msr_write(MSR_KVM_WALL_CLOCK_NEW, (uintptr_t)&wall);       /* written within the exit, once */
+    *ns = wall.sec * UINT64_C(1000000000) + wall.nsec + now_ns;
+    return wall.sec != 0 && wall.version % 2 == 0;
+}

@@ -1,0 +1,170 @@
+/* app/syslog.c over a transport that the test plays: RFC 5424 to the byte, and its bounds. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "app/syslog.h"
+#include "kernel/base/log.h"
+#include "tests/unit/fake_transport.h"
+
+static const struct settings_endpoint to = { 0x0a000202, 514 };
+static uint64_t now_ns = 1000000000;
+
+/* The log is the program's; each test begins behind what was logged before. */
+static int setup(void **state)
+{
+    (void)state;
+    fake_reset();
+    syslog_init(&to);
+    while (syslog_flush_step(now_ns)) {
+    }
+    syslog_counters.lines_sent = 0;
+    fake.datagram_count = 0;
+    log_wall_origin_ns = UINT64_C(1645358369545511000);
+    log_clock_ns = 1500000000;
+    return 0;
+}
+
+static const char *text(uint32_t index)
+{
+    static char copy[TRANSPORT_DATAGRAM_BYTES_MAX + 1];
+    assert_true(index < fake.datagram_count);
+    memcpy(copy, fake.datagrams[index].data, fake.datagrams[index].bytes);
+    copy[fake.datagrams[index].bytes] = '\0';
+    return copy;
+}
+
+/* Behind the structured data, which counts on from test to test. */
+static const char *message(uint32_t index) { return strchr(text(index), ']') + 2; }
+
+static void pass(uint64_t ns)
+{
+    for (uint64_t end = now_ns + ns; now_ns < end; now_ns += 100000)
+        syslog_tend(now_ns);
+}
+
+static void line_is_a_message_of_rfc_5424(void **state)
+{
+    (void)state;
+    syslog_init(&to);
+    log_line("back to Linux: deadline");
+    uint32_t last = 0;
+    while (syslog_flush_step(now_ns))
+        last = fake.datagram_count - 1;
+    const char *expected = "<133>1 2022-02-20T11:59:31.045511Z 10.0.2.15 peregrine - - [meta sequenceId=\"";
+    assert_memory_equal(text(last), expected, strlen(expected));
+    assert_non_null(strstr(text(last), "\" sysUpTime=\"150\"] back to Linux: deadline"));
+    assert_int_equal(fake.datagrams[last].address, 0x0a000202);
+    assert_int_equal(fake.datagrams[last].to_port, 514);
+}
+
+static void severity_follows_what_the_line_says(void **state)
+{
+    (void)state;
+    log_line("trap: page fault (14)");
+    log_line("panic: no");
+    log_line("net: link up");
+    pass(10000000);
+    assert_memory_equal(text(0), "<130>1 ", 7);
+    assert_memory_equal(text(1), "<130>1 ", 7);
+    assert_memory_equal(text(2), "<134>1 ", 7);
+}
+
+static void unknown_time_is_a_dash(void **state)
+{
+    (void)state;
+    log_wall_origin_ns = 0;
+    log_line("x");
+    pass(2000000);
+    assert_memory_equal(text(0), "<134>1 - 10.0.2.15 ", 19);
+}
+
+static void at_most_one_line_a_millisecond(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 20; i++)
+        log_line("%d", i);
+    pass(10000000);
+    assert_in_range(fake.datagram_count, 9, 11);
+    pass(20000000);
+    assert_int_equal(fake.datagram_count, 20);
+    assert_string_equal(message(19), "19");
+}
+
+static void network_that_is_down_or_busy_loses_nothing(void **state)
+{
+    (void)state;
+    fake.network.up = false;
+    log_line("one");
+    assert_true(syslog_wake_ns() == UINT64_MAX);
+    pass(5000000);
+    assert_false(syslog_flush_step(now_ns));
+    assert_int_equal(fake.datagram_count, 0);
+    fake.network.up = true;
+    fake.refuse_udp = true;
+    pass(SYSLOG_SETTLE_NS + 5000000);
+    assert_true(syslog_counters.send_failed > 0);
+    fake.refuse_udp = false;
+    pass(5000000);
+    assert_int_equal(fake.datagram_count, 1);
+    assert_string_equal(message(0), "one");
+}
+
+static void what_the_ring_forgot_is_counted_and_a_gap(void **state)
+{
+    (void)state;
+    unsigned before, after;
+    log_line("first");
+    pass(2000000);
+    sscanf(strstr(text(0), "sequenceId"), "sequenceId=\"%u", &before);
+    for (int i = 0; i < 3000; i++)
+        log_line("%0100d", i);
+    pass(2000000);
+    sscanf(strstr(text(1), "sequenceId"), "sequenceId=\"%u", &after);
+    assert_int_equal(after - before, syslog_counters.lines_missed + 1);
+    assert_in_range(syslog_counters.lines_missed, 2300, 2600);
+    while (syslog_flush_step(now_ns)) {
+    }
+    assert_int_equal(syslog_counters.lines_missed + syslog_counters.lines_sent, 3001);
+}
+
+static void long_line_is_cut_to_the_mtu(void **state)
+{
+    (void)state;
+    fake.network.mtu_bytes = 300;
+    log_line("%0400d", 7);
+    pass(2000000);
+    assert_int_equal(fake.datagrams[0].bytes, 272);
+}
+
+static void without_a_receiver_nothing_is_sent(void **state)
+{
+    (void)state;
+    static const struct settings_endpoint none;
+    syslog_init(&none);
+    log_line("x");
+    pass(2000000);
+    assert_false(syslog_flush_step(now_ns));
+    assert_int_equal(fake.datagram_count, 0);
+    assert_true(syslog_wake_ns() == UINT64_MAX);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(line_is_a_message_of_rfc_5424, setup),
+        cmocka_unit_test_setup(severity_follows_what_the_line_says, setup),
+        cmocka_unit_test_setup(unknown_time_is_a_dash, setup),
+        cmocka_unit_test_setup(at_most_one_line_a_millisecond, setup),
+        cmocka_unit_test_setup(network_that_is_down_or_busy_loses_nothing, setup),
+        cmocka_unit_test_setup(what_the_ring_forgot_is_counted_and_a_gap, setup),
+        cmocka_unit_test_setup(long_line_is_cut_to_the_mtu, setup),
+        cmocka_unit_test_setup(without_a_receiver_nothing_is_sent, setup),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
