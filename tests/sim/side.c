@@ -186,6 +186,14 @@ static bool own_read(struct side *side, uint32_t connection, uint64_t now_ns)
     return true;
 }
 
+/* A SYN that was long on its way opens another connection where the true one is over already. */
+static void own_turn_away(struct side *side, uint32_t connection, uint64_t now_ns)
+{
+    int id = side->index == 1 ? tcp_accept(side->stack, side->listeners[connection]) : -1;
+    if (id >= 0)
+        tcp_abort(side->stack, id, now_ns);
+}
+
 static bool own_half_turn(struct side *side, uint32_t connection, uint64_t now_ns)
 {
     struct half *half = &side->halves[connection];
@@ -196,6 +204,7 @@ static bool own_half_turn(struct side *side, uint32_t connection, uint64_t now_n
         half->state = HALF_OPEN;
         return true;
     }
+    own_turn_away(side, connection, now_ns);
     if (half->state == HALF_DONE)
         return false;
     if (half_is_over(half)) {

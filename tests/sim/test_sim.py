@@ -11,6 +11,7 @@ SECONDS = int(os.environ.get("SIM_SECONDS", "90"))
 
 # (peer, seed): what it found.
 FOUND = {
+    ("own", 1795310065920399): "nobody accepted the connection that a repeated SYN opened",
     ("lwip", 1795308504912866): "a byte every 30 ms: the game was too short for it",
     ("lwip", 1795308856916148): "TIME-WAIT that ended while the peer still resent its last bytes",
     ("lwip", 1795267439786751): "lwIP's FIN in the middle of a stream that a small window split",
