@@ -1,6 +1,6 @@
 /* Passive opens. RFC 9293 §3.10.7.2 (LISTEN) and §3.10.7.4 for SYN-RECEIVED.
  *
- * A SYN costs an entry of a small table, not a connection: a flood fills the table, whose oldest entry then gives way,
+ * A SYN costs an entry of a small table, not a connection: a flood fills the table, whose entries then give way in turn,
  * and takes nothing from open connections. The connection is made when the handshake is complete. */
 #include "net/tcp_internal.h"
 
@@ -33,20 +33,21 @@ static void half_open_free(struct net_stack *stack, struct tcp_half_open *h)
     tcp->half_open_keys[last] = 0;
 }
 
-/* A place for one more; when all are taken, the one that has waited longest. */
+/* A place for one more. When all are taken, one gives way, each in its turn: under a flood that is the one that has waited
+ * longest, and looking for it would cost as much as the rest of a SYN. */
 static struct tcp_half_open *half_open_take(struct net_stack *stack, uint64_t key)
 {
     struct tcp *tcp = &stack->tcp;
-    if (tcp->half_open_used == tcp->capacity.half_open_count) {
-        struct tcp_half_open *oldest = &tcp->half_open[0];
-        for (uint32_t i = 1; i < tcp->half_open_used; i++)
-            if (tcp->half_open[i].first_sent_ns < oldest->first_sent_ns)
-                oldest = &tcp->half_open[i];
+    uint32_t index = tcp->half_open_used;
+    if (index < tcp->capacity.half_open_count) {
+        tcp->half_open_used++;
+    } else {
+        index = tcp->half_open_turn++ % tcp->capacity.half_open_count;
+        tcp->listeners[tcp->half_open[index].listener].half_open_count--;
         NET_COUNT(stack, tcp_half_open_evicted);
-        half_open_free(stack, oldest);
     }
-    tcp->half_open_keys[tcp->half_open_used] = key;
-    return &tcp->half_open[tcp->half_open_used++];
+    tcp->half_open_keys[index] = key;
+    return &tcp->half_open[index];
 }
 
 /* What a reply to this half-open connection begins with. */
