@@ -37,7 +37,7 @@ ROWS = [
     Row("a line of 200 Mbit/s, 1 ms", "", side_by_side=1),
     Row("1 % lost, 1 ms", "lose=100", 4 << 20),
     Row("5 % lost, 1 ms", "lose=500", 2 << 20),
-    Row("20 % lost, 1 ms", "lose=2000", give_up_s=3600),
+    Row("20 % lost, 1 ms", "lose=2000", bytes=1 << 20, give_up_s=3600),
     Row("1 % lost, 10 ms", "lose=100 delay_us=10000"),
     Row("5 % lost, 10 ms", "lose=500 delay_us=10000"),
     Row("10 % late by up to 6 ms, 1 ms", "reorder=1000", 4 << 20),

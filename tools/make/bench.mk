@@ -56,3 +56,10 @@ CHECK_NEEDS += $(BENCH_NET)
 bench-net: $(BENCH_NET)
 	$(PY) tests/bench/bench_net.py
 .PHONY: bench-net
+
+# Floods at full ring speed while a game is on, over our own stack: tests/flood/.
+FLOOD := $(BUILD)/host/tests/flood/flood
+$(FLOOD): $(patsubst %.c,$(BUILD)/host/%.o,tests/flood/flood.c $(filter-out tests/bench/bench_net.c,$(BENCH_NET_COMMON)) \
+		$(NET_SOURCES_own))
+	$(CC) -o $@ $^
+CHECK_NEEDS += $(FLOOD)

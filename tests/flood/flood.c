@@ -1,0 +1,398 @@
+/* Floods at full ring speed while a game is on: the player and the matcher over our stack and the kernel's driver, the
+ * device a model in memory (tests/model/), the servers those of the benchmark (tests/bench/bench_peer.h).
+ *
+ *     flood KIND BURSTS          KIND: syn, syn-closed, rst, ack, arp, icmp, mixed
+ *
+ * Before each turn of the loop the receive ring is filled up with flood frames, as a wire does that never pauses; a
+ * burst of digits goes into the last place but one, behind all of them. The time is that of the player's turns from
+ * there until the POST of its answer is published, the device's own work not counted. Quiet and flooded bursts take
+ * turns, fifty each. Asserts that each burst is answered, that no connection of the game is lost, that no buffer stays away
+ * and that nothing is allocated; prints both distributions, in nanoseconds, and the counters that moved. A burst during
+ * which Linux gave the processor to somebody else is played again: that is not what is measured. */
+#define _GNU_SOURCE
+#include <malloc.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "app/player.h"
+#include "app/stats.h"
+#include "drivers/virtio_net.h"
+#include "host/platform.h"
+#include "kernel/base/assert.h"
+#include "kernel/base/bytes.h"
+#include "kernel/base/cycles.h"
+#include "net/arp_wire.h"
+#include "net/checksum.h"
+#include "net/ethernet_wire.h"
+#include "net/icmp_wire.h"
+#include "net/ipv4_wire.h"
+#include "net/tcp_wire.h"
+#include "net/transport.h"
+#include "tests/bench/bench_peer.h"
+#include "tests/model/virtio_model.h"
+#include "tests/sim/random.h"
+
+enum {
+    FEED_PORT = 10001,
+    SUBMIT_PORT = 10002,
+    LISTEN_PORT = 8080,
+    DIGITS = 60,
+    SPARE = 8,                          /* places the flood leaves to the game */
+    BLOCK = 50,                         /* bursts, quiet or flooded */
+    PAUSE_TURNS = 50,                   /* between bursts, at least */
+    TURNS_MAX = 100000,
+};
+
+#define CONSTANT "104648257118348370704723119"      /* of the online final */
+
+enum kind { SYN, SYN_CLOSED, RST, ACK, ARP, ICMP, MIXED };
+static const char *const kind_names[] = { "syn", "syn-closed", "rst", "ack", "arp", "icmp", "mixed" };
+
+static struct virtio_model model;
+static struct virtio_net net;
+static struct player *player;
+static enum kind kind;
+static uint64_t random_state = 1, flood_frames;
+static uint64_t kicked_cycles, interrupted;
+
+/* ---- The device ---- */
+
+static const struct virtio_transport_ops *model_ops;
+
+static void kick(struct virtio_transport *transport, uint16_t queue)
+{
+    if (queue == VIRTIO_NET_TRANSMITQ)
+        kicked_cycles = cycles_now_serialised();
+    model_ops->kick(transport, queue);
+}
+
+static void deliver(const uint8_t *frame, uint32_t bytes)
+{
+    ASSERT(virtio_model_receive(&model, frame, bytes, 0));
+}
+
+static uint32_t now_ms(void) { return (uint32_t)(platform_now_ns() / 1000000); }
+
+/* The device sends what it was given; the servers' answers come back. */
+static void wire_turn(void)
+{
+    struct virtio_model_packet packet;
+    uint8_t reply[128];
+    uint32_t reply_bytes;
+    while (virtio_model_transmit_take(&model, &packet)) {
+        bench_peer_take(packet.frame, packet.bytes, now_ms(), reply, &reply_bytes);
+        virtio_model_transmit_done(&model, &packet);
+        if (reply_bytes != 0)
+            deliver(reply, reply_bytes);
+    }
+    virtio_model_want_kick(&model, VIRTIO_NET_TRANSMITQ);
+    ASSERT(model.violation == NULL);
+}
+
+/* ---- The flood ---- */
+
+static uint32_t draw(void) { return (uint32_t)random_next(&random_state); }
+
+static uint32_t ipv4_frame(uint8_t *frame, uint32_t source, uint8_t protocol, const void *payload, uint32_t bytes)
+{
+    struct ethernet_wire *ethernet = (struct ethernet_wire *)frame;
+    struct ipv4_wire *ipv4 = (struct ipv4_wire *)(ethernet + 1);
+    memcpy(ethernet->destination, net.device.mac, 6);
+    memcpy(ethernet->source, bench_peer_mac, 6);
+    store_be16(&ethernet->type, ETHERNET_TYPE_IPV4);
+    memset(ipv4, 0, sizeof *ipv4);
+    ipv4->version_ihl = 0x45;
+    store_be16(&ipv4->total_bytes, (uint16_t)(sizeof *ipv4 + bytes));
+    ipv4->ttl = 64;
+    ipv4->protocol = protocol;
+    store_be32(&ipv4->source, source);
+    store_be32(&ipv4->destination, BENCH_ADDRESS);
+    store_be16(&ipv4->checksum, checksum_finish(checksum_sum(0, ipv4, sizeof *ipv4)));
+    memcpy(ipv4 + 1, payload, bytes);
+    return (uint32_t)(sizeof *ethernet + sizeof *ipv4) + bytes;
+}
+
+struct flood_segment {
+    uint32_t source, seq, ack;
+    uint16_t port, peer_port;           /* the flood's, and the stack's */
+    uint8_t flags;
+};
+
+static uint32_t tcp_frame(uint8_t *frame, const struct flood_segment *s)
+{
+    struct tcp_wire tcp = { .offset = sizeof tcp / 4 << 4, .flags = s->flags };
+    store_be16(&tcp.source_port, s->port);
+    store_be16(&tcp.destination_port, s->peer_port);
+    store_be32(&tcp.seq, s->seq);
+    store_be32(&tcp.ack, s->ack);
+    store_be16(&tcp.window, 65535);
+    uint32_t sum = checksum_pseudo_ipv4(s->source, BENCH_ADDRESS, 6, sizeof tcp);
+    store_be16(&tcp.checksum, checksum_finish(checksum_sum(sum, &tcp, sizeof tcp)));
+    return ipv4_frame(frame, s->source, 6, &tcp, sizeof tcp);
+}
+
+static uint32_t syn_frame(uint8_t *frame, uint16_t port)
+{
+    return tcp_frame(frame, &(struct flood_segment){ .source = 0x0b000000 | draw() % 0xffffff, .seq = draw(),
+                            .port = (uint16_t)(1024 + draw() % 60000), .peer_port = port, .flags = TCP_SYN });
+}
+
+/* At a connection of the game: never the exact RST, which only its server can send. */
+static uint32_t play_frame(uint8_t *frame, bool reset)
+{
+    const struct bench_peer *peer = bench_peer_of(draw() % 2 ? FEED_PORT : SUBMIT_PORT);
+    struct flood_segment s = { .source = BENCH_PEER_ADDRESS, .port = peer->port, .peer_port = peer->peer_port,
+                               .seq = peer->seq, .ack = peer->ack, .flags = TCP_ACK };
+    uint32_t how = draw() % 3;
+    if (reset) {
+        s.flags = how == 0 ? TCP_RST | TCP_ACK : TCP_RST;
+        s.seq += how == 1 ? 0x40000000 + draw() % 0x40000000 : 2000 + draw() % 50000;   /* outside; in the window */
+    } else if (how == 1) {
+        s.ack += 1 + draw() % 0x40000000;       /* of what was never sent */
+    } else if (how == 2) {
+        s.seq -= 1 + draw() % 0x40000000;       /* from long ago; how 0: a duplicate */
+    }
+    return tcp_frame(frame, &s);
+}
+
+static uint32_t arp_frame(uint8_t *frame)
+{
+    struct ethernet_wire *ethernet = (struct ethernet_wire *)frame;
+    struct arp_wire *arp = (struct arp_wire *)(ethernet + 1);
+    memset(frame, 0, 60);
+    memset(ethernet->destination, 0xff, 6);
+    store_be16(&ethernet->type, ETHERNET_TYPE_ARP);
+    store_be16(&arp->hardware_type, ARP_HARDWARE_ETHERNET);
+    store_be16(&arp->protocol_type, ETHERNET_TYPE_IPV4);
+    arp->hardware_bytes = 6;
+    arp->protocol_bytes = 4;
+    store_be16(&arp->operation, draw() % 2 ? ARP_OPERATION_REQUEST : ARP_OPERATION_REPLY);
+    arp->sender_mac[0] = ethernet->source[0] = 2;
+    store_be32(arp->sender_mac + 2, draw());
+    memcpy(ethernet->source, arp->sender_mac, 6);
+    store_be32(&arp->sender_address, 0x0a000200 | draw() % 0xffff);
+    store_be32(&arp->target_address, BENCH_ADDRESS);
+    return 60;
+}
+
+static uint32_t icmp_frame(uint8_t *frame)
+{
+    struct { struct icmp_wire head; uint8_t data[56]; } echo = { .head.type = ICMP_ECHO };
+    store_be16(&echo.head.checksum, checksum_finish(checksum_sum(0, &echo, sizeof echo)));
+    return ipv4_frame(frame, 0x0b000000 | draw() % 0xffffff, 1, &echo, sizeof echo);
+}
+
+static uint32_t flood_frame(uint8_t *frame)
+{
+    switch (kind == MIXED ? (enum kind)(draw() % MIXED) : kind) {
+    case SYN: return syn_frame(frame, LISTEN_PORT);
+    case SYN_CLOSED: return syn_frame(frame, (uint16_t)(20000 + draw() % 1000));
+    case RST: return play_frame(frame, true);
+    case ACK: return play_frame(frame, false);
+    case ARP: return arp_frame(frame);
+    default: return icmp_frame(frame);
+    }
+}
+
+/* Nothing waits in the receive ring, and no buffer is away for good: the driver posts them anew in eighths of the ring. */
+static bool ring_is_drained(void)
+{
+    uint16_t size = model.queue[VIRTIO_NET_RECEIVEQ].size;
+    return virtio_model_available(&model, VIRTIO_NET_RECEIVEQ) > size - size / 8;
+}
+
+static void flood(bool on)
+{
+    uint8_t frame[128];
+    while (on && virtio_model_available(&model, VIRTIO_NET_RECEIVEQ) > SPARE) {
+        deliver(frame, flood_frame(frame));
+        flood_frames++;
+    }
+}
+
+/* ---- The game ---- */
+
+static void turn(bool flooded)
+{
+    flood(flooded);
+    ASSERT(player_turn(player, platform_now_ns()) == PLAYER_ON);
+    wire_turn();
+}
+
+static void serve(uint16_t port, const char *text)
+{
+    uint8_t frame[256];
+    deliver(frame, bench_peer_segment(bench_peer_of(port), frame, text, (uint32_t)strlen(text), now_ms()));
+}
+
+static void game_start(void)
+{
+    static struct virtio_transport_ops ops;
+    static struct settings settings;
+    static const char words[] = "feed=10.0.2.2:10001 submit=10.0.2.2:10002 user=swift passwd=secret n=256 early=off "
+                                "feed.timeout=0 m=" CONSTANT;
+    virtio_model_init(&model, VIRTIO_MODEL_MODERN);
+    model_ops = model.transport.ops;
+    ops = *model_ops;
+    ops.kick = kick;
+    model.transport.ops = &ops;
+    ASSERT(virtio_net_init(&net, &model.transport) == VIRTIO_NET_OK);
+    virtio_model_want_kick(&model, VIRTIO_NET_TRANSMITQ);
+    struct transport_config config = { .device = &net.device, .address = BENCH_ADDRESS, .mask = 0xffffffff,
+                                       .gateway = BENCH_GATEWAY, .secret = { 1, 2, 3 } };
+    memcpy(config.gateway_mac, bench_peer_mac, 6);
+    ASSERT(transport_init(&config, platform_now_ns()) && transport_listen(LISTEN_PORT));
+
+    struct settings_error error;
+    settings_begin(&settings);
+    ASSERT(settings_add(&settings, "flood", words, sizeof words - 1, &error) && settings_finish(&settings, &error));
+    struct matcher_config matcher_config;
+    struct player_config player_config = { .settings = &settings, .tsc_khz = platform_tsc_khz(), .secret = { 7 } };
+    settings_matcher(&settings, &matcher_config);
+    matcher_config.simd = matcher_simd_best();
+    ASSERT(matcher_init(&player_config.matcher, &matcher_config) == NULL);
+    stats_clear();
+    ASSERT(player_init(&player, &player_config, platform_now_ns()) == NULL);
+    for (int i = 0; bench_peer_of(FEED_PORT) == NULL || bench_peer_of(SUBMIT_PORT) == NULL || i < PAUSE_TURNS; i++) {
+        ASSERT(i < TURNS_MAX);
+        turn(false);
+    }
+    serve(FEED_PORT, "HTTP/1.1 200 OK\r\nServer: Most\r\n\r\n");
+    for (int i = 0; i < PAUSE_TURNS; i++)
+        turn(false);
+}
+
+/* Random digits that end in a multiple of the constant, another one each time; no 0 begins them, which would make ten
+ * times the last one another answer. */
+static void burst_fill(char digits[DIGITS + 1])
+{
+    static uint64_t factor = 1;
+    uint64_t carry = 0;
+    factor += 10;
+    for (int i = 0; i < DIGITS; i++)
+        digits[i] = (char)(i == 0 ? '1' + draw() % 9 : '0' + draw() % 10);
+    for (int i = 0; i < (int)sizeof CONSTANT - 1 || carry != 0; i++, carry /= 10) {     /* from the last digit on */
+        carry += i < (int)sizeof CONSTANT - 1 ? (uint64_t)(CONSTANT[sizeof CONSTANT - 2 - i] - '0') * factor : 0;
+        digits[DIGITS - 1 - i] = (char)('0' + carry % 10);
+    }
+    digits[DIGITS] = '\0';
+}
+
+static long switches(void)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_THREAD, &usage);
+    return usage.ru_nivcsw;
+}
+
+/* From the burst's arrival in the ring to the POST: the cycles of the player's turns. */
+static uint64_t burst_once(bool flooded)
+{
+    char digits[DIGITS + 1];
+    struct bench_peer *submit = bench_peer_of(SUBMIT_PORT);
+    uint64_t posted_bytes = submit->bytes, cycles = 0;
+    burst_fill(digits);
+    for (int turns = 0; !flooded && !ring_is_drained(); turns++) {
+        ASSERT(turns < TURNS_MAX);
+        turn(false);
+    }
+    flood(flooded);
+    serve(FEED_PORT, digits);
+    for (int turns = 0; submit->bytes == posted_bytes; turns++) {
+        ASSERT(turns < TURNS_MAX);      /* an answer is lost */
+        uint64_t now_ns = platform_now_ns(), from_cycles = cycles_now_serialised();
+        kicked_cycles = 0;
+        player_turn(player, now_ns);
+        uint64_t end_cycles = cycles_now_serialised();
+        wire_turn();
+        cycles += (submit->bytes != posted_bytes ? kicked_cycles : end_cycles) - from_cycles;
+        flood(flooded);
+    }
+    serve(SUBMIT_PORT, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n+8");
+    for (int turns = 0; turns < PAUSE_TURNS; turns++)
+        turn(flooded);
+    return cycles;
+}
+
+static uint64_t burst(bool flooded)
+{
+    for (int tries = 0;; tries++) {
+        long before = switches();
+        uint64_t cycles = burst_once(flooded);
+        if (switches() == before || tries == 10)
+            return cycles;
+        interrupted++;
+    }
+}
+
+/* ---- The command ---- */
+
+static int compare(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+static void print_quantiles(const char *name, uint64_t *cycles, size_t count)
+{
+    double ns = 1e6 / (double)platform_tsc_khz();
+    qsort(cycles, count, sizeof *cycles, compare);
+    printf("%s answers %zu p50 %.0f p99 %.0f\n", name, count, (double)cycles[count / 2] * ns,
+           (double)cycles[count * 99 / 100] * ns);
+}
+
+static uint64_t counter(const char *name)
+{
+    struct counter_group group;
+    for (size_t g = 0; transport_counter_group(g, &group); g++)
+        for (size_t i = 0; i < group.count; i++)
+            if (strcmp(group.counters[i].name, name) == 0)
+                return *group.counters[i].value;
+    ASSERT(!"no such counter");
+}
+
+static void print_counters(void)
+{
+    struct counter_group group;
+    for (size_t g = 0; transport_counter_group(g, &group); g++)
+        for (size_t i = 0; i < group.count; i++)
+            if (*group.counters[i].value != 0)
+                printf("counter %s %llu\n", group.counters[i].name, (unsigned long long)*group.counters[i].value);
+}
+
+int main(int argc, char **argv)
+{
+    size_t count = argc == 3 ? (size_t)atol(argv[2]) / BLOCK * BLOCK : 0, k = 0;
+    while (argc == 3 && k < ARRAY_COUNT(kind_names) && strcmp(argv[1], kind_names[k]) != 0)
+        k++;
+    if (count == 0 || k == ARRAY_COUNT(kind_names)) {
+        fprintf(stderr, "usage: flood syn|syn-closed|rst|ack|arp|icmp|mixed BURSTS   (at least %d)\n", BLOCK);
+        return 2;
+    }
+    kind = (enum kind)k;
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET((unsigned)sched_getcpu(), &one);
+    sched_setaffinity(0, sizeof one, &one);
+    platform_init();
+    uint64_t *cycles[2] = { calloc(count, sizeof **cycles), calloc(count, sizeof **cycles) };
+    game_start();
+    for (size_t i = 0; i < 2 * BLOCK; i++)
+        burst(i >= BLOCK);
+    uint64_t connects = counter("tcp.connects"), allocated = mallinfo2().uordblks;
+    for (size_t i = 0; i < 2 * count; i++)
+        cycles[i / BLOCK % 2][i / (2 * BLOCK) * BLOCK + i % BLOCK] = burst(i / BLOCK % 2 == 1);
+    for (int i = 0; i < PAUSE_TURNS; i++)
+        turn(false);
+    ASSERT(mallinfo2().uordblks == allocated);
+    ASSERT(counter("tcp.connects") == connects && counter("tcp.resets_in_open") == 0);
+    ASSERT(ring_is_drained());
+    print_quantiles("quiet", cycles[0], count);
+    print_quantiles("flood", cycles[1], count);
+    printf("frames %llu interrupted %llu\n", (unsigned long long)flood_frames, (unsigned long long)interrupted);
+    print_counters();
+    return 0;
+}
