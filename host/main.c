@@ -138,14 +138,15 @@ int main(int count, char **words)
         matcher_config.simd = matcher_simd_best();
     if (!matcher_simd_usable(matcher_config.simd))
         return refuse("simd=: this machine cannot run that variant");
-    const char *reason = settings.cpus > 1 ? start_copilot(&matcher_config, settings.wait) : NULL;
+    bool copilot = settings.cpus > 1 && settings.early;
+    const char *reason = copilot ? start_copilot(&matcher_config, settings.wait) : NULL;
     if (!reason)
         reason = matcher_init(&matcher, &matcher_config);
     if (reason)
         return refuse(reason);
 
     struct transport_config transport_config = { .device = NULL };
-    struct player_config player_config = { .settings = &settings, .matcher = matcher, .copilot = settings.cpus > 1,
+    struct player_config player_config = { .settings = &settings, .matcher = matcher, .copilot = copilot,
                                            .tsc_khz = platform_tsc_khz() };
     struct player *player;
     settings_transport(&settings, &transport_config);

@@ -194,7 +194,7 @@ static struct player *player_take(struct netdev *device)
     if (!matcher_simd_usable(matcher_config.simd)) {
         settings_refused("simd=: this machine cannot run that variant");
     }
-    bool copilot = second_cpu && settings.cpus > 1;
+    bool shares = second_cpu && settings.cpus > 1, copilot = shares && settings.early;
     const char *mistake = copilot ? copilot_init(&matcher_config) : NULL;
     if (mistake == NULL) {
         mistake = matcher_init(&matcher, &matcher_config);
@@ -202,7 +202,7 @@ static struct player *player_take(struct netdev *device)
     if (mistake != NULL) {
         settings_refused(mistake);
     }
-    if (copilot) {
+    if (shares) {
         second_cpu_give(second_cpu_work);
     }
     stats_clear();
