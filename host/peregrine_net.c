@@ -364,9 +364,9 @@ int64_t pnet_read(struct pnet *net, int number, void *out, size_t bytes, int fla
     int error, id = connection_of(net, number, &error);
     if (id < 0)
         return -error;
-    if (net->sockets[number].read_shut)
-        return 0;
     int64_t result = tcp_read(net->stack, id, out, bytes, (flags & PNET_PEEK) != 0, net->now_ns);
+    if (net->sockets[number].read_shut && (result == TCP_AGAIN || result == TCP_NOT_CONNECTED))
+        return 0;                   /* as Linux has it, what still comes can be read */
     if (result == TCP_NOT_CONNECTED)
         return -EAGAIN;             /* connecting, as Linux has it */
     return result < 0 ? -errno_of(result) : result;
@@ -464,6 +464,7 @@ static int set_socket_option(struct pnet *net, struct socket *s, int name, int v
         if (value <= 0)
             return -EINVAL;
         s->policy.receive_buffer_bytes = (uint32_t)value;
+        s->policy.window_scale = TCP_WINDOW_SCALE_AUTO;         /* as Linux: no more than this will ever be offered */
         if (open)
             tcp_set_receive_buffer(net->stack, s->id, (uint32_t)value);
         return 0;

@@ -94,7 +94,7 @@ PNET_API int pnet_peer(struct pnet *net, int socket, uint32_t *address, uint16_t
  * somebody listens on it), SO_ERROR (4, get, clears), SO_RCVBUF (8), SO_KEEPALIVE (9), SO_LINGER (13: see
  * pnet_set_linger); IPPROTO_TCP (6) with TCP_NODELAY (1), TCP_MAXSEG (2; get: what is sent at most, options not
  * counted), TCP_KEEPIDLE (4), TCP_KEEPINTVL (5), TCP_KEEPCNT (6), TCP_QUICKACK (12). SO_RCVBUF is the bytes of the
- * window, not doubled as in Linux. Options set on a listener hold for what it accepts. -ENOPROTOOPT for others. */
+ * window, not doubled as in Linux; set before opening it also chooses the window scale, whatever the word says. Options set on a listener hold for what it accepts. -ENOPROTOOPT for others. */
 PNET_API int pnet_set_option(struct pnet *net, int socket, int level, int name, int value);
 PNET_API int pnet_get_option(struct pnet *net, int socket, int level, int name, int *value);
 PNET_API int pnet_set_linger(struct pnet *net, int socket, int on, int seconds);

@@ -227,6 +227,8 @@ struct tcp_connection {
     } undo;
     struct tcp_congestion congestion;
     bool cwnd_limited;              /* cwnd is what ended the last output */
+    uint32_t flight_max;            /* the most in flight in this window, */
+    uint32_t flight_max_seq;        /* which ends when this is acknowledged (Linux: max_packets_out) */
 
     uint64_t retransmits_total, bytes_acked, bytes_received;
 
@@ -250,7 +252,8 @@ struct tcp_half_open {
     uint32_t irs, iss;
     uint32_t ts_recent, timestamp_offset;
     uint32_t window;                /* what we offered, unscaled */
-    uint64_t sent_ns, first_sent_ns, timer_ns, timeout_ns;
+    uint64_t sent_ns, first_sent_ns, timer_ns, timeout_ns, timeout_max_ns;
+    uint64_t again_ns;              /* until then a repeated SYN is not answered */
     uint64_t challenge_full_ns;
 };
 

@@ -208,7 +208,10 @@ static void reset_input(struct net_stack *stack, struct tcp_connection *c, const
     NET_COUNT(stack, tcp_rx_resets);
     NET_COUNT(stack, tcp_resets_in_open);
     bool in_order = c->state == TCP_CLOSING || c->state == TCP_LAST_ACK;        /* both sides were done */
-    tcp_connection_end(stack, c, c->state == TCP_SYN_RECEIVED ? TCP_REFUSED : in_order ? TCP_OK : TCP_RESET);
+    tcp_connection_end(stack, c, c->state == TCP_SYN_RECEIVED ? TCP_REFUSED
+                                 : in_order                   ? TCP_OK
+                                 : c->state == TCP_CLOSE_WAIT ? TCP_PIPE    /* Linux: it is our writing that failed */
+                                                              : TCP_RESET);
 }
 
 /* Fourth: SYN. RFC 5961 §4.2: whatever its sequence number, it is asked back. Only the SYN,ACK that completes a
@@ -315,7 +318,7 @@ void tcp_connection_input(struct net_stack *stack, struct tcp_connection *c, str
     if (r->bytes != 0 && c->orphan && (c->state == TCP_FIN_WAIT_1 || c->state == TCP_FIN_WAIT_2)
         && seq_gt(r->seq + r->bytes, c->rcv_nxt)) {
         NET_COUNT(stack, tcp_rx_drop_after_close);      /* RFC 9293 §3.6.1: nobody will ever read it */
-        tcp_reset_send(stack, c, now_ns);
+        tcp_reply_reset(stack, r, now_ns);              /* as if there were no connection; so does Linux */
         tcp_connection_end(stack, c, TCP_RESET);
         return;
     }

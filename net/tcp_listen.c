@@ -5,6 +5,8 @@
 #include "net/tcp_internal.h"
 
 enum { SYN_ACK_RESENDS_MAX = 5 };       /* Linux: tcp_synack_retries; with 1 s to begin, given up after 63 s */
+/* A repeated SYN is answered at once, but not more often than this. Linux: tcp_invalid_ratelimit. */
+#define HALF_OPEN_AGAIN_NS UINT64_C(500000000)
 
 static struct tcp_listener *listener_find(struct net_stack *stack, uint16_t port)
 {
@@ -136,6 +138,7 @@ static void listen_syn(struct net_stack *stack, struct tcp_listener *listener, c
         .window = tcp_receive_buffer_of(stack, policy),
         .first_sent_ns = now_ns,
         .timeout_ns = policy->rto_initial_us * UINT64_C(1000),
+        .timeout_max_ns = policy->rto_max_us * UINT64_C(1000),
     };
     h->timer_ns = now_ns + h->timeout_ns;
     listener->half_open_count++;
@@ -197,8 +200,11 @@ static void half_open_input(struct net_stack *stack, struct tcp_half_open *h, st
     bool in_window = seq_within(r->seq, h->irs + 1, h->irs + 1 + (uint32_t)min_size(h->window, 0xffff));
 
     if ((r->flags & (TCP_SYN | TCP_ACK | TCP_RST)) == TCP_SYN && r->seq == h->irs) {
-        if (now_ns - h->sent_ns >= UINT64_C(100000000))     /* the same SYN again; ours was lost, or is on its way */
+        if (now_ns >= h->again_ns) {    /* the same SYN again; ours was lost, or is on its way */
+            h->again_ns = now_ns + HALF_OPEN_AGAIN_NS;
+            h->timer_ns = now_ns + h->timeout_ns;
             syn_ack_send(stack, h, now_ns);
+        }
         return;
     }
     if (h->timestamps_on && r->options.has_timestamps && (r->flags & TCP_RST) == 0
@@ -273,7 +279,7 @@ void tcp_listen_tend(struct net_stack *stack, uint64_t now_ns)
             half_open_free(stack, h);   /* another takes its place in the table: look there again */
         } else {
             h->resends++;
-            h->timeout_ns *= 2;
+            h->timeout_ns = h->timeout_ns * 2 < h->timeout_max_ns ? h->timeout_ns * 2 : h->timeout_max_ns;
             h->timer_ns = now_ns + h->timeout_ns;
             NET_COUNT(stack, tcp_tx_resends);
             syn_ack_send(stack, h, now_ns);

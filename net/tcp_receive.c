@@ -93,6 +93,17 @@ static bool ranges_add(struct tcp_connection *c, struct tcp_range added, struct 
     return true;
 }
 
+/* What an in-order segment left..right repeats of the ranges: RFC 2883 §4.1.2 has room for one, the lowest. */
+static void ranges_repeated(struct net_stack *stack, struct tcp_connection *c, uint32_t left, uint32_t right)
+{
+    struct tcp_range lowest = { right, right };
+    for (uint32_t i = 0; i < c->range_count; i++)
+        if (seq_lt(c->ranges[i].left, lowest.left))
+            lowest = (struct tcp_range){ seq_max(c->ranges[i].left, left), seq_min(c->ranges[i].right, right) };
+    if (!c->dsack_pending)
+        tcp_receive_duplicate(stack, c, lowest.left, lowest.right);
+}
+
 /* Moves rcv_nxt over ranges it has reached. */
 static void ranges_absorb(struct tcp_connection *c)
 {
@@ -168,6 +179,7 @@ static void receive_in_order(struct net_stack *stack, struct tcp_connection *c, 
     stack->tcp.changed = true;
     if (c->range_count != 0) {          /* RFC 5681 §4.2: at once when it fills a gap */
         uint32_t before = c->rcv_nxt;
+        ranges_repeated(stack, c, before - bytes, before);
         ranges_absorb(c);
         c->bytes_received += c->rcv_nxt - before;
         c->ack_now = true;
@@ -195,6 +207,7 @@ static void receive_fin(struct net_stack *stack, struct tcp_connection *c, uint6
     c->rcv_nxt++;
     c->fin_received = true;
     c->range_count = 0;
+    c->dsack_pending = false;           /* as Linux: nothing is left that a sender could conclude from it */
     c->ack_now = true;
     tcp_timer_due_at(stack, 0);
     stack->tcp.changed = true;

@@ -144,6 +144,8 @@ void tcp_reset_send(struct net_stack *stack, struct tcp_connection *c, uint64_t 
         .ack = c->rcv_nxt,
         .flags = TCP_RST | TCP_ACK,
     };
+    if (c->timestamps_on)               /* RFC 7323 §3.2: SHOULD */
+        tcp_reply_add_timestamps(&reply, tcp_timestamp_clock(now_ns, c->timestamp_offset), c->ts_recent);
     NET_COUNT(stack, tcp_tx_resets);
     tcp_reply_send(stack, &reply, now_ns);
 }

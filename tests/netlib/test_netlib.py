@@ -121,6 +121,26 @@ def test_read_peek_write_shutdown_close():
     assert a.close_socket(client) == 0 and a.close_socket(client) == -errno.EBADF
 
 
+def test_what_comes_after_shut_rd_can_be_read_as_in_linux():
+    a, b, wire, client, server, _ = connected()
+    assert a.shutdown(client, 0) == 0
+    assert a.receive(client) == b"" and a.poll(client) & (POLLIN | POLLRDHUP) == POLLIN | POLLRDHUP
+    assert b.send(server, b"late") == 4
+    wire.run(10_000)
+    assert a.receive(client) == b"late" and a.receive(client) == b""
+    assert a.send(client, b"still") == 5
+
+
+def test_reset_in_close_wait_fails_the_writing_only():
+    a, b, wire, client, server, _ = connected()
+    assert b.shutdown(server, 1) == 0
+    wire.run(10_000)
+    assert b.abort(server) == 0
+    wire.run(10_000)
+    assert a.receive(client) == b"" and a.poll(client) & POLLERR
+    assert a.send(client, b"x") == -errno.EPIPE and a.option(client, SOL_SOCKET, SO_ERROR) == 0
+
+
 @pytest.mark.parametrize("how", ["abort", "linger", "unread"])
 def test_ends_that_reset(how):
     a, b, wire, client, server, _ = connected()
@@ -198,6 +218,18 @@ def test_options_get_what_was_set():
     assert a.set_option(client, 41, 1, 1) == -errno.ENOPROTOOPT
     assert b.bind(b.socket(), 0, 80) == -errno.EADDRINUSE
     assert b.bind(b.socket(), A, 99) == -errno.EADDRNOTAVAIL
+
+
+def test_receive_buffer_set_before_opening_chooses_the_scale():
+    """As Linux, which offers no more than SO_RCVBUF once that is set; `wscale=` is for what may grow."""
+    net = Net("address=192.168.0.1 wscale=8")
+    for bytes_, scale in ((None, 8), (10000, 0), (200000, 1)):      # 65536 of them, this stack's memory
+        client = net.socket()
+        if bytes_ is not None:
+            assert net.set_option(client, SOL_SOCKET, SO_RCVBUF, bytes_) == 0
+        net.dial(client, B, 80)
+        (syn,) = net.packets()
+        assert tcp_fields(syn)["options"][-1] == scale
 
 
 def test_stacks_are_independent_and_runs_repeat():
