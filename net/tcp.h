@@ -70,7 +70,7 @@ struct tcp_policy {
     uint32_t rto_max_us;                /* RFC 6298 (2.5): at least 60 s; Linux and the default: 120 s */
     uint32_t tlp_ack_delay_us;          /* RFC 8985 §7.2, TLP.max_ack_delay: what a peer may delay a lone ACK by */
     uint32_t initial_window_segments;   /* RFC 6928: 10 */
-    uint32_t slow_start_ack_segments;   /* RFC 3465: growth for one ACK, L; 2. 0: as many as it acknowledges (Linux) */
+    uint32_t slow_start_ack_segments;   /* RFC 3465: most growth for one ACK, L. 0: as many as it acknowledges */
     uint32_t receive_buffer_bytes;      /* at most the capacity given to net_stack_init */
     uint32_t send_buffer_bytes;         /* likewise */
     uint8_t window_scale;               /* RFC 7323: our shift, 0..14; TCP_WINDOW_SCALE_AUTO: what the buffer needs */

@@ -95,14 +95,19 @@ bool tcp_ack_accept(struct net_stack *stack, struct tcp_connection *c, const str
         tcp_challenge(stack, c, now_ns);
         return false;
     }
-    if (seq_lt(r->ack, c->snd_una))
-        return true;                    /* late; its payload still counts */
+    struct tcp_delivery d = { 0 };
+    if (seq_lt(r->ack, c->snd_una)) {   /* late; its payload still counts, and its blocks may be news */
+        if (c->sack_on && r->options.sack_count != 0)
+            tcp_sack_accept(stack, c, r, &d, now_ns);
+        if (d.sacked)
+            tcp_recovery_after_ack(stack, c, r, &d, now_ns);
+        return true;
+    }
 
     /* The order matters: the window before the duplicate test, the marks before the detection. */
-    struct tcp_delivery d = { 0 };
     uint32_t window_before = c->snd_wnd;
     d.limited = c->cwnd_limited || (c->congestion.cwnd < c->congestion.ssthresh
-                                    && c->congestion.cwnd < 2 * (c->snd_nxt - c->snd_una));
+                                    && c->congestion.cwnd < 2 * c->flight_max);
     window_take(stack, c, r);
     if (c->snd_wnd == 0 && c->segment_count != 0)
         c->unanswered_ns = now_ns;      /* MUST-36 holds for data that was out when the window closed, too */

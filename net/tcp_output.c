@@ -129,12 +129,23 @@ static bool output_segment(struct net_stack *stack, struct tcp_connection *c, ui
     return true;
 }
 
+/* RFC 7661 §4.2: how much of the window is in use, seen over a round trip. */
+static void flight_note(struct tcp_connection *c)
+{
+    uint32_t flight = c->snd_nxt - c->snd_una;
+    if (seq_ge(c->snd_una, c->flight_max_seq) || c->cwnd_limited || flight > c->flight_max) {
+        c->flight_max = flight;
+        c->flight_max_seq = c->snd_nxt;
+    }
+}
+
 /* What is due after a message has left by itself: the timers, and the window's accounts. */
 void tcp_output_sent(struct net_stack *stack, struct tcp_connection *c, uint32_t bytes, uint64_t now_ns)
 {
     if (c->rto_at_ns == 0)
         tcp_rto_restart(c, now_ns);
     tcp_recovery_sent(c, bytes);
+    flight_note(c);
     c->last_data_sent_ns = now_ns;
     c->tail_probe_wanted = true;
     tcp_timer_rearm(stack, c, now_ns);
@@ -193,6 +204,8 @@ void tcp_output(struct net_stack *stack, struct tcp_connection *c, uint64_t now_
     while (output_new(stack, c, now_ns)) { }
     if (tcp_in_flight(c) + c->snd_mss > c->congestion.cwnd)
         c->cwnd_limited = true;         /* full to the brim, if nothing more waits: as Linux's tcp_write_xmit */
+    if (c->snd_nxt != nxt_before)
+        flight_note(c);
     if (c->blocked)
         tcp_timer_due_at(stack, 0);
     if (c->snd_nxt != nxt_before) {

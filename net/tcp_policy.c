@@ -12,7 +12,7 @@ void tcp_policy_default(struct tcp_policy *policy)
         .rto_max_us = 120000000,                    /* Linux: TCP_RTO_MAX */
         .tlp_ack_delay_us = 200000,                 /* RFC 8985 §7.2 */
         .initial_window_segments = 10,              /* RFC 6928 */
-        .slow_start_ack_segments = 2,               /* RFC 3465 §2.2 */
+        .slow_start_ack_segments = 0,               /* Linux: peers acknowledge what their GRO has put together */
         .receive_buffer_bytes = 65535,
         .send_buffer_bytes = 65536,
         .window_scale = TCP_WINDOW_SCALE_AUTO,

@@ -192,16 +192,17 @@ static void newreno_duplicate(struct tcp_connection *c, struct tcp_delivery *d)
 
 static void newreno_advanced(struct tcp_connection *c, struct tcp_delivery *d)
 {
+    /* The first segment filled the hole; the rest eats up what duplicates had counted. */
+    uint32_t behind_hole = d->acked_bytes > c->snd_mss ? d->acked_bytes - c->snd_mss : 0;
+    uint32_t eaten = (uint32_t)min_size(c->duplicate_bytes, behind_hole);
+    c->duplicate_bytes -= eaten;
+    d->delivered_bytes -= eaten;
     if (c->recovery != TCP_RECOVERY) {
         c->duplicate_acks = 0;
         c->duplicate_bytes = 0;
         return;
     }
-    /* §3.2 step 3, a partial ACK: the next hole's segment is lost; the rest eats up what duplicates had counted. */
-    uint32_t behind_hole = d->acked_bytes > c->snd_mss ? d->acked_bytes - c->snd_mss : 0;
-    uint32_t eaten = (uint32_t)min_size(c->duplicate_bytes, behind_hole);
-    c->duplicate_bytes -= eaten;
-    d->delivered_bytes -= eaten;
+    /* §3.2 step 3, a partial ACK: the next hole's segment is lost. */
     newreno_mark_front(c, d);
     uint32_t behind_front = c->segment_count != 0 ? c->snd_nxt - tcp_segment_end(tcp_sendqueue_at(c, 0)) : 0;
     c->duplicate_bytes = (uint32_t)min_size(c->duplicate_bytes, behind_front);
@@ -259,10 +260,12 @@ static void prr_apply(struct tcp_connection *c, const struct tcp_delivery *d)
         uint64_t share = ((uint64_t)c->prr.delivered * ssthresh + c->prr.flight - 1) / c->prr.flight;
         send = (int64_t)share - c->prr.out;
     } else {
-        /* Slow start as long as the repair makes progress, else no more than what has left the network. */
+        /* Slow start as long as the repair makes progress, else what has left the network: all of what this ACK tells
+         * of, in any case (Linux; RFC 6937 would let what was sent before count against it). */
         int64_t limit = (int64_t)c->prr.delivered - c->prr.out;
+        limit = limit > d->delivered_bytes ? limit : d->delivered_bytes;
         if (d->advanced && d->lost_bytes == 0)
-            limit = (limit > d->delivered_bytes ? limit : d->delivered_bytes) + mss;
+            limit += mss;
         send = limit < (int64_t)ssthresh - pipe ? limit : (int64_t)ssthresh - pipe;
     }
     if (c->prr.out == 0 && send < mss)
@@ -338,7 +341,9 @@ void tcp_recovery_after_ack(struct net_stack *stack, struct tcp_connection *c, c
     if (c->recovery == TCP_RECOVERY)
         prr_apply(c, d);
     else if (d->acked_bytes != 0 && !repaired)  /* what ends a repair begins no growth; slow start after a timeout goes on */
-        tcp_congestion_acked(&c->congestion, &c->policy, d->acked_bytes, c->snd_mss, c->srtt_ns, d->limited,
+        /* What SACK or duplicates told before has already let segments go (RFC 3042): it does not count again. */
+        tcp_congestion_acked(&c->congestion, &c->policy, (uint32_t)min_size(d->acked_bytes, d->delivered_bytes),
+                             c->snd_mss, c->srtt_ns, d->limited,
                              after_timeout, now_ns);
 
     if (wait_ns != 0)

@@ -69,6 +69,7 @@ static void slow_start_grows_by_what_is_acknowledged_two_segments_at_most(void *
     struct tcp_policy policy;
     tcp_policy_default(&policy);
     policy.initial_window_segments = 4;
+    policy.slow_start_ack_segments = 2;
     begin_with(&policy);
     peer_connect(p, OFFER_1000);
     peer_write(p, 60000);
