@@ -2,7 +2,8 @@
  * (fifth), RFC 5961 §5, RFC 6298 §2 and §3, RFC 7323 §4. */
 #include "net/tcp_internal.h"
 
-/* RFC 6298 §2. A granularity of 1 us. */
+/* RFC 6298 §2. A granularity of 1 us. As in Linux the minimum is kept above SRTT, not below it: a peer that delays its
+ * ACKs by up to as much is then no timeout, however steady the round trip. A minimum of the RFC's size is (2.4)'s. */
 void tcp_rtt_measured(struct tcp_connection *c, uint64_t rtt_ns)
 {
     if (rtt_ns == 0)
@@ -15,8 +16,9 @@ void tcp_rtt_measured(struct tcp_connection *c, uint64_t rtt_ns)
         c->rttvar_ns = (3 * c->rttvar_ns + distance) / 4;
         c->srtt_ns = (7 * c->srtt_ns + rtt_ns) / 8;
     }
-    uint64_t rto_ns = c->srtt_ns + (uint64_t)max_size(1000, 4 * c->rttvar_ns);
+    const uint64_t margin_ns_max = 200000000;           /* Linux: TCP_RTO_MIN */
     uint64_t min_ns = c->policy.rto_min_us * UINT64_C(1000), max_ns = c->policy.rto_max_us * UINT64_C(1000);
+    uint64_t rto_ns = c->srtt_ns + (uint64_t)max_size(4 * c->rttvar_ns, min_size(min_ns, margin_ns_max));
     c->rto_ns = rto_ns < min_ns ? min_ns : rto_ns > max_ns ? max_ns : rto_ns;
 }
 
