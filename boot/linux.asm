@@ -1,9 +1,22 @@
 ; The third door's outside: what stands in front of the flat image in build/peregrine.bzImage.
-; Linux Documentation/arch/x86/boot.rst, "The Real-Mode Kernel Header" and "32-bit Boot Protocol". Built by itself
-; (nasm -f bin) with IMAGE_BYTES, INIT_BYTES and ENTRY from the linked image; see tools/make/image.mk.
+; Linux Documentation/arch/x86/boot.rst, "The Real-Mode Kernel Header", "32-bit Boot Protocol" and, for loaders that enter
+; in real mode (QEMU's -kernel under SeaBIOS), "Running the Kernel". Built by itself (nasm -f bin) with IMAGE_BYTES,
+; INIT_BYTES and ENTRY from the linked image; see tools/make/image.mk.
+;
+; The real-mode part is one page and becomes struct boot_params where it lies: the header stands at the same offset in
+; both, the memory map goes to its place behind it, and the code lies behind the map.
 
-SETUP_SECTORS   equ 1
+SETUP_SECTORS   equ 7
 STUB_BYTES      equ 4096
+E820_ENTRIES    equ 0x1e8               ; zero-page.rst
+E820_TABLE      equ 0x2d0
+E820_BYTES      equ 20
+E820_COUNT_MAX  equ 128
+CODE32_START    equ 0x214
+SMAP            equ 0x534d4150
+REAL_MODE_STACK equ 0x7000              ; in the same segment, below where any loader puts the command line
+CODE_SELECTOR   equ 0x10                ; boot.rst: __BOOT_CS, __BOOT_DS
+DATA_SELECTOR   equ 0x18
 IMAGE_BEGIN     equ 0x1000000           ; boot/linker.ld
 LOAD_BEGIN      equ IMAGE_BEGIN - STUB_BYTES
 
@@ -43,10 +56,73 @@ org 0
     dd STUB_BYTES + INIT_BYTES          ; init_size
     dd 0                                ; handover_offset
 
-; A loader that enters here uses the 16-bit protocol, which Linux itself needs no more. The next boot is Linux.
 real_mode:
-    int 0x19
-    jmp $
+    jmp near collect
+
+    times E820_TABLE + E820_COUNT_MAX * E820_BYTES - ($ - $$) db 0
+
+; CS is 0x20 above the segment that the loader put this page at; nothing else is trusted.
+collect:
+    cli
+    cld
+    mov ax, cs
+    sub ax, 0x20
+    mov ds, ax
+    mov es, ax
+    mov ss, ax
+    mov sp, REAL_MODE_STACK
+    sti
+    mov ax, 0x2401                      ; A20 on: PS/2's BIOS call; a loader that loads high has done so already
+    int 0x15
+
+    ; ACPI 6.4 §15.1 "INT 15H, E820H - Query System Address Map"
+    xor ebx, ebx
+    mov di, E820_TABLE
+.next:
+    mov eax, 0xe820
+    mov edx, SMAP
+    mov ecx, E820_BYTES
+    int 0x15
+    jc .mapped
+    cmp eax, SMAP
+    jne .mapped
+    add di, E820_BYTES
+    inc byte [E820_ENTRIES]
+    cmp byte [E820_ENTRIES], E820_COUNT_MAX
+    jae .mapped
+    test ebx, ebx
+    jnz .next
+.mapped:
+    cli
+    mov ax, cs
+    sub ax, 0x20
+    movzx esi, ax
+    shl esi, 4                          ; struct boot_params
+    lea eax, [esi + gdt]
+    mov [gdt_pointer + 2], eax
+    lgdt [gdt_pointer]
+    mov eax, [CODE32_START]
+    mov [stub_pointer], eax
+    mov eax, cr0
+    or al, 1                            ; PE
+    mov cr0, eax
+    mov ax, DATA_SELECTOR
+    mov ds, ax
+    mov es, ax
+    mov ss, ax
+    jmp dword far [cs:stub_pointer - 0x200]
+
+align 8
+gdt:
+    dq 0, 0
+    dq 0x00cf9a000000ffff               ; code, 32-bit, flat
+    dq 0x00cf92000000ffff               ; data
+gdt_pointer:
+    dw gdt_pointer - gdt - 1
+    dd 0
+stub_pointer:
+    dd 0
+    dw CODE_SELECTOR
     times (1 + SETUP_SECTORS) * 512 - ($ - $$) db 0
 
 ; Protected mode, flat segments, ESI = struct boot_params, at whatever address the loader chose.

@@ -26,7 +26,7 @@ NICS = {
     "mmio": "virtio-net-device",
     "mmio-legacy": "virtio-net-device",
 }
-BOOTS = ("kernel", "iso", "microvm")
+BOOTS = ("kernel", "bzimage", "iso", "microvm")
 HOSTED = "linux"                # no machine at all: host/peregrine-linux on this one
 # The CPU that QEMU shows. Without arch-capabilities: not every KVM lets a guest have that MSR, and then QEMU 7.2 aborts.
 CPUS = {"kvm": "host,-arch-capabilities", "tcg": "max"}
@@ -144,7 +144,8 @@ def start(setup, settings, directory):
         path = qemu.make_iso(pathlib.Path(directory) / f"{secrets.token_hex(4)}.iso", settings, module)
         options += qemu.iso(path, setup.firmware)
     else:
-        options += qemu.kernel(settings, module, image_of(setup.stack))
+        image = image_of(setup.stack)
+        options += qemu.kernel(settings, module, image.with_suffix(".bzImage") if setup.boot == "bzimage" else image)
     if setup.boot == "microvm":
         # With ACPI tables they name the virtio-mmio devices; without, QEMU's command line does, as Firecracker's.
         old = setup.nic == "mmio-legacy"

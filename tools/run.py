@@ -27,7 +27,7 @@ IN_NAMESPACE = "PEREGRINE_RUN_IN_NAMESPACE"
 VARIABLES = {
     "NET": ("user", ("user", "tap"), "network: QEMU's own, or TAP in a namespace of its own"),
     "FIRMWARE": ("bios", ("bios", "uefi"), "for BOOT=iso"),
-    "BOOT": (None, machine.BOOTS, "direct kernel start, ISO with GRUB, or QEMU's microvm"),
+    "BOOT": (None, machine.BOOTS, "direct start of the ELF or of the bzImage, ISO with GRUB, or QEMU's microvm"),
     "NIC": (None, tuple(machine.NICS), "how virtio-net presents itself"),
     "STACK": ("lwip", ("own", "lwip"), "chosen at link time"),
     "DURATION": ("30", lambda v: v.replace(".", "", 1).isdigit() and 1 <= float(v) <= 1e6, "seconds of digits, 1 or more"),

@@ -16,7 +16,7 @@ WIDE = "n=1024 m=3^100,104648257118348370704723119,2^75*3^50*7^25"
 class Row:
     name: str
     # the machine
-    boot: str = "kernel"            # kernel | iso | microvm; linux: the hosted player, without a machine
+    boot: str = "kernel"            # kernel | bzimage | iso | microvm; linux: the hosted player, without a machine
     firmware: str = "bios"          # bios | uefi
     nic: str = "transitional"       # legacy | transitional | modern | rootport | mmio | mmio-legacy
     nic_more: str = ""              # QEMU's properties of the NIC
@@ -58,6 +58,8 @@ ROWS = [
     Row("iso-uefi", boot="iso", firmware="uefi", nic="modern"),
     Row("kernel-module", module=True, nic="modern"),
     Row("iso-module", boot="iso", module=True),
+    Row("bzimage", boot="bzimage", nic="modern"),
+    Row("bzimage-module", boot="bzimage", module=True, nic="legacy"),
     Row("microvm", boot="microvm", nic="mmio"),
     Row("microvm-version-1", boot="microvm", nic="mmio-legacy", body="chunked"),
     # NICs.

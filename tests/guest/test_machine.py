@@ -40,12 +40,16 @@ def test_linux_boot_protocol_opens_a_door(firmware, machine, linux_iso):
     assert int(re.search(r"memory: (\d+) MiB of RAM", guest.log).group(1)) > 200
 
 
+BZIMAGE = qemu.BUILD / "peregrine.bzImage"      # SeaBIOS enters it in real mode
+
 # door: options, machine, what the start is called, how the screen is read
 DOORS = {
     "pvh-pc": (lambda iso: qemu.kernel(WAIT), "pc", "PVH; VGA text 80x25", screen.text_screen),
     "pvh-q35": (lambda iso: qemu.kernel(WAIT), "q35", "PVH.*", None),
     "pvh-microvm": (lambda iso: qemu.kernel(WAIT), "microvm", "PVH; no screen", None),
     "pvh-microvm-no-acpi": (lambda iso: qemu.kernel(WAIT), "microvm,acpi=off", "PVH; no screen", None),
+    "bzimage-pc": (lambda iso: qemu.kernel(WAIT, image=BZIMAGE), "pc", "Linux boot protocol; VGA text 80x25", screen.text_screen),
+    "bzimage-q35": (lambda iso: qemu.kernel(WAIT, image=BZIMAGE), "q35", "Linux boot protocol.*", None),
     "iso-bios": (qemu.iso, "pc", "Multiboot2, GRUB.*; framebuffer .*", screen.framebuffer_screen),
     "iso-uefi": (lambda iso: qemu.iso(iso, "uefi"), "q35", "Multiboot2, GRUB.*; framebuffer .*", screen.framebuffer_screen),
 }

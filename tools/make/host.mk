@@ -7,7 +7,7 @@ $(BUILD)/host/%.o: %.c
 # `make run`: its variables come from the environment or from the command line, which make exports by itself;
 # tools/run.py lists them.
 export STACK BUILD
-run-ready: $(BUILD)/peregrine.elf
+run-ready: $(BUILD)/peregrine.elf $(BUILD)/peregrine.bzImage
 	@$(PY) tools/run.py
 .PHONY: run-ready
 
