@@ -12,6 +12,7 @@ enum {
     /* A table longer than this is not believed: the longest seen are DSDTs of some 100 KiB. */
     TABLE_BYTES_MAX = 1 << 20,
     ROOT_ENTRY_COUNT_MAX = 256,
+    IOAPIC_COUNT_MAX = 8,
 
     /* §5.2.5.1: where the RSDP of a BIOS machine lies */
     BIOS_AREA_BEGIN = 0xe0000,
@@ -32,6 +33,10 @@ static struct {
     struct acpi_register pm_timer, reset;
     uint32_t pm_timer_bits;
     uint8_t rtc_century;
+    struct { uint32_t address, gsi_base; } ioapics[IOAPIC_COUNT_MAX];
+    size_t ioapic_count;
+    uint32_t timer_gsi;                 /* ISA line 0, unless overridden */
+    bool timer_active_low;
     uint8_t reset_value;
 } found;
 
@@ -180,6 +185,14 @@ static void cpu_add(uint32_t apic_id, uint32_t flags)
     }
 }
 
+static void ioapic_add(uint32_t address, uint32_t gsi_base)
+{
+    if (found.ioapic_count < IOAPIC_COUNT_MAX) {
+        found.ioapics[found.ioapic_count].address = address;
+        found.ioapics[found.ioapic_count++].gsi_base = gsi_base;
+    }
+}
+
 /* §5.2.12 */
 static void madt_take(const uint8_t *madt, uint32_t bytes)
 {
@@ -194,6 +207,13 @@ static void madt_take(const uint8_t *madt, uint32_t bytes)
             cpu_add(entry[MADT_LOCAL_APIC_ID], load_le32(entry + MADT_LOCAL_APIC_FLAGS));
         } else if (entry[MADT_ENTRY_TYPE] == MADT_LOCAL_X2APIC && length >= MADT_LOCAL_X2APIC_BYTES) {
             cpu_add(load_le32(entry + MADT_LOCAL_X2APIC_ID), load_le32(entry + MADT_LOCAL_X2APIC_FLAGS));
+        } else if (entry[MADT_ENTRY_TYPE] == MADT_IO_APIC && length >= MADT_IO_APIC_BYTES) {
+            ioapic_add(load_le32(entry + MADT_IO_APIC_ADDRESS), load_le32(entry + MADT_IO_APIC_GSI_BASE));
+        } else if (entry[MADT_ENTRY_TYPE] == MADT_SOURCE_OVERRIDE && length >= MADT_SOURCE_OVERRIDE_BYTES
+                   && entry[MADT_SOURCE_OVERRIDE_SOURCE] == 0) {
+            found.timer_gsi = load_le32(entry + MADT_SOURCE_OVERRIDE_GSI);
+            uint32_t flags = load_le16(entry + MADT_SOURCE_OVERRIDE_FLAGS);
+            found.timer_active_low = (flags & MADT_FLAGS_POLARITY_MASK) == MADT_FLAGS_ACTIVE_LOW;
         }
         at += length;
     }
@@ -275,6 +295,26 @@ const struct acpi_ecam *acpi_ecam(size_t index) { return index < found.ecam_coun
 size_t acpi_cpu_count(void) { return max_size(found.cpu_count, 1); }
 
 uint8_t acpi_cpu_apic_id(size_t index) { return index < found.cpu_count ? found.apic_ids[index] : 0; }
+
+bool acpi_timer_line(struct acpi_timer_line *line)
+{
+    size_t best = found.ioapic_count;   /* of those that begin at or below the line, the nearest */
+    for (size_t i = 0; i < found.ioapic_count; i++) {
+        uint32_t base = found.ioapics[i].gsi_base;
+        if (base <= found.timer_gsi && (best == found.ioapic_count || base > found.ioapics[best].gsi_base)) {
+            best = i;
+        }
+    }
+    if (best == found.ioapic_count || found.ioapics[best].address == 0) {
+        return false;
+    }
+    *line = (struct acpi_timer_line){
+        .ioapic = found.ioapics[best].address,
+        .pin = found.timer_gsi - found.ioapics[best].gsi_base,
+        .active_low = found.timer_active_low,
+    };
+    return true;
+}
 
 size_t acpi_virtio_mmio_count(void) { return found.virtio_mmio_count; }
 

@@ -27,6 +27,14 @@ const struct acpi_ecam *acpi_ecam(size_t index);
 size_t acpi_cpu_count(void);            /* enabled local APICs of the MADT; at least 1 */
 uint8_t acpi_cpu_apic_id(size_t index);
 
+/* Where the PIT's interrupt, ISA line 0, comes in at an I/O APIC. False: the MADT names none. */
+struct acpi_timer_line {
+    uint64_t ioapic;            /* its registers */
+    uint32_t pin;
+    bool active_low;
+};
+bool acpi_timer_line(struct acpi_timer_line *line);
+
 /* virtio-mmio devices: nodes LNRO0005 of the DSDT, as QEMU's microvm describes them. */
 struct acpi_virtio_mmio {
     uint32_t base, bytes;

@@ -36,6 +36,14 @@ void segments_init(void)
     load(&first);
 }
 
+/* NMIs are held back until an IRET (SDM vol. 3 §6.7.1): this one goes nowhere. The stack is the machine check's. */
+void segments_let_nmi_in(void)
+{
+    first.tss.ist[IST_NMI - 1] = stack_top(STACK_MACHINE_CHECK);
+    __asm__ volatile("mov %%rsp, %%rax\n\tpush %0\n\tpush %%rax\n\tpushfq\n\tpush %1\n\tlea 1f(%%rip), %%rax\n\t"
+                     "push %%rax\n\tiretq\n1:" : : "i"(SELECTOR_DATA), "i"(SELECTOR_CODE) : "rax", "memory");
+}
+
 /* None of its traps returns but the timer's, which comes while it sleeps: one stack serves them all. */
 void segments_init_second(void)
 {

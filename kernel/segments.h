@@ -11,4 +11,7 @@ enum {
 enum { IST_TRAP = 1, IST_DOUBLE_FAULT, IST_NMI, IST_MACHINE_CHECK };
 
 void segments_init(void);
+
+/* In the NMI's handler, which is not going to return: the next NMI gets another stack, and may come. */
+void segments_let_nmi_in(void);
 void segments_init_second(void);     /* on the second CPU */

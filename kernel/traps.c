@@ -145,6 +145,9 @@ void trap_handle(const struct trap_frame *frame)
     if (second_cpu_is_me()) {
         second_cpu_trapped(frame);
     }
+    if (frame->vector == VECTOR_NMI && watchdog_tick()) {
+        return;
+    }
     if (reset_speaks_last()) {
         reset_now();
     }

@@ -77,6 +77,8 @@ ROWS = [
     Row("idle-work-without-second-cpu", settings=("cpus=2",), report=r"second CPU: there is none"),
     Row("small-memory", memory="128M"),
     Row("large-memory", memory="8G", nic="modern"),
+    Row("watched-by-nmi", settings=("watchdog=2",), report=r"watchdog: after 2000 ms without a turn, by a timer's NMI",
+        round="onsite", server=("--rate", "10", "--burst", "50-100"), seconds=4),
     Row("sleeping", settings=("wait=sleep",), report=r"sleep: APIC timer \d+ kHz"),
     Row("sleeping-legacy", settings=("wait=sleep",), nic="legacy", nic_more=",event_idx=off", start="wait"),
     Row("wants-sleep-but-spins", settings=("wait=sleep",), boot="microvm", nic="mmio", report=r"wait=sleep: .* it spins"),

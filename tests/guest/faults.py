@@ -249,6 +249,20 @@ LOOPS = [
     Row("hang-q35", "watchdog=1 test.trap=hang", "watchdog: the loop stood still", cpus=2, machine="q35"),
     Row("hang-microvm", "watchdog=1 test.trap=hang", "watchdog: the loop stood still", cpus=2, machine="microvm"),
     Row("hang-deaf", "watchdog=1 test.trap=hang-deaf", "watchdog: the loop stood still and did not answer an NMI", cpus=2),
+    Row("hang-one-cpu-pc", "watchdog=1 test.trap=hang", "watchdog: the loop stood still", says=("by a timer's NMI",)),
+    Row("hang-one-cpu-q35", "watchdog=1 test.trap=hang", "watchdog: the loop stood still", machine="q35"),
+    Row("hang-one-cpu-microvm", "watchdog=1 test.trap=hang", "watchdog: the loop stood still", machine="microvm,pit=on"),
+    Row("hang-one-cpu-in-a-game", GAME + " watchdog=1 test.trap=hang test.after=1", "watchdog: the loop stood still", USER,
+        game=SERVER),
+    Row("hang-deaf-one-cpu", "watchdog=1 test.trap=hang-deaf", "watchdog: the loop stood still and did not answer an NMI"),
+    # No tables, so no I/O APIC: nobody but the device is left, and the record is the last second's.
+    Row("hang-i6300esb", NOBODY + " watchdog=1 test.trap=hang test.after=1", "", (*USER, "-device", "i6300esb"),
+        machine="pc,acpi=off", state=flight.RUNNING, says=("so none", "i6300esb resets the machine after")),
+]
+
+FED = [
+    Row("i6300esb-fed", NOBODY + " watchdog=1 deadline=12", "deadline", (*USER, "-device", "i6300esb"), machine="q35",
+        says=("i6300esb resets the machine after 11000 ms",)),
 ]
 
 RUNGS = [
@@ -290,4 +304,4 @@ POOLS = [
         scene=empty_the_pools, check=pools_were_empty),
 ]
 
-ROWS = TRAPS + LOOPS + RUNGS + NETWORK + POOLS
+ROWS = TRAPS + LOOPS + FED + RUNGS + NETWORK + POOLS

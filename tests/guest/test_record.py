@@ -3,6 +3,7 @@ import re
 import time
 
 import flight
+import pytest
 import qemu
 from flight import HIGH, REGIONS, blackbox, fly, record_at
 
@@ -64,13 +65,16 @@ def test_loop_that_stands_still_is_recorded_with_its_place():
         assert blackbox.Symbols(qemu.IMAGE)(record.registers["rip"]).startswith("trap_hang+"), log
 
 
-def test_watchdog_leaves_a_loop_that_turns_alone():
-    log, records = fly(GAME + " watchdog=1 deadline=4", NIC, cpus=2)
-    assert "watchdog: after 1000 ms without a turn" in log and records[0].cause == "deadline", log
+@pytest.mark.parametrize("cpus, who", [(2, "the second CPU"), (1, "a timer's NMI")])
+def test_watchdog_leaves_a_loop_that_turns_alone(cpus, who):
+    log, records = fly(GAME + " watchdog=1 deadline=4", NIC, cpus=cpus)
+    assert f"watchdog: after 1000 ms without a turn, by {who}" in log and records[0].cause == "deadline", log
+    assert flight.statistics_of(records[1])["watchdog.looks"] >= 4
 
 
-def test_watchdog_without_a_second_cpu_says_so():
-    assert "watchdog: no second CPU, so none" in fly("watchdog=1 test.trap=panic")[0]
+def test_machine_without_a_watchdog_says_so():
+    log = fly("watchdog=1 test.trap=panic", machine="pc,acpi=off")[0]
+    assert "watchdog: no second CPU and no timer that can send an NMI, so none" in log
 
 
 def test_region_that_is_not_free_is_left_out():

@@ -94,6 +94,9 @@ static int begin(void **state)
     static const uint8_t madt[] = {
         0, 8, 0, 0, 1, 0, 0, 0,                                 /* APIC id 0, enabled */
         1, 12, 0, 0, 0, 0, 0xc0, 0xfe, 0, 0, 0, 0,              /* an I/O APIC */
+        1, 12, 0, 0, 0, 0x10, 0xc0, 0xfe, 24, 0, 0, 0,          /* another, for lines from 24 on */
+        2, 10, 0, 9, 9, 0, 0, 0, 0x0d, 0,                       /* ISA line 9 */
+        2, 10, 0, 0, 2, 0, 0, 0, 0, 0,                          /* ISA line 0, the timer's, is 2 */
         0, 8, 1, 5, 0, 0, 0, 0,                                 /* id 5, not enabled */
         9, 16, 0, 0, 7, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0,        /* x2APIC id 7, enabled */
         9, 16, 0, 0, 0, 1, 0, 0, 1, 0, 0, 0, 3, 0, 0, 0,        /* x2APIC id 256: out of our reach */
@@ -121,6 +124,11 @@ static void assert_all_found(void)
     uint32_t bits;
     uint8_t value;
     assert_int_equal(acpi_cpu_count(), 2);
+    struct acpi_timer_line line;
+    assert_true(acpi_timer_line(&line));
+    assert_int_equal(line.ioapic, 0xfec00000);
+    assert_int_equal(line.pin, 2);
+    assert_false(line.active_low);
     assert_int_equal(acpi_cpu_apic_id(0), 0);
     assert_int_equal(acpi_cpu_apic_id(1), 7);
     assert_int_equal(acpi_ecam_count(), 1);
