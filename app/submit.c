@@ -82,8 +82,10 @@ static void prepare(void)
     if (submit.message || submit.link.state != LINK_UP || submit.ended)
         return;
     submit.message = transport_message(submit.link.connection);
-    if (submit.message)
+    if (submit.message) {
         memcpy(submit.message, submit.head, submit.head_bytes);
+        transport_message_prepare(submit.link.connection, 0, submit.head_bytes);
+    }
 }
 
 static uint8_t *write_length(uint8_t *at, size_t count)

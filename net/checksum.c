@@ -77,11 +77,6 @@ uint32_t checksum_pseudo_ipv4(uint32_t source, uint32_t destination, uint8_t pro
                    __builtin_bswap16(protocol) + __builtin_bswap16(l4_bytes));
 }
 
-uint16_t checksum_fold(uint32_t sum)
-{
-    return __builtin_bswap16((uint16_t)fold_64(sum));
-}
-
 uint16_t checksum_update16(uint16_t checksum, uint16_t old_value, uint16_t new_value)
 {
     /* HC' = ~(~HC + ~m + m'). Unlike RFC 1141's form it never turns a right checksum into the wrong zero. */

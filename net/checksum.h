@@ -22,7 +22,11 @@ uint32_t checksum_pseudo_ipv4(uint32_t source, uint32_t destination, uint8_t pro
 
 /* The partial sum folded to 16 bits, host order: what a device that completes the checksum wants in its field
  * (virtio 1.2 §5.1.6.2). */
-uint16_t checksum_fold(uint32_t sum);
+static inline uint16_t checksum_fold(uint32_t sum)
+{
+    sum = (sum & 0xffff) + (sum >> 16);         /* < 2^17 */
+    return __builtin_bswap16((uint16_t)((sum & 0xffff) + (sum >> 16)));
+}
 
 /* The checksum: the complement of that. Over data that contains a right checksum it is 0. */
 static inline uint16_t checksum_finish(uint32_t sum) { return (uint16_t)~checksum_fold(sum); }

@@ -90,6 +90,12 @@ static void ipv4_input(struct net_stack *stack, uint8_t *data, uint32_t bytes, b
 
 void net_input_frame(struct net_stack *stack, const struct frame *frame, uint64_t now_ns)
 {
+    if (!tcp_fast_receive(stack, frame, now_ns))
+        net_input_frame_long(stack, frame, now_ns);
+}
+
+void net_input_frame_long(struct net_stack *stack, const struct frame *frame, uint64_t now_ns)
+{
     const struct ethernet_wire *ethernet = (const struct ethernet_wire *)frame->data;
     bool broadcast;
     NET_COUNT(stack, ethernet_rx_frames);
@@ -149,6 +155,7 @@ void net_idle(struct net_stack *stack, uint64_t now_ns)
 {
     ASSERT(now_ns >= stack->now_ns);
     stack->now_ns = now_ns;
+    tcp_fast_count(stack);
     stack->device->ops->tend(stack->device);
     tcp_tend(stack, now_ns);
     net_address_tend(stack, now_ns);

@@ -41,11 +41,13 @@ struct net_lent {
 
 struct net_stack {
     struct netdev *device;
-    struct ipv4_interface interface;
-    struct net_address address;
-    struct tcp tcp;
     struct net_lent lent;
     bool datagram_ready;            /* net_input_one has left one */
+    bool fast_off;                  /* tests: every segment goes the long way */
+    uint32_t fast_received_count;   /* not yet in the counters: tcp_fast_count */
+    struct ipv4_interface interface;
+    _Alignas(NET_STACK_ALIGN) struct tcp tcp;
+    struct net_address address;
     struct udp_datagram datagram;
     bool output_blocked;            /* some connection found no transmit buffer */
     uint16_t ipv4_id;               /* of datagrams that may be fragmented */
@@ -62,6 +64,8 @@ struct net_stack {
 
 /* Takes one frame. Its bytes must stay until what it lent or left (lent, datagram) has been used. */
 void net_input_frame(struct net_stack *stack, const struct frame *frame, uint64_t now_ns);
+/* The same for a frame that tcp_fast_receive has not taken. */
+void net_input_frame_long(struct net_stack *stack, const struct frame *frame, uint64_t now_ns);
 
 /* address.c */
 void net_address_init(struct net_stack *stack, const struct net_config *config, uint64_t now_ns);

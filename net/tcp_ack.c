@@ -74,19 +74,13 @@ static void ack_advance(struct net_stack *stack, struct tcp_connection *c, const
     stack->tcp.changed = true;          /* there is room to write */
 }
 
-/* RFC 9293 §3.10.7.4: newer segments only, so that an old one does not bring back an old window. */
 static void window_take(struct net_stack *stack, struct tcp_connection *c, const struct tcp_received *r)
 {
     uint32_t window = (uint32_t)r->window << ((r->flags & TCP_SYN) != 0 ? 0 : c->snd_scale);  /* RFC 7323 §2.2 */
-    if (!seq_lt(c->snd_wl1, r->seq) && !(c->snd_wl1 == r->seq && seq_le(c->snd_wl2, r->ack)))
-        return;
-    if (window == 0 && c->snd_wnd != 0)
+    uint32_t window_before = c->snd_wnd;
+    tcp_window_take(c, window, r->seq, r->ack);
+    if (c->snd_wnd == 0 && window_before != 0)
         NET_COUNT(stack, tcp_rx_zero_window);
-    c->snd_wnd = window;
-    c->snd_wl1 = r->seq;
-    c->snd_wl2 = r->ack;
-    if (window > c->snd_wnd_max)
-        c->snd_wnd_max = window;
 }
 
 bool tcp_ack_accept(struct net_stack *stack, struct tcp_connection *c, const struct tcp_received *r, uint64_t now_ns)

@@ -18,6 +18,7 @@
  * Names are RFC 9293's. Sequence numbers are compared with net/tcp_seq.h only. */
 #pragma once
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -112,95 +113,123 @@ enum tcp_recovery_state {
     TCP_LOSS,                       /* after a timeout, likewise */
 };
 
+/* The first three lines are all that the predicted segment touches of it, and the fourth and sixth what a prepared
+ * message touches besides (tcp_fast.c). */
 struct tcp_connection {
     /* Identity. The key of the connection is in tcp.keys. */
-    uint8_t state;                  /* enum tcp_state */
+    _Alignas(NET_STACK_ALIGN) uint8_t state;    /* enum tcp_state */
     bool used;
-    bool orphan;                    /* the application has given it back */
-    bool passive;                   /* from a listener (MUST-11) */
-    bool was_open;                  /* has been ESTABLISHED */
     bool direct;                    /* payload may be lent in place: net/transport_own.c */
-    int16_t listener;               /* waiting for tcp_accept there; -1: no longer, or never */
-    uint32_t accept_stamp;          /* the lowest is the oldest */
+    bool timestamps_on;             /* agreed in the SYNs, as sack_on, scaling_on below */
     uint16_t index;
-    uint32_t address, peer_address;
-    uint16_t port, peer_port;
-    enum tcp_result error;          /* why it ended; TCP_OK: not, or in order */
-    bool error_taken;
-    enum tcp_result soft_error;
-    struct tcp_policy policy;
+    uint16_t head_bytes;            /* from Ethernet to the first payload byte */
 
-    /* Receive. */
-    uint32_t irs;
+    /* What keeps a connection from being quiet. It is when all of it is 0. */
+    union {
+        uint64_t unrest;
+        struct {
+            bool fin_wanted;        /* FIN follows snd_end */
+            bool fin_seen;          /* it came, perhaps out of order, at fin_seq */
+            bool blocked;           /* output found no buffer: try again at the next net_idle */
+            bool tail_probe_on;
+            uint8_t range_count;
+            uint8_t timer;          /* enum tcp_timer */
+            uint8_t recovery;       /* enum tcp_recovery_state */
+            uint8_t probe_count;    /* window probes since the window closed */
+        };
+    };
+
     uint32_t rcv_nxt;
     uint32_t rcv_read;              /* next to be read by the application; rcv_nxt - rcv_read lie in the ring */
     uint32_t rcv_adv;               /* right edge we have advertised; never moves left (SHLD-14) */
     uint32_t last_ack_sent;         /* RFC 7323 §4.3 */
+    uint32_t snd_una, snd_nxt;
+    uint32_t snd_end;               /* one past the last byte the application wrote */
+    uint32_t segment_count;         /* in flight */
+    uint32_t ts_recent;
+    uint16_t snd_mss;               /* payload of a full segment, options taken off */
     uint8_t rcv_scale, snd_scale;
+    struct tx_buffer *message;      /* transport_message's area */
+
+    uint32_t snd_wnd, snd_wl1, snd_wl2;
+    uint32_t snd_wnd_max;
+    uint64_t ts_recent_ns;
+    uint64_t last_received_ns;
+    uint64_t bytes_received;
+    uint64_t ack_timer_ns;
+    uint32_t ack_unsent_bytes;      /* received since the last ACK */
+    uint16_t rcv_mss;               /* the largest payload seen, for the delayed ACK's "full-sized" */
+    bool ack_now;                   /* at the next net_idle at the latest */
+    uint8_t keepalive_count;        /* keepalive probes unanswered */
+    struct tcp_congestion congestion;   /* its cwnd is in the second line, the rest in the third */
+    uint32_t peer_address;
+    uint16_t port, peer_port;
+    bool orphan;                    /* the application has given it back */
+    int16_t listener;               /* waiting for tcp_accept there; -1: no longer, or never */
+    struct tcp_policy policy;       /* `ack` is in the third line, too */
+
+    /* What a message takes besides. The message area is ready when its frame stands in the buffer up to the payload's
+     * first bytes, save for what changes from segment to segment: */
+    _Alignas(NET_STACK_ALIGN) struct {
+        bool on;
+        uint16_t from, bytes;       /* so much of the payload, from there in the area */
+        uint32_t ipv4_sum, tcp_sum; /* partial checksums of it; of TCP the pseudo-header's alone if the device sums */
+    } ready;
+    bool neighbour_known;           /* head.ethernet.destination is filled in */
+    uint16_t path_mtu_bytes;
+    uint32_t rcv_buffer_bytes;      /* how much of the ring the window may promise */
+    uint32_t rcv_mask;
+    uint32_t timestamp_offset;
+    uint32_t sacked_bytes, lost_bytes, resent_bytes;    /* sums over the marks */
+    struct tcp_segment *segments;   /* in flight: a ring, in order of seq */
+    uint32_t segment_mask, segment_head;
+
+    /* How it came to be, and how it ended. */
+    bool passive;                   /* from a listener (MUST-11) */
+    bool was_open;                  /* has been ESTABLISHED */
+    uint32_t accept_stamp;          /* the lowest is the oldest */
+    uint32_t address;
+    enum tcp_result error;          /* why it ended; TCP_OK: not, or in order */
+    bool error_taken;
+    enum tcp_result soft_error;
+
+    /* Receive. */
+    uint32_t irs;
     bool fin_received;              /* rcv_nxt is past it */
-    bool fin_seen;                  /* it came, perhaps out of order, at fin_seq */
     uint32_t fin_seq;
     uint8_t *rcv_ring;
-    uint32_t rcv_mask;
-    uint32_t rcv_buffer_bytes;      /* how much of the ring the window may promise */
-    uint16_t rcv_mss;               /* the largest payload seen, for the delayed ACK's "full-sized" */
-    uint8_t range_count;
     bool dsack_pending;
     struct tcp_range dsack;         /* RFC 2883: what came twice */
     struct tcp_range ranges[TCP_RANGE_COUNT_MAX];       /* out of order; the latest first (RFC 2018 §4) */
 
     /* Acknowledgements owed. */
-    bool ack_now;                   /* at the next net_idle at the latest */
-    uint32_t ack_unsent_bytes;      /* received since the last ACK */
-    uint64_t ack_timer_ns;
     uint64_t challenge_full_ns;     /* token bucket of RFC 5961 §7 */
 
     /* Send. */
     uint32_t iss;
-    uint32_t snd_una, snd_nxt;
-    uint32_t snd_wnd, snd_wl1, snd_wl2;
-    uint32_t snd_wnd_max;
-    uint32_t snd_end;               /* one past the last byte the application wrote */
-    bool fin_wanted;                /* FIN follows snd_end */
-    bool blocked;                   /* output found no buffer: try again at the next net_idle */
     uint32_t snd_small_end;         /* end of the last segment sent that was not full (Nagle by Minshall) */
-    uint16_t snd_mss;               /* payload of a full segment, options taken off */
     uint16_t peer_mss;
-    uint16_t path_mtu_bytes;
     uint8_t *snd_ring;
     uint32_t snd_mask;
     uint32_t snd_buffer_bytes;
-    struct tcp_segment *segments;   /* a ring, in order of seq */
-    uint32_t segment_mask, segment_head, segment_count;
-    uint32_t sacked_bytes, lost_bytes, resent_bytes;    /* sums over the marks */
     uint32_t duplicate_bytes;       /* without SACK: what duplicate ACKs say has left the network */
-    struct tx_buffer *message;      /* transport_message's area, prepared */
-
-    /* Agreed in the SYNs; timestamps. */
-    bool timestamps_on, sack_on, scaling_on;
-    uint32_t timestamp_offset;
-    uint32_t ts_recent;
-    uint64_t ts_recent_ns;
+    bool sack_on, scaling_on;       /* agreed in the SYNs */
 
     /* Round trip and retransmission. */
     uint64_t srtt_ns, rttvar_ns, rto_ns;
     uint64_t rtt_min_ns;
     uint64_t rtt_min_until_ns;
-    uint8_t timer;                  /* enum tcp_timer */
     uint8_t backoff;                /* timeouts in a row */
-    uint8_t probe_count;            /* window probes since the window closed */
-    uint8_t keepalive_count;        /* keepalive probes unanswered */
     bool syn_resent;
     uint64_t timer_ns;              /* when `timer` is due */
     uint64_t rto_at_ns;             /* RFC 6298 (5.1): when the oldest segment times out; 0: nothing in flight */
     uint64_t unanswered_ns;         /* since when the peer owes an answer, for R2 */
-    uint64_t last_sent_ns, last_data_sent_ns, last_received_ns;
+    uint64_t last_sent_ns, last_data_sent_ns;
     bool tail_probe_wanted;         /* new data has been sent, or acknowledged, since the last was set */
     uint64_t keepalive_ns;
     uint64_t state_ns;              /* FIN-WAIT-2 of an orphan: when it is given up */
 
     /* Recovery. */
-    uint8_t recovery;               /* enum tcp_recovery_state */
     uint8_t duplicate_acks;
     uint32_t recover;               /* RFC 6582 */
     struct {
@@ -214,8 +243,8 @@ struct tcp_connection {
     } rack;
     struct {
         uint32_t end_seq;
-        bool on, is_resend;
-    } tail_probe;
+        bool is_resend;
+    } tail_probe;                   /* while tail_probe_on */
     struct {
         uint32_t delivered, out, flight;
     } prr;
@@ -225,20 +254,22 @@ struct tcp_connection {
         uint32_t resends;           /* not yet shown needless by a DSACK */
         uint32_t resend_timestamp;
     } undo;
-    struct tcp_congestion congestion;
     bool cwnd_limited;              /* cwnd is what ended the last output */
     uint32_t flight_max;            /* the most in flight in this window, */
     uint32_t flight_max_seq;        /* which ends when this is acknowledged (Linux: max_packets_out) */
 
-    uint64_t retransmits_total, bytes_acked, bytes_received;
+    uint64_t retransmits_total, bytes_acked;
 
     /* Everything before the payload, ready to be copied. */
-    bool neighbour_known;           /* head.ethernet.destination is filled in */
     bool fragment_ok;               /* the path is narrower than TCP_PATH_MTU_MIN: routers must cut */
-    uint16_t head_bytes;            /* from Ethernet to the first payload byte */
     uint32_t next_hop;              /* 0: not resolved yet */
     struct tcp_head_wire head;
 };
+
+static_assert(offsetof(struct tcp_connection, snd_wnd) == 64, "the first line of a connection");
+static_assert(offsetof(struct tcp_connection, congestion.ssthresh) < 128, "the second line of a connection");
+static_assert(offsetof(struct tcp_connection, policy) + offsetof(struct tcp_policy, ack) < 192, "the third");
+static_assert(offsetof(struct tcp_connection, segment_head) - offsetof(struct tcp_connection, ready) < 64, "one line");
 
 /* A SYN received and answered, RFC 9293's SYN-RECEIVED of a passive open. */
 struct tcp_half_open {
@@ -279,23 +310,24 @@ struct tcp_listener {
 
 /* All of TCP in a stack. Tables are searched by key: the peer's address and both ports; our address is one. */
 struct tcp {
+    uint64_t *keys;                 /* of connections; 0: free (no port is 0) */
+    struct tcp_connection *connections;
+    uint64_t due_ns;                /* no deadline is earlier than this */
+    uint32_t connection_end;        /* one past the highest index in use */
+    bool changed;                   /* something the application can see may have changed */
+
     struct tcp_policy policy;
     struct net_capacity capacity;
-    uint64_t *keys;                 /* of connections; 0: free (no port is 0) */
     uint64_t *half_open_keys, *time_wait_keys;
-    struct tcp_connection *connections;
     struct tcp_half_open *half_open;
     struct tcp_time_wait *time_wait;
     struct tcp_listener *listeners;
-    uint32_t connection_end;        /* one past the highest index in use */
     uint32_t half_open_used, time_wait_used;
     uint32_t half_open_turn;        /* which half-open connection gives way next */
     uint32_t accept_order;          /* stamps connections that wait for tcp_accept */
     bool isn_above_on;              /* the segment in hand took the place of a TIME-WAIT, */
     uint32_t isn_above;             /* so its connection's ISN is this at least */
     uint16_t port_number;           /* of the next connection's port, for secret_port */
-    bool changed;                   /* something the application can see may have changed */
-    uint64_t due_ns;                /* no deadline is earlier than this */
 };
 
 static inline uint64_t tcp_key(uint32_t peer_address, uint16_t peer_port, uint16_t port)

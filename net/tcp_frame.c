@@ -19,6 +19,7 @@ uint32_t tcp_timestamp_clock(uint64_t now_ns, uint32_t offset)
 void tcp_frame_head_prepare(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns)
 {
     struct tcp_head_wire *head = &c->head;
+    c->ready.on = false;
     const struct ipv4_output output = {
         .source = c->address,
         .destination = c->peer_address,

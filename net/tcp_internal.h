@@ -10,6 +10,16 @@ void tcp_connection_input(struct net_stack *stack, struct tcp_connection *c, str
 void tcp_challenge(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns);
 bool tcp_challenge_allowed(uint64_t *full_ns, uint64_t now_ns);
 
+/* tcp_fast.c: true if the frame was the predicted segment and has been taken; else nothing has changed. */
+bool tcp_fast_receive(struct net_stack *stack, const struct frame *frame, uint64_t now_ns);
+void tcp_fast_count(struct net_stack *stack);   /* brings the counters up to date */
+/* The frame of `bytes` (or more) of the message area's payload `from` on, made as far as it can be. */
+void tcp_fast_prepare(struct net_stack *stack, struct tcp_connection *c, uint32_t from, uint32_t bytes);
+/* Sends it. TCP_FAST_NOT: it is not ready for that, or something is in the way; nothing has changed. */
+enum tcp_fast { TCP_FAST_NOT, TCP_FAST_SENT, TCP_FAST_REFUSED };
+enum tcp_fast tcp_fast_send(struct net_stack *stack, struct tcp_connection *c, uint32_t from, uint32_t bytes,
+                            uint64_t now_ns);
+
 /* tcp_options.c: false if an option's length is impossible; what stood before it counts. */
 bool tcp_options_parse(struct tcp_options *options, const uint8_t *at, uint32_t bytes);
 /* The options of a SYN in Linux's order: MSS, SACK permitted, timestamps, NOP, window scale. Returns their bytes. */
@@ -24,6 +34,17 @@ uint32_t tcp_options_write_syn(uint8_t *at, const struct tcp_syn_options *option
 /* tcp_ack.c: false if the segment is to be dropped. */
 bool tcp_ack_accept(struct net_stack *stack, struct tcp_connection *c, const struct tcp_received *r, uint64_t now_ns);
 void tcp_rtt_measured(struct tcp_connection *c, uint64_t rtt_ns);
+/* RFC 9293 §3.10.7.4: newer segments only, so that an old one does not bring back an old window. */
+static inline void tcp_window_take(struct tcp_connection *c, uint32_t window, uint32_t seq, uint32_t ack)
+{
+    if (!seq_lt(c->snd_wl1, seq) && !(c->snd_wl1 == seq && seq_le(c->snd_wl2, ack)))
+        return;
+    c->snd_wnd = window;
+    c->snd_wl1 = seq;
+    c->snd_wl2 = ack;
+    if (window > c->snd_wnd_max)
+        c->snd_wnd_max = window;
+}
 
 /* tcp_receive.c */
 void tcp_receive_payload(struct net_stack *stack, struct tcp_connection *c, struct tcp_received *r, uint64_t now_ns);
@@ -116,7 +137,11 @@ void tcp_timer_set(struct net_stack *stack, struct tcp_connection *c, enum tcp_t
 void tcp_timer_stop(struct tcp_connection *c);
 void tcp_keepalive_start(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns);
 void tcp_timer_rearm(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns);
-void tcp_timer_due_at(struct net_stack *stack, uint64_t at_ns);
+static inline void tcp_timer_due_at(struct net_stack *stack, uint64_t at_ns)
+{
+    if (at_ns < stack->tcp.due_ns)
+        stack->tcp.due_ns = at_ns;
+}
 void tcp_tend(struct net_stack *stack, uint64_t now_ns);
 uint64_t tcp_wake_ns(const struct net_stack *stack);
 
@@ -144,10 +169,47 @@ void tcp_options_agree(struct net_stack *stack, struct tcp_connection *c, const 
 void tcp_established(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns);
 void tcp_syn_send(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns);
 
-/* tcp_message.c: net/transport.h's messages. NULL, false: not now. */
+/* tcp_message.c: net/transport.h's messages. NULL, false: not now. The area begins behind the longest head; its last bytes
+ * still fit the buffer. */
+enum { TCP_MESSAGE_OFFSET = sizeof(struct tcp_head_wire) };
 uint8_t *tcp_message(struct net_stack *stack, struct tcp_connection *c);
 bool tcp_message_send(struct net_stack *stack, struct tcp_connection *c, uint32_t from, uint32_t bytes,
                       uint64_t now_ns);
+void tcp_message_sent(struct net_stack *stack, struct tcp_connection *c, uint32_t bytes, uint64_t now_ns);
+
+/* Payload in order, of the long way and of the fast path (tcp_receive.c). RFC 9293 §3.8.6.3: an ACK for every second
+ * full-sized segment, for the rest after a delay. */
+void tcp_receive_store(struct tcp_connection *c, uint32_t seq, const uint8_t *data, uint32_t bytes);
+void tcp_receive_gap_filled(struct net_stack *stack, struct tcp_connection *c, uint32_t bytes);
+static inline void tcp_ack_schedule(struct net_stack *stack, struct tcp_connection *c, uint32_t bytes, uint64_t now_ns)
+{
+    if (bytes > c->rcv_mss)
+        c->rcv_mss = (uint16_t)min_size(bytes, UINT16_MAX);
+    c->ack_unsent_bytes += bytes;
+    if (c->policy.ack == TCP_ACK_QUICK || c->ack_unsent_bytes >= 2u * c->rcv_mss) {
+        c->ack_now = true;
+        tcp_timer_due_at(stack, 0);
+    } else if (c->ack_timer_ns == TCP_NEVER_NS) {
+        c->ack_timer_ns = now_ns + c->policy.ack_delay_us * UINT64_C(1000);
+        tcp_timer_due_at(stack, c->ack_timer_ns);
+    }
+}
+static inline void tcp_receive_in_order(struct net_stack *stack, struct tcp_connection *c, const uint8_t *data,
+                                        uint32_t bytes, uint64_t now_ns)
+{
+    if (c->direct && stack->lent.connection < 0 && c->rcv_read == c->rcv_nxt) {
+        stack->lent = (struct net_lent){ c->index, data, bytes };
+        c->rcv_read += bytes;
+    } else {
+        tcp_receive_store(c, c->rcv_nxt, data, bytes);
+        stack->tcp.changed = true;
+    }
+    c->rcv_nxt += bytes;
+    c->bytes_received += bytes;
+    if (c->range_count != 0)            /* RFC 5681 §4.2: at once when it fills a gap */
+        tcp_receive_gap_filled(stack, c, bytes);
+    tcp_ack_schedule(stack, c, bytes, now_ns);
+}
 
 /* tcp_stream.c */
 uint32_t tcp_ring_write(struct net_stack *stack, struct tcp_connection *c, const void *data, size_t bytes,

@@ -89,6 +89,7 @@ void tcp_neighbour_changed(struct net_stack *stack, uint32_t next_hop, const uin
         if (!c->used || c->next_hop != next_hop)
             continue;
         c->neighbour_known = true;
+        c->ready.on = false;
         memcpy(c->head.ethernet.destination, mac, NETDEV_MAC_BYTES);
     }
 }

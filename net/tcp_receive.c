@@ -36,6 +36,8 @@ uint32_t tcp_receive_window_update(struct tcp_connection *c)
     uint32_t step = (uint32_t)min_size(c->rcv_buffer_bytes / 2, receive_mss(c));
     if (room > window && room - window >= step)
         window = room;
+    else if (c->rcv_scale == 0)
+        return window;                  /* nearly always: the edge stays, and the field can name it */
     if (window > UINT32_C(0xffff) << c->rcv_scale)
         window = UINT32_C(0xffff) << c->rcv_scale;
 
@@ -141,7 +143,7 @@ void tcp_receive_duplicate(struct net_stack *stack, struct tcp_connection *c, ui
 
 /* ---- Payload ---- */
 
-static void ring_store(struct tcp_connection *c, uint32_t seq, const uint8_t *data, uint32_t bytes)
+void tcp_receive_store(struct tcp_connection *c, uint32_t seq, const uint8_t *data, uint32_t bytes)
 {
     uint32_t begin = seq & c->rcv_mask;
     uint32_t first = (uint32_t)min_size(bytes, c->rcv_mask + 1 - begin);
@@ -149,43 +151,15 @@ static void ring_store(struct tcp_connection *c, uint32_t seq, const uint8_t *da
     memcpy(c->rcv_ring, data + first, bytes - first);
 }
 
-/* RFC 9293 §3.8.6.3: an ACK for every second full-sized segment, for the rest after a delay. */
-static void ack_schedule(struct net_stack *stack, struct tcp_connection *c, uint32_t bytes, uint64_t now_ns)
+void tcp_receive_gap_filled(struct net_stack *stack, struct tcp_connection *c, uint32_t bytes)
 {
-    if (bytes > c->rcv_mss)
-        c->rcv_mss = (uint16_t)min_size(bytes, UINT16_MAX);
-    c->ack_unsent_bytes += bytes;
-    if (c->policy.ack == TCP_ACK_QUICK || c->ack_unsent_bytes >= 2u * c->rcv_mss) {
-        c->ack_now = true;
-        tcp_timer_due_at(stack, 0);
-    } else if (c->ack_timer_ns == TCP_NEVER_NS) {
-        c->ack_timer_ns = now_ns + c->policy.ack_delay_us * UINT64_C(1000);
-        tcp_timer_due_at(stack, c->ack_timer_ns);
-    }
-}
-
-static void receive_in_order(struct net_stack *stack, struct tcp_connection *c, const uint8_t *data, uint32_t bytes,
-                             uint64_t now_ns)
-{
-    bool in_place = c->direct && stack->lent.connection < 0 && c->rcv_read == c->rcv_nxt;
-    if (in_place) {
-        stack->lent = (struct net_lent){ c->index, data, bytes };
-        c->rcv_read += bytes;
-    } else {
-        ring_store(c, c->rcv_nxt, data, bytes);
-    }
-    c->rcv_nxt += bytes;
-    c->bytes_received += bytes;
+    uint32_t before = c->rcv_nxt;
+    ranges_repeated(stack, c, before - bytes, before);
+    ranges_absorb(c);
+    c->bytes_received += c->rcv_nxt - before;
     stack->tcp.changed = true;
-    if (c->range_count != 0) {          /* RFC 5681 §4.2: at once when it fills a gap */
-        uint32_t before = c->rcv_nxt;
-        ranges_repeated(stack, c, before - bytes, before);
-        ranges_absorb(c);
-        c->bytes_received += c->rcv_nxt - before;
-        c->ack_now = true;
-        tcp_timer_due_at(stack, 0);
-    }
-    ack_schedule(stack, c, bytes, now_ns);
+    c->ack_now = true;
+    tcp_timer_due_at(stack, 0);
 }
 
 static void receive_out_of_order(struct net_stack *stack, struct tcp_connection *c, uint32_t seq, const uint8_t *data,
@@ -198,7 +172,7 @@ static void receive_out_of_order(struct net_stack *stack, struct tcp_connection 
         return;
     }
     tcp_receive_duplicate(stack, c, repeated.left, repeated.right);
-    ring_store(c, seq, data, bytes);
+    tcp_receive_store(c, seq, data, bytes);
 }
 
 /* RFC 9293 §3.10.7.4, eighth: what FIN does once everything before it has come. */
@@ -265,7 +239,7 @@ void tcp_receive_payload(struct net_stack *stack, struct tcp_connection *c, stru
         if (out_of_order)
             receive_out_of_order(stack, c, seq, data, bytes);
         else
-            receive_in_order(stack, c, data, bytes, now_ns);
+            tcp_receive_in_order(stack, c, data, bytes, now_ns);
     }
     if (c->fin_seen && c->fin_seq == c->rcv_nxt)
         receive_fin(stack, c, now_ns);

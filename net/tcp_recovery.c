@@ -236,7 +236,7 @@ static void recovery_enter(struct net_stack *stack, struct tcp_connection *c, ui
     c->recover = c->snd_nxt;
     c->prr.delivered = c->prr.out = 0;
     c->prr.flight = c->snd_nxt - c->snd_una;
-    c->tail_probe.on = false;
+    c->tail_probe_on = false;
 }
 
 static void recovery_leave(struct tcp_connection *c)
@@ -302,16 +302,16 @@ static void recovery_undo(struct net_stack *stack, struct tcp_connection *c)
 /* RFC 8985 §7.4.2: whether a tail probe's resend has repaired a loss, which then counts as congestion. */
 static void tail_probe_judge(struct tcp_connection *c, const struct tcp_received *r, const struct tcp_delivery *d)
 {
-    if (!c->tail_probe.on || seq_lt(r->ack, c->tail_probe.end_seq))
+    if (!c->tail_probe_on || seq_lt(r->ack, c->tail_probe.end_seq))
         return;
     if (!c->tail_probe.is_resend || (d->dsack && d->dsack_end == c->tail_probe.end_seq)) {
-        c->tail_probe.on = false;
+        c->tail_probe_on = false;
     } else if (seq_gt(r->ack, c->tail_probe.end_seq)) {
-        c->tail_probe.on = false;
+        c->tail_probe_on = false;
         tcp_congestion_lost(&c->congestion, &c->policy, flight_size(c), c->snd_mss);
         c->congestion.cwnd = (uint32_t)min_size(c->congestion.cwnd, c->congestion.ssthresh);
     } else if (!d->advanced && r->bytes == 0 && r->options.sack_count == 0) {
-        c->tail_probe.on = false;               /* both copies have arrived */
+        c->tail_probe_on = false;               /* both copies have arrived */
     }
 }
 
@@ -389,7 +389,7 @@ void tcp_recovery_timeout(struct net_stack *stack, struct tcp_connection *c, uin
     c->recover = c->snd_nxt;
     c->duplicate_acks = 0;
     c->duplicate_bytes = 0;
-    c->tail_probe.on = false;
+    c->tail_probe_on = false;
     uint64_t recent_ns = c->sack_on ? c->rack.rtt_ns : 0;
     for (uint32_t i = 0; i < c->segment_count; i++) {
         struct tcp_segment *s = tcp_sendqueue_at(c, i);
@@ -407,6 +407,6 @@ void tcp_tail_probe_send(struct net_stack *stack, struct tcp_connection *c, uint
     c->tail_probe.is_resend = c->snd_nxt == nxt_before;
     if (c->tail_probe.is_resend && !tcp_resend(stack, c, tcp_sendqueue_at(c, c->segment_count - 1), now_ns))
         return;
-    c->tail_probe.on = true;
+    c->tail_probe_on = true;
     c->tail_probe.end_seq = c->snd_nxt;
 }

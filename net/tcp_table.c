@@ -138,6 +138,7 @@ void tcp_connection_end(struct net_stack *stack, struct tcp_connection *c, enum 
     if (c->message != NULL) {
         stack->device->ops->tx_release(stack->device, c->message);
         c->message = NULL;
+        c->ready.on = false;
     }
     stack->tcp.keys[c->index] = 0;
     stack->tcp.changed = true;

@@ -7,12 +7,6 @@
 
 static uint64_t min_ns(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
-void tcp_timer_due_at(struct net_stack *stack, uint64_t at_ns)
-{
-    if (at_ns < stack->tcp.due_ns)
-        stack->tcp.due_ns = at_ns;
-}
-
 void tcp_timer_set(struct net_stack *stack, struct tcp_connection *c, enum tcp_timer timer, uint64_t at_ns)
 {
     c->timer = (uint8_t)timer;
@@ -53,7 +47,7 @@ static bool tail_probe_allowed(const struct tcp_connection *c)
 {
     bool lone = c->policy.tail_probe_without_sack && c->segment_count == 1 && c->srtt_ns != 0;
     return c->policy.tail_probe && (c->sack_on || lone) && c->recovery == TCP_OPEN && c->sacked_bytes == 0
-        && !c->tail_probe.on && c->duplicate_acks == 0;
+        && !c->tail_probe_on && c->duplicate_acks == 0;
 }
 
 void tcp_timer_rearm(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns)

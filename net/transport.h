@@ -103,6 +103,12 @@ bool transport_listen(uint16_t port);
  * afterwards the area is another one, with unspecified contents. NULL: not now (buffers out, or not connected). */
 uint8_t *transport_message(int connection);
 
+/* Says that the next message begins at `from` in the area with the `bytes` that stand there now, so that what depends on
+ * them alone can be made before the rest is known: the frame's head in front of them, their part of the checksum. Takes
+ * effect until the next transport_send of the connection; to send something else is no mistake. The area before `from` is
+ * the stack's from then on, and those bytes must not be changed any more without being told of again. Idle work. */
+void transport_message_prepare(int connection, uint32_t from, uint32_t bytes);
+
 /* Sends `bytes` of the message area starting at `from`. PSH is set, Nagle is off. False when it cannot be sent
  * whole now (window, buffers): nothing has changed, the area keeps its bytes, try again later. True means that the
  * stack has it: of a message that meets a closed window while nothing is in flight it keeps the only copy, and probes. */

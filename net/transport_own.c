@@ -50,6 +50,7 @@ static const struct counter own_counter_table[] = {
 
 bool transport_counter_group(size_t index, struct counter_group *group)
 {
+    tcp_fast_count(&OWN_STACK);
     if (index == 0)
         *group = (struct counter_group){ own_counter_table, ARRAY_COUNT(own_counter_table) };
     else if (index == 1)
@@ -247,6 +248,12 @@ static void lent_take_back(uint64_t now_ns)
 static bool event_datagram(struct transport_event *event)
 {
     const struct udp_datagram *datagram = &own.stack->datagram;
+    own.stack->datagram_ready = false;
+    if (datagram->bytes > TRANSPORT_DATAGRAM_BYTES_MAX) {
+        NET_COUNT(own.stack, udp_rx_drop_length);
+        return false;
+    }
+    own.frame_lent = true;
     *event = (struct transport_event){
         .kind = TRANSPORT_DATAGRAM,
         .connection = -1,
@@ -256,41 +263,46 @@ static bool event_datagram(struct transport_event *event)
         .peer_port = datagram->source_port,
         .port = datagram->destination_port,
     };
-    own.stack->datagram_ready = false;
     return true;
 }
 
 static bool event_data(struct transport_event *event)
 {
-    struct net_lent *lent = &own.stack->lent;
-    event_begin(event, TRANSPORT_DATA, &own.stack->tcp.connections[lent->connection]);
-    event->data = lent->data;
-    event->bytes = lent->bytes;
+    struct net_lent *lent = &OWN_STACK.lent;
+    const struct tcp_connection *c = &OWN_STACK.tcp.connections[lent->connection];
+    *event = (struct transport_event){
+        .kind = TRANSPORT_DATA,
+        .connection = lent->connection,
+        .data = lent->data,
+        .bytes = lent->bytes,
+        .address = c->peer_address,
+        .peer_port = c->peer_port,
+        .port = c->port,
+    };
+    own.frame_lent = true;
     lent->connection = -1;
     return true;
 }
 
 bool transport_poll(uint64_t now_ns, struct transport_event *event)
 {
-    struct netdev *device = own.stack->device;
+    struct net_stack *const stack = &OWN_STACK;         /* own.stack, without asking */
+    struct netdev *const device = stack->device;
     lent_take_back(now_ns);
-    *event = (struct transport_event){ .kind = TRANSPORT_NONE, .connection = -1 };
     for (int frames = 0; frames < FRAMES_PER_POLL_MAX; frames++) {
-        if (own.stack->tcp.changed && event_find(event, now_ns))
+        if (stack->tcp.changed && event_find(event, now_ns))
             return true;
         if (!device->ops->rx_borrow(device, &own.frame))
-            return false;
-        net_input_frame(own.stack, &own.frame, now_ns);
-        own.frame_lent = own.stack->lent.connection >= 0 || own.stack->datagram_ready;
-        if (own.stack->lent.connection >= 0)
+            break;
+        if (!tcp_fast_receive(stack, &own.frame, now_ns))
+            net_input_frame_long(stack, &own.frame, now_ns);
+        if (stack->lent.connection >= 0)
             return event_data(event);
-        if (own.stack->datagram_ready && own.stack->datagram.bytes <= TRANSPORT_DATAGRAM_BYTES_MAX)
-            return event_datagram(event);
-        if (own.stack->datagram_ready)
-            NET_COUNT(own.stack, udp_rx_drop_length);
-        own.frame_lent = own.stack->datagram_ready = false;
+        if (stack->datagram_ready && event_datagram(event))
+            return true;
         device->ops->rx_release(device, &own.frame);
     }
+    *event = (struct transport_event){ .kind = TRANSPORT_NONE, .connection = -1 };
     return false;
 }
 
@@ -362,11 +374,19 @@ uint8_t *transport_message(int connection)
     return c != NULL && own.told[connection] >= TOLD_OPEN ? tcp_message(own.stack, c) : NULL;
 }
 
+void transport_message_prepare(int connection, uint32_t from, uint32_t bytes)
+{
+    struct tcp_connection *c = connection_of(connection);
+    ASSERT(from <= TRANSPORT_MESSAGE_BYTES_MAX && bytes <= TRANSPORT_MESSAGE_BYTES_MAX - from);
+    if (c != NULL && c->message != NULL)
+        tcp_fast_prepare(own.stack, c, from, bytes);
+}
+
 bool transport_send(int connection, uint32_t from, uint32_t bytes, uint64_t now_ns)
 {
     struct tcp_connection *c = connection_of(connection);
     ASSERT(bytes > 0 && bytes <= TRANSPORT_MESSAGE_BYTES_MAX && from <= TRANSPORT_MESSAGE_BYTES_MAX - bytes);
-    return c != NULL && c->message != NULL && tcp_message_send(own.stack, c, from, bytes, now_ns);
+    return c != NULL && c->message != NULL && tcp_message_send(&OWN_STACK, c, from, bytes, now_ns);
 }
 
 /* ---- Datagrams ---- */

@@ -3,7 +3,7 @@
  *
  *     bench_net ROW warm|cold N          prints  p50 p99, then for burst-to-post the shares, nanoseconds
  *     bench_net ROW count N              the same calls under `valgrind --tool=callgrind --collect-atstart=no`, which
- *                                        counts the instructions of what is timed, and nothing else
+ *                                        counts the instructions of what is timed, less the matcher's
  *
  * ROW is what is timed, each between serialised readings of the TSC less what two readings around nothing take:
  *
@@ -26,6 +26,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #if __has_include(<valgrind/callgrind.h>)
 #include <valgrind/callgrind.h>
 #else
@@ -66,22 +67,28 @@ static uint8_t received_flags = VIRTIO_NET_HDR_F_DATA_VALID;
 
 static uint64_t began_cycles, kicked_cycles;
 static double timer_cost_cycles;
-static bool counting, kick_ends;
+static bool counting, collecting, kick_ends;
+
+static void collect(bool on)
+{
+    if (!counting || on == collecting)
+        return;
+    collecting = on;
+    CALLGRIND_TOGGLE_COLLECT;
+}
 
 static void timed_begin(bool until_kick)
 {
     kick_ends = until_kick;
     kicked_cycles = 0;
-    if (counting)
-        CALLGRIND_TOGGLE_COLLECT;
+    collect(true);
     began_cycles = cycles_now_serialised();
 }
 
 static uint64_t timed_end(void)
 {
     uint64_t end_cycles = cycles_now_serialised();
-    if (counting && !kick_ends)
-        CALLGRIND_TOGGLE_COLLECT;
+    collect(false);
     ASSERT(!kick_ends || kicked_cycles != 0);
     return (kick_ends ? kicked_cycles : end_cycles) - began_cycles;
 }
@@ -93,8 +100,7 @@ static void kick(struct virtio_transport *transport, uint16_t queue)
 {
     if (kick_ends && kicked_cycles == 0 && queue == VIRTIO_NET_TRANSMITQ) {
         kicked_cycles = cycles_now_serialised();
-        if (counting)
-            CALLGRIND_TOGGLE_COLLECT;
+        collect(false);
     }
     model_ops->kick(transport, queue);
 }
@@ -245,6 +251,7 @@ static uint64_t time_answer_out(bool cold, int connection)
     uint8_t *message = transport_message(connection);
     ASSERT(message != NULL);
     memcpy(message, head, sizeof head - 1);
+    transport_message_prepare(connection, 0, sizeof head - 1);
     caches_cool(cold);
     timed_begin(true);
     uint8_t *at = message + sizeof head - 1;
@@ -358,7 +365,7 @@ static void respond(void)
                                       (uint32_t)(now_ns / 1000000)));
 }
 
-/* The matcher's share: from matcher_begin to the answer. Stamped only in runs of their own. */
+/* The matcher's share: from matcher_begin to the answer. Stamped only in runs of their own, and not counted. */
 static bool shares;
 static uint64_t matcher_from_cycles, matcher_cycles;
 void __real_matcher_begin(struct matcher *matcher, const uint8_t *digits, size_t count);
@@ -367,13 +374,19 @@ void __wrap_matcher_begin(struct matcher *matcher, const uint8_t *digits, size_t
 bool __wrap_matcher_next(struct matcher *matcher, struct matcher_answer *answer);
 void __wrap_matcher_begin(struct matcher *matcher, const uint8_t *digits, size_t count)
 {
+    bool was_collecting = collecting;
+    collect(false);
     if (shares)
         matcher_from_cycles = cycles_now_serialised();
     __real_matcher_begin(matcher, digits, count);
+    collect(was_collecting);
 }
 bool __wrap_matcher_next(struct matcher *matcher, struct matcher_answer *answer)
 {
+    bool was_collecting = collecting;
+    collect(false);
     bool any = __real_matcher_next(matcher, answer);
+    collect(was_collecting);
     if (shares && any && matcher_cycles == 0)
         matcher_cycles = cycles_now_serialised();
     return any;
@@ -445,6 +458,8 @@ int main(int argc, char **argv)
     CPU_ZERO(&one);
     CPU_SET((unsigned)sched_getcpu(), &one);
     sched_setaffinity(0, sizeof one, &one);
+    if (mlockall(MCL_CURRENT | MCL_FUTURE) != 0)        /* the kernel's memory is there from the start: no page faults */
+        fprintf(stderr, "bench_net: memory cannot be locked; page faults are timed too\n");
     platform_init();
     timer_calibrate();
     waste = cold ? malloc(COLD_BYTES) : NULL;

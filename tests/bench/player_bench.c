@@ -32,6 +32,7 @@ int transport_connect(uint32_t address, uint16_t port, uint64_t now_ns)
     return port % 2;
 }
 uint8_t *transport_message(int connection) { (void)connection; return message; }
+void transport_message_prepare(int connection, uint32_t from, uint32_t bytes) { (void)connection, (void)from, (void)bytes; }
 bool transport_send(int connection, uint32_t from, uint32_t bytes, uint64_t now_ns)
 {
     (void)connection, (void)from, (void)bytes, (void)now_ns;

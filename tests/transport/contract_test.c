@@ -312,6 +312,34 @@ static void message_area_keeps_its_bytes_until_it_is_sent(void **state)
     disconnect(&peer);
 }
 
+/* Whatever was said to be prepared, the frame that leaves is the message's, its checksum right (sent() looks). */
+static void prepared_message_leaves_as_any_other(void **state)
+{
+    (void)state;
+    static const struct { uint32_t prepared_from, prepared, from, bytes; } cases[] = {
+        { 0, 120, 0, 230 }, { 0, 121, 0, 231 }, { 40, 60, 40, 61 }, { 0, 0, 0, 1 }, { 10, 100, 0, 230 }, { 0, 100, 0, 50 },
+    };
+    struct peer peer = connected();
+    struct segment segment;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        uint8_t *area = transport_message(peer.connection), wanted[300];
+        fill(wanted, sizeof wanted, (uint8_t)i);
+        memcpy(area + cases[i].prepared_from, wanted + cases[i].prepared_from, cases[i].prepared);
+        transport_message_prepare(peer.connection, cases[i].prepared_from, cases[i].prepared);
+        memcpy(area + cases[i].from, wanted + cases[i].from, cases[i].bytes);
+        assert_true(transport_send(peer.connection, cases[i].from, cases[i].bytes, now_ns));
+        assert_true(sent(&segment));
+        assert_int_equal(segment.bytes, cases[i].bytes);
+        assert_memory_equal(segment.data, wanted + cases[i].from, cases[i].bytes);
+        assert_true(segment.flags & PSH);
+        peer.ack = segment.seq + segment.bytes;
+        feed(&peer, ACK, 0xffff, peer.seq, NULL, 0);
+        expect_nothing();
+        transport_idle(now_ns);
+    }
+    disconnect(&peer);
+}
+
 /* What was sent is not disturbed by what is written afterwards: its retransmission carries the old bytes. */
 static void retransmission_carries_the_same_bytes(void **state)
 {
@@ -540,6 +568,7 @@ int main(void)
         cmocka_unit_test(abort_with_data_waiting_ends),
         cmocka_unit_test(data_and_end_in_one_segment_are_told_in_order),
         cmocka_unit_test(message_area_keeps_its_bytes_until_it_is_sent),
+        cmocka_unit_test(prepared_message_leaves_as_any_other),
         cmocka_unit_test(retransmission_carries_the_same_bytes),
         cmocka_unit_test(closed_window_is_said_and_nothing_changes),
         cmocka_unit_test(fin_comes_after_the_last_piece),

@@ -158,16 +158,28 @@ uint8_t *transport_message(int id)
     return c->connected && !c->no_message ? c->message : NULL;
 }
 
+void transport_message_prepare(int id, uint32_t from, uint32_t bytes)
+{
+    struct fake_connection *c = &fake.connections[id];
+    ASSERT(c->used && from <= TRANSPORT_MESSAGE_BYTES_MAX && bytes <= TRANSPORT_MESSAGE_BYTES_MAX - from);
+    c->prepared_from = from;
+    c->prepared_bytes = bytes;
+    memcpy(c->prepared, c->message + from, bytes);
+}
+
 bool transport_send(int id, uint32_t from, uint32_t bytes, uint64_t now_ns)
 {
     (void)now_ns;
     struct fake_connection *c = &fake.connections[id];
     ASSERT(c->used && c->connected && !c->closed_by_us && from + bytes <= TRANSPORT_MESSAGE_BYTES_MAX);
+    if (from == c->prepared_from && bytes >= c->prepared_bytes)
+        ASSERT(memcmp(c->message + from, c->prepared, c->prepared_bytes) == 0);
     if (c->sent_bytes - c->acked_bytes + bytes > c->window_bytes || c->sent_bytes + bytes >= sizeof c->sent)
         return false;
     memcpy(c->sent + c->sent_bytes, c->message + from, bytes);
     c->sent_bytes += bytes;
     memset(c->message, 0xee, sizeof c->message);        /* unspecified contents afterwards */
+    c->prepared_bytes = 0;
     return true;
 }
 

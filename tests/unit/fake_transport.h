@@ -19,6 +19,8 @@ struct fake_connection {
     uint32_t window_bytes;              /* the test's: more than this unacknowledged is refused */
     bool no_message;                    /* the test's: transport_message gives NULL */
     uint8_t message[TRANSPORT_MESSAGE_BYTES_MAX];
+    uint32_t prepared_from, prepared_bytes;     /* of transport_message_prepare: asserted not to change until sent */
+    uint8_t prepared[TRANSPORT_MESSAGE_BYTES_MAX];
 };
 
 struct fake_datagram {

@@ -39,6 +39,7 @@ CHECK_NEEDS += $(BUILD)/tsan/copilot_test
 # Everything pytest needs built beforehand. Fragments add to CHECK_NEEDS.
 # The kernel's objects of both stacks, for tests/structure.
 CHECK_NEEDS += $(UNIT_TESTS) $(BUILD)/peregrine.elf $(patsubst %.c,$(BUILD)/kernel/%.o,$(wildcard net/*.c))
+-include $(patsubst %.c,$(BUILD)/kernel/%.d,$(wildcard net/*.c))
 
 # The image with the other stack: the games of tests/e2e are played over both.
 OTHER_IMAGE := $(BUILD)/other/peregrine.elf

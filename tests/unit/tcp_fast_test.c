@@ -1,0 +1,426 @@
+/* net/tcp_fast.c against the long way: the same random step is taken twice from the same memory, once with the fast path
+ * and once without, and all of the memory must then be the same: every connection, ring, counter and transmitted byte.
+ *
+ * Segments are mostly the predicted one, with now and then something about them that is not. SEED=n replays. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "net/checksum.h"
+#include "net/tcp_internal.h"
+
+enum {
+    OURS = 0x0a00020f,
+    PEER = 0x0a000202,
+    EPISODES = 200,
+    STEPS = 120,
+    TX_BUFFERS = 16,
+    TX_FRAMES = 64,
+};
+static const uint8_t our_mac[6] = { 2, 0, 0, 0, 0, 1 }, gateway_mac[6] = { 2, 0, 0, 0, 0, 2 };
+
+/* All that a step may change, in one piece. */
+static struct world {
+    struct netdev device;               /* first: the seam casts back */
+    uint8_t rx_frame[2048];
+    struct {
+        struct tx_buffer buffer;
+        uint8_t bytes[1600];
+    } tx[TX_BUFFERS];
+    uint32_t sent_count, acquire_fails, publish_fails;  /* the next so many calls fail */
+    struct {
+        uint8_t data[1600];
+        uint32_t bytes;
+        uint16_t csum_start;
+    } sent[TX_FRAMES];
+    uint64_t now_ns;
+    int id;
+    struct net_lent lent;               /* what the last step handed on */
+    bool result;                        /* what its call returned */
+    _Alignas(NET_STACK_ALIGN) uint8_t memory[512 * 1024];
+} world, before, fast;
+
+static struct net_stack *const stack = (struct net_stack *)world.memory;
+static uint64_t seed, random_state;
+static uint64_t segments_count, segments_fast_count, messages_count, messages_fast_count;
+
+static uint64_t random_u64(void)
+{
+    uint64_t z = random_state += 0x9e3779b97f4a7c15;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+    return z ^ (z >> 31);
+}
+static uint32_t below(uint32_t limit) { return (uint32_t)(random_u64() % limit); }
+static bool one_in(uint32_t n) { return below(n) == 0; }
+
+/* ---- A device that keeps what it is given, and gives it back at the next tend ---- */
+
+static bool rx_borrow(struct netdev *device, struct frame *frame) { (void)device, (void)frame; return false; }
+static void rx_release(struct netdev *device, const struct frame *frame) { (void)device, (void)frame; }
+
+static struct tx_buffer *tx_acquire(struct netdev *device)
+{
+    (void)device;
+    if (world.acquire_fails != 0) {
+        world.acquire_fails--;
+        return NULL;
+    }
+    for (uint16_t i = 0; i < TX_BUFFERS; i++) {
+        if (world.tx[i].buffer.holders != 0)
+            continue;
+        world.tx[i].buffer = (struct tx_buffer){ world.tx[i].bytes + 18, i, TX_HELD_BY_STACK };
+        return &world.tx[i].buffer;
+    }
+    return NULL;
+}
+
+static bool tx_publish(struct netdev *device, struct tx_buffer *buffer, uint32_t bytes, uint16_t csum_start,
+                       uint16_t csum_offset)
+{
+    (void)device, (void)csum_offset;
+    if (world.publish_fails != 0) {
+        world.publish_fails--;
+        return false;
+    }
+    assert_true(world.sent_count < TX_FRAMES && buffer->holders == TX_HELD_BY_STACK && bytes <= 1514);
+    buffer->holders |= TX_HELD_BY_DEVICE;
+    memcpy(world.sent[world.sent_count].data, buffer->data, bytes);
+    world.sent[world.sent_count].csum_start = csum_start;
+    world.sent[world.sent_count++].bytes = bytes;
+    return true;
+}
+
+static void tx_release(struct netdev *device, struct tx_buffer *buffer)
+{
+    (void)device;
+    assert_true((buffer->holders & TX_HELD_BY_STACK) != 0);
+    buffer->holders &= (uint8_t)~TX_HELD_BY_STACK;
+}
+
+static void tend(struct netdev *device)
+{
+    (void)device;
+    for (int i = 0; i < TX_BUFFERS; i++)
+        world.tx[i].buffer.holders &= (uint8_t)~TX_HELD_BY_DEVICE;
+    world.sent_count = 0;
+}
+
+static const struct netdev_ops ops = { rx_borrow, rx_release, tx_acquire, tx_publish, tx_release, tend };
+
+static struct tcp_connection *connection(void) { return &stack->tcp.connections[world.id]; }
+
+/* ---- Segments ---- */
+
+struct segment {
+    uint32_t seq, ack, timestamp, timestamp_echo, bytes, option_bytes;
+    uint8_t flags;
+    uint16_t window;
+    uint8_t options[40];
+};
+
+static uint32_t segment_write(uint8_t *at, const struct segment *s, uint16_t port, uint16_t peer_port)
+{
+    struct tcp_head_wire *head = (struct tcp_head_wire *)at;
+    uint32_t tcp_bytes = TCP_HEADER_BYTES_MIN + s->option_bytes + s->bytes;
+    memset(at, 0, sizeof *head);
+    memcpy(head->ethernet.destination, our_mac, 6);
+    memcpy(head->ethernet.source, gateway_mac, 6);
+    store_be16(&head->ethernet.type, ETHERNET_TYPE_IPV4);
+    head->ipv4.version_ihl = 0x45;
+    head->ipv4.tos = (uint8_t)below(256);
+    head->ipv4.ttl = (uint8_t)(1 + below(255));
+    head->ipv4.protocol = IPV4_PROTOCOL_TCP;
+    store_be16(&head->ipv4.total_bytes, (uint16_t)(IPV4_HEADER_BYTES_MIN + tcp_bytes));
+    store_be16(&head->ipv4.id, (uint16_t)random_u64());
+    store_be16(&head->ipv4.flags_offset, one_in(3) ? 0 : IPV4_DONT_FRAGMENT);
+    store_be32(&head->ipv4.source, PEER);
+    store_be32(&head->ipv4.destination, OURS);
+    store_be16(&head->tcp.source_port, peer_port);
+    store_be16(&head->tcp.destination_port, port);
+    store_be32(&head->tcp.seq, s->seq);
+    store_be32(&head->tcp.ack, s->ack);
+    head->tcp.offset = (uint8_t)((TCP_HEADER_BYTES_MIN + s->option_bytes) / 4 << 4);
+    head->tcp.flags = s->flags;
+    store_be16(&head->tcp.window, s->window);
+    memcpy(&head->timestamps, s->options, s->option_bytes);
+    for (uint32_t i = 0; i < s->bytes; i++)
+        at[54 + s->option_bytes + i] = (uint8_t)random_u64();
+    return 34 + tcp_bytes;
+}
+
+/* Both checksums, after whatever has been changed. */
+static void segment_sum(uint8_t *at, uint32_t frame_bytes)
+{
+    struct tcp_head_wire *head = (struct tcp_head_wire *)at;
+    uint32_t total = load_be16(&head->ipv4.total_bytes);
+    uint32_t tcp_bytes = total >= 20 && total + 14 <= frame_bytes ? total - 20 : frame_bytes - 34;
+    head->ipv4.checksum = head->tcp.checksum = 0;
+    store_be16(&head->ipv4.checksum, checksum_finish(checksum_sum(0, &head->ipv4, sizeof head->ipv4)));
+    uint32_t sum = checksum_pseudo_ipv4(load_be32(&head->ipv4.source), load_be32(&head->ipv4.destination),
+                                        IPV4_PROTOCOL_TCP, (uint16_t)tcp_bytes);
+    store_be16(&head->tcp.checksum, checksum_finish(checksum_sum(sum, &head->tcp, tcp_bytes)));
+}
+
+static void options_stamp(struct segment *s)
+{
+    store_be32(s->options, TCP_TIMESTAMPS_ALIGNED_WORD);
+    store_be32(s->options + 4, s->timestamp);
+    store_be32(s->options + 8, s->timestamp_echo);
+    s->option_bytes = TCP_TIMESTAMPS_ALIGNED_BYTES;
+}
+
+static bool window_closed, acks_lost;
+
+/* The predicted segment, and mostly nothing wrong with it. */
+static struct segment segment_draw(const struct tcp_connection *c)
+{
+    struct segment s = {
+        .seq = c->rcv_nxt,
+        .ack = c->snd_nxt,
+        .flags = TCP_ACK | (one_in(2) ? TCP_PSH : 0),
+        .window = (uint16_t)(window_closed ? below(2) : 1000 + below(64000)),
+        .bytes = one_in(3) ? below(1449) : 1 + below(300),
+        .timestamp = c->ts_recent + below(3),
+        .timestamp_echo = tcp_timestamp_clock(world.now_ns, c->timestamp_offset),
+    };
+    if (c->timestamps_on)
+        options_stamp(&s);
+    if (acks_lost)
+        s.ack = c->snd_una;
+    switch (below(60)) {                /* what most often is different */
+    case 0: s.seq -= 1 + below(400); break;
+    case 1: s.seq += 1 + below(400); break;
+    case 2: s.ack = c->snd_una; break;
+    case 3: s.ack = c->snd_una - 1 - below(3000); break;
+    case 4: s.ack = c->snd_nxt + 1 + below(3000); break;
+    case 5: s.window = 0; break;
+    case 6: s.flags ^= (uint8_t)(1u << below(8)); break;
+    case 7: s.bytes = 0; break;
+    case 8: s.timestamp -= 1 + below(5); if (s.option_bytes != 0) options_stamp(&s); break;
+    case 9: if (s.option_bytes != 0) s.option_bytes = 0; else options_stamp(&s); break;
+    case 10: memset(s.options, TCP_OPTION_NOP, s.option_bytes = 4 * below(10)); break;
+    case 12: s.seq += 1 + below(60), s.bytes = below(20), s.flags |= TCP_FIN; break;
+    case 11:                            /* SACK blocks behind the timestamps */
+        store_be32(s.options + s.option_bytes, 0x0101050a);
+        store_be32(s.options + s.option_bytes + 4, c->snd_una + below(200));
+        store_be32(s.options + s.option_bytes + 8, c->snd_una + 200 + below(300));
+        s.option_bytes += 12;
+        break;
+    default: break;
+    }
+    return s;
+}
+
+/* Something about the frame, before the checksums are made. */
+static uint32_t frame_disturb(uint8_t *at, uint32_t bytes)
+{
+    switch (below(80)) {
+    case 0: at[below(54)] ^= (uint8_t)(1u << below(8)); break;
+    case 1: store_be16(at + 16, (uint16_t)(load_be16(at + 16) + below(80) - 40)); break;
+    case 2: store_be16(at + 20, (uint16_t)random_u64()); break;
+    case 3: at[46] = (uint8_t)random_u64(); break;
+    case 4: return bytes + below(40);   /* padding */
+    case 5: return below(bytes);        /* cut short */
+    default: break;
+    }
+    return bytes;
+}
+
+/* ---- Steps, each a function of the world alone ---- */
+
+static struct frame frame_in_hand;
+
+static void step_segment(void)
+{
+    net_input_frame(stack, &frame_in_hand, world.now_ns);
+    world.lent = stack->lent;
+    stack->lent.connection = -1;
+    stack->datagram_ready = false;
+}
+
+static uint32_t message_from, message_bytes;
+
+static void step_message(void)
+{
+    world.result = tcp_message_send(stack, connection(), message_from, message_bytes, world.now_ns);
+}
+
+static uint64_t rx_fast(void) { return stack->counters.tcp_rx_fast; }
+static uint64_t tx_fast(void) { return stack->counters.tcp_tx_fast; }
+
+/* Takes a step both ways. The world goes on from the long one. */
+static void both_ways(void (*step)(void))
+{
+    memcpy(&before, &world, sizeof world);
+    stack->fast_off = false;
+    uint64_t rx_before = rx_fast(), tx_before = tx_fast();
+    step();
+    tcp_fast_count(stack);
+    segments_fast_count += rx_fast() - rx_before;
+    messages_fast_count += tx_fast() - tx_before;
+    stack->counters.tcp_rx_fast = rx_before;
+    stack->counters.tcp_tx_fast = tx_before;
+    stack->fast_off = true;
+    memcpy(&fast, &world, sizeof world);
+
+    memcpy(&world, &before, sizeof world);
+    stack->fast_off = true;
+    step();
+    tcp_fast_count(stack);
+    const uint8_t *a = (const uint8_t *)&fast, *b = (const uint8_t *)&world;
+    if (memcmp(a, b, sizeof world) == 0)
+        return;
+    size_t at = 0;
+    while (a[at] == b[at])
+        at++;
+    size_t in_stack = at - offsetof(struct world, memory);
+    size_t in_connection = in_stack - (size_t)((uint8_t *)connection() - world.memory);
+    fail_msg("SEED=%llu: byte %zu differs (of the stack %zu, of the connection %zu): fast %02x, long way %02x",
+             (unsigned long long)seed, at, in_stack, in_connection, a[at], b[at]);
+}
+
+/* ---- Episodes ---- */
+
+static void episode_begin(void)
+{
+    memset(&world, 0, sizeof world);
+    world.now_ns = 1000000000 + random_u64() % 1000000000;
+    world.device = (struct netdev){ .ops = &ops, .mtu_bytes = 1500, .link_up = true, .tx_checksum = one_in(2) };
+    memcpy(world.device.mac, our_mac, 6);
+    struct net_config config = {
+        .capacity = { 4, 1, 4, 4, 8, 4096, 4096 },
+        .device = &world.device,
+        .address = OURS,
+        .mask = 0xffffffff,
+        .gateway = 0x0a000201,
+        .mtu_bytes = 1500,
+    };
+    memcpy(config.gateway_mac, gateway_mac, 6);
+    tcp_policy_default(&config.policy);
+    config.policy.ack = one_in(2) ? TCP_ACK_QUICK : TCP_ACK_DELAYED;
+    config.policy.nodelay = true;
+    config.policy.timestamps = one_in(2);
+    config.policy.sack = one_in(2);
+    config.policy.keepalive = one_in(4);
+    config.policy.keepalive_idle_us = 1000000;
+    config.policy.keepalive_interval_us = 500000;
+    config.policy.receive_buffer_bytes = 500 + below(3500);
+    assert_non_null(net_stack_init(world.memory, sizeof world.memory, &config, world.now_ns, NULL));
+
+    for (uint32_t others = below(3); others > 0; others--)
+        tcp_connect(stack, PEER, (uint16_t)(1000 + others), 0, NULL, world.now_ns);
+    world.id = tcp_connect(stack, PEER, 10001, 0, NULL, world.now_ns);
+    assert_true(world.id >= 0);
+    struct tcp_connection *c = connection();
+    struct segment syn = { .seq = (uint32_t)random_u64(), .ack = c->iss + 1, .flags = TCP_SYN | TCP_ACK, .window = 60000 };
+    if (one_in(2))
+        syn.seq = (uint32_t)-below(3000);       /* wraps soon */
+    if (config.policy.timestamps)
+        options_stamp(&syn);
+    if (config.policy.sack) {
+        store_be32(syn.options + syn.option_bytes, 0x01010402);
+        syn.option_bytes += 4;
+    }
+    uint32_t bytes = segment_write(world.rx_frame, &syn, c->port, c->peer_port);
+    segment_sum(world.rx_frame, bytes);
+    frame_in_hand = (struct frame){ .data = world.rx_frame, .bytes = bytes };
+    step_segment();
+    assert_int_equal(c->state, TCP_ESTABLISHED);
+    c->direct = one_in(2);
+    net_idle(stack, world.now_ns);
+}
+
+static void segment_arrives(void)
+{
+    const struct tcp_connection *c = connection();
+    struct segment s = segment_draw(c);
+    uint32_t bytes = segment_write(world.rx_frame, &s, c->port, c->peer_port);
+    uint32_t frame_bytes = frame_disturb(world.rx_frame, bytes);
+    segment_sum(world.rx_frame, bytes);
+    if (one_in(80))
+        world.rx_frame[below(bytes)] ^= (uint8_t)(1u << below(8));
+    frame_in_hand = (struct frame){ .data = world.rx_frame, .bytes = frame_bytes, .checksum_good = one_in(2) };
+    segments_count++;
+    both_ways(step_segment);
+}
+
+static void message_leaves(void)
+{
+    uint8_t *area = tcp_message(stack, connection());
+    if (area == NULL)
+        return;
+    message_from = one_in(5) ? below(100) : 0;
+    message_bytes = 1 + below(one_in(10) ? 1300 : 300);
+    for (uint32_t i = 0; i < message_bytes; i++)
+        area[message_from + i] = (uint8_t)random_u64();
+    connection()->ready.on = false;     /* of bytes that have been changed since */
+    if (!one_in(4))                     /* a message may turn out shorter than was prepared, or begin elsewhere */
+        tcp_fast_prepare(stack, connection(), one_in(10) ? below(100) : message_from,
+                         below(one_in(10) ? 300 : message_bytes + 1));
+    if (one_in(20))
+        tcp_neighbour_changed(stack, 0x0a000201, gateway_mac);
+    if (one_in(20))
+        world.publish_fails = 1;
+    messages_count++;
+    both_ways(step_message);
+}
+
+static void application_reads(void)
+{
+    const uint8_t *data;
+    int64_t bytes = tcp_read_in_place(stack, world.id, &data);
+    if (bytes > 0)
+        tcp_read_done(stack, world.id, below((uint32_t)bytes + 1), world.now_ns);
+}
+
+static void fast_and_long_way_agree(void **state)
+{
+    (void)state;
+    for (int episode = 0; episode < EPISODES; episode++) {
+        episode_begin();
+        for (int i = 0; i < STEPS && tcp_connection_of(stack, world.id) != NULL; i++) {
+            world.now_ns += one_in(50) ? random_u64() % 3000000000 : random_u64() % 1000000;
+            if (one_in(window_closed ? 5 : 60))
+                window_closed = !window_closed;
+            if (one_in(acks_lost ? 20 : 100))
+                acks_lost = !acks_lost;
+            if (one_in(100))
+                connection()->congestion.cwnd = below(3000);
+            if (connection()->state != TCP_CLOSED)
+                segment_arrives();
+            if (one_in(2))
+                application_reads();
+            if (one_in(20))
+                world.acquire_fails = below(3);
+            if (one_in(acks_lost ? 1 : 5))
+                message_leaves();
+            if (one_in(300))
+                tcp_shutdown(stack, world.id, world.now_ns);
+            if (one_in(window_closed ? 3 : 40) && tcp_write(stack, world.id, "0123456789", 1 + below(10), world.now_ns) < 0)
+                continue;
+            if (!one_in(3) || world.sent_count > TX_FRAMES / 2)
+                net_idle(stack, world.now_ns);
+        }
+    }
+    print_message("%llu segments, %llu of them predicted; %llu messages, %llu of them prepared\n",
+                  (unsigned long long)segments_count, (unsigned long long)segments_fast_count,
+                  (unsigned long long)messages_count, (unsigned long long)messages_fast_count);
+    assert_true(segments_fast_count > segments_count / 10);
+    assert_true(messages_fast_count > messages_count / 10);
+}
+
+int main(void)
+{
+    const char *given = getenv("SEED");
+    seed = given != NULL ? strtoull(given, NULL, 0) : 20220311;
+    random_state = seed;
+    print_message("SEED=%llu\n", (unsigned long long)seed);
+    const struct CMUnitTest tests[] = { cmocka_unit_test(fast_and_long_way_agree) };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
