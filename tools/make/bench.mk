@@ -55,7 +55,11 @@ CHECK_NEEDS += $(BENCH_NET)
 # Prints the table of docs/net.md and writes build/bench/net.json. QUICK=1, REPEAT=5.
 bench-net: $(BENCH_NET)
 	$(PY) tests/bench/bench_net.py
-.PHONY: bench-net
+
+# The same in instructions, for tests/bench/test_instructions.py: writes its baseline.
+count-net: $(BENCH_NET)
+	$(PY) tests/bench/test_instructions.py
+.PHONY: bench-net count-net
 
 # Floods at full ring speed while a game is on, over our own stack: tests/flood/.
 FLOOD := $(BUILD)/host/tests/flood/flood

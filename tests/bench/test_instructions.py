@@ -1,0 +1,56 @@
+"""The network's paths in instructions: deterministic where times are not, so growth is held to 5 %.
+
+What bench_net times is run under valgrind, which counts the instructions of it alone, less the matcher's; `make count-net` writes the counts
+to instructions.json. They belong to one compiler: with another one the test says so and is skipped. The C library's
+memcpy is chosen by the CPU (valgrind shows AVX2 where there is some), which is within the 5 %."""
+import json
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+BASELINE = HERE / "instructions.json"
+ROWS = ("segment-in", "segment-in-sum", "answer-out", "burst-to-post", "bulk", "bulk-sum")
+STACKS = ("own", "lwip")
+COUNT = 200
+GROWTH_MAX = 1.05
+
+
+def compiler():
+    return subprocess.run(["gcc", "--version"], capture_output=True, text=True, check=True).stdout.splitlines()[0]
+
+
+def count(stack, row):
+    """Instructions of one time what the row times (bulk: of 40 segments)."""
+    done = subprocess.run(["valgrind", "--tool=callgrind", "--collect-atstart=no", "--callgrind-out-file=/dev/null",
+                           f"build/host/tests/bench/bench_net-{stack}", row, "count", str(COUNT)],
+                          capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    return int(re.search(r"Collected : (\d+)", done.stderr).group(1)) / COUNT
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_our_stack_takes_no_more_instructions_than_it_did(row):
+    baseline = json.loads(BASELINE.read_text())
+    if not shutil.which("valgrind"):
+        pytest.skip("no valgrind: tools/setup.sh installs it")
+    if compiler() != baseline["compiler"]:
+        pytest.skip(f"the counts are of {baseline['compiler']}, this is {compiler()}")
+    now, then = count("own", row), baseline["own"][row]
+    assert now <= then * GROWTH_MAX, f"{row}: {now:.0f} instructions, {then} when it was last counted (make count-net)"
+
+
+def main():
+    found = {stack: {row: round(count(stack, row)) for row in ROWS} for stack in STACKS}
+    BASELINE.write_text(json.dumps({"compiler": compiler(), **found}, indent=1) + "\n")
+    for row in ROWS:
+        print(f"{row:16}" + "".join(f"{stack:>8} {found[stack][row]:6}" for stack in STACKS))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
