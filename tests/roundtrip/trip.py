@@ -179,6 +179,12 @@ def statistic(text, name):
     return int(found[1])
 
 
+def build_id():
+    """Of the kernel under test, as a record has it: the first 16 bytes."""
+    notes = subprocess.run(["readelf", "-n", qemu.IMAGE], capture_output=True, text=True, check=True).stdout
+    return re.search(r"Build ID: ([0-9a-f]{32})", notes)[1]
+
+
 def fly_and_play(trip, game, config, more=()):
     """The flight that does what all this is for. `fly` runs beside the other commands, as in a second terminal."""
     before = trip.boot_id()
@@ -219,7 +225,7 @@ def fly_and_play(trip, game, config, more=()):
     need(statistic(text, "player.answers") == len(result["submitted"]) and statistic(text, "control.commands_gg") == 1,
          "the record's statistics are not those of this flight")
     need("feed 1: HTTP 200" in text and "back to Linux: gg" in text, "the record's log is not that of this flight")
-    return text
+    need(f"build {build_id()}" in text, "the record is not of this kernel")
 
 
 def fly_a_trap(trip, game):
