@@ -20,7 +20,15 @@ static_assert(sizeof(struct control_reply_wire) + CONTROL_REPLY_TEXT_BYTES_MAX +
 
 enum {
     LINES_PER_TURN = 4,             /* of the statistics: about a microsecond each */
+    BUCKET_BITS = 6,
+    BUCKET_COUNT = 1 << BUCKET_BITS,
     MS_NS = 1000 * 1000,
+};
+
+/* What strangers may cost: each bucket takes CONTROL_RATE_BURST datagrams at once and then one each CONTROL_RATE_PERIOD_MS.
+ * An address falls into one by a number that nobody outside knows, so a flood fills its own bucket and no other. */
+struct bucket {
+    uint64_t full_until_ns;         /* when all that it has taken will have run out */
 };
 
 struct used_challenge {
@@ -34,6 +42,8 @@ static struct {
     struct hmac_key key;            /* shared with the client */
     struct hmac_key secret;         /* of this run, for the challenges */
     struct used_challenge used[CONTROL_USED_COUNT_MAX];
+    struct bucket hellos[BUCKET_COUNT], refusals[BUCKET_COUNT];
+    uint32_t bucket_secret;
 
     /* The reply under way. */
     bool replying, rendered, leaving, left;
@@ -65,6 +75,7 @@ static const struct counter control_counter_table[] = {
     COUNTER("control.", control_counters, drop_mac),
     COUNTER("control.", control_counters, drop_replayed),
     COUNTER("control.", control_counters, drop_busy),
+    COUNTER("control.", control_counters, drop_rate),
     COUNTER("control.", control_counters, drop_unbound),
     COUNTER("control.", control_counters, sent),
     COUNTER("control.", control_counters, send_failed),
@@ -83,6 +94,8 @@ bool control_init(const uint8_t *key, size_t key_bytes, uint16_t port, const uin
     hmac_key_set(&root, secret, 32);
     hmac(&root, label, sizeof label, derived);
     hmac_key_set(&control.secret, derived, sizeof derived);
+    hmac(&root, "buckets", 7, derived);
+    control.bucket_secret = load_be32(derived);
     hmac_key_set(&control.key, key, key_bytes);
     control.port = port;
     control.on = transport_udp_bind(port);
@@ -121,10 +134,34 @@ static void send_now(const void *data, size_t bytes, uint32_t address, uint16_t 
         control_counters.send_failed++;
 }
 
+static struct bucket *bucket_of(struct bucket buckets[BUCKET_COUNT], uint32_t address)
+{
+    uint64_t mixed = (uint64_t)(address ^ control.bucket_secret) * UINT64_C(0x9e3779b97f4a7c15);   /* 2^64 / golden ratio */
+    return &buckets[mixed >> (64 - BUCKET_BITS)];
+}
+
+static bool bucket_is_full(const struct bucket *bucket, uint64_t now_ns)
+{
+    return bucket->full_until_ns > now_ns + (uint64_t)(CONTROL_RATE_BURST - 1) * CONTROL_RATE_PERIOD_MS * MS_NS;
+}
+
+static void bucket_take(struct bucket *bucket, uint64_t now_ns)
+{
+    if (bucket->full_until_ns < now_ns)
+        bucket->full_until_ns = now_ns;
+    bucket->full_until_ns += (uint64_t)CONTROL_RATE_PERIOD_MS * MS_NS;
+}
+
 static void take_hello(const struct transport_event *event, uint64_t now_ns)
 {
     const struct control_hello_wire *hello = (const struct control_hello_wire *)event->data;
     struct control_challenge_wire out;
+    struct bucket *bucket = bucket_of(control.hellos, event->address);
+    if (bucket_is_full(bucket, now_ns)) {
+        control_counters.drop_rate++;
+        return;
+    }
+    bucket_take(bucket, now_ns);
     control_counters.hellos++;
     make_header(&out.header, CONTROL_CHALLENGE, sizeof out);
     memcpy(out.nonce, hello->nonce, sizeof out.nonce);
@@ -193,9 +230,13 @@ static void begin_reply(const struct transport_event *event, const struct contro
 static void take_command(const struct transport_event *event, uint64_t now_ns)
 {
     const struct control_command_wire *command = (const struct control_command_wire *)event->data;
-    uint64_t *refused = refuse_command(event, command, now_ns / MS_NS);
+    struct bucket *bucket = bucket_of(control.refusals, event->address);
+    uint64_t *refused = bucket_is_full(bucket, now_ns) ? &control_counters.drop_rate
+                                                       : refuse_command(event, command, now_ns / MS_NS);
     if (refused) {
         ++*refused;
+        if (refused != &control_counters.drop_rate && refused != &control_counters.drop_stale)
+            bucket_take(bucket, now_ns);        /* it has cost an HMAC; what is genuine is not counted */
         return;
     }
     control.heard_ns = now_ns;

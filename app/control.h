@@ -33,6 +33,9 @@ enum {
     CONTROL_DONE = 0,               /* results */
     CONTROL_UNKNOWN_COMMAND = 1,
 
+    CONTROL_RATE_BURST = 100,       /* HELLOs, and refused commands, from one address (and those that share its bucket) */
+    CONTROL_RATE_PERIOD_MS = 10,    /* afterwards one each */
+
     CONTROL_NONCE_BYTES = 16,
     CONTROL_CHALLENGE_BYTES = 24,
     CONTROL_MAC_BYTES = 32,
@@ -111,7 +114,7 @@ uint64_t control_wake_ns(uint64_t now_ns);
 struct control_counters {
     uint64_t hellos, commands_status, commands_gg, commands_log, commands_unknown;
     uint64_t drop_length, drop_magic, drop_version, drop_type, drop_stale, drop_challenge, drop_mac, drop_replayed,
-        drop_busy, drop_unbound;
+        drop_busy, drop_rate, drop_unbound;
     uint64_t sent, send_failed;
 };
 extern struct control_counters control_counters;

@@ -145,7 +145,7 @@ def resets_survived(statistics):
 
 def enemies_counted(statistics):
     assert statistics["control.commands_gg"] == 1
-    for name in ("drop_mac", "drop_replayed", "drop_magic"):
+    for name in ("drop_mac", "drop_replayed", "drop_magic", "drop_rate"):
         assert statistics[f"control.{name}"] >= 1, name
     assert statistics["player.answers"] > 0
 
@@ -194,6 +194,7 @@ def empty_the_pools(guest, game, udp):
     with client._socket() as sock:
         for _ in range(80):                     # 64 in 10 s are remembered
             sock.send(command(client, sock, control.STATUS))
+            time.sleep(0.015)                   # slower than the rate at which HELLOs are answered
 
 
 def pools_were_empty(statistics):

@@ -342,6 +342,46 @@ static void no_flood_of_hellos_keeps_an_honest_client_out(void **state)
     assert_int_equal(control_counters.commands_status, 1);
 }
 
+static void a_flood_of_hellos_costs_a_bounded_number_of_answers(void **state)
+{
+    (void)state;
+    uint8_t out[64];
+    start();
+    header(out, 1, 64);
+    for (int i = 0; i < 1000; i++)
+        deliver(out, 64);
+    assert_int_equal(control_counters.hellos, CONTROL_RATE_BURST);
+    assert_int_equal(control_counters.drop_rate, 1000 - CONTROL_RATE_BURST);
+    now += 5 * CONTROL_RATE_PERIOD_MS * MS;
+    for (int i = 0; i < 1000; i++)
+        deliver(out, 64);
+    assert_int_equal(control_counters.hellos, CONTROL_RATE_BURST + 5);
+    uint64_t before = control_counters.hellos;      /* of 64 other addresses hardly any shares the bucket */
+    for (uint32_t i = 1; i <= 64; i++)
+        deliver_from(PEER + i, PEER_PORT, out, 64);
+    assert_true(control_counters.hellos - before >= 56);
+}
+
+static void a_flood_of_forged_commands_costs_a_bounded_number_of_hashes(void **state)
+{
+    (void)state;
+    uint8_t forged[96], command[96];
+    start();
+    hello();
+    make_command(forged, 2, "another key");
+    make_command(command, 1, key);
+    for (int i = 0; i < 1000; i++)
+        deliver(forged, 96);
+    assert_int_equal(control_counters.drop_mac, CONTROL_RATE_BURST);
+    assert_int_equal(control_counters.drop_rate, 1000 - CONTROL_RATE_BURST);
+    deliver(command, 96);                           /* from the same address: it has to wait a little */
+    assert_int_equal(control_counters.commands_status, 0);
+    now += CONTROL_RATE_PERIOD_MS * MS;
+    deliver(command, 96);
+    assert_int_equal(control_counters.commands_status, 1);
+    assert_int_equal(control_counters.commands_gg, 0);
+}
+
 static void commands_are_bounded_in_number_and_room_comes_back(void **state)
 {
     (void)state;
@@ -392,9 +432,11 @@ static void every_single_byte_of_a_command_counts(void **state)
             command[i] ^= (uint8_t)(1 << bit);
             deliver(command, 96);
             command[i] ^= (uint8_t)(1 << bit);
+            now += 12 * MS;             /* not so fast that none is looked at */
         }
     }
     assert_int_equal(control_counters.commands_gg + control_counters.commands_status + control_counters.commands_unknown, 0);
+    assert_int_equal(control_counters.drop_rate, 0);
     for (size_t bytes = 0; bytes < 96; bytes++)
         deliver(command, bytes);
     uint8_t longer[1400] = { 0 };
@@ -426,6 +468,7 @@ static void nothing_is_answered_with_more_than_it_was(void **state)
             store_be16(out + 6, (uint16_t)bytes);
         }
         fake.datagram_count = 0;
+        now += CONTROL_RATE_PERIOD_MS * MS;
         deliver(out, bytes);
         control_tend(now);
         assert_true(fake.datagram_count == 0 || (fake.datagram_count == 1 && fake.datagrams[0].bytes <= bytes));
@@ -459,6 +502,8 @@ int main(void)
         cmocka_unit_test(a_challenge_is_good_for_one_peer),
         cmocka_unit_test(a_challenge_of_another_run_is_worthless),
         cmocka_unit_test(no_flood_of_hellos_keeps_an_honest_client_out),
+        cmocka_unit_test(a_flood_of_hellos_costs_a_bounded_number_of_answers),
+        cmocka_unit_test(a_flood_of_forged_commands_costs_a_bounded_number_of_hashes),
         cmocka_unit_test(commands_are_bounded_in_number_and_room_comes_back),
         cmocka_unit_test(an_unknown_command_is_refused_by_name),
         cmocka_unit_test(every_single_byte_of_a_command_counts),
