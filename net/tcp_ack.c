@@ -67,10 +67,12 @@ static void ack_advance(struct net_stack *stack, struct tcp_connection *c, const
     c->unanswered_ns = now_ns;
     c->tail_probe_wanted = true;
     rtt_sample(c, r, resent, sent_ns, now_ns);
-    if (c->segment_count == 0)
-        c->rto_at_ns = 0;               /* RFC 6298 (5.2) */
-    else
+    if (c->segment_count == 0) {        /* RFC 6298 (5.2); nothing else will do it if that was our FIN */
+        c->rto_at_ns = 0;
+        tcp_timer_stop(c);
+    } else {
         tcp_rto_restart(c, now_ns);     /* (5.3) */
+    }
     stack->tcp.changed = true;          /* there is room to write */
 }
 

@@ -127,8 +127,9 @@ void tcp_congestion_lost(struct tcp_congestion *c, const struct tcp_policy *poli
     c->acked_bytes = 0;
     c->epoch_ns = 0;
     if (policy->congestion == TCP_CUBIC) {
-        /* RFC 9438 §4.7: fast convergence gives up more when the window had not come back; §4.6: beta 0.7. */
-        uint32_t window = min_u32(c->cwnd, max_u32(flight_bytes, 2 * mss));
+        /* RFC 9438 §4.7: fast convergence gives up more when the window had not come back; §4.6: beta 0.7, of cwnd, which
+         * it allows where an unused window does not grow, and Linux does. */
+        uint32_t window = c->cwnd;
         c->w_max = window < c->w_max ? (uint32_t)((uint64_t)window * 17 / 20) : window;
         c->ssthresh = max_u32((uint32_t)((uint64_t)window * 7 / 10), 2 * mss);
     } else {

@@ -136,10 +136,6 @@ static void timer_due(struct net_stack *stack, struct tcp_connection *c, uint64_
         rto_due(stack, c, now_ns);
         break;
     case TCP_TIMER_TAIL_PROBE:
-        if (now_ns >= c->rto_at_ns) {
-            rto_due(stack, c, now_ns);
-            break;
-        }
         tcp_tail_probe_send(stack, c, now_ns);
         tcp_rto_restart(c, now_ns);             /* RFC 8985 §7.3, end */
         c->tail_probe_wanted = false;
