@@ -95,6 +95,14 @@ static uint32_t power_of_two(uint32_t bytes)
     return power;
 }
 
+/* What a ring keeps to spare, so that a SYN can offer all of the buffer. See tcp_receive_buffer_of. */
+static uint32_t scale_unit(const struct tcp_policy *policy)
+{
+    if (!policy->window_scaling)
+        return 0;
+    return policy->window_scale <= 14 ? UINT32_C(1) << policy->window_scale : policy->receive_buffer_bytes >> 15;
+}
+
 struct pnet *pnet_open(const char *words, const char **why)
 {
     struct pnet_words read;
@@ -107,7 +115,7 @@ struct pnet *pnet_open(const char *words, const char **why)
             .half_open_count = HALF_OPEN_COUNT,
             .time_wait_count = TIME_WAIT_COUNT,
             .segment_count = SEGMENT_COUNT,
-            .receive_bytes = power_of_two(config->policy.receive_buffer_bytes),
+            .receive_bytes = power_of_two(config->policy.receive_buffer_bytes + scale_unit(&config->policy)),
             .send_bytes = power_of_two(config->policy.send_buffer_bytes),
         };
         size_t bytes = (net_stack_bytes(&config->capacity) + NET_STACK_ALIGN - 1) & -(size_t)NET_STACK_ALIGN;
@@ -590,7 +598,7 @@ int pnet_tcp_info(struct pnet *net, int number, struct pnet_tcp_info *out)
     }
     *out = (struct pnet_tcp_info){
         .tcpi_state = linux_state(info.state),
-        .tcpi_ca_state = info.in_recovery ? 3 : 0,
+        .tcpi_ca_state = info.in_loss ? 4 : info.in_recovery ? 3 : info.in_disorder ? 1 : 0,
         .tcpi_retransmits = (uint8_t)min_size(info.retransmits, 255),
         .tcpi_options = (uint8_t)(info.timestamps | info.sack << 1 | info.window_scaling << 2),
         .tcpi_snd_wscale = info.snd_scale,

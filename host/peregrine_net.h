@@ -103,7 +103,7 @@ PNET_API int pnet_set_linger(struct pnet *net, int socket, int on, int seconds);
 struct pnet_tcp_info {
     uint8_t tcpi_state;                     /* ESTABLISHED 1, SYN_SENT 2, SYN_RECV 3, FIN_WAIT1 4, FIN_WAIT2 5,
                                                TIME_WAIT 6, CLOSE 7, CLOSE_WAIT 8, LAST_ACK 9, LISTEN 10, CLOSING 11 */
-    uint8_t tcpi_ca_state;                  /* Open 0; Recovery or Loss 3 */
+    uint8_t tcpi_ca_state;                  /* Open 0, Disorder 1, Recovery 3, Loss 4 */
     uint8_t tcpi_retransmits;               /* of the oldest segment, in a row */
     uint8_t tcpi_options;                   /* timestamps 1, SACK 2, window scaling 4 */
     uint8_t tcpi_snd_wscale, tcpi_rcv_wscale;

@@ -185,6 +185,8 @@ struct tcp_info {
     uint32_t unacked_segments, retransmits;     /* retransmits: of the segment at the front, in a row */
     uint32_t unread_bytes;
     uint64_t retransmits_total, bytes_acked, bytes_received;
-    bool in_recovery;
+    bool in_recovery;                           /* fast recovery, or after a timeout: */
+    bool in_loss;
+    bool in_disorder;                           /* SACKs or duplicate ACKs, but nothing believed lost yet */
 };
 bool tcp_info(const struct net_stack *stack, int connection, struct tcp_info *info);

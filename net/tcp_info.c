@@ -167,6 +167,8 @@ bool tcp_info(const struct net_stack *stack, int connection, struct tcp_info *in
         .bytes_acked = c->bytes_acked,
         .bytes_received = c->bytes_received,
         .in_recovery = c->recovery != TCP_OPEN,
+        .in_loss = c->recovery == TCP_LOSS,
+        .in_disorder = c->recovery == TCP_OPEN && (c->sacked_bytes != 0 || c->duplicate_acks != 0),
     };
     return true;
 }

@@ -223,13 +223,38 @@ def test_options_get_what_was_set():
 def test_receive_buffer_set_before_opening_chooses_the_scale():
     """As Linux, which offers no more than SO_RCVBUF once that is set; `wscale=` is for what may grow."""
     net = Net("address=192.168.0.1 wscale=8")
-    for bytes_, scale in ((None, 8), (10000, 0), (200000, 1)):      # 65536 of them, this stack's memory
+    for bytes_, scale in ((None, 8), (10000, 0), (200000, 2)):      # the last one bounded by this stack's memory, 128 KiB
         client = net.socket()
         if bytes_ is not None:
             assert net.set_option(client, SOL_SOCKET, SO_RCVBUF, bytes_) == 0
         net.dial(client, B, 80)
         (syn,) = net.packets()
         assert tcp_fields(syn)["options"][-1] == scale
+
+
+def test_syn_offers_all_of_the_buffer_whatever_the_scale():
+    net = Net("address=192.168.0.1 wscale=7")
+    net.dial(net.socket(), B, 80)
+    assert [tcp_fields(syn)["window"] for syn in net.packets()] == [65535]
+
+
+def test_congestion_state_is_told_as_linux_tells_it():
+    """Open 0, Disorder 1, Recovery 3, Loss 4."""
+    lost = set()
+    a, b, wire, client, server, _ = connected("mss=1000 timestamps=off", drop=lambda packet, index: index in lost)
+    assert a.info(client).tcpi_ca_state == 0
+    lost.update(range(wire.count, wire.count + 2))
+    assert a.send(client, bytes(3000)) == 3000
+    wire.run(2_100)
+    assert a.info(client).tcpi_ca_state == 1                # one SACK
+    wire.run(2_000, lambda: a.info(client).tcpi_ca_state == 3)
+    assert a.info(client).tcpi_ca_state == 3                # the reordering window has passed
+    lost.update(range(wire.count, wire.count + 100))
+    wire.run(400_000)
+    assert a.info(client).tcpi_ca_state == 4
+    lost.clear()
+    wire.run(2_000_000)
+    assert a.info(client).tcpi_ca_state == 0 and len(b.receive(server)) == 3000
 
 
 def test_stacks_are_independent_and_runs_repeat():
