@@ -50,10 +50,10 @@ def iso(path, firmware="bios"):
     return options
 
 
-def make_iso(path, command_line="", module=None):
-    """Wraps the built image; the ISO boots on BIOS and UEFI."""
-    words = ["make", "-s", "iso", f"BUILD={BUILD}", f"ISO={path}", f"CMDLINE={command_line}"]
-    done = subprocess.run(words + ([f"MODULE={module}"] if module else []), cwd=ROOT, capture_output=True, text=True, timeout=120)
+def make_iso(path, command_line="", module=None, image=None):
+    """Wraps the built image, or another one; the ISO boots on BIOS and UEFI."""
+    words = [ROOT / "tools/make/iso.sh", image or IMAGE, path, command_line, *([module] if module else [])]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stdout + done.stderr
     return path
 

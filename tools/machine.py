@@ -141,7 +141,8 @@ def start(setup, settings, directory):
         settings = ""
     options, machine_type = [], "q35" if setup.nic == "rootport" else "pc"
     if setup.boot == "iso":
-        path = qemu.make_iso(pathlib.Path(directory) / f"{secrets.token_hex(4)}.iso", settings, module)
+        path = qemu.make_iso(pathlib.Path(directory) / f"{secrets.token_hex(4)}.iso", settings, module,
+                             image_of(setup.stack))
         options += qemu.iso(path, setup.firmware)
     else:
         image = image_of(setup.stack)
