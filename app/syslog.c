@@ -73,14 +73,15 @@ static unsigned priority_of(struct span text)
 /* RFC 5424 §6: "-" is for what is not known. */
 static size_t message_write(char *out, size_t out_bytes, struct span line)
 {
-    char time[UTC_TEXT_BYTES + 1] = "-";
+    char time[UTC_TEXT_BYTES + 1] = "-", host[16] = "-";
     uint64_t us = stamp_take(&line);
     uint32_t a = transport_network()->address;
     if (log_wall_origin_ns != 0)
         utc_format(time, log_wall_origin_ns + us * 1000);
-    return format(out, out_bytes, "<%u>1 %s %u.%u.%u.%u peregrine - - [meta sequenceId=\"%u\" sysUpTime=\"%llu\"] %.*s",
-                  priority_of(line), time, a >> 24, a >> 16 & 255, a >> 8 & 255, a & 255, syslog.sequence + 1,
-                  (unsigned long long)(us / 10000), (int)line.bytes, line.at);
+    if (a != 0)                         /* Linux does not tell the hosted player */
+        format(host, sizeof host, "%u.%u.%u.%u", a >> 24, a >> 16 & 255, a >> 8 & 255, a & 255);
+    return format(out, out_bytes, "<%u>1 %s %s peregrine - - [meta sequenceId=\"%u\" sysUpTime=\"%llu\"] %.*s",
+                  priority_of(line), time, host, syslog.sequence + 1, (unsigned long long)(us / 10000), (int)line.bytes, line.at);
 }
 
 static void sequence_step(uint64_t by)

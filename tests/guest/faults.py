@@ -27,6 +27,7 @@ GAME = "feed=10.0.2.2:{input} submit=10.0.2.2:{output} " + PLAYER
 
 NIC = ("-device", "virtio-net-pci,netdev=n,id=nic,addr=5")
 USER = ("-netdev", "user,id=n,hostfwd=udp:127.0.0.1:{udp}-:18247", *NIC)
+VISITED = ("-netdev", "user,id=n,hostfwd=udp:127.0.0.1:{udp}-:18247,hostfwd=tcp:127.0.0.1:{udp}-:80", *NIC)
 SILENCE = ("-netdev", "hubport,id=n,hubid=0", *NIC)     # a wire with nobody on it
 HUB = ("-netdev", "user,id=world", "-netdev", "hubport,id=end,hubid=0,netdev=world",
        "-netdev", "hubport,id=n,hubid=0", *NIC)
@@ -191,15 +192,20 @@ class Glutton:
 def empty_the_pools(guest, game, udp):
     guest.wait_for("feed 1: HTTP 200")
     client = control.Client("127.0.0.1", KEY.encode(), udp)
+    visitors = [socket.create_connection(("127.0.0.1", udp)) for _ in range(8)]     # the page's, who ask for nothing
     with client._socket() as sock:
         for _ in range(80):                     # 64 in 10 s are remembered
             sock.send(command(client, sock, control.STATUS))
             time.sleep(0.015)                   # slower than the rate at which HELLOs are answered
+    for visitor in visitors:
+        visitor.close()
 
 
 def pools_were_empty(statistics):
     assert statistics["submit.dropped_no_room"] > 0, "the outbox"
+    assert statistics["submit.waited"] > 0, "the connection's message areas"
     assert statistics["control.drop_busy"] > 0, "the memory of used challenges"
+    assert statistics["page.accepted"] == 4 and statistics["page.refused_busy"] == 4, "the page's connections"
 
 
 # ---- the rows ----
@@ -301,7 +307,7 @@ NETWORK = [
 POOLS = [
     trap("memory", "panic", says=("no memory left",)),
     trap("sealed", "panic", says=("memory is sealed",)),
-    Row("pools", GAME.replace("n=12 m=823,108", "n=256 m=3") + f" key={KEY} deadline=6", "deadline", USER, game=Glutton,
+    Row("pools", GAME.replace("n=12 m=823,108", "n=256 m=3") + f" key={KEY} http.port=80 deadline=6", "deadline", VISITED, game=Glutton,
         scene=empty_the_pools, check=pools_were_empty),
 ]
 

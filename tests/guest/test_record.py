@@ -39,6 +39,7 @@ def test_end_of_a_game_is_recorded_with_its_statistics():
     log, records = fly(GAME + " deadline=1", NIC)
     assert [(r.state, r.cause) for r in records] == [(flight.FAILED, "deadline")] * 2, log
     assert not records[0].registers
+    assert re.search(r"time: after 1 s the TSC is \d+ us (ahead of|behind) the ACPI PM timer", log), log
     assert abs(records[0].wall_ns / 1e9 - time.time()) < 10
     assert re.search(r"^player\.turns [1-9]", records[0].statistics, re.MULTILINE), records[0].statistics
 

@@ -75,13 +75,17 @@ static void severity_follows_what_the_line_says(void **state)
     assert_memory_equal(text(2), "<134>1 ", 7);
 }
 
-static void unknown_time_is_a_dash(void **state)
+static void unknown_time_or_address_is_a_dash(void **state)
 {
     (void)state;
     log_wall_origin_ns = 0;
     log_line("x");
     pass(2000000);
     assert_memory_equal(text(0), "<134>1 - 10.0.2.15 ", 19);
+    fake.network.address = 0;
+    log_line("y");
+    pass(2000000);
+    assert_memory_equal(text(1), "<134>1 - - peregrine - - [", 26);
 }
 
 static void at_most_one_line_a_millisecond(void **state)
@@ -159,7 +163,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(line_is_a_message_of_rfc_5424, setup),
         cmocka_unit_test_setup(severity_follows_what_the_line_says, setup),
-        cmocka_unit_test_setup(unknown_time_is_a_dash, setup),
+        cmocka_unit_test_setup(unknown_time_or_address_is_a_dash, setup),
         cmocka_unit_test_setup(at_most_one_line_a_millisecond, setup),
         cmocka_unit_test_setup(network_that_is_down_or_busy_loses_nothing, setup),
         cmocka_unit_test_setup(what_the_ring_forgot_is_counted_and_a_gap, setup),
