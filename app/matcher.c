@@ -234,6 +234,22 @@ static void search_by_look(struct matcher *m, uint32_t i, uint32_t to)
     m->looks[i] = number;
 }
 
+/* The digits behind which the prefix value was the same as at an end in text: partners of the last digit that is not 0,
+ * and not only among the last N digits, but before zeros that stand there, too. Behind a partner, a start is the first
+ * digit that is not 0. */
+static uint32_t hash_partners(const struct matcher *m, uint32_t i, uint32_t end, uint16_t partners[MATCHER_PARTNERS_MAX])
+{
+    uint32_t last = end - 1, oldest = end - m->n, window = m->segment_text - matcher_window(m->n);
+    while (last > oldest && m->text[last] == '0')
+        last--;
+    if (m->text[last] == '0')
+        return 0;
+    uint32_t from = (uint32_t)max_size(oldest, window + 1) - 1;
+    while (from > window && m->text[from] == '0')
+        from--;
+    return m->kernel->partners(&m->constants[i].hash, last - window, from - window, partners, MATCHER_PARTNERS_MAX);
+}
+
 /* A 0 does not change the prefix value: it has occurred exactly if the one before the 0 has. Added to the first bit of
  * a run of zeros, a carry runs through them all. */
 static void search_by_hash(struct matcher *m, uint32_t i, uint32_t from, uint32_t to)
@@ -251,6 +267,15 @@ static void search_by_hash(struct matcher *m, uint32_t i, uint32_t from, uint32_
             hit &= ~sets.odd;
         if (c->five)
             hit &= sets.five | sets.zero;
+        /* Many cells are shared by chance. */
+        if (to - from - 64 * w < 64)
+            hit &= BIT(to - from - 64 * w) - 1;
+        for (uint64_t left = hit; left != 0; left &= left - 1) {
+            uint16_t partners[MATCHER_PARTNERS_MAX];
+            uint32_t bit = (uint32_t)__builtin_ctzll(left);
+            if (hash_partners(m, i, m->segment_text + from + 64 * w + bit + 1, partners) == 0)
+                hit &= ~BIT(bit);
+        }
         found[w] = hit;
     }
     c->hit_before = before;
@@ -319,21 +344,11 @@ static void decide_all(struct matcher *m, uint32_t i, uint32_t end)
     }
 }
 
-/* Partners of the last digit that is not 0, and not only the oldest of N digits, but what is before zeros there, too:
- * behind a partner, a start is the first digit that is not 0. */
+/* Without starts that have the end's prefix value, there is nothing to decide. */
 static void decide_by_hash(struct matcher *m, uint32_t i, uint32_t end)
 {
-    uint32_t last = end - 1, oldest = end - m->n, window = m->segment_text - matcher_window(m->n);
-    while (last > oldest && m->text[last] == '0')
-        last--;
-    if (m->text[last] == '0')
-        return;
-    uint32_t from = max_size(oldest, window + 1) - 1;
-    while (from > window && m->text[from] == '0')
-        from--;
     uint16_t partners[MATCHER_PARTNERS_MAX];
-    uint32_t count = m->kernel->partners(&m->constants[i].hash, last - window, from - window, partners,
-                                         MATCHER_PARTNERS_MAX);
+    uint32_t count = hash_partners(m, i, end, partners), window = m->segment_text - matcher_window(m->n);
     if (count > MATCHER_PARTNERS_MAX) {
         decide_all(m, i, end);
         return;

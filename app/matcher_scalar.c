@@ -77,45 +77,64 @@ static bool scalar_look(const union matcher_planes *planes, const uint8_t *digit
     return any != 0;
 }
 
-/* The key behind each digit, and the place before it in its cell. Returns the last key. */
-static inline uint64_t place(const uint8_t *digits, uint32_t at, uint64_t key, struct matcher_hash *hash)
+/* The key behind each digit. Returns the place before it in its cell. Places count from 1. */
+static inline uint64_t place(const uint8_t *digits, size_t at, uint64_t *key, struct matcher_hash *hash, uint16_t *last)
 {
-    key += digits[at] * hash->plain.weights[at];
-    hash->plain.keys[at] = key;
-    uint16_t *last = &hash->plain.last[key >> (64 - MATCHER_CELL_BITS)];
-    hash->plain.before[at] = *last;
-    *last = (uint16_t)(at + 1);
-    return key;
+    *key += digits[at - 1] * hash->plain.weights[at - 1];
+    uint64_t cell = *key >> (64 - MATCHER_CELL_BITS), before = last[cell];
+    hash->plain.keys[at - 1] = *key;
+    hash->plain.before[at - 1] = (uint16_t)before;
+    last[cell] = (uint16_t)at;
+    return before;
+}
+
+/* Keys begin at `reach`, so that an equal residue's may lie in another cell if that of the key less 2 * reach does. */
+static inline uint64_t edge_crossed(const struct matcher_hash *hash, uint64_t key)
+{
+    return (key ^ (key - 2 * (uint64_t)hash->reach)) >> (64 - MATCHER_CELL_BITS);
 }
 
 static void scalar_insert(const union matcher_planes *planes, struct matcher_hash *hash, uint32_t count)
 {
     memset(hash->plain.last, 0, sizeof hash->plain.last);
-    hash->carry = 0;
-    for (uint32_t at = 0; at < count; at++)
-        hash->carry = place(planes->digit + hash->base, at, hash->carry, hash);
+    uint64_t key = hash->reach;
+    for (size_t at = 1; at <= count; at++)
+        place(planes->digit + hash->base, at, &key, hash, hash->plain.last);
+    hash->carry = key;
 }
 
-/* Whether a key lies so near the edge of its cell that an equal residue's may lie in the next one. */
-static inline bool near_edge(const struct matcher_hash *hash, uint64_t key)
+/* 2 * bits + (value == 0): two instructions, which GCC does not find. */
+static inline uint64_t append_zero(uint64_t bits, uint64_t value)
 {
-    return (key + hash->reach) << MATCHER_CELL_BITS <= (uint64_t)2 * hash->reach << MATCHER_CELL_BITS;
+    __asm__("cmp $1, %[value]\n\tadc %[bits], %[bits]" : [bits] "+r"(bits) : [value] "r"(value) : "cc");
+    return bits;
+}
+
+static __attribute__((noinline, cold)) uint64_t edges(const struct matcher_hash *hash, uint32_t at, uint32_t count)
+{
+    uint64_t near = 0;
+    for (uint32_t i = 0; i < count; i++)
+        near |= (uint64_t)(edge_crossed(hash, hash->plain.keys[at + i]) != 0) << i;
+    return near;
 }
 
 static void scalar_probe(const union matcher_planes *planes, struct matcher_hash *hash, uint32_t at, uint32_t count,
                          uint64_t *found)
 {
     const uint8_t *digits = planes->digit + hash->base;
-    uint64_t key = hash->carry;
+    uint16_t *last = hash->plain.last;
+    uint64_t key = hash->carry, reach = 2 * (uint64_t)hash->reach;
     for (uint32_t done = 0; done < count; done += 64) {
         uint32_t many = (uint32_t)min_size(64, count - done);
-        uint64_t empty = 0, near = 0;       /* the first digit in the highest bit of those used */
-        for (uint32_t i = at + done; i < at + done + many; i++) {
-            key = place(digits, i, key, hash);
-            empty = 2 * empty + (hash->plain.before[i] == 0);
-            near = 2 * near + near_edge(hash, key);
+        uint64_t empty = 0, crossed = 0;        /* empty: the first digit in the highest bit of those used */
+#pragma GCC unroll 4
+        for (size_t i = at + done + 1, end = i + many; i < end; i++) {
+            empty = append_zero(empty, place(digits, i, &key, hash, last));
+            crossed |= key ^ (key - reach);
         }
-        found[done / 64] = matcher_bits_reversed(~empty | near) >> (64 - many);
+        found[done / 64] = matcher_bits_reversed(~empty) >> (64 - many);
+        if (crossed >> (64 - MATCHER_CELL_BITS) != 0)
+            found[done / 64] |= edges(hash, at + done, many);
     }
     hash->carry = key;
 }
@@ -129,9 +148,9 @@ static uint32_t scalar_partners(const struct matcher_hash *hash, uint32_t at, ui
                                 uint32_t max)
 {
     uint64_t key = hash->plain.keys[at];
-    bool all = near_edge(hash, key);        /* then the chain does not tell */
+    bool all = edge_crossed(hash, key) != 0;    /* then the chain does not tell */
     uint32_t count = 0;
-    if (keys_equal(hash, key, 0))
+    if (keys_equal(hash, key, hash->reach))
         partners[count++] = MATCHER_NO_DIGIT;
     for (uint32_t other = all ? at : hash->plain.before[at]; other > from; other = all ? other - 1 : hash->plain.before[other - 1])
         if (keys_equal(hash, hash->plain.keys[other - 1], key)) {
