@@ -22,8 +22,8 @@
  * 4. Old starts. The looks of a burst are taken when K, 2K, 3K, ... digits of it are known. A start i before some point
  *    p before the burst comes to v(i, p) * 10^(e - p + K) / M + v(p, e) * 10^K / M: the first part is known before the
  *    burst, the second is the same for all such starts, and the look finds it on its way from e back to p. So idle time
- *    writes down which values the first part takes, one bit a value (a "slot" for each look), and the path asks for
- *    one or two bits. Only the starts in the burst itself are left to be looked at, and N costs the path nothing.
+ *    writes the first parts down for each look, as 16 bits each (a "slot"), and the path compares them with the second:
+ *    two instructions for 16 or 32 of them. The starts in the burst itself are left to be looked at.
  *
  * 5. Hashing (MATCHER_HASH) for constants too small for that. M = 2^a * 5^b * m with gcd(m, 10) = 1. With the prefix
  *    value y(j) = sum of digit(k) * 10^-k over all k <= j, v(i, j) = 10^j * (y(j) - y(i)) modulo m, and 10 has an

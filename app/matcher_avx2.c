@@ -23,6 +23,15 @@ static inline uint32_t v32_at_most(v32 a, uint32_t limit)
 }
 static inline uint32_t v32_first(v32 a) { return a[0]; }
 
+/* Sixteen bits a lane. */
+static inline v32 v16_all(uint16_t value) { return (v32)_mm256_set1_epi16((short)value); }
+static inline v32 v16_add(v32 a, v32 b) { return (v32)_mm256_add_epi16((__m256i)a, (__m256i)b); }
+static inline v32 v16_min(v32 a, v32 b) { return (v32)_mm256_min_epu16((__m256i)a, (__m256i)b); }
+static inline bool v16_any_at_most(v32 a, uint16_t limit)
+{
+    return _mm256_movemask_epi8(_mm256_cmpeq_epi16((__m256i)v16_min(a, v16_all(limit)), (__m256i)a)) != 0;
+}
+
 static inline v32 v32_suffix(v32 a)
 {
     a += (v32)_mm256_srli_si256((__m256i)a, 4);

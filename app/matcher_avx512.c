@@ -27,6 +27,15 @@ static inline uint32_t v32_at_most(v32 a, uint32_t limit)
 }
 static inline uint32_t v32_first(v32 a) { return (uint32_t)_mm_cvtsi128_si32(_mm512_castsi512_si128((__m512i)a)); }
 
+/* Sixteen bits a lane. */
+static inline v32 v16_all(uint16_t value) { return (v32)_mm512_set1_epi16((short)value); }
+static inline v32 v16_add(v32 a, v32 b) { return (v32)_mm512_add_epi16((__m512i)a, (__m512i)b); }
+static inline v32 v16_min(v32 a, v32 b) { return (v32)_mm512_min_epu16((__m512i)a, (__m512i)b); }
+static inline bool v16_any_at_most(v32 a, uint16_t limit)
+{
+    return _mm512_cmple_epu16_mask((__m512i)a, (__m512i)v16_all(limit)) != 0;
+}
+
 static inline v32 v32_suffix(v32 a)
 {
     const __m512i zero = _mm512_setzero_si512();

@@ -24,7 +24,8 @@ enum {
     MATCHER_SEGMENT_DIGITS = 1024,
     MATCHER_SEGMENT_AT = MATCHER_WINDOW_DIGITS + 2 * MATCHER_BLOCK_DIGITS_MAX,
     MATCHER_POSITIONS = MATCHER_SEGMENT_AT + MATCHER_SEGMENT_DIGITS + MATCHER_BLOCK_DIGITS_MAX,
-    MATCHER_ROW_WORDS = MATCHER_POSITIONS / MATCHER_STEPS + 4,  /* 4: so that rows do not fall on one another's cache sets */
+    MATCHER_ROW_WORDS = MATCHER_POSITIONS / MATCHER_STEPS + 8,  /* 8: so that rows do not fall on one another's cache
+                                                                   sets, and vectors of AVX2 are aligned */
 };
 
 /* Position p is row[p % 16][p / 16], and once more row[16 + p % 16][p / 16 - 1]: so a block that begins anywhere finds
@@ -38,10 +39,9 @@ union matcher_planes {
  * multiply-add of 16-bit numbers. */
 #define MATCHER_DIGIT_WORD(d) ((uint32_t)(d) * (1u + (1u << 27)))
 
-/* What the old starts of a look come to, which is known before the burst: a bit for each value that occurs. */
-enum { MATCHER_SLOT_BITS = 13 };
+/* What the old starts of a look come to, as far as it is known before the burst: the upper 16 bits of their fractions. */
 struct matcher_slot {
-    uint64_t taken[(1 << MATCHER_SLOT_BITS) / 64];
+    _Alignas(64) uint32_t values[1024 / 2];     /* of up to N starts, two a word */
 };
 
 /* Looks ahead: the one of number k, when k * digits of the segment are known. Fractions are modulo 2^look_bits; a start

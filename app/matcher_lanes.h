@@ -122,8 +122,18 @@ look_blocks(const union matcher_planes *planes, uint32_t end, const struct match
     return look_hot(state, limit);
 }
 
-/* The digits of the segment are new, the starts before them are in a slot: hot are those whose values are up to the
- * limit with the sum, and these values lie in one cell or two. */
+/* Whether some old start may be hot, given what the digits behind it come to: its upper 16 bits and theirs, and a carry
+ * or none, are at most those of the limit. */
+static inline bool slot_may_be_hot(const struct matcher_slot *slot, uint32_t count, uint32_t sum, uint32_t limit)
+{
+    v32 least = v32_all(UINT32_MAX), moved = v16_all((uint16_t)((sum << (32 - LOOK_BITS) >> 16) + 1));
+    for (uint32_t i = 0; i < count / 2; i += 2 * LANES)
+        least = v16_min(least, v16_min(v16_add(v32_load(slot->values + i), moved),
+                                       v16_add(v32_load(slot->values + i + LANES), moved)));
+    return v16_any_at_most(least, (uint16_t)((limit << (32 - LOOK_BITS) >> 16) + 1));
+}
+
+/* The digits of the segment are new; the starts before the blocks that hold them are in a slot. */
 static bool kernel_look(const union matcher_planes *planes, const uint8_t *digits, const struct matcher_look *look,
                         uint32_t number)
 {
@@ -131,12 +141,9 @@ static bool kernel_look(const union matcher_planes *planes, const uint8_t *digit
     uint32_t sum = matcher_look_offset(look, digits + known, LOOK_BITS);
     if (number - 1 >= look->slot_count)
         return look_blocks(planes, end, look, look->block_count, &sum);
-    bool hot = look_blocks(planes, end, look, (before + BLOCK - 1) / BLOCK, &sum);
-    const uint64_t *taken = look->slots[number - 1].taken;
-    uint32_t first = (0 - sum) << (32 - LOOK_BITS), last = first + (look->limit << (32 - LOOK_BITS));
-    first >>= 32 - MATCHER_SLOT_BITS;
-    last >>= 32 - MATCHER_SLOT_BITS;
-    return hot | (((taken[first / 64] >> first % 64) | (taken[last / 64] >> last % 64)) & 1);
+    uint32_t blocks = (before + BLOCK - 1) / BLOCK;
+    bool hot = look_blocks(planes, end, look, blocks, &sum);
+    return hot | slot_may_be_hot(&look->slots[number - 1], (look->block_count - blocks) * BLOCK, sum, look->limit);
 }
 
 static void kernel_look_which(const union matcher_planes *planes, const uint8_t *digits,
@@ -162,19 +169,18 @@ static void kernel_look_which(const union matcher_planes *planes, const uint8_t 
 static void kernel_remember(const union matcher_planes *planes, const struct matcher_look *look)
 {
     for (uint32_t number = 1; number <= look->slot_count; number++) {
-        struct matcher_slot *slot = &look->slots[number - 1];
-        memset(slot, 0, sizeof *slot);
+        uint32_t *values = look->slots[number - 1].values;
         uint32_t before = number * look->digits - look->skip_digits, offset = 0;
         for (uint32_t block = (before + BLOCK - 1) / BLOCK; block < look->block_count; block++) {
             v32 sum[MATCHER_STEPS], right;
-            uint32_t values[BLOCK], begin = MATCHER_SEGMENT_AT + before - (block + 1) * BLOCK;
+            uint32_t begin = MATCHER_SEGMENT_AT + before - (block + 1) * BLOCK;
             uint32_t whole = look_block(planes, begin, look->weights + block * BLOCK, sum, &right);
             right += v32_all(offset);
-#pragma GCC unroll 16
-            for (int s = 0; s < MATCHER_STEPS; s++)
-                v32_store(values + s * LANES, (sum[s] + right) << (32 - LOOK_BITS) >> (32 - MATCHER_SLOT_BITS));
-            for (int i = 0; i < BLOCK; i++)
-                slot->taken[values[i] / 64] |= UINT64_C(1) << values[i] % 64;
+#pragma GCC unroll 8
+            for (int s = 0; s < MATCHER_STEPS; s += 2, values += LANES) {
+                v32 a = (sum[s] + right) << (32 - LOOK_BITS), b = (sum[s + 1] + right) << (32 - LOOK_BITS);
+                v32_store(values, a >> 16 | (b & v32_all(0xffff0000)));
+            }
             offset += whole;
         }
     }

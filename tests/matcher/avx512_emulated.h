@@ -9,6 +9,7 @@
 
 typedef uint32_t emulated_u32 __attribute__((vector_size(64)));
 typedef uint64_t emulated_u64 __attribute__((vector_size(64)));
+typedef uint16_t emulated_u16 __attribute__((vector_size(64)));
 typedef int16_t emulated_i16 __attribute__((vector_size(64)));
 typedef uint8_t emulated_u8x8 __attribute__((vector_size(8)));
 
@@ -25,6 +26,29 @@ static inline __m512i emulated_set1_epi64(long long value)
     emulated_u64 r;
     LANE(i, 8) r[i] = (uint64_t)value;
     return (__m512i)r;
+}
+static inline __m512i emulated_set1_epi16(short value)
+{
+    emulated_u16 r;
+    LANE(i, 32) r[i] = (uint16_t)value;
+    return (__m512i)r;
+}
+static inline __m512i emulated_add_epi16(__m512i a, __m512i b)          /* VPADDW */
+{
+    return (__m512i)((emulated_u16)a + (emulated_u16)b);
+}
+static inline __m512i emulated_min_epu16(__m512i a, __m512i b)          /* VPMINUW */
+{
+    emulated_u16 x = (emulated_u16)a, y = (emulated_u16)b;
+    LANE(i, 32) x[i] = x[i] < y[i] ? x[i] : y[i];
+    return (__m512i)x;
+}
+static inline __mmask32 emulated_cmple_epu16_mask(__m512i a, __m512i b) /* VPCMPUW */
+{
+    emulated_u16 x = (emulated_u16)a, y = (emulated_u16)b;
+    __mmask32 r = 0;
+    LANE(i, 32) r |= (__mmask32)(x[i] <= y[i]) << i;
+    return r;
 }
 static inline __m512i emulated_setzero_si512(void) { return emulated_set1_epi32(0); }
 static inline __m512i emulated_madd_epi16(__m512i a, __m512i b)         /* VPMADDWD */
@@ -101,6 +125,11 @@ static inline long long emulated_reduce_add_epi64(__m512i a)
 }
 #undef LANE
 
+#define _mm512_set1_epi16 emulated_set1_epi16
+#define _mm512_add_epi16 emulated_add_epi16
+#define _mm512_min_epu16 emulated_min_epu16
+#undef _mm512_cmple_epu16_mask
+#define _mm512_cmple_epu16_mask emulated_cmple_epu16_mask
 #define _mm512_set1_epi32 emulated_set1_epi32
 #define _mm512_set1_epi64 emulated_set1_epi64
 #define _mm512_setzero_si512 emulated_setzero_si512
