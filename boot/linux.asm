@@ -1,13 +1,15 @@
 ; The third door's outside: what stands in front of the flat image in build/peregrine.bzImage.
-; Linux Documentation/arch/x86/boot.rst, "The Real-Mode Kernel Header", "32-bit Boot Protocol" and, for loaders that enter
-; in real mode (QEMU's -kernel under SeaBIOS), "Running the Kernel". Built by itself (nasm -f bin) with IMAGE_BYTES,
+; Linux Documentation/arch/x86/boot.rst, "The Real-Mode Kernel Header", "32-bit Boot Protocol", "64-bit Boot Protocol"
+; (kexec) and, for loaders that enter in real mode (QEMU's -kernel under SeaBIOS), "Running the Kernel". Built by itself (nasm -f bin) with IMAGE_BYTES,
 ; INIT_BYTES and ENTRY from the linked image; see tools/make/image.mk.
 ;
 ; The real-mode part is one page and becomes struct boot_params where it lies: the header stands at the same offset in
 ; both, the memory map goes to its place behind it, and the code lies behind the map.
 
 SETUP_SECTORS   equ 7
-STUB_BYTES      equ 4096
+STUB_BYTES      equ 8192                ; code, and a page for the 64-bit entry's copy of struct boot_params
+PARAMS_BYTES    equ 4096
+ENTRY_64        equ 0x200               ; from where the protected-mode part is loaded; boot.rst
 E820_ENTRIES    equ 0x1e8               ; zero-page.rst
 E820_TABLE      equ 0x2d0
 E820_BYTES      equ 20
@@ -46,7 +48,7 @@ org 0
     dd 4096                             ; kernel_alignment
     db 1                                ; relocatable_kernel: so that pref_address counts
     db 12                               ; min_alignment, a power of two
-    dw 0                                ; xloadflags: neither 64-bit entry nor EFI
+    dw 0x23                             ; xloadflags: XLF_KERNEL_64, XLF_CAN_BE_LOADED_ABOVE_4G, XLF_5LEVEL; no EFI
     dd 4095                             ; cmdline_size
     dd 0                                ; hardware_subarch
     dq 0                                ; hardware_subarch_data
@@ -146,4 +148,67 @@ stub:
     rep stosb
     mov eax, ENTRY
     jmp eax
+    times ENTRY_64 - ($ - stub) db 0
+
+; Long mode, RSI = struct boot_params, both anywhere in memory that is mapped one to one. What counts is brought to where
+; the image belongs, below 4 GiB, and from there the way leads back to the 32-bit entry above.
+bits 64
+stub_64:
+    cli
+    cld
+    mov edi, LOAD_BEGIN + STUB_BYTES - PARAMS_BYTES
+    mov ebp, edi
+    lea rbx, [rel stub]
+    cmp rbx, LOAD_BEGIN
+    je .there
+    mov rdx, rsi
+    mov rsi, rbx
+    mov edi, LOAD_BEGIN
+    mov ecx, STUB_BYTES + IMAGE_BYTES
+    rep movsb
+    mov rsi, rdx
+    mov edi, ebp
+.there:
+    mov ecx, PARAMS_BYTES
+    rep movsb
+    mov dword [rbp + CODE32_START], LOAD_BEGIN
+    mov eax, LOAD_BEGIN + (low_64 - stub)
+    jmp rax
+low_64:
+    mov rax, cr4
+    and eax, ~(1 << 17)                 ; PCIDE: paging cannot be left with it
+    mov cr4, rax
+    lgdt [LOAD_BEGIN + (stub_gdt_pointer - stub)]
+    mov esp, LOAD_BEGIN + STUB_BYTES - PARAMS_BYTES
+    push CODE_SELECTOR
+    push LOAD_BEGIN + (compatible - stub)
+    retfq
+
+bits 32
+compatible:
+    mov eax, DATA_SELECTOR
+    mov ds, eax
+    mov es, eax
+    mov ss, eax
+    mov eax, cr0
+    and eax, ~(1 << 31)                 ; PG: long mode ends, SDM vol. 3, "Initializing IA-32e Mode", backwards
+    mov cr0, eax
+    mov ecx, 0xc0000080                 ; EFER
+    rdmsr
+    and eax, ~(1 << 8)                  ; LME
+    wrmsr
+    xor eax, eax
+    mov cr4, eax
+    mov esi, ebp
+    jmp stub
+
+align 8
+stub_gdt:
+    dq 0, 0
+    dq 0x00cf9a000000ffff               ; code, 32-bit, flat
+    dq 0x00cf92000000ffff               ; data
+stub_gdt_pointer:
+    dw stub_gdt_pointer - stub_gdt - 1
+    dq LOAD_BEGIN + (stub_gdt - stub)
+
     times STUB_BYTES - ($ - stub) db 0

@@ -230,11 +230,14 @@ static bool linux_parse(struct boot_info *boot, const uint8_t *params, uint64_t 
     if (params[BOOT_PARAMS_TYPE_OF_LOADER] >> 4 == LINUX_LOADER_GRUB) {
         text_copy(boot->loader, sizeof boot->loader, "GRUB", 4);
     }
-    uint64_t text = load_le32(params + BOOT_PARAMS_CMD_LINE_PTR);
+    uint64_t text = load_le32(params + BOOT_PARAMS_CMD_LINE_PTR) |
+                    (uint64_t)load_le32(params + BOOT_PARAMS_EXT_CMD_LINE_PTR) << 32;
     if (readable(text, 1, 1, mapped_end)) {
         size_t bytes_max = (size_t)min_size(sizeof boot->command_line, mapped_end - text);
         boot->command_line_cut = text_copy(boot->command_line, sizeof boot->command_line, (const char *)(uintptr_t)text,
                                            strnlen((const char *)(uintptr_t)text, bytes_max));
+    } else {
+        boot->command_line_cut = text != 0;
     }
     uint64_t module = load_le32(params + BOOT_PARAMS_RAMDISK_IMAGE) |
                       (uint64_t)load_le32(params + BOOT_PARAMS_EXT_RAMDISK_IMAGE) << 32;

@@ -289,8 +289,12 @@ static uint8_t params[4096];
 static void linux_typical(void)
 {
     static const char module[] = "n=6\n";
+    static const char words[] = "m=3";
     memset(params, 0, sizeof params);
     memcpy(params + 0x202, "HdrS", 4);
+    uint64_t text = (uintptr_t)words;
+    memcpy(params + 0x228, &text, 4);
+    memcpy(params + 0xc8, (uint8_t *)&text + 4, 4);
     params[0x210] = 0x72;
     uint64_t at = (uintptr_t)module;
     memcpy(params + 0x218, &at, 4);
@@ -316,10 +320,9 @@ static void linux_boot_params_are_taken(void **state)
 {
     (void)state;
     linux_typical();
-    /* no command line: 32 bits cannot point into this test; tests/guest/test_machine.py has one */
     assert_true(boot_info_parse(&boot, BOOT_LINUX, params, UINT64_MAX));
     assert_string_equal(boot.loader, "GRUB");
-    assert_string_equal(boot.command_line, "");
+    assert_string_equal(boot.command_line, "m=3");
     assert_string_equal(boot.module, "n=6\n");
     assert_int_equal(boot.region_count, 2);
     assert_int_equal(boot.regions[0].base, 0x100000);
@@ -341,6 +344,9 @@ static void linux_module_out_of_reach_counts_as_cut(void **state)
     memset(params + 0xc0, 0xff, 4);
     assert_true(boot_info_parse(&boot, BOOT_LINUX, params, (uintptr_t)1 << 47));
     assert_true(boot.module_cut);
+    memset(params + 0xc8, 0xff, 4);
+    assert_true(boot_info_parse(&boot, BOOT_LINUX, params, (uintptr_t)1 << 47));
+    assert_true(boot.command_line_cut);
     params[0x1e8] = 255;                /* more than the table has room for */
     assert_true(boot_info_parse(&boot, BOOT_LINUX, params, (uintptr_t)1 << 47));
     assert_true(boot.region_count <= 128);
