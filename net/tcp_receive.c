@@ -24,9 +24,11 @@ static uint32_t receive_room(const struct tcp_connection *c)
     return unread < c->rcv_buffer_bytes ? c->rcv_buffer_bytes - unread : 0;
 }
 
+/* The payload of the peer's full segments: the options that each has to carry are taken off. */
 static uint32_t receive_mss(const struct tcp_connection *c)
 {
-    return c->path_mtu_bytes - IPV4_HEADER_BYTES_MIN - TCP_HEADER_BYTES_MIN;
+    return c->path_mtu_bytes - IPV4_HEADER_BYTES_MIN - TCP_HEADER_BYTES_MIN
+        - (c->timestamps_on ? TCP_TIMESTAMPS_ALIGNED_BYTES : 0);
 }
 
 /* RFC 9293 §3.8.6.2.2 (MUST-39): the right edge stays until it can move by a segment or half the buffer. */
