@@ -63,6 +63,8 @@ def main():
     def keep(name, unit, count, p50, p99, spread, command):
         rows.append({"name": name, "unit": unit, "n": count, "p50": round(p50, 1), "p99": round(p99, 1),
                      "spread": round(spread, 1), "machine": machine(), "commit": commit, "command": command})
+        OUT.parent.mkdir(parents=True, exist_ok=True)           # at each row: a run broken off leaves what it has
+        OUT.write_text("[\n" + ",\n".join(map(json.dumps, rows)) + "\n]\n")
 
     print(f"{machine()}, {commit}; ns: p50 (p99), best of {REPEAT} runs in turn")
     print(f"{'':24}{'own':>18}{'lwIP':>18}{'ratio':>8}   asked")
@@ -87,8 +89,6 @@ def main():
             print(f"{name if part == row else '  ' + part:24}{own[part][0]:9.1f} ({own[part][1]:6.0f})"
                   f"{lwip[part][0]:9.1f} ({lwip[part][1]:6.0f}){own[part][0] / lwip[part][0]:8.2f}   "
                   f"{', '.join(asked) if part == row else ''}", flush=True)
-    OUT.parent.mkdir(parents=True, exist_ok=True)
-    OUT.write_text("[\n" + ",\n".join(json.dumps(row) for row in rows) + "\n]\n")
 
 
 main()
