@@ -33,8 +33,11 @@ enum {
     OPTION_KEEPIDLE = 4,
     OPTION_KEEPINTVL = 5,
     OPTION_KEEPCNT = 6,
+    OPTION_LINGER2 = 8,
     OPTION_QUICKACK = 12,
+    OPTION_USER_TIMEOUT = 18,
 };
+enum { FIN_WAIT_2_S_MAX = 120 };        /* Linux: TCP_FIN_TIMEOUT_MAX */
 
 enum socket_kind { SOCKET_FREE, SOCKET_FRESH, SOCKET_LISTENER, SOCKET_CONNECTION };
 
@@ -42,7 +45,7 @@ struct socket {
     enum socket_kind kind;
     int id;                         /* listener or connection */
     bool asked;                     /* tcp_connect was called: a failed one is not a fresh one */
-    bool read_shut, linger, quick_ack_set, reuse_address;
+    bool read_shut, write_shut, linger, quick_ack_set, reuse_address;
     int linger_s;
     uint16_t port;                  /* bound to; 0: none */
     struct tcp_policy policy;
@@ -324,10 +327,16 @@ int pnet_connect(struct pnet *net, int number, uint32_t address, uint16_t port)
         if (state == TCP_SYN_SENT || state == TCP_SYN_RECEIVED)
             return -EALREADY;
         int error = errno_of(tcp_take_error(net->stack, s->id));
-        return error != 0 ? -error : -EISCONN;
+        if (state != TCP_CLOSED || net->stack->tcp.connections[s->id].was_open)
+            return error != 0 ? -error : -EISCONN;
+        tcp_close(net->stack, s->id, net->now_ns);      /* as Linux: told once, the next call tries anew */
+        s->kind = SOCKET_FRESH;
+        s->id = -1;
+        s->asked = false;
+        return error != 0 ? -error : -ECONNABORTED;
     }
     if (s->kind != SOCKET_FRESH)
-        return -EINVAL;
+        return -EISCONN;
     int id = tcp_connect(net->stack, address, port, s->port, &s->policy, net->now_ns);
     if (id == TCP_IN_USE)
         return -EADDRNOTAVAIL;
@@ -395,12 +404,14 @@ int64_t pnet_write(struct pnet *net, int number, const void *data, size_t bytes)
 int pnet_shutdown(struct pnet *net, int number, int how)
 {
     int error, id = connection_of(net, number, &error);
-    if (id < 0)
-        return -error;
     if (how < PNET_SHUT_RD || how > PNET_SHUT_RDWR)
         return -EINVAL;
+    if (id < 0)
+        return -error;
     if (how != PNET_SHUT_WR)
         net->sockets[number].read_shut = true;
+    if (how != PNET_SHUT_RD)
+        net->sockets[number].write_shut = true;
     int result = how == PNET_SHUT_RD ? TCP_OK : tcp_shutdown(net->stack, id, net->now_ns);
     return result == TCP_PIPE ? 0 : -errno_of(result);      /* a second FIN is not asked for twice */
 }
@@ -419,6 +430,8 @@ int pnet_poll(struct pnet *net, int number)
         { TCP_POLL_HUNG_UP, POLLHUP }, { TCP_POLL_ERROR, POLLERR },
     };
     int theirs = s->read_shut ? POLLIN | 0x2000 : 0;        /* POLLRDHUP: net/tcp.h's TCP_POLL_ENDED */
+    if (s->read_shut && s->write_shut)
+        theirs |= POLLHUP;
     for (size_t i = 0; i < ARRAY_COUNT(table); i++)
         if (bits & table[i].ours)
             theirs |= table[i].theirs;
@@ -523,9 +536,24 @@ static int set_tcp_option(struct pnet *net, struct socket *s, int name, int valu
             return -EINVAL;
         s->policy.keepalive_count = (uint32_t)value;
         return 0;
+    case OPTION_LINGER2:                        /* below 0, "not at all" in Linux, is the least here */
+        if (value != 0)
+            s->policy.fin_wait_2_us = value < 0 ? 1 : (uint32_t)min_size((size_t)value, FIN_WAIT_2_S_MAX) * 1000000;
+        else
+            s->policy.fin_wait_2_us = tcp_policy_get(net->stack)->fin_wait_2_us;
+        break;
+    case OPTION_USER_TIMEOUT:                   /* milliseconds; 0: the default */
+        if (value < 0)
+            return -EINVAL;
+        s->policy.data_give_up_us = value == 0 ? tcp_policy_get(net->stack)->data_give_up_us
+                                               : (uint32_t)min_size((size_t)value * 1000, UINT32_MAX);
+        break;
     default:
         return -ENOPROTOOPT;
     }
+    if (open)
+        tcp_set_patience(net->stack, s->id, s->policy.data_give_up_us, s->policy.fin_wait_2_us);
+    return 0;
 }
 
 int pnet_set_option(struct pnet *net, int number, int level, int name, int value)
@@ -569,6 +597,8 @@ int pnet_get_option(struct pnet *net, int number, int level, int name, int *valu
         case OPTION_KEEPIDLE: *value = (int)(p->keepalive_idle_us / 1000000); return 0;
         case OPTION_KEEPINTVL: *value = (int)(p->keepalive_interval_us / 1000000); return 0;
         case OPTION_KEEPCNT: *value = (int)p->keepalive_count; return 0;
+        case OPTION_LINGER2: *value = (int)(p->fin_wait_2_us / 1000000); return 0;
+        case OPTION_USER_TIMEOUT: *value = (int)(p->data_give_up_us / 1000); return 0;
         }
     }
     return -ENOPROTOOPT;

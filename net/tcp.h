@@ -171,6 +171,8 @@ void tcp_set_ack_policy(struct net_stack *stack, int connection, enum tcp_ack_po
 void tcp_set_receive_buffer(struct net_stack *stack, int connection, uint32_t bytes);
 void tcp_set_keepalive(struct net_stack *stack, int connection, bool on, uint64_t now_ns);
 void tcp_set_mss(struct net_stack *stack, int connection, uint16_t mss);
+/* The policy's data_give_up_us and fin_wait_2_us. */
+void tcp_set_patience(struct net_stack *stack, int connection, uint32_t data_give_up_us, uint32_t fin_wait_2_us);
 
 /* TCP_INFO's main fields. */
 struct tcp_info {

@@ -123,6 +123,15 @@ void tcp_set_keepalive(struct net_stack *stack, int connection, bool on, uint64_
         tcp_keepalive_start(stack, c, now_ns);
 }
 
+void tcp_set_patience(struct net_stack *stack, int connection, uint32_t data_give_up_us, uint32_t fin_wait_2_us)
+{
+    struct tcp_connection *c = tcp_connection_of(stack, connection);
+    if (c == NULL)
+        return;
+    c->policy.data_give_up_us = data_give_up_us;
+    c->policy.fin_wait_2_us = fin_wait_2_us;
+}
+
 void tcp_set_mss(struct net_stack *stack, int connection, uint16_t mss)
 {
     struct tcp_connection *c = tcp_connection_of(stack, connection);

@@ -9,7 +9,7 @@ from pnet import NEVER, Net, Wire
 
 A, B = 0xC0A80001, 0xC0A80002
 SOL_SOCKET, SO_REUSEADDR, SO_ERROR, SO_RCVBUF, SO_KEEPALIVE = 1, 2, 4, 8, 9
-IPPROTO_TCP, TCP_NODELAY, TCP_MAXSEG, TCP_KEEPIDLE, TCP_QUICKACK = 6, 1, 2, 4, 12
+IPPROTO_TCP, TCP_NODELAY, TCP_MAXSEG, TCP_KEEPIDLE, TCP_LINGER2, TCP_QUICKACK, TCP_USER_TIMEOUT = 6, 1, 2, 4, 8, 12, 18
 POLLIN, POLLOUT, POLLERR, POLLHUP, POLLRDHUP = 1, 4, 8, 16, 0x2000
 SYN, ACK, RST, FIN = 0x02, 0x10, 0x04, 0x01
 
@@ -99,6 +99,52 @@ def test_refused_connect_tells_once():
     assert a.option(client, SOL_SOCKET, SO_ERROR) == errno.ECONNREFUSED
     assert a.option(client, SOL_SOCKET, SO_ERROR) == 0
     assert a.info(client).tcpi_state == 7
+
+
+def test_refused_connect_can_be_called_anew():
+    a, b, wire = pair()
+    client = a.socket()
+    for asked_before in (False, True):
+        assert a.dial(client, B, 81) == -errno.EINPROGRESS
+        wire.run(20_000)
+        if asked_before:
+            assert a.option(client, SOL_SOCKET, SO_ERROR) == errno.ECONNREFUSED
+        assert a.dial(client, B, 81) == -(errno.ECONNABORTED if asked_before else errno.ECONNREFUSED)
+    b.serve(81)
+    assert a.dial(client, B, 81) == -errno.EINPROGRESS
+    wire.run(20_000)
+    assert a.dial(client, B, 81) == -errno.EISCONN and a.info(client).tcpi_state == 1
+    assert b.dial(b.serve(82), A, 80) == -errno.EISCONN     # a listener
+
+
+def test_both_directions_shut_down_hang_up():
+    a, b, wire, client, server, _ = connected()
+    assert a.shutdown(a.socket(), 7) == -errno.EINVAL
+    assert a.shutdown(client, 1) == 0 and a.poll(client) & POLLHUP == 0
+    assert a.shutdown(client, 0) == 0 and a.poll(client) & (POLLHUP | POLLIN | POLLOUT) == POLLHUP | POLLIN | POLLOUT
+
+
+def test_linger2_bounds_fin_wait_2():
+    a, b, wire, client, server, _ = connected()
+    assert a.option(client, IPPROTO_TCP, TCP_LINGER2) == 60
+    assert a.set_option(client, IPPROTO_TCP, TCP_LINGER2, 1) == 0 and a.option(client, IPPROTO_TCP, TCP_LINGER2) == 1
+    assert a.close_socket(client) == 0
+    wire.run(1_500_000)
+    assert b.send(server, b"to nobody") == 9
+    wire.run(10_000)
+    assert b.receive(server) == b"" and b.option(server, SOL_SOCKET, SO_ERROR) == errno.EPIPE
+
+
+def test_user_timeout_bounds_unanswered_data():
+    silent = []
+    a, b, wire, client, server, _ = connected(drop=lambda packet, index: bool(silent))
+    assert a.set_option(client, IPPROTO_TCP, TCP_USER_TIMEOUT, 3000) == 0
+    silent.append(True)
+    assert a.send(client, b"anybody") == 7
+    wire.run(2_900_000)
+    assert a.poll(client) & POLLERR == 0
+    wire.run(200_000)
+    assert a.send(client, b"x") == -errno.ETIMEDOUT
 
 
 def test_read_peek_write_shutdown_close():
