@@ -230,7 +230,7 @@ static void own_send(struct end *end, uint64_t now_ns)
 {
     uint8_t data[CHUNK_BYTES];
     int64_t count = 1;
-    while (end->offset < plan.bytes && count > 0) {
+    while (end->offset < plan.bytes && count > 0 && (pnet_poll(end->net, end->socket) & POLLOUT) != 0) {
         size_t bytes = plan.bytes - end->offset < sizeof data ? plan.bytes - end->offset : sizeof data;
         stream_fill(end->offset, data, bytes);
         count = pnet_write(end->net, end->socket, data, bytes);
@@ -312,7 +312,8 @@ static void end_give(struct end *end, const uint8_t *packet, uint32_t bytes, uin
     if (end->own) {
         pnet_set_time_us(end->net, now_ns / 1000);
         pnet_packet_in(end->net, packet, bytes);
-        own_turn(end, now_ns);          /* whoever reads late tells of a small window */
+        if (!end->sends)
+            own_turn(end, now_ns);      /* whoever reads late tells of a small window */
     } else if (write(end->tun, packet, bytes) < 0 && errno != EAGAIN) {
         fail("tun0");
     }
