@@ -34,7 +34,7 @@ class Row:
 
 ROWS = [
     Row("as fast as it goes, 1 ms", "mbit=0", side_by_side=1),
-    Row("20 ms", "mbit=0 delay_us=20000", 1 << 20, side_by_side=1),
+    Row("20 ms", "mbit=0 delay_us=20000", side_by_side=1),
     Row("100 ms", "mbit=0 delay_us=100000", side_by_side=1),
     Row("a line of 200 Mbit/s, 1 ms", "", side_by_side=1),
     Row("1 % lost, 1 ms", "lose=100", 4 << 20),
