@@ -39,22 +39,25 @@ def samples(text):
 
 
 class Asker(threading.Thread):
-    """Asks for both pages over and over; half of the connections ask nothing and go."""
+    """Asks for both pages over and over; a third of the connections ask nothing and go. On a slow machine four may be on
+    their way out still, and the fifth is then reset: the next one comes."""
 
     def __init__(self, port):
         super().__init__(daemon=True)
         self.port, self.stopping, self.answers, self.error = port, False, 0, None
 
     def run(self):
-        try:
-            while not self.stopping:
+        while not self.stopping and self.error is None:
+            try:
                 socket.create_connection(("127.0.0.1", self.port), timeout=5).close()
                 status, text = get(self.port, "/metrics")
                 assert status == 200 and samples(text)
                 assert get(self.port, "/")[0] == 200
                 self.answers += 2
-        except Exception as error:      # told by the test
-            self.error = error
+            except ConnectionError:     # http.client.RemoteDisconnected, too
+                time.sleep(0.05)
+            except Exception as error:  # told by the test
+                self.error = error
 
 
 @pytest.mark.parametrize("stack", ["lwip", "own"])
