@@ -308,10 +308,20 @@ struct tcp_listener {
     struct tcp_policy policy;
 };
 
+/* A path found narrower than its first link. */
+struct tcp_path {
+    uint32_t peer_address;
+    uint16_t mtu_bytes;
+    bool fragment_ok;
+    uint64_t until_ns;              /* 0: free */
+};
+enum { TCP_PATH_COUNT = 8 };        /* a player has one server; the rest is for tests and guests */
+
 /* All of TCP in a stack. Tables are searched by key: the peer's address and both ports; our address is one. */
 struct tcp {
     uint64_t *keys;                 /* of connections; 0: free (no port is 0) */
     struct tcp_connection *connections;
+    struct tcp_path paths[TCP_PATH_COUNT];
     uint64_t due_ns;                /* no deadline is earlier than this */
     uint32_t connection_end;        /* one past the highest index in use */
     bool changed;                   /* something the application can see may have changed */

@@ -231,7 +231,9 @@ bool tcp_time_wait_holds(const struct net_stack *stack, uint64_t key);
 void tcp_time_wait_tend(struct net_stack *stack, uint64_t now_ns);
 uint64_t tcp_time_wait_wake_ns(const struct net_stack *stack);
 
-/* tcp_path.c: an ICMP error quotes one of our segments. */
+/* tcp_path.c: what earlier connections have found out of the path, for one that is made. */
+void tcp_path_recall(const struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns);
+/* An ICMP error quotes one of our segments. */
 void tcp_icmp_error(struct net_stack *stack, uint8_t type, uint8_t code, uint16_t next_hop_mtu,
                     const struct ipv4_wire *quoted, const uint8_t *quoted_transport, uint64_t now_ns);
 /* A neighbour's address is known, has changed, or cannot be had. */

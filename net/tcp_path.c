@@ -13,6 +13,35 @@ static uint16_t plateau_below(uint32_t bytes)
     return 68;
 }
 
+/* RFC 1191 §6.3: what one connection has found out holds for the next ones to the same host, for as long as in Linux
+ * (ip_rt_mtu_expires). */
+#define PATH_KEPT_NS UINT64_C(600000000000)
+
+static void path_remember(struct net_stack *stack, const struct tcp_connection *c, uint64_t now_ns)
+{
+    struct tcp_path *paths = stack->tcp.paths, *path = &paths[0];
+    for (size_t i = 0; i < TCP_PATH_COUNT && path->peer_address != c->peer_address; i++)
+        if (paths[i].peer_address == c->peer_address || paths[i].until_ns < path->until_ns)
+            path = &paths[i];           /* its own, or the one that is forgotten first */
+    *path = (struct tcp_path){
+        .peer_address = c->peer_address,
+        .mtu_bytes = c->path_mtu_bytes,
+        .fragment_ok = c->fragment_ok,
+        .until_ns = now_ns + PATH_KEPT_NS,
+    };
+}
+
+void tcp_path_recall(const struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns)
+{
+    for (size_t i = 0; i < TCP_PATH_COUNT; i++) {
+        const struct tcp_path *path = &stack->tcp.paths[i];
+        if (path->peer_address == c->peer_address && path->until_ns > now_ns && c->policy.path_mtu) {
+            c->path_mtu_bytes = (uint16_t)min_size(c->path_mtu_bytes, path->mtu_bytes);
+            c->fragment_ok = path->fragment_ok;
+        }
+    }
+}
+
 /* The path takes less: smaller segments, and what was too large goes again, at once and without blame for congestion
  * (RFC 1191 §6.5; Linux: tcp_simple_retransmit). */
 static void path_mtu_lower(struct net_stack *stack, struct tcp_connection *c, uint32_t mtu_bytes, uint64_t now_ns)
@@ -28,6 +57,7 @@ static void path_mtu_lower(struct net_stack *stack, struct tcp_connection *c, ui
     c->fragment_ok = c->fragment_ok || cut;
     NET_COUNT(stack, tcp_path_mtu_lowered);
     c->path_mtu_bytes = (uint16_t)min_size(mtu_bytes, c->path_mtu_bytes);
+    path_remember(stack, c, now_ns);
     c->snd_mss = (uint16_t)tcp_send_mss(c);
     tcp_frame_head_prepare(stack, c, now_ns);
     for (uint32_t i = 0; i < c->segment_count; i++) {
