@@ -422,6 +422,8 @@ static int edges_run(uint64_t seed, uint64_t digits, enum matcher_simd simd)
     enum { N = 256 };
     random_state = seed;
     uint64_t done = 0, tried = 0;
+    if (simd == MATCHER_SIMD_AUTO)
+        simd = matcher_simd_best();
     mpz_t constant, odd_part, power, value, ten, rest;
     mpz_inits(constant, odd_part, power, value, ten, rest, NULL);
     while (done < digits) {
@@ -452,7 +454,7 @@ static int edges_run(uint64_t seed, uint64_t digits, enum matcher_simd simd)
         static bool look_up[N], key_up[N];
         mpz_powm_ui(power, ten, reach, constant);
         for (uint32_t t = 0; t < N; t++) {
-            look_up[t] = rounds_up(power, constant, 27);
+            look_up[t] = rounds_up(power, constant, simd == MATCHER_SIMD_AVX512 ? 27 : 32);
             mpz_mul_ui(power, power, 10);
             mpz_mod(power, power, constant);
         }
@@ -482,6 +484,13 @@ static int edges_run(uint64_t seed, uint64_t digits, enum matcher_simd simd)
             mpz_fdiv_r(rest, value, constant);
             mpz_sub(value, value, rest);
             mpz_get_str(number, 10, value);
+            /* A look's fraction is at the edge if the digits to come are nearly all zeros or nines. */
+            for (int k = 0; k < 1000 && !by_key && ahead >= 3 && strlen(number) == count; k++) {
+                if (memcmp(number + count - ahead, "000", 3) == 0 || memcmp(number + count - ahead, "999", 3) == 0)
+                    break;
+                mpz_add(value, value, constant);
+                mpz_get_str(number, 10, value);
+            }
             if (strlen(number) != count)
                 continue;
             uint8_t first[2 * N];
