@@ -16,11 +16,16 @@ for simd in scalar avx2; do
              if (n > 1000) printf "  %8.1f  %s\n", n / 120000, name }' | head -12
 done
 
-echo "The look-ahead kernels on a Skylake server, one block after the other, by llvm-mca:"
-for simd in scalar avx2 avx512; do
-    objdump -d --no-show-raw-insn --no-addresses "$build/host/app/matcher_$simd.o" |
-        awk '/<kernel_look>:/ { on = 1; next } on && /^$/ { exit } on { sub(/^\t/, ""); sub(/ *#.*/, ""); gsub(/<[^>]*>/, ""); print }' |
-        grep -v -E '^(j|call|ret|nop|cs|data16|xchg|endbr)' > "$out/look-$simd.s"
-    llvm-mca -mcpu=skylake-avx512 -iterations=100 "$out/look-$simd.s" 2>/dev/null |
-        awk -v simd=$simd '/Total Cycles|Total uOps|Block RThroughput/ { line = line "  " $0 } END { print "  " simd ":" line " (100 iterations)" }'
+echo "The vector kernels on two processors, every instruction of a function once, by llvm-mca:"
+for simd in avx2 avx512; do
+    for function in look probe; do
+        objdump -d --no-show-raw-insn --no-addresses "$build/host/app/matcher_$simd.o" |
+            awk -v name="<kernel_$function>:" '$0 ~ name { on = 1; next } on && /^$/ { exit } on { sub(/^\t/, ""); sub(/ *#.*/, ""); gsub(/<[^>]*>/, ""); print }' |
+            grep -v -E '^(j|call|ret|nop|cs|data16|xchg|endbr)' > "$out/$function-$simd.s"
+        for cpu in skylake-avx512 znver3; do
+            [ "$simd $cpu" = "avx512 znver3" ] && continue
+            llvm-mca -mcpu=$cpu -iterations=100 "$out/$function-$simd.s" 2>/dev/null | awk -v what="$simd $function $cpu" \
+                '/^Instructions:|^Total Cycles|^Block RThroughput/ { line = line "  " $0 } END { print "  " what ":" line " (100 iterations)" }'
+        done
+    done
 done
