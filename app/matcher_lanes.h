@@ -301,7 +301,8 @@ static uint32_t kernel_partners(const struct matcher_hash *hash, uint32_t at, ui
             continue;
         for (uint32_t s = 0; s < MATCHER_STEPS; s++) {
             const uint32_t *row = keys + block + s * LANES;
-            for (uint32_t near = v32_at_most((moved - v32_load(row)) & v32_all(mask), 2 * reach); near != 0; near &= near - 1) {
+            uint32_t near = v32_at_most((moved - v32_load(row)) & v32_all(mask), 2 * reach);
+            for (; near != 0; near &= near - 1) {
                 uint32_t lane = (uint32_t)__builtin_ctz(near), other = block + MATCHER_STEPS * lane + s;
                 if (row[lane] > mask || other < from || other >= at)
                     continue;

@@ -149,10 +149,10 @@ static uint32_t scalar_partners(const struct matcher_hash *hash, uint32_t at, ui
 {
     uint64_t key = hash->plain.keys[at];
     bool all = edge_crossed(hash, key) != 0;    /* then the chain does not tell */
-    uint32_t count = 0;
+    uint32_t count = 0, other = all ? at : hash->plain.before[at];
     if (keys_equal(hash, key, hash->reach))
         partners[count++] = MATCHER_NO_DIGIT;
-    for (uint32_t other = all ? at : hash->plain.before[at]; other > from; other = all ? other - 1 : hash->plain.before[other - 1])
+    for (; other > from; other = all ? other - 1 : hash->plain.before[other - 1])
         if (keys_equal(hash, hash->plain.keys[other - 1], key)) {
             if (count < max)
                 partners[count] = (uint16_t)(other - 1);
@@ -162,7 +162,8 @@ static uint32_t scalar_partners(const struct matcher_hash *hash, uint32_t at, ui
 }
 
 const struct matcher_kernel matcher_kernel_scalar = {
-    .lanes = 1, .block = MATCHER_STEPS, .look_bits = LOOK_BITS, .hashes_all = true, .write = scalar_write, .digit_sets = scalar_digit_sets,
+    .lanes = 1, .block = MATCHER_STEPS, .look_bits = LOOK_BITS, .hashes_all = true,
+    .write = scalar_write, .digit_sets = scalar_digit_sets,
     .fraction = scalar_fraction, .look = scalar_look, .look_which = scalar_look_which, .insert = scalar_insert,
     .probe = scalar_probe, .partners = scalar_partners,
 };
