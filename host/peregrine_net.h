@@ -34,9 +34,10 @@ struct pnet;
  *   ack=quick|delayed      acknowledge every batch at once, or RFC 9293 §3.8.6.3; quick
  *   ack_delay_us=US        for ack=delayed; 40000
  *   rto_initial_us=US      RFC 6298 (2.1); 1000000
- *   rto_min_us=US          200000
+ *   rto_min_us=US          200000; above SRTT as in Linux, up to 200 ms of it: RTO = SRTT + max(4 RTTVAR, minimum)
  *   rto_max_us=US          120000000
  *   initial_window=N       segments; 10
+ *   slow_start_ack_segments=N  most growth for one ACK, RFC 3465's L; 0: all that it acknowledges, as Linux (default)
  *   congestion=cubic|newreno
  *   rcvbuf=BYTES           1..16777216; 65535
  *   sndbuf=BYTES           1..16777216; 65536

@@ -32,6 +32,7 @@ static const struct word table[] = {
     { "rto_min_us", WORD_NUMBER, POLICY(rto_min_us), 1000, 60000000 },
     { "rto_max_us", WORD_NUMBER, POLICY(rto_max_us), 1000, 3600000000 },
     { "initial_window", WORD_NUMBER, POLICY(initial_window_segments), 1, 1000 },
+    { "slow_start_ack_segments", WORD_NUMBER, POLICY(slow_start_ack_segments), 0, 1000 },
     { "congestion", WORD_CONGESTION, POLICY(congestion), 0, 0 },
     { "rcvbuf", WORD_NUMBER, POLICY(receive_buffer_bytes), 1, 1 << 24 },
     { "sndbuf", WORD_NUMBER, POLICY(send_buffer_bytes), 1, 1 << 24 },

@@ -66,7 +66,7 @@ struct tcp_policy {
     enum tcp_congestion_policy congestion;
     uint32_t ack_delay_us;              /* TCP_ACK_DELAYED: at most 500 ms (MUST-40) */
     uint32_t rto_initial_us;            /* RFC 6298 (2.1): 1 s */
-    uint32_t rto_min_us;                /* RFC 6298 (2.4): SHOULD be 1 s; Linux and the default: 200 ms */
+    uint32_t rto_min_us;                /* RFC 6298 (2.4): SHOULD be 1 s; Linux and the default: 200 ms, and SRTT */
     uint32_t rto_max_us;                /* RFC 6298 (2.5): at least 60 s; Linux and the default: 120 s */
     uint32_t tlp_ack_delay_us;          /* RFC 8985 §7.2, TLP.max_ack_delay: what a peer may delay a lone ACK by */
     uint32_t initial_window_segments;   /* RFC 6928: 10 */

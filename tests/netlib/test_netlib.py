@@ -284,6 +284,17 @@ def test_syn_offers_all_of_the_buffer_whatever_the_scale():
     assert [tcp_fields(syn)["window"] for syn in net.packets()] == [65535]
 
 
+@pytest.mark.parametrize("word, grown", [("", 14), ("slow_start_ack_segments=2", 12)])
+def test_slow_start_grows_as_told(word, grown):
+    a, b, wire, client, server, _ = connected(f"mss=1000 timestamps=off {word}")
+    assert a.send(client, bytes(10_000)) == 10_000
+    for segment in list(a.packets())[:4]:
+        b.give(segment)
+    *_, last = b.packets()                      # one ACK for all four
+    a.give(last)
+    assert a.info(client).tcpi_snd_cwnd == grown
+
+
 def test_congestion_state_is_told_as_linux_tells_it():
     """Open 0, Disorder 1, Recovery 3, Loss 4."""
     lost = set()
