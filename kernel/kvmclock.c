@@ -51,7 +51,7 @@ static bool read(struct pvclock_vcpu_time_info *out, uint64_t *cycles)
             .tsc_timestamp = page.tsc_timestamp, .system_time = page.system_time,
             .tsc_to_system_mul = page.tsc_to_system_mul, .tsc_shift = page.tsc_shift,
         };
-        *cycles = cycles_now_serialised();
+        *cycles = cycles_now();         /* RDTSCP is not everywhere, least of all where instructions are interpreted */
         whole = version % 2 == 0 && version == page.version;
     }
     msr_write(MSR_KVM_SYSTEM_TIME_NEW, 0);

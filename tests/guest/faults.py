@@ -114,9 +114,15 @@ def wait_for_wrong(guest, game, udp):
 
 def command(client, sock, which, key=KEY.encode()):
     """The packet of a command whose challenge is genuine, as its key is, or not."""
-    nonce = os.urandom(16)
+    challenge = None
+    for _ in range(client.attempts):            # the network may lose any of them
+        nonce = os.urandom(16)
+        challenge = client._challenge(sock, nonce)
+        if challenge:
+            break
+    assert challenge, "no challenge"
     body = control.HEADER.pack(control.MAGIC, control.VERSION, control.COMMAND, control.COMMAND_BYTES) + nonce \
-        + client._challenge(sock, nonce) + bytes([which]) + bytes(7)
+        + challenge + bytes([which]) + bytes(7)
     return body + hmac.new(key, body, hashlib.sha256).digest()
 
 
