@@ -30,7 +30,7 @@ from peregrine_lib.remote import Host   # noqa: E402
 
 FIRMWARE = {"bios": "bios", "uefi": "uefi", "kexec": "bios"}
 
-BUILD = qemu.BUILD / "roundtrip"
+BUILD = (qemu.BUILD / "roundtrip").resolve()       # a disk names its backing file as seen from the disk
 MAC = "52:54:00:70:65:02"               # overlay/setup.sh gives it 10.77.0.2
 USER = "swift"
 BOOT_SECONDS = 900                      # Linux under TCG: 40 s alone, several times that beside other tests
