@@ -41,10 +41,10 @@ CHECK_NEEDS += $(BUILD)/tsan/copilot_test
 CHECK_NEEDS += $(UNIT_TESTS) $(BUILD)/peregrine.elf $(patsubst %.c,$(BUILD)/kernel/%.o,$(wildcard net/*.c))
 -include $(patsubst %.c,$(BUILD)/kernel/%.d,$(wildcard net/*.c))
 
-# The image with the other stack: the games of tests/e2e are played over both.
+# The images with the other stack: the games of tests/e2e are played over both.
 OTHER_IMAGE := $(BUILD)/other/peregrine.elf
 $(OTHER_IMAGE): FORCE
-	@$(MAKE) -s --no-print-directory BUILD=$(BUILD)/other STACK=$(filter-out $(STACK),own lwip) LWIP=$(LWIP) $@
+	@$(MAKE) -s --no-print-directory BUILD=$(BUILD)/other STACK=$(filter-out $(STACK),own lwip) LWIP=$(LWIP) $@ $(@:.elf=.bzImage)
 FORCE:
 CHECK_NEEDS += $(OTHER_IMAGE)
 
