@@ -10,6 +10,7 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CONTEST_NS = 120_000
+SHARED = 1.25           # what a neighbour on the machine may add: `make check` runs two tests at a time
 BURSTS = 500
 
 
@@ -44,7 +45,7 @@ KINDS = {
 def test_no_answer_is_lost_and_none_is_late(kind):
     for _ in range(6):          # the processor is shared with others
         quiet_ns, flood_ns, counters = figures(kind)
-        if in_time := CONTEST_NS + flood_ns <= 2 * (CONTEST_NS + quiet_ns):
+        if in_time := CONTEST_NS + flood_ns <= 2 * SHARED * (CONTEST_NS + quiet_ns):
             break
     assert in_time, (quiet_ns, flood_ns)
     for name in KINDS[kind]:
