@@ -105,7 +105,7 @@ struct settings {
     char virtio_mmio[SETTINGS_VIRTIO_MMIO_COUNT_MAX][SETTINGS_VIRTIO_MMIO_BYTES_MAX + 1];
     uint32_t virtio_mmio_count;
 
-    uint64_t keys_seen;                 /* settings.c's own */
+    uint64_t keys_seen;                 /* settings.c's own: a bit for each of settings_keys */
     uint32_t feeds_wanted;              /* settings.c's own: feeds=, 0 when not given */
 };
 
