@@ -16,16 +16,16 @@ from contest import rounds
 from contest.servers import ContestServer, Options
 
 
-def span(kind):
-    """MIN-MAX or one number, as a pair."""
+def span(kind, most):
+    """MIN-MAX or one number, none above `most`, as a pair."""
     def parse(text):
-        low, _, high = text.partition("-")
+        low, dash, high = text.partition("-")
         try:
-            pair = kind(low), kind(high or low)
+            pair = kind(low), kind(high if dash else low)
         except ValueError:
             pair = (1, 0)
-        if not 0 <= pair[0] <= pair[1]:
-            raise argparse.ArgumentTypeError(f"'{text}' is not MIN-MAX")
+        if not 0 <= pair[0] <= pair[1] <= most:
+            raise argparse.ArgumentTypeError(f"'{text}' is not MIN-MAX, at most {most}")
         return pair
     return parse
 
@@ -55,6 +55,8 @@ def users_of(path):
             lines = [line.strip() for line in file if line.strip() and not line.startswith("#")]
     except OSError as error:
         raise argparse.ArgumentTypeError(f"{path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise argparse.ArgumentTypeError(f"{path}: no text in UTF-8") from error
     for line in lines:
         if not re.fullmatch(r"[^:]+:.*", line):
             raise argparse.ArgumentTypeError(f"{path}: '{line}' is not user:password")
@@ -67,8 +69,8 @@ def parse_options(words):
     add("--round", type=round_of, default=rounds.ONLINE, metavar="online|onsite|qualification|FILE")
     add("--seed", default="1", help="any text (default 1)")
     add("--rate", type=bounded(float, 0, 1e6), default=1.0, help="planted answers a second (default 1)")
-    add("--burst", type=span(int), default=(50, 300), metavar="MIN-MAX", help="digits (default 50-300)")
-    add("--interval", type=span(float), default=(0.2, 0.5), metavar="MIN-MAX", dest="interval_s",
+    add("--burst", type=span(int, 10**6), default=(50, 300), metavar="MIN-MAX", help="digits (default 50-300)")
+    add("--interval", type=span(float, 3600), default=(0.2, 0.5), metavar="MIN-MAX", dest="interval_s",
         help="seconds between bursts (default 0.2-0.5)")
     add("--body", choices=("raw", "chunked"), default="raw", help="how the digits are framed")
     add("--start", choices=("push", "wait"), default="push", help="send at connect, or wait for the request")
@@ -107,7 +109,8 @@ def main():
     try:
         server = ContestServer(Options(**vars(words)))
     except OSError as error:
-        sys.exit(f"contest_server: {error.strerror or error}")
+        where = f"{error.filename}: " if error.filename else ""
+        sys.exit(f"contest_server: {where}{error.strerror or error}")
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: server.stop())
     print("listening " + " ".join(f"{kind}={words.bind}:{port}" for kind, port in server.ports.items()), flush=True)

@@ -44,7 +44,8 @@ class StillThere(ControlError):
 def key_from_text(text):
     """The key's bytes, by the rule of the setting `key=`: text as it stands, or 0x and hexadecimal digits."""
     try:
-        key = bytes.fromhex(text[2:]) if text.startswith("0x") else text.encode()
+        # A command line's bytes that are no UTF-8 are taken as they stand (PEP 383).
+        key = bytes.fromhex(text[2:]) if text.startswith("0x") else text.encode("utf-8", "surrogateescape")
     except ValueError:
         raise ValueError("the key begins with 0x but is not hexadecimal") from None
     if text.startswith("0x") and len(text) != 2 + 2 * len(key):
@@ -67,10 +68,12 @@ class Client:
     def __init__(self, host, key, port=PORT, timeout_s=1.0, attempts=5):
         self.key, self.timeout_s, self.attempts = key, timeout_s, attempts
         self.where = f"{host}, UDP port {port}"
+        if not host:
+            raise NoAnswer("'': no host")                   # to sockets it would be any address
         try:
             self.address = (socket.gethostbyname(host), port)
-        except OSError as error:
-            raise NoAnswer(f"{host}: {error.strerror or error}") from error
+        except (OSError, UnicodeError) as error:
+            raise NoAnswer(f"'{host}': {getattr(error, 'strerror', None) or error}") from error
 
     def status(self):
         return self._command(STATUS)
@@ -89,8 +92,11 @@ class Client:
 
     def answers(self):
         """Whether somebody there speaks the protocol; needs no key."""
-        with self._socket() as sock:
-            return self._challenge(sock, os.urandom(16)) is not None
+        try:
+            with self._socket() as sock:
+                return self._challenge(sock, os.urandom(16)) is not None
+        except NoAnswer:
+            return False
 
     def wait_gone(self, timeout_s=10.0, quiet=3):
         """Returns when `quiet` hellos in a row were not answered."""
@@ -161,7 +167,11 @@ class Client:
 
     def _socket(self):
         sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        sock.connect(self.address)
+        try:
+            sock.connect(self.address)
+        except OSError as error:        # no route to it, or a broadcast address
+            sock.close()
+            raise NoAnswer(f"{self.where}: {error.strerror}") from error
         return sock
 
     @staticmethod

@@ -159,7 +159,11 @@ def probe_players(names, count, seed):
 
 
 def probe_anybody(bind, count, seed):
-    with Wire(bind, ROUND, seed) as wire:
+    try:
+        wire = Wire(bind, ROUND, seed)
+    except OSError as error:
+        raise ProbeError(f"--listen {bind}: {error.strerror}") from error
+    with wire:
         print("waiting for a player with: feed={0}:{1} submit={0}:{2} n={3} m={4} early=off".format(
             bind, wire.ports["input"], wire.ports["output"], ROUND.n, ",".join(map(str, ROUND.constants))), flush=True)
         wire.wait_player(600)

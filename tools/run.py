@@ -30,8 +30,8 @@ VARIABLES = {
     "BOOT": (None, machine.BOOTS, "direct start of the ELF or of the bzImage, ISO with GRUB, or QEMU's microvm"),
     "NIC": (None, tuple(machine.NICS), "how virtio-net presents itself"),
     "STACK": ("lwip", ("own", "lwip"), "chosen at link time"),
-    "DURATION": ("30", lambda v: v.replace(".", "", 1).isdigit() and 1 <= float(v) <= 1e6, "seconds of digits, 1 or more"),
-    "CPUS": ("1", lambda v: v.isdigit() and 1 <= int(v) <= 64, "1 to 64"),
+    "DURATION": ("30", lambda v: v.replace(".", "", 1).isdecimal() and 1 <= float(v) <= 1e6, "seconds, 1 to 1000000"),
+    "CPUS": ("1", lambda v: v.isdecimal() and 1 <= int(v) <= 64, "1 to 64"),
     "MEMORY": ("256M", lambda v: (machine.memory_bytes(v) or 0) >= 64 << 20, "such as 256M or 8G, 64M at least"),
     "ROUND": ("online", lambda v: v in rounds.ROUNDS or os.path.isfile(v), "online, onsite, qualification or a file"),
     "SEED": ("1", lambda v: v != "", "any text: it decides the digits"),
@@ -114,7 +114,8 @@ class LiveBoard:
                 say(line)
             return
         counts, _, latency = line.partition("  latency")
-        lines = [counts, f"latency{latency}", ""] + [f"  {shorten(a['digits'])}  {delay_text(a)}" for a in board["recent"][:10]]
+        recent = [f"  {shorten(answer['digits'])}  {delay_text(answer)}" for answer in board["recent"][:10]]
+        lines = [counts, f"latency{latency}", "", *recent]
         width = shutil.get_terminal_size().columns - 1
         up = f"\x1b[{self.lines_drawn}A" if self.lines_drawn else ""
         sys.stdout.write(up + "".join(f"\x1b[2K{text[:width]}\n" for text in lines))
@@ -215,7 +216,8 @@ def run(values):
                           cpus=int(values["CPUS"]), memory=values["MEMORY"], accelerator="kvm" if kvm else "tcg")
     say(f"peregrine: {'KVM' if kvm else 'TCG'} ({finding})")
     say(f"peregrine: boot {setup.boot}, firmware {setup.firmware}, virtio-net {setup.nic}, network {setup.net}, "
-        f"{setup.cpus} CPU, {setup.memory}, stack {values['STACK']}, round {values['ROUND'].name}, seed {values['SEED']}")
+        f"{setup.cpus} CPU, {setup.memory}, stack {values['STACK']}, round {values['ROUND'].name}, "
+        f"seed {values['SEED']}")
     key = "0x" + secrets.token_hex(32)
     with tempfile.TemporaryDirectory(prefix="peregrine-run-") as directory, start_game(setup, values) as game:
         say(f"peregrine: contest on {game.bind}, ports {game.ports}; board: "
@@ -243,7 +245,8 @@ def run(values):
     wrong = failures(result, over, statistics, reset)
     for line in wrong[:20]:
         say(f"peregrine: {line}")
-    say("peregrine: " + ("FAILED" if wrong else "every offered answer was submitted, none wrong; the machine has reset"))
+    say("peregrine: " + ("FAILED" if wrong else
+                         "every offered answer was submitted, none wrong; the machine has reset"))
     return 1 if wrong else 0
 
 

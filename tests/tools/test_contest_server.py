@@ -281,7 +281,11 @@ def test_program_prints_its_ports_ends_by_itself_and_names_errors(tmp_path):
     assert re.fullmatch(r"listening pages=127\.0\.0\.1:\d+ input=127\.0\.0\.1:\d+ output=127\.0\.0\.1:\d+\n", done.stdout)
     assert sum(line["kind"] == "burst" for line in record.read(path)) >= 3
     for words, quoted in ((["--burst", "9-3"], "'9-3'"), (["--round", "nowhere"], "nowhere"), (["--rate", "-1"], "'-1'"),
-                          (["--interval", "0"], "--interval"), (["--users", "/nowhere"], "/nowhere")):
+                          (["--interval", "0"], "--interval"), (["--users", "/nowhere"], "/nowhere"),
+                          (["--interval", "0-inf"], "'0-inf'"), (["--burst", "1-"], "'1-'"),
+                          (["--users", sys.executable], sys.executable),
+                          (["--port-base", "0", "--bind", "192.0.2.1"], "192.0.2.1"),
+                          (["--port-base", "0", "--record", "/nowhere/r"], "/nowhere/r")):
         done = subprocess.run([sys.executable, SERVER, *words], capture_output=True, text=True, timeout=20)
         assert done.returncode != 0 and quoted in done.stderr
 

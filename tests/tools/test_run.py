@@ -12,6 +12,7 @@ from game import outcome
 
 @pytest.mark.parametrize("variables, quoted", [
     ({"NET": "wifi"}, "NET='wifi'"), ({"DURATION": "0"}, "DURATION='0'"), ({"DURATION": "x"}, "DURATION='x'"),
+    ({"DURATION": "3²"}, "DURATION='3²'"), ({"CPUS": "²"}, "CPUS='²'"),
     ({"CPUS": "-1"}, "CPUS='-1'"), ({"MEMORY": "8T"}, "MEMORY='8T'"), ({"MEMORY": "1M"}, "MEMORY='1M'"),
     ({"NIC": "e1000"}, "NIC='e1000'"), ({"BOOT": "floppy"}, "BOOT='floppy'"), ({"STACK": "bsd"}, "STACK='bsd'"),
     ({"FIRMWARE": "uefi", "BOOT": "kernel"}, "FIRMWARE='uefi'"), ({"BOOT": "microvm", "NIC": "modern"}, "NIC='modern'"),

@@ -9,6 +9,7 @@ import dataclasses
 import re
 
 WORD = re.compile(r"([a-z]+)=(\S+)")
+CONSTANT_BITS_MAX = 4096        # far more than a player takes; a slip of the pen in an exponent ends here
 
 
 class RoundError(ValueError):
@@ -60,7 +61,8 @@ ONSITE = Round("onsite", 256,
                (20220311122858, 104648257118348370704723401, 125000000000000173750000000000080443500000000012405393),
                (2**75 * 3**50 * 7**25,))
 QUALIFICATION = Round("qualification", 512,
-                      (20220209192254, 104648257118348370704723099, 125000000000000064750000000000009507500000000000294357),
+                      (20220209192254, 104648257118348370704723099,
+                       125000000000000064750000000000009507500000000000294357),
                       (2**60 * 3**40 * 7**30,))
 ROUNDS = {r.name: r for r in (ONLINE, ONSITE, QUALIFICATION)}
 
@@ -69,10 +71,15 @@ def parse_number(text):
     """A positive integer, written out or as a product of powers: 3^50*7^30."""
     product = 1
     for factor in text.split("*"):
-        match = re.fullmatch(r"(\d+)(?:\^(\d+))?", factor)
-        if not match or (value := int(match[1]) ** int(match[2] or 1)) == 0:
+        match = re.fullmatch(r"([0-9]{1,2000})(?:\^([0-9]{1,9}))?", factor)
+        base, exponent = (int(match[1]), int(match[2] or 1)) if match else (0, 1)
+        if base == 0:
             raise RoundError(f"'{text}' is not a positive integer")
-        product *= value
+        if base > 1 and (base.bit_length() - 1) * exponent > CONSTANT_BITS_MAX:
+            raise RoundError(f"'{text}' has more than {CONSTANT_BITS_MAX} bits")
+        product *= base**exponent
+    if product.bit_length() > CONSTANT_BITS_MAX:
+        raise RoundError(f"'{text}' has more than {CONSTANT_BITS_MAX} bits")
     return product
 
 
@@ -82,9 +89,11 @@ def parse_round(text, name="file"):
         match = WORD.fullmatch(word)
         if not match or match[1] not in ("n", "m", "hidden"):
             raise RoundError(f"'{word}' is no word of a round; n=, m= and hidden= are")
+        if match[1] in values:
+            raise RoundError(f"'{word}': {match[1]}= stands there twice")
         values[match[1]] = match[2]
-    if not re.fullmatch(r"[1-9]\d*", values.get("n", "")):
-        raise RoundError(f"n={values.get('n', '')}: a positive integer is needed")
+    if not re.fullmatch(r"[1-9][0-9]{0,5}", values.get("n", "")):
+        raise RoundError(f"n={values.get('n', '')}: a positive integer is needed, of at most 6 digits")
     numbers = {key: tuple(parse_number(m) for m in values[key].split(",")) for key in ("m", "hidden") if key in values}
     if not numbers:
         raise RoundError("no m= and no hidden=: nothing to look for")
