@@ -35,8 +35,8 @@ static const char usage[] =
     "Addresses are numbers: host names are not resolved. ip=, gw=, gwmac=, mtu= and rto.min= are Linux's business and\n"
     "are not used. The log goes to standard error, the statistics to standard output at the end.\n"
     "\n"
-    "Ends by SIGINT, SIGTERM, tools/gg, or a time-out. Exit code: 0 told to end, or deadline= reached; 2 settings; 3 the\n"
-    "network was lost (net.timeout=); 4 the server was (server.timeout=).\n";
+    "Ends by SIGINT, SIGTERM, tools/gg, or a time-out. Exit code: 0 told to end, or deadline= reached; 2 settings;\n"
+    "3 the network was lost (net.timeout=); 4 the server was (server.timeout=).\n";
 
 static volatile sig_atomic_t interrupted;
 static void interrupt(int number)
@@ -136,8 +136,12 @@ int main(int count, char **words)
     settings_matcher(&settings, &matcher_config);
     if (matcher_config.simd == MATCHER_SIMD_AUTO)
         matcher_config.simd = matcher_simd_best();
-    if (!matcher_simd_usable(matcher_config.simd))
-        return refuse("simd=: this machine cannot run that variant");
+    if (!matcher_simd_usable(matcher_config.simd)) {
+        char message[64];
+        snprintf(message, sizeof message, "simd=%s: this machine cannot run that",
+                 matcher_simd_name(matcher_config.simd));
+        return refuse(message);
+    }
     bool copilot = settings.cpus > 1 && settings.early;
     const char *reason = copilot ? start_copilot(&matcher_config, settings.wait) : NULL;
     if (!reason)

@@ -36,7 +36,7 @@
 enum {
     READING_PAUSE_MS = 4000,            /* how long a message stands on the screen before Linux comes back */
     RECORD_PERIOD_NS = 1000000000,
-    I6300ESB_SPARE_NS = 2000000000,     /* it is the last to act: behind the watchdog, and the dump that this sets off */
+    I6300ESB_SPARE_NS = 2000000000,     /* it acts last: behind the watchdog, and the dump that this sets off */
     RECORDS_PER_COMPARISON = 60,        /* of the clocks: an exit or two, once a minute */
 };
 
@@ -105,8 +105,10 @@ static void machine_init(enum boot_protocol protocol, const void *information)
         console_add(screen_write);
         reset_set_reading_pause(READING_PAUSE_MS);
     }
-    log_line("started by %s%s%s; %s", protocol == BOOT_PVH ? "PVH" : protocol == BOOT_LINUX ? "Linux boot protocol" : "Multiboot2", boot.loader[0] ? ", " : "",
-             boot.loader, screen_name());
+    static const char *const doors[] = {
+        [BOOT_MULTIBOOT2] = "Multiboot2", [BOOT_PVH] = "PVH", [BOOT_LINUX] = "Linux boot protocol",
+    };
+    log_line("started by %s%s%s; %s", doors[protocol], boot.loader[0] ? ", " : "", boot.loader, screen_name());
     cpu_report();
     acpi_init(&boot);
     reset_arm();
@@ -127,7 +129,9 @@ static _Noreturn void settings_refused(const char *message)
 static _Noreturn void test_trap(void)
 {
     selftest_trap(settings.test_trap);
-    settings_refused("test.trap=: there is no trap of that name; see docs/settings.md");
+    char message[SETTINGS_WORD_BYTES_MAX + 80];
+    format(message, sizeof message, "test.trap=%s: there is no such trap; see docs/settings.md", settings.test_trap);
+    settings_refused(message);
 }
 
 /* The command line, then the module. A trap for testing springs before anything else is asked for, or in the game. */
@@ -195,7 +199,10 @@ static struct player *player_take(struct netdev *device)
         matcher_config.simd = matcher_simd_best();
     }
     if (!matcher_simd_usable(matcher_config.simd)) {
-        settings_refused("simd=: this machine cannot run that variant");
+        char message[64];
+        format(message, sizeof message, "simd=%s: this machine cannot run that",
+               matcher_simd_name(matcher_config.simd));
+        settings_refused(message);
     }
     bool shares = second_cpu && settings.cpus > 1, copilot = shares && settings.early;
     const char *mistake = copilot ? copilot_init(&matcher_config) : NULL;
@@ -228,7 +235,8 @@ static struct player *player_take(struct netdev *device)
     stats_add_counters(&wall_counter_group);
     stats_add_counters(&watchdog_counter_group);
 
-    struct player_config player_config = { .settings = &settings, .matcher = matcher, .copilot = copilot, .tsc_khz = clock_tsc_khz() };
+    struct player_config player_config = { .settings = &settings, .matcher = matcher, .copilot = copilot,
+                                           .tsc_khz = clock_tsc_khz() };
     struct player *player;
     random_bytes(player_config.secret, sizeof player_config.secret);
     mistake = player_init(&player, &player_config, clock_now_ns());

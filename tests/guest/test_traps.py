@@ -94,4 +94,4 @@ def test_own_mistake_is_told_and_resets(word, message, function):
 def test_unknown_trap_word_is_refused():
     with machine("nonsense") as guest:
         guest.wait_reset()
-    assert re.search(r"test\.trap=: there is no trap of that name", guest.log), guest.log
+    assert re.search(r"test\.trap=nonsense: there is no such trap", guest.log), guest.log
