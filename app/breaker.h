@@ -1,5 +1,5 @@
-/* The submit circuit breaker: opens when most of what we submit is refused, which a wrong m=, a stale stream or a second
- * player under the same name brings about, and each submission costs a point. Once open it stays open. */
+/* The submit circuit breaker: opens when most of what we submit is refused, which a wrong m=, a stale stream or a
+ * second player under the same name brings about, and each submission costs a point. Once open it stays open. */
 #pragma once
 
 #include <stdbool.h>

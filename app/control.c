@@ -25,8 +25,9 @@ enum {
     MS_NS = 1000 * 1000,
 };
 
-/* What strangers may cost: each bucket takes CONTROL_RATE_BURST datagrams at once and then one each CONTROL_RATE_PERIOD_MS.
- * An address falls into one by a number that nobody outside knows, so a flood fills its own bucket and no other. */
+/* What strangers may cost: each bucket takes CONTROL_RATE_BURST datagrams at once and then one each
+ * CONTROL_RATE_PERIOD_MS. An address falls into one by a number that nobody outside knows, so a flood fills its own
+ * bucket and no other. */
 struct bucket {
     uint64_t full_until_ns;         /* when all that it has taken will have run out */
 };
@@ -136,7 +137,8 @@ static void send_now(const void *data, size_t bytes, uint32_t address, uint16_t 
 
 static struct bucket *bucket_of(struct bucket buckets[BUCKET_COUNT], uint32_t address)
 {
-    uint64_t mixed = (uint64_t)(address ^ control.bucket_secret) * UINT64_C(0x9e3779b97f4a7c15);   /* 2^64 / golden ratio */
+    /* Times 2^64 divided by the golden ratio. */
+    uint64_t mixed = (uint64_t)(address ^ control.bucket_secret) * UINT64_C(0x9e3779b97f4a7c15);
     return &buckets[mixed >> (64 - BUCKET_BITS)];
 }
 
@@ -207,7 +209,8 @@ static uint64_t *refuse_command(const struct transport_event *event, const struc
     return use_challenge(command, now_ms);
 }
 
-static void begin_reply(const struct transport_event *event, const struct control_command_wire *command, uint64_t now_ns)
+static void begin_reply(const struct transport_event *event, const struct control_command_wire *command,
+                        uint64_t now_ns)
 {
     control.replying = true;
     control.rendered = false;

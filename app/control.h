@@ -33,7 +33,7 @@ enum {
     CONTROL_DONE = 0,               /* results */
     CONTROL_UNKNOWN_COMMAND = 1,
 
-    CONTROL_RATE_BURST = 100,       /* HELLOs, and refused commands, from one address (and those that share its bucket) */
+    CONTROL_RATE_BURST = 100,       /* HELLOs, and refused commands, from one address (and others of its bucket) */
     CONTROL_RATE_PERIOD_MS = 10,    /* afterwards one each */
 
     CONTROL_NONCE_BYTES = 16,

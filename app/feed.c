@@ -32,8 +32,8 @@ static void send_request(struct feed *feed, uint64_t now_ns)
     if (!message)
         return;
     uint32_t a = feed->link.to.address;
-    size_t bytes = format((char *)message, TRANSPORT_MESSAGE_BYTES_MAX, "GET / HTTP/1.1\r\nHost: %u.%u.%u.%u:%u\r\n\r\n",
-                          a >> 24, a >> 16 & 255, a >> 8 & 255, a & 255, feed->link.to.port);
+    size_t bytes = format((char *)message, TRANSPORT_MESSAGE_BYTES_MAX,
+                          "GET / HTTP/1.1\r\nHost: %u.%u.%u.%u:%u\r\n\r\n", a >> 24, a >> 16 & 255, a >> 8 & 255, a & 255, feed->link.to.port);
     if (!transport_send(feed->link.connection, 0, (uint32_t)bytes, now_ns))
         return;
     feed->request_due = false;

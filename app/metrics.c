@@ -33,14 +33,16 @@ static const struct {
 };
 
 /* Values that can go down, or that are no counts: app/stats.h. */
-static const char *const gauges[] = { "pool.", "lwip.pool.", "breaker.", "watchdog.", "loop.", "clock.", "player.uptime_ns",
-                                      "lwip.events_max" };
+static const char *const gauges[] = {
+    "pool.", "lwip.pool.", "breaker.", "watchdog.", "loop.", "clock.", "player.uptime_ns", "lwip.events_max",
+};
 
 /* The part of a name from its word "drop..." on, or NULL: "rx_drop_short", "dropped_expired", "drop". */
 static bool is_drop(const char *name)
 {
     const char *at = strstr(name, "drop");
-    return at && at != name && (at[-1] == '.' || at[-1] == '_') && (at[4] == '_' || at[4] == '\0' || starts(at, "dropped_"));
+    return at && at != name && (at[-1] == '.' || at[-1] == '_')
+        && (at[4] == '_' || at[4] == '\0' || starts(at, "dropped_"));
 }
 
 static enum kind kind_of(const char *name)
@@ -59,7 +61,8 @@ static enum kind kind_of(const char *name)
 
 static size_t seconds(char *out, size_t out_bytes, uint64_t ns)
 {
-    return format(out, out_bytes, "%llu.%09llu", (unsigned long long)(ns / NS_PER_S), (unsigned long long)(ns % NS_PER_S));
+    return format(out, out_bytes, "%llu.%09llu", (unsigned long long)(ns / NS_PER_S),
+                  (unsigned long long)(ns % NS_PER_S));
 }
 
 enum { NAME_BYTES_MAX = 80, NUMBER_BYTES_MAX = 32 };
@@ -112,8 +115,8 @@ static size_t labelled(char *out, enum kind kind, const struct counter *counter)
                       rest + strlen("responses_"), (unsigned long long)*counter->value);
     default:
         name_copy(module, counter->name, (size_t)(rest - 1 - counter->name));
-        return format(out, METRICS_TEXT_BYTES_MAX, "%s{module=\"%s\",reason=\"%s\"} %llu\n", families[kind].name, module,
-                      rest, (unsigned long long)*counter->value);
+        return format(out, METRICS_TEXT_BYTES_MAX, "%s{module=\"%s\",reason=\"%s\"} %llu\n", families[kind].name,
+                      module, rest, (unsigned long long)*counter->value);
     }
 }
 
@@ -206,12 +209,12 @@ static size_t histogram_sample(const struct histogram *h, const char *name, size
     if (line < BOUND_COUNT) {
         uint64_t bound_ns = BIT(BOUND_BITS_FIRST + line) - 1;
         seconds(number, sizeof number, bound_ns);
-        return format(out, METRICS_TEXT_BYTES_MAX, "peregrine_latency_seconds_bucket{stage=\"%s\",le=\"%s\"} %llu\n", name,
-                      number, (unsigned long long)count_up_to(h, bound_ns));
+        return format(out, METRICS_TEXT_BYTES_MAX, "peregrine_latency_seconds_bucket{stage=\"%s\",le=\"%s\"} %llu\n",
+                      name, number, (unsigned long long)count_up_to(h, bound_ns));
     }
     if (line == BOUND_COUNT)
-        return format(out, METRICS_TEXT_BYTES_MAX, "peregrine_latency_seconds_bucket{stage=\"%s\",le=\"+Inf\"} %llu\n", name,
-                      (unsigned long long)h->count);
+        return format(out, METRICS_TEXT_BYTES_MAX, "peregrine_latency_seconds_bucket{stage=\"%s\",le=\"+Inf\"} %llu\n",
+                      name, (unsigned long long)h->count);
     if (line == BOUND_COUNT + 1) {
         seconds(number, sizeof number, h->sum);
         return format(out, METRICS_TEXT_BYTES_MAX, "peregrine_latency_seconds_sum{stage=\"%s\"} %s\n", name, number);
@@ -261,17 +264,37 @@ static bool counters_of(enum kind kind, struct metrics_cursor *cursor, char *out
         cursor->item++;
         if (kind_of(counter.name) != kind)
             continue;
-        *bytes = kind < ARRAY_COUNT(families) ? labelled(out, kind, &counter) : single(out, &counter, kind == KIND_GAUGE);
+        *bytes = kind < ARRAY_COUNT(families) ? labelled(out, kind, &counter)
+                                              : single(out, &counter, kind == KIND_GAUGE);
         break;
     }
     return true;
 }
 
-static bool part_results(struct metrics_cursor *c, char *out, size_t *bytes) { return counters_of(KIND_RESULT, c, out, bytes); }
-static bool part_responses(struct metrics_cursor *c, char *out, size_t *bytes) { return counters_of(KIND_RESPONSE, c, out, bytes); }
-static bool part_drops(struct metrics_cursor *c, char *out, size_t *bytes) { return counters_of(KIND_DROP, c, out, bytes); }
-static bool part_gauges(struct metrics_cursor *c, char *out, size_t *bytes) { return counters_of(KIND_GAUGE, c, out, bytes); }
-static bool part_counters(struct metrics_cursor *c, char *out, size_t *bytes) { return counters_of(KIND_COUNTER, c, out, bytes); }
+static bool part_results(struct metrics_cursor *c, char *out, size_t *bytes)
+{
+    return counters_of(KIND_RESULT, c, out, bytes);
+}
+
+static bool part_responses(struct metrics_cursor *c, char *out, size_t *bytes)
+{
+    return counters_of(KIND_RESPONSE, c, out, bytes);
+}
+
+static bool part_drops(struct metrics_cursor *c, char *out, size_t *bytes)
+{
+    return counters_of(KIND_DROP, c, out, bytes);
+}
+
+static bool part_gauges(struct metrics_cursor *c, char *out, size_t *bytes)
+{
+    return counters_of(KIND_GAUGE, c, out, bytes);
+}
+
+static bool part_counters(struct metrics_cursor *c, char *out, size_t *bytes)
+{
+    return counters_of(KIND_COUNTER, c, out, bytes);
+}
 
 bool metrics_next(struct metrics_cursor *cursor, char out[METRICS_TEXT_BYTES_MAX], size_t *bytes)
 {

@@ -15,6 +15,6 @@ struct metrics_cursor {
     struct histogram histogram;             /* as it stood when its first line was written */
 };
 
-/* A cursor of zeros stands at the beginning. Writes the next text, whole lines and a NUL, and its bytes, which may be 0:
- * one step looks at a bounded number of counters. False at the end, with nothing written. */
+/* A cursor of zeros stands at the beginning. Writes the next text, whole lines and a NUL, and its bytes, which may be
+ * 0: one step looks at a bounded number of counters. False at the end, with nothing written. */
 bool metrics_next(struct metrics_cursor *cursor, char out[METRICS_TEXT_BYTES_MAX], size_t *bytes);

@@ -21,7 +21,10 @@ static struct {
     alignas(64) uint8_t ring[OUTBOX_BYTES];
 } outbox;
 
-static struct outbox_entry *entry_at(uint64_t place) { return (struct outbox_entry *)(outbox.ring + place % OUTBOX_BYTES); }
+static struct outbox_entry *entry_at(uint64_t place)
+{
+    return (struct outbox_entry *)(outbox.ring + place % OUTBOX_BYTES);
+}
 
 void outbox_init(void)
 {

@@ -191,7 +191,10 @@ static void leave(const char *why, bool in_order, uint64_t had, uint64_t now_ns)
 
 /* Responses. */
 
-static bool word_is(const char *word) { return submit.word_bytes >= strlen(word) && !memcmp(submit.word, word, strlen(word)); }
+static bool word_is(const char *word)
+{
+    return submit.word_bytes >= strlen(word) && !memcmp(submit.word, word, strlen(word));
+}
 
 static void count_result(void)
 {
@@ -338,8 +341,8 @@ void submit_tend(uint64_t now_ns)
         tend_ended(now_ns);
     link_tend(&submit.link, now_ns);
 
-    /* A server that owes an answer and says nothing at all for so long has hung, or the way to it has: a new connection is
-     * the better one. One that is slow, with thousands of POSTs before it, has had them in time and is waited for. */
+    /* A server that owes an answer and says nothing at all for so long has hung, or the way to it has: a new connection
+     * is better. One that is slow, with thousands of POSTs before it, has had them in time and is waited for. */
     struct outbox_entry *entry = submit.link.state == LINK_UP ? outbox_oldest() : NULL;
     if (entry && now_ns - later(entry->sent_ns, submit.heard_ns) > SUBMIT_EXPIRY_NS)
         leave("no response", transport_unacked_bytes(submit.link.connection) == 0, submit.stream_bytes, now_ns);

@@ -81,7 +81,8 @@ static size_t message_write(char *out, size_t out_bytes, struct span line)
     if (a != 0)                         /* Linux does not tell the hosted player */
         format(host, sizeof host, "%u.%u.%u.%u", a >> 24, a >> 16 & 255, a >> 8 & 255, a & 255);
     return format(out, out_bytes, "<%u>1 %s %s peregrine - - [meta sequenceId=\"%u\" sysUpTime=\"%llu\"] %.*s",
-                  priority_of(line), time, host, syslog.sequence + 1, (unsigned long long)(us / 10000), (int)line.bytes, line.at);
+                  priority_of(line), time, host, syslog.sequence + 1, (unsigned long long)(us / 10000),
+                  (int)line.bytes, line.at);
 }
 
 static void sequence_step(uint64_t by)
@@ -106,7 +107,8 @@ static bool send_next(uint64_t now_ns)
         syslog.lines = forgotten;
         syslog.position = position - bytes;
     }
-    size_t message_bytes = message_write(message, sizeof message, (struct span){ line, bytes - (line[bytes - 1] == '\n') });
+    struct span text = { line, bytes - (line[bytes - 1] == '\n') };
+    size_t message_bytes = message_write(message, sizeof message, text);
     message_bytes = min_size(message_bytes, network->mtu_bytes - UDP_IPV4_BYTES);
     if (!transport_udp_send(SOURCE_PORT, syslog.to->address, syslog.to->port, message, message_bytes, now_ns)) {
         syslog_counters.send_failed++;

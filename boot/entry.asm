@@ -151,7 +151,7 @@ map_first_4gib:
     jb .pd
     ret
 
-; ---------------------------------------------------------------------------------------------- messages and the way out
+; --------------------------------------------------------------------------------------------- messages and the way out
 
 ; 115200 baud, 8N1, FIFO on (16550 data sheet, "Line Control Register").
 serial_init:
@@ -179,7 +179,7 @@ refuse:
     call print
     mov ebx, message_end
     call print
-    mov ecx, 5000000                    ; about 5 s: an access to port 0x80 takes about a microsecond (1 s under QEMU's TCG)
+    mov ecx, 5000000                    ; 5 s: an access to port 0x80 takes about a microsecond (1 s under QEMU's TCG)
 .wait:
     in al, 0x80
     dec ecx

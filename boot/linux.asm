@@ -1,7 +1,7 @@
 ; The third door's outside: what stands in front of the flat image in build/peregrine.bzImage.
 ; Linux Documentation/arch/x86/boot.rst, "The Real-Mode Kernel Header", "32-bit Boot Protocol", "64-bit Boot Protocol"
-; (kexec) and, for loaders that enter in real mode (QEMU's -kernel under SeaBIOS), "Running the Kernel". Built by itself (nasm -f bin) with IMAGE_BYTES,
-; INIT_BYTES and ENTRY from the linked image; see tools/make/image.mk.
+; (kexec) and, for loaders that enter in real mode (QEMU's -kernel under SeaBIOS), "Running the Kernel". Built by itself
+; (nasm -f bin) with IMAGE_BYTES, INIT_BYTES and ENTRY from the linked image; see tools/make/image.mk.
 ;
 ; The real-mode part is one page and becomes struct boot_params where it lies: the header stands at the same offset in
 ; both, the memory map goes to its place behind it, and the code lies behind the map.
@@ -150,8 +150,8 @@ stub:
     jmp eax
     times ENTRY_64 - ($ - stub) db 0
 
-; Long mode, RSI = struct boot_params, both anywhere in memory that is mapped one to one. What counts is brought to where
-; the image belongs, below 4 GiB, and from there the way leads back to the 32-bit entry above.
+; Long mode, RSI = struct boot_params, both anywhere in memory that is mapped one to one. What counts is brought to
+; where the image belongs, below 4 GiB, and from there the way leads back to the 32-bit entry above.
 bits 64
 stub_64:
     cli

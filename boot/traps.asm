@@ -6,7 +6,7 @@ bits 64
 section .text
 
 ; These push an error code; all others get a 0 in its place. SDM vol. 3 §6.3.1, table 6-1.
-%define HAS_ERROR(v) ((v) = 8 || (v) = 10 || (v) = 11 || (v) = 12 || (v) = 13 || (v) = 14 || (v) = 17 || (v) = 21 || (v) = 29 || (v) = 30)
+%define HAS_ERROR(v) ((v) = 8 || ((v) >= 10 && (v) <= 14) || (v) = 17 || (v) = 21 || (v) = 29 || (v) = 30)
 
 %assign vector 0
 %rep 256

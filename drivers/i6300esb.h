@@ -1,5 +1,6 @@
-/* The Intel 6300ESB's watchdog timer, as QEMU, libvirt and some clouds offer it (`-device i6300esb`): it resets the machine
- * by itself, whatever the CPUs do. Intel 6300ESB I/O Controller Hub data sheet (300641-004) §16, "Watchdog Timer". */
+/* The Intel 6300ESB's watchdog timer, as QEMU, libvirt and some clouds offer it (`-device i6300esb`): it resets the
+ * machine by itself, whatever the CPUs do. Intel 6300ESB I/O Controller Hub data sheet (300641-004) §16, "Watchdog
+ * Timer". */
 #pragma once
 
 #include <stdbool.h>

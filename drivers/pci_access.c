@@ -38,7 +38,7 @@ static bool ports_present(void)
     return port_in32(PCI_PORT_ADDRESS) == PCI_PORT_ENABLE;
 }
 
-/* PCI Express Base 3.0 §7.2.2: 4 KiB a function, 1 MiB a bus. Mapped a bus at a time, when the scan first comes there. */
+/* PCI Express Base 3.0 §7.2.2: 4 KiB a function, 1 MiB a bus. Mapped a bus at a time, when a scan comes there. */
 struct ecam {
     const struct acpi_ecam *table;
     volatile uint32_t *bus[256];
@@ -72,8 +72,8 @@ static const struct acpi_ecam *ecam_of_segment_0(void)
     return NULL;
 }
 
-/* Where nobody assigned addresses, the MiB below the configuration space is taken to be free: in QEMU's microvm, the one
- * machine of this kind that we know, it is the end of the window that the host bridge forwards. */
+/* Where nobody assigned addresses, the MiB below the configuration space is taken to be free: in QEMU's microvm, the
+ * one machine of this kind that we know, it is the end of the window that the host bridge forwards. */
 static uint32_t spare_below(uint64_t ecam_base)
 {
     return ecam_base > BIT(31) && ecam_base < BIT(32) ? (uint32_t)ecam_base - PCI_SPARE_BYTES : 0;

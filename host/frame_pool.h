@@ -1,7 +1,7 @@
 /* Frame memory of the hosted network devices: receive frames that are lent to the stack, and transmit buffers.
  *
- * Checks what net/netdev.h asks of a stack: no more frames out than it may hold, none given back twice, no transmit buffer
- * used that is not held. Under AddressSanitizer the bytes behind a received frame are out of bounds. */
+ * Checks what net/netdev.h asks of a stack: no more frames out than it may hold, none given back twice, no transmit
+ * buffer used that is not held. Under AddressSanitizer the bytes behind a received frame are out of bounds. */
 #pragma once
 
 #include "net/netdev.h"
@@ -25,7 +25,7 @@ struct frame_pool {
 
 void frame_pool_init(struct frame_pool *pool);
 
-/* A frame of its own for bytes that have just arrived: `frame->data` has room for NETDEV_FRAME_BYTES_MAX. False: none left. */
+/* A frame for bytes that have just arrived: `frame->data` has room for NETDEV_FRAME_BYTES_MAX. False: none left. */
 bool frame_pool_rx_take(struct frame_pool *pool, struct frame *frame);
 
 /* Its length is known now; then it is lent, or put back unused. */

@@ -623,7 +623,9 @@ int pnet_tcp_info(struct pnet *net, int number, struct pnet_tcp_info *out)
         return -EBADF;
     struct tcp_info info;
     if (s->kind != SOCKET_CONNECTION || !tcp_info(net->stack, s->id, &info)) {
-        *out = (struct pnet_tcp_info){ .tcpi_state = linux_state(s->kind == SOCKET_LISTENER ? TCP_LISTEN : TCP_CLOSED) };
+        *out = (struct pnet_tcp_info){
+            .tcpi_state = linux_state(s->kind == SOCKET_LISTENER ? TCP_LISTEN : TCP_CLOSED),
+        };
         return 0;
     }
     *out = (struct pnet_tcp_info){

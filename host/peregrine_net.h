@@ -72,8 +72,8 @@ PNET_API int pnet_bind(struct pnet *net, int socket, uint32_t address, uint16_t 
 PNET_API int pnet_listen(struct pnet *net, int socket, int backlog);
 /* The new connection's socket, or -EAGAIN. `address` and `port` (each may be NULL) get the peer's. */
 PNET_API int pnet_accept(struct pnet *net, int socket, uint32_t *address, uint16_t *port);
-/* -EINPROGRESS once the SYN is on its way; then -EALREADY, -EISCONN. The outcome: pnet_poll and SO_ERROR. One that failed
- * says so once (-ECONNABORTED if SO_ERROR has been asked before) and can be called anew. */
+/* -EINPROGRESS once the SYN is on its way; then -EALREADY, -EISCONN. The outcome: pnet_poll and SO_ERROR. One that
+ * failed says so once (-ECONNABORTED if SO_ERROR has been asked before) and can be called anew. */
 PNET_API int pnet_connect(struct pnet *net, int socket, uint32_t address, uint16_t port);
 
 enum { PNET_PEEK = 2 };         /* MSG_PEEK */
@@ -96,9 +96,9 @@ PNET_API int pnet_peer(struct pnet *net, int socket, uint32_t *address, uint16_t
  * somebody listens on it), SO_ERROR (4, get, clears), SO_RCVBUF (8), SO_KEEPALIVE (9), SO_LINGER (13: see
  * pnet_set_linger); IPPROTO_TCP (6) with TCP_NODELAY (1), TCP_MAXSEG (2; get: what is sent at most, options not
  * counted), TCP_KEEPIDLE (4), TCP_KEEPINTVL (5), TCP_KEEPCNT (6), TCP_LINGER2 (8: seconds in FIN-WAIT-2 once closed),
- * TCP_QUICKACK (12), TCP_USER_TIMEOUT (18: milliseconds). SO_RCVBUF is the bytes of the window, not doubled as in Linux;
- * set before opening it also chooses the window scale, whatever the word says. Options set on a listener hold for what it
- * accepts. -ENOPROTOOPT for others. */
+ * TCP_QUICKACK (12), TCP_USER_TIMEOUT (18: milliseconds). SO_RCVBUF is the bytes of the window, not doubled as in
+ * Linux; set before opening it also chooses the window scale, whatever the word says. Options set on a listener hold
+ * for what it accepts. -ENOPROTOOPT for others. */
 PNET_API int pnet_set_option(struct pnet *net, int socket, int level, int name, int value);
 PNET_API int pnet_get_option(struct pnet *net, int socket, int level, int name, int *value);
 PNET_API int pnet_set_linger(struct pnet *net, int socket, int on, int seconds);

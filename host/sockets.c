@@ -27,7 +27,7 @@
 enum {
     RX_BYTES = 16 * 1024,
     LISTENER_COUNT_MAX = 4,
-    UDP_EVERY_POLLS = 16,               /* datagrams are not urgent: asked for at every 16th dry poll, and after a wait */
+    UDP_EVERY_POLLS = 16,               /* datagrams are not urgent: asked for at every 16th dry poll and after a wait */
 };
 #define CLOSE_TIMEOUT_NS (UINT64_C(5) * 1000 * 1000 * 1000)      /* after our FIN, how long to wait for the peer's */
 
@@ -399,8 +399,8 @@ static bool poll_udp(struct transport_event *event)
             continue;
         counters.udp_in++;
         *event = (struct transport_event){
-            .kind = TRANSPORT_DATAGRAM, .data = sockets.rx, .bytes = (uint32_t)got, .address = ntohl(from.sin_addr.s_addr),
-            .peer_port = ntohs(from.sin_port), .port = sockets.udp_ports[i],
+            .kind = TRANSPORT_DATAGRAM, .data = sockets.rx, .bytes = (uint32_t)got,
+            .address = ntohl(from.sin_addr.s_addr), .peer_port = ntohs(from.sin_port), .port = sockets.udp_ports[i],
         };
         return true;
     }

@@ -123,8 +123,8 @@ static struct acpi_register gas_parse(const uint8_t *gas)
     return (struct acpi_register){ space, address };
 }
 
-/* PCI Firmware 3.2 §4.1.3: the host bridge's method _CBA names the configuration space where there is no MCFG, as on QEMU's
- * microvm with PCI. Only the constant that a table as plain as that returns. */
+/* PCI Firmware 3.2 §4.1.3: the host bridge's method _CBA names the configuration space where there is no MCFG, as on
+ * QEMU's microvm with PCI. Only the constant that a table as plain as that returns. */
 static void cba_take(const uint8_t *name)
 {
     static const uint8_t method[] = { '_', 'C', 'B', 'A', AML_METHOD_FLAGS_NONE, AML_RETURN, AML_DWORD };
@@ -166,7 +166,8 @@ static void fadt_take(const uint8_t *fadt, uint32_t bytes)
     }
     if (found.pm_timer.space == ACPI_SPACE_NONE && bytes > FADT_PM_TMR_LEN && fadt[FADT_PM_TMR_LEN] == 4) {
         uint32_t port = load_le32(fadt + FADT_PM_TMR_BLK);
-        found.pm_timer = (struct acpi_register){ port != 0 && port <= 0xffff ? ACPI_SPACE_PORT : ACPI_SPACE_NONE, port };
+        bool usable = port != 0 && port <= 0xffff;
+        found.pm_timer = (struct acpi_register){ usable ? ACPI_SPACE_PORT : ACPI_SPACE_NONE, port };
     }
     found.rtc_century = bytes > FADT_CENTURY ? fadt[FADT_CENTURY] : 0;
     found.pm_timer_bits = flags & BIT(FADT_FLAGS_TMR_VAL_EXT_BIT) ? 32 : 24;

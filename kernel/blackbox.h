@@ -1,5 +1,5 @@
-/* The flight record: cause, registers, backtrace, statistics and the newest log lines, checksummed, in memory that Linux
- * reads after the reset. docs/blackbox.md has the format and says which memory. Knows no clock: records carry
+/* The flight record: cause, registers, backtrace, statistics and the newest log lines, checksummed, in memory that
+ * Linux reads after the reset. docs/blackbox.md has the format and says which memory. Knows no clock: records carry
  * log_clock_ns. */
 #pragma once
 

@@ -115,8 +115,8 @@ static void tag_take(struct boot_info *boot, uint32_t type, const uint8_t *tag, 
     }
 }
 
-/* GRUB (grub-core/lib/cmdline.c) puts a backslash before each backslash and quote. Settings know no quoting, so what the
- * user wrote is restored. */
+/* GRUB (grub-core/lib/cmdline.c) puts a backslash before each backslash and quote. Settings know no quoting, so what
+ * the user wrote is restored. */
 static void grub_escapes_remove(struct boot_info *boot)
 {
     if (strncmp(boot->loader, "GRUB", 4) != 0) {
@@ -177,7 +177,8 @@ static bool pvh_parse(struct boot_info *boot, const uint8_t *information, uint64
     if (readable(start.cmdline_paddr, 1, 1, mapped_end)) {
         const char *text = (const char *)(uintptr_t)start.cmdline_paddr;
         size_t bytes_max = (size_t)min_size(sizeof boot->command_line, mapped_end - start.cmdline_paddr);
-        boot->command_line_cut = text_copy(boot->command_line, sizeof boot->command_line, text, strnlen(text, bytes_max));
+        boot->command_line_cut = text_copy(boot->command_line, sizeof boot->command_line, text,
+                                           strnlen(text, bytes_max));
     } else {
         boot->command_line_cut = start.cmdline_paddr != 0;
     }
@@ -205,7 +206,7 @@ static bool pvh_parse(struct boot_info *boot, const uint8_t *information, uint64
     return true;
 }
 
-/* ------------------------------------------------------------------------------------------------ Linux boot protocol */
+/* ----------------------------------------------------------------------------------------------- Linux boot protocol */
 
 static void linux_screen(struct boot_info *boot, const uint8_t *params)
 {
@@ -213,7 +214,8 @@ static void linux_screen(struct boot_info *boot, const uint8_t *params)
     if (type == VIDEO_TYPE_VLFB || type == VIDEO_TYPE_EFI) {
         boot->framebuffer = (struct boot_framebuffer){
             .kind = SCREEN_RGB,
-            .base = load_le32(params + BOOT_PARAMS_LFB_BASE) | (uint64_t)load_le32(params + BOOT_PARAMS_EXT_LFB_BASE) << 32,
+            .base = load_le32(params + BOOT_PARAMS_LFB_BASE) |
+                    (uint64_t)load_le32(params + BOOT_PARAMS_EXT_LFB_BASE) << 32,
             .pitch_bytes = load_le16(params + BOOT_PARAMS_LFB_LINELENGTH),
             .width = load_le16(params + BOOT_PARAMS_LFB_WIDTH),
             .height = load_le16(params + BOOT_PARAMS_LFB_HEIGHT),

@@ -17,7 +17,13 @@ enum {
 enum boot_protocol { BOOT_MULTIBOOT2, BOOT_PVH, BOOT_LINUX };       /* boot/entry.asm knows the values */
 
 /* One piece of the physical address space. Types are those of ACPI 6.5 §15, "System Address Map Interfaces". */
-enum boot_region_type { REGION_RAM = 1, REGION_RESERVED = 2, REGION_ACPI_RECLAIM = 3, REGION_ACPI_NVS = 4, REGION_BAD = 5 };
+enum boot_region_type {
+    REGION_RAM = 1,
+    REGION_RESERVED = 2,
+    REGION_ACPI_RECLAIM = 3,
+    REGION_ACPI_NVS = 4,
+    REGION_BAD = 5,
+};
 struct boot_region {
     uint64_t base, bytes;
     uint32_t type;

@@ -3,7 +3,8 @@
 
 #include <stdint.h>
 
-enum { BUILD_ID_BYTES = 16, BUILD_ID_TEXT_BYTES = 2 * BUILD_ID_BYTES };     /* of the note's 20, as docs/blackbox.md says */
+/* Of the note's 20, as docs/blackbox.md says. */
+enum { BUILD_ID_BYTES = 16, BUILD_ID_TEXT_BYTES = 2 * BUILD_ID_BYTES };
 
 const uint8_t *build_id(void);          /* BUILD_ID_BYTES */
 const char *build_id_text(void);        /* in hexadecimal */

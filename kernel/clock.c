@@ -212,7 +212,8 @@ bool clock_init(void)
         return false;
     }
     tsc_set(cycles_now(), 0);
-    log_line("clock: TSC %zu kHz by %s%s", (size_t)tsc.khz, tsc.source, cpu.tsc_invariant ? "" : ", not said to be invariant");
+    log_line("clock: TSC %zu kHz by %s%s", (size_t)tsc.khz, tsc.source,
+             cpu.tsc_invariant ? "" : ", not said to be invariant");
     return true;
 }
 

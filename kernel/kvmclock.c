@@ -33,7 +33,8 @@ static_assert(sizeof(struct pvclock_wall_clock) == 12, "");
 
 static bool present(void)
 {
-    return strcmp(cpu.hypervisor, "KVMKVMKVM") == 0 && cpuid(CPUID_KVM_FEATURES, 0).eax & BIT(KVM_FEATURE_CLOCKSOURCE2_BIT);
+    return strcmp(cpu.hypervisor, "KVMKVMKVM") == 0 &&
+           cpuid(CPUID_KVM_FEATURES, 0).eax & BIT(KVM_FEATURE_CLOCKSOURCE2_BIT);
 }
 
 /* A whole state of the page, and the TSC within it. */

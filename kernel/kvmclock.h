@@ -1,5 +1,5 @@
-/* KVM's clock for guests. Linux Documentation/virt/kvm/x86/{cpuid,msr}.rst. Its page is switched on for each reading and
- * off again: the TSC alone is faster and has one owner here. */
+/* KVM's clock for guests. Linux Documentation/virt/kvm/x86/{cpuid,msr}.rst. Its page is switched on for each reading
+ * and off again: the TSC alone is faster and has one owner here. */
 #pragma once
 
 #include <stdbool.h>

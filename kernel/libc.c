@@ -6,7 +6,8 @@
 #include <stdint.h>
 #include <string.h>
 
-enum { REP_BYTES_MIN = 512 };   /* from here on the microcode's copy wins over 16-byte steps; it costs ~35 cycles to start */
+/* From here on the microcode's copy wins over 16-byte steps; it costs about 35 cycles to start. */
+enum { REP_BYTES_MIN = 512 };
 
 typedef uint64_t unaligned64 __attribute__((aligned(1), may_alias));
 typedef uint32_t unaligned32 __attribute__((aligned(1), may_alias));

@@ -70,7 +70,8 @@ void *memory_take(size_t bytes, size_t align, const char *who)
     for (size_t i = 0; i < ram.count; i++) {
         struct memory_range *range = &ram.ranges[i];
         uint64_t begin = (range->begin + align - 1) & -(uint64_t)align;
-        if (begin >= range->begin && begin <= range->end && bytes <= range->end - begin && begin + bytes <= reachable_end) {
+        if (begin >= range->begin && begin <= range->end && bytes <= range->end - begin &&
+            begin + bytes <= reachable_end) {
             range->begin = begin + bytes;
             taken_bytes += bytes;
             return memset((void *)begin, 0, bytes);

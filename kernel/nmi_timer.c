@@ -12,7 +12,7 @@ enum {
     /* Intel 8254 data sheet */
     PIT_CHANNEL0 = 0x40,
     PIT_CONTROL = 0x43,
-    PIT_CHANNEL0_MODE0 = 0x30,          /* channel 0, low then high byte, interrupt on terminal count: one rising edge */
+    PIT_CHANNEL0_MODE0 = 0x30,          /* channel 0, low then high byte, interrupt on terminal count: one edge */
 
     TRIAL_COUNT = 1193,                 /* 1 ms */
     TRIAL_WAIT_US = 50000,              /* a host may have other things to do */

@@ -19,8 +19,8 @@ void reset_use_rungs(uint32_t mask);
 /* Learns the ACPI reset register, after acpi_init. Without it the ladder begins one rung lower. */
 void reset_arm(void);
 
-/* Logs the cause, leaves a record (kernel/blackbox.h), empties the log to its sinks, and climbs the ladder, with a pause
- * between rungs. `cause` is a few words for a human. */
+/* Logs the cause, leaves a record (kernel/blackbox.h), empties the log to its sinks, and climbs the ladder, with a
+ * pause between rungs. `cause` is a few words for a human. */
 _Noreturn void reset_machine(const char *cause);
 
 /* The same for an end that somebody may want to read: waits first, if reset_set_reading_pause was called. */

@@ -3,8 +3,8 @@
 #include "kernel/stacks.h"
 #include "kernel/x86_spec.h"
 
-/* SDM vol. 3 §3.4.5: code and data of ring 0; a TSS descriptor takes two slots. A table for each CPU, because a TSS that
- * is loaded is marked busy. */
+/* SDM vol. 3 §3.4.5: code and data of ring 0; a TSS descriptor takes two slots. A table for each CPU, because a TSS
+ * that is loaded is marked busy. */
 struct machine_tables {
     struct tss64 tss;
     uint64_t gdt[5];

@@ -18,7 +18,8 @@ enum {
 };
 
 /* SDM vol. 3 §6.3.1, table 6-1: which vectors push an error code; boot/traps.asm has the same list. */
-#define VECTORS_WITH_ERROR (BIT(8) | BIT(10) | BIT(11) | BIT(12) | BIT(13) | BIT(14) | BIT(17) | BIT(21) | BIT(29) | BIT(30))
+#define VECTORS_WITH_ERROR \
+    (BIT(8) | BIT(10) | BIT(11) | BIT(12) | BIT(13) | BIT(14) | BIT(17) | BIT(21) | BIT(29) | BIT(30))
 
 /* A GDT that can be changed: the kernel's, and behind it a data segment whose P bit is clear. */
 static uint64_t gdt[GDT_COUNT];
@@ -40,7 +41,8 @@ static __attribute__((noinline)) void trap_debug(void)      /* single step: RFLA
 
 static __attribute__((noinline)) void trap_breakpoint(void) { __asm__ volatile("int3"); }
 
-static __attribute__((noinline)) void trap_overflow(void) { __asm__ volatile("int $4"); }      /* INTO is gone in 64-bit mode */
+/* INTO is gone in 64-bit mode. */
+static __attribute__((noinline)) void trap_overflow(void) { __asm__ volatile("int $4"); }
 
 static __attribute__((noinline)) void trap_bound(void) { __asm__ volatile("int $5"); }         /* and so is BOUND */
 

@@ -7,7 +7,7 @@
 #include "kernel/clock.h"
 #include "kernel/x86_spec.h"
 
-/* With it the number of ticks fits into 64 bits for any timer, and into 32 for those up to 400 MHz (after the division). */
+/* With it the number of ticks fits into 64 bits for any timer; after the division, into 32 for those up to 400 MHz. */
 #define SLEEP_NS_MAX UINT64_C(10000000000)
 
 enum {
@@ -60,8 +60,8 @@ void sleep_until_ns(uint64_t now_ns, uint64_t wake_ns)
     uint64_t sleep_ns = min_size(wake_ns - now_ns, SLEEP_NS_MAX);
     uint64_t ticks = sleep_ns * ticks_per_ms / 1000000;
     apic_write(APIC_TIMER_INITIAL, ticks == 0 ? 1 : (uint32_t)min_size(ticks, UINT32_MAX));
-    /* SDM vol. 2, STI: interrupts are recognised only after the next instruction. So one that is already pending, or comes
-     * between the two, ends the HLT; none is lost in front of it. */
+    /* SDM vol. 2, STI: interrupts are recognised only after the next instruction. So one that is already pending, or
+     * comes between the two, ends the HLT; none is lost in front of it. */
     __asm__ volatile("sti\n\thlt\n\tcli" : : : "memory");
     /* The timer is not stopped: that would be one more exit before the frame is seen. If it runs out later, it ends the
      * next sleep early. */

@@ -32,6 +32,8 @@ enum stack_id stack_with_guard(uint64_t address)
 
 const char *stack_name(enum stack_id id)
 {
-    static const char *const names[STACK_COUNT] = { "main", "trap", "double fault", "NMI", "machine check", "second CPU's", "second CPU's trap" };
+    static const char *const names[STACK_COUNT] = {
+        "main", "trap", "double fault", "NMI", "machine check", "second CPU's", "second CPU's trap",
+    };
     return id < STACK_COUNT ? names[id] : "no";
 }

@@ -122,7 +122,7 @@ static void trap_dump(const struct trap_frame *frame)
     backtrace_log_trap(frame->rip, frame->rsp, frame->rbp);
 }
 
-/* ------------------------------------------------------------------------------------------------ entry from the stubs */
+/* ---------------------------------------------------------------------------------------------- entry from the stubs */
 
 static void interrupt_dismiss(void)
 {

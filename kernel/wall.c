@@ -115,8 +115,8 @@ static uint64_t rescale(uint64_t count, uint64_t from_hz, uint64_t to_hz)
     return count / from_hz * to_hz + count % from_hz * to_hz / from_hz;
 }
 
-/* The timer wraps after 4.7 s (24 bits): how often it has since the last look, the TSC knows well enough, as long as the
- * two are less than half a wrap apart, which at 1 % takes minutes. */
+/* The timer wraps after 4.7 s (24 bits): how often it has since the last look, the TSC knows well enough, as long as
+ * the two are less than half a wrap apart, which at 1 % takes minutes. */
 static uint64_t pm_elapsed_ns(uint64_t *tsc_ns)
 {
     uint64_t count = pm_sample(tsc_ns), period = reference.pm_mask + 1;
@@ -156,5 +156,6 @@ void wall_report(void)
     }
     log_line("time: after %zu s the TSC is %zu us %s %s, %zu ppb", (size_t)(us / 1000000), (size_t)(apart_ns / 1000),
              wall_counters.ahead_ns != 0 ? "ahead of" : "behind",
-             reference.kind == REFERENCE_KVMCLOCK ? "kvmclock" : "the ACPI PM timer", (size_t)(apart_ns * 1000000 / us));
+             reference.kind == REFERENCE_KVMCLOCK ? "kvmclock" : "the ACPI PM timer",
+             (size_t)(apart_ns * 1000000 / us));
 }

@@ -6,11 +6,11 @@
 
 #include "kernel/base/counters.h"
 
-/* After clock_init, before the seal. Sets log_wall_origin_ns (kernel/base/log.h) by kvmclock or the RTC, logs which, and
- * takes the first reading of the clock that the TSC will be compared with. */
+/* After clock_init, before the seal. Sets log_wall_origin_ns (kernel/base/log.h) by kvmclock or the RTC, logs which,
+ * and takes the first reading of the clock that the TSC will be compared with. */
 void wall_init(void);
 
-/* Compares the TSC with kvmclock, or the ACPI PM timer, since the start: now and again, for each costs an exit or two. */
+/* Compares the TSC with kvmclock, or the ACPI PM timer, since the start: now and again, for it costs an exit or two. */
 void wall_compare(void);
 
 /* The comparison in a log line: over how long, and how far apart. */

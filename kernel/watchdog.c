@@ -92,8 +92,8 @@ void watchdog_look(void)
 
 /* ------------------------------------------------------------------------------------------------ the NMI */
 
-/* The first tick that finds the loop stuck becomes the dump, which never returns; so NMIs are let in again, on a stack of
- * their own, and go on looking after the dump. */
+/* The first tick that finds the loop stuck becomes the dump, which never returns; so NMIs are let in again, on a stack
+ * of their own, and go on looking after the dump. */
 bool watchdog_tick(void)
 {
     if (!nmi_timer_is_due(clock_now_ns())) {

@@ -1,8 +1,8 @@
 /* The watchdog: somebody looks now and then whether the loop still turns. When it does not, with interrupts off or not,
  * the loop's CPU gets an NMI, so that it tells where it stood; if it cannot even do that, the machine is reset.
  *
- * Who looks: the second CPU, if one is up, at the price of one store a turn. Else the loop's own CPU, in the handler of a
- * timer's NMI (kernel/nmi_timer.h), 18 times a second, at the price of these interruptions. Beside either,
+ * Who looks: the second CPU, if one is up, at the price of one store a turn. Else the loop's own CPU, in the handler of
+ * a timer's NMI (kernel/nmi_timer.h), 18 times a second, at the price of these interruptions. Beside either,
  * drivers/i6300esb.h, where a machine has it. */
 #pragma once
 

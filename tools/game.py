@@ -24,7 +24,8 @@ class Game:
         self.bind = bind
         self.process = subprocess.Popen(
             [sys.executable, SERVER, "--bind", bind, "--port-base", str(port_base), "--record", self.record_path,
-             *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=qemu.die_with_parent)
+             *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            preexec_fn=qemu.die_with_parent)
         line = self.process.stdout.readline()
         self.ports = {kind: int(port) for kind, port in re.findall(r"(\w+)=[\d.]+:(\d+)", line)}
         if not self.ports:

@@ -29,7 +29,8 @@ def package(name):
     tree = WORK / name
     if not tree.exists():
         WORK.mkdir(parents=True, exist_ok=True)
-        subprocess.run(["apt-get", "-q", "-o", "APT::Sandbox::User=root", "download", name], cwd=WORK, check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(["apt-get", "-q", "-o", "APT::Sandbox::User=root", "download", name], cwd=WORK, check=True,
+                       stdout=subprocess.DEVNULL)
         archive = next(WORK.glob(f"{name}_*.deb"))
         subprocess.run(["dpkg-deb", "-x", archive, tree], check=True)
         archive.unlink()
@@ -37,7 +38,8 @@ def package(name):
 
 
 def kernel_tree():
-    shown = subprocess.run(["apt-cache", "depends", "linux-image-cloud-amd64"], capture_output=True, text=True, check=True)
+    shown = subprocess.run(["apt-cache", "depends", "linux-image-cloud-amd64"], capture_output=True, text=True,
+                           check=True)
     return package(re.search(r"Depends: (linux-image-\S+)", shown.stdout)[1])
 
 

@@ -1,4 +1,4 @@
-"""The machines that the kernel is started in: how it boots, what its NIC is, what its network is; and whether KVM works.
+"""The machines that the kernel is started in: how it boots, what its NIC and its network are; and whether KVM works.
 
 Turns a handful of words (those of `make run` and of the rows of tests/e2e) into options of QEMU."""
 import dataclasses
@@ -28,7 +28,7 @@ NICS = {
 }
 BOOTS = ("kernel", "bzimage", "iso", "microvm")
 HOSTED = "linux"                # no machine at all: host/peregrine-linux on this one
-# The CPU that QEMU shows. Without arch-capabilities: not every KVM lets a guest have that MSR, and then QEMU 7.2 aborts.
+# The CPU that QEMU shows. Without arch-capabilities: not every KVM lets a guest have that MSR; then QEMU 7.2 aborts.
 CPUS = {"kvm": "host,-arch-capabilities", "tcg": "max"}
 CONTROL_PORT = 18247            # of the guest: docs/settings.md
 MAC = "52:54:00:12:34:56"

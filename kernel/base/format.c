@@ -29,7 +29,8 @@ static void put(struct output *out, char c)
     out->written++;
 }
 
-static void put_padded(struct output *out, const struct conversion *how, const char *sign, const char *text, size_t bytes)
+static void put_padded(struct output *out, const struct conversion *how, const char *sign, const char *text,
+                       size_t bytes)
 {
     int pad = how->width - (int)(strlen(sign) + bytes);
     bool zero = how->zero && !how->left;
@@ -50,7 +51,8 @@ static void put_padded(struct output *out, const struct conversion *how, const c
     }
 }
 
-static void put_number(struct output *out, const struct conversion *how, const char *sign, uint64_t value, unsigned base)
+static void put_number(struct output *out, const struct conversion *how, const char *sign, uint64_t value,
+                       unsigned base)
 {
     const char *digits = how->letter == 'X' ? "0123456789ABCDEF" : "0123456789abcdef";
     char text[DIGITS_BYTES_MAX];

@@ -41,8 +41,8 @@ size_t log_tail(char *out, size_t out_bytes);
  * position behind it. Lines that the ring has forgotten are passed over. 0: nothing new. */
 size_t log_read(uint64_t *position, char out[LOG_LINE_BYTES_MAX]);
 
-/* For readers that tell what they missed: the position behind the newest line, and how many lines the ring has forgotten
- * since the start. */
+/* For readers that tell what they missed: the position behind the newest line, and how many lines the ring has
+ * forgotten since the start. */
 uint64_t log_end(void);
 uint64_t log_lines_forgotten(void);
 

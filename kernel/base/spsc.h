@@ -1,8 +1,8 @@
 /* A ring of records between two CPUs: one puts, the other takes, neither waits.
  *
- * A record is a header of fixed size and a body of up to what the ring holds. Each side writes only its own place, which
- * the other reads with acquire: what stands before a place was written before it (C11 §5.1.2.4). The places lie on
- * cache lines of their own, so that an idle look costs no transfer. */
+ * A record is a header of fixed size and a body of up to what the ring holds. Each side writes only its own place,
+ * which the other reads with acquire: what stands before a place was written before it (C11 §5.1.2.4). The places lie
+ * on cache lines of their own, so that an idle look costs no transfer. */
 #pragma once
 
 #include <stdbool.h>

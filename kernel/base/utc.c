@@ -37,7 +37,8 @@ struct utc utc_from_ns(uint64_t ns)
     uint32_t in_day = (uint32_t)(seconds % SECONDS_PER_DAY);
     struct utc utc = {
         .year = 1970 + (uint32_t)(days / 366), .month = 1,      /* that year or an earlier one */
-        .hour = in_day / 3600, .minute = in_day / 60 % 60, .second = in_day % 60, .nanosecond = (uint32_t)(ns % NS_PER_S),
+        .hour = in_day / 3600, .minute = in_day / 60 % 60, .second = in_day % 60,
+        .nanosecond = (uint32_t)(ns % NS_PER_S),
     };
     while (days_before_year(utc.year + 1) <= days)
         utc.year++;

@@ -1,4 +1,4 @@
-/* Dates of the proleptic Gregorian calendar in UTC, and nanoseconds since 1970. Pure; leap seconds do not exist here. */
+/* Dates of the proleptic Gregorian calendar in UTC, and nanoseconds since 1970, without leap seconds. Pure. */
 #pragma once
 
 #include <stdbool.h>

@@ -14,7 +14,8 @@ $(FUZZ_LIB): $(patsubst %.c,$(BUILD)/fuzz/%.o,$(FUZZ_LIB_SOURCES))
 	@rm -f $@
 	ar rcs $@ $^
 
-FUZZ_PURE := $(patsubst tests/fuzz/%_fuzz.c,$(BUILD)/fuzz/%,$(filter-out %_stack_fuzz.c,$(wildcard tests/fuzz/*_fuzz.c)))
+FUZZ_PURE := $(patsubst tests/fuzz/%_fuzz.c,$(BUILD)/fuzz/%,\
+	$(filter-out %_stack_fuzz.c,$(wildcard tests/fuzz/*_fuzz.c)))
 $(FUZZ_PURE): $(BUILD)/fuzz/%: $(BUILD)/fuzz/tests/fuzz/%_fuzz.o $(FUZZ_LIB)
 	$(CLANG) -fsanitize=fuzzer,address,undefined -o $@ $^ -lm
 
@@ -26,7 +27,7 @@ $(foreach stack,$(TRANSPORT_STACKS),$(eval $(call fuzz_stack,$(stack))))
 FUZZ_STACK := $(foreach stack,$(TRANSPORT_STACKS),\
 	$(patsubst tests/fuzz/%_stack_fuzz.c,$(BUILD)/fuzz/%-$(stack),$(wildcard tests/fuzz/*_stack_fuzz.c)))
 
-# make fuzz FUZZ_SECONDS=3600 SEED=: every target for so long, two at a time. What they find is kept in build/fuzz/corpus.
+# make fuzz FUZZ_SECONDS=3600 SEED=: every target for so long, two at a time. Finds: build/fuzz/corpus.
 fuzz: $(FUZZ_PURE) $(FUZZ_STACK)
 	FUZZ_SECONDS=$(or $(FUZZ_SECONDS),3600) $(PY) -m pytest -q -n 2 --dist load tests/fuzz
 CHECK_NEEDS += $(FUZZ_PURE) $(FUZZ_STACK)

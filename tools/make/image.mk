@@ -24,8 +24,8 @@ $(BUILD)/kernel/%.o: %.c
 	$(CC) $(KERNEL_CFLAGS) $(call cflags_of,$<) -c -o $@ $<
 
 # No SIMD: some KVMs emulate every instruction of the kernel, and know general registers and plain 16-byte moves only.
-# Left out: the matcher's vector variants, which are chosen by CPUID or by a setting, and what needs doubles, which runs only
-# where a setting asks for it.
+# Left out: the matcher's vector variants, which are chosen by CPUID or by a setting, and what needs doubles, which runs
+# only where a setting asks for it.
 APP_PLAIN := $(filter-out app/span_chance.c $(wildcard app/*_avx*.c),$(wildcard app/*.c))
 $(BUILD)/kernel/kernel/%.o $(BUILD)/kernel/drivers/%.o $(BUILD)/kernel/net/%.o $(BUILD)/kernel/$(LWIP)/%.o \
 		$(APP_PLAIN:%.c=$(BUILD)/kernel/%.o): KERNEL_CFLAGS += -mgeneral-regs-only

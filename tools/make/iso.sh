@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# iso.sh IMAGE ISO COMMAND_LINE [MODULE]: wraps the image so that GRUB starts it at once, on BIOS and on UEFI: an ELF by Multiboot2,
-# a bzImage by the Linux boot protocol.
+# iso.sh IMAGE ISO COMMAND_LINE [MODULE]: wraps the image so that GRUB starts it at once, on BIOS and on UEFI: an ELF by
+# Multiboot2, a bzImage by the Linux boot protocol.
 set -euo pipefail -o noglob
 image=$1 iso=$2 command_line=$3 module=${4:-}
 
