@@ -18,17 +18,23 @@ static uint64_t secret_of(const struct secret *secret, enum secret_purpose purpo
     return siphash(secret->tuple_key, words, sizeof words);
 }
 
-uint32_t secret_isn(const struct secret *secret, const struct secret_tuple *tuple, uint64_t now_ns)
+static uint32_t secret_of_tuple(const struct secret *secret, enum secret_purpose purpose,
+                                const struct secret_tuple *tuple)
 {
     uint64_t addresses = (uint64_t)tuple->address << 32 | tuple->peer_address;
     uint64_t ports = (uint64_t)tuple->port << 16 | tuple->peer_port;
-    uint32_t clock = (uint32_t)(now_ns / 4000);         /* RFC 9293 §3.4.1: a tick every 4 us */
-    return clock + (uint32_t)secret_of(secret, PURPOSE_ISN, addresses, ports);
+    return (uint32_t)secret_of(secret, purpose, addresses, ports);
 }
 
-uint32_t secret_timestamp_offset(const struct secret *secret, uint32_t address, uint32_t peer_address)
+uint32_t secret_isn(const struct secret *secret, const struct secret_tuple *tuple, uint64_t now_ns)
 {
-    return (uint32_t)secret_of(secret, PURPOSE_TIMESTAMP, address, peer_address);
+    uint32_t clock = (uint32_t)(now_ns / 4000);         /* RFC 9293 §3.4.1: a tick every 4 us */
+    return clock + secret_of_tuple(secret, PURPOSE_ISN, tuple);
+}
+
+uint32_t secret_timestamp_offset(const struct secret *secret, const struct secret_tuple *tuple)
+{
+    return secret_of_tuple(secret, PURPOSE_TIMESTAMP, tuple);
 }
 
 /* A Feistel network over 16 bits, four rounds keyed by the destination, walked until it lands in 15 bits: a

@@ -25,9 +25,9 @@ void secret_init(struct secret *secret, const uint8_t bytes[32]);
 /* RFC 6528 §3: ISN = M + F(tuple, secret), M ticking every 4 us. */
 uint32_t secret_isn(const struct secret *secret, const struct secret_tuple *tuple, uint64_t now_ns);
 
-/* RFC 7323 §5.4: where the timestamp clock of this pair of addresses begins. One for the pair and not for the ports,
- * so that TIME-WAIT can be reused by RFC 6191 whatever port comes back. */
-uint32_t secret_timestamp_offset(const struct secret *secret, uint32_t address, uint32_t peer_address);
+/* RFC 7323 §5.4, §7.1: where the timestamp clock of a connection begins. The same for the same ends, so that the next
+ * connection between them can take the place of a TIME-WAIT (RFC 6191). */
+uint32_t secret_timestamp_offset(const struct secret *secret, const struct secret_tuple *tuple);
 
 /* RFC 6056: the number-th port to try for this destination, counted from 0. A keyed permutation, so that ports look
  * random from outside and yet none comes back before all SECRET_PORT_COUNT have been used: a 4-tuple rests even if its

@@ -32,7 +32,8 @@ struct net_stack;
 
 enum {
     TCP_RANGE_COUNT_MAX = 32,       /* holes a receiver keeps track of: 4 are told in an ACK, the rest is patience */
-    TCP_CHALLENGES_PER_S = 10,      /* RFC 5961 §7, a connection: Linux sends 2 a second, the RFC suggests 2 */
+    TCP_CHALLENGES_BURST = 10,      /* RFC 5961 §7, a connection: its example is 10 in 5 s; */
+    TCP_CHALLENGES_PER_S = 1,       /* then enough for keepalives and probes, which look like challenges' causes */
     TCP_PORT_FIRST = 32768,         /* RFC 6056 §3.2: a large range, here SECRET_PORT_COUNT ports; servers are below */
     TCP_PATH_MTU_MIN = 552,         /* ICMP cannot push us below this (Linux: route/min_pmtu) */
     TCP_R1_RETRANSMITS = 3,         /* RFC 9293 §3.8.3 (a): ask the neighbour again */
@@ -275,6 +276,7 @@ static_assert(offsetof(struct tcp_connection, segment_head) - offsetof(struct tc
 struct tcp_half_open {
     uint8_t listener;
     uint8_t resends;
+    bool sent_twice;                /* the SYN,ACK, for a SYN that came twice */
     bool timestamps_on, sack_on, scaling_on;
     uint8_t peer_scale, our_scale;
     uint16_t peer_mss, our_mss;

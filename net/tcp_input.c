@@ -73,7 +73,7 @@ void tcp_input(struct net_stack *stack, const struct ipv4_packet *packet, uint64
 bool tcp_challenge_allowed(uint64_t *full_ns, uint64_t now_ns)
 {
     const uint64_t price_ns = UINT64_C(1000000000) / TCP_CHALLENGES_PER_S;
-    if (*full_ns > now_ns + price_ns * (TCP_CHALLENGES_PER_S - 1))
+    if (*full_ns > now_ns + price_ns * (TCP_CHALLENGES_BURST - 1))
         return false;
     *full_ns = (*full_ns > now_ns ? *full_ns : now_ns) + price_ns;
     return true;
@@ -189,8 +189,8 @@ static void sequence_refused(struct net_stack *stack, struct tcp_connection *c, 
         return;
     }
     repetition_note(stack, c, r);
-    if (r->bytes != 0 && (r->flags & TCP_SYN) == 0)
-        tcp_ack_send_now(stack, c, now_ns);     /* Linux: never withheld for data, the peer is repeating itself */
+    if (tcp_received_space(r) != 0 && (r->flags & TCP_SYN) == 0)
+        tcp_ack_send_now(stack, c, now_ns);     /* Linux: never withheld for data or FIN, the peer is repeating itself */
     else
         tcp_challenge(stack, c, now_ns);
 }

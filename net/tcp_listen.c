@@ -8,7 +8,7 @@ enum { SYN_ACK_RESENDS_MAX = 5 };       /* Linux: tcp_synack_retries; with 1 s t
 /* A repeated SYN is answered at once, but not more often than this. Linux: tcp_invalid_ratelimit. */
 #define HALF_OPEN_AGAIN_NS UINT64_C(500000000)
 
-static struct tcp_listener *listener_find(struct net_stack *stack, uint16_t port)
+struct tcp_listener *tcp_listener_find(const struct net_stack *stack, uint16_t port)
 {
     for (uint32_t i = 0; i < stack->tcp.capacity.listener_count; i++)
         if (stack->tcp.listeners[i].used && stack->tcp.listeners[i].port == port)
@@ -134,7 +134,7 @@ static void listen_syn(struct net_stack *stack, struct tcp_listener *listener, c
         .irs = r->seq,
         .iss = iss,
         .ts_recent = o->timestamp,
-        .timestamp_offset = secret_timestamp_offset(&stack->secret, stack->interface.address, r->address),
+        .timestamp_offset = secret_timestamp_offset(&stack->secret, &tuple),
         .window = tcp_receive_buffer_of(stack, policy),
         .first_sent_ns = now_ns,
         .timeout_ns = policy->rto_initial_us * UINT64_C(1000),
@@ -186,7 +186,7 @@ static void half_open_complete(struct net_stack *stack, struct tcp_half_open *h,
     c->syn_resent = h->resends != 0;
     tcp_options_agree(stack, c, &agreed, now_ns);
     c->rcv_adv = c->rcv_nxt + (uint32_t)min_size(h->window, 0xffff);    /* what the SYN,ACK offered */
-    if (h->resends == 0)
+    if (h->resends == 0 && !h->sent_twice)      /* Karn: which one is acknowledged cannot be told */
         tcp_rtt_measured(c, now_ns - h->sent_ns);
     listener->waiting_count++;
     half_open_free(stack, h);
@@ -203,6 +203,7 @@ static void half_open_input(struct net_stack *stack, struct tcp_half_open *h, st
         if (now_ns >= h->again_ns) {    /* the same SYN again; ours was lost, or is on its way */
             h->again_ns = now_ns + HALF_OPEN_AGAIN_NS;
             h->timer_ns = now_ns + h->timeout_ns;
+            h->sent_twice = true;
             syn_ack_send(stack, h, now_ns);
         }
         return;
@@ -248,7 +249,7 @@ bool tcp_listen_input(struct net_stack *stack, struct tcp_received *r, uint64_t 
         half_open_input(stack, h, r, now_ns);
         return true;
     }
-    struct tcp_listener *listener = listener_find(stack, r->port);
+    struct tcp_listener *listener = tcp_listener_find(stack, r->port);
     if (listener == NULL)
         return false;
     if ((r->flags & TCP_RST) != 0) {

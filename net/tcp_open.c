@@ -21,6 +21,9 @@ void tcp_options_agree(struct net_stack *stack, struct tcp_connection *c, const 
         c->rcv_buffer_bytes = (uint32_t)min_size(c->rcv_buffer_bytes, 0xffff);
     }
     c->snd_mss = (uint16_t)tcp_send_mss(c);
+    /* What counts as a full segment until one has come (MUST-40's "every second"): not more than we have offered. */
+    c->rcv_mss = (uint16_t)min_size(c->rcv_mss, tcp_mss_offered(stack, &c->policy)
+                                    - (c->timestamps_on ? TCP_TIMESTAMPS_ALIGNED_BYTES : 0));
 }
 
 /* RFC 9293 §3.10.7.3 and .4, the step into ESTABLISHED. */
@@ -98,14 +101,6 @@ static bool tuple_taken(const struct net_stack *stack, uint32_t address, uint16_
         || tcp_listen_holds(stack, key);
 }
 
-static bool port_listened(const struct net_stack *stack, uint16_t port)
-{
-    for (uint32_t i = 0; i < stack->tcp.capacity.listener_count; i++)
-        if (stack->tcp.listeners[i].used && stack->tcp.listeners[i].port == port)
-            return true;
-    return false;
-}
-
 /* RFC 6056; 0: all are taken. */
 static uint16_t port_choose(struct net_stack *stack, uint32_t address, uint16_t port)
 {
@@ -113,7 +108,7 @@ static uint16_t port_choose(struct net_stack *stack, uint32_t address, uint16_t 
         uint16_t number = stack->tcp.port_number++;
         uint16_t from_port = (uint16_t)(TCP_PORT_FIRST + secret_port(&stack->secret, stack->interface.address, address,
                                                                      port, number));
-        if (!port_listened(stack, from_port) && !tuple_taken(stack, address, port, from_port))
+        if (tcp_listener_find(stack, from_port) == NULL && !tuple_taken(stack, address, port, from_port))
             return from_port;
     }
     return 0;
@@ -160,7 +155,7 @@ int tcp_listen(struct net_stack *stack, uint16_t port, uint32_t backlog, const s
 {
     if (port == 0)
         return TCP_INVALID;
-    if (port_listened(stack, port))
+    if (tcp_listener_find(stack, port) != NULL)
         return TCP_IN_USE;
     for (uint32_t i = 0; i < stack->tcp.capacity.listener_count; i++) {
         struct tcp_listener *listener = &stack->tcp.listeners[i];

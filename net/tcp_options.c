@@ -6,8 +6,8 @@ static void options_take(struct tcp_options *o, uint8_t kind, const uint8_t *at,
     switch (kind) {
     case TCP_OPTION_MSS:
         if (bytes == TCP_OPTION_MSS_BYTES && !o->has_mss) {
-            o->has_mss = true;
             o->mss = load_be16(at + 2);
+            o->has_mss = o->mss != 0;           /* 0 says nothing, as in Linux */
         }
         break;
     case TCP_OPTION_WINDOW_SCALE:

@@ -78,6 +78,7 @@ struct tcp_connection *tcp_connection_take(struct net_stack *stack, uint32_t pee
     if (index == tcp->connection_end)
         tcp->connection_end++;
 
+    const struct secret_tuple tuple = { stack->interface.address, peer_address, port, peer_port };
     struct tcp_connection *c = &tcp->connections[index];
     *c = (struct tcp_connection){
         .used = true,
@@ -100,7 +101,7 @@ struct tcp_connection *tcp_connection_take(struct net_stack *stack, uint32_t pee
         .segment_mask = tcp->capacity.segment_count - 1,
         .peer_mss = TCP_MSS_DEFAULT,
         .path_mtu_bytes = stack->interface.mtu_bytes,
-        .timestamp_offset = secret_timestamp_offset(&stack->secret, stack->interface.address, peer_address),
+        .timestamp_offset = secret_timestamp_offset(&stack->secret, &tuple),
         .rto_ns = policy->rto_initial_us * UINT64_C(1000),
         .timer_ns = TCP_NEVER_NS,
         .ack_timer_ns = TCP_NEVER_NS,

@@ -61,10 +61,6 @@ void tcp_time_wait_enter(struct net_stack *stack, struct tcp_connection *c, uint
 
 static void time_wait_ack(struct net_stack *stack, struct tcp_time_wait *w, uint64_t now_ns)
 {
-    if (!tcp_challenge_allowed(&w->challenge_full_ns, now_ns)) {
-        NET_COUNT(stack, tcp_tx_challenges_withheld);
-        return;
-    }
     struct tcp_reply reply = {
         .address = w->address,
         .peer_address = w->peer_address,
@@ -80,15 +76,29 @@ static void time_wait_ack(struct net_stack *stack, struct tcp_time_wait *w, uint
     tcp_reply_send(stack, &reply, now_ns);
 }
 
-/* RFC 6191 §2, RFC 9293 SHLD-4: a SYN that cannot be an old one opens a new connection. */
-static bool time_wait_gives_way(const struct tcp_time_wait *w, const struct tcp_received *r)
+static void time_wait_challenge(struct net_stack *stack, struct tcp_time_wait *w, uint64_t now_ns)
 {
-    if ((r->flags & (TCP_SYN | TCP_ACK | TCP_RST)) != TCP_SYN)
+    if (!tcp_challenge_allowed(&w->challenge_full_ns, now_ns)) {
+        NET_COUNT(stack, tcp_tx_challenges_withheld);
+        return;
+    }
+    NET_COUNT(stack, tcp_tx_challenges);
+    time_wait_ack(stack, w, now_ns);
+}
+
+/* RFC 6191 §2, RFC 9293 SHLD-4: a SYN that cannot be an old one opens a new connection, if somebody listens. */
+static bool time_wait_gives_way(const struct net_stack *stack, const struct tcp_time_wait *w,
+                                const struct tcp_received *r)
+{
+    const struct tcp_listener *listener = tcp_listener_find(stack, r->port);
+    if ((r->flags & (TCP_FIN | TCP_SYN | TCP_RST | TCP_ACK)) != TCP_SYN || listener == NULL)
         return false;
-    if (w->timestamps_on && r->options.has_timestamps)
-        return seq_gt(r->options.timestamp, w->ts_recent)
-            || (r->options.timestamp == w->ts_recent && seq_gt(r->seq, w->rcv_nxt));
-    return seq_gt(r->seq, w->rcv_nxt);
+    bool later = seq_gt(r->seq, w->rcv_nxt), with_timestamps = listener->policy.timestamps && r->options.has_timestamps;
+    if (!with_timestamps)
+        return later;
+    if (!w->timestamps_on)
+        return true;                    /* no SYN of the old connection had one */
+    return seq_gt(r->options.timestamp, w->ts_recent) || (r->options.timestamp == w->ts_recent && later);
 }
 
 bool tcp_time_wait_input(struct net_stack *stack, struct tcp_received *r, uint64_t now_ns)
@@ -97,30 +107,37 @@ bool tcp_time_wait_input(struct net_stack *stack, struct tcp_received *r, uint64
     stack->tcp.isn_above_on = false;
     if (w == NULL)
         return false;
-    if (time_wait_gives_way(w, r)) {
+    if (time_wait_gives_way(stack, w, r)) {
         NET_COUNT(stack, tcp_time_wait_reused);
         stack->tcp.isn_above_on = true;
         stack->tcp.isn_above = w->snd_nxt + 65535 + 2;      /* as Linux: beyond any window the old one had */
         time_wait_free(stack, w);
         return false;
     }
-    if ((r->flags & TCP_RST) != 0) {    /* RFC 5961: exactly; RFC 1337's hazard needs an inexact one */
-        if (r->seq == w->rcv_nxt)
+    bool in_window = seq_ge(r->seq, w->rcv_nxt) && seq_le(r->seq, w->rcv_nxt + w->rcv_wnd);
+    if ((r->flags & TCP_RST) != 0) {    /* RFC 5961 §3.2, as in open states; RFC 1337's hazard needs an inexact one */
+        if (r->seq == w->rcv_nxt) {
             time_wait_free(stack, w);
-        else
-            NET_COUNT(stack, tcp_rx_resets_ignored);
+            return true;
+        }
+        NET_COUNT(stack, tcp_rx_resets_ignored);
+        if (in_window && r->seq != w->rcv_nxt + w->rcv_wnd)
+            time_wait_challenge(stack, w, now_ns);
         return true;
     }
     bool old_time = w->timestamps_on && r->options.has_timestamps && seq_lt(r->options.timestamp, w->ts_recent);
-    bool acceptable = !old_time && seq_ge(r->seq, w->rcv_nxt) && seq_le(r->seq, w->rcv_nxt + w->rcv_wnd);
-    if (acceptable && tcp_received_space(r) == 0 && (r->flags & TCP_ACK) != 0)
-        return true;                    /* a late ACK: to answer it would begin a dialogue */
-    if (tcp_received_space(r) != 0 && (r->flags & (TCP_SYN | TCP_ACK)) == TCP_ACK && !old_time) {
+    bool text = tcp_received_space(r) != 0 && (r->flags & (TCP_SYN | TCP_ACK)) == TCP_ACK;
+    if (in_window && !old_time && !text && (r->flags & TCP_SYN) == 0)
+        return true;                    /* a late ACK: to answer it would begin a dialogue; or no ACK: fifth */
+    if (text && !old_time) {
         w->ends_ns = now_ns + w->time_wait_ns;      /* §3.10.7.4, eighth: the FIN again; 2 MSL begin anew. As in Linux, */
                                                     /* text before it too: that peer has not had our last ACK either */
         tcp_timer_due_at(stack, w->ends_ns);
     }
-    time_wait_ack(stack, w, now_ns);
+    if (text)
+        time_wait_ack(stack, w, now_ns);            /* never withheld: the peer repeats it until it is acknowledged */
+    else
+        time_wait_challenge(stack, w, now_ns);
     return true;
 }
 

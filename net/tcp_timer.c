@@ -58,6 +58,8 @@ void tcp_timer_rearm(struct net_stack *stack, struct tcp_connection *c, uint64_t
             tcp_timer_stop(c);
             c->probe_count = 0;
         } else if (c->timer != TCP_TIMER_WINDOW_PROBE) {
+            if (c->probe_count == 0)
+                c->unanswered_ns = now_ns;      /* the patience for this wait begins here */
             uint64_t wait_ns = c->rto_ns << (c->probe_count < 16 ? c->probe_count : 16);
             tcp_timer_set(stack, c, TCP_TIMER_WINDOW_PROBE,
                           now_ns + min_ns(wait_ns, c->policy.rto_max_us * UINT64_C(1000)));
@@ -113,10 +115,13 @@ static void rto_due(struct net_stack *stack, struct tcp_connection *c, uint64_t 
 }
 
 /* MUST-36: for as long as the peer answers, a closed window is no reason to end, not even if the next probe is further
- * away than all our patience. */
+ * away than all our patience; unless nobody here is waiting either (RFC 6429 §4; Linux: tcp_orphan_retries), or peers
+ * that never open it could keep all connections. */
 static void window_probe_due(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns)
 {
     uint64_t heard_ns = c->last_received_ns > c->unanswered_ns ? c->last_received_ns : c->unanswered_ns;
+    if (c->orphan)
+        heard_ns = c->unanswered_ns;
     if (c->last_sent_ns > heard_ns && now_ns - heard_ns >= c->policy.data_give_up_us * UINT64_C(1000)) {
         connection_gave_up(stack, c);
         return;
@@ -169,6 +174,7 @@ static void keepalive_due(struct net_stack *stack, struct tcp_connection *c, uin
         c->keepalive_count = 0;
         c->keepalive_ns = (outstanding ? now_ns : c->last_received_ns) + idle_ns;
     } else if (c->keepalive_count >= c->policy.keepalive_count) {
+        tcp_reset_send(stack, c, now_ns);       /* as Linux: whoever is there after all shall know */
         connection_gave_up(stack, c);
         return;
     } else {

@@ -87,7 +87,7 @@ static void challenges_are_limited_per_connection(void **state)
         for (struct seen s; peer_take(p, &s);)
             count++;
     }
-    EXPECT_BETWEEN("challenges in a second", count, 10, 20);
+    EXPECT_BETWEEN("challenges in a second", count, 10, 11);
     assert_int_equal(p->stack->counters.tcp_tx_challenges, count);
     assert_int_equal(p->stack->counters.tcp_tx_challenges_withheld, 1000 - count);
     int first = p->id;

@@ -362,7 +362,8 @@ static void keepalive_is_off_and_probes_when_on(void **state)
         EXPECT_AFTER(p, EXPECT(p, A, 0, 1, 0), 75 * S);
         EXPECT_STATE(p, TCP_ESTABLISHED);
     }
-    assert_false(peer_wait(p, 80 * S));
+    assert_true(peer_wait(p, 80 * S));
+    EXPECT_AFTER(p, EXPECT(p, TCP_RST | A, 1, 1, 0), 75 * S);
     EXPECT_STATE(p, TCP_CLOSED);
     assert_int_equal(tcp_take_error(p->stack, p->id), TCP_TIMED_OUT);
 }
