@@ -38,6 +38,7 @@ enum {
     OPTION_USER_TIMEOUT = 18,
 };
 enum { FIN_WAIT_2_S_MAX = 120 };        /* Linux: TCP_FIN_TIMEOUT_MAX */
+#define NOW_US_MAX (UINT64_C(1) << 53)  /* 285 years; in nanoseconds, with any timeout added, it still fits */
 
 enum socket_kind { SOCKET_FREE, SOCKET_FRESH, SOCKET_LISTENER, SOCKET_CONNECTION };
 
@@ -55,12 +56,11 @@ struct pnet {
     uint64_t now_ns;
     struct net_stack *stack;
     void *memory;
-    uint16_t port_next;
     struct socket sockets[PNET_SOCKET_COUNT_MAX];
     struct netdev_ip device;
 };
 
-/* A mistake of ours, or of the caller's (a clock that runs backwards). The kernel's platform panics; so does this. */
+/* A mistake of ours. The kernel's platform panics; so does this. */
 _Noreturn void assert_failed(const char *file, int line, const char *condition)
 {
     fprintf(stderr, "libperegrine-net: %s:%d: assertion failed: %s\n", file, line, condition);
@@ -131,8 +131,10 @@ struct pnet *pnet_open(const char *words, const char **why)
             netdev_ip_init(&net->device, read.mtu_bytes);
             config->device = &net->device.device;
             net->stack = net_stack_init(memory, bytes, config, net->now_ns, &message);
-            if (net->stack != NULL)
+            if (net->stack != NULL) {
+                net->stack->interface.mask = UINT32_MAX << (32 - read.prefix_bits);     /* its routes stay: no ARP */
                 return net;
+            }
         }
         free(memory);
         free(net);
@@ -152,6 +154,10 @@ void pnet_close(struct pnet *net)
 
 int pnet_packet_in(struct pnet *net, const void *packet, size_t bytes)
 {
+    if (net == NULL)
+        return -EINVAL;
+    if (packet == NULL)
+        return -EFAULT;
     if (bytes > NETDEV_IP_PACKET_BYTES_MAX)
         return -EMSGSIZE;
     if (!netdev_ip_push(&net->device, packet, bytes))
@@ -164,6 +170,10 @@ int pnet_packet_in(struct pnet *net, const void *packet, size_t bytes)
 int pnet_packet_out(struct pnet *net, void *packet, size_t room)
 {
     const uint8_t *data;
+    if (net == NULL)
+        return -EINVAL;
+    if (packet == NULL)
+        return -EFAULT;
     if (room < net->device.device.mtu_bytes)
         return -EMSGSIZE;
     size_t bytes = netdev_ip_pop(&net->device, &data);
@@ -173,21 +183,27 @@ int pnet_packet_out(struct pnet *net, void *packet, size_t room)
     return (int)bytes;
 }
 
-void pnet_set_time_us(struct pnet *net, uint64_t now_us)
+int pnet_set_time_us(struct pnet *net, uint64_t now_us)
 {
-    ASSERT(now_us * 1000 >= net->now_ns);
+    if (net == NULL || now_us > NOW_US_MAX || now_us * 1000 < net->now_ns)
+        return -EINVAL;
     net->now_ns = now_us * 1000;
+    return 0;
 }
 
-uint64_t pnet_time_us(const struct pnet *net) { return net->now_ns / 1000; }
+uint64_t pnet_time_us(const struct pnet *net) { return net != NULL ? net->now_ns / 1000 : 0; }
 
 uint64_t pnet_next_timer_us(const struct pnet *net)
 {
-    uint64_t wake_ns = net_wake_ns(net->stack);
+    uint64_t wake_ns = net != NULL ? net_wake_ns(net->stack) : UINT64_MAX;
     return wake_ns == UINT64_MAX ? UINT64_MAX : (wake_ns + 999) / 1000;     /* never before it is due */
 }
 
-void pnet_run_timers(struct pnet *net) { net_idle(net->stack, net->now_ns); }
+void pnet_run_timers(struct pnet *net)
+{
+    if (net != NULL)
+        net_idle(net->stack, net->now_ns);
+}
 
 int pnet_counter(struct pnet *net, size_t index, const char **name, uint64_t *value)
 {
@@ -196,6 +212,10 @@ int pnet_counter(struct pnet *net, size_t index, const char **name, uint64_t *va
         NET_COUNTERS(NAME)
 #undef NAME
     };
+    if (net == NULL)
+        return -EINVAL;
+    if (name == NULL || value == NULL)
+        return -EFAULT;
     if (index >= ARRAY_COUNT(names))
         return -ENOENT;
     *name = names[index];
@@ -207,12 +227,14 @@ int pnet_counter(struct pnet *net, size_t index, const char **name, uint64_t *va
 
 static struct socket *socket_of(struct pnet *net, int number)
 {
-    bool valid = number >= 0 && number < PNET_SOCKET_COUNT_MAX && net->sockets[number].kind != SOCKET_FREE;
+    bool valid = net != NULL && number >= 0 && number < PNET_SOCKET_COUNT_MAX && net->sockets[number].kind != SOCKET_FREE;
     return valid ? &net->sockets[number] : NULL;
 }
 
 int pnet_socket(struct pnet *net)
 {
+    if (net == NULL)
+        return -EINVAL;
     for (int i = 0; i < PNET_SOCKET_COUNT_MAX; i++) {
         if (net->sockets[i].kind == SOCKET_FREE) {
             net->sockets[i] = (struct socket){ .kind = SOCKET_FRESH, .id = -1, .policy = *tcp_policy_get(net->stack) };
@@ -247,8 +269,9 @@ int pnet_bind(struct pnet *net, int number, uint32_t address, uint16_t port)
         return -EINVAL;
     if (address != 0 && address != net->stack->interface.address)
         return -EADDRNOTAVAIL;
-    for (int tries = 0; port == 0 && tries < EPHEMERAL_COUNT; tries++) {
-        uint16_t candidate = (uint16_t)(EPHEMERAL_FIRST + net->port_next++ % EPHEMERAL_COUNT);
+    uint64_t from = port == 0 ? secret_random(&net->stack->secret) % EPHEMERAL_COUNT : 0;     /* RFC 6056 §3.3.1 */
+    for (uint64_t tries = 0; port == 0 && tries < EPHEMERAL_COUNT; tries++) {
+        uint16_t candidate = (uint16_t)(EPHEMERAL_FIRST + (from + tries) % EPHEMERAL_COUNT);
         if (!port_is_bound(net, candidate))
             port = candidate;
     }
@@ -381,6 +404,8 @@ int64_t pnet_read(struct pnet *net, int number, void *out, size_t bytes, int fla
     int error, id = connection_of(net, number, &error);
     if (id < 0)
         return -error;
+    if (out == NULL && bytes != 0)
+        return -EFAULT;
     int64_t result = tcp_read(net->stack, id, out, bytes, (flags & PNET_PEEK) != 0, net->now_ns);
     if (net->sockets[number].read_shut && (result == TCP_AGAIN || result == TCP_NOT_CONNECTED))
         return 0;                   /* as Linux has it, what still comes can be read */
@@ -394,6 +419,8 @@ int64_t pnet_write(struct pnet *net, int number, const void *data, size_t bytes)
     int error, id = connection_of(net, number, &error);
     if (id < 0)
         return error == ENOTCONN ? -EPIPE : -error;
+    if (data == NULL && bytes != 0)
+        return -EFAULT;
     enum tcp_state state = tcp_state(net->stack, id);
     if (state == TCP_SYN_SENT || state == TCP_SYN_RECEIVED)
         return -EAGAIN;
@@ -401,13 +428,27 @@ int64_t pnet_write(struct pnet *net, int number, const void *data, size_t bytes)
     return result < 0 ? -errno_of(result) : result;
 }
 
+/* Linux' inet_shutdown: a listener whose reading is shut listens no longer; what is only connecting is given up. */
 int pnet_shutdown(struct pnet *net, int number, int how)
 {
+    struct socket *s = socket_of(net, number);
     int error, id = connection_of(net, number, &error);
-    if (how < PNET_SHUT_RD || how > PNET_SHUT_RDWR)
+    if (s != NULL && (how < PNET_SHUT_RD || how > PNET_SHUT_RDWR))
         return -EINVAL;
+    if (s != NULL && s->kind == SOCKET_LISTENER) {
+        if (how != PNET_SHUT_WR) {
+            tcp_unlisten(net->stack, s->id, net->now_ns);
+            s->kind = SOCKET_FRESH;
+            s->id = -1;
+        }
+        return 0;
+    }
     if (id < 0)
         return -error;
+    if (tcp_state(net->stack, id) == TCP_SYN_SENT) {
+        tcp_reset(net->stack, id, net->now_ns);
+        return 0;
+    }
     if (how != PNET_SHUT_WR)
         net->sockets[number].read_shut = true;
     if (how != PNET_SHUT_RD)
@@ -579,6 +620,8 @@ int pnet_get_option(struct pnet *net, int number, int level, int name, int *valu
     struct socket *s = socket_of(net, number);
     if (s == NULL)
         return -EBADF;
+    if (value == NULL)
+        return -EFAULT;
     const struct tcp_policy *p = &s->policy;
     if (level == SOL_SOCKET) {
         switch (name) {
@@ -621,6 +664,8 @@ int pnet_tcp_info(struct pnet *net, int number, struct pnet_tcp_info *out)
     struct socket *s = socket_of(net, number);
     if (s == NULL)
         return -EBADF;
+    if (out == NULL)
+        return -EFAULT;
     struct tcp_info info;
     if (s->kind != SOCKET_CONNECTION || !tcp_info(net->stack, s->id, &info)) {
         *out = (struct pnet_tcp_info){

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "kernel/base/bytes.h"
 
@@ -25,6 +26,7 @@ struct word {
 
 static const struct word table[] = {
     { "address", WORD_ADDRESS, FIELD(config.address), 0, 0 },
+    { "prefix", WORD_NUMBER, FIELD(prefix_bits), 1, 32 },
     { "mtu", WORD_NUMBER, FIELD(mtu_bytes), 576, 1500 },
     { "ack", WORD_ACK, POLICY(ack), 0, 0 },
     { "ack_delay_us", WORD_NUMBER, POLICY(ack_delay_us), 0, 500000 },       /* RFC 9293 MUST-40 */
@@ -50,7 +52,7 @@ static const struct word table[] = {
     { "secret", WORD_TEXT, FIELD(config.secret), 0, 0 },
 };
 
-static char message[256];
+static _Thread_local char message[256];
 
 static const char *refuse(const char *why, const char *word)
 {
@@ -145,14 +147,18 @@ const char *pnet_words_read(const char *text, struct pnet_words *words)
     memset(words, 0, sizeof *words);
     tcp_policy_default(&words->config.policy);
     words->mtu_bytes = 1500;
+    words->prefix_bits = 32;
     words->config.mask = 0xffffffff;
     /* With a /32 mask everything goes through the gateway, whose MAC is known: no ARP (net/netdev_ip.h). */
     words->config.gateway = 0x01010101;
     words->config.gateway_mac[0] = 2;
     words->config.gateway_mac[5] = 2;
-    memcpy(words->config.secret, "a fixed secret, so runs repeat..", sizeof words->config.secret);
+    if (getrandom(words->config.secret, sizeof words->config.secret, 0) != sizeof words->config.secret)
+        return "no random numbers to be had";
 
     char copy[2048];
+    if (text == NULL)
+        return "no words";
     if (strlen(text) >= sizeof copy)
         return refuse("too long", text);
     strcpy(copy, text);
@@ -162,5 +168,8 @@ const char *pnet_words_read(const char *text, struct pnet_words *words)
         if (why != NULL)
             return why;
     }
-    return words->config.address == 0 ? "address= is required" : NULL;
+    uint32_t host_mask = ~(UINT32_MAX << (32 - words->prefix_bits)), host = words->config.address & host_mask;
+    if (words->config.address == 0)
+        return "address= is required";
+    return host_mask > 1 && (host == 0 || host == host_mask) ? "address= is not a host's, with that prefix=" : NULL;
 }

@@ -8,6 +8,7 @@
 struct pnet_words {
     struct net_config config;       /* capacity and device are the caller's to fill in */
     uint16_t mtu_bytes;
+    uint8_t prefix_bits;            /* of the network whose broadcast addresses are known as such */
     uint64_t start_us;
 };
 

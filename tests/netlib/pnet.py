@@ -52,7 +52,7 @@ class Net:
         return self.packet_in(packet, ctypes.c_size_t(len(packet)))
 
     def at(self, now_us):
-        self.set_time_us(ctypes.c_uint64(now_us))
+        return self.set_time_us(ctypes.c_uint64(now_us))
 
     def send(self, socket, data):
         return self.write(socket, data, ctypes.c_size_t(len(data)))

@@ -1,11 +1,12 @@
 """The hosted library, used as a foreign test suite would: words, packets, clock, sockets, errnos, options."""
+import ctypes
 import errno
 import os
 import struct
 
 import pytest
 
-from pnet import NEVER, Net, Wire
+from pnet import LIBRARY, NEVER, Net, Wire
 
 A, B = 0xC0A80001, 0xC0A80002
 SOL_SOCKET, SO_REUSEADDR, SO_ERROR, SO_RCVBUF, SO_KEEPALIVE = 1, 2, 4, 8, 9
@@ -41,6 +42,7 @@ def tcp_fields(packet):
     ("", "address="), ("address=1.2.3", "address=1.2.3"), ("address=1.2.3.4 ack=slow", "ack=slow"),
     ("address=1.2.3.4 wscale=15", "wscale=15"), ("address=1.2.3.4 colour=red", "colour=red"),
     ("address=1.2.3.4 mss", "mss"), ("address=1.2.3.4 rto_min_us=-1", "rto_min_us=-1"),
+    ("address=1.2.3.255 prefix=24", "prefix="), ("address=1.2.3.4 prefix=33", "prefix=33"),
 ])
 def test_bad_words_are_refused_by_name(words, quoted):
     with pytest.raises(ValueError, match=quoted.replace(".", r"\.")):
@@ -316,9 +318,92 @@ def test_congestion_state_is_told_as_linux_tells_it():
 
 def test_stacks_are_independent_and_runs_repeat():
     def trace():
-        a, b, wire, client, server, _ = connected()
+        a, b, wire, client, server, _ = connected("secret=one", "secret=two")
         a.send(client, b"same")
         seen = [packet for packet in a.packets()]
         a.close(), b.close()
         return seen
     assert trace() == trace()
+
+
+def first_of(net, **bound):
+    client = net.socket()
+    if bound:
+        net.bind(client, 0, ctypes.c_uint16(bound["port"]))
+    net.dial(client, B, 80)
+    (syn,) = net.packets()
+    return tcp_fields(syn)
+
+
+def test_two_starts_differ_in_all_that_is_secret():
+    """RFC 6528, RFC 6056, RFC 7323 §7.1: sequence numbers, ports, timestamps; and none tells those of another connection."""
+    one, two = (Net("address=192.168.0.1") for _ in range(2))
+    syns = [first_of(one, port=5000), first_of(one, port=5001), first_of(two, port=5000)]
+    assert len({syn["seq"] for syn in syns}) == 3
+    assert len({syn["options"][8:12] for syn in syns}) == 3
+    bound = []
+    for net in (one, two):
+        sockets = [net.socket() for _ in range(4)]
+        ports = [ctypes.c_uint16() for _ in sockets]
+        for socket, port in zip(sockets, ports):
+            assert net.bind(socket, 0, 0) == 0 and net.local(socket, None, ctypes.byref(port)) == 0
+        bound += [port.value for port in ports]
+    assert min(bound) >= 32768 and bound[:4] != bound[4:] and bound[1] - bound[0] != bound[3] - bound[2]
+
+
+def test_misuse_is_told_by_errno():
+    nothing = ctypes.c_void_p(None)
+    why = ctypes.c_char_p()
+    assert LIBRARY.pnet_open(None, ctypes.byref(why)) is None and why.value
+    assert LIBRARY.pnet_open(None, None) is None
+    LIBRARY.pnet_close(nothing)
+    assert LIBRARY.pnet_socket(nothing) == LIBRARY.pnet_packet_in(nothing, b"x", 1) == -errno.EINVAL
+    assert LIBRARY.pnet_packet_out(nothing, None, 0) == LIBRARY.pnet_set_time_us(nothing, 0) == -errno.EINVAL
+    assert LIBRARY.pnet_next_timer_us(nothing) == NEVER and LIBRARY.pnet_time_us(nothing) == 0
+    LIBRARY.pnet_run_timers(nothing)
+    assert LIBRARY.pnet_poll(nothing, 0) == LIBRARY.pnet_listen(nothing, 0, 1) == -errno.EBADF
+    assert LIBRARY.pnet_write(nothing, 0, b"x", 1) == -errno.EBADF
+
+    a, b, wire, client, server, listener = connected()
+    a.close_socket(client)
+    for bad in (client, -1, 256, 2**31 - 1):
+        assert a.send(bad, b"x") == a.receive(bad) == a.shutdown(bad, 1) == a.poll(bad) == -errno.EBADF
+        assert a.dial(bad, B, 80) == a.bind(bad, 0, 1) == a.listen(bad, 1) == a.accept(bad, None, None) == -errno.EBADF
+        assert a.option(bad, SOL_SOCKET, SO_ERROR) == a.set_linger(bad, 1, 0) == a.abort(bad) == -errno.EBADF
+        assert a.close_socket(bad) == a.local(bad, None, None) == a.peer(bad, None, None) == -errno.EBADF
+    many = ctypes.c_size_t(10)
+    assert b.write(server, None, many) == b.read(server, None, many, 0) == b.packet_in(None, many) == -errno.EFAULT
+    assert b.packet_out(None, many) == b.tcp_info(server, None) == b.counter(0, None, None) == -errno.EFAULT
+    assert b.get_option(server, SOL_SOCKET, SO_ERROR, None) == -errno.EFAULT
+    assert b.send(server, b"") == 0 and b.receive(server, 0) == b""
+    assert b.send(listener, b"x") == -errno.EPIPE and b.receive(listener) == -errno.ENOTCONN
+    assert b.packet_out(ctypes.create_string_buffer(100), ctypes.c_size_t(100)) == -errno.EMSGSIZE
+    assert b.give(bytes(65536)) == -errno.EMSGSIZE and b.give(b"") == 0
+
+    before = b.time_us()
+    assert b.at(before - 1) == b.at(2**64 - 1) == -errno.EINVAL and b.time_us() == before and b.at(before) == 0
+
+
+def test_shutdown_of_what_is_not_connected():
+    """Linux: inet_shutdown."""
+    a, b, wire = pair()
+    listener, client = b.serve(80), a.socket()
+    assert a.shutdown(client, 1) == -errno.ENOTCONN
+    assert b.shutdown(listener, 1) == 0 and b.info(listener).tcpi_state == 10
+    assert a.dial(client, B, 80) == -errno.EINPROGRESS and a.shutdown(client, 1) == 0
+    wire.run(20_000)
+    assert a.info(client).tcpi_state == 7 and b.accept(listener, None, None) == -errno.EAGAIN
+    assert b.shutdown(listener, 0) == 0 and b.accept(listener, None, None) == -errno.EINVAL
+    assert b.listen(listener, 1) == 0
+
+
+def test_a_broadcast_source_is_known_by_the_prefix():
+    """MUST-57: no SYN from one. Without a prefix the library has no network, so no broadcast but the limited one."""
+    for words, answers in (("", 1), ("prefix=24", 0)):
+        net = Net(f"address=192.168.0.1 {words}")
+        net.serve(80)
+        peer = Net("address=192.168.0.255")
+        peer.dial(peer.socket(), A, 80)
+        for packet in peer.packets():
+            net.give(packet)
+        assert len(list(net.packets())) == answers
