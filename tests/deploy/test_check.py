@@ -32,7 +32,7 @@ def test_a_good_machine_is_reported_whole(host):
     assert report["system"] == "Debian GNU/Linux 12 (bookworm), Linux 6.1.0-1-amd64"
     assert report["firmware"] == "BIOS"
     assert report["GRUB"] == "2.06 in /boot/grub"
-    assert report["default"] == "GRUB_DEFAULT=0: Debian GNU/Linux, with Linux 6.1.0-1-amd64"
+    assert report["default"] == "GRUB_DEFAULT=0: Debian GNU/Linux, with Linux 6.1.0-1-amd64, vmlinuz-6.1.0-1-amd64"
     assert report["door"] == "Multiboot2"
     assert report["NIC"] == ("eth0: virtio_net, PCI, transitional, 1af4:1000 rev 0, 52:54:00:12:34:56, MTU 1500, "
                              "1 receive queue(s)")
@@ -90,6 +90,40 @@ def unknown_default(host):
     host.file("/etc/default/grub", "GRUB_DEFAULT='Debian of long ago'\n")
 
 
+def newer_kernel(host):
+    host.file("/boot/vmlinuz-6.1.0-2-amd64")
+
+
+def never_booted(host):
+    newer_kernel(host)
+    host.update_grub()
+
+
+# Debian's own menu of two kernels: the first entry outside, all of them in a submenu.
+DEBIAN = r"""#!/bin/sh
+entry() { printf "%smenuentry '$2' --class gnu \$menuentry_id_option '$3' {\n%s\tlinux\t/boot/vmlinuz-$4 root=/dev/vda1 ro\n%s}\n" "$1" "$1" "$1"; }
+entry '' 'Debian GNU/Linux' gnulinux-simple 6.1.0-2-amd64
+printf "submenu 'Advanced options' \$menuentry_id_option 'gnulinux-advanced' {\n"
+entry '	' 'Debian, with Linux 6.1.0-2' gnulinux-2 6.1.0-2-amd64
+entry '	' 'Debian, with Linux 6.1.0-1' gnulinux-1 6.1.0-1-amd64
+printf '}\n'
+"""
+
+
+def debian_menu(default):
+    def spoil(host):
+        newer_kernel(host)
+        host.file("/etc/grub.d/10_linux", DEBIAN, 0o755)
+        host.file("/etc/default/grub", f"GRUB_DEFAULT='{default}'\n")
+        host.update_grub()
+    return spoil
+
+
+def windows_first(host):
+    host.file("/etc/grub.d/05_other", "#!/bin/sh\nprintf \"menuentry 'Windows' {\\n\\tchainloader +1\\n}\\n\"\n", 0o755)
+    host.update_grub()
+
+
 def old_menu(host):
     path = host.grub / "grub.cfg"
     path.write_text("menuentry 'Linux' --id linux {\n}\n")
@@ -113,6 +147,12 @@ REFUSALS = {
     "no multiboot2": (no_multiboot2, "holds no multiboot2.mod"),
     "default overridden": (default_overridden, "GRUB_DEFAULT is set in "),
     "default unknown": (unknown_default, "the default entry 'Debian of long ago' is not in grub.cfg"),
+    "default never booted": (never_booted, "the machine would come back to 6.1.0-2-amd64, the default, while 6.1.0-1-amd64 runs"),
+    "kernel not in the menu": (newer_kernel, "vmlinuz-6.1.0-2-amd64 in /boot is not in GRUB's menu"),
+    "default is a submenu": (debian_menu("1"), "the default entry 'Advanced options' is a submenu"),
+    "default in a submenu, without it": (debian_menu("gnulinux-1"), "the default entry 'gnulinux-1' is not in grub.cfg"),
+    "default in a submenu, never booted": (debian_menu("1>0"), "the machine would come back to 6.1.0-2-amd64"),
+    "another system first": (windows_first, "the default entry 'Windows' starts no Linux"),
     "BLS": (put("/etc/default/grub", "GRUB_DEFAULT=saved\nGRUB_ENABLE_BLSCFG=true\n"), "GRUB_ENABLE_BLSCFG"),
     "old menu": (old_menu, "does not look at next_entry"),
     "another NIC": (lambda host: host.nic("ena"), "eth0 is driven by ena"),
@@ -169,13 +209,47 @@ def test_a_grub_without_multiboot2_takes_the_linux_door(tmp_path):
     assert machine.host.tree() == before
 
 
-def test_several_kernels_are_no_obstacle_and_are_named(host):
-    host.file("/boot/vmlinuz-6.1.0-2-amd64")
-    host.update_grub()
+@pytest.mark.parametrize("default", ["1>1", "gnulinux-advanced>gnulinux-1", "Advanced options>Debian, with Linux 6.1.0-1"])
+def test_several_kernels_are_no_obstacle_if_the_default_is_the_one_that_runs(host, default):
+    debian_menu(default)(host)
     found = verdict(host)
-    assert not found.stops
+    assert not found.stops, judge.text(found)
     assert dict(found.report)["kernels"] == "vmlinuz-6.1.0-1-amd64, vmlinuz-6.1.0-2-amd64"
-    assert "6.1.0-2" in dict(found.report)["default"]
+    assert dict(found.report)["default"].endswith("Debian, with Linux 6.1.0-1, vmlinuz-6.1.0-1-amd64")
+    assert [finding.text for finding in found.findings] == [
+        "of 2 kernels the machine comes back to 6.1.0-1-amd64, which is the default and runs now"]
+
+
+def test_what_grub_loaded_counts_before_the_release(host):
+    host.file("/boot/vmlinuz-lts")
+    host.update_grub()
+    assert stops(host)                      # nothing says which of the two runs
+    host.file("/proc/cmdline", "BOOT_IMAGE=/boot/vmlinuz-lts root=/dev/vda1\n")
+    assert not stops(host)
+
+
+def test_the_kernel_to_return_to_can_be_named(tmp_path):
+    machine = Deployment(tmp_path)
+    never_booted(machine.host)
+    before = machine.host.tree()
+    refused = machine.run("install")
+    assert refused.returncode == 1 and "--return-to 6.1.0-2-amd64\n" in refused.stdout
+    assert machine.run("check").returncode == 1 and machine.run("check", "--return-to", "6.1.0-2-amd64").returncode == 0
+    another = machine.run("install", "--return-to", "6.1.0-1-amd64")
+    assert another.returncode == 1 and "not to 6.1.0-1-amd64" in another.stdout
+    assert machine.host.tree() == before
+    assert machine.run("install", "--return-to", "vmlinuz-6.1.0-2-amd64").returncode == 0
+    assert machine.host.next_boot() == "gnulinux-6.1.0-2-amd64"
+    machine.uninstall()
+    assert machine.host.tree() == before
+
+
+def test_memory_testers_and_left_overs_are_no_kernels(host):
+    host.file("/etc/grub.d/20_memtest86+", "#!/bin/sh\nprintf \"menuentry 'Memory test' {\\n\\tlinux /boot/memtest86+x64.bin\\n}\\n\"\n", 0o755)
+    host.update_grub()
+    host.file("/boot/vmlinuz-6.1.0-1-amd64.dpkg-new")
+    host.file("/boot/vmlinuz")
+    assert not verdict(host).findings
 
 
 def test_a_host_route_lease_as_google_gives_it(host):
@@ -238,7 +312,7 @@ def test_hostile_facts_do_not_confuse_the_judge():
     names = ["route", "address", "neighbours", "nic", "tsc", "processor", "memory-map", "grub-entries", "grub-settings", "secure-boot",
              "grub-version", "boot-free-kib", "dhcp", "virtio-nics", "os-release", "grub-directory", "grub-tools", "kcore", "efi-loader"]
     pieces = ["[]", "{", "[{}]", '[{"dst":"default","dev":"x"}]', "name=", "name=x", "=", "mtu=z", "'", '"', "menuentry", "menuentry 'x' {",
-              "1", "-1", "ffffffff-0 : System RAM", "00000000-ffffffff : System RAM", "GRUB_DEFAULT=9>9", "tsc: Detected .1 MHz", "\x1b[2J", ""]
+              "1", "-1", "ffffffff-0 : System RAM", "00000000-ffffffff : System RAM", "GRUB_DEFAULT=9>9", "}", "submenu x {", "function f {", "linux", "linux /x", "tsc: Detected .1 MHz", "\x1b[2J", ""]
     for _ in range(300):
         text = "".join(f"#fact {n} {rng.choice('01')}\n" + "".join(f" {rng.choice(pieces)}\n" for _ in range(rng.randrange(3)))
                        for n in rng.sample(names, rng.randrange(len(names))))

@@ -36,8 +36,8 @@ class Deployment:
         return subprocess.run([str(w) for w in command], capture_output=True, text=True, timeout=60,
                               env={**os.environ, "PEREGRINE_TEST_STOP_AT": str(stop_at), **environment})
 
-    def install(self, **how):
-        done = self.run("install", **how)
+    def install(self, *words, **how):
+        done = self.run("install", *words, **how)
         assert done.returncode == 0, done.stdout + done.stderr
         return done
 
@@ -142,7 +142,7 @@ def test_the_second_kernel_as_default_stays_the_default(machine):
     machine.host.update_grub()
     before = machine.host.tree()
     assert machine.host.next_boot() == "gnulinux-5.10.0-9-amd64"
-    machine.install()
+    machine.install("--return-to", "5.10.0-9-amd64")
     assert machine.host.next_boot() == "gnulinux-5.10.0-9-amd64"
     machine.uninstall()
     assert machine.host.tree() == before
@@ -171,14 +171,17 @@ def test_settings_that_others_changed_since_are_kept(machine):
 
 
 def test_a_grub_cfg_older_than_its_sources_is_refused(machine):
-    machine.host.file("/boot/vmlinuz-6.1.0-2-amd64", "new, and update-grub was not run")
+    script = machine.host.root / "etc/grub.d/10_linux"
+    machine.host.file("/etc/grub.d/10_linux", script.read_text().replace("ro\\n", "ro quiet\\n"), 0o755)     # update-grub was not run
     before = machine.host.tree()
     done = machine.run("install")
-    assert done.returncode == 3 and "would change how Linux itself is booted" in done.stdout and "6.1.0-2" in done.stdout
+    assert done.returncode == 3 and "would change how Linux itself is booted" in done.stdout and "ro quiet" in done.stdout
     assert not (machine.host.root / "etc/grub.d/42_peregrine").exists()
     assert machine.host.next_boot() == LINUX_ID
     machine.uninstall()
     assert machine.host.tree() == before
+    machine.host.file("/boot/vmlinuz-6.1.0-0-amd64", "and there is an older kernel that the menu does not list")
+    assert machine.run("install").returncode == 1
     assert machine.run("install", "--accept-grub-changes").returncode == 0
 
 

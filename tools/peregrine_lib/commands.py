@@ -27,10 +27,11 @@ def probe(host, names=()):
     return Facts(host.run(["probe"], list(names), timeout=180).decode(errors="replace"))
 
 
-def check(host, kernel=None, bzimage=None):
+def check(host, kernel=None, bzimage=None, *, return_to=""):
     say(f"reading {host.name} (nothing is changed)")
     needed = max((path.stat().st_size for path in (kernel, bzimage) if path and path.exists()), default=4 << 20)
-    verdict = judge.judge(probe(host), bytes_needed=needed, linux_door=bool(bzimage and bzimage.exists()))
+    verdict = judge.judge(probe(host), bytes_needed=needed, linux_door=bool(bzimage and bzimage.exists()),
+                          return_to=return_to)
     for line in judge.text(verdict):
         say(line)
     stops = len(verdict.stops)
@@ -61,13 +62,13 @@ def kernel_for(door, kernel, bzimage):
     return data
 
 
-def install(host, config, kernel, bzimage, *, dry_run=False, accept_changes=False, stop_at=0):
+def install(host, config, kernel, bzimage, *, dry_run=False, accept_changes=False, return_to="", stop_at=0):
     words = read_config(config)
     names = settings.host_names(words)
     say(f"reading {host.name}")
     facts = probe(host, names)
     verdict = judge.judge(facts, bytes_needed=2 * kernel.stat().st_size if kernel.exists() else 4 << 20,
-                          linux_door=bzimage.exists())
+                          linux_door=bzimage.exists(), return_to=return_to, accept_changes=accept_changes)
     for line in judge.text_of_findings(verdict):
         say("  " + line)
     addresses = {name: facts.text(f"resolve {name}").split()[0] for name in names if facts.text(f"resolve {name}")}

@@ -188,18 +188,27 @@ class Entry:
     kind: str                               # menuentry or submenu
     title: str
     id: str
-    text: str
+    inside: object = None                   # the submenu that it stands in
+    kernel: str = ""                        # the file, without its path, that its `linux` line loads
 
 
 def grub_entries(lines):
-    """The entries of a grub.cfg, in order, from its `menuentry` and `submenu` lines."""
-    entries = []
+    """The entries of a grub.cfg, in order, from the lines that probe.sh picks (or from all)."""
+    entries, opened = [], []
     for line in lines:
         match = re.match(r"\s*(menuentry|submenu)\s+('([^']*)'|\"([^\"]*)\"|(\S+))", line)
+        loads = re.match(r"\s*linux(?:16|efi)?\s+(\S+)", line)
         if match:
             title = next(t for t in match.groups()[2:] if t is not None)
             ident = re.search(r"(?:--id|\$menuentry_id_option)[ =]+'?([^'\s{]+)", line)
-            entries.append(Entry(match[1], title, ident[1] if ident else "", line))
+            entries.append(Entry(match[1], title, ident[1] if ident else "", opened[-1] if opened else None))
+            opened.append(entries[-1])
+        elif re.match(r"\s*function\s", line):
+            opened.append(None)
+        elif loads and opened and opened[-1] and not opened[-1].kernel:
+            opened[-1].kernel = loads[1].strip("'\"").rpartition("/")[2]
+        elif line.strip() == "}" and opened:
+            opened.pop()
     return entries
 
 

@@ -1,6 +1,7 @@
 """What the facts of HOST mean: whether it can be flown, what would stop it and what a user can do about that, and what
 is handed over to the kernel."""
 import dataclasses
+import re
 
 from . import facts as f
 
@@ -58,8 +59,9 @@ class Verdict:
         return [finding for finding in self.findings if finding.level == STOP]
 
 
-def judge(facts, *, bytes_needed=4 << 20, linux_door=True):
-    """`bytes_needed` is the size of what goes to /boot; `linux_door` tells whether there is an image for it."""
+def judge(facts, *, bytes_needed=4 << 20, linux_door=True, return_to="", accept_changes=False):
+    """`bytes_needed` is the size of what goes to /boot; `linux_door` tells whether there is an image for it; `return_to`
+    names the kernel that the default must be; with `accept_changes` the menu may change for others as well."""
     verdict = Verdict()
     if not facts.complete:
         verdict.stop("the facts arrived cut off", "Try again; if it stays so, see whether HOST's sh is a POSIX shell")
@@ -68,7 +70,7 @@ def judge(facts, *, bytes_needed=4 << 20, linux_door=True):
     _firmware(facts, verdict)
     if _grub(facts, verdict):
         _grub_once(facts, verdict)
-        _grub_default(facts, verdict)
+        _grub_default(facts, verdict, return_to, accept_changes)
         _door(facts, verdict, linux_door)
     _boot(facts, verdict, bytes_needed)
     device = _nic(facts, verdict)
@@ -143,33 +145,43 @@ def _grub_once(facts, verdict):
 
 
 def resolve_default(entries, wanted):
-    """The entry that GRUB takes for a value of `default`, or None. Only the outermost level and `a>b` into submenus,
-    which the flat list stands for by order."""
-    if wanted in ("", "0"):
-        return entries[0] if entries else None
-    last = wanted.split(">")[-1]
-    outer = [e for e in entries if not e.text.startswith((" ", "\t"))]
-    if last.isdigit() and ">" not in wanted:
-        return outer[int(last)] if int(last) < len(outer) else None
-    if last.isdigit():
-        return entries[0] if entries else None
-    return next((e for e in entries if last in (e.title, e.id)), None)
+    """The entry that GRUB takes for a value of `default`, or None: by number, title or id, and level by level with `>`
+    between them (GRUB manual, "default")."""
+    entry = None
+    for part in (wanted or "0").split(">"):
+        level = [e for e in entries if e.inside is entry]
+        if re.fullmatch("[0-9]+", part):
+            entry = level[int(part)] if len(part) < 6 and int(part) < len(level) else None
+        else:
+            entry = next((e for e in level if part in (e.title, e.id)), None)
+        if entry is None:
+            return None
+    return entry
 
 
-def _grub_default(facts, verdict):
+# What 10_linux makes entries of (grub-mkconfig_lib, grub_file_is_not_garbage), and other usual names of a kernel; not
+# memtest86+x64.bin, ipxe.lkrn and the like, which `linux` loads as well.
+KERNEL_GARBAGE = re.compile(r"\.(old|sig|rpmsave|rpmnew|dpkg-.*)$")
+KERNEL_NAME = re.compile(r"vmlinu[xz]|linux|kernel|bzimage", re.IGNORECASE)
+
+
+def _grub_default(facts, verdict, return_to, accept_changes):
     words = facts.words("grub-settings")
     environment = facts.words("grub-environment")
     verdict.default = words.get("GRUB_DEFAULT", "")
     entries = [e for e in f.grub_entries(facts.lines("grub-entries")) if e.id != "peregrine"]
     linux = [e for e in entries if e.kind == "menuentry"]
-    kernels = [k for k in facts.lines("kernels") if k != "vmlinuz" and not k.endswith(".old")]
     saved = verdict.default == "saved"
     wanted = environment.get("saved_entry", "") if saved else verdict.default
     entry = resolve_default(entries, wanted)
     verdict.needs_default_saved = not saved
+    kernels = [k for k in facts.lines("kernels") if k != "vmlinuz" and not KERNEL_GARBAGE.search(k)]
+    listed = [e.kernel for e in linux if KERNEL_NAME.search(e.kernel)]
     verdict.say("kernels", ", ".join(kernels) or "none named vmlinuz-*")
     verdict.say("default", f"GRUB_DEFAULT={verdict.default or 'unset'}"
-                           f"{', saved_entry=' + (wanted or 'unset') if saved else ''}: {entry.title if entry else 'no such entry'}")
+                           f"{', saved_entry=' + (wanted or 'unset') if saved else ''}: {entry.title if entry else 'no such entry'}"
+                           f"{', ' + entry.kernel if entry and entry.kernel else ''}")
+    set_it = "Run grub-set-default with" if saved else "In /etc/default/grub set GRUB_DEFAULT to"
     if words.get("GRUB_ENABLE_BLSCFG") == "true":
         verdict.stop("GRUB takes its entries from /boot/loader/entries (GRUB_ENABLE_BLSCFG), where this program cannot prove "
                      "that Linux stays the default", "Set GRUB_ENABLE_BLSCFG=false and run grub2-mkconfig, or use Debian or Ubuntu")
@@ -177,13 +189,45 @@ def _grub_default(facts, verdict):
         verdict.stop("grub.cfg lists no entry at all", "Run update-grub")
     elif not entry:
         verdict.stop(f"the default entry {wanted!r} is not in grub.cfg, so it cannot be proved that Linux stays the default",
-                     f"{'Run grub-set-default' if saved else 'Set GRUB_DEFAULT'} with one of the entries, or 0, and update-grub")
+                     f"{set_it} one of the entries ('SUBMENU>ENTRY' for one in a submenu), or 0; then run update-grub")
+    elif entry.kind == "submenu":
+        verdict.stop(f"the default entry {entry.title!r} is a submenu, so it cannot be told which kernel the machine would come back to",
+                     f"{set_it} one entry of it, 'SUBMENU>ENTRY', or 0; then run update-grub")
+    elif not KERNEL_NAME.search(entry.kernel):
+        verdict.stop(f"the default entry {entry.title!r} starts no Linux, so the machine would not come back to it",
+                     f"{set_it} an entry of Linux; then run update-grub")
+    else:
+        _kernel_to_return_to(facts, verdict, entry, sorted({*kernels, *listed}), return_to)
+        missing = [kernel for kernel in kernels if kernel not in listed]
+        if missing and not accept_changes:
+            verdict.stop(f"{', '.join(missing)} in /boot {'is' if len(missing) == 1 else 'are'} not in GRUB's menu; install makes the "
+                         "menu anew, and another kernel than now could become the default",
+                         "Run update-grub, reboot, and check again")
     if environment.get("next_entry"):
         verdict.warn(f"one boot of {environment['next_entry']!r} is armed already (grub-reboot)",
                      "grub-editenv /boot/grub/grubenv unset next_entry")
     if not saved and facts.holds("grub-default-overridden"):
         verdict.stop(f"GRUB_DEFAULT is set in {', '.join(facts.lines('grub-default-overridden'))}, which overrides /etc/default/grub",
                      "Set GRUB_DEFAULT=saved there, run grub-set-default 0 and update-grub")
+
+
+def _kernel_to_return_to(facts, verdict, entry, kernels, return_to):
+    """With several kernels the default must be the one that runs, which is known to boot here, or the one that the user
+    names. `return_to`: its release or its file's name."""
+    loaded = re.search(r"(?:^|\s)BOOT_IMAGE=(\S+)", facts.text("cmdline"))     # set by GRUB's `linux`
+    running = {f"vmlinuz-{facts.text('kernel')}", *([loaded[1].rpartition("/")[2]] if loaded else ())}
+    release = entry.kernel.removeprefix("vmlinuz-")
+    if return_to and return_to not in (entry.kernel, release):
+        verdict.stop(f"the machine would come back to {release}, the default, not to {return_to}",
+                     "Make that the default (grub-set-default, or GRUB_DEFAULT and update-grub), or name the default")
+    elif return_to or len(kernels) < 2:
+        return
+    elif entry.kernel in running:
+        verdict.note(f"of {len(kernels)} kernels the machine comes back to {release}, which is the default and runs now")
+    else:
+        verdict.stop(f"several kernels are installed, and the machine would come back to {release}, the default, while "
+                     f"{facts.text('kernel')} runs: that the default boots here has not been seen",
+                     f"Reboot into it and check again, or, if you know that it boots, say --return-to {release}")
 
 
 def _door(facts, verdict, linux_door):

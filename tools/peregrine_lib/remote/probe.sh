@@ -69,7 +69,8 @@ if [ -n "$grub" ] && [ -n "$mkconfig" ]; then
     for target in device fs abstraction partmap; do
         fact "grub-$target" "$prefix-probe" --target=$target "$ROOT$grub"
     done
-    entries() { sed -n "s/^[[:blank:]]*\(menuentry\|submenu\) .*/&/p" "$ROOT$grub/grub.cfg"; }
+    # What tells which kernel an entry loads and which submenu it stands in.
+    entries() { grep -E '^[[:blank:]]*((menuentry|submenu|function|linux|linux16|linuxefi)[[:blank:]]|}[[:blank:]]*$)' "$ROOT$grub/grub.cfg"; }
     fact grub-entries entries
     fact grub-once grep -c 'next_entry' "$ROOT$grub/grub.cfg"
     # grub-editenv makes the file even for `list`; nothing is made here.
