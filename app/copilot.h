@@ -28,7 +28,7 @@ void copilot_digits(const uint8_t *digits, size_t count, bool gap);
 /* The next early answer. Its digits are valid until the next call. False: none now; costs one load. */
 bool copilot_answer(struct matcher_answer *answer);
 
-/* A slice of work, at most 5 us and one burst's search. False when there was nothing to do. */
+/* A slice of work, at most 5 us and one burst's search. False when there was nothing to do, as without copilot_init. */
 bool copilot_turn(void);
 
 /* Brings what the second CPU counts into copilot_counter_group. */

@@ -158,10 +158,10 @@ static bool part_build(struct metrics_cursor *cursor, char *out, size_t *bytes)
     return true;
 }
 
-static uint64_t value_named(const char *name)
+static uint64_t value_named(const struct stats_copy *from, const char *name)
 {
     struct counter counter;
-    for (size_t i = 0; stats_counter(i, &counter); i++)
+    for (size_t i = 0; stats_counter(from, i, &counter); i++)
         if (strcmp(counter.name, name) == 0)
             return *counter.value;
     return 0;
@@ -171,7 +171,8 @@ static bool part_answers(struct metrics_cursor *cursor, char *out, size_t *bytes
 {
     if (cursor->item++ > 0)
         return false;
-    uint64_t early = value_named("player.answers_early"), all = value_named("player.answers");
+    const struct stats_copy *from = cursor->from;
+    uint64_t early = value_named(from, "player.answers_early"), all = value_named(from, "player.answers");
     *bytes = format(out, METRICS_TEXT_BYTES_MAX,
                     "# HELP peregrine_answers_total Answers found, each once.\n# TYPE peregrine_answers_total counter\n"
                     "peregrine_answers_total{kind=\"early\"} %llu\nperegrine_answers_total{kind=\"complete\"} %llu\n",
@@ -183,8 +184,9 @@ static bool part_per_answer(struct metrics_cursor *cursor, char *out, size_t *by
 {
     if (cursor->item++ > 0)
         return false;
-    uint64_t posts = value_named("submit.posts"), kicks = value_named("virtio_net.tx_kicks");
-    uint64_t exits = kicks + value_named("virtio_net.rx_kicks") + value_named("virtio_net.state_exits");
+    const struct stats_copy *from = cursor->from;
+    uint64_t posts = value_named(from, "submit.posts"), kicks = value_named(from, "virtio_net.tx_kicks");
+    uint64_t exits = kicks + value_named(from, "virtio_net.rx_kicks") + value_named(from, "virtio_net.state_exits");
     uint64_t kicks_1000 = posts ? kicks * 1000 / posts : 0, exits_1000 = posts ? exits * 1000 / posts : 0;
     *bytes = format(out, METRICS_TEXT_BYTES_MAX,
                     "# TYPE peregrine_kicks_per_answer gauge\nperegrine_kicks_per_answer %llu.%03llu\n"
@@ -226,16 +228,12 @@ static size_t histogram_sample(const struct histogram *h, const char *name, size
 static bool part_histograms(struct metrics_cursor *cursor, char *out, size_t *bytes)
 {
     const char *name;
-    const struct histogram *histogram;
-    if (!stats_histogram(cursor->item, &name, &histogram))
+    if (!stats_histogram(cursor->from, cursor->item, &name, cursor->line == 0 ? &cursor->histogram : NULL))
         return false;
     size_t head = 0;
-    if (cursor->line == 0) {
-        cursor->histogram = *histogram;
-        if (cursor->item == 0)
-            head = format(out, METRICS_TEXT_BYTES_MAX, "# HELP peregrine_latency_seconds An answer's way, by stage.\n"
-                          "# TYPE peregrine_latency_seconds histogram\n");
-    }
+    if (cursor->line == 0 && cursor->item == 0)
+        head = format(out, METRICS_TEXT_BYTES_MAX, "# HELP peregrine_latency_seconds An answer's way, by stage.\n"
+                      "# TYPE peregrine_latency_seconds histogram\n");
     char sample[METRICS_TEXT_BYTES_MAX];
     size_t sample_bytes = histogram_sample(&cursor->histogram, name, cursor->line, sample);
     ASSERT(head + sample_bytes < METRICS_TEXT_BYTES_MAX);
@@ -259,7 +257,7 @@ static bool counters_of(enum kind kind, struct metrics_cursor *cursor, char *out
         return true;
     }
     for (int looked = 0; looked < COUNTERS_PER_STEP; looked++) {
-        if (!stats_counter(cursor->item, &counter))
+        if (!stats_counter(cursor->from, cursor->item, &counter))
             return false;
         cursor->item++;
         if (kind_of(counter.name) != kind)

@@ -6,15 +6,17 @@
 #include <stddef.h>
 
 #include "app/histogram.h"
+#include "app/stats.h"
 
 enum { METRICS_TEXT_BYTES_MAX = 384 };      /* of one step: a metric's two comment lines, or a sample */
 
 struct metrics_cursor {
+    const struct stats_copy *from;          /* whose values; NULL: those of now */
     unsigned part;
     size_t item, line;
     struct histogram histogram;             /* as it stood when its first line was written */
 };
 
-/* A cursor of zeros stands at the beginning. Writes the next text, whole lines and a NUL, and its bytes, which may be
- * 0: one step looks at a bounded number of counters. False at the end, with nothing written. */
+/* A cursor of zeros but for `from` stands at the beginning. Writes the next text, whole lines and a NUL, and its bytes,
+ * which may be 0: one step looks at a bounded number of counters. False at the end, with nothing written. */
 bool metrics_next(struct metrics_cursor *cursor, char out[METRICS_TEXT_BYTES_MAX], size_t *bytes);

@@ -1,8 +1,10 @@
 /* The status page over HTTP (docs/status.md): the statistics as plain text at "/", for Prometheus at "/metrics". Off
  * unless http.port= is set; anybody may read it. One request a connection.
  *
- * Written a few lines a call, into the frames that leave: the caller calls page_tend only when nothing else is to be
- * done, so no answer ever waits for a page. */
+ * A page is rendered a few lines a call into pieces of one message each. Connections and messages are the first CPU's,
+ * which calls page_tend only when nothing else is to be done, so no answer ever waits for a page. The rendering is
+ * page_turn's, which a second CPU may call: a piece belongs to one of them at a time, and the values come from a copy
+ * that the first CPU makes when it has read a request (app/stats.h). */
 #pragma once
 
 #include <stdbool.h>
@@ -17,8 +19,12 @@ enum {
 };
 #define PAGE_PATIENCE_NS (UINT64_C(10) * 1000 * 1000 * 1000)    /* a peer that neither asks nor takes is reset */
 
-/* After transport_init. `port` 0: off. False: the port cannot be had. */
-bool page_init(uint16_t port);
+/* After transport_init, and after all statistics were registered. `port` 0: off. `elsewhere`: another CPU calls
+ * page_turn, else page_tend does. False: the port cannot be had. */
+bool page_init(uint16_t port, bool elsewhere);
+
+/* Renders a few lines, some microseconds; false when nothing was asked for. */
+bool page_turn(void);
 
 /* Events of connections that nobody else knows. */
 void page_event(const struct transport_event *event, uint64_t now_ns);

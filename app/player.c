@@ -136,7 +136,7 @@ const char *player_init(struct player **out, const struct player_config *config,
         feed_init(&player.feeds[i], feed_names[i], &settings->feeds[i]);
     if (!control_init(settings->key, settings->key_bytes, settings->control_port, config->secret))
         return "the control channel's port cannot be had";
-    if (!page_init(settings->http_port))
+    if (!page_init(settings->http_port, config->second_cpu))
         return "the port of the status page cannot be had";
     if (settings->key_bytes == 0)
         log_line("control channel: off, no key= is given");

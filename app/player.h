@@ -29,7 +29,8 @@ enum player_verdict {
 struct player_config {
     const struct settings *settings;    /* finished; borrowed for ever */
     struct matcher *matcher;            /* borrowed for ever */
-    bool copilot;                       /* copilot_init was called, and a second CPU turns it; app/copilot.h */
+    bool second_cpu;                    /* there is one, which calls page_turn; app/page.h */
+    bool copilot;                       /* copilot_init was called, and the second CPU turns it; app/copilot.h */
     uint8_t secret[32];                 /* fresh random bytes: the ledger's keys, the control channel's challenges */
     uint64_t tsc_khz;                   /* turns the stamps of kernel/base/trace.h into nanoseconds */
 };

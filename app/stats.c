@@ -1,15 +1,20 @@
 #include "app/stats.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "kernel/base/assert.h"
 #include "kernel/base/bytes.h"
 #include "kernel/base/log.h"
+#include "kernel/base/seqlock.h"
 #include "net/transport.h"
+
+enum { HISTOGRAM_WORDS = sizeof(struct histogram) / sizeof(uint64_t) };
+static_assert(HISTOGRAM_WORDS * sizeof(uint64_t) == sizeof(struct histogram), "whole words");
 
 static struct {
     struct counter_group groups[STATS_GROUP_COUNT_MAX];
-    size_t group_count;
+    size_t group_count, counter_count;
     struct {
         const char *name;
         const struct histogram *histogram;
@@ -21,11 +26,17 @@ static struct {
     size_t fact_count;
 } stats;
 
+/* Between two CPUs: the counters in order, then the histograms. */
+static struct seqlock published_lock;
+static uint64_t published[ARRAY_COUNT(((struct stats_copy *)0)->words)];
+
 void stats_clear(void) { memset(&stats, 0, sizeof stats); }
 
 void stats_add_counters(const struct counter_group *group)
 {
     ASSERT(stats.group_count < STATS_GROUP_COUNT_MAX);
+    ASSERT(stats.counter_count + group->count <= STATS_COUNTER_COUNT_MAX);
+    stats.counter_count += group->count;
     stats.groups[stats.group_count++] = *group;
 }
 
@@ -50,24 +61,53 @@ void stats_add_transport(void)
         stats_add_counters(&group);
 }
 
-bool stats_counter(size_t index, struct counter *counter)
+/* ---- what was registered ---- */
+
+void stats_publish(void)
 {
+    uint64_t *at = published;
+    seqlock_write_begin(&published_lock);
+    for (size_t g = 0; g < stats.group_count; g++)
+        for (size_t i = 0; i < stats.groups[g].count; i++)
+            seqlock_write_word(at++, *stats.groups[g].counters[i].value);
+    for (size_t h = 0; h < stats.histogram_count; h++)
+        for (size_t i = 0; i < HISTOGRAM_WORDS; i++) {
+            uint64_t word;
+            memcpy(&word, (const uint8_t *)stats.histograms[h].histogram + i * sizeof word, sizeof word);
+            seqlock_write_word(at++, word);
+        }
+    seqlock_write_end(&published_lock);
+}
+
+bool stats_copy_read(struct stats_copy *copy)
+{
+    size_t words = stats.counter_count + stats.histogram_count * HISTOGRAM_WORDS;
+    return seqlock_read(&published_lock, published, copy->words, words);
+}
+
+bool stats_counter(const struct stats_copy *copy, size_t index, struct counter *counter)
+{
+    size_t left = index;
     for (size_t g = 0; g < stats.group_count; g++) {
-        if (index < stats.groups[g].count) {
-            *counter = stats.groups[g].counters[index];
+        if (left < stats.groups[g].count) {
+            *counter = stats.groups[g].counters[left];
+            if (copy)
+                counter->value = &copy->words[index];
             return true;
         }
-        index -= stats.groups[g].count;
+        left -= stats.groups[g].count;
     }
     return false;
 }
 
-bool stats_histogram(size_t index, const char **name, const struct histogram **histogram)
+bool stats_histogram(const struct stats_copy *copy, size_t index, const char **name, struct histogram *histogram)
 {
     if (index >= stats.histogram_count)
         return false;
     *name = stats.histograms[index].name;
-    *histogram = stats.histograms[index].histogram;
+    if (histogram)
+        memcpy(histogram, copy ? (const void *)&copy->words[stats.counter_count + index * HISTOGRAM_WORDS]
+                               : (const void *)stats.histograms[index].histogram, sizeof *histogram);
     return true;
 }
 
@@ -79,6 +119,8 @@ bool stats_fact(size_t index, const char **name, const char **text)
     *text = stats.facts[index].text;
     return true;
 }
+
+/* ---- as lines ---- */
 
 static const struct {
     const char *suffix;
@@ -100,22 +142,25 @@ static size_t histogram_line(size_t index, const char *name, const struct histog
     return format(out, out_bytes, "%s.max_ns %llu\n", name, (unsigned long long)h->max);
 }
 
-size_t stats_line(size_t index, char *out, size_t out_bytes)
+size_t stats_copy_line(const struct stats_copy *copy, size_t index, char *out, size_t out_bytes)
 {
     if (index < stats.fact_count)
         return format(out, out_bytes, "%.60s %.90s\n", stats.facts[index].name, stats.facts[index].text);
     index -= stats.fact_count;
 
-    if (index < stats.histogram_count * HISTOGRAM_LINE_COUNT)
-        return histogram_line(index % HISTOGRAM_LINE_COUNT, stats.histograms[index / HISTOGRAM_LINE_COUNT].name,
-                              stats.histograms[index / HISTOGRAM_LINE_COUNT].histogram, out, out_bytes);
+    const char *name;
+    struct histogram histogram;
+    if (stats_histogram(copy, index / HISTOGRAM_LINE_COUNT, &name, &histogram))
+        return histogram_line(index % HISTOGRAM_LINE_COUNT, name, &histogram, out, out_bytes);
     index -= stats.histogram_count * HISTOGRAM_LINE_COUNT;
 
     struct counter counter;
-    if (!stats_counter(index, &counter))
+    if (!stats_counter(copy, index, &counter))
         return 0;
     return format(out, out_bytes, "%s %llu\n", counter.name, (unsigned long long)*counter.value);
 }
+
+size_t stats_line(size_t index, char *out, size_t out_bytes) { return stats_copy_line(NULL, index, out, out_bytes); }
 
 size_t stats_render(char *out, size_t out_bytes)
 {

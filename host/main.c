@@ -10,6 +10,7 @@
 
 #include "app/copilot.h"
 #include "app/matcher.h"
+#include "app/page.h"
 #include "app/player.h"
 #include "app/settings.h"
 #include "app/stats.h"
@@ -28,7 +29,7 @@ static const char usage[] =
     "  feed=IP:PORT submit=IP:PORT user=NAME passwd=WORD n=N m=M1,M2,...   what to play; all required\n"
     "  key=KEY control.port=PORT     the control channel, for tools/gg\n"
     "  http.port=PORT                the status page (docs/status.md)\n"
-    "  cpus=2                        a second thread finds the early answers\n"
+    "  cpus=2                        a second thread finds the early answers and renders the status page\n"
     "  log=IP:PORT                   the log over UDP as well, RFC 5424\n"
     "  wait=sleep                    sleep until something arrives (the default, spin, is faster)\n"
     "  --file FILE                   takes words from a file, with # comments\n"
@@ -95,24 +96,14 @@ static enum player_verdict play(struct player *player, enum settings_wait wait)
     return verdict;
 }
 
-/* The second CPU's loop. Ends with the program. */
-static void *copilot_thread(void *sleeps)
+/* What cpus=2 takes off the loop: early answers before all else, the status page's text. Ends with the program. */
+static void *second_thread(void *wait)
 {
     const struct timespec nap = { .tv_nsec = 50000 };
     for (;;)
-        if (!copilot_turn() && sleeps)
+        if (!copilot_turn() && !page_turn() && *(const enum settings_wait *)wait == SETTINGS_WAIT_SLEEP)
             nanosleep(&nap, NULL);
     return NULL;
-}
-
-/* Early answers go to a thread of their own. NULL or why not. */
-static const char *start_copilot(struct matcher_config *config, enum settings_wait wait)
-{
-    pthread_t thread;
-    const char *reason = copilot_init(config);
-    if (!reason && pthread_create(&thread, NULL, copilot_thread, wait == SETTINGS_WAIT_SLEEP ? config : NULL))
-        reason = "cpus=2: there is no second thread to be had";
-    return reason;
 }
 
 int main(int count, char **words)
@@ -142,16 +133,16 @@ int main(int count, char **words)
                  matcher_simd_name(matcher_config.simd));
         return refuse(message);
     }
-    bool copilot = settings.cpus > 1 && settings.early;
-    const char *reason = copilot ? start_copilot(&matcher_config, settings.wait) : NULL;
+    bool second_cpu = settings.cpus > 1, copilot = second_cpu && settings.early;
+    const char *reason = copilot ? copilot_init(&matcher_config) : NULL;
     if (!reason)
         reason = matcher_init(&matcher, &matcher_config);
     if (reason)
         return refuse(reason);
 
     struct transport_config transport_config = { .device = NULL };
-    struct player_config player_config = { .settings = &settings, .matcher = matcher, .copilot = copilot,
-                                           .tsc_khz = platform_tsc_khz() };
+    struct player_config player_config = { .settings = &settings, .matcher = matcher, .second_cpu = second_cpu,
+                                           .copilot = copilot, .tsc_khz = platform_tsc_khz() };
     struct player *player;
     settings_transport(&settings, &transport_config);
     platform_random(transport_config.secret, sizeof transport_config.secret);
@@ -166,6 +157,9 @@ int main(int count, char **words)
     reason = player_init(&player, &player_config, now_ns);
     if (reason)
         return refuse(reason);
+    pthread_t thread;
+    if (second_cpu && pthread_create(&thread, NULL, second_thread, &settings.wait))
+        return refuse("cpus=2: there is no second thread to be had");
 
     log_line("playing with simd=%s", matcher_simd_name(matcher_config.simd));
     enum player_verdict verdict = play(player, settings.wait);

@@ -3,6 +3,7 @@
 
 #include "app/copilot.h"
 #include "app/matcher.h"
+#include "app/page.h"
 #include "app/player.h"
 #include "app/settings.h"
 #include "app/stats.h"
@@ -182,11 +183,11 @@ static struct netdev *device_take(void)
     return device;
 }
 
-/* What cpus=2 takes off the loop: early answers, and the log's consoles. */
+/* What cpus=2 takes off the loop: early answers before all else, the log's consoles, the status page's text. */
 static bool second_cpu_work(void)
 {
     bool wrote = console_turn();
-    return copilot_turn() || wrote;
+    return copilot_turn() || page_turn() || wrote;
 }
 
 /* The parts of the game, bottom up, each told what it needs. */
@@ -235,8 +236,8 @@ static struct player *player_take(struct netdev *device)
     stats_add_counters(&wall_counter_group);
     stats_add_counters(&watchdog_counter_group);
 
-    struct player_config player_config = { .settings = &settings, .matcher = matcher, .copilot = copilot,
-                                           .tsc_khz = clock_tsc_khz() };
+    struct player_config player_config = { .settings = &settings, .matcher = matcher, .second_cpu = shares,
+                                           .copilot = copilot, .tsc_khz = clock_tsc_khz() };
     struct player *player;
     random_bytes(player_config.secret, sizeof player_config.secret);
     mistake = player_init(&player, &player_config, clock_now_ns());

@@ -13,14 +13,29 @@ struct seqlock {
     uint64_t sequence;
 };
 
+static inline void seqlock_write_begin(struct seqlock *lock)
+{
+    __atomic_store_n(&lock->sequence, lock->sequence + 1, __ATOMIC_RELAXED);
+    __atomic_thread_fence(__ATOMIC_RELEASE);
+}
+
+static inline void seqlock_write_word(uint64_t *shared, uint64_t word)
+{
+    __atomic_store_n(shared, word, __ATOMIC_RELAXED);
+}
+
+static inline void seqlock_write_end(struct seqlock *lock)
+{
+    __atomic_store_n(&lock->sequence, lock->sequence + 1, __ATOMIC_RELEASE);
+}
+
+/* A block whose words lie together. */
 static inline void seqlock_write(struct seqlock *lock, uint64_t *shared, const uint64_t *from, size_t words)
 {
-    uint64_t sequence = lock->sequence;
-    __atomic_store_n(&lock->sequence, sequence + 1, __ATOMIC_RELAXED);
-    __atomic_thread_fence(__ATOMIC_RELEASE);
+    seqlock_write_begin(lock);
     for (size_t i = 0; i < words; i++)
-        __atomic_store_n(&shared[i], from[i], __ATOMIC_RELAXED);
-    __atomic_store_n(&lock->sequence, sequence + 2, __ATOMIC_RELEASE);
+        seqlock_write_word(&shared[i], from[i]);
+    seqlock_write_end(lock);
 }
 
 /* One try. False, and `to` is of no use, if it met the writer. */

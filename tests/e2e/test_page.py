@@ -60,17 +60,17 @@ class Asker(threading.Thread):
                 self.error = error
 
 
-@pytest.mark.parametrize("stack", ["lwip", "own"])
-def test_status_page_while_playing(stack):
+@pytest.mark.parametrize("stack, cpus", [("lwip", 1), ("own", 2)])
+def test_status_page_while_playing(stack, cpus):
     http_port, udp_port = foreign.free_tcp_port("127.0.0.1"), machine.free_udp_port()
     server = ["--begin", "player", "--bursts", 60, "--burst", "20-150", "--interval", "0.05-0.1", "--rate", "6"]
     with Game("127.0.0.1", server) as game:
         setup = machine.Setup(stack=stack)
-        words = machine.settings_text(setup, rounds.ROUNDS["online"], game.endpoints(setup.host), USER, KEY, ["http.port=8080"])
+        words = machine.settings_text(setup, rounds.ROUNDS["online"], game.endpoints(setup.host), USER, KEY, ["http.port=8080", f"cpus={cpus}"])
         forward = f"hostfwd=tcp:127.0.0.1:{http_port}-:8080,hostfwd=udp:127.0.0.1:{udp_port}-:{machine.CONTROL_PORT}"
         options = qemu.kernel(words, image=machine.image_of(stack)) + [
             "-vga", "none", "-netdev", f"user,id=net0,{forward}", "-device", "virtio-net-pci,netdev=net0"]
-        with qemu.Machine(options) as guest:
+        with qemu.Machine(options, cpus=cpus) as guest:
             guest.wait_for("network: up|feed 1: HTTP 200", 60)
             asker = Asker(http_port)
             asker.start()

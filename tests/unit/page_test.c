@@ -1,5 +1,7 @@
 /* The status page: requests as they come and as they should not, and the pages byte for byte, over a transport that
- * the test plays. */
+ * the test plays; on one CPU, and on two threads (also under ThreadSanitizer). */
+#include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -44,7 +46,7 @@ static int setup(void **state)
     stats_add_histogram("answer.seen_to_matched", &histogram);
     stats_add_counters(&group);
     now_ns = SECOND;
-    assert_true(page_init(PORT));
+    assert_true(page_init(PORT, false));
     assert_int_equal(fake.listening, PORT);
     return 0;
 }
@@ -283,14 +285,108 @@ static void peer_that_takes_nothing_is_waited_for_then_reset(void **state)
     assert_int_equal(page_counters.given_up, 1);
 }
 
+static void place_is_not_free_while_its_page_is_rendered(void **state)
+{
+    (void)state;
+    assert_true(page_init(PORT, true));
+    int gone = fake_accepted(PORT), ids[PAGE_CONNECTION_COUNT_MAX];
+    fake_text(gone, "GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+    turn();
+    fake_closed(gone, TRANSPORT_RESET);
+    turn();
+    assert_int_equal(page_wake_ns(now_ns), now_ns);
+    for (size_t i = 0; i < PAGE_CONNECTION_COUNT_MAX; i++)
+        ids[i] = fake_accepted(PORT);
+    turn();
+    assert_true(fake.connections[ids[PAGE_CONNECTION_COUNT_MAX - 1]].aborted_by_us);
+    while (page_turn())
+        continue;
+    int id = fake_accepted(PORT);
+    turn();
+    assert_false(fake.connections[id].aborted_by_us);
+}
+
+static bool serving;
+
+static void *second_cpu(void *unused)
+{
+    (void)unused;
+    while (__atomic_load_n(&serving, __ATOMIC_ACQUIRE))
+        if (!page_turn())
+            sched_yield();
+    return NULL;
+}
+
+static uint64_t value_in(const char *body, const char *name)
+{
+    const char *at = body ? strstr(body, name) : NULL;
+    assert_non_null(at);
+    return strtoull(at + strlen(name), NULL, 10);
+}
+
+/* The first CPU goes on counting while the second one renders, peers come and go: every page is whole, and of one
+ * moment as long as it is the only one. */
+static void two_cpus_make_whole_pages(void **state)
+{
+    (void)state;
+    enum { ROUNDS = 60 };
+    static const char *const requests[] = {
+        "GET / HTTP/1.1\r\nHost: x\r\n\r\n", "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n",
+    };
+    static const char *const names[][2] = {
+        { "submit.results_points ", "submit.responses_2xx " },
+        { "_total{result=\"points\"} ", "_total{class=\"2xx\"} " },
+    };
+    pthread_t thread;
+    struct transport_event event;
+    assert_true(page_init(PORT, true));
+    serving = true;
+    assert_int_equal(pthread_create(&thread, NULL, second_cpu, NULL), 0);
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        unsigned count = round % 3 == 0 ? 1 : PAGE_CONNECTION_COUNT_MAX;
+        int ids[PAGE_CONNECTION_COUNT_MAX];
+        for (unsigned i = 0; i < count; i++) {
+            do {                        /* a place whose page is still being rendered for the peer before is not free */
+                page_tend(now_ns);
+                ids[i] = fake_accepted(PORT);
+                while (transport_poll(now_ns, &event))
+                    page_event(&event, now_ns);
+            } while (fake.connections[ids[i]].aborted_by_us);
+            fake_text(ids[i], requests[(round + i) % 2]);
+        }
+        bool all = false;
+        for (unsigned turns = 0; !all; turns++) {
+            v.points = ++v.responses;
+            while (transport_poll(now_ns, &event))
+                page_event(&event, now_ns);
+            page_tend(now_ns);
+            if (count > 1 && turns == 40 + round && !fake.connections[ids[0]].closed_by_us)
+                fake_closed(ids[0], TRANSPORT_RESET);
+            all = true;
+            for (unsigned i = 0; i < count; i++)
+                all = all && (fake.connections[ids[i]].closed_by_us || (i == 0 && count > 1 && turns > 40 + round));
+        }
+        for (unsigned i = count > 1; i < count; i++) {
+            unsigned page = (round + i) % 2;
+            const char *body = body_of(fake.connections[ids[i]].sent);
+            uint64_t points = value_in(body, names[page][0]), responses = value_in(body, names[page][1]);
+            if (count == 1)
+                assert_int_equal(points, responses);
+            assert_true(points <= v.points && responses <= v.points);
+        }
+    }
+    __atomic_store_n(&serving, false, __ATOMIC_RELEASE);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+}
+
 static void without_a_port_nobody_listens(void **state)
 {
     (void)state;
     fake.listening = 0;
-    assert_true(page_init(0));
+    assert_true(page_init(0, false));
     assert_int_equal(fake.listening, 0);
     fake.refuse_listen = true;
-    assert_false(page_init(PORT));
+    assert_false(page_init(PORT, false));
 }
 
 int main(void)
@@ -307,6 +403,8 @@ int main(void)
         cmocka_unit_test_setup(fifth_connection_is_reset_and_a_place_comes_free, setup),
         cmocka_unit_test_setup(peer_that_asks_nothing_is_reset_in_time, setup),
         cmocka_unit_test_setup(peer_that_takes_nothing_is_waited_for_then_reset, setup),
+        cmocka_unit_test_setup(place_is_not_free_while_its_page_is_rendered, setup),
+        cmocka_unit_test_setup(two_cpus_make_whole_pages, setup),
         cmocka_unit_test_setup(without_a_port_nobody_listens, setup),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

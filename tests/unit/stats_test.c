@@ -101,6 +101,44 @@ static void lines_are_rendered_whole_and_in_order(void **state)
     }
 }
 
+static void a_copy_keeps_what_was_published(void **state)
+{
+    (void)state;
+    static uint64_t a;
+    static const struct counter table[] = { { "x.a", &a } };
+    static const struct counter_group group = { table, 1 };
+    static struct stats_copy copy;
+    stats_clear();
+    stats_add_transport();
+    stats_add_counters(&group);
+    stats_add_histogram("answer.total", &h);
+    histogram_clear(&h);
+    histogram_add(&h, 5);
+    a = 1;
+    stats_publish();
+    histogram_add(&h, 700);
+    a = 2;
+    assert_true(stats_copy_read(&copy));
+    char line[STATS_LINE_BYTES_MAX];
+    static const struct {
+        size_t index;
+        const char *then, *now;
+    } rows[] = {
+        { 0, "answer.total.count 1\n", "answer.total.count 2\n" },
+        { 1, "answer.total.mean_ns 5\n", "answer.total.mean_ns 352\n" },
+        { 6, "answer.total.max_ns 5\n", "answer.total.max_ns 700\n" },
+        { 7, "fake.sent 7\n", "fake.sent 7\n" },
+        { 8, "x.a 1\n", "x.a 2\n" },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        stats_copy_line(&copy, rows[i].index, line, sizeof line);
+        assert_string_equal(line, rows[i].then);
+        stats_line(rows[i].index, line, sizeof line);
+        assert_string_equal(line, rows[i].now);
+    }
+    assert_int_equal(stats_copy_line(&copy, 9, line, sizeof line), 0);
+}
+
 static void a_long_fact_is_cut_and_still_ends_its_line(void **state)
 {
     (void)state;
@@ -121,6 +159,7 @@ int main(void)
         cmocka_unit_test(quantiles_are_at_most_a_sixteenth_too_high),
         cmocka_unit_test(one_value_is_every_quantile),
         cmocka_unit_test(lines_are_rendered_whole_and_in_order),
+        cmocka_unit_test(a_copy_keeps_what_was_published),
         cmocka_unit_test(a_long_fact_is_cut_and_still_ends_its_line),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

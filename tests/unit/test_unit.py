@@ -5,7 +5,7 @@ import subprocess
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAMS = sorted(f"test/tests/unit/{p.stem}" for p in (ROOT / "tests/unit").glob("*_test.c")) + ["tsan/copilot_test"]
+PROGRAMS = sorted(f"test/tests/unit/{p.stem}" for p in (ROOT / "tests/unit").glob("*_test.c")) + ["tsan/copilot_test", "tsan/page_test"]
 
 
 @pytest.mark.parametrize("name", PROGRAMS, ids=lambda name: name.replace("test/tests/unit/", ""))

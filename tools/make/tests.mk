@@ -23,7 +23,8 @@ $(UNIT_TESTS): $(BUILD)/test/tests/unit/%: $(BUILD)/test/tests/unit/%.o $(BUILD)
 		$$(addprefix $(BUILD)/test/,$$(UNIT_EXTRA_$$*:.c=.o)) $(TEST_LIB)
 	$(CC) -fsanitize=address,undefined -o $@ $^ -lcmocka -lm $(UNIT_LIBS_$*)
 
-unit: $(UNIT_TESTS) $(BUILD)/tsan/copilot_test
+TSAN_TESTS := $(BUILD)/tsan/copilot_test $(BUILD)/tsan/page_test
+unit: $(UNIT_TESTS) $(TSAN_TESTS)
 	$(PY) -m pytest -q tests/unit
 
 # What two CPUs do at once, under ThreadSanitizer. It knows no fences: the words of a seqlock are atomic themselves.
@@ -32,9 +33,13 @@ TSAN_COPILOT := $(patsubst %.c,$(BUILD)/tsan/%.o,tests/unit/copilot_test.c tests
 $(BUILD)/tsan/%.o: %.c
 	@mkdir -p $(@D)
 	$(CC) $(COMMON) -O1 -fsanitize=thread -Wno-tsan $(call cflags_of,$<) -c -o $@ $<
+TSAN_PAGE := $(patsubst %.c,$(BUILD)/tsan/%.o,tests/unit/page_test.c tests/unit/fake_transport.c tests/unit/support.c \
+	$(wildcard app/page*.c) app/metrics.c app/stats.c app/histogram.c app/span.c kernel/base/format.c)
 $(BUILD)/tsan/copilot_test: $(TSAN_COPILOT)
+$(BUILD)/tsan/page_test: $(TSAN_PAGE)
+$(TSAN_TESTS):
 	$(CC) -fsanitize=thread -o $@ $^ -lcmocka
-CHECK_NEEDS += $(BUILD)/tsan/copilot_test
+CHECK_NEEDS += $(TSAN_TESTS)
 
 # Everything pytest needs built beforehand. Fragments add to CHECK_NEEDS.
 # The kernel's objects of both stacks, for tests/structure.
