@@ -11,6 +11,9 @@ enum {
     /* 128 KiB: a look finds its bucket in the cache and the TLB. When the ledger is full, chains are 4 long. */
     BUCKET_BITS = 15,
     PAD_BYTES = 16,
+    /* 32 KiB: a game's few thousand answers set a hundredth of it. With all of them set nothing is certain any more, and
+     * each answer is looked up. */
+    SEEN_BITS = 18,
     KEY_COUNT = MATCHER_N_DIGITS_MAX / 8 + 2,       /* a word of digits each; the second half begins two later */
 };
 
@@ -21,7 +24,8 @@ struct entry {
 };
 
 static struct {
-    uint64_t keys[KEY_COUNT];
+    _Alignas(64) uint64_t keys[KEY_COUNT];
+    uint64_t seen[(1 << SEEN_BITS) / 64];   /* by brief_hash: of all that was ever entered */
     uint64_t total;                 /* entries ever made */
     uint32_t newest;                /* serials count from 1 and wrap; entry s lies at s % LEDGER_ANSWER_COUNT */
     uint32_t buckets[1 << BUCKET_BITS];     /* serial of the newest entry; 0: none */
@@ -40,6 +44,7 @@ void ledger_init(const uint8_t secret[32])
 {
     /* The entries stay as they are: no bucket leads to them. */
     memset(ledger.buckets, 0, sizeof ledger.buckets);
+    memset(ledger.seen, 0, sizeof ledger.seen);
     ledger.newest = 0;
     ledger.total = 0;
     memset(&ledger_counters, 0, sizeof ledger_counters);
@@ -75,6 +80,27 @@ static void hash_digits(const uint8_t *digits, size_t count, uint64_t hash[4])
     hash[1] = (uint64_t)(first >> 64);
     hash[2] = (uint64_t)second;
     hash[3] = (uint64_t)(second >> 64);
+}
+
+/* Of the number of digits, the first eight and the last sixteen: NH again, once. Equal for equal answers. */
+static uint32_t brief_hash(const uint8_t *digits, size_t count)
+{
+    uint8_t padded[PAD_BYTES] = { 0 };
+    const uint8_t *end = digits + count;
+    if (count < PAD_BYTES) {
+        memcpy(padded, digits, count);
+        digits = padded;
+        end = padded + PAD_BYTES;
+    }
+    unsigned __int128 sum = (unsigned __int128)(load_le64(digits) + ledger.keys[0]) * (count + ledger.keys[1])
+        + (unsigned __int128)(load_le64(end - 16) + ledger.keys[2]) * (load_le64(end - 8) + ledger.keys[3]);
+    return (uint32_t)(((uint64_t)sum ^ (uint64_t)(sum >> 64)) * UINT64_C(0x9e3779b97f4a7c15) >> (64 - SEEN_BITS));
+}
+
+bool ledger_lacks(const uint8_t *digits, size_t count)
+{
+    uint32_t bit = brief_hash(digits, count);
+    return (ledger.seen[bit / 64] >> bit % 64 & 1) == 0;
 }
 
 static void enter(uint32_t *bucket, const uint64_t hash[4], size_t count)
@@ -114,6 +140,8 @@ bool ledger_enter(const uint8_t *digits, size_t count)
         age_before = age;
         serial = entry->older;
     }
+    uint32_t bit = brief_hash(digits, count);
+    ledger.seen[bit / 64] |= BIT(bit % 64);
     ledger_counters.entered++;
     enter(bucket, hash, count);
     return true;

@@ -19,6 +19,10 @@ enum {
 /* Forgets everything; draws the keys from fresh random bytes. */
 void ledger_init(const uint8_t secret[32]);
 
+/* Whether an answer is certainly not there. Some nanoseconds, one cache line and the keys'; false means that ledger_enter
+ * must be asked. */
+bool ledger_lacks(const uint8_t *digits, size_t count);
+
 /* Enters an answer of 1 to MATCHER_N_DIGITS_MAX digits. False if it is there already. */
 bool ledger_enter(const uint8_t *digits, size_t count);
 

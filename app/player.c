@@ -164,13 +164,17 @@ static void record_stamps(void)
     histogram_add(&seen_to_kicked, cycles_to_ns(t[TRACE_KICKED] - t[TRACE_FRAME_SEEN]));
 }
 
+/* What the ledger certainly lacks is entered when it has left. */
 static void take_answer(const struct matcher_answer *answer, uint64_t now_ns)
 {
-    if (!ledger_enter(answer->digits, answer->count)) {
+    bool fresh = ledger_lacks(answer->digits, answer->count);
+    if (!fresh && !ledger_enter(answer->digits, answer->count)) {
         counters.answers_repeated++;
         return;
     }
     bool sent = submit_answer(answer->digits, answer->count, now_ns);
+    if (fresh)
+        ledger_enter(answer->digits, answer->count);
     counters.answers++;
     if (answer->ahead)
         counters.answers_early++;

@@ -12,18 +12,20 @@
 
 enum { WORD_BYTES_MAX = 16 };           /* of a response's body, as much as tells the result */
 
+/* The first line is all that an answer on its way touches. */
 static struct {
+    _Alignas(64) uint8_t *message;      /* the next message area with the head in it; NULL: not prepared */
+    uint32_t head_bytes;
+    bool clear;                         /* nothing waits, there is room for any answer, the breaker is closed */
+    bool ended;                         /* the peer said FIN: nothing more is sent here */
+    uint64_t stream_bytes;              /* given to this connection in all */
     struct link link;
     struct http_response response;
     char word[WORD_BYTES_MAX];
     uint32_t word_bytes;
-    uint8_t *message;                   /* the next message area with the head in it; NULL: not prepared */
-    uint64_t stream_bytes;              /* given to this connection in all */
-    bool ended;                         /* the peer said FIN: nothing more is sent here */
     uint64_t ended_ns;
     uint64_t heard_ns;                  /* when the peer last said anything, or it connected */
     uint64_t bad_status_logged_ns;
-    uint32_t head_bytes;
     char head[SUBMIT_HEAD_BYTES_MAX];   /* up to and with "Content-Length: " */
 } submit;
 
@@ -88,6 +90,12 @@ static void prepare(void)
     }
 }
 
+/* Anew at the end of whatever may move the outbox or the breaker: submit_answer, submit_event, submit_tend. */
+static void look_whether_clear(void)
+{
+    submit.clear = outbox_waiting_count() == 0 && outbox_has_room(MATCHER_N_DIGITS_MAX) && !breaker_is_open();
+}
+
 static uint8_t *write_length(uint8_t *at, size_t count)
 {
     if (count >= 1000)
@@ -116,28 +124,28 @@ static bool post(const uint8_t *digits, size_t count, uint64_t now_ns)
 
 bool submit_answer(const uint8_t *digits, size_t count, uint64_t now_ns)
 {
+    if (!submit.message)
+        prepare();                      /* a second answer of one burst; the first finds it done */
+    bool sent = submit.clear && submit.message && post(digits, count, now_ns);
+
+    /* Off the path from here. */
     if (breaker_is_open()) {
         submit_counters.dropped_breaker++;
         return false;
     }
-    if (!submit.message)
-        prepare();                      /* a second answer of one burst; the first finds it done */
-    bool now = submit.message && outbox_waiting_count() == 0 && outbox_has_room(count);
-    bool sent = now && post(digits, count, now_ns);
-
-    /* Off the path from here. */
     if (!outbox_put(digits, count, now_ns)) {
         ASSERT(!sent);
         submit_counters.dropped_no_room++;
         return false;
     }
-    if (!sent) {
+    if (sent) {
+        submit_counters.posts++;
+        outbox_sent(now_ns, submit.stream_bytes);
+    } else {
         submit_counters.waited++;
-        return false;
     }
-    submit_counters.posts++;
-    outbox_sent(now_ns, submit.stream_bytes);
-    return true;
+    look_whether_clear();
+    return sent;
 }
 
 /* What waits goes out in order, unless it is too old. */
@@ -321,6 +329,7 @@ void submit_event(const struct transport_event *event, uint64_t now_ns)
     default:
         break;
     }
+    look_whether_clear();
 }
 
 /* After the peer's FIN. What it has acknowledged it may have acted on; for what it has not, wait a little for its RST
@@ -349,6 +358,7 @@ void submit_tend(uint64_t now_ns)
 
     prepare();
     send_waiting(now_ns);
+    look_whether_clear();
 }
 
 uint64_t submit_wake_ns(uint64_t now_ns)

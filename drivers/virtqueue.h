@@ -97,23 +97,35 @@ static inline void virtqueue_place(struct virtqueue *queue, uint16_t token, void
     }
 }
 
+/* Whether the device, by what it has written so far, asks to be told of the entries old..new-1. §2.7.10. */
+static inline bool virtqueue_wants_notice(const struct virtqueue *queue, uint16_t old, uint16_t new)
+{
+    if (!queue->event_index)
+        return !(__atomic_load_n(&queue->used->flags, __ATOMIC_RELAXED) & VIRTQ_USED_F_NO_NOTIFY);
+    /* Notify if one of the entries has the index avail_event. All modulo 2^16: new - event - 1 is how far avail_event
+     * lies behind the newest entry. */
+    uint16_t event = __atomic_load_n(queue->avail_event, __ATOMIC_RELAXED);
+    return (uint16_t)(new - event - 1) < (uint16_t)(new - old);
+}
+
 /* Shows the device all placed slots. Returns whether it wants a notification for them; the caller notifies.
  *
  * Barriers, §2.7.13: descriptors before idx (step 4), and idx before flags or avail_event are read (step 6). A
  * sequentially consistent store is both: on x86 it is one XCHG, which orders earlier stores before itself and
  * later loads after itself. A plain store would let the load of avail_event pass it (the one reordering x86
- * does), the device would look for work a moment too early and sleep: a lost notification, a stalled ring. */
+ * does), the device would look for work a moment too early and sleep: a lost notification, a stalled ring.
+ * A device that asks already, before the store, is notified whatever it writes meanwhile: nothing can be lost, the last
+ * look is not needed, and a plain store will do. */
 static inline bool virtqueue_expose(struct virtqueue *queue)
 {
     uint16_t old = queue->exposed_idx, new = queue->avail_idx;
     queue->exposed_idx = new;
+    if (virtqueue_wants_notice(queue, old, new)) {
+        __atomic_store_n(&queue->avail->idx, new, __ATOMIC_RELEASE);
+        return true;
+    }
     __atomic_store_n(&queue->avail->idx, new, __ATOMIC_SEQ_CST);
-    if (!queue->event_index)
-        return !(__atomic_load_n(&queue->used->flags, __ATOMIC_RELAXED) & VIRTQ_USED_F_NO_NOTIFY);
-    /* §2.7.10: notify if one of the entries just exposed, old..new-1, has the index avail_event. All modulo 2^16:
-     * new - event - 1 is how far avail_event lies behind the newest entry. */
-    uint16_t event = __atomic_load_n(queue->avail_event, __ATOMIC_RELAXED);
-    return (uint16_t)(new - event - 1) < (uint16_t)(new - old);
+    return virtqueue_wants_notice(queue, old, new);
 }
 
 /* How many used entries wait to be taken. More than are in flight is a fault, and counts as none. */

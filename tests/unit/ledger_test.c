@@ -18,7 +18,9 @@ static bool enter(const char *digits)
     size_t bytes = strlen(digits);
     uint8_t *exact = test_malloc(bytes);        /* ASan sees a read past the end */
     memcpy(exact, digits, bytes);
-    bool entered = ledger_enter(exact, bytes);
+    bool lacking = ledger_lacks(exact, bytes), entered = ledger_enter(exact, bytes);
+    assert_true(entered || !lacking);           /* what is there is never said to be lacking */
+    assert_false(ledger_lacks(exact, bytes));
     test_free(exact);
     return entered;
 }
@@ -77,6 +79,21 @@ static void words_that_change_places_are_told_apart(void **state)
     assert_true(enter("33333333444444441111111122222222"));
 }
 
+/* Otherwise every answer would be looked up on the path. */
+static void a_few_thousand_answers_leave_nearly_all_others_certain(void **state)
+{
+    (void)state;
+    ledger_init(secret);
+    uint32_t certain = 0;
+    for (uint64_t i = 0; i < 4000; i++) {
+        char digits[40];
+        snprintf(digits, sizeof digits, "%llu00000000000000%llu", (unsigned long long)(i * 7919 + 1), (unsigned long long)i);
+        certain += ledger_lacks((const uint8_t *)digits, strlen(digits));
+        assert_true(enter(digits));
+    }
+    assert_in_range(certain, 3900, 4000);       /* 31 are expected to share a bit with an earlier one */
+}
+
 static void exactly_the_stated_number_is_remembered(void **state)
 {
     (void)state;
@@ -123,6 +140,7 @@ int main(void)
         cmocka_unit_test(an_answer_is_entered_once),
         cmocka_unit_test(answers_that_differ_in_one_digit_are_told_apart_at_every_length),
         cmocka_unit_test(words_that_change_places_are_told_apart),
+        cmocka_unit_test(a_few_thousand_answers_leave_nearly_all_others_certain),
         cmocka_unit_test(exactly_the_stated_number_is_remembered),
         cmocka_unit_test(what_keeps_coming_is_not_forgotten),
         cmocka_unit_test(another_secret_gives_other_keys_and_the_same_answers),
