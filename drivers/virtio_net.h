@@ -74,6 +74,8 @@ struct virtio_net {
     bool reads_status;              /* VIRTIO_NET_F_STATUS */
     const char *broken;             /* NULL, or why the device is not used any more */
     uint64_t checked_cycles;        /* when the device was last asked for its state */
+    uint64_t tx_moved_cycles;       /* when something in the transmit queue was last seen to have moved, or was announced */
+    uint16_t tx_moved_idx;          /* tx.used_idx then */
     uint64_t features;              /* agreed */
 
     uint16_t rx_free[VIRTIO_NET_RX_BUFFER_COUNT];   /* stacks: the buffer used last is the warmest */
@@ -105,6 +107,7 @@ bool virtio_net_rx_post(struct virtio_net *net);
 struct virtio_net_counters {
     uint64_t rx_frames, tx_frames;
     uint64_t rx_kicks, tx_kicks;            /* notifications; each is a VM exit */
+    uint64_t rx_reminders, tx_reminders;    /* of them, those that the device had not asked for */
     uint64_t state_exits;                   /* other VM exits after init: link and status reads */
     uint64_t tx_ring_full;                  /* tx_publish found no slot */
     uint64_t tx_still_held;                 /* tx_publish of a buffer that the device still holds */
