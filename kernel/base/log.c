@@ -7,8 +7,11 @@
 #include "kernel/base/bytes.h"
 
 enum {
-    LOG_STALL_COUNT_MAX = 200000,   /* polls of a serial line's status, a microsecond or so each: 16 bytes at 9600
-                                     * baud take 17 ms, ten times that is a line nobody empties */
+    /* Offers in a row that a sink may refuse: polls of a serial line's status, 0.2 us each under QEMU's TCG, some 3 us
+     * under KVM. 16 bytes at 9600 baud take 17 ms; ten times that is a line nobody empties, or a busy host. */
+    LOG_STALL_COUNT_MAX = 1000000,
+    LOG_STALL_COUNT_AGAIN_MAX = 20000,  /* of one that was given up and has taken nothing since: a dump of 40 lines
+                                         * must not wait as long for each of them */
 };
 
 uint64_t log_clock_ns;
@@ -27,6 +30,8 @@ static struct {
 static struct {
     log_sink *offer;
     uint64_t position;          /* the next byte it has not taken */
+    bool torn;                  /* it will not get the rest of the line that it has begun: it is owed the '\n' */
+    bool stalled;               /* given up by log_flush, and nothing taken since */
 } sinks[LOG_SINK_COUNT_MAX];
 static size_t sink_count;
 
@@ -41,14 +46,22 @@ static uint64_t line_end(uint64_t position)
     return position < ring.end ? position + 1 : ring.end;
 }
 
+/* The sink misses what lies before `to`. */
+static void sink_skip(size_t index, uint64_t to)
+{
+    uint64_t position = sinks[index].position;
+    sinks[index].torn |= position > ring.begin && ring_at(position - 1) != '\n';
+    sinks[index].position = to;
+    log_lines_missed_count++;
+}
+
 static void ring_append(const char *text, size_t bytes)
 {
     while (ring.end + bytes - ring.begin > LOG_RING_BYTES) {
         uint64_t next = line_end(ring.begin);
         for (size_t i = 0; i < sink_count; i++) {
             if (sinks[i].position < next) {
-                sinks[i].position = next;
-                log_lines_missed_count++;
+                sink_skip(i, next);
             }
         }
         ring.begin = next;
@@ -142,10 +155,17 @@ void log_defer(bool deferred)
     ring.deferred = deferred;
 }
 
-/* Offers the rest of the sink's current line, or that part of it which does not wrap round. */
+static bool sink_has_all(size_t index) { return sinks[index].position == ring.end && !sinks[index].torn; }
+
+/* Offers the rest of the sink's current line. */
 static size_t sink_offer(size_t index)
 {
     uint64_t position = sinks[index].position;
+    if (sinks[index].torn) {
+        size_t taken = sinks[index].offer("\n", 1);
+        sinks[index].torn = taken == 0;
+        return taken;
+    }
     if (position == ring.end) {
         return 0;
     }
@@ -165,7 +185,7 @@ bool log_drain(void)
     bool left = false;
     for (size_t i = 0; i < sink_count; i++) {
         sink_offer(i);
-        left |= sinks[i].position != ring.end;
+        left |= !sink_has_all(i);
     }
     return left;
 }
@@ -173,13 +193,16 @@ bool log_drain(void)
 void log_flush(void)
 {
     for (size_t i = 0; i < sink_count; i++) {
-        unsigned stalls = 0;
-        while (sinks[i].position != ring.end && stalls < LOG_STALL_COUNT_MAX) {
+        unsigned stalls = 0, most = sinks[i].stalled ? LOG_STALL_COUNT_AGAIN_MAX : LOG_STALL_COUNT_MAX;
+        while (!sink_has_all(i) && stalls < most) {
             stalls = sink_offer(i) == 0 ? stalls + 1 : 0;
+            if (stalls == 0) {
+                most = LOG_STALL_COUNT_MAX;
+            }
         }
+        sinks[i].stalled = !sink_has_all(i);
         if (sinks[i].position != ring.end) {
-            sinks[i].position = ring.end;
-            log_lines_missed_count++;
+            sink_skip(i, ring.end);
         }
     }
 }

@@ -51,7 +51,8 @@ uint64_t log_tail_position(size_t bytes_max, uint64_t *end);
 
 /* A sink takes what it can of `text`, at once, and returns how many bytes that was; it is offered the rest again.
  * `text` is the rest of one line with its stamp and '\n', not terminated by NUL. A sink that wants whole lines
- * takes all or nothing: only the first offer of a line begins with '['. */
+ * takes all or nothing: only the first offer of a line begins with '['. What log_drain and log_flush may skip, when
+ * the ring overtakes a sink or a sink stalls, are whole lines, and the rest of the one that was begun. */
 typedef size_t log_sink(const char *text, size_t bytes);
 
 /* At most LOG_SINK_COUNT_MAX. The sink gets what the ring holds so far, then everything new. */
@@ -62,7 +63,8 @@ void log_defer(bool deferred);
 /* Offers each sink the next piece of its current line, once. False when no sink has anything left to take. */
 bool log_drain(void);
 
-/* Until every sink has everything. A sink that takes nothing LOG_STALL_COUNT_MAX times in a row loses its backlog. */
+/* Until every sink has everything. A sink that takes nothing a million times in a row loses its backlog; if that was in
+ * the middle of a line, it gets the '\n' before anything else. */
 void log_flush(void);
 
 /* Lines a sink missed because the ring overtook it or because it stalled. */

@@ -13,7 +13,8 @@
 
 /* Two sinks for the whole program: one takes everything, one takes what a test allows. */
 static char eager[1 << 20], slow[1 << 20];
-static size_t eager_bytes, slow_bytes, slow_step;
+static size_t eager_bytes, slow_bytes, slow_step, slow_calls;
+static size_t slow_room;                /* what it takes in all before it takes nothing */
 
 static size_t eager_sink(const char *text, size_t bytes)
 {
@@ -24,7 +25,9 @@ static size_t eager_sink(const char *text, size_t bytes)
 
 static size_t slow_sink(const char *text, size_t bytes)
 {
-    size_t taken = min_size(bytes, slow_step);
+    size_t taken = min_size(min_size(bytes, slow_step), slow_room);
+    slow_calls++;
+    slow_room -= taken;
     memcpy(slow + slow_bytes, text, taken);
     slow_bytes += taken;
     return taken;
@@ -40,9 +43,9 @@ static int begin(void **state)
         added = true;
     }
     log_defer(false);
-    slow_step = SIZE_MAX;
+    slow_step = slow_room = SIZE_MAX;
     log_flush();
-    eager_bytes = slow_bytes = 0;
+    eager_bytes = slow_bytes = slow_calls = 0;
     log_lines_missed_count = 0;
     log_clock_ns = 0;
     return 0;
@@ -126,6 +129,49 @@ static void log_flush_gives_up_on_a_sink_that_takes_nothing(void **state)
     assert_memory_equal(slow + 15, "but this\n", 9);
 }
 
+static void log_flush_ends_a_line_that_was_torn(void **state)
+{
+    (void)state;
+    slow_room = 20;
+    log_line("half of this");
+    assert_int_equal(log_lines_missed_count, 1);
+    slow_room = SIZE_MAX;
+    log_line("next");
+    assert_int_equal(slow_bytes, 20 + 1 + 15 + 5);
+    assert_memory_equal(slow, "[    0.000000] half \n[    0.000000] next\n", slow_bytes);
+}
+
+static void log_overtaken_sink_ends_its_line(void **state)
+{
+    (void)state;
+    log_defer(true);
+    slow_step = 18;
+    log_line("overtaken");
+    log_drain();
+    for (int i = 0; i < 5000; i++) {
+        log_line("line %04d", i);
+    }
+    slow_step = SIZE_MAX;
+    while (log_drain()) {
+    }
+    assert_memory_equal(slow, "[    0.000000] ove\n[", 20);
+}
+
+static void log_flush_waits_less_for_a_sink_that_has_stalled(void **state)
+{
+    (void)state;
+    slow_step = 0;
+    log_line("first");
+    size_t first = slow_calls;
+    log_line("second");
+    assert_true((slow_calls - first) * 10 < first);
+    slow_step = SIZE_MAX;
+    log_line("it is back");
+    slow_step = slow_calls = 0;
+    log_line("gone again");
+    assert_int_equal(slow_calls, first);
+}
+
 static void log_tail_holds_the_newest_whole_lines(void **state)
 {
     (void)state;
@@ -201,6 +247,9 @@ int main(void)
         cmocka_unit_test_setup(log_deferred_writes_nothing_until_drained, begin),
         cmocka_unit_test_setup(log_sink_that_is_overtaken_loses_whole_lines, begin),
         cmocka_unit_test_setup(log_flush_gives_up_on_a_sink_that_takes_nothing, begin),
+        cmocka_unit_test_setup(log_flush_ends_a_line_that_was_torn, begin),
+        cmocka_unit_test_setup(log_overtaken_sink_ends_its_line, begin),
+        cmocka_unit_test_setup(log_flush_waits_less_for_a_sink_that_has_stalled, begin),
         cmocka_unit_test_setup(log_tail_holds_the_newest_whole_lines, begin),
         cmocka_unit_test_setup(log_sink_that_comes_late_gets_what_was, begin),
         cmocka_unit_test_setup(log_read_goes_on_where_it_was, begin),
