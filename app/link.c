@@ -65,7 +65,7 @@ static void went_down(struct link *link, const char *why, uint64_t now_ns)
     }
     uint32_t a = link->to.address;
     if (link->unlogged)
-        log_line("%s %u.%u.%u.%u:%u: %s, retrying (%u more times in the last second)", link->name, a >> 24,
+        log_line("%s %u.%u.%u.%u:%u: %s, retrying (%u times more since this was last said)", link->name, a >> 24,
                  a >> 16 & 255, a >> 8 & 255, a & 255, link->to.port, why, link->unlogged);
     else
         log_line("%s %u.%u.%u.%u:%u: %s, retrying", link->name, a >> 24, a >> 16 & 255, a >> 8 & 255, a & 255,
