@@ -29,8 +29,9 @@ include tools/make/tests.mk
 setup:
 	@tools/setup.sh
 
-# Set-up first, then a second make that may assume it.
+# Set-up first, then a second make that may assume it. A bad word of `run` is told before anything is built.
 run: setup
+	@$(PY) tools/run.py --check
 	@$(MAKE) --no-print-directory -s -j$$(nproc) run-ready
 check: setup
 	@$(MAKE) --no-print-directory -s -j$$(nproc) check-ready

@@ -3,7 +3,8 @@
 
 Exits 0 only if every offered answer was submitted, none was wrong, and the machine was seen to reset. What is
 offered ends DURATION seconds after the first burst; the last answers then have GRACE_S to arrive. The constants that
-a round hides are told to the kernel here: finding them is another program's job."""
+a round hides are told to the kernel here: finding them is another program's job. With --check it only looks whether
+its variables are good."""
 import os
 import secrets
 import shutil
@@ -30,9 +31,10 @@ VARIABLES = {
     "BOOT": (None, machine.BOOTS, "direct start of the ELF or of the bzImage, ISO with GRUB, or QEMU's microvm"),
     "NIC": (None, tuple(machine.NICS), "how virtio-net presents itself"),
     "STACK": ("lwip", ("own", "lwip"), "chosen at link time"),
-    "DURATION": ("30", lambda v: v.replace(".", "", 1).isdecimal() and 1 <= float(v) <= 1e6, "seconds, 1 to 1000000"),
-    "CPUS": ("1", lambda v: v.isdecimal() and 1 <= int(v) <= 64, "1 to 64"),
-    "MEMORY": ("256M", lambda v: (machine.memory_bytes(v) or 0) >= 64 << 20, "such as 256M or 8G, 64M at least"),
+    "DURATION": ("30", lambda v: v.replace(".", "", 1).isdecimal() and 1 <= float(v) <= 1e6,
+                 "a number of seconds, 1 to 1000000"),
+    "CPUS": ("1", lambda v: v.isdecimal() and 1 <= int(v) <= 64, "a number, 1 to 64"),
+    "MEMORY": ("256M", lambda v: (machine.memory_bytes(v) or 0) >= 64 << 20, "a size such as 256M or 8G, 64M at least"),
     "ROUND": ("online", lambda v: v in rounds.ROUNDS or os.path.isfile(v), "online, onsite, qualification or a file"),
     "SEED": ("1", lambda v: v != "", "any text: it decides the digits"),
 }
@@ -50,7 +52,7 @@ def read_variables(environment):
         good = value is None or (value in allowed if isinstance(allowed, tuple) else allowed(value))
         if not good:
             choice = "one of " + ", ".join(allowed) if isinstance(allowed, tuple) else what
-            raise BadValue(f"{name}='{value}': {choice} is needed")
+            raise BadValue(f"{name}='{value}': it must be {choice}")
         values[name] = value
     values["BOOT"] = values["BOOT"] or ("iso" if values["FIRMWARE"] == "uefi" else "kernel")
     if values["FIRMWARE"] == "uefi" and values["BOOT"] != "iso":
@@ -255,6 +257,8 @@ def main():
         values = read_variables(os.environ)
     except BadValue as error:
         sys.exit(f"run: {error}")
+    if sys.argv[1:] == ["--check"]:
+        return
     if values["NET"] == "tap":
         enter_namespace()
     try:

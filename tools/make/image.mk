@@ -7,7 +7,7 @@ NET_OWN := $(filter-out $(NET_SHARED),$(wildcard net/*.c))
 NET_SOURCES_own := $(NET_SHARED) $(NET_OWN)
 NET_SOURCES_lwip := $(NET_SHARED) $(LWIP_SOURCES)
 NET_SOURCES := $(NET_SOURCES_$(STACK))
-ifeq ($(filter own lwip,$(STACK)),)
+ifeq ($(and $(filter own lwip,$(STACK)),$(filter 1,$(words $(STACK)))),)
 $(error STACK=$(STACK): there is no such stack; use own or lwip)
 endif
 
