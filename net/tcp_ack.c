@@ -64,6 +64,7 @@ static void ack_advance(struct net_stack *stack, struct tcp_connection *c, const
     c->snd_una = r->ack;
     c->bytes_acked += d->acked_bytes;
     c->backoff = 0;
+    c->probe_count = 0;                 /* the window had opened: the next wait is another one */
     c->unanswered_ns = now_ns;
     c->tail_probe_wanted = true;
     rtt_sample(c, r, resent, sent_ns, now_ns);

@@ -48,10 +48,18 @@ enum tcp_result tcp_take_soft_error(struct net_stack *stack, int connection)
     return error;
 }
 
+/* The table of TIME-WAIT knows when that is over; here the application only keeps what it has not read yet. */
+static enum tcp_state state_of(const struct net_stack *stack, const struct tcp_connection *c)
+{
+    bool over = c->state == TCP_TIME_WAIT
+        && !tcp_time_wait_holds(stack, tcp_key(c->peer_address, c->peer_port, c->port));
+    return over ? TCP_CLOSED : (enum tcp_state)c->state;
+}
+
 enum tcp_state tcp_state(const struct net_stack *stack, int connection)
 {
     const struct tcp_connection *c = tcp_connection_of(stack, connection);
-    return c != NULL ? (enum tcp_state)c->state : TCP_CLOSED;
+    return c != NULL ? state_of(stack, c) : TCP_CLOSED;
 }
 
 const char *tcp_state_name(enum tcp_state state)
@@ -147,7 +155,7 @@ bool tcp_info(const struct net_stack *stack, int connection, struct tcp_info *in
     if (c == NULL)
         return false;
     *info = (struct tcp_info){
-        .state = (enum tcp_state)c->state,
+        .state = state_of(stack, c),
         .timestamps = c->timestamps_on,
         .sack = c->sack_on,
         .window_scaling = c->scaling_on,

@@ -35,7 +35,7 @@ static uint32_t receive_mss(const struct tcp_connection *c)
 uint32_t tcp_receive_window_update(struct tcp_connection *c)
 {
     uint32_t window = tcp_receive_window(c), room = receive_room(c);
-    uint32_t step = (uint32_t)min_size(c->rcv_buffer_bytes / 2, receive_mss(c));
+    uint32_t step = (uint32_t)min_size((c->rcv_buffer_bytes + 1) / 2, receive_mss(c));
     if (room > window && room - window >= step)
         window = room;
     else if (c->rcv_scale == 0)
@@ -59,8 +59,8 @@ uint32_t tcp_receive_window_update(struct tcp_connection *c)
 bool tcp_receive_window_worth_telling(const struct tcp_connection *c)
 {
     uint32_t window = tcp_receive_window(c), room = receive_room(c), mss = receive_mss(c);
-    uint32_t step = (uint32_t)min_size(c->rcv_buffer_bytes / 2, window < mss ? mss : 2 * mss);
-    return room > window && room - window >= step && step > 0;
+    uint32_t step = (uint32_t)min_size((c->rcv_buffer_bytes + 1) / 2, window < mss ? mss : 2 * mss);
+    return room > window && room - window >= step;
 }
 
 /* ---- Ranges beyond rcv_nxt ---- */
