@@ -60,16 +60,17 @@ static uint64_t load_tail(const uint8_t *at, size_t bytes)
     return bytes != 0 ? sum + *at : sum;
 }
 
-uint32_t checksum_sum(uint32_t sum, const void *data, size_t bytes)
+uint64_t checksum_sum_wide(uint64_t sum, const void *data, size_t bytes)
 {
     const uint8_t *at = data;
-    uint64_t wide = sum;
     for (; bytes >= 64; at += 64, bytes -= 64)
-        wide = add_64_bytes(wide, at);
+        sum = add_64_bytes(sum, at);
     for (; bytes >= 8; at += 8, bytes -= 8)
-        wide = add_with_carry(wide, load_le64(at));
-    return fold_64(add_with_carry(wide, load_tail(at, bytes)));
+        sum = add_with_carry(sum, load_le64(at));
+    return bytes != 0 ? add_with_carry(sum, load_tail(at, bytes)) : sum;
 }
+
+uint32_t checksum_sum(uint32_t sum, const void *data, size_t bytes) { return fold_64(checksum_sum_wide(sum, data, bytes)); }
 
 uint32_t checksum_pseudo_ipv4(uint32_t source, uint32_t destination, uint8_t protocol, uint16_t l4_bytes)
 {

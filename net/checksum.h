@@ -11,6 +11,9 @@
 /* `sum` carried on over `bytes` of data. Begin with 0. */
 uint32_t checksum_sum(uint32_t sum, const void *data, size_t bytes);
 
+/* The same without folding in between: a sum of 64 bits in which carries have come back in below. */
+uint64_t checksum_sum_wide(uint64_t sum, const void *data, size_t bytes);
+
 static inline uint32_t checksum_join(uint32_t a, uint32_t b)
 {
     uint32_t sum = a + b;               /* both are below 2^17 */

@@ -49,11 +49,42 @@ static inline void tcp_window_take(struct tcp_connection *c, uint32_t window, ui
 /* tcp_receive.c */
 void tcp_receive_payload(struct net_stack *stack, struct tcp_connection *c, struct tcp_received *r, uint64_t now_ns);
 void tcp_receive_duplicate(struct net_stack *stack, struct tcp_connection *c, uint32_t left, uint32_t right);
-uint32_t tcp_receive_window(const struct tcp_connection *c);        /* what rcv_adv promises beyond rcv_nxt */
-uint32_t tcp_receive_window_update(struct tcp_connection *c);       /* moves rcv_adv right if it should; the window */
 bool tcp_receive_window_worth_telling(const struct tcp_connection *c);
-uint32_t tcp_receive_unread(const struct tcp_connection *c);
 uint32_t tcp_receive_sack_blocks(const struct tcp_connection *c, struct tcp_range *blocks, uint32_t count_max);
+static inline uint32_t tcp_receive_unread(const struct tcp_connection *c)
+{
+    return c->rcv_nxt - c->rcv_read - (c->fin_received ? 1 : 0);
+}
+static inline uint32_t tcp_receive_room(const struct tcp_connection *c)
+{
+    uint32_t unread = tcp_receive_unread(c);
+    return unread < c->rcv_buffer_bytes ? c->rcv_buffer_bytes - unread : 0;
+}
+/* The payload of the peer's full segments: the options that each has to carry are taken off. */
+static inline uint32_t tcp_receive_mss(const struct tcp_connection *c)
+{
+    return c->path_mtu_bytes - IPV4_HEADER_BYTES_MIN - TCP_HEADER_BYTES_MIN
+        - (c->timestamps_on ? TCP_TIMESTAMPS_ALIGNED_BYTES : 0);
+}
+/* What rcv_adv promises beyond rcv_nxt. */
+static inline uint32_t tcp_receive_window(const struct tcp_connection *c)
+{
+    return seq_gt(c->rcv_adv, c->rcv_nxt) ? c->rcv_adv - c->rcv_nxt : 0;
+}
+static inline bool tcp_receive_window_may_move(const struct tcp_connection *c, uint32_t window)
+{
+    uint32_t room = tcp_receive_room(c);
+    uint32_t step = (uint32_t)min_size((c->rcv_buffer_bytes + 1) / 2, tcp_receive_mss(c));
+    return room > window && room - window >= step;
+}
+/* The window field of a segment that leaves now. Moves rcv_adv right if it should; nearly always the edge stays, and the
+ * field can name it. */
+uint32_t tcp_receive_window_move(struct tcp_connection *c);
+static inline uint32_t tcp_receive_window_update(struct tcp_connection *c)
+{
+    uint32_t window = tcp_receive_window(c);
+    return c->rcv_scale == 0 && !tcp_receive_window_may_move(c, window) ? window : tcp_receive_window_move(c);
+}
 
 /* tcp_output.c */
 void tcp_output(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns);
@@ -173,8 +204,9 @@ void tcp_syn_send(struct net_stack *stack, struct tcp_connection *c, uint64_t no
  * still fit the buffer. */
 enum { TCP_MESSAGE_OFFSET = sizeof(struct tcp_head_wire) };
 uint8_t *tcp_message(struct net_stack *stack, struct tcp_connection *c);
-bool tcp_message_send(struct net_stack *stack, struct tcp_connection *c, uint32_t from, uint32_t bytes,
-                      uint64_t now_ns);
+/* What tcp_fast_send has not sent. */
+bool tcp_message_send_long(struct net_stack *stack, struct tcp_connection *c, uint32_t from, uint32_t bytes,
+                           uint64_t now_ns);
 void tcp_message_sent(struct net_stack *stack, struct tcp_connection *c, uint32_t bytes, uint64_t now_ns);
 
 /* Payload in order, of the long way and of the fast path (tcp_receive.c). RFC 9293 §3.8.6.3: an ACK for every second

@@ -40,12 +40,9 @@ static bool message_send_whole(struct net_stack *stack, struct tcp_connection *c
     return true;
 }
 
-bool tcp_message_send(struct net_stack *stack, struct tcp_connection *c, uint32_t from, uint32_t bytes,
-                      uint64_t now_ns)
+bool tcp_message_send_long(struct net_stack *stack, struct tcp_connection *c, uint32_t from, uint32_t bytes,
+                           uint64_t now_ns)
 {
-    enum tcp_fast fast = tcp_fast_send(stack, c, from, bytes, now_ns);
-    if (fast != TCP_FAST_NOT)
-        return fast == TCP_FAST_SENT;
     bool open = c->state == TCP_ESTABLISHED || c->state == TCP_CLOSE_WAIT;
     uint32_t flight = tcp_in_flight(c), out = c->snd_nxt - c->snd_una;
     if (!open || c->fin_wanted || c->snd_nxt != c->snd_end)

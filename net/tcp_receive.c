@@ -6,40 +6,14 @@
  * connection with nothing unread is not copied at all but lent where it lies. */
 #include "net/tcp_internal.h"
 
-uint32_t tcp_receive_unread(const struct tcp_connection *c)
-{
-    return c->rcv_nxt - c->rcv_read - (c->fin_received ? 1 : 0);
-}
-
 /* ---- The window ---- */
 
-uint32_t tcp_receive_window(const struct tcp_connection *c)
+/* RFC 9293 §3.8.6.2.2 (MUST-39): the right edge moves by a segment or half the buffer. */
+uint32_t tcp_receive_window_move(struct tcp_connection *c)
 {
-    return seq_gt(c->rcv_adv, c->rcv_nxt) ? c->rcv_adv - c->rcv_nxt : 0;
-}
-
-static uint32_t receive_room(const struct tcp_connection *c)
-{
-    uint32_t unread = tcp_receive_unread(c);
-    return unread < c->rcv_buffer_bytes ? c->rcv_buffer_bytes - unread : 0;
-}
-
-/* The payload of the peer's full segments: the options that each has to carry are taken off. */
-static uint32_t receive_mss(const struct tcp_connection *c)
-{
-    return c->path_mtu_bytes - IPV4_HEADER_BYTES_MIN - TCP_HEADER_BYTES_MIN
-        - (c->timestamps_on ? TCP_TIMESTAMPS_ALIGNED_BYTES : 0);
-}
-
-/* RFC 9293 §3.8.6.2.2 (MUST-39): the right edge stays until it can move by a segment or half the buffer. */
-uint32_t tcp_receive_window_update(struct tcp_connection *c)
-{
-    uint32_t window = tcp_receive_window(c), room = receive_room(c);
-    uint32_t step = (uint32_t)min_size((c->rcv_buffer_bytes + 1) / 2, receive_mss(c));
-    if (room > window && room - window >= step)
-        window = room;
-    else if (c->rcv_scale == 0)
-        return window;                  /* nearly always: the edge stays, and the field can name it */
+    uint32_t window = tcp_receive_window(c);
+    if (tcp_receive_window_may_move(c, window))
+        window = tcp_receive_room(c);
     if (window > UINT32_C(0xffff) << c->rcv_scale)
         window = UINT32_C(0xffff) << c->rcv_scale;
 
@@ -58,7 +32,7 @@ uint32_t tcp_receive_window_update(struct tcp_connection *c)
  * buffer; one segment if the peer could not send a whole one before. */
 bool tcp_receive_window_worth_telling(const struct tcp_connection *c)
 {
-    uint32_t window = tcp_receive_window(c), room = receive_room(c), mss = receive_mss(c);
+    uint32_t window = tcp_receive_window(c), room = tcp_receive_room(c), mss = tcp_receive_mss(c);
     uint32_t step = (uint32_t)min_size((c->rcv_buffer_bytes + 1) / 2, window < mss ? mss : 2 * mss);
     return room > window && room - window >= step;
 }

@@ -384,9 +384,16 @@ void transport_message_prepare(int connection, uint32_t from, uint32_t bytes)
 
 bool transport_send(int connection, uint32_t from, uint32_t bytes, uint64_t now_ns)
 {
-    struct tcp_connection *c = connection_of(connection);
+    ASSERT(connection >= 0 && connection < OWN_CONNECTIONS);
     ASSERT(bytes > 0 && bytes <= TRANSPORT_MESSAGE_BYTES_MAX && from <= TRANSPORT_MESSAGE_BYTES_MAX - bytes);
-    return c != NULL && c->message != NULL && tcp_message_send(&OWN_STACK, c, from, bytes, now_ns);
+    struct tcp_connection *c = &OWN_STACK.tcp.connections[connection];
+    if (c->direct) {                    /* only while the application has it */
+        enum tcp_fast fast = tcp_fast_send(&OWN_STACK, c, from, bytes, now_ns);
+        if (fast != TCP_FAST_NOT)
+            return fast == TCP_FAST_SENT;
+    }
+    c = connection_of(connection);
+    return c != NULL && c->message != NULL && tcp_message_send_long(&OWN_STACK, c, from, bytes, now_ns);
 }
 
 /* ---- Datagrams ---- */
