@@ -18,7 +18,7 @@ enum {
     STATS_GROUP_COUNT_MAX = 48,
     STATS_HISTOGRAM_COUNT_MAX = 16,
     STATS_FACT_COUNT_MAX = 32,
-    STATS_COUNTER_COUNT_MAX = 512,      /* of all groups: 330 with lwIP */
+    STATS_COUNTER_COUNT_MAX = 512,      /* of all groups: 256 with our own stack */
     STATS_LINE_BYTES_MAX = 160,
     STATS_TEXT_BYTES_MAX = 32 * 1024,   /* 500 lines of 64 bytes */
 };

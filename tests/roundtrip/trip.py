@@ -6,7 +6,7 @@ if all of it went as it should.
   bios   check, install, fly, play, status, gg, Linux back, record; a kernel that traps in the middle of a game;
          uninstall; /etc and /boot are what they were
   uefi   the power goes while install runs; then the same with a kernel that GRUB cannot load in place of the trap
-  kexec  check, install; fly --kexec as above, on BIOS; the bzImage by kexec_file_load; uninstall"""
+  kexec  check, install; fly --kexec as above, on BIOS; the bzImage by kexec_file_load and by kexec_load; uninstall"""
 import contextlib
 import os
 import pathlib
@@ -280,13 +280,18 @@ def boot_a_broken_kernel(trip):
     trip.say("GRUB said: " + re.search(r"error: [^\r\n]*", trip.guest.log[said:])[0])
 
 
-def kexec_the_bzimage(trip):
-    """By kexec_file_load, which enters in 64-bit mode wherever it has put the image; Debian here runs on 5-level paging."""
+# kexec_file_load enters in 64-bit mode wherever it has put the image (Debian here runs on 5-level paging); kexec_load is
+# what `fly --kexec` does where the Linux boot protocol is the door.
+KEXEC_BZIMAGE = ("kexec -s -l", "kexec -l --type=bzImage")
+
+
+def kexec_the_bzimage(trip, how):
     for name, data in (("image", qemu.IMAGE.with_suffix(".bzImage").read_bytes()), ("settings", b"test.trap=panic\n")):
         subprocess.run(trip.host.command(f"cat > /tmp/{name}"), input=data, check=True, timeout=300)
     before, said = trip.boot_id(), len(trip.guest.log)
-    trip.say("$ kexec -s -l image --initrd=settings; kexec -e")
-    trip.ssh("sudo kexec -s -l /tmp/image --initrd=/tmp/settings --command-line=n=3 && { (sleep 1; sudo kexec -e) >/dev/null 2>&1 </dev/null & }")
+    trip.say(f"$ {how} image --initrd=settings; kexec -e")
+    trip.ssh(f"sudo {how} /tmp/image --initrd=/tmp/settings --command-line=n=3 && "
+             "{ (sleep 1; sudo kexec -e) >/dev/null 2>&1 </dev/null & }")
     trip.wait_linux(before)
     need("started by Linux boot protocol" in trip.guest.log[said:] and "panic: test.trap=panic" in trip.guest.log[said:],
          "the image did not start")
@@ -323,7 +328,8 @@ def go(name, directory, stack):
     if name == "uefi":
         boot_a_broken_kernel(trip)
     if name == "kexec":
-        kexec_the_bzimage(trip)
+        for how in KEXEC_BZIMAGE:
+            kexec_the_bzimage(trip, how)
     if name == "bios":
         fly_a_trap(trip, start_game(trip, "round trip, the trap"))
     uninstall_and_compare(trip, before)
