@@ -2,7 +2,8 @@
 only (RFC 3442: the gateway is on the link, everything else behind it), MTU 1460 by option 26."""
 import socket
 import struct
-import threading
+
+from udp_server import UdpServer
 
 MAGIC = bytes([99, 130, 83, 99])
 DISCOVER, OFFER, REQUEST, ACK = 1, 2, 3, 5
@@ -40,31 +41,15 @@ def reply(packet, server, guest):
     return head + bytes(192) + MAGIC + options + b"\xff"
 
 
-class DhcpServer:
+class DhcpServer(UdpServer):
     def __init__(self, interface, server, guest):
         self.server, self.guest = server, guest
-        self.sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        self.sock.setsockopt(socket.SOL_SOCKET, SO_BINDTODEVICE, interface.encode())
-        self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
-        self.sock.settimeout(0.2)
-        self.sock.bind(("0.0.0.0", 67))
-        self.stopping = False
-        self.thread = threading.Thread(target=self._serve, daemon=True)
+        sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        sock.setsockopt(socket.SOL_SOCKET, SO_BINDTODEVICE, interface.encode())
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
+        sock.bind(("0.0.0.0", 67))
+        super().__init__(sock)
 
-    def __enter__(self):
-        self.thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self.stopping = True
-        self.thread.join(5)
-        self.sock.close()
-
-    def _serve(self):
-        while not self.stopping:
-            try:
-                packet, _ = self.sock.recvfrom(2048)
-            except TimeoutError:
-                continue
-            if answer := reply(packet, self.server, self.guest):
-                self.sock.sendto(answer, ("255.255.255.255", 68))
+    def take(self, packet):
+        if answer := reply(packet, self.server, self.guest):
+            self.sock.sendto(answer, ("255.255.255.255", 68))

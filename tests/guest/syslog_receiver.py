@@ -2,7 +2,8 @@
 import datetime
 import re
 import socket
-import threading
+
+from udp_server import UdpServer
 
 PRINTUSASCII = "[!-~]"
 MESSAGE = re.compile(
@@ -11,38 +12,21 @@ MESSAGE = re.compile(
     r' \[meta sequenceId="(?P<sequence>[1-9]\d*)" sysUpTime="(?P<uptime>\d+)"\] (?P<text>[ -~]*)', re.ASCII)
 
 
-class Receiver:
+class Receiver(UdpServer):
     def __init__(self):
-        self.sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
-        self.sock.bind(("127.0.0.1", 0))
-        self.sock.settimeout(0.2)
-        self.port = self.sock.getsockname()[1]
-        self.messages, self.refused, self.stopping = [], [], False
-        self.thread = threading.Thread(target=self._receive, daemon=True)
+        sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
+        sock.bind(("127.0.0.1", 0))
+        super().__init__(sock)
+        self.port = sock.getsockname()[1]
+        self.messages, self.refused = [], []
 
-    def __enter__(self):
-        self.thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self.stopping = True
-        self.thread.join(5)
-        self.sock.close()
-
-    def _receive(self):
-        while True:
-            try:
-                data = self.sock.recv(4096)
-            except TimeoutError:
-                if self.stopping:
-                    return
-                continue
-            match = MESSAGE.fullmatch(data.decode("ascii", "replace"))
-            if match and int(match["priority"]) <= 191:
-                self.messages.append(match.groupdict())
-            else:
-                self.refused.append(data)
+    def take(self, data):
+        match = MESSAGE.fullmatch(data.decode("ascii", "replace"))
+        if match and int(match["priority"]) <= 191:
+            self.messages.append(match.groupdict())
+        else:
+            self.refused.append(data)
 
     @property
     def texts(self):
