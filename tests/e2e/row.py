@@ -26,7 +26,7 @@ GRACE_S = 3.0
 def server_words(row, directory):
     # Later words win: the row's own stand behind these. A count of bursts offers the same on a busy machine.
     words = ["--begin", "player", "--bursts", round(row.seconds / 0.065), "--body", row.body, "--start", row.start,
-             "--seed", row.name, "--burst", "20-150", "--interval", "0.03-0.1", "--rate", "6"]
+             "--seed", row.name, "--burst", "20-150", "--interval", "0.03-0.1", "--rate", "9"]
     name = row.round
     if name not in rounds.ROUNDS:
         path = pathlib.Path(directory) / "round"

@@ -33,7 +33,7 @@ class Row:
     server: tuple = ()              # further options of contest_server.py
     front: str = ""                 # nginx: a server others wrote stands before ours
     round: str = "online"           # a name, or the text of a round file
-    seconds: float = 3.0            # of play, on a machine that keeps up: 15 bursts a second
+    seconds: float = 2.0            # of play, on a machine that keeps up: 15 bursts a second
     # the player
     settings: tuple = ()
     # what must come out

@@ -1,4 +1,4 @@
-"""Every fuzz target, for FUZZ_SECONDS each (60 for what meets the network first, 20 for the others), from a seed that is
+"""Every fuzz target, for FUZZ_SECONDS each (60 for what meets the network first, 10 for the others), from a seed that is
 printed (SEED). A crash is kept in build/fuzz/crashes/ and comes again with  build/fuzz/NAME FILE."""
 import os
 import pathlib
@@ -26,7 +26,7 @@ def targets():
 
 @pytest.mark.parametrize("name", targets())
 def test_fuzz(name):
-    seconds = os.environ.get("FUZZ_SECONDS", "60" if name in OUTERMOST else "20")
+    seconds = os.environ.get("FUZZ_SECONDS", "60" if name in OUTERMOST else "10")
     seed = os.environ.get("SEED") or "20220217"
     crashes = BUILD / "fuzz/crashes"
     crashes.mkdir(parents=True, exist_ok=True)
