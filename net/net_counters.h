@@ -34,7 +34,7 @@
     X(tcp, rx_segments) X(tcp, rx_fast) X(tcp, rx_drop_short) X(tcp, rx_drop_offset) X(tcp, rx_drop_bad_checksum) \
     X(tcp, rx_drop_broadcast) X(tcp, rx_drop_port_zero) X(tcp, rx_drop_no_connection) X(tcp, rx_drop_flags) \
     X(tcp, rx_drop_paws) X(tcp, rx_drop_out_of_window) X(tcp, rx_drop_no_ack) X(tcp, rx_drop_bad_ack) \
-    X(tcp, rx_drop_after_close) X(tcp, rx_drop_ranges_full) X(tcp, rx_drop_syn_backlog) \
+    X(tcp, rx_drop_after_close) X(tcp, rx_drop_ranges_full) X(tcp, rx_drop_syn_backlog) X(tcp, rx_drop_syn_rate) \
     X(tcp, rx_drop_accept_full) X(tcp, rx_drop_table_full) X(tcp, rx_out_of_order) \
     X(tcp, rx_duplicate_bytes) X(tcp, rx_resets) \
     X(tcp, rx_resets_ignored) X(tcp, rx_acks_duplicate) X(tcp, rx_sack_blocks_bad) X(tcp, rx_dsack) \

@@ -335,7 +335,8 @@ struct tcp {
     struct tcp_time_wait *time_wait;
     struct tcp_listener *listeners;
     uint32_t half_open_used, time_wait_used;
-    uint32_t half_open_turn;        /* which half-open connection gives way next */
+    uint32_t half_open_turn;        /* which half-open connection gives way next, */
+    uint64_t half_open_next_ns;     /* and not before this */
     uint32_t accept_order;          /* stamps connections that wait for tcp_accept */
     bool isn_above_on;              /* the segment in hand took the place of a TIME-WAIT, */
     uint32_t isn_above;             /* so its connection's ISN is this at least */

@@ -1,12 +1,17 @@
 /* Passive opens. RFC 9293 §3.10.7.2 (LISTEN) and §3.10.7.4 for SYN-RECEIVED.
  *
- * A SYN costs an entry of a small table, not a connection: a flood fills the table, whose entries then give way in turn,
- * and takes nothing from open connections. The connection is made when the handshake is complete. */
+ * A SYN costs an entry of a small table, not a connection: a flood fills the table and takes nothing from open
+ * connections. The connection is made when the handshake is complete. In a full table each entry has its millisecond to
+ * get there, then it gives way in its turn; a SYN that comes too early for that is dropped before it costs anything. */
 #include "net/tcp_internal.h"
 
 enum { SYN_ACK_RESENDS_MAX = 5 };       /* Linux: tcp_synack_retries; with 1 s to begin, given up after 63 s */
 /* A repeated SYN is answered at once, but not more often than this. Linux: tcp_invalid_ratelimit. */
 #define HALF_OPEN_AGAIN_NS UINT64_C(500000000)
+/* In a full table an entry has this long, some round trips of a data centre. With 64 entries 64000 SYNs a second are
+ * answered at most, some 2 % of the processor; of a client's, which are repeated after 1, 3, 7 s, one gets through floods of
+ * ten times as many, more likely than not. */
+#define HALF_OPEN_TURN_NS UINT64_C(1000000)
 
 struct tcp_listener *tcp_listener_find(const struct net_stack *stack, uint16_t port)
 {
@@ -35,9 +40,18 @@ static void half_open_free(struct net_stack *stack, struct tcp_half_open *h)
     tcp->half_open_keys[last] = 0;
 }
 
-/* A place for one more. When all are taken, one gives way, each in its turn: under a flood that is the one that has waited
- * longest, and looking for it would cost as much as the rest of a SYN. */
-static struct tcp_half_open *half_open_take(struct net_stack *stack, uint64_t key)
+/* Whether there is a place for one more, or one may give way: not before it has had its time, and not all at once. */
+static bool half_open_has_place(const struct tcp *tcp, uint64_t now_ns)
+{
+    uint32_t count = tcp->capacity.half_open_count;
+    return tcp->half_open_used < count
+        || (now_ns >= tcp->half_open_next_ns
+            && now_ns - tcp->half_open[tcp->half_open_turn % count].first_sent_ns >= HALF_OPEN_TURN_NS);
+}
+
+/* The place. When all are taken, each gives way in its turn: under a flood that is the one that has waited longest, and
+ * looking for it would cost as much as the rest of a SYN. */
+static struct tcp_half_open *half_open_take(struct net_stack *stack, uint64_t key, uint64_t now_ns)
 {
     struct tcp *tcp = &stack->tcp;
     uint32_t index = tcp->half_open_used;
@@ -45,6 +59,9 @@ static struct tcp_half_open *half_open_take(struct net_stack *stack, uint64_t ke
         tcp->half_open_used++;
     } else {
         index = tcp->half_open_turn++ % tcp->capacity.half_open_count;
+        uint64_t since_ns = now_ns - HALF_OPEN_TURN_NS;         /* what is saved up is a table's worth */
+        tcp->half_open_next_ns = (tcp->half_open_next_ns > since_ns ? tcp->half_open_next_ns : since_ns)
+            + HALF_OPEN_TURN_NS / tcp->capacity.half_open_count;
         tcp->listeners[tcp->half_open[index].listener].half_open_count--;
         NET_COUNT(stack, tcp_half_open_evicted);
     }
@@ -112,8 +129,11 @@ static void listen_syn(struct net_stack *stack, struct tcp_listener *listener, c
         NET_COUNT(stack, tcp_rx_drop_syn_backlog);      /* the peer will ask again */
         return;
     }
-    uint64_t key = tcp_key(r->address, r->peer_port, r->port);
-    struct tcp_half_open *h = half_open_take(stack, key);
+    if (!half_open_has_place(&stack->tcp, now_ns)) {
+        NET_COUNT(stack, tcp_rx_drop_syn_rate);         /* likewise */
+        return;
+    }
+    struct tcp_half_open *h = half_open_take(stack, tcp_key(r->address, r->peer_port, r->port), now_ns);
     const struct secret_tuple tuple = { stack->interface.address, r->address, r->port, r->peer_port };
     uint32_t iss = secret_isn(&stack->secret, &tuple, now_ns);
     if (stack->tcp.isn_above_on && seq_lt(iss, stack->tcp.isn_above))

@@ -31,13 +31,13 @@ def figures(kind):
 
 # What the flood runs into, by the stack's own count.
 KINDS = {
-    "syn": ("tcp.half_open_evicted",),
+    "syn": ("tcp.rx_drop_syn_rate",),
     "syn-closed": ("tcp.rx_drop_no_connection", "tcp.tx_resets"),
     "rst": ("tcp.rx_resets_ignored", "tcp.tx_challenges_withheld"),
     "ack": ("tcp.rx_drop_bad_ack", "tcp.rx_drop_out_of_window", "tcp.tx_challenges_withheld"),
     "arp": ("arp.rx_requests", "arp.rx_drop_unasked"),
     "icmp": ("icmp.rx_messages", "icmp.tx_drop_rate"),
-    "mixed": ("tcp.half_open_evicted", "tcp.rx_resets_ignored", "icmp.tx_drop_rate"),
+    "mixed": ("tcp.rx_drop_syn_rate", "tcp.rx_resets_ignored", "icmp.tx_drop_rate"),
 }
 
 
