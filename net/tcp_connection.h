@@ -46,6 +46,7 @@ enum tcp_mark {
     TCP_MARK_RESENT = 4,            /* a retransmission is in flight */
     TCP_MARK_EVER_RESENT = 8,       /* Karn: no RTT from it */
     TCP_MARK_SHARED = 16,           /* the segment after it lies in the same transmit buffer, and will release it */
+    TCP_MARK_CUT = 32,              /* the one before it did: a head in front of it would lie on that one's payload */
 };
 
 /* A segment sent and not yet acknowledged. Its payload lies in the send ring at its sequence number, or in a

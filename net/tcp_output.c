@@ -44,7 +44,7 @@ static bool fin_unsent(const struct tcp_connection *c)
 bool tcp_resend(struct net_stack *stack, struct tcp_connection *c, struct tcp_segment *s, uint64_t now_ns)
 {
     uint8_t flags = TCP_ACK | (s->flags & (s->bytes != 0 ? TCP_FIN | TCP_PSH : TCP_FIN));
-    bool sent = s->buffer != NULL && (s->marks & TCP_MARK_SHARED) == 0
+    bool sent = s->buffer != NULL && (s->marks & (TCP_MARK_SHARED | TCP_MARK_CUT)) == 0
         && tcp_frame_send_held(stack, c, s->buffer, s->buffer->data + s->offset, s->bytes, s->seq, flags, now_ns);
     if (sent) {
         s->offset = c->head_bytes;      /* the frame now begins right before this payload */

@@ -74,8 +74,10 @@ bool tcp_sendqueue_split(struct tcp_connection *c, uint32_t index, uint32_t byte
     rest->offset = (uint16_t)(front->offset + bytes);
     front->bytes = (uint16_t)bytes;
     front->flags &= (uint8_t)~(TCP_FIN | TCP_PSH);
-    if (front->buffer != NULL)
+    if (front->buffer != NULL) {
         front->marks |= TCP_MARK_SHARED;
+        rest->marks |= TCP_MARK_CUT;
+    }
     return true;
 }
 

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "net/stack_state.h"
+#include "net/tcp_internal.h"
 #include "tests/unit/tcp_peer.h"
 
 static struct peer peer;
@@ -116,6 +116,34 @@ static void narrow_path_cuts_and_resends_at_once(void **state)
 }
 
 /* RFC 5927 §4.1: a blind attacker does not know what is in flight. */
+/* A message that lies in its transmit buffer is cut: no part's head may be written over another part. */
+static void message_cut_for_a_narrow_path_stays_whole(void **state)
+{
+    (void)state;
+    peer_connect(p, OFFER_PLAIN);
+    struct tcp_connection *c = &p->stack->tcp.connections[p->id];
+    uint8_t *area = tcp_message(p->stack, c);
+    assert_non_null(area);
+    for (uint32_t i = 0; i < 1400; i++)
+        area[i] = peer_stack_pattern(1 + i);
+    assert_true(tcp_message_send(p->stack, c, 0, 1400, p->now_ns));
+    peer_step(p);
+    EXPECT(p, PA, 1, 1, 1400);
+    peer_send_icmp(p, ICMP_UNREACHABLE, FRAGMENTATION_NEEDED, 640, 1);
+    EXPECT(p, A, 1, 1, 600);
+    EXPECT(p, A, 601, 1, 600);
+    EXPECT(p, PA, 1201, 1, 200);
+    assert_true(peer_wait(p, 2 * S));           /* all of it was lost again */
+    EXPECT(p, A, 1, 1, 600);
+    peer_send(p, A, 1, 601, NULL, 0);
+    EXPECT(p, A, 601, 1, 600);
+    EXPECT(p, PA, 1201, 1, 200);
+    assert_true(peer_wait(p, 5 * S));
+    EXPECT(p, A, 601, 1, 600);
+    peer_send(p, A, 1, 1401, NULL, 0);
+    EXPECT_NONE(p);
+}
+
 static void error_that_quotes_nothing_in_flight_is_ignored(void **state)
 {
     (void)state;
@@ -192,6 +220,7 @@ int main(void)
         TEST(soft_error_tells_why_a_syn_timed_out),
         TEST(source_quench_is_ignored),
         TEST(narrow_path_cuts_and_resends_at_once),
+        TEST(message_cut_for_a_narrow_path_stays_whole),
         TEST(error_that_quotes_nothing_in_flight_is_ignored),
         TEST(odd_path_mtus_are_survived),
         TEST(neighbour_that_does_not_answer_ends_the_opening),

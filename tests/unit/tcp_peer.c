@@ -16,7 +16,7 @@
 #include "net/stack_state.h"
 
 uint8_t peer_pattern(uint32_t seq) { return (uint8_t)(seq * 37 + (seq >> 8)); }
-static uint8_t stack_pattern(uint32_t seq) { return (uint8_t)(seq * 29 + (seq >> 7)); }
+uint8_t peer_stack_pattern(uint32_t seq) { return (uint8_t)(seq * 29 + (seq >> 7)); }
 
 /* ---- Printing ---- */
 
@@ -178,7 +178,7 @@ static void collect(struct peer *p)
         memcpy(s->data, (const uint8_t *)tcp + header_bytes, s->bytes);
         seen_options(p, s, (const uint8_t *)(tcp + 1), header_bytes - 20);
         for (uint32_t i = 0; i < s->bytes && !p->payload_any; i++)
-            if (s->data[i] != stack_pattern(s->seq + i))
+            if (s->data[i] != peer_stack_pattern(s->seq + i))
                 fail_at(__FILE__, __LINE__, "payload byte %u is wrong", s->seq + i);
         if (s->timestamps)
             p->timestamp_echo = s->timestamp;
@@ -381,7 +381,7 @@ void peer_write(struct peer *p, uint32_t bytes)
     const struct tcp_connection *c = &p->stack->tcp.connections[p->id];
     assert_true(bytes <= sizeof data);
     for (uint32_t i = 0; i < bytes; i++)
-        data[i] = stack_pattern(c->snd_end - c->iss + i);
+        data[i] = peer_stack_pattern(c->snd_end - c->iss + i);
     assert_int_equal(tcp_write(p->stack, p->id, data, bytes, p->now_ns), bytes);
     peer_step(p);
 }

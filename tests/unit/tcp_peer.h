@@ -97,6 +97,7 @@ void peer_send_packet(struct peer *p, const void *packet, uint32_t bytes);      
 /* An ICMP error that quotes a segment of ours: 8 bytes of its header, `seq` relative. */
 void peer_send_icmp(struct peer *p, uint8_t type, uint8_t code, uint16_t mtu, uint32_t seq);
 uint8_t peer_pattern(uint32_t seq);     /* the peer's byte at this relative sequence */
+uint8_t peer_stack_pattern(uint32_t seq);       /* and the stack's, which what it sends is compared with */
 uint16_t peer_ip_packet(uint8_t *packet, uint8_t protocol, uint32_t source, uint32_t destination, const void *payload,
                         uint32_t bytes);        /* its length */
 
