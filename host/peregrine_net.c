@@ -38,6 +38,9 @@ enum {
     OPTION_USER_TIMEOUT = 18,
 };
 enum { FIN_WAIT_2_S_MAX = 120 };        /* Linux: TCP_FIN_TIMEOUT_MAX */
+/* The stack's clock is this far ahead of the caller's: nothing in it happens at 0, which some of its times mean "never"
+ * by. */
+#define CLOCK_AHEAD_NS UINT64_C(1000000000)
 #define NOW_US_MAX (UINT64_C(1) << 53)  /* 285 years; in nanoseconds, with any timeout added, it still fits */
 
 enum socket_kind { SOCKET_FREE, SOCKET_FRESH, SOCKET_LISTENER, SOCKET_CONNECTION };
@@ -126,7 +129,7 @@ struct pnet *pnet_open(const char *words, const char **why)
         void *memory = aligned_alloc(NET_STACK_ALIGN, bytes);
         message = "out of memory";
         if (net != NULL && memory != NULL) {
-            net->now_ns = read.start_us * 1000;
+            net->now_ns = read.start_us * 1000 + CLOCK_AHEAD_NS;
             net->memory = memory;
             netdev_ip_init(&net->device, read.mtu_bytes);
             config->device = &net->device.device;
@@ -185,18 +188,20 @@ int pnet_packet_out(struct pnet *net, void *packet, size_t room)
 
 int pnet_set_time_us(struct pnet *net, uint64_t now_us)
 {
-    if (net == NULL || now_us > NOW_US_MAX || now_us * 1000 < net->now_ns)
+    if (net == NULL || now_us > NOW_US_MAX || now_us < pnet_time_us(net))
         return -EINVAL;
-    net->now_ns = now_us * 1000;
+    net->now_ns = now_us * 1000 + CLOCK_AHEAD_NS;
     return 0;
 }
 
-uint64_t pnet_time_us(const struct pnet *net) { return net != NULL ? net->now_ns / 1000 : 0; }
+uint64_t pnet_time_us(const struct pnet *net) { return net != NULL ? (net->now_ns - CLOCK_AHEAD_NS) / 1000 : 0; }
 
 uint64_t pnet_next_timer_us(const struct pnet *net)
 {
     uint64_t wake_ns = net != NULL ? net_wake_ns(net->stack) : UINT64_MAX;
-    return wake_ns == UINT64_MAX ? UINT64_MAX : (wake_ns + 999) / 1000;     /* never before it is due */
+    if (wake_ns == UINT64_MAX)
+        return UINT64_MAX;
+    return wake_ns <= CLOCK_AHEAD_NS ? 0 : (wake_ns - CLOCK_AHEAD_NS + 999) / 1000;     /* never before it is due */
 }
 
 void pnet_run_timers(struct pnet *net)

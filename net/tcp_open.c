@@ -42,7 +42,7 @@ void tcp_established(struct net_stack *stack, struct tcp_connection *c, uint64_t
     c->was_open = true;
     c->state = c->fin_wanted ? TCP_FIN_WAIT_1 : TCP_ESTABLISHED;        /* shut down while it opened */
     c->recovery = TCP_OPEN;
-    c->rack.fack = c->snd_una;
+    c->rack.fack = c->rack.end_seq = c->snd_una;
     c->last_received_ns = now_ns;
     if (c->policy.keepalive)
         tcp_keepalive_start(stack, c, now_ns);

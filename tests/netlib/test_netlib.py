@@ -316,6 +316,29 @@ def test_congestion_state_is_told_as_linux_tells_it():
     assert a.info(client).tcpi_ca_state == 0 and len(b.receive(server)) == 3000
 
 
+def test_nothing_is_special_at_time_0():
+    """Segments sent at 0 are told apart like others: three SACKed ones make the first lost, not all that was sent with it."""
+    a, b, wire = pair("timestamps=off mss=1000")
+    listener, client = b.serve(80), a.socket()
+    a.dial(client, B, 80)
+    for _ in range(2):
+        for one, other in ((a, b), (b, a)):
+            for packet in one.packets():
+                other.give(packet)
+    assert a.send(client, bytes(10_000)) == 10_000
+    first, *rest = a.packets()
+    a.at(10_000), b.at(10_000)
+    for segment in rest[:3]:
+        b.give(segment)
+    for ack in b.packets():
+        a.give(ack)
+    assert a.info(client).tcpi_ca_state == 3 and a.info(client).tcpi_lost == 1
+    wire.run(500_000)
+    assert a.info(client).tcpi_unacked == 0
+    a.at(20_000_000)
+    assert a.send(client, bytes(20_000)) == 20_000 and len(list(a.packets())) <= 10     # idle: RFC 5681 §4.1
+
+
 def test_stacks_are_independent_and_runs_repeat():
     def trace():
         a, b, wire, client, server, _ = connected("secret=one", "secret=two")
