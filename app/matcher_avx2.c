@@ -9,7 +9,7 @@
 enum { LANES = 8, LANES64 = LANES / 2, LOOK_BITS = 32, DIGIT_WORDS = false };
 typedef uint32_t v32 __attribute__((vector_size(32), aligned(4), may_alias));
 typedef uint64_t v64 __attribute__((vector_size(32), aligned(8), may_alias));
-typedef struct { v32 least; } look_state;
+typedef v32 look_state;         /* the least sum */
 
 static inline v32 v32_all(uint32_t value) { return (v32)_mm256_set1_epi32((int)value); }
 static inline v32 v32_load(const void *at) { return *(const v32 *)at; }
@@ -27,9 +27,12 @@ static inline uint32_t v32_first(v32 a) { return a[0]; }
 static inline v32 v16_all(uint16_t value) { return (v32)_mm256_set1_epi16((short)value); }
 static inline v32 v16_add(v32 a, v32 b) { return (v32)_mm256_add_epi16((__m256i)a, (__m256i)b); }
 static inline v32 v16_min(v32 a, v32 b) { return (v32)_mm256_min_epu16((__m256i)a, (__m256i)b); }
-static inline bool v16_any_at_most(v32 a, uint16_t limit)
+static inline v32 v16_sub_saturated(v32 a, v32 b) { return (v32)_mm256_subs_epu16((__m256i)a, (__m256i)b); }
+/* Which are 0; some bits stand for one lane, two of them for the first. */
+enum { V16_MASK_BITS = 2 };
+static inline uint32_t v16_zeros(v32 a)
 {
-    return _mm256_movemask_epi8(_mm256_cmpeq_epi16((__m256i)v16_min(a, v16_all(limit)), (__m256i)a)) != 0;
+    return (uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi16((__m256i)a, _mm256_setzero_si256()));
 }
 
 static inline v32 v32_suffix(v32 a)
@@ -40,18 +43,23 @@ static inline v32 v32_suffix(v32 a)
     return a + (v32)_mm256_shuffle_epi32(upper, 0);
 }
 
-/* The least one tells. */
-static inline look_state look_start(void) { return (look_state){v32_all(UINT32_MAX)}; }
-static inline void look_test(look_state *state, v32 a, uint32_t limit)
+/* The least one tells. Limits are as they are. */
+static inline v32 look_limits(v32 limits) { return limits; }
+static inline look_state look_start(void) { return v32_all(UINT32_MAX); }
+static inline look_state look_test(look_state state, v32 a, v32 limits)
 {
-    (void)limit;
-    state->least = v32_min(state->least, a);
+    (void)limits;
+    return v32_min(state, a);
 }
-static inline bool look_hot(const look_state state[2], uint32_t limit)
+static inline look_state look_merge(look_state a, look_state b) { return v32_min(a, b); }
+static inline uint32_t look_hot(look_state state, v32 limits)
 {
-    return v32_at_most(v32_min(state[0].least, state[1].least), limit) != 0;
+    return (uint32_t)_mm256_movemask_ps((__m256)(v32_min(state, limits) == state));
 }
-static inline uint32_t look_hot_lanes(v32 a, uint32_t limit) { return v32_at_most(a, limit); }
+static inline void look_store(uint32_t *at, look_state state) { v32_store(at, state); }
+static inline bool look_stored_hot(const uint32_t *at, uint32_t lane, uint32_t limit) { return at[lane] <= limit; }
+static inline bool look_sum_hot(uint32_t sum, uint32_t limit) { return sum <= limit; }
+static inline uint32_t word_weigh(uint32_t digit, uint32_t weight) { return digit * weight; }
 
 static inline v32 v32_if_zero(v32 a, uint32_t then, v32 otherwise)
 {
@@ -62,6 +70,12 @@ static inline v32 v32_if_zero(v32 a, uint32_t then, v32 otherwise)
 static inline v32 v32_append_zero_under(v32 bits, v32 a, uint32_t mask)
 {
     return bits + bits - (v32)((a & v32_all(mask)) == 0);
+}
+
+static inline v32 v32_word(v32 digits) { return digits; }
+static inline v32 v32_widen(const uint8_t *digits)
+{
+    return (v32)_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)digits));
 }
 
 typedef uint8_t vbytes __attribute__((vector_size(32)));

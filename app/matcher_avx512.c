@@ -10,7 +10,7 @@
 enum { LANES = 16, LANES64 = LANES / 2, LOOK_BITS = 27, DIGIT_WORDS = true };
 typedef uint32_t v32 __attribute__((vector_size(64), aligned(4), may_alias));
 typedef uint64_t v64 __attribute__((vector_size(64), aligned(8), may_alias));
-typedef struct { __mmask16 cold; } look_state;
+typedef __mmask16 look_state;   /* lanes without a hot start */
 
 static inline v32 v32_all(uint32_t value) { return (v32)_mm512_set1_epi32((int)value); }
 static inline v32 v32_load(const void *at) { return *(const v32 *)at; }
@@ -31,10 +31,10 @@ static inline uint32_t v32_first(v32 a) { return (uint32_t)_mm_cvtsi128_si32(_mm
 static inline v32 v16_all(uint16_t value) { return (v32)_mm512_set1_epi16((short)value); }
 static inline v32 v16_add(v32 a, v32 b) { return (v32)_mm512_add_epi16((__m512i)a, (__m512i)b); }
 static inline v32 v16_min(v32 a, v32 b) { return (v32)_mm512_min_epu16((__m512i)a, (__m512i)b); }
-static inline bool v16_any_at_most(v32 a, uint16_t limit)
-{
-    return _mm512_cmple_epu16_mask((__m512i)a, (__m512i)v16_all(limit)) != 0;
-}
+static inline v32 v16_sub_saturated(v32 a, v32 b) { return (v32)_mm512_subs_epu16((__m512i)a, (__m512i)b); }
+/* Which are 0. */
+enum { V16_MASK_BITS = 1 };
+static inline uint32_t v16_zeros(v32 a) { return _mm512_testn_epi16_mask((__m512i)a, (__m512i)a); }
 
 static inline v32 v32_suffix(v32 a)
 {
@@ -46,20 +46,32 @@ static inline v32 v32_suffix(v32 a)
 }
 
 /* A limit is a power of 2 less 1. A lane stays cold while it has a bit above it: one masked test a vector. */
-static inline v32 look_mask(uint32_t limit) { return v32_all(((UINT32_C(1) << LOOK_BITS) - 1) ^ limit); }
-static inline look_state look_start(void) { return (look_state){0xffff}; }
-static inline void look_test(look_state *state, v32 a, uint32_t limit)
+static inline v32 look_limits(v32 limits) { return v32_all((UINT32_C(1) << LOOK_BITS) - 1) ^ limits; }
+static inline look_state look_start(void) { return 0xffff; }
+static inline look_state look_test(look_state cold, v32 a, v32 limits)
 {
-    state->cold = _mm512_mask_test_epi32_mask(state->cold, (__m512i)a, (__m512i)look_mask(limit));
+    return _mm512_mask_test_epi32_mask(cold, (__m512i)a, (__m512i)limits);
 }
-static inline bool look_hot(const look_state state[2], uint32_t limit)
+static inline look_state look_merge(look_state a, look_state b) { return a & b; }
+static inline uint32_t look_hot(look_state cold, v32 limits)
+{
+    (void)limits;
+    return cold ^ 0xffffu;
+}
+static inline void look_store(uint32_t *at, look_state cold) { *at = cold; }
+static inline bool look_stored_hot(const uint32_t *at, uint32_t lane, uint32_t limit)
 {
     (void)limit;
-    return (state[0].cold & state[1].cold) != 0xffff;
+    return (*at >> lane & 1) == 0;
 }
-static inline uint32_t look_hot_lanes(v32 a, uint32_t limit)
+static inline bool look_sum_hot(uint32_t sum, uint32_t limit)
 {
-    return _mm512_testn_epi32_mask((__m512i)a, (__m512i)look_mask(limit));
+    return (sum & ((UINT32_C(1) << LOOK_BITS) - 1)) <= limit;
+}
+/* One lane of v32_weigh. */
+static inline uint32_t word_weigh(uint32_t digit, uint32_t weight)
+{
+    return (uint32_t)((int16_t)digit * (int16_t)weight) + (uint32_t)((int16_t)(digit >> 16) * (int16_t)(weight >> 16));
 }
 
 static inline v32 v32_if_zero(v32 a, uint32_t then, v32 otherwise)
@@ -74,6 +86,12 @@ static inline v32 v32_append_zero_under(v32 bits, v32 a, uint32_t mask)
     bits += bits;
     __mmask16 zero = _mm512_testn_epi32_mask((__m512i)a, (__m512i)v32_all(mask));
     return (v32)_mm512_mask_add_epi32((__m512i)bits, zero, (__m512i)bits, _mm512_set1_epi32(1));
+}
+
+static inline v32 v32_word(v32 digits) { return digits | digits << 27; }     /* MATCHER_DIGIT_WORD */
+static inline v32 v32_widen(const uint8_t *digits)
+{
+    return (v32)_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)digits));
 }
 
 typedef uint8_t vbytes __attribute__((vector_size(32)));

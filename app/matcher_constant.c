@@ -3,9 +3,6 @@
 #include "kernel/base/assert.h"
 #include "kernel/base/bytes.h"
 
-/* A look costs a block of starts every K digits, hashing costs something a digit: docs/matcher.md has the figures. */
-enum { LOOK_DIGITS_MIN = 12 };
-
 /* Fewer residues than this, and hash cells would hardly sort anything out. */
 enum { HASH_RESIDUES_MIN = 1 << 14 };
 
@@ -23,14 +20,7 @@ static uint32_t weight_in_halves(uint32_t weight)
     return (high & 0xffff) << 16 | (low & 0xffff);
 }
 
-/* Where a kernel's block looks for the weight of the digit `distance` before the end (from 0), or behind the beginning.
- */
-static uint32_t place_from_end(uint32_t distance, uint32_t lanes)
-{
-    uint32_t block = MATCHER_STEPS * lanes, place = block - 1 - distance % block;
-    return distance / block * block + place % MATCHER_STEPS * lanes + place / MATCHER_STEPS;
-}
-
+/* Where a kernel's block looks for the weight of the digit `distance` (from 0) behind the beginning. */
 static uint32_t place_from_begin(uint32_t distance, uint32_t lanes)
 {
     uint32_t block = MATCHER_STEPS * lanes, place = distance % block;
@@ -71,9 +61,18 @@ static void constant_choose_look(struct matcher_constant *c)
             break;
         c->look.digits++;
     }
-    c->look.skip_digits = c->digits - c->look.digits - 1;
-    ASSERT(c->look.digits == 0 || (c->look.skip_digits >= 1 && c->look.skip_digits <= MATCHER_SKIP_DIGITS_MAX));
-    c->look.skip_shift = 64 - 8 * (uint32_t)min_size(c->look.skip_digits, MATCHER_SKIP_DIGITS_MAX);
+    c->look.young_digits = c->digits - c->look.digits - 1;      /* 4 or 5 */
+}
+
+/* Where the planes have a position: app/matcher_kernel.h. */
+static void planes_store(union matcher_planes *planes, uint32_t position, uint32_t weight, uint32_t lanes)
+{
+    if (lanes == 1) {
+        planes->word[position] = weight;
+        return;
+    }
+    planes->row[position % MATCHER_STEPS][position / MATCHER_STEPS] = weight;
+    planes->row[MATCHER_STEPS + position % MATCHER_STEPS][position / MATCHER_STEPS - 1] = weight;
 }
 
 /* A number without a common factor with M that looks like any other below M. Fractions of v / M are tiny for every v
@@ -126,44 +125,51 @@ static uint32_t rounding_bound(const struct rounding *rounding)
 /* Weights by distance from the end: fractions of unit * 10^t / M to decide, of 10^t / M to look ahead. Fractions of a
  * hot start are at most 10^K / M below 1, or 0, give or take the rounding: adding that much makes them at most `limit`.
  * Where a mask is to test for it, the limit is all ones. */
-static void constant_fill_weights(struct matcher_constant *c, uint32_t n, const struct matcher_kernel *kernel)
+static void constant_fill_weights(struct matcher_constant *c, struct matcher_big *unit, uint32_t n,
+                                  const struct matcher_kernel *kernel)
 {
-    memset(c->look_weights, 0, sizeof c->look_weights);
+    memset(&c->look.weights, 0, sizeof c->look.weights);
     struct rounding look = {.bits = kernel->look_bits};
-    struct matcher_big power = {{1}}, decide = constant_unit(c);
+    struct matcher_big power = {{1}};
+    uint64_t reach = 0;             /* the fraction of 10^K / M */
     matcher_big_mod(&power, &c->value);
-    c->look.skip_weight = 0;
     for (uint32_t t = 0; t < n + c->look.digits; t++) {
         if (t < n) {
-            c->match_weights[n - 1 - t] = matcher_big_fraction(&decide, &c->value);
-            matcher_big_append_mod(&decide, (const uint8_t *)"0", 1, &c->value);
+            c->match_weights[n - 1 - t] = matcher_big_fraction(unit, &c->value);
+            matcher_big_append_mod(unit, (const uint8_t *)"0", 1, &c->value);
         }
         if (c->look.digits > 0 && t >= c->look.digits) {
             uint64_t fraction = matcher_big_fraction(&power, &c->value);
-            uint32_t distance = t - c->look.digits;
+            uint32_t distance = t - c->look.digits, weight = rounding_take(&look, fraction, 1);
             if (distance == 0)
-                c->look.skip_weight = fraction;
-            if (distance >= c->look.skip_digits) {
-                uint32_t weight = rounding_take(&look, fraction, 1);
-                c->look_weights[place_from_end(distance - c->look.skip_digits, kernel->lanes)] =
-                    kernel->digit_words ? weight_in_halves(weight) : weight;
-            }
+                reach = fraction;
+            planes_store(&c->look.weights, MATCHER_SEGMENT_AT - 1 - distance,
+                         kernel->digit_words ? weight_in_halves(weight) : weight, kernel->lanes);
         }
         matcher_big_append_mod(&power, (const uint8_t *)"0", 1, &c->value);
     }
-    uint32_t reach = (uint32_t)(c->look.skip_weight >> (64 - kernel->look_bits)) + 1, error = rounding_bound(&look);
-    c->look.offset = reach + error;
-    c->look.weights = c->look_weights;
-    c->look.slots = c->slots;
-    c->look.limit = reach + 2 * error;
-    c->look.block_count = n > c->look.skip_digits ? blocks_for(n - c->look.skip_digits, kernel->block) : 0;
+    uint32_t error = rounding_bound(&look), units = (uint32_t)(reach >> (64 - kernel->look_bits)) + 1;
+    c->look.offset = units + error;
+    c->look.limit = units + 2 * error;
+    c->look.block_count = blocks_for(n, kernel->block);
     while (kernel->digit_words && (c->look.limit & (c->look.limit + 1)) != 0)
         c->look.limit |= c->look.limit + 1;
 }
 
-/* Weights by position: fractions of 10^-(t + 1) / m, m being M without its factors 2 and 5. */
-static void constant_fill_prefix_weights(struct matcher_constant *c, const struct matcher_big *m, uint32_t n,
-                                         const struct matcher_kernel *kernel)
+/* Modulo m; inverse is -1 / m modulo 10: power + multiple * m ends in 0 for one multiple below 10. */
+static void divide_by_ten(struct matcher_big *power, const struct matcher_big *m, uint32_t inverse)
+{
+    struct matcher_big rest = *power, multiple = *m;
+    matcher_big_mul_add(&multiple, matcher_big_div(&rest, 10) * inverse % 10, 0);
+    matcher_big_add(power, &multiple);
+    ASSERT(matcher_big_div(power, 10) == 0);
+    matcher_big_mod(power, m);
+}
+
+/* Weights by position: fractions of 10^-(t + 1) / m, m being M without its factors 2 and 5, to hash; of
+ * unit * 10^-(t + 1) / m to follow. */
+static void constant_fill_prefix_weights(struct matcher_constant *c, const struct matcher_big *m,
+                                         const struct matcher_big *unit, uint32_t n, const struct matcher_kernel *kernel)
 {
     uint32_t inverse = 0, last;     /* -1 / m modulo 10 */
     struct matcher_big rest = *m;
@@ -172,20 +178,15 @@ static void constant_fill_prefix_weights(struct matcher_constant *c, const struc
     uint32_t window = matcher_window(n), reach = 0;
     static uint64_t fractions[MATCHER_HASHED_DIGITS];
     struct rounding last_n = {.bits = 32};
-    struct matcher_big power = {{1}};
-    for (uint32_t t = 0; t < (c->method == MATCHER_HASH ? window + MATCHER_SEGMENT_DIGITS : n); t++) {
-        /* power / 10: power + multiple * m ends in 0 for one multiple below 10. */
-        rest = power;
-        struct matcher_big multiple = *m;
-        matcher_big_mul_add(&multiple, matcher_big_div(&rest, 10) * inverse % 10, 0);
-        matcher_big_add(&power, &multiple);
-        ASSERT(matcher_big_div(&power, 10) == 0);
-        matcher_big_mod(&power, m);
+    struct matcher_big power = {{1}}, follow = *unit;
+    matcher_big_mod(&follow, m);
+    for (uint32_t t = 0; t < n; t++) {
+        divide_by_ten(&follow, m, inverse);
+        c->follow_weights[t] = matcher_big_fraction(&follow, m);
+    }
+    for (uint32_t t = 0; c->method == MATCHER_HASH && t < window + MATCHER_SEGMENT_DIGITS; t++) {
+        divide_by_ten(&power, m, inverse);
         fractions[t] = matcher_big_fraction(&power, m);
-        if (t < n)
-            c->follow_weights[t] = fractions[t];
-        if (c->method != MATCHER_HASH)
-            continue;
         if (kernel->lanes == 1) {
             c->hash.plain.weights[t] = fractions[t];
             continue;
@@ -225,7 +226,7 @@ void matcher_constant_prepare(struct matcher_constant *c, uint32_t n, const stru
     bool few_residues = matcher_big_bits(&m) <= 64 && m.word[0] < HASH_RESIDUES_MIN;
     if (c->digits > n)
         c->method = MATCHER_NEVER;
-    else if (c->look.digits >= LOOK_DIGITS_MIN && !kernel->hashes_all)
+    else if (c->look.digits >= MATCHER_LOOK_DIGITS_MIN && !kernel->hashes_all)
         c->method = MATCHER_LOOK;
     else
         c->method = few_residues ? MATCHER_EACH : MATCHER_HASH;
@@ -246,13 +247,8 @@ void matcher_constant_prepare(struct matcher_constant *c, uint32_t n, const stru
     c->five = fives > 0;
 
     if (c->method != MATCHER_NEVER) {
-        constant_fill_weights(c, n, kernel);
-        constant_fill_prefix_weights(c, &m, n, kernel);
+        struct matcher_big unit = constant_unit(c);
+        constant_fill_prefix_weights(c, &m, &unit, n, kernel);
+        constant_fill_weights(c, &unit, n, kernel);
     }
-    c->look.slot_count = 0;
-    uint32_t block = kernel->block;
-    while (c->method == MATCHER_LOOK && c->look.slot_count < MATCHER_SLOTS_MAX && c->look.block_count > 1 &&
-           (c->look.slot_count + 1) * c->look.digits - c->look.skip_digits <= (c->look.block_count - 1) * block &&
-           (c->look.slot_count + 1) * c->look.digits <= 256)
-        c->look.slot_count++;
 }

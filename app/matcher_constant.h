@@ -18,8 +18,6 @@ enum matcher_method {
 };
 
 enum {
-    MATCHER_SKIP_DIGITS_MAX = 7,        /* digits - look_digits - 1, see constant_choose_look; not 8 */
-    MATCHER_SLOTS_MAX = 22,             /* up to 256 digits ahead where K is at least 12 */
     MATCHER_TAIL_DIGITS_MAX = 18,       /* as many as a word holds */
 };
 
@@ -39,9 +37,8 @@ struct matcher_constant {
 
     bool hit_before;                            /* hashing: the last digit's prefix value so far may have occurred */
 
-    _Alignas(64) uint32_t look_weights[MATCHER_N_DIGITS_MAX];
-    struct matcher_slot slots[MATCHER_SLOTS_MAX];
-    /* Fractions of unit * 10^t / M, the last digit's (t = 0) at [n - 1]; of 10^-(t + 1) / m, the first digit's at [0]. */
+    /* Fractions of unit * 10^t / M, the last digit's (t = 0) at [n - 1]; of unit * 10^-(t + 1) / m, the first digit's at
+     * [0]. */
     _Alignas(64) uint64_t match_weights[MATCHER_N_DIGITS_MAX], follow_weights[MATCHER_N_DIGITS_MAX];
     struct matcher_hash hash;
 

@@ -6,8 +6,9 @@
 void matcher_idle_begin(struct matcher *m)
 {
     m->idle_step = MATCHER_IDLE_CONFIRM;
-    m->idle_constant = 0;
+    m->idle_constant = m->idle_slot = 0;
     m->idle_hot = 0;
+    m->first_hot = false;
     m->early_done = m->confirm_done = 0;
     m->early_complete = false;
 }
@@ -24,43 +25,72 @@ static void idle_shift(struct matcher *m)
     }
     uint32_t window = matcher_window(m->n);
     m->kernel->write(&m->planes, MATCHER_SEGMENT_AT - window, m->text + m->segment_text - window, window);
+    if (m->sweep.look_count > 0)
+        m->kernel->widen(m->wide + MATCHER_WIDE_AT - window, m->text + m->segment_text - window, window);
 }
 
 static void idle_look(struct matcher *m, uint32_t i)
 {
     const struct matcher_constant *c = &m->constants[i];
     m->hot[i].count = 0;
-    uint64_t starts[MATCHER_POSITIONS / 64];
-    if (!matcher_look_which(m, c, 0, starts))
+    uint64_t starts[MATCHER_POSITIONS / 64] = {0};
+    if (!m->kernel->look(&m->planes, &c->look, starts))
         return;
     for (uint32_t w = 0; w <= MATCHER_SEGMENT_AT / 64; w++)
         for (uint64_t left = starts[w]; left != 0; left &= left - 1) {
             uint32_t start = 64 * w + (uint32_t)__builtin_ctzll(left);
-            if (start + m->n <= MATCHER_SEGMENT_AT || !matcher_may_begin(m, matcher_text_index(m, start)))
-                continue;       /* too old, or no start */
+            if (start + m->n <= MATCHER_SEGMENT_AT || start + c->look.young_digits >= MATCHER_SEGMENT_AT ||
+                !matcher_may_begin(m, matcher_text_index(m, start)))
+                continue;       /* too old, too young, or no start */
             if (m->hot[i].count == MATCHER_HOT_MAX) {
                 m->hot[i].count++;
-                return;
+                return;         /* more than can be followed */
             }
-            m->hot[i].start[m->hot[i].count++] = start;
+            uint32_t k = m->hot[i].count++;
+            m->hot[i].start[k] = start;
+            m->hot[i].end[k] = 0;
+            m->hot[i].fraction[k] = m->kernel->fraction(m->text + matcher_text_index(m, start), c->follow_weights,
+                                                        MATCHER_SEGMENT_AT - start);
+            m->first_hot = true;
         }
 }
 
-static void idle_constant(struct matcher *m, uint32_t i)
+enum { LOOKS_A_SLICE = 16 };     /* 0.3 us at N = 256 */
+
+/* Fills some slots; true while there are more. */
+static bool idle_slots(struct matcher *m, uint32_t i)
+{
+    const struct matcher_constant *c = &m->constants[i];
+    struct matcher_sweep *sweep = &m->sweep;
+    for (uint32_t left = LOOKS_A_SLICE; m->idle_slot < sweep->look_count; m->idle_slot++) {
+        uint32_t k = m->idle_slot;
+        if (sweep->look[k].constant != i)
+            continue;
+        if (left-- == 0)
+            return true;
+        m->kernel->remember(&m->planes, &c->look, sweep->look[k].end, sweep->old_blocks[k], sweep->slots + k * sweep->slot_words);
+    }
+    m->idle_slot = 0;
+    return false;
+}
+
+/* One slice; true while there is more. */
+static bool idle_constant(struct matcher *m, uint32_t i)
 {
     struct matcher_constant *c = &m->constants[i];
+    if (c->method == MATCHER_LOOK && idle_slots(m, i))
+        return true;
     if (c->method == MATCHER_HASH)
         m->kernel->insert(&m->planes, &c->hash, matcher_window(m->n));
-    if (c->method == MATCHER_LOOK)
-        m->kernel->remember(&m->planes, &c->look);
     if (c->method == MATCHER_LOOK || (m->early && m->early_digits[i] > 0))
         idle_look(m, i);
+    return false;
 }
 
 /* One slice; true while the path needs more, or early answers may still be found. */
 bool matcher_prepare(struct matcher *m)
 {
-    if (m->end != m->segment_count || m->burst_left > 0 || m->hits_left)
+    if (m->end != m->segment_count || m->burst_left > 0 || m->hit_words != 0)
         return false;       /* answers of the burst are still to be taken */
     switch (m->idle_step) {
     case MATCHER_IDLE_CONFIRM:
@@ -73,15 +103,20 @@ bool matcher_prepare(struct matcher *m)
         m->idle_step = MATCHER_IDLE_CONSTANT;
         return true;
     case MATCHER_IDLE_CONSTANT:
-        idle_constant(m, m->idle_constant);
+        if (idle_constant(m, m->idle_constant))
+            return true;
         if (++m->idle_constant == m->constant_count) {
             m->idle_constant = 0;
-            m->idle_step = m->early ? MATCHER_IDLE_EARLY : MATCHER_IDLE_DONE;
+            m->idle_step = m->early ? MATCHER_IDLE_EARLY : MATCHER_IDLE_WARM;
         }
-        return m->idle_step != MATCHER_IDLE_DONE;
+        return true;
     case MATCHER_IDLE_EARLY:
-        if (matcher_early_step(m))
-            return true;
+        if (!matcher_early_step(m))
+            m->idle_step = MATCHER_IDLE_WARM;
+        return true;
+    case MATCHER_IDLE_WARM:
+        if (m->sweep.look_count > 0)
+            matcher_sweep_warm(m);
         m->idle_step = MATCHER_IDLE_DONE;
         return false;
     case MATCHER_IDLE_DONE:
@@ -100,6 +135,7 @@ void matcher_idle_finish(struct matcher *m)
     }
     if (m->idle_step == MATCHER_IDLE_CONSTANT)
         for (; m->idle_constant < m->constant_count; m->idle_constant++)
-            idle_constant(m, m->idle_constant);
+            while (idle_constant(m, m->idle_constant))
+                continue;
     m->idle_step = MATCHER_IDLE_DONE;
 }

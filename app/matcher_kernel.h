@@ -17,6 +17,7 @@ enum {
     MATCHER_BLOCK_DIGITS_MAX = MATCHER_STEPS * MATCHER_LANES_MAX,
 
     MATCHER_WRITE_DIGITS = 8 * MATCHER_STEPS,   /* at most so many are written at once */
+    MATCHER_WIDEN_DIGITS = 32,
 
     /* Positions: the segment at work begins at MATCHER_SEGMENT_AT, the window lies before it. Blocks may begin before
      * the window. */
@@ -26,6 +27,10 @@ enum {
     MATCHER_POSITIONS = MATCHER_SEGMENT_AT + MATCHER_SEGMENT_DIGITS + MATCHER_BLOCK_DIGITS_MAX,
     MATCHER_ROW_WORDS = MATCHER_POSITIONS / MATCHER_STEPS + 8,  /* 8: so that rows do not fall on one another's cache
                                                                    sets, and vectors of AVX2 are aligned */
+
+    /* The same digits as words in a row, for sweeps: the segment's from wide[MATCHER_WIDE_AT] on. */
+    MATCHER_WIDE_AT = MATCHER_WINDOW_DIGITS + 32,
+    MATCHER_WIDE_WORDS = MATCHER_WIDE_AT + MATCHER_SEGMENT_DIGITS + 32,
 };
 
 /* Position p is row[p % 16][p / 16], and once more row[16 + p % 16][p / 16 - 1]: so a block that begins anywhere finds
@@ -33,43 +38,84 @@ enum {
 union matcher_planes {
     _Alignas(64) uint32_t row[2 * MATCHER_STEPS][MATCHER_ROW_WORDS];
     uint8_t digit[MATCHER_POSITIONS];
+    uint32_t word[MATCHER_POSITIONS];       /* of weights, for the scalar variant */
 };
 
 /* Digits for kernels with `digit_words`: d in the lower and d * 2^11 in the upper 16 bits, two factors for one
  * multiply-add of 16-bit numbers. */
 #define MATCHER_DIGIT_WORD(d) ((uint32_t)(d) * (1u + (1u << 27)))
 
-/* What the old starts of a look come to, as far as it is known before the burst: the upper 16 bits of their fractions. */
-struct matcher_slot {
-    _Alignas(64) uint32_t values[1024 / 2];     /* of up to N starts, two a word */
-};
-
-/* Looks ahead: the one of number k, when k * digits of the segment are known. Fractions are modulo 2^look_bits; a start
- * is hot if the sum of digits times weights from it on, plus the offset, is at most `limit`. */
+/* Looking ahead from one position. Fractions are modulo 2^look_bits; a start is hot if the sum of digits times weights
+ * from it on, plus the offset, is at most `limit`. */
 struct matcher_look {
     uint32_t digits;                /* K */
     uint32_t limit;
     uint32_t offset;                /* turns "just below 1, or 0" into "at most the limit" */
-    uint32_t skip_digits;           /* the last starts are too young; their digits enter as one number, */
-    uint32_t skip_shift;            /* which keeps skip_digits of eight bytes, */
-    uint64_t skip_weight;           /* and is weighed in 64 bits */
-    uint32_t block_count;
-    uint32_t slot_count;            /* the looks of number 1..slot_count have their old starts in a slot */
-    const uint32_t *weights;        /* by distance from the end; blocks[][MATCHER_STEPS][lanes], the last digits first */
-    struct matcher_slot *slots;
+    uint32_t young_digits;          /* a start with no more digits has no answer within K */
+    uint32_t block_count;           /* of the window */
+    union matcher_planes weights;   /* of the digit at a position, for the look from the segment's beginning; for one
+                                       from e digits on, they stand e positions before. 0 for more than N digits */
 };
 
-/* The value of the last skip_digits digits before `end`, times its weight, and the offset: eight digits in one word, the
- * first in its lowest byte, are added up in pairs, then pairs of pairs, then those. */
-static inline uint32_t matcher_look_offset(const struct matcher_look *look, const uint8_t *end, uint32_t look_bits)
-{
-    uint64_t d = load_le64(end - 8) & 0x0f0f0f0f0f0f0f0f;
-    d = d >> look->skip_shift << look->skip_shift;
-    d = (d * (1 + (10 << 8))) >> 8 & 0x00ff00ff00ff00ff;
-    d = (d * (1 + (100 << 16))) >> 16 & 0x0000ffff0000ffff;
-    d = (d * (1 + (UINT64_C(10000) << 32))) >> 32;
-    return (uint32_t)(d * look->skip_weight >> (64 - look_bits)) + look->offset;
-}
+/* All looks of a stretch of MATCHER_STRETCH_DIGITS, of all constants, by their position: each is a lane of a vector.
+ * The digits before them are gone through backwards, in groups of eight; group g are the digits 8 g - 4 to 8 g + 3 of
+ * the stretch. (4, so that the stretch's last digit ends a group's first half, see matcher_sweep_prepare.) */
+enum {
+    MATCHER_GROUP = 8,
+    MATCHER_GROUP_BEFORE = 4,
+    MATCHER_STRETCH_DIGITS = MATCHER_BLOCK_DIGITS_MAX,
+    MATCHER_STRETCH_GROUPS = MATCHER_STRETCH_DIGITS / MATCHER_GROUP + 1,
+    MATCHER_LOOK_DIGITS_MIN = MATCHER_GROUP,
+    MATCHER_LOOKS_MAX = 8 * (MATCHER_STRETCH_DIGITS / MATCHER_LOOK_DIGITS_MIN + 1) + 8,     /* of 8 constants */
+    MATCHER_LANES_MIN = 8,
+    MATCHER_SWEEPS_MAX = MATCHER_LOOKS_MAX / MATCHER_LANES_MIN,
+    MATCHER_SWEEP_GROUPS_MAX = MATCHER_STRETCH_GROUPS + MATCHER_WINDOW_DIGITS / MATCHER_GROUP + 1,
+    MATCHER_GROUP_ROWS = MATCHER_GROUP + 1,
+    MATCHER_BUNDLE = 3,             /* vectors that are worked on together */
+};
+
+struct matcher_sweep_look {
+    uint16_t end;                   /* when so many digits of the stretch are known */
+    uint16_t next;                  /* where the constant's next look is */
+    uint16_t constant;
+};
+
+/* One vector of looks. */
+struct matcher_sweep_vector {
+    uint32_t start[MATCHER_LANES_MAX];      /* the sum before the first digit */
+    uint32_t limit[MATCHER_LANES_MAX];
+    int32_t top, bottom;            /* its groups: from top down to bottom */
+    const uint32_t *group0;         /* Of each group what is added before it, then eight rows of weights, the first
+                                       digit's first. Group 0 is here, the later ones are before it. */
+};
+
+struct matcher_sweep {
+    uint32_t look_count;
+    uint16_t needed[MATCHER_STRETCH_DIGITS + 2];    /* looks that a stretch with so many digits left needs */
+    uint16_t first[8];              /* the end of each constant's first look */
+    struct matcher_sweep_look look[MATCHER_LOOKS_MAX];
+    struct matcher_sweep_vector vector[MATCHER_SWEEPS_MAX];
+    /* Starts before group 0. What they come to, as far as it is known before the burst: the upper 16 bits of their
+     * fractions, two a word, look after look. */
+    uint32_t slot_words;            /* of one look */
+    uint32_t slot_limit;            /* the upper 16 bits of the largest limit, and 1; twice */
+    uint8_t old_blocks[MATCHER_LOOKS_MAX];      /* of old starts that a look reaches */
+    _Alignas(64) uint32_t slots[MATCHER_LOOKS_MAX * MATCHER_WINDOW_DIGITS / 2];
+    /* A vector has groups for N digits and for those between the first look of its bundle and its own last one. */
+    _Alignas(64) uint32_t rows[(MATCHER_SWEEPS_MAX * (MATCHER_WINDOW_DIGITS / MATCHER_GROUP + 3) +
+                                MATCHER_BUNDLE * MATCHER_STRETCH_GROUPS) * MATCHER_GROUP_ROWS * MATCHER_LANES_MIN];
+};
+
+/* The bundle at work: what its hot starts are found by. */
+struct matcher_sweep_state {
+    uint32_t next;                  /* the first look after it */
+    uint32_t first, vectors;        /* its first look */
+    uint64_t young, old;            /* looks that have hot starts in groups, in slots; the first one is bit 0 */
+    int32_t top, bottom;            /* the groups it went through */
+    _Alignas(64) uint32_t moves[MATCHER_BUNDLE * MATCHER_LANES_MAX];    /* what old starts are moved by: 16 bits, twice */
+    /* Of each group from the top: each vector's sums before it, and what it has of hot starts. */
+    _Alignas(64) uint32_t marks[MATCHER_SWEEP_GROUPS_MAX * MATCHER_BUNDLE * 2 * MATCHER_LANES_MAX];
+};
 
 /* The prefix values of one constant, from the window's first digit on, and where in the window they occur. Two forms,
  * one for vectors, one for general registers. */
@@ -120,14 +166,25 @@ struct matcher_kernel {
     /* The sum of digits times weights, 64 bits wide: the weights of these digits one after the other. */
     uint64_t (*fraction)(const uint8_t *digits, const uint64_t *weights, size_t count);
 
-    /* Whether any start may be hot, by the look of this number; `digits` are the segment's, as text. */
-    bool (*look)(const union matcher_planes *planes, const uint8_t *digits, const struct matcher_look *look,
-                 uint32_t number);
-    /* The same, without a doubt, and adds which: bit p % 64 of starts[p / 64]. */
-    void (*look_which)(const union matcher_planes *planes, const uint8_t *digits, const struct matcher_look *look,
-                       uint32_t number, uint64_t starts[MATCHER_POSITIONS / 64]);
-    /* Fills the slots from the window. */
-    void (*remember)(const union matcher_planes *planes, const struct matcher_look *look);
+    /* Whether a start in the window is hot by the look from the segment's beginning; adds which: bit p % 64 of
+     * starts[p / 64]. */
+    bool (*look)(const union matcher_planes *planes, const struct matcher_look *look,
+                 uint64_t starts[MATCHER_POSITIONS / 64]);
+
+    /* Not the scalar one. Writes digits as words, asserted as by `write`. `count` is rounded up to
+     * MATCHER_WIDEN_DIGITS. */
+    void (*widen)(uint32_t *wide, const uint8_t *digits, size_t count);
+    /* Fills a look's slot from the window; `end` is the look's. */
+    void (*remember)(const union matcher_planes *planes, const struct matcher_look *look, uint32_t end, uint32_t blocks,
+                     uint32_t *slot);
+    /* Goes through the looks of a stretch that has `left` digits or more, bundle by bundle, up to the first one
+     * that has a hot start; false if there is none. Old starts are in slots, or else in the groups. */
+    bool (*sweep)(const struct matcher_sweep *sweep, const uint32_t *stretch, uint32_t left, bool slots,
+                  struct matcher_sweep_state *state);
+    /* The starts, counted from the stretch's beginning, that are hot by look k of the bundle at work; no digits 0. At
+     * most `max` of them are told, returns how many there are. */
+    uint32_t (*starts)(const struct matcher_sweep *sweep, const uint32_t *stretch,
+                       const struct matcher_sweep_state *state, uint32_t k, int32_t *starts, uint32_t max);
 
     /* Forgets everything, and inserts the prefixes that end after each of `count` digits, a multiple of
      * MATCHER_BLOCK_DIGITS_MAX. */

@@ -84,14 +84,12 @@ static inline const uint32_t *block_at(const union matcher_planes *planes, uint3
 /* One block's sums from each of its digits to its end: sum[s], and what each lane has to its right. Returns the
  * block's whole sum. */
 static inline __attribute__((always_inline)) uint32_t
-look_block(const union matcher_planes *planes, uint32_t begin, const uint32_t *weights, v32 sum[MATCHER_STEPS],
-           v32 *right)
+look_block(const uint32_t *digits, const uint32_t *weights, v32 sum[MATCHER_STEPS], v32 *right)
 {
-    const uint32_t *block = block_at(planes, begin);
     v32 lane = v32_all(0);
 #pragma GCC unroll 16
     for (int s = MATCHER_STEPS - 1; s >= 0; s--) {
-        lane += v32_weigh(v32_load(block + s * MATCHER_ROW_WORDS), v32_load(weights + s * LANES));
+        lane += v32_weigh(v32_load(digits + s * MATCHER_ROW_WORDS), v32_load(weights + s * MATCHER_ROW_WORDS));
         sum[s] = lane;
     }
     v32 from_here = v32_suffix(lane);
@@ -99,91 +97,272 @@ look_block(const union matcher_planes *planes, uint32_t begin, const uint32_t *w
     return v32_first(from_here);
 }
 
-/* The first blocks of a look, from the last. Tells whether a start is hot. *sum, at first the offset, becomes the sum
- * from the first digit on. */
-static inline __attribute__((always_inline)) bool
-look_blocks(const union matcher_planes *planes, uint32_t end, const struct matcher_look *look, uint32_t blocks,
-            uint32_t *sum)
+static bool kernel_look(const union matcher_planes *planes, const struct matcher_look *look,
+                        uint64_t starts[MATCHER_POSITIONS / 64])
 {
-    look_state state[2] = {look_start(), look_start()};
-    const uint32_t *weights = look->weights;
-    uint32_t limit = look->limit;
-    for (; blocks > 0; blocks--) {
-        v32 sums[MATCHER_STEPS], right;
-        end -= BLOCK;
-        uint32_t whole = look_block(planes, end, weights, sums, &right);
-        right += v32_all(*sum);
-#pragma GCC unroll 16
-        for (int s = 0; s < MATCHER_STEPS; s++)
-            look_test(&state[s % 2], sums[s] + right, limit);
-        *sum += whole;
-        weights += BLOCK;
-    }
-    return look_hot(state, limit);
-}
-
-/* Whether some old start may be hot, given what the digits behind it come to: its upper 16 bits and theirs, and a carry
- * or none, are at most those of the limit. */
-static inline bool slot_may_be_hot(const struct matcher_slot *slot, uint32_t count, uint32_t sum, uint32_t limit)
-{
-    v32 least = v32_all(UINT32_MAX), moved = v16_all((uint16_t)((sum << (32 - LOOK_BITS) >> 16) + 1));
-    for (uint32_t i = 0; i < count / 2; i += 2 * LANES)
-        least = v16_min(least, v16_min(v16_add(v32_load(slot->values + i), moved),
-                                       v16_add(v32_load(slot->values + i + LANES), moved)));
-    return v16_any_at_most(least, (uint16_t)((limit << (32 - LOOK_BITS) >> 16) + 1));
-}
-
-/* The digits of the segment are new; the starts before the blocks that hold them are in a slot. */
-static bool kernel_look(const union matcher_planes *planes, const uint8_t *digits, const struct matcher_look *look,
-                        uint32_t number)
-{
-    uint32_t known = number * look->digits, before = known - look->skip_digits, end = MATCHER_SEGMENT_AT + before;
-    uint32_t sum = matcher_look_offset(look, digits + known, LOOK_BITS);
-    if (number - 1 >= look->slot_count)
-        return look_blocks(planes, end, look, look->block_count, &sum);
-    uint32_t blocks = (before + BLOCK - 1) / BLOCK;
-    bool hot = look_blocks(planes, end, look, blocks, &sum);
-    return hot | slot_may_be_hot(&look->slots[number - 1], (look->block_count - blocks) * BLOCK, sum, look->limit);
-}
-
-static void kernel_look_which(const union matcher_planes *planes, const uint8_t *digits,
-                              const struct matcher_look *look, uint32_t number, uint64_t starts[MATCHER_POSITIONS / 64])
-{
-    uint32_t known = number * look->digits, offset = matcher_look_offset(look, digits + known, LOOK_BITS);
-    uint32_t end = MATCHER_SEGMENT_AT + known - look->skip_digits;
+    uint32_t offset = look->offset, begin = MATCHER_SEGMENT_AT;
+    const v32 limits = look_limits(v32_all(look->limit));
+    bool any = false;
     for (uint32_t block = 0; block < look->block_count; block++) {
         v32 sum[MATCHER_STEPS], right;
-        end -= BLOCK;
-        uint32_t whole = look_block(planes, end, look->weights + block * BLOCK, sum, &right);
+        look_state state = look_start();
+        begin -= BLOCK;
+        uint32_t whole = look_block(block_at(planes, begin), block_at(&look->weights, begin), sum, &right);
         right += v32_all(offset);
+        offset += whole;
 #pragma GCC unroll 16
         for (int s = 0; s < MATCHER_STEPS; s++)
-            for (uint32_t hot = look_hot_lanes(sum[s] + right, look->limit); hot != 0; hot &= hot - 1) {
-                uint32_t start = end + MATCHER_STEPS * (uint32_t)__builtin_ctz(hot) + (uint32_t)s;
+            state = look_test(state, sum[s] + right, limits);
+        if (look_hot(state, limits) == 0)
+            continue;
+        any = true;
+        for (uint32_t s = 0; s < MATCHER_STEPS; s++)
+            for (uint32_t hot = look_hot(look_test(look_start(), sum[s] + right, limits), limits); hot != 0; hot &= hot - 1) {
+                uint32_t start = begin + MATCHER_STEPS * (uint32_t)__builtin_ctz(hot) + s;
                 starts[start / 64] |= BIT(start % 64);
             }
+    }
+    return any;
+}
+
+static void kernel_widen(uint32_t *wide, const uint8_t *digits, size_t count)
+{
+    const v32 zero = v32_all('0');
+    __m256i most = _mm256_set1_epi8('0'), least = most;
+    for (size_t at = 0; at < count; at += MATCHER_WIDEN_DIGITS) {
+        __m256i d = _mm256_loadu_si256((const __m256i *)(digits + at));
+        most = _mm256_max_epu8(most, d);
+        least = _mm256_min_epu8(least, d);
+#pragma GCC unroll 4
+        for (size_t i = 0; i < MATCHER_WIDEN_DIGITS; i += LANES)
+            v32_store(wide + at + i, v32_word(v32_widen(digits + at + i) - zero));
+    }
+    __m256i good = _mm256_cmpeq_epi8(_mm256_max_epu8(most, _mm256_set1_epi8('9')), _mm256_set1_epi8('9'));
+    good = _mm256_and_si256(good, _mm256_cmpeq_epi8(least, _mm256_set1_epi8('0')));
+    ASSERT(_mm256_movemask_epi8(good) == -1);
+}
+
+/* The last block of old starts begins so far before the stretch; in front of it, the others. */
+static inline int32_t slot_block_begin(uint32_t block)
+{
+    return -MATCHER_GROUP_BEFORE - (int32_t)((block + 1) * BLOCK);
+}
+
+static void kernel_remember(const union matcher_planes *planes, const struct matcher_look *look, uint32_t end,
+                            uint32_t blocks, uint32_t *slot)
+{
+    uint32_t offset = 0;
+    for (uint32_t block = 0; block < blocks; block++) {
+        v32 sum[MATCHER_STEPS], right;
+        uint32_t begin = MATCHER_SEGMENT_AT + (uint32_t)slot_block_begin(block);
+        uint32_t whole = look_block(block_at(planes, begin), block_at(&look->weights, begin - end), sum, &right);
+        right += v32_all(offset);
+#pragma GCC unroll 8
+        for (int s = 0; s < MATCHER_STEPS; s += 2, slot += LANES) {
+            v32 a = (sum[s] + right) << (32 - LOOK_BITS), b = (sum[s + 1] + right) << (32 - LOOK_BITS);
+            v32_store(slot, a >> 16 | (b & v32_all(0xffff0000)));
+        }
         offset += whole;
     }
 }
 
-static void kernel_remember(const union matcher_planes *planes, const struct matcher_look *look)
+/* An old start is hot if its upper 16 bits and those of the digits behind it, and a carry or none, are at most those of
+ * the limit. */
+static inline v32 slot_moves(v32 sum)
 {
-    for (uint32_t number = 1; number <= look->slot_count; number++) {
-        uint32_t *values = look->slots[number - 1].values;
-        uint32_t before = number * look->digits - look->skip_digits, offset = 0;
-        for (uint32_t block = (before + BLOCK - 1) / BLOCK; block < look->block_count; block++) {
-            v32 sum[MATCHER_STEPS], right;
-            uint32_t begin = MATCHER_SEGMENT_AT + before - (block + 1) * BLOCK;
-            uint32_t whole = look_block(planes, begin, look->weights + block * BLOCK, sum, &right);
-            right += v32_all(offset);
+    v32 half = sum << (32 - LOOK_BITS) >> 16;
+    return v16_add(half | half << 16, v16_all(1));
+}
+
+static inline int32_t min_int32(int32_t a, int32_t b) { return a < b ? a : b; }
+
+static inline v32 slot_block_least(const uint32_t *slot, v32 moves)
+{
+    v32 least = v16_add(v32_load(slot), moves);
 #pragma GCC unroll 8
-            for (int s = 0; s < MATCHER_STEPS; s += 2, values += LANES) {
-                v32 a = (sum[s] + right) << (32 - LOOK_BITS), b = (sum[s + 1] + right) << (32 - LOOK_BITS);
-                v32_store(values, a >> 16 | (b & v32_all(0xffff0000)));
+    for (int i = LANES; i < BLOCK / 2; i += LANES)
+        least = v16_min(least, v16_add(v32_load(slot + i), moves));
+    return least;
+}
+
+/* The least of some blocks of old starts, moved. N = 256 is one or two of them. */
+static inline v32 slot_least(const uint32_t *slot, uint32_t blocks, uint32_t move)
+{
+    const v32 moves = v32_all(move);
+    v32 least = slot_block_least(slot, moves);
+    if (blocks == 1)
+        return least;
+    least = v16_min(least, slot_block_least(slot + BLOCK / 2, moves));
+    for (uint32_t block = 2; block < blocks; block++)
+        least = v16_min(least, slot_block_least(slot + block * (BLOCK / 2), moves));
+    return least;
+}
+
+static inline uint32_t slot_hot(v32 least, uint32_t limit) { return v16_zeros(v16_sub_saturated(least, v32_all(limit))); }
+
+/* The looks at work that have old starts that may be hot, given the sums of what is behind those. */
+static inline uint64_t slots_hot(const struct matcher_sweep *sweep, uint32_t first, uint32_t count, const uint32_t *moves)
+{
+    const uint32_t *slot = sweep->slots + first * sweep->slot_words;
+    const uint8_t *blocks = sweep->old_blocks + first;
+    v32 least[MATCHER_BUNDLE * LANES], all = v32_all(UINT32_MAX);
+    uint32_t k = 0;
+    for (; k < count && blocks[k] > 0; k++, slot += sweep->slot_words) {
+        least[k] = slot_least(slot, blocks[k], moves[k]);
+        all = v16_min(all, least[k]);
+    }
+    if (__builtin_expect(slot_hot(all, sweep->slot_limit) == 0, 1))
+        return 0;
+    uint64_t hot = 0;
+    while (k-- > 0)
+        hot |= (uint64_t)(slot_hot(least[k], sweep->slot_limit) != 0) << k;
+    return hot;
+}
+
+/* Up to three vectors of looks, the one with the latest looks first. */
+enum { BUNDLE = MATCHER_BUNDLE, GROUP_WORDS = MATCHER_GROUP_ROWS * LANES };
+struct bundle {
+    v32 sum[BUNDLE], limits[BUNDLE];
+    look_state all[BUNDLE];
+    const uint32_t *group0[BUNDLE];     /* its groups, from the last to the first, have group 0 here */
+};
+
+/* What is kept of a group and a vector. */
+struct mark { uint32_t sum[LANES], hot[LANES]; };
+
+/* Takes the first `count` of them through the groups from..to, backwards. */
+static inline __attribute__((always_inline)) int32_t
+sweep_groups(struct bundle *b, const int count, int32_t from, int32_t to, const uint32_t *stretch,
+             struct mark *marks)
+{
+    for (; from >= to; from--) {
+        const uint32_t *digits = stretch + MATCHER_GROUP * from - MATCHER_GROUP_BEFORE;
+        struct mark *mark = marks - (ptrdiff_t)from * BUNDLE;
+        ptrdiff_t at = -(ptrdiff_t)from * GROUP_WORDS;
+        look_state hot[BUNDLE];
+#pragma GCC unroll 3
+        for (int j = 0; j < count; j++) {
+            b->sum[j] += v32_load(b->group0[j] + at);
+            v32_store(mark[j].sum, b->sum[j]);
+            hot[j] = look_start();
+        }
+#pragma GCC unroll 8
+        for (int s = MATCHER_GROUP - 1; s >= 0; s--) {
+            v32 digit = v32_all(digits[s]);
+#pragma GCC unroll 3
+            for (int j = 0; j < count; j++) {
+                b->sum[j] += v32_weigh(digit, v32_load(b->group0[j] + at + (s + 1) * LANES));
+                hot[j] = look_test(hot[j], b->sum[j], b->limits[j]);
             }
-            offset += whole;
+        }
+#pragma GCC unroll 3
+        for (int j = 0; j < count; j++) {
+            look_store(mark[j].hot, hot[j]);
+            b->all[j] = look_merge(b->all[j], hot[j]);
         }
     }
+    return from;
+}
+
+/* Takes the looks first..first + count through the stretch. */
+static inline __attribute__((always_inline)) bool
+sweep_bundle(const struct matcher_sweep *sweep, const uint32_t *stretch, uint32_t left, bool slots, uint32_t count,
+             struct matcher_sweep_state *state)
+{
+    const uint32_t vectors = (count + LANES - 1) / LANES;
+    const struct matcher_sweep_vector *v = &sweep->vector[state->first / LANES];
+    const int32_t bottom = slots && v->bottom < 0 ? 0 : v->bottom;
+    int32_t top[BUNDLE];
+    struct bundle b;
+    state->vectors = vectors;
+#pragma GCC unroll 3
+    for (uint32_t j = 0; j < BUNDLE; j++) {
+        const struct matcher_sweep_vector *of = v + (j < vectors ? vectors - 1 - j : 0);
+        top[j] = j < vectors ? of->top : bottom - 1;
+        b.group0[j] = of->group0;
+        b.sum[j] = v32_load(of->start);
+        b.limits[j] = look_limits(v32_load(of->limit));
+        b.all[j] = look_start();
+    }
+    top[0] = min_int32(top[0], (int32_t)(left + MATCHER_GROUP_BEFORE - 1) / MATCHER_GROUP);
+    struct mark *marks = (struct mark *)state->marks + top[0] * BUNDLE;
+    state->top = top[0];
+    state->bottom = bottom;
+    int32_t group = sweep_groups(&b, 1, top[0], top[1] + 1, stretch, marks);
+    group = sweep_groups(&b, 2, group, top[2] + 1, stretch, marks);
+    sweep_groups(&b, 3, group, bottom, stretch, marks);
+
+    uint64_t young = 0;
+#pragma GCC unroll 3
+    for (uint32_t j = 0; j < BUNDLE; j++) {
+        if (j >= vectors)
+            break;
+        uint32_t at = (vectors - 1 - j) * LANES;
+        young |= (uint64_t)look_hot(b.all[j], b.limits[j]) << at;
+        v32_store(state->moves + at, slot_moves(b.sum[j]));
+    }
+    state->young = young & (BIT(count) - 1);
+    state->old = slots ? slots_hot(sweep, state->first, count, state->moves) : 0;
+    return (state->young | state->old) != 0;
+}
+
+static bool kernel_sweep(const struct matcher_sweep *sweep, const uint32_t *stretch, uint32_t left, bool slots,
+                         struct matcher_sweep_state *state)
+{
+    uint32_t needed = sweep->needed[min_size(left, MATCHER_STRETCH_DIGITS + 1)];
+    while (state->next < needed) {
+        uint32_t count = (uint32_t)min_size(needed - state->next, BUNDLE * LANES);
+        state->first = state->next;
+        state->next += count;
+        if (__builtin_expect(sweep_bundle(sweep, stretch, left, slots, count, state), 0))
+            return true;
+    }
+    return false;
+}
+
+/* Adds a start to the list, unless it is a digit 0. */
+static inline uint32_t starts_add(int32_t *starts, uint32_t count, uint32_t max, const uint32_t *stretch, int32_t at)
+{
+    if (stretch[at] == 0)
+        return count;
+    if (count < max)
+        starts[count] = at;
+    return count + 1;
+}
+
+static uint32_t kernel_starts(const struct matcher_sweep *sweep, const uint32_t *stretch,
+                              const struct matcher_sweep_state *state, uint32_t k, int32_t *starts, uint32_t max)
+{
+    uint32_t index = (state->first + k) / LANES, lane = k % LANES, j = state->vectors - 1 - k / LANES, count = 0;
+    const struct matcher_sweep_vector *v = &sweep->vector[index];
+    const uint32_t limit = v->limit[lane];
+    for (int32_t group = min_int32(state->top, v->top); (state->young >> k & 1) != 0 && group >= state->bottom; group--) {
+        const struct mark *mark = (const struct mark *)state->marks + (state->top - group) * BUNDLE + j;
+        if (!look_stored_hot(mark->hot, lane, limit))
+            continue;
+        const uint32_t *weight = v->group0 + lane - (ptrdiff_t)group * GROUP_WORDS;
+        uint32_t sum = mark->sum[lane];
+        for (int32_t s = MATCHER_GROUP - 1; s >= 0; s--) {
+            int32_t at = MATCHER_GROUP * group - MATCHER_GROUP_BEFORE + s;
+            sum += word_weigh(stretch[at], weight[(s + 1) * LANES]);
+            if (look_sum_hot(sum, limit))
+                count = starts_add(starts, count, max, stretch, at);
+        }
+    }
+    if ((state->old >> k & 1) == 0)
+        return count;
+    const uint32_t *slot = sweep->slots + (state->first + k) * sweep->slot_words;
+    for (uint32_t block = 0; block < sweep->old_blocks[state->first + k]; block++)
+        for (uint32_t s = 0; s < MATCHER_STEPS; s += 2, slot += LANES) {
+            v32 far = v16_sub_saturated(v16_add(v32_load(slot), v32_all(state->moves[k])), v32_all(sweep->slot_limit));
+            for (uint32_t hot = v16_zeros(far); hot != 0;) {
+                uint32_t place = (uint32_t)__builtin_ctz(hot) / V16_MASK_BITS;
+                hot &= ~(((UINT32_C(1) << V16_MASK_BITS) - 1) << V16_MASK_BITS * place);
+                int32_t at = slot_block_begin(block) + (int32_t)(place / 2 * MATCHER_STEPS + s + place % 2);
+                count = starts_add(starts, count, max, stretch, at);
+            }
+        }
+    return count;
 }
 
 /* The keys of the prefixes that end after each digit of a block: step s of lane l in keys[s * LANES + l]. Bit
@@ -317,6 +496,6 @@ static uint32_t kernel_partners(const struct matcher_hash *hash, uint32_t at, ui
 
 #define MATCHER_KERNEL \
     { .lanes = LANES, .block = BLOCK, .look_bits = LOOK_BITS, .digit_words = DIGIT_WORDS, .write = kernel_write, \
-      .digit_sets = kernel_digit_sets, .fraction = kernel_fraction, .look = kernel_look, \
-      .look_which = kernel_look_which, .remember = kernel_remember, .insert = kernel_insert, .probe = kernel_probe, \
-      .partners = kernel_partners }
+      .digit_sets = kernel_digit_sets, .fraction = kernel_fraction, .look = kernel_look, .widen = kernel_widen, \
+      .remember = kernel_remember, .sweep = kernel_sweep, .starts = kernel_starts, .insert = kernel_insert, \
+      .probe = kernel_probe, .partners = kernel_partners }

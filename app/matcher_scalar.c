@@ -51,30 +51,19 @@ static uint64_t scalar_fraction(const uint8_t *digits, const uint64_t *weights, 
     return sum;
 }
 
-static void scalar_look_which(const union matcher_planes *planes, const uint8_t *digits,
-                              const struct matcher_look *look, uint32_t number, uint64_t starts[MATCHER_POSITIONS / 64])
+static bool scalar_look(const union matcher_planes *planes, const struct matcher_look *look,
+                        uint64_t starts[MATCHER_POSITIONS / 64])
 {
-    uint32_t known = number * look->digits, sum = matcher_look_offset(look, digits + known, LOOK_BITS);
-    uint32_t end = MATCHER_SEGMENT_AT + known - look->skip_digits;
-    const uint32_t *weights = look->weights;
-    for (uint32_t left = look->block_count; left > 0; left--, weights += MATCHER_STEPS) {
-        end -= MATCHER_STEPS;
-        for (uint32_t s = MATCHER_STEPS; s-- > 0;) {
-            sum += planes->digit[end + s] * weights[s];
-            if (sum <= look->limit)
-                starts[(end + s) / 64] |= BIT((end + s) % 64);
+    uint32_t sum = look->offset;
+    bool any = false;
+    for (uint32_t at = MATCHER_SEGMENT_AT, end = at - look->block_count * MATCHER_STEPS; at-- > end;) {
+        sum += planes->digit[at] * look->weights.word[at];
+        if (sum <= look->limit) {
+            starts[at / 64] |= BIT(at % 64);
+            any = true;
         }
     }
-}
-
-static bool scalar_look(const union matcher_planes *planes, const uint8_t *digits, const struct matcher_look *look,
-                        uint32_t number)
-{
-    uint64_t starts[MATCHER_POSITIONS / 64] = {0}, any = 0;
-    scalar_look_which(planes, digits, look, number, starts);
-    for (size_t w = 0; w < ARRAY_COUNT(starts); w++)
-        any |= starts[w];
-    return any != 0;
+    return any;
 }
 
 /* The key behind each digit. Returns the place before it in its cell. Places count from 1. */
@@ -164,6 +153,5 @@ static uint32_t scalar_partners(const struct matcher_hash *hash, uint32_t at, ui
 const struct matcher_kernel matcher_kernel_scalar = {
     .lanes = 1, .block = MATCHER_STEPS, .look_bits = LOOK_BITS, .hashes_all = true,
     .write = scalar_write, .digit_sets = scalar_digit_sets,
-    .fraction = scalar_fraction, .look = scalar_look, .look_which = scalar_look_which, .insert = scalar_insert,
-    .probe = scalar_probe, .partners = scalar_partners,
+    .fraction = scalar_fraction, .look = scalar_look, .insert = scalar_insert, .probe = scalar_probe, .partners = scalar_partners,
 };

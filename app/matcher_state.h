@@ -4,10 +4,10 @@
 
 #include "app/matcher.h"
 #include "app/matcher_constant.h"
+#include "kernel/base/bytes.h"
 
 enum {
     MATCHER_HISTORY = MATCHER_N_DIGITS_MAX,         /* digits kept before the burst; '0' where there were none */
-    MATCHER_STRETCH_DIGITS = MATCHER_BLOCK_DIGITS_MAX,  /* digits whose ends are looked for at once */
     MATCHER_END_WORDS = MATCHER_SEGMENT_DIGITS / 64,
     MATCHER_LENGTH_WORDS = MATCHER_N_DIGITS_MAX / 64 + 1,
     MATCHER_HOT_MAX = 16,       /* one planted answer at work, a chance one in 40 bursts; more only in odd streams */
@@ -20,6 +20,8 @@ enum {
 struct matcher_hot {
     uint32_t count;                                 /* MATCHER_HOT_MAX + 1: more than are listed */
     uint32_t start[MATCHER_HOT_MAX];                /* positions */
+    uint32_t end[MATCHER_HOT_MAX];                  /* of its first answer in the segment; 0: none known */
+    uint64_t fraction[MATCHER_HOT_MAX];             /* its sum of follow_weights up to the segment */
 };
 
 struct matcher_confirm {
@@ -40,12 +42,13 @@ struct matcher_promise {
 
 /* Steps of idle work, in order. */
 enum matcher_idle_step { MATCHER_IDLE_CONFIRM, MATCHER_IDLE_SHIFT, MATCHER_IDLE_CONSTANT, MATCHER_IDLE_EARLY,
-                         MATCHER_IDLE_DONE };
+                         MATCHER_IDLE_WARM, MATCHER_IDLE_DONE };
 
 struct matcher {
     uint32_t n, constant_count;
     const struct matcher_kernel *kernel;
-    bool hashes;                                    /* some constant is hashed */
+    bool hashes, eaches;                            /* some constant is hashed; is decided at each end */
+    bool first_hot;                                 /* a look from the segment's beginning has a hot start */
 
     /* The segment at work: up to MATCHER_SEGMENT_DIGITS digits of the burst, in the planes from MATCHER_SEGMENT_AT
      * on. Ends are counted from 1: the end after its first digit. */
@@ -53,13 +56,12 @@ struct matcher {
     uint32_t segment_count;
     uint32_t searched;                              /* ends whose suspects are known */
     uint32_t end;                                   /* the end whose answers are being handed out */
-    uint32_t looks[MATCHER_CONSTANT_COUNT_MAX];     /* looks so far, the idle one included */
-    uint64_t suspect[MATCHER_CONSTANT_COUNT_MAX][MATCHER_END_WORDS];    /* ends that may have answers */
+    uint64_t suspect[MATCHER_END_WORDS][MATCHER_CONSTANT_COUNT_MAX];    /* ends that may have answers */
     uint64_t suspect_any[MATCHER_END_WORDS];
     struct matcher_digit_sets digit_sets[MATCHER_END_WORDS];
-    uint64_t hit[MATCHER_CONSTANT_COUNT_MAX][MATCHER_LENGTH_WORDS];     /* lengths of the answers at `end` */
-    uint64_t hit_any[MATCHER_LENGTH_WORDS];         /* those not handed out yet */
-    bool hits_left;
+    uint64_t hit[MATCHER_LENGTH_WORDS];             /* lengths of the answers at `end` that are not handed out yet */
+    uint32_t hit_words;                             /* those of hit[] that are not 0 */
+    uint8_t hit_constant[MATCHER_N_DIGITS_MAX + 1];     /* the first constant that divides the one of this length */
 
     uint32_t burst_left;                            /* digits behind the segment */
     uint32_t burst_count;
@@ -68,7 +70,7 @@ struct matcher {
 
     /* Idle work. */
     enum matcher_idle_step idle_step;
-    uint32_t idle_constant, idle_hot;
+    uint32_t idle_constant, idle_slot, idle_hot;
     struct matcher_hot hot[MATCHER_CONSTANT_COUNT_MAX];
     struct matcher_confirm confirm[MATCHER_CONFIRM_MAX];
     uint32_t confirm_count, confirm_done;           /* entries; digits of the last one that are worked off */
@@ -89,6 +91,9 @@ struct matcher {
 
     struct matcher_stats stats;
 
+    _Alignas(64) uint32_t wide[MATCHER_WIDE_WORDS];
+    struct matcher_sweep_state sweep_state;
+    struct matcher_sweep sweep;
     union matcher_planes planes;
     /* The burst from MATCHER_HISTORY on, and zeros behind it. */
     uint8_t text[MATCHER_HISTORY + MATCHER_BURST_DIGITS_MAX + MATCHER_WRITE_DIGITS];
@@ -113,9 +118,22 @@ static inline bool matcher_may_begin(const struct matcher *m, uint32_t text_inde
     return m->text[text_index] != '0' && m->burst_at + text_index >= m->gap + MATCHER_HISTORY;
 }
 
-/* The starts that are hot by the look of this number; that of number 0 is idle work. Bits are positions. False: none. */
-bool matcher_look_which(const struct matcher *m, const struct matcher_constant *c, uint32_t number,
-                        uint64_t starts[MATCHER_POSITIONS / 64]);
+static inline bool matcher_is_zero(const struct matcher_constant *c, uint64_t fraction)
+{
+    return fraction + c->tolerance <= 2 * c->tolerance;
+}
+
+static inline void matcher_suspect(struct matcher *m, uint32_t constant, uint32_t end)
+{
+    m->suspect[(end - 1) / 64][constant] |= BIT((end - 1) % 64);
+    m->suspect_any[(end - 1) / 64] |= BIT((end - 1) % 64);
+}
+
+/* app/matcher_sweep.c. */
+void matcher_sweep_prepare(struct matcher *m);          /* at set-up */
+void matcher_sweep_search(struct matcher *m);           /* suspects of the constants that are looked ahead for */
+size_t matcher_sweep_bytes(const struct matcher *m, uint32_t count);    /* touched by a burst */
+void matcher_sweep_warm(struct matcher *m);             /* the path's caches, in idle time */
 
 /* app/matcher_idle.c: makes ready for the digits at text[segment_text], at once. */
 void matcher_idle_finish(struct matcher *m);

@@ -18,7 +18,7 @@ done
 
 echo "The vector kernels on two processors, every instruction of a function once, by llvm-mca:"
 for simd in avx2 avx512; do
-    for function in look probe; do
+    for function in sweep probe; do
         objdump -d --no-show-raw-insn --no-addresses "$build/host/app/matcher_$simd.o" |
             awk -v name="<kernel_$function>:" '$0 ~ name { on = 1; next } on && /^$/ { exit } on { sub(/^\t/, ""); sub(/ *#.*/, ""); gsub(/<[^>]*>/, ""); print }' |
             grep -v -E '^(j|call|ret|nop|cs|data16|xchg|endbr)' > "$out/$function-$simd.s"

@@ -43,11 +43,17 @@ static inline __m512i emulated_min_epu16(__m512i a, __m512i b)          /* VPMIN
     LANE(i, 32) x[i] = x[i] < y[i] ? x[i] : y[i];
     return (__m512i)x;
 }
-static inline __mmask32 emulated_cmple_epu16_mask(__m512i a, __m512i b) /* VPCMPUW */
+static inline __m512i emulated_subs_epu16(__m512i a, __m512i b)         /* VPSUBUSW */
 {
     emulated_u16 x = (emulated_u16)a, y = (emulated_u16)b;
+    LANE(i, 32) x[i] = x[i] < y[i] ? 0 : x[i] - y[i];
+    return (__m512i)x;
+}
+static inline __mmask32 emulated_testn_epi16_mask(__m512i a, __m512i b) /* VPTESTNMW */
+{
+    emulated_u16 x = (emulated_u16)a & (emulated_u16)b;
     __mmask32 r = 0;
-    LANE(i, 32) r |= (__mmask32)(x[i] <= y[i]) << i;
+    LANE(i, 32) r |= (__mmask32)(x[i] == 0) << i;
     return r;
 }
 static inline __m512i emulated_setzero_si512(void) { return emulated_set1_epi32(0); }
@@ -104,6 +110,14 @@ static inline __m512i emulated_mask_add_epi32(__m512i otherwise, __mmask16 mask,
 {
     return emulated_mask_mov_epi32(otherwise, mask, (__m512i)((emulated_u32)a + (emulated_u32)b));
 }
+static inline __m512i emulated_cvtepu8_epi32(__m128i a)                 /* VPMOVZXBD */
+{
+    uint8_t x[16];
+    emulated_u32 r;
+    memcpy(x, &a, sizeof x);
+    LANE(i, 16) r[i] = x[i];
+    return (__m512i)r;
+}
 static inline __m512i emulated_cvtepu8_epi64(__m128i a)                 /* VPMOVZXBQ */
 {
     emulated_u8x8 x;
@@ -128,8 +142,9 @@ static inline long long emulated_reduce_add_epi64(__m512i a)
 #define _mm512_set1_epi16 emulated_set1_epi16
 #define _mm512_add_epi16 emulated_add_epi16
 #define _mm512_min_epu16 emulated_min_epu16
-#undef _mm512_cmple_epu16_mask
-#define _mm512_cmple_epu16_mask emulated_cmple_epu16_mask
+#define _mm512_subs_epu16 emulated_subs_epu16
+#define _mm512_testn_epi16_mask emulated_testn_epi16_mask
+#define _mm512_cvtepu8_epi32 emulated_cvtepu8_epi32
 #define _mm512_set1_epi32 emulated_set1_epi32
 #define _mm512_set1_epi64 emulated_set1_epi64
 #define _mm512_setzero_si512 emulated_setzero_si512

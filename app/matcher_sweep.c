@@ -1,0 +1,250 @@
+/* All looks of a stretch in one sweep over its digits: the tables, and what follows where a look finds a hot start. */
+#include "app/matcher_state.h"
+#include "kernel/base/assert.h"
+#include "kernel/base/bytes.h"
+
+/* Whether a constant may have a look at this end. Sums from starts too young for an answer are no harm, but one of
+ * nothing but zeros is 0, that is hot. Therefore a lane is cold up to the last beginning of a group before its end:
+ * which must be reached before the starts get old enough, and not before there is a digit. */
+static bool look_may_end(const struct matcher_look *look, uint32_t end)
+{
+    uint32_t into_group = (end + MATCHER_GROUP_BEFORE) % MATCHER_GROUP;
+    return into_group >= 1 && into_group <= look->young_digits;
+}
+
+/* The group before which a lane ceases to be cold. */
+static int32_t look_first_group(uint32_t end)
+{
+    return (int32_t)(end + MATCHER_GROUP_BEFORE) / MATCHER_GROUP - 1;
+}
+
+/* Each constant's looks: at most K digits apart, and one at the end of the stretch. */
+static void sweep_place_looks(struct matcher *m)
+{
+    struct matcher_sweep *sweep = &m->sweep;
+    for (uint32_t i = 0; i < m->constant_count; i++) {
+        const struct matcher_look *look = &m->constants[i].look;
+        if (m->constants[i].method != MATCHER_LOOK)
+            continue;
+        uint32_t first = sweep->look_count;
+        for (uint32_t end = 0; end < MATCHER_STRETCH_DIGITS;) {
+            uint32_t next = (uint32_t)min_size(end + look->digits, MATCHER_STRETCH_DIGITS);
+            while (!look_may_end(look, next))
+                next--;
+            ASSERT(next > end && sweep->look_count < MATCHER_LOOKS_MAX);
+            if (end > 0)
+                sweep->look[sweep->look_count - 1].next = (uint16_t)next;
+            sweep->look[sweep->look_count++] = (struct matcher_sweep_look){.end = (uint16_t)next, .constant = (uint16_t)i};
+            end = next;
+        }
+        sweep->first[i] = sweep->look[first].end;
+        sweep->look[sweep->look_count - 1].next = (uint16_t)(MATCHER_STRETCH_DIGITS + sweep->first[i]);
+    }
+}
+
+static void sweep_sort_looks(struct matcher_sweep *sweep)
+{
+    for (uint32_t k = 1; k < sweep->look_count; k++) {
+        struct matcher_sweep_look look = sweep->look[k];
+        uint32_t at = k;
+        for (; at > 0 && sweep->look[at - 1].end > look.end; at--)
+            sweep->look[at] = sweep->look[at - 1];
+        sweep->look[at] = look;
+    }
+    for (uint32_t left = 0; left < ARRAY_COUNT(sweep->needed); left++)
+        for (uint32_t k = 0; k < sweep->look_count; k++)
+            sweep->needed[left] += sweep->look[k].end < left;
+}
+
+/* The weight of a digit (counted from the stretch's first) for a look. */
+static uint32_t sweep_weight(const struct matcher *m, const struct matcher_sweep_look *look, int32_t digit)
+{
+    if (digit >= look->end)
+        return 0;
+    uint32_t position = (uint32_t)(MATCHER_SEGMENT_AT + digit - look->end);
+    return m->constants[look->constant].look.weights.row[position % MATCHER_STEPS][position / MATCHER_STEPS];
+}
+
+/* The starts before group 0 that a look reaches, in blocks. */
+static uint32_t sweep_old_blocks(const struct matcher *m, uint32_t end)
+{
+    uint32_t young = end + 1 + MATCHER_GROUP_BEFORE, block = m->kernel->block;
+    return m->n > young ? (m->n - young + block - 1) / block : 0;
+}
+
+/* Fills one vector's rows from a place on, returns the place behind them. The vectors of a bundle end with the same
+ * group, that of its first look's oldest start. */
+static uint32_t *sweep_fill_vector(struct matcher *m, uint32_t index, uint32_t *row)
+{
+    const uint32_t lanes = m->kernel->lanes, cold = UINT32_C(1) << (m->kernel->look_bits - 1);
+    struct matcher_sweep *sweep = &m->sweep;
+    struct matcher_sweep_vector *v = &sweep->vector[index];
+    const struct matcher_sweep_look *look = &sweep->look[index * lanes];
+    uint32_t used = (uint32_t)min_size(sweep->look_count - index * lanes, lanes);
+    int32_t first = sweep->look[index / MATCHER_BUNDLE * MATCHER_BUNDLE * lanes].end;
+    int32_t oldest = first + 1 - (int32_t)m->n + MATCHER_GROUP_BEFORE;
+    v->top = (look[used - 1].end + MATCHER_GROUP_BEFORE - 1) / MATCHER_GROUP;
+    v->bottom = (oldest + MATCHER_WINDOW_DIGITS) / MATCHER_GROUP - MATCHER_WINDOW_DIGITS / MATCHER_GROUP;
+    v->group0 = row + v->top * MATCHER_GROUP_ROWS * (int32_t)lanes;
+    for (uint32_t l = 0; l < used; l++) {
+        const struct matcher_look *of = &m->constants[look[l].constant].look;
+        v->start[l] = of->offset + cold;
+        v->limit[l] = of->limit;
+        uint32_t slot_limit = (of->limit << (32 - m->kernel->look_bits) >> 16) + 1;
+        sweep->slot_limit = (uint32_t)max_size(sweep->slot_limit, slot_limit * (1 + (1 << 16)));
+        sweep->old_blocks[index * lanes + l] = (uint8_t)sweep_old_blocks(m, look[l].end);
+    }
+    for (int32_t group = v->top; group >= v->bottom; group--) {
+        for (uint32_t l = 0; l < used; l++)
+            row[l] = group == look_first_group(look[l].end) ? cold : 0;
+        row += lanes;
+        for (int32_t s = 0; s < MATCHER_GROUP; s++, row += lanes)
+            for (uint32_t l = 0; l < used; l++)
+                row[l] = sweep_weight(m, &look[l], MATCHER_GROUP * group - MATCHER_GROUP_BEFORE + s);
+    }
+    return row;
+}
+
+void matcher_sweep_prepare(struct matcher *m)
+{
+    struct matcher_sweep *sweep = &m->sweep;
+    sweep_place_looks(m);
+    if (sweep->look_count == 0)
+        return;
+    sweep_sort_looks(sweep);
+    uint32_t *row = sweep->rows;
+    for (uint32_t index = 0; index * m->kernel->lanes < sweep->look_count; index++)
+        row = sweep_fill_vector(m, index, row);
+    ASSERT(row <= sweep->rows + ARRAY_COUNT(sweep->rows));
+    sweep->slot_words = sweep->old_blocks[0] * m->kernel->block / 2;
+}
+
+size_t matcher_sweep_bytes(const struct matcher *m, uint32_t count)
+{
+    const struct matcher_sweep *sweep = &m->sweep;
+    const uint32_t lanes = m->kernel->lanes, needed = sweep->needed[min_size(count, MATCHER_STRETCH_DIGITS + 1)];
+    size_t words = count + needed * sweep->slot_words, groups = 0;
+    for (uint32_t index = 0; index * lanes < needed; index++) {
+        const struct matcher_sweep_vector *v = &sweep->vector[index];
+        groups = min_size((uint32_t)v->top + 1, (count + MATCHER_GROUP_BEFORE - 1) / MATCHER_GROUP + 1);
+        words += groups * MATCHER_GROUP_ROWS * lanes + sizeof *v / sizeof(uint32_t);
+    }
+    return (words + groups * MATCHER_BUNDLE * 2 * lanes) * sizeof(uint32_t) + needed * sizeof sweep->old_blocks[0] +
+           offsetof(struct matcher_sweep_state, marks);
+}
+
+/* Suspects the ends after..to of what begins at a hot start: where the prefix value is the start's, given what that is
+ * at `after`. Returns the first one that is an answer's without a doubt, or 0. */
+static uint32_t hot_follow(struct matcher *m, uint32_t i, uint32_t start, uint64_t fraction, uint32_t after, uint32_t to)
+{
+    const struct matcher_constant *c = &m->constants[i];
+    const bool last_digit_tells = c->tail_digits <= 1;      /* whether m's multiple is one of M */
+    const uint8_t *digits = m->text + m->segment_text;
+    const uint64_t *weights = c->follow_weights + MATCHER_SEGMENT_AT - start;
+    uint32_t first = 0, last = (uint32_t)min_size(to, start + m->n - MATCHER_SEGMENT_AT);
+    bool zero = matcher_is_zero(c, fraction);
+    for (uint32_t end = after; end < last; end++) {
+        uint32_t digit = digits[end] - '0';
+        fraction += digit * weights[end];
+        /* Behind a multiple of M, the next K digits make one only if they are zeros. */
+        if (zero && digit != 0 && last_digit_tells)
+            break;
+        zero = matcher_is_zero(c, fraction);
+        if (!zero)
+            continue;
+        matcher_suspect(m, i, end + 1);
+        if (first == 0 && last_digit_tells && digit % c->tail_power == 0)
+            first = end + 1;
+    }
+    return first;
+}
+
+/* Keeps a hot start for `decide`. */
+static void hot_keep(struct matcher_hot *hot, uint32_t start, uint32_t end)
+{
+    uint32_t k = 0;
+    while (k < hot->count && k < MATCHER_HOT_MAX && hot->start[k] != start)
+        k++;
+    if (k == MATCHER_HOT_MAX) {
+        hot->count = MATCHER_HOT_MAX + 1;
+        return;
+    }
+    if (k == hot->count) {
+        hot->count++;
+        hot->start[k] = start;
+        hot->end[k] = 0;
+    }
+    if (hot->end[k] == 0)
+        hot->end[k] = end;
+}
+
+/* More starts are hot than can be followed: every end after..to is suspect. */
+static void hot_lose(struct matcher *m, uint32_t i, uint32_t after, uint32_t to)
+{
+    m->hot[i].count = MATCHER_HOT_MAX + 1;
+    for (uint32_t end = after + 1; end <= to; end++)
+        matcher_suspect(m, i, end);
+}
+
+/* The look from the segment's beginning was taken in idle time. */
+static __attribute__((noinline)) void sweep_follow_first(struct matcher *m)
+{
+    for (uint32_t i = 0; i < m->constant_count; i++) {
+        if (m->constants[i].method != MATCHER_LOOK)
+            continue;
+        uint32_t to = (uint32_t)min_size(m->sweep.first[i], m->segment_count), count = m->hot[i].count;
+        if (count > MATCHER_HOT_MAX)
+            hot_lose(m, i, 0, to);
+        else
+            for (uint32_t k = 0; k < count; k++)
+                m->hot[i].end[k] = hot_follow(m, i, m->hot[i].start[k], m->hot[i].fraction[k], 0, to);
+    }
+}
+
+static void hot_take(struct matcher *m, uint32_t i, uint32_t start, uint32_t after, uint32_t to)
+{
+    uint64_t fraction = m->kernel->fraction(m->text + matcher_text_index(m, start), m->constants[i].follow_weights,
+                                            MATCHER_SEGMENT_AT + after - start);
+    hot_keep(&m->hot[i], start, hot_follow(m, i, start, fraction, after, to));
+}
+
+/* The bundle at work has hot starts. */
+static __attribute__((noinline)) void sweep_follow(struct matcher *m, uint32_t from)
+{
+    const struct matcher_sweep_state *state = &m->sweep_state;
+    for (uint64_t hot = state->young | state->old; hot != 0; hot &= hot - 1) {
+        uint32_t k = (uint32_t)__builtin_ctzll(hot);
+        const struct matcher_sweep_look *look = &m->sweep.look[state->first + k];
+        int32_t starts[MATCHER_HOT_MAX];
+        uint32_t count = m->kernel->starts(&m->sweep, m->wide + MATCHER_WIDE_AT + from, state, k, starts, MATCHER_HOT_MAX);
+        uint32_t after = from + look->end, to = (uint32_t)min_size(from + look->next, m->segment_count);
+        if (count > MATCHER_HOT_MAX) {
+            hot_lose(m, look->constant, after, to);
+            continue;
+        }
+        for (uint32_t i = 0; i < count; i++) {
+            uint32_t start = MATCHER_SEGMENT_AT + from + (uint32_t)starts[i];
+            if (start + m->n > MATCHER_SEGMENT_AT + after && start < MATCHER_SEGMENT_AT + after &&
+                matcher_may_begin(m, matcher_text_index(m, start)))
+                hot_take(m, look->constant, start, after, to);
+        }
+    }
+}
+
+void matcher_sweep_search(struct matcher *m)
+{
+    uint32_t from = m->searched;
+    if (from == 0 && m->first_hot)
+        sweep_follow_first(m);
+    m->sweep_state.next = 0;
+    while (m->kernel->sweep(&m->sweep, m->wide + MATCHER_WIDE_AT + from, m->segment_count - from, from == 0, &m->sweep_state))
+        sweep_follow(m, from);
+}
+
+/* Runs over the digits that are there, for nothing but to have code and tables in the caches nearest to the CPU. */
+void matcher_sweep_warm(struct matcher *m)
+{
+    enum { BURST = 128 };
+    m->sweep_state.next = 0;
+    m->kernel->sweep(&m->sweep, m->wide + MATCHER_WIDE_AT, BURST, true, &m->sweep_state);
+}
