@@ -19,11 +19,8 @@ static const char *const foreign_words[] = {
     "swiotlb", "random.trust_cpu", "tsc", "memmap", "crashkernel", "elfcorehdr", "net.ifnames", "init", "vt.handoff",
 };
 
-bool settings_word_is_foreign(const char *word, size_t bytes)
+static bool is_foreign(struct span name)
 {
-    struct span rest = { word, bytes }, name;
-    if (!span_split(&rest, '=', &name))
-        return false;
     for (size_t i = 0; i < ARRAY_COUNT(foreign_words); i++)
         if (span_is(name, foreign_words[i]))
             return true;
@@ -98,7 +95,7 @@ static bool add_word(struct settings *s, const char *source, struct span word, b
         struct settings_refusal refusal = key->set(s, value);
         return !refusal.reason || fail_value(error, source, key, value, refusal);
     }
-    if (settings_word_is_foreign(word.at, word.bytes))
+    if (is_foreign(name))
         return add_foreign(s, source, word, error);
     /* Some loaders put the image's path in front: QEMU, kexec and GRUB by their multiboot forms. */
     if (first && !value.at && (word.at[0] == '/' || word.at[0] == '('))

@@ -100,7 +100,7 @@ struct settings {
     uint64_t test_after_ns;             /* of play, before test_trap springs; 0: before anything else */
     uint32_t test_rungs;                /* of the reset ladder, a bit each: enum reset_rung; all, if not given */
 
-    /* Words that boot loaders and virtual machine monitors add are passed over (settings_word_is_foreign); of these
+    /* Words that boot loaders and virtual machine monitors add are passed over; of these
      * the values of virtio_mmio.device= are kept for the driver, as they stand: "512@0xfeb00e00:12". */
     char virtio_mmio[SETTINGS_VIRTIO_MMIO_COUNT_MAX][SETTINGS_VIRTIO_MMIO_BYTES_MAX + 1];
     uint32_t virtio_mmio_count;
@@ -121,10 +121,6 @@ bool settings_add(struct settings *settings, const char *source, const char *tex
                   struct settings_error *error);
 
 bool settings_finish(struct settings *settings, struct settings_error *error);
-
-/* True for words that others put on a kernel's command line and that we know and pass over: BOOT_IMAGE=, console=,
- * virtio_mmio.device=, pci=, ... */
-bool settings_word_is_foreign(const char *word, size_t bytes);
 
 /* The configurations that the settings imply. `device` and `secret` are the caller's to fill in. */
 void settings_transport(const struct settings *settings, struct transport_config *config);

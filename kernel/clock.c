@@ -217,12 +217,13 @@ bool clock_init(void)
     return true;
 }
 
-uint64_t clock_from_cycles_ns(uint64_t cycles)
+/* A difference of cycles_now() readings, in ns. */
+static uint64_t from_cycles_ns(uint64_t cycles)
 {
     return (uint64_t)((unsigned __int128)cycles * tsc.ns_per_cycle_q32 >> 32);
 }
 
-uint64_t clock_now_ns(void) { return tsc.start_ns + clock_from_cycles_ns(cycles_now() - tsc.start_cycles); }
+uint64_t clock_now_ns(void) { return tsc.start_ns + from_cycles_ns(cycles_now() - tsc.start_cycles); }
 
 bool clock_refine(uint32_t khz)
 {
@@ -232,7 +233,7 @@ bool clock_refine(uint32_t khz)
         return false;
     }
     uint64_t cycles = cycles_now();
-    uint64_t now_ns = tsc.start_ns + clock_from_cycles_ns(cycles - tsc.start_cycles);
+    uint64_t now_ns = tsc.start_ns + from_cycles_ns(cycles - tsc.start_cycles);
     tsc.khz = khz;
     tsc.source = "tsc.khz=";
     tsc_set(cycles, now_ns);

@@ -41,12 +41,17 @@ enum {
     RECORDS_PER_COMPARISON = 60,        /* of the clocks: an exit or two, once a minute */
 };
 
-/* The longest that the loop has been away from its beginning, sleeps aside. */
+/* The longest that the loop has been away from its beginning, sleeps aside; and the machine's counters that no module
+ * shows by itself. */
 static struct {
     uint64_t turn_max_ns;
 } loop_counters;
-static const struct counter loop_counter_table[] = { COUNTER("loop.", loop_counters, turn_max_ns) };
-static const struct counter_group loop_counter_group = { loop_counter_table, ARRAY_COUNT(loop_counter_table) };
+static const struct counter machine_counter_table[] = {
+    COUNTER("loop.", loop_counters, turn_max_ns),
+    { "log.lines_missed", &log_lines_missed_count },
+    { "traps.unexpected", &traps_unexpected_count },
+};
+static const struct counter_group machine_counter_group = { machine_counter_table, ARRAY_COUNT(machine_counter_table) };
 
 static struct boot_info boot;
 static struct settings settings;
@@ -232,7 +237,7 @@ static struct player *player_take(struct netdev *device)
     stats_add_transport();
     struct counter_group device_counters = virtio_net_counter_group();
     stats_add_counters(&device_counters);
-    stats_add_counters(&loop_counter_group);
+    stats_add_counters(&machine_counter_group);
     stats_add_counters(&wall_counter_group);
     stats_add_counters(&watchdog_counter_group);
 

@@ -120,7 +120,8 @@ bool paging_map(uint64_t begin, uint64_t end, enum paging_kind kind)
     return true;
 }
 
-enum paging_kind paging_kind_at(uint64_t address)
+/* How the page of this address is mapped. */
+static enum paging_kind kind_at(uint64_t address)
 {
     if (top == NULL || address >= BIT(ADDRESS_BITS)) {
         return PAGING_UNMAPPED;
@@ -137,8 +138,8 @@ enum paging_kind paging_kind_at(uint64_t address)
 
 bool paging_is_plain(uint64_t address, uint64_t bytes)
 {
-    return address + bytes >= address && kind_is_cached(paging_kind_at(address)) &&
-           kind_is_cached(paging_kind_at(address + bytes - 1));
+    return address + bytes >= address && kind_is_cached(kind_at(address)) &&
+           kind_is_cached(kind_at(address + bytes - 1));
 }
 
 static void map_or_panic(uint64_t begin, uint64_t end, enum paging_kind kind)

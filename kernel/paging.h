@@ -24,8 +24,5 @@ void paging_init_second(void);       /* on the second CPU: the same tables */
  * with any cached mapping. False when a page is mapped in another kind. */
 bool paging_map(uint64_t begin, uint64_t end, enum paging_kind kind);
 
-/* How the page of this address is mapped: for those who must not fault. */
-enum paging_kind paging_kind_at(uint64_t address);
-
-/* False for anything whose reading would fault or disturb a device. */
+/* False for anything whose reading would fault or disturb a device: for those who must not fault. */
 bool paging_is_plain(uint64_t address, uint64_t bytes);

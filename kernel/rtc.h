@@ -11,4 +11,3 @@ typedef uint8_t rtc_read_register(uint8_t index);
  * clock answers, or what it says is no date. Two readings that agree, in a bounded number. */
 bool rtc_read(rtc_read_register *read, uint8_t century_index, uint64_t *ns);
 
-uint8_t rtc_port_read(uint8_t index);       /* this machine's; kernel/wall.c */

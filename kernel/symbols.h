@@ -10,7 +10,7 @@ struct symbol {
     uint32_t name;              /* where it begins in symbol_names */
 };
 
-/* Ascending. Generated: build/gen/symbols_*.c. */
+/* Ascending. Generated: symbols_empty.c and symbols_full.c in build/kernel/. */
 extern const struct symbol symbol_table[];
 extern const size_t symbol_count;
 extern const char symbol_names[];

@@ -39,7 +39,7 @@ static const struct counter wall_counter_table[] = {
 };
 const struct counter_group wall_counter_group = { wall_counter_table, ARRAY_COUNT(wall_counter_table) };
 
-uint8_t rtc_port_read(uint8_t index)
+static uint8_t rtc_port_read(uint8_t index)
 {
     port_out8(PORT_RTC_INDEX, index);
     return port_in8(PORT_RTC_DATA);

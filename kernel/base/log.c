@@ -100,18 +100,6 @@ void log_line(const char *form, ...)
     va_end(list);
 }
 
-size_t log_tail(char *out, size_t out_bytes)
-{
-    uint64_t begin = ring.begin;
-    while (ring.end - begin > out_bytes) {
-        begin = line_end(begin);
-    }
-    for (uint64_t at = begin; at < ring.end; at++) {
-        *out++ = ring_at(at);
-    }
-    return (size_t)(ring.end - begin);
-}
-
 uint64_t log_end(void) { return ring.end; }
 
 uint64_t log_lines_forgotten(void) { return ring.lines_forgotten; }

@@ -1,4 +1,5 @@
-/* The log: formatted lines into one ring in memory, handed on to sinks (consoles, syslog, a host's stderr).
+/* The log: formatted lines into one ring in memory, handed on to sinks (consoles, a host's stderr) and read by those
+ * who come back for more (syslog, the control channel, the flight record).
  *
  * Never called on the hot path (stamp with trace.h, print later). Lines longer than LOG_LINE_BYTES_MAX are cut.
  *
@@ -15,7 +16,7 @@
 enum {
     LOG_LINE_BYTES_MAX = 512,
     LOG_RING_BYTES = 64 * 1024,     /* the last ~1000 lines: a whole flight's notable events, and the boot report */
-    LOG_SINK_COUNT_MAX = 6,         /* serial, VGA text or framebuffer, debug console, syslog; two to spare */
+    LOG_SINK_COUNT_MAX = 4,         /* serial line, screen; two to spare */
 };
 
 /* Formats like printf, for the subset %s %c %d %i %u %x %X %p %% with flags 0 and -, width, .precision (for %s),
@@ -33,9 +34,6 @@ extern uint64_t log_clock_ns;
 
 /* The wall clock at stamp 0, nanoseconds since 1970 UTC; 0: nobody knows. Set once by the platform. */
 extern uint64_t log_wall_origin_ns;
-
-/* Copies the newest whole lines that fit, oldest first, each ended by '\n'. Returns the bytes written. */
-size_t log_tail(char *out, size_t out_bytes);
 
 /* For a reader that comes back: copies the line at `*position` (0: the oldest), without terminator, and moves the
  * position behind it. Lines that the ring has forgotten are passed over. 0: nothing new. */
