@@ -40,7 +40,10 @@ def package(name):
 def kernel_tree():
     shown = subprocess.run(["apt-cache", "depends", "linux-image-cloud-amd64"], capture_output=True, text=True,
                            check=True)
-    return package(re.search(r"Depends: (linux-image-\S+)", shown.stdout)[1])
+    depends = re.search(r"Depends: (linux-image-\S+)", shown.stdout)
+    if depends is None:
+        raise OSError("apt knows no linux-image-cloud-amd64: it needs Debian, and package lists (apt-get update)")
+    return package(depends[1])
 
 
 def cpio_entry(name, data, mode):

@@ -189,7 +189,7 @@ def main():
                 linux_guest.build(LINUX_PLAYER)         # needs the network, which the namespace has not
             enter_namespace()
             delays, where = probe_players(words.players, words.count, words.seed)
-    except (ProbeError, OSError, machine.qemu.Timeout) as error:
+    except (ProbeError, OSError, machine.qemu.Timeout, subprocess.SubprocessError) as error:
         sys.exit(f"probe: {error}")
     rows = rows_of(delays, where)
     show(rows)

@@ -1,10 +1,12 @@
 """tools/wire.py: the stamps are those of the wire, the answers are checked."""
 import socket
+import subprocess
 import threading
 import time
 
 import pytest
 
+import linux_guest
 from contest import rounds
 from contest.oracle import Oracle
 from plain_player import post, read_reply
@@ -59,3 +61,9 @@ def test_a_silent_player_ends_the_probe():
         wire.wait_player(5)
         with pytest.raises(ProbeError, match="0 of"):
             wire.shoot(seconds=0.2)
+
+
+def test_a_guest_kernel_that_apt_does_not_know_is_named(monkeypatch):
+    monkeypatch.setattr(subprocess, "run", lambda words, **_: subprocess.CompletedProcess(words, 0, stdout=""))
+    with pytest.raises(OSError, match="linux-image-cloud-amd64"):
+        linux_guest.kernel_tree()
