@@ -148,10 +148,18 @@ static bool is_host_address(uint32_t address)
     return address >> 24 != 0 && address >> 24 != 127 && address >> 28 < 14;
 }
 
+/* The network a message names, or everyone on it: what a mask makes of an address. RFC 1122 §3.2.1.3 */
+static bool is_broadcast_of(uint32_t address, uint32_t mask)
+{
+    uint32_t host = ~mask;
+    bool senseless = mask == 0 || (host & (host + 1)) != 0;     /* mask_choose will not hear it */
+    return !senseless && host > 1 && ((address & host) == 0 || (address & host) == host);
+}
+
 /* Whether an OFFER or ACK names all that a lease needs, sanely. */
 static bool reply_is_usable(const struct reply *reply)
 {
-    if (!is_host_address(reply->address)) {
+    if (!is_host_address(reply->address) || (reply->has_mask && is_broadcast_of(reply->address, reply->mask))) {
         dhcp_counters.rx_drop_address++;
         return false;
     }

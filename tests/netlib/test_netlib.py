@@ -2,11 +2,13 @@
 import ctypes
 import errno
 import os
+import re
 import struct
+import subprocess
 
 import pytest
 
-from pnet import LIBRARY, NEVER, Net, Wire
+from pnet import LIBRARY, NEVER, ROOT, Net, Wire
 
 A, B = 0xC0A80001, 0xC0A80002
 SOL_SOCKET, SO_REUSEADDR, SO_ERROR, SO_RCVBUF, SO_KEEPALIVE = 1, 2, 4, 8, 9
@@ -47,6 +49,21 @@ def tcp_fields(packet):
 def test_bad_words_are_refused_by_name(words, quoted):
     with pytest.raises(ValueError, match=quoted.replace(".", r"\.")):
         Net(words)
+
+
+def test_the_library_shows_what_the_header_says():
+    header = (ROOT / "host/peregrine_net.h").read_text()
+    names = subprocess.run(["nm", "-D", "--defined-only", ROOT / "build/host/libperegrine-net.so"], capture_output=True,
+                           text=True, check=True).stdout
+    assert set(re.findall(r" T (\w+)", names)) == set(re.findall(r"PNET_API [^;]*?(pnet_\w+)\(", header))
+    assert all(" T pnet_" in line for line in names.splitlines())
+
+
+@pytest.mark.parametrize("command", ["gcc -std=c99 -x c", "g++ -std=c++98 -x c++"])
+def test_the_header_stands_alone(command):
+    subprocess.run([*command.split(), "-pedantic-errors", "-Wall", "-Wextra", "-fsyntax-only", "-I", ROOT, "-"],
+                   input='#include "host/peregrine_net.h"\nint main(void) { return pnet_open("", 0) != 0; }\n',
+                   text=True, check=True)
 
 
 def test_syn_options_stand_in_linux_order():
@@ -317,7 +334,7 @@ def test_congestion_state_is_told_as_linux_tells_it():
 
 
 def test_nothing_is_special_at_time_0():
-    """Segments sent at 0 are told apart like others: three SACKed ones make the first lost, not all that was sent with it."""
+    """Segments sent at 0 are told apart like others: three SACKed ones make the first lost, not all that left with it."""
     a, b, wire = pair("timestamps=off mss=1000")
     listener, client = b.serve(80), a.socket()
     a.dial(client, B, 80)
@@ -359,7 +376,7 @@ def first_of(net, **bound):
 
 
 def test_two_starts_differ_in_all_that_is_secret():
-    """RFC 6528, RFC 6056, RFC 7323 §7.1: sequence numbers, ports, timestamps; and none tells those of another connection."""
+    """RFC 6528, RFC 6056, RFC 7323 §7.1: sequence numbers, ports, timestamps; none tells those of another connection."""
     one, two = (Net("address=192.168.0.1") for _ in range(2))
     syns = [first_of(one, port=5000), first_of(one, port=5001), first_of(two, port=5000)]
     assert len({syn["seq"] for syn in syns}) == 3

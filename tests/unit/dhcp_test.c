@@ -618,7 +618,8 @@ static void senseless_masks_are_replaced(void **state)
 static void addresses_no_host_has_are_not_taken(void **state)
 {
     (void)state;
-    static const uint32_t addresses[] = {0, 1, 0x7f000001, 0xe0000001, 0xf0000001, 0xffffffff};
+    static const uint32_t addresses[] = {0, 1, 0x7f000001, 0xe0000001, 0xf0000001, 0xffffffff,
+                                         OURS | 0xff, OURS & ~0xffu};       /* its network's broadcast addresses */
     reach_requesting();
     ask();
     for (size_t i = 0; i < ARRAY_COUNT(addresses); i++) {
@@ -626,6 +627,7 @@ static void addresses_no_host_has_are_not_taken(void **state)
         struct answer a = answer_begin(ACK, addresses[i]);
         add_be32(&a, 54, SERVER);
         add_be32(&a, 51, 100);
+        add_be32(&a, 1, 0xffffff00);
         hear(&a);
         assert_null(dhcp_lease(&dhcp));
         assert_int_equal(counter("dhcp.rx_drop_address") - before, 1);
