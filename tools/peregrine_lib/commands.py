@@ -40,7 +40,7 @@ def check(host, kernel=None, bzimage=None, *, return_to=""):
 
 
 def read_config(path):
-    words = settings.parse(path.read_text(), str(path))
+    words = settings.load(path)
     settings.check(words, str(path))
     return words
 

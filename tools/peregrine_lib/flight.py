@@ -29,14 +29,14 @@ def client_of(host, options, words, *, timeout_s=1.0, attempts=5):
         key = control.key_from_text(words["key"])
     except ValueError as error:
         raise Refused(f"key=: {error}") from None
-    port = options.port or int(words.get("control.port", control.PORT))
+    port = options.port or settings.control_port(words)
     return control.Client(options.address or host.address(), key, port, timeout_s, attempts)
 
 
 def client_from_config(host, options, **how):
     if not options.config:
         raise Refused("which key? Say --config FILE, or set PEREGRINE_CONFIG: the file that was installed")
-    return client_of(host, options, settings.parse(options.config.read_text(), str(options.config)), **how)
+    return client_of(host, options, settings.load(options.config), **how)
 
 
 def status(host, options):

@@ -12,6 +12,22 @@ class SettingsError(Exception):
     """The configuration cannot be used; the message names the word."""
 
 
+def load(path):
+    """The words of a configuration file. Raises SettingsError, or OSError with the file's name."""
+    try:
+        return parse(path.read_text(encoding="utf-8"), str(path))
+    except UnicodeDecodeError:
+        raise SettingsError(f"{path}: no text in UTF-8") from None
+
+
+def control_port(words):
+    """Where the control channel is. Raises SettingsError."""
+    text = words.get("control.port", str(CONTROL_PORT))
+    if not re.fullmatch(r"[0-9]{1,5}", text) or not 1 <= int(text) <= 65535:
+        raise SettingsError(f"control.port={text}: a port is 1 to 65535")
+    return int(text)
+
+
 def parse(text, source):
     """The words of a configuration, in order. `#` at the start of a word is a comment to the end of its line."""
     words = {}
