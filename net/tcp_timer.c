@@ -188,7 +188,8 @@ static void keepalive_due(struct net_stack *stack, struct tcp_connection *c, uin
 
 static void connection_tend(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns)
 {
-    if (c->state == TCP_SYN_SENT && c->blocked)
+    bool opening = c->state == TCP_SYN_SENT || c->state == TCP_SYN_RECEIVED;
+    if (opening && c->blocked)
         tcp_syn_send(stack, c, now_ns);
     else if (c->blocked)
         tcp_output(stack, c, now_ns);

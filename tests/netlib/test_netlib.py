@@ -333,6 +333,34 @@ def test_congestion_state_is_told_as_linux_tells_it():
     assert a.info(client).tcpi_ca_state == 0 and len(b.receive(server)) == 3000
 
 
+def tcp_packet(port, to, seq, flags):
+    """From B to A, without options, acknowledging nothing."""
+    def checksum(data):
+        total = sum(struct.unpack(f"!{len(data) // 2}H", data))
+        while total >> 16:
+            total = (total & 0xffff) + (total >> 16)
+        return struct.pack("!H", ~total & 0xffff)
+    ip = struct.pack("!BBHHHBBHII", 0x45, 0, 40, 0, 0, 64, 6, 0, B, A)
+    tcp = struct.pack("!HHIIBBHHH", port, to, seq, 0, 0x50, flags, 65535, 0, 0)
+    pseudo = struct.pack("!IIBBH", B, A, 0, 6, len(tcp))
+    return ip[:10] + checksum(ip) + ip[12:] + tcp[:16] + checksum(pseudo + tcp) + tcp[18:]
+
+
+def test_an_answer_there_was_no_room_for_leaves_when_there_is():
+    """Both open at once, and the queue is full of RSTs just then: the SYN,ACK does not wait for its timeout."""
+    a = Net("address=192.168.0.1")
+    client = a.socket()
+    a.dial(client, B, 80)
+    (syn,) = [tcp_fields(packet) for packet in a.packets()]
+    for port in range(1024):
+        a.give(tcp_packet(port + 1, 9, 0, SYN))
+    a.give(tcp_packet(80, syn["port"], 5000, SYN))
+    assert len(list(a.packets())) == 1024 and a.next_timer_us() <= a.time_us()
+    a.run_timers()
+    (reply,) = [tcp_fields(packet) for packet in a.packets()]
+    assert reply["flags"] == SYN | ACK and reply["ack"] == 5001 and a.next_timer_us() > a.time_us()
+
+
 def test_nothing_is_special_at_time_0():
     """Segments sent at 0 are told apart like others: three SACKed ones make the first lost, not all that left with it."""
     a, b, wire = pair("timestamps=off mss=1000")
