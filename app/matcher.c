@@ -279,13 +279,13 @@ static void decide_by_hash(struct matcher *m, uint32_t i, uint32_t end)
     }
 }
 
-/* A start that was followed to this end needs no further sum. */
+/* A start that was followed to this end needs no further sum, and one that was to no other end, none either. */
 static void decide_hot(struct matcher *m, uint32_t i, uint32_t suspect, uint32_t k)
 {
     uint32_t start = m->hot[i].start[k], length = MATCHER_SEGMENT_AT + suspect - start;
     if (m->hot[i].end[k] == suspect)
         hit_set(m, i, length);
-    else if (start < MATCHER_SEGMENT_AT + suspect)
+    else if (m->hot[i].more[k] && start < MATCHER_SEGMENT_AT + suspect)
         decide_one(m, i, m->segment_text + suspect, length);
 }
 

@@ -49,6 +49,7 @@ static void idle_look(struct matcher *m, uint32_t i)
             uint32_t k = m->hot[i].count++;
             m->hot[i].start[k] = start;
             m->hot[i].end[k] = 0;
+            m->hot[i].more[k] = false;
             m->hot[i].fraction[k] = m->kernel->fraction(m->text + matcher_text_index(m, start), c->follow_weights,
                                                         MATCHER_SEGMENT_AT - start);
             m->first_hot = true;

@@ -60,19 +60,32 @@ static struct matcher_digit_sets kernel_digit_sets(const uint8_t digits[64])
     return sets;
 }
 
-/* Products with the weights' two halves are summed up apart. */
+/* A digit times a weight's lower half is 64 bits wide; times its upper half, it counts by its lower 32 bits. */
+static inline __attribute__((always_inline)) void
+fraction_add(v64 *low, v64 *high, const uint8_t *digits, const uint64_t *weights)
+{
+    v64 d = v64_load_bytes(digits) - '0', w = v64_load(weights);
+    *low += v64_mul_low(d, w);
+    *high += (v64)v32_mul((v32)(d << 32), (v32)w);
+}
+
 static uint64_t kernel_fraction(const uint8_t *digits, const uint64_t *weights, size_t count)
 {
-    uint64_t sum = 0;
-    for (; count % LANES64 != 0; count--)
-        sum += (uint64_t)(*digits++ - '0') * *weights++;
+    enum { MANY = 16 };
+    static const uint8_t ones_then_zeros[2 * MANY] = {[0 ... MANY - 1] = 0xff};
     v64 low = v64_all(0), high = v64_all(0);
-    for (; count > 0; count -= LANES64, digits += LANES64, weights += LANES64) {
-        v64 d = v64_load_bytes(digits) - '0', w = v64_load(weights);
-        low += v64_mul_low(d, w);
-        high += v64_mul_low(d, w >> 32);
-    }
-    return sum + v64_sum(low + (high << 32));
+    for (; count >= MANY; count -= MANY, digits += MANY, weights += MANY)
+#pragma GCC unroll 4
+        for (int i = 0; i < MANY; i += LANES64)
+            fraction_add(&low, &high, digits + i, weights + i);
+    /* The rest, and zeros: text and weights go on behind them, and loops of unknown length cost more. */
+    __m128i known = _mm_loadu_si128((const __m128i *)(ones_then_zeros + MANY - count));
+    uint8_t rest[MANY];
+    _mm_storeu_si128((__m128i *)rest, _mm_blendv_epi8(_mm_set1_epi8('0'), _mm_loadu_si128((const __m128i *)digits), known));
+#pragma GCC unroll 4
+    for (int i = 0; i < MANY; i += LANES64)
+        fraction_add(&low, &high, rest + i, weights + i);
+    return v64_sum(low + high);
 }
 
 /* Where the digits of step 0 of a block lie; those of the next step, one row on. */
@@ -336,8 +349,9 @@ static uint32_t kernel_starts(const struct matcher_sweep *sweep, const uint32_t 
     uint32_t index = (state->first + k) / LANES, lane = k % LANES, j = state->vectors - 1 - k / LANES, count = 0;
     const struct matcher_sweep_vector *v = &sweep->vector[index];
     const uint32_t limit = v->limit[lane];
-    for (int32_t group = min_int32(state->top, v->top); (state->young >> k & 1) != 0 && group >= state->bottom; group--) {
-        const struct mark *mark = (const struct mark *)state->marks + (state->top - group) * BUNDLE + j;
+    const int32_t top = (state->young >> k & 1) != 0 ? min_int32(state->top, v->top) : state->bottom - 1;
+    const struct mark *mark = (const struct mark *)state->marks + (state->top - top) * BUNDLE + j;
+    for (int32_t group = top; group >= state->bottom; group--, mark += BUNDLE) {
         if (!look_stored_hot(mark->hot, lane, limit))
             continue;
         const uint32_t *weight = v->group0 + lane - (ptrdiff_t)group * GROUP_WORDS;
@@ -351,17 +365,19 @@ static uint32_t kernel_starts(const struct matcher_sweep *sweep, const uint32_t 
     }
     if ((state->old >> k & 1) == 0)
         return count;
-    const uint32_t *slot = sweep->slots + (state->first + k) * sweep->slot_words;
-    for (uint32_t block = 0; block < sweep->old_blocks[state->first + k]; block++)
-        for (uint32_t s = 0; s < MATCHER_STEPS; s += 2, slot += LANES) {
-            v32 far = v16_sub_saturated(v16_add(v32_load(slot), v32_all(state->moves[k])), v32_all(sweep->slot_limit));
-            for (uint32_t hot = v16_zeros(far); hot != 0;) {
+    const uint32_t *slot = sweep->slots + (state->first + k) * sweep->slot_words, blocks = sweep->old_blocks[state->first + k];
+    const v32 moves = v32_all(state->moves[k]);
+    for (uint32_t block = 0; block < blocks; block++, slot += BLOCK / 2) {
+        if (slot_hot(slot_block_least(slot, moves), sweep->slot_limit) == 0)
+            continue;
+        for (uint32_t s = 0; s < MATCHER_STEPS; s += 2)
+            for (uint32_t hot = slot_hot(v16_add(v32_load(slot + s / 2 * LANES), moves), sweep->slot_limit); hot != 0;) {
                 uint32_t place = (uint32_t)__builtin_ctz(hot) / V16_MASK_BITS;
                 hot &= ~(((UINT32_C(1) << V16_MASK_BITS) - 1) << V16_MASK_BITS * place);
                 int32_t at = slot_block_begin(block) + (int32_t)(place / 2 * MATCHER_STEPS + s + place % 2);
                 count = starts_add(starts, count, max, stretch, at);
             }
-        }
+    }
     return count;
 }
 

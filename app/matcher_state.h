@@ -21,6 +21,7 @@ struct matcher_hot {
     uint32_t count;                                 /* MATCHER_HOT_MAX + 1: more than are listed */
     uint32_t start[MATCHER_HOT_MAX];                /* positions */
     uint32_t end[MATCHER_HOT_MAX];                  /* of its first answer in the segment; 0: none known */
+    bool more[MATCHER_HOT_MAX];                     /* it may have others */
     uint64_t fraction[MATCHER_HOT_MAX];             /* its sum of follow_weights up to the segment */
 };
 

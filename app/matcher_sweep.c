@@ -133,49 +133,39 @@ size_t matcher_sweep_bytes(const struct matcher *m, uint32_t count)
            offsetof(struct matcher_sweep_state, marks);
 }
 
-/* Suspects the ends after..to of what begins at a hot start: where the prefix value is the start's, given what that is
- * at `after`. Returns the first one that is an answer's without a doubt, or 0. */
-static uint32_t hot_follow(struct matcher *m, uint32_t i, uint32_t start, uint64_t fraction, uint32_t after, uint32_t to)
+/* Whether a multiple of m is one of M is told by its last digit. */
+static bool last_digit_tells(const struct matcher_constant *c) { return c->tail_digits <= 1; }
+
+/* The hot start has an end that makes a multiple of m. The first one that makes one of M, without a doubt, is noted. */
+static void hot_end(struct matcher *m, uint32_t i, uint32_t k, uint32_t end, uint32_t digit)
 {
     const struct matcher_constant *c = &m->constants[i];
-    const bool last_digit_tells = c->tail_digits <= 1;      /* whether m's multiple is one of M */
-    const uint8_t *digits = m->text + m->segment_text;
-    const uint64_t *weights = c->follow_weights + MATCHER_SEGMENT_AT - start;
-    uint32_t first = 0, last = (uint32_t)min_size(to, start + m->n - MATCHER_SEGMENT_AT);
-    bool zero = matcher_is_zero(c, fraction);
-    for (uint32_t end = after; end < last; end++) {
-        uint32_t digit = digits[end] - '0';
-        fraction += digit * weights[end];
-        /* Behind a multiple of M, the next K digits make one only if they are zeros. */
-        if (zero && digit != 0 && last_digit_tells)
-            break;
-        zero = matcher_is_zero(c, fraction);
-        if (!zero)
-            continue;
-        matcher_suspect(m, i, end + 1);
-        if (first == 0 && last_digit_tells && digit % c->tail_power == 0)
-            first = end + 1;
-    }
-    return first;
+    matcher_suspect(m, i, end);
+    if (m->hot[i].end[k] == 0 && last_digit_tells(c) && digit % c->tail_power == 0)
+        m->hot[i].end[k] = end;
+    else
+        m->hot[i].more[k] = true;
 }
 
-/* Keeps a hot start for `decide`. */
-static void hot_keep(struct matcher_hot *hot, uint32_t start, uint32_t end)
+/* Suspects the ends after..to of what begins at hot start k: where the prefix value is the start's, given what that is
+ * at `after`. Behind a multiple of M, the next K digits make one only if they are zeros. */
+static void hot_follow(struct matcher *m, uint32_t i, uint32_t k, uint64_t fraction, uint32_t after, uint32_t to)
 {
-    uint32_t k = 0;
-    while (k < hot->count && k < MATCHER_HOT_MAX && hot->start[k] != start)
-        k++;
-    if (k == MATCHER_HOT_MAX) {
-        hot->count = MATCHER_HOT_MAX + 1;
-        return;
+    const struct matcher_constant *c = &m->constants[i];
+    const uint32_t start = m->hot[i].start[k], last = (uint32_t)min_size(to, start + m->n - MATCHER_SEGMENT_AT);
+    const uint64_t *weights = c->follow_weights + MATCHER_SEGMENT_AT - start, tolerance = c->tolerance;
+    const uint8_t *digits = m->text + m->segment_text;
+    bool zero = matcher_is_zero(c, fraction);
+    for (uint32_t end = after; end < last && !(zero && last_digit_tells(c) && digits[end] != '0');) {
+        uint32_t digit;
+        do {
+            digit = digits[end] - '0';
+            fraction += digit * weights[end++];
+        } while (fraction + tolerance > 2 * tolerance && end < last);
+        zero = matcher_is_zero(c, fraction);
+        if (zero)
+            hot_end(m, i, k, end, digit);
     }
-    if (k == hot->count) {
-        hot->count++;
-        hot->start[k] = start;
-        hot->end[k] = 0;
-    }
-    if (hot->end[k] == 0)
-        hot->end[k] = end;
 }
 
 /* More starts are hot than can be followed: every end after..to is suspect. */
@@ -197,15 +187,29 @@ static __attribute__((noinline)) void sweep_follow_first(struct matcher *m)
             hot_lose(m, i, 0, to);
         else
             for (uint32_t k = 0; k < count; k++)
-                m->hot[i].end[k] = hot_follow(m, i, m->hot[i].start[k], m->hot[i].fraction[k], 0, to);
+                hot_follow(m, i, k, m->hot[i].fraction[k], 0, to);
     }
 }
 
+/* Follows a hot start, and keeps it for `decide`. */
 static void hot_take(struct matcher *m, uint32_t i, uint32_t start, uint32_t after, uint32_t to)
 {
-    uint64_t fraction = m->kernel->fraction(m->text + matcher_text_index(m, start), m->constants[i].follow_weights,
-                                            MATCHER_SEGMENT_AT + after - start);
-    hot_keep(&m->hot[i], start, hot_follow(m, i, start, fraction, after, to));
+    struct matcher_hot *hot = &m->hot[i];
+    uint32_t k = 0;
+    while (k < hot->count && k < MATCHER_HOT_MAX && hot->start[k] != start)
+        k++;
+    if (k == MATCHER_HOT_MAX) {
+        hot_lose(m, i, after, to);
+        return;
+    }
+    if (k == hot->count) {
+        hot->count++;
+        hot->start[k] = start;
+        hot->end[k] = 0;
+        hot->more[k] = false;
+    }
+    hot_follow(m, i, k, m->kernel->fraction(m->text + matcher_text_index(m, start), m->constants[i].follow_weights,
+                                            MATCHER_SEGMENT_AT + after - start), after, to);
 }
 
 /* The bundle at work has hot starts. */
