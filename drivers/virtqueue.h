@@ -114,18 +114,25 @@ static inline bool virtqueue_wants_notice(const struct virtqueue *queue, uint16_
  * sequentially consistent store is both: on x86 it is one XCHG, which orders earlier stores before itself and
  * later loads after itself. A plain store would let the load of avail_event pass it (the one reordering x86
  * does), the device would look for work a moment too early and sleep: a lost notification, a stalled ring.
- * A device that asks already, before the store, is notified whatever it writes meanwhile: nothing can be lost, the last
+ * The first form looks after the store only. */
+static inline bool virtqueue_expose_fenced(struct virtqueue *queue)
+{
+    uint16_t old = queue->exposed_idx, new = queue->avail_idx;
+    queue->exposed_idx = new;
+    __atomic_store_n(&queue->avail->idx, new, __ATOMIC_SEQ_CST);
+    return virtqueue_wants_notice(queue, old, new);
+}
+
+/* A device that asks already, before the store, is notified whatever it writes meanwhile: nothing can be lost, the last
  * look is not needed, and a plain store will do. */
 static inline bool virtqueue_expose(struct virtqueue *queue)
 {
     uint16_t old = queue->exposed_idx, new = queue->avail_idx;
+    if (!virtqueue_wants_notice(queue, old, new))
+        return virtqueue_expose_fenced(queue);
     queue->exposed_idx = new;
-    if (virtqueue_wants_notice(queue, old, new)) {
-        __atomic_store_n(&queue->avail->idx, new, __ATOMIC_RELEASE);
-        return true;
-    }
-    __atomic_store_n(&queue->avail->idx, new, __ATOMIC_SEQ_CST);
-    return virtqueue_wants_notice(queue, old, new);
+    __atomic_store_n(&queue->avail->idx, new, __ATOMIC_RELEASE);
+    return true;
 }
 
 /* How many used entries wait to be taken. More than are in flight is a fault, and counts as none. */
