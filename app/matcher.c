@@ -55,13 +55,37 @@
 
 static struct matcher matchers[MATCHER_SEAT_COUNT];
 
+enum { LINE = 64 };
+
+/* Of so many lines, those that some random ones are likely to be. */
+static size_t lines_touched(size_t lines, size_t count)
+{
+    size_t untouched = lines << 16;
+    for (; count > 0; count--)
+        untouched -= untouched / lines;
+    return lines - (untouched >> 16);
+}
+
+static size_t hash_bytes(const struct matcher_kernel *kernel, size_t count)
+{
+    const struct matcher_hash *hash;
+    if (kernel->lanes == 1)
+        return count * (sizeof hash->plain.weights[0] + sizeof hash->plain.keys[0] + sizeof hash->plain.before[0]) +
+               LINE * lines_touched(sizeof hash->plain.last / LINE, count);
+    size_t keys = (count + kernel->block - 1) / kernel->block * kernel->block;
+    return keys * (sizeof hash->lanes.weights[0] + sizeof hash->lanes.keys[0]) +
+           LINE * lines_touched(sizeof hash->lanes.taken / LINE, count);
+}
+
 /* What a burst of 100 digits without an answer touches: its digits as text and in the forms that the kernels want, the
  * tables, a cell a digit, and the state between them. An end that is decided touches up to 8 bytes for each of N digits
  * besides. */
 static size_t path_bytes(const struct matcher *m)
 {
-    enum { LINE = 64, BURST = 100 };
-    size_t bytes = 2 * BURST + 2 * LINE + sizeof(struct matcher_kernel) + offsetof(struct matcher, hit);
+    enum { BURST = 100 };
+    const size_t end_words = BURST / 64 + 1;
+    size_t bytes = 2 * BURST + 2 * LINE + sizeof(struct matcher_kernel) + offsetof(struct matcher, suspect) +
+                   end_words * (sizeof m->suspect[0] + sizeof m->suspect_any[0] + sizeof m->digit_sets[0]);
     if (m->sweep.look_count > 0)
         bytes += matcher_sweep_bytes(m, BURST);
     if (m->sweep.look_count == 0 || m->hashes)
@@ -69,7 +93,7 @@ static size_t path_bytes(const struct matcher *m)
     for (uint32_t i = 0; i < m->constant_count; i++) {
         bytes += offsetof(struct matcher_constant, match_weights) - sizeof(struct matcher_look);
         if (m->constants[i].method == MATCHER_HASH)
-            bytes += MATCHER_BLOCK_DIGITS_MAX * 2 * sizeof(uint64_t) + BURST * LINE;
+            bytes += hash_bytes(m->kernel, BURST);
         if (m->constants[i].method == MATCHER_EACH)
             bytes += 8 * m->n;
     }
