@@ -12,8 +12,8 @@
  *
  * Addresses and ports are host order (192.168.0.1 is 0xc0a80001). Calls return 0 or a count, or a negative errno of
  * Linux, with Linux' meaning for a non-blocking socket; besides, -EINVAL without a stack, -EBADF for a socket that is
- * none (closed, never made), -EFAULT for a NULL that must not be. A stack sends only in pnet_packet_in, in pnet_run_timers and
- * in the socket calls; what it sends waits for pnet_packet_out, at most 1024 packets, later ones are lost. */
+ * none (closed, never made), -EFAULT for a NULL that must not be. A stack sends only in pnet_packet_in, in
+ * pnet_run_timers and in the socket calls; what it sends waits for pnet_packet_out, at most 1024 packets, later ones are lost. */
 #pragma once
 
 #include <stddef.h>
@@ -49,9 +49,9 @@ struct pnet;
  *   syn_give_up_us=US      180000000
  *   data_give_up_us=US     900000000
  *   start_us=US            what the clock shows at the start; 0
- *   prefix=1..32           the width of our network, whose broadcast addresses are then known as such; 32: there are none
- *   secret=TEXT            what initial sequence numbers, ports and timestamp offsets are made from (up to 32 bytes); random
- *                          by default; give a text to make runs repeat */
+ *   prefix=1..32           the width of our network, whose broadcast addresses are then known; 32: it has none
+ *   secret=TEXT            what initial sequence numbers, ports and timestamp offsets are made from (up to 32 bytes);
+ *                          random by default; give a text to make runs repeat */
 PNET_API struct pnet *pnet_open(const char *words, const char **why);
 PNET_API void pnet_close(struct pnet *net);
 
@@ -63,7 +63,8 @@ PNET_API int pnet_packet_out(struct pnet *net, void *packet, size_t room);
 /* -EINVAL, and the clock stays, if it would run backwards (or past 2^53). */
 PNET_API int pnet_set_time_us(struct pnet *net, uint64_t now_us);
 PNET_API uint64_t pnet_time_us(const struct pnet *net);
-/* When pnet_run_timers has something to do: at most pnet_time_us if now, UINT64_MAX if never. */
+/* When pnet_run_timers has something to do: at most pnet_time_us if now, UINT64_MAX if never. It stays "now" while
+ * something waits for room in the queue of packets sent: take some out. */
 PNET_API uint64_t pnet_next_timer_us(const struct pnet *net);
 PNET_API void pnet_run_timers(struct pnet *net);
 
@@ -81,15 +82,16 @@ PNET_API int pnet_connect(struct pnet *net, int socket, uint32_t address, uint16
 
 enum { PNET_PEEK = 2 };         /* MSG_PEEK */
 /* Bytes, or 0 behind the peer's FIN. -EAGAIN: nothing yet, or still connecting; -ENOTCONN: never connected, a listener;
- * what ended it, once (-ECONNRESET, -ETIMEDOUT, -ECONNREFUSED, -EHOSTUNREACH, -EPIPE), then 0. What had come is read first. */
+ * what ended it, once (-ECONNRESET, -ETIMEDOUT, -ECONNREFUSED, -EHOSTUNREACH, -EPIPE), then 0. What had come is read
+ * first. */
 PNET_API int64_t pnet_read(struct pnet *net, int socket, void *out, size_t bytes, int flags);
 /* As many as there was room for. -EAGAIN: no room, or still connecting; what ended it, once, then -EPIPE, as after our
  * own shutdown and on what was never connected. */
 PNET_API int64_t pnet_write(struct pnet *net, int socket, const void *data, size_t bytes);
 
 enum { PNET_SHUT_RD, PNET_SHUT_WR, PNET_SHUT_RDWR };
-/* PNET_SHUT_WR: FIN behind what was written; a second time: 0, nothing more. -ENOTCONN: not connected, or no longer. On a
- * listener PNET_SHUT_RD ends the listening; while connecting it gives up. */
+/* PNET_SHUT_WR: FIN behind what was written; a second time: 0, nothing more. -ENOTCONN: not connected, or no longer.
+ * On a listener PNET_SHUT_RD ends the listening; while connecting it gives up. */
 PNET_API int pnet_shutdown(struct pnet *net, int socket, int how);
 /* FIN after what was written, or RST if received bytes are unread or SO_LINGER is on with 0 s. */
 PNET_API int pnet_close_socket(struct pnet *net, int socket);

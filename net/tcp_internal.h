@@ -249,7 +249,7 @@ uint32_t tcp_ring_write(struct net_stack *stack, struct tcp_connection *c, const
 void tcp_reset_send(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns);
 
 /* tcp_listen.c */
-struct tcp_listener *tcp_listener_find(const struct net_stack *stack, uint16_t port);       /* NULL: nobody listens */
+struct tcp_listener *tcp_listener_find(const struct net_stack *stack, uint16_t port);   /* NULL: nobody listens */
 bool tcp_listen_input(struct net_stack *stack, struct tcp_received *r, uint64_t now_ns);
 void tcp_listen_forget(struct net_stack *stack, int listener);     /* -1: of all listeners */
 bool tcp_listen_holds(const struct net_stack *stack, uint64_t key);

@@ -130,8 +130,9 @@ bool tcp_time_wait_input(struct net_stack *stack, struct tcp_received *r, uint64
     if (in_window && !old_time && !text && (r->flags & TCP_SYN) == 0)
         return true;                    /* a late ACK: to answer it would begin a dialogue; or no ACK: fifth */
     if (text && !old_time) {
-        w->ends_ns = now_ns + w->time_wait_ns;      /* §3.10.7.4, eighth: the FIN again; 2 MSL begin anew. As in Linux, */
-                                                    /* text before it too: that peer has not had our last ACK either */
+        /* §3.10.7.4, eighth: the FIN again; 2 MSL begin anew. As in Linux, text before it too: that peer has not had
+         * our last ACK either. */
+        w->ends_ns = now_ns + w->time_wait_ns;
         tcp_timer_due_at(stack, w->ends_ns);
     }
     if (text)
