@@ -89,7 +89,11 @@
     + 8 * 1600 /* datagrams and echo replies on their way out */ \
     + 16 * 96 /* ARP, and slack of the first fit */)
 #define ARP_TABLE_SIZE 32
-#define ARP_QUEUEING 0                  /* one packet waits for an ARP answer: the SYN */
+/* What waits for an ARP answer: the SYNs of all feeds and of submit, sent in one turn to one gateway. With one place the
+ * last would replace the others, each of which comes again after a second. */
+#define ARP_QUEUEING 1
+#define ARP_QUEUE_LEN 12
+#define MEMP_NUM_ARP_QUEUE 16
 #define ETHARP_SUPPORT_STATIC_ENTRIES 1 /* gwmac= */
 #define IP_REASSEMBLY 1
 #define IP_REASS_MAX_PBUFS 12           /* fragments held, of all datagrams: a ping of 16 KiB */

@@ -543,6 +543,42 @@ static void reset_acknowledges_nothing(void **state)
     drain();
 }
 
+static void syns_of_one_turn_all_wait_for_arp(void **state)
+{
+    (void)state;
+    enum { COUNT = 9, OTHER = PEER + 7 };
+    static const uint8_t other_mac[6] = {2, 0, 0, 0, 0, 9};
+    uint8_t frame[1514], reply[60] = {0};
+    int connections[COUNT];
+    uint32_t bytes, syns = 0;
+    for (int i = 0; i < COUNT; i++)
+        connections[i] = transport_connect(OTHER, PORT, now_ns);
+    transport_idle(now_ns);
+    while ((bytes = netdev_memory_take(&wire, frame)) != 0)
+        assert_int_equal(load_be16(frame + 12), 0x0806);
+    memcpy(reply, our_mac, 6);
+    memcpy(reply + 6, other_mac, 6);
+    memcpy(reply + 12, "\x08\x06\0\1\x08\0\6\4\0\2", 10);    /* RFC 826: a reply, Ethernet and IPv4 */
+    memcpy(reply + 22, other_mac, 6);
+    store_be32(reply + 28, OTHER);
+    memcpy(reply + 32, our_mac, 6);
+    store_be32(reply + 38, OURS);
+    assert_true(netdev_memory_feed(&wire, reply, sizeof reply, false));
+    expect_nothing();
+    transport_idle(now_ns);
+    while ((bytes = netdev_memory_take(&wire, frame)) != 0)
+        syns += load_be16(frame + 12) == 0x0800 && frame[23] == 6 && frame[47] == SYN;
+    assert_int_equal(syns, COUNT);
+    for (int i = 0; i < COUNT; i++) {
+        struct transport_event event;
+        transport_abort(connections[i], now_ns);
+        expect_event(TRANSPORT_CLOSED, connections[i], &event);
+    }
+    transport_idle(now_ns);
+    while (netdev_memory_take(&wire, frame) != 0)       /* lwIP's RSTs; not PEER's, so not for drain() */
+        ;
+}
+
 /* --- The whole ------------------------------------------------------------------------------------------------- */
 
 static int set_up(void **state)
@@ -578,6 +614,7 @@ int main(void)
         cmocka_unit_test(close_before_connected_is_an_abort),
         cmocka_unit_test(unacked_bytes_are_known_after_a_reset),
         cmocka_unit_test(reset_acknowledges_nothing),
+        cmocka_unit_test(syns_of_one_turn_all_wait_for_arp),
     };
     return cmocka_run_group_tests(tests, set_up, NULL);
 }
