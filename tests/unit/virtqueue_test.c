@@ -253,7 +253,7 @@ static void wake_asks_for_the_next_entry_and_quiet_takes_it_back(void **state)
 
 /* A driver and a device on two CPUs. The device sleeps when it finds the ring empty, after asking to be woken, as the
  * document describes; a kick that is lost leaves both waiting. The run ends in time only if none is. */
-enum { SLEEP_ROUNDS = 30000 };
+enum { SLEEP_ROUNDS = 400000 };
 struct sleeper {
     struct virtqueue queue;
     uint32_t kicks;                 /* raised by the driver, taken by the device */
