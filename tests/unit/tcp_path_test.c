@@ -115,7 +115,6 @@ static void narrow_path_cuts_and_resends_at_once(void **state)
     peer_send(p, A, 1, 4921, NULL, 0);
 }
 
-/* RFC 5927 §4.1: a blind attacker does not know what is in flight. */
 /* A message that lies in its transmit buffer is cut: no part's head may be written over another part. */
 static void message_cut_for_a_narrow_path_stays_whole(void **state)
 {
@@ -126,7 +125,7 @@ static void message_cut_for_a_narrow_path_stays_whole(void **state)
     assert_non_null(area);
     for (uint32_t i = 0; i < 1400; i++)
         area[i] = peer_stack_pattern(1 + i);
-    assert_true(tcp_message_send(p->stack, c, 0, 1400, p->now_ns));
+    assert_true(tcp_message_send_long(p->stack, c, 0, 1400, p->now_ns));
     peer_step(p);
     EXPECT(p, PA, 1, 1, 1400);
     peer_send_icmp(p, ICMP_UNREACHABLE, FRAGMENTATION_NEEDED, 640, 1);
@@ -144,6 +143,7 @@ static void message_cut_for_a_narrow_path_stays_whole(void **state)
     EXPECT_NONE(p);
 }
 
+/* RFC 5927 §4.1: a blind attacker does not know what is in flight. */
 static void error_that_quotes_nothing_in_flight_is_ignored(void **state)
 {
     (void)state;
