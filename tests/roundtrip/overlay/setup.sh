@@ -53,6 +53,7 @@ Description=Install GRUB, then stop
 DefaultDependencies=yes
 Requires=basic.target
 After=basic.target
+RequiresMountsFor=/boot/efi
 SuccessAction=poweroff-force
 FailureAction=poweroff-force
 [Service]
