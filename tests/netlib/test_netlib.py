@@ -59,7 +59,7 @@ def test_the_library_shows_what_the_header_says():
     assert all(" T pnet_" in line for line in names.splitlines())
 
 
-@pytest.mark.parametrize("command", ["gcc -std=c99 -x c", "g++ -std=c++98 -x c++"])
+@pytest.mark.parametrize("command", ["gcc -std=c99 -x c", "clang++ -std=c++98 -x c++"])
 def test_the_header_stands_alone(command):
     subprocess.run([*command.split(), "-pedantic-errors", "-Wall", "-Wextra", "-fsyntax-only", "-I", ROOT, "-"],
                    input='#include "host/peregrine_net.h"\nint main(void) { return pnet_open("", 0) != 0; }\n',
