@@ -148,6 +148,25 @@ def test_nothing_flies_that_is_not_installed(machine):
     assert machine.host.tree() == before
 
 
+def test_a_kernel_of_linux_that_came_since_install_is_noticed_before_the_flight(machine):
+    machine.host.file("/boot/vmlinuz-6.1.0-2-amd64", "new, and the default of the next menu")
+    machine.host.update_grub()
+    before = machine.host.tree()
+    for words in ([], ["--dry-run"], ["--kexec"], ["--return-to", "6.1.0-1-amd64"]):
+        done = machine.run("fly", *words)
+        assert done.returncode == 1 and "come back to 6.1.0-2-amd64" in done.stdout, done.stdout
+        assert "it was not armed" in done.stderr
+    assert machine.host.tree() == before
+    done = machine.run("fly", "--dry-run", "--return-to", "6.1.0-2-amd64")
+    assert done.returncode == 0 and "the next boot is the kernel's" in done.stdout
+
+
+def test_a_kernel_that_the_menu_does_not_list_yet_hinders_no_flight(machine):
+    machine.host.file("/boot/vmlinuz-6.1.0-2-amd64", "copied, and update-grub has not run")
+    done = machine.run("fly", "--dry-run")
+    assert done.returncode == 0 and "of 2 kernels the machine comes back to 6.1.0-1-amd64" in done.stdout
+
+
 def test_a_key_is_asked_for(machine):
     done = machine.run("status")
     assert done.returncode == 1 and "--config" in done.stderr

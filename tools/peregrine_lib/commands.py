@@ -92,6 +92,17 @@ def install(host, config, kernel, bzimage, *, dry_run=False, accept_changes=Fals
     return OK
 
 
+def look_again(host, return_to=""):
+    """Before a flight: HOST may have changed since `install`, by another kernel of Linux, another default, another
+    disk. `install` has made the menu, and fly does not make it anew; so what is not in it does no harm. Raises Refused."""
+    say(f"reading {host.name}")
+    verdict = judge.judge(probe(host), bytes_needed=0, return_to=return_to, accept_changes=True)
+    for line in judge.text_of_findings(verdict, with_words=False):
+        say("  " + line)
+    if verdict.stops:
+        raise Refused("it was not armed; nothing was changed")
+
+
 def uninstall(host, *, dry_run=False, stop_at=0):
     say(f"{'would do' if dry_run else 'uninstalling'} on {host.name}:")
     host.run(["common", "uninstall"], ["1" if dry_run else "0", str(stop_at)], timeout=600, show=_show_step)

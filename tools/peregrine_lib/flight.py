@@ -51,15 +51,16 @@ def log(host, options):
 
 def fly(host, options):
     how = "kexec" if options.kexec else "grub-reboot"
+    before = host.answers()
+    if not before:
+        raise RemoteError(f"{host.name}: ssh does not answer")
+    commands.look_again(host, options.return_to)
     say(f"{'would do' if options.dry_run else 'flying'} on {host.name}:")
     say("  - " + ("kexec: load the kernel and start it, without the firmware" if options.kexec else
                   "grub-reboot peregrine: the next boot is the kernel's, the one after it Linux's; then reboot"))
     say("  - wait for the kernel's first status, and follow its log")
     if options.dry_run:
         return OK
-    before = host.answers()
-    if not before:
-        raise RemoteError(f"{host.name}: ssh does not answer")
     text = host.run(["arm"], ["kexec" if options.kexec else "once"], timeout=60).decode(errors="replace")
     client = client_of(host, options, settings.parse(text, "/boot/peregrine/settings"), attempts=1)
     say(f"{how}: done; {host.name} is leaving Linux")

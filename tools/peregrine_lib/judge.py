@@ -382,10 +382,10 @@ def text(verdict):
     return [f"{what:{width}}  {value}" for what, value in verdict.report] + text_of_findings(verdict)
 
 
-def text_of_findings(verdict):
-    """What is handed over, and what was found: the lines that `install` shows."""
+def text_of_findings(verdict, *, with_words=True):
+    """What is handed over, and what was found: the lines that `install` shows; and `fly`, without the words."""
     lines = []
-    if verdict.handed_over:
+    if verdict.handed_over and with_words:
         lines.append(f"hand over  {' '.join(f'{k}={v}' for k, v in verdict.handed_over.items())}")
     for finding in verdict.findings:
         lines.append(f"{finding.level}: {finding.text}")
