@@ -92,6 +92,7 @@ static void register_statistics(void)
     histogram_clear(&matched_to_published);
     histogram_clear(&published_to_kicked);
     histogram_clear(&seen_to_kicked);
+    trace.fine = true;
     memset(&counters, 0, sizeof counters);
     memset(&feed_counters, 0, sizeof feed_counters);
     stats_add_histogram("answer.seen_to_matched", &seen_to_matched);
@@ -151,17 +152,20 @@ static uint64_t cycles_to_ns(uint64_t cycles)
     return (uint64_t)((unsigned __int128)cycles * player.ns_per_cycle_32 >> 32);
 }
 
-/* Off the path: the stamps of the answer that has just left. */
+/* Off the path: the stamps of the answer that has just left. Where one is older than the one before it, the stack kept the
+ * answer back, and it is another frame's. */
 static void record_stamps(void)
 {
-    const uint64_t *t = trace_cycles;
-    if (t[TRACE_MATCHED] < t[TRACE_FRAME_SEEN] || t[TRACE_PUBLISHED] < t[TRACE_MATCHED]
-        || t[TRACE_KICKED] < t[TRACE_PUBLISHED])
-        return;                         /* the stack kept it back, so the later stamps are another frame's */
-    histogram_add(&seen_to_matched, cycles_to_ns(t[TRACE_MATCHED] - t[TRACE_FRAME_SEEN]));
-    histogram_add(&matched_to_published, cycles_to_ns(t[TRACE_PUBLISHED] - t[TRACE_MATCHED]));
-    histogram_add(&published_to_kicked, cycles_to_ns(t[TRACE_KICKED] - t[TRACE_PUBLISHED]));
-    histogram_add(&seen_to_kicked, cycles_to_ns(t[TRACE_KICKED] - t[TRACE_FRAME_SEEN]));
+    const uint64_t *t = trace.cycles;
+    if (t[TRACE_KICKED] >= t[TRACE_FRAME_SEEN])
+        histogram_add(&seen_to_kicked, cycles_to_ns(t[TRACE_KICKED] - t[TRACE_FRAME_SEEN]));
+    if (trace.fine && t[TRACE_MATCHED] >= t[TRACE_FRAME_SEEN] && t[TRACE_PUBLISHED] >= t[TRACE_MATCHED]
+        && t[TRACE_KICKED] >= t[TRACE_PUBLISHED]) {
+        histogram_add(&seen_to_matched, cycles_to_ns(t[TRACE_MATCHED] - t[TRACE_FRAME_SEEN]));
+        histogram_add(&matched_to_published, cycles_to_ns(t[TRACE_PUBLISHED] - t[TRACE_MATCHED]));
+        histogram_add(&published_to_kicked, cycles_to_ns(t[TRACE_KICKED] - t[TRACE_PUBLISHED]));
+    }
+    trace.fine = seen_to_kicked.count % TRACE_FINE_EACH == 0;
 }
 
 /* What the ledger certainly lacks is entered when it has left. */
@@ -204,7 +208,7 @@ static void take_digits(const struct weave_news *news, uint64_t now_ns)
         struct matcher_answer answer;
         matcher_begin(player.matcher, at, part);
         while (matcher_next(player.matcher, &answer)) {
-            trace_stamp(TRACE_MATCHED);
+            trace_stamp_fine(TRACE_MATCHED);
             take_answer(&answer, now_ns);
         }
         at += part;

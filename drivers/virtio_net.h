@@ -73,7 +73,8 @@ struct virtio_net {
     uint16_t rx_refill_count;       /* so many missing are worth an index update */
     bool reads_status;              /* VIRTIO_NET_F_STATUS */
     const char *broken;             /* NULL, or why the device is not used any more */
-    uint64_t checked_cycles;        /* when the device was last asked for its state */
+    uint64_t heard_cycles;          /* when a frame was last seen to have come, or the device was asked for its state */
+    uint16_t heard_idx;             /* rx.used_idx then */
     uint64_t tx_moved_cycles;       /* when something in the transmit queue was last seen to have moved, or was announced */
     uint16_t tx_moved_idx;          /* tx.used_idx then */
     uint64_t features;              /* agreed */

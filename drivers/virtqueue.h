@@ -135,6 +135,34 @@ static inline bool virtqueue_expose(struct virtqueue *queue)
     return true;
 }
 
+/* Whether the device has used nothing. A loop that finds nothing asks this and no more. */
+static inline bool virtqueue_is_empty(const struct virtqueue *queue)
+{
+    return __atomic_load_n(&queue->used->idx, __ATOMIC_ACQUIRE) == queue->used_idx;
+}
+
+/* The common case of taking one used entry, in two steps. Looks at the next one and changes nothing: whether it is there,
+ * and nothing is wrong with it. If not, virtqueue_pending and virtqueue_take say what. */
+static inline bool virtqueue_peek(const struct virtqueue *queue, uint32_t *slot, uint32_t *bytes)
+{
+    /* §2.7.14: idx is read before the entries it covers; acquire. x86 keeps loads in order, the compiler must too. */
+    uint16_t used_idx = queue->used_idx, in_flight = (uint16_t)(queue->avail_idx - used_idx);
+    uint16_t pending = (uint16_t)(__atomic_load_n(&queue->used->idx, __ATOMIC_ACQUIRE) - used_idx);
+    const struct virtq_used_elem *entry = &queue->used->ring[used_idx & (queue->size - 1)];
+    /* Read once each: the device may change them under us. */
+    *slot = __atomic_load_n(&entry->id, __ATOMIC_RELAXED);
+    *bytes = __atomic_load_n(&entry->len, __ATOMIC_RELAXED);
+    return pending - 1u < in_flight && queue->chain_count == 1 && *slot < queue->slot_count
+        && queue->token[*slot] != VIRTQUEUE_SLOT_FREE;
+}
+
+/* Takes the entry just seen. */
+static inline void virtqueue_step(struct virtqueue *queue, uint32_t slot)
+{
+    queue->token[slot] = VIRTQUEUE_SLOT_FREE;
+    queue->used_idx++;
+}
+
 /* How many used entries wait to be taken. More than are in flight is a fault, and counts as none. */
 uint16_t virtqueue_fault(struct virtqueue *queue, const char *fault);
 static inline uint16_t virtqueue_pending(struct virtqueue *queue)

@@ -234,7 +234,7 @@ bool transport_send(int id, uint32_t from, uint32_t bytes, uint64_t now_ns)
     if ((c->state != OPEN && c->state != ENDED) || !flush(c))
         return false;
     counters.tx_calls++;
-    trace_stamp(TRACE_PUBLISHED);
+    trace_stamp_fine(TRACE_PUBLISHED);
     ssize_t sent = send(c->fd, c->message + from, bytes, MSG_NOSIGNAL);
     trace_stamp(TRACE_KICKED);
     if (sent <= 0) {

@@ -223,7 +223,9 @@ static uint64_t from_cycles_ns(uint64_t cycles)
     return (uint64_t)((unsigned __int128)cycles * tsc.ns_per_cycle_q32 >> 32);
 }
 
-uint64_t clock_now_ns(void) { return tsc.start_ns + from_cycles_ns(cycles_now() - tsc.start_cycles); }
+uint64_t clock_at_ns(uint64_t cycles) { return tsc.start_ns + from_cycles_ns(cycles - tsc.start_cycles); }
+
+uint64_t clock_now_ns(void) { return clock_at_ns(cycles_now()); }
 
 bool clock_refine(uint32_t khz)
 {
@@ -233,7 +235,7 @@ bool clock_refine(uint32_t khz)
         return false;
     }
     uint64_t cycles = cycles_now();
-    uint64_t now_ns = tsc.start_ns + from_cycles_ns(cycles - tsc.start_cycles);
+    uint64_t now_ns = clock_at_ns(cycles);
     tsc.khz = khz;
     tsc.source = "tsc.khz=";
     tsc_set(cycles, now_ns);

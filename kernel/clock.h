@@ -13,6 +13,7 @@ bool clock_init(void);
 bool clock_refine(uint32_t khz);
 
 uint64_t clock_now_ns(void);            /* monotonic, 0 at clock_init */
+uint64_t clock_at_ns(uint64_t cycles);  /* what it showed, or will show, at a reading of cycles_now() */
 uint64_t clock_tsc_khz(void);
 const char *clock_source(void);         /* how the frequency was learned: "cpuid 0x15", "acpi pm timer", "tsc.khz=", ... */
 void clock_spin_us(uint32_t us);

@@ -16,6 +16,7 @@
 #include "kernel/apic.h"
 #include "kernel/base/bytes.h"
 #include "kernel/base/log.h"
+#include "kernel/base/trace.h"
 #include "kernel/blackbox.h"
 #include "kernel/boot_info.h"
 #include "kernel/build_id.h"
@@ -299,7 +300,8 @@ static enum player_verdict play(struct player *player, struct netdev *device)
     do {
         watchdog_beat();
         second_cpu_check();
-        log_clock_ns = clock_now_ns();
+        trace_stamp(TRACE_TURN);
+        log_clock_ns = clock_at_ns(trace.cycles[TRACE_TURN]);
         loop_counters.turn_max_ns = max_size(loop_counters.turn_max_ns, log_clock_ns - before_ns);
         before_ns = log_clock_ns;
         verdict = player_turn(player, log_clock_ns);

@@ -1,3 +1,3 @@
 #include "kernel/base/trace.h"
 
-uint64_t trace_cycles[TRACE_STAGE_COUNT];
+struct trace trace;
