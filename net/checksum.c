@@ -63,8 +63,17 @@ static uint64_t load_tail(const uint8_t *at, size_t bytes)
 uint64_t checksum_sum_wide(uint64_t sum, const void *data, size_t bytes)
 {
     const uint8_t *at = data;
-    for (; bytes >= 64; at += 64, bytes -= 64)
+    uint64_t second = 0;
+    for (; bytes >= 128; at += 128, bytes -= 128) {
         sum = add_64_bytes(sum, at);
+        second = add_64_bytes(second, at + 64);
+    }
+    sum = add_with_carry(sum, second);
+    if (bytes >= 64) {
+        sum = add_64_bytes(sum, at);
+        at += 64;
+        bytes -= 64;
+    }
     for (; bytes >= 8; at += 8, bytes -= 8)
         sum = add_with_carry(sum, load_le64(at));
     return bytes != 0 ? add_with_carry(sum, load_tail(at, bytes)) : sum;
