@@ -120,7 +120,7 @@ enum tcp_recovery_state {
 struct tcp_connection {
     /* Identity. The key of the connection is in tcp.keys. */
     _Alignas(NET_STACK_ALIGN) uint8_t state;    /* enum tcp_state */
-    bool used;
+    bool fin_received;              /* rcv_nxt is past it */
     bool direct;                    /* payload may be lent in place: net/transport_own.c */
     bool timestamps_on;             /* agreed in the SYNs, as sack_on, scaling_on below */
     uint16_t index;
@@ -187,6 +187,7 @@ struct tcp_connection {
     uint32_t segment_mask, segment_head;
 
     /* How it came to be, and how it ended. */
+    bool used;
     bool passive;                   /* from a listener (MUST-11) */
     bool was_open;                  /* has been ESTABLISHED */
     uint32_t accept_stamp;          /* the lowest is the oldest */
@@ -197,7 +198,6 @@ struct tcp_connection {
 
     /* Receive. */
     uint32_t irs;
-    bool fin_received;              /* rcv_nxt is past it */
     uint32_t fin_seq;
     uint8_t *rcv_ring;
     bool dsack_pending;

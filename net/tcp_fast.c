@@ -27,7 +27,7 @@ static_assert(AT_TIMESTAMPS == offsetof(struct tcp_head_wire, timestamps), "TCP 
 
 /* A one's complement sum of what contains its checksum is all ones if that is right. Then it is a multiple of 0xffff, as
  * 2^16 leaves 1 behind; none of the sums below is 0. */
-static bool all_ones(uint64_t sum) { return sum % 0xffff == 0; }
+__attribute__((hot)) static inline bool all_ones(uint64_t sum) { return sum % 0xffff == 0; }
 
 static bool header_sum_is_good(const uint8_t *header)
 {
@@ -44,7 +44,7 @@ static bool payload_sum_is_good(const uint8_t *at, uint32_t tcp_bytes)
 
 /* Cache lines: the frame's first two; two of the stack, two and the policy's of the connection, the keys'. No copy for a
  * `direct` connection. */
-bool tcp_fast_receive(struct net_stack *stack, const struct frame *frame, uint64_t now_ns)
+__attribute__((hot)) bool tcp_fast_receive(struct net_stack *stack, const struct frame *frame, uint64_t now_ns)
 {
     const uint8_t *at = frame->data, *mac = stack->device->mac;
     const struct tcp_head_wire *head = (const struct tcp_head_wire *)at;
@@ -57,7 +57,10 @@ bool tcp_fast_receive(struct net_stack *stack, const struct frame *frame, uint64
         || load_be32(at + AT_DESTINATION) != stack->interface.address)
         return false;
     uint32_t total_bytes = load_be16(&head->ipv4.total_bytes);
-    if (total_bytes > frame->bytes - AT_IPV4 || (!NET_SKIP_CHECKSUMS && !header_sum_is_good(at + AT_IPV4)))
+    if (total_bytes > frame->bytes - AT_IPV4 || total_bytes < IPV4_HEADER_BYTES_MIN + TCP_HEADER_BYTES_MIN
+        || (!NET_SKIP_CHECKSUMS && !header_sum_is_good(at + AT_IPV4)))
+        return false;
+    if (!frame->checksum_good && !NET_SKIP_CHECKSUMS && !payload_sum_is_good(at, total_bytes - IPV4_HEADER_BYTES_MIN))
         return false;
 
     /* Of a connection; its keys are the fields as they stand. */
@@ -81,7 +84,8 @@ bool tcp_fast_receive(struct net_stack *stack, const struct frame *frame, uint64
     uint32_t bytes = total_bytes - IPV4_HEADER_BYTES_MIN - header_bytes;
     uint16_t window = load_be16(&head->tcp.window);
     if (total_bytes <= IPV4_HEADER_BYTES_MIN + header_bytes || seq != c->rcv_nxt || seq_gt(seq + bytes, c->rcv_adv)
-        || (load_le16(at + AT_OFFSET) & ~(TCP_PSH << 8)) != (TCP_ACK << 8 | header_bytes << 2) || window == 0)
+        || (load_le16(at + AT_OFFSET) & ~(TCP_PSH << 8)) != (TCP_ACK << 8 | header_bytes << 2) || window == 0
+        || seq_gt(c->snd_wl1, seq))
         return false;
     uint32_t timestamp = 0;
     if (c->timestamps_on) {
@@ -89,12 +93,10 @@ bool tcp_fast_receive(struct net_stack *stack, const struct frame *frame, uint64
         if (load_be32(at + AT_TIMESTAMPS) != TCP_TIMESTAMPS_ALIGNED_WORD || seq_lt(timestamp, c->ts_recent))
             return false;
     }
-    if (!frame->checksum_good && !NET_SKIP_CHECKSUMS && !payload_sum_is_good(at, total_bytes - IPV4_HEADER_BYTES_MIN))
-        return false;
 
     /* ---- Predicted: nothing is refused from here on ---- */
 
-    tcp_window_take(c, (uint32_t)window << c->snd_scale, seq, ack);
+    tcp_window_set(c, (uint32_t)window << c->snd_scale, seq, ack);
     if (c->timestamps_on && seq_le(seq, c->last_ack_sent)) {    /* RFC 7323 §4.3 (2) */
         c->ts_recent = timestamp;
         c->ts_recent_ns = now_ns;
@@ -152,11 +154,11 @@ static uint64_t sum_be32(uint32_t value) { return __builtin_bswap32(value); }
 /* Cache lines: the frame's first two, or three to its end if the device does not sum; of the connection those of a
  * segment received and one more; the driver's (tx_publish). One kick at most. What the segment does to the accounts and
  * timers comes after it has left. */
-enum tcp_fast tcp_fast_send(struct net_stack *stack, struct tcp_connection *c, uint32_t from, uint32_t bytes,
-                            uint64_t now_ns)
+bool tcp_message_send(struct net_stack *stack, struct tcp_connection *c, uint32_t from, uint32_t bytes,
+                      uint64_t now_ns)
 {
     if (!message_is_ready(stack, c, from, bytes))
-        return TCP_FAST_NOT;
+        return tcp_message_send_long(stack, c, from, bytes, now_ns);
 
     /* ---- Ready: only a full ring can refuse it now, and it would refuse the long way as well ---- */
 
@@ -197,7 +199,7 @@ enum tcp_fast tcp_fast_send(struct net_stack *stack, struct tcp_connection *c, u
                                  by_device ? offsetof(struct tcp_wire, checksum) : 0)) {
         buffer->data = data_before;
         NET_COUNT(stack, ethernet_tx_ring_full);
-        return TCP_FAST_REFUSED;
+        return false;
     }
     NET_COUNT(stack, ethernet_tx_frames);
     NET_COUNT(stack, ipv4_tx_datagrams);
@@ -205,7 +207,7 @@ enum tcp_fast tcp_fast_send(struct net_stack *stack, struct tcp_connection *c, u
     NET_COUNT(stack, tcp_tx_fast);
     tcp_frame_sent(c, now_ns);
     tcp_message_sent(stack, c, bytes, now_ns);
-    return TCP_FAST_SENT;
+    return true;
 }
 
 void tcp_fast_count(struct net_stack *stack)

@@ -15,10 +15,9 @@ bool tcp_fast_receive(struct net_stack *stack, const struct frame *frame, uint64
 void tcp_fast_count(struct net_stack *stack);   /* brings the counters up to date */
 /* The frame of `bytes` (or more) of the message area's payload `from` on, made as far as it can be. */
 void tcp_fast_prepare(struct net_stack *stack, struct tcp_connection *c, uint32_t from, uint32_t bytes);
-/* Sends it. TCP_FAST_NOT: it is not ready for that, or something is in the way; nothing has changed. */
-enum tcp_fast { TCP_FAST_NOT, TCP_FAST_SENT, TCP_FAST_REFUSED };
-enum tcp_fast tcp_fast_send(struct net_stack *stack, struct tcp_connection *c, uint32_t from, uint32_t bytes,
-                            uint64_t now_ns);
+/* Sends it, or whatever else stands in the area, the long way. False: not now. */
+bool tcp_message_send(struct net_stack *stack, struct tcp_connection *c, uint32_t from, uint32_t bytes,
+                      uint64_t now_ns);
 
 /* tcp_options.c: false if an option's length is impossible; what stood before it counts. */
 bool tcp_options_parse(struct tcp_options *options, const uint8_t *at, uint32_t bytes);
@@ -34,16 +33,19 @@ uint32_t tcp_options_write_syn(uint8_t *at, const struct tcp_syn_options *option
 /* tcp_ack.c: false if the segment is to be dropped. */
 bool tcp_ack_accept(struct net_stack *stack, struct tcp_connection *c, const struct tcp_received *r, uint64_t now_ns);
 void tcp_rtt_measured(struct tcp_connection *c, uint64_t rtt_ns);
-/* RFC 9293 §3.10.7.4: newer segments only, so that an old one does not bring back an old window. */
-static inline void tcp_window_take(struct tcp_connection *c, uint32_t window, uint32_t seq, uint32_t ack)
+static inline void tcp_window_set(struct tcp_connection *c, uint32_t window, uint32_t seq, uint32_t ack)
 {
-    if (!seq_lt(c->snd_wl1, seq) && !(c->snd_wl1 == seq && seq_le(c->snd_wl2, ack)))
-        return;
     c->snd_wnd = window;
     c->snd_wl1 = seq;
     c->snd_wl2 = ack;
     if (window > c->snd_wnd_max)
         c->snd_wnd_max = window;
+}
+/* RFC 9293 §3.10.7.4: newer segments only, so that an old one does not bring back an old window. */
+static inline void tcp_window_take(struct tcp_connection *c, uint32_t window, uint32_t seq, uint32_t ack)
+{
+    if (seq_lt(c->snd_wl1, seq) || (c->snd_wl1 == seq && seq_le(c->snd_wl2, ack)))
+        tcp_window_set(c, window, seq, ack);
 }
 
 /* tcp_receive.c */
@@ -204,7 +206,7 @@ void tcp_syn_send(struct net_stack *stack, struct tcp_connection *c, uint64_t no
  * still fit the buffer. */
 enum { TCP_MESSAGE_OFFSET = sizeof(struct tcp_head_wire) };
 uint8_t *tcp_message(struct net_stack *stack, struct tcp_connection *c);
-/* What tcp_fast_send has not sent. */
+/* What tcp_message_send cannot send as it stands. */
 bool tcp_message_send_long(struct net_stack *stack, struct tcp_connection *c, uint32_t from, uint32_t bytes,
                            uint64_t now_ns);
 void tcp_message_sent(struct net_stack *stack, struct tcp_connection *c, uint32_t bytes, uint64_t now_ns);

@@ -27,6 +27,7 @@ enum told { TOLD_NOTHING, TOLD_OPENING, TOLD_OPEN, TOLD_ENDED };
 static struct {
     struct net_stack *stack;
     struct frame frame;                 /* lent to the application until the next poll */
+    bool lent;                          /* the last event's data are: in the frame, or in a ring */
     bool frame_lent;
     int read_connection;                /* whose ring the last event's data lay in; -1: nobody's */
     uint32_t read_bytes;
@@ -193,6 +194,7 @@ static bool event_of(struct transport_event *event, struct tcp_connection *c, ui
         event_begin(event, TRANSPORT_DATA, c);
         event->bytes = own.read_bytes = (uint32_t)tcp_read_in_place(own.stack, c->index, &event->data);
         own.read_connection = c->index;
+        own.lent = true;
         return true;
     }
     if (c->fin_received && *told == TOLD_OPEN) {
@@ -234,7 +236,7 @@ static bool event_find(struct transport_event *event, uint64_t now_ns)
 }
 
 /* What the last event lent comes back. */
-static void lent_take_back(uint64_t now_ns)
+__attribute__((noinline)) static void lent_take_back(uint64_t now_ns)
 {
     if (own.frame_lent) {
         own.stack->device->ops->rx_release(own.stack->device, &own.frame);
@@ -243,9 +245,10 @@ static void lent_take_back(uint64_t now_ns)
     if (own.read_connection >= 0 && connection_of(own.read_connection) != NULL)
         tcp_read_done(own.stack, own.read_connection, own.read_bytes, now_ns);
     own.read_connection = -1;
+    own.lent = false;
 }
 
-static bool event_datagram(struct transport_event *event)
+__attribute__((noinline)) static bool event_datagram(struct transport_event *event)
 {
     const struct udp_datagram *datagram = &own.stack->datagram;
     own.stack->datagram_ready = false;
@@ -253,7 +256,7 @@ static bool event_datagram(struct transport_event *event)
         NET_COUNT(own.stack, udp_rx_drop_length);
         return false;
     }
-    own.frame_lent = true;
+    own.lent = own.frame_lent = true;
     *event = (struct transport_event){
         .kind = TRANSPORT_DATAGRAM,
         .connection = -1,
@@ -272,6 +275,7 @@ static bool event_data(struct transport_event *event)
     const struct tcp_connection *c = &OWN_STACK.tcp.connections[lent->connection];
     *event = (struct transport_event){
         .kind = TRANSPORT_DATA,
+        .reason = TRANSPORT_DONE,       /* every member: nothing is to be cleared first */
         .connection = lent->connection,
         .data = lent->data,
         .bytes = lent->bytes,
@@ -279,31 +283,62 @@ static bool event_data(struct transport_event *event)
         .peer_port = c->peer_port,
         .port = c->port,
     };
-    own.frame_lent = true;
+    own.lent = own.frame_lent = true;
     lent->connection = -1;
     return true;
 }
 
+static bool event_none(struct transport_event *event)
+{
+    *event = (struct transport_event){ .kind = TRANSPORT_NONE, .connection = -1 };
+    return false;
+}
+
+/* What has come of the frame just taken. False: nothing to tell, and it has gone back. */
+static bool event_of_frame(struct transport_event *event)
+{
+    if (OWN_STACK.lent.connection >= 0)
+        return event_data(event);
+    if (OWN_STACK.datagram_ready && event_datagram(event))
+        return true;
+    OWN_STACK.device->ops->rx_release(OWN_STACK.device, &own.frame);
+    return false;
+}
+
+/* Frame after frame until there is something to tell; `in_hand`: the first is there, and not the predicted one. */
+__attribute__((noinline)) static bool poll_long(uint64_t now_ns, struct transport_event *event, bool in_hand)
+{
+    struct net_stack *const stack = &OWN_STACK;
+    struct netdev *const device = stack->device;
+    for (int frames = 0; frames < FRAMES_PER_POLL_MAX; frames++, in_hand = false) {
+        if (!in_hand && stack->tcp.changed && event_find(event, now_ns))
+            return true;
+        if (!in_hand && !device->ops->rx_borrow(device, &own.frame))
+            break;
+        if (in_hand || !tcp_fast_receive(stack, &own.frame, now_ns))
+            net_input_frame_long(stack, &own.frame, now_ns);
+        if (event_of_frame(event))
+            return true;
+    }
+    return event_none(event);
+}
+
+/* Nearly always nothing has come, or the one segment that was predicted. */
 bool transport_poll(uint64_t now_ns, struct transport_event *event)
 {
     struct net_stack *const stack = &OWN_STACK;         /* own.stack, without asking */
     struct netdev *const device = stack->device;
-    lent_take_back(now_ns);
-    for (int frames = 0; frames < FRAMES_PER_POLL_MAX; frames++) {
-        if (stack->tcp.changed && event_find(event, now_ns))
-            return true;
+    bool in_hand = false;
+    if (own.lent)
+        lent_take_back(now_ns);
+    if (!stack->tcp.changed) {
         if (!device->ops->rx_borrow(device, &own.frame))
-            break;
-        if (!tcp_fast_receive(stack, &own.frame, now_ns))
-            net_input_frame_long(stack, &own.frame, now_ns);
-        if (stack->lent.connection >= 0)
-            return event_data(event);
-        if (stack->datagram_ready && event_datagram(event))
+            return event_none(event);
+        in_hand = !tcp_fast_receive(stack, &own.frame, now_ns);
+        if (!in_hand && event_of_frame(event))
             return true;
-        device->ops->rx_release(device, &own.frame);
     }
-    *event = (struct transport_event){ .kind = TRANSPORT_NONE, .connection = -1 };
-    return false;
+    return poll_long(now_ns, event, in_hand);
 }
 
 /* ---- Connections ---- */
@@ -387,13 +422,8 @@ bool transport_send(int connection, uint32_t from, uint32_t bytes, uint64_t now_
     ASSERT(connection >= 0 && connection < OWN_CONNECTIONS);
     ASSERT(bytes > 0 && bytes <= TRANSPORT_MESSAGE_BYTES_MAX && from <= TRANSPORT_MESSAGE_BYTES_MAX - bytes);
     struct tcp_connection *c = &OWN_STACK.tcp.connections[connection];
-    if (c->direct) {                    /* only while the application has it */
-        enum tcp_fast fast = tcp_fast_send(&OWN_STACK, c, from, bytes, now_ns);
-        if (fast != TCP_FAST_NOT)
-            return fast == TCP_FAST_SENT;
-    }
-    c = connection_of(connection);
-    return c != NULL && c->message != NULL && tcp_message_send_long(&OWN_STACK, c, from, bytes, now_ns);
+    return c->direct && c->message != NULL      /* so the application has it */
+        && tcp_message_send(&OWN_STACK, c, from, bytes, now_ns);
 }
 
 /* ---- Datagrams ---- */

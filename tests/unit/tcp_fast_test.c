@@ -249,9 +249,7 @@ static uint32_t message_from, message_bytes;
 static void step_message(void)
 {
     struct tcp_connection *c = connection();
-    enum tcp_fast way = tcp_fast_send(stack, c, message_from, message_bytes, world.now_ns);
-    world.result = way == TCP_FAST_SENT
-        || (way == TCP_FAST_NOT && tcp_message_send_long(stack, c, message_from, message_bytes, world.now_ns));
+    world.result = tcp_message_send(stack, c, message_from, message_bytes, world.now_ns);
 }
 
 static uint64_t rx_fast(void) { return stack->counters.tcp_rx_fast; }
