@@ -58,19 +58,31 @@ def libraries(program):
     return [pathlib.Path(path) for path in re.findall(r"(/\S+) \(0x", shown)]
 
 
-def build(player):
-    """Makes KERNEL and INITRAMFS of a guest that runs `player` with what follows "peregrine: " on its command line."""
-    tree = kernel_tree()
-    files = {"bin/busybox": package("busybox-static") / "bin/busybox", "player": pathlib.Path(player)}
-    for library in libraries(player):
-        files[str(library).lstrip("/")] = library
-    for module in MODULES:
-        for path in tree.rglob(f"{module}.ko"):
-            files[f"{module}.ko"] = path
+def initramfs(files, init):
+    """The bytes of an initramfs. `files`: name -> path on this machine; `init`: the text of its first program."""
     directories = {str(parent) for name in files for parent in pathlib.PurePath(name).parents} - {"."} | {"proc", "dev"}
-    init = INIT.format(modules=" ".join(MODULES), address=machine.TAP_GUEST, bits=machine.TAP_BITS)
     entries = [cpio_entry(name, b"", 0o040755) for name in sorted(directories)]
     entries += [cpio_entry(name, path.read_bytes(), 0o100755) for name, path in files.items()]
     entries += [cpio_entry("init", init.encode(), 0o100755), cpio_entry("TRAILER!!!", b"", 0)]
-    INITRAMFS.write_bytes(b"".join(entries))
+    return b"".join(entries)
+
+
+def program_files(**programs):
+    """What an initramfs needs for these programs, name -> path: themselves, their libraries, busybox."""
+    files = {"bin/busybox": package("busybox-static") / "bin/busybox"}
+    for name, path in programs.items():
+        files[name] = pathlib.Path(path)
+        files |= {str(library).lstrip("/"): library for library in libraries(path)}
+    return files
+
+
+def build(player):
+    """Makes KERNEL and INITRAMFS of a guest that runs `player` with what follows "peregrine: " on its command line."""
+    tree = kernel_tree()
+    files = program_files(player=player)
+    for module in MODULES:
+        for path in tree.rglob(f"{module}.ko"):
+            files[f"{module}.ko"] = path
+    init = INIT.format(modules=" ".join(MODULES), address=machine.TAP_GUEST, bits=machine.TAP_BITS)
+    INITRAMFS.write_bytes(initramfs(files, init))
     KERNEL.write_bytes(next(tree.glob("boot/vmlinuz-*")).read_bytes())

@@ -38,7 +38,14 @@ check-matcher-long: $(MATCHER_CHECK)
 	$(MATCHER_CHECK) false 3 1000000000
 	$(MATCHER_CHECK) early 4 100000000
 
-.PHONY: bench-matcher profile-matcher check-matcher-long
+# The instructions of AVX-512 themselves, where the machine has none: on an emulated processor (apt-get install bochs
+# bochs-term). A quarter of an hour.
+check-avx512: $(MATCHER_CHECK)
+	tests/matcher/bochs.py '$(MATCHER_CHECK) small 1 1000 avx512' '$(MATCHER_CHECK) mixed 2 1000 avx512' \
+		'$(MATCHER_CHECK) adversarial 3 1000 avx512' '$(MATCHER_CHECK) online 4 10000 avx512' \
+		'$(MATCHER_CHECK) onsite 5 10000 avx512'
+
+.PHONY: bench-matcher profile-matcher check-matcher-long check-avx512
 
 # The stacks, ring to ring: the driver over the model device, each transport, the player on top.
 BENCH_NET_COMMON := tests/bench/bench_net.c tests/bench/bench_peer.c tests/model/memory.c tests/model/virtio_model.c \
