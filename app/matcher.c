@@ -88,7 +88,7 @@ static size_t path_bytes(const struct matcher *m)
                    end_words * (sizeof m->suspect[0] + sizeof m->suspect_any[0] + sizeof m->digit_sets[0]);
     if (m->sweep.look_count > 0)
         bytes += matcher_sweep_bytes(m, BURST);
-    if (m->sweep.look_count == 0 || m->hashes)
+    if (m->writes)
         bytes += m->kernel->lanes > 1 ? 2 * MATCHER_STEPS * (BURST / MATCHER_BLOCK_DIGITS_MAX + 2) * LINE : BURST;
     for (uint32_t i = 0; i < m->constant_count; i++) {
         bytes += offsetof(struct matcher_constant, match_weights) - sizeof(struct matcher_look);
@@ -139,6 +139,8 @@ const char *matcher_init(struct matcher **matcher, const struct matcher_config *
         m->eaches |= m->constants[i].method == MATCHER_EACH;
     }
     matcher_sweep_prepare(m);
+    m->widens = m->sweep.look_count > 0 && m->kernel->widen != NULL;
+    m->writes = !m->widens || m->hashes;
     matcher_early_init(m, &config->early_risk);
     m->stats.memory_bytes = sizeof *m;
     m->stats.path_bytes = path_bytes(m);
@@ -153,9 +155,9 @@ static void segment_open(struct matcher *m)
     m->segment_count = (uint32_t)min_size(m->burst_left, MATCHER_SEGMENT_DIGITS);
     m->burst_left -= m->segment_count;
     m->searched = m->end = 0;
-    if (m->sweep.look_count > 0)
+    if (m->widens)
         m->kernel->widen(m->wide + MATCHER_WIDE_AT, m->text + m->segment_text, m->segment_count);
-    if (m->sweep.look_count == 0 || m->hashes)
+    if (m->writes)
         m->kernel->write(&m->planes, MATCHER_SEGMENT_AT, m->text + m->segment_text, m->segment_count);
     for (uint32_t w = 0; w < (m->segment_count + 63) / 64; w++) {
         memset(m->suspect[w], 0, sizeof m->suspect[w]);

@@ -149,6 +149,8 @@ static void constant_fill_weights(struct matcher_constant *c, struct matcher_big
         matcher_big_append_mod(&power, (const uint8_t *)"0", 1, &c->value);
     }
     uint32_t error = rounding_bound(&look), units = (uint32_t)(reach >> (64 - kernel->look_bits)) + 1;
+    if (kernel->lanes == 1)
+        error += (uint32_t)fraction_tolerance(n) + 2;   /* what a lane takes from the one below it: app/matcher_scalar.c */
     c->look.offset = units + error;
     c->look.limit = units + 2 * error;
     c->look.block_count = blocks_for(n, kernel->block);
@@ -226,7 +228,7 @@ void matcher_constant_prepare(struct matcher_constant *c, uint32_t n, const stru
     bool few_residues = matcher_big_bits(&m) <= 64 && m.word[0] < HASH_RESIDUES_MIN;
     if (c->digits > n)
         c->method = MATCHER_NEVER;
-    else if (c->look.digits >= MATCHER_LOOK_DIGITS_MIN && !kernel->hashes_all)
+    else if (c->look.digits >= kernel->look_digits_min)
         c->method = MATCHER_LOOK;
     else
         c->method = few_residues ? MATCHER_EACH : MATCHER_HASH;

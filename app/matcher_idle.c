@@ -25,7 +25,7 @@ static void idle_shift(struct matcher *m)
     }
     uint32_t window = matcher_window(m->n);
     m->kernel->write(&m->planes, MATCHER_SEGMENT_AT - window, m->text + m->segment_text - window, window);
-    if (m->sweep.look_count > 0)
+    if (m->widens)
         m->kernel->widen(m->wide + MATCHER_WIDE_AT - window, m->text + m->segment_text - window, window);
 }
 
@@ -63,6 +63,8 @@ static bool idle_slots(struct matcher *m, uint32_t i)
 {
     const struct matcher_constant *c = &m->constants[i];
     struct matcher_sweep *sweep = &m->sweep;
+    if (m->kernel->remember_vector != NULL)
+        return sweep->look[0].constant == i && matcher_sweep_remember(m);   /* for all constants at once */
     for (uint32_t left = LOOKS_A_SLICE; m->idle_slot < sweep->look_count; m->idle_slot++) {
         uint32_t k = m->idle_slot;
         if (sweep->look[k].constant != i)

@@ -67,10 +67,11 @@ enum {
     MATCHER_STRETCH_GROUPS = MATCHER_STRETCH_DIGITS / MATCHER_GROUP + 1,
     MATCHER_LOOK_DIGITS_MIN = MATCHER_GROUP,
     MATCHER_LOOKS_MAX = 8 * (MATCHER_STRETCH_DIGITS / MATCHER_LOOK_DIGITS_MIN + 1) + 8,     /* of 8 constants */
-    MATCHER_LANES_MIN = 8,
-    MATCHER_SWEEPS_MAX = MATCHER_LOOKS_MAX / MATCHER_LANES_MIN,
+    MATCHER_SWEEP_LANES_MIN = 2,    /* the scalar variant's */
+    MATCHER_SWEEPS_MAX = MATCHER_LOOKS_MAX / MATCHER_SWEEP_LANES_MIN,
     MATCHER_SWEEP_GROUPS_MAX = MATCHER_STRETCH_GROUPS + MATCHER_WINDOW_DIGITS / MATCHER_GROUP + 1,
     MATCHER_GROUP_ROWS = MATCHER_GROUP + 1,
+    MATCHER_SLOT_CELL_BITS = 14,
     MATCHER_BUNDLE = 3,             /* vectors that are worked on together */
 };
 
@@ -100,10 +101,14 @@ struct matcher_sweep {
     uint32_t slot_words;            /* of one look */
     uint32_t slot_limit;            /* the upper 16 bits of the largest limit, and 1; twice */
     uint8_t old_blocks[MATCHER_LOOKS_MAX];      /* of old starts that a look reaches */
-    _Alignas(64) uint32_t slots[MATCHER_LOOKS_MAX * MATCHER_WINDOW_DIGITS / 2];
+    union {
+        _Alignas(64) uint32_t slots[MATCHER_LOOKS_MAX * MATCHER_WINDOW_DIGITS / 2];
+        /* The scalar variant: bit k % 8 of cells[k / 8][c] says that look k has one in cell c. */
+        _Alignas(64) uint8_t cells[MATCHER_LOOKS_MAX / 8][1 << MATCHER_SLOT_CELL_BITS];
+    };
     /* A vector has groups for N digits and for those between the first look of its bundle and its own last one. */
-    _Alignas(64) uint32_t rows[(MATCHER_SWEEPS_MAX * (MATCHER_WINDOW_DIGITS / MATCHER_GROUP + 3) +
-                                MATCHER_BUNDLE * MATCHER_STRETCH_GROUPS) * MATCHER_GROUP_ROWS * MATCHER_LANES_MIN];
+    _Alignas(64) uint32_t rows[(MATCHER_LOOKS_MAX * (MATCHER_WINDOW_DIGITS / MATCHER_GROUP + 3) +
+                                MATCHER_BUNDLE * MATCHER_STRETCH_GROUPS * MATCHER_LANES_MAX) * MATCHER_GROUP_ROWS];
 };
 
 /* The bundle at work: what its hot starts are found by. */
@@ -153,10 +158,11 @@ struct matcher_digit_sets {
 
 struct matcher_kernel {
     uint32_t lanes;                 /* 32-bit lanes */
+    uint32_t sweep_lanes;           /* of its sweep's vectors: the scalar one has two in a word */
+    uint32_t look_digits_min;       /* constants with a smaller K are hashed */
     uint32_t block;                 /* digits: 16 times as many */
     uint32_t look_bits;
     bool digit_words;
-    bool hashes_all;                /* hashing is always cheaper than looking */
 
     /* Writes digits, '0'..'9' (asserted), into the planes from `begin` (a multiple of 16) on. `count` is rounded up to
      * MATCHER_WRITE_DIGITS at most. */
@@ -177,13 +183,17 @@ struct matcher_kernel {
     /* Fills a look's slot from the window; `end` is the look's. */
     void (*remember)(const union matcher_planes *planes, const struct matcher_look *look, uint32_t end, uint32_t blocks,
                      uint32_t *slot);
+    /* The scalar one, instead: fills the cells of a vector's looks. The vectors in order: the first that has a look in
+     * a table of cells clears it. */
+    void (*remember_vector)(struct matcher_sweep *sweep, const void *stretch, uint32_t index);
     /* Goes through the looks of a stretch that has `left` digits or more, bundle by bundle, up to the first one
-     * that has a hot start; false if there is none. Old starts are in slots, or else in the groups. */
-    bool (*sweep)(const struct matcher_sweep *sweep, const uint32_t *stretch, uint32_t left, bool slots,
+     * that has a hot start; false if there is none. Old starts are in slots, or else in the groups. A stretch is
+     * where its first digit lies: in a row of words, as `widen` writes them; of bytes for the scalar one. */
+    bool (*sweep)(const struct matcher_sweep *sweep, const void *stretch, uint32_t left, bool slots,
                   struct matcher_sweep_state *state);
     /* The starts, counted from the stretch's beginning, that are hot by look k of the bundle at work; no digits 0. At
      * most `max` of them are told, returns how many there are. */
-    uint32_t (*starts)(const struct matcher_sweep *sweep, const uint32_t *stretch,
+    uint32_t (*starts)(const struct matcher_sweep *sweep, const void *stretch,
                        const struct matcher_sweep_state *state, uint32_t k, int32_t *starts, uint32_t max);
 
     /* Forgets everything, and inserts the prefixes that end after each of `count` digits, a multiple of

@@ -319,7 +319,7 @@ sweep_bundle(const struct matcher_sweep *sweep, const uint32_t *stretch, uint32_
     return (state->young | state->old) != 0;
 }
 
-static bool kernel_sweep(const struct matcher_sweep *sweep, const uint32_t *stretch, uint32_t left, bool slots,
+static bool kernel_sweep(const struct matcher_sweep *sweep, const void *stretch, uint32_t left, bool slots,
                          struct matcher_sweep_state *state)
 {
     uint32_t needed = sweep->needed[min_size(left, MATCHER_STRETCH_DIGITS + 1)];
@@ -343,9 +343,10 @@ static inline uint32_t starts_add(int32_t *starts, uint32_t count, uint32_t max,
     return count + 1;
 }
 
-static uint32_t kernel_starts(const struct matcher_sweep *sweep, const uint32_t *stretch,
+static uint32_t kernel_starts(const struct matcher_sweep *sweep, const void *digits,
                               const struct matcher_sweep_state *state, uint32_t k, int32_t *starts, uint32_t max)
 {
+    const uint32_t *stretch = digits;
     uint32_t index = (state->first + k) / LANES, lane = k % LANES, j = state->vectors - 1 - k / LANES, count = 0;
     const struct matcher_sweep_vector *v = &sweep->vector[index];
     const uint32_t limit = v->limit[lane];
@@ -511,7 +512,8 @@ static uint32_t kernel_partners(const struct matcher_hash *hash, uint32_t at, ui
 }
 
 #define MATCHER_KERNEL \
-    { .lanes = LANES, .block = BLOCK, .look_bits = LOOK_BITS, .digit_words = DIGIT_WORDS, .write = kernel_write, \
+    { .lanes = LANES, .sweep_lanes = LANES, .look_digits_min = MATCHER_LOOK_DIGITS_MIN, .block = BLOCK, \
+      .look_bits = LOOK_BITS, .digit_words = DIGIT_WORDS, .write = kernel_write, \
       .digit_sets = kernel_digit_sets, .fraction = kernel_fraction, .look = kernel_look, .widen = kernel_widen, \
       .remember = kernel_remember, .sweep = kernel_sweep, .starts = kernel_starts, .insert = kernel_insert, \
       .probe = kernel_probe, .partners = kernel_partners }

@@ -1,13 +1,13 @@
 /* The kernel in general registers: for machines without vectors, and for hypervisors that do not know them. The
  * compiler is told to use no others (tools/make/flags.mk).
  *
- * All constants are hashed here. A cell holds the newest place that fell into it, and places are chained, so that a
+ * Looks are taken two at a time. Small constants are hashed: a cell holds the newest place that fell into it, and places are chained, so that a
  * suspect costs no search. Keys are 64 bits wide: an equal one is a partner. */
 #include "app/matcher_kernel.h"
 #include "kernel/base/assert.h"
 #include "kernel/base/bytes.h"
 
-enum { EIGHT = 8, LOOK_BITS = 32 };
+enum { EIGHT = 8, LOOK_BITS = 32, PAIR = 2 };
 
 static const uint64_t ones = 0x0101010101010101, tops = 0x8080808080808080;
 
@@ -46,6 +46,7 @@ static struct matcher_digit_sets scalar_digit_sets(const uint8_t digits[64])
 static uint64_t scalar_fraction(const uint8_t *digits, const uint64_t *weights, size_t count)
 {
     uint64_t sum = 0;
+#pragma GCC unroll 8
     for (size_t i = 0; i < count; i++)
         sum += (uint64_t)(digits[i] - '0') * weights[i];
     return sum;
@@ -56,6 +57,7 @@ static bool scalar_look(const union matcher_planes *planes, const struct matcher
 {
     uint32_t sum = look->offset;
     bool any = false;
+#pragma GCC unroll 8
     for (uint32_t at = MATCHER_SEGMENT_AT, end = at - look->block_count * MATCHER_STEPS; at-- > end;) {
         sum += planes->digit[at] * look->weights.word[at];
         if (sum <= look->limit) {
@@ -64,6 +66,125 @@ static bool scalar_look(const union matcher_planes *planes, const struct matcher
         }
     }
     return any;
+}
+
+/* A vector of the sweep is a pair: two looks in a word. A digit times the word is both lanes' product, if what the lower
+ * lane carries is no harm to the upper one. The lower lane's weights count as -2^31 .. 2^31 - 1 (the rows are made that
+ * way), so that a digit adds or takes 4.5 units at most. Looks reach N digits: 4.5 N units, and one for each carry of a
+ * comparison; constant_fill_weights allows for them. */
+enum { GROUP_WORDS = MATCHER_GROUP_ROWS * PAIR, CELLS_LOOKS = 8 };
+
+struct pair_mark { uint64_t sum, hot; };        /* of each group: the sums before it, and what they came to */
+
+static inline uint32_t pair_lane(uint64_t pair, uint32_t lane) { return (uint32_t)(pair >> 32 * lane); }
+
+/* Adds the digits of a group, the last one first, and tells the sum from each of them on. */
+#define PAIR_EACH(sum, digits, row, ...)                                                                                \
+    _Pragma("GCC unroll 8") for (int s = MATCHER_GROUP - 1; s >= 0; s--) {                                             \
+        sum += (digits)[s] * load_le64((row) + (s + 1) * PAIR);                                                        \
+        __VA_ARGS__;                                                                                                    \
+    }
+
+/* Takes two looks through the groups from..to, backwards; returns where a lane is hot: bits 31 and 63. A sum below the
+ * limit changes them when the limit is taken from it - and so does one that is as close above one half, as rarely. */
+static inline uint64_t pair_groups(const struct matcher_sweep_vector *v, const uint8_t *stretch, int32_t from, int32_t to,
+                                   uint64_t *begin, struct pair_mark *mark)
+{
+    const uint64_t less_limits = 0 - (load_le64(v->limit) + (BIT(32) | 1));
+    const uint32_t *row = v->group0 - (ptrdiff_t)from * GROUP_WORDS, *behind = v->group0 - ((ptrdiff_t)to - 1) * GROUP_WORDS;
+    const uint8_t *digits = stretch + (ptrdiff_t)from * MATCHER_GROUP - MATCHER_GROUP_BEFORE;
+    uint64_t sum = *begin, any = 0;
+    for (; row != behind; mark++, row += GROUP_WORDS, digits -= MATCHER_GROUP) {
+        sum += load_le64(row);
+        mark->sum = sum;
+        uint64_t hot = 0;
+        PAIR_EACH(sum, digits, row, hot |= sum ^ (sum + less_limits))
+        mark->hot = hot;
+        any |= hot;
+    }
+    *begin = sum;
+    return any;
+}
+
+static inline uint32_t pair_cell(uint32_t fraction) { return fraction >> (32 - MATCHER_SLOT_CELL_BITS); }
+
+/* The cells of what old starts of two looks come to. */
+static void pair_remember(struct matcher_sweep *sweep, const void *stretch, uint32_t index)
+{
+    const struct matcher_sweep_vector *v = &sweep->vector[index];
+    uint8_t *cells = sweep->cells[index * PAIR / CELLS_LOOKS], bit = (uint8_t)(1 << index * PAIR % CELLS_LOOKS);
+    if (bit == 1)
+        memset(cells, 0, sizeof sweep->cells[0]);
+    const uint8_t *digits = (const uint8_t *)stretch - MATCHER_GROUP_BEFORE;
+    const uint32_t *row = v->group0;
+    uint64_t sum = 0;
+    for (int32_t group = -1; group >= v->bottom; group--) {
+        digits -= MATCHER_GROUP;
+        row += GROUP_WORDS;
+        PAIR_EACH(sum, digits, row,
+                  cells[pair_cell(pair_lane(sum, 0))] |= bit; cells[pair_cell(pair_lane(sum, 1))] |= (uint8_t)(bit << 1))
+    }
+}
+
+/* Whether an old start at `a` may be hot: a + sum at most the limit. One more, for what the lower lane carries. */
+static inline uint32_t cells_hot(const struct matcher_sweep *sweep, uint32_t k, uint32_t sum, uint32_t limit)
+{
+    const uint8_t *cells = sweep->cells[k / CELLS_LOOKS];
+    return (cells[pair_cell(-sum - 1)] | cells[pair_cell(limit - sum)]) >> k % CELLS_LOOKS & 1;
+}
+
+/* Takes two looks through the stretch. If a cell says that an old start may be hot, it goes on to the old ones. */
+static inline bool pair_sweep(const struct matcher_sweep *sweep, const uint8_t *stretch, uint32_t left, bool slots,
+                              uint32_t count, struct matcher_sweep_state *state)
+{
+    const struct matcher_sweep_vector *v = &sweep->vector[state->first / PAIR];
+    struct pair_mark *marks = (struct pair_mark *)state->marks;
+    const int32_t last = (int32_t)((left + MATCHER_GROUP_BEFORE - 1) / MATCHER_GROUP), top = last < v->top ? last : v->top;
+    const bool old = slots && v->bottom < 0;
+    const uint64_t lanes = count == PAIR ? BIT(31) | BIT(63) : BIT(31);
+    uint64_t sum = load_le64(v->start);
+    state->top = top;
+    state->bottom = old ? 0 : v->bottom;
+    uint64_t hot = top < state->bottom ? 0 : pair_groups(v, stretch, top, state->bottom, &sum, marks) & lanes;
+    if (old && __builtin_expect((cells_hot(sweep, state->first, pair_lane(sum, 0), v->limit[0]) |
+                                 (cells_hot(sweep, state->first + 1, pair_lane(sum, 1), v->limit[1]) & (count - 1))) != 0, 0)) {
+        state->bottom = v->bottom;
+        hot |= pair_groups(v, stretch, -1, v->bottom, &sum, marks + top + 1) & lanes;
+    }
+    state->young = (hot >> 31 & 1) | (hot >> 63) << 1;
+    return hot != 0;
+}
+
+static bool scalar_sweep(const struct matcher_sweep *sweep, const void *stretch, uint32_t left, bool slots,
+                         struct matcher_sweep_state *state)
+{
+    uint32_t needed = sweep->needed[min_size(left, MATCHER_STRETCH_DIGITS + 1)];
+    state->old = 0;
+    while (state->next < needed) {
+        state->first = state->next;
+        state->next += PAIR;
+        if (__builtin_expect(pair_sweep(sweep, stretch, left, slots, min_size(needed - state->first, PAIR), state), 0))
+            return true;
+    }
+    return false;
+}
+
+static uint32_t scalar_starts(const struct matcher_sweep *sweep, const void *stretch,
+                              const struct matcher_sweep_state *state, uint32_t k, int32_t *starts, uint32_t max)
+{
+    const struct matcher_sweep_vector *v = &sweep->vector[state->first / PAIR];
+    const struct pair_mark *mark = (const struct pair_mark *)state->marks;
+    uint32_t count = 0;
+    for (int32_t group = state->top; group >= state->bottom; group--, mark++) {
+        if (pair_lane(mark->hot, k) >> 31 == 0)
+            continue;
+        const int32_t at = group * MATCHER_GROUP - MATCHER_GROUP_BEFORE;
+        const uint8_t *digits = (const uint8_t *)stretch + at;
+        uint64_t sum = mark->sum;
+        PAIR_EACH(sum, digits, v->group0 - (ptrdiff_t)group * GROUP_WORDS,
+                  if (pair_lane(sum, k) <= v->limit[k] && digits[s] != 0 && count++ < max) starts[count - 1] = at + s)
+    }
+    return count;
 }
 
 /* The key behind each digit. Returns the place before it in its cell. Places count from 1. */
@@ -151,7 +272,8 @@ static uint32_t scalar_partners(const struct matcher_hash *hash, uint32_t at, ui
 }
 
 const struct matcher_kernel matcher_kernel_scalar = {
-    .lanes = 1, .block = MATCHER_STEPS, .look_bits = LOOK_BITS, .hashes_all = true,
-    .write = scalar_write, .digit_sets = scalar_digit_sets,
-    .fraction = scalar_fraction, .look = scalar_look, .insert = scalar_insert, .probe = scalar_probe, .partners = scalar_partners,
+    .lanes = 1, .sweep_lanes = PAIR, .look_digits_min = 16, .block = MATCHER_STEPS, .look_bits = LOOK_BITS,
+    .write = scalar_write, .digit_sets = scalar_digit_sets, .fraction = scalar_fraction, .look = scalar_look,
+    .remember_vector = pair_remember, .sweep = scalar_sweep, .starts = scalar_starts,
+    .insert = scalar_insert, .probe = scalar_probe, .partners = scalar_partners,
 };

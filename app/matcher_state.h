@@ -49,6 +49,7 @@ struct matcher {
     uint32_t n, constant_count;
     const struct matcher_kernel *kernel;
     bool hashes, eaches;                            /* some constant is hashed; is decided at each end */
+    bool widens, writes;                            /* digits as words, into the planes */
     bool first_hot;                                 /* a look from the segment's beginning has a hot start */
 
     /* The segment at work: up to MATCHER_SEGMENT_DIGITS digits of the burst, in the planes from MATCHER_SEGMENT_AT
@@ -134,6 +135,7 @@ static inline void matcher_suspect(struct matcher *m, uint32_t constant, uint32_
 void matcher_sweep_prepare(struct matcher *m);          /* at set-up */
 void matcher_sweep_search(struct matcher *m);           /* suspects of the constants that are looked ahead for */
 size_t matcher_sweep_bytes(const struct matcher *m, uint32_t count);    /* touched by a burst */
+bool matcher_sweep_remember(struct matcher *m);         /* the scalar variant's cells, one slice; true while there is more */
 void matcher_sweep_warm(struct matcher *m);             /* the path's caches, in idle time */
 
 /* app/matcher_idle.c: makes ready for the digits at text[segment_text], at once. */

@@ -62,7 +62,19 @@ static uint32_t sweep_weight(const struct matcher *m, const struct matcher_sweep
     if (digit >= look->end)
         return 0;
     uint32_t position = (uint32_t)(MATCHER_SEGMENT_AT + digit - look->end);
-    return m->constants[look->constant].look.weights.row[position % MATCHER_STEPS][position / MATCHER_STEPS];
+    const union matcher_planes *weights = &m->constants[look->constant].look.weights;
+    return m->kernel->lanes == 1 ? weights->word[position]
+                                 : weights->row[position % MATCHER_STEPS][position / MATCHER_STEPS];
+}
+
+/* Two lanes in a 64-bit word: a lower one that is negative there takes 1 from the upper one. */
+static void row_pair(uint32_t row[2]) { row[1] -= row[0] >> 31; }
+
+static const void *stretch_digits(const struct matcher *m, uint32_t from)
+{
+    if (m->kernel->lanes == 1)
+        return m->planes.digit + MATCHER_SEGMENT_AT + from;
+    return m->wide + MATCHER_WIDE_AT + from;
 }
 
 /* The starts before group 0 that a look reaches, in blocks. */
@@ -76,7 +88,7 @@ static uint32_t sweep_old_blocks(const struct matcher *m, uint32_t end)
  * group, that of its first look's oldest start. */
 static uint32_t *sweep_fill_vector(struct matcher *m, uint32_t index, uint32_t *row)
 {
-    const uint32_t lanes = m->kernel->lanes, cold = UINT32_C(1) << (m->kernel->look_bits - 1);
+    const uint32_t lanes = m->kernel->sweep_lanes, cold = UINT32_C(1) << (m->kernel->look_bits - 2);
     struct matcher_sweep *sweep = &m->sweep;
     struct matcher_sweep_vector *v = &sweep->vector[index];
     const struct matcher_sweep_look *look = &sweep->look[index * lanes];
@@ -86,6 +98,8 @@ static uint32_t *sweep_fill_vector(struct matcher *m, uint32_t index, uint32_t *
     v->top = (look[used - 1].end + MATCHER_GROUP_BEFORE - 1) / MATCHER_GROUP;
     v->bottom = (oldest + MATCHER_WINDOW_DIGITS) / MATCHER_GROUP - MATCHER_WINDOW_DIGITS / MATCHER_GROUP;
     v->group0 = row + v->top * MATCHER_GROUP_ROWS * (int32_t)lanes;
+    for (uint32_t l = used; l < lanes; l++)
+        v->start[l] = cold;
     for (uint32_t l = 0; l < used; l++) {
         const struct matcher_look *of = &m->constants[look[l].constant].look;
         v->start[l] = of->offset + cold;
@@ -96,11 +110,16 @@ static uint32_t *sweep_fill_vector(struct matcher *m, uint32_t index, uint32_t *
     }
     for (int32_t group = v->top; group >= v->bottom; group--) {
         for (uint32_t l = 0; l < used; l++)
-            row[l] = group == look_first_group(look[l].end) ? cold : 0;
+            row[l] = group == look_first_group(look[l].end) ? 0 - cold : 0;
+        if (m->kernel->lanes == 1)
+            row_pair(row);
         row += lanes;
-        for (int32_t s = 0; s < MATCHER_GROUP; s++, row += lanes)
+        for (int32_t s = 0; s < MATCHER_GROUP; s++, row += lanes) {
             for (uint32_t l = 0; l < used; l++)
                 row[l] = sweep_weight(m, &look[l], MATCHER_GROUP * group - MATCHER_GROUP_BEFORE + s);
+            if (m->kernel->lanes == 1)
+                row_pair(row);
+        }
     }
     return row;
 }
@@ -113,7 +132,7 @@ void matcher_sweep_prepare(struct matcher *m)
         return;
     sweep_sort_looks(sweep);
     uint32_t *row = sweep->rows;
-    for (uint32_t index = 0; index * m->kernel->lanes < sweep->look_count; index++)
+    for (uint32_t index = 0; index * m->kernel->sweep_lanes < sweep->look_count; index++)
         row = sweep_fill_vector(m, index, row);
     ASSERT(row <= sweep->rows + ARRAY_COUNT(sweep->rows));
     sweep->slot_words = sweep->old_blocks[0] * m->kernel->block / 2;
@@ -122,8 +141,8 @@ void matcher_sweep_prepare(struct matcher *m)
 size_t matcher_sweep_bytes(const struct matcher *m, uint32_t count)
 {
     const struct matcher_sweep *sweep = &m->sweep;
-    const uint32_t lanes = m->kernel->lanes, needed = sweep->needed[min_size(count, MATCHER_STRETCH_DIGITS + 1)];
-    size_t words = count + needed * sweep->slot_words, groups = 0;
+    const uint32_t lanes = m->kernel->sweep_lanes, needed = sweep->needed[min_size(count, MATCHER_STRETCH_DIGITS + 1)];
+    size_t words = m->kernel->lanes == 1 ? needed * 64 / sizeof(uint32_t) : count + needed * sweep->slot_words, groups = 0;
     for (uint32_t index = 0; index * lanes < needed; index++) {
         const struct matcher_sweep_vector *v = &sweep->vector[index];
         groups = min_size((uint32_t)v->top + 1, (count + MATCHER_GROUP_BEFORE - 1) / MATCHER_GROUP + 1);
@@ -220,7 +239,7 @@ static __attribute__((noinline)) void sweep_follow(struct matcher *m, uint32_t f
         uint32_t k = (uint32_t)__builtin_ctzll(hot);
         const struct matcher_sweep_look *look = &m->sweep.look[state->first + k];
         int32_t starts[MATCHER_HOT_MAX];
-        uint32_t count = m->kernel->starts(&m->sweep, m->wide + MATCHER_WIDE_AT + from, state, k, starts, MATCHER_HOT_MAX);
+        uint32_t count = m->kernel->starts(&m->sweep, stretch_digits(m, from), state, k, starts, MATCHER_HOT_MAX);
         uint32_t after = from + look->end, to = (uint32_t)min_size(from + look->next, m->segment_count);
         if (count > MATCHER_HOT_MAX) {
             hot_lose(m, look->constant, after, to);
@@ -241,8 +260,21 @@ void matcher_sweep_search(struct matcher *m)
     if (from == 0 && m->first_hot)
         sweep_follow_first(m);
     m->sweep_state.next = 0;
-    while (m->kernel->sweep(&m->sweep, m->wide + MATCHER_WIDE_AT + from, m->segment_count - from, from == 0, &m->sweep_state))
+    while (m->kernel->sweep(&m->sweep, stretch_digits(m, from), m->segment_count - from, from == 0, &m->sweep_state))
         sweep_follow(m, from);
+}
+
+/* Fills the cells of some vectors, a table of them; true while there are more. */
+bool matcher_sweep_remember(struct matcher *m)
+{
+    struct matcher_sweep *sweep = &m->sweep;
+    const uint32_t lanes = m->kernel->sweep_lanes;
+    for (uint32_t left = 8 / lanes; m->idle_slot < sweep->look_count && left > 0; m->idle_slot += lanes, left--)
+        m->kernel->remember_vector(sweep, stretch_digits(m, 0), m->idle_slot / lanes);
+    if (m->idle_slot < sweep->look_count)
+        return true;
+    m->idle_slot = 0;
+    return false;
 }
 
 /* Runs over the digits that are there, for nothing but to have code and tables in the caches nearest to the CPU. */
@@ -250,5 +282,5 @@ void matcher_sweep_warm(struct matcher *m)
 {
     enum { BURST = 128 };
     m->sweep_state.next = 0;
-    m->kernel->sweep(&m->sweep, m->wide + MATCHER_WIDE_AT, BURST, true, &m->sweep_state);
+    m->kernel->sweep(&m->sweep, stretch_digits(m, 0), BURST, true, &m->sweep_state);
 }
