@@ -202,12 +202,6 @@ const uint8_t *arp_lookup(struct net_stack *stack, uint32_t next_hop, uint64_t n
     return arp_lookup_entry(stack, next_hop, now_ns, &entry);
 }
 
-bool arp_failed(const struct net_stack *stack, uint32_t next_hop)
-{
-    const struct arp_entry *entry = arp_find((struct arp *)&stack->arp, next_hop);
-    return entry != NULL && entry->state == ARP_FAILED;
-}
-
 bool arp_send(struct net_stack *stack, struct tx_buffer *buffer, uint32_t bytes, uint32_t next_hop, uint64_t now_ns)
 {
     struct arp *arp = &stack->arp;

@@ -59,9 +59,6 @@ void arp_input(struct net_stack *stack, const uint8_t *data, uint32_t bytes, uin
 /* The address of a neighbour, or NULL; a request is then on its way. Marks the entry used. */
 const uint8_t *arp_lookup(struct net_stack *stack, uint32_t next_hop, uint64_t now_ns);
 
-/* Whether a neighbour has not answered ARP_REQUEST_COUNT_MAX requests. */
-bool arp_failed(const struct net_stack *stack, uint32_t next_hop);
-
 /* Sends a whole frame to a neighbour, now or when its address is known. The buffer is given away, published or not;
  * false: it was dropped (counted). */
 bool arp_send(struct net_stack *stack, struct tx_buffer *buffer, uint32_t bytes, uint32_t next_hop, uint64_t now_ns);

@@ -86,15 +86,3 @@ uint32_t checksum_pseudo_ipv4(uint32_t source, uint32_t destination, uint8_t pro
     return fold_64((uint64_t)__builtin_bswap32(source) + __builtin_bswap32(destination) +
                    __builtin_bswap16(protocol) + __builtin_bswap16(l4_bytes));
 }
-
-uint16_t checksum_update16(uint16_t checksum, uint16_t old_value, uint16_t new_value)
-{
-    /* HC' = ~(~HC + ~m + m'). Unlike RFC 1141's form it never turns a right checksum into the wrong zero. */
-    return (uint16_t)~fold_64((uint64_t)(uint16_t)~checksum + (uint16_t)~old_value + new_value);
-}
-
-uint16_t checksum_update32(uint16_t checksum, uint32_t old_value, uint32_t new_value)
-{
-    return checksum_update16(checksum_update16(checksum, (uint16_t)(old_value >> 16), (uint16_t)(new_value >> 16)),
-                             (uint16_t)old_value, (uint16_t)new_value);
-}

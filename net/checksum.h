@@ -33,7 +33,3 @@ static inline uint16_t checksum_fold(uint32_t sum)
 
 /* The checksum: the complement of that. Over data that contains a right checksum it is 0. */
 static inline uint16_t checksum_finish(uint32_t sum) { return (uint16_t)~checksum_fold(sum); }
-
-/* The checksum after a 16-bit or 32-bit field of the data has changed: RFC 1624, equation 3. */
-uint16_t checksum_update16(uint16_t checksum, uint16_t old_value, uint16_t new_value);
-uint16_t checksum_update32(uint16_t checksum, uint32_t old_value, uint32_t new_value);

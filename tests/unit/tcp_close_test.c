@@ -1,21 +1,5 @@
 /* Closing: FIN from either side and from both, each of its segments lost, half-closed streams, TIME-WAIT, resets. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-#include "net/stack_state.h"
-#include "tests/unit/tcp_peer.h"
-
-static struct peer peer;
-static struct peer *const p = &peer;
-
-static int begin(void **state) { (void)state; peer_begin(p, NULL); return 0; }
-static int end(void **state) { (void)state; peer_end(p); return 0; }
+#include "tests/unit/tcp_fixture.h"
 
 static void closing_first_goes_through_time_wait(void **state)
 {
@@ -381,7 +365,6 @@ static void time_waits_are_bounded(void **state)
     assert_int_equal(p->stack->counters.tcp_time_wait_evicted, 68);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 int main(void)
 {
     const struct CMUnitTest tests[] = {

@@ -1,22 +1,5 @@
 /* Opening: handshakes from both sides and at once, options, sequence numbers, ports, and what must not open. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-#include "kernel/base/bytes.h"
-#include "net/stack_state.h"
-#include "tests/unit/tcp_peer.h"
-
-static struct peer peer;
-static struct peer *const p = &peer;
-
-static int begin(void **state) { (void)state; peer_begin(p, NULL); return 0; }
-static int end(void **state) { (void)state; peer_end(p); return 0; }
+#include "tests/unit/tcp_fixture.h"
 
 static void options_of_syn_stand_in_linux_order(void **state)
 {
@@ -488,7 +471,6 @@ static void table_full_of_connections_says_so(void **state)
     assert_int_equal(tcp_connect(p->stack, PEER_ADDRESS, 80, 0, NULL, p->now_ns), ids[5]);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 int main(void)
 {
     const struct CMUnitTest tests[] = {

@@ -1,21 +1,6 @@
 /* ICMP about our segments (RFC 9293 §3.9.2.2, RFC 5927, RFC 1191), and neighbours that cannot be had. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "net/tcp_internal.h"
-#include "tests/unit/tcp_peer.h"
-
-static struct peer peer;
-static struct peer *const p = &peer;
-
-static int begin(void **state) { (void)state; peer_begin(p, NULL); return 0; }
-static int end(void **state) { (void)state; peer_end(p); return 0; }
+#include "tests/unit/tcp_fixture.h"
 
 enum { FRAGMENTATION_NEEDED = ICMP_CODE_FRAGMENTATION_NEEDED };
 
@@ -48,7 +33,8 @@ static void soft_errors_never_end_a_connection(void **state)
     for (size_t i = 0; i < sizeof errors / sizeof errors[0]; i++) {
         peer_send_icmp(p, errors[i].type, errors[i].code, 0, 0);
         EXPECT_STATE(p, TCP_SYN_SENT);
-        assert_int_equal(tcp_take_soft_error(p->stack, p->id), TCP_UNREACHABLE);
+        assert_int_equal(p->stack->tcp.connections[p->id].soft_error, TCP_UNREACHABLE);
+        p->stack->tcp.connections[p->id].soft_error = TCP_OK;
     }
     peer_send(p, SA, 0, 1, NULL, 0);
     EXPECT(p, A, 1, 1, 0);
@@ -211,7 +197,6 @@ static void neighbour_that_does_not_answer_ends_the_opening(void **state)
     assert_int_equal(p->stack->counters.arp_tx_requests, 1 + 3);        /* the announcement, and three questions */
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 int main(void)
 {
     const struct CMUnitTest tests[] = {

@@ -1,33 +1,10 @@
 /* Losses: fast retransmit and recovery with and without SACK, RACK's clock, tail probes, timeouts, the windows of
  * congestion through all of it, and what a peer may lie about. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-#include "kernel/base/bytes.h"
-#include "net/stack_state.h"
-#include "tests/unit/tcp_peer.h"
+#include "tests/unit/tcp_fixture.h"
 
 enum { MSS = 1000 };
 #define OFFER_1000 ((struct offer){ MSS, -1, false, false })
 #define OFFER_1000_SACK ((struct offer){ MSS, -1, true, false })
-
-static struct peer peer;
-static struct peer *const p = &peer;
-
-static int begin(void **state) { (void)state; peer_begin(p, NULL); return 0; }
-static int end(void **state) { (void)state; peer_end(p); return 0; }
-
-static void begin_with(struct tcp_policy *policy)
-{
-    peer_end(p);
-    peer_begin(p, policy);
-}
 
 static uint32_t cwnd(void)
 {
@@ -658,7 +635,6 @@ static void any_one_segment_may_be_lost(void **state)
     }
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 int main(void)
 {
     const struct CMUnitTest tests[] = {

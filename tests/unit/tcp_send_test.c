@@ -1,28 +1,5 @@
 /* Sending: Nagle, silly windows, closed windows and their probes, the timeout's table, keepalive. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-#include "kernel/base/bytes.h"
-#include "net/stack_state.h"
-#include "tests/unit/tcp_peer.h"
-
-static struct peer peer;
-static struct peer *const p = &peer;
-
-static int begin(void **state) { (void)state; peer_begin(p, NULL); return 0; }
-static int end(void **state) { (void)state; peer_end(p); return 0; }
-
-static void begin_with(struct tcp_policy *policy)
-{
-    peer_end(p);
-    peer_begin(p, policy);
-}
+#include "tests/unit/tcp_fixture.h"
 
 static void last_segment_is_pushed(void **state)
 {
@@ -421,7 +398,6 @@ static void send_buffer_bounds_what_is_taken(void **state)
     assert_int_equal(tcp_poll_bits(p->stack, p->id) & TCP_POLL_WRITE, 0);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
