@@ -31,7 +31,7 @@ struct pnet;
  * then points at a message that quotes it, valid until the next pnet_open. NULL when it cannot be made.
  *
  *   address=A.B.C.D        ours; required. Every peer is reached directly, no ARP is spoken.
- *   mtu=BYTES              576..1500; 1500
+ *   mtu=BYTES              576..65535; 1500
  *   ack=quick|delayed      acknowledge every batch at once, or RFC 9293 §3.8.6.3; quick
  *   ack_delay_us=US        for ack=delayed; 40000
  *   rto_initial_us=US      RFC 6298 (2.1); 1000000
@@ -71,53 +71,90 @@ PNET_API void pnet_run_timers(struct pnet *net);
 /* Sockets: small numbers from 0. */
 enum { PNET_SOCKET_COUNT_MAX = 256 };
 
+/* -EMFILE when all are in use. A stack has room for 192 connections, closed ones that are not over yet included, and 64
+ * listeners; what does not fit is -ENOBUFS to the caller, RST to a peer. */
 PNET_API int pnet_socket(struct pnet *net);
-PNET_API int pnet_bind(struct pnet *net, int socket, uint32_t address, uint16_t port);   /* address 0 or ours */
+/* Address 0 or ours, else -EADDRNOTAVAIL; port 0: a free one from 32768 on. -EADDRINUSE as in Linux: another socket has the
+ * port (unless both have SO_REUSEADDR and the other does not listen), or, without SO_REUSEADDR, a connection that outlived
+ * its socket, up to the end of TIME-WAIT. -EINVAL: bound already, or connected. */
+PNET_API int pnet_bind(struct pnet *net, int socket, uint32_t address, uint16_t port);
+/* So many connections and one more wait for pnet_accept, as in Linux; with that many, SYNs are dropped. Called again it
+ * changes that. Not bound: a port is chosen. -EINVAL: connected, or connecting. */
 PNET_API int pnet_listen(struct pnet *net, int socket, int backlog);
-/* The new connection's socket, or -EAGAIN. `address` and `port` (each may be NULL) get the peer's. */
+/* The socket of the connection that has waited longest, or -EAGAIN. `address` and `port` (each may be NULL) get the peer's.
+ * One that was reset while it waited is not seen; one whose peer has sent FIN is. */
 PNET_API int pnet_accept(struct pnet *net, int socket, uint32_t *address, uint16_t *port);
-/* -EINPROGRESS once the SYN is on its way; then -EALREADY, -EISCONN. The outcome: pnet_poll and SO_ERROR. One that
- * failed says so once (-ECONNABORTED if SO_ERROR has been asked before) and can be called anew. */
+/* -EINPROGRESS once the SYN is on its way. Then -EALREADY, until the outcome is told, once: 0, or what went wrong, as
+ * SO_ERROR has it (-ECONNABORTED if SO_ERROR has been asked before), after which it can be called anew. Then -EISCONN.
+ * -ENETUNREACH: no unicast address of another host (there is no way to oneself); -EINVAL: port 0; -EADDRNOTAVAIL: the
+ * port bound has a connection to that peer, perhaps in TIME-WAIT. */
 PNET_API int pnet_connect(struct pnet *net, int socket, uint32_t address, uint16_t port);
 
 enum { PNET_PEEK = 2 };         /* MSG_PEEK */
-/* Bytes, or 0 behind the peer's FIN. -EAGAIN: nothing yet, or still connecting; -ENOTCONN: never connected, a listener;
- * what ended it, once (-ECONNRESET, -ETIMEDOUT, -ECONNREFUSED, -EHOSTUNREACH, -EPIPE), then 0. What had come is read
- * first. */
+/* Bytes, at most as many as there are; or 0 behind the peer's FIN, for ever, and for `bytes` 0. -EAGAIN: nothing yet, or
+ * still connecting; -ENOTCONN: never connected, a listener; what ended it, once (-ECONNRESET, -ETIMEDOUT, -ECONNREFUSED,
+ * -EHOSTUNREACH, -EPIPE), then 0. What had come is read first. */
 PNET_API int64_t pnet_read(struct pnet *net, int socket, void *out, size_t bytes, int flags);
-/* As many as there was room for. -EAGAIN: no room, or still connecting; what ended it, once, then -EPIPE, as after our
- * own shutdown and on what was never connected. */
+/* As many as there was room for; 0 for `bytes` 0. -EAGAIN: no room, or still connecting; what ended it, once, then -EPIPE,
+ * as after our own shutdown and on what was never connected. No signal. */
 PNET_API int64_t pnet_write(struct pnet *net, int socket, const void *data, size_t bytes);
 
 enum { PNET_SHUT_RD, PNET_SHUT_WR, PNET_SHUT_RDWR };
-/* PNET_SHUT_WR: FIN behind what was written; a second time: 0, nothing more. -ENOTCONN: not connected, or no longer.
- * On a listener PNET_SHUT_RD ends the listening; while connecting it gives up. */
+/* PNET_SHUT_WR: FIN behind what was written; a second time: 0, nothing more. PNET_SHUT_RD sends nothing: pnet_read then
+ * returns 0 instead of -EAGAIN, what still comes can be read; but once both are shut, text from the peer is answered with
+ * RST, and the connection ends with -ECONNRESET. -ENOTCONN: not connected, or no longer. On a listener PNET_SHUT_RD ends
+ * the listening; while connecting it gives up. */
 PNET_API int pnet_shutdown(struct pnet *net, int socket, int how);
-/* FIN after what was written, or RST if received bytes are unread or SO_LINGER is on with 0 s. */
+/* Gives the number back. FIN after what was written, or RST if received bytes are unread or SO_LINGER is on with 0 s (a
+ * longer one is as none: nothing blocks). The connection goes on without its socket as long as TCP asks. A listener: those
+ * that wait for pnet_accept get RST. */
 PNET_API int pnet_close_socket(struct pnet *net, int socket);
-PNET_API int pnet_abort(struct pnet *net, int socket);          /* RST, at once */
+/* The same with RST, at once. */
+PNET_API int pnet_abort(struct pnet *net, int socket);
 
-/* Linux' poll bits: POLLIN 1, POLLOUT 4, POLLERR 8, POLLHUP 16, POLLRDHUP 0x2000; or -EBADF. */
+/* Linux' poll bits: POLLIN 1, POLLOUT 4, POLLERR 8, POLLHUP 16, POLLRDHUP 0x2000; or -EBADF.
+ *   POLLIN     bytes, the end or an error can be read, a connection accepted
+ *   POLLOUT    there is room to write, or writing fails at once; not while connecting
+ *   POLLRDHUP  the peer's FIN has come, or reading is shut
+ *   POLLHUP    neither direction is open: both FINs, reset, failed; and a socket never connected
+ *   POLLERR    SO_ERROR has something to tell */
 PNET_API int pnet_poll(struct pnet *net, int socket);
 
+/* Our address and port (0: none yet); the peer's, or -ENOTCONN before the SYN is answered and after the end. NULL: not
+ * wanted. */
 PNET_API int pnet_local(struct pnet *net, int socket, uint32_t *address, uint16_t *port);
 PNET_API int pnet_peer(struct pnet *net, int socket, uint32_t *address, uint16_t *port);
 
-/* Options by Linux' level and name: SOL_SOCKET (1) with SO_REUSEADDR (2; taken and kept: a port is refused only while
- * somebody listens on it), SO_ERROR (4, get, clears), SO_RCVBUF (8), SO_KEEPALIVE (9), SO_LINGER (13: see
- * pnet_set_linger); IPPROTO_TCP (6) with TCP_NODELAY (1), TCP_MAXSEG (2; get: what is sent at most, options not
- * counted), TCP_KEEPIDLE (4), TCP_KEEPINTVL (5), TCP_KEEPCNT (6), TCP_LINGER2 (8: seconds in FIN-WAIT-2 once closed),
- * TCP_QUICKACK (12), TCP_USER_TIMEOUT (18: milliseconds). SO_RCVBUF is the bytes of the window, not doubled as in
- * Linux; set before opening it also chooses the window scale, whatever the word says. Options set on a listener hold
- * for what it accepts. -ENOPROTOOPT for others. */
+/* Options by Linux' level and name, an int each; -ENOPROTOOPT for others, -EINVAL for a value out of Linux' bounds. Set on a
+ * listener they hold for what it accepts later.
+ *
+ *   SOL_SOCKET 1   SO_REUSEADDR 2: see pnet_bind
+ *                  SO_TYPE 3, SO_ACCEPTCONN 30: get
+ *                  SO_ERROR 4: get; tells once what ended the connection, as a positive errno
+ *                  SO_SNDBUF 7, SO_RCVBUF 8: bytes of unacknowledged data, and of the window, not doubled as in Linux; at
+ *                      most what sndbuf= and rcvbuf= have made room for. SO_RCVBUF before opening also chooses the window
+ *                      scale, whatever the word says
+ *                  SO_KEEPALIVE 9; SO_LINGER 13: see pnet_set_linger
+ *   IPPROTO_TCP 6  TCP_NODELAY 1, TCP_CORK 3
+ *                  TCP_MAXSEG 2: 0 or 88..32767; get: what is sent at most, options not counted
+ *                  TCP_KEEPIDLE 4, TCP_KEEPINTVL 5 (seconds), TCP_KEEPCNT 6
+ *                  TCP_SYNCNT 7: retransmissions of the SYN
+ *                  TCP_LINGER2 8: seconds in FIN-WAIT-2 once closed
+ *                  TCP_QUICKACK 12: 1 is ack=quick, 0 ack=delayed, for good
+ *                  TCP_USER_TIMEOUT 18: milliseconds; 0: data_give_up_us= */
 PNET_API int pnet_set_option(struct pnet *net, int socket, int level, int name, int value);
 PNET_API int pnet_get_option(struct pnet *net, int socket, int level, int name, int *value);
 PNET_API int pnet_set_linger(struct pnet *net, int socket, int on, int seconds);
 
+/* Linux' ioctl requests. FIONREAD: bytes that can be read now; SIOCOUTQ: bytes (and FIN) not acknowledged, SIOCOUTQNSD: of
+ * these not sent. -EINVAL for a listener, -ENOTTY for another request. */
+enum { PNET_FIONREAD = 0x541b, PNET_SIOCOUTQ = 0x5411, PNET_SIOCOUTQNSD = 0x894b };
+PNET_API int pnet_ioctl(struct pnet *net, int socket, unsigned long request, int *value);
+
 /* TCP_INFO's main fields, under Linux' names and in Linux' units (microseconds, segments; sizes in bytes). */
 struct pnet_tcp_info {
     uint8_t tcpi_state;                     /* ESTABLISHED 1, SYN_SENT 2, SYN_RECV 3, FIN_WAIT1 4, FIN_WAIT2 5,
-                                               TIME_WAIT 6, CLOSE 7, CLOSE_WAIT 8, LAST_ACK 9, LISTEN 10, CLOSING 11 */
+                                               TIME_WAIT 6 (Linux tells CLOSE then), CLOSE 7, CLOSE_WAIT 8, LAST_ACK 9, LISTEN 10, CLOSING 11 */
     uint8_t tcpi_ca_state;                  /* Open 0, Disorder 1, Recovery 3, Loss 4 */
     uint8_t tcpi_retransmits;               /* of the oldest segment, in a row */
     uint8_t tcpi_options;                   /* timestamps 1, SACK 2, window scaling 4 */
@@ -130,6 +167,11 @@ struct pnet_tcp_info {
     uint32_t tcpi_notsent_bytes, tcpi_unread_bytes; /* the latter is ours */
     uint32_t tcpi_snd_wnd, tcpi_rcv_wnd;
     uint64_t tcpi_bytes_acked, tcpi_bytes_received;
+    uint32_t tcpi_retrans;                  /* segments in flight again */
+    uint32_t tcpi_reordering;               /* segments by which one has come late; 3 to begin with */
+    uint32_t tcpi_advmss;                   /* what our SYN offers */
+    uint32_t tcpi_backoff, tcpi_probes;     /* timeouts in a row; window probes unanswered */
+    uint64_t tcpi_rwnd_limited;             /* so long the peer's window alone kept data back */
 };
 PNET_API int pnet_tcp_info(struct pnet *net, int socket, struct pnet_tcp_info *info);
 

@@ -27,7 +27,7 @@ struct word {
 static const struct word table[] = {
     { "address", WORD_ADDRESS, FIELD(config.address), 0, 0 },
     { "prefix", WORD_NUMBER, FIELD(prefix_bits), 1, 32 },
-    { "mtu", WORD_NUMBER, FIELD(mtu_bytes), 576, 1500 },
+    { "mtu", WORD_NUMBER, FIELD(mtu_bytes), 576, 65535 },
     { "ack", WORD_ACK, POLICY(ack), 0, 0 },
     { "ack_delay_us", WORD_NUMBER, POLICY(ack_delay_us), 0, 500000 },       /* RFC 9293 MUST-40 */
     { "rto_initial_us", WORD_NUMBER, POLICY(rto_initial_us), 1000, 60000000 },

@@ -101,7 +101,7 @@ static struct tx_buffer *ip_tx_acquire(struct netdev *device)
     }
     struct tx_buffer *buffer = &self->buffers[self->free[--self->free_count]];
     buffer->holders = TX_HELD_BY_STACK;
-    buffer->data = self->out_bytes[buffer->index] + BUFFER_HEADROOM_BYTES;
+    buffer->data = self->out_memory + (size_t)buffer->index * self->out_stride_bytes + BUFFER_HEADROOM_BYTES;
     return buffer;
 }
 
@@ -152,6 +152,10 @@ size_t netdev_ip_pop(struct netdev_ip *self, const uint8_t **packet)
 
 static void ip_tend(struct netdev *device) { (void)device; }
 
+static uint32_t stride_bytes(uint16_t mtu_bytes) { return (BUFFER_HEADROOM_BYTES + HEAD_BYTES + mtu_bytes + 63u) & ~63u; }
+
+size_t netdev_ip_jumbo_bytes(uint16_t mtu_bytes) { return (size_t)NETDEV_IP_BUFFER_COUNT * stride_bytes(mtu_bytes); }
+
 void netdev_ip_init(struct netdev_ip *self, uint16_t mtu_bytes)
 {
     static const struct netdev_ops ops = {
@@ -168,8 +172,18 @@ void netdev_ip_init(struct netdev_ip *self, uint16_t mtu_bytes)
     memcpy(self->device.mac, our_mac, NETDEV_MAC_BYTES);
     self->device.mtu_bytes = mtu_bytes;
     self->device.link_up = true;
+    self->out_memory = self->out_bytes;
+    self->out_stride_bytes = NETDEV_IP_BUFFER_BYTES;
     for (uint16_t i = 0; i < NETDEV_IP_BUFFER_COUNT; i++) {
         self->buffers[i].index = i;
         self->free[self->free_count++] = i;
     }
+}
+
+void netdev_ip_init_jumbo(struct netdev_ip *self, uint16_t mtu_bytes, void *memory)
+{
+    netdev_ip_init(self, NETDEV_FRAME_BYTES_MAX - HEAD_BYTES);
+    self->device.mtu_bytes = mtu_bytes;
+    self->out_memory = memory;
+    self->out_stride_bytes = stride_bytes(mtu_bytes);
 }

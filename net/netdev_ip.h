@@ -15,6 +15,7 @@ enum {
     NETDEV_IP_PACKET_BYTES_MAX = 65535,     /* into the stack: whatever a foreign sender thinks a packet is */
     NETDEV_IP_QUEUE_BYTES = 256 * 1024,     /* into the stack: four of the longest, some 170 of the usual */
     NETDEV_IP_BUFFER_COUNT = 1024,          /* out of the stack: a window of segments, and held messages */
+    NETDEV_IP_BUFFER_BYTES = 1600,
 };
 
 struct netdev_ip {
@@ -34,11 +35,17 @@ struct netdev_ip {
     struct tx_buffer *popped;
     struct tx_buffer buffers[NETDEV_IP_BUFFER_COUNT];
     _Alignas(64) uint8_t in_bytes[NETDEV_IP_QUEUE_BYTES];
-    _Alignas(64) uint8_t out_bytes[NETDEV_IP_BUFFER_COUNT][1600];
+    uint8_t *out_memory;                    /* the buffers: out_bytes, or what netdev_ip_init_jumbo was given */
+    uint32_t out_stride_bytes;
+    _Alignas(64) uint8_t out_bytes[NETDEV_IP_BUFFER_COUNT * NETDEV_IP_BUFFER_BYTES];
 };
 
 /* `mtu_bytes`: IP bytes the stack may send in a packet, at most 1500. */
 void netdev_ip_init(struct netdev_ip *device, uint16_t mtu_bytes);
+
+/* The same for any MTU, in memory of netdev_ip_jumbo_bytes(mtu_bytes) aligned to 64, which is lent for good. */
+size_t netdev_ip_jumbo_bytes(uint16_t mtu_bytes);
+void netdev_ip_init_jumbo(struct netdev_ip *device, uint16_t mtu_bytes, void *memory);
 
 /* Gives the stack a packet (copied). False, and counted, when the queue is full. */
 bool netdev_ip_push(struct netdev_ip *device, const void *packet, size_t bytes);

@@ -80,6 +80,7 @@ struct tcp_policy {
     bool tail_probe;                    /* RFC 8985 §7, on connections with SACK, */
     bool tail_probe_without_sack;       /* and, for a lone segment, on others, which no RFC foresees */
     bool nodelay;                       /* Nagle's algorithm off (MUST-17) */
+    bool cork;                          /* TCP_CORK: full segments only, until it is off or an RTO has passed */
     bool keepalive;                     /* off by default (MUST-25) */
     bool path_mtu;                      /* honour ICMP fragmentation needed; packets carry DF */
     uint16_t mss;                       /* largest segment we announce and send; 0: what the MTU gives */
@@ -94,13 +95,18 @@ struct tcp_policy {
 
 void tcp_policy_default(struct tcp_policy *policy);
 
-/* Both for connections that are to be opened; open ones keep theirs (but see tcp_set_*). */
-void tcp_policy_set(struct net_stack *stack, const struct tcp_policy *policy);
+/* The stack's own: what connections get that are opened without one. */
 const struct tcp_policy *tcp_policy_get(const struct net_stack *stack);
 
 /* Listens on a port with room for `backlog` connections that wait for tcp_accept (at least 1). `policy` NULL: the
  * stack's. Returns a listener, or TCP_IN_USE, TCP_NO_ROOM, TCP_INVALID (port 0). */
 int tcp_listen(struct net_stack *stack, uint16_t port, uint32_t backlog, const struct tcp_policy *policy);
+
+/* Both for what comes from now on; what waits already stays. */
+void tcp_listen_change(struct net_stack *stack, int listener, uint32_t backlog, const struct tcp_policy *policy);
+
+/* Whether a connection of ours, or one in TIME-WAIT, has this port. */
+bool tcp_port_in_use(const struct net_stack *stack, uint16_t port);
 
 /* Stops listening; connections not yet accepted are reset. */
 void tcp_unlisten(struct net_stack *stack, int listener, uint64_t now_ns);
@@ -130,6 +136,10 @@ int64_t tcp_write(struct net_stack *stack, int connection, const void *data, siz
 /* FIN after what was written; the peer's data still arrives. TCP_OK, TCP_PIPE, TCP_NOT_CONNECTED. */
 int tcp_shutdown(struct net_stack *stack, int connection, uint64_t now_ns);
 
+/* The application will read no more. What still comes is kept for it all the same (as Linux does), but once our FIN has
+ * left, text is answered with RST: nobody waits for it (RFC 9293 §3.6.1). */
+void tcp_shutdown_read(struct net_stack *stack, int connection);
+
 /* Gives the connection back: FIN after what was written, or RST if received bytes are unread (RFC 9293 §3.6.1,
  * SHLD-3). The index is invalid from here on. */
 void tcp_close(struct net_stack *stack, int connection, uint64_t now_ns);
@@ -153,8 +163,6 @@ uint32_t tcp_listener_poll_bits(const struct net_stack *stack, int listener);
 
 /* SO_ERROR: why the connection ended, told once; then TCP_OK. */
 enum tcp_result tcp_take_error(struct net_stack *stack, int connection);
-/* An ICMP soft error (RFC 9293 §3.9.2.2: unreachable, time exceeded, parameter problem) since the last call. */
-enum tcp_result tcp_take_soft_error(struct net_stack *stack, int connection);
 
 enum tcp_state tcp_state(const struct net_stack *stack, int connection);
 const char *tcp_state_name(enum tcp_state state);       /* "SYN-SENT" */
@@ -168,8 +176,12 @@ bool tcp_endpoints(const struct net_stack *stack, int connection, struct tcp_end
 /* Options of an open connection. */
 void tcp_set_nodelay(struct net_stack *stack, int connection, bool nodelay, uint64_t now_ns);
 void tcp_set_ack_policy(struct net_stack *stack, int connection, enum tcp_ack_policy policy, uint32_t delay_us);
+void tcp_set_cork(struct net_stack *stack, int connection, bool cork, uint64_t now_ns);
 void tcp_set_receive_buffer(struct net_stack *stack, int connection, uint32_t bytes);
+void tcp_set_send_buffer(struct net_stack *stack, int connection, uint32_t bytes);
 void tcp_set_keepalive(struct net_stack *stack, int connection, bool on, uint64_t now_ns);
+/* The policy's keepalive_idle_us, keepalive_interval_us and keepalive_count. */
+void tcp_set_keepalive_times(struct net_stack *stack, int connection, const struct tcp_policy *policy, uint64_t now_ns);
 void tcp_set_mss(struct net_stack *stack, int connection, uint16_t mss);
 /* The policy's data_give_up_us and fin_wait_2_us. */
 void tcp_set_patience(struct net_stack *stack, int connection, uint32_t data_give_up_us, uint32_t fin_wait_2_us);
@@ -184,7 +196,13 @@ struct tcp_info {
     uint32_t cwnd_bytes, ssthresh_bytes;        /* UINT32_MAX: not set yet */
     uint32_t snd_wnd, rcv_wnd;
     uint32_t unsent_bytes, unacked_bytes, in_flight_bytes, sacked_bytes, lost_bytes;
+    uint32_t resent_bytes;                      /* in flight again */
     uint32_t unacked_segments, retransmits;     /* retransmits: of the segment at the front, in a row */
+    uint32_t window_probes;                     /* unanswered */
+    uint32_t mss_offered;
+    uint32_t reordering_segments;               /* how far one has been seen to come late; at least 3 */
+    uint64_t window_limited_ns;                 /* so long the peer's window was all that kept data back, */
+    uint64_t window_limited_since_ns;           /* and again since then; 0: it does not */
     uint32_t unread_bytes;
     uint64_t retransmits_total, bytes_acked, bytes_received;
     bool in_recovery;                           /* fast recovery, or after a timeout: */

@@ -91,7 +91,7 @@ bool tcp_ack_accept(struct net_stack *stack, struct tcp_connection *c, const str
     /* RFC 5961 §5.2: neither unsent nor from before any window. */
     if (seq_gt(r->ack, c->snd_nxt) || seq_lt(r->ack, c->snd_una - c->snd_wnd_max)) {
         NET_COUNT(stack, tcp_rx_drop_bad_ack);
-        tcp_challenge(stack, c, now_ns);
+        tcp_challenge(stack, c, r, now_ns);
         return false;
     }
     struct tcp_delivery d = { 0 };

@@ -32,13 +32,24 @@ struct net_stack;
 
 enum {
     TCP_RANGE_COUNT_MAX = 32,       /* holes a receiver keeps track of: 4 are told in an ACK, the rest is patience */
-    TCP_CHALLENGES_BURST = 10,      /* RFC 5961 §7, a connection: its example is 10 in 5 s; */
-    TCP_CHALLENGES_PER_S = 1,       /* then enough for keepalives and probes, which look like challenges' causes */
     TCP_PORT_FIRST = 32768,         /* RFC 6056 §3.2: a large range, here SECRET_PORT_COUNT ports; servers are below */
     TCP_PATH_MTU_MIN = 552,         /* ICMP cannot push us below this (Linux: route/min_pmtu) */
+    TCP_REORDERING_LEAST = 3,       /* RFC 5681 §3.2, DupThresh */
     TCP_R1_RETRANSMITS = 3,         /* RFC 9293 §3.8.3 (a): ask the neighbour again */
 };
 #define TCP_NEVER_NS UINT64_MAX
+
+/* RFC 5961 §7, for each connection: its example, 10 in 5 s, and nothing for a segment that has just been answered, as in
+ * Linux (tcp_invalid_ratelimit), so that two ends that misunderstand each other do not do it at line speed. */
+#define TCP_CHALLENGES_NS UINT64_C(5000000000)
+#define TCP_CHALLENGE_AGAIN_NS UINT64_C(500000000)
+enum { TCP_CHALLENGES_MAX = 10 };
+struct tcp_challenges {
+    uint64_t until_ns;              /* those counted are of the time up to there */
+    uint64_t again_ns;              /* before this not for another segment with these: */
+    uint32_t seq, ack;
+    uint8_t flags, count;
+};
 
 enum tcp_mark {
     TCP_MARK_SACKED = 1,            /* the peer holds it, but may still drop it (RFC 2018 §8) */
@@ -198,6 +209,7 @@ struct tcp_connection {
 
     /* Receive. */
     uint32_t irs;
+    bool read_shut;                 /* the application will read no more */
     uint32_t fin_seq;
     uint8_t *rcv_ring;
     bool dsack_pending;
@@ -205,7 +217,7 @@ struct tcp_connection {
     struct tcp_range ranges[TCP_RANGE_COUNT_MAX];       /* out of order; the latest first (RFC 2018 §4) */
 
     /* Acknowledgements owed. */
-    uint64_t challenge_full_ns;     /* token bucket of RFC 5961 §7 */
+    struct tcp_challenges challenges;
 
     /* Send. */
     uint32_t iss;
@@ -239,6 +251,7 @@ struct tcp_connection {
         uint32_t end_seq;
         uint32_t fack;              /* highest sequence delivered */
         bool reordering_seen;
+        uint32_t reordering_segments;   /* Linux: tp->reordering. Told, not used: RACK goes by time */
         bool dsack_round_on;
         uint8_t window_multiplier, window_persist;
         uint32_t dsack_round;
@@ -256,6 +269,8 @@ struct tcp_connection {
         uint32_t resends;           /* not yet shown needless by a DSACK */
         uint32_t resend_timestamp;
     } undo;
+    uint64_t window_limited_since_ns;   /* the peer's window is what keeps data back; 0: it does not */
+    uint64_t window_limited_ns;     /* and did so before, in all */
     bool cwnd_limited;              /* cwnd is what ended the last output */
     uint32_t flight_max;            /* the most in flight in this window, */
     uint32_t flight_max_seq;        /* which ends when this is acknowledged (Linux: max_packets_out) */
@@ -288,7 +303,7 @@ struct tcp_half_open {
     uint32_t window;                /* what we offered, unscaled */
     uint64_t sent_ns, first_sent_ns, timer_ns, timeout_ns, timeout_max_ns;
     uint64_t again_ns;              /* until then a repeated SYN is not answered */
-    uint64_t challenge_full_ns;
+    struct tcp_challenges challenges;
 };
 
 struct tcp_time_wait {
@@ -299,7 +314,7 @@ struct tcp_time_wait {
     uint32_t snd_nxt, rcv_nxt, rcv_wnd;
     uint32_t ts_recent, timestamp_offset;
     uint64_t ends_ns, time_wait_ns;
-    uint64_t challenge_full_ns;
+    struct tcp_challenges challenges;
 };
 
 struct tcp_listener {

@@ -38,16 +38,6 @@ enum tcp_result tcp_take_error(struct net_stack *stack, int connection)
     return c->error;
 }
 
-enum tcp_result tcp_take_soft_error(struct net_stack *stack, int connection)
-{
-    struct tcp_connection *c = tcp_connection_of(stack, connection);
-    if (c == NULL)
-        return TCP_INVALID;
-    enum tcp_result error = c->soft_error;
-    c->soft_error = TCP_OK;
-    return error;
-}
-
 /* The table of TIME-WAIT knows when that is over; here the application only keeps what it has not read yet. */
 static enum tcp_state state_of(const struct net_stack *stack, const struct tcp_connection *c)
 {
@@ -102,6 +92,15 @@ void tcp_set_nodelay(struct net_stack *stack, int connection, bool nodelay, uint
     tcp_output(stack, c, now_ns);       /* what Nagle held back goes */
 }
 
+void tcp_set_cork(struct net_stack *stack, int connection, bool cork, uint64_t now_ns)
+{
+    struct tcp_connection *c = tcp_connection_of(stack, connection);
+    if (c == NULL)
+        return;
+    c->policy.cork = cork;
+    tcp_output(stack, c, now_ns);
+}
+
 void tcp_set_ack_policy(struct net_stack *stack, int connection, enum tcp_ack_policy policy, uint32_t delay_us)
 {
     struct tcp_connection *c = tcp_connection_of(stack, connection);
@@ -120,6 +119,16 @@ void tcp_set_receive_buffer(struct net_stack *stack, int connection, uint32_t by
     c->rcv_buffer_bytes = tcp_receive_buffer_of(stack, &c->policy);
 }
 
+void tcp_set_send_buffer(struct net_stack *stack, int connection, uint32_t bytes)
+{
+    struct tcp_connection *c = tcp_connection_of(stack, connection);
+    if (c == NULL)
+        return;
+    c->policy.send_buffer_bytes = bytes;
+    c->snd_buffer_bytes = (uint32_t)min_size(bytes, stack->tcp.capacity.send_bytes);
+    stack->tcp.changed = true;
+}
+
 void tcp_set_keepalive(struct net_stack *stack, int connection, bool on, uint64_t now_ns)
 {
     struct tcp_connection *c = tcp_connection_of(stack, connection);
@@ -129,6 +138,21 @@ void tcp_set_keepalive(struct net_stack *stack, int connection, bool on, uint64_
     c->keepalive_ns = TCP_NEVER_NS;
     if (on && c->state >= TCP_ESTABLISHED && c->state != TCP_TIME_WAIT)
         tcp_keepalive_start(stack, c, now_ns);
+}
+
+void tcp_set_keepalive_times(struct net_stack *stack, int connection, const struct tcp_policy *policy, uint64_t now_ns)
+{
+    struct tcp_connection *c = tcp_connection_of(stack, connection);
+    if (c == NULL)
+        return;
+    bool idle_changed = c->policy.keepalive_idle_us != policy->keepalive_idle_us;
+    c->policy.keepalive_idle_us = policy->keepalive_idle_us;
+    c->policy.keepalive_interval_us = policy->keepalive_interval_us;
+    c->policy.keepalive_count = policy->keepalive_count;
+    if (idle_changed && c->keepalive_ns != TCP_NEVER_NS) {      /* the wait in hand counts from what was heard last */
+        c->keepalive_ns = (uint64_t)max_size(now_ns, c->last_received_ns + c->policy.keepalive_idle_us * 1000);
+        tcp_timer_due_at(stack, c->keepalive_ns);
+    }
 }
 
 void tcp_set_patience(struct net_stack *stack, int connection, uint32_t data_give_up_us, uint32_t fin_wait_2_us)
@@ -177,8 +201,14 @@ bool tcp_info(const struct net_stack *stack, int connection, struct tcp_info *in
         .in_flight_bytes = tcp_in_flight(c),
         .sacked_bytes = c->sacked_bytes,
         .lost_bytes = c->lost_bytes,
+        .resent_bytes = c->resent_bytes,
         .unacked_segments = c->segment_count,
         .retransmits = c->backoff,
+        .window_probes = c->probe_count,
+        .mss_offered = tcp_mss_offered(stack, &c->policy),
+        .reordering_segments = c->rack.reordering_segments,
+        .window_limited_ns = c->window_limited_ns,
+        .window_limited_since_ns = c->window_limited_since_ns,
         .unread_bytes = tcp_receive_unread(c),
         .retransmits_total = c->retransmits_total,
         .bytes_acked = c->bytes_acked,

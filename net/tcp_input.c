@@ -69,19 +69,29 @@ void tcp_input(struct net_stack *stack, const struct ipv4_packet *packet, uint64
 
 /* ---- Challenge ACKs ---- */
 
-/* RFC 5961 §7, by connection, so that no stranger can measure it from another (CVE-2016-5696). A token bucket. */
-bool tcp_challenge_allowed(uint64_t *full_ns, uint64_t now_ns)
+/* By connection, so that no stranger can measure it from another (CVE-2016-5696). */
+bool tcp_challenge_allowed(struct tcp_challenges *sent, const struct tcp_received *r, uint64_t now_ns)
 {
-    const uint64_t price_ns = UINT64_C(1000000000) / TCP_CHALLENGES_PER_S;
-    if (*full_ns > now_ns + price_ns * (TCP_CHALLENGES_BURST - 1))
+    if (now_ns >= sent->until_ns) {
+        sent->until_ns = now_ns + TCP_CHALLENGES_NS;
+        sent->count = 0;
+    }
+    bool answered = now_ns < sent->again_ns && r->seq == sent->seq && r->ack == sent->ack && r->flags == sent->flags;
+    if (answered || sent->count == TCP_CHALLENGES_MAX)
         return false;
-    *full_ns = (*full_ns > now_ns ? *full_ns : now_ns) + price_ns;
+    sent->count++;
+    sent->again_ns = now_ns + TCP_CHALLENGE_AGAIN_NS;
+    sent->seq = r->seq;
+    sent->ack = r->ack;
+    sent->flags = r->flags;
     return true;
 }
 
-void tcp_challenge(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns)
+void tcp_challenge(struct net_stack *stack, struct tcp_connection *c, const struct tcp_received *r, uint64_t now_ns)
 {
-    if (!tcp_challenge_allowed(&c->challenge_full_ns, now_ns)) {
+    if (r->seq + 1 == c->rcv_nxt)
+        c->challenges.again_ns = 0;     /* a window probe or a keepalive: they repeat themselves by right */
+    if (!tcp_challenge_allowed(&c->challenges, r, now_ns)) {
         NET_COUNT(stack, tcp_tx_challenges_withheld);
         return;
     }
@@ -192,7 +202,7 @@ static void sequence_refused(struct net_stack *stack, struct tcp_connection *c, 
     if (tcp_received_space(r) != 0 && (r->flags & TCP_SYN) == 0)
         tcp_ack_send_now(stack, c, now_ns);     /* Linux: never withheld for data or FIN, the peer is repeating itself */
     else
-        tcp_challenge(stack, c, now_ns);
+        tcp_challenge(stack, c, r, now_ns);
 }
 
 /* Second: RST. RFC 5961 §3.2: exactly the next one resets, another in the window is asked back. */
@@ -202,7 +212,7 @@ static void reset_input(struct net_stack *stack, struct tcp_connection *c, const
     if (r->seq != c->rcv_nxt) {
         NET_COUNT(stack, tcp_rx_resets_ignored);
         if (r->seq != c->rcv_nxt + tcp_receive_window(c))
-            tcp_challenge(stack, c, now_ns);
+            tcp_challenge(stack, c, r, now_ns);
         return;
     }
     NET_COUNT(stack, tcp_rx_resets);
@@ -225,7 +235,7 @@ static bool syn_input(struct net_stack *stack, struct tcp_connection *c, struct 
         return true;
     }
     NET_COUNT(stack, tcp_rx_drop_flags);
-    tcp_challenge(stack, c, now_ns);
+    tcp_challenge(stack, c, r, now_ns);
     return false;
 }
 
@@ -273,13 +283,17 @@ void tcp_connection_input(struct net_stack *stack, struct tcp_connection *c, str
         syn_sent_input(stack, c, r, now_ns);
         return;
     }
+    if ((r->flags & (TCP_ACK | TCP_RST | TCP_SYN)) == 0) {      /* fifth, but before the first, as in Linux: no answer */
+        NET_COUNT(stack, tcp_rx_drop_no_ack);
+        return;
+    }
     if (paws_refuses(c, r, now_ns)) {
         NET_COUNT(stack, tcp_rx_drop_paws);
         repetition_note(stack, c, r);   /* the original that comes behind its retransmission has an old timestamp */
         if (r->bytes != 0)
             tcp_ack_send_now(stack, c, now_ns);
         else
-            tcp_challenge(stack, c, now_ns);
+            tcp_challenge(stack, c, r, now_ns);
         return;
     }
     if ((r->flags & (TCP_SYN | TCP_RST)) == TCP_SYN && !syn_input(stack, c, r, now_ns))
@@ -290,10 +304,6 @@ void tcp_connection_input(struct net_stack *stack, struct tcp_connection *c, str
     }
     if ((r->flags & TCP_RST) != 0) {
         reset_input(stack, c, r, now_ns);
-        return;
-    }
-    if ((r->flags & TCP_ACK) == 0) {    /* fifth: without ACK there is nothing to do */
-        NET_COUNT(stack, tcp_rx_drop_no_ack);
         return;
     }
     if (c->state == TCP_SYN_RECEIVED) {
@@ -315,7 +325,7 @@ void tcp_connection_input(struct net_stack *stack, struct tcp_connection *c, str
         return;
 
     /* Sixth: URG says nothing we use; the data is delivered in line (RFC 6093). Seventh and eighth: text and FIN. */
-    if (r->bytes != 0 && c->orphan && (c->state == TCP_FIN_WAIT_1 || c->state == TCP_FIN_WAIT_2)
+    if (r->bytes != 0 && (c->orphan || c->read_shut) && (c->state == TCP_FIN_WAIT_1 || c->state == TCP_FIN_WAIT_2)
         && seq_gt(r->seq + r->bytes, c->rcv_nxt)) {
         NET_COUNT(stack, tcp_rx_drop_after_close);      /* RFC 9293 §3.6.1: nobody will ever read it */
         tcp_reply_reset(stack, r, now_ns);              /* as if there were no connection; so does Linux */

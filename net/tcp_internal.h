@@ -7,8 +7,8 @@
 /* tcp_input.c */
 void tcp_input(struct net_stack *stack, const struct ipv4_packet *packet, uint64_t now_ns);
 void tcp_connection_input(struct net_stack *stack, struct tcp_connection *c, struct tcp_received *r, uint64_t now_ns);
-void tcp_challenge(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns);
-bool tcp_challenge_allowed(uint64_t *full_ns, uint64_t now_ns);
+void tcp_challenge(struct net_stack *stack, struct tcp_connection *c, const struct tcp_received *r, uint64_t now_ns);
+bool tcp_challenge_allowed(struct tcp_challenges *sent, const struct tcp_received *r, uint64_t now_ns);
 
 /* tcp_fast.c: true if the frame was the predicted segment and has been taken; else nothing has changed. */
 bool tcp_fast_receive(struct net_stack *stack, const struct frame *frame, uint64_t now_ns);

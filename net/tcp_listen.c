@@ -105,10 +105,11 @@ static void syn_ack_send(struct net_stack *stack, struct tcp_half_open *h, uint6
 }
 
 /* A plain ACK of what has come: RFC 9293's answer to segments that do not fit. */
-static void half_open_challenge(struct net_stack *stack, struct tcp_half_open *h, uint64_t now_ns)
+static void half_open_challenge(struct net_stack *stack, struct tcp_half_open *h, const struct tcp_received *r,
+                                uint64_t now_ns)
 {
     struct tcp_reply reply = half_open_reply(h);
-    if (!tcp_challenge_allowed(&h->challenge_full_ns, now_ns)) {
+    if (!tcp_challenge_allowed(&h->challenges, r, now_ns)) {
         NET_COUNT(stack, tcp_tx_challenges_withheld);
         return;
     }
@@ -231,7 +232,7 @@ static void half_open_input(struct net_stack *stack, struct tcp_half_open *h, st
     if (h->timestamps_on && r->options.has_timestamps && (r->flags & TCP_RST) == 0
         && seq_lt(r->options.timestamp, h->ts_recent)) {
         NET_COUNT(stack, tcp_rx_drop_paws);
-        half_open_challenge(stack, h, now_ns);
+        half_open_challenge(stack, h, r, now_ns);
         return;
     }
     if ((r->flags & TCP_RST) != 0) {    /* RFC 5961 §3.2; a passive open simply goes back to LISTEN */
@@ -241,13 +242,13 @@ static void half_open_input(struct net_stack *stack, struct tcp_half_open *h, st
         } else {
             NET_COUNT(stack, tcp_rx_resets_ignored);
             if (in_window)
-                half_open_challenge(stack, h, now_ns);
+                half_open_challenge(stack, h, r, now_ns);
         }
         return;
     }
     if (!in_window || (r->flags & TCP_SYN) != 0) {
         NET_COUNT(stack, tcp_rx_drop_out_of_window);
-        half_open_challenge(stack, h, now_ns);
+        half_open_challenge(stack, h, r, now_ns);
         return;
     }
     if ((r->flags & TCP_ACK) == 0) {

@@ -151,6 +151,8 @@ int tcp_connect(struct net_stack *stack, uint32_t address, uint16_t port, uint16
 
 /* ---- Passive open ---- */
 
+static uint16_t backlog_of(uint32_t backlog) { return (uint16_t)max_size(1, min_size(backlog, UINT16_MAX)); }
+
 int tcp_listen(struct net_stack *stack, uint16_t port, uint32_t backlog, const struct tcp_policy *policy)
 {
     if (port == 0)
@@ -164,7 +166,7 @@ int tcp_listen(struct net_stack *stack, uint16_t port, uint32_t backlog, const s
         *listener = (struct tcp_listener){
             .used = true,
             .port = port,
-            .backlog = (uint16_t)max_size(1, min_size(backlog, UINT16_MAX)),
+            .backlog = backlog_of(backlog),
             .policy = policy != NULL ? *policy : stack->tcp.policy,
         };
         return (int)i;
@@ -172,11 +174,32 @@ int tcp_listen(struct net_stack *stack, uint16_t port, uint32_t backlog, const s
     return TCP_NO_ROOM;
 }
 
+bool tcp_port_in_use(const struct net_stack *stack, uint16_t port)
+{
+    const struct tcp *tcp = &stack->tcp;
+    for (uint32_t i = 0; i < tcp->connection_end; i++)
+        if (tcp->keys[i] != 0 && tcp->connections[i].port == port)
+            return true;
+    for (uint32_t i = 0; i < tcp->time_wait_used; i++)
+        if (tcp->time_wait[i].port == port)
+            return true;
+    return false;
+}
+
 static struct tcp_listener *listener_of(const struct net_stack *stack, int listener)
 {
     if (listener < 0 || (uint32_t)listener >= stack->tcp.capacity.listener_count)
         return NULL;
     return stack->tcp.listeners[listener].used ? &stack->tcp.listeners[listener] : NULL;
+}
+
+void tcp_listen_change(struct net_stack *stack, int listener, uint32_t backlog, const struct tcp_policy *policy)
+{
+    struct tcp_listener *l = listener_of(stack, listener);
+    if (l == NULL)
+        return;
+    l->backlog = backlog_of(backlog);
+    l->policy = *policy;
 }
 
 void tcp_unlisten(struct net_stack *stack, int listener, uint64_t now_ns)

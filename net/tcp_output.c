@@ -158,9 +158,9 @@ static bool should_send(const struct tcp_connection *c, uint32_t bytes, bool all
 {
     if (bytes >= c->snd_mss || fin)
         return true;
-    if (all && (c->policy.nodelay || seq_le(c->snd_small_end, c->snd_una)))
+    if (all && !c->policy.cork && (c->policy.nodelay || seq_le(c->snd_small_end, c->snd_una)))
         return true;
-    return bytes != 0 && bytes >= c->snd_wnd_max / 2;
+    return bytes != 0 && !c->policy.cork && bytes >= c->snd_wnd_max / 2;
 }
 
 static bool output_new(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns)
@@ -190,6 +190,18 @@ static void restart_after_idle(struct tcp_connection *c, uint64_t now_ns)
                             tcp_congestion_initial_window(c->policy.initial_window_segments, c->snd_mss));
 }
 
+/* Linux: TCP_CHRONO_RWND_LIMITED. */
+static void window_limited_note(struct tcp_connection *c, uint64_t now_ns)
+{
+    uint32_t unsent = unsent_bytes(c);
+    bool limited = unsent != 0 && !c->cwnd_limited && window_beyond(c, c->snd_nxt) < min_size(unsent, c->snd_mss);
+    if (limited == (c->window_limited_since_ns != 0))
+        return;
+    if (!limited)
+        c->window_limited_ns += now_ns - c->window_limited_since_ns;
+    c->window_limited_since_ns = limited ? now_ns : 0;
+}
+
 void tcp_output(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns)
 {
     if (!can_send_data(c))
@@ -204,6 +216,7 @@ void tcp_output(struct net_stack *stack, struct tcp_connection *c, uint64_t now_
     while (output_new(stack, c, now_ns)) { }
     if (tcp_in_flight(c) + c->snd_mss > c->congestion.cwnd)
         c->cwnd_limited = true;         /* full to the brim, if nothing more waits: as Linux's tcp_write_xmit */
+    window_limited_note(c, now_ns);
     if (c->snd_nxt != nxt_before)
         flight_note(c);
     if (c->blocked)

@@ -31,7 +31,6 @@ void tcp_policy_default(struct tcp_policy *policy)
     };
 }
 
-void tcp_policy_set(struct net_stack *stack, const struct tcp_policy *policy) { stack->tcp.policy = *policy; }
 const struct tcp_policy *tcp_policy_get(const struct net_stack *stack) { return &stack->tcp.policy; }
 
 /* RFC 7323 §2.3: the shift with which the field can name the whole buffer. */

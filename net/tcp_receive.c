@@ -151,15 +151,19 @@ static void receive_out_of_order(struct net_stack *stack, struct tcp_connection 
     tcp_receive_store(c, seq, data, bytes);
 }
 
-/* RFC 9293 §3.10.7.4, eighth: what FIN does once everything before it has come. */
-static void receive_fin(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns)
+/* RFC 9293 §3.10.7.4, eighth: what FIN does once everything before it has come, for which it may have
+ * `waited`. */
+static void receive_fin(struct net_stack *stack, struct tcp_connection *c, bool waited, uint64_t now_ns)
 {
     c->rcv_nxt++;
     c->fin_received = true;
     c->range_count = 0;
     c->dsack_pending = false;           /* as Linux: nothing is left that a sender could conclude from it */
-    c->ack_now = true;
-    tcp_timer_due_at(stack, 0);
+    if (c->state > TCP_ESTABLISHED || waited || c->bytes_received == 0)
+        c->ack_now = true;
+    tcp_ack_schedule(stack, c, 1, now_ns);      /* else delayed as text is, since our own FIN often follows: as Linux */
+    if (c->ack_now)
+        tcp_timer_due_at(stack, 0);
     stack->tcp.changed = true;
     switch (c->state) {
     case TCP_SYN_RECEIVED:
@@ -218,7 +222,7 @@ void tcp_receive_payload(struct net_stack *stack, struct tcp_connection *c, stru
             tcp_receive_in_order(stack, c, data, bytes, now_ns);
     }
     if (c->fin_seen && c->fin_seq == c->rcv_nxt)
-        receive_fin(stack, c, now_ns);
+        receive_fin(stack, c, !fin, now_ns);
     if (out_of_order)                   /* RFC 5681 §4.2: a duplicate ACK for each, at once */
         tcp_ack_send_now(stack, c, now_ns);
     else if (c->ack_now)

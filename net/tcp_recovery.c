@@ -5,7 +5,7 @@
 #include "net/tcp_internal.h"
 
 enum {
-    DUPLICATE_ACKS_LOSS = 3,        /* RFC 5681 §3.2, DupThresh */
+    DUPLICATE_ACKS_LOSS = TCP_REORDERING_LEAST,
     RACK_WINDOW_PERSIST = 16,       /* RFC 8985 §6.2, step 4: recoveries that a widened window stays for */
 };
 #define RTT_MIN_WINDOW_NS UINT64_C(300000000000)    /* RFC 8985 §6.1 asks a windowed minimum; Linux: 5 min */
@@ -24,6 +24,14 @@ static void rtt_min_take(struct tcp_connection *c, uint64_t rtt_ns, uint64_t now
         c->rtt_min_ns = rtt_ns != 0 ? rtt_ns : 1;
         c->rtt_min_until_ns = now_ns + RTT_MIN_WINDOW_NS;
     }
+}
+
+/* A segment has come that is so many bytes behind the highest delivered. Linux: tcp_check_sack_reordering. */
+static void reordering_note(struct tcp_connection *c, uint32_t behind_bytes)
+{
+    uint32_t segments = (behind_bytes + c->snd_mss - 1) / c->snd_mss;
+    c->rack.reordering_seen = true;
+    c->rack.reordering_segments = (uint32_t)max_size(c->rack.reordering_segments, segments);
 }
 
 /* §6.2, steps 1 to 3, for a segment just acknowledged or SACKed. Its marks are those from before. */
@@ -52,7 +60,7 @@ void tcp_rack_delivered(struct tcp_connection *c, const struct tcp_segment *s, c
     if (seq_gt(end, c->rack.fack))
         c->rack.fack = end;
     else if (seq_lt(end, c->rack.fack) && !resent)
-        c->rack.reordering_seen = true;
+        reordering_note(c, c->rack.fack - s->seq);
 }
 
 /* §6.2, step 4: how much later than its successors a segment may come. */

@@ -133,6 +133,13 @@ int tcp_shutdown(struct net_stack *stack, int connection, uint64_t now_ns)
     return TCP_OK;
 }
 
+void tcp_shutdown_read(struct net_stack *stack, int connection)
+{
+    struct tcp_connection *c = tcp_connection_of(stack, connection);
+    if (c != NULL)
+        c->read_shut = true;
+}
+
 void tcp_reset_send(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns)
 {
     struct tcp_reply reply = {

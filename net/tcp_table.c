@@ -109,6 +109,7 @@ struct tcp_connection *tcp_connection_take(struct net_stack *stack, uint32_t pee
         .state_ns = TCP_NEVER_NS,
         .last_received_ns = now_ns,
         .rack.window_multiplier = 1,
+        .rack.reordering_segments = TCP_REORDERING_LEAST,
     };
     tcp_path_recall(stack, c, now_ns);
     c->snd_mss = (uint16_t)tcp_send_mss(c);

@@ -76,9 +76,10 @@ static void time_wait_ack(struct net_stack *stack, struct tcp_time_wait *w, uint
     tcp_reply_send(stack, &reply, now_ns);
 }
 
-static void time_wait_challenge(struct net_stack *stack, struct tcp_time_wait *w, uint64_t now_ns)
+static void time_wait_challenge(struct net_stack *stack, struct tcp_time_wait *w, const struct tcp_received *r,
+                                uint64_t now_ns)
 {
-    if (!tcp_challenge_allowed(&w->challenge_full_ns, now_ns)) {
+    if (!tcp_challenge_allowed(&w->challenges, r, now_ns)) {
         NET_COUNT(stack, tcp_tx_challenges_withheld);
         return;
     }
@@ -122,7 +123,7 @@ bool tcp_time_wait_input(struct net_stack *stack, struct tcp_received *r, uint64
         }
         NET_COUNT(stack, tcp_rx_resets_ignored);
         if (in_window && r->seq != w->rcv_nxt + w->rcv_wnd)
-            time_wait_challenge(stack, w, now_ns);
+            time_wait_challenge(stack, w, r, now_ns);
         return true;
     }
     bool old_time = w->timestamps_on && r->options.has_timestamps && seq_lt(r->options.timestamp, w->ts_recent);
@@ -138,7 +139,7 @@ bool tcp_time_wait_input(struct net_stack *stack, struct tcp_received *r, uint64
     if (text)
         time_wait_ack(stack, w, now_ns);            /* never withheld: the peer repeats it until it is acknowledged */
     else
-        time_wait_challenge(stack, w, now_ns);
+        time_wait_challenge(stack, w, r, now_ns);
     return true;
 }
 

@@ -14,6 +14,8 @@ class TcpInfo(ctypes.Structure):
            ("rto", "rtt", "rttvar", "min_rtt", "snd_mss", "rcv_mss", "pmtu", "snd_cwnd", "snd_ssthresh", "unacked",
             "sacked", "lost", "total_retrans", "notsent_bytes", "unread_bytes", "snd_wnd", "rcv_wnd")]
         + [(f"tcpi_{name}", ctypes.c_uint64) for name in ("bytes_acked", "bytes_received")]
+        + [(f"tcpi_{name}", ctypes.c_uint32) for name in ("retrans", "reordering", "advmss", "backoff", "probes")]
+        + [("tcpi_rwnd_limited", ctypes.c_uint64)]
     )
 
 

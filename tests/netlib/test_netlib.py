@@ -103,7 +103,7 @@ def test_connect_accept_and_what_they_return_meanwhile():
     assert a.receive(client) == -errno.EAGAIN and a.send(client, b"x") == -errno.EAGAIN
     assert a.poll(client) & (POLLIN | POLLOUT) == 0
     wire.run(20_000)
-    assert a.dial(client, B, 80) == -errno.EISCONN
+    assert [a.dial(client, B, 80) for _ in range(3)] == [0, -errno.EISCONN, -errno.EISCONN]
     assert a.poll(client) == POLLOUT and b.poll(listener) & POLLIN
     assert b.accept(listener, None, None) >= 0
     assert a.info(client).tcpi_state == 1 and a.option(client, SOL_SOCKET, SO_ERROR) == 0
@@ -132,7 +132,7 @@ def test_refused_connect_can_be_called_anew():
     b.serve(81)
     assert a.dial(client, B, 81) == -errno.EINPROGRESS
     wire.run(20_000)
-    assert a.dial(client, B, 81) == -errno.EISCONN and a.info(client).tcpi_state == 1
+    assert a.dial(client, B, 81) == 0 and a.info(client).tcpi_state == 1
     assert b.dial(b.serve(82), A, 80) == -errno.EISCONN     # a listener
 
 
@@ -279,7 +279,6 @@ def test_options_get_what_was_set():
     for level, name, value in ((SOL_SOCKET, SO_REUSEADDR, 1), (SOL_SOCKET, SO_RCVBUF, 32768),
                                (SOL_SOCKET, SO_KEEPALIVE, 1), (IPPROTO_TCP, TCP_NODELAY, 1)):
         assert a.set_option(client, level, name, value) == 0 and a.option(client, level, name) == value
-    assert a.set_option(client, IPPROTO_TCP, TCP_KEEPIDLE, 10) == -errno.EISCONN
     assert a.set_option(client, 41, 1, 1) == -errno.ENOPROTOOPT
     assert b.bind(b.socket(), 0, 80) == -errno.EADDRINUSE
     assert b.bind(b.socket(), A, 99) == -errno.EADDRNOTAVAIL

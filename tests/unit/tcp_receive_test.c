@@ -1,29 +1,6 @@
 /* Receiving: order, overlap, the window and its updates, acknowledgements at once and delayed, SACK and DSACK. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-#include "kernel/base/bytes.h"
 #include "net/checksum.h"
-#include "net/stack_state.h"
-#include "tests/unit/tcp_peer.h"
-
-static struct peer peer;
-static struct peer *const p = &peer;
-
-static int begin(void **state) { (void)state; peer_begin(p, NULL); return 0; }
-static int end(void **state) { (void)state; peer_end(p); return 0; }
-
-static void begin_with(struct tcp_policy *policy)
-{
-    peer_end(p);
-    peer_begin(p, policy);
-}
+#include "tests/unit/tcp_fixture.h"
 
 static void data_is_acknowledged_at_the_next_idle_turn(void **state)
 {
@@ -68,7 +45,7 @@ static void delayed_ack_waits_its_delay_or_for_a_second_segment(void **state)
     assert_false(peer_wait(p, S));
 }
 
-static void delayed_ack_is_not_delayed_for_holes_and_fins(void **state)
+static void delayed_ack_is_not_delayed_for_holes(void **state)
 {
     (void)state;
     struct tcp_policy policy;
@@ -84,8 +61,24 @@ static void delayed_ack_is_not_delayed_for_holes_and_fins(void **state)
     EXPECT(p, A, 1, 201, 0);
     peer_send(p, A, 51, 1, NULL, 50);           /* a repetition */
     EXPECT(p, A, 1, 201, 0);
-    peer_send(p, FA, 201, 1, NULL, 0);
-    EXPECT(p, A, 1, 202, 0);
+}
+
+/* As Linux: our own FIN often follows. */
+static void delayed_ack_of_fin_waits_like_that_of_text(void **state)
+{
+    (void)state;
+    struct tcp_policy policy;
+    tcp_policy_default(&policy);
+    policy.ack = TCP_ACK_DELAYED;
+    begin_with(&policy);
+    peer_connect(p, OFFER_PLAIN);
+    peer_send(p, FA, 1, 1, NULL, 100);
+    EXPECT_NONE(p);
+    assert_int_equal(tcp_shutdown(p->stack, p->id, p->now_ns), TCP_OK);
+    peer_step(p);
+    EXPECT(p, FA, 1, 102, 0);                   /* it has taken the ACK along */
+    peer_send(p, A, 102, 2, NULL, 0);
+    assert_false(peer_wait(p, S));
 }
 
 /* MUST-58, MUST-59: what came together is acknowledged together. */
@@ -487,13 +480,13 @@ static void bad_checksum_is_dropped_in_silence(void **state)
     EXPECT_STATE(p, TCP_ESTABLISHED);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(data_is_acknowledged_at_the_next_idle_turn),
         TEST(delayed_ack_waits_its_delay_or_for_a_second_segment),
-        TEST(delayed_ack_is_not_delayed_for_holes_and_fins),
+        TEST(delayed_ack_is_not_delayed_for_holes),
+        TEST(delayed_ack_of_fin_waits_like_that_of_text),
         TEST(queued_segments_are_acknowledged_by_one_ack),
         TEST(segments_in_any_order_become_the_stream),
         TEST(holes_beyond_the_table_are_dropped_and_come_again),

@@ -32,7 +32,7 @@ $(BUILD)/host/tests/bench/player_bench: $(patsubst %.c,$(BUILD)/host/%.o,tests/b
 	$(CC) -o $@ $^
 
 # Our stack as a library (host/peregrine_net.h). Only pnet_* is visible.
-NET_LIBRARY_OBJECTS := $(patsubst %.c,$(BUILD)/pic/%.o,host/peregrine_net.c host/peregrine_net_words.c \
+NET_LIBRARY_OBJECTS := $(patsubst %.c,$(BUILD)/pic/%.o,$(wildcard host/peregrine_net*.c) \
 	$(filter-out net/transport_own.c net/http.c,$(NET_SOURCES_own)) $(wildcard kernel/base/*.c))
 $(BUILD)/pic/%.o: %.c
 	@mkdir -p $(@D)

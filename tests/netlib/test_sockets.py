@@ -1,0 +1,274 @@
+"""Sockets of the hosted library keep Linux' rules: each case is what Linux 6.18 does over loopback."""
+import ctypes
+import errno
+
+import pytest
+
+from pnet import Net
+from test_netlib import (B, IPPROTO_TCP, POLLERR, POLLHUP, POLLIN, POLLOUT, RST, SO_ERROR, SO_KEEPALIVE, SO_REUSEADDR,
+                         SOL_SOCKET, TCP_KEEPIDLE, TCP_LINGER2, TCP_MAXSEG, TCP_USER_TIMEOUT, connected, pair, tcp_fields)
+
+SO_TYPE, SO_SNDBUF, SO_ACCEPTCONN = 3, 7, 30
+TCP_CORK, TCP_KEEPINTVL, TCP_KEEPCNT, TCP_SYNCNT = 3, 5, 6, 7
+FIONREAD, SIOCOUTQ, SIOCOUTQNSD = 0x541B, 0x5411, 0x894B
+
+
+def bound(net, port, reuse=False):
+    socket = net.socket()
+    if reuse:
+        assert net.set_option(socket, SOL_SOCKET, SO_REUSEADDR, 1) == 0
+    return socket, net.bind(socket, 0, ctypes.c_uint16(port))
+
+
+def asked(net, socket, request):
+    value = ctypes.c_int()
+    result = net.ioctl(socket, ctypes.c_ulong(request), ctypes.byref(value))
+    return value.value if result == 0 else result
+
+
+def test_a_port_is_for_one_socket():
+    net = Net("address=192.168.0.1")
+    first, result = bound(net, 80)
+    assert result == 0 and bound(net, 80)[1] == bound(net, 80, reuse=True)[1] == -errno.EADDRINUSE
+    assert net.listen(first, 1) == 0 and net.close_socket(first) == 0 and bound(net, 80)[1] == 0
+
+
+def test_a_port_may_be_shared_until_somebody_listens():
+    net = Net("address=192.168.0.1")
+    (one, first), (other, second) = bound(net, 80, reuse=True), bound(net, 80, reuse=True)
+    assert first == second == 0
+    assert net.listen(one, 1) == 0 and net.listen(other, 1) == -errno.EADDRINUSE
+    assert bound(net, 80, reuse=True)[1] == -errno.EADDRINUSE
+
+
+@pytest.mark.parametrize("after", ["open", "closed", "TIME-WAIT"])
+def test_a_port_whose_connections_live_on_wants_reuse(after):
+    a, b, wire, client, server, listener = connected()
+    assert b.close_socket(listener) == 0
+    if after != "open":
+        assert b.close_socket(server) == 0
+    if after == "TIME-WAIT":
+        wire.run(10_000)
+        a.close_socket(client)
+        wire.run(10_000)
+    assert bound(b, 80)[1] == -errno.EADDRINUSE
+    assert bound(b, 80, reuse=True)[1] == (-errno.EADDRINUSE if after == "open" else 0)
+    wire.run(61_000_000)
+    assert bound(b, 80)[1] == -errno.EADDRINUSE     # by now another socket has it, or still the same
+
+
+def test_a_failed_connect_leaves_a_socket_that_can_be_bound():
+    a, b, wire = pair()
+    client = a.socket()
+    a.dial(client, B, 81)
+    assert a.bind(client, 0, ctypes.c_uint16(5000)) == -errno.EINVAL
+    wire.run(10_000)
+    assert a.bind(client, 0, ctypes.c_uint16(5000)) == 0 and a.listen(client, 1) == -errno.EINVAL
+
+
+def test_the_outcome_of_connect_is_told_even_if_the_connection_is_gone():
+    a, b, wire, client, server, _ = connected()
+    b.abort(server)
+    wire.run(10_000)
+    assert a.dial(client, B, 80) == -errno.ECONNRESET and a.poll(client) == POLLOUT | POLLHUP
+    assert a.dial(client, B, 80) == -errno.EINPROGRESS
+    wire.run(10_000)
+    assert a.poll(client) == POLLOUT
+
+
+def test_shutdown_settles_the_outcome_of_connect():
+    a, b, wire, client, server, _ = connected()
+    b.close_socket(server)
+    wire.run(10_000)
+    assert a.shutdown(client, 1) == 0
+    wire.run(10_000)
+    assert a.info(client).tcpi_state == 7 and a.dial(client, B, 80) == -errno.EISCONN
+
+
+@pytest.mark.parametrize("backlog, queued", [(0, 1), (2, 3), (-1, 20)])
+def test_one_more_waits_than_the_backlog_says(backlog, queued):
+    a, b, wire = pair()
+    listener = b.serve(80, backlog)
+    for _ in range(20):
+        a.dial(a.socket(), B, 80)
+        wire.run(10_000)
+    assert [b.accept(listener, None, None) >= 0 for _ in range(20)].count(True) == queued
+
+
+def test_listen_again_changes_the_backlog():
+    a, b, wire = pair()
+    listener = b.serve(80, 0)
+    assert b.listen(listener, 5) == 0
+    for _ in range(3):
+        a.dial(a.socket(), B, 80)
+        wire.run(10_000)
+    assert [b.accept(listener, None, None) >= 0 for _ in range(4)] == [True, True, True, False]
+
+
+def test_the_peer_is_told_while_there_is_one():
+    a, b, wire, client, server, _ = connected()
+    assert a.peer(client, None, None) == 0
+    second = a.socket()
+    a.dial(second, B, 80)
+    assert a.peer(second, None, None) == -errno.ENOTCONN       # the SYN is on its way
+    b.abort(server)
+    wire.run(10_000)
+    assert a.peer(client, None, None) == a.shutdown(client, 0) == a.shutdown(client, 1) == -errno.ENOTCONN
+
+
+def test_text_for_nobody_is_reset_once_both_directions_are_shut():
+    a, b, wire, client, server, _ = connected()
+    assert a.shutdown(client, 2) == 0
+    wire.run(10_000)
+    assert b.send(server, b"late") == 4
+    wire.run(10_000)
+    assert a.receive(client) == -errno.ECONNRESET and a.receive(client) == b""
+    assert b.poll(server) & (POLLERR | POLLHUP) == POLLERR | POLLHUP and b.option(server, SOL_SOCKET, SO_ERROR) == errno.EPIPE
+
+
+def test_keepalive_times_hold_for_an_open_connection():
+    silent = []
+    a, b, wire, client, server, _ = connected(drop=lambda packet, index: bool(silent))
+    for name, value in ((TCP_KEEPIDLE, 10), (TCP_KEEPINTVL, 3), (TCP_KEEPCNT, 2)):
+        assert a.set_option(client, IPPROTO_TCP, name, 0) == -errno.EINVAL
+        assert a.set_option(client, IPPROTO_TCP, name, value) == 0 and a.option(client, IPPROTO_TCP, name) == value
+    assert a.set_option(client, SOL_SOCKET, SO_KEEPALIVE, 1) == 0
+    silent.append(True)
+    wire.run(8_000_000)
+    assert a.set_option(client, IPPROTO_TCP, TCP_KEEPIDLE, 5) == 0      # overdue by 3 s: now
+    before = wire.count
+    wire.run(5_900_000)
+    assert wire.count - before == 2 and a.poll(client) & POLLERR == 0
+    wire.run(200_000)
+    assert a.option(client, SOL_SOCKET, SO_ERROR) == errno.ETIMEDOUT
+
+
+def test_options_of_a_fresh_socket():
+    net = Net("address=192.168.0.1")
+    socket = net.socket()
+    assert [net.option(socket, SOL_SOCKET, name) for name in (SO_TYPE, SO_ACCEPTCONN)] == [1, 0]
+    assert [net.option(socket, IPPROTO_TCP, name) for name in (TCP_USER_TIMEOUT, TCP_CORK, TCP_MAXSEG)] == [0, 0, 536]
+    for name, value, told in ((TCP_USER_TIMEOUT, 7, 7), (TCP_LINGER2, -1, -1), (TCP_LINGER2, 0, 60), (TCP_MAXSEG, 1000, 1000),
+                              (TCP_MAXSEG, 0, 536), (TCP_SYNCNT, 3, 3), (TCP_CORK, 5, 1)):
+        assert net.set_option(socket, IPPROTO_TCP, name, value) == 0 and net.option(socket, IPPROTO_TCP, name) == told
+    assert net.set_option(socket, IPPROTO_TCP, TCP_SYNCNT, 128) == -errno.EINVAL
+    assert net.listen(socket, 1) == 0 and net.option(socket, SOL_SOCKET, SO_ACCEPTCONN) == 1
+
+
+def test_syn_count_ends_the_attempt():
+    net = Net("address=192.168.0.1")
+    client = net.socket()
+    net.set_option(client, IPPROTO_TCP, TCP_SYNCNT, 2)
+    net.dial(client, B, 80)
+    times = []
+    while not net.poll(client) & POLLERR:
+        times += [net.time_us() for _ in net.packets()]
+        net.at(net.next_timer_us())
+        net.run_timers()
+    assert times == [0, 1_000_000, 3_000_000] and net.time_us() == 7_000_000
+
+
+def test_cork_holds_what_is_not_full():
+    a, b, wire, client, server, _ = connected("timestamps=off mss=1000")
+    assert a.set_option(client, IPPROTO_TCP, TCP_CORK, 1) == 0
+    assert a.send(client, bytes(1500)) == 1500
+    assert [len(tcp_fields(packet)["payload"]) for packet in a.packets()] == [1000]
+    assert a.set_option(client, IPPROTO_TCP, TCP_CORK, 0) == 0
+    assert [len(tcp_fields(packet)["payload"]) for packet in a.packets()] == [500]
+
+
+def test_a_cork_is_no_dam():
+    """With nothing in flight it gives way after an RTO."""
+    a, b, wire, client, server, _ = connected()
+    assert a.set_option(client, IPPROTO_TCP, TCP_CORK, 1) == 0 and a.send(client, b"small") == 5
+    wire.run(100_000)
+    assert b.receive(server) == -errno.EAGAIN
+    wire.run(200_000)
+    assert b.receive(server) == b"small"
+
+
+def test_options_set_on_a_listener_hold_for_later_connections():
+    a, b, wire = pair()
+    listener = b.serve(80)
+    assert b.set_option(listener, IPPROTO_TCP, TCP_MAXSEG, 700) == 0
+    a.dial(a.socket(), B, 80)
+    for packet in list(a.packets()):
+        b.give(packet)
+    (syn_ack,) = b.packets()
+    assert tcp_fields(syn_ack)["options"][:4] == bytes([2, 4]) + (700).to_bytes(2, "big")
+
+
+def test_the_send_buffer_is_what_may_wait():
+    a, b, wire, client, server, _ = connected()
+    assert a.set_option(client, SOL_SOCKET, SO_SNDBUF, 3000) == 0 and a.option(client, SOL_SOCKET, SO_SNDBUF) == 3000
+    assert a.send(client, bytes(5000)) == 3000 and a.send(client, b"x") == -errno.EAGAIN and a.poll(client) & POLLOUT == 0
+    wire.run(100_000)
+    assert a.send(client, bytes(5000)) == 3000
+
+
+def test_what_lies_in_the_queues():
+    a, b, wire, client, server, listener = connected()
+    assert [asked(a, client, request) for request in (FIONREAD, SIOCOUTQ, SIOCOUTQNSD)] == [0, 0, 0]
+    assert asked(b, listener, FIONREAD) == -errno.EINVAL and asked(a, client, 7) == -errno.ENOTTY
+    assert asked(a, a.socket(), FIONREAD) == 0 and asked(a, 99, FIONREAD) == -errno.EBADF
+    assert a.ioctl(client, ctypes.c_ulong(FIONREAD), None) == -errno.EFAULT
+    assert a.send(client, bytes(30_000)) == 30_000
+    assert asked(a, client, SIOCOUTQ) == 30_000 and 0 < asked(a, client, SIOCOUTQNSD) < 30_000
+    wire.run(100_000)
+    assert asked(a, client, SIOCOUTQ) == 0 and asked(b, server, FIONREAD) == 30_000
+    b.receive(server, 1000)
+    assert asked(b, server, FIONREAD) == 29_000
+    assert a.shutdown(client, 1) == 0 and asked(a, client, SIOCOUTQ) == 1       # FIN
+    wire.run(10_000)
+    b.receive(server)
+    assert asked(b, server, FIONREAD) == 0
+
+
+@pytest.mark.parametrize("mtu", [576, 9000, 15000, 65535])
+def test_packets_are_as_large_as_the_mtu(mtu):
+    a, b, wire, client, server, _ = connected(f"mtu={mtu} sndbuf=1000000", f"mtu={mtu} rcvbuf=1000000")
+    data = bytes(i * 7 & 255 for i in range(300_000))
+    assert a.send(client, data) == len(data) and a.info(client).tcpi_snd_mss == mtu - 52
+    sizes = [len(packet) for packet in a.packets()]
+    assert max(sizes) == mtu
+    wire.run(3_000_000)                         # what was looked at above is lost: resent
+    assert b.receive(server, len(data)) == data
+
+
+def test_info_tells_reordering_and_what_the_window_cost():
+    a, b, wire, client, server, _ = connected("mss=1000 timestamps=off", "rcvbuf=10000")
+    assert (a.info(client).tcpi_advmss, a.info(client).tcpi_reordering, a.info(client).tcpi_rwnd_limited) == (1000, 3, 0)
+    for count in (2, 7):                        # the first comes last; three others alone would look like a loss
+        assert a.send(client, bytes(1000 * count)) == 1000 * count
+        first, *others = a.packets()
+        wire.now_us += 2000
+        a.at(wire.now_us), b.at(wire.now_us)
+        for segment in [*others, first]:
+            b.give(segment)
+        for ack in b.packets():
+            a.give(ack)
+        assert a.info(client).tcpi_reordering == max(count, 3)
+    assert a.send(client, bytes(5000)) == 5000        # room for 1000
+    wire.run(50_000)
+    limited_us = a.info(client).tcpi_rwnd_limited
+    assert 40_000 < limited_us <= 50_000
+    b.receive(server)
+    wire.run(10_000)
+    assert limited_us <= a.info(client).tcpi_rwnd_limited < limited_us + 5000
+
+
+def test_a_segment_is_answered_with_a_challenge_once_in_half_a_second():
+    """gVisor, Linux: tcp_invalid_ratelimit. RFC 5961 §7."""
+    from test_netlib import tcp_packet
+    a, b, wire, client, server, _ = connected()
+    port = ctypes.c_uint16()
+    assert a.local(client, None, ctypes.byref(port)) == 0
+    syn = tcp_packet(80, port.value, 12345, 2)
+    answers = []
+    for _ in range(3):
+        a.give(syn)
+        answers.append(len(list(a.packets())))
+        wire.run(300_000)
+    assert answers == [1, 0, 1] and a.poll(client) & POLLIN == 0
+    assert all(not tcp_fields(packet)["flags"] & RST for packet in a.packets())
+
