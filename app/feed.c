@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "kernel/base/bytes.h"
+#include "kernel/base/hot.h"
 #include "kernel/base/log.h"
 
 struct feed_counters feed_counters;
@@ -117,7 +118,7 @@ static bool take_run(const uint8_t *from, const uint8_t *end, struct http_body *
     return digits->bytes > 0;
 }
 
-bool feed_next(struct feed *feed, const uint8_t **at, const uint8_t *end, struct http_body *digits, uint64_t now_ns)
+HOT bool feed_next(struct feed *feed, const uint8_t **at, const uint8_t *end, struct http_body *digits, uint64_t now_ns)
 {
     while (feed->link.state == LINK_UP) {
         if (feed->pending.bytes > 0) {

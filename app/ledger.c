@@ -6,6 +6,7 @@
 #include "app/hmac.h"
 #include "kernel/base/assert.h"
 #include "kernel/base/bytes.h"
+#include "kernel/base/hot.h"
 
 enum {
     /* 128 KiB: a look finds its bucket in the cache and the TLB. When the ledger is full, chains are 4 long. */
@@ -83,7 +84,7 @@ static void hash_digits(const uint8_t *digits, size_t count, uint64_t hash[4])
 }
 
 /* Of the number of digits, the first eight and the last sixteen: NH again, once. Equal for equal answers. */
-static uint32_t brief_hash(const uint8_t *digits, size_t count)
+HOT static uint32_t brief_hash(const uint8_t *digits, size_t count)
 {
     uint8_t padded[PAD_BYTES] = { 0 };
     const uint8_t *end = digits + count;
@@ -97,7 +98,7 @@ static uint32_t brief_hash(const uint8_t *digits, size_t count)
     return (uint32_t)(((uint64_t)sum ^ (uint64_t)(sum >> 64)) * UINT64_C(0x9e3779b97f4a7c15) >> (64 - SEEN_BITS));
 }
 
-bool ledger_lacks(const uint8_t *digits, size_t count)
+HOT bool ledger_lacks(const uint8_t *digits, size_t count)
 {
     uint32_t bit = brief_hash(digits, count);
     return (ledger.seen[bit / 64] >> bit % 64 & 1) == 0;

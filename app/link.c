@@ -4,6 +4,7 @@
 
 #include "kernel/base/assert.h"
 #include "kernel/base/bytes.h"
+#include "kernel/base/hot.h"
 #include "kernel/base/log.h"
 
 static struct link *owners[TRANSPORT_CONNECTION_COUNT_MAX];
@@ -32,7 +33,7 @@ void link_init(struct link *link, const char *name, const struct settings_endpoi
     *link = (struct link){ .name = name, .to = *to, .state = LINK_DOWN, .connection = -1 };
 }
 
-struct link *link_of(int connection)
+HOT struct link *link_of(int connection)
 {
     ASSERT(connection >= 0 && connection < TRANSPORT_CONNECTION_COUNT_MAX);
     return owners[connection];

@@ -19,6 +19,7 @@
 #include "app/weave.h"
 #include "kernel/base/assert.h"
 #include "kernel/base/bytes.h"
+#include "kernel/base/hot.h"
 #include "kernel/base/log.h"
 #include "kernel/base/trace.h"
 #include "net/transport.h"
@@ -169,7 +170,7 @@ static void record_stamps(void)
 }
 
 /* What the ledger certainly lacks is entered when it has left. */
-static void take_answer(const struct matcher_answer *answer, uint64_t now_ns)
+HOT static void take_answer(const struct matcher_answer *answer, uint64_t now_ns)
 {
     bool fresh = ledger_lacks(answer->digits, answer->count);
     if (!fresh && !ledger_enter(answer->digits, answer->count)) {
@@ -342,7 +343,7 @@ static void tend(uint64_t now_ns)
     player.verdict = judge(now_ns);
 }
 
-enum player_verdict player_turn(struct player *p, uint64_t now_ns)
+HOT enum player_verdict player_turn(struct player *p, uint64_t now_ns)
 {
     ASSERT(p == &player);
     struct transport_event event;

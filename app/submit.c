@@ -7,6 +7,7 @@
 #include "app/outbox.h"
 #include "kernel/base/assert.h"
 #include "kernel/base/bytes.h"
+#include "kernel/base/hot.h"
 #include "kernel/base/log.h"
 #include "net/http.h"
 
@@ -76,7 +77,7 @@ void submit_init(const struct settings *settings)
     ASSERT(submit.head_bytes + 8 <= SUBMIT_HEAD_BYTES_MAX);
 }
 
-struct link *submit_link(void) { return &submit.link; }
+HOT struct link *submit_link(void) { return &submit.link; }
 
 /* Fetches the next message area and puts the head there. */
 static void prepare(void)
@@ -109,7 +110,7 @@ static uint8_t *write_length(uint8_t *at, size_t count)
 }
 
 /* Completes the prepared message and gives it away. Copies the digits once, into the frame that leaves. */
-static bool post(const uint8_t *digits, size_t count, uint64_t now_ns)
+HOT static bool post(const uint8_t *digits, size_t count, uint64_t now_ns)
 {
     uint8_t *at = write_length(submit.message + submit.head_bytes, count);
     memcpy(at, "\r\n\r\n", 4);
@@ -122,7 +123,7 @@ static bool post(const uint8_t *digits, size_t count, uint64_t now_ns)
     return true;
 }
 
-bool submit_answer(const uint8_t *digits, size_t count, uint64_t now_ns)
+HOT bool submit_answer(const uint8_t *digits, size_t count, uint64_t now_ns)
 {
     if (!submit.message)
         prepare();                      /* a second answer of one burst; the first finds it done */

@@ -4,6 +4,7 @@
 
 #include "kernel/base/assert.h"
 #include "kernel/base/bytes.h"
+#include "kernel/base/hot.h"
 
 struct feed_place {
     bool placed;
@@ -151,7 +152,7 @@ static struct weave_news begin_stream(struct feed_place *feed, const uint8_t *di
     return news;
 }
 
-struct weave_news weave_push(uint32_t index, const uint8_t *digits, size_t count)
+HOT struct weave_news weave_push(uint32_t index, const uint8_t *digits, size_t count)
 {
     ASSERT(index < weave.feed_count);
     struct feed_place *feed = &weave.feeds[index];

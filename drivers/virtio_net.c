@@ -5,6 +5,7 @@
 #include "kernel/base/assert.h"
 #include "kernel/base/bytes.h"
 #include "kernel/base/cycles.h"
+#include "kernel/base/hot.h"
 #include "kernel/base/trace.h"
 #include "kernel/memory.h"
 
@@ -155,7 +156,7 @@ __attribute__((noinline)) static bool rx_borrow_long(struct virtio_net *net, str
 
 /* Cache lines: the queue's state; the used ring's head (shared with the device); the slot's token; the frame's first line,
  * which holds virtio's header, Ethernet, IP and the TCP ports. No copy, no exit. */
-static bool rx_borrow(struct netdev *device, struct frame *frame)
+HOT static bool rx_borrow(struct netdev *device, struct frame *frame)
 {
     struct virtio_net *net = virtio_net_of(device);
     if (virtqueue_is_empty(&net->rx))
@@ -252,7 +253,7 @@ static void header_write(uint8_t *at, uint32_t header_bytes, uint16_t csum_start
 /* Cache lines written: the buffer's first (virtio's header shares it with Ethernet and IP, which the stack has just
  * written), the descriptor, the token, the buffer's holders, the available index; read: the device's wish to be
  * notified. At most one exit. */
-static bool tx_publish(struct netdev *device, struct tx_buffer *buffer, uint32_t bytes, uint16_t csum_start,
+HOT static bool tx_publish(struct netdev *device, struct tx_buffer *buffer, uint32_t bytes, uint16_t csum_start,
                        uint16_t csum_offset)
 {
     struct virtio_net *net = virtio_net_of(device);

@@ -7,6 +7,7 @@
 #include "net/checksum.h"
 
 #include "kernel/base/bytes.h"
+#include "kernel/base/hot.h"
 
 /* To at most 16 bits: each fold at least halves what is above them. */
 static uint32_t fold_64(uint64_t sum)
@@ -60,7 +61,7 @@ static uint64_t load_tail(const uint8_t *at, size_t bytes)
     return bytes != 0 ? sum + *at : sum;
 }
 
-uint64_t checksum_sum_wide(uint64_t sum, const void *data, size_t bytes)
+HOT uint64_t checksum_sum_wide(uint64_t sum, const void *data, size_t bytes)
 {
     const uint8_t *at = data;
     uint64_t second = 0;

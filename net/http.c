@@ -4,6 +4,7 @@
 
 #include "kernel/base/assert.h"
 #include "kernel/base/bytes.h"
+#include "kernel/base/hot.h"
 
 enum {
     STATE_START,                /* before the status line; one empty line is skipped */
@@ -387,7 +388,7 @@ static bool chunk_bytes_usual(struct http_response *r, const uint8_t **at, const
     return true;
 }
 
-enum http_step http_response_step(struct http_response *r, const uint8_t **at, const uint8_t *end,
+HOT enum http_step http_response_step(struct http_response *r, const uint8_t **at, const uint8_t *end,
                                   struct http_body *body)
 {
     for (;;) {

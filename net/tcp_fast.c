@@ -8,6 +8,7 @@
  * Predicted is the next segment of a connection on which nothing else is going on: ESTABLISHED, all we sent acknowledged,
  * nothing out of order, no timer but the keepalive's. It has payload, the one acknowledgement possible, no flag but PSH,
  * no option but the timestamps agreed on. */
+#include "kernel/base/hot.h"
 #include "net/checksum.h"
 #include "net/tcp_internal.h"
 
@@ -27,7 +28,7 @@ static_assert(AT_TIMESTAMPS == offsetof(struct tcp_head_wire, timestamps), "TCP 
 
 /* A one's complement sum of what contains its checksum is all ones if that is right. Then it is a multiple of 0xffff, as
  * 2^16 leaves 1 behind; none of the sums below is 0. */
-__attribute__((hot)) static inline bool all_ones(uint64_t sum) { return sum % 0xffff == 0; }
+static bool all_ones(uint64_t sum) { return sum % 0xffff == 0; }
 
 static bool header_sum_is_good(const uint8_t *header)
 {
@@ -44,7 +45,7 @@ static bool payload_sum_is_good(const uint8_t *at, uint32_t tcp_bytes)
 
 /* Cache lines: the frame's first two; two of the stack, two and the policy's of the connection, the keys'. No copy for a
  * `direct` connection. */
-__attribute__((hot)) bool tcp_fast_receive(struct net_stack *stack, const struct frame *frame, uint64_t now_ns)
+HOT bool tcp_fast_receive(struct net_stack *stack, const struct frame *frame, uint64_t now_ns)
 {
     const uint8_t *at = frame->data, *mac = stack->device->mac;
     const struct tcp_head_wire *head = (const struct tcp_head_wire *)at;
@@ -154,7 +155,7 @@ static uint64_t sum_be32(uint32_t value) { return __builtin_bswap32(value); }
 /* Cache lines: the frame's first two, or three to its end if the device does not sum; of the connection those of a
  * segment received and one more; the driver's (tx_publish). One kick at most. What the segment does to the accounts and
  * timers comes after it has left. */
-bool tcp_message_send(struct net_stack *stack, struct tcp_connection *c, uint32_t from, uint32_t bytes,
+HOT bool tcp_message_send(struct net_stack *stack, struct tcp_connection *c, uint32_t from, uint32_t bytes,
                       uint64_t now_ns)
 {
     if (!message_is_ready(stack, c, from, bytes))

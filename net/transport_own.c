@@ -4,6 +4,7 @@
  * the difference. `tcp.changed` says that looking is worth while, so an idle turn looks at nothing. */
 #include "net/transport.h"
 
+#include "kernel/base/hot.h"
 #include "kernel/base/log.h"
 #include "net/tcp_internal.h"
 
@@ -295,7 +296,7 @@ static bool event_none(struct transport_event *event)
 }
 
 /* What has come of the frame just taken. False: nothing to tell, and it has gone back. */
-static bool event_of_frame(struct transport_event *event)
+HOT static bool event_of_frame(struct transport_event *event)
 {
     if (OWN_STACK.lent.connection >= 0)
         return event_data(event);
@@ -324,7 +325,7 @@ __attribute__((noinline)) static bool poll_long(uint64_t now_ns, struct transpor
 }
 
 /* Nearly always nothing has come, or the one segment that was predicted. */
-bool transport_poll(uint64_t now_ns, struct transport_event *event)
+HOT bool transport_poll(uint64_t now_ns, struct transport_event *event)
 {
     struct net_stack *const stack = &OWN_STACK;         /* own.stack, without asking */
     struct netdev *const device = stack->device;
@@ -417,7 +418,7 @@ void transport_message_prepare(int connection, uint32_t from, uint32_t bytes)
         tcp_fast_prepare(own.stack, c, from, bytes);
 }
 
-bool transport_send(int connection, uint32_t from, uint32_t bytes, uint64_t now_ns)
+HOT bool transport_send(int connection, uint32_t from, uint32_t bytes, uint64_t now_ns)
 {
     ASSERT(connection >= 0 && connection < OWN_CONNECTIONS);
     ASSERT(bytes > 0 && bytes <= TRANSPORT_MESSAGE_BYTES_MAX && from <= TRANSPORT_MESSAGE_BYTES_MAX - bytes);
