@@ -88,16 +88,36 @@ static bool take_head(struct feed *feed, uint64_t now_ns)
     return false;
 }
 
-/* Eight bytes at a time: a byte is a digit if its high half is 3, and still is when 6 is added. */
+/* Not 0 if one of eight bytes is no digit: the sum's top bit says so of what is 10 to 127 more than '0', the other term of the
+ * rest. A carry only comes out of a byte that is none itself. */
+static inline uint64_t not_digits(const uint8_t *at)
+{
+    uint64_t x = load_le64(at) ^ UINT64_C(0x3030303030303030);
+    return (x | (x + UINT64_C(0x7676767676767676))) & UINT64_C(0x8080808080808080);
+}
+
+/* A burst is all digits, as nearly always: 32 bytes at a time, and what is left by eights, the last of which looks at some
+ * bytes twice. */
+static bool all_digits(const uint8_t *at, size_t bytes)
+{
+    size_t n = 0;
+    uint64_t not = 0;
+    if (bytes < 8)
+        return false;
+    for (; n + 32 <= bytes; n += 32)
+        not |= not_digits(at + n) | not_digits(at + n + 8) | not_digits(at + n + 16) | not_digits(at + n + 24);
+    for (; n + 8 <= bytes; n += 8)
+        not |= not_digits(at + n);
+    return (not | not_digits(at + bytes - 8)) == 0;
+}
+
 static size_t count_digits(const uint8_t *at, size_t bytes)
 {
-    const uint64_t high = UINT64_C(0xf0f0f0f0f0f0f0f0), threes = UINT64_C(0x3030303030303030);
+    if (all_digits(at, bytes))
+        return bytes;
     size_t n = 0;
-    for (; n + 8 <= bytes; n += 8) {
-        uint64_t x = load_le64(at + n);
-        if (((x & high) ^ threes) | (((x + UINT64_C(0x0606060606060606)) & high) ^ threes))
-            break;
-    }
+    while (n + 8 <= bytes && not_digits(at + n) == 0)
+        n += 8;
     while (n < bytes && at[n] >= '0' && at[n] <= '9')
         n++;
     return n;

@@ -218,6 +218,27 @@ static void other_bytes_than_digits_are_counted_and_skipped(void **state)
     assert_string_equal(answers_sent(submit_id()), "823 ");
 }
 
+/* Wherever it stands, whatever it is: digits are looked at by words (app/feed.c). */
+static void one_byte_that_is_no_digit_is_found_in_a_long_run(void **state)
+{
+    (void)state;
+    play("n=6 m=1000003");
+    char text[75];
+    uint64_t skipped = 0, counted = 0;
+    for (unsigned value = 0; value < 256; value++)
+        for (size_t at = 0; at < sizeof text; at += 1 + value % 3) {
+            memset(text, '0' + (int)(at + value) % 10, sizeof text);
+            text[at] = (char)value;
+            fake_data(feed_id(), text, sizeof text);
+            turn(0);
+            bool is_digit = value >= '0' && value <= '9';
+            skipped += !is_digit;
+            counted += sizeof text - !is_digit;
+            assert_int_equal(feed_counters.bytes_skipped_other + feed_counters.bytes_skipped_line_ends, skipped);
+            assert_int_equal(feed_counters.digits, counted);
+        }
+}
+
 static void an_answer_that_comes_again_is_posted_once(void **state)
 {
     (void)state;
@@ -959,6 +980,7 @@ int main(void)
         cmocka_unit_test(a_server_that_sends_before_it_was_asked_is_heard),
         cmocka_unit_test(the_stream_may_be_cut_anywhere),
         cmocka_unit_test(other_bytes_than_digits_are_counted_and_skipped),
+        cmocka_unit_test(one_byte_that_is_no_digit_is_found_in_a_long_run),
         cmocka_unit_test(an_answer_that_comes_again_is_posted_once),
         cmocka_unit_test(the_longest_answer_fits_a_message),
         cmocka_unit_test(no_answer_reaches_across_a_lost_feed),
