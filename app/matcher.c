@@ -72,8 +72,7 @@ static size_t hash_bytes(const struct matcher_kernel *kernel, size_t count)
     if (kernel->lanes == 1)
         return count * (sizeof hash->plain.weights[0] + sizeof hash->plain.keys[0] + sizeof hash->plain.before[0]) +
                LINE * lines_touched(sizeof hash->plain.last / LINE, count);
-    size_t keys = (count + kernel->block - 1) / kernel->block * kernel->block;
-    return keys * (sizeof hash->lanes.weights[0] + sizeof hash->lanes.keys[0]) +
+    return count * (sizeof hash->lanes.weights[0] + sizeof hash->lanes.keys[0]) +
            LINE * lines_touched(sizeof hash->lanes.taken / LINE, count);
 }
 
@@ -84,12 +83,11 @@ static size_t path_bytes(const struct matcher *m)
 {
     enum { BURST = 100 };
     const size_t end_words = BURST / 64 + 1;
-    size_t bytes = 2 * BURST + 2 * LINE + sizeof(struct matcher_kernel) + offsetof(struct matcher, suspect) +
-                   end_words * (sizeof m->suspect[0] + sizeof m->suspect_any[0] + sizeof m->digit_sets[0]);
+    size_t bytes = 2 * BURST + 2 * LINE + sizeof(struct matcher_kernel) + offsetof(struct matcher, pair) +
+                   end_words * sizeof m->digit_sets[0];
     if (m->sweep.look_count > 0)
         bytes += matcher_sweep_bytes(m, BURST);
-    if (m->writes)
-        bytes += m->kernel->lanes > 1 ? 2 * MATCHER_STEPS * (BURST / MATCHER_BLOCK_DIGITS_MAX + 2) * LINE : BURST;
+    bytes += m->kernel->lanes > 1 ? BURST * sizeof m->digits.word[0] : BURST;
     for (uint32_t i = 0; i < m->constant_count; i++) {
         bytes += offsetof(struct matcher_constant, match_weights) - sizeof(struct matcher_look);
         if (m->constants[i].method == MATCHER_HASH)
@@ -139,8 +137,6 @@ const char *matcher_init(struct matcher **matcher, const struct matcher_config *
         m->eaches |= m->constants[i].method == MATCHER_EACH;
     }
     matcher_sweep_prepare(m);
-    m->widens = m->sweep.look_count > 0 && m->kernel->widen != NULL;
-    m->writes = !m->widens || m->hashes;
     matcher_early_init(m, &config->early_risk);
     m->stats.memory_bytes = sizeof *m;
     m->stats.path_bytes = path_bytes(m);
@@ -155,14 +151,11 @@ static void segment_open(struct matcher *m)
     m->segment_count = (uint32_t)min_size(m->burst_left, MATCHER_SEGMENT_DIGITS);
     m->burst_left -= m->segment_count;
     m->searched = m->end = 0;
-    if (m->widens)
-        m->kernel->widen(m->wide + MATCHER_WIDE_AT, m->text + m->segment_text, m->segment_count);
-    if (m->writes)
-        m->kernel->write(&m->planes, MATCHER_SEGMENT_AT, m->text + m->segment_text, m->segment_count);
-    for (uint32_t w = 0; w < (m->segment_count + 63) / 64; w++) {
-        memset(m->suspect[w], 0, sizeof m->suspect[w]);
-        m->suspect_any[w] = 0;
-    }
+    m->kernel->write(&m->digits, MATCHER_SEGMENT_AT, m->text + m->segment_text, m->segment_count);
+    m->pair_count = 0;
+    if (m->undecided)
+        memset(m->suspect, 0, sizeof m->suspect);
+    m->undecided = false;
 }
 
 void matcher_begin(struct matcher *m, const uint8_t *digits, size_t count)
@@ -194,13 +187,35 @@ static uint32_t hash_partners(const struct matcher *m, uint32_t i, uint32_t end,
     return m->kernel->partners(&m->constants[i].hash, last - window, from - window, partners, MATCHER_PARTNERS_MAX);
 }
 
+/* Decides a suspect end of a constant that is hashed: the starts that have its prefix value are answers, or not. */
+static void decide_by_hash(struct matcher *m, uint32_t i, uint32_t end)
+{
+    const struct matcher_constant *c = &m->constants[i];
+    const uint32_t end_text = m->segment_text + end, window = m->segment_text - matcher_window(m->n);
+    uint16_t partners[MATCHER_PARTNERS_MAX];
+    uint32_t count = hash_partners(m, i, end_text, partners);
+    if (count > MATCHER_PARTNERS_MAX) {
+        matcher_suspect(m, i, end);
+        return;
+    }
+    for (uint32_t k = 0; k < count; k++) {
+        uint32_t start = window + (uint16_t)(partners[k] + 1);
+        while (m->text[start] == '0')
+            start++;
+        uint32_t length = end_text - start;
+        uint64_t fraction = m->kernel->fraction(m->text + start, c->match_weights + m->n - length, length);
+        if (length <= m->n && matcher_is_zero(c, fraction) && !matcher_pair(m, i, MATCHER_SEGMENT_AT + end - length, end))
+            matcher_suspect(m, i, end);
+    }
+}
+
 /* A 0 does not change the prefix value: it has occurred exactly if the one before the 0 has. Added to the first bit of
  * a run of zeros, a carry runs through them all. */
 static void search_by_hash(struct matcher *m, uint32_t i, uint32_t from, uint32_t to)
 {
     struct matcher_constant *c = &m->constants[i];
-    uint64_t found[MATCHER_STRETCH_DIGITS / 64];
-    m->kernel->probe(&m->planes, &c->hash, matcher_window(m->n) + from, to - from, found);
+    uint64_t found[MATCHER_BUNDLE * MATCHER_STRETCH_DIGITS / 64];
+    m->kernel->probe(&m->digits, &c->hash, matcher_window(m->n) + from, to - from, found);
     uint64_t before = c->hit_before;
     for (uint32_t w = 0; w < (to - from + 63) / 64; w++) {
         struct matcher_digit_sets sets = m->digit_sets[from / 64 + w];
@@ -211,17 +226,11 @@ static void search_by_hash(struct matcher *m, uint32_t i, uint32_t from, uint32_
             hit &= ~sets.odd;
         if (c->five)
             hit &= sets.five | sets.zero;
-        /* Many cells are shared by chance. */
         if (to - from - 64 * w < 64)
             hit &= BIT(to - from - 64 * w) - 1;
-        for (uint64_t left = hit; left != 0; left &= left - 1) {
-            uint16_t partners[MATCHER_PARTNERS_MAX];
-            uint32_t bit = (uint32_t)__builtin_ctzll(left);
-            if (hash_partners(m, i, m->segment_text + from + 64 * w + bit + 1, partners) == 0)
-                hit &= ~BIT(bit);
-        }
-        m->suspect[from / 64 + w][i] = hit;
-        m->suspect_any[from / 64 + w] |= hit;
+        /* Many cells are shared by chance. */
+        for (; hit != 0; hit &= hit - 1)
+            decide_by_hash(m, i, from + 64 * w + (uint32_t)__builtin_ctzll(hit) + 1);
     }
     c->hit_before = before;
 }
@@ -241,10 +250,11 @@ static void search_each(struct matcher *m, uint32_t i, uint32_t from, uint32_t t
     }
 }
 
-/* Finds the suspect ends of the next stretch. */
+/* Finds the suspect ends of the next stretch, or of some. */
 static void search(struct matcher *m)
 {
-    uint32_t from = m->searched, to = (uint32_t)min_size(from + MATCHER_STRETCH_DIGITS, m->segment_count);
+    uint32_t from = m->searched;
+    uint32_t to = (uint32_t)min_size(from + MATCHER_STRETCH_DIGITS * matcher_sweep_stretches(m), m->segment_count);
     if (m->hashes)
         for (uint32_t at = from; at < to; at += 64)
             m->digit_sets[at / 64] = m->kernel->digit_sets(m->text + m->segment_text + at);
@@ -288,49 +298,32 @@ static void decide_all(struct matcher *m, uint32_t i, uint32_t end)
     }
 }
 
-/* Without starts that have the end's prefix value, there is nothing to decide. */
-static void decide_by_hash(struct matcher *m, uint32_t i, uint32_t end)
+/* What the search has left undecided at a suspect end. */
+static __attribute__((noinline)) void decide_rest(struct matcher *m, uint32_t suspect)
 {
-    uint16_t partners[MATCHER_PARTNERS_MAX];
-    uint32_t count = hash_partners(m, i, end, partners), window = m->segment_text - matcher_window(m->n);
-    if (count > MATCHER_PARTNERS_MAX) {
-        decide_all(m, i, end);
-        return;
-    }
-    for (uint32_t k = 0; k < count; k++) {
-        uint32_t start = window + (uint16_t)(partners[k] + 1);
-        while (m->text[start] == '0')
-            start++;
-        decide_one(m, i, end, end - start);
-    }
-}
-
-/* A start that was followed to this end needs no further sum, and one that was to no other end, none either. */
-static void decide_hot(struct matcher *m, uint32_t i, uint32_t suspect, uint32_t k)
-{
-    uint32_t start = m->hot[i].start[k], length = MATCHER_SEGMENT_AT + suspect - start;
-    if (m->hot[i].end[k] == suspect)
-        hit_set(m, i, length);
-    else if (m->hot[i].more[k] && start < MATCHER_SEGMENT_AT + suspect)
-        decide_one(m, i, m->segment_text + suspect, length);
-}
-
-/* Decides which lengths make answers at a suspect end. */
-static void decide(struct matcher *m, uint32_t suspect)
-{
-    uint32_t end = m->segment_text + suspect;
     const uint64_t *of = m->suspect[(suspect - 1) / 64];
     for (uint32_t i = 0; i < m->constant_count; i++) {
+        const struct matcher_hot *hot = &m->hot[i];
         if ((of[i] >> (suspect - 1) % 64 & 1) == 0)
             continue;
-        if (m->constants[i].method == MATCHER_HASH)
-            decide_by_hash(m, i, end);
-        else if (m->constants[i].method == MATCHER_EACH || m->hot[i].count > MATCHER_HOT_MAX)
-            decide_all(m, i, end);
-        else
-            for (uint32_t k = 0; k < m->hot[i].count; k++)
-                decide_hot(m, i, suspect, k);
+        if (m->constants[i].method != MATCHER_LOOK || hot->count > MATCHER_HOT_MAX) {
+            decide_all(m, i, m->segment_text + suspect);
+            continue;
+        }
+        for (uint32_t k = 0; k < hot->count; k++)
+            if (hot->undecided[k] && hot->start[k] < MATCHER_SEGMENT_AT + suspect)
+                decide_one(m, i, m->segment_text + suspect, MATCHER_SEGMENT_AT + suspect - hot->start[k]);
     }
+}
+
+/* Collects which lengths make answers at a suspect end. */
+static void decide(struct matcher *m, uint32_t suspect)
+{
+    for (uint32_t k = 0; k < m->pair_count; k++)
+        if (m->pair[k].end == MATCHER_SEGMENT_AT + suspect)
+            hit_set(m, m->pair[k].constant, m->pair[k].end - m->pair[k].start);
+    if (m->undecided)
+        decide_rest(m, suspect);
 }
 
 /* Hands out the longest answer at `end` that is left. */
@@ -353,8 +346,9 @@ static bool hit_take(struct matcher *m, struct matcher_answer *answer)
             .digits = m->text + begin, .count = length, .constant = divisor, .end = at + length,
         };
         m->stats.answers++;
-        if (!m->constants[divisor].sure)
-            matcher_confirm_push(m, divisor, answer->digits, length);
+        m->confirm_text = begin;
+        m->confirm_constant = divisor;
+        m->confirm_length = m->constants[divisor].sure ? 0 : length;
         return true;
     }
     return false;
@@ -365,13 +359,14 @@ static bool end_advance(struct matcher *m)
 {
     for (;;) {
         while (m->end < m->searched) {
-            uint64_t left = m->suspect_any[m->end / 64] >> m->end % 64;
-            if (left == 0) {
-                m->end = (uint32_t)min_size((m->end / 64 + 1) * 64, m->searched);
-                continue;
+            const uint32_t w = m->end / 64;
+            const uint64_t left = m->suspect_any[w];
+            m->suspect_any[w] = left & (left - 1);
+            if (left != 0) {
+                m->end = 64 * w + (uint32_t)__builtin_ctzll(left) + 1;
+                return true;
             }
-            m->end += (uint32_t)__builtin_ctzll(left) + 1;
-            return true;
+            m->end = (uint32_t)min_size(64 * (w + 1), m->searched);
         }
         if (m->searched < m->segment_count) {
             search(m);
@@ -389,6 +384,10 @@ static bool end_advance(struct matcher *m)
 
 bool matcher_next(struct matcher *m, struct matcher_answer *answer)
 {
+    if (m->confirm_length > 0) {
+        matcher_confirm_push(m, m->confirm_constant, m->text + m->confirm_text, m->confirm_length);
+        m->confirm_length = 0;
+    }
     while (!hit_take(m, answer)) {
         if (!end_advance(m)) {
             if (m->idle_step == MATCHER_IDLE_DONE && m->burst_count > 0)

@@ -61,16 +61,25 @@ static inline bool look_stored_hot(const uint32_t *at, uint32_t lane, uint32_t l
 static inline bool look_sum_hot(uint32_t sum, uint32_t limit) { return sum <= limit; }
 static inline uint32_t word_weigh(uint32_t digit, uint32_t weight) { return digit * weight; }
 
-static inline v32 v32_if_zero(v32 a, uint32_t then, v32 otherwise)
+static inline v32 v32_prefix(v32 a)
 {
-    return (v32)_mm256_blendv_epi8((__m256i)otherwise, (__m256i)v32_all(then), (__m256i)(a == 0));
+    a += (v32)_mm256_slli_si256((__m256i)a, 4);
+    a += (v32)_mm256_slli_si256((__m256i)a, 8);
+    __m256i lower = _mm256_permute2x128_si256((__m256i)a, (__m256i)a, 0x08);    /* lower half above, zeros below */
+    return a + (v32)_mm256_shuffle_epi32(lower, 0xff);
 }
 
-/* 2 * bits + 1 where a has nothing but zeros under the mask, else + 0. */
-static inline v32 v32_append_zero_under(v32 bits, v32 a, uint32_t mask)
+static inline v32 v32_all_last(v32 a)
 {
-    return bits + bits - (v32)((a & v32_all(mask)) == 0);
+    return (v32)_mm256_permutevar8x32_epi32((__m256i)a, _mm256_set1_epi32(LANES - 1));
 }
+
+static inline v32 v32_if_zero(v32 a, v32 then, v32 otherwise)
+{
+    return (v32)_mm256_blendv_epi8((__m256i)otherwise, (__m256i)then, (__m256i)(a == 0));
+}
+
+static inline uint32_t v32_zeros(v32 a) { return (uint32_t)_mm256_movemask_ps((__m256)(a == 0)); }
 
 static inline v32 v32_word(v32 digits) { return digits; }
 static inline v32 v32_widen(const uint8_t *digits)
@@ -101,6 +110,17 @@ static inline v64 v64_load_bytes(const void *at)
     return (v64)_mm256_cvtepu8_epi64(_mm_cvtsi32_si128(four));
 }
 static inline v64 v64_mul_low(v64 a, v64 b) { return (v64)_mm256_mul_epu32((__m256i)a, (__m256i)b); }
+static inline v64 v64_prefix(v64 a)
+{
+    a += (v64)_mm256_slli_si256((__m256i)a, 8);
+    __m256i lower = _mm256_permute2x128_si256((__m256i)a, (__m256i)a, 0x08);    /* lower half above, zeros below */
+    return a + (v64)_mm256_unpackhi_epi64(lower, lower);
+}
+static inline v64 v64_all_last(v64 a) { return (v64)_mm256_permute4x64_epi64((__m256i)a, 0xff); }
+static inline uint32_t v64_at_most(v64 a, v64 b)
+{
+    return ~(uint32_t)_mm256_movemask_pd((__m256d)(a > b)) & ((1u << LANES64) - 1);
+}
 static inline uint64_t v64_sum(v64 a) { return a[0] + a[1] + a[2] + a[3]; }
 
 #include "app/matcher_lanes.h"

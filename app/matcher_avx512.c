@@ -74,18 +74,25 @@ static inline uint32_t word_weigh(uint32_t digit, uint32_t weight)
     return (uint32_t)((int16_t)digit * (int16_t)weight) + (uint32_t)((int16_t)(digit >> 16) * (int16_t)(weight >> 16));
 }
 
-static inline v32 v32_if_zero(v32 a, uint32_t then, v32 otherwise)
+static inline v32 v32_prefix(v32 a)
 {
-    return (v32)_mm512_mask_mov_epi32((__m512i)otherwise, _mm512_testn_epi32_mask((__m512i)a, (__m512i)a),
-                                      (__m512i)v32_all(then));
+    const __m512i zero = _mm512_setzero_si512();
+    a += (v32)_mm512_alignr_epi32((__m512i)a, zero, LANES - 1);
+    a += (v32)_mm512_alignr_epi32((__m512i)a, zero, LANES - 2);
+    a += (v32)_mm512_alignr_epi32((__m512i)a, zero, LANES - 4);
+    return a + (v32)_mm512_alignr_epi32((__m512i)a, zero, LANES - 8);
 }
 
-/* 2 * bits + 1 where a has nothing but zeros under the mask, else + 0. */
-static inline v32 v32_append_zero_under(v32 bits, v32 a, uint32_t mask)
+static inline v32 v32_all_last(v32 a)
 {
-    bits += bits;
-    __mmask16 zero = _mm512_testn_epi32_mask((__m512i)a, (__m512i)v32_all(mask));
-    return (v32)_mm512_mask_add_epi32((__m512i)bits, zero, (__m512i)bits, _mm512_set1_epi32(1));
+    return (v32)_mm512_permutexvar_epi32(_mm512_set1_epi32(LANES - 1), (__m512i)a);
+}
+
+static inline uint32_t v32_zeros(v32 a) { return _mm512_testn_epi32_mask((__m512i)a, (__m512i)a); }
+
+static inline v32 v32_if_zero(v32 a, v32 then, v32 otherwise)
+{
+    return (v32)_mm512_mask_mov_epi32((__m512i)otherwise, _mm512_testn_epi32_mask((__m512i)a, (__m512i)a), (__m512i)then);
 }
 
 static inline v32 v32_word(v32 digits) { return digits | digits << 27; }     /* MATCHER_DIGIT_WORD */
@@ -115,6 +122,18 @@ static inline v64 v64_load_bytes(const void *at)
     return (v64)_mm512_cvtepu8_epi64(_mm_loadl_epi64(at));
 }
 static inline v64 v64_mul_low(v64 a, v64 b) { return (v64)_mm512_mul_epu32((__m512i)a, (__m512i)b); }
+static inline v64 v64_prefix(v64 a)
+{
+    const __m512i zero = _mm512_setzero_si512();
+    a += (v64)_mm512_alignr_epi32((__m512i)a, zero, LANES - 2);
+    a += (v64)_mm512_alignr_epi32((__m512i)a, zero, LANES - 4);
+    return a + (v64)_mm512_alignr_epi32((__m512i)a, zero, LANES - 8);
+}
+static inline v64 v64_all_last(v64 a)
+{
+    return (v64)_mm512_permutexvar_epi64(_mm512_set1_epi64(LANES64 - 1), (__m512i)a);
+}
+static inline uint32_t v64_at_most(v64 a, v64 b) { return _mm512_cmple_epu64_mask((__m512i)a, (__m512i)b); }
 static inline uint64_t v64_sum(v64 a) { return (uint64_t)_mm512_reduce_add_epi64((__m512i)a); }
 
 #include "app/matcher_lanes.h"

@@ -20,13 +20,6 @@ static uint32_t weight_in_halves(uint32_t weight)
     return (high & 0xffff) << 16 | (low & 0xffff);
 }
 
-/* Where a kernel's block looks for the weight of the digit `distance` (from 0) behind the beginning. */
-static uint32_t place_from_begin(uint32_t distance, uint32_t lanes)
-{
-    uint32_t block = MATCHER_STEPS * lanes, place = distance % block;
-    return distance / block * block + place % MATCHER_STEPS * lanes + place / MATCHER_STEPS;
-}
-
 static uint64_t fraction_tolerance(uint32_t n) { return 9 * (uint64_t)n / 2 + 1; }
 
 static uint32_t blocks_for(uint32_t digits, uint32_t block_digits)
@@ -194,8 +187,7 @@ static void constant_fill_prefix_weights(struct matcher_constant *c, const struc
             continue;
         }
         uint32_t weight = rounding_take(&last_n, fractions[t], 1);
-        c->hash.lanes.weights[place_from_begin(t, kernel->lanes)] =
-            kernel->digit_words ? weight_for_digit_word(weight) : weight;
+        c->hash.lanes.weights[t] = kernel->digit_words ? weight_for_digit_word(weight) : weight;
         if (t >= n)     /* keys that are compared are at most n digits apart */
             rounding_take(&last_n, fractions[t - n], -1);
         reach = (uint32_t)max_size(reach, rounding_bound(&last_n));
@@ -247,6 +239,9 @@ void matcher_constant_prepare(struct matcher_constant *c, uint32_t n, const stru
     }
     c->even = twos > 0;
     c->five = fives > 0;
+    for (uint32_t digit = 0; digit < 10; digit++)
+        if (!(c->even && digit % 2 != 0) && !(c->five && digit % 5 != 0))
+            c->last_digits |= UINT32_C(1) << digit;
 
     if (c->method != MATCHER_NEVER) {
         struct matcher_big unit = constant_unit(c);

@@ -26,6 +26,7 @@ struct matcher_constant {
     uint32_t digits;                            /* of M, and of its shortest answer */
     bool sure;                                  /* 64-bit fractions decide without a doubt */
     bool even, five;                            /* an answer ends in 0, 2, 4, 6, 8; in 0, 5 */
+    uint32_t last_digits;                       /* those that an answer may end in: bits 0..9 */
 
     struct matcher_look look;                   /* look.digits = 0: M is too small to look ahead */
     uint64_t tolerance;                         /* of 64-bit fractions: at most so far from 0 is 0 */
@@ -44,6 +45,9 @@ struct matcher_constant {
 
     struct matcher_big value;                   /* M */
 };
+
+/* Whether a multiple of m is one of M is told by its last digit. */
+static inline bool matcher_last_digit_tells(const struct matcher_constant *c) { return c->tail_digits <= 1; }
 
 /* The window, in whole blocks of every variant. */
 static inline uint32_t matcher_window(uint32_t n)

@@ -8,7 +8,7 @@ void matcher_idle_begin(struct matcher *m)
     m->idle_step = MATCHER_IDLE_CONFIRM;
     m->idle_constant = m->idle_slot = 0;
     m->idle_hot = 0;
-    m->first_hot = false;
+    m->first_hot = m->first_hot_by_zeros = false;
     m->early_done = m->confirm_done = 0;
     m->early_complete = false;
 }
@@ -24,9 +24,9 @@ static void idle_shift(struct matcher *m)
         matcher_early_settle(m);
     }
     uint32_t window = matcher_window(m->n);
-    m->kernel->write(&m->planes, MATCHER_SEGMENT_AT - window, m->text + m->segment_text - window, window);
-    if (m->widens)
-        m->kernel->widen(m->wide + MATCHER_WIDE_AT - window, m->text + m->segment_text - window, window);
+    m->kernel->write(&m->digits, MATCHER_SEGMENT_AT - window, m->text + m->segment_text - window, window);
+    if (m->kernel->write_planes != NULL)
+        m->kernel->write_planes(&m->digits.planes, MATCHER_SEGMENT_AT - window, m->text + m->segment_text - window, window);
 }
 
 static void idle_look(struct matcher *m, uint32_t i)
@@ -34,7 +34,7 @@ static void idle_look(struct matcher *m, uint32_t i)
     const struct matcher_constant *c = &m->constants[i];
     m->hot[i].count = 0;
     uint64_t starts[MATCHER_POSITIONS / 64] = {0};
-    if (!m->kernel->look(&m->planes, &c->look, starts))
+    if (!m->kernel->look(&m->digits.planes, &c->look, starts))
         return;
     for (uint32_t w = 0; w <= MATCHER_SEGMENT_AT / 64; w++)
         for (uint64_t left = starts[w]; left != 0; left &= left - 1) {
@@ -48,11 +48,11 @@ static void idle_look(struct matcher *m, uint32_t i)
             }
             uint32_t k = m->hot[i].count++;
             m->hot[i].start[k] = start;
-            m->hot[i].end[k] = 0;
-            m->hot[i].more[k] = false;
+            m->hot[i].undecided[k] = false;
             m->hot[i].fraction[k] = m->kernel->fraction(m->text + matcher_text_index(m, start), c->follow_weights,
                                                         MATCHER_SEGMENT_AT - start);
-            m->first_hot = true;
+            bool by_zeros = matcher_is_zero(c, m->hot[i].fraction[k]) && matcher_last_digit_tells(c);
+            *(by_zeros ? &m->first_hot_by_zeros : &m->first_hot) = true;
         }
 }
 
@@ -71,7 +71,7 @@ static bool idle_slots(struct matcher *m, uint32_t i)
             continue;
         if (left-- == 0)
             return true;
-        m->kernel->remember(&m->planes, &c->look, sweep->look[k].end, sweep->old_blocks[k], sweep->slots + k * sweep->slot_words);
+        m->kernel->remember(&m->digits.planes, &c->look, sweep->look[k].end, sweep->old_blocks[k], sweep->slots + k * sweep->slot_words);
     }
     m->idle_slot = 0;
     return false;
@@ -84,7 +84,7 @@ static bool idle_constant(struct matcher *m, uint32_t i)
     if (c->method == MATCHER_LOOK && idle_slots(m, i))
         return true;
     if (c->method == MATCHER_HASH)
-        m->kernel->insert(&m->planes, &c->hash, matcher_window(m->n));
+        m->kernel->insert(&m->digits, &c->hash, matcher_window(m->n));
     if (c->method == MATCHER_LOOK || (m->early && m->early_digits[i] > 0))
         idle_look(m, i);
     return false;

@@ -1,8 +1,9 @@
 /* The arithmetic of the matcher: sums of digits times weights. app/matcher.c says why.
  *
- * A kernel is one variant. AVX2 and AVX-512 work on vectors (app/matcher_lanes.h): digits lie in planes, position p in
- * row p % 16, so that one load takes every sixteenth digit, and each lane of a vector works on sixteen digits in a row.
- * The scalar one knows general registers only (app/matcher_scalar.c). */
+ * A kernel is one variant. AVX2 and AVX-512 work on vectors (app/matcher_lanes.h): on the path digits are words in a
+ * row; in idle time they also lie in planes, position p in row p % 16, so that one load takes every sixteenth digit, and
+ * each lane of a vector works on sixteen digits in a row. The scalar one knows general registers only
+ * (app/matcher_scalar.c). */
 #pragma once
 
 #include <stdbool.h>
@@ -17,7 +18,6 @@ enum {
     MATCHER_BLOCK_DIGITS_MAX = MATCHER_STEPS * MATCHER_LANES_MAX,
 
     MATCHER_WRITE_DIGITS = 8 * MATCHER_STEPS,   /* at most so many are written at once */
-    MATCHER_WIDEN_DIGITS = 32,
 
     /* Positions: the segment at work begins at MATCHER_SEGMENT_AT, the window lies before it. Blocks may begin before
      * the window. */
@@ -27,10 +27,6 @@ enum {
     MATCHER_POSITIONS = MATCHER_SEGMENT_AT + MATCHER_SEGMENT_DIGITS + MATCHER_BLOCK_DIGITS_MAX,
     MATCHER_ROW_WORDS = MATCHER_POSITIONS / MATCHER_STEPS + 8,  /* 8: so that rows do not fall on one another's cache
                                                                    sets, and vectors of AVX2 are aligned */
-
-    /* The same digits as words in a row, for sweeps: the segment's from wide[MATCHER_WIDE_AT] on. */
-    MATCHER_WIDE_AT = MATCHER_WINDOW_DIGITS + 32,
-    MATCHER_WIDE_WORDS = MATCHER_WIDE_AT + MATCHER_SEGMENT_DIGITS + 32,
 };
 
 /* Position p is row[p % 16][p / 16], and once more row[16 + p % 16][p / 16 - 1]: so a block that begins anywhere finds
@@ -39,6 +35,12 @@ union matcher_planes {
     _Alignas(64) uint32_t row[2 * MATCHER_STEPS][MATCHER_ROW_WORDS];
     uint8_t digit[MATCHER_POSITIONS];
     uint32_t word[MATCHER_POSITIONS];       /* of weights, for the scalar variant */
+};
+
+/* The digits by position, as the kernels want them. */
+struct matcher_digits {
+    _Alignas(64) uint32_t word[MATCHER_POSITIONS];
+    union matcher_planes planes;
 };
 
 /* Digits for kernels with `digit_words`: d in the lower and d * 2^11 in the upper 16 bits, two factors for one
@@ -72,7 +74,7 @@ enum {
     MATCHER_SWEEP_GROUPS_MAX = MATCHER_STRETCH_GROUPS + MATCHER_WINDOW_DIGITS / MATCHER_GROUP + 1,
     MATCHER_GROUP_ROWS = MATCHER_GROUP + 1,
     MATCHER_SLOT_CELL_BITS = 14,
-    MATCHER_BUNDLE = 3,             /* vectors that are worked on together */
+    MATCHER_BUNDLE = 3,             /* vectors that are worked on together, or stretches of one vector */
 };
 
 struct matcher_sweep_look {
@@ -85,7 +87,7 @@ struct matcher_sweep_look {
 struct matcher_sweep_vector {
     uint32_t start[MATCHER_LANES_MAX];      /* the sum before the first digit */
     uint32_t limit[MATCHER_LANES_MAX];
-    int32_t top, bottom;            /* its groups: from top down to bottom */
+    int32_t top, bottom;            /* its groups: from top down to bottom, that of its first look's oldest start */
     const uint32_t *group0;         /* Of each group what is added before it, then eight rows of weights, the first
                                        digit's first. Group 0 is here, the later ones are before it. */
 };
@@ -114,11 +116,13 @@ struct matcher_sweep {
 /* The bundle at work: what its hot starts are found by. */
 struct matcher_sweep_state {
     uint32_t next;                  /* the first look after it */
+    bool three;                     /* one vector, three stretches: set before the sweep */
     uint32_t first, vectors;        /* its first look */
-    uint64_t young, old;            /* looks that have hot starts in groups, in slots; the first one is bit 0 */
+    uint64_t young, old;            /* looks that have hot starts in groups, in slots; the first one is bit 0. A stretch's
+                                       looks have as many bits as lanes */
     int32_t top, bottom;            /* the groups it went through */
     _Alignas(64) uint32_t moves[MATCHER_BUNDLE * MATCHER_LANES_MAX];    /* what old starts are moved by: 16 bits, twice */
-    /* Of each group from the top: each vector's sums before it, and what it has of hot starts. */
+    /* Of each group from the top: each vector's (or stretch's) sums before it, and what it has of hot starts. */
     _Alignas(64) uint32_t marks[MATCHER_SWEEP_GROUPS_MAX * MATCHER_BUNDLE * 2 * MATCHER_LANES_MAX];
 };
 
@@ -138,7 +142,6 @@ struct matcher_hash {
     uint64_t carry;                 /* the key so far */
     union {
         struct {
-            /* blocks[][MATCHER_STEPS][lanes], both */
             _Alignas(64) uint32_t weights[MATCHER_HASHED_DIGITS], keys[MATCHER_HASHED_DIGITS];
             uint32_t edge_mask;     /* key + reach with nothing but zeros under it: near an edge of its cell */
             uint8_t taken[(1 << MATCHER_CELL_BITS) + MATCHER_STEPS];    /* the last ones for zeros */
@@ -164,23 +167,27 @@ struct matcher_kernel {
     uint32_t look_bits;
     bool digit_words;
 
-    /* Writes digits, '0'..'9' (asserted), into the planes from `begin` (a multiple of 16) on. `count` is rounded up to
-     * MATCHER_WRITE_DIGITS at most. */
-    void (*write)(union matcher_planes *planes, uint32_t begin, const uint8_t *digits, size_t count);
+    /* Writes digits, '0'..'9' (asserted), from position `begin` (a multiple of 16) on, as the path wants them. `count`
+     * is rounded up to MATCHER_WRITE_DIGITS at most. */
+    void (*write)(struct matcher_digits *to, uint32_t begin, const uint8_t *digits, size_t count);
+    /* The same for idle time, where that is not the same: else NULL. */
+    void (*write_planes)(union matcher_planes *planes, uint32_t begin, const uint8_t *digits, size_t count);
     struct matcher_digit_sets (*digit_sets)(const uint8_t digits[64]);
 
     /* The sum of digits times weights, 64 bits wide: the weights of these digits one after the other. */
     uint64_t (*fraction)(const uint8_t *digits, const uint64_t *weights, size_t count);
+
+    /* Adds digits times weights to the fraction until that is within the tolerance of 0. Returns the digits that took, or 0
+     * if `count` of them do not do it. */
+    uint32_t (*follow)(const uint8_t *digits, const uint64_t *weights, uint32_t count, uint64_t tolerance,
+                       uint64_t *fraction);
 
     /* Whether a start in the window is hot by the look from the segment's beginning; adds which: bit p % 64 of
      * starts[p / 64]. */
     bool (*look)(const union matcher_planes *planes, const struct matcher_look *look,
                  uint64_t starts[MATCHER_POSITIONS / 64]);
 
-    /* Not the scalar one. Writes digits as words, asserted as by `write`. `count` is rounded up to
-     * MATCHER_WIDEN_DIGITS. */
-    void (*widen)(uint32_t *wide, const uint8_t *digits, size_t count);
-    /* Fills a look's slot from the window; `end` is the look's. */
+    /* Not the scalar one. Fills a look's slot from the window; `end` is the look's. */
     void (*remember)(const union matcher_planes *planes, const struct matcher_look *look, uint32_t end, uint32_t blocks,
                      uint32_t *slot);
     /* The scalar one, instead: fills the cells of a vector's looks. The vectors in order: the first that has a look in
@@ -188,20 +195,23 @@ struct matcher_kernel {
     void (*remember_vector)(struct matcher_sweep *sweep, const void *stretch, uint32_t index);
     /* Goes through the looks of a stretch that has `left` digits or more, bundle by bundle, up to the first one
      * that has a hot start; false if there is none. Old starts are in slots, or else in the groups. A stretch is
-     * where its first digit lies: in a row of words, as `widen` writes them; of bytes for the scalar one. */
+     * where its first digit lies: in a row of words; of bytes for the scalar one. */
     bool (*sweep)(const struct matcher_sweep *sweep, const void *stretch, uint32_t left, bool slots,
                   struct matcher_sweep_state *state);
-    /* The starts, counted from the stretch's beginning, that are hot by look k of the bundle at work; no digits 0. At
+    /* The same for three stretches, one behind the other, all of whose looks are taken; old starts are in the groups.
+     * The scalar one has none. */
+    bool (*sweep_three)(const struct matcher_sweep *sweep, const void *stretch, struct matcher_sweep_state *state);
+    /* The starts, counted from the (look's) stretch's beginning, that are hot by look k of the bundle at work; no digits 0. At
      * most `max` of them are told, returns how many there are. */
     uint32_t (*starts)(const struct matcher_sweep *sweep, const void *stretch,
                        const struct matcher_sweep_state *state, uint32_t k, int32_t *starts, uint32_t max);
 
     /* Forgets everything, and inserts the prefixes that end after each of `count` digits, a multiple of
      * MATCHER_BLOCK_DIGITS_MAX. */
-    void (*insert)(const union matcher_planes *planes, struct matcher_hash *hash, uint32_t count);
+    void (*insert)(const struct matcher_digits *digits, struct matcher_hash *hash, uint32_t count);
     /* Inserts those of the digits at..at + count (at a multiple of MATCHER_BLOCK_DIGITS_MAX), and tells which may have
      * occurred before: bit k % 64 of found[k / 64]; for the digit 0 it tells nothing. */
-    void (*probe)(const union matcher_planes *planes, struct matcher_hash *hash, uint32_t at, uint32_t count,
+    void (*probe)(const struct matcher_digits *digits, struct matcher_hash *hash, uint32_t at, uint32_t count,
                   uint64_t *found);
     /* Where the prefix value behind the digit `at`, which is not 0, has occurred before, not before `from`: after the
      * digits partners[], at most `max`, not after those that are 0. Returns how many there are. */

@@ -37,7 +37,7 @@ static inline bool columns_write(uint32_t *column, const uint8_t *digits)
     return vbytes_none(bad);
 }
 
-static void kernel_write(union matcher_planes *planes, uint32_t begin, const uint8_t *digits, size_t count)
+static void kernel_write_planes(union matcher_planes *planes, uint32_t begin, const uint8_t *digits, size_t count)
 {
     ASSERT(begin % MATCHER_STEPS == 0);
     bool good = true;
@@ -45,6 +45,24 @@ static void kernel_write(union matcher_planes *planes, uint32_t begin, const uin
     for (size_t done = 0; done < count; done += MATCHER_STEPS * COLUMNS, column += COLUMNS)
         good &= columns_write(column, digits + done);
     ASSERT(good);
+}
+
+static void kernel_write(struct matcher_digits *to, uint32_t begin, const uint8_t *digits, size_t count)
+{
+    enum { MANY = 32 };
+    const v32 zero = v32_all('0');
+    __m256i most = _mm256_set1_epi8('0'), least = most;
+    for (size_t at = 0; at < count; at += MANY) {
+        __m256i d = _mm256_loadu_si256((const __m256i *)(digits + at));
+        most = _mm256_max_epu8(most, d);
+        least = _mm256_min_epu8(least, d);
+#pragma GCC unroll 4
+        for (size_t i = 0; i < MANY; i += LANES)
+            v32_store(to->word + begin + at + i, v32_word(v32_widen(digits + at + i) - zero));
+    }
+    __m256i good = _mm256_cmpeq_epi8(_mm256_max_epu8(most, _mm256_set1_epi8('9')), _mm256_set1_epi8('9'));
+    good = _mm256_and_si256(good, _mm256_cmpeq_epi8(least, _mm256_set1_epi8('0')));
+    ASSERT(_mm256_movemask_epi8(good) == -1);
 }
 
 static struct matcher_digit_sets kernel_digit_sets(const uint8_t digits[64])
@@ -86,6 +104,26 @@ static uint64_t kernel_fraction(const uint8_t *digits, const uint64_t *weights, 
     for (int i = 0; i < MANY; i += LANES64)
         fraction_add(&low, &high, rest + i, weights + i);
     return v64_sum(low + high);
+}
+
+static uint32_t kernel_follow(const uint8_t *digits, const uint64_t *weights, uint32_t count, uint64_t tolerance,
+                              uint64_t *fraction)
+{
+    const v64 reach = v64_all(tolerance), limit = v64_all(2 * tolerance);
+    v64 carry = v64_all(*fraction) + reach;
+    for (uint32_t at = 0; at < count; at += LANES64) {
+        v64 low = v64_all(0), high = low;
+        fraction_add(&low, &high, digits + at, weights + at);
+        v64 sums = carry + v64_prefix(low + high);
+        uint32_t zero = v64_at_most(sums, limit);
+        carry = v64_all_last(sums);
+        if (zero == 0)
+            continue;
+        uint32_t taken = at + (uint32_t)__builtin_ctz(zero) + 1;
+        *fraction = sums[taken - at - 1] - tolerance;
+        return taken <= count ? taken : 0;
+    }
+    return 0;
 }
 
 /* Where the digits of step 0 of a block lie; those of the next step, one row on. */
@@ -136,23 +174,6 @@ static bool kernel_look(const union matcher_planes *planes, const struct matcher
             }
     }
     return any;
-}
-
-static void kernel_widen(uint32_t *wide, const uint8_t *digits, size_t count)
-{
-    const v32 zero = v32_all('0');
-    __m256i most = _mm256_set1_epi8('0'), least = most;
-    for (size_t at = 0; at < count; at += MATCHER_WIDEN_DIGITS) {
-        __m256i d = _mm256_loadu_si256((const __m256i *)(digits + at));
-        most = _mm256_max_epu8(most, d);
-        least = _mm256_min_epu8(least, d);
-#pragma GCC unroll 4
-        for (size_t i = 0; i < MATCHER_WIDEN_DIGITS; i += LANES)
-            v32_store(wide + at + i, v32_word(v32_widen(digits + at + i) - zero));
-    }
-    __m256i good = _mm256_cmpeq_epi8(_mm256_max_epu8(most, _mm256_set1_epi8('9')), _mm256_set1_epi8('9'));
-    good = _mm256_and_si256(good, _mm256_cmpeq_epi8(least, _mm256_set1_epi8('0')));
-    ASSERT(_mm256_movemask_epi8(good) == -1);
 }
 
 /* The last block of old starts begins so far before the stretch; in front of it, the others. */
@@ -232,7 +253,7 @@ static inline uint64_t slots_hot(const struct matcher_sweep *sweep, uint32_t fir
     return hot;
 }
 
-/* Up to three vectors of looks, the one with the latest looks first. */
+/* Up to three vectors of looks, the one with the latest looks first. They share the broadcast digit. */
 enum { BUNDLE = MATCHER_BUNDLE, GROUP_WORDS = MATCHER_GROUP_ROWS * LANES };
 struct bundle {
     v32 sum[BUNDLE], limits[BUNDLE];
@@ -333,187 +354,155 @@ static bool kernel_sweep(const struct matcher_sweep *sweep, const void *stretch,
     return false;
 }
 
-/* Adds a start to the list, unless it is a digit 0. */
-static inline uint32_t starts_add(int32_t *starts, uint32_t count, uint32_t max, const uint32_t *stretch, int32_t at)
+/* One vector of looks through three stretches: its weights are loaded once for them all. */
+static inline bool sweep_vector(const struct matcher_sweep_vector *v, const uint32_t *stretch, uint32_t count,
+                                struct matcher_sweep_state *state)
 {
-    if (stretch[at] == 0)
-        return count;
-    if (count < max)
-        starts[count] = at;
-    return count + 1;
-}
-
-static uint32_t kernel_starts(const struct matcher_sweep *sweep, const void *digits,
-                              const struct matcher_sweep_state *state, uint32_t k, int32_t *starts, uint32_t max)
-{
-    const uint32_t *stretch = digits;
-    uint32_t index = (state->first + k) / LANES, lane = k % LANES, j = state->vectors - 1 - k / LANES, count = 0;
-    const struct matcher_sweep_vector *v = &sweep->vector[index];
-    const uint32_t limit = v->limit[lane];
-    const int32_t top = (state->young >> k & 1) != 0 ? min_int32(state->top, v->top) : state->bottom - 1;
-    const struct mark *mark = (const struct mark *)state->marks + (state->top - top) * BUNDLE + j;
-    for (int32_t group = top; group >= state->bottom; group--, mark += BUNDLE) {
-        if (!look_stored_hot(mark->hot, lane, limit))
-            continue;
-        const uint32_t *weight = v->group0 + lane - (ptrdiff_t)group * GROUP_WORDS;
-        uint32_t sum = mark->sum[lane];
-        for (int32_t s = MATCHER_GROUP - 1; s >= 0; s--) {
-            int32_t at = MATCHER_GROUP * group - MATCHER_GROUP_BEFORE + s;
-            sum += word_weigh(stretch[at], weight[(s + 1) * LANES]);
-            if (look_sum_hot(sum, limit))
-                count = starts_add(starts, count, max, stretch, at);
+    const v32 limits = look_limits(v32_load(v->limit));
+    struct mark *mark = (struct mark *)state->marks;
+    v32 sum[BUNDLE];
+    look_state all[BUNDLE], hot[BUNDLE];
+    state->top = v->top;
+    state->bottom = v->bottom;
+#pragma GCC unroll 3
+    for (int j = 0; j < BUNDLE; j++) {
+        sum[j] = v32_load(v->start);
+        all[j] = look_start();
+    }
+    for (int32_t group = v->top; group >= v->bottom; group--, mark += BUNDLE) {
+        const uint32_t *digits = stretch + MATCHER_GROUP * group - MATCHER_GROUP_BEFORE;
+        const uint32_t *rows = v->group0 - (ptrdiff_t)group * GROUP_WORDS;
+#pragma GCC unroll 3
+        for (int j = 0; j < BUNDLE; j++) {
+            sum[j] += v32_load(rows);
+            v32_store(mark[j].sum, sum[j]);
+            hot[j] = look_start();
+        }
+#pragma GCC unroll 8
+        for (int s = MATCHER_GROUP - 1; s >= 0; s--) {
+            v32 weights = v32_load(rows + (s + 1) * LANES);
+#pragma GCC unroll 3
+            for (int j = 0; j < BUNDLE; j++) {
+                sum[j] += v32_weigh(v32_all(digits[j * MATCHER_STRETCH_DIGITS + s]), weights);
+                hot[j] = look_test(hot[j], sum[j], limits);
+            }
+        }
+#pragma GCC unroll 3
+        for (int j = 0; j < BUNDLE; j++) {
+            look_store(mark[j].hot, hot[j]);
+            all[j] = look_merge(all[j], hot[j]);
         }
     }
-    if ((state->old >> k & 1) == 0)
-        return count;
-    const uint32_t *slot = sweep->slots + (state->first + k) * sweep->slot_words, blocks = sweep->old_blocks[state->first + k];
-    const v32 moves = v32_all(state->moves[k]);
+    state->young = state->old = 0;
+#pragma GCC unroll 3
+    for (int j = 0; j < BUNDLE; j++)
+        state->young |= (uint64_t)(look_hot(all[j], limits) & ((1u << count) - 1)) << j * LANES;
+    return state->young != 0;
+}
+
+static bool kernel_sweep_three(const struct matcher_sweep *sweep, const void *stretch,
+                               struct matcher_sweep_state *state)
+{
+    while (state->next < sweep->look_count) {
+        uint32_t count = (uint32_t)min_size(sweep->look_count - state->next, LANES);
+        state->first = state->next;
+        state->next += count;
+        if (__builtin_expect(sweep_vector(&sweep->vector[state->first / LANES], stretch, count, state), 0))
+            return true;
+    }
+    return false;
+}
+
+/* A list of starts; those that do not fit are counted only. */
+struct starts {
+    const uint32_t *stretch;
+    int32_t *list;
+    uint32_t count, max;
+};
+
+/* Adds a start, unless it is a digit 0. */
+static inline void starts_add(struct starts *starts, int32_t at)
+{
+    if (starts->stretch[at] == 0)
+        return;
+    if (starts->count < starts->max)
+        starts->list[starts->count] = at;
+    starts->count++;
+}
+
+/* The hot starts of one group, by a lane's sum before it. */
+static inline void starts_of_group(struct starts *starts, const uint32_t *group0, int32_t group, uint32_t sum, uint32_t limit)
+{
+    const uint32_t *weight = group0 - (ptrdiff_t)group * GROUP_WORDS;
+    const int32_t begin = MATCHER_GROUP * group - MATCHER_GROUP_BEFORE;
+    uint32_t hot = 0;
+#pragma GCC unroll 8
+    for (int32_t s = MATCHER_GROUP - 1; s >= 0; s--) {
+        sum += word_weigh(starts->stretch[begin + s], weight[(s + 1) * LANES]);
+        hot |= (uint32_t)look_sum_hot(sum, limit) << s;
+    }
+    for (; hot != 0; hot &= hot - 1)
+        starts_add(starts, begin + __builtin_ctz(hot));
+}
+
+/* Those in groups. Which groups are hot is gathered before these are gone through: branches on what is not known
+ * beforehand cost more. */
+static inline void starts_young(struct starts *starts, const struct matcher_sweep_vector *v, uint32_t lane,
+                                const struct mark *mark, int32_t top, int32_t bottom)
+{
+    enum { MANY = 64 };
+    const uint32_t limit = v->limit[lane];
+    for (; top >= bottom; top -= MANY, mark += MANY * BUNDLE) {
+        const int32_t many = min_int32(top - bottom + 1, MANY);
+        uint64_t hot = 0;
+        for (int32_t i = 0; i < many; i++)
+            hot |= (uint64_t)look_stored_hot(mark[i * BUNDLE].hot, lane, limit) << i;
+        for (; hot != 0; hot &= hot - 1) {
+            int32_t i = __builtin_ctzll(hot);
+            starts_of_group(starts, v->group0 + lane, top - i, mark[i * BUNDLE].sum[lane], limit);
+        }
+    }
+}
+
+/* Those in a slot. */
+static __attribute__((noinline)) void
+starts_old(struct starts *starts, const uint32_t *slot, uint32_t blocks, uint32_t move, uint32_t limit)
+{
+    const v32 moves = v32_all(move);
     for (uint32_t block = 0; block < blocks; block++, slot += BLOCK / 2) {
-        if (slot_hot(slot_block_least(slot, moves), sweep->slot_limit) == 0)
+        if (slot_hot(slot_block_least(slot, moves), limit) == 0)
             continue;
         for (uint32_t s = 0; s < MATCHER_STEPS; s += 2)
-            for (uint32_t hot = slot_hot(v16_add(v32_load(slot + s / 2 * LANES), moves), sweep->slot_limit); hot != 0;) {
+            for (uint32_t hot = slot_hot(v16_add(v32_load(slot + s / 2 * LANES), moves), limit); hot != 0;) {
                 uint32_t place = (uint32_t)__builtin_ctz(hot) / V16_MASK_BITS;
                 hot &= ~(((UINT32_C(1) << V16_MASK_BITS) - 1) << V16_MASK_BITS * place);
-                int32_t at = slot_block_begin(block) + (int32_t)(place / 2 * MATCHER_STEPS + s + place % 2);
-                count = starts_add(starts, count, max, stretch, at);
+                starts_add(starts, slot_block_begin(block) + (int32_t)(place / 2 * MATCHER_STEPS + s + place % 2));
             }
     }
-    return count;
 }
 
-/* The keys of the prefixes that end after each digit of a block: step s of lane l in keys[s * LANES + l]. Bit
- * 15 - s of edges[l] says that the key lies so near the edge of its cell that an equal residue's may lie in the next. */
-static inline __attribute__((always_inline)) void
-keys_block(const union matcher_planes *planes, struct matcher_hash *hash, uint32_t at, uint32_t *edges)
+static uint32_t kernel_starts(const struct matcher_sweep *sweep, const void *stretch,
+                              const struct matcher_sweep_state *state, uint32_t k, int32_t *list, uint32_t max)
 {
-    const uint32_t *block = block_at(planes, hash->base + at), *weights = hash->lanes.weights + at;
-    v32 sum[MATCHER_STEPS], lane = v32_all(0);
-#pragma GCC unroll 16
-    for (int s = MATCHER_STEPS - 1; s >= 0; s--) {
-        sum[s] = lane;
-        lane += v32_mul(v32_load(block + s * MATCHER_ROW_WORDS), v32_load(weights + s * LANES));
-    }
-    v32 from_here = v32_suffix(lane);
-    hash->carry += v32_first(from_here);
-    /* Up to a digit = all of the block less what is behind the digit. */
-    v32 before = v32_all((uint32_t)hash->carry) - (from_here - lane), near = v32_all(0);
-    v32 before_moved = before + v32_all(hash->reach);
-    uint32_t edge_mask = hash->lanes.edge_mask;
-#pragma GCC unroll 16
-    for (int s = 0; s < MATCHER_STEPS; s++) {
-        /* Behind a 0 the key is the same again. Its cell would be written and read at once, and the processor would
-         * have read it too soon: a cell of its own instead. */
-        v32 digits = v32_load(block + s * MATCHER_ROW_WORDS);
-        v32_store(hash->lanes.keys + at + s * LANES,
-                  v32_if_zero(digits, ((1u << MATCHER_CELL_BITS) + (uint32_t)s) << (MATCHER_KEY_BITS - MATCHER_CELL_BITS),
-                              (before - sum[s]) >> (32 - MATCHER_KEY_BITS)));
-        if (edges != NULL)
-            near = v32_append_zero_under(near, before_moved - sum[s], edge_mask);
-    }
-    if (edges != NULL)
-        v32_store(edges, near);
+    struct starts starts = {.stretch = stretch, .list = list, .max = max};
+    const uint32_t lane = k % LANES, look = state->three ? state->first + lane : state->first + k;
+    const uint32_t j = state->three ? k / LANES : state->vectors - 1 - k / LANES;
+    const struct matcher_sweep_vector *v = &sweep->vector[look / LANES];
+    const int32_t top = min_int32(state->top, v->top);
+    const struct mark *marks = (const struct mark *)state->marks + (state->top - top) * BUNDLE + j;
+    if ((state->young >> k & 1) != 0)
+        starts_young(&starts, v, lane, marks, top, state->bottom);
+    if ((state->old >> k & 1) != 0)
+        starts_old(&starts, sweep->slots + look * sweep->slot_words, sweep->old_blocks[look], state->moves[k],
+                   sweep->slot_limit);
+    return starts.count;
 }
 
-/* The cell of a key: its upper half word. */
-static inline uint64_t key_cell(const uint8_t *key)
-{
-    return load_le16(key + 2);
-}
-
-static void kernel_insert(const union matcher_planes *planes, struct matcher_hash *hash, uint32_t count)
-{
-    memset(hash->lanes.taken, 0, sizeof hash->lanes.taken);
-    hash->lanes.taken[0] = 1;       /* the key before the first digit */
-    hash->carry = 0;
-    for (uint32_t at = 0; at < count; at += BLOCK) {
-        keys_block(planes, hash, at, NULL);
-        const uint8_t *keys = (const uint8_t *)(hash->lanes.keys + at);
-        for (size_t i = 0; i < BLOCK * sizeof(uint32_t); i += sizeof(uint32_t))
-            hash->lanes.taken[key_cell(keys + i)] = 1;
-    }
-}
-
-static void kernel_probe(const union matcher_planes *planes, struct matcher_hash *hash, uint32_t at, uint32_t count,
-                         uint64_t *found)
-{
-    uint8_t *taken = hash->lanes.taken;
-    for (uint32_t block = 0; block < count; block += BLOCK) {
-        uint32_t edges[LANES];
-        keys_block(planes, hash, at + block, edges);
-        const uint8_t *keys = (const uint8_t *)(hash->lanes.keys + at + block);
-        uint32_t lanes = (uint32_t)min_size((count - block + MATCHER_STEPS - 1) / MATCHER_STEPS, LANES);
-        for (uint32_t lane = 0; lane < lanes; lane += 4) {
-            uint64_t empty = 0, near = 0;        /* the first digit in the highest bit */
-            for (uint32_t l = lane; l < lane + 4; l++) {
-                near = near << MATCHER_STEPS | edges[l];
-                if (l >= lanes) {
-                    empty <<= MATCHER_STEPS;
-                    continue;
-                }
-                const uint8_t *key = keys + l * sizeof(uint32_t);
-#pragma GCC unroll 16
-                for (int s = 0; s < MATCHER_STEPS; s++) {
-                    /* empty = 2 * empty + (taken[cell] == 0), taken[cell] = 1: three instructions, which GCC does not
-                     * find. */
-                    uint64_t cell = key_cell(key + s * LANES * (int)sizeof(uint32_t));
-                    __asm__("cmpb $1, (%[taken], %[cell])\n\tadc %[empty], %[empty]\n\tmovb $1, (%[taken], %[cell])"
-                            : [empty] "+r"(empty), "+m"(*(uint8_t (*)[sizeof hash->lanes.taken])taken)
-                            : [taken] "r"(taken), [cell] "r"(cell) : "cc");
-                }
-            }
-            found[(block + MATCHER_STEPS * lane) / 64] = matcher_bits_reversed(~empty | near);
-        }
-    }
-}
-
-/* Where the key of a digit stands, and the other way round. */
-static inline uint32_t key_place(uint32_t at)
-{
-    return at / BLOCK * BLOCK + at % MATCHER_STEPS * LANES + at % BLOCK / MATCHER_STEPS;
-}
-
-static inline uint32_t key_at(uint32_t place)
-{
-    return place / BLOCK * BLOCK + place % LANES * MATCHER_STEPS + place % BLOCK / LANES;
-}
-
-static uint32_t kernel_partners(const struct matcher_hash *hash, uint32_t at, uint32_t from, uint16_t *partners,
-                                uint32_t max)
-{
-    const uint32_t *keys = hash->lanes.keys, reach = hash->reach / (1 << (32 - MATCHER_KEY_BITS)) + 1;
-    const uint32_t mask = (UINT32_C(1) << MATCHER_KEY_BITS) - 1;
-    const uint32_t key = keys[at / BLOCK * BLOCK + at % MATCHER_STEPS * LANES + at % BLOCK / MATCHER_STEPS];
-    const v32 moved = v32_all(key + reach);
-    uint32_t count = 0;
-    if (((key + reach) & mask) <= 2 * reach)
-        partners[count++] = MATCHER_NO_DIGIT;
-    for (uint32_t block = from / BLOCK * BLOCK; block <= at; block += BLOCK) {
-        v32 least = v32_all(UINT32_MAX);
-#pragma GCC unroll 16
-        for (int s = 0; s < MATCHER_STEPS; s++)
-            least = v32_min(least, (moved - v32_load(keys + block + s * LANES)) & v32_all(mask));
-        if (!v32_at_most(least, 2 * reach))
-            continue;
-        for (uint32_t s = 0; s < MATCHER_STEPS; s++) {
-            const uint32_t *row = keys + block + s * LANES;
-            uint32_t near = v32_at_most((moved - v32_load(row)) & v32_all(mask), 2 * reach);
-            for (; near != 0; near &= near - 1) {
-                uint32_t lane = (uint32_t)__builtin_ctz(near), other = block + MATCHER_STEPS * lane + s;
-                if (row[lane] > mask || other < from || other >= at)
-                    continue;
-                if (count < max)
-                    partners[count] = (uint16_t)other;
-                count++;
-            }
-        }
-    }
-    return count;
-}
+#include "app/matcher_lanes_hash.h"
 
 #define MATCHER_KERNEL \
     { .lanes = LANES, .sweep_lanes = LANES, .look_digits_min = MATCHER_LOOK_DIGITS_MIN, .block = BLOCK, \
-      .look_bits = LOOK_BITS, .digit_words = DIGIT_WORDS, .write = kernel_write, \
-      .digit_sets = kernel_digit_sets, .fraction = kernel_fraction, .look = kernel_look, .widen = kernel_widen, \
-      .remember = kernel_remember, .sweep = kernel_sweep, .starts = kernel_starts, .insert = kernel_insert, \
-      .probe = kernel_probe, .partners = kernel_partners }
+      .look_bits = LOOK_BITS, .digit_words = DIGIT_WORDS, .write = kernel_write, .write_planes = kernel_write_planes, \
+      .digit_sets = kernel_digit_sets, .fraction = kernel_fraction, .follow = kernel_follow, .look = kernel_look, \
+      .remember = kernel_remember, .sweep = kernel_sweep, .sweep_three = kernel_sweep_three, .starts = kernel_starts, \
+      .insert = kernel_insert, .probe = kernel_probe, .partners = kernel_partners }

@@ -20,13 +20,13 @@ static inline uint64_t tops_gathered(uint64_t bytes)
 /* The top bit of each byte below 128 that is not 0. */
 static inline uint64_t bytes_not_zero(uint64_t bytes) { return (bytes + 0x7f * ones) & tops; }
 
-static void scalar_write(union matcher_planes *planes, uint32_t begin, const uint8_t *digits, size_t count)
+static void scalar_write(struct matcher_digits *to, uint32_t begin, const uint8_t *digits, size_t count)
 {
     uint64_t bad = 0;
     for (size_t i = 0; i < count; i += EIGHT) {
         uint64_t text = load_le64(digits + i), digit = text ^ '0' * ones;
         bad |= digit | (digit + (128 - 10) * ones);     /* a byte of 10 or more gets its top bit, here or there */
-        store_le64(planes->digit + begin + i, digit);
+        store_le64(to->planes.digit + begin + i, digit);
     }
     ASSERT((bad & tops) == 0);
 }
@@ -50,6 +50,17 @@ static uint64_t scalar_fraction(const uint8_t *digits, const uint64_t *weights, 
     for (size_t i = 0; i < count; i++)
         sum += (uint64_t)(digits[i] - '0') * weights[i];
     return sum;
+}
+
+static uint32_t scalar_follow(const uint8_t *digits, const uint64_t *weights, uint32_t count, uint64_t tolerance,
+                              uint64_t *fraction)
+{
+    for (uint32_t taken = 1; taken <= count; taken++) {
+        *fraction += (uint64_t)(digits[taken - 1] - '0') * weights[taken - 1];
+        if (*fraction + tolerance <= 2 * tolerance)
+            return taken;
+    }
+    return 0;
 }
 
 static bool scalar_look(const union matcher_planes *planes, const struct matcher_look *look,
@@ -204,12 +215,12 @@ static inline uint64_t edge_crossed(const struct matcher_hash *hash, uint64_t ke
     return (key ^ (key - 2 * (uint64_t)hash->reach)) >> (64 - MATCHER_CELL_BITS);
 }
 
-static void scalar_insert(const union matcher_planes *planes, struct matcher_hash *hash, uint32_t count)
+static void scalar_insert(const struct matcher_digits *digits, struct matcher_hash *hash, uint32_t count)
 {
     memset(hash->plain.last, 0, sizeof hash->plain.last);
     uint64_t key = hash->reach;
     for (size_t at = 1; at <= count; at++)
-        place(planes->digit + hash->base, at, &key, hash, hash->plain.last);
+        place(digits->planes.digit + hash->base, at, &key, hash, hash->plain.last);
     hash->carry = key;
 }
 
@@ -228,10 +239,10 @@ static __attribute__((noinline, cold)) uint64_t edges(const struct matcher_hash 
     return near;
 }
 
-static void scalar_probe(const union matcher_planes *planes, struct matcher_hash *hash, uint32_t at, uint32_t count,
+static void scalar_probe(const struct matcher_digits *all, struct matcher_hash *hash, uint32_t at, uint32_t count,
                          uint64_t *found)
 {
-    const uint8_t *digits = planes->digit + hash->base;
+    const uint8_t *digits = all->planes.digit + hash->base;
     uint16_t *last = hash->plain.last;
     uint64_t key = hash->carry, reach = 2 * (uint64_t)hash->reach;
     for (uint32_t done = 0; done < count; done += 64) {
@@ -273,7 +284,7 @@ static uint32_t scalar_partners(const struct matcher_hash *hash, uint32_t at, ui
 
 const struct matcher_kernel matcher_kernel_scalar = {
     .lanes = 1, .sweep_lanes = PAIR, .look_digits_min = 16, .block = MATCHER_STEPS, .look_bits = LOOK_BITS,
-    .write = scalar_write, .digit_sets = scalar_digit_sets, .fraction = scalar_fraction, .look = scalar_look,
-    .remember_vector = pair_remember, .sweep = scalar_sweep, .starts = scalar_starts,
+    .write = scalar_write, .digit_sets = scalar_digit_sets, .fraction = scalar_fraction, .follow = scalar_follow,
+    .look = scalar_look, .remember_vector = pair_remember, .sweep = scalar_sweep, .starts = scalar_starts,
     .insert = scalar_insert, .probe = scalar_probe, .partners = scalar_partners,
 };

@@ -12,6 +12,7 @@ enum {
     MATCHER_LENGTH_WORDS = MATCHER_N_DIGITS_MAX / 64 + 1,
     MATCHER_HOT_MAX = 16,       /* one planted answer at work, a chance one in 40 bursts; more only in odd streams */
     MATCHER_PARTNERS_MAX = 64,  /* starts of answers at one end; more only in odd streams */
+    MATCHER_PAIRS_MAX = 64,     /* answers of a segment that the search decides; more only in odd streams */
     MATCHER_CONFIRM_MAX = 8,    /* answers of one burst that wait for exact arithmetic; more are confirmed at once */
     MATCHER_EARLY_MAX = 32,     /* early answers whose digits have not come yet */
 };
@@ -20,14 +21,19 @@ enum {
 struct matcher_hot {
     uint32_t count;                                 /* MATCHER_HOT_MAX + 1: more than are listed */
     uint32_t start[MATCHER_HOT_MAX];                /* positions */
-    uint32_t end[MATCHER_HOT_MAX];                  /* of its first answer in the segment; 0: none known */
-    bool more[MATCHER_HOT_MAX];                     /* it may have others */
+    bool undecided[MATCHER_HOT_MAX];                /* its suspect ends are still to be decided */
     uint64_t fraction[MATCHER_HOT_MAX];             /* its sum of follow_weights up to the segment */
 };
 
 struct matcher_confirm {
     uint32_t constant, count;
     uint8_t digits[MATCHER_N_DIGITS_MAX];
+};
+
+/* An answer of the segment that the search has decided. */
+struct matcher_pair {
+    uint32_t start, end;                            /* positions */
+    uint32_t constant;
 };
 
 /* The shortest completion of a hot start: `count` digits, 0 if it has none. */
@@ -49,17 +55,20 @@ struct matcher {
     uint32_t n, constant_count;
     const struct matcher_kernel *kernel;
     bool hashes, eaches;                            /* some constant is hashed; is decided at each end */
-    bool widens, writes;                            /* digits as words, into the planes */
-    bool first_hot;                                 /* a look from the segment's beginning has a hot start */
+    bool first_hot;                                 /* a look from the segment's beginning has a hot start; ... */
+    bool first_hot_by_zeros;                        /* ... it has one, but an answer just ended: only zeros make others */
 
-    /* The segment at work: up to MATCHER_SEGMENT_DIGITS digits of the burst, in the planes from MATCHER_SEGMENT_AT
-     * on. Ends are counted from 1: the end after its first digit. */
+    /* The segment at work: up to MATCHER_SEGMENT_DIGITS digits of the burst, at the positions from
+     * MATCHER_SEGMENT_AT on. Ends are counted from 1: the end after its first digit. */
     uint32_t segment_text;                          /* where in text it begins */
     uint32_t segment_count;
     uint32_t searched;                              /* ends whose suspects are known */
     uint32_t end;                                   /* the end whose answers are being handed out */
-    uint64_t suspect[MATCHER_END_WORDS][MATCHER_CONSTANT_COUNT_MAX];    /* ends that may have answers */
-    uint64_t suspect_any[MATCHER_END_WORDS];
+    uint64_t suspect_any[MATCHER_END_WORDS];        /* ends behind `end` that may have answers: of pairs, undecided ones */
+    struct matcher_pair pair[MATCHER_PAIRS_MAX];
+    uint32_t pair_count;
+    bool undecided;                                 /* there are some */
+    uint64_t suspect[MATCHER_END_WORDS][MATCHER_CONSTANT_COUNT_MAX];    /* undecided ends */
     struct matcher_digit_sets digit_sets[MATCHER_END_WORDS];
     uint64_t hit[MATCHER_LENGTH_WORDS];             /* lengths of the answers at `end` that are not handed out yet */
     uint32_t hit_words;                             /* those of hit[] that are not 0 */
@@ -76,6 +85,8 @@ struct matcher {
     struct matcher_hot hot[MATCHER_CONSTANT_COUNT_MAX];
     struct matcher_confirm confirm[MATCHER_CONFIRM_MAX];
     uint32_t confirm_count, confirm_done;           /* entries; digits of the last one that are worked off */
+    uint32_t confirm_text, confirm_length, confirm_constant;    /* the answer given last, if it is to be confirmed:
+                                                       where in text, else length 0 */
     struct matcher_big exact;                       /* the value so far */
 
     /* Early answers. */
@@ -93,10 +104,9 @@ struct matcher {
 
     struct matcher_stats stats;
 
-    _Alignas(64) uint32_t wide[MATCHER_WIDE_WORDS];
+    struct matcher_digits digits;
     struct matcher_sweep_state sweep_state;
     struct matcher_sweep sweep;
-    union matcher_planes planes;
     /* The burst from MATCHER_HISTORY on, and zeros behind it. */
     uint8_t text[MATCHER_HISTORY + MATCHER_BURST_DIGITS_MAX + MATCHER_WRITE_DIGITS];
     struct matcher_constant constants[MATCHER_CONSTANT_COUNT_MAX];
@@ -125,14 +135,27 @@ static inline bool matcher_is_zero(const struct matcher_constant *c, uint64_t fr
     return fraction + c->tolerance <= 2 * c->tolerance;
 }
 
+/* An end of the segment may have answers of a constant: `decide` tells. */
 static inline void matcher_suspect(struct matcher *m, uint32_t constant, uint32_t end)
 {
     m->suspect[(end - 1) / 64][constant] |= BIT((end - 1) % 64);
     m->suspect_any[(end - 1) / 64] |= BIT((end - 1) % 64);
+    m->undecided = true;
+}
+
+/* What begins at a position and ends at an end of the segment is an answer; false: no room. */
+static inline bool matcher_pair(struct matcher *m, uint32_t constant, uint32_t start, uint32_t end)
+{
+    if (m->pair_count == MATCHER_PAIRS_MAX)
+        return false;
+    m->pair[m->pair_count++] = (struct matcher_pair){.start = start, .end = MATCHER_SEGMENT_AT + end, .constant = constant};
+    m->suspect_any[(end - 1) / 64] |= BIT((end - 1) % 64);
+    return true;
 }
 
 /* app/matcher_sweep.c. */
 void matcher_sweep_prepare(struct matcher *m);          /* at set-up */
+uint32_t matcher_sweep_stretches(const struct matcher *m);      /* that are best searched at once */
 void matcher_sweep_search(struct matcher *m);           /* suspects of the constants that are looked ahead for */
 size_t matcher_sweep_bytes(const struct matcher *m, uint32_t count);    /* touched by a burst */
 bool matcher_sweep_remember(struct matcher *m);         /* the scalar variant's cells, one slice; true while there is more */

@@ -73,8 +73,8 @@ static void row_pair(uint32_t row[2]) { row[1] -= row[0] >> 31; }
 static const void *stretch_digits(const struct matcher *m, uint32_t from)
 {
     if (m->kernel->lanes == 1)
-        return m->planes.digit + MATCHER_SEGMENT_AT + from;
-    return m->wide + MATCHER_WIDE_AT + from;
+        return m->digits.planes.digit + MATCHER_SEGMENT_AT + from;
+    return m->digits.word + MATCHER_SEGMENT_AT + from;
 }
 
 /* The starts before group 0 that a look reaches, in blocks. */
@@ -84,8 +84,15 @@ static uint32_t sweep_old_blocks(const struct matcher *m, uint32_t end)
     return m->n > young ? (m->n - young + block - 1) / block : 0;
 }
 
-/* Fills one vector's rows from a place on, returns the place behind them. The vectors of a bundle end with the same
- * group, that of its first look's oldest start. */
+/* The group of the oldest start that a look at this end reaches. */
+static int32_t sweep_bottom(const struct matcher *m, int32_t end)
+{
+    int32_t oldest = end + 1 - (int32_t)m->n + MATCHER_GROUP_BEFORE;
+    return (oldest + MATCHER_WINDOW_DIGITS) / MATCHER_GROUP - MATCHER_WINDOW_DIGITS / MATCHER_GROUP;
+}
+
+/* Fills one vector's rows from a place on, returns the place behind them. The vectors of a bundle have the groups that
+ * its first one has. */
 static uint32_t *sweep_fill_vector(struct matcher *m, uint32_t index, uint32_t *row)
 {
     const uint32_t lanes = m->kernel->sweep_lanes, cold = UINT32_C(1) << (m->kernel->look_bits - 2);
@@ -93,10 +100,9 @@ static uint32_t *sweep_fill_vector(struct matcher *m, uint32_t index, uint32_t *
     struct matcher_sweep_vector *v = &sweep->vector[index];
     const struct matcher_sweep_look *look = &sweep->look[index * lanes];
     uint32_t used = (uint32_t)min_size(sweep->look_count - index * lanes, lanes);
-    int32_t first = sweep->look[index / MATCHER_BUNDLE * MATCHER_BUNDLE * lanes].end;
-    int32_t oldest = first + 1 - (int32_t)m->n + MATCHER_GROUP_BEFORE;
+    const int32_t bottom = sweep_bottom(m, sweep->look[index / MATCHER_BUNDLE * MATCHER_BUNDLE * lanes].end);
     v->top = (look[used - 1].end + MATCHER_GROUP_BEFORE - 1) / MATCHER_GROUP;
-    v->bottom = (oldest + MATCHER_WINDOW_DIGITS) / MATCHER_GROUP - MATCHER_WINDOW_DIGITS / MATCHER_GROUP;
+    v->bottom = sweep_bottom(m, look[0].end);
     v->group0 = row + v->top * MATCHER_GROUP_ROWS * (int32_t)lanes;
     for (uint32_t l = used; l < lanes; l++)
         v->start[l] = cold;
@@ -108,7 +114,7 @@ static uint32_t *sweep_fill_vector(struct matcher *m, uint32_t index, uint32_t *
         sweep->slot_limit = (uint32_t)max_size(sweep->slot_limit, slot_limit * (1 + (1 << 16)));
         sweep->old_blocks[index * lanes + l] = (uint8_t)sweep_old_blocks(m, look[l].end);
     }
-    for (int32_t group = v->top; group >= v->bottom; group--) {
+    for (int32_t group = v->top; group >= bottom; group--) {
         for (uint32_t l = 0; l < used; l++)
             row[l] = group == look_first_group(look[l].end) ? 0 - cold : 0;
         if (m->kernel->lanes == 1)
@@ -142,7 +148,7 @@ size_t matcher_sweep_bytes(const struct matcher *m, uint32_t count)
 {
     const struct matcher_sweep *sweep = &m->sweep;
     const uint32_t lanes = m->kernel->sweep_lanes, needed = sweep->needed[min_size(count, MATCHER_STRETCH_DIGITS + 1)];
-    size_t words = m->kernel->lanes == 1 ? needed * 64 / sizeof(uint32_t) : count + needed * sweep->slot_words, groups = 0;
+    size_t words = needed * (m->kernel->lanes == 1 ? 64 / sizeof(uint32_t) : sweep->slot_words), groups = 0;
     for (uint32_t index = 0; index * lanes < needed; index++) {
         const struct matcher_sweep_vector *v = &sweep->vector[index];
         groups = min_size((uint32_t)v->top + 1, (count + MATCHER_GROUP_BEFORE - 1) / MATCHER_GROUP + 1);
@@ -152,18 +158,15 @@ size_t matcher_sweep_bytes(const struct matcher *m, uint32_t count)
            offsetof(struct matcher_sweep_state, marks);
 }
 
-/* Whether a multiple of m is one of M is told by its last digit. */
-static bool last_digit_tells(const struct matcher_constant *c) { return c->tail_digits <= 1; }
-
-/* The hot start has an end that makes a multiple of m. The first one that makes one of M, without a doubt, is noted. */
+/* The hot start has an end that makes a multiple of m. */
 static void hot_end(struct matcher *m, uint32_t i, uint32_t k, uint32_t end, uint32_t digit)
 {
     const struct matcher_constant *c = &m->constants[i];
+    if (matcher_last_digit_tells(c) &&
+        ((c->last_digits >> digit & 1) == 0 || matcher_pair(m, i, m->hot[i].start[k], end)))
+        return;
     matcher_suspect(m, i, end);
-    if (m->hot[i].end[k] == 0 && last_digit_tells(c) && digit % c->tail_power == 0)
-        m->hot[i].end[k] = end;
-    else
-        m->hot[i].more[k] = true;
+    m->hot[i].undecided[k] = true;
 }
 
 /* Suspects the ends after..to of what begins at hot start k: where the prefix value is the start's, given what that is
@@ -172,18 +175,16 @@ static void hot_follow(struct matcher *m, uint32_t i, uint32_t k, uint64_t fract
 {
     const struct matcher_constant *c = &m->constants[i];
     const uint32_t start = m->hot[i].start[k], last = (uint32_t)min_size(to, start + m->n - MATCHER_SEGMENT_AT);
-    const uint64_t *weights = c->follow_weights + MATCHER_SEGMENT_AT - start, tolerance = c->tolerance;
+    const uint64_t *weights = c->follow_weights + MATCHER_SEGMENT_AT - start;
     const uint8_t *digits = m->text + m->segment_text;
     bool zero = matcher_is_zero(c, fraction);
-    for (uint32_t end = after; end < last && !(zero && last_digit_tells(c) && digits[end] != '0');) {
-        uint32_t digit;
-        do {
-            digit = digits[end] - '0';
-            fraction += digit * weights[end++];
-        } while (fraction + tolerance > 2 * tolerance && end < last);
-        zero = matcher_is_zero(c, fraction);
-        if (zero)
-            hot_end(m, i, k, end, digit);
+    for (uint32_t end = after; end < last && !(zero && matcher_last_digit_tells(c) && digits[end] != '0');) {
+        uint32_t taken = m->kernel->follow(digits + end, weights + end, last - end, c->tolerance, &fraction);
+        if (taken == 0)
+            return;
+        end += taken;
+        zero = true;
+        hot_end(m, i, k, end, digits[end - 1] - '0');
     }
 }
 
@@ -224,8 +225,7 @@ static void hot_take(struct matcher *m, uint32_t i, uint32_t start, uint32_t aft
     if (k == hot->count) {
         hot->count++;
         hot->start[k] = start;
-        hot->end[k] = 0;
-        hot->more[k] = false;
+        hot->undecided[k] = false;
     }
     hot_follow(m, i, k, m->kernel->fraction(m->text + matcher_text_index(m, start), m->constants[i].follow_weights,
                                             MATCHER_SEGMENT_AT + after - start), after, to);
@@ -235,18 +235,21 @@ static void hot_take(struct matcher *m, uint32_t i, uint32_t start, uint32_t aft
 static __attribute__((noinline)) void sweep_follow(struct matcher *m, uint32_t from)
 {
     const struct matcher_sweep_state *state = &m->sweep_state;
+    const uint32_t lanes = state->three ? m->kernel->lanes : UINT32_MAX;     /* of a stretch */
     for (uint64_t hot = state->young | state->old; hot != 0; hot &= hot - 1) {
-        uint32_t k = (uint32_t)__builtin_ctzll(hot);
-        const struct matcher_sweep_look *look = &m->sweep.look[state->first + k];
+        uint32_t k = (uint32_t)__builtin_ctzll(hot), stretch = from + k / lanes * MATCHER_STRETCH_DIGITS;
+        const struct matcher_sweep_look *look = &m->sweep.look[state->first + k % lanes];
+        uint32_t after = stretch + look->end, to = (uint32_t)min_size(stretch + look->next, m->segment_count);
+        if (after >= to)
+            continue;       /* a look from behind the last digit */
         int32_t starts[MATCHER_HOT_MAX];
-        uint32_t count = m->kernel->starts(&m->sweep, stretch_digits(m, from), state, k, starts, MATCHER_HOT_MAX);
-        uint32_t after = from + look->end, to = (uint32_t)min_size(from + look->next, m->segment_count);
+        uint32_t count = m->kernel->starts(&m->sweep, stretch_digits(m, stretch), state, k, starts, MATCHER_HOT_MAX);
         if (count > MATCHER_HOT_MAX) {
             hot_lose(m, look->constant, after, to);
             continue;
         }
         for (uint32_t i = 0; i < count; i++) {
-            uint32_t start = MATCHER_SEGMENT_AT + from + (uint32_t)starts[i];
+            uint32_t start = MATCHER_SEGMENT_AT + stretch + (uint32_t)starts[i];
             if (start + m->n > MATCHER_SEGMENT_AT + after && start < MATCHER_SEGMENT_AT + after &&
                 matcher_may_begin(m, matcher_text_index(m, start)))
                 hot_take(m, look->constant, start, after, to);
@@ -254,14 +257,26 @@ static __attribute__((noinline)) void sweep_follow(struct matcher *m, uint32_t f
     }
 }
 
+/* Those behind the first one take three at once, if there are so many, or nearly. */
+uint32_t matcher_sweep_stretches(const struct matcher *m)
+{
+    const uint32_t left = m->segment_count - m->searched, enough = (2 * MATCHER_BUNDLE - 1) * MATCHER_STRETCH_DIGITS / 2;
+    return m->kernel->sweep_three != NULL && m->searched > 0 && left > enough ? MATCHER_BUNDLE : 1;
+}
+
 void matcher_sweep_search(struct matcher *m)
 {
-    uint32_t from = m->searched;
-    if (from == 0 && m->first_hot)
+    const uint32_t from = m->searched;
+    if (from == 0 && (m->first_hot || (m->first_hot_by_zeros && m->text[m->segment_text] == '0')))
         sweep_follow_first(m);
     m->sweep_state.next = 0;
-    while (m->kernel->sweep(&m->sweep, stretch_digits(m, from), m->segment_count - from, from == 0, &m->sweep_state))
-        sweep_follow(m, from);
+    m->sweep_state.three = matcher_sweep_stretches(m) > 1;
+    if (m->sweep_state.three)
+        while (m->kernel->sweep_three(&m->sweep, stretch_digits(m, from), &m->sweep_state))
+            sweep_follow(m, from);
+    else
+        while (m->kernel->sweep(&m->sweep, stretch_digits(m, from), m->segment_count - from, from == 0, &m->sweep_state))
+            sweep_follow(m, from);
 }
 
 /* Fills the cells of some vectors, a table of them; true while there are more. */
@@ -281,6 +296,7 @@ bool matcher_sweep_remember(struct matcher *m)
 void matcher_sweep_warm(struct matcher *m)
 {
     enum { BURST = 128 };
+    m->sweep_state.three = false;
     m->sweep_state.next = 0;
     m->kernel->sweep(&m->sweep, stretch_digits(m, 0), BURST, true, &m->sweep_state);
 }

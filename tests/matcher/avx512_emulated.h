@@ -77,6 +77,19 @@ static inline __mmask16 emulated_cmple_epu32_mask(__m512i a, __m512i b) /* VPCMP
     LANE(i, 16) r |= (unsigned)(x[i] <= y[i]) << i;
     return (__mmask16)r;
 }
+static inline __mmask8 emulated_cmple_epu64_mask(__m512i a, __m512i b)  /* VPCMPUQ */
+{
+    emulated_u64 x = (emulated_u64)a, y = (emulated_u64)b;
+    unsigned r = 0;
+    LANE(i, 8) r |= (unsigned)(x[i] <= y[i]) << i;
+    return (__mmask8)r;
+}
+static inline __m512i emulated_permutexvar_epi64(__m512i places, __m512i a)                    /* VPERMQ */
+{
+    emulated_u64 p = (emulated_u64)places, x = (emulated_u64)a, r;
+    LANE(i, 8) r[i] = x[p[i] % 8];
+    return (__m512i)r;
+}
 static inline __m128i emulated_castsi512_si128(__m512i a)
 {
     __m128i r;
@@ -106,9 +119,11 @@ static inline __m512i emulated_mask_mov_epi32(__m512i otherwise, __mmask16 mask,
     LANE(i, 16) r[i] = mask >> i & 1 ? x[i] : r[i];
     return (__m512i)r;
 }
-static inline __m512i emulated_mask_add_epi32(__m512i otherwise, __mmask16 mask, __m512i a, __m512i b)
+static inline __m512i emulated_permutexvar_epi32(__m512i places, __m512i a)                    /* VPERMD */
 {
-    return emulated_mask_mov_epi32(otherwise, mask, (__m512i)((emulated_u32)a + (emulated_u32)b));
+    emulated_u32 p = (emulated_u32)places, x = (emulated_u32)a, r;
+    LANE(i, 16) r[i] = x[p[i] % 16];
+    return (__m512i)r;
 }
 static inline __m512i emulated_cvtepu8_epi32(__m128i a)                 /* VPMOVZXBD */
 {
@@ -152,13 +167,16 @@ static inline long long emulated_reduce_add_epi64(__m512i a)
 #define _mm512_min_epu32 emulated_min_epu32
 #undef _mm512_cmple_epu32_mask
 #define _mm512_cmple_epu32_mask emulated_cmple_epu32_mask
+#undef _mm512_cmple_epu64_mask
+#define _mm512_cmple_epu64_mask emulated_cmple_epu64_mask
+#define _mm512_permutexvar_epi64 emulated_permutexvar_epi64
 #define _mm512_castsi512_si128 emulated_castsi512_si128
 #undef _mm512_alignr_epi32
 #define _mm512_alignr_epi32 emulated_alignr_epi32
 #define _mm512_mask_test_epi32_mask emulated_mask_test_epi32_mask
 #define _mm512_testn_epi32_mask emulated_testn_epi32_mask
 #define _mm512_mask_mov_epi32 emulated_mask_mov_epi32
-#define _mm512_mask_add_epi32 emulated_mask_add_epi32
+#define _mm512_permutexvar_epi32 emulated_permutexvar_epi32
 #define _mm512_cvtepu8_epi64 emulated_cvtepu8_epi64
 #define _mm512_mul_epu32 emulated_mul_epu32
 #define _mm512_reduce_add_epi64 emulated_reduce_add_epi64
