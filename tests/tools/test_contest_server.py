@@ -120,6 +120,18 @@ def test_a_count_of_bursts_offers_the_same_whatever_the_machine_does(serve):
     assert offered[0] == offered[1] and offered[0]
 
 
+def test_the_next_answers_are_sought_in_the_pause_and_not_beside_the_players(serve):
+    server = serve(begin="player", bursts=4, interval_s=(0.1, 0.1))
+    sought_ns, push = [], server.oracle.push
+    server.oracle.push = lambda digits: sought_ns.append(time.time_ns()) or push(digits)
+    with connect(server, "input"):
+        wait_for(lambda: server.over)
+    sent_ns = [line["ns"] for line in finish(server) if line["kind"] == "burst"]
+    assert len(sought_ns) == 4
+    # One of the pauses at least was as long as it should be: the machine may have other things to do.
+    assert max(sought - sent for sent, sought in zip(sent_ns, sought_ns[1:])) > 30_000_000
+
+
 def test_answers_across_a_gap_are_not_offered():
     lines = [{"kind": "feed-open", "id": 1, "ip": "a", "position": 0},
              {"kind": "burst", "position": 0, "digits": "0123456789"},
