@@ -319,7 +319,7 @@ static enum player_verdict judge(uint64_t now_ns)
     return PLAYER_ON;
 }
 
-static void tend(uint64_t now_ns)
+NOT_HOT static void tend(uint64_t now_ns)
 {
     player.tend_ns = now_ns + TEND_NS;
     tend_network(now_ns);

@@ -152,20 +152,10 @@ static struct weave_news begin_stream(struct feed_place *feed, const uint8_t *di
     return news;
 }
 
-HOT struct weave_news weave_push(uint32_t index, const uint8_t *digits, size_t count)
+/* One of several feeds. */
+NOT_HOT static struct weave_news push_beside_others(uint32_t index, const uint8_t *digits, size_t count)
 {
-    ASSERT(index < weave.feed_count);
     struct feed_place *feed = &weave.feeds[index];
-    if (count == 0)
-        return (struct weave_news){ digits, 0, false };
-
-    if (weave.feed_count == 1) {
-        struct weave_news news = news_of(digits, count);
-        news.gap = !feed->placed && weave.head > count;
-        weave_counters.gaps += news.gap;
-        feed->placed = true;
-        return news;
-    }
     if (feed->placed) {
         if (agrees(feed->position, digits, count))
             return push_placed(feed, digits, count);
@@ -190,6 +180,22 @@ HOT struct weave_news weave_push(uint32_t index, const uint8_t *digits, size_t c
     uint32_t kept = feed->kept;
     feed->kept = 0;
     return push_placed(feed, feed->digits, kept);
+}
+
+HOT struct weave_news weave_push(uint32_t index, const uint8_t *digits, size_t count)
+{
+    ASSERT(index < weave.feed_count);
+    struct feed_place *feed = &weave.feeds[index];
+    if (count == 0)
+        return (struct weave_news){ digits, 0, false };
+    if (weave.feed_count > 1)
+        return push_beside_others(index, digits, count);
+
+    struct weave_news news = news_of(digits, count);
+    news.gap = !feed->placed && weave.head > count;
+    weave_counters.gaps += news.gap;
+    feed->placed = true;
+    return news;
 }
 
 void weave_lost(uint32_t index)

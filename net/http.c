@@ -226,7 +226,7 @@ static enum http_step head_done(struct http_response *r)
     return HTTP_HEAD;
 }
 
-static void begin_body(struct http_response *r)
+NOT_HOT static void begin_body(struct http_response *r)
 {
     if (r->status == 204 || r->status == 304)
         r->state = STATE_DONE;
@@ -239,7 +239,7 @@ static void begin_body(struct http_response *r)
 }
 
 /* One byte of a head or a trailer. RFC 9112 §2.2: a lone LF ends a line too; a lone CR is refused. HTTP_MORE: go on. */
-static enum http_step head_byte(struct http_response *r, char c)
+NOT_HOT static enum http_step head_byte(struct http_response *r, char c)
 {
     if (++r->head_bytes > HTTP_HEAD_BYTES_MAX)
         return fail(r, "a head of more than 64 KiB");
@@ -303,7 +303,7 @@ static int hex_digit(char c)
 
 /* One byte between chunks. RFC 9112 §7.1; here only CRLF ends a line, since proxies that read a lone LF otherwise than
  * servers have been smuggled through. Extensions are ignored (§7.1.1). */
-static enum http_step chunk_byte(struct http_response *r, char c)
+NOT_HOT static enum http_step chunk_byte(struct http_response *r, char c)
 {
     int digit = hex_digit(c);
     if (++r->chunk_line_bytes > HTTP_CHUNK_LINE_BYTES_MAX)
