@@ -1,0 +1,130 @@
+"""Finds a constant of which only the set of primes is told, from nothing but the stream's digits.
+
+An answer that was planted is M times a random number. So its *smooth part*, the product of all that it has of the told
+primes, is M's at least, while that of a random number is small: more than S with a chance of some 1/S. Substrings whose
+smooth part is beyond SMOOTH_LEAST are therefore planted, and M is what they have in common. (2 and 5 do not count there:
+powers of them are in all substrings that end where the planted one does.)
+
+Which of the N substrings a digit to look at? For a prime p that does not divide 10, those that are multiples of a
+power of p: the prefix values y_i = sum of d_k * 10^-k (mod p^e) in front of them and behind them are equal. The power
+is small enough for any M worth finding to have it from one prime at least, and large enough for few others to pass."""
+import math
+
+SMOOTH_LEAST = 10**18           # 10^6 digits with N = 256 have a chance of some 10^-8 to get there
+SIEVE_LEAST = 1 << 20           # a hundred chance passes in 10^6 digits with N = 256
+
+
+class HiddenError(ValueError):
+    """Says why a constant cannot be found."""
+
+
+class _Sieve:
+    """Where substrings begin and end that are multiples of a power of one prime."""
+    def __init__(self, prime, n):
+        self.modulus = prime
+        while self.modulus < SIEVE_LEAST:
+            self.modulus *= prime
+        self.tenth = pow(10, -1, self.modulus)
+        self.weight, self.value, self.n = 1, 0, n
+        self.starts = {}                        # prefix value -> where the digits begin behind it
+        self.in_order = []                      # (start, prefix value), to forget the old ones
+
+    def before_nonzero(self, start):
+        """The starts behind which all digits up to `start`, where a digit stands that is not 0, are a multiple. Then it
+        is a start itself. Zeros change no prefix value, so that nothing is to be looked for between them."""
+        starts = self.starts.setdefault(self.value, [])
+        found = list(starts)
+        starts.append(start)
+        self.in_order.append((start, self.value))
+        if len(self.in_order) > 4 * self.n:
+            self._forget(start - 2 * self.n)
+        return found
+
+    def push(self, digit):
+        self.weight = self.weight * self.tenth % self.modulus
+        self.value = (self.value + digit * self.weight) % self.modulus
+
+    def _forget(self, before):
+        old = [pair for pair in self.in_order if pair[0] < before]
+        self.in_order = self.in_order[len(old):]
+        for start, value in old:
+            self.starts[value].remove(start)
+            if not self.starts[value]:
+                del self.starts[value]
+
+
+class Finder:
+    """`primes`: all that the constant has. `told`: the other constants. Feed digits by `push`."""
+    def __init__(self, n, primes, told=()):
+        self.n, self.primes = n, tuple(primes)
+        self.sieves = [_Sieve(p, n) for p in self.primes if 10 % p]
+        if not self.sieves:
+            raise HiddenError("a constant of 2 and 5 alone has nothing that tells where its multiples begin")
+        # Their multiples look planted, too, and are not this constant's.
+        self.rivals = [m for m in told if self._stands_out(self._powers(m))]
+        self.digits = 0                         # so far
+        self.text = ""                          # the last of them
+        self.last_nonzero_end = 0
+        self.planted = 0
+        self.powers = None                      # prime -> exponent that all planted ones have
+        self.planted_starts = []
+
+    @property
+    def constant(self):
+        """What all planted ones have in common, 0 before there is one."""
+        return math.prod(p**e for p, e in self.powers.items()) if self.powers else 0
+
+    @property
+    def doubt(self):
+        """The chance that it is not M but a multiple: that all random factors so far have one more prime of the set in
+        common. With a 0 behind it, which is not told from one of its own, an answer has one more 2 and 5."""
+        return min(1.0, sum((1 / p + (0.1 if 10 % p == 0 else 0))**self.planted for p in self.primes))
+
+    def push(self, digits):
+        """Returns whether a planted answer was found in them."""
+        before = self.planted
+        for character in digits:
+            if character != "0":
+                self._look()
+                for sieve in self.sieves:
+                    sieve.push(int(character))
+                self.last_nonzero_end = self.digits + 1
+            else:
+                for sieve in self.sieves:
+                    sieve.push(0)
+            self.digits += 1
+            self.text += character
+        self.text = self.text[-(self.digits - self.last_nonzero_end + 2 * self.n):]
+        return self.planted > before
+
+    def _look(self):
+        """A digit that is not 0 comes next: what ended before it and its zeros is whole. Answers keep their zeros: one
+        without would lack a 2 that M has."""
+        starts = {start for sieve in self.sieves for start in sieve.before_nonzero(self.digits)}
+        for start in sorted(starts):
+            if 0 < self.last_nonzero_end - start <= self.n and start not in self.planted_starts:
+                self._judge(start, min(self.digits, start + self.n))
+
+    def _judge(self, start, end):
+        origin = self.digits - len(self.text)
+        number = int(self.text[start - origin:end - origin])
+        powers = self._powers(number)
+        if not self._stands_out(powers) or any(number % m == 0 for m in self.rivals):
+            return
+        self.planted += 1
+        self.planted_starts = [*self.planted_starts[-20:], start]
+        self.powers = {p: min(e, self.powers[p]) if self.powers else e for p, e in powers.items()}
+
+    @staticmethod
+    def _stands_out(powers):
+        return math.prod(p**e for p, e in powers.items() if 10 % p) >= SMOOTH_LEAST
+
+    def _powers(self, number):
+        powers = {}
+        for prime in self.primes:
+            exponent = 0
+            while number % prime == 0:
+                number //= prime
+                exponent += 1
+            powers[prime] = exponent
+        return powers
