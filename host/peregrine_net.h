@@ -32,8 +32,10 @@ struct pnet;
  *
  *   address=A.B.C.D        ours; required. Every peer is reached directly, no ARP is spoken.
  *   mtu=BYTES              576..65535; 1500
- *   ack=quick|delayed      acknowledge every batch at once, or RFC 9293 §3.8.6.3; quick
- *   ack_delay_us=US        for ack=delayed; 40000
+ *   ack=quick|delayed|adaptive  acknowledge every batch at once; or RFC 9293 §3.8.6.3, FIN behind text, too; or as Linux:
+ *                          quick for 16 ACKs and after a repetition, delayed then, and as soon as the application answers
+ *                          within ack_delay_us what it gets, or the peer sends FIN; quick
+ *   ack_delay_us=US        for ack=delayed and adaptive; 40000
  *   rto_initial_us=US      RFC 6298 (2.1); 1000000
  *   rto_min_us=US          200000; above SRTT as in Linux, up to 200 ms of it: RTO = SRTT + max(4 RTTVAR, minimum)
  *   rto_max_us=US          120000000
@@ -45,6 +47,8 @@ struct pnet;
  *   wscale=auto|off|0..14  the shift we announce; auto: the least that can name rcvbuf. off: the option is not used
  *   mss=BYTES              largest segment announced and sent; 0: what the MTU gives
  *   timestamps=on|off  sack=on|off  nodelay=on|off(default)  path_mtu=on|off  keepalive=on|off(default)
+ *   syn_soft_errors=on|off(default)  whether ICMP host or network unreachable, time exceeded and the like end a connection
+ *                          that is opening, as in Linux; RFC 9293, MUST-56, forbids it
  *   time_wait_us=US        2 MSL; 60000000
  *   syn_give_up_us=US      180000000
  *   data_give_up_us=US     900000000

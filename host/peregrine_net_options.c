@@ -205,7 +205,7 @@ int pnet_get_option(struct pnet *net, int number, int level, int name, int *valu
         case OPTION_CORK: *value = p->cork; return 0;
         case OPTION_SYNCNT: *value = syn_count(p); return 0;
         case OPTION_MAXSEG: *value = get_max_segment(net, s); return 0;
-        case OPTION_QUICKACK: *value = p->ack == TCP_ACK_QUICK; return 0;
+        case OPTION_QUICKACK: *value = p->ack != TCP_ACK_DELAYED; return 0;
         case OPTION_KEEPIDLE: *value = (int)(p->keepalive_idle_us / 1000000); return 0;
         case OPTION_KEEPINTVL: *value = (int)(p->keepalive_interval_us / 1000000); return 0;
         case OPTION_KEEPCNT: *value = (int)p->keepalive_count; return 0;

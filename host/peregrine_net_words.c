@@ -43,6 +43,7 @@ static const struct word table[] = {
     { "timestamps", WORD_SWITCH, POLICY(timestamps), 0, 0 },
     { "sack", WORD_SWITCH, POLICY(sack), 0, 0 },
     { "nodelay", WORD_SWITCH, POLICY(nodelay), 0, 0 },
+    { "syn_soft_errors", WORD_SWITCH, POLICY(syn_soft_errors), 0, 0 },
     { "path_mtu", WORD_SWITCH, POLICY(path_mtu), 0, 0 },
     { "keepalive", WORD_SWITCH, POLICY(keepalive), 0, 0 },
     { "time_wait_us", WORD_NUMBER, POLICY(time_wait_us), 0, 3600000000 },
@@ -84,7 +85,7 @@ static int choose(const char *text, const char *const *choices)
 
 static const char *read_value(const struct word *entry, const char *value, const char *whole, struct pnet_words *words)
 {
-    static const char *const acks[] = { "quick", "delayed", NULL };
+    static const char *const acks[] = { "quick", "delayed", "adaptive", NULL };
     static const char *const congestions[] = { "cubic", "newreno", NULL };
     static const char *const switches[] = { "off", "on", NULL };
     uint8_t *at = (uint8_t *)words + entry->offset;

@@ -50,6 +50,8 @@ enum tcp_state {
 enum tcp_ack_policy {
     TCP_ACK_QUICK,              /* every batch of received data is acknowledged by the next net_idle */
     TCP_ACK_DELAYED,            /* RFC 9293 §3.8.6.3: every second full segment, or after ack_delay_us */
+    TCP_ACK_ADAPTIVE,           /* as Linux: quick for 16 ACKs, and after a repetition again; delayed then, and at once when
+                                   the application answers what it gets or the peer sends FIN */
 };
 
 enum tcp_congestion_policy {
@@ -82,6 +84,7 @@ struct tcp_policy {
     bool nodelay;                       /* Nagle's algorithm off (MUST-17) */
     bool cork;                          /* TCP_CORK: full segments only, until it is off or an RTO has passed */
     bool keepalive;                     /* off by default (MUST-25) */
+    bool syn_soft_errors;               /* host unreachable and the like end an opening, as in Linux, against MUST-56 */
     bool path_mtu;                      /* honour ICMP fragmentation needed; packets carry DF */
     uint16_t mss;                       /* largest segment we announce and send; 0: what the MTU gives */
     uint32_t syn_give_up_us;            /* R2 for a SYN: at least 3 min (MUST-23) */

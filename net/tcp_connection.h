@@ -34,6 +34,7 @@ enum {
     TCP_RANGE_COUNT_MAX = 32,       /* holes a receiver keeps track of: 4 are told in an ACK, the rest is patience */
     TCP_PORT_FIRST = 32768,         /* RFC 6056 §3.2: a large range, here SECRET_PORT_COUNT ports; servers are below */
     TCP_PATH_MTU_MIN = 552,         /* ICMP cannot push us below this (Linux: route/min_pmtu) */
+    TCP_ACK_QUICK_COUNT = 16,       /* TCP_ACK_ADAPTIVE. Linux: TCP_MAX_QUICKACKS */
     TCP_REORDERING_LEAST = 3,       /* RFC 5681 §3.2, DupThresh */
     TCP_R1_RETRANSMITS = 3,         /* RFC 9293 §3.8.3 (a): ask the neighbour again */
 };
@@ -218,6 +219,9 @@ struct tcp_connection {
 
     /* Acknowledgements owed. */
     struct tcp_challenges challenges;
+    bool ack_adaptive;              /* policy.ack changes between quick and delayed: */
+    uint8_t ack_quick_left;         /* quick for so many ACKs more */
+    uint64_t ack_data_ns;           /* when the last one for text left */
 
     /* Send. */
     uint32_t iss;

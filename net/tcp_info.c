@@ -108,6 +108,8 @@ void tcp_set_ack_policy(struct net_stack *stack, int connection, enum tcp_ack_po
         return;
     c->policy.ack = policy;
     c->policy.ack_delay_us = delay_us;
+    c->ack_adaptive = policy == TCP_ACK_ADAPTIVE;
+    tcp_ack_quicken(c);
 }
 
 void tcp_set_receive_buffer(struct net_stack *stack, int connection, uint32_t bytes)

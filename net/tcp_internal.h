@@ -215,6 +215,18 @@ void tcp_message_sent(struct net_stack *stack, struct tcp_connection *c, uint32_
  * full-sized segment, for the rest after a delay. */
 void tcp_receive_store(struct tcp_connection *c, uint32_t seq, const uint8_t *data, uint32_t bytes);
 void tcp_receive_gap_filled(struct net_stack *stack, struct tcp_connection *c, uint32_t bytes);
+static inline void tcp_ack_quicken(struct tcp_connection *c)
+{
+    if (c->ack_adaptive) {
+        c->policy.ack = TCP_ACK_QUICK;
+        c->ack_quick_left = TCP_ACK_QUICK_COUNT;
+    }
+}
+static inline void tcp_ack_slow_down(struct tcp_connection *c)
+{
+    if (c->ack_adaptive)
+        c->policy.ack = TCP_ACK_DELAYED;
+}
 static inline void tcp_ack_schedule(struct net_stack *stack, struct tcp_connection *c, uint32_t bytes, uint64_t now_ns)
 {
     if (bytes > c->rcv_mss)

@@ -114,6 +114,8 @@ static bool output_segment(struct net_stack *stack, struct tcp_connection *c, ui
 {
     uint8_t flags = TCP_ACK | (fin ? TCP_FIN : 0) | (push ? TCP_PSH : 0);
     struct tcp_segment *s = tcp_sendqueue_push(c, c->snd_nxt, (uint16_t)bytes, flags, now_ns);
+    if (c->ack_unsent_bytes != 0 || now_ns - c->ack_data_ns < c->policy.ack_delay_us * UINT64_C(1000))
+        tcp_ack_slow_down(c);           /* an answer: the next one will take its ACK along */
     const struct tcp_frame frame = { .seq = c->snd_nxt, .flags = flags, .segment = s, .bytes = bytes };
     if (!tcp_frame_send(stack, c, &frame, now_ns)) {
         c->segment_count--;
@@ -252,8 +254,14 @@ void tcp_ack_send_now(struct net_stack *stack, struct tcp_connection *c, uint64_
         .seq = seq_min(c->snd_nxt, edge),
         .flags = TCP_ACK,
     };
+    bool of_text = c->ack_unsent_bytes != 0;
     if (tcp_frame_send(stack, c, &frame, now_ns)) {
         NET_COUNT(stack, tcp_tx_acks);
+        if (of_text) {
+            c->ack_data_ns = now_ns;
+            if (c->ack_quick_left != 0 && --c->ack_quick_left == 0)
+                tcp_ack_slow_down(c);
+        }
     } else {
         c->ack_now = true;
         tcp_timer_due_at(stack, 0);
@@ -268,7 +276,7 @@ void tcp_probe_send(struct net_stack *stack, struct tcp_connection *c, uint64_t 
     uint32_t bytes = (uint32_t)min_size(min_size(unsent_bytes(c), c->snd_mss), room);
     NET_COUNT(stack, tcp_tx_window_probes);
     if (bytes != 0 && !tcp_sendqueue_full(c)) {
-        output_segment(stack, c, bytes, false, bytes == unsent_bytes(c), now_ns);
+        output_segment(stack, c, bytes, false, true, now_ns);   /* pushed: more comes only when this is read; as Linux */
         return;
     }
     const struct tcp_frame frame = { .seq = c->snd_una - 1, .flags = TCP_ACK };

@@ -68,13 +68,17 @@ static void path_mtu_lower(struct net_stack *stack, struct tcp_connection *c, ui
     tcp_output(stack, c, now_ns);
 }
 
-/* RFC 9293 §3.9.2.2, RFC 5461 §2: hard in SYN-SENT only where the peer's host itself said so; MUST-56: else never. */
-static void unreachable(struct net_stack *stack, struct tcp_connection *c, uint8_t code)
+/* RFC 9293 §3.9.2.2, RFC 5461 §2: hard in SYN-SENT only where the peer's host itself said so; MUST-56: else never, unless
+ * that was asked for. */
+static void path_error(struct net_stack *stack, struct tcp_connection *c, uint8_t type, uint8_t code)
 {
-    bool by_host = code == ICMP_CODE_PORT_UNREACHABLE || code == ICMP_CODE_PROTOCOL_UNREACHABLE;
-    if (by_host && (c->state == TCP_SYN_SENT || c->state == TCP_SYN_RECEIVED)) {
+    bool unreachable = type == ICMP_UNREACHABLE;        /* or time exceeded, parameter problem */
+    bool by_host = unreachable && (code == ICMP_CODE_PORT_UNREACHABLE || code == ICMP_CODE_PROTOCOL_UNREACHABLE);
+    bool opening = c->state == TCP_SYN_SENT || c->state == TCP_SYN_RECEIVED;
+    if (opening && (by_host || c->policy.syn_soft_errors)) {
+        bool no_net = unreachable && code == ICMP_CODE_NET_UNREACHABLE;
         NET_COUNT(stack, tcp_connects_failed);
-        tcp_connection_end(stack, c, TCP_REFUSED);
+        tcp_connection_end(stack, c, by_host ? TCP_REFUSED : no_net ? TCP_NO_ROUTE : TCP_UNREACHABLE);
         return;
     }
     NET_COUNT(stack, tcp_icmp_soft_errors);
@@ -101,12 +105,8 @@ void tcp_icmp_error(struct net_stack *stack, uint8_t type, uint8_t code, uint16_
             path_mtu_lower(stack, c, mtu_bytes, now_ns);
         else
             NET_COUNT(stack, tcp_icmp_ignored);
-    } else if (type == ICMP_UNREACHABLE) {
-        unreachable(stack, c, code);
-    } else {                            /* time exceeded, parameter problem */
-        NET_COUNT(stack, tcp_icmp_soft_errors);
-        c->soft_error = TCP_UNREACHABLE;
-        stack->tcp.changed = true;
+    } else {
+        path_error(stack, c, type, code);
     }
 }
 

@@ -113,6 +113,7 @@ void tcp_receive_duplicate(struct net_stack *stack, struct tcp_connection *c, ui
     if (!seq_lt(left, right))
         return;
     stack->counters.tcp_rx_duplicate_bytes += right - left;
+    tcp_ack_quicken(c);
     c->dsack = (struct tcp_range){ left, right };
     c->dsack_pending = c->sack_on;
 }
@@ -159,6 +160,7 @@ static void receive_fin(struct net_stack *stack, struct tcp_connection *c, bool 
     c->fin_received = true;
     c->range_count = 0;
     c->dsack_pending = false;           /* as Linux: nothing is left that a sender could conclude from it */
+    tcp_ack_slow_down(c);
     if (c->state > TCP_ESTABLISHED || waited || c->bytes_received == 0)
         c->ack_now = true;
     tcp_ack_schedule(stack, c, 1, now_ns);      /* else delayed as text is, since our own FIN often follows: as Linux */

@@ -111,6 +111,8 @@ struct tcp_connection *tcp_connection_take(struct net_stack *stack, uint32_t pee
         .rack.window_multiplier = 1,
         .rack.reordering_segments = TCP_REORDERING_LEAST,
     };
+    c->ack_adaptive = policy->ack == TCP_ACK_ADAPTIVE;
+    tcp_ack_quicken(c);
     tcp_path_recall(stack, c, now_ns);
     c->snd_mss = (uint16_t)tcp_send_mss(c);
     tcp->keys[index] = tcp_key(peer_address, peer_port, port);

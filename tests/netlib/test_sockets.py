@@ -6,7 +6,7 @@ import pytest
 
 from pnet import Net
 from test_netlib import (B, IPPROTO_TCP, POLLERR, POLLHUP, POLLIN, POLLOUT, RST, SO_ERROR, SO_KEEPALIVE, SO_REUSEADDR,
-                         SOL_SOCKET, TCP_KEEPIDLE, TCP_LINGER2, TCP_MAXSEG, TCP_USER_TIMEOUT, connected, pair, tcp_fields)
+                         SOL_SOCKET, TCP_KEEPIDLE, TCP_LINGER2, TCP_MAXSEG, TCP_QUICKACK, TCP_USER_TIMEOUT, connected, pair, tcp_fields)
 
 SO_TYPE, SO_SNDBUF, SO_ACCEPTCONN = 3, 7, 30
 TCP_CORK, TCP_KEEPINTVL, TCP_KEEPCNT, TCP_SYNCNT = 3, 5, 6, 7
@@ -166,6 +166,25 @@ def test_syn_count_ends_the_attempt():
         net.at(net.next_timer_us())
         net.run_timers()
     assert times == [0, 1_000_000, 3_000_000] and net.time_us() == 7_000_000
+
+
+def test_ack_policy_adapts_and_can_be_fixed():
+    a, b, wire, client, server, _ = connected("", "ack=adaptive")
+    assert b.option(server, IPPROTO_TCP, TCP_QUICKACK) == 1
+
+    def acks_at_once():
+        assert a.send(client, b"x") == 1
+        for packet in a.packets():
+            b.give(packet)
+        count = 0
+        for packet in b.packets():
+            a.give(packet)
+            count += 1
+        wire.run(200_000)
+        return count
+    assert [acks_at_once() for _ in range(18)] == [1] * 16 + [0] * 2
+    assert b.set_option(server, IPPROTO_TCP, TCP_QUICKACK, 1) == 0
+    assert [acks_at_once() for _ in range(18)] == [1] * 18
 
 
 def test_cork_holds_what_is_not_full():

@@ -102,7 +102,7 @@ static void small_window_is_used_in_the_end(void **state)
     EXPECT_NONE(p);
     uint64_t began_ns = p->now_ns;
     assert_true(peer_wait(p, 2 * S));
-    struct seen *s = EXPECT(p, A, 1601, 1, 300);
+    struct seen *s = EXPECT(p, PA, 1601, 1, 300);
     EXPECT_BETWEEN("the override, ms", (s->at_ns - began_ns) / MS, 100, 1000);
 }
 
