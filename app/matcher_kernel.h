@@ -149,7 +149,8 @@ struct matcher_hash {
         struct {
             uint64_t weights[MATCHER_HASHED_DIGITS], keys[MATCHER_HASHED_DIGITS];
             uint16_t last[1 << MATCHER_CELL_BITS];      /* the newest place in a cell, from 1; 0: none */
-            uint16_t before[MATCHER_HASHED_DIGITS];     /* the one before it in the same cell */
+            uint32_t before[MATCHER_HASHED_DIGITS];     /* the one before it in the same cell; 32 bits: Zen 3 takes
+                                                           a cycle more to store 16 */
         } plain;
     };
 };

@@ -11,10 +11,15 @@ enum { EIGHT = 8, LOOK_BITS = 32, PAIR = 2 };
 
 static const uint64_t ones = 0x0101010101010101, tops = 0x8080808080808080;
 
-/* Bit i of the result is the top bit of byte i. */
-static inline uint64_t tops_gathered(uint64_t bytes)
+/* Bit 8 i + j of the result is bit 8 j + i. */
+static inline uint64_t bits_transposed(uint64_t bits)
 {
-    return (bytes >> 7 & ones) * 0x0102040810204080 >> 56;
+    uint64_t swap = (bits ^ bits >> 7) & 0x00aa00aa00aa00aa;
+    bits ^= swap ^ swap << 7;
+    swap = (bits ^ bits >> 14) & 0x0000cccc0000cccc;
+    bits ^= swap ^ swap << 14;
+    swap = (bits ^ bits >> 28) & 0x00000000f0f0f0f0;
+    return bits ^ swap ^ swap << 28;
 }
 
 /* The top bit of each byte below 128 that is not 0. */
@@ -33,14 +38,17 @@ static void scalar_write(struct matcher_digits *to, uint32_t begin, const uint8_
 
 static struct matcher_digit_sets scalar_digit_sets(const uint8_t digits[64])
 {
-    struct matcher_digit_sets sets = {0, 0, 0};
-    for (int i = 0; i < 64; i += EIGHT) {
-        uint64_t text = load_le64(digits + i);
-        sets.zero |= (tops_gathered(bytes_not_zero(text ^ '0' * ones)) ^ 0xff) << i;
-        sets.five |= (tops_gathered(bytes_not_zero(text ^ '5' * ones)) ^ 0xff) << i;
-        sets.odd |= tops_gathered(text << 7) << i;
+    uint64_t not_zero = 0, not_five = 0, odd = 0;       /* bit i of byte j: digit 8 i + j */
+#pragma GCC unroll 8
+    for (int i = 0; i < EIGHT; i++) {
+        uint64_t text = load_le64(digits + EIGHT * i);
+        not_zero |= bytes_not_zero(text ^ '0' * ones) >> (7 - i);
+        not_five |= bytes_not_zero(text ^ '5' * ones) >> (7 - i);
+        odd |= (text & ones) << i;
     }
-    return sets;
+    return (struct matcher_digit_sets){
+        .zero = ~bits_transposed(not_zero), .five = ~bits_transposed(not_five), .odd = bits_transposed(odd),
+    };
 }
 
 static uint64_t scalar_fraction(const uint8_t *digits, const uint64_t *weights, size_t count)
@@ -204,7 +212,7 @@ static inline uint64_t place(const uint8_t *digits, size_t at, uint64_t *key, st
     *key += digits[at - 1] * hash->plain.weights[at - 1];
     uint64_t cell = *key >> (64 - MATCHER_CELL_BITS), before = last[cell];
     hash->plain.keys[at - 1] = *key;
-    hash->plain.before[at - 1] = (uint16_t)before;
+    hash->plain.before[at - 1] = (uint32_t)before;
     last[cell] = (uint16_t)at;
     return before;
 }
@@ -244,14 +252,14 @@ static void scalar_probe(const struct matcher_digits *all, struct matcher_hash *
 {
     const uint8_t *digits = all->planes.digit + hash->base;
     uint16_t *last = hash->plain.last;
-    uint64_t key = hash->carry, reach = 2 * (uint64_t)hash->reach;
+    uint64_t key = hash->carry, less_reach = 0 - 2 * (uint64_t)hash->reach;
     for (uint32_t done = 0; done < count; done += 64) {
         uint32_t many = (uint32_t)min_size(64, count - done);
         uint64_t empty = 0, crossed = 0;        /* empty: the first digit in the highest bit of those used */
-#pragma GCC unroll 4
+#pragma GCC unroll 8
         for (size_t i = at + done + 1, end = i + many; i < end; i++) {
             empty = append_zero(empty, place(digits, i, &key, hash, last));
-            crossed |= key ^ (key - reach);
+            crossed |= key ^ (key + less_reach);
         }
         found[done / 64] = matcher_bits_reversed(~empty) >> (64 - many);
         if (crossed >> (64 - MATCHER_CELL_BITS) != 0)
