@@ -75,8 +75,10 @@ struct virtio_net {
     const char *broken;             /* NULL, or why the device is not used any more */
     uint64_t heard_cycles;          /* when a frame was last seen to have come, or the device was asked for its state */
     uint16_t heard_idx;             /* rx.used_idx then */
-    uint64_t tx_moved_cycles;       /* when something in the transmit queue was last seen to have moved, or was announced */
-    uint16_t tx_moved_idx;          /* tx.used_idx then */
+    struct virtio_net_standstill {
+        uint64_t begun_cycles;      /* since when the device has asked in vain and used nothing; or now, if not */
+        uint16_t used_idx;          /* the queue's, then */
+    } rx_standstill, tx_standstill;
     uint64_t features;              /* agreed */
 
     uint16_t rx_free[VIRTIO_NET_RX_BUFFER_COUNT];   /* stacks: the buffer used last is the warmest */
@@ -108,7 +110,7 @@ bool virtio_net_rx_post(struct virtio_net *net);
 struct virtio_net_counters {
     uint64_t rx_frames, tx_frames;
     uint64_t rx_kicks, tx_kicks;            /* notifications; each is a VM exit */
-    uint64_t rx_reminders, tx_reminders;    /* of them, those that the device had not asked for */
+    uint64_t rx_reminders, tx_reminders;    /* of them, those that came late: the device was not heard asking */
     uint64_t state_exits;                   /* other VM exits after init: link and status reads */
     uint64_t tx_ring_full;                  /* tx_publish found no slot */
     uint64_t tx_still_held;                 /* tx_publish of a buffer that the device still holds */

@@ -32,6 +32,7 @@ struct virtqueue {
     const char *fault;              /* NULL: fine */
     uint16_t avail_idx;             /* the next slot to place, counted for ever, modulo 2^16 */
     uint16_t exposed_idx;           /* what the device has been shown of avail_idx */
+    uint16_t announced_idx;         /* exposed_idx when the device was last to be notified */
     uint16_t used_idx;              /* the next used entry to take */
     uint16_t size;                  /* of the rings, in descriptors */
     uint16_t slot_count;
@@ -120,7 +121,10 @@ static inline bool virtqueue_expose_fenced(struct virtqueue *queue)
     uint16_t old = queue->exposed_idx, new = queue->avail_idx;
     queue->exposed_idx = new;
     __atomic_store_n(&queue->avail->idx, new, __ATOMIC_SEQ_CST);
-    return virtqueue_wants_notice(queue, old, new);
+    if (!virtqueue_wants_notice(queue, old, new))
+        return false;
+    queue->announced_idx = new;
+    return true;
 }
 
 /* A device that asks already, before the store, is notified whatever it writes meanwhile: nothing can be lost, the last
@@ -130,9 +134,17 @@ static inline bool virtqueue_expose(struct virtqueue *queue)
     uint16_t old = queue->exposed_idx, new = queue->avail_idx;
     if (!virtqueue_wants_notice(queue, old, new))
         return virtqueue_expose_fenced(queue);
-    queue->exposed_idx = new;
+    queue->exposed_idx = queue->announced_idx = new;
     __atomic_store_n(&queue->avail->idx, new, __ATOMIC_RELEASE);
     return true;
+}
+
+/* Whether the device asks to be told of slots that it was shown without a notification. By §2.7.13 it has found them
+ * itself, or is about to: asking, it looks once more. */
+static inline bool virtqueue_is_untold(const struct virtqueue *queue)
+{
+    return queue->announced_idx != queue->exposed_idx &&
+           virtqueue_wants_notice(queue, queue->announced_idx, queue->exposed_idx);
 }
 
 /* Whether the device has used nothing. A loop that finds nothing asks this and no more. */
