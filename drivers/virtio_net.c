@@ -159,10 +159,11 @@ __attribute__((noinline)) static bool rx_borrow_long(struct virtio_net *net, str
 HOT static bool rx_borrow(struct netdev *device, struct frame *frame)
 {
     struct virtio_net *net = virtio_net_of(device);
-    if (virtqueue_is_empty(&net->rx))
+    uint16_t claimed = virtqueue_claimed(&net->rx);
+    if (claimed == 0)
         return false;
     uint32_t slot, written;
-    if (!virtqueue_peek(&net->rx, &slot, &written))
+    if (!virtqueue_peek(&net->rx, claimed, &slot, &written))
         return rx_borrow_long(net, frame);
     uint16_t index = net->rx.token[slot];
     uint32_t bytes = written - net->header_bytes;

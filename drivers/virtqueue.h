@@ -147,24 +147,22 @@ static inline bool virtqueue_is_untold(const struct virtqueue *queue)
            virtqueue_wants_notice(queue, queue->announced_idx, queue->exposed_idx);
 }
 
-/* Whether the device has used nothing. A loop that finds nothing asks this and no more. */
-static inline bool virtqueue_is_empty(const struct virtqueue *queue)
-{
-    return __atomic_load_n(&queue->used->idx, __ATOMIC_ACQUIRE) == queue->used_idx;
-}
-
-/* The common case of taking one used entry, in two steps. Looks at the next one and changes nothing: whether it is there,
- * and nothing is wrong with it. If not, virtqueue_pending and virtqueue_take say what. */
-static inline bool virtqueue_peek(const struct virtqueue *queue, uint32_t *slot, uint32_t *bytes)
+/* How many entries the device says it has used and we have not taken. A loop that finds none asks this and no more. */
+static inline uint16_t virtqueue_claimed(const struct virtqueue *queue)
 {
     /* §2.7.14: idx is read before the entries it covers; acquire. x86 keeps loads in order, the compiler must too. */
-    uint16_t used_idx = queue->used_idx, in_flight = (uint16_t)(queue->avail_idx - used_idx);
-    uint16_t pending = (uint16_t)(__atomic_load_n(&queue->used->idx, __ATOMIC_ACQUIRE) - used_idx);
-    const struct virtq_used_elem *entry = &queue->used->ring[used_idx & (queue->size - 1)];
+    return (uint16_t)(__atomic_load_n(&queue->used->idx, __ATOMIC_ACQUIRE) - queue->used_idx);
+}
+
+/* The common case of taking one of them, in two steps. Looks at the next one and changes nothing: whether neither it nor
+ * their number is wrong. If not, virtqueue_pending and virtqueue_take say what is. */
+static inline bool virtqueue_peek(const struct virtqueue *queue, uint16_t claimed, uint32_t *slot, uint32_t *bytes)
+{
+    const struct virtq_used_elem *entry = &queue->used->ring[queue->used_idx & (queue->size - 1)];
     /* Read once each: the device may change them under us. */
     *slot = __atomic_load_n(&entry->id, __ATOMIC_RELAXED);
     *bytes = __atomic_load_n(&entry->len, __ATOMIC_RELAXED);
-    return pending - 1u < in_flight && queue->chain_count == 1 && *slot < queue->slot_count
+    return claimed <= virtqueue_in_flight(queue) && queue->chain_count == 1 && *slot < queue->slot_count
         && queue->token[*slot] != VIRTQUEUE_SLOT_FREE;
 }
 
@@ -179,8 +177,7 @@ static inline void virtqueue_step(struct virtqueue *queue, uint32_t slot)
 uint16_t virtqueue_fault(struct virtqueue *queue, const char *fault);
 static inline uint16_t virtqueue_pending(struct virtqueue *queue)
 {
-    /* §2.7.14: idx is read before the entries it covers; acquire. x86 keeps loads in order, the compiler must too. */
-    uint16_t pending = (uint16_t)(__atomic_load_n(&queue->used->idx, __ATOMIC_ACQUIRE) - queue->used_idx);
+    uint16_t pending = virtqueue_claimed(queue);
     if (__builtin_expect(pending > virtqueue_in_flight(queue), 0))
         return virtqueue_fault(queue, "used index runs ahead of the available index");
     return pending;

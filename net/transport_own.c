@@ -296,7 +296,7 @@ static bool event_none(struct transport_event *event)
 }
 
 /* What has come of the frame just taken. False: nothing to tell, and it has gone back. */
-HOT static bool event_of_frame(struct transport_event *event)
+static inline __attribute__((always_inline)) bool event_of_frame(struct transport_event *event)
 {
     if (OWN_STACK.lent.connection >= 0)
         return event_data(event);
