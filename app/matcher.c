@@ -18,11 +18,11 @@
  *    one look at the N starts rules out K ends at once. A start that has it is "hot": step 6 tells which ends, if any.
  *    For e = the end of a burst the look is idle work. It finds the early answers, too.
  *
- * 4. All looks of a burst, of all constants, are taken at once, when K, 2K, 3K, ... digits of it are known: each is a lane
- *    of a vector, and the digits of the burst are gone through once, backwards. A start i before the burst's beginning p
- *    comes to v(i, p) * 10^(e - p + K) / M + v(p, e) * 10^K / M: the first part is known before the burst, the second is
- *    what the look came to. So idle time writes the first parts down for each look, as 16 bits each (a "slot"), and the
- *    path compares them with the second: two instructions for 16 or 32 of them.
+ * 4. All looks of a burst, of all constants, are taken at once, when K, 2K, 3K, ... digits of it are known: each is a
+ *    lane of a vector, and the digits of the burst are gone through once, backwards. A start i before the burst's
+ *    beginning p comes to v(i, p) * 10^(e - p + K) / M + v(p, e) * 10^K / M: the first part is known before the burst,
+ *    the second is what the look came to. So idle time writes the first parts down for each look, as 16 bits each (a
+ *    "slot"), and the path compares them with the second: two instructions for 16 or 32 of them.
  *
  * 5. Hashing (MATCHER_HASH) for constants too small for that. M = 2^a * 5^b * m with gcd(m, 10) = 1. With the prefix
  *    value y(j) = sum of digit(k) * 10^-k over all k <= j, v(i, j) = 10^j * (y(j) - y(i)) modulo m, and 10 has an
@@ -34,8 +34,8 @@
  *    counted from the window's first, so the weights 10^-k are tables too. For an end that is left, the prefix values
  *    themselves tell which starts it has ("partners").
  *
- * 6. Following. y also tells the ends of a hot start: they have its y. Taken times u (step 7), it decides at once for an M
- *    whose factors 2 and 5 the last digit tells.
+ * 6. Following. y also tells the ends of a hot start: they have its y. Taken times u (step 7), it decides at once for
+ *    an M whose factors 2 and 5 the last digit tells.
  *
  * 7. Deciding. For a start and an end that are left, the fraction of u * v / M to 64 bits; u is a number without a
  *    common factor with M, so that it is 0 for the same v, but not nearly 0 just because v is small. If M has 50
@@ -174,7 +174,8 @@ void matcher_begin(struct matcher *m, const uint8_t *digits, size_t count)
 /* The digits behind which the prefix value was the same as at an end in text: partners of the last digit that is not 0,
  * and not only among the last N digits, but before zeros that stand there, too. Behind a partner, a start is the first
  * digit that is not 0. */
-static uint32_t hash_partners(const struct matcher *m, uint32_t i, uint32_t end, uint16_t partners[MATCHER_PARTNERS_MAX])
+static uint32_t hash_partners(const struct matcher *m, uint32_t i, uint32_t end,
+                              uint16_t partners[MATCHER_PARTNERS_MAX])
 {
     uint32_t last = end - 1, oldest = end - m->n, window = m->segment_text - matcher_window(m->n);
     while (last > oldest && m->text[last] == '0')
@@ -204,7 +205,8 @@ static void decide_by_hash(struct matcher *m, uint32_t i, uint32_t end)
             start++;
         uint32_t length = end_text - start;
         uint64_t fraction = m->kernel->fraction(m->text + start, c->match_weights + m->n - length, length);
-        if (length <= m->n && matcher_is_zero(c, fraction) && !matcher_pair(m, i, MATCHER_SEGMENT_AT + end - length, end))
+        if (length <= m->n && matcher_is_zero(c, fraction) &&
+            !matcher_pair(m, i, MATCHER_SEGMENT_AT + end - length, end))
             matcher_suspect(m, i, end);
     }
 }
@@ -283,7 +285,9 @@ static void hit_set(struct matcher *m, uint32_t i, uint32_t length)
 static void decide_one(struct matcher *m, uint32_t i, uint32_t end, uint32_t length)
 {
     const struct matcher_constant *c = &m->constants[i];
-    if (length <= m->n && matcher_is_zero(c, m->kernel->fraction(m->text + end - length, c->match_weights + m->n - length, length)))
+    if (length > m->n)
+        return;
+    if (matcher_is_zero(c, m->kernel->fraction(m->text + end - length, c->match_weights + m->n - length, length)))
         hit_set(m, i, length);
 }
 

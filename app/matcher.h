@@ -72,8 +72,9 @@ bool matcher_prepare(struct matcher *matcher);
  * matcher_next will not report it again when its digits come. False: none now. */
 bool matcher_next_early(struct matcher *matcher, struct matcher_answer *answer);
 
-/* Forgets all digits so far: the stream has a gap here (the feed was connected anew), and no answer may reach across it.
- * Early answers still open are forgotten, positions go on counting from where they are. Every answer of the burst before must have been taken. */
+/* Forgets all digits so far: the stream has a gap here (the feed was connected anew), and no answer may reach across
+ * it. Early answers still open are forgotten, positions go on counting from where they are. Every answer of the burst
+ * before must have been taken. */
 void matcher_restart(struct matcher *matcher);
 
 /* For the statistics. */

@@ -92,7 +92,7 @@ static inline uint32_t v32_zeros(v32 a) { return _mm512_testn_epi32_mask((__m512
 
 static inline v32 v32_if_zero(v32 a, v32 then, v32 otherwise)
 {
-    return (v32)_mm512_mask_mov_epi32((__m512i)otherwise, _mm512_testn_epi32_mask((__m512i)a, (__m512i)a), (__m512i)then);
+    return (v32)_mm512_mask_mov_epi32((__m512i)otherwise, (__mmask16)v32_zeros(a), (__m512i)then);
 }
 
 static inline v32 v32_word(v32 digits) { return digits | digits << 27; }     /* MATCHER_DIGIT_WORD */

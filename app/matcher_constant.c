@@ -143,7 +143,7 @@ static void constant_fill_weights(struct matcher_constant *c, struct matcher_big
     }
     uint32_t error = rounding_bound(&look), units = (uint32_t)(reach >> (64 - kernel->look_bits)) + 1;
     if (kernel->lanes == 1)
-        error += (uint32_t)fraction_tolerance(n) + 2;   /* what a lane takes from the one below it: app/matcher_scalar.c */
+        error += (uint32_t)fraction_tolerance(n) + 2;   /* what a lane takes from the one below: app/matcher_scalar.c */
     c->look.offset = units + error;
     c->look.limit = units + 2 * error;
     c->look.block_count = blocks_for(n, kernel->block);
@@ -164,7 +164,8 @@ static void divide_by_ten(struct matcher_big *power, const struct matcher_big *m
 /* Weights by position: fractions of 10^-(t + 1) / m, m being M without its factors 2 and 5, to hash; of
  * unit * 10^-(t + 1) / m to follow. */
 static void constant_fill_prefix_weights(struct matcher_constant *c, const struct matcher_big *m,
-                                         const struct matcher_big *unit, uint32_t n, const struct matcher_kernel *kernel)
+                                         const struct matcher_big *unit, uint32_t n,
+                                         const struct matcher_kernel *kernel)
 {
     uint32_t inverse = 0, last;     /* -1 / m modulo 10 */
     struct matcher_big rest = *m;

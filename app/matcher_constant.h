@@ -38,8 +38,8 @@ struct matcher_constant {
 
     bool hit_before;                            /* hashing: the last digit's prefix value so far may have occurred */
 
-    /* A kernel may read 16 behind the last of each. Fractions of unit * 10^t / M, the last digit's (t = 0) at [n - 1]; of unit * 10^-(t + 1) / m, the first digit's at
-     * [0]. */
+    /* A kernel may read 16 behind the last of each. Fractions of unit * 10^t / M, the last digit's (t = 0) at [n - 1];
+     * of unit * 10^-(t + 1) / m, the first digit's at [0]. */
     _Alignas(64) uint64_t match_weights[MATCHER_N_DIGITS_MAX], follow_weights[MATCHER_N_DIGITS_MAX];
     struct matcher_hash hash;
 

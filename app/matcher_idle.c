@@ -23,10 +23,11 @@ static void idle_shift(struct matcher *m)
         m->burst_count = m->segment_count = m->searched = m->end = 0;
         matcher_early_settle(m);
     }
-    uint32_t window = matcher_window(m->n);
-    m->kernel->write(&m->digits, MATCHER_SEGMENT_AT - window, m->text + m->segment_text - window, window);
+    const uint32_t window = matcher_window(m->n), begin = MATCHER_SEGMENT_AT - window;
+    const uint8_t *text = m->text + m->segment_text - window;
+    m->kernel->write(&m->digits, begin, text, window);
     if (m->kernel->write_planes != NULL)
-        m->kernel->write_planes(&m->digits.planes, MATCHER_SEGMENT_AT - window, m->text + m->segment_text - window, window);
+        m->kernel->write_planes(&m->digits.planes, begin, text, window);
 }
 
 static void idle_look(struct matcher *m, uint32_t i)
@@ -71,7 +72,8 @@ static bool idle_slots(struct matcher *m, uint32_t i)
             continue;
         if (left-- == 0)
             return true;
-        m->kernel->remember(&m->digits.planes, &c->look, sweep->look[k].end, sweep->old_blocks[k], sweep->slots + k * sweep->slot_words);
+        m->kernel->remember(&m->digits.planes, &c->look, sweep->look[k].end, sweep->old_blocks[k],
+                            sweep->slots + k * sweep->slot_words);
     }
     m->idle_slot = 0;
     return false;

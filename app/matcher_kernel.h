@@ -1,8 +1,8 @@
 /* The arithmetic of the matcher: sums of digits times weights. app/matcher.c says why.
  *
  * A kernel is one variant. AVX2 and AVX-512 work on vectors (app/matcher_lanes.h): on the path digits are words in a
- * row; in idle time they also lie in planes, position p in row p % 16, so that one load takes every sixteenth digit, and
- * each lane of a vector works on sixteen digits in a row. The scalar one knows general registers only
+ * row; in idle time they also lie in planes, position p in row p % 16, so that one load takes every sixteenth digit,
+ * and each lane of a vector works on sixteen digits in a row. The scalar one knows general registers only
  * (app/matcher_scalar.c). */
 #pragma once
 
@@ -118,10 +118,11 @@ struct matcher_sweep_state {
     uint32_t next;                  /* the first look after it */
     bool three;                     /* one vector, three stretches: set before the sweep */
     uint32_t first, vectors;        /* its first look */
-    uint64_t young, old;            /* looks that have hot starts in groups, in slots; the first one is bit 0. A stretch's
-                                       looks have as many bits as lanes */
+    uint64_t young, old;            /* looks that have hot starts in groups, in slots; the first one is bit 0. Of three
+                                       stretches, each has as many bits as there are lanes */
     int32_t top, bottom;            /* the groups it went through */
-    _Alignas(64) uint32_t moves[MATCHER_BUNDLE * MATCHER_LANES_MAX];    /* what old starts are moved by: 16 bits, twice */
+    /* What old starts are moved by: 16 bits, twice. */
+    _Alignas(64) uint32_t moves[MATCHER_BUNDLE * MATCHER_LANES_MAX];
     /* Of each group from the top: each vector's (or stretch's) sums before it, and what it has of hot starts. */
     _Alignas(64) uint32_t marks[MATCHER_SWEEP_GROUPS_MAX * MATCHER_BUNDLE * 2 * MATCHER_LANES_MAX];
 };
@@ -178,8 +179,8 @@ struct matcher_kernel {
     /* The sum of digits times weights, 64 bits wide: the weights of these digits one after the other. */
     uint64_t (*fraction)(const uint8_t *digits, const uint64_t *weights, size_t count);
 
-    /* Adds digits times weights to the fraction until that is within the tolerance of 0. Returns the digits that took, or 0
-     * if `count` of them do not do it. */
+    /* Adds digits times weights to the fraction until that is within the tolerance of 0. Returns how many digits that
+     * took, or 0 if `count` of them do not do it. */
     uint32_t (*follow)(const uint8_t *digits, const uint64_t *weights, uint32_t count, uint64_t tolerance,
                        uint64_t *fraction);
 
@@ -202,8 +203,8 @@ struct matcher_kernel {
     /* The same for three stretches, one behind the other, all of whose looks are taken; old starts are in the groups.
      * The scalar one has none. */
     bool (*sweep_three)(const struct matcher_sweep *sweep, const void *stretch, struct matcher_sweep_state *state);
-    /* The starts, counted from the (look's) stretch's beginning, that are hot by look k of the bundle at work; no digits 0. At
-     * most `max` of them are told, returns how many there are. */
+    /* The starts, counted from the beginning of the look's stretch, that are hot by look k of the bundle at work; no
+     * digits 0. At most `max` of them are told, returns how many there are. */
     uint32_t (*starts)(const struct matcher_sweep *sweep, const void *stretch,
                        const struct matcher_sweep_state *state, uint32_t k, int32_t *starts, uint32_t max);
 

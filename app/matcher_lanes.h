@@ -99,7 +99,8 @@ static uint64_t kernel_fraction(const uint8_t *digits, const uint64_t *weights, 
     /* The rest, and zeros: text and weights go on behind them, and loops of unknown length cost more. */
     __m128i known = _mm_loadu_si128((const __m128i *)(ones_then_zeros + MANY - count));
     uint8_t rest[MANY];
-    _mm_storeu_si128((__m128i *)rest, _mm_blendv_epi8(_mm_set1_epi8('0'), _mm_loadu_si128((const __m128i *)digits), known));
+    __m128i last = _mm_blendv_epi8(_mm_set1_epi8('0'), _mm_loadu_si128((const __m128i *)digits), known);
+    _mm_storeu_si128((__m128i *)rest, last);
 #pragma GCC unroll 4
     for (int i = 0; i < MANY; i += LANES64)
         fraction_add(&low, &high, rest + i, weights + i);
@@ -168,7 +169,8 @@ static bool kernel_look(const union matcher_planes *planes, const struct matcher
             continue;
         any = true;
         for (uint32_t s = 0; s < MATCHER_STEPS; s++)
-            for (uint32_t hot = look_hot(look_test(look_start(), sum[s] + right, limits), limits); hot != 0; hot &= hot - 1) {
+            for (uint32_t hot = look_hot(look_test(look_start(), sum[s] + right, limits), limits); hot != 0;
+                 hot &= hot - 1) {
                 uint32_t start = begin + MATCHER_STEPS * (uint32_t)__builtin_ctz(hot) + s;
                 starts[start / 64] |= BIT(start % 64);
             }
@@ -232,10 +234,14 @@ static inline v32 slot_least(const uint32_t *slot, uint32_t blocks, uint32_t mov
     return least;
 }
 
-static inline uint32_t slot_hot(v32 least, uint32_t limit) { return v16_zeros(v16_sub_saturated(least, v32_all(limit))); }
+static inline uint32_t slot_hot(v32 least, uint32_t limit)
+{
+    return v16_zeros(v16_sub_saturated(least, v32_all(limit)));
+}
 
 /* The looks at work that have old starts that may be hot, given the sums of what is behind those. */
-static inline uint64_t slots_hot(const struct matcher_sweep *sweep, uint32_t first, uint32_t count, const uint32_t *moves)
+static inline uint64_t slots_hot(const struct matcher_sweep *sweep, uint32_t first, uint32_t count,
+                                 const uint32_t *moves)
 {
     const uint32_t *slot = sweep->slots + first * sweep->slot_words;
     const uint8_t *blocks = sweep->old_blocks + first;
@@ -431,7 +437,8 @@ static inline void starts_add(struct starts *starts, int32_t at)
 }
 
 /* The hot starts of one group, by a lane's sum before it. */
-static inline void starts_of_group(struct starts *starts, const uint32_t *group0, int32_t group, uint32_t sum, uint32_t limit)
+static inline void starts_of_group(struct starts *starts, const uint32_t *group0, int32_t group, uint32_t sum,
+                                   uint32_t limit)
 {
     const uint32_t *weight = group0 - (ptrdiff_t)group * GROUP_WORDS;
     const int32_t begin = MATCHER_GROUP * group - MATCHER_GROUP_BEFORE;

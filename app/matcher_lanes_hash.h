@@ -12,8 +12,8 @@ static const uint32_t zero_keys[MATCHER_STEPS] = {
 #undef ZERO_KEY
 };
 
-/* The keys of the prefixes that end after each of up to 64 digits, a multiple of 16. Returns which of them lie so near the edge of their
- * cell that an equal residue's may lie in the next. */
+/* The keys of the prefixes that end after each of up to 64 digits, a multiple of 16. Returns which of them lie so near
+ * the edge of their cell that an equal residue's may lie in the next. */
 static inline __attribute__((always_inline)) uint64_t
 keys_make(const struct matcher_digits *digits, struct matcher_hash *hash, uint32_t at, uint32_t count)
 {
@@ -63,8 +63,10 @@ static void kernel_probe(const struct matcher_digits *digits, struct matcher_has
     uint8_t *taken = hash->lanes.taken;
     for (uint32_t done = 0; done < count; done += KEY_WORD) {
         /* In sixteens: what is behind the digits are zeros. */
-        const uint32_t many = ((uint32_t)min_size(count - done, KEY_WORD) + MATCHER_STEPS - 1) / MATCHER_STEPS * MATCHER_STEPS;
-        uint64_t near = keys_make(digits, hash, at + done, many), empty = 0;     /* the first digit in the highest bit */
+        const uint32_t left = (uint32_t)min_size(count - done, KEY_WORD);
+        const uint32_t many = (left + MATCHER_STEPS - 1) / MATCHER_STEPS * MATCHER_STEPS;
+        uint64_t near = keys_make(digits, hash, at + done, many);
+        uint64_t empty = 0;                 /* the first digit in the highest bit */
         const uint8_t *key = (const uint8_t *)(hash->lanes.keys + at + done), *end = key + many * sizeof(uint32_t);
         for (; key < end; key += MATCHER_STEPS * sizeof(uint32_t))
 #pragma GCC unroll 16

@@ -56,7 +56,7 @@ struct matcher {
     const struct matcher_kernel *kernel;
     bool hashes, eaches;                            /* some constant is hashed; is decided at each end */
     bool first_hot;                                 /* a look from the segment's beginning has a hot start; ... */
-    bool first_hot_by_zeros;                        /* ... it has one, but an answer just ended: only zeros make others */
+    bool first_hot_by_zeros;                        /* ... or one whose answer just ended: only zeros make others */
 
     /* The segment at work: up to MATCHER_SEGMENT_DIGITS digits of the burst, at the positions from
      * MATCHER_SEGMENT_AT on. Ends are counted from 1: the end after its first digit. */
@@ -64,7 +64,7 @@ struct matcher {
     uint32_t segment_count;
     uint32_t searched;                              /* ends whose suspects are known */
     uint32_t end;                                   /* the end whose answers are being handed out */
-    uint64_t suspect_any[MATCHER_END_WORDS];        /* ends behind `end` that may have answers: of pairs, undecided ones */
+    uint64_t suspect_any[MATCHER_END_WORDS];        /* ends behind `end` that may have answers: of pairs, undecided */
     struct matcher_pair pair[MATCHER_PAIRS_MAX];
     uint32_t pair_count;
     bool undecided;                                 /* there are some */
@@ -148,7 +148,8 @@ static inline bool matcher_pair(struct matcher *m, uint32_t constant, uint32_t s
 {
     if (m->pair_count == MATCHER_PAIRS_MAX)
         return false;
-    m->pair[m->pair_count++] = (struct matcher_pair){.start = start, .end = MATCHER_SEGMENT_AT + end, .constant = constant};
+    m->pair[m->pair_count++] =
+        (struct matcher_pair){.start = start, .end = MATCHER_SEGMENT_AT + end, .constant = constant};
     m->suspect_any[(end - 1) / 64] |= BIT((end - 1) % 64);
     return true;
 }
@@ -158,7 +159,7 @@ void matcher_sweep_prepare(struct matcher *m);          /* at set-up */
 uint32_t matcher_sweep_stretches(const struct matcher *m);      /* that are best searched at once */
 void matcher_sweep_search(struct matcher *m);           /* suspects of the constants that are looked ahead for */
 size_t matcher_sweep_bytes(const struct matcher *m, uint32_t count);    /* touched by a burst */
-bool matcher_sweep_remember(struct matcher *m);         /* the scalar variant's cells, one slice; true while there is more */
+bool matcher_sweep_remember(struct matcher *m);         /* the scalar variant's cells: true while there is more */
 void matcher_sweep_warm(struct matcher *m);             /* the path's caches, in idle time */
 
 /* app/matcher_idle.c: makes ready for the digits at text[segment_text], at once. */

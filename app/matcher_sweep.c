@@ -34,7 +34,8 @@ static void sweep_place_looks(struct matcher *m)
             ASSERT(next > end && sweep->look_count < MATCHER_LOOKS_MAX);
             if (end > 0)
                 sweep->look[sweep->look_count - 1].next = (uint16_t)next;
-            sweep->look[sweep->look_count++] = (struct matcher_sweep_look){.end = (uint16_t)next, .constant = (uint16_t)i};
+            sweep->look[sweep->look_count++] =
+                (struct matcher_sweep_look){.end = (uint16_t)next, .constant = (uint16_t)i};
             end = next;
         }
         sweep->first[i] = sweep->look[first].end;
@@ -260,7 +261,8 @@ static __attribute__((noinline)) void sweep_follow(struct matcher *m, uint32_t f
 /* Those behind the first one take three at once, if there are so many, or nearly. */
 uint32_t matcher_sweep_stretches(const struct matcher *m)
 {
-    const uint32_t left = m->segment_count - m->searched, enough = (2 * MATCHER_BUNDLE - 1) * MATCHER_STRETCH_DIGITS / 2;
+    const uint32_t enough = (2 * MATCHER_BUNDLE - 1) * MATCHER_STRETCH_DIGITS / 2;
+    const uint32_t left = m->segment_count - m->searched;
     return m->kernel->sweep_three != NULL && m->searched > 0 && left > enough ? MATCHER_BUNDLE : 1;
 }
 
@@ -271,12 +273,11 @@ void matcher_sweep_search(struct matcher *m)
         sweep_follow_first(m);
     m->sweep_state.next = 0;
     m->sweep_state.three = matcher_sweep_stretches(m) > 1;
-    if (m->sweep_state.three)
-        while (m->kernel->sweep_three(&m->sweep, stretch_digits(m, from), &m->sweep_state))
-            sweep_follow(m, from);
-    else
-        while (m->kernel->sweep(&m->sweep, stretch_digits(m, from), m->segment_count - from, from == 0, &m->sweep_state))
-            sweep_follow(m, from);
+    const uint32_t left = m->segment_count - from;
+    const void *stretch = stretch_digits(m, from);
+    while (m->sweep_state.three ? m->kernel->sweep_three(&m->sweep, stretch, &m->sweep_state)
+                                : m->kernel->sweep(&m->sweep, stretch, left, from == 0, &m->sweep_state))
+        sweep_follow(m, from);
 }
 
 /* Fills the cells of some vectors, a table of them; true while there are more. */
