@@ -280,12 +280,14 @@ void matcher_sweep_search(struct matcher *m)
         sweep_follow(m, from);
 }
 
-/* Fills the cells of some vectors, a table of them; true while there are more. */
+enum { VECTORS_A_SLICE = 2 };     /* 0.4 us at N = 256, 3 us at N = 1024 */
+
+/* Fills the cells of some vectors; true while there are more. */
 bool matcher_sweep_remember(struct matcher *m)
 {
     struct matcher_sweep *sweep = &m->sweep;
     const uint32_t lanes = m->kernel->sweep_lanes;
-    for (uint32_t left = 8 / lanes; m->idle_slot < sweep->look_count && left > 0; m->idle_slot += lanes, left--)
+    for (uint32_t left = VECTORS_A_SLICE; m->idle_slot < sweep->look_count && left > 0; m->idle_slot += lanes, left--)
         m->kernel->remember_vector(sweep, stretch_digits(m, 0), m->idle_slot / lanes);
     if (m->idle_slot < sweep->look_count)
         return true;
