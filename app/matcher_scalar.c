@@ -1,8 +1,8 @@
 /* The kernel in general registers: for machines without vectors, and for hypervisors that do not know them. The
  * compiler is told to use no others (tools/make/flags.mk).
  *
- * Looks are taken two at a time. Small constants are hashed: a cell holds the newest place that fell into it, and places are chained, so that a
- * suspect costs no search. Keys are 64 bits wide: an equal one is a partner. */
+ * Looks are taken two at a time. Small constants are hashed: a cell holds the newest place that fell into it, and
+ * places are chained, so that a suspect costs no search. Keys are 64 bits wide: an equal one is a partner. */
 #include "app/matcher_kernel.h"
 #include "kernel/base/assert.h"
 #include "kernel/base/bytes.h"
@@ -87,10 +87,10 @@ static bool scalar_look(const union matcher_planes *planes, const struct matcher
     return any;
 }
 
-/* A vector of the sweep is a pair: two looks in a word. A digit times the word is both lanes' product, if what the lower
- * lane carries is no harm to the upper one. The lower lane's weights count as -2^31 .. 2^31 - 1 (the rows are made that
- * way), so that a digit adds or takes 4.5 units at most. Looks reach N digits: 4.5 N units, and one for each carry of a
- * comparison; constant_fill_weights allows for them. */
+/* A vector of the sweep is a pair: two looks in a word. A digit times the word is both lanes' product, if what the
+ * lower lane carries is no harm to the upper one. The lower lane's weights count as -2^31 .. 2^31 - 1 (the rows are
+ * made that way), so that a digit adds or takes 4.5 units at most. Looks reach N digits: 4.5 N units, and one for each
+ * carry of a comparison; constant_fill_weights allows for them. */
 enum { GROUP_WORDS = MATCHER_GROUP_ROWS * PAIR, CELLS_LOOKS = 8 };
 
 struct pair_mark { uint64_t sum, hot; };        /* of each group: the sums before it, and what they came to */
@@ -98,19 +98,20 @@ struct pair_mark { uint64_t sum, hot; };        /* of each group: the sums befor
 static inline uint32_t pair_lane(uint64_t pair, uint32_t lane) { return (uint32_t)(pair >> 32 * lane); }
 
 /* Adds the digits of a group, the last one first, and tells the sum from each of them on. */
-#define PAIR_EACH(sum, digits, row, ...)                                                                                \
-    _Pragma("GCC unroll 8") for (int s = MATCHER_GROUP - 1; s >= 0; s--) {                                             \
-        sum += (digits)[s] * load_le64((row) + (s + 1) * PAIR);                                                        \
-        __VA_ARGS__;                                                                                                    \
+#define PAIR_EACH(sum, digits, row, ...) \
+    _Pragma("GCC unroll 8") for (int s = MATCHER_GROUP - 1; s >= 0; s--) { \
+        sum += (digits)[s] * load_le64((row) + (s + 1) * PAIR); \
+        __VA_ARGS__; \
     }
 
 /* Takes two looks through the groups from..to, backwards; returns where a lane is hot: bits 31 and 63. A sum below the
  * limit changes them when the limit is taken from it - and so does one that is as close above one half, as rarely. */
-static inline uint64_t pair_groups(const struct matcher_sweep_vector *v, const uint8_t *stretch, int32_t from, int32_t to,
-                                   uint64_t *begin, struct pair_mark *mark)
+static inline uint64_t pair_groups(const struct matcher_sweep_vector *v, const uint8_t *stretch, int32_t from,
+                                   int32_t to, uint64_t *begin, struct pair_mark *mark)
 {
     const uint64_t less_limits = 0 - (load_le64(v->limit) + (BIT(32) | 1));
-    const uint32_t *row = v->group0 - (ptrdiff_t)from * GROUP_WORDS, *behind = v->group0 - ((ptrdiff_t)to - 1) * GROUP_WORDS;
+    const uint32_t *row = v->group0 - (ptrdiff_t)from * GROUP_WORDS;
+    const uint32_t *behind = v->group0 - ((ptrdiff_t)to - 1) * GROUP_WORDS;
     const uint8_t *digits = stretch + (ptrdiff_t)from * MATCHER_GROUP - MATCHER_GROUP_BEFORE;
     uint64_t sum = *begin, any = 0;
     for (; row != behind; mark++, row += GROUP_WORDS, digits -= MATCHER_GROUP) {
@@ -141,7 +142,8 @@ static void pair_remember(struct matcher_sweep *sweep, const void *stretch, uint
         digits -= MATCHER_GROUP;
         row += GROUP_WORDS;
         PAIR_EACH(sum, digits, row,
-                  cells[pair_cell(pair_lane(sum, 0))] |= bit; cells[pair_cell(pair_lane(sum, 1))] |= (uint8_t)(bit << 1))
+                  cells[pair_cell(pair_lane(sum, 0))] |= bit;
+                  cells[pair_cell(pair_lane(sum, 1))] |= (uint8_t)(bit << 1))
     }
 }
 
@@ -158,15 +160,19 @@ static inline bool pair_sweep(const struct matcher_sweep *sweep, const uint8_t *
 {
     const struct matcher_sweep_vector *v = &sweep->vector[state->first / PAIR];
     struct pair_mark *marks = (struct pair_mark *)state->marks;
-    const int32_t last = (int32_t)((left + MATCHER_GROUP_BEFORE - 1) / MATCHER_GROUP), top = last < v->top ? last : v->top;
+    const int32_t last = (int32_t)((left + MATCHER_GROUP_BEFORE - 1) / MATCHER_GROUP);
+    const int32_t top = last < v->top ? last : v->top;
     const bool old = slots && v->bottom < 0;
     const uint64_t lanes = count == PAIR ? BIT(31) | BIT(63) : BIT(31);
     uint64_t sum = load_le64(v->start);
     state->top = top;
     state->bottom = old ? 0 : v->bottom;
     uint64_t hot = top < state->bottom ? 0 : pair_groups(v, stretch, top, state->bottom, &sum, marks) & lanes;
-    if (old && __builtin_expect((cells_hot(sweep, state->first, pair_lane(sum, 0), v->limit[0]) |
-                                 (cells_hot(sweep, state->first + 1, pair_lane(sum, 1), v->limit[1]) & (count - 1))) != 0, 0)) {
+    uint32_t old_hot = 0;
+    if (old)
+        old_hot = cells_hot(sweep, state->first, pair_lane(sum, 0), v->limit[0]) |
+                  (cells_hot(sweep, state->first + 1, pair_lane(sum, 1), v->limit[1]) & (count - 1));
+    if (__builtin_expect(old_hot != 0, 0)) {
         state->bottom = v->bottom;
         hot |= pair_groups(v, stretch, -1, v->bottom, &sum, marks + top + 1) & lanes;
     }
