@@ -3,7 +3,8 @@
 
 Run by `make bench-net`. A row is measured REPEAT times with each stack, one after the other, and the run with the least
 median is kept, because other work on the machine only ever adds; `spread` is the largest median less that one.
-QUICK=1 measures a tenth. What is timed stands in tests/bench/bench_net.c."""
+QUICK=1 measures a tenth. What is timed stands in tests/bench/bench_net.c; rows named `timer` say what two readings of
+the clock took, which is off the others already."""
 import json
 import os
 import pathlib
@@ -85,7 +86,7 @@ def main():
                 keep(f"net/{stack}/{name}" + ("" if part == row else f"/{part}"), "ns", count, p50, p99, spread, command)
         own, lwip = best["own"][0], best["lwip"][0]
         asked = [f"<= {asked_ns} ns"] * bool(asked_ns) + [f"<= {asked_ratio} of lwIP"] * bool(asked_ratio)
-        for part in own:
+        for part in [part for part in own if part != "timer"]:
             print(f"{name if part == row else '  ' + part:24}{own[part][0]:9.1f} ({own[part][1]:6.0f})"
                   f"{lwip[part][0]:9.1f} ({lwip[part][1]:6.0f}){own[part][0] / lwip[part][0]:8.2f}   "
                   f"{', '.join(asked) if part == row else ''}", flush=True)

@@ -104,6 +104,8 @@ def play(row, accelerator):
 
 
 def main():
+    if len(sys.argv) not in (2, 3):
+        sys.exit("usage: row.py NAME [kvm]")
     row = table.row_named(sys.argv[1])
     problems, log, figures = play(row, sys.argv[2] if len(sys.argv) > 2 else "tcg")
     print(f"{row.name}: {figures}")

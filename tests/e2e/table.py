@@ -147,7 +147,10 @@ BAD_STARTS = [
 
 
 def row_named(name):
-    return next(row for row in ROWS if row.name == name)
+    named = {row.name: row for row in ROWS}
+    if name not in named:
+        raise SystemExit(f"row.py: the table has no row {name!r}; it has {', '.join(named)}")
+    return named[name]
 
 
 def report_of(row):

@@ -26,11 +26,6 @@ UNIT_EXTRA_syslog_test := tests/unit/fake_transport.c
 UNIT_EXTRA_page_test := tests/unit/fake_transport.c
 UNIT_EXTRA_sockets_test := host/sockets.c
 
-# What the player adds to the matcher and the stack.
-$(BUILD)/host/tests/bench/player_bench: $(patsubst %.c,$(BUILD)/host/%.o,tests/bench/player_bench.c host/platform.c net/http.c \
-		$(wildcard kernel/base/*.c) $(filter-out app/player.c app/matcher%,$(wildcard app/*.c)))
-	$(CC) -o $@ $^
-
 # Our stack as a library (host/peregrine_net.h). Only pnet_* is visible.
 NET_LIBRARY_OBJECTS := $(patsubst %.c,$(BUILD)/pic/%.o,$(wildcard host/peregrine_net*.c) \
 	$(filter-out net/transport_own.c net/http.c,$(NET_SOURCES_own)) $(wildcard kernel/base/*.c))
