@@ -217,9 +217,8 @@ static void reset_input(struct net_stack *stack, struct tcp_connection *c, const
     }
     NET_COUNT(stack, tcp_rx_resets);
     NET_COUNT(stack, tcp_resets_in_open);
-    bool in_order = c->state == TCP_CLOSING || c->state == TCP_LAST_ACK;        /* both sides were done */
+    /* CLOSING and LAST-ACK too, as in Linux and FreeBSD: what stood before our FIN may never have arrived. */
     tcp_connection_end(stack, c, c->state == TCP_SYN_RECEIVED ? TCP_REFUSED
-                                 : in_order                   ? TCP_OK
                                  : c->state == TCP_CLOSE_WAIT ? TCP_PIPE    /* Linux: it is our writing that failed */
                                                               : TCP_RESET);
 }

@@ -68,15 +68,17 @@ static void path_mtu_lower(struct net_stack *stack, struct tcp_connection *c, ui
     tcp_output(stack, c, now_ns);
 }
 
-/* RFC 9293 §3.9.2.2, RFC 5461 §2: hard in SYN-SENT only where the peer's host itself said so; MUST-56: else never, unless
- * that was asked for. */
+/* RFC 9293 §3.9.2.2, RFC 5461 §2: hard in SYN-SENT only where the peer's host itself said so, or a filter that it is
+ * forbidden, of which MUST-56 does not speak (Linux and FreeBSD end it, too); else never, unless that was asked for. */
 static void path_error(struct net_stack *stack, struct tcp_connection *c, uint8_t type, uint8_t code)
 {
     bool unreachable = type == ICMP_UNREACHABLE;        /* or time exceeded, parameter problem */
     bool by_host = unreachable && (code == ICMP_CODE_PORT_UNREACHABLE || code == ICMP_CODE_PROTOCOL_UNREACHABLE);
+    bool forbidden = unreachable && (code == ICMP_CODE_NET_PROHIBITED || code == ICMP_CODE_HOST_PROHIBITED
+                                     || code == ICMP_CODE_FILTERED);
     bool opening = c->state == TCP_SYN_SENT || c->state == TCP_SYN_RECEIVED;
-    if (opening && (by_host || c->policy.syn_soft_errors)) {
-        bool no_net = unreachable && code == ICMP_CODE_NET_UNREACHABLE;
+    if (opening && (by_host || forbidden || c->policy.syn_soft_errors)) {
+        bool no_net = unreachable && (code == ICMP_CODE_NET_UNREACHABLE || code == ICMP_CODE_NET_PROHIBITED);
         NET_COUNT(stack, tcp_connects_failed);
         tcp_connection_end(stack, c, by_host ? TCP_REFUSED : no_net ? TCP_NO_ROUTE : TCP_UNREACHABLE);
         return;

@@ -19,12 +19,31 @@ static void port_and_protocol_unreachable_refuse_a_syn(void **state)
     }
 }
 
+/* Nor does MUST-56 speak of a filter's word that it is forbidden: the SYN ends. */
+static void prohibited_ends_a_syn(void **state)
+{
+    (void)state;
+    static const struct { uint8_t code; enum tcp_result why; } errors[] = {
+        { ICMP_CODE_NET_PROHIBITED, TCP_NO_ROUTE }, { ICMP_CODE_HOST_PROHIBITED, TCP_UNREACHABLE },
+        { ICMP_CODE_FILTERED, TCP_UNREACHABLE },
+    };
+    for (size_t i = 0; i < sizeof errors / sizeof errors[0]; i++) {
+        p->id = tcp_connect(p->stack, PEER_ADDRESS, PEER_PORT, 0, NULL, p->now_ns);
+        peer_step(p);
+        EXPECT(p, TCP_SYN, 0, 0, 0);
+        EXPECT_STATE(p, TCP_SYN_SENT);
+        peer_send_icmp(p, ICMP_UNREACHABLE, errors[i].code, 0, 0);
+        EXPECT_STATE(p, TCP_CLOSED);
+        assert_int_equal(tcp_take_error(p->stack, p->id), errors[i].why);
+    }
+}
+
 /* MUST-56. */
 static void soft_errors_never_end_a_connection(void **state)
 {
     (void)state;
     static const struct { uint8_t type, code; } errors[] = {
-        { ICMP_UNREACHABLE, 0 }, { ICMP_UNREACHABLE, 1 }, { ICMP_UNREACHABLE, 5 }, { ICMP_UNREACHABLE, 13 },
+        { ICMP_UNREACHABLE, 0 }, { ICMP_UNREACHABLE, 1 }, { ICMP_UNREACHABLE, 5 }, { ICMP_UNREACHABLE, 12 },
         { ICMP_TIME_EXCEEDED, 0 }, { ICMP_TIME_EXCEEDED, 1 }, { ICMP_PARAMETER_PROBLEM, 0 },
     };
     p->id = tcp_connect(p->stack, PEER_ADDRESS, PEER_PORT, 0, NULL, p->now_ns);
@@ -201,6 +220,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(port_and_protocol_unreachable_refuse_a_syn),
+        TEST(prohibited_ends_a_syn),
         TEST(soft_errors_never_end_a_connection),
         TEST(soft_error_tells_why_a_syn_timed_out),
         TEST(source_quench_is_ignored),
