@@ -25,7 +25,7 @@ int pnet_errno_of(int64_t result)
         [-TCP_RESET] = ECONNRESET,
         [-TCP_TIMED_OUT] = ETIMEDOUT,
         [-TCP_UNREACHABLE] = EHOSTUNREACH,
-        [-TCP_ABORTED] = ECONNABORTED,
+        [-TCP_ABORTED] = ECONNRESET,    /* shutdown while connecting, as in Linux' tcp_disconnect */
     };
     ASSERT(result <= 0 && -result < (int64_t)ARRAY_COUNT(errnos));
     return errnos[-result];

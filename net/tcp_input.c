@@ -211,8 +211,8 @@ static void reset_input(struct net_stack *stack, struct tcp_connection *c, const
 {
     if (r->seq != c->rcv_nxt) {
         NET_COUNT(stack, tcp_rx_resets_ignored);
-        if (r->seq != c->rcv_nxt + tcp_receive_window(c))
-            tcp_challenge(stack, c, r, now_ns);
+        if (seq_within(r->seq, c->rcv_nxt, c->rcv_nxt + tcp_receive_window(c)))
+            tcp_challenge(stack, c, r, now_ns);         /* not if only text with it reaches into the window */
         return;
     }
     NET_COUNT(stack, tcp_rx_resets);

@@ -218,7 +218,8 @@ static void half_open_complete(struct net_stack *stack, struct tcp_half_open *h,
 
 static void half_open_input(struct net_stack *stack, struct tcp_half_open *h, struct tcp_received *r, uint64_t now_ns)
 {
-    bool in_window = seq_within(r->seq, h->irs + 1, h->irs + 1 + (uint32_t)min_size(h->window, 0xffff));
+    const uint32_t left = h->irs + 1, right = left + (uint32_t)min_size(h->window, 0xffff);
+    bool in_window = seq_within(r->seq, left, right);
 
     if ((r->flags & (TCP_SYN | TCP_ACK | TCP_RST)) == TCP_SYN && r->seq == h->irs) {
         if (now_ns >= h->again_ns) {    /* the same SYN again; ours was lost, or is on its way */
@@ -227,6 +228,12 @@ static void half_open_input(struct net_stack *stack, struct tcp_half_open *h, st
             h->sent_twice = true;
             syn_ack_send(stack, h, now_ns);
         }
+        return;
+    }
+    if ((r->flags & (TCP_ACK | TCP_RST)) == TCP_ACK && r->ack != h->iss + 1) {
+        /* RFC 9293 §3.5.2, group 2; before SEG.SEQ is looked at, as in Linux: a peer with an old connection shall go. */
+        NET_COUNT(stack, tcp_rx_drop_bad_ack);
+        tcp_reply_reset(stack, r, now_ns);
         return;
     }
     if (h->timestamps_on && r->options.has_timestamps && (r->flags & TCP_RST) == 0
@@ -246,18 +253,14 @@ static void half_open_input(struct net_stack *stack, struct tcp_half_open *h, st
         }
         return;
     }
-    if (!in_window || (r->flags & TCP_SYN) != 0) {
+    bool reaches_in = tcp_received_space(r) != 0 && seq_within(r->seq + tcp_received_space(r) - 1, left, right);
+    if (!(in_window || reaches_in) || (r->flags & TCP_SYN) != 0) {
         NET_COUNT(stack, tcp_rx_drop_out_of_window);
         half_open_challenge(stack, h, r, now_ns);
         return;
     }
     if ((r->flags & TCP_ACK) == 0) {
         NET_COUNT(stack, tcp_rx_drop_no_ack);
-        return;
-    }
-    if (r->ack != h->iss + 1) {
-        NET_COUNT(stack, tcp_rx_drop_bad_ack);
-        tcp_reply_reset(stack, r, now_ns);
         return;
     }
     half_open_complete(stack, h, r, now_ns);

@@ -218,6 +218,8 @@ void tcp_receive_payload(struct net_stack *stack, struct tcp_connection *c, stru
 
     bool out_of_order = seq_gt(seq, c->rcv_nxt) && (bytes != 0 || fin);
     if (bytes != 0) {
+        if (fin && c->range_count == 0 && bytes < tcp_receive_mss(c))
+            tcp_ack_slow_down(c);       /* ends the quick phase for what comes with it, too: Linux, tcp_fin */
         if (out_of_order)
             receive_out_of_order(stack, c, seq, data, bytes);
         else
