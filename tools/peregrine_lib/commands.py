@@ -111,7 +111,7 @@ def uninstall(host, *, dry_run=False, stop_at=0):
 
 
 def _show_step(line):
-    if not line.startswith("points: "):
+    if not line.startswith(("points: ", "ssh: ")):      # what ssh says is told with the failure
         say("  " + line)
 
 

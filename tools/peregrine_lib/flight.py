@@ -46,7 +46,10 @@ def status(host, options):
 
 
 def log(host, options):
-    return _follow(client_from_config(host, options))
+    client = client_from_config(host, options)
+    if not _follow(client):
+        raise control.NoAnswer(f"{client.where}: no answer within {SILENCE_SECONDS} s")
+    return OK
 
 
 def fly(host, options):
@@ -108,13 +111,13 @@ def _wait_first_status(host, client, before, seconds):
 
 
 def _follow(client):
-    """Prints the log as it comes, until nobody answers any more."""
-    position, heard = 0, time.monotonic()
+    """Prints the log as it comes, until nobody answers any more. False: nobody ever has."""
+    position, heard, answered = 0, time.monotonic(), False
     client.attempts = 1
     while time.monotonic() - heard < SILENCE_SECONDS:
         try:
             position, text = client.log(position)
-            heard = time.monotonic()
+            heard, answered = time.monotonic(), True
             if text:
                 print(commands.blackbox.printable(text), end="", flush=True)
         except control.NoAnswer:
@@ -123,15 +126,15 @@ def _follow(client):
             if position == 0:
                 raise
         time.sleep(FOLLOW_SECONDS)
-    return OK
+    return answered
 
 
 def gg(host, options):
+    client = client_from_config(host, options)
     say(f"{'would do' if options.dry_run else 'calling back'} {host.name}:")
     say("  - send the GG packet; wait until ssh answers; read the flight record")
     if options.dry_run:
         return OK
-    client = client_from_config(host, options)
     try:
         text = client.gg()
     except control.NoAnswer:

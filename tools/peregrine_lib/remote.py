@@ -66,7 +66,7 @@ class Host:
         if status == EXIT_SSH and errors.startswith("- "):
             return f"{self.name}: the connection or the shell there ended in the middle; the command can be repeated"
         if status == EXIT_SSH:
-            return f"{self.name}: ssh: {last[0]}"
+            return f"{self.name}: ssh: {last[0].removeprefix('ssh: ')}"
         return f"{self.name}: {last[0]}"
 
     def answers(self, connect_seconds=5):

@@ -1,11 +1,18 @@
 """The settings words (docs/settings.md), as far as the deployment must read and add to them. The kernel judges them;
-here only what would keep the flight from starting is caught early: words twice, a key missing, a name not resolved."""
+here what would most often end the flight at once is caught early: keys unknown, twice or missing, a malformed game, a
+name not resolved."""
 import ipaddress
 import re
 
+import peregrine_control as control
+
+# Those of app/settings_keys.c; tests/deploy/test_words.py holds them equal.
+KEYS = ("feed", "feeds", "submit", "user", "passwd", "n", "m", "simd", "early", "early.risk", "ip", "gw", "gwmac", "mtu",
+        "rto.min", "net.timeout", "server.timeout", "feed.timeout", "deadline", "idle.timeout", "breaker",
+        "breaker.window", "breaker.linger", "key", "control.port", "http.port", "wait", "cpus", "log", "watchdog",
+        "tsc.khz", "blackbox", "test.trap", "test.after", "test.rungs")
 REQUIRED = ("feed", "submit", "user", "passwd", "n", "m", "key")
 ENDPOINTS = ("feed", "submit", "log")       # IP:PORT values, where the user may write host names
-CONTROL_PORT = 18247
 
 
 class SettingsError(Exception):
@@ -22,7 +29,7 @@ def load(path):
 
 def control_port(words):
     """Where the control channel is. Raises SettingsError."""
-    text = words.get("control.port", str(CONTROL_PORT))
+    text = words.get("control.port", str(control.PORT))
     if not re.fullmatch(r"[0-9]{1,5}", text) or not 1 <= int(text) <= 65535:
         raise SettingsError(f"control.port={text}: a port is 1 to 65535")
     return int(text)
@@ -46,6 +53,9 @@ def parse(text, source):
 
 def check(words, source):
     """Raises SettingsError if the flight could not be played, or not be ended from outside."""
+    for key in words:
+        if key not in KEYS:
+            raise SettingsError(f"{source}: {key}=: there is no such key (docs/settings.md)")
     missing = [key for key in REQUIRED if key not in words]
     if missing == ["key"]:
         raise SettingsError(f"{source}: there is no key=, so the machine could not be told to come back. "
@@ -55,6 +65,13 @@ def check(words, source):
     for key in ("user", "passwd", "key"):
         if not words[key].isprintable():
             raise SettingsError(f"{source}: {key}= holds bytes that are not printable")
+    try:
+        control.key_from_text(words["key"])
+    except ValueError as error:
+        raise SettingsError(f"{source}: key=: {error}") from None
+    for key, form in (("n", r"[0-9]+"), ("m", r"[1-9][0-9]*(,[1-9][0-9]*)*")):
+        if not re.fullmatch(form, words[key]):
+            raise SettingsError(f"{source}: {key}=: {words[key]!r} is malformed (docs/settings.md)")
     for key in ENDPOINTS:
         for part in words.get(key, "").split(",") if key in words else []:
             if not re.fullmatch(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?:\d{1,5}", part):
