@@ -100,7 +100,7 @@ static bool add_word(struct settings *s, const char *source, struct span word, b
     /* Some loaders put the image's path in front: QEMU, kexec and GRUB by their multiboot forms. */
     if (first && !value.at && (word.at[0] == '/' || word.at[0] == '('))
         return true;
-    return fail_word(error, source, value.at ? name : word,
+    return fail_word(error, source, value.at && name.bytes ? name : word,
                      value.at ? "there is no such key" : "not a key=value word");
 }
 
@@ -162,6 +162,8 @@ bool settings_finish(struct settings *s, struct settings_error *error)
         return fail_whole(error, "feeds= is less than the number of addresses in feed=");
     if (s->gateway && !s->address)
         return fail_whole(error, "gw= goes with ip=ADDRESS/LENGTH, not with DHCP");
+    if (s->gateway && s->gateway == s->address)
+        return fail_whole(error, "gw= is the address of ip=: this machine is not its own gateway");
     if (s->gateway_mac[0] | s->gateway_mac[1] | s->gateway_mac[2] | s->gateway_mac[3] | s->gateway_mac[4]
         | s->gateway_mac[5]) {
         if (!s->gateway)

@@ -152,6 +152,9 @@ static struct settings_refusal set_ip(struct settings *s, struct span value)
     if (!span_address(address, &s->address) || !address_is_unicast(s->address) || !span_number(length, 1, 32, &bits))
         return refuse(reason);
     s->mask = UINT32_MAX << (32 - bits);
+    uint32_t host = s->address & ~s->mask;
+    if (bits < 31 && (host == 0 || host == ~s->mask))           /* RFC 1122 §3.2.1.3; RFC 3021 has /31 */
+        return refuse("the subnet's own address and its broadcast address are no machine's");
     return ACCEPTED;
 }
 

@@ -40,6 +40,8 @@ bool span_address(struct span s, uint32_t *address)
         uint64_t octet;
         if (parts == 4 || part.bytes > 3 || !span_number(part, 0, 255, &octet))
             return false;
+        if (part.bytes > 1 && part.at[0] == '0')        /* to inet_aton() it is octal */
+            return false;
         v = v << 8 | (uint32_t)octet;
     }
     *address = v;

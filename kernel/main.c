@@ -99,6 +99,9 @@ static void machine_init(enum boot_protocol protocol, const void *information)
     log_line("peregrine, build %s", build_id_text());
     blackbox_set_build_id(build_id());
     if (!boot_info_parse(&boot, protocol, information, BOOT_MAPPED_END)) {
+        if (protocol == BOOT_PVH) {     /* QEMU pc-bios/optionrom/pvh_main.c: the text runs over what lies behind it */
+            log_line("PVH: no start_info: QEMU overwrites it when the command line is longer than 4095 bytes");
+        }
         reset_after_failure("what the loader handed over is broken");
     }
     cpu_init(strstr(boot.command_line, "simd=scalar") != NULL || strstr(boot.module, "simd=scalar") != NULL);
@@ -146,8 +149,11 @@ static void settings_take(void)
 {
     struct settings_error error;
     settings_begin(&settings);
-    if (boot.command_line_cut || boot.module_cut) {
-        settings_refused("the command line is longer than 4095 bytes, or the module than 16383");
+    if (boot.command_line_cut) {
+        settings_refused("settings: the command line is longer than 4095 bytes");
+    }
+    if (boot.module_cut) {
+        settings_refused("settings: the module is longer than 16383 bytes, or lies where it cannot be read");
     }
     if (!settings_add(&settings, "command line", boot.command_line, strlen(boot.command_line), &error) ||
         !settings_add(&settings, "module", boot.module, strlen(boot.module), &error)) {

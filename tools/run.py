@@ -22,6 +22,7 @@ from game import Game, outcome
 USER = "peregrine"
 GRACE_S = 2.0
 BOOT_S_MAX = {"kvm": 60, "tcg": 120}        # until the first connection; UEFI under TCG on a busy machine: 20 s
+UEFI_BYTES_MIN = 96 << 20                   # with 64M, GRUB on OVMF is out of memory before it has loaded us
 IN_NAMESPACE = "PEREGRINE_RUN_IN_NAMESPACE"
 
 # Variable: (default, allowed values or a check, what for).
@@ -57,6 +58,8 @@ def read_variables(environment):
     values["BOOT"] = values["BOOT"] or ("iso" if values["FIRMWARE"] == "uefi" else "kernel")
     if values["FIRMWARE"] == "uefi" and values["BOOT"] != "iso":
         raise BadValue(f"FIRMWARE='uefi': BOOT='{values['BOOT']}' starts without firmware; use BOOT=iso")
+    if values["FIRMWARE"] == "uefi" and machine.memory_bytes(values["MEMORY"]) < UEFI_BYTES_MIN:
+        raise BadValue(f"MEMORY='{values['MEMORY']}': FIRMWARE='uefi' needs 96M at least")
     on_mmio = values["BOOT"] == "microvm"
     values["NIC"] = values["NIC"] or ("mmio" if on_mmio else "transitional")
     if values["NIC"].startswith("mmio") != on_mmio:

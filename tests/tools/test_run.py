@@ -15,6 +15,7 @@ from game import outcome
     ({"DURATION": "3²"}, "DURATION='3²'"), ({"CPUS": "²"}, "CPUS='²'"),
     ({"CPUS": "-1"}, "CPUS='-1'"), ({"MEMORY": "8T"}, "MEMORY='8T'"), ({"MEMORY": "1M"}, "MEMORY='1M'"),
     ({"NIC": "e1000"}, "NIC='e1000'"), ({"BOOT": "floppy"}, "BOOT='floppy'"), ({"STACK": "bsd"}, "STACK='bsd'"),
+    ({"FIRMWARE": "uefi", "MEMORY": "64M"}, "MEMORY='64M'"),
     ({"FIRMWARE": "uefi", "BOOT": "kernel"}, "FIRMWARE='uefi'"), ({"BOOT": "microvm", "NIC": "modern"}, "NIC='modern'"),
     ({"NIC": "mmio"}, "NIC='mmio'"), ({"ROUND": "finale"}, "ROUND='finale'"),
 ])

@@ -186,7 +186,7 @@ static void an_unknown_key_is_named(void **state)
     assert_refused(GAME "fed=1", "settings, command line: \"fed\": there is no such key");
     assert_refused(GAME "N=5", "settings, command line: \"N\": there is no such key");
     assert_refused(GAME "early", "settings, command line: \"early\": this key needs a value: key=value");
-    assert_refused(GAME "=x", "settings, command line: \"\": there is no such key");
+    assert_refused(GAME "=x", "settings, command line: \"=x\": there is no such key");
     assert_refused(GAME "\x01\xff", "settings, command line: \"??\": not a key=value word");
 }
 
@@ -242,12 +242,14 @@ static void malformed_values_are_refused(void **state)
         "feed=", "feed=10.0.2.2", "feed=10.0.2.2:", "feed=10.0.2.2:0", "feed=10.0.2.2:65536", "feed=10.0.2:1",
         "feed=10.0.2.2.2:1", "feed=10.0.2.256:1", "feed=server:1", "feed=0.0.0.0:1", "feed=224.0.0.1:1",
         "feed=255.255.255.255:1", "feed=10.0.2.2:1:1", "feed=10.0.2.2:1,", "feed=10..2.2:1", "feed=0010.0.2.2:1",
+        "feed=010.0.2.2:1",
         "feed=1.1.1.1:1,1.1.1.1:1,1.1.1.1:1,1.1.1.1:1,1.1.1.1:1,1.1.1.1:1,1.1.1.1:1,1.1.1.1:1,1.1.1.1:1",
         "submit=:1", "submit=localhost:80", "user=", "user=123456789012345678901234567890123456789012345678",
         "passwd=123456789012345678901234567890123456789012345678",
         "simd=sse", "simd=", "early=yes", "early.risk=0", "early.risk=1", "early.risk=1e9", "early.risk=e-9",
         "early.risk=1e-", "early.risk=1e-99", "early.risk=.", "ip=10.0.2.15", "ip=10.0.2.15/0", "ip=10.0.2.15/33",
-        "ip=10.0.2.15/24/1", "ip=127", "gw=10.0.2", "gw=", "gwmac=52:55:0a:00:02", "gwmac=52:55:0a:00:02:02:03",
+        "ip=10.0.2.15/24/1", "ip=127", "ip=10.0.2.0/24", "ip=10.0.2.255/24",
+        "gw=10.0.2", "gw=", "gwmac=52:55:0a:00:02", "gwmac=52:55:0a:00:02:02:03",
         "gwmac=00:00:00:00:00:00", "gwmac=01:00:5e:00:00:01", "gwmac=5255:0a:00:02:02:", "mtu=575", "mtu=1501",
         "rto.min=0", "rto.min=61", "net.timeout=-1", "net.timeout=", "net.timeout=1.2.3", "net.timeout=1h",
         "net.timeout=ms", "net.timeout=1.", "net.timeout=1000000001", "deadline=1.0000000001", "key=", "key=1234567",
@@ -287,6 +289,9 @@ static void network_words_that_need_each_other_are_checked(void **state)
 {
     (void)state;
     assert_refused(GAME "gw=10.0.2.2", "settings: gw= goes with ip=ADDRESS/LENGTH, not with DHCP");
+    assert_refused(GAME "ip=10.0.2.15/24 gw=10.0.2.15",
+                   "settings: gw= is the address of ip=: this machine is not its own gateway");
+    assert_true(parse(GAME "ip=10.0.2.14/31 gw=10.0.2.15"));
     assert_refused(GAME "ip=10.0.2.15/24 gwmac=52:55:0a:00:02:02", "settings: gwmac= goes with gw=");
 }
 
