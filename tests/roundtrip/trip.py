@@ -12,7 +12,6 @@ import os
 import pathlib
 import re
 import secrets
-import socket
 import subprocess
 import sys
 import tempfile
@@ -24,6 +23,7 @@ sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tests")]
 
 import machine                          # noqa: E402
 import qemu                             # noqa: E402
+import translations                     # noqa: E402
 from contest import rounds              # noqa: E402
 from game import Game, outcome          # noqa: E402
 from peregrine_lib.remote import Host   # noqa: E402
@@ -108,25 +108,20 @@ class Trip:
         self.guest = qemu.Machine([*options, *more], machine="q35", memory=memory, accelerator=self.accelerator,
                                   cpu="host" if self.accelerator == "kvm" else "max")
         self.stack.callback(self.guest.close)
-        threading.Thread(target=self.forget_old_code, args=(self.guest, gdb), daemon=True).start()
+        if self.accelerator == "tcg":
+            threading.Thread(target=self.forget_old_code, args=(self.guest, gdb), daemon=True).start()
         return self.wait_linux(None)
 
     def forget_old_code(self, guest, gdb):
-        """QEMU's TCG keeps its translations of a boot over the reset, and then every store to one of these pages goes
-        through a list of all of them: under OVMF an initrd was copied, and pages were cleared, at some 100 bytes a
-        second (QEMU 7.2). A breakpoint, set and taken away by the gdb protocol, drops all translations."""
+        """After each reset TCG's old translations are dropped: translations.py says why."""
         seen = 0
         while guest.process.poll() is None:
             resets = sum(event["event"] == "RESET" for event in guest._events)
             if resets > seen:
-                with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as sock:
-                    sock.settimeout(10)
-                    sock.connect(str(gdb))
-                    for command in (b"Z0,0,1", b"z0,0,1", b"D"):        # the machine stands until it is let go
-                        sock.sendall(b"$%s#%02x" % (command, sum(command) & 255))
-                        while b"#" not in sock.recv(4096):
-                            pass
-                        sock.sendall(b"+")
+                try:
+                    translations.drop(gdb)
+                except OSError as error:
+                    self.say(f"# old translations were not dropped: {error}")
                 seen = resets
             time.sleep(0.1)
 
