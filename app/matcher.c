@@ -70,7 +70,7 @@ static size_t hash_bytes(const struct matcher_kernel *kernel, size_t count)
 {
     const struct matcher_hash *hash;
     if (kernel->lanes == 1)
-        return count * (sizeof hash->plain.weights[0] + sizeof hash->plain.keys[0] + sizeof hash->plain.before[0]) +
+        return count * (sizeof hash->plain.weights[0] + sizeof hash->plain.keys[0]) +
                LINE * lines_touched(sizeof hash->plain.last / LINE, count);
     return count * (sizeof hash->lanes.weights[0] + sizeof hash->lanes.keys[0]) +
            LINE * lines_touched(sizeof hash->lanes.taken / LINE, count);
@@ -84,7 +84,7 @@ static size_t path_bytes(const struct matcher *m)
     enum { BURST = 100 };
     const size_t end_words = BURST / 64 + 1;
     size_t bytes = 2 * BURST + 2 * LINE + sizeof(struct matcher_kernel) + offsetof(struct matcher, pair) +
-                   end_words * sizeof m->digit_sets[0];
+                   end_words * sizeof m->zeros[0];
     if (m->sweep.look_count > 0)
         bytes += matcher_sweep_bytes(m, BURST);
     bytes += m->kernel->lanes > 1 ? BURST * sizeof m->digits.word[0] : BURST;
@@ -220,19 +220,18 @@ static void search_by_hash(struct matcher *m, uint32_t i, uint32_t from, uint32_
     m->kernel->probe(&m->digits, &c->hash, matcher_window(m->n) + from, to - from, found);
     uint64_t before = c->hit_before;
     for (uint32_t w = 0; w < (to - from + 63) / 64; w++) {
-        struct matcher_digit_sets sets = m->digit_sets[from / 64 + w];
-        uint64_t hit = found[w] & ~sets.zero, first = (hit << 1 | before) & sets.zero;
-        hit |= sets.zero & ~(sets.zero + first);
+        uint64_t zeros = m->zeros[from / 64 + w], hit = found[w] & ~zeros, first = (hit << 1 | before) & zeros;
+        hit |= zeros & ~(zeros + first);
         before = hit >> (min_size(to - from - 64 * w, 64) - 1) & 1;
-        if (c->even)
-            hit &= ~sets.odd;
-        if (c->five)
-            hit &= sets.five | sets.zero;
+        if (c->last_digits == 1)
+            hit &= zeros;
         if (to - from - 64 * w < 64)
             hit &= BIT(to - from - 64 * w) - 1;
-        /* Many cells are shared by chance. */
-        for (; hit != 0; hit &= hit - 1)
-            decide_by_hash(m, i, from + 64 * w + (uint32_t)__builtin_ctzll(hit) + 1);
+        for (; hit != 0; hit &= hit - 1) {
+            uint32_t end = from + 64 * w + (uint32_t)__builtin_ctzll(hit) + 1;
+            if ((c->last_digits >> (m->text[m->segment_text + end - 1] - '0') & 1) != 0)
+                decide_by_hash(m, i, end);
+        }
     }
     c->hit_before = before;
 }
@@ -259,7 +258,7 @@ static void search(struct matcher *m)
     uint32_t to = (uint32_t)min_size(from + MATCHER_STRETCH_DIGITS * matcher_sweep_stretches(m), m->segment_count);
     if (m->hashes)
         for (uint32_t at = from; at < to; at += 64)
-            m->digit_sets[at / 64] = m->kernel->digit_sets(m->text + m->segment_text + at);
+            m->zeros[at / 64] = m->kernel->zeros(m->text + m->segment_text + at);
     if (m->sweep.look_count > 0)
         matcher_sweep_search(m);
     for (uint32_t i = 0; (m->hashes || m->eaches) && i < m->constant_count; i++) {

@@ -184,7 +184,7 @@ static void constant_fill_prefix_weights(struct matcher_constant *c, const struc
         divide_by_ten(&power, m, inverse);
         fractions[t] = matcher_big_fraction(&power, m);
         if (kernel->lanes == 1) {
-            c->hash.plain.weights[t] = fractions[t];
+            c->hash.plain.weights[t] = (fractions[t] + BIT(MATCHER_PLACE_BITS - 1)) & ~(BIT(MATCHER_PLACE_BITS) - 1);
             continue;
         }
         uint32_t weight = rounding_take(&last_n, fractions[t], 1);
@@ -194,7 +194,7 @@ static void constant_fill_prefix_weights(struct matcher_constant *c, const struc
         reach = (uint32_t)max_size(reach, rounding_bound(&last_n));
     }
     c->hash.base = MATCHER_SEGMENT_AT - window;
-    c->hash.reach = kernel->lanes == 1 ? (uint32_t)fraction_tolerance(n) : reach;
+    c->hash.reach = kernel->lanes == 1 ? (uint32_t)fraction_tolerance(n) << MATCHER_PLACE_BITS : reach;
     if (kernel->lanes > 1) {
         uint32_t edge_bit = 0;
         while ((UINT32_C(1) << edge_bit) <= 2 * reach)
@@ -238,10 +238,8 @@ void matcher_constant_prepare(struct matcher_constant *c, uint32_t n, const stru
         c->tail_scale *= 10;
         c->tail_power *= (i < twos ? 2 : 1) * (i < fives ? 5 : 1);
     }
-    c->even = twos > 0;
-    c->five = fives > 0;
     for (uint32_t digit = 0; digit < 10; digit++)
-        if (!(c->even && digit % 2 != 0) && !(c->five && digit % 5 != 0))
+        if (!(twos > 0 && digit % 2 != 0) && !(fives > 0 && digit % 5 != 0))
             c->last_digits |= UINT32_C(1) << digit;
 
     if (c->method != MATCHER_NEVER) {

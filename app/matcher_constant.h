@@ -25,7 +25,6 @@ struct matcher_constant {
     enum matcher_method method;
     uint32_t digits;                            /* of M, and of its shortest answer */
     bool sure;                                  /* 64-bit fractions decide without a doubt */
-    bool even, five;                            /* an answer ends in 0, 2, 4, 6, 8; in 0, 5 */
     uint32_t last_digits;                       /* those that an answer may end in: bits 0..9 */
 
     struct matcher_look look;                   /* look.digits = 0: M is too small to look ahead */

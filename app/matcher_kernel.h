@@ -134,6 +134,7 @@ enum {
     MATCHER_CELL_BITS = 14,
     MATCHER_NO_DIGIT = UINT16_MAX,  /* a partner: before the first digit */
     MATCHER_KEY_BITS = 30,          /* a key is a fraction in so many bits: its cell is the upper half word */
+    MATCHER_PLACE_BITS = 16,        /* of a place, below a scalar key */
 };
 
 struct matcher_hash {
@@ -148,17 +149,13 @@ struct matcher_hash {
             uint8_t taken[(1 << MATCHER_CELL_BITS) + MATCHER_STEPS];    /* the last ones for zeros */
         } lanes;
         struct {
+            /* Keys have 48 bits; below them stands the place before in the same cell. Places count on from window to
+             * window, so that cells need not be cleared each time: what is there from before `first` counts as none. */
             uint64_t weights[MATCHER_HASHED_DIGITS], keys[MATCHER_HASHED_DIGITS];
-            uint16_t last[1 << MATCHER_CELL_BITS];      /* the newest place in a cell, from 1; 0: none */
-            uint32_t before[MATCHER_HASHED_DIGITS];     /* the one before it in the same cell; 32 bits: Zen 3 takes
-                                                           a cycle more to store 16 */
+            uint32_t first, next;       /* places: of the window's first digit; of the next digit to come */
+            uint16_t last[1 << MATCHER_CELL_BITS];      /* the newest place in a cell */
         } plain;
     };
-};
-
-/* Which of 64 digits are 0, are 5, are odd. */
-struct matcher_digit_sets {
-    uint64_t zero, five, odd;
 };
 
 struct matcher_kernel {
@@ -174,7 +171,7 @@ struct matcher_kernel {
     void (*write)(struct matcher_digits *to, uint32_t begin, const uint8_t *digits, size_t count);
     /* The same for idle time, where that is not the same: else NULL. */
     void (*write_planes)(union matcher_planes *planes, uint32_t begin, const uint8_t *digits, size_t count);
-    struct matcher_digit_sets (*digit_sets)(const uint8_t digits[64]);
+    uint64_t (*zeros)(const uint8_t digits[64]);        /* which of these digits are '0' */
 
     /* The sum of digits times weights, 64 bits wide: the weights of these digits one after the other. */
     uint64_t (*fraction)(const uint8_t *digits, const uint64_t *weights, size_t count);

@@ -65,17 +65,15 @@ static void kernel_write(struct matcher_digits *to, uint32_t begin, const uint8_
     ASSERT(_mm256_movemask_epi8(good) == -1);
 }
 
-static struct matcher_digit_sets kernel_digit_sets(const uint8_t digits[64])
+static uint64_t kernel_zeros(const uint8_t digits[64])
 {
-    struct matcher_digit_sets sets = {0, 0, 0};
+    uint64_t zeros = 0;
 #pragma GCC unroll 2
     for (int i = 0; i < 64; i += 32) {
         __m256i d = _mm256_loadu_si256((const __m256i *)(digits + i));
-        sets.zero |= (uint64_t)(uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(d, _mm256_set1_epi8('0'))) << i;
-        sets.five |= (uint64_t)(uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(d, _mm256_set1_epi8('5'))) << i;
-        sets.odd |= (uint64_t)(uint32_t)_mm256_movemask_epi8(_mm256_slli_epi16(d, 7)) << i;
+        zeros |= (uint64_t)(uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(d, _mm256_set1_epi8('0'))) << i;
     }
-    return sets;
+    return zeros;
 }
 
 /* A digit times a weight's lower half is 64 bits wide; times its upper half, it counts by its lower 32 bits. */
@@ -510,6 +508,6 @@ static uint32_t kernel_starts(const struct matcher_sweep *sweep, const void *str
 #define MATCHER_KERNEL \
     { .lanes = LANES, .sweep_lanes = LANES, .look_digits_min = MATCHER_LOOK_DIGITS_MIN, .block = BLOCK, \
       .look_bits = LOOK_BITS, .digit_words = DIGIT_WORDS, .write = kernel_write, .write_planes = kernel_write_planes, \
-      .digit_sets = kernel_digit_sets, .fraction = kernel_fraction, .follow = kernel_follow, .look = kernel_look, \
+      .zeros = kernel_zeros, .fraction = kernel_fraction, .follow = kernel_follow, .look = kernel_look, \
       .remember = kernel_remember, .sweep = kernel_sweep, .sweep_three = kernel_sweep_three, .starts = kernel_starts, \
       .insert = kernel_insert, .probe = kernel_probe, .partners = kernel_partners }

@@ -36,19 +36,13 @@ static void scalar_write(struct matcher_digits *to, uint32_t begin, const uint8_
     ASSERT((bad & tops) == 0);
 }
 
-static struct matcher_digit_sets scalar_digit_sets(const uint8_t digits[64])
+static uint64_t scalar_zeros(const uint8_t digits[64])
 {
-    uint64_t not_zero = 0, not_five = 0, odd = 0;       /* bit i of byte j: digit 8 i + j */
+    uint64_t not_zero = 0;      /* bit i of byte j: digit 8 i + j */
 #pragma GCC unroll 8
-    for (int i = 0; i < EIGHT; i++) {
-        uint64_t text = load_le64(digits + EIGHT * i);
-        not_zero |= bytes_not_zero(text ^ '0' * ones) >> (7 - i);
-        not_five |= bytes_not_zero(text ^ '5' * ones) >> (7 - i);
-        odd |= (text & ones) << i;
-    }
-    return (struct matcher_digit_sets){
-        .zero = ~bits_transposed(not_zero), .five = ~bits_transposed(not_five), .odd = bits_transposed(odd),
-    };
+    for (int i = 0; i < EIGHT; i++)
+        not_zero |= bytes_not_zero(load_le64(digits + EIGHT * i) ^ '0' * ones) >> (7 - i);
+    return ~bits_transposed(not_zero);
 }
 
 static uint64_t scalar_fraction(const uint8_t *digits, const uint64_t *weights, size_t count)
@@ -212,14 +206,30 @@ static uint32_t scalar_starts(const struct matcher_sweep *sweep, const void *str
     return count;
 }
 
-/* The key behind each digit. Returns the place before it in its cell. Places count from 1. */
-static inline uint64_t place(const uint8_t *digits, size_t at, uint64_t *key, struct matcher_hash *hash, uint16_t *last)
+/* Digits, weights and keys by place. */
+struct places {
+    const uint8_t *digits;
+    const uint64_t *weights;
+    uint64_t *keys;
+    uint16_t *last;
+};
+
+static inline struct places places_of(const struct matcher_digits *digits, struct matcher_hash *hash)
 {
-    *key += digits[at - 1] * hash->plain.weights[at - 1];
-    uint64_t cell = *key >> (64 - MATCHER_CELL_BITS), before = last[cell];
-    hash->plain.keys[at - 1] = *key;
-    hash->plain.before[at - 1] = (uint32_t)before;
-    last[cell] = (uint16_t)at;
+    const size_t first = hash->plain.first;
+    return (struct places){
+        .digits = digits->planes.digit + hash->base - first, .weights = hash->plain.weights - first,
+        .keys = hash->plain.keys - first, .last = hash->plain.last,
+    };
+}
+
+/* The key behind a digit. Returns the place before it in its cell. */
+static inline uint64_t place(const struct places *p, size_t at, uint64_t *key)
+{
+    *key += p->digits[at] * p->weights[at];
+    uint64_t cell = *key >> (64 - MATCHER_CELL_BITS), before = p->last[cell];
+    p->keys[at] = *key + before;
+    p->last[cell] = (uint16_t)at;
     return before;
 }
 
@@ -231,42 +241,53 @@ static inline uint64_t edge_crossed(const struct matcher_hash *hash, uint64_t ke
 
 static void scalar_insert(const struct matcher_digits *digits, struct matcher_hash *hash, uint32_t count)
 {
-    memset(hash->plain.last, 0, sizeof hash->plain.last);
-    const uint8_t *from = digits->planes.digit + hash->base;
+    if (hash->plain.next == 0 || hash->plain.next + MATCHER_HASHED_DIGITS > UINT16_MAX) {
+        memset(hash->plain.last, 0, sizeof hash->plain.last);
+        hash->plain.next = 1;
+    }
+    hash->plain.first = hash->plain.next;
+    hash->plain.next += count;
+    const struct places places = places_of(digits, hash);
     uint64_t key = hash->reach;
 #pragma GCC unroll 8
-    for (size_t at = 1; at <= count; at++)
-        place(from, at, &key, hash, hash->plain.last);
+    for (size_t at = hash->plain.first, end = hash->plain.next; at < end; at++)
+        place(&places, at, &key);
     hash->carry = key;
 }
 
-/* 2 * bits + (value == 0): two instructions, which GCC does not find. */
-static inline uint64_t append_zero(uint64_t bits, uint64_t value)
+/* bits = 2 * bits + (place < first): two instructions, which GCC does not find. */
+static inline void append_none(uint64_t *bits, uint64_t place, uint64_t first)
 {
-    __asm__("cmp $1, %[value]\n\tadc %[bits], %[bits]" : [bits] "+r"(bits) : [value] "r"(value) : "cc");
-    return bits;
+    __asm__("cmp %[first], %[place]\n\tadc %[bits], %[bits]"
+            : [bits] "+r"(*bits) : [place] "r"(place), [first] "r"(first) : "cc");
+}
+
+static inline uint64_t key_behind(const struct matcher_hash *hash, uint32_t at)
+{
+    return hash->plain.keys[at] & ~(BIT(MATCHER_PLACE_BITS) - 1);
 }
 
 static __attribute__((noinline, cold)) uint64_t edges(const struct matcher_hash *hash, uint32_t at, uint32_t count)
 {
     uint64_t near = 0;
     for (uint32_t i = 0; i < count; i++)
-        near |= (uint64_t)(edge_crossed(hash, hash->plain.keys[at + i]) != 0) << i;
+        near |= (uint64_t)(edge_crossed(hash, key_behind(hash, at + i)) != 0) << i;
     return near;
 }
 
-static void scalar_probe(const struct matcher_digits *all, struct matcher_hash *hash, uint32_t at, uint32_t count,
+static void scalar_probe(const struct matcher_digits *digits, struct matcher_hash *hash, uint32_t at, uint32_t count,
                          uint64_t *found)
 {
-    const uint8_t *digits = all->planes.digit + hash->base;
-    uint16_t *last = hash->plain.last;
+    const struct places places = places_of(digits, hash);
+    const uint64_t first = hash->plain.first;
     uint64_t key = hash->carry, less_reach = 0 - 2 * (uint64_t)hash->reach;
+    __asm__("" : "+r"(less_reach));     /* added with `lea`: GCC would copy and subtract */
     for (uint32_t done = 0; done < count; done += 64) {
         uint32_t many = (uint32_t)min_size(64, count - done);
         uint64_t empty = 0, crossed = 0;        /* empty: the first digit in the highest bit of those used */
 #pragma GCC unroll 8
-        for (size_t i = at + done + 1, end = i + many; i < end; i++) {
-            empty = append_zero(empty, place(digits, i, &key, hash, last));
+        for (size_t i = first + at + done, end = i + many; i < end; i++) {
+            append_none(&empty, place(&places, i, &key), first);
             crossed |= key ^ (key + less_reach);
         }
         found[done / 64] = matcher_bits_reversed(~empty) >> (64 - many);
@@ -274,6 +295,14 @@ static void scalar_probe(const struct matcher_digits *all, struct matcher_hash *
             found[done / 64] |= edges(hash, at + done, many);
     }
     hash->carry = key;
+    hash->plain.next += count;
+}
+
+/* How many digits there were at the place before a digit's in the same cell; 0 if there is none. */
+static inline uint32_t digits_before(const struct matcher_hash *hash, uint32_t at)
+{
+    uint32_t before = hash->plain.keys[at] & (BIT(MATCHER_PLACE_BITS) - 1);
+    return before < hash->plain.first ? 0 : before - hash->plain.first + 1;
 }
 
 static inline bool keys_equal(const struct matcher_hash *hash, uint64_t a, uint64_t b)
@@ -284,13 +313,13 @@ static inline bool keys_equal(const struct matcher_hash *hash, uint64_t a, uint6
 static uint32_t scalar_partners(const struct matcher_hash *hash, uint32_t at, uint32_t from, uint16_t *partners,
                                 uint32_t max)
 {
-    uint64_t key = hash->plain.keys[at];
+    uint64_t key = key_behind(hash, at);
     bool all = edge_crossed(hash, key) != 0;    /* then the chain does not tell */
-    uint32_t count = 0, other = all ? at : hash->plain.before[at];
+    uint32_t count = 0, other = all ? at : digits_before(hash, at);
     if (keys_equal(hash, key, hash->reach))
         partners[count++] = MATCHER_NO_DIGIT;
-    for (; other > from; other = all ? other - 1 : hash->plain.before[other - 1])
-        if (keys_equal(hash, hash->plain.keys[other - 1], key)) {
+    for (; other > from; other = all ? other - 1 : digits_before(hash, other - 1))
+        if (keys_equal(hash, key_behind(hash, other - 1), key)) {
             if (count < max)
                 partners[count] = (uint16_t)(other - 1);
             count++;
@@ -300,7 +329,7 @@ static uint32_t scalar_partners(const struct matcher_hash *hash, uint32_t at, ui
 
 const struct matcher_kernel matcher_kernel_scalar = {
     .lanes = 1, .sweep_lanes = PAIR, .look_digits_min = 16, .block = MATCHER_STEPS, .look_bits = LOOK_BITS,
-    .write = scalar_write, .digit_sets = scalar_digit_sets, .fraction = scalar_fraction, .follow = scalar_follow,
+    .write = scalar_write, .zeros = scalar_zeros, .fraction = scalar_fraction, .follow = scalar_follow,
     .look = scalar_look, .remember_vector = pair_remember, .sweep = scalar_sweep, .starts = scalar_starts,
     .insert = scalar_insert, .probe = scalar_probe, .partners = scalar_partners,
 };

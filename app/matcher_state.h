@@ -69,7 +69,7 @@ struct matcher {
     uint32_t pair_count;
     bool undecided;                                 /* there are some */
     uint64_t suspect[MATCHER_END_WORDS][MATCHER_CONSTANT_COUNT_MAX];    /* undecided ends */
-    struct matcher_digit_sets digit_sets[MATCHER_END_WORDS];
+    uint64_t zeros[MATCHER_END_WORDS];              /* digits that are 0; where constants are hashed */
     uint64_t hit[MATCHER_LENGTH_WORDS];             /* lengths of the answers at `end` that are not handed out yet */
     uint32_t hit_words;                             /* those of hit[] that are not 0 */
     uint8_t hit_constant[MATCHER_N_DIGITS_MAX + 1];     /* the first constant that divides the one of this length */
