@@ -13,9 +13,10 @@ import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tests")]
 
-import qemu     # noqa: E402  the harness of the tests: one QEMU with its serial line and QMP
+import peregrine_control    # noqa: E402
+import qemu                 # noqa: E402  the harness of the tests: one QEMU with its serial line and QMP
 
 # PCI devices of virtio-net by the transport they offer; virtio 1.2 §4.1.2. `mmio` is for microvm alone.
 NICS = {
@@ -96,14 +97,13 @@ def tap_mac():
 
 
 def send_gg(control, key):
-    """(the machine's last statistics, None) or (None, what tools/gg said)."""
-    address, port = control
+    """Tells the machine to leave: (its last statistics, None), or (None, what went wrong). Whether it has left, its
+    reset tells."""
     try:
-        done = subprocess.run([ROOT / "tools/gg", address, "--port", str(port), "--key", key], capture_output=True,
-                              text=True, timeout=60)
-    except (OSError, subprocess.TimeoutExpired) as error:
+        client = peregrine_control.Client(control[0], peregrine_control.key_from_text(key), control[1])
+        return client.gg(), None
+    except peregrine_control.ControlError as error:
         return None, str(error)
-    return (None, done.stderr.strip() or f"exit {done.returncode}") if done.returncode else (done.stdout, None)
 
 
 def free_udp_port():

@@ -237,7 +237,7 @@ def run(values):
             if host.process.poll() is None:
                 statistics, error = machine.send_gg(control, key)
                 if error:
-                    say(f"tools/gg: {error}")
+                    say(f"GG: {error}")
             try:
                 host.wait_reset(20)
                 reset = True

@@ -25,8 +25,8 @@ GRACE_S = 3.0
 
 def server_words(row, directory):
     # Later words win: the row's own stand behind these. A count of bursts offers the same on a busy machine.
-    words = ["--begin", "player", "--bursts", round(row.seconds / 0.065), "--body", row.body, "--start", row.start,
-             "--seed", row.name, "--burst", "20-150", "--interval", "0.03-0.1", "--rate", "9"]
+    words = ["--begin", "player", "--bursts", round(row.seconds / 0.045), "--body", row.body, "--start", row.start,
+             "--seed", row.name, "--burst", "20-150", "--interval", "0.02-0.07", "--rate", "12"]
     name = row.round
     if name not in rounds.ROUNDS:
         path = pathlib.Path(directory) / "round"
@@ -83,7 +83,7 @@ def play(row, accelerator):
         if host.process.poll() is None:
             statistics, error = machine.send_gg(control, key)
             if error:
-                problems.append(f"tools/gg: {error}")
+                problems.append(f"GG: {error}")
         try:
             host.wait_reset(20)
         except AssertionError as error:

@@ -33,7 +33,7 @@ class Row:
     server: tuple = ()              # further options of contest_server.py
     front: str = ""                 # nginx: a server others wrote stands before ours
     round: str = "online"           # a name, or the text of a round file
-    seconds: float = 2.0            # of play, on a machine that keeps up: 15 bursts a second
+    seconds: float = 1.4            # of play, on a machine that keeps up: 22 bursts a second
     # the player
     settings: tuple = ()
     # what must come out
@@ -78,7 +78,7 @@ ROWS = [
     Row("small-memory", memory="128M"),
     Row("large-memory", memory="8G", nic="modern"),
     Row("watched-by-nmi", settings=("watchdog=2",), report=r"watchdog: after 2000 ms without a turn, by a timer's NMI",
-        round="onsite", server=("--rate", "10", "--burst", "50-100"), seconds=4),
+        round="onsite", server=("--rate", "14", "--burst", "50-100"), seconds=2.8),
     Row("sleeping", settings=("wait=sleep",), report=r"sleep: APIC timer \d+ kHz"),
     Row("sleeping-legacy", settings=("wait=sleep",), nic="legacy", nic_more=",event_idx=off", start="wait"),
     Row("wants-sleep-but-spins", settings=("wait=sleep",), boot="microvm", nic="mmio", report=r"wait=sleep: .* it spins"),
@@ -91,21 +91,21 @@ ROWS = [
     # Servers.
     Row("split-raw", server=("--split",)),
     Row("split-chunked-wait", body="chunked", start="wait", server=("--split",), nic="modern"),
-    Row("connections-closed", server=("--close-after", "12"), seconds=5),
-    Row("connections-closed-chunked-and-refused", body="chunked", seconds=6, nic="modern",
+    Row("connections-closed", server=("--close-after", "12"), seconds=2),
+    Row("connections-closed-chunked-and-refused", body="chunked", seconds=3, nic="modern",
         server=("--close-after", "25", "--close-for", "0.3")),
-    Row("connections-reset", net="tap", server=("--close-after", "15", "--close-how", "rst", "--close-wait", "0.5"), seconds=5),
+    Row("connections-reset", net="tap", server=("--close-after", "15", "--close-how", "rst", "--close-wait", "0.5"), seconds=2),
     Row("nginx", front="nginx", start="wait", body="raw"),
     # The hosted player.
     Row("linux", boot="linux", report=r"playing"),
-    Row("linux-chunked-split-closed", boot="linux", body="chunked", start="wait", seconds=4, report=r"playing",
+    Row("linux-chunked-split-closed", boot="linux", body="chunked", start="wait", seconds=2, report=r"playing",
         server=("--split", "--close-after", "15", "--close-for", "0.2")),
-    Row("linux-two-threads", boot="linux", settings=("cpus=2",), server=("--rate", "4"), seconds=4, report=r"playing"),
+    Row("linux-two-threads", boot="linux", settings=("cpus=2",), server=("--rate", "6"), seconds=2.8, report=r"playing"),
     Row("linux-nginx", boot="linux", front="nginx", start="wait", report=r"playing"),
     # Rounds.
-    Row("small-constants", round=SMALL, seconds=2, server=("--burst", "10-60")),
-    Row("wide-answers", round=WIDE, server=("--rate", "4"), seconds=4, offered_min=5),
-    Row("onsite", round="onsite", server=("--rate", "10", "--burst", "50-100"), seconds=4),
+    Row("small-constants", round=SMALL, server=("--burst", "10-60")),
+    Row("wide-answers", round=WIDE, server=("--rate", "6"), seconds=2.8, offered_min=5),
+    Row("onsite", round="onsite", server=("--rate", "14", "--burst", "50-100"), seconds=2.8),
     Row("linux-onsite", boot="linux", round="onsite", server=("--rate", "30", "--burst", "20-60"), seconds=6,
         report=r"playing"),     # once an early answer lacked one of M4's factors 2
     Row("qualification-no-early", round="qualification", settings=("early=off",), nic="modern"),

@@ -48,7 +48,8 @@ def test_every_value_of_every_column_occurs():
 
 @pytest.mark.parametrize("bad", table.BAD_STARTS, ids=lambda bad: bad.name)
 def test_bad_start_says_why_and_gives_the_machine_back(bad):
-    options = qemu.kernel(bad.settings.format(port=foreign.free_tcp_port("127.0.0.1")))
+    # Without a screen: there the message would stand for three seconds.
+    options = ["-vga", "none", *qemu.kernel(bad.settings.format(port=foreign.free_tcp_port("127.0.0.1")))]
     if bad.nic:
         wire = "hubport,id=net0,hubid=0" if bad.silent_network else "user,id=net0"
         options += ["-netdev", wire, "-device", f"{machine.NICS['transitional']},netdev=net0"]

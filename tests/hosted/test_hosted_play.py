@@ -23,7 +23,7 @@ PROGRAM = ROOT / "build/host/peregrine-linux"
 KEY = "the-key-of-the-tests"
 USER = "swift"
 PASSWORD = "a/b%c&d=?"      # to be percent-encoded
-SECONDS = 4
+SECONDS = 2.5
 
 SMALL = "n=6 m=823,108"
 TINY = "n=9 m=3,10,64,125"      # hundreds of answers a burst, the same ones again and again
@@ -65,8 +65,8 @@ def play(tmp_path, round_text, server=(), player=(), seconds=SECONDS):
         name.write_text(round_text)
     contest_round = rounds.load_round(str(name))
     port = free_udp_port()
-    words = ["--round", name, "--begin", "player", "--duration", seconds, "--rate", 8, "--burst", "20-300",
-             "--interval", "0.05-0.15", "--users", tmp_path / "users", *server]
+    words = ["--round", name, "--begin", "player", "--duration", seconds, "--rate", 12, "--burst", "20-300",
+             "--interval", "0.03-0.09", "--users", tmp_path / "users", *server]
     users = tmp_path / "users"
     users.write_text(f"{USER}:{PASSWORD}\n")
     settings = [f"user={USER}", f"passwd={PASSWORD}", f"n={contest_round.n}",
@@ -106,7 +106,7 @@ def assert_perfect(result, stats, log):
     ("online", ["--body", "chunked", "--start", "push", "--split"]),
     (SMALL, ["--body", "chunked", "--start", "wait", "--split"]),
     (TINY, []),
-    (WIDE, ["--rate", "4"]),
+    (WIDE, ["--rate", "6"]),
 ], ids=["online-raw-push", "onsite-chunked-wait", "qualification-raw-wait-split", "online-chunked-push-split",
         "small-chunked-split", "tiny", "wide"])
 def test_every_answer_of_a_game_is_found_and_submitted_once(tmp_path, round_text, server):
@@ -118,7 +118,7 @@ def test_every_answer_of_a_game_is_found_and_submitted_once(tmp_path, round_text
                                  ["--close-after", 5, "--close-how", "rst", "--body", "chunked"]],
                          ids=["fin", "rst", "fin-and-refuse", "rst-chunked"])
 def test_a_server_that_closes_both_connections_costs_nothing_that_was_seen(tmp_path, how):
-    result, stats, log = play(tmp_path, "online", how, seconds=5)
+    result, stats, log = play(tmp_path, "online", how, seconds=3)
     assert stats["weave.gaps"] >= 1, log
     assert_perfect(result, stats, log)
 
