@@ -23,6 +23,10 @@ static bool sealed;
 void memory_init(const struct boot_info *boot)
 {
     memory_map_build(&told, boot->regions, boot->region_count);
+    uint64_t told_end = told.count != 0 ? told.ranges[told.count - 1].end : 0;
+    if (told_end < (uintptr_t)image_end) {      /* .bss beyond it would read as anything and keep nothing */
+        panic("memory: RAM ends at 0x%zx, the image at 0x%zx", (size_t)told_end, (size_t)(uintptr_t)image_end);
+    }
     ram = told;
     memory_map_remove(&ram, 0, LOW_MEMORY_END);
     memory_map_remove(&ram, (uintptr_t)image_begin, (uintptr_t)image_end);

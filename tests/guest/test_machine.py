@@ -86,6 +86,12 @@ def test_all_memory_is_found(memory_mib):
     assert rest_mib - 4 <= found <= rest_mib
 
 
+def test_machine_that_is_smaller_than_the_image_is_told_so():
+    with qemu.Machine(qemu.kernel() + ["-vga", "none"], memory="32M") as guest:
+        guest.wait_reset()
+    assert re.search(r"memory: RAM ends at 0x1f\w+, the image at 0x2\w+", guest.log), guest.log
+
+
 @pytest.mark.parametrize("cpu", ["qemu64", "max", "max,-xsave", "max,-pdpe1gb,-smep,-smap,-umip", "Nehalem", "EPYC"])
 def test_cpu_is_good_enough(cpu):
     with qemu.Machine(qemu.kernel(WAIT), cpu=cpu) as guest:

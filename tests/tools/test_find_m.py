@@ -146,6 +146,7 @@ def test_a_file_and_its_exit_codes(tmp_path):
     ([], 2, "either HOST or --digits"), (["--digits", "x"], 2, "--digits needs"),
     (["--digits", "/nowhere", "--n", "9", "--primes", "3"], 2, "/nowhere: No such file"),
     (["h", "--primes", "3,9"], 2, "9 is no prime"), (["h", "--primes", "3,x"], 2, "3,x"), (["h", "--n", "-1"], 2, "-1"),
+    (["h", "--timeout", "nan"], 2, "'nan'"), (["h", "--timeout", "-1"], 2, "'-1'"),
     (["--digits", "-", "--n", "9", "--primes", "2,5"], 3, "2 and 5"),
     (["127.0.0.1", "--port-base", "1"], 3, "127.0.0.1:1/board.txt: [Errno 111] Connection refused"),
 ])
