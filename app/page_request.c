@@ -81,7 +81,10 @@ struct page_request page_request_parse(const char *text, size_t bytes)
 {
     struct page_request request = { .status = 400 };
     struct span rest = { text, bytes }, line, method, target;
-    if (!line_split(&rest, &line) || !span_split(&line, ' ', &method) || !span_split(&line, ' ', &target) || !line.at
+    /* RFC 9112 §2.2: an empty line before the request is passed over. */
+    if (!line_split(&rest, &line) || (line.bytes == 0 && !line_split(&rest, &line)))
+        return request;
+    if (!span_split(&line, ' ', &method) || !span_split(&line, ' ', &target) || !line.at
         || method.bytes == 0)
         return request;
     if (line.bytes != 8 || !starts(line, "HTTP/") || !span_digit_is(line.at[5]) || line.at[6] != '.'

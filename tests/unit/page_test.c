@@ -174,6 +174,12 @@ static void head_has_no_body(void **state)
     assert_string_equal(strstr(response, "\r\n\r\n"), "\r\n\r\n");
 }
 
+static void an_empty_line_before_the_request_is_passed_over(void **state)
+{
+    (void)state;
+    assert_memory_equal(ask("\r\nGET / HTTP/1.1\r\nHost: x\r\n\r\n"), "HTTP/1.1 200 OK\r\n", 17);
+}
+
 static void what_is_not_a_good_request_is_told_why(void **state)
 {
     (void)state;
@@ -397,6 +403,7 @@ int main(void)
         cmocka_unit_test_setup(metrics_are_grouped, setup),
         cmocka_unit_test_setup(http_1_0_gets_no_chunks, setup),
         cmocka_unit_test_setup(head_has_no_body, setup),
+        cmocka_unit_test_setup(an_empty_line_before_the_request_is_passed_over, setup),
         cmocka_unit_test_setup(what_is_not_a_good_request_is_told_why, setup),
         cmocka_unit_test_setup(request_may_come_in_bytes, setup),
         cmocka_unit_test_setup(head_that_never_ends_is_refused, setup),
