@@ -103,8 +103,11 @@ uint32_t tcp_receive_sack_blocks(const struct tcp_connection *c, struct tcp_rang
     uint32_t count = 0;
     if (c->dsack_pending)
         blocks[count++] = c->dsack;     /* RFC 2883 §4: always the first */
-    for (uint32_t i = 0; i < c->range_count && count < count_max; i++)
-        blocks[count++] = c->ranges[i];
+    for (uint32_t i = 0; i < c->range_count && count < count_max; i++) {
+        blocks[count] = c->ranges[i];
+        /* A FIN that has come behind it, too: Linux takes a last segment for missing of which one octet is. */
+        blocks[count++].right += c->fin_seen && c->ranges[i].right == c->fin_seq;
+    }
     return count;
 }
 
