@@ -34,7 +34,7 @@ struct pnet;
  *   mtu=BYTES              576..65535; 1500
  *   ack=quick|delayed|adaptive  acknowledge every batch at once; or RFC 9293 §3.8.6.3, FIN behind text, too; or as Linux:
  *                          quick for 16 ACKs and after a repetition, delayed then, and as soon as the application answers
- *                          within ack_delay_us what it gets, or the peer sends FIN; quick
+ *                          within ack_delay_us what it gets (until one waits in vain), or the peer sends FIN; quick
  *   ack_delay_us=US        for ack=delayed and adaptive; 40000
  *   rto_initial_us=US      RFC 6298 (2.1); 1000000
  *   rto_min_us=US          200000; above SRTT as in Linux, up to 200 ms of it: RTO = SRTT + max(4 RTTVAR, minimum)

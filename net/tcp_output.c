@@ -114,7 +114,7 @@ static bool output_segment(struct net_stack *stack, struct tcp_connection *c, ui
 {
     uint8_t flags = TCP_ACK | (fin ? TCP_FIN : 0) | (push ? TCP_PSH : 0);
     struct tcp_segment *s = tcp_sendqueue_push(c, c->snd_nxt, (uint16_t)bytes, flags, now_ns);
-    if (c->ack_unsent_bytes != 0 || now_ns - c->ack_data_ns < c->policy.ack_delay_us * UINT64_C(1000))
+    if (bytes != 0 && (c->ack_unsent_bytes != 0 || now_ns - c->ack_data_ns < c->policy.ack_delay_us * UINT64_C(1000)))
         tcp_ack_slow_down(c);           /* an answer: the next one will take its ACK along */
     const struct tcp_frame frame = { .seq = c->snd_nxt, .flags = flags, .segment = s, .bytes = bytes };
     if (!tcp_frame_send(stack, c, &frame, now_ns)) {

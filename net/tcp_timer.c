@@ -197,6 +197,8 @@ static void connection_tend(struct net_stack *stack, struct tcp_connection *c, u
         timer_due(stack, c, now_ns);
     if (c->used && c->keepalive_ns <= now_ns)
         keepalive_due(stack, c, now_ns);
+    if (c->used && c->ack_timer_ns <= now_ns && c->ack_adaptive && c->ack_quick_left != 0)
+        c->policy.ack = TCP_ACK_QUICK;  /* the answer it waited for has not come: Linux, tcp_delack_timer_handler */
     if (c->used && (c->ack_now || c->ack_timer_ns <= now_ns))
         tcp_ack_send_now(stack, c, now_ns);
     if (c->used && c->state_ns <= now_ns)
