@@ -106,7 +106,7 @@ ROWS = [
     Row("small-constants", round=SMALL, server=("--burst", "10-60")),
     Row("wide-answers", round=WIDE, server=("--rate", "6"), seconds=2.8, offered_min=5),
     Row("onsite", round="onsite", server=("--rate", "14", "--burst", "50-100"), seconds=2.8),
-    Row("linux-onsite", boot="linux", round="onsite", server=("--rate", "30", "--burst", "20-60"), seconds=6,
+    Row("linux-onsite", boot="linux", round="onsite", server=("--rate", "40", "--burst", "20-60"), seconds=4.2,
         report=r"playing"),     # once an early answer lacked one of M4's factors 2
     Row("qualification-no-early", round="qualification", settings=("early=off",), nic="modern"),
 ]
