@@ -25,7 +25,6 @@ enum {
 
 #define IPV4_ADDRESS_BROADCAST UINT32_C(0xffffffff)
 
-static inline bool ipv4_address_is_multicast(uint32_t a) { return a >> 28 == 0xe; }
 static inline bool ipv4_address_is_loopback(uint32_t a) { return a >> 24 == 127; }
 /* RFC 1122 §3.2.1.3: 0.x is "this network", 240.x and above are reserved and limited broadcast. */
 static inline bool ipv4_address_is_unicast(uint32_t a)

@@ -49,7 +49,6 @@ struct net_stack {
     _Alignas(NET_STACK_ALIGN) struct tcp tcp;
     struct net_address address;
     struct udp_datagram datagram;
-    bool output_blocked;            /* some connection found no transmit buffer */
     uint16_t ipv4_id;               /* of datagrams that may be fragmented */
     struct secret secret;
     struct arp arp;

@@ -11,7 +11,6 @@ struct net_stack;
 
 enum {
     UDP_PORT_COUNT_MAX = 8,             /* GG, syslog's source, DHCP, statistics, and as many to spare */
-    UDP_PAYLOAD_BYTES_MAX = 1472,       /* what one frame takes: we send no fragments */
 };
 
 struct udp {

@@ -73,13 +73,16 @@ static void ring_append(const char *text, size_t bytes)
     ring.end += bytes;
 }
 
-void log_line_list(const char *form, va_list list)
+void log_line(const char *form, ...)
 {
+    va_list list;
     char line[LOG_LINE_BYTES_MAX];
     uint64_t us = log_clock_ns / 1000;
     size_t bytes = format(line, sizeof line, "[%5u.%06u] ", (unsigned)(us / 1000000), (unsigned)(us % 1000000));
     size_t stamp_bytes = bytes;
+    va_start(list, form);
     bytes += format_list(line + bytes, sizeof line - bytes, form, list);
+    va_end(list);
     for (size_t i = stamp_bytes; i < bytes; i++) {
         if ((unsigned char)line[i] < ' ' || line[i] == 0x7f) {
             line[i] = '?';
@@ -90,14 +93,6 @@ void log_line_list(const char *form, va_list list)
     if (!ring.deferred) {
         log_flush();
     }
-}
-
-void log_line(const char *form, ...)
-{
-    va_list list;
-    va_start(list, form);
-    log_line_list(form, list);
-    va_end(list);
 }
 
 uint64_t log_end(void) { return ring.end; }

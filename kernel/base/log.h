@@ -27,7 +27,6 @@ size_t format_list(char *out, size_t out_bytes, const char *form, va_list list);
 
 /* Appends one line (no newline in `form`; control characters become '?') to the ring, stamped with log_clock_ns. */
 void log_line(const char *form, ...) __attribute__((format(printf, 1, 2)));
-void log_line_list(const char *form, va_list list);
 
 /* The stamp for lines, nanoseconds since start. Set by the loop each turn; log.c reads no clock. */
 extern uint64_t log_clock_ns;
