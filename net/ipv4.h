@@ -1,6 +1,6 @@
 /* IPv4 for a host: addresses, routes, checks on what arrives, headers on what leaves, reassembly. RFC 791, RFC 1122.
  *
- * Knows no transport; net/input.c hands on what is left of a datagram. Everything host order. */
+ * Knows no transport; net/stack.c hands on what is left of a datagram. Everything host order. */
 #pragma once
 
 #include <stdbool.h>
