@@ -80,6 +80,8 @@ def unshare_words():
 
 def set_up_namespace(tap=True):
     """Inside a fresh namespace: loopback up, and our end of the wire to the guest. Raises OSError."""
+    if tap:
+        os.close(os.open("/dev/net/tun", os.O_RDWR))        # `ip` would not name it
     steps = [["link", "set", "lo", "up"]]
     if tap:
         steps += [["tuntap", "add", TAP, "mode", "tap"], ["addr", "add", f"{TAP_HOST}/{TAP_BITS}", "dev", TAP],
