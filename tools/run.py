@@ -69,7 +69,15 @@ def read_variables(environment):
         values["ROUND"] = rounds.load_round(values["ROUND"])
     except rounds.RoundError as error:
         raise BadValue(f"ROUND: {error}") from error
+    if not is_playable(values["ROUND"]):
+        raise BadValue(f"ROUND='{values['ROUND'].name}': the kernel plays n up to 1024 and 8 constants of up to 512 bits")
     return values
+
+
+def is_playable(contest_round):
+    """docs/settings.md, n and m."""
+    constants = contest_round.constants
+    return contest_round.n <= 1024 and len(constants) <= 8 and all(m.bit_length() <= 512 for m in constants)
 
 
 def say(text=""):

@@ -24,6 +24,14 @@ def test_bad_values_are_quoted(variables, quoted):
         run.read_variables(variables)
 
 
+@pytest.mark.parametrize("text", ["n=1025 m=3", "n=9 m=1,2,3,4,5,6,7,8,9", "n=9 hidden=2^512"])
+def test_a_round_that_the_kernel_cannot_play_is_refused(tmp_path, text):
+    path = tmp_path / "round"
+    path.write_text(text)
+    with pytest.raises(run.BadValue, match="the kernel plays n up to 1024"):
+        run.read_variables({"ROUND": str(path)})
+
+
 def test_the_program_says_so_and_fails():
     program = pathlib.Path(run.__file__)
     done = subprocess.run([sys.executable, program], env={"NIC": "e1000"}, capture_output=True, text=True, timeout=20)

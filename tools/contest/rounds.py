@@ -9,6 +9,7 @@ import dataclasses
 import re
 
 WORD = re.compile(r"([a-z]+)=(\S+)")
+N_MAX = 4096                    # Python makes no text of more than 4300 digits
 CONSTANT_BITS_MAX = 4096        # far more than a player takes; a slip of the pen in an exponent ends here
 
 
@@ -92,8 +93,8 @@ def parse_round(text, name="file"):
         if match[1] in values:
             raise RoundError(f"'{word}': {match[1]}= stands there twice")
         values[match[1]] = match[2]
-    if not re.fullmatch(r"[1-9][0-9]{0,5}", values.get("n", "")):
-        raise RoundError(f"n={values.get('n', '')}: a positive integer is needed, of at most 6 digits")
+    if not re.fullmatch(r"[1-9][0-9]{0,3}", values.get("n", "")) or int(values["n"]) > N_MAX:
+        raise RoundError(f"n={values.get('n', '')}: a positive integer is needed, {N_MAX} at most")
     numbers = {key: tuple(parse_number(m) for m in values[key].split(",")) for key in ("m", "hidden") if key in values}
     if not numbers:
         raise RoundError("no m= and no hidden=: nothing to look for")
