@@ -1,4 +1,4 @@
-/* ARP. RFC 826; RFC 1122 §2.3.2; RFC 5227 §3 for announcements. */
+/* ARP. RFC 826; RFC 1122 §2.3.2; RFC 5227 §2.4 and §3 for announcements. */
 #include "net/arp.h"
 
 #include "net/arp_wire.h"
@@ -16,19 +16,47 @@ static struct arp_entry *arp_find(struct arp *arp, uint32_t address)
     return NULL;
 }
 
-/* Whether an entry must stay and be kept fresh: sent to lately, a gateway, or under an open connection (which copies
+/* Whether an entry must stay, whoever else wants its place: a gateway's, or one under an open connection (which copies
  * the address into its frames and looks nothing up). */
-static bool arp_in_use(const struct net_stack *stack, const struct arp_entry *entry, uint64_t now_ns)
+static bool arp_is_needed(const struct net_stack *stack, const struct arp_entry *entry)
 {
     const struct ipv4_interface *interface = &stack->interface;
     for (uint32_t i = 0; i < interface->route_count; i++)
         if (interface->routes[i].gateway == entry->address)
             return true;
-    return now_ns - entry->used_ns < ARP_FRESH_NS || tcp_neighbour_in_use(stack, entry->address);
+    return entry->state == ARP_STATIC || tcp_neighbour_in_use(stack, entry->address);
 }
 
-/* An entry for a new neighbour: a free one, else the least recently used that nobody needs. NULL: there is none. */
-static struct arp_entry *arp_take(struct net_stack *stack, uint32_t address, uint64_t now_ns)
+/* Whether it must be kept fresh. */
+static bool arp_in_use(const struct net_stack *stack, const struct arp_entry *entry, uint64_t now_ns)
+{
+    return now_ns - entry->used_ns < ARP_FRESH_NS || arp_is_needed(stack, entry);
+}
+
+/* Lets go what waited for this neighbour; `mac` NULL: there is no answer. */
+static void arp_release_held(struct net_stack *stack, uint32_t next_hop, const uint8_t *mac)
+{
+    struct arp *arp = &stack->arp;
+    uint32_t kept_count = 0;
+    for (uint32_t i = 0; i < arp->held_count; i++) {
+        struct arp_held held = arp->held[i];
+        if (held.next_hop != next_hop) {
+            arp->held[kept_count++] = held;
+        } else if (mac != NULL) {
+            memcpy(held.buffer->data, mac, NETDEV_MAC_BYTES);
+            net_frame_publish(stack, held.buffer, held.bytes, 0, 0);
+        } else {
+            NET_COUNT(stack, arp_tx_drop_unanswered);
+            stack->device->ops->tx_release(stack->device, held.buffer);
+        }
+    }
+    arp->held_count = kept_count;
+}
+
+/* An entry for a new neighbour: a free one, else the least recently used that nobody needs. Only for one that is `here`
+ * does a question make room that has no answer yet: else whoever has us ask for many could keep everybody out. NULL:
+ * there is none. */
+static struct arp_entry *arp_take(struct net_stack *stack, uint32_t address, bool here, uint64_t now_ns)
 {
     struct arp_entry *best = NULL;
     for (size_t i = 0; i < ARP_ENTRY_COUNT; i++) {
@@ -37,14 +65,18 @@ static struct arp_entry *arp_take(struct net_stack *stack, uint32_t address, uin
             best = entry;
             break;
         }
-        if (entry->state != ARP_STATIC && entry->state != ARP_ASKING
-            && (best == NULL || entry->used_ns < best->used_ns) && !tcp_neighbour_in_use(stack, entry->address))
+        bool asking = entry->state == ARP_ASKING, best_asking = best != NULL && best->state == ARP_ASKING;
+        if ((asking && !here) || arp_is_needed(stack, entry))
+            continue;
+        if (best == NULL || (best_asking && !asking) || (best_asking == asking && entry->used_ns < best->used_ns))
             best = entry;
     }
     if (best == NULL) {
         NET_COUNT(stack, arp_table_full);
         return NULL;
     }
+    if (best->state == ARP_ASKING)
+        arp_release_held(stack, best->address, NULL);
     *best = (struct arp_entry){ .address = address, .used_ns = now_ns };
     return best;
 }
@@ -83,26 +115,6 @@ static void arp_ask(struct net_stack *stack, struct arp_entry *entry, uint64_t n
     arp_transmit(stack, ARP_OPERATION_REQUEST, direct ? entry->mac : everyone, nobody, entry->address);
 }
 
-/* Lets go what waited for this neighbour; `mac` NULL: there is no answer. */
-static void arp_release_held(struct net_stack *stack, uint32_t next_hop, const uint8_t *mac)
-{
-    struct arp *arp = &stack->arp;
-    uint32_t kept_count = 0;
-    for (uint32_t i = 0; i < arp->held_count; i++) {
-        struct arp_held held = arp->held[i];
-        if (held.next_hop != next_hop) {
-            arp->held[kept_count++] = held;
-        } else if (mac != NULL) {
-            memcpy(held.buffer->data, mac, NETDEV_MAC_BYTES);
-            net_frame_publish(stack, held.buffer, held.bytes, 0, 0);
-        } else {
-            NET_COUNT(stack, arp_tx_drop_unanswered);
-            stack->device->ops->tx_release(stack->device, held.buffer);
-        }
-    }
-    arp->held_count = kept_count;
-}
-
 static void arp_confirm(struct net_stack *stack, struct arp_entry *entry, const uint8_t mac[NETDEV_MAC_BYTES],
                         uint64_t now_ns)
 {
@@ -124,7 +136,7 @@ void arp_set_static(struct net_stack *stack, uint32_t address, const uint8_t mac
 {
     struct arp_entry *entry = arp_find(&stack->arp, address);
     if (entry == NULL)
-        entry = arp_take(stack, address, now_ns);
+        entry = arp_take(stack, address, true, now_ns);
     ASSERT(entry != NULL);
     entry->state = ARP_STATIC;
     memcpy(entry->mac, mac, NETDEV_MAC_BYTES);
@@ -153,6 +165,10 @@ void arp_input(struct net_stack *stack, const uint8_t *data, uint32_t bytes, uin
     }
     if (stack->interface.up && sender == stack->interface.address) {
         NET_COUNT(stack, arp_rx_drop_own_address);      /* somebody else claims it, or our own frame came back */
+        if (memcmp(arp->sender_mac, stack->device->mac, NETDEV_MAC_BYTES) != 0 && now_ns >= stack->arp.defend_ns) {
+            stack->arp.defend_ns = now_ns + ARP_DEFEND_INTERVAL_NS;
+            arp_announce(stack);        /* RFC 5227 §2.4 (c): the others shall not believe it */
+        }
         return;
     }
 
@@ -161,7 +177,7 @@ void arp_input(struct net_stack *stack, const uint8_t *data, uint32_t bytes, uin
     bool sender_usable = ipv4_address_is_unicast(sender) && !ipv4_is_broadcast(stack, sender);
     struct arp_entry *entry = sender_usable ? arp_find(&stack->arp, sender) : NULL;
     if (entry == NULL && sender_usable && for_us && operation == ARP_OPERATION_REQUEST)
-        entry = arp_take(stack, sender, now_ns);
+        entry = arp_take(stack, sender, true, now_ns);
     if (entry == NULL && operation == ARP_OPERATION_REPLY)
         NET_COUNT(stack, arp_rx_drop_unasked);
     if (entry != NULL && entry->state != ARP_STATIC)
@@ -178,7 +194,7 @@ static const uint8_t *arp_lookup_entry(struct net_stack *stack, uint32_t next_ho
 {
     struct arp_entry *entry = arp_find(&stack->arp, next_hop);
     if (entry == NULL) {
-        entry = arp_take(stack, next_hop, now_ns);
+        entry = arp_take(stack, next_hop, false, now_ns);
         if (entry != NULL)
             entry->state = ARP_ASKING;
     } else if (entry->state == ARP_FAILED && now_ns >= entry->next_request_ns) {

@@ -19,6 +19,7 @@ enum {
 };
 #define ARP_REQUEST_INTERVAL_NS UINT64_C(1000000000)    /* RFC 1122 §2.3.2.1: at most one a second */
 #define ARP_FRESH_NS UINT64_C(30000000000)
+#define ARP_DEFEND_INTERVAL_NS UINT64_C(10000000000)    /* RFC 5227 §1.1: DEFEND_INTERVAL */
 
 enum arp_state {
     ARP_FREE,
@@ -47,6 +48,7 @@ struct arp_held {
 
 struct arp {
     struct arp_entry entries[ARP_ENTRY_COUNT];
+    uint64_t defend_ns;                 /* our address is not defended again before */
     uint32_t held_count;
     struct arp_held held[ARP_HELD_COUNT_MAX];   /* oldest first */
 };

@@ -450,6 +450,55 @@ static void strangers_do_not_push_out_the_gateway(void **state)
     tcp_abort(stack, id, now_ns);
 }
 
+/* Nor do SYNs in many neighbours' names, whom we would answer; and who is really there still gets in. */
+static void questions_do_not_push_out_the_gateway(void **state)
+{
+    (void)state;
+    arp_give(2, GATEWAY, ADDRESS, their_mac);
+    for (uint32_t i = 0; i < 100; i++) {
+        now_ns += 1000000;
+        udp_send(stack, 1, 0x0a000064 + i, 2, "x", 1, now_ns);
+        drain();
+    }
+    assert_non_null(arp_lookup(stack, GATEWAY, now_ns));
+    assert_null(arp_lookup(stack, NEIGHBOUR, now_ns));
+    uint32_t held_count = stack->arp.held_count;
+    arp_give(1, NEIGHBOUR, ADDRESS, their_mac);
+    assert_non_null(arp_lookup(stack, NEIGHBOUR, now_ns));
+    assert_int_equal(stack->arp.held_count, held_count - 1);    /* what had waited longest */
+    for (int i = 0; i < 4; i++) {
+        now_ns += S;
+        turn();
+        drain();
+    }
+    assert_int_equal(stack->arp.held_count, 0);
+}
+
+/* RFC 5227 §2.4: it is ours, and once in ten seconds we say so. */
+static void claimed_address_is_defended(void **state)
+{
+    (void)state;
+    const uint8_t *destination;
+    arp_give(2, GATEWAY, ADDRESS, their_mac);
+    drain();
+    for (int i = 0; i < 3; i++)
+        arp_give(1 + i % 2, ADDRESS, ADDRESS, their_mac);
+    const struct arp_wire *arp = arp_taken(&destination);
+    assert_non_null(arp);
+    assert_int_equal(load_be16(&arp->operation), ARP_OPERATION_REQUEST);
+    assert_memory_equal(destination, everyone, 6);
+    assert_memory_equal(arp->sender_mac, our_mac, 6);
+    assert_int_equal(load_be32(&arp->sender_address), ADDRESS);
+    assert_int_equal(load_be32(&arp->target_address), ADDRESS);
+    assert_null(arp_taken(NULL));
+    now_ns += 10 * S;
+    drain();
+    arp_give(1, ADDRESS, ADDRESS, our_mac);     /* our own announcement, come back */
+    assert_null(arp_taken(NULL));
+    arp_give(1, ADDRESS, GATEWAY, their_mac);
+    assert_non_null(arp_taken(NULL));
+}
+
 static void malformed_arp_is_dropped(void **state)
 {
     (void)state;
@@ -472,9 +521,9 @@ static void malformed_arp_is_dropped(void **state)
     struct arp_wire group = good;
     group.sender_mac[0] |= 1;
     frame_give(our_mac, ETHERNET_TYPE_ARP, &group, sizeof group);
+    assert_null(arp_taken(NULL));
     store_be32(&good.sender_address, ADDRESS);
     frame_give(our_mac, ETHERNET_TYPE_ARP, &good, sizeof good);
-    assert_null(arp_taken(NULL));
     assert_int_equal(stack->counters.arp_rx_drop_own_address, 1);
 }
 
@@ -516,6 +565,8 @@ int main(void)
         TEST(moved_neighbour_is_followed_where_it_is_known),
         TEST(requests_are_answered),
         TEST(strangers_do_not_push_out_the_gateway),
+        TEST(questions_do_not_push_out_the_gateway),
+        TEST(claimed_address_is_defended),
         TEST(malformed_arp_is_dropped),
         TEST(frames_for_others_and_of_other_kinds_are_dropped),
     };
