@@ -19,6 +19,7 @@ static struct {
     uint32_t head_bytes;
     bool clear;                         /* nothing waits, there is room for any answer, the breaker is closed */
     bool ended;                         /* the peer said FIN: nothing more is sent here */
+    bool last_response;                 /* the response that has begun ends the connection */
     uint64_t stream_bytes;              /* given to this connection in all */
     struct link link;
     struct http_response response;
@@ -174,10 +175,14 @@ static void send_waiting(uint64_t now_ns)
     }
 }
 
-/* Nobody will answer the POSTs that the peer has, or may have: those that end within the first `had` bytes. */
+/* Nobody will answer the POSTs that the peer has, or may have: those that end within the first `had` bytes. But behind a
+ * response that ends the connection it acts on nothing (RFC 9112 §9.6), even if that was cut short, as by the RST of a
+ * server that closes with POSTs unread. */
 static void give_up_unanswered(uint64_t had)
 {
-    struct outbox_entry *entry;
+    struct outbox_entry *entry = outbox_oldest();
+    if (submit.last_response && entry)
+        had = min_size(had, entry->stream_end);
     while ((entry = outbox_oldest()) && entry->stream_end <= had) {
         submit_counters.unanswered++;
         outbox_answered();
@@ -244,6 +249,13 @@ static void count_response(uint64_t now_ns)
     }
 }
 
+static void response_begin(void)
+{
+    http_response_begin(&submit.response);
+    submit.word_bytes = 0;
+    submit.last_response = false;
+}
+
 static void response_done(uint64_t now_ns)
 {
     struct outbox_entry *entry = outbox_oldest();
@@ -256,8 +268,7 @@ static void response_done(uint64_t now_ns)
         submit_counters.responses_unasked++;    /* 408 before an idle connection is closed, most likely */
     }
     bool keep_alive = submit.response.keep_alive;
-    http_response_begin(&submit.response);
-    submit.word_bytes = 0;
+    response_begin();
     if (!keep_alive)
         leave("closed by the server's response", true, 0, now_ns);
 }
@@ -270,6 +281,7 @@ static void take_responses(const uint8_t *at, const uint8_t *end, uint64_t now_n
         case HTTP_MORE:
             return;
         case HTTP_HEAD:
+            submit.last_response = !submit.response.keep_alive;
             break;
         case HTTP_BODY: {
             size_t bytes = min_size(body.bytes, WORD_BYTES_MAX - submit.word_bytes);
@@ -296,6 +308,10 @@ static void ended(uint64_t now_ns)
         if (submit.link.state != LINK_UP)
             return;
     }
+    if (submit.last_response) {
+        leave("closed by the server", true, submit.stream_bytes, now_ns);
+        return;
+    }
     submit.ended = true;
     submit.ended_ns = now_ns;
     submit.message = NULL;
@@ -306,8 +322,7 @@ void submit_event(const struct transport_event *event, uint64_t now_ns)
     switch (event->kind) {
     case TRANSPORT_CONNECTED:
         link_connected(&submit.link, now_ns);
-        http_response_begin(&submit.response);
-        submit.word_bytes = 0;
+        response_begin();
         submit.stream_bytes = 0;
         submit.ended = false;
         submit.heard_ns = now_ns;

@@ -1,7 +1,8 @@
 /* The submit connection: answers out as pipelined POSTs, responses in, nothing sent twice.
  *
  * What becomes of a POST when its connection ends without a response to it:
- * - The response before it said `Connection: close`: the server must not act on it (RFC 9112 §9.6). It goes out again.
+ * - A response before it ends the connection, by `Connection: close` or because nothing else ends it: the server must not
+ *   act on it (RFC 9112 §9.6). It goes out again, even if that response was cut short behind its head.
  * - The peer reset the connection and had not acknowledged the POST's last byte: it never had the whole request, so it
  *   cannot have acted on it. It goes out again. (An acknowledgement that was lost together with the connection would
  *   make this wrong once; a reset follows the segment it answers, so the two cross only if the network reorders.)

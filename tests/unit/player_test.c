@@ -550,6 +550,28 @@ static void posts_behind_a_closing_response_are_sent_again(void **state)
     assert_int_equal(submit_counters.posts_again, 3);
 }
 
+/* A server of HTTP/1.0 that reads one request a connection and closes with the others unread: the RST overtakes the FIN. */
+static void posts_behind_a_closing_response_that_was_cut_short_are_sent_again(void **state)
+{
+    (void)state;
+    for (int how = 0; how < 2; how++) {
+        play("n=6 m=823");
+        digits("82316462469");
+        ack_all(submit_id());
+        fake_text(submit_id(), how ? "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 9\r\n\r\n+8"
+                                   : "HTTP/1.0 200 OK\r\n\r\n+8");
+        if (how)
+            fake_ended(submit_id());
+        else
+            fake_closed(submit_id(), TRANSPORT_RESET);
+        turn(0);
+        up(submit_id());
+        turn(0);
+        assert_string_equal(answers_sent(submit_id()), "1646 2469 ");
+        assert_int_equal(submit_counters.unanswered, 1);
+    }
+}
+
 static void the_end_of_the_connection_completes_a_response_without_length(void **state)
 {
     (void)state;
@@ -998,6 +1020,7 @@ int main(void)
         cmocka_unit_test(a_post_that_a_reset_peer_never_had_is_sent_again),
         cmocka_unit_test(a_post_that_was_in_flight_when_the_network_died_is_not_repeated),
         cmocka_unit_test(posts_behind_a_closing_response_are_sent_again),
+        cmocka_unit_test(posts_behind_a_closing_response_that_was_cut_short_are_sent_again),
         cmocka_unit_test(the_end_of_the_connection_completes_a_response_without_length),
         cmocka_unit_test(a_peer_that_ended_and_has_all_gets_nothing_again),
         cmocka_unit_test(a_peer_that_ended_is_given_time_to_say_what_it_has),
