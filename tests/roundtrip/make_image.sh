@@ -95,7 +95,7 @@ timeout 420 qemu-system-x86_64 -M q35 -accel tcg -cpu max -smp 2 -m 1024 -nodefa
     -drive "file=$disk,if=virtio,format=raw,cache=unsafe" -no-reboot \
     -serial "file:$out/making.log" -device virtio-rng-pci \
     -kernel "$work/vmlinuz" -initrd "$work/initrd" \
-    -append 'root=LABEL=root rw console=ttyS0 quiet systemd.unit=peregrine-finish.service systemd.mask=ssh.service' >&2
+    -append 'root=LABEL=root rw console=ttyS0 quiet norandmaps systemd.unit=peregrine-finish.service systemd.mask=ssh.service' >&2
 grep -q 'peregrine-finish: done' "$out/making.log" || { say "GRUB was not installed; see $out/making.log"; exit 1; }
 
 qemu-img convert -q -O qcow2 "$disk" "$work/disk.qcow2"
