@@ -17,6 +17,7 @@ struct feed {
     uint64_t heard_ns;              /* when the last digit came, or it connected */
 };
 
+/* `name` is lent as to link_init. */
 void feed_init(struct feed *feed, const char *name, const struct settings_endpoint *to);
 
 /* TRANSPORT_CONNECTED, and then now and again until the GET has left. A server that sends at once does not wait for

@@ -35,6 +35,7 @@ struct link {
 /* Forgets all connections. */
 void link_init_all(void);
 
+/* Down, to be connected at once. `name` is lent for ever: a literal, or the caller's for as long as the link. */
 void link_init(struct link *link, const char *name, const struct settings_endpoint *to);
 
 /* Connects if it is time to; gives up a connection attempt that takes too long. */

@@ -27,7 +27,7 @@ struct outbox_entry {
 };
 
 void outbox_init(void);
-uint32_t outbox_used_bytes(void);
+uint32_t outbox_used_bytes(void);       /* of the ring, all entries' heads included */
 
 /* Appends an answer, waiting. False when there is no room. */
 bool outbox_has_room(size_t count);

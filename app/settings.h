@@ -113,6 +113,7 @@ struct settings_error {
     char text[SETTINGS_ERROR_BYTES_MAX];    /* names the word and the source; one line, printable */
 };
 
+/* The defaults of docs/settings.md; no key seen. */
 void settings_begin(struct settings *settings);
 
 /* Adds the words of one source, named for messages ("command line", a file's name). The text is borrowed for the
@@ -120,6 +121,7 @@ void settings_begin(struct settings *settings);
 bool settings_add(struct settings *settings, const char *source, const char *text, size_t bytes,
                   struct settings_error *error);
 
+/* Whether what is required was given and the words agree with each other; repeats feed= up to feeds=. */
 bool settings_finish(struct settings *settings, struct settings_error *error);
 
 /* The configurations that the settings imply. `device` and `secret` are the caller's to fill in. */

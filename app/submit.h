@@ -27,6 +27,7 @@ enum {
     SUBMIT_DOUBT_NS = 200 * 1000 * 1000,    /* after the peer's FIN, how long to wait for word of what it has */
 };
 
+/* Once, before all else here. The settings are borrowed for the call. */
 void submit_init(const struct settings *settings);
 
 /* Sends an answer at once if that is possible; else it waits its turn. `true`: it was sent, and the stamps of

@@ -161,12 +161,14 @@ enum tcp_poll_bit {
     TCP_POLL_HUNG_UP = 8,       /* neither direction is open any more (POLLHUP) */
     TCP_POLL_ERROR = 16,        /* tcp_take_error has one (POLLERR) */
 };
+/* An OR of tcp_poll_bit. Of nobody's number: error and hung up; for a listener, nothing. */
 uint32_t tcp_poll_bits(const struct net_stack *stack, int connection);
 uint32_t tcp_listener_poll_bits(const struct net_stack *stack, int listener);
 
 /* SO_ERROR: why the connection ended, told once; then TCP_OK. */
 enum tcp_result tcp_take_error(struct net_stack *stack, int connection);
 
+/* TCP_CLOSED for nobody's number, too. */
 enum tcp_state tcp_state(const struct net_stack *stack, int connection);
 const char *tcp_state_name(enum tcp_state state);       /* "SYN-SENT" */
 
@@ -174,6 +176,7 @@ struct tcp_endpoints {
     uint32_t address, peer_address;
     uint16_t port, peer_port;
 };
+/* False: there is no such connection. */
 bool tcp_endpoints(const struct net_stack *stack, int connection, struct tcp_endpoints *endpoints);
 
 /* Options of an open connection. */
@@ -212,4 +215,5 @@ struct tcp_info {
     bool in_loss;
     bool in_disorder;                           /* SACKs or duplicate ACKs, but nothing believed lost yet */
 };
+/* False: there is no such connection. */
 bool tcp_info(const struct net_stack *stack, int connection, struct tcp_info *info);

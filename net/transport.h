@@ -90,6 +90,7 @@ void transport_idle(uint64_t now_ns);
 /* When transport_idle next has a timer to run (may be in the past); UINT64_MAX: never. For sleeping platforms. */
 uint64_t transport_wake_ns(void);
 
+/* What the network is now; the stack's own, valid until the next call into it. */
 const struct transport_network *transport_network(void);
 
 /* Starts a connection; its id, or -1 when all are taken or the network is down. The outcome comes as an event. */

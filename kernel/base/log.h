@@ -55,6 +55,7 @@ typedef size_t log_sink(const char *text, size_t bytes);
 /* At most LOG_SINK_COUNT_MAX. The sink gets what the ring holds so far, then everything new. */
 void log_add_sink(log_sink *sink);
 
+/* Lines wait for log_drain from now on, or, as at the start, go to the sinks within log_line. */
 void log_defer(bool deferred);
 
 /* Offers each sink the next piece of its current line, once. False when no sink has anything left to take. */
