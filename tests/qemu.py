@@ -64,6 +64,17 @@ def symbols():
     return {fields[2]: int(fields[0], 16) for line in lines if len(fields := line.split()) == 3}
 
 
+def end_process(process):
+    """Asks it to end, and makes it. Safe to call twice."""
+    if process.poll() is None:
+        process.terminate()
+        try:
+            process.wait(5)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait(5)
+
+
 def die_with_parent():
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
@@ -160,13 +171,7 @@ class Machine:
 
     def close(self):
         """Ends QEMU if it still runs. Safe to call twice."""
-        if self.process.poll() is None:
-            self.process.terminate()
-            try:
-                self.process.wait(5)
-            except subprocess.TimeoutExpired:
-                self.process.kill()
-                self.process.wait(5)
+        end_process(self.process)
         for thread in self._threads:
             thread.join(5)
         self._serial.close()

@@ -69,13 +69,7 @@ class Game:
         return record.read(self.record_path)
 
     def close(self):
-        if self.process.poll() is None:
-            self.process.terminate()
-            try:
-                self.process.wait(5)
-            except subprocess.TimeoutExpired:
-                self.process.kill()
-                self.process.wait(5)
+        qemu.end_process(self.process)
         self.process.stdout.close()
         self.process.stderr.close()
         self.directory.cleanup()
