@@ -82,6 +82,7 @@ struct matcher_stats {
     uint64_t digits, bursts, answers, early_answers;
     uint64_t candidates;                    /* pairs the filter let through */
     uint64_t candidates_refuted;            /* of those, refuted by the exact check */
+    uint64_t looks_lost;                    /* with more hot starts than are followed: all starts are gone through */
     uint64_t early_right, early_wrong;      /* early answers whose digits came, or came differently */
     size_t memory_bytes, path_bytes;        /* all of it; the part a 100-digit burst touches */
 };

@@ -200,10 +200,11 @@ struct matcher_kernel {
     /* The same for three stretches, one behind the other, all of whose looks are taken; old starts are in the groups.
      * The scalar one has none. */
     bool (*sweep_three)(const struct matcher_sweep *sweep, const void *stretch, struct matcher_sweep_state *state);
-    /* The starts, counted from the beginning of the look's stretch, that are hot by look k of the bundle at work; no
-     * digits 0. At most `max` of them are told, returns how many there are. */
+    /* The starts, counted from the beginning of the look's stretch, that are hot by look k of the bundle at work, from
+     * `oldest` on; no digits 0. At most `max` of them are told, returns how many there are. */
     uint32_t (*starts)(const struct matcher_sweep *sweep, const void *stretch,
-                       const struct matcher_sweep_state *state, uint32_t k, int32_t *starts, uint32_t max);
+                       const struct matcher_sweep_state *state, uint32_t k, int32_t oldest, int32_t *starts,
+                       uint32_t max);
 
     /* Forgets everything, and inserts the prefixes that end after each of `count` digits, a multiple of
      * MATCHER_BLOCK_DIGITS_MAX. */

@@ -422,12 +422,14 @@ struct starts {
     const uint32_t *stretch;
     int32_t *list;
     uint32_t count, max;
+    int32_t oldest;
 };
 
-/* Adds a start, unless it is a digit 0. */
+/* Adds a start, unless it is a digit 0 or too old. (In slots those that are too old have one sum for all: they are hot
+ * once in 2^15 looks, but all at once.) */
 static inline void starts_add(struct starts *starts, int32_t at)
 {
-    if (starts->stretch[at] == 0)
+    if (at < starts->oldest || starts->stretch[at] == 0)
         return;
     if (starts->count < starts->max)
         starts->list[starts->count] = at;
@@ -487,9 +489,10 @@ starts_old(struct starts *starts, const uint32_t *slot, uint32_t blocks, uint32_
 }
 
 static uint32_t kernel_starts(const struct matcher_sweep *sweep, const void *stretch,
-                              const struct matcher_sweep_state *state, uint32_t k, int32_t *list, uint32_t max)
+                              const struct matcher_sweep_state *state, uint32_t k, int32_t oldest, int32_t *list,
+                              uint32_t max)
 {
-    struct starts starts = {.stretch = stretch, .list = list, .max = max};
+    struct starts starts = {.stretch = stretch, .list = list, .max = max, .oldest = oldest};
     const uint32_t lane = k % LANES, look = state->three ? state->first + lane : state->first + k;
     const uint32_t j = state->three ? k / LANES : state->vectors - 1 - k / LANES;
     const struct matcher_sweep_vector *v = &sweep->vector[look / LANES];

@@ -189,7 +189,8 @@ static bool scalar_sweep(const struct matcher_sweep *sweep, const void *stretch,
 }
 
 static uint32_t scalar_starts(const struct matcher_sweep *sweep, const void *stretch,
-                              const struct matcher_sweep_state *state, uint32_t k, int32_t *starts, uint32_t max)
+                              const struct matcher_sweep_state *state, uint32_t k, int32_t oldest,
+                              int32_t *starts, uint32_t max)
 {
     const struct matcher_sweep_vector *v = &sweep->vector[state->first / PAIR];
     const struct pair_mark *mark = (const struct pair_mark *)state->marks;
@@ -201,7 +202,8 @@ static uint32_t scalar_starts(const struct matcher_sweep *sweep, const void *str
         const uint8_t *digits = (const uint8_t *)stretch + at;
         uint64_t sum = mark->sum;
         PAIR_EACH(sum, digits, v->group0 - (ptrdiff_t)group * GROUP_WORDS,
-                  if (pair_lane(sum, k) <= v->limit[k] && digits[s] != 0 && count++ < max) starts[count - 1] = at + s)
+                  if (pair_lane(sum, k) <= v->limit[k] && digits[s] != 0 && at + s >= oldest && count++ < max)
+                      starts[count - 1] = at + s)
     }
     return count;
 }

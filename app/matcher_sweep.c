@@ -193,6 +193,7 @@ static void hot_follow(struct matcher *m, uint32_t i, uint32_t k, uint64_t fract
 static void hot_lose(struct matcher *m, uint32_t i, uint32_t after, uint32_t to)
 {
     m->hot[i].count = MATCHER_HOT_MAX + 1;
+    m->stats.looks_lost++;
     for (uint32_t end = after + 1; end <= to; end++)
         matcher_suspect(m, i, end);
 }
@@ -244,15 +245,15 @@ static __attribute__((noinline)) void sweep_follow(struct matcher *m, uint32_t f
         if (after >= to)
             continue;       /* a look from behind the last digit */
         int32_t starts[MATCHER_HOT_MAX];
-        uint32_t count = m->kernel->starts(&m->sweep, stretch_digits(m, stretch), state, k, starts, MATCHER_HOT_MAX);
+        uint32_t count = m->kernel->starts(&m->sweep, stretch_digits(m, stretch), state, k,
+                                           look->end + 1 - (int32_t)m->n, starts, MATCHER_HOT_MAX);
         if (count > MATCHER_HOT_MAX) {
             hot_lose(m, look->constant, after, to);
             continue;
         }
         for (uint32_t i = 0; i < count; i++) {
             uint32_t start = MATCHER_SEGMENT_AT + stretch + (uint32_t)starts[i];
-            if (start + m->n > MATCHER_SEGMENT_AT + after && start < MATCHER_SEGMENT_AT + after &&
-                matcher_may_begin(m, matcher_text_index(m, start)))
+            if (start < MATCHER_SEGMENT_AT + after && matcher_may_begin(m, matcher_text_index(m, start)))
                 hot_take(m, look->constant, start, after, to);
         }
     }

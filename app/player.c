@@ -50,7 +50,8 @@ static struct player player;
 
 static struct {
     uint64_t turns, events, answers, answers_repeated, answers_early, uptime_ns;
-    uint64_t matcher_digits, matcher_bursts, matcher_candidates, matcher_refuted, early_right, early_wrong;
+    uint64_t matcher_digits, matcher_bursts, matcher_candidates, matcher_refuted, matcher_looks_lost;
+    uint64_t early_right, early_wrong;
 } counters;
 static const struct counter counter_table[] = {
     COUNTER("player.", counters, uptime_ns),
@@ -65,6 +66,7 @@ static const struct counter counter_table[] = {
     COUNTER("player.", counters, matcher_bursts),
     COUNTER("player.", counters, matcher_candidates),
     COUNTER("player.", counters, matcher_refuted),
+    COUNTER("player.", counters, matcher_looks_lost),
 };
 static const struct counter_group counter_group = { counter_table, ARRAY_COUNT(counter_table) };
 
@@ -333,6 +335,7 @@ NOT_HOT static void tend(uint64_t now_ns)
     counters.matcher_bursts = stats->bursts;
     counters.matcher_candidates = stats->candidates;
     counters.matcher_refuted = stats->candidates_refuted;
+    counters.matcher_looks_lost = stats->looks_lost;
     counters.early_right = stats->early_right;
     counters.early_wrong = stats->early_wrong;
     if (player.copilot)

@@ -598,12 +598,13 @@ static int early_measure(uint64_t seed, uint64_t digits, enum matcher_simd simd,
     }
     const struct matcher_stats *stats = matcher_stats(matcher);
     printf("early: seed %llu, %llu digits, risk %g: of M1 %.1f %%, M2 %.1f %%, M3 %.1f %%, M4 %.1f %% of %llu, lead %.1f "
-           "digits, given %llu, right %llu, wrong %llu\n", (unsigned long long)seed, (unsigned long long)done, risk,
+           "digits, given %llu, right %llu, wrong %llu; %llu looks lost\n", (unsigned long long)seed, (unsigned long long)done, risk,
            100.0 * (double)early[0] / (double)planted[0], 100.0 * (double)early[1] / (double)planted[1],
            100.0 * (double)early[2] / (double)planted[2], 100.0 * (double)early[3] / (double)planted[3],
            (unsigned long long)(planted[0] + planted[1] + planted[2] + planted[3]),
            (double)lead / (double)(early_all > 0 ? early_all : 1), (unsigned long long)stats->early_answers,
-           (unsigned long long)stats->early_right, (unsigned long long)stats->early_wrong);
+           (unsigned long long)stats->early_right, (unsigned long long)stats->early_wrong,
+           (unsigned long long)stats->looks_lost);
     return 0;
 }
 
