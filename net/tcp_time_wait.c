@@ -128,9 +128,12 @@ bool tcp_time_wait_input(struct net_stack *stack, struct tcp_received *r, uint64
     }
     bool old_time = w->timestamps_on && r->options.has_timestamps && seq_lt(r->options.timestamp, w->ts_recent);
     bool text = tcp_received_space(r) != 0 && (r->flags & (TCP_SYN | TCP_ACK)) == TCP_ACK;
-    bool next = (r->flags & TCP_ACK) == 0 ? in_window : r->seq == w->rcv_nxt;
-    if (next && !old_time && !text && (r->flags & TCP_SYN) == 0)
-        return true;                    /* a late ACK: to answer it would begin a dialogue; or no ACK: fifth */
+    if ((r->flags & (TCP_SYN | TCP_ACK)) == 0) {        /* fifth, as in open states */
+        NET_COUNT(stack, tcp_rx_drop_no_ack);
+        return true;
+    }
+    if (r->seq == w->rcv_nxt && !old_time && !text && (r->flags & TCP_SYN) == 0)
+        return true;                    /* a late ACK: to answer it would begin a dialogue */
     if (text && !old_time) {
         /* §3.10.7.4, eighth: the FIN again; 2 MSL begin anew. As in Linux, text before it too: that peer has not had
          * our last ACK either. */
