@@ -107,7 +107,7 @@ enum { PNET_SHUT_RD, PNET_SHUT_WR, PNET_SHUT_RDWR };
 /* PNET_SHUT_WR: FIN behind what was written; a second time: 0, nothing more. PNET_SHUT_RD sends nothing: pnet_read then
  * returns 0 instead of -EAGAIN, what still comes can be read; but once both are shut, text from the peer is answered with
  * RST, and the connection ends with -ECONNRESET. -ENOTCONN: not connected, or no longer. On a listener PNET_SHUT_RD ends
- * the listening; while connecting it gives up. */
+ * the listening; while connecting it gives up: the socket is as new, but for -ECONNRESET, told once. */
 PNET_API int pnet_shutdown(struct pnet *net, int socket, int how);
 /* Gives the number back. FIN after what was written, or RST if received bytes are unread or SO_LINGER is on with 0 s (a
  * longer one is as none: nothing blocks). The connection goes on without its socket as long as TCP asks. A listener: those

@@ -22,6 +22,7 @@ struct socket {
     bool read_shut, write_shut, linger, reuse_address;
     int linger_s, linger2_s;        /* linger2_s 0: the default */
     int user_timeout_ms;            /* 0: the default */
+    int error;                      /* a fresh one's, whose connecting was given up: told once */
     uint16_t port;                  /* bound to; 0: none */
     uint32_t backlog;               /* a listener's */
     struct tcp_policy policy;
@@ -37,5 +38,11 @@ struct pnet {
 
 /* The socket of that number; NULL: there is none, or no stack. */
 struct socket *pnet_socket_of(struct pnet *net, int number);
+static inline int pnet_error_take(struct socket *s)
+{
+    int error = s->error;
+    s->error = 0;
+    return error;
+}
 /* The errno of an enum tcp_result. */
 int pnet_errno_of(int64_t result);

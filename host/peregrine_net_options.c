@@ -190,7 +190,7 @@ int pnet_get_option(struct pnet *net, int number, int level, int name, int *valu
     if (level == SOL_SOCKET) {
         switch (name) {
         case SO_ERROR:
-            *value = s->kind == SOCKET_CONNECTION ? pnet_errno_of(tcp_take_error(net->stack, s->id)) : 0;
+            *value = s->kind == SOCKET_CONNECTION ? pnet_errno_of(tcp_take_error(net->stack, s->id)) : pnet_error_take(s);
             return 0;
         case SO_TYPE: *value = SOCK_STREAM; return 0;
         case SO_ACCEPTCONN: *value = s->kind == SOCKET_LISTENER; return 0;

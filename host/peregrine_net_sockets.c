@@ -25,7 +25,7 @@ int pnet_errno_of(int64_t result)
         [-TCP_RESET] = ECONNRESET,
         [-TCP_TIMED_OUT] = ETIMEDOUT,
         [-TCP_UNREACHABLE] = EHOSTUNREACH,
-        [-TCP_ABORTED] = ECONNRESET,    /* shutdown while connecting, as in Linux' tcp_disconnect */
+        [-TCP_ABORTED] = ECONNABORTED,
     };
     ASSERT(result <= 0 && -result < (int64_t)ARRAY_COUNT(errnos));
     return errnos[-result];
@@ -210,6 +210,7 @@ int pnet_connect(struct pnet *net, int number, uint32_t address, uint16_t port)
         return -pnet_errno_of(id);
     s->kind = SOCKET_CONNECTION;
     s->id = id;
+    s->error = 0;
     s->connecting = true;
     return -EINPROGRESS;
 }
@@ -238,7 +239,7 @@ int pnet_abort(struct pnet *net, int number) { return socket_end(net, number, tr
 static int connection_of(struct pnet *net, int number, int *error)
 {
     struct socket *s = pnet_socket_of(net, number);
-    *error = s == NULL ? EBADF : ENOTCONN;
+    *error = s == NULL ? EBADF : s->error != 0 ? pnet_error_take(s) : ENOTCONN;
     return s != NULL && s->kind == SOCKET_CONNECTION ? s->id : -1;
 }
 
@@ -289,7 +290,11 @@ int pnet_shutdown(struct pnet *net, int number, int how)
     if (socket_is_over(net, s))
         return -ENOTCONN;
     if (tcp_state(net->stack, s->id) == TCP_SYN_SENT) {
-        tcp_reset(net->stack, s->id, net->now_ns);
+        tcp_abort(net->stack, s->id, net->now_ns);
+        s->kind = SOCKET_FRESH;         /* as tcp_disconnect leaves it */
+        s->id = -1;
+        s->connecting = false;
+        s->error = ECONNRESET;
         return 0;
     }
     s->connecting = false;              /* SS_CONNECTED: pnet_connect says so from now on, whatever becomes of it */
@@ -310,7 +315,7 @@ int pnet_poll(struct pnet *net, int number)
     if (s == NULL)
         return -EBADF;
     if (s->kind == SOCKET_FRESH)
-        return POLLOUT | POLLHUP;
+        return POLLOUT | POLLHUP | (s->error != 0 ? POLLERR : 0);
     uint32_t bits = s->kind == SOCKET_LISTENER ? tcp_listener_poll_bits(net->stack, s->id)
                                                : tcp_poll_bits(net->stack, s->id);
     static const struct { uint32_t ours; int theirs; } table[] = {

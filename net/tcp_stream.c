@@ -164,7 +164,7 @@ void tcp_close(struct net_stack *stack, int connection, uint64_t now_ns)
         return;
     c->direct = false;
     c->orphan = true;
-    bool receiving = c->state >= TCP_SYN_RECEIVED && c->state <= TCP_CLOSE_WAIT;
+    bool receiving = c->state >= TCP_SYN_RECEIVED && c->state <= TCP_LAST_ACK;
     if (c->state == TCP_CLOSED || c->state == TCP_TIME_WAIT) {
         tcp_connection_free(stack, c);
     } else if (c->state == TCP_SYN_SENT) {

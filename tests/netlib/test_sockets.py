@@ -76,6 +76,17 @@ def test_the_outcome_of_connect_is_told_even_if_the_connection_is_gone():
     assert a.poll(client) == POLLOUT
 
 
+def test_shutdown_while_connecting_leaves_a_socket_that_never_was():
+    """Linux: tcp_disconnect. The error is told once, by whoever asks."""
+    for ask in (lambda: net.option(client, SOL_SOCKET, SO_ERROR), lambda: -net.receive(client), lambda: -net.send(client, b"x")):
+        net = Net("address=192.168.0.1")
+        client = net.socket()
+        assert net.dial(client, B, 80) == -errno.EINPROGRESS and net.shutdown(client, 2) == 0
+        assert net.poll(client) == POLLOUT | POLLERR | POLLHUP and ask() == errno.ECONNRESET
+        assert net.poll(client) == POLLOUT | POLLHUP and net.receive(client) == -errno.ENOTCONN
+        assert net.dial(client, B, 80) == -errno.EINPROGRESS
+
+
 def test_shutdown_settles_the_outcome_of_connect():
     a, b, wire, client, server, _ = connected()
     b.close_socket(server)
