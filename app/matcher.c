@@ -136,6 +136,7 @@ const char *matcher_init(struct matcher **matcher, const struct matcher_config *
         m->hashes |= m->constants[i].method == MATCHER_HASH;
         m->eaches |= m->constants[i].method == MATCHER_EACH;
     }
+    m->digits.hashed = m->hashes;
     matcher_sweep_prepare(m);
     matcher_early_init(m, &config->early_risk);
     m->stats.memory_bytes = sizeof *m;

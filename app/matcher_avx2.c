@@ -6,7 +6,7 @@
 
 #include "app/matcher_kernel.h"
 
-enum { LANES = 8, LANES64 = LANES / 2, LOOK_BITS = 32, DIGIT_WORDS = false };
+enum { LANES = 8, LANES64 = LANES / 2, LOOK_BITS = 32, ROW_DIGITS = 2, DIGIT_WORDS = false };
 typedef uint32_t v32 __attribute__((vector_size(32), aligned(4), may_alias));
 typedef uint64_t v64 __attribute__((vector_size(32), aligned(8), may_alias));
 typedef v32 look_state;         /* the least sum */
@@ -85,6 +85,13 @@ static inline v32 v32_word(v32 digits) { return digits; }
 static inline v32 v32_widen(const uint8_t *digits)
 {
     return (v32)_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)digits));
+}
+
+/* At even places a digit and the next one, as one number. */
+static inline v32 v32_pairs(v32 digits)
+{
+    const v32 tens = {10, 1, 10, 1, 10, 1, 10, 1};
+    return v32_mul(digits, tens) + (v32)_mm256_srli_epi64((__m256i)digits, 32);
 }
 
 typedef uint8_t vbytes __attribute__((vector_size(32)));

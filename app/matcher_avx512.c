@@ -7,7 +7,7 @@
 
 /* Fractions to look ahead are modulo 2^27: vpmaddwd multiplies by two 16-bit factors in one instruction, where Intel's
  * vpmulld takes two. */
-enum { LANES = 16, LANES64 = LANES / 2, LOOK_BITS = 27, DIGIT_WORDS = true };
+enum { LANES = 16, LANES64 = LANES / 2, LOOK_BITS = 27, ROW_DIGITS = 1, DIGIT_WORDS = true };
 typedef uint32_t v32 __attribute__((vector_size(64), aligned(4), may_alias));
 typedef uint64_t v64 __attribute__((vector_size(64), aligned(8), may_alias));
 typedef __mmask16 look_state;   /* lanes without a hot start */
@@ -100,6 +100,8 @@ static inline v32 v32_widen(const uint8_t *digits)
 {
     return (v32)_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)digits));
 }
+
+static inline v32 v32_pairs(v32 digits) { return digits; }      /* it has none */
 
 typedef uint8_t vbytes __attribute__((vector_size(32)));
 enum { COLUMNS = 8 };

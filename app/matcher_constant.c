@@ -92,10 +92,10 @@ static struct matcher_big constant_unit(const struct matcher_constant *c)
     return unit;
 }
 
-/* What a sum of weights, each counted up to 9 times, may be off: a weight is a fraction rounded to its upper `bits`
- * bits. In units of the last of these, times 2^-32. */
+/* What a sum of weights, each counted up to `times` times, may be off: a weight is a fraction rounded to its upper
+ * `bits` bits. In units of the last of these, times 2^-32. */
 struct rounding {
-    uint32_t bits;
+    uint32_t bits, times;
     uint64_t up, down;
 };
 
@@ -103,7 +103,7 @@ static uint32_t rounding_take(struct rounding *rounding, uint64_t fraction, int 
 {
     uint64_t unit = UINT64_C(1) << (64 - rounding->bits), rounded = (fraction + unit / 2) & ~(unit - 1);
     int64_t error = (int64_t)(rounded - fraction);      /* -unit / 2 .. unit / 2 */
-    uint64_t size = (uint64_t)(error < 0 ? -error : error) * 9;
+    uint64_t size = (uint64_t)(error < 0 ? -error : error) * rounding->times;
     size = rounding->bits > 32 ? size << (rounding->bits - 32) : size >> (32 - rounding->bits);
     *(error < 0 ? &rounding->down : &rounding->up) += sign > 0 ? size : -size;
     return (uint32_t)(rounded >> (64 - rounding->bits));
@@ -122,7 +122,9 @@ static void constant_fill_weights(struct matcher_constant *c, struct matcher_big
                                   const struct matcher_kernel *kernel)
 {
     memset(&c->look.weights, 0, sizeof c->look.weights);
-    struct rounding look = {.bits = kernel->look_bits};
+    /* Weights of digits; of pairs of them, from a look's last digit on or from the one behind it. */
+    struct rounding look = {.bits = kernel->look_bits, .times = 9};
+    struct rounding pairs[2] = {{.bits = kernel->look_bits, .times = 99}, {.bits = kernel->look_bits, .times = 99}};
     struct matcher_big power = {{1}};
     uint64_t reach = 0;             /* the fraction of 10^K / M */
     matcher_big_mod(&power, &c->value);
@@ -131,17 +133,21 @@ static void constant_fill_weights(struct matcher_constant *c, struct matcher_big
             c->match_weights[n - 1 - t] = matcher_big_fraction(unit, &c->value);
             matcher_big_append_mod(unit, (const uint8_t *)"0", 1, &c->value);
         }
-        if (c->look.digits > 0 && t >= c->look.digits) {
+        if (c->look.digits > 0 && t + kernel->row_digits > c->look.digits) {
             uint64_t fraction = matcher_big_fraction(&power, &c->value);
             uint32_t distance = t - c->look.digits, weight = rounding_take(&look, fraction, 1);
             if (distance == 0)
                 reach = fraction;
+            if (kernel->row_digits == 2)
+                rounding_take(&pairs[distance % 2], fraction, 1);
             planes_store(&c->look.weights, MATCHER_SEGMENT_AT - 1 - distance,
                          kernel->digit_words ? weight_in_halves(weight) : weight, kernel->lanes);
         }
         matcher_big_append_mod(&power, (const uint8_t *)"0", 1, &c->value);
     }
     uint32_t error = rounding_bound(&look), units = (uint32_t)(reach >> (64 - kernel->look_bits)) + 1;
+    if (kernel->row_digits == 2)
+        error += (uint32_t)max_size(rounding_bound(&pairs[0]), rounding_bound(&pairs[1]));
     if (kernel->lanes == 1)
         error += (uint32_t)fraction_tolerance(n) + 2;   /* what a lane takes from the one below: app/matcher_scalar.c */
     c->look.offset = units + error;
@@ -173,7 +179,7 @@ static void constant_fill_prefix_weights(struct matcher_constant *c, const struc
         inverse++;
     uint32_t window = matcher_window(n), reach = 0;
     static uint64_t fractions[MATCHER_HASHED_DIGITS];
-    struct rounding last_n = {.bits = 32};
+    struct rounding last_n = {.bits = 32, .times = 9};
     struct matcher_big power = {{1}}, follow = *unit;
     matcher_big_mod(&follow, m);
     for (uint32_t t = 0; t < n; t++) {

@@ -40,6 +40,9 @@ union matcher_planes {
 /* The digits by position, as the kernels want them. */
 struct matcher_digits {
     _Alignas(64) uint32_t word[MATCHER_POSITIONS];
+    _Alignas(64) uint32_t pair[MATCHER_POSITIONS];      /* for kernels with row_digits = 2: at even positions, the
+                                                           digit and the next one as one number of two digits */
+    bool hashed;                                        /* those want words, too, then: for the hash */
     union matcher_planes planes;
 };
 
@@ -72,7 +75,7 @@ enum {
     MATCHER_SWEEP_LANES_MIN = 2,    /* the scalar variant's */
     MATCHER_SWEEPS_MAX = MATCHER_LOOKS_MAX / MATCHER_SWEEP_LANES_MIN,
     MATCHER_SWEEP_GROUPS_MAX = MATCHER_STRETCH_GROUPS + MATCHER_WINDOW_DIGITS / MATCHER_GROUP + 1,
-    MATCHER_GROUP_ROWS = MATCHER_GROUP + 1,
+    MATCHER_GROUP_ROWS = MATCHER_GROUP + 1,     /* at most: where two digits share a weight, 5 */
     MATCHER_SLOT_CELL_BITS = 14,
     MATCHER_BUNDLE = 3,             /* vectors that are worked on together, or stretches of one vector */
 };
@@ -88,8 +91,8 @@ struct matcher_sweep_vector {
     uint32_t start[MATCHER_LANES_MAX];      /* the sum before the first digit */
     uint32_t limit[MATCHER_LANES_MAX];
     int32_t top, bottom;            /* its groups: from top down to bottom, that of its first look's oldest start */
-    const uint32_t *group0;         /* Of each group what is added before it, then eight rows of weights, the first
-                                       digit's first. Group 0 is here, the later ones are before it. */
+    const uint32_t *group0;         /* Of each group what is added before it, then rows of weights, the first digits'
+                                       first. Group 0 is here, the later ones are before it. */
 };
 
 struct matcher_sweep {
@@ -164,6 +167,7 @@ struct matcher_kernel {
     uint32_t look_digits_min;       /* constants with a smaller K are hashed */
     uint32_t block;                 /* digits: 16 times as many */
     uint32_t look_bits;
+    uint32_t row_digits;            /* of a sweep's row of weights: the last one's weight is that of both */
     bool digit_words;
 
     /* Writes digits, '0'..'9' (asserted), from position `begin` (a multiple of 16) on, as the path wants them. `count`

@@ -1,5 +1,5 @@
-/* The kernels' text for vectors, for any number of lanes. A variant's file defines LANES, LOOK_BITS, DIGIT_WORDS and
- * the operations on its vectors (v32, v64, look_state, vbytes), then includes this. */
+/* The kernels' text for vectors, for any number of lanes. A variant's file defines LANES, LOOK_BITS, ROW_DIGITS,
+ * DIGIT_WORDS and the operations on its vectors (v32, v64, look_state, vbytes), then includes this. */
 #pragma once
 
 #include <immintrin.h>
@@ -57,8 +57,13 @@ static void kernel_write(struct matcher_digits *to, uint32_t begin, const uint8_
         most = _mm256_max_epu8(most, d);
         least = _mm256_min_epu8(least, d);
 #pragma GCC unroll 4
-        for (size_t i = 0; i < MANY; i += LANES)
-            v32_store(to->word + begin + at + i, v32_word(v32_widen(digits + at + i) - zero));
+        for (size_t i = 0; i < MANY; i += LANES) {
+            v32 digit = v32_widen(digits + at + i) - zero;
+            if (ROW_DIGITS == 2)
+                v32_store(to->pair + begin + at + i, v32_pairs(digit));
+            if (ROW_DIGITS == 1 || to->hashed)
+                v32_store(to->word + begin + at + i, v32_word(digit));
+        }
     }
     __m256i good = _mm256_cmpeq_epi8(_mm256_max_epu8(most, _mm256_set1_epi8('9')), _mm256_set1_epi8('9'));
     good = _mm256_and_si256(good, _mm256_cmpeq_epi8(least, _mm256_set1_epi8('0')));
@@ -258,7 +263,7 @@ static inline uint64_t slots_hot(const struct matcher_sweep *sweep, uint32_t fir
 }
 
 /* Up to three vectors of looks, the one with the latest looks first. They share the broadcast digit. */
-enum { BUNDLE = MATCHER_BUNDLE, GROUP_WORDS = MATCHER_GROUP_ROWS * LANES };
+enum { BUNDLE = MATCHER_BUNDLE, GROUP_ROWS = MATCHER_GROUP / ROW_DIGITS, GROUP_WORDS = (1 + GROUP_ROWS) * LANES };
 struct bundle {
     v32 sum[BUNDLE], limits[BUNDLE];
     look_state all[BUNDLE];
@@ -267,6 +272,16 @@ struct bundle {
 
 /* What is kept of a group and a vector. */
 struct mark { uint32_t sum[LANES], hot[LANES]; };
+
+/* Takes a vector through one row of weights: the sums from its last digit on, then those from its first. */
+static inline __attribute__((always_inline)) look_state
+look_row(look_state hot, v32 *sum, v32 first, v32 last, v32 weights, v32 limits)
+{
+    if (ROW_DIGITS == 2)
+        hot = look_test(hot, *sum + v32_weigh(last, weights), limits);
+    *sum += v32_weigh(first, weights);
+    return look_test(hot, *sum, limits);
+}
 
 /* Takes the first `count` of them through the groups from..to, backwards. */
 static inline __attribute__((always_inline)) int32_t
@@ -285,13 +300,12 @@ sweep_groups(struct bundle *b, const int count, int32_t from, int32_t to, const 
             hot[j] = look_start();
         }
 #pragma GCC unroll 8
-        for (int s = MATCHER_GROUP - 1; s >= 0; s--) {
-            v32 digit = v32_all(digits[s]);
+        for (int row = GROUP_ROWS - 1; row >= 0; row--) {
+            const v32 first = v32_all(digits[row * ROW_DIGITS]), last = v32_all(digits[(row + 1) * ROW_DIGITS - 1]);
 #pragma GCC unroll 3
-            for (int j = 0; j < count; j++) {
-                b->sum[j] += v32_weigh(digit, v32_load(b->group0[j] + at + (s + 1) * LANES));
-                hot[j] = look_test(hot[j], b->sum[j], b->limits[j]);
-            }
+            for (int j = 0; j < count; j++)
+                hot[j] = look_row(hot[j], &b->sum[j], first, last, v32_load(b->group0[j] + at + (row + 1) * LANES),
+                                  b->limits[j]);
         }
 #pragma GCC unroll 3
         for (int j = 0; j < count; j++) {
@@ -383,13 +397,12 @@ static inline bool sweep_vector(const struct matcher_sweep_vector *v, const uint
             hot[j] = look_start();
         }
 #pragma GCC unroll 8
-        for (int s = MATCHER_GROUP - 1; s >= 0; s--) {
-            v32 weights = v32_load(rows + (s + 1) * LANES);
+        for (int row = GROUP_ROWS - 1; row >= 0; row--) {
+            v32 weights = v32_load(rows + (row + 1) * LANES);
+            const uint32_t *first = digits + row * ROW_DIGITS;
 #pragma GCC unroll 3
-            for (int j = 0; j < BUNDLE; j++) {
-                sum[j] += v32_weigh(v32_all(digits[j * MATCHER_STRETCH_DIGITS + s]), weights);
-                hot[j] = look_test(hot[j], sum[j], limits);
-            }
+            for (int j = 0; j < BUNDLE; j++, first += MATCHER_STRETCH_DIGITS)
+                hot[j] = look_row(hot[j], &sum[j], v32_all(first[0]), v32_all(first[ROW_DIGITS - 1]), weights, limits);
         }
 #pragma GCC unroll 3
         for (int j = 0; j < BUNDLE; j++) {
@@ -429,7 +442,7 @@ struct starts {
  * once in 2^15 looks, but all at once.) */
 static inline void starts_add(struct starts *starts, int32_t at)
 {
-    if (at < starts->oldest || starts->stretch[at] == 0)
+    if (at < starts->oldest || starts->stretch[at] < (ROW_DIGITS == 2 && at % 2 == 0 ? 10 : 1))
         return;
     if (starts->count < starts->max)
         starts->list[starts->count] = at;
@@ -445,8 +458,10 @@ static inline void starts_of_group(struct starts *starts, const uint32_t *group0
     uint32_t hot = 0;
 #pragma GCC unroll 8
     for (int32_t s = MATCHER_GROUP - 1; s >= 0; s--) {
-        sum += word_weigh(starts->stretch[begin + s], weight[(s + 1) * LANES]);
-        hot |= (uint32_t)look_sum_hot(sum, limit) << s;
+        const uint32_t from_here = sum + word_weigh(starts->stretch[begin + s], weight[(s / ROW_DIGITS + 1) * LANES]);
+        hot |= (uint32_t)look_sum_hot(from_here, limit) << s;
+        if (s % ROW_DIGITS == 0)
+            sum = from_here;
     }
     for (; hot != 0; hot &= hot - 1)
         starts_add(starts, begin + __builtin_ctz(hot));
@@ -510,7 +525,8 @@ static uint32_t kernel_starts(const struct matcher_sweep *sweep, const void *str
 
 #define MATCHER_KERNEL \
     { .lanes = LANES, .sweep_lanes = LANES, .look_digits_min = MATCHER_LOOK_DIGITS_MIN, .block = BLOCK, \
-      .look_bits = LOOK_BITS, .digit_words = DIGIT_WORDS, .write = kernel_write, .write_planes = kernel_write_planes, \
-      .zeros = kernel_zeros, .fraction = kernel_fraction, .follow = kernel_follow, .look = kernel_look, \
+      .look_bits = LOOK_BITS, .row_digits = ROW_DIGITS, .digit_words = DIGIT_WORDS, .write = kernel_write, \
+      .write_planes = kernel_write_planes, .zeros = kernel_zeros, .fraction = kernel_fraction, \
+      .follow = kernel_follow, .look = kernel_look, \
       .remember = kernel_remember, .sweep = kernel_sweep, .sweep_three = kernel_sweep_three, .starts = kernel_starts, \
       .insert = kernel_insert, .probe = kernel_probe, .partners = kernel_partners }

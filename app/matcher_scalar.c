@@ -331,7 +331,8 @@ static uint32_t scalar_partners(const struct matcher_hash *hash, uint32_t at, ui
 
 const struct matcher_kernel matcher_kernel_scalar = {
     .lanes = 1, .sweep_lanes = PAIR, .look_digits_min = 16, .block = MATCHER_STEPS, .look_bits = LOOK_BITS,
-    .write = scalar_write, .zeros = scalar_zeros, .fraction = scalar_fraction, .follow = scalar_follow,
+    .row_digits = 1, .write = scalar_write, .zeros = scalar_zeros, .fraction = scalar_fraction,
+    .follow = scalar_follow,
     .look = scalar_look, .remember_vector = pair_remember, .sweep = scalar_sweep, .starts = scalar_starts,
     .insert = scalar_insert, .probe = scalar_probe, .partners = scalar_partners,
 };

@@ -57,10 +57,11 @@ static void sweep_sort_looks(struct matcher_sweep *sweep)
             sweep->needed[left] += sweep->look[k].end < left;
 }
 
-/* The weight of a digit (counted from the stretch's first) for a look. */
+/* The weight of a digit (counted from the stretch's first) for a look. If it shares one with the digit behind the end,
+ * that one counts as well: the look is then one from there, K - 1 digits ahead. (It is known if the look is needed.) */
 static uint32_t sweep_weight(const struct matcher *m, const struct matcher_sweep_look *look, int32_t digit)
 {
-    if (digit >= look->end)
+    if (digit >= look->end + look->end % (int32_t)m->kernel->row_digits)
         return 0;
     uint32_t position = (uint32_t)(MATCHER_SEGMENT_AT + digit - look->end);
     const union matcher_planes *weights = &m->constants[look->constant].look.weights;
@@ -75,7 +76,7 @@ static const void *stretch_digits(const struct matcher *m, uint32_t from)
 {
     if (m->kernel->lanes == 1)
         return m->digits.planes.digit + MATCHER_SEGMENT_AT + from;
-    return m->digits.word + MATCHER_SEGMENT_AT + from;
+    return (m->kernel->row_digits == 2 ? m->digits.pair : m->digits.word) + MATCHER_SEGMENT_AT + from;
 }
 
 /* The starts before group 0 that a look reaches, in blocks. */
@@ -92,6 +93,8 @@ static int32_t sweep_bottom(const struct matcher *m, int32_t end)
     return (oldest + MATCHER_WINDOW_DIGITS) / MATCHER_GROUP - MATCHER_WINDOW_DIGITS / MATCHER_GROUP;
 }
 
+static uint32_t sweep_group_rows(const struct matcher *m) { return 1 + MATCHER_GROUP / m->kernel->row_digits; }
+
 /* Fills one vector's rows from a place on, returns the place behind them. The vectors of a bundle have the groups that
  * its first one has. */
 static uint32_t *sweep_fill_vector(struct matcher *m, uint32_t index, uint32_t *row)
@@ -104,7 +107,7 @@ static uint32_t *sweep_fill_vector(struct matcher *m, uint32_t index, uint32_t *
     const int32_t bottom = sweep_bottom(m, sweep->look[index / MATCHER_BUNDLE * MATCHER_BUNDLE * lanes].end);
     v->top = (look[used - 1].end + MATCHER_GROUP_BEFORE - 1) / MATCHER_GROUP;
     v->bottom = sweep_bottom(m, look[0].end);
-    v->group0 = row + v->top * MATCHER_GROUP_ROWS * (int32_t)lanes;
+    v->group0 = row + v->top * (int32_t)(sweep_group_rows(m) * lanes);
     for (uint32_t l = used; l < lanes; l++)
         v->start[l] = cold;
     for (uint32_t l = 0; l < used; l++) {
@@ -121,11 +124,12 @@ static uint32_t *sweep_fill_vector(struct matcher *m, uint32_t index, uint32_t *
         if (m->kernel->lanes == 1)
             row_pair(row);
         row += lanes;
-        for (int32_t s = 0; s < MATCHER_GROUP; s++, row += lanes) {
+        for (int32_t s = (int32_t)m->kernel->row_digits - 1; s < MATCHER_GROUP; s += (int32_t)m->kernel->row_digits) {
             for (uint32_t l = 0; l < used; l++)
                 row[l] = sweep_weight(m, &look[l], MATCHER_GROUP * group - MATCHER_GROUP_BEFORE + s);
             if (m->kernel->lanes == 1)
                 row_pair(row);
+            row += lanes;
         }
     }
     return row;
@@ -153,7 +157,7 @@ size_t matcher_sweep_bytes(const struct matcher *m, uint32_t count)
     for (uint32_t index = 0; index * lanes < needed; index++) {
         const struct matcher_sweep_vector *v = &sweep->vector[index];
         groups = min_size((uint32_t)v->top + 1, (count + MATCHER_GROUP_BEFORE - 1) / MATCHER_GROUP + 1);
-        words += groups * MATCHER_GROUP_ROWS * lanes + sizeof *v / sizeof(uint32_t);
+        words += groups * sweep_group_rows(m) * lanes + sizeof *v / sizeof(uint32_t);
     }
     return (words + groups * MATCHER_BUNDLE * 2 * lanes) * sizeof(uint32_t) + needed * sizeof sweep->old_blocks[0] +
            offsetof(struct matcher_sweep_state, marks);

@@ -471,11 +471,14 @@ static int edges_run(uint64_t seed, uint64_t digits, enum matcher_simd simd)
             if (ahead >= count || count < length + 1)
                 continue;
             bool by_key = random_below(2) == 0, up = random_below(2) == 0;
+            bool by_pairs = simd == MATCHER_SIMD_AVX2 && random_below(2) == 0;  /* two digits share a weight there */
+            uint32_t odd = (uint32_t)random_below(2);
             char number[N + 1];
             for (uint32_t i = 0; i < count; i++) {
                 uint32_t before = count - ahead - 1 - i;   /* digits between this one and the burst's end */
                 bool rounded_up = i + ahead >= count ? random_below(2) == 0
-                                  : by_key ? key_up[N - 1 - before] : look_up[before];
+                                  : by_key ? key_up[N - 1 - before]
+                                  : by_pairs ? look_up[before < odd ? 0 : before - (before - odd) % 2] : look_up[before];
                 number[i] = rounded_up == up ? '9' : '0';
             }
             number[0] = number[0] == '0' ? '1' : '9';
@@ -495,8 +498,15 @@ static int edges_run(uint64_t seed, uint64_t digits, enum matcher_simd simd)
                 continue;
             /* The look that sees so many digits ahead is the idle one, or one of the last burst's. */
             uint32_t burst = ahead + (random_below(2) == 0 ? 0 : (uint32_t)random_below(count - ahead));
-            uint8_t first[2 * N];
-            uint32_t filled = (uint32_t)random_below(N);
+            uint8_t first[2 * N], last[2 * N];
+            uint32_t filled = (uint32_t)random_below(N), between = 0;
+            if (by_pairs && random_below(4) != 0) {     /* weights are shared in the burst: all of it there */
+                between = (uint32_t)random_below(64);
+                burst = count;
+            }
+            for (uint32_t i = 0; i < between; i++)
+                last[i] = (uint8_t)('0' + random_below(10));
+            memcpy(last + between, number + count - burst, burst);
             for (uint32_t i = 0; i < filled; i++)
                 first[i] = (uint8_t)('0' + random_below(10));
             memcpy(first + filled, number, count - burst);
@@ -507,12 +517,12 @@ static int edges_run(uint64_t seed, uint64_t digits, enum matcher_simd simd)
                 continue;
             while (matcher_prepare(matcher))
                 continue;
-            matcher_begin(matcher, (const uint8_t *)number + count - burst, burst);
+            matcher_begin(matcher, last, between + burst);
             while (matcher_next(matcher, &answer))
                 found |= answer.count == count && memcmp(answer.digits, number, count) == 0;
             while (matcher_prepare(matcher))
                 continue;
-            done += filled + count;
+            done += filled + between + count;
             if (!found) {
                 printf("edges: seed %llu: missed %s of %s, the last %u digits in a burst of their own\n",
                        (unsigned long long)seed, number, play.constants[0], burst);
