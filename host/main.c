@@ -113,7 +113,7 @@ int main(int count, char **words)
     struct settings_error error;
     for (int i = 1; i < count; i++)
         if (!strcmp(words[i], "--help") || !strcmp(words[i], "-h"))
-            return fputs(usage, stdout) < 0;
+            return fputs(usage, stdout) < 0 || fflush(stdout) != 0;
     if (!read_settings(count, words, &settings, &error))
         return refuse(error.text);
 

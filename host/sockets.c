@@ -196,6 +196,7 @@ bool transport_listen(uint16_t port)
         return false;
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
     if (bind(fd, (struct sockaddr *)&at, sizeof at) != 0 || listen(fd, 16) != 0) {
+        log_line("sockets: TCP port %u: %s", port, strerror(errno));
         close(fd);
         return false;
     }

@@ -212,7 +212,7 @@ def failures(result, over, statistics, reset):
     if not over:
         found.append("the game did not come to its end")
     if not result["offered"]:
-        found.append("no answer was offered")
+        found.append("no answer was offered: play longer (DURATION=)")
     found += [f"missed: {shorten(digits)}" for digits in result["missed"]]
     found += [f"wrong: {shorten(line['digits'])} ({line['verdict']})" for line in result["wrong"]]
     if statistics is None:

@@ -148,6 +148,15 @@ def test_bad_settings_end_it_with_2_and_name_the_word():
         assert code == 2 and message in log and not stats, log
 
 
+def test_a_port_that_is_taken_is_named():
+    for kind, key in ((socket.SOCK_STREAM, "http.port"), (socket.SOCK_DGRAM, "control.port")):
+        with socket.socket(socket.AF_INET, kind) as taken:
+            taken.bind(("0.0.0.0", 0))
+            port = taken.getsockname()[1]
+            code, _, log = run([*GAME, f"key={KEY}", f"{key}={port}", "deadline=1"])
+        assert code == 2 and f"port {port}: Address already in use" in log, log
+
+
 def test_settings_come_from_files_too(tmp_path):
     path = tmp_path / "game.conf"
     path.write_text("# a game\n" + "\n".join(GAME) + "\nserver.timeout=0.3 # soon\n")

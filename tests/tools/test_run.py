@@ -69,7 +69,8 @@ def test_everything_that_must_be_seen_is_asked_for():
     assert run.failures(result, True, "x", True) == []
     for over, statistics, reset in ((False, "x", True), (True, None, True), (True, "x", False)):
         assert len(run.failures(result, over, statistics, reset)) == 1
-    assert run.failures(outcome(LINES[:2], "peregrine"), True, "x", True) == ["no answer was offered"]
+    assert run.failures(outcome(LINES[:2], "peregrine"), True, "x", True) == [
+        "no answer was offered: play longer (DURATION=)"]
 
 
 def test_probe_refuses_a_machine_that_takes_too_long():
