@@ -32,7 +32,8 @@
  *    Behind a 0 the prefix value is the same as before it, but nothing begins with that 0: such starts stay out.
  *    The powers of 2 and 5 rule out ends by their last digit. The table is made anew in idle time, with positions
  *    counted from the window's first, so the weights 10^-k are tables too. For an end that is left, the prefix values
- *    themselves tell which starts it has ("partners").
+ *    themselves tell which starts it has ("partners"). In general registers it pays in long bursts for larger
+ *    constants as well (hash_long): both are made ready in idle time, and the burst's length decides.
  *
  * 6. Following. y also tells the ends of a hot start: they have its y. Taken times u (step 7), it decides at once for
  *    an M whose factors 2 and 5 the last digit tells.
@@ -85,8 +86,7 @@ static size_t path_bytes(const struct matcher *m)
     const size_t end_words = BURST / 64 + 1;
     size_t bytes = 2 * BURST + 2 * LINE + sizeof(struct matcher_kernel) + offsetof(struct matcher, pair) +
                    end_words * sizeof m->zeros[0];
-    if (m->sweep.look_count > 0)
-        bytes += matcher_sweep_bytes(m, BURST);
+    bytes += matcher_sweep_bytes(m, BURST);
     bytes += m->kernel->lanes > 1 ? BURST * sizeof m->digits.word[0] : BURST;
     for (uint32_t i = 0; i < m->constant_count; i++) {
         bytes += offsetof(struct matcher_constant, match_weights) - sizeof(struct matcher_look);
@@ -133,7 +133,7 @@ const char *matcher_init(struct matcher **matcher, const struct matcher_config *
             return message;
         }
         matcher_constant_prepare(&m->constants[i], m->n, m->kernel);
-        m->hashes |= m->constants[i].method == MATCHER_HASH;
+        m->hashes |= m->constants[i].method == MATCHER_HASH || m->constants[i].hash_long;
         m->eaches |= m->constants[i].method == MATCHER_EACH;
     }
     m->digits.hashed = m->hashes;
@@ -167,6 +167,7 @@ void matcher_begin(struct matcher *m, const uint8_t *digits, size_t count)
     memcpy(m->text + MATCHER_HISTORY, digits, count);
     memset(m->text + MATCHER_HISTORY + count, '0', MATCHER_WRITE_DIGITS);   /* what is written and read beyond it */
     m->burst_left = m->burst_count = (uint32_t)count;
+    m->long_burst = count > MATCHER_SHORT_DIGITS;
     m->stats.bursts++;
     m->stats.digits += count;
     segment_open(m);
@@ -221,7 +222,10 @@ static void search_by_hash(struct matcher *m, uint32_t i, uint32_t from, uint32_
     m->kernel->probe(&m->digits, &c->hash, matcher_window(m->n) + from, to - from, found);
     uint64_t before = c->hit_before;
     for (uint32_t w = 0; w < (to - from + 63) / 64; w++) {
-        uint64_t zeros = m->zeros[from / 64 + w], hit = found[w] & ~zeros, first = (hit << 1 | before) & zeros;
+        uint64_t zeros = m->zeros[from / 64 + w], hit = found[w] & ~zeros;
+        if (hit != 0 && m->kernel->confirm != NULL)
+            hit = m->kernel->confirm(&c->hash, matcher_window(m->n) + from + 64 * w, hit);
+        uint64_t first = (hit << 1 | before) & zeros;
         hit |= zeros & ~(zeros + first);
         before = hit >> (min_size(to - from - 64 * w, 64) - 1) & 1;
         if (c->last_digits == 1)
@@ -260,10 +264,9 @@ static void search(struct matcher *m)
     if (m->hashes)
         for (uint32_t at = from; at < to; at += 64)
             m->zeros[at / 64] = m->kernel->zeros(m->text + m->segment_text + at);
-    if (m->sweep.look_count > 0)
-        matcher_sweep_search(m);
+    matcher_sweep_search(m);
     for (uint32_t i = 0; (m->hashes || m->eaches) && i < m->constant_count; i++) {
-        if (m->constants[i].method == MATCHER_HASH)
+        if (matcher_hashes(m, &m->constants[i]))
             search_by_hash(m, i, from, to);
         if (m->constants[i].method == MATCHER_EACH)
             search_each(m, i, from, to);
@@ -310,7 +313,7 @@ static __attribute__((noinline)) void decide_rest(struct matcher *m, uint32_t su
         const struct matcher_hot *hot = &m->hot[i];
         if ((of[i] >> (suspect - 1) % 64 & 1) == 0)
             continue;
-        if (m->constants[i].method != MATCHER_LOOK || hot->count > MATCHER_HOT_MAX) {
+        if (!matcher_looks(m, &m->constants[i]) || hot->count > MATCHER_HOT_MAX) {
             decide_all(m, i, m->segment_text + suspect);
             continue;
         }

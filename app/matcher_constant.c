@@ -186,7 +186,7 @@ static void constant_fill_prefix_weights(struct matcher_constant *c, const struc
         divide_by_ten(&follow, m, inverse);
         c->follow_weights[t] = matcher_big_fraction(&follow, m);
     }
-    for (uint32_t t = 0; c->method == MATCHER_HASH && t < window + MATCHER_SEGMENT_DIGITS; t++) {
+    for (uint32_t t = 0; (c->method == MATCHER_HASH || c->hash_long) && t < window + MATCHER_SEGMENT_DIGITS; t++) {
         divide_by_ten(&power, m, inverse);
         fractions[t] = matcher_big_fraction(&power, m);
         if (kernel->lanes == 1) {
@@ -231,6 +231,8 @@ void matcher_constant_prepare(struct matcher_constant *c, uint32_t n, const stru
         c->method = MATCHER_LOOK;
     else
         c->method = few_residues ? MATCHER_EACH : MATCHER_HASH;
+    c->hash_long = c->method == MATCHER_LOOK && !few_residues && kernel->looks_max > 0 &&
+                   c->look.digits * kernel->looks_max < n;
 
     /* A fraction that is not 0 is at least 1 / M away from it, 2^14 units here, and is computed as if it were off by
      * the tolerance at most. */

@@ -23,6 +23,7 @@ enum {
 
 struct matcher_constant {
     enum matcher_method method;
+    bool hash_long;                             /* in bursts of more than MATCHER_SHORT_DIGITS it is hashed instead */
     uint32_t digits;                            /* of M, and of its shortest answer */
     bool sure;                                  /* 64-bit fractions decide without a doubt */
     uint32_t last_digits;                       /* those that an answer may end in: bits 0..9 */

@@ -65,7 +65,7 @@ static bool idle_slots(struct matcher *m, uint32_t i)
     const struct matcher_constant *c = &m->constants[i];
     struct matcher_sweep *sweep = &m->sweep;
     if (m->kernel->remember_vector != NULL)
-        return sweep->look[0].constant == i && matcher_sweep_remember(m);   /* for all constants at once */
+        return i == m->constant_count - 1 && matcher_sweep_remember(m);     /* for all constants at once */
     for (uint32_t left = LOOKS_A_SLICE; m->idle_slot < sweep->look_count; m->idle_slot++) {
         uint32_t k = m->idle_slot;
         if (sweep->look[k].constant != i)
@@ -83,10 +83,11 @@ static bool idle_slots(struct matcher *m, uint32_t i)
 static bool idle_constant(struct matcher *m, uint32_t i)
 {
     struct matcher_constant *c = &m->constants[i];
-    if (c->method == MATCHER_LOOK && idle_slots(m, i))
+    if (idle_slots(m, i))
         return true;
-    if (c->method == MATCHER_HASH)
+    if (c->method == MATCHER_HASH || c->hash_long)
         m->kernel->insert(&m->digits, &c->hash, matcher_window(m->n));
+    c->hit_before |= c->hash_long;      /* the last burst may not have asked */
     if (c->method == MATCHER_LOOK || (m->early && m->early_digits[i] > 0))
         idle_look(m, i);
     return false;
@@ -120,8 +121,7 @@ bool matcher_prepare(struct matcher *m)
             m->idle_step = MATCHER_IDLE_WARM;
         return true;
     case MATCHER_IDLE_WARM:
-        if (m->sweep.look_count > 0)
-            matcher_sweep_warm(m);
+        matcher_sweep_warm(m);
         m->idle_step = MATCHER_IDLE_DONE;
         return false;
     case MATCHER_IDLE_DONE:

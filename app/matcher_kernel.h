@@ -70,6 +70,7 @@ enum {
     MATCHER_GROUP_BEFORE = 4,
     MATCHER_STRETCH_DIGITS = MATCHER_BLOCK_DIGITS_MAX,
     MATCHER_STRETCH_GROUPS = MATCHER_STRETCH_DIGITS / MATCHER_GROUP + 1,
+    MATCHER_SHORT_DIGITS = 136,     /* of a short burst: struct matcher_constant, hash_long */
     MATCHER_LOOK_DIGITS_MIN = MATCHER_GROUP,
     MATCHER_LOOKS_MAX = 8 * (MATCHER_STRETCH_DIGITS / MATCHER_LOOK_DIGITS_MIN + 1) + 8,     /* of 8 constants */
     MATCHER_SWEEP_LANES_MIN = 2,    /* the scalar variant's */
@@ -78,6 +79,9 @@ enum {
     MATCHER_GROUP_ROWS = MATCHER_GROUP + 1,     /* at most: where two digits share a weight, 5 */
     MATCHER_SLOT_CELL_BITS = 14,
     MATCHER_BUNDLE = 3,             /* vectors that are worked on together, or stretches of one vector */
+    /* A vector has groups for N digits and for those between the first look of its bundle and its own last one. */
+    MATCHER_SWEEP_WORDS = (MATCHER_LOOKS_MAX * (MATCHER_WINDOW_DIGITS / MATCHER_GROUP + 3) +
+                           MATCHER_BUNDLE * MATCHER_STRETCH_GROUPS * MATCHER_LANES_MAX) * MATCHER_GROUP_ROWS,
 };
 
 struct matcher_sweep_look {
@@ -111,9 +115,6 @@ struct matcher_sweep {
         /* The scalar variant: bit k % 8 of cells[k / 8][c] says that look k has one in cell c. */
         _Alignas(64) uint8_t cells[MATCHER_LOOKS_MAX / 8][1 << MATCHER_SLOT_CELL_BITS];
     };
-    /* A vector has groups for N digits and for those between the first look of its bundle and its own last one. */
-    _Alignas(64) uint32_t rows[(MATCHER_LOOKS_MAX * (MATCHER_WINDOW_DIGITS / MATCHER_GROUP + 3) +
-                                MATCHER_BUNDLE * MATCHER_STRETCH_GROUPS * MATCHER_LANES_MAX) * MATCHER_GROUP_ROWS];
 };
 
 /* The bundle at work: what its hot starts are found by. */
@@ -156,6 +157,7 @@ struct matcher_hash {
              * window, so that cells need not be cleared each time: what is there from before `first` counts as none. */
             uint64_t weights[MATCHER_HASHED_DIGITS], keys[MATCHER_HASHED_DIGITS];
             uint32_t first, next;       /* places: of the window's first digit; of the next digit to come */
+            uint32_t window;            /* digits */
             uint16_t last[1 << MATCHER_CELL_BITS];      /* the newest place in a cell */
         } plain;
     };
@@ -165,6 +167,7 @@ struct matcher_kernel {
     uint32_t lanes;                 /* 32-bit lanes */
     uint32_t sweep_lanes;           /* of its sweep's vectors: the scalar one has two in a word */
     uint32_t look_digits_min;       /* constants with a smaller K are hashed */
+    uint32_t looks_max;             /* those that take more looks for N digits are hashed in long bursts; 0: none */
     uint32_t block;                 /* digits: 16 times as many */
     uint32_t look_bits;
     uint32_t row_digits;            /* of a sweep's row of weights: the last one's weight is that of both */
@@ -217,6 +220,8 @@ struct matcher_kernel {
      * occurred before: bit k % 64 of found[k / 64]; for the digit 0 it tells nothing. */
     void (*probe)(const struct matcher_digits *digits, struct matcher_hash *hash, uint32_t at, uint32_t count,
                   uint64_t *found);
+    /* Which of 64 digits from `at` on that probe has found may really have occurred before. NULL: not worth asking. */
+    uint64_t (*confirm)(const struct matcher_hash *hash, uint32_t at, uint64_t found);
     /* Where the prefix value behind the digit `at`, which is not 0, has occurred before, not before `from`: after the
      * digits partners[], at most `max`, not after those that are 0. Returns how many there are. */
     uint32_t (*partners)(const struct matcher_hash *hash, uint32_t at, uint32_t from, uint16_t *partners, uint32_t max);

@@ -213,7 +213,7 @@ struct places {
     const uint8_t *digits;
     const uint64_t *weights;
     uint64_t *keys;
-    uint16_t *last;
+    struct matcher_hash *hash;
 };
 
 static inline struct places places_of(const struct matcher_digits *digits, struct matcher_hash *hash)
@@ -221,7 +221,7 @@ static inline struct places places_of(const struct matcher_digits *digits, struc
     const size_t first = hash->plain.first;
     return (struct places){
         .digits = digits->planes.digit + hash->base - first, .weights = hash->plain.weights - first,
-        .keys = hash->plain.keys - first, .last = hash->plain.last,
+        .keys = hash->plain.keys - first, .hash = hash,
     };
 }
 
@@ -229,9 +229,9 @@ static inline struct places places_of(const struct matcher_digits *digits, struc
 static inline uint64_t place(const struct places *p, size_t at, uint64_t *key)
 {
     *key += p->digits[at] * p->weights[at];
-    uint64_t cell = *key >> (64 - MATCHER_CELL_BITS), before = p->last[cell];
+    uint64_t cell = *key >> (64 - MATCHER_CELL_BITS), before = p->hash->plain.last[cell];
     p->keys[at] = *key + before;
-    p->last[cell] = (uint16_t)at;
+    p->hash->plain.last[cell] = (uint16_t)at;
     return before;
 }
 
@@ -249,6 +249,7 @@ static void scalar_insert(const struct matcher_digits *digits, struct matcher_ha
     }
     hash->plain.first = hash->plain.next;
     hash->plain.next += count;
+    hash->plain.window = count;
     const struct places places = places_of(digits, hash);
     uint64_t key = hash->reach;
 #pragma GCC unroll 8
@@ -257,11 +258,12 @@ static void scalar_insert(const struct matcher_digits *digits, struct matcher_ha
     hash->carry = key;
 }
 
-/* bits = 2 * bits + (place < first): two instructions, which GCC does not find. */
-static inline void append_none(uint64_t *bits, uint64_t place, uint64_t first)
+/* bits = 2 * bits + (place < oldest): two instructions, which GCC does not find. */
+static inline uint64_t append_none(uint64_t bits, uint64_t place, uint64_t oldest)
 {
-    __asm__("cmp %[first], %[place]\n\tadc %[bits], %[bits]"
-            : [bits] "+r"(*bits) : [place] "r"(place), [first] "r"(first) : "cc");
+    __asm__("cmp %[oldest], %[place]\n\tadc %[bits], %[bits]"
+            : [bits] "+r"(bits) : [place] "r"(place), [oldest] "r"(oldest) : "cc");
+    return bits;
 }
 
 static inline uint64_t key_behind(const struct matcher_hash *hash, uint32_t at)
@@ -281,15 +283,15 @@ static void scalar_probe(const struct matcher_digits *digits, struct matcher_has
                          uint64_t *found)
 {
     const struct places places = places_of(digits, hash);
-    const uint64_t first = hash->plain.first;
     uint64_t key = hash->carry, less_reach = 0 - 2 * (uint64_t)hash->reach;
     __asm__("" : "+r"(less_reach));     /* added with `lea`: GCC would copy and subtract */
     for (uint32_t done = 0; done < count; done += 64) {
         uint32_t many = (uint32_t)min_size(64, count - done);
         uint64_t empty = 0, crossed = 0;        /* empty: the first digit in the highest bit of those used */
+        const size_t from = hash->plain.first + at + done, oldest = from - hash->plain.window;
 #pragma GCC unroll 8
-        for (size_t i = first + at + done, end = i + many; i < end; i++) {
-            append_none(&empty, place(&places, i, &key), first);
+        for (size_t i = from; i < from + many; i++) {
+            empty = append_none(empty, place(&places, i, &key), oldest);
             crossed |= key ^ (key + less_reach);
         }
         found[done / 64] = matcher_bits_reversed(~empty) >> (64 - many);
@@ -312,6 +314,21 @@ static inline bool keys_equal(const struct matcher_hash *hash, uint64_t a, uint6
     return a - b + hash->reach <= 2 * (uint64_t)hash->reach;
 }
 
+/* Cells are shared by chance, once in 64 digits at N = 256: no branch depends on what they hold. */
+static uint64_t scalar_confirm(const struct matcher_hash *hash, uint32_t at, uint64_t found)
+{
+    uint64_t confirmed = 0;
+    for (; found != 0; found &= found - 1) {
+        uint32_t i = (uint32_t)__builtin_ctzll(found), other = digits_before(hash, at + i);
+        uint64_t key = key_behind(hash, at + i);
+        bool edge = edge_crossed(hash, key) != 0;
+        other += other == 0;        /* there is one, or the key is near an edge */
+        bool equal = keys_equal(hash, key_behind(hash, other - 1), key), more = digits_before(hash, other - 1) != 0;
+        confirmed |= (uint64_t)(edge | equal | more) << i;
+    }
+    return confirmed;
+}
+
 static uint32_t scalar_partners(const struct matcher_hash *hash, uint32_t at, uint32_t from, uint16_t *partners,
                                 uint32_t max)
 {
@@ -330,9 +347,9 @@ static uint32_t scalar_partners(const struct matcher_hash *hash, uint32_t at, ui
 }
 
 const struct matcher_kernel matcher_kernel_scalar = {
-    .lanes = 1, .sweep_lanes = PAIR, .look_digits_min = 16, .block = MATCHER_STEPS, .look_bits = LOOK_BITS,
-    .row_digits = 1, .write = scalar_write, .zeros = scalar_zeros, .fraction = scalar_fraction,
-    .follow = scalar_follow,
-    .look = scalar_look, .remember_vector = pair_remember, .sweep = scalar_sweep, .starts = scalar_starts,
-    .insert = scalar_insert, .probe = scalar_probe, .partners = scalar_partners,
+    .lanes = 1, .sweep_lanes = PAIR, .look_digits_min = 16, .looks_max = 8, .block = MATCHER_STEPS,
+    .look_bits = LOOK_BITS, .row_digits = 1, .write = scalar_write, .zeros = scalar_zeros, .fraction = scalar_fraction,
+    .follow = scalar_follow, .look = scalar_look, .remember_vector = pair_remember, .sweep = scalar_sweep,
+    .starts = scalar_starts, .insert = scalar_insert, .probe = scalar_probe, .confirm = scalar_confirm,
+    .partners = scalar_partners,
 };

@@ -55,6 +55,7 @@ struct matcher {
     uint32_t n, constant_count;
     const struct matcher_kernel *kernel;
     bool hashes, eaches;                            /* some constant is hashed; is decided at each end */
+    bool long_burst;                                /* of more than MATCHER_SHORT_DIGITS */
     bool first_hot;                                 /* a look from the segment's beginning has a hot start; ... */
     bool first_hot_by_zeros;                        /* ... or one whose answer just ended: only zeros make others */
 
@@ -106,7 +107,8 @@ struct matcher {
 
     struct matcher_digits digits;
     struct matcher_sweep_state sweep_state;
-    struct matcher_sweep sweep;
+    struct matcher_sweep sweep, sweep_short;        /* looks of all bursts; those of short ones only, besides */
+    _Alignas(64) uint32_t sweep_rows[MATCHER_SWEEP_WORDS];
     /* The burst from MATCHER_HISTORY on, and zeros behind it. */
     uint8_t text[MATCHER_HISTORY + MATCHER_BURST_DIGITS_MAX + MATCHER_WRITE_DIGITS];
     struct matcher_constant constants[MATCHER_CONSTANT_COUNT_MAX];
@@ -128,6 +130,17 @@ static inline uint64_t matcher_stream_position(const struct matcher *m, uint32_t
 static inline bool matcher_may_begin(const struct matcher *m, uint32_t text_index)
 {
     return m->text[text_index] != '0' && m->burst_at + text_index >= m->gap + MATCHER_HISTORY;
+}
+
+/* How this burst is searched for a constant. */
+static inline bool matcher_looks(const struct matcher *m, const struct matcher_constant *c)
+{
+    return c->method == MATCHER_LOOK && !(c->hash_long && m->long_burst);
+}
+
+static inline bool matcher_hashes(const struct matcher *m, const struct matcher_constant *c)
+{
+    return c->method == MATCHER_HASH || (c->hash_long && m->long_burst);
 }
 
 static inline bool matcher_is_zero(const struct matcher_constant *c, uint64_t fraction)

@@ -18,17 +18,19 @@ static int32_t look_first_group(uint32_t end)
     return (int32_t)(end + MATCHER_GROUP_BEFORE) / MATCHER_GROUP - 1;
 }
 
-/* Each constant's looks: at most K digits apart, and one at the end of the stretch. */
-static void sweep_place_looks(struct matcher *m)
+/* Each constant's looks: at most K digits apart, and one at the end of the stretch. What is looked ahead for in short
+ * bursts only has none there. */
+static void sweep_place_looks(struct matcher *m, struct matcher_sweep *sweep)
 {
-    struct matcher_sweep *sweep = &m->sweep;
+    const bool is_short = sweep == &m->sweep_short;
+    const uint32_t last = is_short ? MATCHER_SHORT_DIGITS : MATCHER_STRETCH_DIGITS;
     for (uint32_t i = 0; i < m->constant_count; i++) {
         const struct matcher_look *look = &m->constants[i].look;
-        if (m->constants[i].method != MATCHER_LOOK)
+        if (m->constants[i].method != MATCHER_LOOK || m->constants[i].hash_long != is_short)
             continue;
         uint32_t first = sweep->look_count;
-        for (uint32_t end = 0; end < MATCHER_STRETCH_DIGITS;) {
-            uint32_t next = (uint32_t)min_size(end + look->digits, MATCHER_STRETCH_DIGITS);
+        for (uint32_t end = 0; end < last;) {
+            uint32_t next = (uint32_t)min_size(end + look->digits, last);
             while (!look_may_end(look, next))
                 next--;
             ASSERT(next > end && sweep->look_count < MATCHER_LOOKS_MAX);
@@ -39,7 +41,8 @@ static void sweep_place_looks(struct matcher *m)
             end = next;
         }
         sweep->first[i] = sweep->look[first].end;
-        sweep->look[sweep->look_count - 1].next = (uint16_t)(MATCHER_STRETCH_DIGITS + sweep->first[i]);
+        sweep->look[sweep->look_count - 1].next = (uint16_t)(last + sweep->first[i]);
+        sweep->look_count -= is_short;
     }
 }
 
@@ -97,10 +100,9 @@ static uint32_t sweep_group_rows(const struct matcher *m) { return 1 + MATCHER_G
 
 /* Fills one vector's rows from a place on, returns the place behind them. The vectors of a bundle have the groups that
  * its first one has. */
-static uint32_t *sweep_fill_vector(struct matcher *m, uint32_t index, uint32_t *row)
+static uint32_t *sweep_fill_vector(const struct matcher *m, struct matcher_sweep *sweep, uint32_t index, uint32_t *row)
 {
     const uint32_t lanes = m->kernel->sweep_lanes, cold = UINT32_C(1) << (m->kernel->look_bits - 2);
-    struct matcher_sweep *sweep = &m->sweep;
     struct matcher_sweep_vector *v = &sweep->vector[index];
     const struct matcher_sweep_look *look = &sweep->look[index * lanes];
     uint32_t used = (uint32_t)min_size(sweep->look_count - index * lanes, lanes);
@@ -135,31 +137,39 @@ static uint32_t *sweep_fill_vector(struct matcher *m, uint32_t index, uint32_t *
     return row;
 }
 
+static uint32_t *sweep_fill(struct matcher *m, struct matcher_sweep *sweep, uint32_t *row)
+{
+    sweep_place_looks(m, sweep);
+    sweep_sort_looks(sweep);
+    for (uint32_t index = 0; index * m->kernel->sweep_lanes < sweep->look_count; index++)
+        row = sweep_fill_vector(m, sweep, index, row);
+    sweep->slot_words = sweep->old_blocks[0] * m->kernel->block / 2;
+    return row;
+}
+
 void matcher_sweep_prepare(struct matcher *m)
 {
-    struct matcher_sweep *sweep = &m->sweep;
-    sweep_place_looks(m);
-    if (sweep->look_count == 0)
-        return;
-    sweep_sort_looks(sweep);
-    uint32_t *row = sweep->rows;
-    for (uint32_t index = 0; index * m->kernel->sweep_lanes < sweep->look_count; index++)
-        row = sweep_fill_vector(m, index, row);
-    ASSERT(row <= sweep->rows + ARRAY_COUNT(sweep->rows));
-    sweep->slot_words = sweep->old_blocks[0] * m->kernel->block / 2;
+    uint32_t *row = sweep_fill(m, &m->sweep_short, sweep_fill(m, &m->sweep, m->sweep_rows));
+    ASSERT(row <= m->sweep_rows + ARRAY_COUNT(m->sweep_rows));
+}
+
+static size_t sweep_bytes(const struct matcher *m, const struct matcher_sweep *sweep, uint32_t count)
+{
+    const uint32_t lanes = m->kernel->sweep_lanes, needed = sweep->needed[min_size(count, MATCHER_STRETCH_DIGITS + 1)];
+    size_t words = needed * (m->kernel->lanes == 1 ? 64 / sizeof(uint32_t) : sweep->slot_words);
+    for (uint32_t index = 0; index * lanes < needed; index++) {
+        const struct matcher_sweep_vector *v = &sweep->vector[index];
+        size_t groups = min_size((uint32_t)v->top + 1, (count + MATCHER_GROUP_BEFORE - 1) / MATCHER_GROUP + 1);
+        words += groups * sweep_group_rows(m) * lanes + sizeof *v / sizeof(uint32_t);
+    }
+    return words * sizeof(uint32_t) + needed * sizeof sweep->old_blocks[0];
 }
 
 size_t matcher_sweep_bytes(const struct matcher *m, uint32_t count)
 {
-    const struct matcher_sweep *sweep = &m->sweep;
-    const uint32_t lanes = m->kernel->sweep_lanes, needed = sweep->needed[min_size(count, MATCHER_STRETCH_DIGITS + 1)];
-    size_t words = needed * (m->kernel->lanes == 1 ? 64 / sizeof(uint32_t) : sweep->slot_words), groups = 0;
-    for (uint32_t index = 0; index * lanes < needed; index++) {
-        const struct matcher_sweep_vector *v = &sweep->vector[index];
-        groups = min_size((uint32_t)v->top + 1, (count + MATCHER_GROUP_BEFORE - 1) / MATCHER_GROUP + 1);
-        words += groups * sweep_group_rows(m) * lanes + sizeof *v / sizeof(uint32_t);
-    }
-    return (words + groups * MATCHER_BUNDLE * 2 * lanes) * sizeof(uint32_t) + needed * sizeof sweep->old_blocks[0] +
+    const size_t groups = (count + MATCHER_GROUP_BEFORE - 1) / MATCHER_GROUP + 1;
+    const size_t marks = groups * MATCHER_BUNDLE * 2 * m->kernel->sweep_lanes * sizeof m->sweep_state.marks[0];
+    return sweep_bytes(m, &m->sweep, count) + sweep_bytes(m, &m->sweep_short, count) + marks +
            offsetof(struct matcher_sweep_state, marks);
 }
 
@@ -206,9 +216,10 @@ static void hot_lose(struct matcher *m, uint32_t i, uint32_t after, uint32_t to)
 static __attribute__((noinline)) void sweep_follow_first(struct matcher *m)
 {
     for (uint32_t i = 0; i < m->constant_count; i++) {
-        if (m->constants[i].method != MATCHER_LOOK)
+        if (!matcher_looks(m, &m->constants[i]))
             continue;
-        uint32_t to = (uint32_t)min_size(m->sweep.first[i], m->segment_count), count = m->hot[i].count;
+        const struct matcher_sweep *sweep = m->constants[i].hash_long ? &m->sweep_short : &m->sweep;
+        uint32_t to = (uint32_t)min_size(sweep->first[i], m->segment_count), count = m->hot[i].count;
         if (count > MATCHER_HOT_MAX)
             hot_lose(m, i, 0, to);
         else
@@ -238,18 +249,18 @@ static void hot_take(struct matcher *m, uint32_t i, uint32_t start, uint32_t aft
 }
 
 /* The bundle at work has hot starts. */
-static __attribute__((noinline)) void sweep_follow(struct matcher *m, uint32_t from)
+static __attribute__((noinline)) void sweep_follow(struct matcher *m, const struct matcher_sweep *sweep, uint32_t from)
 {
     const struct matcher_sweep_state *state = &m->sweep_state;
     const uint32_t lanes = state->three ? m->kernel->lanes : UINT32_MAX;     /* of a stretch */
     for (uint64_t hot = state->young | state->old; hot != 0; hot &= hot - 1) {
         uint32_t k = (uint32_t)__builtin_ctzll(hot), stretch = from + k / lanes * MATCHER_STRETCH_DIGITS;
-        const struct matcher_sweep_look *look = &m->sweep.look[state->first + k % lanes];
+        const struct matcher_sweep_look *look = &sweep->look[state->first + k % lanes];
         uint32_t after = stretch + look->end, to = (uint32_t)min_size(stretch + look->next, m->segment_count);
         if (after >= to)
             continue;       /* a look from behind the last digit */
         int32_t starts[MATCHER_HOT_MAX];
-        uint32_t count = m->kernel->starts(&m->sweep, stretch_digits(m, stretch), state, k,
+        uint32_t count = m->kernel->starts(sweep, stretch_digits(m, stretch), state, k,
                                            look->end + 1 - (int32_t)m->n, starts, MATCHER_HOT_MAX);
         if (count > MATCHER_HOT_MAX) {
             hot_lose(m, look->constant, after, to);
@@ -271,18 +282,25 @@ uint32_t matcher_sweep_stretches(const struct matcher *m)
     return m->kernel->sweep_three != NULL && m->searched > 0 && left > enough ? MATCHER_BUNDLE : 1;
 }
 
+static void sweep_search(struct matcher *m, const struct matcher_sweep *sweep)
+{
+    const uint32_t from = m->searched, left = m->segment_count - from;
+    const void *stretch = stretch_digits(m, from);
+    m->sweep_state.next = 0;
+    while (m->sweep_state.three ? m->kernel->sweep_three(sweep, stretch, &m->sweep_state)
+                                : m->kernel->sweep(sweep, stretch, left, from == 0, &m->sweep_state))
+        sweep_follow(m, sweep, from);
+}
+
 void matcher_sweep_search(struct matcher *m)
 {
-    const uint32_t from = m->searched;
-    if (from == 0 && (m->first_hot || (m->first_hot_by_zeros && m->text[m->segment_text] == '0')))
+    if (m->searched == 0 && (m->first_hot || (m->first_hot_by_zeros && m->text[m->segment_text] == '0')))
         sweep_follow_first(m);
-    m->sweep_state.next = 0;
     m->sweep_state.three = matcher_sweep_stretches(m) > 1;
-    const uint32_t left = m->segment_count - from;
-    const void *stretch = stretch_digits(m, from);
-    while (m->sweep_state.three ? m->kernel->sweep_three(&m->sweep, stretch, &m->sweep_state)
-                                : m->kernel->sweep(&m->sweep, stretch, left, from == 0, &m->sweep_state))
-        sweep_follow(m, from);
+    if (m->sweep.look_count > 0)
+        sweep_search(m, &m->sweep);
+    if (m->sweep_short.look_count > 0 && !m->long_burst)
+        sweep_search(m, &m->sweep_short);
 }
 
 enum { VECTORS_A_SLICE = 2 };     /* 0.4 us at N = 256, 3 us at N = 1024 */
@@ -290,14 +308,24 @@ enum { VECTORS_A_SLICE = 2 };     /* 0.4 us at N = 256, 3 us at N = 1024 */
 /* Fills the cells of some vectors; true while there are more. */
 bool matcher_sweep_remember(struct matcher *m)
 {
-    struct matcher_sweep *sweep = &m->sweep;
-    const uint32_t lanes = m->kernel->sweep_lanes;
-    for (uint32_t left = VECTORS_A_SLICE; m->idle_slot < sweep->look_count && left > 0; m->idle_slot += lanes, left--)
-        m->kernel->remember_vector(sweep, stretch_digits(m, 0), m->idle_slot / lanes);
-    if (m->idle_slot < sweep->look_count)
+    const uint32_t lanes = m->kernel->sweep_lanes, vectors = (m->sweep.look_count + lanes - 1) / lanes,
+                   all = vectors + (m->sweep_short.look_count + lanes - 1) / lanes;
+    for (uint32_t left = VECTORS_A_SLICE; m->idle_slot < all && left > 0; m->idle_slot++, left--)
+        if (m->idle_slot < vectors)
+            m->kernel->remember_vector(&m->sweep, stretch_digits(m, 0), m->idle_slot);
+        else
+            m->kernel->remember_vector(&m->sweep_short, stretch_digits(m, 0), m->idle_slot - vectors);
+    if (m->idle_slot < all)
         return true;
     m->idle_slot = 0;
     return false;
+}
+
+static void sweep_warm(struct matcher *m, const struct matcher_sweep *sweep, uint32_t burst)
+{
+    m->sweep_state.next = 0;
+    if (sweep->look_count > 0)
+        m->kernel->sweep(sweep, stretch_digits(m, 0), burst, true, &m->sweep_state);
 }
 
 /* Runs over the digits that are there, for nothing but to have code and tables in the caches nearest to the CPU. */
@@ -305,6 +333,6 @@ void matcher_sweep_warm(struct matcher *m)
 {
     const uint32_t burst = m->kernel->lanes == 1 ? 64 : 128;    /* 64 warm it as well there, in 0.2 us less */
     m->sweep_state.three = false;
-    m->sweep_state.next = 0;
-    m->kernel->sweep(&m->sweep, stretch_digits(m, 0), burst, true, &m->sweep_state);
+    sweep_warm(m, &m->sweep, burst);
+    sweep_warm(m, &m->sweep_short, burst);
 }
