@@ -1,7 +1,7 @@
 /* One stack's speed, ring to ring: the driver of the kernel over a model device in memory (tests/model/), the transport
  * it is linked with, and for the last row the player and the matcher on top.
  *
- *     bench_net ROW warm|cold N          prints  p50 p99, then for burst-to-post the shares, then what was taken off each
+ *     bench_net ROW warm|cold|rested N   prints  p50 p99, then for burst-to-post the shares, then what was taken off each
  *                                        as the timer's own, nanoseconds
  *     bench_net ROW count N              the same calls under `valgrind --tool=callgrind --collect-atstart=no`, which
  *                                        counts the instructions of what is timed, less the matcher's
@@ -19,8 +19,10 @@
  *                    the device vouches
  *     bulk-sum       the same, and the stack sums them
  *
- * Everything else (the device's copies, acknowledgements, idle work) lies between the timed parts. `cold` walks 64 MB
- * before each; the frame is put into the ring after that, as a device does. */
+ * Everything else (the device's copies, acknowledgements, idle work) lies between the timed parts; the bursts are drawn
+ * before the first of them. `cold` walks 64 MB before each; the frame is put into the ring after that, as a device does.
+ * `rested`, of burst-to-post, lets the loop turn for two milliseconds in between: what a burst finds that comes a while
+ * after somebody else has had the caches. */
 #define _GNU_SOURCE
 #include <gmp.h>
 #include <sched.h>
@@ -56,6 +58,7 @@ enum {
     FEED_PORT = 10001,
     SUBMIT_PORT = 10002,
     STEP_NS = 100000,                   /* of virtual time, between one thing and the next */
+    REST_TURNS = 20,
     TURNS_MAX = 100000,
 };
 
@@ -141,6 +144,7 @@ static void timer_calibrate(void)
 }
 
 static uint8_t *waste;
+static bool rests;
 
 static void caches_cool(bool cold)
 {
@@ -332,7 +336,7 @@ static void player_start(void)
 
 /* Random digits that end in a random multiple of one of the constants, of up to 100 digits, not divisible by 10 (that
  * would make its tenth an answer before the last digit). */
-static void burst_fill(uint8_t *burst)
+static void burst_draw(uint8_t *burst)
 {
     static const char *const constants[] = { "104648257118348370704723119",
         "125000000000000140750000000000052207500000000006359661" };
@@ -356,6 +360,19 @@ static void burst_fill(uint8_t *burst)
         burst[i] = (uint8_t)('0' + gmp_urandomm_ui(random, 10));
     memcpy(burst + DIGITS - strlen(number), number, strlen(number));
     mpz_clears(value, constant, power, NULL);
+}
+
+/* All that will be wanted, before anything is timed: in a game nobody draws numbers on this CPU. */
+static uint8_t (*bursts)[DIGITS];
+static size_t burst_count, burst_next;
+
+static void bursts_draw(size_t count)
+{
+    burst_count = count;
+    bursts = malloc(count * sizeof *bursts);
+    ASSERT(bursts != NULL);
+    for (size_t i = 0; i < count; i++)
+        burst_draw(bursts[i]);
 }
 
 /* The submit server's word on the answer, so that the outbox and the breaker see an ordinary game. */
@@ -398,13 +415,18 @@ static uint64_t before_cycles, after_cycles;    /* the last burst's: up to the m
 
 static uint64_t time_burst(bool cold)
 {
-    uint8_t frame[256], burst[DIGITS];
+    uint8_t frame[256];
     struct bench_peer *submit = bench_peer_of(SUBMIT_PORT);
     uint64_t posted_bytes = submit->bytes;
-    burst_fill(burst);
-    uint32_t bytes = bench_peer_segment(bench_peer_of(FEED_PORT), frame, burst, DIGITS, (uint32_t)(now_ns / 1000000));
+    ASSERT(burst_next < burst_count);
+    uint32_t bytes = bench_peer_segment(bench_peer_of(FEED_PORT), frame, bursts[burst_next++], DIGITS,
+                                        (uint32_t)(now_ns / 1000000));
     matcher_cycles = 0;
     caches_cool(cold);
+    for (int turns = 0; cold && rests && turns < REST_TURNS; turns++) {
+        now_ns += STEP_NS;
+        ASSERT(player_turn(player, now_ns) == PLAYER_ON);
+    }
     deliver(frame, bytes);
     timed_begin(true);
     player_turn(player, now_ns);
@@ -462,11 +484,12 @@ int main(int argc, char **argv)
     while (argc == 4 && r < ARRAY_COUNT(rows) && strcmp(rows[r].name, argv[1]) != 0)
         r++;
     if (argc != 4 || r == ARRAY_COUNT(rows) || count == 0) {
-        fprintf(stderr, "usage: bench_net ROW warm|cold|count N\n");
+        fprintf(stderr, "usage: bench_net ROW warm|cold|rested|count N\n");
         return 2;
     }
     enum row row = rows[r].row;
-    bool cold = strcmp(argv[2], "cold") == 0;
+    rests = strcmp(argv[2], "rested") == 0;
+    bool cold = rests || strcmp(argv[2], "cold") == 0;
     counting = strcmp(argv[2], "count") == 0;
     cpu_set_t one;
     CPU_ZERO(&one);
@@ -487,10 +510,12 @@ int main(int argc, char **argv)
     transport_start();
     received_flags = rows[r].sum ? 0 : VIRTIO_NET_HDR_F_DATA_VALID;
     int connection = 0;
-    if (row == BURST)
+    if (row == BURST) {
+        bursts_draw(WARM_UP + 2 * count);
         player_start();
-    else
+    } else {
         connection = open_connection(row == ANSWER_OUT ? SUBMIT_PORT : FEED_PORT);
+    }
     bool was_counting = counting;
     counting = false;
     for (int i = 0; i < WARM_UP; i++)

@@ -23,7 +23,7 @@ WARM, COLD, BULK = (1000, 30, 100) if QUICK else (10000, 300, 1000)
 ROWS = [("segment-in", "warm", WARM, 60, 0.25), ("segment-in-sum", "warm", WARM, 60, 0.25),
         ("answer-out", "warm", WARM, 80, 0.25), ("burst-to-post", "warm", WARM, 500, None),
         ("segment-in", "cold", COLD, None, 0.5), ("answer-out", "cold", COLD, None, 0.5),
-        ("burst-to-post", "cold", COLD, None, 0.5),
+        ("burst-to-post", "cold", COLD, None, 0.5), ("burst-to-post", "rested", COLD, None, None),
         ("bulk", "warm", BULK, None, None), ("bulk-sum", "warm", BULK, None, None)]
 BATCH_BITS = 40 * 1460 * 8      # of `bulk`: BULK_COUNT full frames; with timestamps 12 bytes of each are options
 
@@ -71,7 +71,7 @@ def main():
     print(f"{'':24}{'own':>18}{'lwIP':>18}{'ratio':>8}   asked")
     for row, kind, count, asked_ns, asked_ratio in ROWS:
         best = measure(row, kind, count)
-        name = row if kind == "warm" else f"{row}/cold"
+        name = row if kind == "warm" else f"{row}/{kind}"
         if row.startswith("bulk"):
             gbits = {stack: (BATCH_BITS / found[row][0], BATCH_BITS / found[row][1])
                      for stack, (found, _, _) in best.items()}
