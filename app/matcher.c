@@ -52,6 +52,7 @@
 #include "app/matcher_state.h"
 #include "kernel/base/assert.h"
 #include "kernel/base/bytes.h"
+#include "kernel/base/hot.h"
 #include "kernel/base/log.h"
 
 static struct matcher matchers[MATCHER_SEAT_COUNT];
@@ -147,7 +148,7 @@ const char *matcher_init(struct matcher **matcher, const struct matcher_config *
     return NULL;
 }
 
-static void segment_open(struct matcher *m)
+HOT static void segment_open(struct matcher *m)
 {
     m->segment_count = (uint32_t)min_size(m->burst_left, MATCHER_SEGMENT_DIGITS);
     m->burst_left -= m->segment_count;
@@ -159,7 +160,7 @@ static void segment_open(struct matcher *m)
     m->undecided = false;
 }
 
-void matcher_begin(struct matcher *m, const uint8_t *digits, size_t count)
+HOT void matcher_begin(struct matcher *m, const uint8_t *digits, size_t count)
 {
     ASSERT(count <= MATCHER_BURST_DIGITS_MAX);
     ASSERT(m->end == m->segment_count && m->burst_left == 0 && m->hit_words == 0);
@@ -257,7 +258,7 @@ static void search_each(struct matcher *m, uint32_t i, uint32_t from, uint32_t t
 }
 
 /* Finds the suspect ends of the next stretch, or of some. */
-static void search(struct matcher *m)
+HOT static void search(struct matcher *m)
 {
     uint32_t from = m->searched;
     uint32_t to = (uint32_t)min_size(from + MATCHER_STRETCH_DIGITS * matcher_sweep_stretches(m), m->segment_count);
@@ -389,7 +390,7 @@ static bool end_advance(struct matcher *m)
     }
 }
 
-bool matcher_next(struct matcher *m, struct matcher_answer *answer)
+HOT bool matcher_next(struct matcher *m, struct matcher_answer *answer)
 {
     if (m->confirm_length > 0) {
         matcher_confirm_push(m, m->confirm_constant, m->text + m->confirm_text, m->confirm_length);

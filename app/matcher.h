@@ -68,6 +68,10 @@ bool matcher_next(struct matcher *matcher, struct matcher_answer *answer);
 /* One slice of idle work, at most 5 us. Returns true while there is more to do before the next burst. */
 bool matcher_prepare(struct matcher *matcher);
 
+/* Between bursts, when matcher_prepare has nothing more to do: brings the path's code and tables back into the caches
+ * nearest to the CPU, where other work may have displaced them. At most 5 us. */
+void matcher_warm(struct matcher *matcher);
+
 /* The next early answer found by matcher_prepare since the last burst, never one that was given before, and
  * matcher_next will not report it again when its digits come. False: none now. */
 bool matcher_next_early(struct matcher *matcher, struct matcher_answer *answer);

@@ -2,6 +2,7 @@
 #include "app/matcher_state.h"
 #include "kernel/base/assert.h"
 #include "kernel/base/bytes.h"
+#include "kernel/base/hot.h"
 
 void matcher_idle_begin(struct matcher *m)
 {
@@ -121,13 +122,27 @@ bool matcher_prepare(struct matcher *m)
             m->idle_step = MATCHER_IDLE_WARM;
         return true;
     case MATCHER_IDLE_WARM:
-        matcher_sweep_warm(m);
         m->idle_step = MATCHER_IDLE_DONE;
+        matcher_warm(m);
         return false;
     case MATCHER_IDLE_DONE:
         break;
     }
     return false;
+}
+
+void matcher_warm(struct matcher *m)
+{
+    enum { BURST = 128 };
+    if (m->idle_step != MATCHER_IDLE_DONE || m->burst_count > 0)
+        return;
+    hot_fetch(m, offsetof(struct matcher, hit_constant));
+    hot_fetch(m->text + MATCHER_HISTORY, BURST + MATCHER_WRITE_DIGITS);
+    for (uint32_t i = 0; i < m->constant_count; i++) {
+        hot_fetch(&m->hot[i], sizeof m->hot[i]);
+        hot_fetch(m->constants[i].follow_weights, m->n * sizeof m->constants[i].follow_weights[0]);
+    }
+    matcher_sweep_warm(m);
 }
 
 void matcher_idle_finish(struct matcher *m)

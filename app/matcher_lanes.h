@@ -7,6 +7,7 @@
 #include "app/matcher_kernel.h"
 #include "kernel/base/assert.h"
 #include "kernel/base/bytes.h"
+#include "kernel/base/hot.h"
 
 enum { BLOCK = MATCHER_STEPS * LANES };
 
@@ -47,7 +48,7 @@ static void kernel_write_planes(union matcher_planes *planes, uint32_t begin, co
     ASSERT(good);
 }
 
-static void kernel_write(struct matcher_digits *to, uint32_t begin, const uint8_t *digits, size_t count)
+HOT static void kernel_write(struct matcher_digits *to, uint32_t begin, const uint8_t *digits, size_t count)
 {
     enum { MANY = 32 };
     const v32 zero = v32_all('0');
@@ -90,7 +91,7 @@ fraction_add(v64 *low, v64 *high, const uint8_t *digits, const uint64_t *weights
     *high += (v64)v32_mul((v32)(d << 32), (v32)w);
 }
 
-static uint64_t kernel_fraction(const uint8_t *digits, const uint64_t *weights, size_t count)
+HOT static uint64_t kernel_fraction(const uint8_t *digits, const uint64_t *weights, size_t count)
 {
     enum { MANY = 16 };
     static const uint8_t ones_then_zeros[2 * MANY] = {[0 ... MANY - 1] = 0xff};
@@ -110,7 +111,7 @@ static uint64_t kernel_fraction(const uint8_t *digits, const uint64_t *weights, 
     return v64_sum(low + high);
 }
 
-static uint32_t kernel_follow(const uint8_t *digits, const uint64_t *weights, uint32_t count, uint64_t tolerance,
+HOT static uint32_t kernel_follow(const uint8_t *digits, const uint64_t *weights, uint32_t count, uint64_t tolerance,
                               uint64_t *fraction)
 {
     const v64 reach = v64_all(tolerance), limit = v64_all(2 * tolerance);
@@ -358,7 +359,7 @@ sweep_bundle(const struct matcher_sweep *sweep, const uint32_t *stretch, uint32_
     return (state->young | state->old) != 0;
 }
 
-static bool kernel_sweep(const struct matcher_sweep *sweep, const void *stretch, uint32_t left, bool slots,
+HOT static bool kernel_sweep(const struct matcher_sweep *sweep, const void *stretch, uint32_t left, bool slots,
                          struct matcher_sweep_state *state)
 {
     uint32_t needed = sweep->needed[min_size(left, MATCHER_STRETCH_DIGITS + 1)];
@@ -487,7 +488,7 @@ static inline void starts_young(struct starts *starts, const struct matcher_swee
 }
 
 /* Those in a slot. */
-static __attribute__((noinline)) void
+HOT static __attribute__((noinline)) void
 starts_old(struct starts *starts, const uint32_t *slot, uint32_t blocks, uint32_t move, uint32_t limit)
 {
     const v32 moves = v32_all(move);
@@ -503,7 +504,7 @@ starts_old(struct starts *starts, const uint32_t *slot, uint32_t blocks, uint32_
     }
 }
 
-static uint32_t kernel_starts(const struct matcher_sweep *sweep, const void *stretch,
+HOT static uint32_t kernel_starts(const struct matcher_sweep *sweep, const void *stretch,
                               const struct matcher_sweep_state *state, uint32_t k, int32_t oldest, int32_t *list,
                               uint32_t max)
 {

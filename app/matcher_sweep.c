@@ -2,6 +2,7 @@
 #include "app/matcher_state.h"
 #include "kernel/base/assert.h"
 #include "kernel/base/bytes.h"
+#include "kernel/base/hot.h"
 
 /* Whether a constant may have a look at this end. Sums from starts too young for an answer are no harm, but one of
  * nothing but zeros is 0, that is hot. Therefore a lane is cold up to the last beginning of a group before its end:
@@ -186,7 +187,7 @@ static void hot_end(struct matcher *m, uint32_t i, uint32_t k, uint32_t end, uin
 
 /* Suspects the ends after..to of what begins at hot start k: where the prefix value is the start's, given what that is
  * at `after`. Behind a multiple of M, the next K digits make one only if they are zeros. */
-static void hot_follow(struct matcher *m, uint32_t i, uint32_t k, uint64_t fraction, uint32_t after, uint32_t to)
+HOT static void hot_follow(struct matcher *m, uint32_t i, uint32_t k, uint64_t fraction, uint32_t after, uint32_t to)
 {
     const struct matcher_constant *c = &m->constants[i];
     const uint32_t start = m->hot[i].start[k], last = (uint32_t)min_size(to, start + m->n - MATCHER_SEGMENT_AT);
@@ -249,7 +250,8 @@ static void hot_take(struct matcher *m, uint32_t i, uint32_t start, uint32_t aft
 }
 
 /* The bundle at work has hot starts. */
-static __attribute__((noinline)) void sweep_follow(struct matcher *m, const struct matcher_sweep *sweep, uint32_t from)
+HOT static __attribute__((noinline)) void
+sweep_follow(struct matcher *m, const struct matcher_sweep *sweep, uint32_t from)
 {
     const struct matcher_sweep_state *state = &m->sweep_state;
     const uint32_t lanes = state->three ? m->kernel->lanes : UINT32_MAX;     /* of a stretch */
@@ -292,7 +294,7 @@ static void sweep_search(struct matcher *m, const struct matcher_sweep *sweep)
         sweep_follow(m, sweep, from);
 }
 
-void matcher_sweep_search(struct matcher *m)
+HOT void matcher_sweep_search(struct matcher *m)
 {
     if (m->searched == 0 && (m->first_hot || (m->first_hot_by_zeros && m->text[m->segment_text] == '0')))
         sweep_follow_first(m);

@@ -38,6 +38,7 @@ struct player {
     struct feed feeds[SETTINGS_FEED_COUNT_MAX];
     enum player_verdict verdict;
     bool matcher_busy;                  /* idle work is left */
+    bool cooled;                        /* other work may have taken the path's place in the nearest caches */
     bool copilot;                       /* early answers are the second CPU's business */
     uint64_t began_ns, tend_ns;
     uint64_t network_up_ns, network_logged_ns;  /* when it was last seen up; when its absence was last logged */
@@ -324,6 +325,7 @@ static enum player_verdict judge(uint64_t now_ns)
 NOT_HOT static void tend(uint64_t now_ns)
 {
     player.tend_ns = now_ns + TEND_NS;
+    player.cooled = true;
     tend_network(now_ns);
     for (uint32_t i = 0; i < player.settings->feed_count; i++) {
         feed_tend(&player.feeds[i], player.settings->feed_timeout_ns, now_ns);
@@ -344,6 +346,18 @@ NOT_HOT static void tend(uint64_t now_ns)
     levels.outbox_bytes_used = outbox_used_bytes();
     levels.ledger_answers_used = ledger_counters.entered - ledger_counters.forgotten;
     player.verdict = judge(now_ns);
+}
+
+/* What the next burst's path needs, back into the caches, after other work and once a millisecond: in between the loop
+ * may have stood still, and somebody else have had them. 2 us. The last thing before the ring is looked at again, and its
+ * largest part last. */
+NOT_HOT static void warm_up(void)
+{
+    hot_fetch_code();
+    transport_warm();
+    hot_fetch(player.feeds, player.settings->feed_count * sizeof player.feeds[0]);
+    matcher_warm(player.matcher);
+    player.cooled = false;
 }
 
 HOT enum player_verdict player_turn(struct player *p, uint64_t now_ns)
@@ -375,12 +389,15 @@ HOT enum player_verdict player_turn(struct player *p, uint64_t now_ns)
     if (now_ns >= player.tend_ns && player.verdict == PLAYER_ON)
         tend(now_ns);
     transport_idle(now_ns);
+    player.cooled |= events > 0;
+    if (player.cooled && events == 0 && !player.matcher_busy)
+        warm_up();
     return player.verdict;
 }
 
 uint64_t player_wake_ns(const struct player *p, uint64_t now_ns)
 {
-    if (p->matcher_busy || (p->copilot && now_ns - p->digit_ns < COPILOT_NS_MAX))
+    if (p->matcher_busy || p->cooled || (p->copilot && now_ns - p->digit_ns < COPILOT_NS_MAX))
         return now_ns;
     uint64_t wake_ns = now_ns + SLEEP_NS_MAX;
     if (!p->network_was_up)

@@ -365,6 +365,8 @@ static void tend(struct netdev *device)
         tx_reclaim(net);
         virtqueue_quiet(&net->tx);
     }
+    __builtin_prefetch(&net->tx.desc[net->tx.avail_idx & (net->tx.size - 1)], 1);       /* the next frame's */
+    __builtin_prefetch(&net->tx.token[net->tx.avail_idx & (net->tx.slot_count - 1)], 1);
     uint64_t now_cycles = cycles_now();
     remind(net, now_cycles);
     if (net->rx.used_idx != net->heard_idx) {

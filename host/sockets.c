@@ -466,6 +466,8 @@ void transport_idle(uint64_t now_ns)
     }
 }
 
+void transport_warm(void) { }           /* the path is Linux's */
+
 bool transport_udp_bind(uint16_t port)
 {
     if (sockets.udp_count == TRANSPORT_UDP_PORT_COUNT_MAX)

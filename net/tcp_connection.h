@@ -291,6 +291,7 @@ static_assert(offsetof(struct tcp_connection, snd_wnd) == 64, "the first line of
 static_assert(offsetof(struct tcp_connection, congestion.ssthresh) < 128, "the second line of a connection");
 static_assert(offsetof(struct tcp_connection, policy) + offsetof(struct tcp_policy, ack) < 192, "the third");
 static_assert(offsetof(struct tcp_connection, segment_head) - offsetof(struct tcp_connection, ready) < 64, "one line");
+enum { TCP_HOT_BYTES = offsetof(struct tcp_connection, segment_head) };    /* what precedes is all the fast path's */
 
 /* A SYN received and answered, RFC 9293's SYN-RECEIVED of a passive open. */
 struct tcp_half_open {

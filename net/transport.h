@@ -110,6 +110,10 @@ uint8_t *transport_message(int connection);
  * the stack's from then on, and those bytes must not be changed any more without being told of again. Idle work. */
 void transport_message_prepare(int connection, uint32_t from, uint32_t bytes);
 
+/* Fetches what the next segment and the next message touch into the caches, where other work may have displaced it. Idle
+ * work. */
+void transport_warm(void);
+
 /* Sends `bytes` of the message area starting at `from`. PSH is set, Nagle is off. False when it cannot be sent
  * whole now (window, buffers): nothing has changed, the area keeps its bytes, try again later. True means that the
  * stack has it: of a message that meets a closed window while nothing is in flight it keeps the only copy, and probes. */

@@ -418,6 +418,21 @@ void transport_message_prepare(int connection, uint32_t from, uint32_t bytes)
         tcp_fast_prepare(own.stack, c, from, bytes);
 }
 
+void transport_warm(void)
+{
+    enum { ANSWER_BYTES = 128 };
+    const struct tcp *tcp = &OWN_STACK.tcp;
+    hot_fetch(tcp->keys, tcp->connection_end * sizeof tcp->keys[0]);
+    for (uint32_t i = 0; i < tcp->connection_end; i++) {
+        const struct tcp_connection *c = &tcp->connections[i];
+        hot_fetch(c, TCP_HOT_BYTES);
+        if (c->message != NULL) {
+            hot_fetch(c->message, sizeof *c->message);
+            hot_fetch(c->message->data, TCP_MESSAGE_OFFSET + c->ready.from + c->ready.bytes + ANSWER_BYTES);
+        }
+    }
+}
+
 HOT bool transport_send(int connection, uint32_t from, uint32_t bytes, uint64_t now_ns)
 {
     ASSERT(connection >= 0 && connection < OWN_CONNECTIONS);

@@ -403,6 +403,8 @@ void transport_idle(uint64_t now_ns)
     device->ops->tend(device);
 }
 
+void transport_warm(void) { }           /* what lwIP touches is its own business */
+
 uint64_t transport_wake_ns(void)
 {
     if (acks_due != 0 || events_waiting())

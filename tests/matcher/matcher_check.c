@@ -342,6 +342,8 @@ static int play_run(uint64_t seed, enum matcher_simd simd, uint64_t *answers)
             if (!more)
                 break;
         }
+        if (random_below(2) == 0)
+            matcher_warm(matcher);
         if (random_below(100) < play.restart_percent) {
             matcher_restart(matcher);
             oracle_restart(oracle);

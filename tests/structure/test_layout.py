@@ -129,3 +129,14 @@ def test_the_kernel_uses_vectors_only_where_they_were_chosen():
 
 def platform():
     return PLATFORM | symbols([BUILD / "kernel" / p for p in PLATFORM_OBJECTS], undefined=False)
+
+
+def test_the_answer_s_way_lies_in_the_section_that_idle_time_fetches():
+    """kernel/base/hot.h. Its ends are weak symbols: were the section named otherwise, nothing would be fetched, silently."""
+    lines = subprocess.run(["nm", BUILD / "peregrine.elf"], capture_output=True, text=True, check=True).stdout.splitlines()
+    at = {name: int(address, 16) for address, _, name in (line.rsplit(" ", 2) for line in lines)}
+    begin, end = at["__start_hot_text"], at["__stop_hot_text"]
+    assert end - begin < 32 * 1024, "too much to fetch every millisecond"
+    away = [name for name in ("player_turn", "transport_poll", "transport_send", "matcher_next", "http_response_step")
+            if not begin <= at[name] < end]
+    assert not away

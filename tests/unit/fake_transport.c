@@ -226,6 +226,7 @@ bool transport_udp_send(uint16_t from_port, uint32_t to_address, uint16_t to_por
 }
 
 void transport_idle(uint64_t now_ns) { (void)now_ns; }
+void transport_warm(void) { fake.warmed_count++; }
 uint64_t transport_wake_ns(void) { return UINT64_MAX; }
 const struct transport_network *transport_network(void) { return &fake.network; }
 

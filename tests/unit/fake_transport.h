@@ -34,6 +34,7 @@ struct fake {
     struct fake_connection connections[TRANSPORT_CONNECTION_COUNT_MAX];
     struct transport_network network;
     uint32_t connect_count;             /* calls, refused ones too */
+    uint32_t warmed_count;              /* calls of transport_warm */
     uint16_t listening;                 /* the port last given to transport_listen */
     bool refuse_connect, refuse_listen, refuse_udp_bind, refuse_udp;
     struct fake_datagram datagrams[FAKE_DATAGRAM_COUNT];

@@ -873,6 +873,22 @@ static void the_status_page_never_goes_before_an_answer(void **state)
     assert_true(fake.connections[page].closed_by_us);
 }
 
+static void the_path_is_warmed_once_after_work_and_once_a_millisecond(void **state)
+{
+    (void)state;
+    enum { TURNS = 100 };               /* enough for the matcher's idle work */
+    play("n=6 m=823,108");
+    uint32_t before = fake.warmed_count;
+    digits("1234");
+    assert_int_equal(fake.warmed_count, before);
+    for (int i = 0; i < TURNS; i++)
+        turn(0);
+    assert_int_equal(fake.warmed_count, before + 1);
+    pass(3 * MS);
+    assert_int_equal(fake.warmed_count, before + 4);
+    assert_true(player_wake_ns(player, now) > now);
+}
+
 static void sleeping_never_misses_what_is_due(void **state)
 {
     (void)state;
@@ -1037,6 +1053,7 @@ int main(void)
         cmocka_unit_test(nobody_asking_ends_the_game),
         cmocka_unit_test(a_flood_of_answers_is_bounded_and_counted_and_the_feed_goes_on),
         cmocka_unit_test(the_status_page_never_goes_before_an_answer),
+        cmocka_unit_test(the_path_is_warmed_once_after_work_and_once_a_millisecond),
         cmocka_unit_test(sleeping_never_misses_what_is_due),
         cmocka_unit_test(no_answer_is_submitted_twice_whatever_happens),
     };
