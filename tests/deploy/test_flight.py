@@ -139,7 +139,7 @@ def test_silence_has_its_exit_code(machine):
     assert machine.run("status", "--config", machine.config).returncode == 4
     assert machine.run("gg", "--config", machine.config).returncode == 4
     done = machine.run("log", "--config", machine.config)
-    assert done.returncode == 4 and "no answer within" in done.stderr
+    assert done.returncode == 4 and "no answer to" in done.stderr
 
 
 def test_nothing_flies_that_is_not_installed(machine):

@@ -26,7 +26,7 @@ GOOD = b"feed=h:1 submit=h:2 user=u passwd=p n=9 m=3 key=12345678 "
     (("install", "host", "--config", "FILE"), GOOD.replace(b"m=3", b"m=3,x4"), "m=: '3,x4'"),
     (("install", "host", "--config", "FILE"), GOOD.replace(b"n=9", b"n=-9"), "n=: '-9'"),
     (("install", "host", "--config", "FILE"), GOOD.replace(b"12345678", b"short"), "key=: a key has 8 to 64 bytes"),
-    (("check", "no.such.host.invalid"), b"", "invalid: ssh: Could not resolve"),
+    (("check", "127.0.0.1", "--ssh", "ssh -p 1"), b"", "127.0.0.1: ssh: connect to host"),
 ])
 def test_bad_words_are_named(tmp_path, words, settings, quoted):
     path = tmp_path / "settings"
