@@ -44,7 +44,8 @@
     X(tcp, tx_challenges_withheld) X(tcp, tx_refused) X(tcp, rto_timeouts) X(tcp, recoveries) \
     X(tcp, recoveries_undone) X(tcp, connects) X(tcp, accepts) X(tcp, connects_failed) X(tcp, resets_in_open) \
     X(tcp, timed_out) X(tcp, half_open_evicted) X(tcp, half_open_expired) X(tcp, time_wait_evicted) \
-    X(tcp, time_wait_reused) X(tcp, path_mtu_lowered) X(tcp, icmp_ignored) X(tcp, icmp_soft_errors)
+    X(tcp, time_wait_reused) X(tcp, path_mtu_lowered) X(tcp, icmp_ignored) X(tcp, icmp_soft_errors) \
+    X(tcp, tx_cookies) X(tcp, rx_cookies)
 
 #define NET_COUNTERS(X) \
     NET_COUNTERS_ETHERNET(X) NET_COUNTERS_ARP(X) NET_COUNTERS_IPV4(X) NET_COUNTERS_ICMP(X) NET_COUNTERS_UDP(X) \

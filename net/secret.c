@@ -2,7 +2,7 @@
 #include "net/secret.h"
 
 /* Keeps what is hashed for one purpose apart from what is hashed for another. */
-enum secret_purpose { PURPOSE_ISN = 1, PURPOSE_TIMESTAMP, PURPOSE_PORT };
+enum secret_purpose { PURPOSE_ISN = 1, PURPOSE_TIMESTAMP, PURPOSE_PORT, PURPOSE_COOKIE };
 
 void secret_init(struct secret *secret, const uint8_t bytes[32])
 {
@@ -35,6 +35,16 @@ uint32_t secret_isn(const struct secret *secret, const struct secret_tuple *tupl
 uint32_t secret_timestamp_offset(const struct secret *secret, const struct secret_tuple *tuple)
 {
     return secret_of_tuple(secret, PURPOSE_TIMESTAMP, tuple);
+}
+
+uint32_t secret_cookie(const struct secret *secret, const struct secret_tuple *tuple, uint32_t irs, uint64_t said)
+{
+    const uint64_t words[] = {
+        (uint64_t)tuple->address << 32 | tuple->peer_address,
+        (uint64_t)irs << 32 | (uint32_t)tuple->port << 16 | tuple->peer_port,
+        said << 8 | PURPOSE_COOKIE,
+    };
+    return (uint32_t)siphash(secret->tuple_key, words, sizeof words);
 }
 
 /* A Feistel network over 16 bits, four rounds keyed by the destination, walked until it lands in 15 bits: a

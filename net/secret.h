@@ -29,6 +29,9 @@ uint32_t secret_isn(const struct secret *secret, const struct secret_tuple *tupl
  * connection between them can take the place of a TIME-WAIT (RFC 6191). */
 uint32_t secret_timestamp_offset(const struct secret *secret, const struct secret_tuple *tuple);
 
+/* RFC 4987 §3.6: what only we can have said of this SYN. */
+uint32_t secret_cookie(const struct secret *secret, const struct secret_tuple *tuple, uint32_t irs, uint64_t said);
+
 /* RFC 6056: the number-th port to try for this destination, counted from 0. A keyed permutation, so that ports look
  * random from outside and yet none comes back before all SECRET_PORT_COUNT have been used: a 4-tuple rests even if its
  * TIME-WAIT had to be given up. */

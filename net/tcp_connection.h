@@ -358,6 +358,7 @@ struct tcp {
     uint32_t half_open_used, time_wait_used;
     uint32_t half_open_turn;        /* which half-open connection gives way next, */
     uint64_t half_open_next_ns;     /* and not before this */
+    uint64_t cookies_until_ns;      /* an answer to a cookie may come until then */
     uint32_t accept_order;          /* stamps connections that wait for tcp_accept */
     bool isn_above_on;              /* the segment in hand took the place of a TIME-WAIT, */
     uint32_t isn_above;             /* so its connection's ISN is this at least */

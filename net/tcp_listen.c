@@ -2,7 +2,8 @@
  *
  * A SYN costs an entry of a small table, not a connection: a flood fills the table and takes nothing from open
  * connections. The connection is made when the handshake is complete. In a full table each entry has its millisecond to
- * get there, then it gives way in its turn; a SYN that comes too early for that is dropped before it costs anything. */
+ * get there, then it gives way in its turn; a SYN that comes too early for that is dropped before it costs anything. Whose
+ * entry has given way still gets in: the sequence number of a SYN,ACK from a full table is a cookie. */
 #include "net/tcp_internal.h"
 
 enum { SYN_ACK_RESENDS_MAX = 5 };       /* Linux: tcp_synack_retries; with 1 s to begin, given up after 63 s */
@@ -69,6 +70,43 @@ static struct tcp_half_open *half_open_take(struct net_stack *stack, uint64_t ke
     return &tcp->half_open[index];
 }
 
+/* ---- Cookies: RFC 4987 §3.6 ---- */
+
+/* Five bits of time, one of SACK, two of MSS, 24 that only we can have made; no other option is offered with one. */
+#define COOKIE_TICK_SHIFT 36            /* of nanoseconds: 69 s; good for this tick and the next */
+static const uint16_t cookie_mss[] = { TCP_MSS_DEFAULT, 1300, 1440, 1460 };
+enum { COOKIE_SACK = 4 };
+
+static uint32_t cookie_make(const struct net_stack *stack, const struct tcp_received *r, uint32_t irs, uint64_t tick,
+                            uint32_t what)
+{
+    const struct secret_tuple tuple = { stack->interface.address, r->address, r->port, r->peer_port };
+    uint32_t proof = secret_cookie(&stack->secret, &tuple, irs, tick << 3 | what) & 0xffffff;
+    return (uint32_t)tick << 27 | what << 24 | proof;
+}
+
+/* What the answer to a SYN that is being treated so will have to say. */
+static uint32_t cookie_for(const struct net_stack *stack, const struct tcp_received *r, bool sack, uint64_t now_ns)
+{
+    uint32_t what = 0;
+    while (what + 1 < ARRAY_COUNT(cookie_mss) && cookie_mss[what + 1] <= r->options.mss)
+        what++;
+    return cookie_make(stack, r, r->seq, now_ns >> COOKIE_TICK_SHIFT, what | (sack ? COOKIE_SACK : 0));
+}
+
+/* Whether this ACK answers a cookie of ours, and what that said. */
+static bool cookie_answered(const struct net_stack *stack, const struct tcp_received *r, uint64_t now_ns, uint32_t *what)
+{
+    uint32_t cookie = r->ack - 1;
+    *what = cookie >> 24 & 7;
+    for (uint64_t tick = now_ns >> COOKIE_TICK_SHIFT, age = 0; age < 2; age++)
+        if (cookie == cookie_make(stack, r, r->seq - 1, tick - age, *what))
+            return true;
+    return false;
+}
+
+/* ---- Replies ---- */
+
 /* What a reply to this half-open connection begins with. */
 static struct tcp_reply half_open_reply(const struct tcp_half_open *h)
 {
@@ -134,16 +172,24 @@ static void listen_syn(struct net_stack *stack, struct tcp_listener *listener, c
         NET_COUNT(stack, tcp_rx_drop_syn_rate);         /* likewise */
         return;
     }
+    /* A full table may forget it. Not with a smaller MSS than a cookie can tell, nor where a TIME-WAIT sets the number. */
+    bool cookie = stack->tcp.half_open_used == stack->tcp.capacity.half_open_count && !stack->tcp.isn_above_on
+        && (!o->has_mss || o->mss >= cookie_mss[0]);
     struct tcp_half_open *h = half_open_take(stack, tcp_key(r->address, r->peer_port, r->port), now_ns);
     const struct secret_tuple tuple = { stack->interface.address, r->address, r->port, r->peer_port };
-    uint32_t iss = secret_isn(&stack->secret, &tuple, now_ns);
+    uint32_t iss = cookie ? cookie_for(stack, r, policy->sack && o->sack_permitted, now_ns)
+                          : secret_isn(&stack->secret, &tuple, now_ns);
+    if (cookie) {
+        NET_COUNT(stack, tcp_tx_cookies);
+        stack->tcp.cookies_until_ns = now_ns + (UINT64_C(2) << COOKIE_TICK_SHIFT);
+    }
     if (stack->tcp.isn_above_on && seq_lt(iss, stack->tcp.isn_above))
         iss = stack->tcp.isn_above;     /* a TIME-WAIT gave way: nothing of the old connection may fit the new */
     *h = (struct tcp_half_open){
         .listener = (uint8_t)(listener - stack->tcp.listeners),
-        .timestamps_on = policy->timestamps && o->has_timestamps,
+        .timestamps_on = policy->timestamps && o->has_timestamps && !cookie,
         .sack_on = policy->sack && o->sack_permitted,
-        .scaling_on = policy->window_scaling && o->has_window_scale,
+        .scaling_on = policy->window_scaling && o->has_window_scale && !cookie,
         .peer_scale = o->window_scale,
         .our_scale = tcp_window_scale_of(stack, policy),
         .peer_mss = o->has_mss ? o->mss : TCP_MSS_DEFAULT,
@@ -266,6 +312,39 @@ static void half_open_input(struct net_stack *stack, struct tcp_half_open *h, st
     half_open_complete(stack, h, r, now_ns);
 }
 
+/* An ACK that finds no half-open connection: if it answers a cookie, there was one. */
+static bool cookie_input(struct net_stack *stack, struct tcp_listener *listener, struct tcp_received *r, uint64_t now_ns)
+{
+    uint32_t what;
+    if (now_ns >= stack->tcp.cookies_until_ns || (r->flags & TCP_SYN) != 0 || !cookie_answered(stack, r, now_ns, &what))
+        return false;
+    if (listener->waiting_count >= listener->backlog) {
+        NET_COUNT(stack, tcp_rx_drop_accept_full);      /* whatever the peer sends next may find a place */
+        return true;
+    }
+    NET_COUNT(stack, tcp_rx_cookies);
+    struct tcp_half_open *h = half_open_take(stack, tcp_key(r->address, r->peer_port, r->port), now_ns);
+    *h = (struct tcp_half_open){
+        .listener = (uint8_t)(listener - stack->tcp.listeners),
+        .sack_on = (what & COOKIE_SACK) != 0,
+        .sent_twice = true,             /* when, nobody knows any more */
+        .peer_mss = cookie_mss[what & ~(uint32_t)COOKIE_SACK],
+        .our_mss = tcp_mss_offered(stack, &listener->policy),
+        .address = stack->interface.address,
+        .peer_address = r->address,
+        .port = r->port,
+        .peer_port = r->peer_port,
+        .irs = r->seq - 1,
+        .iss = r->ack - 1,
+        .window = tcp_receive_buffer_of(stack, &listener->policy),
+        .first_sent_ns = now_ns,
+        .timer_ns = TCP_NEVER_NS,
+    };
+    listener->half_open_count++;
+    half_open_complete(stack, h, r, now_ns);
+    return true;
+}
+
 bool tcp_listen_input(struct net_stack *stack, struct tcp_received *r, uint64_t now_ns)
 {
     struct tcp_half_open *h = half_open_find(stack, tcp_key(r->address, r->peer_port, r->port));
@@ -281,7 +360,7 @@ bool tcp_listen_input(struct net_stack *stack, struct tcp_received *r, uint64_t 
         return true;
     }
     if ((r->flags & TCP_ACK) != 0)      /* second: the caller resets it */
-        return false;
+        return cookie_input(stack, listener, r, now_ns);
     if ((r->flags & (TCP_SYN | TCP_FIN)) != TCP_SYN) {
         NET_COUNT(stack, tcp_rx_drop_flags);            /* third and fourth; SYN with FIN is nobody's, as in Linux */
         return true;
