@@ -261,7 +261,7 @@ static void search_each(struct matcher *m, uint32_t i, uint32_t from, uint32_t t
 HOT static void search(struct matcher *m)
 {
     uint32_t from = m->searched;
-    uint32_t to = (uint32_t)min_size(from + MATCHER_STRETCH_DIGITS * matcher_sweep_stretches(m), m->segment_count);
+    uint32_t to = (uint32_t)min_size(from + m->kernel->stretch * matcher_sweep_stretches(m), m->segment_count);
     if (m->hashes)
         for (uint32_t at = from; at < to; at += 64)
             m->zeros[at / 64] = m->kernel->zeros(m->text + m->segment_text + at);

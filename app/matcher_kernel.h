@@ -62,14 +62,15 @@ struct matcher_look {
                                        from e digits on, they stand e positions before. 0 for more than N digits */
 };
 
-/* All looks of a stretch of MATCHER_STRETCH_DIGITS, of all constants, by their position: each is a lane of a vector.
+/* All looks of a stretch of the burst (kernel->stretch), of all constants, by their position: each is a lane of a vector.
  * The digits before them are gone through backwards, in groups of eight; group g are the digits 8 g - 4 to 8 g + 3 of
  * the stretch. (4, so that the stretch's last digit ends a group's first half, see matcher_sweep_prepare.) */
 enum {
     MATCHER_GROUP = 8,
     MATCHER_GROUP_BEFORE = 4,
     MATCHER_STRETCH_DIGITS = MATCHER_BLOCK_DIGITS_MAX,
-    MATCHER_STRETCH_GROUPS = MATCHER_STRETCH_DIGITS / MATCHER_GROUP + 1,
+    MATCHER_STRETCH_DIGITS_MAX = 2 * MATCHER_STRETCH_DIGITS,    /* the scalar variant's: fewer looks at its end */
+    MATCHER_STRETCH_GROUPS = MATCHER_STRETCH_DIGITS_MAX / MATCHER_GROUP + 1,
     MATCHER_SHORT_DIGITS = 136,     /* of a short burst: struct matcher_constant, hash_long */
     MATCHER_LOOK_DIGITS_MIN = MATCHER_GROUP,
     MATCHER_LOOKS_MAX = 8 * (MATCHER_STRETCH_DIGITS / MATCHER_LOOK_DIGITS_MIN + 1) + 8,     /* of 8 constants */
@@ -101,7 +102,7 @@ struct matcher_sweep_vector {
 
 struct matcher_sweep {
     uint32_t look_count;
-    uint16_t needed[MATCHER_STRETCH_DIGITS + 2];    /* looks that a stretch with so many digits left needs */
+    uint16_t needed[MATCHER_STRETCH_DIGITS_MAX + 2];    /* looks that a stretch with so many digits left needs */
     uint16_t first[8];              /* the end of each constant's first look */
     struct matcher_sweep_look look[MATCHER_LOOKS_MAX];
     struct matcher_sweep_vector vector[MATCHER_SWEEPS_MAX];
@@ -166,6 +167,7 @@ struct matcher_hash {
 struct matcher_kernel {
     uint32_t lanes;                 /* 32-bit lanes */
     uint32_t sweep_lanes;           /* of its sweep's vectors: the scalar one has two in a word */
+    uint32_t stretch;               /* digits that are searched at once */
     uint32_t look_digits_min;       /* constants with a smaller K are hashed */
     uint32_t looks_max;             /* those that take more looks for N digits are hashed in long bursts; 0: none */
     uint32_t block;                 /* digits: 16 times as many */

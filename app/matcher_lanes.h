@@ -525,7 +525,8 @@ HOT static uint32_t kernel_starts(const struct matcher_sweep *sweep, const void 
 #include "app/matcher_lanes_hash.h"
 
 #define MATCHER_KERNEL \
-    { .lanes = LANES, .sweep_lanes = LANES, .look_digits_min = MATCHER_LOOK_DIGITS_MIN, .block = BLOCK, \
+    { .lanes = LANES, .sweep_lanes = LANES, .stretch = MATCHER_STRETCH_DIGITS, .block = BLOCK, \
+      .look_digits_min = MATCHER_LOOK_DIGITS_MIN, \
       .look_bits = LOOK_BITS, .row_digits = ROW_DIGITS, .digit_words = DIGIT_WORDS, .write = kernel_write, \
       .write_planes = kernel_write_planes, .zeros = kernel_zeros, .fraction = kernel_fraction, \
       .follow = kernel_follow, .look = kernel_look, \

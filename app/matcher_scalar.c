@@ -126,6 +126,8 @@ static inline uint32_t pair_cell(uint32_t fraction) { return fraction >> (32 - M
 static void pair_remember(struct matcher_sweep *sweep, const void *stretch, uint32_t index)
 {
     const struct matcher_sweep_vector *v = &sweep->vector[index];
+    if (v->bottom >= 0)
+        return;         /* no start before the burst is within N digits */
     uint8_t *cells = sweep->cells[index * PAIR / CELLS_LOOKS], bit = (uint8_t)(1 << index * PAIR % CELLS_LOOKS);
     if (bit == 1)
         memset(cells, 0, sizeof sweep->cells[0]);
@@ -177,7 +179,7 @@ static inline bool pair_sweep(const struct matcher_sweep *sweep, const uint8_t *
 static bool scalar_sweep(const struct matcher_sweep *sweep, const void *stretch, uint32_t left, bool slots,
                          struct matcher_sweep_state *state)
 {
-    uint32_t needed = sweep->needed[min_size(left, MATCHER_STRETCH_DIGITS + 1)];
+    uint32_t needed = sweep->needed[min_size(left, MATCHER_STRETCH_DIGITS_MAX + 1)];
     state->old = 0;
     while (state->next < needed) {
         state->first = state->next;
@@ -347,7 +349,7 @@ static uint32_t scalar_partners(const struct matcher_hash *hash, uint32_t at, ui
 }
 
 const struct matcher_kernel matcher_kernel_scalar = {
-    .lanes = 1, .sweep_lanes = PAIR, .look_digits_min = 16, .looks_max = 8, .block = MATCHER_STEPS,
+    .lanes = 1, .sweep_lanes = PAIR, .stretch = MATCHER_STRETCH_DIGITS_MAX, .look_digits_min = 16, .looks_max = 8, .block = MATCHER_STEPS,
     .look_bits = LOOK_BITS, .row_digits = 1, .write = scalar_write, .zeros = scalar_zeros, .fraction = scalar_fraction,
     .follow = scalar_follow, .look = scalar_look, .remember_vector = pair_remember, .sweep = scalar_sweep,
     .starts = scalar_starts, .insert = scalar_insert, .probe = scalar_probe, .confirm = scalar_confirm,

@@ -24,7 +24,7 @@ static int32_t look_first_group(uint32_t end)
 static void sweep_place_looks(struct matcher *m, struct matcher_sweep *sweep)
 {
     const bool is_short = sweep == &m->sweep_short;
-    const uint32_t last = is_short ? MATCHER_SHORT_DIGITS : MATCHER_STRETCH_DIGITS;
+    const uint32_t last = is_short ? MATCHER_SHORT_DIGITS : m->kernel->stretch;
     for (uint32_t i = 0; i < m->constant_count; i++) {
         const struct matcher_look *look = &m->constants[i].look;
         if (m->constants[i].method != MATCHER_LOOK || m->constants[i].hash_long != is_short)
@@ -156,7 +156,7 @@ void matcher_sweep_prepare(struct matcher *m)
 
 static size_t sweep_bytes(const struct matcher *m, const struct matcher_sweep *sweep, uint32_t count)
 {
-    const uint32_t lanes = m->kernel->sweep_lanes, needed = sweep->needed[min_size(count, MATCHER_STRETCH_DIGITS + 1)];
+    const uint32_t lanes = m->kernel->sweep_lanes, needed = sweep->needed[min_size(count, m->kernel->stretch + 1)];
     size_t words = needed * (m->kernel->lanes == 1 ? 64 / sizeof(uint32_t) : sweep->slot_words);
     for (uint32_t index = 0; index * lanes < needed; index++) {
         const struct matcher_sweep_vector *v = &sweep->vector[index];
@@ -256,7 +256,7 @@ sweep_follow(struct matcher *m, const struct matcher_sweep *sweep, uint32_t from
     const struct matcher_sweep_state *state = &m->sweep_state;
     const uint32_t lanes = state->three ? m->kernel->lanes : UINT32_MAX;     /* of a stretch */
     for (uint64_t hot = state->young | state->old; hot != 0; hot &= hot - 1) {
-        uint32_t k = (uint32_t)__builtin_ctzll(hot), stretch = from + k / lanes * MATCHER_STRETCH_DIGITS;
+        uint32_t k = (uint32_t)__builtin_ctzll(hot), stretch = from + k / lanes * m->kernel->stretch;
         const struct matcher_sweep_look *look = &sweep->look[state->first + k % lanes];
         uint32_t after = stretch + look->end, to = (uint32_t)min_size(stretch + look->next, m->segment_count);
         if (after >= to)
