@@ -122,8 +122,8 @@ bool matcher_prepare(struct matcher *m)
             m->idle_step = MATCHER_IDLE_WARM;
         return true;
     case MATCHER_IDLE_WARM:
+        matcher_sweep_warm(m);      /* what else is cold by then is matcher_warm's business */
         m->idle_step = MATCHER_IDLE_DONE;
-        matcher_warm(m);
         return false;
     case MATCHER_IDLE_DONE:
         break;
