@@ -28,7 +28,7 @@ UNIT_EXTRA_sockets_test := host/sockets.c
 
 # Our stack as a library (host/peregrine_net.h). Only pnet_* is visible.
 NET_LIBRARY_OBJECTS := $(patsubst %.c,$(BUILD)/pic/%.o,$(wildcard host/peregrine_net*.c) \
-	$(filter-out net/transport_own.c net/http.c,$(NET_SOURCES_own)) $(wildcard kernel/base/*.c))
+	$(filter-out net/transport_own.c net/http.c kernel/base/hot.c,$(NET_SOURCES_own) $(wildcard kernel/base/*.c)))
 $(BUILD)/pic/%.o: %.c
 	@mkdir -p $(@D)
 	$(CC) $(HOST_CFLAGS) -fPIC -fvisibility=hidden $(call cflags_of,$<) -c -o $@ $<
