@@ -34,7 +34,7 @@ run: setup
 	@$(PY) tools/run.py --check
 	@$(MAKE) --no-print-directory -s -j$$(nproc) run-ready
 check: setup
-	@$(MAKE) --no-print-directory -s -j$$(nproc) check-ready
+	@$(MAKE) --no-print-directory -s -j$$(($$(nproc) + 1)) check-ready
 
 clean:
 	rm -rf $(BUILD)

@@ -16,8 +16,8 @@ def fault_table(reports):
 
 def pytest_collection_modifyitems(items):
     """The order in which two workers end together. xdist (3.1, `load`) gives the first eighth of the tests to one of them, the
-    next eighth to the other, then smaller and smaller pieces to whoever is through. So the first has the round trip,
-    minutes by itself, and the quickest; the other the longest; and the quickest come last, too."""
+    next eighth to the other, then smaller and smaller pieces to whoever is through. So the first has the round
+    trips, minutes by themselves, and the quickest; the other the longest; and the quickest come last, too."""
     def of(*folders):
         return [item for item in items if any(f"{folder}/" in item.nodeid for folder in folders)]
 

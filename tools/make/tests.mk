@@ -53,7 +53,7 @@ $(OTHER_IMAGE): FORCE
 FORCE:
 CHECK_NEEDS += $(OTHER_IMAGE)
 
-check-ready: $(CHECK_NEEDS)
+check-ready: roundtrip-disk $(CHECK_NEEDS)
 	$(PY) -m pytest -q -rfEs -n 2 --dist load tests
 
 -include $(shell find $(BUILD)/test $(BUILD)/host $(BUILD)/fuzz $(BUILD)/pic $(BUILD)/tsan $(BUILD)/kernel/tests -name '*.d' 2>/dev/null)
