@@ -95,27 +95,14 @@ static inline v32 v32_if_zero(v32 a, v32 then, v32 otherwise)
     return (v32)_mm512_mask_mov_epi32((__m512i)otherwise, (__mmask16)v32_zeros(a), (__m512i)then);
 }
 
-static inline v32 v32_word(v32 digits) { return digits | digits << 27; }     /* MATCHER_DIGIT_WORD */
+/* d in the lower and d * 2^11 in the upper 16 bits: two factors for one multiply-add of 16-bit numbers. */
+static inline v32 v32_word(v32 digits) { return digits | digits << 27; }
 static inline v32 v32_widen(const uint8_t *digits)
 {
     return (v32)_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)digits));
 }
 
 static inline v32 v32_pairs(v32 digits) { return digits; }      /* it has none */
-
-typedef uint8_t vbytes __attribute__((vector_size(32)));
-enum { COLUMNS = 8 };
-static inline vbytes columns_load(const uint8_t *digits, int i)
-{
-    __m256i low = _mm256_castsi128_si256(_mm_loadu_si128((const __m128i *)(digits + 16 * i)));
-    return (vbytes)_mm256_inserti128_si256(low, _mm_loadu_si128((const __m128i *)(digits + 64 + 16 * i)), 1);
-}
-static inline vbytes vbytes_low(vbytes a, vbytes b) { return (vbytes)_mm256_unpacklo_epi8((__m256i)a, (__m256i)b); }
-static inline vbytes vbytes_high(vbytes a, vbytes b) { return (vbytes)_mm256_unpackhi_epi8((__m256i)a, (__m256i)b); }
-static inline vbytes vwords_low(vbytes a, vbytes b) { return (vbytes)_mm256_unpacklo_epi16((__m256i)a, (__m256i)b); }
-static inline vbytes vwords_high(vbytes a, vbytes b) { return (vbytes)_mm256_unpackhi_epi16((__m256i)a, (__m256i)b); }
-static inline vbytes vwords_shift(vbytes a, int bits) { return (vbytes)_mm256_slli_epi16((__m256i)a, bits); }
-static inline bool vbytes_none(vbytes a) { return _mm256_movemask_epi8((__m256i)a) == 0; }
 
 static inline v64 v64_all(uint64_t value) { return (v64)_mm512_set1_epi64((long long)value); }
 static inline v64 v64_load(const void *at) { return *(const v64 *)at; }

@@ -46,10 +46,6 @@ struct matcher_digits {
     union matcher_planes planes;
 };
 
-/* Digits for kernels with `digit_words`: d in the lower and d * 2^11 in the upper 16 bits, two factors for one
- * multiply-add of 16-bit numbers. */
-#define MATCHER_DIGIT_WORD(d) ((uint32_t)(d) * (1u + (1u << 27)))
-
 /* Looking ahead from one position. Fractions are modulo 2^look_bits; a start is hot if the sum of digits times weights
  * from it on, plus the offset, is at most `limit`. */
 struct matcher_look {

@@ -1,5 +1,5 @@
 /* The kernels' text for vectors, for any number of lanes. A variant's file defines LANES, LOOK_BITS, ROW_DIGITS,
- * DIGIT_WORDS and the operations on its vectors (v32, v64, look_state, vbytes), then includes this. */
+ * DIGIT_WORDS and the operations on its vectors (v32, v64, look_state), then includes this. */
 #pragma once
 
 #include <immintrin.h>
@@ -10,6 +10,20 @@
 #include "kernel/base/hot.h"
 
 enum { BLOCK = MATCHER_STEPS * LANES };
+
+typedef uint8_t vbytes __attribute__((vector_size(32)));
+enum { COLUMNS = 8 };
+static inline vbytes columns_load(const uint8_t *digits, int i)
+{
+    __m256i low = _mm256_castsi128_si256(_mm_loadu_si128((const __m128i *)(digits + 16 * i)));
+    return (vbytes)_mm256_inserti128_si256(low, _mm_loadu_si128((const __m128i *)(digits + 64 + 16 * i)), 1);
+}
+static inline vbytes vbytes_low(vbytes a, vbytes b) { return (vbytes)_mm256_unpacklo_epi8((__m256i)a, (__m256i)b); }
+static inline vbytes vbytes_high(vbytes a, vbytes b) { return (vbytes)_mm256_unpackhi_epi8((__m256i)a, (__m256i)b); }
+static inline vbytes vwords_low(vbytes a, vbytes b) { return (vbytes)_mm256_unpacklo_epi16((__m256i)a, (__m256i)b); }
+static inline vbytes vwords_high(vbytes a, vbytes b) { return (vbytes)_mm256_unpackhi_epi16((__m256i)a, (__m256i)b); }
+static inline vbytes vwords_shift(vbytes a, int bits) { return (vbytes)_mm256_slli_epi16((__m256i)a, bits); }
+static inline bool vbytes_none(vbytes a) { return _mm256_movemask_epi8((__m256i)a) == 0; }
 
 /* Transposes COLUMNS * 16 digits into the planes; false if one is no digit. columns_load puts four columns side by side
  * into each 128 bits. */

@@ -18,7 +18,6 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 import trip as round_trip       # noqa: E402
 import machine                  # noqa: E402
-import qemu                     # noqa: E402
 
 PAGE = 4096
 ROM = range(0xA0, 0x100)
