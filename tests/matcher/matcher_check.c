@@ -104,7 +104,8 @@ static void play_fill_random(void)
         play.text[i] = (uint8_t)('0' + random_below(10));
 }
 
-/* Overwrites random places by random multiples with random numbers of digits, some with zeros behind. */
+/* Overwrites random places by random multiples with random numbers of digits, some with zeros behind, which then go on
+ * into the next burst as well. */
 static void play_plant(uint32_t every)
 {
     mpz_t value, constant, ten;
@@ -125,7 +126,7 @@ static void play_plant(uint32_t every)
         if (mpz_sizeinbase(value, 10) > sizeof number - 2)
             continue;
         mpz_get_str(number, 10, value);
-        size_t count = strlen(number), zeros = random_below(4) == 0 ? random_below(20) : 0;
+        size_t count = strlen(number), zeros = random_below(4) == 0 ? random_below(random_below(2) == 0 ? 200 : 20) : 0;
         if (at + count + zeros > play.digits)
             break;
         memcpy(play.text + at, number, count);
