@@ -55,5 +55,6 @@ second_64:
     mov rsp, stacks + (STACK_SECOND + 1) * STACK_BYTES
     xor ebp, ebp
     push rbp                            ; ends a backtrace
+    push rbp                            ; and aligned to 16 at the call
     call second_cpu_main
     ud2

@@ -5,6 +5,7 @@
 #include "kernel/acpi.h"
 #include "kernel/apic.h"
 #include "kernel/apic_spec.h"
+#include "kernel/base/assert.h"
 #include "kernel/base/bytes.h"
 #include "kernel/base/log.h"
 #include "kernel/clock.h"
@@ -51,6 +52,7 @@ _Noreturn void second_cpu_main(void)
     paging_init_second();
     cpu_init_second(first_cr4);
     traps_init_second();
+    ASSERT(((uintptr_t)__builtin_frame_address(0) & 15) == 0);     /* System V ABI §3.2.2: vectors may lie on the stack */
     msr_write(IA32_APIC_BASE, (msr_read(IA32_APIC_BASE) & ~BIT(APIC_BASE_EXTD_BIT)) | apic_base);
     apic_write(APIC_SVR, BIT(APIC_SVR_ENABLE_BIT) | VECTOR_SPURIOUS);
     apic_write(APIC_TPR, 0);
