@@ -17,15 +17,14 @@ def fault_table(reports):
 def pytest_collection_modifyitems(items):
     """The order in which two workers end together. xdist (3.1, `load`) gives the first eighth of the tests to one of them, the
     next eighth to the other, then smaller and smaller pieces to whoever is through. So the first has the round
-    trips, minutes by themselves, and the quickest; the other the longest; and the quickest come last, too."""
+    trips, the other sim and fuzz, each of them minutes by itself; the quickest fill both up, and come last, too."""
     def of(*folders):
         return [item for item in items if any(f"{folder}/" in item.nodeid for folder in folders)]
 
-    quick, long = of("structure", "wire"), of("sim", "fuzz")
-    trips = of("roundtrip")
-    others = [item for item in items if item not in {*quick, *long, *trips}]
-    eighth = max(len(items) // 8 - len(trips), 0)
-    items[:] = [*trips, *quick[:eighth], *long, *others, *quick[eighth:]]
+    trips, long, quick = of("roundtrip"), of("sim", "fuzz"), of("structure", "wire")
+    others = [item for item in items if item not in {*trips, *long, *quick}]
+    first, second = (max(len(items) // 8 - len(part), 0) for part in (trips, long))
+    items[:] = [*trips, *quick[:first], *long, *quick[first:first + second], *others, *quick[first + second:]]
 
 
 def pytest_terminal_summary(terminalreporter):
