@@ -89,6 +89,20 @@ def test_a_plain_player_finds_everything(serve, body, start, ask, split):
     assert player.seen == "".join(line["digits"] for line in lines if line["kind"] == "burst")
 
 
+@pytest.mark.parametrize("end", ["stop", "close"])
+def test_pieces_that_wait_for_their_time_go_out_before_the_end(serve, monkeypatch, end):
+    monkeypatch.setattr(servers, "SPLIT_GAP_S", 60)
+    server = serve(split=True, start="push", begin="player", interval_s=(0.05, 0.05),
+                   **(dict(bursts=1) if end == "stop" else dict(bursts=2, close_after=1)))
+    with connect(server, "input") as feed:
+        if end == "stop":
+            wait_for(lambda: server.over)
+            server.stop()
+        stream = b"".join(iter(lambda: feed.recv(65536), b"")).split(b"\r\n\r\n", 1)[1].decode()
+    wait_for(lambda: server.over)
+    assert stream == [line["digits"] for line in finish(server) if line["kind"] == "burst"][0]
+
+
 def test_record_holds_all_that_was_offered(serve):
     server = serve(begin="player", duration_s=0.4)
     player = PlainPlayer(server.ports, SMALL.n, SMALL.constants)

@@ -109,6 +109,7 @@ class ContestServer:
     def close(self):
         self.submissions.clear()
         for connection in list(self.connections.values()):
+            self._flush(connection, at_once=True)
             self._drop(connection)
         for sock, _ in self.listeners.values():
             sock.close()
@@ -363,12 +364,12 @@ class ContestServer:
         cuts = sorted({0, len(data), *(self.splits.randint(0, len(data)) for _ in range(self.splits.randint(1, 8)))})
         return [data[a:b] for a, b in zip(cuts, cuts[1:])]
 
-    def _flush(self, connection):
-        """Sends what is due, until TCP takes no more."""
+    def _flush(self, connection, at_once=False):
+        """Sends what is due, or at once all that waits, until TCP takes no more."""
         blocked = False
         while connection.outbox and not blocked:
             due, data = connection.outbox[0]
-            if due > time.monotonic():
+            if not at_once and due > time.monotonic():
                 self.after(due - time.monotonic(), lambda: self._flush(connection))
                 break
             if connection.sock.fileno() < 0:
@@ -393,6 +394,9 @@ class ContestServer:
     def _finish(self, connection):
         """Says FIN, goes on reading (and judging) what is on its way, then drops the connection."""
         if connection.ending or connection.sock.fileno() < 0:
+            return
+        self._flush(connection, at_once=True)       # pieces whose time has not come
+        if connection.sock.fileno() < 0:
             return
         self._close_feed(connection)
         connection.ending = True
