@@ -1,16 +1,16 @@
 /* The matcher's speed, as DESIGN.md asks: from "burst received" to "every answer that ends in it identified".
  *
- *     bench_matcher ROUND SIMD N BURST_DIGITS warm|cold|first|early|second BURSTS
+ *     bench_matcher ROUND SIMD N BURST_DIGITS warm|cold|first|early|second BURSTS [SECOND_CPU]
  *
  * ROUND is online, onsite, or a list of constants with commas. Prints one line, nanoseconds by name:
  *     path, idle      a burst's path, and the idle work after it (its early answers too for `early`; for
- *                     `second` they are a second thread's on another CPU, app/copilot.h), p50 and p99
+ *                     `second` they are a second thread's on another CPU, app/copilot.h: SECOND_CPU, or
+ *                     the neighbour), p50 and p99
  *     slice           the longest of a burst's calls of matcher_prepare, p50 and p99
  * and the number of answers, and the bytes that matcher_stats tells. `first`: every burst ends with an answer's last
  * digit, and the path's time is until that answer is handed out. `cold`: 64 MB are walked between bursts. Answers are
  * planted as in the contest: a multiple of one of the constants about every 400 digits. */
 #define _GNU_SOURCE
-#include <gmp.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
@@ -22,6 +22,7 @@
 #include "app/matcher.h"
 #include "kernel/base/assert.h"
 #include "kernel/base/cycles.h"
+#include "tests/bench/bench_stream.h"
 
 _Noreturn void assert_failed(const char *file, int line, const char *condition)
 {
@@ -60,70 +61,9 @@ static int compare_u64(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-static const char *const rounds[2][5] = {
-    {"20220217214410", "104648257118348370704723119", "125000000000000140750000000000052207500000000006359661",
-     "10885732038215355481752285039386319187390558900925053798518152998488201", NULL},
-    {"20220311122858", "104648257118348370704723401", "125000000000000173750000000000080443500000000012405393",
-     "36371684158327190152150403800286644294695921689649344746033590042624", NULL},
-};
-
-/* A random multiple of a random one of the constants, of at most n digits. */
-static size_t draw_number(char *number, gmp_randstate_t random, const struct matcher_config *config)
-{
-    mpz_t value, constant, power;
-    mpz_inits(value, constant, power, NULL);
-    do {
-        mpz_set_str(constant, config->constants[gmp_urandomm_ui(random, config->constant_count)], 10);
-        mpz_ui_pow_ui(power, 10, 1 + gmp_urandomm_ui(random, config->n_digits_max));
-        mpz_urandomm(value, random, power);
-        mpz_fdiv_q(value, value, constant);
-        mpz_mul(value, value, constant);
-    } while (mpz_sgn(value) == 0);
-    mpz_get_str(number, 10, value);
-    mpz_clears(value, constant, power, NULL);
-    return strlen(number);
-}
-
-/* `every` = 0: at random places, else ending at every multiple of `every`. */
-static void fill_stream(uint8_t *text, size_t count, const struct matcher_config *config, size_t every)
-{
-    gmp_randstate_t random;
-    gmp_randinit_default(random);
-    gmp_randseed_ui(random, 20220217);
-    for (size_t i = 0; i < count; i++)
-        text[i] = (uint8_t)('0' + gmp_urandomm_ui(random, 10));
-    char number[2048];
-    bool possible = false;
-    for (uint32_t i = 0; i < config->constant_count; i++)
-        possible |= strlen(config->constants[i]) <= config->n_digits_max;
-    if (!possible)
-        return;
-    for (size_t at = 100; every == 0 && at + 2 * config->n_digits_max < count;) {
-        size_t digits = draw_number(number, random, config);
-        memcpy(text + at, number, digits);
-        at += digits + 200 + gmp_urandomm_ui(random, 400);
-    }
-    for (size_t end = 2 * every; every > 0 && end <= count; end += every) {
-        size_t digits = draw_number(number, random, config);
-        if (digits <= every)
-            memcpy(text + end - digits, number, digits);
-        else
-            end -= every;   /* another one: it would overwrite the one before */
-    }
-    gmp_randclear(random);
-}
-
-static void pin(unsigned cpu)
-{
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(cpu, &one);
-    sched_setaffinity(0, sizeof one, &one);
-}
-
 static void *second_cpu(void *cpu)
 {
-    pin((unsigned)(uintptr_t)cpu);
+    bench_pin((unsigned)(uintptr_t)cpu);
     for (;;)
         if (!copilot_turn())
             __builtin_ia32_pause();
@@ -132,31 +72,26 @@ static void *second_cpu(void *cpu)
 
 int main(int argc, char **argv)
 {
-    if (argc != 7) {
-        fprintf(stderr, "usage: bench_matcher online|onsite|M1,M2,... SIMD N BURST_DIGITS warm|cold|first|early|second BURSTS\n");
+    if (argc != 7 && argc != 8) {
+        fputs("usage: bench_matcher online|onsite|M1,M2,... SIMD N BURST_DIGITS warm|cold|first|early|second BURSTS "
+              "[SECOND_CPU]\n", stderr);
         return 2;
     }
     struct matcher_config config = {.n_digits_max = (uint32_t)atoi(argv[3])};
-    if (strcmp(argv[1], "online") == 0 || strcmp(argv[1], "onsite") == 0) {
-        config.constant_count = 4;
-        memcpy(config.constants, rounds[strcmp(argv[1], "onsite") == 0], 4 * sizeof config.constants[0]);
-    } else {
-        for (char *m = strtok(argv[1], ","); m != NULL; m = strtok(NULL, ","))
-            config.constants[config.constant_count++] = m;
+    if (!bench_stream_config(&config, argv[1], argv[2])) {
+        fprintf(stderr, "%s: no such variant\n", argv[2]);
+        return 2;
     }
-    for (enum matcher_simd s = MATCHER_SIMD_AUTO; s <= MATCHER_SIMD_AVX512; s++)
-        if (strcmp(argv[2], matcher_simd_name(s)) == 0)
-            config.simd = s;
     size_t burst = (size_t)atol(argv[4]), bursts = (size_t)atol(argv[6]);
     bool cold = strcmp(argv[5], "cold") == 0, first = strcmp(argv[5], "first") == 0;
     bool second = strcmp(argv[5], "second") == 0;
     config.early = strcmp(argv[5], "early") == 0 || second;
     config.early_risk = 1e-5;
 
-    unsigned cpu = (unsigned)sched_getcpu();
-    pin(cpu);
+    unsigned cpu = (unsigned)sched_getcpu(), other = argc == 8 ? (unsigned)atol(argv[7]) : cpu ^ 1;
+    bench_pin(cpu);
     pthread_t thread;
-    if (second && (copilot_init(&config) || pthread_create(&thread, NULL, second_cpu, (void *)(uintptr_t)(cpu ^ 1)))) {
+    if (second && (copilot_init(&config) || pthread_create(&thread, NULL, second_cpu, (void *)(uintptr_t)other))) {
         fputs("no second thread\n", stderr);
         return 1;
     }
@@ -171,7 +106,7 @@ int main(int argc, char **argv)
     uint8_t *text = malloc(digits), *waste = malloc(COLD_BYTES);
     uint64_t *path = malloc(bursts * sizeof *path), *idle = malloc(bursts * sizeof *idle);
     uint64_t *slice = calloc(bursts, sizeof *slice);
-    fill_stream(text, digits, &config, first ? burst : 0);
+    bench_stream_fill(text, digits, &config, first ? burst : 0);
     memset(waste, 1, COLD_BYTES);
 
     uint64_t cost = timer_cost(), sum = 0;

@@ -3,15 +3,13 @@
 
 Run by `make bench-matcher`. Figures are medians over bursts; a row is measured REPEAT times and the run with the least
 median is kept, because other work on the machine only ever adds. QUICK=1 measures a tenth of the bursts."""
-import json
 import os
-import pathlib
-import platform
 import random
 import subprocess
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+from bench_rows import ROOT, Rows
+
 BENCH = ROOT / "build/host/tests/bench/bench_matcher"
 OUT = ROOT / "build/bench/matcher.json"
 REPEAT = int(os.environ.get("REPEAT", "5"))
@@ -20,35 +18,30 @@ ASKED = {"avx512": {32: 2.5, 100: 2.0, 256: 2.0, 1000: 2.0, "prepare": 1500},
          "avx2": {32: 4, 100: 3, 256: 3, 1000: 3, "prepare": 2000},
          "scalar": {32: 10, 100: 8, 256: 8, 1000: 8, "prepare": 4000}}
 
-rows = []
-machine = next((line.split(":", 1)[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")),
-               platform.processor())
-commit = subprocess.run(["git", "-C", ROOT, "describe", "--always", "--dirty"], capture_output=True, text=True).stdout.strip()
+def run(constants, simd, n, burst, mode, bursts, *second_cpu):
+    """{name: [p50, p99]} of one run (None: the machine cannot), and its command."""
+    command = [str(BENCH), constants, simd, str(n), str(burst), mode, str(bursts), *map(str, second_cpu)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    found, key = {}, None
+    for word in done.stdout.split():
+        if word[0].isalpha():
+            key, found[word] = word, []
+        else:
+            found[key].append(float(word))
+    return found if done.returncode == 0 else None, "build/host/tests/bench/bench_matcher " + " ".join(command[1:])
 
 
 def measure(constants, simd, n, burst, mode, bursts=None):
     """The best of REPEAT runs as a dict of lists, and the command."""
     bursts = bursts or BURSTS
-    command = [str(BENCH), constants, simd, str(n), str(burst), mode, str(bursts)]
     best = None
     for _ in range(1 if mode == "cold" else REPEAT):
-        done = subprocess.run(command, capture_output=True, text=True)
-        if done.returncode != 0:
+        found, command = run(constants, simd, n, burst, mode, bursts)
+        if found is None:
             return None, None, bursts
-        words, found, key = done.stdout.split(), {}, None
-        for word in words:
-            if word[0].isalpha():
-                key, found[word] = word, []
-            else:
-                found[key].append(float(word))
         if best is None or found["path"][0] < best["path"][0]:
             best = found
-    return best, "build/host/tests/bench/bench_matcher " + " ".join(command[1:]), bursts
-
-
-def row(name, unit, n, p50, p99, command):
-    rows.append({"name": name, "unit": unit, "n": n, "p50": round(p50, 3), "p99": round(p99, 3), "machine": machine,
-                 "commit": commit, "command": command})
+    return best, command, bursts
 
 
 def usable(simd):
@@ -56,8 +49,13 @@ def usable(simd):
 
 
 def main():
+    rows = Rows(OUT)
+
+    def row(name, unit, n, p50, p99, command):
+        rows.keep(name, unit, n, round(p50, 3), round(p99, 3), command)
+
     variants = [simd for simd in ("avx512", "avx2", "scalar") if usable(simd)]
-    print(f"{machine}, {commit}; ns a digit, p50 (p99), asked")
+    print(f"{rows.machine}, {rows.commit}; ns a digit, p50 (p99), asked")
     for simd in variants:
         for constants in ("online", "onsite"):
             line = f"{simd:7} {constants:7}"
@@ -119,9 +117,7 @@ def main():
             row(f"matcher/constants/{simd}/{count}", "ns/digit", bursts, found["path"][0] / 100, found["path"][1] / 100, command)
             line += f"  {count}: {found['path'][0] / 100:.2f}"
         print(line, flush=True)
-    OUT.parent.mkdir(parents=True, exist_ok=True)
-    OUT.write_text(json.dumps(rows, indent=1) + "\n")
-    print(f"{len(rows)} rows in {OUT.relative_to(ROOT)}")
+    print(f"{len(rows.rows)} rows in {OUT.relative_to(ROOT)}")
 
 
 if __name__ == "__main__":

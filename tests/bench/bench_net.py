@@ -5,13 +5,12 @@ Run by `make bench-net`. A row is measured REPEAT times with each stack, one aft
 median is kept, because other work on the machine only ever adds; `spread` is the largest median less that one.
 QUICK=1 measures a tenth. What is timed stands in tests/bench/bench_net.c; rows named `timer` say what two readings of
 the clock took, which is off the others already."""
-import json
 import os
-import pathlib
 import subprocess
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+from bench_rows import ROOT, Rows
+
 BUILD = ROOT / os.environ.get("BUILD", "build")
 OUT = BUILD / "bench/net.json"
 REPEAT = int(os.environ.get("REPEAT", "5"))
@@ -52,22 +51,13 @@ def measure(row, kind, count):
     return best
 
 
-def machine():
-    return next(line.split(":", 1)[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name"))
-
-
 def main():
-    commit = subprocess.run(["git", "-C", ROOT, "describe", "--always", "--dirty"], capture_output=True,
-                            text=True).stdout.strip()
-    rows = []
+    rows = Rows(OUT)
 
     def keep(name, unit, count, p50, p99, spread, command):
-        rows.append({"name": name, "unit": unit, "n": count, "p50": round(p50, 1), "p99": round(p99, 1),
-                     "spread": round(spread, 1), "machine": machine(), "commit": commit, "command": command})
-        OUT.parent.mkdir(parents=True, exist_ok=True)           # at each row: a run broken off leaves what it has
-        OUT.write_text("[\n" + ",\n".join(map(json.dumps, rows)) + "\n]\n")
+        rows.keep(name, unit, count, round(p50, 1), round(p99, 1), command, spread=round(spread, 1))
 
-    print(f"{machine()}, {commit}; ns: p50 (p99), best of {REPEAT} runs in turn")
+    print(f"{rows.machine}, {rows.commit}; ns: p50 (p99), best of {REPEAT} runs in turn")
     print(f"{'':24}{'own':>18}{'lwIP':>18}{'ratio':>8}   asked")
     for row, kind, count, asked_ns, asked_ratio in ROWS:
         best = measure(row, kind, count)
@@ -92,4 +82,5 @@ def main():
                   f"{', '.join(asked) if part == row else ''}", flush=True)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -19,7 +19,7 @@ $(MATCHER_CHECK_EMULATED): $(BUILD)/host/tests/matcher/matcher_check.o $(BUILD)/
 CHECK_NEEDS += $(MATCHER_CHECK) $(MATCHER_CHECK_EMULATED)
 
 BENCH_MATCHER := $(BUILD)/host/tests/bench/bench_matcher
-$(BENCH_MATCHER): $(BUILD)/host/tests/bench/bench_matcher.o $(MATCHER_HOST)
+$(BENCH_MATCHER): $(patsubst %,$(BUILD)/host/tests/bench/bench_%.o,matcher stream) $(MATCHER_HOST)
 	$(CC) -pthread -o $@ $^ -lgmp
 
 # Prints the tables of docs/matcher.md and writes build/bench/matcher.json. QUICK=1, REPEAT=5.
@@ -67,6 +67,18 @@ bench-net: $(BENCH_NET)
 count-net: $(BENCH_NET)
 	$(PY) tests/bench/test_instructions.py
 .PHONY: bench-net count-net
+
+# What work on another CPU costs the one that plays: on two hyperthreads of one core, if the machine tells of any, and on
+# two CPUs that share none. Prints a table and writes build/bench/sibling.json. QUICK=1, REPEAT=15.
+BENCH_LOAD := $(BUILD)/host/tests/bench/bench_load
+$(BENCH_LOAD): $(sort $(patsubst %.c,$(BUILD)/host/%.o,tests/bench/bench_load.c tests/bench/bench_stream.c host/platform.c \
+		$(wildcard kernel/base/*.c)) $(MATCHER_HOST))
+	$(CC) -o $@ $^ -lgmp
+BENCH_SIBLING := $(BENCH_LOAD) $(BENCH_MATCHER) $(BUILD)/host/tests/bench/bench_net-own
+bench-sibling: $(BENCH_SIBLING)
+	$(PY) tests/bench/bench_sibling.py
+CHECK_NEEDS += $(BENCH_SIBLING)
+.PHONY: bench-sibling
 
 # Floods at full ring speed while a game is on, over our own stack: tests/flood/.
 FLOOD := $(BUILD)/host/tests/flood/flood

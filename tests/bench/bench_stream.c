@@ -1,0 +1,84 @@
+#define _GNU_SOURCE
+#include "tests/bench/bench_stream.h"
+
+#include <gmp.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const rounds[2][5] = {
+    {"20220217214410", "104648257118348370704723119", "125000000000000140750000000000052207500000000006359661",
+     "10885732038215355481752285039386319187390558900925053798518152998488201", NULL},
+    {"20220311122858", "104648257118348370704723401", "125000000000000173750000000000080443500000000012405393",
+     "36371684158327190152150403800286644294695921689649344746033590042624", NULL},
+};
+
+bool bench_stream_config(struct matcher_config *config, char *constants, const char *simd)
+{
+    if (strcmp(constants, "online") == 0 || strcmp(constants, "onsite") == 0) {
+        config->constant_count = 4;
+        memcpy(config->constants, rounds[strcmp(constants, "onsite") == 0], 4 * sizeof config->constants[0]);
+    } else {
+        for (char *m = strtok(constants, ","); m != NULL; m = strtok(NULL, ","))
+            config->constants[config->constant_count++] = m;
+    }
+    for (enum matcher_simd s = MATCHER_SIMD_AUTO; s <= MATCHER_SIMD_AVX512; s++) {
+        config->simd = s;
+        if (strcmp(simd, matcher_simd_name(s)) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* A random multiple of a random one of the constants, of at most n digits. */
+static size_t draw_number(char *number, gmp_randstate_t random, const struct matcher_config *config)
+{
+    mpz_t value, constant, power;
+    mpz_inits(value, constant, power, NULL);
+    do {
+        mpz_set_str(constant, config->constants[gmp_urandomm_ui(random, config->constant_count)], 10);
+        mpz_ui_pow_ui(power, 10, 1 + gmp_urandomm_ui(random, config->n_digits_max));
+        mpz_urandomm(value, random, power);
+        mpz_fdiv_q(value, value, constant);
+        mpz_mul(value, value, constant);
+    } while (mpz_sgn(value) == 0);
+    mpz_get_str(number, 10, value);
+    mpz_clears(value, constant, power, NULL);
+    return strlen(number);
+}
+
+void bench_stream_fill(uint8_t *text, size_t count, const struct matcher_config *config, size_t every)
+{
+    gmp_randstate_t random;
+    gmp_randinit_default(random);
+    gmp_randseed_ui(random, 20220217);
+    for (size_t i = 0; i < count; i++)
+        text[i] = (uint8_t)('0' + gmp_urandomm_ui(random, 10));
+    char number[2048];
+    bool possible = false;
+    for (uint32_t i = 0; i < config->constant_count; i++)
+        possible |= strlen(config->constants[i]) <= config->n_digits_max;
+    if (!possible)
+        return;
+    for (size_t at = 100; every == 0 && at + 2 * config->n_digits_max < count;) {
+        size_t digits = draw_number(number, random, config);
+        memcpy(text + at, number, digits);
+        at += digits + 200 + gmp_urandomm_ui(random, 400);
+    }
+    for (size_t end = 2 * every; every > 0 && end <= count; end += every) {
+        size_t digits = draw_number(number, random, config);
+        if (digits <= every)
+            memcpy(text + end - digits, number, digits);
+        else
+            end -= every;   /* another one: it would overwrite the one before */
+    }
+    gmp_randclear(random);
+}
+
+void bench_pin(unsigned cpu)
+{
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    sched_setaffinity(0, sizeof one, &one);
+}
