@@ -190,7 +190,7 @@ static void constant_fill_prefix_weights(struct matcher_constant *c, const struc
         divide_by_ten(&power, m, inverse);
         fractions[t] = matcher_big_fraction(&power, m);
         if (kernel->lanes == 1) {
-            c->hash.plain.weights[t] = (fractions[t] + BIT(MATCHER_PLACE_BITS - 1)) & ~(BIT(MATCHER_PLACE_BITS) - 1);
+            c->hash.plain.weights[t] = (fractions[t] | (BIT(MATCHER_PLACE_BITS) - 1)) + 1;     /* never down */
             continue;
         }
         uint32_t weight = rounding_take(&last_n, fractions[t], 1);
@@ -200,7 +200,7 @@ static void constant_fill_prefix_weights(struct matcher_constant *c, const struc
         reach = (uint32_t)max_size(reach, rounding_bound(&last_n));
     }
     c->hash.base = MATCHER_SEGMENT_AT - window;
-    c->hash.reach = kernel->lanes == 1 ? (uint32_t)fraction_tolerance(n) << MATCHER_PLACE_BITS : reach;
+    c->hash.reach = kernel->lanes == 1 ? (9 * n + 1) << MATCHER_PLACE_BITS : reach;
     if (kernel->lanes > 1) {
         uint32_t edge_bit = 0;
         while ((UINT32_C(1) << edge_bit) <= 2 * reach)

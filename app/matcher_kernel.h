@@ -141,7 +141,7 @@ enum {
 struct matcher_hash {
     uint32_t base;                  /* the window's first position; `at` below counts from it */
     uint32_t reach;                 /* equal residues have keys at most this far apart: in units of 2^-32 for vectors,
-                                       of 2^-64 for general registers */
+                                       of 2^-64 for general registers, where the later one is the greater */
     uint64_t carry;                 /* the key so far */
     union {
         struct {
@@ -150,7 +150,7 @@ struct matcher_hash {
             uint8_t taken[(1 << MATCHER_CELL_BITS) + MATCHER_STEPS];    /* the last ones for zeros */
         } lanes;
         struct {
-            /* Keys have 48 bits; below them stands the place before in the same cell. Places count on from window to
+            /* Keys and weights have 48 bits, weights rounded up; below keys stands the place before in the same cell. Places count on from window to
              * window, so that cells need not be cleared each time: what is there from before `first` counts as none. */
             uint64_t weights[MATCHER_HASHED_DIGITS], keys[MATCHER_HASHED_DIGITS];
             uint32_t first, next;       /* places: of the window's first digit; of the next digit to come */
@@ -221,7 +221,8 @@ struct matcher_kernel {
     /* Which of 64 digits from `at` on that probe has found may really have occurred before. NULL: not worth asking. */
     uint64_t (*confirm)(const struct matcher_hash *hash, uint32_t at, uint64_t found);
     /* Where the prefix value behind the digit `at`, which is not 0, has occurred before, not before `from`: after the
-     * digits partners[], at most `max`, not after those that are 0. Returns how many there are. */
+     * digits partners[], at most `max`; not after those that are 0. Returns how many there are. (The scalar one tells
+     * those that are 0, too, and not MATCHER_NO_DIGIT: what begins at the window's first digit has more than N.) */
     uint32_t (*partners)(const struct matcher_hash *hash, uint32_t at, uint32_t from, uint16_t *partners, uint32_t max);
 };
 

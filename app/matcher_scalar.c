@@ -237,10 +237,11 @@ static inline uint64_t place(const struct places *p, size_t at, uint64_t *key)
     return before;
 }
 
-/* Keys begin at `reach`, so that an equal residue's may lie in another cell if that of the key less 2 * reach does. */
+/* Weights are rounded up, so that of two keys of equal residues the later one is greater by 0 to `reach`: the earlier
+ * one may lie in another cell only if the key less `reach` does. */
 static inline uint64_t edge_crossed(const struct matcher_hash *hash, uint64_t key)
 {
-    return (key ^ (key - 2 * (uint64_t)hash->reach)) >> (64 - MATCHER_CELL_BITS);
+    return (key ^ (key - hash->reach)) >> (64 - MATCHER_CELL_BITS);
 }
 
 static void scalar_insert(const struct matcher_digits *digits, struct matcher_hash *hash, uint32_t count)
@@ -253,7 +254,7 @@ static void scalar_insert(const struct matcher_digits *digits, struct matcher_ha
     hash->plain.next += count;
     hash->plain.window = count;
     const struct places places = places_of(digits, hash);
-    uint64_t key = hash->reach;
+    uint64_t key = 0;
 #pragma GCC unroll 8
     for (size_t at = hash->plain.first, end = hash->plain.next; at < end; at++)
         place(&places, at, &key);
@@ -285,7 +286,7 @@ static void scalar_probe(const struct matcher_digits *digits, struct matcher_has
                          uint64_t *found)
 {
     const struct places places = places_of(digits, hash);
-    uint64_t key = hash->carry, less_reach = 0 - 2 * (uint64_t)hash->reach;
+    uint64_t key = hash->carry, less_reach = 0 - (uint64_t)hash->reach;
     __asm__("" : "+r"(less_reach));     /* added with `lea`: GCC would copy and subtract */
     for (uint32_t done = 0; done < count; done += 64) {
         uint32_t many = (uint32_t)min_size(64, count - done);
@@ -311,9 +312,9 @@ static inline uint32_t digits_before(const struct matcher_hash *hash, uint32_t a
     return before < hash->plain.first ? 0 : before - hash->plain.first + 1;
 }
 
-static inline bool keys_equal(const struct matcher_hash *hash, uint64_t a, uint64_t b)
+static inline bool keys_equal(const struct matcher_hash *hash, uint64_t earlier, uint64_t key)
 {
-    return a - b + hash->reach <= 2 * (uint64_t)hash->reach;
+    return key - earlier <= hash->reach;
 }
 
 /* Cells are shared by chance, once in 64 digits at N = 256: no branch depends on what they hold. */
@@ -337,8 +338,6 @@ static uint32_t scalar_partners(const struct matcher_hash *hash, uint32_t at, ui
     uint64_t key = key_behind(hash, at);
     bool all = edge_crossed(hash, key) != 0;    /* then the chain does not tell */
     uint32_t count = 0, other = all ? at : digits_before(hash, at);
-    if (keys_equal(hash, key, hash->reach))
-        partners[count++] = MATCHER_NO_DIGIT;
     for (; other > from; other = all ? other - 1 : digits_before(hash, other - 1))
         if (keys_equal(hash, key_behind(hash, other - 1), key)) {
             if (count < max)

@@ -12,26 +12,15 @@
 
 #include "app/matcher.h"
 #include "kernel/base/assert.h"
+#include "tests/matcher/cells.h"
 #include "tests/matcher/oracle.h"
+#include "tests/matcher/random.h"
 
 _Noreturn void assert_failed(const char *file, int line, const char *condition)
 {
     fprintf(stderr, "%s:%d: assertion failed: %s\n", file, line, condition);
     abort();
 }
-
-/* SplitMix64 (Steele, Lea, Flood 2014): every seed gives a full-period stream. */
-static uint64_t random_state;
-
-static uint64_t random_next(void)
-{
-    uint64_t z = random_state += 0x9e3779b97f4a7c15;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-    z = (z ^ z >> 27) * 0x94d049bb133111eb;
-    return z ^ z >> 31;
-}
-
-static uint64_t random_below(uint64_t bound) { return random_next() % bound; }
 
 enum { TEXT_MAX = 200000, NUMBER_DIGITS_MAX = 160 };
 
@@ -624,7 +613,7 @@ static int early_measure(uint64_t seed, uint64_t digits, enum matcher_simd simd,
 int main(int argc, char **argv)
 {
     if (argc < 4) {
-        fprintf(stderr, "usage: matcher_check small|mixed|round|online|onsite|adversarial|edges|false|early SEED DIGITS [scalar|avx2|avx512 [RISK]]\n");
+        fprintf(stderr, "usage: matcher_check small|mixed|round|online|onsite|adversarial|edges|cells|false|early SEED DIGITS [scalar|avx2|avx512 [RISK]]\n");
         return 2;
     }
     enum matcher_simd simd = MATCHER_SIMD_AUTO;
@@ -636,6 +625,8 @@ int main(int argc, char **argv)
         return false_run(seed, digits, simd);
     if (strcmp(argv[1], "edges") == 0)
         return edges_run(seed, digits, simd);
+    if (strcmp(argv[1], "cells") == 0)
+        return cells_run(seed, digits, simd);
     if (strcmp(argv[1], "early") == 0)
         return early_measure(seed, digits, simd, argc > 5 ? atof(argv[5]) : 1e-5);
     while (done < digits) {

@@ -50,6 +50,14 @@ def test_answers_at_the_edge_of_the_rounding_bound_are_found(simd):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.parametrize("simd", SIMD)
+def test_answers_at_the_edge_of_a_hash_cell_are_found(simd):
+    """Keys of equal residues on either side of the edge: by chance, one answer in 10^9 in general registers."""
+    done = run("cells", SEED, 3_000_000, simd)
+    print(done.stdout, done.stderr)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_early_answers_are_found_and_right():
     """Shares as in the online round, less what a sample of this size may miss; no wrong one in 17,000 bursts, where the
     default risk allows 0.17."""

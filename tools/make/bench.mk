@@ -1,8 +1,9 @@
 # The matcher's check against the oracle, and the benchmarks: optimised host programs.
 MATCHER_HOST := $(patsubst %.c,$(BUILD)/host/%.o,$(wildcard app/matcher*.c) kernel/base/format.c app/copilot.c)
 MATCHER_CHECK := $(BUILD)/host/tests/matcher/matcher_check
+MATCHER_CHECK_HOST := $(patsubst %,$(BUILD)/host/tests/matcher/%.o,matcher_check cells oracle)
 
-$(MATCHER_CHECK): $(BUILD)/host/tests/matcher/matcher_check.o $(BUILD)/host/tests/matcher/oracle.o $(MATCHER_HOST)
+$(MATCHER_CHECK): $(MATCHER_CHECK_HOST) $(MATCHER_HOST)
 	$(CC) -o $@ $^ -lgmp
 
 # The same with AVX-512 in C (tests/matcher/avx512_emulated.h), for machines that do not have it.
@@ -10,9 +11,8 @@ MATCHER_CHECK_EMULATED := $(BUILD)/host/tests/matcher/matcher_check_emulated
 $(BUILD)/host/tests/matcher/matcher_avx512_emulated.o: app/matcher_avx512.c tests/matcher/avx512_emulated.h
 	@mkdir -p $(@D)
 	$(CC) $(HOST_CFLAGS) -mavx2 -mbmi2 -Wno-psabi -include tests/matcher/avx512_emulated.h -c -o $@ $<
-$(MATCHER_CHECK_EMULATED): $(BUILD)/host/tests/matcher/matcher_check.o $(BUILD)/host/tests/matcher/oracle.o \
-		$(BUILD)/host/tests/matcher/matcher_avx512_emulated.o $(BUILD)/host/tests/matcher/simd_emulated.o \
-		$(filter-out %/matcher_avx512.o,$(MATCHER_HOST))
+$(MATCHER_CHECK_EMULATED): $(MATCHER_CHECK_HOST) $(BUILD)/host/tests/matcher/matcher_avx512_emulated.o \
+		$(BUILD)/host/tests/matcher/simd_emulated.o $(filter-out %/matcher_avx512.o,$(MATCHER_HOST))
 	$(CC) -Wl,--wrap=matcher_simd_usable -o $@ $^ -lgmp
 -include $(BUILD)/host/tests/matcher/matcher_avx512_emulated.d
 
