@@ -22,6 +22,11 @@ enum {
     CPUID_7_EBX_AVX512BW_BIT = 30,
     CPUID_7_EBX_AVX512VL_BIT = 31,
     CPUID_7_ECX_UMIP_BIT = 2,
+    CPUID_TOPOLOGY = 0xb,
+    CPUID_B_EAX_SHIFT_MASK = 0x1f,          /* of an x2APIC id, to the next level's */
+    CPUID_B_EBX_COUNT_MASK = 0xffff,        /* 0: the leaf says nothing */
+    CPUID_B_ECX_LEVEL_BIT = 8,              /* to 15: what this level numbers */
+    CPUID_B_LEVEL_THREADS = 1,
     CPUID_80000001_EDX_PAGE1GB_BIT = 26,
     CPUID_80000007_EDX_INVARIANT_TSC_BIT = 8,
     CPUID_HYPERVISOR = 0x40000000,
@@ -77,6 +82,17 @@ static void enable_vector_state(struct cpuid leaf_7)
                                          BIT(CPUID_7_EBX_AVX512BW_BIT) | BIT(CPUID_7_EBX_AVX512VL_BIT));
 }
 
+/* SDM vol. 3 §8.9.2, "Hierarchical Mapping of CPUID Extended Topology Leaf" */
+static uint32_t thread_bits(void)
+{
+    if (cpu.leaf_max < CPUID_TOPOLOGY) {
+        return 0;
+    }
+    struct cpuid r = cpuid(CPUID_TOPOLOGY, 0);
+    bool told = r.ebx & CPUID_B_EBX_COUNT_MASK && (r.ecx >> CPUID_B_ECX_LEVEL_BIT & 0xff) == CPUID_B_LEVEL_THREADS;
+    return told ? r.eax & CPUID_B_EAX_SHIFT_MASK : 0;
+}
+
 void cpu_init(bool plain)
 {
     uint32_t extended_max = cpuid(CPUID_EXTENDED, 0).eax;
@@ -93,6 +109,7 @@ void cpu_init(bool plain)
     cpu.tsc_invariant = extended_max >= CPUID_EXTENDED + 7 &&
                         cpuid(CPUID_EXTENDED + 7, 0).edx & BIT(CPUID_80000007_EDX_INVARIANT_TSC_BIT);
     cpu.address_bits = extended_max >= CPUID_EXTENDED + 8 ? cpuid(CPUID_EXTENDED + 8, 0).eax & 0xff : 36;
+    cpu.thread_bits = thread_bits();
     cpu.rdrand = !plain && leaf_1.ecx & BIT(CPUID_1_ECX_RDRAND_BIT);
     cpu.rdseed = !plain && leaf_7.ebx & BIT(CPUID_7_EBX_RDSEED_BIT);
     if (!plain && leaf_1.ecx & BIT(CPUID_1_ECX_XSAVE_BIT) && cpu.leaf_max >= 0xd) {

@@ -11,6 +11,7 @@ struct cpu {
     uint32_t hypervisor_leaf_max;       /* 0 without a hypervisor */
     uint32_t leaf_max;
     uint32_t address_bits;      /* physical */
+    uint32_t thread_bits;       /* the lowest bits of an APIC id, which number a core's hyperthreads; 0 without any */
     bool gib_pages, tsc_invariant, rdrand, rdseed;
     uint64_t xcr0;              /* state that is switched on; 0 without XSAVE */
     bool avx2, avx512;          /* the CPU has it and its state is switched on (AVX-512: F, BW, VL, DQ) */

@@ -108,15 +108,24 @@ static bool cpu_start(uint32_t apic)
     return __atomic_load_n(&running, __ATOMIC_ACQUIRE);
 }
 
+static bool is_of_first_core(uint32_t apic) { return (apic ^ first_apic_id) >> cpu.thread_bits == 0; }
+
+/* One that shares no core with the first, if there is any: a hyperthread takes from its sibling whenever it runs. */
 static bool other_cpu(uint32_t *apic)
 {
+    bool any = false;
     for (size_t i = 0; i < acpi_cpu_count(); i++) {
-        if (acpi_cpu_apic_id(i) != first_apic_id) {
-            *apic = acpi_cpu_apic_id(i);
+        uint32_t id = acpi_cpu_apic_id(i);
+        if (id == first_apic_id || (any && is_of_first_core(id))) {
+            continue;
+        }
+        *apic = id;
+        if (!is_of_first_core(id)) {
             return true;
         }
+        any = true;
     }
-    return false;
+    return any;
 }
 
 bool second_cpu_start(void)
@@ -136,7 +145,8 @@ bool second_cpu_start(void)
     first_cr4 = cr4_read();
     apic_base = msr_read(IA32_APIC_BASE) & BIT(APIC_BASE_EXTD_BIT);
     bool up = cpu_start(apic);
-    log_line("second CPU: %u %s", apic, up ? "is up" : "did not start");
+    log_line("second CPU: %u %s%s", apic, up ? "is up" : "did not start",
+             is_of_first_core(apic) ? ", a hyperthread of the first one's core" : "");
     return up;
 }
 

@@ -108,6 +108,18 @@ def test_cpu_that_lacks_something_is_told_so_and_goes_back(cpu, reason):
         guest.wait_reset()
 
 
+@pytest.mark.parametrize("cpus, told", [
+    ("2,sockets=1,cores=2,threads=1", "1 is up"),
+    ("2,sockets=1,cores=1,threads=2", "1 is up, a hyperthread of the first one's core"),
+    ("4,sockets=1,cores=2,threads=2", "2 is up"),
+    ("6,sockets=2,cores=3,threads=1", "1 is up"),
+])
+def test_second_cpu_shares_no_core_with_the_first_if_there_is_such_a_one(cpus, told):
+    with qemu.Machine(qemu.kernel("cpus=2 " + WAIT), cpus=cpus) as guest:
+        guest.wait_for(WAITING)
+    assert re.search(rf"second CPU: {told}$", guest.log, re.MULTILINE), guest.log
+
+
 def test_scalar_setting_keeps_newer_instructions_off():
     with qemu.Machine(qemu.kernel("simd=scalar " + WAIT), cpu="max") as guest:
         guest.wait_for(WAITING)
