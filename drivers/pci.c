@@ -133,14 +133,21 @@ void pci_scan_bus(const struct pci_access *access, struct pci_list *list, uint8_
     pci_scan_depth(access, list, bus, true, 0);
 }
 
+size_t pci_function_name(const struct pci_function *function, char *out, size_t out_bytes)
+{
+    struct pci_address address = function->address;
+    return format(out, out_bytes, "pci %02x:%02x.%x %04x:%04x", address.bus, address.device, address.function,
+                  function->vendor, function->device);
+}
+
 void pci_print(const struct pci_access *access, const struct pci_list *list)
 {
     log_line("pci by %s: %zu functions", access->name, list->count + list->missed_count);
     for (size_t i = 0; i < list->count; i++) {
         const struct pci_function *function = &list->function[i];
-        log_line("pci %02x:%02x.%x %04x:%04x class %06x%s", function->address.bus, function->address.device,
-                 function->address.function, function->vendor, function->device, function->class_code,
-                 function->is_bridge ? ", a bridge" : "");
+        char name[32];
+        pci_function_name(function, name, sizeof name);
+        log_line("%s class %06x%s", name, function->class_code, function->is_bridge ? ", a bridge" : "");
     }
 }
 

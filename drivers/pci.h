@@ -57,6 +57,9 @@ const struct pci_access *pci_access_find(void);
  * not scanned again. */
 void pci_scan_bus(const struct pci_access *access, struct pci_list *list, uint8_t bus);
 
+/* "pci 00:03.0 1af4:1000": where it is and what it calls itself. Returns the bytes written, as format does. */
+size_t pci_function_name(const struct pci_function *function, char *out, size_t out_bytes);
+
 /* Puts the list into the log, one function a line. */
 void pci_print(const struct pci_access *access, const struct pci_list *list);
 

@@ -23,6 +23,7 @@ enum {
     PCI_COMMAND_BUS_MASTER = 0x0004,
     PCI_COMMAND_INTERRUPT_DISABLE = 0x0400,
 };
+enum { PCI_CLASS_ETHERNET = 0x0200 };       /* class and subclass, appendix D */
 enum { PCI_STATUS_CAPABILITIES = 0x0010 };  /* status register, mask */
 
 /* Header type, masks */

@@ -1,5 +1,8 @@
 /* Which network device this machine has: the one place where registers, PCI and the driver meet. */
+#include <string.h>
+
 #include "drivers/pci.h"
+#include "drivers/pci_spec.h"
 #include "drivers/virtio_mmio.h"
 #include "drivers/virtio_net.h"
 #include "drivers/virtio_pci.h"
@@ -28,19 +31,63 @@ static enum virtio_net_error try_mmio(const struct virtio_mmio_word *word)
     return virtio_mmio_open(&mmio, word, VIRTIO_DEVICE_NET) ? start(&mmio.transport) : VIRTIO_NET_NO_DEVICE;
 }
 
-/* Devices that the command line names, then those of the ACPI tables. */
-static enum virtio_net_error find_mmio(const char *command_line)
+/* Places that the command line names, then those of the ACPI tables. */
+struct mmio_places {
+    const char *command_line;           /* what is left of it */
+    size_t node;                        /* the next of the tables */
+};
+
+static bool mmio_next(struct mmio_places *places, struct virtio_mmio_word *word)
+{
+    if (virtio_mmio_next(&places->command_line, word))
+        return true;
+    const struct acpi_virtio_mmio *node = acpi_virtio_mmio(places->node++);
+    if (node)
+        *word = (struct virtio_mmio_word){ .address = node->base, .bytes = node->bytes };
+    return node != NULL;
+}
+
+static enum virtio_net_error find_mmio(struct mmio_places *places)
 {
     enum virtio_net_error error = VIRTIO_NET_NO_DEVICE;
     struct virtio_mmio_word word;
-    while (error != VIRTIO_NET_OK && virtio_mmio_next(&command_line, &word))
+    while (error != VIRTIO_NET_OK && mmio_next(places, &word))
         error = try_mmio(&word);
-    for (size_t i = 0; error != VIRTIO_NET_OK && i < acpi_virtio_mmio_count(); i++) {
-        const struct acpi_virtio_mmio *node = acpi_virtio_mmio(i);
-        word = (struct virtio_mmio_word){ .address = node->base, .bytes = node->bytes };
-        error = try_mmio(&word);
-    }
     return error;
+}
+
+/* The first that comes up plays. Whoever expected another one is told here why that one is silent. */
+static void tell_left(const char *others)
+{
+    if (others[0] != '\0')
+        log_line("virtio-net: this one plays; other network devices, left alone:%s", others);
+}
+
+static void tell_mmio_left(struct mmio_places *places)
+{
+    static struct virtio_mmio other;    /* looked at, not driven */
+    char text[LOG_LINE_BYTES_MAX] = "";
+    size_t at = 0;
+    struct virtio_mmio_word word;
+    while (mmio_next(places, &word))
+        if (virtio_mmio_open(&other, &word, VIRTIO_DEVICE_NET) && strcmp(other.transport.place, net.transport->place) != 0)
+            at += format(text + at, sizeof text - at, " %s", other.transport.place);
+    tell_left(text);
+}
+
+/* Of the functions found so far: virtio's from `next` on, and all others that call themselves Ethernet controllers. */
+static void tell_pci_left(size_t next)
+{
+    char text[LOG_LINE_BYTES_MAX] = "", name[32];
+    size_t at = 0;
+    for (size_t i = 0; i < pci_list.count; i++) {
+        const struct pci_function *function = &pci_list.function[i];
+        if (virtio_pci_is_net(function) ? i < next : function->class_code >> 8 != PCI_CLASS_ETHERNET)
+            continue;
+        pci_function_name(function, name, sizeof name);
+        at += format(text + at, sizeof text - at, " %s", name);
+    }
+    tell_left(text);
 }
 
 /* Tries the functions of the list from *next on. */
@@ -78,14 +125,19 @@ static enum virtio_net_error find_pci(const struct virtio_message *message)
     }
     if (error != VIRTIO_NET_OK)
         pci_print(access, &pci_list);
+    else
+        tell_pci_left(next);
     return error;
 }
 
 enum virtio_net_error virtio_net_find(struct netdev **device, const char *command_line,
                                       const struct virtio_message *message)
 {
-    enum virtio_net_error error = find_mmio(command_line);
-    if (error != VIRTIO_NET_OK) {
+    struct mmio_places places = { .command_line = command_line };
+    enum virtio_net_error error = find_mmio(&places);
+    if (error == VIRTIO_NET_OK) {
+        tell_mmio_left(&places);
+    } else {
         enum virtio_net_error pci_error = find_pci(message);
         if (pci_error != VIRTIO_NET_NO_DEVICE || error == VIRTIO_NET_NO_DEVICE)
             error = pci_error;

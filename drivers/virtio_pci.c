@@ -101,8 +101,7 @@ bool virtio_pci_open(struct virtio_pci *pci, const struct pci_access *access, co
 {
     struct pci_address address = function->address;
     memset(pci, 0, sizeof *pci);
-    format(pci->transport.place, sizeof pci->transport.place, "pci %02x:%02x.%x %04x:%04x", address.bus, address.device,
-           address.function, function->vendor, function->device);
+    pci_function_name(function, pci->transport.place, sizeof pci->transport.place);
 
     struct pci_bar bar[PCI_BAR_COUNT] = { 0 };
     for (unsigned i = 0; i < PCI_BAR_COUNT; i += bar[i].is_64 ? 2 : 1)

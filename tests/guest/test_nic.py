@@ -216,3 +216,23 @@ def test_machine_without_a_virtio_device_lists_its_pci_functions(wire):
         assert re.search(r"pci 00:[0-9a-f]{2}\.0 8086:10d3 class 020000$", guest.log, re.MULTILINE), guest.log
         assert "class 060400, a bridge" in guest.log
         guest.wait_reset()
+
+
+@pytest.mark.parametrize("machine, device, others, told", [
+    ("q35", "virtio-net-pci,disable-legacy=on,addr=5",
+     ["-device", "e1000e,addr=4", "-device", "virtio-net-pci,addr=6", "-device", "virtio-rng-pci,addr=7"],
+     r"pci 00:04.0 8086:10d3 pci 00:06.0 1af4:1000"),
+    ("microvm,acpi=off", "virtio-net-device", ["-device", "virtio-net-device", "-device", "virtio-rng-device"],
+     r"mmio 0xfeb00a00"),
+])
+def test_network_devices_that_are_left_alone_are_named(machine, device, others, told, wire):
+    """QEMU gives the highest slot to the device made first, and names it first."""
+    with start(wire, machine, device, others) as guest:
+        guest.wait_for("echoing", 60)
+        assert re.search(rf"left alone: {told}$", guest.log, re.MULTILINE), guest.log
+
+
+def test_network_device_by_itself_leaves_none_alone(wire):
+    with start(wire, "q35", "virtio-net-pci,disable-legacy=on") as guest:
+        guest.wait_for("echoing", 60)
+        assert "left alone" not in guest.log
