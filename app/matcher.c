@@ -41,7 +41,9 @@
  * 7. Deciding. For a start and an end that are left, the fraction of u * v / M to 64 bits; u is a number without a
  *    common factor with M, so that it is 0 for the same v, but not nearly 0 just because v is small. If M has 50
  *    bits or less, this decides. If not, a false 0 has the chance 2^-51 a pair, and after the burst exact arithmetic
- *    counts it (it has never been seen). Answers of all constants are united by length, and handed out.
+ *    counts it (it has never been seen). A pair that is decided is handed out at once, before the search goes on
+ *    (matcher_next); those of the segment are kept, so that what two constants divide is an answer once. Ends that the
+ *    search could not decide are decided when it is through with the stretch.
  *
  * 8. The rest. Constants so small that most ends have an answer (MATCHER_EACH) skip the search: every start of every
  *    end is decided, if the last digits admit the end. Constants of more than N digits have no answer at all.
@@ -152,9 +154,10 @@ HOT static void segment_open(struct matcher *m)
 {
     m->segment_count = (uint32_t)min_size(m->burst_left, MATCHER_SEGMENT_DIGITS);
     m->burst_left -= m->segment_count;
-    m->searched = m->end = 0;
+    m->stretch_to = 0;
+    m->sweep_at = m->sweep_count;
     m->kernel->write(&m->digits, MATCHER_SEGMENT_AT, m->text + m->segment_text, m->segment_count);
-    m->pair_count = 0;
+    m->pair_count = m->pair_given = 0;
     if (m->undecided)
         memset(m->suspect, 0, sizeof m->suspect);
     m->undecided = false;
@@ -163,8 +166,9 @@ HOT static void segment_open(struct matcher *m)
 HOT void matcher_begin(struct matcher *m, const uint8_t *digits, size_t count)
 {
     ASSERT(count <= MATCHER_BURST_DIGITS_MAX);
-    ASSERT(m->end == m->segment_count && m->burst_left == 0 && m->hit_words == 0);
+    ASSERT(!m->open);
     matcher_idle_finish(m);
+    m->open = true;
     memcpy(m->text + MATCHER_HISTORY, digits, count);
     memset(m->text + MATCHER_HISTORY + count, '0', MATCHER_WRITE_DIGITS);   /* what is written and read beyond it */
     m->burst_left = m->burst_count = (uint32_t)count;
@@ -216,9 +220,10 @@ static void decide_by_hash(struct matcher *m, uint32_t i, uint32_t end)
 
 /* A 0 does not change the prefix value: it has occurred exactly if the one before the 0 has. Added to the first bit of
  * a run of zeros, a carry runs through them all. */
-static void search_by_hash(struct matcher *m, uint32_t i, uint32_t from, uint32_t to)
+static void search_by_hash(struct matcher *m, uint32_t i)
 {
     struct matcher_constant *c = &m->constants[i];
+    const uint32_t from = m->stretch_from, to = m->stretch_to;
     uint64_t found[MATCHER_BUNDLE * MATCHER_STRETCH_DIGITS / 64];
     m->kernel->probe(&m->digits, &c->hash, matcher_window(m->n) + from, to - from, found);
     uint64_t before = c->hit_before;
@@ -242,9 +247,10 @@ static void search_by_hash(struct matcher *m, uint32_t i, uint32_t from, uint32_
     c->hit_before = before;
 }
 
-static void search_each(struct matcher *m, uint32_t i, uint32_t from, uint32_t to)
+static void search_each(struct matcher *m, uint32_t i)
 {
     const struct matcher_constant *c = &m->constants[i];
+    const uint32_t from = m->stretch_from, to = m->stretch_to;
     const uint8_t *digits = m->text + m->segment_text;
     uint64_t tail = 0;
     for (ptrdiff_t t = c->tail_digits; t > 0; t--)
@@ -257,24 +263,6 @@ static void search_each(struct matcher *m, uint32_t i, uint32_t from, uint32_t t
     }
 }
 
-/* Finds the suspect ends of the next stretch, or of some. */
-HOT static void search(struct matcher *m)
-{
-    uint32_t from = m->searched;
-    uint32_t to = (uint32_t)min_size(from + m->kernel->stretch * matcher_sweep_stretches(m), m->segment_count);
-    if (m->hashes)
-        for (uint32_t at = from; at < to; at += 64)
-            m->zeros[at / 64] = m->kernel->zeros(m->text + m->segment_text + at);
-    matcher_sweep_search(m);
-    for (uint32_t i = 0; (m->hashes || m->eaches) && i < m->constant_count; i++) {
-        if (matcher_hashes(m, &m->constants[i]))
-            search_by_hash(m, i, from, to);
-        if (m->constants[i].method == MATCHER_EACH)
-            search_each(m, i, from, to);
-    }
-    m->searched = to;
-}
-
 static void hit_set(struct matcher *m, uint32_t i, uint32_t length)
 {
     uint32_t w = length / 64;
@@ -283,6 +271,14 @@ static void hit_set(struct matcher *m, uint32_t i, uint32_t length)
     m->hit[w] |= BIT(length % 64);
     m->hit_words |= UINT32_C(1) << w;
     m->hit_constant[length] = (uint8_t)i;
+}
+
+static void hit_clear(struct matcher *m, uint32_t length)
+{
+    uint32_t w = length / 64;
+    m->hit[w] &= ~BIT(length % 64);
+    if (m->hit[w] == 0)
+        m->hit_words &= ~(UINT32_C(1) << w);
 }
 
 /* Sets a hit if the `length` digits before text[end] are a multiple. */
@@ -306,88 +302,123 @@ static void decide_all(struct matcher *m, uint32_t i, uint32_t end)
     }
 }
 
-/* What the search has left undecided at a suspect end. */
-static __attribute__((noinline)) void decide_rest(struct matcher *m, uint32_t suspect)
+/* Collects the answers that the search has left undecided at an end: their lengths, but those it has found. */
+static void decide(struct matcher *m, uint32_t end)
 {
-    const uint64_t *of = m->suspect[(suspect - 1) / 64];
+    const uint64_t *of = m->suspect[(end - 1) / 64];
     for (uint32_t i = 0; i < m->constant_count; i++) {
         const struct matcher_hot *hot = &m->hot[i];
-        if ((of[i] >> (suspect - 1) % 64 & 1) == 0)
+        if ((of[i] >> (end - 1) % 64 & 1) == 0)
             continue;
         if (!matcher_looks(m, &m->constants[i]) || hot->count > MATCHER_HOT_MAX) {
-            decide_all(m, i, m->segment_text + suspect);
+            decide_all(m, i, m->segment_text + end);
             continue;
         }
         for (uint32_t k = 0; k < hot->count; k++)
-            if (hot->undecided[k] && hot->start[k] < MATCHER_SEGMENT_AT + suspect)
-                decide_one(m, i, m->segment_text + suspect, MATCHER_SEGMENT_AT + suspect - hot->start[k]);
+            if (hot->undecided[k] && hot->start[k] < MATCHER_SEGMENT_AT + end)
+                decide_one(m, i, m->segment_text + end, MATCHER_SEGMENT_AT + end - hot->start[k]);
     }
+    for (uint32_t k = 0; m->hit_words != 0 && k < m->pair_count; k++)
+        if (m->pair[k].end == MATCHER_SEGMENT_AT + end)
+            hit_clear(m, m->pair[k].end - m->pair[k].start);
 }
 
-/* Collects which lengths make answers at a suspect end. */
-static void decide(struct matcher *m, uint32_t suspect)
+/* Goes on to the next end of the stretch that has answers of these; false if there is none. */
+static __attribute__((noinline)) bool decide_next(struct matcher *m)
 {
-    for (uint32_t k = 0; k < m->pair_count; k++)
-        if (m->pair[k].end == MATCHER_SEGMENT_AT + suspect)
-            hit_set(m, m->pair[k].constant, m->pair[k].end - m->pair[k].start);
-    if (m->undecided)
-        decide_rest(m, suspect);
-}
-
-/* Hands out the longest answer at `end` that is left. */
-static bool hit_take(struct matcher *m, struct matcher_answer *answer)
-{
-    while (m->hit_words != 0) {
-        uint32_t w = 31 - (uint32_t)__builtin_clz(m->hit_words), bit = 63 - (uint32_t)__builtin_clzll(m->hit[w]);
-        uint32_t length = 64 * w + bit, begin = m->segment_text + m->end - length;
-        m->hit[w] ^= BIT(bit);
-        if (m->hit[w] == 0)
-            m->hit_words ^= UINT32_C(1) << w;
-        if (!matcher_may_begin(m, begin))
-            continue;
-        m->stats.candidates++;
-        uint64_t at = matcher_stream_position(m, begin);
-        if (m->promise_count > 0 && matcher_early_take(m, at, at + length))
-            continue;
-        uint32_t divisor = m->hit_constant[length];
-        *answer = (struct matcher_answer){
-            .digits = m->text + begin, .count = length, .constant = divisor, .end = at + length,
-        };
-        m->stats.answers++;
-        m->confirm_text = begin;
-        m->confirm_constant = divisor;
-        m->confirm_length = m->constants[divisor].sure ? 0 : length;
-        return true;
+    while (m->end < m->stretch_to) {
+        decide(m, ++m->end);
+        if (m->hit_words != 0)
+            return true;
     }
     return false;
 }
 
-/* Moves `end` on to the next suspect end; false at the end of the burst. */
-static bool end_advance(struct matcher *m)
+/* Goes on to the next stretch; false at the end of the burst. */
+HOT static bool stretch_open(struct matcher *m)
 {
-    for (;;) {
-        while (m->end < m->searched) {
-            const uint32_t w = m->end / 64;
-            const uint64_t left = m->suspect_any[w];
-            m->suspect_any[w] = left & (left - 1);
-            if (left != 0) {
-                m->end = 64 * w + (uint32_t)__builtin_ctzll(left) + 1;
-                return true;
-            }
-            m->end = (uint32_t)min_size(64 * (w + 1), m->searched);
-        }
-        if (m->searched < m->segment_count) {
-            search(m);
-        } else if (m->burst_left > 0) {
-            m->segment_text += m->segment_count;
-            matcher_idle_begin(m);
-            m->idle_step = MATCHER_IDLE_SHIFT;
-            matcher_idle_finish(m);
-            segment_open(m);
-        } else {
+    if (m->stretch_to == m->segment_count) {
+        if (m->burst_left == 0)
             return false;
-        }
+        m->segment_text += m->segment_count;
+        matcher_idle_begin(m);
+        m->idle_step = MATCHER_IDLE_SHIFT;
+        matcher_idle_finish(m);
+        segment_open(m);
     }
+    m->stretch_from = m->end = m->stretch_to;
+    m->stretch_to = (uint32_t)min_size(m->stretch_from + m->kernel->stretch * matcher_sweep_stretches(m),
+                                       m->segment_count);
+    for (uint32_t at = m->stretch_from; m->hashes && at < m->stretch_to; at += 64)
+        m->zeros[at / 64] = m->kernel->zeros(m->text + m->segment_text + at);
+    matcher_sweep_begin(m);
+    return true;
+}
+
+/* What there is besides looks. */
+static void search_rest(struct matcher *m)
+{
+    for (uint32_t i = 0; i < m->constant_count; i++) {
+        if (matcher_hashes(m, &m->constants[i]))
+            search_by_hash(m, i);
+        if (m->constants[i].method == MATCHER_EACH)
+            search_each(m, i);
+    }
+}
+
+/* Goes on with the search by a step, which may have found answers or not; false at the end of the burst. */
+HOT static bool search(struct matcher *m)
+{
+    if (m->sweep_at < m->sweep_count) {
+        if (!matcher_sweep_search(m) && (m->hashes || m->eaches))
+            search_rest(m);
+        return true;
+    }
+    return (m->undecided && decide_next(m)) || stretch_open(m);
+}
+
+/* Hands out the digits from text[begin] on, unless they were given early. */
+static bool answer_give(struct matcher *m, struct matcher_answer *answer, uint32_t constant, uint32_t begin,
+                        uint32_t length)
+{
+    if (!matcher_may_begin(m, begin))
+        return false;
+    m->stats.candidates++;
+    uint64_t at = matcher_stream_position(m, begin);
+    if (m->promise_count > 0 && matcher_early_take(m, at, at + length))
+        return false;
+    *answer = (struct matcher_answer){
+        .digits = m->text + begin, .count = length, .constant = constant, .end = at + length,
+    };
+    m->stats.answers++;
+    m->confirm_text = begin;
+    m->confirm_constant = constant;
+    m->confirm_length = m->constants[constant].sure ? 0 : length;
+    return true;
+}
+
+/* The next one of those that the search has decided. */
+static inline bool pair_take(struct matcher *m, struct matcher_answer *answer)
+{
+    while (m->pair_given < m->pair_count) {
+        const struct matcher_pair *pair = &m->pair[m->pair_given++];
+        if (answer_give(m, answer, pair->constant, matcher_text_index(m, pair->start), pair->end - pair->start))
+            return true;
+    }
+    return false;
+}
+
+/* The longest one of those at `end`. */
+static bool hit_take(struct matcher *m, struct matcher_answer *answer)
+{
+    while (m->hit_words != 0) {
+        uint32_t w = 31 - (uint32_t)__builtin_clz(m->hit_words);
+        uint32_t length = 64 * w + 63 - (uint32_t)__builtin_clzll(m->hit[w]);
+        hit_clear(m, length);
+        if (answer_give(m, answer, m->hit_constant[length], m->segment_text + m->end - length, length))
+            return true;
+    }
+    return false;
 }
 
 HOT bool matcher_next(struct matcher *m, struct matcher_answer *answer)
@@ -396,20 +427,19 @@ HOT bool matcher_next(struct matcher *m, struct matcher_answer *answer)
         matcher_confirm_push(m, m->confirm_constant, m->text + m->confirm_text, m->confirm_length);
         m->confirm_length = 0;
     }
-    while (!hit_take(m, answer)) {
-        if (!end_advance(m)) {
-            if (m->idle_step == MATCHER_IDLE_DONE && m->burst_count > 0)
-                matcher_idle_begin(m);
-            return false;
-        }
-        decide(m, m->end);
-    }
-    return true;
+    do
+        if (pair_take(m, answer) || hit_take(m, answer))
+            return true;
+    while (search(m));
+    if (m->open && m->burst_count > 0)
+        matcher_idle_begin(m);
+    m->open = false;
+    return false;
 }
 
 void matcher_restart(struct matcher *m)
 {
-    ASSERT(m->end == m->segment_count && m->burst_left == 0 && m->hit_words == 0);
+    ASSERT(!m->open);
     matcher_idle_finish(m);
     m->gap = m->burst_at;
     memset(m->text, '0', MATCHER_HISTORY);

@@ -6,7 +6,7 @@
  * missed, none wrong.
  *
  *     matcher_begin(&m, digits, count);
- *     while (matcher_next(&m, &answer)) ...;       -- in order of the answer's last digit, longest first
+ *     while (matcher_next(&m, &answer)) ...;       -- each as soon as it is found, in no order
  *     while (matcher_prepare(&m)) poll the network; -- idle time: tables for the next burst, early answers
  *
  * The next burst may begin at any moment, with matcher_prepare half done: it is then completed on the spot. */
@@ -62,7 +62,8 @@ const char *matcher_simd_name(enum matcher_simd simd);
  * matcher_next has returned false. Every answer of the burst before must have been taken. */
 void matcher_begin(struct matcher *matcher, const uint8_t *digits, size_t count);
 
-/* The next answer that ends in this burst; false when there is none left. */
+/* The next answer that ends in this burst; false when there is none left. The search goes on from call to call: an
+ * answer comes before what is behind it has been searched. */
 bool matcher_next(struct matcher *matcher, struct matcher_answer *answer);
 
 /* One slice of idle work, at most 5 us. Returns true while there is more to do before the next burst. */

@@ -21,7 +21,7 @@ static void idle_shift(struct matcher *m)
         memmove(m->text, m->text + m->burst_count, MATCHER_HISTORY);
         m->burst_at += m->burst_count;
         m->segment_text = MATCHER_HISTORY;
-        m->burst_count = m->segment_count = m->searched = m->end = 0;
+        m->burst_count = m->segment_count = m->stretch_to = 0;
         matcher_early_settle(m);
     }
     const uint32_t window = matcher_window(m->n), begin = MATCHER_SEGMENT_AT - window;
@@ -64,7 +64,7 @@ enum { LOOKS_A_SLICE = 16 };     /* 0.3 us at N = 256 */
 static bool idle_slots(struct matcher *m, uint32_t i)
 {
     const struct matcher_constant *c = &m->constants[i];
-    struct matcher_sweep *sweep = &m->sweep;
+    struct matcher_sweep *sweep = &m->sweep[0];
     if (m->kernel->remember_vector != NULL)
         return i == m->constant_count - 1 && matcher_sweep_remember(m);     /* for all constants at once */
     for (uint32_t left = LOOKS_A_SLICE; m->idle_slot < sweep->look_count; m->idle_slot++) {
@@ -97,7 +97,7 @@ static bool idle_constant(struct matcher *m, uint32_t i)
 /* One slice; true while the path needs more, or early answers may still be found. */
 bool matcher_prepare(struct matcher *m)
 {
-    if (m->end != m->segment_count || m->burst_left > 0 || m->hit_words != 0)
+    if (m->open)
         return false;       /* answers of the burst are still to be taken */
     switch (m->idle_step) {
     case MATCHER_IDLE_CONFIRM:

@@ -116,8 +116,10 @@ struct matcher_sweep {
 
 /* The bundle at work: what its hot starts are found by. */
 struct matcher_sweep_state {
-    uint32_t next;                  /* the first look after it */
-    bool three;                     /* one vector, three stretches: set before the sweep */
+    uint32_t needed;                /* looks that are to be taken; set before the sweep, and so is ... */
+    bool three;                     /* ... this: one vector, three stretches; and next = 0 */
+    uint32_t next;                  /* looks that have been taken */
+    bool slots_due;                 /* ... of the bundle at work; false before the sweep */
     uint32_t first, vectors;        /* its first look */
     uint64_t young, old;            /* looks that have hot starts in groups, in slots; the first one is bit 0. Of three
                                        stretches, each has as many bits as there are lanes */
@@ -197,8 +199,8 @@ struct matcher_kernel {
     /* The scalar one, instead: fills the cells of a vector's looks. The vectors in order: the first that has a look in
      * a table of cells clears it. */
     void (*remember_vector)(struct matcher_sweep *sweep, const void *stretch, uint32_t index);
-    /* Goes through the looks of a stretch that has `left` digits or more, bundle by bundle, up to the first one
-     * that has a hot start; false if there is none. Old starts are in slots, or else in the groups. A stretch is
+    /* Goes on through the looks of a stretch that has `left` digits or more, bundle by bundle, up to the next one that
+     * has a hot start; false if there is none. Old starts are in slots, or else in the groups. A stretch is
      * where its first digit lies: in a row of words; of bytes for the scalar one. */
     bool (*sweep)(const struct matcher_sweep *sweep, const void *stretch, uint32_t left, bool slots,
                   struct matcher_sweep_state *state);

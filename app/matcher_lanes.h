@@ -331,7 +331,7 @@ sweep_groups(struct bundle *b, const int count, int32_t from, int32_t to, const 
     return from;
 }
 
-/* Takes the looks first..first + count through the stretch. */
+/* Takes the looks first..first + count through the stretch; tells whether one has a hot start there. */
 static inline __attribute__((always_inline)) bool
 sweep_bundle(const struct matcher_sweep *sweep, const uint32_t *stretch, uint32_t left, bool slots, uint32_t count,
              struct matcher_sweep_state *state)
@@ -369,22 +369,39 @@ sweep_bundle(const struct matcher_sweep *sweep, const uint32_t *stretch, uint32_
         v32_store(state->moves + at, slot_moves(b.sum[j]));
     }
     state->young = young & (BIT(count) - 1);
-    state->old = slots ? slots_hot(sweep, state->first, count, state->moves) : 0;
-    return (state->young | state->old) != 0;
+    return state->young != 0;
+}
+
+/* Goes on to the next looks, `most` of them or what is left: returns how many. */
+static inline uint32_t looks_next(struct matcher_sweep_state *state, uint32_t most)
+{
+    const uint32_t count = (uint32_t)min_size(state->needed - state->next, most);
+    state->first = state->next;
+    state->next += count;
+    return count;
 }
 
 HOT static bool kernel_sweep(const struct matcher_sweep *sweep, const void *stretch, uint32_t left, bool slots,
                          struct matcher_sweep_state *state)
 {
-    uint32_t needed = sweep->needed[min_size(left, MATCHER_STRETCH_DIGITS + 1)];
-    while (state->next < needed) {
-        uint32_t count = (uint32_t)min_size(needed - state->next, BUNDLE * LANES);
-        state->first = state->next;
-        state->next += count;
-        if (__builtin_expect(sweep_bundle(sweep, stretch, left, slots, count, state), 0))
+    for (;;) {
+        if (state->slots_due) {
+            state->slots_due = false;
+            state->old = slots_hot(sweep, state->first, state->next - state->first, state->moves);
+            if (__builtin_expect(state->old != 0, 0)) {
+                state->young = 0;
+                return true;
+            }
+        }
+        if (state->next == state->needed)
+            return false;
+        const uint32_t count = looks_next(state, BUNDLE * LANES);
+        state->slots_due = slots;
+        if (__builtin_expect(sweep_bundle(sweep, stretch, left, slots, count, state), 0)) {
+            state->old = 0;
             return true;
+        }
     }
-    return false;
 }
 
 /* One vector of looks through three stretches: its weights are loaded once for them all. */
@@ -435,10 +452,8 @@ static inline bool sweep_vector(const struct matcher_sweep_vector *v, const uint
 static bool kernel_sweep_three(const struct matcher_sweep *sweep, const void *stretch,
                                struct matcher_sweep_state *state)
 {
-    while (state->next < sweep->look_count) {
-        uint32_t count = (uint32_t)min_size(sweep->look_count - state->next, LANES);
-        state->first = state->next;
-        state->next += count;
+    while (state->next < state->needed) {
+        const uint32_t count = looks_next(state, LANES);
         if (__builtin_expect(sweep_vector(&sweep->vector[state->first / LANES], stretch, count, state), 0))
             return true;
     }

@@ -176,15 +176,22 @@ static inline bool pair_sweep(const struct matcher_sweep *sweep, const uint8_t *
     return hot != 0;
 }
 
+/* Goes on to the next pair, the latest first: returns how many looks it has. */
+static inline uint32_t pair_next(struct matcher_sweep_state *state)
+{
+    const uint32_t end = state->needed - state->next;
+    state->first = (end - 1) / PAIR * PAIR;
+    state->next += end - state->first;
+    return end - state->first;
+}
+
 static bool scalar_sweep(const struct matcher_sweep *sweep, const void *stretch, uint32_t left, bool slots,
                          struct matcher_sweep_state *state)
 {
-    uint32_t needed = sweep->needed[min_size(left, MATCHER_STRETCH_DIGITS_MAX + 1)];
     state->old = 0;
-    while (state->next < needed) {
-        state->first = state->next;
-        state->next += PAIR;
-        if (__builtin_expect(pair_sweep(sweep, stretch, left, slots, min_size(needed - state->first, PAIR), state), 0))
+    while (state->next < state->needed) {
+        const uint32_t count = pair_next(state);
+        if (__builtin_expect(pair_sweep(sweep, stretch, left, slots, count, state), 0))
             return true;
     }
     return false;

@@ -30,7 +30,7 @@ struct matcher_confirm {
     uint8_t digits[MATCHER_N_DIGITS_MAX];
 };
 
-/* An answer of the segment that the search has decided. */
+/* An answer of the segment that the search has decided; each is kept while the segment is at work. */
 struct matcher_pair {
     uint32_t start, end;                            /* positions */
     uint32_t constant;
@@ -46,6 +46,8 @@ struct matcher_promise {
     uint64_t start, end;                            /* stream positions of an early answer */
     bool kept;
 };
+
+enum { MATCHER_SWEEPS = 2 };
 
 /* Steps of idle work, in order. */
 enum matcher_idle_step { MATCHER_IDLE_CONFIRM, MATCHER_IDLE_SHIFT, MATCHER_IDLE_CONSTANT, MATCHER_IDLE_EARLY,
@@ -63,16 +65,17 @@ struct matcher {
      * MATCHER_SEGMENT_AT on. Ends are counted from 1: the end after its first digit. */
     uint32_t segment_text;                          /* where in text it begins */
     uint32_t segment_count;
-    uint32_t searched;                              /* ends whose suspects are known */
-    uint32_t end;                                   /* the end whose answers are being handed out */
-    uint64_t suspect_any[MATCHER_END_WORDS];        /* ends behind `end` that may have answers: of pairs, undecided */
+    uint32_t stretch_from, stretch_to;              /* the digits at work; their ends are those after from..to */
+    uint32_t sweep_at;                              /* which sweep is under way; sweep_count: none is left */
+    uint32_t pair_count, pair_given;
+    bool open;                                      /* there may be answers that are not handed out yet */
+    bool undecided;                                 /* some ends of the segment are */
     struct matcher_pair pair[MATCHER_PAIRS_MAX];
-    uint32_t pair_count;
-    bool undecided;                                 /* there are some */
-    uint64_t suspect[MATCHER_END_WORDS][MATCHER_CONSTANT_COUNT_MAX];    /* undecided ends */
     uint64_t zeros[MATCHER_END_WORDS];              /* digits that are 0; where constants are hashed */
+    uint64_t suspect[MATCHER_END_WORDS][MATCHER_CONSTANT_COUNT_MAX];    /* undecided ends */
+    uint32_t end;                                   /* those of the stretch are decided up to here */
+    uint32_t hit_words;                             /* words of hit[] that are not 0 */
     uint64_t hit[MATCHER_LENGTH_WORDS];             /* lengths of the answers at `end` that are not handed out yet */
-    uint32_t hit_words;                             /* those of hit[] that are not 0 */
     uint8_t hit_constant[MATCHER_N_DIGITS_MAX + 1];     /* the first constant that divides the one of this length */
 
     uint32_t burst_left;                            /* digits behind the segment */
@@ -107,7 +110,8 @@ struct matcher {
 
     struct matcher_digits digits;
     struct matcher_sweep_state sweep_state;
-    struct matcher_sweep sweep, sweep_short;        /* looks of all bursts; those of short ones only, besides */
+    struct matcher_sweep sweep[MATCHER_SWEEPS];     /* looks of all bursts; those of short ones only, besides */
+    uint32_t sweep_count;                           /* 1, or 2 if there are such */
     _Alignas(64) uint32_t sweep_rows[MATCHER_SWEEP_WORDS];
     /* The burst from MATCHER_HISTORY on, and zeros behind it. */
     uint8_t text[MATCHER_HISTORY + MATCHER_BURST_DIGITS_MAX + MATCHER_WRITE_DIGITS];
@@ -152,25 +156,27 @@ static inline bool matcher_is_zero(const struct matcher_constant *c, uint64_t fr
 static inline void matcher_suspect(struct matcher *m, uint32_t constant, uint32_t end)
 {
     m->suspect[(end - 1) / 64][constant] |= BIT((end - 1) % 64);
-    m->suspect_any[(end - 1) / 64] |= BIT((end - 1) % 64);
     m->undecided = true;
 }
 
 /* What begins at a position and ends at an end of the segment is an answer; false: no room. */
 static inline bool matcher_pair(struct matcher *m, uint32_t constant, uint32_t start, uint32_t end)
 {
+    for (uint32_t k = 0; k < m->pair_count; k++)
+        if (m->pair[k].start == start && m->pair[k].end == MATCHER_SEGMENT_AT + end)
+            return true;        /* another constant's */
     if (m->pair_count == MATCHER_PAIRS_MAX)
         return false;
     m->pair[m->pair_count++] =
         (struct matcher_pair){.start = start, .end = MATCHER_SEGMENT_AT + end, .constant = constant};
-    m->suspect_any[(end - 1) / 64] |= BIT((end - 1) % 64);
     return true;
 }
 
 /* app/matcher_sweep.c. */
 void matcher_sweep_prepare(struct matcher *m);          /* at set-up */
-uint32_t matcher_sweep_stretches(const struct matcher *m);      /* that are best searched at once */
-void matcher_sweep_search(struct matcher *m);           /* suspects of the constants that are looked ahead for */
+uint32_t matcher_sweep_stretches(const struct matcher *m);      /* that are best searched at once, from stretch_from */
+void matcher_sweep_begin(struct matcher *m);            /* a search of the stretch at work */
+bool matcher_sweep_search(struct matcher *m);           /* on, up to the next answers; false: all looks are taken */
 size_t matcher_sweep_bytes(const struct matcher *m, uint32_t count);    /* touched by a burst */
 bool matcher_sweep_remember(struct matcher *m);         /* the scalar variant's cells: true while there is more */
 void matcher_sweep_warm(struct matcher *m);             /* the path's caches, in idle time */

@@ -23,7 +23,7 @@ static int32_t look_first_group(uint32_t end)
  * bursts only has none there. */
 static void sweep_place_looks(struct matcher *m, struct matcher_sweep *sweep)
 {
-    const bool is_short = sweep == &m->sweep_short;
+    const bool is_short = sweep == &m->sweep[1];
     const uint32_t last = is_short ? MATCHER_SHORT_DIGITS : m->kernel->stretch;
     for (uint32_t i = 0; i < m->constant_count; i++) {
         const struct matcher_look *look = &m->constants[i].look;
@@ -150,7 +150,10 @@ static uint32_t *sweep_fill(struct matcher *m, struct matcher_sweep *sweep, uint
 
 void matcher_sweep_prepare(struct matcher *m)
 {
-    uint32_t *row = sweep_fill(m, &m->sweep_short, sweep_fill(m, &m->sweep, m->sweep_rows));
+    uint32_t *row = m->sweep_rows;
+    for (uint32_t at = 0; at < MATCHER_SWEEPS; at++)
+        row = sweep_fill(m, &m->sweep[at], row);
+    m->sweep_count = m->sweep[1].look_count > 0 ? 2 : 1;
     ASSERT(row <= m->sweep_rows + ARRAY_COUNT(m->sweep_rows));
 }
 
@@ -170,8 +173,10 @@ size_t matcher_sweep_bytes(const struct matcher *m, uint32_t count)
 {
     const size_t groups = (count + MATCHER_GROUP_BEFORE - 1) / MATCHER_GROUP + 1;
     const size_t marks = groups * MATCHER_BUNDLE * 2 * m->kernel->sweep_lanes * sizeof m->sweep_state.marks[0];
-    return sweep_bytes(m, &m->sweep, count) + sweep_bytes(m, &m->sweep_short, count) + marks +
-           offsetof(struct matcher_sweep_state, marks);
+    size_t bytes = marks + offsetof(struct matcher_sweep_state, marks);
+    for (uint32_t at = 0; at < MATCHER_SWEEPS; at++)
+        bytes += sweep_bytes(m, &m->sweep[at], count);
+    return bytes;
 }
 
 /* The hot start has an end that makes a multiple of m. */
@@ -219,7 +224,7 @@ static __attribute__((noinline)) void sweep_follow_first(struct matcher *m)
     for (uint32_t i = 0; i < m->constant_count; i++) {
         if (!matcher_looks(m, &m->constants[i]))
             continue;
-        const struct matcher_sweep *sweep = m->constants[i].hash_long ? &m->sweep_short : &m->sweep;
+        const struct matcher_sweep *sweep = &m->sweep[m->constants[i].hash_long];
         uint32_t to = (uint32_t)min_size(sweep->first[i], m->segment_count), count = m->hot[i].count;
         if (count > MATCHER_HOT_MAX)
             hot_lose(m, i, 0, to);
@@ -229,7 +234,7 @@ static __attribute__((noinline)) void sweep_follow_first(struct matcher *m)
     }
 }
 
-/* Follows a hot start, and keeps it for `decide`. */
+/* Follows a hot start, and keeps it for undecided ends. */
 static void hot_take(struct matcher *m, uint32_t i, uint32_t start, uint32_t after, uint32_t to)
 {
     struct matcher_hot *hot = &m->hot[i];
@@ -280,29 +285,45 @@ sweep_follow(struct matcher *m, const struct matcher_sweep *sweep, uint32_t from
 uint32_t matcher_sweep_stretches(const struct matcher *m)
 {
     const uint32_t enough = (2 * MATCHER_BUNDLE - 1) * MATCHER_STRETCH_DIGITS / 2;
-    const uint32_t left = m->segment_count - m->searched;
-    return m->kernel->sweep_three != NULL && m->searched > 0 && left > enough ? MATCHER_BUNDLE : 1;
+    const uint32_t left = m->segment_count - m->stretch_from;
+    return m->kernel->sweep_three != NULL && m->stretch_from > 0 && left > enough ? MATCHER_BUNDLE : 1;
 }
 
-static void sweep_search(struct matcher *m, const struct matcher_sweep *sweep)
+/* Goes on to a sweep; sweep_count: there is none. */
+static void sweep_open(struct matcher *m, uint32_t at)
 {
-    const uint32_t from = m->searched, left = m->segment_count - from;
-    const void *stretch = stretch_digits(m, from);
+    m->sweep_at = at;
+    if (at == m->sweep_count)
+        return;
+    const uint32_t left = (uint32_t)min_size(m->segment_count - m->stretch_from, m->kernel->stretch + 1);
+    m->sweep_state.needed = at == 1 && m->long_burst ? 0 : m->sweep[at].needed[left];
     m->sweep_state.next = 0;
-    while (m->sweep_state.three ? m->kernel->sweep_three(sweep, stretch, &m->sweep_state)
-                                : m->kernel->sweep(sweep, stretch, left, from == 0, &m->sweep_state))
-        sweep_follow(m, sweep, from);
+    m->sweep_state.slots_due = false;
 }
 
-HOT void matcher_sweep_search(struct matcher *m)
+HOT void matcher_sweep_begin(struct matcher *m)
 {
-    if (m->searched == 0 && (m->first_hot || (m->first_hot_by_zeros && m->text[m->segment_text] == '0')))
+    if (m->stretch_from == 0 && (m->first_hot || (m->first_hot_by_zeros && m->text[m->segment_text] == '0')))
         sweep_follow_first(m);
     m->sweep_state.three = matcher_sweep_stretches(m) > 1;
-    if (m->sweep.look_count > 0)
-        sweep_search(m, &m->sweep);
-    if (m->sweep_short.look_count > 0 && !m->long_burst)
-        sweep_search(m, &m->sweep_short);
+    sweep_open(m, 0);
+}
+
+HOT bool matcher_sweep_search(struct matcher *m)
+{
+    const uint32_t from = m->stretch_from, left = m->segment_count - from;
+    const void *stretch = stretch_digits(m, from);
+    while (m->sweep_at < m->sweep_count) {
+        const struct matcher_sweep *sweep = &m->sweep[m->sweep_at];
+        while (m->sweep_state.three ? m->kernel->sweep_three(sweep, stretch, &m->sweep_state)
+                                    : m->kernel->sweep(sweep, stretch, left, from == 0, &m->sweep_state)) {
+            sweep_follow(m, sweep, from);
+            if (m->pair_given < m->pair_count)
+                return true;
+        }
+        sweep_open(m, m->sweep_at + 1);
+    }
+    return false;
 }
 
 enum { VECTORS_A_SLICE = 2 };     /* 0.4 us at N = 256, 3 us at N = 1024 */
@@ -310,24 +331,17 @@ enum { VECTORS_A_SLICE = 2 };     /* 0.4 us at N = 256, 3 us at N = 1024 */
 /* Fills the cells of some vectors; true while there are more. */
 bool matcher_sweep_remember(struct matcher *m)
 {
-    const uint32_t lanes = m->kernel->sweep_lanes, vectors = (m->sweep.look_count + lanes - 1) / lanes,
-                   all = vectors + (m->sweep_short.look_count + lanes - 1) / lanes;
+    const uint32_t lanes = m->kernel->sweep_lanes, vectors = (m->sweep[0].look_count + lanes - 1) / lanes,
+                   all = vectors + (m->sweep[1].look_count + lanes - 1) / lanes;
     for (uint32_t left = VECTORS_A_SLICE; m->idle_slot < all && left > 0; m->idle_slot++, left--)
         if (m->idle_slot < vectors)
-            m->kernel->remember_vector(&m->sweep, stretch_digits(m, 0), m->idle_slot);
+            m->kernel->remember_vector(&m->sweep[0], stretch_digits(m, 0), m->idle_slot);
         else
-            m->kernel->remember_vector(&m->sweep_short, stretch_digits(m, 0), m->idle_slot - vectors);
+            m->kernel->remember_vector(&m->sweep[1], stretch_digits(m, 0), m->idle_slot - vectors);
     if (m->idle_slot < all)
         return true;
     m->idle_slot = 0;
     return false;
-}
-
-static void sweep_warm(struct matcher *m, const struct matcher_sweep *sweep, uint32_t burst)
-{
-    m->sweep_state.next = 0;
-    if (sweep->look_count > 0)
-        m->kernel->sweep(sweep, stretch_digits(m, 0), burst, true, &m->sweep_state);
 }
 
 /* Runs over the digits that are there, for nothing but to have code and tables in the caches nearest to the CPU. */
@@ -335,6 +349,11 @@ void matcher_sweep_warm(struct matcher *m)
 {
     const uint32_t burst = m->kernel->lanes == 1 ? 64 : 128;    /* 64 warm it as well there, in 0.2 us less */
     m->sweep_state.three = false;
-    sweep_warm(m, &m->sweep, burst);
-    sweep_warm(m, &m->sweep_short, burst);
+    for (uint32_t at = 0; at < m->sweep_count; at++) {
+        m->sweep_state.needed = m->sweep[at].needed[burst];
+        m->sweep_state.next = 0;
+        m->sweep_state.slots_due = false;
+        while (m->kernel->sweep(&m->sweep[at], stretch_digits(m, 0), burst, true, &m->sweep_state))
+            continue;       /* zeros behind the last burst's digits are hot */
+    }
 }

@@ -1,4 +1,4 @@
-/* Plays seeded streams into the matcher and compares every answer, in order, with the oracle's.
+/* Plays seeded streams into the matcher and compares every answer with the oracle's.
  *
  *     matcher_check FAMILY SEED DIGITS [SIMD]
  *
@@ -279,6 +279,36 @@ static const char *early_check(const struct matcher_answer *answer, size_t at)
     return divides ? NULL : "early answer that is no multiple";
 }
 
+/* A burst's answers as the matcher has given them, put in order of their ends, the longest first. */
+struct given { uint64_t end; uint32_t length, constant; };
+static struct given *given;
+static size_t given_count, given_max;
+
+static int given_compare(const void *a, const void *b)
+{
+    const struct given *x = a, *y = b;
+    return x->end != y->end ? (x->end < y->end ? -1 : 1) : (x->length < y->length) - (x->length > y->length);
+}
+
+static const char *given_collect(struct matcher *matcher, uint64_t from, uint64_t to)
+{
+    struct matcher_answer answer;
+    for (given_count = 0; matcher_next(matcher, &answer); given_count++) {
+        if (answer.end <= from || answer.end > to || answer.count == 0 || answer.count > answer.end || answer.ahead != 0)
+            return "one that does not end in the burst";
+        if (memcmp(answer.digits, play.text + answer.end - answer.count, answer.count) != 0)
+            return "other digits";
+        if (given_count == given_max) {
+            given_max = 2 * given_max + 1024;
+            given = realloc(given, given_max * sizeof *given);
+        }
+        given[given_count] = (struct given){answer.end, answer.count, answer.constant};
+    }
+    if (given_count > 0)
+        qsort(given, given_count, sizeof *given, given_compare);
+    return NULL;
+}
+
 /* Plays the drawn case; 0 if every answer agrees. */
 static int play_run(uint64_t seed, enum matcher_simd simd, uint64_t *answers)
 {
@@ -298,32 +328,33 @@ static int play_run(uint64_t seed, enum matcher_simd simd, uint64_t *answers)
         if (count > play.digits - at)
             count = play.digits - at;
         matcher_begin(matcher, play.text + at, count);
-        struct matcher_answer answer;
-        bool have = matcher_next(matcher, &answer);
+        const char *bad = given_collect(matcher, at, at + count);
+        if (bad != NULL)
+            return play_fail(seed, bad, at, 0);
+        size_t next = 0;
         for (size_t end = at + 1; end <= at + count; end++) {
             oracle_push(oracle, play.text[end - 1] - '0');
             for (uint32_t length = play.n; length > 0; length--) {
                 uint32_t divisors = oracle_divisors(oracle, length);
-                bool same = have && answer.end == end && answer.count == length;
+                bool same = next < given_count && given[next].end == end && given[next].length == length;
                 if (divisors == 0 || promised(end, length)) {
                     if (same)
                         return play_fail(seed, "wrong", end, length);
                     continue;
                 }
                 if (!same)
-                    return play_fail(seed, "missed, or out of order", end, length);
-                if ((divisors >> answer.constant & 1) == 0)
+                    return play_fail(seed, "missed, or given twice", end, length);
+                if ((divisors >> given[next].constant & 1) == 0)
                     return play_fail(seed, "named constant does not divide", end, length);
-                if (memcmp(answer.digits, play.text + end - length, length) != 0 || answer.ahead != 0)
-                    return play_fail(seed, "other digits", end, length);
                 ++*answers;
-                have = matcher_next(matcher, &answer);
+                next++;
             }
         }
-        if (have)
-            return play_fail(seed, "one too many", answer.end, answer.count);
+        if (next < given_count)
+            return play_fail(seed, "one too many", given[next].end, given[next].length);
         for (uint64_t slices = random_below(2) == 0 ? random_below(5) : UINT64_MAX; slices > 0; slices--) {
             bool more = matcher_prepare(matcher);
+            struct matcher_answer answer;
             while (matcher_next_early(matcher, &answer)) {
                 const char *what = early_check(&answer, at + count);
                 if (what != NULL)

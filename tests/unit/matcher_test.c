@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -19,17 +20,33 @@ static struct matcher *matcher_of(uint32_t n, const char *first, const char *sec
     return matcher;
 }
 
-/* Plays one burst and returns its answers, "digits@end" each, separated by blanks. */
+struct told { uint64_t end; uint32_t count; char text[100]; };
+
+static int told_compare(const void *a, const void *b)
+{
+    const struct told *x = a, *y = b;
+    return x->end != y->end ? (x->end < y->end ? -1 : 1) : (x->count < y->count) - (x->count > y->count);
+}
+
+/* Plays one burst and returns its answers, "digits@end" each, separated by blanks. They come in no order; here they
+ * stand in order of their ends, the longest first. */
 static const char *answers_of(struct matcher *matcher, const char *burst)
 {
     static char text[8192];
     struct matcher_answer answer;
-    size_t used = 0;
+    struct told told[64];
+    size_t used = 0, count = 0;
     text[0] = 0;
     matcher_begin(matcher, (const uint8_t *)burst, strlen(burst));
-    while (matcher_next(matcher, &answer))
-        used += (size_t)snprintf(text + used, sizeof text - used, "%s%.*s@%llu", used > 0 ? " " : "",
-                                 (int)answer.count, (const char *)answer.digits, (unsigned long long)answer.end);
+    while (matcher_next(matcher, &answer)) {
+        assert_in_range(count, 0, 63);
+        told[count] = (struct told){.end = answer.end, .count = answer.count};
+        snprintf(told[count++].text, sizeof told[0].text, "%.*s@%llu", (int)answer.count, (const char *)answer.digits,
+                 (unsigned long long)answer.end);
+    }
+    qsort(told, count, sizeof told[0], told_compare);
+    for (size_t i = 0; i < count; i++)
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", used > 0 ? " " : "", told[i].text);
     while (matcher_prepare(matcher))
         continue;
     return text;
@@ -43,10 +60,33 @@ static void matcher_finds_the_examples_of_the_rules(void **state)
                         "12345@5 3456@6 9876@13 432@17");
 }
 
-static void matcher_answers_longest_first_and_once(void **state)
+static void matcher_answers_once_what_both_constants_divide(void **state)
 {
     (void)state;
     assert_string_equal(answers_of(matcher_of(3, "2", "3"), "126"), "12@2 2@2 126@3 26@3 6@3");
+}
+
+/* p, 3 p and 8 p divide it. Of the first two the last digit tells, they are found one after the other; 8 p is decided
+ * when the search is through. In one burst, and in two: so that the start is in the burst, or before it. */
+static void matcher_answers_once_what_looks_and_late_decisions_find(void **state)
+{
+    (void)state;
+    static const char *const number = "2480551282353889923388157041790079467388214018872", *const seven = "77777777777777777777";
+    struct matcher_config config = {.n_digits_max = 64, .constant_count = 3,
+                                    .constants = {"104648257118348370704723119", "313944771355045112114169357",
+                                                  "837186056946786965637784952"}};
+    for (config.simd = MATCHER_SIMD_SCALAR; config.simd <= MATCHER_SIMD_AVX512; config.simd++)
+        for (size_t before = 0; before <= 30 && matcher_simd_usable(config.simd); before += 10) {
+            struct matcher *matcher;
+            char first[64], last[64], expected[64];
+            assert_null(matcher_init(&matcher, &config));
+            snprintf(first, sizeof first, "%s%.*s", seven, (int)before, number);
+            snprintf(last, sizeof last, "%s7", number + before);
+            snprintf(expected, sizeof expected, "%s@69", number);
+            assert_string_equal(answers_of(matcher, first), "");
+            assert_string_equal(answers_of(matcher, last), expected);
+            assert_string_equal(answers_of(matcher, seven), "");
+        }
 }
 
 static void matcher_answers_of_one_are_all_substrings(void **state)
@@ -194,7 +234,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(matcher_finds_the_examples_of_the_rules),
-        cmocka_unit_test(matcher_answers_longest_first_and_once),
+        cmocka_unit_test(matcher_answers_once_what_both_constants_divide),
+        cmocka_unit_test(matcher_answers_once_what_looks_and_late_decisions_find),
         cmocka_unit_test(matcher_answers_of_one_are_all_substrings),
         cmocka_unit_test(matcher_answer_spans_many_bursts_and_grows_by_zeros),
         cmocka_unit_test(matcher_powers_of_two_and_five_are_decided_by_the_last_digits),
