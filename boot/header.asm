@@ -7,7 +7,6 @@ MULTIBOOT2_HEADER_MAGIC         equ 0xe85250d6
 MULTIBOOT2_ARCHITECTURE_I386    equ 0           ; entered in 32-bit protected mode, whatever the firmware
 MULTIBOOT2_TAG_END              equ 0
 MULTIBOOT2_TAG_FRAMEBUFFER      equ 5
-MULTIBOOT2_TAG_MODULE_ALIGN     equ 6
 MULTIBOOT2_OPTIONAL             equ 1
 
 XEN_ELFNOTE_PHYS32_ENTRY        equ 18

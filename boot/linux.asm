@@ -7,7 +7,7 @@
 ; both, the memory map goes to its place behind it, and the code lies behind the map.
 
 SETUP_SECTORS   equ 7
-STUB_BYTES      equ 8192                ; code, and a page for the 64-bit entry's copy of struct boot_params
+STUB_BYTES      equ 8192                ; code, and a page for a copy of struct boot_params
 PARAMS_BYTES    equ 4096
 ENTRY_64        equ 0x200               ; from where the protected-mode part is loaded; boot.rst
 E820_ENTRIES    equ 0x1e8               ; zero-page.rst
@@ -45,9 +45,9 @@ org 0
     db 0, 0                             ; ext_loader_ver, ext_loader_type
     dd 0                                ; cmd_line_ptr
     dd 0x7fffffff                       ; initrd_addr_max
-    dd 4096                             ; kernel_alignment
+    dd STUB_BYTES                       ; kernel_alignment: no half of the stub lies where the image goes
     db 1                                ; relocatable_kernel: so that pref_address counts
-    db 12                               ; min_alignment, a power of two
+    db 13                               ; min_alignment, the same as a power of two
     dw 0x23                             ; xloadflags: XLF_KERNEL_64, XLF_CAN_BE_LOADED_ABOVE_4G, XLF_5LEVEL; no EFI
     dd 4095                             ; cmdline_size
     dd 0                                ; hardware_subarch
@@ -127,61 +127,87 @@ stub_pointer:
     dw CODE_SELECTOR
     times (1 + SETUP_SECTORS) * 512 - ($ - $$) db 0
 
-; Protected mode, flat segments, ESI = struct boot_params, at whatever address the loader chose.
+; Protected mode, flat segments, ESI = struct boot_params, at whatever address the loader chose: pref_address is a wish,
+; and where it is not free GRUB, for one, takes the lowest place from 16 MiB on. The image then moves; what the loader
+; keeps in that place, it loses.
 bits 32
 stub:
     cli
     cld
-    mov ebx, [esi + 0x214]              ; code32_start: where we are
-    cmp ebx, LOAD_BEGIN
-    je .there
-    mov edx, esi
+    mov ebx, [esi + CODE32_START]       ; where we are
+    lea edi, [ebx + STUB_BYTES - PARAMS_BYTES]
+    mov ecx, PARAMS_BYTES
+    rep movsb
+
+    ; No staying where the image or its .bss will be. The last pages that init_size claims from here lie behind both.
+    mov eax, ebx
+    cmp ebx, IMAGE_BEGIN
+    jb .stay
+    cmp ebx, IMAGE_BEGIN + INIT_BYTES
+    jae .stay
+    mov esi, ebx
+    lea edi, [ebx + INIT_BYTES]
+    mov eax, edi
+    mov ecx, STUB_BYTES
+    rep movsb
+.stay:
+    lea edx, [eax + STUB_BYTES - PARAMS_BYTES]
+    add eax, .move - stub
+    jmp eax
+.move:
     lea esi, [ebx + STUB_BYTES]
     mov edi, IMAGE_BEGIN
     mov ecx, IMAGE_BYTES
+    cmp esi, edi
+    jae .forward
+    std                                 ; upwards, and the two may overlap: the last byte first
+    lea esi, [esi + ecx - 1]
+    lea edi, [edi + ecx - 1]
+.forward:
     rep movsb
-    mov esi, edx
-.there:
-    mov edi, IMAGE_BEGIN + IMAGE_BYTES   ; .bss, which no ELF loader has cleared for us
+    cld
+    mov edi, IMAGE_BEGIN + IMAGE_BYTES  ; .bss, which no ELF loader has cleared for us
     mov ecx, INIT_BYTES - IMAGE_BYTES
     xor eax, eax
     rep stosb
+    mov esi, edx
     mov eax, ENTRY
     jmp eax
     times ENTRY_64 - ($ - stub) db 0
 
-; Long mode, RSI = struct boot_params, both anywhere in memory that is mapped one to one. What counts is brought to
-; where the image belongs, below 4 GiB, and from there the way leads back to the 32-bit entry above.
+; Long mode, RSI = struct boot_params, both anywhere in memory that is mapped one to one. What lies above 4 GiB is brought
+; to where the image belongs; from there, or from where we are, the way leads back to the 32-bit entry above.
 bits 64
 stub_64:
     cli
     cld
-    mov edi, LOAD_BEGIN + STUB_BYTES - PARAMS_BYTES
-    mov ebp, edi
     lea rbx, [rel stub]
-    cmp rbx, LOAD_BEGIN
-    je .there
-    mov rdx, rsi
+    lea rdi, [rbx + STUB_BYTES - PARAMS_BYTES]
+    mov ecx, PARAMS_BYTES
+    rep movsb
+    mov eax, 0xffffffff - (STUB_BYTES + INIT_BYTES)
+    cmp rbx, rax
+    jbe .low
     mov rsi, rbx
     mov edi, LOAD_BEGIN
     mov ecx, STUB_BYTES + IMAGE_BYTES
     rep movsb
-    mov rsi, rdx
-    mov edi, ebp
-.there:
-    mov ecx, PARAMS_BYTES
-    rep movsb
-    mov dword [rbp + CODE32_START], LOAD_BEGIN
-    mov eax, LOAD_BEGIN + (low_64 - stub)
+    mov ebx, LOAD_BEGIN
+.low:
+    mov [rbx + STUB_BYTES - PARAMS_BYTES + CODE32_START], ebx
+    lea rax, [rbx + (low_64 - stub)]
     jmp rax
 low_64:
     mov rax, cr4
     and eax, ~(1 << 17)                 ; PCIDE: paging cannot be left with it
     mov cr4, rax
-    lgdt [LOAD_BEGIN + (stub_gdt_pointer - stub)]
-    mov esp, LOAD_BEGIN + STUB_BYTES - PARAMS_BYTES
+    lea rax, [rbx + (stub_gdt - stub)]
+    mov [rbx + (stub_gdt_pointer + 2 - stub)], rax
+    lgdt [rbx + (stub_gdt_pointer - stub)]
+    lea rsp, [rbx + STUB_BYTES - PARAMS_BYTES]
+    lea rax, [rbx + (compatible - stub)]
     push CODE_SELECTOR
-    push LOAD_BEGIN + (compatible - stub)
+    push rax
     retfq
 
 bits 32
@@ -199,7 +225,7 @@ compatible:
     wrmsr
     xor eax, eax
     mov cr4, eax
-    mov esi, ebp
+    lea esi, [ebx + STUB_BYTES - PARAMS_BYTES]
     jmp stub
 
 align 8
@@ -209,6 +235,6 @@ stub_gdt:
     dq 0x00cf92000000ffff               ; data
 stub_gdt_pointer:
     dw stub_gdt_pointer - stub_gdt - 1
-    dq LOAD_BEGIN + (stub_gdt - stub)
+    dq 0
 
     times STUB_BYTES - ($ - stub) db 0

@@ -20,12 +20,28 @@ static uint64_t reachable_end = BOOT_MAPPED_END;
 static uint64_t taken_bytes;
 static bool sealed;
 
+static bool map_holds(const struct memory_map *map, uint64_t begin, uint64_t end)
+{
+    for (size_t i = 0; i < map->count; i++) {
+        if (map->ranges[i].begin <= begin && end <= map->ranges[i].end) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void memory_init(const struct boot_info *boot)
 {
     memory_map_build(&told, boot->regions, boot->region_count);
     uint64_t told_end = told.count != 0 ? told.ranges[told.count - 1].end : 0;
     if (told_end < (uintptr_t)image_end) {      /* .bss beyond it would read as anything and keep nothing */
         panic("memory: RAM ends at 0x%zx, the image at 0x%zx", (size_t)told_end, (size_t)(uintptr_t)image_end);
+    }
+    /* Some loaders copy the image without a look at the map. Where it was too long this says nothing. */
+    bool whole = !told.cut && boot->regions_dropped_count == 0;
+    if (whole && !map_holds(&told, (uintptr_t)image_begin, (uintptr_t)image_end)) {
+        panic("memory: the image, 0x%zx-0x%zx, does not lie in RAM", (size_t)(uintptr_t)image_begin,
+              (size_t)(uintptr_t)image_end);
     }
     ram = told;
     memory_map_remove(&ram, 0, LOW_MEMORY_END);
@@ -36,16 +52,6 @@ void memory_init(const struct boot_info *boot)
     all = ram;
     paging_init(&all);
     reachable_end = UINT64_MAX;
-}
-
-static bool map_holds(const struct memory_map *map, uint64_t begin, uint64_t end)
-{
-    for (size_t i = 0; i < map->count; i++) {
-        if (map->ranges[i].begin <= begin && end <= map->ranges[i].end) {
-            return true;
-        }
-    }
-    return false;
 }
 
 void *memory_claim(uint64_t address, size_t bytes)
