@@ -6,7 +6,6 @@ import os
 import pathlib
 import re
 import secrets
-import socket
 import subprocess
 import sys
 import tempfile
@@ -16,6 +15,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tests")]
 
 import peregrine_control    # noqa: E402
+import ports                # noqa: E402
 import qemu                 # noqa: E402  the harness of the tests: one QEMU with its serial line and QMP
 
 # PCI devices of virtio-net by the transport they offer; virtio 1.2 §4.1.2. `mmio` is for microvm alone.
@@ -108,12 +108,6 @@ def send_gg(control, key):
         return None, str(error)
 
 
-def free_udp_port():
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-        sock.bind(("127.0.0.1", 0))
-        return sock.getsockname()[1]
-
-
 def image_of(stack):
     """The image with that stack: the one of `make`, or the one that `make check` builds beside it."""
     if not stack or (qemu.BUILD / f"kernel/stack-{stack}").exists():
@@ -134,7 +128,7 @@ def network_options(setup, udp_port=None):
 def start(setup, settings, directory):
     """Starts the machine; (machine, (address, port) of its control channel). `settings` is the text of its settings."""
     if setup.boot == HOSTED:
-        control = ("127.0.0.1", free_udp_port())
+        control = ("127.0.0.1", ports.free_port(ports.UDP))
         return HostedPlayer([*settings.split(), f"control.port={control[1]}"]), control
     module = None
     if setup.module:
@@ -154,7 +148,7 @@ def start(setup, settings, directory):
         old = setup.nic == "mmio-legacy"
         machine_type = f"microvm,acpi={'off' if old else 'on'}"
         options += ["-global", f"virtio-mmio.force-legacy={'on' if old else 'off'}"]
-    udp_port = free_udp_port() if setup.net == "user" else None
+    udp_port = ports.free_port(ports.UDP) if setup.net == "user" else None
     options += network_options(setup, udp_port)
     control = ("127.0.0.1", udp_port) if udp_port else (TAP_GUEST, CONTROL_PORT)
     machine = qemu.Machine(options, machine=machine_type, memory=setup.memory, cpus=setup.cpus,

@@ -4,7 +4,6 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -14,14 +13,10 @@ import pytest
 from fakehost import ROOT
 from test_install import Deployment
 
+from ports import TCP, UDP, free_port
+
 PLAYER = ROOT / "build/host/peregrine-linux"
 KEY = "0x000102030405060708090a0b0c0d0e0f"
-
-
-def free_port(kind):
-    with socket.socket(socket.AF_INET, kind) as sock:
-        sock.bind(("127.0.0.1", 0))
-        return sock.getsockname()[1]
 
 
 @pytest.fixture
@@ -29,8 +24,8 @@ def machine(tmp_path):
     """Installed and ready. `systemctl reboot` obeys grubenv: it leaves Linux for the player if it is armed, and gives a
     new boot of Linux when that has ended."""
     machine = Deployment(tmp_path)
-    machine.port = free_port(socket.SOCK_DGRAM)
-    closed = free_port(socket.SOCK_STREAM)
+    machine.port = free_port(UDP)
+    closed = free_port(TCP)
     machine.config.write_text(f"feed=127.0.0.1:{closed} submit=127.0.0.1:{closed} user=u passwd=p n=9 m=3 wait=sleep "
                               f"key={KEY} control.port={machine.port} server.timeout=60\n")
     host = machine.host

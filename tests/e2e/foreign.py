@@ -7,6 +7,8 @@ import socket
 import subprocess
 import time
 
+from ports import TCP, free_port
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 NGINX_CONF = """
@@ -33,16 +35,10 @@ def nginx_program():
     return shutil.which("nginx", path="/usr/sbin:/usr/bin") or (str(unpacked) if unpacked.exists() else None)
 
 
-def free_tcp_port(bind):
-    with socket.socket() as sock:
-        sock.bind((bind, 0))
-        return sock.getsockname()[1]
-
-
 class Nginx:
     def __init__(self, bind, ports, directory):
         self.bind = bind
-        self.ports = {"input": free_tcp_port(bind), "output": free_tcp_port(bind)}
+        self.ports = {kind: free_port(TCP) for kind in ("input", "output")}
         conf = pathlib.Path(directory) / "nginx.conf"
         conf.write_text(NGINX_CONF.format(directory=directory, bind=bind, our_input=ports["input"],
                                           our_output=ports["output"], **self.ports))

@@ -12,8 +12,8 @@ import pytest
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parents[1] / "tools")]
 
-import foreign                      # noqa: E402
 import machine                      # noqa: E402
+import ports                        # noqa: E402
 import qemu                         # noqa: E402
 from contest import rounds          # noqa: E402
 from game import Game, outcome      # noqa: E402
@@ -62,7 +62,7 @@ class Asker(threading.Thread):
 
 @pytest.mark.parametrize("stack, cpus", [("lwip", 1), ("own", 2)])
 def test_status_page_while_playing(stack, cpus):
-    http_port, udp_port = foreign.free_tcp_port("127.0.0.1"), machine.free_udp_port()
+    http_port, udp_port = ports.free_port(ports.TCP), ports.free_port(ports.UDP)
     server = ["--begin", "player", "--bursts", 60, "--burst", "20-150", "--interval", "0.05-0.1", "--rate", "6"]
     with Game("127.0.0.1", server) as game:
         setup = machine.Setup(stack=stack)

@@ -10,8 +10,8 @@ import pytest
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parents[1] / "tools")]
 
-import foreign          # noqa: E402
 import machine          # noqa: E402
+import ports            # noqa: E402
 import qemu             # noqa: E402
 import table            # noqa: E402
 
@@ -49,7 +49,7 @@ def test_every_value_of_every_column_occurs():
 @pytest.mark.parametrize("bad", table.BAD_STARTS, ids=lambda bad: bad.name)
 def test_bad_start_says_why_and_gives_the_machine_back(bad):
     # Without a screen: there the message would stand for three seconds.
-    options = ["-vga", "none", *qemu.kernel(bad.settings.format(port=foreign.free_tcp_port("127.0.0.1")))]
+    options = ["-vga", "none", *qemu.kernel(bad.settings.format(port=ports.free_port(ports.TCP)))]
     if bad.nic:
         wire = "hubport,id=net0,hubid=0" if bad.silent_network else "user,id=net0"
         options += ["-netdev", wire, "-device", f"{machine.NICS['transitional']},netdev=net0"]

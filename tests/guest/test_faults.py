@@ -2,7 +2,6 @@
 import contextlib
 import pathlib
 import re
-import socket
 import sys
 import time
 
@@ -12,8 +11,8 @@ import pytest
 import qemu
 
 sys.path.insert(0, str(qemu.ROOT / "tools"))
-import machine              # noqa: E402
 from game import Game       # noqa: E402
+from ports import TCP, UDP, free_port       # noqa: E402
 
 
 def start_game(row, directory):
@@ -24,22 +23,13 @@ def start_game(row, directory):
     return Game("127.0.0.1", ["--round", path, "--begin", "player", *row.game])
 
 
-def free_port():
-    """Free for UDP and for TCP."""
-    while True:
-        port = machine.free_udp_port()
-        with socket.socket() as sock, contextlib.suppress(OSError):
-            sock.bind(("127.0.0.1", port))
-            return port
-
-
 @pytest.mark.parametrize("row", faults.ROWS, ids=lambda row: row.name)
 def test_fault(row, tmp_path, record_property):
     record_property("fault", (row.name, "", 0))
     begun = time.monotonic()
     with contextlib.ExitStack() as stack:
         game = stack.enter_context(start_game(row, tmp_path)) if row.game else None
-        udp = free_port()
+        udp = free_port(TCP, UDP)
         options = [option.format(udp=udp) for option in row.options]
         words = row.words.format(**game.ports) if game else row.words
         poke = (lambda guest: row.scene(guest, game, udp)) if row.scene else None

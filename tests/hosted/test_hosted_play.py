@@ -18,6 +18,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 from contest import rounds          # noqa: E402
 from game import Game, outcome      # noqa: E402
 import peregrine_control            # noqa: E402
+import ports                        # noqa: E402
 
 PROGRAM = ROOT / "build/host/peregrine-linux"
 KEY = "the-key-of-the-tests"
@@ -51,12 +52,6 @@ class Player:
         return self.process.returncode, peregrine_control.parse(self.output[0]), self.output[1]
 
 
-def free_udp_port():
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-        sock.bind(("127.0.0.1", 0))
-        return sock.getsockname()[1]
-
-
 def play(tmp_path, round_text, server=(), player=(), seconds=SECONDS):
     """Plays to the end of the stream and leaves by GG; (outcome, statistics, log)."""
     name = round_text
@@ -64,7 +59,7 @@ def play(tmp_path, round_text, server=(), player=(), seconds=SECONDS):
         name = tmp_path / "round"
         name.write_text(round_text)
     contest_round = rounds.load_round(str(name))
-    port = free_udp_port()
+    port = ports.free_port(ports.UDP)
     words = ["--round", name, "--begin", "player", "--duration", seconds, "--rate", 12, "--burst", "20-300",
              "--interval", "0.03-0.09", "--users", tmp_path / "users", *server]
     users = tmp_path / "users"
@@ -199,7 +194,7 @@ def gg(*words):
 
 
 def test_gg_asks_and_tells_and_sees_it_gone():
-    port = str(free_udp_port())
+    port = str(ports.free_port(ports.UDP))
     with Player([*GAME, "key=0x00112233445566778899", f"control.port={port}"]) as player:
         ask = ["127.0.0.1", "--port", port, "--timeout", "0.5"]
         done = gg(*ask, "--key", "0x00112233445566778899", "--status", "--json")
@@ -247,7 +242,7 @@ def relay_losing(lost, port, stop):
 
 
 def test_a_status_is_asked_for_again_when_any_datagram_is_lost():
-    port, stop = free_udp_port(), threading.Event()
+    port, stop = ports.free_port(ports.UDP), threading.Event()
     with Player([*GAME, "key=correct-horse", f"control.port={port}"]):
         try:
             # The first HELLO; the second one's CHALLENGE; the COMMAND after the third; one part of the reply to the fourth.
