@@ -85,7 +85,7 @@ class Wire:
                 sock.sendall(FEED_HEAD)
             else:
                 self.output = sock
-        self.feed.settimeout(5)
+        self.feed.settimeout(seconds)
         self.feed.recv(4096)        # the request
         self.feed.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPING, TX_SOFTWARE | SOFTWARE | OPT_ID | OPT_TSONLY)
 
@@ -117,13 +117,11 @@ class Wire:
         poll.register(self.feed, 0)             # errors are always reported
         end = time.monotonic() + seconds
         latest = None
-        while time.monotonic() < end:
-            if not poll.poll(0 if latest else (end - time.monotonic()) * 1000):
-                break
+        while poll.poll(0 if latest else max(end - time.monotonic(), 0) * 1000):
             try:
                 _, ancillary, _, _ = self.feed.recvmsg(1, 512, socket.MSG_ERRQUEUE | socket.MSG_DONTWAIT)
             except BlockingIOError:
-                if latest:
+                if latest or time.monotonic() >= end:
                     break
                 continue
             latest = stamp_in(ancillary) or latest

@@ -23,12 +23,14 @@ class PlainPlayer:
     def __init__(self, ports, n, constants, user="plain", ask=True):
         self.ports, self.n, self.constants, self.user, self.ask = ports, n, constants, user, ask
         self.seen, self.submitted, self.verdicts = "", set(), []
+        self.connected = False
         self.thread = threading.Thread(target=self._play)
         self.thread.start()
 
     def _play(self):
-        feed = socket.create_connection(("127.0.0.1", self.ports["input"]), timeout=5)
-        output = socket.create_connection(("127.0.0.1", self.ports["output"]), timeout=5)
+        feed = socket.create_connection(("127.0.0.1", self.ports["input"]), timeout=60)
+        output = socket.create_connection(("127.0.0.1", self.ports["output"]), timeout=60)
+        self.connected = True
         if self.ask:
             feed.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
         reader, replies = feed.makefile("rb"), output.makefile("rb")

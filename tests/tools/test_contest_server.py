@@ -17,6 +17,7 @@ from plain_player import PlainPlayer, post, read_reply
 
 SERVER = pathlib.Path(__file__).resolve().parents[2] / "tools/contest_server.py"
 SMALL = rounds.parse_round("n=6 m=9973,30011 hidden=7^5")       # a few answers by chance, some planted
+PATIENCE_S = 60         # for what happens at once, on a machine that may stand still for seconds
 FAST = dict(round=SMALL, rate=20, burst=(5, 30), interval_s=(0.01, 0.02), bind="127.0.0.1", port_base=0)
 
 
@@ -35,12 +36,12 @@ def serve(tmp_path):
     yield start
     for server, thread in running:
         server.stop()
-        thread.join(5)
+        thread.join(PATIENCE_S)
         assert not thread.is_alive()
 
 
 def connect(server, kind):
-    return socket.create_connection(("127.0.0.1", server.ports[kind]), timeout=5)
+    return socket.create_connection(("127.0.0.1", server.ports[kind]), timeout=PATIENCE_S)
 
 
 def lets_in(server):
@@ -51,7 +52,7 @@ def lets_in(server):
         return False
 
 
-def wait_for(condition, seconds=10):
+def wait_for(condition, seconds=PATIENCE_S):
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "waited too long"
@@ -59,9 +60,9 @@ def wait_for(condition, seconds=10):
 
 
 def wait_for_the_end(server):
-    """Until the last digits have been sent, and every player has had its say on every answer, or 5 s more."""
+    """Until the last digits have been sent, and every player has had its say on every answer, or 10 s more."""
     wait_for(lambda: server.over)
-    end = time.monotonic() + 5
+    end = time.monotonic() + 10
     while time.monotonic() < end and (not server.contest.users or any(
             user.correct < len(server.contest.answers) for user in server.contest.users.values())):
         time.sleep(0.01)
@@ -77,11 +78,11 @@ def finish(server):
 @pytest.mark.parametrize("start, ask", [("push", True), ("push", False), ("wait", True)])
 @pytest.mark.parametrize("split", [False, True])
 def test_a_plain_player_finds_everything(serve, body, start, ask, split):
-    server = serve(body=body, start=start, split=split, begin="player", duration_s=0.6)
+    server = serve(body=body, start=start, split=split, begin="player", bursts=40)
     player = PlainPlayer(server.ports, SMALL.n, SMALL.constants, ask=ask)
     wait_for_the_end(server)
     lines = finish(server)
-    player.thread.join(5)
+    player.thread.join(PATIENCE_S)
     summary = [line for line in lines if line["kind"] == "summary"][0]
     assert summary["offered"] == summary["found"] > 5
     assert (summary["missed"], summary["wrong"], summary["dup"], summary["early"]) == (0, 0, 0, 0)
@@ -104,11 +105,11 @@ def test_pieces_that_wait_for_their_time_go_out_before_the_end(serve, monkeypatc
 
 
 def test_record_holds_all_that_was_offered(serve):
-    server = serve(begin="player", duration_s=0.4)
+    server = serve(begin="player", bursts=30)
     player = PlainPlayer(server.ports, SMALL.n, SMALL.constants)
     wait_for_the_end(server)
     lines = finish(server)
-    player.thread.join(5)
+    player.thread.join(PATIENCE_S)
     answers = [line for line in lines if line["kind"] == "answer"]
     text = "".join(line["digits"] for line in lines if line["kind"] == "burst")
     for answer in answers:
@@ -117,7 +118,7 @@ def test_record_holds_all_that_was_offered(serve):
     assert {line["digits"] for line in record.offered_to(lines)} == {a["digits"] for a in answers} == player.submitted
     submissions = [line for line in lines if line["kind"] == "submission"]
     sent_ns = {a["digits"]: a["ns"] for a in answers if a["first"]}
-    assert all(0 < s["ns"] - sent_ns[s["digits"]] < 10**9 for s in submissions)
+    assert all(0 < s["ns"] - sent_ns[s["digits"]] < 5 * 10**9 for s in submissions)
     assert lines[0]["kind"] == "contest" and lines[0]["told"] == 2
 
 
@@ -132,6 +133,14 @@ def test_a_count_of_bursts_offers_the_same_whatever_the_machine_does(serve):
         offered.append([(line["start"], line["digits"]) for line in lines if line["kind"] == "answer"])
         assert sum(line["kind"] == "burst" for line in lines) == 40
     assert offered[0] == offered[1] and offered[0]
+
+
+def test_the_digits_end_after_their_seconds(serve):
+    server = serve(begin="now", duration_s=0.3)
+    wait_for(lambda: server.over)
+    assert time.monotonic() - server.begun_at >= 0.3
+    sent_ns = [line["ns"] for line in finish(server) if line["kind"] == "burst"]
+    assert all(ns - sent_ns[0] < 300_000_000 for ns in sent_ns[:-1])
 
 
 def test_the_next_answers_are_sought_in_the_pause_and_not_beside_the_players(serve):
@@ -158,12 +167,16 @@ def test_answers_across_a_gap_are_not_offered():
 
 
 def test_all_players_get_the_same_digits(serve):
-    server = serve(begin="player", duration_s=0.3)
+    server = serve(begin="player", bursts=20)
+    all_there = threading.Event()
+    server.after(0, lambda: all_there.wait(PATIENCE_S))     # lets nobody in before
     players = [PlainPlayer(server.ports, SMALL.n, SMALL.constants, user=f"u{i}") for i in range(3)]
+    wait_for(lambda: all(player.connected for player in players))
+    all_there.set()
     wait_for_the_end(server)
     finish(server)
     for player in players:
-        player.thread.join(5)
+        player.thread.join(PATIENCE_S)
     longest = max((p.seen for p in players), key=len)
     assert all(longest.endswith(p.seen) and p.seen for p in players)
 
@@ -225,7 +238,7 @@ def test_expect_continue_and_connection_close_are_honoured(serve):
 
 
 def test_pages_are_served(serve):
-    server = serve(begin="player", duration_s=0.3)
+    server = serve(begin="player", bursts=20)
     player = PlainPlayer(server.ports, SMALL.n, SMALL.constants)
     wait_for_the_end(server)
     with connect(server, "pages") as sock, sock.makefile("rb") as file:
@@ -241,12 +254,14 @@ def test_pages_are_served(serve):
     assert twin["users"][0]["name"] == "plain" and twin["users"][0]["missed"] == 0 and twin["over"]
     assert twin["users"][0]["ip"].startswith("127.0.0.1(")        # with its ping
     finish(server)
-    player.thread.join(5)
+    player.thread.join(PATIENCE_S)
 
 
 @pytest.mark.parametrize("how", ["fin", "rst"])
 def test_both_connections_end_after_the_given_bursts(serve, how):
-    server = serve(begin="player", close_after=5, close_how=how, close_for_s=0.2)
+    server = serve(begin="player", close_after=5, close_how=how, close_for_s=0.01)
+    open_again, seen_closed = server._open_again, threading.Event()
+    server._open_again = lambda: open_again() if seen_closed.is_set() else server.after(0.01, server._open_again)
     with connect(server, "output") as output, connect(server, "input") as feed:
         text = b""
         try:
@@ -260,6 +275,7 @@ def test_both_connections_end_after_the_given_bursts(serve, how):
             assert output.recv(100) == b""
     with pytest.raises(ConnectionRefusedError):
         connect(server, "input")
+    seen_closed.set()
     wait_for(lambda: lets_in(server))
     bursts = [line["digits"] for line in finish(server) if line["kind"] == "burst"][:5]
     assert text.endswith("".join(bursts).encode()) or how == "rst"
@@ -279,7 +295,7 @@ def test_receive_time_is_the_kernels_and_not_the_loops(serve):
         for _ in range(5):
             asleep.clear()
             server.after(0, fall_asleep)
-            assert asleep.wait(5)
+            assert asleep.wait(PATIENCE_S)
             sent_ns = time.time_ns()
             sock.sendall(post("2"))
             read_reply(file)
@@ -300,19 +316,19 @@ def test_reader_that_does_not_read_is_dropped(serve):
 
 def test_program_prints_its_ports_ends_by_itself_and_names_errors(tmp_path):
     path = tmp_path / "record"
-    command = [sys.executable, SERVER, "--bind", "127.0.0.1", "--port-base", "0", "--duration", "0.3", "--grace", "0.2",
+    command = [sys.executable, SERVER, "--bind", "127.0.0.1", "--port-base", "0", "--bursts", "4", "--grace", "0.2",
                "--interval", "0.05", "--record", path]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=20)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
     assert done.returncode == 0, done.stderr
     assert re.fullmatch(r"listening pages=127\.0\.0\.1:\d+ input=127\.0\.0\.1:\d+ output=127\.0\.0\.1:\d+\n", done.stdout)
-    assert sum(line["kind"] == "burst" for line in record.read(path)) >= 3
+    assert sum(line["kind"] == "burst" for line in record.read(path)) == 4
     for words, quoted in ((["--burst", "9-3"], "'9-3'"), (["--round", "nowhere"], "nowhere"), (["--rate", "-1"], "'-1'"),
                           (["--interval", "0"], "--interval"), (["--users", "/nowhere"], "/nowhere"),
                           (["--interval", "0-inf"], "'0-inf'"), (["--burst", "1-"], "'1-'"),
                           (["--users", sys.executable], sys.executable),
                           (["--port-base", "0", "--bind", "192.0.2.1"], "192.0.2.1"),
                           (["--port-base", "0", "--record", "/nowhere/r"], "/nowhere/r")):
-        done = subprocess.run([sys.executable, SERVER, *words], capture_output=True, text=True, timeout=20)
+        done = subprocess.run([sys.executable, SERVER, *words], capture_output=True, text=True, timeout=PATIENCE_S)
         assert done.returncode != 0 and quoted in done.stderr
 
 
@@ -320,7 +336,7 @@ def test_program_ends_cleanly_on_a_signal_and_says_what_port_is_taken(tmp_path):
     command = [sys.executable, SERVER, "--bind", "127.0.0.1"]
     with subprocess.Popen([*command, "--port-base", "0"], stdout=subprocess.PIPE, text=True) as process:
         port = int(re.search(r"pages=127\.0\.0\.1:(\d+)", process.stdout.readline())[1])
-        done = subprocess.run([*command, "--port-base", str(port)], capture_output=True, text=True, timeout=20)
+        done = subprocess.run([*command, "--port-base", str(port)], capture_output=True, text=True, timeout=PATIENCE_S)
         assert done.returncode != 0 and str(port) in done.stderr and "in use" in done.stderr
         process.send_signal(signal.SIGTERM)
-        assert process.wait(5) == 0
+        assert process.wait(PATIENCE_S) == 0
