@@ -25,6 +25,7 @@ IMAGE = BUILD / "peregrine.elf"
 OVMF = next((p for p in ("/usr/share/ovmf/OVMF.fd", "/usr/share/qemu/OVMF.fd") if os.path.exists(p)), None)
 
 PR_SET_PDEATHSIG = 1
+PATIENCE_S = 60        # for what happens in a second or two, on a machine that is slow, busy, or stands still for seconds
 
 
 class Timeout(AssertionError):
@@ -69,10 +70,10 @@ def end_process(process):
     if process.poll() is None:
         process.terminate()
         try:
-            process.wait(5)
+            process.wait(10)
         except subprocess.TimeoutExpired:
             process.kill()
-            process.wait(5)
+            process.wait(PATIENCE_S)
 
 
 def die_with_parent():
@@ -123,14 +124,14 @@ class Machine:
         with self._changed:
             return self._text
 
-    def wait_for(self, pattern, seconds=30, start=0):
+    def wait_for(self, pattern, seconds=PATIENCE_S, start=0):
         """The first match of the regular expression in the log from character `start` on."""
         found = self._wait(lambda: re.search(pattern, self._text[start:], re.MULTILINE), seconds)
         if not found:
             raise Timeout(f"no {pattern!r} within {seconds} s{self._describe()}")
         return found
 
-    def wait_reset(self, seconds=30):
+    def wait_reset(self, seconds=PATIENCE_S):
         """Until the guest resets the machine. QEMU ends with it."""
         event = self.wait_event("SHUTDOWN", seconds)
         if event["data"].get("reason") != "guest-reset":
@@ -143,7 +144,7 @@ class Machine:
 
     # ---- QMP
 
-    def qmp(self, command, seconds=30, **arguments):
+    def qmp(self, command, seconds=PATIENCE_S, **arguments):
         with self._changed:
             self._replies.clear()
         self._qmp.sendall(json.dumps({"execute": command, "arguments": arguments}).encode() + b"\n")
@@ -154,7 +155,7 @@ class Machine:
             raise AssertionError(f"QMP {command}: {reply['error']}")
         return reply["return"]
 
-    def wait_event(self, name, seconds=30):
+    def wait_event(self, name, seconds=PATIENCE_S):
         """The first event of that name since the start."""
         find = lambda: next((e for e in self._events if e["event"] == name), None)
         event = self._wait(find, seconds)
@@ -173,7 +174,7 @@ class Machine:
         """Ends QEMU if it still runs. Safe to call twice."""
         end_process(self.process)
         for thread in self._threads:
-            thread.join(5)
+            thread.join(PATIENCE_S)
         self._serial.close()
         self._qmp.close()
         self.process.stderr.close()
@@ -206,7 +207,7 @@ class Machine:
                     elif "QMP" not in message:      # the greeting
                         self._replies.append(message)
                 self._changed.notify_all()
-        self._threads[0].join(5)                    # the last words on the serial line come first
+        self._threads[0].join(PATIENCE_S)       # the last words on the serial line come first
         with self._changed:
             self._ended = True
             self._changed.notify_all()
@@ -220,7 +221,7 @@ class Machine:
 
     def _describe(self):
         if self._ended:
-            self.process.wait(5)
+            self.process.wait(PATIENCE_S)
         status = self.process.poll()
         errors = self.process.stderr.read() if status is not None else ""
         state = "still runs" if status is None else f"ended with {status}"

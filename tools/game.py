@@ -45,7 +45,7 @@ class Game:
 
     def board(self):
         """The JSON board."""
-        connection = http.client.HTTPConnection(self.bind, self.ports["pages"], timeout=5)
+        connection = http.client.HTTPConnection(self.bind, self.ports["pages"], timeout=60)
         try:
             connection.request("GET", "/board.json")
             return json.load(connection.getresponse())
@@ -65,7 +65,7 @@ class Game:
         """Ends the server; the record's lines."""
         if self.process.poll() is None:
             self.process.terminate()
-        self.process.wait(10)
+        self.process.wait(60)
         return record.read(self.record_path)
 
     def close(self):

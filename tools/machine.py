@@ -102,7 +102,7 @@ def send_gg(control, key):
     """Tells the machine to leave: (its last statistics, None), or (None, what went wrong). Whether it has left, its
     reset tells."""
     try:
-        client = peregrine_control.Client(control[0], peregrine_control.key_from_text(key), control[1])
+        client = peregrine_control.Client(control[0], peregrine_control.key_from_text(key), control[1], timeout_s=5)
         return client.gg(), None
     except peregrine_control.ControlError as error:
         return None, str(error)
@@ -160,7 +160,7 @@ class HostedPlayer:
     """The Linux player, with the face of a qemu.Machine: its end by GG stands for the reset."""
 
     def __init__(self, words):
-        self.file = tempfile.TemporaryFile("w+")
+        self.file = tempfile.TemporaryFile()
         self.process = subprocess.Popen([qemu.BUILD / "host/peregrine-linux", *words], stdin=subprocess.DEVNULL,
                                         stdout=self.file, stderr=self.file)
 
@@ -170,15 +170,14 @@ class HostedPlayer:
     def __exit__(self, *_):
         if self.process.poll() is None:
             self.process.kill()
-            self.process.wait(5)
+            self.process.wait(qemu.PATIENCE_S)
         self.file.close()
 
     @property
     def log(self):
-        self.file.seek(0)
-        return self.file.read()
+        return os.pread(self.file.fileno(), 1 << 24, 0).decode()     # the file's own position is where the player writes
 
-    def wait_reset(self, seconds):
+    def wait_reset(self, seconds=qemu.PATIENCE_S):
         try:
             code = self.process.wait(seconds)
         except subprocess.TimeoutExpired as error:

@@ -47,10 +47,10 @@ class Nginx:
         self.process = subprocess.Popen([program, "-p", directory, "-c", str(conf)], stderr=subprocess.PIPE, text=True)
 
     def __enter__(self):
-        end = time.monotonic() + 10
+        end = time.monotonic() + 60
         while True:
             try:
-                socket.create_connection((self.bind, self.ports["output"]), timeout=1).close()
+                socket.create_connection((self.bind, self.ports["output"]), timeout=60).close()
                 return self
             except ConnectionRefusedError:
                 assert self.process.poll() is None and time.monotonic() < end, self.process.stderr.read()
@@ -58,7 +58,7 @@ class Nginx:
 
     def __exit__(self, *_):
         self.process.terminate()
-        self.process.wait(10)
+        self.process.wait(60)
         self.process.stderr.close()
 
     def endpoints(self, host):

@@ -15,7 +15,7 @@ import ports            # noqa: E402
 import qemu             # noqa: E402
 import table            # noqa: E402
 
-ROW_S_MAX = 180
+ROW_S_MAX = 500
 
 
 def why_no_tap():

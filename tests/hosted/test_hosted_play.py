@@ -1,12 +1,14 @@
 """peregrine-linux against the contest server: every round, every way of serving it, connections that are closed in the
 middle, and every way in which the program ends."""
 import json
+import os
 import pathlib
 import select
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
@@ -25,6 +27,7 @@ KEY = "the-key-of-the-tests"
 USER = "swift"
 PASSWORD = "a/b%c&d=?"      # to be percent-encoded
 SECONDS = 2.5
+PATIENCE_S = 60         # for what happens at once, on a machine that may stand still for seconds
 
 SMALL = "n=6 m=823,108"
 TINY = "n=9 m=3,10,64,125"      # hundreds of answers a burst, the same ones again and again
@@ -33,8 +36,9 @@ WIDE = "n=1024 m=2^20*7^30,5^40*3^50,1099511627791*1099511627803,3^300"
 
 class Player:
     def __init__(self, words):
+        self.file = tempfile.TemporaryFile()
         self.process = subprocess.Popen([PROGRAM, *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                        stderr=subprocess.PIPE, text=True)
+                                        stderr=self.file, text=True)
         self.output = None
 
     def __enter__(self):
@@ -44,11 +48,24 @@ class Player:
         if self.process.poll() is None:
             self.process.kill()
         self.finish()
+        self.file.close()
 
-    def finish(self, seconds=20):
+    @property
+    def log(self):
+        """What it has logged so far."""
+        return os.pread(self.file.fileno(), 1 << 20, 0).decode()     # the file's own position is where the program writes
+
+    def wait_for(self, text, seconds=PATIENCE_S):
+        """Until it has logged that."""
+        end = time.monotonic() + seconds
+        while text not in self.log:
+            assert self.process.poll() is None and time.monotonic() < end, f"no {text!r} in:\n{self.log}"
+            time.sleep(0.01)
+
+    def finish(self, seconds=PATIENCE_S):
         """(exit code, statistics, log)"""
         if self.output is None:
-            self.output = self.process.communicate(timeout=seconds)
+            self.output = self.process.communicate(timeout=seconds)[0], self.log
         return self.process.returncode, peregrine_control.parse(self.output[0]), self.output[1]
 
 
@@ -68,9 +85,9 @@ def play(tmp_path, round_text, server=(), player=(), seconds=SECONDS):
                 "m=" + ",".join(map(str, contest_round.constants)), "wait=sleep", f"key={KEY}",
                 f"control.port={port}", *player]
     with Game("127.0.0.1", words) as game, Player([*game.endpoints("127.0.0.1"), *settings]) as linux:
-        assert game.wait_over(seconds + 20)
-        client = peregrine_control.Client("127.0.0.1", peregrine_control.key_from_text(KEY), port)
-        end = time.monotonic() + 5          # the last answers' responses
+        assert game.wait_over(seconds + PATIENCE_S), linux.log
+        client = peregrine_control.Client("127.0.0.1", peregrine_control.key_from_text(KEY), port, timeout_s=10)
+        end = time.monotonic() + 20         # the last answers' responses
         while True:
             stats = peregrine_control.parse(client.status())
             settled = stats["submit.responses_2xx"] + stats["submit.unanswered"] == stats["ledger.entered"]
@@ -126,7 +143,7 @@ def test_several_feeds_bridge_each_other(tmp_path):
 
 # How it ends.
 
-def run(words, seconds=20):
+def run(words, seconds=PATIENCE_S):
     with Player(words) as player:
         return player.finish(seconds)
 
@@ -175,13 +192,13 @@ def test_no_server_is_retried_and_told_at_most_once_a_second():
 def test_the_deadline_is_no_failure():
     code, stats, log = run([*GAME, "deadline=0.3"])
     assert code == 0 and "leaving: deadline" in log
-    assert 300_000_000 <= stats["player.uptime_ns"] < 2_000_000_000
+    assert 300_000_000 <= stats["player.uptime_ns"] < 20_000_000_000
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_it_with_its_statistics(number):
     with Player(GAME) as player:
-        time.sleep(0.3)
+        player.wait_for("refused, retrying")
         player.process.send_signal(number)
         code, stats, log = player.finish()
     assert code == 0 and "leaving: interrupted" in log and stats["player.turns"] > 0
@@ -190,20 +207,23 @@ def test_a_signal_ends_it_with_its_statistics(number):
 # tools/gg, as a user calls it.
 
 def gg(*words):
-    return subprocess.run([ROOT / "tools/gg", *words], capture_output=True, text=True, timeout=30)
+    return subprocess.run([ROOT / "tools/gg", *words], capture_output=True, text=True, timeout=PATIENCE_S)
 
 
 def test_gg_asks_and_tells_and_sees_it_gone():
     port = str(ports.free_port(ports.UDP))
     with Player([*GAME, "key=0x00112233445566778899", f"control.port={port}"]) as player:
-        ask = ["127.0.0.1", "--port", port, "--timeout", "0.5"]
-        done = gg(*ask, "--key", "0x00112233445566778899", "--status", "--json")
+        player.wait_for("playing with")
+        ask = ["127.0.0.1", "--port", port]
+        done = gg(*ask, "--key", "0x00112233445566778899", "--status", "--json", "--timeout", "10")
         assert done.returncode == 0, done.stderr
         assert json.loads(done.stdout)["control.commands_status"] == 1
         done = gg(*ask, "--key", "another key of ours", "--attempts", "1")
+        while done.returncode == 1:         # the challenge was late
+            done = gg(*ask, "--key", "another key of ours", "--attempts", "1")
         assert done.returncode == 3 and "the key is another one" in done.stderr
         assert player.process.poll() is None
-        done = gg(*ask, "--key", "0x00112233445566778899")
+        done = gg(*ask, "--key", "0x00112233445566778899", "--timeout", "10")
         assert done.returncode == 0 and "control.commands_gg 1\n" in done.stdout, done.stderr
         code, stats, log = player.finish()
         assert code == 0 and "leaving: gg" in log and stats["control.drop_mac"] == 1
@@ -243,13 +263,14 @@ def relay_losing(lost, port, stop):
 
 def test_a_status_is_asked_for_again_when_any_datagram_is_lost():
     port, stop = ports.free_port(ports.UDP), threading.Event()
-    with Player([*GAME, "key=correct-horse", f"control.port={port}"]):
+    with Player([*GAME, "key=correct-horse", f"control.port={port}"]) as player:
+        player.wait_for("playing with")
         try:
             # The first HELLO; the second one's CHALLENGE; the COMMAND after the third; one part of the reply to the fourth.
             relay = relay_losing({0, 2, 5, 9}, port, stop)
-            client = peregrine_control.Client("127.0.0.1", b"correct-horse", relay, 0.3, 5)
-            time.sleep(0.3)
+            client = peregrine_control.Client("127.0.0.1", b"correct-horse", relay, 0.3, 25)
             stats = peregrine_control.parse(client.status())
-            assert stats["control.hellos"] == 4 and stats["control.commands_status"] == 2
+            # Not more, where no answer is late on top of it.
+            assert stats["control.hellos"] >= 4 and stats["control.commands_status"] >= 2
         finally:
             stop.set()
