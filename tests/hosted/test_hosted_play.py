@@ -70,14 +70,15 @@ class Player:
 
 
 def play(tmp_path, round_text, server=(), player=(), seconds=SECONDS):
-    """Plays to the end of the stream and leaves by GG; (outcome, statistics, log)."""
+    """Plays to the end of the stream, so many seconds on a machine that keeps up, and leaves by GG; (outcome, statistics,
+    log)."""
     name = round_text
     if name not in rounds.ROUNDS:
         name = tmp_path / "round"
         name.write_text(round_text)
     contest_round = rounds.load_round(str(name))
     port = ports.free_port(ports.UDP)
-    words = ["--round", name, "--begin", "player", "--duration", seconds, "--rate", 12, "--burst", "20-300",
+    words = ["--round", name, "--begin", "player", "--bursts", round(seconds / 0.06), "--rate", 12, "--burst", "20-300",
              "--interval", "0.03-0.09", "--users", tmp_path / "users", *server]
     users = tmp_path / "users"
     users.write_text(f"{USER}:{PASSWORD}\n")
