@@ -13,7 +13,8 @@ enum {
     /* Configuration space. QEMU knows these two in their own widths only, so they are not for struct pci_access. */
     WDT_CONFIGURATION = 0x60,           /* 16 bits */
     WDT_INT_TYPE_DISABLED = 3,          /* the first stage ends in silence */
-    /* Bit 2 clear: a tick is 2^15 of PCI's 33 MHz, 0.993 ms. Bit 5 clear: the second stage's end resets the machine. */
+    /* Bit 2 clear: a tick is 2^15 of PCI's 33 MHz. Bit 5 clear: the second stage's end resets the machine. */
+    TICK_NS = 992970,
     WDT_LOCK = 0x68,                    /* 8 bits */
     WDT_ENABLE_BIT = 1,
 
@@ -89,7 +90,7 @@ bool i6300esb_start(uint64_t timeout_ns)
     pci_enable(access, address);
     registers = memory_map_device(bar.base, REGISTER_BYTES);
 
-    uint32_t ticks = (uint32_t)min_size(max_size(timeout_ns / 1000000 / 2, 1), STAGE_TICKS_MAX);
+    uint32_t ticks = (uint32_t)min_size(timeout_ns / (2 * TICK_NS) + 1, STAGE_TICKS_MAX);
     port_out8(config_port(address, WDT_LOCK), 0);
     port_out16(config_port(address, WDT_CONFIGURATION), WDT_INT_TYPE_DISABLED);
     preload_set(PRELOAD_1, ticks);
@@ -102,7 +103,7 @@ bool i6300esb_start(uint64_t timeout_ns)
         return false;
     }
     period_ns = timeout_ns / 3;
-    log_line("watchdog: i6300esb resets the machine after %u ms", 2 * ticks);
+    log_line("watchdog: i6300esb resets the machine after %u ms", (uint32_t)(UINT64_C(2) * ticks * TICK_NS / 1000000));
     return true;
 }
 

@@ -51,8 +51,10 @@ static enum virtio_net_error find_mmio(struct mmio_places *places)
 {
     enum virtio_net_error error = VIRTIO_NET_NO_DEVICE;
     struct virtio_mmio_word word;
-    while (error != VIRTIO_NET_OK && mmio_next(places, &word))
-        error = try_mmio(&word);
+    while (error != VIRTIO_NET_OK && mmio_next(places, &word)) {
+        enum virtio_net_error here = try_mmio(&word);
+        error = here != VIRTIO_NET_NO_DEVICE ? here : error;    /* an empty place tells nothing about the one before */
+    }
     return error;
 }
 

@@ -67,6 +67,11 @@ static bool modern_open(struct virtio_pci *pci, const struct pci_access *access,
     return true;
 }
 
+uint32_t virtio_pci_config_read(struct virtio_transport *transport, uint16_t offset, uint8_t bytes)
+{
+    return registers_read(virtio_pci_of(transport)->device, offset, bytes);
+}
+
 static bool legacy_open(struct virtio_pci *pci, const struct pci_bar *bar)
 {
     uint32_t config = pci->transport.interrupts ? VIRTIO_PCI_LEGACY_CONFIG_WITH_MSIX : VIRTIO_PCI_LEGACY_CONFIG;

@@ -26,6 +26,11 @@ bool virtio_pci_is_net(const struct pci_function *function);
 bool virtio_pci_open(struct virtio_pci *pci, const struct pci_access *access, const struct pci_function *function,
                      const struct virtio_message *message);
 
-/* The two kinds, for virtio_pci_open. */
+/* The two kinds, for virtio_pci_open, and what they have in common. */
 extern const struct virtio_transport_ops virtio_pci_modern_ops;     /* drivers/virtio_pci_modern.c */
 extern const struct virtio_transport_ops virtio_pci_legacy_ops;     /* drivers/virtio_pci_legacy.c */
+static inline struct virtio_pci *virtio_pci_of(struct virtio_transport *transport)
+{
+    return (struct virtio_pci *)transport;
+}
+uint32_t virtio_pci_config_read(struct virtio_transport *transport, uint16_t offset, uint8_t bytes);

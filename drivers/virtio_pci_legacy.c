@@ -1,31 +1,29 @@
 /* Legacy registers, virtio 1.2 §4.1.4.10: one block of ports. The device dictates the size of its queues. */
 #include "drivers/virtio_pci.h"
 
-static struct virtio_pci *pci_of(struct virtio_transport *transport) { return (struct virtio_pci *)transport; }
-
 static uint8_t status_read(struct virtio_transport *transport)
 {
-    return registers_read8(pci_of(transport)->common, VIRTIO_PCI_LEGACY_DEVICE_STATUS);
+    return registers_read8(virtio_pci_of(transport)->common, VIRTIO_PCI_LEGACY_DEVICE_STATUS);
 }
 
 static void status_write(struct virtio_transport *transport, uint8_t status)
 {
-    registers_write8(pci_of(transport)->common, VIRTIO_PCI_LEGACY_DEVICE_STATUS, status);
+    registers_write8(virtio_pci_of(transport)->common, VIRTIO_PCI_LEGACY_DEVICE_STATUS, status);
 }
 
 static uint64_t features_read(struct virtio_transport *transport)
 {
-    return registers_read32(pci_of(transport)->common, VIRTIO_PCI_LEGACY_DEVICE_FEATURES);
+    return registers_read32(virtio_pci_of(transport)->common, VIRTIO_PCI_LEGACY_DEVICE_FEATURES);
 }
 
 static void features_write(struct virtio_transport *transport, uint64_t features)
 {
-    registers_write32(pci_of(transport)->common, VIRTIO_PCI_LEGACY_DRIVER_FEATURES, (uint32_t)features);
+    registers_write32(virtio_pci_of(transport)->common, VIRTIO_PCI_LEGACY_DRIVER_FEATURES, (uint32_t)features);
 }
 
 static uint16_t queue_size_max(struct virtio_transport *transport, uint16_t queue)
 {
-    struct registers block = pci_of(transport)->common;
+    struct registers block = virtio_pci_of(transport)->common;
     registers_write16(block, VIRTIO_PCI_LEGACY_QUEUE_SELECT, queue);
     return registers_read16(block, VIRTIO_PCI_LEGACY_QUEUE_SIZE);
 }
@@ -33,7 +31,7 @@ static uint16_t queue_size_max(struct virtio_transport *transport, uint16_t queu
 /* §4.1.5.1.3.1: the page number of the rings, 32 bits of it; the layout is §2.7.2's. */
 static bool queue_enable(struct virtio_transport *transport, uint16_t queue, const struct virtqueue *rings)
 {
-    struct registers block = pci_of(transport)->common;
+    struct registers block = virtio_pci_of(transport)->common;
     uint64_t page = virtqueue_desc_address(rings) / VIRTQ_LEGACY_ALIGN_BYTES;
     if (page > UINT32_MAX)
         return false;
@@ -48,12 +46,7 @@ static bool queue_enable(struct virtio_transport *transport, uint16_t queue, con
 
 static void kick(struct virtio_transport *transport, uint16_t queue)
 {
-    registers_write16(pci_of(transport)->common, VIRTIO_PCI_LEGACY_QUEUE_NOTIFY, queue);
-}
-
-static uint32_t config_read(struct virtio_transport *transport, uint16_t offset, uint8_t bytes)
-{
-    return registers_read(pci_of(transport)->device, offset, bytes);
+    registers_write16(virtio_pci_of(transport)->common, VIRTIO_PCI_LEGACY_QUEUE_NOTIFY, queue);
 }
 
 /* §2.5.4: legacy devices have none; the fields we read do not change, or are a single bit (the link). */
@@ -71,6 +64,6 @@ const struct virtio_transport_ops virtio_pci_legacy_ops = {
     .queue_size_max = queue_size_max,
     .queue_enable = queue_enable,
     .kick = kick,
-    .config_read = config_read,
+    .config_read = virtio_pci_config_read,
     .config_generation = config_generation,
 };

@@ -1,21 +1,19 @@
 /* Modern registers, virtio 1.2 §4.1.4: the common configuration structure, the notify area, the device configuration. */
 #include "drivers/virtio_pci.h"
 
-static struct virtio_pci *pci_of(struct virtio_transport *transport) { return (struct virtio_pci *)transport; }
-
 static uint8_t status_read(struct virtio_transport *transport)
 {
-    return registers_read8(pci_of(transport)->common, VIRTIO_PCI_COMMON_DEVICE_STATUS);
+    return registers_read8(virtio_pci_of(transport)->common, VIRTIO_PCI_COMMON_DEVICE_STATUS);
 }
 
 static void status_write(struct virtio_transport *transport, uint8_t status)
 {
-    registers_write8(pci_of(transport)->common, VIRTIO_PCI_COMMON_DEVICE_STATUS, status);
+    registers_write8(virtio_pci_of(transport)->common, VIRTIO_PCI_COMMON_DEVICE_STATUS, status);
 }
 
 static uint64_t features_read(struct virtio_transport *transport)
 {
-    struct registers common = pci_of(transport)->common;
+    struct registers common = virtio_pci_of(transport)->common;
     registers_write32(common, VIRTIO_PCI_COMMON_DEVICE_FEATURE_SELECT, 0);
     uint64_t features = registers_read32(common, VIRTIO_PCI_COMMON_DEVICE_FEATURE);
     registers_write32(common, VIRTIO_PCI_COMMON_DEVICE_FEATURE_SELECT, 1);
@@ -24,7 +22,7 @@ static uint64_t features_read(struct virtio_transport *transport)
 
 static void features_write(struct virtio_transport *transport, uint64_t features)
 {
-    struct registers common = pci_of(transport)->common;
+    struct registers common = virtio_pci_of(transport)->common;
     registers_write32(common, VIRTIO_PCI_COMMON_DRIVER_FEATURE_SELECT, 0);
     registers_write32(common, VIRTIO_PCI_COMMON_DRIVER_FEATURE, (uint32_t)features);
     registers_write32(common, VIRTIO_PCI_COMMON_DRIVER_FEATURE_SELECT, 1);
@@ -33,7 +31,7 @@ static void features_write(struct virtio_transport *transport, uint64_t features
 
 static uint16_t queue_size_max(struct virtio_transport *transport, uint16_t queue)
 {
-    struct registers common = pci_of(transport)->common;
+    struct registers common = virtio_pci_of(transport)->common;
     if (queue >= registers_read16(common, VIRTIO_PCI_COMMON_NUM_QUEUES))
         return 0;
     registers_write16(common, VIRTIO_PCI_COMMON_QUEUE_SELECT, queue);
@@ -49,7 +47,7 @@ static void address_write(struct registers common, uint32_t offset, uint64_t add
 
 static bool queue_enable(struct virtio_transport *transport, uint16_t queue, const struct virtqueue *rings)
 {
-    struct virtio_pci *pci = pci_of(transport);
+    struct virtio_pci *pci = virtio_pci_of(transport);
     registers_write16(pci->common, VIRTIO_PCI_COMMON_QUEUE_SELECT, queue);
     registers_write16(pci->common, VIRTIO_PCI_COMMON_QUEUE_SIZE, rings->size);
     address_write(pci->common, VIRTIO_PCI_COMMON_QUEUE_DESC, virtqueue_desc_address(rings));
@@ -72,17 +70,12 @@ static bool queue_enable(struct virtio_transport *transport, uint16_t queue, con
 /* §4.1.5.2 */
 static void kick(struct virtio_transport *transport, uint16_t queue)
 {
-    registers_write16(pci_of(transport)->doorbell[queue], 0, queue);
-}
-
-static uint32_t config_read(struct virtio_transport *transport, uint16_t offset, uint8_t bytes)
-{
-    return registers_read(pci_of(transport)->device, offset, bytes);
+    registers_write16(virtio_pci_of(transport)->doorbell[queue], 0, queue);
 }
 
 static uint32_t config_generation(struct virtio_transport *transport)
 {
-    return registers_read8(pci_of(transport)->common, VIRTIO_PCI_COMMON_CONFIG_GENERATION);
+    return registers_read8(virtio_pci_of(transport)->common, VIRTIO_PCI_COMMON_CONFIG_GENERATION);
 }
 
 const struct virtio_transport_ops virtio_pci_modern_ops = {
@@ -93,6 +86,6 @@ const struct virtio_transport_ops virtio_pci_modern_ops = {
     .queue_size_max = queue_size_max,
     .queue_enable = queue_enable,
     .kick = kick,
-    .config_read = config_read,
+    .config_read = virtio_pci_config_read,
     .config_generation = config_generation,
 };

@@ -58,7 +58,7 @@ size_t virtqueue_bytes(const struct virtqueue_config *config);
 /* Lays the rings out in `memory` and poisons them. `token` has room for config->size entries. */
 void virtqueue_init(struct virtqueue *queue, const struct virtqueue_config *config, void *memory, uint16_t *token);
 
-/* Offsets from the ring memory's start, for transports and models. */
+/* Where the device finds the three parts: physical addresses, which are pointers here. */
 uint64_t virtqueue_desc_address(const struct virtqueue *queue);
 uint64_t virtqueue_avail_address(const struct virtqueue *queue);
 uint64_t virtqueue_used_address(const struct virtqueue *queue);
