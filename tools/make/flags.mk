@@ -9,7 +9,8 @@ COMMON := -std=gnu11 -g -I. -I$(BUILD)/gen -MMD -MP $(WARN) -fno-strict-aliasing
 # -fbuiltin after -ffreestanding: the loads and stores of bytes.h must stay single instructions, not calls of memcpy.
 KERNEL_CFLAGS := $(COMMON) -O2 -ffreestanding -fbuiltin -fno-pic -fno-pie -mno-red-zone -fno-stack-protector \
 	-fno-omit-frame-pointer -fno-asynchronous-unwind-tables -fcf-protection=none -DPEREGRINE_KERNEL=1
-HOST_CFLAGS := $(COMMON) -O2 -fno-omit-frame-pointer
+# No vectors out of straight code: the kernel's build has none, and GCC 12 loads constants for them from memory.
+HOST_CFLAGS := $(COMMON) -O2 -fno-omit-frame-pointer -fno-tree-slp-vectorize
 TEST_CFLAGS := $(COMMON) -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 
 # Per-file additions, the same in every build. CFLAGS_EXTRA is set per target by fragments (net/lwip/lwip.mk).
