@@ -113,8 +113,6 @@ static bool all_digits(const uint8_t *at, size_t bytes)
 
 static size_t count_digits(const uint8_t *at, size_t bytes)
 {
-    if (all_digits(at, bytes))
-        return bytes;
     size_t n = 0;
     while (n + 8 <= bytes && not_digits(at + n) == 0)
         n += 8;
@@ -123,9 +121,10 @@ static size_t count_digits(const uint8_t *at, size_t bytes)
     return n;
 }
 
-/* The first run of digits in a stretch of the body, behind bytes that are skipped; false if there is none. */
-static bool take_run(const uint8_t *from, const uint8_t *end, struct http_body *digits)
+/* The first run of digits of what is pending, behind bytes that are skipped; false if there is none. */
+__attribute__((noinline)) static bool take_part(struct feed *feed, struct http_body *digits)
 {
+    const uint8_t *from = feed->pending.data, *end = from + feed->pending.bytes;
     while (from < end && (*from < '0' || *from > '9')) {
         if (*from == '\r' || *from == '\n')
             feed_counters.bytes_skipped_line_ends++;
@@ -134,43 +133,52 @@ static bool take_run(const uint8_t *from, const uint8_t *end, struct http_body *
         from++;
     }
     *digits = (struct http_body){ from, count_digits(from, (size_t)(end - from)) };
-    feed_counters.digits += digits->bytes;
+    from += digits->bytes;
+    feed->pending = (struct http_body){ from, (size_t)(end - from) };
     return digits->bytes > 0;
+}
+
+/* What the response says besides its body; false: nothing more comes of these bytes. */
+NOT_HOT static bool take_step(struct feed *feed, enum http_step step, uint64_t now_ns)
+{
+    switch (step) {
+    case HTTP_HEAD:
+        return take_head(feed, now_ns);
+    case HTTP_DONE:
+        feed_counters.streams_ended++;
+        link_leave(&feed->link, "the stream ended", true, now_ns);
+        return false;
+    case HTTP_BAD:
+        feed_counters.bad_http++;
+        link_leave(&feed->link, feed->response.bad, false, now_ns);
+        return false;
+    default:
+        return false;
+    }
 }
 
 HOT bool feed_next(struct feed *feed, const uint8_t **at, const uint8_t *end, struct http_body *digits, uint64_t now_ns)
 {
     while (feed->link.state == LINK_UP) {
-        if (feed->pending.bytes > 0) {
-            const uint8_t *from = feed->pending.data, *stop = from + feed->pending.bytes;
-            bool found = take_run(from, stop, digits);
-            from = found ? digits->data + digits->bytes : stop;
-            feed->pending = (struct http_body){ from, (size_t)(stop - from) };
-            if (found) {
-                feed->heard_ns = now_ns;
-                feed->link.useful = true;
-                return true;
+        if (feed->pending.bytes == 0) {
+            enum http_step step = http_response_step(&feed->response, at, end, &feed->pending);
+            if (step == HTTP_MORE)
+                return false;
+            if (step != HTTP_BODY) {
+                if (!take_step(feed, step, now_ns))
+                    return false;
+                continue;
             }
+        }
+        if (all_digits(feed->pending.data, feed->pending.bytes)) {
+            *digits = feed->pending;
+            feed->pending.bytes = 0;
+        } else if (!take_part(feed, digits)) {
             continue;
         }
-        switch (http_response_step(&feed->response, at, end, &feed->pending)) {
-        case HTTP_MORE:
-            return false;
-        case HTTP_HEAD:
-            if (!take_head(feed, now_ns))
-                return false;
-            break;
-        case HTTP_BODY:
-            break;
-        case HTTP_DONE:
-            feed_counters.streams_ended++;
-            link_leave(&feed->link, "the stream ended", true, now_ns);
-            return false;
-        case HTTP_BAD:
-            feed_counters.bad_http++;
-            link_leave(&feed->link, feed->response.bad, false, now_ns);
-            return false;
-        }
+        feed->heard_ns = now_ns;
+        feed->link.useful = true;
+        return true;
     }
     return false;
 }

@@ -84,18 +84,23 @@ static void hash_digits(const uint8_t *digits, size_t count, uint64_t hash[4])
 }
 
 /* Of the number of digits, the first eight and the last sixteen: NH again, once. Equal for equal answers. */
-HOT static uint32_t brief_hash(const uint8_t *digits, size_t count)
+static inline uint32_t brief_hash_of(const uint8_t *digits, const uint8_t *end, size_t count)
 {
-    uint8_t padded[PAD_BYTES] = { 0 };
-    const uint8_t *end = digits + count;
-    if (count < PAD_BYTES) {
-        memcpy(padded, digits, count);
-        digits = padded;
-        end = padded + PAD_BYTES;
-    }
     unsigned __int128 sum = (unsigned __int128)(load_le64(digits) + ledger.keys[0]) * (count + ledger.keys[1])
         + (unsigned __int128)(load_le64(end - 16) + ledger.keys[2]) * (load_le64(end - 8) + ledger.keys[3]);
     return (uint32_t)(((uint64_t)sum ^ (uint64_t)(sum >> 64)) * UINT64_C(0x9e3779b97f4a7c15) >> (64 - SEEN_BITS));
+}
+
+__attribute__((noinline)) static uint32_t brief_hash_short(const uint8_t *digits, size_t count)
+{
+    uint8_t padded[PAD_BYTES] = { 0 };
+    memcpy(padded, digits, count);
+    return brief_hash_of(padded, padded + PAD_BYTES, count);
+}
+
+static inline uint32_t brief_hash(const uint8_t *digits, size_t count)
+{
+    return count < PAD_BYTES ? brief_hash_short(digits, count) : brief_hash_of(digits, digits + count, count);
 }
 
 HOT bool ledger_lacks(const uint8_t *digits, size_t count)

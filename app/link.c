@@ -4,10 +4,9 @@
 
 #include "kernel/base/assert.h"
 #include "kernel/base/bytes.h"
-#include "kernel/base/hot.h"
 #include "kernel/base/log.h"
 
-static struct link *owners[TRANSPORT_CONNECTION_COUNT_MAX];
+struct link *link_owners[TRANSPORT_CONNECTION_COUNT_MAX];
 
 struct link_counters link_counters;
 static const struct counter link_counter_table[] = {
@@ -24,19 +23,13 @@ const struct counter_group link_counter_group = { link_counter_table, ARRAY_COUN
 
 void link_init_all(void)
 {
-    memset(owners, 0, sizeof owners);
+    memset(link_owners, 0, sizeof link_owners);
     memset(&link_counters, 0, sizeof link_counters);
 }
 
 void link_init(struct link *link, const char *name, const struct settings_endpoint *to)
 {
     *link = (struct link){ .name = name, .to = *to, .state = LINK_DOWN, .connection = -1 };
-}
-
-HOT struct link *link_of(int connection)
-{
-    ASSERT(connection >= 0 && connection < TRANSPORT_CONNECTION_COUNT_MAX);
-    return owners[connection];
 }
 
 /* The first failure in a row is retried at once, since a server that closed has most likely just restarted or shed
@@ -47,7 +40,7 @@ static void went_down(struct link *link, const char *why, uint64_t now_ns)
         link->failures = 0;
     else if (link->state == LINK_UP && link->useful && link->failures > 0)
         link->failures = 1;
-    owners[link->connection] = NULL;
+    link_owners[link->connection] = NULL;
     link->connection = -1;
     link->state = LINK_DOWN;
     link->since_ns = now_ns;
@@ -86,7 +79,7 @@ void link_tend(struct link *link, uint64_t now_ns)
             return;
         }
         ASSERT(link_of(connection) == NULL);
-        owners[connection] = link;
+        link_owners[connection] = link;
         link->connection = connection;
         link->state = LINK_CONNECTING;
         link->since_ns = now_ns;

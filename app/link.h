@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "app/settings.h"
+#include "kernel/base/assert.h"
 #include "net/transport.h"
 
 enum {
@@ -20,14 +21,14 @@ enum {
 enum link_state { LINK_DOWN, LINK_CONNECTING, LINK_UP };
 
 struct link {
+    enum link_state state;
+    bool useful;                    /* this connection has served its purpose: the next retry comes soon */
+    int connection;                 /* valid unless LINK_DOWN */
     const char *name;               /* for the log: "feed 1", "submit" */
     struct settings_endpoint to;
-    enum link_state state;
-    int connection;                 /* valid unless LINK_DOWN */
     uint64_t since_ns;              /* when it came into its state */
     uint64_t retry_ns;              /* while down: when to connect next */
     uint32_t failures;              /* in a row */
-    bool useful;                    /* this connection has served its purpose: the next retry comes soon */
     uint64_t logged_ns;             /* when the last failure was logged: at most one a second */
     uint32_t unlogged;
 };
@@ -42,7 +43,12 @@ void link_init(struct link *link, const char *name, const struct settings_endpoi
 void link_tend(struct link *link, uint64_t now_ns);
 
 /* The link that owns a connection; NULL: nobody does. */
-struct link *link_of(int connection);
+extern struct link *link_owners[TRANSPORT_CONNECTION_COUNT_MAX];
+static inline struct link *link_of(int connection)
+{
+    ASSERT(connection >= 0 && connection < TRANSPORT_CONNECTION_COUNT_MAX);
+    return link_owners[connection];
+}
 
 /* To be told of its connection's events. */
 void link_connected(struct link *link, uint64_t now_ns);

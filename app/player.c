@@ -33,41 +33,42 @@ enum {
 static_assert((int)SETTINGS_FEED_COUNT_MAX == (int)WEAVE_FEED_COUNT_MAX, "a place for each feed");
 
 struct player {
-    const struct settings *settings;
-    struct matcher *matcher;
-    struct feed feeds[SETTINGS_FEED_COUNT_MAX];
-    enum player_verdict verdict;
+    /* The first line is all that digits on their way touch. */
+    _Alignas(64) struct matcher *matcher;
+    uint64_t digit_ns;                  /* when the last digit came */
     bool matcher_busy;                  /* idle work is left */
     bool cooled;                        /* other work may have taken the path's place in the nearest caches */
     bool copilot;                       /* early answers are the second CPU's business */
+    bool network_was_up;
+    enum player_verdict verdict;
+    struct {
+        uint64_t turns, events, answers, answers_repeated, answers_early, uptime_ns;
+        uint64_t matcher_digits, matcher_bursts, matcher_candidates, matcher_refuted, matcher_looks_lost;
+        uint64_t early_right, early_wrong;
+    } counters;
+    const struct settings *settings;
     uint64_t began_ns, tend_ns;
     uint64_t network_up_ns, network_logged_ns;  /* when it was last seen up; when its absence was last logged */
-    bool network_was_up;
-    uint64_t digit_ns;                  /* when the last digit came */
     uint64_t ns_per_cycle_32;           /* nanoseconds a TSC cycle, times 2^32 */
+    struct feed feeds[SETTINGS_FEED_COUNT_MAX];
 };
 
 static struct player player;
 
-static struct {
-    uint64_t turns, events, answers, answers_repeated, answers_early, uptime_ns;
-    uint64_t matcher_digits, matcher_bursts, matcher_candidates, matcher_refuted, matcher_looks_lost;
-    uint64_t early_right, early_wrong;
-} counters;
 static const struct counter counter_table[] = {
-    COUNTER("player.", counters, uptime_ns),
-    COUNTER("player.", counters, turns),
-    COUNTER("player.", counters, events),
-    COUNTER("player.", counters, answers),
-    COUNTER("player.", counters, answers_repeated),
-    COUNTER("player.", counters, answers_early),
-    COUNTER("player.", counters, early_right),
-    COUNTER("player.", counters, early_wrong),
-    COUNTER("player.", counters, matcher_digits),
-    COUNTER("player.", counters, matcher_bursts),
-    COUNTER("player.", counters, matcher_candidates),
-    COUNTER("player.", counters, matcher_refuted),
-    COUNTER("player.", counters, matcher_looks_lost),
+    COUNTER("player.", player.counters, uptime_ns),
+    COUNTER("player.", player.counters, turns),
+    COUNTER("player.", player.counters, events),
+    COUNTER("player.", player.counters, answers),
+    COUNTER("player.", player.counters, answers_repeated),
+    COUNTER("player.", player.counters, answers_early),
+    COUNTER("player.", player.counters, early_right),
+    COUNTER("player.", player.counters, early_wrong),
+    COUNTER("player.", player.counters, matcher_digits),
+    COUNTER("player.", player.counters, matcher_bursts),
+    COUNTER("player.", player.counters, matcher_candidates),
+    COUNTER("player.", player.counters, matcher_refuted),
+    COUNTER("player.", player.counters, matcher_looks_lost),
 };
 static const struct counter_group counter_group = { counter_table, ARRAY_COUNT(counter_table) };
 
@@ -97,7 +98,6 @@ static void register_statistics(void)
     histogram_clear(&published_to_kicked);
     histogram_clear(&seen_to_kicked);
     trace.fine = true;
-    memset(&counters, 0, sizeof counters);
     memset(&feed_counters, 0, sizeof feed_counters);
     stats_add_histogram("answer.seen_to_matched", &seen_to_matched);
     stats_add_histogram("answer.matched_to_published", &matched_to_published);
@@ -172,26 +172,32 @@ static void record_stamps(void)
     trace.fine = seen_to_kicked.count % TRACE_FINE_EACH == 0;
 }
 
-/* What the ledger certainly lacks is entered when it has left. */
-HOT static void take_answer(const struct matcher_answer *answer, uint64_t now_ns)
+/* Off the path: what is to be noted of an answer that has been submitted. */
+NOT_HOT static void note_answer(const struct matcher_answer *answer, bool fresh, bool sent)
 {
-    bool fresh = ledger_lacks(answer->digits, answer->count);
-    if (!fresh && !ledger_enter(answer->digits, answer->count)) {
-        counters.answers_repeated++;
-        return;
-    }
-    bool sent = submit_answer(answer->digits, answer->count, now_ns);
     if (fresh)
         ledger_enter(answer->digits, answer->count);
-    counters.answers++;
+    player.counters.answers++;
     if (answer->ahead)
-        counters.answers_early++;
+        player.counters.answers_early++;
     else if (sent)
         record_stamps();
 }
 
+/* What the ledger certainly lacks is entered when it has left. */
+HOT static void take_answer(const struct matcher_answer *answer, uint64_t now_ns)
+{
+    bool fresh = ledger_lacks(answer->digits, answer->count);
+    if (__builtin_expect(!fresh, 0) && !ledger_enter(answer->digits, answer->count)) {
+        player.counters.answers_repeated++;
+        return;
+    }
+    bool sent = submit_answer(answer->digits, answer->count, now_ns);
+    note_answer(answer, fresh, sent);
+}
+
 /* The second CPU gets the same stream, once the path is done with it. */
-static void give_copilot(const struct weave_news *news)
+NOT_HOT static void give_copilot(const struct weave_news *news)
 {
     bool gap = news->gap;
     for (size_t done = 0, part; done < news->count; done += part, gap = false) {
@@ -200,8 +206,9 @@ static void give_copilot(const struct weave_news *news)
     }
 }
 
-/* The path: from a frame's digits to the POSTs, nothing in between but the matcher. */
-static void take_digits(const struct weave_news *news, uint64_t now_ns)
+/* The path: from a frame's digits to the POSTs, nothing in between but the matcher. An answer is on its way before the
+ * matcher is asked for the next. */
+static inline void take_digits(const struct weave_news *news, uint64_t now_ns)
 {
     if (news->gap)
         matcher_restart(player.matcher);
@@ -226,23 +233,28 @@ static void take_digits(const struct weave_news *news, uint64_t now_ns)
 
 /* Events. */
 
-static void feed_event(struct feed *feed, const struct transport_event *event, uint64_t now_ns)
+HOT __attribute__((noinline)) static void feed_data(struct feed *feed, const struct transport_event *event,
+                                                    uint64_t now_ns)
 {
     uint32_t index = (uint32_t)(feed - player.feeds);
+    const uint8_t *at = event->data, *end = at + event->bytes;
+    struct http_body digits;
+    while (feed_next(feed, &at, end, &digits, now_ns)) {
+        struct weave_news news = weave_push(index, digits.data, digits.bytes);
+        if (news.count > 0)
+            take_digits(&news, now_ns);
+        feed_counters.digits += digits.bytes;
+    }
+    if (feed->link.state != LINK_UP)
+        weave_lost(index);
+}
+
+static void feed_event(struct feed *feed, const struct transport_event *event, uint64_t now_ns)
+{
     switch (event->kind) {
     case TRANSPORT_CONNECTED:
         feed_connected(feed, now_ns);
         break;
-    case TRANSPORT_DATA: {
-        const uint8_t *at = event->data, *end = at + event->bytes;
-        struct http_body digits;
-        while (feed_next(feed, &at, end, &digits, now_ns)) {
-            struct weave_news news = weave_push(index, digits.data, digits.bytes);
-            if (news.count > 0)
-                take_digits(&news, now_ns);
-        }
-        break;
-    }
     case TRANSPORT_ENDED:
         feed_ended(feed, now_ns);
         break;
@@ -253,12 +265,21 @@ static void feed_event(struct feed *feed, const struct transport_event *event, u
         break;
     }
     if (feed->link.state != LINK_UP)
-        weave_lost(index);
+        weave_lost((uint32_t)(feed - player.feeds));
 }
 
-static void take_event(const struct transport_event *event, uint64_t now_ns)
+static bool is_feed(const struct link *link)
 {
-    counters.events++;
+    return (uintptr_t)link - (uintptr_t)player.feeds < sizeof player.feeds;
+}
+
+static struct feed *feed_of(struct link *link)
+{
+    return (struct feed *)((uint8_t *)link - offsetof(struct feed, link));
+}
+
+NOT_HOT static void take_other_event(const struct transport_event *event, uint64_t now_ns)
+{
     if (event->kind == TRANSPORT_DATAGRAM) {
         control_datagram(event, now_ns);
         return;
@@ -268,14 +289,22 @@ static void take_event(const struct transport_event *event, uint64_t now_ns)
         page_event(event, now_ns);      /* or the last words of a connection that was left */
         return;
     }
-    if (link == submit_link()) {
+    if (is_feed(link))
+        feed_event(feed_of(link), event, now_ns);
+    else
         submit_event(event, now_ns);
-    } else {
-        struct feed *feed = (struct feed *)((uint8_t *)link - offsetof(struct feed, link));
-        feed_event(feed, event, now_ns);
-    }
     if (event->kind != TRANSPORT_DATA)
         player.tend_ns = now_ns;        /* whoever lost a connection makes a new one at once */
+}
+
+static inline void take_event(const struct transport_event *event, uint64_t now_ns)
+{
+    struct link *link = event->kind == TRANSPORT_DATA ? link_of(event->connection) : NULL;
+    if (__builtin_expect(is_feed(link), 1))
+        feed_data(feed_of(link), event, now_ns);
+    else
+        take_other_event(event, now_ns);
+    player.counters.events++;
 }
 
 /* Timers. */
@@ -333,16 +362,16 @@ NOT_HOT static void tend(uint64_t now_ns)
             weave_lost(i);
     }
     const struct matcher_stats *stats = matcher_stats(player.matcher);
-    counters.matcher_digits = stats->digits;
-    counters.matcher_bursts = stats->bursts;
-    counters.matcher_candidates = stats->candidates;
-    counters.matcher_refuted = stats->candidates_refuted;
-    counters.matcher_looks_lost = stats->looks_lost;
-    counters.early_right = stats->early_right;
-    counters.early_wrong = stats->early_wrong;
+    player.counters.matcher_digits = stats->digits;
+    player.counters.matcher_bursts = stats->bursts;
+    player.counters.matcher_candidates = stats->candidates;
+    player.counters.matcher_refuted = stats->candidates_refuted;
+    player.counters.matcher_looks_lost = stats->looks_lost;
+    player.counters.early_right = stats->early_right;
+    player.counters.early_wrong = stats->early_wrong;
     if (player.copilot)
         copilot_counters_refresh();
-    counters.uptime_ns = now_ns - player.began_ns;
+    player.counters.uptime_ns = now_ns - player.began_ns;
     levels.outbox_bytes_used = outbox_used_bytes();
     levels.ledger_answers_used = ledger_counters.entered - ledger_counters.forgotten;
     player.verdict = judge(now_ns);
@@ -360,15 +389,10 @@ NOT_HOT static void warm_up(void)
     player.cooled = false;
 }
 
-HOT enum player_verdict player_turn(struct player *p, uint64_t now_ns)
+/* What is done when the ring has been looked at, in slices; `events` were found there. */
+__attribute__((noinline)) static enum player_verdict idle_turn(unsigned events, uint64_t now_ns)
 {
-    ASSERT(p == &player);
-    struct transport_event event;
-    counters.turns++;
-    unsigned events = 0;
-    for (; events < PLAYER_EVENTS_PER_TURN_MAX && transport_poll(now_ns, &event); events++)
-        take_event(&event, now_ns);
-
+    player.counters.turns++;
     if (player.matcher_busy) {
         struct matcher_answer answer;
         player.matcher_busy = matcher_prepare(player.matcher);
@@ -393,6 +417,16 @@ HOT enum player_verdict player_turn(struct player *p, uint64_t now_ns)
     if (player.cooled && events == 0 && !player.matcher_busy)
         warm_up();
     return player.verdict;
+}
+
+HOT enum player_verdict player_turn(struct player *p, uint64_t now_ns)
+{
+    struct transport_event event;
+    unsigned events = 0;
+    ASSERT(p == &player);
+    for (; events < PLAYER_EVENTS_PER_TURN_MAX && transport_poll(now_ns, &event); events++)
+        take_event(&event, now_ns);
+    return idle_turn(events, now_ns);
 }
 
 uint64_t player_wake_ns(const struct player *p, uint64_t now_ns)

@@ -78,10 +78,8 @@ void submit_init(const struct settings *settings)
     ASSERT(submit.head_bytes + 8 <= SUBMIT_HEAD_BYTES_MAX);
 }
 
-HOT struct link *submit_link(void) { return &submit.link; }
-
 /* Fetches the next message area and puts the head there. */
-static void prepare(void)
+NOT_HOT static void prepare(void)
 {
     if (submit.message || submit.link.state != LINK_UP || submit.ended)
         return;
@@ -111,7 +109,7 @@ static uint8_t *write_length(uint8_t *at, size_t count)
 }
 
 /* Completes the prepared message and gives it away. Copies the digits once, into the frame that leaves. */
-HOT static bool post(const uint8_t *digits, size_t count, uint64_t now_ns)
+static inline bool post(const uint8_t *digits, size_t count, uint64_t now_ns)
 {
     uint8_t *at = write_length(submit.message + submit.head_bytes, count);
     memcpy(at, "\r\n\r\n", 4);
@@ -124,13 +122,9 @@ HOT static bool post(const uint8_t *digits, size_t count, uint64_t now_ns)
     return true;
 }
 
-HOT bool submit_answer(const uint8_t *digits, size_t count, uint64_t now_ns)
+/* Off the path: notes an answer that has left, or keeps it until it can. */
+NOT_HOT static bool note_answer(const uint8_t *digits, size_t count, bool sent, uint64_t now_ns)
 {
-    if (!submit.message)
-        prepare();                      /* a second answer of one burst; the first finds it done */
-    bool sent = submit.clear && submit.message && post(digits, count, now_ns);
-
-    /* Off the path from here. */
     if (breaker_is_open()) {
         submit_counters.dropped_breaker++;
         return false;
@@ -148,6 +142,14 @@ HOT bool submit_answer(const uint8_t *digits, size_t count, uint64_t now_ns)
     }
     look_whether_clear();
     return sent;
+}
+
+HOT bool submit_answer(const uint8_t *digits, size_t count, uint64_t now_ns)
+{
+    if (__builtin_expect(!submit.message, 0))
+        prepare();                      /* a second answer of one burst; the first finds it done */
+    bool sent = submit.clear && submit.message && post(digits, count, now_ns);
+    return note_answer(digits, count, sent, now_ns);
 }
 
 /* What waits goes out in order, unless it is too old. */

@@ -35,7 +35,6 @@ void submit_init(const struct settings *settings);
 bool submit_answer(const uint8_t *digits, size_t count, uint64_t now_ns);
 
 /* Events of the link's connection. */
-struct link *submit_link(void);
 void submit_event(const struct transport_event *event, uint64_t now_ns);
 
 /* What waits, what expires, what is overdue; connects. */

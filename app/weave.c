@@ -14,9 +14,9 @@ struct feed_place {
 };
 
 static struct {
-    uint32_t feed_count;
+    _Alignas(64) uint32_t feed_count;
     uint32_t placed_count;
-    uint64_t head;                      /* position just past the stream's newest digit */
+    uint64_t head;                      /* position just past the stream's newest digit; all digits so far */
     uint64_t base;                      /* position of history[0] */
     uint32_t kept;                      /* digits in history: head - base */
     uint8_t history[2 * WEAVE_HISTORY_DIGITS];      /* linear; moved down when full */
@@ -25,7 +25,7 @@ static struct {
 
 struct weave_counters weave_counters;
 static const struct counter weave_counter_table[] = {
-    COUNTER("weave.", weave_counters, digits),
+    { "weave.digits", &weave.head },
     COUNTER("weave.", weave_counters, repeated),
     COUNTER("weave.", weave_counters, unplaced),
     COUNTER("weave.", weave_counters, placed),
@@ -46,7 +46,6 @@ void weave_init(uint32_t feed_count)
 static struct weave_news news_of(const uint8_t *digits, size_t count)
 {
     weave.head += count;
-    weave_counters.digits += count;
     return (struct weave_news){ digits, count, false };
 }
 
@@ -185,16 +184,17 @@ NOT_HOT static struct weave_news push_beside_others(uint32_t index, const uint8_
 HOT struct weave_news weave_push(uint32_t index, const uint8_t *digits, size_t count)
 {
     ASSERT(index < weave.feed_count);
-    struct feed_place *feed = &weave.feeds[index];
     if (count == 0)
         return (struct weave_news){ digits, 0, false };
     if (weave.feed_count > 1)
         return push_beside_others(index, digits, count);
 
     struct weave_news news = news_of(digits, count);
-    news.gap = !feed->placed && weave.head > count;
-    weave_counters.gaps += news.gap;
-    feed->placed = true;
+    if (__builtin_expect(weave.placed_count == 0, 0)) {
+        weave.placed_count = 1;
+        news.gap = weave.head > count;
+        weave_counters.gaps += news.gap;
+    }
     return news;
 }
 
@@ -202,7 +202,9 @@ void weave_lost(uint32_t index)
 {
     ASSERT(index < weave.feed_count);
     struct feed_place *feed = &weave.feeds[index];
-    if (feed->placed && weave.feed_count > 1)
+    if (weave.feed_count == 1)
+        weave.placed_count = 0;
+    else if (feed->placed)
         weave.placed_count--;
     feed->placed = false;
     feed->kept = 0;

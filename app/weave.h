@@ -35,7 +35,6 @@ struct weave_news weave_push(uint32_t feed, const uint8_t *digits, size_t count)
 void weave_lost(uint32_t feed);
 
 struct weave_counters {
-    uint64_t digits;                    /* of the woven stream */
     uint64_t repeated;                  /* brought by a second feed */
     uint64_t unplaced;                  /* brought by a feed without a place */
     uint64_t placed;                    /* times a feed found its place */

@@ -125,7 +125,6 @@ static void frame_fill(const struct virtio_net *net, struct frame *frame, uint16
     frame->bytes = bytes;
     frame->cookie = index;
     frame->checksum_good = (header->flags & net->checksum_flags) != 0;
-    trace.cycles[TRACE_FRAME_SEEN] = trace.cycles[TRACE_TURN];
 }
 
 static bool frame_is_usual(const struct virtio_net *net, uint16_t index, uint32_t bytes)
@@ -266,10 +265,10 @@ HOT static bool tx_publish(struct netdev *device, struct tx_buffer *buffer, uint
     struct virtio_net *net = virtio_net_of(device);
     ASSERT(bytes >= ETHERNET_BYTES && bytes <= NETDEV_FRAME_BYTES_MAX);
     ASSERT(buffer->holders & TX_HELD_BY_STACK);
-    ASSERT(csum_start == 0 || device->tx_checksum);
-    if (__builtin_expect(!virtqueue_has_slot(&net->tx) || (buffer->holders & TX_HELD_BY_DEVICE), 0))
-        if (!tx_make_room(net, buffer))
-            return false;
+    ASSERT((csum_start == 0) | device->tx_checksum);
+    bool free = virtqueue_has_slot(&net->tx) & !(buffer->holders & TX_HELD_BY_DEVICE);
+    if (__builtin_expect(!free, 0) && !tx_make_room(net, buffer))
+        return false;
 
     uint8_t *at = buffer->data - net->header_bytes;
     header_write(at, net->header_bytes, csum_start, csum_offset);

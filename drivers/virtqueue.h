@@ -78,7 +78,7 @@ static inline uint16_t virtqueue_in_flight(const struct virtqueue *queue)
 /* Whether virtqueue_place may be called. */
 static inline bool virtqueue_has_slot(const struct virtqueue *queue)
 {
-    return queue->token[queue->avail_idx & (queue->slot_count - 1)] == VIRTQUEUE_SLOT_FREE && !queue->fault;
+    return (queue->token[queue->avail_idx & (queue->slot_count - 1)] == VIRTQUEUE_SLOT_FREE) & !queue->fault;
 }
 
 /* Fills the next slot with `bytes` at `address`; the device sees it at the next virtqueue_expose. The bytes of a

@@ -306,8 +306,8 @@ static enum player_verdict play(struct player *player, struct netdev *device)
     do {
         watchdog_beat();
         second_cpu_check();
-        trace_stamp(TRACE_TURN);
-        log_clock_ns = clock_at_ns(trace.cycles[TRACE_TURN]);
+        trace_stamp(TRACE_FRAME_SEEN);
+        log_clock_ns = clock_at_ns(trace.cycles[TRACE_FRAME_SEEN]);
         loop_counters.turn_max_ns = max_size(loop_counters.turn_max_ns, log_clock_ns - before_ns);
         before_ns = log_clock_ns;
         verdict = player_turn(player, log_clock_ns);

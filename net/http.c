@@ -16,12 +16,12 @@ enum {
     STATE_HEAD_DONE,            /* HTTP_HEAD has been told; how the body is framed is decided next */
     STATE_BODY_LENGTH,
     STATE_BODY_UNTIL_CLOSE,
+    STATE_CHUNK_DATA,           /* the last of the three in which the input is body */
     STATE_CHUNK_SIZE_FIRST,
     STATE_CHUNK_SIZE,
     STATE_CHUNK_SPACE,          /* white space after the size */
     STATE_CHUNK_EXTENSION,
     STATE_CHUNK_SIZE_LF,
-    STATE_CHUNK_DATA,
     STATE_CHUNK_DATA_CR,
     STATE_CHUNK_DATA_LF,
     STATE_DONE,
@@ -388,27 +388,18 @@ static bool chunk_bytes_usual(struct http_response *r, const uint8_t **at, const
     return true;
 }
 
-HOT enum http_step http_response_step(struct http_response *r, const uint8_t **at, const uint8_t *end,
-                                  struct http_body *body)
+static bool in_body(const struct http_response *r)
 {
-    for (;;) {
+    return r->state >= STATE_BODY_LENGTH && r->state <= STATE_CHUNK_DATA;
+}
+
+/* What is not body, up to where it begins (HTTP_BODY) or to something to tell. On the way, too: the line before each
+ * chunk is read here. */
+HOT __attribute__((noinline)) static enum http_step step_to_body(struct http_response *r, const uint8_t **at,
+                                                                 const uint8_t *end)
+{
+    while (!in_body(r)) {
         switch (r->state) {
-        case STATE_BODY_UNTIL_CLOSE:
-        case STATE_BODY_LENGTH:
-        case STATE_CHUNK_DATA: {
-            size_t bytes = (size_t)(end - *at);
-            if (bytes == 0)
-                return HTTP_MORE;
-            if (r->state != STATE_BODY_UNTIL_CLOSE) {
-                bytes = (size_t)(r->remaining < bytes ? r->remaining : bytes);
-                r->remaining -= bytes;
-                if (r->remaining == 0)
-                    r->state = r->state == STATE_CHUNK_DATA ? STATE_CHUNK_DATA_CR : STATE_DONE;
-            }
-            *body = (struct http_body){ *at, bytes };
-            *at += bytes;
-            return HTTP_BODY;
-        }
         case STATE_HEAD_DONE:
             begin_body(r);
             continue;
@@ -428,6 +419,29 @@ HOT enum http_step http_response_step(struct http_response *r, const uint8_t **a
                 return step;
         }
     }
+    return HTTP_BODY;
+}
+
+HOT enum http_step http_response_step(struct http_response *r, const uint8_t **at, const uint8_t *end,
+                                  struct http_body *body)
+{
+    if (__builtin_expect(!in_body(r), 0)) {
+        enum http_step step = step_to_body(r, at, end);
+        if (step != HTTP_BODY)
+            return step;
+    }
+    size_t bytes = (size_t)(end - *at);
+    if (bytes == 0)
+        return HTTP_MORE;
+    if (r->state != STATE_BODY_UNTIL_CLOSE) {
+        bytes = (size_t)(r->remaining < bytes ? r->remaining : bytes);
+        r->remaining -= bytes;
+        if (r->remaining == 0)
+            r->state = r->state == STATE_CHUNK_DATA ? STATE_CHUNK_DATA_CR : STATE_DONE;
+    }
+    *body = (struct http_body){ *at, bytes };
+    *at += bytes;
+    return HTTP_BODY;
 }
 
 enum http_step http_response_finish(struct http_response *r)

@@ -35,6 +35,13 @@ struct http_body {
 };
 
 struct http_response {
+    /* The parser's own; in the body that is all it looks at. */
+    uint64_t remaining;         /* of the body or the chunk */
+    uint8_t state;
+    bool in_trailer, in_fields;
+    bool length_bad, says_close, says_keep_alive, coding_seen;
+    uint32_t head_bytes, chunk_line_bytes, line_bytes;
+
     /* Known from HTTP_HEAD on. */
     uint16_t status;            /* three digits; outside 100..599 it is to be taken as a 5xx (RFC 9110 §15) */
     uint8_t version_minor;      /* of HTTP/1.x */
@@ -45,12 +52,6 @@ struct http_response {
     uint64_t length;            /* Content-Length, if has_length */
     const char *bad;            /* after HTTP_BAD: what is wrong, a literal */
 
-    /* The parser's own. */
-    uint8_t state;
-    bool in_trailer, in_fields;
-    bool length_bad, says_close, says_keep_alive, coding_seen;
-    uint32_t head_bytes, chunk_line_bytes, line_bytes;
-    uint64_t remaining;         /* of the body or the chunk */
     char line[HTTP_LINE_KEPT_BYTES];
 };
 

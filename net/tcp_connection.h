@@ -344,10 +344,10 @@ enum { TCP_PATH_COUNT = 8 };        /* a player has one server; the rest is for 
 struct tcp {
     uint64_t *keys;                 /* of connections; 0: free (no port is 0) */
     struct tcp_connection *connections;
-    struct tcp_path paths[TCP_PATH_COUNT];
     uint64_t due_ns;                /* no deadline is earlier than this */
     uint32_t connection_end;        /* one past the highest index in use */
     bool changed;                   /* something the application can see may have changed */
+    struct tcp_path paths[TCP_PATH_COUNT];
 
     struct tcp_policy policy;
     struct net_capacity capacity;

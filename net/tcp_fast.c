@@ -184,7 +184,7 @@ HOT bool tcp_message_send(struct net_stack *stack, struct tcp_connection *c, uin
         store_be32(&head->timestamps.echo, c->ts_recent);
         sum += by_device ? 0 : sum_be32(value) + sum_be32(c->ts_recent);
     }
-    if (by_device) {
+    if (__builtin_expect(by_device, 1)) {
         store_be16(&head->tcp.checksum, checksum_fold((uint32_t)sum));
     } else {
         sum += sum_be32(c->snd_nxt) + sum_be32(c->rcv_nxt) + sum_be16(window);
@@ -196,8 +196,9 @@ HOT bool tcp_message_send(struct net_stack *stack, struct tcp_connection *c, uin
     }
 
     buffer->data = at;
-    if (!device->ops->tx_publish(device, buffer, c->head_bytes + bytes, by_device ? AT_TCP : 0,
-                                 by_device ? offsetof(struct tcp_wire, checksum) : 0)) {
+    bool published = device->ops->tx_publish(device, buffer, c->head_bytes + bytes, by_device ? AT_TCP : 0,
+                                             by_device ? offsetof(struct tcp_wire, checksum) : 0);
+    if (__builtin_expect(!published, 0)) {
         buffer->data = data_before;
         NET_COUNT(stack, ethernet_tx_ring_full);
         return false;

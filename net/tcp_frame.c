@@ -10,12 +10,6 @@ enum {
     TCP_CHECKSUM_OFFSET = offsetof(struct tcp_wire, checksum),
 };
 
-/* A tick each millisecond, as Linux's: RFC 7323 §5.4 asks for 1 ms to 1 s. */
-uint32_t tcp_timestamp_clock(uint64_t now_ns, uint32_t offset)
-{
-    return (uint32_t)(now_ns / 1000000) + offset;
-}
-
 void tcp_frame_head_prepare(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns)
 {
     struct tcp_head_wire *head = &c->head;

@@ -123,7 +123,11 @@ struct tcp_reply {
 };
 bool tcp_reply_send(struct net_stack *stack, const struct tcp_reply *reply, uint64_t now_ns);
 void tcp_reply_reset(struct net_stack *stack, const struct tcp_received *r, uint64_t now_ns);
-uint32_t tcp_timestamp_clock(uint64_t now_ns, uint32_t offset);
+/* A tick each millisecond, as Linux's: RFC 7323 §5.4 asks for 1 ms to 1 s. */
+static inline uint32_t tcp_timestamp_clock(uint64_t now_ns, uint32_t offset)
+{
+    return (uint32_t)(now_ns / 1000000) + offset;
+}
 void tcp_reply_add_timestamps(struct tcp_reply *reply, uint32_t value, uint32_t echo);
 
 /* tcp_sendqueue.c */
@@ -232,7 +236,7 @@ static inline void tcp_ack_schedule(struct net_stack *stack, struct tcp_connecti
     if (bytes > c->rcv_mss)
         c->rcv_mss = (uint16_t)min_size(bytes, UINT16_MAX);
     c->ack_unsent_bytes += bytes;
-    if (c->policy.ack == TCP_ACK_QUICK || c->ack_unsent_bytes >= 2u * c->rcv_mss) {
+    if (__builtin_expect(c->policy.ack == TCP_ACK_QUICK, 1) || c->ack_unsent_bytes >= 2u * c->rcv_mss) {
         c->ack_now = true;
         tcp_timer_due_at(stack, 0);
     } else if (c->ack_timer_ns == TCP_NEVER_NS) {
@@ -243,7 +247,8 @@ static inline void tcp_ack_schedule(struct net_stack *stack, struct tcp_connecti
 static inline void tcp_receive_in_order(struct net_stack *stack, struct tcp_connection *c, const uint8_t *data,
                                         uint32_t bytes, uint64_t now_ns)
 {
-    if (c->direct && stack->lent.connection < 0 && c->rcv_read == c->rcv_nxt) {
+    bool lends = c->direct & (stack->lent.connection < 0) & (c->rcv_read == c->rcv_nxt);
+    if (__builtin_expect(lends, 1)) {
         stack->lent = (struct net_lent){ c->index, data, bytes };
         c->rcv_read += bytes;
     } else {

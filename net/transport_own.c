@@ -298,7 +298,7 @@ static bool event_none(struct transport_event *event)
 /* What has come of the frame just taken. False: nothing to tell, and it has gone back. */
 static inline __attribute__((always_inline)) bool event_of_frame(struct transport_event *event)
 {
-    if (OWN_STACK.lent.connection >= 0)
+    if (__builtin_expect(OWN_STACK.lent.connection >= 0, 1))
         return event_data(event);
     if (OWN_STACK.datagram_ready && event_datagram(event))
         return true;
@@ -330,13 +330,13 @@ HOT bool transport_poll(uint64_t now_ns, struct transport_event *event)
     struct net_stack *const stack = &OWN_STACK;         /* own.stack, without asking */
     struct netdev *const device = stack->device;
     bool in_hand = false;
-    if (own.lent)
+    if (__builtin_expect(own.lent, 0))
         lent_take_back(now_ns);
-    if (!stack->tcp.changed) {
-        if (!device->ops->rx_borrow(device, &own.frame))
+    if (__builtin_expect(!stack->tcp.changed, 1)) {
+        if (__builtin_expect(!device->ops->rx_borrow(device, &own.frame), 0))
             return event_none(event);
         in_hand = !tcp_fast_receive(stack, &own.frame, now_ns);
-        if (!in_hand && event_of_frame(event))
+        if (__builtin_expect(!in_hand, 1) && event_of_frame(event))
             return true;
     }
     return poll_long(now_ns, event, in_hand);

@@ -17,8 +17,7 @@
 enum { TRACE_FINE_EACH = 16 };
 
 enum trace_stage {
-    TRACE_TURN,             /* the loop's turn began: its clock, read anyway */
-    TRACE_FRAME_SEEN,       /* the driver saw the used-ring entry of the frame being handled; by the turn's clock */
+    TRACE_FRAME_SEEN,       /* the loop's turn began in which the frame was seen: its clock, read anyway */
     TRACE_MATCHED,          /* fine: the matcher named an answer */
     TRACE_PUBLISHED,        /* fine: the POST's frame stands in the available ring */
     TRACE_KICKED,           /* the device was notified, or needed no notification */

@@ -450,7 +450,7 @@ enum row { SEGMENT_IN, ANSWER_OUT, BURST, BULK };
 static uint64_t time_one(enum row row, bool cold, int connection)
 {
     now_ns += STEP_NS;
-    trace_stamp(TRACE_TURN);            /* the loop's, with its clock */
+    trace_stamp(TRACE_FRAME_SEEN);            /* the loop's, with its clock */
     return row == SEGMENT_IN ? time_segment_in(cold) : row == ANSWER_OUT ? time_answer_out(cold, connection)
         : row == BULK ? time_bulk(cold) : time_burst(cold);
 }

@@ -379,7 +379,8 @@ static void several_feeds_make_one_stream(void **state)
     turn(0);
     assert_non_null(strstr(answers_sent(submit_id()), "823 "));
     assert_int_equal(weave_counters.gaps, 0);
-    assert_int_equal(weave_counters.digits, 200);
+    assert_string_equal(weave_counter_group.counters[0].name, "weave.digits");
+    assert_int_equal(*weave_counter_group.counters[0].value, 200);
 }
 
 /* Responses. */

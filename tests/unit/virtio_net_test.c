@@ -360,12 +360,11 @@ static void stages_are_stamped_in_order(void **state)
 {
     (void)state;
     start_kind(VIRTIO_MODEL_MODERN);
-    trace_stamp(TRACE_TURN);
+    trace_stamp(TRACE_FRAME_SEEN);    /* the loop does, as its turn begins */
     trace.fine = true;
     deliver_number(60, 1, 0);
     expect_number(60, 1);
     assert_true(send_number(60, 2));
-    assert_true(trace.cycles[TRACE_FRAME_SEEN] == trace.cycles[TRACE_TURN]);
     assert_true(trace.cycles[TRACE_PUBLISHED] > trace.cycles[TRACE_FRAME_SEEN]);
     assert_true(trace.cycles[TRACE_KICKED] >= trace.cycles[TRACE_PUBLISHED]);
 }
