@@ -2,6 +2,34 @@
 #include "net/checksum.h"
 #include "tests/unit/tcp_fixture.h"
 
+static void connect_delaying(void)
+{
+    struct tcp_policy policy;
+    tcp_policy_default(&policy);
+    policy.ack = TCP_ACK_DELAYED;
+    policy.ack_delay_us = 150000;
+    begin_with(&policy);
+    peer_connect(p, OFFER_PLAIN);
+}
+
+static void connect_with_buffer(uint32_t bytes)
+{
+    struct tcp_policy policy;
+    tcp_policy_default(&policy);
+    policy.receive_buffer_bytes = bytes;
+    begin_with(&policy);
+    peer_connect(p, OFFER_PLAIN);
+}
+
+/* The stream's first bytes from the peer, in segments of 1000; nobody reads them. */
+static void send_thousands(uint32_t segments)
+{
+    for (uint32_t i = 0; i < segments; i++) {
+        peer_send(p, A, 1 + 1000 * i, 1, NULL, 1000);
+        EXPECT(p, A, 1, 1001 + 1000 * i, 0);
+    }
+}
+
 static void data_is_acknowledged_at_the_next_idle_turn(void **state)
 {
     (void)state;
@@ -17,12 +45,7 @@ static void data_is_acknowledged_at_the_next_idle_turn(void **state)
 static void delayed_ack_waits_its_delay_or_for_a_second_segment(void **state)
 {
     (void)state;
-    struct tcp_policy policy;
-    tcp_policy_default(&policy);
-    policy.ack = TCP_ACK_DELAYED;
-    policy.ack_delay_us = 150000;
-    begin_with(&policy);
-    peer_connect(p, OFFER_PLAIN);
+    connect_delaying();
     peer_send(p, PA, 1, 1, NULL, 100);
     EXPECT_NONE(p);
     uint64_t sent_ns = p->now_ns;
@@ -48,11 +71,7 @@ static void delayed_ack_waits_its_delay_or_for_a_second_segment(void **state)
 static void delayed_ack_is_not_delayed_for_holes(void **state)
 {
     (void)state;
-    struct tcp_policy policy;
-    tcp_policy_default(&policy);
-    policy.ack = TCP_ACK_DELAYED;
-    begin_with(&policy);
-    peer_connect(p, OFFER_PLAIN);
+    connect_delaying();
     peer_send(p, A, 101, 1, NULL, 100);
     EXPECT(p, A, 1, 1, 0);
     peer_send(p, A, 1, 1, NULL, 50);            /* fills a part of the gap */
@@ -67,11 +86,7 @@ static void delayed_ack_is_not_delayed_for_holes(void **state)
 static void delayed_ack_of_fin_waits_like_that_of_text(void **state)
 {
     (void)state;
-    struct tcp_policy policy;
-    tcp_policy_default(&policy);
-    policy.ack = TCP_ACK_DELAYED;
-    begin_with(&policy);
-    peer_connect(p, OFFER_PLAIN);
+    connect_delaying();
     peer_send(p, FA, 1, 1, NULL, 100);
     EXPECT_NONE(p);
     assert_int_equal(tcp_shutdown(p->stack, p->id, p->now_ns), TCP_OK);
@@ -237,11 +252,7 @@ static void repetitions_are_told_by_dsack(void **state)
 static void window_closes_as_the_application_does_not_read_and_never_shrinks(void **state)
 {
     (void)state;
-    struct tcp_policy policy;
-    tcp_policy_default(&policy);
-    policy.receive_buffer_bytes = 10000;
-    begin_with(&policy);
-    peer_connect(p, OFFER_PLAIN);
+    connect_with_buffer(10000);
     uint32_t edge = 1 + 10000, sent = 0;
     for (int i = 0; i < 10; i++) {
         peer_send(p, A, 1 + sent, 1, NULL, 1000);
@@ -264,15 +275,8 @@ static void window_closes_as_the_application_does_not_read_and_never_shrinks(voi
 static void window_opens_by_segments_not_by_bytes(void **state)
 {
     (void)state;
-    struct tcp_policy policy;
-    tcp_policy_default(&policy);
-    policy.receive_buffer_bytes = 10000;
-    begin_with(&policy);
-    peer_connect(p, OFFER_PLAIN);
-    for (uint32_t i = 0; i < 10; i++) {
-        peer_send(p, A, 1 + 1000 * i, 1, NULL, 1000);
-        EXPECT(p, A, 1, 1001 + 1000 * i, 0);
-    }
+    connect_with_buffer(10000);
+    send_thousands(10);
     uint32_t updates = 0, window = 0;
     for (uint32_t i = 0; i < 10000; i++) {
         peer_read(p, 1 + i, 1);
@@ -289,15 +293,8 @@ static void window_opens_by_segments_not_by_bytes(void **state)
 static void window_update_after_zero_comes_with_a_segment_of_room(void **state)
 {
     (void)state;
-    struct tcp_policy policy;
-    tcp_policy_default(&policy);
-    policy.receive_buffer_bytes = 4000;
-    begin_with(&policy);
-    peer_connect(p, OFFER_PLAIN);
-    for (uint32_t i = 0; i < 4; i++) {
-        peer_send(p, A, 1 + 1000 * i, 1, NULL, 1000);
-        EXPECT(p, A, 1, 1001 + 1000 * i, 0);
-    }
+    connect_with_buffer(4000);
+    send_thousands(4);
     peer_read(p, 1, 1459);
     EXPECT_NONE(p);
     peer_read(p, 1460, 1);
