@@ -36,7 +36,7 @@ enum connection_state {
     CONNECTING,
     OPEN,
     ENDED,                              /* the peer's FIN came and was told */
-    CLOSING,                            /* we sent FIN and wait for the peer's */
+    CLOSING,                            /* we send FIN and wait for the peer's */
     OVER,                               /* TRANSPORT_CLOSED is to be told, with `reason` */
 };
 
@@ -45,6 +45,7 @@ struct connection {
     enum transport_reason reason;
     int fd;
     bool quick_ack_due;
+    bool fin_sent;                      /* while CLOSING: nothing of a message was left in front of it */
     bool accepted;                      /* TRANSPORT_ACCEPTED is to be told */
     uint16_t port;
     uint32_t address;
@@ -259,6 +260,15 @@ uint32_t transport_unacked_bytes(int id)
     return c->fd >= 0 ? unacked_bytes(c) : c->unacked_bytes;
 }
 
+/* FIN, once the kernel has all that transport_send took. */
+static void fin_send(struct connection *c)
+{
+    if (!c->fin_sent && flush(c)) {
+        shutdown(c->fd, SHUT_WR);
+        c->fin_sent = true;
+    }
+}
+
 void transport_close(int id, uint64_t now_ns)
 {
     struct connection *c = connection_at(id);
@@ -267,12 +277,14 @@ void transport_close(int id, uint64_t now_ns)
         over(c, TRANSPORT_ABORTED);
         break;
     case OPEN:
-        shutdown(c->fd, SHUT_WR);
+    case ENDED:
+        fin_send(c);
+        if (c->state == ENDED && c->fin_sent) {
+            over(c, TRANSPORT_DONE);    /* the kernel sends what is left */
+            break;
+        }
         c->state = CLOSING;
         c->close_ns = now_ns;
-        break;
-    case ENDED:
-        over(c, TRANSPORT_DONE);        /* the kernel sends what is left, and the FIN */
         break;
     default:
         break;
@@ -333,7 +345,9 @@ static bool poll_connecting(struct connection *c, int id, struct transport_event
 
 static bool poll_open(struct connection *c, int id, struct transport_event *event)
 {
-    if (c->pending_bytes)
+    if (c->state == CLOSING)
+        fin_send(c);
+    else if (c->pending_bytes)
         flush(c);
     ssize_t got = recv(c->fd, sockets.rx, sizeof sockets.rx, 0);
     counters.rx_calls++;
@@ -354,7 +368,8 @@ static bool poll_open(struct connection *c, int id, struct transport_event *even
         return false;
     }
     if (c->state == CLOSING) {
-        over(c, TRANSPORT_DONE);
+        if (c->fin_sent)
+            over(c, TRANSPORT_DONE);
         return false;
     }
     c->state = ENDED;

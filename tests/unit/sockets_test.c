@@ -222,13 +222,10 @@ static void a_reset_is_told_with_what_the_peer_has_not_acknowledged(void **state
     no_event();
 }
 
-static void a_full_window_refuses_whole_messages_and_loses_nothing(void **state)
+/* Messages until the window has no room for another: how many bytes. */
+static uint32_t fill_window(int id)
 {
-    (void)state;
-    int peer;
-    start();
-    int id = connected(&peer);
-    uint32_t sent = 0, got = 0, refused = 0;
+    uint32_t sent = 0, refused = 0;
     for (int i = 0; i < 100000 && refused < 3; i++) {
         uint8_t *message = transport_message(id);
         for (uint32_t k = 0; k < 1000; k++)
@@ -241,17 +238,70 @@ static void a_full_window_refuses_whole_messages_and_loses_nothing(void **state)
     assert_int_equal(refused, 3);
     assert_true(transport_unacked_bytes(id) > 0);
     transport_idle(now_ns());
-    while (got < sent) {
+    return sent;
+}
+
+/* The peer reads until it has `sent` bytes, or the stream's end; how many it got, and whether our end was told. */
+static uint32_t drain(int peer, uint32_t sent, uint64_t at_ns, bool *closed)
+{
+    uint32_t got = 0;
+    *closed = false;
+    uint64_t end = now_ns() + PATIENCE_NS;
+    while (got < sent && now_ns() < end) {
         struct transport_event event;
         uint8_t buffer[5000];
         ssize_t bytes = recv(peer, buffer, sizeof buffer, MSG_DONTWAIT);
-        transport_poll(now_ns(), &event);       /* gives the kernel the rest of a message that it took in part */
+        if (bytes == 0)
+            break;
+        transport_poll(at_ns, &event);          /* gives the kernel the rest of a message that it took in part */
+        *closed |= event.kind == TRANSPORT_CLOSED;
         for (ssize_t k = 0; k < bytes; k++)
             if (buffer[k] != (uint8_t)((got + (uint32_t)k) * 31 >> 3))
                 fail_msg("byte %u differs", got + (uint32_t)k);
         got += bytes > 0 ? (uint32_t)bytes : 0;
     }
+    return got;
+}
+
+static void a_full_window_refuses_whole_messages_and_loses_nothing(void **state)
+{
+    (void)state;
+    int peer;
+    start();
+    int id = connected(&peer);
+    uint32_t sent = fill_window(id);
+    bool closed;
+    assert_int_equal(drain(peer, sent, now_ns(), &closed), sent);
     close(peer);
+}
+
+static void what_a_full_window_holds_up_goes_before_our_end(void **state)
+{
+    (void)state;
+    for (int peer_has_ended = 0; peer_has_ended < 2; peer_has_ended++) {
+        int peer;
+        char byte;
+        bool closed;
+        start();
+        int id = connected(&peer);
+        uint32_t sent = fill_window(id);
+        if (peer_has_ended) {
+            shutdown(peer, SHUT_WR);
+            assert_int_equal(next().kind, TRANSPORT_ENDED);
+        }
+        uint64_t at_ns = now_ns(), end = at_ns + PATIENCE_NS;
+        transport_close(id, at_ns);             /* and no time goes by: after 5 s it would be an abort */
+        assert_int_equal(drain(peer, sent, at_ns, &closed), sent);
+        if (!peer_has_ended) {
+            assert_false(closed);
+            shutdown(peer, SHUT_WR);
+        }
+        for (struct transport_event event; !closed && now_ns() < end;)
+            closed = transport_poll(at_ns, &event) && event.kind == TRANSPORT_CLOSED && event.reason == TRANSPORT_DONE;
+        assert_true(closed);
+        assert_int_equal(recv(peer, &byte, 1, 0), 0);
+        close(peer);
+    }
 }
 
 static void a_listener_accepts_and_tells_who_came(void **state)
@@ -326,6 +376,7 @@ int main(void)
         cmocka_unit_test(our_close_lets_the_peers_data_arrive),
         cmocka_unit_test(a_reset_is_told_with_what_the_peer_has_not_acknowledged),
         cmocka_unit_test(a_full_window_refuses_whole_messages_and_loses_nothing),
+        cmocka_unit_test(what_a_full_window_holds_up_goes_before_our_end),
         cmocka_unit_test(a_listener_accepts_and_tells_who_came),
         cmocka_unit_test(datagrams_come_and_go),
         cmocka_unit_test(ids_run_out_and_come_back),
