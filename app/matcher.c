@@ -281,16 +281,6 @@ static void hit_clear(struct matcher *m, uint32_t length)
         m->hit_words &= ~(UINT32_C(1) << w);
 }
 
-/* Sets a hit if the `length` digits before text[end] are a multiple. */
-static void decide_one(struct matcher *m, uint32_t i, uint32_t end, uint32_t length)
-{
-    const struct matcher_constant *c = &m->constants[i];
-    if (length > m->n)
-        return;
-    if (matcher_is_zero(c, m->kernel->fraction(m->text + end - length, c->match_weights + m->n - length, length)))
-        hit_set(m, i, length);
-}
-
 static void decide_all(struct matcher *m, uint32_t i, uint32_t end)
 {
     const struct matcher_constant *c = &m->constants[i];
@@ -305,19 +295,9 @@ static void decide_all(struct matcher *m, uint32_t i, uint32_t end)
 /* Collects the answers that the search has left undecided at an end: their lengths, but those it has found. */
 static void decide(struct matcher *m, uint32_t end)
 {
-    const uint64_t *of = m->suspect[(end - 1) / 64];
-    for (uint32_t i = 0; i < m->constant_count; i++) {
-        const struct matcher_hot *hot = &m->hot[i];
-        if ((of[i] >> (end - 1) % 64 & 1) == 0)
-            continue;
-        if (!matcher_looks(m, &m->constants[i]) || hot->count > MATCHER_HOT_MAX) {
+    for (uint32_t i = 0; i < m->constant_count; i++)
+        if ((m->suspect[(end - 1) / 64][i] >> (end - 1) % 64 & 1) != 0)
             decide_all(m, i, m->segment_text + end);
-            continue;
-        }
-        for (uint32_t k = 0; k < hot->count; k++)
-            if (hot->undecided[k] && hot->start[k] < MATCHER_SEGMENT_AT + end)
-                decide_one(m, i, m->segment_text + end, MATCHER_SEGMENT_AT + end - hot->start[k]);
-    }
     for (uint32_t k = 0; m->hit_words != 0 && k < m->pair_count; k++)
         if (m->pair[k].end == MATCHER_SEGMENT_AT + end)
             hit_clear(m, m->pair[k].end - m->pair[k].start);

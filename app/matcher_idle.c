@@ -50,7 +50,6 @@ static void idle_look(struct matcher *m, uint32_t i)
             }
             uint32_t k = m->hot[i].count++;
             m->hot[i].start[k] = start;
-            m->hot[i].undecided[k] = false;
             m->hot[i].fraction[k] = m->kernel->fraction(m->text + matcher_text_index(m, start), c->follow_weights,
                                                         MATCHER_SEGMENT_AT - start);
             bool by_zeros = matcher_is_zero(c, m->hot[i].fraction[k]) && matcher_last_digit_tells(c);

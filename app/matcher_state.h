@@ -17,11 +17,10 @@ enum {
     MATCHER_EARLY_MAX = 32,     /* early answers whose digits have not come yet */
 };
 
-/* Starts that looks have found hot: in idle time those in the window, then those of the segment, too. */
+/* Starts in the window that the look from the segment's beginning has found hot. */
 struct matcher_hot {
     uint32_t count;                                 /* MATCHER_HOT_MAX + 1: more than are listed */
     uint32_t start[MATCHER_HOT_MAX];                /* positions */
-    bool undecided[MATCHER_HOT_MAX];                /* its suspect ends are still to be decided */
     uint64_t fraction[MATCHER_HOT_MAX];             /* its sum of follow_weights up to the segment */
 };
 
@@ -152,7 +151,7 @@ static inline bool matcher_is_zero(const struct matcher_constant *c, uint64_t fr
     return fraction + c->tolerance <= 2 * c->tolerance;
 }
 
-/* An end of the segment may have answers of a constant: `decide` tells. */
+/* An end of the segment may have answers of a constant that are no pairs: all its starts are to be decided. */
 static inline void matcher_suspect(struct matcher *m, uint32_t constant, uint32_t end)
 {
     m->suspect[(end - 1) / 64][constant] |= BIT((end - 1) % 64);

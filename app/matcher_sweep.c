@@ -179,23 +179,26 @@ size_t matcher_sweep_bytes(const struct matcher *m, uint32_t count)
     return bytes;
 }
 
-/* The hot start has an end that makes a multiple of m. */
-static void hot_end(struct matcher *m, uint32_t i, uint32_t k, uint32_t end, uint32_t digit)
+/* What begins at a hot start makes a multiple of m at an end. */
+static void hot_end(struct matcher *m, uint32_t i, uint32_t start, uint32_t end)
 {
     const struct matcher_constant *c = &m->constants[i];
-    if (matcher_last_digit_tells(c) &&
-        ((c->last_digits >> digit & 1) == 0 || matcher_pair(m, i, m->hot[i].start[k], end)))
+    const uint32_t begin = matcher_text_index(m, start), length = MATCHER_SEGMENT_AT + end - start;
+    if ((c->last_digits >> (m->text[begin + length - 1] - '0') & 1) == 0)
         return;
-    matcher_suspect(m, i, end);
-    m->hot[i].undecided[k] = true;
+    if (!matcher_last_digit_tells(c) &&
+        !matcher_is_zero(c, m->kernel->fraction(m->text + begin, c->match_weights + m->n - length, length)))
+        return;
+    if (!matcher_pair(m, i, start, end))
+        matcher_suspect(m, i, end);
 }
 
-/* Suspects the ends after..to of what begins at hot start k: where the prefix value is the start's, given what that is
- * at `after`. Behind a multiple of M, the next K digits make one only if they are zeros. */
-HOT static void hot_follow(struct matcher *m, uint32_t i, uint32_t k, uint64_t fraction, uint32_t after, uint32_t to)
+/* Finds the ends after..to of what begins at a hot start: where the prefix value is the start's, given what that is at
+ * `after`. Behind a multiple of M, the next K digits make one only if they are zeros. */
+HOT static void hot_follow(struct matcher *m, uint32_t i, uint32_t start, uint64_t fraction, uint32_t after, uint32_t to)
 {
     const struct matcher_constant *c = &m->constants[i];
-    const uint32_t start = m->hot[i].start[k], last = (uint32_t)min_size(to, start + m->n - MATCHER_SEGMENT_AT);
+    const uint32_t last = (uint32_t)min_size(to, start + m->n - MATCHER_SEGMENT_AT);
     const uint64_t *weights = c->follow_weights + MATCHER_SEGMENT_AT - start;
     const uint8_t *digits = m->text + m->segment_text;
     bool zero = matcher_is_zero(c, fraction);
@@ -205,14 +208,13 @@ HOT static void hot_follow(struct matcher *m, uint32_t i, uint32_t k, uint64_t f
             return;
         end += taken;
         zero = true;
-        hot_end(m, i, k, end, digits[end - 1] - '0');
+        hot_end(m, i, start, end);
     }
 }
 
 /* More starts are hot than can be followed: every end after..to is suspect. */
 static void hot_lose(struct matcher *m, uint32_t i, uint32_t after, uint32_t to)
 {
-    m->hot[i].count = MATCHER_HOT_MAX + 1;
     m->stats.looks_lost++;
     for (uint32_t end = after + 1; end <= to; end++)
         matcher_suspect(m, i, end);
@@ -230,28 +232,8 @@ static __attribute__((noinline)) void sweep_follow_first(struct matcher *m)
             hot_lose(m, i, 0, to);
         else
             for (uint32_t k = 0; k < count; k++)
-                hot_follow(m, i, k, m->hot[i].fraction[k], 0, to);
+                hot_follow(m, i, m->hot[i].start[k], m->hot[i].fraction[k], 0, to);
     }
-}
-
-/* Follows a hot start, and keeps it for undecided ends. */
-static void hot_take(struct matcher *m, uint32_t i, uint32_t start, uint32_t after, uint32_t to)
-{
-    struct matcher_hot *hot = &m->hot[i];
-    uint32_t k = 0;
-    while (k < hot->count && k < MATCHER_HOT_MAX && hot->start[k] != start)
-        k++;
-    if (k == MATCHER_HOT_MAX) {
-        hot_lose(m, i, after, to);
-        return;
-    }
-    if (k == hot->count) {
-        hot->count++;
-        hot->start[k] = start;
-        hot->undecided[k] = false;
-    }
-    hot_follow(m, i, k, m->kernel->fraction(m->text + matcher_text_index(m, start), m->constants[i].follow_weights,
-                                            MATCHER_SEGMENT_AT + after - start), after, to);
 }
 
 /* The bundle at work has hot starts. */
@@ -259,10 +241,13 @@ HOT static __attribute__((noinline)) void
 sweep_follow(struct matcher *m, const struct matcher_sweep *sweep, uint32_t from)
 {
     const struct matcher_sweep_state *state = &m->sweep_state;
-    const uint32_t lanes = state->three ? m->kernel->lanes : UINT32_MAX;     /* of a stretch */
     for (uint64_t hot = state->young | state->old; hot != 0; hot &= hot - 1) {
-        uint32_t k = (uint32_t)__builtin_ctzll(hot), stretch = from + k / lanes * m->kernel->stretch;
-        const struct matcher_sweep_look *look = &sweep->look[state->first + k % lanes];
+        uint32_t k = (uint32_t)__builtin_ctzll(hot), at = k, stretch = from;
+        if (state->three) {
+            at = k % m->kernel->lanes;
+            stretch += k / m->kernel->lanes * m->kernel->stretch;
+        }
+        const struct matcher_sweep_look *look = &sweep->look[state->first + at];
         uint32_t after = stretch + look->end, to = (uint32_t)min_size(stretch + look->next, m->segment_count);
         if (after >= to)
             continue;       /* a look from behind the last digit */
@@ -275,8 +260,12 @@ sweep_follow(struct matcher *m, const struct matcher_sweep *sweep, uint32_t from
         }
         for (uint32_t i = 0; i < count; i++) {
             uint32_t start = MATCHER_SEGMENT_AT + stretch + (uint32_t)starts[i];
-            if (start < MATCHER_SEGMENT_AT + after && matcher_may_begin(m, matcher_text_index(m, start)))
-                hot_take(m, look->constant, start, after, to);
+            const uint8_t *digits = m->text + matcher_text_index(m, start);
+            if (start >= MATCHER_SEGMENT_AT + after || !matcher_may_begin(m, matcher_text_index(m, start)))
+                continue;
+            hot_follow(m, look->constant, start,
+                       m->kernel->fraction(digits, m->constants[look->constant].follow_weights,
+                                           MATCHER_SEGMENT_AT + after - start), after, to);
         }
     }
 }

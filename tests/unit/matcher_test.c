@@ -66,9 +66,9 @@ static void matcher_answers_once_what_both_constants_divide(void **state)
     assert_string_equal(answers_of(matcher_of(3, "2", "3"), "126"), "12@2 2@2 126@3 26@3 6@3");
 }
 
-/* p, 3 p and 8 p divide it. Of the first two the last digit tells, they are found one after the other; 8 p is decided
- * when the search is through. In one burst, and in two: so that the start is in the burst, or before it. */
-static void matcher_answers_once_what_looks_and_late_decisions_find(void **state)
+/* p, 3 p and 8 p divide it; of 8 p the last digit does not tell. In one burst, and in two: so that the start is in the
+ * burst, or before it. */
+static void matcher_answers_once_what_three_looks_find(void **state)
 {
     (void)state;
     static const char *const number = "2480551282353889923388157041790079467388214018872", *const seven = "77777777777777777777";
@@ -235,7 +235,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(matcher_finds_the_examples_of_the_rules),
         cmocka_unit_test(matcher_answers_once_what_both_constants_divide),
-        cmocka_unit_test(matcher_answers_once_what_looks_and_late_decisions_find),
+        cmocka_unit_test(matcher_answers_once_what_three_looks_find),
         cmocka_unit_test(matcher_answers_of_one_are_all_substrings),
         cmocka_unit_test(matcher_answer_spans_many_bursts_and_grows_by_zeros),
         cmocka_unit_test(matcher_powers_of_two_and_five_are_decided_by_the_last_digits),
