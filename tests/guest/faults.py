@@ -3,6 +3,7 @@ says so, not the guest) and the flight record, read from its memory afterwards, 
 
 Rows with a game play against tools/contest_server.py; their `scene` is told the game and the running guest, and does
 to them what the row is about."""
+import collections
 import contextlib
 import dataclasses
 import hashlib
@@ -16,6 +17,7 @@ import time
 
 import flight
 import qemu
+from qemu import PATIENCE_S
 
 sys.path.insert(0, str(qemu.ROOT / "tools"))
 import peregrine_control as control     # noqa: E402
@@ -70,7 +72,7 @@ def machine_check(guest, game, udp):
 
 def until_playing(guest, game):
     guest.wait_for(r"feed 1: HTTP 200")
-    wait_for(lambda: game.board()["users"], 10, "no submission")
+    wait_for(lambda: game.board()["users"], PATIENCE_S, "no submission")
 
 
 def wait_for(ready, seconds, what):
@@ -86,7 +88,7 @@ def unplug(guest, game, udp):
     until_playing(guest, game)
     guest.qmp("device_del", id="nic")
     guest.qmp("human-monitor-command", **{"command-line": f"o /w 0xae08 {1 << 5}"})
-    guest.wait_event("DEVICE_DELETED", 10)
+    guest.wait_event("DEVICE_DELETED")
 
 
 def link_down(guest, game, udp):
@@ -107,7 +109,7 @@ def server_stops(guest, game, udp):
 
 def wait_for_wrong(guest, game, udp):
     until_playing(guest, game)
-    wait_for(lambda: game.board()["users"][0]["wrong"] >= 3, 10, "no wrong result")
+    wait_for(lambda: game.board()["users"][0]["wrong"] >= 3, PATIENCE_S, "no wrong result")
 
 
 # ---- the control channel's enemies ----
@@ -142,7 +144,7 @@ def enemies(guest, game, udp):
         sock.send(genuine)
         sock.send(genuine)
     assert guest.process.poll() is None
-    client.gg()
+    control.Client("127.0.0.1", KEY.encode(), udp, timeout_s=5).gg()       # once it has gone, nobody says it again
 
 
 def resets_survived(statistics):
@@ -199,12 +201,20 @@ def empty_the_pools(guest, game, udp):
     guest.wait_for("feed 1: HTTP 200")
     client = control.Client("127.0.0.1", KEY.encode(), udp)
     visitors = [socket.create_connection(("127.0.0.1", udp)) for _ in range(8)]     # the page's, who ask for nothing
+
+    def others_are_empty():
+        statistics = control.parse(client.status())
+        return statistics["submit.dropped_no_room"] and statistics["submit.waited"] and statistics["page.refused_busy"] == 4
+    wait_for(others_are_empty, PATIENCE_S, "not all pools are empty")
+    sent = collections.deque(maxlen=80)
     with client._socket() as sock:
-        for _ in range(80):                     # 64 in 10 s are remembered
+        while len(sent) < 80 or sent[-1] - sent[0] > 9:     # 64 in 10 s are remembered
             sock.send(command(client, sock, control.STATUS))
+            sent.append(time.monotonic())
             time.sleep(0.015)                   # slower than the rate at which HELLOs are answered
     for visitor in visitors:
         visitor.close()
+    guest.qmp("inject-nmi")                     # no GG is heard any more
 
 
 def pools_were_empty(statistics):
@@ -313,7 +323,7 @@ NETWORK = [
 POOLS = [
     trap("memory", "panic", says=("no memory left",)),
     trap("sealed", "panic", says=("memory is sealed",)),
-    Row("pools", GAME.replace("n=12 m=823,108", "n=256 m=3") + f" key={KEY} http.port=80 deadline=6", "deadline", VISITED, game=Glutton,
+    Row("pools", GAME.replace("n=12 m=823,108", "n=256 m=3") + f" key={KEY} http.port=80", "NMI", VISITED, game=Glutton,
         scene=empty_the_pools, check=pools_were_empty),
 ]
 

@@ -48,7 +48,7 @@ def test_running_machine_leaves_its_last_second():
     """A reset from outside, which the kernel cannot know of."""
     def reset(guest):
         guest.wait_for("playing with")
-        guest.wait_for(r"^\[ *[3-9]\.\d+\]", 30)
+        guest.wait_for(r"^\[ *[3-9]\.\d+\]")
         guest.qmp("stop")
     options = qemu.kernel(f"{REGIONS} {GAME} net.timeout=30") + ["-vga", "none", "-netdev", "user,id=n,ipv4=off",
                                                                 "-device", "virtio-net-pci,netdev=n"]
