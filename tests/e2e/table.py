@@ -125,7 +125,6 @@ class BadStart:
     says: tuple                     # regular expressions, all of which the log must match
     nic: bool = True
     silent_network: bool = False    # a wire on which nothing ever answers
-    seconds: float = 20
 
 
 GOOD_GAME = "feed=10.0.2.2:{port} submit=10.0.2.2:{port} user=u passwd=p n=256 m=823"
