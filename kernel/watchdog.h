@@ -17,7 +17,7 @@
 /* From now on the loop may stand still for so long. Says who looks, or that nobody does. */
 void watchdog_arm(uint64_t timeout_ns, bool second_cpu);
 
-/* On the second CPU, over and over. */
+/* On the second CPU, over and over: looks once a millisecond. */
 void watchdog_look(void);
 
 /* In the NMI's handler of the loop's CPU. True: it was the timer's and the loop turns, all is well. Touches no SIMD
