@@ -124,6 +124,7 @@ struct matcher_sweep_state {
     uint64_t young, old;            /* looks that have hot starts in groups, in slots; the first one is bit 0. Of three
                                        stretches, each has as many bits as there are lanes */
     int32_t top, bottom;            /* the groups it went through */
+    uint32_t noted;                 /* hot starts, which the scalar variant has one by one in `marks` */
     /* What old starts are moved by: 16 bits, twice. */
     _Alignas(64) uint32_t moves[MATCHER_BUNDLE * MATCHER_LANES_MAX];
     /* Of each group from the top: each vector's (or stretch's) sums before it, and what it has of hot starts. */

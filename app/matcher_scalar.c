@@ -2,8 +2,11 @@
  * compiler is told to use no others (tools/make/flags.mk).
  *
  * Looks are taken two at a time. Small constants are hashed: a cell holds the newest place that fell into it, and
- * places are chained, so that a suspect costs no search. Keys are 64 bits wide: an equal one is a partner. */
+ * places are chained, so that a suspect costs no search. Keys are 48 bits wide: an equal one is a partner. */
 #include "app/matcher_kernel.h"
+
+#include <assert.h>
+
 #include "kernel/base/assert.h"
 #include "kernel/base/bytes.h"
 
@@ -83,11 +86,9 @@ static bool scalar_look(const union matcher_planes *planes, const struct matcher
 
 /* A vector of the sweep is a pair: two looks in a word. A digit times the word is both lanes' product, if what the
  * lower lane carries is no harm to the upper one. The lower lane's weights count as -2^31 .. 2^31 - 1 (the rows are
- * made that way), so that a digit adds or takes 4.5 units at most. Looks reach N digits: 4.5 N units, and one for each
- * carry of a comparison; constant_fill_weights allows for them. */
+ * made that way), so that a digit adds or takes 4.5 units at most. Looks reach N digits: 4.5 N units;
+ * constant_fill_weights allows for them. */
 enum { GROUP_WORDS = MATCHER_GROUP_ROWS * PAIR, CELLS_LOOKS = 8 };
-
-struct pair_mark { uint64_t sum, hot; };        /* of each group: the sums before it, and what they came to */
 
 static inline uint32_t pair_lane(uint64_t pair, uint32_t lane) { return (uint32_t)(pair >> 32 * lane); }
 
@@ -98,26 +99,35 @@ static inline uint32_t pair_lane(uint64_t pair, uint32_t lane) { return (uint32_
         __VA_ARGS__; \
     }
 
-/* Takes two looks through the groups from..to, backwards; returns where a lane is hot: bits 31 and 63. A sum below the
- * limit changes them when the limit is taken from it - and so does one that is as close above one half, as rarely. */
-static inline uint64_t pair_groups(const struct matcher_sweep_vector *v, const uint8_t *stretch, int32_t from,
-                                   int32_t to, uint64_t *begin, struct pair_mark *mark)
+/* A hot start: twice its place in the stretch, and the lane. There is one in a hundred looks or so, and a comparison and
+ * a branch to here cost less than what makes a bit of it each time, which the compiler would rather have. */
+static inline int32_t *pair_note(int32_t *hot, ptrdiff_t at, int32_t lane)
 {
-    const uint64_t less_limits = 0 - (load_le64(v->limit) + (BIT(32) | 1));
+    __asm__("" : "+r"(hot));
+    *hot = (int32_t)at * PAIR + lane;
+    return hot + 1;
+}
+
+/* Takes two looks through the groups from..to, backwards, and notes the hot starts. Returns where the next is noted. */
+static inline int32_t *pair_groups(const struct matcher_sweep_vector *v, const uint8_t *stretch, int32_t from,
+                                   int32_t to, uint64_t *begin, int32_t *hot)
+{
+    const uint64_t upper_limit = ((uint64_t)v->limit[1] + 1) << 32;
+    const uint32_t lower_limit = v->limit[0];
     const uint32_t *row = v->group0 - (ptrdiff_t)from * GROUP_WORDS;
     const uint32_t *behind = v->group0 - ((ptrdiff_t)to - 1) * GROUP_WORDS;
     const uint8_t *digits = stretch + (ptrdiff_t)from * MATCHER_GROUP - MATCHER_GROUP_BEFORE;
-    uint64_t sum = *begin, any = 0;
-    for (; row != behind; mark++, row += GROUP_WORDS, digits -= MATCHER_GROUP) {
+    uint64_t sum = *begin;
+    for (; row != behind; row += GROUP_WORDS, digits -= MATCHER_GROUP) {
         sum += load_le64(row);
-        mark->sum = sum;
-        uint64_t hot = 0;
-        PAIR_EACH(sum, digits, row, hot |= sum ^ (sum + less_limits))
-        mark->hot = hot;
-        any |= hot;
+        PAIR_EACH(sum, digits, row,
+                  if (__builtin_expect(sum < upper_limit, 0))
+                      hot = pair_note(hot, digits + s - stretch, 1);
+                  if (__builtin_expect((uint32_t)sum <= lower_limit, 0))
+                      hot = pair_note(hot, digits + s - stretch, 0))
     }
     *begin = sum;
-    return any;
+    return hot;
 }
 
 static inline uint32_t pair_cell(uint32_t fraction) { return fraction >> (32 - MATCHER_SLOT_CELL_BITS); }
@@ -155,25 +165,26 @@ static inline bool pair_sweep(const struct matcher_sweep *sweep, const uint8_t *
                               uint32_t count, struct matcher_sweep_state *state)
 {
     const struct matcher_sweep_vector *v = &sweep->vector[state->first / PAIR];
-    struct pair_mark *marks = (struct pair_mark *)state->marks;
     const int32_t last = (int32_t)((left + MATCHER_GROUP_BEFORE - 1) / MATCHER_GROUP);
-    const int32_t top = last < v->top ? last : v->top;
-    const bool old = slots && v->bottom < 0;
-    const uint64_t lanes = count == PAIR ? BIT(31) | BIT(63) : BIT(31);
+    const int32_t top = last < v->top ? last : v->top, bottom = slots && v->bottom < 0 ? 0 : v->bottom;
+    static_assert(sizeof state->marks / sizeof *state->marks >= MATCHER_SWEEP_GROUPS_MAX * MATCHER_GROUP * PAIR,
+                  "a note for each digit and lane");
+    int32_t *const first = (int32_t *)state->marks, *hot = first;
     uint64_t sum = load_le64(v->start);
-    state->top = top;
-    state->bottom = old ? 0 : v->bottom;
-    uint64_t hot = top < state->bottom ? 0 : pair_groups(v, stretch, top, state->bottom, &sum, marks) & lanes;
-    uint32_t old_hot = 0;
-    if (old)
-        old_hot = cells_hot(sweep, state->first, pair_lane(sum, 0), v->limit[0]) |
-                  (cells_hot(sweep, state->first + 1, pair_lane(sum, 1), v->limit[1]) & (count - 1));
-    if (__builtin_expect(old_hot != 0, 0)) {
-        state->bottom = v->bottom;
-        hot |= pair_groups(v, stretch, -1, v->bottom, &sum, marks + top + 1) & lanes;
+    if (top >= bottom)
+        hot = pair_groups(v, stretch, top, bottom, &sum, hot);
+    if (bottom > v->bottom) {
+        uint32_t old_hot = cells_hot(sweep, state->first, pair_lane(sum, 0), v->limit[0]) |
+                           (cells_hot(sweep, state->first + 1, pair_lane(sum, 1), v->limit[1]) & (count - 1));
+        if (__builtin_expect(old_hot != 0, 0))
+            hot = pair_groups(v, stretch, -1, v->bottom, &sum, hot);
     }
-    state->young = (hot >> 31 & 1) | (hot >> 63) << 1;
-    return hot != 0;
+    state->noted = (uint32_t)(hot - first);
+    state->young = 0;
+    for (; hot > first; hot--)
+        state->young |= BIT(hot[-1] & 1);
+    state->young &= BIT(count) - 1;
+    return state->young != 0;
 }
 
 /* Goes on to the next pair, the latest first: returns how many looks it has. */
@@ -201,18 +212,14 @@ static uint32_t scalar_starts(const struct matcher_sweep *sweep, const void *str
                               const struct matcher_sweep_state *state, uint32_t k, int32_t oldest,
                               int32_t *starts, uint32_t max)
 {
-    const struct matcher_sweep_vector *v = &sweep->vector[state->first / PAIR];
-    const struct pair_mark *mark = (const struct pair_mark *)state->marks;
+    const uint8_t *digits = stretch;
+    const int32_t *hot = (const int32_t *)state->marks;
     uint32_t count = 0;
-    for (int32_t group = state->top; group >= state->bottom; group--, mark++) {
-        if (pair_lane(mark->hot, k) >> 31 == 0)
-            continue;
-        const int32_t at = group * MATCHER_GROUP - MATCHER_GROUP_BEFORE;
-        const uint8_t *digits = (const uint8_t *)stretch + at;
-        uint64_t sum = mark->sum;
-        PAIR_EACH(sum, digits, v->group0 - (ptrdiff_t)group * GROUP_WORDS,
-                  if (pair_lane(sum, k) <= v->limit[k] && digits[s] != 0 && at + s >= oldest && count++ < max)
-                      starts[count - 1] = at + s)
+    (void)sweep;
+    for (uint32_t i = 0; i < state->noted; i++) {
+        const int32_t at = hot[i] >> 1;
+        if ((hot[i] & 1) == (int32_t)k && at >= oldest && digits[at] != 0 && count++ < max)
+            starts[count - 1] = at;
     }
     return count;
 }

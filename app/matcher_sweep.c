@@ -173,7 +173,7 @@ size_t matcher_sweep_bytes(const struct matcher *m, uint32_t count)
 {
     const size_t groups = (count + MATCHER_GROUP_BEFORE - 1) / MATCHER_GROUP + 1;
     const size_t marks = groups * MATCHER_BUNDLE * 2 * m->kernel->sweep_lanes * sizeof m->sweep_state.marks[0];
-    size_t bytes = marks + offsetof(struct matcher_sweep_state, marks);
+    size_t bytes = (m->kernel->lanes == 1 ? 0 : marks) + offsetof(struct matcher_sweep_state, marks);
     for (uint32_t at = 0; at < MATCHER_SWEEPS; at++)
         bytes += sweep_bytes(m, &m->sweep[at], count);
     return bytes;
