@@ -167,9 +167,10 @@ HOT void matcher_begin(struct matcher *m, const uint8_t *digits, size_t count)
 {
     ASSERT(count <= MATCHER_BURST_DIGITS_MAX);
     ASSERT(!m->open);
-    matcher_idle_finish(m);
+    if (m->idle_step != MATCHER_IDLE_DONE)
+        matcher_idle_finish(m);
     m->open = true;
-    memcpy(m->text + MATCHER_HISTORY, digits, count);
+    copy_here(m->text + MATCHER_HISTORY, digits, count);
     memset(m->text + MATCHER_HISTORY + count, '0', MATCHER_WRITE_DIGITS);   /* what is written and read beyond it */
     m->burst_left = m->burst_count = (uint32_t)count;
     m->long_burst = count > MATCHER_SHORT_DIGITS;
@@ -358,7 +359,7 @@ HOT static bool search(struct matcher *m)
 }
 
 /* Hands out the digits from text[begin] on, unless they were given early. */
-static bool answer_give(struct matcher *m, struct matcher_answer *answer, uint32_t constant, uint32_t begin,
+HOT static bool answer_give(struct matcher *m, struct matcher_answer *answer, uint32_t constant, uint32_t begin,
                         uint32_t length)
 {
     if (!matcher_may_begin(m, begin))

@@ -271,7 +271,7 @@ sweep_follow(struct matcher *m, const struct matcher_sweep *sweep, uint32_t from
 }
 
 /* Those behind the first one take three at once, if there are so many, or nearly. */
-uint32_t matcher_sweep_stretches(const struct matcher *m)
+HOT uint32_t matcher_sweep_stretches(const struct matcher *m)
 {
     const uint32_t enough = (2 * MATCHER_BUNDLE - 1) * MATCHER_STRETCH_DIGITS / 2;
     const uint32_t left = m->segment_count - m->stretch_from;

@@ -113,7 +113,7 @@ static inline bool post(const uint8_t *digits, size_t count, uint64_t now_ns)
 {
     uint8_t *at = write_length(submit.message + submit.head_bytes, count);
     memcpy(at, "\r\n\r\n", 4);
-    memcpy(at + 4, digits, count);
+    copy_here(at + 4, digits, count);
     uint32_t bytes = (uint32_t)(at + 4 + count - submit.message);
     if (!transport_send(submit.link.connection, 0, bytes, now_ns))
         return false;

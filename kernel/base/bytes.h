@@ -24,5 +24,18 @@ static inline void store_be16(void *at, uint16_t v) { store_le16(at, __builtin_b
 static inline void store_be32(void *at, uint32_t v) { store_le32(at, __builtin_bswap32(v)); }
 static inline void store_be64(void *at, uint64_t v) { store_le64(at, __builtin_bswap64(v)); }
 
+/* memcpy of what is some hundreds of bytes as a rule, where it is called: the library's lies on a page of its own, and the
+ * way there on two more, all of them cold when the caches are. The last word overlaps the one before. */
+static inline void copy_here(uint8_t *to, const uint8_t *from, size_t bytes)
+{
+    if (__builtin_expect(bytes < 8 || bytes > 512, 0)) {
+        memcpy(to, from, bytes);
+        return;
+    }
+    for (size_t n = 0; n + 8 < bytes; n += 8)
+        store_le64(to + n, load_le64(from + n));
+    store_le64(to + bytes - 8, load_le64(from + bytes - 8));
+}
+
 static inline size_t min_size(size_t a, size_t b) { return a < b ? a : b; }
 static inline size_t max_size(size_t a, size_t b) { return a > b ? a : b; }

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 #include <cmocka.h>
 
@@ -22,10 +23,31 @@ static void loads_and_stores_are_in_the_stated_order(void **state)
     assert_int_equal(b[6], 0xd4);
 }
 
+/* Of every length on both its ways; ASan sees a byte read beyond `from`. */
+static void copies_copy_all_and_no_more(void **state)
+{
+    (void)state;
+    enum { BYTES_MAX = 700 };
+    static uint8_t to[BYTES_MAX + 2];
+    for (size_t bytes = 0; bytes <= BYTES_MAX; bytes++) {
+        uint8_t *from = malloc(bytes > 0 ? bytes : 1);
+        assert_non_null(from);
+        for (size_t i = 0; i < bytes; i++)
+            from[i] = (uint8_t)(1 + i % 251);
+        memset(to, 0, sizeof to);
+        copy_here(to + 1, from, bytes);
+        assert_int_equal(to[0], 0);
+        assert_memory_equal(to + 1, from, bytes);
+        assert_int_equal(to[1 + bytes], 0);
+        free(from);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(loads_and_stores_are_in_the_stated_order),
+        cmocka_unit_test(copies_copy_all_and_no_more),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
