@@ -36,8 +36,8 @@ bool virtio_net_wake(struct netdev *device);
 void virtio_net_quiet(struct netdev *device);
 
 /* Searches the command line's virtio_mmio.device= words, the ACPI tables, then PCI, for the first network device that
- * comes up, and reports it in one line of the log. None there: lists what PCI holds. `message`: where its
- * interrupts shall go; NULL: it shall have none. Before memory_seal. */
+ * comes up, reports it in one line of the log and names the others in a second one. None there: lists what PCI holds.
+ * `message`: where its interrupts shall go; NULL: it shall have none. Before memory_seal. */
 enum virtio_net_error virtio_net_find(struct netdev **device, const char *command_line,
                                       const struct virtio_message *message);
 

@@ -59,37 +59,37 @@ static enum virtio_net_error find_mmio(struct mmio_places *places)
 }
 
 /* The first that comes up plays. Whoever expected another one is told here why that one is silent. */
-static void tell_left(const char *others)
+static struct {
+    char text[LOG_LINE_BYTES_MAX];
+    size_t bytes;
+} others;
+
+static void others_add(const char *place)
 {
-    if (others[0] != '\0')
-        log_line("virtio-net: this one plays; other network devices, left alone:%s", others);
+    others.bytes += format(others.text + others.bytes, sizeof others.text - others.bytes, " %s", place);
 }
 
-static void tell_mmio_left(struct mmio_places *places)
+/* The places that were not tried: looked at, not driven. */
+static void others_of_mmio(struct mmio_places *places)
 {
-    static struct virtio_mmio other;    /* looked at, not driven */
-    char text[LOG_LINE_BYTES_MAX] = "";
-    size_t at = 0;
+    static struct virtio_mmio other;
     struct virtio_mmio_word word;
     while (mmio_next(places, &word))
         if (virtio_mmio_open(&other, &word, VIRTIO_DEVICE_NET) && strcmp(other.transport.place, net.transport->place) != 0)
-            at += format(text + at, sizeof text - at, " %s", other.transport.place);
-    tell_left(text);
+            others_add(other.transport.place);
 }
 
 /* Of the functions found so far: virtio's from `next` on, and all others that call themselves Ethernet controllers. */
-static void tell_pci_left(size_t next)
+static void others_of_pci(size_t next)
 {
-    char text[LOG_LINE_BYTES_MAX] = "", name[32];
-    size_t at = 0;
+    char name[32];
     for (size_t i = 0; i < pci_list.count; i++) {
         const struct pci_function *function = &pci_list.function[i];
         if (virtio_pci_is_net(function) ? i < next : function->class_code >> 8 != PCI_CLASS_ETHERNET)
             continue;
         pci_function_name(function, name, sizeof name);
-        at += format(text + at, sizeof text - at, " %s", name);
+        others_add(name);
     }
-    tell_left(text);
 }
 
 /* Tries the functions of the list from *next on. */
@@ -128,7 +128,7 @@ static enum virtio_net_error find_pci(const struct virtio_message *message)
     if (error != VIRTIO_NET_OK)
         pci_print(access, &pci_list);
     else
-        tell_pci_left(next);
+        others_of_pci(next);
     return error;
 }
 
@@ -138,13 +138,20 @@ enum virtio_net_error virtio_net_find(struct netdev **device, const char *comman
     struct mmio_places places = { .command_line = command_line };
     enum virtio_net_error error = find_mmio(&places);
     if (error == VIRTIO_NET_OK) {
-        tell_mmio_left(&places);
+        others_of_mmio(&places);
+        const struct pci_access *access = pci_access_find();
+        if (access)
+            pci_scan_bus(access, &pci_list, access->bus_first);
+        others_of_pci(0);
     } else {
         enum virtio_net_error pci_error = find_pci(message);
         if (pci_error != VIRTIO_NET_NO_DEVICE || error == VIRTIO_NET_NO_DEVICE)
             error = pci_error;
     }
-    if (error == VIRTIO_NET_OK)
+    if (error == VIRTIO_NET_OK) {
         *device = &net.device;
+        if (others.bytes != 0)
+            log_line("virtio-net: this one plays; other network devices, left alone:%s", others.text);
+    }
     return error;
 }

@@ -225,6 +225,7 @@ def test_machine_without_a_virtio_device_lists_its_pci_functions(wire):
      r"pci 00:04.0 8086:10d3 pci 00:06.0 1af4:1000"),
     ("microvm,acpi=off", "virtio-net-device", ["-device", "virtio-net-device", "-device", "virtio-rng-device"],
      r"mmio 0xfeb00a00"),
+    ("microvm,pcie=on", "virtio-net-device", ["-device", "virtio-net-pci"], r"pci 00:01.0 1af4:1000"),
 ])
 def test_network_devices_that_are_left_alone_are_named(machine, device, others, told, wire):
     """QEMU gives the highest slot to the device made first, and names it first."""
