@@ -100,9 +100,14 @@ static enum player_verdict play(struct player *player, enum settings_wait wait)
 static void *second_thread(void *wait)
 {
     const struct timespec nap = { .tv_nsec = 50000 };
-    for (;;)
-        if (!copilot_turn() && !page_turn() && *(const enum settings_wait *)wait == SETTINGS_WAIT_SLEEP)
+    for (;;) {
+        if (copilot_turn() || page_turn())
+            continue;
+        if (*(const enum settings_wait *)wait == SETTINGS_WAIT_SLEEP)
             nanosleep(&nap, NULL);
+        else
+            __builtin_ia32_pause();
+    }
     return NULL;
 }
 
