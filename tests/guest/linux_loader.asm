@@ -5,11 +5,13 @@
 ;     PARAMS_AT             where struct boot_params goes
 ;     ENTER_64              1: the 64-bit entry, in long mode, else the 32-bit one
 ;     HOLE_BEGIN, HOLE_END  what the memory map calls reserved
+;     TABLES, TABLES_AT     a file with ACPI tables, and where they go: a page that the map calls theirs
+;     RSDP_AT               what the loader says of them; 0: nothing
 ;
 ; The machine has 512 MiB below 4 GiB, and 1 GiB above.
 
 LOADER_AT       equ 0x8000000           ; out of the way of everything
-TABLES_AT       equ 0x9000000
+PAGING_AT       equ 0x9000000
 HEADER_BYTES    equ 0x270 - 0x1f1       ; boot.rst: of struct setup_header
 
 bits 32
@@ -25,12 +27,12 @@ start:
     mov ds, eax
     mov es, eax
     mov ss, eax
-    mov edi, TABLES_AT                  ; long mode, and eight pages of 1 GiB, one to one
+    mov edi, PAGING_AT                  ; long mode, and eight pages of 1 GiB, one to one
     mov ecx, 4096 * 2 / 4
     xor eax, eax
     rep stosd
-    mov dword [TABLES_AT], TABLES_AT + 4096 + 3
-    mov edi, TABLES_AT + 4096
+    mov dword [PAGING_AT], PAGING_AT + 4096 + 3
+    mov edi, PAGING_AT + 4096
     xor edx, edx
     mov eax, 0x83
 .page:
@@ -43,7 +45,7 @@ start:
     jb .page
     mov eax, 1 << 5                     ; PAE
     mov cr4, eax
-    mov eax, TABLES_AT
+    mov eax, PAGING_AT
     mov cr3, eax
     mov ecx, 0xc0000080                 ; EFER: LME
     rdmsr
@@ -63,12 +65,16 @@ mode_64:
     mov rdi, KERNEL_AT
     mov ecx, kernel_end - kernel
     rep movsb
+    mov esi, tables
+    mov rdi, TABLES_AT
+    mov ecx, tables_end - tables
+    rep movsb
     mov rsi, PARAMS_AT
 %if ENTER_64
     mov rax, KERNEL_AT + 0x200
     jmp rax
 %else
-    mov esp, TABLES_AT
+    mov esp, PAGING_AT
     push 0x10
     push mode_32
     retfq
@@ -100,8 +106,10 @@ command_line:
 
 align 16
 params:
+    times 0x70 - ($ - params) db 0
+    dq RSDP_AT                          ; acpi_rsdp_addr
     times 0x1e8 - ($ - params) db 0
-    db 5                                ; e820_entries
+    db 6                                ; e820_entries
     times 0x1f1 - ($ - params) db 0
     incbin BZIMAGE, 0x1f1, 0x210 - 0x1f1
     db 0xff                             ; type_of_loader: unknown
@@ -120,8 +128,13 @@ params:
     region HOLE_BEGIN, HOLE_END, 2
     region HOLE_END, 0x20000000, 1
     region 0x100000000, 0x140000000, 1
+    region TABLES_AT, TABLES_AT + 4096, 3
     times 4096 - ($ - params) db 0
 
 kernel:
     incbin BZIMAGE, (1 + 7) * 512       ; setup_sects of boot/linux.asm
 kernel_end:
+
+tables:
+    incbin TABLES
+tables_end:

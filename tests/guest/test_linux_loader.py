@@ -1,6 +1,7 @@
 """The Linux boot protocol from a loader of our own (linux_loader.asm): the image away from pref_address, on top of its own
 place or above 4 GiB, struct boot_params in its way, and memory maps that GRUB and QEMU do not make."""
 import re
+import struct
 import subprocess
 
 import pytest
@@ -11,10 +12,15 @@ WAITING = "waiting for the host"
 LOW_PARAMS = 0x90000
 
 
-def loader(directory, kernel_at, params_at=LOW_PARAMS, enter_64=0, hole=(0x10000000, 0x10001000)):
+TABLES_AT = 0x110000000
+
+
+def loader(directory, kernel_at, params_at=LOW_PARAMS, enter_64=0, hole=(0x10000000, 0x10001000), tables=b""):
     path = directory / "loader"
+    (directory / "tables").write_bytes(tables)
     words = {"BZIMAGE": f'"{BZIMAGE}"', "KERNEL_AT": kernel_at, "PARAMS_AT": params_at, "ENTER_64": enter_64,
-             "HOLE_BEGIN": hole[0], "HOLE_END": hole[1]}
+             "HOLE_BEGIN": hole[0], "HOLE_END": hole[1], "TABLES": f'"{directory / "tables"}"', "TABLES_AT": TABLES_AT,
+             "RSDP_AT": TABLES_AT if tables else 0}
     subprocess.run(["nasm", "-f", "bin", *(f"-D{name}={value}" for name, value in words.items()), "-o", path,
                     qemu.ROOT / "tests/guest/linux_loader.asm"], check=True, timeout=60)
     return ["-kernel", str(path)]
@@ -54,3 +60,35 @@ def test_image_that_does_not_lie_in_ram_is_refused(tmp_path):
     with qemu.Machine(loader(tmp_path, 0x4000000, hole=(0x1800000, 0x1900000)), memory="512M") as guest:
         guest.wait_reset()
     assert re.search(r"memory: the image, 0x1000000-0x2\w+, does not lie in RAM", guest.log), guest.log
+
+
+def checked(table, at):
+    """The table with the byte `at` such that all add up to 0: ACPI 6.5 §5.2.2."""
+    return table[:at] + bytes([-sum(table) % 256]) + table[at + 1:]
+
+
+def acpi_table(signature, body):
+    return checked(struct.pack("<4sIBx6s8sIII", signature, 36 + len(body), 1, b"TESTER", b"LOADER", 1, 0, 1) + body, 9)
+
+
+def acpi_tables_above_4_gib():
+    """What no 32-bit pointer leads to: RSDP, XSDT, an FADT that names the PM timer of QEMU's pc, a MADT of two CPUs."""
+    fadt = acpi_table(b"FACP", bytes(76 - 36) + struct.pack("<I", 0x608) + bytes(91 - 80) + b"\x04" + bytes(244 - 92))
+    cpus = b"".join(struct.pack("<BBBBI", 0, 8, number, apic_id, 1) for number, apic_id in enumerate((0, 7)))
+    madt = acpi_table(b"APIC", struct.pack("<II", 0xfee00000, 1) + cpus)
+    places = {0x400: fadt, 0x800: madt}
+    xsdt = acpi_table(b"XSDT", b"".join(struct.pack("<Q", TABLES_AT + at) for at in places))
+    rsdp = checked(struct.pack("<8sx6sBI", b"RSD PTR ", b"TESTER", 2, 0), 8)
+    rsdp = checked(rsdp + struct.pack("<IQB3x", 36, TABLES_AT + 0x40, 0), 32)
+    image = bytearray(4096)
+    for at, table in {0: rsdp, 0x40: xsdt, **places}.items():
+        image[at:at + len(table)] = table
+    return bytes(image)
+
+
+def test_acpi_tables_above_4_gib_are_read(tmp_path):
+    with qemu.Machine(loader(tmp_path, 0x100000, tables=acpi_tables_above_4_gib()), memory="5G") as guest:
+        guest.wait_for(WAITING, 60)
+    assert re.search(r"acpi: 2 CPUs, 0 ECAM segments, 0 virtio-mmio devices, a PM timer, no reset register$", guest.log,
+                     re.MULTILINE), guest.log
+    assert "by acpi pm timer" in guest.log
