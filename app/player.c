@@ -208,25 +208,19 @@ NOT_HOT static void give_copilot(const struct weave_news *news)
 
 /* The path: from a frame's digits to the POSTs, nothing in between but the matcher. An answer is on its way before the
  * matcher is asked for the next. */
-static inline void take_digits(const struct weave_news *news, uint64_t now_ns)
+HOT __attribute__((noinline)) static void take_digits(const uint8_t *digits, size_t count, uint64_t now_ns)
 {
-    if (news->gap)
-        matcher_restart(player.matcher);
-    const uint8_t *at = news->digits;
-    size_t left = news->count;
-    while (left > 0) {
-        size_t part = min_size(left, MATCHER_BURST_DIGITS_MAX);
-        struct matcher_answer answer;
-        matcher_begin(player.matcher, at, part);
+    struct matcher_answer answer;
+    while (count > 0) {
+        size_t part = min_size(count, MATCHER_BURST_DIGITS_MAX);
+        matcher_begin(player.matcher, digits, part);
         while (matcher_next(player.matcher, &answer)) {
             trace_stamp_fine(TRACE_MATCHED);
             take_answer(&answer, now_ns);
         }
-        at += part;
-        left -= part;
+        digits += part;
+        count -= part;
     }
-    if (player.copilot)
-        give_copilot(news);
     player.matcher_busy = true;
     player.digit_ns = now_ns;
 }
@@ -241,8 +235,12 @@ HOT __attribute__((noinline)) static void feed_data(struct feed *feed, const str
     struct http_body digits;
     while (feed_next(feed, &at, end, &digits, now_ns)) {
         struct weave_news news = weave_push(index, digits.data, digits.bytes);
-        if (news.count > 0)
-            take_digits(&news, now_ns);
+        if (__builtin_expect(news.gap, 0))
+            matcher_restart(player.matcher);
+        if (__builtin_expect(news.count > 0, 1))
+            take_digits(news.digits, news.count, now_ns);
+        if (__builtin_expect(player.copilot, 0))
+            give_copilot(&news);
         feed_counters.digits += digits.bytes;
     }
     if (feed->link.state != LINK_UP)
