@@ -328,16 +328,14 @@ HOT static bool stretch_open(struct matcher *m)
         segment_open(m);
     }
     m->stretch_from = m->end = m->stretch_to;
-    m->stretch_to = (uint32_t)min_size(m->stretch_from + m->kernel->stretch * matcher_sweep_stretches(m),
-                                       m->segment_count);
+    matcher_sweep_begin(m);
     for (uint32_t at = m->stretch_from; m->hashes && at < m->stretch_to; at += 64)
         m->zeros[at / 64] = m->kernel->zeros(m->text + m->segment_text + at);
-    matcher_sweep_begin(m);
     return true;
 }
 
 /* What there is besides looks. */
-static void search_rest(struct matcher *m)
+HOT static __attribute__((noinline)) void search_rest(struct matcher *m)
 {
     for (uint32_t i = 0; i < m->constant_count; i++) {
         if (matcher_hashes(m, &m->constants[i]))

@@ -277,16 +277,19 @@ static inline uint64_t slots_hot(const struct matcher_sweep *sweep, uint32_t fir
     return hot;
 }
 
-/* Up to three vectors of looks, the one with the latest looks first. They share the broadcast digit. */
 enum { BUNDLE = MATCHER_BUNDLE, GROUP_ROWS = MATCHER_GROUP / ROW_DIGITS, GROUP_WORDS = (1 + GROUP_ROWS) * LANES };
-struct bundle {
-    v32 sum[BUNDLE], limits[BUNDLE];
-    look_state all[BUNDLE];
-    const uint32_t *group0[BUNDLE];     /* its groups, from the last to the first, have group 0 here */
-};
 
 /* What is kept of a group and a vector. */
 struct mark { uint32_t sum[LANES], hot[LANES]; };
+
+/* Up to three vectors of looks, the one with the latest looks first. They share the broadcast digit. */
+struct bundle {
+    v32 sum[BUNDLE], limits[BUNDLE];
+    look_state all[BUNDLE];
+    /* Of the next group: its rows of weights, its digits, what is kept of it. */
+    const uint32_t *row[BUNDLE], *digits;
+    struct mark *mark;
+};
 
 /* Takes a vector through one row of weights: the sums from its last digit on, then those from its first. */
 static inline __attribute__((always_inline)) look_state
@@ -298,37 +301,33 @@ look_row(look_state hot, v32 *sum, v32 first, v32 last, v32 weights, v32 limits)
     return look_test(hot, *sum, limits);
 }
 
-/* Takes the first `count` of them through the groups from..to, backwards. */
-static inline __attribute__((always_inline)) int32_t
-sweep_groups(struct bundle *b, const int count, int32_t from, int32_t to, const uint32_t *stretch,
-             struct mark *marks)
+/* Takes the first `count` of them through so many groups, backwards. */
+static inline __attribute__((always_inline)) void sweep_groups(struct bundle *b, const int count, int32_t groups)
 {
-    for (; from >= to; from--) {
-        const uint32_t *digits = stretch + MATCHER_GROUP * from - MATCHER_GROUP_BEFORE;
-        struct mark *mark = marks - (ptrdiff_t)from * BUNDLE;
-        ptrdiff_t at = -(ptrdiff_t)from * GROUP_WORDS;
+    for (; groups > 0; groups--, b->digits -= MATCHER_GROUP, b->mark += BUNDLE) {
         look_state hot[BUNDLE];
 #pragma GCC unroll 3
         for (int j = 0; j < count; j++) {
-            b->sum[j] += v32_load(b->group0[j] + at);
-            v32_store(mark[j].sum, b->sum[j]);
+            b->sum[j] += v32_load(b->row[j]);
+            v32_store(b->mark[j].sum, b->sum[j]);
             hot[j] = look_start();
         }
 #pragma GCC unroll 8
         for (int row = GROUP_ROWS - 1; row >= 0; row--) {
-            const v32 first = v32_all(digits[row * ROW_DIGITS]), last = v32_all(digits[(row + 1) * ROW_DIGITS - 1]);
+            const v32 first = v32_all(b->digits[row * ROW_DIGITS]),
+                      last = v32_all(b->digits[(row + 1) * ROW_DIGITS - 1]);
 #pragma GCC unroll 3
             for (int j = 0; j < count; j++)
-                hot[j] = look_row(hot[j], &b->sum[j], first, last, v32_load(b->group0[j] + at + (row + 1) * LANES),
+                hot[j] = look_row(hot[j], &b->sum[j], first, last, v32_load(b->row[j] + (row + 1) * LANES),
                                   b->limits[j]);
         }
 #pragma GCC unroll 3
         for (int j = 0; j < count; j++) {
-            look_store(mark[j].hot, hot[j]);
+            look_store(b->mark[j].hot, hot[j]);
             b->all[j] = look_merge(b->all[j], hot[j]);
+            b->row[j] += GROUP_WORDS;
         }
     }
-    return from;
 }
 
 /* Takes the looks first..first + count through the stretch; tells whether one has a hot start there. */
@@ -339,25 +338,25 @@ sweep_bundle(const struct matcher_sweep *sweep, const uint32_t *stretch, uint32_
     const uint32_t vectors = (count + LANES - 1) / LANES;
     const struct matcher_sweep_vector *v = &sweep->vector[state->first / LANES];
     const int32_t bottom = slots && v->bottom < 0 ? 0 : v->bottom;
-    int32_t top[BUNDLE];
+    int32_t top[BUNDLE] = {(int32_t)(left + MATCHER_GROUP_BEFORE - 1) / MATCHER_GROUP};
     struct bundle b;
-    state->vectors = vectors;
 #pragma GCC unroll 3
     for (uint32_t j = 0; j < BUNDLE; j++) {
         const struct matcher_sweep_vector *of = v + (j < vectors ? vectors - 1 - j : 0);
-        top[j] = j < vectors ? of->top : bottom - 1;
-        b.group0[j] = of->group0;
+        top[j] = j < vectors ? min_int32(of->top, top[0]) : bottom - 1;
+        b.row[j] = of->group0 - (ptrdiff_t)top[j] * GROUP_WORDS;
         b.sum[j] = v32_load(of->start);
         b.limits[j] = look_limits(v32_load(of->limit));
         b.all[j] = look_start();
     }
-    top[0] = min_int32(top[0], (int32_t)(left + MATCHER_GROUP_BEFORE - 1) / MATCHER_GROUP);
-    struct mark *marks = (struct mark *)state->marks + top[0] * BUNDLE;
+    b.digits = stretch + MATCHER_GROUP * top[0] - MATCHER_GROUP_BEFORE;
+    b.mark = (struct mark *)state->marks;
+    state->vectors = vectors;
     state->top = top[0];
     state->bottom = bottom;
-    int32_t group = sweep_groups(&b, 1, top[0], top[1] + 1, stretch, marks);
-    group = sweep_groups(&b, 2, group, top[2] + 1, stretch, marks);
-    sweep_groups(&b, 3, group, bottom, stretch, marks);
+    sweep_groups(&b, 1, top[0] - top[1]);
+    sweep_groups(&b, 2, top[1] - top[2]);
+    sweep_groups(&b, 3, top[2] - bottom + 1);
 
     uint64_t young = 0;
 #pragma GCC unroll 3

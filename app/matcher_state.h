@@ -173,8 +173,7 @@ static inline bool matcher_pair(struct matcher *m, uint32_t constant, uint32_t s
 
 /* app/matcher_sweep.c. */
 void matcher_sweep_prepare(struct matcher *m);          /* at set-up */
-uint32_t matcher_sweep_stretches(const struct matcher *m);      /* that are best searched at once, from stretch_from */
-void matcher_sweep_begin(struct matcher *m);            /* a search of the stretch at work */
+void matcher_sweep_begin(struct matcher *m);            /* a search from stretch_from on: sets stretch_to */
 bool matcher_sweep_search(struct matcher *m);           /* on, up to the next answers; false: all looks are taken */
 size_t matcher_sweep_bytes(const struct matcher *m, uint32_t count);    /* touched by a burst */
 bool matcher_sweep_remember(struct matcher *m);         /* the scalar variant's cells: true while there is more */

@@ -270,14 +270,6 @@ sweep_follow(struct matcher *m, const struct matcher_sweep *sweep, uint32_t from
     }
 }
 
-/* Those behind the first one take three at once, if there are so many, or nearly. */
-HOT uint32_t matcher_sweep_stretches(const struct matcher *m)
-{
-    const uint32_t enough = (2 * MATCHER_BUNDLE - 1) * MATCHER_STRETCH_DIGITS / 2;
-    const uint32_t left = m->segment_count - m->stretch_from;
-    return m->kernel->sweep_three != NULL && m->stretch_from > 0 && left > enough ? MATCHER_BUNDLE : 1;
-}
-
 /* Goes on to a sweep; sweep_count: there is none. */
 static void sweep_open(struct matcher *m, uint32_t at)
 {
@@ -290,12 +282,17 @@ static void sweep_open(struct matcher *m, uint32_t at)
     m->sweep_state.slots_due = false;
 }
 
+/* Stretches behind the first one are taken three at once, if there are so many, or nearly. */
 HOT void matcher_sweep_begin(struct matcher *m)
 {
-    if (m->stretch_from == 0 && (m->first_hot || (m->first_hot_by_zeros && m->text[m->segment_text] == '0')))
-        sweep_follow_first(m);
-    m->sweep_state.three = matcher_sweep_stretches(m) > 1;
+    const uint32_t from = m->stretch_from, stretch = m->kernel->stretch;
+    const bool three = m->kernel->sweep_three != NULL && from > 0 &&
+                       m->segment_count - from > (2 * MATCHER_BUNDLE - 1) * stretch / 2;
+    m->stretch_to = (uint32_t)min_size(from + (three ? MATCHER_BUNDLE * stretch : stretch), m->segment_count);
+    m->sweep_state.three = three;
     sweep_open(m, 0);
+    if (from == 0 && (m->first_hot || (m->first_hot_by_zeros && m->text[m->segment_text] == '0')))
+        sweep_follow_first(m);
 }
 
 HOT bool matcher_sweep_search(struct matcher *m)
