@@ -1,5 +1,5 @@
-"""The Linux boot protocol from a loader of our own (linux_loader.asm): the image away from pref_address, on top of its own
-place or above 4 GiB, struct boot_params in its way, and memory maps that GRUB and QEMU do not make."""
+"""The Linux boot protocol from a loader of our own (linux_loader.asm): the image away from pref_address, on top of its
+own place or above 4 GiB, struct boot_params in its way, and maps and tables that GRUB and QEMU do not make."""
 import re
 import struct
 import subprocess
