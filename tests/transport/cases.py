@@ -10,7 +10,7 @@ import threading
 import time
 import zlib
 
-from inside import (ACK, LINUX, PSH, RAW, RST, STACK, SYN, Puppet, RawConnection, Wire, accept, captured_dhcp,
+from inside import (ACK, LINUX, PATIENCE_S, PSH, RAW, RST, STACK, SYN, Puppet, RawConnection, Wire, accept, captured_dhcp,
                     captured_segments, checksum, gaps, ip_header, listener, receive, reset, set_up, sh, stream, tcp, udp)
 
 CASES = {}
@@ -23,7 +23,7 @@ def case(function):
     return function
 
 
-def eventually(condition, seconds=3):
+def eventually(condition, seconds=PATIENCE_S):
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "it never came to be"
@@ -53,9 +53,7 @@ def data_arrives_in_order_both_ways():
             assert puppet.data(connection, len(text)) == text
             puppet.tell(f"send {connection} {(b'answer %d;' % i).hex()}")
             assert receive(peer, len(b"answer %d;" % i)) == b"answer %d;" % i
-        time.sleep(0.1)             # Linux delays its last acknowledgement
-        puppet.tell(f"unacked {connection}")
-        assert puppet.expect("unacked", connection)[2] == "0"
+        eventually(lambda: puppet.unacked(connection) == 0)     # Linux delays its last acknowledgement
 
 
 @case
@@ -161,7 +159,7 @@ def all_connections_taken_is_said_at_once():
 
 # --- Streams ---------------------------------------------------------------------------------------------------------
 
-def bulk(puppet, server, count, message_bytes_max, timeout=30):
+def bulk(puppet, server, count, message_bytes_max, timeout=PATIENCE_S):
     """`count` bytes each way at once, compared on both sides."""
     connection = puppet.connect(LINUX, 8000)
     peer = accept(server)
@@ -234,7 +232,7 @@ def lossy_wire_is_survived():
     print("SEED", seed)
     # Linux answers a corrupted frame's broken IP header with nothing; the RTO floor of 20 ms keeps the case short.
     with listener() as server, Puppet("--faults", "500,200,500,100", "--seed", seed, "--rto-min-us", "20000") as puppet:
-        bulk(puppet, server, 60_000, 1400, timeout=60)
+        bulk(puppet, server, 60_000, 1400)
 
 
 @case
@@ -261,7 +259,7 @@ def three_peers_are_accepted_and_served():
     with Puppet() as puppet:
         puppet.tell("listen 80")
         puppet.expect("listen", 1)
-        peers = [socket.create_connection((STACK, 80), 5) for _ in range(3)]
+        peers = [socket.create_connection((STACK, 80), PATIENCE_S) for _ in range(3)]
         ids = []
         for peer in peers:
             name = peer.getsockname()
@@ -285,11 +283,11 @@ def peers_beyond_the_connections_are_reset():
     with Puppet() as puppet:
         puppet.tell("listen 80")
         puppet.expect("listen", 1)
-        peers = [socket.create_connection((STACK, 80), 5) for _ in range(16)]
+        peers = [socket.create_connection((STACK, 80), PATIENCE_S) for _ in range(16)]
         for _ in range(16):
             puppet.expect("accepted")
         try:
-            with socket.create_connection((STACK, 80), 5) as peer:
+            with socket.create_connection((STACK, 80), PATIENCE_S) as peer:
                 assert peer.recv(1) != b"", "an end instead of a reset"
             raise AssertionError("the 17th connection lives")
         except ConnectionResetError:
@@ -315,7 +313,7 @@ def half_open_connections_are_bounded():
             wire.send(tcp(RAW, STACK, 1024 + i, 80, i * 7919 + 1, 0, RST))
             if i % 50 == 0:
                 time.sleep(0.005)
-        with socket.create_connection((STACK, 80), 5) as peer:
+        with socket.create_connection((STACK, 80), PATIENCE_S) as peer:
             peer.sendall(b"hello")
             assert puppet.data(int(puppet.expect("accepted")[1]), 5) == b"hello"
 
@@ -327,7 +325,7 @@ def host_that_is_not_there_is_unreachable():
     set_up()
     with Puppet("--speed", "20") as puppet:
         connection = puppet.connect("10.9.0.99", 80)
-        puppet.expect("closed", connection, "unreachable", timeout=15)
+        puppet.expect("closed", connection, "unreachable")
 
 
 @case
@@ -337,9 +335,9 @@ def unanswered_syns_back_off_and_time_out():
     wire = Wire()
     with tempfile.NamedTemporaryFile() as pcap, Puppet("--speed", "10", "--pcap", pcap.name) as puppet:
         connection = puppet.connect(RAW, 80)
-        syns = [wire.tcp(60), wire.tcp(60), wire.tcp(60), wire.tcp(60)]
+        syns = [wire.tcp(), wire.tcp(), wire.tcp(), wire.tcp()]
         assert all(s.flags == SYN for s in syns) and len({s.seq for s in syns}) == 1
-        puppet.expect("closed", connection, "timed_out", timeout=60)
+        puppet.expect("closed", connection, "timed_out")
         times = captured_segments(pcap.name, lambda s: s.flags == SYN)
         for got, wanted in zip(gaps(times)[:3], [1, 2, 4], strict=True):
             assert abs(got - wanted) < 0.03, times      # within lwIP's ticks of 10 ms
@@ -356,7 +354,7 @@ def unanswered_data_backs_off_and_times_out():
         RawConnection(wire)
         puppet.expect("connected", connection)
         puppet.tell(f"send {connection} {b'anybody'.hex()}")
-        puppet.expect("closed", connection, "timed_out", timeout=90)
+        puppet.expect("closed", connection, "timed_out", timeout=100)
         closed = puppet.stamp_us / 1e6
         times = captured_segments(pcap.name, lambda s: s.data == b"anybody")
         waits = gaps(times[PROBES:])[:6]
@@ -366,36 +364,34 @@ def unanswered_data_backs_off_and_times_out():
         assert len(times) >= 9 and 100 <= closed - times[0], (closed, times)
 
 
-@case
-def lost_segment_is_sent_again_after_200_ms():
-    """In real time, on a fresh connection: not lwIP's first estimate of 3 s, nor ticks of half a second. Our own stack
-    has sent a tail probe within two round trips by then."""
+def times_of_lost_text(*options):
+    """How long the tail probes of a segment that nobody acknowledges come after it, and how long after them the first
+    retransmission: by the stack's clock, which a machine that stands still makes slower, not late (--speed)."""
     set_up()
     wire = Wire()
-    with Puppet() as puppet:
+    with tempfile.NamedTemporaryFile() as pcap, Puppet("--speed", "2", "--pcap", pcap.name, *options) as puppet:
         connection = puppet.connect(RAW, 9000)
         peer = RawConnection(wire)
         puppet.tell(f"send {connection} {b'lost'.hex()}")
-        first = peer.next()
-        if PROBES:
-            probe = peer.next()
-            assert probe.data == b"lost" and probe.at - first.at < 0.1, probe
-            first = probe
-        second = peer.next()
-        assert first.data == second.data == b"lost"
-        assert 0.18 < second.at - first.at < 0.5, second.at - first.at
+        for _ in range(2 + PROBES):
+            assert peer.next().data == b"lost"
+        waits = gaps(captured_segments(pcap.name, lambda s: s.data == b"lost"))
+    return waits[:PROBES], waits[PROBES]
+
+
+@case
+def lost_segment_is_sent_again_after_200_ms():
+    """On a fresh connection: not lwIP's first estimate of 3 s, nor ticks of half a second. Our own stack has sent a tail
+    probe within two round trips by then."""
+    probes, resent_s = times_of_lost_text()
+    assert all(wait_s < 0.1 for wait_s in probes), probes
+    assert 0.18 < resent_s < 0.5, resent_s
 
 
 @case
 def retransmission_floor_follows_the_configuration():
-    set_up()
-    wire = Wire()
-    with Puppet("--rto-min-us", "50000") as puppet:
-        connection = puppet.connect(RAW, 9000)
-        peer = RawConnection(wire)
-        puppet.tell(f"send {connection} {b'lost'.hex()}")
-        first, second = [peer.next() for _ in range(2 + PROBES)][PROBES:]
-        assert 0.04 < second.at - first.at < 0.16, second.at - first.at
+    _, resent_s = times_of_lost_text("--rto-min-us", "50000")
+    assert 0.04 < resent_s < 0.16, resent_s
 
 
 # --- Segments --------------------------------------------------------------------------------------------------------
@@ -415,7 +411,7 @@ def data_is_acknowledged_at_once():
             reply = peer.next()
             assert reply.ack == peer.seq and not reply.data, reply
             waits.append(reply.at - sent)
-        assert sorted(waits)[10] < 0.003, f"delayed acknowledgements: {waits}"
+        assert sorted(waits)[5] < 0.01, f"delayed acknowledgements: {waits}"       # the others may be the machine's
 
 
 @case
@@ -544,7 +540,7 @@ def datagrams_go_both_ways():
     set_up()
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as peer, Puppet() as puppet:
         peer.bind((LINUX, 5000))
-        peer.settimeout(5)
+        peer.settimeout(PATIENCE_S)
         puppet.tell("udp_bind 4000")
         assert puppet.expect("udp_bind")[1] == "1"
         for count in (0, 1, 7, 1399, 1400):
@@ -582,7 +578,7 @@ def closed_udp_port_is_said_by_icmp():
     set_up()
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as peer, Puppet():
         peer.connect((STACK, 4000))
-        peer.settimeout(3)
+        peer.settimeout(PATIENCE_S)
         peer.send(b"anybody")
         try:
             peer.recv(10)
@@ -595,7 +591,7 @@ def closed_udp_port_is_said_by_icmp():
 def echo_is_answered():
     set_up()
     with socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP) as ping, Puppet():
-        ping.settimeout(3)
+        ping.settimeout(PATIENCE_S)
         for count in (0, 1, 56, 1472, 4000):
             data = stream(count, count)
             request = struct.pack("!BBHHH", 8, 0, 0, 0x1234, count) + data
@@ -623,7 +619,7 @@ def broadcast_and_broken_echo_are_not_answered():
         wire.send(ip_header(RAW, STACK, 1, len(good)) + good, b"\x02\0\0\0\0\x99")     # not our MAC
         assert wire.ip(1, timeout=0.3) is None
         wire.send(ip_header(RAW, STACK, 1, len(good)) + good)
-        assert wire.ip(1, timeout=3) is not None
+        assert wire.ip(1, timeout=PATIENCE_S) is not None
 
 
 @case
@@ -632,13 +628,13 @@ def arp_request_is_answered_and_static_gateway_needs_none():
     wire = Wire(address="10.9.0.200", arp=False)
     with Puppet("--ip", STACK, "--gw", "10.9.0.200", "--gwmac", "02:00:00:00:00:aa") as puppet:
         puppet.connect("192.0.2.1", 80)
-        frame = wire.frame(3)
+        frame = wire.frame(PATIENCE_S)
         while frame[12:14] != b"\x08\x00":
-            frame = wire.frame(3)
+            frame = wire.frame(PATIENCE_S)
         assert frame[:6] == wire.mac and frame[30:34] == socket.inet_aton("192.0.2.1"), frame.hex()
         assert "10.9.0.200" not in wire.arp_requests
         with socket.socket() as probe:
-            probe.settimeout(3)
+            probe.settimeout(PATIENCE_S)
             assert probe.connect_ex((STACK, 81)) == 111        # ECONNREFUSED: Linux has learnt our MAC by asking
 
 
@@ -708,6 +704,7 @@ class DhcpServer:
 
     def __init__(self, answer, address=LINUX):
         self.answer, self.address, self.requests, self.times = answer, address, [], []
+        self.answered = 0       # of the requests; the answers are on their way
         self.wire = Wire(address="0.0.0.0", mac=bytes.fromhex("0200000000bb"), arp=False)
         self.thread = threading.Thread(target=self.serve, daemon=True)
         self.thread.start()
@@ -732,6 +729,7 @@ class DhcpServer:
         answer = self.answer(kind, options)
         for reply in answer if isinstance(answer, list) else [answer] if answer else []:
             self.reply(message, *reply)
+        self.answered += 1
 
     def reply(self, message, reply_kind, address, more):
         body = struct.pack("!BBBB4sHH4s4s4s4s16s", 2, 1, 6, 0, message[4:8], 0, 0, bytes(4), socket.inet_aton(address),
@@ -799,9 +797,9 @@ def second_gateway_of_option_121_is_used_for_its_network():
     with Puppet(static=False) as puppet:
         puppet.expect("network", "up")
         puppet.connect("198.51.100.7", 80)
-        frame = wire.frame(3)
+        frame = wire.frame(PATIENCE_S)
         while frame[12:14] != b"\x08\x00" or frame[23] != 6:
-            frame = wire.frame(3)
+            frame = wire.frame(PATIENCE_S)
         assert frame[:6] == wire.mac and frame[30:34] == socket.inet_aton("198.51.100.7")
 
 
@@ -810,7 +808,7 @@ def silent_server_is_asked_again_with_back_off():
     """DISCOVERs 1, 2, 4 s apart, give or take a quarter."""
     set_up()
     with tempfile.NamedTemporaryFile() as pcap, Puppet("--speed", "10", "--pcap", pcap.name, static=False) as puppet:
-        eventually(lambda: len(captured_dhcp(pcap.name)) >= 4, 60)
+        eventually(lambda: len(captured_dhcp(pcap.name)) >= 4)
         sent = captured_dhcp(pcap.name)
         assert all((kind, destination) == (1, "255.255.255.255") for _, kind, destination in sent), sent
         for got, wanted in zip(gaps([at for at, *_ in sent]), [1, 2, 4]):
@@ -851,12 +849,12 @@ def lease_is_renewed_rebound_and_lost():
         puppet.expect("connected", connection)
         puppet.forget("network")
         renewals = lambda: [r for r in server.requests if r[3][30:34] == socket.inet_aton(LINUX)]   # noqa: E731
-        eventually(renewals, 60)
+        eventually(renewals)
         options, message = renewals()[0][1:3]
         assert 50 not in options and 54 not in options and message[12:16] == socket.inet_aton(STACK)
-        time.sleep(0.1)                     # the answer is on its way
+        eventually(lambda: server.answered == len(server.requests))
         alive[0] = False
-        puppet.expect("network", "down", timeout=60)
+        puppet.expect("network", "down")
         puppet.expect("closed", connection, "unreachable")
         peer.close()
         sent = captured_dhcp(pcap.name)
@@ -866,7 +864,7 @@ def lease_is_renewed_rebound_and_lost():
         rebound = [at for at in asked if at > renewed[-1]]
         assert rebound and abs(rebound[0] - renewed[0] - 175) < 10, sent
         alive[0] = True
-        puppet.expect("network", "up", timeout=60)
+        puppet.expect("network", "up")
 
 
 @case

@@ -16,6 +16,7 @@ LINUX, STACK, RAW = "10.9.0.1", "10.9.0.2", "10.9.0.77"
 STACK_MAC = bytes.fromhex("525400123456")
 RAW_MAC = bytes.fromhex("0200000000aa")
 FIN, SYN, RST, PSH, ACK = 1, 2, 4, 8, 16
+PATIENCE_S = 60                 # for what happens at once, on a machine that is slow, busy, or stands still for seconds
 
 
 def sh(command):
@@ -35,7 +36,7 @@ def set_up(offload=False, address=f"{LINUX}/24"):
 
 def wait_for_carrier():
     """Until then Linux drops what is sent on tap0: its queue is made some time after the puppet has opened the other end."""
-    end = time.monotonic() + 5
+    end = time.monotonic() + PATIENCE_S
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
         while True:
             request = fcntl.ioctl(any_socket, 0x8913, struct.pack("16sh14x", b"tap0", 0))      # SIOCGIFFLAGS
@@ -43,7 +44,8 @@ def wait_for_carrier():
                 break
             assert time.monotonic() < end, "tap0 has no carrier"
             time.sleep(0.005)
-    time.sleep(0.01)        # Linux announces it a moment before the queue is there
+    # Linux announces it a moment before the queue is there, and holds the lock meanwhile that this question takes, too.
+    subprocess.run(["ip", "link", "show", "dev", "tap0"], check=True, stdout=subprocess.DEVNULL)
 
 
 class Puppet:
@@ -84,7 +86,7 @@ class Puppet:
     def tail(self):
         return "\n".join(self.log[-30:]) + "\n" + self.logged()[-4000:]
 
-    def expect(self, *words, timeout=10):
+    def expect(self, *words, timeout=PATIENCE_S):
         words = [str(w) for w in words]
         end = time.monotonic() + timeout
         while True:
@@ -110,7 +112,7 @@ class Puppet:
         words = [str(w) for w in words]
         assert not [line for _, line in self.lines if line[:len(words)] == words], self.tail()
 
-    def data(self, connection, count, timeout=10):
+    def data(self, connection, count, timeout=PATIENCE_S):
         """The next `count` bytes that the stack delivers on a connection."""
         got = b""
         while len(got) < count:
@@ -131,12 +133,17 @@ class Puppet:
         self.lines = [line for line in self.lines if line[1][0] != "counter"]
         return found
 
+    def unacked(self, connection):
+        """How many bytes of what was sent the peer has not acknowledged."""
+        self.tell(f"unacked {connection}")
+        return int(self.expect("unacked", connection)[2])
+
     def quit(self):
         """Ends it, and asserts that it ended well: no sanitizer's complaint, no failed assertion."""
         if self.process.poll() is None:
             self.tell("quit")
             self.process.stdin.close()
-        status = self.process.wait(10)
+        status = self.process.wait(PATIENCE_S)
         assert status == 0, f"the puppet ended with {status}\n" + self.tail()
 
     def __enter__(self):
@@ -183,13 +190,13 @@ def gaps(times):
 
 def listener(port=8000, address=LINUX, backlog=16):
     server = socket.create_server((address, port), backlog=backlog)
-    server.settimeout(10)
+    server.settimeout(PATIENCE_S)
     return server
 
 
 def accept(server):
     peer, _ = server.accept()
-    peer.settimeout(10)
+    peer.settimeout(PATIENCE_S)
     peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return peer
 
@@ -306,7 +313,7 @@ class Wire:
             self.send(struct.pack("!HHBBH", 1, 0x0800, 6, 4, 2) + self.mac + frame[38:42] + frame[22:28] + frame[28:32],
                       frame[6:12], 0x0806)
 
-    def ip(self, protocol, timeout=5):
+    def ip(self, protocol, timeout=PATIENCE_S):
         """The next IPv4 packet of that protocol to our address, or None."""
         end = time.monotonic() + timeout
         while (left := end - time.monotonic()) > 0:
@@ -316,7 +323,7 @@ class Wire:
                 return frame[14:]
         return None
 
-    def tcp(self, timeout=5):
+    def tcp(self, timeout=PATIENCE_S):
         packet = self.ip(6, timeout)
         return Segment(packet, time.monotonic()) if packet else None
 
@@ -341,5 +348,5 @@ class RawConnection:
                            self.ack if ack is None else ack, flags, data,
                            self.window if window is None else window, options))
 
-    def next(self, timeout=5):
+    def next(self, timeout=PATIENCE_S):
         return self.wire.tcp(timeout)

@@ -30,5 +30,5 @@ def test_transport(name, stack):
     puppet = PROGRAMS / f"puppet-{stack}"
     namespaces = ["unshare", "-n"] if os.geteuid() == 0 else ["unshare", "-Urn"]
     done = subprocess.run([*namespaces, sys.executable, HERE / "cases.py", name], capture_output=True, text=True,
-                          timeout=120, cwd=ROOT, env={**os.environ, "PUPPET": str(puppet), "STACK": stack})
+                          timeout=240, cwd=ROOT, env={**os.environ, "PUPPET": str(puppet), "STACK": stack})
     assert done.returncode == 0, f"{name} over {stack}\n{done.stdout[-6000:]}\n{done.stderr[-6000:]}"
