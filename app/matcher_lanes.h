@@ -76,10 +76,12 @@ HOT static void kernel_write(struct matcher_digits *to, uint32_t begin, const ui
             v32 digit = v32_widen(digits + at + i) - zero;
             if (ROW_DIGITS == 2)
                 v32_store(to->pair + begin + at + i, v32_pairs(digit));
-            if (ROW_DIGITS == 1 || to->hashed)
+            else
                 v32_store(to->word + begin + at + i, v32_word(digit));
         }
     }
+    for (size_t at = 0; ROW_DIGITS == 2 && to->hashed && at < count; at += LANES)
+        v32_store(to->word + begin + at, v32_word(v32_widen(digits + at) - zero));
     __m256i good = _mm256_cmpeq_epi8(_mm256_max_epu8(most, _mm256_set1_epi8('9')), _mm256_set1_epi8('9'));
     good = _mm256_and_si256(good, _mm256_cmpeq_epi8(least, _mm256_set1_epi8('0')));
     ASSERT(_mm256_movemask_epi8(good) == -1);
