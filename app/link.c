@@ -6,7 +6,7 @@
 #include "kernel/base/bytes.h"
 #include "kernel/base/log.h"
 
-struct link *link_owners[TRANSPORT_CONNECTION_COUNT_MAX];
+static struct link *owners[TRANSPORT_CONNECTION_COUNT_MAX];
 
 struct link_counters link_counters;
 static const struct counter link_counter_table[] = {
@@ -23,13 +23,19 @@ const struct counter_group link_counter_group = { link_counter_table, ARRAY_COUN
 
 void link_init_all(void)
 {
-    memset(link_owners, 0, sizeof link_owners);
+    memset(owners, 0, sizeof owners);
     memset(&link_counters, 0, sizeof link_counters);
 }
 
 void link_init(struct link *link, const char *name, const struct settings_endpoint *to)
 {
     *link = (struct link){ .name = name, .to = *to, .state = LINK_DOWN, .connection = -1 };
+}
+
+struct link *link_of(int connection)
+{
+    ASSERT(connection >= 0 && connection < TRANSPORT_CONNECTION_COUNT_MAX);
+    return owners[connection];
 }
 
 /* The first failure in a row is retried at once, since a server that closed has most likely just restarted or shed
@@ -40,7 +46,7 @@ static void went_down(struct link *link, const char *why, uint64_t now_ns)
         link->failures = 0;
     else if (link->state == LINK_UP && link->useful && link->failures > 0)
         link->failures = 1;
-    link_owners[link->connection] = NULL;
+    owners[link->connection] = NULL;
     link->connection = -1;
     link->state = LINK_DOWN;
     link->since_ns = now_ns;
@@ -79,7 +85,7 @@ void link_tend(struct link *link, uint64_t now_ns)
             return;
         }
         ASSERT(link_of(connection) == NULL);
-        link_owners[connection] = link;
+        owners[connection] = link;
         link->connection = connection;
         link->state = LINK_CONNECTING;
         link->since_ns = now_ns;

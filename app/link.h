@@ -8,7 +8,6 @@
 #include <stdint.h>
 
 #include "app/settings.h"
-#include "kernel/base/assert.h"
 #include "net/transport.h"
 
 enum {
@@ -23,7 +22,7 @@ enum link_state { LINK_DOWN, LINK_CONNECTING, LINK_UP };
 struct link {
     enum link_state state;
     bool useful;                    /* this connection has served its purpose: the next retry comes soon */
-    int connection;                 /* valid unless LINK_DOWN */
+    int connection;                 /* -1: LINK_DOWN */
     const char *name;               /* for the log: "feed 1", "submit" */
     struct settings_endpoint to;
     uint64_t since_ns;              /* when it came into its state */
@@ -43,12 +42,7 @@ void link_init(struct link *link, const char *name, const struct settings_endpoi
 void link_tend(struct link *link, uint64_t now_ns);
 
 /* The link that owns a connection; NULL: nobody does. */
-extern struct link *link_owners[TRANSPORT_CONNECTION_COUNT_MAX];
-static inline struct link *link_of(int connection)
-{
-    ASSERT(connection >= 0 && connection < TRANSPORT_CONNECTION_COUNT_MAX);
-    return link_owners[connection];
-}
+struct link *link_of(int connection);
 
 /* To be told of its connection's events. */
 void link_connected(struct link *link, uint64_t now_ns);

@@ -41,6 +41,7 @@ struct player {
     bool copilot;                       /* early answers are the second CPU's business */
     bool network_was_up;
     enum player_verdict verdict;
+    uint32_t feed_count;
     struct {
         uint64_t turns, events, answers, answers_repeated, answers_early, uptime_ns;
         uint64_t matcher_digits, matcher_bursts, matcher_candidates, matcher_refuted, matcher_looks_lost;
@@ -126,6 +127,7 @@ const char *player_init(struct player **out, const struct player_config *config,
     ASSERT(config->tsc_khz > 0);
     memset(&player, 0, sizeof player);
     player.settings = settings;
+    player.feed_count = settings->feed_count;
     player.matcher = config->matcher;
     player.copilot = config->copilot;
     player.began_ns = player.digit_ns = player.network_up_ns = now_ns;
@@ -295,11 +297,20 @@ NOT_HOT static void take_other_event(const struct transport_event *event, uint64
         player.tend_ns = now_ns;        /* whoever lost a connection makes a new one at once */
 }
 
+/* Of a connection; NULL: none of the feeds'. Asks the feeds themselves, whose lines are wanted next. */
+static inline struct feed *feed_on(int connection)
+{
+    for (uint32_t i = 0; i < player.feed_count; i++)
+        if (player.feeds[i].link.connection == connection)
+            return &player.feeds[i];
+    return NULL;
+}
+
 static inline void take_event(const struct transport_event *event, uint64_t now_ns)
 {
-    struct link *link = event->kind == TRANSPORT_DATA ? link_of(event->connection) : NULL;
-    if (__builtin_expect(is_feed(link), 1))
-        feed_data(feed_of(link), event, now_ns);
+    struct feed *feed = event->kind == TRANSPORT_DATA ? feed_on(event->connection) : NULL;
+    if (__builtin_expect(feed != NULL, 1))
+        feed_data(feed, event, now_ns);
     else
         take_other_event(event, now_ns);
     player.counters.events++;
