@@ -306,9 +306,7 @@ def test_facts_cut_off_on_the_way_are_not_judged(host):
 def test_hostile_facts_do_not_confuse_the_judge():
     """Whatever comes over the wire is judged, never raised on."""
     import random
-    seed = random.randrange(1 << 32)
-    print("seed", seed)
-    rng = random.Random(seed)
+    rng = random.Random(os.environ.get("SEED", "20261122"))
     names = ["route", "address", "neighbours", "nic", "tsc", "processor", "memory-map", "grub-entries", "grub-settings", "secure-boot",
              "grub-version", "boot-free-kib", "dhcp", "virtio-nics", "os-release", "grub-directory", "grub-tools", "kcore", "efi-loader"]
     pieces = ["[]", "{", "[{}]", '[{"dst":"default","dev":"x"}]', "name=", "name=x", "=", "mtu=z", "'", '"', "menuentry", "menuentry 'x' {",

@@ -33,7 +33,7 @@ class Deployment:
             command += ["--kernel", self.kernel, "--bzimage", self.bzimage]
         if words[0] == "install":
             command += ["--config", self.config]
-        return subprocess.run([str(w) for w in command], capture_output=True, text=True, timeout=60,
+        return subprocess.run([str(w) for w in command], capture_output=True, text=True, timeout=240,
                               env={**os.environ, "PEREGRINE_TEST_STOP_AT": str(stop_at), **environment})
 
     def install(self, *words, **how):

@@ -34,7 +34,7 @@ def test_fuzz(name):
     found = BUILD / "fuzz/corpus" / name        # what it finds is kept, and is where it starts from the next time
     found.mkdir(parents=True, exist_ok=True)
     done = subprocess.run([BUILD / "fuzz" / name, f"-max_total_time={seconds}", f"-seed={seed}", "-max_len=4096",
-                           "-timeout=10", "-print_final_stats=1", "-verbosity=0", f"-artifact_prefix={crashes}/{name}-",
+                           "-timeout=30", "-print_final_stats=1", "-verbosity=0", f"-artifact_prefix={crashes}/{name}-",
                            found, *corpora], capture_output=True, text=True, timeout=int(seconds) + 120, cwd=ROOT)
     print(done.stderr[-1500:])
     assert done.returncode == 0, f"{name}, seed {seed}\n{done.stdout[-2000:]}\n{done.stderr[-6000:]}"

@@ -5,7 +5,6 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <cmocka.h>
 
@@ -305,7 +304,7 @@ static void acpi_of_random_bytes_is_survived(void **state)
 {
     (void)state;
     const char *given = getenv("SEED");
-    unsigned seed = given ? (unsigned)strtoul(given, NULL, 0) : (unsigned)time(NULL);
+    unsigned seed = given ? (unsigned)strtoul(given, NULL, 0) : 20220217;
     print_message("SEED=%u\n", seed);
     srand(seed);
     static const uint32_t tables[] = { XSDT, RSDT, FADT, MADT, MCFG, DSDT };

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <cmocka.h>
 
@@ -453,7 +452,7 @@ static void nothing_is_answered_with_more_than_it_was(void **state)
 {
     (void)state;
     const char *given = getenv("SEED");
-    unsigned seed = given ? (unsigned)strtoul(given, NULL, 0) : (unsigned)time(NULL);
+    unsigned seed = given ? (unsigned)strtoul(given, NULL, 0) : 20220217;
     print_message("SEED=%u\n", seed);
     srand(seed);
     start();

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <cmocka.h>
 
@@ -25,7 +24,7 @@ struct list { struct early answers[ANSWERS_MAX]; size_t count; };
 static void seeded(void)
 {
     const char *given = getenv("SEED");
-    unsigned seed = given ? (unsigned)strtoul(given, NULL, 0) : (unsigned)time(NULL);
+    unsigned seed = given ? (unsigned)strtoul(given, NULL, 0) : 20220217;
     print_message("SEED=%u\n", seed);
     srand(seed);
 }

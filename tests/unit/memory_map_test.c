@@ -5,7 +5,6 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <cmocka.h>
 
@@ -96,7 +95,7 @@ static void map_of_random_regions_is_as_a_table_of_pages_says(void **state)
 {
     (void)state;
     const char *given = getenv("SEED");
-    unsigned seed = given ? (unsigned)strtoul(given, NULL, 0) : (unsigned)time(NULL);
+    unsigned seed = given ? (unsigned)strtoul(given, NULL, 0) : 20220217;
     print_message("SEED=%u\n", seed);
     srand(seed);
     for (int round = 0; round < 5000; round++) {

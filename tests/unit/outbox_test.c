@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <cmocka.h>
 
@@ -97,7 +96,7 @@ static void the_ring_does_what_the_model_does(void **state)
 {
     (void)state;
     const char *given = getenv("SEED");
-    unsigned seed = given ? (unsigned)strtoul(given, NULL, 0) : (unsigned)time(NULL);
+    unsigned seed = given ? (unsigned)strtoul(given, NULL, 0) : 20220217;
     print_message("SEED=%u\n", seed);
     srand(seed);
     outbox_init();

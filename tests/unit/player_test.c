@@ -978,7 +978,7 @@ static void no_answer_is_submitted_twice_whatever_happens(void **state)
 {
     (void)state;
     const char *given = getenv("SEED");
-    unsigned seed = given ? (unsigned)strtoul(given, NULL, 0) : (unsigned)time(NULL);
+    unsigned seed = given ? (unsigned)strtoul(given, NULL, 0) : 20220217;
     print_message("SEED=%u\n", seed);
     srand(seed);
     memset(sim, 0, sizeof sim);

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <cmocka.h>
 
@@ -41,7 +40,7 @@ static void random_stream(void)
 static void seeded(void)
 {
     const char *given = getenv("SEED");
-    unsigned seed = given ? (unsigned)strtoul(given, NULL, 0) : (unsigned)time(NULL);
+    unsigned seed = given ? (unsigned)strtoul(given, NULL, 0) : 20220217;
     print_message("SEED=%u\n", seed);
     srand(seed);
 }
