@@ -10,7 +10,7 @@ gdb_vm_state_change: tb_flush at RUN_STATE_DEBUG, up to QEMU 10.1). A breakpoint
 import re
 import socket
 
-SECONDS = 5
+SECONDS = 30
 
 
 def flushes(machine):
