@@ -357,8 +357,6 @@ static bool send_part(uint64_t now_ns)
 
 void control_tend(uint64_t now_ns)
 {
-    if (control.leaving && !control.left && now_ns - control.leaving_since_ns >= (uint64_t)CONTROL_GG_LINGER_MS * MS_NS)
-        control.left = true;
     if (!control.replying || now_ns < control.pause_until_ns)
         return;
     if (!control.rendered) {
@@ -372,7 +370,10 @@ void control_tend(uint64_t now_ns)
         return;
     }
     if (!send_part(now_ns)) {
-        control.pause_until_ns = now_ns + MS_NS;        /* no route yet, or no buffer: a little later */
+        /* No route yet, or no buffer: a little later. The time is up only here: a host that was without a processor for
+         * so long finds its answer unsent, and sends it. */
+        control.pause_until_ns = now_ns + MS_NS;
+        control.left = control.leaving && now_ns - control.leaving_since_ns >= (uint64_t)CONTROL_GG_LINGER_MS * MS_NS;
         return;
     }
     if (++control.part < part_count())

@@ -243,6 +243,24 @@ static void gg_is_obeyed_even_if_its_answer_cannot_be_sent(void **state)
     assert_int_equal(fake.datagram_count, 1);
 }
 
+static void gg_is_answered_by_a_machine_that_stood_still_meanwhile(void **state)
+{
+    (void)state;
+    uint8_t command[96];
+    start();
+    hello();
+    make_command(command, 2, key);
+    deliver(command, 96);
+    now += 5000 * MS;
+    for (int turns = 0; !control_told_to_leave() && turns < 1000; turns++) {
+        now += MS / 4;
+        control_tend(now);
+    }
+    assert_true(control_told_to_leave());
+    assert_non_null(strstr(reply_text(1, 2), "control.commands_gg 1\n"));
+    assert_int_equal(fake.datagram_count, 1 + 3 * load_be16(fake.datagrams[1].data + 52));
+}
+
 static void a_wrong_key_is_counted_and_not_answered(void **state)
 {
     (void)state;
@@ -495,6 +513,7 @@ int main(void)
         cmocka_unit_test(long_statistics_come_in_parts),
         cmocka_unit_test(gg_is_answered_three_times_and_then_obeyed),
         cmocka_unit_test(gg_is_obeyed_even_if_its_answer_cannot_be_sent),
+        cmocka_unit_test(gg_is_answered_by_a_machine_that_stood_still_meanwhile),
         cmocka_unit_test(a_wrong_key_is_counted_and_not_answered),
         cmocka_unit_test(a_replay_is_counted_and_not_answered),
         cmocka_unit_test(a_challenge_is_good_for_ten_seconds),
