@@ -12,9 +12,10 @@ enum {
     /* 128 KiB: a look finds its bucket in the cache and the TLB. When the ledger is full, chains are 4 long. */
     BUCKET_BITS = 15,
     PAD_BYTES = 16,
-    /* 32 KiB: a game's few thousand answers set a hundredth of it. With all of them set nothing is certain any more, and
-     * each answer is looked up. */
-    SEEN_BITS = 18,
+    /* Words of 64 bits, three of which an answer sets: 32 KiB. 2^18 bits of which each sets one were wrong for 4 answers
+     * in 100 after 10,000 of them, these for 3 in 1000; more words would not be in the cache when they are asked. With
+     * all bits set nothing is certain any more, and each answer is looked up. */
+    SEEN_WORD_BITS = 12,
     KEY_COUNT = MATCHER_N_DIGITS_MAX / 8 + 2,       /* a word of digits each; the second half begins two later */
 };
 
@@ -26,7 +27,7 @@ struct entry {
 
 static struct {
     _Alignas(64) uint64_t keys[KEY_COUNT];
-    uint64_t seen[(1 << SEEN_BITS) / 64];   /* by brief_hash: of all that was ever entered */
+    uint64_t seen[1 << SEEN_WORD_BITS];     /* by brief_hash: of all that was ever entered */
     uint64_t total;                 /* entries ever made */
     uint32_t newest;                /* serials count from 1 and wrap; entry s lies at s % LEDGER_ANSWER_COUNT */
     uint32_t buckets[1 << BUCKET_BITS];     /* serial of the newest entry; 0: none */
@@ -84,29 +85,38 @@ static void hash_digits(const uint8_t *digits, size_t count, uint64_t hash[4])
 }
 
 /* Of the number of digits, the first eight and the last sixteen: NH again, once. Equal for equal answers. */
-static inline uint32_t brief_hash_of(const uint8_t *digits, const uint8_t *end, size_t count)
+static inline uint64_t brief_hash_of(const uint8_t *digits, const uint8_t *end, size_t count)
 {
     unsigned __int128 sum = (unsigned __int128)(load_le64(digits) + ledger.keys[0]) * (count + ledger.keys[1])
         + (unsigned __int128)(load_le64(end - 16) + ledger.keys[2]) * (load_le64(end - 8) + ledger.keys[3]);
-    return (uint32_t)(((uint64_t)sum ^ (uint64_t)(sum >> 64)) * UINT64_C(0x9e3779b97f4a7c15) >> (64 - SEEN_BITS));
+    return ((uint64_t)sum ^ (uint64_t)(sum >> 64)) * UINT64_C(0x9e3779b97f4a7c15);
 }
 
-__attribute__((noinline)) static uint32_t brief_hash_short(const uint8_t *digits, size_t count)
+__attribute__((noinline)) static uint64_t brief_hash_short(const uint8_t *digits, size_t count)
 {
     uint8_t padded[PAD_BYTES] = { 0 };
     memcpy(padded, digits, count);
     return brief_hash_of(padded, padded + PAD_BYTES, count);
 }
 
-static inline uint32_t brief_hash(const uint8_t *digits, size_t count)
+static inline uint64_t brief_hash(const uint8_t *digits, size_t count)
 {
     return count < PAD_BYTES ? brief_hash_short(digits, count) : brief_hash_of(digits, digits + count, count);
 }
 
+/* A blocked Bloom filter (Putze, Sanders, Singler, 2007): one word by the hash's first bits, three bits of it by the
+ * next. */
+static inline uint64_t *seen_word(uint64_t hash) { return &ledger.seen[hash >> (64 - SEEN_WORD_BITS)]; }
+static inline uint64_t seen_bits(uint64_t hash)
+{
+    hash >>= 64 - SEEN_WORD_BITS - 3 * 6;
+    return BIT(hash % 64) | BIT(hash / 64 % 64) | BIT(hash / 64 / 64 % 64);
+}
+
 HOT bool ledger_lacks(const uint8_t *digits, size_t count)
 {
-    uint32_t bit = brief_hash(digits, count);
-    return (ledger.seen[bit / 64] >> bit % 64 & 1) == 0;
+    uint64_t hash = brief_hash(digits, count);
+    return (~*seen_word(hash) & seen_bits(hash)) != 0;
 }
 
 static void enter(uint32_t *bucket, const uint64_t hash[4], size_t count)
@@ -146,8 +156,8 @@ bool ledger_enter(const uint8_t *digits, size_t count)
         age_before = age;
         serial = entry->older;
     }
-    uint32_t bit = brief_hash(digits, count);
-    ledger.seen[bit / 64] |= BIT(bit % 64);
+    uint64_t brief = brief_hash(digits, count);
+    *seen_word(brief) |= seen_bits(brief);
     ledger_counters.entered++;
     enter(bucket, hash, count);
     return true;
