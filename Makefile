@@ -6,7 +6,7 @@
 #   build/test/     ASan + UBSan: unit tests, fuzz targets
 SHELL := /bin/bash
 BUILD ?= build
-STACK ?= lwip
+STACK ?= own
 PY := /usr/bin/python3
 
 all: $(BUILD)/peregrine.elf

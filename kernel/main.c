@@ -256,7 +256,7 @@ static struct player *player_take(struct netdev *device)
     if (mistake != NULL) {
         settings_refused(mistake);
     }
-    log_line("playing with simd=%s over %s", matcher_simd_name(matcher_config.simd), transport_name());
+    log_line("playing with simd=%s, TCP/IP stack %s", matcher_simd_name(matcher_config.simd), transport_name());
     return player;
 }
 

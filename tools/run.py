@@ -31,7 +31,7 @@ VARIABLES = {
     "FIRMWARE": ("bios", ("bios", "uefi"), "for BOOT=iso"),
     "BOOT": (None, machine.BOOTS, "direct start of the ELF or of the bzImage, ISO with GRUB, or QEMU's microvm"),
     "NIC": (None, tuple(machine.NICS), "how virtio-net presents itself"),
-    "STACK": ("lwip", ("own", "lwip"), "chosen at link time"),
+    "STACK": ("own", ("own", "lwip"), "chosen at link time"),
     "DURATION": ("30", lambda v: v.replace(".", "", 1).isdecimal() and 1 <= float(v) <= 1e6,
                  "a number of seconds, 1 to 1000000"),
     "CPUS": ("1", lambda v: v.isdecimal() and 1 <= int(v) <= 64, "a number, 1 to 64"),

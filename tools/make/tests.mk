@@ -43,8 +43,9 @@ CHECK_NEEDS += $(TSAN_TESTS)
 
 # Everything pytest needs built beforehand. Fragments add to CHECK_NEEDS.
 # The kernel's objects of both stacks, for tests/structure.
-CHECK_NEEDS += $(UNIT_TESTS) $(BUILD)/peregrine.elf $(patsubst %.c,$(BUILD)/kernel/%.o,$(wildcard net/*.c))
--include $(patsubst %.c,$(BUILD)/kernel/%.d,$(wildcard net/*.c))
+NET_OBJECTS := $(patsubst %.c,$(BUILD)/kernel/%.o,$(sort $(NET_SOURCES_own) $(NET_SOURCES_lwip)))
+CHECK_NEEDS += $(UNIT_TESTS) $(BUILD)/peregrine.elf $(NET_OBJECTS)
+-include $(NET_OBJECTS:.o=.d)
 
 # The images with the other stack: the games of tests/e2e are played over both.
 OTHER_IMAGE := $(BUILD)/other/peregrine.elf
