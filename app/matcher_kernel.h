@@ -153,8 +153,9 @@ struct matcher_hash {
             uint8_t taken[(1 << MATCHER_CELL_BITS) + MATCHER_STEPS];    /* the last ones for zeros */
         } lanes;
         struct {
-            /* Keys and weights have 48 bits, weights rounded up; below keys stands the place before in the same cell. Places count on from window to
-             * window, so that cells need not be cleared each time: what is there from before `first` counts as none. */
+            /* Keys and weights have 48 bits, weights rounded up; below a key stands the place before in the same cell.
+             * Places count on from window to window, so that cells need not be cleared each time: what is there from
+             * before `first` counts as none. */
             uint64_t weights[MATCHER_HASHED_DIGITS], keys[MATCHER_HASHED_DIGITS];
             uint32_t first, next;       /* places: of the window's first digit; of the next digit to come */
             uint32_t window;            /* digits */

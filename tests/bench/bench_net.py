@@ -3,8 +3,8 @@
 
 Run by `make bench-net`. A row is measured REPEAT times with each stack, one after the other. Of each figure, median or
 99th percentile, the least of these runs is kept, because other work on the machine only ever adds; `spread` is the
-largest median less the least. QUICK=1 measures a tenth. What is timed stands in tests/bench/bench_net.c; rows named `timer` say what two readings of
-the clock took, which is off the others already."""
+largest median less the least. QUICK=1 measures a tenth. What is timed stands in tests/bench/bench_net.c; rows named
+`timer` say what two readings of the clock took, which is off the others already."""
 import os
 import subprocess
 import sys

@@ -375,7 +375,9 @@ def times_of_lost_text(*options):
         puppet.tell(f"send {connection} {b'lost'.hex()}")
         for _ in range(2 + PROBES):
             assert peer.next().data == b"lost"
-        waits = gaps(captured_segments(pcap.name, lambda s: s.data == b"lost"))
+        sent = lambda: captured_segments(pcap.name, lambda s: s.data == b"lost")    # noqa: E731
+        eventually(lambda: len(sent()) >= 2 + PROBES)       # a frame is written down when it has left
+        waits = gaps(sent())
     return waits[:PROBES], waits[PROBES]
 
 
