@@ -209,14 +209,19 @@ static void long_statistics_come_in_parts(void **state)
     assert_memory_equal(text, "fact aaaa", 9);
 }
 
-static void gg_is_answered_three_times_and_then_obeyed(void **state)
+static void told_gg(void)
 {
-    (void)state;
     uint8_t command[96];
     start();
     hello();
     make_command(command, 2, key);
     deliver(command, 96);
+}
+
+static void gg_is_answered_three_times_and_then_obeyed(void **state)
+{
+    (void)state;
+    told_gg();
     pass(20);
     assert_false(control_told_to_leave());
     assert_non_null(strstr(reply_text(1, 2), "control.commands_gg 1\n"));
@@ -246,11 +251,7 @@ static void gg_is_obeyed_even_if_its_answer_cannot_be_sent(void **state)
 static void gg_is_answered_by_a_machine_that_stood_still_meanwhile(void **state)
 {
     (void)state;
-    uint8_t command[96];
-    start();
-    hello();
-    make_command(command, 2, key);
-    deliver(command, 96);
+    told_gg();
     now += 5000 * MS;
     for (int turns = 0; !control_told_to_leave() && turns < 1000; turns++) {
         now += MS / 4;
