@@ -562,6 +562,8 @@ static int edges_run(uint64_t seed, uint64_t digits, enum matcher_simd simd)
     return 0;
 }
 
+static double mean(uint64_t sum, uint64_t count) { return (double)sum / (double)(count > 0 ? count : 1); }
+
 /* How many answers are found early, and how early: a stream as in the online round, bursts of 50 to 300 digits, a
  * random multiple of a random number of digits about every 500 digits, and nothing else that is not random. */
 static int early_measure(uint64_t seed, uint64_t digits, enum matcher_simd simd, double risk)
@@ -578,7 +580,7 @@ static int early_measure(uint64_t seed, uint64_t digits, enum matcher_simd simd,
         return 1;
     mpz_t constant, value, quotient;
     mpz_inits(constant, value, quotient, NULL);
-    uint64_t planted[4] = {0}, early[4] = {0}, lead = 0, early_all = 0;
+    uint64_t planted[4] = {0}, early[4] = {0}, lead[4] = {0};
     uint64_t done = 0, planted_begin[4] = {0};
     char number[512];
     size_t number_left = 0, number_count = 0, random_left = 100;
@@ -624,20 +626,25 @@ static int early_measure(uint64_t seed, uint64_t digits, enum matcher_simd simd,
                 if (answer.end - answer.count != planted_begin[answer.constant])
                     continue;   /* a wrong one: the matcher counts those */
                 early[answer.constant]++;
-                early_all++;
-                lead += answer.ahead;
+                lead[answer.constant] += answer.ahead;
             }
         }
     }
     const struct matcher_stats *stats = matcher_stats(matcher);
-    printf("early: seed %llu, %llu digits, risk %g: of M1 %.1f %%, M2 %.1f %%, M3 %.1f %%, M4 %.1f %% of %llu, lead %.1f "
-           "digits, given %llu, right %llu, wrong %llu; %llu looks lost\n", (unsigned long long)seed, (unsigned long long)done, risk,
-           100.0 * (double)early[0] / (double)planted[0], 100.0 * (double)early[1] / (double)planted[1],
-           100.0 * (double)early[2] / (double)planted[2], 100.0 * (double)early[3] / (double)planted[3],
-           (unsigned long long)(planted[0] + planted[1] + planted[2] + planted[3]),
-           (double)lead / (double)(early_all > 0 ? early_all : 1), (unsigned long long)stats->early_answers,
-           (unsigned long long)stats->early_right, (unsigned long long)stats->early_wrong,
-           (unsigned long long)stats->looks_lost);
+    printf("early: seed %llu, %llu digits, risk %g; planted, of these early, digits ahead on average:",
+           (unsigned long long)seed, (unsigned long long)done, risk);
+    uint64_t early_of_large = 0, lead_of_large = 0;     /* those that others have been measured by */
+    for (uint32_t i = 0; i < 4; i++) {
+        printf(" M%u %llu %.1f %% %.1f,", i + 1, (unsigned long long)planted[i],
+               100.0 * (double)early[i] / (double)planted[i], mean(lead[i], early[i]));
+        early_of_large += i > 0 ? early[i] : 0;
+        lead_of_large += i > 0 ? lead[i] : 0;
+    }
+    printf(" M2 to M4 ahead %.1f, all %.1f; given %llu, right %llu, wrong %llu; %llu looks lost\n",
+           mean(lead_of_large, early_of_large), mean(lead_of_large + lead[0], early_of_large + early[0]),
+           (unsigned long long)stats->early_answers, (unsigned long long)stats->early_right,
+           (unsigned long long)stats->early_wrong, (unsigned long long)stats->looks_lost);
+    mpz_clears(constant, value, quotient, NULL);
     return 0;
 }
 
