@@ -56,7 +56,7 @@ static struct {
     uint64_t heard_ns;                  /* the last command that was obeyed */
     uint32_t repeats_left, part, line;
     uint64_t log_position;
-    size_t text_bytes;
+    size_t text_bytes, part_text_bytes;     /* of the whole text, of a part that is not the last */
     char text[STATS_TEXT_BYTES_MAX];
 } control;
 
@@ -209,6 +209,14 @@ static uint64_t *refuse_command(const struct transport_event *event, const struc
     return use_challenge(command, now_ms);
 }
 
+/* As much as fits a frame. Every network takes IPV4_BYTES_MIN (RFC 791 §3.1); a smaller MTU is a mistake. */
+static size_t part_text_bytes_now(void)
+{
+    enum { IPV4_BYTES_MIN = 576, UDP_IPV4_BYTES = 28,
+           AROUND_BYTES = UDP_IPV4_BYTES + sizeof(struct control_reply_wire) + CONTROL_MAC_BYTES };
+    return min_size(CONTROL_REPLY_TEXT_BYTES_MAX, max_size(transport_network()->mtu_bytes, IPV4_BYTES_MIN) - AROUND_BYTES);
+}
+
 static void begin_reply(const struct transport_event *event, const struct control_command_wire *command,
                         uint64_t now_ns)
 {
@@ -221,6 +229,7 @@ static void begin_reply(const struct transport_event *event, const struct contro
     control.repeats_left = control.leaving ? CONTROL_GG_REPEATS : 1;
     control.part = control.line = 0;
     control.text_bytes = 0;
+    control.part_text_bytes = part_text_bytes_now();
     if (command->command == CONTROL_LOG) {
         control.text_bytes = CONTROL_LOG_HEAD_BYTES;    /* filled in when it is known how far the text goes */
         control.log_position = 0;
@@ -325,7 +334,7 @@ static void render_some(void)
 
 static uint32_t part_count(void)
 {
-    size_t parts = (control.text_bytes + CONTROL_REPLY_TEXT_BYTES_MAX - 1) / CONTROL_REPLY_TEXT_BYTES_MAX;
+    size_t parts = (control.text_bytes + control.part_text_bytes - 1) / control.part_text_bytes;
     return parts ? (uint32_t)parts : 1;
 }
 
@@ -333,8 +342,8 @@ static bool send_part(uint64_t now_ns)
 {
     uint8_t out[TRANSPORT_DATAGRAM_BYTES_MAX];
     struct control_reply_wire *reply = (struct control_reply_wire *)out;
-    size_t from = (size_t)control.part * CONTROL_REPLY_TEXT_BYTES_MAX;
-    size_t text_bytes = min_size(control.text_bytes - from, CONTROL_REPLY_TEXT_BYTES_MAX);
+    size_t from = control.part * control.part_text_bytes;
+    size_t text_bytes = min_size(control.text_bytes - from, control.part_text_bytes);
     size_t bytes = sizeof *reply + text_bytes + CONTROL_MAC_BYTES;
 
     make_header(&reply->header, CONTROL_REPLY, bytes);

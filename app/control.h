@@ -39,7 +39,7 @@ enum {
     CONTROL_NONCE_BYTES = 16,
     CONTROL_CHALLENGE_BYTES = 24,
     CONTROL_MAC_BYTES = 32,
-    CONTROL_REPLY_TEXT_BYTES_MAX = 1200,    /* with 88 bytes around it fits every path MTU from 1316 */
+    CONTROL_REPLY_TEXT_BYTES_MAX = 1200,    /* of one part; less where the MTU is below 1316 */
 
     CONTROL_LOG_TEXT_BYTES_MAX = 8 * CONTROL_REPLY_TEXT_BYTES_MAX,  /* of the log in one answer: eight datagrams */
     CONTROL_LOG_HEAD_BYTES = 24,    /* "log ", 19 digits, '\n' */

@@ -40,7 +40,7 @@ struct transport_network {
     bool up;                        /* an address is set and usable */
     bool from_dhcp;
     uint32_t address, mask, gateway;
-    uint16_t mtu_bytes;
+    uint16_t mtu_bytes;             /* what fits it is sent in one frame; host/sockets.c: 1500 */
     uint64_t lease_ends_ns;         /* 0: never */
     const char *waiting_for;        /* while not up: "link", "DHCP offer", ..., a literal; never NULL */
 };

@@ -67,8 +67,8 @@ ROWS = [
     Row("modern", nic="modern", body="chunked", start="wait"),
     Row("root-port", nic="rootport"),
     Row("no-mergeable-buffers", nic_more=",mrg_rxbuf=off,event_idx=off", report=r"features (?!.*(MRG_RXBUF|EVENT_IDX))"),
-    Row("no-offloads", nic="legacy", nic_more=",csum=off,guest_csum=off,mrg_rxbuf=off,event_idx=off,host_mtu=1400",
-        report=r"legacy, .*mtu 1400"),
+    Row("no-offloads", nic="legacy", nic_more=",csum=off,guest_csum=off,mrg_rxbuf=off,event_idx=off,host_mtu=576",
+        report=r"legacy, .*mtu 576"),
     Row("large-queues", nic="legacy", nic_more=",rx_queue_size=1024,tx_queue_size=256",
         report=r"queues rx 1024 tx 256"),
     # Machines.

@@ -209,6 +209,30 @@ static void long_statistics_come_in_parts(void **state)
     assert_memory_equal(text, "fact aaaa", 9);
 }
 
+/* Of MTUs below 1316, parts are smaller. */
+static void parts_fit_the_mtu(void **state)
+{
+    (void)state;
+    static const uint16_t mtus[] = { 1500, 1316, 1315, 1280, 577, 576 };
+    for (size_t k = 0; k < sizeof mtus / sizeof mtus[0]; k++) {
+        uint8_t command[96];
+        char words[81] = { 0 }, expected[STATS_TEXT_BYTES_MAX];
+        start();
+        fake.network.mtu_bytes = mtus[k];
+        memset(words, 'a', 80);
+        for (int i = 0; i < 30; i++)
+            stats_add_fact("fact", words);
+        hello();
+        make_command(command, 1, key);
+        deliver(command, 96);
+        pass(100);
+        size_t room = mtus[k] < 1316 ? mtus[k] - 116u : 1200, bytes = stats_render(expected, sizeof expected);
+        assert_int_equal(strlen(reply_text(1, 1)), bytes);
+        assert_int_equal(fake.datagram_count, 1 + (bytes + room - 1) / room);
+        assert_int_equal(load_be16(fake.datagrams[1].data + 54), room);
+    }
+}
+
 static void told_gg(void)
 {
     uint8_t command[96];
@@ -512,6 +536,7 @@ int main(void)
         cmocka_unit_test(the_statistics_are_told_to_who_has_the_key),
         cmocka_unit_test(the_log_is_told_from_a_position_on),
         cmocka_unit_test(long_statistics_come_in_parts),
+        cmocka_unit_test(parts_fit_the_mtu),
         cmocka_unit_test(gg_is_answered_three_times_and_then_obeyed),
         cmocka_unit_test(gg_is_obeyed_even_if_its_answer_cannot_be_sent),
         cmocka_unit_test(gg_is_answered_by_a_machine_that_stood_still_meanwhile),
