@@ -36,6 +36,7 @@ static void icmp_echo_answer(struct net_stack *stack, const struct ipv4_packet *
         .source = stack->interface.address,
         .destination = packet->source,
         .protocol = IPV4_PROTOCOL_ICMP,
+        .tos = packet->header[offsetof(struct ipv4_wire, tos)],         /* RFC 1349 §5.1: a reply has its request's */
         .id = stack->ipv4_id++,
     };
     if (ipv4_output_copy(stack, &output, packet->payload, packet->payload_bytes, now_ns))

@@ -166,7 +166,7 @@ bool ipv4_accept(struct net_stack *stack, uint8_t *data, uint32_t bytes, bool li
 void ipv4_header_write(struct ipv4_wire *header, const struct ipv4_output *output, uint32_t payload_bytes)
 {
     header->version_ihl = IPV4_VERSION << 4 | IPV4_HEADER_BYTES_MIN / 4;
-    header->tos = 0;
+    header->tos = output->tos;
     store_be16(&header->total_bytes, (uint16_t)(IPV4_HEADER_BYTES_MIN + payload_bytes));
     store_be16(&header->id, output->id);
     store_be16(&header->flags_offset, output->flags_offset);

@@ -99,6 +99,7 @@ struct tx_buffer *ipv4_output_begin(struct net_stack *stack);
 struct ipv4_output {
     uint32_t source, destination;       /* source 0: 0.0.0.0 while there is no address, else ours */
     uint8_t protocol;
+    uint8_t tos;
     uint8_t ttl;                        /* 0: the default */
     uint16_t id;
     uint16_t flags_offset;              /* IPV4_DONT_FRAGMENT, or a fragment's place */

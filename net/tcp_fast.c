@@ -113,7 +113,7 @@ HOT bool tcp_fast_receive(struct net_stack *stack, const struct frame *frame, ui
 
 void tcp_fast_prepare(struct net_stack *stack, struct tcp_connection *c, uint32_t from, uint32_t bytes)
 {
-    c->ready.on = c->neighbour_known;
+    c->ready.on = c->neighbour_known && !tcp_may_be_cut(c);     /* what may be cut has an ID of its own */
     if (!c->ready.on)
         return;
     uint8_t *at = c->message->data + TCP_MESSAGE_OFFSET + from - c->head_bytes;

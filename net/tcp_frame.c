@@ -18,7 +18,7 @@ void tcp_frame_head_prepare(struct net_stack *stack, struct tcp_connection *c, u
         .source = c->address,
         .destination = c->peer_address,
         .protocol = IPV4_PROTOCOL_TCP,
-        .flags_offset = c->policy.path_mtu && !c->fragment_ok ? IPV4_DONT_FRAGMENT : 0,
+        .flags_offset = tcp_may_be_cut(c) ? 0 : IPV4_DONT_FRAGMENT,
     };
     c->head_bytes = c->timestamps_on ? sizeof *head : offsetof(struct tcp_head_wire, timestamps);
     memcpy(head->ethernet.source, stack->device->mac, NETDEV_MAC_BYTES);
@@ -47,12 +47,15 @@ void tcp_frame_sent(struct tcp_connection *c, uint64_t now_ns)
 }
 
 /* The fields that differ from segment to segment, written into a copy of the prepared head at `at`. */
-static void frame_head_fill(const struct tcp_connection *c, uint8_t *at, uint32_t seq, uint8_t flags, uint16_t window,
-                            uint32_t option_bytes, uint32_t payload_bytes, uint64_t now_ns)
+static void frame_head_fill(struct net_stack *stack, const struct tcp_connection *c, uint8_t *at, uint32_t seq,
+                            uint8_t flags, uint16_t window, uint32_t option_bytes, uint32_t payload_bytes,
+                            uint64_t now_ns)
 {
     struct tcp_head_wire *head = (struct tcp_head_wire *)at;
     uint32_t tcp_bytes = c->head_bytes - TCP_HEAD_OFFSET + option_bytes;
     store_be16(&head->ipv4.total_bytes, (uint16_t)(sizeof head->ipv4 + tcp_bytes + payload_bytes));
+    if (tcp_may_be_cut(c))
+        store_be16(&head->ipv4.id, stack->ipv4_id++);   /* RFC 6864 §4.2: or pieces of two would be put together */
     head->ipv4.checksum = 0;
     store_be16(&head->ipv4.checksum, checksum_finish(checksum_sum(0, &head->ipv4, sizeof head->ipv4)));
     store_be32(&head->tcp.seq, seq);
@@ -124,7 +127,7 @@ bool tcp_frame_send(struct net_stack *stack, struct tcp_connection *c, const str
     memcpy(at, &c->head, sizeof c->head);
     uint32_t option_bytes = frame_sack_write(c, at + c->head_bytes, frame->bytes);
     uint16_t window = (uint16_t)tcp_receive_window_update(c);
-    frame_head_fill(c, at, frame->seq, frame->flags, window, option_bytes, frame->bytes, now_ns);
+    frame_head_fill(stack, c, at, frame->seq, frame->flags, window, option_bytes, frame->bytes, now_ns);
     frame_payload_copy(c, at + c->head_bytes + option_bytes, frame);
 
     uint32_t frame_bytes = c->head_bytes + option_bytes + frame->bytes;
@@ -154,7 +157,7 @@ bool tcp_frame_send_held(struct net_stack *stack, struct tcp_connection *c, stru
     uint8_t *at = payload - c->head_bytes;
     memcpy(at, &c->head, c->head_bytes);
     uint16_t window = (uint16_t)tcp_receive_window_update(c);
-    frame_head_fill(c, at, seq, flags, window, 0, bytes, now_ns);
+    frame_head_fill(stack, c, at, seq, flags, window, 0, bytes, now_ns);
     uint32_t frame_bytes = c->head_bytes + bytes;
     frame_checksum(c, at, frame_bytes, device->tx_checksum);
 

@@ -123,6 +123,8 @@ struct tcp_reply {
 };
 bool tcp_reply_send(struct net_stack *stack, const struct tcp_reply *reply, uint64_t now_ns);
 void tcp_reply_reset(struct net_stack *stack, const struct tcp_received *r, uint64_t now_ns);
+/* Whether its packets leave without "don't fragment". */
+static inline bool tcp_may_be_cut(const struct tcp_connection *c) { return !c->policy.path_mtu || c->fragment_ok; }
 /* A tick each millisecond, as Linux's: RFC 7323 §5.4 asks for 1 ms to 1 s. */
 static inline uint32_t tcp_timestamp_clock(uint64_t now_ns, uint32_t offset)
 {

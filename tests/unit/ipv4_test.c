@@ -274,6 +274,23 @@ static void echo_of_any_size_comes_back_whole(void **state)
     }
 }
 
+/* RFC 1349 §5.1. */
+static void echo_keeps_its_type_of_service(void **state)
+{
+    (void)state;
+    uint8_t packet[28], frame[NETDEV_FRAME_BYTES_MAX];
+    const struct ipv4_output output = { .source = NEIGHBOUR, .destination = ADDRESS, .protocol = 1, .tos = 0x14 };
+    arp_give(1, NEIGHBOUR, ADDRESS, their_mac);
+    drain();
+    ipv4_header_write((struct ipv4_wire *)packet, &output, 8);
+    memset(packet + 20, 0, 8);
+    packet[20] = ICMP_ECHO;
+    store_be16(packet + 22, checksum_finish(checksum_sum(0, packet + 20, 8)));
+    frame_give(our_mac, ETHERNET_TYPE_IPV4, packet, sizeof packet);
+    assert_int_not_equal(netdev_memory_take(&device, frame), 0);
+    assert_int_equal(((const struct ipv4_wire *)(frame + 14))->tos, 0x14);
+}
+
 static void echo_to_everyone_is_not_answered(void **state)
 {
     (void)state;
@@ -555,6 +572,7 @@ int main(void)
         TEST(fragments_of_same_place_with_other_bytes_are_refused),
         TEST(unfinished_datagrams_are_bounded_in_number_and_time),
         TEST(echo_of_any_size_comes_back_whole),
+        TEST(echo_keeps_its_type_of_service),
         TEST(echo_to_everyone_is_not_answered),
         TEST(longest_prefix_wins),
         TEST(address_without_neighbours_uses_its_gateway),

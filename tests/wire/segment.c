@@ -173,6 +173,11 @@ const char *wire_segment_read(struct wire_segment *s, struct wire_base *base, co
         return "IPv4 header: checksum";
     if (load_be32(&ipv4->source) != WIRE_STACK_ADDRESS || ipv4->ttl == 0)
         return "IPv4 header: source, TTL";
+    if ((load_be16(&ipv4->flags_offset) & IPV4_DONT_FRAGMENT) == 0) {
+        if (base->cuttable_id == load_be16(&ipv4->id))
+            return "IPv4 header: the ID of the packet before, which could be cut, too (RFC 6864)";
+        base->cuttable_id = load_be16(&ipv4->id);
+    }
     uint32_t transport_bytes = (uint32_t)bytes - sizeof *ipv4;
     if (ipv4->protocol == IPV4_PROTOCOL_ICMP) {
         const struct icmp_wire *icmp = (const struct icmp_wire *)(ipv4 + 1);

@@ -48,6 +48,7 @@ struct wire_base {
     uint16_t peer_port, port;
     bool stack_known, timestamp_known;
     uint32_t stack_isn, peer_isn, timestamp;
+    int cuttable_id;                    /* the ID of the last packet without "don't fragment"; -1: there was none */
 };
 
 /* Byte `offset` of the stream; the SYN is 0, so payload begins at 1. */

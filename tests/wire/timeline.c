@@ -133,7 +133,7 @@ static struct wire_base *flow_of(uint16_t peer_port)
             return &t.flows[i];
     ASSERT(t.flow_count < FLOWS_MAX);
     struct wire_base *flow = &t.flows[t.flow_count++];
-    *flow = (struct wire_base){ .peer_port = peer_port, .port = LISTEN_PORT, .peer_isn = t.peer_isn };
+    *flow = (struct wire_base){ .peer_port = peer_port, .port = LISTEN_PORT, .peer_isn = t.peer_isn, .cuttable_id = -1 };
     return flow;
 }
 
