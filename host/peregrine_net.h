@@ -99,8 +99,8 @@ enum { PNET_PEEK = 2 };         /* MSG_PEEK */
  * still connecting; -ENOTCONN: never connected, a listener; what ended it, once (-ECONNRESET, -ETIMEDOUT, -ECONNREFUSED,
  * -EHOSTUNREACH, -EPIPE), then 0. What had come is read first. */
 PNET_API int64_t pnet_read(struct pnet *net, int socket, void *out, size_t bytes, int flags);
-/* As many as there was room for; 0 for `bytes` 0. -EAGAIN: no room, or still connecting; what ended it, once, then -EPIPE,
- * as after our own shutdown and on what was never connected. No signal. */
+/* As many as there was room for; 0 for `bytes` 0 where more might be written. -EAGAIN: no room, or still connecting; what
+ * ended it, once, then -EPIPE, as after our own shutdown and on what was never connected. No signal. */
 PNET_API int64_t pnet_write(struct pnet *net, int socket, const void *data, size_t bytes);
 
 enum { PNET_SHUT_RD, PNET_SHUT_WR, PNET_SHUT_RDWR };

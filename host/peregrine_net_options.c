@@ -288,6 +288,8 @@ int pnet_ioctl(struct pnet *net, int number, unsigned long request, int *value)
         return -EBADF;
     if (value == NULL)
         return -EFAULT;
+    if (request != PNET_FIONREAD && request != PNET_SIOCOUTQ && request != PNET_SIOCOUTQNSD)
+        return -ENOTTY;
     if (s->kind == SOCKET_LISTENER)
         return -EINVAL;
     if (s->kind == SOCKET_CONNECTION)
@@ -296,7 +298,6 @@ int pnet_ioctl(struct pnet *net, int number, unsigned long request, int *value)
     switch (request) {
     case PNET_FIONREAD: *value = (int)info.unread_bytes; return 0;
     case PNET_SIOCOUTQ: *value = opening ? 0 : (int)(info.unacked_bytes + info.unsent_bytes); return 0;
-    case PNET_SIOCOUTQNSD: *value = opening ? 0 : (int)info.unsent_bytes; return 0;
-    default: return -ENOTTY;
+    default: *value = opening ? 0 : (int)info.unsent_bytes; return 0;
     }
 }

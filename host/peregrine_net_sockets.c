@@ -99,11 +99,11 @@ int pnet_bind(struct pnet *net, int number, uint32_t address, uint16_t port)
     struct socket *s = pnet_socket_of(net, number);
     if (s == NULL)
         return -EBADF;
+    if (address != 0 && address != net->stack->interface.address)
+        return -EADDRNOTAVAIL;
     bool failed = s->kind == SOCKET_CONNECTION && s->connecting && socket_is_over(net, s);
     if ((s->kind != SOCKET_FRESH && !failed) || s->port != 0)
         return -EINVAL;
-    if (address != 0 && address != net->stack->interface.address)
-        return -EADDRNOTAVAIL;
     if (port == 0)
         port = port_choose(net);
     if (port == 0 || port_is_taken(net, s, port))
@@ -267,7 +267,7 @@ int64_t pnet_write(struct pnet *net, int number, const void *data, size_t bytes)
         return -EFAULT;
     if (socket_is_opening(net, &net->sockets[number]))
         return -EAGAIN;
-    int64_t result = bytes == 0 ? 0 : tcp_write(net->stack, id, data, bytes, net->now_ns);
+    int64_t result = tcp_write(net->stack, id, data, bytes, net->now_ns);
     return result < 0 ? -pnet_errno_of(result) : result;
 }
 

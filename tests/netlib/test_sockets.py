@@ -87,6 +87,22 @@ def test_shutdown_while_connecting_leaves_a_socket_that_never_was():
         assert net.dial(client, B, 80) == -errno.EINPROGRESS
 
 
+def test_writing_nothing_tells_why_nothing_can_be_written():
+    a, b, wire, client, server, _ = connected()
+    assert a.send(client, b"") == 0 and a.shutdown(client, 1) == 0 and a.send(client, b"") == -errno.EPIPE
+    b.abort(server)
+    wire.run(10_000)
+    assert a.send(client, b"") == -errno.ECONNRESET and a.send(client, b"") == -errno.EPIPE
+
+
+def test_what_no_socket_could_do_is_said_first():
+    net = Net("address=192.168.0.1")
+    socket = bound(net, 80)[0]
+    assert net.bind(socket, ctypes.c_uint32(B + 100), ctypes.c_uint16(81)) == -errno.EADDRNOTAVAIL
+    assert net.listen(socket, 1) == 0
+    assert asked(net, socket, FIONREAD) == -errno.EINVAL and asked(net, socket, 0x1234) == -errno.ENOTTY
+
+
 def test_shutdown_settles_the_outcome_of_connect():
     a, b, wire, client, server, _ = connected()
     b.close_socket(server)
