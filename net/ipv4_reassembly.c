@@ -120,11 +120,12 @@ void ipv4_reassembly_tend(struct net_stack *stack, uint64_t now_ns)
         NET_COUNT(stack, ipv4_rx_drop_fragment_timeout);
         if (slot->head_bytes == 0)
             continue;                   /* RFC 792: only if the first fragment has come */
-        struct ipv4_packet packet = {
-            .header = reassembly_payload(slot) - slot->head_bytes,
+        uint8_t *header = reassembly_payload(slot) - slot->head_bytes;
+        struct ipv4_packet packet = {           /* that fragment, which is what the error quotes */
+            .header = header,
             .header_bytes = slot->head_bytes,
             .payload = reassembly_payload(slot),
-            .payload_bytes = IPV4_FRAGMENT_UNIT_BYTES,
+            .payload_bytes = load_be16(&((const struct ipv4_wire *)header)->total_bytes) - slot->head_bytes,
             .source = slot->source,
             .destination = slot->destination,
             .protocol = slot->protocol,

@@ -234,6 +234,25 @@ static void unfinished_datagrams_are_bounded_in_number_and_time(void **state)
     assert_false(stack->datagram_ready);
 }
 
+/* RFC 792, RFC 1122 §3.2.2: the first fragment, all of it if there is room. */
+static void what_is_given_up_is_quoted(void **state)
+{
+    (void)state;
+    uint8_t frame[NETDEV_FRAME_BYTES_MAX];
+    datagram_fill(900);
+    fragment_give(7, datagram, (struct piece){ 0, 16, true }, 17);
+    fragment_give(7, datagram, (struct piece){ 24, 100, false }, 17);
+    now_ns += 31 * S;
+    turn();
+    arp_give(2, NEIGHBOUR, ADDRESS, their_mac);         /* now the report can leave */
+    size_t bytes = netdev_memory_take(&device, frame);
+    while (bytes == 14 + sizeof(struct arp_wire))
+        bytes = netdev_memory_take(&device, frame);
+    assert_int_equal(bytes, 14 + 20 + 8 + 20 + 16);
+    assert_int_equal(frame[34], ICMP_TIME_EXCEEDED);
+    assert_memory_equal(frame + 34 + 8 + 20, datagram, 16);
+}
+
 /* ---- Echoes ---- */
 
 static void echo_of_any_size_comes_back_whole(void **state)
@@ -572,6 +591,7 @@ int main(void)
         TEST(fragments_of_same_place_with_other_bytes_are_refused),
         TEST(unfinished_datagrams_are_bounded_in_number_and_time),
         TEST(echo_of_any_size_comes_back_whole),
+        TEST(what_is_given_up_is_quoted),
         TEST(echo_keeps_its_type_of_service),
         TEST(echo_to_everyone_is_not_answered),
         TEST(longest_prefix_wins),
