@@ -1,17 +1,18 @@
 /* TCP options, both ways. RFC 9293 §3.2, RFC 7323 §2.2 and §3.2, RFC 2018 §2 and §3. */
 #include "net/tcp_internal.h"
 
+/* Of options that come twice the last one counts, as in Linux. */
 static void options_take(struct tcp_options *o, uint8_t kind, const uint8_t *at, uint32_t bytes)
 {
     switch (kind) {
     case TCP_OPTION_MSS:
-        if (bytes == TCP_OPTION_MSS_BYTES && !o->has_mss) {
+        if (bytes == TCP_OPTION_MSS_BYTES && load_be16(at + 2) != 0) {      /* 0 says nothing, as in Linux */
+            o->has_mss = true;
             o->mss = load_be16(at + 2);
-            o->has_mss = o->mss != 0;           /* 0 says nothing, as in Linux */
         }
         break;
     case TCP_OPTION_WINDOW_SCALE:
-        if (bytes == TCP_OPTION_WINDOW_SCALE_BYTES && !o->has_window_scale) {
+        if (bytes == TCP_OPTION_WINDOW_SCALE_BYTES) {
             o->has_window_scale = true;         /* RFC 7323 §2.3: more than 14 counts as 14 */
             o->window_scale = at[2] > TCP_WINDOW_SCALE_MAX ? TCP_WINDOW_SCALE_MAX : at[2];
         }
@@ -21,13 +22,14 @@ static void options_take(struct tcp_options *o, uint8_t kind, const uint8_t *at,
             o->sack_permitted = true;
         break;
     case TCP_OPTION_SACK:
-        if ((bytes - 2) % TCP_OPTION_SACK_BLOCK_BYTES != 0 || o->sack_count != 0)
+        if ((bytes - 2) % TCP_OPTION_SACK_BLOCK_BYTES != 0)
             break;
+        o->sack_count = 0;
         for (uint32_t i = 2; i < bytes && o->sack_count < TCP_SACK_BLOCK_COUNT_MAX; i += TCP_OPTION_SACK_BLOCK_BYTES)
             o->sack[o->sack_count++] = (struct tcp_range){ load_be32(at + i), load_be32(at + i + 4) };
         break;
     case TCP_OPTION_TIMESTAMPS:
-        if (bytes == TCP_OPTION_TIMESTAMPS_BYTES && !o->has_timestamps) {
+        if (bytes == TCP_OPTION_TIMESTAMPS_BYTES) {
             o->has_timestamps = true;
             o->timestamp = load_be32(at + 2);
             o->timestamp_echo = load_be32(at + 6);
