@@ -145,7 +145,8 @@ PNET_API int pnet_peer(struct pnet *net, int socket, uint32_t *address, uint16_t
  *                  TCP_SYNCNT 7: retransmissions of the SYN
  *                  TCP_LINGER2 8: seconds in FIN-WAIT-2 once closed
  *                  TCP_QUICKACK 12: 1 is ack=quick, 0 ack=delayed, for good
- *                  TCP_USER_TIMEOUT 18: milliseconds; 0: data_give_up_us= */
+ *                  TCP_USER_TIMEOUT 18: milliseconds that data may wait, for their acknowledgement or for a closed window,
+ *                      and that keepalive does; 0: data_give_up_us=, which a window whose probes are answered does not end */
 PNET_API int pnet_set_option(struct pnet *net, int socket, int level, int name, int value);
 PNET_API int pnet_get_option(struct pnet *net, int socket, int level, int name, int *value);
 PNET_API int pnet_set_linger(struct pnet *net, int socket, int on, int seconds);

@@ -147,6 +147,7 @@ static int set_tcp_option(struct pnet *net, struct socket *s, int name, int valu
         if (value < 0)
             return -EINVAL;
         s->user_timeout_ms = value;
+        s->policy.user_timeout = value != 0;
         s->policy.data_give_up_us = value == 0 ? tcp_policy_get(net->stack)->data_give_up_us
                                                : (uint32_t)min_size((size_t)value * 1000, UINT32_MAX);
         break;
@@ -154,7 +155,7 @@ static int set_tcp_option(struct pnet *net, struct socket *s, int name, int valu
         return -ENOPROTOOPT;
     }
     if (open)
-        tcp_set_patience(net->stack, s->id, s->policy.data_give_up_us, s->policy.fin_wait_2_us);
+        tcp_set_patience(net->stack, s->id, &s->policy);
     return 0;
 }
 

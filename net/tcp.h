@@ -86,6 +86,8 @@ struct tcp_policy {
     bool keepalive;                     /* off by default (MUST-25) */
     bool syn_soft_errors;               /* host unreachable and the like end an opening, as in Linux, against MUST-56 */
     bool path_mtu;                      /* honour ICMP fragmentation needed; packets carry DF */
+    bool user_timeout;                  /* data_give_up_us is the application's word: it holds for data that wait for a
+                                           window, although the peer answers probes (MUST-36), and for keepalive, too */
     uint16_t mss;                       /* largest segment we announce and send; 0: what the MTU gives */
     uint32_t syn_give_up_us;            /* R2 for a SYN: at least 3 min (MUST-23) */
     uint32_t data_give_up_us;           /* R2 for data: at least 100 s (SHLD-11) */
@@ -189,8 +191,8 @@ void tcp_set_keepalive(struct net_stack *stack, int connection, bool on, uint64_
 /* The policy's keepalive_idle_us, keepalive_interval_us and keepalive_count. */
 void tcp_set_keepalive_times(struct net_stack *stack, int connection, const struct tcp_policy *policy, uint64_t now_ns);
 void tcp_set_mss(struct net_stack *stack, int connection, uint16_t mss);
-/* The policy's data_give_up_us and fin_wait_2_us. */
-void tcp_set_patience(struct net_stack *stack, int connection, uint32_t data_give_up_us, uint32_t fin_wait_2_us);
+/* The policy's data_give_up_us, user_timeout and fin_wait_2_us. */
+void tcp_set_patience(struct net_stack *stack, int connection, const struct tcp_policy *policy);
 
 /* TCP_INFO's main fields. */
 struct tcp_info {

@@ -157,13 +157,14 @@ void tcp_set_keepalive_times(struct net_stack *stack, int connection, const stru
     }
 }
 
-void tcp_set_patience(struct net_stack *stack, int connection, uint32_t data_give_up_us, uint32_t fin_wait_2_us)
+void tcp_set_patience(struct net_stack *stack, int connection, const struct tcp_policy *policy)
 {
     struct tcp_connection *c = tcp_connection_of(stack, connection);
     if (c == NULL)
         return;
-    c->policy.data_give_up_us = data_give_up_us;
-    c->policy.fin_wait_2_us = fin_wait_2_us;
+    c->policy.data_give_up_us = policy->data_give_up_us;
+    c->policy.user_timeout = policy->user_timeout;
+    c->policy.fin_wait_2_us = policy->fin_wait_2_us;
 }
 
 void tcp_set_mss(struct net_stack *stack, int connection, uint16_t mss)

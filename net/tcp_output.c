@@ -181,7 +181,8 @@ static bool output_new(struct net_stack *stack, struct tcp_connection *c, uint64
         c->cwnd_limited = true;
         return false;
     }
-    return output_segment(stack, c, bytes, fin, all && bytes != 0, now_ns);
+    /* Pushed: the end of what there is, and what the window cuts short, since more comes only when this is read. */
+    return output_segment(stack, c, bytes, fin, bytes != 0 && (all || bytes < c->snd_mss), now_ns);
 }
 
 /* RFC 5681 §4.1: after an idle time longer than the RTO the window is one of a beginning. */

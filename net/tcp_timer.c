@@ -61,8 +61,10 @@ void tcp_timer_rearm(struct net_stack *stack, struct tcp_connection *c, uint64_t
             if (c->probe_count == 0)
                 c->unanswered_ns = now_ns;      /* the patience for this wait begins here */
             uint64_t wait_ns = c->rto_ns << (c->probe_count < 16 ? c->probe_count : 16);
-            tcp_timer_set(stack, c, TCP_TIMER_WINDOW_PROBE,
-                          now_ns + min_ns(wait_ns, c->policy.rto_max_us * UINT64_C(1000)));
+            uint64_t at_ns = now_ns + min_ns(wait_ns, c->policy.rto_max_us * UINT64_C(1000));
+            if (c->policy.user_timeout)
+                at_ns = min_ns(at_ns, c->unanswered_ns + c->policy.data_give_up_us * UINT64_C(1000));
+            tcp_timer_set(stack, c, TCP_TIMER_WINDOW_PROBE, at_ns);
         }
         return;
     }
@@ -116,11 +118,11 @@ static void rto_due(struct net_stack *stack, struct tcp_connection *c, uint64_t 
 
 /* MUST-36: for as long as the peer answers, a closed window is no reason to end, not even if the next probe is further
  * away than all our patience; unless nobody here is waiting either (RFC 6429 §4; Linux: tcp_orphan_retries), or peers
- * that never open it could keep all connections. */
+ * that never open it could keep all connections, or the application has said how long to wait. */
 static void window_probe_due(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns)
 {
     uint64_t heard_ns = c->last_received_ns > c->unanswered_ns ? c->last_received_ns : c->unanswered_ns;
-    if (c->orphan)
+    if (c->orphan || c->policy.user_timeout)
         heard_ns = c->unanswered_ns;
     if (c->last_sent_ns > heard_ns && now_ns - heard_ns >= c->policy.data_give_up_us * UINT64_C(1000)) {
         connection_gave_up(stack, c);
@@ -170,10 +172,13 @@ static void keepalive_due(struct net_stack *stack, struct tcp_connection *c, uin
     uint64_t quiet_ns = now_ns - c->last_received_ns;
     uint64_t idle_ns = c->policy.keepalive_idle_us * 1000;
     bool outstanding = c->segment_count != 0;   /* the retransmission timer asks already */
+    bool dead = c->policy.user_timeout
+        ? c->keepalive_count != 0 && quiet_ns >= c->policy.data_give_up_us * UINT64_C(1000)    /* Linux: this instead */
+        : c->keepalive_count >= c->policy.keepalive_count;
     if (outstanding || quiet_ns < idle_ns) {
         c->keepalive_count = 0;
         c->keepalive_ns = (outstanding ? now_ns : c->last_received_ns) + idle_ns;
-    } else if (c->keepalive_count >= c->policy.keepalive_count) {
+    } else if (dead) {
         tcp_reset_send(stack, c, now_ns);       /* as Linux: whoever is there after all shall know */
         connection_gave_up(stack, c);
         return;

@@ -170,6 +170,14 @@ def test_keepalive_times_hold_for_an_open_connection():
     assert a.option(client, SOL_SOCKET, SO_ERROR) == errno.ETIMEDOUT
 
 
+@pytest.mark.parametrize("patience, ended", [(0, False), (3000, True)])
+def test_user_timeout_ends_the_wait_for_a_window_though_the_peer_answers(patience, ended):
+    a, b, wire, client, server, _ = connected("", "rcvbuf=1000")
+    assert a.set_option(client, IPPROTO_TCP, TCP_USER_TIMEOUT, patience) == 0 and a.send(client, bytes(5000)) == 5000
+    wire.run(20_000_000)
+    assert a.option(client, SOL_SOCKET, SO_ERROR) == (errno.ETIMEDOUT if ended else 0)
+
+
 def test_options_of_a_fresh_socket():
     net = Net("address=192.168.0.1")
     socket = net.socket()

@@ -466,7 +466,7 @@ static void settings(bool capacity)
         POLICY(rto_max_us), POLICY(tlp_ack_delay_us), POLICY(initial_window_segments), POLICY(slow_start_ack_segments),
         POLICY(receive_buffer_bytes), POLICY(send_buffer_bytes), POLICY(window_scale), POLICY(window_scaling),
         POLICY(timestamps), POLICY(sack), POLICY(tail_probe), POLICY(nodelay), POLICY(keepalive), POLICY(path_mtu), POLICY(mss),
-        POLICY(syn_soft_errors),
+        POLICY(syn_soft_errors), POLICY(user_timeout),
         POLICY(syn_give_up_us), POLICY(data_give_up_us), POLICY(time_wait_us), POLICY(fin_wait_2_us),
         POLICY(keepalive_idle_us), POLICY(keepalive_interval_us), POLICY(keepalive_count),
         CAPACITY(connection_count), CAPACITY(half_open_count), CAPACITY(time_wait_count), CAPACITY(segment_count),
