@@ -93,10 +93,10 @@ static void small_window_is_used_in_the_end(void **state)
     p->window = 1000;
     peer_connect(p, OFFER_PLAIN);
     peer_write(p, 3000);
-    EXPECT(p, A, 1, 1, 1000);
+    EXPECT(p, PA, 1, 1, 1000);
     p->window = 600;
     peer_send(p, A, 1, 1001, NULL, 0);
-    EXPECT(p, A, 1001, 1, 600);
+    EXPECT(p, PA, 1001, 1, 600);
     p->window = 300;
     peer_send(p, A, 1, 1601, NULL, 0);
     EXPECT_NONE(p);
@@ -160,7 +160,7 @@ static void window_update_lost_is_found_by_a_probe(void **state)
     p->window = 1000;
     peer_connect(p, OFFER_PLAIN);
     peer_write(p, 2000);
-    EXPECT(p, A, 1, 1, 1000);
+    EXPECT(p, PA, 1, 1, 1000);
     p->window = 0;
     peer_send(p, A, 1, 1001, NULL, 0);
     assert_true(peer_wait(p, S));
