@@ -88,8 +88,11 @@ void tcp_set_nodelay(struct net_stack *stack, int connection, bool nodelay, uint
     struct tcp_connection *c = tcp_connection_of(stack, connection);
     if (c == NULL)
         return;
+    bool cork = c->policy.cork;
     c->policy.nodelay = nodelay;
+    c->policy.cork = cork && !nodelay;  /* as in Linux: what a cork has held back goes, too; what comes next it holds */
     tcp_output(stack, c, now_ns);       /* what Nagle held back goes */
+    c->policy.cork = cork;
 }
 
 void tcp_set_cork(struct net_stack *stack, int connection, bool cork, uint64_t now_ns)

@@ -6,7 +6,7 @@ import pytest
 
 from pnet import Net
 from test_netlib import (B, IPPROTO_TCP, POLLERR, POLLHUP, POLLIN, POLLOUT, RST, SO_ERROR, SO_KEEPALIVE, SO_REUSEADDR,
-                         SOL_SOCKET, TCP_KEEPIDLE, TCP_LINGER2, TCP_MAXSEG, TCP_QUICKACK, TCP_USER_TIMEOUT, connected, pair, tcp_fields)
+                         SOL_SOCKET, TCP_KEEPIDLE, TCP_LINGER2, TCP_MAXSEG, TCP_NODELAY, TCP_QUICKACK, TCP_USER_TIMEOUT, connected, pair, tcp_fields)
 
 SO_TYPE, SO_SNDBUF, SO_ACCEPTCONN = 3, 7, 30
 TCP_CORK, TCP_KEEPINTVL, TCP_KEEPCNT, TCP_SYNCNT = 3, 5, 6, 7
@@ -229,6 +229,15 @@ def test_cork_holds_what_is_not_full():
     assert [len(tcp_fields(packet)["payload"]) for packet in a.packets()] == [1000]
     assert a.set_option(client, IPPROTO_TCP, TCP_CORK, 0) == 0
     assert [len(tcp_fields(packet)["payload"]) for packet in a.packets()] == [500]
+
+
+def test_nodelay_lets_out_what_a_cork_has_held_and_nothing_later():
+    a, b, wire, client, server, _ = connected("timestamps=off")
+    assert a.set_option(client, IPPROTO_TCP, TCP_CORK, 1) == 0
+    for _ in range(2):
+        assert a.send(client, bytes(40)) == 40 and not list(a.packets())
+        assert a.set_option(client, IPPROTO_TCP, TCP_NODELAY, 1) == 0
+        assert [len(tcp_fields(packet)["payload"]) for packet in a.packets()] == [40]
 
 
 def test_a_cork_is_no_dam():
