@@ -134,7 +134,8 @@ PNET_API int pnet_peer(struct pnet *net, int socket, uint32_t *address, uint16_t
  *
  *   SOL_SOCKET 1   SO_REUSEADDR 2: see pnet_bind
  *                  SO_TYPE 3, SO_ACCEPTCONN 30: get
- *                  SO_ERROR 4: get; tells once what ended the connection, as a positive errno
+ *                  SO_ERROR 4: get; tells once what ended the connection, as a positive errno; or what ICMP said against one
+ *                      that goes on, since data was last acknowledged
  *                  SO_SNDBUF 7, SO_RCVBUF 8: bytes of unacknowledged data, and of the window, not doubled as in Linux; at
  *                      most what sndbuf= and rcvbuf= have made room for. SO_RCVBUF before opening also chooses the window
  *                      scale, whatever the word says

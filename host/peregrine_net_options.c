@@ -172,6 +172,15 @@ int pnet_set_option(struct pnet *net, int number, int level, int name, int value
     return result;
 }
 
+/* Linux: what ended it, else what ICMP says against it. */
+static int take_error(struct pnet *net, struct socket *s)
+{
+    if (s->kind != SOCKET_CONNECTION)
+        return pnet_error_take(s);
+    enum tcp_result error = tcp_take_error(net->stack, s->id);
+    return pnet_errno_of(error != TCP_OK ? error : tcp_take_soft_error(net->stack, s->id));
+}
+
 static int get_max_segment(struct pnet *net, const struct socket *s)
 {
     struct tcp_info info;
@@ -191,7 +200,7 @@ int pnet_get_option(struct pnet *net, int number, int level, int name, int *valu
     if (level == SOL_SOCKET) {
         switch (name) {
         case SO_ERROR:
-            *value = s->kind == SOCKET_CONNECTION ? pnet_errno_of(tcp_take_error(net->stack, s->id)) : pnet_error_take(s);
+            *value = take_error(net, s);
             return 0;
         case SO_TYPE: *value = SOCK_STREAM; return 0;
         case SO_ACCEPTCONN: *value = s->kind == SOCKET_LISTENER; return 0;

@@ -169,6 +169,9 @@ uint32_t tcp_listener_poll_bits(const struct net_stack *stack, int listener);
 
 /* SO_ERROR: why the connection ended, told once; then TCP_OK. */
 enum tcp_result tcp_take_error(struct net_stack *stack, int connection);
+/* What ICMP has last said against a connection that goes on (RFC 9293, SHLD-25), told once; forgotten when data is
+ * acknowledged. Should it end without an answer, this will be the reason, unless it has been told. */
+enum tcp_result tcp_take_soft_error(struct net_stack *stack, int connection);
 
 /* TCP_CLOSED for nobody's number, too. */
 enum tcp_state tcp_state(const struct net_stack *stack, int connection);

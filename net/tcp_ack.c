@@ -66,6 +66,7 @@ static void ack_advance(struct net_stack *stack, struct tcp_connection *c, const
     c->backoff = 0;
     c->probe_count = 0;                 /* the window had opened: the next wait is another one */
     c->unanswered_ns = now_ns;
+    c->soft_error = TCP_OK;             /* overtaken: the path works */
     c->tail_probe_wanted = true;
     rtt_sample(c, r, resent, sent_ns, now_ns);
     if (c->segment_count == 0) {        /* RFC 6298 (5.2); nothing else will do it if that was our FIN */

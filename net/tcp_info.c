@@ -38,6 +38,16 @@ enum tcp_result tcp_take_error(struct net_stack *stack, int connection)
     return c->error;
 }
 
+enum tcp_result tcp_take_soft_error(struct net_stack *stack, int connection)
+{
+    struct tcp_connection *c = tcp_connection_of(stack, connection);
+    if (c == NULL || c->state == TCP_CLOSED)
+        return TCP_OK;
+    enum tcp_result error = c->soft_error;
+    c->soft_error = TCP_OK;
+    return error;
+}
+
 /* The table of TIME-WAIT knows when that is over; here the application only keeps what it has not read yet. */
 static enum tcp_state state_of(const struct net_stack *stack, const struct tcp_connection *c)
 {

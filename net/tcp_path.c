@@ -76,15 +76,16 @@ static void path_error(struct net_stack *stack, struct tcp_connection *c, uint8_
     bool by_host = unreachable && (code == ICMP_CODE_PORT_UNREACHABLE || code == ICMP_CODE_PROTOCOL_UNREACHABLE);
     bool forbidden = unreachable && (code == ICMP_CODE_NET_PROHIBITED || code == ICMP_CODE_HOST_PROHIBITED
                                      || code == ICMP_CODE_FILTERED);
+    bool no_net = unreachable && (code == ICMP_CODE_NET_UNREACHABLE || code == ICMP_CODE_NET_PROHIBITED);
+    enum tcp_result error = by_host ? TCP_REFUSED : no_net ? TCP_NO_ROUTE : TCP_UNREACHABLE;
     bool opening = c->state == TCP_SYN_SENT || c->state == TCP_SYN_RECEIVED;
     if (opening && (by_host || forbidden || c->policy.syn_soft_errors)) {
-        bool no_net = unreachable && (code == ICMP_CODE_NET_UNREACHABLE || code == ICMP_CODE_NET_PROHIBITED);
         NET_COUNT(stack, tcp_connects_failed);
-        tcp_connection_end(stack, c, by_host ? TCP_REFUSED : no_net ? TCP_NO_ROUTE : TCP_UNREACHABLE);
+        tcp_connection_end(stack, c, error);
         return;
     }
     NET_COUNT(stack, tcp_icmp_soft_errors);
-    c->soft_error = by_host ? TCP_REFUSED : TCP_UNREACHABLE;
+    c->soft_error = error;
     stack->tcp.changed = true;
 }
 

@@ -1,12 +1,14 @@
 """Sockets of the hosted library keep Linux' rules: each case is what Linux 6.18 does over loopback."""
 import ctypes
 import errno
+import struct
 
 import pytest
 
 from pnet import Net
-from test_netlib import (B, IPPROTO_TCP, POLLERR, POLLHUP, POLLIN, POLLOUT, RST, SO_ERROR, SO_KEEPALIVE, SO_REUSEADDR,
+from test_netlib import (A, B, IPPROTO_TCP, POLLERR, POLLHUP, POLLIN, POLLOUT, RST, SO_ERROR, SO_KEEPALIVE, SO_REUSEADDR,
                          SOL_SOCKET, TCP_KEEPIDLE, TCP_LINGER2, TCP_MAXSEG, TCP_NODELAY, TCP_QUICKACK, TCP_USER_TIMEOUT, connected, pair, tcp_fields)
+from test_segment_arrives import checksum
 
 SO_TYPE, SO_SNDBUF, SO_ACCEPTCONN = 3, 7, 30
 TCP_CORK, TCP_KEEPINTVL, TCP_KEEPCNT, TCP_SYNCNT = 3, 5, 6, 7
@@ -168,6 +170,25 @@ def test_keepalive_times_hold_for_an_open_connection():
     assert wire.count - before == 2 and a.poll(client) & POLLERR == 0
     wire.run(200_000)
     assert a.option(client, SOL_SOCKET, SO_ERROR) == errno.ETIMEDOUT
+
+
+@pytest.mark.parametrize("code, told", [(0, errno.ENETUNREACH), (1, errno.EHOSTUNREACH), (3, errno.ECONNREFUSED)])
+def test_what_icmp_says_against_an_open_connection_is_told_once(code, told):
+    a, b, wire, client, server, _ = connected()
+    for answered in (False, True):
+        assert a.send(client, b"x") == 1
+        (packet,) = a.packets()
+        message = struct.pack("!BBHI", 3, code, 0, 0) + packet[:28]
+        message = message[:2] + checksum(message) + message[4:]
+        head = struct.pack("!BBHHHBBHII", 0x45, 0, 20 + len(message), 0, 0, 64, 1, 0, B, A)
+        a.give(head[:10] + checksum(head) + head[12:] + message)
+        if answered:
+            b.give(packet)
+            wire.run(10_000)                    # data gets through: no longer true
+        assert a.poll(client) == POLLOUT and a.option(client, SOL_SOCKET, SO_ERROR) == (0 if answered else told)
+        assert a.option(client, SOL_SOCKET, SO_ERROR) == 0
+        b.give(packet)
+        wire.run(10_000)
 
 
 @pytest.mark.parametrize("patience, ended", [(0, False), (3000, True)])

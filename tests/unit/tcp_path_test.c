@@ -52,8 +52,8 @@ static void soft_errors_never_end_a_connection(void **state)
     for (size_t i = 0; i < sizeof errors / sizeof errors[0]; i++) {
         peer_send_icmp(p, errors[i].type, errors[i].code, 0, 0);
         EXPECT_STATE(p, TCP_SYN_SENT);
-        assert_int_equal(p->stack->tcp.connections[p->id].soft_error, TCP_UNREACHABLE);
-        p->stack->tcp.connections[p->id].soft_error = TCP_OK;
+        assert_int_equal(tcp_take_soft_error(p->stack, p->id), i == 0 ? TCP_NO_ROUTE : TCP_UNREACHABLE);
+        assert_int_equal(tcp_take_soft_error(p->stack, p->id), TCP_OK);
     }
     peer_send(p, SA, 0, 1, NULL, 0);
     EXPECT(p, A, 1, 1, 0);

@@ -439,7 +439,7 @@ static void call(void)
     else if (script_take(s, "counter")) call_counter();
     else if (script_take(s, "poll")) call_poll();
     else if (script_take(s, "error")) check_number("error", result_parse(), tcp_take_error(t.stack, t.connection));
-    else if (script_take(s, "soft_error")) check_number("soft error", result_parse(), t.stack->tcp.connections[t.connection].soft_error);
+    else if (script_take(s, "soft_error")) check_number("soft error", result_parse(), tcp_take_soft_error(t.stack, t.connection));
     else if (script_take(s, "nodelay")) tcp_set_nodelay(t.stack, t.connection, script_number(s) != 0, t.now_ns);
     else if (script_take(s, "keepalive")) tcp_set_keepalive(t.stack, t.connection, script_number(s) != 0, t.now_ns);
     else if (script_take(s, "receive_buffer")) tcp_set_receive_buffer(t.stack, t.connection, (uint32_t)script_number(s));
