@@ -23,6 +23,8 @@
  *    beginning p comes to v(i, p) * 10^(e - p + K) / M + v(p, e) * 10^K / M: the first part is known before the burst,
  *    the second is what the look came to. So idle time writes the first parts down for each look, as 16 bits each (a
  *    "slot"), and the path compares them with the second: two instructions for 16 or 32 of them.
+ *    In a long burst most starts are in the burst itself. There a vector's lanes are looks of one constant, all at the
+ *    same distance from the next one (a "comb"): they share each weight, and all begin and end together.
  *
  * 5. Hashing (MATCHER_HASH) for constants too small for that. M = 2^a * 5^b * m with gcd(m, 10) = 1. With the prefix
  *    value y(j) = sum of digit(k) * 10^-k over all k <= j, v(i, j) = 10^j * (y(j) - y(i)) modulo m, and 10 has an
@@ -156,7 +158,8 @@ HOT static void segment_open(struct matcher *m)
     m->burst_left -= m->segment_count;
     m->stretch_to = 0;
     m->sweep_at = m->sweep_count;
-    m->kernel->write(&m->digits, MATCHER_SEGMENT_AT, m->text + m->segment_text, m->segment_count);
+    if (m->hashes || !matcher_combs(m, 0))
+        m->kernel->write(&m->digits, MATCHER_SEGMENT_AT, m->text + m->segment_text, m->segment_count);
     m->pair_count = m->pair_given = 0;
     if (m->undecided)
         memset(m->suspect, 0, sizeof m->suspect);
@@ -225,7 +228,7 @@ static void search_by_hash(struct matcher *m, uint32_t i)
 {
     struct matcher_constant *c = &m->constants[i];
     const uint32_t from = m->stretch_from, to = m->stretch_to;
-    uint64_t found[MATCHER_BUNDLE * MATCHER_STRETCH_DIGITS / 64];
+    uint64_t found[MATCHER_SEGMENT_DIGITS / 64];
     m->kernel->probe(&m->digits, &c->hash, matcher_window(m->n) + from, to - from, found);
     uint64_t before = c->hit_before;
     for (uint32_t w = 0; w < (to - from + 63) / 64; w++) {

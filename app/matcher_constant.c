@@ -138,6 +138,8 @@ static void constant_fill_weights(struct matcher_constant *c, struct matcher_big
             uint32_t distance = t - c->look.digits, weight = rounding_take(&look, fraction, 1);
             if (distance == 0)
                 reach = fraction;
+            if (t >= c->look.digits)
+                c->look.comb[MATCHER_COMB_LAST - distance] = kernel->digit_words ? weight_in_halves(weight) : weight;
             if (kernel->row_digits == 2)
                 rounding_take(&pairs[distance % 2], fraction, 1);
             planes_store(&c->look.weights, MATCHER_SEGMENT_AT - 1 - distance,

@@ -46,6 +46,22 @@ struct matcher_digits {
     union matcher_planes planes;
 };
 
+/* A long burst: a comb is a vector of looks of one constant that are `pitch` digits from one another, so that each of
+ * their starts, at the same distance from its look, has the same weight. The digits of such starts are a row: row p is
+ * the digit at p, counted from where the combs begin, and those at p + pitch, p + 2 pitch, ... The combs of a
+ * constant are gone through together, up to four, N digits each, backwards. Not for the scalar variant. */
+enum {
+    MATCHER_COMB_DIGITS_MIN = 481,  /* for fewer, combs are too often less than full */
+    MATCHER_COMB_N_MAX = 256,       /* up to there combs are cheaper than slots for a long burst's first stretch, too */
+    MATCHER_COMB_VECTORS = 4,
+    MATCHER_COMB_YOUNG = 4,         /* a start with no more digits has no answer within K */
+    MATCHER_COMB_BLOCK = 32,        /* digits of which it is noted whether a start is hot */
+    MATCHER_COMB_LAST = MATCHER_WINDOW_DIGITS + MATCHER_COMB_BLOCK - 1,
+    MATCHER_COMB_BLOCKS_MAX = MATCHER_WINDOW_DIGITS / MATCHER_COMB_BLOCK,
+    MATCHER_COMB_WORDS = MATCHER_WINDOW_DIGITS * MATCHER_LANES_MAX +
+                         MATCHER_SEGMENT_DIGITS + MATCHER_COMB_BLOCK * MATCHER_LANES_MAX,
+};
+
 /* Looking ahead from one position. Fractions are modulo 2^look_bits; a start is hot if the sum of digits times weights
  * from it on, plus the offset, is at most `limit`. */
 struct matcher_look {
@@ -54,6 +70,8 @@ struct matcher_look {
     uint32_t offset;                /* turns "just below 1, or 0" into "at most the limit" */
     uint32_t young_digits;          /* a start with no more digits has no answer within K */
     uint32_t block_count;           /* of the window */
+    uint32_t comb[MATCHER_COMB_LAST + 1];   /* of digits by their distance from the look, the last one's at the end; 0
+                                               for more than N */
     union matcher_planes weights;   /* of the digit at a position, for the look from the segment's beginning; for one
                                        from e digits on, they stand e positions before. 0 for more than N digits */
 };
@@ -75,7 +93,7 @@ enum {
     MATCHER_SWEEP_GROUPS_MAX = MATCHER_STRETCH_GROUPS + MATCHER_WINDOW_DIGITS / MATCHER_GROUP + 1,
     MATCHER_GROUP_ROWS = MATCHER_GROUP + 1,     /* at most: where two digits share a weight, 5 */
     MATCHER_SLOT_CELL_BITS = 14,
-    MATCHER_BUNDLE = 3,             /* vectors that are worked on together, or stretches of one vector */
+    MATCHER_BUNDLE = 3,             /* vectors that are worked on together */
     /* A vector has groups for N digits and for those between the first look of its bundle and its own last one. */
     MATCHER_SWEEP_WORDS = (MATCHER_LOOKS_MAX * (MATCHER_WINDOW_DIGITS / MATCHER_GROUP + 3) +
                            MATCHER_BUNDLE * MATCHER_STRETCH_GROUPS * MATCHER_LANES_MAX) * MATCHER_GROUP_ROWS,
@@ -117,18 +135,35 @@ struct matcher_sweep {
 /* The bundle at work: what its hot starts are found by. */
 struct matcher_sweep_state {
     uint32_t needed;                /* looks that are to be taken; set before the sweep, and so is ... */
-    bool three;                     /* ... this: one vector, three stretches; and next = 0 */
-    uint32_t next;                  /* looks that have been taken */
+    uint32_t next;                  /* ... 0: looks that have been taken */
     bool slots_due;                 /* ... of the bundle at work; false before the sweep */
     uint32_t first, vectors;        /* its first look */
-    uint64_t young, old;            /* looks that have hot starts in groups, in slots; the first one is bit 0. Of three
-                                       stretches, each has as many bits as there are lanes */
+    uint64_t young, old;            /* looks that have hot starts in groups, in slots; the first one is bit 0 */
     int32_t top, bottom;            /* the groups it went through */
     uint32_t noted;                 /* hot starts, which the scalar variant has one by one in `marks` */
     /* What old starts are moved by: 16 bits, twice. */
     _Alignas(64) uint32_t moves[MATCHER_BUNDLE * MATCHER_LANES_MAX];
-    /* Of each group from the top: each vector's (or stretch's) sums before it, and what it has of hot starts. */
+    /* Of each group from the top: each vector's sums before it, and what it has of hot starts. */
     _Alignas(64) uint32_t marks[MATCHER_SWEEP_GROUPS_MAX * MATCHER_BUNDLE * 2 * MATCHER_LANES_MAX];
+};
+
+struct matcher_comb {
+    uint32_t from, pitch;           /* where the combs begin: digits of the segment before them */
+    uint32_t blocks;                /* of N digits */
+    const uint32_t *row0;
+    const uint8_t *text;            /* its digits where the combs begin */
+    _Alignas(64) uint32_t row[MATCHER_COMB_WORDS];
+};
+
+/* The combs at work: what their hot starts are found by. */
+struct matcher_comb_state {
+    uint32_t constant, next;        /* where the next ones begin: the constant, the end of the first lane's look */
+    uint32_t at;                    /* the constant at work, and its look */
+    const struct matcher_look *look;
+    uint32_t count, end[MATCHER_COMB_VECTORS];      /* of each comb the end of the first lane's look */
+    uint64_t hot;                   /* looks that have hot starts: as many bits for each vector as it has lanes */
+    /* Of each block each vector's sums before it, and what it has of hot starts. */
+    _Alignas(64) uint32_t marks[MATCHER_COMB_BLOCKS_MAX * MATCHER_COMB_VECTORS * 2 * MATCHER_LANES_MAX];
 };
 
 /* The prefix values of one constant, from the window's first digit on, and where in the window they occur. Two forms,
@@ -206,14 +241,21 @@ struct matcher_kernel {
      * where its first digit lies: in a row of words; of bytes for the scalar one. */
     bool (*sweep)(const struct matcher_sweep *sweep, const void *stretch, uint32_t left, bool slots,
                   struct matcher_sweep_state *state);
-    /* The same for three stretches, one behind the other, all of whose looks are taken; old starts are in the groups.
-     * The scalar one has none. */
-    bool (*sweep_three)(const struct matcher_sweep *sweep, const void *stretch, struct matcher_sweep_state *state);
     /* The starts, counted from the beginning of the look's stretch, that are hot by look k of the bundle at work, from
      * `oldest` on; no digits 0. At most `max` of them are told, returns how many there are. */
     uint32_t (*starts)(const struct matcher_sweep *sweep, const void *stretch,
                        const struct matcher_sweep_state *state, uint32_t k, int32_t oldest, int32_t *starts,
                        uint32_t max);
+
+    /* Long bursts; the scalar one has none of these. Writes so many rows, a multiple of 32, of lane 0's digits and
+     * those that are one, two, ... pitches behind them. */
+    void (*comb_write)(uint32_t *row, const uint8_t *digits, uint32_t pitch, uint32_t count);
+    /* Takes the combs of `state`; tells whether one has a hot start. */
+    bool (*comb)(const struct matcher_comb *comb, struct matcher_comb_state *state);
+    /* The starts, counted from the look, that are hot by look k, from `oldest` on; no digits 0. At most `max` of them
+     * are told, returns how many there are. */
+    uint32_t (*comb_starts)(const struct matcher_comb *comb, const struct matcher_comb_state *state, uint32_t k,
+                            int32_t oldest, int32_t *starts, uint32_t max);
 
     /* Forgets everything, and inserts the prefixes that end after each of `count` digits, a multiple of
      * MATCHER_BLOCK_DIGITS_MAX. */

@@ -23,6 +23,7 @@ static inline vbytes vbytes_high(vbytes a, vbytes b) { return (vbytes)_mm256_unp
 static inline vbytes vwords_low(vbytes a, vbytes b) { return (vbytes)_mm256_unpacklo_epi16((__m256i)a, (__m256i)b); }
 static inline vbytes vwords_high(vbytes a, vbytes b) { return (vbytes)_mm256_unpackhi_epi16((__m256i)a, (__m256i)b); }
 static inline vbytes vwords_shift(vbytes a, int bits) { return (vbytes)_mm256_slli_epi16((__m256i)a, bits); }
+static inline vbytes vbytes_max(vbytes a, vbytes b) { return (vbytes)_mm256_max_epu8((__m256i)a, (__m256i)b); }
 static inline bool vbytes_none(vbytes a) { return _mm256_movemask_epi8((__m256i)a) == 0; }
 
 /* Transposes COLUMNS * 16 digits into the planes; false if one is no digit. columns_load puts four columns side by side
@@ -405,62 +406,6 @@ HOT static bool kernel_sweep(const struct matcher_sweep *sweep, const void *stre
     }
 }
 
-/* One vector of looks through three stretches: its weights are loaded once for them all. */
-static inline bool sweep_vector(const struct matcher_sweep_vector *v, const uint32_t *stretch, uint32_t count,
-                                struct matcher_sweep_state *state)
-{
-    const v32 limits = look_limits(v32_load(v->limit));
-    struct mark *mark = (struct mark *)state->marks;
-    v32 sum[BUNDLE];
-    look_state all[BUNDLE], hot[BUNDLE];
-    state->top = v->top;
-    state->bottom = v->bottom;
-#pragma GCC unroll 3
-    for (int j = 0; j < BUNDLE; j++) {
-        sum[j] = v32_load(v->start);
-        all[j] = look_start();
-    }
-    for (int32_t group = v->top; group >= v->bottom; group--, mark += BUNDLE) {
-        const uint32_t *digits = stretch + MATCHER_GROUP * group - MATCHER_GROUP_BEFORE;
-        const uint32_t *rows = v->group0 - (ptrdiff_t)group * GROUP_WORDS;
-#pragma GCC unroll 3
-        for (int j = 0; j < BUNDLE; j++) {
-            sum[j] += v32_load(rows);
-            v32_store(mark[j].sum, sum[j]);
-            hot[j] = look_start();
-        }
-#pragma GCC unroll 8
-        for (int row = GROUP_ROWS - 1; row >= 0; row--) {
-            v32 weights = v32_load(rows + (row + 1) * LANES);
-            const uint32_t *first = digits + row * ROW_DIGITS;
-#pragma GCC unroll 3
-            for (int j = 0; j < BUNDLE; j++, first += MATCHER_STRETCH_DIGITS)
-                hot[j] = look_row(hot[j], &sum[j], v32_all(first[0]), v32_all(first[ROW_DIGITS - 1]), weights, limits);
-        }
-#pragma GCC unroll 3
-        for (int j = 0; j < BUNDLE; j++) {
-            look_store(mark[j].hot, hot[j]);
-            all[j] = look_merge(all[j], hot[j]);
-        }
-    }
-    state->young = state->old = 0;
-#pragma GCC unroll 3
-    for (int j = 0; j < BUNDLE; j++)
-        state->young |= (uint64_t)(look_hot(all[j], limits) & ((1u << count) - 1)) << j * LANES;
-    return state->young != 0;
-}
-
-static bool kernel_sweep_three(const struct matcher_sweep *sweep, const void *stretch,
-                               struct matcher_sweep_state *state)
-{
-    while (state->next < state->needed) {
-        const uint32_t count = looks_next(state, LANES);
-        if (__builtin_expect(sweep_vector(&sweep->vector[state->first / LANES], stretch, count, state), 0))
-            return true;
-    }
-    return false;
-}
-
 /* A list of starts; those that do not fit are counted only. */
 struct starts {
     const uint32_t *stretch;
@@ -539,8 +484,7 @@ HOT static uint32_t kernel_starts(const struct matcher_sweep *sweep, const void 
                               uint32_t max)
 {
     struct starts starts = {.stretch = stretch, .list = list, .max = max, .oldest = oldest};
-    const uint32_t lane = k % LANES, look = state->three ? state->first + lane : state->first + k;
-    const uint32_t j = state->three ? k / LANES : state->vectors - 1 - k / LANES;
+    const uint32_t lane = k % LANES, look = state->first + k, j = state->vectors - 1 - k / LANES;
     const struct matcher_sweep_vector *v = &sweep->vector[look / LANES];
     const int32_t top = min_int32(state->top, v->top);
     const struct mark *marks = (const struct mark *)state->marks + (state->top - top) * BUNDLE + j;
@@ -553,6 +497,7 @@ HOT static uint32_t kernel_starts(const struct matcher_sweep *sweep, const void 
 }
 
 #include "app/matcher_lanes_hash.h"
+#include "app/matcher_lanes_comb.h"
 
 #define MATCHER_KERNEL \
     { .lanes = LANES, .sweep_lanes = LANES, .stretch = MATCHER_STRETCH_DIGITS, .block = BLOCK, \
@@ -560,5 +505,6 @@ HOT static uint32_t kernel_starts(const struct matcher_sweep *sweep, const void 
       .look_bits = LOOK_BITS, .row_digits = ROW_DIGITS, .digit_words = DIGIT_WORDS, .write = kernel_write, \
       .write_planes = kernel_write_planes, .zeros = kernel_zeros, .fraction = kernel_fraction, \
       .follow = kernel_follow, .look = kernel_look, \
-      .remember = kernel_remember, .sweep = kernel_sweep, .sweep_three = kernel_sweep_three, .starts = kernel_starts, \
+      .remember = kernel_remember, .sweep = kernel_sweep, .starts = kernel_starts, .comb_write = kernel_comb_write, \
+      .comb = kernel_comb, .comb_starts = kernel_comb_starts, \
       .insert = kernel_insert, .probe = kernel_probe, .partners = kernel_partners }

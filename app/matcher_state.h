@@ -109,6 +109,9 @@ struct matcher {
 
     struct matcher_digits digits;
     struct matcher_sweep_state sweep_state;
+    struct matcher_comb comb;
+    struct matcher_comb_state comb_state;
+    bool combs;                                     /* the stretch at work is searched by them */
     struct matcher_sweep sweep[MATCHER_SWEEPS];     /* looks of all bursts; those of short ones only, besides */
     uint32_t sweep_count;                           /* 1, or 2 if there are such */
     _Alignas(64) uint32_t sweep_rows[MATCHER_SWEEP_WORDS];
@@ -146,6 +149,13 @@ static inline bool matcher_hashes(const struct matcher *m, const struct matcher_
     return c->method == MATCHER_HASH || (c->hash_long && m->long_burst);
 }
 
+/* Whether combs search the segment's digits from there on. */
+static inline bool matcher_combs(const struct matcher *m, uint32_t from)
+{
+    return m->segment_count - from >= MATCHER_COMB_DIGITS_MIN && (from > 0 || m->n <= MATCHER_COMB_N_MAX) &&
+           m->kernel->comb != NULL && m->sweep[0].look_count > 0;
+}
+
 static inline bool matcher_is_zero(const struct matcher_constant *c, uint64_t fraction)
 {
     return fraction + c->tolerance <= 2 * c->tolerance;
@@ -171,9 +181,16 @@ static inline bool matcher_pair(struct matcher *m, uint32_t constant, uint32_t s
     return true;
 }
 
+/* app/matcher_comb.c: long bursts. */
+void matcher_comb_begin(struct matcher *m);
+bool matcher_comb_search(struct matcher *m);            /* on, up to the next answers; false: all combs are taken */
+
 /* app/matcher_sweep.c. */
 void matcher_sweep_prepare(struct matcher *m);          /* at set-up */
 void matcher_sweep_begin(struct matcher *m);            /* a search from stretch_from on: sets stretch_to */
+/* Finds the ends after..to of what begins at hot starts, counted from `begin`; more than MATCHER_HOT_MAX are lost. */
+void matcher_follow(struct matcher *m, uint32_t constant, uint32_t begin, const int32_t *starts, uint32_t count,
+                    uint32_t after, uint32_t to);
 bool matcher_sweep_search(struct matcher *m);           /* on, up to the next answers; false: all looks are taken */
 size_t matcher_sweep_bytes(const struct matcher *m, uint32_t count);    /* touched by a burst */
 bool matcher_sweep_remember(struct matcher *m);         /* the scalar variant's cells: true while there is more */

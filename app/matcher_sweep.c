@@ -236,37 +236,39 @@ static __attribute__((noinline)) void sweep_follow_first(struct matcher *m)
     }
 }
 
+HOT void matcher_follow(struct matcher *m, uint32_t constant, uint32_t begin, const int32_t *starts, uint32_t count,
+                        uint32_t after, uint32_t to)
+{
+    if (count > MATCHER_HOT_MAX) {
+        hot_lose(m, constant, after, to);
+        return;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t start = MATCHER_SEGMENT_AT + begin + (uint32_t)starts[i];
+        const uint8_t *digits = m->text + matcher_text_index(m, start);
+        if (start >= MATCHER_SEGMENT_AT + after || !matcher_may_begin(m, matcher_text_index(m, start)))
+            continue;
+        hot_follow(m, constant, start,
+                   m->kernel->fraction(digits, m->constants[constant].follow_weights,
+                                       MATCHER_SEGMENT_AT + after - start), after, to);
+    }
+}
+
 /* The bundle at work has hot starts. */
 HOT static __attribute__((noinline)) void
 sweep_follow(struct matcher *m, const struct matcher_sweep *sweep, uint32_t from)
 {
     const struct matcher_sweep_state *state = &m->sweep_state;
     for (uint64_t hot = state->young | state->old; hot != 0; hot &= hot - 1) {
-        uint32_t k = (uint32_t)__builtin_ctzll(hot), at = k, stretch = from;
-        if (state->three) {
-            at = k % m->kernel->lanes;
-            stretch += k / m->kernel->lanes * m->kernel->stretch;
-        }
-        const struct matcher_sweep_look *look = &sweep->look[state->first + at];
-        uint32_t after = stretch + look->end, to = (uint32_t)min_size(stretch + look->next, m->segment_count);
+        uint32_t k = (uint32_t)__builtin_ctzll(hot);
+        const struct matcher_sweep_look *look = &sweep->look[state->first + k];
+        uint32_t after = from + look->end, to = (uint32_t)min_size(from + look->next, m->segment_count);
         if (after >= to)
             continue;       /* a look from behind the last digit */
         int32_t starts[MATCHER_HOT_MAX];
-        uint32_t count = m->kernel->starts(sweep, stretch_digits(m, stretch), state, k,
+        uint32_t count = m->kernel->starts(sweep, stretch_digits(m, from), state, k,
                                            look->end + 1 - (int32_t)m->n, starts, MATCHER_HOT_MAX);
-        if (count > MATCHER_HOT_MAX) {
-            hot_lose(m, look->constant, after, to);
-            continue;
-        }
-        for (uint32_t i = 0; i < count; i++) {
-            uint32_t start = MATCHER_SEGMENT_AT + stretch + (uint32_t)starts[i];
-            const uint8_t *digits = m->text + matcher_text_index(m, start);
-            if (start >= MATCHER_SEGMENT_AT + after || !matcher_may_begin(m, matcher_text_index(m, start)))
-                continue;
-            hot_follow(m, look->constant, start,
-                       m->kernel->fraction(digits, m->constants[look->constant].follow_weights,
-                                           MATCHER_SEGMENT_AT + after - start), after, to);
-        }
+        matcher_follow(m, look->constant, from, starts, count, after, to);
     }
 }
 
@@ -282,15 +284,14 @@ static void sweep_open(struct matcher *m, uint32_t at)
     m->sweep_state.slots_due = false;
 }
 
-/* Stretches behind the first one are taken three at once, if there are so many, or nearly. */
 HOT void matcher_sweep_begin(struct matcher *m)
 {
-    const uint32_t from = m->stretch_from, stretch = m->kernel->stretch;
-    const bool three = m->kernel->sweep_three != NULL && from > 0 &&
-                       m->segment_count - from > (2 * MATCHER_BUNDLE - 1) * stretch / 2;
-    m->stretch_to = (uint32_t)min_size(from + (three ? MATCHER_BUNDLE * stretch : stretch), m->segment_count);
-    m->sweep_state.three = three;
+    const uint32_t from = m->stretch_from;
+    m->combs = matcher_combs(m, from);
+    m->stretch_to = m->combs ? m->segment_count : (uint32_t)min_size(from + m->kernel->stretch, m->segment_count);
     sweep_open(m, 0);
+    if (m->combs)
+        matcher_comb_begin(m);
     if (from == 0 && (m->first_hot || (m->first_hot_by_zeros && m->text[m->segment_text] == '0')))
         sweep_follow_first(m);
 }
@@ -299,10 +300,11 @@ HOT bool matcher_sweep_search(struct matcher *m)
 {
     const uint32_t from = m->stretch_from, left = m->segment_count - from;
     const void *stretch = stretch_digits(m, from);
+    if (m->combs)
+        return matcher_comb_search(m);
     while (m->sweep_at < m->sweep_count) {
         const struct matcher_sweep *sweep = &m->sweep[m->sweep_at];
-        while (m->sweep_state.three ? m->kernel->sweep_three(sweep, stretch, &m->sweep_state)
-                                    : m->kernel->sweep(sweep, stretch, left, from == 0, &m->sweep_state)) {
+        while (m->kernel->sweep(sweep, stretch, left, from == 0, &m->sweep_state)) {
             sweep_follow(m, sweep, from);
             if (m->pair_given < m->pair_count)
                 return true;
@@ -334,7 +336,6 @@ bool matcher_sweep_remember(struct matcher *m)
 void matcher_sweep_warm(struct matcher *m)
 {
     const uint32_t burst = m->kernel->lanes == 1 ? 64 : 128;    /* 64 warm it as well there, in 0.2 us less */
-    m->sweep_state.three = false;
     for (uint32_t at = 0; at < m->sweep_count; at++) {
         m->sweep_state.needed = m->sweep[at].needed[burst];
         m->sweep_state.next = 0;

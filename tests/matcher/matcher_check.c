@@ -495,6 +495,7 @@ static int edges_run(uint64_t seed, uint64_t digits, enum matcher_simd simd)
                 continue;
             bool by_key = random_below(2) == 0, up = random_below(2) == 0;
             bool by_pairs = simd == MATCHER_SIMD_AVX2 && random_below(2) == 0;  /* two digits share a weight there */
+            bool by_comb = simd != MATCHER_SIMD_SCALAR && !by_key && !by_pairs && random_below(2) == 0; /* a long burst */
             uint32_t odd = (uint32_t)random_below(2);
             char number[N + 1];
             for (uint32_t i = 0; i < count; i++) {
@@ -521,10 +522,14 @@ static int edges_run(uint64_t seed, uint64_t digits, enum matcher_simd simd)
                 continue;
             /* The look that sees so many digits ahead is the idle one, or one of the last burst's. */
             uint32_t burst = ahead + (random_below(2) == 0 ? 0 : (uint32_t)random_below(count - ahead));
-            uint8_t first[2 * N], last[2 * N];
+            uint8_t first[2 * N], last[5 * N];
             uint32_t filled = (uint32_t)random_below(N), between = 0;
             if (by_pairs && random_below(4) != 0) {     /* weights are shared in the burst: all of it there */
                 between = (uint32_t)random_below(64);
+                burst = count;
+            }
+            if (by_comb) {
+                between = (uint32_t)random_below(4 * N);
                 burst = count;
             }
             for (uint32_t i = 0; i < between; i++)
