@@ -151,6 +151,7 @@ static enum transport_reason reason_of(enum tcp_result error)
         return TRANSPORT_RESET;
     case TCP_ABORTED:
         return TRANSPORT_ABORTED;
+    case TCP_NO_ROUTE:
     case TCP_UNREACHABLE:
         return TRANSPORT_UNREACHABLE;
     default:

@@ -676,15 +676,15 @@ def destination_without_a_route_is_unreachable():
 @case
 def port_unreachable_refuses_a_connection():
     """A router's or a firewall's word, quoting our SYN: RFC 1122 §4.2.3.9; one that quotes another sequence number is
-    not heard (RFC 5927 §4.1)."""
+    not heard (RFC 5927 §4.1). A network that is prohibited is as one that is not there."""
     set_up()
     wire = Wire()
     with Puppet() as puppet:
         connection = puppet.connect(RAW, 80)
         syn = wire.ip(6)
 
-        def unreachable(quoted):
-            message = struct.pack("!BBHI", 3, 3, 0, 0) + quoted
+        def unreachable(quoted, code=3):
+            message = struct.pack("!BBHI", 3, code, 0, 0) + quoted
             message = message[:2] + struct.pack("!H", checksum(message)) + message[4:]
             wire.send(ip_header(RAW, STACK, 1, len(message)) + message)
 
@@ -696,6 +696,9 @@ def port_unreachable_refuses_a_connection():
         puppet.silent("closed")
         unreachable(syn[:28])
         puppet.expect("closed", connection, "refused")
+        connection = puppet.connect(RAW, 80)
+        unreachable(wire.ip(6)[:28], 9)
+        puppet.expect("closed", connection, "unreachable")
 
 
 # --- DHCP ------------------------------------------------------------------------------------------------------------
