@@ -141,7 +141,6 @@ const char *matcher_init(struct matcher **matcher, const struct matcher_config *
         m->hashes |= m->constants[i].method == MATCHER_HASH || m->constants[i].hash_long;
         m->eaches |= m->constants[i].method == MATCHER_EACH;
     }
-    m->digits.hashed = m->hashes;
     matcher_sweep_prepare(m);
     matcher_early_init(m, &config->early_risk);
     m->stats.memory_bytes = sizeof *m;
@@ -159,7 +158,7 @@ HOT static void segment_open(struct matcher *m)
     m->stretch_to = 0;
     m->sweep_at = m->sweep_count;
     if (m->hashes || !matcher_combs(m, 0))
-        m->kernel->write(&m->digits, MATCHER_SEGMENT_AT, m->text + m->segment_text, m->segment_count);
+        m->kernel->write(&m->digits, MATCHER_SEGMENT_AT, m->text + m->segment_text, m->segment_count, m->hashes);
     m->pair_count = m->pair_given = 0;
     if (m->undecided)
         memset(m->suspect, 0, sizeof m->suspect);

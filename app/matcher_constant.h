@@ -28,7 +28,6 @@ struct matcher_constant {
     bool sure;                                  /* 64-bit fractions decide without a doubt */
     uint32_t last_digits;                       /* those that an answer may end in: bits 0..9 */
 
-    struct matcher_look look;                   /* look.digits = 0: M is too small to look ahead */
     uint64_t tolerance;                         /* of 64-bit fractions: at most so far from 0 is 0 */
 
     /* The last digits, for MATCHER_EACH. */
@@ -37,6 +36,8 @@ struct matcher_constant {
     uint64_t tail_power;                        /* what their value must be a multiple of */
 
     bool hit_before;                            /* hashing: the last digit's prefix value so far may have occurred */
+
+    struct matcher_look look;                   /* look.digits = 0: M is too small to look ahead */
 
     /* A kernel may read 16 behind the last of each. Fractions of unit * 10^t / M, the last digit's (t = 0) at [n - 1];
      * of unit * 10^-(t + 1) / m, the first digit's at [0]. */

@@ -26,7 +26,7 @@ static void idle_shift(struct matcher *m)
     }
     const uint32_t window = matcher_window(m->n), begin = MATCHER_SEGMENT_AT - window;
     const uint8_t *text = m->text + m->segment_text - window;
-    m->kernel->write(&m->digits, begin, text, window);
+    m->kernel->write(&m->digits, begin, text, window, m->hashes);
     if (m->kernel->write_planes != NULL)
         m->kernel->write_planes(&m->digits.planes, begin, text, window);
 }

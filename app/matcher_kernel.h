@@ -42,7 +42,6 @@ struct matcher_digits {
     _Alignas(64) uint32_t word[MATCHER_POSITIONS];
     _Alignas(64) uint32_t pair[MATCHER_POSITIONS];      /* for kernels with row_digits = 2: at even positions, the
                                                            digit and the next one as one number of two digits */
-    bool hashed;                                        /* those want words, too, then: for the hash */
     union matcher_planes planes;
 };
 
@@ -211,8 +210,9 @@ struct matcher_kernel {
     bool digit_words;
 
     /* Writes digits, '0'..'9' (asserted), from position `begin` (a multiple of 16) on, as the path wants them. `count`
-     * is rounded up to MATCHER_WRITE_DIGITS at most. */
-    void (*write)(struct matcher_digits *to, uint32_t begin, const uint8_t *digits, size_t count);
+     * is rounded up to MATCHER_WRITE_DIGITS at most. Where two digits share a weight, words are written only if they
+     * are to be hashed. */
+    void (*write)(struct matcher_digits *to, uint32_t begin, const uint8_t *digits, size_t count, bool hashed);
     /* The same for idle time, where that is not the same: else NULL. */
     void (*write_planes)(union matcher_planes *planes, uint32_t begin, const uint8_t *digits, size_t count);
     uint64_t (*zeros)(const uint8_t digits[64]);        /* which of these digits are '0' */

@@ -28,8 +28,10 @@ static inline uint64_t bits_transposed(uint64_t bits)
 /* The top bit of each byte below 128 that is not 0. */
 static inline uint64_t bytes_not_zero(uint64_t bytes) { return (bytes + 0x7f * ones) & tops; }
 
-static void scalar_write(struct matcher_digits *to, uint32_t begin, const uint8_t *digits, size_t count)
+static void scalar_write(struct matcher_digits *to, uint32_t begin, const uint8_t *digits, size_t count,
+                         bool hashed)
 {
+    (void)hashed;
     uint64_t bad = 0;
     for (size_t i = 0; i < count; i += EIGHT) {
         uint64_t text = load_le64(digits + i), digit = text ^ '0' * ones;

@@ -52,44 +52,51 @@ enum { MATCHER_SWEEPS = 2 };
 enum matcher_idle_step { MATCHER_IDLE_CONFIRM, MATCHER_IDLE_SHIFT, MATCHER_IDLE_CONSTANT, MATCHER_IDLE_EARLY,
                          MATCHER_IDLE_WARM, MATCHER_IDLE_DONE };
 
+/* What each burst reads or writes stands first, on as few lines as possible. */
 struct matcher {
-    uint32_t n, constant_count;
-    const struct matcher_kernel *kernel;
+    _Alignas(64) const struct matcher_kernel *kernel;
+    uint32_t n;
     bool hashes, eaches;                            /* some constant is hashed; is decided at each end */
     bool long_burst;                                /* of more than MATCHER_SHORT_DIGITS */
     bool first_hot;                                 /* a look from the segment's beginning has a hot start; ... */
     bool first_hot_by_zeros;                        /* ... or one whose answer just ended: only zeros make others */
+    bool open;                                      /* there may be answers that are not handed out yet */
+    bool undecided;                                 /* some ends of the segment are */
+    bool combs;                                     /* the stretch at work is searched by them: app/matcher_comb.c */
 
     /* The segment at work: up to MATCHER_SEGMENT_DIGITS digits of the burst, at the positions from
      * MATCHER_SEGMENT_AT on. Ends are counted from 1: the end after its first digit. */
     uint32_t segment_text;                          /* where in text it begins */
     uint32_t segment_count;
     uint32_t stretch_from, stretch_to;              /* the digits at work; their ends are those after from..to */
+    uint32_t sweep_count;                           /* 1, or 2 if there are such for short bursts only */
     uint32_t sweep_at;                              /* which sweep is under way; sweep_count: none is left */
     uint32_t pair_count, pair_given;
-    bool open;                                      /* there may be answers that are not handed out yet */
-    bool undecided;                                 /* some ends of the segment are */
-    struct matcher_pair pair[MATCHER_PAIRS_MAX];
-    uint64_t zeros[MATCHER_END_WORDS];              /* digits that are 0; where constants are hashed */
-    uint64_t suspect[MATCHER_END_WORDS][MATCHER_CONSTANT_COUNT_MAX];    /* undecided ends */
-    uint32_t end;                                   /* those of the stretch are decided up to here */
+    uint32_t end;                                   /* the ends of the stretch are decided up to here */
     uint32_t hit_words;                             /* words of hit[] that are not 0 */
-    uint64_t hit[MATCHER_LENGTH_WORDS];             /* lengths of the answers at `end` that are not handed out yet */
-    uint8_t hit_constant[MATCHER_N_DIGITS_MAX + 1];     /* the first constant that divides the one of this length */
 
     uint32_t burst_left;                            /* digits behind the segment */
     uint32_t burst_count;
     uint64_t burst_at;                              /* stream position of the burst's first digit */
     uint64_t gap;                                   /* no answer begins before this stream position */
+    uint32_t confirm_text, confirm_length, confirm_constant;    /* the answer given last, if it is to be confirmed:
+                                                       where in text, else length 0 */
+    uint32_t promise_count;
+    enum matcher_idle_step idle_step;
+    uint32_t constant_count;
+    struct matcher_stats stats;
+
+    struct matcher_pair pair[MATCHER_PAIRS_MAX];
+    uint64_t zeros[MATCHER_END_WORDS];              /* digits that are 0; where constants are hashed */
+    uint64_t suspect[MATCHER_END_WORDS][MATCHER_CONSTANT_COUNT_MAX];    /* undecided ends */
+    uint64_t hit[MATCHER_LENGTH_WORDS];             /* lengths of the answers at `end` that are not handed out yet */
+    uint8_t hit_constant[MATCHER_N_DIGITS_MAX + 1];     /* the first constant that divides the one of this length */
 
     /* Idle work. */
-    enum matcher_idle_step idle_step;
     uint32_t idle_constant, idle_slot, idle_hot;
     struct matcher_hot hot[MATCHER_CONSTANT_COUNT_MAX];
     struct matcher_confirm confirm[MATCHER_CONFIRM_MAX];
     uint32_t confirm_count, confirm_done;           /* entries; digits of the last one that are worked off */
-    uint32_t confirm_text, confirm_length, confirm_constant;    /* the answer given last, if it is to be confirmed:
-                                                       where in text, else length 0 */
     struct matcher_big exact;                       /* the value so far */
 
     /* Early answers. */
@@ -100,20 +107,15 @@ struct matcher {
     struct matcher_completion completion[MATCHER_HOT_MAX];  /* of the constant at work */
     bool early_complete;                            /* all of them are known */
     struct matcher_promise promise[MATCHER_EARLY_MAX];
-    uint32_t promise_count;
     bool early_ready;                               /* early_text holds one for matcher_next_early */
     uint32_t early_constant, early_count, early_ahead;
     uint8_t early_text[MATCHER_N_DIGITS_MAX];
-
-    struct matcher_stats stats;
 
     struct matcher_digits digits;
     struct matcher_sweep_state sweep_state;
     struct matcher_comb comb;
     struct matcher_comb_state comb_state;
-    bool combs;                                     /* the stretch at work is searched by them */
     struct matcher_sweep sweep[MATCHER_SWEEPS];     /* looks of all bursts; those of short ones only, besides */
-    uint32_t sweep_count;                           /* 1, or 2 if there are such */
     _Alignas(64) uint32_t sweep_rows[MATCHER_SWEEP_WORDS];
     /* The burst from MATCHER_HISTORY on, and zeros behind it. */
     uint8_t text[MATCHER_HISTORY + MATCHER_BURST_DIGITS_MAX + MATCHER_WRITE_DIGITS];
