@@ -46,6 +46,7 @@ struct pnet;
  *   sndbuf=BYTES           1..16777216; 65536
  *   wscale=auto|off|0..14  the shift we announce; auto: the least that can name rcvbuf. off: the option is not used
  *   mss=BYTES              largest segment announced and sent; 0: what the MTU gives
+ *   ttl=1..255  tos=0..255 of what connections send; 64, 0
  *   timestamps=on|off  sack=on|off  nodelay=on|off(default)  path_mtu=on|off  keepalive=on|off(default)
  *   syn_soft_errors=on|off(default)  whether ICMP host or network unreachable, time exceeded and the like end a connection
  *                          that is opening, as in Linux; RFC 9293, MUST-56, forbids it
@@ -140,6 +141,8 @@ PNET_API int pnet_peer(struct pnet *net, int socket, uint32_t *address, uint16_t
  *                      most what sndbuf= and rcvbuf= have made room for. SO_RCVBUF before opening also chooses the window
  *                      scale, whatever the word says
  *                  SO_KEEPALIVE 9; SO_LINGER 13: see pnet_set_linger
+ *   IPPROTO_IP 0   IP_TOS 1 (but the two bits of ECN), IP_TTL 2 (-1: ttl=), from the next packet on
+ *                  IP_MTU_DISCOVER 10: IP_PMTUDISC_DONT 0; WANT 1 and DO 2 are one, path_mtu=on
  *   IPPROTO_TCP 6  TCP_NODELAY 1, TCP_CORK 3
  *                  TCP_MAXSEG 2: 0 or 88..32767; get: what is sent at most, options not counted
  *                  TCP_KEEPIDLE 4, TCP_KEEPINTVL 5 (seconds), TCP_KEEPCNT 6

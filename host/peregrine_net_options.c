@@ -18,6 +18,9 @@ enum {
     OPTION_QUICKACK = 12,
     OPTION_USER_TIMEOUT = 18,
 };
+/* Level IPPROTO_IP: <netinet/in.h> has the names. */
+enum { TOS_ECN_MASK = 3 };
+
 enum {
     FIN_WAIT_2_S_MAX = 120,             /* Linux: TCP_FIN_TIMEOUT_MAX */
     SYN_COUNT_MAX = 127,                /* Linux: MAX_TCP_SYNCNT */
@@ -159,6 +162,30 @@ static int set_tcp_option(struct pnet *net, struct socket *s, int name, int valu
     return 0;
 }
 
+static int set_ip_option(struct pnet *net, struct socket *s, int name, int value)
+{
+    switch (name) {
+    case IP_TOS:                                /* the last two bits are TCP's own, for ECN */
+        s->policy.tos = (uint8_t)(value & ~TOS_ECN_MASK);
+        break;
+    case IP_TTL:
+        if (value != -1 && !in_range(value, 1, 255))
+            return -EINVAL;
+        s->policy.ttl = value != -1 ? (uint8_t)value : tcp_policy_get(net->stack)->ttl;
+        break;
+    case IP_MTU_DISCOVER:
+        if (!in_range(value, IP_PMTUDISC_DONT, IP_PMTUDISC_DO))
+            return -EINVAL;
+        s->policy.path_mtu = value != IP_PMTUDISC_DONT;
+        break;
+    default:
+        return -ENOPROTOOPT;
+    }
+    if (s->kind == SOCKET_CONNECTION)
+        tcp_set_packets(net->stack, s->id, &s->policy, net->now_ns);
+    return 0;
+}
+
 int pnet_set_option(struct pnet *net, int number, int level, int name, int value)
 {
     struct socket *s = pnet_socket_of(net, number);
@@ -166,6 +193,7 @@ int pnet_set_option(struct pnet *net, int number, int level, int name, int value
         return -EBADF;
     int result = level == SOL_SOCKET    ? set_socket_option(net, s, name, value)
                  : level == IPPROTO_TCP ? set_tcp_option(net, s, name, value)
+                 : level == IPPROTO_IP  ? set_ip_option(net, s, name, value)
                                         : -ENOPROTOOPT;
     if (result == 0 && s->kind == SOCKET_LISTENER)
         tcp_listen_change(net->stack, s->id, s->backlog, &s->policy);
@@ -208,6 +236,12 @@ int pnet_get_option(struct pnet *net, int number, int level, int name, int *valu
         case SO_SNDBUF: *value = (int)p->send_buffer_bytes; return 0;
         case SO_RCVBUF: *value = (int)p->receive_buffer_bytes; return 0;
         case SO_KEEPALIVE: *value = p->keepalive; return 0;
+        }
+    } else if (level == IPPROTO_IP) {
+        switch (name) {
+        case IP_TOS: *value = p->tos; return 0;
+        case IP_TTL: *value = p->ttl; return 0;
+        case IP_MTU_DISCOVER: *value = p->path_mtu ? IP_PMTUDISC_WANT : IP_PMTUDISC_DONT; return 0;
         }
     } else if (level == IPPROTO_TCP) {
         switch (name) {

@@ -40,6 +40,8 @@ static const struct word table[] = {
     { "sndbuf", WORD_NUMBER, POLICY(send_buffer_bytes), 1, 1 << 24 },
     { "wscale", WORD_SCALE, POLICY(window_scale), 0, 14 },
     { "mss", WORD_NUMBER, POLICY(mss), 0, 65535 },
+    { "ttl", WORD_NUMBER, POLICY(ttl), 1, 255 },
+    { "tos", WORD_NUMBER, POLICY(tos), 0, 255 },
     { "timestamps", WORD_SWITCH, POLICY(timestamps), 0, 0 },
     { "sack", WORD_SWITCH, POLICY(sack), 0, 0 },
     { "nodelay", WORD_SWITCH, POLICY(nodelay), 0, 0 },

@@ -89,6 +89,8 @@ struct tcp_policy {
     bool user_timeout;                  /* data_give_up_us is the application's word: it holds for data that wait for a
                                            window, although the peer answers probes (MUST-36), and for keepalive, too */
     uint16_t mss;                       /* largest segment we announce and send; 0: what the MTU gives */
+    uint8_t ttl;                        /* of its packets (MUST-49); 0: 64 */
+    uint8_t tos;                        /* their differentiated services field (MUST-48) */
     uint32_t syn_give_up_us;            /* R2 for a SYN: at least 3 min (MUST-23) */
     uint32_t data_give_up_us;           /* R2 for data: at least 100 s (SHLD-11) */
     uint32_t time_wait_us;              /* 2 MSL: 60 s, as Linux */
@@ -196,6 +198,9 @@ void tcp_set_keepalive_times(struct net_stack *stack, int connection, const stru
 void tcp_set_mss(struct net_stack *stack, int connection, uint16_t mss);
 /* The policy's data_give_up_us, user_timeout and fin_wait_2_us. */
 void tcp_set_patience(struct net_stack *stack, int connection, const struct tcp_policy *policy);
+
+/* The policy's ttl, tos and path_mtu, from the next packet on. */
+void tcp_set_packets(struct net_stack *stack, int connection, const struct tcp_policy *policy, uint64_t now_ns);
 
 /* TCP_INFO's main fields. */
 struct tcp_info {

@@ -313,6 +313,7 @@ struct tcp_half_open {
 
 struct tcp_time_wait {
     bool timestamps_on;
+    uint8_t ttl, tos;
     uint16_t window;                /* as the wire has it */
     uint32_t address, peer_address;
     uint16_t port, peer_port;

@@ -18,6 +18,8 @@ void tcp_frame_head_prepare(struct net_stack *stack, struct tcp_connection *c, u
         .source = c->address,
         .destination = c->peer_address,
         .protocol = IPV4_PROTOCOL_TCP,
+        .tos = c->policy.tos,
+        .ttl = c->policy.ttl,
         .flags_offset = tcp_may_be_cut(c) ? 0 : IPV4_DONT_FRAGMENT,
     };
     c->head_bytes = c->timestamps_on ? sizeof *head : offsetof(struct tcp_head_wire, timestamps);
@@ -200,6 +202,8 @@ bool tcp_reply_send(struct net_stack *stack, const struct tcp_reply *reply, uint
         .source = reply->address,
         .destination = reply->peer_address,
         .protocol = IPV4_PROTOCOL_TCP,
+        .tos = reply->tos,
+        .ttl = reply->ttl,
         .flags_offset = IPV4_DONT_FRAGMENT,
     };
     NET_COUNT(stack, tcp_tx_segments);

@@ -180,6 +180,17 @@ void tcp_set_patience(struct net_stack *stack, int connection, const struct tcp_
     c->policy.fin_wait_2_us = policy->fin_wait_2_us;
 }
 
+void tcp_set_packets(struct net_stack *stack, int connection, const struct tcp_policy *policy, uint64_t now_ns)
+{
+    struct tcp_connection *c = tcp_connection_of(stack, connection);
+    if (c == NULL || c->state == TCP_CLOSED)
+        return;
+    c->policy.ttl = policy->ttl;
+    c->policy.tos = policy->tos;
+    c->policy.path_mtu = policy->path_mtu;
+    tcp_frame_head_prepare(stack, c, now_ns);
+}
+
 void tcp_set_mss(struct net_stack *stack, int connection, uint16_t mss)
 {
     struct tcp_connection *c = tcp_connection_of(stack, connection);

@@ -117,6 +117,7 @@ struct tcp_reply {
     uint16_t port, peer_port;
     uint32_t seq, ack;
     uint8_t flags;
+    uint8_t ttl, tos;               /* ttl 0: the default */
     uint16_t window;
     uint32_t option_bytes;
     uint8_t options[TCP_OPTION_BYTES_MAX];

@@ -108,8 +108,9 @@ static bool cookie_answered(const struct net_stack *stack, const struct tcp_rece
 /* ---- Replies ---- */
 
 /* What a reply to this half-open connection begins with. */
-static struct tcp_reply half_open_reply(const struct tcp_half_open *h)
+static struct tcp_reply half_open_reply(const struct net_stack *stack, const struct tcp_half_open *h)
 {
+    const struct tcp_policy *policy = &stack->tcp.listeners[h->listener].policy;
     return (struct tcp_reply){
         .address = h->address,
         .peer_address = h->peer_address,
@@ -118,13 +119,15 @@ static struct tcp_reply half_open_reply(const struct tcp_half_open *h)
         .seq = h->iss + 1,
         .ack = h->irs + 1,
         .flags = TCP_ACK,
+        .ttl = policy->ttl,
+        .tos = policy->tos,
         .window = (uint16_t)min_size(h->window >> (h->scaling_on ? h->our_scale : 0), 0xffff),
     };
 }
 
 static void syn_ack_send(struct net_stack *stack, struct tcp_half_open *h, uint64_t now_ns)
 {
-    struct tcp_reply reply = half_open_reply(h);
+    struct tcp_reply reply = half_open_reply(stack, h);
     const struct tcp_syn_options options = {
         .mss = h->our_mss,
         .sack = h->sack_on,
@@ -146,7 +149,7 @@ static void syn_ack_send(struct net_stack *stack, struct tcp_half_open *h, uint6
 static void half_open_challenge(struct net_stack *stack, struct tcp_half_open *h, const struct tcp_received *r,
                                 uint64_t now_ns)
 {
-    struct tcp_reply reply = half_open_reply(h);
+    struct tcp_reply reply = half_open_reply(stack, h);
     if (!tcp_challenge_allowed(&h->challenges, r, now_ns)) {
         NET_COUNT(stack, tcp_tx_challenges_withheld);
         return;

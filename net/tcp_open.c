@@ -72,6 +72,8 @@ void tcp_syn_send(struct net_stack *stack, struct tcp_connection *c, uint64_t no
         .seq = c->iss,
         .ack = answering ? c->rcv_nxt : 0,
         .flags = answering ? TCP_SYN | TCP_ACK : TCP_SYN,
+        .ttl = c->policy.ttl,
+        .tos = c->policy.tos,
         .window = (uint16_t)min_size(c->rcv_buffer_bytes, 0xffff),
     };
     reply.option_bytes = tcp_options_write_syn(reply.options, &options);

@@ -21,6 +21,7 @@ void tcp_policy_default(struct tcp_policy *policy)
         .sack = true,
         .tail_probe = true,
         .path_mtu = true,
+        .ttl = IPV4_TTL_DEFAULT,
         .syn_give_up_us = 180000000,                /* MUST-23: 3 min */
         .data_give_up_us = 900000000,               /* SHLD-11 asks 100 s; Linux ends after some 924 s */
         .time_wait_us = 60000000,                   /* Linux: TCP_TIMEWAIT_LEN */

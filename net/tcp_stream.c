@@ -150,6 +150,8 @@ void tcp_reset_send(struct net_stack *stack, struct tcp_connection *c, uint64_t 
         .seq = c->snd_nxt,
         .ack = c->rcv_nxt,
         .flags = TCP_RST | TCP_ACK,
+        .ttl = c->policy.ttl,
+        .tos = c->policy.tos,
     };
     if (c->timestamps_on)               /* RFC 7323 §3.2: SHOULD */
         tcp_reply_add_timestamps(&reply, tcp_timestamp_clock(now_ns, c->timestamp_offset), c->ts_recent);

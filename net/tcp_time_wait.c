@@ -40,6 +40,8 @@ void tcp_time_wait_enter(struct net_stack *stack, struct tcp_connection *c, uint
     struct tcp_time_wait *w = time_wait_take(stack, tcp_key(c->peer_address, c->peer_port, c->port));
     *w = (struct tcp_time_wait){
         .timestamps_on = c->timestamps_on,
+        .ttl = c->policy.ttl,
+        .tos = c->policy.tos,
         .address = c->address,
         .peer_address = c->peer_address,
         .port = c->port,
@@ -69,6 +71,8 @@ static void time_wait_ack(struct net_stack *stack, struct tcp_time_wait *w, uint
         .seq = w->snd_nxt,
         .ack = w->rcv_nxt,
         .flags = TCP_ACK,
+        .ttl = w->ttl,
+        .tos = w->tos,
         .window = w->window,
     };
     if (w->timestamps_on)

@@ -11,6 +11,7 @@ from test_netlib import (A, B, IPPROTO_TCP, POLLERR, POLLHUP, POLLIN, POLLOUT, R
 from test_segment_arrives import checksum
 
 SO_TYPE, SO_SNDBUF, SO_ACCEPTCONN = 3, 7, 30
+IPPROTO_IP, IP_TOS, IP_TTL, IP_MTU_DISCOVER = 0, 1, 2, 10
 TCP_CORK, TCP_KEEPINTVL, TCP_KEEPCNT, TCP_SYNCNT = 3, 5, 6, 7
 FIONREAD, SIOCOUTQ, SIOCOUTQNSD = 0x541B, 0x5411, 0x894B
 
@@ -197,6 +198,52 @@ def test_user_timeout_ends_the_wait_for_a_window_though_the_peer_answers(patienc
     assert a.set_option(client, IPPROTO_TCP, TCP_USER_TIMEOUT, patience) == 0 and a.send(client, bytes(5000)) == 5000
     wire.run(20_000_000)
     assert a.option(client, SOL_SOCKET, SO_ERROR) == (errno.ETIMEDOUT if ended else 0)
+
+
+def heads(wire, done):
+    """(type of service, TTL, don't fragment) of each packet from A and from B while `done` and 10 ms pass."""
+    seen = ([], [])
+    collect = [end.packets for end in wire.ends]
+    for side, end in enumerate(wire.ends):
+        def packets(side=side):
+            for packet in collect[side]():
+                seen[side].append((packet[1], packet[8], packet[6] >> 6))
+                yield packet
+        end.packets = packets
+    done()
+    wire.run(10_000)
+    for end, packets in zip(wire.ends, collect):
+        end.packets = packets
+    return [set(side) for side in seen]
+
+
+def test_time_to_live_and_type_of_service_are_the_applications():
+    """RFC 9293, MUST-48 and MUST-49: of SYN, SYN,ACK, text, FIN, of the ACK in TIME-WAIT and of RST."""
+    a, b, wire = pair()
+    listener, client = b.serve(80), a.socket()
+    for name, value in ((IP_TTL, 4), (IP_TOS, 0x23)):
+        assert a.set_option(client, IPPROTO_IP, name, value) == b.set_option(listener, IPPROTO_IP, name, value + 4) == 0
+    assert [a.option(client, IPPROTO_IP, name) for name in (IP_TTL, IP_TOS, IP_MTU_DISCOVER)] == [4, 0x20, 1]
+    assert heads(wire, lambda: a.dial(client, B, 80)) == [{(0x20, 4, 1)}, {(0x24, 8, 1)}]
+    server = b.accept(listener, None, None)
+    assert heads(wire, lambda: b.send(server, b"x")) == [{(0x20, 4, 1)}, {(0x24, 8, 1)}]
+    for name, value in ((IP_TTL, 6), (IP_TOS, 0xE0), (IP_MTU_DISCOVER, 0)):
+        assert b.set_option(server, IPPROTO_IP, name, value) == 0
+    assert a.set_option(client, IPPROTO_IP, IP_TTL, -1) == 0
+    assert heads(wire, lambda: b.send(server, b"y")) == [{(0x20, 64, 1)}, {(0xE0, 6, 0)}]
+    assert heads(wire, lambda: b.shutdown(server, 1)) == [{(0x20, 64, 1)}, {(0xE0, 6, 0)}]
+    wire.drop = lambda packet, index: index == lost
+    lost = wire.count + 1                       # the ACK of A's FIN, which is then repeated
+    assert a.receive(client) == b"xy" and heads(wire, lambda: (a.close_socket(client), wire.run(300_000)))[1] \
+        == {(0xE0, 6, 0), (0xE0, 6, 1)}
+    for bad, result in (((IP_TTL, 0), errno.EINVAL), ((IP_TTL, 256), errno.EINVAL), ((IP_MTU_DISCOVER, 3), errno.EINVAL),
+                        ((99, 1), errno.ENOPROTOOPT)):
+        assert b.set_option(listener, IPPROTO_IP, *bad) == -result
+
+
+def test_a_reset_has_the_connections_time_to_live():
+    a, b, wire, client, server, _ = connected("ttl=9 tos=64")
+    assert heads(wire, lambda: a.abort(client))[0] == {(64, 9, 1)}
 
 
 def test_options_of_a_fresh_socket():
