@@ -22,7 +22,8 @@
  *    lane of a vector, and the digits of the burst are gone through once, backwards. A start i before the burst's
  *    beginning p comes to v(i, p) * 10^(e - p + K) / M + v(p, e) * 10^K / M: the first part is known before the burst,
  *    the second is what the look came to. So idle time writes the first parts down for each look, as 16 bits each (a
- *    "slot"), and the path compares them with the second: two instructions for 16 or 32 of them.
+ *    "slot"), and the path compares them with the second: two instructions for 16 or 32 of them. If there are many, it
+ *    asks a table first whether any is within reach (its "cells").
  *    In a long burst most starts are in the burst itself. There a vector's lanes are looks of one constant, all at the
  *    same distance from the next one (a "comb"): they share each weight, and all begin and end together.
  *

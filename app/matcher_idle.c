@@ -9,6 +9,7 @@ void matcher_idle_begin(struct matcher *m)
     m->idle_step = MATCHER_IDLE_CONFIRM;
     m->idle_constant = m->idle_slot = 0;
     m->idle_hot = 0;
+    m->sweep[0].cells_filled = 0;
     m->first_hot = m->first_hot_by_zeros = false;
     m->early_done = m->confirm_done = 0;
     m->early_complete = false;
@@ -113,11 +114,15 @@ bool matcher_prepare(struct matcher *m)
             return true;
         if (++m->idle_constant == m->constant_count) {
             m->idle_constant = 0;
-            m->idle_step = m->early ? MATCHER_IDLE_EARLY : MATCHER_IDLE_WARM;
+            m->idle_step = m->early ? MATCHER_IDLE_EARLY : MATCHER_IDLE_CELLS;
         }
         return true;
     case MATCHER_IDLE_EARLY:
         if (!matcher_early_step(m))
+            m->idle_step = MATCHER_IDLE_CELLS;
+        return true;
+    case MATCHER_IDLE_CELLS:
+        if (!matcher_sweep_remember_cells(m))
             m->idle_step = MATCHER_IDLE_WARM;
         return true;
     case MATCHER_IDLE_WARM:

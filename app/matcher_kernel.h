@@ -92,6 +92,10 @@ enum {
     MATCHER_SWEEP_GROUPS_MAX = MATCHER_STRETCH_GROUPS + MATCHER_WINDOW_DIGITS / MATCHER_GROUP + 1,
     MATCHER_GROUP_ROWS = MATCHER_GROUP + 1,     /* at most: where two digits share a weight, 5 */
     MATCHER_SLOT_CELL_BITS = 14,
+    /* Vectors: if N is greater than MATCHER_CELLS_N, the looks of short bursts have cells as well as slots. */
+    MATCHER_CELLS_N = 256,
+    MATCHER_CELLS_LOOKS_MAX = 64,
+    MATCHER_CELLS_BITS = 15,
     MATCHER_BUNDLE = 3,             /* vectors that are worked on together */
     /* A vector has groups for N digits and for those between the first look of its bundle and its own last one. */
     MATCHER_SWEEP_WORDS = (MATCHER_LOOKS_MAX * (MATCHER_WINDOW_DIGITS / MATCHER_GROUP + 3) +
@@ -113,6 +117,14 @@ struct matcher_sweep_vector {
                                        first. Group 0 is here, the later ones are before it. */
 };
 
+/* What a look's old starts come to, as far as it is known before the burst: in 32 bits, the upper ones of a fraction of
+ * fewer bits. */
+struct matcher_cells {
+    _Alignas(64) uint64_t taken[(1 << MATCHER_CELLS_BITS) / 64 + 1];    /* bit c: the upper bits of one are c; the first
+                                                                           word once more behind the last */
+    _Alignas(64) uint32_t sums[MATCHER_WINDOW_DIGITS];                  /* block after block, row after row */
+};
+
 struct matcher_sweep {
     uint32_t look_count;
     uint16_t needed[MATCHER_STRETCH_DIGITS_MAX + 2];    /* looks that a stretch with so many digits left needs */
@@ -124,8 +136,12 @@ struct matcher_sweep {
     uint32_t slot_words;            /* of one look */
     uint32_t slot_limit;            /* the upper 16 bits of the largest limit, and 1; twice */
     uint8_t old_blocks[MATCHER_LOOKS_MAX];      /* of old starts that a look reaches */
+    uint32_t cells_count, cells_filled;         /* so many looks can have cells in `old`; have them by now */
     union {
-        _Alignas(64) uint32_t slots[MATCHER_LOOKS_MAX * MATCHER_WINDOW_DIGITS / 2];
+        struct {
+            _Alignas(64) uint32_t slots[MATCHER_LOOKS_MAX * MATCHER_WINDOW_DIGITS / 2];
+            struct matcher_cells old[MATCHER_CELLS_LOOKS_MAX];
+        };
         /* The scalar variant: bit k % 8 of cells[k / 8][c] says that look k has one in cell c. */
         _Alignas(64) uint8_t cells[MATCHER_LOOKS_MAX / 8][1 << MATCHER_SLOT_CELL_BITS];
     };
@@ -140,7 +156,8 @@ struct matcher_sweep_state {
     uint64_t young, old;            /* looks that have hot starts in groups, in slots; the first one is bit 0 */
     int32_t top, bottom;            /* the groups it went through */
     uint32_t noted;                 /* hot starts, which the scalar variant has one by one in `marks` */
-    /* What old starts are moved by: 16 bits, twice. */
+    /* What is added to old starts: the looks' sums of what is behind them, for slots 16 bits of them, twice. */
+    _Alignas(64) uint32_t sums[MATCHER_BUNDLE * MATCHER_LANES_MAX];
     _Alignas(64) uint32_t moves[MATCHER_BUNDLE * MATCHER_LANES_MAX];
     /* Of each group from the top: each vector's sums before it, and what it has of hot starts. */
     _Alignas(64) uint32_t marks[MATCHER_SWEEP_GROUPS_MAX * MATCHER_BUNDLE * 2 * MATCHER_LANES_MAX];
@@ -233,6 +250,9 @@ struct matcher_kernel {
     /* Not the scalar one. Fills a look's slot from the window; `end` is the look's. */
     void (*remember)(const union matcher_planes *planes, const struct matcher_look *look, uint32_t end, uint32_t blocks,
                      uint32_t *slot);
+    /* Not the scalar one. The same for its cells. */
+    void (*remember_cells)(const union matcher_planes *planes, const struct matcher_look *look, uint32_t end,
+                           uint32_t blocks, struct matcher_cells *cells);
     /* The scalar one, instead: fills the cells of a vector's looks. The vectors in order: the first that has a look in
      * a table of cells clears it. */
     void (*remember_vector)(struct matcher_sweep *sweep, const void *stretch, uint32_t index);

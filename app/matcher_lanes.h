@@ -206,22 +206,54 @@ static inline int32_t slot_block_begin(uint32_t block)
     return -MATCHER_GROUP_BEFORE - (int32_t)((block + 1) * BLOCK);
 }
 
+/* The sums from each start of a block up to the stretch, in the upper bits. `offset` is what comes behind the block; it
+ * becomes what is behind the next one, which lies in front of it. */
+static inline __attribute__((always_inline)) void
+old_block(const union matcher_planes *planes, const struct matcher_look *look, uint32_t end, uint32_t block,
+          uint32_t *offset, v32 sum[MATCHER_STEPS])
+{
+    v32 right;
+    const uint32_t begin = MATCHER_SEGMENT_AT + (uint32_t)slot_block_begin(block);
+    const uint32_t whole = look_block(block_at(planes, begin), block_at(&look->weights, begin - end), sum, &right);
+    right += v32_all(*offset);
+    *offset += whole;
+#pragma GCC unroll 16
+    for (int s = 0; s < MATCHER_STEPS; s++)
+        sum[s] = (sum[s] + right) << (32 - LOOK_BITS);
+}
+
 static void kernel_remember(const union matcher_planes *planes, const struct matcher_look *look, uint32_t end,
                             uint32_t blocks, uint32_t *slot)
 {
     uint32_t offset = 0;
     for (uint32_t block = 0; block < blocks; block++) {
-        v32 sum[MATCHER_STEPS], right;
-        uint32_t begin = MATCHER_SEGMENT_AT + (uint32_t)slot_block_begin(block);
-        uint32_t whole = look_block(block_at(planes, begin), block_at(&look->weights, begin - end), sum, &right);
-        right += v32_all(offset);
+        v32 sum[MATCHER_STEPS];
+        old_block(planes, look, end, block, &offset, sum);
 #pragma GCC unroll 8
-        for (int s = 0; s < MATCHER_STEPS; s += 2, slot += LANES) {
-            v32 a = (sum[s] + right) << (32 - LOOK_BITS), b = (sum[s + 1] + right) << (32 - LOOK_BITS);
-            v32_store(slot, a >> 16 | (b & v32_all(0xffff0000)));
-        }
-        offset += whole;
+        for (int s = 0; s < MATCHER_STEPS; s += 2, slot += LANES)
+            v32_store(slot, sum[s] >> 16 | (sum[s + 1] & v32_all(0xffff0000)));
     }
+}
+
+static void kernel_remember_cells(const union matcher_planes *planes, const struct matcher_look *look, uint32_t end,
+                                  uint32_t blocks, struct matcher_cells *cells)
+{
+    uint64_t *const taken = cells->taken;
+    uint32_t offset = 0, *at = cells->sums;
+    memset(taken, 0, sizeof cells->taken);
+    for (uint32_t block = 0; block < blocks; block++) {
+        v32 sum[MATCHER_STEPS];
+        old_block(planes, look, end, block, &offset, sum);
+#pragma GCC unroll 16
+        for (int s = 0; s < MATCHER_STEPS; s++)
+            v32_store(at + s * LANES, sum[s]);
+#pragma GCC unroll 8
+        for (const uint32_t *behind = at + BLOCK; at < behind; at++) {
+            const uint32_t cell = *at >> (32 - MATCHER_CELLS_BITS);
+            taken[cell / 64] |= BIT(cell % 64);
+        }
+    }
+    taken[ARRAY_COUNT(cells->taken) - 1] = taken[0];
 }
 
 /* An old start is hot if its upper 16 bits and those of the digits behind it, and a carry or none, are at most those of
@@ -261,7 +293,7 @@ static inline uint32_t slot_hot(v32 least, uint32_t limit)
     return v16_zeros(v16_sub_saturated(least, v32_all(limit)));
 }
 
-/* The looks at work that have old starts that may be hot, given the sums of what is behind those. */
+/* The looks at work that have old starts that may be hot, given what these are moved by. */
 static inline uint64_t slots_hot(const struct matcher_sweep *sweep, uint32_t first, uint32_t count,
                                  const uint32_t *moves)
 {
@@ -278,6 +310,50 @@ static inline uint64_t slots_hot(const struct matcher_sweep *sweep, uint32_t fir
     uint64_t hot = 0;
     while (k-- > 0)
         hot |= (uint64_t)(slot_hot(least[k], sweep->slot_limit) != 0) << k;
+    return hot;
+}
+
+/* Whether one of a look's old starts is hot: if there is one by the slot, its block's sums tell. */
+HOT static __attribute__((noinline)) bool
+old_hot(const struct matcher_sweep *sweep, uint32_t look, uint32_t sum, uint32_t limit)
+{
+    const uint32_t *slot = sweep->slots + look * sweep->slot_words, *sums = sweep->old[look].sums;
+    const uint32_t blocks = sweep->old_blocks[look];
+    const v32 moves = slot_moves(v32_all(sum)), from = v32_all(sum << (32 - LOOK_BITS));
+    uint32_t hot = 0;
+    for (uint32_t block = 0; block < blocks; block++, slot += BLOCK / 2)
+        hot |= (uint32_t)(slot_hot(slot_block_least(slot, moves), sweep->slot_limit) != 0) << block;
+    v32 least = v32_all(UINT32_MAX);
+    for (; hot != 0; hot &= hot - 1) {
+        const uint32_t *at = sums + (uint32_t)__builtin_ctz(hot) * BLOCK;
+#pragma GCC unroll 16
+        for (int i = 0; i < BLOCK; i += LANES)
+            least = v32_min(least, v32_load(at + i) + from);
+    }
+    return v32_at_most(least, limit << (32 - LOOK_BITS)) != 0;
+}
+
+/* The same by cells. An old start is hot if it is from..from + limit: less than 4 cells' width, so that one load has
+ * the bits of all cells in question. */
+static inline uint64_t cells_hot(const struct matcher_sweep *sweep, uint32_t first, uint32_t count,
+                                 const uint32_t *sums)
+{
+    enum { IN_CELL = 32 - MATCHER_CELLS_BITS };
+    uint32_t byte[MATCHER_BUNDLE * LANES], asked[MATCHER_BUNDLE * LANES];
+    for (uint32_t k = 0; k < count; k += LANES) {
+        const v32 from = 0 - (v32_load(sums + k) << (32 - LOOK_BITS)), cell = from >> IN_CELL;
+        const v32 limit = v32_load(sweep->vector[(first + k) / LANES].limit) << (32 - LOOK_BITS);
+        const v32 more = ((from & v32_all((1 << IN_CELL) - 1)) + limit) >> IN_CELL;
+        v32_store(byte + k, cell / 8);
+        v32_store(asked + k, ((v32_all(2) << more) - 1) << cell % 8);
+    }
+    uint64_t taken = 0, hot = 0;
+    for (uint32_t k = 0; k < count; k++)
+        taken |= (uint64_t)((load_le32((const uint8_t *)sweep->old[first + k].taken + byte[k]) & asked[k]) != 0) << k;
+    for (; __builtin_expect(taken != 0, 0); taken &= taken - 1) {
+        const uint32_t k = (uint32_t)__builtin_ctzll(taken), look = first + k;
+        hot |= (uint64_t)old_hot(sweep, look, sums[k], sweep->vector[look / LANES].limit[look % LANES]) << k;
+    }
     return hot;
 }
 
@@ -369,6 +445,7 @@ sweep_bundle(const struct matcher_sweep *sweep, const uint32_t *stretch, uint32_
             break;
         uint32_t at = (vectors - 1 - j) * LANES;
         young |= (uint64_t)look_hot(b.all[j], b.limits[j]) << at;
+        v32_store(state->sums + at, b.sum[j]);
         v32_store(state->moves + at, slot_moves(b.sum[j]));
     }
     state->young = young & (BIT(count) - 1);
@@ -393,7 +470,9 @@ kernel_sweep(const struct matcher_sweep *sweep, const void *stretch, uint32_t le
     for (;;) {
         if (state->slots_due) {
             state->slots_due = false;
-            state->old = slots_hot(sweep, state->first, state->next - state->first, state->moves);
+            const uint32_t count = state->next - state->first;
+            state->old = state->next <= sweep->cells_filled ? cells_hot(sweep, state->first, count, state->sums)
+                                                            : slots_hot(sweep, state->first, count, state->moves);
             if (__builtin_expect(state->old != 0, 0)) {
                 state->young = 0;
                 return true;
@@ -509,6 +588,7 @@ HOT static uint32_t kernel_starts(const struct matcher_sweep *sweep, const void 
       .look_bits = LOOK_BITS, .row_digits = ROW_DIGITS, .digit_words = DIGIT_WORDS, .write = kernel_write, \
       .write_planes = kernel_write_planes, .zeros = kernel_zeros, .fraction = kernel_fraction, \
       .follow = kernel_follow, .look = kernel_look, \
-      .remember = kernel_remember, .sweep = kernel_sweep, .starts = kernel_starts, .comb_write = kernel_comb_write, \
-      .comb = kernel_comb, .comb_starts = kernel_comb_starts, \
+      .remember = kernel_remember, .remember_cells = kernel_remember_cells, .sweep = kernel_sweep, \
+      .starts = kernel_starts, \
+      .comb_write = kernel_comb_write, .comb = kernel_comb, .comb_starts = kernel_comb_starts, \
       .insert = kernel_insert, .probe = kernel_probe, .partners = kernel_partners }

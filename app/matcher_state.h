@@ -50,7 +50,7 @@ enum { MATCHER_SWEEPS = 2 };
 
 /* Steps of idle work, in order. */
 enum matcher_idle_step { MATCHER_IDLE_CONFIRM, MATCHER_IDLE_SHIFT, MATCHER_IDLE_CONSTANT, MATCHER_IDLE_EARLY,
-                         MATCHER_IDLE_WARM, MATCHER_IDLE_DONE };
+                         MATCHER_IDLE_CELLS, MATCHER_IDLE_WARM, MATCHER_IDLE_DONE };
 
 /* What each burst reads or writes stands first, on as few lines as possible. */
 struct matcher {
@@ -196,6 +196,7 @@ void matcher_follow(struct matcher *m, uint32_t constant, uint32_t begin, const 
 bool matcher_sweep_search(struct matcher *m);           /* on, up to the next answers; false: all looks are taken */
 size_t matcher_sweep_bytes(const struct matcher *m, uint32_t count);    /* touched by a burst */
 bool matcher_sweep_remember(struct matcher *m);         /* the scalar variant's cells: true while there is more */
+bool matcher_sweep_remember_cells(struct matcher *m);   /* those of vectors: the same, but the path can do without */
 void matcher_sweep_warm(struct matcher *m);             /* the path's caches, in idle time */
 
 /* app/matcher_idle.c: makes ready for the digits at text[segment_text], at once. */

@@ -145,6 +145,8 @@ static uint32_t *sweep_fill(struct matcher *m, struct matcher_sweep *sweep, uint
     for (uint32_t index = 0; index * m->kernel->sweep_lanes < sweep->look_count; index++)
         row = sweep_fill_vector(m, sweep, index, row);
     sweep->slot_words = sweep->old_blocks[0] * m->kernel->block / 2;
+    if (m->kernel->remember_cells != NULL && m->n > MATCHER_CELLS_N)
+        sweep->cells_count = (uint32_t)min_size(sweep->needed[MATCHER_SHORT_DIGITS], MATCHER_CELLS_LOOKS_MAX);
     return row;
 }
 
@@ -160,7 +162,8 @@ void matcher_sweep_prepare(struct matcher *m)
 static size_t sweep_bytes(const struct matcher *m, const struct matcher_sweep *sweep, uint32_t count)
 {
     const uint32_t lanes = m->kernel->sweep_lanes, needed = sweep->needed[min_size(count, m->kernel->stretch + 1)];
-    size_t words = needed * (m->kernel->lanes == 1 ? 64 / sizeof(uint32_t) : sweep->slot_words);
+    const bool cells = m->kernel->lanes == 1 || needed <= sweep->cells_count;   /* a line of them for each look */
+    size_t words = needed * (cells ? 64 / sizeof(uint32_t) : sweep->slot_words);
     for (uint32_t index = 0; index * lanes < needed; index++) {
         const struct matcher_sweep_vector *v = &sweep->vector[index];
         size_t groups = min_size((uint32_t)v->top + 1, (count + MATCHER_GROUP_BEFORE - 1) / MATCHER_GROUP + 1);
@@ -330,6 +333,20 @@ bool matcher_sweep_remember(struct matcher *m)
         return true;
     m->idle_slot = 0;
     return false;
+}
+
+/* Fills the cells of some looks; true while there are more. What the burst finds unfilled, it does without. */
+bool matcher_sweep_remember_cells(struct matcher *m)
+{
+    enum { LOOKS_A_SLICE = 2 };     /* 2 us at N = 1024 */
+    struct matcher_sweep *sweep = &m->sweep[0];
+    for (uint32_t left = LOOKS_A_SLICE; sweep->cells_filled < sweep->cells_count && left > 0; left--) {
+        const uint32_t k = sweep->cells_filled;
+        m->kernel->remember_cells(&m->digits.planes, &m->constants[sweep->look[k].constant].look, sweep->look[k].end,
+                                  sweep->old_blocks[k], &sweep->old[k]);
+        sweep->cells_filled++;
+    }
+    return sweep->cells_filled < sweep->cells_count;
 }
 
 /* Runs over the digits that are there, for nothing but to have code and tables in the caches nearest to the CPU. */

@@ -175,13 +175,23 @@ static void play_draw_round(int onsite)
     play_plant(300);
 }
 
+/* A round with a wider window: vectors have cells of old starts then. */
+static void play_draw_wide(void)
+{
+    play_add_round((int)random_below(2));
+    play.n = 257 + (uint32_t)random_below(MATCHER_N_DIGITS_MAX - 256);
+    play.digits = 6000;
+    play_fill_random();
+    play_plant(300);
+}
+
 /* Streams that hurt: long runs of one digit, short periods, alternations of zeros and planted multiples. */
 static void play_draw_adversarial(void)
 {
     switch (random_below(5)) {
     case 0: play_draw_small(); break;
     case 1: play_draw_mixed(); break;
-    default: play_add_round((int)random_below(2)); play.n = 1 + (uint32_t)random_below(300); break;
+    default: play_add_round((int)random_below(2)); play.n = 1 + (uint32_t)random_below(random_below(4) == 0 ? 1024 : 300); break;
     }
     play.digits = 500 + random_below(2500);
     play_fill_random();
@@ -219,6 +229,8 @@ static bool play_draw(const char *family, uint64_t seed)
         play_draw_round(0);
     else if (strcmp(family, "onsite") == 0)
         play_draw_round(1);
+    else if (strcmp(family, "wide") == 0)
+        play_draw_wide();
     else if (strcmp(family, "adversarial") == 0)
         play_draw_adversarial();
     else
@@ -442,7 +454,7 @@ static bool rounds_up(const mpz_t power, const mpz_t modulus, uint32_t bits)
  * for the keys (32 bits, weights 10^-(p + 1) / m by the position p in the window). Each must be found. */
 static int edges_run(uint64_t seed, uint64_t digits, enum matcher_simd simd)
 {
-    enum { N = 256 };
+    enum { N_MAX = MATCHER_N_DIGITS_MAX };
     random_state = seed;
     uint64_t done = 0, tried = 0;
     if (simd == MATCHER_SIMD_AUTO)
@@ -458,8 +470,8 @@ static int edges_run(uint64_t seed, uint64_t digits, enum matcher_simd simd)
         uint32_t which = (uint32_t)random_below(play.constant_count);
         play.constants[0] = play.constants[which];
         play.constant_count = 1;
-        play.n = N;
-        struct matcher_config config = {.n_digits_max = N, .constant_count = 1, .simd = simd};
+        const uint32_t n = play.n = random_below(3) == 0 ? N_MAX : 256;
+        struct matcher_config config = {.n_digits_max = n, .constant_count = 1, .simd = simd};
         config.constants[0] = play.constants[0];
         struct matcher *matcher;
         if (matcher_init(&matcher, &config) != NULL)
@@ -474,34 +486,34 @@ static int edges_run(uint64_t seed, uint64_t digits, enum matcher_simd simd)
         mpz_set_ui(ten, 10);
         for (mpz_set_ui(power, 655360); mpz_cmp(power, constant) <= 0; mpz_mul_ui(power, power, 10))
             reach++;    /* the K of app/matcher_constant.c */
-        static bool look_up[N], key_up[N];
+        static bool look_up[N_MAX], key_up[N_MAX];
         mpz_powm_ui(power, ten, reach, constant);
-        for (uint32_t t = 0; t < N; t++) {
+        for (uint32_t t = 0; t < n; t++) {
             look_up[t] = rounds_up(power, constant, simd == MATCHER_SIMD_AVX512 ? 27 : 32);
             mpz_mul_ui(power, power, 10);
             mpz_mod(power, power, constant);
         }
         mpz_invert(ten, ten, odd_part);
         mpz_set_ui(power, 1);
-        for (uint32_t p = 0; p < N; p++) {
+        for (uint32_t p = 0; p < n; p++) {
             mpz_mul(power, power, ten);
             mpz_mod(power, power, odd_part);
             key_up[p] = rounds_up(power, odd_part, 32);
         }
         /* Many bursts behind one another, each ended by an answer that began up to N digits before. */
         for (uint32_t round = 0; round < 400; round++, tried++) {
-            uint32_t ahead = 1 + (uint32_t)random_below(reach > 0 ? reach : length), count = N - (uint32_t)random_below(8);
+            uint32_t ahead = 1 + (uint32_t)random_below(reach > 0 ? reach : length), count = n - (uint32_t)random_below(8);
             if (ahead >= count || count < length + 1)
                 continue;
             bool by_key = random_below(2) == 0, up = random_below(2) == 0;
             bool by_pairs = simd == MATCHER_SIMD_AVX2 && random_below(2) == 0;  /* two digits share a weight there */
             bool by_comb = simd != MATCHER_SIMD_SCALAR && !by_key && !by_pairs && random_below(2) == 0; /* a long burst */
             uint32_t odd = (uint32_t)random_below(2);
-            char number[N + 1];
+            char number[N_MAX + 1];
             for (uint32_t i = 0; i < count; i++) {
                 uint32_t before = count - ahead - 1 - i;   /* digits between this one and the burst's end */
                 bool rounded_up = i + ahead >= count ? random_below(2) == 0
-                                  : by_key ? key_up[N - 1 - before]
+                                  : by_key ? key_up[n - 1 - before]
                                   : by_pairs ? look_up[before < odd ? 0 : before - (before - odd) % 2] : look_up[before];
                 number[i] = rounded_up == up ? '9' : '0';
             }
@@ -521,15 +533,16 @@ static int edges_run(uint64_t seed, uint64_t digits, enum matcher_simd simd)
             if (strlen(number) != count)
                 continue;
             /* The look that sees so many digits ahead is the idle one, or one of the last burst's. */
-            uint32_t burst = ahead + (random_below(2) == 0 ? 0 : (uint32_t)random_below(count - ahead));
-            uint8_t first[2 * N], last[5 * N];
-            uint32_t filled = (uint32_t)random_below(N), between = 0;
+            uint32_t longer[] = {1, count - ahead, count - ahead < 100 ? count - ahead : 100};
+            uint32_t burst = ahead + (uint32_t)random_below(longer[random_below(3)]);
+            uint8_t first[2 * N_MAX], last[5 * N_MAX];
+            uint32_t filled = (uint32_t)random_below(n), between = 0;
             if (by_pairs && random_below(4) != 0) {     /* weights are shared in the burst: all of it there */
                 between = (uint32_t)random_below(64);
                 burst = count;
             }
             if (by_comb) {
-                between = (uint32_t)random_below(4 * N);
+                between = (uint32_t)random_below(N_MAX);
                 burst = count;
             }
             for (uint32_t i = 0; i < between; i++)
@@ -656,7 +669,7 @@ static int early_measure(uint64_t seed, uint64_t digits, enum matcher_simd simd,
 int main(int argc, char **argv)
 {
     if (argc < 4) {
-        fprintf(stderr, "usage: matcher_check small|mixed|round|online|onsite|adversarial|edges|cells|false|early SEED DIGITS [scalar|avx2|avx512 [RISK]]\n");
+        fprintf(stderr, "usage: matcher_check small|mixed|round|online|onsite|wide|adversarial|edges|cells|old|false|early SEED DIGITS [scalar|avx2|avx512 [RISK]]\n");
         return 2;
     }
     enum matcher_simd simd = MATCHER_SIMD_AUTO;
@@ -670,6 +683,8 @@ int main(int argc, char **argv)
         return edges_run(seed, digits, simd);
     if (strcmp(argv[1], "cells") == 0)
         return cells_run(seed, digits, simd);
+    if (strcmp(argv[1], "old") == 0)
+        return old_cells_run(seed, digits, simd);
     if (strcmp(argv[1], "early") == 0)
         return early_measure(seed, digits, simd, argc > 5 ? atof(argv[5]) : 1e-5);
     while (done < digits) {

@@ -26,7 +26,8 @@ def run(*words):
     return subprocess.run(command, capture_output=True, text=True, timeout=300)
 
 
-@pytest.mark.parametrize("family, digits", [("small", 300_000), ("mixed", 150_000), ("round", 120_000), ("adversarial", 200_000)])
+@pytest.mark.parametrize("family, digits", [("small", 300_000), ("mixed", 150_000), ("round", 120_000), ("wide", 90_000),
+                                            ("adversarial", 200_000)])
 @pytest.mark.parametrize("part", (0, 1, 2))
 def test_answers_are_the_oracles(family, digits, part):
     """A third of the digits for each variant."""
@@ -54,6 +55,14 @@ def test_answers_at_the_edge_of_the_rounding_bound_are_found(simd):
 def test_answers_at_the_edge_of_a_hash_cell_are_found(simd):
     """Keys of equal residues on either side of the edge: by chance, one answer in 10^9 in general registers."""
     done = run("cells", SEED, 3_000_000, simd)
+    print(done.stdout, done.stderr)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("simd", SIMD)
+def test_answers_whose_older_part_is_at_the_edge_of_a_cell_are_found(simd):
+    """Cells of old starts: the sums in question are in two of them, or in the last one and the first."""
+    done = run("old", SEED, 5_000_000, simd)
     print(done.stdout, done.stderr)
     assert done.returncode == 0, done.stdout + done.stderr
 
