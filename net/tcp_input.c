@@ -157,9 +157,9 @@ static void syn_sent_input(struct net_stack *stack, struct tcp_connection *c, st
 
 /* ---- All other states: RFC 9293 §3.10.7.4 ---- */
 
-/* RFC 7323 §5.3, R1: an old timestamp is an old segment. A RST is not held to it; nor is one whose reference is 24 days
- * old (§5.5). A segment without the option is let pass, as Linux does: §3.2 would rather have it dropped, but peers
- * behind a middlebox that strips it would hang. */
+/* RFC 7323 §5.3, R1: an old timestamp is an old segment. A RST is not held to it, nor a SYN, which gets its challenge
+ * without it; nor is one whose reference is 24 days old (§5.5). A segment without the option is let pass, as Linux does:
+ * §3.2 would rather have it dropped, but peers behind a middlebox that strips it would hang. */
 static bool timestamp_is_old(const struct tcp_connection *c, const struct tcp_received *r, uint64_t now_ns)
 {
     const uint64_t reference_ns_max = UINT64_C(24) * 24 * 3600 * 1000000000;
@@ -168,7 +168,7 @@ static bool timestamp_is_old(const struct tcp_connection *c, const struct tcp_re
 
 static bool paws_refuses(const struct tcp_connection *c, const struct tcp_received *r, uint64_t now_ns)
 {
-    return c->timestamps_on && r->options.has_timestamps && (r->flags & TCP_RST) == 0
+    return c->timestamps_on && r->options.has_timestamps && (r->flags & (TCP_RST | TCP_SYN)) == 0
         && timestamp_is_old(c, r, now_ns);
 }
 
