@@ -31,10 +31,12 @@ bench-matcher: $(BENCH_MATCHER)
 profile-matcher: $(BENCH_MATCHER)
 	tests/bench/profile_matcher.sh $(BUILD)
 
-# Long runs: 10^7 digits of each round against the oracle, 10^9 random digits for false matches. About an hour.
+# Long runs: 10^7 digits of each round against the oracle, 3 * 10^6 with more than 256 digits an answer, 10^9 random
+# digits for false matches. About an hour.
 check-matcher-long: $(MATCHER_CHECK)
 	$(MATCHER_CHECK) online 1 10000000
 	$(MATCHER_CHECK) onsite 2 10000000
+	$(MATCHER_CHECK) wide 5 3000000
 	$(MATCHER_CHECK) false 3 1000000000
 	$(MATCHER_CHECK) early 4 100000000
 
@@ -43,7 +45,8 @@ check-matcher-long: $(MATCHER_CHECK)
 check-avx512: $(MATCHER_CHECK)
 	tests/matcher/bochs.py '$(MATCHER_CHECK) small 1 1000 avx512' '$(MATCHER_CHECK) mixed 2 1000 avx512' \
 		'$(MATCHER_CHECK) adversarial 3 1000 avx512' '$(MATCHER_CHECK) online 4 10000 avx512' \
-		'$(MATCHER_CHECK) onsite 5 10000 avx512'
+		'$(MATCHER_CHECK) onsite 5 10000 avx512' '$(MATCHER_CHECK) wide 6 6000 avx512' \
+		'$(MATCHER_CHECK) old 7 200000 avx512'
 
 .PHONY: bench-matcher profile-matcher check-matcher-long check-avx512
 
