@@ -2,7 +2,6 @@
 #include "app/matcher_state.h"
 #include "kernel/base/assert.h"
 #include "kernel/base/bytes.h"
-#include "kernel/base/hot.h"
 
 /* Where each constant's first comb ends: the look before it reaches so far. */
 static uint32_t comb_first_end(const struct matcher *m, uint32_t i)
@@ -19,7 +18,7 @@ static void comb_open(struct matcher *m, uint32_t i)
     m->comb_state.next = i < m->constant_count ? comb_first_end(m, i) : 0;
 }
 
-HOT void matcher_comb_begin(struct matcher *m)
+void matcher_comb_begin(struct matcher *m)
 {
     struct matcher_comb *comb = &m->comb;
     const uint32_t lanes = m->kernel->lanes, left = m->segment_count - m->stretch_from, block = MATCHER_COMB_BLOCK;
@@ -55,7 +54,7 @@ static bool comb_next(struct matcher *m)
 }
 
 /* The combs at work have hot starts. */
-HOT static __attribute__((noinline)) void comb_follow(struct matcher *m)
+static __attribute__((noinline)) void comb_follow(struct matcher *m)
 {
     const struct matcher_comb_state *state = &m->comb_state;
     const uint32_t i = state->at, pitch = m->comb.pitch;
@@ -72,7 +71,7 @@ HOT static __attribute__((noinline)) void comb_follow(struct matcher *m)
     }
 }
 
-HOT bool matcher_comb_search(struct matcher *m)
+bool matcher_comb_search(struct matcher *m)
 {
     while (comb_next(m))
         if (m->kernel->comb(&m->comb, &m->comb_state)) {

@@ -18,7 +18,7 @@ static inline __attribute__((always_inline)) void comb_interleave(vbytes c[LANES
         c[i] = next[i];
 }
 
-HOT static void kernel_comb_write(uint32_t *row, const uint8_t *digits, uint32_t pitch, uint32_t count)
+static void kernel_comb_write(uint32_t *row, const uint8_t *digits, uint32_t pitch, uint32_t count)
 {
     vbytes most = {0};
     for (uint32_t done = 0; done < count; done += COMB_CHUNK, digits += COMB_CHUNK) {
@@ -113,7 +113,7 @@ comb_bundle(const struct matcher_comb *comb, const int count, struct matcher_com
 #undef COMB_STEP
 #undef COMB_GO_ON
 
-HOT static bool kernel_comb(const struct matcher_comb *comb, struct matcher_comb_state *state)
+static bool kernel_comb(const struct matcher_comb *comb, struct matcher_comb_state *state)
 {
     switch (state->count) {
     case 1:
@@ -153,7 +153,7 @@ static inline void comb_starts_add(struct comb_starts *starts, const struct matc
     }
 }
 
-HOT static uint32_t kernel_comb_starts(const struct matcher_comb *comb, const struct matcher_comb_state *state,
+static uint32_t kernel_comb_starts(const struct matcher_comb *comb, const struct matcher_comb_state *state,
                                        uint32_t k, int32_t oldest, int32_t *list, uint32_t max)
 {
     struct comb_starts starts = {.list = list, .max = max, .oldest = oldest};
