@@ -143,6 +143,7 @@ const char *matcher_init(struct matcher **matcher, const struct matcher_config *
         m->eaches |= m->constants[i].method == MATCHER_EACH;
     }
     matcher_sweep_prepare(m);
+    matcher_comb_prepare(m);
     matcher_early_init(m, &config->early_risk);
     m->stats.memory_bytes = sizeof *m;
     m->stats.path_bytes = path_bytes(m);

@@ -9,13 +9,26 @@ static uint32_t comb_first_end(const struct matcher *m, uint32_t i)
     return (uint32_t)min_size(m->sweep[0].first[i], m->comb.pitch);
 }
 
-/* Goes on to the first comb of constant i or of one behind it, if any. */
-static void comb_open(struct matcher *m, uint32_t i)
+/* Constants with few looks first: their answers need not wait for those that have many. */
+void matcher_comb_prepare(struct matcher *m)
 {
-    while (i < m->constant_count && !matcher_looks(m, &m->constants[i]))
-        i++;
-    m->comb_state.constant = i;
-    m->comb_state.next = i < m->constant_count ? comb_first_end(m, i) : 0;
+    struct matcher_comb *comb = &m->comb;
+    for (uint32_t i = 0; i < m->constant_count; i++) {
+        if (m->constants[i].method != MATCHER_LOOK)
+            continue;
+        uint32_t at = comb->order_count++;
+        for (; at > 0 && m->constants[comb->order[at - 1]].look.digits < m->constants[i].look.digits; at--)
+            comb->order[at] = comb->order[at - 1];
+        comb->order[at] = i;
+    }
+}
+
+/* Goes on to a constant's first comb; order_count: there is none. */
+static void comb_open(struct matcher *m, uint32_t at)
+{
+    m->comb_state.at = at;
+    if (at < m->comb.order_count)
+        m->comb_state.next = comb_first_end(m, m->comb.order[at]);
 }
 
 void matcher_comb_begin(struct matcher *m)
@@ -38,18 +51,18 @@ void matcher_comb_begin(struct matcher *m)
 static bool comb_next(struct matcher *m)
 {
     struct matcher_comb_state *state = &m->comb_state;
-    const uint32_t i = state->constant, pitch = m->comb.pitch;
-    if (i == m->constant_count)
+    if (state->at == m->comb.order_count)
         return false;
+    const uint32_t i = m->comb.order[state->at], pitch = m->comb.pitch;
     const struct matcher_look *look = &m->constants[i].look;
     const uint32_t left = (pitch - state->next + look->digits - 1) / look->digits + 1;
     state->count = left == MATCHER_COMB_VECTORS + 1 ? left - 2 : (uint32_t)min_size(left, MATCHER_COMB_VECTORS);
-    state->at = i;
+    state->constant = i;
     state->look = look;
     for (uint32_t j = 0; j < state->count; j++, state->next += look->digits)
         state->end[j] = (uint32_t)min_size(state->next, pitch);
     if (left == state->count)
-        comb_open(m, i + 1);
+        comb_open(m, state->at + 1);
     return true;
 }
 
@@ -57,7 +70,7 @@ static bool comb_next(struct matcher *m)
 static __attribute__((noinline)) void comb_follow(struct matcher *m)
 {
     const struct matcher_comb_state *state = &m->comb_state;
-    const uint32_t i = state->at, pitch = m->comb.pitch;
+    const uint32_t i = state->constant, pitch = m->comb.pitch;
     for (uint64_t hot = state->hot; hot != 0; hot &= hot - 1) {
         const uint32_t k = (uint32_t)__builtin_ctzll(hot), end = state->end[k / m->kernel->lanes];
         const size_t next = end == pitch ? pitch + comb_first_end(m, i) : min_size(end + state->look->digits, pitch);

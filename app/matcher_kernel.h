@@ -164,6 +164,7 @@ struct matcher_sweep_state {
 };
 
 struct matcher_comb {
+    uint32_t order_count, order[8]; /* of constants */
     uint32_t from, pitch;           /* where the combs begin: digits of the segment before them */
     uint32_t blocks;                /* of N digits */
     const uint32_t *row0;
@@ -173,8 +174,8 @@ struct matcher_comb {
 
 /* The combs at work: what their hot starts are found by. */
 struct matcher_comb_state {
-    uint32_t constant, next;        /* where the next ones begin: the constant, the end of the first lane's look */
-    uint32_t at;                    /* the constant at work, and its look */
+    uint32_t at, next;              /* the next ones: where in `order`, the end of the first lane's look */
+    uint32_t constant;              /* the one at work, and its look */
     const struct matcher_look *look;
     uint32_t count, end[MATCHER_COMB_VECTORS];      /* of each comb the end of the first lane's look */
     uint64_t hot;                   /* looks that have hot starts: as many bits for each vector as it has lanes */

@@ -184,6 +184,7 @@ static inline bool matcher_pair(struct matcher *m, uint32_t constant, uint32_t s
 }
 
 /* app/matcher_comb.c: long bursts. */
+void matcher_comb_prepare(struct matcher *m);           /* at set-up */
 void matcher_comb_begin(struct matcher *m);
 bool matcher_comb_search(struct matcher *m);            /* on, up to the next answers; false: all combs are taken */
 
