@@ -154,7 +154,7 @@ static inline void comb_starts_add(struct comb_starts *starts, const struct matc
 }
 
 static uint32_t kernel_comb_starts(const struct matcher_comb *comb, const struct matcher_comb_state *state,
-                                       uint32_t k, int32_t oldest, int32_t *list, uint32_t max)
+                                   uint32_t k, int32_t oldest, int32_t *list, uint32_t max)
 {
     struct comb_starts starts = {.list = list, .max = max, .oldest = oldest};
     const uint32_t lane = k % LANES;
