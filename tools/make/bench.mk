@@ -41,7 +41,7 @@ check-matcher-long: $(MATCHER_CHECK)
 	$(MATCHER_CHECK) early 4 100000000
 
 # The instructions of AVX-512 themselves, where the machine has none: on an emulated processor (apt-get install bochs
-# bochs-term). A quarter of an hour.
+# bochs-term). Six minutes.
 check-avx512: $(MATCHER_CHECK)
 	tests/matcher/bochs.py '$(MATCHER_CHECK) small 1 1000 avx512' '$(MATCHER_CHECK) mixed 2 1000 avx512' \
 		'$(MATCHER_CHECK) adversarial 3 1000 avx512' '$(MATCHER_CHECK) online 4 10000 avx512' \
