@@ -212,9 +212,10 @@ static uint64_t *refuse_command(const struct transport_event *event, const struc
 /* As much as fits a frame. Every network takes IPV4_BYTES_MIN (RFC 791 §3.1); a smaller MTU is a mistake. */
 static size_t part_text_bytes_now(void)
 {
-    enum { IPV4_BYTES_MIN = 576, UDP_IPV4_BYTES = 28,
-           AROUND_BYTES = UDP_IPV4_BYTES + sizeof(struct control_reply_wire) + CONTROL_MAC_BYTES };
-    return min_size(CONTROL_REPLY_TEXT_BYTES_MAX, max_size(transport_network()->mtu_bytes, IPV4_BYTES_MIN) - AROUND_BYTES);
+    enum { IPV4_BYTES_MIN = 576 };
+    const size_t around = TRANSPORT_DATAGRAM_HEAD_BYTES + sizeof(struct control_reply_wire) + CONTROL_MAC_BYTES;
+    const size_t frame = max_size(transport_network()->mtu_bytes, IPV4_BYTES_MIN);
+    return min_size(CONTROL_REPLY_TEXT_BYTES_MAX, frame - around);
 }
 
 static void begin_reply(const struct transport_event *event, const struct control_command_wire *command,

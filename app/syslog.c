@@ -16,7 +16,6 @@ enum {
     SOURCE_PORT = 514,                  /* RFC 5426 §3.3 recommends it; nothing listens there */
     SEQUENCE_MAX = 2147483647,          /* RFC 5424 §7.3.1: then 1 again */
     HEAD_BYTES_MAX = 160,
-    UDP_IPV4_BYTES = 28,
 };
 
 static struct {
@@ -109,7 +108,7 @@ static bool send_next(uint64_t now_ns)
     }
     struct span text = { line, bytes - (line[bytes - 1] == '\n') };
     size_t message_bytes = message_write(message, sizeof message, text);
-    message_bytes = min_size(message_bytes, network->mtu_bytes - UDP_IPV4_BYTES);
+    message_bytes = min_size(message_bytes, network->mtu_bytes - TRANSPORT_DATAGRAM_HEAD_BYTES);
     if (!transport_udp_send(SOURCE_PORT, syslog.to->address, syslog.to->port, message, message_bytes, now_ns)) {
         syslog_counters.send_failed++;
         return false;

@@ -92,7 +92,7 @@ bool transport_init(const struct transport_config *config, uint64_t now_ns)
     memset(&sockets, 0, sizeof sockets);
     memset(&counters, 0, sizeof counters);
     sockets.told_closed = -1;
-    sockets.network = (struct transport_network){ .up = true, .mtu_bytes = 1500, .lease_ends_ns = 0, .waiting_for = "nothing" };
+    sockets.network = (struct transport_network){ .up = true, .mtu_bytes = 1500, .waiting_for = "nothing" };
     if (config->address)
         log_line("sockets: ip=, gw=, gwmac=, mtu= and rto.min= are Linux's to decide here, and are not used");
     return true;

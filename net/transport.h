@@ -21,6 +21,7 @@ enum {
     TRANSPORT_CONNECTION_COUNT_MAX = 16,    /* 8 feeds, 4 submit connections, 4 for the status page */
     TRANSPORT_MESSAGE_BYTES_MAX = 1400,     /* head of a POST (<= 376) and 1024 digits */
     TRANSPORT_DATAGRAM_BYTES_MAX = 1400,
+    TRANSPORT_DATAGRAM_HEAD_BYTES = 28,     /* of the MTU: IPv4 and UDP */
     TRANSPORT_UDP_PORT_COUNT_MAX = 4,
 };
 
