@@ -130,6 +130,14 @@ static bool is_found(struct matcher *matcher, const uint8_t *digits, uint32_t co
     return found;
 }
 
+/* The matcher of one constant; NULL: it cannot be. */
+static struct matcher *set_up(const char *number, uint32_t n, enum matcher_simd simd)
+{
+    const struct matcher_config config = {.n_digits_max = n, .constant_count = 1, .simd = simd, .constants = {number}};
+    struct matcher *matcher;
+    return matcher_init(&matcher, &config) == NULL ? matcher : NULL;
+}
+
 int cells_run(uint64_t seed, uint64_t digits, enum matcher_simd simd)
 {
     static bool up[WINDOW + N];
@@ -147,9 +155,8 @@ int cells_run(uint64_t seed, uint64_t digits, enum matcher_simd simd)
                                                             : 36 + (uint32_t)random_below(6));
         mpz_get_str(number, 10, constant);
         find_rounding(up, WINDOW + N, constant, bits);
-        struct matcher_config config = {.n_digits_max = N, .constant_count = 1, .simd = simd, .constants = {number}};
-        struct matcher *matcher;
-        if (matcher_init(&matcher, &config) != NULL)
+        struct matcher *matcher = set_up(number, N, simd);
+        if (matcher == NULL)
             return 1;
         const uint32_t length = (uint32_t)strlen(number);
         for (int try = 0; try < TRIES; try++) {
@@ -248,9 +255,8 @@ int old_cells_run(uint64_t seed, uint64_t digits, enum matcher_simd simd)
         const uint32_t n = random_below(4) == 0 ? WIDE_MAX : 257 + (uint32_t)random_below(WIDE_MAX - 257);
         draw_constant(constant, (simd == MATCHER_SIMD_SCALAR ? 71 : 45) + (uint32_t)random_below(100));
         mpz_get_str(number, 10, constant);
-        struct matcher_config config = {.n_digits_max = n, .constant_count = 1, .simd = simd, .constants = {number}};
-        struct matcher *matcher;
-        if (matcher_init(&matcher, &config) != NULL)
+        struct matcher *matcher = set_up(number, n, simd);
+        if (matcher == NULL)
             return 1;
         const uint32_t length = (uint32_t)strlen(number), reach = look_reach(constant);
         for (int try = 0; try < TRIES; try++) {
