@@ -1,4 +1,4 @@
-# Peregrine. `make run` plays, `make check` tests; both set up the machine first. See README.md.
+# Peregrine. `make help` lists the targets. See README.md.
 #
 # One tree of sources, three builds of it:
 #   build/kernel/   freestanding: peregrine.elf (and peregrine.iso)
@@ -7,34 +7,59 @@
 SHELL := /bin/bash
 BUILD ?= build
 STACK ?= own
+PROGRAM ?= player
 PY := /usr/bin/python3
+export STACK BUILD PROGRAM
+export PYTHONPATH := $(CURDIR):$(CURDIR)/tools
 
-all: $(BUILD)/peregrine.elf
+# A first `make` on a machine that is not set up says so before the first command fails.
+ifneq ($(filter-out setup run test check prove clean help,$(or $(MAKECMDGOALS),all)),)
+ifeq ($(shell command -v nasm),)
+$(info make: there is no nasm here; tools/setup.sh run installs what the build needs)
+endif
+endif
+
+all: $(BUILD)/peregrine.elf ## the image, build/peregrine.elf
 
 include tools/make/flags.mk
+include tools/make/program.mk
 include tools/make/image.mk
 include tools/make/guest.mk
+include tools/make/time.mk
 include tools/make/host.mk
 include tools/make/bench.mk
 include tools/make/transport.mk
 include tools/make/fuzz.mk
 include tools/make/net.mk
 include tools/make/deploy.mk
+include tools/make/probe.mk
 include tools/make/wire.mk
 include tools/make/sim.mk
+include tools/make/soak.mk
+include tools/make/prove.mk
 include tools/make/linux.mk
 include tools/make/tests.mk
 
-.PHONY: all iso setup run check clean
-setup:
-	@tools/setup.sh
+.PHONY: all iso setup run contest check clean help
+help: ## this list
+	@sed -n 's/^\([a-z][a-z0-9-]*\):.*## \(.*\)/\1 \2/p' $(MAKEFILE_LIST) | sort | \
+		while read -r target text; do printf '  %-20s %s\n' "$$target" "$$text"; done
+setup: ## installs the packages that the build and the tests need
+	@tools/setup.sh check
 
-# Set-up first, then a second make that may assume it. A bad word of `run` is told before anything is built.
-run: setup
+# Set-up first, then a second make that may assume it. A bad word of `run` is reported before anything is built. The
+# variables of `run` come from the environment or from the command line, which make exports by itself.
+run: ## plays a game in QEMU; tools/run.py --help lists its variables
+	@tools/setup.sh run
 	@$(PY) tools/run.py --check
-	@$(MAKE) --no-print-directory -s -j$$(nproc) run-ready
-check: setup
-	@$(MAKE) --no-print-directory -s -j$$(($$(nproc) + 1)) check-ready
+	@tools/make/progress.sh $(MAKE) --no-print-directory -j$$(nproc) $(BUILD)/peregrine.elf $(BUILD)/peregrine.bzImage
+	@$(PY) tools/run.py
+contest: ## serves a contest with sample players and a board until Ctrl-C; it goes on where it ended. STORE=FILE
+	@tools/setup.sh run
+	@tools/make/progress.sh $(MAKE) --no-print-directory -j$$(nproc) $(BUILD)/host/peregrine-linux
+	@$(PY) -m players.demo
+check: setup ## `make test`, then guests, games, fuzzing, foreign stacks, round trips. T=NAME
+	@$(MAKE) --no-print-directory -s check-ready
 
-clean:
+clean: ## removes build/
 	rm -rf $(BUILD)

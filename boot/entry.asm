@@ -2,15 +2,15 @@
 ;
 ; Both protocols promise: flat 4 GiB segments, paging off, interrupts off, A20 on, EBX = the information's address.
 ; Multiboot2 2.0 §3.3 "I386 machine state"; Xen PVH, "x86/HVM direct boot ABI". The tables made here map the first
-; 4 GiB, writable and executable; kernel/paging.c replaces them by the real ones a moment later.
+; 4 GiB, writable and executable; kernel/memory/paging.c replaces them by the real ones a moment later.
 
-extern kernel_main, stacks
+extern kernel_main, stacks, image_end, rodata_end
 
 MULTIBOOT2_BOOTLOADER_MAGIC equ 0x36d76289
-BOOT_MULTIBOOT2         equ 0           ; enum boot_protocol, kernel/boot_info.h
+BOOT_MULTIBOOT2         equ 0           ; enum boot_protocol, kernel/firmware/boot_info.h
 BOOT_PVH                equ 1
 BOOT_LINUX              equ 2
-STACK_MAIN_TOP          equ stacks + 4096 + 65536   ; the first stack of kernel/stacks.c above its guard; asserted there
+STACK_MAIN_TOP          equ stacks + 4096 + 65536   ; kernel/cpu/stacks.h; asserted in stacks.c
 
 CR0_PE                  equ 1 << 0
 CR0_MP                  equ 1 << 1
@@ -26,11 +26,13 @@ EFER_LME                equ 1 << 8
 EFER_NXE                equ 1 << 11
 EFLAGS_ID               equ 1 << 21
 
+PAGE_BYTES              equ 4096
+MEMORY_PATTERN          equ 0x5aa5c33c  ; neither it nor its complement is what absent memory reads as
 PAGE_PRESENT            equ 1 << 0
 PAGE_WRITE              equ 1 << 1
 PAGE_LARGE              equ 1 << 7
 
-CODE_SELECTOR           equ 0x08        ; the same in kernel/segments.c, which takes over with a TSS
+CODE_SELECTOR           equ 0x08        ; the same in kernel/cpu/segments.c, which takes over with a TSS
 DATA_SELECTOR           equ 0x10
 
 COM1                    equ 0x3f8
@@ -43,7 +45,7 @@ section .boot.text progbits alloc exec nowrite align=16
 global multiboot2_entry
 multiboot2_entry:
     cld
-    mov esp, STACK_MAIN_TOP
+    mov esp, boot_stack_top
     mov edi, BOOT_MULTIBOOT2
     mov esi, ebx
     cmp eax, MULTIBOOT2_BOOTLOADER_MAGIC
@@ -55,7 +57,7 @@ multiboot2_entry:
 global pvh_entry
 pvh_entry:
     cld
-    mov esp, STACK_MAIN_TOP
+    mov esp, boot_stack_top
     mov edi, BOOT_PVH
     mov esi, ebx
     jmp start
@@ -64,14 +66,15 @@ pvh_entry:
 global linux_entry
 linux_entry:
     cld
-    mov esp, STACK_MAIN_TOP
+    mov esp, boot_stack_top
     mov edi, BOOT_LINUX
 
 ; EDI = protocol, ESI = information. Both survive until kernel_main.
 start:
     cli
     call serial_init
-    movzx eax, word [BDA_EBDA_SEGMENT]  ; for kernel/acpi.c: page zero will be gone by then
+    call check_memory
+    movzx eax, word [BDA_EBDA_SEGMENT]  ; for kernel/firmware/acpi.c: page zero will be gone by then
     shl eax, 4
     mov [boot_ebda], eax
     call check_cpu
@@ -92,6 +95,57 @@ start:
     jmp CODE_SELECTOR:enter_64
 
 ; ---------------------------------------------------------------------------------------------- can it run here?
+
+; Refuses if there is no memory at the image's end: loaders copy the file without a look at .bss behind it. Up to here
+; nothing has touched .bss. EDI and ESI survive.
+check_memory:
+    mov ebp, image_end
+.next:
+    sub ebp, PAGE_BYTES
+    mov eax, [ebp]
+    mov dword [ebp], MEMORY_PATTERN
+    cmp dword [ebp], MEMORY_PATTERN
+    jne .absent
+    not dword [ebp]
+    cmp dword [ebp], ~MEMORY_PATTERN
+    jne .absent
+    mov [ebp], eax
+    cmp ebp, image_end - PAGE_BYTES
+    jne .too_small
+    ret
+.absent:
+    cmp ebp, rodata_end
+    ja .next
+.too_small:
+    lea eax, [ebp + PAGE_BYTES]
+    mov edi, message_ram_end
+    call write_hex
+    mov eax, image_end
+    mov edi, message_image_end
+    call write_hex
+    mov ebx, message_memory
+    jmp refuse
+
+; These lie in front of all other data: the lowest memory exists if any does. Writable until the real page tables.
+align 16
+boot_stack:         times 256 db 0      ; until long mode
+boot_stack_top:
+message_memory:     db "memory: RAM ends at 0x"
+message_ram_end:    db "........, the image at 0x"
+message_image_end:  db "........", 0
+
+; Writes EAX as eight hexadecimal digits at EDI.
+write_hex:
+    mov ecx, 8
+.next:
+    rol eax, 4
+    mov edx, eax
+    and edx, 15
+    mov dl, [hex_digits + edx]
+    mov [edi], dl
+    inc edi
+    loop .next
+    ret
 
 ; Refuses by name what is missing. Each row: leaf, bit mask of EDX, message.
 check_cpu:
@@ -168,8 +222,8 @@ serial_init:
     pop esi
     ret
 
-; Prints "peregrine: " and the message at EBX on the serial line and the VGA text screen, waits so that it can be
-; read, and resets: the boot loader's next choice is Linux.
+; Prints "peregrine: " and the message at EBX on the serial line and the VGA text screen, waits so that it can be read,
+; and resets. The boot loader's next choice is Linux.
 refuse:
     push ebx
     mov edi, VGA_TEXT
@@ -291,6 +345,7 @@ message_sse2:       db "this CPU has no x87, FXSR, SSE or SSE2", 0
 message_long_mode:  db "this CPU has no 64-bit mode", 0
 message_nx:         db "this CPU (or its firmware setting) has no NX pages", 0
 message_end:        db "; cannot run here, rebooting", 13, 10, 0
+hex_digits:         db "0123456789abcdef"
 
 section .boot.bss nobits alloc noexec write align=4096
 global boot_pml4

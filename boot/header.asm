@@ -1,4 +1,4 @@
-; The two doors a loader looks for: the Multiboot2 header and the PVH note.
+; The headers of two boot protocols, by which a loader finds the entry points: the Multiboot2 header and the PVH note.
 ; Multiboot2 Specification 2.0 §3.1; Xen "x86/HVM direct boot ABI" (PVH), public/elfnote.h.
 
 extern pvh_entry
@@ -11,7 +11,7 @@ MULTIBOOT2_OPTIONAL             equ 1
 
 XEN_ELFNOTE_PHYS32_ENTRY        equ 18
 
-; §3.1.1: within the first 32768 bytes of the file and aligned to 8; the linker script puts it first.
+; Multiboot2 2.0 §3.1.1: within the first 32768 bytes of the file and aligned to 8; the linker script puts it first.
 section .multiboot2 progbits alloc noexec nowrite align=8
 header:
     dd MULTIBOOT2_HEADER_MAGIC
@@ -19,7 +19,7 @@ header:
     dd header_end - header
     dd -(MULTIBOOT2_HEADER_MAGIC + MULTIBOOT2_ARCHITECTURE_I386 + (header_end - header)) & 0xffffffff
 
-    ; §3.1.10: a framebuffer of any size is welcome (UEFI has no text mode), text mode is as good.
+    ; Multiboot2 2.0 §3.1.10: a framebuffer of any size is welcome (UEFI has no text mode), text mode is as good.
     align 8
     dw MULTIBOOT2_TAG_FRAMEBUFFER, MULTIBOOT2_OPTIONAL
     dd 20

@@ -1,10 +1,10 @@
-; The third door's outside: what stands in front of the flat image in build/peregrine.bzImage.
+; The header of the Linux boot protocol, and the code in front of the flat image in build/peregrine.bzImage.
 ; Linux Documentation/arch/x86/boot.rst, "The Real-Mode Kernel Header", "32-bit Boot Protocol", "64-bit Boot Protocol"
 ; (kexec) and, for loaders that enter in real mode (QEMU's -kernel under SeaBIOS), "Running the Kernel". Built by itself
 ; (nasm -f bin) with IMAGE_BYTES, INIT_BYTES and ENTRY from the linked image; see tools/make/image.mk.
 ;
-; The real-mode part is one page and becomes struct boot_params where it lies: the header stands at the same offset in
-; both, the memory map goes to its place behind it, and the code lies behind the map.
+; The real-mode part is one page, and becomes struct boot_params where it lies. The header stands at the same offset in
+; both. The memory map goes to its place behind the header, and the code lies behind the map.
 
 SETUP_SECTORS   equ 7
 STUB_BYTES      equ 8192                ; code, and a page for a copy of struct boot_params
@@ -19,7 +19,7 @@ SMAP            equ 0x534d4150
 REAL_MODE_STACK equ 0x7000              ; in the same segment, below where any loader puts the command line
 CODE_SELECTOR   equ 0x10                ; boot.rst: __BOOT_CS, __BOOT_DS
 DATA_SELECTOR   equ 0x18
-IMAGE_BEGIN     equ 0x1000000           ; boot/linker.ld
+IMAGE_BEGIN     equ 0x1000000           ; image/linker.ld
 LOAD_BEGIN      equ IMAGE_BEGIN - STUB_BYTES
 
 bits 16
@@ -127,19 +127,19 @@ stub_pointer:
     dw CODE_SELECTOR
     times (1 + SETUP_SECTORS) * 512 - ($ - $$) db 0
 
-; Protected mode, flat segments, ESI = struct boot_params, at whatever address the loader chose: pref_address is a wish,
-; and where it is not free GRUB, for one, takes the lowest place from 16 MiB on. The image then moves; what the loader
-; keeps in that place, it loses.
+; Protected mode, flat segments, ESI = struct boot_params, at an address that the loader chose: pref_address is a wish.
+; If that place is not free, GRUB takes the lowest one from 16 MiB on. The image then moves to where it belongs, over
+; anything that the loader keeps there.
 bits 32
 stub:
     cli
     cld
-    mov ebx, [esi + CODE32_START]       ; where we are
+    mov ebx, [esi + CODE32_START]       ; this code's address
     lea edi, [ebx + STUB_BYTES - PARAMS_BYTES]
     mov ecx, PARAMS_BYTES
     rep movsb
 
-    ; No staying where the image or its .bss will be. The last pages that init_size claims from here lie behind both.
+    ; Leaves the place of the image and its .bss. The last pages that init_size claims from here lie behind both.
     mov eax, ebx
     cmp ebx, IMAGE_BEGIN
     jb .stay
@@ -175,8 +175,8 @@ stub:
     jmp eax
     times ENTRY_64 - ($ - stub) db 0
 
-; Long mode, RSI = struct boot_params, both anywhere in memory that is mapped one to one. What lies above 4 GiB is brought
-; to where the image belongs; from there, or from where we are, the way leads back to the 32-bit entry above.
+; Long mode, RSI = struct boot_params, both anywhere in memory that is mapped one to one. An image above 4 GiB is copied
+; to where it belongs. From there, or from this place, the 32-bit entry above goes on.
 bits 64
 stub_64:
     cli

@@ -1,10 +1,10 @@
-; A second CPU's way from its first instruction to second_cpu_main. kernel/second_cpu.c copies the beginning below
+; Brings a second CPU from its first instruction to second_cpu_main. kernel/cpu/second_cpu.c copies the beginning below
 ; 1 MiB. SDM vol. 3 §8.4, "Multiple-Processor (MP) Initialization": real mode, CS:IP = page:0, interrupts off.
 
 extern boot_pml4, second_cpu_main, stacks
 
-%define STACK_BYTES (4096 + 65536)       ; with its guard; kernel/stacks.h
-%define STACK_SECOND 5                   ; its place in enum stack_id; asserted in kernel/stacks.c
+%define STACK_BYTES (4096 + 65536)       ; with its guard; kernel/cpu/stacks.h
+%define STACK_SECOND 5                   ; its place in enum stack_id; asserted in kernel/cpu/stacks.c
 
 bits 16
 section .boot.rodata progbits alloc noexec nowrite align=16
@@ -22,7 +22,7 @@ cpu_start_begin:
 cpu_start_end:
 
 align 8
-second_gdt:                             ; the first two are those of boot/entry.asm and kernel/segments.c
+second_gdt:                             ; the first two are those of boot/entry.asm and kernel/cpu/segments.c
     dq 0
     dq 0x00af9a000000ffff               ; code, 64-bit, ring 0
     dq 0x00cf92000000ffff               ; data

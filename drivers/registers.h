@@ -5,10 +5,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "kernel/ports.h"
+#include "base/assert.h"
+#include "kernel/cpu/ports.h"
 
 struct registers {
-    volatile uint8_t *memory;       /* NULL: ports */
+    volatile uint8_t *memory; /* NULL: ports */
     uint16_t port;
 };
 
@@ -56,9 +57,11 @@ static inline void registers_write32(struct registers block, uint32_t offset, ui
         port_out32((uint16_t)(block.port + offset), value);
 }
 
-/* 1, 2 or 4 bytes in one access. */
+/* Reads 1, 2 or 4 bytes in one access. */
 static inline uint32_t registers_read(struct registers block, uint32_t offset, uint8_t bytes)
 {
-    return bytes == 1 ? registers_read8(block, offset) : bytes == 2 ? registers_read16(block, offset)
-                                                                    : registers_read32(block, offset);
+    ASSERT(bytes == 1 || bytes == 2 || bytes == 4);
+    return bytes == 1   ? registers_read8(block, offset)
+           : bytes == 2 ? registers_read16(block, offset)
+                        : registers_read32(block, offset);
 }

@@ -1,4 +1,5 @@
-/* peregrine-linux: the player as a Linux program. The second composition root; kernel/main.c is the other. */
+/* A program on Linux: build/host/peregrine-linux is the player. The second composition root; image/main.c is the
+ * other. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
@@ -8,38 +9,39 @@
 #include <string.h>
 #include <time.h>
 
-#include "app/copilot.h"
-#include "app/matcher.h"
-#include "app/page.h"
-#include "app/player.h"
-#include "app/settings.h"
-#include "app/stats.h"
-#include "app/syslog.h"
+#include "app/program.h"
+#include "app/service/service.h"
+#include "app/service/settings.h"
+#include "app/service/start.h"
+#include "app/service/stats.h"
+#include "app/service/status_page.h"
+#include "base/assert.h"
+#include "base/log.h"
 #include "host/platform.h"
+#include "host/settings_page.h"
 #include "host/sockets.h"
-#include "kernel/base/log.h"
-#include "net/transport.h"
+#include "kernel/settings.h"
 
 enum { EXIT_SETTINGS = 2, EXIT_NETWORK_LOST = 3, EXIT_SERVER_LOST = 4, FILE_BYTES_MAX = 64 * 1024 };
 
-static const char usage[] =
-    "peregrine-linux [--file FILE]... [KEY=VALUE]...\n"
+static const char usage_head[] = "[--file FILE]... [KEY=VALUE]...\n"
+                                 "\n"
+                                 "Runs over Linux sockets, with the settings that the kernel takes (docs/settings.md). "
+                                 "--file FILE takes words from a\n"
+                                 "file, with # comments. --settings prints the keys as the table of docs/settings.md.\n"
+                                 "\n";
+static const char usage_tail[] =
     "\n"
-    "Plays the contest over Linux sockets, with the settings that the kernel takes (docs/settings.md):\n"
-    "  feed=IP:PORT submit=IP:PORT user=NAME passwd=WORD n=N m=M1,M2,...   what to play; all required\n"
-    "  key=KEY control.port=PORT     the control channel, for tools/gg\n"
-    "  http.port=PORT                the status page (docs/status.md)\n"
-    "  cpus=2                        a second thread finds the early answers and renders the status page\n"
-    "  log=IP:PORT                   the log over UDP as well, RFC 5424\n"
-    "  wait=sleep                    sleep until something arrives (the default, spin, is faster)\n"
-    "  --file FILE                   takes words from a file, with # comments\n"
-    "Addresses are numbers: host names are not resolved. ip=, gw=, gwmac=, mtu= and rto.min= are Linux's business and\n"
+    "Addresses are numbers: host names are not resolved. The network's and the machine's keys are Linux's business "
+    "and\n"
     "are not used. The log goes to standard error, the statistics to standard output at the end.\n"
     "\n"
-    "Ends by SIGINT, SIGTERM, tools/gg, or a time-out. Exit code: 0 told to end, or deadline= reached; 2 settings;\n"
+    "Ends by SIGINT, SIGTERM, tools/gg, or a time-out. Exit code: 0 ordered to end, or deadline= reached; 2 settings;\n"
     "3 the network was lost (net.timeout=); 4 the server was (server.timeout=).\n";
 
+static struct settings settings;
 static volatile sig_atomic_t interrupted;
+
 static void interrupt(int number)
 {
     (void)number;
@@ -48,62 +50,81 @@ static void interrupt(int number)
 
 static int refuse(const char *message)
 {
-    fprintf(stderr, "peregrine-linux: %s\n", message);
+    ASSERT(message[0] != '\0');
+    fprintf(stderr, "%s: %s\n", program_invocation_short_name, message);
     return EXIT_SETTINGS;
 }
 
-static bool add_file(struct settings *settings, const char *path, struct settings_error *error)
+static void add_file(const char *path)
 {
     static char text[FILE_BYTES_MAX + 1];
     FILE *file = fopen(path, "r");
     size_t bytes = file ? fread(text, 1, sizeof text, file) : 0;
-    bool good = file && !ferror(file) && bytes <= FILE_BYTES_MAX;
-    if (!good)
-        snprintf(error->text, sizeof error->text, "%.200s: %s", path, file && bytes > FILE_BYTES_MAX
-                 ? "more than 64 KiB of settings" : strerror(errno));
+    ASSERT(bytes <= sizeof text);
+    if (!file || ferror(file))
+        settings_fail(&settings, "%.200s: %s", path, strerror(errno));
+    else if (bytes > FILE_BYTES_MAX)
+        settings_fail(&settings, "%.200s: more than 64 KiB of settings", path);
+    else
+        settings_add(&settings, path, text, bytes);
     if (file)
         fclose(file);
-    return good && settings_add(settings, path, text, bytes, error);
 }
 
-static bool read_settings(int count, char **words, struct settings *settings, struct settings_error *error)
+static bool read_settings(int count, char **words)
 {
-    settings_begin(settings);
+    ASSERT(count >= 1);
     for (int i = 1; i < count; i++) {
-        if (!strcmp(words[i], "--file")) {
-            if (++i == count) {
-                snprintf(error->text, sizeof error->text, "--file needs a name");
-                return false;
-            }
-            if (!add_file(settings, words[i], error))
-                return false;
-        } else if (!settings_add(settings, "command line", words[i], strlen(words[i]), error)) {
-            return false;
+        if (strcmp(words[i], "--file"))
+            settings_add(&settings, "command line", words[i], strlen(words[i]));
+        else if (++i < count)
+            add_file(words[i]);
+        else
+            settings_fail(&settings, "--file needs a name");
+    }
+    return settings_finish(&settings);
+}
+
+/* Prints a page of help, if a word asks for one. */
+static bool print_help(int count, char **words)
+{
+    for (int i = 1; i < count; i++) {
+        if (!strcmp(words[i], "--settings")) {
+            settings_page_print_table(&settings);
+            return true;
+        }
+        if (!strcmp(words[i], "--help") || !strcmp(words[i], "-h")) {
+            printf("%s %s", program_invocation_short_name, usage_head);
+            settings_page_print_help(&settings);
+            fputs(usage_tail, stdout);
+            return true;
         }
     }
-    return settings_finish(settings, error);
+    return false;
 }
 
-static enum player_verdict play(struct player *player, enum settings_wait wait)
+static enum program_verdict run(void)
 {
-    enum player_verdict verdict = PLAYER_ON;
-    while (verdict == PLAYER_ON && !interrupted) {
+    enum program_verdict verdict = PROGRAM_ON;
+    while (verdict == PROGRAM_ON && !interrupted) {
         log_clock_ns = platform_now_ns();
-        verdict = player_turn(player, log_clock_ns);
-        if (wait == SETTINGS_WAIT_SLEEP && verdict == PLAYER_ON)
-            sockets_wait(log_clock_ns, player_wake_ns(player, log_clock_ns));
+        verdict = program.turn(log_clock_ns);
+        ASSERT(verdict == PROGRAM_ON || program.stopped || verdict != PROGRAM_STOPPED);
+        if (service_settings.wait == SERVICE_WAIT_SLEEP && verdict == PROGRAM_ON)
+            sockets_wait(log_clock_ns, program.next_deadline_ns(log_clock_ns));
     }
     return verdict;
 }
 
-/* What cpus=2 takes off the loop: early answers before all else, the status page's text. Ends with the program. */
-static void *second_thread(void *wait)
+/* Does the work that cpus=2 takes off the loop: the status page's text. Ends with the program. */
+static void *second_thread(void *unused)
 {
     const struct timespec nap = { .tv_nsec = 50000 };
+    ASSERT(unused == NULL);
     for (;;) {
-        if (copilot_turn() || page_turn())
+        if (status_page_render())
             continue;
-        if (*(const enum settings_wait *)wait == SETTINGS_WAIT_SLEEP)
+        if (service_settings.wait == SERVICE_WAIT_SLEEP)
             nanosleep(&nap, NULL);
         else
             __builtin_ia32_pause();
@@ -113,65 +134,35 @@ static void *second_thread(void *wait)
 
 int main(int count, char **words)
 {
-    static struct settings settings;
     static char statistics[STATS_TEXT_BYTES_MAX];
-    struct settings_error error;
-    for (int i = 1; i < count; i++)
-        if (!strcmp(words[i], "--help") || !strcmp(words[i], "-h"))
-            return fputs(usage, stdout) < 0 || fflush(stdout) != 0;
-    if (!read_settings(count, words, &settings, &error))
-        return refuse(error.text);
+    pthread_t thread;
+    service_settings_begin(&settings, program.settings, &machine_settings_table);
+    if (print_help(count, words))
+        return fflush(stdout) != 0;
+    if (!read_settings(count, words))
+        return refuse(settings.error);
 
     platform_init();
     struct sigaction action = { .sa_handler = interrupt };
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
-
-    struct matcher_config matcher_config;
-    struct matcher *matcher;
-    settings_matcher(&settings, &matcher_config);
-    if (matcher_config.simd == MATCHER_SIMD_AUTO)
-        matcher_config.simd = matcher_simd_best();
-    if (!matcher_simd_usable(matcher_config.simd)) {
-        char message[64];
-        snprintf(message, sizeof message, "simd=%s: this machine cannot run that",
-                 matcher_simd_name(matcher_config.simd));
-        return refuse(message);
-    }
-    bool second_cpu = settings.cpus > 1, copilot = second_cpu && settings.early;
-    const char *reason = copilot ? copilot_init(&matcher_config) : NULL;
-    if (!reason)
-        reason = matcher_init(&matcher, &matcher_config);
-    if (reason)
-        return refuse(reason);
-
-    struct transport_config transport_config = { .device = NULL };
-    struct player_config player_config = { .settings = &settings, .matcher = matcher, .second_cpu = second_cpu,
-                                           .copilot = copilot, .tsc_khz = platform_tsc_khz() };
-    struct player *player;
-    settings_transport(&settings, &transport_config);
-    platform_random(transport_config.secret, sizeof transport_config.secret);
-    platform_random(player_config.secret, sizeof player_config.secret);
     stats_clear();
-    stats_add_fact("stack", transport_name());
-    stats_add_fact("simd", matcher_simd_name(matcher_config.simd));
-    uint64_t now_ns = platform_now_ns();
-    if (!transport_init(&transport_config, now_ns))
-        return refuse("no network");
-    stats_add_transport();
-    reason = player_init(&player, &player_config, now_ns);
-    if (reason)
-        return refuse(reason);
-    pthread_t thread;
-    if (second_cpu && pthread_create(&thread, NULL, second_thread, &settings.wait))
+    const struct start_platform platform = { .tsc_khz = platform_tsc_khz(),
+                                             .second_cpu = service_settings.cpus > 1,
+                                             .now_ns = platform_now_ns,
+                                             .random = platform_random };
+    ASSERT(platform.tsc_khz > 0);
+    const char *mistake = program_start(&platform);
+    if (mistake)
+        return refuse(mistake);
+    if (platform.second_cpu && pthread_create(&thread, NULL, second_thread, NULL))
         return refuse("cpus=2: there is no second thread to be had");
 
-    log_line("playing with simd=%s", matcher_simd_name(matcher_config.simd));
-    enum player_verdict verdict = play(player, settings.wait);
-    log_line("leaving: %s", verdict == PLAYER_ON ? "interrupted" : player_verdict_name(verdict));
-    while (syslog_flush_step(platform_now_ns()))
+    enum program_verdict verdict = run();
+    log_line("leaving: %s", verdict == PROGRAM_ON ? "interrupted" : service_verdict_name(verdict));
+    while (program_flush_step(platform_now_ns()))
         ;
     stats_render(statistics, sizeof statistics);
     fputs(statistics, stdout);
-    return verdict == PLAYER_NETWORK_LOST ? EXIT_NETWORK_LOST : verdict == PLAYER_SERVER_LOST ? EXIT_SERVER_LOST : 0;
+    return verdict == PROGRAM_NETWORK_LOST ? EXIT_NETWORK_LOST : verdict == PROGRAM_SERVER_LOST ? EXIT_SERVER_LOST : 0;
 }

@@ -1,9 +1,10 @@
-/* What a hosted program has in place of the kernel/ folder: the clock, random bytes, the log on standard error. */
+/* The parts of kernel/ that a hosted program needs: the clock, random bytes, the log on standard error. */
 #pragma once
 
+#include <stddef.h>
 #include <stdint.h>
 
 void platform_init(void);
-uint64_t platform_now_ns(void);         /* CLOCK_MONOTONIC, 0 at platform_init */
-uint64_t platform_tsc_khz(void);        /* measured once, over some 20 ms */
-void platform_random(uint8_t *out, uint32_t bytes);
+uint64_t platform_now_ns(void);  /* CLOCK_MONOTONIC, 0 at platform_init */
+uint64_t platform_tsc_khz(void); /* measured once, over some 20 ms */
+void platform_random(void *out, size_t bytes);

@@ -1,7 +1,7 @@
 /* net/transport.h over non-blocking Linux sockets. Knows no matcher and no HTTP; the kernel does the TCP.
  *
- * A connection's events come in the order in which the kernel tells of them. One connection after the other is asked,
- * so that none starves another. */
+ * A connection's events come in the order in which the kernel reports them. One connection after the other is asked, so
+ * that none starves another. */
 #define _GNU_SOURCE
 #include "net/transport.h"
 
@@ -13,31 +13,31 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/assert.h"
+#include "base/bytes.h"
+#include "base/log.h"
+#include "base/time.h"
+#include "base/trace.h"
 #include "host/sockets.h"
-#include "kernel/base/assert.h"
-#include "kernel/base/bytes.h"
-#include "kernel/base/log.h"
-#include "kernel/base/trace.h"
 
 enum {
-    RX_BYTES = 16 * 1024,
-    LISTENER_COUNT_MAX = 4,
-    UDP_EVERY_POLLS = 16,               /* datagrams are not urgent: asked for at every 16th dry poll and after a wait */
+    EPOLL_EVENTS_MAX = 64,
+    UDP_EVERY_POLLS = 16, /* datagrams are not urgent: asked for at every 16th dry poll and after a wait */
 };
-#define CLOSE_TIMEOUT_NS (UINT64_C(5) * 1000 * 1000 * 1000)      /* after our FIN, how long to wait for the peer's */
 
 enum connection_state {
     FREE,
     CONNECTING,
     OPEN,
-    ENDED,                              /* the peer's FIN came and was told */
-    CLOSING,                            /* we send FIN and wait for the peer's */
-    OVER,                               /* TRANSPORT_CLOSED is to be told, with `reason` */
+    ENDED,   /* the peer's FIN came and was reported */
+    CLOSING, /* we send FIN and wait for the peer's */
+    OVER,    /* TRANSPORT_CLOSED is to be reported, with `reason` */
 };
 
 struct connection {
@@ -45,53 +45,58 @@ struct connection {
     enum transport_reason reason;
     int fd;
     bool quick_ack_due;
-    bool fin_sent;                      /* while CLOSING: nothing of a message was left in front of it */
-    bool accepted;                      /* TRANSPORT_ACCEPTED is to be told */
+    bool fin_sent; /* while CLOSING: nothing of a message was left in front of it */
+    bool accepted; /* TRANSPORT_ACCEPTED is to be reported */
+    bool held;     /* transport_hold */
+    bool quiet;    /* with an epoll: nothing has happened since it was last asked */
     uint16_t port;
     uint32_t address;
     uint16_t peer_port;
-    uint32_t unacked_bytes;             /* once OVER */
-    uint64_t close_ns;
-    uint32_t pending_from, pending_bytes;       /* of a message of which the kernel took a part */
+    uint32_t unacked_bytes;               /* once OVER */
+    uint32_t pending_from, pending_bytes; /* the rest of a message of which the kernel took a part */
     uint8_t pending[TRANSPORT_MESSAGE_BYTES_MAX];
     uint8_t message[TRANSPORT_MESSAGE_BYTES_MAX];
 };
 
 static struct {
-    struct connection connections[TRANSPORT_CONNECTION_COUNT_MAX];
-    int cursor;                         /* the connection to ask first */
-    int told_closed;                    /* its TRANSPORT_CLOSED is the latest event; -1: none */
-    int listeners[LISTENER_COUNT_MAX], listener_count;
-    uint16_t listener_ports[LISTENER_COUNT_MAX];
+    struct connection connections[TRANSPORT_CONNECTION_COUNT_MANY];
+    int connection_count;
+    int epoll;           /* -1: with few connections each one is asked. Edge-triggered */
+    int cursor;          /* the connection to ask first */
+    int reported_closed; /* its TRANSPORT_CLOSED is the latest event; -1: none */
+    int listeners[TRANSPORT_LISTENER_COUNT_MAX], listener_count;
+    uint16_t listener_ports[TRANSPORT_LISTENER_COUNT_MAX];
     int udp[TRANSPORT_UDP_PORT_COUNT_MAX], udp_count;
     uint16_t udp_ports[TRANSPORT_UDP_PORT_COUNT_MAX];
     unsigned dry_polls;
     struct transport_network network;
-    uint8_t rx[RX_BYTES];
+    uint8_t rx[TRANSPORT_DATA_BYTES_MAX];
 } sockets;
 
 static struct {
     uint64_t rx_bytes, rx_calls, rx_empty, tx_bytes, tx_calls, tx_refused, tx_parts, waits, udp_in, udp_out;
 } counters;
 static const struct counter counter_table[] = {
-    COUNTER("sockets.", counters, rx_bytes),
-    COUNTER("sockets.", counters, rx_calls),
-    COUNTER("sockets.", counters, rx_empty),
-    COUNTER("sockets.", counters, tx_bytes),
-    COUNTER("sockets.", counters, tx_calls),
-    COUNTER("sockets.", counters, tx_refused),
-    COUNTER("sockets.", counters, tx_parts),
-    COUNTER("sockets.", counters, waits),
-    COUNTER("sockets.", counters, udp_in),
-    COUNTER("sockets.", counters, udp_out),
+    COUNTER("sockets.", counters, rx_bytes), COUNTER("sockets.", counters, rx_calls),
+    COUNTER("sockets.", counters, rx_empty), COUNTER("sockets.", counters, tx_bytes),
+    COUNTER("sockets.", counters, tx_calls), COUNTER("sockets.", counters, tx_refused),
+    COUNTER("sockets.", counters, tx_parts), COUNTER("sockets.", counters, waits),
+    COUNTER("sockets.", counters, udp_in),   COUNTER("sockets.", counters, udp_out),
 };
 
 bool transport_init(const struct transport_config *config, uint64_t now_ns)
 {
+    ASSERT(config->mtu_bytes == 0 || config->mtu_bytes >= 576);
     (void)now_ns;
     memset(&sockets, 0, sizeof sockets);
     memset(&counters, 0, sizeof counters);
-    sockets.told_closed = -1;
+    sockets.reported_closed = -1;
+    sockets.connection_count = config->connection_count ? (int)config->connection_count
+                                                        : TRANSPORT_CONNECTION_COUNT_MAX;
+    ASSERT(sockets.connection_count <= TRANSPORT_CONNECTION_COUNT_MANY);
+    bool many = sockets.connection_count > TRANSPORT_CONNECTION_COUNT_MAX;
+    sockets.epoll = many ? epoll_create1(EPOLL_CLOEXEC) : -1;
+    ASSERT(!many || sockets.epoll >= 0);
     sockets.network = (struct transport_network){ .up = true, .mtu_bytes = 1500, .waiting_for = "nothing" };
     if (config->address)
         log_line("sockets: ip=, gw=, gwmac=, mtu= and rto.min= are Linux's to decide here, and are not used");
@@ -100,7 +105,7 @@ bool transport_init(const struct transport_config *config, uint64_t now_ns)
 
 const struct transport_network *transport_network(void) { return &sockets.network; }
 const char *transport_name(void) { return "linux"; }
-uint64_t transport_wake_ns(void) { return UINT64_MAX; }
+uint64_t transport_next_deadline_ns(void) { return UINT64_MAX; }
 
 bool transport_counter_group(size_t index, struct counter_group *group)
 {
@@ -108,11 +113,11 @@ bool transport_counter_group(size_t index, struct counter_group *group)
     return index == 0;
 }
 
-/* Connections. */
+/* ---- connections ---- */
 
 static struct connection *connection_at(int id)
 {
-    ASSERT(id >= 0 && id < TRANSPORT_CONNECTION_COUNT_MAX);
+    ASSERT(id >= 0 && id < sockets.connection_count);
     return &sockets.connections[id];
 }
 
@@ -124,16 +129,21 @@ static struct sockaddr_in wire_address(uint32_t address, uint16_t port)
 static enum transport_reason reason_of(int error, enum connection_state state)
 {
     switch (error) {
-    case ECONNREFUSED: return TRANSPORT_REFUSED;
-    case ECONNRESET: return state == CONNECTING ? TRANSPORT_REFUSED : TRANSPORT_RESET;
-    case EPIPE: return TRANSPORT_RESET;
-    case ETIMEDOUT: return TRANSPORT_TIMED_OUT;
-    default: return TRANSPORT_UNREACHABLE;
+    case ECONNREFUSED:
+        return TRANSPORT_REFUSED;
+    case ECONNRESET:
+        return state == CONNECTING ? TRANSPORT_REFUSED : TRANSPORT_RESET;
+    case EPIPE:
+        return TRANSPORT_RESET;
+    case ETIMEDOUT:
+        return TRANSPORT_TIMED_OUT;
+    default:
+        return TRANSPORT_UNREACHABLE;
     }
 }
 
-/* What the peer has not acknowledged: SIOCOUTQ, and what the kernel has not taken. Linux keeps the count through a
- * reset for as long as the socket is open. */
+/* Returns the bytes that the peer has not acknowledged: SIOCOUTQ, and those that the kernel has not taken. Linux
+ * keeps the count through a reset for as long as the socket is open. */
 static uint32_t unacked_bytes(const struct connection *c)
 {
     int queued = 0;
@@ -144,6 +154,7 @@ static uint32_t unacked_bytes(const struct connection *c)
 
 static void over(struct connection *c, enum transport_reason reason)
 {
+    ASSERT(c->fd >= 0);
     c->unacked_bytes = unacked_bytes(c);
     close(c->fd);
     c->fd = -1;
@@ -151,16 +162,21 @@ static void over(struct connection *c, enum transport_reason reason)
     c->reason = reason;
 }
 
+/* Returns a free id for a socket; -1: none. */
 static int take_id(int fd)
 {
-    for (int id = 0; id < TRANSPORT_CONNECTION_COUNT_MAX; id++) {
+    ASSERT(fd >= 0);
+    for (int id = 0; id < sockets.connection_count; id++) {
         struct connection *c = connection_at(id);
-        if (c->state != FREE || id == sockets.told_closed)
+        if (c->state != FREE || id == sockets.reported_closed)
             continue;
         int one = 1;
         setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
         memset(c, 0, offsetof(struct connection, pending));
         c->fd = fd;
+        struct epoll_event wish = { .events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, .data.fd = id };
+        if (sockets.epoll >= 0 && epoll_ctl(sockets.epoll, EPOLL_CTL_ADD, fd, &wish) != 0)
+            return -1;
         return id;
     }
     return -1;
@@ -168,6 +184,7 @@ static int take_id(int fd)
 
 int transport_connect(uint32_t address, uint16_t port, uint64_t now_ns)
 {
+    ASSERT(address != 0 && port != 0);
     (void)now_ns;
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0)
@@ -189,14 +206,15 @@ int transport_connect(uint32_t address, uint16_t port, uint64_t now_ns)
 
 bool transport_listen(uint16_t port)
 {
-    if (sockets.listener_count == LISTENER_COUNT_MAX)
+    ASSERT(sockets.listener_count <= TRANSPORT_LISTENER_COUNT_MAX);
+    if (sockets.listener_count == TRANSPORT_LISTENER_COUNT_MAX)
         return false;
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), one = 1;
     struct sockaddr_in at = wire_address(INADDR_ANY, port);
     if (fd < 0)
         return false;
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-    if (bind(fd, (struct sockaddr *)&at, sizeof at) != 0 || listen(fd, 16) != 0) {
+    if (bind(fd, (struct sockaddr *)&at, sizeof at) != 0 || listen(fd, SOMAXCONN) != 0) {
         log_line("sockets: TCP port %u: %s", port, strerror(errno));
         close(fd);
         return false;
@@ -212,12 +230,13 @@ uint8_t *transport_message(int id)
     return c->state == OPEN || c->state == ENDED ? c->message : NULL;
 }
 
-/* The kernel makes the heads. */
+/* Does nothing: the kernel makes the heads. */
 void transport_message_prepare(int id, uint32_t from, uint32_t bytes) { (void)id, (void)from, (void)bytes; }
 
 /* Gives the kernel the rest of a message. False while some of it is left. */
 static bool flush(struct connection *c)
 {
+    ASSERT(c->pending_from + c->pending_bytes <= sizeof c->pending);
     while (c->pending_bytes > 0) {
         ssize_t sent = send(c->fd, c->pending + c->pending_from, c->pending_bytes, MSG_NOSIGNAL);
         if (sent <= 0)
@@ -240,7 +259,7 @@ bool transport_send(int id, uint32_t from, uint32_t bytes, uint64_t now_ns)
     ssize_t sent = send(c->fd, c->message + from, bytes, MSG_NOSIGNAL);
     trace_stamp(TRACE_KICKED);
     if (sent <= 0) {
-        counters.tx_refused++;          /* a lost connection shows at the next poll */
+        counters.tx_refused++; /* a lost connection shows at the next poll */
         return false;
     }
     counters.tx_bytes += bytes;
@@ -253,14 +272,21 @@ bool transport_send(int id, uint32_t from, uint32_t bytes, uint64_t now_ns)
     return true;
 }
 
+void transport_hold(int id, bool held)
+{
+    struct connection *c = connection_at(id);
+    ASSERT(c->state != FREE);
+    c->held = held;
+}
+
 uint32_t transport_unacked_bytes(int id)
 {
     const struct connection *c = connection_at(id);
-    ASSERT(c->state != FREE || id == sockets.told_closed);
+    ASSERT(c->state != FREE || id == sockets.reported_closed);
     return c->fd >= 0 ? unacked_bytes(c) : c->unacked_bytes;
 }
 
-/* FIN, once the kernel has all that transport_send took. */
+/* Sends FIN, once the kernel has all that transport_send took. */
 static void fin_send(struct connection *c)
 {
     if (!c->fin_sent && flush(c)) {
@@ -271,6 +297,7 @@ static void fin_send(struct connection *c)
 
 void transport_close(int id, uint64_t now_ns)
 {
+    (void)now_ns;
     struct connection *c = connection_at(id);
     switch (c->state) {
     case CONNECTING:
@@ -280,13 +307,14 @@ void transport_close(int id, uint64_t now_ns)
     case ENDED:
         fin_send(c);
         if (c->state == ENDED && c->fin_sent) {
-            over(c, TRANSPORT_DONE);    /* the kernel sends what is left */
+            over(c, TRANSPORT_DONE); /* the kernel sends what is left */
             break;
         }
         c->state = CLOSING;
-        c->close_ns = now_ns;
         break;
-    default:
+    case FREE:
+    case CLOSING:
+    case OVER:
         break;
     }
 }
@@ -298,16 +326,17 @@ void transport_abort(int id, uint64_t now_ns)
     ASSERT(c->state != FREE);
     if (c->state == OVER)
         return;
-    struct linger linger = { .l_onoff = 1, .l_linger = 0 };     /* RST in place of FIN: socket(7) */
+    struct linger linger = { .l_onoff = 1, .l_linger = 0 }; /* RST in place of FIN: socket(7) */
     setsockopt(c->fd, SOL_SOCKET, SO_LINGER, &linger, sizeof linger);
     over(c, TRANSPORT_ABORTED);
 }
 
-/* Events. */
+/* ---- events ---- */
 
-static bool tell(struct transport_event *event, enum transport_event_kind kind, int id)
+static bool report(struct transport_event *event, enum transport_event_kind kind, int id)
 {
     const struct connection *c = connection_at(id);
+    ASSERT(kind != TRANSPORT_NONE && c->state != FREE);
     event->kind = kind;
     event->connection = id;
     event->address = c->address;
@@ -326,13 +355,14 @@ static int socket_error(int fd)
 
 static bool poll_connecting(struct connection *c, int id, struct transport_event *event)
 {
+    ASSERT(c->state == CONNECTING && c->fd >= 0);
     struct pollfd ready = { .fd = c->fd, .events = POLLOUT };
     if (poll(&ready, 1, 0) <= 0)
         return false;
     int error = socket_error(c->fd);
     if (error) {
         over(c, reason_of(error, CONNECTING));
-        return false;                   /* told as OVER, in a moment */
+        return false; /* reported as OVER, in a moment */
     }
     struct sockaddr_in own = { 0 };
     socklen_t bytes = sizeof own;
@@ -340,11 +370,12 @@ static bool poll_connecting(struct connection *c, int id, struct transport_event
     c->port = ntohs(own.sin_port);
     sockets.network.address = ntohl(own.sin_addr.s_addr);
     c->state = OPEN;
-    return tell(event, TRANSPORT_CONNECTED, id);
+    return report(event, TRANSPORT_CONNECTED, id);
 }
 
 static bool poll_open(struct connection *c, int id, struct transport_event *event)
 {
+    ASSERT(c->state == OPEN || c->state == CLOSING);
     if (c->state == CLOSING)
         fin_send(c);
     else if (c->pending_bytes)
@@ -354,10 +385,10 @@ static bool poll_open(struct connection *c, int id, struct transport_event *even
     if (got > 0) {
         trace_stamp(TRACE_FRAME_SEEN);
         counters.rx_bytes += (uint64_t)got;
-        c->quick_ack_due = true;
-        event->data = sockets.rx;
-        event->bytes = (uint32_t)got;
-        return tell(event, TRANSPORT_DATA, id);
+        c->quick_ack_due = sockets.epoll < 0; /* a server's response acknowledges */
+        event->payload.data = sockets.rx;
+        event->payload.count = (uint32_t)got;
+        return report(event, TRANSPORT_DATA, id);
     }
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) {
         counters.rx_empty++;
@@ -373,40 +404,40 @@ static bool poll_open(struct connection *c, int id, struct transport_event *even
         return false;
     }
     c->state = ENDED;
-    return tell(event, TRANSPORT_ENDED, id);
+    return report(event, TRANSPORT_ENDED, id);
 }
 
-static bool poll_connection(int id, uint64_t now_ns, struct transport_event *event)
+static bool poll_connection(int id, struct transport_event *event)
 {
     struct connection *c = connection_at(id);
-    bool told = false;
+    ASSERT(c->state != FREE);
+    bool reported = false;
     if (c->accepted) {
         c->accepted = false;
-        return tell(event, TRANSPORT_ACCEPTED, id);
+        return report(event, TRANSPORT_ACCEPTED, id);
     }
     if (c->state == CONNECTING) {
-        told = poll_connecting(c, id, event);
+        reported = poll_connecting(c, id, event);
     } else if (c->state == OPEN || c->state == CLOSING) {
-        told = poll_open(c, id, event);
-        if (!told && c->state == CLOSING && now_ns - c->close_ns > CLOSE_TIMEOUT_NS)
-            transport_abort(id, now_ns);
+        reported = poll_open(c, id, event);
     } else if (c->state == ENDED) {
         int error = socket_error(c->fd);
         flush(c);
         if (error)
             over(c, reason_of(error, c->state));
     }
-    if (told || c->state != OVER)
-        return told;
+    if (reported || c->state != OVER)
+        return reported;
     event->reason = c->reason;
-    tell(event, TRANSPORT_CLOSED, id);
+    report(event, TRANSPORT_CLOSED, id);
     c->state = FREE;
-    sockets.told_closed = id;
+    sockets.reported_closed = id;
     return true;
 }
 
 static bool poll_udp(struct transport_event *event)
 {
+    ASSERT(sockets.udp_count <= TRANSPORT_UDP_PORT_COUNT_MAX);
     for (int i = 0; i < sockets.udp_count; i++) {
         struct sockaddr_in from;
         socklen_t from_bytes = sizeof from;
@@ -415,8 +446,11 @@ static bool poll_udp(struct transport_event *event)
             continue;
         counters.udp_in++;
         *event = (struct transport_event){
-            .kind = TRANSPORT_DATAGRAM, .data = sockets.rx, .bytes = (uint32_t)got,
-            .address = ntohl(from.sin_addr.s_addr), .peer_port = ntohs(from.sin_port), .port = sockets.udp_ports[i],
+            .kind = TRANSPORT_DATAGRAM,
+            .payload = { sockets.rx, (size_t)got },
+            .address = ntohl(from.sin_addr.s_addr),
+            .peer_port = ntohs(from.sin_port),
+            .port = sockets.udp_ports[i],
         };
         return true;
     }
@@ -445,21 +479,52 @@ static void accept_some(void)
     }
 }
 
+/* Notes which connections something has happened to. One that is held reports no more than its end. */
+static void notice_ready(void)
+{
+    struct epoll_event events[EPOLL_EVENTS_MAX];
+    int count = epoll_wait(sockets.epoll, events, EPOLL_EVENTS_MAX, 0);
+    for (int i = 0; i < count; i++) {
+        struct connection *c = connection_at(events[i].data.fd);
+        if (c->fd < 0)
+            continue;
+        c->quiet = false;
+        if (c->held && (events[i].events & (EPOLLERR | EPOLLHUP)) != 0)
+            over(c, reason_of(socket_error(c->fd), c->state));
+        else if (c->held && c->state == OPEN)
+            flush(c);
+    }
+}
+
+/* Returns true if a connection may have an event. */
+static bool is_worth_asking(const struct connection *c)
+{
+    return c->state == OVER || c->accepted || (c->state != FREE && !c->quiet && !c->held);
+}
+
 bool transport_poll(uint64_t now_ns, struct transport_event *event)
 {
+    ASSERT(sockets.cursor >= 0 && sockets.cursor < sockets.connection_count);
+    (void)now_ns;
     memset(event, 0, sizeof *event);
-    sockets.told_closed = -1;
-    for (int i = 0; i < TRANSPORT_CONNECTION_COUNT_MAX; i++) {
-        int id = (sockets.cursor + i) % TRANSPORT_CONNECTION_COUNT_MAX;
-        if (connection_at(id)->state != FREE && poll_connection(id, now_ns, event)) {
-            sockets.cursor = (id + 1) % TRANSPORT_CONNECTION_COUNT_MAX;
+    sockets.reported_closed = -1;
+    for (int i = 0; i < sockets.connection_count; i++) {
+        int id = (sockets.cursor + i) % sockets.connection_count;
+        struct connection *c = connection_at(id);
+        if (!is_worth_asking(c))
+            continue;
+        if (poll_connection(id, event)) {
+            sockets.cursor = (id + 1) % sockets.connection_count;
             return true;
         }
+        c->quiet = sockets.epoll >= 0;
     }
+    if (sockets.epoll >= 0)
+        notice_ready();
     if (sockets.dry_polls++ % UDP_EVERY_POLLS == 0) {
         accept_some();
         if (poll_udp(event)) {
-            sockets.dry_polls = 0;      /* perhaps there are more */
+            sockets.dry_polls = 0; /* perhaps there are more */
             return true;
         }
     }
@@ -471,20 +536,22 @@ bool transport_poll(uint64_t now_ns, struct transport_event *event)
 void transport_idle(uint64_t now_ns)
 {
     (void)now_ns;
-    for (int id = 0; id < TRANSPORT_CONNECTION_COUNT_MAX; id++) {
+    for (int id = 0; id < sockets.connection_count; id++) {
         struct connection *c = connection_at(id);
         if (!c->quick_ack_due || c->fd < 0)
             continue;
+        ASSERT(c->state == OPEN || c->state == ENDED || c->state == CLOSING);
         int one = 1;
         setsockopt(c->fd, IPPROTO_TCP, TCP_QUICKACK, &one, sizeof one);
         c->quick_ack_due = false;
     }
 }
 
-void transport_warm(void) { }           /* the path is Linux's */
+void transport_warm(void) {} /* the path is Linux's */
 
 bool transport_udp_bind(uint16_t port)
 {
+    ASSERT(port != 0);
     if (sockets.udp_count == TRANSPORT_UDP_PORT_COUNT_MAX)
         return false;
     int fd = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -516,29 +583,35 @@ bool transport_udp_send(uint16_t from_port, uint32_t to_address, uint16_t to_por
     return false;
 }
 
-void sockets_wait(uint64_t now_ns, uint64_t wake_ns)
+void sockets_wait(uint64_t now_ns, uint64_t deadline_ns)
 {
-    struct pollfd fds[TRANSPORT_CONNECTION_COUNT_MAX + LISTENER_COUNT_MAX + TRANSPORT_UDP_PORT_COUNT_MAX];
+    struct pollfd
+        fds[TRANSPORT_CONNECTION_COUNT_MANY + 1 + TRANSPORT_LISTENER_COUNT_MAX + TRANSPORT_UDP_PORT_COUNT_MAX];
     nfds_t count = 0;
-    for (int id = 0; id < TRANSPORT_CONNECTION_COUNT_MAX; id++) {
+    ASSERT(sockets.listener_count <= TRANSPORT_LISTENER_COUNT_MAX && sockets.udp_count <= TRANSPORT_UDP_PORT_COUNT_MAX);
+    if (sockets.epoll >= 0)
+        fds[count++] = (struct pollfd){ .fd = sockets.epoll, .events = POLLIN };
+    for (int id = 0; id < sockets.connection_count; id++) {
         const struct connection *c = connection_at(id);
-        if (c->state == OVER || c->accepted)
+        if (c->state == OVER || c->accepted || (sockets.epoll >= 0 && is_worth_asking(c)))
             return;
+        if (sockets.epoll >= 0)
+            continue;
         if (c->state == CONNECTING || c->pending_bytes)
             fds[count++] = (struct pollfd){ .fd = c->fd, .events = POLLIN | POLLOUT };
         else if (c->state == OPEN || c->state == CLOSING)
             fds[count++] = (struct pollfd){ .fd = c->fd, .events = POLLIN };
         else if (c->state == ENDED)
-            fds[count++] = (struct pollfd){ .fd = c->fd, .events = 0 };         /* POLLERR alone */
+            fds[count++] = (struct pollfd){ .fd = c->fd, .events = 0 }; /* POLLERR alone */
     }
     for (int i = 0; i < sockets.listener_count; i++)
         fds[count++] = (struct pollfd){ .fd = sockets.listeners[i], .events = POLLIN };
     for (int i = 0; i < sockets.udp_count; i++)
         fds[count++] = (struct pollfd){ .fd = sockets.udp[i], .events = POLLIN };
-    if (wake_ns <= now_ns)
+    if (deadline_ns <= now_ns)
         return;
-    struct timespec pause = { .tv_sec = (time_t)((wake_ns - now_ns) / 1000000000),
-                              .tv_nsec = (long)((wake_ns - now_ns) % 1000000000) };
+    struct timespec pause = { .tv_sec = (time_t)((deadline_ns - now_ns) / NS_PER_S),
+                              .tv_nsec = (long)((deadline_ns - now_ns) % NS_PER_S) };
     counters.waits++;
     ppoll(fds, count, &pause, NULL);
     sockets.dry_polls = 0;

@@ -3,5 +3,5 @@
 
 #include <stdint.h>
 
-/* Sleeps until a socket has something to say, or until `wake_ns`. Both times are platform_now_ns's. */
-void sockets_wait(uint64_t now_ns, uint64_t wake_ns);
+/* Sleeps until a socket has something to say, or until `deadline_ns`. Both times are platform_now_ns's. */
+void sockets_wait(uint64_t now_ns, uint64_t deadline_ns);

@@ -1,11 +1,12 @@
+/* Reads the build id out of the ELF note that image/linker.ld keeps. Knows no other note. */
 #include "kernel/build_id.h"
 
-#include "kernel/base/log.h"
+#include "base/log.h"
 
 /* ELF note: three words (bytes of the name, of the id, type 3), "GNU\0", the id. ld's manual, --build-id. */
 enum { NOTE_HEAD_BYTES = 16 };
 
-extern const uint8_t build_id_note[];   /* boot/linker.ld */
+extern const uint8_t build_id_note[]; /* image/linker.ld */
 
 const uint8_t *build_id(void) { return build_id_note + NOTE_HEAD_BYTES; }
 

@@ -3,8 +3,8 @@
 
 #include <stdint.h>
 
-/* Of the note's 20, as docs/blackbox.md says. */
+/* The first bytes of the note's 20; docs/blackbox.md has the reason. */
 enum { BUILD_ID_BYTES = 16, BUILD_ID_TEXT_BYTES = 2 * BUILD_ID_BYTES };
 
-const uint8_t *build_id(void);          /* BUILD_ID_BYTES */
-const char *build_id_text(void);        /* in hexadecimal */
+const uint8_t *build_id(void);   /* BUILD_ID_BYTES */
+const char *build_id_text(void); /* in hexadecimal */

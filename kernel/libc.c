@@ -1,5 +1,5 @@
-/* The few functions of <string.h> that the compiler, lwIP and ourselves call. C11 §7.24. And what gcc calls for its
- * builtins where the baseline has no instruction ("The GCC low-level runtime library").
+/* The few functions of <string.h> that the compiler, lwIP and this kernel call (C11 §7.24). One more is the function
+ * that gcc calls where the baseline has no instruction ("The GCC low-level runtime library").
  *
  * Built with -fno-builtin and without loop idiom recognition, so that memset does not become a call of memset. */
 #include <stddef.h>
@@ -14,7 +14,8 @@ typedef uint32_t unaligned32 __attribute__((aligned(1), may_alias));
 typedef uint16_t unaligned16 __attribute__((aligned(1), may_alias));
 typedef long long vector128 __attribute__((vector_size(16), aligned(1), may_alias));
 
-/* Up to 32 bytes: two loads and two stores that overlap in the middle. All loads come first, so memmove may use it. */
+/* Copies up to 32 bytes by two loads and two stores that overlap in the middle. All loads come first, so memmove may
+ * use it. */
 static inline void copy_short(uint8_t *to, const uint8_t *from, size_t bytes)
 {
     if (bytes >= 16) {
@@ -62,7 +63,7 @@ void *memmove(void *to, const void *from, size_t bytes)
     const uint8_t *in = from;
     if (bytes <= 32) {
         copy_short(out, in, bytes);
-    } else if ((uintptr_t)out - (uintptr_t)in >= bytes) {       /* forwards is safe: below the source, or apart */
+    } else if ((uintptr_t)out - (uintptr_t)in >= bytes) { /* forwards is safe: below the source, or apart */
         while (bytes > 32) {
             *(vector128 *)out = *(const vector128 *)in;
             out += 16;
@@ -84,7 +85,7 @@ void *memset(void *to, int value, size_t bytes)
 {
     uint8_t *out = to;
     uint64_t pattern = (uint8_t)value * UINT64_C(0x0101010101010101);
-    size_t words = bytes / 8, rest = bytes % 8;     /* words: a hypervisor that emulates us counts steps, not bytes */
+    size_t words = bytes / 8, rest = bytes % 8; /* words: a hypervisor that emulates us counts steps, not bytes */
     __asm__ volatile("rep stosq" : "+D"(out), "+c"(words) : "a"(pattern) : "memory");
     __asm__ volatile("rep stosb" : "+D"(out), "+c"(rest) : "a"(pattern) : "memory");
     return to;
@@ -111,7 +112,7 @@ void *memchr(const void *in, int value, size_t bytes)
     const uint8_t *at = in;
     for (; bytes > 0; at++, bytes--) {
         if (*at == (uint8_t)value) {
-            return (void *)at;
+            return (void *)(uintptr_t)at;
         }
     }
     return NULL;
@@ -156,7 +157,7 @@ char *strchr(const char *text, int value)
 {
     for (;; text++) {
         if (*text == (char)value) {
-            return (char *)text;
+            return (char *)(uintptr_t)text;
         }
         if (*text == '\0') {
             return NULL;
@@ -172,13 +173,13 @@ char *strstr(const char *text, const char *needle)
             return NULL;
         }
     }
-    return (char *)text;
+    return (char *)(uintptr_t)text;
 }
 
 int __popcountdi2(int64_t value);
 int __popcountdi2(int64_t value)
 {
-    uint64_t x = (uint64_t)value;       /* sums in fields of 2, 4 and 8 bits, then of all bytes */
+    uint64_t x = (uint64_t)value; /* sums in fields of 2, 4 and 8 bits, then of all bytes */
     x -= x >> 1 & UINT64_C(0x5555555555555555);
     x = (x & UINT64_C(0x3333333333333333)) + (x >> 2 & UINT64_C(0x3333333333333333));
     x = (x + (x >> 4)) & UINT64_C(0x0f0f0f0f0f0f0f0f);

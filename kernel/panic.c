@@ -1,11 +1,14 @@
+/* Formats the message of a panic or of a failed assertion and hands it to the registered handler. */
 #include "kernel/panic.h"
 
-#include "kernel/backtrace.h"
-#include "kernel/base/assert.h"
-#include "kernel/base/log.h"
-#include "kernel/console.h"
-#include "kernel/reset.h"
-#include "kernel/second_cpu.h"
+#include <stddef.h>
+
+#include "base/assert.h"
+#include "base/log.h"
+
+static panic_handler *handle;
+
+void panic_set_handler(panic_handler *handler) { handle = handler; }
 
 _Noreturn void panic(const char *form, ...)
 {
@@ -14,20 +17,10 @@ _Noreturn void panic(const char *form, ...)
     va_start(list, form);
     format_list(text, sizeof text, form, list);
     va_end(list);
-    if (second_cpu_is_me()) {
-        second_cpu_panicked(text);
+    if (handle != NULL) {
+        handle(text, (uint64_t)__builtin_frame_address(0));
     }
-    if (reset_speaks_last()) {
-        reset_now();
-    }
-    console_take_back();
-    log_line("panic: %s", text);
-    static bool again;                  /* a panic inside a panic's backtrace or inside a sink */
-    if (!again) {
-        again = true;
-        backtrace_log((uint64_t)__builtin_frame_address(0));
-    }
-    reset_after_failure("panic");
+    __builtin_trap();
 }
 
 _Noreturn void assert_failed(const char *file, int line, const char *condition)

@@ -1,7 +1,9 @@
 /* Numbers that an outsider cannot guess. RFC 6528, RFC 6056, RFC 7323 §5.4. */
 #include "net/secret.h"
 
-/* Keeps what is hashed for one purpose apart from what is hashed for another. */
+#include "base/assert.h"
+
+/* Keeps the hashes of one purpose apart from those of another. */
 enum secret_purpose { PURPOSE_ISN = 1, PURPOSE_TIMESTAMP, PURPOSE_PORT, PURPOSE_COOKIE };
 
 void secret_init(struct secret *secret, const uint8_t bytes[32])
@@ -28,7 +30,7 @@ static uint32_t secret_of_tuple(const struct secret *secret, enum secret_purpose
 
 uint32_t secret_isn(const struct secret *secret, const struct secret_tuple *tuple, uint64_t now_ns)
 {
-    uint32_t clock = (uint32_t)(now_ns / 4000);         /* RFC 9293 §3.4.1: a tick every 4 us */
+    uint32_t clock = (uint32_t)(now_ns / 4000); /* RFC 9293 §3.4.1: a tick every 4 us */
     return clock + secret_of_tuple(secret, PURPOSE_ISN, tuple);
 }
 
@@ -47,8 +49,8 @@ uint32_t secret_cookie(const struct secret *secret, const struct secret_tuple *t
     return (uint32_t)siphash(secret->tuple_key, words, sizeof words);
 }
 
-/* A Feistel network over 16 bits, four rounds keyed by the destination, walked until it lands in 15 bits: a
- * permutation of 0..32767 (Black and Rogaway, "Ciphers with arbitrary finite domains", 2002, cycle walking). */
+/* Permutes 0..32767 by a Feistel network over 16 bits: four rounds, keyed by the destination. A result above 15 bits
+ * goes through the network again (Black and Rogaway, "Ciphers with arbitrary finite domains", 2002, cycle walking). */
 uint16_t secret_port(const struct secret *secret, uint32_t address, uint32_t peer_address, uint16_t peer_port,
                      uint16_t number)
 {
@@ -64,6 +66,7 @@ uint16_t secret_port(const struct secret *secret, uint32_t address, uint32_t pee
         }
         value = (uint16_t)(left << 8 | right);
     } while (value >= SECRET_PORT_COUNT);
+    ASSERT(value < SECRET_PORT_COUNT);
     return value;
 }
 

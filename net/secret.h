@@ -1,4 +1,4 @@
-/* What the stack draws from its one secret: sequence numbers, ports, timestamp offsets, and plain random numbers.
+/* Draws from the stack's one secret: sequence numbers, ports, timestamp offsets, and plain random numbers.
  *
  * The secret is fresh at each start (32 bytes given by the owner), so two boots differ and nothing seen on the wire
  * foretells the next value. Knows no connection and no clock. */
@@ -6,11 +6,11 @@
 
 #include <stdint.h>
 
-#include "net/siphash.h"
+#include "base/siphash.h"
 
 struct secret {
-    struct siphash_key tuple_key;       /* of everything that depends on the addresses and ports */
-    struct siphash_key stream_key;      /* of plain random numbers */
+    struct siphash_key tuple_key;  /* for everything that depends on the addresses and ports */
+    struct siphash_key stream_key; /* for plain random numbers */
     uint64_t drawn_count;
 };
 
@@ -22,19 +22,20 @@ struct secret_tuple {
 
 void secret_init(struct secret *secret, const uint8_t bytes[32]);
 
-/* RFC 6528 §3: ISN = M + F(tuple, secret), M ticking every 4 us. */
+/* RFC 6528 §3: Returns the initial sequence number, M + F(tuple, secret), M ticking every 4 us. */
 uint32_t secret_isn(const struct secret *secret, const struct secret_tuple *tuple, uint64_t now_ns);
 
-/* RFC 7323 §5.4, §7.1: where the timestamp clock of a connection begins. The same for the same ends, so that the next
- * connection between them can take the place of a TIME-WAIT (RFC 6191). */
+/* RFC 7323 §5.4, §7.1: Returns the start of a connection's timestamp clock. The same endpoints get the same start, so
+ * the next connection between them can replace a TIME-WAIT (RFC 6191). */
 uint32_t secret_timestamp_offset(const struct secret *secret, const struct secret_tuple *tuple);
 
-/* RFC 4987 §3.6: what only we can have said of this SYN. */
+/* RFC 4987 §3.6: Returns the proof in a SYN cookie: a value that only this stack can compute. `said` holds the
+ * cookie's readable fields (time, SACK, MSS). */
 uint32_t secret_cookie(const struct secret *secret, const struct secret_tuple *tuple, uint32_t irs, uint64_t said);
 
-/* RFC 6056: the number-th port to try for this destination, counted from 0. A keyed permutation, so that ports look
- * random from outside and yet none comes back before all SECRET_PORT_COUNT have been used: a 4-tuple rests even if its
- * TIME-WAIT had to be given up. */
+/* RFC 6056: Returns the number-th port to try for this destination, counted from 0. A keyed permutation makes ports
+ * look random from outside, yet no port returns before all SECRET_PORT_COUNT have been used. A 4-tuple rests even if
+ * its TIME-WAIT had to be given up. */
 enum { SECRET_PORT_COUNT = 32768 };
 uint16_t secret_port(const struct secret *secret, uint32_t address, uint32_t peer_address, uint16_t peer_port,
                      uint16_t number);

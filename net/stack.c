@@ -2,7 +2,7 @@
 #include "net/stack.h"
 
 #include "net/stack_state.h"
-#include "net/tcp_internal.h"
+#include "net/tcp/internal.h"
 
 static uint64_t min_ns(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
@@ -50,41 +50,71 @@ struct net_stack *net_stack_init(void *memory, size_t memory_bytes, const struct
     ASSERT((uintptr_t)memory % NET_STACK_ALIGN == 0);
     struct net_stack *stack = memory;
     memset(stack, 0, sizeof *stack);
-    stack->device = config->device;
+    stack->ip.device = config->device;
     stack->now_ns = now_ns;
-    stack->lent.connection = -1;
-    secret_init(&stack->secret, config->secret);
-    stack->ipv4_id = (uint16_t)secret_random(&stack->secret);
+    stack->borrowed.connection = -1;
+    secret_init(&stack->ip.secret, config->secret);
+    stack->ip.ipv4_id = (uint16_t)secret_random(&stack->ip.secret);
     tcp_init(stack, config, (uint8_t *)memory + NET_ALIGNED(sizeof *stack));
 
-    net_address_init(stack, config, now_ns);
+    struct net_address_config address = {
+        .address = config->address,
+        .mask = config->mask,
+        .gateway = config->gateway,
+        .mtu_bytes = config->mtu_bytes,
+    };
+    memcpy(address.gateway_mac, config->gateway_mac, sizeof address.gateway_mac);
+    net_address_init(&stack->ip, &address, now_ns);
+    net_stack_check(stack);
     return stack;
+}
+
+/* ---- Between the layers ---- */
+
+/* Hands TCP what the IP layer has found out: it knows no TCP, and counts. */
+static void tcp_bring_up_to_date(struct net_stack *stack, uint64_t now_ns)
+{
+    if (stack->addresses_lost_seen != stack->ip.address.lost_count) {
+        stack->addresses_lost_seen = stack->ip.address.lost_count;
+        tcp_address_lost(stack);
+    }
+    if (stack->arp_changes_seen != stack->ip.arp.change_count) {
+        stack->arp_changes_seen = stack->ip.arp.change_count;
+        tcp_neighbours_changed(stack, now_ns);
+    }
 }
 
 /* ---- Inward ---- */
 
-static bool ethernet_is_for_us(struct net_stack *stack, const struct ethernet_wire *ethernet, bool *broadcast)
+void net_input_arp(struct net_stack *stack, const uint8_t *data, uint32_t bytes, uint64_t now_ns)
 {
-    *broadcast = (ethernet->destination[0] & ETHERNET_GROUP_BIT_MASK) != 0;
-    return *broadcast || memcmp(ethernet->destination, stack->device->mac, NETDEV_MAC_BYTES) == 0;
+    arp_input(&stack->ip, data, bytes, now_ns);
+    tcp_bring_up_to_date(stack, now_ns);
 }
 
-static void ipv4_input(struct net_stack *stack, uint8_t *data, uint32_t bytes, bool broadcast, bool checksum_good,
-                       uint64_t now_ns)
+static void icmp_input(struct net_stack *stack, const struct ipv4_packet *packet, uint64_t now_ns)
 {
+    struct icmp_error error;
+    if (icmp_accept(&stack->ip, packet, now_ns, &error) && error.protocol == IPV4_PROTOCOL_TCP)
+        tcp_icmp_error(stack, &error, now_ns);
+}
+
+static void ipv4_input(struct net_stack *stack, const struct ethernet_frame *frame, bool checksum_good, uint64_t now_ns)
+{
+    struct net_ip *ip = &stack->ip;
     struct ipv4_packet packet;
-    if (!ipv4_accept(stack, data, bytes, broadcast, checksum_good, now_ns, &packet))
+    if (!ipv4_accept(ip, frame, checksum_good, now_ns, &packet))
         return;
     if (packet.protocol == IPV4_PROTOCOL_TCP) {
         tcp_input(stack, &packet, now_ns);
     } else if (packet.protocol == IPV4_PROTOCOL_UDP) {
-        stack->datagram_ready = udp_accept(stack, &packet, now_ns, &stack->datagram)
-            && !net_address_datagram(stack, &stack->datagram, now_ns);
+        stack->datagram_ready = udp_accept(ip, &packet, now_ns, &stack->datagram)
+                                && !net_address_datagram(ip, &stack->datagram, now_ns);
     } else if (packet.protocol == IPV4_PROTOCOL_ICMP) {
         icmp_input(stack, &packet, now_ns);
     } else {
-        NET_COUNT(stack, ipv4_rx_drop_protocol);        /* RFC 1122 §3.2.2.1 */
-        icmp_error_send(stack, &packet, ICMP_UNREACHABLE, ICMP_CODE_PROTOCOL_UNREACHABLE, now_ns);
+        NET_COUNT(stack, ipv4_rx_drop_protocol); /* RFC 1122 §3.2.2.1 */
+        icmp_error_send(ip, &packet, ICMP_UNREACHABLE, ICMP_CODE_PROTOCOL_UNREACHABLE, now_ns);
     }
 }
 
@@ -96,25 +126,15 @@ void net_input_frame(struct net_stack *stack, const struct frame *frame, uint64_
 
 void net_input_frame_long(struct net_stack *stack, const struct frame *frame, uint64_t now_ns)
 {
-    const struct ethernet_wire *ethernet = (const struct ethernet_wire *)frame->data;
-    bool broadcast;
-    NET_COUNT(stack, ethernet_rx_frames);
-    if (frame->bytes < sizeof *ethernet) {
-        NET_COUNT(stack, ethernet_rx_drop_short);
+    struct ethernet_frame ethernet;
+    if (!ethernet_accept(&stack->ip, frame, &ethernet))
         return;
-    }
-    if (!ethernet_is_for_us(stack, ethernet, &broadcast)) {
-        NET_COUNT(stack, ethernet_rx_drop_not_ours);
-        return;
-    }
-    uint8_t *payload = frame->data + sizeof *ethernet;
-    uint32_t payload_bytes = frame->bytes - (uint32_t)sizeof *ethernet;
-    switch (load_be16(&ethernet->type)) {
+    switch (ethernet.type) {
     case ETHERNET_TYPE_IPV4:
-        ipv4_input(stack, payload, payload_bytes, broadcast, frame->checksum_good, now_ns);
+        ipv4_input(stack, &ethernet, frame->checksum_good, now_ns);
         break;
     case ETHERNET_TYPE_ARP:
-        arp_input(stack, payload, payload_bytes, now_ns);
+        net_input_arp(stack, ethernet.payload, ethernet.payload_bytes, now_ns);
         break;
     default:
         NET_COUNT(stack, ethernet_rx_drop_type);
@@ -126,27 +146,12 @@ size_t net_input(struct net_stack *stack, uint64_t now_ns)
 {
     size_t count = 0;
     struct frame frame;
-    for (; count < NET_INPUT_FRAMES_MAX && stack->device->ops->rx_borrow(stack->device, &frame); count++) {
+    for (; count < NET_INPUT_FRAMES_MAX && stack->ip.device->ops->rx_borrow(stack->ip.device, &frame); count++) {
         net_input_frame(stack, &frame, now_ns);
-        ASSERT(stack->lent.connection < 0);             /* only net/transport_own.c asks for payload in place */
-        stack->device->ops->rx_release(stack->device, &frame);
+        ASSERT(stack->borrowed.connection < 0); /* only net/transport_own.c asks for payload in place */
+        stack->ip.device->ops->rx_release(stack->ip.device, &frame);
     }
     return count;
-}
-
-/* ---- Outward ---- */
-
-bool net_frame_publish(struct net_stack *stack, struct tx_buffer *buffer, uint32_t bytes, uint16_t csum_start,
-                       uint16_t csum_offset)
-{
-    struct netdev *device = stack->device;
-    bool published = device->ops->tx_publish(device, buffer, bytes, csum_start, csum_offset);
-    if (published)
-        NET_COUNT(stack, ethernet_tx_frames);
-    else
-        NET_COUNT(stack, ethernet_tx_ring_full);
-    device->ops->tx_release(device, buffer);
-    return published;
 }
 
 /* ---- Idle ---- */
@@ -156,15 +161,33 @@ void net_idle(struct net_stack *stack, uint64_t now_ns)
     ASSERT(now_ns >= stack->now_ns);
     stack->now_ns = now_ns;
     tcp_fast_count(stack);
-    stack->device->ops->tend(stack->device);
-    tcp_tend(stack, now_ns);
-    net_address_tend(stack, now_ns);
-    arp_tend(stack, now_ns);
-    ipv4_reassembly_tend(stack, now_ns);
+    stack->ip.device->ops->poll(stack->ip.device);
+    tcp_poll(stack, now_ns);
+    net_address_poll(&stack->ip, now_ns);
+    tcp_bring_up_to_date(stack, now_ns);
+    arp_poll(&stack->ip, now_ns);
+    tcp_bring_up_to_date(stack, now_ns);
+    ipv4_reassembly_poll(&stack->ip, now_ns);
 }
 
-uint64_t net_wake_ns(const struct net_stack *stack)
+uint64_t net_next_deadline_ns(const struct net_stack *stack)
 {
-    return min_ns(min_ns(tcp_wake_ns(stack), net_address_wake_ns(stack)),
-                  min_ns(arp_wake_ns(stack), ipv4_reassembly_wake_ns(stack)));
+    return min_ns(min_ns(tcp_next_deadline_ns(stack), net_address_next_deadline_ns(&stack->ip)),
+                  min_ns(arp_next_deadline_ns(&stack->ip), ipv4_reassembly_next_deadline_ns(&stack->ip)));
+}
+
+/* ---- What must hold ---- */
+
+void net_stack_check(const struct net_stack *stack)
+{
+    ASSERT(stack->ip.device != NULL);
+    ASSERT(stack->ip.next_hops == stack->tcp.next_hops);
+    ASSERT(stack->ip.udp.port_count <= UDP_PORT_COUNT_MAX);
+    ASSERT(stack->borrowed.connection < (int)stack->tcp.capacity.connection_count);
+    ASSERT(stack->ip.interface.route_count <= IPV4_ROUTE_COUNT_MAX);
+    ASSERT(!stack->ip.interface.up || ipv4_address_is_unicast(stack->ip.interface.address));
+    arp_check(&stack->ip);
+    dhcp_check(&stack->ip.address.dhcp);
+    ipv4_reassembly_check(&stack->ip);
+    tcp_check(stack);
 }

@@ -1,30 +1,129 @@
-"""Closes every run with one plain line, `N passed, N failed`, whatever the runner's own summary looks like."""
+"""How a run of the tests is ordered, what it says meanwhile, and its last line: `N passed, N failed`."""
 import os
 import pathlib
+import sys
+import threading
+import time
+
+import pytest
+
+from tests.lib import unchanged
+
+# Programs that tests start as processes of their own import by the same roots as pytest (pyproject.toml).
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), str(ROOT / "tools")])
+
+
+PROGRESS_S = 30         # at least so often a run that nobody sees on a terminal says how far it is
+
+# These start first, in this order, since a single test of theirs takes minutes; the last ones are the quickest.
+LONG_FIRST = ("roundtrip", "fuzz", "sim", "flood", "linux", "transport", "e2e", "guest")
+QUICK_LAST = ("structure", "wire")
+
+
+def pytest_addoption(parser):
+    parser.addoption("--changed", action="store_true", help="leave out tests that passed before with the same inputs")
+
+
+def folder_of(item):
+    return item.nodeid.split("/")[1] if item.nodeid.startswith("tests/") else ""
+
+
+def rank(item):
+    folder = folder_of(item)
+    if folder in LONG_FIRST:
+        return LONG_FIRST.index(folder)
+    return len(LONG_FIRST) + 1 + (folder in QUICK_LAST)
+
+
+def pytest_collection_modifyitems(config, items):
+    """Puts the longest first: two workers that take one test after the other (--dist loadgroup) then end together."""
+    items.sort(key=rank)
+    passed = unchanged.read_passed() if config.getoption("--changed") else {}
+    left_out = []
+    for item in items:
+        digest = unchanged.digest(item)
+        if digest and passed.get(item.nodeid) == digest:
+            left_out.append(item)
+        elif digest:
+            item.user_properties.append(("inputs", digest))
+    if left_out:
+        items[:] = [item for item in items if item not in set(left_out)]
+        config.hook.pytest_deselected(items=left_out)
+    config._left_out = len(left_out)
+    if hasattr(config, "workeroutput"):
+        config.workeroutput["left_out"] = len(left_out)
+
+
+class Progress:
+    """Says how many tests are done, where nobody sees dots: at least every PROGRESS_S seconds."""
+
+    def __init__(self, config):
+        self.plugins = config.pluginmanager
+        self.begin = self.said = time.monotonic()
+        self.done, self.total, self.left_out, self.passed = 0, 0, None, {}
+        self.over = threading.Event()
+
+    def pytest_xdist_node_collection_finished(self, ids):
+        self.total = len(ids)
+
+    def pytest_collection_finish(self, session):
+        self.total = len(session.items)
+        self.left_out = getattr(session.config, "_left_out", 0)
+
+    def pytest_testnodedown(self, node):
+        self.left_out = getattr(node, "workeroutput", {}).get("left_out", 0)
+
+    def pytest_runtest_logreport(self, report):
+        if report.when == "teardown":
+            self.done += 1
+        digest = dict(report.user_properties).get("inputs")
+        if digest and report.when == "call" and report.passed:
+            self.passed[report.nodeid.split("@")[0]] = digest
+
+    def say(self):
+        minutes, seconds = divmod(round(time.monotonic() - self.begin), 60)
+        reporter = self.plugins.get_plugin("terminalreporter")
+        after_letters = "\n" if getattr(reporter, "_width_of_current_line", 0) else ""
+        text = f"check: {self.done} of {self.total} tests, {minutes} min {seconds:02} s"
+        reporter.write(f"{after_letters}{text}\n", flush=True)
+
+    def run(self):
+        while not self.over.wait(PROGRESS_S):
+            self.say()
+
+    def pytest_sessionstart(self):
+        threading.Thread(target=self.run, daemon=True).start()
+
+    def pytest_sessionfinish(self):
+        self.over.set()
+        if self.passed:
+            unchanged.write_passed({**unchanged.read_passed(), **self.passed})
+
+
+def pytest_configure(config):
+    if not hasattr(config, "workerinput"):
+        config._progress = Progress(config)
+        config.pluginmanager.register(config._progress)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_report_teststatus(report):
+    """Prints no dot for a test that passed, where lines of progress stand instead."""
+    if report.passed and report.when == "call" and not sys.stdout.isatty():
+        return "passed", "", "PASSED"
+    return None
 
 
 def fault_table(reports):
-    """The rows of tests/guest/test_faults.py: what was done to the machine, and what its record told afterwards."""
+    """Returns the rows of tests/guest/test_faults.py: each fault, and the cause in the record that it left."""
     rows = []
     for report in reports:
-        told = dict(report.user_properties).get("fault")
-        if told and report.when == "call":
-            name, cause, seconds = told
+        fault = dict(report.user_properties).get("fault")
+        if fault and report.when == "call":
+            name, cause, seconds = fault
             rows.append(f"  {name:28} {'reset, record: ' + cause if report.passed else 'FAILED':60} {seconds:5.1f} s")
     return rows
-
-
-def pytest_collection_modifyitems(items):
-    """The order in which two workers end together. xdist (3.1, `load`) gives the first eighth of the tests to one of them, the
-    next eighth to the other, then smaller and smaller pieces to whoever is through. So the first has the round
-    trips, the other sim and fuzz, each of them minutes by itself; the quickest fill both up, and come last, too."""
-    def of(*folders):
-        return [item for item in items if any(f"{folder}/" in item.nodeid for folder in folders)]
-
-    trips, long, quick = of("roundtrip"), of("sim", "fuzz"), of("structure", "wire")
-    others = [item for item in items if item not in {*trips, *long, *quick}]
-    first, second = (max(len(items) // 8 - len(part), 0) for part in (trips, long))
-    items[:] = [*trips, *quick[:first], *long, *quick[first:first + second], *others, *quick[first + second:]]
 
 
 def pytest_terminal_summary(terminalreporter):
@@ -32,16 +131,17 @@ def pytest_terminal_summary(terminalreporter):
     if rows:
         terminalreporter.section("fault table")
         terminalreporter.write_line("\n".join(sorted(rows)))
-    kvm = pathlib.Path(os.environ.get("BUILD", "build")) / "kvm-finding"       # written by tests/e2e/test_kvm.py
+    kvm = unchanged.BUILD / "kvm-finding"       # written by tests/e2e/test_kvm.py
     if kvm.exists():
         terminalreporter.write_line(f"KVM: {kvm.read_text().strip()}")
+    if left_out := terminalreporter.config._progress.left_out:
+        terminalreporter.write_line(f"{left_out} more passed before with the same inputs (ALL=1 plays them, too)")
     stats = terminalreporter.stats
     count = {kind: len(stats.get(kind, [])) for kind in ("passed", "failed", "error", "skipped")}
-    terminalreporter.config._peregrine_closing = (
-        f"{count['passed']} passed, {count['failed'] + count['error']} failed")
+    terminalreporter.config._closing = f"{count['passed']} passed, {count['failed'] + count['error']} failed"
 
 
 def pytest_unconfigure(config):
-    closing = getattr(config, "_peregrine_closing", None)
+    closing = getattr(config, "_closing", None)
     if closing:
         print(closing)

@@ -11,8 +11,9 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 version=2.1.3+dfsg1
-sha256=0a8276d09fc4e97bbba2f953d74af2388fc2195ea156be9d7589e297a68fde24     # of lwip_$version.orig.tar.xz
+sha256=0a8276d09fc4e97bbba2f953d74af2388fc2195ea156be9d7589e297a68fde24     # hash of lwip_$version.orig.tar.xz
 
+case ${1-} in -*) echo "fetch-lwip.sh [DIRECTORY]: fetches lwIP into build/lwip, or there" >&2; exit 2 ;; esac
 target=${1:-build/lwip}
 stamp=$target/.fetched
 if [ -f "$stamp" ] && [ "$(<"$stamp")" = "$sha256" ]; then

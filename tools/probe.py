@@ -4,8 +4,11 @@
     tools/probe.py kernel guest linux       the unikernel in QEMU; a Linux guest in the same QEMU with the Linux player
                                             in it; the Linux player on this host, without a virtual machine
     tools/probe.py --listen 192.0.2.1       any player: prints its settings, waits for it
+    tools/probe.py --wire vhost-user own lwip guest
+                                            the probe is the network device, and polls the rings on a core of its own.
+                                            It times echoes of Ethernet, ICMP and UDP, too.
 
-One player runs at a time, as they all spin; they take TURNS turns each, so that what the machine does besides hits
+One player runs at a time, as they all spin; they take turns, so that what the machine does besides hits
 all of them. Prints a table and writes build/bench/wire.json. Makes a network namespace: run it as root or where user
 namespaces work."""
 import argparse
@@ -22,11 +25,12 @@ import sys
 import tempfile
 import time
 
-import linux_guest
-import machine
+from vm import linux_guest
+from vm import machine
 from contest import rounds
 from contest.scoring import quantile
-from wire import ProbeError, Wire
+from probe import vhost
+from probe.wire import ProbeError, Wire
 
 ROOT = machine.ROOT
 LINUX_PLAYER = ROOT / "build/host/peregrine-linux"
@@ -43,13 +47,13 @@ def settings(setup, wire, more=()):
 
 
 def player_words(setup, wire):
-    """The same settings for the Linux player, whose address is its system's."""
+    """Returns the same settings for the Linux player, whose address is its system's."""
     return " ".join(word for word in settings(setup, wire).split() if not word.startswith(("ip=", "gw=")))
 
 
 @contextlib.contextmanager
 def unikernel(setup, directory, seed):
-    """The kernel in QEMU, playing against a wire of its own."""
+    """Starts the kernel in QEMU, playing against a wire of its own."""
     with Wire(setup.bind, ROUND, seed) as wire:
         host, _ = machine.start(setup, settings(setup, wire), directory)
         with host:
@@ -59,7 +63,7 @@ def unikernel(setup, directory, seed):
 
 @contextlib.contextmanager
 def linux_player(setup, directory, seed):
-    """The same player as a program on this machine: no virtual machine between it and the wire."""
+    """Starts the same player as a program on this machine: no virtual machine between it and the wire."""
     with Wire(setup.bind, ROUND, seed) as wire:
         process = subprocess.Popen([LINUX_PLAYER, *player_words(setup, wire).split()], stdout=subprocess.DEVNULL,
                                    stderr=subprocess.DEVNULL)
@@ -73,7 +77,7 @@ def linux_player(setup, directory, seed):
 
 @contextlib.contextmanager
 def linux_guest_player(setup, directory, seed):
-    """The Linux player in a Linux guest: the same QEMU, the same NIC, the same wire."""
+    """Starts the Linux player in a Linux guest: the same QEMU, the same NIC, the same wire."""
     with Wire(setup.bind, ROUND, seed) as wire:
         options = ["-kernel", linux_guest.KERNEL, "-initrd", linux_guest.INITRAMFS,
                    "-append", f"quiet peregrine: {player_words(setup, wire)}",
@@ -88,7 +92,7 @@ PLAYERS = {"kernel": unikernel, "guest": linux_guest_player, "linux": linux_play
 
 
 def shoot(wire, count, pauses):
-    """`count` delays in us, after some shots that do not count."""
+    """Measures `count` delays in us, after some shots that do not count."""
     delays = []
     for i in range(WARM_SHOTS + count):
         time.sleep(pauses.uniform(*PAUSE_S))
@@ -109,9 +113,13 @@ def commit():
     return done.stdout.strip()
 
 
+def command():
+    return " ".join(["tools/probe.py", *sys.argv[1:]])
+
+
 def path_of(name):
-    """A player's part of a row's name; the unikernel's says which stack the image was linked with."""
-    stacks = [path.name.removeprefix("stack-") for path in (ROOT / "build/kernel").glob("stack-*")]
+    """Returns a player's part of a row's name; the unikernel's says which stack the image was linked with."""
+    stacks = [path.name.split("-")[1] for path in (ROOT / "build/kernel").glob("parts-*")]
     return f"{name}-{stacks[0]}" if name == "kernel" and stacks else name
 
 
@@ -122,7 +130,20 @@ def rows_of(delays, where):
         rows.append({"name": f"wire/{path_of(name)}/burst-to-post", "unit": "us", "n": len(ordered),
                      "p10": quantile(ordered, 10), "p50": quantile(ordered, 50), "p90": quantile(ordered, 90),
                      "p99": quantile(ordered, 99), "machine": f"{cpu_name()}, {where[name]}", "commit": commit(),
-                     "command": " ".join(["tools/probe.py", *sys.argv[1:]])})
+                     "command": command()})
+    return rows
+
+
+def probe_devices(names, count, turns, seed):
+    load = os.getloadavg()[0]
+    if "guest" in names:
+        vhost.build_linux()
+    kvm, finding = machine.probe_kvm()
+    print(f"KVM: {finding}; load {load:.2f}", flush=True)
+    accelerator = "kvm" if kvm else "tcg"
+    rows = vhost.rows_of(vhost.measure(names, -(-count // turns), turns, seed, accelerator),
+                         {"machine": cpu_name(), "load": load, "commit": commit(), "command": command()})
+    vhost.show(rows)
     return rows
 
 
@@ -142,7 +163,7 @@ def enter_namespace():
     os.execvpe(unshare[0], [*unshare, sys.executable, *sys.argv], {**os.environ, IN_NAMESPACE: "1"})
 
 
-def probe_players(names, count, seed):
+def probe_players(names, count, turns, seed):
     kvm, finding = machine.probe_kvm()
     print(f"KVM: {finding}")
     setup = machine.Setup(net="tap", nic="modern", accelerator="kvm" if kvm else "tcg")
@@ -150,11 +171,11 @@ def probe_players(names, count, seed):
     where = {"kernel": in_qemu, "guest": in_qemu, "linux": "host, no virtual machine"}
     delays = {name: [] for name in names}
     pauses = random.Random(f"pauses {seed}")
-    for turn in range(TURNS):
+    for turn in range(turns):
         for name in names:
             with tempfile.TemporaryDirectory(prefix="peregrine-probe-") as directory, \
                     PLAYERS[name](setup, directory, f"{seed} {name} {turn}") as wire:
-                delays[name] += shoot(wire, -(-count // TURNS), pauses)
+                delays[name] += shoot(wire, -(-count // turns), pauses)
     return delays, where
 
 
@@ -173,26 +194,35 @@ def probe_anybody(bind, count, seed):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("players", nargs="*", metavar="kernel|guest|linux", help="which to shoot at, in turns")
+    parser.add_argument("--wire", choices=("tap", "vhost-user"), default="tap", help="the network (default tap)")
     parser.add_argument("--listen", metavar="ADDRESS", help="shoot at any player that connects here")
     parser.add_argument("--count", type=int, default=1000, help="shots at each (default 1000)")
+    parser.add_argument("--turns", type=int, default=TURNS, help=f"turns of each player (default {TURNS})")
     parser.add_argument("--seed", default="1")
     words = parser.parse_args()
-    if unknown := set(words.players) - set(PLAYERS):
-        parser.error(f"'{min(unknown)}' is no player; {', '.join(PLAYERS)} are")
-    if bool(words.players) == bool(words.listen) or words.count < 1:
-        parser.error("name players, or --listen; and at least one shot")
+    known = PLAYERS if words.wire == "tap" else vhost.SYSTEMS
+    if unknown := set(words.players) - set(known):
+        parser.error(f"'{min(unknown)}' is no player; {', '.join(known)} are")
+    if bool(words.players) == bool(words.listen) or min(words.count, words.turns) < 1:
+        parser.error("name players, or --listen; at least one shot, at least one turn")
     try:
+        if words.wire == "vhost-user":
+            return write(probe_devices(words.players, words.count, words.turns, words.seed))
         if words.listen:
             delays, where = probe_anybody(words.listen, words.count, words.seed)
         else:
             if "guest" in words.players and not os.environ.get(IN_NAMESPACE):
                 linux_guest.build(LINUX_PLAYER)         # needs the network, which the namespace has not
             enter_namespace()
-            delays, where = probe_players(words.players, words.count, words.seed)
+            delays, where = probe_players(words.players, words.count, words.turns, words.seed)
     except (ProbeError, OSError, machine.qemu.Timeout, subprocess.SubprocessError) as error:
         sys.exit(f"probe: {error}")
     rows = rows_of(delays, where)
     show(rows)
+    write(rows)
+
+
+def write(rows):
     path = ROOT / "build/bench/wire.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(rows, indent=1) + "\n")

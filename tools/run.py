@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """`make run`: the kernel plays against our contest server in QEMU, before your eyes, and hands the machine back.
 
-Exits 0 only if every offered answer was submitted, none was wrong, and the machine was seen to reset. What is
-offered ends DURATION seconds after the first burst; the last answers then have GRACE_S to arrive. The constants that
-a round hides are told to the kernel here: finding them is another program's job. With --check it only looks whether
-its variables are good."""
+Exits 0 only if every offered answer was submitted, none was wrong, and the machine was seen to reset. The offer ends
+DURATION seconds after the first burst; the last answers then have GRACE_S to arrive. The kernel's settings hold a
+round's hidden constants here: finding them is another program's job."""
+import argparse
 import os
+import signal
 import secrets
 import shutil
 import subprocess
@@ -14,15 +15,16 @@ import tempfile
 import textwrap
 import time
 
-import machine
-import qemu
+from vm import machine
+from vm import qemu
 from contest import rounds
-from game import Game, outcome
+from vm.game import Game, outcome
 
 USER = "peregrine"
 GRACE_S = 2.0
 BOOT_S_MAX = {"kvm": 60, "tcg": 120}        # until the first connection; UEFI under TCG on a busy machine: 20 s
 UEFI_BYTES_MIN = 96 << 20                   # with 64M, GRUB on OVMF is out of memory before it has loaded us
+LAST_WORDS = 8                              # lines of the guest's log, after the game
 IN_NAMESPACE = "PEREGRINE_RUN_IN_NAMESPACE"
 
 # Variable: (default, allowed values or a check, what for).
@@ -38,6 +40,8 @@ VARIABLES = {
     "MEMORY": ("256M", lambda v: (machine.memory_bytes(v) or 0) >= 64 << 20, "a size such as 256M or 8G, 64M at least"),
     "ROUND": ("online", lambda v: v in rounds.ROUNDS or os.path.isfile(v), "online, onsite, qualification or a file"),
     "SEED": ("1", lambda v: v != "", "any text: it decides the digits"),
+    "SETTINGS": ("", lambda v: True,
+                 "further words of docs/settings.md for the kernel, such as 'cpus=2 http.port=8080'"),
 }
 
 
@@ -46,7 +50,7 @@ class BadValue(Exception):
 
 
 def read_variables(environment):
-    """The run's settings; raises BadValue with the value quoted."""
+    """Returns the run's settings; raises BadValue with the value quoted."""
     values = {}
     for name, (default, allowed, what) in VARIABLES.items():
         value = environment.get(name) or default
@@ -70,14 +74,20 @@ def read_variables(environment):
     except rounds.RoundError as error:
         raise BadValue(f"ROUND: {error}") from error
     if not is_playable(values["ROUND"]):
-        raise BadValue(f"ROUND='{values['ROUND'].name}': the kernel plays n up to 1024 and 8 constants of up to 512 bits")
+        raise BadValue(f"ROUND='{values['ROUND'].name}': the kernel plays n up to 1024 and 8 constants of up to 512 "
+                       f"bits")
     return values
 
 
 def is_playable(contest_round):
-    """docs/settings.md, n and m."""
+    """Returns true if the kernel can play the round (docs/settings.md, n and m)."""
     constants = contest_round.constants
     return contest_round.n <= 1024 and len(constants) <= 8 and all(m.bit_length() <= 512 for m in constants)
+
+
+def words_of(error):
+    """Returns an OSError without its number."""
+    return f"{error.filename}: {error.strerror}" if error.filename else error.strerror or str(error)
 
 
 def say(text=""):
@@ -90,19 +100,23 @@ def enter_namespace():
         try:
             machine.set_up_namespace()
         except OSError as error:
-            sys.exit(f"run: NET=tap: {error}")
+            sys.exit(f"run: NET=tap: {words_of(error)}")
         return
     unshare = machine.unshare_words()
+    done = subprocess.run([*unshare, "true"], capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"run: NET=tap needs root, or a system that lets its users make namespaces ({done.stderr.strip()})")
     os.execvpe(unshare[0], [*unshare, sys.executable, *sys.argv], {**os.environ, IN_NAMESPACE: "1"})
 
 
 def start_game(setup, values):
-    words = ["--round", values["ROUND"].name, "--seed", values["SEED"], "--duration", values["DURATION"],
+    words = ["--name", f"Peregrine, {values['ROUND'].name.rsplit('/', 1)[-1]}", "--round", values["ROUND"].name,
+             "--seed", values["SEED"], "--duration", values["DURATION"],
              "--begin", "player"]
     try:
-        return Game(setup.bind, words, port_base=10000)
+        return Game(setup.bind, words, port_base=10000, has_board=True)
     except OSError:
-        return Game(setup.bind, words)          # the contest's own ports are taken here: any others
+        return Game(setup.bind, words, has_board=True)          # the contest's own ports are taken here: any others
 
 
 class LiveBoard:
@@ -155,18 +169,37 @@ def delay_text(answer):
     return f"{delay_us:+.0f} us" if delay_us >= 0 else f"{-delay_us:.0f} us before it was sent"
 
 
-def play(host, game, duration_s, accelerator):
-    """Until the last digits have been sent and answered. False: it did not come to that."""
-    board_shown, shown = LiveBoard(duration_s), 0
+class Log:
+    """The guest's serial line, as far as it was not shown yet."""
+
+    def __init__(self, host):
+        self.host, self.shown = host, 0
+
+    def show(self):
+        """Prints new lines of the log, whole ones only."""
+        for line in self._take():
+            say(f"  | {line}")
+
+    def show_last(self, count):
+        """Prints the last lines without the statistics, which the control channel has brought."""
+        for line in [line for line in self._take() if "] stats: " not in line][-count:]:
+            say(f"  | {line}")
+
+    def _take(self):
+        lines = self.host.log.split("\n")[:-1]
+        new, self.shown = lines[self.shown:], len(lines)
+        return new
+
+
+def play(host, log, game, duration_s, accelerator):
+    """Plays until the last digits have been sent and answered. Returns false if it did not come to that."""
+    board_shown = LiveBoard(duration_s)
     deadline = time.monotonic() + BOOT_S_MAX[accelerator]
     playing = False
     while True:
         board = game.board()
         if not playing:
-            lines = host.log.split("\n")[:-1]
-            for line in lines[shown:]:
-                say(f"  | {line}")
-            shown = len(lines)
+            log.show()
             if board["begun"]:
                 playing, deadline = True, time.monotonic() + duration_s + 30
         if playing:
@@ -194,6 +227,7 @@ def final_board(result):
     summary = result["summary"] or {"found": 0, "early": 0, "wrong": 0, "dup": 0, "late": 0, "submits": 0, "score": 0,
                                     "latency_us": {k: 0 for k in ("count", "p10", "p50", "p90", "p99", "mean", "std")}}
     latency = summary["latency_us"]
+    quantiles = "  ".join(f"{name} {latency[name]:.0f}" for name in ("p10", "p50", "p90", "p99"))
     return textwrap.dedent(f"""\
         offered   {len(result['offered'])}
         found     {summary['found']}, of these early: {summary['early']}
@@ -201,12 +235,12 @@ def final_board(result):
         wrong     {len(result['wrong'])}
         dup       {summary['dup']}, late: {summary['late']}, submissions: {summary['submits']}
         score     {summary['score']}
-        latency   p10 {latency['p10']:.0f}  p50 {latency['p50']:.0f}  p90 {latency['p90']:.0f}  p99 {latency['p99']:.0f} us
+        latency   {quantiles} us
                   mean {latency['mean']:.0f}, std {latency['std']:.0f} (n {latency['count']}, early ones left out)""")
 
 
 def failures(result, over, statistics, reset):
-    """What went wrong, in words; empty when all is well."""
+    """Returns the failures in words; empty when all is well."""
     found = []
     if not over:
         found.append("the game did not come to its end")
@@ -232,12 +266,13 @@ def run(values):
         f"seed {values['SEED']}")
     key = "0x" + secrets.token_hex(32)
     with tempfile.TemporaryDirectory(prefix="peregrine-run-") as directory, start_game(setup, values) as game:
-        say(f"peregrine: contest on {game.bind}, ports {game.ports}; board: "
-            f"http://{game.bind}:{game.ports['pages']}/board.txt")
-        settings = machine.settings_text(setup, values["ROUND"], game.endpoints(setup.host), USER, key)
+        say(f"peregrine: the contest's board: http://{game.bind}:{game.ports['pages']}/")
+        settings = machine.settings_text(setup, values["ROUND"], game.endpoints(setup.host), USER, key,
+                                         values["SETTINGS"].split())
         host, control = machine.start(setup, settings, directory)
         with host:
-            over = play(host, game, float(values["DURATION"]), setup.accelerator)
+            log = Log(host)
+            over = play(host, log, game, float(values["DURATION"]), setup.accelerator)
             if over:
                 wait_for_last_answers(game)
             statistics = None
@@ -251,6 +286,8 @@ def run(values):
             except AssertionError as error:
                 reset = False
                 say(str(error))
+            say("\n---- the machine's last words ----")
+            log.show_last(LAST_WORDS)
         result = outcome(game.stop(), USER)
     say("\n---- the kernel's own statistics (those that are 0 left out) ----\n" + without_zeros(statistics or "none\n"))
     say("\n---- the board at the end ----\n" + final_board(result))
@@ -262,18 +299,42 @@ def run(values):
     return 1 if wrong else 0
 
 
+def read_words():
+    """Reads the command line, which has no words except options: settings are variables, from `make run NAME=value`
+    or from the environment."""
+    rows = []
+    for name, (default, allowed, what) in VARIABLES.items():
+        choice = f"{', '.join(allowed)}: {what}" if isinstance(allowed, tuple) else what
+        rows.append(f"  {name:9} {choice}" + (f" ({default})" if default else ""))
+    parser = argparse.ArgumentParser(description="Plays a game in QEMU: `make run` without the set-up and the build.",
+                                     epilog="variables (and their defaults):\n" + "\n".join(rows),
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true", help="only say if the variables are good")
+    return parser.parse_args()
+
+
+def end(number, _):
+    """Ends the run at a signal as an error does: the machine, the server and the temporary files are cleaned up."""
+    sys.exit(f"run: ended by {signal.Signals(number).name}")
+
+
 def main():
+    words = read_words()
     try:
         values = read_variables(os.environ)
     except BadValue as error:
         sys.exit(f"run: {error}")
-    if sys.argv[1:] == ["--check"]:
+    if words.check:
         return
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, end)
     if values["NET"] == "tap":
         enter_namespace()
     try:
         sys.exit(run(values))
-    except (OSError, qemu.Timeout, subprocess.TimeoutExpired) as error:
+    except OSError as error:
+        sys.exit(f"run: {words_of(error)}")
+    except (qemu.Timeout, subprocess.TimeoutExpired) as error:
         sys.exit(f"run: {error}")
     except KeyboardInterrupt:
         sys.exit("run: interrupted")

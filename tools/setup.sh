@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Installs what the build and the tests need, and says what and why. Silent, and quick, when nothing is missing.
+# tools/setup.sh [run|test|check]: installs what `make run`, `make test` or `make check` (the default) needs, and says
+# what and why. Silent, quick and without the network when nothing is missing.
 #
 # Plain bash and dpkg: it runs before anything else is there. Made for and tested on Debian 12; the names also cover
 # Ubuntu 22.04 and 24.04 (universe enabled), where it is untested. Changes nothing but packages: no service is
@@ -7,52 +8,95 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-# package — reason. A line a package; `a|b`: either will do, the first that the distribution has is installed.
+# group package — reason. `make test` needs the group run as well, `make check` all but prove. `a|b`: either will do,
+# the first that the distribution has is installed.
 packages='
-gcc — compiles the kernel and the hosted programs
-libc6-dev — C headers of the hosted programs
-make — drives the build
-binutils — links the image, archives, reads symbols
-nasm — assembles boot/
-python3 — contest server, run driver, tests
-qemu-system-x86 — the machine that the kernel plays in
-ovmf — UEFI firmware for QEMU
-grub-common — grub-mkrescue, for the ISO
-grub-pc-bin — GRUB for BIOS, on the ISO
-grub-efi-amd64-bin — GRUB for UEFI, on the ISO
-mtools — grub-mkrescue writes the EFI partition with it
-xorriso — grub-mkrescue writes the ISO with it
-iproute2 — network namespaces and TAP devices of NET=tap and of the tests
-xz-utils — unpacks the source of lwIP
-libcmocka-dev — C unit tests
-clang — libFuzzer targets
-libclang-rt-dev|libclang-rt-14-dev|libfuzzer-14-dev — run-time libraries of libFuzzer and its sanitizers
-python3-pytest — runs every test
-python3-pytest-xdist — on both cores
-python3-prometheus-client — its parser reads the status page in the tests
-libgmp-dev — exact arithmetic of the matcher oracle and the benchmarks
-valgrind — counts instructions
-openssh-client — ssh and keys of tools/peregrine and its tests
-mmdebstrap — makes the Debian of tests/roundtrip
-fakeroot — the same without root
-debian-archive-keyring — checks the packages of that Debian
-gdisk — partitions its disk
-dosfstools — makes its EFI partition
-e2fsprogs — makes its root file system
-qemu-utils — qemu-img, for disks that are thrown away after a test
+run gcc — compiles the kernel and the hosted programs
+run libc6-dev — C headers of the hosted programs
+run make — drives the build
+run binutils — links the image, archives, reads symbols
+run nasm — assembles boot/
+run python3 — contest server, run driver, tests
+run qemu-system-x86 — the machine that the kernel plays in
+run ovmf — UEFI firmware for QEMU
+run grub-common — grub-mkrescue, for the ISO; the font of the console
+run grub-pc-bin — GRUB for BIOS, on the ISO
+run grub-efi-amd64-bin — GRUB for UEFI, on the ISO
+run mtools — grub-mkrescue writes the EFI partition with it
+run xorriso — grub-mkrescue writes the ISO with it
+run iproute2 — network namespaces and TAP devices of NET=tap and of the tests
+run libjs-dygraphs — curves over time on the contest'\''s board
+run libjs-chart.js|node-chart.js — bars and distributions on the contest'\''s board
+lwip xz-utils — unpacks the source of lwIP
+test libcmocka-dev — C unit tests
+test python3-pytest — runs every test
+test python3-pytest-xdist — on both cores
+test python3-hypothesis — sends the contest server every malformed request
+test python3-prometheus-client — its parser reads the status page in the tests
+test libgmp-dev — exact arithmetic of the matcher oracle and the benchmarks
+test python3-sympy — `contest explain-m` factors with it
+test clang-format — lint: how C is laid out
+test cppcheck — lint: mistakes in C
+test python3-flake8 — lint: mistakes in Python
+test shellcheck — lint: mistakes in shell scripts
+test codespell — lint: misspelt words
+test man-db — formats the manual page in its test
+check gcovr — table of `make coverage`
+test openssh-client — ssh and keys of tools/peregrine and its tests
+check clang — libFuzzer targets
+check libclang-rt-dev|libclang-rt-14-dev|libfuzzer-14-dev — run-time libraries of libFuzzer and its sanitizers
+check python3-matplotlib — plots of docs/performance.md and of the contest'\''s board
+check chromium — the browser that the tests of the contest'\''s board drive
+check chromium-driver — drives it
+check python3-selenium — speaks to the driver
+check valgrind — counts instructions
+check libssl-dev — OpenSSL beside our hashes in `make bench-digest`
+check haproxy — the balancer of docs/balance.md and its test
+check wrk — load over HTTP in that test
+check g++ — compiles the queue of boost that `make bench-base` measures
+check libboost-dev — that queue
+check liburcu-dev — what the sequence lock is measured beside
+check mmdebstrap — makes the Debian of tests/roundtrip
+check fakeroot — the same without root
+check debian-archive-keyring — checks the packages of that Debian
+check gdisk — partitions its disk
+check dosfstools — makes its EFI partition
+check e2fsprogs — makes its root file system
+check qemu-utils — qemu-img, for disks that are thrown away after a test
+check dpdk-dev — testpmd, a network device that others wrote, for the games of tests/e2e
+check librte-net-vhost23|librte-net-vhost22|librte-net-vhost24 — its vhost-user port, where the guest is plugged in
+check librte-net-tap23|librte-net-tap22|librte-net-tap24 — its TAP, where the contest is plugged in
+check ntpsec-ntpdate — ntpdate and ntpdig, which ask the time program; the libraries of ntpq
+check libbsd0 — a library of ntpd, which is unpacked below
+check libedit2 — a library of chronyd, which is unpacked below
+check libseccomp2 — a library of chronyd, too
+prove frama-c-base — Frama-C, which proves parsers: `make prove`
+prove why3 — hands the goals of Frama-C to a prover
+prove z3 — the prover
 '
 
 say() { printf 'setup: %s\n' "$*"; }
 die() { printf 'setup: %s\n' "$*" >&2; exit 1; }
 
+case ${1-check} in
+run) groups=run ;;
+test) groups='run test' ;;
+check) groups='run test check lwip' ;;
+prove) groups='run prove' ;;
+*) die "tools/setup.sh [run|test|check|prove]" ;;
+esac
+[ "${STACK-}" != lwip ] || groups+=' lwip'
+wants() { [[ " $groups " == *" $1 "* ]]; }
+
 command -v dpkg-query >/dev/null || die "this needs Debian 12 or Ubuntu: there is no dpkg here"
 [ "$(dpkg --print-architecture)" = amd64 ] || die "this needs an amd64 machine, not $(dpkg --print-architecture)"
 
-installed=" $(dpkg-query -W -f '${db:Status-Status} ${Package}\n' 2>/dev/null | sed -n 's/^installed //p' | tr '\n' ' ')"
+installed=" $(dpkg-query -W -f '${db:Status-Status} ${Package}\n' 2>/dev/null |
+    sed -n 's/^installed //p' | tr '\n' ' ')"
 
-missing=()      # the lines of the table of which no alternative is installed
-while IFS= read -r line; do
-    [ -n "$line" ] || continue
+missing=()      # the lines of the table, without their group, of which no alternative is installed
+while read -r group line; do
+    [ -n "$group" ] && wants "$group" || continue
     found=
     IFS='|' read -ra names <<<"${line%% *}"
     for name in "${names[@]}"; do
@@ -61,19 +105,19 @@ while IFS= read -r line; do
     [ -n "$found" ] || missing+=("$line")
 done <<<"$packages"
 
-# Extra steps, each silent when its work is done: `needed` asks, `run` does.
-nginx=build/third-party/nginx/usr/sbin/nginx    # a foreign server for tests/e2e; installed, it would listen on port 80
-nginx_needed() { ! command -v nginx >/dev/null && [ ! -x /usr/sbin/nginx ] && [ ! -x $nginx ]; }
+# Programs for tests alone whose packages would start a daemon: tools/setup.sh unpacks them, and installs nothing.
+nginx=build/third-party/nginx/usr/sbin/nginx
+promtool=build/third-party/prometheus/usr/bin/promtool
+chronyd=build/third-party/chrony/usr/sbin/chronyd
+ntpd=build/third-party/ntpsec/usr/sbin/ntpd
+lacks() { ! command -v "$(basename "$1")" >/dev/null && [ ! -x "/usr/sbin/$(basename "$1")" ] && [ ! -x "$1" ]; }
 
 run_as_root() {
-    if [ "$(id -u)" = 0 ]; then "$@"
-    elif command -v sudo >/dev/null; then sudo "$@"
-    else die "not root, and no sudo here; as root: $*"
-    fi
+    if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi
 }
 
 apt_get() {
-    run_as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300 "$@"
+    run_as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0 "$@"
 }
 
 updated=
@@ -84,49 +128,87 @@ apt_update() {
     apt_get update >/dev/null || die "apt-get update failed (network? see its message above)"
 }
 
-has_candidate() { [[ $(apt-cache policy "$1" 2>/dev/null) == *"Candidate: "[!\(]* ]]; }
+# Sets `candidates`: those of the names that the distribution has, each between blanks.
+find_candidates() {
+    candidates=" $(apt-cache policy "$@" 2>/dev/null | awk '/^[^ ]/ { sub(":.*", ""); name = $0 }
+        $1 == "Candidate:" && $2 != "(none)" { printf "%s ", name }')"
+}
 
-# Puts into `choice` the first alternative of the line that the distribution has.
+# Sets `chosen`: of each missing line the first alternative that the distribution has. Fails with `unknown` set to the
+# line of which it has none.
 choose() {
-    local names name
-    IFS='|' read -ra names <<<"${1%% *}"
-    for name in "${names[@]}"; do
-        if has_candidate "$name"; then choice=$name; return 0; fi
+    local line name names
+    # shellcheck disable=SC2046
+    find_candidates $(printf '%s\n' "${missing[@]%% *}" | tr '|' ' ')
+    chosen=()
+    for line in "${missing[@]}"; do
+        unknown=$line
+        IFS='|' read -ra names <<<"${line%% *}"
+        for name in "${names[@]}"; do
+            [[ $candidates != *" $name "* ]] || { chosen+=("$name"); unknown=; break; }
+        done
+        [ -z "$unknown" ] || return 1
     done
-    return 1
+}
+
+# apt's output in few lines: the sizes, then how far it is; on a terminal over itself.
+show_progress() {
+    local terminal=
+    [ ! -t 1 ] || terminal=1
+    awk -v terminal="$terminal" '
+        function show(text) {
+            if (terminal) printf "\rsetup: %-40s", text
+            else if (text != shown) print "setup: " text
+            shown = text
+            fflush()
+        }
+        function part(count) { return terminal ? count : int(count * 4 / total) * 25 "%" }
+        / newly installed, / { total = $1 + $3 }
+        /^Need to get / || /^After this operation/ { print "setup:   " $0; fflush() }
+        /^Get:/ && total { show("fetching " part(++fetched) (terminal ? " of " total : "")) }
+        /^Setting up / && total { show("installing " part(++done) (terminal ? " of " total : "")) }
+        END { if (terminal && shown) print "" }'
 }
 
 install_missing() {
-    local line wanted
-    say "to be installed:"
-    for line in "${missing[@]}"; do
-        choose "$line" || { apt_update && choose "$line"; } ||
-            die "no source of packages has ${line%% *} (${line#* — }); on Ubuntu: add-apt-repository universe"
-        say "  $choice — ${line#* — }"
-        wanted+=("$choice")
-    done
-    apt_get install -y --no-install-recommends "${wanted[@]}" >/dev/null && return
+    local line
+    say "to be installed, for make ${1-check}:"
+    for line in "${missing[@]}"; do say "  $line"; done
+    if [ "$(id -u)" != 0 ]; then
+        command -v sudo >/dev/null || die "not root, and no sudo here; as root: tools/setup.sh ${1-check}"
+        sudo true || die "sudo does not let this user in; as root: tools/setup.sh ${1-check}"
+    fi
+    choose || { apt_update && choose; } ||
+        die "no source of packages has ${unknown%% *} (${unknown#* — }); on Ubuntu: add-apt-repository universe"
+    apt_get install -y --no-install-recommends "${chosen[@]}" | show_progress && return
     # Lists older than the archive name files that it no longer has.
-    apt_update && apt_get install -y --no-install-recommends "${wanted[@]}" >/dev/null && return
-    die "apt-get install failed; what it said stands above. By hand: apt-get install ${wanted[*]}"
+    apt_update && apt_get install -y --no-install-recommends "${chosen[@]}" | show_progress && return
+    die "apt-get install failed; its message stands above. By hand: apt-get install ${chosen[*]}"
 }
 
-# The program alone, out of its package, into build/: nothing is installed, nothing is started.
-nginx_unpack() {
-    local package at=build/third-party/nginx
-    say "unpacking nginx below build/ — a server others wrote, which the end-to-end tests play against"
-    mkdir -p $at
-    has_candidate nginx || apt_update || true
-    for package in nginx nginx-core; do     # Debian; Ubuntu
-        (cd $at && apt-get -q download $package >/dev/null 2>&1) ||
-            { apt_update && (cd $at && apt-get -q download $package >/dev/null); } || continue
-        dpkg-deb -x $at/${package}_*.deb $at
-        rm -f $at/${package}_*.deb
-        [ ! -x $nginx ] || return 0
+# unpack PROGRAM REASON PACKAGE...: the program alone, out of the first package that has it, into build/. Nothing is
+# installed, nothing is started.
+unpack() {
+    local program=$1 package at
+    at=$(cut -d/ -f1-3 <<<"$program")
+    say "unpacking $(basename "$program") below build/ — $2"
+    mkdir -p "$at"
+    for package in "${@:3}"; do
+        (cd "$at" && apt-get -q download "$package" >/dev/null 2>&1) ||
+            { apt_update && (cd "$at" && apt-get -q download "$package" >/dev/null); } || continue
+        dpkg-deb -x "$at/${package}"_*.deb "$at"
+        rm -f "$at/${package}"_*.deb
+        [ ! -x "$program" ] || return 0
     done
-    die "could not get nginx out of its package"
+    die "could not get $(basename "$program") out of its package"
 }
 
-[ ${#missing[@]} = 0 ] || install_missing
-! nginx_needed || nginx_unpack
-[ ! -x tools/fetch-lwip.sh ] || tools/fetch-lwip.sh
+[ ${#missing[@]} = 0 ] || install_missing "$@"
+if wants check; then
+    # Debian's package of nginx, and Ubuntu's.
+    ! lacks $nginx || unpack $nginx "a server others wrote, which the end-to-end tests play against" nginx nginx-core
+    ! lacks $promtool || unpack $promtool "Prometheus' own linter reads the status page in the tests" prometheus
+    ! lacks $chronyd || unpack $chronyd "an NTP server and client, which the time program meets" chrony
+    ! lacks $ntpd || unpack $ntpd "another one, with ntpq" ntpsec
+fi
+! wants lwip || tools/fetch-lwip.sh

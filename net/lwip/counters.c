@@ -6,8 +6,9 @@
 #include "lwip/priv/memp_priv.h"
 #include "lwip/stats.h"
 
-#include "kernel/base/bytes.h"
-#include "net/dhcp.h"
+#include "base/assert.h"
+#include "base/bytes.h"
+#include "net/ip/dhcp.h"
 
 struct port_counters port_counters;
 
@@ -33,45 +34,55 @@ struct protocol {
 };
 static struct protocol etharp, ip, ip_frag, icmp, udp, tcp;
 
-#define PROTOCOL_COUNTERS(name) \
-    COUNTER("lwip." #name ".", name, xmit), COUNTER("lwip." #name ".", name, recv), \
-    COUNTER("lwip." #name ".", name, drop), COUNTER("lwip." #name ".", name, chkerr), \
-    COUNTER("lwip." #name ".", name, lenerr), COUNTER("lwip." #name ".", name, memerr), \
-    COUNTER("lwip." #name ".", name, rterr), COUNTER("lwip." #name ".", name, proterr), \
-    COUNTER("lwip." #name ".", name, opterr), COUNTER("lwip." #name ".", name, err)
+#define PROTOCOL_COUNTERS(name)                                                                                        \
+    COUNTER("lwip." #name ".", name, xmit), COUNTER("lwip." #name ".", name, recv),                                    \
+        COUNTER("lwip." #name ".", name, drop), COUNTER("lwip." #name ".", name, chkerr),                              \
+        COUNTER("lwip." #name ".", name, lenerr), COUNTER("lwip." #name ".", name, memerr),                            \
+        COUNTER("lwip." #name ".", name, rterr), COUNTER("lwip." #name ".", name, proterr),                            \
+        COUNTER("lwip." #name ".", name, opterr), COUNTER("lwip." #name ".", name, err)
 
 static const struct counter protocol_table[] = {
-    PROTOCOL_COUNTERS(etharp), PROTOCOL_COUNTERS(ip), PROTOCOL_COUNTERS(ip_frag),
-    PROTOCOL_COUNTERS(icmp), PROTOCOL_COUNTERS(udp), PROTOCOL_COUNTERS(tcp),
+    PROTOCOL_COUNTERS(etharp), PROTOCOL_COUNTERS(ip),  PROTOCOL_COUNTERS(ip_frag),
+    PROTOCOL_COUNTERS(icmp),   PROTOCOL_COUNTERS(udp), PROTOCOL_COUNTERS(tcp),
 };
 
 static void protocol_copy(struct protocol *to, const struct stats_proto *from)
 {
+    ASSERT(from != NULL);
     *to = (struct protocol){
-        .xmit = from->xmit, .recv = from->recv, .drop = from->drop, .chkerr = from->chkerr, .lenerr = from->lenerr,
-        .memerr = from->memerr, .rterr = from->rterr, .proterr = from->proterr, .opterr = from->opterr,
+        .xmit = from->xmit,
+        .recv = from->recv,
+        .drop = from->drop,
+        .chkerr = from->chkerr,
+        .lenerr = from->lenerr,
+        .memerr = from->memerr,
+        .rterr = from->rterr,
+        .proterr = from->proterr,
+        .opterr = from->opterr,
         .err = from->err,
     };
 }
 
-/* What is out of lwIP's pools, the most there ever was, and how often there was none. */
+/* One of lwIP's pools: elements in use, the most ever in use, and how often none was free. */
 struct pool {
     uint64_t used, max, err;
 };
 static struct pool heap, tcp_pcbs, tcp_segs, pbufs, frame_copies, udp_pcbs;
 
-#define POOL_COUNTERS(name) \
-    COUNTER("lwip.pool." #name ".", name, used), COUNTER("lwip.pool." #name ".", name, max), \
-    COUNTER("lwip.pool." #name ".", name, err)
+#define POOL_COUNTERS(name)                                                                                            \
+    COUNTER("lwip.pool." #name ".", name, used), COUNTER("lwip.pool." #name ".", name, max),                           \
+        COUNTER("lwip.pool." #name ".", name, err)
 
 static const struct counter pool_table[] = {
-    POOL_COUNTERS(heap), POOL_COUNTERS(tcp_pcbs), POOL_COUNTERS(tcp_segs),
+    POOL_COUNTERS(heap),  POOL_COUNTERS(tcp_pcbs),     POOL_COUNTERS(tcp_segs),
     POOL_COUNTERS(pbufs), POOL_COUNTERS(frame_copies), POOL_COUNTERS(udp_pcbs),
 };
 
 static void pool_copy(struct pool *to, const struct stats_mem *from)
 {
-    *to = (struct pool){.used = from->used, .max = from->max, .err = from->err};
+    ASSERT(from != NULL);
+    ASSERT(from->used <= from->max);
+    *to = (struct pool){ .used = from->used, .max = from->max, .err = from->err };
 }
 
 void counters_refresh(void)
@@ -93,14 +104,15 @@ void counters_refresh(void)
 bool counters_group(size_t index, struct counter_group *group)
 {
     const struct counter_group groups[] = {
-        {port_table, ARRAY_COUNT(port_table)},
-        {protocol_table, ARRAY_COUNT(protocol_table)},
-        {pool_table, ARRAY_COUNT(pool_table)},
+        { port_table, ARRAY_COUNT(port_table) },
+        { protocol_table, ARRAY_COUNT(protocol_table) },
+        { pool_table, ARRAY_COUNT(pool_table) },
         dhcp_counter_group,
     };
     if (index >= ARRAY_COUNT(groups))
         return false;
     counters_refresh();
     *group = groups[index];
+    ASSERT(group->count > 0);
     return true;
 }

@@ -3,7 +3,7 @@
 
 #include "lwip/udp.h"
 
-#include "kernel/base/assert.h"
+#include "base/assert.h"
 #include "net/lwip/hooks.h"
 
 static struct udp_pcb *udp_bound[TRANSPORT_UDP_PORT_COUNT_MAX];
@@ -12,12 +12,13 @@ static size_t udp_bound_count;
 static void on_datagram(void *arg, struct udp_pcb *pcb, struct pbuf *p, const ip_addr_t *from, u16_t port)
 {
     (void)arg;
+    ASSERT(pcb->local_port != 0);
     if (p->tot_len > TRANSPORT_DATAGRAM_BYTES_MAX) {
         port_counters.udp_drop_oversize++;
         pbuf_free(p);
         return;
     }
-    if (p->next != NULL) {              /* it came in fragments: in one piece, then, if there is room */
+    if (p->next != NULL) { /* a reassembled datagram is copied into one piece, if the pool has one */
         struct pbuf *whole = pbuf_coalesce(p, PBUF_RAW);
         if (whole == p) {
             port_counters.rx_drop_no_pbuf++;
@@ -27,6 +28,7 @@ static void on_datagram(void *arg, struct udp_pcb *pcb, struct pbuf *p, const ip
         p = whole;
     }
     struct queued_event *queued = events_add(TRANSPORT_DATAGRAM);
+    ASSERT(p->len == p->tot_len);
     queued->chain = p;
     queued->event.address = lwip_ntohl(ip_addr_get_ip4_u32(from));
     queued->event.peer_port = port;
@@ -35,6 +37,8 @@ static void on_datagram(void *arg, struct udp_pcb *pcb, struct pbuf *p, const ip
 
 bool transport_udp_bind(uint16_t port)
 {
+    ASSERT(port != 0);
+    ASSERT(udp_bound_count <= TRANSPORT_UDP_PORT_COUNT_MAX);
     if (udp_bound_count == TRANSPORT_UDP_PORT_COUNT_MAX)
         return false;
     struct udp_pcb *pcb = udp_new();
@@ -51,7 +55,7 @@ bool transport_udp_bind(uint16_t port)
 bool transport_udp_send(uint16_t from_port, uint32_t to_address, uint16_t to_port, const void *data, size_t bytes,
                         uint64_t now_ns)
 {
-    static struct udp_pcb sender;       /* never bound: only its port and TTL are looked at */
+    static struct udp_pcb sender; /* never bound: lwIP reads only its port and its TTL */
     hooks_now_ns = now_ns;
     ASSERT(from_port != 0);
     const struct transport_network *network = transport_network();

@@ -1,23 +1,23 @@
-/* What happened and has not been told yet.
+/* The queue of events that transport_poll has not returned yet.
  *
- * lwIP calls back from inside its input and its timers. Each callback only notes here what happened and returns;
- * transport_poll hands the events out one by one, and looks at the next frame when there is none left. So nothing of the
- * application runs inside lwIP, and the queue is bounded by what one frame can cause. */
+ * lwIP calls back from inside its input and its timers. Each callback only adds an event here and returns.
+ * transport_poll returns the events one by one, and takes the next frame when the queue is empty. Thus no application
+ * code runs inside lwIP, and the events that one frame can cause bound the queue. */
 #include "net/lwip/port.h"
 
-#include "kernel/base/assert.h"
+#include "base/assert.h"
 
 enum {
-    /* At most one event of each of CONNECTED or ACCEPTED, DATA, ENDED and CLOSED is queued for a connection: a frame is
-     * looked at only when the queue is empty, and it is for one connection; timers and calls of the application only
-     * ever close. One DATAGRAM. The next power of two. */
+    /* A connection has at most four events in the queue: CONNECTED or ACCEPTED, DATA, ENDED, CLOSED. A frame is taken
+     * only when the queue is empty, and belongs to one connection. Timers and calls of the application add only CLOSED.
+     * One DATAGRAM comes on top. The size is the next power of two. */
     EVENT_COUNT = 128,
 };
 _Static_assert(EVENT_COUNT >= 4 * TRANSPORT_CONNECTION_COUNT_MAX + 1, "see above");
 
 static struct queued_event events[EVENT_COUNT];
 static uint32_t first, count;
-static struct pbuf *lent;               /* what the application looks at until the next transport_poll */
+static struct pbuf *borrowed; /* the pbuf that the application reads until the next transport_poll */
 
 struct queued_event *events_add(enum transport_event_kind kind)
 {
@@ -25,7 +25,7 @@ struct queued_event *events_add(enum transport_event_kind kind)
     struct queued_event *queued = &events[(first + count++) % EVENT_COUNT];
     if (count > port_counters.events_max)
         port_counters.events_max = count;
-    *queued = (struct queued_event){.event = {.kind = kind, .connection = -1}};
+    *queued = (struct queued_event){ .event = { .kind = kind, .connection = -1 } };
     return queued;
 }
 
@@ -33,6 +33,7 @@ bool events_waiting(void) { return count > 0; }
 
 void events_forget(int connection)
 {
+    ASSERT(connection >= 0 && connection < TRANSPORT_CONNECTION_COUNT_MAX);
     for (uint32_t i = 0; i < count; i++) {
         struct queued_event *queued = &events[(first + i) % EVENT_COUNT];
         if (queued->event.connection != connection)
@@ -44,41 +45,44 @@ void events_forget(int connection)
     }
 }
 
-static void lent_take_back(void)
+static void borrowed_free(void)
 {
-    if (lent != NULL)
-        pbuf_free(lent);
-    lent = NULL;
+    if (borrowed != NULL)
+        pbuf_free(borrowed);
+    borrowed = NULL;
 }
 
-/* The first pbuf of the event's chain is lent; the rest stays for the next time. */
-static void chain_lend(struct queued_event *queued, struct transport_event *event)
+/* Hands out the first pbuf of the event's chain. The rest stays in the queue for the next call. */
+static void chain_hand_out(struct queued_event *queued, struct transport_event *event)
 {
-    lent = queued->chain;
-    event->data = lent->payload;
-    event->bytes = lent->len;
-    queued->chain = lent->next;
+    ASSERT(borrowed == NULL);
+    borrowed = queued->chain;
+    event->payload.data = borrowed->payload;
+    event->payload.count = borrowed->len;
+    queued->chain = borrowed->next;
     if (queued->chain != NULL)
-        pbuf_ref(queued->chain);        /* pbuf_dechain lets go of the rest on lent's behalf */
-    pbuf_dechain(lent);
+        pbuf_ref(queued->chain); /* pbuf_dechain drops the reference that the first pbuf had to the rest */
+    pbuf_dechain(borrowed);
+    ASSERT(borrowed->next == NULL);
 }
 
 bool events_take(struct transport_event *event)
 {
-    lent_take_back();
+    ASSERT(first < EVENT_COUNT && count <= EVENT_COUNT);
+    borrowed_free();
     while (count > 0) {
         struct queued_event *queued = &events[first];
         *event = queued->event;
         if (queued->chain != NULL)
-            chain_lend(queued, event);
+            chain_hand_out(queued, event);
         if (queued->chain == NULL) {
             first = (first + 1) % EVENT_COUNT;
             count--;
         }
-        bool is_empty_data = event->kind == TRANSPORT_DATA && event->bytes == 0;
+        bool is_empty_data = event->kind == TRANSPORT_DATA && event->payload.count == 0;
         if (event->kind != TRANSPORT_NONE && !is_empty_data)
             return true;
-        lent_take_back();
+        borrowed_free();
     }
     return false;
 }

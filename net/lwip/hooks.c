@@ -1,12 +1,13 @@
-/* What lwIP asks of the platform: unguessable numbers and checksums. */
+/* The functions that lwIP asks of its platform: random numbers and checksums; and the port's hooks into lwIP's TCP. */
 #include "net/lwip/port.h"
 
 #include "lwip/ip_addr.h"
 #include "lwip/priv/tcp_priv.h"
 #include "lwip/prot/tcp.h"
 
-#include "kernel/base/bytes.h"
-#include "net/checksum.h"
+#include "base/assert.h"
+#include "base/bytes.h"
+#include "net/ip/checksum.h"
 #include "net/lwip/hooks.h"
 
 uint64_t hooks_now_ns;
@@ -33,7 +34,7 @@ uint32_t lwip_port_random(void) { return (uint32_t)random_draw(); }
 struct siphash_key hooks_key(void)
 {
     uint64_t k0 = random_draw();
-    return (struct siphash_key){.k0 = k0, .k1 = random_draw()};
+    return (struct siphash_key){ .k0 = k0, .k1 = random_draw() };
 }
 
 /* RFC 6528 §3: ISN = M + F(local address, local port, remote address, remote port, secret), M a clock of 4 us. */
@@ -47,18 +48,20 @@ u32_t lwip_port_isn(const ip_addr_t *local, u16_t local_port, const ip_addr_t *r
     return (uint32_t)(hooks_now_ns / 4000) + (uint32_t)siphash(isn_key, tuple, sizeof tuple);
 }
 
-/* lwIP stores and compares the sum as it lies in memory, which is the other way round than host order. */
+/* Returns the sum in the byte order of memory, in which lwIP stores and compares sums. */
 uint16_t lwip_port_checksum(const void *data, int bytes)
 {
     return __builtin_bswap16(checksum_fold(checksum_sum(0, data, (size_t)bytes)));
 }
 
-/* An option's kind as the last byte, without a length: lwIP 2.1.3 would look for the length behind the segment. It becomes
- * the end of the list. Found by tests/fuzz/frames_stack_fuzz.c. */
+/* Replaces an option's kind that stands in the last byte, without a length, by the end of the list. lwIP 2.1.3 would
+ * read the length from behind the segment. Found by tests/fuzz/frames_stack_fuzz.c. */
 static void options_close(struct tcp_hdr *header, u16_t option_bytes, u16_t option1_bytes, u8_t *option2)
 {
     enum { END = 0, NOP = 1 };
     u8_t *option1 = (u8_t *)(header + 1);
+    ASSERT(option_bytes <= 40);
+    ASSERT(option2 == NULL || option1_bytes <= option_bytes);
     for (u32_t i = 0; i < option_bytes;) {
         u8_t *at = option2 == NULL || i < option1_bytes ? option1 + i : option2 + (i - option1_bytes);
         if (*at == END)
@@ -71,9 +74,10 @@ static void options_close(struct tcp_hdr *header, u16_t option_bytes, u16_t opti
             *at = END;
             return;
         }
-        const u8_t *length = option2 == NULL || i + 1 < option1_bytes ? option1 + i + 1 : option2 + (i + 1 - option1_bytes);
+        const u8_t *length = option2 == NULL || i + 1 < option1_bytes ? option1 + i + 1
+                                                                      : option2 + (i + 1 - option1_bytes);
         if (*length < 2)
-            return;                     /* lwIP stops here too */
+            return; /* lwIP stops here too */
         i += *length;
     }
 }
@@ -93,9 +97,9 @@ void *hooks_take_segment_owner(void)
     return owner;
 }
 
-/* lwIP 2.1.3 splits a segment that the window does not take whole; the FIN is meant to go to the second part and stays
- * on the first too (tcp_split_unsent_seg ors the flags it wanted to set), so the peer would take the stream for ended in
- * the middle. Nothing follows a true FIN, so one that something follows is that. Found by tests/sim. */
+/* Takes a false FIN from a segment. lwIP 2.1.3 splits a segment that does not fit the window. The FIN then belongs to
+ * the second part, and tcp_split_unsent_seg leaves FIN on the first part too: the peer would see an early end of the
+ * stream. Nothing follows a true FIN, so a FIN is false if another segment follows. Found by tests/sim. */
 u32_t *lwip_port_segment_leaves(const struct tcp_pcb *pcb, struct tcp_hdr *header, u32_t *options)
 {
     const struct tcp_seg *first = pcb != NULL && pcb->state != LISTEN ? pcb->unsent : NULL;

@@ -1,9 +1,9 @@
 /* lwIP's interface over a network device: frames in without a copy, frames out with one. Knows no connection.
  *
- * In: a frame becomes a pbuf where it lies and goes back to the device when lwIP frees the pbuf; only when almost all
- * frames the device may lend are held (out-of-order segments, fragments) is one copied into lwIP's pool instead.
- * Out: lwIP's pbufs are a chain (headers, then the message by reference), a transmit buffer is one piece, so the
- * chain is copied into it, and the frame then belongs to the device alone. */
+ * In: a frame becomes a pbuf in place, and goes back to the device when lwIP frees the pbuf. If lwIP holds almost all
+ * frames that the device may lend (out-of-order segments, fragments), a frame is copied into lwIP's pool instead.
+ * Out: lwIP's pbufs are a chain (headers, then the message by reference); a transmit buffer is one piece. The chain is
+ * copied into the buffer, and the frame then belongs to the device alone. */
 #include "net/lwip/port.h"
 
 #include "lwip/etharp.h"
@@ -11,9 +11,9 @@
 #include "lwip/prot/ip.h"
 #include "netif/ethernet.h"
 
-#include "kernel/base/assert.h"
-#include "kernel/base/bytes.h"
-#include "net/checksum.h"
+#include "base/assert.h"
+#include "base/bytes.h"
+#include "net/ip/checksum.h"
 
 enum {
     ETHERNET_BYTES = 14,
@@ -23,11 +23,11 @@ enum {
     TYPE_AT = 12,
     L4_CHECKS = NETIF_CHECKSUM_CHECK_TCP | NETIF_CHECKSUM_CHECK_UDP,
     L4_GENERATES = NETIF_CHECKSUM_GEN_TCP | NETIF_CHECKSUM_GEN_UDP,
-    RX_PBUF_COUNT = NETDEV_RX_BORROWED_MAX - 1,     /* one more may be in hand, being copied */
+    RX_PBUF_COUNT = NETDEV_RX_BORROWED_MAX - 1, /* one more may be in hand, being copied */
 };
 
 struct rx_pbuf {
-    struct pbuf_custom custom;          /* first: lwIP hands this back */
+    struct pbuf_custom custom; /* first: lwIP hands this back */
     struct frame frame;
 };
 
@@ -35,7 +35,7 @@ struct netif interface;
 
 static struct netdev *device;
 static struct rx_pbuf rx_pbufs[RX_PBUF_COUNT];
-static struct rx_pbuf *rx_free[RX_PBUF_COUNT];      /* a stack, so that the one used last is used next */
+static struct rx_pbuf *rx_free[RX_PBUF_COUNT]; /* last in, first out: the newest is still in the cache */
 static size_t rx_free_count;
 static bool stalled;
 
@@ -49,15 +49,16 @@ static void rx_pbuf_free(struct pbuf *p)
     rx_free[rx_free_count++] = rx;
 }
 
-static struct pbuf *rx_pbuf_lent(const struct frame *frame)
+static struct pbuf *rx_pbuf_in_place(const struct frame *frame)
 {
     if (rx_free_count == 0)
         return NULL;
+    ASSERT(rx_free_count <= RX_PBUF_COUNT);
+    ASSERT(frame->bytes <= UINT16_MAX);
     struct rx_pbuf *rx = rx_free[--rx_free_count];
     rx->custom.custom_free_function = rx_pbuf_free;
     rx->frame = *frame;
-    return pbuf_alloced_custom(PBUF_RAW, (u16_t)frame->bytes, PBUF_REF, &rx->custom, frame->data,
-                               (u16_t)frame->bytes);
+    return pbuf_alloced_custom(PBUF_RAW, (u16_t)frame->bytes, PBUF_REF, &rx->custom, frame->data, (u16_t)frame->bytes);
 }
 
 static struct pbuf *rx_pbuf_copied(const struct frame *frame)
@@ -65,22 +66,24 @@ static struct pbuf *rx_pbuf_copied(const struct frame *frame)
     struct pbuf *copy = pbuf_alloc(PBUF_RAW, (u16_t)frame->bytes, PBUF_POOL);
     if (copy == NULL)
         return NULL;
-    pbuf_take(copy, frame->data, (u16_t)frame->bytes);
+    err_t err = pbuf_take(copy, frame->data, (u16_t)frame->bytes);
+    ASSERT(err == ERR_OK);
     port_counters.rx_copied++;
     device->ops->rx_release(device, frame);
     return copy;
 }
 
-/* When everything is held, a connection's out-of-order segments are let go: they come again, and what is in order must
- * get through. */
+/* Wraps a frame in a pbuf, in place or copied; NULL: dropped. If all pbufs are held, one connection's out-of-order
+ * segments are freed: the peer sends them again, and segments in order must get through. */
 static struct pbuf *rx_pbuf_around(const struct frame *frame)
 {
-    struct pbuf *p = rx_pbuf_lent(frame);
+    ASSERT(frame->data != NULL);
+    struct pbuf *p = rx_pbuf_in_place(frame);
     if (p == NULL)
         p = rx_pbuf_copied(frame);
-    if (p == NULL && pbuf_free_ooseq_pending) {     /* set by the pool that was empty */
+    if (p == NULL && pbuf_free_ooseq_pending) { /* set by the pool that was empty */
         pbuf_free_ooseq();
-        p = rx_pbuf_lent(frame);
+        p = rx_pbuf_in_place(frame);
         if (p == NULL)
             p = rx_pbuf_copied(frame);
     }
@@ -91,7 +94,7 @@ static struct pbuf *rx_pbuf_around(const struct frame *frame)
     return p;
 }
 
-/* lwIP 2.1.3 reads these headers before it compares their lengths with the frame's, so the frame is measured here. */
+/* Returns true if the frame holds its headers whole. lwIP 2.1.3 reads headers before it checks their lengths. */
 static bool headers_are_whole(const uint8_t *at, uint32_t bytes)
 {
     if (bytes < ETHERNET_BYTES)
@@ -108,27 +111,31 @@ static bool headers_are_whole(const uint8_t *at, uint32_t bytes)
         uint32_t total_bytes = load_be16(packet + 2);
         if (header_bytes < IPV4_BYTES_MIN || total_bytes < header_bytes || total_bytes > packet_bytes)
             return false;
-        /* Before it has an address lwIP looks at the UDP port of whatever comes. */
+        /* As long as lwIP has no address, it reads the UDP port of every packet. */
         return packet[9] != IP_PROTO_UDP || packet_bytes >= header_bytes + UDP_BYTES;
     }
     default:
-        return true;                    /* not for lwIP, which counts and drops it */
+        return true; /* lwIP counts and drops other types */
     }
 }
 
-/* A learnt address must be one that frames can be sent to, and not ours. */
+/* Returns true if the sender of an ARP message is worth learning: no multicast MAC, and not our own address. */
 static bool arp_sender_is_sane(const uint8_t *arp)
 {
     bool own = load_le32(arp + 14) == ip4_addr_get_u32(netif_ip4_addr(&interface)) && load_le32(arp + 14) != 0;
     return (arp[8] & 1) == 0 && !own;
 }
 
-static bool is_for_us(const uint8_t *mac) { return (mac[0] & 1) != 0 || memcmp(mac, device->mac, NETDEV_MAC_BYTES) == 0; }
+static bool is_for_us(const uint8_t *mac)
+{
+    return (mac[0] & 1) != 0 || memcmp(mac, device->mac, NETDEV_MAC_BYTES) == 0;
+}
 
 static bool is_fragment(const uint8_t *packet) { return (load_be16(packet + 6) & 0x3fff) != 0; }
 
 static bool frame_is_acceptable(const struct frame *frame)
 {
+    ASSERT(frame->data != NULL);
     if (!headers_are_whole(frame->data, frame->bytes)) {
         port_counters.rx_drop_truncated++;
         return false;
@@ -147,6 +154,7 @@ static bool frame_is_acceptable(const struct frame *frame)
 bool interface_input(void)
 {
     struct frame frame;
+    ASSERT(device != NULL);
     if (!device->ops->rx_borrow(device, &frame))
         return false;
     port_counters.rx_frames++;
@@ -158,23 +166,23 @@ bool interface_input(void)
     bool is_ip = load_be16(frame.data + TYPE_AT) == ETHTYPE_IP;
     struct icmp_error error;
     if (is_ip && icmp_error_parse(frame.data + ETHERNET_BYTES, &error))
-        transport_unreachable_heard(&error);
+        transport_unreachable_received(&error);
 
-    /* The device vouches for a frame; what a fragment is part of is checked when it is whole. */
+    /* The device vouches for one frame. A datagram that came in fragments is checked after reassembly. */
     bool vouched = frame.checksum_good && is_ip && !is_fragment(frame.data + ETHERNET_BYTES);
-    u16_t checks = NETIF_CHECKSUM_ENABLE_ALL & (u16_t)~(device->tx_checksum ? L4_GENERATES : 0);
-    NETIF_SET_CHECKSUM_CTRL(&interface, checks & (u16_t)~(vouched ? L4_CHECKS : 0));
+    u16_t checks = NETIF_CHECKSUM_ENABLE_ALL & (u16_t) ~(device->tx_checksum ? L4_GENERATES : 0);
+    NETIF_SET_CHECKSUM_CTRL(&interface, checks & (u16_t) ~(vouched ? L4_CHECKS : 0));
 
     struct pbuf *p = rx_pbuf_around(&frame);
     if (p != NULL)
-        interface.input(p, &interface);     /* always takes the pbuf */
+        interface.input(p, &interface); /* always takes the pbuf */
     return true;
 }
 
 /* --- Out ------------------------------------------------------------------------------------------------------- */
 
-/* Where the device is to sum from, and where it is to put the checksum; 0: nothing to complete. The field gets the
- * pseudo-header's sum: virtio 1.2 §5.1.6.2. */
+/* A checksum that the device completes: the first byte summed, and the field's offset from there. 0: no checksum to
+ * complete. virtio 1.2 §5.1.6.2: the field holds the pseudo-header's sum. */
 struct partial {
     uint16_t start, offset;
 };
@@ -182,21 +190,23 @@ struct partial {
 static struct partial partial_prepare(uint8_t *frame, uint32_t bytes)
 {
     const uint8_t *packet = frame + ETHERNET_BYTES;
+    ASSERT(bytes >= ETHERNET_BYTES);
     if (!device->tx_checksum || load_be16(frame + TYPE_AT) != ETHTYPE_IP || is_fragment(packet))
-        return (struct partial){0, 0};
+        return (struct partial){ 0, 0 };
     uint16_t offset = packet[9] == IP_PROTO_TCP ? 16 : packet[9] == IP_PROTO_UDP ? 6 : 0;
     if (offset == 0)
-        return (struct partial){0, 0};
+        return (struct partial){ 0, 0 };
     uint16_t start = (uint16_t)(ETHERNET_BYTES + 4 * (packet[0] & 0x0f));
+    ASSERT(start + offset + 2u <= bytes);
     uint32_t pseudo = checksum_pseudo_ipv4(load_be32(packet + 12), load_be32(packet + 16), packet[9],
                                            (uint16_t)(bytes - start));
     store_be16(frame + start + offset, checksum_fold(pseudo));
-    return (struct partial){start, offset};
+    return (struct partial){ start, offset };
 }
 
 static err_t interface_output(struct netif *netif, struct pbuf *p)
 {
-    (void)netif;
+    ASSERT(netif == &interface);
     if (p->tot_len > NETDEV_FRAME_BYTES_MAX || p->tot_len < ETHERNET_BYTES) {
         port_counters.tx_drop_oversize++;
         return ERR_BUF;
@@ -205,9 +215,10 @@ static err_t interface_output(struct netif *netif, struct pbuf *p)
     if (buffer == NULL) {
         port_counters.tx_drop_no_buffer++;
         stalled = true;
-        return ERR_MEM;                 /* lwIP keeps a TCP segment, and drops anything else */
+        return ERR_MEM; /* lwIP keeps a TCP segment, and drops anything else */
     }
-    pbuf_copy_partial(p, buffer->data, p->tot_len, 0);
+    u16_t copied = pbuf_copy_partial(p, buffer->data, p->tot_len, 0);
+    ASSERT(copied == p->tot_len);
     struct partial partial = partial_prepare(buffer->data, p->tot_len);
     bool sent = device->ops->tx_publish(device, buffer, p->tot_len, partial.start, partial.offset);
     device->ops->tx_release(device, buffer);
@@ -231,6 +242,8 @@ bool interface_take_stalled(void)
 
 static err_t interface_set_up(struct netif *netif)
 {
+    ASSERT(netif == &interface);
+    ASSERT(device->mtu_bytes > 0);
     netif->name[0] = 'e';
     netif->name[1] = 'n';
     netif->hwaddr_len = NETDEV_MAC_BYTES;
@@ -239,12 +252,13 @@ static err_t interface_set_up(struct netif *netif)
     netif->flags = NETIF_FLAG_BROADCAST | NETIF_FLAG_ETHARP | NETIF_FLAG_ETHERNET;
     netif->output = etharp_output;
     netif->linkoutput = interface_output;
-    NETIF_SET_CHECKSUM_CTRL(netif, NETIF_CHECKSUM_ENABLE_ALL & (u16_t)~(device->tx_checksum ? L4_GENERATES : 0));
+    NETIF_SET_CHECKSUM_CTRL(netif, NETIF_CHECKSUM_ENABLE_ALL & (u16_t) ~(device->tx_checksum ? L4_GENERATES : 0));
     return ERR_OK;
 }
 
 void interface_init(struct netdev *given)
 {
+    ASSERT(given != NULL);
     device = given;
     for (rx_free_count = 0; rx_free_count < RX_PBUF_COUNT; rx_free_count++)
         rx_free[rx_free_count] = &rx_pbufs[RX_PBUF_COUNT - 1 - rx_free_count];

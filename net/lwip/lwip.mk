@@ -13,11 +13,11 @@ $(LWIP_FETCHED): tools/fetch-lwip.sh
 	@touch $@
 $(LWIP_CORE): | $(LWIP_FETCHED) ;
 
-# Their headers come as system headers, so that our warnings hold for our files; theirs are compiled without. What a
-# system header includes, -MMD leaves out: lwipopts.h is named here.
+# lwIP's headers are system headers to our files, so that our warnings hold for our files alone. lwIP's own files are
+# compiled without warnings. -MMD omits the files that a system header includes: lwipopts.h is named here.
 define lwip_rules
 $(1)/net/lwip/%.o: CFLAGS_EXTRA = -Inet/lwip -isystem $(LWIP)/src/include
 $(1)/$(LWIP)/%.o: CFLAGS_EXTRA = -Inet/lwip/libc -Inet/lwip -I$(LWIP)/src/include -w
 $(addprefix $(1)/,$(LWIP_PORT:.c=.o)): net/lwip/lwipopts.h | $(LWIP_FETCHED)
 endef
-$(foreach tree,kernel host test fuzz,$(eval $(call lwip_rules,$(BUILD)/$(tree))))
+$(foreach tree,$(OBJECTS) $(addprefix $(BUILD)/,host test fuzz),$(eval $(call lwip_rules,$(tree))))

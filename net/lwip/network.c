@@ -1,17 +1,18 @@
-/* Where the machine stands in the network: link, address, routes, DHCP. The address comes from the configuration or
- * from net/dhcp.h, whose messages go through an lwIP UDP pcb. */
+/* The machine's place in the network: link, address, routes, DHCP. The address comes from the configuration or from
+ * net/ip/dhcp.h. DHCP messages go through an lwIP UDP pcb. */
 #include "net/lwip/port.h"
 
 #include "lwip/etharp.h"
 #include "lwip/udp.h"
 
-#include "kernel/base/bytes.h"
-#include "kernel/base/log.h"
-#include "net/dhcp.h"
+#include "base/assert.h"
+#include "base/bytes.h"
+#include "base/log.h"
+#include "net/ip/dhcp.h"
 #include "net/lwip/hooks.h"
 
 enum {
-    MTU_BYTES_MIN = 576,        /* every IPv4 host takes that much: RFC 791 §3.1; less is a mistake or an attack */
+    MTU_BYTES_MIN = 576, /* RFC 791 §3.1: every IPv4 host takes 576 bytes; a smaller MTU is a mistake or an attack */
 };
 
 static struct transport_config config;
@@ -19,21 +20,19 @@ static struct transport_network network;
 static struct netdev *device;
 static struct dhcp dhcp;
 static struct udp_pcb *dhcp_pcb;
-static uint32_t lease_seen;             /* the lease_serial that is in force */
+static uint32_t lease_seen; /* the lease_serial that is in force */
 static struct dhcp_route routes[DHCP_ROUTE_COUNT_MAX];
 static size_t route_count;
-static uint64_t dhcp_now_ns;            /* of the call that is under way, for dhcp_received */
-
-#define ADDRESS_FORMAT "%u.%u.%u.%u"
-#define ADDRESS_PARTS(a) (unsigned)((a) >> 24), (unsigned)((a) >> 16 & 255), (unsigned)((a) >> 8 & 255), (unsigned)((a) & 255)
+static uint64_t dhcp_now_ns; /* the time of the latest network_poll, for dhcp_received */
 
 /* --- Routes ---------------------------------------------------------------------------------------------------- */
 
-/* The next hop towards an address, host order: itself if it is on the link, 0 if there is no way. The longest match
- * wins; the interface's own network counts as a route, the default gateway as the shortest. */
+/* Returns the next hop towards an address, host order: the address itself if it is on the link, 0 if there is no route.
+ * The longest match wins. The interface's own network counts as a route, the default gateway as the shortest. */
 static uint32_t next_hop(uint32_t address)
 {
     uint32_t hop = network.gateway, mask = 0;
+    ASSERT(route_count <= DHCP_ROUTE_COUNT_MAX);
     if ((address & network.mask) == (network.address & network.mask) && network.mask != 0) {
         hop = address;
         mask = network.mask;
@@ -58,7 +57,7 @@ bool network_has_route(uint32_t address) { return network.up && next_hop(address
 
 bool network_has_neighbour(uint32_t address)
 {
-    ip4_addr_t hop = {lwip_htonl(next_hop(address))};
+    ip4_addr_t hop = { lwip_htonl(next_hop(address)) };
     struct eth_addr *mac;
     const ip4_addr_t *known;
     return etharp_find_addr(&interface, &hop, &mac, &known) >= 0;
@@ -79,10 +78,11 @@ static void network_configure(uint32_t address, uint32_t mask, uint32_t gateway,
         network.mtu_bytes = (uint16_t)min_size(mtu_bytes, device->mtu_bytes);
     else if (mtu_bytes != 0)
         port_counters.network_drop_bad_mtu++;
+    ASSERT(network.mtu_bytes <= device->mtu_bytes);
     interface_set_mtu(network.mtu_bytes);
 
-    ip4_addr_t a = {lwip_htonl(address)}, m = {lwip_htonl(mask)}, g = {lwip_htonl(gateway)};
-    netif_set_addr(&interface, &a, &m, &g);     /* announces a new address by ARP; aborts connections of the old one */
+    ip4_addr_t a = { lwip_htonl(address) }, m = { lwip_htonl(mask) }, g = { lwip_htonl(gateway) };
+    netif_set_addr(&interface, &a, &m, &g); /* announces a new address by ARP; aborts connections of the old address */
 
     if (gateway != 0 && memcmp(config.gateway_mac, none, sizeof none) != 0) {
         struct eth_addr mac;
@@ -91,22 +91,20 @@ static void network_configure(uint32_t address, uint32_t mask, uint32_t gateway,
     }
 }
 
-/* The prefix length of a mask of leading ones. (A popcount would be a call into libgcc, which the kernel has not.) */
-static int mask_bits(uint32_t mask)
-{
-    return mask == 0 ? 0 : 32 - __builtin_ctz(mask);
-}
+/* Returns the prefix length of a mask of leading ones. A popcount would call libgcc, which the kernel does not link. */
+static int mask_bits(uint32_t mask) { return mask == 0 ? 0 : 32 - __builtin_ctz(mask); }
 
 static void lease_apply(const struct dhcp_lease *lease)
 {
+    ASSERT(lease->route_count <= DHCP_ROUTE_COUNT_MAX);
+    ASSERT(config.address == 0);
     memcpy(routes, lease->routes, sizeof routes);
     route_count = lease->route_count;
     network.from_dhcp = true;
     network.lease_ends_ns = lease->ends_ns == UINT64_MAX ? 0 : lease->ends_ns;
     network_configure(lease->address, lease->mask, lease->gateway, lease->mtu_bytes);
-    log_line("net: " ADDRESS_FORMAT "/%d gw " ADDRESS_FORMAT " mtu %u by DHCP from " ADDRESS_FORMAT,
-             ADDRESS_PARTS(lease->address), mask_bits(lease->mask), ADDRESS_PARTS(lease->gateway),
-             (unsigned)network.mtu_bytes, ADDRESS_PARTS(lease->server));
+    log_line("net: %pI4h/%d gw %pI4h mtu %u by DHCP from %pI4h", &lease->address, mask_bits(lease->mask),
+             &lease->gateway, (unsigned)network.mtu_bytes, &lease->server);
 }
 
 static void lease_drop(void)
@@ -121,8 +119,9 @@ static void lease_drop(void)
 
 static void dhcp_received(void *unused, struct udp_pcb *pcb, struct pbuf *p, const ip_addr_t *from, u16_t port)
 {
-    static uint8_t whole[1472];         /* in case it came in fragments; longer ones are cut, and then refused */
-    (void)unused, (void)pcb, (void)from;
+    static uint8_t whole[1472]; /* a reassembled message in one piece; a longer one is cut here and refused later */
+    (void)unused, (void)from;
+    ASSERT(pcb == dhcp_pcb);
     if (port == DHCP_SERVER_PORT) {
         uint16_t bytes = pbuf_copy_partial(p, whole, sizeof whole, 0);
         dhcp_input(&dhcp, whole, bytes, dhcp_now_ns);
@@ -135,20 +134,22 @@ static void dhcp_send(uint64_t now_ns)
     uint8_t message[DHCP_OUTPUT_BYTES_MAX];
     uint32_t source, destination;
     size_t bytes = dhcp_output(&dhcp, message, &source, &destination, now_ns);
+    ASSERT(bytes <= sizeof message);
     if (bytes == 0)
         return;
     struct pbuf *p = pbuf_alloc(PBUF_TRANSPORT, (u16_t)bytes, PBUF_RAM);
     if (p == NULL)
-        return;                         /* as if lost on the way: it will be sent again */
+        return; /* the message counts as lost: DHCP sends again */
     pbuf_take(p, message, (u16_t)bytes);
     ip_addr_t from = IPADDR4_INIT(lwip_htonl(source)), to = IPADDR4_INIT(lwip_htonl(destination));
     udp_sendto_if_src(dhcp_pcb, p, &to, DHCP_SERVER_PORT, &interface, &from);
     pbuf_free(p);
 }
 
-static void dhcp_tend(uint64_t now_ns)
+static void dhcp_poll(uint64_t now_ns)
 {
-    if (now_ns >= dhcp_wake_ns(&dhcp))
+    ASSERT(config.address == 0);
+    if (now_ns >= dhcp_next_deadline_ns(&dhcp))
         dhcp_send(now_ns);
     if (dhcp.lease_serial == lease_seen)
         return;
@@ -162,36 +163,35 @@ static void dhcp_tend(uint64_t now_ns)
 
 /* --- The whole ------------------------------------------------------------------------------------------------- */
 
-static bool is_usable(uint32_t address)
-{
-    return address >> 24 != 0 && address >> 24 != 127 && address >> 28 < 14;
-}
+static bool is_usable(uint32_t address) { return address >> 24 != 0 && address >> 24 != 127 && address >> 28 < 14; }
 
 static bool config_is_usable(void)
 {
+    ASSERT(config.mask != 0);
     if (config.address == 0)
         return true;
     if (!is_usable(config.address)) {
-        log_line("net: " ADDRESS_FORMAT " cannot be a machine's address", ADDRESS_PARTS(config.address));
+        log_line("net: %pI4h cannot be a machine's address", &config.address);
         return false;
     }
     if ((~config.mask & (~config.mask + 1)) != 0) {
-        log_line("net: " ADDRESS_FORMAT " is no network mask", ADDRESS_PARTS(config.mask));
+        log_line("net: %pI4h is no network mask", &config.mask);
         return false;
     }
     if (config.gateway != 0 && !is_usable(config.gateway)) {
-        log_line("net: " ADDRESS_FORMAT " cannot be a gateway's address", ADDRESS_PARTS(config.gateway));
+        log_line("net: %pI4h cannot be a gateway's address", &config.gateway);
         return false;
     }
     return true;
 }
 
-static void link_follow(uint64_t now_ns)
+static void link_poll(uint64_t now_ns)
 {
     if (device->link_up == (bool)netif_is_link_up(&interface))
         return;
     log_line("net: link %s", device->link_up ? "up" : "down");
     interface_set_link(device->link_up);
+    ASSERT(device->link_up == (bool)netif_is_link_up(&interface));
     if (!device->link_up)
         return;
     if (config.address != 0)
@@ -202,37 +202,40 @@ static void link_follow(uint64_t now_ns)
 
 bool network_init(const struct transport_config *given, uint64_t now_ns)
 {
+    ASSERT(given->device != NULL);
     config = *given;
     device = config.device;
     if (config.mask == 0)
-        config.mask = 0xffffffff;       /* nothing but the gateway is on the link */
-    network = (struct transport_network){.waiting_for = "link", .mtu_bytes = device->mtu_bytes};
+        config.mask = 0xffffffff; /* nothing but the gateway is on the link */
+    network = (struct transport_network){ .waiting_for = "link", .mtu_bytes = device->mtu_bytes };
     if (!config_is_usable())
         return false;
     interface_init(device);
     if (config.address == 0) {
         dhcp_pcb = udp_new();
+        ASSERT(dhcp_pcb != NULL);
         udp_bind(dhcp_pcb, IP4_ADDR_ANY, DHCP_CLIENT_PORT);
         udp_recv(dhcp_pcb, dhcp_received, NULL);
     }
-    network_tend(now_ns);
+    network_poll(now_ns);
     return true;
 }
 
-void network_tend(uint64_t now_ns)
+void network_poll(uint64_t now_ns)
 {
     dhcp_now_ns = now_ns;
-    link_follow(now_ns);
+    link_poll(now_ns);
     bool link = netif_is_link_up(&interface);
     if (config.address == 0 && link)
-        dhcp_tend(now_ns);
+        dhcp_poll(now_ns);
     network.up = link && network.address != 0;
     network.waiting_for = !link ? "link" : network.up ? "" : dhcp_waiting_for(&dhcp);
+    ASSERT(network.waiting_for != NULL);
 }
 
-uint64_t network_wake_ns(void)
+uint64_t network_next_deadline_ns(void)
 {
-    return config.address == 0 && netif_is_link_up(&interface) ? dhcp_wake_ns(&dhcp) : UINT64_MAX;
+    return config.address == 0 && netif_is_link_up(&interface) ? dhcp_next_deadline_ns(&dhcp) : UINT64_MAX;
 }
 
 const struct transport_network *transport_network(void) { return &network; }

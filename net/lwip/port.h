@@ -1,18 +1,26 @@
-/* What the port's files know of each other. transport.c: connections. events.c: what is still to be told of them.
- * datagrams.c: UDP. interface.c: frames in and out. network.c: addresses, routes, DHCP. timers.c: what lwIP wants done
- * periodically. icmp_error.c: SYNs turned away. hooks.c: what lwIP calls. counters.c: its statistics as counters. */
+/* The interfaces between the files of the lwIP port.
+ *
+ *   transport.c    connections
+ *   events.c       the queue of events that have not been returned yet
+ *   datagrams.c    UDP
+ *   interface.c    frames in and out
+ *   network.c      addresses, routes, DHCP
+ *   timers.c       lwIP's periodic work
+ *   icmp_error.c   SYNs that were refused by ICMP
+ *   hooks.c        functions that lwIP calls
+ *   counters.c     lwIP's statistics as counters */
 #pragma once
 
 #include "lwip/netif.h"
 #include "lwip/pbuf.h"
 #include "lwip/tcp.h"
 
-#include "net/siphash.h"
+#include "base/siphash.h"
 #include "net/transport.h"
 
 /* interface.c --------------------------------------------------------------------------------------------------- */
 
-/* The one interface, after interface_init. */
+/* The only interface, valid after interface_init. */
 extern struct netif interface;
 
 void interface_init(struct netdev *device);
@@ -20,78 +28,84 @@ void interface_init(struct netdev *device);
 /* Takes one frame from the device and lets lwIP process it. False when there was none. */
 bool interface_input(void);
 
-/* True once after a frame could not be sent for want of a transmit buffer: lwIP keeps it, and wants tcp_txnow later. */
+/* Returns true once after a frame found no transmit buffer. lwIP keeps the segment, and tcp_txnow sends it later. */
 bool interface_take_stalled(void);
 
-/* The link as the device sees it, told to lwIP; the MTU, at most the device's. */
+/* Reports the link's state, as the device sees it, to lwIP. */
 void interface_set_link(bool up);
+
+/* Sets the MTU, at most the device's. */
 void interface_set_mtu(uint16_t mtu_bytes);
 
 /* icmp_error.c -------------------------------------------------------------------------------------------------- */
 
-/* A segment of ours that was turned away for good. Host order. */
+/* A segment of ours that was refused for good. Host order. */
 struct icmp_error {
     enum transport_reason reason;
     uint32_t local_address, address, seq;
     uint16_t local_port, port;
 };
 
-/* Whether an IPv4 packet is such an error. Its header must lie whole within the frame, and its length too. */
+/* Returns true if an IPv4 packet carries such an error. The packet must lie whole within the frame. */
 bool icmp_error_parse(const uint8_t *packet, struct icmp_error *error);
 
 /* transport.c --------------------------------------------------------------------------------------------------- */
 
-/* Ends the connection whose SYN that was, if there is one. */
-void transport_unreachable_heard(const struct icmp_error *error);
+/* Ends the connection whose SYN was refused, if there is one. */
+void transport_unreachable_received(const struct icmp_error *error);
 
 /* events.c ------------------------------------------------------------------------------------------------------ */
 
 struct queued_event {
-    struct transport_event event;       /* without data and bytes, which `chain` has */
-    struct pbuf *chain;                 /* DATA, DATAGRAM: given to the queue */
+    struct transport_event event; /* without data and bytes, which `chain` has */
+    struct pbuf *chain;           /* DATA, DATAGRAM: given to the queue */
 };
 
-/* A new event at the end of the queue, to be filled in; of no connection yet. */
+/* Adds an event at the end of the queue and returns the event for the caller to fill in. Its connection is -1. */
 struct queued_event *events_add(enum transport_event_kind kind);
 
-/* Nothing that is queued of a connection will be told. */
+/* Drops all queued events of a connection. */
 void events_forget(int connection);
 
 bool events_waiting(void);
 
-/* Takes back what was lent, then hands out the oldest event, of a chain one pbuf at a time. False: there is none. */
+/* Frees the pbuf of the event before, then hands out the oldest event. A chain is handed out one pbuf at a time.
+ * Returns false if the queue is empty. */
 bool events_take(struct transport_event *event);
 
 /* network.c ----------------------------------------------------------------------------------------------------- */
 
 bool network_init(const struct transport_config *config, uint64_t now_ns);
-void network_tend(uint64_t now_ns);
-uint64_t network_wake_ns(void);
+void network_poll(uint64_t now_ns);
+uint64_t network_next_deadline_ns(void);
 
-/* Whether packets to an address have somewhere to go, and whether the next hop's MAC is known. */
+/* Returns true if packets to an address have a route. */
 bool network_has_route(uint32_t address);
+
+/* Returns true if the MAC of the next hop towards an address is known. */
 bool network_has_neighbour(uint32_t address);
 
 /* timers.c ------------------------------------------------------------------------------------------------------ */
 
 void timers_init(uint32_t rto_min_us, uint64_t now_ns);
 void timers_run(uint64_t now_ns);
-uint64_t timers_wake_ns(void);
+uint64_t timers_next_deadline_ns(void);
 
-/* RFC 6298 §2.2: the first round trip, that of the SYN, sets the estimate. Called when a connection opens. */
+/* RFC 6298 §2.2: Sets the estimate from the first round trip, the SYN's. Called when a connection opens. */
 void timers_first_sample(struct tcp_pcb *pcb);
 
 /* hooks.c ------------------------------------------------------------------------------------------------------- */
 
 void hooks_init(const uint8_t secret[32]);
 
-/* The clock of RFC 6528's M, set by every call from above that carries a time. */
+/* The clock for RFC 6528's M. Every call of the transport's interface that carries a time sets this clock. */
 extern uint64_t hooks_now_ns;
 
-/* A key for another module's random numbers. */
+/* Returns a key for another module's random numbers. */
 struct siphash_key hooks_key(void);
 
-/* The callback argument of the connection that the last frame was for; NULL: none. Taking it clears it. */
+/* Returns the callback argument of the connection that the last frame belonged to, and forgets the argument. NULL:
+ * none. */
 void *hooks_take_segment_owner(void);
 
 /* counters.c ---------------------------------------------------------------------------------------------------- */
@@ -105,5 +119,5 @@ extern struct port_counters port_counters;
 
 bool counters_group(size_t index, struct counter_group *group);
 
-/* Brings lwIP's figures into the counters: about 100 words. */
+/* Copies lwIP's statistics into the counters: about 100 words. */
 void counters_refresh(void);

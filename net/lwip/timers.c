@@ -1,24 +1,25 @@
 /* lwIP's periodic work, called when it is due, and a better retransmission timer than its own.
  *
  * lwIP counts ticks of TCP_SLOW_INTERVAL. Its estimator (sa: 8 times the smoothed round trip, sv: 4 times its variance,
- * rto = sa/8 + sv) has no lower bound and starts at 3 s, from which it takes ten samples to come down. Both are put
- * right from outside, where lwIP looks at rto next: just before its slow timer. */
+ * rto = sa/8 + sv) has no lower bound. The estimator also starts at 3 s, and takes ten samples to come down. This file
+ * corrects both just before lwIP's slow timer, which reads rto. */
 #include "net/lwip/port.h"
 
 #include "lwip/etharp.h"
 #include "lwip/ip4_frag.h"
 #include "lwip/priv/tcp_priv.h"
 
-#include "kernel/base/bytes.h"
+#include "base/assert.h"
+#include "base/bytes.h"
+#include "base/time.h"
 
 enum {
-    RTO_MIN_US_DEFAULT = 200 * 1000,    /* RFC 6298 §2.4 says 1 s; 200 ms is Linux's, above a delayed ACK of 40 ms */
-    SYN_RTO_TICKS = 1000 / TCP_SLOW_INTERVAL,       /* RFC 6298 §2.1 */
-    TICKS_LATE_MAX = 4,                 /* after a longer pause, of the machine say, the missed ones are forgotten */
+    RTO_MIN_US_DEFAULT = 200 * 1000, /* RFC 6298 §2.4 asks for 1 s; Linux takes 200 ms, above a delayed ACK of 40 ms */
+    SYN_RTO_TICKS = 1000 / TCP_SLOW_INTERVAL, /* RFC 6298 §2.1 */
+    TICKS_LATE_MAX = 4, /* after a longer pause, as of the machine, the missed ticks are dropped */
 };
 
 static const uint64_t tcp_interval_ns = TCP_TMR_INTERVAL * UINT64_C(1000000);
-static const uint64_t second_ns = UINT64_C(1000000000);
 
 static s16_t rto_min_ticks;
 static uint64_t tcp_due_ns, second_due_ns;
@@ -27,12 +28,14 @@ void timers_init(uint32_t rto_min_us, uint64_t now_ns)
 {
     uint32_t us = rto_min_us != 0 ? rto_min_us : RTO_MIN_US_DEFAULT;
     uint32_t ticks = (us + TCP_SLOW_INTERVAL * 1000 - 1) / (TCP_SLOW_INTERVAL * 1000);
-    rto_min_ticks = (s16_t)min_size(max_size(ticks, 1), 6000);      /* at most RFC 6298 §2.5's 60 s */
+    rto_min_ticks = (s16_t)min_size(max_size(ticks, 1), 6000); /* at most RFC 6298 §2.5's 60 s */
+    ASSERT(rto_min_ticks > 0);
     tcp_due_ns = now_ns + tcp_interval_ns;
-    second_due_ns = now_ns + second_ns;
+    second_due_ns = now_ns + NS_PER_S;
 }
 
-/* As in Linux the floor is under the variance, so that backing off doubles from the floor: rto = srtt + max(min, 4 var). */
+/* Raises the variance to the minimum, as Linux does: rto = srtt + max(minimum, 4 var). Back-off then doubles from
+ * there. */
 static void floor_apply(struct tcp_pcb *pcb)
 {
     if (pcb->sv < rto_min_ticks)
@@ -42,9 +45,11 @@ static void floor_apply(struct tcp_pcb *pcb)
         pcb->rto = least;
 }
 
-/* lwIP sends SYNs at a constant pace: here at 1, 2, 4, ... s (RFC 6298 §5.5). A SYN-ACK it backs off by itself. */
-static void estimates_mend(void)
+/* RFC 6298 §5.5: Sends SYNs again after 1, 2, 4, ... s, where lwIP keeps a constant pace. lwIP backs off SYN-ACKs
+ * itself. Applies the minimum to all other connections. */
+static void estimates_correct(void)
 {
+    ASSERT(rto_min_ticks > 0);
     for (struct tcp_pcb *pcb = tcp_active_pcbs; pcb != NULL; pcb = pcb->next)
         if (pcb->state == SYN_SENT || (pcb->state == SYN_RCVD && pcb->nrtx == 0)) {
             pcb->sv = SYN_RTO_TICKS;
@@ -56,17 +61,18 @@ static void estimates_mend(void)
 
 void timers_first_sample(struct tcp_pcb *pcb)
 {
-    if (pcb->nrtx == 0) {                           /* Karn: not if the SYN was sent again */
+    if (pcb->nrtx == 0) { /* Karn's algorithm: take no sample if the SYN was sent again */
         u32_t ticks = tcp_ticks - pcb->rttest;
-        pcb->sa = (s16_t)(ticks << 3);              /* SRTT = R */
-        pcb->sv = (s16_t)(ticks << 1);              /* 4 RTTVAR = 4 R/2 */
+        pcb->sa = (s16_t)(ticks << 3); /* SRTT = R */
+        pcb->sv = (s16_t)(ticks << 1); /* 4 RTTVAR = 4 R/2 */
     } else {
-        pcb->sv = SYN_RTO_TICKS;                    /* RFC 6298 §5.7 would have 3 s; the next sample comes soon */
+        pcb->sv = SYN_RTO_TICKS; /* RFC 6298 §5.7 asks for 3 s; the next sample comes soon */
     }
     pcb->rttest = 0;
-    pcb->nrtx = 0;                      /* lwIP leaves the SYN's count standing, and would back off from there */
+    pcb->nrtx = 0; /* lwIP keeps the SYN's count, and would back off from there */
     pcb->rto = 0;
     floor_apply(pcb);
+    ASSERT(pcb->rto > 0);
 }
 
 void timers_run(uint64_t now_ns)
@@ -74,18 +80,20 @@ void timers_run(uint64_t now_ns)
     if (now_ns >= tcp_due_ns)
         counters_refresh();
     for (int i = 0; now_ns >= tcp_due_ns; i++) {
-        estimates_mend();
+        estimates_correct();
         tcp_tmr();
         tcp_due_ns = i < TICKS_LATE_MAX ? tcp_due_ns + tcp_interval_ns : now_ns + tcp_interval_ns;
     }
-    if (now_ns >= second_due_ns) {      /* ARP_TMR_INTERVAL and IP_TMR_INTERVAL */
+    if (now_ns >= second_due_ns) { /* ARP_TMR_INTERVAL and IP_TMR_INTERVAL */
         etharp_tmr();
         ip_reass_tmr();
-        second_due_ns = now_ns + second_ns;
+        second_due_ns = now_ns + NS_PER_S;
     }
+    ASSERT(tcp_due_ns > now_ns);
+    ASSERT(second_due_ns > now_ns);
 }
 
-uint64_t timers_wake_ns(void)
+uint64_t timers_next_deadline_ns(void)
 {
     bool tcp_wanted = tcp_active_pcbs != NULL || tcp_tw_pcbs != NULL;
     return tcp_wanted && tcp_due_ns < second_due_ns ? tcp_due_ns : second_due_ns;

@@ -1,9 +1,8 @@
-/* net/transport.h over lwIP's callback interface: connections, and the loop's calls. Frames, addresses, timers,
- * datagrams and the queue of events are the other files' (net/lwip/port.h).
+/* net/transport.h over lwIP's callback interface: connections, and the loop's calls. net/lwip/port.h lists the other
+ * files.
  *
- * lwIP would acknowledge every second segment before the callback's data has been looked at. The callback turns that
- * into a delayed acknowledgement, and transport_idle, which the loop calls as soon as it has nothing better to do,
- * sends it. */
+ * lwIP would acknowledge every second segment before the application reads the data. The callback delays the
+ * acknowledgement, and transport_idle sends the acknowledgement as soon as the loop has no other work. */
 #include "net/transport.h"
 
 #include "net/lwip/port.h"
@@ -11,16 +10,17 @@
 #include "lwip/init.h"
 #include "lwip/priv/tcp_priv.h"
 
-#include "kernel/base/assert.h"
-#include "kernel/base/bytes.h"
+#include "base/assert.h"
+#include "base/bytes.h"
+#include "base/time.h"
 
 _Static_assert(LWIP_PORT_CONNECTIONS == TRANSPORT_CONNECTION_COUNT_MAX, "lwipopts.h sizes its pools by it");
 _Static_assert(LWIP_PORT_MESSAGES == 32, "free_areas has a bit for each");
 
 enum {
-    FRAMES_PER_POLL_MAX = 32,   /* frames without an event (ACKs, ARP) looked at before the loop gets its turn */
-    PORT_TRIES_MAX = 16,        /* random local ports tried before giving up; at most 40 of 16384 are in use */
-    PORT_FIRST = 49152,         /* RFC 6335 §6: dynamic ports */
+    FRAMES_PER_POLL_MAX = 32, /* frames without an event (ACKs, ARP) processed before the loop gets its turn */
+    PORT_TRIES_MAX = 16,      /* random local ports tried before giving up; at most 40 of 16384 are in use */
+    PORT_FIRST = 49152,       /* RFC 6335 §6: dynamic ports */
     PORT_COUNT = 16384,
     NO_AREA = -1,
 };
@@ -29,18 +29,18 @@ enum phase { FREE, CONNECTING, OPEN, FIN_SENT, GONE /* TRANSPORT_CLOSED is queue
 
 struct connection {
     enum phase phase;
-    struct tcp_pcb *pcb;                /* NULL in FREE and GONE */
+    struct tcp_pcb *pcb; /* NULL in FREE and GONE */
     uint32_t local_address, address;
     uint16_t port, peer_port;
 
-    /* Message areas. They are sent where they lie, so one is in use until all of it is acknowledged. The lowest free
-     * one is taken next: with one answer in flight two areas alternate, and stay in the cache. */
-    uint32_t free_areas;                /* a bit each */
-    int area;                           /* being written by the application, or NO_AREA */
-    uint64_t sent_bytes, acked_bytes;   /* of the stream, since it opened */
-    uint32_t sent_first, sent_count;    /* ring of areas in flight */
+    /* Message areas. An area is sent in place, so it is in use until all its bytes are acknowledged. The lowest free
+     * area is taken next: with one answer in flight two areas alternate, and stay in the cache. */
+    uint32_t free_areas;              /* a bit each */
+    int area;                         /* the area that the application writes, or NO_AREA */
+    uint64_t sent_bytes, acked_bytes; /* positions in the stream since it opened */
+    uint32_t sent_first, sent_count;  /* ring of areas in flight */
     struct {
-        uint64_t end_bytes;             /* of the stream: the area is free again when acked_bytes reaches it */
+        uint64_t end_bytes; /* the position in the stream: the area is free again when acked_bytes reaches it */
         uint8_t area;
     } sent[LWIP_PORT_MESSAGES];
 };
@@ -48,13 +48,29 @@ struct connection {
 static struct connection connections[TRANSPORT_CONNECTION_COUNT_MAX];
 static uint8_t areas[TRANSPORT_CONNECTION_COUNT_MAX][LWIP_PORT_MESSAGES][TRANSPORT_MESSAGE_BYTES_MAX]
     __attribute__((aligned(64)));
-static uint32_t acks_due;               /* a bit per connection */
+static uint32_t acks_due; /* a bit per connection */
 static struct netdev *device;
 
 static int index_of(const struct connection *c) { return (int)(c - connections); }
 
-/* An event of a connection, to be told when its turn comes. */
-static struct queued_event *connection_tell(const struct connection *c, enum transport_event_kind kind)
+/* Checks the whole state of one connection. */
+static void connection_check(const struct connection *c)
+{
+    ASSERT(c >= connections && c < connections + TRANSPORT_CONNECTION_COUNT_MAX);
+    ASSERT((c->pcb == NULL) == (c->phase == FREE || c->phase == GONE));
+    ASSERT(c->acked_bytes <= c->sent_bytes);
+    ASSERT(c->sent_count <= LWIP_PORT_MESSAGES);
+    ASSERT(c->sent_first < LWIP_PORT_MESSAGES);
+    if (c->area != NO_AREA && c->phase != FREE) {
+        ASSERT(c->area >= 0 && c->area < LWIP_PORT_MESSAGES);
+        ASSERT((c->free_areas & (uint32_t)BIT(c->area)) == 0);
+    }
+    if (c->sent_count > 0)
+        ASSERT(c->sent[(c->sent_first + c->sent_count - 1) % LWIP_PORT_MESSAGES].end_bytes == c->sent_bytes);
+}
+
+/* Adds an event of a connection to the queue. */
+static struct queued_event *connection_report(const struct connection *c, enum transport_event_kind kind)
 {
     struct queued_event *queued = events_add(kind);
     queued->event.connection = index_of(c);
@@ -66,24 +82,26 @@ static struct queued_event *connection_tell(const struct connection *c, enum tra
 
 static void connection_end(struct connection *c, enum transport_reason reason)
 {
+    ASSERT(c->phase != FREE && c->phase != GONE);
     c->pcb = NULL;
     c->phase = GONE;
     acks_due &= ~(uint32_t)BIT(index_of(c));
-    connection_tell(c, TRANSPORT_CLOSED)->event.reason = reason;
+    connection_report(c, TRANSPORT_CLOSED)->event.reason = reason;
 }
 
-/* --- What lwIP calls ------------------------------------------------------------------------------------------- */
+/* --- Callbacks of lwIP ----------------------------------------------------------------------------------------- */
 
 static err_t on_received(void *arg, struct tcp_pcb *pcb, struct pbuf *p, err_t err)
 {
     struct connection *c = arg;
     (void)err;
+    ASSERT(c->pcb == pcb);
     if (p == NULL) {
-        connection_tell(c, TRANSPORT_ENDED);
+        connection_report(c, TRANSPORT_ENDED);
         return ERR_OK;
     }
-    connection_tell(c, TRANSPORT_DATA)->chain = p;
-    tcp_recved(pcb, p->tot_len);        /* the application will take all of it before the next frame */
+    connection_report(c, TRANSPORT_DATA)->chain = p;
+    tcp_recved(pcb, p->tot_len); /* the application will take all of it before the next frame */
     if (pcb->flags & (TF_ACK_NOW | TF_ACK_DELAY)) {
         tcp_clear_flags(pcb, TF_ACK_NOW);
         tcp_set_flags(pcb, TF_ACK_DELAY);
@@ -95,30 +113,32 @@ static err_t on_received(void *arg, struct tcp_pcb *pcb, struct pbuf *p, err_t e
 static err_t on_acked(void *arg, struct tcp_pcb *pcb, u16_t bytes)
 {
     struct connection *c = arg;
-    (void)pcb;
+    ASSERT(c->pcb == pcb);
     c->acked_bytes += bytes;
     while (c->sent_count > 0 && c->sent[c->sent_first].end_bytes <= c->acked_bytes) {
         c->free_areas |= (uint32_t)BIT(c->sent[c->sent_first].area);
         c->sent_first = (c->sent_first + 1) % LWIP_PORT_MESSAGES;
         c->sent_count--;
     }
+    connection_check(c);
     return ERR_OK;
 }
 
-/* The pcb is gone already when this is called. */
+/* Ends a connection that lwIP has given up. The pcb is freed already. */
 static void on_error(void *arg, err_t err)
 {
     struct connection *c = arg;
     enum transport_reason reason;
+    ASSERT(c->phase != FREE && c->phase != GONE);
     switch (err) {
     case ERR_CLSD:
-        reason = TRANSPORT_DONE;        /* the last ACK, after FINs both ways */
+        reason = TRANSPORT_DONE; /* the last ACK, after FINs both ways */
         break;
     case ERR_RST:
         reason = c->phase == CONNECTING ? TRANSPORT_REFUSED : TRANSPORT_RESET;
         break;
-    default:                            /* lwIP gave up, or the address it was opened from is no longer ours */
-        reason = c->local_address != transport_network()->address                   ? TRANSPORT_UNREACHABLE
+    default: /* lwIP gave up, or the connection's local address is no longer ours */
+        reason = c->local_address != transport_network()->address               ? TRANSPORT_UNREACHABLE
                  : c->phase == CONNECTING && !network_has_neighbour(c->address) ? TRANSPORT_UNREACHABLE
                                                                                 : TRANSPORT_TIMED_OUT;
     }
@@ -135,10 +155,12 @@ static err_t on_connected(void *arg, struct tcp_pcb *pcb, err_t err)
 {
     struct connection *c = arg;
     (void)err;
-    if (pcb->nrtx == 0)                 /* RFC 6928 §2: ten segments, unless the SYN was lost */
+    ASSERT(c->phase == CONNECTING);
+    ASSERT(c->pcb == pcb);
+    if (pcb->nrtx == 0) /* RFC 6928 §2: ten segments, unless the SYN was lost */
         pcb->cwnd = (tcpwnd_size_t)min_size(10u * pcb->mss, 0xffff);
     connection_opened(c, pcb);
-    connection_tell(c, TRANSPORT_CONNECTED);
+    connection_report(c, TRANSPORT_CONNECTED);
     return ERR_OK;
 }
 
@@ -151,14 +173,21 @@ static struct connection *connection_take(struct tcp_pcb *pcb, uint32_t address,
         if (c->phase != FREE)
             continue;
         *c = (struct connection){
-            .phase = CONNECTING, .pcb = pcb, .local_address = transport_network()->address, .address = address,
-            .port = pcb->local_port, .peer_port = peer_port, .free_areas = UINT32_MAX, .area = NO_AREA,
+            .phase = CONNECTING,
+            .pcb = pcb,
+            .local_address = transport_network()->address,
+            .address = address,
+            .port = pcb->local_port,
+            .peer_port = peer_port,
+            .free_areas = UINT32_MAX,
+            .area = NO_AREA,
         };
         tcp_arg(pcb, c);
         tcp_recv(pcb, on_received);
         tcp_sent(pcb, on_acked);
         tcp_err(pcb, on_error);
         tcp_nagle_disable(pcb);
+        connection_check(c);
         return c;
     }
     return NULL;
@@ -168,14 +197,15 @@ static err_t on_accepted(void *arg, struct tcp_pcb *pcb, err_t err)
 {
     (void)arg;
     if (err != ERR_OK || pcb == NULL)
-        return ERR_VAL;                 /* lwIP had no pcb for it; counted by lwIP */
+        return ERR_VAL; /* lwIP had no pcb for the connection, and has counted it */
     struct connection *c = connection_take(pcb, lwip_ntohl(ip_addr_get_ip4_u32(&pcb->remote_ip)), pcb->remote_port);
     if (c == NULL) {
         port_counters.accept_drop_no_connection++;
-        return ERR_MEM;                 /* lwIP resets it */
+        return ERR_MEM; /* lwIP resets the connection */
     }
+    ASSERT(c->pcb == pcb);
     connection_opened(c, pcb);
-    connection_tell(c, TRANSPORT_ACCEPTED);
+    connection_report(c, TRANSPORT_ACCEPTED);
     return ERR_OK;
 }
 
@@ -185,7 +215,8 @@ static struct connection *connection_at(int id)
     return &connections[id];
 }
 
-/* RFC 6056 §3.3.1: a random port, and another one if it is taken. tcp_bind also refuses one in TIME-WAIT. */
+/* RFC 6056 §3.3.1: Binds to a random port; tries another if the port is taken. tcp_bind also refuses ports in
+ * TIME-WAIT. */
 static bool bind_random_port(struct tcp_pcb *pcb)
 {
     for (int i = 0; i < PORT_TRIES_MAX; i++)
@@ -197,8 +228,8 @@ static bool bind_random_port(struct tcp_pcb *pcb)
 static bool is_unicast(uint32_t address)
 {
     const struct transport_network *network = transport_network();
-    bool subnet_broadcast = network->mask < 0xfffffffe && (address | network->mask) == 0xffffffff &&
-                            (address & network->mask) == (network->address & network->mask);
+    bool subnet_broadcast = network->mask < 0xfffffffe && (address | network->mask) == 0xffffffff
+                            && (address & network->mask) == (network->address & network->mask);
     return address >> 24 != 0 && address >> 28 < 14 && !subnet_broadcast;
 }
 
@@ -212,7 +243,7 @@ int transport_connect(uint32_t address, uint16_t port, uint64_t now_ns)
         return -1;
     struct connection *c = bind_random_port(pcb) ? connection_take(pcb, address, port) : NULL;
     if (c == NULL) {
-        tcp_abort(pcb);                 /* not connected yet: frees it, sends nothing, calls nothing */
+        tcp_abort(pcb); /* not connected yet: tcp_abort only frees the pcb, and makes no callback */
         return -1;
     }
     ip_addr_t to = IPADDR4_INIT(lwip_htonl(address));
@@ -221,17 +252,19 @@ int transport_connect(uint32_t address, uint16_t port, uint64_t now_ns)
         tcp_abort(pcb);
         connection_end(c, TRANSPORT_UNREACHABLE);
     }
+    connection_check(c);
     return index_of(c);
 }
 
 bool transport_listen(uint16_t port)
 {
+    ASSERT(port != 0);
     struct tcp_pcb *pcb = tcp_new();
     if (pcb == NULL)
         return false;
-    ip_set_option(pcb, SOF_REUSEADDR);  /* connections of a run before may still be in TIME-WAIT */
+    ip_set_option(pcb, SOF_REUSEADDR); /* connections of a run before may still be in TIME-WAIT */
     if (tcp_bind(pcb, IP4_ADDR_ANY, port) == ERR_OK) {
-        struct tcp_pcb *listener = tcp_listen(pcb);     /* frees the given pcb, unless there is no memory */
+        struct tcp_pcb *listener = tcp_listen(pcb); /* frees `pcb`, except without memory */
         if (listener != NULL) {
             tcp_accept(listener, on_accepted);
             return true;
@@ -249,8 +282,9 @@ void transport_close(int connection, uint64_t now_ns)
         transport_abort(connection, now_ns);
     } else if (c->phase == OPEN) {
         c->phase = FIN_SENT;
-        tcp_shutdown(c->pcb, 0, 1);     /* if it has no memory for the FIN now, lwIP's timer tries again */
+        tcp_shutdown(c->pcb, 0, 1); /* if lwIP has no memory for the FIN now, its timer tries again */
     }
+    connection_check(c);
 }
 
 void transport_abort(int connection, uint64_t now_ns)
@@ -263,16 +297,19 @@ void transport_abort(int connection, uint64_t now_ns)
     tcp_abort(c->pcb);
     events_forget(index_of(c));
     connection_end(c, TRANSPORT_ABORTED);
+    connection_check(c);
 }
 
-/* The quoted sequence number must be that of the SYN: RFC 5927 §4.1. Quietly: who turned it away has no use for a RST. */
-void transport_unreachable_heard(const struct icmp_error *error)
+/* RFC 5927 §4.1: Ends the connection whose SYN has the quoted sequence number. Sends no RST: the peer has no
+ * connection. */
+void transport_unreachable_received(const struct icmp_error *error)
 {
     for (size_t i = 0; i < ARRAY_COUNT(connections); i++) {
         struct connection *c = &connections[i];
-        if (c->phase != CONNECTING || c->local_address != error->local_address || c->port != error->local_port ||
-            c->address != error->address || c->peer_port != error->port || c->pcb->lastack != error->seq)
+        if (c->phase != CONNECTING || c->local_address != error->local_address || c->port != error->local_port
+            || c->address != error->address || c->peer_port != error->port || c->pcb->lastack != error->seq)
             continue;
+        ASSERT(c->pcb->state == SYN_SENT);
         tcp_err(c->pcb, NULL);
         tcp_abandon(c->pcb, 0);
         connection_end(c, error->reason);
@@ -292,17 +329,18 @@ uint8_t *transport_message(int connection)
         c->area = __builtin_ctz(c->free_areas);
         c->free_areas &= c->free_areas - 1;
     }
+    connection_check(c);
     return areas[connection][c->area];
 }
 
-/* lwIP makes its heads when it sends. */
+/* Does nothing: lwIP builds a frame's head when it sends. */
 void transport_message_prepare(int connection, uint32_t from, uint32_t bytes)
 {
     (void)connection, (void)from, (void)bytes;
 }
 
-/* Whether all of it could leave now. With nothing in flight it is taken in any case: lwIP then probes a closed window, or
- * sends in pieces through one that is smaller than the message, which nobody would do otherwise. */
+/* Returns true if the whole message could leave now, or if nothing is in flight. In that case nobody else would act on
+ * a window smaller than the message: lwIP probes a closed window, and sends in pieces through a small one. */
 static bool window_allows(const struct tcp_pcb *pcb, uint32_t bytes)
 {
     if (pcb->unacked == NULL && pcb->unsent == NULL)
@@ -326,7 +364,8 @@ bool transport_send(int connection, uint32_t from, uint32_t bytes, uint64_t now_
     c->sent[last].end_bytes = c->sent_bytes;
     c->sent[last].area = (uint8_t)c->area;
     c->area = NO_AREA;
-    tcp_output(c->pcb);                 /* what cannot leave for want of a transmit buffer does so in transport_idle */
+    connection_check(c);
+    tcp_output(c->pcb); /* a segment that finds no transmit buffer leaves in transport_idle */
     return true;
 }
 
@@ -340,15 +379,17 @@ uint32_t transport_unacked_bytes(int connection)
 
 bool transport_init(const struct transport_config *config, uint64_t now_ns)
 {
+    ASSERT(config->device != NULL);
+    ASSERT(config->connection_count <= LWIP_PORT_CONNECTIONS);
     hooks_now_ns = now_ns;
     device = config->device;
     hooks_init(config->secret);
     lwip_init();
-    timers_init(config->rto_min_us, now_ns);
+    timers_init((uint32_t)(config->rto_min_ns / NS_PER_US), now_ns);
     return network_init(config, now_ns);
 }
 
-/* A connection whose FINs have crossed goes into TIME-WAIT without a callback; lwIP keeps the pcb for itself. */
+/* Ends a connection that the last frame brought into TIME-WAIT. lwIP makes no callback then, and keeps the pcb. */
 static void notice_time_wait(void)
 {
     struct connection *c = hooks_take_segment_owner();
@@ -369,6 +410,7 @@ static bool next_event(struct transport_event *event)
 
 bool transport_poll(uint64_t now_ns, struct transport_event *event)
 {
+    ASSERT(device != NULL);
     hooks_now_ns = now_ns;
     if (next_event(event))
         return true;
@@ -377,7 +419,7 @@ bool transport_poll(uint64_t now_ns, struct transport_event *event)
         if (next_event(event))
             return true;
     }
-    *event = (struct transport_event){.kind = TRANSPORT_NONE, .connection = -1};
+    *event = (struct transport_event){ .kind = TRANSPORT_NONE, .connection = -1 };
     return false;
 }
 
@@ -385,7 +427,8 @@ static void acks_send(void)
 {
     for (; acks_due != 0; acks_due &= acks_due - 1) {
         struct tcp_pcb *pcb = connections[__builtin_ctz(acks_due)].pcb;
-        if (pcb->flags & TF_ACK_DELAY) {        /* else something that was sent since has carried it */
+        ASSERT(pcb != NULL);
+        if (pcb->flags & TF_ACK_DELAY) { /* else a segment sent since then has carried the acknowledgement */
             tcp_ack_now(pcb);
             tcp_output(pcb);
         }
@@ -399,17 +442,18 @@ void transport_idle(uint64_t now_ns)
     if (interface_take_stalled())
         tcp_txnow();
     timers_run(now_ns);
-    network_tend(now_ns);
-    device->ops->tend(device);
+    network_poll(now_ns);
+    device->ops->poll(device);
+    ASSERT(acks_due == 0);
 }
 
-void transport_warm(void) { }           /* what lwIP touches is its own business */
+void transport_warm(void) {} /* the port does not know which memory lwIP uses */
 
-uint64_t transport_wake_ns(void)
+uint64_t transport_next_deadline_ns(void)
 {
     if (acks_due != 0 || events_waiting())
         return 0;
-    uint64_t timers_ns = timers_wake_ns(), network_ns = network_wake_ns();
+    uint64_t timers_ns = timers_next_deadline_ns(), network_ns = network_next_deadline_ns();
     return timers_ns < network_ns ? timers_ns : network_ns;
 }
 

@@ -1,28 +1,30 @@
-/* The matcher's speed, as DESIGN.md asks: from "burst received" to "every answer that ends in it identified".
+/* The matcher's speed: from "burst received" to "every answer that ends in it identified".
  *
- *     bench_matcher ROUND SIMD N BURST_DIGITS warm|cold|first|early|second BURSTS [SECOND_CPU]
+ *     bench_matcher MODULI SIMD N BURST_DIGITS MODE BURSTS [RUNS]
  *
- * ROUND is online, onsite, or a list of constants with commas. Prints one line, nanoseconds by name:
- *     path, idle      a burst's path, and the idle work after it (its early answers too for `early`; for
- *                     `second` they are a second thread's on another CPU, app/copilot.h: SECOND_CPU, or
- *                     the neighbour), p50 and p99
- *     slice           the longest of a burst's calls of matcher_prepare, p50 and p99
- * and the number of answers, and the bytes that matcher_stats tells. `first`: every burst ends with an answer's last
- * digit, and the path's time is until that answer is handed out. `cold`: 64 MB are walked between bursts. Answers are
- * planted as in the contest: a multiple of one of the constants about every 400 digits. */
+ * MODULI is online, onsite, or a list of numbers with commas. With recording:FILE a recorded contest is played, again
+ * and again: its N, constants and bursts (tests/lib/recording.h) stand for N and BURST_DIGITS. The stream is played
+ * RUNS times (5), and the least time of each burst counts: other work on the machine only ever adds. MODE:
+ *     warm, cold, early   answers planted as in the contest, a multiple about every 400 digits; `cold`: 64 MB are
+ *                         walked between bursts; `early`: with early answers
+ *     first               every burst ends with an answer's last digit; the time is until that answer is handed out
+ *     zeros, nines, sideM, hotM    zeros; nines; shortest multiples of modulus M (0..) side by side; the same with
+ * another last digit, which are candidates and no answers. Prints one line, nanoseconds by name, p50 and p99 each.
+ * `idle` is the work after the path, `slice` the longest call of matcher_prepare, `poll` the longest time between two
+ * returns of matcher_next. Then come answers, memory, and switches: how often the program lost the CPU. */
 #define _GNU_SOURCE
-#include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 
-#include "app/copilot.h"
-#include "app/matcher.h"
-#include "kernel/base/assert.h"
-#include "kernel/base/cycles.h"
+#include "app/matcher/matcher.h"
+#include "base/assert.h"
+#include "base/cycles.h"
 #include "tests/bench/bench_stream.h"
+#include "tests/lib/recording.h"
 
 _Noreturn void assert_failed(const char *file, int line, const char *condition)
 {
@@ -40,11 +42,11 @@ static double ns_per_cycle(void)
     do
         clock_gettime(CLOCK_MONOTONIC, &b);
     while ((b.tv_sec - a.tv_sec) * 1000000000L + b.tv_nsec - a.tv_nsec < 50000000);
-    return (double)((b.tv_sec - a.tv_sec) * 1000000000L + b.tv_nsec - a.tv_nsec) /
-           (double)(cycles_now_serialised() - from);
+    return (double)((b.tv_sec - a.tv_sec) * 1000000000L + b.tv_nsec - a.tv_nsec)
+           / (double)(cycles_now_serialised() - from);
 }
 
-/* What two readings around nothing differ by. */
+/* Returns the difference of two readings with nothing between them. */
 static uint64_t timer_cost(void)
 {
     uint64_t least = UINT64_MAX;
@@ -61,103 +63,129 @@ static int compare_u64(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-static void *second_cpu(void *cpu)
+static void print_quantiles(const char *name, uint64_t *values, size_t count, double ns)
 {
-    bench_pin((unsigned)(uintptr_t)cpu);
-    for (;;)
-        if (!copilot_turn())
-            __builtin_ia32_pause();
-    return NULL;
+    qsort(values, count, sizeof *values, compare_u64);
+    printf("%s %.1f %.1f ", name, (double)values[count / 2] * ns, (double)values[count * 99 / 100] * ns);
+}
+
+static void keep_least(uint64_t *kept, uint64_t cycles) { *kept = cycles < *kept ? cycles : *kept; }
+
+enum { PATH, IDLE, SLICE, POLL, TIMES };
+
+struct bench {
+    struct matcher *matcher;
+    size_t burst, bursts;
+    struct recording recording; /* burst_count 0: none */
+    bool cold, first;
+    uint8_t *text, *waste;
+    uint64_t *least[TIMES], cost, sum;
+};
+
+/* Plays one burst; leaves its times. */
+static void play(struct bench *b, const uint8_t *frame, size_t digits, uint64_t stream_end, uint64_t times[TIMES])
+{
+    struct matcher_answer answer;
+    uint64_t begin = cycles_now_serialised(), before = begin, end = 0, poll = 0, slice = 0;
+    matcher_begin(b->matcher, frame, digits);
+    for (enum matcher_step step; (step = matcher_next(b->matcher, &answer)) != MATCHER_DONE;) {
+        b->sum += step == MATCHER_ANSWER;
+        if (digits > 256) {
+            uint64_t now = cycles_now();
+            poll = now - before > poll ? now - before : poll;
+            before = now;
+        }
+        if (step == MATCHER_ANSWER && b->first && answer.end == stream_end && end == 0)
+            end = cycles_now_serialised();
+    }
+    if (end == 0)
+        end = cycles_now_serialised();
+    const uint64_t idle_begin = cycles_now_serialised();
+    before = idle_begin;
+    for (bool more = true; more;) {
+        more = matcher_prepare(b->matcher);
+        while (matcher_next_early(b->matcher, &answer))
+            b->sum += answer.count;
+        uint64_t now = cycles_now();
+        slice = now - before > slice ? now - before : slice;
+        before = now;
+    }
+    times[PATH] = end - begin - b->cost;
+    times[IDLE] = cycles_now_serialised() - idle_begin - b->cost;
+    times[SLICE] = slice;
+    times[POLL] = poll;
+}
+
+static void play_stream(struct bench *b)
+{
+    static uint8_t frame[MATCHER_BURST_DIGITS_MAX];
+    const struct recording *r = &b->recording;
+    for (size_t i = 0, at = 0; i < b->bursts + WARM_UP_BURSTS; i++) {
+        uint64_t times[TIMES];
+        const size_t digits = r->burst_count ? r->bursts[i % r->burst_count].digits : b->burst;
+        at = r->burst_count && i % r->burst_count == 0 ? 0 : at;
+        for (size_t k = 0; b->cold && k < COLD_BYTES; k += 64)
+            b->sum += b->waste[k]++;
+        memcpy(frame, b->text + at, digits); /* in the cache: a device has just written it */
+        at += digits;
+        play(b, frame, digits, at, times);
+        for (int t = 0; t < TIMES && i >= WARM_UP_BURSTS; t++)
+            keep_least(&b->least[t][i - WARM_UP_BURSTS], times[t]);
+    }
 }
 
 int main(int argc, char **argv)
 {
     if (argc != 7 && argc != 8) {
-        fputs("usage: bench_matcher online|onsite|M1,M2,... SIMD N BURST_DIGITS warm|cold|first|early|second BURSTS "
-              "[SECOND_CPU]\n", stderr);
+        fputs("usage: bench_matcher online|onsite|M1,M2,... SIMD N BURST_DIGITS MODE BURSTS [RUNS]\n", stderr);
         return 2;
     }
-    struct matcher_config config = {.n_digits_max = (uint32_t)atoi(argv[3])};
+    struct matcher_config config = { .n_digits_max = (uint32_t)atoi(argv[3]), .early_risk = 10995116 };
+    struct recording recording = { 0 };
+    if (strncmp(argv[1], "recording:", 10) == 0) {
+        recording = recording_read(argv[1] + 10, SIZE_MAX);
+        config.n_digits_max = recording.n;
+        config.constant_count = recording.constant_count;
+        memcpy(config.constants, recording.constants, sizeof config.constants);
+        argv[1][0] = '\0'; /* no further constants */
+    }
     if (!bench_stream_config(&config, argv[1], argv[2])) {
         fprintf(stderr, "%s: no such variant\n", argv[2]);
         return 2;
     }
-    size_t burst = (size_t)atol(argv[4]), bursts = (size_t)atol(argv[6]);
-    bool cold = strcmp(argv[5], "cold") == 0, first = strcmp(argv[5], "first") == 0;
-    bool second = strcmp(argv[5], "second") == 0;
-    config.early = strcmp(argv[5], "early") == 0 || second;
-    config.early_risk = 1e-5;
-
-    unsigned cpu = (unsigned)sched_getcpu(), other = argc == 8 ? (unsigned)atol(argv[7]) : cpu ^ 1;
-    bench_pin(cpu);
-    pthread_t thread;
-    if (second && (copilot_init(&config) || pthread_create(&thread, NULL, second_cpu, (void *)(uintptr_t)other))) {
-        fputs("no second thread\n", stderr);
-        return 1;
+    struct bench b = { .burst = (size_t)atol(argv[4]),
+                       .bursts = (size_t)atol(argv[6]),
+                       .recording = recording,
+                       .cost = timer_cost(),
+                       .cold = strcmp(argv[5], "cold") == 0,
+                       .first = strcmp(argv[5], "first") == 0 };
+    config.early = strcmp(argv[5], "early") == 0;
+    bench_pin((unsigned)sched_getcpu());
+    const size_t digits = b.burst * (b.bursts + WARM_UP_BURSTS);
+    b.text = recording.burst_count ? recording.digits : malloc(digits);
+    b.waste = calloc(COLD_BYTES, 1);
+    for (int t = 0; t < TIMES; t++) {
+        b.least[t] = malloc(b.bursts * sizeof *b.least[t]);
+        memset(b.least[t], 0xff, b.bursts * sizeof *b.least[t]);
     }
-
-    struct matcher *matcher;
-    const char *refused = matcher_init(&matcher, &config);
-    if (refused != NULL) {
-        fprintf(stderr, "%s\n", refused);
-        return 1;
+    if (!recording.burst_count && !bench_stream_worst(b.text, digits, &config, argv[5]))
+        bench_stream_fill(b.text, digits, &config, b.first ? b.burst : 0);
+    struct rusage before, after;
+    getrusage(RUSAGE_SELF, &before);
+    for (int run = 0, runs = argc == 8 ? atoi(argv[7]) : 5; run < runs; run++) {
+        const char *refused = matcher_init(&b.matcher, &config);
+        if (refused != NULL) {
+            fprintf(stderr, "%s\n", refused);
+            return 1;
+        }
+        play_stream(&b);
     }
-    size_t digits = burst * (bursts + WARM_UP_BURSTS);
-    uint8_t *text = malloc(digits), *waste = malloc(COLD_BYTES);
-    uint64_t *path = malloc(bursts * sizeof *path), *idle = malloc(bursts * sizeof *idle);
-    uint64_t *slice = calloc(bursts, sizeof *slice);
-    bench_stream_fill(text, digits, &config, first ? burst : 0);
-    memset(waste, 1, COLD_BYTES);
-
-    uint64_t cost = timer_cost(), sum = 0;
-    static uint8_t frame[MATCHER_BURST_DIGITS_MAX];
-    for (size_t i = 0; i < bursts + WARM_UP_BURSTS; i++) {
-        memcpy(frame, text + i * burst, burst);     /* the burst itself is in the cache: a device has just written it */
-        if (cold)
-            for (size_t k = 0; k < COLD_BYTES; k += 64)
-                sum += waste[k]++;
-        if (cold)
-            memcpy(frame, text + i * burst, burst);
-        struct matcher_answer answer;
-        uint64_t t0 = cycles_now_serialised(), t1 = 0, longest = 0;
-        matcher_begin(matcher, frame, burst);
-        while (matcher_next(matcher, &answer)) {
-            sum += answer.count;
-            if (first && answer.end == (i + 1) * burst && t1 == 0)
-                t1 = cycles_now_serialised();
-        }
-        if (t1 == 0)
-            t1 = cycles_now_serialised();
-        uint64_t t2 = cycles_now_serialised(), before = t2, t3;
-        if (second)
-            copilot_digits(frame, burst, false);
-        for (bool more = true; more;) {
-            more = matcher_prepare(matcher);
-            while (matcher_next_early(matcher, &answer))
-                sum += answer.count;
-            if (config.early || second) {
-                t3 = cycles_now_serialised();
-                longest = t3 - before - cost > longest ? t3 - before - cost : longest;
-                before = t3;
-            }
-        }
-        while (second && copilot_answer(&answer))
-            sum += answer.count;
-        t3 = cycles_now_serialised();
-        if (i >= WARM_UP_BURSTS) {
-            path[i - WARM_UP_BURSTS] = t1 - t0 - cost;
-            idle[i - WARM_UP_BURSTS] = t3 - t2 - cost;
-            slice[i - WARM_UP_BURSTS] = longest;
-        }
-    }
-    qsort(path, bursts, sizeof *path, compare_u64);
-    qsort(idle, bursts, sizeof *idle, compare_u64);
-    qsort(slice, bursts, sizeof *slice, compare_u64);
-    double ns = ns_per_cycle();
-    printf("path %.1f %.1f idle %.1f %.1f slice %.1f %.1f answers %llu memory %zu path_bytes %zu\n",
-           (double)path[bursts / 2] * ns, (double)path[bursts * 99 / 100] * ns, (double)idle[bursts / 2] * ns,
-           (double)idle[bursts * 99 / 100] * ns, (double)slice[bursts / 2] * ns, (double)slice[bursts * 99 / 100] * ns,
-           (unsigned long long)matcher_stats(matcher)->answers, matcher_stats(matcher)->memory_bytes,
-           matcher_stats(matcher)->path_bytes);
-    return sum == 1;
+    getrusage(RUSAGE_SELF, &after);
+    static const char *const names[TIMES] = { "path", "idle", "slice", "poll" };
+    const double ns = ns_per_cycle();
+    for (int t = 0; t < TIMES; t++)
+        print_quantiles(names[t], b.least[t], b.bursts, ns);
+    printf("answers %llu memory %zu switches %ld\n", (unsigned long long)matcher_stats(b.matcher)->answers,
+           matcher_stats(b.matcher)->memory_bytes, after.ru_nivcsw - before.ru_nivcsw);
+    return b.sum == 1;
 }

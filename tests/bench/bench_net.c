@@ -1,28 +1,28 @@
-/* One stack's speed, ring to ring: the driver of the kernel over a model device in memory (tests/model/), the transport
- * it is linked with, and for the last row the player and the matcher on top.
+/* The speed of one stack, ring to ring. The kernel's driver runs over a model device in memory (tests/lib/), with the
+ * transport that the program is linked with. In the row burst-to-post the player and the matcher run on top.
  *
- *     bench_net ROW warm|cold|rested N   prints  p50 p99, then for burst-to-post the shares, then what was taken off each
- *                                        as the timer's own, nanoseconds
+ *     bench_net ROW warm|cold|rested N   prints  p50 p99, then for burst-to-post the shares, then the timer's own time,
+ *                                        which is subtracted from each; nanoseconds
  *     bench_net ROW count N              the same calls under `valgrind --tool=callgrind --collect-atstart=no`, which
- *                                        counts the instructions of what is timed, less the matcher's
+ *                                        counts the instructions of the timed part, less the matcher's
  *
- * ROW is what is timed, each between serialised readings of the TSC less what two readings around nothing take:
+ * ROW names the timed part, between serialised readings of the TSC, less the time of two readings around nothing:
  *
  *     segment-in     a frame of 100 digits stands in the used ring -> transport_poll has returned its payload;
  *                    the device vouches for the checksum
  *     segment-in-sum the same, and the stack sums it
  *     answer-out     100 digits are there, the POST's head stands in the message area -> the frame is published: the
- *                    device's doorbell rings (the model always wants it)
+ * device's doorbell rings (the model always wants it).
  *     burst-to-post  the player's turn begins, a burst of 100 digits in the used ring -> the POST of the answer that
  *                    ends with its last digit is published
  *     bulk           40 full segments in the ring -> all handed to the application and acknowledged (one idle call);
  *                    the device vouches
  *     bulk-sum       the same, and the stack sums them
  *
- * Everything else (the device's copies, acknowledgements, idle work) lies between the timed parts; the bursts are drawn
- * before the first of them. `cold` walks 64 MB before each; the frame is put into the ring after that, as a device does.
- * `rested`, of burst-to-post, lets the loop turn for two milliseconds in between: what a burst finds that comes a while
- * after somebody else has had the caches. */
+ * Everything else (the device's copies, acknowledgements, idle work) lies between the timed parts. The bursts are drawn
+ * before the first timed part. `cold` walks 64 MB before each; the frame comes into the ring after that, as from a
+ * device. `rested` (burst-to-post only) then lets the loop turn for two milliseconds: the state of the caches a while
+ * after another program has used them. */
 #define _GNU_SOURCE
 #include <gmp.h>
 #include <sched.h>
@@ -36,28 +36,30 @@
 #define CALLGRIND_TOGGLE_COLLECT ((void)0)
 #endif
 
-#include "app/player.h"
-#include "app/stats.h"
-#include "drivers/virtio_net.h"
+#include "app/matcher/matcher.h"
+#include "app/player/player.h"
+#include "app/service/stats.h"
+#include "base/assert.h"
+#include "base/bytes.h"
+#include "base/cycles.h"
+#include "base/log.h"
+#include "base/trace.h"
+#include "drivers/virtio/net.h"
 #include "host/platform.h"
-#include "kernel/base/assert.h"
-#include "kernel/base/bytes.h"
-#include "kernel/base/cycles.h"
-#include "kernel/base/log.h"
-#include "kernel/base/trace.h"
 #include "net/transport.h"
 #include "tests/bench/bench_peer.h"
-#include "tests/model/virtio_model.h"
+#include "tests/lib/player_setup.h"
+#include "tests/lib/virtio_model.h"
 
 enum {
     DIGITS = 100,
     BULK_BYTES = 1460,
-    BULK_COUNT = 40,                    /* less than the window of either stack: 44 segments */
+    BULK_COUNT = 40, /* less than the window of either stack: 44 segments */
     WARM_UP = 500,
     COLD_BYTES = 64 << 20,
     FEED_PORT = 10001,
     SUBMIT_PORT = 10002,
-    STEP_NS = 100000,                   /* of virtual time, between one thing and the next */
+    STEP_NS = 100000, /* virtual time between two steps */
     REST_TURNS = 20,
     TURNS_MAX = 100000,
 };
@@ -74,7 +76,7 @@ static struct {
     _Alignas(64) uint64_t began_cycles, kicked_cycles;
     uint64_t matcher_from_cycles, matcher_cycles;
     bool counting, collecting, kick_ends;
-    bool shares;                        /* the matcher's is stamped: in runs of their own */
+    bool shares; /* the matcher's is stamped: in runs of their own */
 } timed;
 static double timer_cost_cycles, timer_cost_cycles_p99;
 
@@ -102,16 +104,16 @@ static uint64_t timed_end(void)
     return (timed.kick_ends ? timed.kicked_cycles : end_cycles) - timed.began_cycles;
 }
 
-static const struct virtio_transport_ops *model_ops;
+static const struct virtio_bus_ops *model_ops;
 
-/* The doorbell: by now the frame stands in the available ring. */
-static void kick(struct virtio_transport *transport, uint16_t queue)
+/* Records the doorbell's time: the frame stands in the available ring now. */
+static void kick(struct virtio_bus *bus, uint16_t queue)
 {
     if (timed.kick_ends && timed.kicked_cycles == 0 && queue == VIRTIO_NET_TRANSMITQ) {
         timed.kicked_cycles = cycles_now_serialised();
         collect(false);
     }
-    model_ops->kick(transport, queue);
+    model_ops->kick(bus, queue);
 }
 
 static int compare(const void *a, const void *b)
@@ -120,8 +122,8 @@ static int compare(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Some TSCs advance in steps (10 ns on Zen 3), so a sample stands for all durations half a step around it: the quantile is
- * interpolated among its equals, as that of grouped data is. */
+/* Returns a quantile, interpolated among equal samples as for grouped data. Some TSCs advance in steps (10 ns on Zen
+ * 3), so a sample stands for all durations half a step around its value. */
 static double quantile(uint64_t *sorted, size_t count, size_t percent)
 {
     size_t at = count * percent / 100, first = at, last = at;
@@ -134,7 +136,7 @@ static double quantile(uint64_t *sorted, size_t count, size_t percent)
     return low + (high - low) * ((double)(at - first) + 0.5) / (double)(last - first);
 }
 
-/* What two readings around nothing differ by: the median. */
+/* Measures the time of two readings around nothing: the median. */
 static void timer_calibrate(void)
 {
     enum { N = 10000 };
@@ -164,7 +166,7 @@ static void deliver(const uint8_t *frame, uint32_t bytes)
     ASSERT(virtio_model_receive(&model, frame, bytes, received_flags));
 }
 
-/* The device sends what it was given; the peer's answers come back. False: there was nothing. */
+/* Sends the frames that the device holds, and brings the peer's answers back. Returns false if there was no frame. */
 static bool wire_turn(void)
 {
     struct virtio_model_packet packet;
@@ -185,13 +187,13 @@ static bool wire_turn(void)
 
 static void device_start(void)
 {
-    static struct virtio_transport_ops ops;
+    static struct virtio_bus_ops ops;
     virtio_model_init(&model, VIRTIO_MODEL_MODERN);
-    model_ops = model.transport.ops;
+    model_ops = model.bus.ops;
     ops = *model_ops;
     ops.kick = kick;
-    model.transport.ops = &ops;
-    ASSERT(virtio_net_init(&net, &model.transport) == VIRTIO_NET_OK);
+    model.bus.ops = &ops;
+    ASSERT(virtio_net_init(&net, &model.bus) == VIRTIO_NET_OK);
     virtio_model_want_kick(&model, VIRTIO_NET_TRANSMITQ);
 }
 
@@ -249,14 +251,15 @@ static uint64_t time_segment_in(bool cold)
     timed_begin(false);
     bool got = transport_poll(now_ns, &event);
     uint64_t cycles = timed_end();
-    ASSERT(got && event.kind == TRANSPORT_DATA && event.bytes == DIGITS && event.data[0] == '7');
+    ASSERT(got && event.kind == TRANSPORT_DATA && event.payload.count == DIGITS && event.payload.data[0] == '7');
     settle();
     return cycles;
 }
 
 static uint64_t time_answer_out(bool cold, int connection)
 {
-    static const char head[] = "POST /submit?user=swift&passwd=secret HTTP/1.1\r\nHost: 10.0.2.2:10002\r\nContent-Length: ";
+    static const char head[] =
+        "POST /submit?user=swift&passwd=secret HTTP/1.1\r\nHost: 10.0.2.2:10002\r\nContent-Length: ";
     static uint8_t digits[DIGITS];
     memset(digits, '7', sizeof digits);
     uint8_t *message = transport_message(connection);
@@ -275,13 +278,13 @@ static uint64_t time_answer_out(bool cold, int connection)
     return cycles;
 }
 
-/* All of a batch. */
+/* Times one whole batch. */
 static uint64_t time_bulk(bool cold)
 {
     static uint8_t payload[BULK_BYTES];
     uint8_t frame[NETDEV_FRAME_BYTES_MAX];
     struct bench_peer *peer = bench_peer_of(FEED_PORT);
-    uint32_t payload_bytes = peer->timestamps ? BULK_BYTES - 12 : BULK_BYTES;   /* the frame is 1514 bytes either way */
+    uint32_t payload_bytes = peer->timestamps ? BULK_BYTES - 12 : BULK_BYTES; /* the frame is 1514 bytes either way */
     uint64_t got_bytes = 0;
     caches_cool(cold);
     for (int i = 0; i < BULK_COUNT; i++)
@@ -289,7 +292,7 @@ static uint64_t time_bulk(bool cold)
     struct transport_event event;
     timed_begin(false);
     while (transport_poll(now_ns, &event))
-        got_bytes += event.bytes;
+        got_bytes += event.payload.count;
     transport_idle(now_ns);
     uint64_t cycles = timed_end();
     ASSERT(got_bytes == (uint64_t)payload_bytes * BULK_COUNT);
@@ -299,36 +302,24 @@ static uint64_t time_bulk(bool cold)
 
 /* ---- The whole game ---- */
 
-static struct player *player;
-
 static void player_settle(void)
 {
     for (int turns = 0;; turns++) {
         ASSERT(turns < TURNS_MAX);
         now_ns += STEP_NS;
-        ASSERT(player_turn(player, now_ns) == PLAYER_ON);
-        if (!wire_turn() && player_wake_ns(player, now_ns) > now_ns && turns > 3)
+        ASSERT(player_turn(now_ns) == PROGRAM_ON);
+        if (!wire_turn() && player_next_deadline_ns(now_ns) > now_ns && turns > 3)
             return;
     }
 }
 
 static void player_start(void)
 {
-    static struct settings settings;
     static const char words[] =
         "feed=10.0.2.2:10001 submit=10.0.2.2:10002 user=swift passwd=secret n=256 early=off feed.timeout=0 "
         "m=20220217214410,104648257118348370704723119,125000000000000140750000000000052207500000000006359661,"
         "10885732038215355481752285039386319187390558900925053798518152998488201";
-    struct settings_error error;
-    settings_begin(&settings);
-    ASSERT(settings_add(&settings, "bench", words, sizeof words - 1, &error) && settings_finish(&settings, &error));
-    struct matcher_config matcher_config;
-    struct player_config config = { .settings = &settings, .tsc_khz = platform_tsc_khz(), .secret = { 7 } };
-    settings_matcher(&settings, &matcher_config);
-    matcher_config.simd = matcher_simd_best();
-    ASSERT(matcher_init(&config.matcher, &matcher_config) == NULL);
-    stats_clear();
-    ASSERT(player_init(&player, &config, now_ns) == NULL);
+    player_setup(words, false, platform_tsc_khz(), now_ns);
     player_settle();
 
     static const char response[] = "HTTP/1.1 200 OK\r\nServer: Most\r\nContent-type: text/plain\r\n\r\n";
@@ -339,12 +330,12 @@ static void player_start(void)
     player_settle();
 }
 
-/* Random digits that end in a random multiple of one of the constants, of up to 100 digits, not divisible by 10 (that
- * would make its tenth an answer before the last digit). */
+/* Draws digits that end in a random multiple of one of the constants, of up to 100 digits. The multiple is not
+ * divisible by 10: its tenth would be an answer before the last digit. */
 static void burst_draw(uint8_t *burst)
 {
     static const char *const constants[] = { "104648257118348370704723119",
-        "125000000000000140750000000000052207500000000006359661" };
+                                             "125000000000000140750000000000052207500000000006359661" };
     static gmp_randstate_t random;
     static bool ready;
     if (!ready)
@@ -380,7 +371,7 @@ static void bursts_draw(size_t count)
         burst_draw(bursts[i]);
 }
 
-/* The submit server's word on the answer, so that the outbox and the breaker see an ordinary game. */
+/* Delivers the submit server's response, so that the send queue and the circuit breaker see an ordinary game. */
 static void respond(void)
 {
     static const char response[] = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n+8";
@@ -389,13 +380,14 @@ static void respond(void)
                                       (uint32_t)(now_ns / 1000000)));
 }
 
-/* The matcher's share: from matcher_begin to the answer. It is not counted. */
+/* Times the matcher's share, from matcher_begin to the answer. Instructions of this part are not counted. */
 void __real_matcher_begin(struct matcher *matcher, const uint8_t *digits, size_t count);
-bool __real_matcher_next(struct matcher *matcher, struct matcher_answer *answer);
+enum matcher_step __real_matcher_next(struct matcher *matcher, struct matcher_answer *answer);
 void __wrap_matcher_begin(struct matcher *matcher, const uint8_t *digits, size_t count);
-bool __wrap_matcher_next(struct matcher *matcher, struct matcher_answer *answer);
+enum matcher_step __wrap_matcher_next(struct matcher *matcher, struct matcher_answer *answer);
 
-static __attribute__((noinline)) void matcher_begin_watched(struct matcher *matcher, const uint8_t *digits, size_t count)
+static __attribute__((noinline)) void matcher_begin_watched(struct matcher *matcher, const uint8_t *digits,
+                                                            size_t count)
 {
     bool was_collecting = timed.collecting;
     collect(false);
@@ -404,15 +396,16 @@ static __attribute__((noinline)) void matcher_begin_watched(struct matcher *matc
     __real_matcher_begin(matcher, digits, count);
     collect(was_collecting);
 }
-static __attribute__((noinline)) bool matcher_next_watched(struct matcher *matcher, struct matcher_answer *answer)
+static __attribute__((noinline)) enum matcher_step matcher_next_watched(struct matcher *matcher,
+                                                                        struct matcher_answer *answer)
 {
     bool was_collecting = timed.collecting;
     collect(false);
-    bool any = __real_matcher_next(matcher, answer);
+    enum matcher_step step = __real_matcher_next(matcher, answer);
     collect(was_collecting);
-    if (timed.shares && any && timed.matcher_cycles == 0)
+    if (timed.shares && step == MATCHER_ANSWER && timed.matcher_cycles == 0)
         timed.matcher_cycles = cycles_now_serialised();
-    return any;
+    return step;
 }
 
 void __wrap_matcher_begin(struct matcher *matcher, const uint8_t *digits, size_t count)
@@ -422,14 +415,14 @@ void __wrap_matcher_begin(struct matcher *matcher, const uint8_t *digits, size_t
     else
         __real_matcher_begin(matcher, digits, count);
 }
-bool __wrap_matcher_next(struct matcher *matcher, struct matcher_answer *answer)
+enum matcher_step __wrap_matcher_next(struct matcher *matcher, struct matcher_answer *answer)
 {
     if (__builtin_expect(timed.shares | timed.counting, 0))
         return matcher_next_watched(matcher, answer);
     return __real_matcher_next(matcher, answer);
 }
 
-static uint64_t before_cycles, after_cycles;    /* the last burst's: up to the matcher, and behind it */
+static uint64_t before_cycles, after_cycles; /* the last burst's: up to the matcher, and behind it */
 
 static uint64_t time_burst(bool cold)
 {
@@ -439,17 +432,16 @@ static uint64_t time_burst(bool cold)
     ASSERT(burst_next < burst_count);
     uint32_t bytes = bench_peer_segment(bench_peer_of(FEED_PORT), frame, bursts[burst_next++], DIGITS,
                                         (uint32_t)(now_ns / 1000000));
-    timed.matcher_cycles = 0;
     caches_cool(cold);
     for (int turns = 0; cold && rests && turns < REST_TURNS; turns++) {
         now_ns += STEP_NS;
-        ASSERT(player_turn(player, now_ns) == PLAYER_ON);
+        ASSERT(player_turn(now_ns) == PROGRAM_ON);
     }
     deliver(frame, bytes);
-    struct player *p = player;
     uint64_t turn_ns = now_ns;
+    timed.matcher_cycles = 0; /* idle time may have rehearsed */
     timed_begin(true);
-    player_turn(p, turn_ns);
+    player_turn(turn_ns);
     uint64_t cycles = timed_end();
     if (timed.shares) {
         before_cycles = timed.matcher_from_cycles - timed.began_cycles;
@@ -470,9 +462,11 @@ enum row { SEGMENT_IN, ANSWER_OUT, BURST, BULK };
 static uint64_t time_one(enum row row, bool cold, int connection)
 {
     now_ns += STEP_NS;
-    trace_stamp(TRACE_FRAME_SEEN);            /* the loop's, with its clock */
-    return row == SEGMENT_IN ? time_segment_in(cold) : row == ANSWER_OUT ? time_answer_out(cold, connection)
-        : row == BULK ? time_bulk(cold) : time_burst(cold);
+    trace_stamp(TRACE_FRAME_SEEN); /* the loop's, with its clock */
+    return row == SEGMENT_IN   ? time_segment_in(cold)
+           : row == ANSWER_OUT ? time_answer_out(cold, connection)
+           : row == BULK       ? time_bulk(cold)
+                               : time_burst(cold);
 }
 
 static void print_quantiles(const char *name, uint64_t *cycles, size_t count)
@@ -483,8 +477,8 @@ static void print_quantiles(const char *name, uint64_t *cycles, size_t count)
            (quantile(cycles, count, 99) - timer_cost_cycles) * ns);
 }
 
-/* Pages of 2 MiB, as the kernel maps its data with (kernel/paging.c). A burst touches some 80 pages of 4 KiB, more than the
- * first-level TLB holds, and where caches are cold, so are page tables. */
+/* Maps memory in pages of 2 MiB, as the kernel maps its data (kernel/memory/paging.c). A burst touches some 80 pages of
+ * 4 KiB, more than the first-level TLB holds. With cold caches the page tables are cold too. */
 static void memory_as_in_the_kernel(void)
 {
     extern char __bss_start[], _end[];
@@ -496,9 +490,17 @@ static void memory_as_in_the_kernel(void)
 
 int main(int argc, char **argv)
 {
-    static const struct { const char *name; enum row row; bool sum; } rows[] = {
-        { "segment-in", SEGMENT_IN, false }, { "segment-in-sum", SEGMENT_IN, true }, { "answer-out", ANSWER_OUT, false },
-        { "burst-to-post", BURST, false }, { "bulk", BULK, false }, { "bulk-sum", BULK, true },
+    static const struct {
+        const char *name;
+        enum row row;
+        bool sum;
+    } rows[] = {
+        { "segment-in", SEGMENT_IN, false },
+        { "segment-in-sum", SEGMENT_IN, true },
+        { "answer-out", ANSWER_OUT, false },
+        { "burst-to-post", BURST, false },
+        { "bulk", BULK, false },
+        { "bulk-sum", BULK, true },
     };
     size_t r = 0, count = argc == 4 ? (size_t)atol(argv[3]) : 0;
     while (argc == 4 && r < ARRAY_COUNT(rows) && strcmp(rows[r].name, argv[1]) != 0)
@@ -516,7 +518,7 @@ int main(int argc, char **argv)
     CPU_SET((unsigned)sched_getcpu(), &one);
     sched_setaffinity(0, sizeof one, &one);
     memory_as_in_the_kernel();
-    if (mlockall(MCL_CURRENT | MCL_FUTURE) != 0)        /* the kernel's memory is there from the start: no page faults */
+    if (mlockall(MCL_CURRENT | MCL_FUTURE) != 0) /* the kernel's memory is there from the start: no page faults */
         fprintf(stderr, "bench_net: memory cannot be locked; page faults are timed too\n");
     platform_init();
     timer_calibrate();

@@ -1,15 +1,15 @@
 #!/usr/bin/python3
-"""Runs bench_net with our own stack and with lwIP in turn, prints the table of docs/net.md, writes build/bench/net.json.
+"""Runs bench_net with our stack and with lwIP in turn, prints a table, writes build/bench/net.json.
 
-Run by `make bench-net`. A row is measured REPEAT times with each stack, one after the other. Of each figure, median or
-99th percentile, the least of these runs is kept, because other work on the machine only ever adds; `spread` is the
-largest median less the least. QUICK=1 measures a tenth. What is timed stands in tests/bench/bench_net.c; rows named
-`timer` say what two readings of the clock took, which is off the others already."""
+`make bench-net` runs this program. A row is measured REPEAT times with each stack in turn. The table keeps the least
+median and the least 99th percentile of these runs, because other work on the machine only adds time. `spread` is the
+largest median less the least. QUICK=1 measures a tenth. tests/bench/bench_net.c says which time each row measures. Rows
+named `timer` are the time of two readings of the clock, which the other rows do not include."""
 import os
 import subprocess
 import sys
 
-from bench_rows import ROOT, Rows
+from tests.bench.bench_rows import ROOT, Rows
 
 BUILD = ROOT / os.environ.get("BUILD", "build")
 OUT = BUILD / "bench/net.json"
@@ -18,17 +18,17 @@ QUICK = bool(os.environ.get("QUICK"))
 STACKS = ("own", "lwip")
 WARM, COLD, BULK = (1000, 30, 100) if QUICK else (10000, 150, 1000)
 
-# Row, kind of run, samples, and what is asked of ours: ns, and times lwIP's.
+# Row, kind of run, samples, and the bounds for our stack: ns, and times lwIP's.
 ROWS = [("segment-in", "warm", WARM, 60, 0.25), ("segment-in-sum", "warm", WARM, 60, 0.25),
         ("answer-out", "warm", WARM, 80, 0.25), ("burst-to-post", "warm", WARM, "500 (1000)", None),
         ("segment-in", "cold", COLD, None, 0.5), ("answer-out", "cold", COLD, None, 0.5),
         ("burst-to-post", "cold", COLD, None, 0.5), ("burst-to-post", "rested", COLD, None, None),
         ("bulk", "warm", BULK, None, None), ("bulk-sum", "warm", BULK, None, None)]
-BATCH_BITS = 40 * 1460 * 8      # of `bulk`: BULK_COUNT full frames; with timestamps 12 bytes of each are options
+BATCH_BITS = 40 * 1460 * 8      # a `bulk` batch: BULK_COUNT full frames; timestamps take 12 bytes of each
 
 
 def run(stack, row, kind, count):
-    """{name: (p50, p99)} of one run, and its command."""
+    """Returns {name: (p50, p99)} of one run, and its command."""
     command = [f"build/host/tests/bench/bench_net-{stack}", row, kind, str(count)]
     done = subprocess.run([BUILD.parent / command[0], *command[1:]], capture_output=True, text=True, cwd=ROOT)
     if done.returncode != 0:
@@ -38,7 +38,7 @@ def run(stack, row, kind, count):
 
 
 def measure(row, kind, count):
-    """{stack: ({name: the least (p50, p99)}, a run's command, the spread of the medians)}, the stacks taking turns."""
+    """Measures both stacks in turn. Returns {stack: ({name: the least (p50, p99)}, a command, the medians' spread)}."""
     runs = {stack: [] for stack in STACKS}
     for _ in range(REPEAT):
         for stack in STACKS:
@@ -73,7 +73,8 @@ def main():
             continue
         for stack, (found, command, spread) in best.items():
             for part, (p50, p99) in found.items():
-                keep(f"net/{stack}/{name}" + ("" if part == row else f"/{part}"), "ns", count, p50, p99, spread, command)
+                path = f"net/{stack}/{name}" + ("" if part == row else f"/{part}")
+                keep(path, "ns", count, p50, p99, spread, command)
         own, lwip = best["own"][0], best["lwip"][0]
         asked = [f"<= {asked_ns} ns"] * bool(asked_ns) + [f"<= {asked_ratio} of lwIP"] * bool(asked_ratio)
         for part in [part for part in own if part != "timer"]:

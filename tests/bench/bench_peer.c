@@ -2,9 +2,9 @@
 
 #include <string.h>
 
-#include "kernel/base/bytes.h"
-#include "net/checksum.h"
-#include "net/tcp_wire.h"
+#include "base/bytes.h"
+#include "net/ip/checksum.h"
+#include "net/tcp/wire.h"
 
 const uint8_t bench_peer_mac[6] = { 0x52, 0x54, 0x00, 0x00, 0x02, 0x01 };
 struct bench_peer bench_peers[BENCH_PEER_COUNT];
@@ -52,7 +52,7 @@ static uint32_t segment(struct bench_peer *peer, uint8_t *frame, uint8_t flags, 
     return OFFSET_TCP + tcp_bytes;
 }
 
-/* As Linux: NOP NOP timestamps, in every segment once agreed. */
+/* Writes the timestamps option as Linux does: NOP NOP timestamps, in every segment once agreed. */
 static uint32_t timestamps(const struct bench_peer *peer, uint8_t *at, uint32_t now_ms)
 {
     if (!peer->timestamps)
@@ -73,7 +73,7 @@ uint32_t bench_peer_segment(struct bench_peer *peer, uint8_t *frame, const void 
 
 static uint32_t accept_syn(struct bench_peer *peer, bool offers_timestamps, uint8_t *reply, uint32_t now_ms)
 {
-    uint8_t options[40] = { TCP_OPTION_MSS, TCP_OPTION_MSS_BYTES, 0x05, 0xb4 };         /* 1460 */
+    uint8_t options[40] = { TCP_OPTION_MSS, TCP_OPTION_MSS_BYTES, 0x05, 0xb4 }; /* 1460 */
     uint32_t option_bytes = TCP_OPTION_MSS_BYTES;
     peer->timestamps = offers_timestamps;
     peer->seq = ISS;
@@ -124,7 +124,7 @@ struct bench_peer *bench_peer_take(const uint8_t *frame, uint32_t bytes, uint32_
     uint32_t payload_bytes = load_be16(&ipv4->total_bytes) - (uint32_t)sizeof *ipv4 - header_bytes;
     const uint8_t *options = (const uint8_t *)(tcp + 1);
     bool stamped = header_bytes >= 32 && load_be32(options) == TCP_TIMESTAMPS_ALIGNED_WORD;
-    bool offers = syn && header_bytes >= 36 && load_be32(options + 4) == 0x0402080a;    /* SACK permitted, timestamps */
+    bool offers = syn && header_bytes >= 36 && load_be32(options + 4) == 0x0402080a; /* SACK permitted, timestamps */
     if (stamped)
         peer->timestamp_echo = load_be32(options + 4);
     if (offers)

@@ -7,10 +7,10 @@
 #include <string.h>
 
 static const char *const rounds[2][5] = {
-    {"20220217214410", "104648257118348370704723119", "125000000000000140750000000000052207500000000006359661",
-     "10885732038215355481752285039386319187390558900925053798518152998488201", NULL},
-    {"20220311122858", "104648257118348370704723401", "125000000000000173750000000000080443500000000012405393",
-     "36371684158327190152150403800286644294695921689649344746033590042624", NULL},
+    { "20220217214410", "104648257118348370704723119", "125000000000000140750000000000052207500000000006359661",
+      "10885732038215355481752285039386319187390558900925053798518152998488201", NULL },
+    { "20220311122858", "104648257118348370704723401", "125000000000000173750000000000080443500000000012405393",
+      "36371684158327190152150403800286644294695921689649344746033590042624", NULL },
 };
 
 bool bench_stream_config(struct matcher_config *config, char *constants, const char *simd)
@@ -30,7 +30,7 @@ bool bench_stream_config(struct matcher_config *config, char *constants, const c
     return false;
 }
 
-/* A random multiple of a random one of the constants, of at most n digits. */
+/* Draws a multiple of one of the constants, both at random, of at most n digits. */
 static size_t draw_number(char *number, gmp_randstate_t random, const struct matcher_config *config)
 {
     mpz_t value, constant, power;
@@ -70,9 +70,33 @@ void bench_stream_fill(uint8_t *text, size_t count, const struct matcher_config 
         if (digits <= every)
             memcpy(text + end - digits, number, digits);
         else
-            end -= every;   /* another one: it would overwrite the one before */
+            end -= every; /* another one: it would overwrite the one before */
     }
     gmp_randclear(random);
+}
+
+bool bench_stream_worst(uint8_t *text, size_t count, const struct matcher_config *config, const char *name)
+{
+    const bool side = strncmp(name, "side", 4) == 0, hot = strncmp(name, "hot", 3) == 0;
+    if (strcmp(name, "zeros") == 0 || strcmp(name, "nines") == 0) {
+        memset(text, name[0] == 'z' ? '0' : '9', count);
+        return true;
+    }
+    if (!side && !hot)
+        return false;
+    mpz_t value, modulus;
+    mpz_inits(value, modulus, NULL);
+    mpz_set_str(modulus, config->constants[atoi(name + (side ? 4 : 3))], 10);
+    char number[256];
+    for (size_t at = 0, factor = 1; at < count; at += strlen(number), factor = factor % 97 + 1) {
+        mpz_mul_ui(value, modulus, factor);
+        mpz_get_str(number, 10, value);
+        char *last = number + strlen(number) - 1;
+        *last = hot ? (char)('0' + (*last - '0' + 3) % 10) : *last;
+        memcpy(text + at, number, strlen(number) < count - at ? strlen(number) : count - at);
+    }
+    mpz_clears(value, modulus, NULL);
+    return true;
 }
 
 void bench_pin(unsigned cpu)

@@ -1,19 +1,23 @@
-/* What the matcher's benchmarks play: the contest's constants, and digits with answers planted as in the contest. */
+/* The input of the matcher's benchmarks: the contest's constants, and digits with answers planted as in the contest. */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "app/matcher.h"
+#include "app/matcher/matcher.h"
 
-/* Constants and variant from their words: `constants` is "online", "onsite" or numbers with commas, which are cut up in
- * place and must outlive the matcher. False: there is no such variant. */
+/* Reads constants and variant. `constants` is "online", "onsite" or numbers with commas, which are split in place and
+ * must outlive the matcher. Returns false if there is no such variant. */
 bool bench_stream_config(struct matcher_config *config, char *constants, const char *simd);
 
-/* `count` digits, the same each time: random, with a multiple of one of the constants about every 400 digits; at random
- * places, or (every != 0) each ending at a multiple of `every`. */
+/* Writes `count` random digits, the same each time. About every 400 digits stands a multiple of one of the constants:
+ * at random places, or (every != 0) ending at multiples of `every`. */
 void bench_stream_fill(uint8_t *text, size_t count, const struct matcher_config *config, size_t every);
 
-/* The calling thread stays on this CPU. */
+/* Writes a worst case: "zeros", "nines", "side0" (shortest multiples of modulus 0 in a row), "hot0" (the same with
+ * another last digit). Returns false if there is no such stream. */
+bool bench_stream_worst(uint8_t *text, size_t count, const struct matcher_config *config, const char *name);
+
+/* Binds the calling thread to a CPU. */
 void bench_pin(unsigned cpu);

@@ -1,8 +1,8 @@
 """The network's paths in instructions: deterministic where times are not, so growth is held to 5 %.
 
-What bench_net times is run under valgrind, which counts the instructions of it alone, less the matcher's; `make count-net` writes the counts
-to instructions.json. They belong to one compiler: with another one the test says so and is skipped. The C library's
-memcpy is chosen by the CPU (valgrind shows AVX2 where there is some), which is within the 5 %."""
+valgrind counts the instructions of the code that bench_net times, less the matcher's. `make count-net` writes the
+counts to instructions.json. The counts belong to one compiler: with another compiler the test is skipped. The CPU
+decides which memcpy the C library uses (valgrind offers AVX2 if the CPU does); the difference is within the 5 %."""
 import fcntl
 import json
 import os
@@ -25,12 +25,14 @@ GROWTH_MAX = 1.05
 
 @pytest.fixture(scope="module", autouse=True)
 def program_of_today():
-    """An older one would be counted in silence. make finds nothing to do in `make check`; workers take turns."""
+    """Builds bench_net, so that no older program is counted. In `make check` the program is up to date. Workers take
+    turns."""
     clean = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")}
     (ROOT / "build").mkdir(exist_ok=True)
     with open(ROOT / "build/count.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        subprocess.run(["make", "-s", "BUILD=build", "build/host/tests/bench/bench_net-own"], cwd=ROOT, env=clean, check=True)
+        command = ["make", "-s", "BUILD=build", "build/host/tests/bench/bench_net-own"]
+        subprocess.run(command, cwd=ROOT, env=clean, check=True)
 
 
 def compiler():
@@ -38,7 +40,7 @@ def compiler():
 
 
 def count(stack, row):
-    """Instructions of one time what the row times (bulk: of 40 segments)."""
+    """Returns the instructions of one pass of a row (bulk: of 40 segments)."""
     done = subprocess.run(["valgrind", "--tool=callgrind", "--collect-atstart=no", "--callgrind-out-file=/dev/null",
                            f"build/host/tests/bench/bench_net-{stack}", row, "count", str(COUNT)],
                           capture_output=True, text=True, cwd=ROOT)

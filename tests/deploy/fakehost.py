@@ -1,30 +1,29 @@
-"""A HOST that is a directory: a root file system with the few files that tools/peregrine looks at, and a `ssh` that runs
-the remote scripts in it with a PATH of its own. Only what a minimal Linux has is on that PATH; GRUB's environment tool
-and its script checker are the real ones, its other tools and those that ask the kernel are stand-ins.
+"""A HOST that is a directory: a root file system with the few files that tools/peregrine reads. Its `ssh` runs the
+remote scripts in there with a PATH of its own, which has only what a minimal Linux has. GRUB's environment tool and its
+script checker are the real ones. Its other tools and those that ask the kernel are stand-ins.
 
 `next_boot` does what GRUB's 00_header does, so a test can ask at any moment which system would boot."""
 import json
-import os
 import pathlib
 import re
 import shutil
 import stat
 import subprocess
-import sys
+
+from deploy import facts
+from deploy.remote import Host
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tools"))
 
-from peregrine_lib import facts     # noqa: E402
-from peregrine_lib.remote import Host       # noqa: E402
-
-TOOLS = """[ awk basename cat chmod cmp cp cut dd df diff dirname echo env expr false find grep head ls mkdir mktemp mv od
-printf readlink rm sed sha256sum sh sleep sort stat tail test touch tr true wc grub-editenv grub-script-check""".split()
+TOOLS = """[ awk basename cat chmod cmp cp cut dd df diff dirname echo env expr false find grep head ls mkdir
+mktemp mv od printf readlink rm sed sha256sum sh sleep sort stat tail test touch tr true wc
+grub-editenv grub-script-check""".split()
 
 UUID = "0a1b2c3d-0000-4000-8000-00000000beef"
 NEIGHBOUR = [{"dst": "10.0.2.2", "dev": "eth0", "lladdr": "52:55:0a:00:02:02", "state": ["REACHABLE"]}]
 ROUTES = [{"dst": "default", "gateway": "10.0.2.2", "dev": "eth0", "flags": []}]
-ADDRESSES = [{"ifname": "eth0", "addr_info": [{"family": "inet", "local": "10.0.2.15", "prefixlen": 24, "scope": "global"}]}]
+ADDRESSES = [{"ifname": "eth0", "addr_info": [{"family": "inet", "local": "10.0.2.15", "prefixlen": 24,
+                                               "scope": "global"}]}]
 
 MKCONFIG = r"""#!/bin/sh
 # grub-mkconfig, as far as it matters: settings, the scripts of /etc/grub.d in order, -o FILE written in place.
@@ -32,7 +31,7 @@ MKCONFIG = r"""#!/bin/sh
 [ ! -e "$ROOT/fake/mkconfig-fails" ] || exit 1
 . "$ROOT/etc/default/grub"
 for f in "$ROOT"/etc/default/grub.d/*.cfg; do [ ! -e "$f" ] || . "$f"; done
-export GRUB_DEFAULT ROOT
+export GRUB_DEFAULT GRUB_TIMEOUT GRUB_RECORDFAIL_TIMEOUT ROOT
 [ "$GRUB_DEFAULT" != saved ] || GRUB_DEFAULT='${saved_entry}'
 make() { for s in "$ROOT"/etc/grub.d/*; do [ ! -x "$s" ] || {
     echo "### BEGIN ${s#"$ROOT"} ###"; "$s" || exit 1; echo "### END ${s#"$ROOT"} ###"; }; done; }
@@ -50,6 +49,11 @@ if [ "\${next_entry}" ] ; then
    set boot_once=true
 else
    set default="${GRUB_DEFAULT:-0}"
+fi
+if [ "\${recordfail}" = 1 ] ; then
+  set timeout=${GRUB_RECORDFAIL_TIMEOUT:-30}
+else
+  set timeout=${GRUB_TIMEOUT-5}
 fi
 END
 """
@@ -103,9 +107,11 @@ class FakeHost(Host):
         self.file("/proc/sys/kernel/random/boot_id", "first\n")
         self.file("/proc/cmdline", "root=/dev/vda1 ro\n")
         self.file("/proc/mounts", "/dev/vda1 / ext4 rw,relatime 0 0\n")
-        self.file("/proc/cpuinfo", "processor\t: 0\nmodel name\t: Test CPU\nflags\t\t: fpu lm constant_tsc avx2 bmi2\n\nprocessor\t: 1\n")
+        self.file("/proc/cpuinfo", "processor\t: 0\nmodel name\t: Test CPU\nflags\t\t: fpu lm constant_tsc avx2 bmi2\n"
+                                   "\nprocessor\t: 1\n")
         self.file("/proc/meminfo", "MemTotal: 2000000 kB\nMemAvailable: 1900000 kB\n")
-        self.file("/proc/iomem", "00000000-00000fff : Reserved\n00001000-0009fbff : System RAM\n  00002000-00002fff : x\n"
+        self.file("/proc/iomem", "00000000-00000fff : Reserved\n00001000-0009fbff : System RAM\n  00002000-00002fff : "
+                                 "x\n"
                                  "00100000-7ffdcfff : System RAM\n  01000000-01ffffff : Kernel code\n")
         self.file("/proc/kcore", b"\x7fELF" + bytes(60))
         self.file("/sys/class/dmi/id/sys_vendor", "QEMU\n")
@@ -124,10 +130,13 @@ class FakeHost(Host):
         if prefix != "grub":
             for tool in ("editenv", "script-check"):
                 (self.bin / f"{prefix}-{tool}").symlink_to(shutil.which(f"grub-{tool}"))
-        self.program(f"{prefix}-probe", f'case $1 in *fs_uuid) echo {UUID} ;; *=fs) cat "$ROOT/fake/fs" 2>/dev/null || echo ext2 ;;\n'
-                     '*device) echo /dev/vda1 ;; *partmap) echo gpt ;; *abstraction) cat "$ROOT/fake/abstraction" 2>/dev/null ;; esac\nexit 0\n')
+        self.program(f"{prefix}-probe", f'case $1 in *fs_uuid) echo {UUID} ;; *=fs) cat "$ROOT/fake/fs" 2>/dev/null '
+                                        f'|| echo ext2 ;;\n'
+                     '*device) echo /dev/vda1 ;; *partmap) echo gpt ;; *abstraction) cat "$ROOT/fake/abstraction" '
+                     '2>/dev/null ;; esac\nexit 0\n')
         self.program(f"{prefix}-mkrelpath", "echo /boot\n")
-        self.program(f"{prefix}-reboot", f'case $1 in --boot-directory=*) shift ;; esac\n{prefix}-editenv "$ROOT/boot/{self.grub.name}/grubenv" set "next_entry=$1"\n')
+        self.program(f"{prefix}-reboot", f'case $1 in --boot-directory=*) shift ;; esac\n{prefix}-editenv '
+                                         f'"$ROOT/boot/{self.grub.name}/grubenv" set "next_entry=$1"\n')
         self.program("id", "echo ${FAKE_ID-0}\n")
         self.program("uname", "case $1 in -m) echo ${FAKE_ARCH-x86_64} ;; *) echo 6.1.0-1-amd64 ;; esac\n")
         self.program("systemd-detect-virt", "echo kvm\n")
@@ -160,7 +169,8 @@ class FakeHost(Host):
         self.link("/sys/class/net/eth0", self.root / pci.lstrip("/") / "virtio0/net/eth0")
 
     def network(self, routes, addresses, neighbours):
-        plain = "".join(f"default via {r['gateway']} dev {r['dev']}\\n" for r in routes if r["dst"] == "default" and "gateway" in r)
+        plain = "".join(f"default via {r['gateway']} dev {r['dev']}\\n" for r in routes if r["dst"] == "default"
+                        and "gateway" in r)
         for name, value in (("route", routes), ("address", addresses), ("neigh", neighbours)):
             self.file(f"/fake/{name}.json", json.dumps(value))
         self.program("ip", f'[ "$1" != -j ] || {{ cat "$ROOT/fake/$3.json"; exit 0; }}\nprintf "{plain}"\n')
@@ -182,20 +192,21 @@ class FakeHost(Host):
         return dict(line.partition("=")[::2] for line in text.splitlines())
 
     def next_boot(self):
-        """The id of the entry that GRUB would boot, after what 00_header does: a cut-off grub.cfg boots nothing."""
+        """Returns the id of the entry that GRUB would boot by 00_header's rules: a cut-off grub.cfg boots nothing."""
         config = self.grub / "grub.cfg"
         subprocess.run(["grub-script-check", config], check=True)
         text = config.read_text()
         entries = facts.grub_entries(text.splitlines())
         environment = self.variables()
-        default = re.search(r'else\n\s*set default="(.*)"', text)[1].replace("${saved_entry}", environment.get("saved_entry", ""))
+        default = re.search(r'else\n\s*set default="(.*)"', text)[1]
+        default = default.replace("${saved_entry}", environment.get("saved_entry", ""))
         wanted = environment.get("next_entry") or default or "0"
         if wanted.isdigit():
             return entries[int(wanted)].id
         return next((e.id for e in entries if wanted in (e.id, e.title)), entries[0].id)
 
     def tree(self):
-        """Everything below /boot and /etc: {path: (mode, bytes)}."""
+        """Returns everything below /boot and /etc: {path: (mode, bytes)}."""
         found = {}
         for top in ("boot", "etc"):
             for path in sorted((self.root / top).rglob("*")):
@@ -204,7 +215,7 @@ class FakeHost(Host):
         return found
 
 
-# What stands for ssh: `ssh DIRECTORY [options] HOST COMMAND`. The user's login shell is sh.
+# The program in ssh's place: `ssh DIRECTORY [options] HOST COMMAND`. The user's login shell is sh.
 SSH = r"""#!/bin/sh
 directory=$1
 shift

@@ -1,4 +1,4 @@
-"""The flight record: byte vectors of docs/blackbox.md, every way in which one can be broken, and its way out of
+"""The crash record: byte vectors of docs/blackbox.md, every way in which one can be broken, and its way out of
 /proc/kcore through remote/record.sh."""
 import os
 import random
@@ -7,9 +7,9 @@ import zlib
 
 import pytest
 
-from fakehost import FakeHost
+from tests.deploy.fakehost import FakeHost
 
-from peregrine_lib import blackbox, commands
+from deploy import blackbox, commands
 
 # Written out by hand from the table, not by this program's own packer: a record with a cause of two bytes and a log.
 VECTOR = bytes.fromhex(
@@ -60,10 +60,12 @@ def test_a_vector_is_read():
 def test_a_trap_is_told_with_names(tmp_path):
     registers = b"".join(struct.pack("<Q", 0x1000 + i) for i in range(26))
     backtrace = struct.pack("<QQ", 0x100010, 0x100123)
-    record, _ = blackbox.read_slot(make(state=2, sections=[(1, b"page fault"), (2, registers), (3, backtrace), (4, b"answers 3\n")]))
+    record, _ = blackbox.read_slot(make(state=2, sections=[(1, b"page fault"), (2, registers), (3, backtrace),
+                                                           (4, b"answers 3\n")]))
     lines = blackbox.describe(record, lambda address: f"f+{address & 0xff:#x}")
     assert lines[0] == "why it came back: page fault (came back because something failed)"
-    assert "  rax    0000000000001000  rbx    0000000000001001  rcx    0000000000001002  rdx    0000000000001003" in lines
+    assert ("  rax    0000000000001000  rbx    0000000000001001  rcx    0000000000001002  rdx    0000000000001003"
+            in lines)
     assert "  #1 0x100123 f+0x23" in lines and "  answers 3" in lines
 
 
@@ -91,7 +93,8 @@ def test_sections_that_lie_about_their_size_are_refused():
 
 def test_the_newest_of_all_slots_counts():
     old, new = make(3, sections=[(1, b"old")]), make(4, sections=[(1, b"new")])
-    for regions in ([region(old, new)], [region(new, old)], [region(old), region(new)], [bytes(32768), region(b"", new)]):
+    for regions in ([region(old, new)], [region(new, old)], [region(old), region(new)],
+                    [bytes(32768), region(b"", new)]):
         assert blackbox.newest(regions)[0].cause == "new"
 
 
@@ -126,13 +129,15 @@ def test_random_bytes_are_no_record():
 # ---- out of memory
 
 def kcore(memory):
-    """An ELF core as /proc/kcore is: PT_NOTE, one text segment with no physical address, and stretches of RAM.
+    """Builds an ELF core as /proc/kcore is: PT_NOTE, one text segment with no physical address, and blocks of RAM.
     `memory`: {physical address: bytes}."""
     headers, body = [struct.pack("<IIQQQQQQ", 4, 0, 0x300, 0, 0, 0, 8, 0),
-                     struct.pack("<IIQQQQQQ", 1, 7, 0x7fffff600000, 0xffffffffff600000, 2**64 - 1, 4096, 4096, 4096)], b""
+                     struct.pack("<IIQQQQQQ", 1, 7, 0x7fffff600000, 0xffffffffff600000, 2**64 - 1, 4096, 4096,
+                                 4096)], b""
     begin = 4096
     for physical, data in memory.items():
-        headers.append(struct.pack("<IIQQQQQQ", 1, 7, begin + len(body), 0xffff888000000000 + physical, physical, len(data), len(data), 4096))
+        headers.append(struct.pack("<IIQQQQQQ", 1, 7, begin + len(body), 0xffff888000000000 + physical, physical,
+                                   len(data), len(data), 4096))
         body += data
     elf = struct.pack("<16sHHIQQQIHHHHHH", b"\x7fELF\x02\x01\x01", 4, 62, 1, 0, 64, 0, 0, 64, 56, len(headers), 0, 0, 0)
     return (elf + b"".join(headers)).ljust(begin, b"\0") + body
@@ -154,7 +159,7 @@ def test_the_record_is_found_by_its_physical_address(host, capsys):
     assert [len(r) for r in regions] == [32768, 131072]      # the third lies outside all RAM
     assert commands.record(host) == 0
     said = capsys.readouterr().out
-    assert "why it came back: gg (came back as told)" in said and "it stands in 1 of the 2 regions read" in said
+    assert "why it came back: gg (came back as ordered)" in said and "it stands in 1 of the 2 regions read" in said
     assert [len(r) for r in commands.fetch_regions(host, [(0x90000, 32768)])] == [32768]
 
 
@@ -162,4 +167,4 @@ def test_no_record_is_said_with_the_reason(host, capsys):
     host.file("/proc/kcore", kcore({0x1000: bytes(0x9e000)}))
     host.file("/boot/peregrine/settings", "blackbox=0x90000,32768\n", 0o600)
     assert commands.record(host) == 5
-    assert "there is no flight record: region 0: no record" in capsys.readouterr().out
+    assert "there is no crash record: region 0: no record" in capsys.readouterr().out

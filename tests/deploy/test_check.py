@@ -5,10 +5,13 @@ import sys
 
 import pytest
 
-from fakehost import ADDRESSES, NEIGHBOUR, ROOT, ROUTES, FakeHost
+from tests.deploy.fakehost import ADDRESSES, LINUX, NEIGHBOUR, ROOT, ROUTES, FakeHost
 
-from peregrine_lib import commands, facts, judge
-from test_install import Deployment
+from deploy import commands, facts, preflight
+from tests.deploy.test_install import Deployment
+
+
+IMAGE_BYTES = 300 << 10
 
 
 @pytest.fixture
@@ -17,23 +20,23 @@ def host(tmp_path):
 
 
 def verdict(host, **how):
-    return judge.judge(commands.probe(host), **how)
+    return preflight.judge(commands.probe(host), **how)
 
 
 def stops(host, **how):
-    return [f.text for f in verdict(host, **how).stops]
+    return [f.text for f in verdict(host, image_bytes=IMAGE_BYTES, **how).stops]
 
 
 def test_a_good_machine_is_reported_whole(host):
     before = host.tree()
     found = verdict(host)
     report = dict(found.report)
-    assert not found.findings, judge.text(found)
+    assert not found.findings, preflight.text(found)
     assert report["system"] == "Debian GNU/Linux 12 (bookworm), Linux 6.1.0-1-amd64"
     assert report["firmware"] == "BIOS"
     assert report["GRUB"] == "2.06 in /boot/grub"
     assert report["default"] == "GRUB_DEFAULT=0: Debian GNU/Linux, with Linux 6.1.0-1-amd64, vmlinuz-6.1.0-1-amd64"
-    assert report["door"] == "Multiboot2"
+    assert report["boot by"] == "Multiboot2"
     assert report["NIC"] == ("eth0: virtio_net, PCI, transitional, 1af4:1000 rev 0, 52:54:00:12:34:56, MTU 1500, "
                              "1 receive queue(s)")
     assert report["address"] == "10.0.2.15/24"
@@ -76,7 +79,8 @@ def no_reboot_tool(host):
 
 
 def full_boot(host):
-    host.program("df", "echo Filesystem blocks Used Available Capacity Mounted\necho /dev/vda1 100000 99000 1000 99% /boot\n")
+    host.program("df", "echo Filesystem blocks Used Available Capacity Mounted\necho /dev/vda1 100000 99000 1000 99% "
+                       "/boot\n")
 
 
 def default_overridden(host):
@@ -101,11 +105,15 @@ def never_booted(host):
 
 # Debian's own menu of two kernels: the first entry outside, all of them in a submenu.
 DEBIAN = r"""#!/bin/sh
-entry() { printf "%smenuentry '$2' --class gnu \$menuentry_id_option '$3' {\n%s\tlinux\t/boot/vmlinuz-$4 root=/dev/vda1 ro\n%s}\n" "$1" "$1" "$1"; }
+entry() {
+  printf "%smenuentry '$2' --class gnu \$menuentry_id_option '$3' {\n" "$1"
+  printf "%s\tlinux\t/boot/vmlinuz-$4 root=/dev/vda1 ro\n%s}\n" "$1" "$1"
+}
+tab=$(printf '\t')
 entry '' 'Debian GNU/Linux' gnulinux-simple 6.1.0-2-amd64
 printf "submenu 'Advanced options' \$menuentry_id_option 'gnulinux-advanced' {\n"
-entry '	' 'Debian, with Linux 6.1.0-2' gnulinux-2 6.1.0-2-amd64
-entry '	' 'Debian, with Linux 6.1.0-1' gnulinux-1 6.1.0-1-amd64
+entry "$tab" 'Debian, with Linux 6.1.0-2' gnulinux-2 6.1.0-2-amd64
+entry "$tab" 'Debian, with Linux 6.1.0-1' gnulinux-1 6.1.0-1-amd64
 printf '}\n'
 """
 
@@ -129,7 +137,45 @@ def old_menu(host):
     path.write_text("menuentry 'Linux' --id linux {\n}\n")
 
 
+def on_fat(mode):
+    def spoil(host):
+        host.file("/fake/fs", "fat\n")
+        (host.grub / "grub.cfg").chmod(mode)
+    return spoil
+
+
+def defaults(text):
+    """Spoils GRUB's defaults as if the user had written them and run update-grub."""
+    def spoil(host):
+        host.file("/etc/default/grub", text)
+        host.update_grub()
+    return spoil
+
+
+def password(linux_script=None):
+    def spoil(host):
+        host.file("/etc/grub.d/40_custom", "#!/bin/sh\necho 'set superusers=\"root\"'\n", 0o755)
+        if linux_script:
+            host.file("/etc/grub.d/10_linux", linux_script, 0o755)
+        host.update_grub()
+    return spoil
+
+
+def armed(entry):
+    return lambda host: subprocess.run(["grub-editenv", host.grub / "grubenv", "set", f"next_entry={entry}"],
+                                       check=True)
+
+
 REFUSALS = {
+    "FAT": (on_fat(0o755), "/boot is on FAT, which keeps no modes"),
+    "a menu that waits for ever": (defaults("GRUB_TIMEOUT=-1\n"), "GRUB_TIMEOUT=-1: after the run GRUB would wait"),
+    "a menu that is going to wait": (put("/etc/default/grub", "GRUB_TIMEOUT=-1\n"), "GRUB_TIMEOUT=-1"),
+    "a menu that waits after a failed boot": (defaults("GRUB_TIMEOUT=5\nGRUB_RECORDFAIL_TIMEOUT=-1\n"),
+                                              "GRUB_RECORDFAIL_TIMEOUT=-1"),
+    "an empty timeout": (defaults("GRUB_TIMEOUT=\n"), "grub.cfg sets no timeout"),
+    "a password": (password(),
+                   "GRUB asks for a password before it starts 'Debian GNU/Linux, with Linux 6.1.0-1-amd64'"),
+    "another boot armed": (armed("memtest"), "one boot of 'memtest' is armed already"),
     "another processor": (lambda host: host.program("uname", "echo aarch64\n"), "the processor is aarch64"),
     "no GRUB": (no_grub, "there is no GRUB here"),
     "no GRUB tools": (no_tools, "there is no grub-mkconfig"),
@@ -142,15 +188,18 @@ REFUSALS = {
     "encryption": (put("/fake/abstraction", "cryptodisk luks\n"), "/boot lies on encryption"),
     "btrfs": (put("/fake/fs", "btrfs\n"), "/boot is on btrfs: GRUB cannot write there"),
     "zfs": (put("/fake/fs", "zfs\n"), "/boot is on zfs"),
-    "read-only": (put("/proc/mounts", "/dev/vda1 / ext4 rw 0 0\n/dev/vda2 /boot ext4 ro,relatime 0 0\n"), "mounted read-only"),
+    "read-only": (put("/proc/mounts", "/dev/vda1 / ext4 rw 0 0\n/dev/vda2 /boot ext4 ro,relatime 0 0\n"),
+                  "mounted read-only"),
     "full": (full_boot, "/boot is full"),
     "no multiboot2": (no_multiboot2, "holds no multiboot2.mod"),
     "default overridden": (default_overridden, "GRUB_DEFAULT is set in "),
     "default unknown": (unknown_default, "the default entry 'Debian of long ago' is not in grub.cfg"),
-    "default never booted": (never_booted, "the machine would come back to 6.1.0-2-amd64, the default, while 6.1.0-1-amd64 runs"),
+    "default never booted": (never_booted, "the machine would come back to 6.1.0-2-amd64, the default, while "
+                                           "6.1.0-1-amd64 runs"),
     "kernel not in the menu": (newer_kernel, "vmlinuz-6.1.0-2-amd64 in /boot is not in GRUB's menu"),
     "default is a submenu": (debian_menu("1"), "the default entry 'Advanced options' is a submenu"),
-    "default in a submenu, without it": (debian_menu("gnulinux-1"), "the default entry 'gnulinux-1' is not in grub.cfg"),
+    "default in a submenu, without it": (debian_menu("gnulinux-1"),
+                                         "the default entry 'gnulinux-1' is not in grub.cfg"),
     "default in a submenu, never booted": (debian_menu("1>0"), "the machine would come back to 6.1.0-2-amd64"),
     "another system first": (windows_first, "the default entry 'Windows' starts no Linux"),
     "BLS": (put("/etc/default/grub", "GRUB_DEFAULT=saved\nGRUB_ENABLE_BLSCFG=true\n"), "GRUB_ENABLE_BLSCFG"),
@@ -168,7 +217,7 @@ def test_refused(name, tmp_path):
     spoil, reason = REFUSALS[name]
     spoil(machine.host)
     before = machine.host.tree()
-    found = [f for f in verdict(machine.host, linux_door=False).stops]
+    found = [f for f in verdict(machine.host, linux_protocol=False, image_bytes=IMAGE_BYTES).stops]
     assert any(reason in f.text for f in found), [f.text for f in found]
     assert all(f.advice or "processor" in f.text for f in found)
     done = machine.run("install")
@@ -197,23 +246,24 @@ def test_sudo_without_a_password_will_do(tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_a_grub_without_multiboot2_takes_the_linux_door(tmp_path):
+def test_a_grub_without_multiboot2_takes_the_linux_protocol(tmp_path):
     machine = Deployment(tmp_path)
     no_multiboot2(machine.host)
     machine.bzimage.write_bytes(bytes(0x202) + b"HdrS" + bytes(1000))
     before = machine.host.tree()
     machine.install()
     text = (machine.host.grub / "grub.cfg").read_text()
-    assert "linux /boot/peregrine/peregrine.bz\n\tinitrd /boot/peregrine/settings\n" in text
+    assert "linux /boot/peregrine/peregrine.bz\n    initrd /boot/peregrine/settings\n" in text
     machine.uninstall()
     assert machine.host.tree() == before
 
 
-@pytest.mark.parametrize("default", ["1>1", "gnulinux-advanced>gnulinux-1", "Advanced options>Debian, with Linux 6.1.0-1"])
+@pytest.mark.parametrize("default", ["1>1", "gnulinux-advanced>gnulinux-1",
+                                     "Advanced options>Debian, with Linux 6.1.0-1"])
 def test_several_kernels_are_no_obstacle_if_the_default_is_the_one_that_runs(host, default):
     debian_menu(default)(host)
     found = verdict(host)
-    assert not found.stops, judge.text(found)
+    assert not found.stops, preflight.text(found)
     assert dict(found.report)["kernels"] == "vmlinuz-6.1.0-1-amd64, vmlinuz-6.1.0-2-amd64"
     assert dict(found.report)["default"].endswith("Debian, with Linux 6.1.0-1, vmlinuz-6.1.0-1-amd64")
     assert [finding.text for finding in found.findings] == [
@@ -245,7 +295,8 @@ def test_the_kernel_to_return_to_can_be_named(tmp_path):
 
 
 def test_memory_testers_and_left_overs_are_no_kernels(host):
-    host.file("/etc/grub.d/20_memtest86+", "#!/bin/sh\nprintf \"menuentry 'Memory test' {\\n\\tlinux /boot/memtest86+x64.bin\\n}\\n\"\n", 0o755)
+    host.file("/etc/grub.d/20_memtest86+", "#!/bin/sh\nprintf \"menuentry 'Memory test' {\\n\\tlinux "
+                                           "/boot/memtest86+x64.bin\\n}\\n\"\n", 0o755)
     host.update_grub()
     host.file("/boot/vmlinuz-6.1.0-1-amd64.dpkg-new")
     host.file("/boot/vmlinuz")
@@ -255,7 +306,8 @@ def test_memory_testers_and_left_overs_are_no_kernels(host):
 def test_a_host_route_lease_as_google_gives_it(host):
     host.network([{"dst": "default", "gateway": "10.128.0.1", "dev": "eth0", "prefsrc": "10.128.0.7", "metric": 100},
                   {"dst": "10.128.0.1", "dev": "eth0", "scope": "link"}],
-                 [{"ifname": "eth0", "addr_info": [{"family": "inet", "local": "10.128.0.7", "prefixlen": 32, "scope": "global",
+                 [{"ifname": "eth0", "addr_info": [{"family": "inet", "local": "10.128.0.7", "prefixlen": 32,
+                                                    "scope": "global",
                                                     "dynamic": True, "valid_life_time": 86000}]}],
                  [{"dst": "10.128.0.1", "dev": "eth0", "lladdr": "42:01:0a:80:00:01", "state": ["REACHABLE"]}])
     host.file("/run/systemd/netif/leases/2", "ADDRESS=10.128.0.7\nNETMASK=255.255.255.255\nMTU=1460\n"
@@ -284,37 +336,105 @@ def test_the_nics_transport_is_told(host):
 
 
 def test_an_unstable_tsc_is_not_handed_over(host):
-    host.program("dmesg", "echo '[0.1] tsc: Detected 2500.000 MHz processor'\necho '[0.2] tsc: Marking TSC unstable due to x'\n")
+    host.program("dmesg", "echo '[0.1] tsc: Detected 2500.000 MHz processor'\necho '[0.2] tsc: Marking TSC unstable "
+                          "due to x'\n")
     found = verdict(host)
     assert "tsc.khz" not in found.handed_over and "unstable" in dict(found.report)["clock"]
 
 
 def test_black_box_regions_lie_in_ram_and_only_there():
-    rows = [(0x1000, 0x9fbff, "System RAM"), (0x100000, 0x3fffffff, "System RAM"), (0x100000000, 0x1ffffffff, "System RAM")]
-    assert judge.black_box_regions(rows) == [(0x90000, 0x8000), (0x10000000, 0x20000), (0x18000000, 0x20000), (0x20000000, 0x20000)]
-    hole = [(0x1000, 0x8ffff, "System RAM"), (0x100000, 0x17ffffff, "System RAM"), (0x18100000, 0x3fffffff, "System RAM")]
-    assert judge.black_box_regions(hole) == [(0x10000000, 0x20000), (0x20000000, 0x20000)]
-    assert judge.black_box_regions([(0x1000, 0x9fbff, "System RAM"), (0x100000, 0x7ffffff, "System RAM")])[1:] == [(0x4000000, 0x20000)]
+    rows = [(0x1000, 0x9fbff, "System RAM"), (0x100000, 0x3fffffff, "System RAM"),
+            (0x100000000, 0x1ffffffff, "System RAM")]
+    assert preflight.black_box_regions(rows) == [(0x90000, 0x8000), (0x10000000, 0x20000), (0x18000000, 0x20000),
+                                                 (0x20000000, 0x20000)]
+    hole = [(0x1000, 0x8ffff, "System RAM"), (0x100000, 0x17ffffff, "System RAM"),
+            (0x18100000, 0x3fffffff, "System RAM")]
+    assert preflight.black_box_regions(hole) == [(0x10000000, 0x20000), (0x20000000, 0x20000)]
+    low = [(0x1000, 0x9fbff, "System RAM"), (0x100000, 0x7ffffff, "System RAM")]
+    assert preflight.black_box_regions(low)[1:] == [(0x4000000, 0x20000)]
 
 
 def test_facts_cut_off_on_the_way_are_not_judged(host):
     text = host.run(["probe"]).decode()
-    found = judge.judge(facts.Facts(text[:len(text) // 2]))
+    found = preflight.judge(facts.Facts(text[:len(text) // 2]))
     assert [f.text for f in found.stops] == ["the facts arrived cut off"]
 
 
-def test_hostile_facts_do_not_confuse_the_judge():
+def test_fat_that_is_mounted_for_root_alone_will_do(host):
+    on_fat(0o700)(host)
+    assert not stops(host)
+
+
+def test_entries_without_a_password_will_do(host):
+    password(LINUX.replace("--class debian", "--class debian --unrestricted"))(host)
+    assert not stops(host)
+
+
+@pytest.mark.parametrize("missing_kib, code", [(0, 0), (1, 1)])
+def test_check_and_install_ask_for_the_same_space(tmp_path, missing_kib, code):
+    machine = Deployment(tmp_path)
+    free = machine.kernel.stat().st_size // 1024 + preflight.SPARE_KIB - missing_kib
+    machine.host.program("df", f"echo Filesystem blocks Used Available\necho /dev/vda1 100000 99000 {free} 99% /boot\n")
+    for command in ("check", "install", "install"):
+        assert machine.run(command).returncode == code
+
+
+def test_installed_settings_that_others_can_read_are_noticed(tmp_path):
+    machine = Deployment(tmp_path)
+    machine.install()
+    (machine.host.root / "boot/peregrine/settings").chmod(0o755)
+    for command in ("check", "fly"):
+        done = machine.run(command)
+        assert done.returncode == 1 and "others on the machine can read the installed settings" in done.stdout
+
+
+def test_only_words_that_are_really_added_are_told(tmp_path):
+    machine = Deployment(tmp_path)
+    machine.host.file("/proc/kcore", b"no")
+    machine.config.write_text(machine.config.read_text() + "ip=10.0.2.16/24 mtu=1400 log=192.0.2.9:514\n")
+    said = machine.install().stdout
+    assert "hand over  gw=10.0.2.2 gwmac=52:55:0a:00:02:02 tsc.khz=2399998\n" in said
+    assert "no crash record in memory" in said and "Add log=" not in said
+
+
+def test_a_lease_that_the_kernel_asks_for_comes_with_its_gateway(tmp_path):
+    machine = Deployment(tmp_path)
+    machine.config.write_text(machine.config.read_text() + "ip=dhcp\n")
+    machine.install()
+    assert "gw" not in (machine.host.root / "boot/peregrine/settings").read_text()
+
+
+def test_a_gateway_of_the_user_s_own_does_not_get_another_s_hardware_address(tmp_path):
+    machine = Deployment(tmp_path)
+    machine.config.write_text(machine.config.read_text() + "gw=10.0.2.3\n")
+    machine.install()
+    assert "gwmac" not in (machine.host.root / "boot/peregrine/settings").read_text()
+
+
+def test_a_hang_without_a_watchdog_is_told(tmp_path):
+    machine = Deployment(tmp_path)
+    assert "a hang" in machine.run("check").stdout
+    machine.config.write_text(machine.config.read_text() + "watchdog=0\n")
+    assert "if the kernel hangs, the machine stands until somebody resets it" in machine.install().stdout
+
+
+def test_hostile_facts_do_not_confuse_the_preflight():
     """Whatever comes over the wire is judged, never raised on."""
     import random
     rng = random.Random(os.environ.get("SEED", "20261122"))
-    names = ["route", "address", "neighbours", "nic", "tsc", "processor", "memory-map", "grub-entries", "grub-settings", "secure-boot",
-             "grub-version", "boot-free-kib", "dhcp", "virtio-nics", "os-release", "grub-directory", "grub-tools", "kcore", "efi-loader"]
-    pieces = ["[]", "{", "[{}]", '[{"dst":"default","dev":"x"}]', "name=", "name=x", "=", "mtu=z", "'", '"', "menuentry", "menuentry 'x' {",
-              "1", "-1", "ffffffff-0 : System RAM", "00000000-ffffffff : System RAM", "GRUB_DEFAULT=9>9", "}", "submenu x {", "function f {", "linux", "linux /x", "tsc: Detected .1 MHz", "\x1b[2J", ""]
+    names = ["route", "address", "neighbours", "nic", "tsc", "processor", "memory-map", "grub-entries", "grub-settings",
+             "secure-boot",
+             "grub-version", "boot-free-kib", "dhcp", "virtio-nics", "os-release", "grub-directory", "grub-tools",
+             "kcore", "efi-loader"]
+    pieces = ["[]", "{", "[{}]", '[{"dst":"default","dev":"x"}]', "name=", "name=x", "=", "mtu=z", "'", '"',
+              "menuentry", "menuentry 'x' {",
+              "1", "-1", "ffffffff-0 : System RAM", "00000000-ffffffff : System RAM", "GRUB_DEFAULT=9>9", "}",
+              "submenu x {", "function f {", "linux", "linux /x", "tsc: Detected .1 MHz", "\x1b[2J", ""]
     for _ in range(300):
-        text = "".join(f"#fact {n} {rng.choice('01')}\n" + "".join(f" {rng.choice(pieces)}\n" for _ in range(rng.randrange(3)))
+        text = "".join(f"#fact {n} {rng.choice('01')}\n"
+                       + "".join(f" {rng.choice(pieces)}\n" for _ in range(rng.randrange(3)))
                        for n in rng.sample(names, rng.randrange(len(names))))
-        judge.text(judge.judge(facts.Facts(text + "#end\n")))
+        preflight.text(preflight.judge(facts.Facts(text + "#end\n")))
 
 
 def test_a_host_that_ssh_does_not_reach(tmp_path):
@@ -325,13 +445,16 @@ def test_a_host_that_ssh_does_not_reach(tmp_path):
 
 @pytest.mark.parametrize("text, reason", [
     ("feed=1.2.3.4:1 submit=1.2.3.4:2 user=u passwd=p n=1 m=3", "there is no key="),
-    ("feed=1.2.3.4:1 key=x", "missing: submit=, user="),
+    ("feed=1.2.3.4:1 key=longenough", "submit= is missing"),
+    ("feed=1.2.3.4:1 submit=1.2.3.4:2 user=u passwd=p n=1 m=3 key=longenough ip=10.0.2.15/32 gw=10.0.2.15",
+     "this machine is not its own gateway"),
     ("feed=1.2.3.4:1 feed=1.2.3.4:1", "feed= is given twice"),
     ("nonsense", "'nonsense' is not a key=value word"),
     ("feed=nowhere submit=1.2.3.4:2 user=u passwd=p n=1 m=3 key=longenough", "'nowhere' is not HOST:PORT"),
     ("feed=$(reboot):1 submit=1.2.3.4:2 user=u passwd=p n=1 m=3 key=longenough", "is not HOST:PORT"),
     ("feed=-x:1 submit=1.2.3.4:2 user=u passwd=p n=1 m=3 key=longenough", "is not HOST:PORT"),
-    ("feed=unknown.example:1 submit=1.2.3.4:2 user=u passwd=p n=1 m=3 key=longenough", "cannot resolve unknown.example"),
+    ("feed=unknown.example:1 submit=1.2.3.4:2 user=u passwd=p n=1 m=3 key=longenough",
+     "cannot resolve unknown.example"),
 ])
 def test_bad_configurations_are_refused_first(tmp_path, text, reason):
     machine = Deployment(tmp_path)

@@ -1,6 +1,7 @@
-"""install and uninstall on a HOST that is a directory: what they leave, that they can be repeated, and that whatever
-step the power fails at, Linux is what boots and the next try completes."""
+"""install and uninstall on a HOST that is a directory: what they leave, and that they can be repeated. If the power
+fails at any step, Linux boots and the next try completes."""
 import os
+import shutil
 import stat
 import struct
 import subprocess
@@ -8,10 +9,10 @@ import sys
 
 import pytest
 
-from fakehost import ROOT, FakeHost
+from tests.deploy.fakehost import ROOT, FakeHost
 
-from peregrine_lib import commands
-from peregrine_lib.remote import RemoteError
+from deploy import commands
+from deploy.remote import RemoteError
 
 CONFIG = ("feed=feed.example:10001,192.0.2.8:10001 submit=192.0.2.8:10002  # the contest\n"
           "user=swift passwd=secret n=256 m=823,108\nkey=0x000102030405060708090a0b0c0d0e0f\n")
@@ -21,14 +22,16 @@ LINUX_ID = "gnulinux-6.1.0-1-amd64"
 class Deployment:
     def __init__(self, directory, **how):
         self.host = FakeHost(directory / "host", **how)
-        self.config = directory / "flight.conf"
+        self.config = directory / "game.conf"
         self.config.write_text(CONFIG)
+        self.config.chmod(0o600)
         self.kernel = directory / "peregrine.elf"
         self.kernel.write_bytes(b"\x7fELF" + bytes(4092) + struct.pack("<I", 0xE85250D6) + b"kernel" * 1000)
         self.bzimage = directory / "peregrine.bz"
 
     def run(self, *words, stop_at=0, **environment):
-        command = [sys.executable, ROOT / "tools/peregrine", words[0], "host", "--ssh", " ".join(self.host.ssh), *words[1:]]
+        command = [sys.executable, ROOT / "tools/peregrine", words[0], "host", "--ssh", " ".join(self.host.ssh),
+                   *words[1:]]
         if words[0] in ("check", "install"):
             command += ["--kernel", self.kernel, "--bzimage", self.bzimage]
         if words[0] == "install":
@@ -72,8 +75,10 @@ def test_install_adds_one_entry_and_linux_stays_the_default(machine):
 
 def test_the_armed_entry_boots_the_kernel_once(machine):
     machine.install()
-    settings = machine.host.run(["arm"], ["once"])
-    assert settings == (machine.host.root / "boot/peregrine/settings").read_bytes()
+    before = machine.host.tree()
+    assert machine.host.run(["arm"], ["look"]) == (machine.host.root / "boot/peregrine/settings").read_bytes()
+    assert machine.host.tree() == before
+    machine.host.run(["arm"], ["once"])
     assert machine.host.next_boot() == "peregrine"
 
 
@@ -92,14 +97,63 @@ def test_install_again_changes_nothing(machine):
     assert "already so" in second.stdout
 
 
+@pytest.mark.parametrize("default", ["0", "saved"])
+def test_install_disarms_a_machine_that_is_armed(machine, default):
+    machine.host.file("/etc/default/grub", f"GRUB_DEFAULT={default}\nGRUB_TIMEOUT=5\n")
+    machine.host.update_grub()
+    machine.install()
+    machine.host.run(["arm"], ["once"])
+    assert machine.host.next_boot() == "peregrine"
+    said = machine.install().stdout
+    assert "the next boot of this machine starts it" in said and "- disarm grub-reboot" in said
+    assert machine.host.next_boot() == LINUX_ID
+
+
+def test_a_step_that_fails_tells_what_boots_next(machine):
+    machine.install()
+    machine.host.run(["arm"], ["once"])
+    machine.host.program("mv", "exit 1\n")
+    done = machine.run("install")
+    assert done.returncode == 3 and "one boot of the kernel is STILL ARMED" in done.stderr
+    (machine.host.bin / "mv").unlink()
+    (machine.host.bin / "mv").symlink_to(shutil.which("mv"))
+    machine.install()
+    machine.host.program("chmod", "exit 1\n")
+    machine.config.write_text(CONFIG + "early=off\n")
+    assert "the machine boots Linux as before" in machine.run("install").stderr
+
+
+def test_a_file_system_that_keeps_no_modes_is_noticed_at_the_file(machine):
+    machine.host.program("stat", "echo 755\n")
+    done = machine.run("install")
+    assert done.returncode == 3 and "this file system keeps no modes" in done.stdout
+    assert not (machine.host.root / "boot/peregrine/settings").exists()
+
+
+@pytest.mark.parametrize("stop_at", [1, 4, 6])
+def test_a_killed_install_leaves_the_key_to_root_alone_and_to_the_next_run(machine, tmp_path, stop_at):
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    before = machine.host.tree()
+    done = machine.run("install", stop_at=stop_at, TMPDIR=str(temporary))
+    assert done.returncode == 3
+    holders = [path for path in machine.host.root.rglob("settings*") if path.is_file()
+               and b"000102030405" in path.read_bytes()]
+    assert holders and not list(temporary.iterdir())
+    assert all(stat.S_IMODE(path.parent.stat().st_mode) == 0o700 for path in holders)
+    machine.uninstall()
+    assert machine.host.tree() == before
+
+
 def test_new_settings_need_no_new_menu(machine):
     machine.install()
     once = machine.host.tree()
     machine.host.file("/fake/mkconfig-fails")
     machine.config.write_text(CONFIG + "early=off\n")
     machine.install()
-    assert {path for path, content in machine.host.tree().items() if once.get(path) != content} == {"boot/peregrine/settings"}
-    machine.host.file("/etc/default/grub", "GRUB_DEFAULT=saved\nGRUB_TIMEOUT=7\n")      # since changed by others: proved again
+    assert {path for path, content in machine.host.tree().items()
+            if once.get(path) != content} == {"boot/peregrine/settings"}
+    machine.host.file("/etc/default/grub", "GRUB_DEFAULT=saved\nGRUB_TIMEOUT=7\n")      # changed: proved again
     assert "grub-mkconfig failed" in machine.run("install").stdout
 
 
@@ -107,14 +161,16 @@ def test_uninstall_leaves_every_byte_as_it_was(machine):
     before = machine.host.tree()
     machine.install()
     machine.install()
-    subprocess.run(["grub-editenv", machine.host.grub / "grubenv", "set", "next_entry="], check=True)      # GRUB, after a flight
+    subprocess.run(["grub-editenv", machine.host.grub / "grubenv", "set", "next_entry="],
+                   check=True)      # GRUB, after a run
     machine.uninstall()
     assert machine.host.tree() == before
     assert "nothing is installed" in machine.uninstall().stdout
     assert machine.host.tree() == before
 
 
-@pytest.mark.parametrize("text", ["GRUB_TIMEOUT=5", "GRUB_TIMEOUT=5\n", "GRUB_DEFAULT=0", "  GRUB_DEFAULT=0\n", "GRUB_DEFAULT=saved\n",
+@pytest.mark.parametrize("text", ["GRUB_TIMEOUT=5", "GRUB_TIMEOUT=5\n", "GRUB_DEFAULT=0", "  GRUB_DEFAULT=0\n",
+                                  "GRUB_DEFAULT=saved\n",
                                   "GRUB_DEFAULT=1\nGRUB_DEFAULT=0\n", "GRUB_DEFAULT='gnulinux-6.1.0-1-amd64'\n", ""])
 def test_any_shape_of_the_settings_comes_back(machine, text):
     machine.host.file("/etc/default/grub", text)
@@ -138,7 +194,8 @@ def test_no_environment_block_before_means_none_after(machine):
 def test_the_second_kernel_as_default_stays_the_default(machine):
     machine.host.file("/boot/vmlinuz-5.10.0-9-amd64", "old")
     machine.host.file("/etc/default/grub", "GRUB_DEFAULT=1\n")
-    subprocess.run(["grub-editenv", machine.host.grub / "grubenv", "set", "saved_entry=0"], check=True)    # stale, unused so far
+    subprocess.run(["grub-editenv", machine.host.grub / "grubenv", "set", "saved_entry=0"],
+                   check=True)    # stale, unused so far
     machine.host.update_grub()
     before = machine.host.tree()
     assert machine.host.next_boot() == "gnulinux-5.10.0-9-amd64"
@@ -172,10 +229,12 @@ def test_settings_that_others_changed_since_are_kept(machine):
 
 def test_a_grub_cfg_older_than_its_sources_is_refused(machine):
     script = machine.host.root / "etc/grub.d/10_linux"
-    machine.host.file("/etc/grub.d/10_linux", script.read_text().replace("ro\\n", "ro quiet\\n"), 0o755)     # update-grub was not run
+    machine.host.file("/etc/grub.d/10_linux", script.read_text().replace("ro\\n", "ro quiet\\n"),
+                      0o755)     # update-grub was not run
     before = machine.host.tree()
     done = machine.run("install")
-    assert done.returncode == 3 and "would change how Linux itself is booted" in done.stdout and "ro quiet" in done.stdout
+    assert done.returncode == 3
+    assert "would change how Linux itself is booted" in done.stdout and "ro quiet" in done.stdout
     assert not (machine.host.root / "etc/grub.d/42_peregrine").exists()
     assert machine.host.next_boot() == LINUX_ID
     machine.uninstall()
@@ -220,7 +279,7 @@ def test_the_grub2_names_of_other_distributions(tmp_path):
 # ---- the power goes
 
 def attempt(machine, command, stop_at=0):
-    """install or uninstall in this process; whether it came to its end."""
+    """Runs install or uninstall in this process; returns true if it came to its end."""
     try:
         if command == "install":
             commands.install(machine.host, machine.config, machine.kernel, machine.bzimage, stop_at=stop_at)
@@ -233,7 +292,7 @@ def attempt(machine, command, stop_at=0):
 
 
 def cut_everywhere(tmp_path, command, prepare):
-    """A machine for every point of the command, its power just gone there: (point, machine, its tree at first)."""
+    """Yields a machine for every point of the command, its power cut there: (point, machine, its tree at first)."""
     for at in range(1, 60):
         directory = tmp_path / f"cut-{command}-{at}"
         directory.mkdir()

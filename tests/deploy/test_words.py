@@ -1,42 +1,90 @@
 """tools/peregrine: what is wrong with the words it was given is said with the word, before anything is done."""
-import re
+import stat
 import subprocess
 import sys
 
 import pytest
 
-from fakehost import ROOT
-
-from peregrine_lib import settings
+from deploy import settings
+from tests.deploy.fakehost import ROOT
 
 GOOD = b"feed=h:1 submit=h:2 user=u passwd=p n=9 m=3 key=12345678 "
 
 
-@pytest.mark.parametrize("words, settings, quoted", [
+@pytest.mark.parametrize("words, content, quoted", [
     (("check", "host", "--ssh", "ssh 'x"), b"", "ssh 'x"), (("check", "host", "--ssh", ""), b"", "--ssh"),
     (("install", "host", "--config", "FILE"), b"feed=\xff", "no text in UTF-8"),
     (("status", "host", "--config", "FILE", "--port", "99999"), b"key=12345678", "'99999'"),
-    (("status", "host", "--config", "FILE", "--address", "127.0.0.1"), b"key=12345678 control.port=x", "control.port=x"),
+    (("status", "host", "--config", "FILE", "--address", "127.0.0.1"), b"key=12345678 control.port=x",
+     "control.port=x"),
     (("status", "host", "--config", "FILE", "--address", "a..b"), b"key=12345678", "'a..b'"),
     (("record", "host", "--regions", "4096"), b"", "ADDRESS,BYTES"), (("record", "host", "--regions", "a"), b"", "'a'"),
     (("check", ""), b"", "''"), (("check", "--", "-oProxyCommand=id"), b"", "'-oProxyCommand=id' is no host"),
     (("fly", "host", "--wait", "nan"), b"", "'nan'"), (("fly", "host", "--wait", "-1"), b"", "'-1'"),
     (("gg", "host", "--dry-run"), b"", "--config"),
-    (("install", "host", "--config", "FILE"), GOOD + b"colour=red", "colour=: there is no such key"),
-    (("install", "host", "--config", "FILE"), GOOD.replace(b"m=3", b"m=3,x4"), "m=: '3,x4'"),
-    (("install", "host", "--config", "FILE"), GOOD.replace(b"n=9", b"n=-9"), "n=: '-9'"),
-    (("install", "host", "--config", "FILE"), GOOD.replace(b"12345678", b"short"), "key=: a key has 8 to 64 bytes"),
+    (("install", "host", "--config", "FILE"), GOOD + b"colour=red", '"colour": there is no such key'),
+    (("install", "host", "--config", "FILE"), GOOD.replace(b"m=3", b"m=3,x4"), 'm=: "x4"'),
+    (("install", "host", "--config", "FILE"), GOOD.replace(b"n=9", b"n=-9"), 'n=: "-9"'),
+    (("install", "host", "--config", "FILE"), GOOD.replace(b"12345678", b"short"),
+     "key= (5 bytes, not shown): expected 8 to 64 bytes"),
+    (("install", "host", "--config", "FILE"), GOOD + b"server.timeout=abc", 'server.timeout=: "abc": expected a time'),
+    (("install", "host", "--config", "FILE"), GOOD.replace(b"h:1", b"h:99999"), "expected IP:PORT"),
+    (("install", "host", "--config", "FILE"), GOOD + b"ip=10.0.0.1",
+     'ip=: "10.0.0.1": expected dhcp or ADDRESS/LENGTH'),
+    (("install", "host", "--config", "FILE"), GOOD + b"watchdog=99999", 'watchdog=: "99999"'),
     (("check", "127.0.0.1", "--ssh", "ssh -p 1"), b"", "127.0.0.1: ssh: connect to host"),
 ])
-def test_bad_words_are_named(tmp_path, words, settings, quoted):
+def test_bad_words_are_named(tmp_path, words, content, quoted):
     path = tmp_path / "settings"
-    path.write_bytes(settings)
+    path.write_bytes(content)
     words = [str(path) if word == "FILE" else word for word in words]
-    done = subprocess.run([sys.executable, ROOT / "tools/peregrine", *words], capture_output=True, text=True, timeout=20)
+    done = subprocess.run([sys.executable, ROOT / "tools/peregrine", *words], capture_output=True, text=True,
+                          timeout=20)
     assert done.returncode != 0
     assert quoted in done.stderr and "Traceback" not in done.stderr
 
 
-def test_the_keys_are_the_kernels():
-    table = (ROOT / "app/settings_keys.c").read_text().partition("settings_keys[] = {")[2]
-    assert settings.KEYS == tuple(re.findall(r'^    \{ "([a-z.]+)", set_', table, re.MULTILINE))
+def peregrine(*words, **how):
+    return subprocess.run([sys.executable, ROOT / "tools/peregrine", *map(str, words)], capture_output=True, text=True,
+                          timeout=20, **how)
+
+
+def test_the_example_is_taken_once_it_has_a_key(tmp_path):
+    path = tmp_path / "game.conf"
+    path.write_text((ROOT / "docs/example.conf").read_text())
+    with pytest.raises(settings.SettingsError, match="there is no key=.* tools/peregrine key"):
+        settings.check(settings.load(path), str(path))
+    assert peregrine("key", path).returncode == 0
+    words = settings.load(path)
+    settings.check(words, str(path))
+    assert len(words["key"]) == 66 and stat.S_IMODE(path.stat().st_mode) == 0o600
+    done = peregrine("key", path)
+    assert done.returncode == 1 and "there is a key= already" in done.stderr
+
+
+def test_a_key_makes_the_file_if_there_is_none_and_keeps_its_last_line(tmp_path):
+    path = tmp_path / "game.conf"
+    assert peregrine("key", path).returncode == 0 and settings.load(path).keys() == {"key"}
+    path.write_text("user=me")
+    assert peregrine("key", path).returncode == 0 and settings.load(path).keys() == {"user", "key"}
+
+
+def test_a_configuration_that_others_can_read_is_warned_of(tmp_path, capsys):
+    path = tmp_path / "game.conf"
+    path.write_text("key=12345678")
+    for mode, warned in ((0o644, True), (0o640, True), (0o600, False)):
+        path.chmod(mode)
+        settings.load(path)
+        assert (f"chmod 600 {path}" in capsys.readouterr().err) == warned
+
+
+@pytest.mark.parametrize("said, advice", [
+    ("Host key verification failed.", "Connect once by hand and compare the fingerprint: SSH pilot@host"),
+    ("pilot@host: Permission denied (publickey,password).", "log in by a key"),
+])
+def test_what_ssh_refuses_is_told_with_what_to_do(tmp_path, said, advice):
+    ssh = tmp_path / "ssh"
+    ssh.write_text(f"#!/bin/sh\ncat >/dev/null\necho '{said}' >&2\nexit 255\n")
+    ssh.chmod(0o755)
+    done = peregrine("check", "pilot@host", "--ssh", ssh)
+    assert done.returncode == 3 and advice.replace("SSH", str(ssh)) in done.stderr

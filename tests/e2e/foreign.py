@@ -7,7 +7,7 @@ import socket
 import subprocess
 import time
 
-from ports import TCP, free_port
+from vm.ports import TCP, free_port
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -30,7 +30,7 @@ http {{
 
 
 def nginx_program():
-    """The installed nginx, or the one that tools/setup.sh unpacked."""
+    """Returns the installed nginx, or the one that tools/setup.sh unpacked."""
     unpacked = ROOT / "build/third-party/nginx/usr/sbin/nginx"
     return shutil.which("nginx", path="/usr/sbin:/usr/bin") or (str(unpacked) if unpacked.exists() else None)
 

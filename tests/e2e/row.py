@@ -3,23 +3,26 @@
 Exits 0 if the row passes; else says what went wrong."""
 import contextlib
 import pathlib
+import re
 import secrets
 import sys
 import tempfile
 import time
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tests")]
+from vm import machine
+from contest import rounds
+from vm.game import Game, outcome
+from tests.e2e import dhcp_server
+from tests.e2e import dpdk
+from tests.e2e import foreign
+from tests.e2e import hostile
+from tests.e2e import table
 
-import machine                          # noqa: E402
-from contest import rounds              # noqa: E402
-from game import Game, outcome          # noqa: E402
-import dhcp_server                      # noqa: E402
-import foreign                          # noqa: E402
-import table                            # noqa: E402
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 USER = "peregrine"
 BOOT_S_MAX = 180                        # UEFI under TCG on a machine that has other things to do
+DISTURBED_AFTER = 3
 GRACE_POLLS = 20                        # without a further answer, 0.1 s each; those of lost digits never come
 
 
@@ -36,14 +39,19 @@ def server_words(row, directory):
 
 
 def guest_words(row):
-    """The row's own settings; gwmac=tap stands for our end's hardware address."""
+    """Returns the row's own settings; gwmac=tap stands for our end's hardware address."""
     return [f"gwmac={machine.tap_mac()}" if word == "gwmac=tap" else word for word in row.settings]
 
 
-def until_over(host, game, seconds):
-    """Until the last digits have been sent and answered. What stopped it, or None."""
+def until_over(host, game, seconds, disturb):
+    """Waits until the last digits have been sent and answered. Returns the reason of an earlier end, or None.
+
+    Calls `disturb`, if given, once some answers have been found."""
     end = time.monotonic() + BOOT_S_MAX + 10 * seconds
     while not (board := game.board())["over"]:
+        if disturb and any(u["found"] >= DISTURBED_AFTER for u in board["users"]):
+            disturb()
+            disturb = None
         if host.process.poll() is not None:
             return "the machine ended before the game"
         if time.monotonic() > end:
@@ -59,27 +67,32 @@ def until_over(host, game, seconds):
 
 
 def play(row, accelerator):
-    """The reasons why the row fails; the guest's log; a line of figures."""
-    setup = machine.Setup(boot=row.boot, firmware=row.firmware, nic=row.nic, nic_more=row.nic_more, net=row.net,
-                          cpus=row.cpus, memory=row.memory, lease=row.lease, stack=row.stack, module=row.module,
-                          accelerator=accelerator)
+    """Plays the row. Returns the reasons why it fails, the guest's log, and a line of figures."""
     key = "0x" + secrets.token_hex(32)
     problems = []
     with contextlib.ExitStack() as stack:
         directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="peregrine-row-"))
+        switch = None
         if row.net == "tap":
             machine.set_up_namespace()
+        elif row.net == "dpdk":
+            switch = stack.enter_context(dpdk.Switch(directory))
+        setup = machine.Setup(boot=row.boot, firmware=row.firmware, nic=row.nic, nic_more=row.nic_more,
+                              net="vhost-user" if switch else row.net, socket=str(switch.socket) if switch else "",
+                              cpus=row.cpus, memory=row.memory, lease=row.lease, stack=row.stack, module=row.module,
+                              accelerator=accelerator)
         game = stack.enter_context(Game(setup.bind, server_words(row, directory)))
         contest_round = rounds.ROUNDS.get(row.round) or rounds.parse_round(row.round)
         endpoints = game.endpoints(setup.host)
         if row.front:
-            endpoints = stack.enter_context(foreign.FRONTS[row.front](setup.bind, game.ports, directory)).endpoints(setup.host)
+            front = {**foreign.FRONTS, **hostile.FRONTS}[row.front](setup.bind, game.ports, directory)
+            endpoints = stack.enter_context(front).endpoints(setup.host)
         if row.lease:
             stack.enter_context(dhcp_server.DhcpServer(machine.TAP, machine.TAP_HOST, machine.TAP_GUEST))
         settings = machine.settings_text(setup, contest_round, endpoints, USER, key, guest_words(row))
         host, control = machine.start(setup, settings, directory)
         stack.enter_context(host)
-        if stopped := until_over(host, game, row.seconds):
+        if stopped := until_over(host, game, row.seconds, switch.restart if row.restart else None):
             problems.append(stopped)
         statistics = ""
         if host.process.poll() is None:
@@ -92,6 +105,8 @@ def play(row, accelerator):
             problems.append(str(error))
         if not table.report_of(row).search(host.log):
             problems.append(f"no self-report like {table.report_of(row).pattern!r}")
+        if not re.search(f"TCP/IP stack {row.stack or 'linux'}", host.log):
+            problems.append(f"the stack is another one than {row.stack or 'linux'}")
         result = outcome(game.stop(), USER)
         log = host.log
     if len(result["offered"]) < row.offered_min:

@@ -5,19 +5,22 @@ import sys
 
 import pytest
 
-HERE = pathlib.Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parents[1] / "tools")]
+from vm import machine
+from vm import qemu
+from tests.e2e import table
 
-import machine          # noqa: E402
-import qemu             # noqa: E402
-import table            # noqa: E402
+HERE = pathlib.Path(__file__).resolve().parent
 
 SLOW_BOOT_S_MAX = 300       # 1400 cycles an instruction, as on machines whose KVM interprets kernel code
 
 
+# One worker plays them: the probe takes long where KVM is slow.
+pytestmark = pytest.mark.xdist_group("kvm")
+
+
 @pytest.fixture(scope="module")
 def kvm():
-    """(whether KVM works well enough to play, what was found out)."""
+    """Returns (true if KVM works well enough to play, the finding in words)."""
     works, finding = machine.probe_kvm()
     (qemu.BUILD / "kvm-finding").write_text(finding + "\n")     # for the closing lines of the run
     if finding.startswith("/dev/kvm does not open"):
@@ -34,7 +37,7 @@ def test_the_same_boot_under_tcg():
 
 
 def boot_and_return(accelerator, word):
-    """Everything comes up, finds a wire on which nobody answers, and gives the machine back."""
+    """Boots: everything comes up, finds a wire on which nobody answers, and gives the machine back."""
     options = [*qemu.kernel(f"{table.GOOD_GAME.format(port=9)} net.timeout=1 {word}"), "-vga", "none", "-netdev",
                "hubport,id=net0,hubid=0", "-device", f"{machine.NICS['transitional']},netdev=net0"]
     with qemu.Machine(options, accelerator=accelerator, cpu=machine.CPUS[accelerator]) as host:
@@ -45,5 +48,6 @@ def boot_and_return(accelerator, word):
 def test_game_under_kvm(kvm):
     if not kvm[0]:
         pytest.skip(f"KVM is too slow to play here: {kvm[1]}")
-    done = subprocess.run([sys.executable, HERE / "row.py", "kernel-user-lwip", "kvm"], capture_output=True, text=True, timeout=180)
+    done = subprocess.run([sys.executable, HERE / "row.py", "kernel-user-lwip", "kvm"], capture_output=True, text=True,
+                          timeout=180)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -1,23 +1,23 @@
-"""The status page while a game goes on: asked all the time, read by Prometheus' own parser, compared with the board; and
-the game is played as without it."""
+"""The status page while a game goes on: asked all the time, read by Prometheus' own parser, compared with the board;
+and the game is played as without it."""
 import http.client
 import pathlib
+import shutil
 import socket
-import sys
+import subprocess
 import threading
 import time
 
 import pytest
 
-HERE = pathlib.Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parents[1] / "tools")]
+from vm import machine
+from vm import ports
+from vm import qemu
+from contest import rounds
+from vm.game import Game, outcome
+from prometheus_client.parser import text_string_to_metric_families
 
-import machine                      # noqa: E402
-import ports                        # noqa: E402
-import qemu                         # noqa: E402
-from contest import rounds          # noqa: E402
-from game import Game, outcome      # noqa: E402
-from prometheus_client.parser import text_string_to_metric_families     # noqa: E402
+HERE = pathlib.Path(__file__).resolve().parent
 
 KEY, USER = "a-key-for-tests", "peregrine"
 
@@ -33,7 +33,7 @@ def get(port, path, method="GET"):
 
 
 def get_calmly(*words):
-    """The same by one who comes again if four are there: those of the asker may be on their way out still."""
+    """Returns the page as `get` does; tries again while four connections are there: old ones may be closing."""
     end = time.monotonic() + qemu.PATIENCE_S
     while True:
         try:
@@ -44,7 +44,7 @@ def get_calmly(*words):
 
 
 def wait_for_last_answers(game):
-    """Until all that was offered has been found, or for 5 s: what is missed, the record tells."""
+    """Waits until all offered answers have been found, or for 5 s: the record shows the missed ones."""
     for _ in range(50):
         board = game.board()
         if any(user["found"] == board["offered"] for user in board["users"]):
@@ -53,14 +53,26 @@ def wait_for_last_answers(game):
 
 
 def samples(text):
-    """{(name, labels): value}; the parser refuses what Prometheus would."""
+    """Returns {(name, labels): value}; the parser refuses all that Prometheus would."""
     return {(s.name, tuple(sorted(s.labels.items()))): s.value
             for family in text_string_to_metric_families(text) for s in family.samples}
 
 
+def promtool():
+    """Returns Prometheus' linter: the installed one, or the one that tools/setup.sh unpacked."""
+    unpacked = HERE.parents[1] / "build/third-party/prometheus/usr/bin/promtool"
+    return shutil.which("promtool") or (str(unpacked) if unpacked.exists() else None)
+
+
+def check_by_promtool(text):
+    assert (program := promtool()), "no promtool: tools/setup.sh check unpacks it"
+    done = subprocess.run([program, "check", "metrics"], input=text, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 class Asker(threading.Thread):
-    """Asks for both pages over and over; a third of the connections ask nothing and go. On a slow machine four may be on
-    their way out still, and the fifth is then reset: the next one comes."""
+    """Asks for both pages over and over; a third of the connections ask nothing and go. On a slow machine four may be
+    on their way out still, and the fifth is then reset: the next one comes."""
 
     def __init__(self, port):
         super().__init__(daemon=True)
@@ -76,7 +88,7 @@ class Asker(threading.Thread):
                 self.answers += 2
             except ConnectionError:     # http.client.RemoteDisconnected, too
                 time.sleep(0.05)
-            except Exception as error:  # told by the test
+            except Exception as error:  # the test reports the error
                 self.error = error
 
 
@@ -86,12 +98,13 @@ def test_status_page_while_playing(stack, cpus):
     server = ["--begin", "player", "--bursts", 60, "--burst", "20-150", "--interval", "0.05-0.1", "--rate", "6"]
     with Game("127.0.0.1", server) as game:
         setup = machine.Setup(stack=stack)
-        words = machine.settings_text(setup, rounds.ROUNDS["online"], game.endpoints(setup.host), USER, KEY, ["http.port=8080", f"cpus={cpus}"])
+        words = machine.settings_text(setup, rounds.ROUNDS["online"], game.endpoints(setup.host), USER, KEY,
+                                      ["http.port=8080", f"cpus={cpus}"])
         forward = f"hostfwd=tcp:127.0.0.1:{http_port}-:8080,hostfwd=udp:127.0.0.1:{udp_port}-:{machine.CONTROL_PORT}"
         options = qemu.kernel(words, image=machine.image_of(stack)) + [
             "-vga", "none", "-netdev", f"user,id=net0,{forward}", "-device", "virtio-net-pci,netdev=net0"]
         with qemu.Machine(options, cpus=cpus) as guest:
-            guest.wait_for("network: up|feed 1: HTTP 200")
+            guest.wait_for("network: up|input stream 1: HTTP 200")
             asker = Asker(http_port)
             asker.start()
             assert game.wait_over(qemu.PATIENCE_S), guest.log
@@ -99,7 +112,9 @@ def test_status_page_while_playing(stack, cpus):
             asker.stopping = True
             asker.join(qemu.PATIENCE_S)
             assert asker.error is None and asker.answers >= 4, (asker.error, asker.answers)
-            values, plain = samples(get_calmly(http_port, "/metrics")[1]), get_calmly(http_port, "/")[1]
+            metrics, plain = get_calmly(http_port, "/metrics")[1], get_calmly(http_port, "/")[1]
+            check_by_promtool(metrics)
+            values = samples(metrics)
             assert get_calmly(http_port, "/metrics", "HEAD") == (200, "")
             assert get_calmly(http_port, "/favicon.ico")[0] == 404
             _, error = machine.send_gg(("127.0.0.1", udp_port), KEY)

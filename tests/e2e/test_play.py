@@ -8,30 +8,30 @@ import time
 
 import pytest
 
-HERE = pathlib.Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parents[1] / "tools")]
+from vm import machine
+from vm import ports
+from vm import qemu
+from tests.e2e import table
 
-import machine          # noqa: E402
-import ports            # noqa: E402
-import qemu             # noqa: E402
-import table            # noqa: E402
+HERE = pathlib.Path(__file__).resolve().parent
 
 ROW_S_MAX = 500
 
 
 def why_no_tap():
-    """Why rows on TAP cannot run here, or None."""
+    """Returns why rows on TAP cannot run here, or None."""
     if not os.access("/dev/net/tun", os.R_OK | os.W_OK):
         return "/dev/net/tun does not open here"
     done = subprocess.run([*machine.unshare_words(), "true"], capture_output=True, text=True)
     return f"no network namespace here: {done.stderr.strip()}" if done.returncode else None
 
 
-@pytest.mark.parametrize("row", table.ROWS, ids=lambda row: row.name)
+@pytest.mark.parametrize("row", table.PLAYED, ids=lambda row: row.name)
 def test_row(row):
-    if row.net == "tap" and (reason := why_no_tap()):
+    in_namespace = row.net in ("tap", "dpdk")
+    if in_namespace and (reason := why_no_tap()):
         pytest.skip(reason)
-    prefix = machine.unshare_words() if row.net == "tap" else []
+    prefix = machine.unshare_words() if in_namespace else []
     done = subprocess.run([*prefix, sys.executable, HERE / "row.py", row.name], capture_output=True, text=True,
                           timeout=ROW_S_MAX)
     print(done.stdout)
@@ -40,11 +40,12 @@ def test_row(row):
 
 def test_every_value_of_every_column_occurs():
     for column, values in (("boot", machine.BOOTS), ("firmware", ("bios", "uefi")), ("nic", machine.NICS),
-                           ("net", ("user", "tap")), ("cpus", (1, 2)), ("memory", ("128M", "8G")),
+                           ("net", ("user", "tap", "dpdk")), ("cpus", (1, 2)), ("memory", ("128M", "8G")),
                            ("body", ("raw", "chunked")), ("start", ("push", "wait")), ("front", ("nginx",)),
                            ("stack", ("own", "lwip"))):
-        assert set(values) <= {getattr(row, column) for row in table.ROWS}, column
-    assert len({row.name for row in table.ROWS}) == len(table.ROWS)
+        assert set(values) <= {getattr(row, column) for row in table.PLAYED}, column
+    assert len({row.name for row in table.PLAYED}) == len(table.PLAYED)
+    assert {row.name for row in table.PLAYED if row.stack == "lwip"} == {f"{name}-lwip" for name in table.LWIP_ROWS}
 
 
 @pytest.mark.parametrize("bad", table.BAD_STARTS, ids=lambda bad: bad.name)
@@ -65,7 +66,8 @@ def test_bad_start_says_why_and_gives_the_machine_back(bad):
 
 
 def repeated_lines(log):
-    """How often each line stands in a log, its stamp and its numbers aside. Lists are not meant: PCI's, statistics."""
+    """Counts the repeats of each line in a log, its stamp and its numbers aside. Lists (PCI, statistics) do not
+    count."""
     counts = {}
     for line in log.splitlines():
         text = re.sub(r"\d+", "#", re.sub(r"^\[.*?\] ", "", line))

@@ -1,14 +1,15 @@
-/* Floods at full ring speed while a game is on: the player and the matcher over our stack and the kernel's driver, the
- * device a model in memory (tests/model/), the servers those of the benchmark (tests/bench/bench_peer.h).
+/* Floods at full ring speed while a game is on: the player and the matcher over our stack and the kernel's driver. The
+ * device is a model in memory (tests/lib/), the servers are the benchmark's (tests/bench/bench_peer.h).
  *
- *     flood KIND BURSTS          KIND: syn, syn-closed, rst, ack, arp, icmp, mixed
+ *     flood KIND BURSTS          KIND: syn, syn-closed, rst, ack, arp, icmp, fragments, tiny-fragments, mixed
  *
- * Before each turn of the loop the receive ring is filled up with flood frames, as a wire does that never pauses; a
- * burst of digits goes into the last place but one, behind all of them. The time is that of the player's turns from
- * there until the POST of its answer is published, the device's own work not counted. Quiet and flooded bursts take
- * turns, fifty each. Asserts that each burst is answered, that no connection of the game is lost, that no buffer stays away
- * and that nothing is allocated; prints both distributions, in nanoseconds, and the counters that moved. A burst during
- * which Linux gave the processor to somebody else is played again: that is not what is measured. */
+ * Before each turn of the loop flood frames fill the receive ring, as from a wire that never pauses. A burst of digits
+ * goes behind all of them, into the last place but one. The measured time is that of the player's turns from there
+ * until the POST of the answer is published, without the device's own work. Quiet and flooded bursts alternate in
+ * blocks of fifty. A burst during which Linux ran another process is played again.
+ *
+ * Asserts that each burst is answered, that no connection of the game is lost, that no buffer is lost, and that nothing
+ * is allocated. Prints both distributions, in nanoseconds, and the counters that moved. */
 #define _GNU_SOURCE
 #include <malloc.h>
 #include <sched.h>
@@ -17,22 +18,23 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "app/player.h"
-#include "app/stats.h"
-#include "drivers/virtio_net.h"
+#include "app/player/player.h"
+#include "app/service/stats.h"
+#include "base/assert.h"
+#include "base/bytes.h"
+#include "base/cycles.h"
+#include "drivers/virtio/net.h"
 #include "host/platform.h"
-#include "kernel/base/assert.h"
-#include "kernel/base/bytes.h"
-#include "kernel/base/cycles.h"
-#include "net/arp_wire.h"
-#include "net/checksum.h"
-#include "net/ethernet_wire.h"
-#include "net/icmp_wire.h"
-#include "net/ipv4_wire.h"
-#include "net/tcp_wire.h"
+#include "net/ip/arp_wire.h"
+#include "net/ip/checksum.h"
+#include "net/ip/ethernet_wire.h"
+#include "net/ip/icmp_wire.h"
+#include "net/ip/ipv4_wire.h"
+#include "net/tcp/wire.h"
 #include "net/transport.h"
 #include "tests/bench/bench_peer.h"
-#include "tests/model/virtio_model.h"
+#include "tests/lib/player_setup.h"
+#include "tests/lib/virtio_model.h"
 #include "tests/sim/random.h"
 
 enum {
@@ -40,43 +42,41 @@ enum {
     SUBMIT_PORT = 10002,
     LISTEN_PORT = 8080,
     DIGITS = 60,
-    SPARE = 8,                          /* places the flood leaves to the game */
-    BLOCK = 50,                         /* bursts, quiet or flooded */
-    PAUSE_TURNS = 50,                   /* between bursts, at least */
+    SPARE = 8,        /* places that the flood leaves to the game */
+    BLOCK = 50,       /* bursts, quiet or flooded */
+    PAUSE_TURNS = 50, /* between bursts, at least */
     TURNS_MAX = 100000,
+    FRAGMENT_BYTES = 1480, /* with the header, the MTU */
 };
 
-#define CONSTANT "104648257118348370704723119"      /* of the online final */
+#define CONSTANT "104648257118348370704723119" /* the online final's */
 
-enum kind { SYN, SYN_CLOSED, RST, ACK, ARP, ICMP, MIXED };
-static const char *const kind_names[] = { "syn", "syn-closed", "rst", "ack", "arp", "icmp", "mixed" };
+enum kind { SYN, SYN_CLOSED, RST, ACK, ARP, ICMP, FRAGMENTS, TINY_FRAGMENTS, MIXED };
+static const char *const kind_names[] = { "syn",       "syn-closed",     "rst",  "ack", "arp", "icmp",
+                                          "fragments", "tiny-fragments", "mixed" };
 
 static struct virtio_model model;
 static struct virtio_net net;
-static struct player *player;
 static enum kind kind;
 static uint64_t random_state = 1, flood_frames;
 static uint64_t kicked_cycles, interrupted;
 
 /* ---- The device ---- */
 
-static const struct virtio_transport_ops *model_ops;
+static const struct virtio_bus_ops *model_ops;
 
-static void kick(struct virtio_transport *transport, uint16_t queue)
+static void kick(struct virtio_bus *bus, uint16_t queue)
 {
     if (queue == VIRTIO_NET_TRANSMITQ)
         kicked_cycles = cycles_now_serialised();
-    model_ops->kick(transport, queue);
+    model_ops->kick(bus, queue);
 }
 
-static void deliver(const uint8_t *frame, uint32_t bytes)
-{
-    ASSERT(virtio_model_receive(&model, frame, bytes, 0));
-}
+static void deliver(const uint8_t *frame, uint32_t bytes) { ASSERT(virtio_model_receive(&model, frame, bytes, 0)); }
 
 static uint32_t now_ms(void) { return (uint32_t)(platform_now_ns() / 1000000); }
 
-/* The device sends what it was given; the servers' answers come back. */
+/* Sends the frames that the device holds, and brings the servers' answers back. */
 static void wire_turn(void)
 {
     struct virtio_model_packet packet;
@@ -117,7 +117,7 @@ static uint32_t ipv4_frame(uint8_t *frame, uint32_t source, uint8_t protocol, co
 
 struct flood_segment {
     uint32_t source, seq, ack;
-    uint16_t port, peer_port;           /* the flood's, and the stack's */
+    uint16_t port, peer_port; /* the flood's, and the stack's */
     uint8_t flags;
 };
 
@@ -136,24 +136,31 @@ static uint32_t tcp_frame(uint8_t *frame, const struct flood_segment *s)
 
 static uint32_t syn_frame(uint8_t *frame, uint16_t port)
 {
-    return tcp_frame(frame, &(struct flood_segment){ .source = 0x0b000000 | draw() % 0xffffff, .seq = draw(),
-                            .port = (uint16_t)(1024 + draw() % 60000), .peer_port = port, .flags = TCP_SYN });
+    return tcp_frame(frame, &(struct flood_segment){ .source = 0x0b000000 | draw() % 0xffffff,
+                                                     .seq = draw(),
+                                                     .port = (uint16_t)(1024 + draw() % 60000),
+                                                     .peer_port = port,
+                                                     .flags = TCP_SYN });
 }
 
-/* At a connection of the game: never the exact RST, which only its server can send. */
+/* Makes a frame for a connection of the game: never the exact RST, which only its server can send. */
 static uint32_t play_frame(uint8_t *frame, bool reset)
 {
     const struct bench_peer *peer = bench_peer_of(draw() % 2 ? FEED_PORT : SUBMIT_PORT);
-    struct flood_segment s = { .source = BENCH_PEER_ADDRESS, .port = peer->port, .peer_port = peer->peer_port,
-                               .seq = peer->seq, .ack = peer->ack, .flags = TCP_ACK };
+    struct flood_segment s = { .source = BENCH_PEER_ADDRESS,
+                               .port = peer->port,
+                               .peer_port = peer->peer_port,
+                               .seq = peer->seq,
+                               .ack = peer->ack,
+                               .flags = TCP_ACK };
     uint32_t how = draw() % 3;
     if (reset) {
         s.flags = how == 0 ? TCP_RST | TCP_ACK : TCP_RST;
-        s.seq += how == 1 ? 0x40000000 + draw() % 0x40000000 : 2000 + draw() % 50000;   /* outside; in the window */
+        s.seq += how == 1 ? 0x40000000 + draw() % 0x40000000 : 2000 + draw() % 50000; /* outside; in the window */
     } else if (how == 1) {
-        s.ack += 1 + draw() % 0x40000000;       /* of what was never sent */
+        s.ack += 1 + draw() % 0x40000000; /* beyond the bytes sent */
     } else if (how == 2) {
-        s.seq -= 1 + draw() % 0x40000000;       /* from long ago; how 0: a duplicate */
+        s.seq -= 1 + draw() % 0x40000000; /* from long ago; how 0: a duplicate */
     }
     return tcp_frame(frame, &s);
 }
@@ -180,24 +187,51 @@ static uint32_t arp_frame(uint8_t *frame)
 
 static uint32_t icmp_frame(uint8_t *frame)
 {
-    struct { struct icmp_wire head; uint8_t data[56]; } echo = { .head.type = ICMP_ECHO };
+    struct {
+        struct icmp_wire head;
+        uint8_t data[56];
+    } echo = { .head.type = ICMP_ECHO };
     store_be16(&echo.head.checksum, checksum_finish(checksum_sum(0, &echo, sizeof echo)));
     return ipv4_frame(frame, 0x0b000000 | draw() % 0xffffff, 1, &echo, sizeof echo);
+}
+
+/* Makes the first fragment of a new datagram each time, to the echo service or to a port without a listener. */
+static uint32_t fragment_frame(uint8_t *frame, uint32_t bytes)
+{
+    static const uint8_t payload[FRAGMENT_BYTES];
+    uint32_t frame_bytes = ipv4_frame(frame, 0x0b000000 | draw() % 0xffffff, draw() % 2 ? 1 : 17, payload, bytes);
+    struct ipv4_wire *ipv4 = (struct ipv4_wire *)(frame + sizeof(struct ethernet_wire));
+    store_be16(&ipv4->id, (uint16_t)draw());
+    store_be16(&ipv4->flags_offset, IPV4_MORE_FRAGMENTS);
+    ipv4->checksum = 0;
+    store_be16(&ipv4->checksum, checksum_finish(checksum_sum(0, ipv4, sizeof *ipv4)));
+    return frame_bytes;
 }
 
 static uint32_t flood_frame(uint8_t *frame)
 {
     switch (kind == MIXED ? (enum kind)(draw() % MIXED) : kind) {
-    case SYN: return syn_frame(frame, LISTEN_PORT);
-    case SYN_CLOSED: return syn_frame(frame, (uint16_t)(20000 + draw() % 1000));
-    case RST: return play_frame(frame, true);
-    case ACK: return play_frame(frame, false);
-    case ARP: return arp_frame(frame);
-    default: return icmp_frame(frame);
+    case SYN:
+        return syn_frame(frame, LISTEN_PORT);
+    case SYN_CLOSED:
+        return syn_frame(frame, (uint16_t)(20000 + draw() % 1000));
+    case RST:
+        return play_frame(frame, true);
+    case ACK:
+        return play_frame(frame, false);
+    case ARP:
+        return arp_frame(frame);
+    case FRAGMENTS:
+        return fragment_frame(frame, FRAGMENT_BYTES);
+    case TINY_FRAGMENTS:
+        return fragment_frame(frame, 8);
+    default:
+        return icmp_frame(frame);
     }
 }
 
-/* Nothing waits in the receive ring, and no buffer is away for good: the driver posts them anew in eighths of the ring. */
+/* Returns true if the receive ring is empty and no buffer is lost. The driver posts buffers again in eighths of the
+ * ring. */
 static bool ring_is_drained(void)
 {
     uint16_t size = model.queue[VIRTIO_NET_RECEIVEQ].size;
@@ -206,7 +240,7 @@ static bool ring_is_drained(void)
 
 static void flood(bool on)
 {
-    uint8_t frame[128];
+    uint8_t frame[NETDEV_FRAME_BYTES_MAX];
     while (on && virtio_model_available(&model, VIRTIO_NET_RECEIVEQ) > SPARE) {
         deliver(frame, flood_frame(frame));
         flood_frames++;
@@ -218,7 +252,7 @@ static void flood(bool on)
 static void turn(bool flooded)
 {
     flood(flooded);
-    ASSERT(player_turn(player, platform_now_ns()) == PLAYER_ON);
+    ASSERT(player_turn(platform_now_ns()) == PROGRAM_ON);
     wire_turn();
 }
 
@@ -230,32 +264,25 @@ static void serve(uint16_t port, const char *text)
 
 static void game_start(void)
 {
-    static struct virtio_transport_ops ops;
-    static struct settings settings;
+    static struct virtio_bus_ops ops;
     static const char words[] = "feed=10.0.2.2:10001 submit=10.0.2.2:10002 user=swift passwd=secret n=256 early=off "
                                 "feed.timeout=0 m=" CONSTANT;
     virtio_model_init(&model, VIRTIO_MODEL_MODERN);
-    model_ops = model.transport.ops;
+    model_ops = model.bus.ops;
     ops = *model_ops;
     ops.kick = kick;
-    model.transport.ops = &ops;
-    ASSERT(virtio_net_init(&net, &model.transport) == VIRTIO_NET_OK);
+    model.bus.ops = &ops;
+    ASSERT(virtio_net_init(&net, &model.bus) == VIRTIO_NET_OK);
     virtio_model_want_kick(&model, VIRTIO_NET_TRANSMITQ);
-    struct transport_config config = { .device = &net.device, .address = BENCH_ADDRESS, .mask = 0xffffffff,
-                                       .gateway = BENCH_GATEWAY, .secret = { 1, 2, 3 } };
+    struct transport_config config = { .device = &net.device,
+                                       .address = BENCH_ADDRESS,
+                                       .mask = 0xffffffff,
+                                       .gateway = BENCH_GATEWAY,
+                                       .secret = { 1, 2, 3 } };
     memcpy(config.gateway_mac, bench_peer_mac, 6);
     ASSERT(transport_init(&config, platform_now_ns()) && transport_listen(LISTEN_PORT));
 
-    struct settings_error error;
-    settings_begin(&settings);
-    ASSERT(settings_add(&settings, "flood", words, sizeof words - 1, &error) && settings_finish(&settings, &error));
-    struct matcher_config matcher_config;
-    struct player_config player_config = { .settings = &settings, .tsc_khz = platform_tsc_khz(), .secret = { 7 } };
-    settings_matcher(&settings, &matcher_config);
-    matcher_config.simd = matcher_simd_best();
-    ASSERT(matcher_init(&player_config.matcher, &matcher_config) == NULL);
-    stats_clear();
-    ASSERT(player_init(&player, &player_config, platform_now_ns()) == NULL);
+    player_setup(words, false, platform_tsc_khz(), platform_now_ns());
     for (int i = 0; bench_peer_of(FEED_PORT) == NULL || bench_peer_of(SUBMIT_PORT) == NULL || i < PAUSE_TURNS; i++) {
         ASSERT(i < TURNS_MAX);
         turn(false);
@@ -265,8 +292,8 @@ static void game_start(void)
         turn(false);
 }
 
-/* Random digits that end in a multiple of the constant, another one each time; no 0 begins them, which would make ten
- * times the last one another answer. */
+/* Draws digits that end in a multiple of the constant, another one each time. They do not begin with 0: ten times the
+ * multiple before would be another answer. */
 static void burst_fill(char digits[DIGITS + 1])
 {
     static uint64_t factor = 1;
@@ -274,7 +301,7 @@ static void burst_fill(char digits[DIGITS + 1])
     factor += 10;
     for (int i = 0; i < DIGITS; i++)
         digits[i] = (char)(i == 0 ? '1' + draw() % 9 : '0' + draw() % 10);
-    for (int i = 0; i < (int)sizeof CONSTANT - 1 || carry != 0; i++, carry /= 10) {     /* from the last digit on */
+    for (int i = 0; i < (int)sizeof CONSTANT - 1 || carry != 0; i++, carry /= 10) { /* from the last digit on */
         carry += i < (int)sizeof CONSTANT - 1 ? (uint64_t)(CONSTANT[sizeof CONSTANT - 2 - i] - '0') * factor : 0;
         digits[DIGITS - 1 - i] = (char)('0' + carry % 10);
     }
@@ -288,7 +315,7 @@ static long switches(void)
     return usage.ru_nivcsw;
 }
 
-/* From the burst's arrival in the ring to the POST: the cycles of the player's turns. */
+/* Plays a burst and returns the cycles of the player's turns from the burst's arrival in the ring to the POST. */
 static uint64_t burst_once(bool flooded)
 {
     char digits[DIGITS + 1];
@@ -302,10 +329,10 @@ static uint64_t burst_once(bool flooded)
     flood(flooded);
     serve(FEED_PORT, digits);
     for (int turns = 0; submit->bytes == posted_bytes; turns++) {
-        ASSERT(turns < TURNS_MAX);      /* an answer is lost */
+        ASSERT(turns < TURNS_MAX); /* an answer is lost */
         uint64_t now_ns = platform_now_ns(), from_cycles = cycles_now_serialised();
         kicked_cycles = 0;
-        player_turn(player, now_ns);
+        player_turn(now_ns);
         uint64_t end_cycles = cycles_now_serialised();
         wire_turn();
         cycles += (submit->bytes != posted_bytes ? kicked_cycles : end_cycles) - from_cycles;

@@ -1,14 +1,14 @@
-/* Fuzzes app/control.c: datagrams [flags][bytes][data], time passing between them. Without the key nothing is obeyed and
- * nothing is answered with more bytes than it had. With SIGN set a command answers the latest challenge rightly, so that
- * replies are reached. */
+/* Fuzzes app/service/control.c: datagrams [flags][bytes][data], time passing between them. Without the key nothing is
+ * obeyed and nothing is answered with more bytes than it had. With SIGN set a command answers the latest challenge
+ * rightly, so that replies are reached. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "app/control.h"
-#include "app/hmac.h"
-#include "app/stats.h"
-#include "kernel/base/bytes.h"
-#include "tests/unit/fake_transport.c"
+#include "app/service/control.h"
+#include "app/service/stats.h"
+#include "base/bytes.h"
+#include "base/hmac.h"
+#include "tests/lib/fake_transport.c"
 
 enum { SIGN = 1, MEND = 2, LATER = 4, OTHER_PEER = 8, PORT = 18247, DATAGRAMS_MAX = 200 };
 
@@ -28,14 +28,30 @@ static void keep_challenge(void)
             memcpy(&challenge, fake.datagrams[i].data, sizeof challenge);
 }
 
-static void sign(struct control_command_wire *command)
+static const char *take_set(struct bytes word)
 {
+    ASSERT(word.count >= 1 && word.count <= CONTROL_WORD_BYTES_MAX);
+    return word.data[0] == 'm' ? NULL : "refused";
+}
+
+static uint64_t obeyed_count(void)
+{
+    return control_counters.commands_status + control_counters.commands_gg + control_counters.commands_log
+           + control_counters.commands_set + control_counters.commands_unknown;
+}
+
+static void sign(struct control_command_wire *command, size_t bytes)
+{
+    enum { SIGNED_BYTES = offsetof(struct control_command_wire, mac) };
     struct hmac_key k;
+    uint8_t message[SIGNED_BYTES + UINT8_MAX];
     memcpy(command->nonce, challenge.nonce, sizeof command->nonce);
     memcpy(command->time_ms, challenge.time_ms, sizeof command->time_ms);
     memcpy(command->challenge, challenge.challenge, sizeof command->challenge);
     hmac_key_set(&k, key, sizeof key);
-    hmac(&k, command, offsetof(struct control_command_wire, mac), command->mac);
+    memcpy(message, command, SIGNED_BYTES);
+    memcpy(message + SIGNED_BYTES, command + 1, bytes - sizeof *command);
+    hmac(&k, message, SIGNED_BYTES + bytes - sizeof *command, command->mac);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -48,6 +64,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     stats_add_counters(&control_counter_group);
     memset(&challenge, 0, sizeof challenge);
     ASSERT(control_init(key, sizeof key, PORT, secret));
+    control_on_set(take_set);
     for (int i = 0; i < DATAGRAMS_MAX && size >= 2; i++) {
         uint8_t flags = data[0];
         size_t bytes = min_size(data[1], size - 2);
@@ -60,26 +77,29 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             datagram[5] = bytes == sizeof(struct control_hello_wire) ? CONTROL_HELLO : CONTROL_COMMAND;
             store_be16(datagram + 6, (uint16_t)bytes);
         }
-        if ((flags & SIGN) && bytes == sizeof(struct control_command_wire)) {
-            sign((struct control_command_wire *)datagram);
+        if ((flags & SIGN) && bytes >= sizeof(struct control_command_wire)) {
+            sign((struct control_command_wire *)datagram, bytes);
             signed_count++;
         }
-        uint64_t obeyed = control_counters.commands_status + control_counters.commands_gg + control_counters.commands_unknown;
+        uint64_t obeyed = obeyed_count();
         fake.datagram_count = 0;
-        struct transport_event event = { .kind = TRANSPORT_DATAGRAM, .data = datagram, .bytes = (uint32_t)bytes,
-                                         .address = flags & OTHER_PEER ? 2 : 1, .peer_port = 5, .port = PORT };
+        struct transport_event event = { .kind = TRANSPORT_DATAGRAM,
+                                         .payload = { datagram, bytes },
+                                         .address = flags & OTHER_PEER ? 2 : 1,
+                                         .peer_port = 5,
+                                         .port = PORT };
         control_datagram(&event, now_ns);
         if (!(flags & SIGN)) {
-            ASSERT(obeyed == control_counters.commands_status + control_counters.commands_gg
-                             + control_counters.commands_unknown);
+            ASSERT(obeyed == obeyed_count());
             ASSERT(fake.datagram_count == 0 || fake.datagrams[0].bytes <= bytes);
         }
         keep_challenge();
         free(datagram);
         for (int k = 0; k < 20; k++)
-            control_tend(now_ns += flags & LATER ? 30000000 : 1000);
+            control_poll(now_ns += flags & LATER ? 30000000 : 1000);
+        control_check();
     }
     ASSERT(control_counters.commands_gg <= 1 && control_counters.commands_status <= signed_count);
-    ASSERT(!control_told_to_leave() || control_counters.commands_gg == 1);
+    ASSERT(!control_gg_done() || control_counters.commands_gg == 1);
     return 0;
 }

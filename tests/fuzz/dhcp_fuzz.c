@@ -1,14 +1,14 @@
-/* Fuzzes net/dhcp.c: a sequence of messages, each [flags][bytes, big endian][message]. Unless flags say otherwise the
- * header is put right, so that the options are reached. */
+/* Fuzzes net/ip/dhcp.c: a sequence of messages, each [flags][bytes, big endian][message]. Unless flags say otherwise
+ * the header is put right, so that the options are reached. */
 #include <stdlib.h>
 
-#include "kernel/base/assert.h"
-#include "kernel/base/bytes.h"
-#include "net/dhcp.h"
+#include "base/assert.h"
+#include "base/bytes.h"
+#include "net/ip/dhcp.h"
 
 enum { RAW = 1, SKIP_A_TIMER = 2, MESSAGES_MAX = 64 };
 
-static const uint8_t mac[6] = {2, 0, 0, 0, 0, 1};
+static const uint8_t mac[6] = { 2, 0, 0, 0, 0, 1 };
 
 _Noreturn void assert_failed(const char *file, int line, const char *condition)
 {
@@ -42,13 +42,13 @@ static void lease_check(const struct dhcp *dhcp)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct dhcp dhcp = {0};
+    struct dhcp dhcp = { 0 };
     uint8_t out[DHCP_OUTPUT_BYTES_MAX];
     uint32_t source, destination;
     uint64_t now_ns = 0;
-    dhcp_start(&dhcp, mac, (struct siphash_key){1, 2}, now_ns);
+    dhcp_start(&dhcp, mac, (struct siphash_key){ 1, 2 }, now_ns);
     for (int i = 0; i < MESSAGES_MAX; i++) {
-        if (dhcp_wake_ns(&dhcp) <= now_ns) {
+        if (dhcp_next_deadline_ns(&dhcp) <= now_ns) {
             size_t bytes = dhcp_output(&dhcp, out, &source, &destination, now_ns);
             ASSERT(bytes == 0 || bytes == DHCP_OUTPUT_BYTES_MAX);
         }
@@ -56,18 +56,20 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             break;
         uint8_t flags = data[0];
         size_t bytes = min_size(load_be16(data + 1), size - 3);
-        uint8_t *message = malloc(bytes + 1);       /* exact, for the sanitizer */
+        uint8_t *message = malloc(bytes + 1); /* exact, for the sanitizer */
         memcpy(message, data + 3, bytes);
         if (!(flags & RAW))
             header_mend(message, bytes, dhcp.xid);
         message = realloc(message, bytes != 0 ? bytes : 1);
         dhcp_input(&dhcp, message, bytes, now_ns);
         free(message);
+        dhcp_check(&dhcp);
         lease_check(&dhcp);
         data += 3 + bytes;
         size -= 3 + bytes;
-        if ((flags & SKIP_A_TIMER) && dhcp_wake_ns(&dhcp) != UINT64_MAX && dhcp_wake_ns(&dhcp) > now_ns)
-            now_ns = dhcp_wake_ns(&dhcp);
+        if ((flags & SKIP_A_TIMER) && dhcp_next_deadline_ns(&dhcp) != UINT64_MAX
+            && dhcp_next_deadline_ns(&dhcp) > now_ns)
+            now_ns = dhcp_next_deadline_ns(&dhcp);
         else
             now_ns += 1000000;
     }

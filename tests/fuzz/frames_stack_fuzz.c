@@ -1,30 +1,33 @@
-/* Fuzzes a whole stack: a script of frames, of what the application does, and of time, over a device in memory.
+/* Fuzzes a whole stack: a script of frames, of calls of the application, and of time, over a device in memory.
  *
- * Each step is one byte of kind and its arguments. Frames are made to pass where a checker would stop them (addresses,
- * lengths, checksums), unless the step says raw; TCP segments are placed relative to what the stack last sent, so that
- * they hit its windows. The stack lives as long as the process: at the end of each script connections are aborted, and
- * the device must have all its frames back. */
+ * Each step is one byte of kind and its arguments. Frames have right addresses, lengths and checksums, so that they
+ * pass the first checks, except in a raw step. TCP segments are placed relative to the stack's last segment, so that
+ * they hit its windows. The stack lives as long as the process.
+ *
+ * At the beginning of each script the link goes down and comes back, so that the peer's MAC is not known. The script's
+ * first byte decides if ARP answers at once or in a later step. At the end connections are aborted, and the device must
+ * have all its frames back. */
 #include <stdlib.h>
 
-#include "host/netdev_memory.h"
-#include "kernel/base/assert.h"
-#include "kernel/base/bytes.h"
-#include "net/checksum.h"
+#include "base/assert.h"
+#include "base/bytes.h"
+#include "net/ip/checksum.h"
 #include "net/transport.h"
+#include "tests/lib/netdev_memory.h"
 
 enum { OURS = 0x0a090002, PEER = 0x0a090001, PORT_FIRST = 7000, PORT_COUNT = 4, LISTEN_PORT = 80, UDP_PORT = 4000 };
 enum { FIN = 1, SYN = 2, RST = 4, ACK = 16 };
-enum step { RAW, IPV4, SEGMENT, DATAGRAM, ARP, CONNECT, SEND, CLOSE, ABORT, TIME, HANDSHAKE, DATA, STEP_COUNT };
+enum step { RAW, IPV4, SEGMENT, DATAGRAM, ARP, CONNECT, SEND, CLOSE, ABORT, TIME, HANDSHAKE, DATA, LINK, STEP_COUNT };
 
-static const uint8_t our_mac[6] = {0x52, 0x54, 0, 0x12, 0x34, 0x56}, peer_mac[6] = {2, 0, 0, 0, 0, 1};
+static const uint8_t our_mac[6] = { 0x52, 0x54, 0, 0x12, 0x34, 0x56 }, peer_mac[6] = { 2, 0, 0, 0, 0, 1 };
 static struct netdev_memory wire;
 static uint64_t now_ns;
 
-/* What the peer knows of a connection from the frames of the stack: by its own port. */
+/* The peer's knowledge of each connection, by the peer's port, from the frames of the stack. */
 static struct {
     bool known;
-    uint16_t port;              /* the stack's */
-    uint32_t seq, ack;          /* what it expects, and what it has sent */
+    uint16_t port;     /* the stack's */
+    uint32_t seq, ack; /* the number that the stack expects, and the end of the bytes it has sent */
 } flows[PORT_COUNT];
 
 _Noreturn void assert_failed(const char *file, int line, const char *condition)
@@ -40,7 +43,11 @@ struct script {
 };
 
 static uint32_t byte(struct script *s) { return s->at < s->end ? *s->at++ : 0; }
-static uint32_t word(struct script *s) { uint32_t high = byte(s); return high << 8 | byte(s); }
+static uint32_t word(struct script *s)
+{
+    uint32_t high = byte(s);
+    return high << 8 | byte(s);
+}
 static int32_t small(struct script *s) { return (int16_t)word(s); }
 
 static uint32_t take(struct script *s, uint8_t *out, uint32_t wanted)
@@ -60,7 +67,7 @@ static void ethernet(uint8_t *frame, uint16_t type)
     store_be16(frame + 12, type);
 }
 
-/* An IPv4 packet around `bytes` at frame + 34, checksums right. */
+/* Feeds an IPv4 packet around `bytes` at frame + 34, with right checksums. */
 static void feed_ipv4(uint8_t *frame, uint8_t protocol, uint16_t fragment, uint32_t bytes)
 {
     uint8_t *ip = frame + 14, *l4 = ip + 20;
@@ -103,9 +110,22 @@ static void feed_segment(uint16_t source, uint16_t port, uint32_t seq, uint32_t 
     feed_ipv4(frame, 6, 0, header_bytes + data_bytes);
 }
 
+/* Feeds the peer's ARP request for the stack's address, with one byte replaced. The request carries the peer's
+ * address. */
+static void feed_arp(uint32_t at, uint8_t value, uint32_t bytes)
+{
+    static const uint8_t request[28] = { 0,  1, 8, 0, 6, 4, 0, 1, 2, 0, 0,  0, 0, 1,
+                                         10, 9, 0, 1, 0, 0, 0, 0, 0, 0, 10, 9, 0, 2 };
+    static uint8_t frame[42];
+    ethernet(frame, 0x0806);
+    memcpy(frame + 14, request, sizeof request);
+    frame[14 + at % 28] = value;
+    netdev_memory_feed(&wire, frame, bytes, false);
+}
+
 /* --- Frames from the stack ------------------------------------------------------------------------------------- */
 
-/* Must be well-formed, whatever it was sent; and tells where its connections stand. */
+/* Checks that a frame of the stack is well-formed, and learns the state of its connection. */
 static void frame_check(const uint8_t *frame, uint32_t bytes)
 {
     ASSERT(memcmp(frame + 6, our_mac, 6) == 0);
@@ -119,9 +139,10 @@ static void frame_check(const uint8_t *frame, uint32_t bytes)
         return;
     const uint8_t *tcp = ip + 20;
     uint32_t tcp_bytes = total - 20, header_bytes = tcp[12] >> 4 << 2;
-    ASSERT(checksum_finish(checksum_join(checksum_sum(0, tcp, tcp_bytes),
-                                         checksum_pseudo_ipv4(load_be32(ip + 12), load_be32(ip + 16), 6,
-                                                              (uint16_t)tcp_bytes))) == 0);
+    ASSERT(checksum_finish(
+               checksum_join(checksum_sum(0, tcp, tcp_bytes),
+                             checksum_pseudo_ipv4(load_be32(ip + 12), load_be32(ip + 16), 6, (uint16_t)tcp_bytes)))
+           == 0);
     ASSERT(header_bytes >= 20 && header_bytes <= tcp_bytes);
     uint32_t flow = (uint32_t)load_be16(tcp + 2) - PORT_FIRST;
     if (flow >= PORT_COUNT || (tcp[13] & RST))
@@ -138,11 +159,19 @@ static void stack_run(void)
     struct transport_event event;
     volatile uint8_t sum = 0;
     for (int i = 0; i < 1000 && transport_poll(now_ns, &event); i++)
-        for (uint32_t k = 0; k < event.bytes; k++)
-            sum = (uint8_t)(sum + event.data[k]);       /* so that the sanitizer sees what is lent */
+        for (uint32_t k = 0; k < event.payload.count; k++)
+            sum = (uint8_t)(sum + event.payload.data[k]); /* so that the sanitizer sees what is borrowed */
     transport_idle(now_ns);
     for (uint32_t bytes; (bytes = netdev_memory_take(&wire, frame)) != 0;)
         frame_check(frame, bytes);
+}
+
+static void link_flap(void)
+{
+    wire.device.link_up = false;
+    stack_run();
+    wire.device.link_up = true;
+    stack_run();
 }
 
 static void step_do(struct script *s)
@@ -181,11 +210,9 @@ static void step_do(struct script *s)
         break;
     }
     case ARP: {
-        ethernet(frame, 0x0806);
-        static const uint8_t request[28] = {0, 1, 8, 0, 6, 4, 0, 1, 2, 0, 0, 0, 0, 1, 10, 9, 0, 1, 0, 0, 0, 0, 0, 0, 10, 9, 0, 2};
-        memcpy(frame + 14, request, sizeof request);
-        frame[14 + byte(s) % 28] = (uint8_t)byte(s);
-        netdev_memory_feed(&wire, frame, byte(s) % 4 ? 42 : byte(s) % 43, false);
+        uint32_t at = byte(s);
+        uint8_t value = (uint8_t)byte(s);
+        feed_arp(at, value, byte(s) % 4 ? 42 : byte(s) % 43);
         break;
     }
     case CONNECT:
@@ -207,14 +234,17 @@ static void step_do(struct script *s)
     case TIME:
         now_ns += (uint64_t)word(s) * 1000000;
         break;
-    case HANDSHAKE:             /* SYN-ACK as the stack wants it */
+    case HANDSHAKE: /* SYN-ACK as the stack wants it */
         flows[flow].seq = 1000;
         feed_segment((uint16_t)(PORT_FIRST + flow), flows[flow].port, 1000, flows[flow].ack, SYN | ACK, 0xffff, s,
                      byte(s) % 2 ? 0 : byte(s) % 41, 0);
         break;
-    case DATA:                  /* in order */
-        feed_segment((uint16_t)(PORT_FIRST + flow), flows[flow].port, flows[flow].seq, flows[flow].ack, ACK, 0xffff, s, 0,
-                     byte(s));
+    case DATA: /* in order */
+        feed_segment((uint16_t)(PORT_FIRST + flow), flows[flow].port, flows[flow].seq, flows[flow].ack, ACK, 0xffff, s,
+                     0, byte(s));
+        break;
+    case LINK:
+        link_flap();
         break;
     case STEP_COUNT:
         break;
@@ -232,9 +262,12 @@ static void start_once(void)
     started = true;
     netdev_memory_init(&wire, our_mac, false);
     struct transport_config config = {
-        .device = &wire.device, .address = OURS, .mask = 0xffffff00, .gateway = PEER, .secret = {7},
+        .device = &wire.device,
+        .address = OURS,
+        .mask = 0xffffff00,
+        .gateway = PEER,
+        .secret = { 7 },
     };
-    memcpy(config.gateway_mac, peer_mac, sizeof peer_mac);
     ASSERT(transport_init(&config, now_ns));
     ASSERT(transport_listen(LISTEN_PORT));
     ASSERT(transport_udp_bind(UDP_PORT));
@@ -244,7 +277,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     start_once();
-    struct script script = {data, data + size};
+    struct script script = { data, data + size };
+    link_flap();
+    if (byte(&script) % 2 == 0) {
+        feed_arp(0, 0, 42);
+        stack_run();
+    }
     for (int i = 0; i < 200 && script.at < script.end; i++)
         step_do(&script);
     for (int id = 0; id < TRANSPORT_CONNECTION_COUNT_MAX; id++)

@@ -1,11 +1,11 @@
-/* Fuzzes net/http.c: a stream of responses, read whole and read in pieces, must be understood alike. The first two bytes
- * of the input choose the pieces. */
+/* Fuzzes net/http/response.c: a stream of responses, read whole and read in pieces, must be understood alike. The first
+ * two bytes of the input choose the pieces. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernel/base/assert.h"
-#include "kernel/base/bytes.h"
-#include "net/http.h"
+#include "base/assert.h"
+#include "base/bytes.h"
+#include "net/http/response.h"
 
 _Noreturn void assert_failed(const char *file, int line, const char *condition)
 {
@@ -13,7 +13,7 @@ _Noreturn void assert_failed(const char *file, int line, const char *condition)
     abort();
 }
 
-/* What was understood: heads, bodies and ends, as one text. */
+/* The parser's results: heads, bodies and ends, as one text. */
 struct reading {
     struct http_response response;
     uint8_t *text;
@@ -29,11 +29,11 @@ static void say(struct reading *r, const void *what, size_t bytes)
 
 static void read_some(struct reading *r, const uint8_t *data, size_t bytes)
 {
-    uint8_t *exact = malloc(bytes ? bytes : 1);     /* exact, for the sanitizer */
+    uint8_t *exact = malloc(bytes ? bytes : 1); /* exact, for the sanitizer */
     memcpy(exact, data, bytes);
     const uint8_t *at = exact, *end = exact + bytes;
     while (!r->over) {
-        struct http_body body = { NULL, 0 };
+        struct bytes body = { NULL, 0 };
         enum http_step step = http_response_step(&r->response, &at, end, &body);
         ASSERT(at <= end);
         if (step == HTTP_MORE) {
@@ -45,8 +45,8 @@ static void read_some(struct reading *r, const uint8_t *data, size_t bytes)
             say(r, &r->response.status, 2);
             say(r, r->response.keep_alive ? "+" : "-", 1);
         } else if (step == HTTP_BODY) {
-            ASSERT(body.bytes > 0 && body.data >= exact && body.data + body.bytes <= at);
-            say(r, body.data, body.bytes);
+            ASSERT(body.count > 0 && body.data >= exact && body.data + body.count <= at);
+            say(r, body.data, body.count);
         } else if (step == HTTP_DONE) {
             say(r, "|", 1);
             r->over = !r->response.keep_alive;

@@ -3,14 +3,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "app/feed.h"
-#include "app/ledger.h"
-#include "app/outbox.h"
-#include "app/player.h"
-#include "app/stats.h"
-#include "app/submit.h"
-#include "kernel/base/bytes.h"
-#include "tests/unit/fake_transport.c"
+#include "app/player/answer_set.h"
+#include "app/player/input_stream.h"
+#include "app/player/player.h"
+#include "app/player/send_queue.h"
+#include "app/player/submit.h"
+#include "base/bytes.h"
+#include "tests/lib/fake_transport.c"
+#include "tests/lib/player_setup.h"
 
 enum { FEED = 10001, SUBMIT = 10002, ACTIONS_MAX = 300 };
 
@@ -27,11 +27,15 @@ static void act(uint8_t action, const uint8_t *data, size_t bytes, uint64_t *now
     int id = fake_to(action & 1 ? SUBMIT : FEED);
     struct fake_connection *c = id >= 0 ? &fake.connections[id] : NULL;
     switch (action >> 1 & 15) {
-    case 0: case 1: case 2: case 3:
+    case 0:
+    case 1:
+    case 2:
+    case 3:
         if (c && c->connected)
             fake_data(id, data, bytes);
         break;
-    case 4: case 5:
+    case 4:
+    case 5:
         if (c && !c->connected)
             fake_connected(id);
         break;
@@ -59,6 +63,7 @@ static void act(uint8_t action, const uint8_t *data, size_t bytes, uint64_t *now
         break;
     case 12:
         fake.refuse_connect = bytes & 1;
+        fake.linger = bytes & 2;
         break;
     case 13:
         fake_datagram(1, 2, 18247, data, bytes);
@@ -71,38 +76,26 @@ static void act(uint8_t action, const uint8_t *data, size_t bytes, uint64_t *now
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const char words[] = "feed=10.0.2.2:10001 submit=10.0.2.2:10002 user=u passwd=p n=7 m=7,108 key=fuzzfuzz "
-                                "net.timeout=30 server.timeout=60 feed.timeout=9 wait=sleep";
-    static struct settings settings;
-    struct settings_error error;
-    static struct matcher *matcher;
-    struct matcher_config matcher_config;
-    struct player_config config = { .settings = &settings, .tsc_khz = 2000000 };
-    struct player *player;
+    static const char words[] =
+        "feed=10.0.2.2:10001 submit=10.0.2.2:10002 user=u passwd=p simd=scalar n=7 m=7,108 key=fuzzfuzz "
+        "net.timeout=30 server.timeout=60 feed.timeout=9 wait=sleep";
+    static bool has_tables; /* the matcher's tables take longer to make than a script to play */
     uint64_t now_ns = 1000000000;
-    settings_begin(&settings);
-    ASSERT(settings_add(&settings, "fuzz", words, sizeof words, &error) && settings_finish(&settings, &error));
-    settings_matcher(&settings, &matcher_config);
-    matcher_config.simd = MATCHER_SIMD_SCALAR;
-    if (matcher)
-        matcher_restart(matcher);       /* its tables take longer to make than a script to play */
-    else
-        ASSERT(matcher_init(&matcher, &matcher_config) == NULL);
-    config.matcher = matcher;
     fake_reset();
-    stats_clear();
-    ASSERT(player_init(&player, &config, now_ns) == NULL);
+    player_setup(words, has_tables, 2000000, now_ns);
+    has_tables = true;
 
     for (int i = 0; i < ACTIONS_MAX && size >= 2; i++) {
         size_t bytes = min_size(data[1], size - 2);
         act(data[0], data + 2, bytes, &now_ns);
         data += 2 + bytes;
         size -= 2 + bytes;
-        player_turn(player, now_ns += 100000);
-        ASSERT(player_wake_ns(player, now_ns) <= now_ns + 100000000);
-        ASSERT(ledger_counters.entered
+        player_turn(now_ns += 100000);
+        player_check();
+        ASSERT(player_next_deadline_ns(now_ns) <= now_ns + 100000000);
+        ASSERT(answer_set_counters.entered
                == submit_counters.unanswered + submit_counters.dropped_expired + submit_counters.dropped_no_room
-                  + submit_response_ns.count + outbox_waiting_count() + outbox_unanswered_count());
+                      + submit_response_ns.count + send_queue_waiting_count() + send_queue_unanswered_count());
     }
     return 0;
 }

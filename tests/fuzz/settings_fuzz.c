@@ -1,10 +1,14 @@
-/* Fuzzes app/settings.c: any text is taken or refused with a printable line, and what is taken keeps its bounds. */
+/* Fuzzes base/settings.c with the tables of the player, the service, the network and the machine. Any text is taken or
+ * refused with a printable line, and values that are taken keep their bounds. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "app/settings.h"
-#include "kernel/base/assert.h"
-#include "kernel/base/bytes.h"
+#include "app/player/settings.h"
+#include "app/service/settings.h"
+#include "base/assert.h"
+#include "base/bytes.h"
+#include "kernel/settings.h"
+#include "net/settings.h"
 
 _Noreturn void assert_failed(const char *file, int line, const char *condition)
 {
@@ -12,53 +16,61 @@ _Noreturn void assert_failed(const char *file, int line, const char *condition)
     abort();
 }
 
-static void check_error(const struct settings_error *error)
+static void check_error(const char *error)
 {
-    size_t bytes = strnlen(error->text, sizeof error->text);
-    ASSERT(bytes > 0 && bytes < sizeof error->text);
+    size_t bytes = strnlen(error, SETTINGS_ERROR_BYTES_MAX);
+    ASSERT(bytes > 0 && bytes < SETTINGS_ERROR_BYTES_MAX);
     for (size_t i = 0; i < bytes; i++)
-        ASSERT(error->text[i] >= ' ' && error->text[i] <= '~');
+        ASSERT(error[i] >= ' ' && error[i] <= '~');
 }
 
-static void check_settings(const struct settings *s)
+static void check_player(const struct player_settings *s)
 {
-    ASSERT(s->feed_count >= 1 && s->feed_count <= SETTINGS_FEED_COUNT_MAX);
-    for (uint32_t i = 0; i < s->feed_count; i++)
-        ASSERT(s->feeds[i].address && s->feeds[i].port);
+    ASSERT(s->inputs.count >= 1 && s->inputs.count <= PLAYER_INPUT_COUNT_MAX);
+    for (uint32_t i = 0; i < s->inputs.count; i++)
+        ASSERT(s->inputs.at[i].address && s->inputs.at[i].port);
     ASSERT(s->submit.address && s->submit.port);
-    ASSERT(s->user[0] && strlen(s->user) <= SETTINGS_USER_BYTES_MAX && strlen(s->passwd) <= SETTINGS_USER_BYTES_MAX);
+    ASSERT(s->user[0] && strlen(s->user) <= PLAYER_USER_BYTES_MAX && strlen(s->passwd) <= PLAYER_USER_BYTES_MAX);
     ASSERT(s->n_digits_max >= 1 && s->n_digits_max <= MATCHER_N_DIGITS_MAX);
-    ASSERT(s->constant_count >= 1 && s->constant_count <= MATCHER_CONSTANT_COUNT_MAX);
+    ASSERT(s->constant_count >= 1 && s->constant_count <= MATCHER_MODULUS_COUNT_MAX);
     for (uint32_t i = 0; i < s->constant_count; i++) {
         size_t digits = strspn(s->constants[i], "0123456789");
-        ASSERT(s->constants[i][digits] == '\0' && digits >= 1 && digits <= MATCHER_CONSTANT_DIGITS_MAX);
+        ASSERT(s->constants[i][digits] == '\0' && digits >= 1 && digits <= MATCHER_MODULUS_DIGITS_MAX);
         ASSERT(s->constants[i][0] != '0');
     }
-    ASSERT(s->early_risk >= 1e-30 && s->early_risk <= 0.1);
-    ASSERT(s->mtu_bytes == 0 || (s->mtu_bytes >= 576 && s->mtu_bytes <= 1500));
-    ASSERT(s->key_bytes == 0 || (s->key_bytes >= SETTINGS_KEY_BYTES_MIN && s->key_bytes <= SETTINGS_KEY_BYTES_MAX));
-    ASSERT(s->virtio_mmio_count <= SETTINGS_VIRTIO_MMIO_COUNT_MAX);
-    ASSERT(s->address != 0 || s->gateway == 0);
+    ASSERT(s->early_risk >= 1 && s->early_risk <= (UINT64_C(1) << 40) / 10);
+}
+
+static void check_others(void)
+{
+    const struct transport_config *n = &network_settings;
+    ASSERT(n->mtu_bytes == 0 || (n->mtu_bytes >= 576 && n->mtu_bytes <= 1500));
+    ASSERT(n->address != 0 || n->gateway == 0);
+    size_t key_bytes = service_settings.key_bytes;
+    ASSERT(key_bytes == 0 || (key_bytes >= SERVICE_KEY_BYTES_MIN && key_bytes <= SERVICE_KEY_BYTES_MAX));
+    ASSERT(machine_settings.virtio_mmio.count <= MACHINE_VIRTIO_MMIO_COUNT_MAX);
+    ASSERT(machine_settings.blackbox_count <= MACHINE_BLACKBOX_COUNT_MAX);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct settings settings;
-    struct settings_error error;
-    settings_begin(&settings);
+    static struct settings settings;
+    service_settings_begin(&settings, &player_settings_table, &machine_settings_table);
     /* Two sources, cut at the first 0xff. */
     const uint8_t *cut = memchr(data, 0xff, size);
     size_t first = cut ? (size_t)(cut - data) : size;
-    char *text = malloc(size ? size : 1);           /* exact, for the sanitizer */
+    char *text = malloc(size ? size : 1); /* exact, for the sanitizer */
     memcpy(text, data, size);
-    bool good = settings_add(&settings, "command line", text, first, &error)
-             && (!cut || settings_add(&settings, "module", text + first + 1, size - first - 1, &error))
-             && settings_finish(&settings, &error);
+    settings_add(&settings, "command line", text, first);
+    if (cut)
+        settings_add(&settings, "module", text + first + 1, size - first - 1);
     free(text);
-    if (good)
-        check_settings(&settings);
-    else
-        check_error(&error);
+    if (settings_finish(&settings)) {
+        check_player(&player_settings);
+        check_others();
+    } else {
+        check_error(settings.error);
+    }
     return 0;
 }

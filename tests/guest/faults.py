@@ -1,8 +1,8 @@
-"""The fault table: everything that may go wrong with a flight, one row each. A row passes if the machine was reset (QMP
-says so, not the guest) and the flight record, read from its memory afterwards, tells this cause.
+"""The fault table: everything that may go wrong with a run, one row each. A row passes if the machine was reset (QMP
+says so, not the guest) and the crash record, read from its memory afterwards, names this cause.
 
-Rows with a game play against tools/contest_server.py; their `scene` is told the game and the running guest, and does
-to them what the row is about."""
+Rows with a game play against `contest serve`; their `scene` gets the game and the running guest, and does to them what
+the row is about."""
 import collections
 import contextlib
 import dataclasses
@@ -11,16 +11,13 @@ import hmac
 import os
 import random
 import socket
-import sys
 import threading
 import time
 
-import flight
-import qemu
-from qemu import PATIENCE_S
+from tests.guest import recorded_run
+from vm.qemu import PATIENCE_S
 
-sys.path.insert(0, str(qemu.ROOT / "tools"))
-import peregrine_control as control     # noqa: E402
+from deploy import control
 
 KEY = "a-key-for-tests"
 PLAYER = "user=u passwd=p n=12 m=823,108"
@@ -41,15 +38,15 @@ SERVER = ("--burst", "20-60", "--interval", "0.05-0.1", "--rate", "10")
 class Row:
     name: str
     words: str                          # the settings
-    cause: str                          # what the record must tell
+    cause: str                          # the cause in the record
     options: tuple = ()                 # QEMU's
     machine: str = "pc"
     cpus: int = 1
-    state: int = flight.FAILED
+    state: int = recorded_run.FAILED
     says: tuple = ()                    # in the log
     game: tuple = None                  # options of the contest server; None: there is none
-    game_round: str = ROUND             # what that server takes for an answer
-    scene: object = None                # scene(guest, game, udp): what is done to them; `udp` is the control channel's port
+    game_round: str = ROUND             # the round that decides which answers are right
+    scene: object = None                # scene(guest, game, udp) acts on them; `udp` is the control channel's port
     check: object = None                # check(statistics of the record)
 
 
@@ -71,7 +68,7 @@ def machine_check(guest, game, udp):
 
 
 def until_playing(guest, game):
-    guest.wait_for(r"feed 1: HTTP 200")
+    guest.wait_for(r"input stream 1: HTTP 200")
     wait_for(lambda: game.board()["users"], PATIENCE_S, "no submission")
 
 
@@ -83,8 +80,8 @@ def wait_for(ready, seconds, what):
 
 
 def unplug(guest, game, udp):
-    """Asked to let go of its NIC, this guest does nothing; so the host takes it, by the port where an operating system
-    would have said that it may (QEMU docs/specs/acpi_pci_hotplug.txt, "PCI device eject register")."""
+    """Takes the NIC away. This guest does nothing when the host asks for it. So the host writes the port by which an
+    operating system lets go (QEMU docs/specs/acpi_pci_hotplug.txt, "PCI device eject register")."""
     until_playing(guest, game)
     guest.qmp("device_del", id="nic")
     guest.qmp("human-monitor-command", **{"command-line": f"o /w 0xae08 {1 << 5}"})
@@ -97,7 +94,7 @@ def link_down(guest, game, udp):
 
 
 def wire_cut(guest, game, udp):
-    """Behind the hub: the link stays up, nothing comes or goes."""
+    """Cuts the wire behind the hub: the link stays up, nothing comes or goes."""
     until_playing(guest, game)
     guest.qmp("set_link", name="world", up=False)
 
@@ -115,7 +112,7 @@ def wait_for_wrong(guest, game, udp):
 # ---- the control channel's enemies ----
 
 def command(client, sock, which, key=KEY.encode()):
-    """The packet of a command whose challenge is genuine, as its key is, or not."""
+    """Returns the packet of a command whose challenge is genuine, as its key is, or not."""
     challenge = None
     for _ in range(20):                         # a machine that is busy answers late, or not every time
         nonce = os.urandom(16)
@@ -129,7 +126,7 @@ def command(client, sock, which, key=KEY.encode()):
 
 
 def enemies(guest, game, udp):
-    """Forged by one who lacks the key, replayed by one who listened, flooded; then the real one."""
+    """Sends commands forged without the key, replayed by a listener, and flooded; then the real one."""
     until_playing(guest, game)
     client = control.Client("127.0.0.1", KEY.encode(), udp)
     with client._socket() as sock:
@@ -148,8 +145,8 @@ def enemies(guest, game, udp):
 
 
 def resets_survived(statistics):
-    assert statistics["link.lost_reset"] + statistics["link.lost_closed"] >= 6, "nothing was lost"
-    assert statistics["link.connected"] >= 8 and statistics["submit.results_points"] >= 3
+    assert statistics["session.lost_reset"] + statistics["session.lost_closed"] >= 6, "nothing was lost"
+    assert statistics["session.connected"] >= 8 and statistics["submit.results_points"] >= 3
 
 
 def enemies_counted(statistics):
@@ -162,7 +159,7 @@ def enemies_counted(statistics):
 # ---- pools ----
 
 class Glutton:
-    """More answers than the outbox holds; submissions are never read."""
+    """More answers than the send queue holds; submissions are never read."""
 
     def __init__(self, *_):
         self.sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(2)]
@@ -198,13 +195,14 @@ class Glutton:
 
 
 def empty_the_pools(guest, game, udp):
-    guest.wait_for("feed 1: HTTP 200")
+    guest.wait_for("input stream 1: HTTP 200")
     client = control.Client("127.0.0.1", KEY.encode(), udp)
     visitors = [socket.create_connection(("127.0.0.1", udp)) for _ in range(8)]     # the page's, who ask for nothing
 
     def others_are_empty():
         statistics = control.parse(client.status())
-        return statistics["submit.dropped_no_room"] and statistics["submit.waited"] and statistics["page.refused_busy"] == 4
+        return (statistics["submit.dropped_no_room"] and statistics["submit.waited"]
+                and statistics["status_page.refused_busy"] == 4)
     wait_for(others_are_empty, PATIENCE_S, "not all pools are empty")
     sent = collections.deque(maxlen=80)
     with client._socket() as sock:
@@ -214,14 +212,15 @@ def empty_the_pools(guest, game, udp):
             time.sleep(0.015)                   # slower than the rate at which HELLOs are answered
     for visitor in visitors:
         visitor.close()
-    guest.qmp("inject-nmi")                     # no GG is heard any more
+    guest.qmp("inject-nmi")                     # no GG is received any more
 
 
 def pools_were_empty(statistics):
-    assert statistics["submit.dropped_no_room"] > 0, "the outbox"
+    assert statistics["submit.dropped_no_room"] > 0, "the send queue"
     assert statistics["submit.waited"] > 0, "the connection's message areas"
     assert statistics["control.drop_busy"] > 0, "the memory of used challenges"
-    assert statistics["page.accepted"] == 4 and statistics["page.refused_busy"] == 4, "the page's connections"
+    page = statistics["status_page.accepted"], statistics["status_page.refused_busy"]
+    assert page == (4, 4), "the page's connections"
 
 
 # ---- the rows ----
@@ -241,7 +240,7 @@ TRAPS = [
     trap("device", "device not available"),
     trap("double", "double fault"),
     trap("vector-9", "coprocessor segment overrun"),
-    trap("tss", "invalid TSS"),
+    Row("tss", "watchdog=off test.trap=tss", "invalid TSS"),  # the broken TSS has no stack for a tick
     trap("segment", "segment not present"),
     trap("stack-segment", "stack-segment fault"),
     trap("general", "general protection"),
@@ -263,7 +262,8 @@ TRAPS = [
     trap("panic", "panic"),
     *[Row(f"second-{what}", f"cpus=2 test.trap=second-{what}", cause, says=says, cpus=2) for what, cause, says in [
         ("null", "second CPU: page fault", ("second CPU: a trap", "a NULL pointer", "trap_null", "second_null")),
-        ("assert", "second CPU: panic", ("second CPU: kernel/selftest.c:[0-9]+: assertion failed", "trap_assert")),
+        ("assert", "second CPU: panic", ("second CPU: kernel/rescue/selftest.c:[0-9]+: assertion failed",
+                                         "trap_assert")),
         ("stack", "second CPU: page fault", ("stack overflow: .* the second CPU's stack",))]],
 ]
 
@@ -271,16 +271,21 @@ LOOPS = [
     Row("hang-pc", "watchdog=1 test.trap=hang", "watchdog: the loop stood still", cpus=2),
     Row("hang-q35", "watchdog=1 test.trap=hang", "watchdog: the loop stood still", cpus=2, machine="q35"),
     Row("hang-microvm", "watchdog=1 test.trap=hang", "watchdog: the loop stood still", cpus=2, machine="microvm"),
-    Row("hang-deaf", "watchdog=1 test.trap=hang-deaf", "watchdog: the loop stood still and did not answer an NMI", cpus=2),
+    Row("hang-deaf", "watchdog=1 test.trap=hang-deaf", "watchdog: the loop stood still and did not answer an NMI",
+        cpus=2),
     Row("hang-one-cpu-pc", "watchdog=1 test.trap=hang", "watchdog: the loop stood still", says=("by a timer's NMI",)),
     Row("hang-one-cpu-q35", "watchdog=1 test.trap=hang", "watchdog: the loop stood still", machine="q35"),
-    Row("hang-one-cpu-microvm", "watchdog=1 test.trap=hang", "watchdog: the loop stood still", machine="microvm,pit=on"),
-    Row("hang-one-cpu-in-a-game", GAME + " watchdog=1 test.trap=hang test.after=1", "watchdog: the loop stood still", USER,
+    Row("hang-one-cpu-microvm", "watchdog=1 test.trap=hang", "watchdog: the loop stood still",
+        machine="microvm,pit=on"),
+    Row("hang-one-cpu-in-a-game", GAME + " watchdog=1 test.trap=hang test.after=1", "watchdog: the loop stood still",
+        USER,
         game=SERVER),
-    Row("hang-deaf-one-cpu", "watchdog=1 test.trap=hang-deaf", "watchdog: the loop stood still and did not answer an NMI"),
+    Row("hang-deaf-one-cpu", "watchdog=1 test.trap=hang-deaf",
+        "watchdog: the loop stood still and did not answer an NMI"),
     # No tables, so no I/O APIC: nobody but the device is left, and the record is the last second's.
     Row("hang-i6300esb", NOBODY + " watchdog=1 test.trap=hang test.after=1", "", (*USER, "-device", "i6300esb"),
-        machine="pc,acpi=off", state=flight.RUNNING, says=("so none", "i6300esb resets the machine after")),
+        machine="pc,acpi=off", state=recorded_run.RUNNING,
+        says=("no timer that can send an NMI", "i6300esb resets the machine after")),
 ]
 
 FED = [
@@ -288,15 +293,15 @@ FED = [
         says=("i6300esb resets the machine after 11000 ms",)),
 ]
 
-RUNGS = [
-    Row("rung-acpi-q35", "test.rungs=acpi test.trap=panic", "panic", machine="q35"),
-    Row("rung-acpi-microvm", "test.rungs=acpi test.trap=panic", "panic", machine="microvm"),
-    Row("rung-cf9-pc", "test.rungs=cf9 test.trap=panic", "panic"),
-    Row("rung-cf9-q35", "test.rungs=cf9 test.trap=panic", "panic", machine="q35"),
-    Row("rung-8042-pc", "test.rungs=8042 test.trap=panic", "panic"),
-    Row("rung-8042-q35", "test.rungs=8042 test.trap=panic", "panic", machine="q35"),
-    Row("rung-triple-pc", "test.rungs=triple test.trap=panic", "panic"),
-    Row("rung-triple-microvm", "test.rungs=cf9,8042,triple test.trap=panic", "panic", machine="microvm"),
+RESETS = [
+    Row("reset-by-acpi-q35", "test.rungs=acpi test.trap=panic", "panic", machine="q35"),
+    Row("reset-by-acpi-microvm", "test.rungs=acpi test.trap=panic", "panic", machine="microvm"),
+    Row("reset-by-cf9-pc", "test.rungs=cf9 test.trap=panic", "panic"),
+    Row("reset-by-cf9-q35", "test.rungs=cf9 test.trap=panic", "panic", machine="q35"),
+    Row("reset-by-8042-pc", "test.rungs=8042 test.trap=panic", "panic"),
+    Row("reset-by-8042-q35", "test.rungs=8042 test.trap=panic", "panic", machine="q35"),
+    Row("reset-by-triple-pc", "test.rungs=triple test.trap=panic", "panic"),
+    Row("reset-by-triple-microvm", "test.rungs=cf9,8042,triple test.trap=panic", "panic", machine="microvm"),
 ]
 
 NETWORK = [
@@ -312,11 +317,14 @@ NETWORK = [
     Row("server-gone", GAME + " server.timeout=1", "server lost", USER, game=SERVER, scene=server_stops),
     Row("reset-every-second", GAME + " deadline=6", "deadline", USER,
         game=(*SERVER, "--close-after", "13", "--close-how", "rst"), check=resets_survived),
-    Row("deadline", NOBODY + " deadline=1", "deadline", USER),
+    # The watchdog's default is 30 s.
+    Row("deadline", NOBODY + " deadline=1", "deadline", USER, says=("watchdog: after 30000 ms without a turn",)),
     Row("nobody-asks", NOBODY + f" idle.timeout=1 key={KEY}", "nobody asked", USER),
-    Row("breaker", GAME + " breaker=3 breaker.linger=0.5", "submit breaker", USER, game=SERVER, game_round="n=12 m=1000003",
+    Row("breaker", GAME + " breaker=3 breaker.linger=0.5", "submit breaker", USER, game=SERVER,
+        game_round="n=12 m=1000003",
         scene=wait_for_wrong, says=("breaker: open",)),
-    Row("gg-forged-replayed-flooded", GAME + f" key={KEY}", "gg", USER, state=flight.TOLD, game=SERVER, scene=enemies,
+    Row("gg-forged-replayed-flooded", GAME + f" key={KEY}", "gg", USER, state=recorded_run.ORDERED, game=SERVER,
+        scene=enemies,
         check=enemies_counted),
 ]
 
@@ -327,4 +335,4 @@ POOLS = [
         scene=empty_the_pools, check=pools_were_empty),
 ]
 
-ROWS = TRAPS + LOOPS + FED + RUNGS + NETWORK + POOLS
+ROWS = TRAPS + LOOPS + FED + RESETS + NETWORK + POOLS

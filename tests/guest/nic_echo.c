@@ -1,25 +1,27 @@
 /* A kernel of its own for testing the network drivers without a stack: it returns frames as they came.
  *
- * By EtherType (IEEE 802, local experimental and behind): ECHO is returned with the addresses swapped; HOLD is returned
- * too, but its receive buffer stays lent until NETDEV_RX_BORROWED_MAX are; COUNTERS is answered with the driver's
- * counters, 8 bytes each; RESET ends the machine. Link changes go to the log. With the word "sleep" on the command line
+ * By EtherType (IEEE 802, local experimental and behind): ECHO is returned with the addresses swapped. HOLD is returned
+ * too, but its receive buffer stays borrowed until NETDEV_RX_BORROWED_MAX are. COUNTERS is answered with the driver's
+ * counters, 8 bytes each. RESET ends the machine. Link changes go to the log. With the word "sleep" on the command line
  * the machine sleeps between frames, for seconds: a frame that does not wake it comes back too late. */
 #include <string.h>
 
-#include "drivers/uart.h"
-#include "drivers/virtio_net.h"
-#include "kernel/acpi.h"
-#include "kernel/apic.h"
-#include "kernel/base/bytes.h"
-#include "kernel/base/log.h"
-#include "kernel/boot_info.h"
-#include "kernel/clock.h"
-#include "kernel/cpu.h"
-#include "kernel/memory.h"
-#include "kernel/memory_init.h"
-#include "kernel/reset.h"
-#include "kernel/sleep.h"
-#include "kernel/traps.h"
+#include "base/bytes.h"
+#include "base/log.h"
+#include "drivers/console/uart.h"
+#include "drivers/virtio/net.h"
+#include "kernel/cpu/apic.h"
+#include "kernel/cpu/cpu.h"
+#include "kernel/cpu/traps.h"
+#include "kernel/firmware/acpi.h"
+#include "kernel/firmware/boot_info.h"
+#include "kernel/memory/memory.h"
+#include "kernel/rescue/failure.h"
+#include "kernel/rescue/reset.h"
+#include "kernel/rescue/shutdown.h"
+#include "kernel/settings.h"
+#include "kernel/time/clock.h"
+#include "kernel/time/sleep.h"
 
 enum { ECHO = 0x88b5, HOLD = 0x88b6, COUNTERS = 0x88b7, RESET = 0x88b8 };
 enum { ETHERNET_BYTES = 14, TEND_TURNS = 64 };
@@ -33,15 +35,16 @@ _Noreturn void kernel_main(enum boot_protocol protocol, const void *information)
 
 static void machine_init(enum boot_protocol protocol, const void *information)
 {
+    failure_init();
     uart_init();
     log_add_sink(uart_write);
     if (!boot_info_parse(&boot, protocol, information, BOOT_MAPPED_END)) {
-        reset_machine("what the loader handed over is broken");
+        shutdown("what the loader handed over is broken");
     }
     cpu_init(false);
-    traps_init();
-    memory_init(&boot);
-    apic_init();
+    traps_init(failure_of_trap);
+    memory_init(boot.regions, boot.region_count, boot.regions_dropped_count == 0);
+    apic_init(memory_map_device);
     acpi_init(&boot);
     reset_arm();
     clock_init();
@@ -56,7 +59,8 @@ static uint32_t counters_write(uint8_t *at)
     return (uint32_t)(8 * group.count);
 }
 
-/* False: no buffer or no room in the ring; the frame is dropped, and the test will miss it. */
+/* Answers a frame. Returns false without a buffer or room in the ring; the frame is dropped, and the test will miss
+ * it. */
 static bool answer(const struct frame *frame)
 {
     struct tx_buffer *buffer = device->ops->tx_acquire(device);
@@ -86,7 +90,7 @@ static void take(const struct frame *frame)
         }
         return;
     case RESET:
-        reset_machine("told to");
+        shutdown("ordered");
     case ECHO:
     case COUNTERS:
         answer(frame);
@@ -95,11 +99,11 @@ static void take(const struct frame *frame)
     device->ops->rx_release(device, frame);
 }
 
-/* As kernel/main.c does it. Every eighth sleep is left to the timer to end. */
+/* Sleeps as image/main.c does. Every eighth sleep is left to the timer to end. */
 static void rest(void)
 {
     static uint32_t turn;
-    device->ops->tend(device);
+    device->ops->poll(device);
     uint64_t now_ns = clock_now_ns();
     uint64_t sleep_ns = ++turn % 8 == 0 ? UINT64_C(1000000) : UINT64_C(10000000000);
     if (virtio_net_wake(device)) {
@@ -111,11 +115,15 @@ static void rest(void)
 _Noreturn void kernel_main(enum boot_protocol protocol, const void *information)
 {
     machine_init(protocol, information);
+    const struct settings_table *const tables[] = { &machine_settings_table };
+    static struct settings settings;
+    settings_begin(&settings, tables, 1);
+    settings_add(&settings, "command line", boot.command_line, strlen(boot.command_line));
     bool sleeps = strcmp(boot.command_line, "sleep") == 0 && sleep_init();
     struct virtio_message message = { sleep_message_address(), sleep_message_data() };
-    enum virtio_net_error error = virtio_net_find(&device, boot.command_line, sleeps ? &message : NULL);
+    enum virtio_net_error error = virtio_net_find(&device, &machine_settings.virtio_mmio, sleeps ? &message : NULL);
     if (error != VIRTIO_NET_OK) {
-        reset_machine(virtio_net_error_text(error));
+        shutdown(virtio_net_error_text(error));
     }
     memory_seal();
     sleeps = sleeps && virtio_net_can_wake(device);
@@ -129,12 +137,12 @@ _Noreturn void kernel_main(enum boot_protocol protocol, const void *information)
             rest();
         }
         if (turn % TEND_TURNS == 0) {
-            device->ops->tend(device);
+            device->ops->poll(device);
         }
         if (device->link_up != link_up) {
             link_up = device->link_up;
             log_line("link %s", link_up ? "up" : "down");
         }
     }
-    reset_machine(virtio_net_broken(device));
+    shutdown(virtio_net_broken(device));
 }

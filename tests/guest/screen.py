@@ -1,27 +1,27 @@
 """Reads what a guest's screen shows, as text: VGA text memory, or a framebuffer drawn with our font."""
 import re
 
-import qemu
+from vm import qemu
 
 VGA_TEXT = 0xB8000
 COLUMNS, ROWS = 80, 25
 
 
 def text_screen(guest, path):
-    """The rows of the VGA text screen."""
+    """Returns the rows of the VGA text screen."""
     guest.qmp("pmemsave", val=VGA_TEXT, size=COLUMNS * ROWS * 2, filename=str(path))
     cells = path.read_bytes()[::2].decode("latin-1")
     return [cells[i:i + COLUMNS].rstrip() for i in range(0, len(cells), COLUMNS)]
 
 
 def font():
-    """Glyph (16 row bytes) to character, from the table that was built into the image."""
+    """Returns a map of glyph (16 row bytes) to character, from the table that was built into the image."""
     rows = re.findall(r"\{ ((?:0x[0-9a-f]{2}(?:, )?){16}) \},", (qemu.BUILD / "kernel/font.c").read_text())
     return {bytes(int(byte, 16) for byte in row.split(", ")): chr(0x20 + i) for i, row in enumerate(rows)}
 
 
 def framebuffer_screen(guest, path):
-    """The rows of a framebuffer, cell by cell; what is no glyph of ours is shown as U+FFFD."""
+    """Returns the rows of a framebuffer, cell by cell; an unknown glyph is U+FFFD."""
     _, width, height, pixels = read_ppm(guest.screendump(path))
     glyphs = font()
     lines = []

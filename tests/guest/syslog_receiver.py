@@ -3,11 +3,12 @@ import datetime
 import re
 import socket
 
-from udp_server import UdpServer
+from tests.lib.udp_server import UdpServer
 
 PRINTUSASCII = "[!-~]"
 MESSAGE = re.compile(
-    rf"<(?P<priority>0|[1-9]\d{{0,2}})>1 (?P<time>-|\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{{1,6}}Z) (?P<host>{PRINTUSASCII}{{1,255}})"
+    rf"<(?P<priority>0|[1-9]\d{{0,2}})>1 (?P<time>-|\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{{1,6}}Z) "
+    rf"(?P<host>{PRINTUSASCII}{{1,255}})"
     rf" (?P<app>{PRINTUSASCII}{{1,48}}) (?P<process>{PRINTUSASCII}{{1,128}}) (?P<id>{PRINTUSASCII}{{1,32}})"
     r' \[meta sequenceId="(?P<sequence>[1-9]\d*)" sysUpTime="(?P<uptime>\d+)"\] (?P<text>[ -~]*)', re.ASCII)
 

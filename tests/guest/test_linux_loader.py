@@ -1,11 +1,12 @@
-"""The Linux boot protocol from a loader of our own (linux_loader.asm): the image away from pref_address, on top of its
-own place or above 4 GiB, struct boot_params in its way, and maps and tables that GRUB and QEMU do not make."""
+"""The Linux boot protocol from a loader of our own (linux_loader.asm). The image lies away from pref_address, on top of
+its own place or above 4 GiB, and struct boot_params in its way. Maps and tables are such as GRUB and QEMU do not
+make."""
 import re
 import struct
 import subprocess
 
 import pytest
-import qemu
+from vm import qemu
 
 BZIMAGE = qemu.BUILD / "peregrine.bzImage"
 WAITING = "waiting for the host"
@@ -56,14 +57,14 @@ def test_hole_below_the_image_is_no_obstacle(tmp_path):
 
 
 def test_image_that_does_not_lie_in_ram_is_refused(tmp_path):
-    """What the loader calls reserved may be a device, or memory that somebody else writes to."""
+    """Memory that the loader calls reserved may be a device, or memory that somebody else writes to."""
     with qemu.Machine(loader(tmp_path, 0x4000000, hole=(0x1800000, 0x1900000)), memory="512M") as guest:
         guest.wait_reset()
-    assert re.search(r"memory: the image, 0x1000000-0x2\w+, does not lie in RAM", guest.log), guest.log
+    assert re.search(r"memory: the image, 0x1000000-0x\w+, does not lie in RAM", guest.log), guest.log
 
 
 def checked(table, at):
-    """The table with the byte `at` such that all add up to 0: ACPI 6.5 §5.2.2."""
+    """Returns the table with the byte `at` such that all add up to 0: ACPI 6.5 §5.2.2."""
     return table[:at] + bytes([-sum(table) % 256]) + table[at + 1:]
 
 
@@ -72,7 +73,8 @@ def acpi_table(signature, body):
 
 
 def acpi_tables_above_4_gib():
-    """What no 32-bit pointer leads to: RSDP, XSDT, an FADT that names the PM timer of QEMU's pc, a MADT of two CPUs."""
+    """Returns tables that no 32-bit pointer reaches: RSDP, XSDT, an FADT that names the PM timer of
+    QEMU's pc, a MADT of two CPUs."""
     fadt = acpi_table(b"FACP", bytes(76 - 36) + struct.pack("<I", 0x608) + bytes(91 - 80) + b"\x04" + bytes(244 - 92))
     cpus = b"".join(struct.pack("<BBBBI", 0, 8, number, apic_id, 1) for number, apic_id in enumerate((0, 7)))
     madt = acpi_table(b"APIC", struct.pack("<II", 0xfee00000, 1) + cpus)

@@ -1,11 +1,11 @@
-"""The machine as main.c finds it: every door, sizes of memory, rights of pages, time, screens."""
+"""The machine as main.c finds it: every boot protocol, sizes of memory, rights of pages, time, screens."""
 import re
 import subprocess
 import time
 
 import pytest
-import qemu
-import screen
+from vm import qemu
+from tests.guest import screen
 
 WAIT = "test.trap=wait"
 WAITING = "waiting for the host"
@@ -13,7 +13,7 @@ WAITING = "waiting for the host"
 
 @pytest.fixture(scope="session")
 def iso(tmp_path_factory):
-    """An ISO whose settings come half from the command line and half from a module."""
+    """Makes an ISO whose settings come half from the command line and half from a module."""
     directory = tmp_path_factory.mktemp("iso")
     module = directory / "settings"
     module.write_text("# from the module\ntest.trap=wait\n")
@@ -22,18 +22,19 @@ def iso(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def linux_iso(tmp_path_factory):
-    """The same by the Linux boot protocol."""
+    """Makes the same for the Linux boot protocol."""
     directory = tmp_path_factory.mktemp("linux-iso")
     module = directory / "settings"
     module.write_text("# from the module\ntest.trap=wait\n")
-    command = [qemu.ROOT / "tools/make/iso.sh", qemu.BUILD / "peregrine.bzImage", directory / "peregrine.iso", "n=3", module]
+    command = [qemu.ROOT / "tools/make/iso.sh", qemu.BUILD / "peregrine.bzImage", directory / "peregrine.iso", "n=3",
+               module]
     subprocess.run(command, check=True, timeout=120)
     return directory / "peregrine.iso"
 
 
 @pytest.mark.parametrize("firmware, machine", [("bios", "pc"), ("uefi", "q35")])
-def test_linux_boot_protocol_opens_a_door(firmware, machine, linux_iso):
-    """No other door than this one knows the word BOOT_IMAGE= that GRUB puts in front."""
+def test_linux_boot_protocol_starts_the_kernel(firmware, machine, linux_iso):
+    """No other boot protocol knows the word BOOT_IMAGE= that GRUB puts in front."""
     with qemu.Machine(qemu.iso(linux_iso, firmware), machine=machine) as guest:
         guest.wait_for(WAITING, 90)
     assert re.search(r"started by Linux boot protocol, GRUB; ", guest.log), guest.log
@@ -42,22 +43,24 @@ def test_linux_boot_protocol_opens_a_door(firmware, machine, linux_iso):
 
 BZIMAGE = qemu.BUILD / "peregrine.bzImage"      # SeaBIOS enters it in real mode
 
-# door: options, machine, what the start is called, how the screen is read
-DOORS = {
+# start: options, machine, what the start is called, how the screen is read
+STARTS = {
     "pvh-pc": (lambda iso: qemu.kernel(WAIT), "pc", "PVH; VGA text 80x25", screen.text_screen),
     "pvh-q35": (lambda iso: qemu.kernel(WAIT), "q35", "PVH.*", None),
     "pvh-microvm": (lambda iso: qemu.kernel(WAIT), "microvm", "PVH; no screen", None),
     "pvh-microvm-no-acpi": (lambda iso: qemu.kernel(WAIT), "microvm,acpi=off", "PVH; no screen", None),
-    "bzimage-pc": (lambda iso: qemu.kernel(WAIT, image=BZIMAGE), "pc", "Linux boot protocol; VGA text 80x25", screen.text_screen),
+    "bzimage-pc": (lambda iso: qemu.kernel(WAIT, image=BZIMAGE), "pc", "Linux boot protocol; VGA text 80x25",
+                   screen.text_screen),
     "bzimage-q35": (lambda iso: qemu.kernel(WAIT, image=BZIMAGE), "q35", "Linux boot protocol.*", None),
     "iso-bios": (qemu.iso, "pc", "Multiboot2, GRUB.*; framebuffer .*", screen.framebuffer_screen),
-    "iso-uefi": (lambda iso: qemu.iso(iso, "uefi"), "q35", "Multiboot2, GRUB.*; framebuffer .*", screen.framebuffer_screen),
+    "iso-uefi": (lambda iso: qemu.iso(iso, "uefi"), "q35", "Multiboot2, GRUB.*; framebuffer .*",
+                 screen.framebuffer_screen),
 }
 
 
-@pytest.mark.parametrize("door", DOORS)
-def test_door_opens_and_the_screen_shows_the_log(door, iso, tmp_path):
-    options, machine, started, read_screen = DOORS[door]
+@pytest.mark.parametrize("start", STARTS)
+def test_kernel_starts_and_the_screen_shows_the_log(start, iso, tmp_path):
+    options, machine, started, read_screen = STARTS[start]
     with qemu.Machine(options(iso), machine=machine) as guest:
         guest.wait_for(WAITING, 90)
         assert re.search(rf"started by {started}$", guest.log, re.MULTILINE), guest.log
@@ -69,7 +72,7 @@ def test_door_opens_and_the_screen_shows_the_log(door, iso, tmp_path):
                 assert words in "".join(lines), "\n".join(lines) + "\n---\n" + guest.log
 
 
-def test_module_of_the_pvh_door_is_read(tmp_path):
+def test_module_of_a_pvh_loader_is_read(tmp_path):
     module = tmp_path / "settings"
     module.write_text("test.trap=opcode\n")
     with qemu.Machine(qemu.kernel("n=3", module) + ["-vga", "none"]) as guest:
@@ -84,12 +87,6 @@ def test_all_memory_is_found(memory_mib):
     symbols = qemu.symbols()
     rest_mib = memory_mib - (symbols["image_end"] - symbols["image_begin"] >> 20)
     assert rest_mib - 4 <= found <= rest_mib
-
-
-def test_machine_that_is_smaller_than_the_image_is_told_so():
-    with qemu.Machine(qemu.kernel() + ["-vga", "none"], memory="32M") as guest:
-        guest.wait_reset()
-    assert re.search(r"memory: RAM ends at 0x1f\w+, the image at 0x2\w+", guest.log), guest.log
 
 
 @pytest.mark.parametrize("cpu", ["qemu64", "max", "max,-xsave", "max,-pdpe1gb,-smep,-smap,-umip", "Nehalem", "EPYC"])
@@ -127,23 +124,6 @@ def test_scalar_setting_keeps_newer_instructions_off():
     assert "random: seeded by timing jitter" in guest.log
 
 
-def test_objects_hold_no_simd_but_plain_moves():
-    """A hypervisor that emulates the kernel knows no more. Left out are the matcher's variants, chosen by CPUID or by
-    a setting, and span_chance, which runs only where early.risk= asks for it."""
-    objects = [p for p in (qemu.BUILD / "kernel").rglob("*.o")
-               if not re.search(r"avx2|avx512|matcher_scalar|span_chance|/test", str(p))]
-    listing = subprocess.run(["objdump", "-d", "--no-show-raw-insn", *objects], capture_output=True, text=True,
-                             check=True).stdout
-    assert len(objects) > 30 and "<kernel_main>:" in listing
-    found, function = set(), ""
-    for line in listing.splitlines():
-        if head := re.match(r"[0-9a-f]+ <(.*)>:$", line):
-            function = head.group(1)
-        elif re.search(r"%[xyz]mm\d", line) and not re.search(r"\tmov(up|dq[ua])s? ", line):
-            found.add(function)
-    assert not found
-
-
 # ---- page rights, as the CPU has them
 
 IMAGE_BEGIN = 0x1000000
@@ -151,11 +131,12 @@ IMAGE_BEGIN = 0x1000000
 
 @pytest.fixture(scope="module", params=["qemu64", "max"])
 def pages(request):
-    """(address, physical, writable, executable, uncached) of every entry of the guest's page tables."""
+    """Returns (address, physical, writable, executable, uncached) of every entry of the guest's page tables."""
     with qemu.Machine(qemu.kernel(WAIT), memory="5G", cpu=request.param) as guest:
         guest.wait_for(WAITING)
         lines = guest.qmp("human-monitor-command", **{"command-line": "info tlb"}).split("\r\n")
-    entries = [(int(line[:16], 16), int(line[18:34], 16), line[35:]) for line in lines if re.match(r"[0-9a-f]{16}: ", line)]
+    entries = [(int(line[:16], 16), int(line[18:34], 16), line[35:]) for line in lines
+               if re.match(r"[0-9a-f]{16}: ", line)]
     assert entries
     return [(virtual, physical, "W" in flags, "X" not in flags, "C" in flags) for virtual, physical, flags in entries]
 
@@ -194,8 +175,8 @@ def test_the_local_apic_is_uncached(pages):
 # ---- time
 
 def test_guest_seconds_are_real_seconds():
-    """A frequency taken from elsewhere would be off by far more than 15 %. A busy host reads a line late, which makes the
-    seconds before it longer and those behind it shorter: one stretch of three seconds must do."""
+    """A frequency taken from elsewhere would be off by far more than 15 %. A busy host reads a line late, which makes
+    the seconds before it longer and those behind it shorter: one stretch of three seconds must do."""
     stamps, ratios = [], []
     with qemu.Machine(qemu.kernel(WAIT)) as guest:
         for left in range(60, 20, -1):

@@ -2,7 +2,7 @@
 import re
 
 import pytest
-import qemu
+from vm import qemu
 
 GOOD = "feed=10.0.2.2:10001 submit=10.0.2.2:10002 user=u passwd=p n=256 m=3"
 
@@ -27,6 +27,16 @@ def test_a_command_line_that_is_too_long_is_refused_whole(count):
     with qemu.Machine(qemu.kernel("#" + "x" * count) + ["-vga", "none"]) as guest:
         guest.wait_reset()
     assert "the command line is longer than 4095 bytes" in guest.log, guest.log
+
+
+@pytest.mark.parametrize("image", [qemu.IMAGE, qemu.IMAGE.with_suffix(".bzImage")], ids=["elf", "bzImage"])
+@pytest.mark.parametrize("memory", ["17M", "18M", "20M", "24M", "28M", "30M"])
+def test_machine_with_less_memory_than_the_image_says_so(memory, image):
+    with qemu.Machine(qemu.kernel("", image=image) + ["-vga", "none"], memory=memory) as guest:
+        guest.wait_reset()
+    found = re.search(r"memory: RAM ends at 0x([0-9a-f]+), the image at 0x([0-9a-f]+)", guest.log)
+    assert found, guest.log
+    assert abs(int(found[1], 16) - (int(memory[:-1]) << 20)) <= 1 << 18 and int(found[2], 16) > int(found[1], 16)
 
 
 def test_a_module_that_is_too_long_is_refused_whole(tmp_path):

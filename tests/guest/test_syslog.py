@@ -1,24 +1,22 @@
 """log=IP:PORT: the whole log arrives, in order, up to the cause of the end, over either stack."""
 import datetime
 import re
-import sys
 import time
 
-import flight
+from tests.guest import recorded_run
 import pytest
-import qemu
 
-sys.path.insert(0, str(qemu.ROOT / "tools"))
-import machine                                      # noqa: E402
-from syslog_receiver import Receiver, time_of       # noqa: E402
+from vm import machine
+from tests.guest.syslog_receiver import Receiver, time_of
 
 GAME = "feed=10.0.2.2:1 submit=10.0.2.2:2 user=u passwd=p n=6 m=3"
 NIC = ["-netdev", "user,id=n", "-device", "virtio-net-pci,netdev=n"]
 
 
-def fly(words, poke=None, stack=""):
+def run(words, poke=None, stack=""):
     with Receiver() as receiver:
-        log, records = flight.fly(f"{GAME} {words} log=10.0.2.2:{receiver.port}", NIC, poke, machine.image_of(stack))
+        log, records = recorded_run.run(f"{GAME} {words} log=10.0.2.2:{receiver.port}", NIC, poke,
+                                        machine.image_of(stack))
     assert not receiver.refused, receiver.refused[:3]
     return log, records, receiver
 
@@ -29,7 +27,7 @@ def console_texts(log):
 
 @pytest.mark.parametrize("stack", ["lwip", "own"])
 def test_whole_log_arrives_in_order_to_the_cause(stack):
-    log, _, receiver = fly("deadline=2", stack=stack)
+    log, _, receiver = run("deadline=2", stack=stack)
     assert receiver.texts == console_texts(log)
     assert receiver.texts[-1] == "back to Linux: deadline"
     assert [int(m["sequence"]) for m in receiver.messages] == list(range(1, len(receiver.messages) + 1))
@@ -42,9 +40,9 @@ def test_whole_log_arrives_in_order_to_the_cause(stack):
 
 def test_trap_arrives_with_registers_and_cause():
     def nmi(guest):
-        guest.wait_for("feed 1 .* refused")
+        guest.wait_for("input stream 1 .* refused")
         guest.qmp("inject-nmi")
-    _, records, receiver = fly("", nmi)
+    _, records, receiver = run("", nmi)
     assert records[0].cause == "NMI"
     assert receiver.texts[-1] == "back to Linux: NMI"
     trap = next(m for m in receiver.messages if m["text"].startswith("trap: NMI (2)"))
@@ -54,5 +52,6 @@ def test_trap_arrives_with_registers_and_cause():
 
 def test_nobody_there_delays_nothing():
     begun = time.monotonic()
-    log, records = flight.fly(f"{GAME} net.timeout=1 log=10.9.9.9:514", ["-netdev", "hubport,id=n,hubid=0", *NIC[2:]])
+    log, records = recorded_run.run(f"{GAME} net.timeout=1 log=10.9.9.9:514",
+                                    ["-netdev", "hubport,id=n,hubid=0", *NIC[2:]])
     assert records[0].cause == "network lost" and time.monotonic() - begun < 15, log

@@ -1,9 +1,9 @@
-"""Programs that must trap. test.trap=WORD makes the kernel fail in a known function; what counts is that it says so
-(cause, registers, code, callers by name) and that the machine is reset, as QMP tells it, not as the guest says."""
+"""Programs that must trap. test.trap=WORD makes the kernel fail in a known function. It must report the failure (cause,
+registers, code, callers by name), and the machine must be reset, by QMP's word, not by the guest's."""
 import re
 
 import pytest
-import qemu
+from vm import qemu
 
 # word: what the log must hold besides the registers; functions that the backtrace must name, innermost first.
 TRAPS = {
@@ -13,7 +13,8 @@ TRAPS = {
     "text": (r"cannot write 0x1[0-9a-f]{6}: its page forbids it", ["trap_text", "selftest_trap"]),
     "rodata": (r"cannot write 0x1[0-9a-f]{6}: its page forbids it", ["trap_rodata", "selftest_trap"]),
     "execute": (r"cannot execute 0x1[0-9a-f]{6}: its page forbids it", [r"\?", "trap_execute", "selftest_trap"]),
-    "execute-stack": (r"cannot execute 0x1[0-9a-f]{6}: its page forbids it", [r"\?", "trap_execute_stack", "selftest_trap"]),
+    "execute-stack": (r"cannot execute 0x1[0-9a-f]{6}: its page forbids it",
+                      [r"\?", "trap_execute_stack", "selftest_trap"]),
     "stack": (r"stack overflow: 0x[0-9a-f]+ is in the guard page of the main stack",
               [r"trap_stack_deeper\S*", r"trap_stack_deeper\S*", "trap_stack", "selftest_trap"]),
     "opcode": (r"trap: invalid opcode \(6\)", ["trap_opcode", "selftest_trap"]),
@@ -79,7 +80,7 @@ def test_trap_inside_a_trap_says_so_and_resets():
 
 
 @pytest.mark.parametrize("word, message, function", [
-    ("assert", r"panic: kernel/selftest\.c:\d+: assertion failed: one == 2", "trap_assert"),
+    ("assert", r"panic: kernel/rescue/selftest\.c:\d+: assertion failed: one == 2", "trap_assert"),
     ("panic", r"panic: test\.trap=panic", "trap_panic"),
     ("sealed", r"panic: memory is sealed, but test\.trap=sealed wants 1 bytes", "trap_sealed"),
 ])

@@ -7,22 +7,22 @@ import select
 import signal
 import socket
 import subprocess
-import sys
 import tempfile
 import threading
 import time
 
 import pytest
 
+from contest import rounds
+from vm.game import Game, outcome
+from deploy import control
+from vm import ports
+from tests.e2e import hostile
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tools"))
+BUILD = ROOT / os.environ.get("BUILD", "build")
 
-from contest import rounds          # noqa: E402
-from game import Game, outcome      # noqa: E402
-import peregrine_control            # noqa: E402
-import ports                        # noqa: E402
-
-PROGRAM = ROOT / "build/host/peregrine-linux"
+PROGRAM = BUILD / "host/peregrine-linux"
 KEY = "the-key-of-the-tests"
 USER = "swift"
 PASSWORD = "a/b%c&d=?"      # to be percent-encoded
@@ -52,26 +52,27 @@ class Player:
 
     @property
     def log(self):
-        """What it has logged so far."""
-        return os.pread(self.file.fileno(), 1 << 20, 0).decode()     # the file's own position is where the program writes
+        """Returns the text logged so far."""
+        # The file's own position is the end of what the program has written.
+        return os.pread(self.file.fileno(), 1 << 20, 0).decode()
 
     def wait_for(self, text, seconds=PATIENCE_S):
-        """Until it has logged that."""
+        """Waits until that text has been logged."""
         end = time.monotonic() + seconds
         while text not in self.log:
             assert self.process.poll() is None and time.monotonic() < end, f"no {text!r} in:\n{self.log}"
             time.sleep(0.01)
 
     def finish(self, seconds=PATIENCE_S):
-        """(exit code, statistics, log)"""
+        """Returns (exit code, statistics, log)."""
         if self.output is None:
             self.output = self.process.communicate(timeout=seconds)[0], self.log
-        return self.process.returncode, peregrine_control.parse(self.output[0]), self.output[1]
+        return self.process.returncode, control.parse(self.output[0]), self.output[1]
 
 
 def play(tmp_path, round_text, server=(), player=(), seconds=SECONDS):
-    """Plays to the end of the stream, so many seconds on a machine that keeps up, and leaves by GG; (outcome, statistics,
-    log)."""
+    """Plays to the end of the stream, so many seconds on a machine that keeps up, and leaves by GG; (outcome,
+    statistics, log)."""
     name = round_text
     if name not in rounds.ROUNDS:
         name = tmp_path / "round"
@@ -87,11 +88,11 @@ def play(tmp_path, round_text, server=(), player=(), seconds=SECONDS):
                 f"control.port={port}", *player]
     with Game("127.0.0.1", words) as game, Player([*game.endpoints("127.0.0.1"), *settings]) as linux:
         assert game.wait_over(seconds + PATIENCE_S), linux.log
-        client = peregrine_control.Client("127.0.0.1", peregrine_control.key_from_text(KEY), port, timeout_s=10)
+        client = control.Client("127.0.0.1", control.key_from_text(KEY), port, timeout_s=10)
         end = time.monotonic() + 20         # the last answers' responses
         while True:
-            stats = peregrine_control.parse(client.status())
-            settled = stats["submit.responses_2xx"] + stats["submit.unanswered"] == stats["ledger.entered"]
+            stats = control.parse(client.status())
+            settled = stats["submit.responses_2xx"] + stats["submit.unanswered"] == stats["answer_set.entered"]
             if settled or time.monotonic() > end:
                 break
             time.sleep(0.1)
@@ -132,13 +133,13 @@ def test_every_answer_of_a_game_is_found_and_submitted_once(tmp_path, round_text
                          ids=["fin", "rst", "fin-and-refuse", "rst-chunked"])
 def test_a_server_that_closes_both_connections_costs_nothing_that_was_seen(tmp_path, how):
     result, stats, log = play(tmp_path, "online", how, seconds=3)
-    assert stats["weave.gaps"] >= 1, log
+    assert stats["stream_merger.gaps"] >= 1, log
     assert_perfect(result, stats, log)
 
 
 def test_several_feeds_bridge_each_other(tmp_path):
     result, stats, log = play(tmp_path, "online", [], ["feeds=4"])
-    assert stats["weave.placed"] == 3 and stats["weave.repeated"] > stats["weave.digits"], log
+    assert stats["stream_merger.placed"] == 3 and stats["stream_merger.repeated"] > stats["stream_merger.digits"], log
     assert_perfect(result, stats, log)
 
 
@@ -154,8 +155,10 @@ GAME = ["feed=127.0.0.1:1", "submit=127.0.0.1:1", "user=u", "passwd=p", "n=6", "
 
 def test_bad_settings_end_it_with_2_and_name_the_word():
     for words, message in [
-            (["m=1o8"], 'command line: m=: "1o8": expected decimal numbers'), (GAME + ["fed=1"], '"fed": there is no such key'),
-            (GAME[:-2], "m= is missing"), (["--file", "/nonexistent"], "/nonexistent: No such file"), (["--file"], "--file needs"),
+            (["m=1o8"], 'command line: m=: "1o8": expected decimal numbers'),
+            (GAME + ["fed=1"], '"fed": there is no such key'),
+            (GAME[:-2], "m= is missing"), (["--file", "/nonexistent"], "/nonexistent: No such file"),
+            (["--file"], "--file needs"),
             (GAME + ["n=6"], '"n": given twice'), (["feed=localhost:1"], "no host names")]:
         code, stats, log = run(words)
         assert code == 2 and message in log and not stats, log
@@ -179,21 +182,33 @@ def test_settings_come_from_files_too(tmp_path):
 
 def test_help_is_printed():
     done = subprocess.run([PROGRAM, "--help"], capture_output=True, text=True, timeout=10)
-    assert done.returncode == 0 and "feed=IP:PORT" in done.stdout
+    assert done.returncode == 0 and "\n  feed= " in done.stdout
 
 
 def test_no_server_is_retried_and_told_at_most_once_a_second():
     code, stats, log = run([*GAME, "server.timeout=2.5"])
     assert code == 4
-    assert stats["link.lost_refused"] > 10
+    assert stats["session.lost_refused"] > 10
     retries = [line for line in log.splitlines() if "refused, retrying" in line]
     assert 2 <= len(retries) <= 6, log          # two links, 2.5 s
+
+
+@pytest.mark.parametrize("server", [hostile.Hangs, hostile.Trickles])
+def test_a_submit_server_that_responds_to_nothing_is_lost(server):
+    with hostile.Digits() as feed, server() as submit:
+        code, stats, log = run([f"feed=127.0.0.1:{feed.port}", f"submit=127.0.0.1:{submit.port}", *GAME[2:],
+                                "submit.timeout=1", "server.timeout=4"])
+        assert code == 4 and "leaving: server lost" in log, log
+        assert log.count("submit: the server is lost") == 1, log
+        assert stats["submit.lost"] == 1 and stats["submit.unanswered"] > 0
+        assert len(submit.connections) >= 2, log         # a fresh one after 5 s
+        assert stats["submit.dropped_no_room"] == stats["submit.posts_again"] == 0
 
 
 def test_the_deadline_is_no_failure():
     code, stats, log = run([*GAME, "deadline=0.3"])
     assert code == 0 and "leaving: deadline" in log
-    assert 300_000_000 <= stats["player.uptime_ns"] < 20_000_000_000
+    assert 300_000_000 <= stats["program.uptime_ns"] < 20_000_000_000
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -232,15 +247,54 @@ def test_gg_asks_and_tells_and_sees_it_gone():
         assert done.returncode == 1 and "no answer" in done.stderr
 
 
-@pytest.mark.parametrize("words", [["127.0.0.1"], ["127.0.0.1", "--key", "short"], ["127.0.0.1", "--key", "0x00 11 22 33 44 55 66 77"],
-                                   ["127.0.0.1", "--key", "long enough", "--port", "0"], ["127.0.0.1", "--key-file", "/nonexistent"]])
+def test_a_constant_is_added_to_a_running_player(tmp_path):
+    """The player knows one of two constants; after `gg --set m+=...` it finds the multiples of both, without a
+    restart."""
+    (tmp_path / "round").write_text("n=40 m=104648257118348370704723119,20220217214410")
+    contest_round = rounds.load_round(str(tmp_path / "round"))
+    port = str(ports.free_port(ports.UDP))
+    words = ["--round", tmp_path / "round", "--begin", "player", "--rate", 12, "--interval", "0.03-0.09"]
+    ask = ["127.0.0.1", "--port", port, "--key", KEY, "--timeout", "10"]
+    with Game("127.0.0.1", words) as game, Player(
+            [*game.endpoints("127.0.0.1"), f"user={USER}", "passwd=", "n=40", f"m={contest_round.constants[0]}",
+             "wait=sleep", f"key={KEY}", f"control.port={port}"]) as player:
+        player.wait_for("playing with")
+        for wrong, said in (("m+=12x", "decimal number"), ("m+=0", "not a number"), ("n=50", "m+=NUMBER")):
+            done = gg(*ask, "--set", wrong)
+            assert done.returncode == 5 and said in done.stderr, done.stderr
+        done = gg(*ask, "--set", f"m+={contest_round.constants[1]}")
+        assert done.returncode == 0 and "control.commands_set 4\n" in done.stdout, done.stderr
+        player.wait_for("2 constants are searched for")
+        added_ns, offered = time.time_ns(), game.board()["offered"]
+        while game.board()["offered"] < offered + 30:
+            assert player.process.poll() is None, player.log
+            time.sleep(0.1)
+        until_ns = time.time_ns() - 10**9
+        assert gg(*ask, "--set", f"m+={contest_round.constants[1]}").returncode == 0      # there already: no harm
+        assert gg(*ask, "--status").stdout.count("player.moduli 2\n") == 1
+        assert gg(*ask).returncode == 0
+        assert player.finish()[0] == 0
+        lines = game.stop()
+    correct = {line["digits"] for line in lines if line["kind"] in ("submission", "resolved")
+               and line["verdict"][0] == "+"}
+    offered = [line for line in lines if line["kind"] == "answer" and 1 in line["constants"]]
+    before = [line for line in offered if line["ns"] < added_ns - 10**9]
+    after = [line for line in offered if added_ns + 10**8 < line["ns"] < until_ns]
+    assert after and all(line["digits"] in correct for line in after)
+    assert not any(line["digits"] in correct for line in before)
+
+
+@pytest.mark.parametrize("words", [["127.0.0.1"], ["127.0.0.1", "--key", "short"],
+                                   ["127.0.0.1", "--key", "0x00 11 22 33 44 55 66 77"],
+                                   ["127.0.0.1", "--key", "long enough", "--port", "0"],
+                                   ["127.0.0.1", "--key-file", "/nonexistent"]])
 def test_gg_refuses_wrong_usage(words):
     done = gg(*words)
     assert done.returncode == 2 and "error:" in done.stderr
 
 
 def relay_losing(lost, port, stop):
-    """Relays datagrams between a client and a UDP port of ours, but for the given ones, counted both ways from 0. The
+    """Relays datagrams between a client and a UDP port of ours, except the given ones, counted both ways from 0. The
     relay's own port."""
     outside, inside = (socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(2))
     outside.bind(("127.0.0.1", 0))
@@ -267,10 +321,11 @@ def test_a_status_is_asked_for_again_when_any_datagram_is_lost():
     with Player([*GAME, "key=correct-horse", f"control.port={port}"]) as player:
         player.wait_for("playing with")
         try:
-            # The first HELLO; the second one's CHALLENGE; the COMMAND after the third; one part of the reply to the fourth.
+            # The first HELLO; the second one's CHALLENGE; the COMMAND after the third; one part of the reply to the
+            # fourth.
             relay = relay_losing({0, 2, 5, 9}, port, stop)
-            client = peregrine_control.Client("127.0.0.1", b"correct-horse", relay, 0.3, 25)
-            stats = peregrine_control.parse(client.status())
+            client = control.Client("127.0.0.1", b"correct-horse", relay, 0.3, 25)
+            stats = control.parse(client.status())
             # Not more, where no answer is late on top of it.
             assert stats["control.hellos"] >= 4 and stats["control.commands_status"] >= 2
         finally:

@@ -1,11 +1,11 @@
 #!/usr/bin/python3
-"""Our TCP against Linux': a table of paths, each played Linux to Linux, ours to Linux and Linux to ours (duel.c).
+"""Our TCP against Linux': a table of paths, each played Linux to Linux, ours to Linux and Linux to ours (interop.c).
 
-    against_linux.py [NAME ...]      all of it, or the rows named; prints the table of docs/net.md
+    against_linux.py [NAME ...]      all of it, or the rows named; prints a table
 
-A row passes if every byte arrived and ours took at most 1.5 times as long as Linux to Linux, over the same seeds: the
-geometric mean, since one loss at the wrong moment costs more than all the rest. Runs of a row go side by side where the path
-is what is slow, one by one where the processor is."""
+A row passes if every byte arrived and ours took at most 1.5 times as long as Linux to Linux, over the same seeds. The
+table compares geometric means, because one loss at the wrong moment costs more than all other losses. Runs of a row go
+in parallel if the path limits them, and one by one if the processor does."""
 import argparse
 import concurrent.futures
 import dataclasses
@@ -16,7 +16,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-DUEL = ROOT / os.environ.get("BUILD", "build") / "host/tests/linux/duel"
+INTEROP = ROOT / os.environ.get("BUILD", "build") / "host/tests/linux/interop"
 PAIRS = (("linux", "linux"), ("own", "linux"), ("linux", "own"))
 RATIO_MAX = 1.5
 
@@ -25,7 +25,7 @@ RATIO_MAX = 1.5
 class Row:
     name: str
     words: str
-    check_bytes: int = 0            # of a run in `make check`; 0: the row is not played there
+    check_bytes: int = 0            # bytes of a run in `make check`; 0: the row is not played there
     side_by_side: int = 9
     bytes: int = 10 << 20
     give_up_s: int = 300
@@ -55,20 +55,20 @@ def unshare():
     return ["unshare", "-n"] if os.geteuid() == 0 else ["unshare", "-Urn"]
 
 
-def duel(pair, row, seed, count):
-    """The seconds that one run took."""
+def run_once(pair, row, seed, count):
+    """Returns the seconds that one run took."""
     words = [*row.words.split(), f"bytes={count}", f"seed={seed}", f"give_up_s={row.give_up_s}"]
-    done = subprocess.run([*unshare(), DUEL, *pair, *words], capture_output=True, text=True)
+    done = subprocess.run([*unshare(), INTEROP, *pair, *words], capture_output=True, text=True)
     if done.returncode != 0 or " exact " not in done.stdout:
-        raise AssertionError(f"duel {' '.join((*pair, *words))}: {done.stdout}{done.stderr}")
+        raise AssertionError(f"interop {' '.join((*pair, *words))}: {done.stdout}{done.stderr}")
     return float(done.stdout.split()[4])
 
 
 def play(row, seeds, count):
-    """The seconds of each pair's runs, by seed."""
+    """Returns the seconds of each pair's runs, by seed."""
     jobs = [(pair, seed) for seed in seeds for pair in PAIRS]
     with concurrent.futures.ThreadPoolExecutor(row.side_by_side) as pool:
-        took = list(pool.map(lambda job: duel(job[0], row, job[1], count), jobs))
+        took = list(pool.map(lambda job: run_once(job[0], row, job[1], count), jobs))
     return {pair: [s for (p, _), s in zip(jobs, took) if p == pair] for pair in PAIRS}
 
 

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "kernel/base/assert.h"
+#include "base/assert.h"
 #include "tests/sim/random.h"
 
 void relay_init(struct relay *relay, const struct relay_faults *faults, uint64_t seed)
@@ -69,7 +69,7 @@ void relay_put(struct relay *relay, uint32_t from, const uint8_t *data, uint32_t
     d->packets++;
     d->bytes += bytes;
     bool lose = random_chance(&d->random, f->lose), repeat = random_chance(&d->random, f->repeat);
-    bool reorder = random_chance(&d->random, f->reorder);       /* all drawn, whatever comes of it */
+    bool reorder = random_chance(&d->random, f->reorder); /* all drawn, whatever comes of it */
     uint64_t late_ns = random_between(&d->random, 0, f->delay_ns + 5000000);
 
     uint64_t left_ns = now_ns;
@@ -108,7 +108,4 @@ const uint8_t *relay_get(struct relay *relay, uint32_t *to, uint32_t *bytes, uin
     return relay->data[flight.slot];
 }
 
-uint64_t relay_next_ns(const struct relay *relay)
-{
-    return relay->count != 0 ? relay->heap[0].due_ns : UINT64_MAX;
-}
+uint64_t relay_next_ns(const struct relay *relay) { return relay->count != 0 ? relay->heap[0].due_ns : UINT64_MAX; }

@@ -1,7 +1,7 @@
-/* The path between two ends, in real time: it delays, loses, repeats and reorders IP packets, as its seed says, over a
- * line of a given rate with a queue before it. Knows no sockets: packets in, packets out.
+/* The path between two endpoints, in real time. Delays, loses, repeats and reorders IP packets by a seed, over a line
+ * of a given rate with a queue before it. Knows no sockets: packets in, packets out.
  *
- * The n-th packet of a direction meets the same fate in each run of a seed, whoever sends it. */
+ * The n-th packet of a direction meets the same fate in each run of a seed. */
 #pragma once
 
 #include <stdbool.h>
@@ -11,15 +11,15 @@ enum { RELAY_PACKET_BYTES_MAX = 1500, RELAY_FLIGHTS_MAX = 16384 };
 
 /* Chances in 10,000 a packet and direction. */
 struct relay_faults {
-    uint32_t lose, repeat, reorder;         /* reorder: this packet takes up to twice the delay and 5 ms */
-    uint64_t delay_ns;                      /* one way */
-    uint64_t bits_per_s;                    /* 0: no limit */
-    uint32_t queue_packets;                 /* before the line; what comes on top is lost */
+    uint32_t lose, repeat, reorder; /* reorder: this packet takes up to twice the delay and 5 ms */
+    uint64_t delay_ns;              /* one way */
+    uint64_t bits_per_s;            /* 0: no limit */
+    uint32_t queue_packets;         /* the queue before the line; further packets are lost */
 };
 
 struct relay_direction {
     uint64_t random;
-    uint64_t free_ns;                       /* when the line has sent what it was given */
+    uint64_t free_ns; /* the time at which the line is free again */
     uint64_t packets, bytes, lost, overflowed, repeated, reordered;
 };
 
@@ -31,19 +31,19 @@ struct relay_flight {
 
 struct relay {
     struct relay_faults faults;
-    struct relay_direction directions[2];   /* by the end that sends */
+    struct relay_direction directions[2]; /* by the end that sends */
     uint64_t order;
     uint32_t count;
-    struct relay_flight heap[RELAY_FLIGHTS_MAX];        /* the earliest first */
-    uint16_t free_slots[RELAY_FLIGHTS_MAX];             /* the first `count` are taken */
+    struct relay_flight heap[RELAY_FLIGHTS_MAX]; /* the earliest first */
+    uint16_t free_slots[RELAY_FLIGHTS_MAX];      /* the first `count` are taken */
     uint8_t data[RELAY_FLIGHTS_MAX][RELAY_PACKET_BYTES_MAX];
 };
 
 void relay_init(struct relay *relay, const struct relay_faults *faults, uint64_t seed);
 void relay_put(struct relay *relay, uint32_t from, const uint8_t *data, uint32_t bytes, uint64_t now_ns);
 
-/* The packet that has arrived first: its bytes, valid until the next relay_put; NULL: none has arrived yet. */
+/* Returns the packet that has arrived first, valid until the next relay_put; NULL: none has arrived yet. */
 const uint8_t *relay_get(struct relay *relay, uint32_t *to, uint32_t *bytes, uint64_t now_ns);
 
-/* When the next packet arrives; UINT64_MAX: none is on its way. */
+/* Returns the time at which the next packet arrives; UINT64_MAX: none is on its way. */
 uint64_t relay_next_ns(const struct relay *relay);

@@ -1,6 +1,6 @@
-/* The AVX-512 instructions that app/matcher_avx512.c names, spelled out in C, so that its logic can be tested on a
- * machine without them: the makefile compiles that file with this one in front. SDM vol. 2 has each by its
- * instruction's name. What GCC makes of the real ones is not tested by this. */
+/* The AVX-512 instructions that app/matcher/avx512.c names, spelled out in C. The makefile compiles that file with this
+ * one in front, to test its logic on a machine without them. SDM vol. 2 has each by its instruction's name. GCC's code
+ * for the real ones is not tested by this. */
 #pragma once
 
 #include <immintrin.h>
@@ -33,17 +33,17 @@ static inline __m512i emulated_set1_epi16(short value)
     LANE(i, 32) r[i] = (uint16_t)value;
     return (__m512i)r;
 }
-static inline __m512i emulated_add_epi16(__m512i a, __m512i b)          /* VPADDW */
+static inline __m512i emulated_add_epi16(__m512i a, __m512i b) /* VPADDW */
 {
     return (__m512i)((emulated_u16)a + (emulated_u16)b);
 }
-static inline __m512i emulated_min_epu16(__m512i a, __m512i b)          /* VPMINUW */
+static inline __m512i emulated_min_epu16(__m512i a, __m512i b) /* VPMINUW */
 {
     emulated_u16 x = (emulated_u16)a, y = (emulated_u16)b;
     LANE(i, 32) x[i] = x[i] < y[i] ? x[i] : y[i];
     return (__m512i)x;
 }
-static inline __m512i emulated_subs_epu16(__m512i a, __m512i b)         /* VPSUBUSW */
+static inline __m512i emulated_subs_epu16(__m512i a, __m512i b) /* VPSUBUSW */
 {
     emulated_u16 x = (emulated_u16)a, y = (emulated_u16)b;
     LANE(i, 32) x[i] = x[i] < y[i] ? 0 : x[i] - y[i];
@@ -57,18 +57,12 @@ static inline __mmask32 emulated_testn_epi16_mask(__m512i a, __m512i b) /* VPTES
     return r;
 }
 static inline __m512i emulated_setzero_si512(void) { return emulated_set1_epi32(0); }
-static inline __m512i emulated_madd_epi16(__m512i a, __m512i b)         /* VPMADDWD */
+static inline __m512i emulated_madd_epi16(__m512i a, __m512i b) /* VPMADDWD */
 {
     emulated_i16 x = (emulated_i16)a, y = (emulated_i16)b;
     emulated_u32 r;
     LANE(i, 16) r[i] = (uint32_t)(x[2 * i] * y[2 * i]) + (uint32_t)(x[2 * i + 1] * y[2 * i + 1]);
     return (__m512i)r;
-}
-static inline __m512i emulated_min_epu32(__m512i a, __m512i b)          /* VPMINUD */
-{
-    emulated_u32 x = (emulated_u32)a, y = (emulated_u32)b;
-    LANE(i, 16) x[i] = x[i] < y[i] ? x[i] : y[i];
-    return (__m512i)x;
 }
 static inline __mmask16 emulated_cmple_epu32_mask(__m512i a, __m512i b) /* VPCMPUD */
 {
@@ -77,55 +71,33 @@ static inline __mmask16 emulated_cmple_epu32_mask(__m512i a, __m512i b) /* VPCMP
     LANE(i, 16) r |= (unsigned)(x[i] <= y[i]) << i;
     return (__mmask16)r;
 }
-static inline __mmask8 emulated_cmple_epu64_mask(__m512i a, __m512i b)  /* VPCMPUQ */
+static inline __mmask8 emulated_cmple_epu64_mask(__m512i a, __m512i b) /* VPCMPUQ */
 {
     emulated_u64 x = (emulated_u64)a, y = (emulated_u64)b;
     unsigned r = 0;
     LANE(i, 8) r |= (unsigned)(x[i] <= y[i]) << i;
     return (__mmask8)r;
 }
-static inline __m512i emulated_permutexvar_epi64(__m512i places, __m512i a)                    /* VPERMQ */
+static inline __m512i emulated_permutexvar_epi64(__m512i places, __m512i a) /* VPERMQ */
 {
     emulated_u64 p = (emulated_u64)places, x = (emulated_u64)a, r;
     LANE(i, 8) r[i] = x[p[i] % 8];
     return (__m512i)r;
 }
-static inline __m128i emulated_castsi512_si128(__m512i a)
-{
-    __m128i r;
-    memcpy(&r, &a, sizeof r);
-    return r;
-}
-static inline __m512i emulated_alignr_epi32(__m512i a, __m512i b, int shift)    /* VALIGND: a above b, shifted down */
+static inline __m512i emulated_alignr_epi32(__m512i a, __m512i b, int shift) /* VALIGND: a above b, shifted down */
 {
     emulated_u32 x = (emulated_u32)a, y = (emulated_u32)b, r;
     LANE(i, 16) r[i] = i + shift < 16 ? y[i + shift] : x[i + shift - 16];
     return (__m512i)r;
 }
-static inline __mmask16 emulated_mask_test_epi32_mask(__mmask16 mask, __m512i a, __m512i b)     /* VPTESTMD */
+static inline __mmask16 emulated_mask_test_epi32_mask(__mmask16 mask, __m512i a, __m512i b) /* VPTESTMD */
 {
     emulated_u32 x = (emulated_u32)a & (emulated_u32)b;
     unsigned r = 0;
     LANE(i, 16) r |= (unsigned)(x[i] != 0) << i;
     return (__mmask16)(r & mask);
 }
-static inline __mmask16 emulated_testn_epi32_mask(__m512i a, __m512i b)                         /* VPTESTNMD */
-{
-    return (__mmask16)~emulated_mask_test_epi32_mask(0xffff, a, b);
-}
-static inline __m512i emulated_mask_mov_epi32(__m512i otherwise, __mmask16 mask, __m512i a)     /* VMOVDQA32 */
-{
-    emulated_u32 r = (emulated_u32)otherwise, x = (emulated_u32)a;
-    LANE(i, 16) r[i] = mask >> i & 1 ? x[i] : r[i];
-    return (__m512i)r;
-}
-static inline __m512i emulated_permutexvar_epi32(__m512i places, __m512i a)                    /* VPERMD */
-{
-    emulated_u32 p = (emulated_u32)places, x = (emulated_u32)a, r;
-    LANE(i, 16) r[i] = x[p[i] % 16];
-    return (__m512i)r;
-}
-static inline __m512i emulated_cvtepu8_epi32(__m128i a)                 /* VPMOVZXBD */
+static inline __m512i emulated_cvtepu8_epi32(__m128i a) /* VPMOVZXBD */
 {
     uint8_t x[16];
     emulated_u32 r;
@@ -133,7 +105,7 @@ static inline __m512i emulated_cvtepu8_epi32(__m128i a)                 /* VPMOV
     LANE(i, 16) r[i] = x[i];
     return (__m512i)r;
 }
-static inline __m512i emulated_cvtepu8_epi64(__m128i a)                 /* VPMOVZXBQ */
+static inline __m512i emulated_cvtepu8_epi64(__m128i a) /* VPMOVZXBQ */
 {
     emulated_u8x8 x;
     emulated_u64 r;
@@ -141,42 +113,46 @@ static inline __m512i emulated_cvtepu8_epi64(__m128i a)                 /* VPMOV
     LANE(i, 8) r[i] = x[i];
     return (__m512i)r;
 }
-static inline __m512i emulated_mul_epu32(__m512i a, __m512i b)          /* VPMULUDQ */
+static inline __m512i emulated_mul_epu32(__m512i a, __m512i b) /* VPMULUDQ */
 {
     return (__m512i)(((emulated_u64)a & UINT32_MAX) * ((emulated_u64)b & UINT32_MAX));
 }
-static inline long long emulated_reduce_add_epi64(__m512i a)
-{
-    emulated_u64 x = (emulated_u64)a;
-    uint64_t r = 0;
-    LANE(i, 8) r += x[i];
-    return (long long)r;
-}
+/* VPUNPCKLDQ, VPUNPCKHDQ, VPUNPCKLQDQ, VPUNPCKHQDQ: within each 128 bits */
+#define EMULATED_UNPACK(name, type, lanes, part, high)                                                                 \
+    static inline __m512i name(__m512i a, __m512i b)                                                                   \
+    {                                                                                                                  \
+        type x = (type)a, y = (type)b, r = x;                                                                          \
+        LANE(i, lanes) r[i] = (i % 2 == 0 ? x : y)[i / (part) * (part) + (high) * (part) / 2 + i % (part) / 2];        \
+        return (__m512i)r;                                                                                             \
+    }
+EMULATED_UNPACK(emulated_unpacklo_epi32, emulated_u32, 16, 4, 0)
+EMULATED_UNPACK(emulated_unpackhi_epi32, emulated_u32, 16, 4, 1)
+EMULATED_UNPACK(emulated_unpacklo_epi64, emulated_u64, 8, 2, 0)
+EMULATED_UNPACK(emulated_unpackhi_epi64, emulated_u64, 8, 2, 1)
+
 #undef LANE
 
-#define _mm512_set1_epi16 emulated_set1_epi16
-#define _mm512_add_epi16 emulated_add_epi16
-#define _mm512_min_epu16 emulated_min_epu16
-#define _mm512_subs_epu16 emulated_subs_epu16
+#define _mm512_set1_epi16       emulated_set1_epi16
+#define _mm512_add_epi16        emulated_add_epi16
+#define _mm512_min_epu16        emulated_min_epu16
+#define _mm512_subs_epu16       emulated_subs_epu16
 #define _mm512_testn_epi16_mask emulated_testn_epi16_mask
-#define _mm512_cvtepu8_epi32 emulated_cvtepu8_epi32
-#define _mm512_set1_epi32 emulated_set1_epi32
-#define _mm512_set1_epi64 emulated_set1_epi64
-#define _mm512_setzero_si512 emulated_setzero_si512
-#define _mm512_madd_epi16 emulated_madd_epi16
-#define _mm512_min_epu32 emulated_min_epu32
+#define _mm512_cvtepu8_epi32    emulated_cvtepu8_epi32
+#define _mm512_set1_epi32       emulated_set1_epi32
+#define _mm512_set1_epi64       emulated_set1_epi64
+#define _mm512_setzero_si512    emulated_setzero_si512
+#define _mm512_madd_epi16       emulated_madd_epi16
 #undef _mm512_cmple_epu32_mask
-#define _mm512_cmple_epu32_mask emulated_cmple_epu32_mask
 #undef _mm512_cmple_epu64_mask
-#define _mm512_cmple_epu64_mask emulated_cmple_epu64_mask
+#define _mm512_cmple_epu32_mask  emulated_cmple_epu32_mask
+#define _mm512_cmple_epu64_mask  emulated_cmple_epu64_mask
 #define _mm512_permutexvar_epi64 emulated_permutexvar_epi64
-#define _mm512_castsi512_si128 emulated_castsi512_si128
 #undef _mm512_alignr_epi32
-#define _mm512_alignr_epi32 emulated_alignr_epi32
+#define _mm512_alignr_epi32         emulated_alignr_epi32
 #define _mm512_mask_test_epi32_mask emulated_mask_test_epi32_mask
-#define _mm512_testn_epi32_mask emulated_testn_epi32_mask
-#define _mm512_mask_mov_epi32 emulated_mask_mov_epi32
-#define _mm512_permutexvar_epi32 emulated_permutexvar_epi32
-#define _mm512_cvtepu8_epi64 emulated_cvtepu8_epi64
-#define _mm512_mul_epu32 emulated_mul_epu32
-#define _mm512_reduce_add_epi64 emulated_reduce_add_epi64
+#define _mm512_cvtepu8_epi64        emulated_cvtepu8_epi64
+#define _mm512_mul_epu32            emulated_mul_epu32
+#define _mm512_unpacklo_epi32       emulated_unpacklo_epi32
+#define _mm512_unpackhi_epi32       emulated_unpackhi_epi32
+#define _mm512_unpacklo_epi64       emulated_unpacklo_epi64
+#define _mm512_unpackhi_epi64       emulated_unpackhi_epi64

@@ -6,8 +6,8 @@
 Each argument is a command; its program and libraries go into an initramfs under Debian's cloud kernel, its output comes
 here. Exit status: 0 if all commands ended with 0, 1 if one did not, 2 if Bochs or the guest failed.
 
-Bochs counts an instruction as one tick of the TSC, and this guest takes the TSC for one of 3500 MHz: what a program
-measures as nanoseconds are, times 3.5, instructions. Some 20 million of them a second."""
+Bochs counts an instruction as one tick of the TSC, and this guest takes the TSC for one of 3500 MHz. So the nanoseconds
+that a program measures, times 3.5, are instructions. Some 20 million of them run in a second."""
 import argparse
 import pathlib
 import re
@@ -17,9 +17,9 @@ import sys
 import tempfile
 import time
 
+from vm import linux_guest
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tools"))
-import linux_guest      # noqa: E402
 
 # Bochs knows no XSAVES layout that Linux accepts. No other clock than the TSC is worth having here.
 GUEST_WORDS = "console=ttyS0 quiet mitigations=off nosmp tsc=reliable lpj=1000000 clearcpuid=xsaves,xsavec"
@@ -40,7 +40,7 @@ BEGIN, END = "bochs: begin", "bochs: all done"
 
 
 def make_iso(work, commands):
-    """The CD that boots the guest. Its init runs the commands one after the other."""
+    """Makes the CD that boots the guest. Its init runs the commands one after the other."""
     programs = {command.split()[0]: f"program{k}" for k, command in enumerate(commands)}
     init = f"#!/bin/busybox sh\n/bin/busybox mount -t proc proc /proc\necho '{BEGIN}'\n"
     for command in commands:
@@ -83,7 +83,7 @@ def main():
     commands = parser.parse_args().command
     for program in ("bochs", "script"):
         if not shutil.which(program):
-            sys.exit(f"bochs.py: there is no {program}: apt-get install bochs bochs-term bsdutils")
+            sys.exit(f"bochs.py: there is no {program}: apt-get install bochs bochs-term bochsbios vgabios bsdutils")
     for command in commands:
         if not pathlib.Path(command.split()[0]).is_file():
             sys.exit(f"bochs.py: {command.split()[0]}: no such program; make host, or make check-matcher-long")
@@ -93,8 +93,9 @@ def main():
         serial, log = work / "serial", work / "log"
         serial.touch()
         (work / "bochsrc").write_text(BOCHS_CONFIG.format(iso=work / "guest.iso", serial=serial, log=log))
-        # Bochs' debugger wants a terminal, and to be told to go on.
-        bochs = subprocess.Popen(["script", "-qfc", f"bochs -q -f {work / 'bochsrc'}", "/dev/null"], stdin=subprocess.PIPE,
+        # Bochs' debugger needs a terminal, and a command to go on.
+        bochs = subprocess.Popen(["script", "-qfc", f"bochs -q -f {work / 'bochsrc'}", "/dev/null"],
+                                 stdin=subprocess.PIPE,
                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
             bochs.stdin.write(b"c\n")

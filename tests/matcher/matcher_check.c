@@ -1,6 +1,7 @@
 /* Plays seeded streams into the matcher and compares every answer with the oracle's.
  *
  *     matcher_check FAMILY SEED DIGITS [SIMD]
+ *     matcher_check recording FILE DIGITS [SIMD]    the bursts of a recorded contest (tests/lib/recording.h)
  *
  * The family `early` measures instead how many answers are found early.
  * DIGITS is the total over as many cases as it takes. Prints one line; on a difference the case, and exits with 1.
@@ -10,11 +11,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "app/matcher.h"
-#include "kernel/base/assert.h"
-#include "tests/matcher/cells.h"
+#include "app/matcher/matcher.h"
+#include "base/assert.h"
+#include "base/siphash.h"
+#include "tests/lib/recording.h"
 #include "tests/matcher/oracle.h"
 #include "tests/matcher/random.h"
+#include "tests/matcher/take.h"
 
 _Noreturn void assert_failed(const char *file, int line, const char *condition)
 {
@@ -24,7 +27,7 @@ _Noreturn void assert_failed(const char *file, int line, const char *condition)
 
 enum { TEXT_MAX = 200000, NUMBER_DIGITS_MAX = 160 };
 
-/* What a case consists of. */
+/* The parts of a case. */
 struct play {
     uint32_t n, constant_count;
     char numbers[8][NUMBER_DIGITS_MAX];
@@ -33,6 +36,7 @@ struct play {
     uint32_t burst_max;
     uint32_t restart_percent;
     bool early;
+    const struct recording *recording; /* NULL: the bursts are drawn */
     uint8_t text[TEXT_MAX];
 };
 
@@ -75,13 +79,14 @@ static void play_add_random(uint32_t bits)
 }
 
 static const char *const rounds[2][3] = {
-    {"20220217214410", "104648257118348370704723119", "125000000000000140750000000000052207500000000006359661"},
-    {"20220311122858", "104648257118348370704723401", "125000000000000173750000000000080443500000000012405393"},
+    { "20220217214410", "104648257118348370704723119", "125000000000000140750000000000052207500000000006359661" },
+    { "20220311122858", "104648257118348370704723401", "125000000000000173750000000000080443500000000012405393" },
 };
 
 static void play_add_round(int onsite)
 {
-    static const uint32_t hidden[2][3][2] = {{{3, 50}, {7, 30}, {11, 20}}, {{2, 75}, {3, 50}, {7, 25}}};
+    static const uint32_t hidden[2][3][2] = { { { 3, 50 }, { 7, 30 }, { 11, 20 } },
+                                              { { 2, 75 }, { 3, 50 }, { 7, 25 } } };
     for (int i = 0; i < 3; i++)
         play_add_text(rounds[onsite][i]);
     play_add_power(hidden[onsite], 3);
@@ -120,16 +125,17 @@ static void play_plant(uint32_t every)
             break;
         memcpy(play.text + at, number, count);
         memset(play.text + at + count, '0', zeros);
-        at += random_below(3) == 0 ? random_below(count) : count + zeros;   /* some overlap */
+        at += random_below(3) == 0 ? random_below(count) : count + zeros; /* some overlap */
     }
     mpz_clears(value, constant, ten, NULL);
 }
 
 static void play_draw_small(void)
 {
-    static const char *const small[] = {"1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "16", "20",
-                                        "25", "27", "64", "100", "108", "125", "625", "823", "1000", "1024", "9999",
-                                        "15625", "65536", "99999", "1000000", "16777216", "9765625"};
+    static const char *const small[] = { "1",    "2",    "3",     "4",     "5",     "6",       "7",        "8",
+                                         "9",    "10",   "11",    "12",    "13",    "16",      "20",       "25",
+                                         "27",   "64",   "100",   "108",   "125",   "625",     "823",      "1000",
+                                         "1024", "9999", "15625", "65536", "99999", "1000000", "16777216", "9765625" };
     play.n = random_below(3) == 0 ? 1 + (uint32_t)random_below(8) : 1 + (uint32_t)random_below(100);
     uint32_t count = 1 + (uint32_t)random_below(8);
     while (play.constant_count < count)
@@ -144,18 +150,26 @@ static void play_draw_mixed(void)
     uint32_t count = 1 + (uint32_t)random_below(8);
     while (play.constant_count < count) {
         switch (random_below(5)) {
-        case 0: play_add_random(1 + (uint32_t)random_below(20)); break;
-        case 1: play_add_random(1 + (uint32_t)random_below(70)); break;
-        case 2: play_add_random(1 + (uint32_t)random_below(512)); break;
+        case 0:
+            play_add_random(1 + (uint32_t)random_below(20));
+            break;
+        case 1:
+            play_add_random(1 + (uint32_t)random_below(70));
+            break;
+        case 2:
+            play_add_random(1 + (uint32_t)random_below(512));
+            break;
         case 3: {
-            uint32_t factors[4][2] = {{2, (uint32_t)random_below(80)}, {5, (uint32_t)random_below(40)},
-                                      {3, (uint32_t)random_below(60)}, {7, (uint32_t)random_below(30)}};
+            uint32_t factors[4][2] = { { 2, (uint32_t)random_below(80) },
+                                       { 5, (uint32_t)random_below(40) },
+                                       { 3, (uint32_t)random_below(60) },
+                                       { 7, (uint32_t)random_below(30) } };
             play_add_power(factors, 4);
             break;
         }
         case 4: {
             bool two = random_below(2) == 0;
-            uint32_t factor[1][2] = {{two ? 2 : 5, (uint32_t)random_below(two ? 512 : 221)}};
+            uint32_t factor[1][2] = { { two ? 2 : 5, (uint32_t)random_below(two ? 512 : 221) } };
             play_add_power(factor, 1);
             break;
         }
@@ -175,7 +189,7 @@ static void play_draw_round(int onsite)
     play_plant(300);
 }
 
-/* A round with a wider window: vectors have cells of old starts then. */
+/* Draws a round with a wider window: vectors have a bitmap of in-window starts then. */
 static void play_draw_wide(void)
 {
     play_add_round((int)random_below(2));
@@ -189,9 +203,16 @@ static void play_draw_wide(void)
 static void play_draw_adversarial(void)
 {
     switch (random_below(5)) {
-    case 0: play_draw_small(); break;
-    case 1: play_draw_mixed(); break;
-    default: play_add_round((int)random_below(2)); play.n = 1 + (uint32_t)random_below(random_below(4) == 0 ? 1024 : 300); break;
+    case 0:
+        play_draw_small();
+        break;
+    case 1:
+        play_draw_mixed();
+        break;
+    default:
+        play_add_round((int)random_below(2));
+        play.n = 1 + (uint32_t)random_below(random_below(4) == 0 ? 1024 : 300);
+        break;
     }
     play.digits = 500 + random_below(2500);
     play_fill_random();
@@ -201,18 +222,119 @@ static void play_draw_adversarial(void)
             run = play.digits - at;
         uint32_t period = 1 + (uint32_t)random_below(6);
         switch (random_below(5)) {
-        case 0: memset(play.text + at, '0', run); break;
-        case 1: memset(play.text + at, '9', run); break;
-        case 2: memset(play.text + at, (int)('0' + random_below(10)), run); break;
+        case 0:
+            memset(play.text + at, '0', run);
+            break;
+        case 1:
+            memset(play.text + at, '9', run);
+            break;
+        case 2:
+            memset(play.text + at, (int)('0' + random_below(10)), run);
+            break;
         case 3:
             for (size_t i = period; i < run; i++)
                 play.text[at + i] = play.text[at + i - period];
             break;
-        default: break;
+        default:
+            break;
         }
         at += run;
     }
     play_plant(200);
+}
+
+/* Draws moduli of every kind, on streams that hurt. */
+static void play_draw_families(void)
+{
+    enum { KINDS = 26 };
+    static const uint32_t widths[] = { 1, 2, 63, 64, 65, 129, 257, 1024 };
+    static const char *const fixed[] = { "1",
+                                         "2",
+                                         "3",
+                                         "10",
+                                         "823",
+                                         "1,1,1",
+                                         "9,3,1",
+                                         "9999999999999",
+                                         "10000000000000000000000000007",
+                                         "99999999999999999999999999" };
+    const uint32_t kind = (uint32_t)random_below(KINDS), bits = 40 + (uint32_t)random_below(30);
+    const uint32_t size = (uint32_t)random_below(60);
+    char list[64];
+    play.n = random_below(3) == 0 ? widths[random_below(8)] : 20 + (uint32_t)random_below(300);
+    switch (kind < 10 ? 0 : kind) {
+    case 0:
+        strcpy(list, fixed[kind]);
+        for (char *m = strtok(list, ","); m != NULL; m = strtok(NULL, ","))
+            play_add_text(m);
+        break;
+    case 10:
+        play_add_power((uint32_t[][2]){ { 10, size } }, 1);
+        break;
+    case 11:
+        play_add_power((uint32_t[][2]){ { 5, 3 * size } }, 1);
+        break;
+    case 12:
+        play_add_power((uint32_t[][2]){ { 2, 8 * size } }, 1);
+        break;
+    case 13:
+        play_add_power((uint32_t[][2]){ { 2, 200 }, { 3, size } }, 2);
+        break;
+    case 14:
+        play_add_power((uint32_t[][2]){ { 5, 60 }, { 7, size } }, 2);
+        break;
+    case 15:
+        for (int i = 0; i < 8; i++)
+            play_add_random(512);
+        break;
+    case 16:
+        play.n = 1 + size, play_add_random(510);
+        break; /* M > 10^N */
+    case 17:
+        play_add_random(bits), play_add_text(play.numbers[0]), play_add_text(play.numbers[0]);
+        break;
+    case 18:
+        for (uint32_t i = 0; i < 5; i++) { /* M, 10 M, 2 M, 5 M, 3 M */
+            static const uint32_t times[] = { 1, 10, 2, 5, 3 };
+            uint32_t factors[2][2] = { { 1000003, 4 }, { times[i], 1 } };
+            play_add_power(factors, 2);
+        }
+        break;
+    case 19:
+        play_add_random(13), play_add_random(14), play_add_random(15);
+        break;
+    case 20:
+        play_add_random(42), play_add_random(43), play_add_random(44);
+        break; /* here the filter begins */
+    case 21:
+        play_add_random(49), play_add_random(50), play_add_random(51);
+        break;
+    case 22:
+        play_add_random(63), play_add_random(64), play_add_random(65);
+        break;
+    case 23:
+        for (uint32_t i = 0; i < 8; i++)
+            play_add_random(2 + 6 * i);
+        break;
+    case 24:
+        play_add_round((int)random_below(2)), play_add_text("823"), play_add_text("1000");
+        break;
+    default:
+        play_add_random(bits), play_add_random(2 * bits), play_add_random(4 * bits);
+        break;
+    }
+    play.digits = 300 + random_below(2500);
+    play_fill_random();
+    const uint32_t stream = (uint32_t)random_below(5);
+    const char *modulus = play.constants[random_below(play.constant_count)];
+    if (stream < 2) /* zeros or nines with a digit here and there */
+        for (size_t i = 0; i < play.digits; i++)
+            play.text[i] = random_below(40) == 0 ? play.text[i] : (uint8_t)(stream == 0 ? '0' : '9');
+    for (size_t at = 0; stream == 2 && at + 160 < play.digits; at += strlen(modulus)) /* side by side */
+        memcpy(play.text + at, modulus, strlen(modulus));
+    for (size_t i = 7; stream == 3 && i < play.digits; i++) /* a period */
+        play.text[i] = play.text[i - 7];
+    play_plant(100);
 }
 
 static bool play_draw(const char *family, uint64_t seed)
@@ -231,11 +353,13 @@ static bool play_draw(const char *family, uint64_t seed)
         play_draw_round(1);
     else if (strcmp(family, "wide") == 0)
         play_draw_wide();
+    else if (strcmp(family, "families") == 0)
+        play_draw_families();
     else if (strcmp(family, "adversarial") == 0)
         play_draw_adversarial();
     else
         return false;
-    static const uint32_t burst_max[] = {1, 2, 7, 40, 300, 1000, 5000};
+    static const uint32_t burst_max[] = { 1, 2, 7, 40, 300, 1000, 5000 };
     play.burst_max = burst_max[random_below(7)];
     play.restart_percent = random_below(5) == 0 ? 10 : 0;
     play.early = random_below(2) == 0;
@@ -254,26 +378,30 @@ static int play_fail(uint64_t seed, const char *what, uint64_t end, uint32_t len
 
 /* Early answers given, so that they are not expected again. */
 enum { PROMISES_MAX = 4096 };
-static struct { uint64_t end; uint32_t length; } promises[PROMISES_MAX];
+static struct {
+    uint64_t end;
+    uint32_t length;
+    char digits[MATCHER_N_DIGITS_MAX];
+} promises[PROMISES_MAX];
 static uint32_t promise_count;
 
-static bool promised(uint64_t end, uint32_t length)
+static bool promised(uint64_t end, uint32_t length, const uint8_t *digits)
 {
     for (uint32_t i = promise_count > 64 ? promise_count - 64 : 0; i < promise_count; i++)
-        if (promises[i].end == end && promises[i].length == length)
+        if (promises[i].end == end && promises[i].length == length && memcmp(promises[i].digits, digits, length) == 0)
             return true;
     return false;
 }
 
-/* An early answer must be a multiple of its constant, begin with digits that have come, and be new. */
+/* Checks an early answer: a multiple of its constant that begins with digits that have come, and is new. */
 static const char *early_check(const struct matcher_answer *answer, size_t at)
 {
     if (answer->ahead == 0 || answer->ahead >= answer->count || answer->count > play.n)
         return "early answer of a wrong length";
-    if (answer->end != at + answer->ahead || answer->digits[0] == '0' ||
-        memcmp(answer->digits, play.text + at + answer->ahead - answer->count, answer->count - answer->ahead) != 0)
+    if (answer->end != at + answer->ahead || answer->digits[0] == '0'
+        || memcmp(answer->digits, play.text + at + answer->ahead - answer->count, answer->count - answer->ahead) != 0)
         return "early answer that does not continue the stream";
-    if (promised(answer->end, answer->count))
+    if (promised(answer->end, answer->count, answer->digits))
         return "early answer given twice";
     char text[MATCHER_N_DIGITS_MAX + 1];
     memcpy(text, answer->digits, answer->count);
@@ -286,13 +414,17 @@ static const char *early_check(const struct matcher_answer *answer, size_t at)
     if (promise_count < PROMISES_MAX) {
         promises[promise_count].end = answer->end;
         promises[promise_count].length = answer->count;
+        memcpy(promises[promise_count].digits, answer->digits, answer->count);
         promise_count++;
     }
     return divides ? NULL : "early answer that is no multiple";
 }
 
 /* A burst's answers as the matcher has given them, put in order of their ends, the longest first. */
-struct given { uint64_t end; uint32_t length, constant; };
+struct given {
+    uint64_t end;
+    uint32_t length, constant;
+};
 static struct given *given;
 static size_t given_count, given_max;
 
@@ -305,8 +437,9 @@ static int given_compare(const void *a, const void *b)
 static const char *given_collect(struct matcher *matcher, uint64_t from, uint64_t to)
 {
     struct matcher_answer answer;
-    for (given_count = 0; matcher_next(matcher, &answer); given_count++) {
-        if (answer.end <= from || answer.end > to || answer.count == 0 || answer.count > answer.end || answer.ahead != 0)
+    for (given_count = 0; matcher_take(matcher, &answer); given_count++) {
+        if (answer.end <= from || answer.end > to || answer.count == 0 || answer.count > answer.end
+            || answer.ahead != 0)
             return "one that does not end in the burst";
         if (memcmp(answer.digits, play.text + answer.end - answer.count, answer.count) != 0)
             return "other digits";
@@ -314,7 +447,7 @@ static const char *given_collect(struct matcher *matcher, uint64_t from, uint64_
             given_max = 2 * given_max + 1024;
             given = realloc(given, given_max * sizeof *given);
         }
-        given[given_count] = (struct given){answer.end, answer.count, answer.constant};
+        given[given_count] = (struct given){ answer.end, answer.count, answer.constant };
     }
     if (given_count > 0)
         qsort(given, given_count, sizeof *given, given_compare);
@@ -324,8 +457,11 @@ static const char *given_collect(struct matcher *matcher, uint64_t from, uint64_
 /* Plays the drawn case; 0 if every answer agrees. */
 static int play_run(uint64_t seed, enum matcher_simd simd, uint64_t *answers)
 {
-    struct matcher_config config = {.n_digits_max = play.n, .constant_count = play.constant_count, .simd = simd,
-                                    .early = play.early, .early_risk = 1e-5};
+    struct matcher_config config = { .n_digits_max = play.n,
+                                     .constant_count = play.constant_count,
+                                     .simd = simd,
+                                     .early = play.early,
+                                     .early_risk = 10995116 };
     promise_count = 0;
     memcpy(config.constants, play.constants, sizeof config.constants);
     struct matcher *matcher;
@@ -335,8 +471,8 @@ static int play_run(uint64_t seed, enum matcher_simd simd, uint64_t *answers)
         return 1;
     }
     struct oracle *oracle = oracle_new(play.n, play.constants, play.constant_count);
-    for (size_t at = 0; at < play.digits;) {
-        size_t count = random_below(play.burst_max + 1);
+    for (size_t at = 0, burst = 0; at < play.digits; burst++) {
+        size_t count = play.recording ? play.recording->bursts[burst].digits : random_below(play.burst_max + 1);
         if (count > play.digits - at)
             count = play.digits - at;
         matcher_begin(matcher, play.text + at, count);
@@ -349,7 +485,7 @@ static int play_run(uint64_t seed, enum matcher_simd simd, uint64_t *answers)
             for (uint32_t length = play.n; length > 0; length--) {
                 uint32_t divisors = oracle_divisors(oracle, length);
                 bool same = next < given_count && given[next].end == end && given[next].length == length;
-                if (divisors == 0 || promised(end, length)) {
+                if (divisors == 0 || promised(end, length, play.text + end - length)) {
                     if (same)
                         return play_fail(seed, "wrong", end, length);
                     continue;
@@ -375,6 +511,7 @@ static int play_run(uint64_t seed, enum matcher_simd simd, uint64_t *answers)
             if (!more)
                 break;
         }
+        matcher_check_state(matcher);
         if (random_below(2) == 0)
             matcher_warm(matcher);
         if (random_below(100) < play.restart_percent) {
@@ -387,7 +524,7 @@ static int play_run(uint64_t seed, enum matcher_simd simd, uint64_t *answers)
     return 0;
 }
 
-/* Random digits, nothing planted, no oracle: every answer given is divided out. */
+/* Runs random digits, nothing planted, no oracle: every answer given is divided out. */
 static int false_run(uint64_t seed, uint64_t digits, enum matcher_simd simd)
 {
     uint64_t done = 0, answers = 0, candidates = 0, refuted = 0, wrong = 0;
@@ -398,7 +535,7 @@ static int false_run(uint64_t seed, uint64_t digits, enum matcher_simd simd)
         memset(&play, 0, offsetof(struct play, text));
         play_add_round(onsite);
         play.n = 256;
-        struct matcher_config config = {.n_digits_max = 256, .constant_count = 4, .simd = simd};
+        struct matcher_config config = { .n_digits_max = 256, .constant_count = 4, .simd = simd };
         memcpy(config.constants, play.constants, sizeof config.constants);
         struct matcher *matcher;
         if (matcher_init(&matcher, &config) != NULL)
@@ -413,7 +550,7 @@ static int false_run(uint64_t seed, uint64_t digits, enum matcher_simd simd)
             }
             struct matcher_answer answer;
             matcher_begin(matcher, burst, count);
-            while (matcher_next(matcher, &answer)) {
+            while (matcher_take(matcher, &answer)) {
                 char text[257];
                 memcpy(text, answer.digits, answer.count);
                 text[answer.count] = 0;
@@ -426,7 +563,7 @@ static int false_run(uint64_t seed, uint64_t digits, enum matcher_simd simd)
                 continue;
             done += count;
         }
-        candidates += matcher_stats(matcher)->candidates;
+        candidates += matcher_stats(matcher)->answers;
         refuted += matcher_stats(matcher)->candidates_refuted;
     }
     mpz_clears(value, constant, NULL);
@@ -436,7 +573,7 @@ static int false_run(uint64_t seed, uint64_t digits, enum matcher_simd simd)
     return wrong > 0;
 }
 
-/* The upper `bits` bits of the fraction of power / modulus, rounded: is that too much? */
+/* Rounds the fraction of power / modulus to its upper `bits` bits. Returns true if the rounded value is too large. */
 static bool rounds_up(const mpz_t power, const mpz_t modulus, uint32_t bits)
 {
     mpz_t scaled, rest;
@@ -449,9 +586,10 @@ static bool rounds_up(const mpz_t power, const mpz_t modulus, uint32_t bits)
     return up;
 }
 
-/* Answers whose digits are 9 where a weight was rounded one way and 0 where it was rounded the other: as far off as
- * they can be, in both ways, for the looks (27 bits, weights 10^(K + t) / M by the distance t from the burst's end) and
- * for the keys (32 bits, weights 10^-(p + 1) / m by the position p in the window). Each must be found. */
+/* Runs answers that are as far off as they can be, both ways. Their digits are 9 where a weight was rounded one way,
+ * and 0 where it was rounded the other way. Covers the probes: 27 bits, weights 10^(K + t) / M by the distance t from
+ * the burst's end. Covers the keys: 32 bits, weights 10^-(p + 1) / m by the position p in the window. Each answer must
+ * be found. */
 static int edges_run(uint64_t seed, uint64_t digits, enum matcher_simd simd)
 {
     enum { N_MAX = MATCHER_N_DIGITS_MAX };
@@ -471,7 +609,7 @@ static int edges_run(uint64_t seed, uint64_t digits, enum matcher_simd simd)
         play.constants[0] = play.constants[which];
         play.constant_count = 1;
         const uint32_t n = play.n = random_below(3) == 0 ? N_MAX : 256;
-        struct matcher_config config = {.n_digits_max = n, .constant_count = 1, .simd = simd};
+        struct matcher_config config = { .n_digits_max = n, .constant_count = 1, .simd = simd };
         config.constants[0] = play.constants[0];
         struct matcher *matcher;
         if (matcher_init(&matcher, &config) != NULL)
@@ -485,7 +623,7 @@ static int edges_run(uint64_t seed, uint64_t digits, enum matcher_simd simd)
         mpz_remove(odd_part, odd_part, ten);
         mpz_set_ui(ten, 10);
         for (mpz_set_ui(power, 655360); mpz_cmp(power, constant) <= 0; mpz_mul_ui(power, power, 10))
-            reach++;    /* the K of app/matcher_constant.c */
+            reach++; /* the K of app/matcher/modulus.c */
         static bool look_up[N_MAX], key_up[N_MAX];
         mpz_powm_ui(power, ten, reach, constant);
         for (uint32_t t = 0; t < n; t++) {
@@ -502,19 +640,22 @@ static int edges_run(uint64_t seed, uint64_t digits, enum matcher_simd simd)
         }
         /* Many bursts behind one another, each ended by an answer that began up to N digits before. */
         for (uint32_t round = 0; round < 400; round++, tried++) {
-            uint32_t ahead = 1 + (uint32_t)random_below(reach > 0 ? reach : length), count = n - (uint32_t)random_below(8);
+            uint32_t ahead = 1 + (uint32_t)random_below(reach > 0 ? reach : length),
+                     count = n - (uint32_t)random_below(8);
             if (ahead >= count || count < length + 1)
                 continue;
             bool by_key = random_below(2) == 0, up = random_below(2) == 0;
-            bool by_pairs = simd == MATCHER_SIMD_AVX2 && random_below(2) == 0;  /* two digits share a weight there */
-            bool by_comb = simd != MATCHER_SIMD_SCALAR && !by_key && !by_pairs && random_below(2) == 0; /* a long burst */
+            bool by_pairs = simd == MATCHER_SIMD_AVX2 && random_below(2) == 0; /* two digits share a weight there */
+            bool by_comb = simd != MATCHER_SIMD_SCALAR && !by_key && !by_pairs
+                           && random_below(2) == 0; /* a long burst */
             uint32_t odd = (uint32_t)random_below(2);
             char number[N_MAX + 1];
             for (uint32_t i = 0; i < count; i++) {
-                uint32_t before = count - ahead - 1 - i;   /* digits between this one and the burst's end */
+                uint32_t before = count - ahead - 1 - i; /* digits between this one and the burst's end */
                 bool rounded_up = i + ahead >= count ? random_below(2) == 0
-                                  : by_key ? key_up[n - 1 - before]
-                                  : by_pairs ? look_up[before < odd ? 0 : before - (before - odd) % 2] : look_up[before];
+                                  : by_key           ? key_up[n - 1 - before]
+                                  : by_pairs         ? look_up[before < odd ? 0 : before - (before - odd) % 2]
+                                                     : look_up[before];
                 number[i] = rounded_up == up ? '9' : '0';
             }
             number[0] = number[0] == '0' ? '1' : '9';
@@ -533,11 +674,11 @@ static int edges_run(uint64_t seed, uint64_t digits, enum matcher_simd simd)
             if (strlen(number) != count)
                 continue;
             /* The look that sees so many digits ahead is the idle one, or one of the last burst's. */
-            uint32_t longer[] = {1, count - ahead, count - ahead < 100 ? count - ahead : 100};
+            uint32_t longer[] = { 1, count - ahead, count - ahead < 100 ? count - ahead : 100 };
             uint32_t burst = ahead + (uint32_t)random_below(longer[random_below(3)]);
             uint8_t first[2 * N_MAX], last[5 * N_MAX];
             uint32_t filled = (uint32_t)random_below(n), between = 0;
-            if (by_pairs && random_below(4) != 0) {     /* weights are shared in the burst: all of it there */
+            if (by_pairs && random_below(4) != 0) { /* weights are shared in the burst: all of it there */
                 between = (uint32_t)random_below(64);
                 burst = count;
             }
@@ -554,12 +695,12 @@ static int edges_run(uint64_t seed, uint64_t digits, enum matcher_simd simd)
             struct matcher_answer answer;
             bool found = false;
             matcher_begin(matcher, first, filled + count - burst);
-            while (matcher_next(matcher, &answer))
+            while (matcher_take(matcher, &answer))
                 continue;
             while (matcher_prepare(matcher))
                 continue;
             matcher_begin(matcher, last, between + burst);
-            while (matcher_next(matcher, &answer))
+            while (matcher_take(matcher, &answer))
                 found |= answer.count == count && memcmp(answer.digits, number, count) == 0;
             while (matcher_prepare(matcher))
                 continue;
@@ -580,26 +721,97 @@ static int edges_run(uint64_t seed, uint64_t digits, enum matcher_simd simd)
     return 0;
 }
 
+/* Returns the unit that a seed draws for M, as app/matcher/modulus.c does. */
+static void unit_of(mpz_t unit, const mpz_t modulus, const uint8_t seed[MATCHER_SEED_BYTES])
+{
+    mpz_t factor, divisor;
+    mpz_inits(factor, divisor, NULL);
+    mpz_set_ui(unit, 1);
+    size_t left = mpz_sizeinbase(modulus, 2) / 64 + 2;
+    for (uint64_t draw = 0; left > 0; draw++) {
+        uint64_t input[2] = { draw, mpz_getlimbn(modulus, 0) };
+        mpz_set_ui(factor, siphash(siphash_key_from(seed), input, sizeof input) | UINT64_C(1) << 63);
+        mpz_gcd(divisor, factor, modulus);
+        if (mpz_cmp_ui(divisor, 1) != 0)
+            continue;
+        mpz_mul(unit, unit, factor);
+        mpz_mod(unit, unit, modulus);
+        left--;
+    }
+    mpz_clears(factor, divisor, NULL);
+}
+
+/* Runs digits that a sender who knows the seed chose: the matcher takes them for a multiple. They are
+ * v = s 10^(N + L) / u modulo M, as L digits behind a window of N, with a small s. A matcher with that seed hands these
+ * digits out, and counts them as refuted. A matcher with another seed does not. */
+static int fooled_run(uint64_t seed)
+{
+    struct matcher_config config = { .n_digits_max = 256, .constant_count = 1, .simd = MATCHER_SIMD_SCALAR };
+    uint64_t taken[2] = { 0, 0 }, refuted = 0;
+    mpz_t modulus, unit, value, power;
+    mpz_inits(modulus, unit, value, power, NULL);
+    memset(&play, 0, offsetof(struct play, text));
+    play_add_round(0);
+    for (uint32_t round = 0; round < 40; round++) {
+        config.constants[0] = play.constants[2 + round % 2]; /* M3, M4: without factors 2 and 5 */
+        mpz_set_str(modulus, config.constants[0], 10);
+        const size_t digits = strlen(config.constants[0]) + 10;
+        memset(config.seed, (int)(seed + round), sizeof config.seed);
+        unit_of(unit, modulus, config.seed);
+        mpz_ui_pow_ui(power, 10, digits + config.n_digits_max);
+        mpz_invert(value, unit, modulus);
+        mpz_mul(value, value, power);
+        mpz_mul_ui(value, value, 1 + round);
+        mpz_mod(value, value, modulus);
+        mpz_ui_pow_ui(power, 10, digits - 1); /* the next one of so many digits */
+        mpz_sub(power, power, value);
+        mpz_cdiv_q(power, power, modulus);
+        mpz_addmul(value, power, modulus);
+        char number[256];
+        mpz_get_str(number, 10, value);
+        for (int other = 0; other < 2; other++) {
+            struct matcher *matcher;
+            struct matcher_answer answer;
+            config.seed[3] = (uint8_t)(config.seed[3] + other);
+            if (matcher_init(&matcher, &config) != NULL)
+                return 1;
+            matcher_begin(matcher, (const uint8_t *)number, strlen(number));
+            while (matcher_take(matcher, &answer))
+                taken[other]++;
+            while (matcher_prepare(matcher))
+                continue;
+            refuted += matcher_stats(matcher)->candidates_refuted;
+        }
+    }
+    mpz_clears(modulus, unit, value, power, NULL);
+    printf("fooled: %llu of 40 with the seed, %llu refuted; %llu with another seed\n", (unsigned long long)taken[0],
+           (unsigned long long)refuted, (unsigned long long)taken[1]);
+    return taken[0] < 40 || refuted != taken[0] || taken[1] > 0;
+}
+
 static double mean(uint64_t sum, uint64_t count) { return (double)sum / (double)(count > 0 ? count : 1); }
 
-/* How many answers are found early, and how early: a stream as in the online round, bursts of 50 to 300 digits, a
- * random multiple of a random number of digits about every 500 digits, and nothing else that is not random. */
+/* Measures how many answers are found early, and how early. The stream is as in the online round: bursts of 50 to 300
+ * digits, a random multiple of a random number of digits about every 500 digits, all else random. */
 static int early_measure(uint64_t seed, uint64_t digits, enum matcher_simd simd, double risk)
 {
     random_state = seed;
     memset(&play, 0, offsetof(struct play, text));
     play_add_round(0);
     play.n = 256;
-    struct matcher_config config = {.n_digits_max = play.n, .constant_count = play.constant_count, .simd = simd,
-                                    .early = true, .early_risk = risk};
+    struct matcher_config config = { .n_digits_max = play.n,
+                                     .constant_count = play.constant_count,
+                                     .simd = simd,
+                                     .early = true,
+                                     .early_risk = (uint64_t)(risk * (double)(UINT64_C(1) << 40)) };
     memcpy(config.constants, play.constants, sizeof config.constants);
     struct matcher *matcher;
     if (matcher_init(&matcher, &config) != NULL)
         return 1;
     mpz_t constant, value, quotient;
     mpz_inits(constant, value, quotient, NULL);
-    uint64_t planted[4] = {0}, early[4] = {0}, lead[4] = {0};
-    uint64_t done = 0, planted_begin[4] = {0};
+    uint64_t planted[4] = { 0 }, early[4] = { 0 }, lead[4] = { 0 };
+    uint64_t done = 0, planted_begin[4] = { 0 };
     char number[512];
     size_t number_left = 0, number_count = 0, random_left = 100;
     while (done < digits) {
@@ -611,7 +823,7 @@ static int early_measure(uint64_t seed, uint64_t digits, enum matcher_simd simd,
                 burst[i] = (uint8_t)('0' + random_below(10));
                 continue;
             }
-            if (number_left == 0) {     /* the next one: at least as long as the constant */
+            if (number_left == 0) { /* the next one: at least as long as the constant */
                 uint32_t which = (uint32_t)random_below(4), least = (uint32_t)strlen(play.constants[which]);
                 uint32_t wanted = least + (uint32_t)random_below(play.n - least + 1);
                 mpz_set_str(constant, play.constants[which], 10);
@@ -635,14 +847,14 @@ static int early_measure(uint64_t seed, uint64_t digits, enum matcher_simd simd,
         }
         struct matcher_answer answer;
         matcher_begin(matcher, burst, count);
-        while (matcher_next(matcher, &answer))
+        while (matcher_take(matcher, &answer))
             continue;
         done += count;
         for (bool more = true; more;) {
             more = matcher_prepare(matcher);
             while (matcher_next_early(matcher, &answer)) {
                 if (answer.end - answer.count != planted_begin[answer.constant])
-                    continue;   /* a wrong one: the matcher counts those */
+                    continue; /* a wrong one: the matcher counts those */
                 early[answer.constant]++;
                 lead[answer.constant] += answer.ahead;
             }
@@ -651,25 +863,44 @@ static int early_measure(uint64_t seed, uint64_t digits, enum matcher_simd simd,
     const struct matcher_stats *stats = matcher_stats(matcher);
     printf("early: seed %llu, %llu digits, risk %g; planted, of these early, digits ahead on average:",
            (unsigned long long)seed, (unsigned long long)done, risk);
-    uint64_t early_of_large = 0, lead_of_large = 0;     /* those that others have been measured by */
+    uint64_t early_of_large = 0, lead_of_large = 0; /* as others have been measured */
     for (uint32_t i = 0; i < 4; i++) {
         printf(" M%u %llu %.1f %% %.1f,", i + 1, (unsigned long long)planted[i],
                100.0 * (double)early[i] / (double)planted[i], mean(lead[i], early[i]));
         early_of_large += i > 0 ? early[i] : 0;
         lead_of_large += i > 0 ? lead[i] : 0;
     }
-    printf(" M2 to M4 ahead %.1f, all %.1f; given %llu, right %llu, wrong %llu; %llu looks lost\n",
+    printf(" M2 to M4 ahead %.1f, all %.1f; given %llu, right %llu, wrong %llu; %llu overflows\n",
            mean(lead_of_large, early_of_large), mean(lead_of_large + lead[0], early_of_large + early[0]),
            (unsigned long long)stats->early_answers, (unsigned long long)stats->early_right,
-           (unsigned long long)stats->early_wrong, (unsigned long long)stats->looks_lost);
+           (unsigned long long)stats->early_wrong, (unsigned long long)stats->filter_overflows);
     mpz_clears(constant, value, quotient, NULL);
+    return 0;
+}
+
+/* Plays a recorded contest, with early answers. */
+static int recording_run(const char *path, uint64_t digits, enum matcher_simd simd)
+{
+    const struct recording recording = recording_read(path, digits < TEXT_MAX ? digits : TEXT_MAX);
+    uint64_t answers = 0;
+    play = (struct play){ .n = recording.n, .digits = recording.digit_count, .early = true, .recording = &recording };
+    for (uint32_t i = 0; i < recording.constant_count; i++)
+        play_add_text(recording.constants[i]);
+    memcpy(play.text, recording.digits, recording.digit_count);
+    if (play_run(0, simd, &answers) != 0)
+        return 1;
+    printf("%s: %zu bursts, %zu digits, %llu answers, all as the oracle has them\n", path, recording.burst_count,
+           recording.digit_count, (unsigned long long)answers);
     return 0;
 }
 
 int main(int argc, char **argv)
 {
     if (argc < 4) {
-        fprintf(stderr, "usage: matcher_check small|mixed|round|online|onsite|wide|adversarial|edges|cells|old|false|early SEED DIGITS [scalar|avx2|avx512 [RISK]]\n");
+        fprintf(stderr, "usage: matcher_check recording FILE DIGITS [SIMD]\n"
+                        "       matcher_check "
+                        "small|mixed|round|online|onsite|wide|adversarial|families|fooled|edges|false|early SEED "
+                        "DIGITS [scalar|avx2|avx512 [RISK]]\n");
         return 2;
     }
     enum matcher_simd simd = MATCHER_SIMD_AUTO;
@@ -677,14 +908,14 @@ int main(int argc, char **argv)
         if (strcmp(argv[4], matcher_simd_name(s)) == 0)
             simd = s;
     uint64_t seed = strtoull(argv[2], NULL, 0), digits = strtoull(argv[3], NULL, 0), done = 0, cases = 0, answers = 0;
+    if (strcmp(argv[1], "recording") == 0)
+        return recording_run(argv[2], digits, simd);
     if (strcmp(argv[1], "false") == 0)
         return false_run(seed, digits, simd);
+    if (strcmp(argv[1], "fooled") == 0)
+        return fooled_run(seed);
     if (strcmp(argv[1], "edges") == 0)
         return edges_run(seed, digits, simd);
-    if (strcmp(argv[1], "cells") == 0)
-        return cells_run(seed, digits, simd);
-    if (strcmp(argv[1], "old") == 0)
-        return old_cells_run(seed, digits, simd);
     if (strcmp(argv[1], "early") == 0)
         return early_measure(seed, digits, simd, argc > 5 ? atof(argv[5]) : 1e-5);
     while (done < digits) {

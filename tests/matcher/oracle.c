@@ -4,20 +4,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LIMBS = 8 };     /* 512 bits */
+enum { LIMBS = 8 }; /* 512 bits */
 
 struct modulus {
     mp_limb_t limbs[LIMBS];
     mp_size_t count;
-    mp_limb_t multiple[4][LIMBS + 1];           /* 8, 4, 2, 1 times the modulus */
-    mp_limb_t remainder[ORACLE_N_MAX][LIMBS];   /* of the suffix that begins in this slot */
+    mp_limb_t multiple[4][LIMBS + 1];         /* 8, 4, 2, 1 times the modulus */
+    mp_limb_t remainder[ORACLE_N_MAX][LIMBS]; /* the remainder of the suffix that begins in this slot */
 };
 
 struct oracle {
     uint32_t n, constant_count;
     uint64_t pushed, gap;
     bool leading_zero[ORACLE_N_MAX];
-    uint32_t divisors[ORACLE_N_MAX];            /* by slot */
+    uint32_t divisors[ORACLE_N_MAX]; /* by slot */
     struct modulus moduli[ORACLE_CONSTANTS_MAX];
 };
 
@@ -33,17 +33,14 @@ struct oracle *oracle_new(uint32_t n, const char *const *constants, uint32_t cou
         for (mp_size_t k = 0; k < oracle->moduli[i].count; k++)
             oracle->moduli[i].limbs[k] = mpz_getlimbn(value, k);
         for (unsigned k = 0; k < 4; k++)
-            oracle->moduli[i].multiple[k][oracle->moduli[i].count] =
-                mpn_mul_1(oracle->moduli[i].multiple[k], oracle->moduli[i].limbs, oracle->moduli[i].count, 8u >> k);
+            oracle->moduli[i].multiple[k][oracle->moduli[i].count] = mpn_mul_1(
+                oracle->moduli[i].multiple[k], oracle->moduli[i].limbs, oracle->moduli[i].count, 8u >> k);
         mpz_clear(value);
     }
     return oracle;
 }
 
-void oracle_free(struct oracle *oracle)
-{
-    free(oracle);
-}
+void oracle_free(struct oracle *oracle) { free(oracle); }
 
 static bool suffix_extend(struct modulus *m, uint32_t slot, uint8_t digit)
 {
@@ -55,7 +52,7 @@ static bool suffix_extend(struct modulus *m, uint32_t slot, uint8_t digit)
     mp_limb_t product[LIMBS + 1];
     product[m->count] = mpn_mul_1(product, r, m->count, 10);
     product[m->count] += mpn_add_1(product, product, m->count, digit);
-    for (unsigned k = 0; k < 4; k++)    /* below 10 times the modulus: subtract 8, 4, 2, 1 times where it fits */
+    for (unsigned k = 0; k < 4; k++) /* below 10 times the modulus: subtract 8, 4, 2, 1 times where it fits */
         if (mpn_cmp(product, m->multiple[k], m->count + 1) >= 0)
             mpn_sub_n(product, product, m->multiple[k], m->count + 1);
     mpn_copyi(r, product, m->count);
@@ -88,7 +85,4 @@ uint32_t oracle_divisors(const struct oracle *oracle, uint32_t length)
     return oracle->divisors[(oracle->pushed - length) % oracle->n];
 }
 
-void oracle_restart(struct oracle *oracle)
-{
-    oracle->gap = oracle->pushed;
-}
+void oracle_restart(struct oracle *oracle) { oracle->gap = oracle->pushed; }

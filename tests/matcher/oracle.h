@@ -1,4 +1,4 @@
-/* The schoolbook answer to CONTEST.md's problem: keep the remainder of every suffix, multiply by ten, add the
+/* The schoolbook answer to the problem of docs/contest.md: keep the remainder of every suffix, multiply by ten, add the
  * digit, reduce. Quadratic, over GMP's low-level numbers; shares no code and no idea with app/matcher. */
 #pragma once
 
@@ -18,5 +18,5 @@ void oracle_free(struct oracle *oracle);
 void oracle_push(struct oracle *oracle, uint8_t digit);
 uint32_t oracle_divisors(const struct oracle *oracle, uint32_t length);
 
-/* The stream has a gap here. */
+/* Begins again behind a gap in the stream. */
 void oracle_restart(struct oracle *oracle);

@@ -1,8 +1,10 @@
-"""libperegrine-net.so from Python, by its header (host/peregrine_net.h) alone."""
+"""libperegrine-net.so from Python, by its header (host/library/peregrine_net.h) alone."""
 import ctypes
+import os
 import pathlib
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = ROOT / os.environ.get("BUILD", "build")
 NEVER = 2**64 - 1
 
 
@@ -15,12 +17,13 @@ class TcpInfo(ctypes.Structure):
             "sacked", "lost", "total_retrans", "notsent_bytes", "unread_bytes", "snd_wnd", "rcv_wnd")]
         + [(f"tcpi_{name}", ctypes.c_uint64) for name in ("bytes_acked", "bytes_received")]
         + [(f"tcpi_{name}", ctypes.c_uint32) for name in ("retrans", "reordering", "advmss", "backoff", "probes")]
-        + [("tcpi_rwnd_limited", ctypes.c_uint64)]
+        + [(f"tcpi_{name}", ctypes.c_uint64) for name in ("rwnd_limited", "busy_time")]
+        + [(f"tcpi_{name}", ctypes.c_uint32) for name in ("reord_seen", "last_data_recv")]
     )
 
 
 def load():
-    library = ctypes.CDLL(str(ROOT / "build/host/libperegrine-net.so"))
+    library = ctypes.CDLL(str(BUILD / "host/libperegrine-net.so"))
     library.pnet_open.restype = ctypes.c_void_p
     for name in ("pnet_time_us", "pnet_next_timer_us"):
         getattr(library, name).restype = ctypes.c_uint64
@@ -60,7 +63,7 @@ class Net:
         return self.write(socket, data, ctypes.c_size_t(len(data)))
 
     def receive(self, socket, room=65536, flags=0):
-        """The bytes, or the negative errno."""
+        """Returns the bytes, or the negative errno."""
         buffer = ctypes.create_string_buffer(room)
         count = self.read(socket, buffer, ctypes.c_size_t(room), flags)
         return buffer.raw[:count] if count >= 0 else count

@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from pnet import LIBRARY, NEVER, ROOT, Net, Wire
+from tests.netlib.pnet import BUILD, LIBRARY, NEVER, ROOT, Net, Wire
 
 A, B = 0xC0A80001, 0xC0A80002
 SOL_SOCKET, SO_REUSEADDR, SO_ERROR, SO_RCVBUF, SO_KEEPALIVE = 1, 2, 4, 8, 9
@@ -52,8 +52,8 @@ def test_bad_words_are_refused_by_name(words, quoted):
 
 
 def test_the_library_shows_what_the_header_says():
-    header = (ROOT / "host/peregrine_net.h").read_text()
-    names = subprocess.run(["nm", "-D", "--defined-only", ROOT / "build/host/libperegrine-net.so"], capture_output=True,
+    header = (ROOT / "host/library/peregrine_net.h").read_text()
+    names = subprocess.run(["nm", "-D", "--defined-only", BUILD / "host/libperegrine-net.so"], capture_output=True,
                            text=True, check=True).stdout
     assert set(re.findall(r" T (\w+)", names)) == set(re.findall(r"PNET_API [^;]*?(pnet_\w+)\(", header))
     assert all(" T pnet_" in line for line in names.splitlines())
@@ -62,7 +62,7 @@ def test_the_library_shows_what_the_header_says():
 @pytest.mark.parametrize("command", ["gcc -std=c99 -x c", "clang++ -std=c++98 -x c++"])
 def test_the_header_stands_alone(command):
     subprocess.run([*command.split(), "-pedantic-errors", "-Wall", "-Wextra", "-fsyntax-only", "-I", ROOT, "-"],
-                   input='#include "host/peregrine_net.h"\nint main(void) { return pnet_open("", 0) != 0; }\n',
+                   input='#include "host/library/peregrine_net.h"\nint main(void) { return pnet_open("", 0) != 0; }\n',
                    text=True, check=True)
 
 
@@ -120,7 +120,7 @@ def test_refused_connect_tells_once():
     assert a.info(client).tcpi_state == 7
 
 
-def test_refused_connect_can_be_called_anew():
+def test_refused_connect_can_be_called_again():
     a, b, wire = pair()
     client = a.socket()
     for asked_before in (False, True):
@@ -286,7 +286,7 @@ def test_options_get_what_was_set():
 def test_receive_buffer_set_before_opening_chooses_the_scale():
     """As Linux, which offers no more than SO_RCVBUF once that is set; `wscale=` is for what may grow."""
     net = Net("address=192.168.0.1 wscale=8")
-    for bytes_, scale in ((None, 8), (10000, 0), (200000, 2)):      # the last one bounded by this stack's memory, 128 KiB
+    for bytes_, scale in ((None, 8), (10000, 0), (200000, 2)):      # this stack's memory bounds the last one: 128 KiB
         client = net.socket()
         if bytes_ is not None:
             assert net.set_option(client, SOL_SOCKET, SO_RCVBUF, bytes_) == 0
@@ -332,7 +332,7 @@ def test_congestion_state_is_told_as_linux_tells_it():
 
 
 def tcp_packet(port, to, seq, flags):
-    """From B to A, without options, acknowledging nothing."""
+    """Returns a segment from B to A, without options and without acknowledgement."""
     def checksum(data):
         total = sum(struct.unpack(f"!{len(data) // 2}H", data))
         while total >> 16:
@@ -360,9 +360,10 @@ def test_an_answer_there_was_no_room_for_leaves_when_there_is():
 
 
 def test_nothing_is_special_at_time_0():
-    """Segments sent at 0 are told apart like others: three SACKed ones make the first lost, not all that left with it."""
+    """Segments sent at time 0 count like others: three SACKed segments make the first lost, and no others."""
     a, b, wire = pair("timestamps=off mss=1000")
-    listener, client = b.serve(80), a.socket()
+    b.serve(80)
+    client = a.socket()
     a.dial(client, B, 80)
     for _ in range(2):
         for one, other in ((a, b), (b, a)):
@@ -402,7 +403,7 @@ def first_of(net, **bound):
 
 
 def test_two_starts_differ_in_all_that_is_secret():
-    """RFC 6528, RFC 6056, RFC 7323 §7.1: sequence numbers, ports, timestamps; none tells those of another connection."""
+    """RFC 6528, RFC 6056, RFC 7323 §7.1: no sequence number, port or timestamp reveals another connection's."""
     one, two = (Net("address=192.168.0.1") for _ in range(2))
     syns = [first_of(one, port=5000), first_of(one, port=5001), first_of(two, port=5000)]
     assert len({syn["seq"] for syn in syns}) == 3

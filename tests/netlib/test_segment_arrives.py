@@ -11,8 +11,8 @@ import struct
 
 import pytest
 
-from pnet import Net
-from test_netlib import tcp_fields
+from tests.netlib.pnet import Net
+from tests.netlib.test_netlib import tcp_fields
 
 FIN, SYN, RST, PSH, ACK, URG = 1, 2, 4, 8, 16, 32
 OURS, PEER, PORT, PEER_PORT = 0xC0A80001, 0xC0000201, 80, 40000
@@ -78,7 +78,7 @@ class Connection:
         assert self.state() == state
 
     def give(self, segment):
-        """The reply: None, or its flags with what else counts of them."""
+        """Gives a segment to the stack. Returns the reply: None, or its flags with the numbers that matter."""
         assert self.net.give(packet(segment, self.isn)) == 0
         replies = [tcp_fields(reply) for reply in self.net.packets()]
         if not replies:
@@ -112,7 +112,7 @@ def syn_sent(s):
 
 
 def verdicts(state, s, nxt, rcv):
-    """What RFC 9293 allows: pairs of a reply and the state afterwards."""
+    """Returns the outcomes that RFC 9293 allows: pairs of a reply and the state afterwards."""
     if state == "SYN-SENT":
         return syn_sent(s)
     una = 1 if state in ("ESTABLISHED", "CLOSE-WAIT", "FIN-WAIT-1", "LAST-ACK", "CLOSING", "SYN-RECEIVED") else 2
@@ -178,5 +178,6 @@ def test_any_segment_in(state):
             rng.choice([0, 0, 0, 1, 3, 1000]))
         expected = verdicts(state, segment, nxt, rcv)
         came = connection.give(segment), connection.state()
-        assert came in expected, f"SEED={SEED} {state}, {nxt} next, {rcv} awaited: {segment} gave {came}, not {expected}"
+        where = f"SEED={SEED} {state}, {nxt} next, {rcv} awaited"
+        assert came in expected, f"{where}: {segment} gave {came}, not {expected}"
         connection.net.close()

@@ -5,10 +5,11 @@ import struct
 
 import pytest
 
-from pnet import Net
-from test_netlib import (A, B, IPPROTO_TCP, POLLERR, POLLHUP, POLLIN, POLLOUT, RST, SO_ERROR, SO_KEEPALIVE, SO_REUSEADDR,
-                         SOL_SOCKET, TCP_KEEPIDLE, TCP_LINGER2, TCP_MAXSEG, TCP_NODELAY, TCP_QUICKACK, TCP_USER_TIMEOUT, connected, pair, tcp_fields)
-from test_segment_arrives import checksum
+from tests.netlib.pnet import Net
+from tests.netlib.test_netlib import (
+    A, B, IPPROTO_TCP, POLLERR, POLLHUP, POLLIN, POLLOUT, RST, SO_ERROR, SO_KEEPALIVE, SO_REUSEADDR, SOL_SOCKET,
+    TCP_KEEPIDLE, TCP_LINGER2, TCP_MAXSEG, TCP_NODELAY, TCP_QUICKACK, TCP_USER_TIMEOUT, connected, pair, tcp_fields)
+from tests.netlib.test_segment_arrives import checksum
 
 SO_TYPE, SO_SNDBUF, SO_ACCEPTCONN = 3, 7, 30
 IPPROTO_IP, IP_TOS, IP_TTL, IP_MTU_DISCOVER = 0, 1, 2, 10
@@ -80,8 +81,9 @@ def test_the_outcome_of_connect_is_told_even_if_the_connection_is_gone():
 
 
 def test_shutdown_while_connecting_leaves_a_socket_that_never_was():
-    """Linux: tcp_disconnect. The error is told once, by whoever asks."""
-    for ask in (lambda: net.option(client, SOL_SOCKET, SO_ERROR), lambda: -net.receive(client), lambda: -net.send(client, b"x")):
+    """Linux: tcp_disconnect. The error is reported once, by the first call that asks."""
+    for ask in (lambda: net.option(client, SOL_SOCKET, SO_ERROR), lambda: -net.receive(client),
+                lambda: -net.send(client, b"x")):
         net = Net("address=192.168.0.1")
         client = net.socket()
         assert net.dial(client, B, 80) == -errno.EINPROGRESS and net.shutdown(client, 2) == 0
@@ -153,7 +155,8 @@ def test_text_for_nobody_is_reset_once_both_directions_are_shut():
     assert b.send(server, b"late") == 4
     wire.run(10_000)
     assert a.receive(client) == -errno.ECONNRESET and a.receive(client) == b""
-    assert b.poll(server) & (POLLERR | POLLHUP) == POLLERR | POLLHUP and b.option(server, SOL_SOCKET, SO_ERROR) == errno.EPIPE
+    assert b.poll(server) & (POLLERR | POLLHUP) == POLLERR | POLLHUP
+    assert b.option(server, SOL_SOCKET, SO_ERROR) == errno.EPIPE
 
 
 def test_keepalive_times_hold_for_an_open_connection():
@@ -201,7 +204,7 @@ def test_user_timeout_ends_the_wait_for_a_window_though_the_peer_answers(patienc
 
 
 def heads(wire, done):
-    """(type of service, TTL, don't fragment) of each packet from A and from B while `done` and 10 ms pass."""
+    """Returns (type of service, TTL, don't fragment) of each packet from A and from B while `done` and 10 ms pass."""
     seen = ([], [])
     collect = [end.packets for end in wire.ends]
     for side, end in enumerate(wire.ends):
@@ -236,7 +239,8 @@ def test_time_to_live_and_type_of_service_are_the_applications():
     lost = wire.count + 1                       # the ACK of A's FIN, which is then repeated
     assert a.receive(client) == b"xy" and heads(wire, lambda: (a.close_socket(client), wire.run(300_000)))[1] \
         == {(0xE0, 6, 0), (0xE0, 6, 1)}
-    for bad, result in (((IP_TTL, 0), errno.EINVAL), ((IP_TTL, 256), errno.EINVAL), ((IP_MTU_DISCOVER, 3), errno.EINVAL),
+    for bad, result in (((IP_TTL, 0), errno.EINVAL), ((IP_TTL, 256), errno.EINVAL),
+                        ((IP_MTU_DISCOVER, 3), errno.EINVAL),
                         ((99, 1), errno.ENOPROTOOPT)):
         assert b.set_option(listener, IPPROTO_IP, *bad) == -result
 
@@ -251,7 +255,8 @@ def test_options_of_a_fresh_socket():
     socket = net.socket()
     assert [net.option(socket, SOL_SOCKET, name) for name in (SO_TYPE, SO_ACCEPTCONN)] == [1, 0]
     assert [net.option(socket, IPPROTO_TCP, name) for name in (TCP_USER_TIMEOUT, TCP_CORK, TCP_MAXSEG)] == [0, 0, 536]
-    for name, value, told in ((TCP_USER_TIMEOUT, 7, 7), (TCP_LINGER2, -1, -1), (TCP_LINGER2, 0, 60), (TCP_MAXSEG, 1000, 1000),
+    for name, value, told in ((TCP_USER_TIMEOUT, 7, 7), (TCP_LINGER2, -1, -1), (TCP_LINGER2, 0, 60),
+                              (TCP_MAXSEG, 1000, 1000),
                               (TCP_MAXSEG, 0, 536), (TCP_SYNCNT, 3, 3), (TCP_CORK, 5, 1)):
         assert net.set_option(socket, IPPROTO_TCP, name, value) == 0 and net.option(socket, IPPROTO_TCP, name) == told
     assert net.set_option(socket, IPPROTO_TCP, TCP_SYNCNT, 128) == -errno.EINVAL
@@ -332,7 +337,8 @@ def test_options_set_on_a_listener_hold_for_later_connections():
 def test_the_send_buffer_is_what_may_wait():
     a, b, wire, client, server, _ = connected()
     assert a.set_option(client, SOL_SOCKET, SO_SNDBUF, 3000) == 0 and a.option(client, SOL_SOCKET, SO_SNDBUF) == 3000
-    assert a.send(client, bytes(5000)) == 3000 and a.send(client, b"x") == -errno.EAGAIN and a.poll(client) & POLLOUT == 0
+    assert a.send(client, bytes(5000)) == 3000 and a.send(client, b"x") == -errno.EAGAIN
+    assert a.poll(client) & POLLOUT == 0
     wire.run(100_000)
     assert a.send(client, bytes(5000)) == 3000
 
@@ -362,13 +368,14 @@ def test_packets_are_as_large_as_the_mtu(mtu):
     assert a.send(client, data) == len(data) and a.info(client).tcpi_snd_mss == mtu - 52
     sizes = [len(packet) for packet in a.packets()]
     assert max(sizes) == mtu
-    wire.run(3_000_000)                         # what was looked at above is lost: resent
+    wire.run(3_000_000)                         # the packets taken above are lost, and sent again
     assert b.receive(server, len(data)) == data
 
 
 def test_info_tells_reordering_and_what_the_window_cost():
     a, b, wire, client, server, _ = connected("mss=1000 timestamps=off", "rcvbuf=10000")
-    assert (a.info(client).tcpi_advmss, a.info(client).tcpi_reordering, a.info(client).tcpi_rwnd_limited) == (1000, 3, 0)
+    info = a.info(client)
+    assert (info.tcpi_advmss, info.tcpi_reordering, info.tcpi_rwnd_limited) == (1000, 3, 0)
     for count in (2, 7):                        # the first comes last; three others alone would look like a loss
         assert a.send(client, bytes(1000 * count)) == 1000 * count
         first, *others = a.packets()
@@ -390,7 +397,7 @@ def test_info_tells_reordering_and_what_the_window_cost():
 
 def test_a_segment_is_answered_with_a_challenge_once_in_half_a_second():
     """gVisor, Linux: tcp_invalid_ratelimit. RFC 5961 §7."""
-    from test_netlib import tcp_packet
+    from tests.netlib.test_netlib import tcp_packet
     a, b, wire, client, server, _ = connected()
     port = ctypes.c_uint16()
     assert a.local(client, None, ctypes.byref(port)) == 0
@@ -402,4 +409,3 @@ def test_a_segment_is_answered_with_a_challenge_once_in_half_a_second():
         wire.run(300_000)
     assert answers == [1, 0, 1] and a.poll(client) & POLLIN == 0
     assert all(not tcp_fields(packet)["flags"] & RST for packet in a.packets())
-

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Makes build/roundtrip/debian.qcow2: a real Debian with its own kernel, and GRUB installed as Debian's own cloud
-# images have it (grub-cloud-amd64: BIOS and UEFI on one disk), sshd, a sudo user, a serial console.
+# Makes build/roundtrip/debian.qcow2: a real Debian with its own kernel, sshd, a sudo user and a serial console. GRUB is
+# installed as in Debian's cloud images (grub-cloud-amd64: BIOS and UEFI on one disk).
 #
-# It needs neither root nor mounts nor loop devices: mmdebstrap makes the tree, mke2fs -d the file system, and GRUB
-# is installed by the guest itself, booted once with QEMU's -kernel. The result is kept under a name that holds the
-# hash of this script and of what it copies, so a change here makes a new one and nothing else does.
+# It needs neither root nor mounts nor loop devices. mmdebstrap makes the tree, mke2fs -d the file system, and the guest
+# itself installs GRUB, booted once with QEMU's -kernel. The result's name holds the hash of this script and of the
+# files that it copies. So a change here makes a new image and nothing else does.
 #
 #   make_image.sh [DIRECTORY]      prints the image's path; DIRECTORY is build/roundtrip by default
 set -euo pipefail
@@ -29,11 +29,10 @@ say() { echo "make_image: $*" >&2; }
 
 # The mirror is the one this machine's own apt uses. On a machine that is no Debian, mmdebstrap's default.
 mirror() {
-    local line
     apt-get indextargets --format '$(REPO_URI) $(RELEASE) $(COMPONENT) $(ORIGIN)' 'Created-By: Packages' |
     while read -r uri release component origin; do
         case $origin:$release:$component in
-        Debian:$suite:main | Debian:$suite-security:main | Debian:$suite-updates:main)
+        Debian:"$suite":main | Debian:"$suite"-security:main | Debian:"$suite"-updates:main)
             echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $uri $release $component" ;;
         esac
     done | sort -u
@@ -42,8 +41,8 @@ mirror > "$work/sources.list"
 sources=("$work/sources.list")
 grep -q " $suite " "$work/sources.list" || sources=()
 
-# 1. The tree. The kernel is the one Debian gives to clouds; modules for the initrd are listed, because a guest
-# under TCG spends most of its boot unpacking what it does not need.
+# 1. The tree. The kernel is the one Debian gives to clouds. Modules for the initrd are listed, because a guest under
+# TCG spends most of its boot unpacking what it does not need.
 packages=linux-image-cloud-amd64,grub-cloud-amd64,initramfs-tools,systemd-sysv,udev,dbus,openssh-server,sudo
 packages+=,iproute2,iputils-ping,e2fsprogs,kexec-tools,zstd,lz4,kmod
 say "debootstrapping $suite"
@@ -82,8 +81,8 @@ set -e
 tar -C "$1/tree" --numeric-owner -xpf "$1/root.tar"
 cp "$1"/tree/boot/vmlinuz-* "$1/vmlinuz"
 cp "$1"/tree/boot/initrd.img-* "$1/initrd"
-mke2fs -q -F -t ext4 -U 7065726e-6567-4269-8e65-000000000001 -L root -E offset=$((102400 * 512)),lazy_itable_init=1,nodiscard \
-    -d "$1/tree" "$1/disk.raw" "$2"
+mke2fs -q -F -t ext4 -U 7065726e-6567-4269-8e65-000000000001 -L root \
+    -E offset=$((102400 * 512)),lazy_itable_init=1,nodiscard -d "$1/tree" "$1/disk.raw" "$2"
 rm -rf "$1/tree"
 FILL
 kib=$(((last - 102400 + 1) / 2))k
@@ -95,7 +94,8 @@ timeout 420 qemu-system-x86_64 -M q35 -accel tcg -cpu max -smp 2 -m 1024 -nodefa
     -drive "file=$disk,if=virtio,format=raw,cache=unsafe" -no-reboot \
     -serial "file:$out/making.log" -device virtio-rng-pci \
     -kernel "$work/vmlinuz" -initrd "$work/initrd" \
-    -append 'root=LABEL=root rw console=ttyS0 quiet norandmaps systemd.unit=peregrine-finish.service systemd.mask=ssh.service' >&2
+    -append "root=LABEL=root rw console=ttyS0 quiet norandmaps systemd.unit=peregrine-finish.service \
+systemd.mask=ssh.service" >&2
 grep -q 'peregrine-finish: done' "$out/making.log" || { say "GRUB was not installed; see $out/making.log"; exit 1; }
 
 qemu-img convert -q -O qcow2 "$disk" "$work/disk.qcow2"

@@ -2,9 +2,9 @@
 """Which memory keeps its content over a reset and a boot of Debian: `survive.py bios|uefi MIB [SECONDS]`, in a network
 namespace of its own (`unshare -n`). A measurement for docs/blackbox.md, no test.
 
-Debian is booted, restarted, and stopped at the reset; all of its RAM (a file of ours) is then filled with a pattern, but
-for 640 KiB to 1 MiB, where SeaBIOS lives; it boots again, and the pages are compared: when Linux begins, when ssh
-answers, and SECONDS (60) after that with the page cache grown by reading /usr."""
+Debian is booted, restarted, and stopped at the reset. All of its RAM (a file of ours) is then filled with a pattern,
+except for 640 KiB to 1 MiB, where SeaBIOS lives. Debian boots again, and the pages are compared three times: when Linux
+begins, when ssh answers, and SECONDS (60) after that with the page cache grown by reading /usr."""
 import contextlib
 import mmap
 import pathlib
@@ -14,10 +14,9 @@ import sys
 import tempfile
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
-import trip as round_trip       # noqa: E402
-import machine                  # noqa: E402
+from tests.roundtrip import trip as round_trip
+from vm import machine
 
 PAGE = 4096
 ROM = range(0xA0, 0x100)
@@ -41,7 +40,7 @@ class Memory:
                 self.map[page * PAGE:(page + 1) * PAGE] = pattern(page)
 
     def kept(self, first, bytes_):
-        """How many of the pages of [first, first + bytes_) are as they were filled."""
+        """Counts the pages of [first, first + bytes_) that are as they were filled."""
         pages = range(first // PAGE, (first + bytes_) // PAGE)
         return sum(self.map[p * PAGE:(p + 1) * PAGE] == pattern(p) for p in pages), len(pages)
 
@@ -61,7 +60,8 @@ def main():
         machine.set_up_namespace()
         trip = round_trip.Trip(firmware, directory, stack)
         before = trip.power_on(memory=f"{mib}M", more=[
-            "-object", f"memory-backend-file,id=ram,size={mib}M,mem-path={directory}/ram,share=on", "-machine", "memory-backend=ram",
+            "-object", f"memory-backend-file,id=ram,size={mib}M,mem-path={directory}/ram,share=on", "-machine",
+            "memory-backend=ram",
             "-no-shutdown", "-action", "reboot=shutdown"])
         text = trip.peregrine("check")
         regions = [(int(a, 16), int(k) << 10) for k, a in re.findall(r"(\d+)K@(0x[0-9a-f]+)", text)]
@@ -77,7 +77,8 @@ def main():
         memory.report("Linux begins", regions)
         trip.wait_linux(before)
         memory.report("ssh answers", regions)
-        trip.ssh("sudo find /usr -type f -exec cat {} + >/dev/null; cat /proc/meminfo | head -3; sleep %g" % seconds, check=False)
+        trip.ssh("sudo find /usr -type f -exec cat {} + >/dev/null; cat /proc/meminfo | head -3; sleep %g" % seconds,
+                 check=False)
         memory.report("later, /usr read", regions)
 
 

@@ -1,6 +1,7 @@
 """From a running Debian and back, in QEMU: the trips of trip.py. The transcripts stay in build/roundtrip/.
 
-`make check` goes on the first two; `make check-roundtrip` (ROUNDTRIP=1) on all, each of which takes four to five minutes."""
+`make check` goes on the first two; `make check-roundtrip` (ROUNDTRIP=1) on all, each of which takes four to
+five minutes."""
 import os
 import pathlib
 import subprocess
@@ -8,17 +9,16 @@ import sys
 
 import pytest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tests")]
+from vm import machine
+from vm import qemu
 
-import machine      # noqa: E402
-import qemu         # noqa: E402
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 TRIPS = ("bios", "uefi", "kexec")
 
 
 def why_not():
-    """Why this does not run here, or None."""
+    """Returns why this test does not run here, or None."""
     if not os.access("/dev/net/tun", os.R_OK | os.W_OK):
         return "/dev/net/tun does not open here"
     done = subprocess.run([*machine.unshare_words(), "true"], capture_output=True, text=True)

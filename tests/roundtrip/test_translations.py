@@ -1,19 +1,18 @@
 """translations.py does what it says, with the QEMU there is. Without it the round trip's second and third boot take
 minutes longer, and nothing else tells."""
 import pathlib
-import sys
 import time
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests/roundtrip")]
+from vm import qemu
+from tests.roundtrip import translations
 
-import qemu             # noqa: E402
-import translations     # noqa: E402
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 def test_all_translations_are_dropped_and_the_machine_goes_on(tmp_path):
     gdb = tmp_path / "gdb"
-    with qemu.Machine([*qemu.kernel("test.trap=wait"), "-vga", "none", "-gdb", f"unix:{gdb},server=on,wait=off"]) as machine:
+    with qemu.Machine([*qemu.kernel("test.trap=wait"), "-vga", "none", "-gdb",
+                       f"unix:{gdb},server=on,wait=off"]) as machine:
         machine.wait_for("waiting for the host")
         before = translations.flushes(machine)
         translations.drop(gdb)

@@ -1,9 +1,9 @@
 """Why the second boot of one QEMU is slow under TCG, and what is done about it.
 
-TCG keeps what it has translated over a reset. Every store to a page of which there are translations then goes through
-the list of all of them, until the last is gone; and the next boot clears and fills just these pages. A boot of Debian
-leaves 300 MB of translations, so the next one took two to five times as long, and under OVMF an initrd was copied at
-some 100 bytes a second (QEMU 7.2).
+TCG keeps what it has translated over a reset. Every store to a page with translations then goes through the list of all
+of them, until the last is gone. The next boot clears and fills just these pages. A boot of Debian leaves 300 MB of
+translations, so the next one took two to five times as long. Under OVMF an initrd was copied at some 100 bytes a second
+(QEMU 7.2).
 
 QEMU's gdb server drops all translations when the machine stops by itself, as after a single step (gdbstub.c,
 gdb_vm_state_change: tb_flush at RUN_STATE_DEBUG, up to QEMU 10.1). A breakpoint drops none since QEMU 6.1."""
@@ -14,7 +14,7 @@ SECONDS = 30
 
 
 def flushes(machine):
-    """How many times all translations were dropped."""
+    """Counts how many times all translations were dropped."""
     text = machine.qmp("x-query-jit")["human-readable-text"]
     return int(re.search(r"TB flush count +(\d+)", text)[1])
 

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """One round trip: `trip.py bios|uefi|kexec`, in a network namespace of its own. A real Debian boots from its disk in
-QEMU, tools/peregrine takes it on flights over ssh, and the disk is compared in the end. Prints the transcript; exits 0
-if all of it went as it should.
+QEMU, tools/peregrine boots the kernel on it over ssh, and the disk is compared at the end. Prints the transcript; exits
+0 if all of it went as it should.
 
   bios   check, install, fly, play, status, gg, Linux back, record; a kernel that traps in the middle of a game;
          uninstall; /etc and /boot are what they were
@@ -18,15 +18,14 @@ import tempfile
 import threading
 import time
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tests")]
+from vm import machine
+from vm import qemu
+from tests.roundtrip import translations
+from contest import rounds
+from vm.game import Game, outcome
+from deploy.remote import Host
 
-import machine                          # noqa: E402
-import qemu                             # noqa: E402
-import translations                     # noqa: E402
-from contest import rounds              # noqa: E402
-from game import Game, outcome          # noqa: E402
-from peregrine_lib.remote import Host   # noqa: E402
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 FIRMWARE = {"bios": "bios", "uefi": "uefi", "kexec": "bios"}
 
@@ -35,8 +34,8 @@ MAC = "52:54:00:70:65:02"               # overlay/setup.sh gives it 10.77.0.2
 USER = "swift"
 BOOT_SECONDS = 900                      # Linux under TCG: 30 to 50 s, several times that beside other tests
 GAME_SECONDS = 8
-TRAP_SECONDS = 4                        # of play
-CUT_AT = 14                             # a point of install between the entry and the new grub.cfg
+TRAP_SECONDS = 4                        # play before the trap
+CUT_AT = 16                             # a point of install between the entry and the new grub.cfg
 
 
 class Trouble(AssertionError):
@@ -55,8 +54,10 @@ class Trip:
         self.image = subprocess.run([ROOT / "tests/roundtrip/make_image.sh", BUILD], check=True, stdout=subprocess.PIPE,
                                     text=True).stdout.strip()
         self.disk = self.directory / "disk.qcow2"
-        subprocess.run(["qemu-img", "create", "-q", "-f", "qcow2", "-b", self.image, "-F", "qcow2", self.disk], check=True)
-        ssh = (f"ssh -i {BUILD}/id_ed25519 -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR")
+        subprocess.run(["qemu-img", "create", "-q", "-f", "qcow2", "-b", self.image, "-F", "qcow2", self.disk],
+                       check=True)
+        ssh = (f"ssh -i {BUILD}/id_ed25519 -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o "
+               f"LogLevel=ERROR")
         self.host = Host(f"pilot@{machine.TAP_GUEST}", tuple(ssh.split()))
         self.environment = {**os.environ, "PEREGRINE_SSH": ssh}
         self.key = "0x" + secrets.token_hex(16)
@@ -79,7 +80,8 @@ class Trip:
         """Runs a command of the program under test; its output. `expect` is its exit code, or several."""
         shown = [str(w).replace(str(self.directory) + "/", "") for w in words]
         self.say("$ peregrine " + " ".join(shown))
-        done = subprocess.run([sys.executable, ROOT / "tools/peregrine", words[0], self.host.name, *map(str, words[1:])],
+        done = subprocess.run([sys.executable, ROOT / "tools/peregrine", words[0], self.host.name,
+                               *map(str, words[1:])],
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=2 * BOOT_SECONDS,
                               env={**self.environment, **(environment or {})})
         self.quote(done.stdout)
@@ -89,14 +91,15 @@ class Trip:
 
     @staticmethod
     def quote(text):
-        """Without the statistics that are 0, which are most of them."""
-        print("".join(f"         | {line}\n" for line in text.splitlines() if not re.search(r"\b[a-z]+\.[a-z._]+ 0$", line)),
+        """Prints text without the statistics that are 0, which are most of them."""
+        print("".join(f"         | {line}\n" for line in text.splitlines()
+                      if not re.search(r"\b[a-z]+\.[a-z._]+ 0$", line)),
               end="", flush=True)
 
     # ---- the machine
 
     def power_on(self, memory="1G", more=()):
-        # cache=unsafe: no fsync of ours. What the guest has brought to its disk outlives QEMU all the same.
+        # cache=unsafe: no fsync of ours. Data that the guest has brought to its disk outlives QEMU all the same.
         options = ["-action", "reboot=reset", "-device", "virtio-rng-pci",
                    "-drive", f"file={self.disk},if=virtio,format=qcow2,cache=unsafe",
                    "-netdev", f"tap,id=net0,ifname={machine.TAP},script=no,downscript=no",
@@ -114,7 +117,7 @@ class Trip:
         return self.wait_linux(None)
 
     def forget_old_code(self, guest, gdb):
-        """After each reset TCG's old translations are dropped: translations.py says why."""
+        """Drops TCG's old translations after each reset: translations.py says why."""
         seen = 0
         while guest.process.poll() is None:
             resets = sum(event["event"] == "RESET" for event in guest._events)
@@ -127,13 +130,13 @@ class Trip:
             time.sleep(0.1)
 
     def power_off_at_once(self):
-        """As if the plug were pulled: what the guest had not brought to its disk is lost."""
+        """Cuts the power as if the plug were pulled: data that the guest had not brought to its disk is lost."""
         self.guest.process.kill()
         self.guest.process.wait()
         self.guest.close()
 
     def wait_linux(self, before):
-        """Until ssh answers from another boot than `before`; that boot's id."""
+        """Waits until ssh answers from another boot than `before`; returns that boot's id."""
         begun = time.monotonic()
         while time.monotonic() - begun < BOOT_SECONDS:
             now = self.host.answers()
@@ -149,8 +152,9 @@ class Trip:
         return self.host.answers()
 
     def files(self):
-        """{path: mode and hash} of everything below /etc and /boot."""
-        text = self.ssh("sudo find /etc /boot -xdev -type f -exec sha256sum {} + ; sudo find /etc /boot -xdev -printf '%m %u %g  %p\\n'")
+        """Returns {path: mode and hash} of everything below /etc and /boot."""
+        text = self.ssh("sudo find /etc /boot -xdev -type f -exec sha256sum {} + ; sudo find /etc /boot -xdev -printf "
+                        "'%m %u %g  %p\\n'")
         found = {}
         for line in text.splitlines():
             value, _, path = line.partition("  ")
@@ -178,16 +182,20 @@ def start_game(trip, seed):
 def write_config(trip, game, name, more=()):
     contest_round = rounds.ROUNDS["online"]
     path = trip.directory / name
+    path.touch(0o600)
     path.write_text("\n".join([*game.endpoints(machine.TAP_HOST), f"user={USER} passwd={USER}", f"n={contest_round.n}",
-                               f"m={','.join(map(str, contest_round.constants))}", f"key={trip.key}   # shared with gg", *more]) + "\n")
+                               f"m={','.join(map(str, contest_round.constants))}", f"key={trip.key}   # shared with gg",
+                               *more]) + "\n")
     return path
 
 
 def check_and_install(trip, config):
     text = trip.peregrine("check")
-    need("it can be flown" in text and "Multiboot2" in text, "check does not find a machine that can be flown")
+    need("the kernel can be booted here" in text and "Multiboot2" in text,
+         "check does not find that the kernel can be booted")
     need(("UEFI, Secure Boot off" if trip.firmware == "uefi" else "BIOS") in text, "check is wrong about the firmware")
-    need(f"gwmac={machine.tap_mac()}" in text and f"ip={machine.TAP_GUEST}/24" in text, "check is wrong about the network")
+    need(f"gwmac={machine.tap_mac()}" in text and f"ip={machine.TAP_GUEST}/24" in text,
+         "check is wrong about the network")
     trip.peregrine("install", "--config", config)
     need("peregrine" not in trip.ssh("sudo grub-editenv list"), "the entry is armed after install")
 
@@ -199,25 +207,26 @@ def statistic(text, name):
 
 
 def build_id():
-    """Of the kernel under test, as a record has it: the first 16 bytes."""
+    """Returns the build id of the kernel under test, as a record has it: the first 16 bytes."""
     notes = subprocess.run(["readelf", "-n", qemu.IMAGE], capture_output=True, text=True, check=True).stdout
     return re.search(r"Build ID: ([0-9a-f]{32})", notes)[1]
 
 
 def fly_and_play(trip, game, config, more=()):
-    """The flight that does what all this is for. `fly` runs beside the other commands, as in a second terminal."""
+    """Makes one run of the kernel. `fly` runs beside the other commands, as in a second terminal."""
     before = trip.boot_id()
     trip.say(" ".join(["$ peregrine fly", *more, "  (in a second terminal; its output stands below)"]))
-    flight = subprocess.Popen([sys.executable, ROOT / "tools/peregrine", "fly", trip.host.name, "--wait", str(BOOT_SECONDS), *more],
+    fly = subprocess.Popen([sys.executable, ROOT / "tools/peregrine", "fly", trip.host.name, "--wait",
+                               str(BOOT_SECONDS), *more],
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=trip.environment)
     said = []
-    reader = threading.Thread(target=lambda: said.extend(flight.stdout), daemon=True)
+    reader = threading.Thread(target=lambda: said.extend(fly.stdout), daemon=True)
     reader.start()
-    trip.stack.callback(flight.kill)
+    trip.stack.callback(fly.kill)
     try:
         end = time.monotonic() + BOOT_SECONDS
         while not game.board()["begun"]:
-            need(flight.poll() is None and time.monotonic() < end, "the game did not begin: " + "".join(said))
+            need(fly.poll() is None and time.monotonic() < end, "the game did not begin: " + "".join(said))
             time.sleep(0.2)
         trip.say("the kernel plays")
         trip.wait_for_game(game)
@@ -226,13 +235,13 @@ def fly_and_play(trip, game, config, more=()):
         text = trip.peregrine("gg", "--config", config, "--wait", BOOT_SECONDS)
         need("Linux is back" in text, "gg does not say that Linux is back")
         need(trip.boot_id() not in (None, before), "Linux is not back")
-        need(flight.wait(BOOT_SECONDS) == 0, f"fly ended with {flight.returncode}")
+        need(fly.wait(BOOT_SECONDS) == 0, f"fly ended with {fly.returncode}")
     finally:
         reader.join(5)
         trip.say("what fly said:")
         trip.quote("".join(said))
     text = "".join(said)
-    need("the kernel answers at" in text and "Linux is back" in text, "fly did not see the flight from begin to end")
+    need("the kernel answers at" in text and "Linux is back" in text, "fly did not see the run from begin to end")
     need("playing with simd=" in text, "fly did not follow the log")
     result = outcome(game.stop(), USER)
     trip.say(f"offered {len(result['offered'])}, submitted {len(result['submitted'])}, missed {len(result['missed'])}, "
@@ -240,15 +249,16 @@ def fly_and_play(trip, game, config, more=()):
     need(len(result["offered"]) >= 10, "too few answers were offered for this to show anything")
     need(not result["missed"] and not result["wrong"], f"missed {result['missed'][:3]}, wrong {result['wrong'][:3]}")
     text = trip.peregrine("record")
-    need("why it came back: gg (came back as told)" in text, "the record does not tell of the GG")
+    need("why it came back: gg (came back as ordered)" in text, "the record does not tell of the GG")
     need(statistic(text, "player.answers") == len(result["submitted"]) and statistic(text, "control.commands_gg") == 1,
-         "the record's statistics are not those of this flight")
-    need("feed 1: HTTP 200" in text and "back to Linux: gg" in text, "the record's log is not that of this flight")
+         "the record's statistics are not those of this run")
+    need("input stream 1: HTTP 200" in text and "back to Linux: gg" in text,
+         "the record's log is not that of this run")
     need(f"build {build_id()}" in text, "the record is not of this kernel")
 
 
 def fly_a_trap(trip, game):
-    """A kernel that fails in the middle of the game: Linux is back by itself, and the record tells why and where."""
+    """Boots a kernel that fails in the middle of the game. Linux is back by itself; the record tells why and where."""
     config = write_config(trip, game, "trap.conf", ["test.trap=null", f"test.after={TRAP_SECONDS}"])
     trip.peregrine("install", "--config", config)
     before = trip.boot_id()
@@ -256,7 +266,8 @@ def fly_a_trap(trip, game):
     need(trip.boot_id() not in (None, before), "Linux is not back")
     need("the kernel answers at" in text and "playing with simd=" in text, "fly did not see it fly")
     need("trap: page fault" in trip.guest.log, "the kernel did not trap")
-    need("why it came back: page fault (came back because something failed)" in text, "the record does not tell of the trap")
+    need("why it came back: page fault (came back because something failed)" in text,
+         "the record does not tell of the trap")
     rip = re.search(r"  rip    ([0-9a-f]{16})", text)
     need(rip and "  cr2    0000000000000000" in text, "the record does not show the registers")
     need(f"rip {rip[1]}" in trip.guest.log, "the record's registers are not those of the dump")
@@ -266,7 +277,7 @@ def fly_a_trap(trip, game):
 
 
 def boot_a_broken_kernel(trip):
-    """An image that GRUB cannot load: GRUB goes on with Linux by itself, in the same boot."""
+    """Boots an image that GRUB cannot load: GRUB goes on with Linux by itself, in the same boot."""
     trip.ssh("sudo truncate -s 4096 /boot/peregrine/peregrine.elf && sudo grub-reboot peregrine")
     before, said = trip.boot_id(), len(trip.guest.log)
     trip.say("the image is cut to 4096 bytes, and armed; reboot")
@@ -276,8 +287,8 @@ def boot_a_broken_kernel(trip):
     trip.say("GRUB said: " + re.search(r"error: [^\r\n]*", trip.guest.log[said:])[0])
 
 
-# kexec_file_load enters in 64-bit mode wherever it has put the image (Debian here runs on 5-level paging); kexec_load is
-# what `fly --kexec` does where the Linux boot protocol is the door.
+# kexec_file_load enters in 64-bit mode wherever it has put the image (Debian here runs on 5-level paging). `fly
+# --kexec` uses kexec_load where the image has the Linux boot protocol.
 KEXEC_BZIMAGE = ("kexec -s -l", "kexec -l --type=bzImage")
 
 
@@ -289,12 +300,13 @@ def kexec_the_bzimage(trip, how):
     trip.ssh(f"sudo {how} /tmp/image --initrd=/tmp/settings --command-line=n=3 && "
              "{ (sleep 1; sudo kexec -e) >/dev/null 2>&1 </dev/null & }")
     trip.wait_linux(before)
-    need("started by Linux boot protocol" in trip.guest.log[said:] and "panic: test.trap=panic" in trip.guest.log[said:],
+    need("started by Linux boot protocol" in trip.guest.log[said:]
+         and "panic: test.trap=panic" in trip.guest.log[said:],
          "the image did not start")
 
 
 def cut_the_power(trip, config):
-    """The plug is pulled while install runs."""
+    """Pulls the plug while install runs."""
     trip.peregrine("install", "--config", config, expect=3, environment={"PEREGRINE_TEST_STOP_AT": str(CUT_AT)})
     trip.power_off_at_once()
     trip.say("the power is gone; power on")
@@ -314,7 +326,7 @@ def go(name, directory, stack):
     machine.set_up_namespace()
     trip = Trip(FIRMWARE[name], directory, stack)
     game = start_game(trip, f"round trip {name}")
-    config = write_config(trip, game, "flight.conf")
+    config = write_config(trip, game, "game.conf")
     trip.power_on()
     before = trip.files()
     if name == "uefi":

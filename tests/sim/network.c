@@ -39,7 +39,8 @@ static void send(struct network *network, uint32_t from, uint8_t *data, uint32_t
         launch(network, !from, data, bytes, arrives_ns);
         return;
     }
-    arrives_ns += random_between(random, 0, f->delay_most_ns - f->delay_least_ns) / 16;     /* jitter keeps the order, mostly */
+    arrives_ns += random_between(random, 0, f->delay_most_ns - f->delay_least_ns)
+                  / 16; /* jitter keeps the order, mostly */
     if (random_chance(random, f->lose)) {
         network->lost++;
         return;
@@ -52,7 +53,7 @@ static void send(struct network *network, uint32_t from, uint8_t *data, uint32_t
         network->repeated++;
         launch(network, !from, data, bytes, now_ns + random_between(random, f->delay_least_ns, 2 * f->delay_most_ns));
     }
-    if (random_chance(random, f->corrupt)) {    /* one bit, behind the Ethernet header: every checksum must see it */
+    if (random_chance(random, f->corrupt)) { /* one bit, behind the Ethernet header: every checksum must see it */
         network->corrupted++;
         uint64_t bit = random_between(random, 14 * 8, bytes * 8 - 1);
         data[bit / 8] ^= (uint8_t)(1 << bit % 8);
@@ -91,7 +92,7 @@ bool network_deliver(struct network *network, uint64_t now_ns)
         return false;
     struct network_flight *flight = &network->flights[index];
     if (!netdev_memory_feed(network->ends[flight->to], flight->data, flight->bytes, false))
-        network->lost++;                        /* its receive ring is full */
+        network->lost++; /* its receive ring is full */
     *flight = network->flights[--network->count];
     return true;
 }

@@ -1,13 +1,13 @@
-/* The network between two devices in memory: it loses, repeats, reorders, delays, corrupts and truncates frames, as
- * the seed says, and turns perfect at a given time so that every game can end. Virtual time. */
+/* The network between two devices in memory, in virtual time. Loses, repeats, reorders, delays, corrupts and truncates
+ * frames by a seed, and turns perfect at a given time so that every game can end. */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "host/netdev_memory.h"
+#include "tests/lib/netdev_memory.h"
 
-enum { NETWORK_FLIGHTS_MAX = 2048 };    /* more are lost, as in a full queue */
+enum { NETWORK_FLIGHTS_MAX = 2048 }; /* more are lost, as in a full queue */
 
 /* Chances in 10,000 a frame; times in ns, one way. */
 struct network_faults {
@@ -37,11 +37,11 @@ struct network {
 void network_init(struct network *network, struct netdev_memory *a, struct netdev_memory *b,
                   const struct network_faults *faults, uint64_t perfect_from_ns, uint64_t seed);
 
-/* Takes what both have sent. */
+/* Takes the frames that both have sent. */
 void network_take(struct network *network, uint64_t now_ns);
 
-/* Gives the earliest frame that has arrived by now to its end; false: none has. */
+/* Gives the earliest frame that has arrived by now to its receiver. Returns false if none has arrived. */
 bool network_deliver(struct network *network, uint64_t now_ns);
 
-/* When the next frame arrives; UINT64_MAX: none is flying. */
+/* Returns the time at which the next frame arrives; UINT64_MAX: no frame is on its way. */
 uint64_t network_next_ns(const struct network *network);

@@ -1,10 +1,11 @@
-/* The one source of chance: everything a game does follows from its seed. */
+/* The only source of random numbers: a game follows from its seed alone. */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* splitmix64: Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014. */
+/* Returns the next number of splitmix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number generators",
+ * 2014). */
 static inline uint64_t random_next(uint64_t *state)
 {
     uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
@@ -13,7 +14,7 @@ static inline uint64_t random_next(uint64_t *state)
     return z ^ z >> 31;
 }
 
-/* least..most */
+/* Returns a number from `least` to `most`. */
 static inline uint64_t random_between(uint64_t *state, uint64_t least, uint64_t most)
 {
     return least + random_next(state) % (most - least + 1);

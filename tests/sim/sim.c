@@ -1,12 +1,16 @@
 /* Whole games between two stacks in virtual time, each made from one number.
  *
- *     sim [--peer own|lwip] [--seed N] [--steps N] [--seconds N]
+ *     sim [--peer own|lwip] [--seed N] [--steps N] [--seconds N] [--recording FILE]
  *
- * A game: a network with its faults, two stacks with their policies, up to four connections at once, applications
- * that write, read slowly, half-close, leave early or abort. Checked at every step: each byte received is the byte
- * sent at that offset, never more than was written, time moves, no deadline is missed. Checked at the end: streams
- * that nobody broke off arrived whole, every connection ended within GAME_NS_MAX, and after all timers no state and
- * no buffer is left. A failure prints the game's seed; `sim --seed SEED --steps 1` plays it again. */
+ * With a recording the first connection's listener writes the bursts of a recorded contest, with their pauses.
+ * A game is a network with faults, two stacks with policies of their own, with or without ARP, and up to four
+ * connections at once. Connections are opened from one end or from both. The applications write, read slowly,
+ * half-close, leave early or abort.
+ *
+ * Checked at every step: each byte received is the byte sent at that offset, never more than was written; time moves;
+ * no deadline is missed; net_stack_check holds. Checked at the end: streams that nobody broke off arrived whole, every
+ * connection ended within GAME_NS_MAX, and after all timers no state and no buffer is left. A failure prints the game's
+ * seed; `sim --seed SEED --steps 1` plays the game again. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,54 +20,55 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "kernel/base/assert.h"
-#include "kernel/base/bytes.h"
-#include "kernel/base/log.h"
+#include "base/assert.h"
+#include "base/bytes.h"
+#include "base/log.h"
 #include "net/transport.h"
+#include "tests/sim/endpoint.h"
 #include "tests/sim/network.h"
 #include "tests/sim/random.h"
-#include "tests/sim/side.h"
 
-#define MS UINT64_C(1000000)
-#define S UINT64_C(1000000000)
+#define MS             UINT64_C(1000000)
+#define S              UINT64_C(1000000000)
 
-#define GAME_NS_MAX (1800 * S)          /* data_give_up is 924 s; then the peer's patience, then its own */
-#define PATIENCE_NS (30 * S)            /* a half whose peer is gone waits so long before it aborts */
-#define PACED_NS_MAX (300 * S)          /* the longest stream, in calls with the longest pauses between them */
-#define TIME_WAIT_NS (60 * S)
+#define GAME_NS_MAX    (1800 * S) /* data_give_up is 924 s; then the peer's patience, then its own */
+#define PATIENCE_NS    (30 * S)   /* the wait of a half whose peer is gone, before it aborts */
+#define PACED_NS_MAX   (300 * S)  /* the longest stream, in calls with the longest pauses between them */
+#define TIME_WAIT_NS   (60 * S)
 #define GAME_BEGINS_NS (1000 * S)
-#define AFTERWARDS_NS (200 * S)         /* TIME-WAIT 60 s, FIN-WAIT-2 60 s, half-open 63 s */
+#define AFTERWARDS_NS  (200 * S) /* TIME-WAIT 60 s, FIN-WAIT-2 60 s, half-open 63 s */
 
 enum { STREAM_BYTES_MAX = 100000 };
-enum { STEPS_WITHOUT_TIME_MAX = 200000 };     /* the longest stream, written byte by byte, and then some */
+enum { STEPS_WITHOUT_TIME_MAX = 200000 }; /* the longest stream, written byte by byte, and then some */
 
-static struct side sides[2];
+static struct endpoint endpoints[2];
 static struct network network;
 static uint64_t game_seed, now_ns, steps, virtual_ns;
 static bool with_lwip;
+static struct recording recording;               /* burst_count 0: none */
+static uint64_t forget_every_ns, forget_next_ns; /* when ARP forgets the peer, on both endpoints; UINT64_MAX: never */
 
 _Noreturn void assert_failed(const char *file, int line, const char *condition)
 {
-    printf("sim: %s:%d: %s\nsim: seed %" PRIu64 ", step %" PRIu64 ", at %" PRIu64 " ns; again: sim --peer %s --seed %"
-           PRIu64 " --steps 1\n", file, line, condition, game_seed, steps, now_ns, with_lwip ? "lwip" : "own", game_seed);
+    printf("sim: %s:%d: %s\nsim: seed %" PRIu64 ", step %" PRIu64 ", at %" PRIu64
+           " ns; again: sim --peer %s --seed %" PRIu64 " --steps 1\n",
+           file, line, condition, game_seed, steps, now_ns, with_lwip ? "lwip" : "own", game_seed);
     for (int s = 0; s < 2; s++)
-        for (uint32_t i = 0; i < sides[s].connection_count; i++) {
-            const struct half *h = &sides[s].halves[i];
-            printf("sim: side %d connection %u: state %d id %d written %" PRIu64 " of %" PRIu64 " read %" PRIu64
-                   " shut %d peer shut %d broken %d reason %d\n", s, i, h->state, h->id, h->written,
-                   h->plan.send_bytes, h->read, h->shut, h->peer_shut, h->broken, h->reason);
+        for (uint32_t i = 0; i < endpoints[s].connection_count; i++) {
+            const struct half *h = &endpoints[s].halves[i];
+            printf("sim: endpoint %d connection %u: state %d id %d written %" PRIu64 " of %" PRIu64 " read %" PRIu64
+                   " shut %d peer shut %d broken %d reason %d\n",
+                   s, i, h->state, h->id, h->written, h->plan.send_bytes, h->read, h->shut, h->peer_shut, h->broken,
+                   h->reason);
         }
     printf("sim: frames %" PRIu64 " lost %" PRIu64 " repeated %" PRIu64 " reordered %" PRIu64 " corrupted %" PRIu64
-           " truncated %" PRIu64 "\n", network.frames, network.lost, network.repeated, network.reordered,
-           network.corrupted, network.truncated);
+           " truncated %" PRIu64 "\n",
+           network.frames, network.lost, network.repeated, network.reordered, network.corrupted, network.truncated);
     fflush(stdout);
     abort();
 }
 
-static void fail(const char *what)
-{
-    assert_failed("sim", 0, what);
-}
+static void fail(const char *what) { assert_failed("sim", 0, what); }
 
 /* ---- A game from its seed ---- */
 
@@ -98,7 +103,7 @@ static void choose_policy(struct tcp_policy *p, uint64_t *random)
         p->initial_window_segments = (uint32_t)random_between(random, 1, 40);
 }
 
-/* As many bytes a call as the pauses ask for, so that the application is done long before GAME_NS_MAX. */
+/* Returns the bytes a call that the pauses ask for, so that the application ends long before GAME_NS_MAX. */
 static uint32_t paced_bytes(uint32_t bytes, uint64_t pause_ns)
 {
     return (uint32_t)max_size(bytes, STREAM_BYTES_MAX * pause_ns / PACED_NS_MAX);
@@ -125,52 +130,87 @@ static void choose_plan(struct half_plan *plan, uint64_t *random)
         plan->close_after_bytes = random_between(random, 0, 20000);
 }
 
+/* Chooses how the stacks know their neighbours. A quarter of the games has plain ARP. The others have no ARP, or forget
+ * the peer's MAC again and again, and open some connections from both ends at once. Returns a bit for each of these
+ * connections. The choice takes no number of the game's own sequence, so old seeds play their old games. */
+static uint32_t choose_neighbours(void)
+{
+    static const uint64_t every_ns[] = { UINT64_MAX, 30 * MS, 1 * S, 10 * S };
+    uint64_t random = game_seed ^ UINT64_C(0xa0761d6478bd642f);
+    forget_every_ns = forget_next_ns = UINT64_MAX;
+    if (with_lwip || game_seed % 4 == 3)
+        return 0;
+    if (random_chance(&random, 3000)) {
+        for (int s = 0; s < 2; s++)
+            endpoint_neighbour_fix(&endpoints[s], now_ns);
+    } else {
+        forget_every_ns = every_ns[random_between(&random, 0, ARRAY_COUNT(every_ns) - 1)];
+        forget_next_ns = forget_every_ns == UINT64_MAX ? UINT64_MAX
+                                                       : now_ns + random_between(&random, 0, forget_every_ns);
+    }
+    return (uint32_t)random_between(&random, 0, (1 << ENDPOINT_CONNECTION_COUNT_MAX) - 1);
+}
+
 static void game_open(uint64_t *random)
 {
-    uint32_t connection_count = (uint32_t)random_between(random, 1, SIDE_CONNECTION_COUNT_MAX);
+    uint32_t connection_count = (uint32_t)random_between(random, 1, ENDPOINT_CONNECTION_COUNT_MAX);
     uint32_t lwip_index = with_lwip ? 1 : 2;
     struct network_faults faults;
     choose_faults(&faults, random);
     for (uint32_t s = 0; s < 2; s++) {
         struct tcp_policy policy;
         choose_policy(&policy, random);
-        memset(sides[s].halves, 0, sizeof sides[s].halves);
-        side_open(&sides[s], s, s == lwip_index, &policy, random_next(random), now_ns);
+        memset(endpoints[s].halves, 0, sizeof endpoints[s].halves);
+        endpoint_open(&endpoints[s], s, s == lwip_index, &policy, random_next(random), now_ns);
         for (uint32_t i = 0; i < connection_count; i++)
-            choose_plan(&sides[s].halves[i].plan, random);
+            choose_plan(&endpoints[s].halves[i].plan, random);
     }
-    network_init(&network, &sides[0].device, &sides[1].device, &faults,
+    if (recording.burst_count > 0) {
+        struct half_plan *plan = &endpoints[1].halves[0].plan;
+        plan->recording = &recording;
+        plan->send_bytes = recording.digit_count;
+        plan->write_pause_ns = 0;
+    }
+    network_init(&network, &endpoints[0].device, &endpoints[1].device, &faults,
                  now_ns + random_between(random, 0, 60) * S, random_next(random));
-    side_start(&sides[1], connection_count, now_ns);
-    side_start(&sides[0], connection_count, now_ns);
+    uint32_t crossing = choose_neighbours();
+    endpoint_start(&endpoints[1], connection_count, crossing, now_ns);
+    endpoint_start(&endpoints[0], connection_count, crossing, now_ns);
 }
 
 /* ---- Playing it ---- */
 
-/* One moment: what arrives now is taken in, frame by frame, until nothing moves. */
+/* Plays one moment: delivers the frames that arrive now, one by one, until nothing moves. */
 static void moment(void)
 {
+    if (now_ns >= forget_next_ns) {
+        for (int s = 0; s < 2; s++)
+            endpoint_neighbour_forget(&endpoints[s], now_ns);
+        bool on = now_ns < network.perfect_from_ns + 10 * S;
+        forget_next_ns = on ? forget_next_ns + forget_every_ns : UINT64_MAX;
+    }
     for (uint64_t quiet = 0, turns = 0; quiet == 0; turns++) {
         if (turns > STEPS_WITHOUT_TIME_MAX)
             fail("nothing but turns, and time stands still");
         bool moved = network_deliver(&network, now_ns);
         for (int s = 0; s < 2; s++)
-            moved |= side_turn(&sides[s], now_ns);
+            moved |= endpoint_turn(&endpoints[s], now_ns);
         network_take(&network, now_ns);
         quiet = !moved;
         steps++;
     }
 }
 
-/* Moves time to what happens next. False: nothing does before `until_ns`. */
+/* Moves time to the next event. Returns false if there is none before `until_ns`. */
 static bool advance(uint64_t until_ns)
 {
     uint64_t next_ns = network_next_ns(&network);
+    next_ns = forget_next_ns < next_ns ? forget_next_ns : next_ns;
     for (int s = 0; s < 2; s++) {
-        uint64_t wake_ns = side_wake_ns(&sides[s], now_ns);
-        if (wake_ns <= now_ns)          /* a deadline that net_idle leaves behind would spin the kernel's loop */
-            wake_ns = now_ns + 1000;
-        next_ns = wake_ns < next_ns ? wake_ns : next_ns;
+        uint64_t deadline_ns = endpoint_next_deadline_ns(&endpoints[s], now_ns);
+        if (deadline_ns <= now_ns) /* a deadline that net_idle leaves behind would spin the kernel's loop */
+            deadline_ns = now_ns + 1000;
+        next_ns = deadline_ns < next_ns ? deadline_ns : next_ns;
     }
     if (next_ns > until_ns) {
         now_ns = until_ns;
@@ -183,39 +223,40 @@ static bool advance(uint64_t until_ns)
 static void check_streams(void)
 {
     for (int s = 0; s < 2; s++)
-        for (uint32_t i = 0; i < sides[s].connection_count; i++) {
-            const struct half *half = &sides[s].halves[i], *peer = &sides[!s].halves[i];
+        for (uint32_t i = 0; i < endpoints[s].connection_count; i++) {
+            const struct half *half = &endpoints[s].halves[i], *peer = &endpoints[!s].halves[i];
             ASSERT(half->read <= peer->written);
             if (half->peer_shut && !peer->broken)
                 ASSERT(half->read == peer->written && peer->written == peer->plan.send_bytes);
         }
 }
 
-/* A half whose peer is gone has nobody to wait for: its application loses patience. */
+/* Aborts halves whose peer has been gone for PATIENCE_NS. */
 static bool all_done(void)
 {
     bool done = true;
     for (int s = 0; s < 2; s++)
-        for (uint32_t i = 0; i < sides[s].connection_count; i++) {
-            const struct half *half = &sides[s].halves[i], *peer = &sides[!s].halves[i];
+        for (uint32_t i = 0; i < endpoints[s].connection_count; i++) {
+            const struct half *half = &endpoints[s].halves[i], *peer = &endpoints[!s].halves[i];
             if (half->state != HALF_DONE && peer->state == HALF_DONE && peer->broken
                 && now_ns > network.perfect_from_ns + PATIENCE_NS && now_ns - peer->done_ns > PATIENCE_NS)
-                side_abort(&sides[s], i, now_ns);
+                endpoint_abort(&endpoints[s], i, now_ns);
             done &= half->state == HALF_DONE;
         }
     return done;
 }
 
-/* A connection that nobody broke off must have ended well; the network may have broken it only while connecting,
- * where ARP and SYN give up, and where it lost every ACK of lwIP's last bytes until our TIME-WAIT was over. */
+/* Checks that each connection that nobody broke off has ended well. The network may break a connection as it connects,
+ * when ARP and SYN give up. It may also break one by losing every ACK of lwIP's last bytes until our TIME-WAIT is
+ * over. */
 static void check_ends(void)
 {
-    for (uint32_t i = 0; i < sides[0].connection_count; i++) {
-        const struct half *a = &sides[0].halves[i], *b = &sides[1].halves[i];
+    for (uint32_t i = 0; i < endpoints[0].connection_count; i++) {
+        const struct half *a = &endpoints[0].halves[i], *b = &endpoints[1].halves[i];
         bool planned = a->plan.abort_after_bytes != UINT64_MAX || a->plan.close_after_bytes != UINT64_MAX
                        || b->plan.abort_after_bytes != UINT64_MAX || b->plan.close_after_bytes != UINT64_MAX;
         bool never_met = a->broken && a->read == 0 && b->read == 0;
-        bool lwip_gave_up = with_lwip && b->reason == TRANSPORT_TIMED_OUT;      /* ten resends, or 60 s in LAST-ACK */
+        bool lwip_gave_up = with_lwip && b->reason == TRANSPORT_TIMED_OUT; /* ten resends, or 60 s in LAST-ACK */
         bool lwip_late = with_lwip && b->reason == TRANSPORT_RESET && b->done_ns - a->done_ns >= TIME_WAIT_NS;
         if (planned || never_met || lwip_gave_up)
             continue;
@@ -244,16 +285,16 @@ static void play(uint64_t seed)
     }
     moment();
     for (int s = 0; s < 2; s++) {
-        const char *leftover = side_leftover(&sides[s]);
+        const char *leftover = endpoint_leftover(&endpoints[s]);
         if (leftover != NULL)
             fail(leftover);
-        if (!sides[s].lwip)
-            side_close(&sides[s]);
+        if (!endpoints[s].lwip)
+            endpoint_close(&endpoints[s]);
     }
     virtual_ns += now_ns - GAME_BEGINS_NS;
 }
 
-/* lwIP lives as long as its program, so each game against it has a program of its own: the seed alone replays it. */
+/* Plays one game in a process of its own. lwIP cannot be started twice, and the seed alone must replay the game. */
 static void play_apart(uint64_t seed)
 {
     static uint64_t *shared;
@@ -268,7 +309,7 @@ static void play_apart(uint64_t seed)
     }
     int status;
     if (waitpid(child, &status, 0) != child || !WIFEXITED(status) || WEXITSTATUS(status) != 0)
-        exit(1);                        /* the child has said why */
+        exit(1); /* the child has printed the reason */
     steps = shared[0];
     virtual_ns = shared[1];
 }
@@ -290,6 +331,21 @@ static uint64_t number_of(const char *option, const char *text)
     return value;
 }
 
+/* Leaves out the bursts behind PACED_NS_MAX, so that a game ends long before GAME_NS_MAX. */
+static void cut_recording(void)
+{
+    uint64_t pauses_ns = 0;
+    size_t count = 0, digits = 0;
+    for (; count < recording.burst_count; count++) {
+        pauses_ns += recording.bursts[count].pause_ns;
+        if (pauses_ns > PACED_NS_MAX)
+            break;
+        digits += recording.bursts[count].digits;
+    }
+    recording.burst_count = count;
+    recording.digit_count = digits;
+}
+
 int main(int argc, char **argv)
 {
     uint64_t seed = (uint64_t)time(NULL) * 1000003, steps_wanted = UINT64_MAX, seconds = UINT64_MAX;
@@ -304,8 +360,14 @@ int main(int argc, char **argv)
         } else if (strcmp(option, "--peer") == 0 && value != NULL
                    && (strcmp(value, "own") == 0 || strcmp(value, "lwip") == 0)) {
             with_lwip = strcmp(value, "lwip") == 0;
+        } else if (strcmp(option, "--recording") == 0 && value != NULL) {
+            recording = recording_read(value, STREAM_BYTES_MAX);
+            cut_recording();
         } else {
-            fprintf(stderr, "usage: sim [--peer own|lwip] [--seed N] [--steps N] [--seconds N]   (not \"%s\")\n", option);
+            fprintf(stderr,
+                    "usage: sim [--peer own|lwip] [--seed N] [--steps N] [--seconds N] [--recording FILE]   "
+                    "(not \"%s\")\n",
+                    option);
             return 2;
         }
     }

@@ -1,8 +1,9 @@
 """Who may include whom, and what the objects of net/ and app/ may ask of the rest.
 
-The directions: net includes kernel/base only; app includes net's public headers and kernel/base; drivers include
-kernel, and of net only the device interface; kernel includes none of them, save kernel/main.c; nobody includes tests
-or tools. host/ and kernel/main.c put the parts together and may include them all."""
+The directions: net includes base only; app includes net's public headers and base. Drivers include kernel, and net's
+device interface. kernel includes base only; nobody includes tests or tools. host/ and image/ put the parts together:
+they include all but the programs, of which they know the seam, app/program.h, and app/service/. No program includes
+another's files."""
 import os
 import pathlib
 import re
@@ -15,65 +16,124 @@ BUILD = pathlib.Path(os.environ.get("BUILD", ROOT / "build"))
 if not BUILD.is_absolute():
     BUILD = ROOT / BUILD
 
+# The order of kernel's rooms, from the bottom: each may include itself and those before it. The files in kernel/ itself
+# (libc, panic, the build id) lie below all rooms. Anything may panic, so panic knows nobody, and
+# kernel/rescue/failure.c, at the top, registers what a panic does. cpu takes from above by parameters: how to map, to
+# wait, to claim a page. memory gets the loader's map as a list. time comes above firmware, whose tables name timers.
+KERNEL_ROOMS = ("", "cpu", "memory", "firmware", "time", "rescue")
+
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
-FOLDERS = ("kernel", "drivers", "net", "app", "host")
+FOLDERS = ("image", "base", "kernel", "drivers", "net", "app", "host")
 
-# What net/ offers to applications: the socket-like interface, HTTP text, and checksums and hashes of bytes.
-NET_PUBLIC = ("net/transport.h", "net/netdev.h", "net/http.h", "net/checksum.h", "net/siphash.h")
+# The headers that net/ offers to applications: the socket-like interface, HTTP text, checksums and hashes of bytes.
+NET_PUBLIC = ("net/transport.h", "net/netdev.h", "net/http/response.h", "net/http/request.h", "net/http/body.h",
+              "net/ip/checksum.h",
+              "net/settings.h")
 
-# What the freestanding platform owes to everybody: kernel/libc.c, and where a failed assertion goes.
+# The names that the freestanding platform owes to everybody: kernel/libc.c, and the receiver of failed assertions.
 PLATFORM = {"assert_failed"}
 PLATFORM_OBJECTS = ("kernel/libc.o",)
 
 
 def allowed(source, header):
-    """Whether the file `source` may include `header`; both as paths from the root."""
+    """Returns true if the file `source` may include `header`; both are paths from the root."""
     folder, target = source.split("/")[0], header.split("/")[0]
-    if source == "kernel/main.c" or folder == "host":
-        return target in FOLDERS
-    if source.startswith("kernel/base/"):
-        return header.startswith("kernel/base/")
+    if folder in ("image", "host"):
+        return target in FOLDERS and (target != "app" or header == "app/program.h" or header.startswith("app/service/"))
+    if source.startswith("base/"):
+        return header.startswith("base/")
     if folder == "kernel":
-        return target == "kernel"
+        return target == "base" or target == "kernel" and kernel_floor(header) <= kernel_floor(source)
     if folder == "drivers":
-        return target in ("kernel", "drivers") or header == "net/netdev.h"
+        return target in ("kernel", "drivers", "base") or header == "net/netdev.h"
     if folder == "net":
-        return target == "net" or header.startswith("kernel/base/")
+        return allowed_in_net(source, header) if target == "net" else header.startswith("base/")
     if folder == "app":
-        return target == "app" or header in NET_PUBLIC or header.startswith("kernel/base/")
+        return app_allows(source, header) if target == "app" else header in NET_PUBLIC or header.startswith("base/")
     return False
 
 
-def sources():
-    return [p.relative_to(ROOT).as_posix() for folder in FOLDERS for p in sorted((ROOT / folder).rglob("*.[ch]"))]
+# The rooms of net/. These headers at the top of net/ know no room: anybody in net/ may include them.
+NET_LEAVES = ("net/netdev.h", "net/counters.h", "net/secret.h")
+# The stack's object holds both layers: TCP's functions take it, IP's take `struct net_ip`.
+NET_STACK = ("net/stack.h", "net/stack_state.h")
+
+
+def allowed_in_net(source, header):
+    """Returns true if a file of net/ may include a header of net/: IP knows no TCP, HTTP knows no network."""
+    room = "/".join(source.split("/")[:2])
+    if source in NET_LEAVES or room == "net/secret.c":
+        return header in NET_LEAVES
+    if room == "net/http":
+        return header.startswith("net/http/")
+    if room == "net/ip":
+        return header.startswith("net/ip/") or header in NET_LEAVES
+    if room == "net/tcp":
+        return header.startswith(("net/tcp/", "net/ip/")) or header in NET_LEAVES + NET_STACK
+    if room == "net/lwip":
+        return header.startswith(("net/lwip/", "net/ip/")) or header in NET_LEAVES + ("net/transport.h",)
+    return not header.startswith(("net/lwip/", "net/http/"))
+
+
+def kernel_floor(path):
+    """Returns the place of a kernel file's room in the order."""
+    return KERNEL_ROOMS.index(path.split("/")[1] if path.count("/") > 1 else "")
+
+
+def app_allows(source, header):
+    """Returns true if a file of app/ may include a header of app/: its own room, the seam, the service, and for the
+    player the matcher. No program sees another, the service sees none."""
+    room, target = source.split("/")[1], header.split("/")[1]
+    if header == "app/program.h" or target == room:
+        return True
+    if room == "matcher":
+        return False
+    return target == "service" and room != "program.h" or (room, target) == ("player", "matcher")
+
+
+def sources(folder):
+    return [p.relative_to(ROOT).as_posix() for p in sorted((ROOT / folder).rglob("*.[ch]"))]
 
 
 def includes(source):
-    """The headers of ours that a file includes; lwIP's own (which its port includes) are not ours."""
+    """Returns the headers of ours that a file includes; lwIP's own (which its port includes) are not ours."""
     found = INCLUDE.findall((ROOT / source).read_text())
     if source.startswith("net/lwip/"):
         found = [h for h in found if not re.match(r"(lwip|netif|arch)/", h) and "/" in h]
     return found
 
 
-@pytest.mark.parametrize("source", sources())
-def test_includes_go_the_allowed_ways(source):
-    for header in includes(source):
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_includes_go_the_allowed_ways(folder):
+    pairs = [(source, header) for source in sources(folder) for header in includes(source)]
+    assert pairs
+    for source, header in pairs:
         assert (ROOT / header).exists(), f"{source} includes {header}: write the full path from the root"
         assert allowed(source, header), f"{source} must not include {header}"
 
 
 @pytest.mark.parametrize("source, header", [
-    ("net/tcp.c", "kernel/clock.h"), ("net/tcp.c", "app/player.h"), ("app/player.c", "net/tcp.h"),
-    ("app/player.c", "kernel/clock.h"), ("drivers/pci.c", "net/transport.h"), ("drivers/pci.c", "app/stats.h"),
-    ("kernel/cpu.c", "drivers/pci.h"), ("kernel/base/log.c", "kernel/clock.h"), ("host/main.c", "tests/x.h"),
-    ("kernel/main.c", "tools/x.h")])
+    ("net/tcp.c", "kernel/time/clock.h"), ("net/tcp.c", "app/player/player.h"),
+    ("app/player/player.c", "net/tcp/tcp.h"),
+    ("app/player/player.c", "kernel/time/clock.h"), ("drivers/pci/pci.c", "net/transport.h"),
+    ("drivers/pci/pci.c", "app/service/stats.h"),
+    ("kernel/cpu/cpu.c", "drivers/pci/pci.h"),
+    ("kernel/cpu/apic.c", "kernel/memory/memory.h"), ("kernel/memory/memory.c", "kernel/firmware/boot_info.h"),
+    ("kernel/firmware/acpi.c", "kernel/time/clock.h"), ("kernel/time/clock.c", "kernel/rescue/reset.h"),
+    ("kernel/panic.c", "kernel/rescue/reset.h"), ("kernel/panic.c", "kernel/cpu/cpu.h"),
+    ("base/log.c", "kernel/time/clock.h"), ("host/main.c", "tests/x.h"),
+    ("image/main.c", "tools/x.h"), ("net/ip/arp.c", "net/tcp/internal.h"), ("net/ip/arp.c", "net/stack_state.h"),
+    ("net/http/request.c", "net/ip/ip.h"), ("net/tcp/input.c", "net/transport.h"), ("net/secret.h", "net/ip/ip.h"),
+    ("image/main.c", "app/player/player.h"), ("host/main.c", "app/matcher/matcher.h"),
+    ("app/echo/echo.c", "app/player/session.h"), ("app/echo/echo.c", "app/matcher/matcher.h"),
+    ("app/service/stats.c", "app/player/player.h"), ("app/matcher/matcher.c", "app/service/stats.h"),
+    ("app/program.h", "app/service/stats.h")])
 def test_the_rules_forbid(source, header):
     assert not allowed(source, header)
 
 
 def symbols(objects, undefined):
-    """The names that objects define, or leave undefined."""
+    """Returns the names that objects define, or leave undefined."""
     if not objects:
         return set()
     flag = "--undefined-only" if undefined else "--defined-only"
@@ -93,35 +153,104 @@ def current(paths):
 def test_objects_of_net_ask_for_kernel_base_alone():
     net, third_party = current(objects("net")), objects("build/lwip")
     assert len(net) >= 3, "the kernel's objects are not built: make"
-    offered = symbols([*net, *third_party, *objects("kernel/base")], undefined=False) | platform()
+    offered = symbols([*net, *third_party, *objects("base")], undefined=False) | platform()
     foreign = symbols([*net, *third_party], undefined=True) - offered
     assert not foreign, f"objects of net/ ask for {sorted(foreign)}"
+
+
+@pytest.mark.parametrize("room, not_from", [
+    ("ip", ["tcp", "http", "stack.o", "transport_own.o"]),
+    ("http", ["ip", "tcp", "stack.o", "transport_own.o", "secret.o"]),
+    ("tcp", ["http", "stack.o", "transport_own.o"])])
+def test_rooms_of_net_ask_for_nothing_above_them(room, not_from):
+    net = BUILD / "kernel" / "net"
+    above = [p for name in not_from for p in ([net / name] if name.endswith(".o") else (net / name).glob("*.o"))]
+    missing = symbols(current(objects(f"net/{room}")), undefined=True) & symbols(current(above), undefined=False)
+    assert not missing, f"objects of net/{room} ask for {sorted(missing)} of {not_from}"
 
 
 def test_objects_of_app_ask_for_net_and_kernel_base_alone():
     app = current(objects("app"))
     assert len(app) >= 3, "the kernel's objects are not built: make"
     net = [*current(objects("net")), *objects("build/lwip")]
-    offered = symbols([*app, *net, *objects("kernel/base")], undefined=False) | platform()
+    offered = symbols([*app, *net, *objects("base")], undefined=False) | platform()
     foreign = symbols(app, undefined=True) - offered
     assert not foreign, f"objects of app/ ask for {sorted(foreign)}"
 
 
-# Objects that may use vectors: chosen by CPUID, or by a setting.
-VECTORS = ("app/matcher_avx2.o", "app/matcher_avx512.o", "app/span_chance.o")
+def circle(arrows):
+    """Returns a circle of a graph {node: set of nodes} as a list of nodes, or None."""
+    done, way = set(), []
+
+    def visit(node):
+        if node in way:
+            return way[way.index(node):] + [node]
+        if node in done:
+            return None
+        way.append(node)
+        found = next(filter(None, map(visit, sorted(arrows.get(node, ())))), None)
+        way.pop()
+        done.add(node)
+        return found
+
+    return next(filter(None, map(visit, sorted(arrows))), None)
+
+
+def test_circle_is_found():
+    assert circle({"a": {"b"}, "b": {"c"}, "c": set()}) is None
+    assert circle({"a": {"b"}, "b": {"c"}, "c": {"b"}}) == ["b", "c", "b"]
+
+
+def kernel_calls():
+    """Returns {file of kernel/: files whose symbols it uses}, without suffixes, by the objects' symbols."""
+    built = {p.relative_to(BUILD / "kernel").with_suffix("").as_posix(): p for p in current(objects("kernel"))}
+    owners = {name: module for module, path in built.items() for name in symbols([path], undefined=False)}
+    return {module: {owners[name] for name in symbols([path], undefined=True) if name in owners} - {module}
+            for module, path in built.items()}
+
+
+def kernel_includes():
+    """Returns {file of kernel/: files that it or its header includes}, without suffixes."""
+    arrows = {}
+    for source in sources("kernel"):
+        if source.startswith("kernel/"):
+            targets = {h.rsplit(".", 1)[0] for h in includes(source) if h.startswith("kernel/")}
+            module = source.rsplit(".", 1)[0]
+            arrows.setdefault(module, set()).update(targets - {module})
+    return arrows
+
+
+def test_kernel_has_no_circle_of_includes():
+    assert circle(kernel_includes()) is None
+
+
+def test_kernel_has_no_circle_of_calls():
+    calls = kernel_calls()
+    assert len(calls) >= 20, "the kernel's objects are not built: make"
+    assert circle(calls) is None
+    upwards = [(a, b) for a in calls for b in calls[a] if kernel_floor(b + ".c") > kernel_floor(a + ".c")]
+    assert not upwards, "a room of the kernel uses one above it"
+
+
+# Objects that may use vectors: chosen by CPUID or a setting.
+VECTORS = ("app/matcher/avx2.o", "app/matcher/avx512.o")
+VECTORS_OF_DIGEST = re.compile(r"app/digest/\w+_(avx2|avx512|shani|aesni|vaes)\.o")
 
 
 def vector_instructions(path):
-    """Lines of a disassembly that name a vector register, but for plain 16-byte moves."""
-    code = subprocess.run(["objdump", "-d", "--no-show-raw-insn", path], capture_output=True, text=True, check=True).stdout
-    return [line for line in code.splitlines() if re.search(r"%[xyz]?mm\d", line) and not re.search(r"\tmov([au]ps|dq[au]) ", line)]
+    """Returns the lines of a disassembly that name a vector register, except for plain 16-byte moves."""
+    code = subprocess.run(["objdump", "-d", "--no-show-raw-insn", path], capture_output=True, text=True,
+                          check=True).stdout
+    return [line for line in code.splitlines() if re.search(r"%[xyz]?mm\d", line)
+            and not re.search(r"\tmov([au]ps|dq[au]) ", line)]
 
 
 def test_the_kernel_uses_vectors_only_where_they_were_chosen():
     """Some KVMs interpret the kernel's instructions, and know general registers and plain 16-byte moves only."""
-    plain = [p for p in current(objects("app", "kernel", "drivers", "net"))
-             if p.relative_to(BUILD / "kernel").as_posix() not in VECTORS]
-    assert any(p.name == "matcher_scalar.o" for p in plain), "the kernel's objects are not built: make"
+    plain = [p for p in current(objects("image", "base", "app", "kernel", "drivers", "net"))
+             if (name := p.relative_to(BUILD / "kernel").as_posix()) not in VECTORS
+             and not VECTORS_OF_DIGEST.fullmatch(name)]
+    assert any(p.name == "scalar.o" for p in plain), "the kernel's objects are not built: make"
     found = {p.name: lines[:3] for p in plain if (lines := vector_instructions(p))}
     assert not found, found
     assert vector_instructions(BUILD / "kernel" / VECTORS[0]), "the disassembly is not understood"
@@ -132,10 +261,10 @@ def platform():
 
 
 def test_the_answer_s_way_lies_in_the_section_that_idle_time_fetches():
-    """kernel/base/hot.h. Its ends are weak symbols: were the section named otherwise, nothing would be fetched."""
+    """base/hot_section.h. Its ends are weak symbols: were the section named otherwise, nothing would be fetched."""
     names = ("__start_hot_text", "rx_borrow", "http_response_step", "matcher_next", "player_turn", "tx_publish",
              "__stop_hot_text")
-    listing = subprocess.run(["nm", BUILD / "peregrine.elf"], capture_output=True, text=True, check=True).stdout
+    listing = subprocess.run(["nm", BUILD / "peregrine.debug"], capture_output=True, text=True, check=True).stdout
     at = {name: int(re.search(rf"^(\w+) \w {name}$", listing, re.MULTILINE)[1], 16) for name in names}
     assert max(at.values()) - min(at.values()) < 32 * 1024, "too much to fetch every millisecond"
     assert min(at, key=at.get) == names[0] and max(at, key=at.get) == names[-1]

@@ -5,9 +5,9 @@ import sys
 
 import pytest
 
-import peregrine_control
+from deploy import control
 
-GG = pathlib.Path(peregrine_control.__file__).with_name("gg")
+GG = pathlib.Path(control.__file__).parents[1] / "gg"
 KEY = ("--key", "12345678")
 
 
@@ -30,5 +30,5 @@ def test_bad_words_are_named(words, code, quoted):
 
 
 def test_a_key_of_any_bytes_is_the_same_bytes():
-    assert peregrine_control.key_from_text(b"caf\xe9caf\xe9".decode("utf-8", "surrogateescape")) == b"caf\xe9caf\xe9"
-    assert peregrine_control.key_from_text("0x6361666563616665") == b"cafecafe"
+    assert control.key_from_text(b"caf\xe9caf\xe9".decode("utf-8", "surrogateescape")) == b"caf\xe9caf\xe9"
+    assert control.key_from_text("0x6361666563616665") == b"cafecafe"

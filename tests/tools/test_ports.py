@@ -1,4 +1,4 @@
-"""tools/ports.py: nobody else gets a port that somebody was given, or is at."""
+"""tools/vm/ports.py: nobody else gets a port that somebody was given, or is at."""
 import pathlib
 import socket
 import subprocess
@@ -6,15 +6,15 @@ import sys
 
 import pytest
 
-import ports
+from vm import ports
 
 
 def test_two_processes_get_different_ports(monkeypatch):
     monkeypatch.setattr(ports, "LAST", ports.FIRST + 399)
-    program = ("import sys, ports; ports.LAST = ports.FIRST + 399\n"
+    program = ("import sys\nfrom vm import ports\nports.LAST = ports.FIRST + 399\n"
                "print(*[ports.free_port(ports.UDP) for _ in range(100)], flush=True); sys.stdin.read()")
     with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                          cwd=pathlib.Path(ports.__file__).parent) as other:
+                          cwd=pathlib.Path(ports.__file__).parents[1]) as other:
         theirs = other.stdout.readline().split()
         ours = [ports.free_port(ports.UDP) for _ in range(100)]
         other.stdin.close()

@@ -1,13 +1,15 @@
 """tools/run.py: what it makes of its variables, of a game's end, and of a KVM that is too slow."""
+import os
 import pathlib
+import signal
 import subprocess
 import sys
 
 import pytest
 
-import machine
+from vm import machine
 import run
-from game import outcome
+from vm.game import outcome
 
 
 @pytest.mark.parametrize("variables, quoted", [
@@ -36,6 +38,65 @@ def test_the_program_says_so_and_fails():
     program = pathlib.Path(run.__file__)
     done = subprocess.run([sys.executable, program], env={"NIC": "e1000"}, capture_output=True, text=True, timeout=20)
     assert done.returncode != 0 and "NIC='e1000'" in done.stderr
+
+
+def test_help_lists_the_variables_and_an_unknown_word_is_refused():
+    program = pathlib.Path(run.__file__)
+    done = subprocess.run([sys.executable, program, "--help"], capture_output=True, text=True, timeout=20)
+    assert done.returncode == 0 and all(name in done.stdout for name in run.VARIABLES)
+    assert subprocess.run([sys.executable, program, "--foo"], capture_output=True, timeout=20).returncode == 2
+
+
+def test_further_settings_reach_the_kernel():
+    values = run.read_variables({"SETTINGS": "cpus=2 watchdog=5"})
+    text = machine.settings_text(machine.Setup(), values["ROUND"], ["feed=x"], "me", "key", values["SETTINGS"].split())
+    assert text.endswith(" cpus=2 watchdog=5")
+
+
+def test_a_system_without_namespaces_for_users_is_told_so(tmp_path):
+    unshare = tmp_path / "unshare"
+    unshare.write_text("#!/bin/sh\necho 'unshare failed: Operation not permitted' >&2\nexit 1\n")
+    unshare.chmod(0o755)
+    done = subprocess.run([sys.executable, run.__file__], capture_output=True, text=True, timeout=20,
+                          env={**os.environ, "NET": "tap", "PATH": f"{tmp_path}:{os.environ['PATH']}"})
+    assert done.returncode == 1
+    assert done.stderr == ("run: NET=tap needs root, or a system that lets its users make namespaces "
+                           "(unshare failed: Operation not permitted)\n")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_leaves_nothing_behind(tmp_path, number):
+    process = subprocess.Popen([sys.executable, run.__file__], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                               text=True,
+                               env={**os.environ, "TMPDIR": str(tmp_path)})
+    try:
+        said = ""
+        while "board: http" not in said:
+            line = process.stdout.readline()
+            assert line, said + process.stderr.read()
+            said += line
+        assert list(tmp_path.iterdir())
+        process.send_signal(number)
+        errors = process.communicate(timeout=60)[1]
+        assert process.returncode == 1 and f"run: ended by {number.name}" in errors
+        assert not list(tmp_path.iterdir())
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_the_log_is_shown_by_whole_lines_and_once(capsys):
+    class Host:
+        log = "one\ntwo\nthr"
+
+    log = run.Log(Host)
+    log.show()
+    assert capsys.readouterr().out == "  | one\n  | two\n"
+    Host.log = "one\ntwo\nthree\nfour\n[1.0] stats: x 1\nfive\n"
+    log.show_last(2)
+    log.show_last(2)
+    assert capsys.readouterr().out == "  | four\n  | five\n"
 
 
 def test_defaults_follow_from_each_other():

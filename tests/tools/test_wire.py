@@ -1,4 +1,4 @@
-"""tools/wire.py: the stamps are those of the wire, the answers are checked."""
+"""tools/probe/wire.py: the stamps are those of the wire, the answers are checked."""
 import socket
 import subprocess
 import threading
@@ -6,17 +6,17 @@ import time
 
 import pytest
 
-import linux_guest
+from vm import linux_guest
 from contest import rounds
 from contest.oracle import Oracle
-from plain_player import post, read_reply
-from wire import ProbeError, Wire
+from tests.contest.plain_player import post, read_reply
+from probe.wire import ProbeError, Wire
 
 ROUND = rounds.ONLINE
 
 
 def start_player(wire, think_s=0.0, spoil=lambda digits: digits):
-    """A player that knows the answers by the oracle, and takes `think_s` for each burst."""
+    """Starts a player that knows the answers by the oracle, and takes `think_s` for each burst."""
     def play():
         oracle = Oracle(ROUND.n, ROUND.constants)
         with socket.create_connection(("127.0.0.1", wire.ports["input"]), timeout=60) as feed, \

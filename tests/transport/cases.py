@@ -1,6 +1,8 @@
-"""One case a function: what a stack behind net/transport.h does with a Linux peer, or with one made of raw frames.
+"""The cases, one a function: a stack behind net/transport.h against a Linux peer, or against a peer of raw frames.
 
-Run by test_transport.py, each in a namespace of its own:  PUPPET=build/test/transport/puppet-lwip cases.py NAME"""
+test_transport.py runs each case in a namespace of its own. By hand:
+
+    STDIN_DRIVER=build/test/transport/stdin_driver-lwip cases.py NAME"""
 import os
 import socket
 import struct
@@ -10,12 +12,13 @@ import threading
 import time
 import zlib
 
-from inside import (ACK, LINUX, PATIENCE_S, PSH, RAW, RST, STACK, SYN, Puppet, RawConnection, Wire, accept, captured_dhcp,
-                    captured_segments, checksum, gaps, ip_header, listener, receive, reset, set_up, sh, stream, tcp, udp)
+from tests.transport.inside import (
+    ACK, LINUX, PATIENCE_S, PSH, RAW, RST, STACK, SYN, Driver, RawConnection, Wire, accept, captured_dhcp,
+    captured_segments, checksum, gaps, ip_header, listener, receive, reset, set_up, sh, stream, tcp, udp)
 
 CASES = {}
 STACK_NAME = os.environ.get("STACK", "lwip")
-PROBES = 1 if STACK_NAME == "own" else 0        # a tail probe (RFC 8985) goes before the first timeout
+PROBES = 1 if STACK_NAME == "own" else 0        # our stack sends a tail probe (RFC 8985) before the first timeout
 
 
 def case(function):
@@ -26,7 +29,7 @@ def case(function):
 def eventually(condition, seconds=PATIENCE_S):
     end = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < end, "it never came to be"
+        assert time.monotonic() < end, f"not true within {seconds} s"
         time.sleep(0.02)
 
 
@@ -35,220 +38,220 @@ def eventually(condition, seconds=PATIENCE_S):
 @case
 def connection_to_closed_port_is_refused():
     set_up()
-    with Puppet() as puppet:
-        connection = puppet.connect(LINUX, 8001)
-        puppet.expect("closed", connection, "refused")
+    with Driver() as driver:
+        connection = driver.connect(LINUX, 8001)
+        driver.expect("closed", connection, "refused")
 
 
 @case
 def data_arrives_in_order_both_ways():
     set_up()
-    with listener() as server, Puppet() as puppet:
-        connection = puppet.connect(LINUX, 8000)
+    with listener() as server, Driver() as driver:
+        connection = driver.connect(LINUX, 8000)
         peer = accept(server)
-        puppet.expect("connected", connection)
+        driver.expect("connected", connection)
         for i in range(50):
             peer.sendall(b"question %d;" % i)
             text = b"question %d;" % i
-            assert puppet.data(connection, len(text)) == text
-            puppet.tell(f"send {connection} {(b'answer %d;' % i).hex()}")
+            assert driver.data(connection, len(text)) == text
+            driver.command(f"send {connection} {(b'answer %d;' % i).hex()}")
             assert receive(peer, len(b"answer %d;" % i)) == b"answer %d;" % i
-        eventually(lambda: puppet.unacked(connection) == 0)     # Linux delays its last acknowledgement
+        eventually(lambda: driver.unacked(connection) == 0)     # Linux delays its last acknowledgement
 
 
 @case
 def peer_half_closes_and_we_go_on_sending():
     set_up()
-    with listener() as server, Puppet() as puppet:
-        connection = puppet.connect(LINUX, 8000)
+    with listener() as server, Driver() as driver:
+        connection = driver.connect(LINUX, 8000)
         peer = accept(server)
         peer.sendall(b"last words")
         peer.shutdown(socket.SHUT_WR)
-        assert puppet.data(connection, 10) == b"last words"
-        puppet.expect("ended", connection)
-        puppet.tell(f"send {connection} {b'still here'.hex()}")
+        assert driver.data(connection, 10) == b"last words"
+        driver.expect("ended", connection)
+        driver.command(f"send {connection} {b'still here'.hex()}")
         assert receive(peer, 10) == b"still here"
-        puppet.silent("closed")
-        puppet.tell(f"close {connection}")
+        driver.silent("closed")
+        driver.command(f"close {connection}")
         assert peer.recv(10) == b""
-        puppet.expect("closed", connection, "done")
+        driver.expect("closed", connection, "done")
 
 
 @case
 def we_half_close_and_peer_goes_on_sending():
     set_up()
-    with listener() as server, Puppet() as puppet:
-        connection = puppet.connect(LINUX, 8000)
+    with listener() as server, Driver() as driver:
+        connection = driver.connect(LINUX, 8000)
         peer = accept(server)
-        puppet.tell(f"send {connection} {b'that is all'.hex()}")
-        puppet.tell(f"close {connection}")
+        driver.command(f"send {connection} {b'that is all'.hex()}")
+        driver.command(f"close {connection}")
         assert receive(peer, 100) == b"that is all"
         peer.sendall(b"but not for me")
-        assert puppet.data(connection, 14) == b"but not for me"
-        puppet.silent("closed")
+        assert driver.data(connection, 14) == b"but not for me"
+        driver.silent("closed")
         peer.close()
-        puppet.expect("ended", connection)
-        puppet.expect("closed", connection, "done")
+        driver.expect("ended", connection)
+        driver.expect("closed", connection, "done")
 
 
 @case
 def peer_resets_and_connection_is_told_so():
     set_up()
-    with listener() as server, Puppet() as puppet:
-        connection = puppet.connect(LINUX, 8000)
+    with listener() as server, Driver() as driver:
+        connection = driver.connect(LINUX, 8000)
         peer = accept(server)
-        puppet.expect("connected", connection)
+        driver.expect("connected", connection)
         reset(peer)
-        puppet.expect("closed", connection, "reset")
+        driver.expect("closed", connection, "reset")
 
 
 @case
 def we_abort_and_peer_is_reset():
     set_up()
-    with listener() as server, Puppet() as puppet:
-        connection = puppet.connect(LINUX, 8000)
+    with listener() as server, Driver() as driver:
+        connection = driver.connect(LINUX, 8000)
         peer = accept(server)
-        puppet.tell(f"abort {connection}")
-        puppet.expect("closed", connection, "aborted")
+        driver.command(f"abort {connection}")
+        driver.expect("closed", connection, "aborted")
         try:
             peer.recv(10)
             raise AssertionError("the peer saw an end instead of a reset")
         except ConnectionResetError:
             pass
-        puppet.silent("closed")     # told once
+        driver.silent("closed")     # reported once
 
 
 @case
-def closed_connections_are_told_once_and_ids_come_anew():
-    """More connections, one after the other, than there are ids and pcbs."""
+def closed_connections_are_reported_once_and_ids_come_again():
+    """Opens more connections, one after the other, than there are ids and pcbs."""
     set_up()
-    with listener() as server, Puppet() as puppet:
+    with listener() as server, Driver() as driver:
         ports = set()
         for i in range(100):
-            connection = puppet.connect(LINUX, 8000)
+            connection = driver.connect(LINUX, 8000)
             peer = accept(server)
-            ports.add(puppet.expect("connected", connection)[2])
+            ports.add(driver.expect("connected", connection)[2])
             if i % 2:
-                puppet.tell(f"close {connection}")
+                driver.command(f"close {connection}")
                 assert peer.recv(1) == b""
                 peer.close()
             else:
                 peer.close()
-                puppet.expect("ended", connection)
-                puppet.tell(f"close {connection}")
-            puppet.expect("closed", connection, "done")
-        puppet.silent("closed")
+                driver.expect("ended", connection)
+                driver.command(f"close {connection}")
+            driver.expect("closed", connection, "done")
+        driver.silent("closed")
         assert len(ports) > 95, "local ports are not random"
 
 
 @case
 def all_connections_taken_is_said_at_once():
     set_up()
-    with listener(backlog=64) as server, Puppet() as puppet:
-        connections = [puppet.connect(LINUX, 8000) for _ in range(16)]
+    with listener(backlog=64) as server, Driver() as driver:
+        connections = [driver.connect(LINUX, 8000) for _ in range(16)]
         assert sorted(connections) == list(range(16))
-        puppet.tell(f"connect {LINUX} 8000")
-        assert puppet.expect("connect")[1] == "-1"
-        puppet.expect("connected", 7)           # so that the server has it, too
-        puppet.tell("abort 7")
-        puppet.expect("closed", 7, "aborted")
-        assert puppet.connect(LINUX, 8000) == 7
+        driver.command(f"connect {LINUX} 8000")
+        assert driver.expect("connect")[1] == "-1"
+        driver.expect("connected", 7)           # the server has the connection now
+        driver.command("abort 7")
+        driver.expect("closed", 7, "aborted")
+        assert driver.connect(LINUX, 8000) == 7
         peers = [accept(server) for _ in range(17)]
         assert len(peers) == 17
 
 
 # --- Streams ---------------------------------------------------------------------------------------------------------
 
-def bulk(puppet, server, count, message_bytes_max, timeout=PATIENCE_S):
-    """`count` bytes each way at once, compared on both sides."""
-    connection = puppet.connect(LINUX, 8000)
+def bulk(driver, server, count, message_bytes_max, timeout=PATIENCE_S):
+    """Sends `count` bytes each way at once, and compares them on both sides."""
+    connection = driver.connect(LINUX, 8000)
     peer = accept(server)
     peer.settimeout(timeout)
-    puppet.tell(f"sink {connection}")
-    puppet.tell(f"source {connection} {count} 99 {message_bytes_max}")
-    puppet.tell(f"close {connection}")
+    driver.command(f"sink {connection}")
+    driver.command(f"source {connection} {count} 99 {message_bytes_max}")
+    driver.command(f"close {connection}")
     ours = stream(7, count)
     received = []
     reader = threading.Thread(target=lambda: received.append(receive(peer, count + 1)))
     reader.start()
     peer.sendall(ours)
     peer.shutdown(socket.SHUT_WR)
-    sunk = puppet.expect("sunk", connection, timeout=timeout)
+    sunk = driver.expect("sunk", connection, timeout=timeout)
     assert (int(sunk[2]), int(sunk[3])) == (count, zlib.crc32(ours))
     reader.join(timeout)
     assert received and received[0] == stream(99, count), f"{len(received[0])} of {count} bytes came, or other ones"
-    puppet.expect("closed", connection, "done", timeout=timeout)
+    driver.expect("closed", connection, "done", timeout=timeout)
 
 
 @case
 def megabytes_both_ways_are_exact():
     set_up()
-    with listener() as server, Puppet() as puppet:
-        bulk(puppet, server, 2_000_000, 1400)
-        assert puppet.counters().get("lwip.rx_drop_no_pbuf", 0) == 0
+    with listener() as server, Driver() as driver:
+        bulk(driver, server, 2_000_000, 1400)
+        assert driver.counters().get("lwip.rx_drop_no_pbuf", 0) == 0
 
 
 @case
 def megabytes_with_checksum_offload_are_exact():
-    """Linux leaves the checksums of what it sends partial, and completes ours."""
+    """Offloads checksums: Linux leaves the checksums of its packets partial, and completes ours."""
     set_up(offload=True)
-    with listener() as server, Puppet("--offload") as puppet:
-        bulk(puppet, server, 2_000_000, 1400)
-        assert puppet.counters().get("lwip.tcp.chkerr", 0) == 0
+    with listener() as server, Driver("--offload") as driver:
+        bulk(driver, server, 2_000_000, 1400)
+        assert driver.counters().get("lwip.tcp.chkerr", 0) == 0
 
 
 @case
 def small_messages_are_exact():
     set_up()
-    with listener() as server, Puppet() as puppet:
-        bulk(puppet, server, 20_000, 3)
+    with listener() as server, Driver() as driver:
+        bulk(driver, server, 20_000, 3)
 
 
 @case
 def small_mtu_lowers_the_segments():
     set_up()
     sh("ip link set tap0 mtu 600")
-    with listener() as server, Puppet("--mtu", "600") as puppet:
-        bulk(puppet, server, 100_000, 1400)
+    with listener() as server, Driver("--mtu", "600") as driver:
+        bulk(driver, server, 100_000, 1400)
 
 
 @case
 def many_small_segments_are_delivered_as_they_come():
     set_up()
-    with listener() as server, Puppet() as puppet:
-        connection = puppet.connect(LINUX, 8000)
+    with listener() as server, Driver() as driver:
+        connection = driver.connect(LINUX, 8000)
         peer = accept(server)
         text = stream(3, 2000)
         for byte in text:
             peer.send(bytes([byte]))
-        assert puppet.data(connection, 2000) == text
+        assert driver.data(connection, 2000) == text
 
 
 @case
 def lossy_wire_is_survived():
-    """5 % lost, 2 % doubled, 5 % swapped, 1 % corrupted, each way."""
+    """Loses 5 %, doubles 2 %, swaps 5 % and corrupts 1 % of the frames, each way."""
     set_up()
     seed = os.environ.get("SEED", "20220217")
     print("SEED", seed)
-    # Linux answers a corrupted frame's broken IP header with nothing; the RTO floor of 20 ms keeps the case short.
-    with listener() as server, Puppet("--faults", "500,200,500,100", "--seed", seed, "--rto-min-us", "20000") as puppet:
-        bulk(puppet, server, 60_000, 1400)
+    # Linux drops a corrupted frame silently. The minimal RTO of 20 ms keeps the case short.
+    with listener() as server, Driver("--faults", "500,200,500,100", "--seed", seed, "--rto-min-us", "20000") as driver:
+        bulk(driver, server, 60_000, 1400)
 
 
 @case
 def receiver_that_stops_reading_is_waited_for():
-    """The window closes; probes keep the connection; then everything arrives."""
+    """Closes the window: probes keep the connection, and then all bytes arrive."""
     set_up()
-    with listener() as server, Puppet() as puppet:
+    with listener() as server, Driver() as driver:
         server.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        connection = puppet.connect(LINUX, 8000)
+        connection = driver.connect(LINUX, 8000)
         peer = accept(server)
-        puppet.tell(f"source {connection} 300000 5 1400")
-        puppet.tell(f"close {connection}")
+        driver.command(f"source {connection} 300000 5 1400")
+        driver.command(f"close {connection}")
         time.sleep(1.5)
         assert receive(peer, 400_000) == stream(5, 300_000)
         peer.close()
-        puppet.expect("closed", connection, "done")
+        driver.expect("closed", connection, "done")
 
 
 # --- Listening -------------------------------------------------------------------------------------------------------
@@ -256,36 +259,36 @@ def receiver_that_stops_reading_is_waited_for():
 @case
 def three_peers_are_accepted_and_served():
     set_up()
-    with Puppet() as puppet:
-        puppet.tell("listen 80")
-        puppet.expect("listen", 1)
+    with Driver() as driver:
+        driver.command("listen 80")
+        driver.expect("listen", 1)
         peers = [socket.create_connection((STACK, 80), PATIENCE_S) for _ in range(3)]
         ids = []
         for peer in peers:
             name = peer.getsockname()
-            accepted = puppet.expect("accepted")
+            accepted = driver.expect("accepted")
             ids.append(int(accepted[1]))
             assert accepted[2:] == ["80", name[0], str(name[1])]
         for peer, connection in zip(peers, ids):
             peer.sendall(b"GET %d" % connection)
-            assert puppet.data(connection, 5) == b"GET %d" % connection
-            puppet.tell(f"send {connection} {b'page'.hex()}")
-            puppet.tell(f"close {connection}")
+            assert driver.data(connection, 5) == b"GET %d" % connection
+            driver.command(f"send {connection} {b'page'.hex()}")
+            driver.command(f"close {connection}")
         for peer, connection in zip(peers, ids):
             assert receive(peer, 100) == b"page"
             peer.close()
-            puppet.expect("closed", connection, "done")
+            driver.expect("closed", connection, "done")
 
 
 @case
 def peers_beyond_the_connections_are_reset():
     set_up()
-    with Puppet() as puppet:
-        puppet.tell("listen 80")
-        puppet.expect("listen", 1)
+    with Driver() as driver:
+        driver.command("listen 80")
+        driver.expect("listen", 1)
         peers = [socket.create_connection((STACK, 80), PATIENCE_S) for _ in range(16)]
         for _ in range(16):
-            puppet.expect("accepted")
+            driver.expect("accepted")
         try:
             with socket.create_connection((STACK, 80), PATIENCE_S) as peer:
                 assert peer.recv(1) != b"", "an end instead of a reset"
@@ -293,29 +296,29 @@ def peers_beyond_the_connections_are_reset():
         except ConnectionResetError:
             pass
         peers[0].close()
-        puppet.expect("ended")
+        driver.expect("ended")
 
 
 @case
 def half_open_connections_are_bounded():
-    """1000 SYNs from nowhere; afterwards a real peer is served."""
+    """Sends 1000 SYNs from nowhere, and checks that a real peer is served afterwards."""
     set_up()
     wire = Wire()
-    with Puppet() as puppet:
-        puppet.tell("listen 80")
-        puppet.expect("listen", 1)
+    with Driver() as driver:
+        driver.command("listen 80")
+        driver.expect("listen", 1)
         for i in range(1000):
             wire.send(tcp(RAW, STACK, 1024 + i, 80, i * 7919, 0, SYN))
             if i % 50 == 0:
                 time.sleep(0.005)
-        puppet.silent("accepted", seconds=0.3)
-        for i in range(1000):       # and they give up
+        driver.silent("accepted", seconds=0.3)
+        for i in range(1000):       # the half-open connections give up
             wire.send(tcp(RAW, STACK, 1024 + i, 80, i * 7919 + 1, 0, RST))
             if i % 50 == 0:
                 time.sleep(0.005)
         with socket.create_connection((STACK, 80), PATIENCE_S) as peer:
             peer.sendall(b"hello")
-            assert puppet.data(int(puppet.expect("accepted")[1]), 5) == b"hello"
+            assert driver.data(int(driver.expect("accepted")[1]), 5) == b"hello"
 
 
 # --- Silence ---------------------------------------------------------------------------------------------------------
@@ -323,21 +326,21 @@ def half_open_connections_are_bounded():
 @case
 def host_that_is_not_there_is_unreachable():
     set_up()
-    with Puppet("--speed", "20") as puppet:
-        connection = puppet.connect("10.9.0.99", 80)
-        puppet.expect("closed", connection, "unreachable")
+    with Driver("--speed", "20") as driver:
+        connection = driver.connect("10.9.0.99", 80)
+        driver.expect("closed", connection, "unreachable")
 
 
 @case
 def unanswered_syns_back_off_and_time_out():
-    """SYNs at 0, 1, 3, 7 s (RFC 6298: 1 s, doubling)."""
+    """Expects SYNs at 0, 1, 3, 7 s (RFC 6298: 1 s, doubling)."""
     set_up()
     wire = Wire()
-    with tempfile.NamedTemporaryFile() as pcap, Puppet("--speed", "10", "--pcap", pcap.name) as puppet:
-        connection = puppet.connect(RAW, 80)
+    with tempfile.NamedTemporaryFile() as pcap, Driver("--speed", "10", "--pcap", pcap.name) as driver:
+        connection = driver.connect(RAW, 80)
         syns = [wire.tcp(), wire.tcp(), wire.tcp(), wire.tcp()]
         assert all(s.flags == SYN for s in syns) and len({s.seq for s in syns}) == 1
-        puppet.expect("closed", connection, "timed_out")
+        driver.expect("closed", connection, "timed_out")
         times = captured_segments(pcap.name, lambda s: s.flags == SYN)
         for got, wanted in zip(gaps(times)[:3], [1, 2, 4], strict=True):
             assert abs(got - wanted) < 0.03, times      # within lwIP's ticks of 10 ms
@@ -345,46 +348,49 @@ def unanswered_syns_back_off_and_time_out():
 
 @case
 def unanswered_data_backs_off_and_times_out():
-    """Data again after 0.2, 0.4, 0.8, ... s, the last 51 s after the first; then the connection is given up, after at
+    """Expects data again after 0.2, 0.4, 0.8, ... s, the last 51 s after the first. Then the stack gives up, after at
     least RFC 9293's 100 s. Our own stack sends a tail probe before."""
     set_up()
     wire = Wire()
-    with tempfile.NamedTemporaryFile() as pcap, Puppet("--speed", "25", "--pcap", pcap.name) as puppet:
-        connection = puppet.connect(RAW, 9000)
+    with tempfile.NamedTemporaryFile() as pcap, Driver("--speed", "25", "--pcap", pcap.name) as driver:
+        connection = driver.connect(RAW, 9000)
         RawConnection(wire)
-        puppet.expect("connected", connection)
-        puppet.tell(f"send {connection} {b'anybody'.hex()}")
-        puppet.expect("closed", connection, "timed_out", timeout=100)
-        closed = puppet.stamp_us / 1e6
+        driver.expect("connected", connection)
+        driver.command(f"send {connection} {b'anybody'.hex()}")
+        driver.expect("closed", connection, "timed_out", timeout=100)
+        closed = driver.stamp_us / 1e6
         times = captured_segments(pcap.name, lambda s: s.data == b"anybody")
         waits = gaps(times[PROBES:])[:6]
-        assert 0.19 <= waits[0] <= 0.4, waits       # the floor and a round trip, which 10 ms of ours make 250 ms here
+        assert 0.19 <= waits[0] <= 0.4, waits       # the minimum and a round trip: 10 ms of ours are 250 ms here
         for shorter, longer in zip(waits, waits[1:]):
             assert 1.9 <= longer / shorter <= 2.1, waits
         assert len(times) >= 9 and 100 <= closed - times[0], (closed, times)
 
 
 def times_of_lost_text(*options):
-    """How long the tail probes of a segment that nobody acknowledges come after it, and how long after them the first
-    retransmission: by the stack's clock, which a machine that stands still makes slower, not late (--speed)."""
+    """Returns the times from a segment that nobody acknowledges to its tail probes, and from these to the first
+    retransmission. The times are the stack's clock's, which a stalled machine slows down (--speed)."""
     set_up()
     wire = Wire()
-    with tempfile.NamedTemporaryFile() as pcap, Puppet("--speed", "2", "--pcap", pcap.name, *options) as puppet:
-        connection = puppet.connect(RAW, 9000)
+    with tempfile.NamedTemporaryFile() as pcap, Driver("--speed", "2", "--pcap", pcap.name, *options) as driver:
+        connection = driver.connect(RAW, 9000)
         peer = RawConnection(wire)
-        puppet.tell(f"send {connection} {b'lost'.hex()}")
+        driver.command(f"send {connection} {b'lost'.hex()}")
         for _ in range(2 + PROBES):
             assert peer.next().data == b"lost"
-        sent = lambda: captured_segments(pcap.name, lambda s: s.data == b"lost")    # noqa: E731
-        eventually(lambda: len(sent()) >= 2 + PROBES)       # a frame is written down when it has left
+
+        def sent():
+            return captured_segments(pcap.name, lambda s: s.data == b"lost")
+
+        eventually(lambda: len(sent()) >= 2 + PROBES)       # the capture has a frame after the frame has left
         waits = gaps(sent())
     return waits[:PROBES], waits[PROBES]
 
 
 @case
 def lost_segment_is_sent_again_after_200_ms():
-    """On a fresh connection: not lwIP's first estimate of 3 s, nor ticks of half a second. Our own stack has sent a tail
-    probe within two round trips by then."""
+    """Expects a retransmission after 200 ms on a new connection: not after lwIP's first estimate of 3 s, nor by ticks
+    of half a second. Our own stack has sent a tail probe before, within two round trips."""
     probes, resent_s = times_of_lost_text()
     assert all(wait_s < 0.1 for wait_s in probes), probes
     assert 0.18 < resent_s < 0.5, resent_s
@@ -402,8 +408,8 @@ def retransmission_floor_follows_the_configuration():
 def data_is_acknowledged_at_once():
     set_up()
     wire = Wire()
-    with Puppet() as puppet:
-        puppet.connect(RAW, 9000)
+    with Driver() as driver:
+        driver.connect(RAW, 9000)
         peer = RawConnection(wire)
         waits = []
         for i in range(21):
@@ -413,39 +419,39 @@ def data_is_acknowledged_at_once():
             reply = peer.next()
             assert reply.ack == peer.seq and not reply.data, reply
             waits.append(reply.at - sent)
-        assert sorted(waits)[5] < 0.01, f"delayed acknowledgements: {waits}"       # the others may be the machine's
+        assert sorted(waits)[5] < 0.01, f"delayed acknowledgements: {waits}"       # a busy machine may delay the rest
 
 
 @case
 def out_of_order_segments_are_put_in_order():
     set_up()
     wire = Wire()
-    with Puppet() as puppet:
-        connection = puppet.connect(RAW, 9000)
+    with Driver() as driver:
+        connection = driver.connect(RAW, 9000)
         peer = RawConnection(wire)
-        puppet.expect("connected", connection)
+        driver.expect("connected", connection)
         text = stream(11, 30 * 100)
         for i in [*range(1, 30, 2), *range(2, 30, 2)]:
             peer.send(PSH | ACK, text[100 * i:100 * i + 100], seq=peer.seq + 100 * i)
-        puppet.silent("data")
+        driver.silent("data")
         peer.send(PSH | ACK, text[:100])
-        assert puppet.data(connection, 3000) == text
-        counters = puppet.counters()
+        assert driver.data(connection, 3000) == text
+        counters = driver.counters()
         assert counters.get("lwip.pool.frame_copies.used", 0) == 0
 
 
 @case
 def frames_held_are_bounded_and_come_back():
-    """More out-of-order segments, on several connections, than frames may be lent: some are copied, none is lost for
-    good, and all go back."""
+    """Sends more out-of-order segments, on several connections, than frames may be borrowed. Some are copied, none is
+    lost for good, and all go back."""
     set_up()
     wire = Wire()
-    with Puppet() as puppet:
+    with Driver() as driver:
         peers = []
         for port in (9000, 9001, 9002, 9003, 9004):
-            connection = puppet.connect(RAW, port)
+            connection = driver.connect(RAW, port)
             peers.append((connection, RawConnection(wire, port=port)))
-            puppet.expect("connected", connection)
+            driver.expect("connected", connection)
         text = stream(12, 33 * 40)
         for _, peer in peers:
             for i in range(1, 33):
@@ -454,11 +460,11 @@ def frames_held_are_bounded_and_come_back():
         for connection, peer in peers:
             peer.send(PSH | ACK, text[:40])
             time.sleep(0.05)
-            peer.send(PSH | ACK, text, seq=peer.seq)    # what was not kept
-            assert puppet.data(connection, len(text)) == text
-            puppet.tell(f"abort {connection}")
-            puppet.expect("closed", connection, "aborted")
-        counters = puppet.counters()
+            peer.send(PSH | ACK, text, seq=peer.seq)    # the segment that was not kept
+            assert driver.data(connection, len(text)) == text
+            driver.command(f"abort {connection}")
+            driver.expect("closed", connection, "aborted")
+        counters = driver.counters()
         if STACK_NAME == "lwip":
             assert counters["lwip.rx_copied"] > 0, counters
         for pool in ("frame_copies", "tcp_segs", "pbufs", "tcp_pcbs"):
@@ -467,37 +473,37 @@ def frames_held_are_bounded_and_come_back():
 
 @case
 def reset_out_of_sequence_is_challenged():
-    """RFC 5961 §3.2: only RCV.NXT resets; elsewhere in the window a RST is answered by an ACK."""
+    """RFC 5961 §3.2: Expects that only a RST at RCV.NXT resets. Elsewhere in the window an ACK answers a RST."""
     set_up()
     wire = Wire()
-    with Puppet() as puppet:
-        connection = puppet.connect(RAW, 9000)
+    with Driver() as driver:
+        connection = driver.connect(RAW, 9000)
         peer = RawConnection(wire)
-        puppet.expect("connected", connection)
+        driver.expect("connected", connection)
         peer.send(RST, seq=peer.seq + 1000)
         challenge = peer.next()
         assert challenge.flags == ACK and challenge.ack == peer.seq, challenge
         peer.send(RST, seq=peer.seq - 70000)
-        puppet.silent("closed")
+        driver.silent("closed")
         peer.send(RST)
-        puppet.expect("closed", connection, "reset")
+        driver.expect("closed", connection, "reset")
 
 
 @case
 def window_update_lost_is_recovered_by_probes():
     set_up()
     wire = Wire()
-    with Puppet("--speed", "10" if STACK_NAME == "lwip" else "25") as puppet:
-        connection = puppet.connect(RAW, 9000)
+    with Driver("--speed", "10" if STACK_NAME == "lwip" else "25") as driver:
+        connection = driver.connect(RAW, 9000)
         peer = RawConnection(wire, window=10)
-        puppet.expect("connected", connection)
+        driver.expect("connected", connection)
         peer.send(ACK, window=0)
         time.sleep(0.05)
-        puppet.tell(f"send {connection} {b'when you can'.hex()}")
+        driver.command(f"send {connection} {b'when you can'.hex()}")
         probe = peer.next()
         assert probe and len(probe.data) <= 1, probe
-        # The connection stays while they are answered: with lwIP, more of them than it has retransmissions. Ours are
-        # 0.2, 0.4, ... s apart, however they are answered (RFC 9293 §3.8.6.1): eight take 51 s.
+        # The connection stays as long as probes are answered: more probes than lwIP has retransmissions. Our probes are
+        # 0.2, 0.4, ... s apart in any case (RFC 9293 §3.8.6.1): eight take 51 s.
         for _ in range(14 if STACK_NAME == "lwip" else 8):
             peer.send(ACK, window=0, seq=peer.seq)
             probe = peer.next()
@@ -511,25 +517,26 @@ def window_update_lost_is_recovered_by_probes():
                 got += segment.data
                 ack += len(segment.data)
             peer.send(ACK, window=1000, ack=ack)
-        puppet.silent("closed")
+        driver.silent("closed")
 
 
 @case
 def initial_sequence_numbers_are_a_clock_and_a_keyed_hash():
-    """RFC 6528: two machines with other secrets differ; one machine's, over the same four-tuple, grow with its clock."""
+    """RFC 6528: Expects other ISNs from machines with other secrets. One machine's ISNs of a four-tuple grow with its
+    clock."""
     set_up()
     wire = Wire()
     seen = []
     for secret in ("11", "22"):
-        with Puppet("--secret", secret) as puppet:
+        with Driver("--secret", secret) as driver:
             for _ in range(8):
-                connection = puppet.connect(RAW, 9000)
+                connection = driver.connect(RAW, 9000)
                 syn = wire.tcp()
                 while syn.flags != SYN:
                     syn = wire.tcp()
                 seen.append(syn.seq)
-                puppet.tell(f"abort {connection}")
-                puppet.expect("closed", connection)
+                driver.command(f"abort {connection}")
+                driver.expect("closed", connection)
     assert len(set(seen)) == 16
     deltas = {(b - a) & 0xFFFFFFFF for a, b in zip(seen, seen[1:])}
     assert len(deltas) == 15 and sum(d < 1 << 28 for d in deltas) < 6, seen
@@ -540,45 +547,45 @@ def initial_sequence_numbers_are_a_clock_and_a_keyed_hash():
 @case
 def datagrams_go_both_ways():
     set_up()
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as peer, Puppet() as puppet:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as peer, Driver() as driver:
         peer.bind((LINUX, 5000))
         peer.settimeout(PATIENCE_S)
-        puppet.tell("udp_bind 4000")
-        assert puppet.expect("udp_bind")[1] == "1"
+        driver.command("udp_bind 4000")
+        assert driver.expect("udp_bind")[1] == "1"
         for count in (0, 1, 7, 1399, 1400):
             peer.sendto(stream(count, count), (STACK, 4000))
-            got = puppet.expect("datagram", 4000, LINUX, 5000)
+            got = driver.expect("datagram", 4000, LINUX, 5000)
             assert bytes.fromhex(got[4]) == stream(count, count)
-            puppet.tell(f"udp 4000 {LINUX} 5000 {stream(count + 1, count).hex()}")
-            assert puppet.expect("udp")[1] == "1"
+            driver.command(f"udp 4000 {LINUX} 5000 {stream(count + 1, count).hex()}")
+            assert driver.expect("udp")[1] == "1"
             assert peer.recvfrom(2000) == (stream(count + 1, count), (STACK, 4000))
-        puppet.tell(f"udp 4001 {LINUX} 5000 {b'unbound'.hex()}")
+        driver.command(f"udp 4001 {LINUX} 5000 {b'unbound'.hex()}")
         assert peer.recvfrom(2000) == (b"unbound", (STACK, 4001))
         peer.sendto(bytes(1401), (STACK, 4000))     # more than TRANSPORT_DATAGRAM_BYTES_MAX
-        puppet.silent("datagram")
+        driver.silent("datagram")
         for port in (4002, 4003, 4004):
-            puppet.tell(f"udp_bind {port}")
-            assert puppet.expect("udp_bind")[1] == "1"
-        puppet.tell("udp_bind 4005")
-        assert puppet.expect("udp_bind")[1] == "0"
+            driver.command(f"udp_bind {port}")
+            assert driver.expect("udp_bind")[1] == "1"
+        driver.command("udp_bind 4005")
+        assert driver.expect("udp_bind")[1] == "0"
 
 
 @case
 def datagram_in_fragments_is_put_together():
     set_up()
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as peer, Puppet() as puppet:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as peer, Driver() as driver:
         peer.bind((LINUX, 5000))
-        puppet.tell("udp_bind 4000")
-        puppet.expect("udp_bind")
+        driver.command("udp_bind 4000")
+        driver.expect("udp_bind")
         sh(f"ip route add {STACK}/32 dev tap0 mtu 576")
         peer.sendto(stream(1, 1400), (STACK, 4000))
-        assert bytes.fromhex(puppet.expect("datagram", 4000)[4]) == stream(1, 1400)
+        assert bytes.fromhex(driver.expect("datagram", 4000)[4]) == stream(1, 1400)
 
 
 @case
 def closed_udp_port_is_said_by_icmp():
     set_up()
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as peer, Puppet():
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as peer, Driver():
         peer.connect((STACK, 4000))
         peer.settimeout(PATIENCE_S)
         peer.send(b"anybody")
@@ -592,7 +599,7 @@ def closed_udp_port_is_said_by_icmp():
 @case
 def echo_is_answered():
     set_up()
-    with socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP) as ping, Puppet():
+    with socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP) as ping, Driver():
         ping.settimeout(PATIENCE_S)
         for count in (0, 1, 56, 1472, 4000):
             data = stream(count, count)
@@ -611,7 +618,7 @@ def echo_is_answered():
 def broadcast_and_broken_echo_are_not_answered():
     set_up()
     wire = Wire()
-    with Puppet():
+    with Driver():
         echo = struct.pack("!BBHHH", 8, 0, 0, 7, 7) + b"12345678"
         good = echo[:2] + struct.pack("!H", checksum(echo)) + echo[4:]
         wire.send(ip_header(RAW, "10.9.0.255", 1, len(good)) + good, b"\xff" * 6)
@@ -628,8 +635,8 @@ def broadcast_and_broken_echo_are_not_answered():
 def arp_request_is_answered_and_static_gateway_needs_none():
     set_up()
     wire = Wire(address="10.9.0.200", arp=False)
-    with Puppet("--ip", STACK, "--gw", "10.9.0.200", "--gwmac", "02:00:00:00:00:aa") as puppet:
-        puppet.connect("192.0.2.1", 80)
+    with Driver("--ip", STACK, "--gw", "10.9.0.200", "--gwmac", "02:00:00:00:00:aa") as driver:
+        driver.connect("192.0.2.1", 80)
         frame = wire.frame(PATIENCE_S)
         while frame[12:14] != b"\x08\x00":
             frame = wire.frame(PATIENCE_S)
@@ -642,45 +649,45 @@ def arp_request_is_answered_and_static_gateway_needs_none():
 
 @case
 def own_address_claimed_by_another_is_not_believed():
-    """An ARP reply for our own address, from elsewhere: not stored, counted."""
+    """Sends an ARP reply for the stack's own address, from elsewhere. The reply is counted, and not stored."""
     set_up()
     wire = Wire()
-    with Puppet() as puppet:
-        puppet.expect("network", "up")
+    with Driver() as driver:
+        driver.expect("network", "up")
         wire.send(struct.pack("!HHBBH", 1, 0x0800, 6, 4, 2) + wire.mac + socket.inet_aton(STACK) +
                   b"\xff" * 6 + socket.inet_aton(STACK), b"\xff" * 6, 0x0806)
         counter = "arp.rx_drop_own_address" if STACK_NAME == "own" else "lwip.rx_drop_bad_arp_sender"
-        eventually(lambda: puppet.counters().get(counter, 0) == 1)
+        eventually(lambda: driver.counters().get(counter, 0) == 1)
 
 
 @case
 def addresses_that_no_host_has_are_refused():
     set_up()
-    with Puppet() as puppet:
-        puppet.expect("network", "up")
+    with Driver() as driver:
+        driver.expect("network", "up")
         for address in ("0.0.0.0", "255.255.255.255", "224.0.0.1", "10.9.0.255"):
-            puppet.tell(f"connect {address} 80")
-            assert puppet.expect("connect")[1] == "-1", address
+            driver.command(f"connect {address} 80")
+            assert driver.expect("connect")[1] == "-1", address
 
 
 @case
 def destination_without_a_route_is_unreachable():
     set_up()
-    with Puppet("--ip", STACK) as puppet:
-        connection = puppet.connect("192.0.2.1", 80)
-        puppet.expect("closed", connection, "unreachable")
-        puppet.tell(f"udp 4000 192.0.2.1 53 {b'x'.hex()}")
-        assert puppet.expect("udp")[1] == "0"
+    with Driver("--ip", STACK) as driver:
+        connection = driver.connect("192.0.2.1", 80)
+        driver.expect("closed", connection, "unreachable")
+        driver.command(f"udp 4000 192.0.2.1 53 {b'x'.hex()}")
+        assert driver.expect("udp")[1] == "0"
 
 
 @case
 def port_unreachable_refuses_a_connection():
-    """A router's or a firewall's word, quoting our SYN: RFC 1122 §4.2.3.9; one that quotes another sequence number is
-    not heard (RFC 5927 §4.1). A network that is prohibited is as one that is not there."""
+    """RFC 1122 §4.2.3.9: Refuses a connection by an ICMP error of a router or firewall that quotes the SYN. An error
+    with another sequence number is ignored (RFC 5927 §4.1). A prohibited network counts as unreachable."""
     set_up()
     wire = Wire()
-    with Puppet() as puppet:
-        connection = puppet.connect(RAW, 80)
+    with Driver() as driver:
+        connection = driver.connect(RAW, 80)
         syn = wire.ip(6)
 
         def unreachable(quoted, code=3):
@@ -693,23 +700,23 @@ def port_unreachable_refuses_a_connection():
         unreachable(syn[:20])
         unreachable(syn[:10])
         unreachable(b"")
-        puppet.silent("closed")
+        driver.silent("closed")
         unreachable(syn[:28])
-        puppet.expect("closed", connection, "refused")
-        connection = puppet.connect(RAW, 80)
+        driver.expect("closed", connection, "refused")
+        connection = driver.connect(RAW, 80)
         unreachable(wire.ip(6)[:28], 9)
-        puppet.expect("closed", connection, "unreachable")
+        driver.expect("closed", connection, "unreachable")
 
 
 # --- DHCP ------------------------------------------------------------------------------------------------------------
 
 class DhcpServer:
-    """Answers as told: `answer(kind, options)` gives (reply kind, address, options), several of them, or None for
-    silence."""
+    """A server that answers by a function: `answer(kind, options)` returns (reply kind, address, options), a list of
+    these, or None for silence."""
 
     def __init__(self, answer, address=LINUX):
         self.answer, self.address, self.requests, self.times = answer, address, [], []
-        self.answered = 0       # of the requests; the answers are on their way
+        self.answered = 0       # requests whose answers are on their way
         self.wire = Wire(address="0.0.0.0", mac=bytes.fromhex("0200000000bb"), arp=False)
         self.thread = threading.Thread(target=self.serve, daemon=True)
         self.thread.start()
@@ -742,7 +749,7 @@ class DhcpServer:
         for code, value in {53: bytes([reply_kind]), 54: socket.inet_aton(self.address), **more}.items():
             body += bytes([code, len(value)]) + value
         body += b"\xff"
-        # To the address that is being lent, as a server does that was not asked to broadcast.
+        # To the address of the lease, as from a server that was not asked to broadcast.
         destination = address if reply_kind != 6 else "255.255.255.255"
         mac = message[28:34] if reply_kind != 6 else b"\xff" * 6
         self.wire.send(udp(self.address, destination, 67, 68, body), mac)
@@ -761,34 +768,36 @@ def lease(seconds=3600, mask="255.255.255.0", **more):
 def lease_of_a_whole_network_is_taken():
     set_up()
     server = DhcpServer(lease(_3=socket.inet_aton(LINUX)))
-    with listener() as tcp_server, Puppet(static=False) as puppet:
-        assert puppet.expect("network", "up")[2:] == [STACK, "255.255.255.0", LINUX, "1500", "dhcp"]
+    with listener() as tcp_server, Driver(static=False) as driver:
+        assert driver.expect("network", "up")[2:] == [STACK, "255.255.255.0", LINUX, "1500", "dhcp"]
         discover = server.requests[0]
         request = next(r for r in server.requests if r[0] == 3)
         assert discover[0] == 1 and discover[3][:6] == b"\xff" * 6 and discover[3][26:34] == bytes(4) + b"\xff" * 4
-        assert request[0] == 3 and request[1][50] == socket.inet_aton(STACK) and request[1][54] == socket.inet_aton(LINUX)
+        assert request[0] == 3
+        assert request[1][50] == socket.inet_aton(STACK) and request[1][54] == socket.inet_aton(LINUX)
         assert discover[2][4:8] == request[2][4:8] and discover[2][28:34].hex() == "525400123456"
-        connection = puppet.connect(LINUX, 8000)
+        connection = driver.connect(LINUX, 8000)
         accept(tcp_server)
-        puppet.expect("connected", connection)
-        assert "lost" not in puppet.logged(), "a lease is called lost that was never had"
+        driver.expect("connected", connection)
+        assert "lost" not in driver.logged(), "a lease is called lost that was never had"
 
 
 @case
 def lease_of_one_address_with_routes_and_mtu_is_taken():
-    """As GCP gives them: /32, option 121 with the gateway on the link and the default route through it, MTU 1460."""
+    """Leases as GCP does: /32, option 121 with the gateway on the link and the default route through it, MTU 1460."""
     set_up(address=None)
     sh(f"ip addr add {LINUX}/32 dev tap0 && ip route add {STACK}/32 dev tap0 && ip addr add 198.51.100.1/32 dev lo")
     routes = bytes([32]) + socket.inet_aton(LINUX) + bytes(4) + bytes([0]) + socket.inet_aton(LINUX)
-    DhcpServer(lease(mask="255.255.255.255", _121=routes, _3=socket.inet_aton("10.9.0.66"), _26=struct.pack("!H", 1460)))
-    with listener(address="198.51.100.1") as far, Puppet(static=False) as puppet:
-        assert puppet.expect("network", "up")[2:] == [STACK, "255.255.255.255", LINUX, "1460", "dhcp"]
-        connection = puppet.connect("198.51.100.1", 8000)
+    DhcpServer(lease(mask="255.255.255.255", _121=routes, _3=socket.inet_aton("10.9.0.66"),
+                     _26=struct.pack("!H", 1460)))
+    with listener(address="198.51.100.1") as far, Driver(static=False) as driver:
+        assert driver.expect("network", "up")[2:] == [STACK, "255.255.255.255", LINUX, "1460", "dhcp"]
+        connection = driver.connect("198.51.100.1", 8000)
         peer = accept(far)
-        puppet.expect("connected", connection)
+        driver.expect("connected", connection)
         mss = peer.getsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG)
-        assert mss == 1420 - (12 if STACK_NAME == "own" else 0), mss      # what timestamps leave of it
-        puppet.tell(f"source {connection} 50000 4 1400")
+        assert mss == 1420 - (12 if STACK_NAME == "own" else 0), mss      # our stack's timestamps take 12 bytes
+        driver.command(f"source {connection} 50000 4 1400")
         assert receive(peer, 50000) == stream(4, 50000)
 
 
@@ -799,9 +808,9 @@ def second_gateway_of_option_121_is_used_for_its_network():
     routes = bytes([24, 198, 51, 100]) + socket.inet_aton(RAW) + bytes([0]) + socket.inet_aton(LINUX)
     DhcpServer(lease(mask="255.255.255.255", _121=routes))
     wire = Wire()
-    with Puppet(static=False) as puppet:
-        puppet.expect("network", "up")
-        puppet.connect("198.51.100.7", 80)
+    with Driver(static=False) as driver:
+        driver.expect("network", "up")
+        driver.connect("198.51.100.7", 80)
         frame = wire.frame(PATIENCE_S)
         while frame[12:14] != b"\x08\x00" or frame[23] != 6:
             frame = wire.frame(PATIENCE_S)
@@ -810,20 +819,20 @@ def second_gateway_of_option_121_is_used_for_its_network():
 
 @case
 def silent_server_is_asked_again_with_back_off():
-    """DISCOVERs 1, 2, 4 s apart, give or take a quarter."""
+    """Expects DISCOVERs 1, 2, 4 s apart, give or take a quarter."""
     set_up()
-    with tempfile.NamedTemporaryFile() as pcap, Puppet("--speed", "10", "--pcap", pcap.name, static=False) as puppet:
+    with tempfile.NamedTemporaryFile() as pcap, Driver("--speed", "10", "--pcap", pcap.name, static=False) as driver:
         eventually(lambda: len(captured_dhcp(pcap.name)) >= 4)
         sent = captured_dhcp(pcap.name)
         assert all((kind, destination) == (1, "255.255.255.255") for _, kind, destination in sent), sent
         for got, wanted in zip(gaps([at for at, *_ in sent]), [1, 2, 4]):
             assert 0.75 * wanted <= got <= 1.25 * wanted + 0.02, sent
-        puppet.tell(f"connect {LINUX} 80")
-        assert puppet.expect("connect")[1] == "-1"
+        driver.command(f"connect {LINUX} 80")
+        assert driver.expect("connect")[1] == "-1"
 
 
 @case
-def refused_request_starts_anew():
+def refused_request_starts_again():
     set_up()
     refusals = []
 
@@ -833,48 +842,51 @@ def refused_request_starts_anew():
             return 6, "0.0.0.0", {}
         return lease()(kind, options)
     server = DhcpServer(answer)
-    with Puppet("--speed", "10", static=False) as puppet:
-        puppet.expect("network", "up")
+    with Driver("--speed", "10", static=False) as driver:
+        driver.expect("network", "up")
         kinds = [kind for kind, *_ in server.requests]
         assert [k for i, k in enumerate(kinds) if i == 0 or k != kinds[i - 1]] == [1, 3, 1, 3], kinds
 
 
 @case
 def lease_is_renewed_rebound_and_lost():
-    """A lease of 200 s: asked to be renewed at 100 s by unicast, from 175 s by broadcast, given up at 200 s; connections
-    go with it, and the search starts anew."""
+    """Leases for 200 s. The client asks at 100 s by unicast, from 175 s by broadcast, and gives up at 200 s.
+    Connections end with the lease, and the search starts again."""
     set_up()
     alive = [True]
     server = DhcpServer(lambda kind, options: lease(seconds=200)(kind, options) if alive[0] else None)
     with tempfile.NamedTemporaryFile() as pcap, listener() as tcp_server, \
-            Puppet("--speed", "100", "--pcap", pcap.name, static=False) as puppet:
-        puppet.expect("network", "up")
-        connection = puppet.connect(LINUX, 8000)
+            Driver("--speed", "100", "--pcap", pcap.name, static=False) as driver:
+        driver.expect("network", "up")
+        connection = driver.connect(LINUX, 8000)
         peer = accept(tcp_server)
-        puppet.expect("connected", connection)
-        puppet.forget("network")
-        renewals = lambda: [r for r in server.requests if r[3][30:34] == socket.inet_aton(LINUX)]   # noqa: E731
+        driver.expect("connected", connection)
+        driver.forget("network")
+
+        def renewals():
+            return [r for r in server.requests if r[3][30:34] == socket.inet_aton(LINUX)]
+
         eventually(renewals)
         options, message = renewals()[0][1:3]
         assert 50 not in options and 54 not in options and message[12:16] == socket.inet_aton(STACK)
         eventually(lambda: server.answered == len(server.requests))
         alive[0] = False
-        puppet.expect("network", "down")
-        puppet.expect("closed", connection, "unreachable")
+        driver.expect("network", "down")
+        driver.expect("closed", connection, "unreachable")
         peer.close()
         sent = captured_dhcp(pcap.name)
         asked = [at for at, kind, destination in sent if kind == 3 and destination == "255.255.255.255"]
         renewed = [at for at, kind, destination in sent if destination == LINUX]
-        assert abs(renewed[0] - asked[0] - 100) < 10, sent      # asked may have been said twice
+        assert abs(renewed[0] - asked[0] - 100) < 10, sent      # the client may have asked twice
         rebound = [at for at in asked if at > renewed[-1]]
         assert rebound and abs(rebound[0] - renewed[0] - 175) < 10, sent
         alive[0] = True
-        puppet.expect("network", "up")
+        driver.expect("network", "up")
 
 
 @case
 def offers_that_are_not_ours_or_senseless_are_ignored():
-    """Before each good offer: one of a loopback address, one without a lease time, one without a server."""
+    """Sends three bad offers before each good one: a loopback address, no lease time, no server."""
     set_up()
 
     def answer(kind, options):
@@ -882,9 +894,9 @@ def offers_that_are_not_ours_or_senseless_are_ignored():
         senseless = [(2, "127.0.0.1", good[2]), (2, STACK, {1: good[2][1]}), (2, STACK, {**good[2], 54: bytes(4)})]
         return [*senseless, good] if kind == 1 else good
     DhcpServer(answer)
-    with Puppet("--speed", "20", static=False) as puppet:
-        assert puppet.expect("network", "up")[2] == STACK
-        counters = puppet.counters()
+    with Driver("--speed", "20", static=False) as driver:
+        assert driver.expect("network", "up")[2] == STACK
+        counters = driver.counters()
         for reason in ("address", "no_lease", "no_server"):
             assert counters.get(f"dhcp.rx_drop_{reason}", 0) >= 1, counters
 

@@ -1,4 +1,5 @@
-"""What a case needs inside its own network namespace: the TAP end of Linux, the puppet, and a peer made of raw frames.
+"""The tools of a case inside its own network namespace: Linux' end of the TAP device, the driver, and a peer of raw
+frames.
 
 Linux's end is 10.9.0.1/24 on tap0; the stack under test is 10.9.0.2 unless a case says otherwise; raw peers answer
 for 10.9.0.77, which Linux does not own."""
@@ -16,7 +17,8 @@ LINUX, STACK, RAW = "10.9.0.1", "10.9.0.2", "10.9.0.77"
 STACK_MAC = bytes.fromhex("525400123456")
 RAW_MAC = bytes.fromhex("0200000000aa")
 FIN, SYN, RST, PSH, ACK = 1, 2, 4, 8, 16
-PATIENCE_S = 60                 # for what happens at once, on a machine that is slow, busy, or stands still for seconds
+SOL_PACKET, PACKET_QDISC_BYPASS = 263, 20      # <linux/if_packet.h>
+PATIENCE_S = 60                 # bound of a wait for an immediate event, on a machine that is slow, busy or stalled
 
 
 def sh(command):
@@ -35,7 +37,8 @@ def set_up(offload=False, address=f"{LINUX}/24"):
 
 
 def wait_for_carrier():
-    """Until then Linux drops what is sent on tap0: its queue is made some time after the puppet has opened the other end."""
+    """Waits for tap0's carrier. Linux makes the queue some time after the driver has opened the device, and drops
+    packets until then."""
     end = time.monotonic() + PATIENCE_S
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
         while True:
@@ -44,16 +47,17 @@ def wait_for_carrier():
                 break
             assert time.monotonic() < end, "tap0 has no carrier"
             time.sleep(0.005)
-    # Linux announces it a moment before the queue is there, and holds the lock meanwhile that this question takes, too.
+    # Linux announces the carrier just before the queue is ready, and holds a lock until then. This command takes the
+    # lock.
     subprocess.run(["ip", "link", "show", "dev", "tap0"], check=True, stdout=subprocess.DEVNULL)
 
 
-class Puppet:
-    """The program under test. `expect` waits for a line that begins with the words given and returns its words;
-    lines that come first are kept for later calls."""
+class Driver:
+    """The program under test (stdin_driver.c). `expect` waits for a line that begins with the words given and returns
+    its words. Other lines are kept for later calls."""
 
     def __init__(self, *options, stack=None, static=True):
-        program = os.environ["PUPPET"]
+        program = os.environ["STDIN_DRIVER"]
         words = [program, "--tap", "tap0", *options]
         if static and "--ip" not in options:
             words += ["--ip", STACK, "--gw", LINUX]
@@ -61,7 +65,7 @@ class Puppet:
         self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.stderr)
         self.buffer, self.lines, self.log = b"", [], []
 
-    def tell(self, line):
+    def command(self, line):
         self.process.stdin.write(line.encode() + b"\n")
         self.process.stdin.flush()
 
@@ -71,7 +75,7 @@ class Puppet:
             return False
         got = os.read(self.process.stdout.fileno(), 1 << 16)
         if not got:
-            raise AssertionError(f"the puppet ended with {self.process.wait()}\n" + self.tail())
+            raise AssertionError(f"the driver ended with {self.process.wait()}\n" + self.tail())
         *lines, self.buffer = (self.buffer + got).split(b"\n")
         for line in lines:
             stamp, *words = line.decode().split(" ")
@@ -80,8 +84,8 @@ class Puppet:
         return True
 
     def logged(self):
-        """What it has logged so far."""
-        return os.pread(self.stderr.fileno(), 1 << 24, 0).decode(errors="replace")    # its position is where the puppet writes
+        """Returns the log so far, without moving the position at which the driver writes."""
+        return os.pread(self.stderr.fileno(), 1 << 24, 0).decode(errors="replace")
 
     def tail(self):
         return "\n".join(self.log[-30:]) + "\n" + self.logged()[-4000:]
@@ -101,11 +105,11 @@ class Puppet:
             self.read(left)
 
     def forget(self, word):
-        """Drops the lines that begin so and have not been asked for."""
+        """Drops the lines that begin with a word and that no call has taken."""
         self.lines = [line for line in self.lines if line[1][0] != word]
 
     def silent(self, *words, seconds=0.2):
-        """Asserts that no such line comes."""
+        """Asserts that no line with these words comes."""
         end = time.monotonic() + seconds
         while (left := end - time.monotonic()) > 0:
             self.read(left)
@@ -113,7 +117,7 @@ class Puppet:
         assert not [line for _, line in self.lines if line[:len(words)] == words], self.tail()
 
     def data(self, connection, count, timeout=PATIENCE_S):
-        """The next `count` bytes that the stack delivers on a connection."""
+        """Returns the next `count` bytes that the stack delivers on a connection."""
         got = b""
         while len(got) < count:
             got += bytes.fromhex(self.expect("data", connection, timeout=timeout)[2])
@@ -121,30 +125,30 @@ class Puppet:
         return got
 
     def connect(self, address, port):
-        self.tell(f"connect {address} {port}")
+        self.command(f"connect {address} {port}")
         connection = int(self.expect("connect")[1])
         assert connection >= 0
         return connection
 
     def counters(self):
-        self.tell("counters")
+        self.command("counters")
         self.expect("counters")
         found = {words[1]: int(words[2]) for _, words in self.lines if words[0] == "counter"}
         self.lines = [line for line in self.lines if line[1][0] != "counter"]
         return found
 
     def unacked(self, connection):
-        """How many bytes of what was sent the peer has not acknowledged."""
-        self.tell(f"unacked {connection}")
+        """Returns the number of bytes sent that the peer has not acknowledged."""
+        self.command(f"unacked {connection}")
         return int(self.expect("unacked", connection)[2])
 
     def quit(self):
-        """Ends it, and asserts that it ended well: no sanitizer's complaint, no failed assertion."""
+        """Ends the driver, and asserts that no sanitizer complained and no assertion failed."""
         if self.process.poll() is None:
-            self.tell("quit")
+            self.command("quit")
             self.process.stdin.close()
         status = self.process.wait(PATIENCE_S)
-        assert status == 0, f"the puppet ended with {status}\n" + self.tail()
+        assert status == 0, f"the driver ended with {status}\n" + self.tail()
 
     def __enter__(self):
         self.expect("stack")
@@ -160,7 +164,7 @@ class Puppet:
 
 
 def captured(path):
-    """The frames of a capture of the puppet's, both directions: (seconds of its clock, frame)."""
+    """Returns the frames of the driver's capture, both directions: (seconds of its clock, frame)."""
     with open(path, "rb") as file:
         data = file.read()
     at, frames = 24, []
@@ -172,16 +176,17 @@ def captured(path):
 
 
 def captured_segments(path, predicate):
-    """When the stack sent the TCP segments that the predicate names, by its own clock."""
+    """Returns the times, by the stack's clock, of the TCP segments sent for which the predicate holds."""
     sent = [(at, Segment(frame[14:], at)) for at, frame in captured(path)
             if frame[6:12] == STACK_MAC and frame[12:14] == b"\x08\x00" and frame[23] == 6]
     return [at for at, segment in sent if predicate(segment)]
 
 
 def captured_dhcp(path):
-    """What the stack sent to port 67: (when, kind, destination)."""
+    """Returns the messages that the stack sent to port 67: (time, kind, destination)."""
     return [(at, frame[14 + 28 + 240 + 2], socket.inet_ntoa(frame[30:34])) for at, frame in captured(path)
-            if frame[6:12] == STACK_MAC and frame[12:14] == b"\x08\x00" and frame[23] == 17 and frame[36:38] == b"\0\x43"]
+            if frame[6:12] == STACK_MAC and frame[12:14] == b"\x08\x00" and frame[23] == 17
+            and frame[36:38] == b"\0\x43"]
 
 
 def gaps(times):
@@ -215,7 +220,7 @@ def reset(peer):
 
 
 def stream(seed, count):
-    """The puppet's pseudo-random bytes: splitmix64 by position."""
+    """Returns the driver's pseudo-random bytes: splitmix64 by position."""
     mask, out = (1 << 64) - 1, bytearray()
     for word in range((count + 7) // 8):
         z = (seed + (word + 1) * 0x9E3779B97F4A7C15) & mask
@@ -260,7 +265,7 @@ def udp(source, destination, source_port, port, data):
 
 
 class Segment:
-    """A received TCP segment. `at` is when, in seconds of this process's clock."""
+    """A received TCP segment. `at`: seconds of this process's clock."""
 
     def __init__(self, packet, at):
         self.at = at
@@ -274,16 +279,20 @@ class Segment:
         self.data = segment[(offset >> 4) * 4:]
 
     def __repr__(self):
-        names = "".join(n for bit, n in ((SYN, "S"), (FIN, "F"), (RST, "R"), (PSH, "P"), (ACK, ".")) if self.flags & bit)
+        flags = ((SYN, "S"), (FIN, "F"), (RST, "R"), (PSH, "P"), (ACK, "."))
+        names = "".join(name for bit, name in flags if self.flags & bit)
         return f"<{names} seq {self.seq} ack {self.ack} win {self.window} len {len(self.data)}>"
 
 
 class Wire:
-    """Raw frames on tap0 of a host that Linux does not own. Answers ARP for its address unless told not to."""
+    """Raw frames on tap0 of a host that Linux does not own. Answers ARP for its address, except with arp=False."""
 
     def __init__(self, address=RAW, mac=RAW_MAC, arp=True):
         self.address, self.mac, self.arp = address, mac, arp
         self.socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
+        # Linux drops what passes a TAP's queue until some time after the driver has opened the TAP (see
+        # wait_for_carrier). Frames of this socket pass the queue by.
+        self.socket.setsockopt(SOL_PACKET, PACKET_QDISC_BYPASS, 1)
         self.socket.bind(("tap0", 0))
         self.arp_requests = []
 
@@ -291,7 +300,7 @@ class Wire:
         self.socket.send(destination + self.mac + struct.pack("!H", kind) + packet)
 
     def frame(self, timeout):
-        """The next frame from the stack, or None."""
+        """Returns the next frame from the stack, or None."""
         end = time.monotonic() + timeout
         while (left := end - time.monotonic()) > 0:
             if not select.select([self.socket], [], [], left)[0]:
@@ -314,7 +323,7 @@ class Wire:
                       frame[6:12], 0x0806)
 
     def ip(self, protocol, timeout=PATIENCE_S):
-        """The next IPv4 packet of that protocol to our address, or None."""
+        """Returns the next IPv4 packet of a protocol to our address, or None."""
         end = time.monotonic() + timeout
         while (left := end - time.monotonic()) > 0:
             frame = self.frame(left)
@@ -339,7 +348,7 @@ class RawConnection:
         self.send(SYN | ACK, options=options)
         self.seq += 1
         handshake = wire.tcp()
-        while handshake and handshake.flags == SYN:     # sent again, before it had the answer
+        while handshake and handshake.flags == SYN:     # a SYN sent again before the answer came
             handshake = wire.tcp()
         assert handshake.flags & ACK and handshake.ack == self.seq, handshake
 

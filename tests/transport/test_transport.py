@@ -1,5 +1,5 @@
-"""net/transport.h over each stack there is, against Linux and raw peers: every case of cases.py, in a network namespace of
-its own. Needs /dev/net/tun and unshare(1) of user and network namespaces."""
+"""net/transport.h over each stack, against Linux and raw peers: every case of cases.py, in a network namespace of its
+own. Needs /dev/net/tun and unshare(1) of user and network namespaces."""
 import os
 import pathlib
 import subprocess
@@ -7,10 +7,10 @@ import sys
 
 import pytest
 
+from tests.transport.cases import CASES
+
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-sys.path.insert(0, str(HERE))
-from cases import CASES  # noqa: E402
 
 STACKS = ["lwip", "own"] if (ROOT / "net/transport_own.c").exists() else ["lwip"]
 
@@ -27,8 +27,8 @@ def test_contract(stack):
 @pytest.mark.parametrize("stack", STACKS)
 @pytest.mark.parametrize("name", CASES)
 def test_transport(name, stack):
-    puppet = PROGRAMS / f"puppet-{stack}"
+    driver = PROGRAMS / f"stdin_driver-{stack}"
     namespaces = ["unshare", "-n"] if os.geteuid() == 0 else ["unshare", "-Urn"]
     done = subprocess.run([*namespaces, sys.executable, HERE / "cases.py", name], capture_output=True, text=True,
-                          timeout=240, cwd=ROOT, env={**os.environ, "PUPPET": str(puppet), "STACK": stack})
+                          timeout=240, cwd=ROOT, env={**os.environ, "STDIN_DRIVER": str(driver), "STACK": stack})
     assert done.returncode == 0, f"{name} over {stack}\n{done.stdout[-6000:]}\n{done.stderr[-6000:]}"

@@ -8,18 +8,23 @@
 
 #include <cmocka.h>
 
-#include "kernel/acpi.h"
-#include "kernel/acpi_spec.h"
-#include "kernel/base/bytes.h"
-#include "kernel/boot_info.h"
-#include "kernel/memory.h"
+#include "base/bytes.h"
+#include "kernel/firmware/acpi.h"
+#include "kernel/firmware/acpi_spec.h"
+#include "kernel/firmware/boot_info.h"
+#include "kernel/memory/memory.h"
 
 /* Physical memory is [0, MEMORY_BYTES), all of it on the heap, so that ASan watches its ends; asked for anything else,
  * memory_map_table has nothing. */
 enum {
     MEMORY_BYTES = 0x120000,
     RSDP = 0xf0040,
-    XSDT = 0x101000, RSDT = 0x102000, FADT = 0x103000, MADT = 0x104000, MCFG = 0x105000, DSDT = 0x106000,
+    XSDT = 0x101000,
+    RSDT = 0x102000,
+    FADT = 0x103000,
+    MADT = 0x104000,
+    MCFG = 0x105000,
+    DSDT = 0x106000,
 };
 static uint8_t *memory;
 uint32_t boot_ebda;
@@ -64,7 +69,7 @@ static void gas_put(uint32_t at, uint8_t space, uint64_t address)
     store_le64(memory + at + GAS_ADDRESS, address);
 }
 
-/* As a q35 has them: 2 CPUs enabled of 3, one ECAM segment, timer and reset register in ports. */
+/* Lays out the tables of a q35: 2 CPUs enabled of 3, one ECAM segment, timer and reset register in ports. */
 static int begin(void **state)
 {
     (void)state;
@@ -91,14 +96,14 @@ static int begin(void **state)
     table_put(FADT, "FACP", 244);
 
     static const uint8_t madt[] = {
-        0, 8, 0, 0, 1, 0, 0, 0,                                 /* APIC id 0, enabled */
-        1, 12, 0, 0, 0, 0, 0xc0, 0xfe, 0, 0, 0, 0,              /* an I/O APIC */
-        1, 12, 0, 0, 0, 0x10, 0xc0, 0xfe, 24, 0, 0, 0,          /* another, for lines from 24 on */
-        2, 10, 0, 9, 9, 0, 0, 0, 0x0d, 0,                       /* ISA line 9 */
-        2, 10, 0, 0, 2, 0, 0, 0, 0, 0,                          /* ISA line 0, the timer's, is 2 */
-        0, 8, 1, 5, 0, 0, 0, 0,                                 /* id 5, not enabled */
-        9, 16, 0, 0, 7, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0,        /* x2APIC id 7, enabled */
-        9, 16, 0, 0, 0, 1, 0, 0, 1, 0, 0, 0, 3, 0, 0, 0,        /* x2APIC id 256: out of our reach */
+        0, 8,  0, 0, 1, 0,    0,    0,                               /* APIC id 0, enabled */
+        1, 12, 0, 0, 0, 0,    0xc0, 0xfe, 0,    0, 0, 0,             /* an I/O APIC */
+        1, 12, 0, 0, 0, 0x10, 0xc0, 0xfe, 24,   0, 0, 0,             /* another, for lines from 24 on */
+        2, 10, 0, 9, 9, 0,    0,    0,    0x0d, 0,                   /* ISA line 9 */
+        2, 10, 0, 0, 2, 0,    0,    0,    0,    0,                   /* ISA line 0, the timer's, is 2 */
+        0, 8,  1, 5, 0, 0,    0,    0,                               /* id 5, not enabled */
+        9, 16, 0, 0, 7, 0,    0,    0,    1,    0, 0, 0, 2, 0, 0, 0, /* x2APIC id 7, enabled */
+        9, 16, 0, 0, 0, 1,    0,    0,    1,    0, 0, 0, 3, 0, 0, 0, /* x2APIC id 256: out of our reach */
     };
     memcpy(memory + MADT + MADT_ENTRIES, madt, sizeof madt);
     table_put(MADT, "APIC", MADT_ENTRIES + sizeof madt);
@@ -175,7 +180,7 @@ static void acpi_is_found_where_the_loader_says(void **state)
 {
     (void)state;
     memset(memory + RSDP, 0, 36);
-    rsdp_put(0x110008, 2);                  /* aligned to 8 only: a pointer needs no alignment to 16 */
+    rsdp_put(0x110008, 2); /* aligned to 8 only: a pointer needs no alignment to 16 */
     boot.rsdp = 0x110008;
     acpi_init(&boot);
     assert_all_found();
@@ -271,7 +276,7 @@ static void acpi_registers_in_memory_are_told_as_such(void **state)
     acpi_init(&boot);
     assert_int_equal(acpi_pm_timer(&bits).space, ACPI_SPACE_MEMORY);
     assert_int_equal(acpi_reset_register(&value).address, 0x1fed00000);
-    gas_put(FADT + FADT_RESET_REG, GAS_SYSTEM_IO, 0x10cf9);     /* no such port */
+    gas_put(FADT + FADT_RESET_REG, GAS_SYSTEM_IO, 0x10cf9); /* no such port */
     table_put(FADT, "FACP", 244);
     acpi_init(&boot);
     assert_int_equal(acpi_reset_register(&value).space, ACPI_SPACE_NONE);
@@ -280,7 +285,7 @@ static void acpi_registers_in_memory_are_told_as_such(void **state)
 static void acpi_madt_entry_of_no_length_ends_the_list(void **state)
 {
     (void)state;
-    memory[MADT + MADT_ENTRIES + 9] = 0;    /* the I/O APIC's length */
+    memory[MADT + MADT_ENTRIES + 9] = 0; /* the I/O APIC's length */
     table_put(MADT, "APIC", load_le32(memory + MADT + ACPI_HEADER_LENGTH));
     acpi_init(&boot);
     assert_int_equal(acpi_cpu_count(), 1);
@@ -291,7 +296,7 @@ static void acpi_dsdt_names_virtio_mmio_devices(void **state)
     (void)state;
     static const uint8_t aml[] = "....VR05_HID\x0dLNRO0005\0_CRS\x86\x09\0\x01\0\x2e\xb0\xfe\0\x02\0\0......"
                                  "OTHR_CRS\x86\x09\0\x01\0\0\0\xf0\0\x10\0\0...."
-                                 "_HID\x0dLNRO0005\0_CRS\x86\x09\0\x01\0\x2c\xb0\xfe\0\x02\0";      /* cut off */
+                                 "_HID\x0dLNRO0005\0_CRS\x86\x09\0\x01\0\x2c\xb0\xfe\0\x02\0"; /* cut off */
     memcpy(memory + DSDT + 36, aml, sizeof aml - 1);
     table_put(DSDT, "DSDT", 36 + sizeof aml - 1);
     acpi_init(&boot);
@@ -317,7 +322,7 @@ static void acpi_of_random_bytes_is_survived(void **state)
         if (bytes >= 36 && bytes <= MEMORY_BYTES - at) {
             checksum_fix(at, bytes, 9);
         }
-        acpi_init(&boot);                   /* ASan is the judge */
+        acpi_init(&boot); /* ASan is the judge */
         assert_true(acpi_cpu_count() <= ACPI_CPU_COUNT_MAX);
         assert_true(acpi_ecam_count() <= ACPI_ECAM_COUNT_MAX);
     }

@@ -1,5 +1,5 @@
-/* kernel/blackbox.c, read back by a reader of its own after docs/blackbox.md (tools/peregrine_lib/blackbox.py is another,
- * which tests/guest/test_record.py uses). */
+/* kernel/rescue/blackbox.c, read back by a reader of its own after docs/blackbox.md (tools/deploy/blackbox.py is
+ * another, which tests/guest/test_record.py uses). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,9 +9,9 @@
 
 #include <cmocka.h>
 
-#include "kernel/base/bytes.h"
-#include "kernel/base/log.h"
-#include "kernel/blackbox.h"
+#include "base/bytes.h"
+#include "base/log.h"
+#include "kernel/rescue/blackbox.h"
 
 /* One region of each shape; blackbox.c takes four for ever. */
 enum { SMALL_BYTES = 4096, ODD_BYTES = 3 * 4096, LARGE_BYTES = 128 * 1024 };
@@ -32,7 +32,7 @@ static size_t statistics_that_trap(size_t index, char *out, size_t out_bytes)
     return statistics(index, out, out_bytes);
 }
 
-/* The polynomial, a bit at a time. */
+/* Computes the checksum by the polynomial, a bit at a time. */
 static uint32_t crc32_plain(const uint8_t *at, size_t bytes)
 {
     uint32_t crc = 0xffffffff;
@@ -57,7 +57,7 @@ static bool valid(const uint8_t *slot, size_t slot_bytes)
     return crc32_plain(copy, bytes) == load_le32(slot + 16);
 }
 
-/* The newest valid slot of a region. */
+/* Returns the newest valid slot of a region. */
 static const uint8_t *newest(const uint8_t *region, size_t slot_bytes)
 {
     const uint8_t *first = region, *second = region + slot_bytes;
@@ -68,7 +68,7 @@ static const uint8_t *newest(const uint8_t *region, size_t slot_bytes)
     return first_valid ? first : second;
 }
 
-/* A section's payload; NULL: there is none. Fails if the sections do not fill the record. */
+/* Returns a section's payload, or NULL. Fails if the sections do not fill the record. */
 static const uint8_t *section(const uint8_t *slot, uint32_t type, size_t *bytes)
 {
     const uint8_t *found = NULL;
@@ -76,7 +76,7 @@ static const uint8_t *section(const uint8_t *slot, uint32_t type, size_t *bytes)
     uint32_t last = 0;
     while (at < end) {
         uint32_t kind = load_le32(slot + at), count = load_le32(slot + at + 4);
-        assert_true(kind > last);           /* each once, in the order of the table */
+        assert_true(kind > last); /* each once, in the order of the table */
         last = kind;
         if (kind == type) {
             found = slot + at + 8;
@@ -122,7 +122,7 @@ static void a_record_holds_cause_statistics_and_log(void **state)
     log_clock_ns = 7000000000;
     log_line("one");
     log_line("two");
-    blackbox_write(BLACKBOX_TOLD, "gg");
+    blackbox_write(BLACKBOX_REQUESTED, "gg");
     const uint8_t *slot = newest(large, LARGE_BYTES / 2);
     assert_int_equal(load_le32(slot + 8), 1);
     assert_int_equal(load_le32(slot + 20), 1);
@@ -157,7 +157,7 @@ static void a_record_cut_off_at_any_step_leaves_the_one_before(void **state)
 {
     (void)state;
     for (int steps = 0;; steps++) {
-        blackbox_write(BLACKBOX_TOLD, "whole");
+        blackbox_write(BLACKBOX_REQUESTED, "whole");
         uint64_t sequence = load_le64(newest(odd, 4096) + 24);
         blackbox_begin();
         bool more = true;
@@ -186,7 +186,7 @@ static void a_log_too_long_is_cut_at_its_old_end(void **state)
         assert_true(bytes + 64 > slot_bytes - load_le32(slot + 12) && bytes > 500);
         assert_int_equal(log[0], '[');
         assert_memory_equal(log + bytes - strlen(last), last, strlen(last));
-        assert_true(slot_bytes - load_le32(slot + 12) < 40);        /* not a line more would fit */
+        assert_true(slot_bytes - load_le32(slot + 12) < 40); /* not a line more would fit */
     }
 }
 

@@ -8,10 +8,10 @@
 
 #include <cmocka.h>
 
-#include "kernel/base/bytes.h"
-#include "kernel/boot_info.h"
-#include "kernel/multiboot2_spec.h"
-#include "kernel/pvh_spec.h"
+#include "base/bytes.h"
+#include "kernel/firmware/boot_info.h"
+#include "kernel/firmware/multiboot2_spec.h"
+#include "kernel/firmware/pvh_spec.h"
 
 static struct boot_info boot;
 
@@ -43,17 +43,21 @@ static void mbi_typical(void)
     mbi_begin();
     tag(MULTIBOOT2_INFO_COMMAND_LINE, "feed=1.2.3.4:5 n=6", 19);
     tag(MULTIBOOT2_INFO_LOADER_NAME, "GRUB 2.06", 10);
-    struct { uint32_t entry_size, version; struct multiboot2_memory_entry entries[2]; } map = {
-        24, 0, { { 0, 0x9fc00, 1, 0 }, { 0x100000, 0x7ee0000, 1, 0 } } };
+    struct {
+        uint32_t entry_size, version;
+        struct multiboot2_memory_entry entries[2];
+    } map = { 24, 0, { { 0, 0x9fc00, 1, 0 }, { 0x100000, 0x7ee0000, 1, 0 } } };
     tag(MULTIBOOT2_INFO_MEMORY_MAP, &map, sizeof map);
-    struct multiboot2_framebuffer screen = { { 0, 0 }, 0xfd000000, 3200, 800, 600, 32, MULTIBOOT2_FRAMEBUFFER_RGB, { 0 } };
+    struct multiboot2_framebuffer screen = {
+        { 0, 0 }, 0xfd000000, 3200, 800, 600, 32, MULTIBOOT2_FRAMEBUFFER_RGB, { 0 }
+    };
     tag(MULTIBOOT2_INFO_FRAMEBUFFER, (uint8_t *)&screen + 8, sizeof screen - 8);
     tag(MULTIBOOT2_INFO_ACPI_OLD, "RSD PTR old, 20 byte", 20);
     tag(MULTIBOOT2_INFO_ACPI_NEW, "RSD PTR new, 36 bytes ..............", 36);
     mbi_end();
 }
 
-/* From a copy of exactly so many bytes, so that ASan sees one read too far. */
+/* Parses a copy of exactly so many bytes, so that ASan sees one read too far. */
 static bool parse_copy(const void *information, size_t bytes, enum boot_protocol protocol)
 {
     uint8_t *copy = malloc(bytes);
@@ -90,7 +94,7 @@ static void multiboot2_cut_at_any_byte_is_read_no_further(void **state)
     size_t whole = mbi_bytes;
     for (size_t bytes = 8; bytes < whole; bytes++) {
         store_le32(mbi, (uint32_t)bytes);
-        parse_copy(mbi, bytes, BOOT_MULTIBOOT2);        /* ASan is the judge */
+        parse_copy(mbi, bytes, BOOT_MULTIBOOT2); /* ASan is the judge */
         assert_true(boot.region_count <= 2);
     }
 }
@@ -104,7 +108,7 @@ static void multiboot2_tag_that_is_too_short_or_too_long_is_refused(void **state
         store_le32(mbi + 8 + 4, sizes[i]);
         assert_false(parse_copy(mbi, mbi_bytes, BOOT_MULTIBOOT2));
     }
-    for (uint32_t type = 1; type < 20; type++) {        /* each kind of tag with an empty body */
+    for (uint32_t type = 1; type < 20; type++) { /* each kind of tag with an empty body */
         mbi_begin();
         tag(type, "", 0);
         mbi_end();
@@ -115,15 +119,20 @@ static void multiboot2_tag_that_is_too_short_or_too_long_is_refused(void **state
 static void multiboot2_memory_map_with_longer_entries_is_read(void **state)
 {
     (void)state;
-    struct { uint32_t entry_size, version; struct { struct multiboot2_memory_entry e; uint64_t more; } entries[2]; } map = {
-        32, 1, { { { 0x1000, 0x2000, 1, 0 }, 9 }, { { 0x10000, 0x3000, 2, 0 }, 9 } } };
+    struct {
+        uint32_t entry_size, version;
+        struct {
+            struct multiboot2_memory_entry e;
+            uint64_t more;
+        } entries[2];
+    } map = { 32, 1, { { { 0x1000, 0x2000, 1, 0 }, 9 }, { { 0x10000, 0x3000, 2, 0 }, 9 } } };
     mbi_begin();
     tag(MULTIBOOT2_INFO_MEMORY_MAP, &map, sizeof map);
     mbi_end();
     assert_true(parse_copy(mbi, mbi_bytes, BOOT_MULTIBOOT2));
     assert_int_equal(boot.region_count, 2);
     assert_int_equal(boot.regions[1].base, 0x10000);
-    map.entry_size = 0;                                 /* would not end */
+    map.entry_size = 0; /* would not end */
     mbi_begin();
     tag(MULTIBOOT2_INFO_MEMORY_MAP, &map, sizeof map);
     mbi_end();
@@ -188,7 +197,7 @@ static void multiboot2_of_random_bytes_is_survived(void **state)
             size_t at = 8 + (size_t)rand() % (mbi_bytes - 8);
             mbi[at] = (uint8_t)rand();
             if (load_le32(mbi + at / 8 * 8) == MULTIBOOT2_INFO_MODULE) {
-                mbi[at / 8 * 8] = 0x55;                 /* a module's address is believed; none here */
+                mbi[at / 8 * 8] = 0x55; /* a module's address is believed; none here */
             }
         }
         parse_copy(mbi, mbi_bytes, BOOT_MULTIBOOT2);
@@ -206,14 +215,19 @@ static void pvh_typical(void)
 {
     static char command_line[] = "n=6 user=u";
     modules[0] = (struct hvm_modlist_entry){ (uintptr_t)module_text, 5, 0, 0 };
-    modules[1] = (struct hvm_modlist_entry){ 1, 1, 0, 0 };      /* never read */
+    modules[1] = (struct hvm_modlist_entry){ 1, 1, 0, 0 }; /* never read */
     regions[0] = (struct hvm_memmap_table_entry){ 0, 0x9fc00, 1, 0 };
     regions[1] = (struct hvm_memmap_table_entry){ 0x100000, 0x7ee0000, 1, 0 };
-    regions[2] = (struct hvm_memmap_table_entry){ UINT64_MAX, 2, 1, 0 };        /* wraps: dropped */
+    regions[2] = (struct hvm_memmap_table_entry){ UINT64_MAX, 2, 1, 0 }; /* wraps: dropped */
     start = (struct hvm_start_info){
-        .magic = XEN_HVM_START_MAGIC_VALUE, .version = 1, .nr_modules = 2,
-        .modlist_paddr = (uintptr_t)modules, .cmdline_paddr = (uintptr_t)command_line, .rsdp_paddr = 0xf5b80,
-        .memmap_paddr = (uintptr_t)regions, .memmap_entries = 3,
+        .magic = XEN_HVM_START_MAGIC_VALUE,
+        .version = 1,
+        .nr_modules = 2,
+        .modlist_paddr = (uintptr_t)modules,
+        .cmdline_paddr = (uintptr_t)command_line,
+        .rsdp_paddr = 0xf5b80,
+        .memmap_paddr = (uintptr_t)regions,
+        .memmap_entries = 3,
     };
 }
 
@@ -346,7 +360,7 @@ static void linux_module_out_of_reach_counts_as_cut(void **state)
     memset(params + 0xc8, 0xff, 4);
     assert_true(boot_info_parse(&boot, BOOT_LINUX, params, (uintptr_t)1 << 47));
     assert_true(boot.command_line_cut);
-    params[0x1e8] = 255;                /* more than the table has room for */
+    params[0x1e8] = 255; /* more than the table has room for */
     assert_true(boot_info_parse(&boot, BOOT_LINUX, params, (uintptr_t)1 << 47));
     assert_true(boot.region_count <= 128);
 }

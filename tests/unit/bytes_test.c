@@ -1,4 +1,4 @@
-/* kernel/base/bytes.h */
+/* base/bytes.h */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,12 +7,12 @@
 
 #include <cmocka.h>
 
-#include "kernel/base/bytes.h"
+#include "base/bytes.h"
 
 static void loads_and_stores_are_in_the_stated_order(void **state)
 {
     (void)state;
-    uint8_t b[9] = {0, 0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x07, 0x08};     /* from b + 1: unaligned on purpose */
+    uint8_t b[9] = { 0, 0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x07, 0x08 }; /* from b + 1: unaligned on purpose */
     assert_int_equal(load_be16(b + 1), 0x0102);
     assert_int_equal(load_be32(b + 1), 0x01020304);
     assert_int_equal(load_be64(b + 1), 0x0102030405060708);
@@ -23,7 +23,7 @@ static void loads_and_stores_are_in_the_stated_order(void **state)
     assert_int_equal(b[6], 0xd4);
 }
 
-/* Of every length on both its ways; ASan sees a byte read beyond `from`. */
+/* Copies every length on both ways; ASan sees a byte read beyond `from`. */
 static void copies_copy_all_and_no_more(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* net/checksum.h against the plain reference: add 16-bit words, wrap the carry, complement. */
+/* net/ip/checksum.h against the plain reference: add 16-bit words, wrap the carry, complement. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,12 +10,12 @@
 
 #include <cmocka.h>
 
-#include "kernel/base/bytes.h"
-#include "net/checksum.h"
+#include "base/bytes.h"
+#include "net/ip/checksum.h"
 
 static uint64_t seed;
 
-static uint64_t random_next(void)       /* splitmix64 */
+static uint64_t random_next(void) /* splitmix64 */
 {
     uint64_t z = seed += 0x9e3779b97f4a7c15;
     z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
@@ -45,7 +45,7 @@ static uint16_t reference(const uint8_t *data, size_t bytes)
 static void example_of_rfc_1071_section_3_is_met(void **state)
 {
     (void)state;
-    const uint8_t data[] = {0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7};
+    const uint8_t data[] = { 0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7 };
     assert_int_equal(checksum_fold(checksum_sum(0, data, sizeof data)), 0xddf2);
     assert_int_equal(checksum_finish(checksum_sum(0, data, sizeof data)), 0x220d);
 }
@@ -68,7 +68,7 @@ static void every_length_and_alignment_equals_the_reference(void **state)
                              reference(buffer + offset, bytes));
 }
 
-/* All ones is where carries are most; all zeros where there is no difference between the two zeros to hide behind. */
+/* Tests all ones, which make most carries, and all zeros, which distinguish the two zeros. */
 static void extremes_equal_the_reference(void **state)
 {
     (void)state;
@@ -108,7 +108,7 @@ static void pseudo_header_equals_its_bytes(void **state)
         uint32_t source = (uint32_t)random_next(), destination = (uint32_t)random_next();
         uint8_t protocol = (uint8_t)random_next();
         uint16_t l4_bytes = (uint16_t)random_next();
-        uint8_t header[12] = {0};
+        uint8_t header[12] = { 0 };
         store_be32(header, source);
         store_be32(header + 4, destination);
         header[9] = protocol;

@@ -1,4 +1,4 @@
-/* app/control.c over a transport that the test plays; the client's side is written out here, byte by byte, from
+/* app/service/control.c over a transport that the test plays; the client's side is written out here, byte by byte, from
  * docs/control.md. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,12 +10,12 @@
 
 #include <cmocka.h>
 
-#include "app/control.h"
-#include "app/hmac.h"
-#include "app/stats.h"
-#include "kernel/base/bytes.h"
-#include "kernel/base/log.h"
-#include "tests/unit/fake_transport.h"
+#include "app/service/control.h"
+#include "app/service/stats.h"
+#include "base/bytes.h"
+#include "base/hmac.h"
+#include "base/log.h"
+#include "tests/lib/fake_transport.h"
 
 #define MS UINT64_C(1000000)
 
@@ -34,13 +34,14 @@ static void start(void)
     assert_true(control_init((const uint8_t *)key, strlen(key), PORT, secret));
 }
 
-/* The bytes come in a buffer of exactly their size. */
+/* Delivers the bytes in a buffer of exactly their size. */
 static void deliver_from(uint32_t address, uint16_t port, const void *data, size_t bytes)
 {
     uint8_t *exact = test_malloc(bytes ? bytes : 1);
     memcpy(exact, data, bytes);
-    struct transport_event event = { .kind = TRANSPORT_DATAGRAM, .data = exact, .bytes = (uint32_t)bytes,
-                                     .address = address, .peer_port = port, .port = PORT };
+    struct transport_event event = {
+        .kind = TRANSPORT_DATAGRAM, .payload = { exact, bytes }, .address = address, .peer_port = port, .port = PORT
+    };
     control_datagram(&event, now);
     test_free(exact);
 }
@@ -63,7 +64,7 @@ static void hello(void)
     deliver(out, 64);
 }
 
-/* A command that answers the newest challenge. */
+/* Makes a command that answers the newest challenge. */
 static void make_command(uint8_t out[96], uint8_t command, const char *with_key)
 {
     const struct fake_datagram *challenge = &fake.datagrams[fake.datagram_count - 1];
@@ -79,11 +80,12 @@ static void pass(uint64_t ms)
 {
     for (uint64_t i = 0; i < ms * 4; i++) {
         now += MS / 4;
-        control_tend(now);
+        control_poll(now);
+        control_check();
     }
 }
 
-/* The reply's text, its parts from `from` on put together, each checked. */
+/* Returns the reply's text: its parts from `from` on put together, each checked. */
 static const char *reply_text(uint32_t from, uint8_t command)
 {
     static char text[STATS_TEXT_BYTES_MAX + 1];
@@ -123,7 +125,7 @@ static void the_statistics_are_told_to_who_has_the_key(void **state)
     start();
     hello();
     assert_int_equal(fake.datagram_count, 1);
-    assert_int_equal(control_heard_ns(), 0);        /* anybody can say hello */
+    assert_int_equal(control_last_command_ns(), 0); /* anybody can say hello */
     assert_int_equal(fake.datagrams[0].bytes, 56);
     assert_memory_equal(fake.datagrams[0].data + 8, nonce, 16);
     now += 500 * MS;
@@ -133,12 +135,12 @@ static void the_statistics_are_told_to_who_has_the_key(void **state)
     const char *text = reply_text(1, 1);
     assert_memory_equal(text, "control.hellos 1\ncontrol.commands_status 1\n", 43);
     assert_non_null(strstr(text, "control.send_failed 0\n"));
-    assert_false(control_told_to_leave());
-    assert_true(control_heard_ns() != 0 && now - control_heard_ns() <= 20 * MS);
-    assert_int_equal(control_wake_ns(now), UINT64_MAX);
+    assert_false(control_gg_done());
+    assert_true(control_last_command_ns() != 0 && now - control_last_command_ns() <= 20 * MS);
+    assert_int_equal(control_next_deadline_ns(now), UINT64_MAX);
 }
 
-/* The text of a LOG command's answer from `position` on. */
+/* Returns the text of a LOG command's answer from `position` on. */
 static const char *log_from(uint64_t position)
 {
     uint8_t command[96];
@@ -161,7 +163,7 @@ static void the_log_is_told_from_a_position_on(void **state)
     (void)state;
     start();
     uint64_t next = 0, again;
-    for (;;) {                          /* to the end of what other tests have left there */
+    for (;;) { /* to the end of what other tests have left there */
         const char *text = log_from(next);
         assert_memory_equal(text, "log ", 4);
         assert_int_equal(text[23], '\n');
@@ -184,7 +186,7 @@ static void the_log_is_told_from_a_position_on(void **state)
     text = log_from(next);
     assert_true(strlen(text) > 9000 && strlen(text) <= 9600);
     assert_int_equal(text[strlen(text) - 1], '\n');
-    assert_non_null(strstr(log_from(UINT64_C(0xffffffffffffff)), "one of many\n"));      /* never written: the oldest */
+    assert_non_null(strstr(log_from(UINT64_C(0xffffffffffffff)), "one of many\n")); /* never written: the oldest */
 }
 
 static void long_statistics_come_in_parts(void **state)
@@ -209,7 +211,7 @@ static void long_statistics_come_in_parts(void **state)
     assert_memory_equal(text, "fact aaaa", 9);
 }
 
-/* Of MTUs below 1316, parts are smaller. */
+/* Checks MTUs below 1316 too, where parts are smaller. */
 static void parts_fit_the_mtu(void **state)
 {
     (void)state;
@@ -233,6 +235,119 @@ static void parts_fit_the_mtu(void **state)
     }
 }
 
+static char set_word[200];
+static int set_count;
+static const char *set_answer;
+
+static const char *take_set(struct bytes word)
+{
+    memcpy(set_word, word.data, word.count);
+    set_word[word.count] = '\0';
+    set_count++;
+    return set_answer;
+}
+
+/* Makes a SET that answers the newest challenge; returns its length. */
+static size_t make_set(uint8_t out[96 + 200], const char *word, const char *with_key)
+{
+    const struct fake_datagram *challenge = &fake.datagrams[fake.datagram_count - 1];
+    size_t word_bytes = strlen(word);
+    uint8_t message[64 + 200];
+    struct hmac_key k;
+    header(out, 3, (uint16_t)(96 + word_bytes));
+    memcpy(out + 8, challenge->data + 8, 48);
+    out[56] = 4;
+    memcpy(message, out, 64);
+    memcpy(message + 64, word, word_bytes);
+    hmac_key_set(&k, with_key, strlen(with_key));
+    hmac(&k, message, 64 + word_bytes, out + 64);
+    memcpy(out + 96, word, word_bytes);
+    return 96 + word_bytes;
+}
+
+static void start_set(const char *answer)
+{
+    start();
+    control_on_set(take_set);
+    set_count = 0;
+    set_answer = answer;
+    hello();
+}
+
+static void set_is_given_to_the_program_once(void **state)
+{
+    (void)state;
+    uint8_t command[96 + 200];
+    start_set(NULL);
+    size_t bytes = make_set(command, "m+=10007", key);
+    deliver(command, bytes);
+    assert_int_equal(set_count, 1);
+    assert_string_equal(set_word, "m+=10007");
+    pass(20);
+    assert_non_null(strstr(reply_text(1, 4), "control.commands_set 1\n"));
+    assert_int_equal(fake.datagrams[1].data[49], 0);
+    deliver(command, bytes);
+    assert_int_equal(set_count, 1);
+    assert_int_equal(control_counters.drop_replayed, 1);
+}
+
+static void set_is_refused_in_the_programs_words(void **state)
+{
+    (void)state;
+    uint8_t command[96 + 200];
+    start_set("no such setting");
+    deliver(command, make_set(command, "x=1", key));
+    pass(20);
+    assert_string_equal(reply_text(1, 4), "no such setting");
+    assert_int_equal(fake.datagrams[1].data[49], 2);
+    start();
+    hello();
+    deliver(command, make_set(command, "x=1", key));
+    pass(20);
+    assert_non_null(strstr(reply_text(1, 4), "this program has no setting"));
+}
+
+static void set_under_a_wrong_key_or_with_another_word_is_dropped(void **state)
+{
+    (void)state;
+    uint8_t command[96 + 200];
+    start_set(NULL);
+    deliver(command, make_set(command, "m+=10007", "wrong horse.."));
+    size_t bytes = make_set(command, "m+=10007", key);
+    for (size_t at = 96; at < bytes; at++) {
+        command[at] ^= 1;
+        deliver(command, bytes);
+        command[at] ^= 1;
+    }
+    store_be16(command + 6, (uint16_t)(bytes - 1));
+    deliver(command, bytes - 1);
+    assert_int_equal(control_counters.drop_mac, 1 + 8 + 1);
+    assert_int_equal(set_count, 0);
+    assert_int_equal(fake.datagram_count, 1);
+}
+
+static void set_has_a_word_of_1_to_192_bytes(void **state)
+{
+    (void)state;
+    uint8_t command[96 + 200];
+    char word[194];
+    memset(word, '1', sizeof word);
+    word[193] = '\0';
+    start_set(NULL);
+    deliver(command, make_set(command, word, key));
+    assert_int_equal(control_counters.drop_length, 1);
+    word[192] = '\0';
+    deliver(command, make_set(command, word, key));
+    assert_int_equal(set_count, 1);
+    /* Another command has no word. */
+    hello();
+    size_t bytes = make_set(command, "m+=10007", key);
+    command[56] = 1;
+    deliver(command, bytes);
+    assert_int_equal(control_counters.drop_length, 2);
+    assert_int_equal(control_counters.commands_status, 0);
+}
+
 static void told_gg(void)
 {
     uint8_t command[96];
@@ -247,11 +362,11 @@ static void gg_is_answered_three_times_and_then_obeyed(void **state)
     (void)state;
     told_gg();
     pass(20);
-    assert_false(control_told_to_leave());
+    assert_false(control_gg_done());
     assert_non_null(strstr(reply_text(1, 2), "control.commands_gg 1\n"));
     uint32_t parts = load_be16(fake.datagrams[1].data + 52);
     pass(100);
-    assert_true(control_told_to_leave());
+    assert_true(control_gg_done());
     assert_int_equal(fake.datagram_count, 1 + 3 * parts);
     reply_text(1 + 2 * parts, 2);
 }
@@ -266,9 +381,9 @@ static void gg_is_obeyed_even_if_its_answer_cannot_be_sent(void **state)
     fake.refuse_udp = true;
     deliver(command, 96);
     pass(900);
-    assert_false(control_told_to_leave());
+    assert_false(control_gg_done());
     pass(110);
-    assert_true(control_told_to_leave());
+    assert_true(control_gg_done());
     assert_int_equal(fake.datagram_count, 1);
 }
 
@@ -277,11 +392,11 @@ static void gg_is_answered_by_a_machine_that_stood_still_meanwhile(void **state)
     (void)state;
     told_gg();
     now += 5000 * MS;
-    for (int turns = 0; !control_told_to_leave() && turns < 1000; turns++) {
+    for (int turns = 0; !control_gg_done() && turns < 1000; turns++) {
         now += MS / 4;
-        control_tend(now);
+        control_poll(now);
     }
-    assert_true(control_told_to_leave());
+    assert_true(control_gg_done());
     assert_non_null(strstr(reply_text(1, 2), "control.commands_gg 1\n"));
     assert_int_equal(fake.datagram_count, 1 + 3 * load_be16(fake.datagrams[1].data + 52));
 }
@@ -297,7 +412,7 @@ static void a_wrong_key_is_counted_and_not_answered(void **state)
     pass(2000);
     assert_int_equal(control_counters.drop_mac, 1);
     assert_int_equal(fake.datagram_count, 1);
-    assert_false(control_told_to_leave());
+    assert_false(control_gg_done());
     /* The challenge is not used up by that: its owner may still answer it. */
     make_command(command, 1, key);
     deliver(command, 96);
@@ -337,7 +452,7 @@ static void a_challenge_is_good_for_ten_seconds(void **state)
     now -= MS;
     deliver(command, 96);
     assert_int_equal(control_counters.commands_status, 1);
-    now -= 10001 * MS;                  /* from before it was made */
+    now -= 10001 * MS; /* from before it was made */
     deliver(command, 96);
     assert_int_equal(control_counters.drop_stale, 2);
 }
@@ -384,27 +499,75 @@ static void no_flood_of_hellos_keeps_an_honest_client_out(void **state)
     assert_int_equal(control_counters.commands_status, 1);
 }
 
+/* Sends 4,000 HELLOs a second under the client's own address for 20 s, from ports at random. Each HELLO of the client
+ * is answered, and its command is obeyed. */
+static void a_flood_under_the_clients_address_does_not_keep_it_out(void **state)
+{
+    (void)state;
+    uint8_t command[96], out[64];
+    start();
+    for (uint32_t i = 0; i < 80000; i++) {
+        header(out, 1, 64);
+        store_be32(out + 8, i);
+        deliver_from(PEER, (uint16_t)(i * 40503u >> 3), out, 64);
+        now += MS / 4;
+        if (i % 4000 != 3999)
+            continue;
+        fake.datagram_count = 0;
+        hello();
+        assert_int_equal(fake.datagram_count, 1);
+        make_command(command, 1, key);
+        deliver(command, 96);
+        assert_int_equal(control_counters.commands_status, i / 4000 + 1);
+    }
+}
+
 static void a_flood_of_hellos_costs_a_bounded_number_of_answers(void **state)
 {
     (void)state;
     uint8_t out[64];
     start();
+    assert_int_equal(control_last_refused_ns(), 0);
     header(out, 1, 64);
     for (int i = 0; i < 1000; i++)
         deliver(out, 64);
     assert_int_equal(control_counters.hellos, CONTROL_RATE_BURST);
     assert_int_equal(control_counters.drop_rate, 1000 - CONTROL_RATE_BURST);
+    assert_int_equal(control_last_refused_ns(), now);
     now += 5 * CONTROL_RATE_PERIOD_MS * MS;
     for (int i = 0; i < 1000; i++)
         deliver(out, 64);
     assert_int_equal(control_counters.hellos, CONTROL_RATE_BURST + 5);
-    uint64_t before = control_counters.hellos;      /* of 64 other addresses hardly any shares the bucket */
+    uint64_t before = control_counters.hellos; /* hardly any of 64 other addresses, or ports, shares the bucket */
     for (uint32_t i = 1; i <= 64; i++)
         deliver_from(PEER + i, PEER_PORT, out, 64);
-    assert_true(control_counters.hellos - before >= 56);
+    assert_true(control_counters.hellos - before >= 60);
+    before = control_counters.hellos;
+    for (uint16_t i = 1; i <= 64; i++)
+        deliver_from(PEER, PEER_PORT + i, out, 64);
+    assert_true(control_counters.hellos - before >= 60);
 }
 
-static void a_flood_of_forged_commands_costs_a_bounded_number_of_hashes(void **state)
+/* Plays forgers who saw no challenge. They fill no bucket. */
+static void forged_challenges_do_not_keep_a_client_out(void **state)
+{
+    (void)state;
+    uint8_t forged[96], command[96];
+    start();
+    hello();
+    make_command(command, 1, key);
+    memcpy(forged, command, 96);
+    for (uint32_t i = 0; i < 10000; i++) {
+        store_be32(forged + 32, i);
+        deliver(forged, 96);
+    }
+    assert_int_equal(control_counters.drop_challenge, 10000);
+    deliver(command, 96);
+    assert_int_equal(control_counters.commands_status, 1);
+}
+
+/* Plays a peer that has proved its address and has another key. */
+static void a_flood_of_wrong_keys_costs_a_bounded_number_of_hashes(void **state)
 {
     (void)state;
     uint8_t forged[96], command[96];
@@ -416,7 +579,8 @@ static void a_flood_of_forged_commands_costs_a_bounded_number_of_hashes(void **s
         deliver(forged, 96);
     assert_int_equal(control_counters.drop_mac, CONTROL_RATE_BURST);
     assert_int_equal(control_counters.drop_rate, 1000 - CONTROL_RATE_BURST);
-    deliver(command, 96);                           /* from the same address: it has to wait a little */
+    assert_int_equal(control_last_refused_ns(), 0); /* no HELLO was dropped */
+    deliver(command, 96);                           /* from the same address and port: it has to wait a little */
     assert_int_equal(control_counters.commands_status, 0);
     now += CONTROL_RATE_PERIOD_MS * MS;
     deliver(command, 96);
@@ -474,10 +638,11 @@ static void every_single_byte_of_a_command_counts(void **state)
             command[i] ^= (uint8_t)(1 << bit);
             deliver(command, 96);
             command[i] ^= (uint8_t)(1 << bit);
-            now += 12 * MS;             /* not so fast that none is looked at */
+            now += 12 * MS; /* not so fast that none is looked at */
         }
     }
-    assert_int_equal(control_counters.commands_gg + control_counters.commands_status + control_counters.commands_unknown, 0);
+    assert_int_equal(
+        control_counters.commands_gg + control_counters.commands_status + control_counters.commands_unknown, 0);
     assert_int_equal(control_counters.drop_rate, 0);
     for (size_t bytes = 0; bytes < 96; bytes++)
         deliver(command, bytes);
@@ -512,10 +677,11 @@ static void nothing_is_answered_with_more_than_it_was(void **state)
         fake.datagram_count = 0;
         now += CONTROL_RATE_PERIOD_MS * MS;
         deliver(out, bytes);
-        control_tend(now);
+        control_poll(now);
         assert_true(fake.datagram_count == 0 || (fake.datagram_count == 1 && fake.datagrams[0].bytes <= bytes));
     }
-    assert_true(control_counters.hellos > 1000 && control_counters.drop_stale > 100 && control_counters.drop_magic > 1000);
+    assert_true(control_counters.hellos > 1000 && control_counters.drop_stale > 100
+                && control_counters.drop_magic > 1000);
 }
 
 static void without_a_key_nothing_is_bound_and_nothing_answers(void **state)
@@ -547,10 +713,16 @@ int main(void)
         cmocka_unit_test(a_challenge_of_another_run_is_worthless),
         cmocka_unit_test(no_flood_of_hellos_keeps_an_honest_client_out),
         cmocka_unit_test(a_flood_of_hellos_costs_a_bounded_number_of_answers),
-        cmocka_unit_test(a_flood_of_forged_commands_costs_a_bounded_number_of_hashes),
+        cmocka_unit_test(a_flood_under_the_clients_address_does_not_keep_it_out),
+        cmocka_unit_test(forged_challenges_do_not_keep_a_client_out),
+        cmocka_unit_test(a_flood_of_wrong_keys_costs_a_bounded_number_of_hashes),
         cmocka_unit_test(commands_are_bounded_in_number_and_room_comes_back),
         cmocka_unit_test(an_unknown_command_is_refused_by_name),
         cmocka_unit_test(every_single_byte_of_a_command_counts),
+        cmocka_unit_test(set_is_given_to_the_program_once),
+        cmocka_unit_test(set_is_refused_in_the_programs_words),
+        cmocka_unit_test(set_under_a_wrong_key_or_with_another_word_is_dropped),
+        cmocka_unit_test(set_has_a_word_of_1_to_192_bytes),
         cmocka_unit_test(nothing_is_answered_with_more_than_it_was),
         cmocka_unit_test(without_a_key_nothing_is_bound_and_nothing_answers),
     };

@@ -1,4 +1,5 @@
-/* net/dhcp.h: the client's exchange, its times, and what it makes of good and bad options. A server is played by hand. */
+/* net/ip/dhcp.h: the client's exchange, its times, and what it makes of good and bad options. A server is played by
+ * hand. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -9,11 +10,11 @@
 
 #include <cmocka.h>
 
-#include "kernel/base/bytes.h"
-#include "net/dhcp.h"
+#include "base/bytes.h"
+#include "net/ip/dhcp.h"
 
 static const uint64_t second_ns = UINT64_C(1000000000);
-static const uint8_t mac[6] = {0x52, 0x54, 0x00, 0x12, 0x34, 0x56};
+static const uint8_t mac[6] = { 0x52, 0x54, 0x00, 0x12, 0x34, 0x56 };
 enum { OURS = 0x0a00020f, SERVER = 0x0a000202, ROUTER = 0x0a000203, OTHER = 0x0a000266 };
 enum { OFFER = 2, ACK = 5, NAK = 6 };
 
@@ -39,12 +40,13 @@ struct request {
 
 static struct request ask(void)
 {
-    struct request r = {0};
+    struct request r = { 0 };
     r.bytes = dhcp_output(&dhcp, r.message, &r.source, &r.destination, now_ns);
+    dhcp_check(&dhcp);
     return r;
 }
 
-/* An option's value; NULL if it is not there. */
+/* Returns an option's value; NULL: the option is missing. */
 static const uint8_t *option_of(const struct request *r, uint8_t wanted)
 {
     for (size_t at = 240; r->message[at] != 255; at += 2u + r->message[at + 1]) {
@@ -61,12 +63,12 @@ static uint8_t kind_of(const struct request *r)
     return *option_of(r, 53);
 }
 
-/* The next message, at the moment it is due. */
+/* Moves time to the next message's deadline and returns the message. */
 static struct request ask_when_due(void)
 {
-    assert_true(dhcp_wake_ns(&dhcp) != UINT64_MAX);
-    if (dhcp_wake_ns(&dhcp) > now_ns)
-        now_ns = dhcp_wake_ns(&dhcp);
+    assert_true(dhcp_next_deadline_ns(&dhcp) != UINT64_MAX);
+    if (dhcp_next_deadline_ns(&dhcp) > now_ns)
+        now_ns = dhcp_next_deadline_ns(&dhcp);
     return ask();
 }
 
@@ -94,7 +96,7 @@ static void add_be32(struct answer *a, uint8_t option, uint32_t value)
 
 static struct answer answer_begin(uint8_t kind, uint32_t address)
 {
-    struct answer a = {.bytes = 240};
+    struct answer a = { .bytes = 240 };
     a.message[0] = 2;
     a.message[1] = 1;
     a.message[2] = 6;
@@ -106,7 +108,7 @@ static struct answer answer_begin(uint8_t kind, uint32_t address)
     return a;
 }
 
-/* All that a lease needs, and no more. */
+/* Returns an answer with the options that a lease needs, and no more. */
 static struct answer answer_plain(uint8_t kind, uint32_t lease_seconds)
 {
     struct answer a = answer_begin(kind, OURS);
@@ -124,6 +126,7 @@ static void hear(struct answer *a)
     uint8_t *exact = malloc(a->bytes != 0 ? a->bytes : 1);
     memcpy(exact, a->message, a->bytes);
     dhcp_input(&dhcp, exact, a->bytes, now_ns);
+    dhcp_check(&dhcp);
     free(exact);
 }
 
@@ -137,12 +140,12 @@ static int start(void **state)
 {
     (void)state;
     now_ns = 77 * second_ns;
-    dhcp = (struct dhcp){0};
-    dhcp_start(&dhcp, mac, (struct siphash_key){1, 2}, now_ns);
+    dhcp = (struct dhcp){ 0 };
+    dhcp_start(&dhcp, mac, (struct siphash_key){ 1, 2 }, now_ns);
     return 0;
 }
 
-/* DISCOVER and OFFER are done; a REQUEST is due. */
+/* Plays DISCOVER and OFFER; a REQUEST is due then. */
 static void reach_requesting(void)
 {
     struct request discover = ask();
@@ -177,7 +180,7 @@ static void discover_is_whole_and_goes_to_everybody(void **state)
     assert_null(option_of(&r, 50));
     const uint8_t *parameters = option_of(&r, 55);
     const uint8_t *routes = memchr(parameters, 121, parameters[-1]), *router = memchr(parameters, 3, parameters[-1]);
-    assert_true(routes != NULL && router != NULL && routes < router);       /* RFC 3442 */
+    assert_true(routes != NULL && router != NULL && routes < router); /* RFC 3442 */
     assert_null(dhcp_lease(&dhcp));
     assert_string_equal(dhcp_waiting_for(&dhcp), "DHCP offer");
 }
@@ -187,13 +190,13 @@ static void offer_is_requested_in_the_same_transaction(void **state)
     (void)state;
     struct request discover = ask();
     hear_plain(OFFER, 3600);
-    assert_int_equal(dhcp_wake_ns(&dhcp), now_ns);
+    assert_int_equal(dhcp_next_deadline_ns(&dhcp), now_ns);
     struct request r = ask();
     assert_int_equal(kind_of(&r), 3);
     assert_int_equal(load_be32(r.message + 4), load_be32(discover.message + 4));
     assert_int_equal(load_be32(option_of(&r, 50)), OURS);
     assert_int_equal(load_be32(option_of(&r, 54)), SERVER);
-    assert_int_equal(load_be32(r.message + 12), 0);                         /* ciaddr: RFC 2131, table 4 */
+    assert_int_equal(load_be32(r.message + 12), 0); /* ciaddr: RFC 2131, table 4 */
     assert_int_equal(r.destination, 0xffffffff);
     assert_string_equal(dhcp_waiting_for(&dhcp), "DHCP acknowledgement");
 }
@@ -219,7 +222,7 @@ static void acknowledged_lease_holds(void **state)
     assert_true(lease->rebinds_ns == now_ns + 875 * second_ns);
     assert_true(lease->ends_ns == now_ns + 1000 * second_ns);
     assert_int_not_equal(dhcp.lease_serial, serial);
-    assert_true(dhcp_wake_ns(&dhcp) == lease->renews_ns);
+    assert_true(dhcp_next_deadline_ns(&dhcp) == lease->renews_ns);
     assert_int_equal(ask().bytes, 0);
 }
 
@@ -264,11 +267,11 @@ static void discovers_back_off_to_a_minute(void **state)
 {
     (void)state;
     ask();
-    static const unsigned waits[] = {1, 2, 4, 8, 16, 32, 64, 64, 64};
+    static const unsigned waits[] = { 1, 2, 4, 8, 16, 32, 64, 64, 64 };
     for (size_t i = 0; i < ARRAY_COUNT(waits); i++) {
-        uint64_t wait_ns = dhcp_wake_ns(&dhcp) - now_ns;
+        uint64_t wait_ns = dhcp_next_deadline_ns(&dhcp) - now_ns;
         assert_true(wait_ns >= waits[i] * second_ns * 3 / 4 && wait_ns <= waits[i] * second_ns * 5 / 4);
-        assert_int_equal(ask().bytes, 0);                   /* not before its time */
+        assert_int_equal(ask().bytes, 0); /* not before its time */
         struct request r = ask_when_due();
         assert_int_equal(kind_of(&r), 1);
         assert_int_equal(load_be16(r.message + 8), (uint16_t)((now_ns - 77 * second_ns) / second_ns));
@@ -297,7 +300,7 @@ static void refusal_starts_anew_a_second_later(void **state)
     hear_plain(NAK, 0);
     assert_int_equal(dhcp.state, DHCP_INIT);
     assert_int_equal(ask().bytes, 0);
-    assert_true(dhcp_wake_ns(&dhcp) == now_ns + second_ns);
+    assert_true(dhcp_next_deadline_ns(&dhcp) == now_ns + second_ns);
     struct request r = ask_when_due();
     assert_int_equal(kind_of(&r), 1);
 }
@@ -305,15 +308,15 @@ static void refusal_starts_anew_a_second_later(void **state)
 static void refusal_in_every_state_is_survived(void **state)
 {
     (void)state;
-    hear_plain(NAK, 0);                                     /* INIT */
+    hear_plain(NAK, 0); /* INIT */
     assert_int_equal(dhcp.state, DHCP_INIT);
     ask();
-    hear_plain(NAK, 0);                                     /* SELECTING */
+    hear_plain(NAK, 0); /* SELECTING */
     assert_int_equal(dhcp.state, DHCP_SELECTING);
     hear_plain(OFFER, 100);
     ask();
     hear_plain(ACK, 100);
-    hear_plain(NAK, 0);                                     /* BOUND: nothing was asked */
+    hear_plain(NAK, 0); /* BOUND: nothing was asked */
     assert_int_equal(dhcp.state, DHCP_BOUND);
     ask_when_due();
     assert_int_equal(dhcp.state, DHCP_RENEWING);
@@ -339,11 +342,11 @@ static void lease_is_renewed_at_half_by_unicast(void **state)
     assert_null(option_of(&r, 50));
     assert_null(option_of(&r, 54));
     assert_int_not_equal(load_be32(r.message + 4), xid);
-    assert_non_null(dhcp_lease(&dhcp));                     /* it holds meanwhile */
+    assert_non_null(dhcp_lease(&dhcp)); /* it holds meanwhile */
     now_ns += second_ns;
     hear_plain(ACK, 1000);
     assert_int_not_equal(dhcp.lease_serial, serial);
-    assert_true(dhcp_lease(&dhcp)->ends_ns == taken_ns + 1500 * second_ns);   /* from the request, not the answer */
+    assert_true(dhcp_lease(&dhcp)->ends_ns == taken_ns + 1500 * second_ns); /* from the request, not the answer */
 }
 
 static void unanswered_renewal_is_repeated_then_rebound_then_lost(void **state)
@@ -369,8 +372,8 @@ static void unanswered_renewal_is_repeated_then_rebound_then_lost(void **state)
         assert_true(renewals + rebinds < 20);
     }
     assert_true(now_ns == taken_ns + 1000 * second_ns);
-    assert_int_equal(renewals, 4);                          /* at 500, 687.5, 781.25, 841.25 s */
-    assert_int_equal(rebinds, 3);                           /* at 875, 937.5 (62.5 of 125 s), 997.5 s */
+    assert_int_equal(renewals, 4); /* at 500, 687.5, 781.25, 841.25 s */
+    assert_int_equal(rebinds, 3);  /* at 875, 937.5 (62.5 of 125 s), 997.5 s */
 }
 
 static void rebinding_takes_any_server(void **state)
@@ -390,9 +393,12 @@ static void rebinding_takes_any_server(void **state)
 static void times_of_the_server_are_used_if_they_make_sense(void **state)
 {
     (void)state;
-    static const struct { uint32_t t1, t2, want_t1, want_t2; } cases[] = {
-        {100, 200, 100, 200}, {0, 200, 200, 200}, {100, 0, 100, 875}, {900, 0, 500, 875}, {0, 2000, 500, 875},
-        {0xffffffff, 0xffffffff, 500, 875}, {300, 200, 200, 200},
+    static const struct {
+        uint32_t t1, t2, want_t1, want_t2;
+    } cases[] = {
+        { 100, 200, 100, 200 }, { 0, 200, 200, 200 },  { 100, 0, 100, 875 },
+        { 900, 0, 500, 875 },   { 0, 2000, 500, 875 }, { 0xffffffff, 0xffffffff, 500, 875 },
+        { 300, 200, 200, 200 },
     };
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
         start(NULL);
@@ -412,7 +418,7 @@ static void lease_for_ever_is_never_renewed(void **state)
 {
     (void)state;
     reach_bound_plain(0xffffffff);
-    assert_true(dhcp_wake_ns(&dhcp) == UINT64_MAX);
+    assert_true(dhcp_next_deadline_ns(&dhcp) == UINT64_MAX);
     now_ns += UINT64_C(10000000000) * second_ns;
     assert_int_equal(ask().bytes, 0);
     assert_non_null(dhcp_lease(&dhcp));
@@ -427,7 +433,7 @@ static void lease_of_no_time_is_not_taken(void **state)
     assert_null(dhcp_lease(&dhcp));
 }
 
-/* The shortest lease there is must not make the client spin. */
+/* Leases for the shortest time, which must not make the client spin. */
 static void lease_of_a_second_asks_a_few_times_a_second(void **state)
 {
     (void)state;
@@ -450,15 +456,15 @@ static void lease_of_a_second_asks_a_few_times_a_second(void **state)
 static void one_address_with_gateway_route_is_understood(void **state)
 {
     (void)state;
-    static const uint8_t routes[] = {32, 10, 128, 0, 1, 0, 0, 0, 0, 0, 10, 128, 0, 1};
+    static const uint8_t routes[] = { 32, 10, 128, 0, 1, 0, 0, 0, 0, 0, 10, 128, 0, 1 };
     reach_requesting();
     ask();
     struct answer a = answer_begin(ACK, 0x0a800005);
-    uint8_t mtu[2] = {0x05, 0xb4};
+    uint8_t mtu[2] = { 0x05, 0xb4 };
     add_be32(&a, 54, SERVER);
     add_be32(&a, 51, 3600);
     add_be32(&a, 1, 0xffffffff);
-    add_be32(&a, 3, OTHER);                                 /* not heard: RFC 3442 */
+    add_be32(&a, 3, OTHER); /* not heard: RFC 3442 */
     add(&a, 121, sizeof routes, routes);
     add(&a, 26, 2, mtu);
     hear(&a);
@@ -489,7 +495,7 @@ static void routes_of_every_width_are_read(void **state)
 {
     (void)state;
     for (unsigned width = 0; width <= 32; width++) {
-        uint8_t routes[9] = {(uint8_t)width, 0xff, 0xff, 0xff, 0xff};   /* bits beyond the mask set: to be cleared */
+        uint8_t routes[9] = { (uint8_t)width, 0xff, 0xff, 0xff, 0xff }; /* bits beyond the mask set: to be cleared */
         size_t octets = (width + 7) / 8;
         store_be32(routes + 1 + octets, ROUTER);
         const struct dhcp_lease *lease = lease_with_routes(routes, 1 + octets + 4);
@@ -510,13 +516,13 @@ static void routes_of_every_width_are_read(void **state)
 static void routes_without_sense_leave_the_router(void **state)
 {
     (void)state;
-    static const uint8_t too_wide[] = {33, 1, 2, 3, 4, 5, 1, 2, 3, 4}, cut[] = {24, 1, 2, 3, 10, 0, 0};
+    static const uint8_t too_wide[] = { 33, 1, 2, 3, 4, 5, 1, 2, 3, 4 }, cut[] = { 24, 1, 2, 3, 10, 0, 0 };
     assert_int_equal(lease_with_routes(too_wide, sizeof too_wide)->gateway, ROUTER);
     assert_int_equal(lease_with_routes(cut, sizeof cut)->gateway, ROUTER);
     assert_int_equal(lease_with_routes("", 0)->gateway, ROUTER);
-    static const uint8_t good_then_cut[] = {0, 10, 0, 2, 9, 24, 1};
+    static const uint8_t good_then_cut[] = { 0, 10, 0, 2, 9, 24, 1 };
     assert_int_equal(lease_with_routes(good_then_cut, sizeof good_then_cut)->gateway, 0x0a000209);
-    static const uint8_t by_loopback[] = {8, 10, 127, 0, 0, 1};
+    static const uint8_t by_loopback[] = { 8, 10, 127, 0, 0, 1 };
     assert_int_equal(lease_with_routes(by_loopback, sizeof by_loopback)->route_count, 0);
 }
 
@@ -525,7 +531,7 @@ static void routes_beyond_the_table_are_counted(void **state)
     (void)state;
     uint8_t routes[40 * 6];
     for (size_t i = 0; i < 40; i++) {
-        uint8_t route[6] = {8, (uint8_t)(10 + i), 10, 0, 2, 3};
+        uint8_t route[6] = { 8, (uint8_t)(10 + i), 10, 0, 2, 3 };
         memcpy(routes + 6 * i, route, 6);
     }
     uint64_t before = counter("dhcp.rx_routes_left_out");
@@ -540,7 +546,7 @@ static void split_routes_are_joined(void **state)
     reach_requesting();
     ask();
     struct answer a = answer_plain(ACK, 3600);
-    static const uint8_t first[] = {24, 192, 0}, rest[] = {2, 10, 0, 2, 3, 0, 10, 0, 2, 4};
+    static const uint8_t first[] = { 24, 192, 0 }, rest[] = { 2, 10, 0, 2, 3, 0, 10, 0, 2, 4 };
     add(&a, 121, sizeof first, first);
     add_be32(&a, 6, OTHER);
     add(&a, 121, sizeof rest, rest);
@@ -556,7 +562,7 @@ static void overloaded_fields_are_read(void **state)
     reach_requesting();
     ask();
     struct answer a = answer_begin(ACK, OURS);
-    uint8_t both = 3, lease[] = {51, 4, 0, 0, 0x0e, 0x10, 255}, server[] = {54, 4, 10, 0, 2, 2, 255};
+    uint8_t both = 3, lease[] = { 51, 4, 0, 0, 0x0e, 0x10, 255 }, server[] = { 54, 4, 10, 0, 2, 2, 255 };
     memcpy(a.message + 108, lease, sizeof lease);
     memcpy(a.message + 44, server, sizeof server);
     add(&a, 52, 1, &both);
@@ -565,16 +571,16 @@ static void overloaded_fields_are_read(void **state)
     assert_int_equal(dhcp_lease(&dhcp)->server, SERVER);
 }
 
-/* An overload option inside an overloaded field leads nowhere. */
+/* Ignores an overload option inside an overloaded field. */
 static void overload_within_overload_ends(void **state)
 {
     (void)state;
     reach_requesting();
     ask();
     struct answer a = answer_plain(ACK, 100);
-    uint8_t file_only = 1, again[] = {52, 1, 3, 255};
+    uint8_t file_only = 1, again[] = { 52, 1, 3, 255 };
     memcpy(a.message + 108, again, sizeof again);
-    memset(a.message + 44, 7, 64);                          /* would be refused if it were read */
+    memset(a.message + 44, 7, 64); /* would be refused if it were read */
     add(&a, 52, 1, &file_only);
     hear(&a);
     assert_non_null(dhcp_lease(&dhcp));
@@ -583,8 +589,12 @@ static void overload_within_overload_ends(void **state)
 static void missing_mask_is_the_class_or_one_address(void **state)
 {
     (void)state;
-    static const struct { uint32_t address, mask; } cases[] = {
-        {0x0a010203, 0xff000000}, {0xac100203, 0xffff0000}, {0xc0a80103, 0xffffff00},
+    static const struct {
+        uint32_t address, mask;
+    } cases[] = {
+        { 0x0a010203, 0xff000000 },
+        { 0xac100203, 0xffff0000 },
+        { 0xc0a80103, 0xffffff00 },
     };
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
         start(NULL);
@@ -601,7 +611,7 @@ static void missing_mask_is_the_class_or_one_address(void **state)
 static void senseless_masks_are_replaced(void **state)
 {
     (void)state;
-    static const uint32_t masks[] = {0, 0x00ffffff, 0xff00ff00, 1, 0x80000001};
+    static const uint32_t masks[] = { 0, 0x00ffffff, 0xff00ff00, 1, 0x80000001 };
     for (size_t i = 0; i < ARRAY_COUNT(masks); i++) {
         start(NULL);
         reach_requesting();
@@ -618,8 +628,9 @@ static void senseless_masks_are_replaced(void **state)
 static void addresses_no_host_has_are_not_taken(void **state)
 {
     (void)state;
-    static const uint32_t addresses[] = {0, 1, 0x7f000001, 0xe0000001, 0xf0000001, 0xffffffff,
-                                         OURS | 0xff, OURS & ~0xffu};       /* its network's broadcast addresses */
+    static const uint32_t addresses[] = {
+        0, 1, 0x7f000001, 0xe0000001, 0xf0000001, 0xffffffff, OURS | 0xff, OURS & ~0xffu
+    }; /* its network's broadcast addresses */
     reach_requesting();
     ask();
     for (size_t i = 0; i < ARRAY_COUNT(addresses); i++) {
@@ -639,9 +650,13 @@ static void addresses_no_host_has_are_not_taken(void **state)
 static void each_header_defect_is_counted_by_its_reason(void **state)
 {
     (void)state;
-    static const struct { const char *counter; size_t at; uint8_t value; } cases[] = {
-        {"dhcp.rx_drop_not_reply", 0, 1}, {"dhcp.rx_drop_hardware", 1, 6}, {"dhcp.rx_drop_hardware", 2, 16},
-        {"dhcp.rx_drop_xid", 5, 0xee}, {"dhcp.rx_drop_mac", 30, 0xee}, {"dhcp.rx_drop_cookie", 237, 0},
+    static const struct {
+        const char *counter;
+        size_t at;
+        uint8_t value;
+    } cases[] = {
+        { "dhcp.rx_drop_not_reply", 0, 1 }, { "dhcp.rx_drop_hardware", 1, 6 }, { "dhcp.rx_drop_hardware", 2, 16 },
+        { "dhcp.rx_drop_xid", 5, 0xee },    { "dhcp.rx_drop_mac", 30, 0xee },  { "dhcp.rx_drop_cookie", 237, 0 },
     };
     ask();
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
@@ -657,9 +672,11 @@ static void each_header_defect_is_counted_by_its_reason(void **state)
 static void option_lengths_that_cannot_be_refuse_the_message(void **state)
 {
     (void)state;
-    static const struct { uint8_t option, bytes; } cases[] = {
-        {53, 0}, {53, 2}, {1, 0}, {1, 3}, {1, 5}, {3, 0}, {3, 6}, {3, 255}, {26, 1}, {26, 3}, {51, 2}, {54, 0}, {54, 8},
-        {58, 3}, {59, 5}, {52, 0}, {52, 2},
+    static const struct {
+        uint8_t option, bytes;
+    } cases[] = {
+        { 53, 0 }, { 53, 2 }, { 1, 0 },  { 1, 3 },  { 1, 5 },  { 3, 0 },  { 3, 6 },  { 3, 255 }, { 26, 1 },
+        { 26, 3 }, { 51, 2 }, { 54, 0 }, { 54, 8 }, { 58, 3 }, { 59, 5 }, { 52, 0 }, { 52, 2 },
     };
     static const uint8_t zeros[255];
     ask();
@@ -680,22 +697,22 @@ static void long_lists_of_no_interest_are_skipped(void **state)
     memset(list, 9, sizeof list);
     ask();
     struct answer a = answer_plain(OFFER, 100);
-    add(&a, 6, 240, list);                                  /* 60 name servers */
-    add(&a, 12, 252, list);                                 /* a host name */
+    add(&a, 6, 240, list);  /* 60 name servers */
+    add(&a, 12, 252, list); /* a host name */
     add(&a, 15, 252, list);
-    add(&a, 255, 0, list);                                  /* END, then junk */
+    add(&a, 255, 0, list); /* END, then junk */
     add(&a, 53, 200, list);
     hear(&a);
     assert_int_equal(dhcp.state, DHCP_REQUESTING);
 }
 
-/* A good ACK cut at every length, and with every byte set to the values that hurt: never a crash, never a lease with an
- * address no host has. */
+/* Cuts a good ACK at every length, and sets every byte to extreme values. There is no crash, and no lease with an
+ * address that no host has. */
 static void every_cut_and_every_changed_byte_is_survived(void **state)
 {
     (void)state;
-    static const uint8_t values[] = {0, 1, 0x7f, 0x80, 0xff, 52, 121, 255};
-    static const uint8_t routes[] = {32, 10, 0, 2, 1, 0, 0, 0, 0, 0, 10, 0, 2, 1};
+    static const uint8_t values[] = { 0, 1, 0x7f, 0x80, 0xff, 52, 121, 255 };
+    static const uint8_t routes[] = { 32, 10, 0, 2, 1, 0, 0, 0, 0, 0, 10, 0, 2, 1 };
     struct answer good;
     for (size_t at = 0; at < 300; at++)
         for (size_t v = 0; v <= ARRAY_COUNT(values); v++) {
@@ -708,7 +725,7 @@ static void every_cut_and_every_changed_byte_is_survived(void **state)
             if (at >= good.bytes)
                 return;
             if (v == ARRAY_COUNT(values))
-                good.bytes = at;                            /* cut */
+                good.bytes = at; /* cut */
             else
                 good.message[at] = values[v];
             hear(&good);
@@ -726,10 +743,10 @@ static void transaction_ids_differ_by_key(void **state)
 {
     (void)state;
     uint32_t first = dhcp.xid;
-    dhcp_start(&dhcp, mac, (struct siphash_key){1, 3}, now_ns);
+    dhcp_start(&dhcp, mac, (struct siphash_key){ 1, 3 }, now_ns);
     assert_int_not_equal(dhcp.xid, first);
     uint32_t again = dhcp.xid;
-    dhcp_start(&dhcp, mac, (struct siphash_key){1, 2}, now_ns);
+    dhcp_start(&dhcp, mac, (struct siphash_key){ 1, 2 }, now_ns);
     assert_int_equal(dhcp.xid, first);
     assert_int_not_equal(dhcp.xid, again);
 }

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "kernel/base/log.h"
+#include "base/log.h"
 
 /* Both must say the same, whatever the room. */
 static __attribute__((format(printf, 1, 2))) void same(const char *form, ...)
@@ -53,7 +53,7 @@ static void format_widths_and_flags_are_as_printf_says(void **state)
 static void format_of_a_string_with_precision_reads_no_further(void **state)
 {
     (void)state;
-    char *text = malloc(3);         /* without a terminator: ASan watches the byte behind */
+    char *text = malloc(3); /* without a terminator: ASan watches the byte behind */
     memcpy(text, "abc", 3);
     char out[16];
     assert_int_equal(format(out, sizeof out, "%.3s", text), 3);
@@ -109,9 +109,19 @@ static void format_random_numbers_are_as_printf_says(void **state)
     }
 }
 
+static void format_of_an_address_is_a_dotted_quad(void **state)
+{
+    (void)state;
+    char out[64];
+    const uint32_t addresses[] = { 0x0a000202, 0xffffffff, 0 };
+    format(out, sizeof out, "%pI4h:%u [%-10pI4h] %pI4h.", &addresses[0], 80, &addresses[2], &addresses[1]);
+    assert_string_equal(out, "10.0.2.2:80 [0.0.0.0   ] 255.255.255.255.");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(format_of_an_address_is_a_dotted_quad),
         cmocka_unit_test(format_integers_are_as_printf_says),
         cmocka_unit_test(format_widths_and_flags_are_as_printf_says),
         cmocka_unit_test(format_of_a_string_with_precision_reads_no_further),

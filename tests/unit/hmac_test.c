@@ -1,4 +1,4 @@
-/* app/hmac.c against RFC 4231's vectors. */
+/* base/hmac.c against RFC 4231's vectors. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "app/hmac.h"
+#include "base/hmac.h"
 
 static const char *hex(const uint8_t *bytes)
 {
@@ -31,8 +31,9 @@ static void hmac_gives_the_vectors_of_rfc_4231(void **state)
     for (size_t i = 0; i < sizeof ascending; i++)
         ascending[i] = (uint8_t)(i + 1);
     static const char larger_key[] = "Test Using Larger Than Block-Size Key - Hash Key First";
-    static const char larger_both[] = "This is a test using a larger than block-size key and a larger than block-size data. "
-                                      "The key needs to be hashed before being used by the HMAC algorithm.";
+    static const char larger_both[] =
+        "This is a test using a larger than block-size key and a larger than block-size data. "
+        "The key needs to be hashed before being used by the HMAC algorithm.";
     const struct {
         const void *key;
         size_t key_bytes;

@@ -1,4 +1,4 @@
-/* net/http.c. Every example is read whole, split at every byte, byte by byte, and cut short at every byte. */
+/* net/http/response.c. Every example is read whole, split at every byte, byte by byte, and cut short at every byte. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,10 +8,12 @@
 
 #include <cmocka.h>
 
-#include "net/http.h"
+#include "base/text.h"
+#include "net/http/request.h"
+#include "net/http/response.h"
 
-/* What a connection's bytes were understood as: "200+ [body]" a response on a connection to keep, "200- [body]" one to
- * close, "bad: reason", and "..." an incomplete one; several with a space between. */
+/* The parser's results for a connection's bytes, with a space between: "200+ [body]" a response on a connection to
+ * keep, "200- [body]" on a connection to close, "bad: reason", and "..." an incomplete response. */
 struct transcript {
     char text[4096];
     struct http_response response;
@@ -54,13 +56,13 @@ static void say_done(struct transcript *t)
     http_response_begin(&t->response);
 }
 
-/* The bytes lie in a buffer of exactly their size, so that ASan sees a read outside. */
+/* Feeds bytes from a buffer of exactly their size, so that ASan sees a read outside. */
 static void feed(struct transcript *t, const char *text, size_t bytes)
 {
     uint8_t *exact = test_malloc(bytes ? bytes : 1);
     memcpy(exact, text, bytes);
     const uint8_t *at = exact, *end = exact + bytes;
-    struct http_body body;
+    struct bytes body;
     while (!t->over) {
         enum http_step step = http_response_step(&t->response, &at, end, &body);
         if (step == HTTP_MORE)
@@ -68,8 +70,8 @@ static void feed(struct transcript *t, const char *text, size_t bytes)
         if (step == HTTP_HEAD)
             say_head(t);
         if (step == HTTP_BODY) {
-            assert_true(body.bytes > 0 && body.data >= exact && body.data + body.bytes <= end);
-            say(t, (const char *)body.data, body.bytes);
+            assert_true(body.count > 0 && body.data >= exact && body.data + body.count <= end);
+            say(t, (const char *)body.data, body.count);
         }
         if (step == HTTP_DONE)
             say_done(t);
@@ -84,9 +86,14 @@ static void finish(struct transcript *t)
     if (t->over)
         return;
     switch (http_response_finish(&t->response)) {
-    case HTTP_DONE: say_done(t); break;
-    case HTTP_BAD: say_bad(t); break;
-    default: break;
+    case HTTP_DONE:
+        say_done(t);
+        break;
+    case HTTP_BAD:
+        say_bad(t);
+        break;
+    default:
+        break;
     }
 }
 
@@ -99,9 +106,9 @@ static struct transcript *begin(void)
     return &t;
 }
 
-#define OK "HTTP/1.1 200 OK\r\n"
+#define OK       "HTTP/1.1 200 OK\r\n"
 #define LENGTH_5 "Content-Length: 5\r\n"
-#define CHUNKED "Transfer-Encoding: chunked\r\n"
+#define CHUNKED  "Transfer-Encoding: chunked\r\n"
 
 static const struct {
     const char *input, *expected;
@@ -115,7 +122,8 @@ static const struct {
     { OK LENGTH_5 "\r\n1234", "200+[1234...bad: cut short" },
     { OK CHUNKED "\r\n5\r\n12345\r\n0\r\n\r\n", "200+[12345]" },
     { OK CHUNKED "\r\n1\r\n1\r\n00a\r\n2345678901\r\n0A\r\n2345678901\r\n0\r\n\r\n", "200+[123456789012345678901]" },
-    { OK CHUNKED "\r\n5;name=value\r\n12345\r\n5 ; q=\"a;b\"\r\n67890\r\n3  \r\nabc\r\n000;x\r\n\r\n", "200+[1234567890abc]" },
+    { OK CHUNKED "\r\n5;name=value\r\n12345\r\n5 ; q=\"a;b\"\r\n67890\r\n3  \r\nabc\r\n000;x\r\n\r\n",
+      "200+[1234567890abc]" },
     { OK CHUNKED "\r\n5\r\n12345\r\n0\r\nTrailer: a\r\nContent-Length: 99\r\n folded\r\n\r\n" OK LENGTH_5 "\r\nabcde",
       "200+[12345] 200+[abcde]" },
     { OK "Transfer-Encoding: CHUNKED\r\n\r\n0\r\n\r\n", "200+[]" },
@@ -246,7 +254,8 @@ static void every_example_reads_the_same_however_it_is_split(void **state)
     }
 }
 
-/* A body without an end is complete wherever it ends; everything else that is cut says so, or nothing had come. */
+/* Cuts every example short. A body without a length is complete at any cut; any other cut is reported, or nothing
+ * came. */
 static void every_example_cut_short_is_told(void **state)
 {
     (void)state;
@@ -275,7 +284,7 @@ static void a_nul_in_the_head_is_refused(void **state)
     assert_string_equal(t->text, "bad: a NUL in the head");
 }
 
-/* A head made of one long field, of `bytes` in all. */
+/* Reads a head of `bytes` in all, made of one long field. */
 static const char *read_head_of(size_t bytes, const char *field)
 {
     static char input[HTTP_HEAD_BYTES_MAX + 64];
@@ -296,7 +305,8 @@ static void a_long_head_is_read_up_to_its_bound(void **state)
     assert_string_equal(read_head_of(HTTP_LINE_KEPT_BYTES + 17 + 4, "Content-Length: 5"), "200+[");
     assert_string_equal(read_head_of(HTTP_LINE_KEPT_BYTES + 18 + 4, "Content-Length: 5"),
                         "bad: a framing field of more than 256 bytes");
-    assert_string_equal(read_head_of(2000, "Transfer-Encoding: chunked"), "bad: a framing field of more than 256 bytes");
+    assert_string_equal(read_head_of(2000, "Transfer-Encoding: chunked"),
+                        "bad: a framing field of more than 256 bytes");
     assert_string_equal(read_head_of(2000, "Connection: close"), "200-[");
 }
 
@@ -330,7 +340,7 @@ static void chunks_without_end_are_read(void **state)
 {
     (void)state;
     struct http_response r;
-    struct http_body body;
+    struct bytes body;
     http_response_begin(&r);
     static const char head[] = OK CHUNKED "\r\n";
     const uint8_t *at = (const uint8_t *)head;
@@ -340,7 +350,7 @@ static void chunks_without_end_are_read(void **state)
         at = (const uint8_t *)chunk;
         const uint8_t *end = at + sizeof chunk - 1;
         assert_int_equal(http_response_step(&r, &at, end, &body), HTTP_BODY);
-        assert_int_equal(body.bytes, 3);
+        assert_int_equal(body.count, 3);
         assert_ptr_equal(body.data, chunk + 7);
         assert_int_equal(http_response_step(&r, &at, end, &body), HTTP_MORE);
     }
@@ -362,7 +372,7 @@ static void the_end_is_told_again_until_begin(void **state)
 {
     (void)state;
     struct http_response r;
-    struct http_body body;
+    struct bytes body;
     http_response_begin(&r);
     static const char good[] = "HTTP/1.1 204 x\r\n\r\nmore";
     const uint8_t *at = (const uint8_t *)good, *end = at + sizeof good - 1;
@@ -377,6 +387,75 @@ static void the_end_is_told_again_until_begin(void **state)
     assert_int_equal(http_response_step(&r, &at, end, &body), HTTP_BAD);
     assert_int_equal(http_response_finish(&r), HTTP_BAD);
     assert_string_equal(r.bad, "cut short");
+}
+
+/* ---- Requests ---- */
+
+static struct http_request parse(const char *text)
+{
+    size_t bytes = strlen(text);
+    assert_int_equal(http_request_head_bytes((const uint8_t *)text, bytes), bytes);
+    assert_int_equal(http_request_head_bytes((const uint8_t *)text, bytes - 1), 0);
+    return http_request_parse((const uint8_t *)text, bytes);
+}
+
+static void a_request_is_taken_apart(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *method, *path, *query;
+        bool keep_alive, chunked, has_length;
+        uint64_t length;
+    } rows[] = {
+        { "GET /a?b=c&d HTTP/1.1\r\nHost: x\r\n\r\n", "GET", "/a", "b=c&d", true, false, false, 0 },
+        { "POST /submit HTTP/1.1\r\nhost: x\r\ncontent-LENGTH: \t12 \r\n\r\n", "POST", "/submit", NULL, true, false,
+          true, 12 },
+        { "PUT / HTTP/1.1\nHost:x\nTransfer-Encoding: Chunked\nConnection: x, close\n\n", "PUT", "/", NULL, false, true,
+          false, 0 },
+        { "GET / HTTP/1.0\r\n\r\n", "GET", "/", NULL, false, false, false, 0 },
+        { "GET / HTTP/1.0\r\nConnection: Keep-Alive\r\n\r\n", "GET", "/", NULL, true, false, false, 0 },
+        { "GET http://a.b:80?q HTTP/1.1\r\nHost: x\r\n\r\n", "GET", "/", "q", true, false, false, 0 },
+        { "OPTIONS * HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nContent-Length: 5\r\n\r\n", "OPTIONS", "*", NULL, true,
+          false, true, 5 },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct http_request request = parse(rows[i].text);
+        assert_int_equal(request.refused, 0);
+        assert_true(text_is(request.method, rows[i].method));
+        assert_true(text_is(request.path, rows[i].path));
+        assert_true(rows[i].query != NULL ? text_is(request.query, rows[i].query) : request.query.data == NULL);
+        assert_int_equal(request.keep_alive, rows[i].keep_alive);
+        assert_int_equal(request.chunked, rows[i].chunked);
+        assert_int_equal(request.has_length, rows[i].has_length);
+        assert_int_equal(request.length, rows[i].length);
+    }
+}
+
+/* RFC 9112 §6.3: whoever frames a body in two ways wants two readers to disagree. */
+static void a_request_framed_in_two_ways_is_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        uint16_t refused;
+        const char *fields;
+    } rows[] = {
+        { 400, "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n" },
+        { 400, "Content-Length: 5\r\nContent-Length: 6\r\n" },
+        { 400, "Content-Length: 5, 5\r\n" },
+        { 400, "Content-Length: -1\r\n" },
+        { 400, "Content-Length:\r\n" },
+        { 400, "Content-Length: 99999999999999999999\r\n" },
+        { 501, "Transfer-Encoding: gzip\r\n" },
+        { 501, "Transfer-Encoding: gzip, chunked\r\n" },
+        { 501, "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n" },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char text[200];
+        snprintf(text, sizeof text, "POST / HTTP/1.1\r\nHost: x\r\n%s\r\n", rows[i].fields);
+        assert_int_equal(parse(text).refused, rows[i].refused);
+    }
+    assert_int_equal(parse("POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n").refused, 400);
+    assert_int_equal(parse("GET  HTTP/1.1\r\n\r\n").refused, 400); /* RFC 9112 §3.2: a target is not empty */
 }
 
 static void names_are_percent_encoded(void **state)
@@ -403,6 +482,8 @@ int main(void)
         cmocka_unit_test(chunks_without_end_are_read),
         cmocka_unit_test(a_hundred_pipelined_responses_are_told_apart),
         cmocka_unit_test(the_end_is_told_again_until_begin),
+        cmocka_unit_test(a_request_is_taken_apart),
+        cmocka_unit_test(a_request_framed_in_two_ways_is_refused),
         cmocka_unit_test(names_are_percent_encoded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

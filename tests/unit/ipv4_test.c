@@ -9,11 +9,11 @@
 
 #include <cmocka.h>
 
-#include "host/netdev_memory.h"
-#include "kernel/base/bytes.h"
-#include "net/arp_wire.h"
-#include "net/checksum.h"
+#include "base/bytes.h"
+#include "net/ip/arp_wire.h"
+#include "net/ip/checksum.h"
 #include "net/stack_state.h"
+#include "tests/lib/netdev_memory.h"
 
 enum { ADDRESS = 0x0a000001, GATEWAY = 0x0a0000fe, NEIGHBOUR = 0x0a000007, FAR = 0xc6336401 };
 static const uint8_t our_mac[6] = { 2, 0, 0, 0, 0, 1 }, their_mac[6] = { 2, 0, 0, 0, 0, 9 };
@@ -24,15 +24,24 @@ static struct netdev_memory device;
 static struct net_stack *stack;
 static void *memory;
 static uint64_t now_ns;
+static const uint8_t *begin_gateway_mac;
+static uint16_t begin_mtu_bytes;
 
 static int begin_at(uint32_t address, uint32_t mask, uint32_t gateway)
 {
     struct net_config config = {
         .capacity = { 8, 2, 8, 8, 64, 65536, 65536 },
-        .device = &device.device, .address = address, .mask = mask, .gateway = gateway,
+        .device = &device.device,
+        .address = address,
+        .mask = mask,
+        .gateway = gateway,
     };
+    if (begin_gateway_mac != NULL)
+        memcpy(config.gateway_mac, begin_gateway_mac, 6);
     tcp_policy_default(&config.policy);
     netdev_memory_init(&device, our_mac, false);
+    if (begin_mtu_bytes != 0)
+        device.device.mtu_bytes = begin_mtu_bytes;
     size_t bytes = (net_stack_bytes(&config.capacity) + 63) & ~(size_t)63;
     memory = aligned_alloc(NET_STACK_ALIGN, bytes);
     now_ns = 1000 * S;
@@ -40,8 +49,18 @@ static int begin_at(uint32_t address, uint32_t mask, uint32_t gateway)
     return stack != NULL ? 0 : -1;
 }
 
-static int begin(void **state) { (void)state; return begin_at(ADDRESS, 0xffffff00, GATEWAY); }
-static int end(void **state) { (void)state; free(memory); return 0; }
+static int begin(void **state)
+{
+    (void)state;
+    return begin_at(ADDRESS, 0xffffff00, GATEWAY);
+}
+static int end(void **state)
+{
+    (void)state;
+    net_stack_check(stack);
+    free(memory);
+    return 0;
+}
 
 static void turn(void)
 {
@@ -49,24 +68,31 @@ static void turn(void)
     net_idle(stack, now_ns);
 }
 
-static void frame_give(const uint8_t to[6], uint16_t type, const void *payload, uint32_t bytes)
+static void frame_give_from(const uint8_t from[6], const uint8_t to[6], uint16_t type, const void *payload,
+                            uint32_t bytes)
 {
     uint8_t frame[1514];
     memcpy(frame, to, 6);
-    memcpy(frame + 6, their_mac, 6);
+    memcpy(frame + 6, from, 6);
     store_be16(frame + 12, type);
     memcpy(frame + 14, payload, bytes);
     assert_true(netdev_memory_feed(&device, frame, 14 + bytes, false));
     turn();
 }
 
+static void frame_give(const uint8_t to[6], uint16_t type, const void *payload, uint32_t bytes)
+{
+    frame_give_from(their_mac, to, type, payload, bytes);
+}
+
 static void drain(void)
 {
     static uint8_t frame[NETDEV_FRAME_BYTES_MAX];
-    while (netdev_memory_take(&device, frame) != 0) { }
+    while (netdev_memory_take(&device, frame) != 0) {
+    }
 }
 
-/* The next ARP packet that was sent; NULL: none. */
+/* Takes the next ARP packet that the stack sent; NULL: none. */
 static const struct arp_wire *arp_taken(const uint8_t **destination)
 {
     static uint8_t frame[NETDEV_FRAME_BYTES_MAX];
@@ -93,13 +119,19 @@ static void arp_give(uint16_t operation, uint32_t sender, uint32_t target, const
 
 /* ---- Fragments ---- */
 
-struct piece { uint32_t offset, bytes; bool more; };
+struct piece {
+    uint32_t offset, bytes;
+    bool more;
+};
 
 static void fragment_give(uint16_t id, const uint8_t *datagram, struct piece piece, uint8_t protocol)
 {
     uint8_t packet[1500];
     const struct ipv4_output output = {
-        .source = NEIGHBOUR, .destination = ADDRESS, .protocol = protocol, .id = id,
+        .source = NEIGHBOUR,
+        .destination = ADDRESS,
+        .protocol = protocol,
+        .id = id,
         .flags_offset = (uint16_t)(piece.offset / 8 | (piece.more ? IPV4_MORE_FRAGMENTS : 0)),
     };
     ipv4_header_write((struct ipv4_wire *)packet, &output, piece.bytes);
@@ -107,7 +139,7 @@ static void fragment_give(uint16_t id, const uint8_t *datagram, struct piece pie
     frame_give(our_mac, ETHERNET_TYPE_IPV4, packet, 20 + piece.bytes);
 }
 
-static uint8_t datagram[65536 + 2048];     /* and what lies beyond any */
+static uint8_t datagram[65536 + 2048]; /* and what lies beyond any */
 
 static void datagram_fill(uint32_t bytes)
 {
@@ -122,16 +154,18 @@ static void datagram_fill(uint32_t bytes)
 static void expect_datagram(uint32_t bytes)
 {
     assert_true(stack->datagram_ready);
-    assert_int_equal(stack->datagram.bytes, bytes - 8);
-    assert_memory_equal(stack->datagram.data, datagram + 8, bytes - 8);
+    assert_int_equal(stack->datagram.payload.count, bytes - 8);
+    assert_memory_equal(stack->datagram.payload.data, datagram + 8, bytes - 8);
     stack->datagram_ready = false;
 }
 
 static void fragments_in_any_order_become_the_datagram(void **state)
 {
     (void)state;
-    static const struct piece pieces[4] = { { 0, 800, true }, { 800, 1200, true }, { 2000, 8, true }, { 2008, 501, false } };
-    udp_bind(stack, 4000);
+    static const struct piece pieces[4] = {
+        { 0, 800, true }, { 800, 1200, true }, { 2000, 8, true }, { 2008, 501, false }
+    };
+    udp_bind(&stack->ip, 4000);
     datagram_fill(2509);
     for (uint16_t order = 0; order < 24; order++) {
         unsigned left[4] = { 0, 1, 2, 3 }, rest = order;
@@ -141,7 +175,7 @@ static void fragments_in_any_order_become_the_datagram(void **state)
             rest /= i;
             assert_false(stack->datagram_ready);
             fragment_give(order, datagram, pieces[pick], 17);
-            fragment_give(order, datagram, i > 1 ? pieces[pick] : (struct piece){ 0, 8, true }, 17);    /* repeated */
+            fragment_give(order, datagram, i > 1 ? pieces[pick] : (struct piece){ 0, 8, true }, 17); /* repeated */
         }
         expect_datagram(2509);
     }
@@ -150,7 +184,7 @@ static void fragments_in_any_order_become_the_datagram(void **state)
 static void longest_datagram_is_put_together(void **state)
 {
     (void)state;
-    udp_bind(stack, 4000);
+    udp_bind(&stack->ip, 4000);
     datagram_fill(65515);
     for (uint32_t at = 0; at < 65515; at += 1480)
         fragment_give(9, datagram, (struct piece){ at, at + 1480 < 65515 ? 1480 : 65515 - at, at + 1480 < 65515 }, 17);
@@ -164,7 +198,7 @@ static void segment_in_fragments_is_taken(void **state)
     uint8_t segment[24] = { 0, 99, 0, 80, 0, 0, 0, 1, 0, 0, 0, 0, 0x60, TCP_SYN, 4, 0, 0, 0, 0, 0, 2, 4, 5, 0xb4 };
     uint32_t sum = checksum_pseudo_ipv4(NEIGHBOUR, ADDRESS, 6, 24);
     store_be16(segment + 16, checksum_finish(checksum_sum(sum, segment, 24)));
-    fragment_give(1, segment, (struct piece){ 8, 16, false }, 6);       /* the header itself is cut */
+    fragment_give(1, segment, (struct piece){ 8, 16, false }, 6); /* the header itself is cut */
     assert_int_equal(stack->tcp.half_open_used, 0);
     fragment_give(1, segment, (struct piece){ 0, 8, true }, 6);
     assert_int_equal(stack->tcp.half_open_used, 1);
@@ -176,34 +210,34 @@ static void contradicting_fragments_cost_the_datagram(void **state)
 {
     (void)state;
     static const struct piece attacks[][3] = {
-        { { 0, 800, true }, { 400, 800, true }, { 800, 100, false } },          /* teardrop */
+        { { 0, 800, true }, { 400, 800, true }, { 800, 100, false } }, /* teardrop */
         { { 0, 800, true }, { 792, 16, true }, { 808, 100, false } },
-        { { 800, 100, false }, { 0, 808, true }, { 0, 0, true } },              /* over the head of the last */
-        { { 800, 100, false }, { 8, 792, false }, { 0, 800, true } },           /* two ends */
-        { { 800, 100, false }, { 1600, 8, true }, { 0, 800, true } },           /* beyond the end */
+        { { 800, 100, false }, { 0, 808, true }, { 0, 0, true } },    /* over the head of the last */
+        { { 800, 100, false }, { 8, 792, false }, { 0, 800, true } }, /* two ends */
+        { { 800, 100, false }, { 1600, 8, true }, { 0, 800, true } }, /* beyond the end */
         { { 1600, 8, true }, { 800, 100, false }, { 0, 800, true } },
     };
-    udp_bind(stack, 4000);
+    udp_bind(&stack->ip, 4000);
     datagram_fill(900);
     for (uint16_t i = 0; i < ARRAY_COUNT(attacks); i++) {
-        uint64_t before = stack->counters.ipv4_rx_drop_fragment_overlap;
+        uint64_t before = stack->ip.counters.ipv4_rx_drop_fragment_overlap;
         for (int k = 0; k < 3; k++)
             fragment_give((uint16_t)(100 + i), datagram, attacks[i][k], 17);
         assert_false(stack->datagram_ready);
-        assert_true(stack->counters.ipv4_rx_drop_fragment_overlap > before);
+        assert_true(stack->ip.counters.ipv4_rx_drop_fragment_overlap > before);
     }
-    uint64_t before = stack->counters.ipv4_rx_drop_fragment_bounds;
+    uint64_t before = stack->ip.counters.ipv4_rx_drop_fragment_bounds;
     fragment_give(200, datagram, (struct piece){ 65528, 1000, true }, 17);
     fragment_give(200, datagram, (struct piece){ 65512, 8, false }, 17);
     fragment_give(200, datagram, (struct piece){ 0, 0, true }, 17);
     fragment_give(200, datagram, (struct piece){ 0, 801, true }, 17);
-    assert_int_equal(stack->counters.ipv4_rx_drop_fragment_bounds - before, 4);
+    assert_int_equal(stack->ip.counters.ipv4_rx_drop_fragment_bounds - before, 4);
 }
 
 static void fragments_of_same_place_with_other_bytes_are_refused(void **state)
 {
     (void)state;
-    udp_bind(stack, 4000);
+    udp_bind(&stack->ip, 4000);
     datagram_fill(900);
     fragment_give(7, datagram, (struct piece){ 0, 800, true }, 17);
     uint8_t other[900];
@@ -217,21 +251,36 @@ static void fragments_of_same_place_with_other_bytes_are_refused(void **state)
 static void unfinished_datagrams_are_bounded_in_number_and_time(void **state)
 {
     (void)state;
-    udp_bind(stack, 4000);
+    udp_bind(&stack->ip, 4000);
     datagram_fill(900);
-    for (uint16_t i = 0; i < 10000; i++)
+    for (uint16_t i = 0; i < 10000; i++, now_ns += S / IPV4_FRAGMENTS_PER_S)
         fragment_give(i, datagram, (struct piece){ 0, 800, true }, 17);
-    assert_int_equal(stack->counters.ipv4_rx_drop_fragment_full, 10000 - 4);
+    assert_int_equal(stack->ip.counters.ipv4_rx_drop_fragment_full, 10000 - 4);
     fragment_give(9999, datagram, (struct piece){ 800, 100, false }, 17);
     expect_datagram(900);
-    arp_give(1, NEIGHBOUR, ADDRESS, their_mac);         /* so that the report can leave */
+    arp_give(1, NEIGHBOUR, ADDRESS, their_mac); /* so that the report can leave */
     drain();
     now_ns += 31 * S;
     turn();
-    assert_int_equal(stack->counters.ipv4_rx_drop_fragment_timeout, 3);
-    assert_int_equal(stack->counters.icmp_tx_errors, 3);        /* RFC 1122 §3.3.2 */
+    assert_int_equal(stack->ip.counters.ipv4_rx_drop_fragment_timeout, 3);
+    assert_int_equal(stack->ip.counters.icmp_tx_errors, 3); /* RFC 1122 §3.3.2 */
     fragment_give(9998, datagram, (struct piece){ 800, 100, false }, 17);
     assert_false(stack->datagram_ready);
+}
+
+static void flood_of_fragments_is_dropped_before_it_is_copied(void **state)
+{
+    (void)state;
+    datagram_fill(900);
+    for (uint16_t i = 0; i < 10000; i++)
+        fragment_give(i, datagram, (struct piece){ 0, 800, true }, 17);
+    assert_int_equal(stack->ip.counters.ipv4_rx_drop_fragment_full, IPV4_FRAGMENTS_BURST - 4);
+    assert_int_equal(stack->ip.counters.ipv4_rx_drop_fragment_rate, 10000 - IPV4_FRAGMENTS_BURST);
+    udp_bind(&stack->ip, 4000);
+    now_ns += S; /* afterwards fragments are datagrams again */
+    fragment_give(10001, datagram, (struct piece){ 0, 800, true }, 17);
+    fragment_give(10001, datagram, (struct piece){ 800, 100, false }, 17);
+    expect_datagram(900);
 }
 
 /* RFC 792, RFC 1122 §3.2.2: the first fragment, all of it if there is room. */
@@ -244,7 +293,7 @@ static void what_is_given_up_is_quoted(void **state)
     fragment_give(7, datagram, (struct piece){ 24, 100, false }, 17);
     now_ns += 31 * S;
     turn();
-    arp_give(2, NEIGHBOUR, ADDRESS, their_mac);         /* now the report can leave */
+    arp_give(2, NEIGHBOUR, ADDRESS, their_mac); /* now the report can leave */
     size_t bytes = netdev_memory_take(&device, frame);
     while (bytes == 14 + sizeof(struct arp_wire))
         bytes = netdev_memory_take(&device, frame);
@@ -270,8 +319,8 @@ static void echo_of_any_size_comes_back_whole(void **state)
         store_be16(datagram + 6, i);
         store_be16(datagram + 2, checksum_finish(checksum_sum(0, datagram, sizes[i])));
         for (uint32_t at = 0; at < sizes[i]; at += 1480)
-            fragment_give(i, datagram, (struct piece){ at, (uint32_t)min_size(1480, sizes[i] - at), at + 1480 < sizes[i] },
-                          1);
+            fragment_give(i, datagram,
+                          (struct piece){ at, (uint32_t)min_size(1480, sizes[i] - at), at + 1480 < sizes[i] }, 1);
         uint8_t frame[NETDEV_FRAME_BYTES_MAX];
         uint32_t got = 0, end_bytes = 0;
         while (netdev_memory_take(&device, frame) != 0) {
@@ -334,13 +383,18 @@ static void longest_prefix_wins(void **state)
 {
     (void)state;
     uint32_t hop;
-    assert_true(ipv4_route_add(stack, 0xc6336400, 0xffffff00, 0x0a000009));     /* 198.51.100.0/24 */
-    assert_true(ipv4_route_add(stack, 0xc6336401, 0xffffffff, 0));              /* one of them on the link */
-    static const struct { uint32_t destination, hop; } table[] = {
-        { NEIGHBOUR, NEIGHBOUR }, { 0x08080808, GATEWAY }, { 0xc6336402, 0x0a000009 }, { 0xc6336401, 0xc6336401 },
+    assert_true(ipv4_route_add(&stack->ip, 0xc6336400, 0xffffff00, 0x0a000009)); /* 198.51.100.0/24 */
+    assert_true(ipv4_route_add(&stack->ip, 0xc6336401, 0xffffffff, 0));          /* one of them on the link */
+    static const struct {
+        uint32_t destination, hop;
+    } table[] = {
+        { NEIGHBOUR, NEIGHBOUR },
+        { 0x08080808, GATEWAY },
+        { 0xc6336402, 0x0a000009 },
+        { 0xc6336401, 0xc6336401 },
     };
     for (size_t i = 0; i < ARRAY_COUNT(table); i++) {
-        assert_true(ipv4_next_hop(stack, table[i].destination, &hop));
+        assert_true(ipv4_next_hop(&stack->ip, table[i].destination, &hop));
         assert_int_equal(hop, table[i].hop);
     }
 }
@@ -351,12 +405,12 @@ static void address_without_neighbours_uses_its_gateway(void **state)
     uint32_t hop;
     free(memory);
     begin_at(ADDRESS, 0xffffffff, GATEWAY);
-    assert_true(ipv4_next_hop(stack, NEIGHBOUR, &hop));
+    assert_true(ipv4_next_hop(&stack->ip, NEIGHBOUR, &hop));
     assert_int_equal(hop, GATEWAY);
-    assert_false(ipv4_is_broadcast(stack, ADDRESS));
+    assert_false(ipv4_is_broadcast(&stack->ip, ADDRESS));
     free(memory);
     begin_at(ADDRESS, 0xffffff00, 0);
-    assert_false(ipv4_next_hop(stack, FAR, &hop));
+    assert_false(ipv4_next_hop(&stack->ip, FAR, &hop));
 }
 
 /* ---- ARP ---- */
@@ -365,13 +419,13 @@ static void gateway_is_asked_before_anyone_wants_it(void **state)
 {
     (void)state;
     const uint8_t *destination;
-    const struct arp_wire *arp = arp_taken(&destination);       /* the announcement */
+    const struct arp_wire *arp = arp_taken(&destination); /* the announcement */
     assert_int_equal(load_be32(&arp->target_address), ADDRESS);
     arp = arp_taken(&destination);
     assert_int_equal(load_be32(&arp->target_address), GATEWAY);
     assert_memory_equal(destination, everyone, 6);
     arp_give(2, GATEWAY, ADDRESS, their_mac);
-    assert_memory_equal(arp_lookup(stack, GATEWAY, now_ns), their_mac, 6);
+    assert_memory_equal(arp_lookup(&stack->ip, GATEWAY, true, now_ns), their_mac, 6);
 }
 
 static void packets_wait_for_the_answer(void **state)
@@ -380,17 +434,21 @@ static void packets_wait_for_the_answer(void **state)
     uint8_t frame[NETDEV_FRAME_BYTES_MAX];
     drain();
     for (int i = 0; i < 20; i++)
-        udp_send(stack, 1, NEIGHBOUR, 2, "x", 1, now_ns);
-    assert_int_equal(stack->arp.held_count, ARP_HELD_COUNT_MAX);
-    assert_int_equal(stack->counters.arp_tx_drop_held_full, 20 - ARP_HELD_COUNT_MAX);
+        udp_send(&stack->ip, 1, NEIGHBOUR, 2, "x", 1, now_ns);
+    assert_int_equal(stack->ip.arp.held_count, ARP_HELD_STRANGERS_MAX);
+    assert_int_equal(stack->ip.counters.arp_tx_drop_held_full, 20 - ARP_HELD_STRANGERS_MAX);
+    for (int i = 0; i < 8; i++) /* connection requests have the other places */
+        assert_true(tcp_connect(stack, NEIGHBOUR, 80, 0, NULL, now_ns) >= 0);
+    assert_int_equal(stack->ip.arp.held_count, ARP_HELD_COUNT_MAX);
     assert_non_null(arp_taken(NULL));
-    assert_null(arp_taken(NULL));               /* one question, not sixteen */
+    assert_null(arp_taken(NULL)); /* one question, not sixteen */
     arp_give(2, NEIGHBOUR, ADDRESS, their_mac);
     for (int i = 0; i < ARP_HELD_COUNT_MAX; i++) {
-        assert_int_equal(netdev_memory_take(&device, frame), 14 + 20 + 8 + 1);
+        uint32_t bytes = netdev_memory_take(&device, frame);
+        assert_true(i < ARP_HELD_STRANGERS_MAX ? bytes == 14 + 20 + 8 + 1 : bytes > 14 + 40);
         assert_memory_equal(frame, their_mac, 6);
     }
-    assert_int_equal(stack->arp.held_count, 0);
+    assert_int_equal(stack->ip.arp.held_count, 0);
 }
 
 static void neighbour_is_asked_three_times_and_given_up(void **state)
@@ -398,7 +456,7 @@ static void neighbour_is_asked_three_times_and_given_up(void **state)
     (void)state;
     arp_give(2, GATEWAY, ADDRESS, their_mac);
     drain();
-    udp_send(stack, 1, NEIGHBOUR, 2, "x", 1, now_ns);
+    udp_send(&stack->ip, 1, NEIGHBOUR, 2, "x", 1, now_ns);
     for (int i = 0; i < 3; i++) {
         const struct arp_wire *arp = arp_taken(NULL);
         assert_int_equal(load_be32(&arp->target_address), NEIGHBOUR);
@@ -406,17 +464,22 @@ static void neighbour_is_asked_three_times_and_given_up(void **state)
         now_ns += S;
         turn();
     }
-    assert_int_equal(stack->arp.held_count, 0);
-    assert_int_equal(stack->counters.arp_tx_drop_unanswered, 1);
+    assert_int_equal(stack->ip.arp.held_count, 0);
+    assert_int_equal(stack->ip.counters.arp_tx_drop_unanswered, 1);
     assert_null(arp_taken(NULL));
-    udp_send(stack, 1, NEIGHBOUR, 2, "x", 1, now_ns);           /* not more than once a second */
+    for (int i = 0; i < 1000; i++, now_ns += S / 2000) { /* not more than once a second, however often it is wanted */
+        udp_send(&stack->ip, 1, NEIGHBOUR, 2, "x", 1, now_ns);
+        turn();
+    }
     assert_null(arp_taken(NULL));
-    now_ns += S;
-    udp_send(stack, 1, NEIGHBOUR, 2, "x", 1, now_ns);
+    assert_int_equal(stack->ip.arp.held_count, ARP_HELD_STRANGERS_MAX); /* they wait for the next question */
+    now_ns += S / 2;
+    turn();
     assert_non_null(arp_taken(NULL));
+    assert_null(arp_taken(NULL));
 }
 
-/* RFC 1122 §2.3.2.1: what is in use is asked again, directly, and stays in use meanwhile. */
+/* RFC 1122 §2.3.2.1: Asks a neighbour in use again, directly; its entry stays in use until the answer comes. */
 static void gateway_is_kept_fresh(void **state)
 {
     (void)state;
@@ -430,29 +493,130 @@ static void gateway_is_kept_fresh(void **state)
         assert_non_null(arp);
         assert_int_equal(load_be32(&arp->target_address), GATEWAY);
         assert_memory_equal(destination, their_mac, 6);
-        assert_non_null(arp_lookup(stack, GATEWAY, now_ns));
+        assert_non_null(arp_lookup(&stack->ip, GATEWAY, true, now_ns));
         arp_give(2, GATEWAY, ADDRESS, their_mac);
     }
     now_ns += ARP_FRESH_NS;
-    for (int i = 0; i < 10; i++) {              /* it does not answer any more, but it may still forward */
+    for (int i = 0; i < 10; i++) { /* it does not answer any more, but it may still forward */
         turn();
         now_ns += S;
-        assert_non_null(arp_lookup(stack, GATEWAY, now_ns));
+        assert_non_null(arp_lookup(&stack->ip, GATEWAY, true, now_ns));
     }
 }
 
-static void moved_neighbour_is_followed_where_it_is_known(void **state)
+static const uint8_t new_mac[6] = { 2, 0, 0, 0, 0, 0x77 };
+
+static void unused_neighbour_that_moves_is_followed_at_once(void **state)
 {
     (void)state;
-    static const uint8_t new_mac[6] = { 2, 0, 0, 0, 0, 0x77 };
+    arp_give(1, NEIGHBOUR, ADDRESS, their_mac);
+    now_ns += ARP_FRESH_NS;
+    arp_give(1, NEIGHBOUR, NEIGHBOUR, new_mac); /* its own announcement */
+    assert_memory_equal(arp_known(&stack->ip, NEIGHBOUR), new_mac, 6);
+    assert_int_equal(stack->ip.counters.arp_address_changed, 1);
+    arp_give(2, NEIGHBOUR + 1, ADDRESS, their_mac); /* nobody asked */
+    assert_int_equal(stack->ip.counters.arp_rx_drop_unasked, 1);
+    assert_null(arp_known(&stack->ip, NEIGHBOUR + 1));
+}
+
+/* Sends one forged packet, or many; the neighbour still answers at its old address. */
+static void neighbour_in_use_that_seems_to_move_is_asked_at_its_old_address(void **state)
+{
+    (void)state;
+    const uint8_t *destination;
     arp_give(2, GATEWAY, ADDRESS, their_mac);
-    arp_give(1, GATEWAY, GATEWAY, new_mac);     /* its own announcement */
-    assert_memory_equal(arp_lookup(stack, GATEWAY, now_ns), new_mac, 6);
-    assert_int_equal(stack->counters.arp_address_changed, 1);
-    arp_give(2, NEIGHBOUR, ADDRESS, their_mac); /* nobody asked */
-    assert_int_equal(stack->counters.arp_rx_drop_unasked, 1);
+    int id = tcp_connect(stack, FAR, 80, 0, NULL, now_ns);
+    for (int i = 0; i < 5; i++) {
+        now_ns += 2 * S;
+        drain();
+        for (int k = 0; k < 100; k++)
+            arp_give(1 + k % 2, GATEWAY, ADDRESS, new_mac);
+        const struct arp_wire *arp;
+        unsigned requests = 0;
+        while ((arp = arp_taken(&destination)) != NULL) {
+            if (load_be16(&arp->operation) != ARP_OPERATION_REQUEST)
+                continue;
+            assert_memory_equal(destination, their_mac, 6);
+            assert_int_equal(load_be32(&arp->target_address), GATEWAY);
+            requests++;
+        }
+        assert_int_equal(requests, 1);
+        assert_memory_equal(arp_known(&stack->ip, GATEWAY), their_mac, 6);
+        arp_give(2, GATEWAY, ADDRESS, their_mac); /* it is there */
+    }
+    assert_int_equal(stack->ip.counters.arp_address_changed, 0);
+    assert_int_equal(stack->ip.counters.arp_address_doubted, 5 * 100);
+    tcp_abort(stack, id, now_ns);
+}
+
+static void neighbour_that_has_moved_is_found_in_a_second(void **state)
+{
+    (void)state;
+    const uint8_t *destination;
+    arp_give(2, GATEWAY, ADDRESS, their_mac);
+    now_ns += 2 * S;
     drain();
-    assert_null(arp_lookup(stack, NEIGHBOUR, now_ns));
+    arp_give(1, GATEWAY, GATEWAY, new_mac); /* its announcement */
+    assert_non_null(arp_taken(&destination));
+    assert_memory_equal(destination, their_mac, 6); /* asked there, and silent */
+    now_ns += S;
+    turn();
+    assert_non_null(arp_taken(&destination));
+    assert_memory_equal(destination, everyone, 6);
+    arp_give(2, GATEWAY, ADDRESS, new_mac);
+    assert_memory_equal(arp_known(&stack->ip, GATEWAY), new_mac, 6);
+    assert_int_equal(stack->ip.counters.arp_address_changed, 1);
+}
+
+static int begin_with_gateway_mac(void **state)
+{
+    (void)state;
+    begin_gateway_mac = new_mac;
+    int failed = begin_at(ADDRESS, 0xffffff00, GATEWAY);
+    begin_gateway_mac = NULL;
+    return failed;
+}
+
+/* Sets a wrong gwmac=. If nothing comes back, that MAC is asked first, then everyone, and the answer is used. */
+static void wrong_gateway_mac_is_mended_when_nothing_comes_back(void **state)
+{
+    (void)state;
+    const uint8_t *destination;
+    drain();
+    for (int i = 0; i < 100; i++)
+        arp_give(2, GATEWAY, ADDRESS, their_mac); /* nobody asked: nothing changes */
+    assert_memory_equal(arp_known(&stack->ip, GATEWAY), new_mac, 6);
+    assert_null(arp_taken(NULL));
+    int id = tcp_connect(stack, FAR, 80, 0, NULL, now_ns);
+    now_ns += S; /* the SYN is repeated */
+    turn();
+    assert_non_null(arp_taken(&destination));
+    assert_memory_equal(destination, new_mac, 6);
+    now_ns += S;
+    turn();
+    assert_non_null(arp_taken(&destination));
+    assert_memory_equal(destination, everyone, 6);
+    arp_give(2, GATEWAY, ADDRESS, their_mac);
+    assert_memory_equal(arp_known(&stack->ip, GATEWAY), their_mac, 6);
+    tcp_abort(stack, id, now_ns);
+}
+
+/* Keeps the MAC of a gateway that forwards but answers no request, and of one that answers. */
+static void right_gateway_mac_stays(void **state)
+{
+    (void)state;
+    for (int answers = 0; answers < 2; answers++) {
+        drain();
+        int id = tcp_connect(stack, FAR, 80, 0, NULL, now_ns);
+        for (int i = 0; i < 20; i++) {
+            now_ns += S / 2;
+            turn();
+            if (answers && arp_taken(NULL) != NULL)
+                arp_give(2, GATEWAY, ADDRESS, new_mac);
+            assert_memory_equal(arp_known(&stack->ip, GATEWAY), new_mac, 6);
+        }
+        tcp_abort(stack, id, now_ns);
+    }
 }
 
 static void requests_are_answered(void **state)
@@ -468,7 +632,7 @@ static void requests_are_answered(void **state)
     assert_int_equal(load_be32(&arp->sender_address), ADDRESS);
     arp_give(1, NEIGHBOUR, NEIGHBOUR + 1, their_mac);
     assert_null(arp_taken(NULL));
-    arp_give(1, 0, ADDRESS, their_mac);         /* RFC 5227 probe: answered, not stored */
+    arp_give(1, 0, ADDRESS, their_mac); /* RFC 5227 probe: answered, not stored */
     assert_non_null(arp_taken(NULL));
 }
 
@@ -482,32 +646,121 @@ static void strangers_do_not_push_out_the_gateway(void **state)
         arp_give(1, 0x0a000002 + i % 200, ADDRESS, their_mac);
         drain();
     }
-    assert_non_null(arp_lookup(stack, GATEWAY, now_ns));
+    assert_non_null(arp_lookup(&stack->ip, GATEWAY, true, now_ns));
     tcp_abort(stack, id, now_ns);
 }
 
-/* Nor do SYNs in many neighbours' names, whom we would answer; and who is really there still gets in. */
+/* Sends packets for many missing neighbours. The gateway's entry stays, and a live neighbour still gets an entry. */
 static void questions_do_not_push_out_the_gateway(void **state)
 {
     (void)state;
     arp_give(2, GATEWAY, ADDRESS, their_mac);
     for (uint32_t i = 0; i < 100; i++) {
         now_ns += 1000000;
-        udp_send(stack, 1, 0x0a000064 + i, 2, "x", 1, now_ns);
+        udp_send(&stack->ip, 1, 0x0a000064 + i, 2, "x", 1, now_ns);
         drain();
     }
-    assert_non_null(arp_lookup(stack, GATEWAY, now_ns));
-    assert_null(arp_lookup(stack, NEIGHBOUR, now_ns));
-    uint32_t held_count = stack->arp.held_count;
+    assert_non_null(arp_known(&stack->ip, GATEWAY));
+    assert_null(arp_lookup(&stack->ip, NEIGHBOUR + 1, false, now_ns));
+    assert_int_equal(stack->ip.counters.arp_table_full, 100 - (ARP_ENTRY_COUNT - 1) + 1);
     arp_give(1, NEIGHBOUR, ADDRESS, their_mac);
-    assert_non_null(arp_lookup(stack, NEIGHBOUR, now_ns));
-    assert_int_equal(stack->arp.held_count, held_count - 1);    /* what had waited longest */
+    assert_non_null(arp_known(&stack->ip, NEIGHBOUR));
     for (int i = 0; i < 4; i++) {
         now_ns += S;
         turn();
         drain();
     }
-    assert_int_equal(stack->arp.held_count, 0);
+    assert_int_equal(stack->ip.arp.held_count, 0);
+}
+
+static void tcp_give(uint32_t source, uint8_t flags, uint16_t port, const uint8_t mac[6])
+{
+    uint8_t packet[40] = { 0 };
+    struct tcp_wire *tcp = (struct tcp_wire *)(packet + 20);
+    const struct ipv4_output output = { .source = source, .destination = ADDRESS, .protocol = IPV4_PROTOCOL_TCP };
+    ipv4_header_write((struct ipv4_wire *)packet, &output, sizeof *tcp);
+    store_be16(&tcp->source_port, 1000);
+    store_be16(&tcp->destination_port, port);
+    tcp->offset = 5 << 4;
+    tcp->flags = flags;
+    store_be16(&tcp->window, 1000);
+    uint32_t sum = checksum_pseudo_ipv4(source, ADDRESS, IPV4_PROTOCOL_TCP, sizeof *tcp);
+    store_be16(&tcp->checksum, checksum_finish(checksum_sum(sum, tcp, sizeof *tcp)));
+    frame_give_from(mac, our_mac, ETHERNET_TYPE_IPV4, packet, sizeof packet);
+}
+
+/* Answers a stranger on the link at the MAC address that the packet came from. */
+static void strangers_are_answered_without_arp(void **state)
+{
+    (void)state;
+    uint8_t frame[NETDEV_FRAME_BYTES_MAX], mac[6] = { 2, 0, 0, 0, 1, 0 };
+    arp_give(2, GATEWAY, ADDRESS, their_mac);
+    drain();
+    assert_true(tcp_listen(stack, 80, 4, NULL) >= 0);
+    for (uint32_t i = 0; i < 100; i++) {
+        now_ns += 10000000;
+        mac[5] = (uint8_t)i;
+        tcp_give(0x0a000064 + i, TCP_SYN, i % 2 == 0 ? 80 : 81, mac); /* SYN,ACK and RST */
+        assert_int_equal(netdev_memory_take(&device, frame) >= 54, true);
+        assert_memory_equal(frame, mac, 6);
+        assert_int_equal(frame[47], i % 2 == 0 ? TCP_SYN | TCP_ACK : TCP_RST | TCP_ACK);
+        assert_int_equal(netdev_memory_take(&device, frame), 0);
+        assert_null(arp_known(&stack->ip, 0x0a000064 + i));
+        assert_false(arp_has_failed(&stack->ip, 0x0a000064 + i));
+    }
+    assert_int_equal(stack->ip.counters.arp_table_full, 0);
+    mac[0] |= 1; /* no answer to a group */
+    tcp_give(NEIGHBOUR, TCP_SYN, 81, mac);
+    while (netdev_memory_take(&device, frame) != 0)
+        assert_memory_not_equal(frame, mac, 6);
+}
+
+/* Opens a connection to the server again after packets of strangers. The server's MAC is still known. */
+static void strangers_do_not_push_out_a_server(void **state)
+{
+    (void)state;
+    const uint32_t server = NEIGHBOUR;
+    tcp_connect(stack, server, 80, 0, NULL, now_ns);
+    arp_give(2, server, ADDRESS, their_mac);
+    tcp_give(server, TCP_RST | TCP_ACK, 0, their_mac);
+    tcp_abort(stack, 0, now_ns);
+    for (uint32_t i = 0; i < 2000; i++) {
+        now_ns += 1000000;
+        arp_give(1, 0x0a000064 + i % 100, ADDRESS, new_mac);
+        udp_send(&stack->ip, 1, 0x0a000032 + i % 50, 2, "x", 1, now_ns);
+        drain();
+    }
+    assert_memory_equal(arp_known(&stack->ip, server), their_mac, 6);
+}
+
+/* Connects to an unknown neighbour. Its entry replaces a stranger's, even one with a pending request. */
+static void server_gets_in_whatever_strangers_do(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < 200; i++)
+        udp_send(&stack->ip, 1, 0x0a000020 + i, 2, "x", 1, now_ns);
+    drain();
+    assert_true(tcp_connect(stack, NEIGHBOUR, 80, 0, NULL, now_ns) >= 0);
+    const struct arp_wire *arp = arp_taken(NULL);
+    assert_non_null(arp);
+    assert_int_equal(load_be32(&arp->target_address), NEIGHBOUR);
+    arp_give(2, NEIGHBOUR, ADDRESS, their_mac);
+    uint8_t frame[NETDEV_FRAME_BYTES_MAX];
+    assert_true(netdev_memory_take(&device, frame) > 54); /* the SYN */
+    assert_memory_equal(frame, their_mac, 6);
+}
+
+/* Holds a SYN until ARP answers. The SYN is made once, not once a turn. */
+static void waiting_for_arp_makes_no_segments(void **state)
+{
+    (void)state;
+    assert_true(tcp_connect(stack, NEIGHBOUR, 80, 0, NULL, now_ns) >= 0);
+    uint64_t segments = stack->ip.counters.tcp_tx_segments;
+    for (int i = 0; i < 900; i++) {
+        now_ns += S / 1000;
+        turn();
+    }
+    assert_int_equal(stack->ip.counters.tcp_tx_segments, segments);
 }
 
 /* RFC 5227 §2.4: it is ours, and once in ten seconds we say so. */
@@ -529,7 +782,7 @@ static void claimed_address_is_defended(void **state)
     assert_null(arp_taken(NULL));
     now_ns += 10 * S;
     drain();
-    arp_give(1, ADDRESS, ADDRESS, our_mac);     /* our own announcement, come back */
+    arp_give(1, ADDRESS, ADDRESS, our_mac); /* our own announcement, come back */
     assert_null(arp_taken(NULL));
     arp_give(1, ADDRESS, GATEWAY, their_mac);
     assert_non_null(arp_taken(NULL));
@@ -560,7 +813,7 @@ static void malformed_arp_is_dropped(void **state)
     assert_null(arp_taken(NULL));
     store_be32(&good.sender_address, ADDRESS);
     frame_give(our_mac, ETHERNET_TYPE_ARP, &good, sizeof good);
-    assert_int_equal(stack->counters.arp_rx_drop_own_address, 1);
+    assert_int_equal(stack->ip.counters.arp_rx_drop_own_address, 1);
 }
 
 static void frames_for_others_and_of_other_kinds_are_dropped(void **state)
@@ -570,14 +823,57 @@ static void frames_for_others_and_of_other_kinds_are_dropped(void **state)
     for (uint32_t bytes = 0; bytes < 14; bytes++)
         netdev_memory_feed(&device, frame, bytes, false);
     turn();
-    assert_int_equal(stack->counters.ethernet_rx_drop_short, 14);
+    assert_int_equal(stack->ip.counters.ethernet_rx_drop_short, 14);
     frame_give((const uint8_t[6]){ 2, 1, 2, 3, 4, 5 }, ETHERNET_TYPE_IPV4, frame, 50);
-    assert_int_equal(stack->counters.ethernet_rx_drop_not_ours, 1);
+    assert_int_equal(stack->ip.counters.ethernet_rx_drop_not_ours, 1);
     frame_give(our_mac, 0x86dd, frame, 50);
     frame_give(our_mac, 0x8100, frame, 50);
-    assert_int_equal(stack->counters.ethernet_rx_drop_type, 2);
+    assert_int_equal(stack->ip.counters.ethernet_rx_drop_type, 2);
     frame_give(our_mac, ETHERNET_TYPE_IPV4, frame, 0);
-    assert_int_equal(stack->counters.ipv4_rx_drop_short, 1);
+    assert_int_equal(stack->ip.counters.ipv4_rx_drop_short, 1);
+}
+
+static int begin_with_dhcp_and_a_narrow_device(void **state)
+{
+    (void)state;
+    begin_mtu_bytes = 100;
+    int failed = begin_at(0, 0, 0);
+    begin_mtu_bytes = 0;
+    return failed;
+}
+
+/* Narrows the device's MTU below the 576 bytes of a DHCP message. The message leaves in fragments. */
+static void dhcp_asks_over_a_narrow_device(void **state)
+{
+    (void)state;
+    uint8_t frame[NETDEV_FRAME_BYTES_MAX];
+    uint32_t payload_bytes = 0;
+    now_ns += 20 * S;
+    turn();
+    for (uint32_t bytes; (bytes = netdev_memory_take(&device, frame)) != 0;) {
+        const struct ipv4_wire *ipv4 = (const struct ipv4_wire *)(frame + 14);
+        assert_true(bytes <= 14 + 100);
+        assert_int_equal((load_be16(&ipv4->flags_offset) & IPV4_OFFSET_MASK) * 8, payload_bytes);
+        payload_bytes += load_be16(&ipv4->total_bytes) - 20u;
+        if ((load_be16(&ipv4->flags_offset) & IPV4_MORE_FRAGMENTS) == 0)
+            break;
+    }
+    assert_int_equal(payload_bytes, 8 + DHCP_OUTPUT_BYTES_MAX);
+}
+
+/* Drops a DHCP client's packet: it is for servers, and an answer would go to nobody. */
+static void datagrams_from_nowhere_are_dropped(void **state)
+{
+    (void)state;
+    uint8_t packet[29] = { 0 };
+    const struct ipv4_output output = { .source = 0, .destination = ADDRESS, .protocol = IPV4_PROTOCOL_UDP };
+    udp_bind(&stack->ip, 4000);
+    ipv4_header_write((struct ipv4_wire *)packet, &output, 9);
+    store_be16(packet + 22, 4000);
+    store_be16(packet + 24, 9);
+    frame_give(our_mac, ETHERNET_TYPE_IPV4, packet, sizeof packet);
+    assert_false(stack->datagram_ready);
+    assert_int_equal(stack->ip.counters.ipv4_rx_drop_source, 1);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
@@ -591,6 +887,7 @@ int main(void)
         TEST(fragments_of_same_place_with_other_bytes_are_refused),
         TEST(unfinished_datagrams_are_bounded_in_number_and_time),
         TEST(echo_of_any_size_comes_back_whole),
+        TEST(flood_of_fragments_is_dropped_before_it_is_copied),
         TEST(what_is_given_up_is_quoted),
         TEST(echo_keeps_its_type_of_service),
         TEST(echo_to_everyone_is_not_answered),
@@ -600,12 +897,23 @@ int main(void)
         TEST(packets_wait_for_the_answer),
         TEST(neighbour_is_asked_three_times_and_given_up),
         TEST(gateway_is_kept_fresh),
-        TEST(moved_neighbour_is_followed_where_it_is_known),
+        TEST(unused_neighbour_that_moves_is_followed_at_once),
+        TEST(neighbour_in_use_that_seems_to_move_is_asked_at_its_old_address),
+        TEST(neighbour_that_has_moved_is_found_in_a_second),
+        cmocka_unit_test_setup_teardown(wrong_gateway_mac_is_mended_when_nothing_comes_back, begin_with_gateway_mac,
+                                        end),
+        cmocka_unit_test_setup_teardown(right_gateway_mac_stays, begin_with_gateway_mac, end),
         TEST(requests_are_answered),
         TEST(strangers_do_not_push_out_the_gateway),
         TEST(questions_do_not_push_out_the_gateway),
+        TEST(strangers_are_answered_without_arp),
+        TEST(strangers_do_not_push_out_a_server),
+        TEST(server_gets_in_whatever_strangers_do),
+        TEST(waiting_for_arp_makes_no_segments),
         TEST(claimed_address_is_defended),
         TEST(malformed_arp_is_dropped),
+        cmocka_unit_test_setup_teardown(dhcp_asks_over_a_narrow_device, begin_with_dhcp_and_a_narrow_device, end),
+        TEST(datagrams_from_nowhere_are_dropped),
         TEST(frames_for_others_and_of_other_kinds_are_dropped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,15 +1,15 @@
 /* The kernel's own <string.h> against the C library's, every length and alignment that takes another way. */
-#define memcpy kernel_memcpy
-#define memmove kernel_memmove
-#define memset kernel_memset
-#define memcmp kernel_memcmp
-#define memchr kernel_memchr
-#define strlen kernel_strlen
-#define strnlen kernel_strnlen
-#define strcmp kernel_strcmp
-#define strncmp kernel_strncmp
-#define strchr kernel_strchr
-#define strstr kernel_strstr
+#define memcpy        kernel_memcpy
+#define memmove       kernel_memmove
+#define memset        kernel_memset
+#define memcmp        kernel_memcmp
+#define memchr        kernel_memchr
+#define strlen        kernel_strlen
+#define strnlen       kernel_strnlen
+#define strcmp        kernel_strcmp
+#define strncmp       kernel_strncmp
+#define strchr        kernel_strchr
+#define strstr        kernel_strstr
 #define __popcountdi2 kernel_popcount
 #include "kernel/libc.c"
 #undef memcpy
@@ -32,7 +32,7 @@
 
 #include <cmocka.h>
 
-/* glibc's, under their own names; the header's prototypes went to the kernel's above. */
+/* Declares glibc's, under their own names; the header's prototypes went to the kernel's above. */
 extern int memcmp(const void *, const void *, size_t);
 extern void *memmove(void *, const void *, size_t);
 
@@ -50,7 +50,7 @@ static void memcpy_copies_exactly(void **state)
     (void)state;
     for (size_t bytes = 0; bytes < 700; bytes++) {
         for (size_t offset = 0; offset < 3; offset++) {
-            uint8_t *from = malloc(bytes + offset), *to = malloc(bytes + offset);       /* ASan watches both ends */
+            uint8_t *from = malloc(bytes + offset), *to = malloc(bytes + offset); /* ASan watches both ends */
             for (size_t i = 0; i < bytes + offset; i++) {
                 from[i] = (uint8_t)(i * 7);
             }
@@ -150,12 +150,9 @@ static void popcount_counts_bits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(memcpy_copies_exactly),
-        cmocka_unit_test(memmove_moves_overlapping_bytes),
-        cmocka_unit_test(memset_sets_exactly),
-        cmocka_unit_test(memcmp_compares_as_unsigned_bytes),
-        cmocka_unit_test(popcount_counts_bits),
-        cmocka_unit_test(strings_are_searched_and_compared),
+        cmocka_unit_test(memcpy_copies_exactly), cmocka_unit_test(memmove_moves_overlapping_bytes),
+        cmocka_unit_test(memset_sets_exactly),   cmocka_unit_test(memcmp_compares_as_unsigned_bytes),
+        cmocka_unit_test(popcount_counts_bits),  cmocka_unit_test(strings_are_searched_and_compared),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

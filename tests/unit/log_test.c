@@ -8,13 +8,13 @@
 
 #include <cmocka.h>
 
-#include "kernel/base/bytes.h"
-#include "kernel/base/log.h"
+#include "base/bytes.h"
+#include "base/log.h"
 
 /* Two sinks for the whole program: one takes everything, one takes what a test allows. */
 static char eager[1 << 20], slow[1 << 20];
 static size_t eager_bytes, slow_bytes, slow_step, slow_calls;
-static size_t slow_room;                /* what it takes in all before it takes nothing */
+static size_t slow_room; /* bytes that it takes in all before it takes nothing */
 
 static size_t eager_sink(const char *text, size_t bytes)
 {
@@ -90,7 +90,7 @@ static void log_deferred_writes_nothing_until_drained(void **state)
     while (log_drain()) {
         calls++;
     }
-    assert_int_equal(calls, (15 + 11 + 2) / 3 - 1);     /* the last call leaves nothing and says so */
+    assert_int_equal(calls, (15 + 11 + 2) / 3 - 1); /* the last call leaves nothing and says so */
     assert_int_equal(slow_bytes, eager_bytes);
     assert_memory_equal(slow, eager, eager_bytes);
 }
@@ -114,7 +114,7 @@ static void log_sink_that_is_overtaken_loses_whole_lines(void **state)
     for (size_t i = 0; i < slow_bytes; i++) {
         lines += slow[i] == '\n';
     }
-    assert_int_equal(slow_bytes, lines * 25);           /* none is torn */
+    assert_int_equal(slow_bytes, lines * 25); /* none is torn */
 }
 
 static void log_flush_gives_up_on_a_sink_that_takes_nothing(void **state)
@@ -179,7 +179,7 @@ static void log_tail_holds_the_newest_whole_lines(void **state)
     log_line("two");
     log_line("three");
     char line[LOG_LINE_BYTES_MAX];
-    uint64_t end, begin = log_tail_position(45, &end);  /* 15 + 4 and 15 + 6 fit, 15 + 4 more does not */
+    uint64_t end, begin = log_tail_position(45, &end); /* 15 + 4 and 15 + 6 fit, 15 + 4 more does not */
     assert_int_equal(end - begin, 40);
     assert_int_equal(end, log_end());
     assert_int_equal(log_read(&begin, line), 19);
@@ -192,7 +192,7 @@ static void log_sink_that_comes_late_gets_what_was(void **state)
     (void)state;
     log_line("before");
     eager_bytes = 0;
-    log_add_sink(eager_sink);                           /* again: a third sink into the same buffer */
+    log_add_sink(eager_sink); /* again: a third sink into the same buffer */
     char line[LOG_LINE_BYTES_MAX];
     uint64_t position = 0;
     size_t at = 0, bytes;
@@ -237,7 +237,7 @@ static void log_read_passes_over_what_is_forgotten(void **state)
     assert_true(lines > 900 && lines < 3000);
     assert_memory_equal(line + 15, "2999 is", 7);
     assert_int_equal(position - before, 3000 * strlen("[    0.000000] 0000 is the number of this line of the log\n"));
-    position += 1000;                   /* from another run, say: begins with the oldest again */
+    position += 1000; /* from another run, say: begins with the oldest again */
     assert_true(log_read(&position, line) != 0);
 }
 

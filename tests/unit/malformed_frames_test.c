@@ -1,10 +1,10 @@
 /* Frames that past small stacks fell over, one a row: what is bent, which counter must tell the reason, how many frames
- * may answer. After each row the buffers are back and a ping, a datagram and a SYN are served as ever. Frames are of their
- * exact length, and AddressSanitizer guards the byte behind.
+ * may answer. After each row the buffers are back and a ping, a datagram and a SYN are served as ever. Frames are of
+ * their exact length, and AddressSanitizer guards the byte behind.
  *
  * Families: Ripple20 (CVE-2020-11896), AMNESIA:33 (CVE-2020-13988, 17437), FreeRTOS+TCP (CVE-2018-16523, 16601, 16603),
- * URGENT/11 (CVE-2019-12256); numbers from memory. Fragments: ipv4_test.c. Options of every length, and every byte of every
- * kind bent: net_malformed_test.c. What TCP makes of such segments in an open connection: tests/wire. */
+ * URGENT/11 (CVE-2019-12256); numbers from memory. Fragments: ipv4_test.c. Options of every length, and every byte of
+ * every kind bent: net_malformed_test.c. Such segments in an open connection: tests/wire. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,10 +15,10 @@
 
 #include <cmocka.h>
 
-#include "host/netdev_memory.h"
-#include "kernel/base/bytes.h"
-#include "net/checksum.h"
+#include "base/bytes.h"
+#include "net/ip/checksum.h"
 #include "net/stack_state.h"
+#include "tests/lib/netdev_memory.h"
 
 enum { ADDRESS = 0x0a000001, NEIGHBOUR = 0x0a000007, UDP_PORT = 4000, TCP_PORT = 80 };
 static const uint8_t our_mac[6] = { 2, 0, 0, 0, 0, 1 }, their_mac[6] = { 2, 0, 0, 0, 0, 9 };
@@ -55,11 +55,11 @@ static uint32_t base_frame(enum base base, uint8_t *frame)
     case ECHO:
         frame[L4] = 8;
         return ipv4_begin(frame, 20, 1, 8 + 16);
-    case OPTIONS:                       /* an echo request behind 40 bytes of NOP */
+    case OPTIONS: /* an echo request behind 40 bytes of NOP */
         memset(frame + L4, 1, 40);
         frame[OPTIONS_L4] = 8;
         return ipv4_begin(frame, 60, 1, 8 + 16);
-    case ERROR:                         /* port unreachable, about a segment of ours that there never was */
+    case ERROR: /* port unreachable, about a segment of ours that there never was */
         frame[L4] = 3;
         frame[L4 + 1] = 3;
         frame[QUOTE] = 0x45;
@@ -105,7 +105,9 @@ static void checksums_fix(uint8_t *frame, uint32_t bytes)
     uint32_t payload_bytes = total - header_bytes, at = ip[9] == 6 ? 16 : ip[9] == 17 ? 6 : 2;
     if ((ip[9] != 6 && ip[9] != 17 && ip[9] != 1) || payload_bytes < at + 2)
         return;
-    uint32_t sum = ip[9] == 1 ? 0 : checksum_pseudo_ipv4(load_be32(ip + 12), load_be32(ip + 16), ip[9], (uint16_t)payload_bytes);
+    uint32_t sum = ip[9] == 1
+                       ? 0
+                       : checksum_pseudo_ipv4(load_be32(ip + 12), load_be32(ip + 16), ip[9], (uint16_t)payload_bytes);
     uint8_t *payload = ip + header_bytes;
     store_be16(payload + at, 0);
     store_be16(payload + at, checksum_finish(checksum_sum(sum, payload, payload_bytes)));
@@ -116,11 +118,15 @@ static void checksums_fix(uint8_t *frame, uint32_t bytes)
 struct row {
     const char *name;
     enum base base;
-    struct { uint8_t at; uint8_t count; uint8_t bytes[6]; } bends[3];
-    uint8_t cut;                        /* the frame ends here; 0: where it should */
-    uint8_t padding;                    /* bytes behind it */
-    bool wrong_checksum;                /* of the transport */
-    bool own_ip_checksum;               /* that of IP as bent */
+    struct {
+        uint8_t at;
+        uint8_t count;
+        uint8_t bytes[6];
+    } bends[3];
+    uint8_t cut;          /* the frame ends here; 0: where it should */
+    uint8_t padding;      /* bytes behind it */
+    bool wrong_checksum;  /* the transport's */
+    bool own_ip_checksum; /* the bent packet has its own IP checksum */
     const char *counter;
     uint8_t answers;
 };
@@ -142,11 +148,21 @@ static const struct row rows[] = {
     { "plen 16", ARP, { { 19, 1, { 16 } } }, .counter = "arp.rx_drop_malformed" },
     { "plen 0", ARP, { { 19, 1, { 0 } } }, .counter = "arp.rx_drop_malformed" },
     { "cut in the target's address", ARP, .cut = 41, .counter = "arp.rx_drop_malformed" },
-    { "in our own address's name (RFC 5227: announced)", ARP, { { 28, 4, { 10, 0, 0, 1 } } }, .counter = "arp.rx_drop_own_address",
+    { "in our own address's name (RFC 5227: announced)",
+      ARP,
+      { { 28, 4, { 10, 0, 0, 1 } } },
+      .counter = "arp.rx_drop_own_address",
       .answers = 1 },
     { "a group as sender's MAC", ARP, { { 22, 1, { 0xff } } }, .counter = "arp.rx_drop_malformed" },
-    { "a reply nobody asked for", ARP, { { 20, 2, { 0, 2 } }, { 28, 4, { 10, 0, 0, 99 } } }, .counter = "arp.rx_drop_unasked" },
-    { "a probe from 0.0.0.0 (RFC 5227)", ARP, { { 28, 4, { 0, 0, 0, 0 } } }, .counter = "arp.tx_replies", .answers = 1 },
+    { "a reply nobody asked for",
+      ARP,
+      { { 20, 2, { 0, 2 } }, { 28, 4, { 10, 0, 0, 99 } } },
+      .counter = "arp.rx_drop_unasked" },
+    { "a probe from 0.0.0.0 (RFC 5227)",
+      ARP,
+      { { 28, 4, { 0, 0, 0, 0 } } },
+      .counter = "arp.tx_replies",
+      .answers = 1 },
 
     /* The IPv4 header */
     { "version 6", ECHO, { { 14, 1, { 0x65 } } }, .counter = "ipv4.rx_drop_version" },
@@ -159,8 +175,16 @@ static const struct row rows[] = {
     { "total length beyond the frame", ECHO, { { 16, 2, { 0, 45 } } }, .counter = "ipv4.rx_drop_total_bytes" },
     { "total length 65535", ECHO, { { 16, 2, { 255, 255 } } }, .counter = "ipv4.rx_drop_total_bytes" },
     { "no payload", ECHO, { { 16, 2, { 0, 20 } } }, .counter = "icmp.rx_drop_short" },
-    { "wrong checksum", ECHO, { { 24, 2, { 1, 2 } } }, .own_ip_checksum = true, .counter = "ipv4.rx_drop_bad_checksum" },
-    { "TTL 0 (RFC 1122 §3.2.1.7: a host takes it)", ECHO, { { 22, 1, { 0 } } }, .counter = "icmp.tx_echo_replies", .answers = 1 },
+    { "wrong checksum",
+      ECHO,
+      { { 24, 2, { 1, 2 } } },
+      .own_ip_checksum = true,
+      .counter = "ipv4.rx_drop_bad_checksum" },
+    { "TTL 0 (RFC 1122 §3.2.1.7: a host takes it)",
+      ECHO,
+      { { 22, 1, { 0 } } },
+      .counter = "icmp.tx_echo_replies",
+      .answers = 1 },
     { "from 255.255.255.255", ECHO, { { 26, 4, { 255, 255, 255, 255 } } }, .counter = "ipv4.rx_drop_source" },
     { "from our subnet's broadcast", ECHO, { { 26, 4, { 10, 0, 0, 255 } } }, .counter = "ipv4.rx_drop_source" },
     { "from a multicast group", ECHO, { { 26, 4, { 224, 0, 0, 1 } } }, .counter = "ipv4.rx_drop_source" },
@@ -172,8 +196,15 @@ static const struct row rows[] = {
     { "to loopback", ECHO, { { 30, 4, { 127, 0, 0, 1 } } }, .counter = "ipv4.rx_drop_not_ours" },
     { "to another host", ECHO, { { 30, 4, { 10, 0, 0, 2 } } }, .counter = "ipv4.rx_drop_not_ours" },
     { "a protocol nobody knows", ECHO, { { 23, 1, { 99 } } }, .counter = "icmp.tx_errors", .answers = 1 },
-    { "IP in IP (Ripple20)", ECHO, { { 23, 1, { 4 } }, { 34, 4, { 0x45, 0, 0xff, 0xff } } }, .counter = "icmp.tx_errors", .answers = 1 },
-    { "a protocol nobody knows, to everyone", ECHO, { { 23, 1, { 99 } }, { 30, 4, { 10, 0, 0, 255 } } }, .counter = "ipv4.rx_drop_protocol" },
+    { "IP in IP (Ripple20)",
+      ECHO,
+      { { 23, 1, { 4 } }, { 34, 4, { 0x45, 0, 0xff, 0xff } } },
+      .counter = "icmp.tx_errors",
+      .answers = 1 },
+    { "a protocol nobody knows, to everyone",
+      ECHO,
+      { { 23, 1, { 99 } }, { 30, 4, { 10, 0, 0, 255 } } },
+      .counter = "ipv4.rx_drop_protocol" },
 
     /* IPv4 options */
     { "forty NOPs", OPTIONS, .counter = "icmp.tx_echo_replies", .answers = 1 },
@@ -181,14 +212,31 @@ static const struct row rows[] = {
     { "option of length 1", OPTIONS, { { 34, 2, { 7, 1 } } }, .counter = "ipv4.rx_drop_bad_option" },
     { "option past the header", OPTIONS, { { 34, 2, { 7, 41 } } }, .counter = "ipv4.rx_drop_bad_option" },
     { "option whose length is past the header", OPTIONS, { { 73, 1, { 7 } } }, .counter = "ipv4.rx_drop_bad_option" },
-    { "end, then junk", OPTIONS, { { 34, 6, { 0, 7, 0, 131, 0, 255 } } }, .counter = "icmp.tx_echo_replies", .answers = 1 },
+    { "end, then junk",
+      OPTIONS,
+      { { 34, 6, { 0, 7, 0, 131, 0, 255 } } },
+      .counter = "icmp.tx_echo_replies",
+      .answers = 1 },
     { "loose route, pointer 0", OPTIONS, { { 34, 3, { 131, 7, 0 } } }, .counter = "ipv4.rx_drop_source_route" },
     { "loose route, pointer 3", OPTIONS, { { 34, 3, { 131, 7, 3 } } }, .counter = "ipv4.rx_drop_source_route" },
-    { "strict route, pointer past it", OPTIONS, { { 34, 3, { 137, 7, 255 } } }, .counter = "ipv4.rx_drop_source_route" },
-    { "strict route, in a datagram that draws an error", OPTIONS, { { 34, 3, { 137, 39, 4 } }, { 23, 1, { 99 } } },
+    { "strict route, pointer past it",
+      OPTIONS,
+      { { 34, 3, { 137, 7, 255 } } },
       .counter = "ipv4.rx_drop_source_route" },
-    { "record route, pointer past it", OPTIONS, { { 34, 3, { 7, 7, 255 } } }, .counter = "icmp.tx_echo_replies", .answers = 1 },
-    { "timestamp, pointer past it", OPTIONS, { { 34, 4, { 68, 8, 255, 0xff } } }, .counter = "icmp.tx_echo_replies", .answers = 1 },
+    { "strict route, in a datagram that draws an error",
+      OPTIONS,
+      { { 34, 3, { 137, 39, 4 } }, { 23, 1, { 99 } } },
+      .counter = "ipv4.rx_drop_source_route" },
+    { "record route, pointer past it",
+      OPTIONS,
+      { { 34, 3, { 7, 7, 255 } } },
+      .counter = "icmp.tx_echo_replies",
+      .answers = 1 },
+    { "timestamp, pointer past it",
+      OPTIONS,
+      { { 34, 4, { 68, 8, 255, 0xff } } },
+      .counter = "icmp.tx_echo_replies",
+      .answers = 1 },
 
     /* ICMP */
     { "echo of seven bytes", ECHO, { { 16, 2, { 0, 27 } } }, .cut = 41, .counter = "icmp.rx_drop_short" },
@@ -200,8 +248,16 @@ static const struct row rows[] = {
     { "address mask request", ECHO, { { 34, 1, { 17 } } }, .counter = "icmp.rx_drop_type" },
     { "an answer to no echo of ours", ECHO, { { 34, 1, { 0 } } }, .counter = "icmp.rx_drop_type" },
     { "error that quotes nothing", ERROR, { { 16, 2, { 0, 28 } } }, .cut = 42, .counter = "icmp.rx_drop_bad_quote" },
-    { "error that quotes a header alone", ERROR, { { 16, 2, { 0, 48 } } }, .cut = 62, .counter = "icmp.rx_drop_bad_quote" },
-    { "error that quotes 7 bytes of transport", ERROR, { { 16, 2, { 0, 55 } } }, .cut = 69, .counter = "icmp.rx_drop_bad_quote" },
+    { "error that quotes a header alone",
+      ERROR,
+      { { 16, 2, { 0, 48 } } },
+      .cut = 62,
+      .counter = "icmp.rx_drop_bad_quote" },
+    { "error that quotes 7 bytes of transport",
+      ERROR,
+      { { 16, 2, { 0, 55 } } },
+      .cut = 69,
+      .counter = "icmp.rx_drop_bad_quote" },
     { "quoted IHL 4", ERROR, { { 42, 1, { 0x44 } } }, .counter = "icmp.rx_drop_bad_quote" },
     { "quoted IHL past the end", ERROR, { { 42, 1, { 0x4f } } }, .counter = "icmp.rx_drop_bad_quote" },
     { "quoted IHL 6, transport past the end", ERROR, { { 42, 1, { 0x46 } } }, .counter = "icmp.rx_drop_bad_quote" },
@@ -211,7 +267,10 @@ static const struct row rows[] = {
     { "quoted: an error of ours", ERROR, { { 51, 1, { 1 } }, { 62, 2, { 3, 3 } } }, .counter = "icmp.rx_errors" },
     { "quoted: no connection of ours", ERROR, .counter = "tcp.icmp_ignored" },
     { "fragmentation needed, MTU 0, no connection", ERROR, { { 34, 2, { 3, 4 } } }, .counter = "tcp.icmp_ignored" },
-    { "fragmentation needed, MTU 67, no connection", ERROR, { { 34, 2, { 3, 4 } }, { 40, 2, { 0, 67 } } }, .counter = "tcp.icmp_ignored" },
+    { "fragmentation needed, MTU 67, no connection",
+      ERROR,
+      { { 34, 2, { 3, 4 } }, { 40, 2, { 0, 67 } } },
+      .counter = "tcp.icmp_ignored" },
 
     /* UDP */
     { "seven bytes of UDP", DATAGRAM, { { 16, 2, { 0, 27 } } }, .counter = "udp.rx_drop_short" },
@@ -222,14 +281,21 @@ static const struct row rows[] = {
     { "wrong UDP checksum", DATAGRAM, .wrong_checksum = true, .counter = "udp.rx_drop_bad_checksum" },
     { "port 0", DATAGRAM, { { 36, 2, { 0, 0 } } }, .counter = "udp.rx_drop_no_port", .answers = 1 },
     { "a closed port", DATAGRAM, { { 36, 2, { 0, 9 } } }, .counter = "udp.rx_drop_no_port", .answers = 1 },
-    { "a closed port, to everyone", DATAGRAM, { { 36, 2, { 0, 9 } }, { 30, 4, { 255, 255, 255, 255 } } }, .counter = "udp.rx_drop_no_port" },
+    { "a closed port, to everyone",
+      DATAGRAM,
+      { { 36, 2, { 0, 9 } }, { 30, 4, { 255, 255, 255, 255 } } },
+      .counter = "udp.rx_drop_no_port" },
 
     /* TCP headers, at the listener's port */
     { "19 bytes of TCP", SYN, { { 16, 2, { 0, 39 } } }, .counter = "tcp.rx_drop_short" },
     { "data offset 0", SYN, { { 46, 1, { 0x00 } } }, .counter = "tcp.rx_drop_offset" },
     { "data offset 4", SYN, { { 46, 1, { 0x40 } } }, .counter = "tcp.rx_drop_offset" },
     { "data offset past the segment", SYN, { { 46, 1, { 0x60 } } }, .counter = "tcp.rx_drop_offset" },
-    { "data offset past it, in the padding", SYN, { { 46, 1, { 0xf0 } } }, .padding = 40, .counter = "tcp.rx_drop_offset" },
+    { "data offset past it, in the padding",
+      SYN,
+      { { 46, 1, { 0xf0 } } },
+      .padding = 40,
+      .counter = "tcp.rx_drop_offset" },
     { "source port 0", SYN, { { 34, 2, { 0, 0 } } }, .counter = "tcp.rx_drop_port_zero" },
     { "destination port 0", SYN, { { 36, 2, { 0, 0 } } }, .counter = "tcp.rx_drop_port_zero" },
     { "wrong TCP checksum", SYN, .wrong_checksum = true, .counter = "tcp.rx_drop_bad_checksum" },
@@ -240,7 +306,10 @@ static const struct row rows[] = {
     { "FIN alone", SYN, { { 47, 1, { 1 } } }, .counter = "tcp.rx_drop_flags" },
     { "URG alone", SYN, { { 47, 1, { 0x20 } }, { 52, 2, { 255, 255 } } }, .counter = "tcp.rx_drop_flags" },
     { "SYN to everyone", SYN, { { 30, 4, { 10, 0, 0, 255 } } }, .counter = "tcp.rx_drop_broadcast" },
-    { "SYN to everyone's MAC", SYN, { { 0, 6, { 255, 255, 255, 255, 255, 255 } } }, .counter = "tcp.rx_drop_broadcast" },
+    { "SYN to everyone's MAC",
+      SYN,
+      { { 0, 6, { 255, 255, 255, 255, 255, 255 } } },
+      .counter = "tcp.rx_drop_broadcast" },
 };
 
 static uint32_t row_frame(const struct row *row, uint8_t *frame)
@@ -263,7 +332,9 @@ static uint32_t row_frame(const struct row *row, uint8_t *frame)
 
 static uint64_t counter(const char *wanted)
 {
-#define NET_COUNTER_IS(module, name) if (strcmp(wanted, #module "." #name) == 0) return stack->counters.module##_##name;
+#define NET_COUNTER_IS(module, name)                                                                                   \
+    if (strcmp(wanted, #module "." #name) == 0)                                                                        \
+        return stack->ip.counters.module##_##name;
     NET_COUNTERS(NET_COUNTER_IS)
 #undef NET_COUNTER_IS
     fail_msg("no counter %s", wanted);
@@ -275,11 +346,12 @@ static uint32_t give(const uint8_t *frame, uint32_t bytes)
 {
     static uint8_t out[NETDEV_FRAME_BYTES_MAX];
     uint32_t count = 0;
-    now_ns += S;                        /* so that no limit on answers bites */
+    now_ns += S; /* so that no limit on answers bites */
     stack->datagram_ready = false;
     assert_true(netdev_memory_feed(&device, frame, bytes, false));
     net_input(stack, now_ns);
     net_idle(stack, now_ns);
+    net_stack_check(stack);
     while (netdev_memory_take(&device, out) != 0)
         count++;
     return count;
@@ -289,7 +361,9 @@ static void begin(void)
 {
     struct net_config config = {
         .capacity = { 8, 2, 8, 8, 64, 65536, 65536 },
-        .device = &device.device, .address = ADDRESS, .mask = 0xffffff00,
+        .device = &device.device,
+        .address = ADDRESS,
+        .mask = 0xffffff00,
     };
     uint8_t frame[FRAME_BYTES];
     tcp_policy_default(&config.policy);
@@ -298,16 +372,18 @@ static void begin(void)
     void *memory = aligned_alloc(NET_STACK_ALIGN, bytes);
     stack = net_stack_init(memory, bytes, &config, now_ns = 1000 * S, NULL);
     assert_non_null(stack);
-    assert_true(udp_bind(stack, UDP_PORT));
+    assert_true(udp_bind(&stack->ip, UDP_PORT));
     assert_true(tcp_listen(stack, TCP_PORT, 4, NULL) >= 0);
-    give(frame, base_frame(ARP, frame));        /* our neighbour is known from here on */
+    give(frame, base_frame(ARP, frame)); /* our neighbour is known from here on */
 }
 
-/* What is valid is served, and all memory is back. */
+/* Checks that valid frames are served, and that all memory is back. */
 static void check_serves(const char *after)
 {
     static const struct row good[] = {
-        { .name = "echo", .base = ECHO }, { .name = "datagram", .base = DATAGRAM }, { .name = "ARP", .base = ARP },
+        { .name = "echo", .base = ECHO },
+        { .name = "datagram", .base = DATAGRAM },
+        { .name = "ARP", .base = ARP },
         { .name = "SYN", .base = SYN },
     };
     static const uint32_t answers[] = { 1, 0, 1, 1 };
@@ -317,10 +393,10 @@ static void check_serves(const char *after)
         uint32_t got = give(frame, bytes);
         if (got != answers[i])
             fail_msg("after \"%s\": %s got %u answers, expected %u", after, good[i].name, got, answers[i]);
-        if (good[i].base == DATAGRAM && (!stack->datagram_ready || stack->datagram.bytes != 16))
+        if (good[i].base == DATAGRAM && (!stack->datagram_ready || stack->datagram.payload.count != 16))
             fail_msg("after \"%s\": the datagram did not arrive", after);
     }
-    uint8_t reset[FRAME_BYTES];         /* the SYN is taken back */
+    uint8_t reset[FRAME_BYTES]; /* the SYN is taken back */
     const struct row row = { .name = "RST", .base = SYN, .bends = { { 41, 1, { 1 } }, { 47, 1, { TCP_RST } } } };
     uint32_t bytes = row_frame(&row, reset);
     assert_int_equal(give(reset, bytes), 0);
@@ -349,14 +425,16 @@ static void each_row_is_counted_answered_as_allowed_and_survived(void **state)
     free(stack);
 }
 
-/* An error of ours quotes the datagram with its options, and never acts on them: what goes back has none itself. */
+/* Expects an ICMP error that quotes the datagram with its options, and that has no options itself. */
 static void errors_carry_no_options(void **state)
 {
     (void)state;
     uint8_t frame[FRAME_BYTES];
     static uint8_t out[NETDEV_FRAME_BYTES_MAX];
     const struct row row = {
-        .name = "record route and no protocol", .base = OPTIONS, .bends = { { 34, 3, { 7, 39, 4 } }, { 23, 1, { 99 } } },
+        .name = "record route and no protocol",
+        .base = OPTIONS,
+        .bends = { { 34, 3, { 7, 39, 4 } }, { 23, 1, { 99 } } },
     };
     begin();
     uint32_t bytes = row_frame(&row, frame);
@@ -370,7 +448,7 @@ static void errors_carry_no_options(void **state)
     free(stack);
 }
 
-/* Ten thousand ARP senders push nobody out that is needed, and the table stays as large as it is. */
+/* Sends ARP from ten thousand addresses. Needed entries stay, and the table does not grow. */
 static void ten_thousand_arp_senders_are_survived(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* app/matcher.h: its contract, on streams short enough to check by eye. Streams at length: tests/matcher. */
+/* app/matcher/matcher.h: its contract, on streams short enough to check by eye. Streams at length: tests/matcher. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,18 +9,25 @@
 
 #include <cmocka.h>
 
-#include "app/matcher.h"
+#include "app/matcher/matcher.h"
+#include "app/matcher/state.h"
+#include "tests/matcher/take.h"
 
 static struct matcher *matcher_of(uint32_t n, const char *first, const char *second)
 {
-    struct matcher_config config = {.n_digits_max = n, .constant_count = second != NULL ? 2 : 1,
-                                    .constants = {first, second}};
+    struct matcher_config config = { .n_digits_max = n,
+                                     .constant_count = second != NULL ? 2 : 1,
+                                     .constants = { first, second } };
     struct matcher *matcher;
     assert_null(matcher_init(&matcher, &config));
     return matcher;
 }
 
-struct told { uint64_t end; uint32_t count; char text[100]; };
+struct told {
+    uint64_t end;
+    uint32_t count;
+    char text[100];
+};
 
 static int told_compare(const void *a, const void *b)
 {
@@ -38,9 +45,9 @@ static const char *answers_of(struct matcher *matcher, const char *burst)
     size_t used = 0, count = 0;
     text[0] = 0;
     matcher_begin(matcher, (const uint8_t *)burst, strlen(burst));
-    while (matcher_next(matcher, &answer)) {
+    while (matcher_take(matcher, &answer)) {
         assert_in_range(count, 0, 63);
-        told[count] = (struct told){.end = answer.end, .count = answer.count};
+        told[count] = (struct told){ .end = answer.end, .count = answer.count };
         snprintf(told[count++].text, sizeof told[0].text, "%.*s@%llu", (int)answer.count, (const char *)answer.digits,
                  (unsigned long long)answer.end);
     }
@@ -56,8 +63,7 @@ static void matcher_finds_the_examples_of_the_rules(void **state)
 {
     (void)state;
     assert_string_equal(answers_of(matcher_of(1, "3", NULL), "123456789"), "3@3 6@6 9@9");
-    assert_string_equal(answers_of(matcher_of(6, "823", "108"), "123456789987654321"),
-                        "12345@5 3456@6 9876@13 432@17");
+    assert_string_equal(answers_of(matcher_of(6, "823", "108"), "123456789987654321"), "12345@5 3456@6 9876@13 432@17");
 }
 
 static void matcher_answers_once_what_both_constants_divide(void **state)
@@ -66,15 +72,17 @@ static void matcher_answers_once_what_both_constants_divide(void **state)
     assert_string_equal(answers_of(matcher_of(3, "2", "3"), "126"), "12@2 2@2 126@3 26@3 6@3");
 }
 
-/* p, 3 p and 8 p divide it; of 8 p the last digit does not tell. In one burst, and in two: so that the start is in the
- * burst, or before it. */
+/* Plays a multiple of p, 3 p and 8 p. Its last digit alone does not decide about 8 p. The number comes in one burst or
+ * in two, so its start is in the last burst, or before it. */
 static void matcher_answers_once_what_three_looks_find(void **state)
 {
     (void)state;
-    static const char *const number = "2480551282353889923388157041790079467388214018872", *const seven = "77777777777777777777";
-    struct matcher_config config = {.n_digits_max = 64, .constant_count = 3,
-                                    .constants = {"104648257118348370704723119", "313944771355045112114169357",
-                                                  "837186056946786965637784952"}};
+    static const char *const number = "2480551282353889923388157041790079467388214018872", *const seven =
+                                                                                               "77777777777777777777";
+    struct matcher_config config = { .n_digits_max = 64,
+                                     .constant_count = 3,
+                                     .constants = { "104648257118348370704723119", "313944771355045112114169357",
+                                                    "837186056946786965637784952" } };
     for (config.simd = MATCHER_SIMD_SCALAR; config.simd <= MATCHER_SIMD_AVX512; config.simd++)
         for (size_t before = 0; before <= 30 && matcher_simd_usable(config.simd); before += 10) {
             struct matcher *matcher;
@@ -104,7 +112,7 @@ static void matcher_answer_spans_many_bursts_and_grows_by_zeros(void **state)
     assert_string_equal(answers_of(matcher, "99"), "");
     assert_string_equal(answers_of(matcher, "91"), "99991@5");
     assert_string_equal(answers_of(matcher, "0"), "999910@6");
-    assert_string_equal(answers_of(matcher, "000"), "9999100@7");     /* N = 7 */
+    assert_string_equal(answers_of(matcher, "000"), "9999100@7"); /* N = 7 */
     assert_int_equal(matcher_stats(matcher)->answers, 3);
     assert_int_equal(matcher_stats(matcher)->digits, 9);
 }
@@ -127,20 +135,21 @@ static void matcher_restart_lets_no_answer_span_the_gap(void **state)
     assert_string_equal(answers_of(matcher, "99991"), "99991@10");
 }
 
-/* 104648257118348370704723119 * 987654321987654321 and what an early answer makes of it. */
+/* Plays 104648257118348370704723119 * 987654321987654321, which an early answer completes. */
 static void matcher_early_answer_comes_before_its_digits_and_once(void **state)
 {
     (void)state;
     static const char *const m2 = "104648257118348370704723119", *const answer_text =
-        "103356303431412080037885380298776802588947199";
-    struct matcher_config config = {.n_digits_max = 64, .constant_count = 1, .constants = {m2}, .early = true,
-                                    .early_risk = 1e-5};
+                                                                     "103356303431412080037885380298776802588947199";
+    struct matcher_config config = {
+        .n_digits_max = 64, .constant_count = 1, .constants = { m2 }, .early = true, .early_risk = 10995116
+    };
     struct matcher *matcher;
     struct matcher_answer answer;
     assert_null(matcher_init(&matcher, &config));
     size_t count = strlen(answer_text), sent = count - 10;
     matcher_begin(matcher, (const uint8_t *)answer_text, sent);
-    assert_false(matcher_next(matcher, &answer));
+    assert_false(matcher_take(matcher, &answer));
     bool early = false;
     for (bool more = true; more;) {
         more = matcher_prepare(matcher);
@@ -166,13 +175,16 @@ static void matcher_early_answer_comes_before_its_digits_and_once(void **state)
 static void matcher_early_promise_is_counted_wrong_if_other_digits_come(void **state)
 {
     (void)state;
-    struct matcher_config config = {.n_digits_max = 64, .constant_count = 1, .early = true, .early_risk = 1e-5,
-                                    .constants = {"104648257118348370704723119"}};
+    struct matcher_config config = { .n_digits_max = 64,
+                                     .constant_count = 1,
+                                     .early = true,
+                                     .early_risk = 10995116,
+                                     .constants = { "104648257118348370704723119" } };
     struct matcher *matcher;
     struct matcher_answer answer;
     assert_null(matcher_init(&matcher, &config));
     matcher_begin(matcher, (const uint8_t *)"10335630343141208003788538029877680", 35);
-    assert_false(matcher_next(matcher, &answer));
+    assert_false(matcher_take(matcher, &answer));
     while (matcher_prepare(matcher))
         matcher_next_early(matcher, &answer);
     assert_int_equal(matcher_stats(matcher)->early_answers, 1);
@@ -181,23 +193,247 @@ static void matcher_early_promise_is_counted_wrong_if_other_digits_come(void **s
     assert_int_equal(matcher_stats(matcher)->early_wrong, 1);
 }
 
+static const char *const online[4] = { "20220217214410", "104648257118348370704723119",
+                                       "125000000000000140750000000000052207500000000006359661",
+                                       "10885732038215355481752285039386319187390558900925053798518152998488201" };
+
+static struct matcher *matcher_online(enum matcher_simd simd)
+{
+    struct matcher_config config = {
+        .n_digits_max = 256, .constant_count = 4, .simd = simd, .early = true, .early_risk = 10995116
+    };
+    memcpy(config.constants, online, sizeof online);
+    struct matcher *matcher;
+    assert_null(matcher_init(&matcher, &config));
+    return matcher;
+}
+
+/* Plays P, then the sevens. P * 10^30 + 1...1 is a multiple of M3, P * 10^30 + 7...7 one of M4. */
+static void matcher_early_answer_hides_no_other_of_the_same_place(void **state)
+{
+    (void)state;
+    static const char *const p = "938436799740247382147731506454088048717622007344272428334396149311995899418532109887"
+                                 "068507988288155235191632707409217664045";
+    static const char *const sevens = "777777777777777777777777777777";
+    char number[154];
+    snprintf(number, sizeof number, "%s%s", p, sevens);
+    for (enum matcher_simd simd = MATCHER_SIMD_SCALAR; simd <= MATCHER_SIMD_AVX512; simd++) {
+        if (!matcher_simd_usable(simd))
+            continue;
+        struct matcher *matcher = matcher_online(simd);
+        struct matcher_answer answer;
+        int given = 0, wrong = 0;
+        matcher_begin(matcher, (const uint8_t *)p, strlen(p));
+        while (matcher_take(matcher, &answer))
+            fail();
+        for (bool more = true; more;) {
+            more = matcher_prepare(matcher);
+            while (matcher_next_early(matcher, &answer)) {
+                assert_int_equal(answer.end, 153);
+                *(memcmp(answer.digits, number, 153) == 0 ? &given : &wrong) += 1;
+            }
+            matcher_check_state(matcher);
+        }
+        assert_int_equal(wrong, 1); /* the one that does not come */
+        matcher_begin(matcher, (const uint8_t *)sevens, strlen(sevens));
+        while (matcher_take(matcher, &answer))
+            given += answer.count == 153 && memcmp(answer.digits, number, 153) == 0;
+        while (matcher_prepare(matcher))
+            continue;
+        assert_int_equal(given, 1);
+        assert_int_equal(matcher_stats(matcher)->early_wrong, 1);
+    }
+}
+
+/* Plays d and zeros: 8 d M3 is d, thirteen or fourteen zeros, and more. That is no chance, but the structure of M3. */
+static void matcher_gives_no_early_answer_after_a_run_of_zeros(void **state)
+{
+    (void)state;
+    struct matcher *matcher = matcher_online(MATCHER_SIMD_SCALAR);
+    for (char digit = '1'; digit <= '9'; digit++)
+        for (size_t zeros = 6; zeros <= 20; zeros++) {
+            struct matcher_answer answer;
+            matcher_restart(matcher);
+            char burst[64];
+            const size_t count = (size_t)snprintf(burst, sizeof burst, "314159265%c%.*s", digit, (int)zeros,
+                                                  "00000000000000000000");
+            matcher_begin(matcher, (const uint8_t *)burst, count);
+            while (matcher_take(matcher, &answer))
+                fail();
+            while (matcher_prepare(matcher))
+                assert_false(matcher_next_early(matcher, &answer));
+        }
+}
+
+static void matcher_long_search_returns_in_between(void **state)
+{
+    (void)state;
+    static uint8_t digits[4096];
+    memset(digits, '9', sizeof digits);
+    struct matcher *matcher = matcher_online(MATCHER_SIMD_SCALAR);
+    struct matcher_answer answer;
+    int working = 0;
+    matcher_begin(matcher, digits, sizeof digits);
+    for (enum matcher_step step; (step = matcher_next(matcher, &answer)) != MATCHER_DONE;)
+        working += step == MATCHER_WORKING;
+    assert_in_range(working, 15, 4096 / 64);
+}
+
+enum { COPIES_MAX = 24, COPY_DIGITS = 27 };
+
+/* Plays ten copies of a modulus, lets idle time finish, and plays more copies, which begin `ahead` digits later. Counts
+ * in `given` how often the second burst's answers of each end and length are handed out. */
+static void play_copies(enum matcher_simd simd, size_t copies, size_t ahead,
+                        uint8_t given[COPIES_MAX * COPY_DIGITS + 2 * COPY_DIGITS][257])
+{
+    static const char modulus[] = "104648257118348370704723119";
+    static char burst[COPIES_MAX * COPY_DIGITS + 2 * COPY_DIGITS + 1];
+    struct matcher_config config = { .n_digits_max = 256, .constant_count = 1, .constants = { modulus }, .simd = simd };
+    struct matcher *matcher;
+    struct matcher_answer answer;
+    assert_null(matcher_init(&matcher, &config));
+    for (int i = 0; i < 10; i++)
+        memcpy(burst + i * COPY_DIGITS, modulus, COPY_DIGITS);
+    matcher_begin(matcher, (const uint8_t *)burst, 10 * COPY_DIGITS);
+    while (matcher_take(matcher, &answer))
+        continue;
+    while (matcher_prepare(matcher))
+        continue;
+    memset(burst, '7', ahead);
+    for (size_t i = 0; i < copies; i++)
+        memcpy(burst + ahead + i * COPY_DIGITS, modulus, COPY_DIGITS);
+    matcher_begin(matcher, (const uint8_t *)burst, ahead + copies * COPY_DIGITS);
+    while (matcher_take(matcher, &answer)) {
+        assert_in_range(answer.end, 10 * COPY_DIGITS + 1, 10 * COPY_DIGITS + ahead + copies * COPY_DIGITS);
+        given[answer.end - 10 * COPY_DIGITS][answer.count]++;
+    }
+}
+
+/* Plays a window and a burst full of answers: more candidates than the filter lists, so the hash takes over. */
+static void matcher_gives_each_answer_once_when_the_filter_overflows(void **state)
+{
+    static uint8_t expected[COPIES_MAX * COPY_DIGITS + 2 * COPY_DIGITS][257], given[ARRAY_COUNT(expected)][257];
+    (void)state;
+    for (size_t copies = 1; copies <= COPIES_MAX; copies++)
+        for (size_t ahead = 0; ahead <= 5; ahead += 5) {
+            memset(expected, 0, sizeof expected);
+            play_copies(MATCHER_SIMD_SCALAR, copies, ahead, expected);
+            for (enum matcher_simd simd = MATCHER_SIMD_AVX2; simd <= MATCHER_SIMD_AVX512; simd++) {
+                if (!matcher_simd_usable(simd))
+                    continue;
+                memset(given, 0, sizeof given);
+                play_copies(simd, copies, ahead, given);
+                for (size_t end = 0; end < ARRAY_COUNT(given); end++)
+                    for (size_t count = 0; count <= 256; count++)
+                        if (given[end][count] != expected[end][count])
+                            fail_msg("%zu copies, %zu ahead, SIMD %d: an answer of %zu digits that ends at %zu came %u "
+                                     "times, %u expected",
+                                     copies, ahead, (int)simd, count, end, given[end][count], expected[end][count]);
+            }
+        }
+}
+
+#ifndef COPIES_TRIALS
+#define COPIES_TRIALS 40
+#endif
+
+/* Makes a burst of copies of the moduli and of their parts, zeros, and random digits. */
+static size_t make_copies(char *burst, size_t bytes_max, const struct matcher_config *config, uint32_t *random)
+{
+    size_t bytes = 0;
+    while (bytes < bytes_max) {
+        *random = *random * 1103515245 + 12345;
+        const uint32_t draw = *random >> 16;
+        const char *modulus = config->constants[draw % config->constant_count];
+        const size_t whole = strlen(modulus), part = draw % 16 < 12 ? whole : draw / 16 % whole;
+        const size_t count = part < bytes_max - bytes ? part : bytes_max - bytes;
+        for (size_t i = 0; i < count; i++)
+            burst[bytes + i] = (char)(draw % 16 == 15 ? '0' : modulus[i]);
+        bytes += count;
+    }
+    return bytes;
+}
+
+/* Plays bursts of copies, and writes the answers of each into a table by end and length. */
+static uint64_t play_stream_of_copies(const struct matcher_config *config, uint32_t random)
+{
+    static char burst[1200];
+    static uint8_t given[1200][512];
+    struct matcher *matcher;
+    struct matcher_answer answer;
+    uint64_t hash = 0, at = 0;
+    assert_null(matcher_init(&matcher, config));
+    for (int i = 0; i < 6; i++) {
+        random = random * 1103515245 + 12345;
+        const size_t bytes = make_copies(burst, 1 + (random >> 16) % sizeof burst, config, &random);
+        memset(given, 0, sizeof given);
+        matcher_begin(matcher, (const uint8_t *)burst, bytes);
+        while (matcher_take(matcher, &answer))
+            given[answer.end - at - 1][answer.count]++;
+        at += bytes;
+        for (size_t end = 0; end < bytes; end++)
+            for (size_t count = 0; count < 512; count++) {
+                assert_in_range(given[end][count], 0, 1);
+                hash = (hash ^ given[end][count]) * 0x100000001b3;
+            }
+        while (matcher_prepare(matcher))
+            continue;
+        matcher_check_state(matcher);
+    }
+    return hash;
+}
+
+static void matcher_variants_agree_on_copies_of_the_moduli(void **state)
+{
+    static const char *const moduli[] = { "104648257118348370704723119", "20220217214410", "92233720368547758",
+                                          "10885732038215355481752285039386319187390558900925053798518152998488201" };
+    (void)state;
+    for (uint32_t trial = 0; trial < COPIES_TRIALS; trial++) {
+        struct matcher_config config = { .n_digits_max = 30 + trial * 97 % 480, .constant_count = 1 + trial % 3 };
+        for (uint32_t i = 0; i < config.constant_count; i++)
+            config.constants[i] = moduli[(trial / 3 + i) % ARRAY_COUNT(moduli)];
+        config.simd = MATCHER_SIMD_SCALAR;
+        const uint64_t expected = play_stream_of_copies(&config, trial);
+        for (config.simd = MATCHER_SIMD_AVX2; config.simd <= MATCHER_SIMD_AVX512; config.simd++)
+            if (matcher_simd_usable(config.simd) && play_stream_of_copies(&config, trial) != expected)
+                fail_msg("trial %u: SIMD %d gives other answers", trial, (int)config.simd);
+    }
+}
+
+static void matcher_auto_takes_a_variant_it_has_timed(void **state)
+{
+    (void)state;
+    struct matcher_config config = { .n_digits_max = 256, .constant_count = 4, .tsc_khz = 2000000 };
+    memcpy(config.constants, online, sizeof online);
+    struct matcher *matcher;
+    assert_null(matcher_init(&matcher, &config));
+    assert_non_null(strstr(matcher_stats(matcher)->simd_times, "scalar "));
+    assert_non_null(strstr(matcher_stats(matcher)->simd_times, matcher_stats(matcher)->simd));
+    assert_string_equal(answers_of(matcher, "20220217214410"), "20220217214410@14");
+}
+
 static void matcher_refuses_n_and_constants_out_of_range(void **state)
 {
     (void)state;
     struct matcher *matcher;
-    struct matcher_config config = {.n_digits_max = 0, .constant_count = 1, .constants = {"3"}};
+    struct matcher_config config = { .n_digits_max = 0, .constant_count = 1, .constants = { "3" } };
     assert_non_null(matcher_init(&matcher, &config));
     config.n_digits_max = MATCHER_N_DIGITS_MAX + 1;
     assert_non_null(matcher_init(&matcher, &config));
     config.n_digits_max = 10;
     config.constant_count = 0;
     assert_non_null(matcher_init(&matcher, &config));
-    config.constant_count = MATCHER_CONSTANT_COUNT_MAX + 1;
+    config.constant_count = MATCHER_MODULUS_COUNT_MAX + 1;
     assert_non_null(matcher_init(&matcher, &config));
     config.constant_count = 1;
     /* 2^512 and beyond, and what is no number. */
     static const char *const bad[] = {
-        "", "0", "03", "12a", "-5", " 7",
+        "",
+        "0",
+        "03",
+        "12a",
+        "-5",
+        " 7",
         "134078079299425970995740249982058461274793658205923933777235614437217640300735469768018742981669034276900318"
         "58186486050853753882811946569946433649006084096",
         "999999999999999999999999999999999999999999999999999999999999999999999999999999999999999999999999999999999999"
@@ -211,6 +447,30 @@ static void matcher_refuses_n_and_constants_out_of_range(void **state)
         snprintf(quoted, sizeof quoted, "%s", bad[i]);
         assert_non_null(strstr(message, quoted));
     }
+}
+
+static void matcher_warm_rehearses_an_answer_and_puts_the_state_back(void **state)
+{
+    (void)state;
+    static struct matcher before;
+    /* The second one is hashed: its table must stay. */
+    struct matcher *m = matcher_of(256, "104648257118348370704723119", "823");
+    answers_of(m, "2718281828459045235360287471352662497757");
+    memcpy(&before, m, sizeof before);
+    m->search.queue[0] = (struct matcher_pair){ 0, 0, 0 };
+    matcher_warm(m);
+    assert_int_equal(m->search.queue[0].end, MATCHER_HISTORY + MATCHER_REHEARSAL_DIGITS);
+    assert_int_equal(m->search.queue[0].end - m->search.queue[0].start, 27);
+    assert_memory_equal(m, &before, offsetof(struct matcher, search) + offsetof(struct burst_search, queue));
+    assert_memory_equal(m->window, before.window, sizeof m->window);
+    assert_int_equal(m->checks.count, 0);
+    assert_memory_equal(&m->early_answers, &before.early_answers, sizeof m->early_answers);
+    assert_memory_equal(m->moduli, before.moduli, sizeof m->moduli);
+    assert_memory_equal(m->hash, before.hash, sizeof m->hash);
+    assert_memory_equal(&m->filter, &before.filter, sizeof m->filter);
+    assert_memory_equal(m->text, before.text, MATCHER_HISTORY);
+    assert_memory_equal(m->row, before.row, MATCHER_HISTORY * sizeof m->row[0]);
+    matcher_check_state(m);
 }
 
 static void matcher_asserts_what_the_caller_owes(void **state)
@@ -227,7 +487,115 @@ static void matcher_asserts_what_the_caller_owes(void **state)
     expect_assert_failure(matcher_begin(matcher, many, sizeof many));
     matcher = matcher_of(6, "7", NULL);
     matcher_begin(matcher, (const uint8_t *)"1", 1);
-    expect_assert_failure(matcher_begin(matcher, (const uint8_t *)"1", 1));     /* the answers were not taken */
+    expect_assert_failure(matcher_begin(matcher, (const uint8_t *)"1", 1)); /* the answers were not taken */
+}
+
+enum { ADD_BURSTS = 12, ADD_AT = 5 };
+
+/* Makes digits with a modulus in each burst. One more ends in burst ADD_AT; its first digits end the burst before. */
+static void make_bursts(char burst[ADD_BURSTS][400])
+{
+    static const char big[] = "104648257118348370704723119";
+    uint32_t state = 12345;
+    for (int i = 0; i < ADD_BURSTS; i++) {
+        for (int k = 0; k < 300; k++) {
+            state = state * 1103515245 + 12345;
+            burst[i][k] = (char)('0' + (state >> 16) % 10);
+        }
+        memcpy(burst[i] + 100, big, sizeof big - 1);
+        burst[i][300] = '\0';
+    }
+    memcpy(burst[ADD_AT - 1] + 290, big, 10);
+    memcpy(burst[ADD_AT], big + 10, sizeof big - 1 - 10);
+}
+
+/* Plays the bursts with `before` moduli from the start and the rest added before burst ADD_AT. */
+static void play_adding(enum matcher_simd simd, uint32_t before, char told[ADD_BURSTS][8192])
+{
+    static const char *const moduli[] = { "823", "104648257118348370704723119", "20220217214410" };
+    char burst[ADD_BURSTS][400];
+    struct matcher_config config = { .n_digits_max = 40, .constant_count = before, .simd = simd };
+    struct matcher *matcher;
+    make_bursts(burst);
+    for (uint32_t i = 0; i < before; i++)
+        config.constants[i] = moduli[i];
+    assert_null(matcher_init(&matcher, &config));
+    for (int i = 0; i < ADD_BURSTS; i++) {
+        for (uint32_t added = before; i == ADD_AT && added < 3; added++) {
+            assert_null(matcher_add(matcher, moduli[added]));
+            assert_int_equal(matcher_stats(matcher)->moduli_pending, 1);
+            while (matcher_prepare(matcher))
+                matcher_check_state(matcher);
+            assert_int_equal(matcher_stats(matcher)->moduli, added + 1);
+            assert_int_equal(matcher_stats(matcher)->moduli_pending, 0);
+        }
+        strcpy(told[i], answers_of(matcher, burst[i]));
+        matcher_check_state(matcher);
+    }
+}
+
+static void matcher_added_modulus_finds_what_it_finds_from_the_start(void **state)
+{
+    (void)state;
+    static char all[ADD_BURSTS][8192], added[ADD_BURSTS][8192];
+    for (enum matcher_simd simd = MATCHER_SIMD_SCALAR; simd <= MATCHER_SIMD_AVX512; simd++) {
+        if (!matcher_simd_usable(simd))
+            continue;
+        play_adding(simd, 3, all);
+        play_adding(simd, 1, added);
+        for (int i = ADD_AT; i < ADD_BURSTS; i++)
+            assert_string_equal(added[i], all[i]);
+        assert_non_null(strstr(added[ADD_AT], "104648257118348370704723119@"));
+        assert_null(strstr(added[ADD_AT - 2], "104648257118348370704723119@"));
+    }
+}
+
+/* Bursts that come while the tables are made are searched as before, and the making goes on behind them. */
+static void matcher_added_modulus_waits_for_bursts(void **state)
+{
+    (void)state;
+    struct matcher *matcher = matcher_of(40, "823", NULL);
+    struct matcher_answer answer;
+    assert_null(matcher_add(matcher, "10007"));
+    unsigned slices = 0;
+    for (; matcher_stats(matcher)->moduli == 1; slices++) {
+        assert_in_range(slices, 0, 10000);
+        if (slices % 20 == 0) {
+            matcher_begin(matcher, (const uint8_t *)"823110007", 9);
+            assert_true(matcher_take(matcher, &answer));
+            assert_memory_equal(answer.digits, "823", 3);
+            while (matcher_take(matcher, &answer))
+                continue;
+        }
+        matcher_prepare(matcher);
+    }
+    assert_in_range(slices, 100, 10000);
+    matcher_restart(matcher);
+    assert_non_null(strstr(answers_of(matcher, "10007"), "10007@"));
+}
+
+static void matcher_add_refuses_and_repeats(void **state)
+{
+    (void)state;
+    struct matcher *matcher = matcher_of(40, "823", NULL);
+    static const char *const wrong[] = { "", "0", "012", "12x", "-1" };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        assert_non_null(strstr(matcher_add(matcher, wrong[i]), "not a number"));
+    assert_null(matcher_add(matcher, "823"));
+    assert_int_equal(matcher_stats(matcher)->moduli_pending, 0);
+    assert_null(matcher_add(matcher, "829"));
+    assert_non_null(strstr(matcher_add(matcher, "839"), "is being added"));
+    char number[12];
+    for (int i = 2; i < 8; i++) {
+        while (matcher_prepare(matcher))
+            continue;
+        snprintf(number, sizeof number, "%d", 1000 + i);
+        assert_null(matcher_add(matcher, number));
+    }
+    while (matcher_prepare(matcher))
+        continue;
+    assert_int_equal(matcher_stats(matcher)->moduli, 8);
+    assert_non_null(strstr(matcher_add(matcher, "839"), "there are 8"));
 }
 
 int main(void)
@@ -242,7 +610,17 @@ int main(void)
         cmocka_unit_test(matcher_restart_lets_no_answer_span_the_gap),
         cmocka_unit_test(matcher_early_answer_comes_before_its_digits_and_once),
         cmocka_unit_test(matcher_early_promise_is_counted_wrong_if_other_digits_come),
+        cmocka_unit_test(matcher_early_answer_hides_no_other_of_the_same_place),
+        cmocka_unit_test(matcher_gives_no_early_answer_after_a_run_of_zeros),
+        cmocka_unit_test(matcher_long_search_returns_in_between),
+        cmocka_unit_test(matcher_gives_each_answer_once_when_the_filter_overflows),
+        cmocka_unit_test(matcher_variants_agree_on_copies_of_the_moduli),
+        cmocka_unit_test(matcher_auto_takes_a_variant_it_has_timed),
+        cmocka_unit_test(matcher_added_modulus_finds_what_it_finds_from_the_start),
+        cmocka_unit_test(matcher_added_modulus_waits_for_bursts),
+        cmocka_unit_test(matcher_add_refuses_and_repeats),
         cmocka_unit_test(matcher_refuses_n_and_constants_out_of_range),
+        cmocka_unit_test(matcher_warm_rehearses_an_answer_and_puts_the_state_back),
         cmocka_unit_test(matcher_asserts_what_the_caller_owes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,15 +8,15 @@
 
 #include <cmocka.h>
 
-#include "kernel/base/bytes.h"
-#include "kernel/memory_map.h"
+#include "base/bytes.h"
+#include "kernel/memory/map.h"
 
 static struct memory_map map;
 
-#define BUILD_FROM(...)                                                                   \
-    do {                                                                                  \
-        const struct boot_region regions[] = { __VA_ARGS__ };                             \
-        memory_map_build(&map, regions, ARRAY_COUNT(regions));                            \
+#define BUILD_FROM(...)                                                                                                \
+    do {                                                                                                               \
+        const struct memory_region regions[] = { __VA_ARGS__ };                                                        \
+        memory_map_build(&map, regions, ARRAY_COUNT(regions));                                                         \
     } while (0)
 
 static void assert_range(size_t index, uint64_t begin, uint64_t end)
@@ -99,7 +99,7 @@ static void map_of_random_regions_is_as_a_table_of_pages_says(void **state)
     print_message("SEED=%u\n", seed);
     srand(seed);
     for (int round = 0; round < 5000; round++) {
-        struct boot_region regions[12];
+        struct memory_region regions[12];
         size_t count = (size_t)(rand() % 12);
         bool ram[MODEL_PAGES] = { 0 };
         for (size_t i = 0; i < count; i++) {
@@ -107,7 +107,7 @@ static void map_of_random_regions_is_as_a_table_of_pages_says(void **state)
             regions[i].bytes = 1 + (uint64_t)rand() % (MODEL_PAGES * 4096 - regions[i].base);
             regions[i].type = rand() % 3 ? REGION_RAM : REGION_RESERVED;
         }
-        for (int pass = 0; pass < 2; pass++) {          /* first what is RAM as a whole page, then what is not at all */
+        for (int pass = 0; pass < 2; pass++) { /* first what is RAM as a whole page, then what is not at all */
             for (size_t i = 0; i < count; i++) {
                 for (uint64_t page = 0; page < MODEL_PAGES; page++) {
                     uint64_t begin = page * 4096, end = begin + 4096, region_end = regions[i].base + regions[i].bytes;

@@ -10,23 +10,29 @@
 
 #include <cmocka.h>
 
-#include "kernel/base/bytes.h"
-#include "net/checksum.h"
+#include "base/bytes.h"
+#include "net/ip/checksum.h"
+#include "net/ip/udp_wire.h"
 #include "net/stack_state.h"
-#include "net/udp_wire.h"
-#include "tests/unit/tcp_peer.h"
+#include "tests/lib/tcp_peer.h"
 
 static struct peer peer;
 static struct peer *const p = &peer;
 
-static int begin(void **state) { (void)state; peer_begin(p, NULL); return 0; }
+static int begin(void **state)
+{
+    (void)state;
+    peer_begin(p, NULL);
+    return 0;
+}
 
 static void drain(void)
 {
-    for (struct seen s; peer_take(p, &s);) { }
+    for (struct seen s; peer_take(p, &s);) {
+    }
 }
 
-/* After whatever was done to it, the stack still opens, carries and closes a connection. */
+/* Checks that the stack still opens, carries and closes a connection, after any test. */
 static int end(void **state)
 {
     (void)state;
@@ -63,23 +69,31 @@ static void fix_checksums(uint8_t *packet, uint32_t bytes)
     if (total < header_bytes || total > bytes)
         return;
     switch (packet[9]) {
-    case 6: at = 16; break;
-    case 17: at = 6; break;
-    case 1: at = 2; break;
-    default: return;
+    case 6:
+        at = 16;
+        break;
+    case 17:
+        at = 6;
+        break;
+    case 1:
+        at = 2;
+        break;
+    default:
+        return;
     }
     uint8_t *payload = packet + header_bytes;
     uint32_t payload_bytes = total - header_bytes;
     if (payload_bytes < at + 2)
         return;
-    uint32_t sum = packet[9] == 1 ? 0 : checksum_pseudo_ipv4(load_be32(packet + 12), load_be32(packet + 16), packet[9],
-                                                             (uint16_t)payload_bytes);
+    uint32_t sum = packet[9] == 1 ? 0
+                                  : checksum_pseudo_ipv4(load_be32(packet + 12), load_be32(packet + 16), packet[9],
+                                                         (uint16_t)payload_bytes);
     payload[at] = payload[at + 1] = 0;
     store_be16(payload + at, checksum_finish(checksum_sum(sum, payload, payload_bytes)));
 }
 
-/* From a block of its exact size, so that the sanitizer sees a byte too far. (The device copies it into a queue whose
- * rest is poisoned by nothing: the copy's own length is what the stack is told.) */
+/* Gives a packet from a block of its exact size, so that the sanitizer sees a read beyond. (The device copies the
+ * packet into a queue that nothing poisons; the stack gets the copy's length.) */
 static void give(const uint8_t *packet, uint32_t bytes)
 {
     uint8_t *exact = malloc(bytes != 0 ? bytes : 1);
@@ -91,7 +105,7 @@ static void give(const uint8_t *packet, uint32_t bytes)
 
 enum { KINDS = 8 };
 
-/* A valid packet of each kind, for a connection that is open. */
+/* Makes a valid packet of each kind, for an open connection. */
 static uint32_t valid_packet(unsigned kind, uint8_t *packet)
 {
     uint8_t body[256] = { 0 };
@@ -104,44 +118,46 @@ static uint32_t valid_packet(unsigned kind, uint8_t *packet)
     store_be32(&tcp->ack, open_iss + 1);
     store_be16(&tcp->window, 1000);
     switch (kind) {
-    case 0:                             /* data with every option there is */
+    case 0: /* data with every option there is */
         tcp->offset = 0xf0;
         tcp->flags = PA;
-        memcpy(body + 20, "\x01\x01\x08\x0a\0\0\0\1\0\0\0\2\x02\x04\x05\xb4\x03\x03\x07\x04\x02\x05\x12"
-                          "\0\0\0\1\0\0\0\2\0\0\0\3\0\0\0\4\x01", 40);
+        memcpy(body + 20,
+               "\x01\x01\x08\x0a\0\0\0\1\0\0\0\2\x02\x04\x05\xb4\x03\x03\x07\x04\x02\x05\x12"
+               "\0\0\0\1\0\0\0\2\0\0\0\3\0\0\0\4\x01",
+               40);
         bytes = 60 + 30;
         break;
-    case 1:                             /* SYN to the listener */
+    case 1: /* SYN to the listener */
         store_be16(&tcp->destination_port, PEER_STACK_PORT);
         tcp->offset = 0xa0;
         tcp->flags = TCP_SYN;
         memcpy(body + 20, "\x02\x04\x05\xb4\x04\x02\x08\x0a\0\0\0\1\0\0\0\0\x01\x03\x03\x07", 20);
         bytes = 40;
         break;
-    case 2:                             /* FIN */
+    case 2: /* FIN */
         tcp->offset = 0x50;
         tcp->flags = FA;
         bytes = 20;
         break;
-    case 3:                             /* RST in the window */
+    case 3: /* RST in the window */
         store_be32(&tcp->seq, PEER_ISS + 5);
         tcp->offset = 0x50;
         tcp->flags = TCP_RST;
         bytes = 20;
         break;
-    case 4:                             /* URG */
+    case 4: /* URG */
         tcp->offset = 0x50;
         tcp->flags = A | TCP_URG;
         store_be16(&tcp->urgent, 5);
         bytes = 40;
         break;
-    case 5:                             /* echo request */
+    case 5: /* echo request */
         protocol = 1;
         memset(body, 0, 64);
         body[0] = ICMP_ECHO;
         bytes = 64;
         break;
-    case 6:                             /* fragmentation needed */
+    case 6: /* fragmentation needed */
         protocol = 1;
         memset(body, 0, 64);
         body[0] = ICMP_UNREACHABLE;
@@ -153,7 +169,7 @@ static uint32_t valid_packet(unsigned kind, uint8_t *packet)
         peer_ip_packet(body + 8, 6, PEER_STACK_ADDRESS, PEER_ADDRESS, body + 28, 8);
         bytes = 36;
         break;
-    default:                            /* UDP to a bound port */
+    default: /* UDP to a bound port */
         protocol = 17;
         memset(body, 0, 64);
         store_be16(body, 1000);
@@ -180,7 +196,7 @@ static void connect_again(void)
 static void open_everything(void)
 {
     p->listener = tcp_listen(p->stack, PEER_STACK_PORT, 4, NULL);
-    udp_bind(p->stack, 4000);
+    udp_bind(&p->stack->ip, 4000);
     connect_again();
 }
 
@@ -211,10 +227,11 @@ static void every_byte_bent_every_way(void **state)
                 reopen_if_ended();
                 bytes = valid_packet(kind, good);
                 memcpy(bent, good, bytes);
-                bent[at] = v < ARRAY_COUNT(values) ? values[v] : (uint8_t)(good[at] + (v == ARRAY_COUNT(values) ? 1 : -1));
-                give(bent, bytes);                      /* with checksums that tell */
+                bent[at] = v < ARRAY_COUNT(values) ? values[v]
+                                                   : (uint8_t)(good[at] + (v == ARRAY_COUNT(values) ? 1 : -1));
+                give(bent, bytes); /* with checksums that tell */
                 fix_checksums(bent, bytes);
-                give(bent, bytes);                      /* and with right ones */
+                give(bent, bytes); /* and with right ones */
                 drain();
             }
         }
@@ -231,9 +248,9 @@ static void truncated_at_every_length(void **state)
         for (uint32_t length = 0; length <= bytes; length++) {
             reopen_if_ended();
             bytes = valid_packet(kind, good);
-            give(good, length);                         /* the frame is short */
+            give(good, length); /* the frame is short */
             memcpy(cut, good, length);
-            if (length >= 20) {                         /* and says so */
+            if (length >= 20) { /* and says so */
                 store_be16(cut + 2, (uint16_t)length);
                 fix_checksums(cut, length);
                 give(cut, length);
@@ -243,7 +260,7 @@ static void truncated_at_every_length(void **state)
     }
 }
 
-/* All kinds and lengths of TCP options, the option's length byte last included. */
+/* Sends all kinds and lengths of TCP options, also an option that ends after its length byte. */
 static void all_tcp_options_of_all_lengths(void **state)
 {
     (void)state;
@@ -296,8 +313,8 @@ static void all_ip_options_of_all_lengths(void **state)
             give(packet, 68);
         }
     }
-    assert_true(p->stack->counters.ipv4_rx_drop_bad_option > 0);
-    assert_true(p->stack->counters.ipv4_rx_drop_source_route > 0);
+    assert_true(p->stack->ip.counters.ipv4_rx_drop_bad_option > 0);
+    assert_true(p->stack->ip.counters.ipv4_rx_drop_source_route > 0);
 }
 
 static uint64_t random_next(uint64_t *r)
@@ -306,7 +323,7 @@ static uint64_t random_next(uint64_t *r)
     return *r;
 }
 
-/* Several bytes at once, repeated, in random order; the seed is in the output if it fails. */
+/* Changes several bytes at once, at random. A failure prints the seed. */
 static void random_bends(void **state)
 {
     (void)state;
@@ -334,12 +351,15 @@ static void random_bends(void **state)
 static void odd_ip_headers_are_dropped(void **state)
 {
     (void)state;
-    static const struct { uint32_t at; uint8_t value; } bends[] = {
-        { 0, 0x40 }, { 0, 0x41 }, { 0, 0x44 }, { 0, 0x4f }, { 0, 0x35 }, { 0, 0x65 }, { 0, 0x05 },
-        { 2, 0xff }, { 3, 0 }, { 3, 19 }, { 3, 20 }, { 3, 21 },
+    static const struct {
+        uint32_t at;
+        uint8_t value;
+    } bends[] = {
+        { 0, 0x40 }, { 0, 0x41 }, { 0, 0x44 }, { 0, 0x4f }, { 0, 0x35 }, { 0, 0x65 },
+        { 0, 0x05 }, { 2, 0xff }, { 3, 0 },    { 3, 19 },   { 3, 20 },   { 3, 21 },
     };
     open_everything();
-    uint64_t replies_before = p->stack->counters.ethernet_tx_frames;
+    uint64_t replies_before = p->stack->ip.counters.ethernet_tx_frames;
     for (size_t i = 0; i < ARRAY_COUNT(bends); i++) {
         uint8_t packet[128];
         uint32_t bytes = valid_packet(5, packet);
@@ -348,14 +368,14 @@ static void odd_ip_headers_are_dropped(void **state)
         give(packet, bytes);
     }
     /* Only an IP datagram whose payload is one odd byte, or none, got through, to be dropped by ICMP. */
-    assert_int_equal(p->stack->counters.ethernet_tx_frames, replies_before);
+    assert_int_equal(p->stack->ip.counters.ethernet_tx_frames, replies_before);
 }
 
 static void udp_of_odd_lengths_is_dropped(void **state)
 {
     (void)state;
     static const uint16_t lengths[] = { 0, 7, 41, 65535 };
-    udp_bind(p->stack, 4000);
+    udp_bind(&p->stack->ip, 4000);
     for (size_t i = 0; i < ARRAY_COUNT(lengths); i++) {
         uint8_t packet[128];
         uint32_t bytes = valid_packet(7, packet);
@@ -366,11 +386,11 @@ static void udp_of_odd_lengths_is_dropped(void **state)
     }
     uint8_t packet[128];
     uint32_t bytes = valid_packet(7, packet);
-    store_be16(packet + 24, 8);                 /* empty, in a longer datagram: fine */
+    store_be16(packet + 24, 8); /* empty, in a longer datagram: fine */
     store_be16(packet + 26, 0);
     give(packet, bytes);
     assert_true(p->stack->datagram_ready);
-    assert_int_equal(p->stack->datagram.bytes, 0);
+    assert_int_equal(p->stack->datagram.payload.count, 0);
 }
 
 static void errors_are_never_answered_by_errors(void **state)
@@ -378,11 +398,14 @@ static void errors_are_never_answered_by_errors(void **state)
     (void)state;
     uint8_t packet[128], body[64] = { ICMP_UNREACHABLE, 3 };
     uint64_t errors = 0;
-    struct { uint8_t protocol; uint32_t source, destination; bool answered; } table[] = {
-        { 99, PEER_ADDRESS, PEER_STACK_ADDRESS, true },         /* unknown protocol */
-        { 17, PEER_ADDRESS, PEER_STACK_ADDRESS, true },         /* closed port */
-        { 17, PEER_ADDRESS, 0xffffffff, false },
-        { 99, 0, PEER_STACK_ADDRESS, false },
+    struct {
+        uint8_t protocol;
+        uint32_t source, destination;
+        bool answered;
+    } table[] = {
+        { 99, PEER_ADDRESS, PEER_STACK_ADDRESS, true }, /* unknown protocol */
+        { 17, PEER_ADDRESS, PEER_STACK_ADDRESS, true }, /* closed port */
+        { 17, PEER_ADDRESS, 0xffffffff, false },        { 99, 0, PEER_STACK_ADDRESS, false },
         { 1, PEER_ADDRESS, PEER_STACK_ADDRESS, false },
     };
     for (size_t i = 0; i < ARRAY_COUNT(table); i++) {
@@ -396,8 +419,8 @@ static void errors_are_never_answered_by_errors(void **state)
         uint32_t bytes = peer_ip_packet(packet, table[i].protocol, table[i].source, table[i].destination, body, 36);
         fix_checksums(packet, bytes);
         give(packet, bytes);
-        assert_int_equal(p->stack->counters.icmp_tx_errors - errors, table[i].answered);
-        errors = p->stack->counters.icmp_tx_errors;
+        assert_int_equal(p->stack->ip.counters.icmp_tx_errors - errors, table[i].answered);
+        errors = p->stack->ip.counters.icmp_tx_errors;
     }
 }
 
@@ -408,11 +431,11 @@ static void icmp_floods_are_answered_within_limits(void **state)
         uint8_t packet[128];
         give(packet, valid_packet(5, packet));
     }
-    assert_in_range(p->stack->counters.icmp_tx_echo_replies, 32, 128);
+    assert_in_range(p->stack->ip.counters.icmp_tx_echo_replies, 32, 128);
     peer_pass(p, S);
     uint8_t packet[128];
     give(packet, valid_packet(5, packet));
-    assert_in_range(p->stack->counters.icmp_tx_echo_replies, 33, 129);
+    assert_in_range(p->stack->ip.counters.icmp_tx_echo_replies, 33, 129);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)

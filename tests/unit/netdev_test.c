@@ -10,11 +10,11 @@
 
 #include <cmocka.h>
 
-#include "host/netdev_faults.h"
-#include "host/netdev_memory.h"
-#include "host/netdev_pcap.h"
+#include "tests/lib/netdev_faults.h"
+#include "tests/lib/netdev_memory.h"
+#include "tests/lib/netdev_pcap.h"
 
-static const uint8_t mac[6] = {2, 0, 0, 0, 0, 1};
+static const uint8_t mac[6] = { 2, 0, 0, 0, 0, 1 };
 static struct netdev_memory a, b;
 static struct netdev_faults faulty;
 
@@ -90,14 +90,14 @@ static void misuse_is_caught(void **state)
     netdev_memory_exchange(&a, &b);
     assert_true(b.device.ops->rx_borrow(&b.device, &frame));
     b.device.ops->rx_release(&b.device, &frame);
-    expect_assert_failure(b.device.ops->rx_release(&b.device, &frame));     /* twice */
+    expect_assert_failure(b.device.ops->rx_release(&b.device, &frame)); /* twice */
 
     struct tx_buffer *buffer = a.device.ops->tx_acquire(&a.device);
     expect_assert_failure(a.device.ops->tx_publish(&a.device, buffer, 13, 0, 0));
     expect_assert_failure(a.device.ops->tx_publish(&a.device, buffer, 1515, 0, 0));
-    expect_assert_failure(a.device.ops->tx_publish(&a.device, buffer, 60, 34, 16));     /* no offload here */
+    expect_assert_failure(a.device.ops->tx_publish(&a.device, buffer, 60, 34, 16)); /* no offload here */
     a.device.ops->tx_release(&a.device, buffer);
-    expect_assert_failure(a.device.ops->tx_publish(&a.device, buffer, 60, 0, 0));       /* not held */
+    expect_assert_failure(a.device.ops->tx_publish(&a.device, buffer, 60, 0, 0)); /* not held */
 }
 
 static void full_ring_says_so(void **state)
@@ -125,10 +125,10 @@ static void run_numbers(uint64_t seed, struct faults faults, uint32_t count, uin
         send_number(&a.device, i);
         netdev_memory_exchange(&a, &b);
         if (i % 3 != 0 && i + 1 < count)
-            continue;                   /* a few at a time, so that one can overtake another */
+            continue; /* a few at a time, so that one can overtake another */
         while (receive_number(&faulty.device, &number)) {
             if (number >= count)
-                continue;               /* corrupted */
+                continue; /* corrupted */
             seen[number]++;
             *swaps += number < last;
             last = number;
@@ -143,7 +143,7 @@ static void faults_of_zero_change_nothing(void **state)
 {
     (void)state;
     uint32_t seen[500], count, swaps;
-    run_numbers(1, (struct faults){0}, 500, seen, &count, &swaps);
+    run_numbers(1, (struct faults){ 0 }, 500, seen, &count, &swaps);
     assert_int_equal(count, 500);
     assert_int_equal(swaps, 0);
 }
@@ -153,17 +153,17 @@ static void faults_happen_about_as_often_as_asked(void **state)
     (void)state;
     static uint32_t seen[10000];
     uint32_t count, swaps;
-    run_numbers(7, (struct faults){.lose = 1000}, 10000, seen, &count, &swaps);
+    run_numbers(7, (struct faults){ .lose = 1000 }, 10000, seen, &count, &swaps);
     assert_in_range(faulty.counters.lost, 900, 1100);
     assert_int_equal(count, 10000 - faulty.counters.lost);
-    run_numbers(7, (struct faults){.duplicate = 1000}, 10000, seen, &count, &swaps);
+    run_numbers(7, (struct faults){ .duplicate = 1000 }, 10000, seen, &count, &swaps);
     assert_in_range(faulty.counters.duplicated, 900, 1100);
     assert_int_equal(count, 10000 + faulty.counters.duplicated);
-    run_numbers(7, (struct faults){.swap = 1000}, 10000, seen, &count, &swaps);
+    run_numbers(7, (struct faults){ .swap = 1000 }, 10000, seen, &count, &swaps);
     assert_in_range(faulty.counters.swapped, 800, 1100);
     assert_int_equal(count, 10000);
     assert_in_range(swaps, 400, 1100);
-    run_numbers(7, (struct faults){.corrupt = 10000}, 100, seen, &count, &swaps);
+    run_numbers(7, (struct faults){ .corrupt = 10000 }, 100, seen, &count, &swaps);
     assert_int_equal(faulty.counters.corrupted, 100);
 }
 
@@ -172,7 +172,7 @@ static void same_seed_same_faults(void **state)
     (void)state;
     static uint32_t first[2000], second[2000];
     uint32_t count, swaps, again, swaps_again;
-    const struct faults faults = {.lose = 500, .duplicate = 500, .swap = 500};
+    const struct faults faults = { .lose = 500, .duplicate = 500, .swap = 500 };
     run_numbers(3, faults, 2000, first, &count, &swaps);
     run_numbers(3, faults, 2000, second, &again, &swaps_again);
     assert_memory_equal(first, second, sizeof first);
@@ -186,10 +186,10 @@ static void sent_frames_are_lost_too(void **state)
 {
     (void)state;
     uint32_t number, got = 0;
-    netdev_faults_init(&faulty, &a.device, (struct faults){.lose = 2500, .swap = 1000}, 9);
+    netdev_faults_init(&faulty, &a.device, (struct faults){ .lose = 2500, .swap = 1000 }, 9);
     for (uint32_t i = 0; i < 4000; i++) {
         send_number(&faulty.device, i);
-        faulty.device.ops->tend(&faulty.device);
+        faulty.device.ops->poll(&faulty.device);
         netdev_memory_exchange(&a, &b);
         while (receive_number(&b.device, &number))
             got++;
@@ -217,7 +217,7 @@ static void capture_file_has_both_directions(void **state)
     assert_int_equal(number, 77);
     send_number(&pcap.device, 78);
     fclose(file);
-    const uint32_t header[6] = {0xa1b23c4d, 0x00040002, 0, 0, 1514, 1}, record[4] = {5, 123, 60, 60};
+    const uint32_t header[6] = { 0xa1b23c4d, 0x00040002, 0, 0, 1514, 1 }, record[4] = { 5, 123, 60, 60 };
     assert_int_equal(bytes, 24 + 2 * (16 + 60));
     assert_memory_equal(text, header, sizeof header);
     assert_memory_equal(text + 24, record, sizeof record);

@@ -1,5 +1,5 @@
-/* drivers/pci.c over a configuration space made here: functions with registers, write masks, and bridges that forward
- * only the buses they are numbered for. */
+/* drivers/pci/pci.c over a configuration space made here: functions with registers, write masks, and bridges that
+ * forward only the buses they are numbered for. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,9 +8,9 @@
 
 #include <cmocka.h>
 
-#include "drivers/pci.h"
-#include "drivers/pci_spec.h"
-#include "kernel/base/bytes.h"
+#include "base/bytes.h"
+#include "drivers/pci/pci.h"
+#include "drivers/pci/spec.h"
 
 /* A function in the tree: `behind` is the index of the bridge it stands behind, or -1 for the root bus. */
 struct fake_function {
@@ -18,7 +18,7 @@ struct fake_function {
     uint8_t device, function;
     bool is_bridge;
     uint32_t word[64];
-    uint32_t writable[64];          /* by bit; others keep their value */
+    uint32_t writable[64]; /* by bit; others keep their value */
 };
 static struct fake_function fake[200];
 static size_t fake_count;
@@ -55,7 +55,8 @@ static int add_bridge(int behind, uint8_t device, uint8_t secondary, uint8_t sub
 static uint8_t secondary_of(int bridge) { return (uint8_t)(fake[bridge].word[PCI_BRIDGE_BUSES / 4] >> 8); }
 static uint8_t subordinate_of(int bridge) { return (uint8_t)(fake[bridge].word[PCI_BRIDGE_BUSES / 4] >> 16); }
 
-/* Whether a request for `bus` comes out behind `bridge` (-1: on the root bus), all bridges above forwarding it. */
+/* Returns true if a request for `bus` comes out behind `bridge` (-1: on the root bus), all bridges above forwarding
+ * it. */
 static bool reaches(int bridge, uint8_t bus)
 {
     if (bridge < 0)
@@ -71,7 +72,8 @@ static bool reaches(int bridge, uint8_t bus)
 static struct fake_function *fake_find(struct pci_address address)
 {
     for (size_t i = 0; i < fake_count; i++)
-        if (fake[i].device == address.device && fake[i].function == address.function && reaches(fake[i].behind, address.bus))
+        if (fake[i].device == address.device && fake[i].function == address.function
+            && reaches(fake[i].behind, address.bus))
             return &fake[i];
     return NULL;
 }
@@ -91,7 +93,8 @@ static void fake_write(void *context, struct pci_address address, uint16_t offse
     struct fake_function *f = fake_find(address);
     if (!f)
         return;
-    /* The status register's bits are cleared by writing ones: a driver that writes back what it read would lose them. */
+    /* The status register's bits are cleared by writing ones: a driver that writes back what it read would lose
+     * them. */
     if (offset == PCI_COMMAND_STATUS)
         assert_int_equal(value >> 16, 0);
     f->word[offset / 4] = (f->word[offset / 4] & ~f->writable[offset / 4]) | (value & f->writable[offset / 4]);
@@ -125,8 +128,8 @@ static void functions_of_a_bus_are_found(void **state)
     add(-1, 3, 0, 0x10001af4);
     fake[add(-1, 31, 0, 0x29188086)].word[PCI_HEADER_TYPE_DWORD / 4] = 0x00800000;
     add(-1, 31, 2, 0x29228086);
-    add(-1, 5, 1, 0xdead1111);                  /* no function 0 and so not there: §3.2.2.3.4 */
-    add(-1, 3, 4, 0xdead2222);                  /* function 0 is not multifunction */
+    add(-1, 5, 1, 0xdead1111); /* no function 0 and so not there: §3.2.2.3.4 */
+    add(-1, 3, 4, 0xdead2222); /* function 0 is not multifunction */
     fake[1].word[PCI_SUBSYSTEM / 4] = 0x00011af4;
     pci_scan_bus(&access, &list, 0);
     assert_int_equal(list.count, 4);
@@ -136,7 +139,7 @@ static void functions_of_a_bus_are_found(void **state)
     assert_int_equal(nic->subsystem, 1);
     assert_int_equal(nic->class_code, 0x020000);
     pci_scan_bus(&access, &list, 0);
-    assert_int_equal(list.count, 4);            /* a bus is scanned once */
+    assert_int_equal(list.count, 4); /* a bus is scanned once */
 }
 
 static void numbered_bridges_are_followed_and_left_alone(void **state)
@@ -154,7 +157,7 @@ static void numbered_bridges_are_followed_and_left_alone(void **state)
     assert_int_equal(list.bus_highest, 7);
 }
 
-/* A tree that no firmware has touched: every function behind every bridge is reachable when the scan is over. */
+/* Scans a tree that no firmware has touched: every function behind every bridge is reachable when the scan is over. */
 static void unnumbered_bridges_are_numbered_depth_first(void **state)
 {
     (void)state;
@@ -173,7 +176,7 @@ static void unnumbered_bridges_are_numbered_depth_first(void **state)
     assert_int_equal(subordinate_of(a1), 3);
     assert_int_equal(secondary_of(b), 5);
     assert_int_equal(subordinate_of(b), 5);
-    assert_int_equal((uint8_t)fake[a1].word[PCI_BRIDGE_BUSES / 4], 1);      /* primary */
+    assert_int_equal((uint8_t)fake[a1].word[PCI_BRIDGE_BUSES / 4], 1); /* primary */
 }
 
 static void a_new_number_is_above_all_that_firmware_gave(void **state)
@@ -191,9 +194,9 @@ static void bridges_that_lead_in_circles_end(void **state)
 {
     (void)state;
     int a = add_bridge(-1, 1, 1, 255);
-    add_bridge(a, 0, 1, 1);                     /* claims the bus it is on */
+    add_bridge(a, 0, 1, 1); /* claims the bus it is on */
     add_bridge(a, 1, 0xff, 0xff);
-    add_bridge(-1, 2, 1, 1);                    /* claims another's */
+    add_bridge(-1, 2, 1, 1); /* claims another's */
     pci_scan_bus(&access, &list, 0);
     assert_int_equal(list.count, 4);
 }
@@ -226,7 +229,7 @@ static void capabilities_are_walked_by_id(void **state)
 {
     (void)state;
     make_nic();
-    put(&fake[0], PCI_CAPABILITY_POINTER, 0x43, 0);         /* the low bits are to be ignored */
+    put(&fake[0], PCI_CAPABILITY_POINTER, 0x43, 0); /* the low bits are to be ignored */
     put(&fake[0], 0x40, 0x00005009, 0);
     put(&fake[0], 0x50, 0x00008011, 0);
     put(&fake[0], 0x80, 0x00000009, 0);
@@ -276,9 +279,9 @@ static void bars_are_sized_with_decoding_off_and_restored(void **state)
     (void)state;
     make_nic();
     put(&fake[0], PCI_COMMAND_STATUS, PCI_COMMAND_IO | PCI_COMMAND_MEMORY | PCI_COMMAND_BUS_MASTER, 0xffff);
-    put(&fake[0], PCI_BAR0 + 0, 0xc041, 0xffffffe0);                    /* 32 ports */
-    put(&fake[0], PCI_BAR0 + 4, 0xfebf1000, 0xfffff000);                /* 4 KiB of memory */
-    put(&fake[0], PCI_BAR0 + 16, 0xfe00000c, 0xffffc000);               /* 16 KiB, 64-bit, prefetchable, above 4 GiB */
+    put(&fake[0], PCI_BAR0 + 0, 0xc041, 0xffffffe0);      /* 32 ports */
+    put(&fake[0], PCI_BAR0 + 4, 0xfebf1000, 0xfffff000);  /* 4 KiB of memory */
+    put(&fake[0], PCI_BAR0 + 16, 0xfe00000c, 0xffffc000); /* 16 KiB, 64-bit, prefetchable, above 4 GiB */
     put(&fake[0], PCI_BAR0 + 20, 0x00000038, 0xffffffff);
 
     struct pci_bar bar = pci_bar_read(&access, nic, 0);
@@ -296,10 +299,11 @@ static void bars_are_sized_with_decoding_off_and_restored(void **state)
     assert_int_equal(bar.bytes, 16384);
     assert_int_equal(fake[0].word[PCI_BAR0 / 4 + 4], 0xfe00000c);
     assert_int_equal(fake[0].word[PCI_BAR0 / 4 + 5], 0x38);
-    assert_int_equal(fake[0].word[PCI_COMMAND_STATUS / 4], PCI_COMMAND_IO | PCI_COMMAND_MEMORY | PCI_COMMAND_BUS_MASTER);
+    assert_int_equal(fake[0].word[PCI_COMMAND_STATUS / 4],
+                     PCI_COMMAND_IO | PCI_COMMAND_MEMORY | PCI_COMMAND_BUS_MASTER);
 }
 
-/* An untouched machine: the NIC's BARs get addresses of their own, and every bridge above forwards them. */
+/* Takes an untouched machine: the NIC's BARs get addresses of their own, and every bridge above forwards them. */
 static void unassigned_bars_are_assigned_behind_bridges(void **state)
 {
     (void)state;
@@ -315,7 +319,7 @@ static void unassigned_bars_are_assigned_behind_bridges(void **state)
     put(&fake[nic_index], PCI_BAR0 + 20, 0, 0xffffffff);
     pci_scan_bus(&spare, &list, 0);
     pci_assign(&spare, &list, listed(0x10411af4));
-    assert_int_equal(fake[nic_index].word[PCI_BAR0 / 4 + 0], 0x1);          /* ports are left alone */
+    assert_int_equal(fake[nic_index].word[PCI_BAR0 / 4 + 0], 0x1); /* ports are left alone */
     assert_int_equal(fake[nic_index].word[PCI_BAR0 / 4 + 1], 0xdff00000);
     assert_int_equal(fake[nic_index].word[PCI_BAR0 / 4 + 4], 0xdff0400c);
     assert_int_equal(fake[nic_index].word[PCI_BAR0 / 4 + 5], 0);
@@ -339,7 +343,7 @@ static void a_bar_larger_than_the_spare_addresses_stays_unassigned(void **state)
     struct pci_access spare = access;
     spare.spare = 0xdff00000;
     make_nic();
-    put(&fake[0], PCI_BAR0, 0, 0xff000000);                             /* 16 MiB */
+    put(&fake[0], PCI_BAR0, 0, 0xff000000); /* 16 MiB */
     pci_scan_bus(&spare, &list, 0);
     pci_assign(&spare, &list, &list.function[0]);
     assert_int_equal(fake[0].word[PCI_BAR0 / 4], 0);
@@ -351,8 +355,8 @@ static void enabling_wakes_and_quietens(void **state)
     make_nic();
     put(&fake[0], PCI_CAPABILITY_POINTER, 0x40, 0);
     put(&fake[0], 0x40, 0x5000 | PCI_CAPABILITY_POWER, 0);
-    put(&fake[0], 0x44, 0x0103, 0xffff);                                /* D3hot, PME enabled */
-    put(&fake[0], 0x50, 0x80020000 | PCI_CAPABILITY_MSIX, 0xc0000000);  /* MSI-X on, 3 vectors */
+    put(&fake[0], 0x44, 0x0103, 0xffff);                               /* D3hot, PME enabled */
+    put(&fake[0], 0x50, 0x80020000 | PCI_CAPABILITY_MSIX, 0xc0000000); /* MSI-X on, 3 vectors */
     assert_true(pci_enable(&access, nic));
     assert_int_equal(fake[0].word[0x44 / 4], 0x0100);
     assert_int_equal(fake[0].word[0x50 / 4], 0x00020000 | PCI_CAPABILITY_MSIX);

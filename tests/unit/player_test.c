@@ -1,5 +1,5 @@
-/* app/player.c with its feeds and its submit connection, over a transport that the test plays (fake_transport.c), with
- * the real matcher. */
+/* app/player/player.c with its feeds and its submit connection, over a transport that the test plays
+ * (fake_transport.c), with the real matcher. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,52 +12,45 @@
 
 #include <cmocka.h>
 
-#include "app/feed.h"
-#include "app/ledger.h"
-#include "app/link.h"
-#include "app/outbox.h"
-#include "app/player.h"
-#include "app/stats.h"
-#include "app/submit.h"
-#include "app/weave.h"
-#include "tests/unit/fake_transport.h"
+#include "app/player/answer_set.h"
+#include "app/player/input_stream.h"
+#include "app/player/player.h"
+#include "app/player/send_queue.h"
+#include "app/player/session.h"
+#include "app/player/settings.h"
+#include "app/player/stream_merger.h"
+#include "app/player/submit.h"
+#include "app/service/control.h"
+#include "app/service/service.h"
+#include "app/service/stats.h"
+#include "base/log.h"
+#include "tests/lib/fake_transport.h"
+#include "tests/lib/player_setup.h"
 
-#define S UINT64_C(1000000000)
-#define MS UINT64_C(1000000)
+#define S      UINT64_C(1000000000)
+#define MS     UINT64_C(1000000)
 #define OK_200 "HTTP/1.1 200 OK\r\n"
 #define PLUS_8 OK_200 "Content-Length: 3\r\n\r\n+8\n"
 
 enum { FEED = 10001, SUBMIT = 10002 };
 
-static struct settings settings;
-static struct player *player;
 static uint64_t now;
 
 static void start_with(const char *words)
 {
-    struct settings_error error;
-    struct matcher *matcher;
-    struct matcher_config matcher_config;
     char all[1024];
-    snprintf(all, sizeof all, "feed=10.0.2.2:10001 submit=10.0.2.2:10002 user=swift passwd=a&b %s", words);
-    settings_begin(&settings);
-    if (!settings_add(&settings, "test", all, strlen(all), &error) || !settings_finish(&settings, &error))
-        fail_msg("%s", error.text);
-    settings_matcher(&settings, &matcher_config);
-    matcher_config.simd = MATCHER_SIMD_SCALAR;
-    assert_null(matcher_init(&matcher, &matcher_config));
-
-    struct player_config config = { .settings = &settings, .matcher = matcher, .tsc_khz = 3000000 };
+    snprintf(all, sizeof all, "feed=10.0.2.2:10001 submit=10.0.2.2:10002 user=swift passwd=a&b simd=scalar %s", words);
     now = 7 * S;
     fake_reset();
-    stats_clear();
-    assert_null(player_init(&player, &config, now));
+    player_setup(all, false, 3000000, now);
 }
 
-static enum player_verdict turn(uint64_t later_ns)
+static enum program_verdict turn(uint64_t later_ns)
 {
     now += later_ns;
-    return player_turn(player, now);
+    enum program_verdict verdict = player_turn(now);
+    player_check();
+    return verdict;
 }
 
 /* Lets time pass in steps of a millisecond. */
@@ -79,7 +72,7 @@ static void up(int id)
     turn(0);
 }
 
-/* Both connections are up, the stream has begun. */
+/* Starts play: both connections are up, the stream has begun. */
 static void play(const char *words)
 {
     start_with(words);
@@ -99,12 +92,14 @@ static void digits(const char *text)
 static const char *post_of(const char *answer)
 {
     static char post[2048];
-    snprintf(post, sizeof post, "POST /submit?user=swift&passwd=a%%26b HTTP/1.1\r\nHost: 10.0.2.2:10002\r\n"
-             "Content-Length: %zu\r\n\r\n%s", strlen(answer), answer);
+    snprintf(post, sizeof post,
+             "POST /submit?user=swift&passwd=a%%26b HTTP/1.1\r\nHost: 10.0.2.2:10002\r\n"
+             "Content-Length: %zu\r\n\r\n%s",
+             strlen(answer), answer);
     return post;
 }
 
-/* The bodies of the POSTs sent on a connection, with a space after each; every POST is checked whole. */
+/* Returns the bodies of the POSTs sent on a connection, with a space after each; every POST is checked whole. */
 static const char *answers_sent(int id)
 {
     static char list[FAKE_STREAM_BYTES];
@@ -143,7 +138,7 @@ static void an_answer_is_posted(void **state)
     play("n=6 m=823");
     digits("1282311");
     assert_string_equal(sent(submit_id()), post_of("823"));
-    assert_int_equal(outbox_unanswered_count(), 1);
+    assert_int_equal(send_queue_unanswered_count(), 1);
 }
 
 static void the_example_of_the_contest_is_played(void **state)
@@ -151,7 +146,7 @@ static void the_example_of_the_contest_is_played(void **state)
     (void)state;
     play("n=6 m=823,108");
     digits("123456789987654321");
-    assert_string_equal(answers_sent(submit_id()), "12345 3456 9876 432 ");
+    assert_string_equal(answers_sent(submit_id()), "12345 9876 3456 432 ");
 }
 
 static void a_server_that_sends_before_it_was_asked_is_heard(void **state)
@@ -192,7 +187,7 @@ static void the_stream_may_be_cut_anywhere(void **state)
             fake_text(feed_id(), streams[i] + cut);
             turn(0);
             assert_string_equal(answers_sent(submit_id()), "823 8230 82300 823000 108 ");
-            assert_int_equal(feed_counters.digits, 23);
+            assert_int_equal(input_stream_counters.digits, 23);
         }
         /* And byte by byte. */
         start_with("n=6 m=823,108");
@@ -211,14 +206,15 @@ static void other_bytes_than_digits_are_counted_and_skipped(void **state)
 {
     (void)state;
     play("n=6 m=823");
-    digits("8\r\n2 x\xff\x30\x2f\x3a" "823");
-    assert_int_equal(feed_counters.bytes_skipped_line_ends, 2);
-    assert_int_equal(feed_counters.bytes_skipped_other, 5);
-    assert_int_equal(feed_counters.digits, 6);
+    digits("8\r\n2 x\xff\x30\x2f\x3a"
+           "823");
+    assert_int_equal(input_stream_counters.bytes_skipped_line_ends, 2);
+    assert_int_equal(input_stream_counters.bytes_skipped_other, 5);
+    assert_int_equal(input_stream_counters.digits, 6);
     assert_string_equal(answers_sent(submit_id()), "823 ");
 }
 
-/* Wherever it stands, whatever it is: digits are looked at by words (app/feed.c). */
+/* Tries every place and every byte: digits are read by words (app/player/input_stream.c). */
 static void one_byte_that_is_no_digit_is_found_in_a_long_run(void **state)
 {
     (void)state;
@@ -234,8 +230,9 @@ static void one_byte_that_is_no_digit_is_found_in_a_long_run(void **state)
             bool is_digit = value >= '0' && value <= '9';
             skipped += !is_digit;
             counted += sizeof text - !is_digit;
-            assert_int_equal(feed_counters.bytes_skipped_other + feed_counters.bytes_skipped_line_ends, skipped);
-            assert_int_equal(feed_counters.digits, counted);
+            assert_int_equal(input_stream_counters.bytes_skipped_other + input_stream_counters.bytes_skipped_line_ends,
+                             skipped);
+            assert_int_equal(input_stream_counters.digits, counted);
         }
 }
 
@@ -246,7 +243,7 @@ static void an_answer_that_comes_again_is_posted_once(void **state)
     digits("8239823");
     digits("1823");
     assert_string_equal(answers_sent(submit_id()), "823 ");
-    assert_int_equal(ledger_counters.repeated, 2);
+    assert_int_equal(answer_set_counters.repeated, 2);
 }
 
 static void the_longest_answer_fits_a_message(void **state)
@@ -259,15 +256,17 @@ static void the_longest_answer_fits_a_message(void **state)
     memset(amps, '&', 47), amps[47] = '\0';
     snprintf(words, sizeof words, "n=1024 m=%.128s", sevens);
     start_with(words);
-    strcpy(settings.user, amps);
-    strcpy(settings.passwd, amps);
-    settings.submit = (struct settings_endpoint){ 0xdfdfdfdf, 65535 };
-    submit_init(&settings);
+    strcpy(player_settings.user, amps);
+    strcpy(player_settings.passwd, amps);
+    player_settings.submit = (struct endpoint){ 0xdfdfdfdf, 65535 };
+    submit_init(&player_settings);
     turn(0);
     up(feed_id());
     up(fake_to(65535));
     fake_text(feed_id(), OK_200 "\r\n");
     digits(sevens);
+    for (int i = 0; i < 200; i++)
+        turn(0); /* a long search goes on in later turns */
     const char *last = strstr(sent(fake_to(65535)), "Content-Length: 1024\r\n\r\n777");
     assert_non_null(last);
     assert_int_equal(strlen(last), strlen("Content-Length: 1024\r\n\r\n") + 1024);
@@ -290,7 +289,7 @@ static void no_answer_reaches_across_a_lost_feed(void **state)
     assert_string_equal(answers_sent(submit_id()), "");
     digits("823");
     assert_string_equal(answers_sent(submit_id()), "823 ");
-    assert_int_equal(weave_counters.gaps, 1);
+    assert_int_equal(stream_merger_counters.gaps, 1);
 }
 
 static void a_feed_that_ends_is_connected_again(void **state)
@@ -300,8 +299,8 @@ static void a_feed_that_ends_is_connected_again(void **state)
     digits("111");
     fake_ended(feed_id());
     turn(0);
-    assert_int_equal(feed_counters.streams_ended, 1);
-    assert_int_equal(link_counters.left, 1);
+    assert_int_equal(input_stream_counters.streams_ended, 1);
+    assert_int_equal(session_counters.left, 1);
     assert_int_equal(fake.connect_count, 3);
     assert_string_equal(sent(feed_id()), "");
 }
@@ -316,8 +315,8 @@ static void a_status_other_than_200_is_reported_and_its_body_is_no_stream(void *
     fake_text(feed_id(), "HTTP/1.1 404 Not Found\r\nContent-Length: 3\r\n\r\n823");
     turn(0);
     assert_string_equal(answers_sent(submit_id()), "");
-    assert_int_equal(feed_counters.bad_status, 1);
-    assert_int_equal(feed_counters.digits, 0);
+    assert_int_equal(input_stream_counters.bad_status, 1);
+    assert_int_equal(input_stream_counters.digits, 0);
     pass(20 * MS);
     up(feed_id());
     fake_text(feed_id(), OK_200 "\r\n");
@@ -335,7 +334,7 @@ static void a_feed_that_is_not_http_is_left(void **state)
     fake_text(feed_id(), "823823823823823823\r\n823");
     turn(0);
     assert_string_equal(answers_sent(submit_id()), "");
-    assert_int_equal(feed_counters.bad_http, 1);
+    assert_int_equal(input_stream_counters.bad_http, 1);
 }
 
 static void a_silent_feed_is_left_after_its_timeout(void **state)
@@ -346,7 +345,7 @@ static void a_silent_feed_is_left_after_its_timeout(void **state)
     pass(2 * S - 10 * MS);
     assert_int_equal(fake.connect_count, 2);
     pass(20 * MS);
-    assert_int_equal(feed_counters.silent, 1);
+    assert_int_equal(input_stream_counters.silent, 1);
     assert_int_equal(fake.connect_count, 3);
 }
 
@@ -369,18 +368,18 @@ static void several_feeds_make_one_stream(void **state)
         stream[i] = (char)('0' + rand() % 10);
     stream[200] = '\0';
     memcpy(stream + 150, "823", 3);
-    snprintf(part, sizeof part, OK_200 "\r\n%.151s", stream);   /* the first feed stops inside the answer */
+    snprintf(part, sizeof part, OK_200 "\r\n%.151s", stream); /* the first feed stops inside the answer */
     fake_text(one, part);
     turn(0);
-    snprintf(part, sizeof part, OK_200 "\r\n%s", stream + 40);  /* the second began later, and goes on */
+    snprintf(part, sizeof part, OK_200 "\r\n%s", stream + 40); /* the second began later, and goes on */
     fake_text(two, part);
     turn(0);
     fake_closed(one, TRANSPORT_RESET);
     turn(0);
     assert_non_null(strstr(answers_sent(submit_id()), "823 "));
-    assert_int_equal(weave_counters.gaps, 0);
-    assert_string_equal(weave_counter_group.counters[0].name, "weave.digits");
-    assert_int_equal(*weave_counter_group.counters[0].value, 200);
+    assert_int_equal(stream_merger_counters.gaps, 0);
+    assert_string_equal(stream_merger_counter_group.counters[0].name, "stream_merger.digits");
+    assert_int_equal(*stream_merger_counter_group.counters[0].value, 200);
 }
 
 /* Responses. */
@@ -388,16 +387,18 @@ static void several_feeds_make_one_stream(void **state)
 static void responses_are_counted_by_result_wherever_they_are_cut(void **state)
 {
     (void)state;
-    static const char responses[] =
-        PLUS_8 OK_200 "Transfer-Encoding: chunked\r\n\r\n1\r\n+\r\n2\r\n4\n\r\n0\r\n\r\n"
-        OK_200 "Content-Length: 4\r\n\r\ndup\n" OK_200 "Content-Length: 5\r\n\r\nlate\n"
-        OK_200 "Content-Length: 24\r\n\r\nwrong: no multiple of M\n" OK_200 "Content-Length: 6\r\n\r\nearly\n"
-        "HTTP/1.1 204 No Content\r\n\r\n" "HTTP/1.1 400 Bad\r\nContent-Length: 3\r\n\r\n+8\n"
-        "HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n" "HTTP/1.1 302 Found\r\nContent-Length: 0\r\n\r\n";
+    static const char responses[] = PLUS_8 OK_200
+        "Transfer-Encoding: chunked\r\n\r\n1\r\n+\r\n2\r\n4\n\r\n0\r\n\r\n" OK_200
+        "Content-Length: 4\r\n\r\ndup\n" OK_200 "Content-Length: 5\r\n\r\nlate\n" OK_200
+        "Content-Length: 24\r\n\r\nwrong: no multiple of M\n" OK_200 "Content-Length: 6\r\n\r\nearly\n"
+        "HTTP/1.1 204 No Content\r\n\r\n"
+        "HTTP/1.1 400 Bad\r\nContent-Length: 3\r\n\r\n+8\n"
+        "HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n"
+        "HTTP/1.1 302 Found\r\nContent-Length: 0\r\n\r\n";
     for (size_t cut = 0; cut <= strlen(responses); cut++) {
         play("n=2 m=1");
-        digits("1234");                 /* 1 2 12 3 23 4 34: seven answers */
-        digits("56");                   /* 5 45 6 56 */
+        digits("1234"); /* 1 2 12 3 23 4 34: seven answers */
+        digits("56");   /* 5 45 6 56 */
         assert_int_equal(submit_counters.posts, 11);
         fake_data(submit_id(), responses, cut);
         turn(0);
@@ -414,7 +415,7 @@ static void responses_are_counted_by_result_wherever_they_are_cut(void **state)
         assert_int_equal(submit_counters.results_wrong, 1);
         assert_int_equal(submit_counters.results_early, 1);
         assert_int_equal(submit_counters.results_other, 1);
-        assert_int_equal(outbox_unanswered_count(), 1);
+        assert_int_equal(send_queue_unanswered_count(), 1);
         assert_int_equal(submit_response_ns.count, 10);
     }
 }
@@ -444,7 +445,7 @@ static void what_waits_while_there_is_no_connection_is_sent_later(void **state)
     up(feed_id());
     fake_text(feed_id(), OK_200 "\r\n823181646");
     turn(0);
-    assert_int_equal(outbox_waiting_count(), 2);
+    assert_int_equal(send_queue_waiting_count(), 2);
     pass(S);
     up(submit_id());
     turn(0);
@@ -462,12 +463,12 @@ static void what_cannot_be_sent_in_five_seconds_is_dropped(void **state)
     digits("9823");
     pass(3 * S);
     digits("1646");
-    assert_int_equal(outbox_waiting_count(), 2);
+    assert_int_equal(send_queue_waiting_count(), 2);
     pass(2 * S - 100 * MS);
     assert_int_equal(submit_counters.dropped_expired, 0);
     pass(200 * MS);
     assert_int_equal(submit_counters.dropped_expired, 1);
-    assert_int_equal(outbox_waiting_count(), 1);
+    assert_int_equal(send_queue_waiting_count(), 1);
     fake.refuse_connect = false;
     fake_closed(submit_id(), TRANSPORT_REFUSED);
     pass(2 * S);
@@ -480,15 +481,15 @@ static void a_closed_window_makes_answers_wait_in_order(void **state)
 {
     (void)state;
     play("n=2 m=1");
-    fake.connections[submit_id()].window_bytes = 250;   /* two POSTs */
+    fake.connections[submit_id()].window_bytes = 250; /* two POSTs */
     digits("12345");
-    assert_string_equal(answers_sent(submit_id()), "1 12 ");
+    assert_string_equal(answers_sent(submit_id()), "1 2 ");
     ack_all(submit_id());
     turn(0);
-    assert_string_equal(answers_sent(submit_id()), "1 12 2 23 ");
+    assert_string_equal(answers_sent(submit_id()), "1 2 12 3 ");
     fake.connections[submit_id()].window_bytes = UINT32_MAX;
     turn(0);
-    assert_string_equal(answers_sent(submit_id()), "1 12 2 23 3 34 4 45 5 ");
+    assert_string_equal(answers_sent(submit_id()), "1 2 12 3 23 4 34 5 45 ");
 }
 
 static void an_acknowledged_post_without_response_is_not_repeated(void **state)
@@ -512,7 +513,7 @@ static void a_post_that_a_reset_peer_never_had_is_sent_again(void **state)
     digits("823");
     ack_all(submit_id());
     digits("1646");
-    fake.connections[submit_id()].acked_bytes += 60;    /* a part of the second POST */
+    fake.connections[submit_id()].acked_bytes += 60; /* a part of the second POST */
     fake_closed(submit_id(), TRANSPORT_RESET);
     turn(0);
     up(submit_id());
@@ -539,19 +540,20 @@ static void posts_behind_a_closing_response_are_sent_again(void **state)
 {
     (void)state;
     play("n=2 m=1");
-    digits("123");                      /* 1 2 12 3 23 in the matcher's order */
+    digits("123"); /* 1 2 12 3 23 in the matcher's order */
     ack_all(submit_id());
     fake_text(submit_id(), PLUS_8 OK_200 "Connection: close\r\nContent-Length: 3\r\n\r\n+8\n");
     turn(0);
     turn(0);
     up(submit_id());
     turn(0);
-    assert_string_equal(answers_sent(submit_id()), "2 23 3 ");
+    assert_string_equal(answers_sent(submit_id()), "12 3 23 ");
     assert_int_equal(submit_counters.unanswered, 0);
     assert_int_equal(submit_counters.posts_again, 3);
 }
 
-/* A server of HTTP/1.0 that reads one request a connection and closes with the others unread: the RST overtakes the FIN. */
+/* Plays with an HTTP/1.0 server that reads one request a connection and closes with the others unread.
+ * The RST overtakes the FIN. */
 static void posts_behind_a_closing_response_that_was_cut_short_are_sent_again(void **state)
 {
     (void)state;
@@ -598,7 +600,7 @@ static void a_peer_that_ended_and_has_all_gets_nothing_again(void **state)
     ack_all(submit_id());
     fake_ended(submit_id());
     turn(0);
-    assert_int_equal(link_counters.left, 1);
+    assert_int_equal(session_counters.left, 1);
     up(submit_id());
     digits("1646");
     assert_string_equal(answers_sent(submit_id()), "1646 ");
@@ -615,14 +617,14 @@ static void a_peer_that_ended_is_given_time_to_say_what_it_has(void **state)
         fake_ended(old);
         turn(0);
         assert_false(fake.connections[old].closed_by_us);
-        digits("1646");                 /* not on a connection that ends */
+        digits("1646"); /* not on a connection that ends */
         assert_string_equal(answers_sent(old), "823 ");
         if (variant == 0)
-            fake_closed(old, TRANSPORT_RESET);          /* it never had it */
+            fake_closed(old, TRANSPORT_RESET); /* it never had it */
         else if (variant == 1)
-            ack_all(old);                               /* it reads on */
+            ack_all(old); /* it reads on */
         else
-            pass(300 * MS);                             /* it says nothing */
+            pass(300 * MS); /* it says nothing */
         turn(0);
         turn(0);
         up(submit_id());
@@ -673,7 +675,7 @@ static void retries_begin_at_once_and_slow_down_to_one_a_second(void **state)
     turn(0);
     uint64_t attempts_ns[20];
     size_t count = 0;
-    uint64_t last = link_counters.attempts;
+    uint64_t last = session_counters.attempts;
     while (count < 20) {
         int feed = feed_id();
         if (feed >= 0 && !fake.connections[feed].connected) {
@@ -683,7 +685,7 @@ static void retries_begin_at_once_and_slow_down_to_one_a_second(void **state)
         turn(MS);
         assert_true(now < 60 * S);
     }
-    assert_true(link_counters.attempts > last);
+    assert_true(session_counters.attempts > last);
     /* The second follows at once, the third after 10 ms, then 20, 40, ... up to 1 s (a step of the test is 1 ms). */
     uint64_t expected_ms[] = { 1, 10, 20, 40, 80, 160, 320, 640, 1000, 1000, 1000 };
     for (size_t i = 0; i < sizeof expected_ms / sizeof *expected_ms; i++) {
@@ -706,7 +708,7 @@ static void a_server_that_accepts_and_closes_is_not_hammered(void **state)
             fake_closed(feed, TRANSPORT_RESET);
         }
     }
-    assert_in_range(feed_counters.digits, 100, 1000);   /* 10 s: 10 ms apart, a turn or two each */
+    assert_in_range(input_stream_counters.digits, 100, 1000); /* 10 s: 10 ms apart, a turn or two each */
 }
 
 static void a_connection_request_without_answer_is_given_up_after_three_seconds(void **state)
@@ -719,8 +721,227 @@ static void a_connection_request_without_answer_is_given_up_after_three_seconds(
     assert_int_equal(feed_id(), old);
     assert_false(fake.connections[old].aborted_by_us);
     pass(20 * MS);
-    assert_int_equal(link_counters.left, 2);
+    assert_int_equal(session_counters.left, 2);
     assert_int_not_equal(feed_id(), -1);
+}
+
+/* Servers that exhaust what we have, by their silence. */
+
+/* Counts the connections to a port that have not ended, ours to end or not. */
+static unsigned held(void)
+{
+    unsigned count = 0;
+    for (int id = 0; id < TRANSPORT_CONNECTION_COUNT_MAX; id++)
+        count += fake.connections[id].used;
+    return count;
+}
+
+static unsigned lines_logged(uint64_t position, const char *text)
+{
+    char line[LOG_LINE_BYTES_MAX];
+    unsigned count = 0;
+    while (log_read(&position, line))
+        count += strstr(line, text) != NULL;
+    return count;
+}
+
+/* Sends a burst with one answer that has not been given before. */
+static void fresh_answer(void)
+{
+    static unsigned number;
+    char burst[32];
+    snprintf(burst, sizeof burst, "000%u", 823u * (200003u + number++));
+    digits(burst);
+}
+
+static void connections_that_the_server_never_closes_give_up_their_places(void **state)
+{
+    (void)state;
+    uint64_t from = log_end();
+    play("n=9 m=823 early=off");
+    fake.linger = true;
+    for (int i = 0; i < 50; i++) {
+        fresh_answer();
+        turn(MS);
+        while (send_queue_unanswered_count() > 0) {
+            ack_all(submit_id());
+            fake_text(submit_id(), OK_200 "Connection: close\r\nContent-Length: 3\r\n\r\n+8\n");
+            pass(20 * MS);
+            up(submit_id());
+            turn(MS);
+            assert_true(held() <= 2 + SESSION_LEFT_COUNT_MAX);
+        }
+    }
+    assert_true(answer_set_counters.entered > 50);
+    assert_int_equal(submit_counters.responses_2xx, answer_set_counters.entered);
+    assert_int_equal(lines_logged(from, "submit: the server does not close its side"), 1);
+    pass(SESSION_LEFT_PATIENCE_NS + 10 * MS);
+    assert_int_equal(session_counters.left_reset, submit_counters.responses_2xx);
+    assert_int_equal(held(), 2);
+}
+
+static void feeds_that_the_server_never_closes_give_up_their_places(void **state)
+{
+    (void)state;
+    start_with("n=9 m=823 early=off feeds=8");
+    turn(0);
+    fake.linger = true;
+    uint64_t connected = 0;
+    for (uint64_t end = now + 60 * S; now < end; turn(10 * MS)) {
+        int id = feed_id();
+        assert_true(held() <= TRANSPORT_CONNECTION_COUNT_MAX - 4); /* which are the status page's */
+        if (id < 0 || fake.connections[id].connected)
+            continue;
+        fake_connected(id);
+        fake_text(id, OK_200 "Content-Length: 3\r\n\r\n111");
+        connected++;
+    }
+    assert_true(connected > 100);
+    assert_int_equal(input_stream_counters.digits, 3 * connected);
+}
+
+/* Covers bytes that stay unacknowledged: the stack keeps them in its transmit buffers, enough for four connections. */
+static void a_connection_with_bytes_unacknowledged_is_not_ended_in_order(void **state)
+{
+    (void)state;
+    play("n=9 m=823 early=off");
+    fake.linger = true;
+    int first = submit_id();
+    fresh_answer();
+    fake.connections[first].acked_bytes = fake.connections[first].sent_bytes - 1;
+    fake_text(first, OK_200 "Connection: close\r\nContent-Length: 3\r\n\r\n+8\n");
+    turn(0);
+    turn(0);
+    assert_int_equal(held(), 2); /* the feed's and a new one: the first is gone */
+}
+
+static void a_response_that_trickles_is_no_progress(void **state)
+{
+    (void)state;
+    play("n=9 m=823 early=off");
+    fresh_answer();
+    int first = submit_id();
+    ack_all(first);
+    fake_text(first, OK_200 "Content-Length: 1000000000\r\n\r\n+8\n");
+    uint64_t posts = submit_counters.posts;
+    for (int i = 0; i < 9; i++) {
+        pass(500 * MS);
+        fake_text(first, "x");
+    }
+    assert_int_equal(fake.connect_count, 2);
+    pass(600 * MS);
+    assert_int_equal(fake.connect_count, 3);
+    assert_int_equal(submit_counters.unanswered, posts);
+    up(submit_id());
+    fresh_answer();
+    assert_true(submit_counters.posts > posts);
+    assert_int_equal(submit_counters.posts_again, 0);
+}
+
+static void a_connection_that_takes_nothing_is_left(void **state)
+{
+    (void)state;
+    play("n=9 m=823 early=off");
+    int first = submit_id();
+    fake.connections[first].window_bytes = 0;
+    fresh_answer();
+    pass(4900 * MS);
+    assert_int_equal(fake.connect_count, 2);
+    uint64_t older = answer_set_counters.entered;
+    fresh_answer();
+    pass(200 * MS);
+    assert_int_equal(fake.connect_count, 3);
+    up(submit_id());
+    turn(0);
+    assert_int_equal(submit_counters.dropped_expired, older);
+    assert_int_equal(submit_counters.posts, answer_set_counters.entered - older);
+    assert_true(submit_counters.posts > 0);
+}
+
+/* Sends a response now and then: that is progress, but must not keep the send queue full. */
+static void a_server_that_is_slow_for_ever_does_not_keep_the_send_queue_full(void **state)
+{
+    (void)state;
+    play("n=256 m=3 server.timeout=0 submit.timeout=0 feed.timeout=0");
+    char burst[21];
+    srand(3);
+    for (int i = 0; i < 100 && fake.connect_count == 2; i++) {
+        for (int k = 0; k < 20; k++)
+            burst[k] = (char)('0' + rand() % 10);
+        burst[20] = '\0';
+        digits(burst);
+        for (int k = 0; k < 100 && fake.connect_count == 2; k++) { /* the server acknowledges all */
+            if (submit_id() >= 0)
+                fake.connections[submit_id()].sent_bytes = fake.connections[submit_id()].acked_bytes = 0;
+            turn(10 * MS);
+        }
+        if (i % 4 == 3)
+            fake_text(submit_id(), PLUS_8);
+    }
+    assert_int_equal(fake.connect_count, 3);
+    assert_true(submit_counters.responses_2xx >= 1);
+    assert_true(submit_counters.unanswered > 1000);
+    assert_true(send_queue_used_bytes() < SEND_QUEUE_BYTES / 2);
+}
+
+static void a_submit_server_that_takes_no_answer_is_lost(void **state)
+{
+    (void)state;
+    uint64_t from = log_end();
+    play("n=9 m=823 early=off submit.timeout=20 server.timeout=60 breaker=0");
+    fake.linger = true;
+    uint64_t begin = now, lost_ns = 0;
+    enum program_verdict verdict = PROGRAM_ON;
+    while (verdict == PROGRAM_ON && now - begin < 100 * S) {
+        int id = submit_id();
+        if (id >= 0 && !fake.connections[id].connected)
+            fake_connected(id);
+        else if (id >= 0)
+            ack_all(id); /* a process that hangs: its kernel acknowledges */
+        fresh_answer();
+        for (int i = 0; i < 50 && verdict == PROGRAM_ON; i++)
+            verdict = turn(10 * MS);
+        if (submit_counters.lost && !lost_ns)
+            lost_ns = now - begin;
+        assert_true(held() <= 2 + SESSION_LEFT_COUNT_MAX + 1);
+    }
+    assert_in_range(lost_ns, 20 * S, 32 * S); /* the first answer fails after 5 s, others each 5 s */
+    assert_int_equal(verdict, PROGRAM_SERVER_LOST);
+    assert_in_range(now - begin, 60 * S, 72 * S);
+    assert_int_equal(submit_counters.lost, 1);
+    assert_int_equal(lines_logged(from, "the server is lost"), 1);
+    assert_true(fake.connect_count >= 10);
+}
+
+static void a_lost_server_that_responds_again_is_back(void **state)
+{
+    (void)state;
+    uint64_t from = log_end();
+    play("n=9 m=823 early=off submit.timeout=20 server.timeout=60");
+    fake_closed(submit_id(), TRANSPORT_REFUSED);
+    fake.refuse_connect = true;
+    for (int i = 0; i < 80; i++) {
+        fresh_answer();
+        pass(500 * MS);
+    }
+    assert_int_equal(submit_counters.lost, 1);
+    assert_int_equal(lines_logged(from, "the server is back"), 0);
+    fake.refuse_connect = false;
+    pass(SESSION_RETRY_MAX_NS);
+    up(submit_id());
+    fresh_answer();
+    fake_text(submit_id(), PLUS_8);
+    turn(0);
+    assert_int_equal(lines_logged(from, "the server is back"), 1);
+    uint32_t got = 0;
+    for (int i = 0; i < 200; i++) {
+        fresh_answer();
+        for (const char *at = sent(submit_id()) + got; (at = strstr(at, "POST ")) != NULL; at++)
+            fake_text(submit_id(), PLUS_8);
+        got = fake.connections[submit_id()].sent_bytes;
+        assert_int_equal(turn(250 * MS), PROGRAM_ON);
+    }
+    assert_int_equal(submit_counters.lost, 1);
 }
 
 /* When to leave. */
@@ -734,32 +955,32 @@ static void the_network_may_be_away_for_its_timeout(void **state)
     turn(0);
     assert_int_equal(fake.connect_count, 0);
     for (int i = 0; i < 29; i++)
-        assert_int_equal(turn(100 * MS), PLAYER_ON);
-    assert_int_equal(turn(100 * MS), PLAYER_NETWORK_LOST);
-    assert_int_equal(turn(0), PLAYER_NETWORK_LOST);
+        assert_int_equal(turn(100 * MS), PROGRAM_ON);
+    assert_int_equal(turn(100 * MS), PROGRAM_NETWORK_LOST);
+    assert_int_equal(turn(0), PROGRAM_NETWORK_LOST);
 
     start_with("n=6 m=823 net.timeout=3 server.timeout=0");
-    assert_int_equal(turn(2 * S), PLAYER_ON);
+    assert_int_equal(turn(2 * S), PROGRAM_ON);
     fake.network.up = false;
-    assert_int_equal(turn(2 * S), PLAYER_ON);
+    assert_int_equal(turn(2 * S), PROGRAM_ON);
     fake.network.up = true;
-    assert_int_equal(turn(S / 2), PLAYER_ON);
+    assert_int_equal(turn(S / 2), PROGRAM_ON);
     fake.network.up = false;
-    assert_int_equal(turn(S * 29 / 10), PLAYER_ON);
-    assert_int_equal(turn(S / 2), PLAYER_NETWORK_LOST);
+    assert_int_equal(turn(S * 29 / 10), PROGRAM_ON);
+    assert_int_equal(turn(S / 2), PROGRAM_NETWORK_LOST);
 }
 
 static void the_server_may_be_silent_for_its_timeout(void **state)
 {
     (void)state;
     play("n=6 m=823 server.timeout=4 feed.timeout=0");
-    assert_int_equal(turn(3 * S), PLAYER_ON);
+    assert_int_equal(turn(3 * S), PROGRAM_ON);
     digits("1");
-    assert_int_equal(turn(3900 * MS), PLAYER_ON);
-    assert_int_equal(turn(100 * MS), PLAYER_SERVER_LOST);
+    assert_int_equal(turn(3900 * MS), PROGRAM_ON);
+    assert_int_equal(turn(100 * MS), PROGRAM_SERVER_LOST);
 }
 
-/* `count` times 100 ms with an answer or more, each with the same result. */
+/* Delivers `count` bursts with an answer or more, 100 ms apart; each answer gets the same result. */
 static void results(const char *result, int count)
 {
     static unsigned number;
@@ -782,7 +1003,7 @@ static void too_many_refused_results_open_the_breaker(void **state)
     play("n=9 m=823 early=off breaker=40 breaker.window=5 breaker.linger=3");
     results("wrong\n", 4);
     assert_true(submit_counters.results_wrong > 20 && submit_counters.results_wrong < 40);
-    turn(6 * S);                                /* forgotten */
+    turn(6 * S); /* forgotten */
     results("dup\n", 4);
     assert_int_equal(submit_counters.dropped_breaker, 0);
     results("dup\n", 25);
@@ -791,9 +1012,9 @@ static void too_many_refused_results_open_the_breaker(void **state)
     digits("08230999823");
     assert_int_equal(submit_counters.posts, posts);
     assert_true(submit_counters.dropped_breaker > dropped);
-    assert_int_equal(turn(S / 2), PLAYER_ON);
-    assert_int_equal(turn(3 * S), PLAYER_BREAKER);
-    assert_string_equal(player_verdict_name(PLAYER_BREAKER), "submit breaker");
+    assert_int_equal(turn(S / 2), PROGRAM_ON);
+    assert_int_equal(turn(3 * S), PROGRAM_STOPPED);
+    assert_string_equal(service_verdict_name(PROGRAM_STOPPED), "submit breaker");
 }
 
 static void a_breaker_stays_closed_while_most_is_right(void **state)
@@ -813,18 +1034,37 @@ static void nobody_asking_ends_the_game(void **state)
 {
     (void)state;
     play("n=6 m=823 key=0123456789 idle.timeout=2.5");
-    assert_int_equal(turn(2400 * MS), PLAYER_ON);
-    assert_int_equal(turn(100 * MS), PLAYER_IDLE);
-    assert_string_equal(player_verdict_name(PLAYER_IDLE), "nobody asked");
+    assert_int_equal(turn(2400 * MS), PROGRAM_ON);
+    assert_int_equal(turn(100 * MS), PROGRAM_IDLE);
+    assert_string_equal(service_verdict_name(PROGRAM_IDLE), "nobody asked");
+}
+
+/* Sends HELLOs that a bucket refuses: they may have kept the operator out, and postpone the end. */
+static void a_flood_of_hellos_does_not_end_the_game(void **state)
+{
+    (void)state;
+    enum { CONTROL_PORT = 18247, STRANGER = 0x0a000299 };
+    uint8_t hello[64] = "PGRN\1\1\0\100";
+    uint64_t from = log_end();
+    play("n=6 m=823 key=0123456789 idle.timeout=2.5");
+    for (int i = 0; i < 400; i++) {
+        for (int k = 0; k < 2; k++)
+            fake_datagram(STRANGER, 4000, CONTROL_PORT, hello, sizeof hello);
+        assert_int_equal(turn(10 * MS), PROGRAM_ON);
+    }
+    assert_true(control_counters.drop_rate > 100);
+    assert_int_equal(lines_logged(from, "control: more HELLOs come than are answered"), 1);
+    assert_int_equal(turn(2400 * MS), PROGRAM_ON);
+    assert_int_equal(turn(100 * MS), PROGRAM_IDLE);
 }
 
 static void the_deadline_ends_the_game(void **state)
 {
     (void)state;
     play("n=6 m=823 deadline=2.5");
-    assert_int_equal(turn(2400 * MS), PLAYER_ON);
-    assert_int_equal(turn(100 * MS), PLAYER_DEADLINE);
-    assert_string_equal(player_verdict_name(PLAYER_DEADLINE), "deadline");
+    assert_int_equal(turn(2400 * MS), PROGRAM_ON);
+    assert_int_equal(turn(100 * MS), PROGRAM_DEADLINE);
+    assert_string_equal(service_verdict_name(PROGRAM_DEADLINE), "deadline");
 }
 
 /* Floods. */
@@ -843,19 +1083,19 @@ static void a_flood_of_answers_is_bounded_and_counted_and_the_feed_goes_on(void 
         burst[1000] = '\0';
         digits(burst);
         turn(100 * MS);
-        offered = ledger_counters.entered;
+        offered = answer_set_counters.entered;
     }
-    assert_int_equal(feed_counters.digits, 8000);
+    assert_int_equal(input_stream_counters.digits, 8000);
     assert_true(offered > 200000);
     assert_true(submit_counters.dropped_no_room > 0);
-    assert_int_equal(offered, submit_counters.posts - submit_counters.posts_again + outbox_waiting_count()
-                              + submit_counters.dropped_no_room + submit_counters.dropped_expired);
-    /* What waits goes when the window opens, the oldest five seconds are gone. */
+    assert_int_equal(offered, submit_counters.posts - submit_counters.posts_again + send_queue_waiting_count()
+                                  + submit_counters.dropped_no_room + submit_counters.dropped_expired);
+    /* Waiting answers go when the window opens, the oldest five seconds are gone. */
     pass(6 * S);
-    assert_int_equal(outbox_waiting_count(), 0);
+    assert_int_equal(send_queue_waiting_count(), 0);
 }
 
-/* The page is asked for in the same moment as the digits come, and answers wait for the window: it has to wait for them. */
+/* Asks for the page at the moment when the digits come, while answers wait for the window: the page must wait too. */
 static void the_status_page_never_goes_before_an_answer(void **state)
 {
     (void)state;
@@ -865,7 +1105,7 @@ static void the_status_page_never_goes_before_an_answer(void **state)
     fake_text(page, "GET / HTTP/1.1\r\nHost: x\r\n\r\n");
     digits("1282311");
     pass(100 * MS);
-    assert_int_equal(outbox_waiting_count(), 1);
+    assert_int_equal(send_queue_waiting_count(), 1);
     assert_int_equal(fake.connections[page].sent_bytes, 0);
     fake.connections[submit_id()].window_bytes = UINT32_MAX;
     pass(500 * MS);
@@ -877,7 +1117,7 @@ static void the_status_page_never_goes_before_an_answer(void **state)
 static void the_path_is_warmed_once_after_work_and_once_a_millisecond(void **state)
 {
     (void)state;
-    enum { TURNS = 100 };               /* enough for the matcher's idle work */
+    enum { TURNS = 100 }; /* enough for the matcher's idle work */
     play("n=6 m=823,108");
     uint32_t before = fake.warmed_count;
     digits("1234");
@@ -887,7 +1127,7 @@ static void the_path_is_warmed_once_after_work_and_once_a_millisecond(void **sta
     assert_int_equal(fake.warmed_count, before + 1);
     pass(3 * MS);
     assert_int_equal(fake.warmed_count, before + 4);
-    assert_true(player_wake_ns(player, now) > now);
+    assert_true(player_next_deadline_ns(now) > now);
 }
 
 static void sleeping_never_misses_what_is_due(void **state)
@@ -895,24 +1135,24 @@ static void sleeping_never_misses_what_is_due(void **state)
     (void)state;
     start_with("n=6 m=823 feed.timeout=2");
     turn(0);
-    assert_true(player_wake_ns(player, now) <= now + 3 * S);
+    assert_true(player_next_deadline_ns(now) <= now + 3 * S);
     up(feed_id());
     up(submit_id());
     fake_text(feed_id(), OK_200 "\r\n");
     digits("8231");
-    for (int i = 0; i < 100 && player_wake_ns(player, now) <= now; i++)
+    for (int i = 0; i < 100 && player_next_deadline_ns(now) <= now; i++)
         turn(0);
-    assert_true(player_wake_ns(player, now) > now);
-    assert_true(player_wake_ns(player, now) <= now + 100 * MS);
+    assert_true(player_next_deadline_ns(now) > now);
+    assert_true(player_next_deadline_ns(now) <= now + 100 * MS);
 }
 
 /* A server that takes requests, answers some, and dies in many ways, against the promises: no answer arrives twice, and
- * every answer is accounted for. What the server has is what it acknowledged. */
+ * every answer is accounted for. The server has the requests that it acknowledged. */
 
 static struct {
-    uint32_t parsed;                    /* bytes of the connection's stream taken as requests */
+    uint32_t parsed; /* bytes of the connection's stream taken as requests */
     uint32_t unanswered;
-    bool closing;                       /* it has said so: requests are not acted on */
+    bool closing; /* it has said so: requests are not acted on */
 } sim[TRANSPORT_CONNECTION_COUNT_MAX];
 static unsigned sim_count[1000000];
 
@@ -1004,10 +1244,12 @@ static void no_answer_is_submitted_twice_whatever_happens(void **state)
         }
         turn((uint64_t)(rand() % 20) * MS);
         uint64_t gone = submit_counters.unanswered + submit_counters.responses_2xx + submit_counters.dropped_expired;
-        assert_int_equal(ledger_counters.entered, gone + outbox_waiting_count() + outbox_unanswered_count());
+        assert_int_equal(answer_set_counters.entered,
+                         gone + send_queue_waiting_count() + send_queue_unanswered_count());
     }
-    assert_true(ledger_counters.entered > 1000);
-    assert_true(submit_counters.posts_again > 10 && submit_counters.unanswered > 10 && submit_counters.results_points > 100);
+    assert_true(answer_set_counters.entered > 1000);
+    assert_true(submit_counters.posts_again > 10 && submit_counters.unanswered > 10
+                && submit_counters.results_points > 100);
 }
 
 int main(void)
@@ -1046,12 +1288,21 @@ int main(void)
         cmocka_unit_test(retries_begin_at_once_and_slow_down_to_one_a_second),
         cmocka_unit_test(a_server_that_accepts_and_closes_is_not_hammered),
         cmocka_unit_test(a_connection_request_without_answer_is_given_up_after_three_seconds),
+        cmocka_unit_test(connections_that_the_server_never_closes_give_up_their_places),
+        cmocka_unit_test(feeds_that_the_server_never_closes_give_up_their_places),
+        cmocka_unit_test(a_connection_with_bytes_unacknowledged_is_not_ended_in_order),
+        cmocka_unit_test(a_response_that_trickles_is_no_progress),
+        cmocka_unit_test(a_connection_that_takes_nothing_is_left),
+        cmocka_unit_test(a_server_that_is_slow_for_ever_does_not_keep_the_send_queue_full),
+        cmocka_unit_test(a_submit_server_that_takes_no_answer_is_lost),
+        cmocka_unit_test(a_lost_server_that_responds_again_is_back),
         cmocka_unit_test(the_network_may_be_away_for_its_timeout),
         cmocka_unit_test(the_server_may_be_silent_for_its_timeout),
         cmocka_unit_test(the_deadline_ends_the_game),
         cmocka_unit_test(too_many_refused_results_open_the_breaker),
         cmocka_unit_test(a_breaker_stays_closed_while_most_is_right),
         cmocka_unit_test(nobody_asking_ends_the_game),
+        cmocka_unit_test(a_flood_of_hellos_does_not_end_the_game),
         cmocka_unit_test(a_flood_of_answers_is_bounded_and_counted_and_the_feed_goes_on),
         cmocka_unit_test(the_status_page_never_goes_before_an_answer),
         cmocka_unit_test(the_path_is_warmed_once_after_work_and_once_a_millisecond),

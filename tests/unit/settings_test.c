@@ -1,4 +1,4 @@
-/* app/settings.c and the values of app/span.c */
+/* base/settings.c and base/text.c, with the tables of the player, the service, the network and the machine. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,21 +8,26 @@
 
 #include <cmocka.h>
 
-#include "app/settings.h"
+#include "app/player/settings.h"
+#include "app/service/settings.h"
+#include "kernel/settings.h"
+#include "net/settings.h"
 
 #define GAME "feed=10.0.2.2:10001 submit=10.0.2.2:10002 user=swift passwd=secret n=256 m=20220217214410,823 "
 
 static struct settings settings;
-static struct settings_error error;
 
-/* The text in a buffer of exactly its size, so that ASan sees a read past its end. */
+static void begin(void) { service_settings_begin(&settings, &player_settings_table, &machine_settings_table); }
+
+/* Parses the text in a buffer of exactly its size: ASan sees a read past its end. */
 static bool parse(const char *text)
 {
     size_t bytes = strlen(text);
     char *exact = test_malloc(bytes ? bytes : 1);
     memcpy(exact, text, bytes);
-    settings_begin(&settings);
-    bool ok = settings_add(&settings, "command line", exact, bytes, &error) && settings_finish(&settings, &error);
+    begin();
+    settings_add(&settings, "command line", exact, bytes);
+    bool ok = settings_finish(&settings);
     test_free(exact);
     return ok;
 }
@@ -30,117 +35,142 @@ static bool parse(const char *text)
 static void assert_refused(const char *text, const char *message)
 {
     assert_false(parse(text));
-    assert_string_equal(error.text, message);
+    assert_string_equal(settings.error, message);
 }
 
 static void a_game_is_read_whole(void **state)
 {
     (void)state;
     assert_true(parse(GAME));
-    assert_int_equal(settings.feed_count, 1);
-    assert_int_equal(settings.feeds[0].address, 0x0a000202);
-    assert_int_equal(settings.feeds[0].port, 10001);
-    assert_int_equal(settings.submit.address, 0x0a000202);
-    assert_int_equal(settings.submit.port, 10002);
-    assert_string_equal(settings.user, "swift");
-    assert_string_equal(settings.passwd, "secret");
-    assert_int_equal(settings.n_digits_max, 256);
-    assert_int_equal(settings.constant_count, 2);
-    assert_string_equal(settings.constants[0], "20220217214410");
-    assert_string_equal(settings.constants[1], "823");
-    assert_int_equal(settings.simd, MATCHER_SIMD_AUTO);
-    assert_true(settings.early);
-    assert_int_equal(settings.address, 0);
-    assert_int_equal(settings.net_timeout_ns, 60000000000);
-    assert_int_equal(settings.key_bytes, 0);
-    assert_int_equal(settings.control_port, 18247);
-    assert_int_equal(settings.test_rungs, UINT32_MAX);
+    assert_int_equal(player_settings.inputs.count, 1);
+    assert_int_equal(player_settings.inputs.at[0].address, 0x0a000202);
+    assert_int_equal(player_settings.inputs.at[0].port, 10001);
+    assert_int_equal(player_settings.submit.address, 0x0a000202);
+    assert_int_equal(player_settings.submit.port, 10002);
+    assert_string_equal(player_settings.user, "swift");
+    assert_string_equal(player_settings.passwd, "secret");
+    assert_int_equal(player_settings.n_digits_max, 256);
+    assert_int_equal(player_settings.constant_count, 2);
+    assert_string_equal(player_settings.constants[0], "20220217214410");
+    assert_string_equal(player_settings.constants[1], "823");
+    assert_int_equal(player_settings.simd, MATCHER_SIMD_AUTO);
+    assert_true(player_settings.early);
+    assert_int_equal(network_settings.address, 0);
+    assert_int_equal(service_settings.net_timeout_ns, 60000000000);
+    assert_int_equal(service_settings.key_bytes, 0);
+    assert_int_equal(service_settings.control_port, 18247);
+    assert_int_equal(machine_settings.test_methods, 15);
 }
 
 static void every_other_key_is_read(void **state)
 {
     (void)state;
     assert_true(parse(GAME "feeds=3 simd=avx2 early=off early.risk=2.5e-3 ip=10.0.2.15/24 gw=10.0.2.1 "
-                           "gwmac=52:55:0A:00:02:02 mtu=1460 rto.min=5ms net.timeout=0 server.timeout=0.25 "
-                           "feed.timeout=7s deadline=250us idle.timeout=90 breaker=17 breaker.window=2 breaker.linger=0 key=longenough control.port=99 http.port=8080 wait=sleep "
+                           "gwmac=52:55:0A:00:02:02 mtu=1460 rto.min=5ms ecn=off net.timeout=0 server.timeout=0.25 "
+                           "submit.timeout=8 feed.timeout=7s deadline=250us idle.timeout=90 breaker=17 "
+                           "breaker.window=2 breaker.linger=0 key=longenough control.port=99 http.port=8080 wait=sleep "
                            "log=10.0.2.2:514 watchdog=2.5 tsc.khz=2499998 blackbox=0x90000,32768,0x1234567000,131072 "
                            "test.trap=divide test.after=1.5 test.rungs=8042,acpi"));
-    assert_int_equal(settings.feed_count, 3);
-    assert_int_equal(settings.feeds[2].port, 10001);
-    assert_int_equal(settings.simd, MATCHER_SIMD_AVX2);
-    assert_false(settings.early);
-    assert_true(settings.early_risk > 0.00249 && settings.early_risk < 0.00251);
-    assert_int_equal(settings.address, 0x0a00020f);
-    assert_int_equal(settings.mask, 0xffffff00);
-    assert_int_equal(settings.gateway, 0x0a000201);
-    assert_memory_equal(settings.gateway_mac, "\x52\x55\x0a\x00\x02\x02", 6);
-    assert_int_equal(settings.mtu_bytes, 1460);
-    assert_int_equal(settings.rto_min_us, 5000);
-    assert_int_equal(settings.net_timeout_ns, 0);
-    assert_int_equal(settings.server_timeout_ns, 250000000);
-    assert_int_equal(settings.feed_timeout_ns, 7000000000);
-    assert_int_equal(settings.deadline_ns, 250000);
-    assert_int_equal(settings.idle_timeout_ns, 90000000000);
-    assert_int_equal(settings.breaker_count, 17);
-    assert_int_equal(settings.breaker_window_ns, 2000000000);
-    assert_int_equal(settings.breaker_linger_ns, 0);
-    assert_int_equal(settings.key_bytes, 10);
-    assert_memory_equal(settings.key, "longenough", 10);
-    assert_int_equal(settings.control_port, 99);
-    assert_int_equal(settings.http_port, 8080);
-    assert_int_equal(settings.wait, SETTINGS_WAIT_SLEEP);
-    assert_int_equal(settings.log.port, 514);
-    assert_int_equal(settings.tsc_khz, 2499998);
-    assert_int_equal(settings.watchdog_ns, 2500000000);
-    assert_int_equal(settings.blackbox_count, 2);
-    assert_int_equal(settings.blackbox[0].address, 0x90000);
-    assert_int_equal(settings.blackbox[0].bytes, 32768);
-    assert_int_equal(settings.blackbox[1].address, 0x1234567000);
-    assert_string_equal(settings.test_trap, "divide");
-    assert_int_equal(settings.test_after_ns, 1500000000);
-    assert_int_equal(settings.test_rungs, 1 << 2 | 1 << 0);
+    assert_int_equal(player_settings.inputs.count, 3);
+    assert_int_equal(player_settings.inputs.at[2].port, 10001);
+    assert_int_equal(player_settings.simd, MATCHER_SIMD_AVX2);
+    assert_false(player_settings.early);
+    assert_int_equal(player_settings.early_risk, 2748779069); /* 2.5e-3 * 2^40 */
+    assert_int_equal(network_settings.address, 0x0a00020f);
+    assert_int_equal(network_settings.mask, 0xffffff00);
+    assert_int_equal(network_settings.gateway, 0x0a000201);
+    assert_memory_equal(network_settings.gateway_mac, "\x52\x55\x0a\x00\x02\x02", 6);
+    assert_int_equal(network_settings.mtu_bytes, 1460);
+    assert_int_equal(network_settings.rto_min_ns, 5000000);
+    assert_false(network_settings.ecn);
+    assert_int_equal(service_settings.net_timeout_ns, 0);
+    assert_int_equal(player_settings.server_timeout_ns, 250000000);
+    assert_int_equal(player_settings.submit_timeout_ns, 8000000000);
+    assert_int_equal(player_settings.input_timeout_ns, 7000000000);
+    assert_int_equal(service_settings.deadline_ns, 250000);
+    assert_int_equal(service_settings.idle_timeout_ns, 90000000000);
+    assert_int_equal(player_settings.breaker_count, 17);
+    assert_int_equal(player_settings.breaker_window_ns, 2000000000);
+    assert_int_equal(player_settings.breaker_linger_ns, 0);
+    assert_int_equal(service_settings.key_bytes, 10);
+    assert_memory_equal(service_settings.key, "longenough", 10);
+    assert_int_equal(service_settings.control_port, 99);
+    assert_int_equal(service_settings.http_port, 8080);
+    assert_int_equal(service_settings.wait, SERVICE_WAIT_SLEEP);
+    assert_int_equal(service_settings.log.port, 514);
+    assert_int_equal(machine_settings.tsc_khz, 2499998);
+    assert_int_equal(machine_settings.watchdog_ns, 2500000000);
+    assert_int_equal(machine_settings.blackbox_count, 2);
+    assert_int_equal(machine_settings.blackbox[0].address, 0x90000);
+    assert_int_equal(machine_settings.blackbox[0].bytes, 32768);
+    assert_int_equal(machine_settings.blackbox[1].address, 0x1234567000);
+    assert_string_equal(machine_settings.test_trap, "divide");
+    assert_int_equal(machine_settings.test_after_ns, 1500000000);
+    assert_int_equal(machine_settings.test_methods, 1 << 2 | 1 << 0);
     assert_true(parse(GAME "test.rungs=none"));
-    assert_int_equal(settings.test_rungs, 0);
+    assert_int_equal(machine_settings.test_methods, 0);
+}
+
+static void the_watchdog_is_on_unless_it_is_switched_off(void **state)
+{
+    (void)state;
+    assert_true(parse(GAME));
+    assert_int_equal(machine_settings.watchdog_ns, 30000000000);
+    assert_true(parse(GAME "watchdog=off"));
+    assert_int_equal(machine_settings.watchdog_ns, 0);
+    assert_true(parse(GAME "watchdog=0"));
+    assert_int_equal(machine_settings.watchdog_ns, 0);
 }
 
 static void a_black_box_is_whole_pages(void **state)
 {
     (void)state;
-    static const char *const wrong[] = { "", "0x90000", "0x90000,", "0x90000,32768,", "0x90001,4096", "0x90000,4095", "0,4096",
-                                         "589824,4096", "0x,4096", "0x9g000,4096", "0x90000,0", "0x90000,2097152",
+    static const char *const wrong[] = { "",
+                                         "0x90000",
+                                         "0x90000,",
+                                         "0x90000,32768,",
+                                         "0x90001,4096",
+                                         "0x90000,4095",
+                                         "0,4096",
+                                         "589824,4096",
+                                         "0x,4096",
+                                         "0x9g000,4096",
+                                         "0x90000,0",
+                                         "0x90000,2097152",
                                          "0x10000000000000,4096",
                                          "0x1000,4096,0x2000,4096,0x3000,4096,0x4000,4096,0x5000,4096" };
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         char text[512];
         snprintf(text, sizeof text, GAME "blackbox=%s", wrong[i]);
         assert_false(parse(text));
-        assert_non_null(strstr(error.text, "expected 0xADDRESS,BYTES"));
+        assert_non_null(strstr(settings.error, "expected 0xADDRESS,BYTES"));
     }
     assert_true(parse(GAME "blackbox=0x1000,4096,0x2000,4096,0x3000,4096,0xffffffffff000,1048576"));
-    assert_int_equal(settings.blackbox_count, 4);
+    assert_int_equal(machine_settings.blackbox_count, 4);
 }
 
 static void a_host_route_mask_is_read(void **state)
 {
     (void)state;
     assert_true(parse(GAME "ip=10.128.0.7/32 gw=10.128.0.1"));
-    assert_int_equal(settings.mask, 0xffffffff);
+    assert_int_equal(network_settings.mask, 0xffffffff);
     assert_true(parse(GAME "ip=10.128.0.7/1"));
-    assert_int_equal(settings.mask, 0x80000000);
+    assert_int_equal(network_settings.mask, 0x80000000);
     assert_true(parse(GAME "ip=dhcp"));
-    assert_int_equal(settings.address, 0);
+    assert_int_equal(network_settings.address, 0);
 }
 
 static void several_feeds_are_spread_over_the_connections(void **state)
 {
     (void)state;
     assert_true(parse("feed=1.2.3.4:5,6.7.8.9:10 feeds=5 submit=1.2.3.4:6 user=u passwd= n=1 m=3"));
-    assert_int_equal(settings.feed_count, 5);
-    assert_int_equal(settings.feeds[0].port, 5);
-    assert_int_equal(settings.feeds[3].port, 10);
-    assert_int_equal(settings.feeds[4].port, 5);
-    assert_string_equal(settings.passwd, "");
-    assert_refused(GAME "feeds=9", "settings, command line: feeds=: \"9\": expected the number of input connections, 1 to 8");
+    assert_int_equal(player_settings.inputs.count, 5);
+    assert_int_equal(player_settings.inputs.at[0].port, 5);
+    assert_int_equal(player_settings.inputs.at[3].port, 10);
+    assert_int_equal(player_settings.inputs.at[4].port, 5);
+    assert_string_equal(player_settings.passwd, "");
+    assert_refused(GAME "feeds=9",
+                   "settings, command line: feeds=: \"9\": expected the number of input connections, 1 to 8");
     assert_refused("feed=1.2.3.4:5,1.2.3.5:6 feeds=1 submit=1.2.3.4:6 user=u passwd=p n=1 m=3",
                    "settings: feeds= is less than the number of addresses in feed=");
 }
@@ -150,33 +180,33 @@ static void comments_white_space_and_several_sources_are_taken(void **state)
     (void)state;
     static const char file[] = "# the game\n\tfeed=10.0.2.2:10001\r\n  submit=10.0.2.2:10002 # where answers go\n"
                                "#user=nobody\nuser=a#b\n\npasswd=p#\nn=6";
-    settings_begin(&settings);
-    assert_true(settings_add(&settings, "command line", "m=823,108", 9, &error));
-    assert_false(settings_finish(&settings, &error));
-    assert_true(settings_add(&settings, "game.conf", file, sizeof file - 1, &error));
-    assert_true(settings_finish(&settings, &error));
-    assert_string_equal(settings.user, "a#b");
-    assert_string_equal(settings.passwd, "p#");
+    begin();
+    settings_add(&settings, "command line", "m=823,108", 9);
+    settings_add(&settings, "game.conf", file, sizeof file - 1);
+    assert_true(settings_finish(&settings));
+    assert_string_equal(player_settings.user, "a#b");
+    assert_string_equal(player_settings.passwd, "p#");
 }
 
 static void the_text_ends_at_a_nul(void **state)
 {
     (void)state;
     static const char text[] = GAME "\0nonsense";
-    settings_begin(&settings);
-    assert_true(settings_add(&settings, "x", text, sizeof text, &error));
-    assert_true(settings_finish(&settings, &error));
+    begin();
+    settings_add(&settings, "x", text, sizeof text);
+    assert_true(settings_finish(&settings));
 }
 
 static void words_of_boot_loaders_are_passed_over(void **state)
 {
     (void)state;
-    assert_true(parse("/boot/peregrine.elf " GAME "BOOT_IMAGE=/boot/peregrine console=ttyS0 reboot=k panic=1 pci=off nomodules "
+    assert_true(parse("/boot/peregrine.elf " GAME
+                      "BOOT_IMAGE=/boot/peregrine console=ttyS0 reboot=k panic=1 pci=off nomodules "
                       "8250.nr_uarts=0 i8042.noaux i8042.nomux i8042.dumbkbd root=/dev/vda rw quiet "
                       "virtio_mmio.device=4K@0xd0000000:5 virtio_mmio.device=512@0xfeb00e00:12"));
-    assert_int_equal(settings.virtio_mmio_count, 2);
-    assert_string_equal(settings.virtio_mmio[0], "4K@0xd0000000:5");
-    assert_string_equal(settings.virtio_mmio[1], "512@0xfeb00e00:12");
+    assert_int_equal(machine_settings.virtio_mmio.count, 2);
+    assert_string_equal(machine_settings.virtio_mmio.words[0], "4K@0xd0000000:5");
+    assert_string_equal(machine_settings.virtio_mmio.words[1], "512@0xfeb00e00:12");
     assert_refused(GAME "/boot/peregrine.elf", "settings, command line: \"/boot/peregrine.elf\": not a key=value word");
 }
 
@@ -195,9 +225,9 @@ static void times_that_cannot_be_meant_are_refused(void **state)
     (void)state;
     assert_refused(GAME "idle.timeout=9", "settings: idle.timeout= goes with key=: without it nobody can ask");
     assert_refused(GAME "watchdog=0.5",
-                   "settings, command line: watchdog=: \"0.5\": expected a time, 1 to 3600 (seconds), or 0 for none");
+                   "settings, command line: watchdog=: \"0.5\": expected a time, 1s to 3600s; 0 or off: never");
     assert_refused(GAME "breaker.window=0",
-                   "settings, command line: breaker.window=: \"0\": expected a time of at least 1ms, like 60 (seconds)");
+                   "settings, command line: breaker.window=: \"0\": expected a time of at least 1ms");
 }
 
 static void a_repeated_key_is_named(void **state)
@@ -209,15 +239,16 @@ static void a_repeated_key_is_named(void **state)
 static void a_missing_key_is_named(void **state)
 {
     (void)state;
-    assert_refused("", "settings: feed= is missing; feed, submit, user, passwd, n and m are required");
+    assert_refused("", "settings: feed= is missing; required: feed, submit, user, passwd, n and m");
     assert_refused("feed=10.0.2.2:1 submit=10.0.2.2:1 user=a passwd=b n=1",
-                   "settings: m= is missing; feed, submit, user, passwd, n and m are required");
+                   "settings: m= is missing; required: feed, submit, user, passwd, n and m");
 }
 
 static void a_malformed_constant_is_quoted(void **state)
 {
     (void)state;
-    assert_refused("m=823,1o8", "settings, command line: m=: \"1o8\": expected decimal numbers with commas between them");
+    assert_refused("m=823,1o8",
+                   "settings, command line: m=: \"1o8\": expected decimal numbers with commas between them");
     assert_refused("m=823,,108", "settings, command line: m=: \"823,,108\": an empty number in the list");
     assert_refused("m=", "settings, command line: m=: \"\": an empty number in the list");
     assert_refused("m=823,", "settings, command line: m=: \"823,\": an empty number in the list");
@@ -225,48 +256,117 @@ static void a_malformed_constant_is_quoted(void **state)
     assert_refused("m=-3", "settings, command line: m=: \"-3\": expected decimal numbers with commas between them");
     assert_refused("m=1,2,3,4,5,6,7,8,9", "settings, command line: m=: \"1,2,3,4,5,6,7,8,9\": at most 8 constants");
     /* 2^512 - 1 is the largest, 2^512 is refused, and so is anything longer. */
-    assert_true(parse("feed=1.1.1.1:1 submit=1.1.1.1:1 user=u passwd=p n=1 m=1340780792994259709957402499820584612747936582059"
-                      "2393377723561443721764030073546976801874298166903427690031858186486050853753882811946569946433649006"
-                      "084095"));
-    assert_refused("m=13407807929942597099574024998205846127479365820592393377723561443721764030073546976801874298166903427690"
-                   "031858186486050853753882811946569946433649006084096",
-                   "settings, command line: m=: \"13407807929942597099574024998205846127479365820592393377723561443721764030"
-                   "073546...\": a constant has at most 512 bits");
+    assert_true(
+        parse("feed=1.1.1.1:1 submit=1.1.1.1:1 user=u passwd=p n=1 m=1340780792994259709957402499820584612747936582059"
+              "2393377723561443721764030073546976801874298166903427690031858186486050853753882811946569946433649006"
+              "084095"));
+    assert_refused(
+        "m=13407807929942597099574024998205846127479365820592393377723561443721764030073546976801874298166903427690"
+        "031858186486050853753882811946569946433649006084096",
+        "settings, command line: m=: \"13407807929942597099574024998205846127479365820592393377723561443721764030"
+        "073546...\": a constant has at most 512 bits");
 }
 
 static void malformed_values_are_refused(void **state)
 {
     (void)state;
     static const char *const words[] = {
-        "n=0", "n=1025", "n=", "n=6x", "n=+6", "n=99999999999999999999999999",
-        "feed=", "feed=10.0.2.2", "feed=10.0.2.2:", "feed=10.0.2.2:0", "feed=10.0.2.2:65536", "feed=10.0.2:1",
-        "feed=10.0.2.2.2:1", "feed=10.0.2.256:1", "feed=server:1", "feed=0.0.0.0:1", "feed=224.0.0.1:1",
-        "feed=255.255.255.255:1", "feed=10.0.2.2:1:1", "feed=10.0.2.2:1,", "feed=10..2.2:1", "feed=0010.0.2.2:1",
+        "n=0",
+        "n=1025",
+        "n=",
+        "n=6x",
+        "n=+6",
+        "n=99999999999999999999999999",
+        "feed=",
+        "feed=10.0.2.2",
+        "feed=10.0.2.2:",
+        "feed=10.0.2.2:0",
+        "feed=10.0.2.2:65536",
+        "feed=10.0.2:1",
+        "feed=10.0.2.2.2:1",
+        "feed=10.0.2.256:1",
+        "feed=server:1",
+        "feed=0.0.0.0:1",
+        "feed=224.0.0.1:1",
+        "feed=255.255.255.255:1",
+        "feed=10.0.2.2:1:1",
+        "feed=10.0.2.2:1,",
+        "feed=10..2.2:1",
+        "feed=0010.0.2.2:1",
         "feed=010.0.2.2:1",
         "feed=1.1.1.1:1,1.1.1.1:1,1.1.1.1:1,1.1.1.1:1,1.1.1.1:1,1.1.1.1:1,1.1.1.1:1,1.1.1.1:1,1.1.1.1:1",
-        "submit=:1", "submit=localhost:80", "user=", "user=123456789012345678901234567890123456789012345678",
+        "submit=:1",
+        "submit=localhost:80",
+        "user=",
+        "user=123456789012345678901234567890123456789012345678",
         "passwd=123456789012345678901234567890123456789012345678",
-        "simd=sse", "simd=", "early=yes", "early.risk=0", "early.risk=1", "early.risk=1e9", "early.risk=e-9",
-        "early.risk=1e-", "early.risk=1e-99", "early.risk=.", "ip=10.0.2.15", "ip=10.0.2.15/0", "ip=10.0.2.15/33",
-        "ip=10.0.2.15/24/1", "ip=127", "ip=10.0.2.0/24", "ip=10.0.2.255/24",
-        "gw=10.0.2", "gw=", "gwmac=52:55:0a:00:02", "gwmac=52:55:0a:00:02:02:03",
-        "gwmac=00:00:00:00:00:00", "gwmac=01:00:5e:00:00:01", "gwmac=5255:0a:00:02:02:", "mtu=575", "mtu=1501",
-        "rto.min=0", "rto.min=61", "net.timeout=-1", "net.timeout=", "net.timeout=1.2.3", "net.timeout=1h",
-        "net.timeout=ms", "net.timeout=1.", "net.timeout=1000000001", "deadline=1.0000000001", "key=", "key=1234567",
-        "key=0x00112233445566", "key=0x001122334455667", "key=0x00112233445566zz",
-        "key=12345678901234567890123456789012345678901234567890123456789012345", "control.port=0", "control.port=65536",
-        "http.port=", "http.port=65536", "http.port=-1",
-        "wait=", "wait=poll", "log=10.0.2.2", "test.trap=", "test.trap=12345678901234567890123456789012",
-        "test.rungs=", "test.rungs=acpi,", "test.rungs=none,acpi", "test.rungs=ACPI",
+        "simd=sse",
+        "simd=",
+        "early=yes",
+        "early.risk=0",
+        "early.risk=1",
+        "early.risk=1e9",
+        "early.risk=e-9",
+        "early.risk=1e-",
+        "early.risk=1e-99",
+        "early.risk=1e-13",
+        "early.risk=0.12345678",
+        "early.risk=.",
+        "ip=10.0.2.15",
+        "ip=10.0.2.15/0",
+        "ip=10.0.2.15/33",
+        "ip=10.0.2.15/24/1",
+        "ip=127",
+        "ip=10.0.2.0/24",
+        "ip=10.0.2.255/24",
+        "gw=10.0.2",
+        "gw=",
+        "gwmac=52:55:0a:00:02",
+        "gwmac=52:55:0a:00:02:02:03",
+        "gwmac=00:00:00:00:00:00",
+        "gwmac=01:00:5e:00:00:01",
+        "gwmac=5255:0a:00:02:02:",
+        "mtu=575",
+        "mtu=1501",
+        "rto.min=0",
+        "rto.min=61",
+        "net.timeout=-1",
+        "net.timeout=",
+        "net.timeout=1.2.3",
+        "net.timeout=1h",
+        "net.timeout=ms",
+        "net.timeout=1.",
+        "net.timeout=1000000001",
+        "deadline=1.0000000001",
+        "key=",
+        "key=1234567",
+        "key=0x00112233445566",
+        "key=0x001122334455667",
+        "key=0x00112233445566zz",
+        "key=12345678901234567890123456789012345678901234567890123456789012345",
+        "control.port=0",
+        "control.port=65536",
+        "http.port=",
+        "http.port=65536",
+        "http.port=-1",
+        "wait=",
+        "wait=poll",
+        "log=10.0.2.2",
+        "test.trap=",
+        "test.trap=12345678901234567890123456789012",
+        "test.rungs=",
+        "test.rungs=acpi,",
+        "test.rungs=none,acpi",
+        "test.rungs=ACPI",
     };
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-        error.text[0] = '\0';
+        settings.error[0] = '\0';
         assert_false(parse(words[i]));
         /* It is this word that is blamed, not a missing one. */
         char expected[SETTINGS_ERROR_BYTES_MAX];
         snprintf(expected, sizeof expected, "settings, command line: %.*s=", (int)strcspn(words[i], "="), words[i]);
-        if (strncmp(error.text, expected, strlen(expected)))
-            fail_msg("%s: %s", words[i], error.text);
+        if (strncmp(settings.error, expected, strlen(expected)))
+            fail_msg("%s: %s", words[i], settings.error);
     }
 }
 
@@ -281,8 +381,8 @@ static void a_key_in_hexadecimal_is_decoded(void **state)
 {
     (void)state;
     assert_true(parse(GAME "key=0x00112233445566fF"));
-    assert_int_equal(settings.key_bytes, 8);
-    assert_memory_equal(settings.key, "\x00\x11\x22\x33\x44\x55\x66\xff", 8);
+    assert_int_equal(service_settings.key_bytes, 8);
+    assert_memory_equal(service_settings.key, "\x00\x11\x22\x33\x44\x55\x66\xff", 8);
 }
 
 static void network_words_that_need_each_other_are_checked(void **state)
@@ -295,18 +395,12 @@ static void network_words_that_need_each_other_are_checked(void **state)
     assert_refused(GAME "ip=10.0.2.15/24 gwmac=52:55:0a:00:02:02", "settings: gwmac= goes with gw=");
 }
 
-static void the_configurations_carry_the_settings(void **state)
+static void the_matcher_gets_its_part(void **state)
 {
     (void)state;
-    assert_true(parse(GAME "ip=10.0.2.15/24 gw=10.0.2.1 mtu=1460 rto.min=5ms early=off simd=scalar"));
-    struct transport_config transport = { .device = NULL };
-    settings_transport(&settings, &transport);
-    assert_int_equal(transport.address, 0x0a00020f);
-    assert_int_equal(transport.gateway, 0x0a000201);
-    assert_int_equal(transport.mtu_bytes, 1460);
-    assert_int_equal(transport.rto_min_us, 5000);
+    assert_true(parse(GAME "early=off simd=scalar"));
     struct matcher_config matcher;
-    settings_matcher(&settings, &matcher);
+    player_settings_matcher(&matcher);
     assert_int_equal(matcher.n_digits_max, 256);
     assert_int_equal(matcher.constant_count, 2);
     assert_string_equal(matcher.constants[1], "823");
@@ -314,11 +408,42 @@ static void the_configurations_carry_the_settings(void **state)
     assert_false(matcher.early);
 }
 
+/* Reads the words behind a mistake: a machine that cannot start still keeps a record of why, at the place they name. */
+static void words_behind_a_mistake_are_read(void **state)
+{
+    (void)state;
+    assert_refused("fed=1 simd=scalar xsimd=avx2 blackbox=0x90000,32768",
+                   "settings, command line: \"fed\": there is no such key");
+    assert_int_equal(player_settings.simd, MATCHER_SIMD_SCALAR);
+    assert_int_equal(machine_settings.blackbox_count, 1);
+    assert_false(parse(GAME "blackbox=0x90000,32768,junk"));
+    assert_int_equal(machine_settings.blackbox_count, 0);
+}
+
+/* Checks that every row says in words what it expects, and has a help and a default. */
+static void every_row_describes_itself(void **state)
+{
+    (void)state;
+    begin();
+    for (size_t t = 0; t < settings.table_count; t++) {
+        for (size_t i = 0; i < settings.tables[t]->count; i++) {
+            const struct setting *row = &settings.tables[t]->rows[i];
+            char text[SETTINGS_VALUE_BYTES_MAX];
+            if (row->kind == SETTING_FOREIGN)
+                continue;
+            assert_true(strlen(settings_describe(row, text)) > 5);
+            assert_non_null(row->help);
+            assert_true(row->required || row->initial || row->unset);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_game_is_read_whole),
         cmocka_unit_test(every_other_key_is_read),
+        cmocka_unit_test(the_watchdog_is_on_unless_it_is_switched_off),
         cmocka_unit_test(a_black_box_is_whole_pages),
         cmocka_unit_test(a_host_route_mask_is_read),
         cmocka_unit_test(several_feeds_are_spread_over_the_connections),
@@ -334,7 +459,9 @@ int main(void)
         cmocka_unit_test(a_secret_is_never_repeated),
         cmocka_unit_test(a_key_in_hexadecimal_is_decoded),
         cmocka_unit_test(network_words_that_need_each_other_are_checked),
-        cmocka_unit_test(the_configurations_carry_the_settings),
+        cmocka_unit_test(the_matcher_gets_its_part),
+        cmocka_unit_test(words_behind_a_mistake_are_read),
+        cmocka_unit_test(every_row_describes_itself),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

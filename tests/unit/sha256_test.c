@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "kernel/base/bytes.h"
-#include "kernel/base/sha256.h"
+#include "base/bytes.h"
+#include "base/sha256.h"
 
 static void digest_of(uint8_t digest[SHA256_BYTES], const char *text, size_t bytes, size_t split)
 {
@@ -22,7 +22,10 @@ static void digest_of(uint8_t digest[SHA256_BYTES], const char *text, size_t byt
 static void sha256_of_known_messages_is_as_published(void **state)
 {
     (void)state;
-    static const struct { const char *text; uint32_t first, last; } known[] = {
+    static const struct {
+        const char *text;
+        uint32_t first, last;
+    } known[] = {
         { "", 0xe3b0c442, 0x7852b855 },
         { "abc", 0xba7816bf, 0xf20015ad },
         { "abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq", 0x248d6a61, 0x19db06c1 },

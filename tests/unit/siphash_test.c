@@ -1,4 +1,4 @@
-/* net/siphash.h, by the vectors of the paper's reference implementation: key 00..0f, input 00..(n-1). */
+/* base/siphash.h, by the vectors of the paper's reference implementation: key 00..0f, input 00..(n-1). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "net/siphash.h"
+#include "base/siphash.h"
 
 static void outputs_are_the_published_ones(void **state)
 {
@@ -19,21 +19,21 @@ static void outputs_are_the_published_ones(void **state)
     assert_true(siphash(key, bytes, 1) == 0x74f839c593dc67fd);
     assert_true(siphash(key, bytes, 7) == 0xab0200f58b01d137);
     assert_true(siphash(key, bytes, 8) == 0x93f5f5799a932462);
-    assert_true(siphash(key, bytes, 15) == 0xa129ca6149be45e5);     /* the paper's appendix A */
+    assert_true(siphash(key, bytes, 15) == 0xa129ca6149be45e5); /* the paper's appendix A */
     assert_true(siphash(key, bytes, 63) == 0x958a324ceb064572);
 }
 
 static void one_bit_of_key_or_input_changes_about_half_the_output(void **state)
 {
     (void)state;
-    uint8_t input[12] = {0};
-    struct siphash_key key = {1, 2};
+    uint8_t input[12] = { 0 };
+    struct siphash_key key = { 1, 2 };
     uint64_t plain = siphash(key, input, sizeof input);
     for (size_t bit = 0; bit < 8 * sizeof input; bit++) {
         input[bit / 8] ^= (uint8_t)(1 << bit % 8);
         int changed = __builtin_popcountll(plain ^ siphash(key, input, sizeof input));
         input[bit / 8] ^= (uint8_t)(1 << bit % 8);
-        assert_in_range(changed, 12, 52);       /* five standard deviations of 4 around 32 */
+        assert_in_range(changed, 12, 52); /* five standard deviations of 4 around 32 */
     }
     key.k1 ^= 1;
     assert_in_range(__builtin_popcountll(plain ^ siphash(key, input, sizeof input)), 12, 52);

@@ -19,8 +19,8 @@
 #include "net/transport.h"
 
 enum { LOOPBACK = 0x7f000001 };
-#define MS UINT64_C(1000000)
-#define PATIENCE_NS (60000 * MS)        /* for what happens at once, on a machine that may stand still for seconds */
+#define MS          UINT64_C(1000000)
+#define PATIENCE_NS (60000 * MS) /* for what happens at once, on a machine that may stand still for seconds */
 
 static uint64_t now_ns(void)
 {
@@ -35,7 +35,7 @@ static void start(void)
     assert_true(transport_init(&config, now_ns()));
 }
 
-/* The next event. */
+/* Polls for the next event. */
 static struct transport_event next(void)
 {
     struct transport_event event;
@@ -58,7 +58,7 @@ static void no_event(void)
     }
 }
 
-/* A listening socket of the test, and its port. */
+/* Makes a listening socket of the test, and returns its port. */
 static int listener(uint16_t *port)
 {
     struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(LOOPBACK) };
@@ -71,7 +71,7 @@ static int listener(uint16_t *port)
     return fd;
 }
 
-/* A port that nobody else has with what `take` opens: the kernel gave it a moment ago, for TCP. */
+/* Returns a port that `take` has opened and that nobody else has: the kernel chose the port just before, for TCP. */
 static uint16_t taken_by(bool (*take)(uint16_t port))
 {
     uint16_t port;
@@ -84,7 +84,7 @@ static uint16_t taken_by(bool (*take)(uint16_t port))
     return 0;
 }
 
-/* A connection of ours and the test's end of it. */
+/* Makes a connection of ours, and returns the test's end of it in *peer. */
 static int connected(int *peer)
 {
     uint16_t port;
@@ -148,12 +148,12 @@ static void bytes_go_both_ways(void **state)
     assert_int_equal(send(peer, "back", 4, 0), 4);
     struct transport_event event = next();
     assert_int_equal(event.kind, TRANSPORT_DATA);
-    assert_int_equal(event.bytes, 4);
-    assert_memory_equal(event.data, "back", 4);
+    assert_int_equal(event.payload.count, 4);
+    assert_memory_equal(event.payload.data, "back", 4);
     no_event();
     transport_abort(id, now_ns());
     assert_closed(id, TRANSPORT_ABORTED);
-    assert_int_equal(recv(peer, got, sizeof got, 0), -1);       /* RST */
+    assert_int_equal(recv(peer, got, sizeof got, 0), -1); /* RST */
     close(peer);
 }
 
@@ -175,7 +175,7 @@ static void the_peers_end_is_told_and_then_ours_closes(void **state)
     transport_close(id, now_ns());
     assert_closed(id, TRANSPORT_DONE);
     no_event();
-    assert_int_equal(recv(peer, got, sizeof got, 0), 0);        /* FIN */
+    assert_int_equal(recv(peer, got, sizeof got, 0), 0); /* FIN */
     close(peer);
 }
 
@@ -193,6 +193,26 @@ static void our_close_lets_the_peers_data_arrive(void **state)
     close(peer);
     assert_closed(id, TRANSPORT_DONE);
     no_event();
+}
+
+static void a_peer_that_does_not_close_holds_the_connection_until_we_abort(void **state)
+{
+    (void)state;
+    int peer;
+    char byte;
+    start();
+    int id = connected(&peer);
+    transport_close(id, now_ns());
+    assert_int_equal(recv(peer, &byte, 1, 0), 0);
+    struct transport_event event;
+    assert_false(transport_poll(now_ns() + 3600 * 1000 * MS, &event));
+    assert_int_equal(send(peer, "late", 4, 0), 4);
+    assert_int_equal(next().kind, TRANSPORT_DATA);
+    transport_abort(id, now_ns());
+    assert_closed(id, TRANSPORT_ABORTED);
+    no_event();
+    assert_int_equal(send(peer, "later", 5, MSG_NOSIGNAL), -1); /* RST */
+    close(peer);
 }
 
 static void a_reset_is_told_with_what_the_peer_has_not_acknowledged(void **state)
@@ -222,7 +242,7 @@ static void a_reset_is_told_with_what_the_peer_has_not_acknowledged(void **state
     no_event();
 }
 
-/* Messages until the window has no room for another: how many bytes. */
+/* Sends messages until the window has no room for another. Returns their bytes. */
 static uint32_t fill_window(int id)
 {
     uint32_t sent = 0, refused = 0;
@@ -241,7 +261,8 @@ static uint32_t fill_window(int id)
     return sent;
 }
 
-/* The peer reads until it has `sent` bytes, or the stream's end; how many it got, and whether our end was told. */
+/* Reads at the peer up to `sent` bytes, or to the stream's end. Returns the bytes; *closed: our end reported the
+ * end. */
 static uint32_t drain(int peer, uint32_t sent, uint64_t at_ns, bool *closed)
 {
     uint32_t got = 0;
@@ -253,7 +274,7 @@ static uint32_t drain(int peer, uint32_t sent, uint64_t at_ns, bool *closed)
         ssize_t bytes = recv(peer, buffer, sizeof buffer, MSG_DONTWAIT);
         if (bytes == 0)
             break;
-        transport_poll(at_ns, &event);          /* gives the kernel the rest of a message that it took in part */
+        transport_poll(at_ns, &event); /* gives the kernel the rest of a message that it took in part */
         *closed |= event.kind == TRANSPORT_CLOSED;
         for (ssize_t k = 0; k < bytes; k++)
             if (buffer[k] != (uint8_t)((got + (uint32_t)k) * 31 >> 3))
@@ -290,7 +311,7 @@ static void what_a_full_window_holds_up_goes_before_our_end(void **state)
             assert_int_equal(next().kind, TRANSPORT_ENDED);
         }
         uint64_t at_ns = now_ns(), end = at_ns + PATIENCE_NS;
-        transport_close(id, at_ns);             /* and no time goes by: after 5 s it would be an abort */
+        transport_close(id, at_ns);
         assert_int_equal(drain(peer, sent, at_ns, &closed), sent);
         if (!peer_has_ended) {
             assert_false(closed);
@@ -335,12 +356,12 @@ static void datagrams_come_and_go(void **state)
     struct transport_event event = next();
     assert_int_equal(event.kind, TRANSPORT_DATAGRAM);
     assert_int_equal(event.port, port);
-    assert_memory_equal(event.data, "ping", 4);
+    assert_memory_equal(event.payload.data, "ping", 4);
     assert_true(transport_udp_send(port, event.address, event.peer_port, "pong", 4, now_ns()));
     assert_false(transport_udp_send((uint16_t)(port + 1), event.address, event.peer_port, "pong", 4, now_ns()));
     char got[8];
     assert_int_equal(recv(peer, got, sizeof got, 0), 4);
-    assert_false(transport_udp_bind(port));         /* taken, by us */
+    assert_false(transport_udp_bind(port)); /* taken, by us */
     close(peer);
 }
 
@@ -355,12 +376,12 @@ static void ids_run_out_and_come_back(void **state)
     assert_int_equal(transport_connect(LOOPBACK, port, now_ns()), -1);
     for (int i = 0; i < TRANSPORT_CONNECTION_COUNT_MAX; i++)
         transport_abort(i, now_ns());
-    bool told[TRANSPORT_CONNECTION_COUNT_MAX] = { false };
+    bool reported[TRANSPORT_CONNECTION_COUNT_MAX] = { false };
     for (int i = 0; i < TRANSPORT_CONNECTION_COUNT_MAX; i++) {
         struct transport_event event = next();
         assert_int_equal(event.kind, TRANSPORT_CLOSED);
-        assert_false(told[event.connection]);
-        told[event.connection] = true;
+        assert_false(reported[event.connection]);
+        reported[event.connection] = true;
     }
     no_event();
     assert_true(transport_connect(LOOPBACK, port, now_ns()) >= 0);
@@ -374,6 +395,7 @@ int main(void)
         cmocka_unit_test(bytes_go_both_ways),
         cmocka_unit_test(the_peers_end_is_told_and_then_ours_closes),
         cmocka_unit_test(our_close_lets_the_peers_data_arrive),
+        cmocka_unit_test(a_peer_that_does_not_close_holds_the_connection_until_we_abort),
         cmocka_unit_test(a_reset_is_told_with_what_the_peer_has_not_acknowledged),
         cmocka_unit_test(a_full_window_refuses_whole_messages_and_loses_nothing),
         cmocka_unit_test(what_a_full_window_holds_up_goes_before_our_end),

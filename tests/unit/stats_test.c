@@ -1,4 +1,4 @@
-/* app/histogram.c, app/stats.c */
+/* base/histogram.c, app/service/stats.c */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "app/stats.h"
+#include "app/service/stats.h"
 #include "net/transport.h"
 
 bool transport_counter_group(size_t index, struct counter_group *group)
@@ -44,7 +44,7 @@ static void quantiles_are_at_most_a_sixteenth_too_high(void **state)
     static uint64_t values[10001];
     histogram_clear(&h);
     assert_int_equal(histogram_quantile(&h, 500), 0);
-    uint64_t x = 88172645463325252u;        /* xorshift64 */
+    uint64_t x = 88172645463325252u; /* xorshift64 */
     for (size_t i = 0; i < 10001; i++) {
         x ^= x << 13, x ^= x >> 7, x ^= x << 17;
         values[i] = x % (1000 + i * i);

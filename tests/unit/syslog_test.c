@@ -1,4 +1,4 @@
-/* app/syslog.c over a transport that the test plays: RFC 5424 to the byte, and its bounds. */
+/* app/service/syslog.c over a transport that the test plays: RFC 5424 to the byte, and its bounds. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,14 +8,14 @@
 
 #include <cmocka.h>
 
-#include "app/syslog.h"
-#include "kernel/base/log.h"
-#include "tests/unit/fake_transport.h"
+#include "app/service/syslog.h"
+#include "base/log.h"
+#include "tests/lib/fake_transport.h"
 
-static const struct settings_endpoint to = { 0x0a000202, 514 };
+static const struct endpoint to = { 0x0a000202, 514 };
 static uint64_t now_ns = 1000000000;
 
-/* The log is the program's; each test begins behind what was logged before. */
+/* Drops the text that was logged before: the log is the program's. */
 static int setup(void **state)
 {
     (void)state;
@@ -39,13 +39,13 @@ static const char *text(uint32_t index)
     return copy;
 }
 
-/* Behind the structured data, which counts on from test to test. */
+/* Returns the message behind the structured data, which counts on from test to test. */
 static const char *message(uint32_t index) { return strchr(text(index), ']') + 2; }
 
 static void pass(uint64_t ns)
 {
     for (uint64_t end = now_ns + ns; now_ns < end; now_ns += 100000)
-        syslog_tend(now_ns);
+        syslog_poll(now_ns);
 }
 
 static void line_is_a_message_of_rfc_5424(void **state)
@@ -105,7 +105,7 @@ static void network_that_is_down_or_busy_loses_nothing(void **state)
     (void)state;
     fake.network.up = false;
     log_line("one");
-    assert_true(syslog_wake_ns() == UINT64_MAX);
+    assert_true(syslog_next_deadline_ns() == UINT64_MAX);
     pass(5000000);
     assert_false(syslog_flush_step(now_ns));
     assert_int_equal(fake.datagram_count, 0);
@@ -149,13 +149,13 @@ static void long_line_is_cut_to_the_mtu(void **state)
 static void without_a_receiver_nothing_is_sent(void **state)
 {
     (void)state;
-    static const struct settings_endpoint none;
+    static const struct endpoint none;
     syslog_init(&none);
     log_line("x");
     pass(2000000);
     assert_false(syslog_flush_step(now_ns));
     assert_int_equal(fake.datagram_count, 0);
-    assert_true(syslog_wake_ns() == UINT64_MAX);
+    assert_true(syslog_next_deadline_ns() == UINT64_MAX);
 }
 
 int main(void)

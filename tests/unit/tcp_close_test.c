@@ -1,5 +1,5 @@
 /* Closing: FIN from either side and from both, each of its segments lost, half-closed streams, TIME-WAIT, resets. */
-#include "tests/unit/tcp_fixture.h"
+#include "tests/lib/tcp_fixture.h"
 
 static void closing_first_goes_through_time_wait(void **state)
 {
@@ -12,7 +12,7 @@ static void closing_first_goes_through_time_wait(void **state)
     EXPECT_STATE(p, TCP_FIN_WAIT_1);
     peer_send(p, A, 1, 2, NULL, 0);
     EXPECT_STATE(p, TCP_FIN_WAIT_2);
-    peer_send(p, PA, 1, 2, NULL, 20);           /* data still comes, and is acknowledged */
+    peer_send(p, PA, 1, 2, NULL, 20); /* data still comes, and is acknowledged */
     EXPECT(p, A, 2, 21, 0);
     peer_send(p, FA, 21, 2, NULL, 0);
     EXPECT(p, A, 2, 22, 0);
@@ -23,14 +23,14 @@ static void closing_first_goes_through_time_wait(void **state)
     tcp_close(p->stack, p->id, p->now_ns);
     assert_int_equal(p->stack->tcp.time_wait_used, 1);
     peer_pass(p, 59 * S);
-    peer_send(p, FA, 21, 2, NULL, 0);           /* again: acknowledged, and 2 MSL begin anew */
+    peer_send(p, FA, 21, 2, NULL, 0); /* again: acknowledged, and 2 MSL begin again */
     EXPECT(p, A, 2, 22, 0);
     peer_pass(p, 59 * S);
     assert_int_equal(p->stack->tcp.time_wait_used, 1);
     peer_pass(p, 2 * S);
     assert_int_equal(p->stack->tcp.time_wait_used, 0);
     peer_send(p, FA, 21, 2, NULL, 0);
-    EXPECT(p, TCP_RST, 2, 0, 0);                /* forgotten */
+    EXPECT(p, TCP_RST, 2, 0, 0); /* forgotten */
 }
 
 static void closing_second_ends_with_the_last_ack(void **state)
@@ -43,7 +43,7 @@ static void closing_second_ends_with_the_last_ack(void **state)
     EXPECT_STATE(p, TCP_CLOSE_WAIT);
     assert_int_equal(tcp_poll_bits(p->stack, p->id), TCP_POLL_READ | TCP_POLL_WRITE | TCP_POLL_ENDED);
     assert_int_equal(tcp_read(p->stack, p->id, &byte, 1, false, p->now_ns), 0);
-    peer_write(p, 10);                          /* the other half is still open */
+    peer_write(p, 10); /* the other half is still open */
     EXPECT(p, PA, 1, 2, 10);
     peer_send(p, A, 2, 11, NULL, 0);
     tcp_shutdown(p->stack, p->id, p->now_ns);
@@ -61,10 +61,8 @@ static void both_may_close_at_once(void **state)
 {
     (void)state;
     peer_connect(p, OFFER_PLAIN);
-    tcp_shutdown(p->stack, p->id, p->now_ns);
-    peer_step(p);
-    EXPECT(p, FA, 1, 1, 0);
-    peer_send(p, FA, 1, 1, NULL, 0);            /* does not acknowledge ours */
+    shutdown_sends_fin();
+    peer_send(p, FA, 1, 1, NULL, 0); /* does not acknowledge ours */
     EXPECT(p, A, 2, 2, 0);
     EXPECT_STATE(p, TCP_CLOSING);
     peer_send(p, A, 2, 2, NULL, 0);
@@ -75,9 +73,7 @@ static void fin_with_ack_of_ours_skips_a_state(void **state)
 {
     (void)state;
     peer_connect(p, OFFER_PLAIN);
-    tcp_close(p->stack, p->id, p->now_ns);
-    peer_step(p);
-    EXPECT(p, FA, 1, 1, 0);
+    close_sends_fin();
     peer_send(p, FA, 1, 2, NULL, 0);
     EXPECT(p, A, 2, 2, 0);
     assert_int_equal(p->stack->tcp.time_wait_used, 1);
@@ -99,7 +95,7 @@ static void fin_rides_on_the_last_data(void **state)
     p->window = 65535;
     peer_send(p, A, 1, 1461, NULL, 0);
     EXPECT(p, TCP_FIN | PA, 1461, 1, 100);
-    peer_send(p, A, 1, 1561, NULL, 0);          /* the data, not the FIN */
+    peer_send(p, A, 1, 1561, NULL, 0); /* the data, not the FIN */
     assert_true(peer_wait(p, S));
     EXPECT(p, FA, 1561, 1, 0);
     peer_send(p, A, 1, 1562, NULL, 0);
@@ -110,16 +106,14 @@ static void fin_lost_is_sent_again(void **state)
 {
     (void)state;
     peer_connect(p, OFFER_PLAIN);
-    tcp_shutdown(p->stack, p->id, p->now_ns);
-    peer_step(p);
-    EXPECT(p, FA, 1, 1, 0);
+    shutdown_sends_fin();
     for (unsigned i = 0; i < 4; i++) {
         assert_true(peer_wait(p, 10 * S));
         EXPECT_AFTER(p, EXPECT(p, FA, 1, 1, 0), (200 << i) * MS);
     }
     peer_send(p, A, 1, 2, NULL, 0);
     EXPECT_STATE(p, TCP_FIN_WAIT_2);
-    assert_false(peer_wait(p, 100 * S));        /* the application holds it: for as long as the peer likes */
+    assert_false(peer_wait(p, 100 * S)); /* the application holds it: for as long as the peer likes */
     EXPECT_STATE(p, TCP_FIN_WAIT_2);
     peer_send(p, FA, 1, 2, NULL, 0);
     EXPECT(p, A, 2, 2, 0);
@@ -183,21 +177,21 @@ static void data_beyond_the_fin_is_not_delivered(void **state)
     (void)state;
     uint8_t byte;
     peer_connect(p, OFFER_PLAIN);
-    peer_send(p, FA, 51, 1, NULL, 10);          /* FIN at 61 */
-    peer_send(p, A, 61, 1, NULL, 100);          /* impossible */
-    peer_send(p, FA, 41, 1, NULL, 5);           /* another FIN, at 46 */
+    peer_send(p, FA, 51, 1, NULL, 10); /* FIN at 61 */
+    peer_send(p, A, 61, 1, NULL, 100); /* impossible */
+    peer_send(p, FA, 41, 1, NULL, 5);  /* another FIN, at 46 */
     for (int i = 0; i < 3; i++)
         EXPECT(p, A, 1, 1, 0);
     peer_send(p, A, 1, 1, NULL, 50);
     EXPECT(p, A, 1, 62, 0);
     peer_read(p, 1, 60);
     assert_int_equal(tcp_read(p->stack, p->id, &byte, 1, false, p->now_ns), 0);
-    peer_send(p, A, 62, 1, NULL, 10);           /* after it */
+    peer_send(p, A, 62, 1, NULL, 10); /* after it */
     EXPECT_STATE(p, TCP_CLOSE_WAIT);
     assert_int_equal(tcp_read(p->stack, p->id, &byte, 1, false, p->now_ns), 0);
 }
 
-/* SHLD-3, RFC 2525 §2.17. */
+/* RFC 9293 SHLD-3, RFC 2525 §2.17. */
 static void closing_with_unread_data_resets(void **state)
 {
     (void)state;
@@ -214,9 +208,7 @@ static void data_after_close_is_reset(void **state)
 {
     (void)state;
     peer_connect(p, OFFER_PLAIN);
-    tcp_close(p->stack, p->id, p->now_ns);
-    peer_step(p);
-    EXPECT(p, FA, 1, 1, 0);
+    close_sends_fin();
     peer_send(p, A, 1, 2, NULL, 0);
     peer_send(p, PA, 1, 2, NULL, 10);
     EXPECT(p, TCP_RST, 2, 0, 0);
@@ -227,9 +219,7 @@ static void closed_connection_whose_peer_never_closes_is_given_up(void **state)
 {
     (void)state;
     peer_connect(p, OFFER_PLAIN);
-    tcp_close(p->stack, p->id, p->now_ns);
-    peer_step(p);
-    EXPECT(p, FA, 1, 1, 0);
+    close_sends_fin();
     peer_send(p, A, 1, 2, NULL, 0);
     peer_pass(p, 59 * S);
     assert_int_equal(p->stack->tcp.connection_end, 1);
@@ -241,28 +231,26 @@ static void closed_connection_whose_peer_never_closes_is_given_up(void **state)
 static void abort_resets_in_every_state_that_has_a_peer(void **state)
 {
     (void)state;
-    peer_connect(p, OFFER_PLAIN);               /* ESTABLISHED */
+    peer_connect(p, OFFER_PLAIN); /* ESTABLISHED */
     tcp_abort(p->stack, p->id, p->now_ns);
     peer_step(p);
     EXPECT(p, TCP_RST | A, 1, 1, 0);
 
-    peer_connect(p, OFFER_PLAIN);               /* FIN-WAIT-2 */
-    tcp_shutdown(p->stack, p->id, p->now_ns);
-    peer_step(p);
-    EXPECT(p, FA, 1, 1, 0);
+    peer_connect(p, OFFER_PLAIN); /* FIN-WAIT-2 */
+    shutdown_sends_fin();
     peer_send(p, A, 1, 2, NULL, 0);
     tcp_abort(p->stack, p->id, p->now_ns);
     peer_step(p);
     EXPECT(p, TCP_RST | A, 2, 1, 0);
 
-    peer_connect(p, OFFER_PLAIN);               /* CLOSE-WAIT */
+    peer_connect(p, OFFER_PLAIN); /* CLOSE-WAIT */
     peer_send(p, FA, 1, 1, NULL, 0);
     EXPECT(p, A, 1, 2, 0);
     tcp_abort(p->stack, p->id, p->now_ns);
     peer_step(p);
     EXPECT(p, TCP_RST | A, 1, 2, 0);
 
-    p->id = tcp_connect(p->stack, PEER_ADDRESS, PEER_PORT, 0, NULL, p->now_ns);     /* SYN-SENT */
+    p->id = tcp_connect(p->stack, PEER_ADDRESS, PEER_PORT, 0, NULL, p->now_ns); /* SYN-SENT */
     peer_step(p);
     EXPECT(p, TCP_SYN, 0, 0, 0);
     tcp_abort(p->stack, p->id, p->now_ns);
@@ -270,8 +258,8 @@ static void abort_resets_in_every_state_that_has_a_peer(void **state)
     EXPECT_NONE(p);
 }
 
-/* MUST-12: the application can tell an end from a reset. */
-static void reset_is_told_apart_from_an_end(void **state)
+/* RFC 9293 MUST-12: Distinguishes an end from a reset. */
+static void reset_is_distinguished_from_an_end(void **state)
 {
     (void)state;
     uint8_t bytes[16];
@@ -280,7 +268,8 @@ static void reset_is_told_apart_from_an_end(void **state)
     EXPECT(p, A, 1, 11, 0);
     peer_send(p, TCP_RST, 11, 0, NULL, 0);
     EXPECT_STATE(p, TCP_CLOSED);
-    assert_int_equal(tcp_read(p->stack, p->id, bytes, 16, false, p->now_ns), 10);   /* what had come, first */
+    assert_int_equal(tcp_read(p->stack, p->id, bytes, 16, false, p->now_ns),
+                     10); /* the bytes received before come first */
     assert_int_equal(tcp_read(p->stack, p->id, bytes, 16, false, p->now_ns), TCP_RESET);
     assert_int_equal(tcp_poll_bits(p->stack, p->id) & TCP_POLL_HUNG_UP, TCP_POLL_HUNG_UP);
 }
@@ -310,22 +299,20 @@ static void time_wait_gives_way_to_a_newer_syn_only(void **state)
     (void)state;
     peer_accept(p, OFFER_ALL);
     uint32_t old_iss = p->stack_iss;
-    tcp_close(p->stack, p->id, p->now_ns);
-    peer_step(p);
-    EXPECT(p, FA, 1, 1, 0);
+    close_sends_fin();
     p->timestamp += 10;
     peer_send(p, FA, 1, 2, NULL, 0);
     EXPECT(p, A, 2, 2, 0);
-    p->timestamp -= 20;                         /* an old duplicate: older time */
+    p->timestamp -= 20; /* an old duplicate: older time */
     peer_send(p, TCP_SYN, 5000, 0, NULL, 0);
     EXPECT(p, A, 2, 2, 0);
     assert_int_equal(p->stack->tcp.time_wait_used, 1);
-    p->timestamp += 21;                         /* newer time, older sequence: RFC 6191 lets it in */
+    p->timestamp += 21; /* newer time, older sequence: RFC 6191 lets it in */
     peer_send(p, TCP_SYN, 0x80000100, 0, NULL, 0);
     struct seen *reply = EXPECT(p, SA, 0, 0x80000101, 0);
     assert_true(reply->timestamps);
     assert_int_equal(p->stack->tcp.time_wait_used, 0);
-    assert_true((int32_t)(p->stack_iss - (old_iss + 2 + 65535)) >= 0);      /* beyond the old window */
+    assert_true((int32_t)(p->stack_iss - (old_iss + 2 + 65535)) >= 0); /* beyond the old window */
     peer_send(p, TCP_RST, 0x80000101, 0, NULL, 0);
 }
 
@@ -333,16 +320,14 @@ static void late_segments_in_time_wait_are_answered_or_dropped(void **state)
 {
     (void)state;
     peer_connect(p, OFFER_PLAIN);
-    tcp_close(p->stack, p->id, p->now_ns);
-    peer_step(p);
-    EXPECT(p, FA, 1, 1, 0);
+    close_sends_fin();
     peer_send(p, FA, 1, 2, NULL, 0);
     EXPECT(p, A, 2, 2, 0);
-    peer_send(p, A, 2, 2, NULL, 0);             /* a late pure ACK */
+    peer_send(p, A, 2, 2, NULL, 0); /* a late pure ACK */
     EXPECT_NONE(p);
-    peer_send(p, A, 1, 2, NULL, 10);            /* old data */
+    peer_send(p, A, 1, 2, NULL, 10); /* old data */
     EXPECT(p, A, 2, 2, 0);
-    peer_send(p, TCP_RST, 1, 0, NULL, 0);       /* not exactly the next: ignored (RFC 1337) */
+    peer_send(p, TCP_RST, 1, 0, NULL, 0); /* not exactly the next: ignored (RFC 1337) */
     assert_int_equal(p->stack->tcp.time_wait_used, 1);
     peer_send(p, TCP_RST, 2, 0, NULL, 0);
     assert_int_equal(p->stack->tcp.time_wait_used, 0);
@@ -362,7 +347,7 @@ static void time_waits_are_bounded(void **state)
         peer_pass(p, 10 * MS);
     }
     assert_int_equal(p->stack->tcp.time_wait_used, 32);
-    assert_int_equal(p->stack->counters.tcp_time_wait_evicted, 68);
+    assert_int_equal(p->stack->ip.counters.tcp_time_wait_evicted, 68);
 }
 
 int main(void)
@@ -383,7 +368,7 @@ int main(void)
         TEST(data_after_close_is_reset),
         TEST(closed_connection_whose_peer_never_closes_is_given_up),
         TEST(abort_resets_in_every_state_that_has_a_peer),
-        TEST(reset_is_told_apart_from_an_end),
+        TEST(reset_is_distinguished_from_an_end),
         TEST(segments_to_nowhere_are_reset),
         TEST(time_wait_gives_way_to_a_newer_syn_only),
         TEST(late_segments_in_time_wait_are_answered_or_dropped),

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "net/stack_state.h"
-#include "tests/unit/tcp_peer.h"
+#include "tests/lib/tcp_peer.h"
 
 static struct peer peer;
 static struct peer *const p = &peer;
@@ -23,14 +23,30 @@ static int begin(void **state)
     return p->listener >= 0 ? 0 : -1;
 }
 
-static int end(void **state) { (void)state; peer_end(p); return 0; }
+static int end(void **state)
+{
+    (void)state;
+    peer_end(p);
+    return 0;
+}
 
 static void listener_answers_only_syns(void **state)
 {
     (void)state;
-    static const struct { uint8_t flags; bool reset; } table[] = {
-        { 0, false }, { TCP_FIN, false }, { TCP_RST, false }, { TCP_RST | A, false }, { TCP_SYN | TCP_FIN, false },
-        { TCP_SYN | TCP_RST, false }, { A, true }, { FA, true }, { SA, true }, { PA | TCP_URG, true },
+    static const struct {
+        uint8_t flags;
+        bool reset;
+    } table[] = {
+        { 0, false },
+        { TCP_FIN, false },
+        { TCP_RST, false },
+        { TCP_RST | A, false },
+        { TCP_SYN | TCP_FIN, false },
+        { TCP_SYN | TCP_RST, false },
+        { A, true },
+        { FA, true },
+        { SA, true },
+        { PA | TCP_URG, true },
     };
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
         peer_send(p, table[i].flags, 5, 77, NULL, 0);
@@ -41,7 +57,7 @@ static void listener_answers_only_syns(void **state)
     }
 }
 
-/* A SYN,ACK again after 1, 2, 4, 8, 16 s; forgotten after 63 s. */
+/* Expects a SYN,ACK again after 1, 2, 4, 8, 16 s, and no memory of the connection after 63 s. */
 static void syn_ack_is_sent_again_and_given_up(void **state)
 {
     (void)state;
@@ -75,25 +91,25 @@ static void half_open_obeys_rfc_5961(void **state)
     (void)state;
     peer_send(p, TCP_SYN, 0, 0, NULL, 0);
     EXPECT(p, SA, 0, 1, 0);
-    peer_send(p, TCP_RST, 100, 0, NULL, 0);     /* in the window: asked back */
+    peer_send(p, TCP_RST, 100, 0, NULL, 0); /* in the window: asked back */
     EXPECT(p, A, 1, 1, 0);
-    peer_send(p, TCP_RST, 70000, 0, NULL, 0);   /* outside: ignored */
+    peer_send(p, TCP_RST, 70000, 0, NULL, 0); /* outside: ignored */
     EXPECT_NONE(p);
-    peer_send(p, TCP_SYN, 100, 0, NULL, 0);     /* another SYN */
+    peer_send(p, TCP_SYN, 100, 0, NULL, 0); /* another SYN */
     EXPECT(p, A, 1, 1, 0);
-    peer_send(p, A, 1, 2, NULL, 0);             /* an ACK of what we have not sent */
+    peer_send(p, A, 1, 2, NULL, 0); /* an ACK of what we have not sent */
     EXPECT(p, TCP_RST, 2, 0, 0);
     peer_send(p, A, 70000, 1, NULL, 0);
     EXPECT(p, A, 1, 1, 0);
-    peer_send(p, PA, 1, 0, NULL, 5);            /* one of something older */
+    peer_send(p, PA, 1, 0, NULL, 5); /* one of something older */
     EXPECT(p, TCP_RST, 0, 0, 0);
     assert_int_equal(p->stack->tcp.half_open_used, 1);
-    peer_send(p, TCP_RST, 1, 0, NULL, 0);       /* exactly: back to LISTEN */
+    peer_send(p, TCP_RST, 1, 0, NULL, 0); /* exactly: back to LISTEN */
     EXPECT_NONE(p);
     assert_int_equal(p->stack->tcp.half_open_used, 0);
 }
 
-/* A SYN from this port; whether it is answered. */
+/* Sends a SYN from a port. Returns true if the stack answers. */
 static bool syn_is_answered(uint16_t port)
 {
     struct seen s;
@@ -104,7 +120,8 @@ static bool syn_is_answered(uint16_t port)
     return answered;
 }
 
-/* 100 SYNs a millisecond, of which a table of 16 takes 16; each of those has its millisecond to complete the handshake. */
+/* 100 SYNs a millisecond, of which a table of 16 takes 16; each of those has its millisecond to complete the
+ * handshake. */
 static uint16_t flood_port;
 static void flood(uint32_t syns)
 {
@@ -121,12 +138,12 @@ static void flood_of_syns_is_bounded_in_space_and_time(void **state)
     for (uint32_t i = 0; i < 20000; i++)
         assert_int_equal(syn_is_answered((uint16_t)(1024 + i)), i < 16);
     assert_int_equal(p->stack->tcp.half_open_used, 16);
-    assert_int_equal(p->stack->counters.tcp_half_open_evicted, 0);
-    assert_int_equal(p->stack->counters.tcp_rx_drop_syn_rate, 20000 - 16);
+    assert_int_equal(p->stack->ip.counters.tcp_half_open_evicted, 0);
+    assert_int_equal(p->stack->ip.counters.tcp_rx_drop_syn_rate, 20000 - 16);
     peer_pass(p, MS);
     flood(10000);
     assert_int_equal(p->stack->tcp.half_open_used, 16);
-    assert_in_range(p->stack->counters.tcp_half_open_evicted, 1590, 1616);
+    assert_in_range(p->stack->ip.counters.tcp_half_open_evicted, 1590, 1616);
 }
 
 static void client_gets_through_a_flood_by_asking_again(void **state)
@@ -135,13 +152,13 @@ static void client_gets_through_a_flood_by_asking_again(void **state)
     uint32_t tries = 1;
     flood(550);
     for (uint64_t wait_s = 1; !syn_is_answered(7000); wait_s *= 2, tries++) {
-        assert_true(tries < 7);         /* Linux: tcp_syn_retries is 6 */
+        assert_true(tries < 7); /* Linux: tcp_syn_retries is 6 */
         peer_pass(p, wait_s * S);
         flood(550 + 17 * tries);
     }
-    assert_true(tries > 1);             /* or nothing is shown */
+    assert_true(tries > 1); /* or nothing is shown */
     uint32_t iss = p->stack_iss;
-    flood(99);                          /* the round trip takes a millisecond */
+    flood(99); /* the round trip takes a millisecond */
     p->stack_iss = iss;
     p->peer_port = 7000;
     peer_send(p, A, 1, 1, NULL, 0);
@@ -158,7 +175,8 @@ static void flood_takes_nothing_from_open_connections(void **state)
     for (uint32_t i = 0; i < 5000; i++) {
         p->peer_port = (uint16_t)(1024 + i);
         peer_send(p, TCP_SYN, 0, 0, NULL, 0);
-        for (struct seen s; peer_take(p, &s);) { }
+        for (struct seen s; peer_take(p, &s);) {
+        }
     }
     p->stack_iss = iss;
     p->peer_port = PEER_PORT;
@@ -169,12 +187,12 @@ static void flood_takes_nothing_from_open_connections(void **state)
     peer_read(p, 1, 50);
 }
 
-/* As Linux: a full backlog drops the last ACK; the SYN,ACK that comes again finds room. */
+/* Fills the backlog. As in Linux, the last ACK is dropped, and the SYN,ACK sent again finds room. */
 static void full_backlog_makes_peers_wait(void **state)
 {
     (void)state;
     uint32_t iss[4];
-    for (uint32_t i = 0; i < 3; i++) {          /* three handshakes begin, two fit */
+    for (uint32_t i = 0; i < 3; i++) { /* three handshakes begin, two fit */
         p->peer_port = (uint16_t)(3000 + i);
         peer_send(p, TCP_SYN, 0, 0, NULL, 0);
         EXPECT(p, SA, 0, 1, 0);
@@ -186,13 +204,13 @@ static void full_backlog_makes_peers_wait(void **state)
         peer_send(p, A, 1, 1, NULL, 0);
     }
     EXPECT_NONE(p);
-    assert_int_equal(p->stack->counters.tcp_rx_drop_accept_full, 1);
+    assert_int_equal(p->stack->ip.counters.tcp_rx_drop_accept_full, 1);
     p->peer_port = 3003;
-    peer_send(p, TCP_SYN, 0, 0, NULL, 0);       /* not even begun */
+    peer_send(p, TCP_SYN, 0, 0, NULL, 0); /* not even begun */
     EXPECT_NONE(p);
     int first = tcp_accept(p->stack, p->listener), second = tcp_accept(p->stack, p->listener);
     struct tcp_endpoints ends;
-    assert_true(tcp_endpoints(p->stack, first, &ends) && ends.peer_port == 3000);       /* oldest first */
+    assert_true(tcp_endpoints(p->stack, first, &ends) && ends.peer_port == 3000); /* oldest first */
     assert_true(tcp_endpoints(p->stack, second, &ends) && ends.peer_port == 3001);
     assert_int_equal(tcp_accept(p->stack, p->listener), TCP_AGAIN);
     assert_true(peer_wait(p, 2 * S));

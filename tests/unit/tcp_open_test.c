@@ -1,5 +1,5 @@
 /* Opening: handshakes from both sides and at once, options, sequence numbers, ports, and what must not open. */
-#include "tests/unit/tcp_fixture.h"
+#include "tests/lib/tcp_fixture.h"
 
 static void options_of_syn_stand_in_linux_order(void **state)
 {
@@ -17,15 +17,18 @@ static void options_of_syn_stand_in_linux_order(void **state)
 static void options_not_wanted_are_not_offered(void **state)
 {
     (void)state;
-    static const struct { bool sack, timestamps, scaling; uint32_t bytes; const char *text; } table[] = {
+    static const struct {
+        bool sack, timestamps, scaling;
+        uint32_t bytes;
+        const char *text;
+    } table[] = {
         { false, false, false, 4, "\x02\x04\x05\xb4" },
         { true, false, false, 8, "\x02\x04\x05\xb4\x01\x01\x04\x02" },
         { false, false, true, 8, "\x02\x04\x05\xb4\x01\x03\x03\x00" },
         { true, false, true, 12, "\x02\x04\x05\xb4\x01\x01\x04\x02\x01\x03\x03\x00" },
     };
     for (size_t i = 0; i < ARRAY_COUNT(table); i++) {
-        struct tcp_policy policy;
-        tcp_policy_default(&policy);
+        struct tcp_policy policy = peer_policy_default();
         policy.sack = table[i].sack;
         policy.timestamps = table[i].timestamps;
         policy.window_scaling = table[i].scaling;
@@ -54,14 +57,17 @@ static void handshake_agrees_on_what_both_offer(void **state)
     peer_connect(p, (struct offer){ 0, -1, false, false });
     tcp_info(p->stack, p->id, &info);
     assert_false(info.sack || info.timestamps || info.window_scaling);
-    assert_int_equal(info.snd_mss, 536);        /* MUST-15 */
+    assert_int_equal(info.snd_mss, 536); /* MUST-15 */
 }
 
 static void accepted_connection_answers_with_what_was_offered(void **state)
 {
     (void)state;
-    static const struct { struct offer offer; uint32_t bytes; } table[] = {
-        { { 1460, 7, true, true }, 20 }, { { 1460, -1, false, false }, 4 }, { { 0, -1, true, false }, 8 },
+    static const struct {
+        struct offer offer;
+        uint32_t bytes;
+    } table[] = {
+        { { 1460, 7, true, true }, 20 },   { { 1460, -1, false, false }, 4 }, { { 0, -1, true, false }, 8 },
         { { 1460, -1, false, true }, 16 }, { { 536, 14, false, false }, 8 },
     };
     p->listener = tcp_listen(p->stack, PEER_STACK_PORT, 4, NULL);
@@ -104,7 +110,10 @@ static void accepted_connection_answers_with_what_was_offered(void **state)
 static void mss_of_any_size_is_survived(void **state)
 {
     (void)state;
-    static const struct { uint16_t mss; uint32_t segment; } table[] = {
+    static const struct {
+        uint16_t mss;
+        uint32_t segment;
+    } table[] = {
         { 0, 536 }, { 1, 48 }, { 64, 64 }, { 536, 536 }, { 1460, 1460 }, { 9000, 1460 }, { 65535, 1460 },
     };
     for (size_t i = 0; i < ARRAY_COUNT(table); i++) {
@@ -118,7 +127,8 @@ static void mss_of_any_size_is_survived(void **state)
         EXPECT(p, table[i].segment * 2 == 3000 ? PA : A, 1, 1, table[i].segment);
         tcp_abort(p->stack, p->id, p->now_ns);
         peer_step(p);
-        for (struct seen s; peer_take(p, &s);) { }
+        for (struct seen s; peer_take(p, &s);) {
+        }
     }
 }
 
@@ -126,9 +136,7 @@ static void mss_of_any_size_is_survived(void **state)
 static void syn_ack_with_wrong_ack_is_reset_and_the_wait_goes_on(void **state)
 {
     (void)state;
-    p->id = tcp_connect(p->stack, PEER_ADDRESS, PEER_PORT, 0, NULL, p->now_ns);
-    peer_step(p);
-    EXPECT(p, TCP_SYN, 0, 0, 0);
+    open_sends_syn();
     for (int i = 0; i < 3; i++) {
         static const uint32_t acks[] = { 0, 2, 0x80000000 };
         peer_send(p, SA, 0, acks[i], NULL, 0);
@@ -143,9 +151,7 @@ static void syn_ack_with_wrong_ack_is_reset_and_the_wait_goes_on(void **state)
 static void reset_in_syn_sent_counts_only_with_our_ack(void **state)
 {
     (void)state;
-    p->id = tcp_connect(p->stack, PEER_ADDRESS, PEER_PORT, 0, NULL, p->now_ns);
-    peer_step(p);
-    EXPECT(p, TCP_SYN, 0, 0, 0);
+    open_sends_syn();
     peer_send(p, TCP_RST, 0, 0, NULL, 0);
     peer_send(p, TCP_RST | A, 0, 0, NULL, 0);
     peer_send(p, TCP_RST | A, 0, 2, NULL, 0);
@@ -162,9 +168,7 @@ static void reset_in_syn_sent_counts_only_with_our_ack(void **state)
 static void segment_without_syn_in_syn_sent_is_dropped(void **state)
 {
     (void)state;
-    p->id = tcp_connect(p->stack, PEER_ADDRESS, PEER_PORT, 0, NULL, p->now_ns);
-    peer_step(p);
-    EXPECT(p, TCP_SYN, 0, 0, 0);
+    open_sends_syn();
     peer_send(p, A, 0, 1, NULL, 0);
     peer_send(p, TCP_FIN, 0, 0, NULL, 0);
     peer_send(p, 0, 0, 0, NULL, 10);
@@ -172,14 +176,12 @@ static void segment_without_syn_in_syn_sent_is_dropped(void **state)
     EXPECT_STATE(p, TCP_SYN_SENT);
 }
 
-/* MUST-10, RFC 9293 figure 8: both SYNs cross. */
+/* RFC 9293 MUST-10 and figure 8: both SYNs cross. */
 static void both_may_open_at_once(void **state)
 {
     (void)state;
     uint8_t options[] = { 2, 4, 5, 0xb4, 1, 3, 3, 2 };
-    p->id = tcp_connect(p->stack, PEER_ADDRESS, PEER_PORT, 0, NULL, p->now_ns);
-    peer_step(p);
-    EXPECT(p, TCP_SYN, 0, 0, 0);
+    open_sends_syn();
     peer_send_options(p, TCP_SYN, 0, 0, NULL, 0, options, sizeof options);
     EXPECT_STATE(p, TCP_SYN_RECEIVED);
     EXPECT(p, SA, 0, 1, 0);
@@ -197,9 +199,7 @@ static void both_may_open_at_once(void **state)
 static void crossing_open_whose_syn_ack_is_lost_is_completed(void **state)
 {
     (void)state;
-    p->id = tcp_connect(p->stack, PEER_ADDRESS, PEER_PORT, 0, NULL, p->now_ns);
-    peer_step(p);
-    EXPECT(p, TCP_SYN, 0, 0, 0);
+    open_sends_syn();
     peer_send(p, TCP_SYN, 0, 0, NULL, 0);
     EXPECT(p, SA, 0, 1, 0);
     assert_true(peer_wait(p, 5 * S));
@@ -211,9 +211,7 @@ static void crossing_open_whose_syn_ack_is_lost_is_completed(void **state)
 static void reset_in_crossing_open_refuses(void **state)
 {
     (void)state;
-    p->id = tcp_connect(p->stack, PEER_ADDRESS, PEER_PORT, 0, NULL, p->now_ns);
-    peer_step(p);
-    EXPECT(p, TCP_SYN, 0, 0, 0);
+    open_sends_syn();
     peer_send(p, TCP_SYN, 0, 0, NULL, 0);
     EXPECT(p, SA, 0, 1, 0);
     peer_send(p, TCP_RST | A, 1, 1, NULL, 0);
@@ -221,19 +219,17 @@ static void reset_in_crossing_open_refuses(void **state)
     assert_int_equal(tcp_take_error(p->stack, p->id), TCP_REFUSED);
 }
 
-/* MUST-20 to 23: the SYN again after 1, 2, 4, ... s; 3 minutes until it is given up. */
+/* RFC 9293 MUST-20 to 23: the SYN is sent again after 1, 2, 4, ... s, and given up after 3 minutes. */
 static void silent_peer_sees_syns_at_doubled_distances(void **state)
 {
     (void)state;
     static const unsigned seconds[] = { 1, 2, 4, 8, 16, 32, 64 };
-    p->id = tcp_connect(p->stack, PEER_ADDRESS, PEER_PORT, 0, NULL, p->now_ns);
-    peer_step(p);
-    EXPECT(p, TCP_SYN, 0, 0, 0);
+    open_sends_syn();
     for (size_t i = 0; i < ARRAY_COUNT(seconds); i++) {
         assert_true(peer_wait(p, 200 * S));
         EXPECT_AFTER(p, EXPECT(p, TCP_SYN, 0, 0, 0), seconds[i] * S);
     }
-    assert_false(peer_wait(p, 52 * S));         /* 127 + 52 s */
+    assert_false(peer_wait(p, 52 * S)); /* 127 + 52 s */
     EXPECT_STATE(p, TCP_SYN_SENT);
     assert_false(peer_wait(p, 2 * S));
     EXPECT_STATE(p, TCP_CLOSED);
@@ -243,8 +239,7 @@ static void silent_peer_sees_syns_at_doubled_distances(void **state)
 static void first_timeout_and_patience_of_a_syn_are_settings(void **state)
 {
     (void)state;
-    struct tcp_policy policy;
-    tcp_policy_default(&policy);
+    struct tcp_policy policy = peer_policy_default();
     policy.rto_initial_us = 250000;
     policy.syn_give_up_us = 1000000;
     p->id = tcp_connect(p->stack, PEER_ADDRESS, PEER_PORT, 0, &policy, p->now_ns);
@@ -263,9 +258,7 @@ static void lost_syn_makes_careful(void **state)
 {
     (void)state;
     struct tcp_info info;
-    p->id = tcp_connect(p->stack, PEER_ADDRESS, PEER_PORT, 0, NULL, p->now_ns);
-    peer_step(p);
-    EXPECT(p, TCP_SYN, 0, 0, 0);
+    open_sends_syn();
     assert_true(peer_wait(p, 2 * S));
     EXPECT(p, TCP_SYN, 0, 0, 0);
     peer_send_options(p, SA, 0, 1, NULL, 0, "\x02\x04\x05\xb4", 4);
@@ -284,36 +277,30 @@ static void measured_syn_sets_the_timeout(void **state)
 {
     (void)state;
     struct tcp_info info;
-    p->id = tcp_connect(p->stack, PEER_ADDRESS, PEER_PORT, 0, NULL, p->now_ns);
-    peer_step(p);
-    EXPECT(p, TCP_SYN, 0, 0, 0);
+    open_sends_syn();
     peer_pass(p, 300 * MS);
     peer_send(p, SA, 0, 1, NULL, 0);
     tcp_info(p->stack, p->id, &info);
     assert_int_equal(info.srtt_us, 300000);
     assert_int_equal(info.rttvar_us, 150000);
-    assert_int_equal(info.rto_us, 900000);      /* RFC 6298 (2.2): SRTT + 4 RTTVAR */
+    assert_int_equal(info.rto_us, 900000); /* RFC 6298 (2.2): SRTT + 4 RTTVAR */
 }
 
 static void data_written_while_opening_follows_the_handshake(void **state)
 {
     (void)state;
-    p->id = tcp_connect(p->stack, PEER_ADDRESS, PEER_PORT, 0, NULL, p->now_ns);
-    peer_step(p);
-    EXPECT(p, TCP_SYN, 0, 0, 0);
+    open_sends_syn();
     peer_write(p, 10);
     EXPECT_NONE(p);
     peer_send(p, SA, 0, 1, NULL, 0);
-    EXPECT(p, PA, 1, 1, 10);                    /* carries the ACK */
+    EXPECT(p, PA, 1, 1, 10); /* carries the ACK */
     EXPECT_NONE(p);
 }
 
 static void shut_down_while_opening_sends_fin_after_the_handshake(void **state)
 {
     (void)state;
-    p->id = tcp_connect(p->stack, PEER_ADDRESS, PEER_PORT, 0, NULL, p->now_ns);
-    peer_step(p);
-    EXPECT(p, TCP_SYN, 0, 0, 0);
+    open_sends_syn();
     peer_write(p, 10);
     assert_int_equal(tcp_shutdown(p->stack, p->id, p->now_ns), TCP_OK);
     peer_send(p, SA, 0, 1, NULL, 0);
@@ -324,9 +311,7 @@ static void shut_down_while_opening_sends_fin_after_the_handshake(void **state)
 static void data_in_the_syn_ack_is_kept(void **state)
 {
     (void)state;
-    p->id = tcp_connect(p->stack, PEER_ADDRESS, PEER_PORT, 0, NULL, p->now_ns);
-    peer_step(p);
-    EXPECT(p, TCP_SYN, 0, 0, 0);
+    open_sends_syn();
     uint8_t data[5];
     for (uint32_t i = 0; i < 5; i++)
         data[i] = peer_pattern(1 + i);
@@ -341,7 +326,7 @@ static void data_in_a_syn_is_left_to_be_resent(void **state)
     p->listener = tcp_listen(p->stack, PEER_STACK_PORT, 4, NULL);
     p->stack_port = PEER_STACK_PORT;
     peer_send(p, TCP_SYN, 0, 0, NULL, 5);
-    EXPECT(p, SA, 0, 1, 0);                     /* not acknowledged, so not lost */
+    EXPECT(p, SA, 0, 1, 0); /* not acknowledged, so not lost */
     peer_send(p, PA, 1, 1, NULL, 5);
     EXPECT(p, A, 1, 6, 0);
     p->id = tcp_accept(p->stack, p->listener);
@@ -375,10 +360,17 @@ static void connecting_to_broadcast_and_multicast_is_refused(void **state)
 static void syn_to_broadcast_is_ignored(void **state)
 {
     (void)state;
-    static const struct { uint32_t source, destination; } table[] = {
-        { PEER_ADDRESS, 0xffffffff }, { PEER_ADDRESS, 0xe0000001 }, { 0xffffffff, PEER_STACK_ADDRESS },
-        { 0xe0000001, PEER_STACK_ADDRESS }, { 0x7f000001, PEER_STACK_ADDRESS }, { 0, PEER_STACK_ADDRESS },
-        { PEER_STACK_ADDRESS, PEER_STACK_ADDRESS }, { PEER_ADDRESS, 0x0a000009 },
+    static const struct {
+        uint32_t source, destination;
+    } table[] = {
+        { PEER_ADDRESS, 0xffffffff },
+        { PEER_ADDRESS, 0xe0000001 },
+        { 0xffffffff, PEER_STACK_ADDRESS },
+        { 0xe0000001, PEER_STACK_ADDRESS },
+        { 0x7f000001, PEER_STACK_ADDRESS },
+        { 0, PEER_STACK_ADDRESS },
+        { PEER_STACK_ADDRESS, PEER_STACK_ADDRESS },
+        { PEER_ADDRESS, 0x0a000009 },
     };
     p->listener = tcp_listen(p->stack, PEER_STACK_PORT, 4, NULL);
     for (size_t i = 0; i < ARRAY_COUNT(table); i++) {
@@ -414,12 +406,13 @@ static void initial_sequence_numbers_are_a_clock_and_a_keyed_function(void **sta
         before = isn;
     }
     for (int bit = 0; bit < 32; bit++)
-        assert_in_range(ones[bit], 4700, 5300);         /* 6 standard deviations of 50 each */
+        assert_in_range(ones[bit], 4700, 5300); /* 6 standard deviations of 50 each */
     assert_in_range(same, 0, 2);
-    assert_in_range(step, 0, 3);                        /* 1 of 65536 by chance */
+    assert_in_range(step, 0, 3); /* 1 of 65536 by chance */
 }
 
-/* RFC 6056: no port comes back before all have been used; they are spread evenly; another destination, another order. */
+/* RFC 6056: no port comes back before all have been used; they are spread evenly; another destination, another
+ * order. */
 static void source_ports_look_random_and_do_not_repeat(void **state)
 {
     (void)state;
@@ -437,13 +430,14 @@ static void source_ports_look_random_and_do_not_repeat(void **state)
         before = ends.port;
         tcp_abort(p->stack, id, p->now_ns);
         peer_step(p);
-        for (struct seen s; peer_take(p, &s);) { }
+        for (struct seen s; peer_take(p, &s);) {
+        }
     }
     double chi2 = 0;
     for (int i = 0; i < 64; i++)
         chi2 += (bins[i] - 156.25) * (bins[i] - 156.25) / 156.25;
-    assert_true(chi2 < 120);                    /* 63 degrees of freedom: beyond 120 once in 10^5 */
-    assert_in_range(close, 0, 60);              /* 20 by chance */
+    assert_true(chi2 < 120);       /* 63 degrees of freedom: beyond 120 once in 10^5 */
+    assert_in_range(close, 0, 60); /* 20 by chance */
 }
 
 static void ports_in_use_are_not_chosen_nor_given(void **state)
@@ -453,11 +447,12 @@ static void ports_in_use_are_not_chosen_nor_given(void **state)
     assert_true(a >= 0);
     assert_int_equal(tcp_connect(p->stack, PEER_ADDRESS, 80, 40000, NULL, p->now_ns), TCP_IN_USE);
     int b = tcp_connect(p->stack, PEER_ADDRESS, 81, 40000, NULL, p->now_ns);
-    assert_true(b >= 0 && b != a);              /* another 4-tuple */
+    assert_true(b >= 0 && b != a); /* another 4-tuple */
     tcp_abort(p->stack, a, p->now_ns);
     tcp_abort(p->stack, b, p->now_ns);
     peer_step(p);
-    for (struct seen s; peer_take(p, &s);) { }
+    for (struct seen s; peer_take(p, &s);) {
+    }
 }
 
 static void table_full_of_connections_says_so(void **state)

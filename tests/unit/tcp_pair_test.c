@@ -8,9 +8,9 @@
 
 #include <cmocka.h>
 
-#include "tests/unit/stack_pair.h"
+#include "tests/lib/stack_pair.h"
 
-/* The stream both ends know: byte i is a function of i. */
+/* Returns byte i of the stream, which both ends know. */
 static uint8_t stream_byte(uint64_t i) { return (uint8_t)(i * 31 + (i >> 8) * 17 + (i >> 16)); }
 
 /* Writes `total` bytes from one side and reads them at the other, all of them right; the virtual time it took. */
@@ -57,15 +57,15 @@ static void connects_transfers_and_closes(void **state)
     assert_int_equal(tcp_state(pair.stack[0], a), TCP_FIN_WAIT_2);
     assert_int_equal(tcp_state(pair.stack[1], b), TCP_CLOSE_WAIT);
     assert_int_equal(tcp_read(pair.stack[1], b, &byte, 1, false, pair.now_ns), 0);
-    transfer(&pair, 1, b, a, 100000, 60 * PAIR_S);      /* half-closed: the other direction still works */
+    transfer(&pair, 1, b, a, 100000, 60 * PAIR_S); /* half-closed: the other direction still works */
     tcp_close(pair.stack[1], b, pair.now_ns);
     pair_run(&pair, PAIR_S);
     assert_int_equal(tcp_state(pair.stack[0], a), TCP_TIME_WAIT);
     assert_int_equal(tcp_read(pair.stack[0], a, &byte, 1, false, pair.now_ns), 0);
     tcp_close(pair.stack[0], a, pair.now_ns);
     pair_run(&pair, 61 * PAIR_S);
-    assert_int_equal(net_wake_ns(pair.stack[0]), UINT64_MAX);   /* nothing is left that would wake it */
-    assert_int_equal(net_wake_ns(pair.stack[1]), UINT64_MAX);
+    assert_int_equal(net_next_deadline_ns(pair.stack[0]), UINT64_MAX); /* nothing is left that would wake it */
+    assert_int_equal(net_next_deadline_ns(pair.stack[1]), UINT64_MAX);
     assert_int_equal(pair.device[0].free_count, NETDEV_IP_BUFFER_COUNT);
     assert_int_equal(pair.device[1].free_count, NETDEV_IP_BUFFER_COUNT);
     pair_close(&pair);

@@ -1,6 +1,6 @@
 /* ICMP about our segments (RFC 9293 §3.9.2.2, RFC 5927, RFC 1191), and neighbours that cannot be had. */
-#include "net/tcp_internal.h"
-#include "tests/unit/tcp_fixture.h"
+#include "net/tcp/internal.h"
+#include "tests/lib/tcp_fixture.h"
 
 enum { FRAGMENTATION_NEEDED = ICMP_CODE_FRAGMENTATION_NEEDED };
 
@@ -11,7 +11,7 @@ static void port_and_protocol_unreachable_refuse_a_syn(void **state)
         p->id = tcp_connect(p->stack, PEER_ADDRESS, PEER_PORT, 0, NULL, p->now_ns);
         peer_step(p);
         EXPECT(p, TCP_SYN, 0, 0, 0);
-        peer_send_icmp(p, ICMP_UNREACHABLE, code, 0, 5);        /* quotes something we have not sent */
+        peer_send_icmp(p, ICMP_UNREACHABLE, code, 0, 5); /* quotes something we have not sent */
         EXPECT_STATE(p, TCP_SYN_SENT);
         peer_send_icmp(p, ICMP_UNREACHABLE, code, 0, 0);
         EXPECT_STATE(p, TCP_CLOSED);
@@ -19,12 +19,16 @@ static void port_and_protocol_unreachable_refuse_a_syn(void **state)
     }
 }
 
-/* Nor does MUST-56 speak of a filter's word that it is forbidden: the SYN ends. */
+/* Ends a SYN that a filter prohibits: RFC 9293 MUST-56 does not name this ICMP code. */
 static void prohibited_ends_a_syn(void **state)
 {
     (void)state;
-    static const struct { uint8_t code; enum tcp_result why; } errors[] = {
-        { ICMP_CODE_NET_PROHIBITED, TCP_NO_ROUTE }, { ICMP_CODE_HOST_PROHIBITED, TCP_UNREACHABLE },
+    static const struct {
+        uint8_t code;
+        enum tcp_result why;
+    } errors[] = {
+        { ICMP_CODE_NET_PROHIBITED, TCP_NO_ROUTE },
+        { ICMP_CODE_HOST_PROHIBITED, TCP_UNREACHABLE },
         { ICMP_CODE_FILTERED, TCP_UNREACHABLE },
     };
     for (size_t i = 0; i < sizeof errors / sizeof errors[0]; i++) {
@@ -38,17 +42,17 @@ static void prohibited_ends_a_syn(void **state)
     }
 }
 
-/* MUST-56. */
+/* RFC 9293 MUST-56. */
 static void soft_errors_never_end_a_connection(void **state)
 {
     (void)state;
-    static const struct { uint8_t type, code; } errors[] = {
-        { ICMP_UNREACHABLE, 0 }, { ICMP_UNREACHABLE, 1 }, { ICMP_UNREACHABLE, 5 }, { ICMP_UNREACHABLE, 12 },
+    static const struct {
+        uint8_t type, code;
+    } errors[] = {
+        { ICMP_UNREACHABLE, 0 },   { ICMP_UNREACHABLE, 1 },   { ICMP_UNREACHABLE, 5 },       { ICMP_UNREACHABLE, 12 },
         { ICMP_TIME_EXCEEDED, 0 }, { ICMP_TIME_EXCEEDED, 1 }, { ICMP_PARAMETER_PROBLEM, 0 },
     };
-    p->id = tcp_connect(p->stack, PEER_ADDRESS, PEER_PORT, 0, NULL, p->now_ns);
-    peer_step(p);
-    EXPECT(p, TCP_SYN, 0, 0, 0);
+    open_sends_syn();
     for (size_t i = 0; i < sizeof errors / sizeof errors[0]; i++) {
         peer_send_icmp(p, errors[i].type, errors[i].code, 0, 0);
         EXPECT_STATE(p, TCP_SYN_SENT);
@@ -61,7 +65,7 @@ static void soft_errors_never_end_a_connection(void **state)
     EXPECT(p, PA, 1, 1, 100);
     for (size_t i = 0; i < sizeof errors / sizeof errors[0]; i++)
         peer_send_icmp(p, errors[i].type, errors[i].code, 0, 1);
-    for (uint8_t code = 2; code <= 3; code++)           /* nor do hard ones, once it is open: RFC 5461 §4.1 */
+    for (uint8_t code = 2; code <= 3; code++) /* nor do hard ones, once it is open: RFC 5461 §4.1 */
         peer_send_icmp(p, ICMP_UNREACHABLE, code, 0, 1);
     EXPECT_STATE(p, TCP_ESTABLISHED);
     peer_send(p, A, 1, 101, NULL, 0);
@@ -70,17 +74,16 @@ static void soft_errors_never_end_a_connection(void **state)
 static void soft_error_tells_why_a_syn_timed_out(void **state)
 {
     (void)state;
-    p->id = tcp_connect(p->stack, PEER_ADDRESS, PEER_PORT, 0, NULL, p->now_ns);
-    peer_step(p);
-    EXPECT(p, TCP_SYN, 0, 0, 0);
+    open_sends_syn();
     peer_send_icmp(p, ICMP_UNREACHABLE, 1, 0, 0);
     peer_pass(p, 200 * S);
     EXPECT_STATE(p, TCP_CLOSED);
     assert_int_equal(tcp_take_error(p->stack, p->id), TCP_UNREACHABLE);
-    for (struct seen s; peer_take(p, &s);) { }
+    for (struct seen s; peer_take(p, &s);) {
+    }
 }
 
-/* MUST-55, RFC 6633. */
+/* RFC 9293 MUST-55, RFC 6633. */
 static void source_quench_is_ignored(void **state)
 {
     (void)state;
@@ -112,7 +115,7 @@ static void narrow_path_cuts_and_resends_at_once(void **state)
     EXPECT_NONE(p);
     tcp_info(p->stack, p->id, &after);
     assert_int_equal(after.path_mtu_bytes, 1040);
-    assert_int_equal(after.cwnd_bytes, before.cwnd_bytes);      /* not congestion */
+    assert_int_equal(after.cwnd_bytes, before.cwnd_bytes); /* not congestion */
     peer_send(p, A, 1, 2921, NULL, 0);
     peer_write(p, 2000);
     EXPECT(p, A, 2921, 1, 1000);
@@ -120,7 +123,30 @@ static void narrow_path_cuts_and_resends_at_once(void **state)
     peer_send(p, A, 1, 4921, NULL, 0);
 }
 
-/* A message that lies in its transmit buffer is cut: no part's head may be written over another part. */
+/* Fills the table of path MTUs: a new host takes the place of the entry that expires first, for ten minutes. */
+static void path_of_a_ninth_host_replaces_the_oldest(void **state)
+{
+    (void)state;
+    enum { OLDEST = 5, OTHERS = 0x0a630001 };
+    peer_connect(p, OFFER_PLAIN);
+    struct tcp_path *paths = p->stack->tcp.paths;
+    for (uint32_t i = 0; i < TCP_PATH_COUNT; i++)
+        paths[i] = (struct tcp_path){ .peer_address = OTHERS + i,
+                                      .mtu_bytes = 1000,
+                                      .until_ns = p->now_ns + (i == OLDEST ? 1 : 60 + i) * S };
+    peer_write(p, 1460);
+    EXPECT(p, PA, 1, 1, 1460);
+    peer_send_icmp(p, ICMP_UNREACHABLE, FRAGMENTATION_NEEDED, 1040, 1);
+    EXPECT(p, A, 1, 1, 1000);
+    EXPECT(p, PA, 1001, 1, 460);
+    for (uint32_t i = 0; i < TCP_PATH_COUNT; i++)
+        EXPECT_NUMBER("host", paths[i].peer_address, i == OLDEST ? PEER_ADDRESS : OTHERS + i);
+    EXPECT_NUMBER("MTU", paths[OLDEST].mtu_bytes, 1040);
+    EXPECT_NUMBER("kept for", paths[OLDEST].until_ns - p->now_ns, 600 * S);
+    peer_send(p, A, 1, 1461, NULL, 0);
+}
+
+/* Cuts a message that lies in its transmit buffer. No part's head may overwrite another part. */
 static void message_cut_for_a_narrow_path_stays_whole(void **state)
 {
     (void)state;
@@ -137,7 +163,7 @@ static void message_cut_for_a_narrow_path_stays_whole(void **state)
     EXPECT(p, A, 1, 1, 600);
     EXPECT(p, A, 601, 1, 600);
     EXPECT(p, PA, 1201, 1, 200);
-    assert_true(peer_wait(p, 2 * S));           /* all of it was lost again */
+    assert_true(peer_wait(p, 2 * S)); /* all of it was lost again */
     EXPECT(p, A, 1, 1, 600);
     peer_send(p, A, 1, 601, NULL, 0);
     EXPECT(p, A, 601, 1, 600);
@@ -159,7 +185,7 @@ static void error_that_quotes_nothing_in_flight_is_ignored(void **state)
     for (size_t i = 0; i < sizeof seqs / sizeof seqs[0]; i++)
         peer_send_icmp(p, ICMP_UNREACHABLE, FRAGMENTATION_NEEDED, 1040, seqs[i]);
     p->peer_port++;
-    peer_send_icmp(p, ICMP_UNREACHABLE, FRAGMENTATION_NEEDED, 1040, 1);         /* no such connection */
+    peer_send_icmp(p, ICMP_UNREACHABLE, FRAGMENTATION_NEEDED, 1040, 1); /* no such connection */
     p->peer_port--;
     EXPECT_NONE(p);
     struct tcp_info info;
@@ -168,12 +194,15 @@ static void error_that_quotes_nothing_in_flight_is_ignored(void **state)
     peer_send(p, A, 1, 1461, NULL, 0);
 }
 
-/* MTU 0 (RFC 1191 §5: the next plateau below what was quoted), absurd ones, and larger ones. */
+/* Sends ICMP errors with MTU 0 (RFC 1191 §5: the next plateau below the quoted length), with absurd and larger MTUs. */
 static void odd_path_mtus_are_survived(void **state)
 {
     (void)state;
-    static const struct { uint16_t told, used; bool may_fragment; } table[] = {
-        { 0, 1492, false }, { 67, 552, true }, { 68, 552, true }, { 296, 552, true }, { 551, 552, true },
+    static const struct {
+        uint16_t reported, used;
+        bool may_fragment;
+    } table[] = {
+        { 0, 1492, false },  { 67, 552, true },     { 68, 552, true },     { 296, 552, true },     { 551, 552, true },
         { 552, 552, false }, { 1499, 1499, false }, { 1500, 1500, false }, { 65535, 1500, false },
     };
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
@@ -181,7 +210,7 @@ static void odd_path_mtus_are_survived(void **state)
         peer_connect(p, OFFER_PLAIN);
         peer_write(p, 1460);
         EXPECT(p, PA, 1, 1, 1460);
-        peer_send_icmp(p, ICMP_UNREACHABLE, FRAGMENTATION_NEEDED, table[i].told, 1);
+        peer_send_icmp(p, ICMP_UNREACHABLE, FRAGMENTATION_NEEDED, table[i].reported, 1);
         tcp_info(p->stack, p->id, &info);
         assert_int_equal(info.path_mtu_bytes, table[i].used);
         uint32_t next = 1;
@@ -190,14 +219,16 @@ static void odd_path_mtus_are_survived(void **state)
             assert_int_equal(s.dont_fragment, !table[i].may_fragment);
         }
         assert_int_equal(next, table[i].used < 1500 ? 1461 : 1);
-        peer_send_icmp(p, ICMP_UNREACHABLE, FRAGMENTATION_NEEDED, table[i].told, 1);    /* again: no storm */
-        if (table[i].told != 0)
+        peer_send_icmp(p, ICMP_UNREACHABLE, FRAGMENTATION_NEEDED, table[i].reported, 1); /* again: no storm */
+        if (table[i].reported != 0)
             EXPECT_NONE(p);
-        for (struct seen s; peer_take(p, &s);) { }
+        for (struct seen s; peer_take(p, &s);) {
+        }
         tcp_abort(p->stack, p->id, p->now_ns);
         peer_step(p);
-        peer_pass(p, 601 * S);          /* what was learnt of the path is forgotten */
-        for (struct seen s; peer_take(p, &s);) { }
+        peer_pass(p, 601 * S); /* the path's MTU expires */
+        for (struct seen s; peer_take(p, &s);) {
+        }
     }
 }
 
@@ -205,7 +236,7 @@ static void neighbour_that_does_not_answer_ends_the_opening(void **state)
 {
     (void)state;
     peer_end(p);
-    peer_begin_with(p, NULL, 0xffffff00, true);         /* the gateway has to be asked for, and is silent */
+    peer_begin_with(p, NULL, 0xffffff00, true); /* the gateway has to be asked for, and is silent */
     p->id = tcp_connect(p->stack, PEER_ADDRESS, PEER_PORT, 0, NULL, p->now_ns);
     peer_pass(p, 2 * S);
     EXPECT_STATE(p, TCP_SYN_SENT);
@@ -213,7 +244,7 @@ static void neighbour_that_does_not_answer_ends_the_opening(void **state)
     EXPECT_STATE(p, TCP_CLOSED);
     assert_int_equal(tcp_take_error(p->stack, p->id), TCP_UNREACHABLE);
     EXPECT_NONE(p);
-    assert_int_equal(p->stack->counters.arp_tx_requests, 1 + 3);        /* the announcement, and three questions */
+    assert_int_equal(p->stack->ip.counters.arp_tx_requests, 1 + 3); /* the announcement, and three questions */
 }
 
 int main(void)
@@ -225,6 +256,7 @@ int main(void)
         TEST(soft_error_tells_why_a_syn_timed_out),
         TEST(source_quench_is_ignored),
         TEST(narrow_path_cuts_and_resends_at_once),
+        TEST(path_of_a_ninth_host_replaces_the_oldest),
         TEST(message_cut_for_a_narrow_path_stays_whole),
         TEST(error_that_quotes_nothing_in_flight_is_ignored),
         TEST(odd_path_mtus_are_survived),

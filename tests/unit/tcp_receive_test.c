@@ -1,11 +1,10 @@
 /* Receiving: order, overlap, the window and its updates, acknowledgements at once and delayed, SACK and DSACK. */
-#include "net/checksum.h"
-#include "tests/unit/tcp_fixture.h"
+#include "net/ip/checksum.h"
+#include "tests/lib/tcp_fixture.h"
 
 static void connect_delaying(void)
 {
-    struct tcp_policy policy;
-    tcp_policy_default(&policy);
+    struct tcp_policy policy = peer_policy_default();
     policy.ack = TCP_ACK_DELAYED;
     policy.ack_delay_us = 150000;
     begin_with(&policy);
@@ -14,14 +13,13 @@ static void connect_delaying(void)
 
 static void connect_with_buffer(uint32_t bytes)
 {
-    struct tcp_policy policy;
-    tcp_policy_default(&policy);
+    struct tcp_policy policy = peer_policy_default();
     policy.receive_buffer_bytes = bytes;
     begin_with(&policy);
     peer_connect(p, OFFER_PLAIN);
 }
 
-/* The stream's first bytes from the peer, in segments of 1000; nobody reads them. */
+/* Sends the stream's first bytes from the peer, in segments of 1000; nobody reads them. */
 static void send_thousands(uint32_t segments)
 {
     for (uint32_t i = 0; i < segments; i++) {
@@ -41,7 +39,7 @@ static void data_is_acknowledged_at_the_next_idle_turn(void **state)
     peer_read(p, 1, 101);
 }
 
-/* MUST-40, and SHOULD every second full segment. */
+/* RFC 9293 MUST-40; and every second full segment is acknowledged (SHLD-19). */
 static void delayed_ack_waits_its_delay_or_for_a_second_segment(void **state)
 {
     (void)state;
@@ -52,7 +50,7 @@ static void delayed_ack_waits_its_delay_or_for_a_second_segment(void **state)
     assert_true(peer_wait(p, S));
     EXPECT_NUMBER("delay in ns", EXPECT(p, A, 1, 101, 0)->at_ns - sent_ns, 150 * MS);
 
-    peer_send(p, A, 101, 1, NULL, 1460);        /* now full-sized ones */
+    peer_send(p, A, 101, 1, NULL, 1460); /* now full-sized ones */
     EXPECT_NONE(p);
     peer_send(p, A, 1561, 1, NULL, 1460);
     EXPECT(p, A, 1, 3021, 0);
@@ -61,7 +59,7 @@ static void delayed_ack_waits_its_delay_or_for_a_second_segment(void **state)
     peer_send(p, A, 4481, 1, NULL, 1460);
     EXPECT(p, A, 1, 5941, 0);
 
-    peer_send(p, A, 5941, 1, NULL, 10);         /* data of our own takes it along */
+    peer_send(p, A, 5941, 1, NULL, 10); /* data of our own takes it along */
     peer_write(p, 5);
     EXPECT(p, PA, 1, 5951, 5);
     peer_send(p, A, 5951, 6, NULL, 0);
@@ -74,29 +72,37 @@ static void delayed_ack_is_not_delayed_for_holes(void **state)
     connect_delaying();
     peer_send(p, A, 101, 1, NULL, 100);
     EXPECT(p, A, 1, 1, 0);
-    peer_send(p, A, 1, 1, NULL, 50);            /* fills a part of the gap */
+    peer_send(p, A, 1, 1, NULL, 50); /* fills a part of the gap */
     EXPECT(p, A, 1, 51, 0);
-    peer_send(p, A, 51, 1, NULL, 50);           /* and the rest */
+    peer_send(p, A, 51, 1, NULL, 50); /* and the rest */
     EXPECT(p, A, 1, 201, 0);
-    peer_send(p, A, 51, 1, NULL, 50);           /* a repetition */
+    peer_send(p, A, 51, 1, NULL, 50); /* a repetition */
     EXPECT(p, A, 1, 201, 0);
 }
 
-/* As Linux: our own FIN often follows. */
-static void delayed_ack_of_fin_waits_like_that_of_text(void **state)
+static void delayed_ack_is_not_delayed_for_fin(void **state)
 {
     (void)state;
     connect_delaying();
     peer_send(p, FA, 1, 1, NULL, 100);
-    EXPECT_NONE(p);
-    assert_int_equal(tcp_shutdown(p->stack, p->id, p->now_ns), TCP_OK);
-    peer_step(p);
-    EXPECT(p, FA, 1, 102, 0);                   /* it has taken the ACK along */
-    peer_send(p, A, 102, 2, NULL, 0);
+    EXPECT(p, A, 1, 102, 0);
     assert_false(peer_wait(p, S));
 }
 
-/* MUST-58, MUST-59: what came together is acknowledged together. */
+static void fin_of_an_application_that_closes_at_once_takes_the_ack_along(void **state)
+{
+    (void)state;
+    connect_delaying();
+    p->idle_later = true;
+    peer_send(p, FA, 1, 1, NULL, 100);
+    assert_int_equal(tcp_shutdown(p->stack, p->id, p->now_ns), TCP_OK);
+    p->idle_later = false;
+    peer_step(p);
+    EXPECT(p, FA, 1, 102, 0);
+    EXPECT_NONE(p);
+}
+
+/* RFC 9293 MUST-58, MUST-59: segments that come together are acknowledged together. */
 static void queued_segments_are_acknowledged_by_one_ack(void **state)
 {
     (void)state;
@@ -115,8 +121,8 @@ static void queued_segments_are_acknowledged_by_one_ack(void **state)
             segment[20 + k] = peer_pattern(1 + i * 100 + k);
         uint32_t sum = checksum_pseudo_ipv4(PEER_ADDRESS, PEER_STACK_ADDRESS, 6, 120);
         store_be16(&tcp->checksum, checksum_finish(checksum_sum(sum, segment, 120)));
-        netdev_ip_push(&p->device, packet[i], peer_ip_packet(packet[i], 6, PEER_ADDRESS, PEER_STACK_ADDRESS, segment,
-                                                            120));
+        netdev_ip_push(&p->device, packet[i],
+                       peer_ip_packet(packet[i], 6, PEER_ADDRESS, PEER_STACK_ADDRESS, segment, 120));
     }
     peer_step(p);
     EXPECT(p, A, 1, 301, 0);
@@ -142,7 +148,8 @@ static void segments_in_any_order_become_the_stream(void **state)
         peer_read(p, 1, 600);
         tcp_abort(p->stack, p->id, p->now_ns);
         peer_step(p);
-        for (struct seen s; peer_take(p, &s);) { }
+        for (struct seen s; peer_take(p, &s);) {
+        }
     }
 }
 
@@ -150,9 +157,9 @@ static void holes_beyond_the_table_are_dropped_and_come_again(void **state)
 {
     (void)state;
     peer_connect(p, OFFER_SACK);
-    for (uint32_t i = 100; i > 0; i--)          /* one byte in two, backwards */
+    for (uint32_t i = 100; i > 0; i--) /* one byte in two, backwards */
         peer_send(p, A, 1 + 2 * i, 1, NULL, 1);
-    assert_int_equal(p->stack->counters.tcp_rx_drop_ranges_full, 100 - 32);
+    assert_int_equal(p->stack->ip.counters.tcp_rx_drop_ranges_full, 100 - 32);
     for (struct seen s; peer_take(p, &s);)
         assert_int_equal(s.ack, 1);
     peer_send(p, A, 1, 1, NULL, 1000);
@@ -168,7 +175,7 @@ static void duplicates_are_dropped_and_acknowledged(void **state)
         peer_send(p, A, 1, 1, NULL, 100);
         EXPECT(p, A, 1, 101, 0);
     }
-    peer_send(p, A, 51, 1, NULL, 100);          /* half old */
+    peer_send(p, A, 51, 1, NULL, 100); /* half old */
     EXPECT(p, A, 1, 151, 0);
     peer_read(p, 1, 150);
 }
@@ -189,7 +196,7 @@ static void sack_blocks_name_the_latest_first(void **state)
             assert_int_equal(s->sack[k].right, lefts[i - k] + 100);
         }
     }
-    peer_send(p, A, 301, 1, NULL, 100);         /* joins the first two: their union is the latest */
+    peer_send(p, A, 301, 1, NULL, 100); /* joins the first two: their union is the latest */
     s = EXPECT(p, A, 1, 1, 0);
     assert_int_equal(s->sack[0].left, 201);
     assert_int_equal(s->sack[0].right, 501);
@@ -228,25 +235,58 @@ static void repetitions_are_told_by_dsack(void **state)
     peer_connect(p, OFFER_SACK);
     peer_send(p, A, 1, 1, NULL, 200);
     assert_int_equal(EXPECT(p, A, 1, 201, 0)->sack_count, 0);
-    peer_send(p, A, 51, 1, NULL, 100);          /* below the acknowledgement */
+    peer_send(p, A, 51, 1, NULL, 100); /* below the acknowledgement */
     struct seen *s = EXPECT(p, A, 1, 201, 0);
     assert_int_equal(s->sack_count, 1);
     assert_int_equal(s->sack[0].left, 51);
     assert_int_equal(s->sack[0].right, 151);
     peer_send(p, A, 401, 1, NULL, 100);
     assert_int_equal(EXPECT(p, A, 1, 201, 0)->sack_count, 1);
-    peer_send(p, A, 421, 1, NULL, 20);          /* inside a block: that one second */
+    peer_send(p, A, 421, 1, NULL, 20); /* inside a block: that one second */
     s = EXPECT(p, A, 1, 201, 0);
     assert_int_equal(s->sack_count, 2);
     assert_int_equal(s->sack[0].left, 421);
     assert_int_equal(s->sack[0].right, 441);
     assert_int_equal(s->sack[1].left, 401);
-    peer_send(p, A, 151, 1, NULL, 100);         /* partly old */
+    peer_send(p, A, 151, 1, NULL, 100); /* partly old */
     s = EXPECT(p, A, 1, 251, 0);
     assert_int_equal(s->sack[0].left, 151);
     assert_int_equal(s->sack[0].right, 201);
-    peer_send(p, A, 251, 1, NULL, 10);          /* told once */
+    peer_send(p, A, 251, 1, NULL, 10); /* reported once */
     assert_int_equal(EXPECT(p, A, 1, 261, 0)->sack_count, 1);
+}
+
+/* RFC 2883 §4.2.3, example 6: however three blocks have come, and wherever a segment lies over them. */
+static void dsack_names_the_first_of_several_repeated_parts(void **state)
+{
+    static const uint32_t orders[6][3] = { { 201, 401, 601 }, { 201, 601, 401 }, { 401, 201, 601 },
+                                           { 401, 601, 201 }, { 601, 201, 401 }, { 601, 401, 201 } };
+    (void)state;
+    for (size_t order = 0; order < 6; order++)
+        for (uint32_t left = 151; left < 750; left += 50)
+            for (uint32_t right = left + 50; right <= 751; right += 50) {
+                uint32_t first = left;
+                peer_connect(p, OFFER_SACK);
+                for (size_t i = 0; i < 3; i++) {
+                    peer_send(p, A, orders[order][i], 1, NULL, 100);
+                    EXPECT(p, A, 1, 1, 0);
+                }
+                while (first < right && !((first - 1) / 100 % 2 == 0 && first > 200 && first < 700))
+                    first += 50; /* the plain reference: 201:301, 401:501 and 601:701 are there */
+                uint32_t end = (first - 1) / 100 * 100 + 101 < right ? (first - 1) / 100 * 100 + 101 : right;
+                peer_send(p, A, left, 1, NULL, right - left);
+                struct seen *s = EXPECT(p, A, 1, 1, 0);
+                if (first < right) {
+                    EXPECT_NUMBER("DSACK's left", s->sack[0].left, first);
+                    EXPECT_NUMBER("DSACK's right", s->sack[0].right, end);
+                }
+                struct block latest = { s->sack[first < right].left, s->sack[first < right].right };
+                EXPECT_BETWEEN("the union's left", latest.left, 0, left);
+                EXPECT_BETWEEN("the union's right", latest.right, right, 751);
+                tcp_abort(p->stack, p->id, p->now_ns);
+                for (struct seen rest; peer_step(p), peer_take(p, &rest);) {
+                }
+            }
 }
 
 static void window_closes_as_the_application_does_not_read_and_never_shrinks(void **state)
@@ -261,17 +301,17 @@ static void window_closes_as_the_application_does_not_read_and_never_shrinks(voi
         assert_true(s->ack + s->window >= edge);
         assert_int_equal(s->ack + s->window, 10001);
     }
-    peer_send(p, A, 1 + sent, 1, NULL, 1000);   /* into the closed window */
+    peer_send(p, A, 1 + sent, 1, NULL, 1000); /* into the closed window */
     assert_int_equal(EXPECT(p, A, 1, 10001, 0)->window, 0);
-    peer_send(p, A, 0 + sent, 1, NULL, 0);      /* a probe as Linux sends it */
+    peer_send(p, A, 0 + sent, 1, NULL, 0); /* a probe as Linux sends it */
     assert_int_equal(EXPECT(p, A, 1, 10001, 0)->window, 0);
-    peer_send(p, PA, 1 + sent, 1, NULL, 1);     /* and as others do */
+    peer_send(p, PA, 1 + sent, 1, NULL, 1); /* and as others do */
     assert_int_equal(EXPECT(p, A, 1, 10001, 0)->window, 0);
-    peer_send(p, A, 1 + sent, 1, NULL, 0);      /* MUST-66: its ACK would count */
+    peer_send(p, A, 1 + sent, 1, NULL, 0); /* MUST-66: its ACK would count */
     EXPECT_NONE(p);
 }
 
-/* MUST-39: 1-byte reads, no 1-byte windows. */
+/* RFC 9293 MUST-39: reads of 1 byte open no windows of 1 byte. */
 static void window_opens_by_segments_not_by_bytes(void **state)
 {
     (void)state;
@@ -305,8 +345,7 @@ static void window_update_after_zero_comes_with_a_segment_of_room(void **state)
 static void large_buffer_is_offered_by_scale(void **state)
 {
     (void)state;
-    struct tcp_policy policy;
-    tcp_policy_default(&policy);
+    struct tcp_policy policy = peer_policy_default();
     policy.receive_buffer_bytes = 65536;
     policy.window_scale = 4;
     begin_with(&policy);
@@ -314,11 +353,11 @@ static void large_buffer_is_offered_by_scale(void **state)
     peer_step(p);
     struct seen *s = EXPECT(p, TCP_SYN, 0, 0, 0);
     assert_int_equal(s->scale, 4);
-    assert_int_equal(s->window, 65520);         /* the ring, less one unit */
+    assert_int_equal(s->window, 65520); /* the ring, less one unit */
     peer_send_options(p, SA, 0, 1, NULL, 0, "\x02\x04\x05\xb4\x03\x03\x07\x01", 8);
     assert_int_equal(EXPECT(p, A, 1, 1, 0)->window, 65520 >> 4);
     uint32_t edge = 65521;
-    for (uint32_t i = 0; i < 60; i++) {         /* odd sizes: in units of 16 the edge cannot always be kept exactly */
+    for (uint32_t i = 0; i < 60; i++) { /* odd sizes: in units of 16 the edge cannot always be kept exactly */
         peer_send(p, A, 1 + 1001 * i, 1, NULL, 1001);
         s = EXPECT(p, A, 1, 1 + 1001 * (i + 1), 0);
         assert_true(s->ack + ((uint32_t)s->window << 4) > edge - 16);
@@ -330,7 +369,9 @@ static void large_buffer_is_offered_by_scale(void **state)
 static void scale_of_the_peer_applies_to_all_but_syns(void **state)
 {
     (void)state;
-    static const struct { uint8_t offered, used; } table[] = { { 0, 0 }, { 7, 7 }, { 14, 14 }, { 15, 14 }, { 255, 14 } };
+    static const struct {
+        uint8_t offered, used;
+    } table[] = { { 0, 0 }, { 7, 7 }, { 14, 14 }, { 15, 14 }, { 255, 14 } };
     for (size_t i = 0; i < ARRAY_COUNT(table); i++) {
         uint8_t options[] = { 2, 4, 5, 0xb4, 3, 3, table[i].offered, 0 };
         struct tcp_info info;
@@ -347,7 +388,8 @@ static void scale_of_the_peer_applies_to_all_but_syns(void **state)
         assert_int_equal(info.snd_wnd, 1000 << table[i].used);
         tcp_abort(p->stack, p->id, p->now_ns);
         peer_step(p);
-        for (struct seen s; peer_take(p, &s);) { }
+        for (struct seen s; peer_take(p, &s);) {
+        }
     }
 }
 
@@ -361,17 +403,17 @@ static void timestamps_are_echoed_by_the_rule_and_old_ones_refused(void **state)
     peer_send(p, A, 1, 1, NULL, 100);
     assert_int_equal(EXPECT(p, A, 1, 101, 0)->timestamp_echo, t + 10);
     p->timestamp = t + 20;
-    peer_send(p, A, 201, 1, NULL, 100);         /* beyond a hole: not echoed */
+    peer_send(p, A, 201, 1, NULL, 100); /* beyond a hole: not echoed */
     assert_int_equal(EXPECT(p, A, 1, 101, 0)->timestamp_echo, t + 10);
     p->timestamp = t + 15;
-    peer_send(p, A, 101, 1, NULL, 100);         /* fills it: its own is */
+    peer_send(p, A, 101, 1, NULL, 100); /* fills it: its own is */
     assert_int_equal(EXPECT(p, A, 1, 301, 0)->timestamp_echo, t + 15);
     p->timestamp = t + 14;
-    peer_send(p, A, 301, 1, NULL, 100);         /* PAWS: acknowledged, dropped */
+    peer_send(p, A, 301, 1, NULL, 100); /* PAWS: acknowledged, dropped */
     assert_int_equal(EXPECT(p, A, 1, 301, 0)->timestamp_echo, t + 15);
-    peer_send(p, TCP_RST, 301, 1, NULL, 0);     /* a RST is not held to it */
+    peer_send(p, TCP_RST, 301, 1, NULL, 0); /* a RST is not held to it */
     EXPECT_STATE(p, TCP_CLOSED);
-    assert_int_equal(p->stack->counters.tcp_rx_drop_paws, 1);
+    assert_int_equal(p->stack->ip.counters.tcp_rx_drop_paws, 1);
 }
 
 static void timestamp_that_wrapped_is_newer(void **state)
@@ -411,7 +453,7 @@ static void timestamps_stand_in_every_segment_and_begin_anywhere(void **state)
     peer_send(p, A, 1, 3001, NULL, 0);
 }
 
-/* MUST-30, MUST-31: the pointer says nothing that could hurt; the data is in line. */
+/* RFC 9293 MUST-30, MUST-31: the urgent pointer does no harm, and urgent data is delivered in line. */
 static void urgent_data_is_delivered_in_line(void **state)
 {
     (void)state;
@@ -437,7 +479,8 @@ static void urgent_data_is_delivered_in_line(void **state)
         seq += bytes;
     }
     peer_read(p, 1, 500);
-    for (struct seen s; peer_take(p, &s);) { }
+    for (struct seen s; peer_take(p, &s);) {
+    }
 }
 
 static void peek_leaves_the_bytes(void **state)
@@ -483,7 +526,8 @@ int main(void)
         TEST(data_is_acknowledged_at_the_next_idle_turn),
         TEST(delayed_ack_waits_its_delay_or_for_a_second_segment),
         TEST(delayed_ack_is_not_delayed_for_holes),
-        TEST(delayed_ack_of_fin_waits_like_that_of_text),
+        TEST(delayed_ack_is_not_delayed_for_fin),
+        TEST(fin_of_an_application_that_closes_at_once_takes_the_ack_along),
         TEST(queued_segments_are_acknowledged_by_one_ack),
         TEST(segments_in_any_order_become_the_stream),
         TEST(holes_beyond_the_table_are_dropped_and_come_again),
@@ -492,6 +536,7 @@ int main(void)
         TEST(sack_with_timestamps_has_three_blocks),
         TEST(without_sack_agreed_there_are_no_blocks),
         TEST(repetitions_are_told_by_dsack),
+        TEST(dsack_names_the_first_of_several_repeated_parts),
         TEST(window_closes_as_the_application_does_not_read_and_never_shrinks),
         TEST(window_opens_by_segments_not_by_bytes),
         TEST(window_update_after_zero_comes_with_a_segment_of_room),

@@ -1,9 +1,9 @@
 /* Losses: fast retransmit and recovery with and without SACK, RACK's clock, tail probes, timeouts, the windows of
  * congestion through all of it, and what a peer may lie about. */
-#include "tests/unit/tcp_fixture.h"
+#include "tests/lib/tcp_fixture.h"
 
 enum { MSS = 1000 };
-#define OFFER_1000 ((struct offer){ MSS, -1, false, false })
+#define OFFER_1000      ((struct offer){ MSS, -1, false, false })
 #define OFFER_1000_SACK ((struct offer){ MSS, -1, true, false })
 
 static uint32_t cwnd(void)
@@ -20,7 +20,7 @@ static uint32_t ssthresh(void)
     return info.ssthresh_bytes;
 }
 
-/* `count` full segments leave, from `seq` on; the last is pushed if nothing follows it. */
+/* Expects `count` full segments from `seq` on; `pushed`: the last has PSH. */
 static void expect_segments(uint32_t seq, uint32_t count, bool pushed)
 {
     for (uint32_t i = 0; i < count; i++)
@@ -28,7 +28,7 @@ static void expect_segments(uint32_t seq, uint32_t count, bool pushed)
     EXPECT_NONE(p);
 }
 
-/* A connection with a measured round trip of 100 ms: SRTT 100, RTTVAR 37.5, RTO 250 ms. */
+/* Opens a connection with a measured round trip of 100 ms: RTTVAR 37.5 ms, RTO 250 ms. */
 static void connect_with_rtt(struct offer offer)
 {
     peer_connect_after(p, offer, 100 * MS);
@@ -43,20 +43,19 @@ static void connect_with_rtt(struct offer offer)
 static void slow_start_grows_by_what_is_acknowledged_two_segments_at_most(void **state)
 {
     (void)state;
-    struct tcp_policy policy;
-    tcp_policy_default(&policy);
+    struct tcp_policy policy = peer_policy_default();
     policy.initial_window_segments = 4;
     policy.slow_start_ack_segments = 2;
     begin_with(&policy);
     peer_connect(p, OFFER_1000);
     peer_write(p, 60000);
     expect_segments(1, 4, false);
-    peer_send(p, A, 1, 1 + MSS, NULL, 0);       /* one segment: one more, and the one it frees */
+    peer_send(p, A, 1, 1 + MSS, NULL, 0); /* one segment: one more, and the one it frees */
     expect_segments(1 + 4 * MSS, 2, false);
-    peer_send(p, A, 1, 1 + 3 * MSS, NULL, 0);   /* two: two */
+    peer_send(p, A, 1, 1 + 3 * MSS, NULL, 0); /* two: two */
     expect_segments(1 + 6 * MSS, 4, false);
     EXPECT_NUMBER("cwnd", cwnd(), 7 * MSS);
-    peer_send(p, A, 1, 1 + 6 * MSS, NULL, 0);   /* three: L = 2 (RFC 3465) */
+    peer_send(p, A, 1, 1 + 6 * MSS, NULL, 0); /* three: L = 2 (RFC 3465) */
     EXPECT_NUMBER("cwnd", cwnd(), 9 * MSS);
 }
 
@@ -75,16 +74,15 @@ static void splitting_acks_gains_nothing(void **state)
 static void congestion_avoidance_grows_a_segment_a_window(void **state)
 {
     (void)state;
-    struct tcp_policy policy;
-    tcp_policy_default(&policy);
+    struct tcp_policy policy = peer_policy_default();
     policy.congestion = TCP_NEWRENO;
     begin_with(&policy);
     peer_connect(p, OFFER_1000);
     peer_write(p, 64000);
     expect_segments(1, 10, false);
-    for (int i = 0; i < 3; i++)                 /* a loss puts it there */
+    for (int i = 0; i < 3; i++) /* a loss puts it there */
         peer_send(p, A, 1, 1, NULL, 0);
-    EXPECT(p, A, 1 + 10 * MSS, 1, MSS);         /* limited transmit, RFC 3042 */
+    EXPECT(p, A, 1 + 10 * MSS, 1, MSS); /* limited transmit, RFC 3042 */
     EXPECT(p, A, 1 + 11 * MSS, 1, MSS);
     EXPECT(p, A, 1, 1, MSS);
     EXPECT_NUMBER("ssthresh", ssthresh(), 5 * MSS);
@@ -92,13 +90,15 @@ static void congestion_avoidance_grows_a_segment_a_window(void **state)
     EXPECT_NUMBER("cwnd", cwnd(), 5 * MSS);
     uint32_t ack = 1 + 12 * MSS;
     for (int i = 0; i < 5; i++) {
-        for (struct seen s; peer_take(p, &s);) { }
+        for (struct seen s; peer_take(p, &s);) {
+        }
         EXPECT_NUMBER("cwnd", cwnd(), 5 * MSS);
         ack += MSS;
         peer_send(p, A, 1, ack, NULL, 0);
     }
     EXPECT_NUMBER("cwnd", cwnd(), 6 * MSS);
-    for (struct seen s; peer_take(p, &s);) { }
+    for (struct seen s; peer_take(p, &s);) {
+    }
 }
 
 static void window_that_is_not_used_does_not_grow(void **state)
@@ -118,15 +118,14 @@ static void cubic_returns_to_the_old_window_in_its_time(void **state)
 {
     (void)state;
     struct tcp_congestion c;
-    struct tcp_policy policy;
-    tcp_policy_default(&policy);
+    struct tcp_policy policy = peer_policy_default();
     tcp_congestion_init(&c, 10 * MSS);
     c.cwnd = c.ssthresh = 1000 * MSS;
     uint64_t now_ns = 100 * S;
     tcp_congestion_lost(&c, &policy, 1000 * MSS, MSS);
     assert_int_equal(c.ssthresh, 700 * MSS);
     c.cwnd = c.ssthresh;
-    double k_s = 9.0856;                        /* cbrt(300 / 0.4) */
+    double k_s = 9.0856; /* cbrt(300 / 0.4) */
     uint64_t rtt_ns = 100 * MS, before_k = 0, at_k = 0, after_k = 0;
     for (int round = 0; round < 140; round++) {
         double t = round * 0.1;
@@ -140,12 +139,45 @@ static void cubic_returns_to_the_old_window_in_its_time(void **state)
         if (t < 1.5 * k_s)
             after_k = c.cwnd;
     }
-    EXPECT_BETWEEN("cwnd at K / 2", before_k, 940 * MSS, 975 * MSS);    /* 1000 - 0.4 (4.54)^3 = 962 */
+    EXPECT_BETWEEN("cwnd at K / 2", before_k, 940 * MSS, 975 * MSS); /* 1000 - 0.4 (4.54)^3 = 962 */
     EXPECT_BETWEEN("cwnd at K", at_k, 990 * MSS, 1010 * MSS);
-    EXPECT_BETWEEN("cwnd at 1.5 K", after_k, 1020 * MSS, 1050 * MSS);   /* 1000 + 0.4 (4.54)^3 = 1037 */
+    EXPECT_BETWEEN("cwnd at 1.5 K", after_k, 1020 * MSS, 1050 * MSS); /* 1000 + 0.4 (4.54)^3 = 1037 */
+}
+
+/* Grows a large window with a large MSS, long after a loss: the cubic's product must not overflow. */
+static void cubic_grows_without_overflow(void **state)
+{
+    (void)state;
+    enum { MSS_LARGE = 46117, WINDOW = 4000 * MSS_LARGE }; /* 10^18 / 2500 times this MSS is little more than 2^64 */
+    struct tcp_congestion c;
+    struct tcp_policy policy;
+    tcp_policy_default(&policy);
+    tcp_congestion_init(&c, 10 * MSS_LARGE);
+    c.cwnd = c.ssthresh = 100 * MSS_LARGE;
+    tcp_congestion_lost(&c, &policy, 100 * MSS_LARGE, MSS_LARGE);
+    c.cwnd = c.ssthresh;
+    uint64_t begun_ns = 100 * S;
+    tcp_congestion_acked(&c, &policy, MSS_LARGE, MSS_LARGE, MS, true, false, begun_ns);
+    c.cwnd = WINDOW;
+    tcp_congestion_acked(&c, &policy, WINDOW, MSS_LARGE, MS, true, false, begun_ns + 1100 * S);
+    EXPECT_NUMBER("cwnd", c.cwnd, WINDOW + WINDOW / 2);
 }
 
 /* ---- Without SACK: RFC 5681, RFC 6582, RFC 3042 ---- */
+
+/* Plays a loss more than 2^31 bytes behind the last one: the guard of RFC 6582 §3.2 step 2 is long passed. */
+static void third_duplicate_ack_resends_long_after_the_last_loss(void **state)
+{
+    (void)state;
+    connect_with_rtt(OFFER_1000);
+    struct tcp_connection *c = &p->stack->tcp.connections[p->id];
+    c->recover = c->snd_una - 0x80000001;
+    peer_write(p, 10 * MSS);
+    expect_segments(2, 10, true);
+    for (int i = 0; i < 3; i++)
+        peer_send(p, A, 1, 2, NULL, 0);
+    EXPECT(p, A, 2, 1, MSS);
+}
 
 static void third_duplicate_ack_resends(void **state)
 {
@@ -161,7 +193,7 @@ static void third_duplicate_ack_resends(void **state)
     EXPECT_NONE(p);
     peer_send(p, A, 1, 2 + 10 * MSS, NULL, 0);
     EXPECT_NONE(p);
-    EXPECT_NUMBER("cwnd", cwnd(), 7 * MSS + 0);         /* CUBIC: 0.7 of 10 */
+    EXPECT_NUMBER("cwnd", cwnd(), 7 * MSS + 0); /* CUBIC: 0.7 of 10 */
 }
 
 static void segments_with_data_or_other_windows_are_no_duplicates(void **state)
@@ -185,7 +217,7 @@ static void partial_acks_resend_hole_after_hole(void **state)
 {
     (void)state;
     connect_with_rtt(OFFER_1000);
-    peer_write(p, 10 * MSS);                    /* 1st, 4th and 7th are lost */
+    peer_write(p, 10 * MSS); /* 1st, 4th and 7th are lost */
     expect_segments(2, 10, true);
     for (int i = 0; i < 7; i++)
         peer_send(p, A, 1, 2, NULL, 0);
@@ -201,7 +233,7 @@ static void partial_acks_resend_hole_after_hole(void **state)
     tcp_info(p->stack, p->id, &info);
     assert_false(info.in_recovery);
     EXPECT_NUMBER("resends", info.retransmits_total, 3);
-    EXPECT_NUMBER("ssthresh", info.ssthresh_bytes, 7 * MSS);    /* one loss event, one reduction */
+    EXPECT_NUMBER("ssthresh", info.ssthresh_bytes, 7 * MSS); /* one loss event, one reduction */
 }
 
 /* RFC 6582 §3.2, step 2: duplicates caused by needless resends after a timeout are not a loss. */
@@ -212,14 +244,16 @@ static void duplicates_after_a_timeout_do_not_resend_again(void **state)
     peer_write(p, 4 * MSS);
     expect_segments(2, 4, true);
     assert_true(peer_wait(p, S));
-    EXPECT(p, A, 2, 1, MSS);                    /* the timeout's; all had only been late */
+    EXPECT(p, A, 2, 1, MSS); /* the timeout's; all had only been late */
     for (uint32_t i = 1; i <= 4; i++)
         peer_send(p, A, 1, 2 + i * MSS, NULL, 0);
-    for (struct seen s; peer_take(p, &s);) { }
+    for (struct seen s; peer_take(p, &s);) {
+    }
     peer_write(p, 3 * MSS);
-    for (struct seen s; peer_take(p, &s);) { }
+    for (struct seen s; peer_take(p, &s);) {
+    }
     for (int i = 0; i < 3; i++)
-        peer_send(p, A, 1, 2 + 4 * MSS, NULL, 0);       /* answers to what was sent twice */
+        peer_send(p, A, 1, 2 + 4 * MSS, NULL, 0); /* answers to what was sent twice */
     EXPECT_NONE(p);
 }
 
@@ -233,7 +267,7 @@ static void three_segments_sacked_beyond_a_hole_resend_it(void **state)
     expect_segments(2, 10, false);
     peer_pass(p, 100 * MS);
     peer_send_sack(p, 1, 2, &(struct block){ 2 + MSS, 2 + 2 * MSS }, 1);
-    EXPECT(p, A, 2 + 10 * MSS, 1, MSS);         /* limited transmit */
+    EXPECT(p, A, 2 + 10 * MSS, 1, MSS); /* limited transmit */
     peer_send_sack(p, 1, 2, &(struct block){ 2 + MSS, 2 + 3 * MSS }, 1);
     EXPECT(p, PA, 2 + 11 * MSS, 1, MSS);
     peer_send_sack(p, 1, 2, &(struct block){ 2 + MSS, 2 + 4 * MSS }, 1);
@@ -246,7 +280,7 @@ static void only_the_holes_are_resent(void **state)
 {
     (void)state;
     connect_with_rtt(OFFER_1000_SACK);
-    peer_write(p, 10 * MSS);                    /* 1st, 3rd, 6th are lost */
+    peer_write(p, 10 * MSS); /* 1st, 3rd, 6th are lost */
     expect_segments(2, 10, true);
     peer_pass(p, 100 * MS);
     struct block blocks[] = { { 2 + 6 * MSS, 2 + 10 * MSS }, { 2 + 3 * MSS, 2 + 5 * MSS }, { 2 + MSS, 2 + 2 * MSS } };
@@ -304,11 +338,11 @@ static void reordered_segments_are_not_resent_once_reordering_is_known(void **st
         peer_send_sack(p, 1, seq, &(struct block){ seq + MSS, seq + (i == 0 ? 3 : 5) * MSS }, 1);
         EXPECT_NONE(p);
         peer_pass(p, 10 * MS);
-        peer_send(p, A, 1, seq + 5 * MSS, NULL, 0);     /* the first comes 10 ms later */
+        peer_send(p, A, 1, seq + 5 * MSS, NULL, 0); /* the first comes 10 ms later */
         EXPECT_NONE(p);
         seq += 5 * MSS;
     }
-    EXPECT_NUMBER("recoveries", p->stack->counters.tcp_recoveries, 0);
+    EXPECT_NUMBER("recoveries", p->stack->ip.counters.tcp_recoveries, 0);
 }
 
 /* RFC 8985: a lost resend is found by time, without waiting for the timeout. */
@@ -320,15 +354,15 @@ static void lost_resend_is_resent_within_a_round_trip(void **state)
     expect_segments(2, 10, false);
     peer_pass(p, 100 * MS);
     peer_send_sack(p, 1, 2, &(struct block){ 2 + MSS, 2 + 10 * MSS }, 1);
-    EXPECT(p, A, 2, 1, MSS);                    /* is lost again */
+    EXPECT(p, A, 2, 1, MSS); /* is lost again */
     uint32_t last = 0;
     for (struct seen s; peer_take(p, &s);)
         last = s.seq + s.bytes;
     assert_true(last > 2 + 10 * MSS);
     peer_pass(p, 100 * MS);
-    peer_send_sack(p, 1, 2, &(struct block){ 2 + MSS, last }, 1);       /* what was sent after it has come */
+    peer_send_sack(p, 1, 2, &(struct block){ 2 + MSS, last }, 1); /* the segments after it have come */
     EXPECT(p, A, 2, 1, MSS);
-    EXPECT_NUMBER("timeouts", p->stack->counters.tcp_rto_timeouts, 0);
+    EXPECT_NUMBER("timeouts", p->stack->ip.counters.tcp_rto_timeouts, 0);
     peer_send(p, A, 1, last, NULL, 0);
 }
 
@@ -336,8 +370,7 @@ static void lost_resend_is_resent_within_a_round_trip(void **state)
 static void timeout_forgets_what_was_sacked(void **state)
 {
     (void)state;
-    struct tcp_policy policy;
-    tcp_policy_default(&policy);
+    struct tcp_policy policy = peer_policy_default();
     policy.tail_probe = false;
     begin_with(&policy);
     connect_with_rtt(OFFER_1000_SACK);
@@ -345,16 +378,16 @@ static void timeout_forgets_what_was_sacked(void **state)
     expect_segments(2, 3, true);
     peer_send_sack(p, 1, 2, &(struct block){ 2 + MSS, 2 + 3 * MSS }, 1);
     assert_true(peer_wait(p, S));
-    EXPECT(p, A, 2, 1, MSS);                    /* RACK's */
+    EXPECT(p, A, 2, 1, MSS); /* RACK's */
     assert_true(peer_wait(p, S));
-    EXPECT(p, A, 2, 1, MSS);                    /* the timeout's */
-    peer_send(p, A, 1, 2 + MSS, NULL, 0);       /* the peer has thrown the rest away */
+    EXPECT(p, A, 2, 1, MSS);              /* the timeout's */
+    peer_send(p, A, 1, 2 + MSS, NULL, 0); /* the peer has thrown the rest away */
     EXPECT(p, A, 2 + MSS, 1, MSS);
     EXPECT(p, PA, 2 + 2 * MSS, 1, MSS);
     peer_send(p, A, 1, 2 + 3 * MSS, NULL, 0);
 }
 
-/* CVE-2019-11477 and its kin: blocks that cannot be. */
+/* Sends impossible SACK blocks (CVE-2019-11477 and similar). */
 static void impossible_sack_blocks_are_ignored(void **state)
 {
     (void)state;
@@ -362,8 +395,14 @@ static void impossible_sack_blocks_are_ignored(void **state)
     peer_write(p, 10 * MSS);
     expect_segments(2, 10, true);
     static const struct block bad[] = {
-        { 2 + 3 * MSS, 2 + MSS }, { 2 + MSS, 2 + MSS }, { 2 + MSS, 2 + 11 * MSS }, { 2 + MSS, 2 + MSS + 0x80000000 },
-        { 2 + 20 * MSS, 2 + 30 * MSS }, { 0x80000000, 0x80000100 }, { 1, 0 }, { 2 + MSS + 1, 2 + 2 * MSS - 1 },
+        { 2 + 3 * MSS, 2 + MSS },
+        { 2 + MSS, 2 + MSS },
+        { 2 + MSS, 2 + 11 * MSS },
+        { 2 + MSS, 2 + MSS + 0x80000000 },
+        { 2 + 20 * MSS, 2 + 30 * MSS },
+        { 0x80000000, 0x80000100 },
+        { 1, 0 },
+        { 2 + MSS + 1, 2 + 2 * MSS - 1 },
         { 2 + MSS, 2 + MSS + 1 },
     };
     for (size_t i = 0; i < ARRAY_COUNT(bad); i++) {
@@ -383,10 +422,12 @@ static void impossible_sack_blocks_are_ignored(void **state)
         }
         peer_send_sack(p, 1, 2, blocks, 1 + (uint32_t)i % 4);
         peer_pass(p, MS / 10);
-        for (struct seen s; peer_take(p, &s);) { }
+        for (struct seen s; peer_take(p, &s);) {
+        }
     }
     peer_send(p, A, 1, 2 + 10 * MSS, NULL, 0);
-    for (struct seen s; peer_take(p, &s);) { }
+    for (struct seen s; peer_take(p, &s);) {
+    }
     struct tcp_info info;
     tcp_info(p->stack, p->id, &info);
     EXPECT_NUMBER("unacked", info.unacked_bytes, 0);
@@ -397,8 +438,7 @@ static void impossible_sack_blocks_are_ignored(void **state)
 static void window_sinks_evenly_through_recovery(void **state)
 {
     (void)state;
-    struct tcp_policy policy;
-    tcp_policy_default(&policy);
+    struct tcp_policy policy = peer_policy_default();
     policy.initial_window_segments = 20;
     policy.congestion = TCP_NEWRENO;
     begin_with(&policy);
@@ -422,8 +462,7 @@ static void window_sinks_evenly_through_recovery(void **state)
 static void lone_segment_is_probed_after_two_round_trips_and_the_peers_delay(void **state)
 {
     (void)state;
-    struct tcp_policy policy;
-    tcp_policy_default(&policy);
+    struct tcp_policy policy = peer_policy_default();
     policy.rto_min_us = 1000000;
     begin_with(&policy);
     connect_with_rtt(OFFER_1000_SACK);
@@ -434,15 +473,14 @@ static void lone_segment_is_probed_after_two_round_trips_and_the_peers_delay(voi
     assert_true(peer_wait(p, 2 * S));
     EXPECT_AFTER(p, EXPECT(p, PA, 2, 1, 100), (2 * info.srtt_us + 200000) * UINT64_C(1000));
     assert_true(peer_wait(p, 2 * S));
-    EXPECT_AFTER(p, EXPECT(p, PA, 2, 1, 100), 1 * S);           /* then the timeout, from the probe on */
+    EXPECT_AFTER(p, EXPECT(p, PA, 2, 1, 100), 1 * S); /* then the timeout, from the probe on */
     peer_send(p, A, 1, 102, NULL, 0);
 }
 
 static void tail_of_a_flight_is_probed_after_two_round_trips(void **state)
 {
     (void)state;
-    struct tcp_policy policy;
-    tcp_policy_default(&policy);
+    struct tcp_policy policy = peer_policy_default();
     policy.rto_min_us = 1000000;
     begin_with(&policy);
     connect_with_rtt(OFFER_1000_SACK);
@@ -451,20 +489,19 @@ static void tail_of_a_flight_is_probed_after_two_round_trips(void **state)
     peer_write(p, 5 * MSS);
     expect_segments(2, 5, true);
     assert_true(peer_wait(p, 2 * S));
-    EXPECT_AFTER(p, EXPECT(p, PA, 2 + 4 * MSS, 1, MSS), 2 * info.srtt_us * UINT64_C(1000));     /* the last again */
+    EXPECT_AFTER(p, EXPECT(p, PA, 2 + 4 * MSS, 1, MSS), 2 * info.srtt_us * UINT64_C(1000)); /* the last again */
     /* It came; the rest did not: RACK resends that at once. */
     peer_pass(p, 100 * MS);
     peer_send_sack(p, 1, 2, &(struct block){ 2 + 4 * MSS, 2 + 5 * MSS }, 1);
     EXPECT(p, A, 2, 1, MSS);
-    EXPECT_NUMBER("timeouts", p->stack->counters.tcp_rto_timeouts, 0);
+    EXPECT_NUMBER("timeouts", p->stack->ip.counters.tcp_rto_timeouts, 0);
     peer_send(p, A, 1, 2 + 5 * MSS, NULL, 0);
 }
 
 static void probe_prefers_new_data(void **state)
 {
     (void)state;
-    struct tcp_policy policy;
-    tcp_policy_default(&policy);
+    struct tcp_policy policy = peer_policy_default();
     policy.rto_min_us = 1000000;
     policy.initial_window_segments = 3;
     begin_with(&policy);
@@ -473,7 +510,7 @@ static void probe_prefers_new_data(void **state)
     expect_segments(2, 3, false);
     assert_true(peer_wait(p, 2 * S));
     EXPECT(p, A, 2 + 3 * MSS, 1, MSS);
-    EXPECT_NUMBER("tail probes", p->stack->counters.tcp_tx_tail_probes, 1);
+    EXPECT_NUMBER("tail probes", p->stack->ip.counters.tcp_tx_tail_probes, 1);
     peer_send(p, A, 1, 2 + 4 * MSS, NULL, 0);
 }
 
@@ -482,8 +519,7 @@ static void probe_that_repaired_reduces_the_window(void **state)
 {
     (void)state;
     for (int needless = 0; needless < 2; needless++) {
-        struct tcp_policy policy;
-        tcp_policy_default(&policy);
+        struct tcp_policy policy = peer_policy_default();
         policy.rto_min_us = 1000000;
         begin_with(&policy);
         connect_with_rtt(OFFER_1000_SACK);
@@ -492,7 +528,7 @@ static void probe_that_repaired_reduces_the_window(void **state)
         assert_true(peer_wait(p, 2 * S));
         EXPECT(p, PA, 2 + 4 * MSS, 1, MSS);
         if (needless)
-            peer_send_sack(p, 1, 2 + 5 * MSS, &(struct block){ 2 + 4 * MSS, 2 + 5 * MSS }, 1);      /* DSACK */
+            peer_send_sack(p, 1, 2 + 5 * MSS, &(struct block){ 2 + 4 * MSS, 2 + 5 * MSS }, 1); /* DSACK */
         else
             peer_send(p, A, 1, 2 + 5 * MSS, NULL, 0);
         uint32_t before = cwnd();
@@ -511,8 +547,7 @@ static void probe_that_repaired_reduces_the_window(void **state)
 static void timeout_leaves_one_segment_and_slow_starts(void **state)
 {
     (void)state;
-    struct tcp_policy policy;
-    tcp_policy_default(&policy);
+    struct tcp_policy policy = peer_policy_default();
     policy.congestion = TCP_NEWRENO;
     begin_with(&policy);
     connect_with_rtt(OFFER_1000);
@@ -527,7 +562,7 @@ static void timeout_leaves_one_segment_and_slow_starts(void **state)
     EXPECT(p, A, 2 + MSS, 1, MSS);
     EXPECT(p, A, 2 + 2 * MSS, 1, MSS);
     EXPECT_NONE(p);
-    assert_true(peer_wait(p, 2 * S));           /* lost again: ssthresh by what is out now, RFC 5681 §3.1 */
+    assert_true(peer_wait(p, 2 * S)); /* lost again: ssthresh by what is out now, RFC 5681 §3.1 */
     EXPECT(p, A, 2 + MSS, 1, MSS);
     EXPECT_NUMBER("cwnd", cwnd(), MSS);
     peer_send(p, A, 1, 2 + 10 * MSS, NULL, 0);
@@ -554,8 +589,7 @@ static void repeated_timeout_of_one_segment_reduces_once(void **state)
 static void needless_timeout_is_undone_by_timestamps(void **state)
 {
     (void)state;
-    struct tcp_policy policy;
-    tcp_policy_default(&policy);
+    struct tcp_policy policy = peer_policy_default();
     policy.tail_probe = false;
     begin_with(&policy);
     peer_connect(p, (struct offer){ MSS + 12, -1, false, true });
@@ -566,9 +600,9 @@ static void needless_timeout_is_undone_by_timestamps(void **state)
     assert_true(peer_wait(p, 2 * S));
     EXPECT(p, A, 1, 1, MSS);
     EXPECT_NUMBER("cwnd", cwnd(), MSS);
-    p->timestamp_echo = echo;                   /* the answer to the first sending, late */
+    p->timestamp_echo = echo; /* the answer to the first sending, late */
     peer_send(p, A, 1, 1 + 2 * MSS, NULL, 0);
-    EXPECT_NONE(p);                             /* nothing is resent any more */
+    EXPECT_NONE(p); /* nothing is resent any more */
     assert_true(cwnd() >= before);
     peer_send(p, A, 1, 1 + 10 * MSS, NULL, 0);
 }
@@ -582,17 +616,17 @@ static void needless_recovery_is_undone_by_dsack(void **state)
     uint32_t before = cwnd();
     peer_send_sack(p, 1, 2, &(struct block){ 2 + MSS, 2 + 4 * MSS }, 1);
     EXPECT(p, A, 2, 1, MSS);
-    peer_send(p, A, 1, 2 + 4 * MSS, NULL, 0);   /* the first had only been late */
+    peer_send(p, A, 1, 2 + 4 * MSS, NULL, 0); /* the first had only been late */
     assert_true(cwnd() < before);
-    peer_send_sack(p, 1, 2 + 5 * MSS, &(struct block){ 2, 2 + MSS }, 1);        /* and came twice */
-    EXPECT_NUMBER("undone", p->stack->counters.tcp_recoveries_undone, 1);
+    peer_send_sack(p, 1, 2 + 5 * MSS, &(struct block){ 2, 2 + MSS }, 1); /* and came twice */
+    EXPECT_NUMBER("undone", p->stack->ip.counters.tcp_recoveries_undone, 1);
     assert_true(cwnd() >= before);
     peer_send(p, A, 1, 2 + 10 * MSS, NULL, 0);
 }
 
 /* ---- Every single loss ---- */
 
-/* A transfer of 12 segments in which the k-th segment sent by us is lost, for each k, with each set of options. */
+/* Loses the k-th segment of a transfer of 12 segments, for each k, with each set of options. */
 static void any_one_segment_may_be_lost(void **state)
 {
     (void)state;
@@ -630,7 +664,8 @@ static void any_one_segment_may_be_lost(void **state)
             EXPECT_BETWEEN("resends", info.retransmits_total, 1, 2);
             tcp_abort(p->stack, p->id, p->now_ns);
             peer_step(p);
-            for (struct seen s; peer_take(p, &s);) { }
+            for (struct seen s; peer_take(p, &s);) {
+            }
         }
     }
 }
@@ -643,7 +678,9 @@ int main(void)
         TEST(congestion_avoidance_grows_a_segment_a_window),
         TEST(window_that_is_not_used_does_not_grow),
         TEST(cubic_returns_to_the_old_window_in_its_time),
+        TEST(cubic_grows_without_overflow),
         TEST(third_duplicate_ack_resends),
+        TEST(third_duplicate_ack_resends_long_after_the_last_loss),
         TEST(segments_with_data_or_other_windows_are_no_duplicates),
         TEST(partial_acks_resend_hole_after_hole),
         TEST(duplicates_after_a_timeout_do_not_resend_again),

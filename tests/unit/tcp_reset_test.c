@@ -1,13 +1,17 @@
 /* RFC 5961: blind resets, SYNs and ACKs into an open connection; challenge ACKs and their limit. */
-#include "tests/unit/tcp_fixture.h"
+#include "tests/lib/tcp_fixture.h"
 
 /* §3.2: at -1 silent, exactly: reset, in the window: challenge, at the edge and beyond: silent. */
 static void only_the_exact_reset_resets(void **state)
 {
     (void)state;
-    static const struct { uint32_t seq; bool challenged, resets; } table[] = {
-        { 0, false, false }, { 1, false, true }, { 2, true, false }, { 30000, true, false }, { 65535, true, false },
-        { 65536, false, false }, { 65537, false, false }, { 0x80000001, false, false }, { 0xfffffff0, false, false },
+    static const struct {
+        uint32_t seq;
+        bool challenged, resets;
+    } table[] = {
+        { 0, false, false },     { 1, false, true },           { 2, true, false },
+        { 30000, true, false },  { 65535, true, false },       { 65536, false, false },
+        { 65537, false, false }, { 0x80000001, false, false }, { 0xfffffff0, false, false },
     };
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
         for (int with_ack = 0; with_ack < 2; with_ack++) {
@@ -19,7 +23,8 @@ static void only_the_exact_reset_resets(void **state)
             EXPECT_STATE(p, table[i].resets ? TCP_CLOSED : TCP_ESTABLISHED);
             tcp_abort(p->stack, p->id, p->now_ns);
             peer_step(p);
-            for (struct seen s; peer_take(p, &s);) { }
+            for (struct seen s; peer_take(p, &s);) {
+            }
         }
     }
 }
@@ -55,7 +60,7 @@ static void impossible_ack_is_challenged_and_its_data_dropped(void **state)
     peer_send(p, PA, 1, 1001 - 65535 - 1, NULL, 10);
     EXPECT(p, A, 1001, 1, 0);
     assert_int_equal(tcp_poll_bits(p->stack, p->id) & TCP_POLL_READ, 0);
-    peer_send(p, PA, 1, 1, NULL, 10);           /* merely late */
+    peer_send(p, PA, 1, 1, NULL, 10); /* merely late */
     EXPECT(p, A, 1001, 11, 0);
     peer_read(p, 1, 10);
 }
@@ -72,21 +77,22 @@ static void challenges_are_limited_per_connection(void **state)
             count++;
     }
     EXPECT_NUMBER("challenges in a second", count, 10);
-    assert_int_equal(p->stack->counters.tcp_tx_challenges, count);
-    assert_int_equal(p->stack->counters.tcp_tx_challenges_withheld, 1000 - count);
+    assert_int_equal(p->stack->ip.counters.tcp_tx_challenges, count);
+    assert_int_equal(p->stack->ip.counters.tcp_tx_challenges_withheld, 1000 - count);
     int first = p->id;
     p->peer_port++;
-    peer_connect(p, OFFER_PLAIN);               /* another connection is answered as if nothing had been */
+    peer_connect(p, OFFER_PLAIN); /* another connection is answered as if nothing had been */
     peer_send(p, TCP_RST, 100, 0, NULL, 0);
     EXPECT(p, A, 1, 1, 0);
-    peer_send(p, TCP_RST, 100, 0, NULL, 0);     /* the same once more: it has had its answer */
+    peer_send(p, TCP_RST, 100, 0, NULL, 0); /* the same once more: it has had its answer */
     EXPECT_NONE(p);
     peer_pass(p, 500 * MS);
     peer_send(p, TCP_RST, 100, 0, NULL, 0);
     EXPECT(p, A, 1, 1, 0);
     tcp_abort(p->stack, first, p->now_ns);
     peer_step(p);
-    for (struct seen s; peer_take(p, &s);) { }
+    for (struct seen s; peer_take(p, &s);) {
+    }
 }
 
 /* RFC 9293 §3.10.7.4, first: an unacceptable segment is answered by an ACK, and nothing else happens. */
@@ -98,7 +104,7 @@ static void segments_outside_the_window_are_acknowledged_and_dropped(void **stat
     EXPECT(p, A, 1, 1, 0);
     peer_send(p, FA, 0x90000000, 1, NULL, 0);
     EXPECT(p, A, 1, 1, 0);
-    peer_send(p, A, 0, 1, NULL, 0);             /* as a keepalive has it */
+    peer_send(p, A, 0, 1, NULL, 0); /* as a keepalive has it */
     EXPECT(p, A, 1, 1, 0);
     peer_send(p, A, 0, 1, NULL, 1);
     EXPECT(p, A, 1, 1, 0);
@@ -133,10 +139,11 @@ static void odd_flags_do_no_harm(void **state)
         peer_send(p, (uint8_t)flags, 5, 1, NULL, 10);
         peer_send(p, (uint8_t)flags, 1, 1, NULL, 0);
         for (struct seen s; peer_take(p, &s);)
-            assert_false((flags & TCP_RST) != 0 && (s.flags & TCP_RST) != 0);   /* never a RST for a RST */
+            assert_false((flags & TCP_RST) != 0 && (s.flags & TCP_RST) != 0); /* never a RST for a RST */
         tcp_abort(p->stack, p->id, p->now_ns);
         peer_pass(p, 10 * MS);
-        for (struct seen s; peer_take(p, &s);) { }
+        for (struct seen s; peer_take(p, &s);) {
+        }
     }
 }
 

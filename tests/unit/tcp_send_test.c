@@ -1,5 +1,5 @@
 /* Sending: Nagle, silly windows, closed windows and their probes, the timeout's table, keepalive. */
-#include "tests/unit/tcp_fixture.h"
+#include "tests/lib/tcp_fixture.h"
 
 static void last_segment_is_pushed(void **state)
 {
@@ -12,7 +12,7 @@ static void last_segment_is_pushed(void **state)
     peer_send(p, A, 1, 4001, NULL, 0);
 }
 
-/* SHLD-7, in Minshall's form: only an unacknowledged small segment holds back another. */
+/* RFC 9293 SHLD-7, in Minshall's form: only an unacknowledged small segment holds back another. */
 static void nagle_holds_back_a_second_small_segment(void **state)
 {
     (void)state;
@@ -22,19 +22,19 @@ static void nagle_holds_back_a_second_small_segment(void **state)
     peer_write(p, 10);
     peer_write(p, 10);
     EXPECT_NONE(p);
-    peer_write(p, 1460);                        /* a full one goes */
+    peer_write(p, 1460); /* a full one goes */
     EXPECT(p, A, 11, 1, 1460);
     EXPECT_NONE(p);
     peer_send(p, A, 1, 11, NULL, 0);
     EXPECT(p, PA, 1471, 1, 20);
     peer_send(p, A, 1, 1491, NULL, 0);
-    peer_write(p, 1500);                        /* none is outstanding: the tail goes at once */
+    peer_write(p, 1500); /* none is outstanding: the tail goes at once */
     EXPECT(p, A, 1491, 1, 1460);
     EXPECT(p, PA, 2951, 1, 40);
     peer_send(p, A, 1, 2991, NULL, 0);
 }
 
-/* MUST-17. */
+/* RFC 9293 MUST-17. */
 static void nagle_can_be_off(void **state)
 {
     (void)state;
@@ -45,7 +45,7 @@ static void nagle_can_be_off(void **state)
     EXPECT_NONE(p);
     tcp_set_nodelay(p->stack, p->id, true, p->now_ns);
     peer_step(p);
-    EXPECT(p, PA, 11, 1, 10);                   /* what it held back */
+    EXPECT(p, PA, 11, 1, 10); /* the bytes held back */
     for (uint32_t i = 0; i < 5; i++) {
         peer_write(p, 1);
         EXPECT(p, PA, 21 + i, 1, 1);
@@ -60,21 +60,20 @@ static void window_of_the_peer_is_not_overrun(void **state)
     peer_connect(p, OFFER_PLAIN);
     peer_write(p, 10000);
     EXPECT(p, A, 1, 1, 1460);
-    EXPECT_NONE(p);                             /* 540 would be silly: less than half the window */
+    EXPECT_NONE(p); /* 540 would be silly: less than half the window */
     peer_send(p, A, 1, 1461, NULL, 0);
     EXPECT(p, A, 1461, 1, 1460);
     p->window = 4000;
-    peer_send(p, A, 1, 1461, NULL, 0);          /* an update: room for one more */
+    peer_send(p, A, 1, 1461, NULL, 0); /* an update: room for one more */
     EXPECT(p, A, 2921, 1, 1460);
     EXPECT_NONE(p);
 }
 
-/* MUST-1: it is unsigned. */
+/* RFC 9293 MUST-1: the window is unsigned. */
 static void window_above_32767_is_used(void **state)
 {
     (void)state;
-    struct tcp_policy policy;
-    tcp_policy_default(&policy);
+    struct tcp_policy policy = peer_policy_default();
     policy.initial_window_segments = 45;
     begin_with(&policy);
     p->window = 0x8000 + 4000;
@@ -106,7 +105,7 @@ static void small_window_is_used_in_the_end(void **state)
     EXPECT_BETWEEN("the override, ms", (s->at_ns - began_ns) / MS, 100, 1000);
 }
 
-/* MUST-36, MUST-37: probes, doubling, capped, for ever while they are answered. */
+/* RFC 9293 MUST-36, MUST-37: probes double their distance up to a bound, and go on as long as they are answered. */
 static void closed_window_is_probed_for_as_long_as_answers_come(void **state)
 {
     (void)state;
@@ -128,7 +127,7 @@ static void closed_window_is_probed_for_as_long_as_answers_come(void **state)
     peer_send(p, A, 1, 1, NULL, 0);
     EXPECT(p, PA, 1, 1, 100);
     peer_send(p, A, 1, 101, NULL, 0);
-    p->window = 0;                              /* the next closure begins with the first distance again */
+    p->window = 0; /* the next closure begins with the first distance again */
     peer_send(p, A, 1, 101, NULL, 0);
     previous_ns = p->now_ns;
     peer_write(p, 10);
@@ -139,8 +138,7 @@ static void closed_window_is_probed_for_as_long_as_answers_come(void **state)
 static void closed_window_without_answers_is_given_up(void **state)
 {
     (void)state;
-    struct tcp_policy policy;
-    tcp_policy_default(&policy);
+    struct tcp_policy policy = peer_policy_default();
     policy.data_give_up_us = 100000000;
     begin_with(&policy);
     p->window = 0;
@@ -151,7 +149,8 @@ static void closed_window_without_answers_is_given_up(void **state)
     peer_pass(p, 200 * S);
     EXPECT_STATE(p, TCP_CLOSED);
     assert_int_equal(tcp_take_error(p->stack, p->id), TCP_TIMED_OUT);
-    for (struct seen s; peer_take(p, &s);) { }
+    for (struct seen s; peer_take(p, &s);) {
+    }
 }
 
 static void window_update_lost_is_found_by_a_probe(void **state)
@@ -165,17 +164,17 @@ static void window_update_lost_is_found_by_a_probe(void **state)
     peer_send(p, A, 1, 1001, NULL, 0);
     assert_true(peer_wait(p, S));
     EXPECT(p, A, 1000, 1, 0);
-    p->window = 5000;                           /* the answer tells what the lost update had */
+    p->window = 5000; /* the answer tells what the lost update had */
     peer_send(p, A, 1, 1001, NULL, 0);
     EXPECT(p, PA, 1001, 1, 1000);
 }
 
-/* MUST-34: what is out when the window shrinks to nothing goes on as the probe, and the connection lives. */
+/* RFC 9293 MUST-34: if the window shrinks to nothing, data in flight is sent again as the probe, and the connection
+ * lives. */
 static void window_that_shrinks_under_data_in_flight_does_no_harm(void **state)
 {
     (void)state;
-    struct tcp_policy policy;
-    tcp_policy_default(&policy);
+    struct tcp_policy policy = peer_policy_default();
     policy.data_give_up_us = 100000000;
     begin_with(&policy);
     peer_connect(p, OFFER_PLAIN);
@@ -187,7 +186,7 @@ static void window_that_shrinks_under_data_in_flight_does_no_harm(void **state)
     peer_send(p, A, 1, 1461, NULL, 0);
     for (int i = 0; i < 12; i++) {
         assert_true(peer_wait(p, 200 * S));
-        EXPECT(p, A, 1461, 1, 1460);            /* only the front */
+        EXPECT(p, A, 1461, 1, 1460); /* only the front */
         EXPECT_NONE(p);
         peer_send(p, A, 1, 1461, NULL, 0);
     }
@@ -218,8 +217,7 @@ static void window_smaller_than_the_segment_cuts_the_resend(void **state)
 static void unanswered_data_is_sent_again_at_doubled_distances(void **state)
 {
     (void)state;
-    struct tcp_policy policy;
-    tcp_policy_default(&policy);
+    struct tcp_policy policy = peer_policy_default();
     policy.rto_min_us = 1000000;
     policy.rto_max_us = 60000000;
     begin_with(&policy);
@@ -231,7 +229,7 @@ static void unanswered_data_is_sent_again_at_doubled_distances(void **state)
         assert_true(peer_wait(p, 100 * S));
         EXPECT_AFTER(p, EXPECT(p, PA, 1, 1, 100), seconds[i] * S);
     }
-    assert_false(peer_wait(p, 56 * S));         /* 843 + 57 = 900 s */
+    assert_false(peer_wait(p, 56 * S)); /* 843 + 57 = 900 s */
     EXPECT_STATE(p, TCP_ESTABLISHED);
     assert_false(peer_wait(p, 2 * S));
     EXPECT_STATE(p, TCP_CLOSED);
@@ -242,14 +240,11 @@ static void unanswered_data_is_sent_again_at_doubled_distances(void **state)
 static void timeout_follows_the_measured_round_trips(void **state)
 {
     (void)state;
-    struct tcp_policy policy;
+    struct tcp_policy policy = peer_policy_default();
     struct tcp_info info;
-    tcp_policy_default(&policy);
     policy.rto_min_us = 1000;
     begin_with(&policy);
-    p->id = tcp_connect(p->stack, PEER_ADDRESS, PEER_PORT, 0, NULL, p->now_ns);
-    peer_step(p);
-    EXPECT(p, TCP_SYN, 0, 0, 0);
+    open_sends_syn();
     peer_pass(p, 100 * MS);
     peer_send(p, SA, 0, 1, NULL, 0);
     EXPECT(p, A, 1, 1, 0);
@@ -273,7 +268,7 @@ static void timeout_follows_the_measured_round_trips(void **state)
     }
 }
 
-/* Karn: the answer to a resend measures nothing; the doubled timeout stays until something does. */
+/* Measures nothing by the answer to a resend (Karn's algorithm). The doubled timeout stays until the next sample. */
 static void resent_segment_measures_nothing(void **state)
 {
     (void)state;
@@ -303,8 +298,7 @@ static void resent_segment_measures_nothing(void **state)
 static void timestamps_measure_even_resends(void **state)
 {
     (void)state;
-    struct tcp_policy policy;
-    tcp_policy_default(&policy);
+    struct tcp_policy policy = peer_policy_default();
     policy.tail_probe = false;
     begin_with(&policy);
     struct tcp_info info;
@@ -314,12 +308,12 @@ static void timestamps_measure_even_resends(void **state)
     assert_true(peer_wait(p, S));
     EXPECT(p, PA, 1, 1, 10);
     peer_pass(p, 80 * MS);
-    peer_send(p, A, 1, 11, NULL, 0);            /* echoes the resend's */
+    peer_send(p, A, 1, 11, NULL, 0); /* echoes the resend's */
     tcp_info(p->stack, p->id, &info);
-    EXPECT_BETWEEN("srtt us", info.srtt_us, 9000, 11000);       /* 1/8 of 80 ms */
+    EXPECT_BETWEEN("srtt us", info.srtt_us, 9000, 11000); /* 1/8 of 80 ms */
 }
 
-/* MUST-24 to 29. */
+/* RFC 9293 MUST-24 to 29. */
 static void keepalive_is_off_and_probes_when_on(void **state)
 {
     (void)state;
@@ -328,13 +322,13 @@ static void keepalive_is_off_and_probes_when_on(void **state)
     tcp_set_keepalive(p->stack, p->id, true, p->now_ns);
     uint64_t began_ns = p->now_ns;
     assert_true(peer_wait(p, 8000 * S));
-    struct seen *s = EXPECT(p, A, 0, 1, 0);     /* SND.NXT - 1, nothing in it */
+    struct seen *s = EXPECT(p, A, 0, 1, 0); /* SND.NXT - 1, nothing in it */
     EXPECT_NUMBER("idle s", (s->at_ns - began_ns) / S, 7200);
-    peer_send(p, A, 1, 1, NULL, 0);             /* alive: 2 h again */
+    peer_send(p, A, 1, 1, NULL, 0); /* alive: 2 h again */
     began_ns = p->now_ns;
     assert_true(peer_wait(p, 8000 * S));
     EXPECT_NUMBER("idle s", (EXPECT(p, A, 0, 1, 0)->at_ns - began_ns) / S, 7200);
-    for (int i = 0; i < 8; i++) {               /* MUST-26: one lost answer is not the end */
+    for (int i = 0; i < 8; i++) { /* MUST-26: one lost answer is not the end */
         assert_true(peer_wait(p, 100 * S));
         EXPECT_AFTER(p, EXPECT(p, A, 0, 1, 0), 75 * S);
         EXPECT_STATE(p, TCP_ESTABLISHED);
@@ -374,8 +368,7 @@ static void initial_window_is_ten_segments_or_what_is_set(void **state)
     (void)state;
     static const uint32_t segments[] = { 1, 2, 3, 4, 10, 16 };
     for (size_t i = 0; i < ARRAY_COUNT(segments); i++) {
-        struct tcp_policy policy;
-        tcp_policy_default(&policy);
+        struct tcp_policy policy = peer_policy_default();
         policy.initial_window_segments = segments[i];
         begin_with(&policy);
         peer_connect(p, OFFER_PLAIN);

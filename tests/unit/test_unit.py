@@ -1,15 +1,18 @@
 """Every C unit test program, built by `make unit` (ASan and UBSan, or TSan), as one pytest item."""
+import os
 import pathlib
 import subprocess
 
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAMS = sorted(f"test/tests/unit/{p.stem}" for p in (ROOT / "tests/unit").glob("*_test.c")) + ["tsan/copilot_test", "tsan/page_test"]
+BUILD = ROOT / os.environ.get("BUILD", "build")
+PROGRAMS = [*sorted(f"test/tests/unit/{p.stem}" for p in (ROOT / "tests/unit").glob("*_test.c")),
+            "tsan/status_page_test", "tsan/spsc_test"]
 
 
 @pytest.mark.parametrize("name", PROGRAMS, ids=lambda name: name.replace("test/tests/unit/", ""))
 def test_program(name):
-    program = ROOT / "build" / name
+    program = BUILD / name
     done = subprocess.run([program], capture_output=True, text=True, timeout=300, cwd=ROOT)
     assert done.returncode == 0, f"{name} exited with {done.returncode}\n{done.stdout}\n{done.stderr}"

@@ -1,4 +1,4 @@
-/* kernel/base/utc.c against the C library, and kernel/rtc.c over registers that the test holds. */
+/* base/utc.c against the C library, and kernel/time/rtc.c over registers that the test holds. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,15 +9,14 @@
 
 #include <cmocka.h>
 
-#include "kernel/base/utc.h"
-#include "kernel/rtc.h"
-
-#define NS_PER_S UINT64_C(1000000000)
+#include "base/time.h"
+#include "base/utc.h"
+#include "kernel/time/rtc.h"
 
 static void dates_are_those_of_the_c_library(void **state)
 {
     (void)state;
-    for (uint64_t seconds = 0; seconds < UINT64_C(4102444800) * 3; seconds += 40007 * 11) {     /* to 2360, two a month */
+    for (uint64_t seconds = 0; seconds < UINT64_C(4102444800) * 3; seconds += 40007 * 11) { /* to 2360, two a month */
         time_t t = (time_t)seconds;
         struct tm tm;
         gmtime_r(&t, &tm);
@@ -25,7 +24,8 @@ static void dates_are_those_of_the_c_library(void **state)
         assert_int_equal(utc.year, tm.tm_year + 1900);
         assert_int_equal(utc.month, tm.tm_mon + 1);
         assert_int_equal(utc.day, tm.tm_mday);
-        assert_int_equal(utc.hour * 3600 + utc.minute * 60 + utc.second, tm.tm_hour * 3600 + tm.tm_min * 60 + tm.tm_sec);
+        assert_int_equal(utc.hour * 3600 + utc.minute * 60 + utc.second,
+                         tm.tm_hour * 3600 + tm.tm_min * 60 + tm.tm_sec);
         uint64_t ns;
         assert_true(utc_to_ns(&utc, &ns));
         assert_int_equal(ns, seconds * NS_PER_S + 7);
@@ -36,9 +36,10 @@ static void what_is_no_date_is_refused(void **state)
 {
     (void)state;
     static const struct utc wrong[] = {
-        { 1969, 12, 31, 0, 0, 0, 0 }, { 2026, 0, 1, 0, 0, 0, 0 }, { 2026, 13, 1, 0, 0, 0, 0 }, { 2026, 1, 0, 0, 0, 0, 0 },
-        { 2026, 2, 29, 0, 0, 0, 0 }, { 2100, 2, 29, 0, 0, 0, 0 }, { 2026, 4, 31, 0, 0, 0, 0 }, { 2026, 1, 1, 24, 0, 0, 0 },
-        { 2026, 1, 1, 0, 60, 0, 0 }, { 2026, 1, 1, 0, 0, 60, 0 }, { 2501, 1, 1, 0, 0, 0, 0 },
+        { 1969, 12, 31, 0, 0, 0, 0 }, { 2026, 0, 1, 0, 0, 0, 0 },  { 2026, 13, 1, 0, 0, 0, 0 },
+        { 2026, 1, 0, 0, 0, 0, 0 },   { 2026, 2, 29, 0, 0, 0, 0 }, { 2100, 2, 29, 0, 0, 0, 0 },
+        { 2026, 4, 31, 0, 0, 0, 0 },  { 2026, 1, 1, 24, 0, 0, 0 }, { 2026, 1, 1, 0, 60, 0, 0 },
+        { 2026, 1, 1, 0, 0, 60, 0 },  { 2501, 1, 1, 0, 0, 0, 0 },
     };
     uint64_t ns;
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
@@ -57,7 +58,7 @@ static void text_is_rfc_3339(void **state)
 /* ---- the RTC ---- */
 
 static uint8_t registers[128];
-static int reads_until_tick;            /* a second passes in the middle of a reading */
+static int reads_until_tick; /* a second passes in the middle of a reading */
 
 static uint8_t read_register(uint8_t index)
 {
@@ -72,7 +73,7 @@ static uint8_t read_register(uint8_t index)
     return registers[index];
 }
 
-static void set(uint8_t b, const uint8_t fields[7])     /* second, minute, hour, day, month, year, century */
+static void set(uint8_t b, const uint8_t fields[7]) /* second, minute, hour, day, month, year, century */
 {
     static const uint8_t index[] = { 0, 2, 4, 7, 8, 9, 50 };
     memset(registers, 0, sizeof registers);
@@ -95,19 +96,19 @@ static const char *rtc_text(uint8_t century)
 static void every_way_to_write_a_date_is_read(void **state)
 {
     (void)state;
-    set(0x02, (const uint8_t[]){ 0x59, 0x58, 0x23, 0x21, 0x11, 0x26, 0x20 });           /* BCD, 24 hours */
+    set(0x02, (const uint8_t[]){ 0x59, 0x58, 0x23, 0x21, 0x11, 0x26, 0x20 }); /* BCD, 24 hours */
     assert_string_equal(rtc_text(50), "2026-11-21T23:58:59.000000Z");
-    set(0x06, (const uint8_t[]){ 59, 58, 23, 21, 11, 26, 20 });                         /* binary */
+    set(0x06, (const uint8_t[]){ 59, 58, 23, 21, 11, 26, 20 }); /* binary */
     assert_string_equal(rtc_text(50), "2026-11-21T23:58:59.000000Z");
-    set(0x00, (const uint8_t[]){ 0x59, 0x58, 0x91, 0x21, 0x11, 0x26, 0x20 });           /* BCD, 11 PM */
+    set(0x00, (const uint8_t[]){ 0x59, 0x58, 0x91, 0x21, 0x11, 0x26, 0x20 }); /* BCD, 11 PM */
     assert_string_equal(rtc_text(50), "2026-11-21T23:58:59.000000Z");
-    set(0x00, (const uint8_t[]){ 0x00, 0x00, 0x12, 0x21, 0x11, 0x26, 0x20 });           /* 12 AM is midnight */
+    set(0x00, (const uint8_t[]){ 0x00, 0x00, 0x12, 0x21, 0x11, 0x26, 0x20 }); /* 12 AM is midnight */
     assert_string_equal(rtc_text(50), "2026-11-21T00:00:00.000000Z");
-    set(0x00, (const uint8_t[]){ 0x00, 0x00, 0x92, 0x21, 0x11, 0x26, 0x20 });           /* 12 PM is noon */
+    set(0x00, (const uint8_t[]){ 0x00, 0x00, 0x92, 0x21, 0x11, 0x26, 0x20 }); /* 12 PM is noon */
     assert_string_equal(rtc_text(50), "2026-11-21T12:00:00.000000Z");
     set(0x02, (const uint8_t[]){ 0x59, 0x58, 0x23, 0x21, 0x11, 0x26, 0x21 });
     assert_string_equal(rtc_text(50), "2126-11-21T23:58:59.000000Z");
-    assert_string_equal(rtc_text(0), "2026-11-21T23:58:59.000000Z");                    /* no register for the century */
+    assert_string_equal(rtc_text(0), "2026-11-21T23:58:59.000000Z"); /* no register for the century */
 }
 
 static void second_that_passes_meanwhile_is_never_half_read(void **state)

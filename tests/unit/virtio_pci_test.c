@@ -1,5 +1,5 @@
-/* drivers/virtio_pci.c: which registers it takes, by capabilities. The configuration space and the memory BAR are arrays
- * here; port BARs are only told apart, never touched. */
+/* drivers/virtio/pci.c: which registers it takes, by capabilities. The configuration space and the memory BAR are
+ * arrays here; port BARs are recognised, and never touched. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,11 +8,11 @@
 
 #include <cmocka.h>
 
-#include "drivers/pci_spec.h"
-#include "drivers/virtio_pci.h"
-#include "kernel/base/bytes.h"
-#include "kernel/clock.h"
-#include "kernel/memory.h"
+#include "base/bytes.h"
+#include "drivers/pci/spec.h"
+#include "drivers/virtio/pci.h"
+#include "kernel/memory/memory.h"
+#include "kernel/time/clock.h"
 
 static uint32_t config[64], writable[64];
 static _Alignas(16384) uint8_t bar_memory[16384];
@@ -41,11 +41,13 @@ static void config_write(void *context, struct pci_address address, uint16_t off
 }
 
 static const struct pci_access access = { .read = config_read, .write = config_write, .bus_last = 255, .name = "fake" };
-static const struct pci_function function = { .address = { 0, 3, 0 }, .vendor = 0x1af4, .device = 0x1000, .subsystem = 1 };
+static const struct pci_function function = {
+    .address = { 0, 3, 0 }, .vendor = 0x1af4, .device = 0x1000, .subsystem = 1
+};
 static struct virtio_pci pci;
 static uint8_t capability_at;
 
-/* A port BAR 0 of 32 ports, and a 64-bit memory BAR 4 of 16 KiB; no capabilities yet. */
+/* Sets up a port BAR 0 of 32 ports, and a 64-bit memory BAR 4 of 16 KiB; no capabilities yet. */
 static int set_up(void **state)
 {
     (void)state;
@@ -75,7 +77,7 @@ static void add_capability(uint8_t type, uint8_t bar, uint32_t offset, uint32_t 
     config[at / 4 + 1] = bar;
     config[at / 4 + 2] = offset;
     config[at / 4 + 3] = bytes;
-    config[at / 4 + 4] = 4;                     /* notify_off_multiplier, where it is one */
+    config[at / 4 + 4] = 4; /* notify_off_multiplier, where it is one */
     capability_at = at;
 }
 
@@ -93,7 +95,7 @@ static void both_ids_are_network_devices_and_others_are_not(void **state)
     struct pci_function f = { .vendor = 0x1af4, .device = 0x1041 };
     assert_true(virtio_pci_is_net(&f));
     f.device = 0x1000;
-    assert_false(virtio_pci_is_net(&f));        /* the subsystem id is the type */
+    assert_false(virtio_pci_is_net(&f)); /* the subsystem id is the type */
     f.subsystem = 1;
     assert_true(virtio_pci_is_net(&f));
     f.device = 0x1001;
@@ -108,29 +110,29 @@ static void capabilities_decide_for_modern(void **state)
     (void)state;
     add_modern();
     assert_true(virtio_pci_open(&pci, &access, &function, NULL));
-    assert_false(pci.transport.legacy);
+    assert_false(pci.bus.legacy);
     assert_ptr_equal(pci.common.memory, bar_memory);
     assert_ptr_equal(pci.device.memory, bar_memory + 0x2000);
     assert_ptr_equal(pci.notify.memory, bar_memory + 0x3000);
-    assert_string_equal(pci.transport.place, "pci 00:03.0 1af4:1000");
+    assert_string_equal(pci.bus.place, "pci 00:03.0 1af4:1000");
     assert_int_equal(config[PCI_COMMAND_STATUS / 4] & 0x407, 0x407);
 
     /* §4.1.4.4: the doorbell of a queue; §4.1.5.2: what is rung is the queue's number. */
     bar_memory[VIRTIO_PCI_COMMON_QUEUE_NOTIFY_OFF] = 3;
     struct virtqueue rings = { .size = 16 };
-    assert_true(pci.transport.ops->queue_enable(&pci.transport, 1, &rings));
-    pci.transport.ops->kick(&pci.transport, 1);
+    assert_true(pci.bus.ops->queue_enable(&pci.bus, 1, &rings));
+    pci.bus.ops->kick(&pci.bus, 1);
     assert_int_equal(load_le16(bar_memory + 0x3000 + 12), 1);
     assert_int_equal(load_le16(bar_memory + VIRTIO_PCI_COMMON_QUEUE_ENABLE), 1);
-    store_le16(bar_memory + VIRTIO_PCI_COMMON_QUEUE_NOTIFY_OFF, 0x400);     /* 4 * 0x400: behind the area */
-    assert_false(pci.transport.ops->queue_enable(&pci.transport, 1, &rings));
+    store_le16(bar_memory + VIRTIO_PCI_COMMON_QUEUE_NOTIFY_OFF, 0x400); /* 4 * 0x400: behind the area */
+    assert_false(pci.bus.ops->queue_enable(&pci.bus, 1, &rings));
 }
 
 static void no_capabilities_means_legacy(void **state)
 {
     (void)state;
     assert_true(virtio_pci_open(&pci, &access, &function, NULL));
-    assert_true(pci.transport.legacy && pci.transport.queue_size_fixed);
+    assert_true(pci.bus.legacy && pci.bus.queue_size_fixed);
     assert_null(pci.common.memory);
     assert_int_equal(pci.common.port, 0xc040);
     assert_int_equal(pci.device.port, 0xc040 + 20);
@@ -139,12 +141,12 @@ static void no_capabilities_means_legacy(void **state)
 static void first_of_two_capabilities_counts_and_reserved_ones_do_not(void **state)
 {
     (void)state;
-    add_capability(VIRTIO_PCI_CAP_COMMON_CFG, 6, 0, 0x1000);            /* a reserved BAR */
-    add_capability(9, 4, 0, 0x1000);                                    /* an unknown type */
+    add_capability(VIRTIO_PCI_CAP_COMMON_CFG, 6, 0, 0x1000); /* a reserved BAR */
+    add_capability(9, 4, 0, 0x1000);                         /* an unknown type */
     add_modern();
-    add_capability(VIRTIO_PCI_CAP_DEVICE_CFG, 4, 0x1800, 0x100);        /* a second one */
+    add_capability(VIRTIO_PCI_CAP_DEVICE_CFG, 4, 0x1800, 0x100); /* a second one */
     assert_true(virtio_pci_open(&pci, &access, &function, NULL));
-    assert_false(pci.transport.legacy);
+    assert_false(pci.bus.legacy);
     assert_ptr_equal(pci.common.memory, bar_memory);
     assert_ptr_equal(pci.device.memory, bar_memory + 0x2000);
 }
@@ -154,15 +156,17 @@ static void registers_outside_their_bar_are_not_taken(void **state)
     (void)state;
     static const struct {
         uint32_t offset, bytes;
-    } bad[] = { { 0x4000, 0x100 }, { 0x3fff, 0x100 }, { 0xfffffff0, 0x100 }, { 0, 0x4001 }, { 0, UINT32_MAX }, { 0, 55 } };
+    } bad[] = {
+        { 0x4000, 0x100 }, { 0x3fff, 0x100 }, { 0xfffffff0, 0x100 }, { 0, 0x4001 }, { 0, UINT32_MAX }, { 0, 55 }
+    };
     for (size_t i = 0; i < ARRAY_COUNT(bad); i++) {
         set_up(NULL);
         add_capability(VIRTIO_PCI_CAP_COMMON_CFG, 4, bad[i].offset, bad[i].bytes);
         add_capability(VIRTIO_PCI_CAP_DEVICE_CFG, 4, 0x2000, 0x1000);
         add_capability(VIRTIO_PCI_CAP_NOTIFY_CFG, 4, 0x3000, 0x1000);
-        assert_true(virtio_pci_open(&pci, &access, &function, NULL));         /* by its ports */
-        assert_true(pci.transport.legacy);
-        config[PCI_BAR0 / 4] = 0;                                       /* and without those, not at all */
+        assert_true(virtio_pci_open(&pci, &access, &function, NULL)); /* by its ports */
+        assert_true(pci.bus.legacy);
+        config[PCI_BAR0 / 4] = 0; /* and without those, not at all */
         writable[PCI_BAR0 / 4] = 0;
         assert_false(virtio_pci_open(&pci, &access, &function, NULL));
     }
@@ -175,7 +179,7 @@ static void bar_without_an_address_is_not_used(void **state)
     config[PCI_BAR0 / 4 + 4] = 0xc;
     config[PCI_BAR0 / 4 + 5] = 0;
     assert_true(virtio_pci_open(&pci, &access, &function, NULL));
-    assert_true(pci.transport.legacy);
+    assert_true(pci.bus.legacy);
     config[PCI_BAR0 / 4] = 0x1;
     assert_false(virtio_pci_open(&pci, &access, &function, NULL));
 }
@@ -183,7 +187,7 @@ static void bar_without_an_address_is_not_used(void **state)
 static void add_msix(uint32_t bar, uint32_t offset)
 {
     config[capability_at / 4] |= 0xc0 << 8;
-    config[0xc0 / 4] = PCI_CAPABILITY_MSIX | 2u << 16 | 1u << 30;       /* three entries, the function masked */
+    config[0xc0 / 4] = PCI_CAPABILITY_MSIX | 2u << 16 | 1u << 30; /* three entries, the function masked */
     writable[0xc0 / 4] = 3u << 30;
     config[0xc0 / 4 + 1] = offset | bar;
 }
@@ -196,51 +200,51 @@ static void interrupts_go_where_they_are_told(void **state)
     add_modern();
     add_msix(4, 0x1800);
     assert_true(virtio_pci_open(&pci, &access, &function, &message));
-    assert_true(pci.transport.interrupts);
-    assert_int_equal(config[0xc0 / 4] >> 30, 2);                        /* on, not masked */
+    assert_true(pci.bus.interrupts);
+    assert_int_equal(config[0xc0 / 4] >> 30, 2); /* on, not masked */
     assert_int_equal(load_le64(bar_memory + 0x1800), 0xfee01000);
     assert_int_equal(load_le32(bar_memory + 0x1808), 0x40);
     assert_int_equal(load_le32(bar_memory + 0x180c), 0);
     struct virtqueue rings = { .size = 16 };
     store_le16(bar_memory + VIRTIO_PCI_COMMON_QUEUE_MSIX_VECTOR, VIRTIO_MSI_NO_VECTOR);
-    assert_true(pci.transport.ops->queue_enable(&pci.transport, VIRTIO_NET_TRANSMITQ, &rings));
+    assert_true(pci.bus.ops->queue_enable(&pci.bus, VIRTIO_NET_TRANSMITQ, &rings));
     assert_int_equal(load_le16(bar_memory + VIRTIO_PCI_COMMON_QUEUE_MSIX_VECTOR), VIRTIO_MSI_NO_VECTOR);
-    assert_true(pci.transport.ops->queue_enable(&pci.transport, VIRTIO_NET_RECEIVEQ, &rings));
+    assert_true(pci.bus.ops->queue_enable(&pci.bus, VIRTIO_NET_RECEIVEQ, &rings));
     assert_int_equal(load_le16(bar_memory + VIRTIO_PCI_COMMON_QUEUE_MSIX_VECTOR), 0);
-    assert_true(pci.transport.interrupts);
+    assert_true(pci.bus.interrupts);
 }
 
 static void legacy_configuration_moves_behind_the_vectors(void **state)
 {
     (void)state;
     config[PCI_CAPABILITY_POINTER / 4] = capability_at = 0x40;
-    config[0x40 / 4] = 0x05;                                            /* some capability in front */
+    config[0x40 / 4] = 0x05; /* some capability in front */
     add_msix(4, 0);
     assert_true(virtio_pci_open(&pci, &access, &function, &message));
-    assert_true(pci.transport.legacy && pci.transport.interrupts);
+    assert_true(pci.bus.legacy && pci.bus.interrupts);
     assert_int_equal(pci.device.port, 0xc040 + 24);
 }
 
 static void without_a_reachable_table_there_are_no_interrupts(void **state)
 {
     (void)state;
-    static const uint32_t bars[] = { 0, 1, 6, 7 };                      /* ports, nothing, reserved */
+    static const uint32_t bars[] = { 0, 1, 6, 7 }; /* ports, nothing, reserved */
     for (size_t i = 0; i <= ARRAY_COUNT(bars); i++) {
         set_up(NULL);
         add_modern();
         if (i < ARRAY_COUNT(bars))
             add_msix(bars[i], 0);
         else
-            add_msix(4, 0x3ff8);                                        /* half outside */
+            add_msix(4, 0x3ff8); /* half outside */
         assert_true(virtio_pci_open(&pci, &access, &function, &message));
-        assert_false(pci.transport.interrupts);
+        assert_false(pci.bus.interrupts);
         assert_int_equal(config[0xc0 / 4] >> 30, 0);
     }
     set_up(NULL);
     add_modern();
     add_msix(4, 0);
     config[0xc0 / 4] |= 1u << 31;
-    assert_true(virtio_pci_open(&pci, &access, &function, NULL));       /* and who wants none gets none */
+    assert_true(virtio_pci_open(&pci, &access, &function, NULL)); /* and who wants none gets none */
     assert_int_equal(config[0xc0 / 4] >> 30, 0);
 }
 

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernel/base/bytes.h"
-#include "net/tcp_wire.h"
+#include "base/bytes.h"
+#include "net/tcp/wire.h"
 
 enum { LINES_MAX = 1000, LINE_BYTES_MAX = 400 };
 
@@ -59,7 +59,8 @@ bool script_take(struct script *s, const char *word)
 {
     blanks_skip(s);
     size_t length = strlen(word);
-    bool whole = !isalnum((unsigned char)word[length - 1]) || !(isalnum((unsigned char)s->at[length]) || s->at[length] == '_');
+    bool whole = !isalnum((unsigned char)word[length - 1])
+                 || !(isalnum((unsigned char)s->at[length]) || s->at[length] == '_');
     if (strncmp(s->at, word, length) != 0 || !whole)
         return false;
     s->at += length;
@@ -227,8 +228,10 @@ static void flags_parse(struct script *s, struct wire_segment *segment)
 
 void script_segment(struct script *s, struct wire_segment *segment)
 {
-    *segment = (struct wire_segment){ .window = -1, .fill = -1, .source = WIRE_PEER_ADDRESS, .destination = WIRE_STACK_ADDRESS };
-    if (script_take(s, "icmp")) {       /* icmp TYPE CODE [mtu N] [quoting SEQ:END(LEN)] */
+    *segment = (struct wire_segment){
+        .window = -1, .fill = -1, .source = WIRE_PEER_ADDRESS, .destination = WIRE_STACK_ADDRESS
+    };
+    if (script_take(s, "icmp")) { /* icmp TYPE CODE [mtu N] [quoting SEQ:END(LEN)] */
         segment->icmp = true;
         segment->icmp_type = (uint8_t)script_number(s);
         segment->icmp_code = (uint8_t)script_number(s);
@@ -254,6 +257,8 @@ void script_segment(struct script *s, struct wire_segment *segment)
             ack_said = true;
         } else if (script_take(s, "win")) {
             segment->window = script_number(s);
+        } else if (script_take(s, "ecn")) {
+            segment->codepoint = (uint8_t)script_number(s);
         } else if (script_take(s, "urg")) {
             segment->urgent = (uint32_t)script_number(s);
         } else if (script_take(s, "<")) {

@@ -1,4 +1,5 @@
-/* The text of a timeline: words, numbers, segments. What is wrong with it ends the program with its line. */
+/* The text of a timeline: words, numbers, segments. A mistake in the text ends the program with the number of its
+ * line. */
 #pragma once
 
 #include <stdbool.h>
@@ -11,9 +12,9 @@ struct script {
     const char *path;
     char **lines;
     size_t line_count;
-    size_t line;                        /* the one being read, from 0 */
-    const char *at;                     /* where in it */
-    int64_t i;                          /* the turn of the innermost `repeat`, from 0 */
+    size_t line;    /* the line in hand, from 0 */
+    const char *at; /* the place in that line */
+    int64_t i;      /* the turn of the innermost `repeat`, from 0 */
 };
 
 void script_open(struct script *s, const char *path);
@@ -27,10 +28,10 @@ bool script_take(struct script *s, const char *word);
 /* Takes the next word, up to a blank. */
 void script_word(struct script *s, char *word, size_t bytes);
 
-/* A sum of products of numbers and `i`, without blanks: 1+1000*i. */
+/* Reads a sum of products of numbers and `i`, without blanks: 1+1000*i. */
 int64_t script_number(struct script *s);
-/* A time in seconds, exact to the nanosecond. */
+/* Reads a time in seconds, exact to the nanosecond. */
 uint64_t script_seconds_ns(struct script *s);
 
-/* A segment, from its flags to the end of the line. */
+/* Reads a segment, from its flags to the end of the line. */
 void script_segment(struct script *s, struct wire_segment *segment);

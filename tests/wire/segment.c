@@ -4,13 +4,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "kernel/base/bytes.h"
-#include "net/checksum.h"
-#include "net/icmp_wire.h"
-#include "net/ipv4_wire.h"
-#include "net/tcp_wire.h"
+#include "base/bytes.h"
+#include "net/ip/checksum.h"
+#include "net/ip/icmp_wire.h"
+#include "net/ip/ipv4_wire.h"
+#include "net/tcp/wire.h"
 
-static const char flag_letters[] = "FSRP.UEW";      /* from bit 0 */
+static const char flag_letters[] = "FSRP.UEW"; /* from bit 0 */
 
 uint8_t wire_stream_byte(enum wire_direction direction, uint32_t offset)
 {
@@ -48,23 +48,24 @@ static uint32_t option_write(const struct wire_option *o, const struct wire_base
         store_be32(at + 2, o->values[0]);
         store_be32(at + 6, base->timestamp_known ? base->timestamp + o->values[1] : o->values[1]);
         break;
-    default:                            /* END, NOP */
+    default: /* END, NOP */
         return 1;
     }
     return at[1];
 }
 
-static void ipv4_write(uint8_t *packet, uint8_t protocol, uint32_t source, uint32_t destination, size_t bytes)
+static void ipv4_write(uint8_t *packet, uint8_t protocol, uint32_t source, uint32_t destination, uint8_t tos,
+                       size_t bytes)
 {
     struct ipv4_wire *ipv4 = (struct ipv4_wire *)packet;
-    *ipv4 = (struct ipv4_wire){ .version_ihl = 0x45, .ttl = 64, .protocol = protocol };
+    *ipv4 = (struct ipv4_wire){ .version_ihl = 0x45, .tos = tos, .ttl = 64, .protocol = protocol };
     store_be16(&ipv4->total_bytes, (uint16_t)bytes);
     store_be32(&ipv4->source, source);
     store_be32(&ipv4->destination, destination);
     store_be16(&ipv4->checksum, checksum_finish(checksum_sum(0, ipv4, sizeof *ipv4)));
 }
 
-/* An error about a segment that the stack has sent: it quotes the headers, and so little of them as RFC 792 wants. */
+/* Writes an ICMP error about a segment of the stack. The error quotes the IP header and 8 bytes, RFC 792's minimum. */
 static size_t icmp_write(const struct wire_segment *s, const struct wire_base *base, uint8_t *packet)
 {
     enum { QUOTE_BYTES = sizeof(struct ipv4_wire) + 8 };
@@ -72,13 +73,13 @@ static size_t icmp_write(const struct wire_segment *s, const struct wire_base *b
     uint8_t *quote = (uint8_t *)(icmp + 1), *ports = quote + sizeof(struct ipv4_wire);
     *icmp = (struct icmp_wire){ .type = s->icmp_type, .code = s->icmp_code };
     store_be16(&icmp->unreachable.next_hop_mtu, s->icmp_mtu);
-    ipv4_write(quote, IPV4_PROTOCOL_TCP, WIRE_STACK_ADDRESS, WIRE_PEER_ADDRESS, 40 + s->bytes);
+    ipv4_write(quote, IPV4_PROTOCOL_TCP, WIRE_STACK_ADDRESS, WIRE_PEER_ADDRESS, 0, 40 + s->bytes);
     store_be16(ports, base->port);
     store_be16(ports + 2, base->peer_port);
     store_be32(ports + 4, base->stack_isn + s->seq);
     store_be16(&icmp->checksum, checksum_finish(checksum_sum(0, icmp, sizeof *icmp + QUOTE_BYTES)));
     size_t bytes = sizeof(struct ipv4_wire) + sizeof *icmp + QUOTE_BYTES;
-    ipv4_write(packet, IPV4_PROTOCOL_ICMP, s->source, s->destination, bytes);
+    ipv4_write(packet, IPV4_PROTOCOL_ICMP, s->source, s->destination, 0, bytes);
     return bytes;
 }
 
@@ -96,7 +97,7 @@ size_t wire_segment_write(const struct wire_segment *s, const struct wire_base *
     uint8_t *payload = options + option_bytes;
     for (uint32_t i = 0; i < s->bytes; i++)
         payload[i] = s->fill >= 0 ? (uint8_t)s->fill
-            : wire_stream_byte(WIRE_TO_STACK, s->seq + ((s->flags & TCP_SYN) != 0) + i);
+                                  : wire_stream_byte(WIRE_TO_STACK, s->seq + ((s->flags & TCP_SYN) != 0) + i);
 
     uint16_t tcp_bytes = (uint16_t)(sizeof *tcp + option_bytes + s->bytes);
     uint32_t words = s->header_words != 0 ? (uint32_t)s->header_words : (sizeof *tcp + option_bytes) / 4;
@@ -108,8 +109,10 @@ size_t wire_segment_write(const struct wire_segment *s, const struct wire_base *
     store_be16(&tcp->window, (uint16_t)(s->window < 0 ? 65535 : s->window));
     store_be16(&tcp->urgent, (uint16_t)s->urgent);
     uint32_t sum = checksum_pseudo_ipv4(s->source, s->destination, IPV4_PROTOCOL_TCP, tcp_bytes);
-    store_be16(&tcp->checksum, (uint16_t)(checksum_finish(checksum_sum(sum, tcp, tcp_bytes)) ^ (s->corrupt ? 0x10 : 0)));
-    ipv4_write(packet, IPV4_PROTOCOL_TCP, s->source, s->destination, sizeof(struct ipv4_wire) + tcp_bytes);
+    store_be16(&tcp->checksum,
+               (uint16_t)(checksum_finish(checksum_sum(sum, tcp, tcp_bytes)) ^ (s->corrupt ? 0x10 : 0)));
+    ipv4_write(packet, IPV4_PROTOCOL_TCP, s->source, s->destination, s->codepoint,
+               sizeof(struct ipv4_wire) + tcp_bytes);
     return sizeof(struct ipv4_wire) + tcp_bytes;
 }
 
@@ -123,7 +126,7 @@ static const char *option_read(struct wire_option *o, struct wire_base *base, co
 {
     *o = (struct wire_option){ .kind = at[0] };
     if (at[0] == TCP_OPTION_END || at[0] == TCP_OPTION_NOP) {
-        o->raw_bytes = 1;               /* its length, for the caller */
+        o->raw_bytes = 1; /* its length, for the caller */
         return NULL;
     }
     if (bytes < 2 || at[1] < 2 || at[1] > bytes)
@@ -191,7 +194,7 @@ const char *wire_segment_read(struct wire_segment *s, struct wire_base *base, co
     if (ipv4->protocol != IPV4_PROTOCOL_TCP || transport_bytes < sizeof *tcp || header_bytes < sizeof *tcp
         || header_bytes > transport_bytes)
         return "protocol, TCP header length";
-    if ((tcp->offset & 0xf) != 0)       /* RFC 9293 §3.1, Rsrvd: "must be zero in generated segments" */
+    if ((tcp->offset & 0xf) != 0) /* RFC 9293 §3.1, Rsrvd: "must be zero in generated segments" */
         return "reserved bits";
     uint32_t sum = checksum_pseudo_ipv4(load_be32(&ipv4->source), load_be32(&ipv4->destination), IPV4_PROTOCOL_TCP,
                                         (uint16_t)transport_bytes);
@@ -203,6 +206,7 @@ const char *wire_segment_read(struct wire_segment *s, struct wire_base *base, co
         base->port = load_be16(&tcp->source_port);
     }
     s->flags = tcp->flags;
+    s->codepoint = ipv4->tos & IPV4_ECN_MASK;
     s->peer_port = load_be16(&tcp->destination_port);
     s->port = load_be16(&tcp->source_port);
     s->seq = load_be32(&tcp->seq) - base->stack_isn;
@@ -224,15 +228,21 @@ static int option_print(const struct wire_option *o, char *text, size_t bytes)
     if (o->raw_bytes != 0)
         return snprintf(text, bytes, "raw(%u)", o->raw_bytes);
     switch (o->kind) {
-    case TCP_OPTION_END: return snprintf(text, bytes, "eol");
-    case TCP_OPTION_NOP: return snprintf(text, bytes, "nop");
-    case TCP_OPTION_MSS: return snprintf(text, bytes, "mss %u", o->values[0]);
-    case TCP_OPTION_WINDOW_SCALE: return snprintf(text, bytes, "ws %u", o->values[0]);
-    case TCP_OPTION_SACK_PERMITTED: return snprintf(text, bytes, "sackOK");
+    case TCP_OPTION_END:
+        return snprintf(text, bytes, "eol");
+    case TCP_OPTION_NOP:
+        return snprintf(text, bytes, "nop");
+    case TCP_OPTION_MSS:
+        return snprintf(text, bytes, "mss %u", o->values[0]);
+    case TCP_OPTION_WINDOW_SCALE:
+        return snprintf(text, bytes, "ws %u", o->values[0]);
+    case TCP_OPTION_SACK_PERMITTED:
+        return snprintf(text, bytes, "sackOK");
     case TCP_OPTION_TIMESTAMPS:
         return o->any ? snprintf(text, bytes, "ts * %u", o->values[1])
                       : snprintf(text, bytes, "ts %u %u", o->values[0], o->values[1]);
-    default: break;
+    default:
+        break;
     }
     int at = snprintf(text, bytes, "sack");
     for (uint32_t i = 0; i + 1 < o->value_count; i += 2)
@@ -270,11 +280,14 @@ char *wire_segment_print(const struct wire_segment *s, char *text, size_t text_b
         snprintf(text, text_bytes, "icmp %u %u", s->icmp_type, s->icmp_code);
         return text;
     }
-    int at = snprintf(text, text_bytes, "%s %u:%u(%u)", flags_print(s->flags, flags), s->seq, s->seq + s->bytes, s->bytes);
+    int at = snprintf(text, text_bytes, "%s %u:%u(%u)", flags_print(s->flags, flags), s->seq, s->seq + s->bytes,
+                      s->bytes);
     if ((s->flags & TCP_ACK) != 0)
         at += snprintf(text + at, text_bytes - (size_t)at, " ack %u", s->ack);
     if (s->window >= 0)
         at += snprintf(text + at, text_bytes - (size_t)at, " win %u", (uint32_t)s->window);
+    if (s->codepoint != 0)
+        at += snprintf(text + at, text_bytes - (size_t)at, " ecn %u", s->codepoint);
     if (s->options_said && (s->option_count != 0 || s->options_any))
         at += snprintf(text + at, text_bytes - (size_t)at, " %s", options_print(s, options, sizeof options));
     if (s->port != 0)
@@ -301,7 +314,7 @@ static bool option_same(const struct wire_option *e, const struct wire_option *a
     return true;
 }
 
-/* Options not said: none but timestamps and the padding before them. */
+/* Compares options. A segment without options in the timeline may have timestamps, with the padding before them. */
 static bool options_same(const struct wire_segment *e, const struct wire_segment *a)
 {
     if (e->options_any)
@@ -325,7 +338,8 @@ const char *wire_segment_compare(const struct wire_segment *e, const struct wire
     if (e->icmp != a->icmp)
         return differs(values, "icmp", e->icmp, a->icmp);
     if (e->icmp && (e->icmp_type != a->icmp_type || e->icmp_code != a->icmp_code))
-        return differs(values, "icmp type and code", e->icmp_type * 256u + e->icmp_code, a->icmp_type * 256u + a->icmp_code);
+        return differs(values, "icmp type and code", e->icmp_type * 256u + e->icmp_code,
+                       a->icmp_type * 256u + a->icmp_code);
     if (e->icmp)
         return NULL;
     if (e->flags != a->flags) {
@@ -343,6 +357,8 @@ const char *wire_segment_compare(const struct wire_segment *e, const struct wire
         return differs(values, "win", (uint64_t)e->window, (uint64_t)a->window);
     if (e->urgent != a->urgent)
         return differs(values, "urg", e->urgent, a->urgent);
+    if (e->codepoint != a->codepoint)
+        return differs(values, "ecn", e->codepoint, a->codepoint);
     if (e->port != 0 && e->port != a->port)
         return differs(values, "from port", e->port, a->port);
     if (!options_same(e, a)) {

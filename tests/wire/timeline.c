@@ -1,39 +1,56 @@
-/* Plays one timeline against the stack: build/test/tests/wire/timeline FILE. tests/wire/README.md tells the language.
+/* Plays timelines against the stack: build/test/tests/wire/timeline [--arp] FILE... tests/wire/README.md describes the
+ * language. Several files are played by a process each, one after the other, and a line "== exit N FILE" follows the
+ * output of each. With --arp the stack must ask for its gateway. The answer comes only after a frame waits for it, and
+ * the gateway's address changes before each segment and call. The timeline must hold in both cases.
  *
- * Time is virtual, the stack speaks IP through net/netdev_ip.h, and nothing it sends may stay unmentioned. Exit 0: all as
- * written; 1: not, and what differs; 2: the timeline is not understood. */
+ * Time is virtual, the stack speaks IP through host/library/netdev_ip.h, and the timeline must name every packet sent.
+ * Exit 0: all as written; 1: a difference, which is printed; 2: the timeline is not understood. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
-#include "kernel/base/assert.h"
-#include "kernel/base/bytes.h"
-#include "net/netdev_ip.h"
-#include "net/stack_state.h"
-#include "net/tcp_wire.h"
+#include "base/assert.h"
+#include "base/bytes.h"
+#include "host/library/netdev_ip.h"
+#include "net/ip/arp_wire.h"
+#include "net/ip/ethernet_wire.h"
+#include "net/tcp/internal.h"
 #include "tests/wire/script.h"
 
 enum {
-    PEER_PORT = 8080, LISTEN_PORT = 80,         /* where the timeline names none */
-    FLOWS_MAX = 4096, SENT_MAX = 8192, CONNECTIONS_MAX = 4096, ANY_RESULT = 1000000000,
+    PEER_PORT = 8080,
+    LISTEN_PORT = 80, /* the default */
+    FLOWS_MAX = 4096,
+    SENT_MAX = 8192,
+    CONNECTIONS_MAX = 4096,
+    ANY_RESULT = 1000000000,
 };
 #define MS UINT64_C(1000000)
 
 static struct {
     struct script script;
     struct net_config config;
-    struct net_stack *stack;            /* made by the first dated line: policy may be set until then */
+    struct net_stack *stack; /* made by the first dated line: policy may be set until then */
     void *memory;
     struct netdev_ip device;
     uint64_t begin_ns, now_ns, tolerance_ns;
     uint32_t peer_isn;
     struct wire_base flows[FLOWS_MAX];
     uint32_t flow_count;
-    struct { uint64_t at_ns; uint16_t bytes; uint8_t data[WIRE_PACKET_BYTES_MAX]; } sent[SENT_MAX];
+    struct {
+        uint64_t at_ns;
+        uint16_t bytes;
+        uint8_t data[WIRE_PACKET_BYTES_MAX];
+    } sent[SENT_MAX];
     uint32_t sent_head, sent_tail;
     int connections[CONNECTIONS_MAX], connection_count, connection, listener;
     uint64_t read_bytes[CONNECTIONS_MAX], written_bytes[CONNECTIONS_MAX];
-    int current;                        /* index of `connection` among those opened */
+    int current; /* index of `connection` among those opened */
+    bool with_arp, gateway_known;
+    uint8_t gateway_mac[NETDEV_MAC_BYTES]; /* the destination that every frame must have */
+    uint32_t arp_requests;
 } t;
 
 _Noreturn void assert_failed(const char *file, int line, const char *condition)
@@ -81,19 +98,59 @@ static void stack_make(void)
     t.begin_ns = t.now_ns = UINT64_C(1000000000000);
     t.config.device = &t.device.device;
     netdev_ip_init(&t.device, 1500);
+    t.device.device.point_to_point = !t.with_arp;
     size_t bytes = (net_stack_bytes(&t.config.capacity) + 63) & ~(size_t)63;
     t.memory = aligned_alloc(NET_STACK_ALIGN, bytes);
-    memset(t.memory, 0xa5, bytes);      /* nothing may rely on zeroes */
+    memset(t.memory, 0xa5, bytes); /* nothing may rely on zeroes */
     t.stack = net_stack_init(t.memory, bytes, &t.config, t.now_ns, &why);
     if (t.stack == NULL)
         script_fault(&t.script, why);
 }
 
-static void idle_and_collect(void)
+static void gateway_replies(void)
+{
+    struct arp_wire arp = { .hardware_bytes = NETDEV_MAC_BYTES, .protocol_bytes = 4 };
+    store_be16(&arp.hardware_type, ARP_HARDWARE_ETHERNET);
+    store_be16(&arp.protocol_type, ETHERNET_TYPE_IPV4);
+    store_be16(&arp.operation, ARP_OPERATION_REPLY);
+    memcpy(arp.sender_mac, t.gateway_mac, NETDEV_MAC_BYTES);
+    store_be32(&arp.sender_address, t.config.gateway);
+    store_be32(&arp.target_address, WIRE_STACK_ADDRESS);
+    net_input_arp(t.stack, (const uint8_t *)&arp, sizeof arp, t.now_ns);
+    t.gateway_known = true;
+    t.arp_requests = 0;
+    net_stack_check(t.stack);
+}
+
+/* Answers the stack's ARP requests as soon as a frame waits for an answer; without such a frame, the second request. */
+static void gateway_answers(void)
+{
+    bool asked = t.arp_requests > (t.gateway_known ? 0 : 1);
+    if (t.with_arp && (asked || t.stack->ip.arp.held_count != 0))
+        gateway_replies();
+}
+
+static void gateway_moves(void)
+{
+    if (!t.gateway_known)
+        return;
+    t.gateway_mac[NETDEV_MAC_BYTES - 1] ^= 1;
+    for (size_t i = 0; i < ARP_ENTRY_COUNT; i++) /* its old address has been asked, in vain */
+        if (t.stack->ip.arp.entries[i].state == ARP_KNOWN)
+            t.stack->ip.arp.entries[i].request_count = ARP_REQUEST_COUNT_MAX;
+    gateway_replies();
+}
+
+static void collect(void)
 {
     const uint8_t *packet;
-    net_idle(t.stack, t.now_ns);
     for (size_t bytes; (bytes = netdev_ip_pop(&t.device, &packet)) != 0;) {
+        if (t.with_arp && load_be16(packet) == ARP_HARDWARE_ETHERNET) {
+            t.arp_requests++;
+            continue;
+        }
+        if (memcmp(packet - sizeof(struct ethernet_wire), t.gateway_mac, NETDEV_MAC_BYTES) != 0)
+            failed("Ethernet destination", "the gateway's", "another");
         if (t.sent_head == t.sent_tail)
             t.sent_head = t.sent_tail = 0;
         ASSERT(t.sent_tail < SENT_MAX && bytes <= WIRE_PACKET_BYTES_MAX);
@@ -101,6 +158,16 @@ static void idle_and_collect(void)
         t.sent[t.sent_tail].bytes = (uint16_t)bytes;
         memcpy(t.sent[t.sent_tail++].data, packet, bytes);
     }
+}
+
+static void idle_and_collect(void)
+{
+    net_stack_check(t.stack);
+    net_idle(t.stack, t.now_ns);
+    net_stack_check(t.stack);
+    collect();
+    gateway_answers();
+    collect();
 }
 
 /* Lets time pass, to `until_ns` or to the first thing sent. */
@@ -111,11 +178,11 @@ static void run(uint64_t until_ns, bool until_sent)
     for (uint32_t turns = 0;; turns++) {
         if (until_sent && t.sent_head != t.sent_tail)
             return;
-        uint64_t wake_ns = net_wake_ns(t.stack);
-        if (wake_ns > until_ns)
+        uint64_t deadline_ns = net_next_deadline_ns(t.stack);
+        if (deadline_ns > until_ns)
             break;
-        if (wake_ns > t.now_ns) {
-            t.now_ns = wake_ns;
+        if (deadline_ns > t.now_ns) {
+            t.now_ns = deadline_ns;
             turns = 0;
         }
         if (turns > 1000)
@@ -133,7 +200,9 @@ static struct wire_base *flow_of(uint16_t peer_port)
             return &t.flows[i];
     ASSERT(t.flow_count < FLOWS_MAX);
     struct wire_base *flow = &t.flows[t.flow_count++];
-    *flow = (struct wire_base){ .peer_port = peer_port, .port = LISTEN_PORT, .peer_isn = t.peer_isn, .cuttable_id = -1 };
+    *flow = (struct wire_base){
+        .peer_port = peer_port, .port = LISTEN_PORT, .peer_isn = t.peer_isn, .cuttable_id = -1
+    };
     return flow;
 }
 
@@ -176,10 +245,12 @@ static void segment_to_stack(void)
     else
         flow->port = segment.port;
     size_t bytes = wire_segment_write(&segment, flow, packet);
+    gateway_moves();
     ASSERT(netdev_ip_push(&t.device, packet, bytes));
     if (segment.queued)
-        return;                         /* the stack finds it together with the next */
-    while (net_input(t.stack, t.now_ns) == NET_INPUT_FRAMES_MAX) { }
+        return; /* the stack finds it together with the next */
+    while (net_input(t.stack, t.now_ns) == NET_INPUT_FRAMES_MAX) {
+    }
     idle_and_collect();
 }
 
@@ -208,7 +279,7 @@ static void segment_from_stack(uint64_t at_ns)
     exit(1);
 }
 
-/* `sent FLAGS LOW..HIGH`: that many packets, all with these flags, have been sent until now. `-`: whatever flags. */
+/* Plays `sent FLAGS LOW..HIGH`: checks how many packets with all these flags were sent until now. `-`: any flags. */
 static void sent_count(void)
 {
     char flags[16], text[600];
@@ -232,11 +303,24 @@ static void sent_count(void)
 
 static void line_play(void);
 
-static const struct { const char *name; int result; } results[] = {
-    { "OK", TCP_OK }, { "END", 0 }, { "AGAIN", TCP_AGAIN }, { "INVALID", TCP_INVALID }, { "IN_USE", TCP_IN_USE },
-    { "NO_ROOM", TCP_NO_ROOM }, { "NO_ROUTE", TCP_NO_ROUTE }, { "NOT_CONNECTED", TCP_NOT_CONNECTED },
-    { "PIPE", TCP_PIPE }, { "REFUSED", TCP_REFUSED }, { "RESET", TCP_RESET }, { "TIMED_OUT", TCP_TIMED_OUT },
-    { "UNREACHABLE", TCP_UNREACHABLE }, { "ABORTED", TCP_ABORTED },
+static const struct {
+    const char *name;
+    int result;
+} results[] = {
+    { "OK", TCP_OK },
+    { "END", 0 },
+    { "AGAIN", TCP_AGAIN },
+    { "INVALID", TCP_INVALID },
+    { "IN_USE", TCP_IN_USE },
+    { "NO_ROOM", TCP_NO_ROOM },
+    { "NO_ROUTE", TCP_NO_ROUTE },
+    { "NOT_CONNECTED", TCP_NOT_CONNECTED },
+    { "PIPE", TCP_PIPE },
+    { "REFUSED", TCP_REFUSED },
+    { "RESET", TCP_RESET },
+    { "TIMED_OUT", TCP_TIMED_OUT },
+    { "UNREACHABLE", TCP_UNREACHABLE },
+    { "ABORTED", TCP_ABORTED },
 };
 
 static int64_t result_parse(void)
@@ -247,7 +331,7 @@ static int64_t result_parse(void)
     return script_number(&t.script);
 }
 
-/* `= RESULT`, or what is usual. */
+/* Checks a call's result against `= RESULT`, or against the usual result. */
 static void check_result(const char *call, int64_t usual, int64_t actual)
 {
     int64_t expected = script_take(&t.script, "=") ? result_parse() : usual;
@@ -265,7 +349,7 @@ static void connection_opened(int connection)
     t.connections[t.current] = t.connection = connection;
 }
 
-/* connect [to PORT] [from PORT] [address N] [= RESULT] */
+/* Plays `connect [to PORT] [from PORT] [address N] [= RESULT]`. */
 static void call_connect(void)
 {
     uint16_t port = PEER_PORT, from_port = 0;
@@ -318,21 +402,38 @@ static void call_state(void)
         failed("state", name, actual);
 }
 
-/* info FIELD LOW[..HIGH] */
+/* Plays `info FIELD LOW[..HIGH]`. */
 static void call_info(void)
 {
     struct tcp_info info;
     char name[32];
     if (!tcp_info(t.stack, t.connection, &info))
         failed("info", "a connection", "none");
-    const struct { const char *name; int64_t value; } fields[] = {
-        { "cwnd", info.cwnd_bytes }, { "ssthresh", info.ssthresh_bytes }, { "rto_us", info.rto_us },
-        { "srtt_us", info.srtt_us }, { "rttvar_us", info.rttvar_us }, { "snd_mss", info.snd_mss },
-        { "snd_wnd", info.snd_wnd }, { "rcv_wnd", info.rcv_wnd }, { "snd_scale", info.snd_scale },
-        { "rcv_scale", info.rcv_scale }, { "path_mtu", info.path_mtu_bytes }, { "in_flight", info.in_flight_bytes },
-        { "unacked", info.unacked_bytes }, { "sacked", info.sacked_bytes }, { "lost", info.lost_bytes },
-        { "unread", info.unread_bytes }, { "in_recovery", info.in_recovery }, { "sack", info.sack },
-        { "timestamps", info.timestamps }, { "scaling", info.window_scaling }, { "retransmits", (int64_t)info.retransmits_total },
+    const struct {
+        const char *name;
+        int64_t value;
+    } fields[] = {
+        { "cwnd", info.cwnd_bytes },
+        { "ssthresh", info.ssthresh_bytes },
+        { "rto_us", info.rto_us },
+        { "srtt_us", info.srtt_us },
+        { "rttvar_us", info.rttvar_us },
+        { "snd_mss", info.snd_mss },
+        { "snd_wnd", info.snd_wnd },
+        { "rcv_wnd", info.rcv_wnd },
+        { "snd_scale", info.snd_scale },
+        { "rcv_scale", info.rcv_scale },
+        { "path_mtu", info.path_mtu_bytes },
+        { "in_flight", info.in_flight_bytes },
+        { "unacked", info.unacked_bytes },
+        { "sacked", info.sacked_bytes },
+        { "lost", info.lost_bytes },
+        { "unread", info.unread_bytes },
+        { "in_recovery", info.in_recovery },
+        { "sack", info.sack },
+        { "timestamps", info.timestamps },
+        { "scaling", info.window_scaling },
+        { "retransmits", (int64_t)info.retransmits_total },
     };
     script_word(&t.script, name, sizeof name);
     int64_t low = script_number(&t.script), high = script_take(&t.script, "..") ? script_number(&t.script) : low;
@@ -344,10 +445,13 @@ static void call_info(void)
     script_fault(&t.script, "no such field of tcp_info");
 }
 
-/* counter MODULE_NAME LOW[..HIGH] */
+/* Plays `counter MODULE_NAME LOW[..HIGH]`. */
 static void call_counter(void)
 {
-    static const struct { const char *name; size_t offset; } counters[] = {
+    static const struct {
+        const char *name;
+        size_t offset;
+    } counters[] = {
 #define NET_COUNTER_AT(module, name) { #module "_" #name, offsetof(struct net_counters, module##_##name) },
         NET_COUNTERS(NET_COUNTER_AT)
 #undef NET_COUNTER_AT
@@ -357,7 +461,7 @@ static void call_counter(void)
     int64_t low = script_number(&t.script), high = script_take(&t.script, "..") ? script_number(&t.script) : low;
     for (size_t i = 0; i < ARRAY_COUNT(counters); i++)
         if (strcmp(counters[i].name, name) == 0) {
-            check_range(name, low, high, (int64_t)*(uint64_t *)((char *)&t.stack->counters + counters[i].offset));
+            check_range(name, low, high, (int64_t) * (uint64_t *)((char *)&t.stack->ip.counters + counters[i].offset));
             return;
         }
     script_fault(&t.script, "no such counter");
@@ -393,15 +497,16 @@ static void call_accept(void)
     check_result("accept", ANY_RESULT, connection);
 }
 
-/* The two ways to open that most timelines begin with; the rest of the line is that of the peer's SYN. */
+/* Plays one of the two openings that most timelines begin with. The rest of the line belongs to the peer's SYN. */
 static void call_open(bool passive)
 {
     static const char *const active_lines[] = {
-        "+0 connect", "+0 > S 0:0(0) <...>", "+0.010 < S. 0:0(0) ack 1 %s", "+0 > . 1:1(0) ack 1", "+0 state ESTABLISHED",
+        "+0 connect",          "+0 > S 0:0(0) <...>",  "+0.010 < S. 0:0(0) ack 1 %s",
+        "+0 > . 1:1(0) ack 1", "+0 state ESTABLISHED",
     };
     static const char *const passive_lines[] = {
-        "+0 listen", "+0 < S 0:0(0) %s", "+0 > S. 0:0(0) ack 1 <...>", "+0.010 < . 1:1(0) ack 1 %s", "+0 accept",
-        "+0 state ESTABLISHED",
+        "+0 listen", "+0 < S 0:0(0) %s",     "+0 > S. 0:0(0) ack 1 <...>", "+0.010 < . 1:1(0) ack 1 %s",
+        "+0 accept", "+0 state ESTABLISHED",
     };
     const char *const *lines = passive ? passive_lines : active_lines;
     size_t count = passive ? ARRAY_COUNT(passive_lines) : ARRAY_COUNT(active_lines);
@@ -410,7 +515,7 @@ static void call_open(bool passive)
     for (size_t k = 0; k < count; k++) {
         char *options = strchr(rest, '<');
         if (passive && k == 3 && options != NULL)
-            *options = 0;               /* the options are the SYN's only, and stand last */
+            *options = 0; /* the options are the SYN's only, and stand last */
         const char *insert = strstr(lines[k], "%s");
         snprintf(line, sizeof line, "%.*s%s", (int)strcspn(lines[k], "%"), lines[k], insert != NULL ? rest : "");
         t.script.at = line;
@@ -422,33 +527,61 @@ static void call_open(bool passive)
 static void call(void)
 {
     struct script *s = &t.script;
-    if (script_take(s, "open")) call_open(false);
-    else if (script_take(s, "serve")) call_open(true);
-    else if (script_take(s, "connect")) call_connect();
-    else if (script_take(s, "listen")) call_listen();
-    else if (script_take(s, "accept")) call_accept();
-    else if (script_take(s, "unlisten")) tcp_unlisten(t.stack, t.listener, t.now_ns);
-    else if (script_take(s, "read")) call_read(false);
-    else if (script_take(s, "peek")) call_read(true);
-    else if (script_take(s, "write")) call_write();
-    else if (script_take(s, "shutdown")) check_result("shutdown", TCP_OK, tcp_shutdown(t.stack, t.connection, t.now_ns));
-    else if (script_take(s, "close")) tcp_close(t.stack, t.connection, t.now_ns);
-    else if (script_take(s, "abort")) tcp_abort(t.stack, t.connection, t.now_ns);
-    else if (script_take(s, "state")) call_state();
-    else if (script_take(s, "info")) call_info();
-    else if (script_take(s, "counter")) call_counter();
-    else if (script_take(s, "poll")) call_poll();
-    else if (script_take(s, "error")) check_number("error", result_parse(), tcp_take_error(t.stack, t.connection));
-    else if (script_take(s, "soft_error")) check_number("soft error", result_parse(), tcp_take_soft_error(t.stack, t.connection));
-    else if (script_take(s, "nodelay")) tcp_set_nodelay(t.stack, t.connection, script_number(s) != 0, t.now_ns);
-    else if (script_take(s, "keepalive")) tcp_set_keepalive(t.stack, t.connection, script_number(s) != 0, t.now_ns);
-    else if (script_take(s, "receive_buffer")) tcp_set_receive_buffer(t.stack, t.connection, (uint32_t)script_number(s));
-    else if (script_take(s, "sent")) sent_count();
-    else if (script_take(s, "peer_isn")) t.peer_isn = (uint32_t)script_number(s);
-    else if (script_take(s, "quiet")) { }       /* no more than the passing of time */
-    else if (script_take(s, "forget")) t.flow_count = 0;
-    else if (script_take(s, "on")) t.connection = t.connections[t.current = (int)script_number(s)];
-    else script_fault(s, "an unknown call");
+    gateway_moves();
+    if (script_take(s, "open"))
+        call_open(false);
+    else if (script_take(s, "serve"))
+        call_open(true);
+    else if (script_take(s, "connect"))
+        call_connect();
+    else if (script_take(s, "listen"))
+        call_listen();
+    else if (script_take(s, "accept"))
+        call_accept();
+    else if (script_take(s, "unlisten"))
+        tcp_unlisten(t.stack, t.listener, t.now_ns);
+    else if (script_take(s, "read"))
+        call_read(false);
+    else if (script_take(s, "peek"))
+        call_read(true);
+    else if (script_take(s, "write"))
+        call_write();
+    else if (script_take(s, "shutdown"))
+        check_result("shutdown", TCP_OK, tcp_shutdown(t.stack, t.connection, t.now_ns));
+    else if (script_take(s, "close"))
+        tcp_close(t.stack, t.connection, t.now_ns);
+    else if (script_take(s, "abort"))
+        tcp_abort(t.stack, t.connection, t.now_ns);
+    else if (script_take(s, "state"))
+        call_state();
+    else if (script_take(s, "info"))
+        call_info();
+    else if (script_take(s, "counter"))
+        call_counter();
+    else if (script_take(s, "poll"))
+        call_poll();
+    else if (script_take(s, "error"))
+        check_number("error", result_parse(), tcp_take_error(t.stack, t.connection));
+    else if (script_take(s, "soft_error"))
+        check_number("soft error", result_parse(), tcp_take_soft_error(t.stack, t.connection));
+    else if (script_take(s, "nodelay"))
+        tcp_set_nodelay(t.stack, t.connection, script_number(s) != 0, t.now_ns);
+    else if (script_take(s, "keepalive"))
+        tcp_set_keepalive(t.stack, t.connection, script_number(s) != 0, t.now_ns);
+    else if (script_take(s, "receive_buffer"))
+        tcp_set_receive_buffer(t.stack, t.connection, (uint32_t)script_number(s));
+    else if (script_take(s, "sent"))
+        sent_count();
+    else if (script_take(s, "peer_isn"))
+        t.peer_isn = (uint32_t)script_number(s);
+    else if (script_take(s, "quiet")) {
+    } /* no more than the passing of time */
+    else if (script_take(s, "forget"))
+        t.flow_count = 0;
+    else if (script_take(s, "on"))
+        t.connection = t.connections[t.current = (int)script_number(s)];
+    else
+        script_fault(s, "an unknown call");
     if (!script_at_end(s))
         script_fault(s, "too many words");
     idle_and_collect();
@@ -456,20 +589,57 @@ static void call(void)
 
 /* ---- Lines ---- */
 
-/* policy NAME=VALUE ..., capacity NAME=VALUE ... */
+/* Reads `policy NAME=VALUE ...` or `capacity NAME=VALUE ...`. */
 static void settings(bool capacity)
 {
-#define POLICY(name) { #name, &t.config.policy.name, sizeof t.config.policy.name }
-#define CAPACITY(name) { #name, &t.config.capacity.name, sizeof t.config.capacity.name }
-    const struct { const char *name; void *at; size_t bytes; } fields[] = {
-        POLICY(ack), POLICY(congestion), POLICY(ack_delay_us), POLICY(rto_initial_us), POLICY(rto_min_us),
-        POLICY(rto_max_us), POLICY(tlp_ack_delay_us), POLICY(initial_window_segments), POLICY(slow_start_ack_segments),
-        POLICY(receive_buffer_bytes), POLICY(send_buffer_bytes), POLICY(window_scale), POLICY(window_scaling),
-        POLICY(timestamps), POLICY(sack), POLICY(tail_probe), POLICY(nodelay), POLICY(keepalive), POLICY(path_mtu), POLICY(mss),
-        POLICY(syn_soft_errors), POLICY(user_timeout),
-        POLICY(syn_give_up_us), POLICY(data_give_up_us), POLICY(time_wait_us), POLICY(fin_wait_2_us),
-        POLICY(keepalive_idle_us), POLICY(keepalive_interval_us), POLICY(keepalive_count),
-        CAPACITY(connection_count), CAPACITY(half_open_count), CAPACITY(time_wait_count), CAPACITY(segment_count),
+#define POLICY(name)                                                                                                   \
+    {                                                                                                                  \
+#name, &t.config.policy.name, sizeof t.config.policy.name                                                      \
+    }
+#define CAPACITY(name)                                                                                                 \
+    {                                                                                                                  \
+#name, &t.config.capacity.name, sizeof t.config.capacity.name                                                  \
+    }
+    const struct {
+        const char *name;
+        void *at;
+        size_t bytes;
+    } fields[] = {
+        POLICY(ack),
+        POLICY(congestion),
+        POLICY(ack_delay_us),
+        POLICY(rto_initial_us),
+        POLICY(rto_min_us),
+        POLICY(rto_max_us),
+        POLICY(tlp_ack_delay_us),
+        POLICY(initial_window_segments),
+        POLICY(slow_start_ack_segments),
+        POLICY(receive_buffer_bytes),
+        POLICY(send_buffer_bytes),
+        POLICY(window_scale),
+        POLICY(window_scaling),
+        POLICY(timestamps),
+        POLICY(ecn),
+        POLICY(slow_start_after_idle),
+        POLICY(sack),
+        POLICY(tail_probe),
+        POLICY(nodelay),
+        POLICY(keepalive),
+        POLICY(path_mtu),
+        POLICY(mss),
+        POLICY(syn_soft_errors),
+        POLICY(user_timeout),
+        POLICY(syn_give_up_us),
+        POLICY(data_give_up_us),
+        POLICY(time_wait_us),
+        POLICY(fin_wait_2_us),
+        POLICY(keepalive_idle_us),
+        POLICY(keepalive_interval_us),
+        POLICY(keepalive_count),
+        CAPACITY(connection_count),
+        CAPACITY(half_open_count),
+        CAPACITY(time_wait_count),
+        CAPACITY(segment_count),
     };
     if (t.stack != NULL)
         script_fault(&t.script, "settings come before the first dated line");
@@ -482,7 +652,7 @@ static void settings(bool capacity)
         if (i == ARRAY_COUNT(fields) || !script_take(&t.script, "="))
             script_fault(&t.script, capacity ? "no such capacity" : "no such policy");
         int64_t value = script_number(&t.script);
-        memcpy(fields[i].at, &value, fields[i].bytes);  /* little-endian */
+        memcpy(fields[i].at, &value, fields[i].bytes); /* little-endian */
     }
 }
 
@@ -524,7 +694,7 @@ static void line_play(void)
         call();
 }
 
-/* Nothing must be left of what the timeline opened. */
+/* Checks that nothing is left of the connections that the timeline opened. */
 static void end_check(void)
 {
     nothing_sent();
@@ -533,34 +703,43 @@ static void end_check(void)
     if (t.listener >= 0)
         tcp_unlisten(t.stack, t.listener, t.now_ns);
     idle_and_collect();
-    t.now_ns += UINT64_C(400000000000);         /* beyond every TIME-WAIT, FIN-WAIT-2 and reassembly */
+    t.now_ns += UINT64_C(400000000000); /* beyond every TIME-WAIT, FIN-WAIT-2 and reassembly */
     idle_and_collect();
-    check_number("transmit buffers back, of", NETDEV_IP_BUFFER_COUNT, t.device.free_count);
+    check_number("transmit buffers back, of", NETDEV_IP_BUFFER_COUNT, t.device.free_count + t.stack->ip.arp.held_count);
     check_number("TIME-WAIT left", 0, t.stack->tcp.time_wait_used);
     check_number("half-open left", 0, t.stack->tcp.half_open_used);
     free(t.memory);
 }
 
-int main(int argument_count, char **arguments)
+static void play(const char *path)
 {
     size_t loop_line = 0;
     int64_t loop_count = 0;
-    if (argument_count != 2)
-        return 2;
     t.tolerance_ns = MS;
     t.listener = -1;
-    t.peer_isn = 3000000000;            /* wraps past 2^31 early; timelines about wrapping set their own */
+    t.peer_isn = 3000000000; /* wraps past 2^31 early; timelines about wrapping set their own */
     t.config = (struct net_config){
-        .capacity = { .connection_count = 8, .listener_count = 4, .half_open_count = 16, .time_wait_count = 64,
-                      .segment_count = 256, .receive_bytes = 1 << 18, .send_bytes = 1 << 18 },
-        .address = WIRE_STACK_ADDRESS, .mask = 0xffffffff, .gateway = 0x0a0000fe, .gateway_mac = { 2, 0, 0, 0, 0, 2 },
+        .capacity = { .connection_count = 8,
+                      .listener_count = 4,
+                      .half_open_count = 16,
+                      .time_wait_count = 64,
+                      .segment_count = 256,
+                      .receive_bytes = 1 << 18,
+                      .send_bytes = 1 << 18 },
+        .address = WIRE_STACK_ADDRESS,
+        .mask = 0xffffffff,
+        .gateway = 0x0a0000fe,
     };
+    memcpy(t.gateway_mac, (uint8_t[]){ 2, 0, 0, 0, 0, 2 }, sizeof t.gateway_mac);
+    if (!t.with_arp)
+        memcpy(t.config.gateway_mac, t.gateway_mac, sizeof t.gateway_mac);
     memset(t.config.secret, 7, sizeof t.config.secret);
     tcp_policy_default(&t.config.policy);
-    script_open(&t.script, arguments[1]);
+    t.config.policy.ecn = false; /* the timelines of ecn/ turn it on */
+    script_open(&t.script, path);
     for (size_t line = 0; line < t.script.line_count; line++) {
         script_go(&t.script, line);
-        if (script_take(&t.script, "repeat")) {         /* repeat N ... end, with `i` from 0 */
+        if (script_take(&t.script, "repeat")) { /* repeat N ... end, with `i` from 0 */
             loop_count = script_number(&t.script);
             loop_line = line;
             t.script.i = 0;
@@ -572,5 +751,39 @@ int main(int argument_count, char **arguments)
         }
     }
     end_check();
-    return 0;
+}
+
+/* Returns the exit status of a process that plays the file; -1 if a signal ended it. */
+static int play_apart(const char *path)
+{
+    fflush(stdout);
+    pid_t child = fork();
+    ASSERT(child >= 0);
+    if (child == 0) {
+        play(path);
+        exit(0);
+    }
+    int status;
+    pid_t ended = waitpid(child, &status, 0);
+    ASSERT(ended == child);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+int main(int argument_count, char **arguments)
+{
+    t.with_arp = argument_count > 1 && strcmp(arguments[1], "--arp") == 0;
+    char **paths = arguments + 1 + t.with_arp, **end = arguments + argument_count;
+    if (end - paths == 0)
+        return 2;
+    if (end - paths == 1) {
+        play(*paths);
+        return 0;
+    }
+    int worst = 0;
+    for (; paths < end; paths++) {
+        int status = play_apart(*paths);
+        printf("== exit %d %s\n", status, *paths);
+        worst = status != 0 ? 1 : worst;
+    }
+    return worst;
 }

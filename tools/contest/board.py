@@ -1,155 +1,222 @@
-"""What players see: board.txt, its JSON twin, the rules, two charts."""
-import datetime
-import html
+"""Serves the board of a stored contest: a page that follows it, and fixed addresses for programs.
+
+    contest board STORE [--port 10000]
+
+/             the page (live by server-sent events from /events)
+/rules        the rules as the players need them
+/board.txt    the board in the layout of the original         /board.json   the same in full
+/board.png    the ranking      /score.png   points over time      /latency.png   the latencies' distribution
+
+It only reads the store, so that no viewer slows a player; `contest serve STORE` starts it by itself. It also writes the
+snapshots from which a restart goes on, and deletes rows that are older than the plan's --keep.
+"""
+import argparse
+import functools
+import http.server
 import json
+import logging
+import os
+import pathlib
+import signal
+import socketserver
+import threading
+import time
+import urllib.parse
 
-from contest.scoring import POINTS, latency_summary
+from contest import board_state, board_text, store
+from contest.arguments import bounded, complain
+from contest.follower import Follower
 
-# Column heads and the column where each ends, as the original aligned them. A value too long moves the rest.
-HEADS = (("+8", 14), ("+4", 21), ("+2", 29), ("+1", 36), (">5s", 41), ("wrong", 48), ("dup", 55), ("submit", 63),
-         ("10%*", 69), ("50%*", 75), ("90%*", 82), ("99%*", 90), ("mean*", 97), ("std*", 103),
-         ("frequent IP(ping)", 121), ("score", 129), ("rank", 134))
-WIDTH = 134
-ELIDE_OVER, ELIDE_KEEP = 144, 72
-COLOURS = ("#1b6ac9", "#c9431b", "#1f8a4c", "#8a1fc9", "#b58900", "#0f8b8d", "#a4133c", "#555555")
-
-
-def seconds_text(ns):
-    micros = ns // 1000
-    return f"{micros // 1_000_000}.{micros % 1_000_000:06}"
-
-
-def elide(digits):
-    return digits if len(digits) <= ELIDE_OVER else f"{digits[:ELIDE_KEEP]} ..... {digits[-ELIDE_KEEP:]}"
-
-
-def aligned_row(name, values):
-    row = name
-    for value, (_, end) in zip(values, HEADS):
-        gap = max(end - len(row) - len(value), 1)
-        row += " " * gap + value
-    return row
+LOG = logging.getLogger("contest")
+PAGE = pathlib.Path(__file__).resolve().parent / "page"
+LIBRARIES = {           # from the packages libjs-dygraphs and libjs-chart.js
+    "dygraph.min.js": "/usr/share/javascript/dygraphs/dygraph.min.js",
+    "dygraph.min.css": "/usr/share/javascript/dygraphs/dygraph.min.css",
+    "chart.min.js": "/usr/share/javascript/chart.js/chart.min.js",
+}
+KINDS = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
+SECURITY = "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:"
+FOLLOW_S = 0.1
+VIEWERS_MAX = 300
+ALIVE_S = 10                # a comment for so long without news, which shows a viewer that is gone
 
 
-def frequent_ip(user):
-    if not user.ips:
-        return "-"
-    ip = user.ips.most_common(1)[0][0]
-    return f"{ip}({user.ping_us[ip]})" if ip in user.ping_us else ip
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server_version, sys_version = "Most", ""
+    timeout = 60
+
+    def do_GET(self):       # the name is http.server's
+        url = urllib.parse.urlsplit(self.path)
+        query = dict(urllib.parse.parse_qsl(url.query))
+        try:
+            if url.path == "/events":
+                self._events()
+            elif found := self.server.pages.find(url.path, query):
+                self._answer(200, *found)
+            else:
+                self._answer(404, b"no such page\n", "text/plain")
+        except (ConnectionError, TimeoutError):
+            self.close_connection = True
+
+    do_HEAD = do_GET
+
+    def _answer(self, status, body, kind):
+        self.send_response(status)
+        self.send_header("Content-Type", kind + ("" if kind.startswith("image/p") else "; charset=utf-8"))
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Cache-Control", "no-cache")
+        self.send_header("Content-Security-Policy", SECURITY)
+        self.end_headers()
+        if self.command == "GET":
+            self.wfile.write(body)
+
+    def _events(self):
+        """Sends server-sent events: the newest state at once, then each newer one. A slow viewer skips some."""
+        with self.server.viewers as admitted:
+            if not admitted:
+                self._answer(503, b"too many viewers\n", "text/plain")
+                return
+            self.close_connection = True
+            self.send_response(200)
+            self.send_header("Content-Type", "text/event-stream")
+            self.send_header("Cache-Control", "no-store")
+            self.end_headers()
+            self.wfile.write(b"retry: 500\n\n")
+            self.server.pages.publish()         # nobody may have looked for a while
+            version = 0
+            while True:
+                newer, data = self.server.pages.news(version)
+                self.wfile.write(b"event: state\ndata: " + data + b"\n\n" if newer > version else b": alive\n\n")
+                version = newer
+
+    def log_message(self, *_):
+        pass
 
 
-def user_row(rank, user):
-    latency = latency_summary(user.latencies_us)
-    return [*(str(user.points[p]) for p in (8, 4, 2, 1)), str(user.late), str(user.wrong), str(user.dup),
-            str(user.submits), *(f"{latency[key]:.0f}" for key in ("p10", "p50", "p90", "p99", "mean", "std")),
-            frequent_ip(user), str(user.score), str(rank)]
+class Viewers:
+    """A count with a limit, as a context."""
+
+    def __init__(self):
+        self.count, self.lock = 0, threading.Lock()
+        self.local = threading.local()
+
+    def __enter__(self):
+        with self.lock:
+            self.local.admitted = self.count < VIEWERS_MAX
+            self.count += self.local.admitted
+        return self.local.admitted
+
+    def __exit__(self, *_):
+        with self.lock:
+            self.count -= self.local.admitted
 
 
-def board_text(contest, now_ns):
-    lines = [f"N  = {contest.round.n}"]
-    lines += [f"M{i} = {text}" for i, text in enumerate(contest.round.constant_texts(), 1)]
-    stamp = datetime.datetime.fromtimestamp(now_ns // 1000 / 1e6).strftime("%Y-%m-%d %H:%M:%S.%f")
-    lines += ["", "     Leader Board     ".center(WIDTH, "-"), f"(last update {stamp})",
-              aligned_row("", [head for head, _ in HEADS])]
-    lines += [aligned_row(user.name, user_row(rank, user)) for rank, user in contest.ranking()]
-    lines += ["*: latency distribution in us of recent 2000 correct submissions except front run", "",
-              "     Recent Solved     ".center(WIDTH, "-")]
-    for answer in contest.recent:
-        if answer.submissions:
-            lines += [elide(answer.digits), f"{seconds_text(answer.first_ns)} send"]
-            lines += [f"{seconds_text(ns)} {user}@{ip}" for ns, user, ip in answer.submissions]
-            lines.append("")
-    return "\n".join(lines) + "\n"
+class Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
+    daemon_threads = True
+    request_queue_size = 128
+
+    def handle_error(self, request, client_address):
+        LOG.debug("a viewer's connection ended", exc_info=True)
 
 
-def board_json(contest, now_ns, **more):
-    """The same, with everything in full: unsolved answers too, but no hidden constant."""
-    return {
-        "n": contest.round.n, "constants": contest.round.constant_texts(), "updated_ns": now_ns,
-        "offered": len(contest.answers), **more,
-        "users": [{
-            "name": user.name, "rank": rank, "score": user.score, **{f"+{p}": user.points[p] for p in (8, 4, 2, 1, 0)},
-            "late": user.late, "wrong": user.wrong, "dup": user.dup, "submit": user.submits,
-            "early": user.early, "found": user.correct, "missed": len(contest.answers) - user.correct,
-            "latency_us": latency_summary(user.latencies_us), "ip": frequent_ip(user),
-        } for rank, user in contest.ranking()],
-        "recent": [{"digits": answer.digits, "sent": seconds_text(answer.first_ns),
-                    "submissions": [{"at": seconds_text(ns), "user": user, "ip": ip}
-                                    for ns, user, ip in answer.submissions]} for answer in contest.recent],
-    }
+class Pages:
+    """The content of each address. The threads of viewers ask; one thread publishes."""
+
+    def __init__(self, follower):
+        self.follower = follower
+        self.condition = threading.Condition()
+        self.version, self.data = 0, b""
+        self.pictures, self.picture_lock = {}, threading.Lock()     # path -> (version made of, monotonic s, bytes)
+
+    def publish(self):
+        with self.follower.lock:
+            data = json.dumps(board_state.state_of(self.follower), separators=(",", ":")).encode()
+        with self.condition:
+            self.version, self.data = self.version + 1, data
+            self.condition.notify_all()
+
+    def news(self, version):
+        """Waits for a newer version; returns the newest."""
+        with self.condition:
+            self.condition.wait_for(lambda: self.version > version, ALIVE_S)
+            return self.version, self.data
+
+    def find(self, path, query):
+        """Returns (bytes, kind) of an address, or None."""
+        pages = {"/board.txt": self._text, "/board.json": self._json, "/rules": self._rules}
+        if path in pages:
+            with self.follower.lock:
+                body, kind = pages[path]()
+            return body.encode(), kind
+        if path == "/series.json":
+            with self.follower.lock:
+                return json.dumps(board_state.series_of(self.follower.replica, query)).encode(), "application/json"
+        if path in ("/board.png", "/score.png", "/latency.png"):
+            return self._picture(path), "image/png"
+        return self._file("index.html" if path == "/" else path[1:])
+
+    def _text(self):
+        replica = self.follower.replica
+        return board_text.board_text(replica.contest, self.follower.now_ns(), self.follower.warning), "text/plain"
+
+    def _json(self):
+        return json.dumps(board_state.board_json(self.follower)), "application/json"
+
+    def _rules(self):
+        return board_text.rules_page(self.follower.replica.contest), "text/html"
+
+    @staticmethod
+    @functools.lru_cache(maxsize=None)
+    def _file(name):
+        path = pathlib.Path(LIBRARIES.get(name, PAGE / name))
+        if name not in LIBRARIES and "/" in name or not path.is_file():
+            return None
+        return path.read_bytes(), KINDS[path.suffix]
+
+    def _picture(self, path):
+        """Makes a picture, or gives that of a moment ago."""
+        from contest import pictures        # loads matplotlib, which takes a second
+        with self.picture_lock:
+            version, made_at, data = self.pictures.get(path, (0, 0, b""))
+            if not data or version != self.version and time.monotonic() - made_at > 2:
+                with self.follower.lock:
+                    drawing = pictures.DATA[path](self.follower.replica)
+                data = pictures.DRAW[path](drawing)
+                self.pictures[path] = self.version, time.monotonic(), data
+            return data
 
 
-def json_text(contest, now_ns, **more):
-    return json.dumps(board_json(contest, now_ns, **more))
+def run(server, follower, pages):
+    threading.Thread(target=server.serve_forever, name="web", daemon=True).start()
+    pages.publish()
+    while not follower.ended.is_set():
+        if follower.step() and server.viewers.count:
+            pages.publish()
+        follower.ended.wait(FOLLOW_S)
 
 
-def rules_page(contest):
-    rows = "".join(f"<li>M{i} = {html.escape(text)}</li>" for i, text in enumerate(contest.round.constant_texts(), 1))
-    points = ", ".join(f"{place}.: {p}" for place, p in enumerate(POINTS, 1))
-    return f"""<!DOCTYPE html><meta charset="utf-8"><title>Contest</title>
-<body style="font-family: sans-serif; max-width: 60em; margin: 2em auto">
-<h1>Find the multiples</h1>
-<p>Port 10001 sends decimal digits for ever. Report every substring of at most N = {contest.round.n} digits that does
-not begin with 0 and is a multiple of any of</p><ul>{rows}</ul>
-<p>by <code>POST /submit?user=U&amp;passwd=P</code> to port 10002, the digits being the body. Connections may be kept
-and requests pipelined; a submission counts when its last byte arrives.</p>
-<p>For each distinct answer, submissions count from 5 s before to 5 s after its last digit was sent. Points by place:
-{points}; later ones 0. Every submission costs 1 point, whatever its result.</p>
-<p>The response is one line: <code>+8</code> ... <code>+0</code>, <code>early</code> (not sent so far; the board tells
-what becomes of it), <code>dup</code>, <code>late</code>, or <code>wrong: why</code>.</p>
-<p><a href="board.txt">board.txt</a> · <a href="board.json">board.json</a> · <a href="charts">charts</a></p>
-"""
-
-
-def charts_page(contest):
-    return f"""<!DOCTYPE html><meta charset="utf-8"><meta http-equiv="refresh" content="5"><title>Charts</title>
-<body style="font-family: sans-serif; max-width: 60em; margin: 2em auto">
-<h2>Score</h2>{score_chart(contest)}<h2>Latency of correct submissions</h2>{latency_chart(contest)}
-"""
-
-
-def score_chart(contest):
-    """Score against time."""
-    series = {user.name: thin(user.history) for _, user in contest.ranking()}
-    begin = min((line[0][0] for line in series.values() if line), default=0)
-    return chart({name: [((ns - begin) / 1e9, score) for ns, score in line] for name, line in series.items()},
-                 "seconds", "points")
-
-
-def latency_chart(contest):
-    """Share of the submissions that were at least as fast."""
-    series = {}
-    for _, user in contest.ranking():
-        ordered = sorted(user.latencies_us)
-        series[user.name] = thin([(us, 100 * (i + 1) / len(ordered)) for i, us in enumerate(ordered)])
-    return chart(series, "microseconds", "%")
-
-
-def thin(points, most=500):
-    """At most so many points, first and last among them."""
-    if len(points) <= most:
-        return list(points)
-    return [points[i * (len(points) - 1) // (most - 1)] for i in range(most)]
-
-
-def chart(series, x_name, y_name, width=860, height=320, margin=60):
-    """Lines as inline SVG; `series` maps names to [(x, y)]."""
-    points = [p for line in series.values() for p in line] or [(0, 0)]
-    x0, x1 = min(p[0] for p in points), max(p[0] for p in points)
-    y0, y1 = min(0, *(p[1] for p in points), 0), max(p[1] for p in points)
-    place_x = lambda x: margin + (width - 2 * margin) * (x - x0) / ((x1 - x0) or 1)
-    place_y = lambda y: height - margin + (2 * margin - height) * (y - y0) / ((y1 - y0) or 1)
-    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" font-size="12">',
-             f'<path d="M{margin} {margin}V{height - margin}H{width - margin}" fill="none" stroke="#888"/>']
-    for k in range(5):
-        x, y = x0 + (x1 - x0) * k / 4, y0 + (y1 - y0) * k / 4
-        parts.append(f'<text x="{place_x(x):.0f}" y="{height - margin + 18}" text-anchor="middle">{x:.6g}</text>')
-        parts.append(f'<text x="{margin - 6}" y="{place_y(y) + 4:.0f}" text-anchor="end">{y:.6g}</text>')
-    parts.append(f'<text x="{width - margin}" y="{height - margin + 36}" text-anchor="end">{x_name}</text>')
-    parts.append(f'<text x="{margin}" y="{margin - 10}">{y_name}</text>')
-    for i, (name, line) in enumerate(series.items()):
-        colour = COLOURS[i % len(COLOURS)]
-        path = " ".join(f"{place_x(x):.1f},{place_y(y):.1f}" for x, y in line)
-        parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="1.5"/>')
-        parts.append(f'<text x="{width - margin + 4}" y="{margin + 16 * i}" fill="{colour}">{html.escape(name)}</text>')
-    return "".join(parts) + "</svg>"
+def main(words):
+    parser = argparse.ArgumentParser(prog="contest board", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("store", metavar="STORE")
+    parser.add_argument("--bind", default="0.0.0.0", metavar="ADDRESS")
+    parser.add_argument("--port", type=bounded(int, 0, 65535), default=10000, help="0: any free one (default 10000)")
+    options = parser.parse_args(words)
+    logging.basicConfig(format="contest board: %(message)s")
+    try:
+        follower = Follower(options.store)
+        server = Server((options.bind, options.port), Handler)
+    except store.StoreError as error:
+        complain("board", error)
+        return 1
+    except OSError as error:
+        complain("board", f"{options.bind}:{options.port}: {error.strerror}")
+        return 1
+    os.setpriority(os.PRIO_PROCESS, 0, 10)       # the players' server comes first
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: follower.ended.set())
+    server.pages, server.viewers = Pages(follower), Viewers()
+    print(f"board http://{options.bind}:{server.server_address[1]}/", flush=True)
+    run(server, follower, server.pages)
+    return 0

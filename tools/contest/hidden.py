@@ -1,13 +1,15 @@
-"""Finds a constant of which only the set of primes is told, from nothing but the stream's digits.
+"""Finds a constant of which only the set of primes is known, from nothing but the stream's digits.
 
-An answer that was planted is M times a random number. So its *smooth part*, the product of all that it has of the told
-primes, is M's at least, while that of a random number is small: more than S with a chance of some 1/S. Substrings whose
-smooth part is beyond SMOOTH_LEAST are therefore planted, and M is what they have in common. (2 and 5 do not count there:
-powers of them are in all substrings that end where the planted one does.)
+A planted answer is M times a random number. The *smooth part* of a number is the product of all its factors from M's
+primes. A planted answer's smooth part is at least M. A random number's smooth part is small: it exceeds S with
+a chance of some 1/S.
 
-Which of the N substrings a digit to look at? For a prime p that does not divide 10, those that are multiples of a
-power of p: the prefix values y_i = sum of d_k * 10^-k (mod p^e) in front of them and behind them are equal. The power
-is small enough for any M worth finding to have it from one prime at least, and large enough for few others to pass."""
+A substring whose smooth part is beyond SMOOTH_LEAST is therefore planted, and M is the common part of these. (2 and 5
+do not count there: all substrings that end where the planted one ends have the same powers of them.)
+
+A digit ends N substrings. Only those are factored that are multiples of a power of p, for a prime p that does not
+divide 10. The prefix values y_i = sum of d_k * 10^-k (mod p^e) in front of such a substring and behind it are equal.
+The power is small: any M worth finding has it from at least one prime. It is large enough that few others pass."""
 import math
 
 SMOOTH_LEAST = 10**18           # 10^6 digits with N = 256 have a chance of some 10^-8 to get there
@@ -19,7 +21,7 @@ class HiddenError(ValueError):
 
 
 class _Sieve:
-    """Where substrings begin and end that are multiples of a power of one prime."""
+    """The places where substrings begin and end that are multiples of a power of one prime."""
     def __init__(self, prime, n):
         self.modulus = prime
         while self.modulus < SIEVE_LEAST:
@@ -30,8 +32,9 @@ class _Sieve:
         self.in_order = []                      # (start, prefix value), to forget the old ones
 
     def before_nonzero(self, start):
-        """The starts behind which all digits up to `start`, where a digit stands that is not 0, are a multiple. Then it
-        is a start itself. Zeros change no prefix value, so that nothing is to be looked for between them."""
+        """Returns the starts from which the digits up to `start` are a multiple. The digit at `start` is not 0.
+
+        Then makes `start` a start itself. Zeros change no prefix value: no start needs to be kept between them."""
         starts = self.starts.setdefault(self.value, [])
         found = list(starts)
         starts.append(start)
@@ -71,13 +74,14 @@ class Finder:
 
     @property
     def constant(self):
-        """What all planted ones have in common, 0 before there is one."""
+        """Returns the common part of all planted answers, 0 before there is one."""
         return math.prod(p**e for p, e in self.powers.items()) if self.powers else 0
 
     @property
     def doubt(self):
-        """The chance that it is not M but a multiple: that all random factors so far have one more prime of the set in
-        common. With a 0 behind it, which is not told from one of its own, an answer has one more 2 and 5."""
+        """Returns the chance that the result is a multiple of M: all random factors share one more prime of the set.
+
+        An answer with a 0 behind it counts one more 2 and 5, because that 0 cannot be distinguished from its own."""
         return min(1.0, sum((1 / p + (0.1 if 10 % p == 0 else 0))**self.planted for p in self.primes))
 
     def push(self, digits):
@@ -98,8 +102,9 @@ class Finder:
         return self.planted > before
 
     def _look(self):
-        """A digit that is not 0 comes next: what ended before it and its zeros is whole. Answers keep their zeros: one
-        without would lack a 2 that M has."""
+        """Examines the substrings that ended before the coming digit, which is not 0, with the zeros behind them.
+
+        An answer keeps its zeros: without them it would lack a 2 that M has."""
         starts = {start for sieve in self.sieves for start in sieve.before_nonzero(self.digits)}
         for start in sorted(starts):
             if 0 < self.last_nonzero_end - start <= self.n and start not in self.planted_starts:

@@ -7,7 +7,7 @@ HEAD_BYTES_MAX = 8192
 BODY_BYTES_MAX = 16384
 TOKEN = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 LINE = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+) ([!-~]+) HTTP/1\.([01])")
-REASONS = {100: "Continue", 200: "OK", 400: "Bad Request", 401: "Unauthorized", 404: "Not Found",
+REASONS = {100: "Continue", 200: "OK", 400: "Bad Request", 401: "Unauthorized", 403: "Forbidden", 404: "Not Found",
            405: "Method Not Allowed", 411: "Length Required", 413: "Content Too Large", 431: "Head Too Large",
            503: "Service Unavailable"}
 
@@ -42,7 +42,7 @@ class RequestParser:
         self.buffer += data
 
     def next_request(self):
-        """A request, or None while it is not complete. Raises BadRequest."""
+        """Returns a request, or None while it is not complete. Raises BadRequest."""
         if self.head is None and not self._take_head():
             return None
         request, length = self.head
@@ -58,9 +58,9 @@ class RequestParser:
         while self.buffer[:2] == b"\r\n":       # RFC 9112 §2.2: empty lines before a request are skipped
             del self.buffer[:2]
         end = self.buffer.find(b"\r\n\r\n")
+        if (len(self.buffer) if end < 0 else end) > HEAD_BYTES_MAX:
+            raise BadRequest(431, "the head is too long")
         if end < 0:
-            if len(self.buffer) > HEAD_BYTES_MAX:
-                raise BadRequest(431, "the head is too long")
             return False
         first, *lines = bytes(self.buffer[:end]).split(b"\r\n")
         del self.buffer[:end + 4]
@@ -80,14 +80,23 @@ class RequestParser:
         version_minor = int(match[3])
         if version_minor == 1 and "host" not in headers:
             raise BadRequest(400, "HTTP/1.1 needs a Host header")      # RFC 9112 §3.2
-        target = urllib.parse.urlsplit(match[2].decode("ascii"))
+        path, query = self._target(match[2].decode("ascii"))
         connection = headers.get("connection", "").lower()
         self.head = (
-            Request(match[1].decode(), target.path, dict(urllib.parse.parse_qsl(target.query, keep_blank_values=True)),
-                    headers, b"", connection != "close" if version_minor == 1 else connection == "keep-alive"),
+            Request(match[1].decode(), path, query, headers, b"",
+                    connection != "close" if version_minor == 1 else connection == "keep-alive"),
             self._body_length(match[1], headers))
         self.wants_continue = headers.get("expect", "").lower() == "100-continue"
         return True
+
+    @staticmethod
+    def _target(text):
+        """Returns path and query of a request target. Python's parser raises ValueError for a malformed host."""
+        try:
+            target = urllib.parse.urlsplit(text)
+            return target.path, dict(urllib.parse.parse_qsl(target.query, keep_blank_values=True))
+        except ValueError as error:
+            raise BadRequest(400, "the request target is malformed") from error
 
     @staticmethod
     def _body_length(method, headers):
@@ -98,7 +107,7 @@ class RequestParser:
             if method == b"POST":
                 raise BadRequest(411, "a POST needs Content-Length")
             return 0
-        if not re.fullmatch(r"\d{1,18}", text):
+        if not re.fullmatch(r"[0-9]{1,18}", text):
             raise BadRequest(400, "Content-Length is no number")
         if int(text) > BODY_BYTES_MAX:
             raise BadRequest(413, "the body is too long")

@@ -1,8 +1,8 @@
 """Every answer of a digit stream, exactly and in linear time, with Python's integers.
 
-Made apart from app/matcher on purpose: the one checks the other. With M = 2^a 5^b m and gcd(m, 10) = 1, the digits
-(i, j] are a multiple of m iff the prefix values y_i and y_j are equal, where y_j = sum of d_k 10^-k mod m. The
-factors 2 and 5 are decided by the last max(a, b) digits, or by all of them if there are fewer.
+Made apart from app/matcher on purpose: the one checks the other. Let M = 2^a 5^b m with gcd(m, 10) = 1. The
+prefix value y_j is the sum of d_k 10^-k mod m. The digits (i, j] are a multiple of m if and only if y_i = y_j. The last
+max(a, b) digits decide the factors 2 and 5, or all digits if there are fewer.
 """
 import dataclasses
 
@@ -87,7 +87,7 @@ class Oracle:
         return answers
 
     def _tail_holds(self, index, start, end, tails):
-        """Whether the factors 2 and 5 of an M divide the digits; `tails` remembers the answer for long ones."""
+        """Returns true if the factors 2 and 5 of an M divide the digits; `tails` caches the result for long ones."""
         constant = self.constants[index]
         if constant.tail == 1:
             return True

@@ -3,33 +3,58 @@
 kind "contest"      the options, N and all M's
 kind "feed-open"    an input connection begins: id, ip, position of the first digit it will get
 kind "feed-close"   it ended: id, position of the first digit it did not get
-kind "burst"        index, position, digits, ns: when its first byte was given to TCP (CLOCK_REALTIME)
+kind "burst"        index, position, digits, ns: when its first byte was given to TCP (contest/clock.py, as every ns)
 kind "answer"       an occurrence whose last digit was in the burst before this line: start, end, constants, digits,
                     first: whether these digits are a new answer
 kind "submission"   ns (the kernel's receive time), ip, user, digits, verdict: the line of the response
 kind "resolved"     what became of an early submission
 kind "invalid"      an HTTP request that could not be understood: ns, ip, reason
+kind "fault"        a defect of the server that ended one connection: ns, ip, port, reason
 kind "summary"      at the end, one for each user
 """
+import contextlib
+import errno
 import json
+import logging
+import os
+
+LOG = logging.getLogger("contest")
 
 
 class Record:
+    """A file that holds one contest. A failed write ends the record, not the game; `error` says why."""
+
     def __init__(self, path):
-        self.file = open(path, "w", encoding="ascii", buffering=1 << 16) if path else None
+        self.error = ""
+        self.path, self.file = path, None
+        if path:
+            self.file = open(path, "a", encoding="ascii", buffering=1 << 16)
+            if os.fstat(self.file.fileno()).st_size:        # 0 for a device or a pipe
+                self.file.close()
+                raise FileExistsError(errno.EEXIST, "is not empty; name another file for the record", path)
 
     def tell(self, kind, **fields):
         if self.file:
-            self.file.write(json.dumps({"kind": kind, **fields}) + "\n")
+            self._attempt(self.file.write, json.dumps({"kind": kind, **fields}) + "\n")
 
     def flush(self):
         if self.file:
-            self.file.flush()
+            self._attempt(self.file.flush)
 
     def close(self):
         if self.file:
-            self.file.close()
+            self._attempt(self.file.close)
             self.file = None
+
+    def _attempt(self, call, *arguments):
+        try:
+            call(*arguments)
+        except OSError as error:
+            self.error = f"the record {self.path} ends here: {error.strerror}"
+            LOG.error("%s; the game goes on", self.error)
+            file, self.file = self.file, None
+            with contextlib.suppress(OSError):      # the buffered rows cannot be written either
+                file.close()
 
 
 def read(path):
@@ -38,7 +63,7 @@ def read(path):
 
 
 def offered_to(lines, ip=None):
-    """The occurrences that a player could see whole: every digit came over one input connection (from `ip`)."""
+    """Returns the occurrences that a player could see whole: every digit came over one input connection (from `ip`)."""
     ranges, opened = [], {}
     last = 0
     for line in lines:

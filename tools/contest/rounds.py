@@ -1,9 +1,9 @@
-"""The constants of a round: N, the M's, and which of them the players are not told.
+"""The constants of a round: N, the M's, and which of them the players do not know.
 
 A round file holds `key=value` words, separated by white space; `#` starts a comment:
     n=256               longest answer, in digits
-    m=823,108           the constants that are told
-    hidden=3^50*7^30    constants that are not told, a comma between them; products and powers are understood
+        m=823,108           the constants that players know
+        hidden=3^50*7^30    constants that players do not know, a comma between them; products and powers are understood
 """
 import dataclasses
 import re
@@ -26,11 +26,11 @@ class Round:
 
     @property
     def constants(self):
-        """All M's in their order: those told first."""
+        """Returns all M's in their order: the known ones first."""
         return self.told + self.hidden
 
     def constant_texts(self):
-        """What players may read of each M."""
+        """Returns the text that players may read for each M."""
         return [str(m) for m in self.told] + [
             "a hidden but fixed integer, whose prime factors include and only include " + list_in_words(primes_of(m))
             for m in self.hidden
@@ -43,7 +43,7 @@ def list_in_words(numbers):
 
 
 def primes_of(number):
-    """The set of primes of a hidden constant, whose primes are small by design."""
+    """Returns the set of primes of a hidden constant, whose primes are small by design."""
     primes, rest, p = [], number, 2
     while rest > 1 and p < 100_000:
         if rest % p == 0:
@@ -54,7 +54,7 @@ def primes_of(number):
     return primes + ([rest] if rest > 1 else [])
 
 
-# The rounds as they were played. The hidden constant of the qualification was never told: ours has its primes.
+# The rounds as they were played. The qualification's hidden constant was never published: ours has its primes.
 ONLINE = Round("online", 256,
                (20220217214410, 104648257118348370704723119, 125000000000000140750000000000052207500000000006359661),
                (3**50 * 7**30 * 11**20,))
@@ -69,7 +69,7 @@ ROUNDS = {r.name: r for r in (ONLINE, ONSITE, QUALIFICATION)}
 
 
 def parse_number(text):
-    """A positive integer, written out or as a product of powers: 3^50*7^30."""
+    """Parses a positive integer, written out or as a product of powers: 3^50*7^30."""
     product = 1
     for factor in text.split("*"):
         match = re.fullmatch(r"([0-9]{1,2000})(?:\^([0-9]{1,9}))?", factor)
@@ -102,7 +102,7 @@ def parse_round(text, name="file"):
 
 
 def load_round(name):
-    """A round by its name or from a file."""
+    """Loads a round by its name or from a file."""
     if name in ROUNDS:
         return ROUNDS[name]
     try:

@@ -1,25 +1,31 @@
 """Who gets what for which submission. Knows no sockets and no clock: every call carries its time in nanoseconds.
 
 An answer is its digits: the same digits sent again are the same answer, and open it for another 5 s. Who had it
-before has a duplicate then. A multiple that has not been sent yet waits for up to 5 s: if its digits come it counts
+before has a duplicate then. A multiple that has not been sent yet waits for up to 5 s. If its digits come it counts
 from its arrival (and stands first, as it came first), else it was wrong.
 
 The verdicts, which are also the first word of the server's response:
-    +8 +4 +2 +1     correct, for the first, 2nd-3rd, 4th-6th, 7th-10th player
+    +8 +4 +2 +1     correct, for the first, 2nd-3rd, 4th-6th, 7th-10th player; twice as much in a phase of factor 2
     +0              correct, for later ones
     early           a multiple that was not sent so far; what becomes of it shows on the board
     dup             the same user submitted the same digits before (and they were not wrong)
     late            more than 5 s after its digits were last sent
     wrong           the rest of the line says why: empty, not digits, leading zero, zero, longer than N, no multiple
+
+The state follows from the calls alone, in their order: contest/replica.py makes the same calls from a store and gets
+the same board. Memory is bounded by the constants below: an answer beyond ANSWERS_MAX newer ones is forgotten. Its
+digits are a new answer if they are sent again, and a submission of them is early, then wrong.
 """
 import collections
 import dataclasses
-import statistics
+import math
 
 WINDOW_NS = 5_000_000_000
 POINTS = (8, 4, 4, 2, 2, 2, 1, 1, 1, 1)
 LATENCIES_MAX = 2000
-RECENT_MAX = 100            # answers on the board
+RECENT_MAX = 100            # answers on the board, with their submissions
+ANSWERS_MAX = 10_000        # answers that are remembered; at one a second, those of three hours
+IPS_MAX = 8                 # addresses that are counted for a user
 
 
 @dataclasses.dataclass
@@ -28,23 +34,30 @@ class Answer:
     constants: tuple
     first_ns: int           # when its last digit was first sent
     last_ns: int
+    factor: int = 1         # multiplies the points
     occurrences: int = 0
+    takers: int = 0         # a bit for each user who had it, by the user's number
+    count: int = 0          # the number of these users
     submissions: list = dataclasses.field(default_factory=list)     # (ns, user, ip), correct ones in order
+    shown: bool = True      # one of `recent`, which alone keep their submissions
 
 
 @dataclasses.dataclass
 class User:
     name: str
+    number: int = 0
     points: collections.Counter = dataclasses.field(default_factory=collections.Counter)   # by 8, 4, 2, 1, 0
+    bonus: int = 0          # points that factors added
     late: int = 0
     wrong: int = 0
     dup: int = 0
     submits: int = 0
     early: int = 0          # correct ones that came before their digits were sent
     latencies_us: collections.deque = dataclasses.field(default_factory=lambda: collections.deque(maxlen=LATENCIES_MAX))
+    latency_count: int = 0  # all that there were
     ips: collections.Counter = dataclasses.field(default_factory=collections.Counter)
     ping_us: dict = dataclasses.field(default_factory=dict)
-    history: list = dataclasses.field(default_factory=list)         # (ns, score) after each submission
+    _summary: tuple = (-1, None)
 
     @property
     def correct(self):
@@ -52,7 +65,20 @@ class User:
 
     @property
     def score(self):
-        return sum(points * count for points, count in self.points.items()) - self.submits
+        return sum(points * count for points, count in self.points.items()) + self.bonus - self.submits
+
+    def latency(self):
+        """Returns the summary of the recent latencies; it is made again only when there are new ones."""
+        if self._summary[0] != self.latency_count:
+            self._summary = self.latency_count, latency_summary(self.latencies_us)
+        return self._summary[1]
+
+    def came_from(self, ip):
+        if ip not in self.ips and len(self.ips) >= IPS_MAX:
+            rarest = min(self.ips, key=self.ips.get)
+            del self.ips[rarest]
+            self.ping_us.pop(rarest, None)
+        self.ips[ip] += 1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,45 +90,58 @@ class Submission:
 
 
 def quantile(ordered, share):
-    """The smallest value that at least this share of the values does not exceed."""
+    """Returns the smallest value that at least this share of the values does not exceed."""
     return ordered[max(0, -(-len(ordered) * share // 100) - 1)] if ordered else 0
 
 
 def latency_summary(latencies_us):
     ordered = sorted(latencies_us)
+    mean = math.fsum(ordered) / len(ordered) if ordered else 0
     return {
         "count": len(ordered),
         "p10": quantile(ordered, 10), "p50": quantile(ordered, 50),
         "p90": quantile(ordered, 90), "p99": quantile(ordered, 99),
-        "mean": statistics.fmean(ordered) if ordered else 0,
-        "std": statistics.pstdev(ordered) if ordered else 0,
+        "mean": mean,
+        "std": math.sqrt(math.fsum((us - mean) ** 2 for us in ordered) / len(ordered)) if ordered else 0,
     }
 
 
 class Contest:
-    """`tell(kind, fields)` is called with everything that happens, for the record."""
+    """`tell(kind, fields)` is called with every event, for the record; `factor_at(ns)` multiplies points."""
 
-    def __init__(self, contest_round, tell=lambda kind, **fields: None):
+    def __init__(self, contest_round, tell=lambda kind, **fields: None, factor_at=lambda ns: 1):
         self.round = contest_round
         self.tell = tell
+        self.factor_at = factor_at
         self.users = {}
-        self.answers = {}           # digits -> Answer, all of the contest
-        self.recent = collections.deque(maxlen=RECENT_MAX)
+        self.answers = {}           # digits -> Answer, the one that was sent longest ago first
+        self.offered = 0            # answers, forgotten ones too
+        self.recent = collections.deque()
         self.early = {}             # digits -> [Submission], in order of arrival
         self.early_order = collections.deque()      # (ns, digits): when to give up on them
 
     def user(self, name):
-        return self.users.setdefault(name, User(name))
+        if name not in self.users:
+            self.users[name] = User(name, len(self.users))
+        return self.users[name]
+
+    def begin_round(self, contest_round, ns):
+        """Changes the constants. Early submissions for the old ones can come no more, and all answers are new."""
+        self.expire(ns + WINDOW_NS + 1)
+        self.round = contest_round
+        self.answers.clear()
 
     def send(self, occurrences, ns):
-        """The last digits of these answers have just been sent."""
+        """Records that the last digits of these answers have just been sent."""
+        self.expire(ns)
         for occurrence in occurrences:
-            answer = self.answers.get(occurrence.digits)
+            answer = self.answers.pop(occurrence.digits, None)
             first = answer is None
             if first:
-                answer = Answer(occurrence.digits, occurrence.constants, ns, ns)
-                self.answers[occurrence.digits] = answer
-                self.recent.appendleft(answer)
+                answer = Answer(occurrence.digits, tuple(occurrence.constants), ns, ns, self.factor_at(ns))
+                self.offered += 1
+                self._show(answer)
+            self.answers[occurrence.digits] = answer
             answer.last_ns = ns
             answer.occurrences += 1
             self.tell("answer", ns=ns, start=occurrence.start, end=occurrence.end, constants=occurrence.constants,
@@ -112,20 +151,21 @@ class Contest:
                     self._refute(submission, "not in the input")
                 else:
                     self._resolve(submission, self._give(submission, answer))
+            self._forget(ns)
 
     def submit(self, submission):
         """Judges a submission; returns the line of the response."""
+        self.expire(submission.ns)
         user = self.user(submission.user)
         user.submits += 1
-        user.ips[submission.ip] += 1
+        user.came_from(submission.ip)
         line = self._judge(submission)
-        user.history.append((submission.ns, user.score))
         self.tell("submission", ns=submission.ns, ip=submission.ip, user=submission.user, digits=submission.digits,
                   verdict=line)
         return line
 
     def expire(self, now_ns):
-        """Early submissions whose digits did not come in 5 s were wrong."""
+        """Marks as wrong the early submissions whose digits did not come in 5 s."""
         while self.early_order and self.early_order[0][0] < now_ns - WINDOW_NS:
             _, digits = self.early_order.popleft()
             waiting = self.early.get(digits, [])
@@ -135,7 +175,7 @@ class Contest:
                 self.early.pop(digits, None)
 
     def reason_invalid(self, digits):
-        """Why digits can never be an answer, or None."""
+        """Returns why digits can never be an answer, or None."""
         if not digits:
             return "empty"
         if not (digits.isascii() and digits.isdigit()):
@@ -152,18 +192,59 @@ class Contest:
         return None
 
     def summary(self, user_name):
-        """What became of every answer, from one user's point of view."""
+        """Counts the fates of all answers, from one user's point of view."""
         user = self.users.get(user_name) or User(user_name)
         return {
-            "user": user_name, "offered": len(self.answers), "found": user.correct, "early": user.early,
-            "missed": len(self.answers) - user.correct, "late": user.late, "wrong": user.wrong, "dup": user.dup,
-            "submits": user.submits, "score": user.score, "latency_us": latency_summary(user.latencies_us),
+            "user": user_name, "offered": self.offered, "found": user.correct, "early": user.early,
+            "missed": self.offered - user.correct, "late": user.late, "wrong": user.wrong, "dup": user.dup,
+            "submits": user.submits, "score": user.score, "latency_us": user.latency(),
         }
 
     def ranking(self):
-        """(rank, user) by score; equal scores share a rank."""
-        ordered = sorted(self.users.values(), key=lambda u: (-u.score, u.name))
-        return [(1 + sum(v.score > u.score for v in ordered), u) for u in ordered]
+        """Returns (rank, user) by score; equal scores share a rank."""
+        ranked, rank, score_before = [], 0, None
+        for place, (score, user) in enumerate(sorted(((u.score, u) for u in self.users.values()),
+                                                     key=lambda pair: (-pair[0], pair[1].name)), 1):
+            if score != score_before:
+                rank, score_before = place, score
+            ranked.append((rank, user))
+        return ranked
+
+    # ---- what a restart needs ----
+
+    def state(self):
+        """Returns all but the round, as JSON can hold it."""
+        return {
+            "offered": self.offered,
+            "users": [{**{key: getattr(user, key) for key in ("name", "bonus", "late", "wrong", "dup", "submits",
+                                                              "early", "latency_count")},
+                       "points": [[p, n] for p, n in user.points.items()], "latencies_us": list(user.latencies_us),
+                       "ips": dict(user.ips), "ping_us": user.ping_us} for user in self.users.values()],
+            "answers": [_answer_state(answer) for answer in self.answers.values()],
+            "recent": [answer.digits if self.answers.get(answer.digits) is answer else _answer_state(answer)
+                       for answer in self.recent],
+            "early": [dataclasses.astuple(s) for waiting in self.early.values() for s in waiting],
+        }
+
+    def restore(self, state):
+        assert not self.users and not self.answers
+        self.offered = state["offered"]
+        for number, fields in enumerate(state["users"]):
+            user = self.users[fields["name"]] = User(**{**fields, "number": number, "ips": {}, "points": {}})
+            user.points = collections.Counter(dict(fields["points"]))
+            user.ips = collections.Counter(fields["ips"])
+            user.latencies_us = collections.deque(fields["latencies_us"], maxlen=LATENCIES_MAX)
+        for fields in state["answers"]:
+            answer = _answer_of(fields)
+            self.answers[answer.digits] = answer
+        self.recent.extend(self.answers[entry] if isinstance(entry, str) else _answer_of(entry)
+                           for entry in state["recent"])
+        for fields in sorted(state["early"], key=lambda fields: fields[0]):
+            submission = Submission(*fields)
+            self.early.setdefault(submission.digits, []).append(submission)
+            self.early_order.append((submission.ns, submission.digits))
+
+    # ---- one submission ----
 
     def _judge(self, submission):
         answer = self.answers.get(submission.digits)
@@ -183,7 +264,7 @@ class Contest:
 
     def _judge_sent(self, submission, answer):
         user = self.user(submission.user)
-        if any(name == submission.user for _, name, _ in answer.submissions):
+        if answer.takers >> user.number & 1:
             user.dup += 1
             return "dup"
         if submission.ns > answer.last_ns + WINDOW_NS:
@@ -193,21 +274,51 @@ class Contest:
 
     def _give(self, submission, answer):
         user = self.user(submission.user)
-        place = len(answer.submissions)
-        points = POINTS[place] if place < len(POINTS) else 0
-        answer.submissions.append((submission.ns, submission.user, submission.ip))
+        points = POINTS[answer.count] if answer.count < len(POINTS) else 0
+        answer.count += 1
+        answer.takers |= 1 << user.number
+        if answer.shown:
+            answer.submissions.append((submission.ns, submission.user, submission.ip))
         user.points[points] += 1
+        user.bonus += points * (answer.factor - 1)
         if submission.ns < answer.first_ns:
             user.early += 1
         else:
             user.latencies_us.append((submission.ns - answer.first_ns) / 1000)
-        return f"+{points}"
+            user.latency_count += 1
+        return f"+{points * answer.factor}"
 
     def _refute(self, submission, reason):
         self.user(submission.user).wrong += 1
         self._resolve(submission, f"wrong: {reason}")
 
     def _resolve(self, submission, verdict):
-        user = self.user(submission.user)
-        user.history.append((submission.ns, user.score))
         self.tell("resolved", ns=submission.ns, user=submission.user, digits=submission.digits, verdict=verdict)
+
+    # ---- memory ----
+
+    def _show(self, answer):
+        self.recent.appendleft(answer)
+        if len(self.recent) > RECENT_MAX:
+            old = self.recent.pop()
+            old.submissions, old.shown = [], False
+
+    def _forget(self, now_ns):
+        """Forgets the oldest answers beyond ANSWERS_MAX, but none that can still be submitted."""
+        while len(self.answers) > ANSWERS_MAX:
+            digits, answer = next(iter(self.answers.items()))
+            if answer.last_ns >= now_ns - WINDOW_NS:
+                return
+            del self.answers[digits]
+
+
+def _answer_state(answer):
+    return [answer.digits, list(answer.constants), answer.first_ns, answer.last_ns, answer.factor, answer.occurrences,
+            f"{answer.takers:x}", answer.count, answer.submissions, answer.shown]
+
+
+def _answer_of(fields):
+    answer = Answer(*fields)
+    answer.constants, answer.takers = tuple(answer.constants), int(answer.takers, 16)
+    answer.submissions = [tuple(entry) for entry in answer.submissions]
+    return answer

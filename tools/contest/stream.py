@@ -4,13 +4,14 @@ Everything follows from the seed: the digits, and the sizes and pauses of the bu
 where the bursts are cut.
 """
 import dataclasses
+import json
 import random
 
 
 @dataclasses.dataclass(frozen=True)
 class Burst:
     index: int
-    position: int           # of its first digit in the stream
+    position: int           # the first digit's in the stream
     digits: str
     pause_s: float          # between the burst before and this one
 
@@ -26,6 +27,16 @@ class Stream:
         self.spacing = digits_a_second / rate if rate > 0 and self.plantable else None     # digits from plant to plant
         self.ready = ""
         self.index = self.position = 0
+
+    def state(self):
+        """Returns the generator's state before the next burst, as JSON can hold it."""
+        return {"index": self.index, "position": self.position, "ready": self.ready,
+                "content": self.content.getstate(), "cuts": self.cuts.getstate()}
+
+    def restore(self, state):
+        self.index, self.position, self.ready = state["index"], state["position"], state["ready"]
+        for generator, (version, words, gauss) in ((self.content, state["content"]), (self.cuts, state["cuts"])):
+            generator.setstate((version, tuple(words), gauss))
 
     def next_burst(self):
         count = self.cuts.randint(*self.burst)
@@ -51,8 +62,26 @@ class Stream:
         return "".join(str(self.content.randrange(10**c)).zfill(c) for c in chunks if c)
 
     def _planted(self):
-        """A random multiple of a random M, of a random number of digits from those of M to N."""
+        """Returns a random multiple of a random M, with a random number of digits from those of M to N."""
         m = self.content.choice(self.plantable)
         digits = self.content.randint(len(str(m)), self.round.n)
         low, high = -(-10**(digits - 1) // m), (10**digits - 1) // m
         return str(m * self.content.randint(low, high))
+
+
+class RecordedStream:
+    """The bursts of a record (contest/record.py), with the pauses they had. The first comes at once."""
+
+    def __init__(self, path):
+        with open(path, encoding="ascii") as file:
+            lines = [json.loads(line) for line in file if '"kind": "burst"' in line]
+        self.bursts = [(line["digits"], line["ns"]) for line in lines if line["digits"]]
+        self.index = self.position = 0
+
+    def next_burst(self):
+        digits, ns = self.bursts[min(self.index, len(self.bursts) - 1)]
+        before_ns = self.bursts[min(self.index, len(self.bursts)) - 1][1] if self.index else ns
+        burst = Burst(self.index, self.position, digits, max(ns - before_ns, 0) / 1e9)
+        self.index += 1
+        self.position += len(digits)
+        return burst

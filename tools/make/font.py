@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Writes drivers/font.h's table from a GRUB font file (PFF2) of 8x16 glyphs.
+"""Writes drivers/console/font.h's table from a GRUB font file (PFF2) of 8x16 glyphs.
 
 The one used, /usr/share/grub/ascii.pf2 of package grub-common, is GNU Unifont (GPL 2 or later with the font embedding
 exception, or SIL OFL 1.1). It is read at build time; no glyph is in this tree.
@@ -34,7 +34,7 @@ for entry in range(0, len(sections[b"CHIX"]), 9):
         rows[ascent - bottom - height + row] = line << (8 - width - left)
     glyphs[code] = rows
 
-print('#include "drivers/font.h"\n')
+print('#include "drivers/console/font.h"\n')
 print("const uint8_t font_glyphs[FONT_GLYPH_COUNT][FONT_HEIGHT] = {")
 for code in range(FIRST, LAST + 1):
     print("    { " + ", ".join(f"0x{row:02x}" for row in glyphs[code]) + f" }},    /* {code:#x} */")

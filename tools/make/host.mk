@@ -4,31 +4,49 @@ $(BUILD)/host/%.o: %.c
 	@mkdir -p $(@D)
 	$(CC) $(HOST_CFLAGS) $(call cflags_of,$<) -c -o $@ $<
 
-# `make run`: its variables come from the environment or from the command line, which make exports by itself;
-# tools/run.py lists them.
-export STACK BUILD
-run-ready: $(BUILD)/peregrine.elf $(BUILD)/peregrine.bzImage
-	@$(PY) tools/run.py
-.PHONY: run-ready
+# Every program over Linux sockets: build/host/NAME-linux; the player is peregrine-linux.
+HOST_LIBRARY := $(BUILD)/host/libhost.a
+$(HOST_LIBRARY): $(patsubst %.c,$(BUILD)/host/%.o,$(wildcard host/*.c net/http/*.c base/*.c) $(SETTINGS_SOURCES) \
+	$(APP_LIBRARY))
+	@rm -f $@
+	ar qcs $@ $^
+linux_program = $(BUILD)/host/$(if $(filter player,$1),peregrine,$1)-linux
+define host_program
+$(call linux_program,$1): $(patsubst %.c,$(BUILD)/host/%.o,$(wildcard app/$1/*.c)) $(BUILD)/host/host/main.o \
+	$(HOST_LIBRARY)
+	$$(CC) -pthread -o $$@ $$^
+endef
+$(foreach name,$(PROGRAMS),$(eval $(call host_program,$(name))))
+LINUX_PROGRAMS := $(foreach name,$(PROGRAMS),$(call linux_program,$(name)))
+host: $(LINUX_PROGRAMS) ## the programs and the stack's library as Linux programs
 
-# The player over Linux sockets.
-PEREGRINE_LINUX_OBJECTS := $(patsubst %.c,$(BUILD)/host/%.o,host/main.c host/platform.c host/sockets.c net/http.c \
-	$(wildcard kernel/base/*.c app/*.c))
-$(BUILD)/host/peregrine-linux: $(PEREGRINE_LINUX_OBJECTS)
-	$(CC) -pthread -o $@ $^
-host: $(BUILD)/host/peregrine-linux
-CHECK_NEEDS += $(BUILD)/host/peregrine-linux
+# The kernel's parser of the player's settings, for tools/peregrine.
+CHECK_SETTINGS := $(BUILD)/host/check-settings
+$(CHECK_SETTINGS): $(patsubst %.c,$(BUILD)/host/%.o,host/check_settings.c $(wildcard app/player/*.c)) $(HOST_LIBRARY)
+	$(CC) -o $@ $^
+all host: $(CHECK_SETTINGS)
+NEEDS_hosted := $(LINUX_PROGRAMS)
+NEEDS_deploy := $(BUILD)/host/peregrine-linux $(CHECK_SETTINGS)
 .PHONY: host
 
-UNIT_EXTRA_player_test := tests/unit/fake_transport.c
-UNIT_EXTRA_control_test := tests/unit/fake_transport.c
-UNIT_EXTRA_syslog_test := tests/unit/fake_transport.c
-UNIT_EXTRA_page_test := tests/unit/fake_transport.c
+# The settings' tables into their page; tests/hosted/test_settings_page.py holds it equal.
+docs: $(BUILD)/host/peregrine-linux $(BUILD)/host/time-linux ## the pages of settings, from their tables
+	tools/make/settings_page.py $< docs/settings.md
+	tools/make/settings_page.py $(BUILD)/host/time-linux app/time/README.md own
+.PHONY: docs
+
+UNIT_EXTRA_player_test := tests/lib/fake_transport.c
+UNIT_EXTRA_control_test := tests/lib/fake_transport.c
+UNIT_EXTRA_syslog_test := tests/lib/fake_transport.c
+UNIT_EXTRA_status_page_test := tests/lib/fake_transport.c
+UNIT_EXTRA_digest_test := $(filter-out app/digest/program.c,$(wildcard app/digest/*.c)) tests/lib/fake_transport.c
+UNIT_EXTRA_digest_server_test := $(UNIT_EXTRA_digest_test)
 UNIT_EXTRA_sockets_test := host/sockets.c
 
-# Our stack as a library (host/peregrine_net.h). Only pnet_* is visible.
-NET_LIBRARY_OBJECTS := $(patsubst %.c,$(BUILD)/pic/%.o,$(wildcard host/peregrine_net*.c) \
-	$(filter-out net/transport_own.c net/http.c kernel/base/hot.c,$(NET_SOURCES_own) $(wildcard kernel/base/*.c)))
+# Our stack as a library (host/library/peregrine_net.h). Only pnet_* is visible.
+NET_LIBRARY_OBJECTS := $(patsubst %.c,$(BUILD)/pic/%.o,$(wildcard host/library/*.c) \
+	$(filter-out net/transport_own.c net/settings.c base/settings.c $(wildcard net/http/*.c) base/hot_section.c, \
+		$(NET_SOURCES_own) $(wildcard base/*.c)))
 $(BUILD)/pic/%.o: %.c
 	@mkdir -p $(@D)
 	$(CC) $(HOST_CFLAGS) -fPIC -fvisibility=hidden $(call cflags_of,$<) -c -o $@ $<
@@ -36,5 +54,5 @@ $(BUILD)/host/libperegrine-net.so: $(NET_LIBRARY_OBJECTS)
 	@mkdir -p $(@D)
 	$(CC) -shared -Wl,-z,defs -o $@ $^
 host: $(BUILD)/host/libperegrine-net.so
-CHECK_NEEDS += $(BUILD)/host/libperegrine-net.so
+NEEDS_netlib := $(BUILD)/host/libperegrine-net.so
 -include $(NET_LIBRARY_OBJECTS:.o=.d)

@@ -1,8 +1,12 @@
 # The image: build/peregrine.elf, and the ISO around it.
 
-# What the transport interface is implemented by. The shared files serve both stacks.
-NET_SHARED := $(wildcard net/http.c net/dhcp.c net/checksum.c net/siphash.c)
-NET_OWN := $(filter-out $(NET_SHARED),$(wildcard net/*.c))
+# The compiled files. Another stack's or program's image, in a build directory of its own, is linked of the same.
+OBJECTS ?= $(BUILD)/kernel
+
+# The implementations of the transport interface. The shared files serve both stacks.
+NET_SHARED := $(wildcard net/http/*.c) net/settings.c net/ip/dhcp.c net/ip/checksum.c
+NET_OTHER_ROOM := net/transport_$(if $(filter $(MANY_CONNECTIONS),$(PROGRAM)),few,many).c
+NET_OWN := $(filter-out $(NET_SHARED) $(NET_OTHER_ROOM),$(wildcard net/*.c net/ip/*.c net/tcp/*.c))
 -include net/lwip/lwip.mk
 NET_SOURCES_own := $(NET_SHARED) $(NET_OWN)
 NET_SOURCES_lwip := $(NET_SHARED) $(LWIP_SOURCES)
@@ -11,51 +15,83 @@ ifeq ($(and $(filter own lwip,$(STACK)),$(filter 1,$(words $(STACK)))),)
 $(error STACK=$(STACK): there is no such stack; use own or lwip)
 endif
 
-KERNEL_SOURCES := $(wildcard kernel/*.c kernel/base/*.c drivers/*.c app/*.c)
-KERNEL_OBJECTS := $(patsubst %.asm,$(BUILD)/kernel/%.o,$(filter-out boot/linux.asm,$(wildcard boot/*.asm))) $(BUILD)/kernel/font.o \
-	$(patsubst %.c,$(BUILD)/kernel/%.o,$(KERNEL_SOURCES) $(NET_SOURCES))
+KERNEL_SOURCES := $(wildcard image/*.c kernel/*.c kernel/*/*.c base/*.c drivers/*/*.c) $(APP_SOURCES)
+KERNEL_OBJECTS := $(patsubst %.asm,$(OBJECTS)/%.o,$(filter-out boot/linux.asm,$(wildcard boot/*.asm))) \
+	$(OBJECTS)/font.o $(patsubst %.c,$(OBJECTS)/%.o,$(KERNEL_SOURCES) $(NET_SOURCES))
 
-$(BUILD)/kernel/%.o: %.asm
+# Without lines for gdb: nasm's would hold the path of this folder, and the image's build id with it.
+$(OBJECTS)/%.o: %.asm
 	@mkdir -p $(@D)
-	nasm -f elf64 -g -F dwarf -I. -MD $(@:.o=.d) -o $@ $<
+	nasm -f elf64 -I. -MD $(@:.o=.d) -o $@ $<
 
-$(BUILD)/kernel/%.o: %.c
+$(OBJECTS)/%.o: %.c
 	@mkdir -p $(@D)
 	$(CC) $(KERNEL_CFLAGS) $(call cflags_of,$<) -c -o $@ $<
 
 # No SIMD: some KVMs emulate every instruction of the kernel, and know general registers and plain 16-byte moves only.
-# Left out: the matcher's vector variants, which are chosen by CPUID or by a setting, and what needs doubles, which runs
-# only where a setting asks for it.
-APP_PLAIN := $(filter-out app/span_chance.c $(wildcard app/*_avx*.c),$(wildcard app/*.c))
-$(BUILD)/kernel/kernel/%.o $(BUILD)/kernel/drivers/%.o $(BUILD)/kernel/net/%.o $(BUILD)/kernel/$(LWIP)/%.o \
-		$(APP_PLAIN:%.c=$(BUILD)/kernel/%.o): KERNEL_CFLAGS += -mgeneral-regs-only
+# Left out: the vector variants of matcher and digest, which are chosen by CPUID or by a setting.
+APP_PLAIN := $(filter-out app/matcher/avx% %_avx2.c %_avx512.c %_shani.c %_aesni.c %_vaes.c, \
+	$(wildcard base/*.c app/*/*.c))
+$(OBJECTS)/image/%.o $(OBJECTS)/kernel/%.o $(OBJECTS)/drivers/%.o $(OBJECTS)/net/%.o \
+	$(OBJECTS)/$(LWIP)/%.o $(APP_PLAIN:%.c=$(OBJECTS)/%.o): KERNEL_CFLAGS += -mgeneral-regs-only
+
+# Work that is done once, or when somebody asks, is compiled for size. The selftests fail on purpose, each in its own
+# way.
+COLD_SOURCES := $(wildcard */settings.c */*/settings*.c drivers/console/*.c drivers/pci/*.c drivers/virtio/net_*.c \
+	drivers/virtio/pci*.c drivers/watchdog/*.c kernel/firmware/*.c kernel/memory/*.c) \
+	$(filter-out kernel/rescue/selftest% kernel/rescue/watchdog.c,$(wildcard kernel/rescue/*.c)) kernel/panic.c \
+	image/main.c $(addprefix app/matcher/,add.c early.c modulus.c simd.c) \
+	$(addprefix app/player/,old_names.c program.c session.c) \
+	$(addprefix app/service/,control.c metrics.c service.c start.c stats.c status_page.c status_page_response.c \
+		syslog.c) \
+	$(addprefix base/,big.c format.c hmac.c log.c sha256.c text.c utc.c) drivers/virtio/mmio.c \
+	$(addprefix kernel/,cpu/apic.c cpu/cpu.c cpu/random.c cpu/second_cpu.c cpu/segments.c cpu/stacks.c cpu/traps.c \
+		time/kvmclock.c time/rtc.c time/wall_clock.c) \
+	$(addprefix net/,http/request.c ip/address.c ip/arp.c ip/dhcp.c ip/icmp.c ip/reassembly.c) \
+	$(addprefix net/tcp/,check.c info.c listen.c open.c options.c path.c recovery.c time_wait.c)
+ifneq ($(filter-out $(wildcard $(COLD_SOURCES)),$(COLD_SOURCES)),)
+$(error tools/make/image.mk: COLD_SOURCES names no file: $(filter-out $(wildcard $(COLD_SOURCES)),$(COLD_SOURCES)))
+endif
+$(COLD_SOURCES:%.c=$(OBJECTS)/%.o): KERNEL_CFLAGS += -Os
 
 # Other flags, other objects.
-$(KERNEL_OBJECTS): tools/make/flags.mk tools/make/image.mk
+$(KERNEL_OBJECTS) $(BUILD)/kernel/symbols_empty.o $(BUILD)/kernel/symbols_full.o: tools/make/flags.mk \
+	tools/make/image.mk
 
 # Every function that fails on purpose stands in the backtrace.
-$(patsubst %.c,$(BUILD)/kernel/%.o,$(wildcard kernel/selftest*.c)): KERNEL_CFLAGS += -fno-optimize-sibling-calls
+$(patsubst %.c,$(OBJECTS)/%.o,$(wildcard kernel/rescue/selftest*.c)): KERNEL_CFLAGS += -fno-optimize-sibling-calls
 
 # memcpy and its kin must not be turned into calls of themselves, nor into more than plain moves.
-$(BUILD)/kernel/kernel/libc.o: KERNEL_CFLAGS := $(KERNEL_CFLAGS) -fno-builtin -fno-tree-loop-distribute-patterns \
+$(OBJECTS)/kernel/libc.o: KERNEL_CFLAGS := $(KERNEL_CFLAGS) -fno-builtin -fno-tree-loop-distribute-patterns \
 	-fno-tree-vectorize -fno-tree-slp-vectorize
 
-# Another stack in the same build directory: the archive is made anew.
-$(BUILD)/kernel/stack-$(STACK):
-	@mkdir -p $(@D) && rm -f $(@D)/stack-* && touch $@
+# Another stack or program in the same build directory: the archive is made again.
+$(BUILD)/kernel/parts-$(STACK)-$(PROGRAM):
+	@mkdir -p $(@D) && rm -f $(@D)/parts-* && touch $@
 
-# Through an archive: what kernel/main.c does not reach is not in the image.
-$(BUILD)/kernel/libkernel.a: $(KERNEL_OBJECTS) $(BUILD)/kernel/stack-$(STACK)
+# Through archives: code that image/main.c does not reach is not in the image. The machine's archive is searched first,
+# so its variables lie below those of app and net: a machine with less RAM than the image needs can still say so.
+APP_OBJECTS := $(filter $(OBJECTS)/app/% $(OBJECTS)/net/% $(OBJECTS)/$(LWIP)/%,$(KERNEL_OBJECTS))
+$(BUILD)/kernel/libkernel.a: $(filter-out $(APP_OBJECTS),$(KERNEL_OBJECTS))
 	@rm -f $@
-	ar rcs $@ $(KERNEL_OBJECTS)
+	ar qcs $@ $^
+$(BUILD)/kernel/libapp.a: $(APP_OBJECTS) $(BUILD)/kernel/parts-$(STACK)-$(PROGRAM)
+	@rm -f $@
+	ar qcs $@ $(APP_OBJECTS)
 
-LINK = ld --build-id=sha1 -z max-page-size=4096 -z noexecstack --fatal-warnings -T boot/linker.ld -o $@ \
-	$(BUILD)/kernel/boot/header.o $(BUILD)/kernel/boot/entry.o $(filter %.o,$^) $(BUILD)/kernel/libkernel.a
-IMAGE_PARTS := $(BUILD)/kernel/libkernel.a boot/linker.ld
+# --nmagic: no loader maps pages of the file, so its segments need no padding to pages.
+LINK = ld --build-id=sha1 --gc-sections --nmagic -z noexecstack --fatal-warnings -T image/linker.ld -o $@ \
+	$(OBJECTS)/boot/header.o $(OBJECTS)/boot/entry.o $(filter %.o,$^) \
+	--start-group $(BUILD)/kernel/libkernel.a $(BUILD)/kernel/libapp.a --end-group
+IMAGE_PARTS := $(BUILD)/kernel/libkernel.a $(BUILD)/kernel/libapp.a image/linker.ld
 
 # Linked twice, for the backtrace: first with an empty table of symbols, then with the table of the first. The table is
 # read-only data behind the text, so it moves no function; `cmp` holds that to be true.
-$(BUILD)/peregrine.elf: $(BUILD)/kernel/symbols_full.o $(IMAGE_PARTS)
+#
+# peregrine.debug is for gdb and for the names of addresses; peregrine.elf is the same without names and lines.
+$(BUILD)/peregrine.elf: $(BUILD)/peregrine.debug
+	strip -o $@ $<
+$(BUILD)/peregrine.debug: $(BUILD)/kernel/symbols_full.o $(IMAGE_PARTS)
 	$(LINK)
 	@cmp <(nm $(BUILD)/kernel/pass1.elf | grep -i ' [tw] ') <(nm $@ | grep -i ' [tw] ') || { rm $@; false; }
 $(BUILD)/kernel/pass1.elf: $(BUILD)/kernel/symbols_empty.o $(IMAGE_PARTS)
@@ -69,29 +105,30 @@ $(BUILD)/kernel/symbols_%.o: $(BUILD)/kernel/symbols_%.c
 	$(CC) $(KERNEL_CFLAGS) -c -o $@ $<
 
 # The same image for the Linux boot protocol.
-symbol = 0x$$(nm $(BUILD)/peregrine.elf | sed -n 's/ . $1$$//p')
+symbol = 0x$$(nm $(BUILD)/peregrine.debug | sed -n 's/ . $1$$//p')
 $(BUILD)/peregrine.bzImage: boot/linux.asm $(BUILD)/peregrine.elf
 	objcopy -O binary $(BUILD)/peregrine.elf $(BUILD)/kernel/flat.bin
 	nasm -f bin -DIMAGE_BYTES=$$(stat -c %s $(BUILD)/kernel/flat.bin) -DENTRY=$(call symbol,linux_entry) \
 		-DINIT_BYTES=$$(($(call symbol,image_end) - $(call symbol,image_begin))) -o $(BUILD)/kernel/setup.bin $<
 	cat $(BUILD)/kernel/setup.bin $(BUILD)/kernel/flat.bin >$@
-CHECK_NEEDS += $(BUILD)/peregrine.bzImage
 
 # The console font, from a package that making the ISO needs anyway.
 FONT ?= /usr/share/grub/ascii.pf2
-$(BUILD)/kernel/font.c: tools/make/font.py $(FONT)
+$(OBJECTS)/font.c: tools/make/font.py $(FONT)
 	@mkdir -p $(@D)
 	tools/make/font.py $(FONT) >$@
-$(BUILD)/kernel/font.o: $(BUILD)/kernel/font.c
+$(OBJECTS)/font.o: $(OBJECTS)/font.c
 	$(CC) $(KERNEL_CFLAGS) -c -o $@ $<
 
-# The ISO boots on BIOS and on UEFI. CMDLINE="feed=... submit=..." are the settings of its entry; MODULE=FILE adds a
-# settings file that the kernel reads as if it stood behind them. ISO=FILE names the result.
+# The ISO boots on BIOS and on UEFI. MODULE=FILE is a settings file, CMDLINE="feed=... submit=..." are settings on the
+# command line of its entry; the kernel reads both. ISO=FILE names the result.
 ISO ?= $(BUILD)/peregrine.iso
 CMDLINE ?=
 MODULE ?=
 iso: export SETTINGS := $(value CMDLINE)
-iso: $(BUILD)/peregrine.elf
+iso: $(BUILD)/peregrine.elf ## the ISO; CMDLINE= and MODULE=FILE are its settings
+	@[ -n "$$SETTINGS$(MODULE)" ] || \
+		echo 'iso: without settings the kernel cannot play: make iso MODULE=FILE (docs/settings.md)'
 	tools/make/iso.sh $< $(ISO) "$$SETTINGS" $(MODULE)
 
 -include $(KERNEL_OBJECTS:.o=.d)

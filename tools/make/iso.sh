@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# iso.sh IMAGE ISO COMMAND_LINE [MODULE]: wraps the image so that GRUB starts it at once, on BIOS and on UEFI: an ELF by
-# Multiboot2, a bzImage by the Linux boot protocol.
+# iso.sh IMAGE ISO COMMAND_LINE [MODULE]: wraps the image so that GRUB starts it at once, on BIOS and on UEFI. GRUB
+# boots an ELF by Multiboot2, a bzImage by the Linux boot protocol.
 set -euo pipefail -o noglob
+if [ $# -lt 3 ] || [ $# -gt 4 ]; then echo "iso.sh IMAGE ISO COMMAND_LINE [MODULE]" >&2; exit 2; fi
 image=$1 iso=$2 command_line=$3 module=${4:-}
 
 tree=$(mktemp -d "$iso.XXXXXX")

@@ -1,9 +1,9 @@
 # Our stack against Linux' over an impaired path: tests/linux/. A few cases in make check, all by make check-linux.
-LINUX_DUEL := $(BUILD)/host/tests/linux/duel
-$(LINUX_DUEL): $(patsubst %.c,$(BUILD)/host/%.o,$(wildcard tests/linux/*.c)) $(BUILD)/host/libperegrine-net.so
+LINUX_INTEROP := $(BUILD)/host/tests/linux/interop
+$(LINUX_INTEROP): $(patsubst %.c,$(BUILD)/host/%.o,$(wildcard tests/linux/*.c)) $(BUILD)/host/libperegrine-net.so
 	$(CC) -o $@ $^ -Wl,-rpath,'$$ORIGIN/../..'
-CHECK_NEEDS += $(LINUX_DUEL)
+NEEDS_linux := $(LINUX_INTEROP)
 
-check-linux: $(LINUX_DUEL)
+check-linux: $(LINUX_INTEROP) ## our stack against Linux' over an impaired path, all cases
 	$(PY) tests/linux/against_linux.py
 .PHONY: check-linux

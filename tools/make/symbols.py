@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Writes the table of kernel/symbols.h from `nm` of an image on stdin. An empty input makes an empty table."""
+"""Writes the table of kernel/rescue/symbols.h from `nm` of an image on stdin. An empty input makes an empty table."""
 import sys
 
 symbols = []
@@ -9,16 +9,13 @@ for line in sys.stdin:
         symbols.append((int(fields[0], 16), fields[2]))
 symbols.sort()
 
-names, offset = [], 0
-print('#include "kernel/symbols.h"\n')
-print('const struct symbol symbol_table[] __attribute__((section(".symbols"))) = {')
-for address, name in symbols:
-    print(f"    {{ {address:#x}, {offset} }},")
-    names.append(name)
-    offset += len(name) + 1
-print("    { 0, 0 },\n};")
+print('#include "kernel/rescue/symbols.h"\n')
+print('const uint32_t symbol_addresses[] __attribute__((section(".symbols"))) = {')
+for address, _ in symbols:
+    print(f"    {address:#x},")
+print("    0,\n};")
 print(f'const size_t symbol_count __attribute__((section(".symbols"))) = {len(symbols)};')
 print('const char symbol_names[] __attribute__((section(".symbols"))) =')
-for name in names:
+for _, name in symbols:
     print(f'    "{name}\\0"')
 print('    "";')

@@ -1,5 +1,7 @@
 # Tests. Every C test is one program under ASan and UBSan; pytest runs them all and counts.
-TEST_LIB_SOURCES := $(wildcard kernel/base/*.c app/*.c drivers/pci.c drivers/virt*.c tests/model/*.c) $(NET_SOURCES_own)
+TEST_LIB_SOURCES := kernel/settings.c $(APP_TESTED) $(TIME_PARTS) $(wildcard base/*.c tests/lib/player_setup.c \
+	drivers/*/*.c tests/lib/virtio_model.c tests/lib/device_memory.c tests/lib/fake_ports.c) \
+	host/library/netdev_ip.c $(NET_SOURCES_own)
 TEST_LIB := $(BUILD)/test/libperegrine.a
 UNIT_TESTS := $(patsubst %.c,$(BUILD)/test/%,$(wildcard tests/unit/*_test.c))
 
@@ -7,55 +9,118 @@ $(BUILD)/test/%.o: %.c
 	@mkdir -p $(@D)
 	$(CC) $(TEST_CFLAGS) $(call cflags_of,$<) -c -o $@ $<
 
+# GCC's own header adds vectors as signed integers, where the instruction wraps.
+$(BUILD)/test/app/matcher/avx512.o: TEST_CFLAGS += -fno-sanitize=signed-integer-overflow
+
+# Drivers touch the ports of tests/lib/fake_ports.c.
+$(BUILD)/test/drivers/%.o $(patsubst %,$(BUILD)/test/tests/unit/%_test.o,screen i6300esb): \
+	TEST_CFLAGS += -iquote tests/lib/fake_ports
+
 $(TEST_LIB): $(patsubst %.c,$(BUILD)/test/%.o,$(TEST_LIB_SOURCES))
 	@rm -f $@
-	ar rcs $@ $^
+	ar qcs $@ $^
 
 # A unit test links the archive, so what it defines itself (a fake transport, say) wins over the archive's member.
 # More sources for one test: UNIT_EXTRA_name_test := file.c ...
-UNIT_EXTRA_memory_map_test := kernel/memory_map.c
-UNIT_EXTRA_blackbox_test := kernel/blackbox.c
-UNIT_EXTRA_boot_info_test := kernel/boot_info.c
-UNIT_EXTRA_utc_test := kernel/rtc.c
-UNIT_EXTRA_acpi_test := kernel/acpi.c
+UNIT_EXTRA_memory_map_test := kernel/memory/map.c
+UNIT_EXTRA_blackbox_test := kernel/rescue/blackbox.c
+UNIT_EXTRA_boot_info_test := kernel/firmware/boot_info.c
+UNIT_EXTRA_utc_test := kernel/time/rtc.c
+UNIT_EXTRA_acpi_test := kernel/firmware/acpi.c
 .SECONDEXPANSION:
-$(UNIT_TESTS): $(BUILD)/test/tests/unit/%: $(BUILD)/test/tests/unit/%.o $(BUILD)/test/tests/unit/support.o \
+$(UNIT_TESTS): $(BUILD)/test/tests/unit/%: $(BUILD)/test/tests/unit/%.o $(BUILD)/test/tests/lib/support.o \
 		$$(addprefix $(BUILD)/test/,$$(UNIT_EXTRA_$$*:.c=.o)) $(TEST_LIB)
-	$(CC) -fsanitize=address,undefined -o $@ $^ -lcmocka -lm $(UNIT_LIBS_$*)
+	$(CC) $(TEST_LINK) -o $@ $^ -lcmocka -lm $(UNIT_LIBS_$*)
 
-TSAN_TESTS := $(BUILD)/tsan/copilot_test $(BUILD)/tsan/page_test
-unit: $(UNIT_TESTS) $(TSAN_TESTS)
+TSAN_TESTS := $(BUILD)/tsan/status_page_test $(BUILD)/tsan/spsc_test
+unit: $(UNIT_TESTS) $(TSAN_TESTS) ## the C unit tests
 	$(PY) -m pytest -q tests/unit
 
-# What two CPUs do at once, under ThreadSanitizer. It knows no fences: the words of a seqlock are atomic themselves.
-TSAN_COPILOT := $(patsubst %.c,$(BUILD)/tsan/%.o,tests/unit/copilot_test.c tests/unit/support.c app/copilot.c \
-	$(wildcard app/matcher*.c) kernel/base/format.c)
+# The concurrent work of two CPUs, under ThreadSanitizer. It knows no fences: a seqlock's words are atomic themselves.
 $(BUILD)/tsan/%.o: %.c
 	@mkdir -p $(@D)
 	$(CC) $(COMMON) -O1 -fsanitize=thread -Wno-tsan $(call cflags_of,$<) -c -o $@ $<
-TSAN_PAGE := $(patsubst %.c,$(BUILD)/tsan/%.o,tests/unit/page_test.c tests/unit/fake_transport.c tests/unit/support.c \
-	$(wildcard app/page*.c) app/metrics.c app/stats.c app/histogram.c app/span.c kernel/base/format.c)
-$(BUILD)/tsan/copilot_test: $(TSAN_COPILOT)
-$(BUILD)/tsan/page_test: $(TSAN_PAGE)
+TSAN_PAGE := $(patsubst %.c,$(BUILD)/tsan/%.o,tests/unit/status_page_test.c tests/lib/fake_transport.c \
+	tests/lib/support.c $(wildcard app/service/status_page*.c) net/http/request.c app/service/metrics.c \
+	app/service/stats.c base/histogram.c base/text.c base/format.c)
+$(BUILD)/tsan/status_page_test: $(TSAN_PAGE)
+$(BUILD)/tsan/spsc_test: $(addprefix $(BUILD)/tsan/tests/,unit/spsc_test.o lib/support.o)
 $(TSAN_TESTS):
 	$(CC) -fsanitize=thread -o $@ $^ -lcmocka
-CHECK_NEEDS += $(TSAN_TESTS)
 
-# Everything pytest needs built beforehand. Fragments add to CHECK_NEEDS.
+# Each folder of tests/ with tests, and what its tests want built: NEEDS_folder for all, NEEDS_folder_slow for those
+# that are marked slow, which `make test` leaves out. Fragments set them.
+QUICK_FOLDERS := structure unit wire contest tools sim matcher
+FOLDERS := $(sort $(patsubst tests/%/,%,$(dir $(wildcard tests/*/test_*.py))))
+
+# T=: of the unit programs those whose names hold T; if there are none, the test may be one of another kind.
+UNIT_CHOSEN := $(foreach test,$(UNIT_TESTS) $(TSAN_TESTS),$(if $(findstring $(T),$(notdir $(test))),$(test)))
+NEEDS_unit := $(or $(strip $(UNIT_CHOSEN)),$(UNIT_TESTS) $(TSAN_TESTS))
+NEEDS_structure := $(BUILD)/peregrine.elf
+NEEDS_tools := $(BUILD)/peregrine.elf
+NEEDS_tools_slow := $(BUILD)/peregrine.bzImage
+
 # The kernel's objects of both stacks, for tests/structure.
-NET_OBJECTS := $(patsubst %.c,$(BUILD)/kernel/%.o,$(sort $(NET_SOURCES_own) $(NET_SOURCES_lwip)))
-CHECK_NEEDS += $(UNIT_TESTS) $(BUILD)/peregrine.elf $(NET_OBJECTS)
+NET_OBJECTS := $(patsubst %.c,$(OBJECTS)/%.o,$(sort $(NET_SOURCES_own) $(NET_SOURCES_lwip)))
+NEEDS_structure_slow := $(NET_OBJECTS)
 -include $(NET_OBJECTS:.o=.d)
 
-# The images with the other stack: the games of tests/e2e are played over both.
+# The image with the other stack, for tests/e2e: some games are played over both. This image's objects are there first,
+# so that no two makes compile the same file.
 OTHER_IMAGE := $(BUILD)/other/peregrine.elf
-$(OTHER_IMAGE): FORCE
-	@$(MAKE) -s --no-print-directory BUILD=$(BUILD)/other STACK=$(filter-out $(STACK),own lwip) LWIP=$(LWIP) $@ $(@:.elf=.bzImage)
+OTHER_MAKE = $(MAKE) -s --no-print-directory OBJECTS=$(OBJECTS) LWIP=$(LWIP)
+$(OTHER_IMAGE): FORCE $(NET_OBJECTS) $(BUILD)/peregrine.elf
+	+@$(OTHER_MAKE) BUILD=$(BUILD)/other STACK=$(filter-out $(STACK),own lwip) $@ $(@:.elf=.bzImage)
+
+# The images with other programs, for tests/guest: build/NAME/peregrine.elf.
+PROGRAM_IMAGES := $(foreach name,echo digest time,$(BUILD)/$(name)/peregrine.elf)
+$(PROGRAM_IMAGES): $(BUILD)/%/peregrine.elf: FORCE $(NET_OBJECTS) $(BUILD)/peregrine.elf
+	+@$(OTHER_MAKE) BUILD=$(BUILD)/$* PROGRAM=$* STACK=own $@
+
+# Three digest machines behind HAProxy: docs/balance.md.
+NEEDS_balance := $(call linux_program,digest)
+check-balance: $(BUILD)/digest/peregrine.elf ## three kernels behind HAProxy: one goes home, one is killed, one frozen
+	$(if $(filter 0,$(shell id -u)),unshare -n,unshare -Urn) $(PY) tests/balance/balance.py qemu
+.PHONY: check-balance
 FORCE:
-CHECK_NEEDS += $(OTHER_IMAGE)
+NEEDS_e2e := $(BUILD)/peregrine.elf $(BUILD)/peregrine.bzImage $(OTHER_IMAGE)
+NEEDS_guest += $(OTHER_IMAGE) $(PROGRAM_IMAGES)
+NEEDS_roundtrip := roundtrip-disk $(CHECK_SETTINGS) $(BUILD)/peregrine.elf $(BUILD)/peregrine.bzImage
 
-check-ready: roundtrip-disk $(CHECK_NEEDS)
-	$(PY) -m pytest -q -rfEs -n 2 --dist load tests
+# needs IN="folder ...": builds what the tests of these folders want. SLOW=1: those that are marked slow, too.
+needs: $(foreach folder,$(IN),$(NEEDS_$(folder)) $(if $(SLOW),$(NEEDS_$(folder)_slow)))
 
--include $(shell find $(BUILD)/test $(BUILD)/host $(BUILD)/fuzz $(BUILD)/pic $(BUILD)/tsan $(BUILD)/kernel/tests -name '*.d' 2>/dev/null)
-.PHONY: unit check-ready FORCE
+WORKERS = $$(nproc)
+
+# run_tests FOLDERS,OPTIONS: builds what they need, with a line each half minute, and plays them. With T= only what
+# matches, by pytest's -k.
+define run_tests
+@in="$(1)"; \
+if [ -n "$(T)" ]; then \
+	in=$$($(PY) -m pytest -q --collect-only $(2) -k "$(T)" $(1:%=tests/%) 2>/dev/null \
+		| sed -n 's,^tests/\([^/]*\)/.*::.*,\1,p' | sort -u); \
+	[ -n "$$in" ] || { echo "T=$(T): no such test in$(1:%= tests/%)"; exit 1; }; \
+fi; \
+(exec {never}<> <(:); while kill -0 $$$$ 2>/dev/null; do \
+	read -r -t 30 -u $$never; echo "building, $$SECONDS s"; done) & ticker=$$!; \
+$(MAKE) --no-print-directory -s -j$(WORKERS) needs IN="$$(echo $$in)"; status=$$?; kill $$ticker; \
+[ $$status = 0 ] || exit 1; \
+$(PY) -m pytest -rfEs $(2) $(if $(T),-v -k "$(T)",-q -n $(WORKERS) --dist loadgroup) $$(printf ' tests/%s' $$in)
+endef
+
+test: ## all that needs no root, QEMU or network; again: only tests whose inputs changed. T=NAME, ALL=1
+	@tools/setup.sh test
+	$(call run_tests,$(QUICK_FOLDERS),-m "not slow" $(if $(T)$(ALL),,--changed))
+
+# One more than there are cores: guests and servers often wait, and so does what makes the disk of tests/roundtrip.
+check-ready: WORKERS = $$(($$(nproc) + 1))
+check-ready: export SLOW := 1
+check-ready:
+	$(call run_tests,$(FOLDERS))
+
+coverage: ## lines and branches that the hosted tests reach, by folder: build/bench/coverage.json
+	@$(PY) tools/coverage.py
+
+-include $(shell find $(BUILD)/test $(BUILD)/host $(BUILD)/fuzz $(BUILD)/pic $(BUILD)/tsan $(BUILD)/kernel/tests \
+	-name '*.d' 2>/dev/null)
+.PHONY: coverage unit test needs check-ready FORCE

@@ -1,9 +1,9 @@
 # Timelines of segments, tests/wire/: one interpreter for all of them, under ASan and UBSan.
 WIRE_TIMELINE := $(BUILD)/test/tests/wire/timeline
 $(WIRE_TIMELINE): $(patsubst %.c,$(BUILD)/test/%.o,$(wildcard tests/wire/*.c)) $(BUILD)/test/libperegrine.a
-	$(CC) -fsanitize=address,undefined -o $@ $^
+	$(CC) $(TEST_LINK) -o $@ $^
 
-wire: $(WIRE_TIMELINE)
+wire: $(WIRE_TIMELINE) ## the timelines of tests/wire
 	$(PY) -m pytest -q tests/wire
-CHECK_NEEDS += $(WIRE_TIMELINE)
+NEEDS_wire := $(WIRE_TIMELINE)
 .PHONY: wire

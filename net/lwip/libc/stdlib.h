@@ -1,4 +1,5 @@
-/* What lwIP's core takes from <stdlib.h>, for a kernel that has none: atoi, for interface names that nobody looks up. */
+/* The one function that lwIP's core takes from <stdlib.h>, for a kernel that has no C library: atoi. lwIP parses names
+ * of interfaces with it, which nobody looks up here. */
 #pragma once
 
 static inline int atoi(const char *text)

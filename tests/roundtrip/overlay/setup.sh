@@ -1,3 +1,4 @@
+# shellcheck shell=sh
 # Runs in the new tree, in a chroot: users, network, what is started at boot.
 set -e
 
@@ -38,14 +39,16 @@ systemctl mask -q systemd-networkd-wait-online.service apt-daily.timer apt-daily
     e2scrub_reap.service fstrim.timer dpkg-db-backup.timer systemd-update-utmp.service systemd-journal-flush.service \
     kexec.service kexec-load.service getty@tty1.service systemd-pcrphase.service systemd-pcrphase-sysinit.service \
     systemd-binfmt.service systemd-hwdb-update.service systemd-journal-catalog-update.service systemd-logind.service \
-    modprobe@drm.service modprobe@fuse.service modprobe@configfs.service modprobe@efi_pstore.service modprobe@dm_mod.service \
-    modprobe@loop.service sys-kernel-debug.mount sys-kernel-tracing.mount sys-kernel-config.mount sys-fs-fuse-connections.mount \
+    modprobe@drm.service modprobe@fuse.service modprobe@configfs.service modprobe@efi_pstore.service \
+    modprobe@dm_mod.service modprobe@loop.service sys-kernel-debug.mount sys-kernel-tracing.mount \
+    sys-kernel-config.mount sys-fs-fuse-connections.mount \
     dev-hugepages.mount dev-mqueue.mount systemd-tmpfiles-clean.timer systemd-rfkill.socket
-printf 'blacklist %s\n' kvm kvm_amd powernow_k8 pcspkr psmouse ghash_clmulni_intel aesni_intel sr_mod > /etc/modprobe.d/trip.conf
+printf 'blacklist %s\n' kvm kvm_amd powernow_k8 pcspkr psmouse ghash_clmulni_intel aesni_intel sr_mod \
+    > /etc/modprobe.d/trip.conf
 printf 'UseDNS no\nUsePAM no\nPrintMotd no\nHostKey /etc/ssh/ssh_host_ed25519_key\n' > /etc/ssh/sshd_config.d/trip.conf
 
-# Of all the devices udev goes through at boot, those that a server without a screen needs; and the generators of units
-# that nobody here has asked for.
+# udev goes through all devices at boot: here only through those that a server without a screen needs. Masked as well:
+# the generators of units that nobody here has asked for.
 mkdir -p /etc/systemd/system/systemd-udev-trigger.service.d /etc/systemd/system-generators
 cat > /etc/systemd/system/systemd-udev-trigger.service.d/trip.conf <<'END'
 [Service]
@@ -53,13 +56,14 @@ ExecStart=
 ExecStart=-udevadm trigger --type=devices --action=add --subsystem-match=pci --subsystem-match=virtio \
     --subsystem-match=block --subsystem-match=net
 END
-for name in bless-boot cryptsetup debug getty gpt-auto hibernate-resume integritysetup rc-local run system-update sysv veritysetup; do
+for name in bless-boot cryptsetup debug getty gpt-auto hibernate-resume integritysetup rc-local run system-update sysv \
+    veritysetup; do
     ln -s /dev/null "/etc/systemd/system-generators/systemd-$name-generator"
 done
 
 # Two of Debian's settings of GRUB; the rest stays as shipped. The menu waits 5 s on clouds, which no test needs. And
-# TCG (QEMU 7.2) finds its translations by virtual address, too: with libraries at another place in every process it
-# translates them anew in each, 600000 blocks a boot and 52 s of CPU; with norandmaps 320000 and 36 s.
+# TCG (QEMU 7.2) finds its translations by virtual address, too. With libraries at another place in every process it
+# translates them again in each: 600000 blocks a boot and 52 s of CPU. With norandmaps it is 320000 blocks and 36 s.
 sed -i -e 's/^GRUB_TIMEOUT=.*/GRUB_TIMEOUT=0/' -e 's/^GRUB_CMDLINE_LINUX="/&norandmaps /' /etc/default/grub
 grep -q norandmaps /etc/default/grub
 

@@ -1,0 +1,16 @@
+/* Base64, RFC 4648 §4, as the variants do it. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct base64_ops {
+    const char *name;
+    /* Writes four characters for each three bytes. `data` is read, and `out` written, for these alone. */
+    void (*encode)(uint8_t *out, const uint8_t *data, size_t triples);
+};
+
+extern const struct base64_ops base64_scalar, base64_avx2, base64_avx512;
+
+/* RFC 4648 §4, table 1. */
+extern const char base64_alphabet[64];

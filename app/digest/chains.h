@@ -1,0 +1,24 @@
+/* Chains of SHA-256: requests with rounds=N > 1, worked on in slices. The chains with the fewest rounds left come
+ * first; several run side by side where the CPU does that faster. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct chain {
+    uint32_t digest[8];
+    uint64_t rounds_left;
+};
+
+/* Forgets all chains; adds one; takes one out that has not ended. At most CHAIN_COUNT_MAX at once. */
+enum { CHAIN_COUNT_MAX = 256 };
+void chains_clear(void);
+void chains_add(struct chain *chain);
+void chains_remove(struct chain *chain);
+
+/* Returns the count of chains. */
+size_t chains_count(void);
+
+/* Works for one slice. Returns the rounds done. A chain whose rounds_left is then 0 has left. */
+uint64_t chains_work(void);

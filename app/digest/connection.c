@@ -1,0 +1,336 @@
+#include "app/digest/connection.h"
+
+#include "app/digest/settings.h"
+#include "app/digest/variants.h"
+#include "base/assert.h"
+#include "base/text.h"
+#include "net/http/request.h"
+
+struct connection_counters connection_counters;
+static const struct counter counter_table[] = {
+    COUNTER("digest.", connection_counters, requests),          COUNTER("digest.", connection_counters, responses_200),
+    COUNTER("digest.", connection_counters, responses_refused), COUNTER("digest.", connection_counters, body_bytes),
+    COUNTER("digest.", connection_counters, sent_bytes),        COUNTER("digest.", connection_counters, broken_off),
+};
+const struct counter_group connection_counter_group = { counter_table, ARRAY_COUNT(counter_table) };
+
+void connection_check(const struct connection *c)
+{
+    ASSERT(c->phase <= CONNECTION_LEAVING);
+    ASSERT(c->in_begin + c->in_count <= sizeof c->in);
+    ASSERT(c->reply.bytes <= sizeof c->reply.text);
+    ASSERT(c->held || c->in_count <= CONNECTION_HEAD_BYTES_MAX || c->phase == CONNECTION_FREE);
+    ASSERT((c->phase != CONNECTION_BODY && c->phase != CONNECTION_CHAIN) || c->method != NULL);
+}
+
+/* ---- Bytes in ---- */
+
+static void hold(struct connection *c)
+{
+    bool held = c->in_count > CONNECTION_HEAD_BYTES_MAX;
+    ASSERT(c->phase != CONNECTION_FREE);
+    if (held == c->held)
+        return;
+    c->held = held;
+    transport_hold(c->id, held);
+}
+
+static void in_skip(struct connection *c, size_t bytes)
+{
+    ASSERT(bytes <= c->in_count);
+    c->in_begin += bytes;
+    c->in_count -= bytes;
+    hold(c);
+}
+
+void connection_begin(struct connection *c, int id, bool refuse, uint64_t now_ns)
+{
+    ASSERT(c->phase == CONNECTION_FREE && id >= 0);
+    c->phase = refuse ? CONNECTION_REPLY : CONNECTION_HEAD;
+    c->id = id;
+    c->ended = c->held = c->reply_begun = false;
+    c->keep_alive = !refuse;
+    c->since_ns = now_ns;
+    c->method = NULL;
+    c->in_begin = c->in_count = c->reply.bytes = 0;
+    if (refuse)
+        reply_add_error(&c->reply, 503, "all connections of this machine are in use");
+    connection_counters.responses_refused += refuse;
+}
+
+void connection_take(struct connection *c, const struct transport_event *event, uint64_t now_ns)
+{
+    ASSERT(c->phase != CONNECTION_FREE);
+    if (c->phase != CONNECTION_HEAD || c->in_count == 0) /* a head has one time-out, not one a byte */
+        c->since_ns = now_ns;
+    c->ended |= event->kind == TRANSPORT_ENDED;
+    if (event->kind != TRANSPORT_DATA || c->phase == CONNECTION_LEAVING)
+        return;
+    ASSERT(c->in_count <= CONNECTION_HEAD_BYTES_MAX && event->payload.count <= TRANSPORT_DATA_BYTES_MAX);
+    memmove(c->in, c->in + c->in_begin, c->in_count);
+    memcpy(c->in + c->in_count, event->payload.data, event->payload.count);
+    c->in_begin = 0;
+    c->in_count += event->payload.count;
+    hold(c);
+    connection_check(c);
+}
+
+/* ---- Bytes out ---- */
+
+/* Sends what is written of a response. */
+static enum connection_step reply_send(struct connection *c, uint32_t unacked_max, uint64_t now_ns)
+{
+    uint32_t bytes = (uint32_t)c->reply.bytes, unacked = transport_unacked_bytes(c->id);
+    ASSERT(bytes > 0 && bytes <= sizeof c->reply.text);
+    if (unacked > 0 && unacked + bytes > unacked_max)
+        return STEP_BLOCKED;
+    uint8_t *message = transport_message(c->id);
+    if (message == NULL)
+        return STEP_BLOCKED;
+    memcpy(message, c->reply.text, bytes);
+    if (!transport_send(c->id, 0, bytes, now_ns))
+        return STEP_BLOCKED;
+    connection_counters.sent_bytes += bytes;
+    c->reply.bytes = 0;
+    c->since_ns = now_ns;
+    return STEP_DONE;
+}
+
+/* Refuses the request and, with it, all that may follow: where the next one begins is not known. A response that has
+ * begun cannot be taken back: the connection breaks off. */
+static void refuse(struct connection *c, unsigned status, const char *reason, uint64_t now_ns)
+{
+    ASSERT(reason != NULL);
+    c->phase = CONNECTION_REPLY;
+    c->keep_alive = false;
+    if (c->reply_begun) {
+        connection_counters.broken_off++;
+        c->reply.bytes = 0;
+        transport_abort(c->id, now_ns);
+        c->phase = CONNECTION_LEAVING;
+        return;
+    }
+    connection_counters.responses_refused++;
+    reply_add_error(&c->reply, status, reason);
+}
+
+/* ---- Requests ---- */
+
+static const char *refusal_of(const struct http_request *request, unsigned *status)
+{
+    *status = request->refused;
+    if (request->refused == 501)
+        return "this transfer coding is not known here; chunked is";
+    if (request->refused == 505)
+        return "the version of HTTP must be 1.0 or 1.1";
+    if (request->refused != 0)
+        return "the request is malformed";
+    size_t index;
+    *status = 404;
+    if (method_of(request->path, &index) == NULL)
+        return "there are /sha256?rounds=, /nabhash, /mercha?key=&nonce= and /base64";
+    *status = 405;
+    if (!text_is(request->method, "POST"))
+        return "the method must be POST";
+    *status = 411;
+    if (!request->has_length && !request->chunked)
+        return "the request needs Content-Length, or chunks";
+    *status = 413;
+    if (digest_settings.body_max != 0 && request->has_length && request->length > digest_settings.body_max)
+        return "the body is longer than the setting body.max= allows";
+    ASSERT(request->refused == 0);
+    return NULL;
+}
+
+/* Begins the body of a request that is in order so far. */
+static void request_begin(struct connection *c, const struct http_request *request, uint64_t now_ns)
+{
+    const struct method_request asked = { request->query, request->has_length, request->length };
+    c->method = method_of(request->path, &c->method_index);
+    ASSERT(c->method != NULL);
+    const char *reason = c->method->begin(&c->job, &asked);
+    if (reason != NULL) {
+        refuse(c, 400, reason, now_ns);
+        return;
+    }
+    http_body_begin(&c->body, request);
+    c->body_bytes = 0;
+    c->streams_chunks = request->version_minor != 0;
+    c->keep_alive = request->keep_alive && (c->streams_chunks || !c->method->streams);
+    c->phase = CONNECTION_BODY;
+    if (request->expects_continue && request->version_minor != 0 && c->body.state != HTTP_BODY_DONE)
+        reply_add(&c->reply, text_of("HTTP/1.1 100 Continue\r\n\r\n"));
+}
+
+/* Takes a request's head. */
+static enum connection_step head_step(struct connection *c, uint64_t now_ns)
+{
+    size_t bytes = http_request_head_bytes(c->in + c->in_begin, c->in_count);
+    ASSERT(bytes <= c->in_count);
+    if (bytes == 0 && c->in_count < CONNECTION_HEAD_BYTES_MAX) {
+        if (!c->ended)
+            return STEP_STARVED;
+        c->keep_alive = false; /* nothing that could be answered */
+        c->phase = CONNECTION_REPLY;
+        return STEP_DONE;
+    }
+    connection_counters.requests++;
+    c->reply_begun = false;
+    if (bytes == 0 || bytes > CONNECTION_HEAD_BYTES_MAX) {
+        refuse(c, 431, "the head of a request is at most 4096 bytes", now_ns);
+        return STEP_DONE;
+    }
+    struct http_request request = http_request_parse(c->in + c->in_begin, bytes);
+    unsigned status;
+    const char *reason = refusal_of(&request, &status);
+    if (reason != NULL)
+        refuse(c, status, reason, now_ns);
+    else
+        request_begin(c, &request, now_ns);
+    in_skip(c, bytes);
+    return STEP_DONE;
+}
+
+/* Ends the body: writes the response, or hands over to the chains. */
+static void body_end(struct connection *c, uint64_t now_ns)
+{
+    struct method_result result = { .bytes = 0 };
+    enum method_end end = c->method->end(&c->job, &result);
+    ASSERT(result.bytes <= sizeof result.text);
+    if (end == METHOD_REFUSED) {
+        refuse(c, 400, result.refusal, now_ns);
+        return;
+    }
+    if (end == METHOD_CHAIN) {
+        memcpy(c->chain.digest, c->job.sha256.state, sizeof c->chain.digest);
+        c->chain.rounds_left = c->job.sha256.rounds - 1;
+        c->phase = CONNECTION_CHAIN;
+        chains_add(&c->chain);
+        return;
+    }
+    c->phase = CONNECTION_REPLY;
+    connection_counters.responses_200++;
+    if (!c->method->streams) {
+        reply_add_result(&c->reply, (struct bytes){ result.text, result.bytes }, !c->keep_alive);
+        return;
+    }
+    memcpy(reply_stream_begin(&c->reply), result.text, result.bytes);
+    reply_stream_end(&c->reply, result.bytes, c->streams_chunks);
+    reply_add(&c->reply, text_of(c->streams_chunks ? "0\r\n\r\n" : ""));
+}
+
+/* Returns how many bytes of the body may be taken now; 0: the reply must be sent first. */
+static size_t run_bytes_max(const struct connection *c)
+{
+    size_t slice = variants.slice_bytes[c->method_index];
+    if (!c->method->streams)
+        return slice;
+    size_t room = reply_stream_room(&c->reply) / 4 * 3;
+    return room > 3 ? min_size(slice, room - 3) : 0;
+}
+
+/* Takes a run of the body. */
+static enum connection_step body_step(struct connection *c, uint32_t unacked_max, uint64_t now_ns)
+{
+    struct bytes run;
+    if (c->method->streams && !c->reply_begun)
+        reply_add_stream_head(&c->reply, c->streams_chunks, !c->keep_alive);
+    c->reply_begun = c->method->streams;
+    size_t most = run_bytes_max(c);
+    if (most == 0)
+        return reply_send(c, unacked_max, now_ns);
+    size_t taken = http_body_step(&c->body, c->in + c->in_begin, c->in_count, most, &run);
+    ASSERT(run.count <= most);
+    c->body_bytes += run.count;
+    connection_counters.body_bytes += run.count;
+    if (run.count > 0) {
+        uint8_t *out = c->method->streams ? reply_stream_begin(&c->reply) : NULL;
+        size_t written = c->method->take(&c->job, run.data, run.count, out);
+        if (c->method->streams)
+            reply_stream_end(&c->reply, written, c->streams_chunks);
+    }
+    in_skip(c, taken);
+    if (digest_settings.body_max != 0 && c->body_bytes > digest_settings.body_max)
+        refuse(c, 413, "the body is longer than the setting body.max= allows", now_ns);
+    else if (c->body.state == HTTP_BODY_BAD)
+        refuse(c, 400, "the chunks of the body are malformed", now_ns);
+    else if (c->body.state == HTTP_BODY_DONE)
+        body_end(c, now_ns);
+    else if (c->in_count > 0)
+        return STEP_DONE;
+    else if (c->ended)
+        refuse(c, 400, "the body ends before its length", now_ns);
+    else if (c->reply.bytes > 0)
+        return reply_send(c, unacked_max, now_ns);
+    else
+        return STEP_STARVED;
+    return STEP_DONE;
+}
+
+/* Goes on behind a complete response: to the next request, or to the end. */
+static enum connection_step reply_step(struct connection *c, uint32_t unacked_max, uint64_t now_ns)
+{
+    ASSERT(c->phase == CONNECTION_REPLY);
+    if (c->reply.bytes > 0 && reply_send(c, unacked_max, now_ns) == STEP_BLOCKED)
+        return STEP_BLOCKED;
+    if (c->keep_alive) {
+        c->phase = CONNECTION_HEAD;
+        return STEP_DONE;
+    }
+    c->phase = CONNECTION_LEAVING;
+    in_skip(c, c->in_count);
+    transport_close(c->id, now_ns);
+    return STEP_STARVED;
+}
+
+enum connection_step connection_step(struct connection *c, uint32_t unacked_max, uint64_t now_ns)
+{
+    enum connection_step result = STEP_STARVED;
+    connection_check(c);
+    if (c->phase == CONNECTION_HEAD)
+        result = head_step(c, now_ns);
+    else if (c->phase == CONNECTION_BODY)
+        result = body_step(c, unacked_max, now_ns);
+    else if (c->phase == CONNECTION_REPLY)
+        result = reply_step(c, unacked_max, now_ns);
+    connection_check(c);
+    return result;
+}
+
+void connection_chain_ended(struct connection *c, uint64_t now_ns)
+{
+    uint8_t digest[sizeof c->chain.digest], line[2 * sizeof digest];
+    ASSERT(c->phase == CONNECTION_CHAIN && c->chain.rounds_left == 0);
+    for (size_t i = 0; i < ARRAY_COUNT(c->chain.digest); i++)
+        store_be32(digest + 4 * i, c->chain.digest[i]);
+    method_hex_write(line, digest, sizeof digest);
+    reply_add_result(&c->reply, (struct bytes){ line, sizeof line }, !c->keep_alive);
+    connection_counters.responses_200++;
+    c->phase = CONNECTION_REPLY;
+    c->since_ns = now_ns;
+}
+
+void connection_expire(struct connection *c, uint64_t now_ns)
+{
+    bool is_asking = (c->phase == CONNECTION_HEAD && c->in_count > 0) || c->phase == CONNECTION_BODY;
+    ASSERT(c->phase != CONNECTION_FREE);
+    if (c->phase == CONNECTION_CHAIN)
+        return; /* its time is ours */
+    c->since_ns = now_ns;
+    if (is_asking && !c->reply_begun) {
+        refuse(c, 408, "the request did not come within the setting client.timeout=", now_ns);
+    } else if (c->phase == CONNECTION_HEAD) {
+        c->keep_alive = false;
+        c->phase = CONNECTION_REPLY;
+    } else {
+        transport_abort(c->id, now_ns);
+    }
+}
+
+void connection_end(struct connection *c)
+{
+    ASSERT(c->phase != CONNECTION_FREE);
+    if (c->phase == CONNECTION_CHAIN && c->chain.rounds_left > 0)
+        chains_remove(&c->chain);
+    c->phase = CONNECTION_FREE;
+}

@@ -1,0 +1,83 @@
+/* One connection of the service: bytes in, requests, methods, responses out, one step at a time. Knows no other
+ * connection. Nothing here waits: a step that cannot go on returns, and is tried again after the next event. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "app/digest/chains.h"
+#include "app/digest/method.h"
+#include "app/digest/reply.h"
+#include "base/counters.h"
+#include "net/http/body.h"
+#include "net/transport.h"
+
+enum {
+    CONNECTION_HEAD_BYTES_MAX = 4096,
+    /* With more than a head's bytes unread the transport holds back the rest, so one more event always fits. */
+    CONNECTION_IN_BYTES = CONNECTION_HEAD_BYTES_MAX + TRANSPORT_DATA_BYTES_MAX,
+};
+
+enum connection_phase {
+    CONNECTION_FREE,
+    CONNECTION_HEAD,    /* the request's head is not complete */
+    CONNECTION_BODY,    /* the method takes the body */
+    CONNECTION_CHAIN,   /* rounds are left to do */
+    CONNECTION_REPLY,   /* the response is complete, and perhaps not sent */
+    CONNECTION_LEAVING, /* all is sent, FIN too; what still comes is not read */
+};
+
+/* The result of a step. */
+enum connection_step {
+    STEP_DONE,    /* go on at once */
+    STEP_STARVED, /* nothing to do before the next event, or before the chain ends */
+    STEP_BLOCKED, /* the transport does not take the response now */
+};
+
+struct connection {
+    enum connection_phase phase;
+    int id;
+    bool ended;      /* the peer has sent FIN */
+    bool held;       /* transport_hold */
+    bool keep_alive; /* another request may follow this one */
+    bool streams_chunks;
+    bool reply_begun;  /* a part of a streamed response is written */
+    uint64_t since_ns; /* when a byte has moved last, or work has ended */
+    const struct method *method;
+    size_t method_index;
+    struct http_body body;
+    uint64_t body_bytes; /* so far */
+    union method_job job;
+    struct chain chain;
+    size_t in_begin, in_count;
+    struct reply reply;
+    uint8_t in[CONNECTION_IN_BYTES];
+};
+
+struct connection_counters {
+    uint64_t requests, responses_200, responses_refused, body_bytes, sent_bytes, broken_off;
+};
+extern struct connection_counters connection_counters;
+extern const struct counter_group connection_counter_group;
+
+/* Begins a connection. With `refuse` its only response says that there are too many. */
+void connection_begin(struct connection *c, int id, bool refuse, uint64_t now_ns);
+
+/* Takes TRANSPORT_DATA and TRANSPORT_ENDED. */
+void connection_take(struct connection *c, const struct transport_event *event, uint64_t now_ns);
+
+/* Goes on by one step of at most a slice (variants.h). `unacked_max`: bytes that may wait for the peer to read. */
+enum connection_step connection_step(struct connection *c, uint32_t unacked_max, uint64_t now_ns);
+
+/* Gives the rounds' result as the response. */
+void connection_chain_ended(struct connection *c, uint64_t now_ns);
+
+/* Ends a connection on which nothing has moved for too long: with a response, if it is in the middle of a request. */
+void connection_expire(struct connection *c, uint64_t now_ns);
+
+/* Forgets a connection that the transport has closed. */
+void connection_end(struct connection *c);
+
+/* Asserts the whole invariant. */
+void connection_check(const struct connection *c);

@@ -1,0 +1,27 @@
+/* ChaCha20 (RFC 8439, counter from 0) and a Merkle tree over the blocks of the cipher text, as the variants do it:
+ * README.md has the definition. */
+#pragma once
+
+#include <stdint.h>
+
+#include "app/digest/method.h"
+
+enum { MERCHA_GROUP_BLOCKS = MERCHA_GROUP_BYTES / 64 };
+
+struct mercha_ops {
+    const char *name;
+    /* Ciphers a group of blocks, whose first has the number `counter`, and returns their tree's root in `node`. */
+    void (*group)(const struct mercha_job *job, uint32_t counter, const uint8_t data[MERCHA_GROUP_BYTES],
+                  uint32_t node[16]);
+};
+
+extern const struct mercha_ops mercha_scalar, mercha_avx2, mercha_avx512;
+
+/* RFC 8439 §2.3: "expand 32-byte k". */
+extern const uint32_t mercha_constants[4];
+
+/* Ciphers one block into 16 words. */
+void mercha_block(const struct mercha_job *job, uint32_t counter, const uint8_t data[64], uint32_t words[16]);
+
+/* Joins two nodes into their parent, which may be one of them. */
+void mercha_join(const uint32_t left[16], const uint32_t right[16], uint32_t parent[16]);

@@ -1,0 +1,107 @@
+/* A method: one path of the service. The server reads requests and knows nothing of hashes; a method knows nothing of
+ * HTTP. To add one: a file NAME.c with a `struct method`, a member of `union method_job`, a row in methods.c. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/bytes.h"
+
+enum {
+    METHOD_COUNT = 4,
+    METHOD_RESULT_BYTES_MAX = 320, /* /mercha: two lines of 128 characters */
+    METHOD_BLOCK_BYTES = 64,
+    MERCHA_GROUP_BYTES = 4096, /* taken by a variant at once: 64 blocks, a tree of six levels */
+    MERCHA_LEVEL_COUNT = 33,   /* a counter of 32 bits is 2^32 blocks */
+};
+
+/* The request as a method sees it. */
+struct method_request {
+    struct bytes query; /* behind the '?'; may be empty */
+    bool has_length;
+    uint64_t length;
+};
+
+enum method_end {
+    METHOD_ENDED,   /* the result is written */
+    METHOD_REFUSED, /* `refusal` says why */
+    METHOD_CHAIN,   /* more rounds of SHA-256 follow: app/digest/chains.h */
+};
+
+struct method_result {
+    uint8_t text[METHOD_RESULT_BYTES_MAX];
+    size_t bytes;
+    const char *refusal;
+};
+
+/* The bytes of a body behind its last whole block. */
+struct method_rest {
+    uint64_t bytes; /* so far, of the body */
+    uint8_t block[METHOD_BLOCK_BYTES];
+};
+
+struct sha256_job {
+    uint32_t state[8];
+    uint64_t rounds;
+    struct method_rest rest;
+};
+
+struct nabhash_job {
+    uint8_t lanes[64];
+    struct method_rest rest;
+};
+
+struct mercha_job {
+    uint32_t key[8], nonce[3];
+    uint64_t bytes;
+    uint8_t rest[MERCHA_GROUP_BYTES];
+    uint32_t nodes[MERCHA_LEVEL_COUNT][16]; /* by level: the left one of a pair whose right one is to come */
+};
+
+struct base64_job {
+    uint8_t rest[3];
+    uint32_t rest_bytes;
+};
+
+union method_job {
+    struct sha256_job sha256;
+    struct nabhash_job nabhash;
+    struct mercha_job mercha;
+    struct base64_job base64;
+};
+
+struct method {
+    const char *path;
+    bool streams; /* the response comes while the body is read: take() writes it */
+
+    /* Begins a body. Returns NULL, or the reason of a refusal in words. */
+    const char *(*begin)(union method_job *job, const struct method_request *request);
+
+    /* Takes bytes of the body. A method that streams writes at most METHOD_OUT_BYTES(bytes) to `out` and returns their
+     * count; others return 0. */
+    size_t (*take)(union method_job *job, const uint8_t *data, size_t bytes, uint8_t *out);
+
+    /* Ends a body. A method that streams writes its last characters. */
+    enum method_end (*end)(union method_job *job, struct method_result *result);
+};
+#define METHOD_OUT_BYTES(bytes) (((bytes) + 2) / 3 * 4)
+
+extern const struct method method_sha256, method_nabhash, method_mercha, method_base64;
+extern const struct method *const methods[METHOD_COUNT];
+
+/* Returns the method of a path, and its index; NULL: there is none. */
+const struct method *method_of(struct bytes path, size_t *index);
+
+/* Returns the value of a query's key; data NULL: the key is not there. */
+struct bytes method_query_value(struct bytes query, const char *key);
+
+/* Completes the block that an earlier part of the body has begun, from the front of `data`. Returns true if the block
+ * is whole now. */
+bool method_rest_fill(struct method_rest *rest, struct bytes *data);
+
+/* Counts the rest of `data`, and keeps what lies behind its last whole block. */
+void method_rest_keep(struct method_rest *rest, struct bytes data);
+
+/* Writes bytes as lower-case hexadecimal; returns the end of the text. */
+uint8_t *method_hex_write(uint8_t *out, const void *data, size_t bytes);

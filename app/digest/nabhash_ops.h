@@ -1,0 +1,15 @@
+/* NABHash, 128 bits, not cryptographic, as the variants do it: README.md has the definition. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct nabhash_ops {
+    const char *name;
+    /* Takes whole blocks into the four lanes. */
+    void (*blocks)(uint8_t lanes[64], const uint8_t *data, size_t count);
+    /* Joins the lanes, which have the length in them, into the first one. */
+    void (*join)(uint8_t lanes[64]);
+};
+
+extern const struct nabhash_ops nabhash_scalar, nabhash_aesni, nabhash_vaes;

@@ -1,0 +1,67 @@
+/* A compute service over HTTP/1.1: README.md. */
+#include "app/program.h"
+
+#include "app/digest/method.h"
+#include "app/digest/server.h"
+#include "app/digest/settings.h"
+#include "app/digest/variants.h"
+#include "app/service/service.h"
+#include "app/service/stats.h"
+#include "base/assert.h"
+#include "base/log.h"
+#include "net/transport.h"
+
+enum { EVENTS_PER_TURN_MAX = 64 };
+
+/* Returns true if no vector instructions are to be used. */
+static bool wants_plain_cpu(void) { return digest_settings.simd == DIGEST_SIMD_SCALAR; }
+
+static const char *prepare(const struct program_machine *machine)
+{
+    variants_choose(digest_settings.simd == DIGEST_SIMD_SCALAR, machine->tsc_khz);
+    ASSERT(variants.sha256 != NULL && variants.base64 != NULL);
+    log_line("digest: SHA-256 %s, chains of 1, 4, 16: %s, %s, %s; NABHash %s, MerCha %s, base64 %s",
+             variants.sha256->name, variants.chains[1]->name, variants.chains[4]->name, variants.chains[16]->name,
+             variants.nabhash->name, variants.mercha->name, variants.base64->name);
+    return NULL;
+}
+
+static const char *init(const struct program_machine *machine, uint64_t now_ns)
+{
+    (void)machine, (void)now_ns;
+    ASSERT(variants.sha256 != NULL);
+    stats_add_fact("digest.sha256", variants.sha256->name);
+    stats_add_fact("digest.nabhash", variants.nabhash->name);
+    stats_add_fact("digest.mercha", variants.mercha->name);
+    stats_add_fact("digest.base64", variants.base64->name);
+    return server_init(digest_settings.port) ? NULL : "the port of the service cannot be had";
+}
+
+static enum program_verdict turn(uint64_t now_ns)
+{
+    struct transport_event event;
+    bool idle = true;
+    for (unsigned i = 0; i < EVENTS_PER_TURN_MAX && transport_poll(now_ns, &event); i++, idle = false)
+        if (!server_event(&event, now_ns))
+            service_event(&event, now_ns);
+    server_work(now_ns);
+    transport_idle(now_ns);
+    return service_poll(idle, now_ns);
+}
+
+static uint64_t next_deadline_ns(uint64_t now_ns)
+{
+    uint64_t service_ns = service_next_deadline_ns(now_ns), server_ns = server_next_deadline_ns(now_ns);
+    ASSERT(service_ns < UINT64_MAX);
+    return server_ns < service_ns ? server_ns : service_ns;
+}
+
+const struct program program = { .name = "digest",
+                                 .settings = &digest_settings_table,
+                                 .connection_count = SERVER_CONNECTION_COUNT + SERVER_REFUSAL_COUNT,
+                                 .listener_count = 1,
+                                 .wants_plain_cpu = wants_plain_cpu,
+                                 .prepare = prepare,
+                                 .init = init,
+                                 .turn = turn,
+                                 .next_deadline_ns = next_deadline_ns };

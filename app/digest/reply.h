@@ -1,0 +1,33 @@
+/* Responses as text, in a buffer of one message. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/bytes.h"
+#include "net/transport.h"
+
+struct reply {
+    size_t bytes;
+    uint8_t text[TRANSPORT_MESSAGE_BYTES_MAX];
+};
+
+enum { REPLY_TAIL_BYTES = 32 /* the last chunk, and the one that ends the body */ };
+
+/* Appends text. */
+void reply_add(struct reply *reply, struct bytes text);
+
+/* Appends a whole response; `close`: the connection ends with it. */
+void reply_add_result(struct reply *reply, struct bytes line, bool close);
+void reply_add_error(struct reply *reply, unsigned status, const char *reason);
+
+/* Appends the head of a response whose body comes in chunks, or without framing up to the end of the connection. */
+void reply_add_stream_head(struct reply *reply, bool chunked, bool close);
+
+/* Returns the bytes of a stream for which there is room, behind a chunk's head and before its end. */
+size_t reply_stream_room(const struct reply *reply);
+
+/* Returns the place of a stream's next bytes, and then takes their count: a chunk, unless it is 0. */
+uint8_t *reply_stream_begin(struct reply *reply);
+void reply_stream_end(struct reply *reply, size_t bytes, bool chunked);

@@ -1,0 +1,253 @@
+#include "app/digest/server.h"
+
+#include <string.h>
+
+#include "app/digest/connection.h"
+#include "app/digest/settings.h"
+#include "app/digest/variants.h"
+#include "app/service/stats.h"
+#include "base/assert.h"
+#include "base/bytes.h"
+#include "base/time.h"
+
+enum {
+    PLACE_COUNT = SERVER_CONNECTION_COUNT + SERVER_REFUSAL_COUNT,
+    MESSAGES_UNACKED_MAX = 128, /* in all: readers that are slow must not hold all transmit buffers */
+    BLOCKED_COUNT_MAX = 100,    /* likewise; of more, the one that has stood still the longest is cut off */
+    STEP_NS = 1000,             /* for a step that takes no body: a head, a response */
+    EXPIRE_NS = 100 * NS_PER_MS,
+    BLOCKED_NS = NS_PER_MS, /* after which a response that the transport did not take is tried again */
+};
+
+/* Places whose connection may go on: a ring in the order in which they came to be so. */
+struct queue {
+    uint16_t places[PLACE_COUNT];
+    uint32_t first, count;
+    bool has[PLACE_COUNT];
+};
+
+static struct {
+    uint16_t port;
+    uint32_t used_count, blocked_count;
+    bool blocked[PLACE_COUNT];
+    struct queue ready;
+    uint64_t next_expire_ns, next_blocked_ns;
+    int16_t place_of[TRANSPORT_CONNECTION_COUNT_MANY]; /* by id; -1: none */
+    struct connection connections[PLACE_COUNT];
+} server;
+
+static struct {
+    uint64_t accepted, refused_busy, rounds, expired, evicted;
+} counters;
+static const struct counter counter_table[] = {
+    COUNTER("digest.", counters, accepted), COUNTER("digest.", counters, refused_busy),
+    COUNTER("digest.", counters, rounds),   COUNTER("digest.", counters, expired),
+    COUNTER("digest.", counters, evicted),
+};
+static const struct counter_group counter_group = { counter_table, ARRAY_COUNT(counter_table) };
+
+bool server_init(uint16_t port)
+{
+    ASSERT(port != 0);
+    memset(&server, 0, sizeof server);
+    memset(server.place_of, -1, sizeof server.place_of);
+    memset(&counters, 0, sizeof counters);
+    memset(&connection_counters, 0, sizeof connection_counters);
+    server.port = port;
+    chains_clear();
+    stats_add_counters(&counter_group);
+    stats_add_counters(&connection_counter_group);
+    return transport_listen(port);
+}
+
+/* ---- Whose turn it is ---- */
+
+static void ready_add(size_t place)
+{
+    struct queue *q = &server.ready;
+    ASSERT(place < PLACE_COUNT);
+    if (q->has[place])
+        return;
+    q->has[place] = true;
+    q->places[(q->first + q->count++) % PLACE_COUNT] = (uint16_t)place;
+    ASSERT(q->count <= PLACE_COUNT);
+}
+
+static size_t ready_take(void)
+{
+    struct queue *q = &server.ready;
+    ASSERT(q->count > 0);
+    size_t place = q->places[q->first];
+    q->first = (q->first + 1) % PLACE_COUNT;
+    q->count--;
+    q->has[place] = false;
+    return place;
+}
+
+static void blocked_set(size_t place, bool blocked)
+{
+    server.blocked_count = server.blocked_count - server.blocked[place] + blocked;
+    server.blocked[place] = blocked;
+    ASSERT(server.blocked_count <= PLACE_COUNT);
+}
+
+/* ---- Events ---- */
+
+static void accept(int id, uint64_t now_ns)
+{
+    size_t place = 0;
+    bool refuse = server.used_count >= SERVER_CONNECTION_COUNT;
+    while (place < PLACE_COUNT && server.connections[place].phase != CONNECTION_FREE)
+        place++;
+    counters.accepted++;
+    counters.refused_busy += refuse;
+    if (place == PLACE_COUNT) {
+        transport_abort(id, now_ns);
+        return;
+    }
+    ASSERT(server.place_of[id] < 0);
+    server.place_of[id] = (int16_t)place;
+    server.used_count++;
+    connection_begin(&server.connections[place], id, refuse, now_ns);
+    ready_add(place);
+}
+
+static void closed(size_t place)
+{
+    struct connection *c = &server.connections[place];
+    ASSERT(server.used_count > 0);
+    server.place_of[c->id] = -1;
+    server.used_count--;
+    blocked_set(place, false);
+    connection_end(c);
+}
+
+bool server_event(const struct transport_event *event, uint64_t now_ns)
+{
+    if (event->kind == TRANSPORT_DATAGRAM || (event->kind == TRANSPORT_ACCEPTED && event->port != server.port))
+        return false;
+    ASSERT(event->connection >= 0 && event->connection < TRANSPORT_CONNECTION_COUNT_MANY);
+    int place = server.place_of[event->connection];
+    if (event->kind == TRANSPORT_ACCEPTED) {
+        accept(event->connection, now_ns);
+        return true;
+    }
+    if (place < 0)
+        return event->port == server.port; /* one that was refused */
+    if (event->kind == TRANSPORT_CLOSED) {
+        closed((size_t)place);
+        return true;
+    }
+    connection_take(&server.connections[place], event, now_ns);
+    ready_add((size_t)place);
+    return true;
+}
+
+/* ---- Work ---- */
+
+/* Goes on with the connections in turn, a step each, for VARIANTS_TURN_NS. */
+static void steps_work(uint64_t now_ns)
+{
+    uint32_t writers = server.blocked_count + 1;
+    uint32_t unacked_max = (uint32_t)max_size(MESSAGES_UNACKED_MAX / writers, 1) * TRANSPORT_MESSAGE_BYTES_MAX;
+    uint64_t spent_ns = 0;
+    for (uint32_t left = server.ready.count; left > 0 && spent_ns < VARIANTS_TURN_NS; left--) {
+        size_t place = ready_take();
+        struct connection *c = &server.connections[place];
+        uint64_t body_bytes = connection_counters.body_bytes;
+        if (c->phase == CONNECTION_FREE)
+            continue;
+        enum connection_step step = connection_step(c, unacked_max, now_ns);
+        blocked_set(place, step == STEP_BLOCKED);
+        if (step == STEP_DONE)
+            ready_add(place);
+        spent_ns += STEP_NS;
+        if (connection_counters.body_bytes > body_bytes)
+            spent_ns += (connection_counters.body_bytes - body_bytes) * VARIANTS_SLICE_NS
+                        / variants.slice_bytes[c->method_index];
+    }
+    ASSERT(spent_ns <= VARIANTS_TURN_NS + VARIANTS_SLICE_NS + STEP_NS);
+}
+
+/* Answers chains that have ended. */
+static void chains_answer(uint64_t now_ns)
+{
+    for (size_t place = 0; place < PLACE_COUNT; place++) {
+        struct connection *c = &server.connections[place];
+        if (c->phase != CONNECTION_CHAIN || c->chain.rounds_left > 0)
+            continue;
+        connection_chain_ended(c, now_ns);
+        ASSERT(c->phase == CONNECTION_REPLY);
+        ready_add(place);
+    }
+}
+
+/* Cuts off the reader that has taken nothing for the longest time, if that is a second. */
+static void slowest_evict(uint64_t now_ns)
+{
+    struct connection *slowest = &server.connections[0];
+    uint64_t since_ns = UINT64_MAX;
+    for (size_t place = 0; place < PLACE_COUNT; place++) {
+        struct connection *c = &server.connections[place];
+        if (server.blocked[place] && c->since_ns < since_ns) {
+            slowest = c;
+            since_ns = c->since_ns;
+        }
+    }
+    ASSERT(since_ns <= now_ns && slowest->phase != CONNECTION_FREE);
+    if (now_ns - since_ns < NS_PER_S)
+        return;
+    counters.evicted++;
+    transport_abort(slowest->id, now_ns);
+}
+
+static void blocked_try(uint64_t now_ns)
+{
+    if (server.blocked_count == 0 || now_ns < server.next_blocked_ns)
+        return;
+    if (server.blocked_count > BLOCKED_COUNT_MAX)
+        slowest_evict(now_ns);
+    for (size_t place = 0; place < PLACE_COUNT; place++)
+        if (server.blocked[place])
+            ready_add(place);
+    server.next_blocked_ns = now_ns + BLOCKED_NS;
+    ASSERT(server.ready.count > 0);
+}
+
+static void expire(uint64_t now_ns)
+{
+    if (now_ns < server.next_expire_ns)
+        return;
+    server.next_expire_ns = now_ns + EXPIRE_NS;
+    for (size_t place = 0; place < PLACE_COUNT; place++) {
+        struct connection *c = &server.connections[place];
+        if (c->phase == CONNECTION_FREE || now_ns - c->since_ns < digest_settings.client_timeout_ns)
+            continue;
+        ASSERT(c->since_ns <= now_ns);
+        counters.expired++;
+        connection_expire(c, now_ns);
+        ready_add(place);
+    }
+}
+
+void server_work(uint64_t now_ns)
+{
+    size_t before = chains_count();
+    counters.rounds += chains_work();
+    ASSERT(chains_count() <= before);
+    if (chains_count() < before)
+        chains_answer(now_ns);
+    blocked_try(now_ns);
+    expire(now_ns);
+    steps_work(now_ns);
+}
+
+uint64_t server_next_deadline_ns(uint64_t now_ns)
+{
+    ASSERT(server.used_count <= PLACE_COUNT);
+    if (server.ready.count > 0 || chains_count() > 0)
+        return now_ns;
+    if (server.blocked_count > 0)
+        return server.next_blocked_ns;
+    return server.used_count > 0 ? server.next_expire_ns : UINT64_MAX;
+}

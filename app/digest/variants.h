@@ -1,0 +1,41 @@
+/* The variants in use: by timing at the start the fastest ones that this CPU can run, or the scalar ones. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "app/digest/base64_ops.h"
+#include "app/digest/mercha_ops.h"
+#include "app/digest/nabhash_ops.h"
+#include "app/digest/sha256_ops.h"
+
+struct variants {
+    const struct sha256_ops *sha256; /* for bodies */
+    const struct nabhash_ops *nabhash;
+    const struct mercha_ops *mercha;
+    const struct base64_ops *base64;
+    /* By the count of chains that wait: the variant that does most rounds in a time, and the rounds in a slice. */
+    const struct sha256_ops *chains[SHA256_LANES_MAX + 1];
+    uint32_t chain_rounds[SHA256_LANES_MAX + 1];
+    /* By method, in the order of the table: bytes of a body in a slice. */
+    uint32_t slice_bytes[4];
+};
+extern struct variants variants;
+
+enum {
+    VARIANTS_SLICE_NS = 10000,       /* for a body: a turn takes such slices for VARIANTS_TURN_NS */
+    VARIANTS_CHAIN_SLICE_NS = 20000, /* for chains: one a turn */
+    VARIANTS_TURN_NS = 15000,        /* with its last slice 25 us, with the chains 45 us */
+};
+
+/* Every variant that is built, in tables ended by NULL; the scalar one comes first. */
+extern const struct sha256_ops *const sha256_all[];
+extern const struct nabhash_ops *const nabhash_all[];
+extern const struct mercha_ops *const mercha_all[];
+extern const struct base64_ops *const base64_all[];
+
+/* Returns true if this CPU has the instructions of a variant, by its name. */
+bool variants_usable(const char *name);
+
+/* Chooses, in some milliseconds. */
+void variants_choose(bool scalar, uint64_t tsc_khz);

@@ -1,0 +1,51 @@
+/* A further modulus while the matcher plays. Its tables are made in idle time, at the place behind the ones that are
+ * searched for. The search knows nothing of it until the last slice, which makes the filter again. */
+#include "app/matcher/state.h"
+#include "base/assert.h"
+#include "base/log.h"
+
+enum { WEIGHTS_A_SLICE = 16 }; /* 4 us with a modulus of 512 bits */
+
+const char *matcher_add(struct matcher *m, const char *decimal)
+{
+    ASSERT(decimal != NULL && m->modulus_count <= MATCHER_MODULUS_COUNT_MAX);
+    if (m->adding)
+        return "a constant is being added; try again in a second";
+    if (m->modulus_count == MATCHER_MODULUS_COUNT_MAX)
+        return "there are 8 constants; no more can be added";
+    struct matcher_modulus *c = &m->moduli[m->modulus_count];
+    if (!modulus_read(c, decimal))
+        return "not a number of 1..2^512-1 without leading zeros";
+    for (uint32_t i = 0; i < m->modulus_count; i++)
+        if (big_compare(&m->moduli[i].value, &c->value) == 0)
+            return NULL;
+    m->making = modulus_prepare_begin(c, m->n, m->seed);
+    m->adding = true;
+    m->stats.moduli_pending = 1;
+    return NULL;
+}
+
+/* Lets the search know the new modulus. */
+static void commit(struct matcher *m)
+{
+    const uint32_t i = m->modulus_count++;
+    ASSERT(i < MATCHER_MODULUS_COUNT_MAX && !m->search.open && m->burst_count == 0);
+    modulus_prepare_probe(&m->moduli[i], m->n, &m->ops->format);
+    m->hash_always |= (uint32_t)(m->moduli[i].method == MODULUS_HASH) << i;
+    m->hash[i].next = 0;
+    matcher_hash_window(m, i, MATCHER_HISTORY);
+    filter_init(&m->filter, m->ops, m->moduli, m->modulus_count, m->n);
+    early_init(m, m->early_risk);
+    m->adding = false;
+    m->stats.moduli = m->modulus_count;
+    m->stats.moduli_pending = 0;
+}
+
+void matcher_add_step(struct matcher *m)
+{
+    ASSERT(m->adding && m->modulus_count < MATCHER_MODULUS_COUNT_MAX);
+    if (modulus_prepare_some(&m->moduli[m->modulus_count], &m->making, WEIGHTS_A_SLICE))
+        return;
+    commit(m);
+    matcher_idle_begin(m);
+}

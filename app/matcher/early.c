@@ -1,0 +1,251 @@
+/* Early answers, and exact arithmetic in idle time. app/matcher/README.md, "Early answers". */
+#include "app/matcher/state.h"
+#include "base/assert.h"
+
+enum {
+    RISK_BITS = 40,
+    DIGITS_A_SLICE = 256,   /* about 2 us of exact arithmetic on moduli of 512 bits */
+    EARLY_ZEROS_MAX = 4,    /* more at the end of a completion are not tried */
+    EARLY_APART_DIGITS = 8, /* a shorter completion makes a longer one doubtful */
+    EARLY_RUN_DIGITS = 6,   /* so many equal digits at the end are no chance */
+};
+
+static const uint8_t zeros[MATCHER_MODULUS_DIGITS_MAX] = { [0 ... MATCHER_MODULUS_DIGITS_MAX - 1] = '0' };
+
+bool exact_check_step(struct matcher *m)
+{
+    struct exact_checks *checks = &m->checks;
+    ASSERT(checks->count > 0 && checks->count <= MATCHER_CHECKS_MAX);
+    const struct matcher_pair *pair = &checks->pair[checks->count - 1];
+    if (checks->digits_done == 0)
+        checks->remainder = (struct big){ { 0 } };
+    const uint32_t length = pair->end - pair->start,
+                   count = (uint32_t)min_size(length - checks->digits_done, DIGITS_A_SLICE);
+    big_append_mod(&checks->remainder, m->text + pair->start + checks->digits_done, count,
+                   &m->moduli[pair->modulus].value);
+    checks->digits_done += count;
+    if (checks->digits_done == length) {
+        m->stats.candidates_refuted += !big_is_zero(&checks->remainder);
+        checks->count--;
+        checks->digits_done = 0;
+    }
+    return checks->count > 0;
+}
+
+/* Computes which completions count. One random start in M / 10^k has one of k digits or less. C moduli of n starts
+ * share the risk: at most M risk / (C n) count, all of k digits, and of k + 1 digits those below a bound. */
+void early_init(struct matcher *m, uint64_t risk)
+{
+    struct early_answers *e = &m->early_answers;
+    ASSERT(risk <= BIT(RISK_BITS));
+    for (uint32_t i = 0; i < m->modulus_count; i++) {
+        e->digits_max[i] = 0;
+        if (!m->early || m->moduli[i].method == MODULUS_NONE || risk == 0)
+            continue;
+        struct big allowed = m->moduli[i].value;
+        big_mul_add(&allowed, risk, 0);
+        big_div(&allowed, BIT(RISK_BITS));
+        big_div(&allowed, (uint64_t)m->modulus_count * m->n);
+        struct big all = { { 1 } }, next = { { 10 } };
+        while (e->digits_max[i] + 1 < m->moduli[i].probe.digits && big_compare(&next, &allowed) <= 0) {
+            all = next;
+            big_mul_add(&next, 10, 0);
+            e->digits_max[i]++;
+        }
+        big_sub(&allowed, big_compare(&all, &allowed) < 0 ? &all : &allowed);
+        e->bound[i] = allowed;
+    }
+}
+
+/* Returns true if the digits of an early answer have come. */
+static bool pending_has_come(const struct matcher *m, const struct early_pending *p)
+{
+    ASSERT(p->end <= m->burst_at + m->burst_count);
+    const uint64_t text_index = p->end - p->ahead + MATCHER_HISTORY - m->burst_at;
+    ASSERT(text_index < MATCHER_HISTORY + m->burst_count);
+    return memcmp(m->text + text_index, p->digits, p->ahead) == 0;
+}
+
+bool early_was_given(const struct matcher *m, const struct matcher_pair *pair)
+{
+    const uint64_t start = matcher_stream_position(m, pair->start), end = matcher_stream_position(m, pair->end);
+    const struct early_answers *e = &m->early_answers;
+    ASSERT(e->pending_count <= MATCHER_PENDING_MAX);
+    for (uint32_t k = 0; k < e->pending_count; k++)
+        if (e->pending[k].start == start && e->pending[k].end == end && pending_has_come(m, &e->pending[k]))
+            return true;
+    return false;
+}
+
+void early_settle(struct matcher *m)
+{
+    struct early_answers *e = &m->early_answers;
+    uint32_t open = 0;
+    for (uint32_t k = 0; k < e->pending_count; k++) {
+        if (e->pending[k].end > m->burst_at + m->burst_count)
+            e->pending[open++] = e->pending[k];
+        else if (pending_has_come(m, &e->pending[k]))
+            m->stats.early_right++;
+        else
+            m->stats.early_wrong++;
+    }
+    ASSERT(open <= e->pending_count);
+    e->pending_count = open;
+}
+
+/* Finds the shortest completion of a value, given modulo M, of at most K digits. */
+static struct early_completion find_completion(const struct matcher_modulus *c, const struct big *value)
+{
+    const struct early_completion none = { 0 };
+    struct early_completion found = { .count = c->probe.digits, .value = c->value };
+    struct big residue = *value, limit = { { 1 } };
+    ASSERT(found.count > 0);
+    big_append_mod(&residue, zeros, c->probe.digits, &c->value);
+    if (big_is_zero(&residue))
+        return none; /* a multiple already, or it becomes one by zeros alone: not worth a guess */
+    big_sub(&found.value, &residue);
+    for (uint32_t k = 0; k < c->probe.digits; k++)
+        big_mul_add(&limit, 10, 0);
+    if (big_compare(&found.value, &limit) >= 0)
+        return none; /* a candidate within the tolerance only */
+
+    /* Zeros at the end are further answers, found when they come - unless the factors 2 and 5 of M need them. */
+    for (struct big shorter = found.value; found.count > 1 && big_div(&shorter, 10) == 0; found.count--)
+        found.value = shorter;
+    for (int needed = 0;; needed++) {
+        struct big whole = *value; /* value * 10^count + completion is M then, or rather its next multiple */
+        big_append_mod(&whole, zeros, found.count, &c->value);
+        big_add(&whole, &found.value);
+        if (big_compare(&whole, &c->value) == 0)
+            return found;
+        if (needed == EARLY_ZEROS_MAX || found.count == c->probe.digits)
+            return none;
+        big_mul_add(&found.value, 10, 0);
+        found.count++;
+    }
+}
+
+/* Returns true if the risk allows a completion. If M is close to a short number times a power of 10, the
+ * starts of a planted answer are not independent: the completion must be the shortest by far. */
+static bool completion_is_allowed(const struct matcher *m, uint32_t i, uint32_t k)
+{
+    const struct early_answers *e = &m->early_answers;
+    const struct early_completion *own = &e->search.completion[k];
+    if (own->count == 0 || own->count > e->digits_max[i] + 1
+        || (own->count == e->digits_max[i] + 1 && big_compare(&own->value, &e->bound[i]) >= 0))
+        return false;
+    for (uint32_t other = 0; other < m->window[i].count; other++) {
+        const struct early_completion *its = &e->search.completion[other];
+        if (its->count > 0 && its->count < own->count + EARLY_APART_DIGITS
+            && (its->count != own->count || big_compare(&its->value, &own->value) != 0))
+            return false;
+    }
+    return true;
+}
+
+/* Returns true if the digits end in a run of zeros or nines: some M then have completions by structure. */
+static bool ends_in_a_run(const struct matcher *m)
+{
+    const uint8_t *end = m->text + MATCHER_HISTORY;
+    for (uint32_t i = 2; i <= EARLY_RUN_DIGITS; i++)
+        if (end[-(ptrdiff_t)i] != end[-1])
+            return false;
+    return end[-1] == '0' || end[-1] == '9';
+}
+
+static void offer(struct matcher *m, uint32_t i, uint32_t k)
+{
+    struct early_answers *e = &m->early_answers;
+    const uint32_t begin = m->window[i].start[k], so_far = MATCHER_HISTORY - begin;
+    const uint32_t ahead = e->search.completion[k].count;
+    if (so_far + ahead > m->n || e->pending_count == MATCHER_PENDING_MAX || !completion_is_allowed(m, i, k))
+        return;
+    struct early_pending *p = &e->pending[e->pending_count];
+    p->start = matcher_stream_position(m, begin);
+    p->end = p->start + so_far + ahead;
+    p->ahead = ahead;
+    struct big rest = e->search.completion[k].value;
+    ASSERT(ahead <= sizeof p->digits);
+    for (uint32_t at = ahead; at-- > 0;)
+        p->digits[at] = (uint8_t)('0' + big_div(&rest, 10));
+    ASSERT(big_is_zero(&rest));
+    memcpy(e->text, m->text + begin, so_far);
+    memcpy(e->text + so_far, p->digits, ahead);
+    for (uint32_t other = 0; other < e->pending_count; other++) { /* given before, perhaps with fewer digits known */
+        const struct early_pending *q = &e->pending[other];
+        const uint32_t common = (uint32_t)min_size(q->ahead, ahead);
+        if (q->start == p->start && q->end == p->end
+            && memcmp(q->digits + q->ahead - common, p->digits + ahead - common, common) == 0)
+            return;
+    }
+    e->pending_count++;
+    e->modulus = i;
+    e->count = so_far + ahead;
+    e->ready = true;
+    m->stats.early_answers++;
+}
+
+/* Computes in slices each candidate's exact value modulo M and its completion, then makes the offers. */
+bool early_step(struct matcher *m)
+{
+    struct early_answers *e = &m->early_answers;
+    struct early_search *s = &e->search;
+    if (e->ready)
+        return true; /* nobody has taken it yet */
+    if (s->modulus == m->modulus_count || ends_in_a_run(m))
+        return false;
+    const uint32_t i = s->modulus, count = m->window[i].count;
+    if (e->digits_max[i] == 0 || count > MATCHER_CANDIDATES_MAX || s->candidate == count) {
+        const bool offers = !s->complete && s->candidate > 0;
+        s->candidate = 0;
+        s->complete = offers;
+        s->modulus += !offers;
+        return true;
+    }
+    if (s->complete) {
+        offer(m, i, s->candidate++);
+        return true;
+    }
+    const uint32_t begin = m->window[i].start[s->candidate], so_far = MATCHER_HISTORY - begin;
+    if (s->digits_done == 0)
+        s->exact = (struct big){ { 0 } };
+    if (s->digits_done < so_far) {
+        const uint32_t part = (uint32_t)min_size(so_far - s->digits_done, DIGITS_A_SLICE);
+        big_append_mod(&s->exact, m->text + begin + s->digits_done, part, &m->moduli[i].value);
+        s->digits_done += part;
+        return true;
+    }
+    s->completion[s->candidate++] = find_completion(&m->moduli[i], &s->exact);
+    s->digits_done = 0;
+    return true;
+}
+
+bool matcher_next_early(struct matcher *m, struct matcher_answer *answer)
+{
+    struct early_answers *e = &m->early_answers;
+    if (!e->ready)
+        return false;
+    ASSERT(e->pending_count > 0 && e->count <= m->n);
+    const struct early_pending *last = &e->pending[e->pending_count - 1];
+    *answer = (struct matcher_answer){
+        .digits = e->text,
+        .count = e->count,
+        .constant = e->modulus,
+        .ahead = last->ahead,
+        .end = last->end,
+    };
+    e->ready = false;
+    return true;
+}
+
+void early_check(const struct matcher *m)
+{
+    const struct early_answers *e = &m->early_answers;
+    ASSERT(e->pending_count <= MATCHER_PENDING_MAX);
+    ASSERT(e->search.modulus <= m->modulus_count && e->search.candidate <= MATCHER_CANDIDATES_MAX);
+    for (uint32_t k = 0; k < e->pending_count; k++) {
+        const struct early_pending *p = &e->pending[k];
+        ASSERT(p->ahead > 0 && p->ahead <= sizeof p->digits && p->end - p->start <= m->n);
+        ASSERT(p->end > p->start + p->ahead);
+    }
+}

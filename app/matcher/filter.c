@@ -1,0 +1,167 @@
+/* The look-ahead filter's tables: where the probes stand, and their rows of weights. */
+#include "app/matcher/filter.h"
+
+#include <string.h>
+
+#include "app/matcher/simd_ops.h"
+#include "base/assert.h"
+#include "base/bytes.h"
+
+/* Returns true if a modulus may have a probe at this position. The sum from a start that is too young for an answer is
+ * no harm, except one of nothing but zeros: 0, which looks like a candidate. Therefore a lane is cold up to the last
+ * beginning of a group before its position: that must be reached before the starts get old enough. */
+static bool probe_may_end(const struct modulus_probe *probe, uint32_t end)
+{
+    const uint32_t into_group = (end + FILTER_GROUP_BEFORE) % FILTER_GROUP;
+    return into_group >= 1 && into_group <= probe->young_digits;
+}
+
+/* Sets a modulus' probes: at most K digits apart, and one at the end of the block. */
+static void place_probes(struct filter *filter, const struct modulus_probe *probe, uint32_t modulus)
+{
+    const uint32_t first = filter->probe_count;
+    for (uint32_t end = 0; end < FILTER_BLOCK_DIGITS;) {
+        uint32_t next = (uint32_t)min_size(end + probe->digits, FILTER_BLOCK_DIGITS);
+        while (!probe_may_end(probe, next))
+            next--;
+        ASSERT(next > end && filter->probe_count < FILTER_PROBES_MAX);
+        if (end > 0)
+            filter->probe[filter->probe_count - 1].next = (uint16_t)next;
+        filter->probe[filter->probe_count++] = (struct filter_probe){ .end = (uint16_t)next,
+                                                                      .modulus = (uint16_t)modulus };
+        end = next;
+    }
+    filter->first[modulus] = filter->probe[first].end;
+    filter->probe[filter->probe_count - 1].next = (uint16_t)(FILTER_BLOCK_DIGITS + filter->first[modulus]);
+}
+
+static void sort_probes(struct filter *filter)
+{
+    for (uint32_t k = 1; k < filter->probe_count; k++) {
+        const struct filter_probe probe = filter->probe[k];
+        uint32_t at = k;
+        for (; at > 0 && filter->probe[at - 1].end > probe.end; at--)
+            filter->probe[at] = filter->probe[at - 1];
+        filter->probe[at] = probe;
+    }
+    for (uint32_t left = 0; left < ARRAY_COUNT(filter->needed); left++) {
+        filter->needed[left] = 0;
+        for (uint32_t k = 0; k < filter->probe_count; k++)
+            filter->needed[left] = (uint16_t)(filter->needed[left] + (filter->probe[k].end < left));
+    }
+}
+
+/* Returns the group of the oldest start that a probe at this position reaches. */
+static int32_t bottom_group(uint32_t n, uint32_t end)
+{
+    const int32_t oldest = (int32_t)end + 1 - (int32_t)n + FILTER_GROUP_BEFORE;
+    return (oldest + MATCHER_N_DIGITS_MAX) / FILTER_GROUP - MATCHER_N_DIGITS_MAX / FILTER_GROUP;
+}
+
+/* Returns two factors of 16 bits, low + 2^11 high, of a weight modulo 2^27: low in -1024..1023. */
+static uint32_t weight_in_halves(uint32_t weight)
+{
+    const uint32_t low = ((weight + 1024) & 2047) - 1024, high = (weight - low) >> 11;
+    return (high & 0xffff) << 16 | (low & 0xffff);
+}
+
+/* Returns the weight of a digit, counted from the block's first, for a probe. If it shares one with the digit behind
+ * the position, that one counts as well: the probe is then one from there, K - 1 digits ahead. */
+static uint32_t weight_at(const struct modulus_probe *probe, uint32_t n, uint32_t end,
+                          const struct probe_format *format, int32_t digit)
+{
+    const int32_t index = (int32_t)end - digit;
+    if (digit >= (int32_t)(end + end % format->row_digits) || index > (int32_t)n)
+        return 0;
+    ASSERT(index >= 0 && index <= MATCHER_N_DIGITS_MAX);
+    const uint32_t weight = probe->weights[MODULUS_BEHIND - index] >> probe->shift;
+    return format->halves ? weight_in_halves(weight) : weight;
+}
+
+/* Fills one vector's rows from `row` on, for `used` probes; returns the place behind them. `oldest` is the lowest group
+ * of the vectors that may be in a batch with this one. */
+static uint32_t *fill_vector(struct filter *filter, const struct simd_ops *ops, const struct matcher_modulus *moduli,
+                             struct filter_vector *v, const struct filter_probe *probes, uint32_t used, int32_t oldest,
+                             uint32_t *row)
+{
+    const uint32_t lanes = ops->lanes, row_digits = ops->format.row_digits,
+                   cold = UINT32_C(1) << (ops->format.bits - 2);
+    ASSERT(used >= 1 && used <= lanes);
+    *v = (struct filter_vector){
+        .top = (probes[used - 1].end + FILTER_GROUP_BEFORE - 1) / FILTER_GROUP,
+        .bottom = bottom_group(filter->n, probes[0].end),
+    };
+    v->group0 = row + v->top * (int32_t)((1 + FILTER_GROUP / row_digits) * lanes);
+    for (uint32_t l = 0; l < lanes; l++)
+        v->start[l] = cold; /* for ever, if there is no probe in this lane */
+    for (uint32_t l = 0; l < used; l++) {
+        const struct modulus_probe *of = &moduli[probes[l].modulus].probe;
+        if (of->digits == 0)
+            continue;
+        v->start[l] = of->offset + cold;
+        v->limit[l] = of->limit;
+        const uint32_t upper = (of->limit << (32 - ops->format.bits) >> 16) + 1;
+        filter->cache_limit = (uint32_t)max_size(filter->cache_limit, upper * (1 + (1 << 16)));
+    }
+    for (int32_t group = v->top; group >= oldest; group--) {
+        for (uint32_t l = 0; l < used; l++)
+            row[l] = group == (int32_t)(probes[l].end + FILTER_GROUP_BEFORE) / FILTER_GROUP - 1 && v->limit[l] > 0
+                         ? 0 - cold
+                         : 0;
+        row += lanes;
+        for (int32_t s = (int32_t)row_digits - 1; s < FILTER_GROUP; s += (int32_t)row_digits, row += lanes)
+            for (uint32_t l = 0; l < used; l++)
+                row[l] = weight_at(&moduli[probes[l].modulus].probe, filter->n, probes[l].end, &ops->format,
+                                   FILTER_GROUP * group - FILTER_GROUP_BEFORE + s);
+    }
+    return row;
+}
+
+void filter_init(struct filter *filter, const struct simd_ops *ops, const struct matcher_modulus *moduli,
+                 uint32_t count, uint32_t n)
+{
+    memset(filter, 0, offsetof(struct filter, cache));
+    memset(filter->row, 0, sizeof filter->row);
+    filter->n = n;
+    for (uint32_t i = 0; i < count; i++)
+        if (moduli[i].method == MODULUS_FILTER)
+            place_probes(filter, &moduli[i].probe, i);
+    sort_probes(filter);
+    filter->vector_count = (filter->probe_count + ops->lanes - 1) / ops->lanes;
+    uint32_t *row = filter->row;
+    for (uint32_t index = 0; index < filter->vector_count; index++) {
+        const struct filter_probe *probes = &filter->probe[index * ops->lanes];
+        const uint32_t batch = index < FILTER_BATCH ? 0 : index - FILTER_BATCH + 1; /* the first one beside it */
+        row = fill_vector(filter, ops, moduli, &filter->vector[index], probes,
+                          (uint32_t)min_size(filter->probe_count - index * ops->lanes, ops->lanes),
+                          bottom_group(n, filter->probe[batch * ops->lanes].end), row);
+    }
+    struct filter_probe window[MATCHER_MODULUS_COUNT_MAX];
+    for (uint32_t i = 0; i < count; i++)
+        window[i] = (struct filter_probe){ .modulus = (uint16_t)i };
+    row = fill_vector(filter, ops, moduli, &filter->vector[FILTER_WINDOW_VECTOR], window, count, bottom_group(n, 0),
+                      row);
+    ASSERT(row <= filter->row + ARRAY_COUNT(filter->row));
+
+    const uint32_t block_words = 8 * ops->lanes;
+    filter->cache_words = ((n + 1) / 2 + block_words - 1) / block_words * block_words;
+    const size_t sums = n <= 256 ? FILTER_CACHE_SUMS : FILTER_CACHE_SUMS / 4 * 3;
+    filter->cache_vectors = (uint32_t)min_size(filter->vector_count, sums / (ops->lanes * max_size(n, 64)));
+    ASSERT(filter->probe_count * filter->cache_words <= ARRAY_COUNT(filter->cache));
+    filter_check(filter);
+}
+
+void filter_check(const struct filter *filter)
+{
+    ASSERT(filter->probe_count <= FILTER_PROBES_MAX && filter->vector_count <= FILTER_VECTORS_MAX);
+    ASSERT(filter->cached <= filter->cache_vectors && filter->cache_vectors <= filter->vector_count);
+    for (uint32_t k = 0; k < filter->probe_count; k++) {
+        const struct filter_probe *probe = &filter->probe[k];
+        ASSERT(probe->end >= 5 && probe->end <= FILTER_BLOCK_DIGITS && probe->next > probe->end);
+        ASSERT(k == 0 || filter->probe[k - 1].end <= probe->end);
+    }
+    for (uint32_t index = 0; index <= FILTER_WINDOW_VECTOR; index++) {
+        const struct filter_vector *v = &filter->vector[index];
+        ASSERT(v->top >= v->bottom - 1 && v->top - v->bottom < FILTER_GROUPS_MAX);
+    }
+}

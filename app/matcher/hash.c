@@ -1,0 +1,123 @@
+#include "app/matcher/hash.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/bytes.h"
+#include "base/hot_section.h"
+
+enum { KEY_BITS_BELOW_CELL = 64 - HASH_CELL_BITS };
+
+/* The key of the first place. Keys only grow by rounding: the residue 0 stays in the middle of its cell. */
+static const uint64_t first_key = UINT64_C(1) << (KEY_BITS_BELOW_CELL - 1);
+
+void hash_restart(struct matcher_hash *hash, int32_t text_index)
+{
+    /* The gap makes every older start too old, so that cells need not be cleared. */
+    hash->first = hash->next + MATCHER_N_DIGITS_MAX + 1;
+    if (hash->first + MODULUS_PLACES > UINT16_MAX || hash->next == 0) {
+        memset(hash->newest, 0, sizeof hash->newest);
+        hash->first = MATCHER_N_DIGITS_MAX + 1;
+    }
+    hash->next = hash->first;
+    hash->first_text = text_index;
+    hash->key[0] = first_key;
+    hash->before[0] = 0;
+}
+
+static inline uint64_t cell_of(uint64_t key) { return key >> KEY_BITS_BELOW_CELL; }
+
+/* Returns not 0 if an older place with the same residue, whose key is less by the tolerance at most, may lie below. */
+static inline uint64_t edge_crossed(uint64_t key, uint64_t tolerance) { return cell_of(key ^ (key - tolerance)); }
+
+static NOT_HOT uint64_t ends_near_an_edge(const uint64_t *key, uint32_t count, uint64_t tolerance)
+{
+    uint64_t near = 0;
+    for (uint32_t i = 0; i < count; i++)
+        near |= (uint64_t)(edge_crossed(key[i], tolerance) != 0) << i;
+    return near;
+}
+
+HOT uint64_t hash_take(struct matcher_hash *hash, const struct matcher_modulus *c, const uint8_t *digits,
+                       uint32_t count, uint32_t n)
+{
+    ASSERT(count <= HASH_BLOCK_DIGITS);
+    ASSERT(hash_has_room(hash, count));
+    const uint32_t index = hash->next - hash->first;
+    const uint64_t *weight = c->key_weights + index, tolerance = c->tolerance;
+    uint64_t *keys = hash->key + index + 1, key = hash->key[index], crossed = 0;
+    uint16_t *before = hash->before + index + 1, *cell = &hash->newest[cell_of(key)];
+    /* At the comparison below both belong to the digit's end. A start exactly n digits before it is allowed. */
+    uint64_t place = hash->next, older = hash->before[index], none = 0, oldest = place - n;
+#pragma GCC unroll 4
+    for (size_t i = 0; i < count; i++) {
+        const uint64_t digit = (uint64_t)digits[i] - '0';
+        *cell = (uint16_t)(digit != 0 ? place : older);
+        key += digit * weight[i];
+        keys[i] = key;
+        cell = &hash->newest[cell_of(key)];
+        older = *cell;
+        before[i] = (uint16_t)older;
+        crossed |= key ^ (key - tolerance);
+        place++;
+        oldest++;
+        /* none = none / 2 + 2^63 (older < oldest): two instructions, which GCC does not find. */
+        __asm__("cmp %[oldest], %[older]; rcr $1, %[none]"
+                : [none] "+r"(none)
+                : [older] "r"(older), [oldest] "r"(oldest)
+                : "cc");
+    }
+    uint64_t found = count == 0 ? 0 : ~none >> (64 - count);
+    hash->next += count;
+    if (__builtin_expect(cell_of(crossed) != 0, 0))
+        found |= ends_near_an_edge(keys, count, tolerance);
+    return found;
+}
+
+struct hash_walk hash_walk_begin(const struct matcher_hash *hash, uint32_t taken)
+{
+    ASSERT(taken <= hash->next - hash->first);
+    return (struct hash_walk){ .end = hash->first + taken, .start = hash->before[taken] };
+}
+
+HOT uint32_t hash_walk_next(const struct matcher_hash *hash, struct hash_walk *walk, uint64_t tolerance, uint32_t n)
+{
+    ASSERT(walk->end >= hash->first && walk->end <= hash->next);
+    const uint64_t key = hash->key[walk->end - hash->first];
+    for (;;) {
+        while (walk->start >= hash->first && walk->end - walk->start <= n) {
+            const uint32_t start = walk->start, index = start - hash->first;
+            ASSERT(start < walk->end);
+            walk->start = hash->before[index];
+            if (key - hash->key[index] <= tolerance)
+                return walk->end - start;
+        }
+        if (walk->other_cell || edge_crossed(key, tolerance) == 0)
+            return 0;
+        walk->other_cell = true;
+        walk->start = hash->newest[cell_of(key - tolerance)];
+        while (walk->start >= walk->end) /* inserted since */
+            walk->start = hash->before[walk->start - hash->first];
+    }
+}
+
+bool hash_residues_equal(const struct matcher_hash *hash, uint32_t start_text, uint32_t end_text, uint64_t tolerance)
+{
+    ASSERT(hash_covers(hash, start_text) && hash_covers(hash, end_text) && start_text < end_text);
+    const uint64_t *key = hash->key;
+    const uint32_t start = start_text - (uint32_t)hash->first_text, end = end_text - (uint32_t)hash->first_text;
+    return key[end] - key[start] <= tolerance;
+}
+
+void hash_check(const struct matcher_hash *hash)
+{
+    if (hash->next == 0)
+        return; /* never begun */
+    ASSERT(hash->first > MATCHER_N_DIGITS_MAX && hash->next >= hash->first);
+    ASSERT(hash->next - hash->first <= MODULUS_PLACES && hash->next <= UINT16_MAX);
+    ASSERT(hash->key[0] == first_key);
+    for (uint32_t i = 0; i <= hash->next - hash->first; i++)
+        ASSERT(hash->before[i] < hash->first + i);
+    for (size_t cell = 0; cell < ARRAY_COUNT(hash->newest); cell++)
+        ASSERT(hash->newest[cell] < hash->next);
+}

@@ -1,0 +1,205 @@
+/* Between bursts: everything that the next one needs, so that its path only adds and compares. */
+#include "app/matcher/state.h"
+#include "base/assert.h"
+#include "base/hot_section.h"
+
+enum {
+    ROOM_DIGITS = 1024,                     /* the length of a burst that fits into a table of residues */
+    WARM_DIGITS = MATCHER_REHEARSAL_DIGITS, /* the length of a burst whose memory is fetched */
+};
+
+void matcher_idle_begin(struct matcher *m)
+{
+    m->idle_step = IDLE_CHECK;
+    m->idle_modulus = 0;
+    m->filter.cached = 0;
+    m->window_any = m->window_multiple = false;
+    m->window_overflowed = 0;
+    m->checks.digits_done = 0;
+    memset(&m->early_answers.search, 0, offsetof(struct early_search, exact));
+}
+
+/* Makes the end of the burst the window. */
+static void shift_window(struct matcher *m)
+{
+    early_settle(m);
+    memmove(m->text, m->text + m->burst_count, MATCHER_HISTORY);
+    m->burst_at += m->burst_count;
+    for (uint32_t i = 0; i < m->modulus_count; i++)
+        m->hash[i].first_text -= (int32_t)m->burst_count;
+    m->burst_count = 0;
+    const uint32_t digits = (uint32_t)min_size((m->n + 63) / 32 * 32, MATCHER_HISTORY);
+    m->ops->write(m->row + MATCHER_HISTORY - digits, m->text + MATCHER_HISTORY - digits, digits);
+}
+
+/* Lists a modulus' candidates in the window. */
+static void list_candidates(struct matcher *m, uint32_t i)
+{
+    const struct matcher_modulus *c = &m->moduli[i];
+    struct window_candidates *w = &m->window[i];
+    const uint8_t *burst = m->text + MATCHER_HISTORY;
+    uint32_t before[MATCHER_CANDIDATES_MAX];
+    w->count = m->ops->candidates(&c->probe, burst, 1, m->n, before, MATCHER_CANDIDATES_MAX);
+    if (w->count > MATCHER_CANDIDATES_MAX) {
+        m->window_overflowed |= (uint32_t)(c->method == MODULUS_FILTER) << i;
+        m->stats.filter_overflows += c->method == MODULUS_FILTER;
+        return;
+    }
+    for (uint32_t k = 0; k < w->count; k++) {
+        w->start[k] = MATCHER_HISTORY - before[k];
+        w->sum[k] = m->ops->sum(burst - before[k], c->key_weights, before[k]);
+        const bool multiple = w->sum[k] <= c->tolerance && c->tail_digits <= 1;
+        m->window_any |= c->method == MODULUS_FILTER && !multiple;
+        m->window_multiple |= c->method == MODULUS_FILTER && multiple;
+    }
+}
+
+static void probe_window(struct matcher *m)
+{
+    const uint64_t hot = m->ops->probe_window(&m->filter, m->row + MATCHER_HISTORY, m->modulus_count, &m->pass);
+    ASSERT(hot >> m->modulus_count == 0);
+    for (uint32_t i = 0; i < m->modulus_count; i++) {
+        m->window[i].count = 0;
+        if ((hot >> i & 1) != 0 && m->moduli[i].probe.digits > 0)
+            list_candidates(m, i);
+    }
+}
+
+/* Makes a modulus' table of residues again if it is wanted from the burst's beginning on, or nearly full. */
+static void refresh_hash(struct matcher *m, uint32_t i)
+{
+    const bool kept = (m->hash_always >> i & 1) != 0;
+    if ((m->window_overflowed >> i & 1) != 0 || (kept && !hash_has_room(&m->hash[i], ROOM_DIGITS)))
+        matcher_hash_window(m, i, MATCHER_HISTORY);
+}
+
+/* Probes the digits that are there, only to have code and tables in the caches nearest to the CPU. */
+static void warm(struct matcher *m)
+{
+    m->pass.needed = m->filter.needed[WARM_DIGITS];
+    m->pass.next = 0;
+    m->pass.part = FILTER_WHOLE;
+    while (m->pass.needed > 0 && m->ops->probe(&m->filter, m->row + MATCHER_HISTORY, WARM_DIGITS, true, &m->pass))
+        continue; /* zeros behind the last burst's digits are candidates */
+    for (uint32_t i = 0; i < m->modulus_count; i++)
+        if ((m->hash_always >> i & 1) != 0) {
+            const struct matcher_hash *hash = &m->hash[i];
+            hot_fetch(&hash->key[hash->next - hash->first], WARM_DIGITS * sizeof hash->key[0]);
+            hot_fetch(&m->moduli[i].key_weights[hash->next - hash->first], WARM_DIGITS * sizeof hash->key[0]);
+            hot_fetch(hash->newest, sizeof hash->newest);
+        }
+}
+
+void matcher_rehearsal_init(struct matcher *m, const char *const *constants)
+{
+    m->rehearsal[0] = 0;
+    for (uint32_t i = 0; i < m->modulus_count && m->rehearsal[0] == 0; i++) {
+        const uint32_t digits = m->moduli[i].digits;
+        if (m->moduli[i].method != MODULUS_FILTER || digits > WARM_DIGITS)
+            continue;
+        memset(m->rehearsal, '7', WARM_DIGITS - digits);
+        memcpy(m->rehearsal + WARM_DIGITS - digits, constants[i], digits);
+    }
+}
+
+/* Searches a made-up burst up to its first answer and puts the state back. The filter's path then finds its code, its
+ * tables and the predictions of its branches as a burst leaves them. Hashed moduli are left out, since a search changes
+ * their tables. */
+static void rehearse(struct matcher *m)
+{
+    static const size_t head_bytes = offsetof(struct matcher, search) + offsetof(struct burst_search, queue);
+    static uint8_t head[offsetof(struct matcher, search) + offsetof(struct burst_search, queue)];
+    const uint32_t cached = m->filter.cached;
+    struct matcher_answer answer;
+    if (m->rehearsal[0] == 0 || m->window_overflowed != 0)
+        return;
+    ASSERT(m->idle_step == IDLE_DONE && m->checks.count == 0);
+    memcpy(head, m, head_bytes);
+    m->hash_always = 0;
+    matcher_begin(m, m->rehearsal, WARM_DIGITS);
+    matcher_next(m, &answer);
+    memcpy(m, head, head_bytes);
+    m->filter.cached = cached;
+    m->checks.count = 0;
+    ASSERT(!m->search.open && m->idle_step == IDLE_DONE);
+}
+
+bool matcher_prepare(struct matcher *m)
+{
+    if (m->search.open)
+        return false; /* answers of the burst are still to be taken */
+    switch (m->idle_step) {
+    case IDLE_CHECK:
+        if (m->checks.count > 0 && exact_check_step(m))
+            return true;
+        m->idle_step = IDLE_SHIFT;
+        return true;
+    case IDLE_SHIFT:
+        shift_window(m);
+        m->idle_step = IDLE_PROBE;
+        return true;
+    case IDLE_PROBE:
+        probe_window(m);
+        m->idle_step = IDLE_HASH;
+        return true;
+    case IDLE_HASH:
+        if (m->idle_modulus < m->modulus_count)
+            refresh_hash(m, m->idle_modulus++);
+        else
+            m->idle_step = IDLE_CACHE;
+        return true;
+    case IDLE_CACHE:
+        if (m->filter.cached < m->filter.cache_vectors) {
+            m->ops->fill_cache(&m->filter, m->row + MATCHER_HISTORY, m->filter.cached);
+            m->filter.cached++;
+        } else {
+            m->idle_step = m->early ? IDLE_EARLY : IDLE_WARM;
+        }
+        return true;
+    case IDLE_EARLY:
+        if (!early_step(m))
+            m->idle_step = IDLE_WARM;
+        return true;
+    case IDLE_WARM:
+        warm(m);
+        m->idle_step = IDLE_DONE;
+        break;
+    case IDLE_DONE:
+        if (m->adding) {
+            matcher_add_step(m);
+            return true;
+        }
+        break;
+    }
+    return m->adding;
+}
+
+void matcher_warm(struct matcher *m)
+{
+    if (m->idle_step != IDLE_DONE || m->search.open)
+        return;
+    hot_fetch(m, offsetof(struct matcher, search) + offsetof(struct burst_search, queue));
+    hot_fetch(m->text + MATCHER_HISTORY, WARM_DIGITS + 64);
+    for (uint32_t i = 0; i < m->modulus_count; i++)
+        if (m->moduli[i].method == MODULUS_FILTER) {
+            hot_fetch(&m->window[i], sizeof m->window[i]);
+            hot_fetch(m->moduli[i].key_weights, m->n * sizeof m->moduli[i].key_weights[0]);
+        }
+    warm(m);
+    rehearse(m);
+}
+
+void matcher_idle_finish(struct matcher *m)
+{
+    if (m->idle_step >= IDLE_CACHE)
+        return; /* without the cache the path takes longer */
+    m->stats.candidates_unchecked += m->checks.count;
+    m->checks.count = 0;
+    if (m->idle_step <= IDLE_SHIFT)
+        shift_window(m);
+    if (m->idle_step <= IDLE_PROBE)
+        probe_window(m);
+    for (; m->idle_modulus < m->modulus_count; m->idle_modulus++)
+        refresh_hash(m, m->idle_modulus);
+    m->idle_step = IDLE_CACHE;
+}

@@ -1,0 +1,467 @@
+/* The search of a burst. app/matcher/README.md explains the methods, with an example. */
+#include "app/matcher/matcher.h"
+
+#include "app/matcher/state.h"
+#include "base/assert.h"
+#include "base/hot_section.h"
+#include "base/log.h"
+
+static struct matcher the_matcher;
+
+static const char *config_fault(const struct matcher_config *config, char *message, size_t bytes)
+{
+    if (config->n_digits_max < 1 || config->n_digits_max > MATCHER_N_DIGITS_MAX)
+        format(message, bytes, "n=%u: must be 1..%u", config->n_digits_max, MATCHER_N_DIGITS_MAX);
+    else if (config->constant_count < 1 || config->constant_count > MATCHER_MODULUS_COUNT_MAX)
+        format(message, bytes, "m: %u numbers, there must be 1..%u", config->constant_count, MATCHER_MODULUS_COUNT_MAX);
+    else if (!matcher_simd_usable(config->simd))
+        format(message, bytes, "simd=%s: this machine cannot run it", matcher_simd_name(config->simd));
+    else
+        return NULL;
+    return message;
+}
+
+const char *matcher_init(struct matcher **matcher, const struct matcher_config *config)
+{
+    static char message[256];
+    struct matcher *m = &the_matcher;
+    const char *fault = config_fault(config, message, sizeof message);
+    if (fault != NULL)
+        return fault;
+    memset(m, 0, sizeof *m);
+    m->n = config->n_digits_max;
+    m->modulus_count = config->constant_count;
+    m->early = config->early;
+    m->early_risk = config->early_risk;
+    memcpy(m->seed, config->seed, sizeof m->seed);
+    m->stats.moduli = m->modulus_count;
+    for (uint32_t i = 0; i < m->modulus_count; i++) {
+        const char *decimal = config->constants[i];
+        if (!modulus_read(&m->moduli[i], decimal)) {
+            format(message, sizeof message, "m: not a number of 1..2^512-1 without leading zeros: %.200s",
+                   decimal == NULL ? "(none)" : decimal);
+            return message;
+        }
+        modulus_prepare(&m->moduli[i], m->n, config->seed);
+    }
+    enum matcher_simd simd = config->simd;
+    if (simd == MATCHER_SIMD_AUTO)
+        simd = config->tsc_khz > 0 ? simd_fastest(m, config->tsc_khz) : matcher_simd_best();
+    matcher_use(m, simd_ops_of(simd));
+    matcher_rehearsal_init(m, config->constants);
+    m->stats.simd = matcher_simd_name(simd);
+    m->stats.memory_bytes = sizeof *m;
+    early_init(m, config->early_risk);
+    *matcher = m;
+    return NULL;
+}
+
+void matcher_use(struct matcher *m, const struct simd_ops *ops)
+{
+    m->ops = ops;
+    m->hash_always = m->burst_count = 0;
+    m->burst_at = 0;
+    memset(&m->search, 0, offsetof(struct burst_search, queue));
+    memset(m->text, '0', sizeof m->text);
+    memset(m->row, 0, sizeof m->row);
+    for (uint32_t i = 0; i < m->modulus_count; i++) {
+        modulus_prepare_probe(&m->moduli[i], m->n, &ops->format);
+        m->hash_always |= (uint32_t)(m->moduli[i].method == MODULUS_HASH) << i;
+        m->hash[i].next = 0;
+        matcher_hash_window(m, i, MATCHER_HISTORY);
+    }
+    filter_init(&m->filter, ops, m->moduli, m->modulus_count, m->n);
+    m->stats.digits = m->stats.bursts = m->stats.answers = m->stats.filter_overflows = 0;
+    m->stats.candidates_unchecked = m->stats.candidates_refuted = 0;
+    matcher_idle_begin(m);
+    matcher_idle_finish(m);
+}
+
+void matcher_hash_window(struct matcher *m, uint32_t i, uint32_t text_index)
+{
+    ASSERT(text_index >= MATCHER_HISTORY && i < m->modulus_count);
+    uint32_t at = text_index - m->n;
+    hash_restart(&m->hash[i], (int32_t)at);
+    for (uint32_t part; at < text_index; at += part) {
+        part = (uint32_t)min_size(text_index - at, HASH_BLOCK_DIGITS);
+        hash_take(&m->hash[i], &m->moduli[i], m->text + at, part, m->n);
+    }
+}
+
+/* Returns true if a modulus divides a substring, by the residues in its table or else by a sum. */
+static bool divides(const struct matcher *m, uint32_t i, uint32_t start, uint32_t end)
+{
+    const struct matcher_modulus *c = &m->moduli[i];
+    const struct matcher_hash *hash = &m->hash[i];
+    ASSERT(start < end && end - start <= m->n);
+    if (c->digits > end - start || !modulus_may_end_in(c, m->text[end - 1]))
+        return false;
+    bool equal;
+    if ((m->hash_always >> i & 1) != 0 && hash_covers(hash, start) && hash_covers(hash, end))
+        equal = hash_residues_equal(hash, start, end, c->tolerance);
+    else
+        equal = m->ops->sum(m->text + start, c->key_weights, end - start) <= c->tolerance;
+    struct modulus_tail tail = { 0 };
+    return equal && (c->tail_digits <= 1 || modulus_tail_divides(c, m->text + end, end - start, &tail));
+}
+
+/* Returns true if another modulus hands out this pair: README.md, "Once only". */
+static bool belongs_to_another(struct matcher *m, uint32_t i, uint32_t start, uint32_t end)
+{
+    struct burst_search *s = &m->search;
+    const bool hashed = (m->hash_always >> i & 1) != 0;
+    for (uint32_t other = 0; other < (hashed ? i : m->modulus_count); other++)
+        if ((m->hash_always >> other & 1) != 0 && divides(m, other, start, end))
+            return true;
+    if (hashed)
+        return false;
+    for (uint32_t k = 0; k < s->known; k++)
+        if (s->known_pair[k].start == start && s->known_pair[k].end == end)
+            return true;
+    if (s->known < MATCHER_KNOWN_MAX) {
+        s->known_pair[s->known++] = (struct matcher_pair){ start, end, i };
+        return false;
+    }
+    for (uint32_t other = 0; other < i; other++)
+        if (m->moduli[other].method == MODULUS_FILTER && divides(m, other, start, end))
+            return true;
+    return false;
+}
+
+/* Queues a pair that a modulus divides, unless another modulus hands it out. */
+static void pair_add(struct matcher *m, uint32_t i, uint32_t start, uint32_t end)
+{
+    struct burst_search *s = &m->search;
+    ASSERT(start < end && end <= MATCHER_HISTORY + m->burst_count && end - start <= m->n);
+    ASSERT(m->text[start] != '0' && s->queued < MATCHER_QUEUE_MAX);
+    if (m->modulus_count > 1 && belongs_to_another(m, i, start, end))
+        return;
+    s->queue[s->queued++] = (struct matcher_pair){ start, end, i };
+}
+
+/* Hashes a modulus over some digits, of one block at most. */
+static void hash_search_begin(struct matcher *m, uint32_t i, uint32_t from, uint32_t to)
+{
+    struct hash_search *h = &m->search.hash;
+    ASSERT(from <= to && to - from <= FILTER_BLOCK_DIGITS && !h->active);
+    if (!hash_has_room(&m->hash[i], to - from))
+        matcher_hash_window(m, i, from);
+    ASSERT(m->hash[i].first_text + (int32_t)(m->hash[i].next - m->hash[i].first) == (int32_t)from);
+    h->active = true;
+    h->walking = false;
+    h->modulus = i;
+    h->from = from;
+    h->to = to;
+    for (uint32_t at = from, w = 0; at < to; at += HASH_BLOCK_DIGITS, w++)
+        h->found[w] = hash_take(&m->hash[i], &m->moduli[i], m->text + at,
+                                (uint32_t)min_size(to - at, HASH_BLOCK_DIGITS), m->n);
+}
+
+/* Goes to the next end that may have a start and whose last digit admits an answer; false: there is none. */
+static bool hash_search_next_end(struct matcher *m, struct hash_search *h)
+{
+    for (uint32_t w = 0; w * HASH_BLOCK_DIGITS < h->to - h->from; w++)
+        while (h->found[w] != 0) {
+            const uint32_t end = h->from + w * HASH_BLOCK_DIGITS + (uint32_t)__builtin_ctzll(h->found[w]) + 1;
+            ASSERT(end <= h->to);
+            h->found[w] &= h->found[w] - 1;
+            if (!modulus_may_end_in(&m->moduli[h->modulus], m->text[end - 1]))
+                continue;
+            h->walk = hash_walk_begin(&m->hash[h->modulus], end - (uint32_t)m->hash[h->modulus].first_text);
+            h->tail = (struct modulus_tail){ 0 };
+            h->end = end;
+            return true;
+        }
+    return false;
+}
+
+/* Queues the answers of the next end that has some, while there is room, within MATCHER_WALK_MAX steps. */
+static enum matcher_step hash_search_continue(struct matcher *m)
+{
+    struct hash_search *h = &m->search.hash;
+    const struct matcher_modulus *c = &m->moduli[h->modulus];
+    for (uint32_t walked = 0; m->search.queued == 0; walked++) {
+        if (!h->walking && !hash_search_next_end(m, h)) {
+            h->active = false;
+            return MATCHER_ANSWER;
+        }
+        h->walking = true;
+        for (; m->search.queued < MATCHER_QUEUE_MAX; walked++) {
+            if (walked > MATCHER_WALK_MAX)
+                return MATCHER_WORKING;
+            const uint32_t length = hash_walk_next(&m->hash[h->modulus], &h->walk, c->tolerance, m->n);
+            h->walking = length != 0;
+            if (length == 0)
+                break;
+            if (h->end <= m->search.filtered_to[h->modulus] && h->end - length >= MATCHER_HISTORY - FILTER_GROUP_BEFORE)
+                continue;
+            if (c->tail_digits <= 1 || modulus_tail_divides(c, m->text + h->end, length, &h->tail)) {
+                pair_add(m, h->modulus, h->end - length, h->end);
+            } else if (h->tail.digits == c->tail_digits) {
+                h->walking = false; /* no longer one either */
+                break;
+            }
+        }
+    }
+    return MATCHER_ANSWER;
+}
+
+/* Queues the answers that begin at a candidate and end in after + 1 .. last; `sum` is that of its digits up to `after`.
+ * Behind a multiple of M, the next K digits make one only if they are zeros. */
+HOT static void verify(struct matcher *m, uint32_t i, uint32_t start, uint64_t sum, uint32_t after, uint32_t last)
+{
+    const struct matcher_modulus *c = &m->moduli[i];
+    ASSERT(start < after && after <= last);
+    last = (uint32_t)min_size(last, start + m->n);
+    bool zero = sum <= c->tolerance;
+    for (uint32_t end = after; end < last && !(zero && c->tail_digits <= 1 && m->text[end] != '0');) {
+        const uint32_t taken = m->ops->scan(m->text + end, c->key_weights + (end - start), last - end, c->tolerance,
+                                            &sum);
+        if (taken == 0)
+            return;
+        end += taken;
+        zero = true;
+        struct modulus_tail tail = { 0 };
+        if (modulus_may_end_in(c, m->text[end - 1])
+            && (c->tail_digits <= 1 || modulus_tail_divides(c, m->text + end, end - start, &tail)))
+            pair_add(m, i, start, end);
+    }
+}
+
+/* Returns the end up to which the batch at work tests a modulus. */
+static uint32_t batch_end(const struct matcher *m, uint32_t i)
+{
+    uint32_t end = 0;
+    for (uint32_t k = m->pass.first; k < m->pass.next; k++)
+        if (m->filter.probe[k].modulus == i)
+            end = m->search.from + m->filter.probe[k].next;
+    ASSERT(end != 0);
+    return end;
+}
+
+/* Hashes a modulus with too many candidates for the rest of the burst, from a text index on. In the window's turn the
+ * answers from the block are queued already: up to the batch's end, or to where the block's turn has overflowed. */
+static NOT_HOT void overflow(struct matcher *m, uint32_t i, uint32_t from)
+{
+    struct burst_search *s = &m->search;
+    const bool again = (s->hashed >> i & 1) != 0;
+    ASSERT(from >= s->from && from <= s->to && (!again || from < s->hashed_from[i]));
+    s->filtered_to[i] = again ? s->hashed_from[i] : m->pass.part == FILTER_WINDOW ? batch_end(m, i) : from;
+    s->hashed |= UINT32_C(1) << i;
+    s->overflowed |= UINT32_C(1) << i;
+    s->hashed_from[i] = from;
+    m->stats.filter_overflows++;
+}
+
+/* Verifies the candidates that idle time has found in the window, for the ends before each modulus' first probe. */
+static NOT_HOT void verify_window(struct matcher *m)
+{
+    for (uint32_t i = 0; i < m->modulus_count; i++) {
+        const struct window_candidates *w = &m->window[i];
+        const uint32_t last = MATCHER_HISTORY + (uint32_t)min_size(m->filter.first[i], m->burst_count);
+        if (m->moduli[i].method != MODULUS_FILTER || (m->search.hashed >> i & 1) != 0)
+            continue;
+        ASSERT(w->count <= MATCHER_CANDIDATES_MAX);
+        if (m->search.queued + w->count * (last - MATCHER_HISTORY) > MATCHER_QUEUE_MAX) {
+            overflow(m, i, MATCHER_HISTORY);
+            continue;
+        }
+        for (uint32_t k = 0; k < w->count; k++)
+            verify(m, i, w->start[k], w->sum[k], MATCHER_HISTORY, last);
+    }
+}
+
+/* Verifies the candidates of the batch at work. */
+HOT static __attribute__((noinline)) void verify_batch(struct matcher *m)
+{
+    struct burst_search *s = &m->search;
+    for (uint64_t hot = m->pass.hot; hot != 0; hot &= hot - 1) {
+        const uint32_t k = (uint32_t)__builtin_ctzll(hot);
+        const struct filter_probe *probe = &m->filter.probe[m->pass.first + k];
+        const uint32_t i = probe->modulus, after = s->from + probe->end;
+        const uint32_t last = (uint32_t)min_size(s->from + probe->next, MATCHER_HISTORY + m->burst_count);
+        if (after >= last || ((s->hashed >> i & 1) != 0 && after >= s->hashed_from[i]))
+            continue;
+        const struct matcher_modulus *c = &m->moduli[i];
+        uint32_t before[MATCHER_CANDIDATES_MAX];
+        const uint32_t in_block = probe->end + FILTER_GROUP_BEFORE + 1u, max = s->budget[i];
+        const uint32_t count = m->ops->candidates(
+            &c->probe, m->text + after, m->pass.part == FILTER_WINDOW ? in_block : 1,
+            m->pass.part == FILTER_BLOCK ? (uint32_t)min_size(m->n, in_block) : m->n, before, max);
+        if (count > max || s->queued + count * (last - after) > MATCHER_QUEUE_MAX) {
+            overflow(m, i, after);
+            continue;
+        }
+        s->budget[i] -= count;
+        for (uint32_t j = 0; j < count; j++) {
+            const uint32_t start = after - before[j];
+            verify(m, i, start, m->ops->sum(m->text + start, c->key_weights, before[j]), after, last);
+        }
+    }
+}
+
+HOT static void block_begin(struct matcher *m, uint32_t from)
+{
+    struct burst_search *s = &m->search;
+    const uint32_t left = MATCHER_HISTORY + m->burst_count - from;
+    s->from = from;
+    s->to = from + (uint32_t)min_size(left, FILTER_BLOCK_DIGITS);
+    s->modulus = 0;
+    m->ops->write(m->row + from, m->text + from, min_size(left, FILTER_BLOCK_DIGITS + 32));
+    m->pass.needed = m->filter.needed[min_size(left, FILTER_BLOCK_DIGITS + 1)];
+    m->pass.next = 0;
+    m->pass.part = FILTER_WHOLE;
+}
+
+HOT void matcher_begin(struct matcher *m, const uint8_t *digits, size_t count)
+{
+    struct burst_search *s = &m->search;
+    ASSERT(count <= MATCHER_BURST_DIGITS_MAX);
+    ASSERT(!s->open);
+    matcher_idle_finish(m);
+    copy_here(m->text + MATCHER_HISTORY, digits, count);
+    memset(m->text + MATCHER_HISTORY + count, '0', 64);
+    s->open = true;
+    s->queued = s->given = s->known = s->overflowed = 0;
+    s->hashed = m->hash_always | m->window_overflowed;
+    for (uint32_t i = 0; i < m->modulus_count; i++) {
+        s->budget[i] = MATCHER_BUDGET;
+        s->hashed_from[i] = MATCHER_HISTORY;
+        s->filtered_to[i] = 0;
+    }
+    m->burst_count = (uint32_t)count;
+    m->stats.bursts++;
+    m->stats.digits += count;
+    block_begin(m, MATCHER_HISTORY);
+    if (m->window_any || (m->window_multiple && m->text[MATCHER_HISTORY] == '0'))
+        verify_window(m);
+}
+
+/* Begins to hash the next modulus of the block that is to be hashed; false if there is none. */
+static bool hash_next_modulus(struct matcher *m)
+{
+    struct burst_search *s = &m->search;
+    while (s->modulus < m->modulus_count) {
+        const uint32_t i = s->modulus++;
+        if ((s->hashed >> i & 1) == 0 || hash_covers(&m->hash[i], s->from + 1))
+            continue; /* the filter's; or it has overflowed at the block's beginning, and is done */
+        hash_search_begin(m, i, s->from, s->to);
+        return true;
+    }
+    return false;
+}
+
+/* Goes on with the search by a step, which may have found answers or not. */
+HOT static enum matcher_step search_step(struct matcher *m)
+{
+    struct burst_search *s = &m->search;
+    if (__builtin_expect(s->hash.active, 0)) {
+        return hash_search_continue(m);
+    }
+    if (__builtin_expect(s->overflowed != 0 && m->pass.part != FILTER_BLOCK, 0)) {
+        const uint32_t i = (uint32_t)__builtin_ctz(s->overflowed);
+        s->overflowed &= s->overflowed - 1;
+        matcher_hash_window(m, i, s->hashed_from[i]);
+        hash_search_begin(m, i, s->hashed_from[i], s->to);
+        return MATCHER_WORKING;
+    }
+    if (__builtin_expect(s->hashed != 0, 0) && hash_next_modulus(m))
+        return MATCHER_ANSWER;
+    s->modulus = m->modulus_count; /* one that overflows from here on has its own turn */
+    if (m->pass.needed > 0
+        && m->ops->probe(&m->filter, m->row + s->from, MATCHER_HISTORY + m->burst_count - s->from,
+                         s->from == MATCHER_HISTORY, &m->pass)) {
+        verify_batch(m);
+        return (m->pass.hot & (m->pass.hot - 1)) == 0 ? MATCHER_ANSWER : MATCHER_WORKING; /* many: zeros, 20 us */
+    }
+    if (s->overflowed != 0)
+        return MATCHER_WORKING; /* the window's turn has come in between */
+    if (s->to == MATCHER_HISTORY + m->burst_count)
+        return MATCHER_DONE;
+    for (uint32_t i = 0; i < m->modulus_count; i++)
+        s->budget[i] = (uint32_t)min_size(s->budget[i] + MATCHER_BUDGET_BLOCK, MATCHER_BUDGET);
+    block_begin(m, s->to);
+    return MATCHER_WORKING;
+}
+
+/* Hands out the next pair of the queue, unless it was given early. */
+HOT static inline bool pair_give(struct matcher *m, struct matcher_answer *answer)
+{
+    const struct matcher_pair *pair = &m->search.queue[m->search.given++];
+    if (__builtin_expect(m->early_answers.pending_count > 0, 0) && early_was_given(m, pair))
+        return false;
+    *answer = (struct matcher_answer){
+        .digits = m->text + pair->start,
+        .count = pair->end - pair->start,
+        .constant = pair->modulus,
+        .end = matcher_stream_position(m, pair->end),
+    };
+    m->stats.answers++;
+    if (m->moduli[pair->modulus].sure)
+        return true;
+    if (m->checks.count < MATCHER_CHECKS_MAX)
+        m->checks.pair[m->checks.count++] = *pair;
+    else
+        m->stats.candidates_unchecked++;
+    return true;
+}
+
+HOT enum matcher_step matcher_next(struct matcher *m, struct matcher_answer *answer)
+{
+    struct burst_search *s = &m->search;
+    if (!s->open)
+        return MATCHER_DONE;
+    for (;;) {
+        while (s->given < s->queued)
+            if (pair_give(m, answer))
+                return MATCHER_ANSWER;
+        s->given = s->queued = 0;
+        const enum matcher_step step = search_step(m);
+        if (step == MATCHER_WORKING && s->queued == 0)
+            return MATCHER_WORKING;
+        if (step == MATCHER_DONE)
+            break;
+    }
+    s->open = false;
+    if (m->burst_count > 0)
+        matcher_idle_begin(m);
+    return MATCHER_DONE;
+}
+
+void matcher_restart(struct matcher *m)
+{
+    ASSERT(!m->search.open);
+    matcher_idle_finish(m);
+    memset(m->text, '0', MATCHER_HISTORY);
+    for (uint32_t i = 0; i < m->modulus_count; i++)
+        matcher_hash_window(m, i, MATCHER_HISTORY);
+    m->early_answers.pending_count = 0;
+    m->early_answers.ready = false;
+    matcher_idle_begin(m);
+}
+
+const struct matcher_stats *matcher_stats(const struct matcher *m) { return &m->stats; }
+
+void matcher_check_state(const struct matcher *m)
+{
+    const struct burst_search *s = &m->search;
+    ASSERT(m->n >= 1 && m->n <= MATCHER_N_DIGITS_MAX);
+    ASSERT(m->modulus_count >= 1 && m->modulus_count <= MATCHER_MODULUS_COUNT_MAX);
+    ASSERT(m->burst_count <= MATCHER_BURST_DIGITS_MAX);
+    ASSERT(s->given <= s->queued && s->queued <= MATCHER_QUEUE_MAX && s->known <= MATCHER_KNOWN_MAX);
+    ASSERT(m->checks.count <= MATCHER_CHECKS_MAX);
+    ASSERT(!s->hash.active || s->open);
+    ASSERT(!m->adding || m->modulus_count < MATCHER_MODULUS_COUNT_MAX);
+    for (uint32_t i = 0; i < MATCHER_TEXT_DIGITS; i++)
+        ASSERT(m->text[i] >= '0' && m->text[i] <= '9');
+    for (uint32_t i = 0; i < m->modulus_count; i++) {
+        ASSERT(m->window[i].count <= MATCHER_CANDIDATES_MAX + 1);
+        hash_check(&m->hash[i]);
+        /* A table that is always kept ends where the text does. */
+        const int32_t reached = m->hash[i].first_text + (int32_t)(m->hash[i].next - m->hash[i].first);
+        const int32_t end = (int32_t)(MATCHER_HISTORY + (m->idle_step <= IDLE_SHIFT ? m->burst_count : 0));
+        ASSERT(s->open || (m->hash_always >> i & 1) == 0 || reached == end);
+    }
+    filter_check(&m->filter);
+    early_check(m);
+}

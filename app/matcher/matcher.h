@@ -1,0 +1,99 @@
+/* Finds every substring of a digit stream that is a multiple of a modulus: at most `n_digits_max` digits, not beginning
+ * with 0. Each occurrence (end, length) is reported once, whatever number of moduli divide it. None is missed. A
+ * modulus of at most 50 bits is decided exactly; for a larger one a wrong pair has a chance below 2^-50, by the seed.
+ * No I/O, no clock, no allocation. app/matcher/README.md explains the methods.
+ *
+ *     matcher_begin(&m, digits, count);
+ *     while ((step = matcher_next(&m, &answer)) != MATCHER_DONE) ...;   -- each answer as soon as it is found
+ *     while (matcher_prepare(&m)) poll the network;                     -- idle time: tables, early answers */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    MATCHER_N_DIGITS_MAX = 1024,
+    MATCHER_MODULUS_COUNT_MAX = 8,
+    MATCHER_MODULUS_BITS_MAX = 512,
+    MATCHER_MODULUS_DIGITS_MAX = 155, /* decimal digits of 2^512 - 1 */
+    MATCHER_BURST_DIGITS_MAX = 64 * 1024,
+    MATCHER_SEED_BYTES = 16,
+};
+
+enum matcher_simd { MATCHER_SIMD_AUTO, MATCHER_SIMD_SCALAR, MATCHER_SIMD_AVX2, MATCHER_SIMD_AVX512 };
+
+struct matcher_config {
+    uint32_t n_digits_max;                            /* N: 1..MATCHER_N_DIGITS_MAX */
+    uint32_t constant_count;                          /* moduli: 1..MATCHER_MODULUS_COUNT_MAX */
+    const char *constants[MATCHER_MODULUS_COUNT_MAX]; /* decimal; borrowed during matcher_init */
+    enum matcher_simd simd;                           /* AUTO: matcher_init times the usable variants */
+    uint64_t tsc_khz;                                 /* for AUTO; 0: AUTO takes the widest one */
+    bool early;                                       /* look for answers before they are complete */
+    uint64_t early_risk;                              /* chance of a false early answer a burst, times 2^40 */
+    uint8_t seed[MATCHER_SEED_BYTES];                 /* random: draws the unit */
+};
+
+/* An answer: `count` digits, in order; the digits are the matcher's and valid until the next matcher call. */
+struct matcher_answer {
+    const uint8_t *digits; /* ASCII */
+    uint32_t count;
+    uint32_t constant; /* index of one modulus that divides it */
+    uint32_t ahead;    /* digits of it that have not been sent yet: 0 unless early */
+    uint64_t end;      /* stream position just past its last digit, from 0 */
+};
+
+struct matcher;
+/* Sets up the one matcher, in static memory. NULL on success, else a message that quotes the fault, valid for ever.
+ * The simd variant must be usable on this machine (matcher_simd_usable). */
+const char *matcher_init(struct matcher **matcher, const struct matcher_config *config);
+
+/* Returns the widest variant that this CPU and XCR0 allow; returns true if one is usable. SDM vol. 1 §13.3, §15.2. */
+enum matcher_simd matcher_simd_best(void);
+bool matcher_simd_usable(enum matcher_simd simd);
+const char *matcher_simd_name(enum matcher_simd simd);
+
+/* Copies up to MATCHER_BURST_DIGITS_MAX digits, each '0'..'9' (asserted). The burst before must be done. */
+void matcher_begin(struct matcher *matcher, const uint8_t *digits, size_t count);
+
+enum matcher_step {
+    MATCHER_DONE,    /* no answer is left in this burst */
+    MATCHER_ANSWER,  /* the next answer that ends in this burst */
+    MATCHER_WORKING, /* none yet, after 25 us at worst: poll and call again */
+};
+
+/* Goes on with the search, up to the next answer. */
+enum matcher_step matcher_next(struct matcher *matcher, struct matcher_answer *answer);
+/* Does one slice of idle work, at most 5 us. Returns true while there is more to do before the next burst. */
+bool matcher_prepare(struct matcher *matcher);
+/* Brings the path's code and tables back into the nearest caches when matcher_prepare is done, and rehearses the search
+ * of a burst. At most 5 us. */
+void matcher_warm(struct matcher *matcher);
+/* Hands out the next early answer found by matcher_prepare since the last burst, never one that was given before.
+ * matcher_next does not report it again when its digits come. False: none now. */
+bool matcher_next_early(struct matcher *matcher, struct matcher_answer *answer);
+/* Forgets all digits so far, and pending early answers: the stream has a gap here. Positions go on counting. The burst
+ * before must be done. */
+void matcher_restart(struct matcher *matcher);
+
+/* Adds a modulus while the matcher plays. matcher_prepare makes its tables in further slices; the last one takes up to
+ * 0.5 ms. From the next burst on its multiples are found, with the digits before the burst. One that is there is not
+ * added again. NULL, or a message. */
+const char *matcher_add(struct matcher *matcher, const char *decimal);
+
+/* For the statistics. */
+struct matcher_stats {
+    uint64_t moduli, moduli_pending; /* searched for; being added */
+    uint64_t digits, bursts, answers, early_answers;
+    uint64_t candidates_refuted;       /* answers that were no multiples, by exact arithmetic off the path */
+    uint64_t candidates_unchecked;     /* answers that were not checked exactly: the next burst came first */
+    uint64_t filter_overflows;         /* a modulus had too many candidates in a burst and was hashed */
+    uint64_t early_right, early_wrong; /* early answers whose digits came, or came differently */
+    size_t memory_bytes;
+    const char *simd;     /* the variant at work */
+    char simd_times[112]; /* the variants' times, if they were compared */
+};
+const struct matcher_stats *matcher_stats(const struct matcher *matcher);
+
+/* Asserts the whole invariant of the state. For tests. */
+void matcher_check_state(const struct matcher *matcher);

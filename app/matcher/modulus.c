@@ -1,0 +1,187 @@
+#include "app/matcher/modulus.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/bytes.h"
+#include "base/siphash.h"
+
+bool modulus_read(struct matcher_modulus *modulus, const char *decimal)
+{
+    modulus->value = (struct big){ { 0 } };
+    modulus->digits = 0;
+    if (decimal == NULL || decimal[0] < '1' || decimal[0] > '9')
+        return false;
+    for (; *decimal != 0; decimal++) {
+        if (*decimal < '0' || *decimal > '9' || modulus->digits == MATCHER_MODULUS_DIGITS_MAX)
+            return false;
+        big_mul_add(&modulus->value, 10, (uint64_t)(*decimal - '0'));
+        modulus->digits++;
+    }
+    return big_bits(&modulus->value) <= MATCHER_MODULUS_BITS_MAX;
+}
+
+/* Draws a number without a common factor with M: a product of random ones. Whoever knows M computes numbers v whose
+ * fraction v / M is tiny; that of u v / M is tiny only by chance. */
+static struct big draw_unit(const struct big *value, const uint8_t seed[MATCHER_SEED_BYTES])
+{
+    enum { DRAWS_MAX = 4096 };
+    const struct siphash_key key = siphash_key_from(seed);
+    struct big unit = { { 1 } };
+    uint32_t factors = big_bits(value) / 64 + 2, left = factors;
+    for (uint64_t draw = 0; left > 0; draw++) {
+        ASSERT(draw < DRAWS_MAX);
+        uint64_t input[2] = { draw, value->word[0] };
+        uint64_t factor = siphash(key, input, sizeof input) | BIT(63);
+        if (big_gcd(value, factor) != 1)
+            continue;
+        big_mul_add(&unit, factor, 0);
+        big_mod(&unit, value);
+        left--;
+    }
+    return unit;
+}
+
+bool modulus_prepare_some(struct matcher_modulus *c, struct modulus_making *making, uint32_t count)
+{
+    ASSERT(making->places <= MODULUS_PLACES);
+    for (; count > 0 && making->places < MODULUS_PLACES; count--) {
+        big_div_ten_mod(&making->power, &making->m);
+        c->key_weights[making->places++] = big_fraction(&making->power, &making->m) + 1;
+    }
+    return making->places < MODULUS_PLACES;
+}
+
+static void fill_tail_weights(struct matcher_modulus *c, uint32_t n, const struct big *tail, struct big power)
+{
+    big_mod(&power, tail);
+    memset(c->tail_weights, 0, sizeof c->tail_weights);
+    for (uint32_t t = 0; t < min_size(c->tail_digits, n); t++) {
+        c->tail_weights[t] = big_fraction(&power, tail) + 1;
+        big_mul_add(&power, 10, 0);
+        big_mod(&power, tail);
+    }
+}
+
+/* Chooses K, the largest number with 10^K 2^16 <= M. */
+static uint32_t choose_probe_digits(const struct big *value)
+{
+    struct big reach = { { BIT(MODULUS_RESIDUE_BITS) } };
+    uint32_t digits = 0;
+    for (;; digits++) {
+        big_mul_add(&reach, 10, 0);
+        if (big_compare(&reach, value) > 0)
+            return digits;
+    }
+}
+
+struct modulus_making modulus_prepare_begin(struct matcher_modulus *c, uint32_t n,
+                                            const uint8_t seed[MATCHER_SEED_BYTES])
+{
+    ASSERT(n >= 1 && n <= MATCHER_N_DIGITS_MAX);
+    struct big m = c->value, tail = { { 1 } }; /* M = 2^a 5^b m, tail = 2^a 5^b */
+    uint32_t exponent[2] = { 0, 0 };
+    static const uint64_t prime[2] = { 2, 5 };
+    for (size_t i = 0; i < ARRAY_COUNT(prime); i++) {
+        struct big quotient = m;
+        while (big_div(&quotient, prime[i]) == 0) {
+            m = quotient;
+            big_mul_add(&tail, prime[i], 0);
+            exponent[i]++;
+        }
+    }
+    c->last_digits = 0;
+    for (uint32_t digit = 0; digit < 10; digit++)
+        if ((exponent[0] == 0 || digit % 2 == 0) && (exponent[1] == 0 || digit % 5 == 0))
+            c->last_digits |= UINT32_C(1) << digit;
+    c->tail_digits = (uint32_t)max_size(exponent[0], exponent[1]);
+    c->tolerance = 9 * (uint64_t)n;
+    c->sure = big_bits(&c->value) <= 50;
+    c->probe.digits = choose_probe_digits(&c->value);
+    c->probe.young_digits = c->digits - c->probe.digits - 1;
+    ASSERT(c->probe.young_digits >= MODULUS_YOUNG_DIGITS || c->probe.digits == 0);
+
+    const struct big unit = draw_unit(&c->value, seed);
+    fill_tail_weights(c, n, &tail, unit);
+    memset(c->key_weights, 0, sizeof c->key_weights);
+    struct modulus_making making = { .m = m, .power = unit };
+    big_mod(&making.power, &m);
+    return making;
+}
+
+void modulus_prepare(struct matcher_modulus *c, uint32_t n, const uint8_t seed[MATCHER_SEED_BYTES])
+{
+    struct modulus_making making = modulus_prepare_begin(c, n, seed);
+    modulus_prepare_some(c, &making, MODULUS_PLACES);
+}
+
+/* A sum of weights that were rounded to `bits` bits is off by the sum of the weights' errors, each counted up to
+ * `times` times. Errors upwards and downwards are summed apart, in units of the last bit times 2^-32. */
+struct rounding {
+    uint32_t bits, times;
+    uint64_t up, down;
+};
+
+static uint32_t rounding_take(struct rounding *rounding, uint64_t fraction)
+{
+    uint64_t unit = BIT(64 - rounding->bits), rounded = (fraction + unit / 2) & ~(unit - 1);
+    int64_t error = (int64_t)(rounded - fraction);
+    uint64_t size = (uint64_t)(error < 0 ? -error : error);
+    ASSERT(size <= unit / 2);
+    size *= rounding->times;
+    size = rounding->bits > 32 ? size << (rounding->bits - 32) : size >> (32 - rounding->bits);
+    *(error < 0 ? &rounding->down : &rounding->up) += size;
+    return (uint32_t)(rounded >> (64 - rounding->bits));
+}
+
+/* Returns the larger side in whole units, and 2 more for divisions that are rounded elsewhere. */
+static uint32_t rounding_bound(const struct rounding *rounding)
+{
+    return (uint32_t)(max_size(rounding->up, rounding->down) >> 32) + 2;
+}
+
+void modulus_prepare_probe(struct matcher_modulus *c, uint32_t n, const struct probe_format *format)
+{
+    struct modulus_probe *probe = &c->probe;
+    c->method = c->digits > n ? MODULUS_NONE : probe->digits >= format->digits_min ? MODULUS_FILTER : MODULUS_HASH;
+    memset(probe->weights, 0, sizeof probe->weights);
+    probe->shift = 32 - format->bits;
+    if (probe->digits == 0)
+        return;
+    struct rounding digits = { .bits = format->bits, .times = 9 };
+    struct rounding pairs[2] = { { .bits = format->bits, .times = 99 }, { .bits = format->bits, .times = 99 } };
+    struct big power = { { 1 } };
+    for (uint32_t t = 1; t < probe->digits; t++)
+        big_mul_add(&power, 10, 0); /* 10^(K - 1) < M */
+    uint64_t reach = 0;
+    for (uint32_t at = 0; at <= n; at++) {
+        uint64_t fraction = big_fraction(&power, &c->value);
+        bool counts = at > 0 || format->row_digits == 2;
+        uint32_t weight = counts ? rounding_take(&digits, fraction) : 0;
+        if (format->row_digits == 2)
+            rounding_take(&pairs[at % 2], fraction);
+        if (at == 1)
+            reach = fraction;
+        probe->weights[MODULUS_BEHIND - at] = weight << probe->shift;
+        big_mul_add(&power, 10, 0);
+        big_mod(&power, &c->value);
+    }
+    uint32_t error = rounding_bound(&digits), units = (uint32_t)(reach >> (64 - format->bits)) + 1;
+    if (format->row_digits == 2)
+        error += (uint32_t)max_size(rounding_bound(&pairs[0]), rounding_bound(&pairs[1]));
+    probe->offset = units + error;
+    probe->limit = units + 2 * error;
+    while (format->halves && (probe->limit & (probe->limit + 1)) != 0)
+        probe->limit |= probe->limit + 1; /* a mask tests for the limit */
+    ASSERT(probe->limit < BIT(format->bits - 10));
+}
+
+bool modulus_tail_divides(const struct matcher_modulus *c, const uint8_t *end, uint32_t length,
+                          struct modulus_tail *tail)
+{
+    const uint32_t wanted = (uint32_t)min_size(length, c->tail_digits);
+    ASSERT(tail->digits <= wanted);
+    for (; tail->digits < wanted; tail->digits++)
+        tail->sum += (uint64_t)(end[-1 - (ptrdiff_t)tail->digits] - '0') * c->tail_weights[tail->digits];
+    return tail->sum <= c->tolerance;
+}

@@ -1,0 +1,85 @@
+/* One modulus: its number, its method, and its tables of weights. */
+#pragma once
+
+#include "app/matcher/matcher.h"
+#include "base/big.h"
+
+enum {
+    MODULUS_PAD = 16, /* vectors read so many weights or digits more */
+    MODULUS_BEHIND = MODULUS_PAD + MATCHER_N_DIGITS_MAX,
+    MODULUS_PLACES = 4096,     /* digits that prefix residues are counted over before their table begins again */
+    MODULUS_RESIDUE_BITS = 16, /* a start is a candidate by chance once in 2^15 or less */
+    MODULUS_YOUNG_DIGITS = 4,  /* a start with no more digits behind it has no answer within K: at least so many */
+};
+
+enum modulus_method {
+    MODULUS_NONE,   /* M has more than N digits: there are no answers */
+    MODULUS_FILTER, /* the look-ahead filter rules out ends */
+    MODULUS_HASH,   /* prefix residues are hashed */
+};
+
+/* Looks K digits ahead from one position. A start is a candidate if the sum of its digits times weights, plus `offset`,
+ * is at most `limit`, modulo 2^bits of the variant. */
+struct modulus_probe {
+    uint32_t digits;       /* K; 0: M is too small to look ahead */
+    uint32_t young_digits; /* a start with no more digits so far has no answer within K */
+    uint32_t offset, limit;
+    uint32_t shift; /* 32 - bits */
+    /* In the upper bits, in the order of the text: [MODULUS_BEHIND] is of the digit behind the position, those before
+     * it are of the digits before that. */
+    uint32_t weights[MODULUS_BEHIND + 1];
+};
+
+struct matcher_modulus {
+    enum modulus_method method;
+    uint32_t digits;      /* digits of M, and of its shortest answer */
+    uint32_t last_digits; /* bits 0..9: digits that an answer may end in */
+    uint32_t tail_digits; /* max(a, b) for M = 2^a 5^b m */
+    bool sure;            /* 64-bit fractions decide without a doubt */
+    uint64_t tolerance;   /* sums up to here are fractions that are 0 */
+    struct modulus_probe probe;
+    _Alignas(64) uint64_t
+        key_weights[MODULUS_PLACES + MODULUS_PAD]; /* [t]: fraction of u 10^-(t + 1) / m, rounded up */
+    uint64_t tail_weights[MATCHER_N_DIGITS_MAX];   /* [t]: fraction of u 10^t / (2^a 5^b), rounded up */
+    struct big value;                              /* M */
+};
+
+/* The number format of a variant's filter; app/matcher/simd_ops.h. */
+struct probe_format {
+    uint32_t digits_min; /* moduli with a smaller K are hashed */
+    uint32_t bits;       /* fractions are counted in 2^-bits */
+    uint32_t row_digits; /* digits that share a weight */
+    bool halves;         /* weights are two factors of 16 bits */
+};
+
+/* Reads a decimal number of 1..2^512-1 without leading zeros; false if it is none. */
+bool modulus_read(struct matcher_modulus *modulus, const char *decimal);
+/* The key weights under way. */
+struct modulus_making {
+    struct big m, power; /* M without its factors 2 and 5; u 10^-places mod m */
+    uint32_t places;
+};
+/* Begins to make the tables that depend on no variant, with the unit u drawn from the seed: all except key weights. */
+struct modulus_making modulus_prepare_begin(struct matcher_modulus *modulus, uint32_t n,
+                                            const uint8_t seed[MATCHER_SEED_BYTES]);
+/* Makes up to `count` key weights. Returns true while there are more. */
+bool modulus_prepare_some(struct matcher_modulus *modulus, struct modulus_making *making, uint32_t count);
+/* Makes all of them at once. */
+void modulus_prepare(struct matcher_modulus *modulus, uint32_t n, const uint8_t seed[MATCHER_SEED_BYTES]);
+/* Chooses the method for a variant and makes the weights of its filter. */
+void modulus_prepare_probe(struct matcher_modulus *modulus, uint32_t n, const struct probe_format *format);
+
+static inline bool modulus_may_end_in(const struct matcher_modulus *modulus, uint8_t ascii)
+{
+    return (modulus->last_digits >> (ascii - '0') & 1) != 0;
+}
+
+/* The last digits of one end, as far as they have been summed up. */
+struct modulus_tail {
+    uint32_t digits;
+    uint64_t sum;
+};
+
+/* Returns true if 2^a 5^b divides the last `length` digits before `end`. Lengths of one end come in growing order. */
+bool modulus_tail_divides(const struct matcher_modulus *modulus, const uint8_t *end, uint32_t length,
+                          struct modulus_tail *tail);

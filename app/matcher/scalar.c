@@ -1,0 +1,91 @@
+/* The variant in general registers: it hashes every modulus. Its filter has probes from the burst's beginning alone,
+ * which early answers need. The compiler uses no other registers (tools/make/flags.mk). */
+#include "app/matcher/simd_ops.h"
+
+#include "base/assert.h"
+#include "base/bytes.h"
+
+static const uint64_t ones = 0x0101010101010101, tops = 0x8080808080808080;
+
+static void scalar_write(uint32_t *row, const uint8_t *digits, size_t count)
+{
+    (void)row; /* its sums read the text */
+    uint64_t bad = 0;
+    for (size_t i = 0; i < count; i += 8) {
+        uint64_t digit = load_le64(digits + i) ^ '0' * ones;
+        bad |= digit | (digit + (128 - 10) * ones); /* a byte of 10 or more gets its top bit, here or there */
+    }
+    ASSERT((bad & tops) == 0);
+}
+
+static uint64_t scalar_sum(const uint8_t *digits, const uint64_t *weights, size_t count)
+{
+    uint64_t sum = 0;
+#pragma GCC unroll 8
+    for (size_t i = 0; i < count; i++)
+        sum += (uint64_t)(digits[i] - '0') * weights[i];
+    return sum;
+}
+
+static uint32_t scalar_scan(const uint8_t *digits, const uint64_t *weights, uint32_t count, uint64_t tolerance,
+                            uint64_t *sum)
+{
+    for (uint32_t taken = 1; taken <= count; taken++) {
+        *sum += (uint64_t)(digits[taken - 1] - '0') * weights[taken - 1];
+        if (*sum <= tolerance)
+            return taken;
+    }
+    return 0;
+}
+
+static uint32_t scalar_candidates(const struct modulus_probe *probe, const uint8_t *at, uint32_t from, uint32_t n,
+                                  uint32_t *list, uint32_t max)
+{
+    ASSERT(n <= MATCHER_N_DIGITS_MAX && probe->digits > 0);
+    uint32_t sum = probe->offset << probe->shift, count = 0;
+    const uint32_t limit = probe->limit << probe->shift;
+#pragma GCC unroll 8
+    for (uint32_t t = 1; t < n; t++) {
+        const uint32_t digit = (uint32_t)(at[-(ptrdiff_t)t] - '0');
+        sum += digit * probe->weights[MODULUS_BEHIND - t];
+        if (__builtin_expect(sum > limit, 1) || digit == 0 || t < from || t <= probe->young_digits)
+            continue;
+        if (count == max)
+            return max + 1;
+        list[count++] = t;
+    }
+    return count;
+}
+
+static uint64_t scalar_probe_window(const struct filter *filter, const uint32_t *row, uint32_t count,
+                                    struct filter_pass *pass)
+{
+    (void)filter, (void)row, (void)pass;
+    return BIT(count) - 1; /* any may have some: scalar_candidates is as quick */
+}
+
+static void scalar_fill_cache(struct filter *filter, const uint32_t *row, uint32_t vector)
+{
+    (void)row;
+    ASSERT(vector < filter->vector_count); /* there is none */
+}
+
+static bool scalar_probe(const struct filter *filter, const uint32_t *row, uint32_t left, bool first_block,
+                         struct filter_pass *pass)
+{
+    (void)row, (void)left, (void)first_block, (void)pass;
+    ASSERT(filter->probe_count == 0);
+    return false;
+}
+
+const struct simd_ops simd_ops_scalar = {
+    .format = { .digits_min = UINT32_MAX, .bits = 32, .row_digits = 1 },
+    .lanes = FILTER_LANES_MIN,
+    .write = scalar_write,
+    .sum = scalar_sum,
+    .scan = scalar_scan,
+    .candidates = scalar_candidates,
+    .probe_window = scalar_probe_window,
+    .fill_cache = scalar_fill_cache,
+    .probe = scalar_probe,
+};

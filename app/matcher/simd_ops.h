@@ -1,0 +1,33 @@
+/* The sums of digits times weights, which differ between the variants. Each variant fills in all of them. */
+#pragma once
+
+#include "app/matcher/filter.h"
+
+/* `row`: the words of the digits from the block's beginning on, and before it. */
+struct simd_ops {
+    struct probe_format format; /* how it counts in the filter */
+    uint32_t lanes;             /* probes in a vector */
+
+    /* Asserts that the digits are '0'..'9'; writes them as words. `count` is rounded up to 32 at most. */
+    void (*write)(uint32_t *row, const uint8_t *digits, size_t count);
+    /* Returns the sum of digits times weights; both may be read MODULUS_PAD further. */
+    uint64_t (*sum)(const uint8_t *digits, const uint64_t *weights, size_t count);
+    /* Adds digits times weights to the sum until it is at most the tolerance. Returns how many digits that took, 0 if
+     * `count` of them do not do it. */
+    uint32_t (*scan)(const uint8_t *digits, const uint64_t *weights, uint32_t count, uint64_t tolerance, uint64_t *sum);
+    /* Lists a probe's candidates that begin from..n - 1 digits before its position `at`: no digits 0. Lists at most
+     * `max`, and returns max + 1 if there are more. */
+    uint32_t (*candidates)(const struct modulus_probe *probe, const uint8_t *at, uint32_t from, uint32_t n,
+                           uint32_t *list, uint32_t max);
+    /* Probes from the burst's beginning: returns the moduli, of the first `count`, that may have a candidate. */
+    uint64_t (*probe_window)(const struct filter *filter, const uint32_t *row, uint32_t count,
+                             struct filter_pass *pass);
+    /* Fills the partial sums of one vector's probes. */
+    void (*fill_cache)(struct filter *filter, const uint32_t *row, uint32_t vector);
+    /* Goes on through the probes of a block that has `left` digits or more, batch by batch. Puts the next one that may
+     * have a candidate into pass->hot; false if there is none. The burst's first block has the window in the cache. */
+    bool (*probe)(const struct filter *filter, const uint32_t *row, uint32_t left, bool first_block,
+                  struct filter_pass *pass);
+};
+
+extern const struct simd_ops simd_ops_scalar, simd_ops_avx2, simd_ops_avx512;

@@ -1,0 +1,161 @@
+/* The matcher's state: one struct a step. */
+#pragma once
+
+#include "app/matcher/filter.h"
+#include "app/matcher/hash.h"
+#include "app/matcher/simd_ops.h"
+#include "base/bytes.h"
+
+enum {
+    /* The text: the window, '0' where there were no digits, then the burst, then zeros that vectors may read. */
+    MATCHER_HISTORY = MATCHER_N_DIGITS_MAX + 32,
+    MATCHER_TEXT_DIGITS = MATCHER_HISTORY + MATCHER_BURST_DIGITS_MAX + 64,
+
+    MATCHER_CANDIDATES_MAX = 16, /* candidates of one probe; one planted answer at work, a chance one in 40 bursts */
+    MATCHER_BUDGET = 16,         /* candidates of a modulus in a burst; more, and it is hashed for the rest */
+    MATCHER_BUDGET_BLOCK = 4,    /* and so many for each further block */
+    MATCHER_QUEUE_MAX = 512,     /* pairs found and not handed out */
+    MATCHER_WALK_MAX = 1024,     /* ends and starts that a slice takes, 15 us with 8 moduli */
+    MATCHER_KNOWN_MAX = 64,      /* pairs of a burst that are remembered against other moduli */
+    MATCHER_CHECKS_MAX = 16,     /* answers of a burst that are checked exactly */
+    MATCHER_PENDING_MAX = 32,    /* early answers whose digits have not come yet */
+    MATCHER_REHEARSAL_DIGITS = 128,
+};
+
+/* A substring that is a multiple: text indices. */
+struct matcher_pair {
+    uint32_t start, end, modulus;
+};
+
+/* The hash's search through some digits for one modulus. */
+struct hash_search {
+    bool active, walking;
+    uint32_t modulus, from, to;                              /* text indices */
+    uint64_t found[FILTER_BLOCK_DIGITS / HASH_BLOCK_DIGITS]; /* ends that may have a start */
+    uint32_t end;                                            /* the walk's end, a text index */
+    struct hash_walk walk;
+    struct modulus_tail tail;
+};
+
+/* The search of a burst, block by block: first the moduli that are hashed, then the filter's probes. */
+struct burst_search {
+    bool open;         /* there may be answers that are not handed out yet */
+    uint32_t from, to; /* the block at work: text indices */
+    uint32_t modulus;  /* the next one to hash in this block */
+    uint32_t hashed;   /* bits: moduli that are hashed in this burst from hashed_from[] on */
+    uint32_t hashed_from[MATCHER_MODULUS_COUNT_MAX];
+    uint32_t overflowed; /* bits: moduli that have just joined these */
+    /* Answers that end up to here, and begin in the burst or FILTER_GROUP_BEFORE digits before, are the filter's. */
+    uint32_t filtered_to[MATCHER_MODULUS_COUNT_MAX];
+    uint32_t budget[MATCHER_MODULUS_COUNT_MAX];
+    uint32_t queued, given, known;
+    struct hash_search hash;
+    struct matcher_pair queue[MATCHER_QUEUE_MAX], known_pair[MATCHER_KNOWN_MAX];
+};
+
+/* Candidates in the window by the probe from the burst's beginning. */
+struct window_candidates {
+    uint32_t count;                         /* MATCHER_CANDIDATES_MAX + 1: more than are listed */
+    uint32_t start[MATCHER_CANDIDATES_MAX]; /* text indices */
+    uint64_t sum[MATCHER_CANDIDATES_MAX];   /* sums of key weights, up to the burst */
+};
+
+enum idle_step { IDLE_CHECK, IDLE_SHIFT, IDLE_PROBE, IDLE_HASH, IDLE_CACHE, IDLE_EARLY, IDLE_WARM, IDLE_DONE };
+
+/* Exact remainders of answers, off the path. */
+struct exact_checks {
+    uint32_t count;
+    struct matcher_pair pair[MATCHER_CHECKS_MAX];
+    uint32_t digits_done; /* digits of the last one */
+    struct big remainder;
+};
+
+/* The shortest completion of a candidate: `count` digits, 0 if it has none. */
+struct early_completion {
+    uint32_t count;
+    struct big value;
+};
+
+/* The search for early answers: modulus by modulus, first the completions of all candidates, then the offers. */
+struct early_search {
+    uint32_t modulus, candidate;
+    uint32_t digits_done; /* digits of the candidate */
+    bool complete;        /* all completions of the modulus are known */
+    struct big exact;
+    struct early_completion completion[MATCHER_CANDIDATES_MAX];
+};
+
+/* An early answer whose digits have not come yet. */
+struct early_pending {
+    uint64_t start, end; /* stream positions */
+    uint32_t ahead;
+    uint8_t digits[MATCHER_MODULUS_DIGITS_MAX]; /* the last `ahead` ones */
+};
+
+struct early_answers {
+    uint32_t digits_max[MATCHER_MODULUS_COUNT_MAX]; /* completions this short are allowed, ... */
+    struct big bound[MATCHER_MODULUS_COUNT_MAX];    /* ... or one digit longer and less than this */
+    struct early_search search;
+    uint32_t pending_count;
+    struct early_pending pending[MATCHER_PENDING_MAX];
+    bool ready; /* `text` holds one for matcher_next_early */
+    uint32_t modulus, count;
+    uint8_t text[MATCHER_N_DIGITS_MAX];
+};
+
+/* The words that each burst reads or writes stand first. */
+struct matcher {
+    _Alignas(64) const struct simd_ops *ops;
+    uint32_t n, modulus_count;
+    uint32_t hash_always; /* bits: moduli whose method is the hash */
+    bool early;
+    bool window_any;            /* a probe from the burst's beginning has a candidate, ... */
+    bool window_multiple;       /* ... or a multiple of M, which only zeros make another one */
+    uint32_t window_overflowed; /* bits: moduli with more than are listed */
+    enum idle_step idle_step;
+    uint32_t idle_modulus;
+    uint32_t burst_count;
+    uint64_t burst_at; /* stream position of the burst's first digit */
+    struct matcher_stats stats;
+    struct burst_search search;
+    struct filter_pass pass;
+    struct window_candidates window[MATCHER_MODULUS_COUNT_MAX];
+    struct exact_checks checks;
+    struct early_answers early_answers;
+    bool adding; /* moduli[modulus_count] is being made */
+    struct modulus_making making;
+    uint64_t early_risk; /* the configuration's, as is `seed` */
+    uint8_t seed[MATCHER_SEED_BYTES];
+    struct matcher_modulus moduli[MATCHER_MODULUS_COUNT_MAX];
+    struct matcher_hash hash[MATCHER_MODULUS_COUNT_MAX];
+    struct filter filter;
+    uint8_t rehearsal[MATCHER_REHEARSAL_DIGITS]; /* digits that end in a modulus of the filter; 0 first: none */
+    _Alignas(64) uint8_t text[MATCHER_TEXT_DIGITS];
+    _Alignas(64) uint32_t row[MATCHER_TEXT_DIGITS]; /* the text in words, as the variant wants them */
+};
+
+static inline uint64_t matcher_stream_position(const struct matcher *m, uint32_t text_index)
+{
+    return m->burst_at + text_index - MATCHER_HISTORY;
+}
+
+/* Begins a modulus' table of residues again, with the n digits before a text index. */
+void matcher_hash_window(struct matcher *m, uint32_t modulus, uint32_t text_index);
+/* Makes ready for a variant: its filter, an empty window. */
+void matcher_use(struct matcher *m, const struct simd_ops *ops);
+void matcher_idle_begin(struct matcher *m);
+void matcher_idle_finish(struct matcher *m); /* at once, all that the next burst cannot do without */
+
+void matcher_add_step(struct matcher *m); /* one slice, between bursts */
+/* Makes the burst that idle time rehearses the search with. */
+void matcher_rehearsal_init(struct matcher *m, const char *const *constants);
+
+void early_init(struct matcher *m, uint64_t risk);
+bool early_was_given(const struct matcher *m, const struct matcher_pair *pair);
+void early_settle(struct matcher *m);     /* counts pending ones whose end has come, and drops them */
+bool early_step(struct matcher *m);       /* one slice; true while there is more */
+bool exact_check_step(struct matcher *m); /* the same */
+void early_check(const struct matcher *m);
+/* Times the usable variants (simd.c), with 20 ms for all of them, and returns the fastest one. */
+enum matcher_simd simd_fastest(struct matcher *m, uint64_t tsc_khz);
+const struct simd_ops *simd_ops_of(enum matcher_simd simd);

@@ -1,0 +1,38 @@
+/* The answers that were given before: each value is there at most once.
+ *
+ * An answer has no leading zero, so its digits are its value. The set knows it by its number of digits and by 256 bits
+ * of a keyed universal hash of them. For two different answers of the same length the hashes agree with a chance of
+ * 2^-128 over the key, whoever chose the digits. Static memory; the oldest is forgotten first. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/counters.h"
+
+enum {
+    /* Hours of the answers that the contest plants, some one a second. When a constant is so small that every burst
+     * holds thousands, 10 to 60 bursts' worth. */
+    ANSWER_SET_ANSWER_COUNT = 1 << 17,
+};
+
+/* Forgets everything; derives the hash's keys from `secret`, fresh random bytes. */
+void answer_set_init(const uint8_t secret[32]);
+
+/* Returns true if an answer is certainly not there, in some nanoseconds: one cache line and the keys'. After false,
+ * answer_set_insert knows. */
+bool answer_set_is_new(const uint8_t *digits, size_t count);
+
+/* Inserts an answer of 1 to MATCHER_N_DIGITS_MAX digits. False if it is there already. */
+bool answer_set_insert(const uint8_t *digits, size_t count);
+
+/* Asserts the set's invariant. */
+void answer_set_check(void);
+
+struct answer_set_counters {
+    uint64_t entered, repeated;
+    uint64_t forgotten; /* entries that made room */
+};
+extern struct answer_set_counters answer_set_counters;
+extern const struct counter_group answer_set_counter_group;

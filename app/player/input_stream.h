@@ -1,0 +1,53 @@
+/* One input connection: asks for the stream, reads the response, hands on its digits where they lie. Knows
+ * HTTP and the session; does not know what the digits mean. */
+#pragma once
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "app/player/session.h"
+#include "net/http/response.h"
+
+struct input_stream {
+    _Alignas(64) struct bytes pending; /* the part of the body that input_stream_next has not read */
+    uint64_t last_digit_ns;            /* when the last digit came, or it connected */
+    bool request_due;                  /* connected, and the GET has not left yet */
+    struct session session;            /* digits on their way touch its beginning and that of `response`: two lines */
+    struct http_response response;
+};
+static_assert(offsetof(struct input_stream, session.useful) < 64 && offsetof(struct input_stream, response.state) < 128,
+              "struct input_stream");
+
+/* Clears the counters of all input streams. */
+void input_stream_init_all(void);
+
+/* Sets up the input stream of that index. `name` is borrowed for ever. */
+void input_stream_init(struct input_stream *input, uint32_t index, const char *name, const struct endpoint *to);
+
+/* Takes TRANSPORT_CONNECTED: sends the GET, and tries again with each poll until it has left. A server that sends at
+ * once does not wait for the GET; another does. */
+void input_stream_connected(struct input_stream *input, uint64_t now_ns);
+void input_stream_poll(struct input_stream *input, uint64_t timeout_ns, uint64_t now_ns);
+
+/* Finds the next run of digits between *at and `end`. Returns false when the bytes are used up or the connection was
+ * left (wrong status, not HTTP, the stream ended). Other bytes are counted and skipped: they do not end a number. The
+ * caller counts the digits (input_stream_counters.digits) after their answers have left. */
+bool input_stream_next(struct input_stream *input, const uint8_t **at, const uint8_t *end, struct bytes *digits,
+                       uint64_t now_ns);
+
+/* Acts on TRANSPORT_ENDED and TRANSPORT_CLOSED. */
+void input_stream_ended(struct input_stream *input, uint64_t now_ns);
+void input_stream_closed(struct input_stream *input, enum transport_reason reason, uint64_t now_ns);
+
+/* Returns when input_stream_poll has something to do. */
+uint64_t input_stream_next_deadline_ns(const struct input_stream *input, uint64_t timeout_ns, uint64_t now_ns);
+
+struct input_stream_counters {
+    uint64_t requests, responses;
+    uint64_t digits, bytes_skipped_line_ends, bytes_skipped_other;
+    uint64_t bad_http, bad_status, streams_ended, streams_cut, silent;
+};
+extern struct input_stream_counters input_stream_counters;
+extern const struct counter_group input_stream_counter_group;

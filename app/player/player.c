@@ -1,0 +1,455 @@
+#include "app/player/player.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "app/player/answer_set.h"
+#include "app/player/circuit_breaker.h"
+#include "app/player/input_stream.h"
+#include "app/player/old_names.h"
+#include "app/player/send_queue.h"
+#include "app/player/session.h"
+#include "app/player/settings.h"
+#include "app/player/stream_merger.h"
+#include "app/player/submit.h"
+#include "app/service/control.h"
+#include "app/service/service.h"
+#include "app/service/stats.h"
+#include "base/assert.h"
+#include "base/bytes.h"
+#include "base/histogram.h"
+#include "base/hot_section.h"
+#include "base/log.h"
+#include "base/time.h"
+#include "base/trace.h"
+#include "net/transport.h"
+
+enum {
+    POLL_NS = NS_PER_MS,  /* timers are looked at once a millisecond */
+    SEARCH_WORK_MAX = 32, /* answers, or 2 blocks of 256 digits, until the ring is polled: some 30 us at worst */
+};
+
+static struct {
+    /* Digits on their way touch the first line alone. */
+    _Alignas(64) struct matcher *matcher;
+    uint64_t digit_ns; /* when the last digit came */
+    bool searching;    /* answers in the digits at hand are left */
+    bool matcher_busy; /* idle work is left */
+    bool cooled;       /* other work may have pushed the path's code and data out of the nearest caches */
+    enum program_verdict verdict;
+    struct {
+        uint64_t turns, events, answers, answers_repeated, answers_early;
+        uint64_t matcher_digits, matcher_bursts, matcher_refuted, matcher_unchecked, matcher_overflows;
+        uint64_t early_right, early_wrong, moduli, moduli_pending;
+    } counters;
+    uint64_t next_poll_ns;
+    uint64_t ns_per_cycle_32; /* nanoseconds a TSC cycle, times 2^32 */
+    uint32_t input_count;
+    struct input_stream inputs[PLAYER_INPUT_COUNT_MAX];
+} player;
+
+/* ---- statistics ---- */
+
+static const struct counter counter_table[] = {
+    COUNTER("player.", player.counters, turns),
+    COUNTER("player.", player.counters, events),
+    COUNTER("player.", player.counters, answers),
+    COUNTER("player.", player.counters, answers_repeated),
+    COUNTER("player.", player.counters, answers_early),
+    COUNTER("player.", player.counters, early_right),
+    COUNTER("player.", player.counters, early_wrong),
+    COUNTER("player.", player.counters, moduli),
+    COUNTER("player.", player.counters, moduli_pending),
+    COUNTER("player.", player.counters, matcher_digits),
+    COUNTER("player.", player.counters, matcher_bursts),
+    COUNTER("player.", player.counters, matcher_refuted),
+    COUNTER("player.", player.counters, matcher_unchecked),
+    COUNTER("player.", player.counters, matcher_overflows),
+};
+static const struct counter_group counter_group = { counter_table, ARRAY_COUNT(counter_table) };
+
+/* The levels of the player's pools, read with the timers. */
+struct player_levels player_levels = { .send_queue_bytes = SEND_QUEUE_BYTES,
+                                       .answer_set_answers = ANSWER_SET_ANSWER_COUNT };
+static const struct counter level_table[] = {
+    COUNTER("pool.", player_levels, send_queue_bytes_used),
+    COUNTER("pool.", player_levels, send_queue_bytes),
+    COUNTER("pool.", player_levels, answer_set_answers_used),
+    COUNTER("pool.", player_levels, answer_set_answers),
+};
+static const struct counter_group level_group = { level_table, ARRAY_COUNT(level_table) };
+
+/* One answer's way through the machine, base/trace.h. */
+static struct histogram seen_to_matched, matched_to_published, published_to_kicked, seen_to_kicked;
+
+static void register_statistics(void)
+{
+    const struct {
+        const char *name;
+        struct histogram *histogram;
+    } histograms[] = {
+        { "answer.seen_to_matched", &seen_to_matched },
+        { "answer.matched_to_published", &matched_to_published },
+        { "answer.published_to_kicked", &published_to_kicked },
+        { "answer.seen_to_kicked", &seen_to_kicked },
+        { "submit.response", &submit_response_ns },
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(histograms); i++) {
+        histogram_clear(histograms[i].histogram);
+        stats_add_histogram(histograms[i].name, histograms[i].histogram);
+    }
+    trace.fine = true;
+    stats_add_counters(&counter_group);
+    stats_add_counters(&input_stream_counter_group);
+    stats_add_counters(&stream_merger_counter_group);
+    stats_add_counters(&answer_set_counter_group);
+    stats_add_counters(&submit_counter_group);
+    stats_add_counters(&circuit_breaker_counter_group);
+    stats_add_counters(&session_counter_group);
+    stats_add_counters(&level_group);
+    stats_add_counters(&player_old_names_group);
+}
+
+/* ---- the start ---- */
+
+static struct matcher *matcher; /* made by player_prepare, for each player_init */
+
+const char *player_prepare(const struct program_machine *machine)
+{
+    struct matcher_config config;
+    player_settings_matcher(&config);
+    config.tsc_khz = machine->tsc_khz;
+    static_assert(sizeof config.seed <= sizeof machine->secret, "enough random bytes");
+    memcpy(config.seed, machine->secret, sizeof config.seed);
+    return matcher_init(&matcher, &config);
+}
+
+/* Obeys `m+=NUMBER` over the control channel: plays on while the tables are made. */
+static const char *player_set(struct bytes word)
+{
+    static const char key[] = "m+=";
+    const size_t key_bytes = sizeof key - 1;
+    char number[MATCHER_MODULUS_DIGITS_MAX + 1];
+    if (!text_starts(word, key))
+        return "the setting that can be changed while the player runs is m+=NUMBER";
+    if (word.count - key_bytes > MATCHER_MODULUS_DIGITS_MAX)
+        return "m+=: a constant has at most 512 bits";
+    for (size_t i = key_bytes; i < word.count; i++)
+        if (!text_digit_is(word.data[i]))
+            return "m+=: expected a decimal number";
+    memcpy(number, word.data + key_bytes, word.count - key_bytes);
+    number[word.count - key_bytes] = '\0';
+    const char *refused = matcher_add(player.matcher, number);
+    player.matcher_busy = true;
+    if (!refused)
+        log_line("player: m+=%s", number);
+    return refused;
+}
+
+const char *player_init(const struct program_machine *machine, uint64_t now_ns)
+{
+    const struct player_settings *settings = &player_settings;
+    static const char *const input_names[PLAYER_INPUT_COUNT_MAX] = {
+        "input stream 1", "input stream 2", "input stream 3", "input stream 4",
+        "input stream 5", "input stream 6", "input stream 7", "input stream 8",
+    };
+    ASSERT(matcher);
+    ASSERT(settings->inputs.count >= 1 && settings->inputs.count <= PLAYER_INPUT_COUNT_MAX);
+    ASSERT(machine->tsc_khz > 0);
+    memset(&player, 0, sizeof player);
+    player.matcher = matcher;
+    player.input_count = settings->inputs.count;
+    player.digit_ns = now_ns;
+    player.ns_per_cycle_32 = (NS_PER_MS << 32) / machine->tsc_khz;
+    matcher_restart(matcher);
+    session_init_all();
+    answer_set_init(machine->secret);
+    stream_merger_init(player.input_count);
+    submit_init(settings);
+    circuit_breaker_init(settings->breaker_count, settings->breaker_window_ns);
+    input_stream_init_all();
+    for (uint32_t i = 0; i < player.input_count; i++)
+        input_stream_init(&player.inputs[i], i, input_names[i], &settings->inputs.at[i]);
+    register_statistics();
+    control_on_set(player_set);
+    stats_add_fact("simd", matcher_stats(matcher)->simd);
+    log_line("playing with simd=%s%s", matcher_stats(matcher)->simd, matcher_stats(matcher)->simd_times);
+    return NULL;
+}
+
+/* ---- answers ---- */
+
+static uint64_t cycles_to_ns(uint64_t cycles)
+{
+    return (uint64_t)((unsigned __int128)cycles * player.ns_per_cycle_32 >> 32);
+}
+
+/* Records the stamps of the answer that has just left; off the path. A stamp that is older than the one before it is
+ * another frame's: the stack kept the answer back. */
+static void record_stamps(void)
+{
+    const uint64_t *t = trace.cycles;
+    if (t[TRACE_KICKED] >= t[TRACE_FRAME_SEEN])
+        histogram_add(&seen_to_kicked, cycles_to_ns(t[TRACE_KICKED] - t[TRACE_FRAME_SEEN]));
+    if (trace.fine && t[TRACE_MATCHED] >= t[TRACE_FRAME_SEEN] && t[TRACE_PUBLISHED] >= t[TRACE_MATCHED]
+        && t[TRACE_KICKED] >= t[TRACE_PUBLISHED]) {
+        histogram_add(&seen_to_matched, cycles_to_ns(t[TRACE_MATCHED] - t[TRACE_FRAME_SEEN]));
+        histogram_add(&matched_to_published, cycles_to_ns(t[TRACE_PUBLISHED] - t[TRACE_MATCHED]));
+        histogram_add(&published_to_kicked, cycles_to_ns(t[TRACE_KICKED] - t[TRACE_PUBLISHED]));
+    }
+    trace.fine = seen_to_kicked.count % TRACE_FINE_EACH == 0;
+}
+
+/* Counts an answer that has been submitted, and inserts a fresh one in the answer set; off the path. */
+NOT_HOT static void note_answer(const struct matcher_answer *answer, bool fresh, bool sent)
+{
+    if (fresh)
+        answer_set_insert(answer->digits, answer->count);
+    player.counters.answers++;
+    if (answer->ahead)
+        player.counters.answers_early++;
+    else if (sent)
+        record_stamps();
+}
+
+/* Submits an answer once. A fresh answer enters the answer set after the frame has been published; until then the
+ * filter alone knows that it is new. */
+HOT static void take_answer(const struct matcher_answer *answer, uint64_t now_ns)
+{
+    bool fresh = answer_set_is_new(answer->digits, answer->count);
+    if (__builtin_expect(!fresh, 0) && !answer_set_insert(answer->digits, answer->count)) {
+        player.counters.answers_repeated++;
+        return;
+    }
+    bool sent = submit_answer(answer->digits, answer->count, now_ns);
+    note_answer(answer, fresh, sent);
+}
+
+/* Searches the digits at hand, as far as some microseconds go; returns false when they are done. An answer is on its
+ * way before the matcher searches for the next. */
+HOT static bool search_digits(uint64_t now_ns)
+{
+    struct matcher_answer answer;
+    for (uint32_t work = 0; work < SEARCH_WORK_MAX;) {
+        enum matcher_step step = matcher_next(player.matcher, &answer);
+        if (step == MATCHER_DONE) {
+            player.matcher_busy = true;
+            return false;
+        }
+        work += step == MATCHER_ANSWER ? 1 : SEARCH_WORK_MAX / 2;
+        if (step == MATCHER_ANSWER) {
+            trace_stamp_fine(TRACE_MATCHED);
+            take_answer(&answer, now_ns);
+        }
+    }
+    return true;
+}
+
+/* Finishes the search of an earlier burst, whose successor has come. */
+NOT_HOT static void finish_search(uint64_t now_ns)
+{
+    while (player.searching)
+        player.searching = search_digits(now_ns);
+}
+
+/* Finds and submits the answers of a frame's digits: the path. If the search takes long, later turns continue it. */
+HOT __attribute__((noinline)) static void take_digits(const uint8_t *digits, size_t count, uint64_t now_ns)
+{
+    while (count > 0) {
+        size_t part = min_size(count, MATCHER_BURST_DIGITS_MAX);
+        if (__builtin_expect(player.searching, 0))
+            finish_search(now_ns);
+        matcher_begin(player.matcher, digits, part);
+        player.searching = search_digits(now_ns);
+        digits += part;
+        count -= part;
+    }
+    player.digit_ns = now_ns;
+}
+
+/* ---- events ---- */
+
+HOT __attribute__((noinline)) static void input_data(uint32_t index, const struct transport_event *event,
+                                                     uint64_t now_ns)
+{
+    struct input_stream *input = &player.inputs[index];
+    const uint8_t *at = event->payload.data, *end = at + event->payload.count;
+    struct bytes digits;
+    ASSERT(index < PLAYER_INPUT_COUNT_MAX);
+    while (input_stream_next(input, &at, end, &digits, now_ns)) {
+        struct stream_news news = stream_merger_push(index, digits.data, digits.count);
+        if (__builtin_expect(news.gap, 0)) {
+            finish_search(now_ns);
+            matcher_restart(player.matcher);
+        }
+        if (__builtin_expect(news.digits.count > 0, 1))
+            take_digits(news.digits.data, news.digits.count, now_ns);
+        input_stream_counters.digits += digits.count;
+    }
+    if (input->session.state != SESSION_UP)
+        stream_merger_disconnect(index);
+}
+
+static void input_event(uint32_t index, const struct transport_event *event, uint64_t now_ns)
+{
+    ASSERT(index < player.input_count);
+    struct input_stream *input = &player.inputs[index];
+    if (event->kind == TRANSPORT_CONNECTED)
+        input_stream_connected(input, now_ns);
+    else if (event->kind == TRANSPORT_ENDED)
+        input_stream_ended(input, now_ns);
+    else if (event->kind == TRANSPORT_CLOSED)
+        input_stream_closed(input, event->reason, now_ns);
+    if (input->session.state != SESSION_UP)
+        stream_merger_disconnect(index);
+}
+
+NOT_HOT static void take_other_event(const struct transport_event *event, uint64_t now_ns)
+{
+    struct session_owner owner = { SESSION_OF_NOBODY, 0 };
+    if (event->kind != TRANSPORT_DATAGRAM && event->kind != TRANSPORT_ACCEPTED)
+        owner = session_owner_of(event->connection);
+    switch (owner.kind) {
+    case SESSION_OF_NOBODY: /* the service's, or a connection that was left */
+        if (event->kind == TRANSPORT_CLOSED)
+            session_left_closed(event->connection);
+        service_event(event, now_ns);
+        return;
+    case SESSION_OF_INPUT:
+        input_event(owner.index, event, now_ns);
+        break;
+    case SESSION_OF_SUBMIT:
+        submit_event(event, now_ns);
+        break;
+    }
+    if (event->kind != TRANSPORT_DATA)
+        player.next_poll_ns = now_ns; /* a session that lost its connection makes a new one at once */
+}
+
+static inline void take_event(const struct transport_event *event, uint64_t now_ns)
+{
+    struct session_owner owner = { SESSION_OF_NOBODY, 0 };
+    if (__builtin_expect(event->kind == TRANSPORT_DATA, 1))
+        owner = session_owner_of(event->connection);
+    if (__builtin_expect(owner.kind == SESSION_OF_INPUT, 1))
+        input_data(owner.index, event, now_ns);
+    else
+        take_other_event(event, now_ns);
+    player.counters.events++;
+}
+
+/* ---- timers ---- */
+
+static enum program_verdict judge(uint64_t now_ns)
+{
+    const struct player_settings *s = &player_settings;
+    ASSERT(player.digit_ns <= now_ns);
+    if (s->server_timeout_ns && now_ns - player.digit_ns >= s->server_timeout_ns)
+        return PROGRAM_SERVER_LOST;
+    if (s->server_timeout_ns && submit_lost_for_ns() >= s->server_timeout_ns)
+        return PROGRAM_SERVER_LOST;
+    if (s->breaker_linger_ns && circuit_breaker_is_open()
+        && now_ns - circuit_breaker_opened_ns() >= s->breaker_linger_ns)
+        return PROGRAM_STOPPED;
+    return PROGRAM_ON;
+}
+
+void player_check(void)
+{
+    ASSERT(player.input_count >= 1 && player.input_count <= PLAYER_INPUT_COUNT_MAX);
+    for (uint32_t i = 0; i < player.input_count; i++)
+        session_check(&player.inputs[i].session);
+    submit_check();
+    stream_merger_check();
+    answer_set_check();
+}
+
+NOT_HOT static void poll_timers(uint64_t now_ns)
+{
+    player.next_poll_ns = now_ns + POLL_NS;
+    player.cooled = true;
+    for (uint32_t i = 0; i < player.input_count; i++) {
+        input_stream_poll(&player.inputs[i], player_settings.input_timeout_ns, now_ns);
+        if (player.inputs[i].session.state != SESSION_UP)
+            stream_merger_disconnect(i);
+    }
+    session_poll_left(now_ns);
+    const struct matcher_stats *stats = matcher_stats(player.matcher);
+    player.counters.matcher_digits = stats->digits;
+    player.counters.matcher_bursts = stats->bursts;
+    player.counters.matcher_refuted = stats->candidates_refuted;
+    player.counters.matcher_unchecked = stats->candidates_unchecked;
+    player.counters.matcher_overflows = stats->filter_overflows;
+    player.counters.early_right = stats->early_right;
+    player.counters.early_wrong = stats->early_wrong;
+    if (player.counters.moduli != 0 && player.counters.moduli != stats->moduli)
+        log_line("player: %llu constants are searched for", (unsigned long long)stats->moduli);
+    player.counters.moduli = stats->moduli;
+    player.counters.moduli_pending = stats->moduli_pending;
+    player_levels.send_queue_bytes_used = send_queue_used_bytes();
+    player_levels.answer_set_answers_used = answer_set_counters.entered - answer_set_counters.forgotten;
+    player.verdict = judge(now_ns);
+    player_check();
+}
+
+/* ---- turns ---- */
+
+/* Fetches what the next burst's path needs into the caches, and rehearses its search, in 2 to 4 us. Due after other
+ * work, and once a millisecond, because the loop may have stood still meanwhile. Comes last before the ring is polled
+ * again, and its largest part last. */
+NOT_HOT static void warm_up(void)
+{
+    hot_fetch_code();
+    transport_warm();
+    hot_fetch(session_owners, sizeof session_owners);
+    hot_fetch(player.inputs, player.input_count * sizeof player.inputs[0]);
+    matcher_warm(player.matcher);
+    player.cooled = false;
+}
+
+/* Does the rest of a turn in slices, the answers' part first. `events` were found in the ring. */
+__attribute__((noinline)) static enum program_verdict idle_turn(unsigned events, uint64_t now_ns)
+{
+    player.counters.turns++;
+    if (player.searching) {
+        player.searching = search_digits(now_ns);
+    } else if (player.matcher_busy) {
+        struct matcher_answer answer;
+        player.matcher_busy = matcher_prepare(player.matcher);
+        while (matcher_next_early(player.matcher, &answer))
+            take_answer(&answer, now_ns);
+    }
+    submit_poll(now_ns);
+    /* The page and the log never go before an answer, nor before the tables that make the next one quick. */
+    bool idle = events == 0 && !player.searching && !player.matcher_busy && send_queue_waiting_count() == 0;
+    enum program_verdict verdict = service_poll(idle, now_ns);
+    if (now_ns >= player.next_poll_ns && player.verdict == PROGRAM_ON)
+        poll_timers(now_ns);
+    transport_idle(now_ns);
+    player.cooled |= events > 0;
+    if (player.cooled && events == 0 && !player.searching && !player.matcher_busy)
+        warm_up();
+    return verdict != PROGRAM_ON ? verdict : player.verdict;
+}
+
+HOT enum program_verdict player_turn(uint64_t now_ns)
+{
+    struct transport_event event;
+    unsigned events = 0;
+    for (; events < PLAYER_EVENTS_PER_TURN_MAX && transport_poll(now_ns, &event); events++)
+        take_event(&event, now_ns);
+    return idle_turn(events, now_ns);
+}
+
+uint64_t player_next_deadline_ns(uint64_t now_ns)
+{
+    if (player.searching || player.matcher_busy || player.cooled)
+        return now_ns;
+    uint64_t next_ns = service_next_deadline_ns(now_ns), submit_ns = submit_next_deadline_ns(now_ns);
+    next_ns = submit_ns < next_ns ? submit_ns : next_ns;
+    for (uint32_t i = 0; i < player.input_count; i++) {
+        uint64_t input_ns = input_stream_next_deadline_ns(&player.inputs[i], player_settings.input_timeout_ns, now_ns);
+        next_ns = input_ns < next_ns ? input_ns : next_ns;
+    }
+    return next_ns;
+}

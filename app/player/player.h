@@ -1,0 +1,32 @@
+/* The player: digits in from the input streams, answers out to the submit server. Knows the transport interface, the
+ * service and the matcher; knows no device, no clock, no operating system. There is one, in static memory. */
+#pragma once
+
+#include <stdint.h>
+
+#include "app/program.h"
+
+/* Checks the settings and builds the matcher's tables, for some hundred milliseconds. NULL, or a message, valid for
+ * ever. */
+const char *player_prepare(const struct program_machine *machine);
+
+/* Begins to play with the tables of player_prepare; again starts afresh. NULL, or a message. */
+const char *player_init(const struct program_machine *machine, uint64_t now_ns);
+
+/* Plays one turn: takes the transport's events until it has none, at most PLAYER_EVENTS_PER_TURN_MAX. Sends what can be
+ * sent, runs the timers that are due, and gives the service, the transport and the matcher one slice of idle work each.
+ * Takes a few microseconds when nothing arrives; the longest turn is one burst and all its answers. */
+enum { PLAYER_EVENTS_PER_TURN_MAX = 64 };
+enum program_verdict player_turn(uint64_t now_ns);
+
+/* Returns when the next turn has something to do if nothing arrives before: at most `now_ns` when there is work left.
+ * For platforms that sleep. */
+uint64_t player_next_deadline_ns(uint64_t now_ns);
+
+/* Asserts the invariants of all parts. */
+void player_check(void);
+
+struct player_levels {
+    uint64_t send_queue_bytes_used, send_queue_bytes, answer_set_answers_used, answer_set_answers;
+};
+extern struct player_levels player_levels;

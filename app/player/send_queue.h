@@ -1,0 +1,58 @@
+/* The answers on their way: waiting to be sent, or sent and not yet answered, in order. Bytes in static memory; knows
+ * no connection. Three places in one ring:
+ *
+ *     answered, gone | oldest: sent, unanswered ... | next: waiting ... | free
+ *
+ * An entry is never moved; send_queue_take_back turns all the sent ones into waiting ones again. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    /* At N = 256 and a constant of 3, a burst of 100 digits holds 7,700 answers. Each takes an entry of 32 bytes and
+     * 128 digits on average. Three such bursts fit. */
+    SEND_QUEUE_BYTES = 4 * 1024 * 1024,
+};
+
+struct send_queue_entry {
+    uint32_t bytes;      /* the entry's in the ring; the ring's own */
+    uint16_t count;      /* digits */
+    bool dropped;        /* the ring's own */
+    uint64_t offered_ns; /* when it was found */
+    uint64_t sent_ns;
+    uint64_t stream_end; /* the end of its POST in the connection's stream: the caller's */
+    uint8_t digits[];
+};
+
+void send_queue_init(void);
+
+/* Returns the bytes of the ring in use, all entries' heads included. */
+uint32_t send_queue_used_bytes(void);
+
+/* Appends an answer, waiting. False when there is no room. */
+bool send_queue_has_room(size_t count);
+bool send_queue_append(const uint8_t *digits, size_t count, uint64_t now_ns);
+
+/* Returns the first waiting answer, valid until it is sent, answered and gone; NULL when none waits. */
+struct send_queue_entry *send_queue_next(void);
+
+/* Notes that the first waiting answer was sent, or is given up. */
+void send_queue_sent(uint64_t now_ns, uint64_t stream_end);
+void send_queue_drop(void);
+
+/* Returns the oldest answer that was sent and is unanswered; NULL when there is none. */
+struct send_queue_entry *send_queue_oldest(void);
+
+/* Removes the oldest one: it was answered, or nobody will. */
+void send_queue_answered(void);
+
+/* Lets all that was sent and is unanswered wait again. */
+void send_queue_take_back(void);
+
+/* Asserts the invariant of all entries. */
+void send_queue_check(void);
+
+uint32_t send_queue_waiting_count(void);
+uint32_t send_queue_unanswered_count(void);

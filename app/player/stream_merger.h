@@ -1,0 +1,50 @@
+/* Several copies of one digit stream made into one: whichever connection delivers a digit first supplies it.
+ *
+ * The digits of an input are a part of the same stream that may begin anywhere, so its own digits tell its place. The
+ * first STREAM_MERGER_ANCHOR_DIGITS of them must occur in the recent stream exactly once, and all that the input has
+ * brought must agree. Until then nothing is taken from it. From then on digits that others brought before are
+ * compared, the rest is new. An input that disagrees has to find its place again. The stream has a gap only when no
+ * placed input is left. With one input there is nothing to place and nothing is copied. Static memory; knows no
+ * connection. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/bytes.h"
+#include "base/counters.h"
+
+enum {
+    STREAM_MERGER_INPUT_COUNT_MAX = 8,
+    STREAM_MERGER_ANCHOR_DIGITS = 64,         /* random digits agree by chance once in 10^64 places */
+    STREAM_MERGER_HISTORY_DIGITS = 16 * 1024, /* 50 bursts of 300, 10 s: an input that lags more is of no use */
+    STREAM_MERGER_JOIN_DIGITS = 2048,         /* kept of an input without a place: its newest */
+};
+
+struct stream_news {
+    struct bytes digits; /* in the bytes pushed, or in the input's own buffer until the next push */
+    bool gap;            /* the stream was interrupted before these */
+};
+
+void stream_merger_init(uint32_t input_count);
+
+/* Takes the next digits of an input; returns those that are new to the stream. */
+struct stream_news stream_merger_push(uint32_t input, const uint8_t *digits, size_t count);
+
+/* Notes that the input's connection is gone: its next digits begin anywhere. */
+void stream_merger_disconnect(uint32_t input);
+
+/* Asserts the invariant of all inputs. */
+void stream_merger_check(void);
+
+struct stream_merger_counters {
+    uint64_t repeated;  /* brought by a second input */
+    uint64_t unplaced;  /* brought by an input without a place */
+    uint64_t placed;    /* times an input found its place */
+    uint64_t ambiguous; /* searches that found several places */
+    uint64_t disagreed; /* times an input's digits were other ones than the stream's */
+    uint64_t gaps;
+};
+extern struct stream_merger_counters stream_merger_counters;
+extern const struct counter_group stream_merger_counter_group;

@@ -1,0 +1,72 @@
+/* The submit connection: answers out as pipelined POSTs, responses in, nothing sent twice.
+ *
+ * The fate of a POST when its connection ends without a response to it:
+ * - A response to an earlier POST ends the connection, by `Connection: close` or because nothing but the connection's
+ *   end marks the end of that response. Then the server must not act on the POST (RFC 9112 §9.6). It goes out again,
+ *   even if that response was cut short behind its head.
+ * - The peer reset the connection and had not acknowledged the POST's last byte. It never had the whole request, so
+ *   it cannot have acted on it. The POST goes out again. (Wrong only if that acknowledgement was lost, or overtaken
+ *   by the reset. A reset follows the segment it answers, so the two cross only if the network reorders.)
+ * - Otherwise the server may have acted on the POST. It counts as submitted (`submit.unanswered`): a repetition costs
+ *   a point and is forbidden here, whatever a miss costs.
+ * An answer that cannot be sent within SUBMIT_EXPIRY_NS of being found is dropped and counted.
+ *
+ * A connection on which answers wait makes progress when a response is complete; bytes alone are none. After
+ * SUBMIT_EXPIRY_NS without progress a fresh connection takes its place. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "app/player/settings.h"
+#include "base/counters.h"
+#include "base/histogram.h"
+#include "base/time.h"
+#include "net/transport.h"
+
+#define SUBMIT_EXPIRY_NS (5 * NS_PER_S) /* docs/contest.md, `late`: no points after that */
+
+enum {
+    SUBMIT_HEAD_BYTES_MAX = 376, /* net/transport.h: with 1024 digits it fills a message */
+    SUBMIT_POSTS_PER_TURN_MAX = 64,
+    SUBMIT_DOUBT_NS = 200 * 1000 * 1000, /* after the peer's FIN, how long to wait for word of what it has */
+};
+
+/* Begins, before all else here. The settings are borrowed for the call. */
+void submit_init(const struct player_settings *settings);
+
+/* Sends an answer at once if that is possible; else the answer waits its turn, or is dropped and counted if there is no
+ * room. Returns true if the answer was sent: the stamps of base/trace.h are its own. The hot path. */
+bool submit_answer(const uint8_t *digits, size_t count, uint64_t now_ns);
+
+/* Takes the events of the session's connection. */
+void submit_event(const struct transport_event *event, uint64_t now_ns);
+
+/* Connects, sends what waits, drops what expires, leaves a connection that is overdue. */
+void submit_poll(uint64_t now_ns);
+uint64_t submit_next_deadline_ns(uint64_t now_ns);
+
+/* Returns for how long every answer has failed, from the first failure to the latest; 0 until that is
+ * submit.timeout=. A response ends it. */
+uint64_t submit_lost_for_ns(void);
+
+/* Asserts the invariant of the submit session and of the send queue. */
+void submit_check(void);
+
+struct submit_counters {
+    uint64_t posts;       /* given to the transport */
+    uint64_t posts_again; /* among them, a second time: the first was never acted on */
+    uint64_t waited;      /* answers that could not be sent at once */
+    uint64_t dropped_expired, dropped_no_room, dropped_breaker;
+    uint64_t unanswered; /* sent, and their fate stays unknown */
+    uint64_t lost;       /* times that the server was called lost: submit.timeout= */
+    uint64_t responses_2xx, responses_3xx, responses_4xx, responses_5xx;
+    uint64_t responses_unasked, bad_http;
+    /* By the first word of a 2xx body; a server that says something else counts as `other`. */
+    uint64_t results_points, results_early, results_dup, results_late, results_wrong, results_other;
+    uint64_t points; /* the sum of the +N */
+};
+extern struct submit_counters submit_counters;
+extern const struct counter_group submit_counter_group;
+extern struct histogram submit_response_ns; /* POST given to the transport to response read */

@@ -1,0 +1,35 @@
+/* The service that every program has: the control channel, the status page, the log over UDP, and the times after
+ * which the machine is given back. A program hands over the events that are not its own, and lets the service work
+ * once a turn. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "app/program.h"
+#include "net/transport.h"
+
+/* The places that the service takes of the transport's, beside a program's. */
+enum { SERVICE_CONNECTION_COUNT = 4, SERVICE_LISTENER_COUNT = 1, SERVICE_UDP_PORT_COUNT = 1 };
+
+/* Begins, after transport_init. `secret` is fresh random bytes; `second_cpu`: another CPU calls status_page_render.
+ * NULL, or a message. */
+const char *service_init(const uint8_t secret[32], bool second_cpu, uint64_t now_ns);
+
+/* Takes an event that the program does not know. */
+void service_event(const struct transport_event *event, uint64_t now_ns);
+
+/* Works for some microseconds, once a turn. The status page and the log get their turn only if the program is `idle`:
+ * it has nothing better to do. Returns why the loop ends, if it does. */
+enum program_verdict service_poll(bool idle, uint64_t now_ns);
+
+/* Returns when service_poll and transport_idle next have something to do, at most 100 ms ahead. */
+uint64_t service_next_deadline_ns(uint64_t now_ns);
+
+struct service_counters {
+    uint64_t uptime_ns;
+};
+extern struct service_counters service_counters;
+
+/* Returns the verdict in words, for the log: "gg", "network lost", ... */
+const char *service_verdict_name(enum program_verdict verdict);

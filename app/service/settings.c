@@ -1,0 +1,100 @@
+#include "app/service/settings.h"
+
+#include "base/assert.h"
+#include "net/settings.h"
+
+struct service_settings service_settings;
+
+/* Reads the key: the bytes as they stand, or 0x and hexadecimal. tools/deploy/control.py reads its --key alike. */
+static struct settings_refusal set_key(void *values, struct bytes value)
+{
+    struct service_settings *s = values;
+    bool hex = value.count >= 2 && value.data[0] == '0' && value.data[1] == 'x';
+    s->key_bytes = hex ? (value.count - 2) / 2 : value.count;
+    if (s->key_bytes < SERVICE_KEY_BYTES_MIN || s->key_bytes > SERVICE_KEY_BYTES_MAX || (hex && value.count % 2))
+        return settings_refuse(SETTINGS_EXPECTED);
+    for (size_t i = 0; i < s->key_bytes; i++) {
+        if (!hex) {
+            s->key[i] = value.data[i];
+            continue;
+        }
+        int high = text_hex_digit(value.data[2 + 2 * i]), low = text_hex_digit(value.data[3 + 2 * i]);
+        if (high < 0 || low < 0)
+            return settings_refuse(SETTINGS_EXPECTED);
+        s->key[i] = (uint8_t)(high << 4 | low);
+    }
+    return settings_accept();
+}
+
+/* In the order of enum service_wait. */
+static const char *const wait_names[] = { "spin", "sleep", NULL };
+
+#define AT(member) SETTING_AT(struct service_settings, member)
+static const struct setting rows[] = {
+    { "net.timeout", SETTING_TIME, AT(net_timeout_ns), .initial = "60", .zero = "never",
+      .help = "give the machine back after so long without a usable address" },
+    { "deadline", SETTING_TIME, AT(deadline_ns), .initial = "86400", .zero = "never",
+      .help = "give the machine back after so long" },
+    { "idle.timeout", SETTING_TIME, AT(idle_timeout_ns), .initial = "0", .zero = "never",
+      .help = "give the machine back after so long without a genuine command on the control channel, nor a HELLO "
+              "dropped for its rate "
+              "(needs `key`)" },
+    { "key", SETTING_CUSTOM, .set = set_key, .secret = true, .unset = "control channel off",
+      .noun = "8 to 64 bytes, as text or as 0x and hexadecimal digits", .help = "shared with `tools/gg`" },
+    { "control.port", SETTING_NUMBER, AT(control_port), .min = 1, .max = UINT16_MAX, .initial = "18247",
+      .noun = "a UDP port", .help = "the control channel ([control.md](control.md))" },
+    { "http.port", SETTING_NUMBER, AT(http_port), .min = 1, .max = UINT16_MAX, .initial = "0", .zero = "none",
+      .noun = "a TCP port", .help = "the status page ([status.md](status.md)); anybody who reaches it may read it" },
+    { "log", SETTING_ENDPOINT, AT(log), .unset = "none", .help = "the log over UDP ([status.md](status.md))" },
+    { "wait", SETTING_CHOICE, AT(wait), .choices = wait_names, .initial = "spin",
+      .help = "`sleep`: until something arrives, where the platform can (in the kernel: a device with MSI-X)" },
+    { "cpus", SETTING_NUMBER, AT(cpus), .min = 1, .max = 2, .initial = "1", .noun = "a number of CPUs",
+      .help = "a second CPU writes the log to its consoles and renders the status page, so that the first one only "
+              "polls and plays (`peregrine-linux`: a second thread, for the page); it spins, and serves `watchdog` as "
+              "well; as a hyperthread it takes from the first ([architecture.md](architecture.md))" },
+};
+
+static const char *finish(void)
+{
+    if (service_settings.idle_timeout_ns && service_settings.key_bytes == 0)
+        return "idle.timeout= goes with key=: without it nobody can ask";
+    return NULL;
+}
+
+const struct settings_table service_settings_table = {
+    rows, ARRAY_COUNT(rows), &service_settings, sizeof service_settings, finish,
+};
+
+/* ---- words of others ---- */
+
+/* Put on command lines by others. GRUB's linux and kexec: BOOT_IMAGE, initrd, root, ro, quiet. Firecracker: console,
+ * reboot, panic, pci, nomodules, 8250.*, i8042.*, root, rw. crosvm and kexec-tools: noapic, earlyprintk, elfcorehdr,
+ * acpi_rsdp. */
+#define FOREIGN(word)                                                                                                  \
+    {                                                                                                                  \
+        .name = word, .kind = SETTING_FOREIGN                                                                          \
+    }
+static const struct setting loader_rows[] = {
+    FOREIGN("BOOT_IMAGE"),  FOREIGN("initrd"),        FOREIGN("root"),
+    FOREIGN("rootfstype"),  FOREIGN("rootflags"),     FOREIGN("ro"),
+    FOREIGN("rw"),          FOREIGN("quiet"),         FOREIGN("splash"),
+    FOREIGN("nosplash"),    FOREIGN("console"),       FOREIGN("earlycon"),
+    FOREIGN("earlyprintk"), FOREIGN("loglevel"),      FOREIGN("reboot"),
+    FOREIGN("panic"),       FOREIGN("pci"),           FOREIGN("acpi"),
+    FOREIGN("acpi_rsdp"),   FOREIGN("noapic"),        FOREIGN("nomodules"),
+    FOREIGN("nomodule"),    FOREIGN("8250.nr_uarts"), FOREIGN("i8042.noaux"),
+    FOREIGN("i8042.nomux"), FOREIGN("i8042.nopnp"),   FOREIGN("i8042.dumbkbd"),
+    FOREIGN("swiotlb"),     FOREIGN("tsc"),           FOREIGN("random.trust_cpu"),
+    FOREIGN("memmap"),      FOREIGN("crashkernel"),   FOREIGN("elfcorehdr"),
+    FOREIGN("net.ifnames"), FOREIGN("init"),          FOREIGN("vt.handoff"),
+};
+static const struct settings_table loader_table = { .rows = loader_rows, .count = ARRAY_COUNT(loader_rows) };
+
+void service_settings_begin(struct settings *settings, const struct settings_table *program,
+                            const struct settings_table *machine)
+{
+    ASSERT(program && program->rows);
+    const struct settings_table *const tables[] = { program, &service_settings_table, &network_settings_table,
+                                                    &loader_table, machine };
+    settings_begin(settings, tables, ARRAY_COUNT(tables) - (machine == NULL));
+}

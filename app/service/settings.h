@@ -1,0 +1,39 @@
+/* The settings that every program has, and the joining of all tables. docs/settings.md lists the keys. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/settings.h"
+
+enum {
+    SERVICE_KEY_BYTES_MIN = 8,
+    SERVICE_KEY_BYTES_MAX = 64, /* SHA-256's block: a longer HMAC key would be hashed first (RFC 2104 §2) */
+};
+
+enum service_wait {
+    SERVICE_WAIT_SPIN,  /* poll without pause: fastest */
+    SERVICE_WAIT_SLEEP, /* sleep until something arrives, where the platform can */
+};
+
+struct service_settings {
+    /* Times after which the machine is given back; 0: never. */
+    uint64_t net_timeout_ns;  /* no usable address for so long */
+    uint64_t deadline_ns;     /* running for so long */
+    uint64_t idle_timeout_ns; /* no genuine command on the control channel for so long */
+
+    uint8_t key[SERVICE_KEY_BYTES_MAX]; /* the control channel's */
+    size_t key_bytes;                   /* 0: off */
+    uint16_t control_port;
+    uint16_t http_port;  /* the status page's; 0: off */
+    struct endpoint log; /* the receiver of app/service/syslog.h; address 0: none */
+    enum service_wait wait;
+    uint32_t cpus; /* 2: a second CPU or thread renders the status page, where there is one */
+};
+
+extern struct service_settings service_settings;
+extern const struct settings_table service_settings_table;
+
+/* Begins a reading of the program's keys, the service's, the network's and the machine's (NULL: none). */
+void service_settings_begin(struct settings *settings, const struct settings_table *program,
+                            const struct settings_table *machine);

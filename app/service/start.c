@@ -1,0 +1,65 @@
+#include "app/service/start.h"
+
+#include "app/program.h"
+#include "app/service/service.h"
+#include "app/service/stats.h"
+#include "app/service/syslog.h"
+#include "base/assert.h"
+#include "base/bytes.h"
+#include "base/log.h"
+#include "net/settings.h"
+#include "net/transport.h"
+
+static void check_capacities(void)
+{
+    ASSERT(program.connection_count + SERVICE_CONNECTION_COUNT <= TRANSPORT_CONNECTION_COUNT_MANY);
+    ASSERT(program.listener_count + SERVICE_LISTENER_COUNT <= TRANSPORT_LISTENER_COUNT_MAX);
+    ASSERT(program.udp_port_count + SERVICE_UDP_PORT_COUNT <= TRANSPORT_UDP_PORT_COUNT_MAX);
+}
+
+const char *program_start(const struct start_platform *platform)
+{
+    struct program_machine machine = {
+        .tsc_khz = platform->tsc_khz,
+        .now_ns = platform->now_ns,
+        .wall_error_ns = platform->wall_error_ns,
+    };
+    uint8_t secret[32];
+    ASSERT(platform->tsc_khz > 0);
+    check_capacities();
+    platform->random(machine.secret, sizeof machine.secret);
+    const char *mistake = program.prepare ? program.prepare(&machine) : NULL;
+    if (mistake)
+        return mistake;
+    if (platform->beat)
+        platform->beat();
+
+    stats_add_fact("program", program.name);
+    stats_add_fact("stack", transport_name());
+    network_settings.device = platform->device;
+    network_settings.connection_count = (uint32_t)max_size(program.connection_count + SERVICE_CONNECTION_COUNT,
+                                                           TRANSPORT_CONNECTION_COUNT_MAX);
+    platform->random(network_settings.secret, sizeof network_settings.secret);
+    if (!transport_init(&network_settings, platform->now_ns()))
+        return "the network cannot be used as it is set";
+    stats_add_transport();
+
+    platform->random(secret, sizeof secret);
+    platform->random(machine.secret, sizeof machine.secret); /* others than program.prepare had */
+    mistake = service_init(secret, platform->second_cpu, platform->now_ns());
+    if (mistake)
+        return mistake;
+    mistake = program.init(&machine, platform->now_ns());
+    if (!mistake)
+        log_line("%s: running, TCP/IP stack %s", program.name, transport_name());
+    return mistake;
+}
+
+bool program_flush_step(uint64_t now_ns)
+{
+    struct transport_event event;
+    transport_poll(now_ns, &event); /* ARP may have something to do; the program's connections are over */
+    bool more = syslog_flush_step(now_ns);
+    transport_idle(now_ns);
+    return more;
+}

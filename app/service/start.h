@@ -1,0 +1,26 @@
+/* The start that all platforms share: settings, then the network, then the program. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct netdev;
+
+/* A platform's part. */
+struct start_platform {
+    struct netdev *device; /* NULL: the transport needs none */
+    uint64_t tsc_khz;
+    bool second_cpu; /* it calls status_page_render */
+    uint64_t (*now_ns)(void);
+    uint64_t wall_error_ns; /* how far log_wall_origin_ns may be wrong */
+    void (*random)(void *out, size_t bytes);
+    void (*beat)(void); /* a sign of life for its watchdog, after each long step; NULL: none is wanted */
+};
+
+/* Starts the linked program with the settings that have been read, and registers the statistics. NULL, or why it
+ * cannot be. */
+const char *program_start(const struct start_platform *platform);
+
+/* Sends what is left of the log over UDP, at the end: a line whenever it is called. False: nothing more can be sent. */
+bool program_flush_step(uint64_t now_ns);

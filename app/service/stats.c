@@ -1,0 +1,189 @@
+#include "app/service/stats.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/bytes.h"
+#include "base/log.h"
+#include "base/seqlock.h"
+#include "net/transport.h"
+
+enum { HISTOGRAM_WORDS = sizeof(struct histogram) / sizeof(uint64_t) };
+static_assert(HISTOGRAM_WORDS * sizeof(uint64_t) == sizeof(struct histogram), "whole words");
+
+static struct {
+    struct counter_group groups[STATS_GROUP_COUNT_MAX];
+    size_t group_count, counter_count;
+    struct {
+        const char *name;
+        const struct histogram *histogram;
+    } histograms[STATS_HISTOGRAM_COUNT_MAX];
+    size_t histogram_count;
+    struct {
+        const char *name, *text;
+    } facts[STATS_FACT_COUNT_MAX];
+    size_t fact_count;
+} stats;
+
+/* Between two CPUs: the counters in order, then the histograms. */
+static struct seqlock published_lock;
+static uint64_t published[ARRAY_COUNT(((struct stats_copy *)0)->words)];
+
+void stats_clear(void) { memset(&stats, 0, sizeof stats); }
+
+void stats_add_counters(const struct counter_group *group)
+{
+    ASSERT(group->counters || group->count == 0);
+    ASSERT(stats.group_count < STATS_GROUP_COUNT_MAX);
+    ASSERT(stats.counter_count + group->count <= STATS_COUNTER_COUNT_MAX);
+    stats.counter_count += group->count;
+    stats.groups[stats.group_count++] = *group;
+}
+
+void stats_add_histogram(const char *name, const struct histogram *histogram)
+{
+    ASSERT(name && histogram);
+    ASSERT(stats.histogram_count < STATS_HISTOGRAM_COUNT_MAX);
+    stats.histograms[stats.histogram_count].name = name;
+    stats.histograms[stats.histogram_count++].histogram = histogram;
+}
+
+void stats_add_fact(const char *name, const char *text)
+{
+    ASSERT(name && text);
+    ASSERT(stats.fact_count < STATS_FACT_COUNT_MAX);
+    stats.facts[stats.fact_count].name = name;
+    stats.facts[stats.fact_count++].text = text;
+}
+
+void stats_add_transport(void)
+{
+    struct counter_group group;
+    for (size_t i = 0; transport_counter_group(i, &group); i++)
+        stats_add_counters(&group);
+}
+
+/* ---- what was registered ---- */
+
+void stats_publish(void)
+{
+    uint64_t *at = published;
+    seqlock_write_begin(&published_lock);
+    for (size_t g = 0; g < stats.group_count; g++)
+        for (size_t i = 0; i < stats.groups[g].count; i++)
+            seqlock_write_word(at++, *stats.groups[g].counters[i].value);
+    for (size_t h = 0; h < stats.histogram_count; h++)
+        for (size_t i = 0; i < HISTOGRAM_WORDS; i++) {
+            uint64_t word;
+            memcpy(&word, (const uint8_t *)stats.histograms[h].histogram + i * sizeof word, sizeof word);
+            seqlock_write_word(at++, word);
+        }
+    seqlock_write_end(&published_lock);
+    ASSERT(at == published + stats.counter_count + stats.histogram_count * HISTOGRAM_WORDS);
+}
+
+bool stats_copy_read(struct stats_copy *copy)
+{
+    size_t words = stats.counter_count + stats.histogram_count * HISTOGRAM_WORDS;
+    ASSERT(words <= ARRAY_COUNT(published));
+    return seqlock_read(&published_lock, published, copy->words, words);
+}
+
+bool stats_counter(const struct stats_copy *copy, size_t index, struct counter *counter)
+{
+    size_t left = index;
+    for (size_t g = 0; g < stats.group_count; g++) {
+        if (left < stats.groups[g].count) {
+            *counter = stats.groups[g].counters[left];
+            if (copy)
+                counter->value = &copy->words[index];
+            return true;
+        }
+        left -= stats.groups[g].count;
+    }
+    return false;
+}
+
+bool stats_histogram(const struct stats_copy *copy, size_t index, const char **name, struct histogram *histogram)
+{
+    if (index >= stats.histogram_count)
+        return false;
+    *name = stats.histograms[index].name;
+    if (histogram)
+        memcpy(histogram,
+               copy ? (const void *)&copy->words[stats.counter_count + index * HISTOGRAM_WORDS]
+                    : (const void *)stats.histograms[index].histogram,
+               sizeof *histogram);
+    return true;
+}
+
+bool stats_fact(size_t index, const char **name, const char **text)
+{
+    if (index >= stats.fact_count)
+        return false;
+    *name = stats.facts[index].name;
+    *text = stats.facts[index].text;
+    return true;
+}
+
+/* ---- as lines ---- */
+
+static const struct {
+    const char *suffix;
+    uint32_t permille;
+} histogram_quantiles[] = { { "p50_ns", 500 }, { "p90_ns", 900 }, { "p99_ns", 990 }, { "p999_ns", 999 } };
+
+enum { HISTOGRAM_LINE_COUNT = 2 + ARRAY_COUNT(histogram_quantiles) + 1 };
+
+static size_t histogram_line(size_t index, const char *name, const struct histogram *h, char *out, size_t out_bytes)
+{
+    ASSERT(index < HISTOGRAM_LINE_COUNT);
+    if (index == 0)
+        return format(out, out_bytes, "%s.count %llu\n", name, (unsigned long long)h->count);
+    if (index == 1)
+        return format(out, out_bytes, "%s.mean_ns %llu\n", name,
+                      (unsigned long long)(h->count ? h->sum / h->count : 0));
+    if (index - 2 < ARRAY_COUNT(histogram_quantiles))
+        return format(out, out_bytes, "%s.%s %llu\n", name, histogram_quantiles[index - 2].suffix,
+                      (unsigned long long)histogram_quantile(h, histogram_quantiles[index - 2].permille));
+    return format(out, out_bytes, "%s.max_ns %llu\n", name, (unsigned long long)h->max);
+}
+
+size_t stats_copy_line(const struct stats_copy *copy, size_t index, char *out, size_t out_bytes)
+{
+    ASSERT(out_bytes > 0);
+    if (index < stats.fact_count)
+        return format(out, out_bytes, "%.60s %.90s\n", stats.facts[index].name, stats.facts[index].text);
+    index -= stats.fact_count;
+
+    const char *name;
+    struct histogram histogram;
+    if (stats_histogram(copy, index / HISTOGRAM_LINE_COUNT, &name, &histogram))
+        return histogram_line(index % HISTOGRAM_LINE_COUNT, name, &histogram, out, out_bytes);
+    index -= stats.histogram_count * HISTOGRAM_LINE_COUNT;
+
+    struct counter counter;
+    if (!stats_counter(copy, index, &counter))
+        return 0;
+    return format(out, out_bytes, "%s %llu\n", counter.name, (unsigned long long)*counter.value);
+}
+
+size_t stats_line(size_t index, char *out, size_t out_bytes) { return stats_copy_line(NULL, index, out, out_bytes); }
+
+size_t stats_render(char *out, size_t out_bytes)
+{
+    ASSERT(out_bytes > 0);
+    size_t used = 0;
+    char line[STATS_LINE_BYTES_MAX];
+    for (size_t i = 0;; i++) {
+        size_t bytes = stats_line(i, line, sizeof line);
+        if (bytes == 0 || bytes >= out_bytes - used)
+            break;
+        memcpy(out + used, line, bytes);
+        used += bytes;
+        ASSERT(used < out_bytes);
+    }
+    out[used] = '\0';
+    return used;
+}

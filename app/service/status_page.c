@@ -1,0 +1,225 @@
+#include "app/service/status_page.h"
+
+#include <string.h>
+
+#include "app/service/stats.h"
+#include "app/service/status_page_response.h"
+#include "base/assert.h"
+#include "base/bytes.h"
+#include "net/http/request.h"
+
+enum state {
+    FREE,   /* but not to be had while its response is still being rendered */
+    ASKING, /* the request is not complete */
+    ASKED,  /* it is; the statistics have not been published for it */
+    SENDING,
+    LEAVING, /* all is sent, FIN too */
+};
+
+struct status_page_connection {
+    enum state state;
+    int id;
+    uint64_t since_ns; /* the last time that it got on */
+    uint8_t request_text[STATUS_PAGE_REQUEST_BYTES_MAX];
+    size_t request_bytes;
+    bool rendering; /* the response is status_page_render's, or else ours. Atomic */
+    struct status_page_response response;
+};
+
+static struct {
+    uint16_t port;
+    bool elsewhere; /* another CPU calls status_page_render */
+    struct status_page_connection connections[STATUS_PAGE_CONNECTION_COUNT_MAX];
+    unsigned turn;          /* the next connection */
+    struct stats_copy copy; /* status_page_render's: what the pages tell */
+} page;
+static bool page_open; /* status_page_render may look at all that. Atomic */
+
+struct status_page_counters status_page_counters;
+static const struct counter status_page_counter_table[] = {
+    COUNTER("status_page.", status_page_counters, accepted),
+    COUNTER("status_page.", status_page_counters, refused_busy),
+    COUNTER("status_page.", status_page_counters, requests),
+    COUNTER("status_page.", status_page_counters, responses_200),
+    COUNTER("status_page.", status_page_counters, responses_refused),
+    COUNTER("status_page.", status_page_counters, given_up),
+};
+const struct counter_group status_page_counter_group = { status_page_counter_table,
+                                                         ARRAY_COUNT(status_page_counter_table) };
+
+bool status_page_init(uint16_t port, bool elsewhere)
+{
+    __atomic_store_n(&page_open, false, __ATOMIC_RELEASE);
+    memset(&page, 0, sizeof page);
+    memset(&status_page_counters, 0, sizeof status_page_counters);
+    page.port = port;
+    page.elsewhere = elsewhere;
+    __atomic_store_n(&page_open, port != 0, __ATOMIC_RELEASE);
+    return port == 0 || transport_listen(port);
+}
+
+/* Returns true while the response is being rendered: it belongs to status_page_render until its piece is complete. */
+static bool is_rendering(const struct status_page_connection *c)
+{
+    return __atomic_load_n(&c->rendering, __ATOMIC_ACQUIRE);
+}
+
+static void render_more(struct status_page_connection *c) { __atomic_store_n(&c->rendering, true, __ATOMIC_RELEASE); }
+
+void status_page_check(void)
+{
+    for (size_t i = 0; i < STATUS_PAGE_CONNECTION_COUNT_MAX; i++) {
+        const struct status_page_connection *c = &page.connections[i];
+        ASSERT(c->state <= LEAVING);
+        ASSERT(c->request_bytes <= sizeof c->request_text);
+        ASSERT(c->state == FREE || (c->id >= 0 && c->id < TRANSPORT_CONNECTION_COUNT_MANY));
+        ASSERT(c->state == FREE || page.port != 0);
+    }
+}
+
+/* ---- events ---- */
+
+static struct status_page_connection *connection_of(int id)
+{
+    for (size_t i = 0; i < STATUS_PAGE_CONNECTION_COUNT_MAX; i++)
+        if (page.connections[i].state != FREE && page.connections[i].id == id)
+            return &page.connections[i];
+    return NULL;
+}
+
+static void accept(int id, uint64_t now_ns)
+{
+    ASSERT(id >= 0 && id < TRANSPORT_CONNECTION_COUNT_MANY);
+    for (size_t i = 0; i < STATUS_PAGE_CONNECTION_COUNT_MAX; i++) {
+        struct status_page_connection *c = &page.connections[i];
+        if (c->state != FREE || is_rendering(c))
+            continue;
+        c->state = ASKING;
+        c->id = id;
+        c->since_ns = now_ns;
+        c->request_bytes = 0;
+        status_page_counters.accepted++;
+        return;
+    }
+    status_page_counters.refused_busy++;
+    transport_abort(id, now_ns);
+}
+
+/* Collects the request's head. A body or a second request behind it is passed over. */
+static void take_bytes(struct status_page_connection *c, const uint8_t *data, size_t bytes, uint64_t now_ns)
+{
+    if (c->state != ASKING)
+        return;
+    size_t part = min_size(bytes, sizeof c->request_text - c->request_bytes);
+    memcpy(c->request_text + c->request_bytes, data, part);
+    c->request_bytes += part;
+    size_t end = http_request_head_bytes(c->request_text, c->request_bytes);
+    ASSERT(end <= c->request_bytes);
+    if (end == 0 && c->request_bytes < sizeof c->request_text)
+        return;
+    status_page_counters.requests++;
+    struct status_page_request request = { .status = 431 }; /* RFC 6585 §5 */
+    if (end > 0)
+        request = status_page_request_parse(c->request_text, end);
+    status_page_response_begin(&c->response, request, &page.copy);
+    c->state = ASKED;
+    c->since_ns = now_ns;
+}
+
+void status_page_event(const struct transport_event *event, uint64_t now_ns)
+{
+    if (event->kind == TRANSPORT_ACCEPTED && event->port == page.port && page.port != 0) {
+        accept(event->connection, now_ns);
+        return;
+    }
+    struct status_page_connection *c = connection_of(event->connection);
+    if (!c)
+        return;
+    if (event->kind == TRANSPORT_DATA)
+        take_bytes(c, event->payload.data, event->payload.count, now_ns);
+    else if (event->kind == TRANSPORT_ENDED && c->state == ASKING)
+        transport_abort(c->id, now_ns); /* it will never ask */
+    else if (event->kind == TRANSPORT_CLOSED)
+        c->state = FREE;
+    status_page_check();
+}
+
+/* ---- responses ---- */
+
+bool status_page_render(void)
+{
+    if (!__atomic_load_n(&page_open, __ATOMIC_ACQUIRE))
+        return false;
+    ASSERT(page.port != 0);
+    for (size_t i = 0; i < STATUS_PAGE_CONNECTION_COUNT_MAX; i++) {
+        struct status_page_connection *c = &page.connections[i];
+        if (!is_rendering(c))
+            continue;
+        if (!c->response.begun && !stats_copy_read(&page.copy))
+            return true; /* it met stats_publish: the next time */
+        if (status_page_response_step(&c->response))
+            __atomic_store_n(&c->rendering, false, __ATOMIC_RELEASE);
+        return true;
+    }
+    return false;
+}
+
+/* Sends the piece, and asks for the next one. */
+static void send_piece(struct status_page_connection *c, uint64_t now_ns)
+{
+    struct status_page_response *r = &c->response;
+    ASSERT(c->state == SENDING && r->bytes <= sizeof r->piece);
+    if (r->bytes > 0) {
+        uint8_t *message = transport_message(c->id);
+        if (!message)
+            return;
+        memcpy(message, r->piece, r->bytes);
+        if (!transport_send(c->id, 0, (uint32_t)r->bytes, now_ns))
+            return;
+    }
+    c->since_ns = now_ns;
+    if (!r->over) {
+        status_page_response_next(r);
+        render_more(c);
+        return;
+    }
+    if (r->request.status == 200)
+        status_page_counters.responses_200++;
+    else
+        status_page_counters.responses_refused++;
+    c->state = LEAVING;
+    transport_close(c->id, now_ns);
+}
+
+void status_page_poll(uint64_t now_ns)
+{
+    if (!page.elsewhere && status_page_render())
+        return;
+    struct status_page_connection *c = &page.connections[page.turn++ % STATUS_PAGE_CONNECTION_COUNT_MAX];
+    if (c->state == FREE)
+        return;
+    if (now_ns - c->since_ns > STATUS_PAGE_PATIENCE_NS) {
+        status_page_counters.given_up++;
+        transport_abort(c->id, now_ns);
+        c->since_ns = now_ns; /* until TRANSPORT_CLOSED says that it is gone */
+    } else if (c->state == ASKED) {
+        stats_publish();
+        c->state = SENDING;
+        render_more(c);
+    } else if (c->state == SENDING && !is_rendering(c)) {
+        send_piece(c, now_ns);
+    }
+    status_page_check();
+}
+
+uint64_t status_page_next_deadline_ns(uint64_t now_ns)
+{
+    uint64_t deadline_ns = UINT64_MAX;
+    for (size_t i = 0; i < STATUS_PAGE_CONNECTION_COUNT_MAX; i++) {
+        const struct status_page_connection *c = &page.connections[i];
+        bool busy = c->state == ASKED || c->state == SENDING || is_rendering(c);
+        uint64_t due_ns = busy ? now_ns : c->state == FREE ? UINT64_MAX : c->since_ns + STATUS_PAGE_PATIENCE_NS + 1;
+        deadline_ns = due_ns < deadline_ns ? due_ns : deadline_ns;
+    }
+    return deadline_ns;
+}

@@ -1,0 +1,19 @@
+/* A bound on how often one address is answered. Some thousand addresses are remembered; those that asked least recently
+ * are forgotten first. The place of an address follows from a secret, so nobody can choose whom to push out. */
+#pragma once
+
+#include <stdint.h>
+
+#include "base/siphash.h"
+
+enum rate_verdict {
+    RATE_PASS,
+    RATE_KISS, /* the first refusal since the address was last quiet: send a kiss-o'-death */
+    RATE_DROP,
+};
+
+/* Begins with nobody remembered. `rate` a second on the average and `burst` at once pass; rate 0: all do. */
+void rate_limit_init(struct siphash_key key, uint32_t rate, uint32_t burst);
+
+/* Takes a request of an address. */
+enum rate_verdict rate_limit_take(uint32_t address, uint64_t now_ns);

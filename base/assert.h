@@ -1,0 +1,9 @@
+/* Assertions that stay on. One condition each, no side effects inside.
+ *
+ * A failed assertion is our own mistake, never the wire's: it panics with file and line, leaves a record, and
+ * brings Linux back. The platform (kernel/panic.c, host/platform.c, a test) supplies `assert_failed`. */
+#pragma once
+
+_Noreturn void assert_failed(const char *file, int line, const char *condition);
+
+#define ASSERT(condition) ((condition) ? (void)0 : assert_failed(__FILE__, __LINE__, #condition))

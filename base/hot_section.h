@@ -1,0 +1,24 @@
+/* The functions on an answer's way, from the ring to the ring. They lie beside each other, in a section of their own.
+ * So they fill a third of the pages that they would be scattered over; with cold caches each page costs a walk through
+ * the page tables. Rare work is kept out of them, in functions of its own or behind __builtin_expect.
+ *
+ * Other work, and other users of the CPU, push the path out of the caches: idle time fetches it back. */
+#pragma once
+
+#include <stddef.h>
+
+#define HOT     __attribute__((hot, section("hot_text")))
+#define NOT_HOT __attribute__((noinline, cold)) /* else it would be inlined into one of them */
+
+enum { HOT_LINE_BYTES = 64 };
+
+/* Fetches the lines of some data. */
+static inline void hot_fetch(const void *at, size_t bytes)
+{
+    for (const char *line = at, *end = line + bytes; line < end; line += HOT_LINE_BYTES)
+        __builtin_prefetch(line);
+}
+
+/* Fetches the functions, as far as the caches that hold both code and data: the one nearest to the CPU is left to the
+ * data. */
+void hot_fetch_code(void);

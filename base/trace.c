@@ -1,0 +1,4 @@
+/* The one set of stamps. */
+#include "base/trace.h"
+
+struct trace trace;

@@ -1,0 +1,11 @@
+/* The vector instructions that this CPU has and whose state is switched on. SDM vol. 1 §13.3 and §15.2. */
+#pragma once
+
+#include <stdbool.h>
+
+bool vectors_avx2(void);   /* and BMI2 */
+bool vectors_avx512(void); /* F, BW, VL, DQ, and BMI2 */
+bool vectors_avx512_vbmi(void);
+bool vectors_sha(void);     /* and SSSE3, SSE4.1 */
+bool vectors_aes(void);     /* likewise */
+bool vectors_vaes512(void); /* on vectors of AVX-512, and AES */

@@ -1,0 +1,89 @@
+/* PCI: the functions of a machine, their registers and capabilities. Pure over an accessor, so that tests bring
+ * their own configuration space; drivers/pci/access.c has the machine's, by ports or by memory (ECAM). */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    PCI_FUNCTION_COUNT_MAX = 128, /* remembered and listed; a VM has 5 to 40 */
+    PCI_BAR_COUNT = 6,
+    PCI_CAPABILITY_COUNT_MAX = 48, /* each has 4 bytes at least, in 192 bytes: more is a circle */
+};
+
+struct pci_address {
+    uint8_t bus, device, function;
+};
+
+/* All accesses are of aligned 32-bit words; `context` is the accessor's own. */
+struct pci_access {
+    uint32_t (*read)(void *context, struct pci_address address, uint16_t offset);
+    void (*write)(void *context, struct pci_address address, uint16_t offset, uint32_t value);
+    void *context;
+    uint8_t bus_first, bus_last;
+    const char *name; /* "ports", "ecam" */
+    uint32_t spare;   /* PCI_SPARE_BYTES of addresses that pci_assign may use; 0: none known */
+};
+enum { PCI_SPARE_BYTES = 1 << 20 }; /* the least window of a bridge */
+
+struct pci_function {
+    struct pci_address address;
+    uint16_t vendor, device;
+    uint16_t subsystem;  /* its id; of transitional virtio devices the device type */
+    uint32_t class_code; /* class, subclass, interface: 0x020000 is Ethernet */
+    bool is_bridge;
+};
+
+/* The functions that scans have found so far. Starts zeroed. */
+struct pci_list {
+    struct pci_function function[PCI_FUNCTION_COUNT_MAX];
+    size_t count;        /* entries of `function` */
+    size_t missed_count; /* functions that found no room in it */
+    bool bus_seen[256];
+    uint8_t bus_highest; /* the highest number a bus has, by firmware or by us */
+};
+
+struct pci_bar {
+    bool present, is_port, is_64;
+    uint64_t base; /* 0: nobody has assigned it */
+    uint64_t bytes;
+};
+
+/* Returns the accessor of this machine's configuration space; NULL when there is no PCI. Before memory_seal. */
+const struct pci_access *pci_access_find(void);
+
+/* Adds the functions of a bus and of all buses behind it, numbering those that firmware has not. A bus seen before is
+ * not scanned again. */
+void pci_scan_bus(const struct pci_access *access, struct pci_list *list, uint8_t bus);
+
+/* Writes place and ids, "pci 00:03.0 1af4:1000". Returns the bytes written, as format does. */
+size_t pci_function_name(const struct pci_function *function, char *out, size_t out_bytes);
+
+/* Puts the list into the log, one function a line. */
+void pci_print(const struct pci_access *access, const struct pci_list *list);
+
+uint32_t pci_read(const struct pci_access *access, struct pci_address address, uint16_t offset);
+void pci_write(const struct pci_access *access, struct pci_address address, uint16_t offset, uint32_t value);
+
+/* Returns the offset of the next capability with this id after `previous` (0: the first), or 0. *budget starts at
+ * PCI_CAPABILITY_COUNT_MAX and ends lists that run in circles. PCI 3.0 §6.7. */
+uint8_t pci_capability_next(const struct pci_access *access, struct pci_address address, uint8_t id, uint8_t previous,
+                            unsigned *budget);
+
+/* Reads and sizes a base address register. Decoding is off while it is sized. The upper half of a 64-bit one is not a
+ * register of its own: step over it where is_64 says so. */
+struct pci_bar pci_bar_read(const struct pci_access *access, struct pci_address address, unsigned index);
+
+/* Gives addresses to the memory BARs of a function to which firmware gave none, out of access->spare, and opens the
+ * bridges above it for them. Does nothing to a function that has its addresses. */
+void pci_assign(const struct pci_access *access, const struct pci_list *list, const struct pci_function *function);
+
+/* Makes a function ready to be driven: memory, ports and bus mastering on, INTx and MSI-X off, awake (D0). Returns
+ * true if it slept: the caller waits 10 ms before the first access (PCI Power Management 1.2 §5.4). */
+bool pci_enable(const struct pci_access *access, struct pci_address address);
+
+/* Returns the offset of the MSI-X capability, or 0; its table is at *offset in *bar. */
+uint8_t pci_msix_find(const struct pci_access *access, struct pci_address address, unsigned *bar, uint32_t *offset);
+/* Switches MSI-X on, or off, when its table is ready. */
+void pci_msix_set(const struct pci_access *access, struct pci_address address, bool on);

@@ -1,0 +1,136 @@
+/* The virtio network device, virtio 1.2 §5.1, as the stack's struct netdev: polled, two queues, frames in place.
+ *
+ * virtio_net_find (drivers/virtio/net_find.c) searches the machine; virtio_net_init drives whatever stands behind a
+ * struct virtio_bus, so the same code runs hosted against the model of tests/lib/. */
+#pragma once
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/counters.h"
+#include "drivers/virtio/bus.h"
+#include "drivers/virtio/virtqueue.h"
+#include "kernel/settings.h"
+#include "net/netdev.h"
+
+enum virtio_net_error {
+    VIRTIO_NET_OK,
+    VIRTIO_NET_NO_DEVICE,
+    VIRTIO_NET_NO_REGISTERS, /* found, but none of its register blocks can be reached */
+    VIRTIO_NET_RESET_TIMEOUT,
+    VIRTIO_NET_NOT_VERSION_1,
+    VIRTIO_NET_NEEDS_IOMMU,
+    VIRTIO_NET_FEATURES_REFUSED,
+    VIRTIO_NET_NO_QUEUE,          /* no receive or no transmit queue */
+    VIRTIO_NET_QUEUE_SIZE,        /* not a power of two, or too small for a header descriptor and one for data */
+    VIRTIO_NET_QUEUE_UNREACHABLE, /* rings where a legacy device cannot be pointed at, or a doorbell outside its area */
+};
+const char *virtio_net_error_text(enum virtio_net_error error);
+
+/* Returns true if the device can end a sleep, which takes MSI-X. Its messages go to the address that virtio_net_find
+ * was given. */
+bool virtio_net_can_wake(const struct netdev *device);
+
+/* Asks the device to end a sleep at the next frame, until virtio_net_quiet. Returns false if a frame is there
+ * already. */
+bool virtio_net_wake(struct netdev *device);
+
+/* Asks for no more wake-ups. */
+void virtio_net_quiet(struct netdev *device);
+
+/* Searches the virtio_mmio.device= words, the ACPI tables, then PCI, for the first network device that
+ * comes up. Reports it in one line of the log and names the others in a second one. Without any, lists the functions of
+ * PCI. The device's interrupts go to `message`; NULL: it gets none. Before memory_seal. */
+enum virtio_net_error virtio_net_find(struct netdev **device, const struct machine_virtio_mmio *words,
+                                      const struct virtio_message *message);
+
+enum {
+    VIRTIO_NET_RX_SLOT_COUNT_MAX = 256, /* 300 us of full frames at 10 Gbit/s: longer than any slice of idle work */
+    VIRTIO_NET_TX_SLOT_COUNT_MAX = 256, /* as many as there are buffers: the ring is never the limit */
+
+    VIRTIO_NET_RX_BUFFER_COUNT = VIRTIO_NET_RX_SLOT_COUNT_MAX /* posted */
+                                 + NETDEV_RX_BORROWED_MAX,    /* borrowed by the stack: the ring stays full meanwhile */
+    VIRTIO_NET_TX_BUFFER_COUNT = 256, /* frames prepared, unacknowledged or in flight; tx_acquire: NULL if all are */
+
+    /* 25 cache lines, an odd number, so that the buffers' first lines spread over all sets of the L1 cache. */
+    VIRTIO_NET_BUFFER_BYTES = 1600,
+    /* The offset of the Ethernet header in a buffer. virtio's header has room in front of it within the first line, and
+     * the offset is 2 past a multiple of 16 (netdev.h). */
+    VIRTIO_NET_FRAME_OFFSET = 18,
+};
+
+/* The path touches the first line and one of the queues; aligned to 64. */
+struct virtio_net {
+    struct netdev device;           /* first: net.c casts it back to struct virtio_net */
+    uint8_t header_bytes;           /* 10 or 12, virtio 1.2 §5.1.6.1 */
+    uint8_t checksum_flags;         /* flags of a received header that vouch for the checksum; 0 without GUEST_CSUM */
+    bool merges;                    /* VIRTIO_NET_F_MRG_RXBUF */
+    uint8_t *rx_memory, *tx_memory; /* the buffers */
+    struct virtio_bus *bus;
+    uint16_t rx_free_count, tx_free_count;
+
+    _Alignas(64) struct virtqueue rx;
+    _Alignas(64) struct virtqueue tx;
+
+    uint16_t rx_posted_max;   /* buffers the device has when all is well */
+    uint16_t rx_refill_count; /* so many missing are worth an index update */
+    bool reads_status;        /* VIRTIO_NET_F_STATUS */
+    const char *broken;       /* NULL, or why the device is not used any more */
+    uint64_t last_rx_cycles;  /* the time of the newest frame, or of the newest reading of the state */
+    uint16_t last_rx_idx;     /* rx.used_idx then */
+    struct virtio_net_stall {
+        uint64_t begin_cycles; /* since then a kick that the device asked for is missing, and it has used nothing */
+        uint16_t used_idx;     /* the queue's, then */
+    } rx_stall, tx_stall;
+    uint64_t features; /* agreed */
+
+    uint16_t rx_free[VIRTIO_NET_RX_BUFFER_COUNT]; /* stacks: the buffer used last is the warmest */
+    uint16_t tx_free[VIRTIO_NET_TX_BUFFER_COUNT];
+    bool rx_is_free[VIRTIO_NET_RX_BUFFER_COUNT];
+    struct tx_buffer tx_buffer[VIRTIO_NET_TX_BUFFER_COUNT];
+};
+static_assert(offsetof(struct virtio_net, rx) == 64 && sizeof(struct virtqueue) == 64, "one cache line each");
+
+/* Brings the device up, ready to send and receive. `net` and `bus` stay in use. Takes memory. */
+enum virtio_net_error virtio_net_init(struct virtio_net *net, struct virtio_bus *bus);
+
+/* Returns why the device cannot be used any more (it lied about its rings, asked for a reset, or is gone), or NULL. The
+ * caller gives the machine back. The link's state is device->link_up. */
+const char *virtio_net_broken(const struct netdev *device);
+
+/* Writes the one-line report: place, bus, features, queues, MAC, MTU, link. */
+size_t virtio_net_describe(const struct virtio_net *net, char *out, size_t out_bytes);
+
+/* drivers/virtio/net.c for drivers/virtio/net_init.c: sets up the buffers, once the queues stand. */
+extern const struct netdev_ops virtio_net_ops;
+void virtio_net_buffers_init(struct virtio_net *net);
+
+/* Asserts the invariant of queues, free lists and holders. */
+void virtio_net_check(const struct virtio_net *net);
+
+/* Gives the device all the free buffers that its ring has room for, then shows them in one step. Returns true if the
+ * device wants a notification: it does after it has run dry, and hardly ever else. */
+bool virtio_net_rx_post(struct virtio_net *net);
+
+/* All devices of a program count together; there is one in practice. */
+struct virtio_net_counters {
+    uint64_t rx_frames, tx_frames;
+    uint64_t rx_kicks, tx_kicks;               /* notifications; each is a VM exit */
+    uint64_t rx_rekicks, tx_rekicks;           /* kicks among them that repaired a missed one */
+    uint64_t state_exits;                      /* other VM exits after init: link and status reads */
+    uint64_t tx_ring_full;                     /* tx_publish found no slot */
+    uint64_t tx_still_held;                    /* tx_publish of a buffer that the device still holds */
+    uint64_t tx_no_buffer;                     /* tx_acquire found none */
+    uint64_t rx_merged;                        /* frames that came in several buffers, and were put together */
+    uint64_t rx_drop_short;                    /* less than virtio's header and an Ethernet header */
+    uint64_t rx_drop_long;                     /* more than NETDEV_FRAME_BYTES_MAX, or than the buffer holds */
+    uint64_t rx_drop_bad_merge;                /* several buffers that together are too short or too long */
+    uint64_t rx_buffers_free, tx_buffers_free; /* as virtio_net_levels saw them last */
+};
+extern struct virtio_net_counters virtio_net_counters;
+struct counter_group virtio_net_counter_group(void);
+
+/* Counts the buffers that neither the device nor the stack holds, for the statistics. */
+void virtio_net_levels(const struct netdev *device);

@@ -1,0 +1,249 @@
+/* From a device in any state to one that sends and receives: the numbered steps of virtio 1.2 §3.1.1 and §5.1.5. */
+#include "drivers/virtio/net.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/bytes.h"
+#include "base/cycles.h"
+#include "base/log.h"
+#include "kernel/memory/memory.h"
+
+enum {
+    MTU_BYTES_MAX = NETDEV_FRAME_BYTES_MAX - 14,
+    /* Each read is a VM exit of at least half a microsecond, mostly several: no reset takes that many. */
+    RESET_READ_COUNT_MAX = 500000,
+    CONFIG_TRY_COUNT_MAX = 10, /* readings until none is torn: the host's operator seldom changes the configuration */
+};
+
+/* Not accepted, among others: RING_PACKED, ACCESS_PLATFORM (no IOMMU is known), CTRL_VQ, MQ, any segmentation. */
+static const uint64_t WANTED_FEATURES =
+    BIT(VIRTIO_F_VERSION_1) | BIT(VIRTIO_F_ANY_LAYOUT) | BIT(VIRTIO_F_EVENT_IDX) | BIT(VIRTIO_NET_F_MAC)
+    | BIT(VIRTIO_NET_F_STATUS) | BIT(VIRTIO_NET_F_MTU) | BIT(VIRTIO_NET_F_CSUM) | BIT(VIRTIO_NET_F_GUEST_CSUM)
+    | BIT(VIRTIO_NET_F_MRG_RXBUF) |
+    /* virtio 1.2 §6.1: a device implemented in hardware asks for the platform's barriers; on x86 they are the ones
+     * used here. */
+    BIT(VIRTIO_F_ORDER_PLATFORM);
+
+static bool has(const struct virtio_net *net, unsigned bit) { return (net->features & BIT(bit)) != 0; }
+
+/* virtio 1.2 §2.1.1: Adds a bit; only a reset clears bits. */
+static void status_add(struct virtio_bus *bus, uint8_t bit)
+{
+    bus->ops->status_write(bus, bus->ops->status_read(bus) | bit);
+}
+
+/* Does steps 1 to 3. Firmware, GRUB or a Linux before this kernel may have left rings registered in memory that is
+ * reused now. So the reset must be complete before anything else: virtio 1.2 §4.1.4.3.2 demands to wait until the
+ * status reads 0. */
+static enum virtio_net_error reset_and_greet(struct virtio_bus *bus)
+{
+    bus->ops->status_write(bus, 0);
+    for (uint32_t reads = 0; bus->ops->status_read(bus) != 0; reads++)
+        if (reads == RESET_READ_COUNT_MAX)
+            return VIRTIO_NET_RESET_TIMEOUT;
+    status_add(bus, VIRTIO_STATUS_ACKNOWLEDGE);
+    status_add(bus, VIRTIO_STATUS_DRIVER);
+    return VIRTIO_NET_OK;
+}
+
+static uint32_t config_read(const struct virtio_net *net, uint16_t offset, uint8_t bytes)
+{
+    return net->bus->ops->config_read(net->bus, offset, bytes);
+}
+
+/* virtio 1.2 §5.1.4.2: Returns true if VIRTIO_NET_F_MTU may be accepted: frames of that size must be received.
+ * Buffers hold 1500 bytes, unless they can be merged; longer frames are then received, and dropped as too long. The
+ * field may be read before the features are agreed (virtio 1.2 §3.1.1 step 4). */
+static bool mtu_usable(struct virtio_net *net, uint64_t offered)
+{
+    if (!(offered & BIT(VIRTIO_NET_F_MTU)))
+        return false;
+    uint32_t mtu_bytes = config_read(net, VIRTIO_NET_CONFIG_MTU, 2);
+    if (mtu_bytes < VIRTIO_NET_MTU_BYTES_MIN || (mtu_bytes > MTU_BYTES_MAX && !(offered & BIT(VIRTIO_NET_F_MRG_RXBUF))))
+        return false;
+    net->device.mtu_bytes = (uint16_t)min_size(mtu_bytes, MTU_BYTES_MAX);
+    ASSERT(net->device.mtu_bytes >= VIRTIO_NET_MTU_BYTES_MIN);
+    return true;
+}
+
+/* Does steps 4 to 6. */
+static enum virtio_net_error features_agree(struct virtio_net *net)
+{
+    struct virtio_bus *bus = net->bus;
+    uint64_t offered = bus->ops->features_read(bus);
+    net->features = offered & WANTED_FEATURES;
+    if (!mtu_usable(net, offered))
+        net->features &= ~BIT(VIRTIO_NET_F_MTU);
+    if (bus->legacy)
+        net->features &= UINT32_MAX;
+    else if (!has(net, VIRTIO_F_VERSION_1))
+        return VIRTIO_NET_NOT_VERSION_1;
+
+    ASSERT((net->features & ~(offered & WANTED_FEATURES)) == 0);
+    bus->ops->features_write(bus, net->features);
+    if (bus->legacy)
+        return VIRTIO_NET_OK; /* virtio 1.2 §3.1.2: steps 5 and 6 are unknown to legacy devices */
+    status_add(bus, VIRTIO_STATUS_FEATURES_OK);
+    if (bus->ops->status_read(bus) & VIRTIO_STATUS_FEATURES_OK)
+        return VIRTIO_NET_OK;
+    return offered & BIT(VIRTIO_F_ACCESS_PLATFORM) ? VIRTIO_NET_NEEDS_IOMMU : VIRTIO_NET_FEATURES_REFUSED;
+}
+
+/* virtio 1.2 §5.1.5: Does steps 5 and 6. */
+static void address_and_link_read(struct virtio_net *net)
+{
+    struct netdev *device = &net->device;
+    ASSERT(device->ops == &virtio_net_ops);
+    if (!has(net, VIRTIO_NET_F_MAC)) {
+        /* A random local address; the low bits of the first byte say "locally administered" and "unicast". */
+        uint64_t random = cycles_now() * UINT64_C(0x9e3779b97f4a7c15);
+        device->mac[0] = 0x02;
+        device->mac[1] = (uint8_t)(random >> 24);
+        store_be32(device->mac + 2, (uint32_t)(random >> 32));
+    }
+    for (int tries = 0; tries < CONFIG_TRY_COUNT_MAX; tries++) {
+        uint32_t generation = net->bus->ops->config_generation(net->bus);
+        for (uint16_t i = 0; i < NETDEV_MAC_BYTES && has(net, VIRTIO_NET_F_MAC); i++)
+            device->mac[i] = (uint8_t)config_read(net, VIRTIO_NET_CONFIG_MAC + i, 1);
+        device->link_up = !has(net, VIRTIO_NET_F_STATUS)
+                          || (config_read(net, VIRTIO_NET_CONFIG_STATUS, 2) & VIRTIO_NET_S_LINK_UP);
+        if (net->bus->ops->config_generation(net->bus) == generation)
+            return;
+    }
+}
+
+static enum virtio_net_error queue_init(struct virtio_net *net, struct virtqueue *queue, uint16_t number,
+                                        uint16_t slot_count_max)
+{
+    struct virtio_bus *bus = net->bus;
+    uint16_t size = bus->ops->queue_size_max(bus, number);
+    if (size == 0)
+        return VIRTIO_NET_NO_QUEUE;
+    /* virtio 1.2 §5.1.6.6: towards a legacy device without ANY_LAYOUT the header stands in a descriptor of its own. */
+    uint8_t chain_count = has(net, VIRTIO_F_VERSION_1) || has(net, VIRTIO_F_ANY_LAYOUT) ? 1 : 2;
+    if (!bus->queue_size_fixed) {
+        size = (uint16_t)min_size(size, (size_t)slot_count_max * chain_count);
+        while (size & (size - 1))
+            size &= (uint16_t)(size - 1); /* virtio 1.2 §2.7: the largest power of two in it */
+    }
+    if (size > VIRTQ_SIZE_MAX || (size & (size - 1)) != 0 || size < chain_count)
+        return VIRTIO_NET_QUEUE_SIZE;
+
+    ASSERT(net->header_bytes != 0);
+    const struct virtqueue_config config = {
+        .size = size,
+        .used_align_bytes = bus->legacy ? VIRTQ_LEGACY_ALIGN_BYTES : 64,
+        .chain_count = chain_count,
+        .head_bytes = net->header_bytes,
+        .device_writes = number == VIRTIO_NET_RECEIVEQ,
+        .event_index = has(net, VIRTIO_F_EVENT_IDX),
+    };
+    void *memory = memory_take(virtqueue_bytes(&config), VIRTQ_LEGACY_ALIGN_BYTES, "virtio rings");
+    uint16_t *tokens = memory_take(size * sizeof *tokens, 64, "virtio tokens");
+    virtqueue_init(queue, &config, memory, tokens);
+    return bus->ops->queue_enable(bus, number, queue) ? VIRTIO_NET_OK : VIRTIO_NET_QUEUE_UNREACHABLE;
+}
+
+static enum virtio_net_error steps(struct virtio_net *net)
+{
+    struct virtio_bus *bus = net->bus;
+    enum virtio_net_error error;
+
+    /* Steps 1 to 6 */
+    if ((error = reset_and_greet(bus)) != VIRTIO_NET_OK || (error = features_agree(net)) != VIRTIO_NET_OK)
+        return error;
+
+    /* Step 7, which is virtio 1.2 §5.1.5 */
+    address_and_link_read(net);
+    net->merges = has(net, VIRTIO_NET_F_MRG_RXBUF);
+    net->reads_status = has(net, VIRTIO_NET_F_STATUS);
+    net->header_bytes = has(net, VIRTIO_F_VERSION_1) || net->merges ? 12 : 10; /* virtio 1.2 §5.1.6.1 */
+    if (has(net, VIRTIO_NET_F_GUEST_CSUM))
+        net->checksum_flags = VIRTIO_NET_HDR_F_NEEDS_CSUM | VIRTIO_NET_HDR_F_DATA_VALID;
+    net->device.tx_checksum = has(net, VIRTIO_NET_F_CSUM);
+    if ((error = queue_init(net, &net->rx, VIRTIO_NET_RECEIVEQ, VIRTIO_NET_RX_SLOT_COUNT_MAX)) != VIRTIO_NET_OK
+        || (error = queue_init(net, &net->tx, VIRTIO_NET_TRANSMITQ, VIRTIO_NET_TX_SLOT_COUNT_MAX)) != VIRTIO_NET_OK)
+        return error;
+    virtio_net_buffers_init(net);
+    ASSERT(net->rx_posted_max != 0);
+    bool kick = virtio_net_rx_post(net);
+
+    /* Step 8; only now may the device be notified. */
+    status_add(bus, VIRTIO_STATUS_DRIVER_OK);
+    if (kick) {
+        bus->ops->kick(bus, VIRTIO_NET_RECEIVEQ);
+        virtio_net_counters.rx_kicks++;
+    }
+    return VIRTIO_NET_OK;
+}
+
+enum virtio_net_error virtio_net_init(struct virtio_net *net, struct virtio_bus *bus)
+{
+    ASSERT(bus->ops != NULL);
+    memset(net, 0, sizeof *net);
+    net->bus = bus;
+    net->device.ops = &virtio_net_ops;
+    net->device.mtu_bytes = MTU_BYTES_MAX;
+    enum virtio_net_error error = steps(net);
+    if (error != VIRTIO_NET_OK)
+        status_add(bus, VIRTIO_STATUS_FAILED);
+    return error;
+}
+
+const char *virtio_net_error_text(enum virtio_net_error error)
+{
+    switch (error) {
+    case VIRTIO_NET_OK:
+        return "no error";
+    case VIRTIO_NET_NO_DEVICE:
+        return "no virtio network device";
+    case VIRTIO_NET_NO_REGISTERS:
+        return "the network device's registers cannot be reached";
+    case VIRTIO_NET_RESET_TIMEOUT:
+        return "the network device does not come out of its reset";
+    case VIRTIO_NET_NOT_VERSION_1:
+        return "the network device offers modern registers but not VERSION_1";
+    case VIRTIO_NET_NEEDS_IOMMU:
+        return "the network device insists on an IOMMU (ACCESS_PLATFORM), which this kernel does not drive";
+    case VIRTIO_NET_FEATURES_REFUSED:
+        return "the network device refuses the features it offered";
+    case VIRTIO_NET_NO_QUEUE:
+        return "the network device lacks a receive or a transmit queue";
+    case VIRTIO_NET_QUEUE_SIZE:
+        return "the network device's queues have an impossible size";
+    case VIRTIO_NET_QUEUE_UNREACHABLE:
+        return "the rings or the doorbells lie beyond what the network device can address";
+    }
+    return "unknown error";
+}
+
+static const struct {
+    uint8_t bit;
+    const char *name;
+} feature_names[] = {
+    { VIRTIO_F_VERSION_1, "VERSION_1" },
+    { VIRTIO_F_ANY_LAYOUT, "ANY_LAYOUT" },
+    { VIRTIO_F_EVENT_IDX, "EVENT_IDX" },
+    { VIRTIO_F_ORDER_PLATFORM, "ORDER_PLATFORM" },
+    { VIRTIO_NET_F_MAC, "MAC" },
+    { VIRTIO_NET_F_STATUS, "STATUS" },
+    { VIRTIO_NET_F_MTU, "MTU" },
+    { VIRTIO_NET_F_CSUM, "CSUM" },
+    { VIRTIO_NET_F_GUEST_CSUM, "GUEST_CSUM" },
+    { VIRTIO_NET_F_MRG_RXBUF, "MRG_RXBUF" },
+};
+
+size_t virtio_net_describe(const struct virtio_net *net, char *out, size_t out_bytes)
+{
+    const uint8_t *mac = net->device.mac;
+    size_t at = format(out, out_bytes, "%s, %s, features", net->bus->place, net->bus->name);
+    for (size_t i = 0; i < ARRAY_COUNT(feature_names); i++)
+        if (has(net, feature_names[i].bit))
+            at += format(out + at, out_bytes - at, " %s", feature_names[i].name);
+    at += format(out + at, out_bytes - at, ", queues rx %u tx %u, mac %02x:%02x:%02x:%02x:%02x:%02x, mtu %u, link %s",
+                 net->rx.size, net->tx.size, mac[0], mac[1], mac[2], mac[3], mac[4], mac[5], net->device.mtu_bytes,
+                 net->device.link_up ? "up" : "down");
+    ASSERT(at < out_bytes);
+    return at;
+}

@@ -1,0 +1,363 @@
+/* The composition root of the image: the order in which the machine comes up, and the one loop. */
+#include <string.h>
+
+#include "app/program.h"
+#include "app/service/service.h"
+#include "app/service/settings.h"
+#include "app/service/start.h"
+#include "app/service/stats.h"
+#include "app/service/status_page.h"
+#include "base/assert.h"
+#include "base/bytes.h"
+#include "base/log.h"
+#include "base/time.h"
+#include "base/trace.h"
+#include "drivers/console/screen.h"
+#include "drivers/console/uart.h"
+#include "drivers/virtio/net.h"
+#include "drivers/watchdog/i6300esb.h"
+#include "kernel/build_id.h"
+#include "kernel/cpu/apic.h"
+#include "kernel/cpu/cpu.h"
+#include "kernel/cpu/random.h"
+#include "kernel/cpu/second_cpu.h"
+#include "kernel/cpu/traps.h"
+#include "kernel/firmware/acpi.h"
+#include "kernel/firmware/boot_info.h"
+#include "kernel/memory/memory.h"
+#include "kernel/memory/paging.h"
+#include "kernel/rescue/blackbox.h"
+#include "kernel/rescue/console.h"
+#include "kernel/rescue/failure.h"
+#include "kernel/rescue/reset.h"
+#include "kernel/rescue/selftest.h"
+#include "kernel/rescue/shutdown.h"
+#include "kernel/rescue/watchdog.h"
+#include "kernel/settings.h"
+#include "kernel/time/clock.h"
+#include "kernel/time/sleep.h"
+#include "kernel/time/wall_clock.h"
+
+enum {
+    READING_PAUSE_MS = 4000, /* how long a message stands on the screen before Linux comes back */
+    RECORD_PERIOD_NS = NS_PER_S,
+    I6300ESB_SPARE_NS = 2 * NS_PER_S, /* it acts last: behind the watchdog, and the dump that this sets off */
+    RECORDS_PER_COMPARISON = 60,      /* between the clocks: an exit or two, once a minute */
+};
+
+/* The longest that the loop has been away from its beginning, sleeps aside; and the machine's counters that no module
+ * shows by itself. */
+static struct {
+    uint64_t turn_max_ns;
+} loop_counters;
+static const struct counter machine_counter_table[] = {
+    COUNTER("loop.", loop_counters, turn_max_ns),
+    { "log.lines_missed", &log_lines_missed_count },
+    { "traps.unexpected", &traps_unexpected_count },
+};
+static const struct counter_group machine_counter_group = { machine_counter_table, ARRAY_COUNT(machine_counter_table) };
+
+static struct boot_info boot;
+static struct settings settings;
+static bool second_cpu; /* it is up */
+
+_Noreturn void kernel_main(enum boot_protocol protocol, const void *information); /* from boot/entry.asm */
+
+/* ---- the start ---- */
+
+static _Noreturn void settings_refused(const char *message)
+{
+    log_line("%s", message);
+    shutdown_after_failure("the settings cannot be used");
+}
+
+/* Reads all words, as soon as they are known. Mistakes are reported once there are consoles and a crash record. */
+static void settings_read(void)
+{
+    ASSERT(program.settings != NULL && program.turn != NULL);
+    service_settings_begin(&settings, program.settings, &machine_settings_table);
+    if (boot.command_line_cut) {
+        settings_fail(&settings, "settings: the command line is longer than 4095 bytes");
+    }
+    if (boot.module_cut) {
+        settings_fail(&settings, "settings: the module is longer than 16383 bytes, or lies where it cannot be read");
+    }
+    settings_add(&settings, "command line", boot.command_line, strlen(boot.command_line));
+    settings_add(&settings, "module", boot.module, strlen(boot.module));
+}
+
+static void blackbox_claim(void)
+{
+    ASSERT(machine_settings.blackbox_count <= MACHINE_BLACKBOX_COUNT_MAX);
+    for (uint32_t i = 0; i < machine_settings.blackbox_count; i++) {
+        const struct machine_region *region = &machine_settings.blackbox[i];
+        void *memory = memory_claim(region->address, region->bytes);
+        if (memory == NULL) {
+            log_line("blackbox: 0x%lx, %u bytes: not free RAM here, left out", region->address, region->bytes);
+        } else {
+            blackbox_add_region(memory, region->bytes);
+        }
+    }
+}
+
+/* Brings up the machine itself: from here on a mistake is dumped, and time is known. */
+static void machine_init(enum boot_protocol protocol, const void *information)
+{
+    static const char *const protocols[] = {
+        [BOOT_MULTIBOOT2] = "Multiboot2",
+        [BOOT_PVH] = "PVH",
+        [BOOT_LINUX] = "Linux boot protocol",
+    };
+    failure_init();
+    if (uart_init()) {
+        console_add(uart_write);
+    }
+    log_line("peregrine, build %s", build_id_text());
+    blackbox_set_build_id(build_id());
+    if (!boot_info_parse(&boot, protocol, information, BOOT_MAPPED_END)) {
+        if (protocol == BOOT_PVH) { /* QEMU pc-bios/optionrom/pvh_main.c: the text runs over what lies behind it */
+            log_line("PVH: no start_info: QEMU overwrites it when the command line is longer than 4095 bytes");
+        }
+        shutdown_after_failure("what the loader handed over is broken");
+    }
+    ASSERT(protocol < ARRAY_COUNT(protocols));
+    settings_read();
+    cpu_init(program.wants_plain_cpu != NULL && program.wants_plain_cpu());
+    traps_init(failure_of_trap);
+    memory_init(boot.regions, boot.region_count, boot.regions_dropped_count == 0);
+    blackbox_claim();
+    apic_init(memory_map_device);
+    if (screen_init(&boot.framebuffer)) {
+        console_add(screen_write);
+        shutdown_set_reading_pause(READING_PAUSE_MS);
+    }
+    log_line("started by %s%s%s; %s", protocols[protocol], boot.loader[0] ? ", " : "", boot.loader, screen_name());
+    cpu_report();
+    acpi_init(&boot);
+    reset_arm();
+    if (!clock_init()) {
+        shutdown_after_failure("no clock");
+    }
+    log_clock_ns = clock_now_ns();
+    wall_clock_init();
+    random_init(&boot, sizeof boot);
+}
+
+static _Noreturn void test_trap(void)
+{
+    const char *word = machine_settings.test_trap;
+    char message[MACHINE_WORD_BYTES_MAX + 80];
+    selftest_trap(word);
+    format(message, sizeof message, "test.trap=%s: there is no such trap; see docs/settings.md", word);
+    settings_refused(message);
+}
+
+static void watchdogs_arm(uint64_t timeout_ns)
+{
+    ASSERT(timeout_ns == 0 || timeout_ns >= NS_PER_S);
+    if (timeout_ns == 0) {
+        log_line("watchdog: off; a loop that hangs stays until a reset from outside");
+        return;
+    }
+    bool armed = watchdog_arm(timeout_ns, second_cpu);
+    armed |= i6300esb_start(timeout_ns + WATCHDOG_DUMP_NS + I6300ESB_SPARE_NS);
+    if (!armed) {
+        log_line("watchdog: this machine has none; a loop that hangs stays until a reset from outside");
+    }
+}
+
+/* Acts on the machine's settings. A trap for testing springs before the program's words are checked, or later. */
+static void settings_apply(void)
+{
+    ASSERT(settings.table_count > 0);
+    const struct machine_settings *s = &machine_settings;
+    if (settings.error[0] != '\0') {
+        settings_refused(settings.error);
+    }
+    reset_use_methods(s->test_methods);
+    bool wanted = s->watchdog_ns != 0 || service_settings.cpus > 1;
+    second_cpu = wanted
+                 && second_cpu_start(&(struct second_cpu_config){
+                     .cpu_count = acpi_cpu_count(),
+                     .cpu_apic_id = acpi_cpu_apic_id,
+                     .claim = memory_claim,
+                     .wait_us = clock_spin_us,
+                     .enter = paging_init_second,
+                     .watch = watchdog_look,
+                 });
+    watchdogs_arm(s->watchdog_ns);
+    if (s->test_trap[0] != '\0' && s->test_after_ns == 0) {
+        test_trap();
+    }
+    if (!settings_finish(&settings)) {
+        settings_refused(settings.error);
+    }
+    if (s->tsc_khz != 0) {
+        clock_refine(s->tsc_khz);
+    }
+}
+
+/* Finds the network device. With wait=sleep its interrupts are set up as well, where machine and device have them. */
+static struct netdev *device_find(void)
+{
+    struct netdev *device;
+    bool sleeps = service_settings.wait == SERVICE_WAIT_SLEEP;
+    bool can_sleep = sleeps && sleep_init();
+    struct virtio_message message = { sleep_message_address(), sleep_message_data() };
+    enum virtio_net_error error = virtio_net_find(&device, &machine_settings.virtio_mmio, can_sleep ? &message : NULL);
+    if (error != VIRTIO_NET_OK) {
+        log_line("network: %s", virtio_net_error_text(error));
+        shutdown_after_failure("no network device");
+    }
+    ASSERT(device != NULL);
+    if (sleeps && !virtio_net_can_wake(device)) {
+        log_line("wait=sleep: this device cannot wake this machine; it spins");
+    }
+    watchdog_watch(&virtio_net_counters.rx_frames);
+    watchdog_beat();
+    return device;
+}
+
+/* Does the work that cpus=2 takes off the loop: the log's consoles and the status page's text. */
+static bool second_cpu_work(void)
+{
+    bool wrote = console_poll();
+    return status_page_render() || wrote;
+}
+
+static bool second_cpu_shares(void) { return second_cpu && service_settings.cpus > 1; }
+
+static void statistics_init(void)
+{
+    struct counter_group device_counters = virtio_net_counter_group();
+    ASSERT(device_counters.count > 0);
+    stats_clear();
+    blackbox_set_statistics(stats_line);
+    stats_add_fact("build", build_id_text());
+    stats_add_fact("clock", clock_source());
+    stats_add_counters(&device_counters);
+    stats_add_counters(&machine_counter_group);
+    stats_add_counters(&wall_clock_counter_group);
+    stats_add_counters(&watchdog_counter_group);
+}
+
+/* ---- the loop ---- */
+
+/* Rests until a frame comes or a timer is due; not at all if there is something to do. */
+static void rest(struct netdev *device)
+{
+    uint64_t now_ns = clock_now_ns();
+    uint64_t deadline_ns = program.next_deadline_ns(now_ns);
+    if (deadline_ns > now_ns && virtio_net_wake(device)) {
+        sleep_until_ns(now_ns, deadline_ns);
+    }
+    virtio_net_quiet(device);
+}
+
+/* Writes once a second the record of a running machine, a slice of it each turn. True while one is being written. */
+static bool record_poll(const struct netdev *device, uint64_t begun_ns, uint64_t now_ns)
+{
+    static uint64_t next_ns, records;
+    ASSERT(begun_ns <= now_ns);
+    if (blackbox_step()) {
+        return true;
+    }
+    if (now_ns >= next_ns) {
+        if (machine_settings.test_trap[0] != '\0' && now_ns - begun_ns >= machine_settings.test_after_ns) {
+            test_trap();
+        }
+        next_ns = now_ns + RECORD_PERIOD_NS;
+        virtio_net_levels(device);
+        i6300esb_poll(now_ns);
+        if (++records % RECORDS_PER_COMPARISON == 0) {
+            wall_clock_compare();
+        }
+        blackbox_begin();
+    }
+    return false;
+}
+
+/* Turns the one loop. Log lines go out a few characters at a time, because each is an exit to the hypervisor. */
+static enum program_verdict run(struct netdev *device)
+{
+    enum program_verdict verdict;
+    uint64_t begun_ns = clock_now_ns();
+    ASSERT(device != NULL && begun_ns <= clock_now_ns());
+    log_defer(true);
+    if (second_cpu_shares()) {
+        console_hand_over();
+    }
+    uint64_t before_ns = clock_now_ns();
+    do {
+        watchdog_beat();
+        failure_of_second_cpu();
+        trace_stamp(TRACE_FRAME_SEEN);
+        log_clock_ns = clock_at_ns(trace.cycles[TRACE_FRAME_SEEN]);
+        loop_counters.turn_max_ns = max_size(loop_counters.turn_max_ns, log_clock_ns - before_ns);
+        before_ns = log_clock_ns;
+        verdict = program.turn(log_clock_ns);
+        bool writing = record_poll(device, begun_ns, log_clock_ns) | log_drain();
+        if (!writing && virtio_net_can_wake(device)) {
+            rest(device);
+            before_ns = clock_now_ns();
+        }
+        if (virtio_net_broken(device) != NULL) {
+            log_line("network: %s", virtio_net_broken(device));
+            shutdown_after_failure("the network device failed");
+        }
+    } while (verdict == PROGRAM_ON);
+    console_take_back();
+    return verdict;
+}
+
+/* ---- the end ---- */
+
+static bool final_flush_step(void) { return program_flush_step(clock_now_ns()); }
+
+static void statistics_log(void)
+{
+    wall_clock_report();
+    char line[STATS_LINE_BYTES_MAX + 1];
+    size_t bytes;
+    for (size_t i = 0; (bytes = stats_line(i, line, sizeof line)) != 0; i++) {
+        ASSERT(bytes < sizeof line);
+        log_line("stats: %.*s", (int)bytes - 1, line); /* without its '\n' */
+        watchdog_beat();                               /* a serial line takes its time */
+    }
+}
+
+_Noreturn void kernel_main(enum boot_protocol protocol, const void *information)
+{
+    machine_init(protocol, information);
+    settings_apply();
+    struct netdev *device = device_find();
+    statistics_init();
+    if (second_cpu_shares()) {
+        second_cpu_give(second_cpu_work);
+    }
+    log_clock_ns = clock_now_ns();
+    const struct start_platform platform = { .device = device,
+                                             .tsc_khz = clock_tsc_khz(),
+                                             .second_cpu = second_cpu_shares(),
+                                             .now_ns = clock_now_ns,
+                                             .wall_error_ns = wall_clock_error_ns(),
+                                             .random = random_bytes,
+                                             .beat = watchdog_beat };
+    const char *mistake = program_start(&platform);
+    if (mistake != NULL) {
+        settings_refused(mistake);
+    }
+    watchdog_beat();
+    log_clock_ns = clock_now_ns();
+    memory_seal();
+    if (service_settings.log.address != 0) {
+        shutdown_set_final_flush(final_flush_step);
+    }
+    enum program_verdict verdict = run(device);
+    ASSERT(verdict != PROGRAM_ON);
+    statistics_log();
+    if (verdict == PROGRAM_GG) {
+        shutdown(service_verdict_name(verdict));
+    }
+    shutdown_after_failure(service_verdict_name(verdict));
+}

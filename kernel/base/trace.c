@@ -1,3 +1,0 @@
-#include "kernel/base/trace.h"
-
-struct trace trace;

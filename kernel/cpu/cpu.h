@@ -1,0 +1,94 @@
+/* The processor: what it offers, what of it is switched on, and its few instructions that C lacks. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct cpu {
+    char vendor[13]; /* "GenuineIntel" */
+    char model[49];
+    char hypervisor[13];          /* "KVMKVMKVM", "TCGTCGTCGTCG", ..., "" on bare metal */
+    uint32_t hypervisor_leaf_max; /* 0 without a hypervisor */
+    uint32_t leaf_max;
+    uint32_t address_bits; /* physical */
+    uint32_t thread_bits;  /* the lowest bits of an APIC id, which number a core's hyperthreads; 0 without any */
+    bool gib_pages, tsc_invariant, rdrand, rdseed;
+    uint64_t xcr0;     /* state that is switched on; 0 without XSAVE */
+    bool avx2, avx512; /* the CPU has it and its state is switched on (AVX-512: F, BW, VL, DQ) */
+};
+
+/* Valid after cpu_init. */
+extern struct cpu cpu;
+
+/* Reads CPUID, then switches on every SIMD state that exists, SMEP, SMAP and UMIP. Executes no SIMD itself: all but the
+ * matcher's variants is built for general registers (tools/make/image.mk), except memcpy's plain moves. `plain` is for
+ * a hypervisor that emulates the kernel (simd=scalar). Then no state beyond SSE is switched on, and RDRAND and RDSEED
+ * count as missing. */
+void cpu_init(bool plain);
+void cpu_report(void);
+
+/* Switches on, on the second CPU, the same state as on the first, whose CR4 is `cr4`. */
+void cpu_init_second(uint64_t cr4);
+
+struct cpuid {
+    uint32_t eax, ebx, ecx, edx;
+};
+
+static inline struct cpuid cpuid(uint32_t leaf, uint32_t subleaf)
+{
+    struct cpuid r;
+    __asm__ volatile("cpuid" : "=a"(r.eax), "=b"(r.ebx), "=c"(r.ecx), "=d"(r.edx) : "a"(leaf), "c"(subleaf));
+    return r;
+}
+
+static inline uint64_t msr_read(uint32_t msr)
+{
+    uint32_t low, high;
+    __asm__ volatile("rdmsr" : "=a"(low), "=d"(high) : "c"(msr));
+    return (uint64_t)high << 32 | low;
+}
+
+static inline void msr_write(uint32_t msr, uint64_t value)
+{
+    __asm__ volatile("wrmsr" : : "c"(msr), "a"((uint32_t)value), "d"((uint32_t)(value >> 32)) : "memory");
+}
+
+static inline uint64_t cr0_read(void)
+{
+    uint64_t v;
+    __asm__ volatile("mov %%cr0, %0" : "=r"(v));
+    return v;
+}
+static inline uint64_t cr2_read(void)
+{
+    uint64_t v;
+    __asm__ volatile("mov %%cr2, %0" : "=r"(v));
+    return v;
+}
+static inline uint64_t cr3_read(void)
+{
+    uint64_t v;
+    __asm__ volatile("mov %%cr3, %0" : "=r"(v));
+    return v;
+}
+static inline void cr3_write(uint64_t v) { __asm__ volatile("mov %0, %%cr3" : : "r"(v) : "memory"); }
+static inline uint64_t cr4_read(void)
+{
+    uint64_t v;
+    __asm__ volatile("mov %%cr4, %0" : "=r"(v));
+    return v;
+}
+static inline void cr4_write(uint64_t v) { __asm__ volatile("mov %0, %%cr4" : : "r"(v) : "memory"); }
+
+/* Tells the core that this is a loop that waits. */
+static inline void cpu_pause(void) { __asm__ volatile("pause"); }
+
+/* Stops this CPU for ever; only an NMI, a machine check or a reset from outside comes through. */
+static inline _Noreturn void cpu_stop(void)
+{
+    for (;;)
+        __asm__ volatile("cli\n\thlt");
+}
+
+/* Raises an exception without handlers: no machine survives it. */
+_Noreturn void cpu_triple_fault(void);

@@ -1,0 +1,61 @@
+/* The facts of the ACPI tables that the rest of the machine asks for. ACPI 6.5 §5.2.
+ *
+ * Tables are input: lengths and checksums are checked, a bad table counts as none. AML is not run. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct boot_info;
+
+/* Reads the tables, before the seal. Everything below answers "nothing there" if there are none. */
+void acpi_init(const struct boot_info *boot);
+
+/* One segment of PCI configuration space by memory (MCFG, PCI Firmware Specification 3.2 §4.1.2). */
+struct acpi_ecam {
+    uint64_t base;
+    uint16_t segment;
+    uint8_t bus_first, bus_last;
+};
+
+enum { ACPI_ECAM_COUNT_MAX = 4, ACPI_CPU_COUNT_MAX = 64 };
+
+size_t acpi_ecam_count(void); /* 0 without MCFG: use ports 0xcf8/0xcfc */
+const struct acpi_ecam *acpi_ecam(size_t index);
+
+size_t acpi_cpu_count(void); /* enabled local APICs of the MADT; at least 1 */
+uint8_t acpi_cpu_apic_id(size_t index);
+
+/* The pin of an I/O APIC at which the PIT's interrupt, ISA line 0, comes in. */
+struct acpi_timer_line {
+    uint64_t ioapic; /* its registers */
+    uint32_t pin;
+    bool active_low;
+};
+/* Finds that pin. Returns false if the MADT names no I/O APIC. */
+bool acpi_timer_line(struct acpi_timer_line *line);
+
+/* virtio-mmio devices: nodes LNRO0005 of the DSDT, as QEMU's microvm describes them. */
+struct acpi_virtio_mmio {
+    uint32_t base, bytes;
+};
+enum { ACPI_VIRTIO_MMIO_COUNT_MAX = 32 };
+size_t acpi_virtio_mmio_count(void); /* at most ACPI_VIRTIO_MMIO_COUNT_MAX */
+const struct acpi_virtio_mmio *acpi_virtio_mmio(size_t index);
+
+/* A register by address. */
+enum acpi_space { ACPI_SPACE_NONE, ACPI_SPACE_MEMORY, ACPI_SPACE_PORT };
+struct acpi_register {
+    enum acpi_space space;
+    uint64_t address;
+};
+
+/* Returns the register in which the power management timer counts, and its width; space NONE without one. */
+struct acpi_register acpi_pm_timer(uint32_t *width_bits);
+
+/* Returns the RTC's register for the century; 0: it has none. */
+uint8_t acpi_rtc_century(void);
+
+/* Returns the reset register and the value that resets; space NONE without one. */
+struct acpi_register acpi_reset_register(uint8_t *value);

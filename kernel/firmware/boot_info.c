@@ -1,0 +1,293 @@
+/* Reads each protocol's structure. Runs on the first page tables (the first 4 GiB), allocates nothing, logs nothing. */
+#include "kernel/firmware/boot_info.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/bytes.h"
+#include "kernel/firmware/linux_boot_spec.h"
+#include "kernel/firmware/multiboot2_spec.h"
+#include "kernel/firmware/pvh_spec.h"
+
+/* Copies at most out_bytes - 1 bytes and terminates. Returns true when something had to be left out. */
+static bool text_copy(char *out, size_t out_bytes, const char *text, size_t text_bytes)
+{
+    ASSERT(out_bytes > 0);
+    size_t bytes = min_size(text_bytes, out_bytes - 1);
+    memcpy(out, text, bytes);
+    out[bytes] = '\0';
+    return bytes < text_bytes;
+}
+
+static void region_add(struct boot_info *boot, uint64_t base, uint64_t bytes, uint32_t type)
+{
+    if (bytes == 0 || base + bytes < base) {
+        return;
+    }
+    if (boot->region_count == MEMORY_REGION_COUNT_MAX) {
+        boot->regions_dropped_count++;
+        return;
+    }
+    ASSERT(boot->region_count < MEMORY_REGION_COUNT_MAX);
+    boot->regions[boot->region_count++] = (struct memory_region){ base, bytes, type };
+}
+
+static void module_take(struct boot_info *boot, const void *text, uint64_t bytes)
+{
+    if (boot->module_count++ == 0) {
+        boot->module_cut = text_copy(boot->module, sizeof boot->module, text, (size_t)bytes);
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------ Multiboot2 */
+
+/* Addresses are 32 bits wide here, so all of them are mapped. */
+
+static void take_memory_map(struct boot_info *boot, const uint8_t *tag, uint32_t size)
+{
+    uint32_t step = load_le32(tag + offsetof(struct multiboot2_memory_map, entry_size));
+    if (step < sizeof(struct multiboot2_memory_entry)) {
+        return;
+    }
+    for (uint32_t at = sizeof(struct multiboot2_memory_map); at <= size && size - at >= step; at += step) {
+        struct multiboot2_memory_entry entry;
+        ASSERT(size - at >= sizeof entry);
+        memcpy(&entry, tag + at, sizeof entry);
+        region_add(boot, entry.base_addr, entry.length, entry.type);
+    }
+}
+
+static void take_framebuffer(struct boot_info *boot, const uint8_t *tag)
+{
+    struct multiboot2_framebuffer from;
+    memcpy(&from, tag, sizeof from);
+    boot->framebuffer = (struct boot_framebuffer){
+        .kind = from.framebuffer_type == MULTIBOOT2_FRAMEBUFFER_RGB        ? SCREEN_RGB
+                : from.framebuffer_type == MULTIBOOT2_FRAMEBUFFER_EGA_TEXT ? SCREEN_TEXT
+                                                                           : SCREEN_NONE,
+        .base = from.framebuffer_addr,
+        .pitch_bytes = from.framebuffer_pitch,
+        .width = from.framebuffer_width,
+        .height = from.framebuffer_height,
+        .pixel_bits = from.framebuffer_bpp,
+    };
+}
+
+/* Returns the bytes that a tag of this type must at least have. */
+static uint32_t tag_bytes_min(uint32_t type)
+{
+    switch (type) {
+    case MULTIBOOT2_INFO_MODULE:
+        return sizeof(struct multiboot2_module) + 1;
+    case MULTIBOOT2_INFO_MEMORY_MAP:
+        return sizeof(struct multiboot2_memory_map);
+    case MULTIBOOT2_INFO_FRAMEBUFFER:
+        return sizeof(struct multiboot2_framebuffer);
+    default:
+        return sizeof(struct multiboot2_tag);
+    }
+}
+
+static void tag_take(struct boot_info *boot, uint32_t type, const uint8_t *tag, uint32_t size)
+{
+    ASSERT(size >= tag_bytes_min(type));
+    const char *text = (const char *)tag + sizeof(struct multiboot2_tag);
+    size_t text_bytes = strnlen(text, size - sizeof(struct multiboot2_tag));
+    switch (type) {
+    case MULTIBOOT2_INFO_COMMAND_LINE:
+        boot->command_line_cut = text_copy(boot->command_line, sizeof boot->command_line, text, text_bytes);
+        break;
+    case MULTIBOOT2_INFO_LOADER_NAME:
+        text_copy(boot->loader, sizeof boot->loader, text, text_bytes);
+        break;
+    case MULTIBOOT2_INFO_MODULE: {
+        struct multiboot2_module module;
+        memcpy(&module, tag, sizeof module);
+        if (module.mod_end >= module.mod_start) {
+            module_take(boot, (const void *)(uintptr_t)module.mod_start, module.mod_end - module.mod_start);
+        }
+        break;
+    }
+    case MULTIBOOT2_INFO_MEMORY_MAP:
+        take_memory_map(boot, tag, size);
+        break;
+    case MULTIBOOT2_INFO_FRAMEBUFFER:
+        take_framebuffer(boot, tag);
+        break;
+    case MULTIBOOT2_INFO_ACPI_OLD: /* both may come; the newer one, which is longer, wins */
+    case MULTIBOOT2_INFO_ACPI_NEW:
+        if (size - sizeof(struct multiboot2_tag) > boot->rsdp_copy_bytes) {
+            boot->rsdp_copy_bytes = (uint32_t)min_size(size - sizeof(struct multiboot2_tag), sizeof boot->rsdp_copy);
+            memcpy(boot->rsdp_copy, text, boot->rsdp_copy_bytes);
+        }
+        break;
+    }
+}
+
+/* Removes the backslash that GRUB (grub-core/lib/cmdline.c) puts before each backslash and quote. Settings know no
+ * quoting, so this restores the words of the user. */
+static void grub_escapes_remove(struct boot_info *boot)
+{
+    if (strncmp(boot->loader, "GRUB", 4) != 0) {
+        return;
+    }
+    char *to = boot->command_line;
+    for (const char *from = boot->command_line; *from != '\0'; from++) {
+        if (from[0] == '\\' && (from[1] == '\\' || from[1] == '\'' || from[1] == '"')) {
+            from++;
+        }
+        *to++ = *from;
+    }
+    ASSERT(to < boot->command_line + sizeof boot->command_line);
+    *to = '\0';
+}
+
+/* Reads a total size, then tags, each aligned to 8 bytes, up to the end tag. Multiboot2 2.0 §3.6.1. */
+static bool multiboot2_parse(struct boot_info *boot, const uint8_t *information, uint64_t mapped_end)
+{
+    uint32_t total = load_le32(information);
+    if (total < MULTIBOOT2_INFO_HEADER_BYTES || total > mapped_end - (uintptr_t)information) {
+        return false;
+    }
+    uint32_t at = MULTIBOOT2_INFO_HEADER_BYTES;
+    while (total - at >= sizeof(struct multiboot2_tag)) {
+        ASSERT(at <= total && at % MULTIBOOT2_TAG_ALIGN == 0);
+        uint32_t type = load_le32(information + at);
+        uint32_t size = load_le32(information + at + 4);
+        if (type == MULTIBOOT2_INFO_END) {
+            return true;
+        }
+        if (size < tag_bytes_min(type) || size > total - at) {
+            return false;
+        }
+        tag_take(boot, type, information + at, size);
+        uint32_t step = (size + MULTIBOOT2_TAG_ALIGN - 1) & -(uint32_t)MULTIBOOT2_TAG_ALIGN;
+        if (step < size || step > total - at) {
+            return true; /* a last tag without padding, and no end tag: nothing follows */
+        }
+        at += step;
+    }
+    return true;
+}
+
+/* ------------------------------------------------------------------------------------------------ PVH */
+
+/* Returns true when all of it may be read. `count` * `step` is never computed, so it cannot overflow. */
+static bool readable(uint64_t base, uint64_t count, uint64_t step, uint64_t mapped_end)
+{
+    return base != 0 && base <= mapped_end && count <= (mapped_end - base) / step;
+}
+
+static bool pvh_parse(struct boot_info *boot, const uint8_t *information, uint64_t mapped_end)
+{
+    ASSERT(boot->region_count == 0 && boot->module_count == 0);
+    struct hvm_start_info start;
+    memcpy(&start, information, sizeof start);
+    if (start.magic != XEN_HVM_START_MAGIC_VALUE) {
+        return false;
+    }
+    if (readable(start.cmdline_paddr, 1, 1, mapped_end)) {
+        const char *text = (const char *)(uintptr_t)start.cmdline_paddr;
+        size_t bytes_max = (size_t)min_size(sizeof boot->command_line, mapped_end - start.cmdline_paddr);
+        boot->command_line_cut = text_copy(boot->command_line, sizeof boot->command_line, text,
+                                           strnlen(text, bytes_max));
+    } else {
+        boot->command_line_cut = start.cmdline_paddr != 0;
+    }
+
+    struct hvm_modlist_entry module;
+    bool modules_readable = readable(start.modlist_paddr, start.nr_modules, sizeof module, mapped_end);
+    boot->module_cut = start.nr_modules != 0 && !modules_readable;
+    for (uint32_t i = 0; modules_readable && i < start.nr_modules; i++) {
+        memcpy(&module, (const void *)(uintptr_t)(start.modlist_paddr + i * sizeof module), sizeof module);
+        if (readable(module.paddr, module.size, 1, mapped_end)) {
+            module_take(boot, (const void *)(uintptr_t)module.paddr, module.size);
+        } else {
+            boot->module_cut |= boot->module_count++ == 0;
+        }
+    }
+
+    struct hvm_memmap_table_entry entry;
+    bool map_readable = start.version >= HVM_MEMMAP_VERSION
+                        && readable(start.memmap_paddr, start.memmap_entries, sizeof entry, mapped_end);
+    for (uint32_t i = 0; map_readable && i < start.memmap_entries; i++) {
+        memcpy(&entry, (const void *)(uintptr_t)(start.memmap_paddr + i * sizeof entry), sizeof entry);
+        region_add(boot, entry.addr, entry.size, entry.type);
+    }
+    boot->rsdp = start.rsdp_paddr;
+    return true;
+}
+
+/* ----------------------------------------------------------------------------------------------- Linux boot
+ * protocol */
+
+static void linux_screen(struct boot_info *boot, const uint8_t *params)
+{
+    uint8_t type = params[BOOT_PARAMS_VIDEO_IS_VGA];
+    if (type == VIDEO_TYPE_VLFB || type == VIDEO_TYPE_EFI) {
+        boot->framebuffer = (struct boot_framebuffer){
+            .kind = SCREEN_RGB,
+            .base = load_le32(params + BOOT_PARAMS_LFB_BASE)
+                    | (uint64_t)load_le32(params + BOOT_PARAMS_EXT_LFB_BASE) << 32,
+            .pitch_bytes = load_le16(params + BOOT_PARAMS_LFB_LINELENGTH),
+            .width = load_le16(params + BOOT_PARAMS_LFB_WIDTH),
+            .height = load_le16(params + BOOT_PARAMS_LFB_HEIGHT),
+            .pixel_bits = (uint8_t)load_le16(params + BOOT_PARAMS_LFB_DEPTH),
+        };
+    } /* else unknown, as with PVH: the driver looks for a VGA */
+}
+
+static bool linux_parse(struct boot_info *boot, const uint8_t *params, uint64_t mapped_end)
+{
+    ASSERT(boot->region_count == 0 && boot->module_count == 0);
+    if (load_le32(params + BOOT_PARAMS_HEADER_MAGIC) != LINUX_HEADER_MAGIC) {
+        return false;
+    }
+    if (params[BOOT_PARAMS_TYPE_OF_LOADER] >> 4 == LINUX_LOADER_GRUB) {
+        text_copy(boot->loader, sizeof boot->loader, "GRUB", 4);
+    }
+    uint64_t text = load_le32(params + BOOT_PARAMS_CMD_LINE_PTR)
+                    | (uint64_t)load_le32(params + BOOT_PARAMS_EXT_CMD_LINE_PTR) << 32;
+    if (readable(text, 1, 1, mapped_end)) {
+        size_t bytes_max = (size_t)min_size(sizeof boot->command_line, mapped_end - text);
+        boot->command_line_cut = text_copy(boot->command_line, sizeof boot->command_line, (const char *)(uintptr_t)text,
+                                           strnlen((const char *)(uintptr_t)text, bytes_max));
+    } else {
+        boot->command_line_cut = text != 0;
+    }
+    uint64_t module = load_le32(params + BOOT_PARAMS_RAMDISK_IMAGE)
+                      | (uint64_t)load_le32(params + BOOT_PARAMS_EXT_RAMDISK_IMAGE) << 32;
+    uint64_t module_bytes = load_le32(params + BOOT_PARAMS_RAMDISK_SIZE)
+                            | (uint64_t)load_le32(params + BOOT_PARAMS_EXT_RAMDISK_SIZE) << 32;
+    if (module_bytes != 0) {
+        if (readable(module, module_bytes, 1, mapped_end)) {
+            module_take(boot, (const void *)(uintptr_t)module, module_bytes);
+        } else {
+            boot->module_cut = true;
+        }
+    }
+    size_t count = min_size(params[BOOT_PARAMS_E820_ENTRIES], BOOT_PARAMS_E820_COUNT_MAX);
+    ASSERT(BOOT_PARAMS_E820_TABLE + count * BOOT_PARAMS_E820_BYTES <= BOOT_PARAMS_BYTES);
+    for (size_t i = 0; i < count; i++) {
+        const uint8_t *entry = params + BOOT_PARAMS_E820_TABLE + i * BOOT_PARAMS_E820_BYTES;
+        region_add(boot, load_le64(entry), load_le64(entry + 8), load_le32(entry + 16));
+    }
+    boot->rsdp = load_le64(params + BOOT_PARAMS_ACPI_RSDP_ADDR);
+    linux_screen(boot, params);
+    return true;
+}
+
+bool boot_info_parse(struct boot_info *boot, enum boot_protocol protocol, const void *information, uint64_t mapped_end)
+{
+    memset(boot, 0, sizeof *boot); /* not a compound literal: that would be 28 KiB on the stack */
+    boot->protocol = protocol;
+    if (protocol == BOOT_PVH) {
+        return pvh_parse(boot, information, mapped_end);
+    }
+    bool good = protocol == BOOT_LINUX ? linux_parse(boot, information, mapped_end)
+                                       : multiboot2_parse(boot, information, mapped_end);
+    ASSERT(boot->region_count <= MEMORY_REGION_COUNT_MAX);
+    ASSERT(boot->rsdp_copy_bytes <= sizeof boot->rsdp_copy);
+    grub_escapes_remove(boot);
+    return good;
+}

@@ -1,0 +1,29 @@
+/* The page tables: identity mapped, the largest pages that fit, W^X, nothing executable twice, page zero and the
+ * stacks' guard pages missing. SDM vol. 3 §4.5. Tables come from memory_take, so mapping ends with the seal. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "kernel/memory/map.h"
+
+enum paging_kind {
+    PAGING_UNMAPPED,
+    PAGING_TEXT,        /* read, execute */
+    PAGING_RODATA,      /* read */
+    PAGING_DATA,        /* read, write */
+    PAGING_DEVICE,      /* read, write, uncached */
+    PAGING_FRAMEBUFFER, /* write-combining */
+};
+
+/* Maps the image and all of `ram` and leaves the first tables behind. */
+void paging_init(const struct memory_map *ram);
+/* Loads the same tables on the second CPU. */
+void paging_init_second(void);
+
+/* Maps [begin, end), rounded outwards to pages. Pages that are mapped already in the same kind stay; PAGING_RODATA
+ * accepts any cached mapping. Returns false when a page is mapped in another kind. */
+bool paging_map(uint64_t begin, uint64_t end, enum paging_kind kind);
+
+/* Returns true if reading these bytes neither faults nor disturbs a device: for code that must not fault. */
+bool paging_is_plain(uint64_t address, uint64_t bytes);

@@ -1,0 +1,141 @@
+/* Compares signs of life, and fires when there is none. Knows the second CPU and the timer, and nothing of the code
+ * that gives the signs of life. */
+#include "kernel/rescue/watchdog.h"
+
+#include "base/assert.h"
+#include "base/bytes.h"
+#include "base/log.h"
+#include "base/time.h"
+#include "kernel/cpu/apic.h"
+#include "kernel/cpu/apic_spec.h"
+#include "kernel/cpu/second_cpu.h"
+#include "kernel/cpu/segments.h"
+#include "kernel/rescue/blackbox.h"
+#include "kernel/rescue/nmi_timer.h"
+#include "kernel/rescue/reset.h"
+#include "kernel/time/clock.h"
+
+enum {
+    LOOK_PERIOD_NS = 10000000,   /* on the second CPU; time-outs are a second or more */
+    LOOK_GAP_NS_MAX = 200000000, /* looks are at most so far apart, unless the host stops the machine */
+};
+
+volatile uint64_t watchdog_beats;
+
+static bool fired;
+static const uint64_t *progress = &(const uint64_t){ 0 };
+
+/* Written by the CPU that looks. */
+static struct {
+    uint64_t timeout_ns, looks, age_ns;
+} watchdog_counters;
+static const struct counter watchdog_counter_table[] = {
+    COUNTER("watchdog.", watchdog_counters, timeout_ns),
+    COUNTER("watchdog.", watchdog_counters, looks),
+    COUNTER("watchdog.", watchdog_counters, age_ns),
+};
+const struct counter_group watchdog_counter_group = { watchdog_counter_table, ARRAY_COUNT(watchdog_counter_table) };
+
+bool watchdog_has_fired(void) { return __atomic_load_n(&fired, __ATOMIC_ACQUIRE); }
+
+bool watchdog_arm(uint64_t timeout_ns, bool second_cpu)
+{
+    if (!second_cpu && !nmi_timer_start()) {
+        log_line("watchdog: no second CPU and no timer that can send an NMI");
+        return false;
+    }
+    ASSERT(timeout_ns != 0);
+    log_line("watchdog: after %u ms without a turn, by %s", (unsigned)(timeout_ns / NS_PER_MS),
+             second_cpu ? "the second CPU" : "a timer's NMI");
+    __atomic_store_n(&watchdog_counters.timeout_ns, timeout_ns, __ATOMIC_RELEASE);
+    return true;
+}
+
+void watchdog_watch(const uint64_t *counter) { __atomic_store_n(&progress, counter, __ATOMIC_RELEASE); }
+
+/* Returns how long the loop has shown no sign of life, in time that this machine was running. A host that stops the
+ * whole machine stops the looks too, so a long gap between two looks counts only in part. */
+static uint64_t age(void)
+{
+    static uint64_t seen, looked_ns, age_ns;
+    uint64_t now_ns = clock_now_ns();
+    uint64_t signs = watchdog_beats + *(const volatile uint64_t *)__atomic_load_n(&progress, __ATOMIC_ACQUIRE);
+    uint64_t gap_ns = looked_ns != 0 && now_ns > looked_ns ? now_ns - looked_ns : 0;
+    age_ns = signs == seen ? age_ns + min_size(gap_ns, LOOK_GAP_NS_MAX) : 0;
+    seen = signs;
+    looked_ns = now_ns;
+    watchdog_counters.looks++;
+    watchdog_counters.age_ns = age_ns;
+    return age_ns;
+}
+
+static bool is_stuck(uint64_t age_ns)
+{
+    uint64_t timeout_ns = __atomic_load_n(&watchdog_counters.timeout_ns, __ATOMIC_ACQUIRE);
+    return timeout_ns != 0 && age_ns >= timeout_ns;
+}
+
+static _Noreturn void reset_without_loop(void)
+{
+    blackbox_write(BLACKBOX_FAILED, "watchdog: the loop stood still and did not answer an NMI");
+    reset_now();
+}
+
+/* ------------------------------------------------------------------------------------------------ the second CPU */
+
+static _Noreturn void fire(void)
+{
+    ASSERT(!watchdog_has_fired());
+    __atomic_store_n(&fired, true, __ATOMIC_RELEASE);
+    apic_send(second_cpu_first_apic_id(), APIC_ICR_NMI);
+    uint64_t seen = watchdog_beats, seen_ns = clock_now_ns();
+    while (clock_now_ns() - seen_ns < WATCHDOG_DUMP_NS) {
+        second_cpu_nap();
+        if (watchdog_beats != seen) {
+            seen = watchdog_beats;
+            seen_ns = clock_now_ns();
+        }
+    }
+    reset_without_loop();
+}
+
+/* Looks seldom: each look takes the cache line of the beats from the loop's CPU, which writes it in each turn. */
+void watchdog_look(void)
+{
+    ASSERT(second_cpu_is_me());
+    static uint64_t next_ns;
+    uint64_t now_ns = clock_now_ns();
+    if (now_ns < next_ns) {
+        return;
+    }
+    next_ns = now_ns + LOOK_PERIOD_NS;
+    if (is_stuck(age())) {
+        fire();
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------ the NMI */
+
+/* Turns the first tick that finds the loop stuck into the dump, which never returns. NMIs are unblocked before it, on a
+ * stack of their own, and watch the dump. */
+bool watchdog_tick(void)
+{
+    if (!nmi_timer_has_fired()) {
+        return false;
+    }
+    nmi_timer_arm();
+    ASSERT(watchdog_counters.timeout_ns != 0 || !watchdog_has_fired());
+    uint64_t age_ns = age();
+    if (watchdog_has_fired()) {
+        if (age_ns >= watchdog_counters.timeout_ns + WATCHDOG_DUMP_NS) {
+            reset_without_loop();
+        }
+        return true;
+    }
+    if (!is_stuck(age_ns)) {
+        return true;
+    }
+    __atomic_store_n(&fired, true, __ATOMIC_RELEASE);
+    segments_unblock_nmi();
+    return false;
+}

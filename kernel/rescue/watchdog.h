@@ -1,0 +1,42 @@
+/* The watchdog: checks now and then that the loop still turns. When it does not, with interrupts off or not, the loop's
+ * CPU gets an NMI and reports where it stood. If it does not answer, the machine is reset.
+ *
+ * The second CPU checks, if one is up, at the price of one store a turn. Else the loop's own CPU checks, in the handler
+ * of a timer's NMI (kernel/rescue/nmi_timer.h), 18 times a second. Beside either, drivers/watchdog/i6300esb.h resets a
+ * machine that has this device. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/counters.h"
+
+/* The longest time without a beat of a dump: a full log at 115200 baud takes 5.7 s. */
+#define WATCHDOG_DUMP_NS UINT64_C(8000000000)
+
+/* Resets the machine from now on when the loop shows no sign of life for so long. Says in the log who looks. Returns
+ * false if nobody can: there is neither a second CPU nor a timer that sends an NMI. */
+bool watchdog_arm(uint64_t timeout_ns, bool second_cpu);
+
+/* Takes a change of `counter` for a sign of life too, such as a count of frames within a long turn. Borrowed for
+ * ever. */
+void watchdog_watch(const uint64_t *counter);
+
+/* Checks the loop, on the second CPU, once in 10 ms at most. */
+void watchdog_look(void);
+
+/* Checks the loop in the NMI's handler of the loop's CPU. Returns true if the NMI was the timer's and the loop turns.
+ * Touches no SIMD register: nobody has saved them. */
+bool watchdog_tick(void);
+
+/* Counts signs of life. */
+extern volatile uint64_t watchdog_beats;
+
+/* Gives a sign of life: one store. */
+static inline void watchdog_beat(void) { watchdog_beats = watchdog_beats + 1; }
+
+/* Returns true if the watchdog sent the NMI that is being handled. */
+bool watchdog_has_fired(void);
+
+/* watchdog.timeout_ns (0: nobody checks), .looks, and .age_ns: the age of the newest sign of life at the last look. */
+extern const struct counter_group watchdog_counter_group;

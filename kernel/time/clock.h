@@ -1,0 +1,20 @@
+/* Time since start from the TSC. Its frequency is reported by the machine or measured, never assumed. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Learns the frequency, after acpi_init. Returns false when this machine neither reports it nor has a timer to
+ * measure it by. */
+bool clock_init(void);
+
+/* Takes the frequency that somebody else has measured over a longer time (Linux, tsc.khz=). Returns false, with a
+ * line in the log, if it is more than 1 % from what clock_init found: the settings were written for another machine.
+ * Time goes on without a step. */
+bool clock_refine(uint32_t khz);
+
+uint64_t clock_now_ns(void);           /* monotonic, 0 at clock_init */
+uint64_t clock_at_ns(uint64_t cycles); /* the clock's time at a reading of cycles_now() */
+uint64_t clock_tsc_khz(void);
+const char *clock_source(void); /* the source of the frequency: "cpuid 0x15", "acpi pm timer", "tsc.khz=", ... */
+void clock_spin_us(uint32_t us);

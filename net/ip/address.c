@@ -1,0 +1,155 @@
+/* Our address, routes and MTU: from the settings, or from DHCP (net/ip/dhcp.h), as long as the link is up. RFC 2131,
+ * RFC 3442 (option 121; /32 leases whose gateway lies outside any subnet). */
+#include "net/ip/address.h"
+
+#include "net/ip/ip.h"
+
+enum { DHCP_MTU_BYTES_MIN = 576 }; /* every IPv4 host takes that much (RFC 791 §3.1); less is a mistake, or worse */
+
+/* ---- Put on, taken off ---- */
+
+static void address_set(struct net_ip *ip, uint32_t address, uint32_t mask, uint32_t gateway, uint16_t dhcp_mtu_bytes)
+{
+    ASSERT(address != 0);
+    struct net_address *a = &ip->address;
+    uint16_t mtu_bytes = ip->device->mtu_bytes;
+    if (a->config.mtu_bytes != 0)
+        mtu_bytes = (uint16_t)max_size(min_size(mtu_bytes, a->config.mtu_bytes), IPV4_MTU_BYTES_MIN);
+    else if (dhcp_mtu_bytes >= DHCP_MTU_BYTES_MIN)
+        mtu_bytes = (uint16_t)min_size(mtu_bytes, dhcp_mtu_bytes);
+    ipv4_interface_set(ip, address, mask, mtu_bytes);
+    a->gateway = gateway;
+    if (gateway != 0)
+        ipv4_route_add(ip, 0, 0, gateway);
+}
+
+/* Asks the gateway of a new address at once, so that it is known before a connection wants it. */
+static void neighbours_meet(struct net_ip *ip, uint64_t now_ns)
+{
+    const struct net_address *a = &ip->address;
+    arp_flush(ip);
+    if (a->gateway != 0 && a->gateway_mac_set) {
+        arp_set_static(ip, a->gateway, a->config.gateway_mac, now_ns);
+        return;
+    }
+    arp_announce(ip);
+    if (a->gateway != 0)
+        arp_lookup(ip, a->gateway, true, now_ns);
+}
+
+static void address_drop(struct net_ip *ip)
+{
+    ip->address.lost_count++;
+    arp_flush(ip);
+    ip->interface.up = false;
+    ip->interface.address = 0;
+}
+
+/* ---- DHCP ---- */
+
+static void lease_take(struct net_ip *ip, const struct dhcp_lease *lease, uint64_t now_ns)
+{
+    ASSERT(lease->route_count <= DHCP_ROUTE_COUNT_MAX);
+    bool same = ip->interface.up && ip->interface.address == lease->address;
+    if (!same && ip->interface.up)
+        address_drop(ip);
+    address_set(ip, lease->address, lease->mask, lease->gateway, lease->mtu_bytes);
+    for (size_t i = 0; i < lease->route_count; i++)
+        ipv4_route_add(ip, lease->routes[i].network, lease->routes[i].mask, lease->routes[i].gateway);
+    ASSERT(ip->interface.up);
+    if (!same)
+        neighbours_meet(ip, now_ns);
+}
+
+static void dhcp_message_send(struct net_ip *ip, uint64_t now_ns)
+{
+    uint8_t message[DHCP_OUTPUT_BYTES_MAX];
+    uint32_t source, destination;
+    size_t bytes = dhcp_output(&ip->address.dhcp, message, &source, &destination, now_ns);
+    dhcp_check(&ip->address.dhcp);
+    ASSERT(bytes <= sizeof message);
+    if (bytes != 0) /* not sent: as if lost on the way, it will be sent again */
+        udp_send_from(ip, source, DHCP_CLIENT_PORT, destination, DHCP_SERVER_PORT, message, bytes, now_ns);
+}
+
+static void dhcp_begin(struct net_ip *ip, uint64_t now_ns)
+{
+    const struct siphash_key key = { secret_random(&ip->secret), secret_random(&ip->secret) };
+    dhcp_start(&ip->address.dhcp, ip->device->mac, key, now_ns);
+}
+
+bool net_address_datagram(struct net_ip *ip, const struct udp_datagram *datagram, uint64_t now_ns)
+{
+    if (!ip->address.from_dhcp || datagram->destination_port != DHCP_CLIENT_PORT)
+        return false;
+    if (datagram->source_port == DHCP_SERVER_PORT)
+        dhcp_input(&ip->address.dhcp, datagram->payload.data, (uint32_t)datagram->payload.count, now_ns);
+    dhcp_check(&ip->address.dhcp);
+    return true;
+}
+
+/* ---- The link, and the whole ---- */
+
+static void link_came(struct net_ip *ip, uint64_t now_ns)
+{
+    struct net_address *a = &ip->address;
+    ASSERT(ip->device->link_up);
+    if (!a->from_dhcp) {
+        if (!ip->interface.up)
+            address_set(ip, a->config.address, a->config.mask, a->config.gateway, 0);
+        neighbours_meet(ip, now_ns);
+    } else if (dhcp_lease(&a->dhcp) == NULL) {
+        dhcp_begin(ip, now_ns);
+    } else if (ip->interface.up) {
+        neighbours_meet(ip, now_ns);
+    } /* else the lease has not been taken yet, and lease_take meets the neighbours */
+}
+
+void net_address_init(struct net_ip *ip, const struct net_address_config *config, uint64_t now_ns)
+{
+    static const uint8_t unset[NETDEV_MAC_BYTES];
+    struct net_address *a = &ip->address;
+    a->config = *config;
+    a->gateway_mac_set = memcmp(config->gateway_mac, unset, NETDEV_MAC_BYTES) != 0;
+    a->from_dhcp = config->address == 0;
+    if (a->from_dhcp)
+        udp_bind(ip, DHCP_CLIENT_PORT);
+    a->link_was_up = ip->device->link_up;
+    if (a->link_was_up)
+        link_came(ip, now_ns);
+}
+
+void net_address_poll(struct net_ip *ip, uint64_t now_ns)
+{
+    struct net_address *a = &ip->address;
+    bool link_up = ip->device->link_up;
+    if (link_up && !a->link_was_up)
+        link_came(ip, now_ns);
+    a->link_was_up = link_up;
+    if (!a->from_dhcp || !link_up)
+        return;
+    if (now_ns >= dhcp_next_deadline_ns(&a->dhcp))
+        dhcp_message_send(ip, now_ns);
+    if (a->dhcp.lease_serial == a->lease_serial_seen)
+        return;
+    a->lease_serial_seen = a->dhcp.lease_serial;
+    const struct dhcp_lease *lease = dhcp_lease(&a->dhcp);
+    if (lease != NULL)
+        lease_take(ip, lease, now_ns);
+    else
+        address_drop(ip);
+}
+
+uint64_t net_address_next_deadline_ns(const struct net_ip *ip)
+{
+    const struct net_address *a = &ip->address;
+    return a->from_dhcp && ip->device->link_up ? dhcp_next_deadline_ns(&a->dhcp) : UINT64_MAX;
+}
+
+const char *net_address_waiting_for(const struct net_ip *ip)
+{
+    const struct net_address *a = &ip->address;
+    if (!ip->device->link_up)
+        return "link";
+    return a->from_dhcp && !ip->interface.up ? dhcp_waiting_for(&a->dhcp) : "";
+}

@@ -1,0 +1,98 @@
+/* ARP: the Ethernet address of an IPv4 neighbour. RFC 826; RFC 1122 §2.3.2 for ageing and for held packets.
+ *
+ * A bounded table. An entry is believed for ARP_FRESH_NS, then asked again by unicast while it stays in use, so the
+ * gateway's is never missing when an answer must leave. A packet is either initiated (we chose its receiver) or an
+ * answer to a stranger, who may have forged his address. Strangers take only places that no initiated packet needs. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/time.h"
+#include "net/netdev.h"
+
+struct net_ip;
+
+enum {
+    ARP_ENTRY_COUNT = 32,       /* the gateway, the contest's servers, 8 players of a LAN, as much to spare */
+    ARP_HELD_COUNT_MAX = 16,    /* packets waiting for an answer: the SYNs of all connections */
+    ARP_HELD_STRANGERS_MAX = 8, /* the part of them for strangers */
+    ARP_REQUEST_COUNT_MAX = 3,  /* unanswered ones before the neighbour is called unreachable (Linux: 3) */
+};
+#define ARP_REQUEST_INTERVAL_NS NS_PER_S /* RFC 1122 §2.3.2.1: at most one a second */
+#define ARP_FRESH_NS            UINT64_C(30000000000)
+#define ARP_KEPT_NS             UINT64_C(600000000000) /* after the last initiated packet: a server between two games */
+#define ARP_DEFEND_INTERVAL_NS  UINT64_C(10000000000)  /* RFC 5227 §1.1: DEFEND_INTERVAL */
+
+enum arp_state {
+    ARP_FREE,
+    ARP_ASKING, /* no address yet */
+    ARP_KNOWN,
+    ARP_FAILED, /* no answer; asked again when used */
+    ARP_STATIC, /* from the settings: asked only in doubt */
+};
+
+struct arp_entry {
+    enum arp_state state;
+    uint32_t address;
+    uint8_t mac[NETDEV_MAC_BYTES];
+    uint8_t request_count; /* unanswered ones in a row */
+    bool initiated;        /* an initiated packet has gone there, */
+    uint64_t initiated_ns; /* the last one at this time */
+    uint64_t confirmed_ns;
+    uint64_t used_ns;
+    uint64_t next_request_ns; /* not before; UINT64_MAX: never by itself */
+};
+
+/* A frame that lacks only its Ethernet destination. */
+struct arp_held {
+    struct tx_buffer *buffer;
+    uint32_t bytes;
+    uint32_t next_hop;
+    bool initiated;
+};
+
+struct arp {
+    struct arp_entry entries[ARP_ENTRY_COUNT];
+    uint32_t change_count; /* so far: entries under a connection that became known, changed, or failed */
+    uint64_t defend_ns;    /* our address is not defended again before */
+    uint32_t held_count;
+    struct arp_held held[ARP_HELD_COUNT_MAX]; /* oldest first */
+};
+
+/* Enters a neighbour's address from the settings. */
+void arp_set_static(struct net_ip *ip, uint32_t address, const uint8_t mac[NETDEV_MAC_BYTES], uint64_t now_ns);
+
+/* Takes an ARP packet (what follows the Ethernet header). */
+void arp_input(struct net_ip *ip, const uint8_t *data, uint32_t bytes, uint64_t now_ns);
+
+/* Returns the address of a neighbour, or NULL; a request is then on its way. Marks the entry used. */
+const uint8_t *arp_lookup(struct net_ip *ip, uint32_t next_hop, bool initiated, uint64_t now_ns);
+
+/* Returns the address of a neighbour if it is known, else NULL. Asks nobody. */
+const uint8_t *arp_known(const struct net_ip *ip, uint32_t next_hop);
+
+/* Returns true if a neighbour has not answered its requests. */
+bool arp_has_failed(const struct net_ip *ip, uint32_t next_hop);
+
+/* Sends a whole frame to a neighbour, now or when its address is known. The buffer is given away. False: the device's
+ * ring is full. A frame that finds no place to wait is lost, as on the wire, and counted: the answer is then true. */
+bool arp_send(struct net_ip *ip, struct tx_buffer *buffer, uint32_t bytes, uint32_t next_hop, bool initiated,
+              uint64_t now_ns);
+
+/* Asks a neighbour again, because nothing comes back from there (RFC 1122 §2.3.2.1, advice from above). Its entry stays
+ * in use. A static entry that does not answer by unicast is replaced by an answer to the broadcast. */
+void arp_doubt(struct net_ip *ip, uint32_t next_hop, uint64_t now_ns);
+
+/* Announces our address on the link (RFC 5227 §3, a gratuitous request). */
+void arp_announce(struct net_ip *ip);
+
+/* Forgets everything except static entries (a new address, a new link). */
+void arp_flush(struct net_ip *ip);
+
+void arp_poll(struct net_ip *ip, uint64_t now_ns);
+uint64_t arp_next_deadline_ns(const struct net_ip *ip);
+
+/* Asserts what holds between two calls. */
+void arp_check(const struct net_ip *ip);

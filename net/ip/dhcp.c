@@ -1,0 +1,627 @@
+/* DHCP client. The state machine is RFC 2131 §4.4, figure 5; messages and options are parsed whole before anything of
+ * them is believed. */
+#include "net/ip/dhcp.h"
+
+#include "base/assert.h"
+#include "base/bytes.h"
+#include "base/time.h"
+
+enum {
+    /* RFC 2131 §2, figure 1 */
+    OP_AT = 0,
+    HTYPE_AT = 1,
+    HLEN_AT = 2,
+    XID_AT = 4,
+    SECS_AT = 8,
+    CIADDR_AT = 12,
+    YIADDR_AT = 16,
+    CHADDR_AT = 28,
+    SNAME_AT = 44,
+    SNAME_BYTES = 64,
+    FILE_AT = 108,
+    FILE_BYTES = 128,
+    COOKIE_AT = 236,
+    OPTIONS_AT = 240,
+    BOOTREQUEST = 1,
+    BOOTREPLY = 2,
+    HTYPE_ETHERNET = 1,
+    MAC_BYTES = 6,
+
+    /* RFC 2132 §9.6 */
+    DISCOVER = 1,
+    OFFER = 2,
+    REQUEST = 3,
+    ACK = 5,
+    NAK = 6,
+
+    /* RFC 2132, RFC 3442 */
+    OPTION_PAD = 0,
+    OPTION_MASK = 1,
+    OPTION_ROUTER = 3,
+    OPTION_MTU = 26,
+    OPTION_ADDRESS = 50,
+    OPTION_LEASE = 51,
+    OPTION_OVERLOAD = 52,
+    OPTION_TYPE = 53,
+    OPTION_SERVER = 54,
+    OPTION_PARAMETERS = 55,
+    OPTION_SIZE = 57,
+    OPTION_T1 = 58,
+    OPTION_T2 = 59,
+    OPTION_ROUTES = 121,
+    OPTION_END = 255,
+    OVERLOAD_FILE = 1,
+    OVERLOAD_SNAME = 2,
+
+    ROUTES_BYTES_MAX = 512,   /* option 121, pieced together: more than 50 routes */
+    ROUTE_BYTES_MIN = 5,      /* a width and a router: the default route */
+    MESSAGE_BYTES_MAX = 1472, /* one frame carries no more; option 57 says so, headers included */
+};
+
+static const uint32_t cookie = 0x63825363;
+
+/* RFC 2131 §4.1 begins at 4 s. A switch port or a server that is still starting may lose the first message. That should
+ * not cost a booting machine 4 s, so this client begins at 1 s. Doubling and the limit of 64 s are the RFC's. */
+static const uint32_t retry_seconds_first = 1, retry_seconds_max = 64;
+static const uint32_t request_tries_max = 4;  /* 1 + 2 + 4 + 8 s without an answer: ask anybody again */
+static const uint32_t renew_seconds_min = 60; /* RFC 2131 §4.4.5 */
+
+static struct dhcp_counters {
+    uint64_t tx_discover, tx_request, tx_renew, tx_rebind;
+    uint64_t rx_offer, rx_ack, rx_nak, leases, leases_ended;
+    uint64_t rx_drop_truncated, rx_drop_not_reply, rx_drop_hardware, rx_drop_xid, rx_drop_mac, rx_drop_cookie;
+    uint64_t rx_drop_bad_option, rx_drop_no_type, rx_drop_type, rx_drop_state, rx_drop_no_server, rx_drop_other_server;
+    uint64_t rx_drop_address, rx_drop_no_lease, rx_ignored_option, rx_routes_left_out;
+} dhcp_counters;
+
+static const struct counter dhcp_counter_table[] = {
+    COUNTER("dhcp.", dhcp_counters, tx_discover),
+    COUNTER("dhcp.", dhcp_counters, tx_request),
+    COUNTER("dhcp.", dhcp_counters, tx_renew),
+    COUNTER("dhcp.", dhcp_counters, tx_rebind),
+    COUNTER("dhcp.", dhcp_counters, rx_offer),
+    COUNTER("dhcp.", dhcp_counters, rx_ack),
+    COUNTER("dhcp.", dhcp_counters, rx_nak),
+    COUNTER("dhcp.", dhcp_counters, leases),
+    COUNTER("dhcp.", dhcp_counters, leases_ended),
+    COUNTER("dhcp.", dhcp_counters, rx_drop_truncated),
+    COUNTER("dhcp.", dhcp_counters, rx_drop_not_reply),
+    COUNTER("dhcp.", dhcp_counters, rx_drop_hardware),
+    COUNTER("dhcp.", dhcp_counters, rx_drop_xid),
+    COUNTER("dhcp.", dhcp_counters, rx_drop_mac),
+    COUNTER("dhcp.", dhcp_counters, rx_drop_cookie),
+    COUNTER("dhcp.", dhcp_counters, rx_drop_bad_option),
+    COUNTER("dhcp.", dhcp_counters, rx_drop_no_type),
+    COUNTER("dhcp.", dhcp_counters, rx_drop_type),
+    COUNTER("dhcp.", dhcp_counters, rx_drop_state),
+    COUNTER("dhcp.", dhcp_counters, rx_drop_no_server),
+    COUNTER("dhcp.", dhcp_counters, rx_drop_other_server),
+    COUNTER("dhcp.", dhcp_counters, rx_drop_address),
+    COUNTER("dhcp.", dhcp_counters, rx_drop_no_lease),
+    COUNTER("dhcp.", dhcp_counters, rx_ignored_option),
+    COUNTER("dhcp.", dhcp_counters, rx_routes_left_out),
+};
+const struct counter_group dhcp_counter_group = { dhcp_counter_table, ARRAY_COUNT(dhcp_counter_table) };
+
+/* The contents of a message, before they are believed. */
+struct reply {
+    uint8_t type; /* 0: not said */
+    uint8_t overload;
+    bool has_mask, has_lease;
+    uint32_t address, mask, server, router;
+    uint32_t lease_seconds, t1_seconds, t2_seconds; /* t1, t2: 0 if not said */
+    uint16_t mtu_bytes;
+    size_t routes_bytes;
+    uint8_t routes[ROUTES_BYTES_MAX];
+};
+
+static bool reply_parse(struct reply *reply, const uint8_t *message, size_t bytes);
+static void lease_from_reply(struct dhcp_lease *lease, const struct reply *reply, uint64_t sent_ns);
+
+/* --- State machine --------------------------------------------------------------------------------------------- */
+
+static uint64_t random_draw(struct dhcp *dhcp)
+{
+    dhcp->drawn++;
+    return siphash(dhcp->key, &dhcp->drawn, sizeof dhcp->drawn);
+}
+
+static void state_enter(struct dhcp *dhcp, enum dhcp_state state, uint64_t due_ns)
+{
+    dhcp->state = state;
+    dhcp->tries = 0;
+    dhcp->due_ns = due_ns;
+}
+
+/* Begins an exchange with a new transaction id: answers to the old one no longer match. */
+static void exchange_begin(struct dhcp *dhcp, enum dhcp_state state, uint64_t now_ns)
+{
+    dhcp->xid = (uint32_t)random_draw(dhcp);
+    dhcp->began_ns = now_ns;
+    state_enter(dhcp, state, now_ns);
+}
+
+void dhcp_start(struct dhcp *dhcp, const uint8_t mac[6], struct siphash_key key, uint64_t now_ns)
+{
+    uint32_t serial = dhcp->lease_serial;
+    *dhcp = (struct dhcp){ .key = key, .lease_serial = serial + 1 };
+    memcpy(dhcp->mac, mac, sizeof dhcp->mac);
+    exchange_begin(dhcp, DHCP_INIT, now_ns);
+}
+
+static void lease_take(struct dhcp *dhcp, const struct reply *reply)
+{
+    lease_from_reply(&dhcp->lease, reply, dhcp->asked_ns);
+    dhcp->lease_serial++;
+    dhcp_counters.leases++;
+    state_enter(dhcp, DHCP_BOUND, dhcp->lease.renews_ns);
+}
+
+static void lease_end(struct dhcp *dhcp, uint64_t now_ns)
+{
+    dhcp->lease_serial++;
+    dhcp_counters.leases_ended++;
+    exchange_begin(dhcp, DHCP_INIT, now_ns);
+}
+
+static bool has_lease(const struct dhcp *dhcp) { return dhcp->state >= DHCP_BOUND; }
+
+const struct dhcp_lease *dhcp_lease(const struct dhcp *dhcp) { return has_lease(dhcp) ? &dhcp->lease : NULL; }
+
+uint64_t dhcp_next_deadline_ns(const struct dhcp *dhcp) { return dhcp->due_ns; }
+
+const char *dhcp_waiting_for(const struct dhcp *dhcp)
+{
+    return has_lease(dhcp) ? "" : dhcp->state == DHCP_REQUESTING ? "DHCP acknowledgement" : "DHCP offer";
+}
+
+/* Returns true if a host can have the address: not 0/8, loopback, multicast, reserved. RFC 1122 §3.2.1.3 */
+static bool is_host_address(uint32_t address)
+{
+    return address >> 24 != 0 && address >> 24 != 127 && address >> 28 < 14;
+}
+
+/* Returns true if the mask makes the address a network, or everyone on it. RFC 1122 §3.2.1.3 */
+static bool is_broadcast_of(uint32_t address, uint32_t mask)
+{
+    uint32_t host = ~mask;
+    bool senseless = mask == 0 || (host & (host + 1)) != 0; /* mask_choose ignores it */
+    return !senseless && host > 1 && ((address & host) == 0 || (address & host) == host);
+}
+
+/* Returns true if an OFFER or ACK names all that a lease needs, sanely. */
+static bool reply_is_usable(const struct reply *reply)
+{
+    if (!is_host_address(reply->address) || (reply->has_mask && is_broadcast_of(reply->address, reply->mask))) {
+        dhcp_counters.rx_drop_address++;
+        return false;
+    }
+    if (!is_host_address(reply->server)) {
+        dhcp_counters.rx_drop_no_server++;
+        return false;
+    }
+    if (!reply->has_lease || reply->lease_seconds == 0) {
+        dhcp_counters.rx_drop_no_lease++;
+        return false;
+    }
+    return true;
+}
+
+static void offer_received(struct dhcp *dhcp, const struct reply *reply, uint64_t now_ns)
+{
+    ASSERT(reply->type == OFFER);
+    dhcp_counters.rx_offer++;
+    if (dhcp->state != DHCP_SELECTING) { /* the first offer was taken */
+        dhcp_counters.rx_drop_state++;
+        return;
+    }
+    if (!reply_is_usable(reply))
+        return;
+    dhcp->offer.address = reply->address;
+    dhcp->offer.server = reply->server;
+    state_enter(dhcp, DHCP_REQUESTING, now_ns); /* the same transaction: RFC 2131 §4.4.1 */
+}
+
+/* Returns true if it comes from the server that we asked: in REBINDING anybody may answer. */
+static bool server_is_ours(const struct dhcp *dhcp, const struct reply *reply)
+{
+    if (dhcp->state == DHCP_REBINDING)
+        return true;
+    return reply->server == (dhcp->state == DHCP_REQUESTING ? dhcp->offer.server : dhcp->lease.server);
+}
+
+static bool is_asking(const struct dhcp *dhcp)
+{
+    return dhcp->state == DHCP_REQUESTING || dhcp->state == DHCP_RENEWING || dhcp->state == DHCP_REBINDING;
+}
+
+static void answer_received(struct dhcp *dhcp, const struct reply *reply, uint64_t now_ns)
+{
+    ASSERT(reply->type == ACK || reply->type == NAK);
+    if (!is_asking(dhcp)) {
+        dhcp_counters.rx_drop_state++;
+        return;
+    }
+    if (!is_host_address(reply->server)) { /* RFC 2131 §4.3.1, table 3: a MUST in both */
+        dhcp_counters.rx_drop_no_server++;
+        return;
+    }
+    if (!server_is_ours(dhcp, reply)) {
+        dhcp_counters.rx_drop_other_server++;
+        return;
+    }
+    if (reply->type == ACK) {
+        if (reply_is_usable(reply))
+            lease_take(dhcp, reply);
+    } else if (has_lease(dhcp)) {
+        lease_end(dhcp, now_ns); /* RFC 2131 §4.4.5: stop using the address at once */
+    } else {
+        exchange_begin(dhcp, DHCP_INIT, now_ns);
+        dhcp->due_ns = now_ns + NS_PER_S; /* a server that offers and refuses must not be hammered */
+    }
+}
+
+void dhcp_input(struct dhcp *dhcp, const uint8_t *message, size_t bytes, uint64_t now_ns)
+{
+    struct reply reply;
+    uint64_t *drop = NULL;
+    if (bytes < OPTIONS_AT)
+        drop = &dhcp_counters.rx_drop_truncated;
+    else if (message[OP_AT] != BOOTREPLY)
+        drop = &dhcp_counters.rx_drop_not_reply;
+    else if (message[HTYPE_AT] != HTYPE_ETHERNET || message[HLEN_AT] != MAC_BYTES)
+        drop = &dhcp_counters.rx_drop_hardware;
+    else if (load_be32(message + XID_AT) != dhcp->xid)
+        drop = &dhcp_counters.rx_drop_xid;
+    else if (memcmp(message + CHADDR_AT, dhcp->mac, sizeof dhcp->mac) != 0)
+        drop = &dhcp_counters.rx_drop_mac;
+    else if (load_be32(message + COOKIE_AT) != cookie)
+        drop = &dhcp_counters.rx_drop_cookie;
+    else if (!reply_parse(&reply, message, bytes))
+        drop = &dhcp_counters.rx_drop_bad_option;
+    else if (reply.type == 0)
+        drop = &dhcp_counters.rx_drop_no_type;
+    if (drop != NULL) {
+        (*drop)++;
+        return;
+    }
+
+    switch (reply.type) {
+    case OFFER:
+        offer_received(dhcp, &reply, now_ns);
+        break;
+    case ACK:
+        dhcp_counters.rx_ack++;
+        answer_received(dhcp, &reply, now_ns);
+        break;
+    case NAK:
+        dhcp_counters.rx_nak++;
+        answer_received(dhcp, &reply, now_ns);
+        break;
+    default:
+        dhcp_counters.rx_drop_type++;
+    }
+}
+
+/* --- Messages out ---------------------------------------------------------------------------------------------- */
+
+static uint8_t *put_option(uint8_t *at, uint8_t option, const void *value, uint8_t bytes)
+{
+    at[0] = option;
+    at[1] = bytes;
+    memcpy(at + 2, value, bytes);
+    return at + 2 + bytes;
+}
+
+static uint8_t *put_option_be32(uint8_t *at, uint8_t option, uint32_t value)
+{
+    uint8_t wire[4];
+    store_be32(wire, value);
+    return put_option(at, option, wire, sizeof wire);
+}
+
+/* RFC 2131 §4.3.6, table 4, says which of ciaddr, 50 and 54 a REQUEST carries in which state. */
+static size_t message_write(const struct dhcp *dhcp, uint8_t *message, uint8_t type, uint64_t now_ns)
+{
+    static const uint8_t parameters[] = {
+        OPTION_MASK, OPTION_ROUTES, OPTION_ROUTER, OPTION_MTU, OPTION_LEASE, OPTION_SERVER, OPTION_T1, OPTION_T2
+    }; /* 121 before 3: RFC 3442 */
+    memset(message, 0, DHCP_OUTPUT_BYTES_MAX);
+    message[OP_AT] = BOOTREQUEST;
+    message[HTYPE_AT] = HTYPE_ETHERNET;
+    message[HLEN_AT] = MAC_BYTES;
+    store_be32(message + XID_AT, dhcp->xid);
+    store_be16(message + SECS_AT, (uint16_t)min_size((now_ns - dhcp->began_ns) / NS_PER_S, 0xffff));
+    /* The broadcast flag stays clear: net/ and lwIP take a unicast to an address that they do not have yet. */
+    if (has_lease(dhcp))
+        store_be32(message + CIADDR_AT, dhcp->lease.address);
+    memcpy(message + CHADDR_AT, dhcp->mac, sizeof dhcp->mac);
+    store_be32(message + COOKIE_AT, cookie);
+
+    uint8_t *at = put_option(message + OPTIONS_AT, OPTION_TYPE, &type, 1);
+    if (dhcp->state == DHCP_REQUESTING) {
+        at = put_option_be32(at, OPTION_ADDRESS, dhcp->offer.address);
+        at = put_option_be32(at, OPTION_SERVER, dhcp->offer.server);
+    }
+    uint8_t size[2];
+    store_be16(size, MESSAGE_BYTES_MAX + 28); /* the IP and UDP headers count */
+    at = put_option(at, OPTION_SIZE, size, sizeof size);
+    at = put_option(at, OPTION_PARAMETERS, parameters, sizeof parameters);
+    *at++ = OPTION_END;
+    ASSERT(at <= message + DHCP_OUTPUT_BYTES_MAX);
+    return DHCP_OUTPUT_BYTES_MAX; /* padded: RFC 1542 §2.1, some servers drop shorter ones */
+}
+
+/* Returns the time of the next repetition: after 1, 2, 4, ... 64 s, each up to a quarter less or more (RFC 2131 §4.1:
+ * randomised by 1 s in 4). */
+static uint64_t retry_ns(struct dhcp *dhcp, uint64_t now_ns)
+{
+    uint32_t seconds = retry_seconds_first;
+    for (uint32_t i = 1; i < dhcp->tries && seconds < retry_seconds_max; i++)
+        seconds *= 2;
+    uint64_t half_ns = seconds * NS_PER_S / 2;
+    return now_ns + seconds * NS_PER_S - half_ns / 2 + random_draw(dhcp) % half_ns;
+}
+
+/* RFC 2131 §4.4.5: again after half of what is left to the deadline, but not more often than each minute. A lease so
+ * short that nothing is left by then is asked for once a state. */
+static uint64_t renew_retry_ns(uint64_t deadline_ns, uint64_t now_ns)
+{
+    if (deadline_ns <= now_ns)
+        return now_ns;
+    uint64_t half_ns = (deadline_ns - now_ns) / 2;
+    uint64_t wait_ns = half_ns > renew_seconds_min * NS_PER_S ? half_ns : renew_seconds_min * NS_PER_S;
+    return deadline_ns - now_ns < wait_ns ? deadline_ns : now_ns + wait_ns;
+}
+
+static void lease_age(struct dhcp *dhcp, uint64_t now_ns)
+{
+    if (!has_lease(dhcp))
+        return;
+    if (now_ns >= dhcp->lease.ends_ns)
+        lease_end(dhcp, now_ns);
+    else if (now_ns >= dhcp->lease.rebinds_ns && dhcp->state != DHCP_REBINDING)
+        exchange_begin(dhcp, DHCP_REBINDING, now_ns);
+    else if (now_ns >= dhcp->lease.renews_ns && dhcp->state == DHCP_BOUND)
+        exchange_begin(dhcp, DHCP_RENEWING, now_ns);
+}
+
+size_t dhcp_output(struct dhcp *dhcp, uint8_t message[DHCP_OUTPUT_BYTES_MAX], uint32_t *source, uint32_t *destination,
+                   uint64_t now_ns)
+{
+    if (now_ns < dhcp->due_ns)
+        return 0;
+    lease_age(dhcp, now_ns);
+    if (dhcp->state == DHCP_REQUESTING && dhcp->tries == request_tries_max)
+        exchange_begin(dhcp, DHCP_INIT, now_ns);
+    if (dhcp->state == DHCP_INIT)
+        state_enter(dhcp, DHCP_SELECTING, now_ns);
+
+    *source = has_lease(dhcp) ? dhcp->lease.address : 0;
+    *destination = 0xffffffff;
+    if (dhcp->tries++ == 0)
+        dhcp->asked_ns = now_ns;
+    switch (dhcp->state) {
+    case DHCP_SELECTING:
+        dhcp_counters.tx_discover++;
+        dhcp->due_ns = retry_ns(dhcp, now_ns);
+        return message_write(dhcp, message, DISCOVER, now_ns);
+    case DHCP_REQUESTING:
+        dhcp_counters.tx_request++;
+        dhcp->due_ns = retry_ns(dhcp, now_ns);
+        break;
+    case DHCP_RENEWING:
+        dhcp_counters.tx_renew++;
+        *destination = dhcp->lease.server;
+        dhcp->due_ns = renew_retry_ns(dhcp->lease.rebinds_ns, now_ns);
+        break;
+    case DHCP_REBINDING:
+        dhcp_counters.tx_rebind++;
+        dhcp->due_ns = renew_retry_ns(dhcp->lease.ends_ns, now_ns);
+        break;
+    case DHCP_INIT:
+    case DHCP_BOUND:
+        dhcp->tries = 0; /* woken before its time: nothing to say */
+        dhcp->due_ns = dhcp->lease.renews_ns;
+        return 0;
+    }
+    return message_write(dhcp, message, REQUEST, now_ns);
+}
+
+/* --- Messages in ----------------------------------------------------------------------------------------------- */
+
+/* Appends a piece of the routes. Returns false if they are more than fit. */
+static bool routes_take(struct reply *reply, const uint8_t *field, size_t from, size_t to)
+{
+    size_t kept = reply->routes_bytes;
+    for (size_t i = from; i < to; i++) {
+        if (kept >= ROUTES_BYTES_MAX)
+            return false;
+        reply->routes[kept++] = field[i];
+    }
+    reply->routes_bytes = kept;
+    return true;
+}
+
+/* Takes the value of one option, which lies in `field` at `from` up to `to`. Returns false if the value has a length
+ * that it cannot have: the message is not to be trusted. */
+static bool option_take(struct reply *reply, uint8_t option, const uint8_t *field, size_t from, size_t to)
+{
+    switch (option) {
+    case OPTION_TYPE:
+        if (from + 1 != to)
+            return false;
+        reply->type = field[from];
+        return true;
+    case OPTION_OVERLOAD:
+        if (from + 1 != to || field[from] > (OVERLOAD_FILE | OVERLOAD_SNAME))
+            return false;
+        reply->overload = field[from];
+        return true;
+    case OPTION_MASK:
+        if (from + 4 != to)
+            return false;
+        reply->mask = load_be32(field + from);
+        reply->has_mask = true;
+        return true;
+    case OPTION_ROUTER:
+        if (from + 4 > to || (to - from) % 4 != 0)
+            return false;
+        reply->router = load_be32(field + from); /* in order of preference: RFC 2132 §3.5 */
+        return true;
+    case OPTION_SERVER:
+        if (from + 4 != to)
+            return false;
+        reply->server = load_be32(field + from);
+        return true;
+    case OPTION_MTU:
+        if (from + 2 != to)
+            return false;
+        reply->mtu_bytes = load_be16(field + from);
+        return true;
+    case OPTION_LEASE:
+    case OPTION_T1:
+    case OPTION_T2:
+        if (from + 4 != to)
+            return false;
+        *(option == OPTION_LEASE ? &reply->lease_seconds
+          : option == OPTION_T1  ? &reply->t1_seconds
+                                 : &reply->t2_seconds) = load_be32(field + from);
+        reply->has_lease |= option == OPTION_LEASE;
+        return true;
+    case OPTION_ROUTES: /* may come in pieces: RFC 3442, RFC 3396 */
+        return routes_take(reply, field, from, to);
+    default:
+        return true;
+    }
+}
+
+/* Parses one field of options, which ends at END or with its last byte. */
+static bool options_parse(struct reply *reply, const uint8_t *field, size_t bytes)
+{
+    size_t i = 0;
+    while (i < bytes && field[i] != OPTION_END) {
+        if (field[i] == OPTION_PAD) {
+            i++;
+            continue;
+        }
+        if (i + 2 > bytes)
+            return false;
+        size_t end = i + 2 + field[i + 1];
+        if (end > bytes || !option_take(reply, field[i], field, i + 2, end))
+            return false;
+        i = end;
+    }
+    return true;
+}
+
+/* Parses a message. RFC 2131 §4.1: options, then file, then sname if overloaded. An overload option inside file or
+ * sname is ignored: no field is read twice. */
+static bool reply_parse(struct reply *reply, const uint8_t *message, size_t bytes)
+{
+    ASSERT(bytes >= OPTIONS_AT);
+    *reply = (struct reply){ .address = load_be32(message + YIADDR_AT) };
+    if (!options_parse(reply, message + OPTIONS_AT, bytes - OPTIONS_AT))
+        return false;
+    uint8_t overload = reply->overload;
+    if ((overload & OVERLOAD_FILE) && !options_parse(reply, message + FILE_AT, FILE_BYTES))
+        return false;
+    return !(overload & OVERLOAD_SNAME) || options_parse(reply, message + SNAME_AT, SNAME_BYTES);
+}
+
+static uint32_t mask_of(unsigned bits) { return bits == 0 ? 0 : UINT32_MAX << (32 - bits); }
+
+/* RFC 3442: destinations are a width and as many octets of the network as it has, each followed by a router. Routes
+ * without sense end the list; what came before holds. False: there was none. */
+static bool routes_parse(struct dhcp_lease *lease, const struct reply *reply)
+{
+    bool any = false;
+    size_t i = 0;
+    while (i + ROUTE_BYTES_MIN <= reply->routes_bytes) {
+        uint8_t network[4] = { 0 };
+        unsigned bits = reply->routes[i];
+        if (bits > 32)
+            break;
+        size_t octets = (bits + 7) / 8, end = i + ROUTE_BYTES_MIN + octets;
+        if (end > reply->routes_bytes)
+            break;
+        memcpy(network, reply->routes + i + 1, octets);
+        struct dhcp_route route = { .mask = mask_of(bits), .gateway = load_be32(reply->routes + end - 4) };
+        route.network = load_be32(network) & route.mask; /* RFC 3442: clear what is outside the mask */
+        i = end;
+        any = true;
+        if (route.gateway != 0 && !is_host_address(route.gateway))
+            dhcp_counters.rx_ignored_option++;
+        else if (bits == 0)
+            lease->gateway = lease->gateway != 0 ? lease->gateway : route.gateway;
+        else if (lease->route_count >= DHCP_ROUTE_COUNT_MAX)
+            dhcp_counters.rx_routes_left_out++;
+        else
+            lease->routes[lease->route_count++] = route;
+    }
+    if (i < reply->routes_bytes)
+        dhcp_counters.rx_ignored_option++;
+    return any;
+}
+
+/* Chooses the mask. Without a possible one the class decides (RFC 950 §2.1), or with routes, /32. */
+static uint32_t mask_choose(const struct reply *reply)
+{
+    uint32_t host = ~reply->mask;
+    if (reply->has_mask && reply->mask != 0 && (host & (host + 1)) == 0)
+        return reply->mask;
+    if (reply->has_mask)
+        dhcp_counters.rx_ignored_option++;
+    if (reply->routes_bytes != 0)
+        return mask_of(32);
+    return mask_of(reply->address >> 31 == 0 ? 8 : reply->address >> 30 == 2 ? 16 : 24);
+}
+
+/* Times count from when the request was sent: RFC 2131 §4.4.1; of several, the first. */
+static void lease_from_reply(struct dhcp_lease *lease, const struct reply *reply, uint64_t sent_ns)
+{
+    *lease = (struct dhcp_lease){
+        .address = reply->address,
+        .server = reply->server,
+        .mask = mask_choose(reply),
+        .mtu_bytes = reply->mtu_bytes,
+        .renews_ns = UINT64_MAX,
+        .rebinds_ns = UINT64_MAX,
+        .ends_ns = UINT64_MAX,
+    };
+    /* RFC 3442: with routes, the router option is not heard. */
+    if (!routes_parse(lease, reply) && is_host_address(reply->router))
+        lease->gateway = reply->router;
+
+    uint64_t seconds = reply->lease_seconds;
+    if (seconds == UINT32_MAX)
+        return; /* for ever: RFC 2131 §3.3 */
+    uint64_t lease_ns = seconds * NS_PER_S, t2_ns = reply->t2_seconds * NS_PER_S, t1_ns = reply->t1_seconds * NS_PER_S;
+    if (t2_ns == 0 || t2_ns >= lease_ns)
+        t2_ns = lease_ns / 8 * 7; /* RFC 2131 §4.4.5 */
+    if (t1_ns == 0 || t1_ns >= t2_ns)
+        t1_ns = lease_ns / 2 < t2_ns ? lease_ns / 2 : t2_ns;
+    lease->renews_ns = sent_ns + t1_ns;
+    lease->rebinds_ns = sent_ns + t2_ns;
+    lease->ends_ns = sent_ns + lease_ns;
+}
+
+/* --- What must hold -------------------------------------------------------------------------------------------- */
+
+void dhcp_check(const struct dhcp *dhcp)
+{
+    ASSERT(dhcp->state <= DHCP_REBINDING);
+    if (dhcp->state == DHCP_REQUESTING) {
+        ASSERT(dhcp->tries <= request_tries_max);
+        ASSERT(is_host_address(dhcp->offer.address));
+        ASSERT(is_host_address(dhcp->offer.server));
+    }
+    if (!has_lease(dhcp))
+        return;
+    ASSERT(is_host_address(dhcp->lease.address));
+    ASSERT(is_host_address(dhcp->lease.server));
+    ASSERT(dhcp->lease.mask != 0);
+    ASSERT(dhcp->lease.route_count <= DHCP_ROUTE_COUNT_MAX);
+    ASSERT(dhcp->lease.renews_ns <= dhcp->lease.rebinds_ns);
+    ASSERT(dhcp->lease.rebinds_ns <= dhcp->lease.ends_ns);
+}

@@ -1,0 +1,39 @@
+/* The IP layer of a stack as one object: a device, an address on it, neighbours, reassembly, ICMP, UDP. No TCP. */
+#pragma once
+
+#include "base/assert.h"
+#include "base/bytes.h"
+#include "net/counters.h"
+#include "net/ip/address.h"
+#include "net/ip/arp.h"
+#include "net/ip/ethernet.h"
+#include "net/ip/icmp.h"
+#include "net/ip/icmp_wire.h"
+#include "net/ip/ipv4.h"
+#include "net/ip/udp.h"
+#include "net/netdev.h"
+#include "net/secret.h"
+
+/* A build for coverage-guided fuzzing skips checksums, so that mutations reach the code behind them. */
+#ifndef NET_SKIP_CHECKSUMS
+#define NET_SKIP_CHECKSUMS 0
+#endif
+
+struct net_ip {
+    struct netdev *device;
+    struct ipv4_interface interface;
+    /* The neighbours under TCP's connections, a place for each connection, 0: none. TCP writes them, ARP reads them. */
+    const uint32_t *next_hops;
+    uint32_t next_hop_count;
+    uint16_t ipv4_id; /* the next datagram's that may be fragmented */
+    struct net_address address;
+    struct secret secret;
+    struct arp arp;
+    struct udp udp;
+    struct icmp icmp;
+    struct net_counters counters;
+    uint64_t fragments_full_ns; /* the token bucket of fragments: net/ip/reassembly.c */
+    struct ipv4_reassembly reassembly[IPV4_REASSEMBLY_COUNT];
+};
+
+#define IP_COUNT(ip, name) ((void)(ip)->counters.name++)

@@ -1,0 +1,123 @@
+/* UDP. RFC 768, RFC 1122 §4.1. */
+#include "net/ip/udp.h"
+
+#include "net/ip/checksum.h"
+#include "net/ip/icmp_wire.h"
+#include "net/ip/ip.h"
+#include "net/ip/udp_wire.h"
+
+static bool udp_is_bound(const struct net_ip *ip, uint16_t port)
+{
+    for (uint32_t i = 0; i < ip->udp.port_count; i++)
+        if (ip->udp.ports[i] == port)
+            return true;
+    return false;
+}
+
+bool udp_bind(struct net_ip *ip, uint16_t port)
+{
+    ASSERT(ip->udp.port_count <= UDP_PORT_COUNT_MAX);
+    struct udp *udp = &ip->udp;
+    if (port == 0 || udp->port_count == UDP_PORT_COUNT_MAX)
+        return false;
+    if (!udp_is_bound(ip, port))
+        udp->ports[udp->port_count++] = port;
+    return true;
+}
+
+bool udp_accept(struct net_ip *ip, const struct ipv4_packet *packet, uint64_t now_ns, struct udp_datagram *datagram)
+{
+    const struct udp_wire *wire = (const struct udp_wire *)packet->payload;
+    IP_COUNT(ip, udp_rx_datagrams);
+    if (packet->payload_bytes < sizeof *wire) {
+        IP_COUNT(ip, udp_rx_drop_short);
+        return false;
+    }
+    uint32_t bytes = load_be16(&wire->bytes);
+    if (bytes < sizeof *wire || bytes > packet->payload_bytes) {
+        IP_COUNT(ip, udp_rx_drop_length);
+        return false;
+    }
+    if (!packet->checksum_good && !NET_SKIP_CHECKSUMS
+        && load_be16(&wire->checksum) != 0) { /* RFC 1122 §4.1.3.4: MUST check */
+        uint32_t sum = checksum_pseudo_ipv4(packet->source, packet->destination, IPV4_PROTOCOL_UDP, (uint16_t)bytes);
+        if (checksum_finish(checksum_sum(sum, packet->payload, bytes)) != 0) {
+            IP_COUNT(ip, udp_rx_drop_bad_checksum);
+            return false;
+        }
+    }
+    *datagram = (struct udp_datagram){
+        .source = packet->source,
+        .destination = packet->destination,
+        .source_port = load_be16(&wire->source_port),
+        .destination_port = load_be16(&wire->destination_port),
+        .payload = { packet->payload + sizeof *wire, bytes - sizeof *wire },
+    };
+    ASSERT(datagram->payload.count <= packet->payload_bytes);
+    if (!udp_is_bound(ip, datagram->destination_port)) {
+        IP_COUNT(ip, udp_rx_drop_no_port);
+        if (ip->interface.up) /* RFC 1122 §4.1.3.1 */
+            icmp_error_send(ip, packet, ICMP_UNREACHABLE, ICMP_CODE_PORT_UNREACHABLE, now_ns);
+        return false;
+    }
+    ip->udp.latest_source = packet->link_source != NULL ? packet->source : 0;
+    if (packet->link_source != NULL)
+        memcpy(ip->udp.latest_mac, packet->link_source, NETDEV_MAC_BYTES);
+    return true;
+}
+
+bool udp_send(struct net_ip *ip, uint16_t from_port, uint32_t address, uint16_t port, const void *data, size_t bytes,
+              uint64_t now_ns)
+{
+    return udp_send_from(ip, ip->interface.address, from_port, address, port, data, bytes, now_ns);
+}
+
+/* Writes a datagram of `bytes` of data at `at`. */
+static void udp_write(uint8_t *at, const struct ipv4_output *output, uint16_t from_port, uint16_t port,
+                      const void *data, size_t bytes)
+{
+    struct udp_wire *wire = (struct udp_wire *)at;
+    uint16_t udp_bytes = (uint16_t)(sizeof *wire + bytes);
+    ASSERT(bytes <= UINT16_MAX - sizeof *wire);
+    store_be16(&wire->source_port, from_port);
+    store_be16(&wire->destination_port, port);
+    store_be16(&wire->bytes, udp_bytes);
+    wire->checksum = 0;
+    memcpy(wire + 1, data, bytes);
+    uint32_t sum = checksum_pseudo_ipv4(output->source, output->destination, IPV4_PROTOCOL_UDP, udp_bytes);
+    uint16_t checksum = checksum_finish(checksum_sum(sum, wire, udp_bytes));
+    store_be16(&wire->checksum, checksum != 0 ? checksum : 0xffff); /* RFC 768: 0 would mean "none" */
+}
+
+bool udp_send_from(struct net_ip *ip, uint32_t source, uint16_t from_port, uint32_t address, uint16_t port,
+                   const void *data, size_t bytes, uint64_t now_ns)
+{
+    bool dhcp = from_port == DHCP_CLIENT_PORT;
+    uint16_t udp_bytes = (uint16_t)(sizeof(struct udp_wire) + bytes);
+    const struct ipv4_output output = {
+        .source = source,
+        .destination = address,
+        .protocol = IPV4_PROTOCOL_UDP,
+        .id = ip->ipv4_id++,
+        .initiated = dhcp,
+        .link_destination = address == ip->udp.latest_source ? ip->udp.latest_mac : NULL,
+    };
+    bool sent = false;
+    if (udp_bytes <= ipv4_payload_room(ip)) {
+        struct tx_buffer *buffer = ipv4_output_begin(ip);
+        if (buffer != NULL) {
+            udp_write(buffer->data + IPV4_PAYLOAD_OFFSET, &output, from_port, port, data, bytes);
+            sent = ipv4_output_send(ip, buffer, &output, udp_bytes, now_ns);
+        }
+    } else if (dhcp) { /* a device may have an MTU below the 576 bytes that a DHCP message takes: then in fragments */
+        uint8_t datagram[sizeof(struct udp_wire) + DHCP_OUTPUT_BYTES_MAX];
+        ASSERT(bytes <= DHCP_OUTPUT_BYTES_MAX);
+        udp_write(datagram, &output, from_port, port, data, bytes);
+        sent = ipv4_output_copy(ip, &output, datagram, udp_bytes, now_ns);
+    }
+    if (sent)
+        IP_COUNT(ip, udp_tx_datagrams);
+    else
+        IP_COUNT(ip, udp_tx_drop);
+    return sent;
+}

@@ -1,0 +1,45 @@
+/* UDP: datagrams to and from a few ports. RFC 768, RFC 1122 §4.1. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/bytes.h"
+#include "net/ip/ipv4.h"
+#include "net/netdev.h"
+
+struct net_ip;
+
+enum {
+    UDP_PORT_COUNT_MAX = 8, /* GG, syslog's source, DHCP, statistics, and as many to spare */
+};
+
+struct udp {
+    uint16_t ports[UDP_PORT_COUNT_MAX];
+    uint32_t port_count;
+    /* The sender of the latest datagram: an answer to it needs no ARP. 0: none has come. */
+    uint32_t latest_source;
+    uint8_t latest_mac[NETDEV_MAC_BYTES];
+};
+
+/* A received datagram. Its bytes lie in the frame, or in reassembly memory, and are gone with the next input. */
+struct udp_datagram {
+    uint32_t source, destination;
+    uint16_t source_port, destination_port;
+    struct bytes payload;
+};
+
+/* Receives datagrams to a port. False: the table is full, or the port is 0. */
+bool udp_bind(struct net_ip *ip, uint16_t port);
+
+/* Sends one datagram (copied). False: no route, no buffer, or too long for one frame. */
+bool udp_send(struct net_ip *ip, uint16_t from_port, uint32_t address, uint16_t port, const void *data, size_t bytes,
+              uint64_t now_ns);
+
+/* Sends from a given address, for DHCP: it has none yet. */
+bool udp_send_from(struct net_ip *ip, uint32_t source, uint16_t from_port, uint32_t address, uint16_t port,
+                   const void *data, size_t bytes, uint64_t now_ns);
+
+/* Checks a datagram; true if it is for a bound port. */
+bool udp_accept(struct net_ip *ip, const struct ipv4_packet *packet, uint64_t now_ns, struct udp_datagram *datagram);

@@ -1,0 +1,85 @@
+#include "net/settings.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/time.h"
+
+struct transport_config network_settings;
+
+static struct settings_refusal set_ip(void *values, struct bytes value)
+{
+    struct transport_config *s = values;
+    struct bytes address, length;
+    uint64_t bits;
+    if (text_is(value, "dhcp"))
+        return settings_accept();
+    if (!text_split(&value, '/', &address) || !text_split(&value, '/', &length) || value.data
+        || !text_address(address, &s->address) || !endpoint_address_is_unicast(s->address)
+        || !text_number(length, 1, 32, &bits))
+        return settings_refuse(SETTINGS_EXPECTED);
+    ASSERT(bits >= 1);
+    ASSERT(bits <= 32);
+    s->mask = UINT32_MAX << (32 - bits);
+    uint32_t host = s->address & ~s->mask;
+    if (bits < 31 && (host == 0 || host == ~s->mask)) /* RFC 1122 §3.2.1.3; RFC 3021 has /31 */
+        return settings_refuse("the subnet's own address and its broadcast address are no machine's");
+    return settings_accept();
+}
+
+static bool mac_is_zero(const uint8_t mac[NETDEV_MAC_BYTES])
+{
+    static const uint8_t zero[NETDEV_MAC_BYTES];
+    return memcmp(mac, zero, sizeof zero) == 0;
+}
+
+static struct settings_refusal set_gwmac(void *values, struct bytes value)
+{
+    uint8_t *mac = ((struct transport_config *)values)->gateway_mac;
+    struct bytes part;
+    unsigned i = 0;
+    for (; text_split(&value, ':', &part); i++) {
+        int high = part.count == 2 ? text_hex_digit(part.data[0]) : -1;
+        int low = part.count == 2 ? text_hex_digit(part.data[1]) : -1;
+        if (i == NETDEV_MAC_BYTES || high < 0 || low < 0)
+            return settings_refuse(SETTINGS_EXPECTED);
+        ASSERT(i < NETDEV_MAC_BYTES);
+        mac[i] = (uint8_t)(high << 4 | low);
+    }
+    /* A group address is nobody's own: IEEE 802 §8.2. */
+    if (i != NETDEV_MAC_BYTES || mac[0] & 1 || mac_is_zero(mac))
+        return settings_refuse(SETTINGS_EXPECTED);
+    return settings_accept();
+}
+
+#define AT(member) SETTING_AT(struct transport_config, member)
+static const struct setting rows[] = {
+    { "ip", SETTING_CUSTOM, .set = set_ip, .initial = "dhcp", .noun = "dhcp or ADDRESS/LENGTH, like 10.0.2.15/24",
+      .help = "this machine's address" },
+    { "gw", SETTING_ADDRESS, AT(gateway), .unset = "none", .noun = "the gateway's address, like 10.0.2.2",
+      .help = "may lie outside the subnet (`/32` clouds)" },
+    { "gwmac", SETTING_CUSTOM, .set = set_gwmac, .unset = "ask ARP",
+      .noun = "the gateway's hardware address, like 52:55:0a:00:02:02", .help = "so that no ARP is needed" },
+    { "mtu", SETTING_NUMBER, AT(mtu_bytes), .min = 576, .max = 1500, .unset = "the device's", /* RFC 791 §3.1: 576 */
+      .noun = "bytes", .help = "IP bytes in a frame" },
+    { "rto.min", SETTING_TIME, AT(rto_min_ns), .min = NS_PER_MS, .max = 60 * NS_PER_S, .unset = "the stack's (200 ms)",
+      .help = "least retransmission time-out" },
+    { "ecn", SETTING_SWITCH, AT(ecn), .initial = "on",
+      .help = "routers may mark packets instead of dropping them (RFC 3168; own stack)" },
+};
+
+static const char *finish(void)
+{
+    const struct transport_config *s = &network_settings;
+    if (s->gateway && !s->address)
+        return "gw= goes with ip=ADDRESS/LENGTH, not with DHCP";
+    if (s->gateway && s->gateway == s->address)
+        return "gw= is the address of ip=: this machine is not its own gateway";
+    if (!mac_is_zero(s->gateway_mac) && !s->gateway)
+        return "gwmac= goes with gw=";
+    return NULL;
+}
+
+const struct settings_table network_settings_table = {
+    rows, ARRAY_COUNT(rows), &network_settings, sizeof network_settings, finish,
+};

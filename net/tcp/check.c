@@ -1,0 +1,206 @@
+/* The invariant of a connection between two calls, whole and in one place. Every slow path ends with
+ * tcp_connection_check, and the tests call it after each step. Reads only; knows no policy and no time. */
+#include "net/tcp/internal.h"
+
+static bool is_opening(const struct tcp_connection *c)
+{
+    return c->state == TCP_SYN_SENT || c->state == TCP_SYN_RECEIVED;
+}
+
+/* Returns true if this control block sends nothing more to the peer. The application may still read. */
+static bool is_over(const struct tcp_connection *c) { return c->state == TCP_CLOSED || c->state == TCP_TIME_WAIT; }
+
+static void check_head(const struct tcp_connection *c)
+{
+    const uint32_t plain_bytes = offsetof(struct tcp_head_wire, timestamps), all_bytes = sizeof(struct tcp_head_wire);
+    /* A head has room for the options agreed on, and for no other. */
+    ASSERT(c->head_bytes == 0 || c->head_bytes == (c->timestamps_on ? all_bytes : plain_bytes));
+    /* A segment to a known neighbour leaves without another test of the head. */
+    ASSERT(!c->neighbour_known || c->head_bytes != 0);
+    /* The options are agreed by the peer's SYN. */
+    ASSERT(c->state != TCP_SYN_SENT || c->head_bytes == 0);
+    /* The fast path reads head_bytes without a test. */
+    ASSERT(is_opening(c) || c->state == TCP_CLOSED || c->head_bytes != 0);
+    /* A message area is taken by an open connection, and given back by its end. */
+    ASSERT(c->message == NULL || !(is_opening(c) || is_over(c)));
+    /* The ready frame stands in the message area. */
+    ASSERT(!c->ready.on || c->message != NULL);
+    /* The neighbour's address stands in the ready frame. */
+    ASSERT(!c->ready.on || c->neighbour_known);
+    /* The ready frame's flags are ACK and PSH. */
+    ASSERT(!c->ready.on || !(c->ecn_echo || c->ecn_cwr));
+    /* ECN flags that were not agreed on mean nothing. */
+    ASSERT(c->ecn_on || !(c->ecn_echo || c->ecn_cwr));
+}
+
+static void check_state(const struct tcp_connection *c)
+{
+    bool fin_ours = c->state == TCP_FIN_WAIT_1 || c->state == TCP_FIN_WAIT_2 || c->state == TCP_CLOSING
+                    || c->state == TCP_LAST_ACK;
+    bool fin_theirs = c->state == TCP_CLOSE_WAIT || c->state == TCP_CLOSING || c->state == TCP_LAST_ACK;
+    /* Listeners have a table of their own. */
+    ASSERT(c->state <= TCP_TIME_WAIT && c->state != TCP_LISTEN);
+    /* RFC 9293, figure 5: a shutdown leaves ESTABLISHED and CLOSE-WAIT; a shutdown while opening waits. */
+    ASSERT(is_opening(c) || is_over(c) || c->fin_wanted == fin_ours);
+    /* The peer's FIN leads to the other three states. */
+    ASSERT(is_over(c) || c->fin_received == fin_theirs);
+    /* Only a listener makes a connection that nobody has accepted and nobody has given back. */
+    ASSERT(c->listener < 0 || (c->passive && !c->orphan));
+    /* Nobody would ever free an orphan that is over. */
+    ASSERT(!c->orphan || !is_over(c));
+}
+
+/* Checks that the segments in flight lie one behind the other from snd_una to snd_nxt, and that the sums are those of
+ * their marks. */
+static void check_segments(const struct tcp_connection *c)
+{
+    uint32_t seq = c->snd_una, sacked_bytes = 0, lost_bytes = 0, resent_bytes = 0;
+    ASSERT(c->segment_count <= c->segment_mask + 1);
+    for (uint32_t i = 0; i < c->segment_count; i++) {
+        const struct tcp_segment *s = tcp_sendqueue_at(c, i);
+        uint32_t space = tcp_segment_space(s);
+        ASSERT(s->seq == seq);
+        ASSERT(space != 0); /* an empty one would never be acknowledged */
+        seq += space;
+        if ((s->marks & TCP_MARK_SACKED) != 0) {
+            sacked_bytes += space;
+            continue;
+        }
+        lost_bytes += (s->marks & TCP_MARK_LOST) != 0 ? space : 0;
+        resent_bytes += (s->marks & TCP_MARK_RESENT) != 0 ? space : 0;
+    }
+    /* Sent data that is not in the queue could not be sent again. */
+    ASSERT(is_over(c) || seq == c->snd_nxt);
+    ASSERT(c->sacked_bytes == sacked_bytes);
+    ASSERT(c->lost_bytes == lost_bytes);
+    ASSERT(c->resent_bytes == resent_bytes);
+    ASSERT(c->sacked_bytes + c->lost_bytes <= seq - c->snd_una);
+}
+
+static void check_send(const struct tcp_connection *c)
+{
+    check_segments(c);
+    if (is_over(c)) {
+        ASSERT(c->segment_count == 0); /* a connection gives its transmit buffers back at its end */
+        return;
+    }
+    /* Everything sent has been written, except the FIN. */
+    ASSERT(seq_le(c->snd_nxt, c->snd_end + (c->fin_wanted ? 1 : 0)));
+    /* The acknowledgement of the FIN leads to FIN-WAIT-2, and ends CLOSING and LAST-ACK. */
+    ASSERT((c->state == TCP_FIN_WAIT_2) == (c->fin_wanted && c->snd_una == c->snd_end + 1));
+    /* The acknowledgement of the SYN leads to ESTABLISHED. */
+    ASSERT(is_opening(c) ? c->snd_una == c->iss && c->snd_nxt == c->iss + 1 : seq_gt(c->snd_una, c->iss));
+    /* Output with an MSS of 0 would send empty segments for ever. */
+    ASSERT(c->snd_mss != 0);
+}
+
+static void check_timers(const struct tcp_connection *c)
+{
+    bool resends = c->timer == TCP_TIMER_RTO || c->timer == TCP_TIMER_TAIL_PROBE || c->timer == TCP_TIMER_REORDER;
+    ASSERT((c->timer == TCP_TIMER_NONE) == (c->timer_ns == TCP_NEVER_NS));
+    /* The oldest segment in flight has exactly one deadline. */
+    ASSERT((c->segment_count != 0) == (c->rto_at_ns != 0));
+    /* Data in flight is resent if no answer comes. The fast path takes "no timer" for "nothing in flight". */
+    ASSERT((c->segment_count != 0) == resends);
+    /* A closed window is probed: the peer's update may be lost. */
+    ASSERT(!tcp_output_waits_for_window(c) || c->timer == TCP_TIMER_WINDOW_PROBE);
+    if (is_over(c)) {
+        /* A timer that fired now would send for a connection that is no more. */
+        ASSERT(!c->blocked && !c->ack_now);
+        ASSERT(c->timer == TCP_TIMER_NONE && c->ack_timer_ns == TCP_NEVER_NS);
+        ASSERT(c->keepalive_ns == TCP_NEVER_NS && c->state_ns == TCP_NEVER_NS);
+        return;
+    }
+    /* An ACK owed is due at some time. */
+    ASSERT(c->ack_unsent_bytes == 0 || c->ack_now || c->ack_timer_ns != TCP_NEVER_NS);
+    /* RFC 6429: FIN-WAIT-2 of an orphan ends. */
+    ASSERT(!(c->orphan && c->state == TCP_FIN_WAIT_2) || c->state_ns != TCP_NEVER_NS);
+}
+
+/* Checks that the blocks lie beyond rcv_nxt, in the window, apart from each other. */
+static void check_ranges(const struct tcp_connection *c)
+{
+    ASSERT(c->range_count <= TCP_RANGE_COUNT_MAX);
+    for (uint32_t i = 0; i < c->range_count; i++) {
+        const struct tcp_range *range = &c->ranges[i];
+        ASSERT(seq_lt(range->left, range->right));
+        ASSERT(seq_gt(range->left, c->rcv_nxt));  /* a block at rcv_nxt would be in order */
+        ASSERT(seq_le(range->right, c->rcv_adv)); /* the ring has no room beyond */
+        for (uint32_t k = 0; k < i; k++)          /* blocks that touch each other would be one */
+            ASSERT(seq_lt(range->right, c->ranges[k].left) || seq_gt(range->left, c->ranges[k].right));
+    }
+}
+
+static void check_receive(const struct tcp_connection *c)
+{
+    /* Nothing is read before it has come. */
+    ASSERT(seq_le(c->rcv_read, c->rcv_nxt - (c->fin_received ? 1 : 0)));
+    /* Nothing passes the window, except a FIN, which takes no room. */
+    ASSERT(seq_le(c->rcv_nxt, c->rcv_adv + (c->fin_received ? 1 : 0)));
+    /* The ring has room for all unread and all promised bytes, so data is stored without a test. */
+    ASSERT(tcp_receive_unread(c) + tcp_receive_window(c) <= c->rcv_mask + 1);
+    check_ranges(c);
+    /* No data follows a FIN. */
+    ASSERT(!c->fin_received || (c->fin_seen && c->rcv_nxt == c->fin_seq + 1 && c->range_count == 0));
+    /* A FIN that has been seen and not received waits for the data before it. */
+    ASSERT(!c->fin_seen || c->fin_received || is_over(c) || seq_gt(c->fin_seq, c->rcv_nxt));
+    /* RFC 2883: a DSACK report names at least one byte, and the peer understands SACK. */
+    ASSERT(!c->dsack_pending || (c->sack_on && seq_lt(c->dsack.left, c->dsack.right)));
+}
+
+void tcp_connection_check(const struct tcp_connection *c)
+{
+    ASSERT(c->used);
+    check_head(c);
+    check_state(c);
+    check_send(c);
+    check_timers(c);
+    check_receive(c);
+}
+
+/* Checks that each listener counts its half-open connections, and those that wait for tcp_accept. */
+static void check_listeners(const struct tcp *tcp)
+{
+    for (uint32_t i = 0; i < tcp->capacity.listener_count; i++) {
+        const struct tcp_listener *listener = &tcp->listeners[i];
+        uint32_t half_open_count = 0, waiting_count = 0;
+        for (uint32_t k = 0; k < tcp->half_open_used; k++)
+            half_open_count += tcp->half_open[k].listener == i;
+        for (uint32_t k = 0; k < tcp->connection_end; k++)
+            waiting_count += tcp->connections[k].used && tcp->connections[k].listener == (int)i;
+        ASSERT(listener->half_open_count == half_open_count);
+        ASSERT(listener->waiting_count == waiting_count);
+        ASSERT(listener->used || half_open_count + waiting_count == 0);
+    }
+}
+
+static void check_keys(const struct tcp *tcp)
+{
+    ASSERT(tcp->half_open_used <= tcp->capacity.half_open_count);
+    for (uint32_t i = 0; i < tcp->half_open_used; i++) {
+        const struct tcp_half_open *h = &tcp->half_open[i];
+        ASSERT(tcp->half_open_keys[i] == tcp_key(h->peer_address, h->peer_port, h->port));
+    }
+    ASSERT(tcp->time_wait_used <= tcp->capacity.time_wait_count);
+    for (uint32_t i = 0; i < tcp->time_wait_used; i++) {
+        const struct tcp_time_wait *w = &tcp->time_wait[i];
+        ASSERT(tcp->time_wait_keys[i] == tcp_key(w->peer_address, w->peer_port, w->port));
+    }
+}
+
+void tcp_check(const struct net_stack *stack)
+{
+    const struct tcp *tcp = &stack->tcp;
+    check_listeners(tcp);
+    check_keys(tcp);
+    ASSERT(tcp->connection_end <= tcp->capacity.connection_count);
+    for (uint32_t i = 0; i < tcp->connection_end; i++) {
+        const struct tcp_connection *c = &tcp->connections[i];
+        /* The key finds a connection until the connection is over, and no longer. */
+        ASSERT(tcp->keys[i] == (c->used && !is_over(c) ? tcp_key(c->peer_address, c->peer_port, c->port) : 0));
+        if (!c->used)
+            continue;
+        ASSERT(c->index == i);
+        tcp_connection_check(c);
+    }
+}

@@ -1,0 +1,400 @@
+/* The transmission control block, and the structs that the files of TCP share. Not for users of the stack.
+ *
+ *   input.c        input of a segment: its connection, and RFC 9293 §3.10.7 step by step
+ *   ack.c          its acknowledgement: segments freed, round trips, duplicates
+ *   receive.c      its payload: order, overlap, the window
+ *   output.c       choice of the data to send now
+ *   frame.c        one segment onto the wire
+ *   send_queue.c   the segments in flight: marks and sums
+ *   recovery.c     RFC 8985 (RACK-TLP), RFC 6675, RFC 6937 (PRR), RFC 3168 (ECN, as sender)
+ *   congestion.c   RFC 5681, RFC 9438 (CUBIC)
+ *   timer.c        RFC 6298 and every other deadline
+ *   listen.c       half-open connections; time_wait.c: closed ones
+ *   path.c         ICMP errors, the path MTU, neighbours
+ *   fast.c         the predicted segment, and the prepared message
+ *   table.c        control blocks; policy.c: their defaults
+ *   check.c        the invariant of a control block
+ *   open.c, stream.c, info.c: the calls of net/tcp/tcp.h
+ *
+ * Names are RFC 9293's. Sequence numbers are compared with net/tcp/seq.h only. */
+#pragma once
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "net/ip/ipv4.h"
+#include "net/stack.h"
+#include "net/tcp/congestion.h"
+#include "net/tcp/wire.h"
+
+struct net_stack;
+
+enum {
+    TCP_RANGE_COUNT_MAX = 32, /* holes that a receiver tracks: an ACK reports 4, the rest is for heavy loss */
+    TCP_PORT_FIRST = 32768,   /* RFC 6056 §3.2: a large range, here SECRET_PORT_COUNT ports; servers are below */
+    TCP_PATH_MTU_MIN = 552,   /* ICMP cannot push us below this (Linux: route/min_pmtu) */
+    TCP_ACK_QUICK_COUNT = 16, /* TCP_ACK_ADAPTIVE. Linux: TCP_MAX_QUICKACKS */
+    TCP_REORDERING_LEAST = 3, /* RFC 5681 §3.2, DupThresh */
+    TCP_R1_RETRANSMITS = 3,   /* RFC 9293 §3.8.3 (a): ask the neighbour again */
+};
+#define TCP_NEVER_NS           UINT64_MAX
+
+/* RFC 5961 §7: challenge ACKs for each connection: the RFC's example, 10 in 5 s. A segment that has just been
+ * answered gets none, as in Linux (tcp_invalid_ratelimit). Two ends that misunderstand each other then do not
+ * exchange ACKs at line speed. */
+#define TCP_CHALLENGES_NS      UINT64_C(5000000000)
+#define TCP_CHALLENGE_AGAIN_NS UINT64_C(500000000)
+enum { TCP_CHALLENGES_MAX = 10 };
+struct tcp_challenges {
+    uint64_t until_ns; /* the end of the interval that `count` counts in */
+    uint64_t again_ns; /* until then no challenge for another segment with these fields: */
+    uint32_t seq, ack;
+    uint8_t flags, count;
+};
+
+enum tcp_mark {
+    TCP_MARK_SACKED = 1,      /* the peer holds the segment, but may still drop it (RFC 2018 §8) */
+    TCP_MARK_LOST = 2,        /* believed lost */
+    TCP_MARK_RESENT = 4,      /* a retransmission is in flight */
+    TCP_MARK_EVER_RESENT = 8, /* Karn: the segment gives no RTT */
+    TCP_MARK_SHARED = 16,     /* the next segment lies in the same transmit buffer, and will release the buffer */
+    TCP_MARK_CUT = 32,        /* the previous segment lay in the same buffer: a head here would overwrite its payload */
+};
+
+/* A segment sent and not yet acknowledged. Its payload lies in the send ring at its sequence number, or in a
+ * transmit buffer that the stack still holds. */
+struct tcp_segment {
+    uint32_t seq;
+    uint16_t bytes; /* payload */
+    uint8_t flags;  /* TCP_SYN, TCP_FIN: each takes a sequence number; TCP_PSH */
+    uint8_t marks;
+    uint64_t sent_ns;         /* time of the last transmission */
+    struct tx_buffer *buffer; /* NULL: in the ring */
+    uint16_t offset;          /* place of the payload, from buffer->data */
+};
+
+static inline uint32_t tcp_segment_space(const struct tcp_segment *s)
+{
+    return s->bytes + ((s->flags & TCP_SYN) ? 1u : 0u) + ((s->flags & TCP_FIN) ? 1u : 0u);
+}
+static inline uint32_t tcp_segment_end(const struct tcp_segment *s) { return s->seq + tcp_segment_space(s); }
+
+struct tcp_range {
+    uint32_t left, right; /* left <= seq < right */
+};
+
+/* Options of a received segment. RFC 9293 §3.2. */
+struct tcp_options {
+    bool has_mss, has_window_scale, has_timestamps, sack_permitted;
+    uint8_t window_scale;
+    uint8_t sack_count;
+    uint16_t mss;
+    uint32_t timestamp, timestamp_echo;
+    struct tcp_range sack[TCP_SACK_BLOCK_COUNT_MAX];
+};
+
+/* A received segment, host order. */
+struct tcp_received {
+    const struct ipv4_packet *packet;
+    uint32_t address; /* the peer's */
+    uint16_t peer_port, port;
+    uint32_t seq, ack;
+    uint8_t flags;
+    bool congested;  /* a router has marked the packet: RFC 3168, CE */
+    uint16_t window; /* the wire's value, unscaled */
+    const uint8_t *data;
+    uint32_t bytes;
+    struct tcp_options options;
+};
+
+/* Returns SEG.LEN: SYN and FIN count. */
+static inline uint32_t tcp_received_space(const struct tcp_received *r)
+{
+    return r->bytes + ((r->flags & TCP_SYN) != 0) + ((r->flags & TCP_FIN) != 0);
+}
+
+/* The deadlines that exclude each other; one at most is set. RFC 8985 §8, Linux's icsk_pending. */
+enum tcp_timer {
+    TCP_TIMER_NONE,
+    TCP_TIMER_RTO,
+    TCP_TIMER_TAIL_PROBE,
+    TCP_TIMER_REORDER,
+    TCP_TIMER_WINDOW_PROBE,
+};
+
+enum tcp_recovery_state {
+    TCP_OPEN,     /* nothing is believed lost */
+    TCP_RECOVERY, /* fast recovery, until snd_una reaches `recover` */
+    TCP_LOSS,     /* after a timeout, likewise */
+};
+
+/* A connection. The predicted segment touches the first three cache lines alone; a prepared message also touches the
+ * fourth and the sixth (fast.c). */
+struct tcp_connection {
+    /* Identity. The key of the connection is in tcp.keys. */
+    _Alignas(NET_STACK_ALIGN) uint8_t state; /* enum tcp_state */
+    bool fin_received;                       /* the peer's FIN has come in order: rcv_nxt is past the FIN */
+    bool zero_copy;                          /* payload may be borrowed in place: net/transport_own.c */
+    bool timestamps_on;                      /* agreed in the SYNs, as sack_on, scaling_on below */
+    uint16_t index;
+    uint16_t head_bytes; /* from Ethernet to the first payload byte; 0: there is no head yet */
+
+    /* The reasons for which a connection is not quiet. A connection is quiet if all of them are 0. */
+    union {
+        uint64_t busy;
+        struct {
+            bool fin_wanted; /* FIN follows snd_end */
+            bool fin_seen;   /* the peer's FIN came, perhaps out of order, at fin_seq */
+            bool blocked;    /* output found no buffer: tried again at the next net_idle */
+            bool tail_probe_on;
+            uint8_t range_count;
+            uint8_t timer;       /* enum tcp_timer */
+            uint8_t recovery;    /* enum tcp_recovery_state */
+            uint8_t probe_count; /* window probes since the window closed */
+        };
+    };
+
+    uint32_t rcv_nxt;
+    uint32_t rcv_read;      /* next to be read by the application; rcv_nxt - rcv_read lie in the ring */
+    uint32_t rcv_adv;       /* right edge we have advertised; never moves left (SHLD-14) */
+    uint32_t last_ack_sent; /* RFC 7323 §4.3 */
+    uint32_t snd_una, snd_nxt;
+    uint32_t snd_end;       /* one past the last byte the application wrote */
+    uint32_t segment_count; /* in flight */
+    uint32_t ts_recent;
+    uint16_t snd_mss; /* payload of a full segment, options taken off */
+    uint8_t rcv_scale, snd_scale;
+    struct tx_buffer *message; /* transport_message's area */
+
+    uint32_t snd_wnd, snd_wl1, snd_wl2;
+    uint32_t snd_wnd_max;
+    uint64_t ts_recent_ns;
+    uint64_t last_received_ns;
+    uint64_t bytes_received;
+    uint64_t ack_timer_ns;
+    uint32_t ack_unsent_bytes;        /* received since the last ACK */
+    uint16_t rcv_mss;                 /* the largest payload seen, for the delayed ACK's "full-sized" */
+    bool ack_now;                     /* an ACK is due at the next net_idle at the latest */
+    uint8_t keepalive_count;          /* keepalive probes unanswered */
+    struct tcp_congestion congestion; /* cwnd lies in the second cache line, the rest in the third */
+    uint32_t peer_address;
+    uint16_t port, peer_port;
+    bool orphan;              /* the application has given the connection back */
+    int16_t listener;         /* the listener whose tcp_accept will return it; -1: none */
+    struct tcp_policy policy; /* `ack` lies in the third cache line, too */
+
+    /* The members that a message touches besides. The message area is ready if its frame stands in the buffer up to
+     * the payload's first bytes, without the fields that change from segment to segment: */
+    _Alignas(NET_STACK_ALIGN) struct {
+        bool on;
+        uint16_t from, bytes;       /* the prepared part of the payload: from `from` in the area */
+        uint32_t ipv4_sum, tcp_sum; /* partial checksums; TCP's covers the pseudo-header alone if the device sums */
+    } ready;
+    bool neighbour_known; /* head.ethernet.destination is filled in */
+    uint16_t path_mtu_bytes;
+    uint32_t rcv_buffer_bytes; /* the part of the ring that the window may promise */
+    uint32_t rcv_mask;
+    uint32_t timestamp_offset;
+    uint32_t sacked_bytes, lost_bytes, resent_bytes; /* sums over the marks */
+    struct tcp_segment *segments;                    /* in flight: a ring, in order of seq */
+    uint32_t segment_mask, segment_head;
+
+    /* Beginning and end of the connection. */
+    bool used;
+    bool passive;          /* from a listener (MUST-11) */
+    bool was_open;         /* the connection has been ESTABLISHED */
+    uint32_t accept_stamp; /* the oldest connection has the lowest */
+    uint32_t address;
+    enum tcp_result error; /* reason of the end; TCP_OK: no end, or an end in order */
+    bool error_taken;
+    enum tcp_result soft_error;
+
+    /* Receive. */
+    uint32_t irs;
+    bool read_shut; /* the application will read no more */
+    uint32_t fin_seq;
+    uint8_t *rcv_ring;
+    bool dsack_pending;
+    struct tcp_range dsack;                       /* RFC 2883: the range that came twice */
+    struct tcp_range ranges[TCP_RANGE_COUNT_MAX]; /* out of order; the latest first (RFC 2018 §4) */
+
+    /* Acknowledgements owed. */
+    struct tcp_challenges challenges;
+    bool ack_adaptive;      /* policy.ack changes between quick and delayed */
+    uint8_t ack_quick_left; /* number of further ACKs that are quick */
+    uint64_t ack_data_ns;   /* time of the last ACK for data */
+
+    /* Send. */
+    uint32_t iss;
+    uint32_t snd_small_end; /* end of the last segment sent that was not full (Nagle by Minshall) */
+    uint16_t peer_mss;
+    uint8_t *snd_ring;
+    uint32_t snd_mask;
+    uint32_t snd_buffer_bytes;
+    uint32_t duplicate_bytes;         /* without SACK: bytes that have left the network, by duplicate ACKs */
+    bool sack_on, scaling_on, ecn_on; /* agreed in the SYNs */
+    bool ecn_seen;                    /* a congestion mark has come at some time */
+
+    /* Round trip and retransmission. */
+    uint64_t srtt_ns, rttvar_ns, rto_ns;
+    uint64_t rtt_min_ns;
+    uint64_t rtt_min_until_ns;
+    uint8_t backoff; /* timeouts in a row */
+    bool syn_resent;
+    /* RFC 3168. While ecn_echo or ecn_cwr is set, no message is made ready: its flags would differ. */
+    bool ecn_echo;          /* a congestion mark has come: ECE in each segment, until CWR comes */
+    bool ecn_cwr;           /* our window has been reduced: CWR in the next new data */
+    uint32_t ecn_recover;   /* snd_nxt at the last reduction: one reduction a window is enough */
+    uint64_t timer_ns;      /* time at which `timer` is due */
+    uint64_t rto_at_ns;     /* RFC 6298 (5.1): time-out of the oldest segment; 0: nothing in flight */
+    uint64_t unanswered_ns; /* time since which the peer owes an answer, for R2 */
+    uint64_t last_sent_ns, last_data_sent_ns;
+    bool tail_probe_wanted; /* new data has been sent, or acknowledged, since the last probe was set */
+    uint64_t keepalive_ns;
+    uint64_t state_ns; /* end of an orphan's FIN-WAIT-2 */
+
+    /* Recovery. */
+    uint8_t duplicate_acks;
+    uint32_t recover; /* RFC 6582 */
+    struct {
+        uint64_t sent_ns, rtt_ns; /* for the latest-sent segment among those delivered */
+        uint32_t end_seq;
+        uint32_t fack;                /* highest sequence delivered */
+        uint32_t reordering_count;    /* segments that came late */
+        uint32_t reordering_segments; /* Linux: tp->reordering. Reported only: RACK goes by time */
+        bool dsack_round_on;
+        uint8_t window_multiplier, window_persist;
+        uint32_t dsack_round;
+    } rack;
+    struct {
+        uint32_t end_seq;
+        bool is_resend;
+    } tail_probe; /* while tail_probe_on */
+    struct {
+        uint32_t delivered, out, flight;
+    } prr;
+    struct { /* state that a spurious recovery restores (RFC 3522, RFC 2883) */
+        bool on, resent, ecn_cwr;
+        uint32_t cwnd, ssthresh, una;
+        uint32_t resends; /* resends that no DSACK has shown to be needless */
+        uint32_t resend_timestamp;
+    } undo;
+    uint64_t window_limited_since_ns; /* start of the time in which only the peer's window keeps data back; 0: none */
+    uint64_t window_limited_ns;       /* earlier such time, in all */
+    bool cwnd_limited;                /* cwnd ended the last output */
+    uint32_t flight_max;              /* the most bytes in flight in this window */
+    uint32_t flight_max_seq;          /* the window ends when this number is acknowledged (Linux: max_packets_out) */
+
+    uint64_t busy_ns, busy_since_ns; /* as in struct tcp_info */
+    uint64_t bare_received_ns,
+        data_received_ns; /* latest segment without payload; the latest one with payload before it */
+
+    uint64_t retransmits_total, bytes_acked;
+
+    /* The frame's head before the payload, ready to be copied. */
+    bool fragment_ok; /* the path is narrower than TCP_PATH_MTU_MIN: routers must fragment */
+    struct tcp_head_wire head;
+};
+
+static_assert(offsetof(struct tcp_connection, snd_wnd) == 64, "the first line of a connection");
+static_assert(offsetof(struct tcp_connection, congestion.ssthresh) < 128, "the second line of a connection");
+static_assert(offsetof(struct tcp_connection, policy) + offsetof(struct tcp_policy, ack) < 192, "the third");
+static_assert(offsetof(struct tcp_connection, segment_head) - offsetof(struct tcp_connection, ready) < 64, "one line");
+enum {
+    TCP_HOT_BYTES = offsetof(struct tcp_connection, segment_head)
+}; /* the fast path touches the members before, and no others */
+
+/* A SYN received and answered: SYN-RECEIVED of a passive open in RFC 9293. */
+struct tcp_half_open {
+    uint8_t listener;
+    uint8_t resends;
+    bool sent_twice; /* the SYN,ACK was sent twice, for a SYN that came twice */
+    bool timestamps_on, sack_on, scaling_on, ecn_on;
+    uint8_t peer_scale, our_scale;
+    uint16_t peer_mss, our_mss;
+    uint32_t address, peer_address;
+    uint16_t port, peer_port;
+    uint8_t mac[NETDEV_MAC_BYTES]; /* source of the SYN */
+    uint32_t irs, iss;
+    uint32_t ts_recent, timestamp_offset;
+    uint32_t window; /* the window that we offered, unscaled */
+    uint64_t sent_ns, first_sent_ns, timer_ns, timeout_ns, timeout_max_ns;
+    uint64_t again_ns; /* a repeated SYN before this time gets no answer */
+    struct tcp_challenges challenges;
+};
+
+struct tcp_time_wait {
+    bool timestamps_on;
+    uint8_t ttl, tos;
+    uint16_t window; /* the wire's value, scaled */
+    uint32_t address, peer_address;
+    uint16_t port, peer_port;
+    uint32_t snd_nxt, rcv_nxt, rcv_wnd;
+    uint32_t ts_recent, timestamp_offset;
+    uint64_t ends_ns, time_wait_ns;
+    struct tcp_challenges challenges;
+};
+
+struct tcp_listener {
+    bool used;
+    uint16_t port;
+    uint16_t backlog;
+    uint16_t waiting_count; /* connections not yet accepted */
+    uint32_t half_open_count;
+    struct tcp_policy policy;
+};
+
+/* A path that is narrower than its first link. */
+struct tcp_path {
+    uint32_t peer_address;
+    uint16_t mtu_bytes;
+    bool fragment_ok;
+    uint64_t until_ns; /* 0: free */
+};
+enum { TCP_PATH_COUNT = 8 }; /* a player has one server; the rest is for tests and guests */
+
+/* The whole TCP of a stack. Tables are searched by key: the peer's address and both ports. Our address is one, so the
+ * key omits it. */
+struct tcp {
+    uint64_t *keys;      /* keys of connections; 0: free (no port is 0) */
+    uint32_t *next_hops; /* the neighbour of each connection; 0: not resolved yet */
+    struct tcp_connection *connections;
+    uint64_t due_ns;         /* no deadline is earlier than this */
+    uint32_t connection_end; /* one past the highest index in use */
+    bool changed;            /* something the application can see may have changed */
+    struct tcp_path paths[TCP_PATH_COUNT];
+
+    struct tcp_policy policy;
+    struct net_capacity capacity;
+    uint64_t *half_open_keys, *time_wait_keys;
+    struct tcp_half_open *half_open;
+    struct tcp_time_wait *time_wait;
+    struct tcp_listener *listeners;
+    uint32_t half_open_used, time_wait_used;
+    uint32_t half_open_turn;    /* the half-open connection that gives way next */
+    uint64_t half_open_next_ns; /* time before which none gives way */
+    uint64_t cookies_until_ns;  /* time until which an answer to a cookie may come */
+    uint32_t accept_order;      /* stamps connections that wait for tcp_accept */
+    bool isn_above_on;          /* the present segment replaced a TIME-WAIT */
+    uint32_t isn_above;         /* least ISN of its new connection */
+    uint16_t port_number;       /* number of the next connection's port, for secret_port */
+};
+
+static inline uint64_t tcp_key(uint32_t peer_address, uint16_t peer_port, uint16_t port)
+{
+    return (uint64_t)peer_address << 32 | (uint32_t)peer_port << 16 | port;
+}
+
+/* The memory of the tables and rings: one term each, in the order in which tcp_init cuts them. */
+#define NET_ALIGNED(bytes) (((size_t)(bytes) + NET_STACK_ALIGN - 1) / NET_STACK_ALIGN * NET_STACK_ALIGN)
+#define TCP_BYTES(connections, listeners, half_opens, time_waits, segments, receive, send)                             \
+    (NET_ALIGNED((connections) * sizeof(uint64_t)) + NET_ALIGNED((connections) * sizeof(uint32_t))                     \
+     + NET_ALIGNED((half_opens) * sizeof(uint64_t)) + NET_ALIGNED((time_waits) * sizeof(uint64_t))                     \
+     + NET_ALIGNED((connections) * sizeof(struct tcp_connection))                                                      \
+     + NET_ALIGNED((half_opens) * sizeof(struct tcp_half_open))                                                        \
+     + NET_ALIGNED((time_waits) * sizeof(struct tcp_time_wait))                                                        \
+     + NET_ALIGNED((listeners) * sizeof(struct tcp_listener))                                                          \
+     + (connections)                                                                                                   \
+           * (NET_ALIGNED((segments) * sizeof(struct tcp_segment)) + NET_ALIGNED(receive) + NET_ALIGNED(send)))

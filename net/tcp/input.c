@@ -1,0 +1,392 @@
+/* The input of segments. RFC 9293 §3.10.7, in its order; RFC 5961 if it is stricter; RFC 7323 §5 before both. */
+#include "base/time.h"
+#include "net/ip/checksum.h"
+#include "net/tcp/internal.h"
+
+/* ---- Parsing and dispatch ---- */
+
+/* Checks the header and describes the segment. Returns false if the segment was dropped and counted. */
+static bool segment_parse(struct net_stack *stack, const struct ipv4_packet *packet, struct tcp_received *r)
+{
+    const struct tcp_wire *tcp = (const struct tcp_wire *)packet->payload;
+    if (packet->payload_bytes < sizeof *tcp) {
+        NET_COUNT(stack, tcp_rx_drop_short);
+        return false;
+    }
+    uint32_t header_bytes = (uint32_t)(tcp->offset >> 4) * 4;
+    if (header_bytes < sizeof *tcp || header_bytes > packet->payload_bytes) {
+        NET_COUNT(stack, tcp_rx_drop_offset);
+        return false;
+    }
+    if (!packet->checksum_good && !NET_SKIP_CHECKSUMS) { /* MUST-3 */
+        uint32_t sum = checksum_pseudo_ipv4(packet->source, packet->destination, IPV4_PROTOCOL_TCP,
+                                            (uint16_t)packet->payload_bytes);
+        if (checksum_finish(checksum_sum(sum, packet->payload, packet->payload_bytes)) != 0) {
+            NET_COUNT(stack, tcp_rx_drop_bad_checksum);
+            return false;
+        }
+    }
+    if (packet->broadcast || !ipv4_address_is_unicast(packet->source)) { /* MUST-57, MUST-63 */
+        NET_COUNT(stack, tcp_rx_drop_broadcast);
+        return false;
+    }
+    *r = (struct tcp_received){
+        .packet = packet,
+        .address = packet->source,
+        .peer_port = load_be16(&tcp->source_port),
+        .port = load_be16(&tcp->destination_port),
+        .seq = load_be32(&tcp->seq),
+        .ack = load_be32(&tcp->ack),
+        .flags = tcp->flags,
+        .congested = (packet->tos & IPV4_ECN_MASK) == IPV4_ECN_CONGESTED,
+        .window = load_be16(&tcp->window),
+        .data = packet->payload + header_bytes,
+        .bytes = packet->payload_bytes - header_bytes,
+    };
+    if (r->peer_port == 0 || r->port == 0) {
+        NET_COUNT(stack, tcp_rx_drop_port_zero);
+        return false;
+    }
+    if (!tcp_options_parse(&r->options, packet->payload + sizeof *tcp, header_bytes - (uint32_t)sizeof *tcp))
+        NET_COUNT(stack, tcp_rx_bad_options);
+    return true;
+}
+
+void tcp_input(struct net_stack *stack, const struct ipv4_packet *packet, uint64_t now_ns)
+{
+    struct tcp_received r;
+    NET_COUNT(stack, tcp_rx_segments);
+    if (!segment_parse(stack, packet, &r))
+        return;
+    struct tcp_connection *c = tcp_find(stack, r.address, r.peer_port, r.port);
+    if (c != NULL) {
+        tcp_connection_input(stack, c, &r, now_ns);
+        return;
+    }
+    if (tcp_time_wait_input(stack, &r, now_ns) || tcp_listen_input(stack, &r, now_ns))
+        return;
+    NET_COUNT(stack, tcp_rx_drop_no_connection);
+    tcp_reply_reset(stack, &r, now_ns);
+}
+
+/* ---- Challenge ACKs ---- */
+
+/* Returns true if a challenge ACK may leave. The limit is for each connection, so a stranger cannot measure one
+ * connection's challenges from another (CVE-2016-5696). */
+bool tcp_challenge_allowed(struct tcp_challenges *sent, const struct tcp_received *r, uint64_t now_ns)
+{
+    if (now_ns >= sent->until_ns) {
+        sent->until_ns = now_ns + TCP_CHALLENGES_NS;
+        sent->count = 0;
+    }
+    bool answered = now_ns < sent->again_ns && r->seq == sent->seq && r->ack == sent->ack && r->flags == sent->flags;
+    if (answered || sent->count == TCP_CHALLENGES_MAX)
+        return false;
+    sent->count++;
+    ASSERT(sent->count <= TCP_CHALLENGES_MAX);
+    sent->again_ns = now_ns + TCP_CHALLENGE_AGAIN_NS;
+    sent->seq = r->seq;
+    sent->ack = r->ack;
+    sent->flags = r->flags;
+    return true;
+}
+
+void tcp_challenge(struct net_stack *stack, struct tcp_connection *c, const struct tcp_received *r, uint64_t now_ns)
+{
+    if (r->seq + 1 == c->rcv_nxt)
+        c->challenges.again_ns = 0; /* a window probe or a keepalive may repeat itself */
+    if (!tcp_challenge_allowed(&c->challenges, r, now_ns)) {
+        NET_COUNT(stack, tcp_tx_challenges_withheld);
+        return;
+    }
+    NET_COUNT(stack, tcp_tx_challenges);
+    tcp_ack_send_now(stack, c, now_ns);
+}
+
+/* ---- SYN-SENT: RFC 9293 §3.10.7.3 ---- */
+
+static void syn_sent_input(struct net_stack *stack, struct tcp_connection *c, struct tcp_received *r, uint64_t now_ns)
+{
+    bool has_ack = (r->flags & TCP_ACK) != 0;
+    ASSERT(c->snd_una == c->iss);
+
+    /* First, the ACK bit: the ACK must cover our SYN. */
+    if (has_ack && (seq_le(r->ack, c->iss) || seq_gt(r->ack, c->snd_nxt))) {
+        NET_COUNT(stack, tcp_rx_drop_bad_ack);
+        tcp_reply_reset(stack, r, now_ns);
+        return;
+    }
+    /* Second, the RST bit: an RST answers our SYN only with such an ACK. */
+    if ((r->flags & TCP_RST) != 0) {
+        if (has_ack) {
+            NET_COUNT(stack, tcp_rx_resets);
+            tcp_connection_end(stack, c, TCP_REFUSED);
+        } else {
+            NET_COUNT(stack, tcp_rx_resets_ignored);
+        }
+        return;
+    }
+    /* Fourth, the SYN bit. */
+    if ((r->flags & TCP_SYN) == 0) {
+        NET_COUNT(stack, tcp_rx_drop_flags);
+        return;
+    }
+    c->irs = r->seq;
+    c->rcv_nxt = c->rcv_read = r->seq + 1;
+    c->rcv_adv = c->rcv_nxt
+                 + (uint32_t)min_size(c->rcv_buffer_bytes, 0xffff); /* the window that our SYN offered, unscaled */
+    c->snd_wl1 = r->seq - 1;
+    tcp_options_agree(stack, c, &r->options, now_ns);
+    r->seq++;
+    r->flags &= (uint8_t)~TCP_SYN;
+    if (!has_ack) { /* both ends have opened: figure 8 */
+        c->state = TCP_SYN_RECEIVED;
+        c->snd_wnd = r->window;
+        c->snd_wl1 = r->seq - 1;
+        tcp_syn_send(stack, c, now_ns);
+        tcp_timer_set(stack, c, TCP_TIMER_RTO, c->rto_at_ns);
+        return;
+    }
+    uint8_t scale = c->snd_scale;
+    c->snd_scale = 0; /* RFC 7323 §2.2: a SYN's window is not scaled */
+    tcp_ack_accept(stack, c, r, now_ns);
+    c->snd_scale = scale;
+    /* RFC 3168 §6.1.1: ECE of a SYN,ACK accepts ECN, and is no mark. A SYN,ACK with both flags comes from a peer that
+     * echoes flags it does not know. */
+    c->ecn_on = c->policy.ecn && !c->syn_resent && (r->flags & (TCP_ECE | TCP_CWR)) == TCP_ECE;
+    tcp_established(stack, c, now_ns);
+    c->ack_now = true;
+    if (r->bytes != 0 || (r->flags & TCP_FIN) != 0)
+        tcp_receive_payload(stack, c, r, now_ns);
+    if (c->used)
+        tcp_output(stack, c, now_ns);
+    if (c->used && c->ack_now) /* unless data carried the ACK */
+        tcp_ack_send_now(stack, c, now_ns);
+}
+
+/* ---- All other states: RFC 9293 §3.10.7.4 ---- */
+
+/* RFC 7323 §5.3, R1: Returns true if the timestamp is old; an old timestamp means an old segment. The test does not
+ * hold for an RST, nor for a SYN, which gets its challenge without the test. A reference of 24 days is too old to
+ * compare with (§5.5). A segment without the option passes, as in Linux: §3.2 would rather drop it, but peers behind
+ * a middlebox that strips the option would hang. */
+static bool timestamp_is_old(const struct tcp_connection *c, const struct tcp_received *r, uint64_t now_ns)
+{
+    const uint64_t reference_ns_max = 24 * 24 * 3600 * NS_PER_S;
+    return seq_lt(r->options.timestamp, c->ts_recent) && now_ns - c->ts_recent_ns < reference_ns_max;
+}
+
+static bool paws_refuses(const struct tcp_connection *c, const struct tcp_received *r, uint64_t now_ns)
+{
+    return c->timestamps_on && r->options.has_timestamps && (r->flags & (TCP_RST | TCP_SYN)) == 0
+           && timestamp_is_old(c, r, now_ns);
+}
+
+/* RFC 9293 §3.4, table 6: Returns true if SEG.SEQ is acceptable (the first step). Segments at either edge of the
+ * window pass with any payload, so their ACK and RST count while the window is closed (MUST-66). The payload is cut
+ * to the window later. */
+static bool sequence_acceptable(const struct tcp_connection *c, const struct tcp_received *r)
+{
+    uint32_t end = r->seq + tcp_received_space(r);
+    if (seq_lt(end, c->rcv_nxt) || (end == c->rcv_nxt && r->seq != end))
+        return false; /* the whole segment is old */
+    return seq_le(r->seq, c->rcv_nxt + tcp_receive_window(c))
+           && (r->seq == c->rcv_nxt || r->seq != c->rcv_nxt + tcp_receive_window(c) || tcp_received_space(r) == 0);
+}
+
+/* RFC 2883 §4.1: Reports the repeated bytes of a refused segment by DSACK: a sender that resent in vain restores its
+ * window. */
+static void repetition_note(struct net_stack *stack, struct tcp_connection *c, const struct tcp_received *r)
+{
+    if (seq_lt(r->seq, c->rcv_nxt))
+        tcp_receive_duplicate(stack, c, r->seq, seq_min(r->seq + r->bytes, c->rcv_nxt));
+}
+
+static void sequence_refused(struct net_stack *stack, struct tcp_connection *c, const struct tcp_received *r,
+                             uint64_t now_ns)
+{
+    ASSERT(c->state >= TCP_SYN_RECEIVED);
+    NET_COUNT(stack, tcp_rx_drop_out_of_window);
+    if ((r->flags & TCP_RST) != 0) {
+        NET_COUNT(stack, tcp_rx_resets_ignored);
+        return;
+    }
+    repetition_note(stack, c, r);
+    if (tcp_received_space(r) != 0 && (r->flags & TCP_SYN) == 0)
+        tcp_ack_send_now(stack, c, now_ns); /* Linux: the ACK of repeated data or FIN is never withheld */
+    else
+        tcp_challenge(stack, c, r, now_ns);
+}
+
+/* RFC 5961 §3.2: Processes an RST (the second step). The exact next sequence number resets; another number in the
+ * window gets a challenge. */
+static void reset_input(struct net_stack *stack, struct tcp_connection *c, const struct tcp_received *r,
+                        uint64_t now_ns)
+{
+    if (r->seq != c->rcv_nxt) {
+        NET_COUNT(stack, tcp_rx_resets_ignored);
+        if (seq_within(r->seq, c->rcv_nxt, c->rcv_nxt + tcp_receive_window(c)))
+            tcp_challenge(stack, c, r, now_ns); /* an RST outside the window with text inside gets no challenge */
+        return;
+    }
+    NET_COUNT(stack, tcp_rx_resets);
+    NET_COUNT(stack, tcp_resets_in_open);
+    /* CLOSING and LAST-ACK too, as in Linux and FreeBSD: the data before our FIN may never have arrived. */
+    tcp_connection_end(stack, c,
+                       c->state == TCP_SYN_RECEIVED ? TCP_REFUSED
+                       : c->state == TCP_CLOSE_WAIT ? TCP_PIPE /* Linux: our writing failed */
+                                                    : TCP_RESET);
+}
+
+/* RFC 5961 §4.2: Processes a SYN (the fourth step): any sequence number gets a challenge. Only the SYN,ACK that
+ * completes a simultaneous open is valid (RFC 9293 figure 8). Returns true if the segment is to be processed
+ * further. */
+static bool syn_input(struct net_stack *stack, struct tcp_connection *c, struct tcp_received *r, uint64_t now_ns)
+{
+    if (c->state == TCP_SYN_RECEIVED && (r->flags & TCP_ACK) != 0 && r->seq == c->irs && r->ack == c->snd_nxt) {
+        r->flags &= (uint8_t)~TCP_SYN;
+        r->seq++;
+        r->window = (uint16_t)(r->window
+                               >> c->snd_scale); /* a SYN's window is not scaled; the code below will scale it */
+        ASSERT(r->seq == c->rcv_nxt);
+        return true;
+    }
+    NET_COUNT(stack, tcp_rx_drop_flags);
+    tcp_challenge(stack, c, r, now_ns);
+    return false;
+}
+
+static bool fin_is_acked(const struct tcp_connection *c) { return c->fin_wanted && c->snd_una == c->snd_end + 1; }
+
+/* Processes the ACK of our FIN (the fifth step). Returns false if the connection is no more. */
+static bool fin_acked(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns)
+{
+    ASSERT(c->fin_wanted);
+    switch (c->state) {
+    case TCP_FIN_WAIT_1:
+        c->state = TCP_FIN_WAIT_2;
+        stack->tcp.changed = true;
+        if (c->orphan) {
+            c->state_ns = now_ns + c->policy.fin_wait_2_us * NS_PER_US;
+            tcp_timer_due_at(stack, c->state_ns);
+        }
+        return true;
+    case TCP_CLOSING:
+        tcp_time_wait_enter(stack, c, now_ns);
+        return false;
+    case TCP_LAST_ACK:
+        tcp_connection_end(stack, c, TCP_OK);
+        return false;
+    default:
+        return true;
+    }
+}
+
+/* RFC 7323 §4.3 (2): Takes the timestamp to echo from the segment that moved the acknowledged edge. */
+static void timestamp_take(struct tcp_connection *c, const struct tcp_received *r, uint64_t now_ns)
+{
+    if (c->timestamps_on && r->options.has_timestamps && seq_le(r->seq, c->last_ack_sent)
+        && !timestamp_is_old(c, r, now_ns)) {
+        c->ts_recent = r->options.timestamp;
+        c->ts_recent_ns = now_ns;
+    }
+}
+
+/* RFC 3168 §6.1.3: Echoes a congestion mark until the peer reports that it has reduced its window. Acknowledges a new
+ * mark at once. */
+static void congestion_mark_take(struct net_stack *stack, struct tcp_connection *c, const struct tcp_received *r)
+{
+    ASSERT(c->ecn_on);
+    bool echo_before = c->ecn_echo;
+    if ((r->flags & TCP_CWR) != 0)
+        c->ecn_echo = false;
+    if (r->congested) {
+        NET_COUNT(stack, tcp_rx_marked);
+        c->ecn_echo = c->ecn_seen = true;
+        c->ack_now = c->ack_now || !echo_before;
+    }
+    c->ready.on = c->ready.on && !c->ecn_echo;
+    if (c->ack_now)
+        tcp_timer_due_at(stack, 0);
+}
+
+static void received_note(struct tcp_connection *c, const struct tcp_received *r, uint64_t now_ns)
+{
+    if (r->bytes == 0) {
+        if (c->last_received_ns != c->bare_received_ns)
+            c->data_received_ns = c->last_received_ns;
+        c->bare_received_ns = now_ns;
+    }
+    c->last_received_ns = now_ns;
+    c->keepalive_count = 0;
+}
+
+static void other_input(struct net_stack *stack, struct tcp_connection *c, struct tcp_received *r, uint64_t now_ns)
+{
+    ASSERT(c->state >= TCP_SYN_RECEIVED);
+    ASSERT(c->state != TCP_TIME_WAIT);
+    if ((r->flags & (TCP_ACK | TCP_RST | TCP_SYN)) == 0) { /* the fifth step, before the first as in Linux: no answer */
+        NET_COUNT(stack, tcp_rx_drop_no_ack);
+        return;
+    }
+    if (paws_refuses(c, r, now_ns)) {
+        NET_COUNT(stack, tcp_rx_drop_paws);
+        repetition_note(stack, c, r); /* an original that follows its retransmission has an old timestamp */
+        if (r->bytes != 0)
+            tcp_ack_send_now(stack, c, now_ns);
+        else
+            tcp_challenge(stack, c, r, now_ns);
+        return;
+    }
+    if ((r->flags & (TCP_SYN | TCP_RST)) == TCP_SYN && !syn_input(stack, c, r, now_ns))
+        return;
+    if (!sequence_acceptable(c, r)) {
+        sequence_refused(stack, c, r, now_ns);
+        return;
+    }
+    if ((r->flags & TCP_RST) != 0) {
+        reset_input(stack, c, r, now_ns);
+        return;
+    }
+    if (c->state == TCP_SYN_RECEIVED) {
+        if (seq_le(r->ack, c->snd_una) || seq_gt(r->ack, c->snd_nxt)) {
+            NET_COUNT(stack, tcp_rx_drop_bad_ack);
+            tcp_reply_reset(stack, r, now_ns);
+            return;
+        }
+        c->snd_wl1 = r->seq - 1;
+        tcp_ack_accept(stack, c, r, now_ns);
+        tcp_established(stack, c, now_ns);
+    } else if (!tcp_ack_accept(stack, c, r, now_ns)) {
+        return;
+    }
+    received_note(c, r, now_ns);
+    timestamp_take(c, r, now_ns);
+    if (c->ecn_on && r->bytes != 0)
+        congestion_mark_take(stack, c, r);
+    if (fin_is_acked(c) && !fin_acked(stack, c, now_ns))
+        return;
+
+    /* Sixth: URG has no effect; the data is delivered in line (RFC 6093). Seventh and eighth: text and FIN. */
+    if (r->bytes != 0 && (c->orphan || c->read_shut) && (c->state == TCP_FIN_WAIT_1 || c->state == TCP_FIN_WAIT_2)
+        && seq_gt(r->seq + r->bytes, c->rcv_nxt)) {
+        NET_COUNT(stack, tcp_rx_drop_after_close); /* RFC 9293 §3.6.1: nobody will ever read the data */
+        tcp_reply_reset(stack, r, now_ns);         /* as without a connection; so does Linux */
+        tcp_connection_end(stack, c, TCP_RESET);
+        return;
+    }
+    if (r->bytes != 0 || (r->flags & TCP_FIN) != 0)
+        tcp_receive_payload(stack, c, r, now_ns);
+    if (c->used)
+        tcp_output(stack, c, now_ns);
+}
+
+void tcp_connection_input(struct net_stack *stack, struct tcp_connection *c, struct tcp_received *r, uint64_t now_ns)
+{
+    if (c->state == TCP_SYN_SENT)
+        syn_sent_input(stack, c, r, now_ns);
+    else
+        other_input(stack, c, r, now_ns);
+    if (c->used)
+        tcp_connection_check(c);
+}

@@ -1,0 +1,491 @@
+/* Loss detection and the pace of repair. RFC 8985 (RACK-TLP) with SACK, RFC 6582 (NewReno) without. RFC 6937 (PRR)
+ * spreads the repair over the ACKs; RFC 3522 and RFC 2883 undo needless reductions.
+ *
+ * Marks segments and sets windows; sends only the tail probe. */
+#include "net/tcp/internal.h"
+
+enum {
+    DUPLICATE_ACKS_LOSS = TCP_REORDERING_LEAST,
+    RACK_WINDOW_PERSIST = 16, /* RFC 8985 §6.2, step 4: recoveries for which a widened window stays */
+};
+#define RTT_MIN_WINDOW_NS UINT64_C(300000000000) /* RFC 8985 §6.1 asks for a windowed minimum; Linux: 5 min */
+
+/* ---- RACK: time, not counts ---- */
+
+/* RFC 8985 §6.2, RACK_sent_after: Returns true if segment a was sent after segment b. */
+static bool sent_after(uint64_t a_ns, uint32_t a_end, uint64_t b_ns, uint32_t b_end)
+{
+    return a_ns > b_ns || (a_ns == b_ns && seq_gt(a_end, b_end));
+}
+
+static void rtt_min_take(struct tcp_connection *c, uint64_t rtt_ns, uint64_t now_ns)
+{
+    if (c->rtt_min_ns == 0 || rtt_ns <= c->rtt_min_ns || now_ns >= c->rtt_min_until_ns) {
+        c->rtt_min_ns = rtt_ns != 0 ? rtt_ns : 1;
+        c->rtt_min_until_ns = now_ns + RTT_MIN_WINDOW_NS;
+    }
+}
+
+/* Notes that a segment came so many bytes behind the highest one delivered. Linux: tcp_check_sack_reordering. */
+static void reordering_note(struct tcp_connection *c, uint32_t behind_bytes)
+{
+    uint32_t segments = (behind_bytes + c->snd_mss - 1) / c->snd_mss;
+    c->rack.reordering_count++;
+    c->rack.reordering_segments = (uint32_t)max_size(c->rack.reordering_segments, segments);
+}
+
+/* RFC 8985 §6.2, steps 1 to 3: Takes a segment just acknowledged or SACKed, with its marks from before. */
+void tcp_rack_delivered(struct tcp_connection *c, const struct tcp_segment *s, const struct tcp_received *r,
+                        uint64_t now_ns)
+{
+    ASSERT(tcp_segment_space(s) != 0);
+    uint64_t rtt_ns = now_ns - s->sent_ns;
+    uint32_t end = tcp_segment_end(s);
+    bool resent = (s->marks & TCP_MARK_EVER_RESENT) != 0;
+    if (resent) {
+        /* The original may have been delivered after all: the echo is older than the resend, or the answer came
+         * faster than any before. */
+        uint32_t stamp = tcp_timestamp_clock(s->sent_ns, c->timestamp_offset);
+        if (c->timestamps_on && r->options.has_timestamps && seq_lt(r->options.timestamp_echo, stamp))
+            return;
+        if (rtt_ns < c->rtt_min_ns)
+            return;
+    } else {
+        rtt_min_take(c, rtt_ns, now_ns);
+    }
+    c->rack.rtt_ns = rtt_ns;
+    if (sent_after(s->sent_ns, end, c->rack.sent_ns, c->rack.end_seq)) {
+        c->rack.sent_ns = s->sent_ns;
+        c->rack.end_seq = end;
+    }
+    if (seq_gt(end, c->rack.fack))
+        c->rack.fack = end;
+    else if (seq_lt(end, c->rack.fack) && !resent)
+        reordering_note(c, c->rack.fack - s->seq);
+}
+
+/* RFC 8985 §6.2, step 4: Returns the reordering window: the longest delay of a segment behind its successors. */
+static uint64_t rack_window_ns(const struct tcp_connection *c)
+{
+    if (c->rack.reordering_count == 0) {
+        uint32_t sacked_count = 0;
+        if (c->recovery != TCP_OPEN)
+            return 0;
+        for (uint32_t i = 0; c->sacked_bytes != 0 && i < c->segment_count; i++)
+            sacked_count += (tcp_sendqueue_at(c, i)->marks & TCP_MARK_SACKED) != 0;
+        if (sacked_count >= DUPLICATE_ACKS_LOSS)
+            return 0;
+    }
+    uint64_t window_ns = c->rack.window_multiplier * (c->rtt_min_ns / 4);
+    return window_ns < c->srtt_ns ? window_ns : c->srtt_ns;
+}
+
+static void rack_window_adapt(struct tcp_connection *c, bool dsack)
+{
+    if (dsack && (!c->rack.dsack_round_on || seq_ge(c->snd_una, c->rack.dsack_round))) {
+        c->rack.dsack_round_on = true;
+        c->rack.dsack_round = c->snd_nxt;
+        if (c->rack.window_multiplier < UINT8_MAX)
+            c->rack.window_multiplier++;
+        c->rack.window_persist = RACK_WINDOW_PERSIST;
+    }
+    ASSERT(c->rack.window_multiplier != 0);
+}
+
+static void rack_window_recovered(struct tcp_connection *c)
+{
+    if (c->rack.window_persist != 0 && --c->rack.window_persist == 0)
+        c->rack.window_multiplier = 1;
+}
+
+/* RFC 8985 §6.2, step 5: Marks segments lost that were sent long enough before a delivered one. Returns the time
+ * until the next segment would be lost, 0 if none waits. */
+static uint64_t rack_detect(struct tcp_connection *c, uint32_t *lost_bytes, uint64_t now_ns)
+{
+    ASSERT(c->sack_on);
+    uint64_t wait_ns = 0;
+    if (c->rack.sent_ns == 0 && c->rack.rtt_ns == 0)
+        return 0;
+    uint64_t window_ns = rack_window_ns(c);
+    for (uint32_t i = 0; i < c->segment_count; i++) {
+        struct tcp_segment *s = tcp_sendqueue_at(c, i);
+        if ((s->marks & TCP_MARK_SACKED) != 0 || (s->marks & (TCP_MARK_LOST | TCP_MARK_RESENT)) == TCP_MARK_LOST
+            || !sent_after(c->rack.sent_ns, c->rack.end_seq, s->sent_ns, tcp_segment_end(s)))
+            continue;
+        uint64_t lost_at_ns = s->sent_ns + c->rack.rtt_ns + window_ns;
+        if (lost_at_ns <= now_ns) {
+            *lost_bytes += tcp_segment_space(s);
+            tcp_sendqueue_mark(c, s, TCP_MARK_LOST, TCP_MARK_RESENT);
+        } else if (lost_at_ns - now_ns > wait_ns) {
+            wait_ns = lost_at_ns - now_ns;
+        }
+    }
+    return wait_ns;
+}
+
+/* ---- SACK ---- */
+
+/* RFC 2883 §4, Linux's tcp_check_dsack: Returns true if the first block repeats acknowledged data, or lies in the
+ * second block. */
+static bool sack_is_dsack(const struct tcp_received *r)
+{
+    const struct tcp_range *first = &r->options.sack[0], *second = &r->options.sack[1];
+    if (seq_lt(first->left, r->ack))
+        return seq_le(first->right, r->ack);
+    return r->options.sack_count > 1 && seq_ge(first->left, second->left) && seq_le(first->right, second->right);
+}
+
+static void undo_count_dsack(struct tcp_connection *c, const struct tcp_range *block)
+{
+    if (c->undo.on && c->undo.resends > 0 && seq_ge(block->left, c->undo.una))
+        c->undo.resends--;
+}
+
+void tcp_sack_accept(struct net_stack *stack, struct tcp_connection *c, const struct tcp_received *r,
+                     struct tcp_delivery *d, uint64_t now_ns)
+{
+    ASSERT(c->sack_on);
+    ASSERT(r->options.sack_count <= TCP_SACK_BLOCK_COUNT_MAX);
+    for (uint32_t b = 0; b < r->options.sack_count; b++) {
+        const struct tcp_range *block = &r->options.sack[b];
+        if (!seq_lt(block->left, block->right) || seq_gt(block->right, c->snd_nxt)) {
+            NET_COUNT(stack, tcp_rx_sack_blocks_bad);
+            continue;
+        }
+        if (b == 0 && sack_is_dsack(r)) {
+            NET_COUNT(stack, tcp_rx_dsack);
+            d->dsack = true;
+            d->dsack_end = block->right;
+            undo_count_dsack(c, block);
+            continue;
+        }
+        if (seq_le(block->right, c->snd_una))
+            continue; /* already acknowledged */
+        for (uint32_t i = 0; i < c->segment_count; i++) {
+            struct tcp_segment *s = tcp_sendqueue_at(c, i);
+            if (seq_ge(s->seq, block->right))
+                break;
+            if ((s->marks & TCP_MARK_SACKED) != 0 || seq_lt(s->seq, block->left)
+                || seq_gt(tcp_segment_end(s), block->right))
+                continue;
+            tcp_rack_delivered(c, s, r, now_ns);
+            tcp_sendqueue_mark(c, s, TCP_MARK_SACKED, TCP_MARK_LOST | TCP_MARK_RESENT);
+            d->delivered_bytes += tcp_segment_space(s);
+            d->sacked = true;
+        }
+    }
+}
+
+/* ---- Without SACK: RFC 6582 ---- */
+
+static void newreno_mark_front(struct tcp_connection *c, struct tcp_delivery *d)
+{
+    struct tcp_segment *front = tcp_sendqueue_at(c, 0);
+    if (c->segment_count == 0 || (front->marks & (TCP_MARK_LOST | TCP_MARK_RESENT)) != 0)
+        return;
+    tcp_sendqueue_mark(c, front, TCP_MARK_LOST, 0);
+    d->lost_bytes += tcp_segment_space(front);
+}
+
+/* Returns true if `edge`, an earlier snd_nxt, lies between snd_una and snd_nxt: acknowledgements have not passed it. A
+ * plain comparison would be wrong once 2^31 bytes have followed the edge. */
+static bool is_not_passed(const struct tcp_connection *c, uint32_t edge)
+{
+    ASSERT(seq_le(c->snd_una, c->snd_nxt));
+    return edge - c->snd_una <= c->snd_nxt - c->snd_una;
+}
+
+/* Counts a duplicate ACK: some segment has left the network, but not the front, which is the missing one. */
+static void newreno_duplicate(struct tcp_connection *c, struct tcp_delivery *d)
+{
+    ASSERT(c->segment_count != 0);
+    uint32_t behind_front = c->snd_nxt - tcp_segment_end(tcp_sendqueue_at(c, 0));
+    if (c->duplicate_acks < UINT8_MAX)
+        c->duplicate_acks++;
+    if (c->recovery == TCP_LOSS)
+        return;
+    uint32_t more = (uint32_t)min_size(c->snd_mss, behind_front - min_size(behind_front, c->duplicate_bytes));
+    c->duplicate_bytes += more;
+    d->delivered_bytes += more;
+    /* §3.2 step 2: no loss if the duplicates answer needless resends of a timeout or of the last recovery. */
+    if (c->recovery == TCP_OPEN && c->duplicate_acks >= DUPLICATE_ACKS_LOSS && !is_not_passed(c, c->recover))
+        newreno_mark_front(c, d);
+}
+
+static void newreno_advanced(struct tcp_connection *c, struct tcp_delivery *d)
+{
+    /* The first segment filled the hole; the rest has been counted by duplicates already. */
+    uint32_t behind_hole = d->acked_bytes > c->snd_mss ? d->acked_bytes - c->snd_mss : 0;
+    uint32_t eaten = (uint32_t)min_size(c->duplicate_bytes, behind_hole);
+    c->duplicate_bytes -= eaten;
+    ASSERT(eaten <= d->delivered_bytes);
+    d->delivered_bytes -= eaten;
+    if (c->recovery != TCP_RECOVERY) {
+        c->duplicate_acks = 0;
+        c->duplicate_bytes = 0;
+        return;
+    }
+    /* §3.2 step 3, a partial ACK: the next hole's segment is lost. */
+    newreno_mark_front(c, d);
+    uint32_t behind_front = c->segment_count != 0 ? c->snd_nxt - tcp_segment_end(tcp_sendqueue_at(c, 0)) : 0;
+    c->duplicate_bytes = (uint32_t)min_size(c->duplicate_bytes, behind_front);
+}
+
+/* ---- Into recovery, through it, out of it ---- */
+
+static void undo_remember(struct tcp_connection *c, uint64_t now_ns)
+{
+    c->undo.on = true;
+    c->undo.cwnd = c->congestion.cwnd;
+    c->undo.ssthresh = c->congestion.ssthresh;
+    c->undo.una = c->snd_una;
+    c->undo.resends = 0;
+    c->undo.resent = false;
+    c->undo.ecn_cwr = c->ecn_cwr;
+    c->undo.resend_timestamp = tcp_timestamp_clock(now_ns, c->timestamp_offset);
+}
+
+static uint32_t flight_size(const struct tcp_connection *c)
+{
+    /* RFC 5681 §3.2 step 2: data sent by limited transmit does not count. */
+    return (uint32_t)min_size(c->snd_nxt - c->snd_una, c->congestion.cwnd);
+}
+
+/* Notes that the window has been reduced, for whatever reason. CWR reports the reduction to the peer, once for this
+ * window. */
+static void reduction_note(struct tcp_connection *c)
+{
+    c->ecn_recover = c->snd_nxt;
+    c->ecn_cwr = c->ecn_on;
+    c->ready.on = c->ready.on && !c->ecn_cwr;
+}
+
+/* RFC 3168 §6.1.2: Returns true if data in flight from here on has reduced the window already. A mark and a loss in one
+ * window of data reduce it once. */
+static bool window_is_reduced(const struct tcp_connection *c)
+{
+    return c->ecn_on && c->ecn_recover != c->snd_una && is_not_passed(c, c->ecn_recover);
+}
+
+static void recovery_enter(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns)
+{
+    ASSERT(c->recovery == TCP_OPEN);
+    NET_COUNT(stack, tcp_recoveries);
+    undo_remember(c, now_ns);
+    ASSERT(c->lost_bytes != 0);
+    c->recovery = TCP_RECOVERY;
+    c->recover = c->snd_nxt;
+    if (!window_is_reduced(c)) {
+        tcp_congestion_lost(&c->congestion, &c->policy, flight_size(c), c->snd_mss);
+        reduction_note(c);
+    }
+    c->prr.delivered = c->prr.out = 0;
+    c->prr.flight = c->snd_nxt - c->snd_una;
+    ASSERT(c->prr.flight != 0);
+    c->tail_probe_on = false;
+}
+
+static void recovery_leave(struct tcp_connection *c)
+{
+    ASSERT(c->recovery != TCP_OPEN);
+    if (c->recovery == TCP_RECOVERY)
+        c->congestion.cwnd = c->congestion.ssthresh; /* RFC 6937 §3, end of recovery */
+    c->recovery = TCP_OPEN;
+    c->duplicate_acks = 0;
+    c->duplicate_bytes = 0;
+    c->undo.on = false;
+    rack_window_recovered(c);
+}
+
+/* RFC 6937 §3.1: Sets the bytes that this ACK releases, so that the window falls evenly to ssthresh. */
+static void prr_apply(struct tcp_connection *c, const struct tcp_delivery *d)
+{
+    ASSERT(c->recovery == TCP_RECOVERY);
+    ASSERT(c->prr.flight != 0);
+    uint32_t mss = c->snd_mss, pipe = tcp_in_flight(c), ssthresh = c->congestion.ssthresh;
+    ASSERT(c->prr.flight != 0);
+    int64_t send;
+    c->prr.delivered += d->delivered_bytes;
+    if (pipe > ssthresh) {
+        uint64_t share = ((uint64_t)c->prr.delivered * ssthresh + c->prr.flight - 1) / c->prr.flight;
+        send = (int64_t)share - c->prr.out;
+    } else {
+        /* Slow start as long as the repair makes progress, else the bytes that have left the network. All bytes that
+         * this ACK reports count in any case, as in Linux. RFC 6937 would subtract earlier sendings. */
+        int64_t limit = (int64_t)c->prr.delivered - c->prr.out;
+        limit = limit > d->delivered_bytes ? limit : d->delivered_bytes;
+        if (d->advanced && d->lost_bytes == 0)
+            limit += mss;
+        send = limit < (int64_t)ssthresh - pipe ? limit : (int64_t)ssthresh - pipe;
+    }
+    if (c->prr.out == 0 && send < mss)
+        send = mss; /* the fast retransmit itself */
+    c->congestion.cwnd = pipe + (uint32_t)(send > 0 ? send : 0);
+}
+
+/* Returns true if the present recovery was needless. Either the ACK echoes a time before the first resend (RFC 3522),
+ * or the peer has everything twice (RFC 2883 §5). */
+static bool recovery_was_needless(const struct tcp_connection *c, const struct tcp_received *r,
+                                  const struct tcp_delivery *d)
+{
+    if (!c->undo.on || !c->undo.resent)
+        return false;
+    bool echo_older = d->advanced && c->timestamps_on && r->options.has_timestamps
+                      && seq_lt(r->options.timestamp_echo, c->undo.resend_timestamp);
+    return echo_older || (d->dsack && c->undo.resends == 0);
+}
+
+static void recovery_undo(struct net_stack *stack, struct tcp_connection *c)
+{
+    NET_COUNT(stack, tcp_recoveries_undone);
+    c->congestion.cwnd = (uint32_t)max_size(c->congestion.cwnd, c->undo.cwnd);
+    c->congestion.ssthresh = c->undo.ssthresh;
+    c->congestion.epoch_ns = 0;
+    for (uint32_t i = 0; i < c->segment_count; i++)
+        tcp_sendqueue_mark(c, tcp_sendqueue_at(c, i), 0, TCP_MARK_LOST);
+    ASSERT(c->lost_bytes == 0);
+    c->recovery = TCP_OPEN;
+    c->duplicate_acks = 0;
+    c->duplicate_bytes = 0;
+    c->undo.on = false;
+    c->ecn_cwr = c->ecn_cwr && c->undo.ecn_cwr; /* a mark from before stands */
+}
+
+/* RFC 8985 §7.4.2: Tests if a tail probe's resend has repaired a loss, which then counts as congestion. */
+static void tail_probe_judge(struct tcp_connection *c, const struct tcp_received *r, const struct tcp_delivery *d)
+{
+    if (!c->tail_probe_on || seq_lt(r->ack, c->tail_probe.end_seq))
+        return;
+    if (!c->tail_probe.is_resend || (d->dsack && d->dsack_end == c->tail_probe.end_seq)) {
+        c->tail_probe_on = false;
+    } else if (seq_gt(r->ack, c->tail_probe.end_seq)) {
+        c->tail_probe_on = false;
+        tcp_congestion_lost(&c->congestion, &c->policy, flight_size(c), c->snd_mss);
+        c->congestion.cwnd = (uint32_t)min_size(c->congestion.cwnd, c->congestion.ssthresh);
+        reduction_note(c);
+    } else if (!d->advanced && r->bytes == 0 && r->options.sack_count == 0) {
+        c->tail_probe_on = false; /* both copies have arrived */
+    }
+}
+
+/* RFC 3168 §6.1.2: Takes a congestion mark as a loss, once in a window of data, with nothing to resend. Returns true
+ * if the ACK must not let the window grow. */
+static bool congestion_echoed(struct net_stack *stack, struct tcp_connection *c, const struct tcp_received *r,
+                              const struct tcp_delivery *d)
+{
+    if (!c->ecn_on || (r->flags & (TCP_ECE | TCP_SYN)) != TCP_ECE)
+        return false;
+    if (c->recovery == TCP_OPEN && !is_not_passed(c, c->ecn_recover)) {
+        NET_COUNT(stack, tcp_window_marked);
+        uint32_t flight = (uint32_t)min_size(c->snd_nxt - c->snd_una + d->acked_bytes, c->congestion.cwnd);
+        tcp_congestion_lost(&c->congestion, &c->policy, flight, c->snd_mss);
+        c->congestion.cwnd = (uint32_t)min_size(c->congestion.cwnd, c->congestion.ssthresh);
+        reduction_note(c);
+    }
+    return true;
+}
+
+void tcp_recovery_after_ack(struct net_stack *stack, struct tcp_connection *c, const struct tcp_received *r,
+                            struct tcp_delivery *d, uint64_t now_ns)
+{
+    uint64_t wait_ns = 0;
+    tail_probe_judge(c, r, d);
+    rack_window_adapt(c, d->dsack);
+    if (recovery_was_needless(c, r, d))
+        recovery_undo(stack, c);
+    ASSERT(c->sacked_bytes + c->lost_bytes <= c->snd_nxt - c->snd_una);
+    bool after_timeout = c->recovery == TCP_LOSS, repaired = false;
+    if (c->recovery != TCP_OPEN && seq_ge(c->snd_una, c->recover)) {
+        repaired = c->recovery == TCP_RECOVERY;
+        recovery_leave(c);
+    }
+
+    if (c->sack_on)
+        wait_ns = rack_detect(c, &d->lost_bytes, now_ns);
+    else if (d->duplicate)
+        newreno_duplicate(c, d);
+    else if (d->advanced)
+        newreno_advanced(c, d);
+
+    if (c->recovery == TCP_OPEN && c->lost_bytes != 0)
+        recovery_enter(stack, c, now_ns);
+    bool echoed = congestion_echoed(stack, c, r, d);
+    if (c->recovery == TCP_RECOVERY)
+        prr_apply(c, d);
+    else if (d->acked_bytes != 0 && !echoed
+             && !repaired) /* the ACK that ends a repair begins no growth; slow start after a timeout goes on */
+        /* Bytes that SACK or duplicates reported before have released segments already (RFC 3042), and do not count
+         * again. */
+        tcp_congestion_acked(&c->congestion, &c->policy, (uint32_t)min_size(d->acked_bytes, d->delivered_bytes),
+                             c->snd_mss, c->srtt_ns, d->limited, after_timeout, now_ns);
+
+    if (wait_ns != 0)
+        tcp_timer_set(stack, c, TCP_TIMER_REORDER, now_ns + wait_ns);
+    else if (c->timer == TCP_TIMER_REORDER)
+        tcp_timer_stop(c);
+    ASSERT(c->recovery != TCP_OPEN || c->lost_bytes == 0);
+}
+
+void tcp_recovery_sent(struct tcp_connection *c, uint32_t bytes)
+{
+    if (c->recovery == TCP_RECOVERY)
+        c->prr.out += bytes;
+}
+
+/* RFC 8985 §6.3: Processes the end of the reordering window: the missing segments have not come. */
+void tcp_recovery_reorder_timeout(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns)
+{
+    struct tcp_delivery d = { 0 };
+    uint64_t wait_ns = rack_detect(c, &d.lost_bytes, now_ns);
+    if (d.lost_bytes != 0) {
+        if (c->recovery == TCP_OPEN)
+            recovery_enter(stack, c, now_ns);
+        if (c->recovery == TCP_RECOVERY)
+            prr_apply(c, &d);
+    }
+    if (wait_ns != 0)
+        tcp_timer_set(stack, c, TCP_TIMER_REORDER, now_ns + wait_ns);
+    tcp_output(stack, c, now_ns);
+}
+
+/* RFC 5681 §3.1 (end), RFC 6675 §5.1, RFC 8985 §6.3: Marks all data lost that could have been acknowledged by now.
+ * One segment goes out, and slow start repairs the rest. The peer may have dropped SACKed data (RFC 2018 §8). */
+void tcp_recovery_timeout(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns)
+{
+    ASSERT(c->segment_count != 0);
+    NET_COUNT(stack, tcp_rto_timeouts);
+    if (c->recovery == TCP_OPEN || (c->recovery == TCP_LOSS && c->backoff == 0)) {
+        undo_remember(c, now_ns);
+        if (!window_is_reduced(c))
+            tcp_congestion_lost(&c->congestion, &c->policy, flight_size(c), c->snd_mss);
+    }
+    c->congestion.cwnd = c->snd_mss;
+    c->congestion.acked_bytes = 0;
+    c->recovery = TCP_LOSS;
+    c->recover = c->snd_nxt;
+    reduction_note(c);
+    c->duplicate_acks = 0;
+    c->duplicate_bytes = 0;
+    c->tail_probe_on = false;
+    uint64_t recent_ns = c->sack_on ? c->rack.rtt_ns : 0;
+    for (uint32_t i = 0; i < c->segment_count; i++) {
+        struct tcp_segment *s = tcp_sendqueue_at(c, i);
+        bool lost = i == 0 || s->sent_ns + recent_ns <= now_ns;
+        tcp_sendqueue_mark(c, s, lost ? TCP_MARK_LOST : 0, TCP_MARK_SACKED | (lost ? TCP_MARK_RESENT : 0));
+    }
+    ASSERT(c->sacked_bytes == 0);
+}
+
+/* RFC 8985 §7.3: Sends new data if there is any and the peer takes it, else the last segment again. */
+void tcp_tail_probe_send(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns)
+{
+    ASSERT(c->segment_count != 0);
+    NET_COUNT(stack, tcp_tx_tail_probes);
+    uint32_t nxt_before = c->snd_nxt;
+    tcp_output_tail(stack, c, now_ns);
+    c->tail_probe.is_resend = c->snd_nxt == nxt_before;
+    if (c->tail_probe.is_resend && !tcp_resend(stack, c, tcp_sendqueue_at(c, c->segment_count - 1), now_ns))
+        return;
+    c->tail_probe_on = true;
+    c->tail_probe.end_seq = c->snd_nxt;
+}

@@ -1,0 +1,263 @@
+/* Deadlines. RFC 6298 (retransmission), RFC 8985 §7 (tail probes), RFC 9293 §3.8.6.1 (zero windows), §3.8.4
+ * (keepalive), §3.8.6.3 (delayed ACKs).
+ *
+ * Each deadline is a time; nothing ticks. Four of them exclude each other (enum tcp_timer), as in Linux; the rest are
+ * independent. tcp.due_ns is never later than the earliest deadline, so an idle turn costs one comparison. */
+#include "net/tcp/internal.h"
+
+#include "base/time.h"
+
+static uint64_t min_ns(uint64_t a, uint64_t b) { return a < b ? a : b; }
+
+void tcp_timer_set(struct net_stack *stack, struct tcp_connection *c, enum tcp_timer timer, uint64_t at_ns)
+{
+    c->timer = (uint8_t)timer;
+    c->timer_ns = at_ns;
+    tcp_timer_due_at(stack, at_ns);
+}
+
+void tcp_timer_stop(struct tcp_connection *c)
+{
+    c->timer = TCP_TIMER_NONE;
+    c->timer_ns = TCP_NEVER_NS;
+}
+
+/* RFC 6298 (5.1), (5.3): Restarts the retransmission time-out. The last wait ends when the peer is given up, not
+ * later. */
+void tcp_rto_restart(struct tcp_connection *c, uint64_t now_ns)
+{
+    bool opening = c->state == TCP_SYN_SENT || c->state == TCP_SYN_RECEIVED;
+    uint64_t give_up_us = opening ? c->policy.syn_give_up_us : c->policy.data_give_up_us;
+    uint64_t give_up_ns = c->unanswered_ns + give_up_us * 1000;
+    c->rto_at_ns = min_ns(now_ns + c->rto_ns, give_up_ns > now_ns ? give_up_ns : now_ns);
+}
+
+/* RFC 8985 §7.2, TLP_calc_PTO: Returns the time of the tail probe. */
+static uint64_t tail_probe_at_ns(const struct tcp_connection *c, uint64_t now_ns)
+{
+    uint64_t wait_ns = NS_PER_S;
+    if (c->srtt_ns != 0) {
+        wait_ns = 2 * c->srtt_ns;
+        if (c->segment_count == 1)
+            wait_ns += c->policy.tlp_ack_delay_us * NS_PER_US;
+    }
+    return min_ns(now_ns + wait_ns, c->rto_at_ns);
+}
+
+/* RFC 8985 §7.2: Returns true if a tail probe is allowed: no data is known or believed lost, and no probe is out. A
+ * peer without SACK can still acknowledge a lone segment. */
+static bool tail_probe_allowed(const struct tcp_connection *c)
+{
+    bool lone = c->policy.tail_probe_without_sack && c->segment_count == 1 && c->srtt_ns != 0;
+    return c->policy.tail_probe && (c->sack_on || lone) && c->recovery == TCP_OPEN && c->sacked_bytes == 0
+           && !c->tail_probe_on && c->duplicate_acks == 0;
+}
+
+void tcp_timer_rearm(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns)
+{
+    if (c->segment_count == 0) {
+        c->rto_at_ns = 0;
+        if (!tcp_output_waits_for_window(c)) {
+            tcp_timer_stop(c);
+            c->probe_count = 0;
+        } else if (c->timer != TCP_TIMER_WINDOW_PROBE) {
+            if (c->probe_count == 0)
+                c->unanswered_ns = now_ns; /* the time-out of this wait begins here */
+            uint64_t wait_ns = c->rto_ns << (c->probe_count < 16 ? c->probe_count : 16);
+            uint64_t at_ns = now_ns + min_ns(wait_ns, c->policy.rto_max_us * NS_PER_US);
+            if (c->policy.user_timeout)
+                at_ns = min_ns(at_ns, c->unanswered_ns + c->policy.data_give_up_us * NS_PER_US);
+            tcp_timer_set(stack, c, TCP_TIMER_WINDOW_PROBE, at_ns);
+        }
+        return;
+    }
+    ASSERT(c->rto_at_ns != 0);
+    if (c->timer == TCP_TIMER_REORDER)
+        return; /* earlier than any other, and set again at each ACK */
+    if (!tail_probe_allowed(c)) {
+        tcp_timer_set(stack, c, TCP_TIMER_RTO, c->rto_at_ns);
+    } else if (c->tail_probe_wanted) {
+        c->tail_probe_wanted = false;
+        tcp_timer_set(stack, c, TCP_TIMER_TAIL_PROBE, tail_probe_at_ns(c, now_ns));
+    } else if (c->timer != TCP_TIMER_TAIL_PROBE) {
+        tcp_timer_set(stack, c, TCP_TIMER_RTO, c->rto_at_ns);
+    }
+}
+
+/* ---- Expired deadlines ---- */
+
+static void connection_gave_up(struct net_stack *stack, struct tcp_connection *c)
+{
+    NET_COUNT(stack, tcp_timed_out);
+    bool has_cause = c->soft_error != TCP_OK; /* RFC 9293 §3.9.2.2: a soft error is the better reason */
+    tcp_connection_end(stack, c, has_cause ? c->soft_error : TCP_TIMED_OUT);
+}
+
+static void rto_due(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns)
+{
+    ASSERT(c->segment_count != 0);
+    bool opening = c->state == TCP_SYN_SENT || c->state == TCP_SYN_RECEIVED;
+    uint64_t give_up_us = opening ? c->policy.syn_give_up_us : c->policy.data_give_up_us;
+    if (now_ns - c->unanswered_ns >= give_up_us * 1000) {
+        connection_gave_up(stack, c);
+        return;
+    }
+    if (opening)
+        c->syn_resent = true;
+    else
+        tcp_recovery_timeout(stack, c, now_ns);
+    if (c->backoff < UINT8_MAX)
+        c->backoff++;
+    if ((opening || c->backoff == TCP_R1_RETRANSMITS) && tcp_next_hop(stack, c) != 0)
+        arp_doubt(&stack->ip, tcp_next_hop(stack, c), now_ns);
+    c->rto_ns = min_ns(c->rto_ns * 2, c->policy.rto_max_us * NS_PER_US); /* RFC 6298 (5.5) */
+    tcp_rto_restart(c, now_ns);
+    if (opening) {
+        tcp_syn_send(stack, c, now_ns);
+        tcp_timer_set(stack, c, TCP_TIMER_RTO, c->rto_at_ns);
+    } else {
+        tcp_output(stack, c, now_ns);
+    }
+}
+
+/* RFC 9293 MUST-36: Probes a closed window. As long as the peer answers, a closed window does not end the connection,
+ * even if the next probe is later than the time-out. There are two exceptions. An orphan ends (RFC 6429 §4; Linux:
+ * tcp_orphan_retries), or peers that never open the window could hold all connections. A connection with the
+ * application's own time-out ends, too. */
+static void window_probe_due(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns)
+{
+    ASSERT(c->segment_count == 0);
+    uint64_t last_rx_ns = c->last_received_ns > c->unanswered_ns ? c->last_received_ns : c->unanswered_ns;
+    if (c->orphan || c->policy.user_timeout)
+        last_rx_ns = c->unanswered_ns;
+    if (c->last_sent_ns > last_rx_ns && now_ns - last_rx_ns >= c->policy.data_give_up_us * NS_PER_US) {
+        connection_gave_up(stack, c);
+        return;
+    }
+    if (c->probe_count < UINT8_MAX)
+        c->probe_count++;
+    tcp_probe_send(stack, c, now_ns);
+    tcp_timer_rearm(stack, c, now_ns);
+}
+
+static void timer_due(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns)
+{
+    enum tcp_timer timer = c->timer;
+    ASSERT(timer != TCP_TIMER_NONE);
+    tcp_timer_stop(c);
+    switch (timer) {
+    case TCP_TIMER_RTO:
+        rto_due(stack, c, now_ns);
+        break;
+    case TCP_TIMER_TAIL_PROBE:
+        tcp_tail_probe_send(stack, c, now_ns);
+        tcp_rto_restart(c, now_ns); /* RFC 8985 §7.3, end */
+        c->tail_probe_wanted = false;
+        tcp_timer_set(stack, c, TCP_TIMER_RTO, c->rto_at_ns);
+        break;
+    case TCP_TIMER_REORDER:
+        tcp_recovery_reorder_timeout(stack, c, now_ns);
+        break;
+    case TCP_TIMER_WINDOW_PROBE:
+        window_probe_due(stack, c, now_ns);
+        break;
+    case TCP_TIMER_NONE:
+        break;
+    }
+}
+
+void tcp_keepalive_start(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns)
+{
+    c->keepalive_count = 0;
+    c->keepalive_ns = now_ns + c->policy.keepalive_idle_us * 1000;
+    tcp_timer_due_at(stack, c->keepalive_ns);
+}
+
+/* RFC 9293 §3.8.4: Sends a keepalive: a segment without payload, one before the number that the peer expects. The
+ * peer must answer. */
+static void keepalive_due(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns)
+{
+    ASSERT(c->keepalive_ns != TCP_NEVER_NS);
+    uint64_t quiet_ns = now_ns - c->last_received_ns;
+    uint64_t idle_ns = c->policy.keepalive_idle_us * 1000;
+    bool outstanding = c->segment_count != 0; /* the retransmission timer probes the peer already */
+    bool dead = c->policy.user_timeout
+                    ? c->keepalive_count != 0
+                          && quiet_ns >= c->policy.data_give_up_us * NS_PER_US /* Linux: this test instead */
+                    : c->keepalive_count >= c->policy.keepalive_count;
+    if (outstanding || quiet_ns < idle_ns) {
+        c->keepalive_count = 0;
+        c->keepalive_ns = (outstanding ? now_ns : c->last_received_ns) + idle_ns;
+    } else if (dead) {
+        tcp_reset_send(stack, c, now_ns); /* as Linux: a peer that is alive after all shall know */
+        connection_gave_up(stack, c);
+        return;
+    } else {
+        const struct tcp_frame frame = { .seq = c->snd_nxt - 1, .flags = TCP_ACK };
+        NET_COUNT(stack, tcp_tx_keepalives);
+        tcp_frame_send(stack, c, &frame, now_ns);
+        c->keepalive_count++;
+        c->keepalive_ns = now_ns + c->policy.keepalive_interval_us * 1000;
+    }
+}
+
+static void deadlines_poll(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns)
+{
+    bool opening = c->state == TCP_SYN_SENT || c->state == TCP_SYN_RECEIVED;
+    if (opening && c->blocked)
+        tcp_syn_send(stack, c, now_ns);
+    else if (c->blocked)
+        tcp_output(stack, c, now_ns);
+    if (c->timer_ns <= now_ns)
+        timer_due(stack, c, now_ns);
+    if (c->used && c->keepalive_ns <= now_ns)
+        keepalive_due(stack, c, now_ns);
+    if (c->used)
+        tcp_connection_check(c);
+}
+
+/* Polls a connection's deadlines. A lone ACK, which each burst brings, does not cause the whole check. */
+static void connection_poll(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns)
+{
+    ASSERT(c->used);
+    if (c->blocked || c->timer_ns <= now_ns || c->keepalive_ns <= now_ns)
+        deadlines_poll(stack, c, now_ns);
+    if (c->used && c->ack_timer_ns <= now_ns && c->ack_adaptive && c->ack_quick_left != 0)
+        c->policy.ack = TCP_ACK_QUICK; /* the application's answer has not come: Linux, tcp_delack_timer_handler */
+    if (c->used && (c->ack_now || c->ack_timer_ns <= now_ns))
+        tcp_ack_send_now(stack, c, now_ns);
+    if (c->used && c->state_ns <= now_ns)
+        tcp_connection_end(stack, c, TCP_TIMED_OUT);
+}
+
+static uint64_t connection_next_deadline_ns(const struct tcp_connection *c)
+{
+    if (!c->used)
+        return TCP_NEVER_NS;
+    if (c->blocked || c->ack_now)
+        return 0;
+    return min_ns(min_ns(c->timer_ns, c->ack_timer_ns), min_ns(c->keepalive_ns, c->state_ns));
+}
+
+uint64_t tcp_next_deadline_ns(const struct net_stack *stack)
+{
+    const struct tcp *tcp = &stack->tcp;
+    uint64_t deadline_ns = min_ns(tcp_listen_next_deadline_ns(stack), tcp_time_wait_next_deadline_ns(stack));
+    for (uint32_t i = 0; i < tcp->connection_end; i++)
+        deadline_ns = min_ns(deadline_ns, connection_next_deadline_ns(&tcp->connections[i]));
+    return deadline_ns;
+}
+
+void tcp_poll(struct net_stack *stack, uint64_t now_ns)
+{
+    struct tcp *tcp = &stack->tcp;
+    if (now_ns < tcp->due_ns)
+        return;
+    tcp->due_ns = TCP_NEVER_NS;
+    for (uint32_t i = 0; i < tcp->connection_end; i++)
+        if (connection_next_deadline_ns(&tcp->connections[i]) <= now_ns)
+            connection_poll(stack, &tcp->connections[i], now_ns);
+    tcp_listen_poll(stack, now_ns);
+    tcp_time_wait_poll(stack, now_ns);
+    tcp_timer_due_at(stack, tcp_next_deadline_ns(stack));
+}

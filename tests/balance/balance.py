@@ -1,0 +1,213 @@
+#!/usr/bin/python3
+"""HAProxy in front of three machines that run app/digest/, as docs/balance.md says.
+
+While wrk sends requests, one machine gets GG, one is killed, one is frozen for 5 s. Each comes back before the next.
+Prints the counts of wrk and HAProxy as JSON.
+
+    unshare -n tests/balance/balance.py hosted|qemu
+
+Wants a network namespace of its own. `hosted`: three programs over Linux sockets. `qemu`: three kernels, each on a TAP
+device of one bridge."""
+import contextlib
+import csv
+import io
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+
+from deploy import control as control_channel
+from vm import qemu
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = ROOT / os.environ.get("BUILD", "build")
+KEY, PATIENCE_S, FROZEN_S = "a-key-for-tests", 60, 5
+HAPROXY = shutil.which("haproxy") or "/usr/sbin/haproxy"
+WRK_SCRIPT = """
+wrk.method = "POST"
+wrk.body = "hello"
+function done(summary, latency, requests)
+  local e = summary.errors
+  io.write(string.format('{"requests": %d, "us": %d, "failed": %d, "p50_us": %d, "p99_us": %d, "max_us": %d}\\n',
+    summary.requests, summary.duration, e.connect + e.read + e.write + e.status + e.timeout,
+    latency:percentile(50), latency:percentile(99), latency.max))
+end
+"""
+
+
+class Hosted:
+    """One machine as a program: number 0, 1 or 2."""
+
+    def __init__(self, number):
+        self.service, self.status = ("127.0.0.1", 8180 + number), ("127.0.0.1", 8280 + number)
+        self.control = ("127.0.0.1", 8380 + number)
+        self.process = None
+
+    def start(self):
+        words = [f"port={self.service[1]}", f"http.port={self.status[1]}", f"control.port={self.control[1]}",
+                 f"key={KEY}", "wait=sleep"]
+        self.process = subprocess.Popen([BUILD / "host/digest-linux", *words], stdout=subprocess.DEVNULL,
+                                        stderr=subprocess.DEVNULL, preexec_fn=qemu.die_with_parent)
+
+    def wait_end(self):
+        self.process.wait(PATIENCE_S)
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait(PATIENCE_S)
+
+    def freeze(self):
+        self.process.send_signal(signal.SIGSTOP)
+
+    def thaw(self):
+        self.process.send_signal(signal.SIGCONT)
+
+
+class Guest(Hosted):
+    """One machine in QEMU, on a TAP device of the bridge."""
+
+    def __init__(self, number):
+        super().__init__(number)
+        self.number, self.address = number, f"10.77.0.{11 + number}"
+        self.service, self.status, self.control = (self.address, 8080), (self.address, 80), (self.address, 18247)
+
+    def start(self):
+        words = f"port=8080 http.port=80 key={KEY} ip={self.address}/24 gw=10.77.0.1"
+        net = ["-vga", "none", "-netdev", f"tap,id=n,ifname=tap{self.number},script=no,downscript=no",
+               "-device", f"virtio-net-pci,netdev=n,mac=52:54:00:12:34:{self.number:02}"]
+        self.machine = qemu.Machine(qemu.kernel(words, image=BUILD / "digest/peregrine.elf") + net)
+        self.process = self.machine.process
+
+    def wait_end(self):
+        self.machine.wait_reset()
+        self.machine.close()
+
+    def kill(self):
+        super().kill()
+        self.machine.close()
+
+
+def ip(*words):
+    subprocess.run(["ip", *words], check=True, capture_output=True, text=True)
+
+
+def set_up_network(kind):
+    ip("link", "set", "lo", "up")
+    if kind == "qemu":
+        ip("link", "add", "bridge0", "type", "bridge")
+        ip("addr", "add", "10.77.0.1/24", "dev", "bridge0")
+        ip("link", "set", "bridge0", "up")
+        for number in range(3):
+            ip("tuntap", "add", f"tap{number}", "mode", "tap")
+            ip("link", "set", f"tap{number}", "master", "bridge0", "up")
+
+
+def configuration(machines, folder):
+    """Returns the configuration of docs/balance.md with these machines' addresses, and a socket for its counters."""
+    text = re.search(r"```haproxy\n(.*?)```", (ROOT / "docs/balance.md").read_text(), re.S)[1]
+    for name, m in zip("abc", machines):
+        text, count = re.subn(rf"server {name} \S+ check port \d+",
+                              f"server {name} {m.service[0]}:{m.service[1]} check port {m.status[1]}", text)
+        assert count == 1
+    if machines[0].service[0] == "127.0.0.1":
+        text = text.replace("bind 10.77.0.1:8080", "bind 127.0.0.1:8080")
+    return text.replace("global\n", f"global\n    stats socket {folder}/stats\n", 1)
+
+
+def balancer_rows(folder):
+    """Returns {name: row} of the backend, as HAProxy's `show stat` tells."""
+    with socket.socket(socket.AF_UNIX) as client:
+        client.connect(f"{folder}/stats")
+        client.sendall(b"show stat\n")
+        text = b"".join(iter(lambda: client.recv(65536), b"")).decode()
+    rows = csv.DictReader(io.StringIO(text.removeprefix("# ")))
+    return {row["svname"]: row for row in rows if row["pxname"] == "machines"}
+
+
+def wait_for(condition, what):
+    """Waits for a state that others bring about; raises if it does not come."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        if time.monotonic() > deadline:
+            raise AssertionError(f"it did not happen in {PATIENCE_S} s: {what}")
+        time.sleep(0.05)
+
+
+def has_state(folder, name, state):
+    """Returns true if a machine is UP or DOWN by a check: before the first one HAProxy takes all for UP."""
+    try:
+        row = balancer_rows(folder)[name]
+    except (OSError, KeyError):
+        return False
+    return row["status"].startswith(state) and (state != "UP" or "L7OK" in row["check_status"])
+
+
+def go_through(machines, folder):
+    """Does to each machine what may happen to it, and waits until the balancer has noticed, and has it back."""
+    a, b, c = machines
+    control_channel.Client(a.control[0], control_channel.key_from_text(KEY), a.control[1], timeout_s=5).gg()
+    a.wait_end()
+    wait_for(lambda: has_state(folder, "a", "DOWN"), "machine a is down")
+    a.start()
+    wait_for(lambda: has_state(folder, "a", "UP"), "machine a is up again")
+    b.kill()
+    wait_for(lambda: has_state(folder, "b", "DOWN"), "machine b is down")
+    b.start()
+    wait_for(lambda: has_state(folder, "b", "UP"), "machine b is up again")
+    c.freeze()
+    frozen = time.monotonic()
+    wait_for(lambda: has_state(folder, "c", "DOWN"), "machine c is down")
+    time.sleep(max(0, frozen + FROZEN_S - time.monotonic()))
+    c.thaw()
+    wait_for(lambda: has_state(folder, "c", "UP"), "machine c is up again")
+
+
+def answer(address):
+    with urllib.request.urlopen(urllib.request.Request(f"http://{address}:8080/sha256", b"abc"), timeout=10) as response:
+        return response.read().decode().strip()
+
+
+def play(kind, folder, stack):
+    set_up_network(kind)
+    machines = [(Guest if kind == "qemu" else Hosted)(number) for number in range(3)]
+    for m in machines:
+        m.start()
+        stack.callback(lambda m=m: m.process.poll() is None and m.kill())
+    (folder / "haproxy.cfg").write_text(configuration(machines, folder))
+    (folder / "post.lua").write_text(WRK_SCRIPT)
+    balancer = stack.enter_context(subprocess.Popen([HAPROXY, "-db", "-f", folder / "haproxy.cfg"],
+                                                    stderr=subprocess.DEVNULL, preexec_fn=qemu.die_with_parent))
+    stack.callback(balancer.terminate)
+    for name in "abc":
+        wait_for(lambda n=name: has_state(folder, n, "UP"), f"machine {name} is up")
+    address = "10.77.0.1" if kind == "qemu" else "127.0.0.1"
+    assert answer(address) == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+    wrk = subprocess.Popen(["wrk", "-t1", "-c8", "-d600s", "--timeout", "5s", "-s", folder / "post.lua",
+                            f"http://{address}:8080/sha256?rounds=200"], stdout=subprocess.PIPE, text=True,
+                           preexec_fn=qemu.die_with_parent)
+    stack.callback(wrk.kill)
+    go_through(machines, folder)
+    wrk.send_signal(signal.SIGINT)
+    found = json.loads(wrk.communicate(timeout=PATIENCE_S)[0].splitlines()[-1])
+    rows = balancer_rows(folder)
+    found["a_second"] = round(found["requests"] / found["us"] * 1e6)
+    found["sent_again"] = int(rows["BACKEND"]["wredis"]) + int(rows["BACKEND"]["wretr"])
+    found["requests_of"] = {name: int(rows[name]["stot"]) for name in "abc"}
+    return found
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
+        print(json.dumps(play(sys.argv[1], pathlib.Path(folder), stack)))
+
+
+if __name__ == "__main__":
+    main()

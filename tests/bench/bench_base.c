@@ -1,0 +1,339 @@
+/* The leaf modules, each beside a public equal: a pool of buffers, the ring between CPUs, the sequence lock, stamps.
+ *
+ *     bench_base ROW N      prints  p50 p99 n, nanoseconds
+ *
+ * Between two CPUs (the first two that this program may use), half of a round trip of one number:
+ *
+ *     line                  through one word on a cache line each way: what the machine takes to move a line
+ *     spsc                  base/spsc.h, a record of 8 bytes
+ *     spsc-boost            boost::lockfree::spsc_queue of 64-bit numbers (bench_base_boost.cpp)
+ *
+ * On one CPU, the mean of BATCH calls:
+ *
+ *     pool                  tx_acquire and tx_release of drivers/virtio/net.c: a frame buffer
+ *     pool-malloc           malloc and free of as many bytes, as many at once
+ *     seqlock-read          base/seqlock.h: 8 words that nobody writes meanwhile
+ *     seqlock-read-urcu     the same words behind a pointer of liburcu (the variant without barriers, QSBR)
+ *     seqlock-write         8 words
+ *     seqlock-write-urcu    rcu_assign_pointer of the other of two blocks, without waiting for readers
+ *     stamp                 trace_stamp of base/trace.h
+ *     clock                 clock_now_ns of kernel/time/clock.c
+ *     clock-linux           clock_gettime(CLOCK_MONOTONIC)
+ *
+ * A sample lies between two serialised readings of the TSC, less the least time of two readings around nothing. The
+ * largest 0.1 % of the samples are left out: they are the scheduler's. */
+#define _GNU_SOURCE
+#define RCU_MEMBARRIER
+#include <err.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <urcu/urcu-qsbr.h>
+
+#include "base/assert.h"
+#include "base/cycles.h"
+#include "base/seqlock.h"
+#include "base/spsc.h"
+#include "base/trace.h"
+#include "drivers/virtio/net.h"
+#include "host/platform.h"
+#include "tests/bench/bench_base_boost.h"
+#include "tests/lib/virtio_model.h"
+
+#include "kernel/time/clock.c" /* for its conversion alone: the machine's clocks stay untouched */
+
+enum { BATCH = 64, WORDS = 8, CELL_COUNT = 64, WARM_UP = 1000, TIMER_TRIES = 10000 };
+
+static double ns_per_cycle;
+static cpu_set_t allowed;
+static volatile uint64_t sink; /* keeps the compiler from leaving reads out */
+
+/* ---- Samples ---- */
+
+static uint64_t timer_cycles(void)
+{
+    uint64_t least = UINT64_MAX;
+    for (int i = 0; i < TIMER_TRIES; i++) {
+        uint64_t begin = cycles_now_serialised(), took = cycles_now_serialised() - begin;
+        least = took < least ? took : least;
+    }
+    return least;
+}
+
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static void print(double *samples, size_t count)
+{
+    qsort(samples, count, sizeof *samples, compare);
+    count -= count / 1000;
+    printf("%.2f %.2f %zu\n", samples[count / 2], samples[count * 99 / 100], count);
+}
+
+/* Runs the calling thread on one of the CPUs that the program may use. */
+static void pin(int which)
+{
+    cpu_set_t one;
+    unsigned at = 0;
+    for (int left = which; at < CPU_SETSIZE && (!CPU_ISSET(at, &allowed) || left-- > 0);)
+        at++;
+    CPU_ZERO(&one);
+    CPU_SET(at % CPU_SETSIZE, &one);
+    if (at == CPU_SETSIZE || pthread_setaffinity_np(pthread_self(), sizeof one, &one) != 0)
+        errx(1, "this needs two CPUs");
+}
+
+/* ---- Between two CPUs ---- */
+
+/* A way for numbers, from one CPU to the other. Inlined: an indirect call would take as long as a ring. */
+struct way {
+    _Alignas(128) volatile uint64_t line;
+    struct spsc spsc;
+    struct spsc_cell cells[CELL_COUNT];
+};
+static struct way there, back;
+static long trip_count;
+
+enum kind { LINE, SPSC, BOOST };
+
+static inline __attribute__((always_inline)) void way_send(enum kind kind, struct way *way, uint64_t number)
+{
+    if (kind == LINE)
+        way->line = number;
+    else if (kind == SPSC)
+        spsc_put(&way->spsc, way->cells, CELL_COUNT, &number, sizeof number);
+    else
+        boost_put(way == &back, number);
+}
+
+static inline __attribute__((always_inline)) uint64_t way_receive(enum kind kind, struct way *way)
+{
+    uint64_t number = 0;
+    if (kind == LINE) {
+        static _Thread_local uint64_t last;
+        while ((number = way->line) == last) {
+        }
+        last = number;
+    } else if (kind == SPSC) {
+        while (spsc_take(&way->spsc, way->cells, CELL_COUNT, &number, sizeof number) == 0) {
+        }
+    } else {
+        number = boost_take(way == &back);
+    }
+    return number;
+}
+
+static inline __attribute__((always_inline)) void play(enum kind kind, double *samples, uint64_t timer)
+{
+    for (long i = 1; i <= trip_count + WARM_UP; i++) {
+        uint64_t begin = cycles_now_serialised();
+        way_send(kind, &there, (uint64_t)i);
+        uint64_t number = way_receive(kind, &back);
+        uint64_t took = cycles_now_serialised() - begin - timer;
+        if (number != (uint64_t)i)
+            errx(1, "%llu came back in place of %ld", (unsigned long long)number, i);
+        if (i > WARM_UP)
+            samples[i - WARM_UP - 1] = (double)took * ns_per_cycle / 2;
+    }
+}
+
+static inline __attribute__((always_inline)) void *reflect(enum kind kind)
+{
+    pin(1);
+    for (long i = 0; i < trip_count + WARM_UP; i++)
+        way_send(kind, &back, way_receive(kind, &there));
+    return NULL;
+}
+
+static void *reflect_line(void *unused) { return (void)unused, reflect(LINE); }
+static void *reflect_spsc(void *unused) { return (void)unused, reflect(SPSC); }
+static void *reflect_boost(void *unused) { return (void)unused, reflect(BOOST); }
+
+static void round_trips(enum kind kind, double *samples)
+{
+    static void *(*const others[])(void *) = { reflect_line, reflect_spsc, reflect_boost };
+    pthread_t other;
+    uint64_t timer = timer_cycles();
+    if (pthread_create(&other, NULL, others[kind], NULL) != 0)
+        err(1, "a second thread");
+    if (kind == LINE)
+        play(LINE, samples, timer);
+    else if (kind == SPSC)
+        play(SPSC, samples, timer);
+    else
+        play(BOOST, samples, timer);
+    pthread_join(other, NULL);
+    print(samples, (size_t)trip_count);
+}
+
+static void row_line(double *samples) { round_trips(LINE, samples); }
+static void row_spsc(double *samples) { round_trips(SPSC, samples); }
+static void row_boost(double *samples) { round_trips(BOOST, samples); }
+
+/* ---- On one CPU ---- */
+
+/* Takes `trip_count` samples of a statement that does BATCH operations. */
+#define MEASURE(samples, statement)                                                                                    \
+    do {                                                                                                               \
+        uint64_t timer_ = timer_cycles();                                                                              \
+        for (long i_ = -WARM_UP; i_ < trip_count; i_++) {                                                              \
+            uint64_t begin_ = cycles_now_serialised();                                                                 \
+            statement;                                                                                                 \
+            uint64_t took_ = cycles_now_serialised() - begin_ - timer_;                                                \
+            if (i_ >= 0)                                                                                               \
+                (samples)[i_] = (double)took_ * ns_per_cycle / BATCH;                                                  \
+        }                                                                                                              \
+        print(samples, (size_t)trip_count);                                                                            \
+    } while (0)
+
+static void row_pool(double *samples)
+{
+    static struct virtio_model model;
+    static struct virtio_net net;
+    struct tx_buffer *buffers[BATCH];
+    virtio_model_init(&model, VIRTIO_MODEL_MODERN);
+    if (virtio_net_init(&net, &model.bus) != VIRTIO_NET_OK)
+        errx(1, "the model device does not start");
+    const struct netdev_ops *ops = net.device.ops;
+    MEASURE(samples, {
+        for (int i = 0; i < BATCH; i++)
+            buffers[i] = ops->tx_acquire(&net.device);
+        for (int i = BATCH; i-- > 0;)
+            ops->tx_release(&net.device, buffers[i]);
+    });
+}
+
+static void row_malloc(double *samples)
+{
+    void *volatile buffers[BATCH];
+    MEASURE(samples, {
+        for (int i = 0; i < BATCH; i++)
+            buffers[i] = malloc(VIRTIO_NET_BUFFER_BYTES);
+        for (int i = BATCH; i-- > 0;)
+            free(buffers[i]);
+    });
+}
+
+static struct seqlock lock;
+static uint64_t shared[WORDS], blocks[2][WORDS], *published = blocks[0];
+
+static void row_seqlock_read(double *samples)
+{
+    uint64_t copy[WORDS];
+    MEASURE(samples, {
+        for (int i = 0; i < BATCH; i++) {
+            while (!seqlock_read(&lock, shared, copy, WORDS)) {
+            }
+            sink = copy[i % WORDS];
+        }
+    });
+}
+
+static void row_seqlock_write(double *samples)
+{
+    uint64_t words[WORDS] = { 1 };
+    MEASURE(samples, {
+        for (int i = 0; i < BATCH; i++) {
+            words[0]++;
+            seqlock_write(&lock, shared, words, WORDS);
+        }
+    });
+}
+
+static void row_urcu_read(double *samples)
+{
+    uint64_t copy[WORDS];
+    urcu_qsbr_register_thread();
+    MEASURE(samples, {
+        for (int i = 0; i < BATCH; i++) {
+            urcu_qsbr_read_lock();
+            memcpy(copy, rcu_dereference(published), sizeof copy);
+            urcu_qsbr_read_unlock();
+            sink = copy[i % WORDS];
+        }
+    });
+    urcu_qsbr_unregister_thread();
+}
+
+static void row_urcu_write(double *samples)
+{
+    MEASURE(samples, {
+        for (int i = 0; i < BATCH; i++) {
+            uint64_t *next = blocks[i % 2];
+            for (int word = 0; word < WORDS; word++)
+                next[word] = (uint64_t)(i + word);
+            rcu_assign_pointer(published, next);
+        }
+    });
+}
+
+static void row_stamp(double *samples)
+{
+    MEASURE(samples, {
+        for (int i = 0; i < BATCH; i++)
+            trace_stamp((enum trace_stage)(i % TRACE_STAGE_COUNT));
+    });
+}
+
+static void row_clock(double *samples)
+{
+    tsc.khz = platform_tsc_khz();
+    tsc_set(cycles_now(), 0);
+    MEASURE(samples, {
+        for (int i = 0; i < BATCH; i++)
+            sink = clock_now_ns();
+    });
+}
+
+static void row_clock_linux(double *samples)
+{
+    struct timespec now;
+    MEASURE(samples, {
+        for (int i = 0; i < BATCH; i++) {
+            clock_gettime(CLOCK_MONOTONIC, &now);
+            sink = (uint64_t)now.tv_nsec;
+        }
+    });
+}
+
+static const struct row {
+    const char *name;
+    void (*run)(double *samples);
+} rows[] = {
+    { "line", row_line },
+    { "spsc", row_spsc },
+    { "spsc-boost", row_boost },
+    { "pool", row_pool },
+    { "pool-malloc", row_malloc },
+    { "seqlock-read", row_seqlock_read },
+    { "seqlock-read-urcu", row_urcu_read },
+    { "seqlock-write", row_seqlock_write },
+    { "seqlock-write-urcu", row_urcu_write },
+    { "stamp", row_stamp },
+    { "clock", row_clock },
+    { "clock-linux", row_clock_linux },
+};
+
+int main(int argc, char **argv)
+{
+    if (argc != 3 || (trip_count = atol(argv[2])) < 1000)
+        errx(2, "usage: bench_base ROW N, with N from 1000");
+    platform_init();
+    sched_getaffinity(0, sizeof allowed, &allowed);
+    pin(0);
+    ns_per_cycle = 1e6 / (double)platform_tsc_khz();
+    for (size_t i = 0; i < ARRAY_COUNT(rows); i++)
+        if (strcmp(rows[i].name, argv[1]) == 0) {
+            double *samples = calloc((size_t)trip_count, sizeof *samples);
+            rows[i].run(samples);
+            free(samples);
+            return 0;
+        }
+    errx(2, "'%s' is no row", argv[1]);
+}

@@ -1,0 +1,81 @@
+"""Visitors that a contest must not suffer from: they read slowly, flood, send garbage, open a thousand connections.
+
+    python3 -m tests.contest.attackers --input PORT --output PORT --seconds 8
+"""
+import argparse
+import os
+import random
+import socket
+import threading
+import time
+
+FLOOD = b"".join(b"POST /submit?user=flood&passwd=p HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n%010d" % i
+                 for i in range(1234567890, 1234567890 + 500))
+
+
+def connect(port, source, receive_bytes=0):
+    sock = socket.socket()
+    if receive_bytes:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
+    sock.settimeout(1)
+    sock.bind((source, 0))
+    sock.connect(("127.0.0.1", port))
+    return sock
+
+
+def again(seconds, act):
+    """Calls it for so long, whatever becomes of its connections."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        try:
+            act(end)
+        except OSError:
+            time.sleep(0.01)
+
+
+def read_slowly(ports, end):
+    held = [connect(ports.input, "127.0.0.6", 2048) for _ in range(20)]
+    while time.monotonic() < end:
+        time.sleep(0.2)
+        held[0].recv(1)
+
+
+def flood(ports, end):
+    with connect(ports.output, "127.0.0.7") as sock:
+        while time.monotonic() < end:
+            sock.sendall(FLOOD)
+            time.sleep(0.005)
+
+
+def send_garbage(ports, end):
+    with connect(random.choice((ports.input, ports.output)), "127.0.0.8") as sock:
+        sock.sendall(random.randbytes(random.randrange(1, 5000)))
+        time.sleep(0.01)
+
+
+def open_many(ports, end):
+    held = []
+    for _ in range(1000):
+        held.append(connect(random.choice((ports.input, ports.output)), "127.0.0.9"))
+        time.sleep(0.001)
+    time.sleep(0.5)
+    for sock in held:
+        sock.close()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--input", type=int, required=True)
+    parser.add_argument("--output", type=int, required=True)
+    parser.add_argument("--seconds", type=float, default=8)
+    ports = parser.parse_args()
+    os.setpriority(os.PRIO_PROCESS, 0, 10)
+    threads = [threading.Thread(target=again, args=(ports.seconds, lambda end, act=act: act(ports, end)), daemon=True)
+               for act in (read_slowly, flood, flood, send_garbage, open_many)]
+    for thread in threads:
+        thread.start()
+    time.sleep(ports.seconds)
+
+
+if __name__ == "__main__":
+    main()

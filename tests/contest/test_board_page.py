@@ -1,0 +1,173 @@
+"""The board's page in Chromium: live, with 100 players, after a restart, on a wall and on a phone.
+
+Screenshots go to build/board/."""
+import json
+import os
+import pathlib
+import time
+import urllib.request
+
+import pytest
+
+from tests.contest.running import PATIENCE_S, wait_for
+from tests.contest.service import ROOT, Service, beside, tool
+
+pytestmark = pytest.mark.slow
+webdriver = pytest.importorskip("selenium.webdriver", reason="no selenium")
+
+SHOTS = pathlib.Path(os.environ.get("BUILD", ROOT / "build")) / "board"
+WALL, PHONE = (1920, 1080), (390, 844)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    from selenium.webdriver.chrome.service import Service as Driver
+    options = webdriver.ChromeOptions()
+    options.binary_location = "/usr/bin/chromium"
+    for word in ("--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--force-color-profile=srgb",
+                 "--disable-dev-shm-usage", "--proxy-server=direct://"):
+        options.add_argument(word)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    driver = webdriver.Chrome(service=Driver("/usr/bin/chromedriver"), options=options)
+    driver.set_script_timeout(PATIENCE_S)
+    yield driver
+    driver.quit()
+
+
+@pytest.fixture(scope="module")
+def game(tmp_path_factory):
+    """Starts a service with 100 players, which the tests may kill and start again: [service, crowd]."""
+    path = tmp_path_factory.mktemp("board") / "store"
+    assert tool("init", path, "--name", "Spring Cup", "--rate", "3", "--phase", "0-2=2").returncode == 0
+    service = Service(path, "--begin", "player")
+    crowd = beside("crowd", service, "--players", 100, "--seconds", 120, "--rate", 3)
+    assert crowd.stdout.readline() == "ready\n"
+    running = [service, crowd]
+    yield running
+    running[1].terminate()
+    running[1].wait(PATIENCE_S)
+    running[0].__exit__()
+
+
+def resize(browser, size):
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride",
+                            {"width": size[0], "height": size[1], "deviceScaleFactor": 1, "mobile": size[0] < 700})
+
+
+def value(browser, script, *arguments):
+    return browser.execute_script(f"return {script}", *arguments)
+
+
+def open_page(browser, service, size=WALL, theme="dark"):
+    resize(browser, size)
+    browser.get(f"{service.board}?theme={theme}")
+    wait_for(lambda: value(browser, "document.querySelectorAll('#rows tr').length") >= 100)
+    wait_for(lambda: value(browser, "document.querySelectorAll('#plot-points .end').length") > 0)
+
+
+def complaints(browser):
+    return [entry for entry in browser.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")]
+
+
+@pytest.mark.parametrize("size, theme", [(WALL, "dark"), (WALL, "light"), (PHONE, "dark"), (PHONE, "light")])
+def test_the_page_is_whole_and_moves_nothing(browser, game, size, theme):
+    browser.get_log("browser")
+    open_page(browser, game[0], size, theme)
+    browser.execute_script("window.shift = 0; window.moved = []; "
+                           "new PerformanceObserver(list => list.getEntries().forEach(e => { window.shift += e.value; "
+                           "window.moved.push(...e.sources.map(s => s.node?.outerHTML?.slice(0, 80))); "
+                           "})).observe({type: 'layout-shift', buffered: true})")
+    wait_for(lambda: value(browser, "document.querySelectorAll('#answers li').length") >= 10)
+    time.sleep(2)
+    SHOTS.mkdir(parents=True, exist_ok=True)
+    browser.save_screenshot(str(SHOTS / f"{size[0]}x{size[1]}-{theme}.png"))
+    assert not complaints(browser)
+    assert value(browser, "window.shift") < 0.01, value(browser, "window.moved")
+    width = value(browser, "document.documentElement.scrollWidth")
+    assert width <= size[0], "the page is wider than the screen"
+    if size == WALL:
+        assert value(browser, "document.documentElement.scrollHeight") <= size[1]
+    drawn = "[...document.querySelectorAll('canvas')].every(c => c.width > 50 && c.getContext('2d')" \
+            ".getImageData(0, 0, c.width, c.height).data.some(v => v))"
+    assert value(browser, drawn) or value(browser, "document.querySelectorAll('canvas').length") > 3
+    # Nothing came from elsewhere.
+    assert value(browser, "performance.getEntriesByType('resource').every(e => e.name.startsWith(location.origin))")
+
+
+def test_an_answer_is_on_the_page_within_a_second(browser, game):
+    open_page(browser, game[0])
+    late_s = []
+    for _ in range(5):
+        # The time from the last submission of the newest answer to its change on the page, by the machine's clock.
+        ns, seen_ms = browser.execute_async_script("""
+            const done = arguments[0], list = document.getElementById('answers');
+            const watch = new MutationObserver(() => {
+                watch.disconnect(); done([view.state.recent[0].ns, Date.now()]);
+            });
+            watch.observe(list.firstChild, {attributes: true, attributeFilter: ['data-key']});""")
+        late_s.append(seen_ms / 1000 - int(ns) / 1e9)
+    assert sorted(late_s)[2] < 1, late_s
+
+
+def test_keys_choose_player_span_and_theme(browser, game):
+    from selenium.webdriver.common.keys import Keys
+    open_page(browser, game[0])
+    body = browser.find_element("tag name", "body")
+    first = value(browser, "view.player")
+    body.send_keys(Keys.ARROW_DOWN)
+    second = value(browser, "view.player")
+    assert second != first and value(browser, "document.activeElement.dataset.name") == second
+    assert value(browser, "document.getElementById('who').textContent") == second
+    body.send_keys("h")
+    assert value(browser, "document.querySelector('[data-span=hour]').getAttribute('aria-pressed')") == "true"
+    body.send_keys("t")
+    assert value(browser, "document.documentElement.dataset.theme") == "light"
+    nameless = "[...document.querySelectorAll('button, a, [tabindex=\"0\"]')].filter(e => !(e.textContent.trim() || " \
+               "e.getAttribute('aria-label'))).length"
+    assert value(browser, nameless) == 0
+
+
+def test_text_stands_out_from_its_ground(browser, game):
+    """WCAG 2.1: a contrast of 4.5 for text, 3 for lines, in both themes."""
+    open_page(browser, game[0])
+    for theme in ("light", "dark"):
+        value(browser, f"setTheme('{theme}')")
+        contrast = value(browser, """["--text", "--soft", "--mark", "--warn", "--early",
+            ...Array.from({length: 8}, (_, i) => `--c${i}`)].map(name => {
+                const light = colour => { const [r, g, b] = [1, 3, 5].map(i => parseInt(colour.length > 4 ?
+                    colour.slice(i, i + 2) : colour[(i + 1) / 2].repeat(2), 16) / 255)
+                    .map(v => v <= .04045 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4);
+                    return .2126 * r + .7152 * g + .0722 * b; };
+                const [a, b] = [light(css(name)), light(css("--box"))].sort();
+                return [name, (Math.max(a, b) + .05) / (Math.min(a, b) + .05)]; })""")
+        for name, ratio in contrast:
+            assert ratio >= (3 if name.startswith("--c") else 4.5), (theme, name, ratio)
+
+
+def test_fixed_addresses(game):
+    for path, kind, start in (("board.txt", "text/plain", b"N  = 256"), ("board.json", "application/json", b"{"),
+                              ("board.png", "image/png", b"\x89PNG"), ("score.png", "image/png", b"\x89PNG"),
+                              ("latency.png", "image/png", b"\x89PNG"), ("rules", "text/html", b"<!DOCTYPE")):
+        with urllib.request.urlopen(game[0].board + path, timeout=PATIENCE_S) as response:
+            assert response.headers["Content-Type"].startswith(kind) and response.read().startswith(start)
+    with urllib.request.urlopen(game[0].board + "board.json", timeout=PATIENCE_S) as response:
+        assert len(json.load(response)["users"]) == 100
+    with pytest.raises(urllib.error.HTTPError, match="404"):
+        urllib.request.urlopen(game[0].board + "../store.py", timeout=PATIENCE_S)
+
+
+def test_the_page_comes_back_after_a_kill(browser, game):
+    open_page(browser, game[0])
+    service = game[0]
+    service.kill()
+    wait_for(lambda: not value(browser, "document.getElementById('live').classList.contains('on')"))
+    game[1].wait(PATIENCE_S)
+    before = value(browser, "document.documentElement.dataset.version")
+    game[0] = Service(service.store, port_base=service.ports["pages"])
+    game[1] = beside("crowd", game[0], "--players", 1, "--seconds", 30, "--rate", 3)
+    wait_for(lambda: value(browser, "document.getElementById('live').classList.contains('on')"))
+    wait_for(lambda: value(browser, "document.documentElement.dataset.version") != before)
+    assert value(browser, "document.querySelectorAll('#rows tr').length") == 100
+    assert all("ERR_CONNECTION" in entry["message"] or "ERR_INCOMPLETE" in entry["message"]
+               or "ERR_EMPTY" in entry["message"]
+               for entry in complaints(browser))

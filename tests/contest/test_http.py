@@ -1,0 +1,53 @@
+"""tools/contest/http.py: any bytes make requests or BadRequest, nothing else, however they are cut."""
+import hypothesis
+from hypothesis import strategies
+
+from contest import http
+
+VALID = (b"POST /submit?user=a&passwd=%41+ HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 2\r\n\r\n12",
+         b"GET http://[::1]:80/board.txt?a=b#c HTTP/1.0\r\nExpect: 100-continue\r\n\r\n")
+PIECES = (b"GET ", b"POST ", b" HTTP/1.1\r\n", b"\r\n", b"\r\n\r\n", b"Host: x\r\n", b"Content-Length: ", b"9",
+          b"-", b" ", b"Transfer-Encoding: chunked\r\n",
+          b"//", b"[", b"]", b"@", b":", b"%", b"%zz", b"?", b"#", b"&", b"=", b";", b"\x00", b"\xb2", b"\xff")
+REPEATABLE = hypothesis.settings(derandomize=True, database=None, deadline=None, max_examples=200)
+
+
+def parse(pieces):
+    """Returns the requests in these pieces, and the status if one was refused."""
+    parser, requests = http.RequestParser(), []
+    try:
+        for piece in pieces:
+            parser.feed(piece)
+            while request := parser.next_request():
+                requests.append(request)
+    except http.BadRequest as error:
+        assert error.status in http.REASONS and str(error)
+        return requests, error.status
+    return requests, None
+
+
+def test_every_byte_may_be_any_other():
+    for valid in VALID:
+        assert len(parse([valid])[0]) == 1
+        for i in range(len(valid)):
+            for byte in range(256):
+                parse([valid[:i] + bytes([byte]) + valid[i + 1:]])
+                parse([valid[:i] + bytes([byte]) + valid[i:]])
+            parse([valid[:i] + valid[i + 1:]])
+
+
+@REPEATABLE
+@hypothesis.given(strategies.lists(strategies.one_of(strategies.sampled_from(PIECES), strategies.binary(max_size=20)),
+                                   max_size=30))
+def test_any_bytes_parse_alike_however_they_are_cut(pieces):
+    whole = parse([b"".join(pieces)])
+    assert parse(pieces) == whole
+    assert parse([bytes([byte]) for byte in b"".join(pieces)]) == whole
+
+
+@REPEATABLE
+@hypothesis.given(strategies.sampled_from((b"", b"/", b"//", b"http://")),
+                  strategies.lists(strategies.sampled_from(b"[]@:%?#&=;/.az09\x00\xb2\xff "), max_size=6))
+def test_any_target_is_taken_or_refused(start, rest):
+    requests, status = parse([b"GET " + start + bytes(rest) + b" HTTP/1.1\r\nHost: x\r\n\r\n"])
+    assert len(requests) == 1 and status is None or status == 400

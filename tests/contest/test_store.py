@@ -1,0 +1,398 @@
+"""tools/contest/store.py and what stands on it: replica, replay, export, restart."""
+import csv
+import json
+import pathlib
+import random
+import re
+import sqlite3
+import subprocess
+import threading
+import time
+import tracemalloc
+
+import pytest
+
+from contest import history, replica, rounds, scoring, store
+from contest.follower import Follower
+from contest.oracle import Occurrence
+from contest.plan import Plan, PlanError, Users, parse_phase, parse_span, parse_time
+from contest.scoring import Contest, Submission
+from tests.contest.plain_player import PlainPlayer, post, read_reply
+from tests.contest.running import PATIENCE_S, SMALL, connect, run_server, stop_server, wait_for
+
+TOOL = pathlib.Path(__file__).resolve().parents[2] / "tools/contest/contest"
+SECOND = 10**9
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "store"
+
+
+def small_plan(**more):
+    return Plan(**{"rounds": ((0.0, SMALL),), "rate": 20, "burst": (5, 30), "interval_s": (0.01, 0.02), **more})
+
+
+def tool(*words):
+    return subprocess.run([TOOL, *map(str, words)], capture_output=True, text=True, timeout=PATIENCE_S)
+
+
+def end_stream(server, player):
+    """Waits until the last digits have been sent and answered; ends the stream now if the server knows no end."""
+    server.options.bursts = server.options.bursts or server.digits.burst.index + 3
+    wait_for(lambda: server.over)
+    wait_for(lambda: player.seen.endswith(server.digits.burst.digits) and len(player.verdicts) == len(player.submitted))
+
+
+def play(path, bursts, user="plain"):
+    """Runs a server on a store to its end, with one player. Returns the server."""
+    server, thread = run_server(store=str(path), bursts=bursts, begin="player", pages=False)
+    player = PlainPlayer(server.ports, SMALL.n, SMALL.constants, user=user)
+    end_stream(server, player)
+    stop_server(server, thread)
+    player.thread.join(PATIENCE_S)
+    return server
+
+
+def scores(contest):
+    return {user.name: (user.score, dict(user.points), user.late, user.wrong, user.dup, user.submits, user.early,
+                        list(user.latencies_us)) for user in contest.users.values()}
+
+
+def test_the_rows_make_the_board_again(path):
+    store.create(path, small_plan())
+    server = play(path, 30)
+    state = replica.at_present(store.connect(path))
+    assert scores(state.contest) == scores(server.contest) and state.contest.offered == server.contest.offered > 5
+    assert state.differing == 0 and state.bursts == 30 and not state.running
+
+
+def test_a_second_run_goes_on_with_stream_and_scores(path):
+    store.create(path, small_plan())
+    first = play(path, 20)
+    second = play(path, 40)
+    rows = store.connect(path).execute("SELECT idx, position, digits FROM burst ORDER BY seq").fetchall()
+    assert [row[0] for row in rows] == list(range(40))
+    assert all(row[1] + len(row[2]) == after[1] for row, after in zip(rows, rows[1:]))
+    stream = first.digits.make_stream()
+    assert [row[2] for row in rows] == [stream.next_burst().digits for _ in range(40)]
+    assert second.contest.users["plain"].submits > first.contest.users["plain"].submits
+    assert replica.at_present(store.connect(path)).differing == 0
+
+
+def test_after_a_kill_no_digits_come_twice(path):
+    """Bursts of the last 100 ms may have gone out without a row."""
+    store.create(path, small_plan())
+    play(path, 20)
+    with sqlite3.connect(path) as connection:
+        connection.execute("DELETE FROM event WHERE kind = 'stop'")
+    server, thread = run_server(store=str(path), begin="player", pages=False)
+    assert server.digits.stream.index - 1 == 20 + 1 + int(0.1 / 0.01)
+    stop_server(server, thread)
+
+
+def test_a_snapshot_stands_for_the_rows_before_it(path):
+    store.create(path, small_plan())
+    play(path, 30)
+    follower = Follower(path)
+    follower._snapshot()
+    whole = follower.replica
+    with sqlite3.connect(path) as connection:
+        for table in store.PLAYED:
+            connection.execute(f"DELETE FROM {table}")
+    again = replica.at_present(store.connect(path))
+    assert scores(again.contest) == scores(whole.contest)
+    assert again.contest.state() == whole.contest.state() and again.history.state() == whole.history.state()
+
+
+def test_a_snapshot_in_the_middle_changes_no_verdict():
+    """Random play, cut anywhere: what follows is judged alike by the contest and by its restored copy."""
+    draw = random.Random(5)
+    contest, copy = Contest(SMALL), None
+    now = SECOND
+    for step in range(3000):
+        now += draw.randrange(20_000_000)
+        digits = str(9973 * draw.randrange(1, 90))
+        made = [contest] if copy is None else [contest, copy]
+        if draw.random() < 0.2:
+            for one in made:
+                one.send([Occurrence(0, len(digits), (0,), digits)], now)
+        else:
+            submission = Submission(now, "a", f"u{draw.randrange(8)}", digits)
+            lines = [one.submit(submission) for one in made]
+            assert len(set(lines)) == 1, (step, lines)
+        if step == 1500:
+            copy = Contest(SMALL)
+            copy.restore(json.loads(json.dumps(contest.state())))
+    assert scores(copy) == scores(contest) and copy.state() == contest.state()
+
+
+def test_rows_are_there_within_100_ms(path):
+    store.create(path, small_plan())
+    writer = store.Store(path)
+    reader = store.connect(path)
+    late_s = []
+    for i in range(20):
+        told_at = time.monotonic()
+        writer.tell("submission", ns=i, ip="a", user="u", digits="1", verdict="dup")
+        wait_for(lambda: reader.execute("SELECT count(*) FROM submission").fetchone()[0] == i + 1, pause_s=0.001)
+        late_s.append(time.monotonic() - told_at)
+    writer.close()
+    assert sorted(late_s)[len(late_s) // 2] < 0.1
+
+
+def test_a_full_disk_is_told_and_nothing_is_lost_that_had_place(path, monkeypatch, caplog):
+    store.create(path, small_plan())
+    writer = store.Store(path)
+    full = threading.Event()
+    insert = store.Store._write
+
+    def write(self, connection):
+        if full.is_set():
+            raise sqlite3.OperationalError("database or disk is full")
+        insert(self, connection)
+
+    monkeypatch.setattr(store.Store, "_write", write)
+    monkeypatch.setattr(store, "QUEUE_MAX", 10)
+    monkeypatch.setattr(store, "RETRY_S", 0.05)
+    full.set()
+    wait_for(lambda: writer.error)
+    assert "database or disk is full" in writer.error and "cannot be written" in caplog.text
+    for i in range(25):
+        writer.tell("submission", ns=i, ip="a", user="u", digits="1", verdict="dup")
+    assert writer.lost == {"submission": 15} and not writer.has_gap
+    full.clear()
+    wait_for(lambda: not writer.error)
+    assert writer.has_gap
+    writer.close()
+    assert store.connect(path).execute("SELECT count(*) FROM submission").fetchone()[0] == 10
+
+
+def test_a_full_disk_stops_neither_game_nor_scores(path, monkeypatch):
+    """Rows are lost, then there is place again: the board and a restart go on from the server's own state."""
+    store.create(path, small_plan())
+    server, thread = run_server(store=str(path), begin="player", pages=False)
+    full, insert = threading.Event(), store.Store._write
+
+    def write(self, connection):
+        if full.is_set():
+            raise sqlite3.OperationalError("database or disk is full")
+        insert(self, connection)
+
+    monkeypatch.setattr(store.Store, "_write", write)
+    monkeypatch.setattr(store, "QUEUE_MAX", 5)
+    monkeypatch.setattr(store, "RETRY_S", 0.05)
+    player = PlainPlayer(server.ports, SMALL.n, SMALL.constants)
+    wait_for(lambda: server.contest.users)
+    follower = Follower(path)
+    full.set()
+    wait_for(lambda: server.game.store.lost["burst"] > 5)
+    monkeypatch.setattr(store, "QUEUE_MAX", 1000)
+    full.clear()
+    wait_for(lambda: not server.game.store.lost)
+    end_stream(server, player)
+    stop_server(server, thread)
+    player.thread.join(PATIENCE_S)
+    assert "+8" in player.verdicts and server.game.faults == 0
+    follower.step()
+    assert follower.replica.contest.users["plain"].score == server.contest.users["plain"].score
+    assert "not stored, for the disk was full" in follower.warning
+    again = replica.at_present(store.connect(path))
+    assert scores(again.contest) == scores(server.contest)
+
+
+@pytest.mark.parametrize("damage, said", [
+    (lambda p: p.write_bytes(b"no database at all" * 500), "damaged or no store"),
+    (lambda p: p.write_bytes(p.read_bytes()[:8192] + b"\xff" * (len(p.read_bytes()) - 8192)), "damaged"),
+    (lambda p: sqlite3.connect(p).execute("PRAGMA user_version=9"), "format 9"),
+    (lambda p: sqlite3.connect(p).execute("PRAGMA application_id=9"), "no contest's store"),
+    (lambda p: p.unlink(), None),
+])
+def test_a_damaged_store_is_refused_with_the_way_out(path, damage, said):
+    store.create(path, small_plan())
+    play(path, 5)
+    sqlite3.connect(path).execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    damage(path)
+    done = tool("replay", path)
+    assert done.returncode == 1 and re.search((said or "no such store") + "|malformed", done.stderr), done.stderr
+    if said:
+        done = tool("serve", path, "--bind", "127.0.0.1", "--port-base", "0")
+        assert done.returncode == 1 and said in done.stderr, done.stderr
+    if said and said.startswith("damaged"):
+        assert ".recover | sqlite3" in done.stderr
+
+
+def test_replay_shows_any_moment_and_export_all_rows(path, tmp_path):
+    assert tool("init", path, "--name", "Cup", "--burst", "50", "--interval", "0.02", "--rate", "30").returncode == 0
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE meta SET value = ? WHERE key = 'plan'",
+                           (json.dumps(small_plan(name="Cup").to_json()),))
+    server = play(path, 30)
+    bursts = store.connect(path).execute("SELECT ns FROM burst ORDER BY seq").fetchall()
+    early = json.loads(tool("replay", path, "--at", "0", "--json").stdout)
+    last = tool("replay", path)
+    assert early["users"] == [] or early["users"][0]["submit"] < server.contest.users["plain"].submits
+    assert re.search(rf"^plain .* {server.contest.users['plain'].score} +1$", last.stdout, re.M), last.stdout
+    spans = {}
+    for span in (f"{(ns - bursts[0][0]) / 1e9:.3f}" for ns, in bursts[::10]):
+        spans[span] = json.loads(tool("replay", path, "--at", span, "--json").stdout)["offered"]
+    assert list(spans.values()) == sorted(spans.values())
+    assert tool("export", path, "--to", tmp_path / "csv").returncode == 0
+    with open(tmp_path / "csv/submission.csv", encoding="utf-8", newline="") as file:
+        assert len(list(csv.DictReader(file))) == server.contest.users["plain"].submits
+    digits = tool("export", path, "--digits").stdout.strip()
+    stream = server.digits.make_stream()
+    assert digits == "".join(stream.next_burst().digits for _ in range(30))
+
+
+def test_an_exported_record_is_played_again(path, tmp_path):
+    store.create(path, small_plan())
+    play(path, 12)
+    copy = tmp_path / "record"
+    copy.write_text(tool("export", path, "--record").stdout)
+    server, thread = run_server(round=SMALL, digits=str(copy), begin="player")
+    with connect(server, "input") as feed:
+        text = b""
+        while len(text.split(b"\r\n\r\n", 1)[-1]) < sum(len(d) for d, _ in server.digits.stream.bursts):
+            text += feed.recv(65536)
+    assert text.split(b"\r\n\r\n", 1)[1].decode() == tool("export", path, "--digits").stdout.strip()
+    wait_for(lambda: server.over)
+    stop_server(server, thread)
+
+
+@pytest.mark.slow
+def test_rounds_follow_each_other_and_phases_count_more(path):
+    other = rounds.parse_round("n=6 m=4999")
+    store.create(path, small_plan(rounds=((0.0, SMALL), (0.4, other)), phases=((0.0, 100.0, 3),)))
+    server, thread = run_server(store=str(path), begin="player", pages=False)
+    player = PlainPlayer(server.ports, SMALL.n, SMALL.constants)
+    wait_for(lambda: server.game.round_number == 1, PATIENCE_S)
+    wait_for(lambda: server.contest.offered > len(player.submitted) + 2)
+    end_stream(server, player)
+    stop_server(server, thread)
+    player.thread.join(PATIENCE_S)
+    user = server.contest.users["plain"]
+    assert "+24" in player.verdicts and user.bonus == 16 * user.points[8] + 8 * user.points[4] + 4 * user.points[2]
+    state = replica.at_present(store.connect(path))
+    assert scores(state.contest) == scores(server.contest) and state.contest.round == other and state.differing == 0
+
+
+def test_a_contest_waits_for_its_time_and_ends_in_time(path):
+    starts_ns = time.time_ns() + SECOND
+    store.create(path, small_plan(starts_ns=starts_ns, ends_s=0.5))
+    server, thread = run_server(store=str(path), pages=False)
+    wait_for(lambda: server.over)
+    stop_server(server, thread)
+    sent = [ns for ns, in store.connect(path).execute("SELECT ns FROM burst ORDER BY seq")]
+    assert sent[0] >= starts_ns and sent[-2] < starts_ns + SECOND // 2
+    server, thread = run_server(store=str(path), pages=False)       # a restart begins nothing again
+    assert server.over and server.digits.begun_at is None
+    stop_server(server, thread)
+
+
+def test_users_of_a_store_are_kept_as_hashes(path, tmp_path):
+    words = tmp_path / "users"
+    words.write_text("swift:secret\n")
+    assert tool("init", path, "--users", words).returncode == 0
+    assert b"secret" not in path.read_bytes()
+    server, thread = run_server(store=str(path), pages=False, begin="player")
+    with connect(server, "output") as sock, sock.makefile("rb") as file:
+        for user, password, status in (("swift", "secret", 200), ("swift", "wrong", 401), ("heron", "secret", 401)):
+            sock.sendall(post("0", user, password))
+            assert read_reply(file)[0] == status
+    stop_server(server, thread)
+
+
+@pytest.mark.parametrize("words, said", [
+    (["--round", "nowhere"], "nowhere"), (["--round", "online@x"], "'x'"), (["--round", "online@5"], "no round begins"),
+    (["--round", "online", "--round", "onsite"], "two rounds"), (["--starts", "noon"], "'noon'"),
+    (["--ends", "1y"], "'1y'"),
+    (["--phase", "5-3=2"], "'5-3=2'"), (["--phase", "3-5=1"], "'3-5=1'"), (["--keep", "-1"], "--keep"),
+    (["--burst", "0-3"], "at least one digit"), (["--interval", "0"], "endless"),
+])
+def test_words_of_init_that_make_no_sense_are_quoted(path, words, said):
+    done = tool("init", path, *words)
+    assert done.returncode != 0 and said in done.stderr and not path.exists()
+
+
+def test_init_overwrites_nothing_and_serve_keeps_the_plan(path):
+    assert tool("init", path).returncode == 0
+    done = tool("init", path)
+    assert done.returncode == 1 and "exists" in done.stderr
+    done = tool("serve", path, "--seed", "7", "--rate", "2")
+    assert done.returncode == 2 and "has its own rate, seed" in done.stderr
+
+
+def test_times_and_spans():
+    assert [parse_span(text) for text in ("90", "90s", "1.5m", "2h", "1d")] == [90, 90, 90, 7200, 86400]
+    assert parse_time("2026-11-23T20:00") % SECOND == 0
+    assert parse_phase("30m-40m=2") == (1800, 2400, 2)
+    plan = small_plan(phases=((1, 2, 2), (1.5, 3, 4)), rounds=((0.0, SMALL), (5.0, rounds.ONLINE)),
+                      users=Users.of({"a": "p"}))
+    assert [plan.factor_at(s) for s in (0, 1, 1.7, 2.5, 3)] == [1, 2, 4, 4, 1]
+    assert [plan.round_at(s) for s in (0, 4.9, 5)] == [0, 0, 1]
+    assert Plan.from_json(json.loads(json.dumps(plan.to_json()))) == plan
+    with pytest.raises(PlanError):
+        parse_time("2026-13-01")
+
+
+def test_old_rows_go_when_the_plan_says_so(path):
+    store.create(path, small_plan(keep_days=0.1 / 86400))
+    play(path, 30)
+    follower = Follower(path)
+    follower._snapshot()
+    follower.replica.ns += SECOND
+    follower._prune()
+    connection = store.connect(path)
+    assert connection.execute("SELECT count(*) FROM submission").fetchone()[0] == 0
+    assert scores(replica.at_present(connection).contest) == scores(follower.replica.contest)
+    done = tool("replay", path, "--at", "2020-01-01")
+    assert done.returncode == 1 and "deleted" in done.stderr
+
+
+def test_memory_has_bounds(monkeypatch):
+    monkeypatch.setattr(scoring, "ANSWERS_MAX", 50)
+    contest = Contest(rounds.parse_round("n=9 m=7"))
+    for i in range(2000):
+        ns, digits = i * SECOND, str(7 * (i + 1))
+        contest.send([Occurrence(0, 1, (0,), digits)], ns)
+        for k in range(3):
+            contest.submit(Submission(ns + 1, f"ip{i}", f"u{k}", digits))
+            contest.submit(Submission(ns + 2, "x", f"u{k}", str(7 * 10**7 + 7 * i)))
+    assert len(contest.answers) <= 50 and len(contest.recent) == scoring.RECENT_MAX and contest.offered == 2000
+    assert len(contest.early_order) < 30 and all(len(u.ips) <= scoring.IPS_MAX for u in contest.users.values())
+    assert sum(bool(a.submissions) for a in contest.answers.values()) <= scoring.RECENT_MAX
+    assert all(not a.submissions for a in contest.answers.values() if not a.shown)
+
+
+def test_memory_stays_the_same_however_long_the_contest(path, monkeypatch):
+    """The state of server and board after 600 s of play and after 2,400 s, with limits that both are far beyond."""
+    monkeypatch.setattr(scoring, "ANSWERS_MAX", 200)
+    monkeypatch.setattr(scoring, "LATENCIES_MAX", 100)
+    monkeypatch.setattr(history, "SAMPLES_MAX", 60)
+    store.create(path, Plan(rounds=((0.0, rounds.parse_round("n=9 m=7")),)))
+    state = replica.Replica(store.connect(path))
+    state.take("event", {"ns": 0, "kind": "begin", "fields": "{}"})
+    state.begun_ns = 1
+
+    def play(first, last):
+        for i in range(first, last):
+            ns, digits = i * SECOND, str(7 * (i + 1))
+            state.take("burst", {"ns": ns, "position": 100 * i, "digits": "1" * 100, "due_ns": ns, "spread_ns": 1,
+                                 "players": 5, "stamp_error_ns": 1, "busy_ns": 1, "preempted": 0})
+            state.take("answer", {"ns": ns, "start": 0, "end": 1, "constants": "[0]", "digits": digits})
+            state.take("connection", {"ns": ns, "change": "open", "id": i, "port": "input"})
+            state.take("connection", {"ns": ns, "change": "close", "id": i})
+            for user in range(5):
+                for text in (digits, str(10**8 + i)):
+                    state.take("submission", {"ns": ns + user, "ip": f"10.0.{i % 200}.{user}", "user": f"u{user}",
+                                              "digits": text, "verdict": ""})
+
+    tracemalloc.start()
+    play(0, 600)
+    early_bytes = tracemalloc.get_traced_memory()[0]
+    play(600, 2400)
+    late_bytes = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    assert state.contest.offered == 2400 and state.contest.users["u0"].submits == 4800
+    assert late_bytes <= 1.1 * early_bytes, (early_bytes, late_bytes)

@@ -1,0 +1,274 @@
+"""fly, status, log, gg: on a HOST that is a directory, whose reboot starts peregrine-linux in place of the kernel. The
+control channel is the real one, over loopback."""
+import argparse
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tests.deploy.fakehost import ADDRESSES, NEIGHBOUR, ROOT, ROUTES
+from tests.deploy.test_install import Deployment
+
+from deploy import control, boot_once
+from deploy.facts import Facts
+
+from vm.ports import TCP, UDP, free_port
+
+PLAYER = ROOT / "build/host/peregrine-linux"
+KEY = "0x000102030405060708090a0b0c0d0e0f"
+
+
+@pytest.fixture
+def machine(tmp_path):
+    """Makes a host that is installed and ready.
+
+    `systemctl reboot` obeys grubenv: it leaves Linux for the player if it is armed, and gives a new boot of Linux when
+    that has ended."""
+    machine = Deployment(tmp_path)
+    machine.port = free_port(UDP)
+    closed = free_port(TCP)
+    machine.config.write_text(f"feed=127.0.0.1:{closed} submit=127.0.0.1:{closed} user=u passwd=p n=9 m=3 wait=sleep "
+                              f"key={KEY} control.port={machine.port} server.timeout=60\n")
+    host = machine.host
+    pid = host.root / "fake/player-pid"
+    host.program("systemctl", f'''
+boot="$ROOT/proc/sys/kernel/random/boot_id"
+if [ "$(grub-editenv "$ROOT/boot/grub/grubenv" list | sed -n 's/^next_entry=//p')" = peregrine ]; then
+    grub-editenv "$ROOT/boot/grub/grubenv" set next_entry=
+    echo away > "$ROOT/fake/away"
+    if [ ! -e "$ROOT/fake/no-player" ]; then
+        {PLAYER} $(grep -v '^#' "$ROOT/boot/peregrine/settings") >/dev/null 2>"$ROOT/fake/player-log" &
+        echo $! > {pid}
+        wait $!
+    fi
+    rm "$ROOT/fake/away"
+fi
+echo another > "$boot"
+''')
+    # While Linux is away, ssh does not answer.
+    ssh = host.bin / "ssh"
+    ssh.write_text(ssh.read_text().replace('case " $* "', '[ ! -e "$directory/root/fake/away" ] || { sleep 0.2; exit '
+                                                          '255; }\ncase " $* "', 1)
+                   .replace('[ ! -e', 'case " $* " in *" -G "*) echo hostname 127.0.0.1; exit 0 ;; esac\n[ ! -e', 1))
+    machine.install()
+    yield machine
+    if pid.exists() and pid.read_text().strip():
+        try:
+            os.kill(int(pid.read_text()), signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+
+
+def start_player(machine):
+    settings = (machine.host.root / "boot/peregrine/settings").read_text()
+    words = [w for line in settings.splitlines() if not line.startswith("#") for w in line.split()]
+    player = subprocess.Popen([PLAYER, *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return player
+
+
+def wait_for(condition, seconds=30):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it did not happen in time"
+        time.sleep(0.1)
+
+
+def test_status_log_and_gg_reach_the_kernel(machine):
+    player = start_player(machine)
+    try:
+        wait_for(lambda: machine.run("status", "--config", machine.config).returncode == 0)
+        text = machine.run("status", "--config", machine.config).stdout
+        assert re.search(r"^control\.commands_status \d+$", text, re.MULTILINE)
+        values = json.loads(machine.run("status", "--config", machine.config, "--json").stdout)
+        assert values["control.commands_status"] > 1
+        log = subprocess.Popen([sys.executable, ROOT / "tools/peregrine", "log", "fake", "--ssh",
+                                " ".join(machine.host.ssh),
+                                "--config", machine.config], stdout=subprocess.PIPE, text=True)
+        assert log.stdout.readline().startswith("[")
+        other = machine.config.with_name("other.conf")
+        other.write_text(machine.config.read_text().replace(KEY, "another-key"))
+        done = machine.run("status", "--config", other)
+        assert done.returncode == 3 and "the key is another one" in done.stderr
+        done = machine.run("gg", "--config", machine.config)
+        assert done.returncode == 5, done.stdout            # no record: the player keeps none
+        assert "control.commands_gg 1" in done.stdout and "Linux is back" in done.stdout
+        assert player.wait(10) == 0
+        assert "refused, retrying" in log.communicate(timeout=30)[0]
+    finally:
+        player.kill()
+        player.wait()
+
+
+def test_fly_arms_once_follows_and_sees_linux_come_back(machine):
+    fly = subprocess.Popen([sys.executable, ROOT / "tools/peregrine", "fly", "fake", "--ssh",
+                               " ".join(machine.host.ssh)],
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    try:
+        said = ""
+        while "retrying" not in said:           # a line of the flying kernel's log
+            line = fly.stdout.readline()
+            assert line, said
+            said += line
+        assert "the kernel answers at 127.0.0.1" in said
+        assert machine.host.variables()["next_entry"] == ""
+        done = machine.run("gg", "--config", machine.config)
+        assert done.returncode == 5, done.stdout
+        said += fly.communicate(timeout=60)[0]
+        assert fly.returncode == 5
+        assert "the kernel is silent" in said and "Linux is back" in said and "there is no crash record" in said
+    finally:
+        fly.kill()
+        fly.wait()
+
+
+def test_a_run_that_ends_at_once_is_noticed(machine, monkeypatch):
+    machine.host.file("/fake/no-player")
+    done = machine.run("fly", "--wait", "60")
+    assert done.returncode == 5, done.stdout
+    assert "Linux came up, and no status was seen" in done.stdout
+
+
+def test_gg_to_a_machine_that_is_back_already_reads_the_record(machine):
+    done = machine.run("gg", "--config", machine.config)
+    assert done.returncode == 5 and "is in Linux already" in done.stdout
+
+
+def test_silence_has_its_exit_code(machine):
+    machine.host.file("/fake/away")
+    assert machine.run("status", "--config", machine.config).returncode == 4
+    assert machine.run("gg", "--config", machine.config).returncode == 4
+    done = machine.run("log", "--config", machine.config)
+    assert done.returncode == 4 and "no answer to" in done.stderr
+
+
+@pytest.mark.parametrize("words", [(), ("--dry-run",), ("--kexec",)])
+def test_nothing_flies_that_is_not_installed(machine, words):
+    machine.uninstall()
+    before = machine.host.tree()
+    done = machine.run("fly", *words)
+    assert done.returncode == 3 and "nothing is installed" in done.stderr
+    assert machine.host.tree() == before
+
+
+def test_a_reboot_that_does_not_happen_is_noticed_and_disarmed(machine):
+    machine.host.program("systemctl", "exit 1\n")
+    done = machine.run("fly", "--wait", "3")
+    assert done.returncode == 3
+    assert "the reboot did not happen" in done.stderr and "is not armed any more" in done.stderr
+    assert "next_entry" not in machine.host.variables()
+
+
+def test_a_linux_that_takes_long_to_go_down_stays_armed(machine):
+    machine.host.program("systemctl", "[ $1 != is-system-running ] || echo stopping\n")
+    done = machine.run("fly", "--wait", "3")
+    assert done.returncode == 4 and "no status within 3 s" in done.stderr
+    assert machine.host.variables()["next_entry"] == "peregrine"
+
+
+def test_a_step_of_arming_that_fails_leaves_nothing_armed(machine):
+    machine.host.program("sync", "exit 1\n")
+    machine.host.program("kexec", "exit 1\n")
+    done = machine.run("fly", "--kexec")
+    assert done.returncode == 3
+    assert "kexec could not load the kernel" in done.stderr and "not armed any more" in done.stderr
+
+
+@pytest.mark.parametrize("network, reason", [
+    ((ROUTES, [{"ifname": "eth0", "addr_info": [{"family": "inet", "local": "10.0.2.99", "prefixlen": 24,
+                                                 "scope": "global"}]}], NEIGHBOUR),
+     "Linux's address is 10.0.2.99/24, and the installed settings say ip=10.0.2.15/24"),
+    (([{**ROUTES[0], "gateway": "10.0.2.3"}], ADDRESSES, [{**NEIGHBOUR[0], "dst": "10.0.2.3"}]),
+     "the gateway is 10.0.2.3, and the installed settings say gw=10.0.2.2"),
+    ((ROUTES, ADDRESSES, [{**NEIGHBOUR[0], "lladdr": "52:55:0a:00:02:99"}]), "gwmac=52:55:0a:00:02:02"),
+])
+def test_a_network_that_changed_since_install_is_noticed_before_the_reboot(machine, network, reason):
+    machine.host.network(*network)
+    before = machine.host.tree()
+    done = machine.run("fly")
+    assert done.returncode == 1 and reason in done.stdout and "it was not armed" in done.stderr
+    assert machine.host.tree() == before
+    machine.install()
+    assert machine.run("fly", "--dry-run").returncode == 0
+
+
+@pytest.mark.parametrize("address", ["fd00::10", "known-to-ssh-alone.invalid"])
+def test_an_address_that_only_ssh_reaches_is_refused_before_the_reboot(machine, address):
+    before = machine.host.tree()
+    done = machine.run("fly", "--address", address)
+    assert done.returncode == 1 and address in done.stderr and "by --address 10.0.2.15" in done.stderr
+    assert machine.host.tree() == before
+
+
+class Sequence:
+    """A kernel, or Linux's ssh, that gives these answers one after the other. None: silence."""
+
+    def __init__(self, *answers):
+        self.answers_left = list(answers)
+
+    def next(self):
+        return self.answers_left.pop(0) if self.answers_left else None
+
+
+def test_the_log_is_followed_again_after_a_silence(monkeypatch, capsys):
+    logs, linux = Sequence((10, "first\n"), None, None, None, (20, "again\n")), Sequence(None, None, "another boot")
+
+    class Client:
+        where, attempts = "a kernel", 1
+        status = staticmethod(lambda: "x 1\n")
+        answers = staticmethod(lambda: bool(logs.answers_left))
+
+        @staticmethod
+        def log(position):
+            if not (answer := logs.next()):
+                raise control.NoAnswer("silent")
+            return answer
+
+    class Linux:
+        name = "host"
+
+        @staticmethod
+        def answers(connect_seconds=5):
+            return None if logs.answers_left else linux.next()
+
+    monkeypatch.setattr(boot_once, "SILENCE_SECONDS", 0.05)
+    monkeypatch.setattr(boot_once, "FOLLOW_SECONDS", 0.03)
+    monkeypatch.setattr(boot_once.commands, "look_again", lambda *_: (Facts("#fact boot-id 0\n first\n#end\n"),
+                                                                   "key=longenough"))
+    monkeypatch.setattr(boot_once, "client_of", lambda *_, **__: Client())
+    monkeypatch.setattr(boot_once, "_arm", lambda *_: None)
+    monkeypatch.setattr(boot_once.commands, "record", lambda *_, **__: 5)
+    options = argparse.Namespace(return_to="", dry_run=False, kexec=False, wait=30, no_follow=False, elf=None)
+    assert boot_once.fly(Linux(), options) == 5
+    said = capsys.readouterr().out
+    steps = [said.index(step)
+             for step in ("first", "is silent", "the kernel answers again", "again\n", "Linux is back")]
+    assert steps == sorted(steps)
+
+
+def test_a_kernel_of_linux_that_came_since_install_is_noticed_before_the_reboot(machine):
+    machine.host.file("/boot/vmlinuz-6.1.0-2-amd64", "new, and the default of the next menu")
+    machine.host.update_grub()
+    before = machine.host.tree()
+    for words in ([], ["--dry-run"], ["--kexec"], ["--return-to", "6.1.0-1-amd64"]):
+        done = machine.run("fly", *words)
+        assert done.returncode == 1 and "come back to 6.1.0-2-amd64" in done.stdout, done.stdout
+        assert "it was not armed" in done.stderr
+    assert machine.host.tree() == before
+    done = machine.run("fly", "--dry-run", "--return-to", "6.1.0-2-amd64")
+    assert done.returncode == 0 and "the next boot is the kernel's" in done.stdout
+
+
+def test_a_kernel_that_the_menu_does_not_list_yet_hinders_no_boot(machine):
+    machine.host.file("/boot/vmlinuz-6.1.0-2-amd64", "copied, and update-grub has not run")
+    done = machine.run("fly", "--dry-run")
+    assert done.returncode == 0 and "of 2 kernels the machine comes back to 6.1.0-1-amd64" in done.stdout
+
+
+def test_a_key_is_asked_for(machine):
+    done = machine.run("status")
+    assert done.returncode == 1 and "--config" in done.stderr

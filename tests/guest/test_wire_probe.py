@@ -1,0 +1,25 @@
+"""tools/probe/: the kernel over a device of our own behind vhost-user, timed from descriptor to descriptor.
+
+The device shares no text with QEMU's or with tests/lib/virtio_model.c: the driver meets a second implementation."""
+import pytest
+
+from probe import vhost
+
+# program: what is played; the stack; the NIC as QEMU shows it, and its properties
+ROWS = {
+    "modern": ("player", "own", "modern", ""),
+    "legacy": ("player", "own", "legacy", ""),
+    "legacy-plain": ("player", "own", "legacy", ",mrg_rxbuf=off,event_idx=off,csum=off,guest_csum=off"),
+    "modern-without-event-index": ("echo", "own", "modern", ",event_idx=off"),
+    "modern-without-mergeable-buffers": ("echo", "own", "modern", ",mrg_rxbuf=off"),
+    "modern-lwip": ("player", "lwip", "modern", ""),
+}
+SHOTS = 20
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_every_shot_is_answered(row):
+    program, stack, nic, more = ROWS[row]
+    times = vhost.visit(vhost.SYSTEMS[stack], program, SHOTS, (1,), seed=row, nic=nic, nic_more=more)
+    assert set(times) == {(play, 1) for play in vhost.PLAYS[program]}
+    assert all(len(values) == SHOTS and min(values) > 0 for values in times.values()), times

@@ -1,0 +1,193 @@
+"""The compute service, app/digest/, over Linux sockets: build/host/digest-linux, against hashlib and base64."""
+import base64
+import contextlib
+import hashlib
+import http.client
+import os
+import pathlib
+import socket
+import subprocess
+import time
+
+import pytest
+
+from vm import ports
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PROGRAM = ROOT / os.environ.get("BUILD", "build") / "host/digest-linux"
+KEY, PATIENCE_S = "a-key-for-tests", 30
+NABHASHES = {"00": "741892770d81d644519a99a6bdfe072a", "deadbeef": "9041d0d440fe93f69515b771619aa54c",
+             "4d656e67205a68756f2069732074686520617574686f72206f66204e414248617368": "be7b4ad42ddd356e7abd8755902961dd"}
+MERCHA_QUERY = f"key={bytes(range(32)).hex()}&nonce={bytes(range(12)).hex()}"
+MERCHA_LEFT = ("d54b26737ae056b6b0502be8b5b332779a90e77c05f6dcd94f0de78a1203ebf4"
+               "d1f06f3406a2f861f55ca953b06d45201e89b338c949fad9ee0e6fe868537c1e")
+
+
+def pseudo_random(count, x):
+    """Returns the bytes of the published MerCha values."""
+    data = bytearray()
+    for _ in range(count):
+        x = (1103515245 * x + 12345) % 2**31
+        data.append(x % 255)
+    return bytes(data)
+
+
+def chain(data, rounds):
+    for _ in range(rounds):
+        data = hashlib.sha256(data).hexdigest().encode()
+    return data.decode()
+
+
+class Client:
+    """A connection that is kept alive."""
+
+    def __init__(self, port):
+        self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S)
+
+    def post(self, target, body=b"", **options):
+        self.connection.request("POST", target, body, **options)
+        response = self.connection.getresponse()
+        return response.status, response.read().decode()
+
+
+def check_values(port):
+    """Plays all four paths against published values and Python's own. The port is of 127.0.0.1."""
+    client = Client(port)
+    for count in (0, 3, 64, 100_000):
+        data = os.urandom(count)
+        assert client.post("/sha256", data) == (200, hashlib.sha256(data).hexdigest() + "\n")
+        assert client.post("/base64", data) == (200, base64.b64encode(data).decode())
+    for rounds in (2, 1000):
+        assert client.post(f"/sha256?rounds={rounds}", b"hello") == (200, chain(b"hello", rounds) + "\n")
+    for text, value in NABHASHES.items():
+        assert client.post("/nabhash", bytes.fromhex(text)) == (200, value + "\n")
+    status, text = client.post("/mercha?" + MERCHA_QUERY, pseudo_random(1024, 1))
+    assert status == 200 and text.splitlines()[1] == MERCHA_LEFT
+    pieces = (data[i:i + 1000] for i in range(0, len(data), 1000))
+    assert client.post("/sha256", pieces, encode_chunked=True, headers={"Transfer-Encoding": "chunked"}) == \
+        (200, hashlib.sha256(data).hexdigest() + "\n")
+
+
+def page(port):
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S)
+    connection.request("GET", "/")
+    text = connection.getresponse().read().decode()
+    connection.close()
+    return dict(line.split(" ", 1) for line in text.splitlines())
+
+
+def say_gg(gg_port):
+    done = subprocess.run([ROOT / "tools/gg", "127.0.0.1", "--port", str(gg_port), "--key", KEY, "--timeout", "20"],
+                          capture_output=True, text=True, timeout=PATIENCE_S)
+    assert done.returncode == 0, done.stderr
+
+
+@contextlib.contextmanager
+def running(*words):
+    """Runs the program. Yields it, with its ports."""
+    service, status, gg_port = ports.free_port(), ports.free_port(), ports.free_port(ports.UDP)
+    options = [f"port={service}", f"http.port={status}", f"key={KEY}", f"control.port={gg_port}", "wait=sleep",
+               "deadline=120", *words]
+    with subprocess.Popen([PROGRAM, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as program:
+        for line in program.stderr:
+            if "digest: running" in line:
+                break
+        program.service, program.status, program.gg_port = service, status, gg_port
+        try:
+            yield program
+        finally:
+            program.terminate()
+
+
+def resident_bytes(program):
+    return int(pathlib.Path(f"/proc/{program.pid}/statm").read_text().split()[1]) * 4096
+
+
+def ask(port, text):
+    """Sends a request as it stands, ends, and returns all that comes back."""
+    with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S) as connection:
+        connection.sendall(text)
+        connection.shutdown(socket.SHUT_WR)
+        return b"".join(iter(lambda: connection.recv(65536), b""))
+
+
+@pytest.mark.parametrize("simd", ["auto", "scalar"])
+def test_all_paths_have_the_published_values_and_the_program_goes_home(simd):
+    with running(f"simd={simd}") as program:
+        check_values(program.service)
+        found = page(program.status)
+        assert found["program"] == "digest" and int(found["digest.responses_200"]) == 15
+        assert (found["digest.sha256"] == "scalar") or simd == "auto"
+        say_gg(program.gg_port)
+        statistics, log = program.communicate(timeout=PATIENCE_S)
+    assert program.returncode == 0 and "leaving: gg" in log and "digest.rounds 1000\n" in statistics
+
+
+def test_a_long_body_takes_no_memory():
+    block, count = os.urandom(1 << 20), 64
+    with running() as program:
+        client = Client(program.service)
+        client.post("/sha256", block)
+        before = resident_bytes(program)
+        expected = hashlib.sha256(block * count).hexdigest() + "\n"
+        length = {"Content-Length": str(count << 20)}
+        assert client.post("/sha256", iter([block] * count), headers=length) == (200, expected)
+        assert resident_bytes(program) < before + (4 << 20)
+
+
+def test_bad_requests_get_words():
+    with running("rounds.max=1000") as program:
+        for text, status in ((b"\0\xff\r\n\r\n", 400), (b"POST /x HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n",
+                                                        404),
+                             (b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", 404),
+                             (b"GET /sha256 HTTP/1.1\r\nHost: x\r\n\r\n", 405),
+                             (b"POST /sha256 HTTP/1.1\r\nHost: x\r\n\r\n", 411),
+                             (b"POST /sha256?rounds=1001 HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n", 400),
+                             (b"POST /sha256 HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nabc", 400)):
+            head, _, words = ask(program.service, text).partition(b"\r\n\r\n")
+            assert head.startswith(b"HTTP/1.1 %d " % status) and len(words) > 10, (text, head)
+
+
+def stopped_reader(port):
+    """Asks for a long answer and reads none of it."""
+    connection = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S)
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    connection.sendall(b"POST /base64 HTTP/1.1\r\nHost: x\r\nContent-Length: 100000000\r\n\r\n")
+    connection.setblocking(False)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            connection.send(bytes(65536))
+    return connection
+
+
+def test_of_many_readers_that_read_nothing_the_slowest_are_cut_off():
+    with running("client.timeout=60") as program, contextlib.ExitStack() as stack:
+        for _ in range(104):
+            stack.enter_context(stopped_reader(program.service))
+        deadline = time.monotonic() + PATIENCE_S
+        while int(page(program.status)["digest.evicted"]) < 4 and time.monotonic() < deadline:
+            time.sleep(0.1)
+        assert 4 <= int(page(program.status)["digest.evicted"]) <= 6
+        assert Client(program.service).post("/sha256", b"abc")[0] == 200
+
+
+def test_a_thousand_connections_and_slow_clients_stall_nobody():
+    with running() as program, contextlib.ExitStack() as stack:
+        address = ("127.0.0.1", program.service)
+        for _ in range(20):
+            stack.enter_context(stopped_reader(program.service))
+            slow = stack.enter_context(socket.create_connection(address))
+            slow.sendall(b"POST /sha256 HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\nabc")
+        client = Client(program.service)
+        assert client.post("/sha256", b"abc")[0] == 200
+        before = resident_bytes(program)
+        for _ in range(1000):
+            with contextlib.suppress(OSError):
+                stack.enter_context(socket.create_connection(address))
+        begin = time.monotonic()
+        for _ in range(50):
+            assert client.post("/sha256", b"abc")[0] == 200
+        assert time.monotonic() - begin < PATIENCE_S / 3
+        found = page(program.status)
+        assert int(found["digest.refused_busy"]) >= 700
+        assert resident_bytes(program) < before + (16 << 20)

@@ -1,0 +1,71 @@
+"""The second program, app/echo/, over Linux sockets: build/host/echo-linux."""
+import http.client
+import os
+import pathlib
+import socket
+import subprocess
+
+from vm import ports
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PROGRAM = ROOT / os.environ.get("BUILD", "build") / "host/echo-linux"
+KEY, PATIENCE_S = "a-key-for-tests", 30
+
+
+def echo_over_tcp(address, data):
+    """Sends the data, ends, and returns all that comes back."""
+    with socket.create_connection(address, timeout=PATIENCE_S) as connection:
+        connection.sendall(data)
+        connection.shutdown(socket.SHUT_WR)
+        return b"".join(iter(lambda: connection.recv(65536), b""))
+
+
+def echo_over_udp(address, data):
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
+        client.settimeout(1)
+        for _ in range(PATIENCE_S):         # UDP promises nothing
+            client.sendto(data, address)
+            try:
+                return client.recv(2048)
+            except TimeoutError:
+                pass
+    return None
+
+
+def page(port):
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S)
+    connection.request("GET", "/")
+    text = connection.getresponse().read().decode()
+    connection.close()
+    return dict(line.split(" ", 1) for line in text.splitlines())
+
+
+def check(echo, status, gg_port):
+    """Echoes, reads the page, and sends the program home. The ports are of 127.0.0.1."""
+    data = os.urandom(40000)
+    assert echo_over_tcp(("127.0.0.1", echo), data) == data
+    assert echo_over_udp(("127.0.0.1", echo), data[:1000]) == data[:1000]
+    found = page(status)
+    assert found["program"] == "echo" and found["echo.accepted"] == "1" and found["echo.bytes"] == "40000"
+    assert int(found["echo.datagrams"]) >= 1 and not any(name.startswith("player.") for name in found)
+    done = subprocess.run([ROOT / "tools/gg", "127.0.0.1", "--port", str(gg_port), "--key", KEY, "--timeout", "20"],
+                          capture_output=True, text=True, timeout=PATIENCE_S)
+    assert done.returncode == 0 and "echo.bytes 40000\n" in done.stdout, done.stderr
+
+
+def test_echo_answers_on_both_protocols_shows_its_page_and_goes_home():
+    echo, status, gg_port = ports.free_port(), ports.free_port(), ports.free_port(ports.UDP)
+    words = [f"port={echo}", f"http.port={status}", f"key={KEY}", f"control.port={gg_port}", "wait=sleep",
+             "deadline=60"]
+    with subprocess.Popen([PROGRAM, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as program:
+        for line in program.stderr:
+            if "echo: running" in line:
+                break
+        check(echo, status, gg_port)
+        statistics, log = program.communicate(timeout=PATIENCE_S)
+    assert program.returncode == 0 and "leaving: gg" in log and "echo.accepted 1\n" in statistics
+
+
+def test_words_of_other_programs_are_unknown():
+    done = subprocess.run([PROGRAM, "feed=1.2.3.4:5"], capture_output=True, text=True, timeout=PATIENCE_S)
+    assert done.returncode == 2 and '"feed": there is no such key' in done.stderr

@@ -1,0 +1,30 @@
+"""docs/settings.md and --help against the settings' tables, as build/host/peregrine-linux prints them."""
+import os
+import pathlib
+import subprocess
+
+from make import settings_page
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = ROOT / os.environ.get("BUILD", "build")
+PROGRAM = BUILD / "host/peregrine-linux"
+
+
+def test_the_page_holds_the_tables():
+    page = (ROOT / "docs/settings.md").read_text()
+    assert page == settings_page.composed(page, settings_page.table_of(PROGRAM)), "docs/settings.md is old: make docs"
+
+
+def test_the_page_of_the_time_program_holds_its_table():
+    page = (ROOT / "app/time/README.md").read_text()
+    table = settings_page.own_keys(settings_page.table_of(BUILD / "host/time-linux"))
+    assert page == settings_page.composed(page, table), "app/time/README.md is old: make docs"
+
+
+def test_help_names_every_key():
+    text = subprocess.run([PROGRAM, "--help"], capture_output=True, text=True, check=True, timeout=20).stdout
+    keys = [line.split("`")[1] for line in settings_page.table_of(PROGRAM).splitlines()[2:]]
+    assert len(keys) > 30 and keys[0] == "feed"
+    for key in keys:
+        assert f"\n  {key}= " in text, f"--help says nothing of {key}="
+    assert max(map(len, text.splitlines())) <= 120

@@ -1,0 +1,16 @@
+/* The I/O ports of a unit test: bytes that keep what is written. A test changes the bytes, or takes ports over. */
+#pragma once
+
+#include <stdint.h>
+
+enum { FAKE_PORT_COUNT = 1 << 16 };
+extern uint8_t fake_ports[FAKE_PORT_COUNT + 4]; /* an access at the last port may go beyond it */
+
+/* Returns what a read of `bytes` bytes finds; `kept` is what stands in fake_ports. NULL: reads find `kept`. */
+extern uint32_t (*fake_ports_read)(uint16_t port, uint32_t bytes, uint32_t kept);
+
+/* Sees each write, after fake_ports has changed. NULL: nobody does. */
+extern void (*fake_ports_written)(uint16_t port, uint32_t bytes, uint32_t value);
+
+/* Fills fake_ports with `value`, and forgets both functions. Absent ports read 0xff. */
+void fake_ports_reset(uint8_t value);

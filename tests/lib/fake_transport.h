@@ -1,0 +1,59 @@
+/* A transport that the test plays: it queues the events, and reads what was sent. Time is the test's. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "net/transport.h"
+
+enum { FAKE_STREAM_BYTES = 64 * 1024, FAKE_DATAGRAM_COUNT = 64 };
+
+struct fake_connection {
+    bool used, connected, closed_by_us, aborted_by_us, over; /* over: TRANSPORT_CLOSED is queued */
+    uint32_t address;
+    uint16_t port;
+    char sent[FAKE_STREAM_BYTES]; /* everything given to transport_send, NUL-terminated */
+    uint32_t sent_bytes;
+    uint32_t acked_bytes;  /* the test's: of sent_bytes */
+    uint32_t window_bytes; /* the test's: more than this unacknowledged is refused */
+    bool held;             /* by transport_hold: the test must queue no data */
+    bool no_message;       /* the test's: transport_message gives NULL */
+    uint8_t message[TRANSPORT_MESSAGE_BYTES_MAX];
+    uint32_t prepared_from, prepared_bytes; /* transport_message_prepare's; the bytes must not change until sent */
+    uint8_t prepared[TRANSPORT_MESSAGE_BYTES_MAX];
+};
+
+struct fake_datagram {
+    uint32_t address;
+    uint16_t from_port, to_port;
+    uint32_t bytes;
+    uint8_t data[TRANSPORT_DATAGRAM_BYTES_MAX];
+};
+
+struct fake {
+    struct fake_connection connections[TRANSPORT_CONNECTION_COUNT_MAX];
+    struct transport_network network;
+    uint32_t connect_count; /* calls, refused ones too */
+    uint32_t warmed_count;  /* calls of transport_warm */
+    uint16_t listening;     /* the port last given to transport_listen */
+    bool refuse_connect, refuse_listen, refuse_udp_bind, refuse_udp;
+    bool linger; /* peers never close their side: transport_close is not the end */
+    struct fake_datagram datagrams[FAKE_DATAGRAM_COUNT];
+    uint32_t datagram_count; /* sent in all; the first FAKE_DATAGRAM_COUNT are kept */
+};
+extern struct fake fake;
+
+void fake_reset(void);
+
+/* Returns the newest connection to a port that is open or opening; -1: none. */
+int fake_to(uint16_t port);
+
+/* Queues an event, as all functions below. Data is copied to a buffer of exactly its size, freed at the next poll. */
+void fake_connected(int id);
+void fake_data(int id, const void *data, size_t bytes);
+void fake_text(int id, const char *text);
+void fake_ended(int id);
+int fake_accepted(uint16_t port); /* a peer connects to a port with a listener; returns the connection */
+void fake_closed(int id, enum transport_reason reason);
+void fake_datagram(uint32_t address, uint16_t peer_port, uint16_t port, const void *data, size_t bytes);

@@ -1,0 +1,33 @@
+#include "tests/lib/player_setup.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "app/player/player.h"
+#include "app/player/settings.h"
+#include "app/service/service.h"
+#include "app/service/settings.h"
+#include "app/service/stats.h"
+
+static void need(const char *mistake)
+{
+    if (!mistake)
+        return;
+    fprintf(stderr, "player_setup: %s\n", mistake);
+    abort();
+}
+
+void player_setup(const char *words, bool keeps_tables, uint64_t tsc_khz, uint64_t now_ns)
+{
+    static struct settings settings;
+    const struct program_machine machine = { .tsc_khz = tsc_khz, .secret = { 7 } };
+    service_settings_begin(&settings, &player_settings_table, NULL);
+    settings_add(&settings, "test", words, strlen(words));
+    need(settings_finish(&settings) ? NULL : settings.error);
+    if (!keeps_tables)
+        need(player_prepare(&machine));
+    stats_clear();
+    need(service_init(machine.secret, false, now_ns));
+    need(player_init(&machine, now_ns));
+}

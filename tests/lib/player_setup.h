@@ -1,0 +1,9 @@
+/* The player set up from words, as its program is: for unit tests, benchmarks and fuzz targets. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Reads the words and starts service and player. The bytes of `secret` are all the same; the transport is up. With
+ * `keeps_tables` the matcher's tables are those of the call before. Exits with a message if the words are refused. */
+void player_setup(const char *words, bool keeps_tables, uint64_t tsc_khz, uint64_t now_ns);

@@ -1,0 +1,61 @@
+/* ICMP and UDP: a payload of each length up to the longest that is quoted, and a full frame's; each ends where the
+ * buffer ends. Sending is not part of this, except that all that is to be sent can be read. */
+#include "net/ip/ip.h"
+
+static struct net_ip ip;
+static uint8_t payload[1480], header[IPV4_HEADER_BYTES_MAX], frame[NETDEV_FRAME_BYTES_MAX];
+static struct tx_buffer buffer = { .data = frame };
+static uint8_t read;
+
+struct tx_buffer *ipv4_output_begin(struct net_ip *of) { return of->interface.up ? &buffer : NULL; }
+
+bool ipv4_output_send(struct net_ip *of, struct tx_buffer *full, const struct ipv4_output *output, uint32_t bytes,
+                      uint64_t now_ns)
+{
+    (void)of, (void)output, (void)now_ns;
+    prove_holds(bytes <= NETDEV_FRAME_BYTES_MAX - IPV4_PAYLOAD_OFFSET);
+    return full->data[0] == 0;
+}
+
+bool ipv4_output_copy(struct net_ip *of, const struct ipv4_output *output, const uint8_t *data, uint32_t bytes,
+                      uint64_t now_ns)
+{
+    (void)of, (void)output, (void)now_ns;
+    for (uint32_t i = 0; i < bytes; i++)
+        read = data[i];
+    return read == 0;
+}
+
+static void accept(uint32_t bytes)
+{
+    struct ipv4_packet packet = {
+        .header = header,
+        .header_bytes = (uint32_t)prove_number(5, 15) * 4,
+        .payload = payload + sizeof payload - bytes,
+        .payload_bytes = bytes,
+        .source = prove_number(0, UINT32_MAX),
+        .destination = prove_number(0, UINT32_MAX),
+        .link_source = header,
+        .protocol = prove_number(0, UINT8_MAX),
+        .broadcast = prove_number(0, 1),
+        .checksum_good = prove_number(0, 1),
+    };
+    struct icmp_error error;
+    struct udp_datagram datagram;
+    udp_accept(&ip, &packet, prove_number(0, INT64_MAX), &datagram);
+    icmp_accept(&ip, &packet, prove_number(0, INT64_MAX), &error);
+}
+
+void main(void)
+{
+    prove_any(payload, sizeof payload);
+    prove_any(header, sizeof header);
+    prove_any(&ip.icmp, sizeof ip.icmp);
+    prove_any(ip.udp.ports, sizeof ip.udp.ports);
+    ip.udp.port_count = prove_number(0, UDP_PORT_COUNT_MAX);
+    ip.interface.up = prove_number(0, 1);
+    ip.interface.address = prove_number(0, UINT32_MAX);
+    for (uint32_t bytes = 0; bytes <= sizeof(struct icmp_wire) + IPV4_HEADER_BYTES_MAX + 8; bytes++)
+        accept(bytes);
+    accept(sizeof payload);
+}

@@ -1,0 +1,195 @@
+"""Proves with Frama-C that the parsers which read a stranger's bytes have no run-time error.
+
+    tests/prove/prove.py [NAME ...]     all proofs, or some
+
+A proof by Eva is tests/prove/NAME.c, which calls the product's functions with any bytes. A proof by WP takes the
+contracts that stand before the product's functions, for bytes of any number. Each alarm must stand in known_alarms with
+its reason. Exit 1: an alarm that is not there, or one there that no longer comes; 77: no Frama-C here."""
+import concurrent.futures
+import csv
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+HERE = Path("tests/prove")
+SECONDS_MAX = 600
+
+# A row a proof: its title, the product's files, the functions whose paths Eva keeps apart and how many, more options.
+PROOFS = {
+    "dhcp": ("DHCP messages", "net/ip/dhcp.c base/siphash.c", "dhcp_input:50,siphash:50", ()),
+    "tcp": ("TCP header and options", "net/tcp/input.c net/tcp/options.c net/ip/checksum.c",
+            "segment_parse:5,checksum_sum_wide:100", ()),
+    "http_response": ("HTTP responses", "net/http/response.c",
+                      "step:20,http_response_step:20,step_to_body:50,head_byte:50,chunk_bytes_usual:50,in_body:5",
+                      ("-eva-widening-delay", "30", "-eva-split-return-function", "chunk_bytes_usual:0,in_body:0")),
+    "control": ("control datagrams", "app/service/control.c base/hmac.c base/sha256.c base/siphash.c",
+                "datagram:10,control_datagram:20,hmac_key_set:70,sha256_add:20,sha256_finish:20,block_take:70,"
+                "transport_udp_send:200,make_challenge:5,siphash:40,"
+                "length_is_right:20,take_set:10,set:200",
+                ("-eva-split-return-function", "length_is_right:0")),
+    "ip": ("Ethernet and IPv4 headers", "net/ip/ipv4.c net/ip/ethernet.c net/ip/checksum.c",
+           "accept:100,ethernet_accept:20",
+           ("-eva-use-spec", "checksum_sum", "-eva-split-return-function", "ethernet_accept:0")),
+    "reassembly": ("reassembly", "net/ip/reassembly.c", "accept:20,slots_any:20", ()),
+    "ip_payload": ("ICMP and UDP", "net/ip/icmp.c net/ip/udp.c net/ip/checksum.c", "accept:100",
+                   ("-eva-use-spec", "checksum_sum")),
+    "checksum": ("Internet checksum", "net/ip/checksum.c", "checksum_sum_wide:100", ()),
+}
+
+# The title, the product's files, and the functions whose contracts WP proves.
+CONTRACTS = {
+    "http_request": ("HTTP requests", "net/http/request.c base/text.c",
+                     "http_request_head_bytes http_request_parse line_split target_split lower same_name trimmed "
+                     "length_take connection_take field_take fields_take framing_refused version_take "
+                     "text_of text_is text_skip text_starts text_split text_digit_is text_hex_digit text_number "
+                     "text_address text_duration text_chance"),
+}
+# Preconditions of this name are not proved: they say that a C string ends, and each such argument is a literal.
+TERMINATED = "terminated"
+GOAL_SECONDS_MAX = 20
+
+COMMON = ["-c11", "-machdep", "gcc_x86_64", "-cpp-extra-args=-I. -include tests/prove/include/prove.h",
+          "-kernel-warn-key", "annot:missing-spec=error", "-eva", "-eva-precision", "0", "-eva-widening-delay", "10",
+          "-eva-ilevel", "32"]
+
+
+def run(command):
+    """Returns the exit code of Frama-C and what it printed."""
+    try:
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=SECONDS_MAX)
+    except subprocess.TimeoutExpired:
+        return 1, f"no end after {SECONDS_MAX} s"
+    return done.returncode, done.stdout + done.stderr
+
+
+def eva(name, csv_path):
+    """Runs one proof by Eva; returns its exit code and what it printed."""
+    _, sources, slevels, options = PROOFS[name]
+    harness = HERE / f"{name}.c"
+    included = set(re.findall(r'#include "([^"]+\.c)"', (ROOT / harness).read_text()))
+    files = [source for source in sources.split() if source not in included]
+    command = ["frama-c", *COMMON, *options, "-eva-slevel-function", ",".join(filter(None, ["main:5000", slevels])),
+               str(harness), "tests/prove/include/assertion.c", *files, "-then", "-report-csv", str(csv_path)]
+    return run(command)
+
+
+def prove_contracts(name):
+    """Runs one proof by WP. An alarm is a goal that no prover reached."""
+    began = time.monotonic()
+    _, sources, functions = CONTRACTS[name]
+    subprocess.run(["why3", "config", "detect"], capture_output=True)
+    code, text = run(["frama-c", "-c11", "-machdep", "gcc_x86_64",
+                      "-cpp-extra-args=-I. -DPROVE_CONTRACTS -include tests/prove/include/prove.h",
+                      "-wp", "-wp-rte", "-wp-model", "Typed+Cast", "-wp-prover", "z3", "-wp-par", "2",
+                      "-wp-timeout", str(GOAL_SECONDS_MAX), f"-wp-prop=-{TERMINATED}",
+                      "-wp-fct", ",".join(functions.split()), *sources.split()])
+    goals = re.search(r"Proved goals:\s+(\d+) / (\d+)", text)
+    if code or not goals:
+        return {"name": name, "failed": "\n".join(text.splitlines()[-15:])}
+    alarms = re.findall(r"Goal typed_cast_(\w+) : (?!Valid)\w+", text)
+    return {"name": name, "failed": None, "alarms": [("goal", alarm) for alarm in alarms],
+            "functions": sorted(re.findall(r"annotating function (\w+)", text)),
+            "reached": goals.groups(), "seconds": time.monotonic() - began}
+
+
+def alarms_of(csv_path, text):
+    """Returns the properties and assertions that Eva could not prove: (function, assertion) each, without
+    repetition."""
+    with open(csv_path) as file:
+        rows = list(csv.DictReader(file, delimiter="\t"))
+    proved = ("Valid", "Considered valid", "Dead", "Unreachable")
+    alarms = {(row["function"], " ".join(row["property"].split())) for row in rows
+              if row["function"] != "Frama_C_show_each_assertion" and not row["status"].startswith(proved)}
+    failed = re.findall(r'Frama_C_show_each_assertion:\s+{{ "(.*)" }}', text)
+    return sorted(alarms | {("ASSERT", condition) for condition in failed})
+
+
+def functions_of(name, text):
+    """Returns the product's functions that Eva went through, without the harness's and the stubs'."""
+    own = (ROOT / HERE / f"{name}.c").read_text()
+    found = {re.sub(r"_\d+$", "", function) for function in re.findall(r"Values at end of function (\w+):", text)}
+    return sorted(function for function in found if not function.startswith(("Frama_C_", "prove_", "assert_failed"))
+                  and not re.search(rf"^\w[\w *]*\b{function}\(", own, re.M))
+
+
+def prove(name):
+    return prove_contracts(name) if name in CONTRACTS else prove_any_input(name)
+
+
+def prove_any_input(name):
+    """Runs one proof by Eva."""
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        csv_path = Path(folder) / "properties.csv"
+        code, text = eva(name, csv_path)
+        if code or not csv_path.exists():
+            return {"name": name, "failed": "\n".join(text.splitlines()[-15:])}
+        alarms = alarms_of(csv_path, text)
+    reached = re.search(r"(\d+) statements reached \(out of (\d+)\)", text)
+    return {"name": name, "failed": None, "alarms": alarms, "functions": functions_of(name, text),
+            "reached": reached.groups() if reached else ("0", "0"), "seconds": time.monotonic() - began}
+
+
+def known_alarms():
+    """Returns {(proof, function, assertion): reason}."""
+    known = {}
+    for line in (ROOT / HERE / "known_alarms").read_text().splitlines():
+        if line.strip() and not line.startswith("#"):
+            proof, function, assertion, reason = (part.strip() for part in line.split(" | "))
+            known[proof, function, assertion] = reason
+    return known
+
+
+def judge(results, known):
+    """Returns the faults as lines."""
+    wrong = []
+    for result in results:
+        name = result["name"]
+        if result["failed"]:
+            wrong.append(f"{name}: Frama-C failed:\n{result['failed']}")
+            continue
+        alarms = {(name, *alarm) for alarm in result["alarms"]}
+        listed = {key for key in known if key[0] == name}
+        wrong += [f"{name}: new alarm in {key[1]}: {key[2]}" for key in sorted(alarms - listed)]
+        wrong += [f"{name}: listed alarm is gone in {key[1]}: {key[2]}" for key in sorted(listed - alarms)]
+    return wrong
+
+
+def main(names):
+    if not shutil.which("frama-c"):
+        print("prove: Frama-C is missing; as root: apt-get install --no-install-recommends frama-c-base")
+        return 77
+    titles = {name: row[0] for name, row in (PROOFS | CONTRACTS).items()}
+    unknown = [name for name in names if name not in titles]
+    if unknown:
+        print(f"prove: no proof {', '.join(unknown)}; there are {', '.join(titles)}")
+        return 2
+    began = time.monotonic()
+    with concurrent.futures.ThreadPoolExecutor(min(2, os.cpu_count() or 1)) as pool:
+        results = list(pool.map(prove, names or titles))
+    known = known_alarms()
+    print(f"{'proof':<28}{'functions':>10}{'statements or goals':>20}{'alarms':>8}{'seconds':>9}")
+    for result in results:
+        if not result["failed"]:
+            print(f"{titles[result['name']]:<28}{len(result['functions']):>10}{' of '.join(result['reached']):>20}"
+                  f"{len(result['alarms']):>8}{result['seconds']:>9.1f}")
+    for result in results:
+        print(f"\n{result['name']}: {' '.join(result.get('functions', ()))}")
+    reasons = [(key, reason) for key, reason in known.items() if key[0] in [result["name"] for result in results]]
+    if reasons:
+        print("\nAlarms that stand, and why:")
+        for (proof, function, assertion), reason in reasons:
+            print(f"  {proof}, {function}: {assertion}\n      {reason}")
+    wrong = judge(results, known)
+    print("\n" + "\n".join(wrong) if wrong else f"\nno alarm beyond the table, {time.monotonic() - began:.0f} s in all")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

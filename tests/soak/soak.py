@@ -1,0 +1,370 @@
+"""The soak: a game for hours in bad weather. `make soak HOURS=1` runs this program.
+
+The kernel plays in QEMU at some ten answers a second. The wire loses, repeats and delays frames. The server closes both
+connections now and then, is killed and comes back. The lease moves to another address. Strangers flood the guest and
+forge GG.
+
+Exits 0 if nothing was lost while the player was connected, and nothing was wrong or repeated. Pools and memory must be
+flat, and no forged command may be obeyed. Prints a line a minute; writes build/bench/soak.json."""
+import argparse
+import contextlib
+import os
+import pathlib
+import re
+import secrets
+import socket
+import statistics
+import sys
+import tempfile
+import time
+
+from contest import record, rounds
+from deploy import control
+from tests.bench import bench_rows
+from tests.e2e import dhcp_server
+from tests.soak import weather
+from vm import machine, qemu
+from vm.game import Game, outcome
+
+USER = "peregrine"
+LEASES = ("10.77.0.2", "10.77.0.3")
+PORT_BASE = 10000                           # the namespace is ours
+S_NS = 10**9
+BEFORE_NS, AFTER_NS = 1 * S_NS, 1 * S_NS    # around a break that we make: what is under way then may be lost
+RSS_GROWTH_MAX = 16 << 20                   # QEMU's own memory; the guest's is fixed
+FLOOD_RATE = 1000
+RECONNECT_S_MEDIAN, RECONNECT_S_MAX = 0.5, 2.5  # the server refuses for 0.1 s; a SYN that our wire drops costs 1 s
+EARLY_RISK = "1e-12"                        # at the usual 1e-5 a burst, one early answer is wrong in three hours
+SAMPLE_LATE_S_MAX = 1.0                     # a sample may come so late
+DRIFT_PPM_MAX = 1000                        # the figure is reported; this bound catches a wrong frequency
+
+
+class Soak:
+    close_after, settings = 97, ()              # bursts between two closes by the server; more words for the guest
+
+    def __init__(self, seconds, directory, tools):
+        self.seconds, self.directory, self.tools = seconds, directory, tools
+        self.key = "0x" + secrets.token_hex(32)
+        self.cycle_s = min(300.0, max(24.0, seconds / 3))
+        self.begun, self.commit = time.monotonic(), bench_rows.commit()
+        self.records, self.breaks, self.samples, self.closes = [], [], [], []
+        self.problems = []
+        self.restarts = self.leases = self.floods = self.forged = 0
+        self.dhcp = tools.enter_context(dhcp_server.DhcpServer(
+            machine.TAP, machine.TAP_HOST, LEASES[0], mask="255.255.255.0", lease_s=20 if seconds > 60 else 6))
+        self.wire = tools.enter_context(weather.Wire(
+            directory, machine.TAP, bytes.fromhex(machine.MAC.replace(":", "")), "soak"))
+        self.game = self.new_game()
+        self.guest = tools.enter_context(self.new_guest())
+
+    # ---- who plays
+
+    def new_game(self):
+        words = ["--begin", "now", "--round", "online", "--seed", f"soak-{self.restarts}", "--burst", "50-300",
+                 "--interval", "0.05-0.15", "--rate", "16", "--close-after", str(self.close_after),
+                 "--close-for", "0.1"]
+        return Game(machine.TAP_HOST, words, PORT_BASE)
+
+    def new_guest(self):
+        setup = machine.Setup(net="tap", lease=True)
+        words = ["wait=sleep", "server.timeout=60", f"early.risk={EARLY_RISK}", *self.settings]
+        settings = machine.settings_text(setup, rounds.ROUNDS["online"], self.game.endpoints(machine.TAP_HOST), USER,
+                                         self.key, words)
+        options = [*qemu.kernel(settings), "-netdev", self.wire.netdev,
+                   "-device", f"{machine.NICS['transitional']},netdev=net0,mac={machine.MAC}"]
+        return qemu.Machine(options, memory=setup.memory, cpu=machine.CPUS["tcg"])
+
+    def client(self, key=None, timeout_s=1.0):
+        return control.Client(self.dhcp.guest, control.key_from_text(key or self.key), timeout_s=timeout_s)
+
+    # ---- the troubles
+
+    def schedule(self):
+        """Yields (seconds from the start, action) of the whole soak."""
+        cycle, number = self.cycle_s, 0
+        flood_s = min(10.0, cycle * 0.08)
+        while (start := 4 + number * cycle) < self.seconds:
+            kinds = [weather.FLOODS[(2 * number + i) % len(weather.FLOODS)] for i in (0, 1)]
+            yield start + 0.05 * cycle, lambda: self.set_weather(True)
+            yield start + 0.30 * cycle, lambda: self.set_weather(False)
+            yield start + 0.35 * cycle, lambda kind=kinds[0]: self.begin_flood(kind)
+            yield start + 0.35 * cycle + flood_s, self.end_flood
+            yield start + 0.50 * cycle, self.restart_server
+            yield start + 0.62 * cycle, self.forge_gg
+            yield start + 0.70 * cycle, self.move_lease
+            yield start + 0.84 * cycle, lambda kind=kinds[1]: (self.set_weather(True), self.begin_flood(kind))
+            yield start + 0.84 * cycle + flood_s, lambda: (self.set_weather(False), self.end_flood())
+            number += 1
+
+    def set_weather(self, bad):
+        self.wire.bad_weather = bad
+
+    def begin_flood(self, kind):
+        self.floods += 1
+        self.wire.flood = (kind, FLOOD_RATE, socket.inet_aton(self.dhcp.guest))
+
+    def end_flood(self):
+        self.wire.flood = None
+
+    def restart_server(self):
+        killed_ns = time.time_ns()
+        self.game.process.kill()
+        self.game.process.wait(60)
+        self.keep_record(until_ns=killed_ns)
+        self.restarts += 1
+        time.sleep(0.5)
+        self.game = self.new_game()
+
+    def keep_record(self, until_ns):
+        """Keeps the record of the server that was killed, without a last line that was cut."""
+        text = self.game.record_path.read_bytes()
+        self.game.record_path.write_bytes(text[:text.rfind(b"\n") + 1])
+        self.records.append((record.read(self.game.record_path), until_ns))
+        self.game.close()
+
+    def forge_gg(self):
+        self.forged += 1
+        with contextlib.suppress(control.ControlError):
+            self.client(key="another key of strangers", timeout_s=0.3).gg()
+            self.problems.append("a forged GG was answered")
+
+    def move_lease(self):
+        """Refuses the next renewal: the guest gets another address."""
+        self.leases += 1
+        self.dhcp.guest = LEASES[self.leases % 2]
+
+    # ---- watching
+
+    def sample(self):
+        """Keeps a sample of the guest's statistics; says nothing if the guest is between two addresses."""
+        try:
+            values = control.parse(self.client(timeout_s=0.5).status())
+        except control.ControlError:
+            return
+        text = pathlib.Path(f"/proc/{self.guest.process.pid}/status").read_text(encoding="ascii")
+        values["rss"] = int(re.search(r"VmRSS:\s+(\d+)", text)[1]) << 10
+        self.samples.append((time.monotonic(), values))
+
+    def line(self):
+        values = self.samples[-1][1] if self.samples else {}
+        board = {}
+        with contextlib.suppress(OSError, ValueError):
+            board = self.game.board()
+        user = next(iter(board.get("users", [])), {})
+        return (f"soak: {(time.monotonic() - self.begun) / 60:.0f} min: offered {board.get('offered')} and found "
+                f"{user.get('found')} since restart {self.restarts}, answers {values.get('player.answers')}, leases "
+                f"{self.leases}, floods {self.floods}, forged GG {self.forged}, send queue "
+                f"{values.get('pool.send_queue_bytes_used')} bytes, buffers free {values.get('pool.tx_buffers_free')} "
+                f"and {values.get('pool.rx_buffers_free')}, QEMU {values.get('rss', 0) >> 20} MiB")
+
+    def play(self):
+        self.guest.wait_for(r"network: up", 60)
+        actions = iter(self.schedule())
+        action = next(actions, None)
+        sample_s = 10 if self.seconds > 120 else 2
+        next_sample, next_line = 3.0, 60.0
+        while (now := time.monotonic() - self.begun) < self.seconds:
+            if self.guest.process.poll() is not None:
+                self.problems.append("the machine ended before the game")
+                return
+            if action and now >= action[0]:
+                action[1]()
+                action = next(actions, None)
+            elif now >= next_sample:
+                self.sample()
+                next_sample = now + sample_s
+            elif now >= next_line:
+                print(self.line(), flush=True)
+                next_line += 60
+            else:
+                time.sleep(0.05)
+        self.set_weather(False)
+        self.end_flood()
+        time.sleep(3)
+        self.sample()
+
+    def end(self):
+        """Ends guest and server; keeps the last record."""
+        left_ns = time.time_ns()
+        if self.guest.process.poll() is None:
+            try:
+                self.client(timeout_s=5).gg()
+                self.guest.wait_reset()
+            except (control.ControlError, AssertionError) as error:
+                self.problems.append(f"GG: {error}")
+        lines = self.game.stop()
+        self.records.append((lines, left_ns))
+        self.game.close()
+
+    # ---- the verdict
+
+    def breaks_of(self, lines, until_ns):
+        """Returns the times (from, to) in ns during which this server's player was cut off by us."""
+        opened = [line["ns"] for line in lines if line["kind"] == "feed-open" and "ns" in line]
+        found = [(until_ns - BEFORE_NS, time.time_ns())]
+        for refused_ns in self.dhcp.refused_ns:
+            again = min((ns for ns in opened if ns > refused_ns), default=refused_ns + 10 * S_NS)
+            found.append((refused_ns - BEFORE_NS, again + AFTER_NS))
+        return found
+
+    def judge(self):
+        """Returns the figures; adds to the problems."""
+        figures = {"offered": 0, "submitted": 0, "missed": 0, "wrong": 0, "repeated": 0, "late": 0, "cut": 0,
+                   "again": 0}
+        first, before = {}, set()       # submitted to a server before: a player that remembers gives no answer twice
+        for lines, until_ns in self.records:
+            result = outcome(lines, USER)
+            cut = self.digits_cut(lines, until_ns)
+            missed = [digits for digits in result["missed"] if digits not in cut and digits not in before]
+            figures["again"] += len(before.intersection(result["missed"]) - cut)
+            before.update(result["submitted"])
+            late = [line for line in lines if line["kind"] == "submission" and line["verdict"].startswith("late")
+                    and line["digits"] not in cut]
+            for name, found in (("missed", missed), ("wrong", result["wrong"]), ("repeated", result["repeated"]),
+                                ("late", late)):
+                figures[name] += len(found)
+                if found:
+                    first.setdefault(name, found[0])
+            figures["offered"] += len(result["offered"])
+            figures["submitted"] += len(result["submitted"])
+            figures["cut"] += len(cut)
+        self.problems += [f"{name}: {figures[name]}, the first {each}" for name, each in first.items()]
+        return figures
+
+    def digits_cut(self, lines, until_ns):
+        """Returns the answers that were on their way during one of our breaks."""
+        bursts = sorted((line["position"], line["ns"]) for line in lines if line["kind"] == "burst")
+        spans = self.breaks_of(lines, until_ns)
+        ends = {}
+        at = 0
+        for line in sorted((line for line in lines if line["kind"] == "answer"), key=lambda line: line["end"]):
+            while at + 1 < len(bursts) and bursts[at + 1][0] < line["end"]:
+                at += 1
+            begun = max((ns for position, ns in bursts[max(0, at - 30):at + 1] if position <= line["start"]),
+                        default=bursts[max(0, at - 30)][1])
+            ends[line["digits"]] = (begun, bursts[at][1])
+        return {digits for digits, (begun, ended) in ends.items()
+                if any(begun <= to and ended >= since for since, to in spans)}
+
+    def drift_ppm(self):
+        (first_s, first), (last_s, last) = self.samples[0], self.samples[-1]
+        guest_s = (last["program.uptime_ns"] - first["program.uptime_ns"]) / S_NS
+        return (guest_s / (last_s - first_s) - 1) * 1e6, last_s - first_s
+
+    def check_samples(self):
+        """Adds what is not flat, and what was obeyed and must not have been."""
+        if len(self.samples) < 3:
+            self.problems.append(f"only {len(self.samples)} samples of the statistics")
+            return
+        quarter = max(1, len(self.samples) // 4)
+        early, late = (statistics.median(values["rss"] for _, values in part)
+                       for part in (self.samples[quarter:2 * quarter], self.samples[-quarter:]))
+        if late - early > RSS_GROWTH_MAX:
+            self.problems.append(f"QEMU's memory grew from {early} to {late} bytes")
+        first, last = self.samples[0][1], self.samples[-1][1]
+        if last["pool.send_queue_bytes_used"]:
+            self.problems.append(f"the send queue holds {last['pool.send_queue_bytes_used']} bytes at the end")
+        for name in ("pool.tx_buffers_free", "pool.rx_buffers_free"):
+            if last[name] < first[name] - 16:
+                self.problems.append(f"{name}: {first[name]} at the start, {last[name]} at the end")
+        if self.forged and not last["control.drop_mac"]:
+            self.problems.append("no forged command was refused")
+        ppm, over_s = self.drift_ppm()
+        if abs(ppm) > DRIFT_PPM_MAX and abs(ppm) * over_s > SAMPLE_LATE_S_MAX * 1e6:
+            self.problems.append(f"the clock drifts by {ppm:.0f} ppm")
+        if last["submit.dropped_no_room"]:
+            self.problems.append("answers were dropped for want of room")
+
+
+class Reconnect(Soak):
+    """Strangers' frames all the time, while the server, a neighbour that is no gateway, closes its connections.
+
+    Each stranger's frame comes from another address of the link: those that are answered may not push out the server's
+    entry in the ARP table. Forged ARP replies claim the server's address."""
+    close_after, settings = 15, (f"ip={LEASES[0]}/24",)
+
+    def schedule(self):
+        kinds = ("syn", "ping", "arp", "claim")
+        for number, kind in enumerate(kinds):
+            yield 3 + number * (self.seconds - 3) / len(kinds), lambda kind=kind: self.begin_flood(kind)
+
+    def judge(self):
+        figures = super().judge()
+        gaps = gaps_s(self.records)
+        if len(gaps) < 4 or statistics.median(gaps) > RECONNECT_S_MEDIAN or gaps[-1] > RECONNECT_S_MAX:
+            self.problems.append(f"connections again after {[f'{gap:.2f}' for gap in gaps]} s")
+        return figures
+
+
+def gaps_s(records):
+    """Returns for each close by the server the seconds until the player's next input connection."""
+    gaps = []
+    for lines, _ in records:
+        closed = None
+        for line in lines:
+            if line["kind"] == "feed-close":
+                closed = line.get("ns")
+            elif line["kind"] == "feed-open" and closed:
+                gaps.append((line["ns"] - closed) / S_NS)
+                closed = None
+    return sorted(gaps)
+
+
+def run(kind, seconds):
+    with contextlib.ExitStack() as tools:
+        directory = tools.enter_context(tempfile.TemporaryDirectory(prefix="peregrine-soak-"))
+        machine.set_up_namespace()
+        soak = kind(seconds, directory, tools)
+        try:
+            soak.play()
+        finally:
+            soak.end()
+        figures = soak.judge()
+        soak.check_samples()
+        return soak, figures
+
+
+def write(soak, figures, gaps, command):
+    rows = bench_rows.Rows(qemu.BUILD / "bench/soak.json")
+    rows.commit = soak.commit           # the start's: the tree may have gone on
+    seconds = round(time.monotonic() - soak.begun)
+    more = {**figures, "seconds": seconds, "restarts": soak.restarts, "leases": len(soak.dhcp.refused_ns),
+            "floods": soak.floods, "forged_gg": soak.forged, "problems": soak.problems,
+            **{f"frames_{name}": count for name, count in soak.wire.counts.items()}}
+    if soak.samples:
+        last = soak.samples[-1][1]
+        more["drift_ppm"], more["drift_over_s"] = (round(value, 2) for value in soak.drift_ppm())
+        rss = [values["rss"] for _, values in soak.samples]
+        more["qemu_rss_bytes"] = [rss[len(rss) // 4], rss[-1]]
+        more["statistics"] = {name: last[name] for name in sorted(last)
+                              if name.startswith(("pool.", "clock.", "session."))}
+    rows.keep("soak/reconnect", "s", len(gaps), gaps[len(gaps) // 2] if gaps else None,
+              gaps[min(len(gaps) - 1, len(gaps) * 99 // 100)] if gaps else None, command, **more)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=3600)
+    parser.add_argument("--reconnect", action="store_true", help="only closes by the server under strangers' frames")
+    parser.add_argument("--inside", action="store_true", help="the network namespace is there already")
+    options = parser.parse_args()
+    if not options.inside:
+        os.execvp("unshare", [*machine.unshare_words(), sys.executable, __file__, *sys.argv[1:], "--inside"])
+    soak, figures = run(Reconnect if options.reconnect else Soak, options.seconds)
+    gaps = gaps_s(soak.records)
+    if not options.reconnect:
+        write(soak, figures, gaps, f"make soak SECONDS={options.seconds:g}")
+    print("soak: " + ", ".join(f"{name} {value}" for name, value in figures.items()))
+    if gaps:
+        print(f"soak: {len(gaps)} connections again after {gaps[len(gaps) // 2]:.3f} s at the median, "
+              f"{gaps[-1]:.3f} s at most")
+    if len(soak.samples) > 1:
+        drift_ppm, over_s = soak.drift_ppm()
+        print(f"soak: the guest's clock is ahead of the host's by {drift_ppm:.1f} ppm over {over_s:.0f} s")
+    print(f"soak: the wire: {soak.wire.counts}")
+    if soak.problems:
+        sys.exit("\n".join([*soak.problems, "--- the guest's log ---", soak.guest.log[-8000:]]))
+
+
+if __name__ == "__main__":
+    main()

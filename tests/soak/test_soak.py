@@ -1,0 +1,21 @@
+"""Half a minute of the soak: each trouble once; `make soak HOURS=1` is the same for longer. And quick connections under
+strangers' frames."""
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+from tests.e2e.test_play import why_no_tap
+
+HERE = pathlib.Path(__file__).resolve().parent
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("words", [("--seconds", "30"), ("--seconds", "18", "--reconnect")], ids=["soak", "reconnect"])
+def test_half_a_minute(words):
+    if reason := why_no_tap():
+        pytest.skip(reason)
+    done = subprocess.run([sys.executable, HERE / "soak.py", *words], capture_output=True, text=True, timeout=300)
+    print(done.stdout)
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -1,0 +1,88 @@
+"""tools/lint: each rule finds the fault that it is there for, and lets pass the text beside it."""
+import subprocess
+
+import pytest
+
+from lints import asserts, comments, commits, files, lines, words
+
+
+def faults(source):
+    return [message for comment in comments.c_comments(source) for _, message in words.findings_of_comment(comment)]
+
+
+@pytest.mark.parametrize("comment", [
+    "Returns true if the queue has room.", "RFC 9293 §3.10.7.4", "RFC 9293 §3.10.7.4: Answers a SYN.",
+    "virtio 1.2 §2.1.1: bits are only ever added.", "Discusses `x`. It is 2.5 GHz, e.g. fast. The rest stays.",
+    "Names the state."])
+def test_a_comment_that_keeps_the_rules_passes(comment):
+    assert not faults(f"/* {comment} */\nstatic void function(int x)\n{{\n}}\n")
+
+
+@pytest.mark.parametrize("comment, expected", [
+    ("The queue's room.", "third person"), ("Whether it has room.", "third person"), ("Bytes of it.", "third person"),
+    ("This returns.", "third person"), ("RFC 9293 §3.10: what is sent.", "after the clause"),
+    ("Returns it. What is left stays.", 'opens with "What"'), ("Begins anew.", '"again"'),
+    ("Returns " + "a " * 29 + "b.", "31 words")])
+def test_a_fault_of_a_function_s_comment_is_found(comment, expected):
+    assert any(expected in message for message in faults(f"/* {comment} */\nvoid function(void);\n"))
+
+
+@pytest.mark.parametrize("source", [
+    "/* The room. */\nstatic int room = max(1, 2);\n", "/* The room. */\nstruct room {\n",
+    "/* The room. */\n#define ROOM(x) x\n",
+    "/* The room. */\n\nvoid apart(void);\n", '"/* What */"\n', "/* The room. */\ntypedef void (*room)(int);\n",
+    "/* ring  head    tail    of a drawing that is no sentence " + "x " * 40 + "*/\n",
+    "/*@ requires any words of a contract for Frama-C; */\nvoid function(void);\n"])
+def test_a_comment_of_something_else_may_open_with_a_noun(source):
+    assert not faults(source)
+
+
+def test_the_line_of_a_fault_is_that_of_its_sentence():
+    comment, = comments.c_comments("\n/* Returns one.\n * Two.\n *\n * Of three. */\nvoid f(void);\n")
+    assert [line for line, _ in words.findings_of_comment(comment)] == [5]
+
+
+def test_comments_of_other_languages_are_read():
+    assert [c.text for c in comments.python_comments('"""A."""\n# B\n# C\nx = "# d"  # E\n')] == ["A.", "B\nC", "E"]
+    assert [c.text for c in comments.line_comments("; A\n; B\n mov eax, 1 ; C\n", ";")] == ["A\nB", "C"]
+    page = "# T\nA\nb\n\n- C\n- D\n```\ne\n```\n| f |\n"
+    assert [c.text for c in comments.markdown_paragraphs(page)] == ["A\nb", "C", "D"]
+    page = ".Sh NAME\n.Nm\nruns on\n.Ar host ,\nonce.\n.Pp\nB\n.Bd -literal\n$ c\n.Ed\n.TP\n" + \
+        ".B init\nD \\fB\\-\\-e\\fR.\n"
+    assert [(c.line, c.text) for c in comments.man_paragraphs(page)] == [
+        (2, "\nruns on\nhost ,\nonce."), (7, "B"), (12, "init\nD --e.")]
+
+
+@pytest.mark.parametrize("subject", [
+    "net/tcp: answer a SYN in SYN-SENT", "tests/e2e, tests/hosted: play servers that never close", "all: format C",
+    "docs: address the reader"])
+def test_a_subject_that_keeps_the_rules_passes(subject):
+    assert commits.fault(subject) is None
+
+
+@pytest.mark.parametrize("subject", [
+    "net/tcp: answers a SYN", "net/tcp: answered a SYN", "net/tcp: answering a SYN", "net/tcp: the answer to a SYN",
+    "Answer a SYN", "net/tcp: answer a SYN.", "net/tcp: answer " + "a" * 60])
+def test_a_fault_of_a_subject_is_found(subject):
+    assert commits.fault(subject)
+
+
+def test_assertions_are_counted_in_bodies_alone():
+    source = "static int f(int x)\n{\n" + "    x++;\n" * 6 + "    ASSERT(x > 0);\n}\n\nvoid state_check(int x);\n" + \
+        "int g(int x)\n{\n    /* ASSERT(x) */\n    static_assert(1, \"\");\n    state_check(x);\n}\n"
+    found = {name: (line, len(body), sum(len(asserts.ASSERTION.findall(text)) for text in body))
+             for line, name, body in asserts.functions(source)}
+    assert found == {"f": (1, 7, 1), "g": (13, 3, 1)}
+
+
+def test_every_file_of_the_product_has_a_kind():
+    assert files.kind("net/tcp/fast.c") == "c" and files.kind("tools/lint") == "py" and files.kind("LICENSE") == ""
+    assert not list(lines.findings("tools/lints/lines.py"))
+
+
+def test_the_command_names_file_and_line_and_its_exit_tells():
+    program = files.ROOT / "tools/lint"
+    good = subprocess.run([program, "words", "lines", "tools/lints"], capture_output=True, text=True)
+    assert (good.returncode, good.stdout) == (0, "")
+    bad = subprocess.run([program, "no_such_thing"], capture_output=True, text=True)
+    assert bad.returncode == 2 and "no_such_thing" in bad.stderr

@@ -1,0 +1,315 @@
+/* app/digest/: requests over a transport that the test plays. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "app/digest/server.h"
+#include "app/digest/settings.h"
+#include "app/digest/variants.h"
+#include "app/service/stats.h"
+#include "base/bytes.h"
+#include "base/time.h"
+#include "tests/lib/fake_transport.h"
+
+enum { PORT = 8080 };
+static uint64_t now_ns;
+
+static int setup(void **state)
+{
+    (void)state;
+    fake_reset();
+    stats_clear();
+    variants_choose(false, 2000000);
+    digest_settings = (struct digest_settings){ .rounds_max = 1000000, .client_timeout_ns = 10 * NS_PER_S };
+    now_ns = NS_PER_S;
+    assert_true(server_init(PORT));
+    assert_int_equal(fake.listening, PORT);
+    return 0;
+}
+
+/* Takes the events that are queued, and works until nothing is left to do. */
+static void turn(void)
+{
+    struct transport_event event;
+    do {
+        now_ns += NS_PER_US;
+        while (transport_poll(now_ns, &event))
+            server_event(&event, now_ns);
+        server_work(now_ns);
+    } while (server_next_deadline_ns(now_ns) <= now_ns);
+}
+
+/* Lets time pass, in steps. */
+static void wait(uint64_t ns)
+{
+    for (uint64_t end_ns = now_ns + ns; now_ns < end_ns; now_ns += 50 * NS_PER_MS)
+        turn();
+}
+
+static int opened(void)
+{
+    int id = fake_accepted(PORT);
+    assert_true(id >= 0);
+    turn();
+    return id;
+}
+
+static const char *answer(int id) { return fake.connections[id].sent; }
+
+static const char *ask(int id, const char *text)
+{
+    fake_text(id, text);
+    turn();
+    return answer(id);
+}
+
+static void a_request_is_answered_and_the_next_one_too(void **state)
+{
+    (void)state;
+    int id = opened();
+    const char *text = ask(id, "POST /sha256 HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc");
+    assert_string_equal(text, "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 65\r\n\r\n"
+                              "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad\n");
+    ask(id,
+        "POST /nabhash HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n4\r\n\xde\xad\xbe\xef\r\n0\r\n\r\n");
+    assert_non_null(strstr(text, "\n9041d0d440fe93f69515b771619aa54c\n"));
+    assert_false(fake.connections[id].closed_by_us);
+}
+
+static void requests_in_one_piece_are_answered_in_order(void **state)
+{
+    (void)state;
+    char text[400] = "";
+    for (int i = 0; i < 3; i++)
+        strcat(text, "POST /base64 HTTP/1.1\r\nHost: x\r\nContent-Length: 6\r\n\r\nfoobar");
+    static const char one[] = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nTransfer-Encoding: chunked\r\n\r\n"
+                              "008\r\nZm9vYmFy\r\n0\r\n\r\n";
+    int id = opened();
+    const char *all = ask(id, text);
+    assert_int_equal(strlen(all), 3 * strlen(one));
+    for (size_t i = 0; i < 3; i++)
+        assert_memory_equal(all + i * strlen(one), one, strlen(one));
+}
+
+static void a_request_byte_by_byte_is_answered(void **state)
+{
+    static const char text[] = "POST /base64 HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+                               "3;x\r\nfoo\r\n3\r\nbar\r\n0\r\nT: 1\r\n\r\n";
+    (void)state;
+    int id = opened();
+    for (size_t i = 0; i + 1 < sizeof text; i++) {
+        fake_data(id, text + i, 1);
+        turn();
+    }
+    assert_non_null(strstr(answer(id), "\r\n\r\n004\r\nZm9v\r\n004\r\nYmFy\r\n0\r\n\r\n"));
+}
+
+static void an_old_client_gets_its_stream_up_to_the_end(void **state)
+{
+    (void)state;
+    int id = opened();
+    ask(id, "POST /base64 HTTP/1.0\r\nContent-Length: 7\r\nConnection: keep-alive\r\n\r\nfoobarf");
+    assert_non_null(strstr(answer(id), "Connection: close\r\n\r\nZm9vYmFyZg=="));
+    assert_true(fake.connections[id].closed_by_us);
+}
+
+static void a_client_that_waits_is_told_to_continue(void **state)
+{
+    (void)state;
+    int id = opened();
+    ask(id, "POST /sha256 HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n");
+    assert_string_equal(answer(id), "HTTP/1.1 100 Continue\r\n\r\n");
+    ask(id, "abc");
+    assert_non_null(strstr(answer(id), "200 OK"));
+}
+
+static void bad_requests_get_an_error_in_words_and_an_end(void **state)
+{
+    static const struct {
+        const char *request, *status, *words;
+    } rows[] = {
+        { "GARBAGE\r\n\r\n", "400 Bad Request", "malformed" },
+        { "POST /sha256 HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc", "400", "malformed" },
+        { "POST /sha256 HTTP/2.0\r\nHost: x\r\n\r\n", "505", "1.0 or 1.1" },
+        { "POST /sha256 HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip\r\n\r\n", "501", "chunked" },
+        { "POST /md5 HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n", "404 Not Found", "/nabhash" },
+        { "GET /sha256 HTTP/1.1\r\nHost: x\r\n\r\n", "405 Method Not Allowed", "Allow: POST\r\n" },
+        { "POST /sha256 HTTP/1.1\r\nHost: x\r\n\r\n", "411 Length Required", "Content-Length" },
+        { "POST /sha256 HTTP/1.1\r\nHost: x\r\nContent-Length: 1001\r\n\r\n", "413", "body.max=" },
+        { "POST /sha256?rounds=0 HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n", "400", "rounds.max=" },
+        { "POST /sha256?rounds=1000000000000 HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n", "400", "rounds.max=" },
+        { "POST /mercha?key=1 HTTP/1.1\r\nHost: x\r\nContent-Length: 128\r\n\r\n", "400", "key=" },
+        { "POST /sha256 HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nx", "400", "chunks" },
+    };
+    (void)state;
+    digest_settings.body_max = 1000;
+    for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
+        int id = opened();
+        const char *text = ask(id, rows[i].request);
+        assert_memory_equal(text, "HTTP/1.1 ", 9);
+        assert_memory_equal(text + 9, rows[i].status, strlen(rows[i].status));
+        assert_non_null(strstr(text, rows[i].words));
+        assert_non_null(strstr(text, "Connection: close\r\n"));
+        assert_true(fake.connections[id].closed_by_us);
+    }
+}
+
+static void a_body_that_ends_early_is_refused(void **state)
+{
+    (void)state;
+    int id = opened();
+    fake_text(id, "POST /sha256 HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nabc");
+    fake_ended(id);
+    turn();
+    assert_non_null(strstr(answer(id), "400 Bad Request"));
+    assert_non_null(strstr(answer(id), "ends before its length"));
+}
+
+static void a_chunked_body_above_the_limit_is_refused(void **state)
+{
+    (void)state;
+    digest_settings.body_max = 5;
+    int id = opened();
+    ask(id, "POST /sha256 HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n6\r\nabcdef\r\n");
+    assert_non_null(strstr(answer(id), "413 "));
+}
+
+static void a_head_without_end_is_refused(void **state)
+{
+    (void)state;
+    int id = opened();
+    fake_text(id, "POST /sha256 HTTP/1.1\r\n");
+    for (int i = 0; i < 300 && answer(id)[0] == '\0'; i++)
+        ask(id, "X: 0123456789\r\n");
+    assert_non_null(strstr(answer(id), "431 "));
+}
+
+static void a_stream_that_turns_bad_breaks_off(void **state)
+{
+    (void)state;
+    int id = opened();
+    ask(id, "POST /base64 HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nfoo\r\nx");
+    assert_true(fake.connections[id].aborted_by_us);
+    assert_null(strstr(answer(id), "400"));
+}
+
+static void rounds_are_worked_on_side_by_side(void **state)
+{
+    int ids[8];
+    (void)state;
+    for (size_t i = 0; i < ARRAY_COUNT(ids); i++) {
+        char text[128];
+        snprintf(text, sizeof text, "POST /sha256?rounds=%zu HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc",
+                 i + 1);
+        ids[i] = fake_accepted(PORT);
+        fake_text(ids[i], text);
+    }
+    turn();
+    assert_non_null(
+        strstr(answer(ids[0]), "\r\n\r\nba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad\n"));
+    for (size_t i = 1; i < ARRAY_COUNT(ids); i++) {
+        assert_non_null(strstr(answer(ids[i]), "200 OK"));
+        assert_string_not_equal(strstr(answer(ids[i]), "\r\n\r\n"), strstr(answer(ids[i - 1]), "\r\n\r\n"));
+    }
+}
+
+static void a_client_that_leaves_takes_its_chain_along(void **state)
+{
+    (void)state;
+    int id = opened();
+    fake_text(id, "POST /sha256?rounds=1000000 HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc");
+    struct transport_event event;
+    for (int i = 0; i < 8; i++) {
+        while (transport_poll(now_ns, &event))
+            server_event(&event, now_ns);
+        server_work(now_ns);
+    }
+    assert_int_equal(server_next_deadline_ns(now_ns), now_ns);
+    fake_closed(id, TRANSPORT_RESET);
+    turn();
+    assert_true(server_next_deadline_ns(now_ns) == UINT64_MAX);
+}
+
+static void a_slow_reader_holds_back_its_own_stream_alone(void **state)
+{
+    static uint8_t body[TRANSPORT_DATA_BYTES_MAX];
+    (void)state;
+    int slow = opened(), other = opened();
+    struct fake_connection *c = &fake.connections[slow];
+    c->window_bytes = 3000;
+    fake_text(slow, "POST /base64 HTTP/1.1\r\nHost: x\r\nContent-Length: 32768\r\n\r\n");
+    fake_data(slow, body, sizeof body);
+    wait(NS_PER_S);
+    assert_true(c->held && c->sent_bytes <= 3000 && c->sent_bytes > 1000);
+    ask(other, "POST /sha256 HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc");
+    assert_non_null(strstr(answer(other), "200 OK"));
+    for (int part = 0; part < 2; part++) {
+        for (int i = 0; i < 100 && c->held; i++) {
+            c->acked_bytes = c->sent_bytes;
+            wait(10 * NS_PER_MS);
+        }
+        assert_false(c->held);
+        if (part == 0)
+            fake_data(slow, body, sizeof body);
+    }
+    for (int i = 0; i < 100; i++) {
+        c->acked_bytes = c->sent_bytes;
+        wait(10 * NS_PER_MS);
+    }
+    assert_string_equal(answer(slow) + c->sent_bytes - 7, "\r\n0\r\n\r\n");
+}
+
+static void a_reader_that_reads_nothing_is_cut_off(void **state)
+{
+    (void)state;
+    int id = opened();
+    fake.connections[id].window_bytes = 0;
+    ask(id, "POST /sha256 HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc");
+    wait(9 * NS_PER_S);
+    assert_false(fake.connections[id].aborted_by_us);
+    wait(2 * NS_PER_S);
+    assert_true(fake.connections[id].aborted_by_us);
+}
+
+static void slow_senders_are_told_that_their_time_is_over(void **state)
+{
+    (void)state;
+    int head = opened(), body = opened(), silent = opened();
+    fake_text(head, "POST /sha256 HTTP/1.1\r\nX: ");
+    fake_text(body, "POST /sha256 HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nabc");
+    for (int i = 0; i < 11; i++) { /* a byte a second does not help a head */
+        fake_text(head, "x");
+        wait(NS_PER_S);
+    }
+    assert_non_null(strstr(answer(head), "408 Request Timeout"));
+    assert_non_null(strstr(answer(body), "408 Request Timeout"));
+    assert_string_equal(answer(silent), "");
+    assert_true(fake.connections[silent].closed_by_us);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(a_request_is_answered_and_the_next_one_too, setup),
+        cmocka_unit_test_setup(requests_in_one_piece_are_answered_in_order, setup),
+        cmocka_unit_test_setup(a_request_byte_by_byte_is_answered, setup),
+        cmocka_unit_test_setup(an_old_client_gets_its_stream_up_to_the_end, setup),
+        cmocka_unit_test_setup(a_client_that_waits_is_told_to_continue, setup),
+        cmocka_unit_test_setup(bad_requests_get_an_error_in_words_and_an_end, setup),
+        cmocka_unit_test_setup(a_body_that_ends_early_is_refused, setup),
+        cmocka_unit_test_setup(a_chunked_body_above_the_limit_is_refused, setup),
+        cmocka_unit_test_setup(a_head_without_end_is_refused, setup),
+        cmocka_unit_test_setup(a_stream_that_turns_bad_breaks_off, setup),
+        cmocka_unit_test_setup(rounds_are_worked_on_side_by_side, setup),
+        cmocka_unit_test_setup(a_client_that_leaves_takes_its_chain_along, setup),
+        cmocka_unit_test_setup(a_slow_reader_holds_back_its_own_stream_alone, setup),
+        cmocka_unit_test_setup(a_reader_that_reads_nothing_is_cut_off, setup),
+        cmocka_unit_test_setup(slow_senders_are_told_that_their_time_is_over, setup),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,330 @@
+/* app/digest/: the methods by published values, and every variant that this CPU can run against its scalar twin. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "app/digest/chains.h"
+#include "app/digest/method.h"
+#include "app/digest/settings.h"
+#include "app/digest/variants.h"
+#include "base/sha256.h"
+#include "base/text.h"
+
+enum { BODY_BYTES_MAX = 3 * MERCHA_GROUP_BYTES };
+static uint8_t body[BODY_BYTES_MAX];
+static uint64_t seed = 20221122;
+
+static uint32_t random_bits(void)
+{
+    seed = seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (uint32_t)(seed >> 32);
+}
+
+static void fill_random(void *out, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++)
+        ((uint8_t *)out)[i] = (uint8_t)random_bits();
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    digest_settings.rounds_max = 1000000;
+    variants_choose(false, 2000000);
+    chains_clear();
+    fill_random(body, sizeof body);
+    return 0;
+}
+
+/* Returns a method's result, with the body cut into random pieces. */
+static const char *result_of(const struct method *method, const char *query, const uint8_t *data, size_t bytes)
+{
+    static char text[METHOD_OUT_BYTES(BODY_BYTES_MAX) + METHOD_RESULT_BYTES_MAX + 1];
+    static union method_job job;
+    struct method_result result = { .bytes = 0 };
+    const struct method_request request = { .query = text_of(query) };
+    const char *reason = method->begin(&job, &request);
+    size_t used = 0;
+    if (reason != NULL)
+        return reason;
+    for (size_t at = 0; at < bytes;) {
+        size_t part = min_size(bytes - at, 1 + random_bits() % (random_bits() % 4 ? 100 : 5000));
+        uint8_t *exact = malloc(part);
+        memcpy(exact, data + at, part);
+        used += method->take(&job, exact, part, (uint8_t *)text + used);
+        free(exact);
+        at += part;
+    }
+    if (method->end(&job, &result) == METHOD_REFUSED)
+        return result.refusal;
+    memcpy(text + used, result.text, result.bytes);
+    text[used + result.bytes] = '\0';
+    return text;
+}
+
+static void nabhash_has_the_published_values(void **state)
+{
+    static const struct {
+        const char *input;
+        size_t bytes;
+        const char *hash;
+    } rows[] = {
+        { "\x00", 1, "741892770d81d644519a99a6bdfe072a" },
+        { "\xde\xad\xbe\xef", 4, "9041d0d440fe93f69515b771619aa54c" },
+        { "Meng Zhuo is the author of NABHash", 34, "be7b4ad42ddd356e7abd8755902961dd" },
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_COUNT(rows); i++)
+        assert_string_equal(result_of(&method_nabhash, "", (const uint8_t *)rows[i].input, rows[i].bytes),
+                            rows[i].hash);
+}
+
+static void mercha_has_the_published_values(void **state)
+{
+    static const char query[] = "key=000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f&nonce="
+                                "000102030405060708090A0B";
+    static const char lines[] =
+        "af94b4fb51892c43b1d92ed9276533b2b220de3ed95ff3227a7956ca2d697d1385db099afd2041e287f660ab507b71c1"
+        "60c30a7fb5e494143bffd4861892e584\n"
+        "d54b26737ae056b6b0502be8b5b332779a90e77c05f6dcd94f0de78a1203ebf4d1f06f3406a2f861f55ca953b06d4520"
+        "1e89b338c949fad9ee0e6fe868537c1e";
+    uint32_t x = 1;
+    (void)state;
+    for (size_t i = 0; i < 1024; i++) {
+        x = (1103515245 * x + 12345) & 0x7fffffff;
+        body[i] = (uint8_t)(x % 255);
+    }
+    assert_string_equal(result_of(&method_mercha, query, body, 1024), lines);
+    for (size_t bytes = 0; bytes < 512; bytes += 32)
+        if (bytes != 128 && bytes != 256)
+            assert_non_null(strstr(result_of(&method_mercha, query, body, bytes), "64 * 2^k"));
+}
+
+static void mercha_refuses_bad_keys(void **state)
+{
+    (void)state;
+    assert_non_null(strstr(result_of(&method_mercha, "", body, 128), "key= must be"));
+    assert_non_null(strstr(result_of(&method_mercha, "key=00&nonce=00", body, 128), "key= must be"));
+    assert_non_null(
+        strstr(result_of(&method_mercha, "nonce=0&key=000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f",
+                         body, 128),
+               "nonce= must be"));
+    assert_non_null(strstr(
+        result_of(&method_mercha, "key=x00102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f", body, 128),
+        "key= must be"));
+}
+
+static void mercha_of_many_groups_is_that_of_the_scalar_steps(void **state)
+{
+    static const char query[] = "key=e95d23c24b2674d7547b81cabdd108ce6bf0230ecbb8460f5a7b94b0fc1f74c4&nonce="
+                                "218772b801af290067947a6c";
+    char all[METHOD_RESULT_BYTES_MAX + 1], scalar[METHOD_RESULT_BYTES_MAX + 1];
+    (void)state;
+    strcpy(all, result_of(&method_mercha, query, body, 2 * MERCHA_GROUP_BYTES));
+    variants_choose(true, 2000000);
+    strcpy(scalar, result_of(&method_mercha, query, body, 2 * MERCHA_GROUP_BYTES));
+    assert_string_equal(all, scalar);
+}
+
+static void sha256_is_that_of_base(void **state)
+{
+    (void)state;
+    for (size_t bytes = 0; bytes < 300; bytes++) {
+        struct sha256 hash;
+        uint8_t digest[SHA256_BYTES];
+        char hex[2 * SHA256_BYTES + 1] = "";
+        sha256_begin(&hash);
+        sha256_add(&hash, body, bytes);
+        sha256_finish(&hash, digest);
+        method_hex_write((uint8_t *)hex, digest, sizeof digest);
+        assert_string_equal(result_of(&method_sha256, "", body, bytes), hex);
+    }
+}
+
+static void rounds_beyond_the_setting_are_refused(void **state)
+{
+    static const char *const queries[] = { "rounds=0",  "rounds=1000001", "rounds=",
+                                           "rounds=1x", "rounds=-1",      "rounds=99999999999999999999" };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_COUNT(queries); i++)
+        assert_non_null(strstr(result_of(&method_sha256, queries[i], body, 3), "rounds= must be"));
+    assert_non_null(strstr(result_of(&method_sha256, "x=3&y&rounds=1", (const uint8_t *)"abc", 3), "ba7816bf"));
+}
+
+static void base64_has_the_values_of_its_rfc(void **state)
+{
+    /* RFC 4648 §10. */
+    static const char *const rows[] = { "", "Zg==", "Zm8=", "Zm9v", "Zm9vYg==", "Zm9vYmE=", "Zm9vYmFy" };
+    (void)state;
+    for (size_t bytes = 0; bytes < ARRAY_COUNT(rows); bytes++)
+        assert_string_equal(result_of(&method_base64, "", (const uint8_t *)"foobar", bytes), rows[bytes]);
+}
+
+/* ---- Variants ---- */
+
+static void the_schedule_of_the_second_block_is_right(void **state)
+{
+    uint32_t w[64] = { 0x80000000, [15] = 512 };
+    (void)state;
+    for (int t = 16; t < 64; t++) {
+        uint32_t a = w[t - 15], b = w[t - 2];
+        w[t] = w[t - 16] + w[t - 7] + ((a >> 7 | a << 25) ^ (a >> 18 | a << 14) ^ a >> 3)
+               + ((b >> 17 | b << 15) ^ (b >> 19 | b << 13) ^ b >> 10);
+    }
+    for (int t = 0; t < 64; t++)
+        assert_int_equal(sha256_second_wk[t], w[t] + sha256_k[t]);
+}
+
+/* Plays rounds by base/sha256.h. */
+static void rounds_played(uint32_t digest[8], uint32_t rounds)
+{
+    for (; rounds > 0; rounds--) {
+        uint8_t bytes[32], hex[64];
+        struct sha256 hash;
+        for (size_t i = 0; i < 8; i++)
+            store_be32(bytes + 4 * i, digest[i]);
+        method_hex_write(hex, bytes, sizeof bytes);
+        sha256_begin(&hash);
+        sha256_add(&hash, hex, sizeof hex);
+        sha256_finish(&hash, bytes);
+        for (size_t i = 0; i < 8; i++)
+            digest[i] = load_be32(bytes + 4 * i);
+    }
+}
+
+static void variants_of_sha256_equal_the_scalar_one(void **state)
+{
+    (void)state;
+    for (size_t v = 0; sha256_all[v] != NULL; v++) {
+        const struct sha256_ops *ops = sha256_all[v];
+        uint32_t expected[SHA256_LANES_MAX][8], got[SHA256_LANES_MAX][8], *lanes[SHA256_LANES_MAX];
+        if (!variants_usable(ops->name))
+            continue;
+        for (uint32_t run = 1; run < 8; run++) {
+            fill_random(got, sizeof got);
+            memcpy(expected, got, sizeof got);
+            for (size_t i = 0; i < SHA256_LANES_MAX; i++) {
+                lanes[i] = got[i];
+                if (i < ops->lanes)
+                    rounds_played(expected[i], run);
+            }
+            ops->rounds(lanes, run);
+            assert_memory_equal(got, expected, sizeof got);
+            sha256_scalar.blocks(expected[0], body + run, run);
+            ops->blocks(got[0], body + run, run);
+            assert_memory_equal(got, expected, sizeof got);
+        }
+    }
+}
+
+static void variants_of_nabhash_equal_the_scalar_one(void **state)
+{
+    (void)state;
+    for (size_t v = 0; nabhash_all[v] != NULL; v++) {
+        if (!variants_usable(nabhash_all[v]->name))
+            continue;
+        for (size_t blocks = 0; blocks < 20; blocks++) {
+            uint8_t expected[64], got[64];
+            fill_random(got, sizeof got);
+            memcpy(expected, got, sizeof got);
+            nabhash_scalar.blocks(expected, body + blocks, blocks);
+            nabhash_scalar.join(expected);
+            nabhash_all[v]->blocks(got, body + blocks, blocks);
+            nabhash_all[v]->join(got);
+            assert_memory_equal(got, expected, 16);
+        }
+    }
+}
+
+static void variants_of_mercha_equal_the_scalar_one(void **state)
+{
+    struct mercha_job job;
+    (void)state;
+    for (size_t v = 0; mercha_all[v] != NULL; v++) {
+        if (!variants_usable(mercha_all[v]->name))
+            continue;
+        for (uint32_t run = 0; run < 4; run++) {
+            uint32_t expected[16], got[16];
+            fill_random(&job, sizeof job);
+            mercha_scalar.group(&job, run * MERCHA_GROUP_BLOCKS, body + run, expected);
+            mercha_all[v]->group(&job, run * MERCHA_GROUP_BLOCKS, body + run, got);
+            assert_memory_equal(got, expected, sizeof got);
+        }
+    }
+}
+
+static void variants_of_base64_equal_the_scalar_one(void **state)
+{
+    (void)state;
+    for (size_t v = 0; base64_all[v] != NULL; v++) {
+        if (!variants_usable(base64_all[v]->name))
+            continue;
+        for (size_t triples = 0; triples < 200; triples++) {
+            uint8_t *exact = malloc(triples * 3 + 1), *expected = malloc(triples * 4 + 1),
+                    *got = malloc(triples * 4 + 1);
+            fill_random(exact, triples * 3);
+            base64_scalar.encode(expected, exact, triples);
+            base64_all[v]->encode(got, exact, triples);
+            assert_memory_equal(got, expected, triples * 4);
+            free(exact), free(expected), free(got);
+        }
+    }
+}
+
+/* ---- Chains ---- */
+
+static void chains_end_shortest_first_and_right(void **state)
+{
+    enum { COUNT = 40 };
+    static struct chain chains[COUNT];
+    static uint32_t expected[COUNT][8];
+    uint64_t ended_rounds = 0;
+    (void)state;
+    for (size_t i = 0; i < COUNT; i++) {
+        fill_random(chains[i].digest, sizeof chains[i].digest);
+        memcpy(expected[i], chains[i].digest, sizeof expected[i]);
+        chains[i].rounds_left = 1 + random_bits() % 500;
+        rounds_played(expected[i], (uint32_t)chains[i].rounds_left);
+        chains_add(&chains[i]);
+    }
+    while (chains_count() > 0) {
+        uint64_t least = UINT64_MAX;
+        for (size_t i = 0; i < COUNT; i++)
+            if (chains[i].rounds_left > 0 && chains[i].rounds_left < least)
+                least = chains[i].rounds_left;
+        uint64_t rounds = chains_work();
+        assert_true(rounds > 0);
+        for (size_t i = 0; i < COUNT; i++)
+            assert_true(chains[i].rounds_left == 0 || chains[i].rounds_left + rounds >= least);
+        ended_rounds += rounds;
+    }
+    for (size_t i = 0; i < COUNT; i++)
+        assert_memory_equal(chains[i].digest, expected[i], sizeof expected[i]);
+    assert_true(ended_rounds > COUNT);
+    assert_int_equal(chains_work(), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(nabhash_has_the_published_values, setup),
+        cmocka_unit_test_setup(mercha_has_the_published_values, setup),
+        cmocka_unit_test_setup(mercha_refuses_bad_keys, setup),
+        cmocka_unit_test_setup(mercha_of_many_groups_is_that_of_the_scalar_steps, setup),
+        cmocka_unit_test_setup(sha256_is_that_of_base, setup),
+        cmocka_unit_test_setup(rounds_beyond_the_setting_are_refused, setup),
+        cmocka_unit_test_setup(base64_has_the_values_of_its_rfc, setup),
+        cmocka_unit_test_setup(the_schedule_of_the_second_block_is_right, setup),
+        cmocka_unit_test_setup(variants_of_sha256_equal_the_scalar_one, setup),
+        cmocka_unit_test_setup(variants_of_nabhash_equal_the_scalar_one, setup),
+        cmocka_unit_test_setup(variants_of_mercha_equal_the_scalar_one, setup),
+        cmocka_unit_test_setup(variants_of_base64_equal_the_scalar_one, setup),
+        cmocka_unit_test_setup(chains_end_shortest_first_and_right, setup),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

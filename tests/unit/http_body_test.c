@@ -1,0 +1,104 @@
+/* net/http/body.c: each body is read whole, split at every byte, and byte by byte. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/text.h"
+#include "net/http/body.h"
+
+/* Feeds bytes from a buffer of exactly their size. Appends the body's own bytes to `out`; returns those taken. */
+static size_t feed(struct http_body *body, const char *text, size_t bytes, size_t run_max, char *out)
+{
+    uint8_t *exact = malloc(bytes ? bytes : 1);
+    size_t at = 0;
+    memcpy(exact, text, bytes);
+    while (at < bytes && body->state < HTTP_BODY_DONE) {
+        struct bytes run;
+        size_t taken = http_body_step(body, exact + at, bytes - at, run_max, &run);
+        assert_true(taken > 0 && run.count <= run_max);
+        strncat(out, (const char *)run.data, run.count);
+        at += taken;
+    }
+    free(exact);
+    return at;
+}
+
+static struct http_body begun(bool chunked, uint64_t length)
+{
+    struct http_body body;
+    http_body_begin(&body, &(struct http_request){ .chunked = chunked, .has_length = !chunked, .length = length });
+    return body;
+}
+
+static void check(const char *text, bool chunked, uint64_t length, enum http_body_state end, const char *expected,
+                  size_t behind)
+{
+    size_t bytes = strlen(text);
+    for (size_t cut = 0; cut <= bytes; cut++) {
+        for (size_t run_max = 1; run_max < 8; run_max += 3) {
+            char out[64] = "";
+            struct http_body body = begun(chunked, length);
+            size_t taken = feed(&body, text, cut, run_max, out);
+            if (taken == cut)
+                taken += feed(&body, text + cut, bytes - cut, run_max, out);
+            assert_int_equal(body.state, end);
+            assert_string_equal(out, expected);
+            assert_int_equal(bytes - taken, behind);
+        }
+    }
+}
+
+static void bodies_are_read_however_they_are_cut(void **state)
+{
+    (void)state;
+    check("helloGET", false, 5, HTTP_BODY_DONE, "hello", 3);
+    check("GET", false, 0, HTTP_BODY_DONE, "", 3);
+    check("5\r\nhello\r\n0\r\n\r\nGET", true, 0, HTTP_BODY_DONE, "hello", 3);
+    check("5;name=\"v\"\r\nhello\r\n00A\r\n 12345678,\r\n0\r\nTrailer: x\r\n\r\n", true, 0, HTTP_BODY_DONE,
+          "hello 12345678,", 0);
+    check("5 \nhello\n0\n\n", true, 0, HTTP_BODY_DONE, "hello", 0);
+    check("3\r\nab", true, 0, HTTP_BODY_DATA, "ab", 0);
+}
+
+static void malformed_chunks_are_refused(void **state)
+{
+    static const char *const texts[] = { "\r\n", "x\r\n", "-1\r\n", ";a\r\n", "1000000000000000\r\n", "5\r\nhellox" };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_COUNT(texts); i++) {
+        char out[64] = "";
+        struct http_body body = begun(true, 0);
+        feed(&body, texts[i], strlen(texts[i]), 100, out);
+        assert_int_equal(body.state, HTTP_BODY_BAD);
+    }
+}
+
+static void extensions_and_trailers_without_end_are_refused(void **state)
+{
+    static const char *const heads[] = { "1;", "0\r\n" };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_COUNT(heads); i++) {
+        char out[8] = "";
+        struct http_body body = begun(true, 0);
+        feed(&body, heads[i], strlen(heads[i]), 1, out);
+        for (int k = 1; k < HTTP_BODY_LINE_BYTES_MAX; k++)
+            assert_int_equal(feed(&body, "a", 1, 1, out), 1);
+        assert_true(body.state < HTTP_BODY_DONE);
+        feed(&body, "aa", 2, 1, out);
+        assert_int_equal(body.state, HTTP_BODY_BAD);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bodies_are_read_however_they_are_cut),
+        cmocka_unit_test(malformed_chunks_are_refused),
+        cmocka_unit_test(extensions_and_trailers_without_end_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,174 @@
+/* drivers/watchdog/i6300esb.c against a configuration space of one function and a page of registers. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/bytes.h"
+#include "drivers/pci/pci.h"
+#include "drivers/pci/spec.h"
+#include "kernel/memory/memory.h"
+#include "tests/lib/fake_ports.h"
+
+/* The state of the one watchdog starts again with each test. */
+#include "drivers/watchdog/i6300esb.c"
+
+enum { DEVICE = 5, SECOND_NS = 1000000000 };
+
+static uint32_t config[64];
+static _Alignas(16) uint8_t block[REGISTER_BYTES];
+static bool no_pci, lock_ignored;
+static uint16_t type_written; /* the register WDT_CONFIGURATION */
+static uint8_t lock;          /* the register WDT_LOCK */
+
+static uint32_t config_read(void *context, struct pci_address address, uint16_t offset)
+{
+    (void)context;
+    bool here = address.bus == 0 && address.device == DEVICE && address.function == 0;
+    return here ? config[offset / 4] : UINT32_MAX;
+}
+
+static void config_write(void *context, struct pci_address address, uint16_t offset, uint32_t value)
+{
+    (void)context;
+    assert_int_equal(address.device, DEVICE);
+    if (offset == PCI_BAR0)
+        value &= ~UINT32_C(15); /* 16 bytes */
+    config[offset / 4] = value;
+}
+
+const struct pci_access *pci_access_find(void)
+{
+    static const struct pci_access access = {
+        .read = config_read, .write = config_write, .bus_last = 255, .name = "fake"
+    };
+    return no_pci ? NULL : &access;
+}
+
+volatile void *memory_map_device(uint64_t physical, size_t bytes)
+{
+    assert_int_equal(physical, 0xfebf0000);
+    assert_int_equal(bytes, sizeof block);
+    return block;
+}
+
+static uint32_t watchdog_read(uint16_t port, uint32_t bytes, uint32_t kept)
+{
+    assert_int_equal(bytes, 1);
+    assert_int_equal(load_le32(fake_ports + CONFIG_ADDRESS), 0x80000000 | DEVICE << 11 | WDT_LOCK);
+    return port == CONFIG_DATA ? lock : kept;
+}
+
+static void watchdog_written(uint16_t port, uint32_t bytes, uint32_t value)
+{
+    if (port == CONFIG_ADDRESS)
+        return;
+    uint32_t select = load_le32(fake_ports + CONFIG_ADDRESS);
+    assert_int_equal(port, CONFIG_DATA);
+    if (select == (0x80000000 | DEVICE << 11 | WDT_CONFIGURATION)) {
+        assert_int_equal(bytes, 2);
+        type_written = (uint16_t)value;
+        return;
+    }
+    assert_int_equal(select, 0x80000000 | DEVICE << 11 | WDT_LOCK);
+    assert_int_equal(bytes, 1);
+    if (!lock_ignored)
+        lock = (uint8_t)value;
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    registers = NULL;
+    period_ns = due_ns = 0;
+    memset(&functions, 0, sizeof functions);
+    memset(config, 0, sizeof config);
+    memset(block, 0, sizeof block);
+    config[PCI_VENDOR_DEVICE / 4] = 0x25ab8086;
+    config[PCI_CLASS_REVISION / 4] = 0x08800000;
+    config[PCI_BAR0 / 4] = 0xfebf0000;
+    no_pci = lock_ignored = false;
+    type_written = 0;
+    lock = 0xff;
+    fake_ports_reset(0);
+    fake_ports_read = watchdog_read;
+    fake_ports_written = watchdog_written;
+    return 0;
+}
+
+static void machine_without_the_watchdog_starts_none(void **state)
+{
+    (void)state;
+    config[PCI_VENDOR_DEVICE / 4] = 0x10008086;
+    assert_false(i6300esb_start(SECOND_NS));
+    no_pci = true;
+    assert_false(i6300esb_start(SECOND_NS));
+    i6300esb_poll(SECOND_NS);
+    assert_int_equal(load_le16(block + RELOAD), 0);
+}
+
+static void watchdog_without_an_address_is_left_alone(void **state)
+{
+    (void)state;
+    config[PCI_BAR0 / 4] = 0;
+    assert_false(i6300esb_start(SECOND_NS));
+    assert_int_equal(lock, 0xff);
+}
+
+static void watchdog_that_does_not_start_is_not_used(void **state)
+{
+    (void)state;
+    lock = 0;
+    lock_ignored = true;
+    assert_false(i6300esb_start(SECOND_NS));
+    store_le16(block + RELOAD, 0);
+    i6300esb_poll(10 * (uint64_t)SECOND_NS);
+    assert_int_equal(load_le16(block + RELOAD), 0);
+}
+
+static void both_stages_share_the_time_and_the_first_is_silent(void **state)
+{
+    (void)state;
+    assert_true(i6300esb_start(2 * (uint64_t)SECOND_NS));
+    assert_int_equal(load_le32(block + PRELOAD_1), 1008); /* 1008 ticks of 993 us are just above a second */
+    assert_int_equal(load_le32(block + PRELOAD_2), 1008);
+    assert_int_equal(type_written, WDT_INT_TYPE_DISABLED);
+    assert_int_equal(lock, BIT(WDT_ENABLE_BIT));
+    assert_int_equal(load_le16(block + RELOAD), RELOAD_NOW);
+    assert_true(config[PCI_COMMAND_STATUS / 4] & 2);
+}
+
+static void longest_time_is_2082_seconds(void **state)
+{
+    (void)state;
+    assert_true(i6300esb_start(UINT64_MAX));
+    assert_int_equal(load_le32(block + PRELOAD_1), STAGE_TICKS_MAX);
+}
+
+static void poll_reloads_after_a_third_of_the_time(void **state)
+{
+    (void)state;
+    assert_true(i6300esb_start(3 * (uint64_t)SECOND_NS));
+    i6300esb_poll(SECOND_NS);
+    store_le16(block + RELOAD, 0);
+    i6300esb_poll(2 * (uint64_t)SECOND_NS - 1);
+    assert_int_equal(load_le16(block + RELOAD), 0);
+    i6300esb_poll(2 * (uint64_t)SECOND_NS);
+    assert_int_equal(load_le16(block + RELOAD), RELOAD_NOW);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(machine_without_the_watchdog_starts_none, set_up),
+        cmocka_unit_test_setup(watchdog_without_an_address_is_left_alone, set_up),
+        cmocka_unit_test_setup(watchdog_that_does_not_start_is_not_used, set_up),
+        cmocka_unit_test_setup(both_stages_share_the_time_and_the_first_is_silent, set_up),
+        cmocka_unit_test_setup(longest_time_is_2082_seconds, set_up),
+        cmocka_unit_test_setup(poll_reloads_after_a_third_of_the_time, set_up),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,97 @@
+/* The hash of prefix residues where keys of equal residues lie on either side of a cell's edge. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "app/matcher/hash.h"
+
+enum { N = 64, DIGITS = 2000 };
+
+static struct matcher_hash hash;
+static struct matcher_modulus modulus;
+static uint8_t text[DIGITS];
+
+/* Returns how many of the last N starts before an end have an equal key, by comparing all. */
+static uint32_t count_equal(uint32_t end)
+{
+    uint32_t count = 0;
+    for (uint32_t start = end > N ? end - N : 0; start < end; start++)
+        count += text[start] != '0' && hash.key[end] - hash.key[start] <= modulus.tolerance;
+    return count;
+}
+
+static uint32_t count_walked(uint32_t end)
+{
+    struct hash_walk walk = hash_walk_begin(&hash, end);
+    uint32_t count = 0;
+    for (uint32_t length, last = 0; (length = hash_walk_next(&hash, &walk, modulus.tolerance, N)) != 0; count++) {
+        assert_in_range(length, 1, N);
+        assert_int_not_equal(text[end - length], '0');
+        assert_int_not_equal(length, last);
+        last = length;
+    }
+    return count;
+}
+
+/* Checks keys at a cell's edge: the first digit lifts the key to just below one, the others add the roundings' 1 each,
+ * or an edge's distance. */
+static void hash_finds_equal_residues_across_an_edge(void **state)
+{
+    (void)state;
+    uint32_t crossed = 0;
+    for (unsigned seed = 1; seed <= 200; seed++) {
+        srand(seed);
+        modulus.tolerance = 9 * N;
+        for (uint32_t i = 0; i < DIGITS; i++) {
+            text[i] = (uint8_t)('0' + rand() % 10);
+            modulus.key_weights[i] = rand() % 97 == 0 ? UINT64_C(1) << 51 : 1;
+        }
+        text[0] = '1';
+        modulus.key_weights[0] = (UINT64_C(1) << 50) - (uint64_t)(rand() % 3000);
+        hash_restart(&hash, 0);
+        for (uint32_t at = 0; at < DIGITS; at += 50) {
+            const uint64_t found = hash_take(&hash, &modulus, text + at, 50, N);
+            for (uint32_t end = at + 1; end <= at + 50; end++) {
+                const uint32_t equal = count_equal(end);
+                assert_int_equal(count_walked(end), equal);
+                assert_true(equal == 0 || (found >> (end - at - 1) & 1) != 0);
+            }
+        }
+        for (uint32_t i = 1; i <= DIGITS; i++)
+            crossed += (hash.key[i] ^ (hash.key[i] - modulus.tolerance)) >> 51 != 0;
+        hash_check(&hash);
+    }
+    assert_true(crossed > 1000);
+}
+
+static void hash_forgets_what_was_before_a_restart(void **state)
+{
+    (void)state;
+    memset(&modulus, 0, sizeof modulus);
+    modulus.tolerance = 9 * N;
+    memset(text, '1', DIGITS);
+    for (int i = 0; i < 100; i++) { /* places wrap in between */
+        hash_restart(&hash, 0);
+        assert_int_equal(hash_take(&hash, &modulus, text, 2, N), 3);
+        assert_int_equal(count_walked(1), 1);
+        assert_int_equal(count_walked(2), 2);
+        for (uint32_t at = 2; at + 50 <= DIGITS; at += 50)
+            hash_take(&hash, &modulus, text + at, 50, N);
+        assert_int_equal(count_walked(1902), N);
+        hash_check(&hash);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(hash_finds_equal_residues_across_an_edge),
+        cmocka_unit_test(hash_forgets_what_was_before_a_restart),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,295 @@
+/* app/time/client.c over a transport that the test plays: when it asks, and what it believes. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "app/time/client.h"
+#include "tests/lib/fake_transport.h"
+
+#define S  INT64_C(1000000000)
+#define MS INT64_C(1000000)
+
+enum { PEER = 0xc0000201, PEER_PORT = 123 };
+static uint64_t now_ns;
+static struct ntp_clock ntp_clock;
+static struct ntp_reference reference;
+static const int64_t server_ns = 1800000000 * S; /* the server's time less the machine's */
+
+static uint64_t clock_now(void) { return now_ns; }
+
+static void start_with_key(uint64_t key)
+{
+    const struct ntp_client_config config = {
+        .address = PEER, .port = PEER_PORT, .poll_ns = 16 * (uint64_t)S, .key = { key, 2 }, .now_ns = clock_now
+    };
+    fake_reset();
+    now_ns = 10 * (uint64_t)S;
+    assert_true(ntp_client_init(&config, now_ns));
+    ntp_clock_init(&ntp_clock, 0, now_ns);
+    reference = ntp_reference_none();
+}
+
+static void start(void) { start_with_key(1); }
+
+/* Lets the client ask, and returns the question. */
+static struct ntp_packet question(void)
+{
+    struct ntp_packet p = { 0 };
+    fake.datagram_count = 0;
+    assert_true(ntp_client_next_deadline_ns() < UINT64_MAX);
+    if (ntp_client_next_deadline_ns() > now_ns)
+        now_ns = ntp_client_next_deadline_ns();
+    ntp_client_poll(now_ns);
+    assert_int_equal(fake.datagram_count, 1);
+    assert_int_equal(fake.datagrams[0].address, PEER);
+    assert_int_equal(fake.datagrams[0].to_port, PEER_PORT);
+    assert_int_equal(fake.datagrams[0].bytes, NTP_PACKET_BYTES);
+    ntp_packet_read(&p, fake.datagrams[0].data);
+    return p;
+}
+
+/* Returns a good answer, which takes 2 ms, one of them in the server. */
+static struct ntp_packet answer_to(const struct ntp_packet *asked)
+{
+    struct ntp_packet p = { .version = 4,
+                            .mode = NTP_MODE_SERVER,
+                            .stratum = 2,
+                            .root_delay_ns = 10 * MS,
+                            .root_dispersion_ns = 5 * MS,
+                            .origin = asked->transmit };
+    p.receive = ntp_stamp(server_ns + (int64_t)now_ns + MS / 2);
+    p.transmit = ntp_stamp(server_ns + (int64_t)now_ns + 3 * MS / 2);
+    return p;
+}
+
+static void deliver_from(uint32_t address, uint16_t port, const struct ntp_packet *p, size_t bytes)
+{
+    uint8_t *wire = test_malloc(NTP_PACKET_BYTES);
+    ntp_packet_write(p, wire);
+    struct transport_event event = { .kind = TRANSPORT_DATAGRAM,
+                                     .payload = { wire, bytes },
+                                     .address = address,
+                                     .peer_port = port,
+                                     .port = ntp_client_port() };
+    ntp_client_datagram(&event, now_ns, &ntp_clock, &reference);
+    test_free(wire);
+}
+
+static void deliver(const struct ntp_packet *p)
+{
+    now_ns += 2 * (uint64_t)MS;
+    deliver_from(PEER, PEER_PORT, p, NTP_PACKET_BYTES);
+}
+
+/* Plays one whole exchange. */
+static void exchange(void)
+{
+    struct ntp_packet asked = question(), p = answer_to(&asked);
+    deliver(&p);
+}
+
+static void question_tells_nothing_but_its_kind(void **state)
+{
+    (void)state;
+    start();
+    struct ntp_packet p = question();
+    assert_int_equal(p.version, 4);
+    assert_int_equal(p.mode, NTP_MODE_CLIENT);
+    assert_int_equal(p.leap | p.stratum | p.poll | p.precision, 0);
+    assert_int_equal(p.root_delay_ns | p.root_dispersion_ns | p.reference_id, 0);
+    assert_true((p.reference | p.origin | p.receive) == 0 && p.transmit != 0);
+    assert_in_range(fake.datagrams[0].from_port, 49152, 65535);
+    uint16_t port = ntp_client_port();
+    uint64_t first = p.transmit;
+    assert_true(question().transmit != first);
+    start_with_key(9);
+    assert_true(ntp_client_port() != port && question().transmit != first);
+}
+
+static void four_exchanges_in_six_seconds_set_the_clock(void **state)
+{
+    (void)state;
+    start();
+    uint64_t began_ns = now_ns;
+    for (int i = 0; i < 3; i++)
+        exchange();
+    assert_int_equal(reference.stratum, NTP_STRATUM_UNSYNCHRONISED);
+    exchange();
+    assert_int_equal(now_ns - began_ns, 6 * S + 2 * MS);
+    assert_int_equal(reference.stratum, 3);
+    assert_int_equal(reference.id, PEER);
+    assert_int_equal(reference.leap, 0);
+    assert_in_range(reference.root_delay_ns, 11 * MS - 10000, 11 * MS + 50000);
+    assert_in_range(reference.root_dispersion_ns, 5 * MS, 6 * MS);
+    assert_in_range(llabs(ntp_clock_ns(&ntp_clock, now_ns) - server_ns - (int64_t)now_ns), 0, 100);
+    assert_int_equal(ntp_client_counters.steps, 1);
+    for (int i = 0; i < 5; i++)
+        exchange();
+    assert_int_equal(ntp_client_next_deadline_ns(), now_ns - 2 * MS + 16 * S); /* the burst is over */
+}
+
+static void reply_without_our_origin_is_dropped(void **state)
+{
+    (void)state;
+    start();
+    struct ntp_packet asked = question(), p = answer_to(&asked);
+    p.origin++;
+    deliver(&p);
+    p.origin = 0;
+    deliver(&p);
+    assert_int_equal(ntp_client_counters.drop_origin, 2);
+    p = answer_to(&asked);
+    deliver(&p);
+    assert_int_equal(ntp_client_counters.replies, 1);
+    deliver(&p); /* again: replayed */
+    assert_int_equal(ntp_client_counters.drop_origin, 3);
+    assert_int_equal(ntp_client_counters.replies, 1);
+}
+
+static void reply_from_another_address_or_port_is_dropped(void **state)
+{
+    (void)state;
+    start();
+    struct ntp_packet asked = question(), p = answer_to(&asked);
+    deliver_from(PEER + 1, PEER_PORT, &p, NTP_PACKET_BYTES);
+    deliver_from(PEER, PEER_PORT + 1, &p, NTP_PACKET_BYTES);
+    assert_int_equal(ntp_client_counters.drop_stranger, 2);
+    deliver_from(PEER, PEER_PORT, &p, NTP_PACKET_BYTES - 1);
+    assert_int_equal(ntp_client_counters.drop_length, 1);
+    p.mode = NTP_MODE_CLIENT;
+    deliver(&p);
+    p.mode = NTP_MODE_SERVER;
+    p.version = 3;
+    deliver(&p);
+    assert_int_equal(ntp_client_counters.drop_mode, 2);
+    assert_int_equal(ntp_client_counters.replies, 0);
+}
+
+static void unsynchronised_server_is_not_believed(void **state)
+{
+    (void)state;
+    start();
+    for (int i = 0; i < 12; i++) {
+        struct ntp_packet asked = question(), p = answer_to(&asked);
+        if (i % 3 == 0)
+            p.leap = NTP_LEAP_UNKNOWN;
+        else if (i % 3 == 1)
+            p.stratum = 16;
+        else
+            p.root_dispersion_ns = 17 * (uint64_t)S;
+        deliver(&p);
+    }
+    assert_int_equal(ntp_client_counters.unsynchronised, 12);
+    assert_int_equal(reference.stratum, NTP_STRATUM_UNSYNCHRONISED);
+}
+
+static void stamps_without_sense_are_dropped(void **state)
+{
+    (void)state;
+    start();
+    for (int i = 0; i < 9; i++) {
+        struct ntp_packet asked = question(), p = answer_to(&asked);
+        if (i % 3 == 0)
+            p.transmit = 0;
+        else if (i % 3 == 1)
+            p.receive = 0;
+        else
+            p.transmit = p.receive - (UINT64_C(1) << 32);
+        deliver(&p);
+    }
+    assert_int_equal(ntp_client_counters.drop_stamps, 9);
+    assert_int_equal(reference.stratum, NTP_STRATUM_UNSYNCHRONISED);
+}
+
+static void kiss_rate_doubles_the_pause_up_to_1024_seconds(void **state)
+{
+    (void)state;
+    start();
+    for (int64_t pause_ns = 32 * S; pause_ns <= 4096 * S; pause_ns *= 2) {
+        struct ntp_packet asked = question(), p = answer_to(&asked);
+        uint64_t asked_ns = now_ns;
+        p.stratum = 0;
+        p.leap = NTP_LEAP_UNKNOWN;
+        p.reference_id = NTP_KISS_RATE;
+        deliver(&p);
+        assert_int_equal(ntp_client_next_deadline_ns() - asked_ns, pause_ns < 1024 * S ? pause_ns : 1024 * S);
+    }
+}
+
+static void kiss_deny_ends_the_questions_if_it_is_genuine(void **state)
+{
+    (void)state;
+    start();
+    struct ntp_packet asked = question(), p = answer_to(&asked);
+    p.stratum = 0;
+    p.reference_id = NTP_KISS_DENY;
+    p.origin ^= 1;
+    deliver(&p);
+    assert_true(ntp_client_next_deadline_ns() < UINT64_MAX);
+    p.origin ^= 1;
+    deliver(&p);
+    assert_true(ntp_client_next_deadline_ns() == UINT64_MAX);
+    fake.datagram_count = 0;
+    ntp_client_poll(now_ns + 10000 * (uint64_t)S);
+    assert_int_equal(fake.datagram_count, 0);
+}
+
+static void silent_server_is_asked_quickly_eight_times_only(void **state)
+{
+    (void)state;
+    start();
+    for (int i = 0; i < 9; i++)
+        question();
+    uint64_t before_ns = now_ns;
+    question();
+    assert_int_equal(now_ns - before_ns, 16 * S);
+    assert_int_equal(ntp_client_counters.unanswered, 9);
+    assert_int_equal(reference.stratum, NTP_STRATUM_UNSYNCHRONISED);
+}
+
+static void question_that_cannot_be_sent_is_tried_again_soon(void **state)
+{
+    (void)state;
+    start();
+    fake.refuse_udp = true;
+    ntp_client_poll(now_ns);
+    assert_int_equal(ntp_client_counters.send_failed, 1);
+    assert_int_equal(ntp_client_next_deadline_ns(), now_ns + 100 * MS);
+    fake.refuse_udp = false;
+    now_ns += 100 * (uint64_t)MS;
+    exchange();
+    assert_int_equal(ntp_client_counters.replies, 1);
+}
+
+static void without_a_port_there_is_no_client(void **state)
+{
+    const struct ntp_client_config config = { .address = PEER, .port = PEER_PORT, .poll_ns = 1, .now_ns = clock_now };
+    (void)state;
+    fake_reset();
+    fake.refuse_udp_bind = true;
+    assert_false(ntp_client_init(&config, 0));
+    assert_true(ntp_client_next_deadline_ns() == UINT64_MAX);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(question_tells_nothing_but_its_kind),
+        cmocka_unit_test(four_exchanges_in_six_seconds_set_the_clock),
+        cmocka_unit_test(reply_without_our_origin_is_dropped),
+        cmocka_unit_test(reply_from_another_address_or_port_is_dropped),
+        cmocka_unit_test(unsynchronised_server_is_not_believed),
+        cmocka_unit_test(stamps_without_sense_are_dropped),
+        cmocka_unit_test(kiss_rate_doubles_the_pause_up_to_1024_seconds),
+        cmocka_unit_test(kiss_deny_ends_the_questions_if_it_is_genuine),
+        cmocka_unit_test(silent_server_is_asked_quickly_eight_times_only),
+        cmocka_unit_test(question_that_cannot_be_sent_is_tried_again_soon),
+        cmocka_unit_test(without_a_port_there_is_no_client),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,284 @@
+/* app/time/clock.c, filter.c and discipline.c in virtual time: machines whose clocks are wrong, and servers behind a
+ * network that delays at random. The seed is fixed. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "app/time/discipline.h"
+
+#define S  INT64_C(1000000000)
+#define MS INT64_C(1000000)
+#define US INT64_C(1000)
+
+/* A machine whose clock is `slow_ppb` slow, at true time `true_ns` since its start. */
+static struct {
+    int64_t true_ns, slow_ppb, stopped_ns, server_ahead_ns;
+    int64_t delay_ns, queue_ns; /* one way: at least, and at most on top */
+    struct ntp_clock clock;
+    struct ntp_discipline discipline;
+} world;
+
+static const int64_t epoch_ns = 1800000000 * S;
+
+static uint64_t machine_ns(void)
+{
+    int64_t running_ns = world.true_ns - world.stopped_ns;
+    return (uint64_t)(running_ns - running_ns / S * world.slow_ppb - running_ns % S * world.slow_ppb / S);
+}
+
+/* Returns our clock's error. */
+static int64_t error_ns(void)
+{
+    return ntp_clock_ns(&world.clock, machine_ns()) - (epoch_ns + world.server_ahead_ns + world.true_ns);
+}
+
+static int64_t queue_ns(void) { return world.queue_ns ? rand() % world.queue_ns : 0; }
+
+/* Measures once; the discipline expects the next sample in `poll_ns`. */
+static enum ntp_update exchange(int64_t poll_ns)
+{
+    struct ntp_sample sample;
+    uint64_t sent_ns = machine_ns();
+    world.true_ns += world.delay_ns + queue_ns();
+    int64_t server_ns = epoch_ns + world.server_ahead_ns + world.true_ns;
+    world.true_ns += world.delay_ns + queue_ns();
+    uint64_t seen_ns = machine_ns();
+    sample.at_ns = (sent_ns + seen_ns) / 2;
+    sample.ahead_ns = server_ns - (int64_t)sample.at_ns;
+    sample.delay_ns = seen_ns - sent_ns;
+    enum ntp_update update = ntp_discipline_add(&world.discipline, &world.clock, &sample, (uint64_t)poll_ns, seen_ns);
+    ntp_clock_check(&world.clock);
+    ntp_discipline_check(&world.discipline);
+    return update;
+}
+
+static void begin(int64_t slow_ppm, int64_t wrong_ns, int64_t delay_ns, int64_t queue_ns_max)
+{
+    memset(&world, 0, sizeof world);
+    srand(1);
+    world.slow_ppb = slow_ppm * 1000;
+    world.delay_ns = delay_ns;
+    world.queue_ns = queue_ns_max;
+    ntp_clock_init(&world.clock, epoch_ns + wrong_ns, 0);
+}
+
+/* Plays `count` exchanges. Returns the largest error at ten moments before each. */
+static int64_t play(int count, int64_t poll_ns)
+{
+    int64_t worst_ns = 0;
+    for (int i = 0; i < count; i++) {
+        exchange(poll_ns);
+        for (int part = 0; part < 10; part++) {
+            world.true_ns += poll_ns / 10;
+            int64_t error = llabs(error_ns());
+            worst_ns = error > worst_ns ? error : worst_ns;
+        }
+    }
+    return worst_ns;
+}
+
+static void clock_goes_by_its_frequency_and_ends_a_slew(void **state)
+{
+    struct ntp_clock clock;
+    (void)state;
+    ntp_clock_init(&clock, 1000, 50);
+    assert_int_equal(ntp_clock_ns(&clock, 50 + 3 * S), 1000 + 3 * S);
+    ntp_clock_set_frequency(&clock, NTP_RATE_OF_PPM(100), 50);
+    assert_in_range(ntp_clock_ns(&clock, 50 + 10 * S) - 1000 - 10 * S, 1000 * US - US, 1000 * US + US);
+    ntp_clock_set_frequency(&clock, 0, 50);
+    ntp_clock_slew(&clock, 200 * US, 2 * S, 50);
+    assert_in_range(ntp_clock_ns(&clock, 50 + S) - 1000 - S, 99 * US, 101 * US);
+    assert_in_range(ntp_clock_ns(&clock, 50 + 9 * S) - 1000 - 9 * S, 200 * US - 100, 200 * US + 100);
+    ntp_clock_step(&clock, -S, 50 + 9 * S);
+    assert_in_range(ntp_clock_ns(&clock, 50 + 10 * S), 1000 + 9 * S, 1000 + 9 * S + S / 2);
+}
+
+static void slew_is_never_faster_than_500_ppm_with_the_frequency(void **state)
+{
+    struct ntp_clock clock;
+    (void)state;
+    for (int64_t ppm = -500; ppm <= 500; ppm += 100)
+        for (int64_t offset_ns = -128 * MS; offset_ns <= 128 * MS; offset_ns += 16 * MS) {
+            ntp_clock_init(&clock, 0, 0);
+            ntp_clock_set_frequency(&clock, NTP_RATE_OF_PPM(ppm), 0);
+            ntp_clock_slew(&clock, offset_ns, (uint64_t)S, 0);
+            ntp_clock_check(&clock);
+            int64_t before_ns = 0;
+            for (uint64_t at_ns = (uint64_t)S; at_ns < 1000 * (uint64_t)S; at_ns += (uint64_t)S) {
+                int64_t now_ns = ntp_clock_ns(&clock, at_ns);
+                assert_in_range(now_ns - before_ns, S - 501 * US, S + 501 * US);
+                before_ns = now_ns;
+            }
+        }
+}
+
+static void filter_prefers_the_sample_with_the_least_delay(void **state)
+{
+    struct ntp_filter filter = { 0 };
+    (void)state;
+    for (uint32_t i = 0; i < 20; i++) {
+        struct ntp_sample sample = { .at_ns = i * (uint64_t)S,
+                                     .ahead_ns = i,
+                                     .delay_ns = i == 15 ? 100000 : 1000000 + i };
+        ntp_filter_add(&filter, &sample);
+        assert_int_equal(ntp_filter_count(&filter), i < 8 ? i + 1 : 8);
+    }
+    assert_int_equal(ntp_filter_best(&filter, 20 * (uint64_t)S)->ahead_ns, 15);
+    assert_int_equal(ntp_filter_best(&filter, 200000 * (uint64_t)S)->ahead_ns, 15); /* all age alike */
+}
+
+static void jitter_is_the_root_mean_square(void **state)
+{
+    struct ntp_filter filter = { 0 };
+    (void)state;
+    for (uint32_t i = 0; i < 8; i++) {
+        struct ntp_sample sample = { .at_ns = i * (uint64_t)S, .ahead_ns = i % 2 ? 3000 : -3000, .delay_ns = 1 };
+        ntp_filter_add(&filter, &sample);
+    }
+    const struct ntp_sample middle = { .at_ns = 3 * (uint64_t)S };
+    assert_int_equal(ntp_filter_jitter_ns(&filter, &middle, 0), 3000);
+}
+
+static void first_four_samples_set_the_clock_by_one_step(void **state)
+{
+    (void)state;
+    begin(50, -20 * 365 * 86400 * S, 100 * US, 0);
+    for (int i = 0; i < 3; i++, world.true_ns += 2 * S)
+        assert_int_equal(exchange(2 * S), NTP_UPDATE_NONE);
+    assert_int_equal(exchange(2 * S), NTP_UPDATE_STEPPED);
+    assert_in_range(llabs(error_ns()), 0, 10 * US);
+}
+
+/* Holds the bound that is asked for: 0.5 ms over ten minutes. The queues are those of a busy machine. */
+static void clock_of_100_ppm_stays_within_half_a_millisecond(void **state)
+{
+    (void)state;
+    for (int64_t ppm = -400; ppm <= 400; ppm += 100) {
+        begin(ppm, 3 * S, 150 * US, 300 * US);
+        play(8, 2 * S);
+        assert_in_range(play(150, 4 * S), 0, 500 * US);
+        assert_in_range(llabs(world.clock.frequency - NTP_RATE_OF_PPM(ppm)), 0, NTP_RATE_OF_PPM(30));
+    }
+}
+
+/* Plays four minutes in which every reply is late by up to 40 ms: the clock coasts, within the bound. */
+static void busy_network_does_not_move_the_clock(void **state)
+{
+    (void)state;
+    begin(100, 0, 100 * US, 50 * US);
+    play(40, 4 * S);
+    world.queue_ns = 40 * MS;
+    assert_in_range(play(60, 4 * S), 0, 500 * US);
+    assert_in_range(llabs(world.clock.frequency - NTP_RATE_OF_PPM(100)), 0, NTP_RATE_OF_PPM(10));
+    world.queue_ns = 50 * US;
+    play(10, 4 * S);
+    assert_in_range(play(20, 4 * S), 0, 100 * US);
+}
+
+/* Moves the server further away for good. After some minutes the new delay is the least, and the clock is right. */
+static void longer_route_is_learnt(void **state)
+{
+    (void)state;
+    begin(100, 0, 100 * US, 50 * US);
+    play(40, 4 * S);
+    world.delay_ns = 5 * MS;
+    play(400, 4 * S);
+    assert_in_range(play(40, 4 * S), 0, 300 * US);
+}
+
+static void slow_polls_keep_the_clock_as_well(void **state)
+{
+    (void)state;
+    begin(80, 0, 20 * MS, 2 * MS);
+    play(8, 2 * S);
+    play(12, 64 * S);
+    assert_in_range(play(100, 64 * S), 0, 4 * MS);
+    assert_in_range(llabs(world.clock.frequency - NTP_RATE_OF_PPM(80)), 0, NTP_RATE_OF_PPM(10));
+}
+
+static void single_late_reply_moves_nothing(void **state)
+{
+    (void)state;
+    begin(20, 0, 100 * US, 20 * US);
+    play(30, 4 * S);
+    int64_t delay_ns = world.delay_ns;
+    world.queue_ns = 80 * MS;
+    play(1, 4 * S);
+    world.queue_ns = 20 * US;
+    world.delay_ns = delay_ns;
+    assert_in_range(play(8, 4 * S), 0, 100 * US);
+}
+
+/* Stops the machine for 50 ms: its clock is slewed, its frequency stays. */
+static void short_stop_is_slewed_without_touching_the_frequency(void **state)
+{
+    (void)state;
+    begin(100, 0, 100 * US, 50 * US);
+    play(40, 4 * S);
+    world.true_ns += 50 * MS;
+    world.stopped_ns += 50 * MS;
+    play(1, 4 * S);
+    assert_in_range(llabs(world.clock.frequency - NTP_RATE_OF_PPM(100)), 0, NTP_RATE_OF_PPM(10));
+    play(50, 4 * S); /* 50 ms at less than 500 ppm */
+    assert_in_range(play(20, 4 * S), 0, 200 * US);
+}
+
+static void long_stop_is_stepped_after_300_seconds(void **state)
+{
+    (void)state;
+    begin(100, 0, 100 * US, 50 * US);
+    play(40, 4 * S);
+    world.true_ns += 5 * S;
+    world.stopped_ns += 5 * S;
+    int64_t began_ns = world.true_ns;
+    enum ntp_update update;
+    while ((update = exchange(4 * S)) != NTP_UPDATE_STEPPED) {
+        assert_true(update == NTP_UPDATE_FAR || update == NTP_UPDATE_NONE);
+        assert_in_range(world.true_ns - began_ns, 0, 320 * S);
+        world.true_ns += 4 * S;
+    }
+    assert_in_range(world.true_ns - began_ns, 300 * S, 320 * S);
+    assert_in_range(play(20, 4 * S), 0, 200 * US);
+}
+
+static void clock_never_goes_back_after_the_first_step(void **state)
+{
+    (void)state;
+    begin(-300, 7 * S, 200 * US, 5 * MS);
+    play(4, 2 * S);
+    int64_t before_ns = ntp_clock_ns(&world.clock, machine_ns());
+    for (int i = 0; i < 400; i++) {
+        exchange(S);
+        for (int part = 0; part < 100; part++) {
+            int64_t now_ns = ntp_clock_ns(&world.clock, machine_ns());
+            assert_true(now_ns >= before_ns);
+            before_ns = now_ns;
+            world.true_ns += S / 100;
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(clock_goes_by_its_frequency_and_ends_a_slew),
+        cmocka_unit_test(slew_is_never_faster_than_500_ppm_with_the_frequency),
+        cmocka_unit_test(filter_prefers_the_sample_with_the_least_delay),
+        cmocka_unit_test(jitter_is_the_root_mean_square),
+        cmocka_unit_test(first_four_samples_set_the_clock_by_one_step),
+        cmocka_unit_test(clock_of_100_ppm_stays_within_half_a_millisecond),
+        cmocka_unit_test(busy_network_does_not_move_the_clock),
+        cmocka_unit_test(longer_route_is_learnt),
+        cmocka_unit_test(slow_polls_keep_the_clock_as_well),
+        cmocka_unit_test(single_late_reply_moves_nothing),
+        cmocka_unit_test(short_stop_is_slewed_without_touching_the_frequency),
+        cmocka_unit_test(long_stop_is_stepped_after_300_seconds),
+        cmocka_unit_test(clock_never_goes_back_after_the_first_step),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,227 @@
+/* app/time/server.c and rate_limit.c: who is answered, with what, and how often. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "app/time/rate_limit.h"
+#include "app/time/server.h"
+#include "base/bytes.h"
+
+#define S  UINT64_C(1000000000)
+#define MS UINT64_C(1000000)
+
+enum { STRANGER = 0xc6336401, PRIVATE = 0xc0a80001, PORT = 40000, RATE = 10, BURST = 5 };
+static const struct siphash_key key = { 1, 2 };
+static struct ntp_clock ntp_clock;
+static struct ntp_reference reference;
+static uint64_t now_ns;
+static uint8_t reply[NTP_PACKET_BYTES];
+
+static void start_with(bool refuse_private, uint32_t rate)
+{
+    const struct ntp_server_config config = { .refuse_private = refuse_private, .precision = -24 };
+    now_ns = 100 * S;
+    ntp_server_init(&config);
+    rate_limit_init(key, rate, BURST);
+    ntp_clock_init(&ntp_clock, INT64_C(1800000000000000000), now_ns);
+    reference = (struct ntp_reference){ .stratum = 2, .id = 0x0a000001, .root_delay_ns = MS, .updated_ns = now_ns };
+}
+
+static void start(void) { start_with(false, 0); }
+
+/* Delivers a request in a buffer of exactly its size. */
+static bool deliver(uint32_t address, uint16_t port, const uint8_t *data, size_t bytes)
+{
+    uint8_t *exact = test_malloc(bytes ? bytes : 1);
+    memcpy(exact, data, bytes);
+    struct transport_event event = {
+        .kind = TRANSPORT_DATAGRAM, .payload = { exact, bytes }, .address = address, .peer_port = port, .port = NTP_PORT
+    };
+    memset(reply, 0xee, sizeof reply);
+    bool answered = ntp_server_reply(&event, now_ns, &ntp_clock, &reference, reply);
+    test_free(exact);
+    return answered;
+}
+
+/* Asks with a first byte and a length. */
+static bool ask_from(uint32_t address, uint16_t port, uint8_t first, size_t bytes)
+{
+    uint8_t request[1400] = { first };
+    for (size_t i = 1; i < sizeof request; i++)
+        request[i] = (uint8_t)(i * 7);
+    return deliver(address, port, request, bytes);
+}
+
+static bool ask(uint8_t first) { return ask_from(STRANGER, PORT, first, NTP_PACKET_BYTES); }
+
+static struct ntp_packet answer(void)
+{
+    struct ntp_packet p;
+    ntp_packet_read(&p, reply);
+    return p;
+}
+
+static void versions_1_to_4_are_answered_in_their_version(void **state)
+{
+    (void)state;
+    start();
+    for (uint8_t version = 1; version <= 4; version++) {
+        assert_true(ask((uint8_t)(version << 3 | NTP_MODE_CLIENT)));
+        assert_int_equal(answer().version, version);
+        assert_int_equal(answer().mode, NTP_MODE_SERVER);
+        assert_int_equal(answer().stratum, 2);
+        assert_int_equal(answer().leap, 0);
+    }
+    assert_false(ask(0 << 3 | NTP_MODE_CLIENT));
+    assert_false(ask(5 << 3 | NTP_MODE_CLIENT));
+    assert_int_equal(ntp_server_counters.drop_version, 2);
+    assert_int_equal(ntp_server_counters.requests, 4);
+    assert_int_equal(ntp_server_counters.requests_v1, 1);
+}
+
+static void origin_is_the_transmit_stamp_of_the_request(void **state)
+{
+    struct ntp_packet p;
+    (void)state;
+    start();
+    assert_true(ask(0x23));
+    p = answer();
+    for (uint64_t i = 0; i < 8; i++)
+        assert_int_equal(p.origin >> (56 - 8 * i) & 0xff, (40 + i) * 7 & 0xff);
+    assert_true(p.receive == ntp_stamp(INT64_C(1800000000000000000)));
+    assert_int_equal(p.transmit, 0);
+    assert_int_equal(p.poll, 14);
+    assert_int_equal(p.precision, -24);
+}
+
+static void modes_other_than_3_are_ignored(void **state)
+{
+    (void)state;
+    start();
+    for (uint8_t mode = 0; mode < 8; mode++)
+        assert_int_equal(ask((uint8_t)(4 << 3 | mode)), mode == NTP_MODE_CLIENT);
+    assert_int_equal(ntp_server_counters.drop_mode, 7);
+}
+
+static void version_1_without_a_mode_is_a_client_unless_it_asks_from_port_123(void **state)
+{
+    (void)state;
+    start();
+    assert_true(ask(1 << 3));
+    assert_int_equal(answer().mode, NTP_MODE_SERVER);
+    assert_false(ask_from(STRANGER, NTP_PORT, 1 << 3, NTP_PACKET_BYTES));
+    assert_true(ask_from(STRANGER, NTP_PORT, 0x23, NTP_PACKET_BYTES));
+    assert_int_equal(ntp_server_counters.drop_mode, 1);
+}
+
+static void short_requests_and_port_0_are_ignored(void **state)
+{
+    (void)state;
+    start();
+    for (size_t bytes = 0; bytes < NTP_PACKET_BYTES; bytes++)
+        assert_false(ask_from(STRANGER, PORT, 0x23, bytes));
+    assert_int_equal(ntp_server_counters.drop_length, NTP_PACKET_BYTES);
+    assert_true(ask_from(STRANGER, PORT, 0x23, 1400));
+    assert_false(ask_from(STRANGER, 0, 0x23, NTP_PACKET_BYTES));
+    assert_int_equal(ntp_server_counters.drop_source, 1);
+}
+
+static void unsynchronised_server_says_so(void **state)
+{
+    (void)state;
+    start();
+    reference = ntp_reference_none();
+    assert_true(ask(0x23));
+    assert_int_equal(answer().leap, NTP_LEAP_UNKNOWN);
+    assert_int_equal(answer().stratum, 0);
+    assert_int_equal(answer().reference_id, NTP_KISS_INIT);
+}
+
+static void private_sources_are_refused_on_request(void **state)
+{
+    static const uint32_t refused[] = { 0x0a000001, 0x0affffff, 0xac100001, 0xac1fffff, PRIVATE,
+                                        0x64400001, 0x647fffff, 0xa9fe0101, 0x7f000001 };
+    static const uint32_t served[] = {
+        STRANGER, 0x09ffffff, 0x0b000000, 0xac0fffff, 0xac200000, 0x643fffff, 0x64800000
+    };
+    (void)state;
+    start_with(true, 0);
+    for (size_t i = 0; i < ARRAY_COUNT(refused); i++)
+        assert_false(ask_from(refused[i], PORT, 0x23, NTP_PACKET_BYTES));
+    for (size_t i = 0; i < ARRAY_COUNT(served); i++)
+        assert_true(ask_from(served[i], PORT, 0x23, NTP_PACKET_BYTES));
+    assert_int_equal(ntp_server_counters.drop_private, ARRAY_COUNT(refused));
+    start();
+    assert_true(ask_from(PRIVATE, PORT, 0x23, NTP_PACKET_BYTES));
+}
+
+static void address_over_its_rate_gets_one_kiss_and_then_nothing(void **state)
+{
+    (void)state;
+    start_with(false, RATE);
+    for (int i = 0; i < BURST; i++)
+        assert_true(ask(0x23) && answer().stratum == 2);
+    assert_true(ask(0x23));
+    assert_int_equal(answer().stratum, 0);
+    assert_int_equal(answer().leap, NTP_LEAP_UNKNOWN);
+    assert_int_equal(answer().reference_id, NTP_KISS_RATE);
+    for (int i = 0; i < 1000; i++)
+        assert_false(ask(0x23));
+    assert_int_equal(ntp_server_counters.drop_rate, 1000);
+    assert_true(ask_from(STRANGER + 1, PORT, 0x23, NTP_PACKET_BYTES)); /* others are served */
+
+    now_ns += S / RATE; /* one request has run out; the kiss was sent already */
+    assert_true(ask(0x23) && answer().stratum == 2);
+    assert_false(ask(0x23));
+    now_ns += S; /* quiet for long enough: all begins again */
+    for (int i = 0; i < BURST; i++)
+        assert_true(ask(0x23) && answer().stratum == 2);
+    assert_true(ask(0x23) && answer().reference_id == NTP_KISS_RATE);
+    assert_int_equal(ntp_server_counters.kisses, 2);
+}
+
+/* Floods from random sources, which must not free an address of its limit often: its bucket is one of thousands. */
+static void flood_of_addresses_hardly_frees_a_limited_one(void **state)
+{
+    (void)state;
+    start_with(false, RATE);
+    int passed = 0;
+    srand(3);
+    for (int i = 0; i < 10000; i++) {
+        rate_limit_take((uint32_t)rand(), now_ns);
+        passed += rate_limit_take(STRANGER, now_ns) == RATE_PASS;
+    }
+    assert_in_range(passed, BURST, 20 * BURST);
+}
+
+static void long_run_of_requests_passes_at_the_rate(void **state)
+{
+    int passed = 0;
+    (void)state;
+    start_with(false, RATE);
+    for (int ms = 0; ms < 60000; ms++, now_ns += MS)
+        passed += rate_limit_take(STRANGER, now_ns) == RATE_PASS;
+    assert_in_range(passed, 60 * RATE, 60 * RATE + BURST);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(versions_1_to_4_are_answered_in_their_version),
+        cmocka_unit_test(origin_is_the_transmit_stamp_of_the_request),
+        cmocka_unit_test(modes_other_than_3_are_ignored),
+        cmocka_unit_test(version_1_without_a_mode_is_a_client_unless_it_asks_from_port_123),
+        cmocka_unit_test(short_requests_and_port_0_are_ignored),
+        cmocka_unit_test(unsynchronised_server_says_so),
+        cmocka_unit_test(private_sources_are_refused_on_request),
+        cmocka_unit_test(address_over_its_rate_gets_one_kiss_and_then_nothing),
+        cmocka_unit_test(flood_of_addresses_hardly_frees_a_limited_one),
+        cmocka_unit_test(long_run_of_requests_passes_at_the_rate),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

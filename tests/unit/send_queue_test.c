@@ -1,0 +1,171 @@
+/* app/player/send_queue.c, against a plain model of it: lists of answers. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "app/player/send_queue.h"
+
+static bool put(const char *digits, uint64_t now_ns)
+{
+    return send_queue_append((const uint8_t *)digits, strlen(digits), now_ns);
+}
+
+static void assert_entry(const struct send_queue_entry *entry, const char *digits)
+{
+    assert_non_null(entry);
+    assert_int_equal(entry->count, strlen(digits));
+    assert_memory_equal(entry->digits, digits, strlen(digits));
+}
+
+static void an_answer_waits_is_sent_and_answered(void **state)
+{
+    (void)state;
+    send_queue_init();
+    assert_null(send_queue_next());
+    assert_null(send_queue_oldest());
+    assert_true(put("823", 5));
+    assert_true(put("108", 6));
+    assert_entry(send_queue_next(), "823");
+    assert_int_equal(send_queue_next()->offered_ns, 5);
+    send_queue_sent(7, 100);
+    assert_entry(send_queue_next(), "108");
+    assert_entry(send_queue_oldest(), "823");
+    assert_int_equal(send_queue_oldest()->sent_ns, 7);
+    assert_int_equal(send_queue_oldest()->stream_end, 100);
+    assert_int_equal(send_queue_waiting_count(), 1);
+    assert_int_equal(send_queue_unanswered_count(), 1);
+    send_queue_answered();
+    assert_null(send_queue_oldest());
+    send_queue_sent(8, 200);
+    assert_entry(send_queue_oldest(), "108");
+    send_queue_answered();
+    assert_null(send_queue_next());
+}
+
+static void a_dropped_answer_stays_dropped_when_the_sent_ones_are_taken_back(void **state)
+{
+    (void)state;
+    send_queue_init();
+    assert_true(put("1", 0) && put("2", 0) && put("3", 0) && put("4", 0));
+    send_queue_sent(0, 0);
+    send_queue_drop();
+    send_queue_sent(0, 0);
+    assert_entry(send_queue_next(), "4");
+    send_queue_take_back();
+    assert_int_equal(send_queue_waiting_count(), 3);
+    assert_int_equal(send_queue_unanswered_count(), 0);
+    assert_entry(send_queue_next(), "1");
+    send_queue_sent(0, 0);
+    assert_entry(send_queue_next(), "3");
+    send_queue_sent(0, 0);
+    assert_entry(send_queue_next(), "4");
+    send_queue_answered();
+    assert_entry(send_queue_oldest(), "3");
+}
+
+/* The model: every answer ever put, with its state. */
+enum { MODEL_MAX = 400000 };
+static struct model {
+    uint32_t seed;
+    uint16_t count;
+    char state; /* w: waiting, s: sent, -: gone */
+} model[MODEL_MAX];
+
+static void digits_of(const struct model *m, uint8_t *out)
+{
+    uint32_t x = m->seed;
+    for (size_t i = 0; i < m->count; i++) {
+        x = x * 1664525 + 1013904223;
+        out[i] = (uint8_t)('0' + (x >> 16) % 10);
+    }
+}
+
+static void assert_model(struct send_queue_entry *entry, const struct model *m)
+{
+    uint8_t digits[1024];
+    digits_of(m, digits);
+    assert_non_null(entry);
+    assert_int_equal(entry->count, m->count);
+    assert_memory_equal(entry->digits, digits, m->count);
+}
+
+static void the_ring_does_what_the_model_does(void **state)
+{
+    (void)state;
+    const char *given = getenv("SEED");
+    unsigned seed = given ? (unsigned)strtoul(given, NULL, 0) : 20220217;
+    print_message("SEED=%u\n", seed);
+    srand(seed);
+    send_queue_init();
+    size_t put_count = 0, oldest = 0, next = 0, refused = 0;
+    for (size_t step = 0; step < 600000 && put_count < MODEL_MAX; step++) {
+        send_queue_check();
+        /* Alternates between filling to the brim and draining. */
+        int action = rand() % 16, filling = step / 40000 % 2;
+        while (next < put_count && model[next].state == '-')
+            next++;
+        while (oldest < next && model[oldest].state == '-')
+            oldest++;
+        if (action < (filling ? 12 : 4)) {
+            struct model *m = &model[put_count];
+            uint8_t digits[1024];
+            *m = (struct model){ (uint32_t)rand(), (uint16_t)(1 + (rand() % 8 ? rand() % 300 : rand() % 1024)), 'w' };
+            digits_of(m, digits);
+            if (send_queue_append(digits, m->count, put_count))
+                put_count++;
+            else
+                refused++;
+        } else if (action < 13 && next < put_count) {
+            assert_model(send_queue_next(), &model[next]);
+            assert_int_equal(send_queue_next()->offered_ns, next);
+            if (rand() % 10)
+                send_queue_sent(0, 0), model[next++].state = 's';
+            else
+                send_queue_drop(), model[next++].state = '-';
+        } else if (action < 15 && oldest < next) {
+            assert_model(send_queue_oldest(), &model[oldest]);
+            send_queue_answered();
+            model[oldest++].state = '-';
+        } else if (rand() % 1000 == 0) {
+            send_queue_take_back();
+            next = oldest;
+            for (size_t i = oldest; i < put_count; i++)
+                if (model[i].state == 's')
+                    model[i].state = 'w';
+        }
+    }
+    assert_true(refused > 0 && put_count > 100000);
+}
+
+static void room_is_used_up_to_the_stated_bytes(void **state)
+{
+    (void)state;
+    send_queue_init();
+    uint8_t digits[1024];
+    memset(digits, '7', sizeof digits);
+    size_t count = 0;
+    while (send_queue_append(digits, sizeof digits, 0))
+        count++;
+    assert_int_equal(count, SEND_QUEUE_BYTES / (sizeof(struct send_queue_entry) + 1024));
+    send_queue_sent(0, 0);
+    send_queue_answered();
+    assert_true(send_queue_append(digits, sizeof digits, 0));
+    assert_false(send_queue_append(digits, sizeof digits, 0));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_answer_waits_is_sent_and_answered),
+        cmocka_unit_test(a_dropped_answer_stays_dropped_when_the_sent_ones_are_taken_back),
+        cmocka_unit_test(the_ring_does_what_the_model_does),
+        cmocka_unit_test(room_is_used_up_to_the_stated_bytes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,431 @@
+/* The status page: requests as they come and as they should not, and the pages byte for byte, over a transport that the
+ * test plays. On one CPU, and on two threads (also under ThreadSanitizer). */
+#include <pthread.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "app/service/stats.h"
+#include "app/service/status_page.h"
+#include "tests/lib/fake_transport.h"
+
+enum { PORT = 8080 };
+#define SECOND UINT64_C(1000000000)
+
+static struct {
+    uint64_t points, wrong, responses, answers, answers_early, drops, dropped, used, uptime_ns, kicks, posts, other;
+} v;
+static const struct counter table[] = {
+    { "player.answers", &v.answers },
+    { "player.answers_early", &v.answers_early },
+    { "program.uptime_ns", &v.uptime_ns },
+    { "submit.results_points", &v.points },
+    { "submit.results_wrong", &v.wrong },
+    { "submit.responses_2xx", &v.responses },
+    { "submit.posts", &v.posts },
+    { "submit.dropped_expired", &v.dropped },
+    { "ipv4.rx_drop_short", &v.drops },
+    { "lwip.tcp.drop", &v.drops },
+    { "pool.send_queue_bytes_used", &v.used },
+    { "virtio_net.tx_kicks", &v.kicks },
+    { "tcp.tx_resends", &v.other },
+};
+static const struct counter_group group = { table, sizeof table / sizeof *table };
+static struct histogram histogram;
+static uint64_t now_ns;
+
+static int setup(void **state)
+{
+    (void)state;
+    fake_reset();
+    stats_clear();
+    memset(&v, 0, sizeof v);
+    histogram_clear(&histogram);
+    stats_add_fact("build", "12ab");
+    stats_add_fact("stack", "a \"quoted\\ one");
+    stats_add_histogram("answer.seen_to_matched", &histogram);
+    stats_add_counters(&group);
+    now_ns = SECOND;
+    assert_true(status_page_init(PORT, false));
+    assert_int_equal(fake.listening, PORT);
+    return 0;
+}
+
+/* Turns of the loop until nothing happens any more. */
+static void turn(void)
+{
+    struct transport_event event;
+    for (int i = 0; i < 20000; i++) {
+        while (transport_poll(now_ns, &event))
+            status_page_event(&event, now_ns);
+        status_page_poll(now_ns);
+        status_page_check();
+    }
+}
+
+static const char *ask(const char *request)
+{
+    int id = fake_accepted(PORT);
+    assert_true(id >= 0);
+    fake_text(id, request);
+    turn();
+    assert_true(fake.connections[id].closed_by_us);
+    return fake.connections[id].sent;
+}
+
+/* Returns the body of a chunked response, or NULL if it is framed wrongly. */
+static char *body_of(const char *response)
+{
+    static char body[FAKE_STREAM_BYTES];
+    size_t used = 0;
+    assert_non_null(strstr(response, "\r\nTransfer-Encoding: chunked\r\n"));
+    const char *at = strstr(response, "\r\n\r\n") + 4;
+    for (;;) {
+        char *end;
+        size_t bytes = strtoul(at, &end, 16);
+        if (end == at || memcmp(end, "\r\n", 2) != 0)
+            return NULL;
+        at = end + 2;
+        memcpy(body + used, at, bytes);
+        used += bytes;
+        if (memcmp(at + bytes, "\r\n", 2) != 0)
+            return NULL;
+        at += bytes + 2;
+        if (bytes == 0) {
+            body[used] = '\0';
+            return *at == '\0' ? body : NULL;
+        }
+    }
+}
+
+#define assert_has(text, part)                                                                                         \
+    do {                                                                                                               \
+        if (!strstr(text, part))                                                                                       \
+            fail_msg("no %s in:\n%s", part, text);                                                                     \
+    } while (0)
+
+static void plain_page_is_the_statistics(void **state)
+{
+    (void)state;
+    char expected[8192];
+    v.points = 7;
+    stats_render(expected, sizeof expected);
+    const char *response = ask("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+    assert_memory_equal(response, "HTTP/1.1 200 OK\r\n", 17);
+    assert_string_equal(body_of(response), expected);
+    assert_int_equal(status_page_counters.responses_200, 1);
+}
+
+static void metrics_have_kinds_results_and_reasons(void **state)
+{
+    (void)state;
+    v.answers = 10, v.answers_early = 4, v.points = 8, v.wrong = 1, v.responses = 9, v.drops = 3, v.dropped = 2;
+    v.used = 4096, v.uptime_ns = UINT64_C(12345678901), v.kicks = 15, v.posts = 10, v.other = 6;
+    histogram_add(&histogram, 100);
+    histogram_add(&histogram, 2000);
+    histogram_add(&histogram, UINT64_C(60) * SECOND);
+    char *body = body_of(ask("GET /metrics?x=1 HTTP/1.1\r\nHost: x\r\n\r\n"));
+    assert_non_null(body);
+    assert_has(body, "peregrine_build_info{build=\"12ab\",stack=\"a \\\"quoted\\\\ one\"} 1\n");
+    assert_has(body, "peregrine_answers_total{kind=\"early\"} 4\nperegrine_answers_total{kind=\"complete\"} 6\n");
+    assert_has(body, "# TYPE peregrine_results_total counter\nperegrine_results_total{result=\"points\"} 8\n"
+                     "peregrine_results_total{result=\"wrong\"} 1\n");
+    assert_has(body, "peregrine_responses_total{class=\"2xx\"} 9\n");
+    assert_has(body, "peregrine_drops_total{module=\"submit\",reason=\"dropped_expired\"} 2\n"
+                     "peregrine_drops_total{module=\"ipv4\",reason=\"rx_drop_short\"} 3\n"
+                     "peregrine_drops_total{module=\"lwip_tcp\",reason=\"drop\"} 3\n");
+    assert_has(body, "# TYPE peregrine_pool_send_queue_bytes_used gauge\nperegrine_pool_send_queue_bytes_used 4096\n");
+    assert_has(body, "# TYPE peregrine_program_uptime_seconds gauge\nperegrine_program_uptime_seconds 12.345678901\n");
+    assert_has(body, "# HELP peregrine_tcp_tx_resends_total TCP: tx_resends.\n"
+                     "# TYPE peregrine_tcp_tx_resends_total counter\nperegrine_tcp_tx_resends_total 6\n");
+    assert_has(body, "\nperegrine_kicks_per_answer 1.500\n");
+    assert_has(body, "\"answer.seen_to_matched\",le=\"0.000000127\"} 1\n");
+    assert_has(body, "\"answer.seen_to_matched\",le=\"0.000001023\"} 1\n");
+    assert_has(body, "\"answer.seen_to_matched\",le=\"0.000002047\"} 2\n");
+    assert_has(body, "\"answer.seen_to_matched\",le=\"17.179869183\"} 2\n");
+    assert_has(body, "\"answer.seen_to_matched\",le=\"+Inf\"} 3\n");
+    assert_has(body, "peregrine_latency_seconds_sum{stage=\"answer.seen_to_matched\"} 60.000002100\n");
+    assert_has(body, "peregrine_latency_seconds_count{stage=\"answer.seen_to_matched\"} 3\n");
+}
+
+/* Checks that every sample stands behind its own metric's type line, which stands once. */
+static void metrics_are_grouped(void **state)
+{
+    (void)state;
+    char *body = body_of(ask("GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")), type[128] = "";
+    unsigned types = 0;
+    for (char *line = strtok(body, "\n"); line; line = strtok(NULL, "\n")) {
+        if (sscanf(line, "# TYPE %127s", type) == 1)
+            types++;
+        else if (line[0] != '#' && strncmp(line, type, strlen(type)) != 0)
+            fail_msg("%s stands behind the type of %s", line, type);
+    }
+    assert_int_equal(types, 1 + 1 + 1 + 1 + 2 + 1 + 1 + 2 + 4 + 1);
+}
+
+static void http_1_0_gets_no_chunks(void **state)
+{
+    (void)state;
+    const char *response = ask("GET / HTTP/1.0\r\n\r\n");
+    assert_null(strstr(response, "chunked"));
+    assert_has(response, "\r\n\r\nbuild 12ab\n");
+}
+
+static void head_has_no_body(void **state)
+{
+    (void)state;
+    const char *response = ask("HEAD /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
+    assert_memory_equal(response, "HTTP/1.1 200 OK\r\n", 17);
+    assert_string_equal(strstr(response, "\r\n\r\n"), "\r\n\r\n");
+}
+
+static void an_empty_line_before_the_request_is_passed_over(void **state)
+{
+    (void)state;
+    assert_memory_equal(ask("\r\nGET / HTTP/1.1\r\nHost: x\r\n\r\n"), "HTTP/1.1 200 OK\r\n", 17);
+}
+
+static void what_is_not_a_good_request_is_told_why(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *request, *status;
+    } rows[] = {
+        { "GET /nothing HTTP/1.1\r\nHost: x\r\n\r\n", "404 Not Found" },
+        { "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nab", "405 Method Not Allowed" },
+        { "get / HTTP/1.1\r\nHost: x\r\n\r\n", "405 Method Not Allowed" },
+        { "GET / HTTP/2.0\r\nHost: x\r\n\r\n", "505 HTTP Version Not Supported" },
+        { "GET / HTTP/1.1\r\n\r\n", "400 Bad Request" },
+        { "GET / HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n", "400 Bad Request" },
+        { "GET / HTTP/1.1\r\nHost : x\r\n\r\n", "400 Bad Request" },
+        { "GET / HTTP/1.1\r\nHost: x\r\n folded\r\n\r\n", "400 Bad Request" },
+        { "GET / HTTP/1.1\r\nHost: x\r\nnonsense\r\n\r\n", "400 Bad Request" },
+        { "GET /\r\n\r\n", "400 Bad Request" },
+        { "GET  / HTTP/1.1\r\nHost: x\r\n\r\n", "400 Bad Request" },
+        { "GET / HTTP/1.1 x\r\nHost: x\r\n\r\n", "400 Bad Request" },
+        { "GET / HTTP/11\r\nHost: x\r\n\r\n", "400 Bad Request" },
+        { "\r\n\r\n", "400 Bad Request" },
+        { "\x16\x03\x01 / HTTP/1.1\n\n", "400 Bad Request" },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const char *response = ask(rows[i].request);
+        if (strncmp(response + strlen("HTTP/1.1 "), rows[i].status, strlen(rows[i].status)) != 0)
+            fail_msg("%s\n: %s", rows[i].request, response);
+    }
+    assert_int_equal(status_page_counters.responses_refused, sizeof rows / sizeof *rows);
+    assert_has(ask("POST / HTTP/1.1\r\nHost: x\r\n\r\n"), "\r\nAllow: GET, HEAD\r\n");
+    assert_has(ask("GET http://a.b:80/metrics HTTP/1.1\r\nhOsT:x\r\n\r\n"), "peregrine_build_info");
+    assert_has(ask("GET http://a.b HTTP/1.1\nHost: x\n\n"), "build 12ab");
+}
+
+static void request_may_come_in_bytes(void **state)
+{
+    (void)state;
+    static const char request[] = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
+    int id = fake_accepted(PORT);
+    for (size_t i = 0; i < sizeof request - 1; i++) {
+        assert_int_equal(fake.connections[id].sent_bytes, 0);
+        fake_data(id, request + i, 1);
+        turn();
+    }
+    assert_has(fake.connections[id].sent, "build 12ab");
+}
+
+static void head_that_never_ends_is_refused(void **state)
+{
+    (void)state;
+    static char request[STATUS_PAGE_REQUEST_BYTES_MAX + 1] = "GET / HTTP/1.1\r\nX: ";
+    memset(request + strlen(request), 'a', sizeof request - 1 - strlen(request));
+    assert_has(ask(request), "HTTP/1.1 431 ");
+}
+
+static void fifth_connection_is_reset_and_a_place_comes_free(void **state)
+{
+    (void)state;
+    int ids[STATUS_PAGE_CONNECTION_COUNT_MAX + 1];
+    for (size_t i = 0; i < STATUS_PAGE_CONNECTION_COUNT_MAX + 1; i++) {
+        ids[i] = fake_accepted(PORT);
+        turn();
+    }
+    assert_true(fake.connections[ids[STATUS_PAGE_CONNECTION_COUNT_MAX]].aborted_by_us);
+    assert_false(fake.connections[ids[0]].aborted_by_us);
+    assert_int_equal(status_page_counters.refused_busy, 1);
+    fake_closed(ids[0], TRANSPORT_RESET);
+    turn();
+    ask("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+    assert_int_equal(status_page_counters.responses_200, 1);
+}
+
+static void peer_that_asks_nothing_is_reset_in_time(void **state)
+{
+    (void)state;
+    int id = fake_accepted(PORT);
+    turn();
+    assert_int_equal(status_page_next_deadline_ns(now_ns), now_ns + STATUS_PAGE_PATIENCE_NS + 1);
+    now_ns += STATUS_PAGE_PATIENCE_NS;
+    turn();
+    assert_false(fake.connections[id].aborted_by_us);
+    now_ns++;
+    turn();
+    assert_true(fake.connections[id].aborted_by_us);
+    assert_int_equal(status_page_next_deadline_ns(now_ns), UINT64_MAX);
+}
+
+static void peer_that_takes_nothing_is_waited_for_then_reset(void **state)
+{
+    (void)state;
+    int id = fake_accepted(PORT);
+    struct fake_connection *c = &fake.connections[id];
+    c->window_bytes = 0;
+    fake_text(id, "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
+    turn();
+    assert_int_equal(c->sent_bytes, 0);
+    c->window_bytes = UINT32_MAX;
+    turn();
+    assert_true(c->closed_by_us);
+    assert_non_null(body_of(c->sent));
+
+    id = fake_accepted(PORT);
+    c = &fake.connections[id];
+    c->no_message = true;
+    fake_text(id, "GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+    turn();
+    now_ns += STATUS_PAGE_PATIENCE_NS + 1;
+    turn();
+    assert_true(c->aborted_by_us);
+    assert_int_equal(status_page_counters.given_up, 1);
+}
+
+static void place_is_not_free_while_its_page_is_rendered(void **state)
+{
+    (void)state;
+    assert_true(status_page_init(PORT, true));
+    int gone = fake_accepted(PORT), ids[STATUS_PAGE_CONNECTION_COUNT_MAX];
+    fake_text(gone, "GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+    turn();
+    fake_closed(gone, TRANSPORT_RESET);
+    turn();
+    assert_int_equal(status_page_next_deadline_ns(now_ns), now_ns);
+    for (size_t i = 0; i < STATUS_PAGE_CONNECTION_COUNT_MAX; i++)
+        ids[i] = fake_accepted(PORT);
+    turn();
+    assert_true(fake.connections[ids[STATUS_PAGE_CONNECTION_COUNT_MAX - 1]].aborted_by_us);
+    while (status_page_render())
+        continue;
+    int id = fake_accepted(PORT);
+    turn();
+    assert_false(fake.connections[id].aborted_by_us);
+}
+
+static bool serving;
+
+static void *second_cpu(void *unused)
+{
+    (void)unused;
+    while (__atomic_load_n(&serving, __ATOMIC_ACQUIRE))
+        if (!status_page_render())
+            sched_yield();
+    return NULL;
+}
+
+static uint64_t value_in(const char *body, const char *name)
+{
+    const char *at = body ? strstr(body, name) : NULL;
+    assert_non_null(at);
+    return strtoull(at + strlen(name), NULL, 10);
+}
+
+/* Renders on the second CPU while the first one counts and peers come and go. Every page is whole, and of one
+ * moment as long as it is the only one. */
+static void two_cpus_make_whole_pages(void **state)
+{
+    (void)state;
+    enum { ROUNDS = 60 };
+    static const char *const requests[] = {
+        "GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+        "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n",
+    };
+    static const char *const names[][2] = {
+        { "submit.results_points ", "submit.responses_2xx " },
+        { "_total{result=\"points\"} ", "_total{class=\"2xx\"} " },
+    };
+    pthread_t thread;
+    struct transport_event event;
+    assert_true(status_page_init(PORT, true));
+    serving = true;
+    assert_int_equal(pthread_create(&thread, NULL, second_cpu, NULL), 0);
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        unsigned count = round % 3 == 0 ? 1 : STATUS_PAGE_CONNECTION_COUNT_MAX;
+        int ids[STATUS_PAGE_CONNECTION_COUNT_MAX];
+        for (unsigned i = 0; i < count; i++) {
+            do { /* a place whose page is still being rendered for the peer before is not free */
+                status_page_poll(now_ns);
+                ids[i] = fake_accepted(PORT);
+                while (transport_poll(now_ns, &event))
+                    status_page_event(&event, now_ns);
+            } while (fake.connections[ids[i]].aborted_by_us);
+            fake_text(ids[i], requests[(round + i) % 2]);
+        }
+        bool all = false;
+        for (unsigned turns = 0; !all; turns++) {
+            v.points = ++v.responses;
+            while (transport_poll(now_ns, &event))
+                status_page_event(&event, now_ns);
+            status_page_poll(now_ns);
+            if (count > 1 && turns == 40 + round && !fake.connections[ids[0]].closed_by_us)
+                fake_closed(ids[0], TRANSPORT_RESET);
+            all = true;
+            for (unsigned i = 0; i < count; i++)
+                all = all && (fake.connections[ids[i]].closed_by_us || (i == 0 && count > 1 && turns > 40 + round));
+        }
+        for (unsigned i = count > 1; i < count; i++) {
+            unsigned page = (round + i) % 2;
+            const char *body = body_of(fake.connections[ids[i]].sent);
+            uint64_t points = value_in(body, names[page][0]), responses = value_in(body, names[page][1]);
+            if (count == 1)
+                assert_int_equal(points, responses);
+            assert_true(points <= v.points && responses <= v.points);
+        }
+    }
+    __atomic_store_n(&serving, false, __ATOMIC_RELEASE);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+}
+
+static void without_a_port_nobody_listens(void **state)
+{
+    (void)state;
+    fake.listening = 0;
+    assert_true(status_page_init(0, false));
+    assert_int_equal(fake.listening, 0);
+    fake.refuse_listen = true;
+    assert_false(status_page_init(PORT, false));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(plain_page_is_the_statistics, setup),
+        cmocka_unit_test_setup(metrics_have_kinds_results_and_reasons, setup),
+        cmocka_unit_test_setup(metrics_are_grouped, setup),
+        cmocka_unit_test_setup(http_1_0_gets_no_chunks, setup),
+        cmocka_unit_test_setup(head_has_no_body, setup),
+        cmocka_unit_test_setup(an_empty_line_before_the_request_is_passed_over, setup),
+        cmocka_unit_test_setup(what_is_not_a_good_request_is_told_why, setup),
+        cmocka_unit_test_setup(request_may_come_in_bytes, setup),
+        cmocka_unit_test_setup(head_that_never_ends_is_refused, setup),
+        cmocka_unit_test_setup(fifth_connection_is_reset_and_a_place_comes_free, setup),
+        cmocka_unit_test_setup(peer_that_asks_nothing_is_reset_in_time, setup),
+        cmocka_unit_test_setup(peer_that_takes_nothing_is_waited_for_then_reset, setup),
+        cmocka_unit_test_setup(place_is_not_free_while_its_page_is_rendered, setup),
+        cmocka_unit_test_setup(two_cpus_make_whole_pages, setup),
+        cmocka_unit_test_setup(without_a_port_nobody_listens, setup),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

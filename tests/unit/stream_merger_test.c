@@ -1,0 +1,200 @@
+/* app/player/stream_merger.c: copies of a stream that start, lag, break and lie at random, against the stream
+ * itself. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "app/player/stream_merger.h"
+#include "base/bytes.h"
+
+enum { STREAM_DIGITS = 400000 };
+static uint8_t stream[STREAM_DIGITS], out[STREAM_DIGITS];
+static size_t out_count;
+
+/* Pushes digits; collects in `out` the output since the last gap. */
+static struct stream_news push(uint32_t feed, const uint8_t *digits, size_t count)
+{
+    uint8_t *exact = test_malloc(count ? count : 1);
+    memcpy(exact, digits, count);
+    struct stream_news news = stream_merger_push(feed, exact, count);
+    if (news.gap)
+        out_count = 0;
+    assert_true(out_count + news.digits.count <= sizeof out);
+    memcpy(out + out_count, news.digits.data, news.digits.count);
+    out_count += news.digits.count;
+    test_free(exact);
+    stream_merger_check();
+    return news;
+}
+
+static void random_stream(void)
+{
+    for (size_t i = 0; i < sizeof stream; i++)
+        stream[i] = (uint8_t)('0' + rand() % 10);
+}
+
+static void seeded(void)
+{
+    const char *given = getenv("SEED");
+    unsigned seed = given ? (unsigned)strtoul(given, NULL, 0) : 20220217;
+    print_message("SEED=%u\n", seed);
+    srand(seed);
+}
+
+/* Begins with two inputs of a random stream. */
+static void begin_two(void)
+{
+    seeded();
+    random_stream();
+    stream_merger_init(2);
+    out_count = 0;
+}
+
+static void one_feed_is_passed_through_in_place(void **state)
+{
+    (void)state;
+    stream_merger_init(1);
+    static const uint8_t digits[] = "123";
+    struct stream_news news = stream_merger_push(0, digits, 3);
+    assert_ptr_equal(news.digits.data, digits);
+    assert_int_equal(news.digits.count, 3);
+    assert_false(news.gap);
+    stream_merger_disconnect(0);
+    news = stream_merger_push(0, digits, 3);
+    assert_true(news.gap);
+    news = stream_merger_push(0, digits, 3);
+    assert_false(news.gap);
+    assert_int_equal(stream_merger_counters.gaps, 1);
+}
+
+static void the_first_to_deliver_supplies_each_digit(void **state)
+{
+    (void)state;
+    begin_two();
+    assert_int_equal(push(0, stream, 200).digits.count, 200);
+    assert_int_equal(push(1, stream + 100, 60).digits.count, 0);  /* 60 digits do not place it */
+    assert_int_equal(push(1, stream + 160, 90).digits.count, 50); /* these do: 200..250 are news */
+    assert_int_equal(push(0, stream + 200, 100).digits.count, 50);
+    assert_int_equal(push(1, stream + 250, 10).digits.count, 0);
+    assert_int_equal(push(1, stream + 260, 100).digits.count, 60);
+    assert_int_equal(out_count, 360);
+    assert_memory_equal(out, stream, 360);
+    assert_int_equal(stream_merger_counters.gaps, 0);
+}
+
+static void the_stream_goes_on_without_gap_when_its_leader_is_lost(void **state)
+{
+    (void)state;
+    begin_two();
+    push(0, stream, 300);
+    push(1, stream + 150, 100);
+    stream_merger_disconnect(0);
+    assert_int_equal(push(1, stream + 250, 100).digits.count, 50);
+    assert_int_equal(push(0, stream + 330, 64).digits.count, 0); /* back, ahead of what is known: 20 digits in common */
+    assert_int_equal(push(1, stream + 350, 100).digits.count, 100);
+    assert_int_equal(push(0, stream + 394, 100).digits.count, 44);
+    assert_memory_equal(out, stream, out_count);
+    assert_int_equal(out_count, 494);
+    assert_int_equal(stream_merger_counters.gaps, 0);
+}
+
+static void a_stream_that_repeats_itself_places_nobody(void **state)
+{
+    (void)state;
+    stream_merger_init(2);
+    out_count = 0;
+    for (size_t i = 0; i < 4000; i++)
+        stream[i] = (uint8_t)('0' + i % 7);
+    push(0, stream, 1000);
+    assert_int_equal(push(1, stream + 70, 500).digits.count, 0);
+    assert_true(stream_merger_counters.ambiguous > 0);
+    assert_int_equal(stream_merger_counters.placed, 0);
+    assert_int_equal(push(0, stream + 1000, 1000).digits.count, 1000);
+    assert_memory_equal(out, stream, 2000);
+}
+
+static void a_feed_of_another_stream_adds_nothing(void **state)
+{
+    (void)state;
+    begin_two();
+    for (size_t at = 0; at < 100000; at += 250) {
+        push(0, stream + at, 250);
+        push(1, stream + 399999 - at - 250, 250);
+    }
+    assert_int_equal(out_count, 100000);
+    assert_memory_equal(out, stream, out_count);
+}
+
+static void a_feed_that_disagrees_has_to_find_its_place_again(void **state)
+{
+    (void)state;
+    begin_two();
+    push(0, stream, 300);
+    push(1, stream, 250);
+    stream[260] ^= 1;
+    assert_int_equal(push(1, stream + 250, 100).digits.count, 0);
+    stream[260] ^= 1;
+    assert_int_equal(stream_merger_counters.disagreed, 1);
+    assert_int_equal(push(0, stream + 300, 100).digits.count, 100);
+    stream_merger_disconnect(1);
+    assert_int_equal(push(1, stream + 300, 150).digits.count, 50);
+    assert_memory_equal(out, stream, 450);
+}
+
+/* Feeds connect, deliver and break at random. The output between two gaps is always a block of the stream. */
+static void what_comes_out_is_the_stream(void **state)
+{
+    (void)state;
+    seeded();
+    for (int round = 0; round < 20; round++) {
+        random_stream();
+        uint32_t feeds = 2 + (uint32_t)rand() % 7;
+        size_t at[STREAM_MERGER_INPUT_COUNT_MAX] = { 0 }, live = 0, begin = 0;
+        bool connected[STREAM_MERGER_INPUT_COUNT_MAX] = { false };
+        stream_merger_init(feeds);
+        out_count = 0;
+        while (live < STREAM_DIGITS / 20) {
+            uint32_t f = (uint32_t)rand() % feeds;
+            if (rand() % 4 == 0)
+                live += (size_t)rand() % 300; /* the server sends */
+            if (!connected[f]) {
+                connected[f] = rand() % 4 == 0;
+                at[f] = live;
+                continue;
+            }
+            if (rand() % 50 == 0) {
+                connected[f] = false;
+                stream_merger_disconnect(f);
+                continue;
+            }
+            size_t count = min_size((size_t)rand() % 500, live - at[f]);
+            struct stream_news news = push(f, stream + at[f], count);
+            at[f] += count;
+            if (out_count == news.digits.count)
+                begin = at[f] - news.digits.count;
+            if (memcmp(out, stream + begin, out_count))
+                fail_msg("what came out is not the stream");
+        }
+        assert_true(stream_merger_counters.placed > 0 && out_count > 0);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_feed_is_passed_through_in_place),
+        cmocka_unit_test(the_first_to_deliver_supplies_each_digit),
+        cmocka_unit_test(the_stream_goes_on_without_gap_when_its_leader_is_lost),
+        cmocka_unit_test(a_stream_that_repeats_itself_places_nobody),
+        cmocka_unit_test(a_feed_of_another_stream_adds_nothing),
+        cmocka_unit_test(a_feed_that_disagrees_has_to_find_its_place_again),
+        cmocka_unit_test(what_comes_out_is_the_stream),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

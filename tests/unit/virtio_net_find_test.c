@@ -1,0 +1,300 @@
+/* drivers/virtio/net_find.c: which network device of a machine plays, what the log says of the others, and what is left
+ * when none comes up. Devices are registers in plain memory, which keep what is written. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/bytes.h"
+#include "kernel/memory/memory.h"
+#include "kernel/time/clock.h"
+#include "tests/lib/device_memory.h"
+
+/* The state of the one device starts again with each test. */
+#include "drivers/virtio/net_find.c"
+
+enum { FUNCTION_COUNT_MAX = 4, BAR_BYTES = 16384, PLACE_COUNT_MAX = 4, PLACE_BYTES = 4096 };
+
+static struct fake_function {
+    struct pci_address address;
+    uint32_t config[64], writable[64];
+    uint8_t *memory;
+} functions[FUNCTION_COUNT_MAX];
+static size_t function_count;
+static _Alignas(BAR_BYTES) uint8_t bars[FUNCTION_COUNT_MAX][BAR_BYTES];
+static _Alignas(PLACE_BYTES) uint8_t places[PLACE_COUNT_MAX][PLACE_BYTES];
+static struct acpi_virtio_mmio nodes[PLACE_COUNT_MAX];
+static size_t node_count;
+static struct machine_virtio_mmio words;
+static bool no_pci;
+static uint64_t log_begin;
+
+/* ---- the machine ---- */
+
+void clock_spin_us(uint32_t us) { (void)us; }
+
+/* Nodes of the ACPI tables have 32 bits: theirs are the indices of places. */
+volatile void *memory_map_device(uint64_t physical, size_t bytes)
+{
+    (void)bytes;
+    return physical < PLACE_COUNT_MAX ? places[physical] : (volatile void *)(uintptr_t)physical;
+}
+
+const struct acpi_virtio_mmio *acpi_virtio_mmio(size_t index) { return index < node_count ? &nodes[index] : NULL; }
+
+static struct fake_function *function_at(struct pci_address address)
+{
+    for (size_t i = 0; i < function_count; i++)
+        if (memcmp(&functions[i].address, &address, sizeof address) == 0)
+            return &functions[i];
+    return NULL;
+}
+
+static uint32_t config_read(void *context, struct pci_address address, uint16_t offset)
+{
+    (void)context;
+    const struct fake_function *function = function_at(address);
+    return function != NULL ? function->config[offset / 4] : UINT32_MAX;
+}
+
+static void config_write(void *context, struct pci_address address, uint16_t offset, uint32_t value)
+{
+    (void)context;
+    struct fake_function *function = function_at(address);
+    assert_non_null(function);
+    uint32_t writable = function->writable[offset / 4], *word = &function->config[offset / 4];
+    *word = (*word & ~writable) | (value & writable);
+}
+
+const struct pci_access *pci_access_find(void)
+{
+    static const struct pci_access access = {
+        .read = config_read, .write = config_write, .bus_last = 255, .name = "fake"
+    };
+    return no_pci ? NULL : &access;
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    memset(&net, 0, sizeof net);
+    memset(&pci_list, 0, sizeof pci_list);
+    memset(&others, 0, sizeof others);
+    memset(functions, 0, sizeof functions);
+    memset(bars, 0, sizeof bars);
+    memset(places, 0, sizeof places);
+    memset(&words, 0, sizeof words);
+    function_count = node_count = 0;
+    no_pci = false;
+    log_begin = log_end();
+    return 0;
+}
+
+static int clean_up(void **state)
+{
+    (void)state;
+    model_memory_free_all();
+    return 0;
+}
+
+static struct fake_function *add_function(uint8_t bus, uint8_t device, uint32_t id, uint32_t class_code)
+{
+    assert_true(function_count < FUNCTION_COUNT_MAX);
+    struct fake_function *function = &functions[function_count];
+    function->address = (struct pci_address){ .bus = bus, .device = device };
+    function->memory = bars[function_count++];
+    function->config[PCI_VENDOR_DEVICE / 4] = id;
+    function->config[PCI_CLASS_REVISION / 4] = class_code << 8;
+    function->config[PCI_SUBSYSTEM / 4] = VIRTIO_DEVICE_NET << 16;
+    function->writable[PCI_COMMAND_STATUS / 4] = 0xffff;
+    return function;
+}
+
+/* Adds one of the four structures of virtio 1.2 §4.1.4, in BAR 4. */
+static uint8_t add_capability(struct fake_function *function, uint8_t at, uint8_t type, uint32_t offset)
+{
+    uint32_t *word = &function->config[at / 4];
+    uint8_t next = at + 20;
+    word[0] = PCI_CAPABILITY_VENDOR | (uint32_t)next << 8 | 20u << 16 | (uint32_t)type << 24;
+    word[1] = 4;
+    word[2] = offset;
+    word[3] = 0x1000;
+    return next;
+}
+
+/* Adds a device whose common configuration offers VERSION_1 and CSUM: one word is both halves of its features. */
+static struct fake_function *add_modern(uint8_t bus, uint8_t device)
+{
+    struct fake_function *function = add_function(bus, device, 0x10411af4, 0x020000);
+    function->config[PCI_COMMAND_STATUS / 4] = PCI_STATUS_CAPABILITIES << 16;
+    function->config[PCI_BAR0 / 4 + 4] = (uint32_t)(uintptr_t)function->memory | 0xc;
+    function->writable[PCI_BAR0 / 4 + 4] = (uint32_t)-BAR_BYTES;
+    function->config[PCI_BAR0 / 4 + 5] = (uint32_t)((uintptr_t)function->memory >> 32);
+    function->writable[PCI_BAR0 / 4 + 5] = UINT32_MAX;
+    uint8_t at = 0x40;
+    function->config[PCI_CAPABILITY_POINTER / 4] = at;
+    at = add_capability(function, at, VIRTIO_PCI_CAP_COMMON_CFG, 0);
+    at = add_capability(function, at, VIRTIO_PCI_CAP_DEVICE_CFG, 0x2000);
+    at = add_capability(function, at, VIRTIO_PCI_CAP_NOTIFY_CFG, 0x3000);
+    store_le32(function->memory + VIRTIO_PCI_COMMON_DEVICE_FEATURE, 1);
+    store_le16(function->memory + VIRTIO_PCI_COMMON_NUM_QUEUES, 2);
+    store_le16(function->memory + VIRTIO_PCI_COMMON_QUEUE_SIZE, 256);
+    return function;
+}
+
+/* Puts a device of version 2 into a place; with `features` as both halves. */
+static void add_place(size_t index, uint32_t features)
+{
+    store_le32(places[index] + VIRTIO_MMIO_MAGIC_VALUE, 0x74726976);
+    store_le32(places[index] + VIRTIO_MMIO_VERSION, 2);
+    store_le32(places[index] + VIRTIO_MMIO_DEVICE_ID, VIRTIO_DEVICE_NET);
+    store_le32(places[index] + VIRTIO_MMIO_DEVICE_FEATURES, features);
+    store_le32(places[index] + VIRTIO_MMIO_QUEUE_NUM_MAX, 256);
+}
+
+static void add_word(const char *text) { strcpy(words.words[words.count++], text); }
+
+static void add_word_of_place(size_t index)
+{
+    char text[MACHINE_VIRTIO_MMIO_BYTES_MAX + 1];
+    format(text, sizeof text, "4K@0x%llx:5", (unsigned long long)(uintptr_t)places[index]);
+    add_word(text);
+}
+
+static void add_node(size_t place) { nodes[node_count++] = (struct acpi_virtio_mmio){ (uint32_t)place, PLACE_BYTES }; }
+
+/* ---- what the tests ask ---- */
+
+static bool log_has(const char *text)
+{
+    char line[LOG_LINE_BYTES_MAX];
+    for (uint64_t at = log_begin; log_read(&at, line) != 0;)
+        if (strstr(line, text) != NULL)
+            return true;
+    return false;
+}
+
+static enum virtio_net_error find(void)
+{
+    struct netdev *device = NULL;
+    enum virtio_net_error error = virtio_net_find(&device, &words, NULL);
+    assert_true((error == VIRTIO_NET_OK) == (device == &net.device));
+    return error;
+}
+
+static void machine_without_pci_and_places_has_no_device(void **state)
+{
+    (void)state;
+    no_pci = true;
+    assert_int_equal(find(), VIRTIO_NET_NO_DEVICE);
+    assert_true(log_has("pci: none"));
+}
+
+static void machine_with_other_cards_alone_lists_them(void **state)
+{
+    (void)state;
+    add_function(0, 3, 0x10d38086, 0x020000);
+    assert_int_equal(find(), VIRTIO_NET_NO_DEVICE);
+    assert_true(log_has("00:03.0 8086:10d3"));
+}
+
+static void first_function_plays_and_the_others_are_named(void **state)
+{
+    (void)state;
+    add_modern(0, 3);
+    add_modern(0, 4);
+    add_function(0, 5, 0x10d38086, 0x020000);
+    add_function(0, 6, 0x12371af4, 0x060000);
+    assert_int_equal(find(), VIRTIO_NET_OK);
+    assert_true(log_has("virtio-net: pci 00:03.0 1af4:1041, modern, features VERSION_1"));
+    assert_true(log_has("left alone: pci 00:04.0 1af4:1041 pci 00:05.0 8086:10d3"));
+    assert_false(log_has("1af4:1237"));
+    assert_int_equal(bars[1][VIRTIO_PCI_COMMON_DEVICE_STATUS], 0);
+}
+
+static void function_without_registers_is_passed_over(void **state)
+{
+    (void)state;
+    add_function(0, 3, 0x10411af4, 0x020000);
+    assert_int_equal(find(), VIRTIO_NET_NO_REGISTERS);
+    assert_true(log_has("00:03.0 1af4:1041"));
+
+    set_up(NULL);
+    add_function(0, 3, 0x10411af4, 0x020000);
+    add_modern(0, 4);
+    assert_int_equal(find(), VIRTIO_NET_OK);
+    assert_true(log_has("virtio-net: pci 00:04.0"));
+}
+
+static void function_that_does_not_come_up_is_reported(void **state)
+{
+    (void)state;
+    add_modern(0, 3);
+    store_le16(bars[0] + VIRTIO_PCI_COMMON_NUM_QUEUES, 1);
+    assert_int_equal(find(), VIRTIO_NET_NO_QUEUE);
+    assert_true(log_has("virtio-net: pci 00:03.0 1af4:1041, modern: the network device lacks"));
+    assert_true(bars[0][VIRTIO_PCI_COMMON_DEVICE_STATUS] & VIRTIO_STATUS_FAILED);
+}
+
+static void buses_of_a_second_host_bridge_are_searched_last(void **state)
+{
+    (void)state;
+    add_function(0, 1, 0x12378086, 0x060000);
+    add_modern(0x80, 2);
+    assert_int_equal(find(), VIRTIO_NET_OK);
+    assert_true(log_has("virtio-net: pci 80:02.0"));
+}
+
+static void place_of_the_settings_plays_and_the_others_are_named(void **state)
+{
+    (void)state;
+    add_word("4K@nowhere:5");
+    add_word_of_place(0); /* nothing is there */
+    add_word_of_place(1);
+    add_word_of_place(1);
+    add_node(2);
+    add_node(3); /* nothing is there */
+    add_place(1, 1);
+    add_place(2, 1);
+    add_modern(0, 3);
+    assert_int_equal(find(), VIRTIO_NET_OK);
+    assert_true(log_has("virtio_mmio.device=4K@nowhere:5 is not SIZE@ADDRESS:IRQ"));
+    assert_true(log_has(", mmio v2, features VERSION_1"));
+    assert_true(log_has("left alone: mmio 0x2 pci 00:03.0 1af4:1041"));
+    assert_int_equal(load_le32(places[2] + VIRTIO_MMIO_STATUS), 0);
+}
+
+static void place_that_does_not_come_up_leaves_the_machine_to_pci(void **state)
+{
+    (void)state;
+    add_node(0);
+    add_node(1);
+    add_place(0, 2); /* GUEST_CSUM without VERSION_1 */
+    assert_int_equal(find(), VIRTIO_NET_NOT_VERSION_1);
+    assert_true(log_has("virtio-net: mmio 0x0, mmio v2: the network device offers modern registers but not VERSION_1"));
+
+    set_up(NULL);
+    add_node(0);
+    add_place(0, 2);
+    add_modern(0, 3);
+    assert_int_equal(find(), VIRTIO_NET_OK);
+    assert_true(log_has("virtio-net: pci 00:03.0"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(machine_without_pci_and_places_has_no_device, set_up, clean_up),
+        cmocka_unit_test_setup_teardown(machine_with_other_cards_alone_lists_them, set_up, clean_up),
+        cmocka_unit_test_setup_teardown(first_function_plays_and_the_others_are_named, set_up, clean_up),
+        cmocka_unit_test_setup_teardown(function_without_registers_is_passed_over, set_up, clean_up),
+        cmocka_unit_test_setup_teardown(function_that_does_not_come_up_is_reported, set_up, clean_up),
+        cmocka_unit_test_setup_teardown(buses_of_a_second_host_bridge_are_searched_last, set_up, clean_up),
+        cmocka_unit_test_setup_teardown(place_of_the_settings_plays_and_the_others_are_named, set_up, clean_up),
+        cmocka_unit_test_setup_teardown(place_that_does_not_come_up_leaves_the_machine_to_pci, set_up, clean_up),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

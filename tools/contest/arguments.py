@@ -1,0 +1,87 @@
+"""Parsers for the words that several commands share."""
+import argparse
+import re
+import sys
+
+from contest import plan, rounds
+
+
+def span(kind, most):
+    """Parses MIN-MAX or one number, none above `most`, as a pair."""
+    def parse(text):
+        low, dash, high = text.partition("-")
+        try:
+            pair = kind(low), kind(high if dash else low)
+        except ValueError:
+            pair = (1, 0)
+        if not 0 <= pair[0] <= pair[1] <= most:
+            raise argparse.ArgumentTypeError(f"'{text}' is not MIN-MAX, at most {most}")
+        return pair
+    return parse
+
+
+def bounded(kind, low, high):
+    def parse(text):
+        try:
+            value = kind(text)
+        except ValueError:
+            value = None
+        if value is None or not low <= value <= high:
+            raise argparse.ArgumentTypeError(f"'{text}' is not a number from {low} to {high}")
+        return value
+    return parse
+
+
+def of_plan(parse):
+    """Wraps a parser of contest/plan.py or contest/rounds.py for argparse."""
+    def parse_argument(text):
+        try:
+            return parse(text)
+        except (plan.PlanError, rounds.RoundError) as error:
+            raise argparse.ArgumentTypeError(str(error)) from error
+    return parse_argument
+
+
+def burst_of(text):
+    pair = span(int, 10**6)(text)
+    if pair[0] < 1:
+        raise argparse.ArgumentTypeError("a burst has at least one digit")
+    return pair
+
+
+def interval_of(text):
+    pair = span(float, 3600)(text)
+    if pair[1] == 0:
+        raise argparse.ArgumentTypeError("0 would be one endless burst")
+    return pair
+
+
+def users_of(path):
+    try:
+        with open(path, encoding="utf-8") as file:
+            lines = [line.strip() for line in file if line.strip() and not line.startswith("#")]
+    except OSError as error:
+        raise argparse.ArgumentTypeError(f"{path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise argparse.ArgumentTypeError(f"{path}: no text in UTF-8") from error
+    for line in lines:
+        if not re.fullmatch(r"[^:]+:.*", line):
+            raise argparse.ArgumentTypeError(f"{path}: '{line}' is not user:password")
+    return dict(line.split(":", 1) for line in lines)
+
+
+STREAM_WORDS = ("seed", "rate", "burst", "interval_s", "users")
+
+
+def add_stream(add):
+    """Adds the words that the digits follow from, without defaults: a store has its own."""
+    add("--seed", help="any text (default 1)")
+    add("--rate", type=bounded(float, 0, 1e6), help="planted answers a second (default 1)")
+    add("--burst", type=burst_of, metavar="MIN-MAX", help="digits (default 50-300)")
+    add("--interval", type=interval_of, metavar="MIN-MAX", dest="interval_s",
+        help="seconds between bursts (default 0.2-0.5)")
+    add("--users", type=users_of, metavar="FILE", help="lines user:password (default: anybody)")
+
+
+def complain(command, text):
+    print(f"contest {command}: {text}", file=sys.stderr)

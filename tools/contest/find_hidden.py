@@ -1,0 +1,206 @@
+"""Finds the constant of a round of which the board shows only the primes, by listening to the digits.
+
+    contest find-hidden HOST               # reads the board at port 10000, then listens at port 10001
+    contest find-hidden --board FILE ...   # from boards alone (board.txt, several of them); elided answers do not count
+    contest find-hidden --board FILE ... --digits FILE     # from both: the digits fill in what the boards elide
+    contest find-hidden --digits FILE --n 256 --primes 3,7,11
+
+FILE of --digits is text, or a record of `contest record`, whose boards count as well. Progress goes to stderr, the
+constant in decimal to stdout: a part of the m= setting. Each planted answer makes the result surer. About 20 are
+needed: a minute or two, if all constants together have one planted answer a second.
+
+Exit code: 0 found; 1 the digits ended before the result was sure (the best guess is on stderr); 2 wrong usage. Exit
+code 3: the server cannot be reached, or its board has nothing hidden. """
+import argparse
+import http.client
+import json
+import pathlib
+import re
+import sys
+import time
+
+from contest.hidden import Finder, HiddenError
+from contest.hidden_answers import AnswerFinder, answers_on, in_full
+
+HIDDEN = re.compile(r"^M(\d+) = a hidden .*prime factors include and only include ([\d, and]+)$", re.MULTILINE)
+
+
+class Unreachable(Exception):
+    """The server, or what is asked of it, is not there."""
+
+
+def say(text):
+    print(f"contest find-hidden: {text}", file=sys.stderr, flush=True)
+
+
+def get(host, port, path, timeout):
+    connection = http.client.HTTPConnection(host, port, timeout=timeout)
+    try:
+        connection.request("GET", path)
+        response = connection.getresponse()
+    except (OSError, http.client.HTTPException) as error:
+        raise Unreachable(f"{host}:{port}{path}: {error or type(error).__name__}") from error
+    if response.status != 200:
+        raise Unreachable(f"{host}:{port}{path}: HTTP {response.status} {response.reason}")
+    return response
+
+
+def read_board(text):
+    """Returns N, the known constants, and the name and the primes of the hidden one."""
+    n = re.search(r"^N\s*= (\d+)$", text, re.MULTILINE)
+    hidden = HIDDEN.findall(text)
+    if not n:
+        raise Unreachable("the board tells no N")
+    if len(hidden) != 1:
+        raise Unreachable(f"the board hides {len(hidden)} constants, not one")
+    name, primes = hidden[0]
+    told = [int(m) for m in re.findall(r"^M\d+ = (\d+)$", text, re.MULTILINE)]
+    return int(n[1]), told, f"M{name}", [int(p) for p in re.findall(r"\d+", primes)]
+
+
+def pieces(options):
+    """Yields the digits in pieces, as they come."""
+    if options.digits:
+        with (sys.stdin if options.digits == "-" else open(options.digits, encoding="ascii")) as file:
+            while piece := file.read(65536):
+                yield piece
+        return
+    try:
+        response = get(options.host, options.port_base + 1, "/", options.timeout)
+        while piece := response.read1(65536):
+            yield piece.decode("ascii", errors="replace")
+    except (OSError, http.client.HTTPException) as error:
+        say(f"the digits ended: {error or type(error).__name__}")
+
+
+def read_record(path):
+    """Returns digits and boards of a file: a record's, or the digits of a text."""
+    with (sys.stdin if path == "-" else open(path, encoding="utf-8")) as file:
+        text = file.read()
+    if not text.lstrip().startswith("{"):
+        return re.sub("[^0-9]", "", text), []
+    lines = [json.loads(line) for line in text.splitlines()]
+    return ("".join(line["digits"] for line in lines if line["kind"] == "burst"),
+            [line["text"] for line in lines if line["kind"] == "board"])
+
+
+def find_on_boards(options):
+    """Searches boards, with the digits if there are any. Returns the finder, the constant's name, and if it is sure."""
+    digits, boards = read_record(options.digits) if options.digits else ("", [])
+    boards += [pathlib.Path(path).read_text(encoding="utf-8") for path in options.board]
+    n, told, name, primes = read_board(boards[0])
+    finder = AnswerFinder(options.primes or primes, told)
+    finder.push(in_full(set().union(*map(answers_on, boards)), options.n or n, digits))
+    say(f"{name} has the primes {', '.join(map(str, finder.primes))}; "
+        f"{finder.planted} of its answers on {len(boards)} boards")
+    return finder, name, finder.doubt <= options.doubt
+
+
+def powers_text(powers):
+    return "*".join(f"{p}^{e}" if e != 1 else str(p) for p, e in powers.items() if e) or "1"
+
+
+def find(finder, options):
+    """Searches until the finder is sure or the digits end. Returns true if it is sure."""
+    begun = time.monotonic()
+    for piece in pieces(options):
+        if finder.push(re.sub("[^0-9]", "", piece)):
+            say(f"{time.monotonic() - begun:.0f} s, {finder.digits} digits, {finder.planted} planted: at most "
+                f"{powers_text(finder.powers)}, wrong with a chance of {finder.doubt:.1g}")
+            if finder.doubt <= options.doubt:
+                return True
+    return False
+
+
+def positive(text):
+    number = int(text)
+    if number < 1:
+        raise ValueError
+    return number
+
+
+def positive_seconds(text):
+    seconds = float(text)
+    if not 0 < seconds <= 1e6:
+        raise ValueError
+    return seconds
+
+
+def primes_list(text):
+    primes = [int(word) for word in text.split(",")]
+    for p in primes:
+        if p < 2 or any(p % q == 0 for q in range(2, int(p**0.5) + 1)):
+            raise argparse.ArgumentTypeError(f"{p} is no prime")
+    return primes
+
+
+def is_record(path):
+    try:
+        with open(path, encoding="utf-8") as file:
+            return '"kind": "board"' in file.read()
+    except (OSError, UnicodeDecodeError):
+        return False
+
+
+def parse_options(words):
+    parser = argparse.ArgumentParser(prog="contest find-hidden", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    add = parser.add_argument
+    add("host", nargs="?", metavar="HOST", help="address or name of the contest server")
+    add("--port-base", type=positive, default=10000, metavar="PORT",
+        help="its pages; the digits are at the next one (default 10000)")
+    add("--digits", metavar="FILE",
+        help="instead of a server: digits from a file, - for stdin; without a board, --n and --primes, too")
+    add("--board", metavar="FILE", nargs="+", default=[],
+        help="instead of a server: board.txt as it was seen, several times")
+    add("--n", type=positive, help="instead of the board's N")
+    add("--primes", type=primes_list, metavar="P,P,...", help="instead of those on the board")
+    add("--doubt", type=float, default=1e-6, metavar="CHANCE", help="how sure it must be (default 1e-6)")
+    add("--timeout", type=positive_seconds, default=60, metavar="S",
+        help="give up if nothing comes for so long (default 60)")
+    options = parser.parse_args(words)
+    if bool(options.host) == bool(options.digits or options.board):
+        parser.error("either HOST or --digits FILE, or --board FILE")
+    if options.digits and not options.board and not (options.n and options.primes) and not is_record(options.digits):
+        parser.error("--digits needs --n and --primes, or a board")
+    return options
+
+
+def main(words):
+    options = parse_options(words)
+    finder = None
+    try:
+        if options.board or options.digits and is_record(options.digits):
+            finder, name, sure = find_on_boards(options)
+            return conclude(finder, name, sure)
+        n, told, name, primes = options.n, [], "M", options.primes
+        if not (n and primes):
+            page = get(options.host, options.port_base, "/board.txt", options.timeout)
+            board = page.read().decode("utf-8", "replace")
+            n, told, name, primes = read_board(board)
+        n, primes = options.n or n, options.primes or primes
+        say(f"{name} has the primes {', '.join(map(str, primes))}; N = {n}")
+        finder = Finder(n, primes, told)
+        sure = find(finder, options)
+    except (Unreachable, HiddenError) as error:
+        say(str(error))
+        return 3
+    except (OSError, UnicodeDecodeError) as error:
+        say(f"{getattr(error, 'filename', None) or options.digits}: {getattr(error, 'strerror', None) or 'not digits'}")
+        return 2
+    except KeyboardInterrupt:
+        sure = False
+    return conclude(finder, name, sure)
+
+
+def conclude(finder, name, sure):
+    """Says what was found; returns the exit code."""
+    if finder and sure:
+        say(f"{name} = {powers_text(finder.powers)}")
+        print(finder.constant)
+        return 0
+    if finder and finder.planted:
+        say(f"not sure: {name} is {powers_text(finder.powers)} or a divisor; wrong with a chance of {finder.doubt:.1g}")
+    else:
+        say("no planted answer was seen")
+    return 1

@@ -1,0 +1,57 @@
+"""Makes the store of a contest: its name, rounds, schedule and users. `contest serve STORE` plays it.
+
+    contest init cup.db --name "Spring Cup" --round qualification --round online@1h --starts 2026-11-23T20:00 \\
+        --ends 2h --phase 110m-120m=2 --users users.txt
+
+Spans count from the beginning: 90, 15m, 2h, 3d. Without --starts a contest begins when it is first served.
+"""
+import argparse
+
+from contest import rounds, store
+from contest.arguments import STREAM_WORDS, add_stream, complain, of_plan
+from contest.plan import Plan, PlanError, Users, parse_phase, parse_span, parse_time
+
+
+def round_at(text):
+    """Parses ROUND or ROUND@SPAN."""
+    name, _, span = text.partition("@")
+    return parse_span(span) if span else 0.0, rounds.load_round(name)
+
+
+def make_plan(options):
+    fields = {key: value for key in STREAM_WORDS if (value := getattr(options, key)) is not None}
+    if "users" in fields:
+        fields["users"] = Users.of(fields["users"])
+    played = tuple(sorted(options.round or [(0.0, rounds.ONLINE)], key=lambda entry: entry[0]))
+    if played[0][0] != 0:
+        raise PlanError("no round begins with the contest: one --round without @")
+    if len({at_s for at_s, _ in played}) < len(played):
+        raise PlanError("two rounds begin at the same time")
+    return Plan(name=options.name, rounds=played, starts_ns=options.starts, ends_s=options.ends,
+                phases=tuple(options.phase), keep_days=options.keep / 86400, **fields)
+
+
+def main(words):
+    parser = argparse.ArgumentParser(prog="contest init", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    add = parser.add_argument
+    add("store", metavar="STORE", help="the file to make")
+    add("--name", default="Contest", help="what the board is headed with")
+    add("--round", type=of_plan(round_at), action="append", metavar="ROUND[@SPAN]",
+        help="online, onsite, qualification or a file; @: when it begins; several may follow each other"
+             " (default online)")
+    add("--starts", type=of_plan(parse_time), default=0, metavar="TIME", help="local time, like 2026-11-23T20:00")
+    add("--ends", type=of_plan(parse_span), default=0.0, metavar="SPAN", help="after the beginning (default: never)")
+    add("--phase", type=of_plan(parse_phase), action="append", default=[], metavar="FROM-TO=FACTOR",
+        help="the points of answers sent then count so many times")
+    add("--keep", type=of_plan(parse_span), default=0.0, metavar="SPAN",
+        help="the board's process deletes rows that are older; snapshots stay (default: everything is kept)")
+    add_stream(add)
+    options = parser.parse_args(words)
+    try:
+        store.create(options.store, make_plan(options))
+    except (PlanError, store.StoreError) as error:
+        complain("init", error)
+        return 1
+    print(f"{options.store}: made; `contest serve {options.store}` plays it")
+    return 0

@@ -1,0 +1,23 @@
+"""The pages of a server beside which no board runs."""
+from contest import board_text, http
+
+
+def page(game, connections, begun, request):
+    """Returns the response to a request on the port of the pages."""
+    now_ns = game.clock.now_ns()
+    more = {"over": game.over, "begun": begun, "faults": game.faults,
+            "record_error": game.record.error or game.store.error,
+            "connections": {"open": len(connections.table), "refused": connections.refused, "idled": connections.idled}}
+    pages = {
+        "/": lambda: (board_text.rules_page(game.contest), "text/html"),
+        "/board.txt": lambda: (board_text.board_text(game.contest, now_ns, more["record_error"]), "text/plain"),
+        "/board.json": lambda: (board_text.json_text(game.contest, now_ns, **more), "application/json"),
+    }
+    if request.method not in ("GET", "HEAD"):
+        answer = http.response(405, "GET only\n", keep_alive=request.keep_alive)
+    elif request.path not in pages:
+        answer = http.response(404, "no such page\n", keep_alive=request.keep_alive)
+    else:
+        body, kind = pages[request.path]()
+        answer = http.response(200, body, kind + "; charset=utf-8", request.keep_alive)
+    return answer[:answer.index(b"\r\n\r\n") + 4] if request.method == "HEAD" else answer

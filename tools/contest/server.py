@@ -1,0 +1,143 @@
+"""The ports of a contest in one loop: input (digits), output (submissions), and pages where no board runs beside it.
+
+One thread that plays, no locks. A submission's time is the kernel's receive time of the segment that completed it,
+converted to the contest's clock. It is SO_TIMESTAMPNS: on TCP the time of the last segment that recvmsg took from. A
+slow loop delays responses but falsifies neither latency nor order. A turn judges the submissions that arrived before
+its poll, in the order of those stamps; later ones wait for the next turn.
+"""
+import select
+import time
+
+from contest import http
+from contest.connections import Connections
+from contest.digits import Digits
+from contest.game import Game
+from contest.judge import Judge
+from contest.loop import Loop
+from contest.pages import page
+from contest.stamp_probe import StampProbe, kernel_stamp_ns
+
+READ_BYTES_MAX = 2048           # a turn reads so much of a connection: a flood keeps the others waiting no longer
+PENDING_MAX = 16                # submissions of a connection that wait to be judged; then it is not read
+
+
+class ContestServer:
+    def __init__(self, options):
+        self.options = options
+        self.game, self.loop, self.probe = Game(options), Loop(), StampProbe()
+        self.connections = Connections(self.game, self.loop)
+        self.judge = Judge(self.game, self.connections)
+        self.ports = self.connections.ports
+        game, plan = self.game, self.game.plan
+        game.record.tell("contest", n=game.round.n, constants=[str(m) for m in game.round.constants],
+                         told=len(game.round.told), seed=plan.seed, rate=plan.rate, burst=plan.burst,
+                         interval_s=plan.interval_s, body=options.body, start=options.start, ports=self.ports,
+                         ns=game.clock.now_ns())
+        game.store.tell("run", ns=game.clock.now_ns(), ports=self.ports, clock_origin_ns=game.clock.origin_ns)
+        self.digits = Digits(game, self.loop, self.connections, self.probe, self.judge)
+        self.poll_ns = self.last_poll_ns = 0    # when this turn's poll began, and the one before
+        self.stopped = False
+        self.digits.begin_by_schedule()
+
+    @property
+    def contest(self):
+        return self.game.contest
+
+    @property
+    def over(self):
+        return self.game.over
+
+    def run(self):
+        while not self.stopped:
+            self.turn(0.05)
+        self.close()
+
+    def stop(self):
+        self.stopped = True
+
+    def after(self, wait_s, call):
+        self.loop.after(wait_s, call)
+
+    def close(self):
+        self.judge.waiting.clear()
+        self.connections.close()
+        self.game.close()
+        self.probe.close()
+        self.loop.poll.close()
+
+    def turn(self, wait_s):
+        """Waits for the next thing to happen, for so long at most, and handles all that has happened."""
+        connections = self.connections
+        self.last_poll_ns, self.poll_ns = self.poll_ns, self.game.clock.now_ns()
+        for number, events in self.loop.wait(0 if self.judge.waiting else wait_s):
+            if listener := connections.listeners.get(number):
+                connections.accept(listener, self.last_poll_ns, self._greet)
+            elif connection := connections.table.get(number):
+                if events & select.EPOLLOUT:
+                    connections.guarded(connection, connections.flush, connection)
+                if events & ~select.EPOLLOUT:
+                    connections.guarded(connection, self._read, connection)
+            self.loop.run_timers()      # a burst does not wait for a flood
+        self.judge.judge(self.poll_ns)
+        self.loop.run_timers()
+
+    def _greet(self, connection):
+        if connection.kind == "input" and self.options.start == "push":
+            self.digits.go_live(connection)
+
+    def _read(self, connection):
+        if connection.pending > PENDING_MAX:
+            connection.drained = False
+            return
+        clock, before_ns = self.game.clock, self.game.clock.now_ns()
+        try:
+            data, ancillary, _, _ = connection.sock.recvmsg(READ_BYTES_MAX, 256)
+        except BlockingIOError:
+            return
+        except OSError:
+            data, ancillary = b"", ()
+        if not data:
+            self.judge.ended[connection] = True     # dropped when it has the answers to what it sent before
+            return
+        if connection.drained:      # the poll before this one would have shown what was there then
+            connection.empty_ns = max(connection.empty_ns, self.last_poll_ns)
+        earliest_ns = max(connection.stamp_ns, connection.empty_ns)
+        stamp_ns = kernel_stamp_ns(ancillary)
+        connection.stamp_ns = before_ns if stamp_ns is None else clock.arrival_ns(stamp_ns, earliest_ns, before_ns)
+        connection.drained = len(data) < READ_BYTES_MAX
+        connection.exact = connection.kind == "output" and connection.took_one_segment(len(data))
+        if connection.parser is None or connection.kind == "input" and connection.live:
+            return                  # live input: the request, after we have begun; nothing depends on it
+        connection.parser.feed(data)
+        self._take_requests(connection)
+
+    def _take_requests(self, connection):
+        parser = connection.parser
+        try:
+            while connection.is_open and (request := parser.next_request()):
+                self._take_request(connection, request)
+            if parser.wants_continue:
+                parser.wants_continue = False
+                self.connections.send(connection, b"HTTP/1.1 100 Continue\r\n\r\n")
+        except http.BadRequest as error:
+            connection.parser = None
+            self.judge.queue(connection, error)
+
+    def _take_request(self, connection, request):
+        connection.active_at = time.monotonic()
+        if connection.kind == "output":
+            # A request that ended before the data did may have come in an earlier segment.
+            exact = connection.exact or connection.drained and not connection.parser.buffer
+            self.judge.queue(connection, request, 0 if exact else connection.stamp_ns - connection.empty_ns)
+        elif connection.kind == "pages":
+            begun = self.digits.begun_at is not None
+            self.connections.send(connection, page(self.game, self.connections, begun, request))
+            if not request.keep_alive:
+                self.connections.finish(connection)
+        elif connection.live:
+            pass                    # a second request on the input port: its answer would never come
+        elif request.method != "GET":
+            self.connections.send(connection, http.response(405, "GET only\n", keep_alive=False))
+            self.connections.finish(connection)
+        else:
+            self.digits.go_live(connection)

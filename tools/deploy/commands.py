@@ -1,0 +1,184 @@
+"""The commands of tools/peregrine that change HOST or look at it: check, install, uninstall, record. boot_once.py has
+those that talk to the kernel while it flies."""
+import hashlib
+import os
+import pathlib
+import secrets
+import struct
+
+from . import blackbox, preflight, settings
+from .facts import Facts
+from .remote import RemoteError
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+# Exit codes, as the man page tells them.
+OK, REFUSED, USAGE, REMOTE, SILENT, BAD_RECORD = 0, 1, 2, 3, 4, 5
+
+
+class Refused(Exception):
+    """The command cannot be carried out; the lines say why. Nothing was changed."""
+
+
+def say(text=""):
+    print(text, flush=True)
+
+
+def probe(host, names=()):
+    """Reads the facts of HOST; changes nothing there."""
+    return Facts(host.run(["probe"], list(names), timeout=180).decode(errors="replace"))
+
+
+def check(host, kernel=None, bzimage=None, *, return_to=""):
+    say(f"reading {host.name} (nothing is changed)")
+    verdict = preflight.judge(probe(host), image_bytes=image_bytes(kernel, bzimage),
+                              linux_protocol=bool(bzimage and bzimage.exists()),
+                              return_to=return_to)
+    for line in preflight.text(verdict):
+        say(line)
+    stops = len(verdict.stops)
+    say(f"the kernel cannot be booted here: {stops} reason{'s' if stops > 1 else ''} above" if stops
+        else "the kernel can be booted here")
+    return REFUSED if stops else OK
+
+
+def image_bytes(*images):
+    """Returns the size of the largest of the images; a usual size if none is built."""
+    return max((path.stat().st_size for path in images if path and path.exists()), default=1 << 20)
+
+
+def make_key(path):
+    """Adds a fresh key to a configuration, which nobody else may read from then on."""
+    if path.exists() and "key" in settings.read(path):
+        raise Refused(f"{path}: there is a key= already")
+    with open(os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600), "a+", encoding="utf-8") as file:
+        os.fchmod(file.fileno(), 0o600)
+        file.seek(0)
+        text = file.read()
+        file.write(("\n" if text and not text.endswith("\n") else "") + f"key=0x{secrets.token_hex(32)}\n")
+    say(f"a key was added to {path}, which is readable by you alone")
+    return OK
+
+
+def read_config(path):
+    words = settings.load(path)
+    settings.check(words, str(path))
+    return words
+
+
+def kernel_for(protocol, kernel, bzimage):
+    """Returns the image for a boot protocol, after a check of its first bytes."""
+    path = kernel if protocol == "multiboot2" else bzimage
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise Refused(f"{path}: {error.strerror}; build it with `make`") from None
+    if protocol == "multiboot2":
+        # Multiboot2 specification §3.1.1: the header lies in the first 32 KiB, on an 8 byte boundary.
+        magic = struct.pack("<I", 0xE85250D6)
+        if data[:4] != b"\x7fELF" or not any(data[at:at + 4] == magic for at in range(0, 32768, 8)):
+            raise Refused(f"{path} is no ELF with a Multiboot2 header")
+    elif data[0x202:0x206] != b"HdrS":      # Linux Documentation/arch/x86/boot.rst, "The Real-Mode Kernel Header"
+        raise Refused(f"{path} has no Linux boot protocol header")
+    return data
+
+
+def install(host, config, kernel, bzimage, *, dry_run=False, accept_changes=False, return_to="", stop_at=0):
+    words = read_config(config)
+    names = settings.host_names(words)
+    say(f"reading {host.name}")
+    facts = probe(host, names)
+    verdict = preflight.judge(facts, image_bytes=image_bytes(kernel, bzimage), linux_protocol=bzimage.exists(),
+                              return_to=return_to, accept_changes=accept_changes, given=words)
+    for line in preflight.text_of_findings(verdict):
+        say("  " + line)
+    addresses = {name: facts.text(f"resolve {name}").split()[0] for name in names if facts.text(f"resolve {name}")}
+    for name in names:
+        if name not in addresses:
+            verdict.stop(f"{host.name} cannot resolve {name}")
+            say(f"  stop: {host.name} cannot resolve {name}")
+    if verdict.stops:
+        raise Refused("nothing was changed")
+    data = kernel_for(verdict.protocol, kernel, bzimage)
+    text = settings.compose(words, addresses, verdict.added)
+    if len(text.encode()) > settings.BYTES_MAX:
+        raise Refused(f"the settings are longer than the kernel takes ({settings.BYTES_MAX} bytes)")
+    settings.ask_the_kernel(text, str(config))
+    text = text.encode()
+    for name, address in addresses.items():
+        say(f"  {name} is {address}")
+    say(f"{'would do' if dry_run else 'installing'} on {host.name}:")
+    arguments = ["1" if dry_run else "0", str(stop_at), verdict.protocol,
+                 str(len(data)), hashlib.sha256(data).hexdigest(), str(len(text)), hashlib.sha256(text).hexdigest(),
+                 "1" if accept_changes else "0"]
+    host.run(["common", "install"], arguments, b"" if dry_run else data + text, timeout=600, show=_show_step)
+    say("nothing was changed" if dry_run else f"installed; Linux stays the default. Next: peregrine fly {host.name}")
+    return OK
+
+
+def look_again(host, return_to=""):
+    """Returns the facts of HOST and the text of the installed settings, before a boot of the kernel. Raises Refused.
+
+    HOST may have changed since `install`: another kernel of Linux, another default, another disk, another address.
+    `install` has made the menu, and `fly` does not make it again: a new entry that is not in the menu does no harm."""
+    say(f"reading {host.name}")
+    facts = probe(host)
+    text = host.run(["arm"], ["look"], timeout=60).decode(errors="replace")
+    verdict = preflight.judge(facts, return_to=return_to, accept_changes=True, installed=settings.handed_over(text))
+    for line in preflight.text_of_findings(verdict, with_words=False):
+        say("  " + line)
+    if verdict.stops:
+        raise Refused("it was not armed; nothing was changed")
+    return facts, text
+
+
+def uninstall(host, *, dry_run=False, stop_at=0):
+    say(f"{'would do' if dry_run else 'uninstalling'} on {host.name}:")
+    host.run(["common", "uninstall"], ["1" if dry_run else "0", str(stop_at)], timeout=600, show=_show_step)
+    say("nothing was changed" if dry_run else "everything is as it was before install")
+    return OK
+
+
+def _show_step(line):
+    if not line.startswith(("points: ", "ssh: ")):      # ssh's own lines are shown with the failure
+        say("  " + line)
+
+
+def fetch_regions(host, regions=()):
+    """Returns the bytes of HOST's black box, region by region; an empty list if none could be read.
+
+    `regions`: (address, bytes) pairs, or those of the installed settings."""
+    arguments = [str(number) for region in regions for number in region]
+    text = host.run(["record"], arguments, timeout=120).decode(errors="replace")
+    found, part = [], None
+    for line in text.splitlines():
+        if line.startswith("region "):
+            part = []
+        elif line == "end" and part is not None:
+            found.append(bytes.fromhex("".join(part)))
+            part = None
+        elif part is not None:
+            part.append(line)
+    return found
+
+
+def record(host, *, elf=None, regions=(), raw=None):
+    regions = fetch_regions(host, regions)
+    if raw:
+        raw.write_bytes(b"".join(regions))
+        say(f"{sum(map(len, regions))} bytes to {raw}")
+    found, reasons = blackbox.newest(regions)
+    if not found:
+        say("there is no crash record: " + ("; ".join(dict.fromkeys(reasons)) or "no region could be read"))
+        say("RAM did not survive the reset, the kernel never ran, or Linux has used the memory since "
+            "(read it soon after the return; log=IP:PORT sends the log while flying)")
+        return BAD_RECORD
+    alike = [best for best, _ in (blackbox.newest([region]) for region in regions) if best
+             and best.sequence == found.sequence]
+    for line in blackbox.describe(found, blackbox.Symbols(elf) if elf and elf.exists() else None):
+        say(line)
+    say(f"it stands in {len(alike)} of the {len(regions)} regions read")
+    return OK
+
+
+__all__ = ["check", "install", "uninstall", "record", "RemoteError", "Refused"]

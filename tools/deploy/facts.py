@@ -1,0 +1,223 @@
+"""The facts that remote/probe.sh found on HOST, parsed. Knows the shapes of the tools' outputs, and judges nothing."""
+import dataclasses
+import ipaddress
+import json
+import re
+import shlex
+
+
+class Facts:
+    """Texts by name, with the exit status of what printed them."""
+
+    def __init__(self, text):
+        self._texts, self._status = {}, {}
+        name = None
+        self.complete = False
+        for line in text.splitlines():
+            header = re.fullmatch(r"#fact (.+) (\d+)", line)
+            if header:
+                name = header[1]
+                self._status[name], self._texts[name] = int(header[2]), []
+            elif line == "#end":
+                self.complete = True
+            elif name and line.startswith(" "):
+                self._texts[name].append(line[1:])
+
+    def text(self, name):
+        return "\n".join(self._texts.get(name, []))
+
+    def lines(self, name):
+        return self._texts.get(name, [])
+
+    def holds(self, name):
+        """Returns true if the command was there and succeeded."""
+        return self._status.get(name) == 0
+
+    def json(self, name):
+        try:
+            return json.loads(self.text(name) or "[]")
+        except ValueError:
+            return []
+
+    def words(self, name):
+        """Returns `KEY=value` lines as a dictionary, shell quotes taken off."""
+        pairs = (line.partition("=") for line in self.lines(name))
+        return {key.strip(): _unquote(value) for key, equals, value in pairs if equals}
+
+
+def _unquote(value):
+    """Takes shell quotes off. os-release's values stand in quotes; values that our script prints do not."""
+    try:
+        return "".join(shlex.split(value)) if value[:1] in ("'", '"') else value
+    except ValueError:
+        return value
+
+
+@dataclasses.dataclass
+class Nic:
+    name: str
+    mac: str
+    mtu: int
+    driver: str
+    transport: str                          # "PCI, legacy", "PCI, transitional", "PCI, modern", "mmio", or another bus
+    pci: str                                # 1af4:1000 rev 0, or empty
+    path: list                              # the PCI addresses from the root to the device
+    features: int                           # negotiated by Linux
+    queues: int
+    lower: list                             # the interfaces below a bond or the like
+
+
+VIRTIO_NET_FEATURES = {                     # virtio 1.2 §5.1.3 and §6, the ones that matter here
+    0: "CSUM", 1: "GUEST_CSUM", 3: "MTU", 5: "MAC", 15: "MRG_RXBUF", 16: "STATUS", 17: "CTRL_VQ", 22: "MQ",
+    28: "INDIRECT_DESC", 29: "EVENT_IDX", 32: "VERSION_1", 33: "ACCESS_PLATFORM", 34: "RING_PACKED", 62: "STANDBY",
+}
+
+
+def feature_names(features):
+    return [name for bit, name in VIRTIO_NET_FEATURES.items() if features >> bit & 1]
+
+
+def nic(facts):
+    words = facts.words("nic")
+    if not words.get("name"):
+        return None
+    path = re.findall(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]", words.get("path", ""))
+    bits = words.get("features", "")
+    features = sum(1 << i for i, bit in enumerate(bits) if bit == "1")      # sysfs prints bit 0 first
+    pci, transport = "", words.get("bus", "") or "no bus"
+    if words.get("bus") == "pci":
+        vendor, device, revision = (int(words.get(f"pci_{k}") or "0", 16) for k in ("vendor", "device", "revision"))
+        pci = f"{vendor:04x}:{device:04x} rev {revision}"
+        # virtio 1.2 §4.1.2.1: 0x1040 + device type is modern only; 0x1000 has a legacy interface, and a modern one as
+        # well if Linux could negotiate VERSION_1 on it.
+        transport = "PCI, modern" if device >= 0x1040 else "PCI, transitional" if features >> 32 & 1 else "PCI, legacy"
+    elif "virtio-mmio" in words.get("path", "") or "virtio_mmio" in words.get("path", ""):
+        transport = "mmio"
+    return Nic(name=words["name"], mac=words.get("address", ""), mtu=_number(words.get("mtu")),
+               driver=words.get("driver", ""),
+               transport=transport, pci=pci, path=path, features=features, queues=_number(words.get("queues")),
+               lower=words.get("slaves", "").split())
+
+
+def _number(text, default=0):
+    return int(text) if text and text.isdigit() else default
+
+
+@dataclasses.dataclass
+class Network:
+    address: str = ""
+    length: int = 0
+    dynamic: bool = False                   # Linux has it from DHCP
+    gateway: str = ""
+    gateway_mac: str = ""
+    gateway_state: str = ""                 # the state of Linux's neighbour entry
+    onlink: bool = False                    # the gateway lies outside the subnet
+    others: tuple = ()                      # further addresses of the interface
+
+
+def network(facts, device):
+    """Returns the addresses of the interface that the default route leaves through."""
+    found = Network()
+    routes = [r for r in facts.json("route") if r.get("dst") == "default" and r.get("dev") == device]
+    routes.sort(key=lambda r: r.get("metric", 0))
+    found.gateway = next((r["gateway"] for r in routes if r.get("gateway")), "")
+    preferred = next((r["prefsrc"] for r in routes if r.get("prefsrc")), None)
+    addresses = [a for link in facts.json("address") if link.get("ifname") == device
+                 for a in link.get("addr_info", []) if a.get("family") == "inet" and a.get("scope") == "global"]
+    addresses.sort(key=lambda a: (a.get("local") != preferred, bool(a.get("secondary"))))
+    if addresses:
+        found.address, found.length = addresses[0]["local"], addresses[0]["prefixlen"]
+        found.dynamic = bool(addresses[0].get("dynamic"))
+        found.others = tuple(a["local"] for a in addresses[1:])
+    if found.gateway and found.address:
+        subnet = ipaddress.ip_network(f"{found.address}/{found.length}", False)
+        found.onlink = ipaddress.ip_address(found.gateway) not in subnet
+    for entry in facts.json("neighbours"):
+        if entry.get("dst") == found.gateway and entry.get("dev") == device and entry.get("lladdr"):
+            found.gateway_mac, found.gateway_state = entry["lladdr"], " ".join(entry.get("state", []))
+    return found
+
+
+def dhcp_options(facts):
+    """Returns the DHCP oddities that Linux's leases show: {"client", "classless routes", "mtu", "netmask"}."""
+    found = {}
+    text = facts.text("dhcp")
+    for line in facts.lines("dhcp"):
+        if line.startswith("file "):
+            path = line[5:]
+            found["client"] = ("systemd-networkd" if "/netif/leases/" in path else
+                               "NetworkManager" if "NetworkManager" in path else "dhclient")
+    # networkd's lease: ROUTES=dst/len,gw ...; dhclient's: option rfc3442-classless-static-routes 32,10,128,0,1,...
+    routes = re.search(r"^(?:ROUTES|CLASSLESS_ROUTES)=(.+)|option (?:rfc3442-)?classless-static-routes ([^;]+);", text,
+                       re.MULTILINE)
+    if routes:
+        found["classless routes"] = routes[1] or routes[2]
+    mtu = re.search(r"^MTU=(\d+)|option interface-mtu (\d+);", text, re.MULTILINE)
+    if mtu:
+        found["mtu"] = mtu[1] or mtu[2]
+    mask = re.search(r"^NETMASK=(\S+)|option subnet-mask ([\d.]+);", text, re.MULTILINE)
+    if mask:
+        found["netmask"] = mask[1] or mask[2]
+    return found
+
+
+def tsc_khz(facts):
+    """Returns the TSC's frequency by Linux's calibration, or None. Prefers the refined calibration to the first one."""
+    text = facts.text("tsc")
+    for pattern in (r"Refined TSC clocksource calibration: (\d+)\.(\d{3}) MHz", r"Detected (\d+)\.(\d{3}) MHz TSC",
+                    r"Detected (\d+)\.(\d{3}) MHz processor"):
+        found = re.findall(pattern, text)
+        if found:
+            return int(found[-1][0]) * 1000 + int(found[-1][1])
+    return None
+
+
+def tsc_unstable(facts):
+    return "unstable" in facts.text("tsc") or "tsc" not in facts.text("clocksources").split()
+
+
+def memory_map(facts):
+    """Returns [(first, last, name)] of /proc/iomem's outermost rows; empty if it hid the addresses."""
+    rows = []
+    for line in facts.lines("memory-map"):
+        match = re.fullmatch(r"([0-9a-f]+)-([0-9a-f]+) : (.*)", line)
+        if match:
+            rows.append((int(match[1], 16), int(match[2], 16), match[3]))
+    return rows if any(last for _, last, _ in rows) else []
+
+
+@dataclasses.dataclass
+class Entry:
+    kind: str                               # menuentry or submenu
+    title: str
+    id: str
+    inside: object = None                   # the submenu that it stands in
+    unrestricted: bool = False              # nobody is asked for a password (GRUB manual, "Authentication")
+    kernel: str = ""                        # the file, without its path, that its `linux` line loads
+
+
+def grub_entries(lines):
+    """Returns the entries of a grub.cfg, in order, from the lines that probe.sh picks (or from all)."""
+    entries, opened = [], []
+    for line in lines:
+        match = re.match(r"\s*(menuentry|submenu)\s+('([^']*)'|\"([^\"]*)\"|(\S+))", line)
+        loads = re.match(r"\s*linux(?:16|efi)?\s+(\S+)", line)
+        if match:
+            title = next(t for t in match.groups()[2:] if t is not None)
+            ident = re.search(r"(?:--id|\$menuentry_id_option)[ =]+'?([^'\s{]+)", line)
+            entries.append(Entry(match[1], title, ident[1] if ident else "", opened[-1] if opened else None,
+                                 "--unrestricted" in line))
+            opened.append(entries[-1])
+        elif re.match(r"\s*function\s", line):
+            opened.append(None)
+        elif loads and opened and opened[-1] and not opened[-1].kernel:
+            opened[-1].kernel = loads[1].strip("'\"").rpartition("/")[2]
+        elif line.strip() == "}" and opened:
+            opened.pop()
+    return entries
+
+
+def grub_version(facts):
+    """Returns (2, 6) from `grub-mkconfig (GRUB) 2.06-13+deb12u1`, or None."""
+    match = re.search(r"\s(\d+)\.(\d+)", facts.text("grub-version"))
+    return (int(match[1]), int(match[2])) if match else None

@@ -1,0 +1,135 @@
+"""Runs the scripts of remote/ on HOST through the system's own ssh, as root.
+
+A script needs nothing on HOST but POSIX sh, and no file there. A one-line loader reads it from standard input, and the
+rest of standard input is its data. So secrets never stand in an argument that `ps` would show."""
+import dataclasses
+import pathlib
+import shlex
+import subprocess
+import threading
+
+SCRIPTS = pathlib.Path(__file__).resolve().parent / "remote"
+
+EXIT_NO_SUDO, EXIT_SUDO_ASKS, EXIT_SSH = 77, 78, 255
+
+# No newline and no `!`, so that csh and fish as login shells take it as well.
+LOADER = ('S=$(head -c "$1") || exit 1; shift; if test "$(id -u)" = 0; then exec sh -c "$S" peregrine "$@"; fi; '
+          f'command -v sudo >/dev/null || exit {EXIT_NO_SUDO}; sudo -n true 2>/dev/null || exit {EXIT_SUDO_ASKS}; '
+          'exec sudo -n sh -c "$S" peregrine "$@"')
+
+
+class RemoteError(Exception):
+    """HOST could not be reached, or a step on it failed. The message is for the user; `status` is the script's."""
+
+    def __init__(self, message, status=None):
+        super().__init__(message)
+        self.status = status
+
+
+def script(*names):
+    return "".join((SCRIPTS / f"{name}.sh").read_text() for name in names)
+
+
+@dataclasses.dataclass
+class Host:
+    name: str                               # [user@]HOST, or a name of the user's ssh configuration
+    ssh: tuple = ("ssh",)                   # the command, with the user's own options
+
+    def command(self, *words, connect_seconds=15):
+        return [*self.ssh, "-T", "-o", "BatchMode=yes", "-o", f"ConnectTimeout={connect_seconds}",
+                "-o", "ServerAliveInterval=15", self.name, *words]
+
+    def run(self, names, arguments=(), data=b"", *, timeout=300, show=None):
+        """Runs remote scripts as one, as root; returns its standard output. `show` gets each line of its standard
+        error, the steps, as they come. Raises RemoteError."""
+        text = script(*names).encode()
+        line = shlex.join(["sh", "-c", LOADER, "peregrine", str(len(text)), *arguments])
+        process = subprocess.Popen(self.command(line), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE)
+        watch = _Watch(process, text + data, timeout, show)
+        output, errors = watch.finish()
+        status = process.returncode
+        if status == 0:
+            return output
+        raise RemoteError(self._explain(status, errors, watch.timed_out, timeout), status)
+
+    def _explain(self, status, errors, timed_out, timeout):
+        last = errors.strip().splitlines()[-1:] or ["it said nothing"]
+        if timed_out:
+            return f"{self.name}: no answer within {timeout:g} s"
+        if status == EXIT_NO_SUDO:
+            return (f"{self.name}: the user is not root and there is no sudo. "
+                    "Log in as root, or install sudo and allow the user to use it")
+        if status == EXIT_SUDO_ASKS:
+            return (f"{self.name}: sudo asks for a password (or refuses this user). "
+                    "Allow it without one (NOPASSWD in /etc/sudoers.d), or log in as root")
+        if status == EXIT_SSH and "Host key verification failed" in errors:
+            return (f"{self.name}: ssh does not know the key of that host, or knows another one. "
+                    f"Connect once by hand and compare the fingerprint: {shlex.join(self.ssh)} {self.name}")
+        if status == EXIT_SSH and "Permission denied" in errors:
+            return (f"{self.name}: ssh: {last[0].removeprefix('ssh: ')} No password is asked for here: "
+                    "log in by a key (ssh-copy-id, ssh-agent, or --ssh \"ssh -i KEY\")")
+        if status == EXIT_SSH and errors.startswith("- "):
+            return f"{self.name}: the connection or the shell there ended in the middle; the command can be repeated"
+        if status == EXIT_SSH:
+            return f"{self.name}: ssh: {last[0].removeprefix('ssh: ')}"
+        return f"{self.name}: {last[0]}"
+
+    def answers(self, connect_seconds=5):
+        """Returns the id of HOST's present boot of Linux, or None if ssh does not answer."""
+        try:
+            done = subprocess.run(self.command("sh -c 'cat ${ROOT-}/proc/sys/kernel/random/boot_id'",
+                                               connect_seconds=connect_seconds),
+                                  stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                                  timeout=connect_seconds + 25)
+        except subprocess.TimeoutExpired:
+            return None
+        return done.stdout.strip() or None if done.returncode == 0 else None
+
+    def address(self):
+        """Returns the host that ssh connects to: the name behind an alias of the user's ssh configuration."""
+        done = subprocess.run([*self.ssh, "-G", self.name], stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        for line in done.stdout.splitlines():
+            if line.startswith("hostname "):
+                return line.split(None, 1)[1]
+        return self.name.rpartition("@")[2]
+
+
+class _Watch:
+    """Feeds a process and reads both its outputs within a time limit."""
+
+    def __init__(self, process, data, timeout, show):
+        self.process, self.timed_out, self._timeout = process, False, timeout
+        self._output, self._errors, self._show = b"", [], show
+        self._threads = [threading.Thread(target=t, daemon=True) for t in
+                         (lambda: self._feed(data), self._read_output, self._read_errors)]
+        for thread in self._threads:
+            thread.start()
+
+    def _feed(self, data):
+        try:
+            self.process.stdin.write(data)
+            self.process.stdin.close()
+        except OSError:
+            pass                            # the other side left early; its status says why
+
+    def _read_output(self):
+        self._output = self.process.stdout.read()
+
+    def _read_errors(self):
+        for line in self.process.stderr:
+            text = line.decode(errors="replace").rstrip("\r\n")
+            self._errors.append(text)
+            if self._show:
+                self._show(text)
+
+    def finish(self):
+        try:
+            self.process.wait(self._timeout)
+        except subprocess.TimeoutExpired:
+            self.timed_out = True
+            self.process.kill()
+            self.process.wait()
+        for thread in self._threads:
+            thread.join(5)
+        return self._output, "\n".join(self._errors)

@@ -1,0 +1,174 @@
+# Runs on HOST as root. Reads, changes nothing, and prints facts:
+#
+#   #fact NAME STATUS        one header a fact, STATUS the command's exit status
+#    text                    its output, each line after one blank
+#
+# POSIX sh and what a minimal Linux has; a fact whose tool is missing has status 127. Judging is the caller's job.
+# $ROOT is empty, or a directory that stands for / in the tests. Arguments: host names to resolve.
+export LC_ALL=C PATH="$PATH:${ROOT-}/usr/sbin:${ROOT-}/sbin"
+umask 077
+
+# No process is started that can be done without: a machine under emulation takes 0.1 s for each.
+indent() { while IFS= read -r line || [ -n "$line" ]; do printf ' %s\n' "$line"; done; }
+fact() {
+    name=$1
+    shift
+    text=$("$@" 2>/dev/null)
+    printf '#fact %s %s\n' "$name" $?
+    [ -z "$text" ] || indent <<END
+$text
+END
+}
+file() {
+    if [ -r "$ROOT$2" ]; then
+        printf '#fact %s 0\n' "$1"
+        indent 2>/dev/null < "$ROOT$2"
+    else
+        printf '#fact %s 1\n' "$1"
+    fi
+}
+first() { for path; do [ ! -e "$ROOT$path" ] || { printf '%s\n' "$path"; return 0; }; done; return 1; }
+has() { command -v "$1" >/dev/null; }
+
+# ---- the system
+fact arch uname -m
+fact kernel uname -r
+file os-release /etc/os-release
+file cmdline /proc/cmdline
+file boot-id /proc/sys/kernel/random/boot_id
+file vendor /sys/class/dmi/id/sys_vendor
+file product /sys/class/dmi/id/product_name
+fact virtualisation systemd-detect-virt --vm
+
+# ---- the firmware
+firmware() { if [ -d "$ROOT/sys/firmware/efi" ]; then echo uefi; else echo bios; fi; }
+fact firmware firmware
+# UEFI 2.10 §3.3: one byte behind the four of the attributes
+efi_byte() { od -An -tu1 -j4 -N1 "$ROOT/sys/firmware/efi/efivars/$1-8be4df61-93ca-11d2-aa0d-00e098032b8c"; }
+fact secure-boot efi_byte SecureBoot
+# The Boot Loader Interface (systemd.io): UTF-16, of ASCII alone in practice, behind the attributes
+loader=$ROOT/sys/firmware/efi/efivars/LoaderInfo-4a67b082-0a4c-41cf-b6c7-440b29bb8c4f
+efi_loader() { tr -d '\000-\037' < "$loader"; }
+[ ! -e "$loader" ] || fact efi-loader efi_loader
+file lockdown /sys/kernel/security/lockdown
+
+# ---- GRUB
+grub=$(first /boot/grub/grub.cfg /boot/grub2/grub.cfg) && grub=${grub%/grub.cfg}
+mkconfig=
+for tool in grub-mkconfig grub2-mkconfig; do has $tool && { mkconfig=$tool; break; }; done
+prefix=${mkconfig%-mkconfig}
+fact grub-directory test -n "$grub"
+[ -z "$grub" ] || echo " $grub"
+fact grub-tools test -n "$mkconfig"
+[ -z "$mkconfig" ] || echo " $prefix"
+if [ -n "$grub" ] && [ -n "$mkconfig" ]; then
+    fact grub-version "$mkconfig" --version
+    missing_tools() {
+        for t in editenv reboot probe mkrelpath script-check; do has "$prefix-$t" || echo "$prefix-$t"; done
+    }
+    fact grub-tools-missing missing_tools
+    platform=i386-pc
+    [ "$(firmware)" = bios ] || platform=x86_64-efi
+    modules() { cd "$ROOT$grub/$platform" && ls | sed -n 's/\.mod$//p'; }
+    fact grub-modules modules
+    signed() { [ "$platform" = x86_64-efi ] && first /usr/lib/grub/x86_64-efi-signed/grubx64.efi.signed; }
+    fact grub-signed signed
+    for target in device fs abstraction partmap; do
+        fact "grub-$target" "$prefix-probe" --target=$target "$ROOT$grub"
+    done
+    # Prints the lines that show which kernel an entry loads and which submenu it stands in.
+    entries() {
+        words='menuentry|submenu|function|linux|linux16|linuxefi'
+        grep -E "^[[:blank:]]*(($words)[[:blank:]]|}[[:blank:]]*\$)" "$ROOT$grub/grub.cfg"
+    }
+    fact grub-entries entries
+    fact grub-once grep -c 'next_entry' "$ROOT$grub/grub.cfg"
+    timeouts() { sed -n 's/^[[:blank:]]*set \(timeout=\)/\1/p' "$ROOT$grub/grub.cfg"; }
+    fact grub-timeouts timeouts
+    superusers() { cat "$ROOT$grub/grub.cfg" "$ROOT$grub/custom.cfg" | sed -n 's/^[[:blank:]]*set superusers=//p'; }
+    fact grub-superusers superusers
+    fact grub-mode stat -c %a "$ROOT$grub/grub.cfg"
+    # grub-editenv makes the file even for `list`; nothing is made here.
+    environment() { [ ! -s "$ROOT$grub/grubenv" ] || "$prefix-editenv" "$ROOT$grub/grubenv" list; }
+    fact grub-environment environment
+    grub_settings() (
+        . "$ROOT/etc/default/grub"
+        for f in "$ROOT"/etc/default/grub.d/*.cfg; do [ ! -e "$f" ] || . "$f"; done
+        printf 'GRUB_DEFAULT=%s\nGRUB_SAVEDEFAULT=%s\n' "$GRUB_DEFAULT" "$GRUB_SAVEDEFAULT"
+        printf 'GRUB_TIMEOUT=%s\n' "$GRUB_TIMEOUT"
+        printf 'GRUB_RECORDFAIL_TIMEOUT=%s\n' "$GRUB_RECORDFAIL_TIMEOUT"
+        printf 'GRUB_DISABLE_SUBMENU=%s\nGRUB_ENABLE_BLSCFG=%s\n' "$GRUB_DISABLE_SUBMENU" "$GRUB_ENABLE_BLSCFG"
+    )
+    fact grub-settings grub_settings
+    drop_ins() { grep -l '^[[:blank:]]*\(export \)\{0,1\}GRUB_DEFAULT=' "$ROOT"/etc/default/grub.d/*.cfg; }
+    fact grub-default-overridden drop_ins
+fi
+kernels() { cd "$ROOT/boot" && ls -d vmlinuz* ; }
+fact kernels kernels
+free_kib() { df -Pk "$ROOT/boot" | sed -n '2p' | { read -r a b c free e; echo "$free"; }; }
+fact boot-free-kib free_kib
+mount_of() { df -Pk "$ROOT/boot" | sed -n '2p' | { read -r device rest; echo "$device"; }; }
+fact boot-device mount_of
+writable() {
+    [ -w "$ROOT/boot" ] && ! grep -q '^[^ ]* /boot [^ ]* ro[, ]' "$ROOT/proc/mounts" &&
+        ! grep -q '^[^ ]* / [^ ]* ro[, ]' "$ROOT/proc/mounts"
+}
+fact boot-writable writable
+fact kexec command -v kexec
+installed() { cd "$ROOT/boot/peregrine" && sha256sum peregrine.elf peregrine.bz settings installed; }
+[ ! -d "$ROOT/boot/peregrine" ] || fact installed installed
+settings_mode() { stat -c %a "$ROOT/boot/peregrine/settings"; }
+[ ! -e "$ROOT/boot/peregrine/settings" ] || fact settings-mode settings_mode
+
+# ---- the network
+if has ip; then
+    fact route ip -j -4 route show
+    device=$(ip -4 route show default 2>/dev/null | sed -n '1s/.* dev \([^ ]*\).*/\1/p')
+    gateway=$(ip -4 route show default 2>/dev/null | sed -n '1s/.* via \([^ ]*\).*/\1/p')
+    [ -z "$gateway" ] || has ping && ping -c 1 -W 1 "$gateway" >/dev/null 2>&1     # so that its address is known
+    fact address ip -j -4 address show
+    fact neighbours ip -j -4 neigh show
+    link=$ROOT/sys/class/net/$device
+    if [ -n "$device" ] && [ -d "$link" ]; then
+        printf '#fact nic 0\n name=%s\n' "$device"
+        content() { text=; [ ! -r "$2" ] || IFS= read -r text < "$2"; printf ' %s=%s\n' "$1" "$text"; }
+        for property in address mtu; do content $property "$link/$property"; done
+        printf ' path=%s\n' "$(readlink -f "$link/device" 2>/dev/null | sed "s|^$ROOT||")"
+        printf ' driver=%s\n' "$(basename "$(readlink -f "$link/device/driver" 2>/dev/null)")"
+        content features "$link/device/features"
+        for property in vendor device revision; do content pci_$property "$link/device/../$property"; done
+        printf ' bus=%s\n' "$(basename "$(readlink -f "$link/device/../subsystem" 2>/dev/null)")"
+        printf ' queues=%s\n' "$(ls "$link/queues" 2>/dev/null | grep -c '^rx-')"
+        printf ' slaves=%s\n' "$(ls -d "$link"/lower_* 2>/dev/null | sed 's/.*lower_//' | tr '\n' ' ')"
+    else
+        printf '#fact nic 1\n'
+    fi
+    virtio_nics() { for d in "$ROOT"/sys/bus/virtio/drivers/virtio_net/virtio*; do
+        [ ! -d "$d" ] || printf '%s %s\n' "$(ls "$d/net" 2>/dev/null)" "$(readlink -f "$d" | sed "s|^$ROOT||")"; done; }
+    fact virtio-nics virtio_nics
+fi
+leases() {
+    for f in "$ROOT"/run/systemd/netif/leases/* "$ROOT"/var/lib/dhcp/dhclient*.leases \
+             "$ROOT"/var/lib/dhclient/*.lease* "$ROOT"/run/dhclient*.lease* "$ROOT"/var/lib/NetworkManager/*.lease; do
+        [ ! -s "$f" ] || { printf 'file %s\n' "$f"; tail -n 60 "$f"; }
+    done
+}
+fact dhcp leases
+for name; do fact "resolve $name" getent ahostsv4 "$name"; done
+
+# ---- the processor, the clock, memory
+processor() { sed '/^$/q' "$ROOT/proc/cpuinfo"; }
+fact processor processor
+fact processors grep -c '^processor' "$ROOT/proc/cpuinfo"
+file clocksource /sys/devices/system/clocksource/clocksource0/current_clocksource
+file clocksources /sys/devices/system/clocksource/clocksource0/available_clocksource
+kernel_log() {
+    { dmesg; journalctl -k -b -o cat --no-pager; } 2>/dev/null | grep -E '(^|\] )tsc: |Marking TSC unstable' |
+        sed 's/^\[[^]]*\] //' | sort -u
+}
+fact tsc kernel_log
+fact memory grep -E '^(MemTotal|MemAvailable):' "$ROOT/proc/meminfo"
+fact memory-map grep -E '^[0-9a-f]' "$ROOT/proc/iomem"
+kcore() { dd if="$ROOT/proc/kcore" bs=4 count=1 2>/dev/null | od -An -tx1; }
+fact kcore kcore
+printf '#end\n'

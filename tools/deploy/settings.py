@@ -1,0 +1,133 @@
+"""The settings words (docs/settings.md), as far as the deployment must read and add to them. The kernel's own parser
+judges them, before anything is copied: host/check_settings.c."""
+import ipaddress
+import pathlib
+import re
+import subprocess
+import sys
+
+from deploy import control
+
+PARSER = pathlib.Path(__file__).resolve().parents[2] / "build/host/check-settings"
+BYTES_MAX = 16383                           # size of the settings in the kernel
+ENDPOINTS = ("feed", "submit", "log")       # settings of the form IP:PORT, where the user may write host names
+SECRETS = ("passwd", "key")
+ANY_ADDRESS = "192.0.2.1"                   # RFC 5737: stands for what is not known yet
+HANDED_OVER = "# handed over from Linux"
+
+
+class SettingsError(Exception):
+    """The configuration cannot be used; the message names the word."""
+
+
+def read(path):
+    """Returns the words of a configuration file. Raises SettingsError, or OSError with the file's name."""
+    try:
+        return parse(path.read_text(encoding="utf-8"), str(path))
+    except UnicodeDecodeError:
+        raise SettingsError(f"{path}: no text in UTF-8") from None
+
+
+def load(path):
+    """Returns the words of a configuration file, as `read`. Warns if others can read a secret in it."""
+    words = read(path)
+    mode = path.stat().st_mode & 0o777
+    if mode & 0o077 and any(words.get(key) for key in SECRETS):
+        print(f"warning: {path} holds secrets, and others can read it (mode {mode:04o})\n    chmod 600 {path}",
+              file=sys.stderr)
+    return words
+
+
+def control_port(words):
+    """Returns the control channel's port. Raises SettingsError."""
+    text = words.get("control.port", str(control.PORT))
+    if not re.fullmatch(r"[0-9]{1,5}", text) or not 1 <= int(text) <= 65535:
+        raise SettingsError(f"control.port={text}: a port is 1 to 65535")
+    return int(text)
+
+
+def parse(text, source):
+    """Returns the words of a configuration, in order. `#` at the start of a word begins a comment to the line's end."""
+    words = {}
+    for line in text.splitlines():
+        for word in line.split():
+            if word.startswith("#"):
+                break
+            key, equals, value = word.partition("=")
+            if not equals:
+                raise SettingsError(f"{source}: {word!r} is not a key=value word")
+            if key in words:
+                raise SettingsError(f"{source}: {key}= is given twice")
+            words[key] = value
+    return words
+
+
+def check(words, source):
+    """Raises SettingsError if the kernel would refuse the words, or could not be commanded to come back."""
+    if "key" not in words:
+        raise SettingsError(f"{source}: there is no key=, so the machine could not be told to come back. "
+                            f"Make one with: tools/peregrine key {source}")
+    for key in ENDPOINTS:
+        for part in words.get(key, "").split(",") if key in words else []:
+            if not re.fullmatch(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?:\d{1,5}", part):
+                raise SettingsError(f"{source}: {key}=: {part!r} is not HOST:PORT")
+    network = additions(words, {"ip": "192.0.2.2/24", "gw": ANY_ADDRESS})
+    ask_the_kernel(compose(words, dict.fromkeys(host_names(words), ANY_ADDRESS), network), source)
+
+
+def ask_the_kernel(text, source):
+    """Raises SettingsError with the message of the kernel's parser if it refuses the text."""
+    try:
+        done = subprocess.run([PARSER, source], input=text, capture_output=True, text=True, timeout=60)
+    except OSError as error:
+        raise SettingsError(f"{PARSER}: {error.strerror}; build it with `make`") from None
+    if done.returncode:
+        raise SettingsError(done.stderr.strip().removeprefix("settings, ").removeprefix("settings: ") or
+                            f"{PARSER} ended with {done.returncode}")
+
+
+def is_address(host):
+    try:
+        ipaddress.IPv4Address(host)
+        return True
+    except ValueError:
+        return False
+
+
+def host_names(words):
+    """Returns the names that HOST has to resolve, because the kernel does not."""
+    parts = [part.rpartition(":")[0] for key in ENDPOINTS if key in words for part in words[key].split(",")]
+    return sorted({part for part in parts if not is_address(part)})
+
+
+def additions(words, found):
+    """Returns the words that Linux knows (`found`) and that the user's own words leave open."""
+    left = {key: value for key, value in found.items() if key not in words}
+    if words.get("ip") == "dhcp":           # the lease names the gateway
+        left.pop("gw", None)
+    if words.get("ip") == "dhcp" or words.get("gw", found.get("gw")) != found.get("gw"):
+        left.pop("gwmac", None)
+    return left
+
+
+def compose(words, addresses, added):
+    """Returns the text of the settings file: the user's words with addresses for names, then the added ones.
+
+    The same input gives the same bytes."""
+    def endpoint(part):
+        host, _, port = part.rpartition(":")
+        return f"{addresses.get(host, host)}:{port}"
+
+    lines = []
+    for key, value in words.items():
+        if key in ENDPOINTS:
+            value = ",".join(endpoint(part) for part in value.split(","))
+        lines.append(f"{key}={value}")
+    lines.append(HANDED_OVER)
+    lines += [f"{key}={value}" for key, value in added.items()]
+    return "\n".join(lines) + "\n"
+
+
+def handed_over(text):
+    """Returns the words that `install` added to an installed settings file."""
+    return parse(text.partition(HANDED_OVER)[2], "/boot/peregrine/settings")

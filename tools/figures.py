@@ -1,0 +1,160 @@
+#!/usr/bin/env python3
+"""Draws the pictures of the documents: docs/data-path.svg, docs/rooms.svg, and docs/burst.svg.
+Run by `make report`.
+
+The times in the data path come from build/bench/net.json; a stage that was not measured shows none. The rooms and their
+arrows are those of docs/architecture.md, and tests/structure holds the code to them.
+"""
+import html
+import json
+import pathlib
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+FONT = "font-family='DejaVu Sans, Helvetica, sans-serif'"
+BLUE, ORANGE, GREY, PAPER, INK = "#d6e6f2", "#fbe3cf", "#ececec", "#ffffff", "#1b1b1b"
+
+# The way of one answer: name of the stage, its two lines of text, its colour.
+STAGES = (
+    ("used ring", ("device has written", "the frame"), GREY),
+    ("stack", ("check everything,", "then commit"), BLUE),
+    ("HTTP body", ("digits stay", "in the frame"), BLUE),
+    ("matcher", ("filter and hash", "find the answer"), ORANGE),
+    ("POST", ("fill the holes of a", "prepared frame"), BLUE),
+    ("avail ring", ("publish, kick once", "if the device asks"), GREY),
+)
+# The parts of burst-to-post that net.json times, and the stages that each covers, first and last.
+TIMED = (("before-matcher", 0, 2), ("matcher", 3, 3), ("after-matcher", 4, 5))
+OFF_PATH = "afterwards, off the path: ACKs, refill, timers, verification, early answers, responses, log"
+
+# Rooms from top to bottom, and the arrows that must hold: a room includes only rooms that an arrow leads to.
+ROOMS = {"image": (60, 20), "host": (330, 20), "app": (330, 120), "net": (330, 220), "drivers": (60, 170),
+         "kernel": (60, 270), "base": (195, 370)}
+ROOM_TEXTS = {
+    "image": "boot order, the one loop", "host": "the same programs on Linux; a library",
+    "app": "program.h, service, matcher, one room a program", "net": "transport.h, ip, tcp, http, lwip",
+    "drivers": "pci, virtio, console, watchdog", "kernel": "cpu, memory, time, firmware, rescue",
+    "base": "assert, log, format, sha256, settings",
+}
+ARROWS = (("image", "app"), ("image", "drivers"), ("host", "app"), ("app", "net"), ("net", "base"),
+          ("drivers", "kernel"),
+          ("kernel", "base"))
+
+
+def text(x, y, words, size=12, anchor="middle", weight="normal", fill=INK):
+    return (f"<text x='{x}' y='{y}' {FONT} font-size='{size}' text-anchor='{anchor}' font-weight='{weight}' "
+            f"fill='{fill}'>{html.escape(words)}</text>")
+
+
+def box(x, y, width, height, fill):
+    return (f"<rect x='{x}' y='{y}' width='{width}' height='{height}' rx='6' fill='{fill}' stroke='{INK}' "
+            "stroke-width='1'/>")
+
+
+def arrow(x1, y1, x2, y2):
+    return f"<line x1='{x1}' y1='{y1}' x2='{x2}' y2='{y2}' stroke='{INK}' stroke-width='1.2' marker-end='url(#head)'/>"
+
+
+def document(width, height, title, parts):
+    head = ("<defs><marker id='head' viewBox='0 0 8 8' refX='7' refY='4' markerWidth='7' markerHeight='7' "
+            "orient='auto'>"
+            f"<path d='M0,0 L8,4 L0,8 z' fill='{INK}'/></marker></defs>")
+    paper = f"<rect width='{width}' height='{height}' fill='{PAPER}'/>"
+    return (f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {width} {height}' role='img'>"
+            f"<title>{html.escape(title)}</title>{head}{paper}{''.join(parts)}</svg>\n")
+
+
+def stage_times(rows):
+    """Returns {part of burst-to-post: median in ns} of our own stack, warm; and the whole."""
+    prefix = "net/own/burst-to-post"
+    times = {row["name"][len(prefix):].lstrip("/"): row["p50"] for row in rows if row["name"].startswith(prefix)
+             and not row["name"].startswith((prefix + "/cold", prefix + "/rested"))}
+    return times
+
+
+def data_path(rows):
+    times, parts, width, gap = stage_times(rows), [], 118, 28
+    for i, (name, lines, fill) in enumerate(STAGES):
+        x = 16 + i * (width + gap)
+        parts += [box(x, 40, width, 84, fill), text(x + width / 2, 62, name, 14, weight="bold")]
+        parts += [text(x + width / 2, 82 + 16 * j, line, 10.5) for j, line in enumerate(lines)]
+        if i:
+            parts.append(arrow(x - gap + 3, 82, x - 3, 82))
+    for row, first, last in TIMED:
+        left, right = 16 + first * (width + gap), 16 + last * (width + gap) + width
+        if row in times:
+            parts += [f"<path d='M{left},130 v6 H{right} v-6' fill='none' stroke='{INK}'/>",
+                      text((left + right) / 2, 153, f"{times[row]:.0f} ns", 13, weight="bold")]
+    total = 32 + len(STAGES) * (width + gap) - gap
+    whole = f", {times['']:.0f} ns at the median" if "" in times else ""
+    parts += [text(total / 2, 22, f"one core, one loop, no interrupt, no copy in, no allocation{whole}", 13),
+              text(total / 2, 178, OFF_PATH, 12)]
+    return document(total, 192, "The way of one answer", parts)
+
+
+def rooms():
+    width, height, parts = 250, 56, []
+    for name, (x, y) in ROOMS.items():
+        parts += [box(x, y, width, height, BLUE if name in ("app", "net") else GREY),
+                  text(x + width / 2, y + 23, name + "/", 15, weight="bold"),
+                  text(x + width / 2, y + 43, ROOM_TEXTS[name], 10)]
+    for upper, lower in ARROWS:
+        (x1, y1), (x2, y2) = ROOMS[upper], ROOMS[lower]
+        if upper == "image" and lower == "app":
+            parts.append(arrow(x1 + width - 20, y1 + height, x2 + 10, y2 - 2))
+            continue
+        shift = 40 if lower == "base" and upper == "kernel" else (-40 if lower == "base" else 0)
+        parts.append(arrow(x1 + width / 2, y1 + height, x2 + width / 2 - shift, y2 - 2))
+    parts += [f"<path d='M310,190 C320,190 320,240 328,246' fill='none' stroke='{INK}' stroke-dasharray='4 3' "
+              "marker-end='url(#head)'/>", text(322, 210, "netdev.h only", 9, anchor="start")]
+    return document(640, 440, "The rooms; arrows point at what a room may include", parts)
+
+
+def burst():
+    """Draws the digits that a burst is searched in, and the digits that a probe and a key see."""
+    cell, left, top = 24, 20, 96
+    digits = "41592653589793238462643383279"
+    burst_at, start, end, probe = 12, 5, 25, 20
+
+    def x(place):
+        return left + place * cell
+
+    parts = []
+    for i, digit in enumerate(digits):
+        colour = GREY if i < burst_at else BLUE
+        colour = ORANGE if start <= i < end else colour
+        parts.append(box(x(i), top, cell - 2, 28, colour))
+        parts.append(text(x(i) + cell / 2 - 1, top + 19, digit))
+    for first, last, words in ((0, burst_at, "window: the last N digits, known before"),
+                               (burst_at, len(digits), "burst: a block of up to 256 digits")):
+        parts.append(f"<path d='M{x(first)} 66 v-8 H{x(last) - 2} v8' stroke='{INK}' fill='none'/>")
+        parts.append(text((x(first) + x(last)) / 2, 48, words))
+    parts.append(arrow(x(start), top + 62, x(start), top + 34))
+    parts.append(text(x(start), top + 78, "start i", weight="bold"))
+    parts.append(arrow(x(end), top + 62, x(end), top + 34))
+    parts.append(text(x(end), top + 78, "end j", weight="bold"))
+    parts.append(arrow(x(probe), top + 62, x(probe), top + 34))
+    parts.append(text(x(probe), top + 78, "probe e", weight="bold"))
+    parts.append(f"<path d='M{x(probe)} {top + 92} v8 H{x(probe + 8)} v-8' stroke='{INK}' fill='none'/>")
+    parts.append(text(x(probe + 4), top + 118, "K ends that it rules out at once"))
+    parts.append(f"<path d='M{x(start)} {top + 92} v8 H{x(burst_at) - 2} v-8' stroke='{INK}' fill='none'/>")
+    parts.append(text((x(start) + x(burst_at)) / 2, top + 118, "partial sum, in the cache"))
+    parts.append(f"<path d='M{x(burst_at)} {top + 92} v8 H{x(probe) - 4} v-8' stroke='{INK}' fill='none'/>")
+    parts.append(text((x(burst_at) + x(probe)) / 2, top + 118, "sum of the pass"))
+    return document(left * 2 + len(digits) * cell, 232, "A burst, a probe, a candidate", parts)
+
+
+def draw(rows, folder):
+    (folder / "data-path.svg").write_text(data_path(rows))
+    (folder / "rooms.svg").write_text(rooms())
+    (folder / "burst.svg").write_text(burst())
+
+
+def main():
+    bench = ROOT / "build/bench/net.json"
+    draw(json.loads(bench.read_text()) if bench.exists() else [], ROOT / "docs")
+    print("figures: docs/data-path.svg, docs/rooms.svg, docs/burst.svg")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

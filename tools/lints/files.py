@@ -1,0 +1,43 @@
+"""The files of the tree that lints read, by kind."""
+import pathlib
+import subprocess
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+# Data of foreign formats, which no rule of ours covers.
+BINARY = (".bin", ".raw", ".crash", ".seed")
+
+
+def tracked(*paths):
+    """Returns the files that git knows below the paths, or all of them: new files as well, deleted ones not."""
+    done = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard", "--", *paths], cwd=ROOT,
+                          capture_output=True, text=True, check=True)
+    return sorted({name for name in done.stdout.splitlines() if (ROOT / name).is_file()})
+
+
+def first_line(name):
+    with open(ROOT / name, "rb") as file:
+        return file.readline(200)
+
+
+def kind(name):
+    """Returns "c", "asm", "py", "sh", "mk", "md", "man", "wire", or "" for a file of another kind."""
+    suffix = pathlib.PurePath(name).suffix
+    if suffix in (".c", ".h"):
+        return "c"
+    if suffix in (".asm", ".py", ".sh", ".mk", ".md", ".wire"):
+        return suffix[1:]
+    if suffix == ".1":
+        return "man"
+    if pathlib.PurePath(name).name == "Makefile":
+        return "mk"
+    if suffix:
+        return ""
+    first = first_line(name)
+    if first.startswith(b"#!"):
+        return "py" if b"python" in first else "sh"
+    return ""
+
+
+def of_kind(paths, *kinds):
+    return [name for name in tracked(*paths) if kind(name) in kinds]

@@ -1,0 +1,76 @@
+"""The table of lints. Each takes paths (none: all that the rule is about) and yields lines of findings."""
+from lints import asserts, commits, files, lines, programs, words
+
+KINDS = ("c", "asm", "py", "sh", "mk", "md", "man", "wire")
+PRODUCT = ("image", "base", "kernel", "drivers", "net", "app", "host", "boot")
+
+
+def by_file(name, check, paths, kinds):
+    """Yields what `check` finds, in files in which it did not find nothing before."""
+    clean = programs.Clean(name, [(files.ROOT / rules).read_text() for rules in files.tracked("tools/lints")])
+    for file in files.of_kind(paths, *kinds):
+        if clean.holds(file):
+            continue
+        found = list(check(file))
+        if not found:
+            clean.add(file)
+        for line, message in found:
+            yield f"{file}:{line}: {name}: {message}"
+    clean.keep()
+
+
+def lint_words(paths):
+    """Checks the words of comments and pages: openings, length of sentences."""
+    yield from by_file("words", words.findings, paths, KINDS)
+
+
+def lint_lines(paths):
+    """Checks for lines of more than 120 columns, tabs, spaces at the end."""
+    yield from by_file("lines", lines.findings, paths, KINDS)
+
+
+def lint_asserts(paths):
+    """Counts assertions: one for each function of more than six lines, on the average of a folder."""
+    names = files.of_kind(paths or PRODUCT, "c")
+    yield from asserts.table(names)
+    for room in paths or asserts.folders(names):
+        long, assertions, without = asserts.count(files.of_kind((room,), "c"))
+        if assertions < long:
+            yield f"{room}:1: asserts: {assertions} assertions in {long} functions of more than six lines"
+            yield from (f"{entry} has none" for entry in without)
+
+
+def lint_commits(paths):
+    """Checks the subjects of the newest commits: `area: imperative ...`, at most 60 characters."""
+    if not paths:
+        yield from (f"{commit}:1: commits: {message}" for commit, message in commits.findings())
+
+
+def lint_format(paths):
+    """Checks C by .clang-format; --fix formats it."""
+    yield from programs.format_c(paths)
+
+
+def lint_python(paths):
+    """Runs flake8 over Python (.flake8)."""
+    yield from programs.python(paths)
+
+
+def lint_shell(paths):
+    """Runs shellcheck over shell scripts."""
+    yield from programs.shell(paths)
+
+
+def lint_cppcheck(paths):
+    """Runs cppcheck over the product's C."""
+    yield from programs.cppcheck(paths or PRODUCT)
+
+
+def lint_spelling(paths):
+    """Runs codespell over text and sources."""
+    yield from programs.spelling(paths)
+
+
+LINTS = {"format": lint_format, "words": lint_words, "lines": lint_lines, "python": lint_python, "shell": lint_shell,
+         "cppcheck": lint_cppcheck, "spelling": lint_spelling, "asserts": lint_asserts, "commits": lint_commits}
+FIXES = {"format": programs.format_c_fix}

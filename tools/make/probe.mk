@@ -1,0 +1,17 @@
+# The wire probe as a vhost-user back end: tools/probe.py --wire vhost-user.
+VHOST_PROBE := $(BUILD)/host/tools/probe/vhost_probe
+$(VHOST_PROBE): $(patsubst %.c,$(BUILD)/host/%.o,$(wildcard tools/probe/*.c) net/ip/checksum.c)
+	$(CC) -o $@ $^
+NEEDS_guest += $(VHOST_PROBE)
+
+# The image of the second program with the other stack.
+OTHER_ECHO_IMAGE := $(BUILD)/echo-other/peregrine.elf
+$(OTHER_ECHO_IMAGE): FORCE
+	@$(MAKE) -s --no-print-directory BUILD=$(BUILD)/echo-other STACK=$(filter-out $(STACK),own lwip) PROGRAM=echo \
+		LWIP=$(LWIP) $@
+
+WIRE_NEEDS := $(VHOST_PROBE) $(addprefix $(BUILD)/,peregrine.elf other/peregrine.elf echo/peregrine.elf) \
+	$(OTHER_ECHO_IMAGE) $(LINUX_PROGRAMS)
+bench-wire: $(WIRE_NEEDS) ## the wire without QEMU's main loop: build/bench/wire.json
+	$(PY) tools/probe.py --wire vhost-user own lwip guest
+.PHONY: bench-wire

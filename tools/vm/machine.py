@@ -1,0 +1,219 @@
+"""The machines that the kernel is started in: how it boots, what its NIC and its network are; and whether KVM works.
+
+Turns a handful of words (those of `make run` and of the rows of tests/e2e) into options of QEMU."""
+import dataclasses
+import os
+import pathlib
+import re
+import secrets
+import subprocess
+import tempfile
+import time
+
+from deploy import control as control_channel
+from vm import ports
+from vm import qemu                 # the harness of the tests: one QEMU with its serial line and QMP
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+# PCI devices of virtio-net by the transport they offer; virtio 1.2 §4.1.2. `mmio` is for microvm alone.
+NICS = {
+    "legacy": "virtio-net-pci,disable-modern=on,disable-legacy=off",
+    "transitional": "virtio-net-pci,disable-modern=off,disable-legacy=off",
+    "modern": "virtio-net-pci,disable-modern=off,disable-legacy=on",
+    "rootport": "virtio-net-pci,disable-modern=off,disable-legacy=on,bus=port0",
+    "mmio": "virtio-net-device",
+    "mmio-legacy": "virtio-net-device",
+}
+BOOTS = ("kernel", "bzimage", "iso", "microvm")
+HOSTED = "linux"                # no machine at all: host/peregrine-linux on this one
+# The CPU that QEMU shows. Without arch-capabilities: not every KVM lets a guest have that MSR; then QEMU 7.2 aborts.
+CPUS = {"kvm": "host,-arch-capabilities", "tcg": "max"}
+CONTROL_PORT = 18247            # the guest's: docs/settings.md
+MAC = "52:54:00:12:34:56"
+
+# The namespace of NET=tap: our side of the wire and the guest's.
+TAP, TAP_HOST, TAP_GUEST, TAP_BITS = "tap0", "10.77.0.1", "10.77.0.2", 24
+USER_HOST = "10.0.2.2"          # our loopback, seen from a guest in QEMU's user networking
+
+
+@dataclasses.dataclass(frozen=True)
+class Setup:
+    boot: str = "kernel"
+    firmware: str = "bios"
+    nic: str = "transitional"
+    nic_more: str = ""          # further properties of the NIC: ",mrg_rxbuf=off"
+    net: str = "user"           # user | tap | vhost-user: another program is the device, behind `socket`
+    socket: str = ""
+    cpus: int = 1
+    memory: str = "256M"
+    accelerator: str = "tcg"
+    stack: str = ""             # own | lwip; "": whichever the image was built with
+    module: bool = False        # the settings come in a file beside the image, not on the command line
+    lease: bool = False         # the guest asks DHCP on TAP, too
+
+    @property
+    def host(self):
+        """Returns the address where the player finds the contest."""
+        return USER_HOST if self.net == "user" and self.boot != HOSTED else self.bind
+
+    @property
+    def bind(self):
+        return "127.0.0.1" if self.net == "user" else TAP_HOST
+
+    def words(self):
+        """Returns the guest's settings that the network asks for."""
+        return [] if self.net == "user" or self.lease else [f"ip={TAP_GUEST}/{TAP_BITS}", f"gw={TAP_HOST}"]
+
+
+def settings_text(setup, contest_round, endpoints, user, key, more=()):
+    """Returns the guest's settings, as one line. They hold the hidden constants: another program finds those."""
+    return " ".join([*endpoints, f"user={user}", f"passwd={user}", f"n={contest_round.n}",
+                     f"m={','.join(map(str, contest_round.constants))}", f"key={key}", *setup.words(), *more])
+
+
+def unshare_words():
+    """Returns the words in front of a command that is to have a network namespace of its own."""
+    return ["unshare", "-n"] if os.geteuid() == 0 else ["unshare", "-Urn"]
+
+
+def set_up_namespace(tap=True):
+    """Sets up a fresh namespace from inside: loopback, and our end of the wire to the guest. Raises OSError."""
+    if tap:
+        os.close(os.open("/dev/net/tun", os.O_RDWR))        # `ip` would not name it
+    steps = [["link", "set", "lo", "up"]]
+    if tap:
+        steps += [["tuntap", "add", TAP, "mode", "tap"], ["addr", "add", f"{TAP_HOST}/{TAP_BITS}", "dev", TAP],
+                  ["link", "set", TAP, "up"]]
+    for words in steps:
+        done = subprocess.run(["ip", *words], capture_output=True, text=True)
+        if done.returncode:
+            raise OSError(f"ip {' '.join(words)}: {done.stderr.strip()}")
+
+
+def tap_mac():
+    """Returns the hardware address of our end of the wire. (sysfs may show another namespace's devices.)"""
+    shown = subprocess.run(["ip", "-o", "link", "show", "dev", TAP], capture_output=True, text=True, check=True).stdout
+    return re.search(r"link/ether (\S+)", shown)[1]
+
+
+def send_gg(control, key):
+    """Sends the command to leave. Returns (the last statistics, None), or (None, the reason of the failure).
+
+    The machine's reset shows that it has left."""
+    try:
+        client = control_channel.Client(control[0], control_channel.key_from_text(key), control[1], timeout_s=5)
+        return client.gg(), None
+    except control_channel.ControlError as error:
+        return None, str(error)
+
+
+def image_of(stack):
+    """Returns the image with that stack: the one of `make`, or the one that `make check` builds beside it."""
+    if not stack or any(qemu.BUILD.glob(f"kernel/parts-{stack}-*")):
+        return qemu.IMAGE
+    return qemu.BUILD / "other/peregrine.elf"
+
+
+def network_options(setup, udp_port=None):
+    """QEMU's options of the NIC and of what it is plugged into; `udp_port` of ours leads to the control channel."""
+    forward = f",hostfwd=udp:127.0.0.1:{udp_port}-:{CONTROL_PORT}" if udp_port else ""
+    nets = {"user": f"user,id=net0{forward}", "tap": f"tap,id=net0,ifname={TAP},script=no,downscript=no",
+            "vhost-user": "vhost-user,id=net0,chardev=device"}
+    options = ["-netdev", nets[setup.net]]
+    if setup.net == "vhost-user":       # the other program maps the guest's memory, and may end and start again
+        options = ["-object", f"memory-backend-memfd,id=ram,size={setup.memory},share=on",
+                   "-machine", "memory-backend=ram",
+                   "-chardev", f"socket,id=device,path={setup.socket},reconnect=1", *options]
+    if setup.nic == "rootport":
+        options += ["-device", "pcie-root-port,id=port0,chassis=1"]
+    return [*options, "-device", f"{NICS[setup.nic]},netdev=net0,mac={MAC}{setup.nic_more}"]
+
+
+def start(setup, settings, directory):
+    """Starts the machine; (machine, (address, port) of its control channel). `settings` is the text of its settings."""
+    if setup.boot == HOSTED:
+        control = ("127.0.0.1", ports.free_port(ports.UDP))
+        return HostedPlayer([*settings.split(), f"control.port={control[1]}"]), control
+    module = None
+    if setup.module:
+        module = pathlib.Path(directory) / "settings"
+        module.write_text("# one word a line\n" + settings.replace(" ", "\n") + "\n")
+        settings = ""
+    options, machine_type = [], "q35" if setup.nic == "rootport" else "pc"
+    if setup.boot == "iso":
+        path = qemu.make_iso(pathlib.Path(directory) / f"{secrets.token_hex(4)}.iso", settings, module,
+                             image_of(setup.stack))
+        options += qemu.iso(path, setup.firmware)
+    else:
+        image = image_of(setup.stack)
+        options += qemu.kernel(settings, module, image.with_suffix(".bzImage") if setup.boot == "bzimage" else image)
+    if setup.boot == "microvm":
+        # With ACPI tables they name the virtio-mmio devices; without, QEMU's command line does, as Firecracker's.
+        old = setup.nic == "mmio-legacy"
+        machine_type = f"microvm,acpi={'off' if old else 'on'}"
+        options += ["-global", f"virtio-mmio.force-legacy={'on' if old else 'off'}"]
+    udp_port = ports.free_port(ports.UDP) if setup.net == "user" else None
+    options += network_options(setup, udp_port)
+    control = ("127.0.0.1", udp_port) if udp_port else (TAP_GUEST, CONTROL_PORT)
+    machine = qemu.Machine(options, machine=machine_type, memory=setup.memory, cpus=setup.cpus,
+                           cpu=CPUS[setup.accelerator], accelerator=setup.accelerator)
+    return machine, control
+
+
+class HostedPlayer:
+    """The Linux player, with the face of a qemu.Machine: its end by GG stands for the reset."""
+
+    def __init__(self, words):
+        self.file = tempfile.TemporaryFile()
+        self.process = subprocess.Popen([qemu.BUILD / "host/peregrine-linux", *words], stdin=subprocess.DEVNULL,
+                                        stdout=self.file, stderr=self.file)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait(qemu.PATIENCE_S)
+        self.file.close()
+
+    @property
+    def log(self):
+        # pread: the file's own position is where the player writes.
+        return os.pread(self.file.fileno(), 1 << 24, 0).decode()
+
+    def wait_reset(self, seconds=qemu.PATIENCE_S):
+        try:
+            code = self.process.wait(seconds)
+        except subprocess.TimeoutExpired as error:
+            raise AssertionError(f"peregrine-linux did not end within {seconds} s") from error
+        if code:
+            raise AssertionError(f"peregrine-linux ended with {code}")
+
+
+def probe_kvm(seconds=5.0, accelerator="kvm"):
+    """Returns (true if KVM works well enough to play, the finding in words).
+
+    Some machines' KVM interprets every kernel instruction, at about 1400 cycles each and without SIMD: it opens, and
+    is hundreds of times slower than TCG. Therefore the image itself is booted, without a NIC: it must hand the machine
+    back within `seconds` (TCG needs about one)."""
+    if accelerator == "kvm":
+        try:
+            os.close(os.open("/dev/kvm", os.O_RDWR))
+        except OSError as error:
+            return False, f"/dev/kvm does not open: {error.strerror}"
+    begun = time.monotonic()
+    try:
+        with qemu.Machine([*qemu.kernel("probe=kvm"), "-vga", "none"], accelerator=accelerator,
+                          cpu=CPUS[accelerator]) as machine:
+            machine.wait_reset(seconds)
+    except (qemu.Timeout, AssertionError, OSError) as error:
+        return False, f"a boot under {accelerator} did not end within {seconds:g} s: {str(error).splitlines()[0]}"
+    return True, f"a boot under {accelerator} took {time.monotonic() - begun:.2f} s"
+
+
+def memory_bytes(text):
+    """Parses 128M or 8G to bytes; None if the text is no size."""
+    match = re.fullmatch(r"(\d+)([MG])", text)
+    return int(match[1]) << {"M": 20, "G": 30}[match[2]] if match else None
