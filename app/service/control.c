@@ -333,9 +333,12 @@ static bool length_is_right(const struct control_header_wire *header, size_t byt
         return false;
     if (header->type == CONTROL_HELLO)
         return bytes == sizeof(struct control_hello_wire);
-    if (bytes <= sizeof *command || command->command != CONTROL_SET)
-        return bytes == sizeof *command;
-    return bytes - sizeof *command <= CONTROL_WORD_BYTES_MAX;
+    if (bytes < sizeof *command)
+        return false;
+    const size_t word_bytes = bytes - sizeof *command;
+    if (command->command == CONTROL_SET)
+        return word_bytes >= 1 && word_bytes <= CONTROL_WORD_BYTES_MAX;
+    return word_bytes == 0;
 }
 
 /* Checks what is cheap first; nothing is computed for a datagram that is not of the right form. */

@@ -339,12 +339,16 @@ static void set_has_a_word_of_1_to_192_bytes(void **state)
     word[192] = '\0';
     deliver(command, make_set(command, word, key));
     assert_int_equal(set_count, 1);
+    hello();
+    deliver(command, make_set(command, "", key));
+    assert_int_equal(control_counters.drop_length, 2);
+    assert_int_equal(set_count, 1);
     /* Another command has no word. */
     hello();
     size_t bytes = make_set(command, "m+=10007", key);
     command[56] = 1;
     deliver(command, bytes);
-    assert_int_equal(control_counters.drop_length, 2);
+    assert_int_equal(control_counters.drop_length, 3);
     assert_int_equal(control_counters.commands_status, 0);
 }
 
