@@ -24,6 +24,7 @@ USER = "peregrine"
 BOOT_S_MAX = 180                        # UEFI under TCG on a machine that has other things to do
 DISTURBED_AFTER = 3
 GRACE_POLLS = 20                        # without a further answer, 0.1 s each; those of lost digits never come
+GRACE_POLLS_RESTARTED = 200             # after an outage, digits come when TCP sends them again: after twice its length
 
 
 def server_words(row, directory):
@@ -47,6 +48,7 @@ def until_over(host, game, seconds, disturb):
     """Waits until the last digits have been sent and answered. Returns the reason of an earlier end, or None.
 
     Calls `disturb`, if given, once some answers have been found."""
+    grace_polls = GRACE_POLLS_RESTARTED if disturb else GRACE_POLLS
     end = time.monotonic() + BOOT_S_MAX + 10 * seconds
     while not (board := game.board())["over"]:
         if disturb and any(u["found"] >= DISTURBED_AFTER for u in board["users"]):
@@ -58,7 +60,7 @@ def until_over(host, game, seconds, disturb):
             return "the game did not end"
         time.sleep(0.1)
     found = polls = 0                   # not seconds: the machine may have stood still for some
-    while polls < GRACE_POLLS and not any(u["found"] == board["offered"] for u in board["users"]):
+    while polls < grace_polls and not any(u["found"] == board["offered"] for u in board["users"]):
         time.sleep(0.1)
         board, polls = game.board(), polls + 1
         if (now := max((u["found"] for u in board["users"]), default=0)) > found:
