@@ -14,11 +14,16 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), str(ROOT / "tools")])
 
 
+LONGREPR_CHARS_MAX = 4000       # of a failure that the second try mended
 PROGRESS_S = 30         # at least so often a run that nobody sees on a terminal says how far it is
 
 # These start first, in this order, since a single test of theirs takes minutes; the last ones are the quickest.
 LONG_FIRST = ("roundtrip", "fuzz", "sim", "flood", "linux", "transport", "e2e", "guest")
 QUICK_LAST = ("structure", "wire")
+
+# Machines, servers and browsers play here by the clock, beside other tests and perhaps beside other guests of the host.
+# A test of these that fails is played once more, and the closing lines name it.
+BY_THE_CLOCK = ("balance", "contest", "deploy", "e2e", "guest", "hosted", "linux", "roundtrip", "soak", "transport")
 
 
 def pytest_addoption(parser):
@@ -39,6 +44,9 @@ def rank(item):
 def pytest_collection_modifyitems(config, items):
     """Puts the longest first: two workers that take one test after the other (--dist loadgroup) then end together."""
     items.sort(key=rank)
+    for item in items:
+        if folder_of(item) in BY_THE_CLOCK:
+            item.add_marker(pytest.mark.flaky(reruns=1))
     passed = unchanged.read_passed() if config.getoption("--changed") else {}
     left_out = []
     for item in items:
@@ -61,7 +69,7 @@ class Progress:
     def __init__(self, config):
         self.plugins = config.pluginmanager
         self.begin = self.said = time.monotonic()
-        self.done, self.total, self.left_out, self.passed = 0, 0, None, {}
+        self.done, self.total, self.left_out, self.passed = set(), 0, None, {}
         self.over = threading.Event()
 
     def pytest_xdist_node_collection_finished(self, ids):
@@ -76,7 +84,7 @@ class Progress:
 
     def pytest_runtest_logreport(self, report):
         if report.when == "teardown":
-            self.done += 1
+            self.done.add(report.nodeid)
         digest = dict(report.user_properties).get("inputs")
         if digest and report.when == "call" and report.passed:
             self.passed[report.nodeid.split("@")[0]] = digest
@@ -85,7 +93,7 @@ class Progress:
         minutes, seconds = divmod(round(time.monotonic() - self.begin), 60)
         reporter = self.plugins.get_plugin("terminalreporter")
         after_letters = "\n" if getattr(reporter, "_width_of_current_line", 0) else ""
-        text = f"check: {self.done} of {self.total} tests, {minutes} min {seconds:02} s"
+        text = f"check: {len(self.done)} of {self.total} tests, {minutes} min {seconds:02} s"
         reporter.write(f"{after_letters}{text}\n", flush=True)
 
     def run(self):
@@ -126,7 +134,20 @@ def fault_table(reports):
     return rows
 
 
+def write_second_tries(terminalreporter):
+    """Names the tests that failed first and passed then, and says why they failed."""
+    stats = terminalreporter.stats
+    failed = {report.nodeid for kind in ("failed", "error") for report in stats.get(kind, [])}
+    passed_then = {report.nodeid: report for report in stats.get("rerun", []) if report.nodeid not in failed}
+    if not passed_then:
+        return
+    terminalreporter.section("passed on the second try")
+    for name, report in passed_then.items():
+        terminalreporter.write_line(f"{name}\n{report.longreprtext[-LONGREPR_CHARS_MAX:]}\n")
+
+
 def pytest_terminal_summary(terminalreporter):
+    write_second_tries(terminalreporter)
     rows = fault_table(r for kind in ("passed", "failed") for r in terminalreporter.stats.get(kind, []))
     if rows:
         terminalreporter.section("fault table")

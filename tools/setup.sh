@@ -31,6 +31,7 @@ lwip xz-utils — unpacks the source of lwIP
 test libcmocka-dev — C unit tests
 test python3-pytest — runs every test
 test python3-pytest-xdist — on both cores
+test python3-pytest-rerunfailures — plays a test that goes by the clock once more if it fails
 test python3-hypothesis — sends the contest server every malformed request
 test python3-prometheus-client — its parser reads the status page in the tests
 test libgmp-dev — exact arithmetic of the matcher oracle and the benchmarks
