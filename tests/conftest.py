@@ -14,7 +14,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), str(ROOT / "tools")])
 
 
-LONGREPR_CHARS_MAX = 4000       # of a failure that the second try mended
+LONGREPR_CHARS_MAX = 4000       # that a second try mended, shown at the end
 PROGRESS_S = 30         # at least so often a run that nobody sees on a terminal says how far it is
 
 # These start first, in this order, since a single test of theirs takes minutes; the last ones are the quickest.
