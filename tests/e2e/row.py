@@ -2,6 +2,7 @@
 
 Exits 0 if the row passes; else says what went wrong."""
 import contextlib
+import dataclasses
 import pathlib
 import re
 import secrets
@@ -9,6 +10,7 @@ import sys
 import tempfile
 import time
 
+from deploy.control import Client, key_from_text
 from vm import machine
 from contest import rounds
 from vm.game import Game, outcome
@@ -44,11 +46,23 @@ def guest_words(row):
     return [f"gwmac={machine.tap_mac()}" if word == "gwmac=tap" else word for word in row.settings]
 
 
-def until_over(host, game, seconds, disturb):
+def add_constant(host, control, key, number):
+    """Adds a constant to those of the running player; waits until it searches for it. Returns that moment, in ns."""
+    Client(control[0], key_from_text(key), control[1], timeout_s=5).set(f"m+={number}")
+    host.wait_for(r"\d constants are searched for")
+    return time.time_ns()
+
+
+def demanded(lines, constant, from_ns):
+    """Returns the record without the answers for this constant alone that were offered before the player knew it."""
+    return [line for line in lines if line["kind"] != "answer" or line["constants"] != [constant]
+            or line["ns"] > from_ns]
+
+
+def until_over(host, game, seconds, disturb, grace_polls):
     """Waits until the last digits have been sent and answered. Returns the reason of an earlier end, or None.
 
     Calls `disturb`, if given, once some answers have been found."""
-    grace_polls = GRACE_POLLS_RESTARTED if disturb else GRACE_POLLS
     end = time.monotonic() + BOOT_S_MAX + 10 * seconds
     while not (board := game.board())["over"]:
         if disturb and any(u["found"] >= DISTURBED_AFTER for u in board["users"]):
@@ -91,10 +105,19 @@ def play(row, accelerator):
             endpoints = stack.enter_context(front).endpoints(setup.host)
         if row.lease:
             stack.enter_context(dhcp_server.DhcpServer(machine.TAP, machine.TAP_HOST, machine.TAP_GUEST))
-        settings = machine.settings_text(setup, contest_round, endpoints, USER, key, guest_words(row))
+        known_round = dataclasses.replace(contest_round, told=contest_round.told[:-1]) if row.added else contest_round
+        settings = machine.settings_text(setup, known_round, endpoints, USER, key, guest_words(row))
         host, control = machine.start(setup, settings, directory)
         stack.enter_context(host)
-        if stopped := until_over(host, game, row.seconds, switch.restart if row.restart else None):
+        added_ns = []
+        disturb = None
+        if row.restart:
+            disturb = switch.restart
+        elif row.added:
+            def disturb():
+                added_ns.append(add_constant(host, control, key, contest_round.told[-1]))
+        grace_polls = GRACE_POLLS_RESTARTED if row.restart else GRACE_POLLS
+        if stopped := until_over(host, game, row.seconds, disturb, grace_polls):
             problems.append(stopped)
         statistics = ""
         if host.process.poll() is None:
@@ -109,8 +132,14 @@ def play(row, accelerator):
             problems.append(f"no self-report like {table.report_of(row).pattern!r}")
         if not re.search(f"TCP/IP stack {row.stack or 'linux'}", host.log):
             problems.append(f"the stack is another one than {row.stack or 'linux'}")
-        result = outcome(game.stop(), USER)
+        lines = game.stop()
         log = host.log
+    if row.added:
+        last = len(contest_round.told) - 1
+        lines = demanded(lines, last, added_ns[0] if added_ns else time.time_ns())
+        if not any(line["kind"] == "answer" and line["constants"] == [last] for line in lines):
+            problems.append("no answer was offered for the constant that was added")
+    result = outcome(lines, USER)
     if len(result["offered"]) < row.offered_min:
         problems.append(f"only {len(result['offered'])} answers were offered: the row shows nothing")
     for kind in ("missed", "repeated", "wrong"):

@@ -11,6 +11,7 @@ import re
 import sys
 
 SMALL = "n=12 m=823,108,10000019 hidden=2^9*5^3"     # answers everywhere: by chance, overlapping, with tails of zeros
+TWO = "n=40 m=104648257118348370704723119,20220217214410"
 WIDE = "n=1024 m=3^100,104648257118348370704723119,2^75*3^50*7^25"
 
 
@@ -36,6 +37,7 @@ class Row:
     server: tuple = ()              # further options of `contest serve`
     front: str = ""                 # a server that stands before ours: of foreign.py, of hostile.py
     round: str = "online"           # a name, or the text of a round file
+    added: bool = False             # the last constant is added while the player plays
     seconds: float = 1.4            # time of play, on a machine that keeps up: 22 bursts a second
     # the player
     settings: tuple = ()
@@ -102,6 +104,8 @@ ROWS = [
     Row("dpdk-legacy-plain", net="dpdk", nic="legacy", nic_more=",mrg_rxbuf=off",
         report=r"legacy, features (?!.*MRG_RXBUF).*EVENT_IDX"),
     Row("dpdk-killed-and-started", net="dpdk", nic="modern", restart=True, seconds=4),
+    # The control channel.
+    Row("constant-added", round=TWO, added=True, seconds=4),
     # Servers.
     Row("split-raw", server=("--split",)),
     Row("split-chunked-wait", body="chunked", start="wait", server=("--split",), nic="modern"),
