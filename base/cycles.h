@@ -11,11 +11,12 @@ static inline uint64_t cycles_now(void)
     return (uint64_t)high << 32 | low;
 }
 
-/* Returns the TSC for benchmarks: nothing before it is still running, nothing after it has begun.
- * SDM vol. 2, RDTSCP and LFENCE: RDTSCP waits for earlier instructions, LFENCE holds back later ones. */
+/* Returns the TSC for benchmarks: nothing before it is still running, nothing after it has begun. SDM vol. 2, RDTSC:
+ * LFENCE waits for earlier instructions and holds back later ones. Every x86-64 has both; RDTSCP is missing from CPU
+ * models such as QEMU's qemu64 and kvm64. */
 static inline uint64_t cycles_now_serialised(void)
 {
-    uint32_t low, high, aux;
-    __asm__ volatile("rdtscp\n\tlfence" : "=a"(low), "=d"(high), "=c"(aux) : : "memory");
+    uint32_t low, high;
+    __asm__ volatile("lfence\n\trdtsc\n\tlfence" : "=a"(low), "=d"(high) : : "memory");
     return (uint64_t)high << 32 | low;
 }

@@ -89,10 +89,16 @@ def test_all_memory_is_found(memory_mib):
     assert rest_mib - 4 <= found <= rest_mib
 
 
-@pytest.mark.parametrize("cpu", ["qemu64", "max", "max,-xsave", "max,-pdpe1gb,-smep,-smap,-umip", "Nehalem", "EPYC"])
-def test_cpu_is_good_enough(cpu):
-    with qemu.Machine(qemu.kernel(WAIT), cpu=cpu) as guest:
-        guest.wait_for(WAITING)
+PLAY = "feed=10.0.2.2:1 submit=10.0.2.2:2 user=u passwd=p n=40 m=7"
+
+
+@pytest.mark.parametrize("cpu", ["qemu64", "kvm64", "max", "max,-xsave", "max,-pdpe1gb,-smep,-smap,-umip", "Nehalem",
+                                 "EPYC"])
+def test_cpu_is_good_enough_for_the_player(cpu):
+    options = [*qemu.kernel(PLAY), "-netdev", "hubport,id=n,hubid=0", "-device", "virtio-net-pci,netdev=n"]
+    with qemu.Machine(options, cpu=cpu, network=True) as guest:
+        guest.wait_for(r"playing with simd=|trap:")
+        assert "trap:" not in guest.log, guest.log
 
 
 @pytest.mark.parametrize("cpu, reason", [
