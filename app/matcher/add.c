@@ -30,10 +30,7 @@ static void commit(struct matcher *m)
 {
     const uint32_t i = m->modulus_count++;
     ASSERT(i < MATCHER_MODULUS_COUNT_MAX && !m->search.open && m->burst_count == 0);
-    modulus_prepare_probe(&m->moduli[i], m->n, &m->ops->format);
-    m->hash_always |= (uint32_t)(m->moduli[i].method == MODULUS_HASH) << i;
-    m->hash[i].next = 0;
-    matcher_hash_window(m, i, MATCHER_HISTORY);
+    matcher_use_modulus(m, i);
     filter_init(&m->filter, m->ops, m->moduli, m->modulus_count, m->n);
     early_init(m, m->early_risk);
     m->adding = false;

@@ -58,24 +58,15 @@ static int32_t bottom_group(uint32_t n, uint32_t end)
     return (oldest + MATCHER_N_DIGITS_MAX) / FILTER_GROUP - MATCHER_N_DIGITS_MAX / FILTER_GROUP;
 }
 
-/* Returns two factors of 16 bits, low + 2^11 high, of a weight modulo 2^27: low in -1024..1023. */
-static uint32_t weight_in_halves(uint32_t weight)
-{
-    const uint32_t low = ((weight + 1024) & 2047) - 1024, high = (weight - low) >> 11;
-    return (high & 0xffff) << 16 | (low & 0xffff);
-}
-
 /* Returns the weight of a digit, counted from the block's first, for a probe. If it shares one with the digit behind
  * the position, that one counts as well: the probe is then one from there, K - 1 digits ahead. */
-static uint32_t weight_at(const struct modulus_probe *probe, uint32_t n, uint32_t end,
-                          const struct probe_format *format, int32_t digit)
+static uint32_t weight_at(const struct modulus_probe *probe, uint32_t n, uint32_t end, int32_t digit)
 {
     const int32_t index = (int32_t)end - digit;
-    if (digit >= (int32_t)(end + end % format->row_digits) || index > (int32_t)n)
+    if (digit >= (int32_t)(end + end % 2) || index > (int32_t)n)
         return 0;
     ASSERT(index >= 0 && index <= MATCHER_N_DIGITS_MAX);
-    const uint32_t weight = probe->weights[MODULUS_BEHIND - index] >> probe->shift;
-    return format->halves ? weight_in_halves(weight) : weight;
+    return probe->weights[MODULUS_BEHIND - index];
 }
 
 /* Fills one vector's rows from `row` on, for `used` probes; returns the place behind them. `oldest` is the lowest group
@@ -84,14 +75,13 @@ static uint32_t *fill_vector(struct filter *filter, const struct simd_ops *ops, 
                              struct filter_vector *v, const struct filter_probe *probes, uint32_t used, int32_t oldest,
                              uint32_t *row)
 {
-    const uint32_t lanes = ops->lanes, row_digits = ops->format.row_digits,
-                   cold = UINT32_C(1) << (ops->format.bits - 2);
+    const uint32_t lanes = ops->lanes, cold = UINT32_C(1) << 30;
     ASSERT(used >= 1 && used <= lanes);
     *v = (struct filter_vector){
         .top = (probes[used - 1].end + FILTER_GROUP_BEFORE - 1) / FILTER_GROUP,
         .bottom = bottom_group(filter->n, probes[0].end),
     };
-    v->group0 = row + v->top * (int32_t)((1 + FILTER_GROUP / row_digits) * lanes);
+    v->group0 = row + v->top * (int32_t)((1 + FILTER_ROWS) * lanes);
     for (uint32_t l = 0; l < lanes; l++)
         v->start[l] = cold; /* for ever, if there is no probe in this lane */
     for (uint32_t l = 0; l < used; l++) {
@@ -100,7 +90,7 @@ static uint32_t *fill_vector(struct filter *filter, const struct simd_ops *ops, 
             continue;
         v->start[l] = of->offset + cold;
         v->limit[l] = of->limit;
-        const uint32_t upper = (of->limit << (32 - ops->format.bits) >> 16) + 1;
+        const uint32_t upper = (of->limit >> 16) + 1;
         filter->cache_limit = (uint32_t)max_size(filter->cache_limit, upper * (1 + (1 << 16)));
     }
     for (int32_t group = v->top; group >= oldest; group--) {
@@ -109,9 +99,9 @@ static uint32_t *fill_vector(struct filter *filter, const struct simd_ops *ops, 
                          ? 0 - cold
                          : 0;
         row += lanes;
-        for (int32_t s = (int32_t)row_digits - 1; s < FILTER_GROUP; s += (int32_t)row_digits, row += lanes)
+        for (int32_t s = 1; s < FILTER_GROUP; s += 2, row += lanes)
             for (uint32_t l = 0; l < used; l++)
-                row[l] = weight_at(&moduli[probes[l].modulus].probe, filter->n, probes[l].end, &ops->format,
+                row[l] = weight_at(&moduli[probes[l].modulus].probe, filter->n, probes[l].end,
                                    FILTER_GROUP * group - FILTER_GROUP_BEFORE + s);
     }
     return row;

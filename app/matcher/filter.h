@@ -9,15 +9,15 @@ enum {
     FILTER_LANES_MIN = 8,
     FILTER_GROUP = 8,
     FILTER_GROUP_BEFORE = 4,
-    FILTER_GROUP_ROWS = 1 + FILTER_GROUP, /* at most: where two digits share a weight, 5 */
-    FILTER_BLOCK_DIGITS = 256,            /* digits of a burst that are searched at once */
-    FILTER_DIGITS_MIN = 8,                /* K of a modulus that is looked ahead for, at least */
-    FILTER_BATCH = 3,                     /* vectors that a pass takes together: they share each broadcast digit */
+    FILTER_ROWS = FILTER_GROUP / 2, /* rows of weights in a group: two digits share one, as one number */
+    FILTER_BLOCK_DIGITS = 256,      /* digits of a burst that are searched at once */
+    FILTER_DIGITS_MIN = 8,          /* K of a modulus that is looked ahead for, at least */
+    FILTER_BATCH = 3,               /* vectors that a pass takes together: they share each broadcast digit */
     FILTER_PROBES_MAX = MATCHER_MODULUS_COUNT_MAX * (FILTER_BLOCK_DIGITS / FILTER_DIGITS_MIN + 2),
     FILTER_VECTORS_MAX = FILTER_PROBES_MAX / FILTER_LANES_MIN,
     FILTER_WINDOW_VECTOR = FILTER_VECTORS_MAX, /* the probes from the burst's beginning, one of each modulus */
     FILTER_GROUPS_MAX = (MATCHER_N_DIGITS_MAX + FILTER_BLOCK_DIGITS) / FILTER_GROUP + 4,
-    FILTER_ROW_WORDS = (FILTER_VECTORS_MAX + 1) * FILTER_GROUPS_MAX * FILTER_GROUP_ROWS * FILTER_LANES_MIN,
+    FILTER_ROW_WORDS = (FILTER_VECTORS_MAX + 1) * FILTER_GROUPS_MAX * (1 + FILTER_ROWS) * FILTER_LANES_MIN,
     FILTER_CACHE_SUMS = 64 * 256, /* partial sums prepared for a burst at N <= 256, 2 us; 3/4 of that beyond */
 };
 

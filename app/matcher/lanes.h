@@ -1,4 +1,8 @@
-/* The text of the vector variants. A variant's file defines its enum and the operations on its vectors before this. */
+/* The text of the vector variants: a variant's file includes it behind its LANES and the operations on its vectors.
+ *
+ * v32 is a vector of LANES numbers of 32 bits, v64 one of LANES64 numbers of 64 bits. v16_ operations take the 16-bit
+ * halves of a v32. v32_suffix makes of each lane the sum from it to the last lane, v64_prefix that from the first lane
+ * to it. _at_most compares lanes and returns a bit for each. _widen loads a byte for each lane. */
 #pragma once
 
 #include <immintrin.h>
@@ -12,49 +16,53 @@
 
 enum {
     BATCH = FILTER_BATCH,
-    ROWS = FILTER_GROUP / ROW_DIGITS, /* rows of weights in a group */
-    GROUP_WORDS = (1 + ROWS) * LANES,
+    GROUP_WORDS = (1 + FILTER_ROWS) * LANES,
     CACHE_GROUP_WORDS = FILTER_GROUP / 2, /* words of one probe */
     CACHE_BLOCK_WORDS = 8 * LANES,        /* words of partial sums compared together */
 };
 
 static inline int32_t min_int32(int32_t a, int32_t b) { return a < b ? a : b; }
+static inline v32 v32_load(const uint32_t *at) { return *(const v32 *)at; }
+static inline void v32_store(uint32_t *at, v32 value) { *(v32 *)at = value; }
 
+/* Writes digits as words: the filter takes two at a time, as one number. The word at an odd place is the digit there,
+ * the one at an even place is the number that the digits there and behind it write. */
 HOT static void lanes_write(uint32_t *row, const uint8_t *digits, size_t count)
 {
     enum { MANY = 32 };
-    const v32 zero = v32_all('0');
+    const v32 tens_and_ones = (v32)v64_all(BIT(32) | 10);
     __m256i most = _mm256_set1_epi8('0'), least_digit = most;
     for (size_t at = 0; at < count; at += MANY) {
         __m256i d = _mm256_loadu_si256((const __m256i *)(digits + at));
         most = _mm256_max_epu8(most, d);
         least_digit = _mm256_min_epu8(least_digit, d);
 #pragma GCC unroll 4
-        for (size_t i = 0; i < MANY; i += LANES)
-            v32_store(row + at + i, v32_word(v32_widen(digits + at + i) - zero));
+        for (size_t i = 0; i < MANY; i += LANES) {
+            const v32 of_lanes = v32_widen(digits + at + i) - '0';
+            v32_store(row + at + i, of_lanes * tens_and_ones + (v32)((v64)of_lanes >> 32));
+        }
     }
     __m256i good = _mm256_cmpeq_epi8(_mm256_max_epu8(most, _mm256_set1_epi8('9')), _mm256_set1_epi8('9'));
     good = _mm256_and_si256(good, _mm256_cmpeq_epi8(least_digit, _mm256_set1_epi8('0')));
     ASSERT(_mm256_movemask_epi8(good) == -1);
 }
 
-/* Adds digits times weights: 64 bits of the product with the lower half, 32 of that with the upper half. */
-INLINED void fraction_add(v64 *low, v64 *high, const uint8_t *digits, const uint64_t *weights)
+/* Returns digits times weights: 64 bits of the product with the lower half, 32 of that with the upper half. */
+INLINED v64 fractions(const uint8_t *digits, const uint64_t *weights)
 {
-    v64 d = v64_load_bytes(digits) - '0', w = v64_load(weights);
-    *low += v64_mul_low(d, w);
-    *high += (v64)((v32)(d << 32) * (v32)w);
+    const v64 d = v64_widen(digits) - '0', w = *(const v64 *)weights;
+    return v64_mul_low(d, w) + (v64)((v32)(d << 32) * (v32)w);
 }
 
 HOT static uint64_t lanes_sum(const uint8_t *digits, const uint64_t *weights, size_t count)
 {
     enum { MANY = MODULUS_PAD };
     static const _Alignas(2 * MANY) uint8_t ones_then_zeros[2 * MANY] = { [0 ... MANY - 1] = 0xff };
-    v64 low = v64_all(0), high = v64_all(0);
+    v64 sum = v64_all(0);
     for (; count >= MANY; count -= MANY, digits += MANY, weights += MANY)
 #pragma GCC unroll 4
         for (int i = 0; i < MANY; i += LANES64)
-            fraction_add(&low, &high, digits + i, weights + i);
+            sum += fractions(digits + i, weights + i);
     /* The rest, and zeros behind it: a loop of unknown length costs more. */
     __m128i known = _mm_loadu_si128((const __m128i *)(ones_then_zeros + MANY - count));
     uint8_t rest[MANY];
@@ -62,8 +70,12 @@ HOT static uint64_t lanes_sum(const uint8_t *digits, const uint64_t *weights, si
     _mm_storeu_si128((__m128i *)rest, last);
 #pragma GCC unroll 4
     for (int i = 0; i < MANY; i += LANES64)
-        fraction_add(&low, &high, rest + i, weights + i);
-    return v64_total(low + high);
+        sum += fractions(rest + i, weights + i);
+    uint64_t total = 0;
+#pragma GCC unroll 8
+    for (int i = 0; i < LANES64; i++)
+        total += sum[i];
+    return total;
 }
 
 HOT static uint32_t lanes_scan(const uint8_t *digits, const uint64_t *weights, uint32_t count, uint64_t tolerance,
@@ -72,11 +84,9 @@ HOT static uint32_t lanes_scan(const uint8_t *digits, const uint64_t *weights, u
     const v64 limit = v64_all(tolerance);
     v64 carry = v64_all(*sum);
     for (uint32_t at = 0; at < count; at += LANES64) {
-        v64 low = v64_all(0), high = low;
-        fraction_add(&low, &high, digits + at, weights + at);
-        v64 sums = carry + v64_prefix(low + high);
-        uint32_t zero = v64_at_most(sums, limit);
-        carry = v64_all_last(sums);
+        const v64 sums = carry + v64_prefix(fractions(digits + at, weights + at));
+        const uint32_t zero = v64_at_most(sums, limit);
+        carry = v64_all(sums[LANES64 - 1]);
         if (zero == 0)
             continue;
         uint32_t taken = at + (uint32_t)__builtin_ctz(zero) + 1;
@@ -90,8 +100,8 @@ HOT static uint32_t lanes_candidates(const struct modulus_probe *probe, const ui
                                      uint32_t *list, uint32_t max)
 {
     ASSERT(n <= MATCHER_N_DIGITS_MAX && probe->digits > 0);
-    const v32 limits = v32_all(probe->limit << probe->shift);
-    v32 sums = v32_all(probe->offset << probe->shift);
+    const v32 limits = v32_all(probe->limit);
+    v32 sums = v32_all(probe->offset);
     uint32_t count = 0;
     for (uint32_t t = LANES; t < n + LANES - 1; t += LANES) { /* digits before the position: t is the first one's */
         const v32 digits = v32_widen(at - t) - '0';
@@ -113,50 +123,39 @@ HOT static uint32_t lanes_candidates(const struct modulus_probe *probe, const ui
 
 /* Up to three vectors of probes, the one with the latest probes first. */
 struct batch {
-    v32 sum[BATCH], limits[BATCH];
-    least all[BATCH];
+    v32 sum[BATCH], least[BATCH];        /* the sums, and the least ones so far */
     const uint32_t *row[BATCH], *digits; /* the next group's rows of weights, and its digits */
 };
-
-/* Takes a vector through one row of weights: the sums from its last digit on, then those from its first. */
-INLINED least take_row(least so_far, v32 *sum, v32 first, v32 last, v32 weights, v32 limits)
-{
-    if (ROW_DIGITS == 2)
-        so_far = least_with(so_far, *sum + v32_weigh(last, weights), limits);
-    *sum += v32_weigh(first, weights);
-    return least_with(so_far, *sum, limits);
-}
 
 /* Takes the first `count` vectors through so many groups, backwards. */
 INLINED void take_groups(struct batch *b, const int count, int32_t groups)
 {
     for (; groups > 0; groups--, b->digits -= FILTER_GROUP) {
-        least here[BATCH]; /* one chain of tests a group: they wait for one another */
 #pragma GCC unroll 3
-        for (int j = 0; j < count; j++) {
-            here[j] = least_start();
+        for (int j = 0; j < count; j++)
             b->sum[j] += v32_load(b->row[j]);
-        }
-#pragma GCC unroll 8
-        for (int row = ROWS - 1; row >= 0; row--) {
-            const v32 first = v32_all(b->digits[row * ROW_DIGITS]),
-                      last = v32_all(b->digits[(row + 1) * ROW_DIGITS - 1]);
+#pragma GCC unroll 4
+        for (int row = FILTER_ROWS - 1; row >= 0; row--) {
+            const v32 pair = v32_all(b->digits[2 * row]), last = v32_all(b->digits[2 * row + 1]);
 #pragma GCC unroll 3
-            for (int j = 0; j < count; j++)
-                here[j] = take_row(here[j], &b->sum[j], first, last, v32_load(b->row[j] + (row + 1) * LANES),
-                                   b->limits[j]);
+            for (int j = 0; j < count; j++) { /* the sums from the pair's last digit on, then those from its first */
+                const v32 weights = v32_load(b->row[j] + (row + 1) * LANES);
+                const v32 from_last = b->sum[j] + last * weights;
+                b->sum[j] += pair * weights;
+                b->least[j] = v32_min(b->least[j], v32_min(from_last, b->sum[j]));
+            }
         }
 #pragma GCC unroll 3
-        for (int j = 0; j < count; j++, b->row[j - 1] += GROUP_WORDS)
-            b->all[j] = least_merge(b->all[j], here[j]);
+        for (int j = 0; j < count; j++)
+            b->row[j] += GROUP_WORDS;
     }
 }
 
 /* Returns the move of a vector's sums in the cache: their upper 16 bits, and 1 for a carry, twice. */
 static inline v32 cache_moves(v32 sum)
 {
-    v32 half = sum << (32 - SUM_BITS) >> 16;
-    return v16_add(half | half << 16, v16_all(1));
+    const v32 half = sum >> 16;
+    return v16_add(half | half << 16, v32_all(0x10001));
 }
 
 /* Takes the probes pass->first.. through the block's digits; returns those that have a candidate there. */
@@ -175,8 +174,7 @@ INLINED uint64_t take_batch(const struct filter *filter, const uint32_t *block, 
         top[j] = j < vectors ? min_int32(of->top, top[0]) : bottom - 1;
         b.row[j] = of->group0 - (ptrdiff_t)top[j] * GROUP_WORDS;
         b.sum[j] = v32_load(of->start);
-        b.limits[j] = least_limits(v32_load(of->limit));
-        b.all[j] = least_start();
+        b.least[j] = v32_all(UINT32_MAX);
     }
     ASSERT(top[0] - bottom < FILTER_GROUPS_MAX);
     b.digits = block + FILTER_GROUP * top[0] - FILTER_GROUP_BEFORE;
@@ -190,7 +188,7 @@ INLINED uint64_t take_batch(const struct filter *filter, const uint32_t *block, 
         if (j >= vectors)
             break;
         uint32_t at = (vectors - 1 - j) * LANES;
-        hot |= (uint64_t)least_hot(b.all[j], b.limits[j]) << at;
+        hot |= (uint64_t)v32_at_most(b.least[j], v32_load(v[vectors - 1 - j].limit)) << at;
         v32_store(pass->moves + at, cache_moves(b.sum[j]));
     }
     return hot & (BIT(count) - 1);
@@ -205,15 +203,11 @@ static inline v32 cache_block_least(const uint32_t *cache, v32 moves)
     return a;
 }
 
-static inline uint32_t cache_hot(v32 sums, uint32_t limit)
-{
-    return v16_zeros(v16_sub_saturated(sums, v32_all(limit)));
-}
-
 /* Returns the probes of the batch at work that may have a candidate in the window. */
 static inline uint64_t cache_compare(const struct filter *filter, const struct filter_pass *pass, uint32_t count)
 {
     const uint32_t *cache = filter->cache + pass->first * filter->cache_words;
+    const v32 limit = v32_all(filter->cache_limit);
     v32 of_probe[BATCH * LANES], all = v32_all(UINT32_MAX);
     uint32_t k = 0;
     for (; k < count; k++, cache += filter->cache_words) {
@@ -227,11 +221,11 @@ static inline uint64_t cache_compare(const struct filter *filter, const struct f
         of_probe[k] = a;
         all = v16_min(all, a);
     }
-    if (__builtin_expect(cache_hot(all, filter->cache_limit) == 0, 1))
+    if (__builtin_expect(!v16_any_at_most(all, limit), 1))
         return 0;
     uint64_t hot = 0;
     while (k-- > 0)
-        hot |= (uint64_t)(cache_hot(of_probe[k], filter->cache_limit) != 0) << k;
+        hot |= (uint64_t)v16_any_at_most(of_probe[k], limit) << k;
     return hot;
 }
 
@@ -278,21 +272,15 @@ static void lanes_fill_cache(struct filter *filter, const uint32_t *block, uint3
     uint32_t *cache = filter->cache + index * LANES * filter->cache_words;
     v32 sum = v32_all(0);
     for (int32_t group = -1; group >= v->bottom; group--, cache += CACHE_GROUP_WORDS) {
-        v32 halves[CACHE_GROUP_WORDS], sums[FILTER_GROUP];
+        v32 halves[CACHE_GROUP_WORDS];
         text -= FILTER_GROUP;
         row += GROUP_WORDS;
-#pragma GCC unroll 8
-        for (int r = ROWS - 1; r >= 0; r--) {
-            const v32 weights = v32_load(row + (r + 1) * LANES);
-            if (ROW_DIGITS == 2)
-                sums[2 * r + 1] = sum + v32_weigh(v32_all(text[2 * r + 1]), weights);
-            sum += v32_weigh(v32_all(text[r * ROW_DIGITS]), weights);
-            sums[r * ROW_DIGITS] = sum;
-        }
 #pragma GCC unroll 4
-        for (int i = 0; i < CACHE_GROUP_WORDS; i++)
-            halves[i] = sums[2 * i] << (32 - SUM_BITS) >> 16
-                        | (sums[2 * i + 1] << (32 - SUM_BITS) & v32_all(0xffff0000));
+        for (int r = FILTER_ROWS - 1; r >= 0; r--) {
+            const v32 weights = v32_load(row + (r + 1) * LANES), from_last = sum + v32_all(text[2 * r + 1]) * weights;
+            sum += v32_all(text[2 * r]) * weights;
+            halves[r] = sum >> 16 | (from_last & v32_all(0xffff0000));
+        }
         /* Transposed within each 128 bits: part p of transposed[k] is what probe 4 p + k has of these starts. */
         const v32 a = v32_low_words(halves[0], halves[1]), b = v32_high_words(halves[0], halves[1]);
         const v32 c = v32_low_words(halves[2], halves[3]), d = v32_high_words(halves[2], halves[3]);
@@ -309,7 +297,7 @@ static void lanes_fill_cache(struct filter *filter, const uint32_t *block, uint3
 
 #define SIMD_OPS                                                                                                       \
     {                                                                                                                  \
-        .format = { .digits_min = FILTER_DIGITS_MIN, .bits = SUM_BITS, .row_digits = ROW_DIGITS, .halves = HALVES },   \
-        .lanes = LANES, .write = lanes_write, .sum = lanes_sum, .scan = lanes_scan, .candidates = lanes_candidates,    \
-        .probe_window = lanes_probe_window, .fill_cache = lanes_fill_cache, .probe = lanes_probe,                      \
+        .digits_min = FILTER_DIGITS_MIN, .lanes = LANES, .write = lanes_write, .sum = lanes_sum, .scan = lanes_scan,   \
+        .candidates = lanes_candidates, .probe_window = lanes_probe_window, .fill_cache = lanes_fill_cache,            \
+        .probe = lanes_probe,                                                                                          \
     }

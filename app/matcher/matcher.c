@@ -56,6 +56,16 @@ const char *matcher_init(struct matcher **matcher, const struct matcher_config *
     return NULL;
 }
 
+void matcher_use_modulus(struct matcher *m, uint32_t i)
+{
+    struct matcher_modulus *c = &m->moduli[i];
+    ASSERT(i < m->modulus_count);
+    c->method = c->digits > m->n ? MODULUS_NONE : c->probe.digits >= m->ops->digits_min ? MODULUS_FILTER : MODULUS_HASH;
+    m->hash_always |= (uint32_t)(c->method == MODULUS_HASH) << i;
+    m->hash[i].next = 0;
+    matcher_hash_window(m, i, MATCHER_HISTORY);
+}
+
 void matcher_use(struct matcher *m, const struct simd_ops *ops)
 {
     m->ops = ops;
@@ -64,12 +74,8 @@ void matcher_use(struct matcher *m, const struct simd_ops *ops)
     memset(&m->search, 0, offsetof(struct burst_search, queue));
     memset(m->text, '0', sizeof m->text);
     memset(m->row, 0, sizeof m->row);
-    for (uint32_t i = 0; i < m->modulus_count; i++) {
-        modulus_prepare_probe(&m->moduli[i], m->n, &ops->format);
-        m->hash_always |= (uint32_t)(m->moduli[i].method == MODULUS_HASH) << i;
-        m->hash[i].next = 0;
-        matcher_hash_window(m, i, MATCHER_HISTORY);
-    }
+    for (uint32_t i = 0; i < m->modulus_count; i++)
+        matcher_use_modulus(m, i);
     filter_init(&m->filter, ops, m->moduli, m->modulus_count, m->n);
     m->stats.digits = m->stats.bursts = m->stats.answers = m->stats.filter_overflows = 0;
     m->stats.candidates_unchecked = m->stats.candidates_refuted = 0;

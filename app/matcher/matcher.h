@@ -76,9 +76,9 @@ bool matcher_next_early(struct matcher *matcher, struct matcher_answer *answer);
  * before must be done. */
 void matcher_restart(struct matcher *matcher);
 
-/* Adds a modulus while the matcher plays. matcher_prepare makes its tables in further slices; the last one takes up to
- * 0.5 ms. From the next burst on its multiples are found, with the digits before the burst. One that is there is not
- * added again. NULL, or a message. */
+/* Adds a modulus while the matcher plays. matcher_prepare makes its tables in further slices. This call and the last
+ * slice take up to 0.1 ms. From the next burst on its multiples are found, with the digits before the burst. One that
+ * is there is not added again. NULL, or a message. */
 const char *matcher_add(struct matcher *matcher, const char *decimal);
 
 /* For the statistics. */

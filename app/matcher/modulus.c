@@ -75,6 +75,56 @@ static uint32_t choose_probe_digits(const struct big *value)
     }
 }
 
+/* The errors of weights that were rounded to 32 bits, summed up in units of 2^-64: upwards and downwards apart. */
+struct rounding {
+    uint64_t up, down;
+};
+
+static uint32_t rounding_take(struct rounding *rounding, uint64_t fraction)
+{
+    const uint64_t rounded = (fraction + BIT(31)) & ~UINT64_C(0xffffffff);
+    if (rounded - fraction <= BIT(31))
+        rounding->up += rounded - fraction;
+    else
+        rounding->down += fraction - rounded;
+    return (uint32_t)(rounded >> 32);
+}
+
+/* Returns how far a sum may be off, in units of 2^-32: the larger side, and 4 more for divisions that are rounded
+ * elsewhere. Digits count up to 9 times; besides, two that share a weight count up to 99 times. */
+static uint32_t rounding_bound(const struct rounding of_pairs[2])
+{
+    const struct rounding *p = of_pairs;
+    const uint64_t digits = max_size(p[0].up + p[1].up, p[0].down + p[1].down);
+    const uint64_t pairs = max_size(max_size(p[0].up, p[0].down), max_size(p[1].up, p[1].down));
+    ASSERT(pairs <= digits && digits <= (MATCHER_N_DIGITS_MAX + 1) * BIT(31));
+    return (uint32_t)((9 * digits >> 32) + (99 * pairs >> 32)) + 4;
+}
+
+static void prepare_probe(struct modulus_probe *probe, uint32_t n, const struct big *value)
+{
+    memset(probe->weights, 0, sizeof probe->weights);
+    if (probe->digits == 0)
+        return;
+    struct rounding rounding[2] = { { 0 } };
+    struct big power = { { 1 } };
+    for (uint32_t t = 1; t < probe->digits; t++)
+        big_mul_add(&power, 10, 0); /* 10^(K - 1) < M */
+    uint64_t reach = 0;
+    for (uint32_t at = 0; at <= n; at++) {
+        const uint64_t fraction = big_fraction(&power, value);
+        if (at == 1)
+            reach = fraction;
+        probe->weights[MODULUS_BEHIND - at] = rounding_take(&rounding[at % 2], fraction);
+        big_mul_add(&power, 10, 0);
+        big_mod(&power, value);
+    }
+    const uint32_t error = rounding_bound(rounding), units = (uint32_t)(reach >> 32) + 1;
+    probe->offset = units + error;
+    probe->limit = units + 2 * error;
+    ASSERT(probe->limit < BIT(22));
+}
+
 struct modulus_making modulus_prepare_begin(struct matcher_modulus *c, uint32_t n,
                                             const uint8_t seed[MATCHER_SEED_BYTES])
 {
@@ -103,6 +153,7 @@ struct modulus_making modulus_prepare_begin(struct matcher_modulus *c, uint32_t 
 
     const struct big unit = draw_unit(&c->value, seed);
     fill_tail_weights(c, n, &tail, unit);
+    prepare_probe(&c->probe, n, &c->value);
     memset(c->key_weights, 0, sizeof c->key_weights);
     struct modulus_making making = { .m = m, .power = unit };
     big_mod(&making.power, &m);
@@ -113,67 +164,6 @@ void modulus_prepare(struct matcher_modulus *c, uint32_t n, const uint8_t seed[M
 {
     struct modulus_making making = modulus_prepare_begin(c, n, seed);
     modulus_prepare_some(c, &making, MODULUS_PLACES);
-}
-
-/* A sum of weights that were rounded to `bits` bits is off by the sum of the weights' errors, each counted up to
- * `times` times. Errors upwards and downwards are summed apart, in units of the last bit times 2^-32. */
-struct rounding {
-    uint32_t bits, times;
-    uint64_t up, down;
-};
-
-static uint32_t rounding_take(struct rounding *rounding, uint64_t fraction)
-{
-    uint64_t unit = BIT(64 - rounding->bits), rounded = (fraction + unit / 2) & ~(unit - 1);
-    int64_t error = (int64_t)(rounded - fraction);
-    uint64_t size = (uint64_t)(error < 0 ? -error : error);
-    ASSERT(size <= unit / 2);
-    size *= rounding->times;
-    size = rounding->bits > 32 ? size << (rounding->bits - 32) : size >> (32 - rounding->bits);
-    *(error < 0 ? &rounding->down : &rounding->up) += size;
-    return (uint32_t)(rounded >> (64 - rounding->bits));
-}
-
-/* Returns the larger side in whole units, and 2 more for divisions that are rounded elsewhere. */
-static uint32_t rounding_bound(const struct rounding *rounding)
-{
-    return (uint32_t)(max_size(rounding->up, rounding->down) >> 32) + 2;
-}
-
-void modulus_prepare_probe(struct matcher_modulus *c, uint32_t n, const struct probe_format *format)
-{
-    struct modulus_probe *probe = &c->probe;
-    c->method = c->digits > n ? MODULUS_NONE : probe->digits >= format->digits_min ? MODULUS_FILTER : MODULUS_HASH;
-    memset(probe->weights, 0, sizeof probe->weights);
-    probe->shift = 32 - format->bits;
-    if (probe->digits == 0)
-        return;
-    struct rounding digits = { .bits = format->bits, .times = 9 };
-    struct rounding pairs[2] = { { .bits = format->bits, .times = 99 }, { .bits = format->bits, .times = 99 } };
-    struct big power = { { 1 } };
-    for (uint32_t t = 1; t < probe->digits; t++)
-        big_mul_add(&power, 10, 0); /* 10^(K - 1) < M */
-    uint64_t reach = 0;
-    for (uint32_t at = 0; at <= n; at++) {
-        uint64_t fraction = big_fraction(&power, &c->value);
-        bool counts = at > 0 || format->row_digits == 2;
-        uint32_t weight = counts ? rounding_take(&digits, fraction) : 0;
-        if (format->row_digits == 2)
-            rounding_take(&pairs[at % 2], fraction);
-        if (at == 1)
-            reach = fraction;
-        probe->weights[MODULUS_BEHIND - at] = weight << probe->shift;
-        big_mul_add(&power, 10, 0);
-        big_mod(&power, &c->value);
-    }
-    uint32_t error = rounding_bound(&digits), units = (uint32_t)(reach >> (64 - format->bits)) + 1;
-    if (format->row_digits == 2)
-        error += (uint32_t)max_size(rounding_bound(&pairs[0]), rounding_bound(&pairs[1]));
-    probe->offset = units + error;
-    probe->limit = units + 2 * error;
-    while (format->halves && (probe->limit & (probe->limit + 1)) != 0)
-        probe->limit |= probe->limit + 1; /* a mask tests for the limit */
-    ASSERT(probe->limit < BIT(format->bits - 10));
 }
 
 bool modulus_tail_divides(const struct matcher_modulus *c, const uint8_t *end, uint32_t length,

@@ -19,14 +19,13 @@ enum modulus_method {
 };
 
 /* Looks K digits ahead from one position. A start is a candidate if the sum of its digits times weights, plus `offset`,
- * is at most `limit`, modulo 2^bits of the variant. */
+ * is at most `limit`, modulo 2^32. */
 struct modulus_probe {
     uint32_t digits;       /* K; 0: M is too small to look ahead */
     uint32_t young_digits; /* a start with no more digits so far has no answer within K */
     uint32_t offset, limit;
-    uint32_t shift; /* 32 - bits */
-    /* In the upper bits, in the order of the text: [MODULUS_BEHIND] is of the digit behind the position, those before
-     * it are of the digits before that. */
+    /* In the order of the text: [MODULUS_BEHIND] is of the digit behind the position, those before it are of the digits
+     * before that. */
     uint32_t weights[MODULUS_BEHIND + 1];
 };
 
@@ -44,14 +43,6 @@ struct matcher_modulus {
     struct big value;                              /* M */
 };
 
-/* The number format of a variant's filter; app/matcher/simd_ops.h. */
-struct probe_format {
-    uint32_t digits_min; /* moduli with a smaller K are hashed */
-    uint32_t bits;       /* fractions are counted in 2^-bits */
-    uint32_t row_digits; /* digits that share a weight */
-    bool halves;         /* weights are two factors of 16 bits */
-};
-
 /* Reads a decimal number of 1..2^512-1 without leading zeros; false if it is none. */
 bool modulus_read(struct matcher_modulus *modulus, const char *decimal);
 /* The key weights under way. */
@@ -59,15 +50,13 @@ struct modulus_making {
     struct big m, power; /* M without its factors 2 and 5; u 10^-places mod m */
     uint32_t places;
 };
-/* Begins to make the tables that depend on no variant, with the unit u drawn from the seed: all except key weights. */
+/* Begins to make a modulus' tables, with the unit u drawn from the seed: all except key weights. */
 struct modulus_making modulus_prepare_begin(struct matcher_modulus *modulus, uint32_t n,
                                             const uint8_t seed[MATCHER_SEED_BYTES]);
 /* Makes up to `count` key weights. Returns true while there are more. */
 bool modulus_prepare_some(struct matcher_modulus *modulus, struct modulus_making *making, uint32_t count);
 /* Makes all of them at once. */
 void modulus_prepare(struct matcher_modulus *modulus, uint32_t n, const uint8_t seed[MATCHER_SEED_BYTES]);
-/* Chooses the method for a variant and makes the weights of its filter. */
-void modulus_prepare_probe(struct matcher_modulus *modulus, uint32_t n, const struct probe_format *format);
 
 static inline bool modulus_may_end_in(const struct matcher_modulus *modulus, uint8_t ascii)
 {

@@ -42,13 +42,12 @@ static uint32_t scalar_candidates(const struct modulus_probe *probe, const uint8
                                   uint32_t *list, uint32_t max)
 {
     ASSERT(n <= MATCHER_N_DIGITS_MAX && probe->digits > 0);
-    uint32_t sum = probe->offset << probe->shift, count = 0;
-    const uint32_t limit = probe->limit << probe->shift;
+    uint32_t sum = probe->offset, count = 0;
 #pragma GCC unroll 8
     for (uint32_t t = 1; t < n; t++) {
         const uint32_t digit = (uint32_t)(at[-(ptrdiff_t)t] - '0');
         sum += digit * probe->weights[MODULUS_BEHIND - t];
-        if (__builtin_expect(sum > limit, 1) || digit == 0 || t < from || t <= probe->young_digits)
+        if (__builtin_expect(sum > probe->limit, 1) || digit == 0 || t < from || t <= probe->young_digits)
             continue;
         if (count == max)
             return max + 1;
@@ -79,7 +78,7 @@ static bool scalar_probe(const struct filter *filter, const uint32_t *row, uint3
 }
 
 const struct simd_ops simd_ops_scalar = {
-    .format = { .digits_min = UINT32_MAX, .bits = 32, .row_digits = 1 },
+    .digits_min = UINT32_MAX,
     .lanes = FILTER_LANES_MIN,
     .write = scalar_write,
     .sum = scalar_sum,

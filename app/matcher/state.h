@@ -141,6 +141,8 @@ static inline uint64_t matcher_stream_position(const struct matcher *m, uint32_t
 
 /* Begins a modulus' table of residues again, with the n digits before a text index. */
 void matcher_hash_window(struct matcher *m, uint32_t modulus, uint32_t text_index);
+/* Chooses a modulus' method for the variant, and makes its table of residues. */
+void matcher_use_modulus(struct matcher *m, uint32_t i);
 /* Makes ready for a variant: its filter, an empty window. */
 void matcher_use(struct matcher *m, const struct simd_ops *ops);
 void matcher_idle_begin(struct matcher *m);

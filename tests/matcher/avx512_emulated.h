@@ -10,7 +10,6 @@
 typedef uint32_t emulated_u32 __attribute__((vector_size(64)));
 typedef uint64_t emulated_u64 __attribute__((vector_size(64)));
 typedef uint16_t emulated_u16 __attribute__((vector_size(64)));
-typedef int16_t emulated_i16 __attribute__((vector_size(64)));
 typedef uint8_t emulated_u8x8 __attribute__((vector_size(8)));
 
 #define LANE(i, count) for (int i = 0; i < (count); i++)
@@ -27,12 +26,6 @@ static inline __m512i emulated_set1_epi64(long long value)
     LANE(i, 8) r[i] = (uint64_t)value;
     return (__m512i)r;
 }
-static inline __m512i emulated_set1_epi16(short value)
-{
-    emulated_u16 r;
-    LANE(i, 32) r[i] = (uint16_t)value;
-    return (__m512i)r;
-}
 static inline __m512i emulated_add_epi16(__m512i a, __m512i b) /* VPADDW */
 {
     return (__m512i)((emulated_u16)a + (emulated_u16)b);
@@ -43,26 +36,19 @@ static inline __m512i emulated_min_epu16(__m512i a, __m512i b) /* VPMINUW */
     LANE(i, 32) x[i] = x[i] < y[i] ? x[i] : y[i];
     return (__m512i)x;
 }
-static inline __m512i emulated_subs_epu16(__m512i a, __m512i b) /* VPSUBUSW */
+static inline __mmask32 emulated_cmple_epu16_mask(__m512i a, __m512i b) /* VPCMPUW */
 {
     emulated_u16 x = (emulated_u16)a, y = (emulated_u16)b;
-    LANE(i, 32) x[i] = x[i] < y[i] ? 0 : x[i] - y[i];
-    return (__m512i)x;
-}
-static inline __mmask32 emulated_testn_epi16_mask(__m512i a, __m512i b) /* VPTESTNMW */
-{
-    emulated_u16 x = (emulated_u16)a & (emulated_u16)b;
     __mmask32 r = 0;
-    LANE(i, 32) r |= (__mmask32)(x[i] == 0) << i;
+    LANE(i, 32) r |= (__mmask32)(x[i] <= y[i]) << i;
     return r;
 }
 static inline __m512i emulated_setzero_si512(void) { return emulated_set1_epi32(0); }
-static inline __m512i emulated_madd_epi16(__m512i a, __m512i b) /* VPMADDWD */
+static inline __m512i emulated_min_epu32(__m512i a, __m512i b) /* VPMINUD */
 {
-    emulated_i16 x = (emulated_i16)a, y = (emulated_i16)b;
-    emulated_u32 r;
-    LANE(i, 16) r[i] = (uint32_t)(x[2 * i] * y[2 * i]) + (uint32_t)(x[2 * i + 1] * y[2 * i + 1]);
-    return (__m512i)r;
+    emulated_u32 x = (emulated_u32)a, y = (emulated_u32)b;
+    LANE(i, 16) x[i] = x[i] < y[i] ? x[i] : y[i];
+    return (__m512i)x;
 }
 static inline __mmask16 emulated_cmple_epu32_mask(__m512i a, __m512i b) /* VPCMPUD */
 {
@@ -78,24 +64,11 @@ static inline __mmask8 emulated_cmple_epu64_mask(__m512i a, __m512i b) /* VPCMPU
     LANE(i, 8) r |= (unsigned)(x[i] <= y[i]) << i;
     return (__mmask8)r;
 }
-static inline __m512i emulated_permutexvar_epi64(__m512i places, __m512i a) /* VPERMQ */
-{
-    emulated_u64 p = (emulated_u64)places, x = (emulated_u64)a, r;
-    LANE(i, 8) r[i] = x[p[i] % 8];
-    return (__m512i)r;
-}
 static inline __m512i emulated_alignr_epi32(__m512i a, __m512i b, int shift) /* VALIGND: a above b, shifted down */
 {
     emulated_u32 x = (emulated_u32)a, y = (emulated_u32)b, r;
     LANE(i, 16) r[i] = i + shift < 16 ? y[i + shift] : x[i + shift - 16];
     return (__m512i)r;
-}
-static inline __mmask16 emulated_mask_test_epi32_mask(__mmask16 mask, __m512i a, __m512i b) /* VPTESTMD */
-{
-    emulated_u32 x = (emulated_u32)a & (emulated_u32)b;
-    unsigned r = 0;
-    LANE(i, 16) r |= (unsigned)(x[i] != 0) << i;
-    return (__mmask16)(r & mask);
 }
 static inline __m512i emulated_cvtepu8_epi32(__m128i a) /* VPMOVZXBD */
 {
@@ -132,27 +105,24 @@ EMULATED_UNPACK(emulated_unpackhi_epi64, emulated_u64, 8, 2, 1)
 
 #undef LANE
 
-#define _mm512_set1_epi16       emulated_set1_epi16
-#define _mm512_add_epi16        emulated_add_epi16
-#define _mm512_min_epu16        emulated_min_epu16
-#define _mm512_subs_epu16       emulated_subs_epu16
-#define _mm512_testn_epi16_mask emulated_testn_epi16_mask
-#define _mm512_cvtepu8_epi32    emulated_cvtepu8_epi32
-#define _mm512_set1_epi32       emulated_set1_epi32
-#define _mm512_set1_epi64       emulated_set1_epi64
-#define _mm512_setzero_si512    emulated_setzero_si512
-#define _mm512_madd_epi16       emulated_madd_epi16
+#define _mm512_add_epi16     emulated_add_epi16
+#define _mm512_min_epu16     emulated_min_epu16
+#define _mm512_min_epu32     emulated_min_epu32
+#define _mm512_cvtepu8_epi32 emulated_cvtepu8_epi32
+#define _mm512_set1_epi32    emulated_set1_epi32
+#define _mm512_set1_epi64    emulated_set1_epi64
+#define _mm512_setzero_si512 emulated_setzero_si512
+#undef _mm512_cmple_epu16_mask
 #undef _mm512_cmple_epu32_mask
 #undef _mm512_cmple_epu64_mask
-#define _mm512_cmple_epu32_mask  emulated_cmple_epu32_mask
-#define _mm512_cmple_epu64_mask  emulated_cmple_epu64_mask
-#define _mm512_permutexvar_epi64 emulated_permutexvar_epi64
+#define _mm512_cmple_epu16_mask emulated_cmple_epu16_mask
+#define _mm512_cmple_epu32_mask emulated_cmple_epu32_mask
+#define _mm512_cmple_epu64_mask emulated_cmple_epu64_mask
 #undef _mm512_alignr_epi32
-#define _mm512_alignr_epi32         emulated_alignr_epi32
-#define _mm512_mask_test_epi32_mask emulated_mask_test_epi32_mask
-#define _mm512_cvtepu8_epi64        emulated_cvtepu8_epi64
-#define _mm512_mul_epu32            emulated_mul_epu32
-#define _mm512_unpacklo_epi32       emulated_unpacklo_epi32
-#define _mm512_unpackhi_epi32       emulated_unpackhi_epi32
-#define _mm512_unpacklo_epi64       emulated_unpacklo_epi64
-#define _mm512_unpackhi_epi64       emulated_unpackhi_epi64
+#define _mm512_alignr_epi32   emulated_alignr_epi32
+#define _mm512_cvtepu8_epi64  emulated_cvtepu8_epi64
+#define _mm512_mul_epu32      emulated_mul_epu32
+#define _mm512_unpacklo_epi32 emulated_unpacklo_epi32
+#define _mm512_unpackhi_epi32 emulated_unpackhi_epi32
+#define _mm512_unpacklo_epi64 emulated_unpacklo_epi64
+#define _mm512_unpackhi_epi64 emulated_unpackhi_epi64
