@@ -19,6 +19,7 @@ enum {
     MATCHER_MODULUS_DIGITS_MAX = 155, /* decimal digits of 2^512 - 1 */
     MATCHER_BURST_DIGITS_MAX = 64 * 1024,
     MATCHER_SEED_BYTES = 16,
+    MATCHER_TIMED_DIGITS = 100, /* in a burst of matcher_time_burst */
 };
 
 enum matcher_simd { MATCHER_SIMD_AUTO, MATCHER_SIMD_SCALAR, MATCHER_SIMD_AVX2, MATCHER_SIMD_AVX512 };
@@ -80,6 +81,10 @@ void matcher_restart(struct matcher *matcher);
  * slice take up to 0.1 ms. From the next burst on its multiples are found, with the digits before the burst. One that
  * is there is not added again. NULL, or a message. */
 const char *matcher_add(struct matcher *matcher, const char *decimal);
+
+/* Searches a burst of MATCHER_TIMED_DIGITS random digits, drawn by `state`, then does all idle work. Returns the TSC
+ * cycles of the search. */
+uint64_t matcher_time_burst(struct matcher *matcher, uint64_t *state);
 
 /* For the statistics. */
 struct matcher_stats {

@@ -39,27 +39,34 @@ const struct simd_ops *simd_ops_of(enum matcher_simd simd)
     return ops[simd];
 }
 
+uint64_t matcher_time_burst(struct matcher *m, uint64_t *state)
+{
+    uint8_t digits[MATCHER_TIMED_DIGITS];
+    for (uint32_t k = 0; k < MATCHER_TIMED_DIGITS; k++) {
+        *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+        digits[k] = (uint8_t)('0' + (*state >> 33) % 10);
+    }
+    struct matcher_answer answer;
+    const uint64_t from = cycles_now_serialised();
+    matcher_begin(m, digits, MATCHER_TIMED_DIGITS);
+    while (matcher_next(m, &answer) != MATCHER_DONE)
+        continue;
+    const uint64_t cycles = cycles_now_serialised() - from;
+    while (matcher_prepare(m))
+        continue;
+    ASSERT(cycles > 0);
+    return cycles;
+}
+
 /* Returns the least time of a burst of 100 digits, among as many as limit_cycles allow, at most 64. */
 static uint64_t time_bursts(struct matcher *m, uint64_t limit_cycles)
 {
-    enum { BURSTS = 64, DIGITS = 100 };
+    enum { BURSTS = 64 };
     const uint64_t begin = cycles_now();
     uint64_t least = UINT64_MAX, state = 1;
     for (uint32_t i = 0; i < BURSTS && (i == 0 || cycles_now() - begin < limit_cycles); i++) {
-        uint8_t digits[DIGITS];
-        for (uint32_t k = 0; k < DIGITS; k++) {
-            state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-            digits[k] = (uint8_t)('0' + (state >> 33) % 10);
-        }
-        struct matcher_answer answer;
-        const uint64_t from = cycles_now_serialised();
-        matcher_begin(m, digits, DIGITS);
-        while (matcher_next(m, &answer) != MATCHER_DONE)
-            continue;
-        const uint64_t cycles = cycles_now_serialised() - from;
+        const uint64_t cycles = matcher_time_burst(m, &state);
         least = cycles < least ? cycles : least;
-        while (matcher_prepare(m))
-            continue;
     }
     return least;
 }
