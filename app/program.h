@@ -16,6 +16,7 @@
 enum program_verdict {
     PROGRAM_ON,           /* it does not: go on turning */
     PROGRAM_GG,           /* ordered over the control channel; its answer has been sent */
+    PROGRAM_FINISHED,     /* the program's: its work is done */
     PROGRAM_NETWORK_LOST, /* net.timeout= */
     PROGRAM_DEADLINE,     /* deadline= */
     PROGRAM_IDLE,         /* idle.timeout= */

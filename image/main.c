@@ -356,7 +356,7 @@ _Noreturn void kernel_main(enum boot_protocol protocol, const void *information)
     enum program_verdict verdict = run(device);
     ASSERT(verdict != PROGRAM_ON);
     statistics_log();
-    if (verdict == PROGRAM_GG) {
+    if (verdict <= PROGRAM_FINISHED) {
         shutdown(service_verdict_name(verdict));
     }
     shutdown_after_failure(service_verdict_name(verdict));

@@ -153,6 +153,7 @@ const char *service_verdict_name(enum program_verdict verdict)
     static const char *const names[] = {
         [PROGRAM_ON] = "on",
         [PROGRAM_GG] = "gg",
+        [PROGRAM_FINISHED] = "finished",
         [PROGRAM_NETWORK_LOST] = "network lost",
         [PROGRAM_DEADLINE] = "deadline",
         [PROGRAM_IDLE] = "nobody asked",
