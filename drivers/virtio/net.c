@@ -395,6 +395,8 @@ bool virtio_net_wake(struct netdev *device) { return virtqueue_wake(&virtio_net_
 
 void virtio_net_quiet(struct netdev *device) { virtqueue_quiet(&virtio_net_of(device)->rx); }
 
+void virtio_net_notify(struct netdev *device) { tx_kick(virtio_net_of(device)); }
+
 const char *virtio_net_broken(const struct netdev *device)
 {
     const struct virtio_net *net = (const struct virtio_net *)device;

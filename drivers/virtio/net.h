@@ -40,6 +40,9 @@ bool virtio_net_wake(struct netdev *device);
 /* Asks for no more wake-ups. */
 void virtio_net_quiet(struct netdev *device);
 
+/* Notifies the transmit queue, though no frame is new: for those who measure what that takes. */
+void virtio_net_notify(struct netdev *device);
+
 /* Searches the virtio_mmio.device= words, the ACPI tables, then PCI, for the first network device that
  * comes up. Reports it in one line of the log and names the others in a second one. Without any, lists the functions of
  * PCI. The device's interrupts go to `message`; NULL: it gets none. Before memory_seal. */

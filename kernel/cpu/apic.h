@@ -22,7 +22,8 @@ uint32_t apic_read(uint16_t offset);
 /* Writes a register by its offset in xAPIC mode. */
 void apic_write(uint16_t offset, uint32_t value);
 
-/* Sends an interprocessor interrupt: APIC_ICR_NMI, _INIT, or _STARTUP with a page number. */
+/* Sends an interprocessor interrupt: APIC_ICR_NMI, _INIT, _STARTUP with a page number, or
+ * _FIXED with a vector. */
 void apic_send(uint32_t to_apic_id, uint32_t command);
 
 /* Ends an interrupt. Does nothing without an APIC. */

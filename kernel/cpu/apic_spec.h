@@ -19,6 +19,7 @@ enum {
     APIC_BYTES = 4096,
 
     /* §10.6.1, "Interrupt Command Register": delivery mode with level assert */
+    APIC_ICR_FIXED = 0x4000,
     APIC_ICR_NMI = 0x4400,
     APIC_ICR_INIT = 0x4500,
     APIC_ICR_STARTUP = 0x4600,

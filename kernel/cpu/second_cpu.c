@@ -154,6 +154,8 @@ bool second_cpu_start(const struct second_cpu_config *from)
     return up;
 }
 
+bool second_cpu_is_up(void) { return __atomic_load_n(&running, __ATOMIC_ACQUIRE); }
+
 void second_cpu_give(bool (*work)(void)) { __atomic_store_n(&given_work, work, __ATOMIC_RELEASE); }
 
 const struct second_cpu_failure *second_cpu_failed(void)

@@ -25,7 +25,11 @@ struct second_cpu_config {
 /* Starts it, before the seal. Returns false, with a line in the log, if there is none or it does not come up. */
 bool second_cpu_start(const struct second_cpu_config *config);
 
-/* Gives it work, which it calls again and again: a slice each time; false means that there was nothing to do. */
+/* Returns true if it has come up. */
+bool second_cpu_is_up(void);
+
+/* Gives it work, which it calls again and again: a slice each time; false means that there was nothing to do. NULL: no
+ * more work. */
 void second_cpu_give(bool (*work)(void));
 
 /* Why it stopped. */

@@ -2,8 +2,8 @@
 
 The directions: net includes base only; app includes net's public headers and base. Drivers include kernel, and net's
 device interface. kernel includes base only; nobody includes tests or tools. host/ and image/ put the parts together:
-they include all but the programs, of which they know the seam, app/program.h, and app/service/. No program includes
-another's files."""
+they include all but the programs, of which they know the seams, app/program.h and app/machine.h, and app/service/. No
+program includes another's files."""
 import os
 import pathlib
 import re
@@ -35,11 +35,15 @@ PLATFORM = {"assert_failed"}
 PLATFORM_OBJECTS = ("kernel/libc.o",)
 
 
+# The seams between programs and what is below them, beside net/transport.h.
+SEAMS = ("app/program.h", "app/machine.h")
+
+
 def allowed(source, header):
     """Returns true if the file `source` may include `header`; both are paths from the root."""
     folder, target = source.split("/")[0], header.split("/")[0]
     if folder in ("image", "host"):
-        return target in FOLDERS and (target != "app" or header == "app/program.h" or header.startswith("app/service/"))
+        return target in FOLDERS and (target != "app" or header in SEAMS or header.startswith("app/service/"))
     if source.startswith("base/"):
         return header.startswith("base/")
     if folder == "kernel":
@@ -81,14 +85,14 @@ def kernel_floor(path):
 
 
 def app_allows(source, header):
-    """Returns true if a file of app/ may include a header of app/: its own room, the seam, the service, and for the
-    player the matcher. No program sees another, the service sees none."""
+    """Returns true if a file of app/ may include a header of app/: its own room, the seams, the service, and for player
+    and survey the matcher. No program sees another, the service sees none."""
     room, target = source.split("/")[1], header.split("/")[1]
-    if header == "app/program.h" or target == room:
+    if header in SEAMS or target == room:
         return True
     if room == "matcher":
         return False
-    return target == "service" and room != "program.h" or (room, target) == ("player", "matcher")
+    return target == "service" and f"app/{room}" not in SEAMS or target == "matcher" and room in ("player", "survey")
 
 
 def sources(folder):
@@ -173,7 +177,8 @@ def test_objects_of_app_ask_for_net_and_kernel_base_alone():
     app = current(objects("app"))
     assert len(app) >= 3, "the kernel's objects are not built: make"
     net = [*current(objects("net")), *objects("build/lwip")]
-    offered = symbols([*app, *net, *objects("base")], undefined=False) | platform()
+    machine = symbols([BUILD / "kernel/image/machine.o"], undefined=False)
+    offered = symbols([*app, *net, *objects("base")], undefined=False) | machine | platform()
     foreign = symbols(app, undefined=True) - offered
     assert not foreign, f"objects of app/ ask for {sorted(foreign)}"
 
