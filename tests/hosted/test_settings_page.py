@@ -3,6 +3,8 @@ import os
 import pathlib
 import subprocess
 
+import pytest
+
 from make import settings_page
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -15,10 +17,11 @@ def test_the_page_holds_the_tables():
     assert page == settings_page.composed(page, settings_page.table_of(PROGRAM)), "docs/settings.md is old: make docs"
 
 
-def test_the_page_of_the_time_program_holds_its_table():
-    page = (ROOT / "app/time/README.md").read_text()
-    table = settings_page.own_keys(settings_page.table_of(BUILD / "host/time-linux"))
-    assert page == settings_page.composed(page, table), "app/time/README.md is old: make docs"
+@pytest.mark.parametrize("name", ["survey", "time"])
+def test_the_page_of_a_program_holds_its_table(name):
+    page = (ROOT / f"app/{name}/README.md").read_text()
+    table = settings_page.own_keys(settings_page.table_of(BUILD / f"host/{name}-linux"))
+    assert page == settings_page.composed(page, table), f"app/{name}/README.md is old: make docs"
 
 
 def test_help_names_every_key():

@@ -30,8 +30,9 @@ NEEDS_deploy := $(BUILD)/host/peregrine-linux $(CHECK_SETTINGS)
 .PHONY: host
 
 # The settings' tables into their page; tests/hosted/test_settings_page.py holds it equal.
-docs: $(BUILD)/host/peregrine-linux $(BUILD)/host/time-linux ## the pages of settings, from their tables
+docs: $(addprefix $(BUILD)/host/,peregrine-linux survey-linux time-linux) ## the pages of settings, from their tables
 	tools/make/settings_page.py $< docs/settings.md
+	tools/make/settings_page.py $(BUILD)/host/survey-linux app/survey/README.md own
 	tools/make/settings_page.py $(BUILD)/host/time-linux app/time/README.md own
 .PHONY: docs
 
@@ -42,6 +43,7 @@ UNIT_EXTRA_status_page_test := tests/lib/fake_transport.c
 UNIT_EXTRA_digest_test := $(filter-out app/digest/program.c,$(wildcard app/digest/*.c)) tests/lib/fake_transport.c
 UNIT_EXTRA_digest_server_test := $(UNIT_EXTRA_digest_test)
 UNIT_EXTRA_sockets_test := host/sockets.c
+UNIT_EXTRA_survey_test := app/survey/rows.c app/survey/echo.c tests/lib/fake_transport.c
 
 # Our stack as a library (host/library/peregrine_net.h). Only pnet_* is visible.
 NET_LIBRARY_OBJECTS := $(patsubst %.c,$(BUILD)/pic/%.o,$(wildcard host/library/*.c) \

@@ -73,7 +73,7 @@ $(OTHER_IMAGE): FORCE $(NET_OBJECTS) $(BUILD)/peregrine.elf
 	+@$(OTHER_MAKE) BUILD=$(BUILD)/other STACK=$(filter-out $(STACK),own lwip) $@ $(@:.elf=.bzImage)
 
 # The images with other programs, for tests/guest: build/NAME/peregrine.elf.
-PROGRAM_IMAGES := $(foreach name,echo digest time,$(BUILD)/$(name)/peregrine.elf)
+PROGRAM_IMAGES := $(foreach name,echo digest survey time,$(BUILD)/$(name)/peregrine.elf)
 $(PROGRAM_IMAGES): $(BUILD)/%/peregrine.elf: FORCE $(NET_OBJECTS) $(BUILD)/peregrine.elf
 	+@$(OTHER_MAKE) BUILD=$(BUILD)/$* PROGRAM=$* STACK=own $@
 

@@ -1,0 +1,39 @@
+"""The survey as a kernel: each row is measured, or says why not; the machine comes home by itself."""
+from tests.hosted import test_survey
+from vm import qemu
+
+IMAGE = qemu.BUILD / "survey/peregrine.elf"
+SECONDS = 3
+
+
+def fly(*words, cpus=1):
+    """Boots the survey beside an echo; returns the statistics that it logs at its end."""
+    with test_survey.udp_echo() as port:
+        line = " ".join([f"survey.seconds={SECONDS}", "ip=10.0.2.15/24", "gw=10.0.2.2", *words]).format(port=port)
+        devices = ["-vga", "none", "-netdev", "user,id=n", "-device", "virtio-net-pci,netdev=n", "-smp", str(cpus)]
+        with qemu.Machine(qemu.kernel(line, image=IMAGE) + devices) as guest:
+            guest.wait_reset()
+    assert "back to Linux: finished" in guest.log, guest.log
+    return guest.log
+
+
+def test_machine_with_two_cpus_and_an_echo_is_measured_whole():
+    log = fly("wait=sleep", "echo=10.0.2.2:{port}", cpus=2)
+    assert test_survey.check_rows(log, {
+        "reading", "exit", "port_write", "notification", "line_transfer", "wake_ipi", "gap", "matcher_scalar",
+        "matcher_avx2", "echo", "echo_asleep", "ring_to_ring"})["matcher_avx512"].startswith("not measured: the proc")
+    assert test_survey.value(log, "virtio_net.tx_kicks") >= test_survey.value(log, "survey.notification.count")
+    assert test_survey.value(log, "watchdog.looks") > 0     # the second CPU watches all the while
+
+
+def test_small_machine_says_what_it_lacks():
+    rows = test_survey.check_rows(fly(), {"reading", "exit", "port_write", "notification", "gap", "matcher_scalar",
+                                          "matcher_avx2"})
+    assert rows["line_transfer"] == rows["wake_ipi"] == "not measured: no second CPU is up"
+    assert rows["echo"] == "not measured: echo= is not given"
+
+
+def test_sleep_is_refused_where_the_settings_forbid_it():
+    rows = test_survey.rows_of(fly("echo=10.0.2.2:{port}", "cpus=2", cpus=2))
+    assert rows["echo_asleep"] == "not measured: wait=sleep is not set"
+    assert rows["line_transfer"] == "not measured: cpus=2 gives the second CPU other work"
