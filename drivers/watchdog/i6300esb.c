@@ -104,7 +104,8 @@ bool i6300esb_start(uint64_t timeout_ns)
     preload_set(PRELOAD_2, ticks);
     reload();
     port_out8(config_port(address, WDT_LOCK), (uint8_t)BIT(WDT_ENABLE_BIT));
-    if (!(port_in8(config_port(address, WDT_LOCK)) & BIT(WDT_ENABLE_BIT))) {
+    uint8_t lock = port_in8(config_port(address, WDT_LOCK));
+    if (lock == 0xff || !(lock & BIT(WDT_ENABLE_BIT))) { /* 0xff: no such ports, the space is in memory alone */
         log_line("watchdog: i6300esb does not start");
         registers = NULL;
         return false;

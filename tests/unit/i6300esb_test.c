@@ -129,6 +129,25 @@ static void watchdog_that_does_not_start_is_not_used(void **state)
     assert_int_equal(load_le16(block + RELOAD), 0);
 }
 
+static uint32_t absent(uint16_t port, uint32_t bytes, uint32_t kept)
+{
+    (void)port;
+    (void)kept;
+    return UINT32_MAX >> (32 - 8 * bytes);
+}
+
+/* Takes a machine whose configuration space is in memory alone, such as QEMU's microvm. */
+static void watchdog_without_the_configuration_ports_is_not_used(void **state)
+{
+    (void)state;
+    fake_ports_read = absent;
+    fake_ports_written = NULL;
+    assert_false(i6300esb_start(SECOND_NS));
+    store_le16(block + RELOAD, 0);
+    i6300esb_poll(10 * (uint64_t)SECOND_NS);
+    assert_int_equal(load_le16(block + RELOAD), 0);
+}
+
 static void both_stages_share_the_time_and_the_first_is_silent(void **state)
 {
     (void)state;
@@ -166,6 +185,7 @@ int main(void)
         cmocka_unit_test_setup(machine_without_the_watchdog_starts_none, set_up),
         cmocka_unit_test_setup(watchdog_without_an_address_is_left_alone, set_up),
         cmocka_unit_test_setup(watchdog_that_does_not_start_is_not_used, set_up),
+        cmocka_unit_test_setup(watchdog_without_the_configuration_ports_is_not_used, set_up),
         cmocka_unit_test_setup(both_stages_share_the_time_and_the_first_is_silent, set_up),
         cmocka_unit_test_setup(longest_time_is_2082_seconds, set_up),
         cmocka_unit_test_setup(poll_reloads_after_a_third_of_the_time, set_up),
