@@ -1,38 +1,11 @@
-/* The TSC as a clock. The hypervisor or the CPU reports its frequency; else it is measured against a timer of known
- * frequency. */
+/* The TSC as a clock: cycles to nanoseconds. kernel/time/tsc_frequency.c finds the frequency. */
 #include "kernel/time/clock.h"
 
-#include <string.h>
-
 #include "base/assert.h"
-#include "base/bytes.h"
 #include "base/cycles.h"
 #include "base/log.h"
 #include "kernel/cpu/cpu.h"
-#include "kernel/cpu/ports.h"
-#include "kernel/firmware/acpi.h"
-#include "kernel/firmware/acpi_spec.h"
-#include "kernel/memory/memory.h"
-#include "kernel/time/kvmclock.h"
-
-enum {
-    /* SDM vol. 2, CPUID */
-    CPUID_TSC = 0x15,
-    CPUID_FREQUENCY = 0x16,
-
-    /* lkml.org/lkml/2008/10/1/246, "Leaf 0x40000010, Timing Information": EAX is the virtual TSC's kHz */
-    CPUID_HYPERVISOR_TIMING = 0x40000010,
-
-    /* Intel 8254 data sheet; port 0x61 is the PC/AT's "system control port B" */
-    PIT_CHANNEL2 = 0x42,
-    PIT_CONTROL = 0x43,
-    PIT_CHANNEL2_MODE2 = 0xb4, /* channel 2, low then high byte, rate generator */
-    PIT_LATCH_CHANNEL2 = 0x80,
-    PIT_HZ = 1193182,
-    SYSTEM_CONTROL_B = 0x61,
-    SYSTEM_CONTROL_B_GATE2 = 0x01,
-    SYSTEM_CONTROL_B_SPEAKER = 0x02,
-};
+#include "kernel/time/tsc_frequency.h"
 
 static struct {
     uint64_t start_cycles, start_ns; /* the clock showed start_ns when the TSC was at start_cycles */
@@ -40,157 +13,6 @@ static struct {
     uint64_t khz;
     const char *source;
 } tsc;
-
-/* ------------------------------------------------------------------------------------------------ reported */
-
-static bool hypervisor_is(const char *signature) { return strcmp(cpu.hypervisor, signature) == 0; }
-
-static uint64_t khz_of_hypervisor_leaf(void)
-{
-    bool knows = hypervisor_is("KVMKVMKVM") || hypervisor_is("VMwareVMware");
-    return knows && cpu.hypervisor_leaf_max >= CPUID_HYPERVISOR_TIMING ? cpuid(CPUID_HYPERVISOR_TIMING, 0).eax : 0;
-}
-
-/* Computes crystal Hz (ECX) * EBX / EAX, SDM vol. 2, CPUID leaf 0x15. CPUs that do not report the crystal have the base
- * frequency of leaf 0x16 as the TSC's (SDM vol. 3 §18.7.3). */
-static uint64_t khz_of_cpuid(void)
-{
-    if (cpu.leaf_max < CPUID_TSC) {
-        return 0;
-    }
-    struct cpuid ratio = cpuid(CPUID_TSC, 0);
-    if (ratio.eax == 0 || ratio.ebx == 0) {
-        return 0;
-    }
-    if (ratio.ecx != 0) {
-        return (uint64_t)ratio.ecx * ratio.ebx / ratio.eax / 1000;
-    }
-    return cpu.leaf_max >= CPUID_FREQUENCY ? (uint64_t)(cpuid(CPUID_FREQUENCY, 0).eax & 0xffff) * 1000 : 0;
-}
-
-/* ------------------------------------------------------------------------------------------------ measured */
-
-/* A counter that goes up at a known rate. */
-struct counter_clock {
-    uint32_t (*read)(void);
-    uint32_t mask;
-    uint32_t hz;
-};
-
-enum {
-    MEASURE_MS = 20, /* a reading is good to about 1 us at either end: 100 ppm */
-    MEASURE_AGREE_PPM = 500,
-    MEASURE_TRIES_MAX = 8, /* a host that takes the CPU away spoils one; two must agree */
-    EDGE_TRIES = 8,
-    STUCK_READS_MAX = 1000000, /* about a second of reads without the counter moving: there is no timer */
-};
-
-static struct acpi_register pm_timer;
-
-static uint32_t pm_timer_read(void)
-{
-    return pm_timer.space == ACPI_SPACE_PORT ? port_in32((uint16_t)pm_timer.address)
-                                             : *(volatile uint32_t *)pm_timer.address;
-}
-
-static uint32_t pit_read(void)
-{
-    port_out8(PIT_CONTROL, PIT_LATCH_CHANNEL2);
-    uint32_t low = port_in8(PIT_CHANNEL2);
-    return -(low | (uint32_t)port_in8(PIT_CHANNEL2) << 8); /* it counts down */
-}
-
-static void pit_start(void)
-{
-    uint8_t control = port_in8(SYSTEM_CONTROL_B);
-    port_out8(SYSTEM_CONTROL_B, (uint8_t)((control & ~SYSTEM_CONTROL_B_SPEAKER) | SYSTEM_CONTROL_B_GATE2));
-    port_out8(PIT_CONTROL, PIT_CHANNEL2_MODE2);
-    port_out8(PIT_CHANNEL2, 0); /* 65536: 54.9 ms to the wrap, longer than a measurement */
-    port_out8(PIT_CHANNEL2, 0);
-}
-
-struct edge {
-    uint64_t cycles;
-    uint32_t count;
-};
-
-/* Reads both clocks at one moment: takes the shortest of several readings. */
-static struct edge edge_read(const struct counter_clock *counter)
-{
-    ASSERT(counter->read != NULL);
-    struct edge best = { 0 };
-    uint64_t best_width = UINT64_MAX;
-    for (int i = 0; i < EDGE_TRIES; i++) {
-        uint64_t before = cycles_now();
-        uint32_t count = counter->read();
-        uint64_t width = cycles_now() - before;
-        if (width < best_width) {
-            best_width = width;
-            best = (struct edge){ before + width / 2, count };
-        }
-    }
-    return best;
-}
-
-/* Measures once, in kHz. Returns 0 when the counter stands still. */
-static uint64_t khz_measure_once(const struct counter_clock *counter)
-{
-    uint32_t wanted = counter->hz / 1000 * MEASURE_MS;
-    ASSERT(wanted != 0 && wanted < counter->mask);
-    struct edge first = edge_read(counter);
-    uint32_t last = first.count, stuck = 0;
-    for (;;) {
-        uint32_t now = counter->read();
-        if (((now - first.count) & counter->mask) >= wanted) {
-            break;
-        }
-        stuck = now == last ? stuck + 1 : 0;
-        if (stuck == STUCK_READS_MAX) {
-            return 0;
-        }
-        last = now;
-    }
-    struct edge second = edge_read(counter);
-    uint64_t ticks = (second.count - first.count) & counter->mask;
-    return ticks == 0 ? 0 : (second.cycles - first.cycles) * counter->hz / ticks / 1000;
-}
-
-static uint64_t khz_measure(const struct counter_clock *counter)
-{
-    ASSERT(counter->hz != 0 && counter->mask != 0);
-    uint64_t before = khz_measure_once(counter);
-    for (int i = 0; before != 0 && i < MEASURE_TRIES_MAX; i++) {
-        uint64_t khz = khz_measure_once(counter);
-        uint64_t apart = khz > before ? khz - before : before - khz;
-        if (apart * 1000000 <= before * MEASURE_AGREE_PPM) {
-            return (khz + before) / 2;
-        }
-        before = khz;
-    }
-    return before; /* a busy host: the last is as good as any */
-}
-
-static uint64_t khz_of_pm_timer(void)
-{
-    uint32_t bits;
-    pm_timer = acpi_pm_timer(&bits);
-    if (pm_timer.space == ACPI_SPACE_NONE) {
-        return 0;
-    }
-    ASSERT(bits == 24 || bits == 32);
-    if (pm_timer.space == ACPI_SPACE_MEMORY) {
-        memory_map_device(pm_timer.address, 4);
-    }
-    return khz_measure(&(struct counter_clock){ pm_timer_read, (uint32_t)(BIT(bits) - 1), PM_TIMER_HZ });
-}
-
-static uint64_t khz_of_pit(void)
-{
-    pit_start();
-    return khz_measure(&(struct counter_clock){ pit_read, 0xffff, PIT_HZ });
-}
-
-/* ------------------------------------------------------------------------------------------------ the clock */
 
 static void tsc_set(uint64_t start_cycles, uint64_t start_ns)
 {
@@ -202,21 +24,7 @@ static void tsc_set(uint64_t start_cycles, uint64_t start_ns)
 
 bool clock_init(void)
 {
-    /* The hypervisor first: behind it the CPU's own leaves may describe the host. */
-    static const struct {
-        uint64_t (*khz)(void);
-        const char *name;
-    } sources[] = {
-        { khz_of_hypervisor_leaf, "hypervisor leaf" },
-        { kvmclock_tsc_khz, "kvmclock" },
-        { khz_of_cpuid, "cpuid 0x15" },
-        { khz_of_pm_timer, "acpi pm timer" },
-        { khz_of_pit, "pit" },
-    };
-    for (size_t i = 0; i < ARRAY_COUNT(sources) && tsc.khz == 0; i++) {
-        tsc.khz = sources[i].khz();
-        tsc.source = sources[i].name;
-    }
+    tsc.khz = tsc_frequency_khz(&tsc.source);
     if (tsc.khz == 0) {
         log_line("clock: the machine does not report the TSC's frequency, and has no ACPI timer and no PIT to measure "
                  "it by");
