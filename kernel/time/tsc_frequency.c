@@ -72,7 +72,7 @@ enum {
     MEASURE_MS = 20, /* a reading is good to about 1 us at either end: 100 ppm */
     MEASURE_AGREE_PPM = 500,
     MEASURE_TRIES_MAX = 8, /* a host that takes the CPU away spoils one; two must agree */
-    EDGE_TRIES = 8,
+    READING_TRIES = 8,
     STUCK_READS_MAX = 1000000, /* about a second of reads without the counter moving: there is no timer */
 };
 
@@ -100,24 +100,24 @@ static void pit_start(void)
     port_out8(PIT_CHANNEL2, 0);
 }
 
-struct edge {
+struct reading {
     uint64_t cycles;
     uint32_t count;
 };
 
 /* Reads both clocks at one moment: takes the shortest of several readings. */
-static struct edge edge_read(const struct counter_clock *counter)
+static struct reading reading_take(const struct counter_clock *counter)
 {
     ASSERT(counter->read != NULL);
-    struct edge best = { 0 };
+    struct reading best = { 0 };
     uint64_t best_width = UINT64_MAX;
-    for (int i = 0; i < EDGE_TRIES; i++) {
+    for (int i = 0; i < READING_TRIES; i++) {
         uint64_t before = cycles_now();
         uint32_t count = counter->read();
         uint64_t width = cycles_now() - before;
         if (width < best_width) {
             best_width = width;
-            best = (struct edge){ before + width / 2, count };
+            best = (struct reading){ before + width / 2, count };
         }
     }
     return best;
@@ -128,7 +128,7 @@ static uint64_t khz_measure_once(const struct counter_clock *counter)
 {
     uint32_t wanted = counter->hz / 1000 * MEASURE_MS;
     ASSERT(wanted != 0 && wanted < counter->mask);
-    struct edge first = edge_read(counter);
+    struct reading first = reading_take(counter);
     uint32_t last = first.count, stuck = 0;
     for (;;) {
         uint32_t now = counter->read();
@@ -141,7 +141,7 @@ static uint64_t khz_measure_once(const struct counter_clock *counter)
         }
         last = now;
     }
-    struct edge second = edge_read(counter);
+    struct reading second = reading_take(counter);
     uint64_t ticks = (second.count - first.count) & counter->mask;
     return ticks == 0 ? 0 : (second.cycles - first.cycles) * counter->hz / ticks / 1000;
 }
