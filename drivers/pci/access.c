@@ -74,8 +74,9 @@ static const struct acpi_ecam *ecam_of_segment_0(void)
     return NULL;
 }
 
-/* Returns the MiB below the configuration space, which counts as free where nobody has assigned addresses. In QEMU's
- * microvm, the one known machine of this kind, it is the end of the window that the host bridge forwards. */
+/* Returns the MiB below the configuration space. It and those below count as free where nobody has assigned addresses.
+ * In QEMU's microvm, the one known machine of this kind, they are the end of the window that the host bridge forwards,
+ * 512 MiB long. */
 static uint32_t spare_below(uint64_t ecam_base)
 {
     return ecam_base > BIT(31) && ecam_base < BIT(32) ? (uint32_t)ecam_base - PCI_SPARE_BYTES : 0;

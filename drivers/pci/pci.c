@@ -218,27 +218,27 @@ struct pci_bar pci_bar_read(const struct pci_access *access, struct pci_address 
     return bar;
 }
 
-/* PCI 3.0 §6.2.5.1: Assigns an address, a multiple of the size. Returns false if no room is left. */
-static bool pci_bar_assign(const struct pci_access *access, struct pci_address address, unsigned index,
-                           const struct pci_bar *bar, uint32_t *used_bytes)
+/* PCI 3.0 §6.2.5.1: Assigns an address, a multiple of the size, out of the MiB at `spare`. Does nothing if no room is
+ * left. */
+static void pci_bar_assign(const struct pci_access *access, struct pci_address address, unsigned index,
+                           const struct pci_bar *bar, uint32_t spare, uint32_t *used_bytes)
 {
-    ASSERT(access->spare != 0);
+    ASSERT(spare % PCI_SPARE_BYTES == 0);
     ASSERT(index < PCI_BAR_COUNT);
     uint64_t at = (*used_bytes + bar->bytes - 1) & ~(bar->bytes - 1);
     if (at >= PCI_SPARE_BYTES || bar->bytes > PCI_SPARE_BYTES - at)
-        return false;
-    pci_write(access, address, (uint16_t)(PCI_BAR0 + 4 * index), access->spare + (uint32_t)at);
+        return;
+    pci_write(access, address, (uint16_t)(PCI_BAR0 + 4 * index), spare + (uint32_t)at);
     if (bar->is_64)
         pci_write(access, address, (uint16_t)(PCI_BAR0 + 4 * index + 4), 0);
     *used_bytes = (uint32_t)(at + bar->bytes);
     ASSERT(*used_bytes <= PCI_SPARE_BYTES);
-    return true;
 }
 
 /* PCI-to-PCI Bridge 1.2 §3.2.5.8: Sets base and limit, the upper 12 bits of the first and last MiB forwarded. */
-static void pci_bridge_open(const struct pci_access *access, struct pci_address bridge)
+static void pci_bridge_open(const struct pci_access *access, struct pci_address bridge, uint32_t spare)
 {
-    uint32_t mib = access->spare >> 16 & 0xfff0;
+    uint32_t mib = spare >> 16 & 0xfff0;
     pci_write(access, bridge, PCI_BRIDGE_MEMORY, mib << 16 | mib);
     pci_write(access, bridge, PCI_COMMAND_STATUS, PCI_COMMAND_MEMORY | PCI_COMMAND_BUS_MASTER);
 }
@@ -246,12 +246,14 @@ static void pci_bridge_open(const struct pci_access *access, struct pci_address 
 void pci_assign(const struct pci_access *access, const struct pci_list *list, const struct pci_function *function)
 {
     struct pci_bar bar;
-    uint32_t used_bytes = 0;
+    size_t place = (size_t)(function - list->function);
+    ASSERT(place < list->count);
+    uint32_t spare = access->spare - (uint32_t)place * PCI_SPARE_BYTES, used_bytes = 0;
     for (unsigned i = 0; i < PCI_BAR_COUNT; i += bar.is_64 ? 2 : 1) {
         bar = pci_bar_read(access, function->address, i);
         bool wants = bar.present && !bar.is_port && bar.base == 0;
         if (wants && access->spare != 0)
-            pci_bar_assign(access, function->address, i, &bar, &used_bytes);
+            pci_bar_assign(access, function->address, i, &bar, spare, &used_bytes);
     }
     if (used_bytes == 0)
         return;
@@ -262,7 +264,7 @@ void pci_assign(const struct pci_access *access, const struct pci_list *list, co
             struct pci_address at = list->function[i].address;
             if (!list->function[i].is_bridge || (uint8_t)(pci_read(access, at, PCI_BRIDGE_BUSES) >> 8) != bus)
                 continue;
-            pci_bridge_open(access, at);
+            pci_bridge_open(access, at, spare);
             bus = at.bus;
             break;
         }

@@ -23,9 +23,9 @@ struct pci_access {
     void *context;
     uint8_t bus_first, bus_last;
     const char *name; /* "ports", "ecam" */
-    uint32_t spare;   /* PCI_SPARE_BYTES of addresses that pci_assign may use; 0: none known */
+    uint32_t spare;   /* addresses from here downwards are pci_assign's; 0: none are known to be free */
 };
-enum { PCI_SPARE_BYTES = 1 << 20 }; /* the least window of a bridge */
+enum { PCI_SPARE_BYTES = 1 << 20 }; /* for each function: the least window of a bridge */
 
 struct pci_function {
     struct pci_address address;

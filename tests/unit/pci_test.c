@@ -319,12 +319,13 @@ static void unassigned_bars_are_assigned_behind_bridges(void **state)
     put(&fake[nic_index], PCI_BAR0 + 20, 0, 0xffffffff);
     pci_scan_bus(&spare, &list, 0);
     pci_assign(&spare, &list, listed(0x10411af4));
+    assert_ptr_equal(listed(0x10411af4), &list.function[3]);       /* its MiB is the fourth from the top */
     assert_int_equal(fake[nic_index].word[PCI_BAR0 / 4 + 0], 0x1); /* ports are left alone */
-    assert_int_equal(fake[nic_index].word[PCI_BAR0 / 4 + 1], 0xdff00000);
-    assert_int_equal(fake[nic_index].word[PCI_BAR0 / 4 + 4], 0xdff0400c);
+    assert_int_equal(fake[nic_index].word[PCI_BAR0 / 4 + 1], 0xdfc00000);
+    assert_int_equal(fake[nic_index].word[PCI_BAR0 / 4 + 4], 0xdfc0400c);
     assert_int_equal(fake[nic_index].word[PCI_BAR0 / 4 + 5], 0);
     for (int bridge = up; bridge <= down; bridge++) {
-        assert_int_equal(fake[bridge].word[PCI_BRIDGE_MEMORY / 4], 0xdff0dff0);
+        assert_int_equal(fake[bridge].word[PCI_BRIDGE_MEMORY / 4], 0xdfc0dfc0);
         assert_int_equal(fake[bridge].word[PCI_COMMAND_STATUS / 4], PCI_COMMAND_MEMORY | PCI_COMMAND_BUS_MASTER);
     }
 
@@ -347,6 +348,22 @@ static void a_bar_larger_than_the_spare_addresses_stays_unassigned(void **state)
     pci_scan_bus(&spare, &list, 0);
     pci_assign(&spare, &list, &list.function[0]);
     assert_int_equal(fake[0].word[PCI_BAR0 / 4], 0);
+}
+
+/* Takes a watchdog and a network card that both want addresses: each gets its own. */
+static void two_functions_get_different_addresses(void **state)
+{
+    (void)state;
+    struct pci_access spare = access;
+    spare.spare = 0xdff00000;
+    for (uint8_t device = 1; device <= 2; device++)
+        put(&fake[add(-1, device, 0, 0x10411af4)], PCI_BAR0, 0, 0xfffff000);
+    pci_scan_bus(&spare, &list, 0);
+    pci_assign(&spare, &list, &list.function[0]);
+    pci_assign(&spare, &list, &list.function[1]);
+    assert_int_not_equal(fake[0].word[PCI_BAR0 / 4], 0);
+    assert_int_not_equal(fake[1].word[PCI_BAR0 / 4], 0);
+    assert_int_not_equal(fake[0].word[PCI_BAR0 / 4], fake[1].word[PCI_BAR0 / 4]);
 }
 
 static void enabling_wakes_and_quietens(void **state)
@@ -379,6 +396,7 @@ int main(void)
         cmocka_unit_test_setup(bars_are_sized_with_decoding_off_and_restored, set_up),
         cmocka_unit_test_setup(unassigned_bars_are_assigned_behind_bridges, set_up),
         cmocka_unit_test_setup(a_bar_larger_than_the_spare_addresses_stays_unassigned, set_up),
+        cmocka_unit_test_setup(two_functions_get_different_addresses, set_up),
         cmocka_unit_test_setup(enabling_wakes_and_quietens, set_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
