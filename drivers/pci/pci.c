@@ -295,26 +295,28 @@ void pci_msix_set(const struct pci_access *access, struct pci_address address, b
     pci_write(access, address, at, on ? control | enable : control);
 }
 
-static bool pci_wake(const struct pci_access *access, struct pci_address address)
+/* PCI Power Management 1.2 §3.2.4, No_Soft_Reset: a function that leaves D3 may lose its addresses. */
+static void pci_wake(const struct pci_access *access, struct pci_address address, void (*wait_us)(uint32_t us))
 {
     unsigned budget = PCI_CAPABILITY_COUNT_MAX;
     uint8_t at = pci_capability_next(access, address, PCI_CAPABILITY_POWER, 0, &budget);
-    if (at == 0)
-        return false;
-    ASSERT(at >= PCI_CAPABILITY_OFFSET_MIN);
-    uint32_t control = pci_read(access, address, at + PCI_POWER_CONTROL);
+    uint32_t control = at != 0 ? pci_read(access, address, at + PCI_POWER_CONTROL) : 0, bar[PCI_BAR_COUNT];
     if ((control & PCI_POWER_STATE) == 0)
-        return false;
+        return;
+    ASSERT(at >= PCI_CAPABILITY_OFFSET_MIN);
+    for (unsigned i = 0; i < PCI_BAR_COUNT; i++)
+        bar[i] = pci_read(access, address, (uint16_t)(PCI_BAR0 + 4 * i));
     pci_write(access, address, at + PCI_POWER_CONTROL, control & ~(uint32_t)PCI_POWER_STATE);
-    return true;
+    wait_us(PCI_POWER_WAIT_US);
+    for (unsigned i = 0; i < PCI_BAR_COUNT; i++)
+        pci_write(access, address, (uint16_t)(PCI_BAR0 + 4 * i), bar[i]);
 }
 
-bool pci_enable(const struct pci_access *access, struct pci_address address)
+void pci_enable(const struct pci_access *access, struct pci_address address, void (*wait_us)(uint32_t us))
 {
-    bool slept = pci_wake(access, address);
+    pci_wake(access, address, wait_us);
     pci_msix_set(access, address, false);
     uint32_t command = pci_read(access, address, PCI_COMMAND_STATUS) & 0xffff;
     pci_write(access, address, PCI_COMMAND_STATUS,
               command | PCI_COMMAND_IO | PCI_COMMAND_MEMORY | PCI_COMMAND_BUS_MASTER | PCI_COMMAND_INTERRUPT_DISABLE);
-    return slept;
 }

@@ -79,9 +79,9 @@ struct pci_bar pci_bar_read(const struct pci_access *access, struct pci_address 
  * bridges above it for them. Does nothing to a function that has its addresses. */
 void pci_assign(const struct pci_access *access, const struct pci_list *list, const struct pci_function *function);
 
-/* Makes a function ready to be driven: memory, ports and bus mastering on, INTx and MSI-X off, awake (D0). Returns
- * true if it slept: the caller waits 10 ms before the first access (PCI Power Management 1.2 §5.4). */
-bool pci_enable(const struct pci_access *access, struct pci_address address);
+/* Makes a function ready to be driven: memory, ports and bus mastering on, INTx and MSI-X off, awake (D0). A function
+ * that slept keeps its addresses; `wait_us` waits until it may be accessed. */
+void pci_enable(const struct pci_access *access, struct pci_address address, void (*wait_us)(uint32_t us));
 
 /* Returns the offset of the MSI-X capability, or 0; its table is at *offset in *bar. */
 uint8_t pci_msix_find(const struct pci_access *access, struct pci_address address, unsigned *bar, uint32_t *offset);

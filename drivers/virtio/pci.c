@@ -120,8 +120,7 @@ bool virtio_pci_open(struct virtio_pci *pci, const struct pci_access *access, co
     struct pci_bar bar[PCI_BAR_COUNT] = { 0 };
     for (unsigned i = 0; i < PCI_BAR_COUNT; i += bar[i].is_64 ? 2 : 1)
         bar[i] = pci_bar_read(access, address, i);
-    if (pci_enable(access, address))
-        clock_spin_us(10000);
+    pci_enable(access, address, clock_spin_us);
 
     pci->bus.interrupts = message && msix_open(access, address, bar, message);
 

@@ -8,6 +8,7 @@
 #include "drivers/pci/pci.h"
 #include "kernel/cpu/ports.h"
 #include "kernel/memory/memory.h"
+#include "kernel/time/clock.h"
 
 enum {
     VENDOR_INTEL = 0x8086,
@@ -93,7 +94,7 @@ bool i6300esb_start(uint64_t timeout_ns)
         log_line("watchdog: i6300esb without an address, left alone");
         return false;
     }
-    pci_enable(access, address);
+    pci_enable(access, address, clock_spin_us);
     registers = memory_map_device(bar.base, REGISTER_BYTES);
 
     ASSERT(timeout_ns != 0);

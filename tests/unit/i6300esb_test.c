@@ -11,6 +11,7 @@
 #include "drivers/pci/pci.h"
 #include "drivers/pci/spec.h"
 #include "kernel/memory/memory.h"
+#include "kernel/time/clock.h"
 #include "tests/lib/fake_ports.h"
 
 /* The state of the one watchdog starts again with each test. */
@@ -54,6 +55,8 @@ volatile void *memory_map_device(uint64_t physical, size_t bytes)
     assert_int_equal(bytes, sizeof block);
     return block;
 }
+
+void clock_spin_us(uint32_t us) { (void)us; }
 
 static uint32_t watchdog_read(uint16_t port, uint32_t bytes, uint32_t kept)
 {

@@ -366,6 +366,16 @@ static void two_functions_get_different_addresses(void **state)
     assert_int_not_equal(fake[0].word[PCI_BAR0 / 4], fake[1].word[PCI_BAR0 / 4]);
 }
 
+static uint32_t waited_us;
+
+/* Waits, and resets the function meanwhile, as PCI Power Management 1.2 §3.2.4 allows. */
+static void wait_for_reset(uint32_t us)
+{
+    waited_us += us;
+    put(&fake[0], PCI_BAR0 + 16, 0xc, 0xffffc000);
+    put(&fake[0], PCI_BAR0 + 20, 0, 0xffffffff);
+}
+
 static void enabling_wakes_and_quietens(void **state)
 {
     (void)state;
@@ -374,11 +384,18 @@ static void enabling_wakes_and_quietens(void **state)
     put(&fake[0], 0x40, 0x5000 | PCI_CAPABILITY_POWER, 0);
     put(&fake[0], 0x44, 0x0103, 0xffff);                               /* D3hot, PME enabled */
     put(&fake[0], 0x50, 0x80020000 | PCI_CAPABILITY_MSIX, 0xc0000000); /* MSI-X on, 3 vectors */
-    assert_true(pci_enable(&access, nic));
+    put(&fake[0], PCI_BAR0 + 16, 0xfe00000c, 0xffffc000);
+    put(&fake[0], PCI_BAR0 + 20, 0x00000038, 0xffffffff);
+    waited_us = 0;
+    pci_enable(&access, nic, wait_for_reset);
     assert_int_equal(fake[0].word[0x44 / 4], 0x0100);
     assert_int_equal(fake[0].word[0x50 / 4], 0x00020000 | PCI_CAPABILITY_MSIX);
     assert_int_equal(fake[0].word[PCI_COMMAND_STATUS / 4] & 0xffff, 0x0407);
-    assert_false(pci_enable(&access, nic));
+    assert_int_equal(fake[0].word[PCI_BAR0 / 4 + 4], 0xfe00000c);
+    assert_int_equal(fake[0].word[PCI_BAR0 / 4 + 5], 0x38);
+    assert_int_equal(waited_us, 10000);
+    pci_enable(&access, nic, wait_for_reset);
+    assert_int_equal(waited_us, 10000);
 }
 
 int main(void)
