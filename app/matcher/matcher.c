@@ -111,37 +111,15 @@ static bool divides(const struct matcher *m, uint32_t i, uint32_t start, uint32_
     return equal && (c->tail_digits <= 1 || modulus_tail_divides(c, m->text + end, end - start, &tail));
 }
 
-/* Returns true if another modulus hands out this pair: README.md, "Once only". */
-static bool belongs_to_another(struct matcher *m, uint32_t i, uint32_t start, uint32_t end)
-{
-    struct burst_search *s = &m->search;
-    const bool hashed = (m->hash_always >> i & 1) != 0;
-    for (uint32_t other = 0; other < (hashed ? i : m->modulus_count); other++)
-        if ((m->hash_always >> other & 1) != 0 && divides(m, other, start, end))
-            return true;
-    if (hashed)
-        return false;
-    for (uint32_t k = 0; k < s->known; k++)
-        if (s->known_pair[k].start == start && s->known_pair[k].end == end)
-            return true;
-    if (s->known < MATCHER_KNOWN_MAX) {
-        s->known_pair[s->known++] = (struct matcher_pair){ start, end, i };
-        return false;
-    }
-    for (uint32_t other = 0; other < i; other++)
-        if (m->moduli[other].method == MODULUS_FILTER && divides(m, other, start, end))
-            return true;
-    return false;
-}
-
-/* Queues a pair that a modulus divides, unless another modulus hands it out. */
+/* Queues a pair that a modulus divides. The first modulus that divides a pair hands it out. */
 static void pair_add(struct matcher *m, uint32_t i, uint32_t start, uint32_t end)
 {
     struct burst_search *s = &m->search;
     ASSERT(start < end && end <= MATCHER_HISTORY + m->burst_count && end - start <= m->n);
     ASSERT(m->text[start] != '0' && s->queued < MATCHER_QUEUE_MAX);
-    if (m->modulus_count > 1 && belongs_to_another(m, i, start, end))
-        return;
+    for (uint32_t other = 0; other < i; other++)
+        if (divides(m, other, start, end))
+            return;
     s->queue[s->queued++] = (struct matcher_pair){ start, end, i };
 }
 
@@ -328,7 +306,7 @@ HOT void matcher_begin(struct matcher *m, const uint8_t *digits, size_t count)
     copy_here(m->text + MATCHER_HISTORY, digits, count);
     memset(m->text + MATCHER_HISTORY + count, '0', 64);
     s->open = true;
-    s->queued = s->given = s->known = s->overflowed = 0;
+    s->queued = s->given = s->overflowed = 0;
     s->hashed = m->hash_always | m->window_overflowed;
     for (uint32_t i = 0; i < m->modulus_count; i++) {
         s->budget[i] = MATCHER_BUDGET;
@@ -454,7 +432,7 @@ void matcher_check_state(const struct matcher *m)
     ASSERT(m->n >= 1 && m->n <= MATCHER_N_DIGITS_MAX);
     ASSERT(m->modulus_count >= 1 && m->modulus_count <= MATCHER_MODULUS_COUNT_MAX);
     ASSERT(m->burst_count <= MATCHER_BURST_DIGITS_MAX);
-    ASSERT(s->given <= s->queued && s->queued <= MATCHER_QUEUE_MAX && s->known <= MATCHER_KNOWN_MAX);
+    ASSERT(s->given <= s->queued && s->queued <= MATCHER_QUEUE_MAX);
     ASSERT(m->checks.count <= MATCHER_CHECKS_MAX);
     ASSERT(!s->hash.active || s->open);
     ASSERT(!m->adding || m->modulus_count < MATCHER_MODULUS_COUNT_MAX);

@@ -16,7 +16,6 @@ enum {
     MATCHER_BUDGET_BLOCK = 4,    /* and so many for each further block */
     MATCHER_QUEUE_MAX = 512,     /* pairs found and not handed out */
     MATCHER_WALK_MAX = 1024,     /* ends and starts that a slice takes, 15 us with 8 moduli */
-    MATCHER_KNOWN_MAX = 64,      /* pairs of a burst that are remembered against other moduli */
     MATCHER_CHECKS_MAX = 16,     /* answers of a burst that are checked exactly */
     MATCHER_PENDING_MAX = 32,    /* early answers whose digits have not come yet */
     MATCHER_REHEARSAL_DIGITS = 128,
@@ -48,9 +47,9 @@ struct burst_search {
     /* Answers that end up to here, and begin in the burst or FILTER_GROUP_BEFORE digits before, are the filter's. */
     uint32_t filtered_to[MATCHER_MODULUS_COUNT_MAX];
     uint32_t budget[MATCHER_MODULUS_COUNT_MAX];
-    uint32_t queued, given, known;
+    uint32_t queued, given;
     struct hash_search hash;
-    struct matcher_pair queue[MATCHER_QUEUE_MAX], known_pair[MATCHER_KNOWN_MAX];
+    struct matcher_pair queue[MATCHER_QUEUE_MAX];
 };
 
 /* Candidates in the window by the probe from the burst's beginning. */
