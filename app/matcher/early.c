@@ -12,22 +12,29 @@ enum {
 
 static const uint8_t zeros[MATCHER_MODULUS_DIGITS_MAX] = { [0 ... MATCHER_MODULUS_DIGITS_MAX - 1] = '0' };
 
+/* Takes the next digits of text[start..end) into a remainder; true: all of them have been taken. */
+static bool remainder_step(const struct matcher *m, struct remainder *r, uint32_t start, uint32_t end, uint32_t modulus)
+{
+    ASSERT(modulus < m->modulus_count && start + r->digits < end);
+    if (r->digits == 0)
+        r->value = (struct big){ { 0 } };
+    const uint32_t count = (uint32_t)min_size(end - start - r->digits, DIGITS_A_SLICE);
+    big_append_mod(&r->value, m->text + start + r->digits, count, &m->moduli[modulus].value);
+    r->digits += count;
+    if (start + r->digits < end)
+        return false;
+    r->digits = 0;
+    return true;
+}
+
 bool exact_check_step(struct matcher *m)
 {
     struct exact_checks *checks = &m->checks;
     ASSERT(checks->count > 0 && checks->count <= MATCHER_CHECKS_MAX);
     const struct matcher_pair *pair = &checks->pair[checks->count - 1];
-    if (checks->digits_done == 0)
-        checks->remainder = (struct big){ { 0 } };
-    const uint32_t length = pair->end - pair->start,
-                   count = (uint32_t)min_size(length - checks->digits_done, DIGITS_A_SLICE);
-    big_append_mod(&checks->remainder, m->text + pair->start + checks->digits_done, count,
-                   &m->moduli[pair->modulus].value);
-    checks->digits_done += count;
-    if (checks->digits_done == length) {
-        m->stats.candidates_refuted += !big_is_zero(&checks->remainder);
+    if (remainder_step(m, &checks->remainder, pair->start, pair->end, pair->modulus)) {
+        m->stats.candidates_refuted += !big_is_zero(&checks->remainder.value);
         checks->count--;
-        checks->digits_done = 0;
     }
     return checks->count > 0;
 }
@@ -96,33 +103,30 @@ void early_settle(struct matcher *m)
 /* Finds the shortest completion of a value, given modulo M, of at most K digits. */
 static struct early_completion find_completion(const struct matcher_modulus *c, const struct big *value)
 {
-    const struct early_completion none = { 0 };
-    struct early_completion found = { .count = c->probe.digits, .value = c->value };
+    const uint32_t digits = c->probe.digits;
+    struct early_completion found = { .count = digits, .value = c->value };
     struct big residue = *value, limit = { { 1 } };
-    ASSERT(found.count > 0);
-    big_append_mod(&residue, zeros, c->probe.digits, &c->value);
-    if (big_is_zero(&residue))
-        return none; /* a multiple already, or it becomes one by zeros alone: not worth a guess */
+    ASSERT(digits > 0);
+    big_append_mod(&residue, zeros, digits, &c->value);
     big_sub(&found.value, &residue);
-    for (uint32_t k = 0; k < c->probe.digits; k++)
+    for (uint32_t k = 0; k < digits; k++)
         big_mul_add(&limit, 10, 0);
+    /* Not a candidate that is one within the tolerance only, nor one that zeros alone make a multiple. */
     if (big_compare(&found.value, &limit) >= 0)
-        return none; /* a candidate within the tolerance only */
+        return (struct early_completion){ 0 };
 
     /* Zeros at the end are further answers, found when they come - unless the factors 2 and 5 of M need them. */
     for (struct big shorter = found.value; found.count > 1 && big_div(&shorter, 10) == 0; found.count--)
         found.value = shorter;
-    for (int needed = 0;; needed++) {
+    for (uint32_t most = found.count + EARLY_ZEROS_MAX; found.count <= min_size(most, digits); found.count++) {
         struct big whole = *value; /* value * 10^count + completion is M then, or rather its next multiple */
         big_append_mod(&whole, zeros, found.count, &c->value);
         big_add(&whole, &found.value);
         if (big_compare(&whole, &c->value) == 0)
             return found;
-        if (needed == EARLY_ZEROS_MAX || found.count == c->probe.digits)
-            return none;
         big_mul_add(&found.value, 10, 0);
-        found.count++;
     }
+    return (struct early_completion){ 0 };
 }
 
 /* Returns true if the risk allows a completion. If M is close to a short number times a power of 10, the
@@ -195,28 +199,21 @@ bool early_step(struct matcher *m)
     if (s->modulus == m->modulus_count || ends_in_a_run(m))
         return false;
     const uint32_t i = s->modulus, count = m->window[i].count;
+    const uint32_t *start = &m->window[i].start[s->candidate];
     if (e->digits_max[i] == 0 || count > MATCHER_CANDIDATES_MAX || s->candidate == count) {
-        const bool offers = !s->complete && s->candidate > 0;
+        const bool offers_come = s->step != EARLY_OFFER && s->candidate > 0;
+        s->step = offers_come ? EARLY_OFFER : EARLY_VALUE;
+        s->modulus += !offers_come;
         s->candidate = 0;
-        s->complete = offers;
-        s->modulus += !offers;
-        return true;
-    }
-    if (s->complete) {
+    } else if (s->step == EARLY_VALUE) {
+        if (remainder_step(m, &s->value, *start, MATCHER_HISTORY, i))
+            s->step = EARLY_COMPLETION;
+    } else if (s->step == EARLY_COMPLETION) {
+        s->completion[s->candidate++] = find_completion(&m->moduli[i], &s->value.value);
+        s->step = EARLY_VALUE;
+    } else {
         offer(m, i, s->candidate++);
-        return true;
     }
-    const uint32_t begin = m->window[i].start[s->candidate], so_far = MATCHER_HISTORY - begin;
-    if (s->digits_done == 0)
-        s->exact = (struct big){ { 0 } };
-    if (s->digits_done < so_far) {
-        const uint32_t part = (uint32_t)min_size(so_far - s->digits_done, DIGITS_A_SLICE);
-        big_append_mod(&s->exact, m->text + begin + s->digits_done, part, &m->moduli[i].value);
-        s->digits_done += part;
-        return true;
-    }
-    s->completion[s->candidate++] = find_completion(&m->moduli[i], &s->exact);
-    s->digits_done = 0;
     return true;
 }
 

@@ -15,8 +15,8 @@ void matcher_idle_begin(struct matcher *m)
     m->filter.cached = 0;
     m->window_any = m->window_multiple = false;
     m->window_overflowed = 0;
-    m->checks.digits_done = 0;
-    memset(&m->early_answers.search, 0, offsetof(struct early_search, exact));
+    m->checks.remainder.digits = 0;
+    memset(&m->early_answers.search, 0, offsetof(struct early_search, completion));
 }
 
 /* Makes the end of the burst the window. */

@@ -61,12 +61,17 @@ struct window_candidates {
 
 enum idle_step { IDLE_CHECK, IDLE_SHIFT, IDLE_PROBE, IDLE_HASH, IDLE_CACHE, IDLE_EARLY, IDLE_WARM, IDLE_DONE };
 
-/* Exact remainders of answers, off the path. */
+/* The exact remainder of a substring, computed in slices. */
+struct remainder {
+    uint32_t digits; /* digits taken so far */
+    struct big value;
+};
+
+/* Answers to check exactly, off the path. */
 struct exact_checks {
     uint32_t count;
     struct matcher_pair pair[MATCHER_CHECKS_MAX];
-    uint32_t digits_done; /* digits of the last one */
-    struct big remainder;
+    struct remainder remainder; /* that of the last one */
 };
 
 /* The shortest completion of a candidate: `count` digits, 0 if it has none. */
@@ -75,12 +80,11 @@ struct early_completion {
     struct big value;
 };
 
-/* The search for early answers: modulus by modulus, first the completions of all candidates, then the offers. */
+/* The search for early answers: modulus by modulus, first each candidate's value and completion, then the offers. */
 struct early_search {
+    enum early_step { EARLY_VALUE, EARLY_COMPLETION, EARLY_OFFER } step;
     uint32_t modulus, candidate;
-    uint32_t digits_done; /* digits of the candidate */
-    bool complete;        /* all completions of the modulus are known */
-    struct big exact;
+    struct remainder value; /* the candidate's, modulo M */
     struct early_completion completion[MATCHER_CANDIDATES_MAX];
 };
 
