@@ -69,14 +69,16 @@ static uint32_t weight_at(const struct modulus_probe *probe, uint32_t n, uint32_
     return probe->weights[MODULUS_BEHIND - index];
 }
 
-/* Fills one vector's rows from `row` on, for `used` probes; returns the place behind them. `oldest` is the lowest group
- * of the vectors that may be in a batch with this one. */
-static uint32_t *fill_vector(struct filter *filter, const struct simd_ops *ops, const struct matcher_modulus *moduli,
-                             struct filter_vector *v, const struct filter_probe *probes, uint32_t used, int32_t oldest,
-                             uint32_t *row)
+/* Fills one vector's rows from `row` on; returns the place behind them. They reach down to the lowest group of all
+ * vectors, because those of a batch go down together. */
+static uint32_t *fill_vector(struct filter *filter, uint32_t index, uint32_t lanes,
+                             const struct matcher_modulus *moduli, uint32_t *row)
 {
-    const uint32_t lanes = ops->lanes, cold = UINT32_C(1) << 30;
-    ASSERT(used >= 1 && used <= lanes);
+    const struct filter_probe *probes = &filter->probe[index * lanes];
+    const uint32_t used = (uint32_t)min_size(filter->probe_count - index * lanes, lanes), cold = UINT32_C(1) << 30;
+    const int32_t oldest = bottom_group(filter->n, filter->probe[0].end);
+    struct filter_vector *v = &filter->vector[index];
+    ASSERT(index < filter->vector_count && used >= 1);
     *v = (struct filter_vector){
         .top = (probes[used - 1].end + FILTER_GROUP_BEFORE - 1) / FILTER_GROUP,
         .bottom = bottom_group(filter->n, probes[0].end),
@@ -86,8 +88,6 @@ static uint32_t *fill_vector(struct filter *filter, const struct simd_ops *ops, 
         v->start[l] = cold; /* for ever, if there is no probe in this lane */
     for (uint32_t l = 0; l < used; l++) {
         const struct modulus_probe *of = &moduli[probes[l].modulus].probe;
-        if (of->digits == 0)
-            continue;
         v->start[l] = of->offset + cold;
         v->limit[l] = of->limit;
         const uint32_t upper = (of->limit >> 16) + 1;
@@ -95,9 +95,7 @@ static uint32_t *fill_vector(struct filter *filter, const struct simd_ops *ops, 
     }
     for (int32_t group = v->top; group >= oldest; group--) {
         for (uint32_t l = 0; l < used; l++)
-            row[l] = group == (int32_t)(probes[l].end + FILTER_GROUP_BEFORE) / FILTER_GROUP - 1 && v->limit[l] > 0
-                         ? 0 - cold
-                         : 0;
+            row[l] = group == (int32_t)(probes[l].end + FILTER_GROUP_BEFORE) / FILTER_GROUP - 1 ? 0 - cold : 0;
         row += lanes;
         for (int32_t s = 1; s < FILTER_GROUP; s += 2, row += lanes)
             for (uint32_t l = 0; l < used; l++)
@@ -119,18 +117,8 @@ void filter_init(struct filter *filter, const struct simd_ops *ops, const struct
     sort_probes(filter);
     filter->vector_count = (filter->probe_count + ops->lanes - 1) / ops->lanes;
     uint32_t *row = filter->row;
-    for (uint32_t index = 0; index < filter->vector_count; index++) {
-        const struct filter_probe *probes = &filter->probe[index * ops->lanes];
-        const uint32_t batch = index < FILTER_BATCH ? 0 : index - FILTER_BATCH + 1; /* the first one beside it */
-        row = fill_vector(filter, ops, moduli, &filter->vector[index], probes,
-                          (uint32_t)min_size(filter->probe_count - index * ops->lanes, ops->lanes),
-                          bottom_group(n, filter->probe[batch * ops->lanes].end), row);
-    }
-    struct filter_probe window[MATCHER_MODULUS_COUNT_MAX];
-    for (uint32_t i = 0; i < count; i++)
-        window[i] = (struct filter_probe){ .modulus = (uint16_t)i };
-    row = fill_vector(filter, ops, moduli, &filter->vector[FILTER_WINDOW_VECTOR], window, count, bottom_group(n, 0),
-                      row);
+    for (uint32_t index = 0; index < filter->vector_count; index++)
+        row = fill_vector(filter, index, ops->lanes, moduli, row);
     ASSERT(row <= filter->row + ARRAY_COUNT(filter->row));
 
     const uint32_t block_words = 8 * ops->lanes;
@@ -150,7 +138,7 @@ void filter_check(const struct filter *filter)
         ASSERT(probe->end >= 5 && probe->end <= FILTER_BLOCK_DIGITS && probe->next > probe->end);
         ASSERT(k == 0 || filter->probe[k - 1].end <= probe->end);
     }
-    for (uint32_t index = 0; index <= FILTER_WINDOW_VECTOR; index++) {
+    for (uint32_t index = 0; index < filter->vector_count; index++) {
         const struct filter_vector *v = &filter->vector[index];
         ASSERT(v->top >= v->bottom - 1 && v->top - v->bottom < FILTER_GROUPS_MAX);
     }

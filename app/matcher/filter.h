@@ -15,9 +15,8 @@ enum {
     FILTER_BATCH = 3,               /* vectors that a pass takes together: they share each broadcast digit */
     FILTER_PROBES_MAX = MATCHER_MODULUS_COUNT_MAX * (FILTER_BLOCK_DIGITS / FILTER_DIGITS_MIN + 2),
     FILTER_VECTORS_MAX = FILTER_PROBES_MAX / FILTER_LANES_MIN,
-    FILTER_WINDOW_VECTOR = FILTER_VECTORS_MAX, /* the probes from the burst's beginning, one of each modulus */
     FILTER_GROUPS_MAX = (MATCHER_N_DIGITS_MAX + FILTER_BLOCK_DIGITS) / FILTER_GROUP + 4,
-    FILTER_ROW_WORDS = (FILTER_VECTORS_MAX + 1) * FILTER_GROUPS_MAX * (1 + FILTER_ROWS) * FILTER_LANES_MIN,
+    FILTER_ROW_WORDS = FILTER_VECTORS_MAX * FILTER_GROUPS_MAX * (1 + FILTER_ROWS) * FILTER_LANES_MIN,
     FILTER_CACHE_SUMS = 64 * 256, /* partial sums prepared for a burst at N <= 256, 2 us; 3/4 of that beyond */
 };
 
@@ -41,7 +40,7 @@ struct filter {
     uint16_t needed[FILTER_BLOCK_DIGITS + 2];  /* probes that a block with so many digits left needs */
     uint16_t first[MATCHER_MODULUS_COUNT_MAX]; /* the position of each modulus' first probe; 0: it has none */
     struct filter_probe probe[FILTER_PROBES_MAX];
-    struct filter_vector vector[FILTER_VECTORS_MAX + 1];
+    struct filter_vector vector[FILTER_VECTORS_MAX];
 
     /* Partial sums: of each start in the window, what it adds to a probe's sum, known before the burst. The upper 16
      * bits of each, two a word, group after group from the newest on. */

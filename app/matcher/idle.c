@@ -32,13 +32,16 @@ static void shift_window(struct matcher *m)
     m->ops->write(m->row + MATCHER_HISTORY - digits, m->text + MATCHER_HISTORY - digits, digits);
 }
 
-/* Lists a modulus' candidates in the window. */
+/* Lists a modulus' candidates in the window, by a probe from the burst's beginning. */
 static void list_candidates(struct matcher *m, uint32_t i)
 {
     const struct matcher_modulus *c = &m->moduli[i];
     struct window_candidates *w = &m->window[i];
     const uint8_t *burst = m->text + MATCHER_HISTORY;
     uint32_t before[MATCHER_CANDIDATES_MAX];
+    w->count = 0;
+    if (c->probe.digits == 0)
+        return;
     w->count = m->ops->candidates(&c->probe, burst, 1, m->n, before, MATCHER_CANDIDATES_MAX);
     if (w->count > MATCHER_CANDIDATES_MAX) {
         m->window_overflowed |= (uint32_t)(c->method == MODULUS_FILTER) << i;
@@ -51,17 +54,6 @@ static void list_candidates(struct matcher *m, uint32_t i)
         const bool multiple = w->sum[k] <= c->tolerance && c->tail_digits <= 1;
         m->window_any |= c->method == MODULUS_FILTER && !multiple;
         m->window_multiple |= c->method == MODULUS_FILTER && multiple;
-    }
-}
-
-static void probe_window(struct matcher *m)
-{
-    const uint64_t hot = m->ops->probe_window(&m->filter, m->row + MATCHER_HISTORY, m->modulus_count, &m->pass);
-    ASSERT(hot >> m->modulus_count == 0);
-    for (uint32_t i = 0; i < m->modulus_count; i++) {
-        m->window[i].count = 0;
-        if ((hot >> i & 1) != 0 && m->moduli[i].probe.digits > 0)
-            list_candidates(m, i);
     }
 }
 
@@ -139,7 +131,8 @@ bool matcher_prepare(struct matcher *m)
         m->idle_step = IDLE_PROBE;
         return true;
     case IDLE_PROBE:
-        probe_window(m);
+        for (uint32_t i = 0; i < m->modulus_count; i++)
+            list_candidates(m, i);
         m->idle_step = IDLE_HASH;
         return true;
     case IDLE_HASH:
@@ -191,15 +184,8 @@ void matcher_warm(struct matcher *m)
 
 void matcher_idle_finish(struct matcher *m)
 {
-    if (m->idle_step >= IDLE_CACHE)
-        return; /* without the cache the path takes longer */
     m->stats.candidates_unchecked += m->checks.count;
     m->checks.count = 0;
-    if (m->idle_step <= IDLE_SHIFT)
-        shift_window(m);
-    if (m->idle_step <= IDLE_PROBE)
-        probe_window(m);
-    for (; m->idle_modulus < m->modulus_count; m->idle_modulus++)
-        refresh_hash(m, m->idle_modulus);
-    m->idle_step = IDLE_CACHE;
+    while (m->idle_step < IDLE_CACHE) /* without the cache the path takes longer */
+        matcher_prepare(m);
 }

@@ -253,14 +253,6 @@ HOT static bool lanes_probe(const struct filter *filter, const uint32_t *block, 
     }
 }
 
-static uint64_t lanes_probe_window(const struct filter *filter, const uint32_t *block, uint32_t count,
-                                   struct filter_pass *pass)
-{
-    ASSERT(count <= LANES);
-    pass->first = FILTER_WINDOW_VECTOR * LANES;
-    return take_batch(filter, block, 1, false, count, pass);
-}
-
 /* Continues the sums of a vector's probes through the window, 8 starts at a time; each probe's lie in a row. */
 static void lanes_fill_cache(struct filter *filter, const uint32_t *block, uint32_t index)
 {
@@ -298,6 +290,5 @@ static void lanes_fill_cache(struct filter *filter, const uint32_t *block, uint3
 #define SIMD_OPS                                                                                                       \
     {                                                                                                                  \
         .digits_min = FILTER_DIGITS_MIN, .lanes = LANES, .write = lanes_write, .sum = lanes_sum, .scan = lanes_scan,   \
-        .candidates = lanes_candidates, .probe_window = lanes_probe_window, .fill_cache = lanes_fill_cache,            \
-        .probe = lanes_probe,                                                                                          \
+        .candidates = lanes_candidates, .fill_cache = lanes_fill_cache, .probe = lanes_probe,                          \
     }

@@ -1,5 +1,5 @@
-/* The variant in general registers: it hashes every modulus. Its filter has probes from the burst's beginning alone,
- * which early answers need. The compiler uses no other registers (tools/make/flags.mk). */
+/* The variant in general registers: it hashes every modulus, and its filter has no probes. The compiler uses no other
+ * registers (tools/make/flags.mk). */
 #include "app/matcher/simd_ops.h"
 
 #include "base/assert.h"
@@ -56,13 +56,6 @@ static uint32_t scalar_candidates(const struct modulus_probe *probe, const uint8
     return count;
 }
 
-static uint64_t scalar_probe_window(const struct filter *filter, const uint32_t *row, uint32_t count,
-                                    struct filter_pass *pass)
-{
-    (void)filter, (void)row, (void)pass;
-    return BIT(count) - 1; /* any may have some: scalar_candidates is as quick */
-}
-
 static void scalar_fill_cache(struct filter *filter, const uint32_t *row, uint32_t vector)
 {
     (void)row;
@@ -84,7 +77,6 @@ const struct simd_ops simd_ops_scalar = {
     .sum = scalar_sum,
     .scan = scalar_scan,
     .candidates = scalar_candidates,
-    .probe_window = scalar_probe_window,
     .fill_cache = scalar_fill_cache,
     .probe = scalar_probe,
 };

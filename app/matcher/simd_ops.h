@@ -19,9 +19,6 @@ struct simd_ops {
      * `max`, and returns max + 1 if there are more. */
     uint32_t (*candidates)(const struct modulus_probe *probe, const uint8_t *at, uint32_t from, uint32_t n,
                            uint32_t *list, uint32_t max);
-    /* Probes from the burst's beginning: returns the moduli, of the first `count`, that may have a candidate. */
-    uint64_t (*probe_window)(const struct filter *filter, const uint32_t *row, uint32_t count,
-                             struct filter_pass *pass);
     /* Fills the partial sums of one vector's probes. */
     void (*fill_cache)(struct filter *filter, const uint32_t *row, uint32_t vector);
     /* Goes on through the probes of a block that has `left` digits or more, batch by batch. Puts the next one that may
