@@ -175,6 +175,21 @@ class FakeHost(Host):
             self.file(f"/fake/{name}.json", json.dumps(value))
         self.program("ip", f'[ "$1" != -j ] || {{ cat "$ROOT/fake/$3.json"; exit 0; }}\nprintf "{plain}"\n')
 
+    def reboots_into(self, command):
+        """Has `systemctl reboot` obey grubenv: it leaves Linux for the shell command if it is armed, and gives a new
+        boot of Linux when that has ended. While Linux is away, ssh does not answer."""
+        self.program("systemctl", f'''
+if [ "$(grub-editenv "$ROOT/boot/grub/grubenv" list | sed -n 's/^next_entry=//p')" = peregrine ]; then
+    grub-editenv "$ROOT/boot/grub/grubenv" set next_entry=
+    echo away > "$ROOT/fake/away"
+    {command}
+    rm "$ROOT/fake/away"
+fi
+echo another $$ > "$ROOT/proc/sys/kernel/random/boot_id"
+''')
+        away = '[ ! -e "$directory/root/fake/away" ] || { sleep 0.2; exit 255; }\n'
+        self.program("ssh", SSH.replace("while :;", away + "while :;", 1))
+
     # ---- asking it
 
     def update_grub(self):

@@ -25,36 +25,19 @@ KEY = "0x000102030405060708090a0b0c0d0e0f"
 
 @pytest.fixture
 def machine(tmp_path):
-    """Makes a host that is installed and ready.
-
-    `systemctl reboot` obeys grubenv: it leaves Linux for the player if it is armed, and gives a new boot of Linux when
-    that has ended."""
+    """Makes a host that is installed and ready; in place of the kernel the player runs."""
     machine = Deployment(tmp_path)
     machine.port = free_port(UDP)
     closed = free_port(TCP)
     machine.config.write_text(f"feed=127.0.0.1:{closed} submit=127.0.0.1:{closed} user=u passwd=p n=9 m=3 wait=sleep "
                               f"key={KEY} control.port={machine.port} server.timeout=60\n")
-    host = machine.host
-    pid = host.root / "fake/player-pid"
-    host.program("systemctl", f'''
-boot="$ROOT/proc/sys/kernel/random/boot_id"
-if [ "$(grub-editenv "$ROOT/boot/grub/grubenv" list | sed -n 's/^next_entry=//p')" = peregrine ]; then
-    grub-editenv "$ROOT/boot/grub/grubenv" set next_entry=
-    echo away > "$ROOT/fake/away"
+    pid = machine.host.root / "fake/player-pid"
+    machine.host.reboots_into(f'''
     if [ ! -e "$ROOT/fake/no-player" ]; then
         {PLAYER} $(grep -v '^#' "$ROOT/boot/peregrine/settings") >/dev/null 2>"$ROOT/fake/player-log" &
         echo $! > {pid}
         wait $!
-    fi
-    rm "$ROOT/fake/away"
-fi
-echo another > "$boot"
-''')
-    # While Linux is away, ssh does not answer.
-    ssh = host.bin / "ssh"
-    ssh.write_text(ssh.read_text().replace('case " $* "', '[ ! -e "$directory/root/fake/away" ] || { sleep 0.2; exit '
-                                                          '255; }\ncase " $* "', 1)
-                   .replace('[ ! -e', 'case " $* " in *" -G "*) echo hostname 127.0.0.1; exit 0 ;; esac\n[ ! -e', 1))
+    fi''')
     machine.install()
     yield machine
     if pid.exists() and pid.read_text().strip():

@@ -16,8 +16,13 @@ SSH_SECONDS = 10                            # between two tries whether Linux is
 
 
 def run(host, options):
+    return guarded({"fly": fly, "status": status, "log": log, "gg": gg}[options.command], host, options)
+
+
+def guarded(command, *arguments):
+    """Returns the exit code of a command that talks to the kernel."""
     try:
-        return {"fly": fly, "status": status, "log": log, "gg": gg}[options.command](host, options)
+        return command(*arguments)
     except control.ControlError as error:
         print(f"peregrine: {error}", file=sys.stderr)
         return SILENT if isinstance(error, (control.NoAnswer, control.StillThere)) else REMOTE
@@ -58,7 +63,12 @@ def log(host, options):
     return OK
 
 
-def fly(host, options):
+def record(host, options):
+    return commands.record(host, elf=options.elf)
+
+
+def fly(host, options, report=record):
+    """Boots the installed kernel once, and follows it. `report` reads the record at the end; its exit code is ours."""
     facts, text = commands.look_again(host, options.return_to)
     before = facts.text("boot-id")
     client = client_of(host, options, settings.parse(text, "/boot/peregrine/settings"), attempts=1)
@@ -72,7 +82,7 @@ def fly(host, options):
     begun = time.monotonic()
     first = _wait_first_status(host, client, before, options.wait)
     if not first:
-        return _after(host, options, before)
+        return _after(host, options, before, report)
     say(f"the kernel answers at {client.where}, {time.monotonic() - begun:.0f} s after Linux was left")
     _say_statistics(first)
     if options.no_follow:
@@ -82,7 +92,7 @@ def fly(host, options):
         while code is None:
             position = _follow(client, position)
             say("the kernel is silent")
-            code = _after(host, options, before, client)
+            code = _after(host, options, before, report, client)
     except KeyboardInterrupt:
         say(f"\nit flies on. peregrine status, log and gg {host.name} reach it")
         return OK
@@ -177,18 +187,18 @@ def gg(host, options):
         say("it goes. Its last statistics:")
         _say_statistics(text)
         client.wait_gone(30)
-    return _after(host, options, None)
+    return _after(host, options, None, record)
 
 
-def _after(host, options, before, client=None):
-    """Waits for Linux, then prints the crash record. `before` is the boot that does not count as being back. If a
+def _after(host, options, before, report, client=None):
+    """Waits for Linux, then has the crash record reported. `before` is the boot that does not count as being back. If a
     client is given and the kernel answers again first, as it may after a flood, returns None."""
     begun = time.monotonic()
     while time.monotonic() - begun < options.wait:
         now = host.answers()
         if now and now != before:
             say(f"Linux is back ({time.monotonic() - begun:.0f} s)")
-            return commands.record(host, elf=options.elf)
+            return report(host, options)
         if client and client.answers():
             say("the kernel answers again")
             return None

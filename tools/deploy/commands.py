@@ -60,19 +60,19 @@ def make_key(path):
     return OK
 
 
-def read_config(path):
+def read_config(path, program):
     words = settings.load(path)
-    settings.check(words, str(path))
+    settings.check(words, str(path), program)
     return words
 
 
-def kernel_for(protocol, kernel, bzimage):
+def kernel_for(protocol, kernel, bzimage, program):
     """Returns the image for a boot protocol, after a check of its first bytes."""
     path = kernel if protocol == "multiboot2" else bzimage
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise Refused(f"{path}: {error.strerror}; build it with `make`") from None
+        raise Refused(f"{path}: {error.strerror}; build it with `{settings.make_of(program)}`") from None
     if protocol == "multiboot2":
         # Multiboot2 specification §3.1.1: the header lies in the first 32 KiB, on an 8 byte boundary.
         magic = struct.pack("<I", 0xE85250D6)
@@ -83,8 +83,9 @@ def kernel_for(protocol, kernel, bzimage):
     return data
 
 
-def install(host, config, kernel, bzimage, *, dry_run=False, accept_changes=False, return_to="", stop_at=0):
-    words = read_config(config)
+def install(host, config, kernel, bzimage, *, dry_run=False, accept_changes=False, return_to="", stop_at=0,
+            program="player"):
+    words = read_config(config, program)
     names = settings.host_names(words)
     say(f"reading {host.name}")
     facts = probe(host, names)
@@ -99,11 +100,11 @@ def install(host, config, kernel, bzimage, *, dry_run=False, accept_changes=Fals
             say(f"  stop: {host.name} cannot resolve {name}")
     if verdict.stops:
         raise Refused("nothing was changed")
-    data = kernel_for(verdict.protocol, kernel, bzimage)
+    data = kernel_for(verdict.protocol, kernel, bzimage, program)
     text = settings.compose(words, addresses, verdict.added)
     if len(text.encode()) > settings.BYTES_MAX:
         raise Refused(f"the settings are longer than the kernel takes ({settings.BYTES_MAX} bytes)")
-    settings.ask_the_kernel(text, str(config))
+    settings.ask_the_kernel(text, str(config), program)
     text = text.encode()
     for name, address in addresses.items():
         say(f"  {name} is {address}")
@@ -169,16 +170,20 @@ def record(host, *, elf=None, regions=(), raw=None):
         say(f"{sum(map(len, regions))} bytes to {raw}")
     found, reasons = blackbox.newest(regions)
     if not found:
-        say("there is no crash record: " + ("; ".join(dict.fromkeys(reasons)) or "no region could be read"))
-        say("RAM did not survive the reset, the kernel never ran, or Linux has used the memory since "
-            "(read it soon after the return; log=IP:PORT sends the log while flying)")
-        return BAD_RECORD
+        return no_record(reasons)
     alike = [best for best, _ in (blackbox.newest([region]) for region in regions) if best
              and best.sequence == found.sequence]
     for line in blackbox.describe(found, blackbox.Symbols(elf) if elf and elf.exists() else None):
         say(line)
     say(f"it stands in {len(alike)} of the {len(regions)} regions read")
     return OK
+
+
+def no_record(reasons):
+    say("there is no crash record: " + ("; ".join(dict.fromkeys(reasons)) or "no region could be read"))
+    say("RAM did not survive the reset, the kernel never ran, or Linux has used the memory since "
+        "(read it soon after the return; log=IP:PORT sends the log while flying)")
+    return BAD_RECORD
 
 
 __all__ = ["check", "install", "uninstall", "record", "RemoteError", "Refused"]

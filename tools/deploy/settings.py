@@ -8,9 +8,9 @@ import sys
 
 from deploy import control
 
-PARSER = pathlib.Path(__file__).resolve().parents[2] / "build/host/check-settings"
+PARSERS = pathlib.Path(__file__).resolve().parents[2] / "build/host"
 BYTES_MAX = 16383                           # size of the settings in the kernel
-ENDPOINTS = ("feed", "submit", "log")       # settings of the form IP:PORT, where the user may write host names
+ENDPOINTS = ("feed", "submit", "log", "echo")   # settings of the form IP:PORT, where the user may write host names
 SECRETS = ("passwd", "key")
 ANY_ADDRESS = "192.0.2.1"                   # RFC 5737: stands for what is not known yet
 HANDED_OVER = "# handed over from Linux"
@@ -62,7 +62,7 @@ def parse(text, source):
     return words
 
 
-def check(words, source):
+def check(words, source, program="player"):
     """Raises SettingsError if the kernel would refuse the words, or could not be commanded to come back."""
     if "key" not in words:
         raise SettingsError(f"{source}: there is no key=, so the machine could not be told to come back. "
@@ -72,18 +72,24 @@ def check(words, source):
             if not re.fullmatch(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?:\d{1,5}", part):
                 raise SettingsError(f"{source}: {key}=: {part!r} is not HOST:PORT")
     network = additions(words, {"ip": "192.0.2.2/24", "gw": ANY_ADDRESS})
-    ask_the_kernel(compose(words, dict.fromkeys(host_names(words), ANY_ADDRESS), network), source)
+    ask_the_kernel(compose(words, dict.fromkeys(host_names(words), ANY_ADDRESS), network), source, program)
 
 
-def ask_the_kernel(text, source):
-    """Raises SettingsError with the message of the kernel's parser if it refuses the text."""
+def make_of(program):
+    """Returns the command that builds a program's image and its parser of settings."""
+    return "make" if program == "player" else f"make {program}"
+
+
+def ask_the_kernel(text, source, program="player"):
+    """Raises SettingsError with the message of the program's own parser if it refuses the text."""
+    parser = PARSERS / ("check-settings" if program == "player" else f"check-settings-{program}")
     try:
-        done = subprocess.run([PARSER, source], input=text, capture_output=True, text=True, timeout=60)
+        done = subprocess.run([parser, source], input=text, capture_output=True, text=True, timeout=60)
     except OSError as error:
-        raise SettingsError(f"{PARSER}: {error.strerror}; build it with `make`") from None
+        raise SettingsError(f"{parser}: {error.strerror}; build it with `{make_of(program)}`") from None
     if done.returncode:
         raise SettingsError(done.stderr.strip().removeprefix("settings, ").removeprefix("settings: ") or
-                            f"{PARSER} ended with {done.returncode}")
+                            f"{parser} ended with {done.returncode}")
 
 
 def is_address(host):

@@ -1,3 +1,6 @@
+survey: $(BUILD)/survey/peregrine.elf $(CHECK_SETTINGS_SURVEY) ## the image of tools/peregrine survey --fly
+.PHONY: survey
+
 # Deployment: all round trips of a real Debian in QEMU. `make check` goes on the first two. Their disk is made while the
 # compilers run, as it mostly waits; if that fails, the test tries again, and says why.
 roundtrip-disk:

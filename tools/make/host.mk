@@ -20,13 +20,16 @@ $(foreach name,$(PROGRAMS),$(eval $(call host_program,$(name))))
 LINUX_PROGRAMS := $(foreach name,$(PROGRAMS),$(call linux_program,$(name)))
 host: $(LINUX_PROGRAMS) ## the programs and the stack's library as Linux programs
 
-# The kernel's parser of the player's settings, for tools/peregrine.
+# The kernel's parsers of the player's and the survey's settings, for tools/peregrine.
 CHECK_SETTINGS := $(BUILD)/host/check-settings
-$(CHECK_SETTINGS): $(patsubst %.c,$(BUILD)/host/%.o,host/check_settings.c $(wildcard app/player/*.c)) $(HOST_LIBRARY)
-	$(CC) -o $@ $^
+CHECK_SETTINGS_SURVEY := $(CHECK_SETTINGS)-survey
+$(CHECK_SETTINGS): $(patsubst %.c,$(BUILD)/host/%.o,$(wildcard app/player/*.c))
+$(CHECK_SETTINGS_SURVEY): $(patsubst %.c,$(BUILD)/host/%.o,$(wildcard app/survey/*.c))
+$(CHECK_SETTINGS) $(CHECK_SETTINGS_SURVEY): $(BUILD)/host/host/check_settings.o $(HOST_LIBRARY)
+	$(CC) -o $@ $(filter-out %.a,$^) $(HOST_LIBRARY)
 all host: $(CHECK_SETTINGS)
 NEEDS_hosted := $(LINUX_PROGRAMS)
-NEEDS_deploy := $(BUILD)/host/peregrine-linux $(CHECK_SETTINGS)
+NEEDS_deploy := $(addprefix $(BUILD)/host/,peregrine-linux survey-linux) $(CHECK_SETTINGS) $(CHECK_SETTINGS_SURVEY)
 .PHONY: host
 
 # The settings' tables into their page; tests/hosted/test_settings_page.py holds it equal.

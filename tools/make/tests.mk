@@ -75,7 +75,7 @@ $(OTHER_IMAGE): FORCE $(NET_OBJECTS) $(BUILD)/peregrine.elf
 # The images with other programs, for tests/guest: build/NAME/peregrine.elf.
 PROGRAM_IMAGES := $(foreach name,echo digest survey time,$(BUILD)/$(name)/peregrine.elf)
 $(PROGRAM_IMAGES): $(BUILD)/%/peregrine.elf: FORCE $(NET_OBJECTS) $(BUILD)/peregrine.elf
-	+@$(OTHER_MAKE) BUILD=$(BUILD)/$* PROGRAM=$* STACK=own $@
+	+@$(OTHER_MAKE) BUILD=$(BUILD)/$* PROGRAM=$* STACK=own $@ $(@:.elf=.bzImage)
 
 # Three digest machines behind HAProxy: docs/balance.md.
 NEEDS_balance := $(call linux_program,digest)

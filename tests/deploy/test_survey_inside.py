@@ -1,0 +1,112 @@
+"""survey --fly: on a HOST that is a directory, whose reboot starts survey-linux in place of the kernel. Its statistics
+lie in the host's memory afterwards, as a crash record."""
+import json
+import subprocess
+import sys
+
+import pytest
+
+from deploy import survey_inside
+from tests.deploy.fakehost import ROOT
+from tests.deploy.test_install import Deployment
+from tests.hosted.test_survey import udp_echo
+from vm.ports import UDP, free_port
+
+PROGRAM = ROOT / "build/host/survey-linux"
+
+
+@pytest.fixture
+def machine(tmp_path):
+    machine = Deployment(tmp_path)
+    machine.config.write_text(f"control.port={free_port(UDP)}\n")
+    machine.host.reboots_into(f'''
+    cd "$ROOT/fake"
+    {PROGRAM} $(grep -v '^#' "$ROOT/boot/peregrine/settings") >statistics 2>log
+    [ -e no-record ] || PYTHONPATH={ROOT}:{ROOT}/tools {sys.executable} {ROOT}/tests/deploy/leave_record.py \\
+        statistics log "$ROOT/proc/kcore" 2>errors''')
+    return machine
+
+
+def fly(machine, *words):
+    return subprocess.run([sys.executable, ROOT / "tools/peregrine", "survey", "fake", "--fly", "--ssh",
+                           " ".join(machine.host.ssh), "--kernel", machine.kernel, "--bzimage", machine.bzimage,
+                           "--config", machine.config, "--wait", "60", "--seconds", "1", *map(str, words)],
+                          capture_output=True, text=True, timeout=240)
+
+
+def test_survey_is_installed_flown_and_printed_as_a_table(machine):
+    with udp_echo() as port:
+        done = fly(machine, "--echo", f"127.0.0.1:{port}")
+    assert done.returncode == 0, done.stdout + done.stderr
+    lines = done.stdout.splitlines()
+    assert "Linux is back" in done.stdout and machine.host.variables()["next_entry"] == ""
+    rows = lines[[line.split()[:2] for line in lines].index(["ns", "p50"]):]
+    for name in ("reading", "gap", "matcher_scalar", "echo", "ring_to_ring"):
+        line, = (line for line in rows if line.split(" ")[0] == name)
+        p50, p99, longest, samples = map(int, line.split()[1:5])
+        assert 0 < p50 <= p99 <= longest and samples > 0
+    assert [line for line in rows if line.startswith("matcher_scalar ") and line.endswith(" ns a digit")]
+    assert [line for line in rows if line.split() == "exit not measured: a program on Linux cannot".split()]
+    assert "peregrine uninstall fake" in lines[-1]
+    settings = (machine.host.root / "boot/peregrine/settings").read_text()
+    assert f"survey.seconds=1\necho=127.0.0.1:{port}\n" in settings
+    assert "key=0x" in settings and "wait=sleep" in settings
+
+
+def test_json_is_all_that_goes_to_standard_output(machine):
+    done = fly(machine, "--json")
+    assert done.returncode == 0, done.stdout + done.stderr
+    result, = json.loads(done.stdout)
+    rows = {row["name"]: row for row in result["rows"]}
+    assert (result["host"], result["cause"]) == ("fake", "finished") and "Linux is back" in done.stderr
+    assert rows["echo"] == {"name": "echo", "not_measured": "echo= is not given"}
+    scalar = rows["matcher_scalar"]
+    assert scalar["ns_per_digit"] == scalar["p50_ns"] / 100 > 0 and scalar["count"] > 0
+
+
+def test_survey_that_does_not_end_by_itself_shows_its_record(machine):
+    machine.config.write_text(machine.config.read_text() + "deadline=0.3\n")
+    done = fly(machine, "--seconds", "20")
+    assert done.returncode == 3, done.stdout + done.stderr
+    assert "why it came back: deadline" in done.stdout and "survey did not end by itself" in done.stdout
+    assert "no sample came of it" in done.stdout
+
+
+def test_record_of_an_earlier_survey_is_no_result(machine):
+    assert fly(machine).returncode == 0
+    machine.host.file("/fake/no-record")
+    done = fly(machine)
+    assert done.returncode == 5 and "there is no crash record" in done.stdout
+
+
+@pytest.mark.parametrize("words, status, said", [
+    (["--kernel", "/nowhere/peregrine.elf"], 1, "build it with `make survey`"),
+    (["--echo", "name:7"], 2, "'name:7' is no IP:PORT"), (["--to", "192.0.2.1:1"], 2, "not allowed with"),
+    (["--seconds", "0.5"], 1, "survey.seconds")])
+def test_what_cannot_be_is_refused_before_anything_is_changed(machine, words, status, said):
+    before = machine.host.tree()
+    done = fly(machine, *words)
+    assert done.returncode == status and said in done.stderr, done.stdout + done.stderr
+    assert machine.host.tree() == before
+
+
+def test_whatever_stops_fly_stops_the_survey(machine):
+    machine.host.nic(driver="ena")
+    before = machine.host.tree()
+    done = fly(machine)
+    assert done.returncode == 1 and "eth0 is driven by ena" in done.stdout
+    assert machine.host.tree() == before
+
+
+def test_rows_without_a_sample_say_why():
+    statistics = {"program": "survey", "survey.echo_lost": 7}
+    for name, fact, count in (("exit", "CPUID", 5), ("echo", "UDP datagram", 0), ("gap", "not measured: x", 0),
+                              ("matcher_avx2", "search of 100 digits, with AVX2", 2)):
+        statistics[f"survey.{name}"] = fact
+        for key in ("mean_ns", "p50_ns", "p90_ns", "p99_ns", "max_ns"):
+            statistics[f"survey.{name}.{key}"] = 250
+        statistics[f"survey.{name}.count"] = count
+    rows = {row["name"]: row for row in survey_inside.rows_of(statistics)}
+    assert rows["echo"]["not_measured"] == "no reply came, 7 were lost" and rows["gap"]["not_measured"] == "x"
+    assert rows["exit"]["p50_ns"] == 250 and "ns_per_digit" not in rows["exit"]
+    assert rows["matcher_avx2"]["ns_per_digit"] == 2.5

@@ -1,0 +1,119 @@
+"""peregrine survey --fly: boots a machine once with the program survey, and reads the measurements in its record.
+app/survey/README.md tells the rows."""
+import contextlib
+import json
+import os
+import pathlib
+import re
+import secrets
+import sys
+import tempfile
+
+from . import blackbox, boot_once, commands, control, settings
+from .commands import BAD_RECORD, OK, REMOTE, say
+
+PROGRAM = "survey"
+REFUSAL = "not measured: "
+MACHINE_LINES = re.compile(r"\] ((?:cpu|second CPU|clock|virtio-net): .*)")
+
+
+def survey(hosts, options):
+    """Surveys one machine after the other; returns the exit code of the first that failed."""
+    found = []
+    with contextlib.redirect_stdout(sys.stderr if options.json else sys.stdout):
+        codes = [survey_host(host, options, found) for host in hosts]
+    if options.json:
+        say(json.dumps(found, indent=2))
+    return next((code for code in codes if code), OK)
+
+
+def survey_host(host, options, found):
+    words = words_of(options)
+    with tempfile.TemporaryDirectory(prefix="peregrine-") as directory:
+        config = pathlib.Path(directory) / "survey.conf"
+        with open(os.open(config, os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="utf-8") as file:
+            file.write(settings.compose(words, {}, {}))
+        commands.install(host, config, options.kernel, options.bzimage, return_to=options.return_to, program=PROGRAM)
+    options.wait += options.seconds     # without a control channel, all of the survey passes in silence
+    before, _ = blackbox.newest(commands.fetch_regions(host))
+
+    def report(_host, _options):
+        return _report(host, options, before, found)
+    code = boot_once.fly(host, options, report)
+    say(f"the survey stays installed: peregrine uninstall {host.name}, or install the kernel that shall play")
+    return code
+
+
+def words_of(options):
+    """Returns the settings of the survey: the user's own, with what the measurements need."""
+    words = settings.read(options.config) if options.config else {}
+    words.setdefault("key", "0x" + secrets.token_hex(32))
+    words.setdefault("wait", "sleep")
+    words["survey.seconds"] = f"{options.seconds:g}"
+    if options.echo:
+        words["echo"] = ":".join(map(str, options.echo))
+    return words
+
+
+def _report(host, options, before, found):
+    """Reads the record and prints what it tells. `before` is the record of an earlier run, or None."""
+    record, reasons = blackbox.newest(commands.fetch_regions(host))
+    if not record or (before and (record.sequence, record.uptime_ns) == (before.sequence, before.uptime_ns)):
+        return commands.no_record([] if record else reasons)
+    statistics = control.parse(record.statistics)
+    if statistics.get("program") != PROGRAM:
+        say("the crash record is not of the survey")
+        return BAD_RECORD
+    result = {"host": host.name, "cause": record.cause, "build": record.build_id,
+              "seconds": record.uptime_ns / 1e9, "machine": MACHINE_LINES.findall(blackbox.printable(record.log)),
+              "rows": rows_of(statistics)}
+    found.append(result)
+    if not options.json:
+        say("\n".join(table(result)))
+    if record.cause == "finished":
+        return OK
+    say("the survey did not end by itself:")
+    say("\n".join(blackbox.describe(record, blackbox.Symbols(options.elf) if options.elf.exists() else None)))
+    return REMOTE
+
+
+def rows_of(statistics):
+    """Returns the rows of the survey's statistics. A row without a sample has the key not_measured."""
+    rows = []
+    for key in statistics:
+        if not key.startswith("survey.") or f"{key}.count" not in statistics:
+            continue
+        name, fact = key.removeprefix("survey."), blackbox.printable(str(statistics[key]))
+        values = {suffix: statistics[f"{key}.{suffix}"] for suffix in ("count", "mean_ns", "p50_ns", "p90_ns", "p99_ns",
+                                                                       "max_ns")}
+        if fact.startswith(REFUSAL):
+            rows.append({"name": name, "not_measured": fact.removeprefix(REFUSAL)})
+        elif not values["count"]:
+            lost = statistics.get("survey.echo_lost", 0)
+            why = f"no reply came, {lost} were lost" if lost else "no sample came of it"
+            rows.append({"name": name, "not_measured": why})
+        else:
+            rows.append({"name": name, "sample": fact, **values, **per_digit(fact, values)})
+    return rows
+
+
+def per_digit(fact, values):
+    """Returns the time of one digit, if a sample is a search of several."""
+    digits = re.match(r"search of (\d+) digits", fact)
+    return {"ns_per_digit": values["p50_ns"] / int(digits[1])} if digits else {}
+
+
+def table(result):
+    """Returns the measurements of one machine as lines."""
+    measured = [row for row in result["rows"] if "count" in row]
+    cells = [("ns", "p50", "p99", "longest", "samples", "one sample")]
+    cells += [(row["name"], *(str(row[key]) for key in ("p50_ns", "p99_ns", "max_ns", "count")),
+               row["sample"] + (f"; {row['ns_per_digit']:.2f} ns a digit" if "ns_per_digit" in row else ""))
+              for row in measured]
+    widths = [max(len(line[i]) for line in cells) for i in range(5)]
+    lines = [f"{result['host']}: {result['cause']} after {result['seconds']:.0f} s, build {result['build']}"]
+    lines += [f"  {line}" for line in result["machine"]]
+    lines += [f"{line[0]:{widths[0]}}  {'  '.join(f'{line[i]:>{widths[i]}}' for i in range(1, 5))}  {line[5]}"
+              for line in cells]
+    return lines + [f"{row['name']:{widths[0]}}  not measured: {row['not_measured']}" for row in result["rows"]
+                    if row not in measured]
