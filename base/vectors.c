@@ -3,7 +3,7 @@
 #include <cpuid.h>
 #include <stdint.h>
 
-/* SDM vol. 1 §13.3: XGETBV may be executed where CPUID.1:ECX.OSXSAVE is set. */
+/* SDM vol. 1, "Enabling the XSAVE Feature Set": XGETBV may be executed where CPUID.1:ECX.OSXSAVE is set. */
 static uint64_t vector_state(void)
 {
     uint32_t eax, ebx, ecx, edx, low, high;

@@ -1,4 +1,5 @@
-/* The vector instructions that this CPU has and whose state is switched on. SDM vol. 1 §13.3 and §15.2. */
+/* The vector instructions that this CPU has and whose state is switched on. SDM vol. 1, "Enabling the XSAVE
+ * Feature Set", "Detection of AVX-512 Foundation Instructions". */
 #pragma once
 
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 ; Brings a second CPU from its first instruction to second_cpu_main. kernel/cpu/second_cpu.c copies the beginning below
-; 1 MiB. SDM vol. 3 §8.4, "Multiple-Processor (MP) Initialization": real mode, CS:IP = page:0, interrupts off.
+; 1 MiB. SDM vol. 3, "Multiple-Processor (MP) Initialization": real mode, CS:IP = page:0, interrupts off.
 
 extern boot_pml4, second_cpu_main, stacks
 

@@ -5,7 +5,8 @@ extern trap_handle
 bits 64
 section .text
 
-; These vectors push an error code; all others get a 0 in its place. SDM vol. 3 §6.3.1, table 6-1.
+; These vectors push an error code; all others get a 0 in its place. SDM vol. 3, "Protected-Mode Exceptions and
+; Interrupts".
 %define HAS_ERROR(v) ((v) = 8 || ((v) >= 10 && (v) <= 14) || (v) = 17 || (v) = 21 || (v) = 29 || (v) = 30)
 
 %assign vector 0

@@ -57,7 +57,8 @@ uint32_t apic_id(void)
 void apic_send(uint32_t to_apic_id, uint32_t command)
 {
     if (x2apic) {
-        /* SDM vol. 3 §10.12.3: this WRMSR does not wait for earlier stores, which the other CPU must find made. */
+        /* SDM vol. 3, "MSR Access in x2APIC Mode": this WRMSR does not wait for earlier stores, and the other CPU
+         * must find them made. */
         __asm__ volatile("mfence\n\tlfence" : : : "memory");
         msr_write(APIC_X2APIC_MSR + APIC_ICR_LOW / 16u, (uint64_t)to_apic_id << 32 | command);
         return;

@@ -1,4 +1,5 @@
-/* The local APIC of this CPU, by memory or by MSR (x2APIC). SDM vol. 3 §10. */
+/* The local APIC of this CPU, by memory or by MSR (x2APIC). SDM vol. 3, "Advanced Programmable Interrupt
+ * Controller (APIC)". */
 #pragma once
 
 #include <stdbool.h>

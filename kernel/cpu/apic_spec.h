@@ -1,4 +1,4 @@
-/* Intel SDM vol. 3 §10, "Advanced Programmable Interrupt Controller": register offsets, bits as numbers for BIT(n). */
+/* Intel SDM vol. 3, "Advanced Programmable Interrupt Controller": register offsets, bits as numbers for BIT(n). */
 #pragma once
 
 enum {
@@ -18,7 +18,7 @@ enum {
     APIC_TIMER_DIVIDE = 0x3e0,
     APIC_BYTES = 4096,
 
-    /* §10.6.1, "Interrupt Command Register": delivery mode with level assert */
+    /* "Interrupt Command Register": delivery mode with level assert */
     APIC_ICR_FIXED = 0x4000,
     APIC_ICR_NMI = 0x4400,
     APIC_ICR_INIT = 0x4500,
@@ -28,9 +28,9 @@ enum {
     APIC_LVT_MASKED_BIT = 16, /* an LVT entry without it and without a mode: fixed delivery, one shot */
     APIC_TIMER_DIVIDE_BY_16 = 0x3,
 
-    APIC_X2APIC_MSR = 0x800, /* §10.12.1.2: plus offset / 16 */
+    APIC_X2APIC_MSR = 0x800, /* "x2APIC Register Address Space": plus offset / 16 */
 
-    /* §10.11, "Message Signalled Interrupts": the destination in bits 19..12 of the address, the vector in the data */
+    /* "Message Signalled Interrupts": the destination in bits 19..12 of the address, the vector in the data */
     APIC_MSI_DESTINATION_BIT = 12,
 };
 #define APIC_MSI_ADDRESS UINT32_C(0xfee00000)

@@ -34,7 +34,7 @@ enum {
     CPUID_HYPERVISOR = 0x40000000,
     CPUID_EXTENDED_STATE = 0xd,
 
-    ADDRESS_BITS_DEFAULT = 36, /* SDM vol. 3 §4.1.4: without leaf 0x80000008 */
+    ADDRESS_BITS_DEFAULT = 36, /* SDM vol. 3, "Enumeration of Paging Features by CPUID": without leaf 0x80000008 */
     ADDRESS_BITS_MAX = 52,
 };
 #define CPUID_EXTENDED UINT32_C(0x80000000)
@@ -70,7 +70,8 @@ static void xcr0_write(uint64_t value)
     __asm__ volatile("xsetbv" : : "c"(0), "a"((uint32_t)value), "d"((uint32_t)(value >> 32)));
 }
 
-/* SDM vol. 1 §13.3: OSXSAVE first, then XCR0; AVX needs SSE, the three parts of AVX-512 come together. */
+/* SDM vol. 1, "Enabling the XSAVE Feature Set": OSXSAVE first, then XCR0. AVX needs SSE, and the three parts of AVX-512
+ * come together. */
 static void enable_vector_state(struct cpuid leaf_7)
 {
     cr4_write(cr4_read() | BIT(CR4_OSXSAVE_BIT));
@@ -89,8 +90,8 @@ static void enable_vector_state(struct cpuid leaf_7)
                                             | BIT(CPUID_7_EBX_AVX512BW_BIT) | BIT(CPUID_7_EBX_AVX512VL_BIT));
 }
 
-/* Returns how many bits of an APIC id number the hyperthreads of a core. SDM vol. 3 §8.9.2, "Hierarchical Mapping of
- * CPUID Extended Topology Leaf". */
+/* Returns how many bits of an APIC id number the hyperthreads of a core. SDM vol. 3, "Hierarchical Mapping of CPUID
+ * Extended Topology Leaf". */
 static uint32_t thread_bits(void)
 {
     if (cpu.leaf_max < CPUID_TOPOLOGY) {

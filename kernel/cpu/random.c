@@ -14,8 +14,9 @@
 
 enum {
     JITTER_SAMPLES = 512,
-    HARDWARE_WORDS = 8,   /* 512 bits asked for, twice the key */
-    HARDWARE_TRIES = 100, /* SDM vol. 1 §7.3.17: RDRAND succeeds within 10; RDSEED may need pauses */
+    HARDWARE_WORDS = 8, /* 512 bits asked for, twice the key */
+    /* SDM vol. 1, "Random Number Generator Instructions": RDRAND succeeds within 10; RDSEED may need pauses. */
+    HARDWARE_TRIES = 100,
     PORT_POST = 0x80,
 };
 

@@ -90,7 +90,7 @@ _Noreturn void second_cpu_panicked(const char *message)
 
 /* ------------------------------------------------------------------------------------------------ on the first CPU */
 
-/* Sends INIT, waits 10 ms, sends SIPI, and again if it has to be. SDM vol. 3 §8.4.4.1, "Typical BSP Initialization
+/* Sends INIT, waits 10 ms, sends SIPI, and once more if the CPU is not up. SDM vol. 3, "Typical BSP Initialization
  * Sequence". */
 static bool cpu_start(uint32_t apic)
 {

@@ -5,8 +5,8 @@
 #include "kernel/cpu/stacks.h"
 #include "kernel/cpu/x86_spec.h"
 
-/* SDM vol. 3 §3.4.5: code and data of ring 0; a TSS descriptor takes two slots. A table for each CPU, because a TSS
- * that is loaded is marked busy. */
+/* SDM vol. 3, "Segment Descriptors": code and data of ring 0; a TSS descriptor takes two slots. Each CPU has a table,
+ * because a TSS that is loaded is marked busy. */
 struct machine_tables {
     struct tss64 tss;
     uint64_t gdt[5];
@@ -23,7 +23,7 @@ static void load(struct machine_tables *tables)
     tables->gdt[SELECTOR_CODE / 8] = 0x00af9b000000ffff;
     tables->gdt[SELECTOR_DATA / 8] = 0x00cf93000000ffff;
 
-    /* SDM vol. 3 §7.2.3, "TSS Descriptor in 64-bit mode": present, available 64-bit TSS, byte granular. */
+    /* SDM vol. 3, "TSS Descriptor in 64-bit mode": present, available 64-bit TSS, byte granular. */
     uint64_t base = (uintptr_t)&tables->tss, limit = sizeof tables->tss - 1;
     tables->gdt[SELECTOR_TSS / 8] = limit | (base & 0xffffff) << 16 | UINT64_C(0x89) << 40 | (base >> 24 & 0xff) << 56;
     tables->gdt[SELECTOR_TSS / 8 + 1] = base >> 32;
@@ -41,8 +41,8 @@ void segments_init(void)
     load(&first);
 }
 
-/* Executes an IRET that goes nowhere: until one, NMIs are held back (SDM vol. 3 §6.7.1). Their stack is the machine
- * check's from here on. */
+/* Executes an IRET to the next instruction: after an NMI, the CPU holds back further ones until an IRET (SDM vol. 3,
+ * "Handling Multiple NMIs"). The caller stands on the NMI's stack, so the next NMI gets the machine check's. */
 void segments_unblock_nmi(void)
 {
     first.tss.ist[IST_NMI - 1] = stack_top(STACK_MACHINE_CHECK);

@@ -19,8 +19,8 @@ enum {
     ADDRESS_BITS = 47,   /* the lower half: identity addresses must not need a sign */
 };
 
-/* The PAT as at reset (SDM vol. 3 §11.12.4), except entry 1: write-combining in place of write-through. No page uses
- * that entry before it is set. Entry 0 is write-back, entry 3 uncached. */
+/* The PAT as at reset (SDM vol. 3, "Programming the PAT"), except entry 1: write-combining in place of write-through. A
+ * page uses that entry only after it is set. Entry 0 is write-back, entry 3 uncached. */
 #define PAT_VALUE UINT64_C(0x0007040600070106)
 
 static const uint64_t kind_bits[] = {

@@ -1,5 +1,6 @@
-/* The page tables: identity mapped, the largest pages that fit, W^X, nothing executable twice, page zero and the
- * stacks' guard pages missing. SDM vol. 3 §4.5. Tables come from memory_take, so mapping ends with the seal. */
+/* The page tables: identity mapped, the largest pages that fit, none both writable and executable. Page zero and the
+ * stacks' guard pages are missing. SDM vol. 3, "4-Level Paging". Tables come from memory_take, so mapping ends with the
+ * seal. */
 #pragma once
 
 #include <stdbool.h>

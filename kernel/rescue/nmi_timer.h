@@ -1,7 +1,9 @@
-/* A timer that interrupts a loop with interrupts off: channel 0 of the PIT, which the I/O APIC hands on as an NMI. (The
- * local APIC's own timer cannot: SDM vol. 3 §10.5.1, it has no delivery mode; performance counters could, but most
- * virtual machines have none.) One shot of 54.9 ms, its longest, at a time: a periodic one KVM would repeat only after
- * an end of interrupt, which an NMI has not. */
+/* A timer that interrupts a loop with interrupts off: channel 0 of the PIT, which the I/O APIC hands on as an NMI. The
+ * local APIC's own timer has no delivery mode, so no NMI (SDM vol. 3, "Local Vector Table"). Most virtual machines have
+ * no performance counters.
+ *
+ * The PIT runs one shot at a time, of 54.9 ms, its longest. In a periodic mode KVM would send the next interrupt only
+ * after an end of interrupt, and an NMI has none. */
 #pragma once
 
 #include <stdbool.h>

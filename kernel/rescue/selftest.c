@@ -68,8 +68,8 @@ static __attribute__((noinline)) uint64_t trap_stack_deeper(volatile uint64_t de
 
 static __attribute__((noinline)) void trap_stack(void) { trap_stack_deeper(0); }
 
-/* Causes a page fault that finds no gate, whose general protection fault finds none either: a double fault, SDM vol. 3
- * §6.15, "Interrupt 8". A bad RSP would not do, because every gate brings its own stack. */
+/* Causes a page fault that finds no gate, whose general protection fault finds none either: a double fault, SDM vol. 3,
+ * "Interrupt 8". A bad RSP would not do, because every gate brings its own stack. */
 static __attribute__((noinline)) void trap_double(void)
 {
     struct descriptor_table idt;

@@ -15,10 +15,11 @@
 enum {
     SELECTOR_ABSENT = 0x28, /* behind kernel/cpu/segments.c's own */
     GDT_COUNT = SELECTOR_ABSENT / 8 + 1,
-    FPU_CONTROL_UNMASK_ZE = 0x37b, /* SDM vol. 1 §8.1.5: the default of FNINIT without the zero-divide mask */
+    /* SDM vol. 1, "x87 FPU Control Word": the default of FNINIT without the zero-divide mask */
+    FPU_CONTROL_UNMASK_ZE = 0x37b,
 };
 
-/* SDM vol. 3 §6.3.1, table 6-1: which vectors push an error code; boot/traps.asm has the same list. */
+/* The vectors that push an error code, as in boot/traps.asm. SDM vol. 3, "Protected-Mode Exceptions and Interrupts". */
 #define VECTORS_WITH_ERROR                                                                                             \
     (BIT(8) | BIT(10) | BIT(11) | BIT(12) | BIT(13) | BIT(14) | BIT(17) | BIT(21) | BIT(29) | BIT(30))
 
@@ -52,7 +53,7 @@ static __attribute__((noinline)) void trap_device(void) /* CR0.TS says that the 
     __asm__ volatile("mov %%cr0, %%rax\n\tor $8, %%rax\n\tmov %%rax, %%cr0\n\tfnop" : : : "rax", "memory");
 }
 
-/* Shortens the TSS, so that the NMI's stack lies behind its limit and the fault's within. SDM vol. 3 §6.15, "Interrupt
+/* Shortens the TSS, so that the NMI's stack lies behind its limit and the fault's within. SDM vol. 3, "Interrupt
  * 10". */
 static __attribute__((noinline)) void trap_tss(void)
 {
@@ -87,8 +88,8 @@ static __attribute__((noinline)) void trap_x87(void)
     __asm__ volatile("fninit\n\tfldcw %0\n\tfld1\n\tfldz\n\tfdivrp\n\tfwait" : : "m"(control) : "memory");
 }
 
-/* Pushes the frame of SDM vol. 3 §6.14.2, "64-Bit Mode Stack Frame": aligned, then SS, RSP, RFLAGS, CS, RIP and
- * perhaps an error code. */
+/* Pushes the frame of SDM vol. 3, "64-Bit Mode Stack Frame": aligned, then SS, RSP, RFLAGS, CS, RIP and perhaps an
+ * error code. */
 static __attribute__((noinline)) void trap_vector(unsigned vector)
 {
     ASSERT(vector < VECTOR_EXCEPTION_COUNT);

@@ -25,7 +25,8 @@ bool sleep_init(void)
     if (!apic_present() || apic_id() > 0xff) { /* a message's destination has 8 bits */
         return false;
     }
-    /* SDM vol. 3 §10.4.7.1: deliver; §10.8.3.1: of every priority; §10.5.4: one shot, with our vector. */
+    /* SDM vol. 3, "Local APIC State After Power-Up or Reset": deliver; "Task and Processor Priorities": of every
+     * priority; "APIC Timer": one shot, with our vector. */
     apic_write(APIC_SVR, BIT(APIC_SVR_ENABLE_BIT) | VECTOR_SPURIOUS);
     apic_write(APIC_TPR, 0);
     apic_write(APIC_TIMER_DIVIDE, APIC_TIMER_DIVIDE_BY_16);

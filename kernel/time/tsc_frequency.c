@@ -43,7 +43,7 @@ static uint64_t khz_of_hypervisor_leaf(void)
 }
 
 /* Computes crystal Hz (ECX) * EBX / EAX, SDM vol. 2, CPUID leaf 0x15. CPUs that do not report the crystal have the base
- * frequency of leaf 0x16 as the TSC's (SDM vol. 3 §18.7.3). */
+ * frequency of leaf 0x16 as the TSC's (SDM vol. 3, "Determining the Processor Base Frequency"). */
 static uint64_t khz_of_cpuid(void)
 {
     if (cpu.leaf_max < CPUID_TSC) {
