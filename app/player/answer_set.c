@@ -131,6 +131,8 @@ HOT bool answer_set_is_new(const uint8_t *digits, size_t count)
     return (~*seen_word(hash) & seen_bits(hash)) != 0;
 }
 
+void answer_set_warm(void) { hot_fetch(answer_set.keys, HOT_LINE_BYTES); }
+
 static void enter(uint32_t *bucket, const uint64_t hash[4], size_t count)
 {
     uint32_t serial = ++answer_set.newest;

@@ -403,6 +403,7 @@ NOT_HOT static void warm_up(void)
     transport_warm();
     hot_fetch(session_owners, sizeof session_owners);
     hot_fetch(player.inputs, player.input_count * sizeof player.inputs[0]);
+    answer_set_warm();
     matcher_warm(player.matcher);
     player.cooled = false;
 }

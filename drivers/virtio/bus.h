@@ -39,6 +39,8 @@ struct virtio_message {
     uint32_t data;
 };
 
+/* The first member of each bus. The registers of a kick follow within VIRTIO_BUS_HOT_BYTES, which idle time fetches. */
+enum { VIRTIO_BUS_HOT_BYTES = 128 };
 struct virtio_bus {
     const struct virtio_bus_ops *ops;
     const char *name;      /* "legacy", "modern", "mmio v2", ... for the report */

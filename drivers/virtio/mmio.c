@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/hot_section.h"
 #include "base/log.h"
 #include "kernel/memory/memory.h"
 
@@ -152,7 +153,7 @@ static bool queue_enable(struct virtio_bus *bus, uint16_t queue, const struct vi
     return true;
 }
 
-static void kick(struct virtio_bus *bus, uint16_t queue)
+HOT static void kick(struct virtio_bus *bus, uint16_t queue)
 {
     registers_write32(block_of(bus), VIRTIO_MMIO_QUEUE_NOTIFY, queue);
 }

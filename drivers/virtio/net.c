@@ -376,8 +376,13 @@ static void poll(struct netdev *device)
         tx_reclaim(net);
         virtqueue_quiet(&net->tx);
     }
-    __builtin_prefetch(&net->tx.desc[net->tx.avail_idx & (net->tx.size - 1)], 1); /* the next frame's */
+    /* Only the next frame to be sent touches these lines. */
+    __builtin_prefetch(&net->tx.desc[net->tx.avail_idx & (net->tx.size - 1)], 1);
     __builtin_prefetch(&net->tx.token[net->tx.avail_idx & (net->tx.slot_count - 1)], 1);
+    __builtin_prefetch(net->tx.avail);
+    __builtin_prefetch(net->tx.avail_event);
+    __builtin_prefetch(&net->bus->ops->kick);
+    hot_fetch(net->bus, VIRTIO_BUS_HOT_BYTES);
     uint64_t now_cycles = cycles_now();
     rekick(net, now_cycles);
     if (net->rx.used_idx != net->last_rx_idx) {

@@ -2,7 +2,9 @@
  * decides nothing: transitional devices (0x1000) have both, and some clouds offer one without the other. */
 #pragma once
 
+#include <assert.h>
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "drivers/pci/pci.h"
 #include "drivers/registers.h"
@@ -12,11 +14,12 @@
 struct virtio_pci {
     struct virtio_bus bus;   /* first: virtio_pci_of casts it back */
     struct registers common; /* modern: the common configuration; legacy: everything */
+    struct registers doorbell[VIRTIO_NET_QUEUE_COUNT];
     struct registers device; /* the device configuration */
     struct registers notify;
     uint32_t notify_bytes, notify_multiplier;
-    struct registers doorbell[VIRTIO_NET_QUEUE_COUNT];
 };
+static_assert(offsetof(struct virtio_pci, device) <= VIRTIO_BUS_HOT_BYTES, "struct virtio_bus");
 
 /* Returns true for a virtio network device, virtio 1.2 §4.1.2. */
 bool virtio_pci_is_net(const struct pci_function *function);

@@ -1,5 +1,6 @@
 /* Legacy registers, virtio 1.2 §4.1.4.10: one block of ports. The device dictates the size of its queues. */
 #include "base/assert.h"
+#include "base/hot_section.h"
 #include "drivers/virtio/pci.h"
 
 static uint8_t status_read(struct virtio_bus *bus)
@@ -47,7 +48,7 @@ static bool queue_enable(struct virtio_bus *bus, uint16_t queue, const struct vi
     return true;
 }
 
-static void kick(struct virtio_bus *bus, uint16_t queue)
+HOT static void kick(struct virtio_bus *bus, uint16_t queue)
 {
     registers_write16(virtio_pci_of(bus)->common, VIRTIO_PCI_LEGACY_QUEUE_NOTIFY, queue);
 }

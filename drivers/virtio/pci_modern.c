@@ -1,6 +1,7 @@
 /* Modern registers, virtio 1.2 §4.1.4: the common configuration structure, the notify area, the device
  * configuration. */
 #include "base/assert.h"
+#include "base/hot_section.h"
 #include "drivers/virtio/pci.h"
 
 static uint8_t status_read(struct virtio_bus *bus)
@@ -73,7 +74,7 @@ static bool queue_enable(struct virtio_bus *bus, uint16_t queue, const struct vi
 }
 
 /* virtio 1.2 §4.1.5.2: Notifies the device by its doorbell. */
-static void kick(struct virtio_bus *bus, uint16_t queue)
+HOT static void kick(struct virtio_bus *bus, uint16_t queue)
 {
     registers_write16(virtio_pci_of(bus)->doorbell[queue], 0, queue);
 }

@@ -41,10 +41,11 @@ COLD_SOURCES := $(wildcard */settings.c */*/settings*.c drivers/console/*.c driv
 	drivers/virtio/pci*.c drivers/watchdog/*.c kernel/firmware/*.c kernel/memory/*.c) \
 	$(filter-out kernel/rescue/selftest% kernel/rescue/watchdog.c,$(wildcard kernel/rescue/*.c)) kernel/panic.c \
 	image/main.c $(addprefix app/matcher/,add.c early.c modulus.c simd.c) \
-	$(addprefix app/player/,old_names.c program.c session.c) \
+	$(addprefix app/player/,circuit_breaker.c old_names.c program.c session.c) \
 	$(addprefix app/service/,control.c metrics.c service.c start.c stats.c status_page.c status_page_response.c \
 		syslog.c) \
-	$(addprefix base/,big.c format.c hmac.c log.c sha256.c text.c utc.c) drivers/virtio/mmio.c \
+	$(addprefix base/,big.c format.c hmac.c log.c sha256.c text.c utc.c) \
+	$(addprefix drivers/virtio/,mmio.c virtqueue.c) \
 	$(addprefix kernel/,cpu/apic.c cpu/cpu.c cpu/random.c cpu/second_cpu.c cpu/segments.c cpu/stacks.c cpu/traps.c \
 		time/kvmclock.c time/rtc.c time/tsc_frequency.c time/wall_clock.c) \
 	$(addprefix net/,http/request.c ip/address.c ip/arp.c ip/dhcp.c ip/icmp.c ip/reassembly.c) \
