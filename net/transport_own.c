@@ -137,6 +137,7 @@ static enum transport_reason reason_of(enum tcp_result error)
     case TCP_REFUSED:
         return TRANSPORT_REFUSED;
     case TCP_RESET:
+    case TCP_PIPE: /* RST in CLOSE-WAIT */
         return TRANSPORT_RESET;
     case TCP_ABORTED:
         return TRANSPORT_ABORTED;
@@ -148,7 +149,6 @@ static enum transport_reason reason_of(enum tcp_result error)
     case TCP_IN_USE:
     case TCP_NOT_CONNECTED:
     case TCP_NO_ROOM:
-    case TCP_PIPE:
     case TCP_TIMED_OUT:
         break;
     }

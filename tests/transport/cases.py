@@ -106,6 +106,20 @@ def peer_resets_and_connection_is_told_so():
 
 
 @case
+def peer_half_closes_and_then_resets():
+    """Expects "reset", on which a program sends its unacknowledged requests again."""
+    set_up()
+    with listener() as server, Driver() as driver:
+        connection = driver.connect(LINUX, 8000)
+        peer = accept(server)
+        driver.expect("connected", connection)
+        peer.shutdown(socket.SHUT_WR)
+        driver.expect("ended", connection)
+        reset(peer)
+        driver.expect("closed", connection, "reset")
+
+
+@case
 def we_abort_and_peer_is_reset():
     set_up()
     with listener() as server, Driver() as driver:
