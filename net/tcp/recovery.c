@@ -141,38 +141,53 @@ static void undo_count_dsack(struct tcp_connection *c, const struct tcp_range *b
         c->undo.resends--;
 }
 
-void tcp_sack_accept(struct net_stack *stack, struct tcp_connection *c, const struct tcp_received *r,
-                     struct tcp_delivery *d, uint64_t now_ns)
+/* Copies the blocks that report segments in flight. Counts the impossible ones, and takes the DSACK out. Returns their
+ * count. */
+static uint32_t sack_blocks_sort_out(struct net_stack *stack, struct tcp_connection *c, const struct tcp_received *r,
+                                     struct tcp_delivery *d, struct tcp_range blocks[TCP_SACK_BLOCK_COUNT_MAX])
 {
-    ASSERT(c->sack_on);
+    uint32_t count = 0;
     ASSERT(r->options.sack_count <= TCP_SACK_BLOCK_COUNT_MAX);
     for (uint32_t b = 0; b < r->options.sack_count; b++) {
         const struct tcp_range *block = &r->options.sack[b];
         if (!seq_lt(block->left, block->right) || seq_gt(block->right, c->snd_nxt)) {
             NET_COUNT(stack, tcp_rx_sack_blocks_bad);
-            continue;
-        }
-        if (b == 0 && sack_is_dsack(r)) {
+        } else if (b == 0 && sack_is_dsack(r)) {
             NET_COUNT(stack, tcp_rx_dsack);
             d->dsack = true;
             d->dsack_end = block->right;
             undo_count_dsack(c, block);
+        } else if (seq_gt(block->right, c->snd_una)) {
+            blocks[count++] = *block;
+        }
+    }
+    return count;
+}
+
+static bool sack_covers(const struct tcp_range *blocks, uint32_t count, const struct tcp_segment *s)
+{
+    for (uint32_t b = 0; b < count; b++)
+        if (seq_ge(s->seq, blocks[b].left) && seq_le(tcp_segment_end(s), blocks[b].right))
+            return true;
+    return false;
+}
+
+/* Marks the segments that the ACK newly reports, in order of sequence, as Linux does. The order of the blocks says
+ * nothing about the order of arrival: several blocks are new at once if earlier ACKs were lost or merged. */
+void tcp_sack_accept(struct net_stack *stack, struct tcp_connection *c, const struct tcp_received *r,
+                     struct tcp_delivery *d, uint64_t now_ns)
+{
+    ASSERT(c->sack_on);
+    struct tcp_range blocks[TCP_SACK_BLOCK_COUNT_MAX];
+    uint32_t count = sack_blocks_sort_out(stack, c, r, d, blocks);
+    for (uint32_t i = 0; count != 0 && i < c->segment_count; i++) {
+        struct tcp_segment *s = tcp_sendqueue_at(c, i);
+        if ((s->marks & TCP_MARK_SACKED) != 0 || !sack_covers(blocks, count, s))
             continue;
-        }
-        if (seq_le(block->right, c->snd_una))
-            continue; /* already acknowledged */
-        for (uint32_t i = 0; i < c->segment_count; i++) {
-            struct tcp_segment *s = tcp_sendqueue_at(c, i);
-            if (seq_ge(s->seq, block->right))
-                break;
-            if ((s->marks & TCP_MARK_SACKED) != 0 || seq_lt(s->seq, block->left)
-                || seq_gt(tcp_segment_end(s), block->right))
-                continue;
-            tcp_rack_delivered(c, s, r, now_ns);
-            tcp_sendqueue_mark(c, s, TCP_MARK_SACKED, TCP_MARK_LOST | TCP_MARK_RESENT);
-            d->delivered_bytes += tcp_segment_space(s);
-            d->sacked = true;
-        }
+        tcp_rack_delivered(c, s, r, now_ns);
+        tcp_sendqueue_mark(c, s, TCP_MARK_SACKED, TCP_MARK_LOST | TCP_MARK_RESENT);
+        d->delivered_bytes += tcp_segment_space(s);
+        d->sacked = true;
     }
 }
 
