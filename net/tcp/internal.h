@@ -44,6 +44,12 @@ uint32_t tcp_options_write_syn(uint8_t *at, const struct tcp_syn_options *option
 /* Processes the acknowledgement of a segment. Returns false if the segment is to be dropped. */
 bool tcp_ack_accept(struct net_stack *stack, struct tcp_connection *c, const struct tcp_received *r, uint64_t now_ns);
 void tcp_rtt_measured(struct tcp_connection *c, uint64_t rtt_ns);
+/* Returns true if `edge`, an earlier snd_nxt, has not been acknowledged. A comparison with snd_una alone would be wrong
+ * once 2^31 bytes have followed the edge. */
+static inline bool tcp_edge_in_flight(const struct tcp_connection *c, uint32_t edge)
+{
+    return seq_within(edge - 1, c->snd_una, c->snd_nxt);
+}
 static inline void tcp_window_set(struct tcp_connection *c, uint32_t window, uint32_t seq, uint32_t ack)
 {
     c->snd_wnd = window;

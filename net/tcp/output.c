@@ -178,7 +178,7 @@ static bool should_send(const struct tcp_connection *c, uint32_t bytes, bool all
 {
     if (bytes >= c->snd_mss || fin)
         return true;
-    if (all && !c->policy.cork && (c->policy.nodelay || seq_le(c->snd_small_end, c->snd_una)))
+    if (all && !c->policy.cork && (c->policy.nodelay || !tcp_edge_in_flight(c, c->snd_small_end)))
         return true;
     return bytes != 0 && !c->policy.cork && bytes >= c->snd_wnd_max / 2;
 }

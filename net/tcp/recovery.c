@@ -82,7 +82,7 @@ static uint64_t rack_window_ns(const struct tcp_connection *c)
 
 static void rack_window_adapt(struct tcp_connection *c, bool dsack)
 {
-    if (dsack && (!c->rack.dsack_round_on || seq_ge(c->snd_una, c->rack.dsack_round))) {
+    if (dsack && (!c->rack.dsack_round_on || !tcp_edge_in_flight(c, c->rack.dsack_round))) {
         c->rack.dsack_round_on = true;
         c->rack.dsack_round = c->snd_nxt;
         if (c->rack.window_multiplier < UINT8_MAX)
@@ -279,7 +279,7 @@ static void reduction_note(struct tcp_connection *c)
  * window of data reduce it once. */
 static bool window_is_reduced(const struct tcp_connection *c)
 {
-    return c->ecn_on && c->ecn_recover != c->snd_una && is_not_passed(c, c->ecn_recover);
+    return c->ecn_on && tcp_edge_in_flight(c, c->ecn_recover);
 }
 
 static void recovery_enter(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns)

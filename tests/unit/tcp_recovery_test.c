@@ -624,6 +624,18 @@ static void needless_recovery_is_undone_by_dsack(void **state)
     peer_send(p, A, 1, 2 + 10 * MSS, NULL, 0);
 }
 
+/* Plays a DSACK more than 2^31 bytes behind the last one: RFC 8985 §6.2 step 4 widens the window once more. */
+static void dsack_widens_the_window_long_after_the_last_one(void **state)
+{
+    (void)state;
+    connect_with_rtt(OFFER_1000_SACK);
+    struct tcp_connection *c = &p->stack->tcp.connections[p->id];
+    c->rack.dsack_round_on = true;
+    c->rack.dsack_round = c->snd_una - 0x80000001;
+    peer_send_sack(p, 1, 2, &(struct block){ 1, 2 }, 1);
+    EXPECT_NUMBER("quarters of the round trip", c->rack.window_multiplier, 2);
+}
+
 /* ---- Every single loss ---- */
 
 /* Loses the k-th segment of a transfer of 12 segments, for each k, with each set of options. */
@@ -700,6 +712,7 @@ int main(void)
         TEST(repeated_timeout_of_one_segment_reduces_once),
         TEST(needless_timeout_is_undone_by_timestamps),
         TEST(needless_recovery_is_undone_by_dsack),
+        TEST(dsack_widens_the_window_long_after_the_last_one),
         TEST(any_one_segment_may_be_lost),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

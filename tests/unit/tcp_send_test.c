@@ -34,6 +34,18 @@ static void nagle_holds_back_a_second_small_segment(void **state)
     peer_send(p, A, 1, 2991, NULL, 0);
 }
 
+/* Plays a small segment more than 2^31 bytes behind the last one. */
+static void nagle_forgets_the_small_segment_of_long_ago(void **state)
+{
+    (void)state;
+    peer_connect(p, OFFER_PLAIN);
+    struct tcp_connection *c = &p->stack->tcp.connections[p->id];
+    c->snd_small_end = c->snd_una - 0x80000001;
+    peer_write(p, 10);
+    EXPECT(p, PA, 1, 1, 10);
+    peer_send(p, A, 1, 11, NULL, 0);
+}
+
 /* RFC 9293 MUST-17. */
 static void nagle_can_be_off(void **state)
 {
@@ -396,6 +408,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(last_segment_is_pushed),
         TEST(nagle_holds_back_a_second_small_segment),
+        TEST(nagle_forgets_the_small_segment_of_long_ago),
         TEST(nagle_can_be_off),
         TEST(window_of_the_peer_is_not_overrun),
         TEST(window_above_32767_is_used),
