@@ -321,7 +321,7 @@ static uint8_t *put_option_be32(uint8_t *at, uint8_t option, uint32_t value)
 }
 
 /* RFC 2131 §4.3.6, table 4, says which of ciaddr, 50 and 54 a REQUEST carries in which state. */
-static size_t message_write(const struct dhcp *dhcp, uint8_t *message, uint8_t type, uint64_t now_ns)
+static size_t message_write(const struct dhcp *dhcp, uint8_t *message, uint8_t type)
 {
     static const uint8_t parameters[] = {
         OPTION_MASK, OPTION_ROUTES, OPTION_ROUTER, OPTION_MTU, OPTION_LEASE, OPTION_SERVER, OPTION_T1, OPTION_T2
@@ -331,7 +331,7 @@ static size_t message_write(const struct dhcp *dhcp, uint8_t *message, uint8_t t
     message[HTYPE_AT] = HTYPE_ETHERNET;
     message[HLEN_AT] = MAC_BYTES;
     store_be32(message + XID_AT, dhcp->xid);
-    store_be16(message + SECS_AT, (uint16_t)min_size((now_ns - dhcp->began_ns) / NS_PER_S, 0xffff));
+    store_be16(message + SECS_AT, dhcp->secs);
     /* The broadcast flag stays clear: net/ and lwIP take a unicast to an address that they do not have yet. */
     if (has_lease(dhcp))
         store_be32(message + CIADDR_AT, dhcp->lease.address);
@@ -401,11 +401,13 @@ size_t dhcp_output(struct dhcp *dhcp, uint8_t message[DHCP_OUTPUT_BYTES_MAX], ui
     *destination = 0xffffffff;
     if (dhcp->tries++ == 0)
         dhcp->asked_ns = now_ns;
+    if (dhcp->state != DHCP_REQUESTING) /* RFC 2131 §3.1, step 3: there MUST be the DISCOVER's */
+        dhcp->secs = (uint16_t)min_size((now_ns - dhcp->began_ns) / NS_PER_S, UINT16_MAX);
     switch (dhcp->state) {
     case DHCP_SELECTING:
         dhcp_counters.tx_discover++;
         dhcp->due_ns = retry_ns(dhcp, now_ns);
-        return message_write(dhcp, message, DISCOVER, now_ns);
+        return message_write(dhcp, message, DISCOVER);
     case DHCP_REQUESTING:
         dhcp_counters.tx_request++;
         dhcp->due_ns = retry_ns(dhcp, now_ns);
@@ -425,7 +427,7 @@ size_t dhcp_output(struct dhcp *dhcp, uint8_t message[DHCP_OUTPUT_BYTES_MAX], ui
         dhcp->due_ns = dhcp->lease.renews_ns;
         return 0;
     }
-    return message_write(dhcp, message, REQUEST, now_ns);
+    return message_write(dhcp, message, REQUEST);
 }
 
 /* --- Messages in ----------------------------------------------------------------------------------------------- */

@@ -55,7 +55,8 @@ struct dhcp {
     struct siphash_key key; /* makes transaction ids and jitter */
     uint64_t drawn;         /* random numbers drawn so far */
     uint32_t xid;
-    uint64_t began_ns;       /* the start of this exchange, for `secs` */
+    uint64_t began_ns;       /* the start of this exchange, from which `secs` counts */
+    uint16_t secs;           /* the field in the message sent last: RFC 2131 §2, table 1 */
     uint64_t asked_ns;       /* the first message of this state, from which a lease counts */
     uint64_t due_ns;         /* when dhcp_output has something to do */
     uint32_t tries;          /* messages of this state sent so far */

@@ -201,6 +201,21 @@ static void offer_is_requested_in_the_same_transaction(void **state)
     assert_string_equal(dhcp_waiting_for(&dhcp), "DHCP acknowledgement");
 }
 
+/* RFC 2131 §3.1, step 3: relay agents decide by `secs`, so a REQUEST has its DISCOVER's. */
+static void request_has_the_secs_of_its_discover(void **state)
+{
+    (void)state;
+    ask();
+    struct request discover = ask_when_due();
+    now_ns += 3 * second_ns;
+    hear_plain(OFFER, 3600);
+    struct request first = ask(), second = ask_when_due();
+    assert_int_equal(kind_of(&first), 3);
+    assert_int_equal(load_be16(first.message + 8), load_be16(discover.message + 8));
+    assert_int_equal(kind_of(&second), 3);
+    assert_int_equal(load_be16(second.message + 8), load_be16(discover.message + 8));
+}
+
 static void acknowledged_lease_holds(void **state)
 {
     (void)state;
@@ -757,6 +772,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(discover_is_whole_and_goes_to_everybody),
         TEST(offer_is_requested_in_the_same_transaction),
+        TEST(request_has_the_secs_of_its_discover),
         TEST(acknowledged_lease_holds),
         TEST(second_offer_is_not_heard),
         TEST(acknowledgement_of_another_server_is_not_heard),
