@@ -11,6 +11,7 @@ enum machine_probe {
     MACHINE_NOTIFICATION,  /* to the network card's transmit queue, without a new frame */
     MACHINE_LINE_TRANSFER, /* a cache line's way to the second CPU: half of there and back */
     MACHINE_WAKE_IPI,      /* from the second CPU's interrupt until the first one has left HLT */
+    MACHINE_WAKE_MSI,      /* from a received frame's entry in the ring until the turn that follows has begun */
     MACHINE_PROBE_COUNT,
 };
 
@@ -22,7 +23,9 @@ const char *machine_probe_refusal(enum machine_probe probe);
 void machine_probe_begin(enum machine_probe probe);
 void machine_probe_end(void);
 
-/* Does it once, in 2 ms at most. Returns the TSC cycles that it took; 0: it came to nothing this time. */
+/* Does it once, in 2 ms at most. Returns the TSC cycles that it took; 0: it came to nothing this time.
+ * MACHINE_WAKE_MSI: the program lets the machine sleep and calls in the turn that takes the frame. Each call forgets
+ * the frame; call before it is sent for, too, as others may have come. */
 uint64_t machine_probe_cycles(enum machine_probe probe);
 
 /* Returns NULL if the card's message-signalled interrupt ends the sleep of an idle turn, else the reason, a literal. */

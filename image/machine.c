@@ -9,6 +9,7 @@
 #include "base/assert.h"
 #include "base/cycles.h"
 #include "base/time.h"
+#include "base/trace.h"
 #include "drivers/virtio/net.h"
 #include "kernel/cpu/apic.h"
 #include "kernel/cpu/apic_spec.h"
@@ -33,6 +34,7 @@ static struct {
     _Alignas(64) uint64_t ball;
     _Alignas(64) bool wake_asked; /* by the first CPU */
     uint64_t wake_cycles;         /* when the second CPU sent its interrupt; 0: not yet */
+    uint64_t frame_cycles;        /* when it saw a frame in the ring; 0: not yet */
 } court;
 
 /* ---- on the second CPU ---- */
@@ -59,6 +61,18 @@ static bool wake(void)
     __atomic_store_n(&court.wake_asked, false, __ATOMIC_RELEASE);
     __atomic_store_n(&court.wake_cycles, cycles_now_serialised(), __ATOMIC_RELEASE);
     apic_send(second_cpu_first_apic_id(), APIC_ICR_FIXED | VECTOR_WAKE);
+    return true;
+}
+
+static bool watch_ring(void)
+{
+    ASSERT(second_cpu_is_me());
+    for (unsigned i = 0; i < ANSWER_POLLS; i++) {
+        if (virtio_net_frame_waits(network_settings.device)
+            && __atomic_load_n(&court.frame_cycles, __ATOMIC_ACQUIRE) == 0) {
+            __atomic_store_n(&court.frame_cycles, cycles_now(), __ATOMIC_RELEASE);
+        }
+    }
     return true;
 }
 
@@ -99,6 +113,13 @@ static uint64_t wake_cycles(void)
     return begin != 0 && end > begin ? end - begin : 0;
 }
 
+static uint64_t woken_cycles(void)
+{
+    uint64_t begin = __atomic_exchange_n(&court.frame_cycles, 0, __ATOMIC_ACQ_REL),
+             end = trace.cycles[TRACE_FRAME_SEEN];
+    return begin != 0 && end > begin ? end - begin : 0;
+}
+
 const char *machine_sleep_refusal(void)
 {
     ASSERT(network_settings.device != NULL);
@@ -120,14 +141,19 @@ const char *machine_probe_refusal(enum machine_probe probe)
     if (service_settings.cpus > 1) {
         return "cpus=2 gives the second CPU other work";
     }
-    return probe == MACHINE_WAKE_IPI ? machine_sleep_refusal() : NULL;
+    return probe == MACHINE_LINE_TRANSFER ? NULL : machine_sleep_refusal();
 }
 
 void machine_probe_begin(enum machine_probe probe)
 {
+    static bool (*const works[MACHINE_PROBE_COUNT])(void) = {
+        [MACHINE_LINE_TRANSFER] = throw_back,
+        [MACHINE_WAKE_IPI] = wake,
+        [MACHINE_WAKE_MSI] = watch_ring,
+    };
     ASSERT(machine_probe_refusal(probe) == NULL);
-    if (probe >= MACHINE_LINE_TRANSFER) {
-        second_cpu_give(probe == MACHINE_LINE_TRANSFER ? throw_back : wake);
+    if (works[probe] != NULL) {
+        second_cpu_give(works[probe]);
     }
 }
 
@@ -142,16 +168,25 @@ void machine_probe_end(void)
 uint64_t machine_probe_cycles(enum machine_probe probe)
 {
     ASSERT(probe < MACHINE_PROBE_COUNT);
-    if (probe >= MACHINE_LINE_TRANSFER) {
-        return probe == MACHINE_LINE_TRANSFER ? line_transfer_cycles() : wake_cycles();
-    }
     uint64_t begin = cycles_now_serialised();
-    if (probe == MACHINE_EXIT) {
+    switch (probe) {
+    case MACHINE_LINE_TRANSFER:
+        return line_transfer_cycles();
+    case MACHINE_WAKE_IPI:
+        return wake_cycles();
+    case MACHINE_WAKE_MSI:
+        return woken_cycles();
+    case MACHINE_EXIT:
         cpuid(0, 0);
-    } else if (probe == MACHINE_PORT_WRITE) {
+        break;
+    case MACHINE_PORT_WRITE:
         port_out8(DIAGNOSTIC_PORT, 0);
-    } else {
+        break;
+    case MACHINE_NOTIFICATION:
         virtio_net_notify(network_settings.device);
+        break;
+    case MACHINE_PROBE_COUNT:
+        break;
     }
     return cycles_now_serialised() - begin;
 }

@@ -115,6 +115,7 @@ static const struct method matcher_method = { matcher_refusal, matcher_row_begin
 enum echo_kind {
     ECHO_AWAKE,  /* a datagram each millisecond; the loop spins */
     ECHO_ASLEEP, /* the same; the machine sleeps until the reply comes */
+    ECHO_WAKE,   /* the same; measured is how long the machine takes to wake */
     ECHO_REPLY,  /* the next datagram leaves when the reply is seen, and the time in between is measured */
 };
 
@@ -122,16 +123,20 @@ static const char *echo_refusal(uint32_t kind)
 {
     if (survey.echo.address == 0)
         return "echo= is not given";
-    return kind == ECHO_ASLEEP ? machine_sleep_refusal() : NULL;
+    return kind == ECHO_ASLEEP ? machine_sleep_refusal()
+           : kind == ECHO_WAKE ? machine_probe_refusal(MACHINE_WAKE_MSI)
+                               : NULL;
 }
 
 static void echo_begin(uint32_t kind, uint64_t now_ns)
 {
     ASSERT(survey.echo_port != 0);
     survey_echo_begin(kind == ECHO_REPLY ? 0 : ECHO_PAUSE_NS, now_ns);
+    if (kind == ECHO_WAKE)
+        machine_probe_begin(MACHINE_WAKE_MSI);
 }
 
-static const struct method echo_method = { echo_refusal, echo_begin, NULL, no_end };
+static const struct method echo_method = { echo_refusal, echo_begin, NULL, machine_probe_end };
 
 /* ---- the rows ---- */
 
@@ -153,6 +158,7 @@ static const struct row {
     { "survey.matcher_avx512", "search of 100 digits, with AVX-512", &matcher_method, MATCHER_SIMD_AVX512 },
     { "survey.echo", "UDP datagram there and back, the loop spins", &echo_method, ECHO_AWAKE },
     { "survey.echo_asleep", "the same, the machine sleeps until the reply's MSI", &echo_method, ECHO_ASLEEP },
+    { "survey.wake_msi", "from the reply in the ring until its MSI has ended the sleep", &echo_method, ECHO_WAKE },
     { "survey.ring_to_ring", "from the turn that sees a datagram until the next one is sent", &echo_method,
       ECHO_REPLY },
 };
@@ -220,6 +226,8 @@ void survey_rows_datagram(const struct transport_event *event, uint64_t now_ns)
         return;
     if (is_echo(ECHO_AWAKE) || is_echo(ECHO_ASLEEP))
         histogram_add(&histograms[survey.row], round_trip_ns);
+    if (is_echo(ECHO_WAKE))
+        add_cycles(machine_probe_cycles(MACHINE_WAKE_MSI));
     if (is_echo(ECHO_REPLY)) {
         survey_echo_poll(now_ns);
         histogram_add(&histograms[survey.row], survey.now_ns() - now_ns);
@@ -263,6 +271,8 @@ bool survey_rows_work(uint64_t now_ns)
     const struct row *row = &rows[survey.row];
     const uint64_t begin = cycles_now(), slice_cycles = survey.tsc_khz * SLICE_US / 1000;
     if (row->method->sample == NULL) {
+        if (is_echo(ECHO_WAKE) && now_ns >= survey_echo_next_deadline_ns())
+            machine_probe_cycles(MACHINE_WAKE_MSI); /* a frame of others, or a late reply */
         survey_echo_poll(now_ns);
         return true;
     }
@@ -274,7 +284,7 @@ bool survey_rows_work(uint64_t now_ns)
 
 uint64_t survey_rows_next_deadline_ns(uint64_t now_ns)
 {
-    if (!is_echo(ECHO_ASLEEP))
+    if (!is_echo(ECHO_ASLEEP) && !is_echo(ECHO_WAKE))
         return now_ns;
     uint64_t echo_ns = survey_echo_next_deadline_ns();
     return echo_ns < survey.row_ends_ns ? echo_ns : survey.row_ends_ns;

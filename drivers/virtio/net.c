@@ -400,6 +400,11 @@ bool virtio_net_wake(struct netdev *device) { return virtqueue_wake(&virtio_net_
 
 void virtio_net_quiet(struct netdev *device) { virtqueue_quiet(&virtio_net_of(device)->rx); }
 
+bool virtio_net_frame_waits(const struct netdev *device)
+{
+    return virtqueue_claimed(&((const struct virtio_net *)device)->rx) != 0;
+}
+
 void virtio_net_notify(struct netdev *device) { tx_kick(virtio_net_of(device)); }
 
 const char *virtio_net_broken(const struct netdev *device)

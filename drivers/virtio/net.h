@@ -40,6 +40,9 @@ bool virtio_net_wake(struct netdev *device);
 /* Asks for no more wake-ups. */
 void virtio_net_quiet(struct netdev *device);
 
+/* Returns true if a received frame waits in the ring. On any CPU, for those who measure. */
+bool virtio_net_frame_waits(const struct netdev *device);
+
 /* Notifies the transmit queue, though no frame is new: for those who measure what that takes. */
 void virtio_net_notify(struct netdev *device);
 

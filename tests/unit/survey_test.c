@@ -20,7 +20,7 @@ enum { PEER = 0xc0000201, PEER_PORT = 7, PORT = 50000, TSC_KHZ = 2000000, PROBE_
 static uint64_t now_ns;
 static uint64_t clock_now(void) { return now_ns; }
 
-/* ---- a machine that can write to a port, and sleep if the test says so ---- */
+/* ---- a machine that can write to a port, wake by MSI, and sleep if the test says so ---- */
 
 static enum machine_probe begun;
 static bool is_begun;
@@ -28,7 +28,7 @@ static const char *sleep_refusal;
 
 const char *machine_probe_refusal(enum machine_probe probe)
 {
-    return probe == MACHINE_PORT_WRITE ? NULL : "the test's machine cannot";
+    return probe == MACHINE_PORT_WRITE || probe == MACHINE_WAKE_MSI ? NULL : "the test's machine cannot";
 }
 
 void machine_probe_begin(enum machine_probe probe)
@@ -199,6 +199,7 @@ static void round_trips_are_rows_and_one_of_them_sleeps(void **state)
     assert_true(slept);
     assert_int_equal(atoi(line_of("survey.echo.max_ns")), 100 * NS_PER_MS);
     assert_int_equal(atoi(line_of("survey.echo_asleep.max_ns")), 100 * NS_PER_MS);
+    assert_string_equal(line_of("survey.wake_msi.p50_ns"), "400\n");
     assert_int_not_equal(atoi(line_of("survey.ring_to_ring.count")), 0);
     sleep_refusal = "the test's machine does not sleep";
     start_rows(8 * NS_PER_S, PEER);
