@@ -10,6 +10,7 @@ from vm import linux_guest
 from contest import rounds
 from contest.oracle import Oracle
 from tests.contest.plain_player import post, read_reply
+from probe import vhost
 from probe.wire import ProbeError, Wire
 
 ROUND = rounds.ONLINE
@@ -67,3 +68,15 @@ def test_a_guest_kernel_that_apt_does_not_know_is_named(monkeypatch):
     monkeypatch.setattr(subprocess, "run", lambda words, **_: subprocess.CompletedProcess(words, 0, stdout=""))
     with pytest.raises(OSError, match="linux-image-cloud-amd64"):
         linux_guest.kernel_tree()
+
+
+def test_session_is_ahead_of_others_only_while_the_probe_measures(tmp_path):
+    autogroup = tmp_path / "autogroup"
+    autogroup.write_text("/autogroup-15 nice 5\n")
+    with pytest.raises(ProbeError), vhost.ahead_of_others(autogroup):
+        assert autogroup.read_text() == "-20"
+        raise ProbeError
+    assert autogroup.read_text() == "5"
+    with vhost.ahead_of_others(tmp_path / "none"):      # a Linux without such groups
+        pass
+    assert not (tmp_path / "none").exists()

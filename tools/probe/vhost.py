@@ -77,6 +77,22 @@ def on_core(core):
         os.sched_setaffinity(0, cores)
 
 
+@contextlib.contextmanager
+def ahead_of_others(autogroup=pathlib.Path("/proc/self/autogroup")):
+    """Gives this session most of the processors' time, if Linux divides it by session and lets us: sched(7), "The
+    autogroup feature". `nice` alone counts within a session only."""
+    try:
+        before = autogroup.read_text().split()[-1]      # "/autogroup-15 nice 0"
+        autogroup.write_text("-20")
+    except OSError:
+        yield
+        return
+    try:
+        yield
+    finally:
+        autogroup.write_text(before)
+
+
 def two_cores():
     """Returns the guest's core and the probe's; without two cores, none."""
     cores = sorted(os.sched_getaffinity(0))
