@@ -53,8 +53,8 @@ enum virtio_net_error virtio_net_find(struct netdev **device, const struct machi
                                       const struct virtio_message *message);
 
 enum {
-    VIRTIO_NET_RX_SLOT_COUNT_MAX = 256, /* 300 us of full frames at 10 Gbit/s: longer than any slice of idle work */
-    VIRTIO_NET_TX_SLOT_COUNT_MAX = 256, /* as many as there are buffers: the ring is never the limit */
+    VIRTIO_NET_RX_SLOT_COUNT_MAX = 256, /* full frames take 315 us at 10 Gbit/s: longer than a slice of idle work */
+    VIRTIO_NET_TX_SLOT_COUNT_MAX = 256, /* as many as buffers: the ring is no limit if the device allows it */
 
     VIRTIO_NET_RX_BUFFER_COUNT = VIRTIO_NET_RX_SLOT_COUNT_MAX /* posted */
                                  + NETDEV_RX_BORROWED_MAX,    /* borrowed by the stack: the ring stays full meanwhile */
@@ -80,15 +80,15 @@ struct virtio_net {
     _Alignas(64) struct virtqueue rx;
     _Alignas(64) struct virtqueue tx;
 
-    uint16_t rx_posted_max;   /* buffers the device has when all is well */
-    uint16_t rx_refill_count; /* so many missing are worth an index update */
+    uint16_t rx_posted_max;   /* buffers that the device has after a refill */
+    uint16_t rx_refill_count; /* missing buffers that cause a refill: each writes a line that the device reads */
     bool reads_status;        /* VIRTIO_NET_F_STATUS */
     const char *broken;       /* NULL, or why the device is not used any more */
     uint64_t last_rx_cycles;  /* the time of the newest frame, or of the newest reading of the state */
-    uint16_t last_rx_idx;     /* rx.used_idx then */
+    uint16_t last_rx_idx;     /* rx.used_idx at that time */
     struct virtio_net_stall {
-        uint64_t begin_cycles; /* since then a kick that the device asked for is missing, and it has used nothing */
-        uint16_t used_idx;     /* the queue's, then */
+        uint64_t begin_cycles; /* since then the device asks for a kick, has got none, and has used nothing */
+        uint16_t used_idx;     /* the queue's at that time */
     } rx_stall, tx_stall;
     uint64_t features; /* agreed */
 
@@ -99,17 +99,17 @@ struct virtio_net {
 };
 static_assert(offsetof(struct virtio_net, rx) == 64 && sizeof(struct virtqueue) == 64, "one cache line each");
 
-/* Brings the device up, ready to send and receive. `net` and `bus` stay in use. Takes memory. */
+/* Brings the device up, ready to send and receive. `net` and `bus` stay in use. Takes memory: before memory_seal. */
 enum virtio_net_error virtio_net_init(struct virtio_net *net, struct virtio_bus *bus);
 
-/* Returns why the device cannot be used any more (it lied about its rings, asked for a reset, or is gone), or NULL. The
- * caller gives the machine back. The link's state is device->link_up. */
+/* Returns why the device cannot be used any more (impossible values in its rings, a request for a reset, no answer), or
+ * NULL. The caller gives the machine back. The link's state is device->link_up. */
 const char *virtio_net_broken(const struct netdev *device);
 
 /* Writes the one-line report: place, bus, features, queues, MAC, MTU, link. */
 size_t virtio_net_describe(const struct virtio_net *net, char *out, size_t out_bytes);
 
-/* drivers/virtio/net.c for drivers/virtio/net_init.c: sets up the buffers, once the queues stand. */
+/* For drivers/virtio/net_init.c alone: the operations, and the set-up of the buffers after that of the queues. */
 extern const struct netdev_ops virtio_net_ops;
 void virtio_net_buffers_init(struct virtio_net *net);
 

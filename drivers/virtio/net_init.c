@@ -13,7 +13,7 @@ enum {
     MTU_BYTES_MAX = NETDEV_FRAME_BYTES_MAX - 14,
     /* Each read is a VM exit of at least half a microsecond, mostly several: no reset takes that many. */
     RESET_READ_COUNT_MAX = 500000,
-    CONFIG_TRY_COUNT_MAX = 10, /* readings until none is torn: the host's operator seldom changes the configuration */
+    CONFIG_TRY_COUNT_MAX = 10, /* readings until one is whole, else the last counts: the host seldom changes it */
 };
 
 /* Not accepted, among others: RING_PACKED, ACCESS_PLATFORM (no IOMMU is known), CTRL_VQ, MQ, any segmentation. */

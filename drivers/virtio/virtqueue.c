@@ -68,9 +68,8 @@ void virtqueue_quiet(struct virtqueue *queue)
         queue->avail->flags = VIRTQ_AVAIL_F_NO_INTERRUPT;
         return;
     }
-    /* virtio 1.2 §2.7.7.1: flags stay 0; the device notifies when it uses the entry with the index used_event. An
-     * index half the number circle away is the farthest there is; the ring passes it after 2^15 buffers unless moved
-     * on. */
+    /* virtio 1.2 §2.7.7.1: flags stay 0; the device notifies when it uses the entry with the index used_event. The
+     * farthest index is 2^15 ahead. The ring comes to it after 2^15 buffers, unless the next call moves it on. */
     uint16_t *used_event = &queue->avail->ring[queue->size];
     __atomic_store_n(used_event, (uint16_t)(queue->used_idx + 0x8000), __ATOMIC_RELAXED);
 }
@@ -81,8 +80,8 @@ bool virtqueue_wake(struct virtqueue *queue)
         queue->avail->ring[queue->size] = queue->used_idx;
     else
         queue->avail->flags = 0;
-    /* virtio 1.2 §2.7.7, the mirror of virtqueue_expose: the wish must be visible before the last look at the index.
-     * Else an entry may come in between, unseen here and without a notification. */
+    /* virtio 1.2 §2.7.7, as in virtqueue_expose_fenced: the request must be visible before the index is read a last
+     * time. Else an entry may come in between, not seen here and without a notification. */
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     return virtqueue_pending(queue) == 0;
 }

@@ -1,6 +1,12 @@
 /* Split virtqueue, virtio 1.2 §2.7. Moves memory only; knows no registers and no packets. Shared by receive and
  * transmit, and by the hosted tests and benchmarks, where a model plays the device.
  *
+ * The calls, in their order:
+ *   to give the device buffers          virtqueue_has_slot and virtqueue_place for each, then virtqueue_expose
+ *   to take back used ones              virtqueue_pending, then virtqueue_take for each
+ *   to take back one, on the path       virtqueue_claimed, virtqueue_peek, virtqueue_step; if that fails, as above
+ *   to be notified, and not any more    virtqueue_wake, virtqueue_quiet
+ *
  * Slots. The ring is cut into slots of one descriptor, or of two where a legacy device wants the header in a
  * descriptor of its own. Slot k is always descriptors k (or 2k, 2k+1). The available ring is filled once, at init, so
  * that its entry i names slot i: to publish is to write one descriptor and one index. The price: the slot at the head
@@ -30,11 +36,11 @@ struct virtqueue {
     uint16_t *token;             /* by slot; VIRTQUEUE_SLOT_FREE while we own it */
     const uint16_t *avail_event; /* after the used ring; only with VIRTIO_F_EVENT_IDX */
     const char *fault;           /* NULL: fine */
-    uint16_t avail_idx;          /* the next slot to place, counted for ever, modulo 2^16 */
-    uint16_t exposed_idx;        /* the part of avail_idx that the device has been shown */
-    uint16_t used_idx;           /* the next used entry to take */
-    /* Not beside exposed_idx: GCC would store both as one word. It would load that word across the 16 bits that
-     * virtqueue_place has just stored, and wait 10 ns for them to reach the cache. */
+    uint16_t avail_idx;          /* slots placed so far, modulo 2^16 as all three */
+    uint16_t exposed_idx;        /* slots shown to the device: what avail->idx says */
+    uint16_t used_idx;           /* used entries taken so far */
+    /* Apart from exposed_idx. If they were neighbours, GCC would write both as one word, and load that word first. The
+     * load would span the 16 bits that virtqueue_place has just stored, so store forwarding would fail: 10 ns. */
     uint16_t notified_idx; /* exposed_idx when the device was last notified */
     uint16_t size;         /* descriptors of each ring */
     uint16_t slot_count;
@@ -45,7 +51,7 @@ struct virtqueue {
 
 struct virtqueue_config {
     uint16_t size;             /* a power of two, 1..VIRTQ_SIZE_MAX */
-    uint32_t used_align_bytes; /* VIRTQ_LEGACY_ALIGN_BYTES where the layout is fixed, else what suits us */
+    uint32_t used_align_bytes; /* VIRTQ_LEGACY_ALIGN_BYTES where the layout is fixed, else 64, a cache line */
     uint8_t chain_count;
     uint8_t head_bytes;
     bool device_writes; /* receive */
@@ -64,7 +70,7 @@ uint64_t virtqueue_avail_address(const struct virtqueue *queue);
 uint64_t virtqueue_used_address(const struct virtqueue *queue);
 
 /* Keeps the device from sending used buffer notifications for the next 2^15 buffers, virtio 1.2 §2.7.7.
- * Call now and then. */
+ * Call it again before these have come back. */
 void virtqueue_quiet(struct virtqueue *queue);
 
 /* Asks for a notification of the next used entry, until virtqueue_quiet. Returns false if an entry is there already;
@@ -105,8 +111,8 @@ static inline void virtqueue_place(struct virtqueue *queue, uint16_t token, void
     }
 }
 
-/* Returns true if the device, by its words so far, asks for a notification of the entries old..new-1. virtio 1.2
- * §2.7.10. */
+/* Returns true if the device asks for a notification of the available entries old..new-1, by what it has written so
+ * far. virtio 1.2 §2.7.10. */
 static inline bool virtqueue_wants_notice(const struct virtqueue *queue, uint16_t old, uint16_t new)
 {
     if (!queue->event_index)
@@ -134,8 +140,9 @@ static inline bool virtqueue_expose_fenced(struct virtqueue *queue)
     return true;
 }
 
-/* Shows the device all placed slots, as virtqueue_expose_fenced does. If the device asks for a notification before the
- * store, it gets one whatever it writes meanwhile. So nothing can be lost, and a plain store will do. */
+/* Shows the device all placed slots. Returns true if it wants a notification for them; the caller notifies. If the
+ * device asked before the store, it gets one whatever it writes meanwhile: nothing can be lost, and a plain store is
+ * enough. */
 static inline bool virtqueue_expose(struct virtqueue *queue)
 {
     uint16_t old = queue->exposed_idx, new = queue->avail_idx;
@@ -146,16 +153,16 @@ static inline bool virtqueue_expose(struct virtqueue *queue)
     return true;
 }
 
-/* Returns true if the device asks for a notification of slots that it was shown without one. By virtio 1.2 §2.7.13 the
- * device finds them itself: after asking, it looks once more. */
+/* Returns true if the device asks for a notification of slots that it was shown without one. By virtio 1.2 §2.7.13 it
+ * finds them itself, because after asking it looks once more; docs/subtle.md has the machine where it does not. */
 static inline bool virtqueue_missed_kick(const struct virtqueue *queue)
 {
     return queue->notified_idx != queue->exposed_idx
            && virtqueue_wants_notice(queue, queue->notified_idx, queue->exposed_idx);
 }
 
-/* Returns how many entries the device says it has used that have not been taken. A loop that finds none asks no
- * more. */
+/* Returns how many used entries the device announces beyond those taken. The number is not checked yet: it may be more
+ * than are in flight. */
 static inline uint16_t virtqueue_claimed(const struct virtqueue *queue)
 {
     /* virtio 1.2 §2.7.14: idx is read before the entries it covers; acquire. x86 keeps loads in order, the compiler
@@ -163,8 +170,8 @@ static inline uint16_t virtqueue_claimed(const struct virtqueue *queue)
     return (uint16_t)(__atomic_load_n(&queue->used->idx, __ATOMIC_ACQUIRE) - queue->used_idx);
 }
 
-/* Looks at the next entry and changes nothing: the first of two steps of taking one in the common case. Returns
- * false if the entry or the number of entries is wrong. virtqueue_pending and virtqueue_take then say why. */
+/* Reads the next used entry and changes nothing. Returns false if the queue has two descriptors a slot, or if the entry
+ * or `claimed`, the number of entries, is wrong. virtqueue_pending and virtqueue_take then go on and name the fault. */
 static inline bool virtqueue_peek(const struct virtqueue *queue, uint16_t claimed, uint32_t *slot, uint32_t *bytes)
 {
     const struct virtq_used_elem *entry = &queue->used->ring[queue->used_idx & (queue->size - 1)];
@@ -175,7 +182,7 @@ static inline bool virtqueue_peek(const struct virtqueue *queue, uint16_t claime
            && queue->token[*slot] != VIRTQUEUE_SLOT_FREE;
 }
 
-/* Takes the entry that virtqueue_peek has seen. */
+/* Takes the entry that virtqueue_peek has read. */
 static inline void virtqueue_step(struct virtqueue *queue, uint32_t slot)
 {
     queue->token[slot] = VIRTQUEUE_SLOT_FREE;
