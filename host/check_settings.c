@@ -11,21 +11,21 @@
 
 enum { EXIT_REFUSED = 1, EXIT_USAGE = 2, TEXT_BYTES_MAX = 16 * 1024 };
 
-int main(int count, char **words)
+int main(int argc, char **argv)
 {
     static char text[TEXT_BYTES_MAX];
     static struct settings settings;
-    if (count != 2) {
+    if (argc != 2) {
         fputs("check-settings SOURCE <FILE\n", stderr);
         return EXIT_USAGE;
     }
     size_t bytes = fread(text, 1, sizeof text, stdin);
     if (bytes == sizeof text || ferror(stdin)) {
-        fprintf(stderr, "%s: cannot be read, or is longer than the kernel takes\n", words[1]);
+        fprintf(stderr, "%s: cannot be read, or is longer than the kernel takes\n", argv[1]);
         return EXIT_USAGE;
     }
     service_settings_begin(&settings, program.settings, &machine_settings_table);
-    settings_add(&settings, words[1], text, bytes);
+    settings_add(&settings, argv[1], text, bytes);
     if (!settings_finish(&settings)) {
         fprintf(stderr, "%s\n", settings.error);
         return EXIT_REFUSED;

@@ -71,14 +71,14 @@ static void add_file(const char *path)
         fclose(file);
 }
 
-static bool read_settings(int count, char **words)
+static bool read_settings(int argc, char **argv)
 {
-    ASSERT(count >= 1);
-    for (int i = 1; i < count; i++) {
-        if (strcmp(words[i], "--file"))
-            settings_add(&settings, "command line", words[i], strlen(words[i]));
-        else if (++i < count)
-            add_file(words[i]);
+    ASSERT(argc >= 1);
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--file"))
+            settings_add(&settings, "command line", argv[i], strlen(argv[i]));
+        else if (++i < argc)
+            add_file(argv[i]);
         else
             settings_fail(&settings, "--file needs a name");
     }
@@ -86,14 +86,14 @@ static bool read_settings(int count, char **words)
 }
 
 /* Prints a page of help, if a word asks for one. */
-static bool print_help(int count, char **words)
+static bool print_help(int argc, char **argv)
 {
-    for (int i = 1; i < count; i++) {
-        if (!strcmp(words[i], "--settings")) {
+    for (int i = 1; i < argc; i++) {
+        if (!strcmp(argv[i], "--settings")) {
             settings_page_print_table(&settings);
             return true;
         }
-        if (!strcmp(words[i], "--help") || !strcmp(words[i], "-h")) {
+        if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
             printf("%s %s", program_invocation_short_name, usage_head);
             settings_page_print_help(&settings);
             fputs(usage_tail, stdout);
@@ -132,14 +132,14 @@ static void *second_thread(void *unused)
     return NULL;
 }
 
-int main(int count, char **words)
+int main(int argc, char **argv)
 {
     static char statistics[STATS_TEXT_BYTES_MAX];
     pthread_t thread;
     service_settings_begin(&settings, program.settings, &machine_settings_table);
-    if (print_help(count, words))
+    if (print_help(argc, argv))
         return fflush(stdout) != 0;
-    if (!read_settings(count, words))
+    if (!read_settings(argc, argv))
         return refuse(settings.error);
 
     platform_init();

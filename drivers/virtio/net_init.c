@@ -36,7 +36,7 @@ static void status_add(struct virtio_bus *bus, uint8_t bit)
 /* Does steps 1 to 3. Firmware, GRUB or a Linux before this kernel may have left rings registered in memory that is
  * reused now. So the reset must be complete before anything else: virtio 1.2 §4.1.4.3.2 demands to wait until the
  * status reads 0. */
-static enum virtio_net_error reset_and_greet(struct virtio_bus *bus)
+static enum virtio_net_error reset_and_acknowledge(struct virtio_bus *bus)
 {
     bus->ops->status_write(bus, 0);
     for (uint32_t reads = 0; bus->ops->status_read(bus) != 0; reads++)
@@ -145,13 +145,13 @@ static enum virtio_net_error queue_init(struct virtio_net *net, struct virtqueue
     return bus->ops->queue_enable(bus, number, queue) ? VIRTIO_NET_OK : VIRTIO_NET_QUEUE_UNREACHABLE;
 }
 
-static enum virtio_net_error steps(struct virtio_net *net)
+static enum virtio_net_error bring_up(struct virtio_net *net)
 {
     struct virtio_bus *bus = net->bus;
     enum virtio_net_error error;
 
     /* Steps 1 to 6 */
-    if ((error = reset_and_greet(bus)) != VIRTIO_NET_OK || (error = features_agree(net)) != VIRTIO_NET_OK)
+    if ((error = reset_and_acknowledge(bus)) != VIRTIO_NET_OK || (error = features_agree(net)) != VIRTIO_NET_OK)
         return error;
 
     /* Step 7, which is virtio 1.2 §5.1.5 */
@@ -185,7 +185,7 @@ enum virtio_net_error virtio_net_init(struct virtio_net *net, struct virtio_bus 
     net->bus = bus;
     net->device.ops = &virtio_net_ops;
     net->device.mtu_bytes = MTU_BYTES_MAX;
-    enum virtio_net_error error = steps(net);
+    enum virtio_net_error error = bring_up(net);
     if (error != VIRTIO_NET_OK)
         status_add(bus, VIRTIO_STATUS_FAILED);
     return error;

@@ -25,7 +25,7 @@ extern const char cpu_start_begin[], cpu_start_end[]; /* boot/second.asm */
 _Noreturn void second_cpu_main(void);
 
 static struct second_cpu_config config;
-static uint64_t first_cr4, apic_base;
+static uint64_t first_cr4, x2apic_bit;
 static uint32_t first_apic_id;
 static bool running;
 static bool (*given_work)(void);
@@ -49,7 +49,7 @@ _Noreturn void second_cpu_main(void)
     traps_init_second();
     ASSERT(((uintptr_t)__builtin_frame_address(0) & 15) == 0); /* System V ABI §3.2.2: vectors may lie on the stack */
     ASSERT(second_cpu_is_me());
-    msr_write(IA32_APIC_BASE, (msr_read(IA32_APIC_BASE) & ~BIT(APIC_BASE_EXTD_BIT)) | apic_base);
+    msr_write(IA32_APIC_BASE, (msr_read(IA32_APIC_BASE) & ~BIT(APIC_BASE_EXTD_BIT)) | x2apic_bit);
     apic_write(APIC_SVR, BIT(APIC_SVR_ENABLE_BIT) | VECTOR_SPURIOUS);
     apic_write(APIC_TPR, 0);
     apic_write(APIC_TIMER_DIVIDE, APIC_TIMER_DIVIDE_BY_16);
@@ -147,7 +147,7 @@ bool second_cpu_start(const struct second_cpu_config *from)
     ASSERT(code_bytes <= START_PAGE_BYTES);
     memcpy(page, cpu_start_begin, code_bytes);
     first_cr4 = cr4_read();
-    apic_base = msr_read(IA32_APIC_BASE) & BIT(APIC_BASE_EXTD_BIT);
+    x2apic_bit = msr_read(IA32_APIC_BASE) & BIT(APIC_BASE_EXTD_BIT);
     bool up = cpu_start(apic);
     log_line("second CPU: %u %s%s", apic, up ? "is up" : "did not start",
              is_of_first_core(apic) ? ", a hyperthread of the first one's core" : "");
