@@ -4,36 +4,20 @@
 ; Multiboot2 2.0 §3.3 "I386 machine state"; Xen PVH, "x86/HVM direct boot ABI". The tables made here map the first
 ; 4 GiB, writable and executable; kernel/memory/paging.c replaces them by the real ones a moment later.
 
+%include "boot/x86_spec.asm"
+
 extern kernel_main, stacks, image_end, rodata_end
 
 MULTIBOOT2_BOOTLOADER_MAGIC equ 0x36d76289
 BOOT_MULTIBOOT2         equ 0           ; enum boot_protocol, kernel/firmware/boot_info.h
 BOOT_PVH                equ 1
 BOOT_LINUX              equ 2
-STACK_MAIN_TOP          equ stacks + 4096 + 65536   ; kernel/cpu/stacks.h; asserted in stacks.c
+STACK_MAIN_TOP          equ stacks + STACK_BYTES    ; STACK_MAIN, asserted in kernel/cpu/stacks.c
 
-CR0_PE                  equ 1 << 0
-CR0_MP                  equ 1 << 1
-CR0_ET                  equ 1 << 4
-CR0_NE                  equ 1 << 5
-CR0_WP                  equ 1 << 16
-CR0_PG                  equ 1 << 31
-CR4_PAE                 equ 1 << 5
-CR4_OSFXSR              equ 1 << 9
-CR4_OSXMMEXCPT          equ 1 << 10
-MSR_EFER                equ 0xc0000080
-EFER_LME                equ 1 << 8
-EFER_NXE                equ 1 << 11
 EFLAGS_ID               equ 1 << 21
 
 PAGE_BYTES              equ 4096
 MEMORY_PATTERN          equ 0x5aa5c33c  ; neither it nor its complement is what absent memory reads as
-PAGE_PRESENT            equ 1 << 0
-PAGE_WRITE              equ 1 << 1
-PAGE_LARGE              equ 1 << 7
-
-CODE_SELECTOR           equ 0x08        ; the same in kernel/cpu/segments.c, which takes over with a TSS
-DATA_SELECTOR           equ 0x10
 
 COM1                    equ 0x3f8
 VGA_TEXT                equ 0xb8000
@@ -81,7 +65,7 @@ start:
     call map_first_4gib
 
     ; SDM vol. 3, "Initializing IA-32e Mode": PAE, CR3, EFER.LME, then paging.
-    mov eax, CR4_PAE | CR4_OSFXSR | CR4_OSXMMEXCPT
+    mov eax, CR4_LONG_MODE
     mov cr4, eax
     mov eax, boot_pml4
     mov cr3, eax
@@ -89,7 +73,7 @@ start:
     rdmsr
     or eax, EFER_LME | EFER_NXE
     wrmsr
-    mov eax, CR0_PG | CR0_WP | CR0_NE | CR0_ET | CR0_MP | CR0_PE    ; EM and TS clear: SSE from here on
+    mov eax, CR0_LONG_MODE
     mov cr0, eax
     lgdt [boot_gdt_pointer]
     jmp CODE_SELECTOR:enter_64
@@ -308,8 +292,7 @@ section .boot.rodata progbits alloc noexec nowrite align=8
 align 8
 boot_gdt:
     dq 0
-    dq 0x00af9a000000ffff               ; code, 64-bit, ring 0
-    dq 0x00cf92000000ffff               ; data
+    dq SEGMENT_CODE_64, SEGMENT_DATA
 boot_gdt_end:
 boot_gdt_pointer:
     dw boot_gdt_end - boot_gdt - 1

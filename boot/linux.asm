@@ -6,6 +6,8 @@
 ; The real-mode part is one page, and becomes struct boot_params where it lies. The header stands at the same offset in
 ; both. The memory map goes to its place behind the header, and the code lies behind the map.
 
+%include "boot/x86_spec.asm"
+
 SETUP_SECTORS   equ 7
 STUB_BYTES      equ 8192                ; code, and a page for a copy of struct boot_params
 PARAMS_BYTES    equ 4096
@@ -17,8 +19,8 @@ E820_COUNT_MAX  equ 128
 CODE32_START    equ 0x214
 SMAP            equ 0x534d4150
 REAL_MODE_STACK equ 0x7000              ; in the same segment, below where any loader puts the command line
-CODE_SELECTOR   equ 0x10                ; boot.rst: __BOOT_CS, __BOOT_DS
-DATA_SELECTOR   equ 0x18
+BOOT_CS         equ 0x10                ; boot.rst: __BOOT_CS, __BOOT_DS
+BOOT_DS         equ 0x18
 IMAGE_BEGIN     equ 0x1000000           ; image/linker.ld
 LOAD_BEGIN      equ IMAGE_BEGIN - STUB_BYTES
 
@@ -106,9 +108,9 @@ collect:
     mov eax, [CODE32_START]
     mov [stub_pointer], eax
     mov eax, cr0
-    or al, 1                            ; PE
+    or al, CR0_PE
     mov cr0, eax
-    mov ax, DATA_SELECTOR
+    mov ax, BOOT_DS
     mov ds, ax
     mov es, ax
     mov ss, ax
@@ -117,14 +119,13 @@ collect:
 align 8
 gdt:
     dq 0, 0
-    dq 0x00cf9a000000ffff               ; code, 32-bit, flat
-    dq 0x00cf92000000ffff               ; data
+    dq SEGMENT_CODE_32, SEGMENT_DATA
 gdt_pointer:
     dw gdt_pointer - gdt - 1
     dd 0
 stub_pointer:
     dd 0
-    dw CODE_SELECTOR
+    dw BOOT_CS
     times (1 + SETUP_SECTORS) * 512 - ($ - $$) db 0
 
 ; Protected mode, flat segments, ESI = struct boot_params, at an address that the loader chose: pref_address is a wish.
@@ -199,29 +200,29 @@ stub_64:
     jmp rax
 low_64:
     mov rax, cr4
-    and eax, ~(1 << 17)                 ; PCIDE: paging cannot be left with it
+    and eax, ~CR4_PCIDE                 ; paging cannot be left with it
     mov cr4, rax
     lea rax, [rbx + (stub_gdt - stub)]
     mov [rbx + (stub_gdt_pointer + 2 - stub)], rax
     lgdt [rbx + (stub_gdt_pointer - stub)]
     lea rsp, [rbx + STUB_BYTES - PARAMS_BYTES]
     lea rax, [rbx + (compatible - stub)]
-    push CODE_SELECTOR
+    push BOOT_CS
     push rax
     retfq
 
 bits 32
 compatible:
-    mov eax, DATA_SELECTOR
+    mov eax, BOOT_DS
     mov ds, eax
     mov es, eax
     mov ss, eax
     mov eax, cr0
-    and eax, ~(1 << 31)                 ; PG: long mode ends, SDM vol. 3, "Initializing IA-32e Mode", backwards
+    and eax, ~CR0_PG                    ; long mode ends, SDM vol. 3, "Initializing IA-32e Mode", backwards
     mov cr0, eax
-    mov ecx, 0xc0000080                 ; EFER
+    mov ecx, MSR_EFER
     rdmsr
-    and eax, ~(1 << 8)                  ; LME
+    and eax, ~EFER_LME
     wrmsr
     xor eax, eax
     mov cr4, eax
@@ -231,8 +232,7 @@ compatible:
 align 8
 stub_gdt:
     dq 0, 0
-    dq 0x00cf9a000000ffff               ; code, 32-bit, flat
-    dq 0x00cf92000000ffff               ; data
+    dq SEGMENT_CODE_32, SEGMENT_DATA
 stub_gdt_pointer:
     dw stub_gdt_pointer - stub_gdt - 1
     dq 0

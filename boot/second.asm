@@ -1,10 +1,12 @@
 ; Brings a second CPU from its first instruction to second_cpu_main. kernel/cpu/second_cpu.c copies the beginning below
 ; 1 MiB. SDM vol. 3, "Multiple-Processor (MP) Initialization": real mode, CS:IP = page:0, interrupts off.
 
+%include "boot/x86_spec.asm"
+
 extern boot_pml4, second_cpu_main, stacks
 
-%define STACK_BYTES (4096 + 65536)       ; with its guard; kernel/cpu/stacks.h
-%define STACK_SECOND 5                   ; its place in enum stack_id; asserted in kernel/cpu/stacks.c
+STACK_SECOND            equ 5           ; its place in enum stack_id; asserted in kernel/cpu/stacks.c
+CODE_32_SELECTOR        equ 0x18        ; in second_gdt
 
 bits 16
 section .boot.rodata progbits alloc noexec nowrite align=16
@@ -13,39 +15,36 @@ cpu_start_begin:
     cli
     o32 lgdt [cs:.gdt_pointer - cpu_start_begin]
     mov eax, cr0
-    or al, 1
+    or al, CR0_PE
     mov cr0, eax
-    jmp dword 0x18:second_32
+    jmp dword CODE_32_SELECTOR:second_32
 .gdt_pointer:
     dw 4 * 8 - 1
     dd second_gdt
 cpu_start_end:
 
 align 8
-second_gdt:                             ; the first two are those of boot/entry.asm and kernel/cpu/segments.c
-    dq 0
-    dq 0x00af9a000000ffff               ; code, 64-bit, ring 0
-    dq 0x00cf92000000ffff               ; data
-    dq 0x00cf9a000000ffff               ; code, 32-bit
+second_gdt:
+    dq 0, SEGMENT_CODE_64, SEGMENT_DATA, SEGMENT_CODE_32
 
 bits 32
 section .boot.text progbits alloc exec nowrite align=16
 second_32:
-    mov eax, 0x10
+    mov eax, DATA_SELECTOR
     mov ds, eax
     mov es, eax
     mov ss, eax
-    mov eax, 1 << 5 | 1 << 9 | 1 << 10  ; CR4: PAE, OSFXSR, OSXMMEXCPT
+    mov eax, CR4_LONG_MODE
     mov cr4, eax
     mov eax, boot_pml4
     mov cr3, eax
-    mov ecx, 0xc0000080                 ; EFER: LME, NXE
+    mov ecx, MSR_EFER
     rdmsr
-    or eax, 1 << 8 | 1 << 11
+    or eax, EFER_LME | EFER_NXE
     wrmsr
-    mov eax, 1 << 31 | 1 << 16 | 1 << 5 | 1 << 4 | 1 << 1 | 1 << 0     ; CR0: PG, WP, NE, ET, MP, PE
+    mov eax, CR0_LONG_MODE
     mov cr0, eax
-    jmp 0x08:second_64
+    jmp CODE_SELECTOR:second_64
 
 bits 64
 second_64:

@@ -16,7 +16,7 @@ $(error STACK=$(STACK): there is no such stack; use own or lwip)
 endif
 
 KERNEL_SOURCES := $(wildcard image/*.c kernel/*.c kernel/*/*.c base/*.c drivers/*/*.c) $(APP_SOURCES)
-KERNEL_OBJECTS := $(patsubst %.asm,$(OBJECTS)/%.o,$(filter-out boot/linux.asm,$(wildcard boot/*.asm))) \
+KERNEL_OBJECTS := $(patsubst %,$(OBJECTS)/boot/%.o,entry header second traps) \
 	$(OBJECTS)/font.o $(patsubst %.c,$(OBJECTS)/%.o,$(KERNEL_SOURCES) $(NET_SOURCES))
 
 # Without lines for gdb: nasm's would hold the path of this folder, and the image's build id with it.
@@ -107,9 +107,9 @@ $(BUILD)/kernel/symbols_%.o: $(BUILD)/kernel/symbols_%.c
 
 # The same image for the Linux boot protocol.
 symbol = 0x$$(nm $(BUILD)/peregrine.debug | sed -n 's/ . $1$$//p')
-$(BUILD)/peregrine.bzImage: boot/linux.asm $(BUILD)/peregrine.elf
+$(BUILD)/peregrine.bzImage: boot/linux.asm boot/x86_spec.asm $(BUILD)/peregrine.elf
 	objcopy -O binary $(BUILD)/peregrine.elf $(BUILD)/kernel/flat.bin
-	nasm -f bin -DIMAGE_BYTES=$$(stat -c %s $(BUILD)/kernel/flat.bin) -DENTRY=$(call symbol,linux_entry) \
+	nasm -f bin -I. -DIMAGE_BYTES=$$(stat -c %s $(BUILD)/kernel/flat.bin) -DENTRY=$(call symbol,linux_entry) \
 		-DINIT_BYTES=$$(($(call symbol,image_end) - $(call symbol,image_begin))) -o $(BUILD)/kernel/setup.bin $<
 	cat $(BUILD)/kernel/setup.bin $(BUILD)/kernel/flat.bin >$@
 
