@@ -47,17 +47,8 @@ def pytest_collection_modifyitems(config, items):
     for item in items:
         if folder_of(item) in BY_THE_CLOCK:
             item.add_marker(pytest.mark.flaky(reruns=1))
-    passed = unchanged.read_passed() if config.getoption("--changed") else {}
-    left_out = []
-    for item in items:
-        digest = unchanged.digest(item)
-        if digest and passed.get(item.nodeid) == digest:
-            left_out.append(item)
-        elif digest:
-            item.user_properties.append(("inputs", digest))
-    if left_out:
-        items[:] = [item for item in items if item not in set(left_out)]
-        config.hook.pytest_deselected(items=left_out)
+    items[:], left_out = unchanged.split(items, unchanged.read_passed() if config.getoption("--changed") else {})
+    config.hook.pytest_deselected(items=left_out)
     config._left_out = len(left_out)
     if hasattr(config, "workeroutput"):
         config.workeroutput["left_out"] = len(left_out)
@@ -87,7 +78,7 @@ class Progress:
             self.done.add(report.nodeid)
         digest = dict(report.user_properties).get("inputs")
         if digest and report.when == "call" and report.passed:
-            self.passed[report.nodeid.split("@")[0]] = digest
+            self.passed[unchanged.name_of(report.nodeid)] = digest
 
     def say(self):
         minutes, seconds = divmod(round(time.monotonic() - self.begin), 60)

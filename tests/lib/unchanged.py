@@ -89,6 +89,11 @@ def files_of(pattern):
     return sorted(path for path in ROOT.glob(pattern) if path.is_file() and "__pycache__" not in path.parts)
 
 
+def name_of(nodeid):
+    """Returns the name of a test without the group that --dist loadgroup appends."""
+    return nodeid.split("@")[0]
+
+
 def digest(item):
     """Returns the digest of a test's inputs; None if they are not known."""
     parts = item.nodeid.split("/")
@@ -101,6 +106,20 @@ def digest(item):
         for path in files_of(pattern):
             total.update(f"{path} {digest_of_file(path)}\n".encode())
     return total.hexdigest()
+
+
+def split(items, passed):
+    """Returns (the tests to be played, those that passed with the same inputs). Notes each known digest at its test."""
+    played, left_out = [], []
+    for item in items:
+        inputs = digest(item)
+        if inputs and passed.get(name_of(item.nodeid)) == inputs:
+            left_out.append(item)
+            continue
+        played.append(item)
+        if inputs:
+            item.user_properties.append(("inputs", inputs))
+    return played, left_out
 
 
 def read_passed():
