@@ -26,7 +26,7 @@ else
 TEST_LINK := -fsanitize=address,undefined $(LINKER)
 # Lines for the sanitizers' reports, which compile in three quarters of the time; TEST_DEBUG=-g for a debugger.
 TEST_DEBUG ?= -g1
-TEST_CFLAGS := $(COMMON) $(TEST_DEBUG) -O1 $(TEST_LINK) -fno-sanitize-recover=all -fno-omit-frame-pointer
+TEST_CFLAGS := $(COMMON) $(TEST_DEBUG) -Og $(TEST_LINK) -fno-sanitize-recover=all -fno-omit-frame-pointer
 endif
 
 # The product, without the port of lwIP, whose macros convert as they please.
