@@ -126,7 +126,6 @@ static bool output_segment(struct net_stack *stack, struct tcp_connection *c, ui
 {
     ASSERT(bytes != 0 || fin);
     ASSERT(bytes <= c->snd_mss);
-    ASSERT(bytes <= c->snd_mss && (bytes != 0 || fin));
     uint8_t flags = TCP_ACK | (fin ? TCP_FIN : 0) | (push ? TCP_PSH : 0);
     struct tcp_segment *s = tcp_sendqueue_push(c, c->snd_nxt, (uint16_t)bytes, flags, now_ns);
     if (bytes != 0 && (c->ack_unsent_bytes != 0 || now_ns - c->ack_data_ns < c->policy.ack_delay_us * NS_PER_US))

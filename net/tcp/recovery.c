@@ -318,7 +318,6 @@ static void prr_apply(struct tcp_connection *c, const struct tcp_delivery *d)
     ASSERT(c->recovery == TCP_RECOVERY);
     ASSERT(c->prr.flight != 0);
     uint32_t mss = c->snd_mss, pipe = tcp_in_flight(c), ssthresh = c->congestion.ssthresh;
-    ASSERT(c->prr.flight != 0);
     int64_t send;
     c->prr.delivered += d->delivered_bytes;
     if (pipe > ssthresh) {
