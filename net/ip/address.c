@@ -27,7 +27,6 @@ static void address_set(struct net_ip *ip, uint32_t address, uint32_t mask, uint
 static void neighbours_meet(struct net_ip *ip, uint64_t now_ns)
 {
     const struct net_address *a = &ip->address;
-    arp_flush(ip);
     if (a->gateway != 0 && a->gateway_mac_set) {
         arp_set_static(ip, a->gateway, a->config.gateway_mac, now_ns);
         return;
@@ -94,6 +93,7 @@ static void link_came(struct net_ip *ip, uint64_t now_ns)
 {
     struct net_address *a = &ip->address;
     ASSERT(ip->device->link_up);
+    arp_renew(ip, now_ns);
     if (!a->from_dhcp) {
         if (!ip->interface.up)
             address_set(ip, a->config.address, a->config.mask, a->config.gateway, 0);

@@ -399,14 +399,31 @@ bool arp_send(struct net_ip *ip, struct tx_buffer *buffer, uint32_t bytes, uint3
 
 /* ---- Time ---- */
 
+static void entry_forget(struct net_ip *ip, struct arp_entry *entry)
+{
+    if (entry->state == ARP_FREE || entry->state == ARP_STATIC)
+        return;
+    held_release(ip, entry->address, NULL);
+    entry->state = ARP_FREE;
+}
+
 void arp_flush(struct net_ip *ip)
+{
+    for (size_t i = 0; i < ARP_ENTRY_COUNT; i++)
+        entry_forget(ip, &ip->arp.entries[i]);
+    arp_check(ip);
+}
+
+void arp_renew(struct net_ip *ip, uint64_t now_ns)
 {
     for (size_t i = 0; i < ARP_ENTRY_COUNT; i++) {
         struct arp_entry *entry = &ip->arp.entries[i];
-        if (entry->state == ARP_FREE || entry->state == ARP_STATIC)
-            continue;
-        held_release(ip, entry->address, NULL);
-        entry->state = ARP_FREE;
+        if (entry->state == ARP_KNOWN && is_under_connection(ip, entry->address)) {
+            entry->request_count = 1; /* as if asked by unicast in vain: now by broadcast, and any answer is believed */
+            entry->next_request_ns = now_ns;
+        } else {
+            entry_forget(ip, entry);
+        }
     }
     arp_check(ip);
 }

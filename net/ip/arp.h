@@ -88,8 +88,11 @@ void arp_doubt(struct net_ip *ip, uint32_t next_hop, uint64_t now_ns);
 /* Announces our address on the link (RFC 5227 §3, a gratuitous request). */
 void arp_announce(struct net_ip *ip);
 
-/* Forgets everything except static entries (a new address, a new link). */
+/* Forgets everything except static entries (a new address). */
 void arp_flush(struct net_ip *ip);
+
+/* Asks the neighbours under connections again (a new link); they stay in use. Forgets all others except static ones. */
+void arp_renew(struct net_ip *ip, uint64_t now_ns);
 
 void arp_poll(struct net_ip *ip, uint64_t now_ns);
 uint64_t arp_next_deadline_ns(const struct net_ip *ip);

@@ -201,6 +201,8 @@ void tcp_check(const struct net_stack *stack)
         if (!c->used)
             continue;
         ASSERT(c->index == i);
+        /* A copied address is in ARP's table as well, which asks again for what it holds. */
+        ASSERT(!c->neighbour_known || is_over(c) || arp_known(&stack->ip, tcp->next_hops[i]) != NULL);
         tcp_connection_check(c);
     }
 }

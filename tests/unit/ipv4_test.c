@@ -619,6 +619,74 @@ static void right_gateway_mac_stays(void **state)
     }
 }
 
+static void segment_give(uint8_t flags, uint32_t seq, uint32_t ack)
+{
+    uint8_t packet[40] = { 0 };
+    struct tcp_wire *tcp = (struct tcp_wire *)(packet + 20);
+    const struct ipv4_output output = { .source = NEIGHBOUR, .destination = ADDRESS, .protocol = IPV4_PROTOCOL_TCP };
+    ipv4_header_write((struct ipv4_wire *)packet, &output, 20);
+    store_be16(&tcp->source_port, 99);
+    store_be16(&tcp->destination_port, 80);
+    store_be32(&tcp->seq, seq);
+    store_be32(&tcp->ack, ack);
+    tcp->offset = 5 << 4;
+    tcp->flags = flags;
+    store_be16(&tcp->window, 1000);
+    uint32_t sum = checksum_pseudo_ipv4(NEIGHBOUR, ADDRESS, IPV4_PROTOCOL_TCP, sizeof *tcp);
+    store_be16(&tcp->checksum, checksum_finish(checksum_sum(sum, tcp, sizeof *tcp)));
+    frame_give(our_mac, ETHERNET_TYPE_IPV4, packet, sizeof packet);
+}
+
+/* Exchanges the network card of a neighbour with a connection while the link is down. */
+static void neighbour_that_moves_without_a_link_is_found(void **state)
+{
+    (void)state;
+    uint8_t frame[NETDEV_FRAME_BYTES_MAX];
+    const uint8_t *destination;
+    const struct arp_wire *arp;
+    int listener = tcp_listen(stack, 80, 1, NULL);
+    arp_give(1, NEIGHBOUR, ADDRESS, their_mac);
+    segment_give(TCP_SYN, 0, 0);
+    segment_give(TCP_ACK, 1, stack->tcp.half_open[0].iss + 1);
+    int id = tcp_accept(stack, listener);
+    assert_true(id >= 0);
+    device.device.link_up = false;
+    turn();
+    now_ns += 60 * S;
+    device.device.link_up = true;
+    drain();
+    turn();
+    while ((arp = arp_taken(&destination)) != NULL && load_be32(&arp->target_address) != NEIGHBOUR) {
+    }
+    assert_non_null(arp);
+    assert_memory_equal(destination, everyone, 6);
+    arp_give(2, NEIGHBOUR, ADDRESS, new_mac);
+    drain();
+    assert_int_equal(tcp_write(stack, id, "x", 1, now_ns), 1);
+    assert_int_not_equal(netdev_memory_take(&device, frame), 0);
+    assert_memory_equal(frame, new_mac, 6);
+    tcp_abort(stack, id, now_ns);
+    tcp_unlisten(stack, listener, now_ns);
+}
+
+/* Lets a link come back on which no neighbour answers ARP: the known addresses stay in use. */
+static void neighbour_that_answers_no_arp_on_a_new_link_is_used_on(void **state)
+{
+    (void)state;
+    arp_give(2, GATEWAY, ADDRESS, their_mac);
+    int id = tcp_connect(stack, FAR, 80, 0, NULL, now_ns);
+    device.device.link_up = false;
+    turn();
+    device.device.link_up = true;
+    for (int i = 0; i < 10; i++) {
+        turn();
+        now_ns += S;
+    }
+    assert_non_null(arp_known(&stack->ip, GATEWAY));
+    assert_memory_equal(arp_known(&stack->ip, GATEWAY), their_mac, 6);
+    tcp_abort(stack, id, now_ns);
+}
+
 static void requests_are_answered(void **state)
 {
     (void)state;
@@ -903,6 +971,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(wrong_gateway_mac_is_mended_when_nothing_comes_back, begin_with_gateway_mac,
                                         end),
         cmocka_unit_test_setup_teardown(right_gateway_mac_stays, begin_with_gateway_mac, end),
+        TEST(neighbour_that_moves_without_a_link_is_found),
+        TEST(neighbour_that_answers_no_arp_on_a_new_link_is_used_on),
         TEST(requests_are_answered),
         TEST(strangers_do_not_push_out_the_gateway),
         TEST(questions_do_not_push_out_the_gateway),
