@@ -125,7 +125,7 @@ void icmp_error_send(struct net_ip *ip, const struct ipv4_packet *packet, uint8_
     *icmp = (struct icmp_wire){ .type = type, .code = code };
     memcpy(at + sizeof *icmp, packet->header, packet->header_bytes);
     memcpy(at + sizeof *icmp + packet->header_bytes, packet->payload, payload_bytes);
-    uint32_t bytes = (uint32_t)sizeof *icmp + packet->header_bytes + payload_bytes;
+    uint32_t bytes = (uint32_t)min_size(sizeof *icmp + packet->header_bytes + payload_bytes, ipv4_payload_room(ip));
     store_be16(&icmp->checksum, checksum_finish(checksum_sum(0, at, bytes)));
     const struct ipv4_output output = {
         .source = ip->interface.address,

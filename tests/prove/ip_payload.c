@@ -7,6 +7,12 @@ static uint8_t payload[1480], header[IPV4_HEADER_BYTES_MAX], frame[NETDEV_FRAME_
 static struct tx_buffer buffer = { .data = frame };
 static uint8_t read;
 
+uint32_t ipv4_payload_room(const struct net_ip *of)
+{
+    (void)of;
+    return (uint32_t)prove_number(IPV4_MTU_BYTES_MIN - IPV4_HEADER_BYTES_MIN, 1480);
+}
+
 struct tx_buffer *ipv4_output_begin(struct net_ip *of) { return of->interface.up ? &buffer : NULL; }
 
 bool ipv4_output_send(struct net_ip *of, struct tx_buffer *full, const struct ipv4_output *output, uint32_t bytes,

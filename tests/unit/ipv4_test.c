@@ -302,6 +302,29 @@ static void what_is_given_up_is_quoted(void **state)
     assert_memory_equal(frame + 34 + 8 + 20, datagram, 16);
 }
 
+static int begin_over_a_narrow_device(void **state)
+{
+    begin_mtu_bytes = 100;
+    int failed = begin(state);
+    begin_mtu_bytes = 0;
+    return failed;
+}
+
+/* virtio 1.2 §5.1.4.2: no frame is larger than the device's MTU. */
+static void error_fits_a_narrow_device(void **state)
+{
+    (void)state;
+    uint8_t frame[NETDEV_FRAME_BYTES_MAX];
+    arp_give(1, NEIGHBOUR, ADDRESS, their_mac);
+    drain();
+    datagram_fill(80);
+    fragment_give(1, datagram, (struct piece){ 0, 80, false }, 99); /* the protocol is unknown */
+    assert_int_equal(netdev_memory_take(&device, frame), 14 + 100);
+    assert_int_equal(frame[34], ICMP_UNREACHABLE);
+    assert_memory_equal(frame + 34 + 8 + 20, datagram, 100 - 20 - 8 - 20);
+    assert_int_equal(checksum_finish(checksum_sum(0, frame + 34, 80)), 0);
+}
+
 /* ---- Echoes ---- */
 
 static void echo_of_any_size_comes_back_whole(void **state)
@@ -957,6 +980,7 @@ int main(void)
         TEST(echo_of_any_size_comes_back_whole),
         TEST(flood_of_fragments_is_dropped_before_it_is_copied),
         TEST(what_is_given_up_is_quoted),
+        cmocka_unit_test_setup_teardown(error_fits_a_narrow_device, begin_over_a_narrow_device, end),
         TEST(echo_keeps_its_type_of_service),
         TEST(echo_to_everyone_is_not_answered),
         TEST(longest_prefix_wins),
