@@ -22,7 +22,8 @@
     X(ipv4, rx_drop_not_ours) X(ipv4, rx_drop_bad_option) X(ipv4, rx_drop_source_route) \
     X(ipv4, rx_drop_protocol) X(ipv4, rx_fragments) X(ipv4, rx_reassembled) X(ipv4, rx_drop_fragment_bounds) \
     X(ipv4, rx_drop_fragment_overlap) X(ipv4, rx_drop_fragment_timeout) X(ipv4, rx_drop_fragment_full) \
-    X(ipv4, rx_drop_fragment_rate) X(ipv4, tx_datagrams) X(ipv4, tx_drop_no_route) X(ipv4, tx_drop_too_long)
+    X(ipv4, rx_drop_fragment_rate) X(ipv4, rx_drop_fragment_mark) X(ipv4, tx_datagrams) \
+    X(ipv4, tx_drop_no_route) X(ipv4, tx_drop_too_long)
 
 #define NET_COUNTERS_ICMP(X) \
     X(icmp, rx_messages) X(icmp, rx_drop_short) X(icmp, rx_drop_bad_checksum) X(icmp, rx_drop_broadcast) \

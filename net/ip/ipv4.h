@@ -62,6 +62,7 @@ struct ipv4_reassembly {
     uint32_t unit_end;      /* one past the highest of them */
     uint64_t ends_ns;
     uint8_t head_bytes; /* 0: the first fragment has not come */
+    uint8_t codepoints; /* a bit for each ECN codepoint that has come */
     uint64_t arrived[IPV4_REASSEMBLY_UNIT_COUNT / 64];
     /* The first fragment's header is put right before the payload, for ICMP errors that quote it. */
     _Alignas(16) uint8_t bytes[IPV4_HEADER_BYTES_MAX + 4 + 65536];

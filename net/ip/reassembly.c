@@ -38,7 +38,7 @@ static struct ipv4_reassembly *reassembly_find(struct net_ip *ip, const struct i
     best->protocol = packet->protocol;
     best->source = packet->source;
     best->destination = packet->destination;
-    best->payload_bytes = best->unit_count = best->unit_end = best->head_bytes = 0;
+    best->payload_bytes = best->unit_count = best->unit_end = best->head_bytes = best->codepoints = 0;
     best->ends_ns = now_ns + IPV4_REASSEMBLY_NS;
     memset(best->arrived, 0, sizeof best->arrived);
     return best;
@@ -112,11 +112,19 @@ bool ipv4_reassembly_accept(struct net_ip *ip, struct ipv4_packet *packet, uint1
         slot->head_bytes = (uint8_t)packet->header_bytes;
         memcpy(reassembly_payload(slot) - packet->header_bytes, packet->header, packet->header_bytes);
     }
+    slot->codepoints |= (uint8_t)(1 << (packet->tos & IPV4_ECN_MASK));
     if (slot->payload_bytes == 0 || slot->unit_count != slot->unit_end)
         return false;
 
     /* Whole. The slot is free for others from the next fragment on; its bytes stay until then. */
     slot->used = false;
+    if ((slot->codepoints & 1 << IPV4_ECN_CONGESTED) != 0) { /* RFC 3168 §5.3 */
+        if ((slot->codepoints & 1 << IPV4_ECN_INCAPABLE) != 0) {
+            IP_COUNT(ip, ipv4_rx_drop_fragment_mark);
+            return false;
+        }
+        packet->tos |= IPV4_ECN_CONGESTED;
+    }
     packet->payload = reassembly_payload(slot);
     packet->payload_bytes = slot->payload_bytes;
     packet->header = packet->payload - slot->head_bytes;

@@ -205,6 +205,43 @@ static void segment_in_fragments_is_taken(void **state)
     tcp_unlisten(stack, listener, now_ns);
 }
 
+/* Takes two fragments of 8 bytes with these ECN codepoints. Returns the datagram's codepoint; -1: dropped. */
+static int codepoint_of(uint16_t id, uint8_t first, uint8_t last)
+{
+    uint8_t packet[28] = { 0 };
+    struct ipv4_packet whole;
+    const uint8_t codepoints[] = { first, last };
+    for (uint16_t i = 0; i < 2; i++) {
+        const struct ipv4_output output = {
+            .source = NEIGHBOUR,
+            .destination = ADDRESS,
+            .protocol = 17,
+            .tos = codepoints[i],
+            .id = id,
+            .flags_offset = i == 0 ? IPV4_MORE_FRAGMENTS : 1,
+        };
+        ipv4_header_write((struct ipv4_wire *)packet, &output, 8);
+        const struct ethernet_frame frame = { .source = their_mac, .payload = packet, .payload_bytes = sizeof packet };
+        if (ipv4_accept(&stack->ip, &frame, false, now_ns, &whole))
+            return whole.tos & IPV4_ECN_MASK;
+    }
+    return -1;
+}
+
+/* RFC 3168 §5.3. */
+static void mark_of_one_fragment_is_the_datagrams(void **state)
+{
+    (void)state;
+    enum { NO = IPV4_ECN_INCAPABLE, ECT = IPV4_ECN_CAPABLE, CE = IPV4_ECN_CONGESTED };
+    assert_int_equal(codepoint_of(1, NO, NO), NO);
+    assert_int_equal(codepoint_of(2, ECT, ECT), ECT);
+    assert_int_equal(codepoint_of(3, CE, ECT), CE);
+    assert_int_equal(codepoint_of(4, ECT, CE), CE);
+    assert_int_equal(codepoint_of(5, CE, NO), -1); /* no router marks a part of such a datagram */
+    assert_int_equal(codepoint_of(6, NO, CE), -1);
+    assert_int_equal(stack->ip.counters.ipv4_rx_drop_fragment_mark, 2);
+}
+
 /* Overlaps, two ends, beyond the end, ping of death, zero length, odd length: the datagram is given up. */
 static void contradicting_fragments_cost_the_datagram(void **state)
 {
@@ -974,6 +1011,7 @@ int main(void)
         TEST(fragments_in_any_order_become_the_datagram),
         TEST(longest_datagram_is_put_together),
         TEST(segment_in_fragments_is_taken),
+        TEST(mark_of_one_fragment_is_the_datagrams),
         TEST(contradicting_fragments_cost_the_datagram),
         TEST(fragments_of_same_place_with_other_bytes_are_refused),
         TEST(unfinished_datagrams_are_bounded_in_number_and_time),
