@@ -141,9 +141,8 @@ def probe_devices(names, count, turns, seed):
     kvm, finding = machine.probe_kvm()
     print(f"KVM: {finding}; load {load:.2f}", flush=True)
     accelerator = "kvm" if kvm else "tcg"
-    with vhost.ahead_of_others():
-        times = vhost.measure(names, -(-count // turns), turns, seed, accelerator)
-    rows = vhost.rows_of(times, {"machine": cpu_name(), "load": load, "commit": commit(), "command": command()})
+    rows = vhost.rows_of(vhost.measure(names, -(-count // turns), turns, seed, accelerator),
+                         {"machine": cpu_name(), "load": load, "commit": commit(), "command": command()})
     vhost.show(rows)
     return rows
 

@@ -136,6 +136,7 @@ def visit(options_of, program, shots, gaps_ms, seed, accelerator="tcg", nic="mod
     return times
 
 
+@ahead_of_others()
 def measure(names, shots, round_count, seed, accelerator):
     """Returns {(system, play, gap): [sorted times of a round]}."""
     order, times = random.Random(f"order {seed}"), {}
