@@ -24,6 +24,10 @@ BOOT_DS         equ 0x18
 IMAGE_BEGIN     equ 0x1000000           ; image/linker.ld
 LOAD_BEGIN      equ IMAGE_BEGIN - STUB_BYTES
 
+%if INIT_BYTES < STUB_BYTES + IMAGE_BYTES
+%error "the stub would move over the image: .bss is shorter than the stub"
+%endif
+
 bits 16
 org 0
     times 0x1f1 - ($ - $$) db 0
@@ -140,7 +144,8 @@ stub:
     mov ecx, PARAMS_BYTES
     rep movsb
 
-    ; Leaves the place of the image and its .bss. The last pages that init_size claims from here lie behind both.
+    ; Leaves the place of the image and its .bss. The last pages that init_size claims from here lie behind both, and
+    ; behind the image as it was loaded, which moves only after this code.
     mov eax, ebx
     cmp ebx, IMAGE_BEGIN
     jb .stay
