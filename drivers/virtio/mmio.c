@@ -196,6 +196,7 @@ bool virtio_mmio_open(struct virtio_mmio *mmio, const struct virtio_mmio_word *w
 
     mmio->bus.ops = &virtio_mmio_ops;
     mmio->bus.name = version == 1 ? "mmio v1" : "mmio v2";
+    mmio->bus.config_bytes = word->bytes - VIRTIO_MMIO_CONFIG;
     mmio->bus.legacy = version == 1;
     format(mmio->bus.place, sizeof mmio->bus.place, "mmio 0x%llx", (unsigned long long)word->address);
     return true;

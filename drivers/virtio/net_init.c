@@ -52,6 +52,24 @@ static uint32_t config_read(const struct virtio_net *net, uint16_t offset, uint8
     return net->bus->ops->config_read(net->bus, offset, bytes);
 }
 
+/* virtio 1.2 §2.5.1: Returns the features that the device offers, without those whose field lies behind the end of its
+ * configuration. */
+static uint64_t features_offered(struct virtio_bus *bus)
+{
+    static const struct {
+        uint8_t bit, end;
+    } fields[] = {
+        { VIRTIO_NET_F_MAC, VIRTIO_NET_CONFIG_MAC + NETDEV_MAC_BYTES },
+        { VIRTIO_NET_F_STATUS, VIRTIO_NET_CONFIG_STATUS + 2 },
+        { VIRTIO_NET_F_MTU, VIRTIO_NET_CONFIG_MTU + 2 },
+    };
+    uint64_t offered = bus->ops->features_read(bus);
+    for (size_t i = 0; i < ARRAY_COUNT(fields); i++)
+        if (bus->config_bytes < fields[i].end)
+            offered &= ~BIT(fields[i].bit);
+    return offered;
+}
+
 /* virtio 1.2 §5.1.4.2: Returns true if VIRTIO_NET_F_MTU may be accepted: frames of that size must be received.
  * Buffers hold 1500 bytes, unless they can be merged; longer frames are then received, and dropped as too long. The
  * field may be read before the features are agreed (virtio 1.2 §3.1.1 step 4). */
@@ -71,7 +89,7 @@ static bool mtu_usable(struct virtio_net *net, uint64_t offered)
 static enum virtio_net_error features_agree(struct virtio_net *net)
 {
     struct virtio_bus *bus = net->bus;
-    uint64_t offered = bus->ops->features_read(bus);
+    uint64_t offered = features_offered(bus);
     net->features = offered & WANTED_FEATURES;
     if (!mtu_usable(net, offered))
         net->features &= ~BIT(VIRTIO_NET_F_MTU);

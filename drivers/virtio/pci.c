@@ -58,6 +58,8 @@ static bool modern_open(struct virtio_pci *pci, const struct pci_access *access,
         if (bytes < bytes_min[type] || !registers_open(&bar[index], offset, bytes, &block[type]))
             continue;
         found[type] = true;
+        if (type == VIRTIO_PCI_CAP_DEVICE_CFG)
+            pci->bus.config_bytes = bytes;
         if (type == VIRTIO_PCI_CAP_NOTIFY_CFG) {
             pci->notify_bytes = bytes;
             pci->notify_multiplier = pci_read(access, address, at + VIRTIO_PCI_NOTIFY_CAP_MULT);
@@ -85,6 +87,7 @@ static bool legacy_open(struct virtio_pci *pci, const struct pci_bar *bar)
     if (!bar->is_port || !registers_open(bar, 0, config + VIRTIO_NET_CONFIG_STATUS, &pci->common))
         return false;
     pci->device = registers_at(pci->common, config);
+    pci->bus.config_bytes = bar->bytes - config;
     pci->bus.ops = &virtio_pci_legacy_ops;
     pci->bus.legacy = pci->bus.queue_size_fixed = true;
     return true;

@@ -135,6 +135,8 @@ static uint32_t config_read(struct virtio_bus *bus, uint16_t offset, uint8_t byt
 {
     struct virtio_model *model = model_of(bus);
     model->register_reads++;
+    if (offset + bytes > bus->config_bytes)
+        violate(model, "configuration read behind its end (§2.5.1)");
     /* A reading while the configuration changes is worthless. */
     if (offset < 6 && bytes == 1)
         return model->generation_changes_left ? 0xee : model->mac[offset];
@@ -175,6 +177,7 @@ void virtio_model_init(struct virtio_model *model, enum virtio_model_kind kind)
             .ops = &virtio_model_ops,
             .name = "model",
             .place = "memory",
+            .config_bytes = VIRTIO_NET_CONFIG_MTU + 2,
             .legacy = kind != VIRTIO_MODEL_MODERN,
             .queue_size_fixed = kind == VIRTIO_MODEL_LEGACY_PCI,
         },

@@ -103,6 +103,7 @@ static void only_a_known_device_is_opened(void **state)
     device_make(VIRTIO_MMIO_MAGIC, 2, 1);
     assert_true(virtio_mmio_open(&mmio, &word, VIRTIO_DEVICE_NET));
     assert_false(mmio.bus.legacy);
+    assert_int_equal(mmio.bus.config_bytes, 256);
     assert_false(virtio_mmio_open(&mmio, &small, VIRTIO_DEVICE_NET));
     device_make(VIRTIO_MMIO_MAGIC, 1, 1);
     assert_true(virtio_mmio_open(&mmio, &word, VIRTIO_DEVICE_NET));

@@ -183,6 +183,27 @@ static void access_platform_offered_but_not_required_is_declined(void **state)
     assert_true(virtio_model_has(&model, VIRTIO_F_ORDER_PLATFORM));
 }
 
+static void fields_behind_the_end_of_the_configuration_are_not_read(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t config_bytes;
+        bool mac, status, mtu;
+    } cases[] = { { 5, false, false, false }, { 6, true, false, false }, { 7, true, false, false },
+                  { 8, true, true, false },   { 11, true, true, false }, { 12, true, true, true } };
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        virtio_model_init(&model, VIRTIO_MODEL_MODERN);
+        model.bus.config_bytes = cases[i].config_bytes;
+        start();
+        assert_null(model.violation);
+        assert_int_equal(virtio_model_has(&model, VIRTIO_NET_F_MAC), cases[i].mac);
+        assert_int_equal(virtio_model_has(&model, VIRTIO_NET_F_STATUS), cases[i].status);
+        assert_int_equal(virtio_model_has(&model, VIRTIO_NET_F_MTU), cases[i].mtu);
+        assert_true(device->link_up);
+        model_memory_free_all();
+    }
+}
+
 static void mtu_is_obeyed_clamped_or_declined(void **state)
 {
     (void)state;
@@ -967,6 +988,7 @@ int main(void)
         TEST(start_resets_and_agrees_on_what_both_know),
         TEST(errors_of_the_device_are_reported_and_the_device_given_up),
         TEST(access_platform_offered_but_not_required_is_declined),
+        TEST(fields_behind_the_end_of_the_configuration_are_not_read),
         TEST(mtu_is_obeyed_clamped_or_declined),
         TEST(missing_mac_is_replaced_by_a_local_one),
         TEST(torn_configuration_is_read_again),

@@ -113,6 +113,7 @@ static void capabilities_decide_for_modern(void **state)
     assert_false(pci.bus.legacy);
     assert_ptr_equal(pci.common.memory, bar_memory);
     assert_ptr_equal(pci.device.memory, bar_memory + 0x2000);
+    assert_int_equal(pci.bus.config_bytes, 0x1000);
     assert_ptr_equal(pci.notify.memory, bar_memory + 0x3000);
     assert_string_equal(pci.bus.place, "pci 00:03.0 1af4:1000");
     assert_int_equal(config[PCI_COMMAND_STATUS / 4] & 0x407, 0x407);
@@ -136,6 +137,7 @@ static void no_capabilities_means_legacy(void **state)
     assert_null(pci.common.memory);
     assert_int_equal(pci.common.port, 0xc040);
     assert_int_equal(pci.device.port, 0xc040 + 20);
+    assert_int_equal(pci.bus.config_bytes, 12);
 }
 
 static void first_of_two_capabilities_counts_and_reserved_ones_do_not(void **state)
