@@ -16,38 +16,33 @@ static bool probe_may_end(const struct modulus_probe *probe, uint32_t end)
     return into_group >= 1 && into_group <= probe->young_digits;
 }
 
-/* Sets a modulus' probes: at most K digits apart, and one at the end of the block. */
-static void place_probes(struct filter *filter, const struct modulus_probe *probe, uint32_t modulus)
+/* Returns the position of a modulus' next probe behind a position: at most K digits on, at last the block's end. */
+static uint32_t next_end(const struct modulus_probe *probe, uint32_t end)
 {
-    const uint32_t first = filter->probe_count;
-    for (uint32_t end = 0; end < FILTER_BLOCK_DIGITS;) {
-        uint32_t next = (uint32_t)min_size(end + probe->digits, FILTER_BLOCK_DIGITS);
-        while (!probe_may_end(probe, next))
-            next--;
-        ASSERT(next > end && filter->probe_count < FILTER_PROBES_MAX);
-        if (end > 0)
-            filter->probe[filter->probe_count - 1].next = (uint16_t)next;
-        filter->probe[filter->probe_count++] = (struct filter_probe){ .end = (uint16_t)next,
-                                                                      .modulus = (uint16_t)modulus };
-        end = next;
-    }
-    filter->first[modulus] = filter->probe[first].end;
-    filter->probe[filter->probe_count - 1].next = (uint16_t)(FILTER_BLOCK_DIGITS + filter->first[modulus]);
+    uint32_t next = (uint32_t)min_size(end + probe->digits, FILTER_BLOCK_DIGITS);
+    while (!probe_may_end(probe, next))
+        next--;
+    ASSERT(next > end);
+    return next;
 }
 
-static void sort_probes(struct filter *filter)
+/* Sets the probes of all moduli, ordered by position. */
+static void place_probes(struct filter *filter, const struct matcher_modulus *moduli, uint32_t count)
 {
-    for (uint32_t k = 1; k < filter->probe_count; k++) {
-        const struct filter_probe probe = filter->probe[k];
-        uint32_t at = k;
-        for (; at > 0 && filter->probe[at - 1].end > probe.end; at--)
-            filter->probe[at] = filter->probe[at - 1];
-        filter->probe[at] = probe;
-    }
-    for (uint32_t left = 0; left < ARRAY_COUNT(filter->needed); left++) {
-        filter->needed[left] = 0;
-        for (uint32_t k = 0; k < filter->probe_count; k++)
-            filter->needed[left] = (uint16_t)(filter->needed[left] + (filter->probe[k].end < left));
+    uint32_t next[MATCHER_MODULUS_COUNT_MAX] = { 0 };
+    for (uint32_t i = 0; i < count; i++)
+        if (moduli[i].method == MODULUS_FILTER)
+            filter->first[i] = (uint16_t)(next[i] = next_end(&moduli[i].probe, 0));
+    for (uint32_t end = 1; end <= FILTER_BLOCK_DIGITS; end++) {
+        for (uint32_t i = 0; i < count; i++) {
+            if (next[i] != end)
+                continue;
+            ASSERT(filter->probe_count < FILTER_PROBES_MAX);
+            next[i] = end < FILTER_BLOCK_DIGITS ? next_end(&moduli[i].probe, end) : end + filter->first[i];
+            filter->probe[filter->probe_count++] = (struct filter_probe){ (uint16_t)end, (uint16_t)next[i],
+                                                                          (uint16_t)i };
+        }
+        filter->needed[end + 1] = (uint16_t)filter->probe_count;
     }
 }
 
@@ -111,10 +106,7 @@ void filter_init(struct filter *filter, const struct simd_ops *ops, const struct
     memset(filter, 0, offsetof(struct filter, cache));
     memset(filter->row, 0, sizeof filter->row);
     filter->n = n;
-    for (uint32_t i = 0; i < count; i++)
-        if (moduli[i].method == MODULUS_FILTER)
-            place_probes(filter, &moduli[i].probe, i);
-    sort_probes(filter);
+    place_probes(filter, moduli, count);
     filter->vector_count = (filter->probe_count + ops->lanes - 1) / ops->lanes;
     uint32_t *row = filter->row;
     for (uint32_t index = 0; index < filter->vector_count; index++)
