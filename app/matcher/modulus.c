@@ -75,38 +75,13 @@ static uint32_t choose_probe_digits(const struct big *value)
     }
 }
 
-/* The errors of weights that were rounded to 32 bits, summed up in units of 2^-64: upwards and downwards apart. */
-struct rounding {
-    uint64_t up, down;
-};
-
-static uint32_t rounding_take(struct rounding *rounding, uint64_t fraction)
-{
-    const uint64_t rounded = (fraction + BIT(31)) & ~UINT64_C(0xffffffff);
-    if (rounded - fraction <= BIT(31))
-        rounding->up += rounded - fraction;
-    else
-        rounding->down += fraction - rounded;
-    return (uint32_t)(rounded >> 32);
-}
-
-/* Returns how far a sum may be off, in units of 2^-32: the larger side, and 4 more for divisions that are rounded
- * elsewhere. Digits count up to 9 times; besides, two that share a weight count up to 99 times. */
-static uint32_t rounding_bound(const struct rounding of_pairs[2])
-{
-    const struct rounding *p = of_pairs;
-    const uint64_t digits = max_size(p[0].up + p[1].up, p[0].down + p[1].down);
-    const uint64_t pairs = max_size(max_size(p[0].up, p[0].down), max_size(p[1].up, p[1].down));
-    ASSERT(pairs <= digits && digits <= (MATCHER_N_DIGITS_MAX + 1) * BIT(31));
-    return (uint32_t)((9 * digits >> 32) + (99 * pairs >> 32)) + 4;
-}
-
+/* Fills the weights of a probe. Each is off by half a unit at most. A sum is off by the most if it takes two digits by
+ * one weight, up to 99: up to n / 2 + 2 of them. */
 static void prepare_probe(struct modulus_probe *probe, uint32_t n, const struct big *value)
 {
     memset(probe->weights, 0, sizeof probe->weights);
     if (probe->digits == 0)
         return;
-    struct rounding rounding[2] = { { 0 } };
     struct big power = { { 1 } };
     for (uint32_t t = 1; t < probe->digits; t++)
         big_mul_add(&power, 10, 0); /* 10^(K - 1) < M */
@@ -115,14 +90,14 @@ static void prepare_probe(struct modulus_probe *probe, uint32_t n, const struct 
         const uint64_t fraction = big_fraction(&power, value);
         if (at == 1)
             reach = fraction;
-        probe->weights[MODULUS_BEHIND - at] = rounding_take(&rounding[at % 2], fraction);
+        probe->weights[MODULUS_BEHIND - at] = (uint32_t)((fraction + BIT(31)) >> 32);
         big_mul_add(&power, 10, 0);
         big_mod(&power, value);
     }
-    const uint32_t error = rounding_bound(rounding), units = (uint32_t)(reach >> 32) + 1;
+    const uint32_t error = (n / 2 + 2) * 99 / 2 + 1, units = (uint32_t)(reach >> 32) + 1;
     probe->offset = units + error;
     probe->limit = units + 2 * error;
-    ASSERT(probe->limit < BIT(22));
+    ASSERT(probe->limit < BIT(17));
 }
 
 struct modulus_making modulus_prepare_begin(struct matcher_modulus *c, uint32_t n,

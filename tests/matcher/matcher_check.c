@@ -587,7 +587,7 @@ static bool rounds_up(const mpz_t power, const mpz_t modulus, uint32_t bits)
 }
 
 /* Runs answers that are as far off as they can be, both ways. Their digits are 9 where a weight was rounded one way,
- * and 0 where it was rounded the other way. Covers the probes: 27 bits, weights 10^(K + t) / M by the distance t from
+ * and 0 where it was rounded the other way. Covers the probes: 32 bits, weights 10^(K + t) / M by the distance t from
  * the burst's end. Covers the keys: 32 bits, weights 10^-(p + 1) / m by the position p in the window. Each answer must
  * be found. */
 static int edges_run(uint64_t seed, uint64_t digits, enum matcher_simd simd)
@@ -627,7 +627,7 @@ static int edges_run(uint64_t seed, uint64_t digits, enum matcher_simd simd)
         static bool look_up[N_MAX], key_up[N_MAX];
         mpz_powm_ui(power, ten, reach, constant);
         for (uint32_t t = 0; t < n; t++) {
-            look_up[t] = rounds_up(power, constant, simd == MATCHER_SIMD_AVX512 ? 27 : 32);
+            look_up[t] = rounds_up(power, constant, 32);
             mpz_mul_ui(power, power, 10);
             mpz_mod(power, power, constant);
         }
@@ -645,9 +645,8 @@ static int edges_run(uint64_t seed, uint64_t digits, enum matcher_simd simd)
             if (ahead >= count || count < length + 1)
                 continue;
             bool by_key = random_below(2) == 0, up = random_below(2) == 0;
-            bool by_pairs = simd == MATCHER_SIMD_AVX2 && random_below(2) == 0; /* two digits share a weight there */
-            bool by_comb = simd != MATCHER_SIMD_SCALAR && !by_key && !by_pairs
-                           && random_below(2) == 0; /* a long burst */
+            bool by_pairs = simd != MATCHER_SIMD_SCALAR && random_below(2) == 0; /* two digits share a weight there */
+            bool is_long = simd != MATCHER_SIMD_SCALAR && !by_key && !by_pairs && random_below(2) == 0;
             uint32_t odd = (uint32_t)random_below(2);
             char number[N_MAX + 1];
             for (uint32_t i = 0; i < count; i++) {
@@ -682,7 +681,7 @@ static int edges_run(uint64_t seed, uint64_t digits, enum matcher_simd simd)
                 between = (uint32_t)random_below(64);
                 burst = count;
             }
-            if (by_comb) {
+            if (is_long) {
                 between = (uint32_t)random_below(N_MAX);
                 burst = count;
             }
