@@ -128,18 +128,15 @@ bool matcher_prepare(struct matcher *m)
         return true;
     case IDLE_SHIFT:
         shift_window(m);
-        m->idle_step = IDLE_PROBE;
+        m->idle_step = IDLE_MODULI;
         return true;
-    case IDLE_PROBE:
-        for (uint32_t i = 0; i < m->modulus_count; i++)
-            list_candidates(m, i);
-        m->idle_step = IDLE_HASH;
-        return true;
-    case IDLE_HASH:
-        if (m->idle_modulus < m->modulus_count)
+    case IDLE_MODULI:
+        if (m->idle_modulus < m->modulus_count) {
+            list_candidates(m, m->idle_modulus);
             refresh_hash(m, m->idle_modulus++);
-        else
+        } else {
             m->idle_step = IDLE_CACHE;
+        }
         return true;
     case IDLE_CACHE:
         if (m->filter.cached < m->filter.cache_vectors) {

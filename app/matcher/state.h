@@ -59,7 +59,7 @@ struct window_candidates {
     uint64_t sum[MATCHER_CANDIDATES_MAX];   /* sums of key weights, up to the burst */
 };
 
-enum idle_step { IDLE_CHECK, IDLE_SHIFT, IDLE_PROBE, IDLE_HASH, IDLE_CACHE, IDLE_EARLY, IDLE_WARM, IDLE_DONE };
+enum idle_step { IDLE_CHECK, IDLE_SHIFT, IDLE_MODULI, IDLE_CACHE, IDLE_EARLY, IDLE_WARM, IDLE_DONE };
 
 /* The exact remainder of a substring, computed in slices. */
 struct remainder {
