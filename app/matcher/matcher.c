@@ -123,6 +123,13 @@ static void pair_add(struct matcher *m, uint32_t i, uint32_t start, uint32_t end
     s->queue[s->queued++] = (struct matcher_pair){ start, end, i };
 }
 
+/* The state of the search after a step. */
+enum search_state {
+    SEARCH_ON,    /* take the next step */
+    SEARCH_PAUSE, /* the same, after a poll of the ring */
+    SEARCH_DONE,  /* the burst has been searched */
+};
+
 /* Hashes a modulus over some digits, of one block at most. */
 static void hash_search_begin(struct matcher *m, uint32_t i, uint32_t from, uint32_t to)
 {
@@ -160,19 +167,19 @@ static bool hash_search_next_end(struct matcher *m, struct hash_search *h)
 }
 
 /* Queues the answers of the next end that has some, while there is room, within MATCHER_WALK_MAX steps. */
-static enum matcher_step hash_search_continue(struct matcher *m)
+static enum search_state hash_search_continue(struct matcher *m)
 {
     struct hash_search *h = &m->search.hash;
     const struct matcher_modulus *c = &m->moduli[h->modulus];
     for (uint32_t walked = 0; m->search.queued == 0; walked++) {
         if (!h->walking && !hash_search_next_end(m, h)) {
             h->active = false;
-            return MATCHER_ANSWER;
+            return SEARCH_ON;
         }
         h->walking = true;
         for (; m->search.queued < MATCHER_QUEUE_MAX; walked++) {
             if (walked > MATCHER_WALK_MAX)
-                return MATCHER_WORKING;
+                return SEARCH_PAUSE;
             const uint32_t length = hash_walk_next(&m->hash[h->modulus], &h->walk, c->tolerance, m->n);
             h->walking = length != 0;
             if (length == 0)
@@ -187,7 +194,7 @@ static enum matcher_step hash_search_continue(struct matcher *m)
             }
         }
     }
-    return MATCHER_ANSWER;
+    return SEARCH_ON;
 }
 
 /* Queues the answers that begin at a candidate and end in after + 1 .. last; `sum` is that of its digits up to `after`.
@@ -336,7 +343,7 @@ static bool hash_next_modulus(struct matcher *m)
 }
 
 /* Goes on with the search by a step, which may have found answers or not. */
-HOT static enum matcher_step search_step(struct matcher *m)
+HOT static enum search_state search_step(struct matcher *m)
 {
     struct burst_search *s = &m->search;
     if (__builtin_expect(s->hash.active, 0)) {
@@ -347,25 +354,25 @@ HOT static enum matcher_step search_step(struct matcher *m)
         s->overflowed &= s->overflowed - 1;
         matcher_hash_window(m, i, s->hashed_from[i]);
         hash_search_begin(m, i, s->hashed_from[i], s->to);
-        return MATCHER_WORKING;
+        return SEARCH_PAUSE;
     }
     if (__builtin_expect(s->hashed != 0, 0) && hash_next_modulus(m))
-        return MATCHER_ANSWER;
+        return SEARCH_ON;
     s->modulus = m->modulus_count; /* one that overflows from here on has its own turn */
     if (m->pass.needed > 0
         && m->ops->probe(&m->filter, m->row + s->from, MATCHER_HISTORY + m->burst_count - s->from,
                          s->from == MATCHER_HISTORY, &m->pass)) {
         verify_batch(m);
-        return (m->pass.hot & (m->pass.hot - 1)) == 0 ? MATCHER_ANSWER : MATCHER_WORKING; /* many: zeros, 20 us */
+        return (m->pass.hot & (m->pass.hot - 1)) == 0 ? SEARCH_ON : SEARCH_PAUSE; /* many: zeros, 20 us */
     }
     if (s->overflowed != 0)
-        return MATCHER_WORKING; /* the window's turn has come in between */
+        return SEARCH_PAUSE; /* the window's turn has come in between */
     if (s->to == MATCHER_HISTORY + m->burst_count)
-        return MATCHER_DONE;
+        return SEARCH_DONE;
     for (uint32_t i = 0; i < m->modulus_count; i++)
         s->budget[i] = (uint32_t)min_size(s->budget[i] + MATCHER_BUDGET_BLOCK, MATCHER_BUDGET);
     block_begin(m, s->to);
-    return MATCHER_WORKING;
+    return SEARCH_PAUSE;
 }
 
 /* Hands out the next pair of the queue, unless it was given early. */
@@ -400,10 +407,10 @@ HOT enum matcher_step matcher_next(struct matcher *m, struct matcher_answer *ans
             if (pair_give(m, answer))
                 return MATCHER_ANSWER;
         s->given = s->queued = 0;
-        const enum matcher_step step = search_step(m);
-        if (step == MATCHER_WORKING && s->queued == 0)
+        const enum search_state search = search_step(m);
+        if (search == SEARCH_PAUSE && s->queued == 0)
             return MATCHER_WORKING;
-        if (step == MATCHER_DONE)
+        if (search == SEARCH_DONE)
             break;
     }
     s->open = false;
