@@ -168,6 +168,9 @@ static void offer(struct matcher *m, uint32_t i, uint32_t k)
     p->start = matcher_stream_position(m, begin);
     p->end = p->start + so_far + ahead;
     p->ahead = ahead;
+    for (const struct early_pending *other = e->pending; other < p; other++)
+        if (other->start == p->start && other->end == p->end)
+            return; /* given before */
     struct big rest = e->search.completion[k].value;
     ASSERT(ahead <= sizeof p->digits);
     for (uint32_t at = ahead; at-- > 0;)
@@ -175,13 +178,6 @@ static void offer(struct matcher *m, uint32_t i, uint32_t k)
     ASSERT(big_is_zero(&rest));
     memcpy(e->text, m->text + begin, so_far);
     memcpy(e->text + so_far, p->digits, ahead);
-    for (uint32_t other = 0; other < e->pending_count; other++) { /* given before, perhaps with fewer digits known */
-        const struct early_pending *q = &e->pending[other];
-        const uint32_t common = (uint32_t)min_size(q->ahead, ahead);
-        if (q->start == p->start && q->end == p->end
-            && memcmp(q->digits + q->ahead - common, p->digits + ahead - common, common) == 0)
-            return;
-    }
     e->pending_count++;
     e->modulus = i;
     e->count = so_far + ahead;
