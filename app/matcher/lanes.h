@@ -47,7 +47,8 @@ HOT static void lanes_write(uint32_t *row, const uint8_t *digits, size_t count)
     ASSERT(_mm256_movemask_epi8(good) == -1);
 }
 
-/* Returns digits times weights: 64 bits of the product with the lower half, 32 of that with the upper half. */
+/* Returns digits times weights modulo 2^64: the product with a weight's lower half, and the one with its upper half,
+ * of which 32 bits count. */
 INLINED v64 fractions(const uint8_t *digits, const uint64_t *weights)
 {
     const v64 d = v64_widen(digits) - '0', w = *(const v64 *)weights;
@@ -121,13 +122,14 @@ HOT static uint32_t lanes_candidates(const struct modulus_probe *probe, const ui
     return count;
 }
 
-/* Up to three vectors of probes, the one with the latest probes first. */
+/* Up to three vectors of probes, that with the latest positions first: it starts with the latest digits. */
 struct batch {
     v32 sum[BATCH], least[BATCH];        /* the sums, and the least ones so far */
     const uint32_t *row[BATCH], *digits; /* the next group's rows of weights, and its digits */
 };
 
-/* Takes the first `count` vectors through so many groups, backwards. */
+/* Takes the first `count` vectors through so many groups of digits, from the last digit of a group to its first. At
+ * each digit, a lane's sum is that of the start there. */
 INLINED void take_groups(struct batch *b, const int count, int32_t groups)
 {
     for (; groups > 0; groups--, b->digits -= FILTER_GROUP) {
@@ -138,7 +140,7 @@ INLINED void take_groups(struct batch *b, const int count, int32_t groups)
         for (int row = FILTER_ROWS - 1; row >= 0; row--) {
             const v32 pair = v32_all(b->digits[2 * row]), last = v32_all(b->digits[2 * row + 1]);
 #pragma GCC unroll 3
-            for (int j = 0; j < count; j++) { /* the sums from the pair's last digit on, then those from its first */
+            for (int j = 0; j < count; j++) {
                 const v32 weights = v32_load(b->row[j] + (row + 1) * LANES);
                 const v32 from_last = b->sum[j] + last * weights;
                 b->sum[j] += pair * weights;
@@ -151,14 +153,17 @@ INLINED void take_groups(struct batch *b, const int count, int32_t groups)
     }
 }
 
-/* Returns the move of a vector's sums in the cache: their upper 16 bits, and 1 for a carry, twice. */
+/* Returns the upper 16 bits of sums, plus 1 for a carry of the lower bits, in both halves of a lane. The sums are over
+ * the block's digits; partial sums of the window get this added. */
 static inline v32 cache_moves(v32 sum)
 {
     const v32 half = sum >> 16;
     return v16_add(half | half << 16, v32_all(0x10001));
 }
 
-/* Takes the probes pass->first.. through the block's digits; returns those that have a candidate there. */
+/* Takes the probes pass->first.. through the digits, to the block's first group if the rest is cached; returns those
+ * that have a candidate there. The first vector goes alone to the second one's last group, then the two go on together
+ * to the third one's. */
 INLINED uint64_t take_batch(const struct filter *filter, const uint32_t *block, uint32_t left, bool cached,
                             uint32_t count, struct filter_pass *pass)
 {
@@ -194,6 +199,7 @@ INLINED uint64_t take_batch(const struct filter *filter, const uint32_t *block, 
     return hot & (BIT(count) - 1);
 }
 
+/* Returns the least moved sums, in 16 bits each, of a part of a probe's cache. */
 static inline v32 cache_block_least(const uint32_t *cache, v32 moves)
 {
     v32 a = v16_add(v32_load(cache), moves);
@@ -208,9 +214,8 @@ static inline uint64_t cache_compare(const struct filter *filter, const struct f
 {
     const uint32_t *cache = filter->cache + pass->first * filter->cache_words;
     const v32 limit = v32_all(filter->cache_limit);
-    v32 of_probe[BATCH * LANES], all = v32_all(UINT32_MAX);
-    uint32_t k = 0;
-    for (; k < count; k++, cache += filter->cache_words) {
+    uint64_t hot = 0;
+    for (uint32_t k = 0; k < count; k++, cache += filter->cache_words) {
         const int32_t reach = ((int32_t)filter->n - filter->probe[pass->first + k].end) / 2;
         if (reach <= 0)
             break;
@@ -218,14 +223,8 @@ static inline uint64_t cache_compare(const struct filter *filter, const struct f
         v32 a = cache_block_least(cache, moves);
         for (int32_t at = CACHE_BLOCK_WORDS; at < reach; at += CACHE_BLOCK_WORDS)
             a = v16_min(a, cache_block_least(cache + at, moves));
-        of_probe[k] = a;
-        all = v16_min(all, a);
+        hot |= (uint64_t)v16_any_at_most(a, limit) << k;
     }
-    if (__builtin_expect(!v16_any_at_most(all, limit), 1))
-        return 0;
-    uint64_t hot = 0;
-    while (k-- > 0)
-        hot |= (uint64_t)v16_any_at_most(of_probe[k], limit) << k;
     return hot;
 }
 
@@ -253,7 +252,8 @@ HOT static bool lanes_probe(const struct filter *filter, const uint32_t *block, 
     }
 }
 
-/* Continues the sums of a vector's probes through the window, 8 starts at a time; each probe's lie in a row. */
+/* Adds up the window's digits for a vector's probes, and stores the upper 16 bits of each start's sums. Lanes are
+ * probes here; in the cache each probe has a row of its own. */
 static void lanes_fill_cache(struct filter *filter, const uint32_t *block, uint32_t index)
 {
     ASSERT(index < filter->vector_count);
