@@ -23,7 +23,7 @@ const char *machine_probe_refusal(enum machine_probe probe);
 void machine_probe_begin(enum machine_probe probe);
 void machine_probe_end(void);
 
-/* Does it once, in 2 ms at most. Returns the TSC cycles that it took; 0: it came to nothing this time.
+/* Does it once, in 50 ms at most. Returns the TSC cycles that it took; 0: it came to nothing this time.
  * MACHINE_WAKE_MSI: the program lets the machine sleep and calls in the turn that takes the frame. Each call forgets
  * the frame; call before it is sent for, too, as others may have come. */
 uint64_t machine_probe_cycles(enum machine_probe probe);

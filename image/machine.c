@@ -24,7 +24,7 @@
 enum {
     DIAGNOSTIC_PORT = 0x80, /* shows the firmware's progress; writes do nothing else */
     ANSWER_POLLS = 4096,    /* in one slice of the second CPU */
-    ANSWER_US_MAX = 1000,   /* a host that stops the second CPU for longer spoils the probe */
+    ANSWER_US_MAX = 50000,  /* a host stops the second CPU for some milliseconds, and that belongs to the tail */
     HALT_US = 20,           /* the first CPU has halted by then */
     WAKE_NS_MAX = 2 * NS_PER_MS,
 };
