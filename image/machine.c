@@ -25,8 +25,8 @@ enum {
     DIAGNOSTIC_PORT = 0x80, /* shows the firmware's progress; writes do nothing else */
     ANSWER_POLLS = 4096,    /* in one slice of the second CPU */
     ANSWER_US_MAX = 50000,  /* a host stops the second CPU for some milliseconds, and that belongs to the tail */
-    HALT_US = 20,           /* the first CPU has halted by then */
-    WAKE_NS_MAX = 2 * NS_PER_MS,
+    WAKE_NS_MAX = ANSWER_US_MAX * NS_PER_US,
+    HALT_US = 20, /* the first CPU has halted by then */
 };
 
 /* The lines between the CPUs. `ball` is odd while the second CPU has to throw it back. */

@@ -229,8 +229,10 @@ void survey_rows_datagram(const struct transport_event *event, uint64_t now_ns)
     if (is_echo(ECHO_WAKE))
         add_cycles(machine_probe_cycles(MACHINE_WAKE_MSI));
     if (is_echo(ECHO_REPLY)) {
+        const uint64_t sent = survey_echo_counters.sent;
         survey_echo_poll(now_ns);
-        histogram_add(&histograms[survey.row], survey.now_ns() - now_ns);
+        if (survey_echo_counters.sent != sent)
+            histogram_add(&histograms[survey.row], survey.now_ns() - now_ns);
     }
 }
 
