@@ -13,10 +13,10 @@ PATIENCE_S = 60
 
 
 @contextlib.contextmanager
-def udp_echo():
-    """Sends each datagram back, until the end of the block; yields its port of 127.0.0.1."""
+def udp_echo(address="127.0.0.1"):
+    """Sends each datagram back, until the end of the block; yields its port of the address."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
-        server.bind(("127.0.0.1", 0))
+        server.bind((address, 0))
 
         def serve():
             with contextlib.suppress(OSError):

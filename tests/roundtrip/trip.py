@@ -1,12 +1,13 @@
 #!/usr/bin/python3
-"""One round trip: `trip.py bios|uefi|kexec`, in a network namespace of its own. A real Debian boots from its disk in
-QEMU, tools/peregrine boots the kernel on it over ssh, and the disk is compared at the end. Prints the transcript; exits
-0 if all of it went as it should.
+"""One round trip: `trip.py bios|uefi|kexec|survey`, in a network namespace of its own. A real Debian boots from its
+disk in QEMU, tools/peregrine boots the kernel on it over ssh, and the disk is compared at the end. Prints the
+transcript; exits 0 if all of it went as it should.
 
   bios   check, install, fly, play, status, gg, Linux back, record; a kernel that traps in the middle of a game;
          uninstall; /etc and /boot are what they were
   uefi   the power goes while install runs; then the same with a kernel that GRUB cannot load in place of the trap
-  kexec  check, install; fly --kexec as above, on BIOS; the bzImage by kexec_file_load and by kexec_load; uninstall"""
+  kexec  check, install; fly --kexec as above, on BIOS; the bzImage by kexec_file_load and by kexec_load; uninstall
+  survey survey --fly on BIOS, two CPUs: the table of the measurements; uninstall"""
 import contextlib
 import os
 import pathlib
@@ -20,6 +21,7 @@ import time
 
 from vm import machine
 from vm import qemu
+from tests.hosted.test_survey import udp_echo
 from tests.roundtrip import translations
 from contest import rounds
 from vm.game import Game, outcome
@@ -27,7 +29,8 @@ from deploy.remote import Host
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
-FIRMWARE = {"bios": "bios", "uefi": "uefi", "kexec": "bios"}
+FIRMWARE = {"bios": "bios", "uefi": "uefi", "kexec": "bios", "survey": "bios"}
+SURVEY_SECONDS = 20
 
 BUILD = (qemu.BUILD / "roundtrip").resolve()       # a disk names its backing file as seen from the disk
 MAC = "52:54:00:70:65:02"               # overlay/setup.sh gives it 10.77.0.2
@@ -98,7 +101,7 @@ class Trip:
 
     # ---- the machine
 
-    def power_on(self, memory="1G", more=()):
+    def power_on(self, memory="1G", more=(), cpus=1):
         # cache=unsafe: no fsync of ours. Data that the guest has brought to its disk outlives QEMU all the same.
         options = ["-action", "reboot=reset", "-device", "virtio-rng-pci",
                    "-drive", f"file={self.disk},if=virtio,format=qcow2,cache=unsafe",
@@ -109,8 +112,8 @@ class Trip:
         if self.firmware == "uefi":
             need(qemu.OVMF, "no OVMF firmware here: package ovmf")
             options += ["-bios", qemu.OVMF]
-        self.guest = qemu.Machine([*options, *more], machine="q35", memory=memory, accelerator=self.accelerator,
-                                  cpu="host" if self.accelerator == "kvm" else "max")
+        self.guest = qemu.Machine([*options, *more], machine="q35", memory=memory, cpus=cpus,
+                                  accelerator=self.accelerator, cpu="host" if self.accelerator == "kvm" else "max")
         self.stack.callback(self.guest.close)
         if self.accelerator == "tcg":
             threading.Thread(target=self.forget_old_code, args=(self.guest, gdb), daemon=True).start()
@@ -206,9 +209,9 @@ def statistic(text, name):
     return int(found[1])
 
 
-def build_id():
-    """Returns the build id of the kernel under test, as a record has it: the first 16 bytes."""
-    notes = subprocess.run(["readelf", "-n", qemu.IMAGE], capture_output=True, text=True, check=True).stdout
+def build_id(image=qemu.IMAGE):
+    """Returns the build id of a kernel, as a record has it: the first 16 bytes."""
+    notes = subprocess.run(["readelf", "-n", image], capture_output=True, text=True, check=True).stdout
     return re.search(r"Build ID: ([0-9a-f]{32})", notes)[1]
 
 
@@ -322,9 +325,29 @@ def uninstall_and_compare(trip, before):
     trip.say(f"{len(after)} files and directories of /etc and /boot are as they were")
 
 
+def survey(trip):
+    """Surveys the machine from inside. A UDP echo on this side of the wire answers the round trips."""
+    trip.power_on(cpus=2)
+    before = trip.files()
+    echo = trip.stack.enter_context(udp_echo(machine.TAP_HOST))
+    text = trip.peregrine("survey", "--fly", "--echo", f"{machine.TAP_HOST}:{echo}", "--seconds", SURVEY_SECONDS,
+                          "--wait", BOOT_SECONDS)
+    need("Linux is back" in text and "back to Linux: finished" in trip.guest.log, "the survey did not end by itself")
+    rows = {words[0]: words[1:] for words in map(str.split, text.partition("\nns ")[2].splitlines()) if words}
+    for name in ("exit", "port_write", "notification", "line_transfer", "wake_ipi", "gap", "matcher_scalar", "echo",
+                 "echo_asleep", "wake_msi", "ring_to_ring"):
+        need(name in rows and rows[name][0].isdecimal(), f"{name} was not measured: {rows.get(name)}")
+    need(f"build {build_id(qemu.BUILD / 'survey/peregrine.elf')}" in text, "the record is not of this kernel")
+    uninstall_and_compare(trip, before)
+
+
 def go(name, directory, stack):
     machine.set_up_namespace()
     trip = Trip(FIRMWARE[name], directory, stack)
+    if name == "survey":
+        survey(trip)
+        trip.say("all as it should be")
+        return
     game = start_game(trip, f"round trip {name}")
     config = write_config(trip, game, "game.conf")
     trip.power_on()

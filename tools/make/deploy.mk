@@ -7,6 +7,6 @@ roundtrip-disk:
 	@mkdir -p $(BUILD)/roundtrip
 	@tests/roundtrip/make_image.sh $(abspath $(BUILD)/roundtrip) >$(BUILD)/roundtrip/disk.log 2>&1 || true
 check-roundtrip: setup ## all round trips of a real Debian in QEMU
-	@$(MAKE) --no-print-directory $(BUILD)/peregrine.elf $(BUILD)/peregrine.bzImage $(CHECK_SETTINGS)
+	@$(MAKE) --no-print-directory $(BUILD)/peregrine.elf $(BUILD)/peregrine.bzImage $(CHECK_SETTINGS) survey
 	ROUNDTRIP=1 $(PY) -m pytest -q -rs -n 2 tests/roundtrip
 .PHONY: check-roundtrip roundtrip-disk
