@@ -166,7 +166,7 @@ static void watchdogs_arm(uint64_t timeout_ns)
     }
 }
 
-/* Acts on the machine's settings. A trap for testing springs before the program's words are checked, or later. */
+/* Acts on the machine's settings. test.trap= fails before the program's words are checked, or later. */
 static void settings_apply(void)
 {
     ASSERT(settings.table_count > 0);

@@ -33,7 +33,7 @@ struct machine_settings {
     struct machine_region blackbox[MACHINE_BLACKBOX_COUNT_MAX];
     uint32_t blackbox_count;
     char test_trap[MACHINE_WORD_BYTES_MAX + 1]; /* "": none */
-    uint64_t test_after_ns;                     /* running time before test_trap springs; 0: before anything else */
+    uint64_t test_after_ns;                     /* running time before test_trap fails; 0: before anything else */
     uint32_t test_methods;                      /* a bit for each reset method, enum reset_method; all, if not given */
     struct machine_virtio_mmio virtio_mmio;
 };

@@ -87,9 +87,9 @@ static void pci_list_add(const struct pci_access *access, struct pci_list *list,
 static void pci_scan_depth(const struct pci_access *access, struct pci_list *list, uint8_t bus, bool may_number,
                            unsigned depth);
 
-/* Scans the bus behind a bridge. Firmware has numbered it in almost every machine. Bridges without numbers get them
- * here, depth first: everything above is forwarded while the buses behind are being numbered, then the range is
- * closed. PCI-to-PCI Bridge 1.2 §3.2.5. */
+/* Scans the bus behind a bridge. Firmware has numbered it in almost every machine. Otherwise it gets the next free
+ * number here, and the buses behind it the numbers after that. The bridge forwards all buses up to the last one until
+ * the end of that range is known. PCI-to-PCI Bridge 1.2 §3.2.5. */
 static void pci_scan_behind(const struct pci_access *access, struct pci_list *list, struct pci_address bridge,
                             bool may_number, unsigned depth)
 {
@@ -120,7 +120,7 @@ static void pci_scan_depth(const struct pci_access *access, struct pci_list *lis
     list->bus_seen[bus] = true;
     ASSERT(bus <= list->bus_highest || depth > 0);
 
-    /* First everybody on this bus, so that no number given below is one that a later bridge has. */
+    /* First all functions of this bus: a number given below must be above those of every bridge here. */
     for (struct pci_cursor c = { .at.bus = bus }; pci_cursor_next(access, &c);) {
         pci_list_add(access, list, c.at);
         if (pci_is_bridge(access, c.at)) {

@@ -1,5 +1,5 @@
-/* PCI: the functions of a machine, their registers and capabilities. Pure over an accessor, so that tests bring
- * their own configuration space; drivers/pci/access.c has the machine's, by ports or by memory (ECAM). */
+/* PCI: the functions of a machine, their registers and capabilities. All accesses go through struct pci_access, so that
+ * tests bring their own configuration space; drivers/pci/access.c has the machine's, by ports or by memory (ECAM). */
 #pragma once
 
 #include <stdbool.h>
@@ -50,11 +50,12 @@ struct pci_bar {
     uint64_t bytes;
 };
 
-/* Returns the accessor of this machine's configuration space; NULL when there is no PCI. Before memory_seal. */
+/* Returns the accessor of this machine's configuration space, valid for ever; NULL when there is no PCI. Before
+ * memory_seal. */
 const struct pci_access *pci_access_find(void);
 
-/* Adds the functions of a bus and of all buses behind it, numbering those that firmware has not. A bus seen before is
- * not scanned again. */
+/* Adds the functions of a bus and of all buses behind it to the list. Gives numbers to the buses that firmware has not
+ * numbered. A bus seen before is not scanned again. */
 void pci_scan_bus(const struct pci_access *access, struct pci_list *list, uint8_t bus);
 
 /* Writes place and ids, "pci 00:03.0 1af4:1000". Returns the bytes written, as format does. */

@@ -46,9 +46,9 @@ bool virtio_net_frame_waits(const struct netdev *device);
 /* Notifies the transmit queue, though no frame is new: for those who measure what that takes. */
 void virtio_net_notify(struct netdev *device);
 
-/* Searches the virtio_mmio.device= words, the ACPI tables, then PCI, for the first network device that
- * comes up. Reports it in one line of the log and names the others in a second one. Without any, lists the functions of
- * PCI. The device's interrupts go to `message`; NULL: it gets none. Before memory_seal. */
+/* Searches the virtio_mmio.device= words, the ACPI tables, then PCI, for the first network device that comes up, and
+ * lends it for ever in *device. Reports it in one line of the log and names the others in a second one. Without any,
+ * lists the functions of PCI. The device's interrupts go to `message`; NULL: it gets none. Before memory_seal. */
 enum virtio_net_error virtio_net_find(struct netdev **device, const struct machine_virtio_mmio *words,
                                       const struct virtio_message *message);
 

@@ -59,7 +59,7 @@ static enum virtio_net_error find_mmio(struct mmio_places *places)
     struct virtio_mmio_word word;
     while (error != VIRTIO_NET_OK && mmio_next(places, &word)) {
         enum virtio_net_error here = try_mmio(&word);
-        error = here != VIRTIO_NET_NO_DEVICE ? here : error; /* an empty place says nothing about the one before */
+        error = here != VIRTIO_NET_NO_DEVICE ? here : error; /* the last device's error, not that of an empty place */
     }
     return error;
 }
@@ -162,7 +162,7 @@ enum virtio_net_error virtio_net_find(struct netdev **device, const struct machi
         *device = &net.device;
         virtio_net_check(&net);
         if (others.bytes != 0)
-            log_line("virtio-net: this one plays; other network devices, left alone:%s", others.text);
+            log_line("virtio-net: other network devices, left alone:%s", others.text);
     }
     return error;
 }

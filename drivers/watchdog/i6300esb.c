@@ -1,4 +1,4 @@
-/* Drives the i6300esb by PCI. Knows nothing of loops and beats. */
+/* Drives the i6300esb by PCI. Does not know whose life it watches. */
 #include "drivers/watchdog/i6300esb.h"
 
 #include "base/assert.h"

@@ -6,9 +6,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Finds it, if the machine has one, and starts it, with 2082 s at most. Returns false if there is none, or, with a
- * line in the log, if it does not start. Before the seal. */
+/* Finds the device and starts it; it waits for 2082 s at most. Returns false if there is none, or, with a line in the
+ * log, if it does not start. Before the seal. */
 bool i6300esb_start(uint64_t timeout_ns);
 
-/* Restarts its time when a third of it is over; three exits. Does nothing if it was not started. */
+/* Restarts its time-out when a third of that is over; three exits. Does nothing if it was not started. */
 void i6300esb_poll(uint64_t now_ns);

@@ -14,16 +14,17 @@ struct cpu {
     uint32_t thread_bits;  /* the lowest bits of an APIC id, which number a core's hyperthreads; 0 without any */
     bool gib_pages, tsc_invariant, rdrand, rdseed;
     uint64_t xcr0;     /* state that is switched on; 0 without XSAVE */
-    bool avx2, avx512; /* the CPU has it and its state is switched on (AVX-512: F, BW, VL, DQ) */
+    bool avx2, avx512; /* AVX2 with BMI2; AVX-512 F, BW, VL, DQ: the CPU has them, and their state is switched on */
 };
 
 /* Valid after cpu_init. */
 extern struct cpu cpu;
 
 /* Reads CPUID, then switches on every SIMD state that exists, SMEP, SMAP and UMIP. Executes no SIMD itself: all but the
- * matcher's variants is built for general registers (tools/make/image.mk), except memcpy's plain moves. `plain` is for
- * a hypervisor that emulates the kernel (simd=scalar). Then no state beyond SSE is switched on, and RDRAND and RDSEED
- * count as missing. */
+ * variants of matcher and digest is built for general registers (tools/make/image.mk), except memcpy's plain moves.
+ *
+ * `plain` (simd=scalar) is for a hypervisor that interprets the kernel's instructions and knows few of them: no state
+ * beyond SSE is switched on, and RDRAND and RDSEED count as missing. */
 void cpu_init(bool plain);
 void cpu_report(void);
 

@@ -12,7 +12,7 @@
 
 #include "kernel/cpu/traps.h"
 
-/* The means from the rooms above. */
+/* Functions of the rooms above, which this one may not include. */
 struct second_cpu_config {
     size_t cpu_count; /* CPUs of this machine, the first one among them */
     uint8_t (*cpu_apic_id)(size_t index);
@@ -22,7 +22,8 @@ struct second_cpu_config {
     void (*watch)(void); /* on the second CPU, again and again */
 };
 
-/* Starts it, before the seal. Returns false, with a line in the log, if there is none or it does not come up. */
+/* Starts it, before the seal; copies `config`. Returns false, with a line in the log, if there is none or it does not
+ * come up. */
 bool second_cpu_start(const struct second_cpu_config *config);
 
 /* Returns true if it has come up. */
@@ -32,7 +33,7 @@ bool second_cpu_is_up(void);
  * more work. */
 void second_cpu_give(bool (*work)(void));
 
-/* Why it stopped. */
+/* The reason why the second CPU has stopped. */
 struct second_cpu_failure {
     struct trap_frame frame;
     uint64_t cr2;

@@ -28,11 +28,12 @@ struct boot_framebuffer {
 
 struct boot_info {
     enum boot_protocol protocol;
-    char loader[64];                                /* its name, or "" */
-    char command_line[BOOT_COMMAND_LINE_BYTES_MAX]; /* terminated, without the name of the image */
-    char module[BOOT_MODULE_BYTES_MAX];             /* terminated; "" without a module */
-    bool command_line_cut, module_cut;              /* did not fit: a half settings text must not be used */
-    uint32_t module_count;                          /* only the first is read */
+    char loader[64]; /* its name, or "" */
+    char
+        command_line[BOOT_COMMAND_LINE_BYTES_MAX]; /* terminated; GRUB's BOOT_IMAGE= is a word of it under BOOT_LINUX */
+    char module[BOOT_MODULE_BYTES_MAX];            /* terminated; "" without a module */
+    bool command_line_cut, module_cut;             /* not all could be read: half the settings must not be used */
+    uint32_t module_count;                         /* only the first is read */
     struct memory_region regions[MEMORY_REGION_COUNT_MAX];
     size_t region_count;
     uint32_t regions_dropped_count;

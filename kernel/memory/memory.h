@@ -15,9 +15,9 @@
  * `complete`: the loader's map was not cut. */
 void memory_init(const struct memory_region *regions, size_t region_count, bool complete);
 
-/* Claims a stated piece of RAM, whole pages, its contents as they are; below 1 MiB as well. Returns NULL when the
- * loader does not call all of it RAM, or the image or something handed out lies there. Soon after the start, before
- * much is handed out. */
+/* Claims the RAM at a given address, in whole pages, with the contents it has. It may lie below 1 MiB. Returns NULL if
+ * the loader does not call all of it RAM, or if the image or handed-out memory lies there. To be called soon after the
+ * start, before much is handed out. */
 void *memory_claim(uint64_t address, size_t bytes);
 
 /* Maps device registers uncached, readable and writable, not executable, and returns their (identity) address. Only

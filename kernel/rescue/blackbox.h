@@ -28,7 +28,7 @@ void blackbox_set_statistics(blackbox_line *line);
 
 enum { BLACKBOX_BUILD_ID_BYTES = 16 };
 
-/* Sets the image's name, in every record from now on. */
+/* Sets the image's build id, for every record from now on. */
 void blackbox_set_build_id(const uint8_t id[BLACKBOX_BUILD_ID_BYTES]);
 
 /* Sets the registers of the next records, in the order of docs/blackbox.md. */
@@ -37,8 +37,8 @@ void blackbox_note_registers(const uint64_t registers[BLACKBOX_REGISTER_COUNT]);
 /* Adds an address to the backtrace of the next records. Addresses beyond the table's end are left out. */
 void blackbox_note_address(uint64_t address);
 
-/* Writes one record to every region, at once. A call inside a call (a trap while the record is written) leaves the
- * statistics out; one inside that does nothing. */
+/* Writes one record to every region, at once. If a trap comes meanwhile, its own call starts the record again, without
+ * the statistics. A third call inside the second does nothing. */
 void blackbox_write(enum blackbox_state state, const char *cause);
 
 /* Begins a record of a machine that goes on: blackbox_step writes it. */

@@ -1,5 +1,5 @@
 /* The end of everything that goes wrong: a trap or a panic on either CPU is described, and the machine goes back to
- * Linux. The uppermost file of the kernel except the self-test; the rooms below hand their failures to it. */
+ * Linux. Only kernel/rescue/selftest.c and image/ include it; all others report through panic and traps. */
 #pragma once
 
 #include "kernel/cpu/traps.h"
@@ -7,7 +7,8 @@
 /* Sets the panic handler. The first call of all. */
 void failure_init(void);
 
-/* Takes an exception of either CPU. For traps_init. Returns from the watchdog's tick alone. */
+/* Handles an exception of either CPU, for traps_init. Returns only if it was the watchdog's NMI and the loop still
+ * turns. */
 void failure_of_trap(const struct trap_frame *frame);
 
 /* Reports a failure of the second CPU and gives the machine back. Returns if there is none. Each turn of the loop. */

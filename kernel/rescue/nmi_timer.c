@@ -1,4 +1,4 @@
-/* Drives the PIT and one pin of the I/O APIC. Knows nothing of loops and beats. */
+/* Drives the PIT and one pin of the I/O APIC. Does not know what the NMI is for. */
 #include "kernel/rescue/nmi_timer.h"
 
 #include "base/assert.h"

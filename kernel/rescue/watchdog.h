@@ -1,5 +1,6 @@
-/* The watchdog: checks now and then that the loop still turns. When it does not, with interrupts off or not, the loop's
- * CPU gets an NMI and reports where it stood. If it does not answer, the machine is reset.
+/* The watchdog: checks now and then that the loop still turns. A turn of the loop raises watchdog_beats, and so does
+ * long work inside a turn: a sign of life. If there is none for too long, with interrupts off or not, the loop's CPU
+ * gets an NMI and reports where it stood. If it does not answer, the machine is reset.
  *
  * The second CPU checks, if one is up, at the price of one store a turn. Else the loop's own CPU checks, in the handler
  * of a timer's NMI (kernel/rescue/nmi_timer.h), 18 times a second. Beside either, drivers/watchdog/i6300esb.h resets a
