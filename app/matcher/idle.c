@@ -170,11 +170,15 @@ void matcher_warm(struct matcher *m)
         return;
     hot_fetch(m, offsetof(struct matcher, search) + offsetof(struct burst_search, queue));
     hot_fetch(m->text + MATCHER_HISTORY, WARM_DIGITS + 64);
-    for (uint32_t i = 0; i < m->modulus_count; i++)
-        if (m->moduli[i].method == MODULUS_FILTER) {
-            hot_fetch(&m->window[i], sizeof m->window[i]);
-            hot_fetch(m->moduli[i].key_weights, m->n * sizeof m->moduli[i].key_weights[0]);
-        }
+    for (uint32_t i = 0; i < m->modulus_count; i++) {
+        const struct matcher_modulus *c = &m->moduli[i];
+        if (c->method != MODULUS_FILTER)
+            continue;
+        hot_fetch(&m->window[i], sizeof m->window[i]);
+        hot_fetch(c, offsetof(struct matcher_modulus, probe.weights));
+        hot_fetch(&c->probe.weights[MODULUS_BEHIND - m->n], m->n * sizeof c->probe.weights[0]);
+        hot_fetch(c->key_weights, m->n * sizeof c->key_weights[0]);
+    }
     warm(m);
     rehearse(m);
 }
