@@ -17,7 +17,7 @@ void http_body_begin(struct http_body *body, const struct http_request *request)
 static void size_take(struct http_body *body, uint8_t c)
 {
     int digit = text_hex_digit(c);
-    bool is_end = c == '\r' || c == '\n' || c == ';' || c == ' ' || c == '\t';
+    bool is_end = c == '\r' || c == ';' || c == ' ' || c == '\t';
     if (digit >= 0 && body->left >> (CHUNK_SIZE_BITS - 4) == 0) {
         body->left = body->left << 4 | (uint64_t)digit;
         body->has_digit = true;
@@ -53,13 +53,18 @@ static void line_end(struct http_body *body)
     }
 }
 
-/* Takes one byte that is not the body's own. */
+/* Takes one byte that is not the body's own. Only CRLF ends a line: requests were smuggled past proxies that read a
+ * lone LF or CR unlike their servers. */
 static void framing_take(struct http_body *body, uint8_t c)
 {
     ASSERT(body->state != HTTP_BODY_DATA && body->state < HTTP_BODY_DONE);
+    bool after_cr = body->after_cr;
+    body->after_cr = c == '\r';
     if (body->state == HTTP_BODY_SIZE)
         size_take(body, c);
-    if (c == '\n') {
+    if (after_cr != (c == '\n')) {
+        body->state = HTTP_BODY_BAD;
+    } else if (c == '\n') {
         line_end(body);
     } else if (c != '\r' && body->state != HTTP_BODY_SIZE) {
         body->line_has_text = true;

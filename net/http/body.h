@@ -25,6 +25,7 @@ enum { HTTP_BODY_LINE_BYTES_MAX = 4096 /* extensions of one chunk, or all traile
 struct http_body {
     enum http_body_state state;
     bool chunked, has_digit, line_has_text;
+    bool after_cr; /* the byte before was a CR of the framing */
     uint64_t left;
     uint32_t line_bytes;
 };

@@ -61,13 +61,16 @@ static void bodies_are_read_however_they_are_cut(void **state)
     check("5\r\nhello\r\n0\r\n\r\nGET", true, 0, HTTP_BODY_DONE, "hello", 3);
     check("5;name=\"v\"\r\nhello\r\n00A\r\n 12345678,\r\n0\r\nTrailer: x\r\n\r\n", true, 0, HTTP_BODY_DONE,
           "hello 12345678,", 0);
-    check("5 \nhello\n0\n\n", true, 0, HTTP_BODY_DONE, "hello", 0);
+    check("5 \r\nhello\r\n0\r\n\r\n", true, 0, HTTP_BODY_DONE, "hello", 0);
     check("3\r\nab", true, 0, HTTP_BODY_DATA, "ab", 0);
 }
 
 static void malformed_chunks_are_refused(void **state)
 {
-    static const char *const texts[] = { "\r\n", "x\r\n", "-1\r\n", ";a\r\n", "1000000000000000\r\n", "5\r\nhellox" };
+    static const char *const texts[] = {
+        "\r\n",   "x\r\n", "-1\r\n",       ";a\r\n",  "1000000000000000\r\n", "5\r\nhellox", "5\n", "5;a\n", "5\rx",
+        "5;a\rx", "5\r\r", "5\r\nhello\n", "0\r\n\n", "0\r\nTrailer: x\n", /* lone LF and CR */
+    };
     (void)state;
     for (size_t i = 0; i < ARRAY_COUNT(texts); i++) {
         char out[64] = "";
