@@ -177,9 +177,11 @@ void tcp_connection_end(struct net_stack *stack, struct tcp_connection *c, enum 
 
 void tcp_address_lost(struct net_stack *stack)
 {
-    for (uint32_t i = stack->tcp.connection_end; i-- > 0;)
-        if (stack->tcp.connections[i].used && stack->tcp.connections[i].state != TCP_CLOSED)
-            tcp_connection_end(stack, &stack->tcp.connections[i], TCP_UNREACHABLE);
+    for (uint32_t i = stack->tcp.connection_end; i-- > 0;) {
+        struct tcp_connection *c = &stack->tcp.connections[i];
+        if (c->used && c->state != TCP_CLOSED && c->state != TCP_TIME_WAIT) /* the latter has closed in order */
+            tcp_connection_end(stack, c, TCP_UNREACHABLE);
+    }
     tcp_listen_forget(stack, -1);
     stack->tcp.time_wait_used = 0;
 }

@@ -1,4 +1,5 @@
 /* Closing: FIN from either side and from both, each of its segments lost, half-closed streams, TIME-WAIT, resets. */
+#include "net/tcp/internal.h"
 #include "tests/lib/tcp_fixture.h"
 
 static void closing_first_goes_through_time_wait(void **state)
@@ -67,6 +68,21 @@ static void both_may_close_at_once(void **state)
     EXPECT_STATE(p, TCP_CLOSING);
     peer_send(p, A, 2, 2, NULL, 0);
     EXPECT_STATE(p, TCP_TIME_WAIT);
+}
+
+/* Takes the address away from a connection that has closed in order: that is no error any more. */
+static void time_wait_survives_the_loss_of_the_address_without_error(void **state)
+{
+    (void)state;
+    peer_connect(p, OFFER_PLAIN);
+    shutdown_sends_fin();
+    peer_send(p, FA, 1, 2, NULL, 0);
+    EXPECT(p, A, 2, 2, 0);
+    EXPECT_STATE(p, TCP_TIME_WAIT);
+    tcp_address_lost(p->stack);
+    net_stack_check(p->stack);
+    EXPECT_STATE(p, TCP_CLOSED);
+    assert_int_equal(tcp_take_error(p->stack, p->id), TCP_OK);
 }
 
 static void fin_with_ack_of_ours_skips_a_state(void **state)
@@ -356,6 +372,7 @@ int main(void)
         TEST(closing_first_goes_through_time_wait),
         TEST(closing_second_ends_with_the_last_ack),
         TEST(both_may_close_at_once),
+        TEST(time_wait_survives_the_loss_of_the_address_without_error),
         TEST(fin_with_ack_of_ours_skips_a_state),
         TEST(fin_rides_on_the_last_data),
         TEST(fin_lost_is_sent_again),
