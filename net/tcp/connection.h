@@ -107,6 +107,8 @@ struct tcp_received {
     const uint8_t *data;
     uint32_t bytes;
     struct tcp_options options;
+    bool replaces_time_wait; /* a SYN whose connection begins at isn_least or above */
+    uint32_t isn_least;
 };
 
 /* Returns SEG.LEN: SYN and FIN count. */
@@ -377,8 +379,6 @@ struct tcp {
     uint64_t half_open_next_ns; /* time before which none gives way */
     uint64_t cookies_until_ns;  /* time until which an answer to a cookie may come */
     uint32_t accept_order;      /* stamps connections that wait for tcp_accept */
-    bool isn_above_on;          /* the present segment replaced a TIME-WAIT */
-    uint32_t isn_above;         /* least ISN of its new connection */
     uint16_t port_number;       /* number of the next connection's port, for secret_port */
 };
 

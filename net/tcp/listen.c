@@ -191,7 +191,7 @@ static void listen_syn(struct net_stack *stack, struct tcp_listener *listener, c
     }
     /* An entry of a full table may give way, so the SYN,ACK carries a cookie. A cookie has no smaller MSS than its
      * table, and cannot keep the number that a TIME-WAIT asks for. */
-    bool cookie = stack->tcp.half_open_used == stack->tcp.capacity.half_open_count && !stack->tcp.isn_above_on
+    bool cookie = stack->tcp.half_open_used == stack->tcp.capacity.half_open_count && !r->replaces_time_wait
                   && (!o->has_mss || o->mss >= cookie_mss[0]);
     struct tcp_half_open *h = half_open_take(stack, tcp_key(r->address, r->peer_port, r->port), now_ns);
     const struct secret_tuple tuple = { stack->ip.interface.address, r->address, r->port, r->peer_port };
@@ -201,8 +201,8 @@ static void listen_syn(struct net_stack *stack, struct tcp_listener *listener, c
         NET_COUNT(stack, tcp_tx_cookies);
         stack->tcp.cookies_until_ns = now_ns + (UINT64_C(2) << COOKIE_TICK_SHIFT);
     }
-    if (stack->tcp.isn_above_on && seq_lt(iss, stack->tcp.isn_above))
-        iss = stack->tcp.isn_above; /* a TIME-WAIT gave way: no segment of the old connection may fit the new one */
+    if (r->replaces_time_wait && seq_lt(iss, r->isn_least))
+        iss = r->isn_least; /* no segment of the old connection may fit the new one */
     *h = (struct tcp_half_open){
         .listener = (uint8_t)(listener - stack->tcp.listeners),
         .timestamps_on = policy->timestamps && o->has_timestamps && !cookie,

@@ -118,13 +118,13 @@ static bool time_wait_gives_way(const struct net_stack *stack, const struct tcp_
 bool tcp_time_wait_input(struct net_stack *stack, struct tcp_received *r, uint64_t now_ns)
 {
     struct tcp_time_wait *w = time_wait_find(stack, tcp_key(r->address, r->peer_port, r->port));
-    stack->tcp.isn_above_on = false;
+    ASSERT(!r->replaces_time_wait);
     if (w == NULL)
         return false;
     if (time_wait_gives_way(stack, w, r)) {
         NET_COUNT(stack, tcp_time_wait_reused);
-        stack->tcp.isn_above_on = true;
-        stack->tcp.isn_above = w->snd_nxt + 65535 + 2; /* as Linux: beyond any window of the old connection */
+        r->replaces_time_wait = true;
+        r->isn_least = w->snd_nxt + 65535 + 2; /* as Linux: beyond any window of the old connection */
         time_wait_free(stack, w);
         return false;
     }
