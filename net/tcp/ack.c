@@ -92,9 +92,8 @@ static void ack_advance(struct net_stack *stack, struct tcp_connection *c, const
 
 static void window_take(struct net_stack *stack, struct tcp_connection *c, const struct tcp_received *r)
 {
-    uint32_t window = (uint32_t)r->window << ((r->flags & TCP_SYN) != 0 ? 0 : c->snd_scale); /* RFC 7323 §2.2 */
     uint32_t window_before = c->snd_wnd;
-    tcp_window_take(c, window, r->seq, r->ack);
+    tcp_window_take(c, (uint32_t)r->window << r->scale, r->seq, r->ack);
     if (c->snd_wnd == 0 && window_before != 0)
         NET_COUNT(stack, tcp_rx_zero_window);
 }

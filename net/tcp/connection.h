@@ -103,7 +103,8 @@ struct tcp_received {
     uint32_t seq, ack;
     uint8_t flags;
     bool congested;  /* a router has marked the packet: RFC 3168, CE */
-    uint16_t window; /* the wire's value, unscaled */
+    uint16_t window; /* the wire's value */
+    uint8_t scale;   /* the shift of `window`: snd_scale, and 0 in a SYN (RFC 7323 §2.2) */
     const uint8_t *data;
     uint32_t bytes;
     struct tcp_options options;

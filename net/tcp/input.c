@@ -147,10 +147,7 @@ static void syn_sent_input(struct net_stack *stack, struct tcp_connection *c, st
         tcp_timer_set(stack, c, TCP_TIMER_RTO, c->rto_at_ns);
         return;
     }
-    uint8_t scale = c->snd_scale;
-    c->snd_scale = 0; /* RFC 7323 §2.2: a SYN's window is not scaled */
     tcp_ack_accept(stack, c, r, now_ns);
-    c->snd_scale = scale;
     /* RFC 3168 §6.1.1: ECE of a SYN,ACK accepts ECN, and is no mark. A SYN,ACK with both flags comes from a peer that
      * echoes flags it does not know. */
     c->ecn_on = c->policy.ecn && !c->syn_resent && (r->flags & (TCP_ECE | TCP_CWR)) == TCP_ECE;
@@ -246,8 +243,6 @@ static bool syn_input(struct net_stack *stack, struct tcp_connection *c, struct 
     if (c->state == TCP_SYN_RECEIVED && (r->flags & TCP_ACK) != 0 && r->seq == c->irs && r->ack == c->snd_nxt) {
         r->flags &= (uint8_t)~TCP_SYN;
         r->seq++;
-        r->window = (uint16_t)(r->window
-                               >> c->snd_scale); /* a SYN's window is not scaled; the code below will scale it */
         ASSERT(r->seq == c->rcv_nxt);
         return true;
     }
@@ -383,6 +378,7 @@ static void other_input(struct net_stack *stack, struct tcp_connection *c, struc
 
 void tcp_connection_input(struct net_stack *stack, struct tcp_connection *c, struct tcp_received *r, uint64_t now_ns)
 {
+    r->scale = (r->flags & TCP_SYN) != 0 ? 0 : c->snd_scale;
     if (c->state == TCP_SYN_SENT)
         syn_sent_input(stack, c, r, now_ns);
     else
