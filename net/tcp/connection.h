@@ -291,8 +291,8 @@ struct tcp_connection {
     uint32_t flight_max_seq;          /* the window ends when this number is acknowledged (Linux: max_packets_out) */
 
     uint64_t busy_ns, busy_since_ns; /* as in struct tcp_info */
-    uint64_t bare_received_ns,
-        data_received_ns; /* latest segment without payload; the latest one with payload before it */
+    /* The latest segment without payload, and the latest one with payload before it: tcp_data_received_ns. */
+    uint64_t bare_received_ns, data_received_ns;
 
     uint64_t retransmits_total, bytes_acked;
 

@@ -239,7 +239,7 @@ bool tcp_info(const struct net_stack *stack, int connection, struct tcp_info *in
         .reordering_count = c->rack.reordering_count,
         .busy_ns = c->busy_ns,
         .busy_since_ns = c->busy_since_ns,
-        .last_data_received_ns = c->last_received_ns != c->bare_received_ns ? c->last_received_ns : c->data_received_ns,
+        .last_data_received_ns = tcp_data_received_ns(c),
         .window_limited_ns = c->window_limited_ns,
         .window_limited_since_ns = c->window_limited_since_ns,
         .unread_bytes = tcp_receive_unread(c),

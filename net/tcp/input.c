@@ -308,8 +308,7 @@ static void congestion_mark_take(struct net_stack *stack, struct tcp_connection 
 static void received_note(struct tcp_connection *c, const struct tcp_received *r, uint64_t now_ns)
 {
     if (r->bytes == 0) {
-        if (c->last_received_ns != c->bare_received_ns)
-            c->data_received_ns = c->last_received_ns;
+        c->data_received_ns = tcp_data_received_ns(c);
         c->bare_received_ns = now_ns;
     }
     c->last_received_ns = now_ns;

@@ -9,6 +9,12 @@
 
 void tcp_input(struct net_stack *stack, const struct ipv4_packet *packet, uint64_t now_ns);
 void tcp_connection_input(struct net_stack *stack, struct tcp_connection *c, struct tcp_received *r, uint64_t now_ns);
+/* Returns the time of the latest segment with payload. The fast path, whose segments all have payload, stores
+ * last_received_ns alone. */
+static inline uint64_t tcp_data_received_ns(const struct tcp_connection *c)
+{
+    return c->last_received_ns != c->bare_received_ns ? c->last_received_ns : c->data_received_ns;
+}
 void tcp_challenge(struct net_stack *stack, struct tcp_connection *c, const struct tcp_received *r, uint64_t now_ns);
 bool tcp_challenge_allowed(struct tcp_challenges *sent, const struct tcp_received *r, uint64_t now_ns);
 
