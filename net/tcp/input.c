@@ -131,10 +131,7 @@ static void syn_sent_input(struct net_stack *stack, struct tcp_connection *c, st
         NET_COUNT(stack, tcp_rx_drop_flags);
         return;
     }
-    c->irs = r->seq;
-    c->rcv_nxt = c->rcv_read = r->seq + 1;
-    c->rcv_adv = c->rcv_nxt
-                 + (uint32_t)min_size(c->rcv_buffer_bytes, 0xffff); /* the window that our SYN offered, unscaled */
+    tcp_irs_set(c, r->seq, c->rcv_buffer_bytes);
     c->snd_wl1 = r->seq - 1;
     tcp_options_agree(stack, c, &r->options, now_ns);
     r->seq++;

@@ -260,6 +260,19 @@ uint16_t tcp_mss_offered(const struct net_stack *stack, const struct tcp_policy 
 
 /* ---- open.c ---- */
 
+/* Sets the numbers of a connection that begins with our SYN, not acknowledged yet. */
+static inline void tcp_iss_set(struct tcp_connection *c, uint32_t iss)
+{
+    c->iss = c->snd_una = c->recover = c->rack.fack = iss;
+    c->snd_nxt = c->snd_end = c->snd_small_end = iss + 1;
+}
+/* Sets the numbers after the peer's SYN. Our SYN offered `window` bytes, as far as its unscaled field can. */
+static inline void tcp_irs_set(struct tcp_connection *c, uint32_t irs, uint32_t window)
+{
+    c->irs = irs;
+    c->rcv_nxt = c->rcv_read = irs + 1;
+    c->rcv_adv = c->rcv_nxt + (uint32_t)min_size(window, UINT16_MAX);
+}
 void tcp_options_agree(struct net_stack *stack, struct tcp_connection *c, const struct tcp_options *o, uint64_t now_ns);
 void tcp_established(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns);
 void tcp_syn_send(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns);

@@ -265,18 +265,15 @@ static void half_open_complete(struct net_stack *stack, struct tcp_half_open *h,
     c->passive = true;
     c->listener = h->listener;
     c->accept_stamp = stack->tcp.accept_order++;
-    c->iss = h->iss;
-    c->snd_una = c->snd_nxt = c->snd_end = h->iss + 1;
-    c->recover = h->iss;
-    c->snd_small_end = c->snd_una;
-    c->irs = h->irs;
-    c->rcv_nxt = c->rcv_read = c->last_ack_sent = h->irs + 1;
+    tcp_iss_set(c, h->iss);
+    c->snd_una = c->snd_nxt; /* r acknowledges the SYN */
+    tcp_irs_set(c, h->irs, h->window);
+    c->last_ack_sent = c->rcv_nxt;
     c->snd_wl1 = r->seq - 1;
     c->syn_resent = h->resends != 0;
     tcp_options_agree(stack, c, &agreed, now_ns);
     c->ecn_on = h->ecn_on;
-    c->rcv_adv = c->rcv_nxt + (uint32_t)min_size(h->window, 0xffff); /* the window that the SYN,ACK offered */
-    if (h->resends == 0 && !h->sent_twice)                           /* Karn: otherwise the ACK may be of either copy */
+    if (h->resends == 0 && !h->sent_twice) /* Karn: otherwise the ACK may be of either copy */
         tcp_rtt_measured(c, now_ns - h->sent_ns);
     listener->waiting_count++;
     ASSERT(listener->waiting_count <= listener->backlog);

@@ -151,11 +151,8 @@ int tcp_connect(struct net_stack *stack, uint32_t address, uint16_t port, uint16
     const struct secret_tuple tuple = { c->address, address, from_port, port };
     c->state = TCP_SYN_SENT;
     stack->tcp.next_hops[c->index] = next_hop;
-    c->iss = c->snd_una = c->recover = c->rack.fack = secret_isn(&stack->ip.secret, &tuple, now_ns);
-    c->snd_nxt = c->snd_end = c->snd_small_end = c->iss + 1;
-    c->unanswered_ns = now_ns;
-    tcp_sendqueue_push(c, c->iss, 0, TCP_SYN, TCP_NEVER_NS);
-    c->unanswered_ns = now_ns;
+    tcp_iss_set(c, secret_isn(&stack->ip.secret, &tuple, now_ns));
+    tcp_sendqueue_push(c, c->iss, 0, TCP_SYN, now_ns)->sent_ns = TCP_NEVER_NS; /* until tcp_syn_send sends it */
     tcp_rto_restart(c, now_ns);
     tcp_timer_set(stack, c, TCP_TIMER_RTO, c->rto_at_ns);
     tcp_syn_send(stack, c, now_ns);
