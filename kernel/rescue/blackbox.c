@@ -9,11 +9,19 @@
 
 enum {
     VERSION = 1,
-    HEADER_BYTES = 64,
+
+    /* Offsets in the header, docs/blackbox.md; the magic stands at 0. */
+    HEADER_VERSION_AT = 8,
     HEADER_BYTES_AT = 12,
     HEADER_CRC_AT = 16,
+    HEADER_STATE_AT = 20,
     HEADER_SEQUENCE_AT = 24,
-    SECTION_HEAD_BYTES = 8,
+    HEADER_CLOCK_AT = 32,
+    HEADER_WALL_CLOCK_AT = 40,
+    HEADER_BUILD_ID_AT = 48,
+    HEADER_BYTES = 64,
+
+    SECTION_HEAD_BYTES = 8, /* type, bytes */
     SECTION_CAUSE = 1,
     SECTION_REGISTERS,
     SECTION_BACKTRACE,
@@ -169,12 +177,12 @@ static void step_begin(void)
     writer.slot = slot;
     writer.slot_bytes = region->slot_bytes;
     memset(slot, 0, HEADER_BYTES);
-    store_le32(slot + 8, VERSION);
-    store_le32(slot + 20, writer.state);
+    store_le32(slot + HEADER_VERSION_AT, VERSION);
+    store_le32(slot + HEADER_STATE_AT, writer.state);
     store_le64(slot + HEADER_SEQUENCE_AT, sequence);
-    store_le64(slot + 32, log_clock_ns);
-    store_le64(slot + 40, log_wall_origin_ns != 0 ? log_wall_origin_ns + log_clock_ns : 0);
-    memcpy(slot + 48, build, sizeof build);
+    store_le64(slot + HEADER_CLOCK_AT, log_clock_ns);
+    store_le64(slot + HEADER_WALL_CLOCK_AT, log_wall_origin_ns != 0 ? log_wall_origin_ns + log_clock_ns : 0);
+    memcpy(slot + HEADER_BUILD_ID_AT, build, sizeof build);
     writer.bytes = HEADER_BYTES;
     section_whole(SECTION_CAUSE, writer.cause, strlen(writer.cause));
     section_whole(SECTION_REGISTERS, registers_noted, registers_known ? sizeof registers_noted : 0);
