@@ -26,5 +26,6 @@ void paging_init_second(void);
  * accepts any cached mapping. Returns false when a page is mapped in another kind. */
 bool paging_map(uint64_t begin, uint64_t end, enum paging_kind kind);
 
-/* Returns true if reading these bytes neither faults nor disturbs a device: for code that must not fault. */
-bool paging_is_plain(uint64_t address, uint64_t bytes);
+/* Returns true if the byte at this address is memory that can be read: for code that must neither fault nor disturb a
+ * device. */
+bool paging_is_readable(uint64_t address);

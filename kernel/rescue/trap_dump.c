@@ -44,7 +44,7 @@ static void code_dump(uint64_t rip)
     char line[(CODE_BYTES_BEFORE + CODE_BYTES_AFTER) * 5 + 1];
     size_t bytes = 0;
     for (uint64_t at = rip - CODE_BYTES_BEFORE; at != rip + CODE_BYTES_AFTER; at++) {
-        if (!paging_is_plain(at, 1)) {
+        if (!paging_is_readable(at)) {
             bytes += format(line + bytes, sizeof line - bytes, at == rip ? " <-->" : " --");
         } else {
             bytes += format(line + bytes, sizeof line - bytes, at == rip ? " <%02x>" : " %02x", *(const uint8_t *)at);
