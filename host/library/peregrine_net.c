@@ -45,46 +45,17 @@ static uint32_t scale_unit(const struct tcp_policy *policy)
     return policy->window_scale <= 14 ? UINT32_C(1) << policy->window_scale : policy->receive_buffer_bytes >> 15;
 }
 
-struct pnet *pnet_open(const char *words, const char **why)
+static struct net_capacity capacity_of(const struct tcp_policy *policy)
 {
-    struct pnet_words read;
-    const char *message = pnet_words_read(words, &read);
-    if (message == NULL) {
-        struct net_config *config = &read.config;
-        config->capacity = (struct net_capacity){
-            .connection_count = CONNECTION_COUNT,
-            .listener_count = LISTENER_COUNT,
-            .half_open_count = HALF_OPEN_COUNT,
-            .time_wait_count = TIME_WAIT_COUNT,
-            .segment_count = SEGMENT_COUNT,
-            .receive_bytes = power_of_two(config->policy.receive_buffer_bytes + scale_unit(&config->policy)),
-            .send_bytes = power_of_two(config->policy.send_buffer_bytes),
-        };
-        size_t bytes = (net_stack_bytes(&config->capacity) + NET_STACK_ALIGN - 1) & -(size_t)NET_STACK_ALIGN;
-        struct pnet *net = calloc(1, sizeof *net);
-        void *memory = aligned_alloc(NET_STACK_ALIGN, bytes);
-        void *buffers = aligned_alloc(64, netdev_ip_jumbo_bytes(read.mtu_bytes));
-        message = "out of memory";
-        if (net != NULL && memory != NULL && buffers != NULL) {
-            net->now_ns = read.start_us * 1000 + CLOCK_AHEAD_NS;
-            net->memory = memory;
-            net->buffers = buffers;
-            netdev_ip_init_jumbo(&net->device, read.mtu_bytes, buffers);
-            config->device = &net->device.device;
-            net->stack = net_stack_init(memory, bytes, config, net->now_ns, &message);
-            if (net->stack != NULL) {
-                ASSERT(read.prefix_bits >= 1 && read.prefix_bits <= 32);
-                net->stack->ip.interface.mask = UINT32_MAX << (32 - read.prefix_bits); /* the routes stay: no ARP */
-                return net;
-            }
-        }
-        free(buffers);
-        free(memory);
-        free(net);
-    }
-    if (why != NULL)
-        *why = message;
-    return NULL;
+    return (struct net_capacity){
+        .connection_count = CONNECTION_COUNT,
+        .listener_count = LISTENER_COUNT,
+        .half_open_count = HALF_OPEN_COUNT,
+        .time_wait_count = TIME_WAIT_COUNT,
+        .segment_count = SEGMENT_COUNT,
+        .receive_bytes = power_of_two(policy->receive_buffer_bytes + scale_unit(policy)),
+        .send_bytes = power_of_two(policy->send_buffer_bytes),
+    };
 }
 
 void pnet_close(struct pnet *net)
@@ -94,6 +65,43 @@ void pnet_close(struct pnet *net)
         free(net->memory);
         free(net);
     }
+}
+
+/* Makes a stack, or returns NULL and a message. */
+static struct pnet *open_stack(struct pnet_words *words, const char **message)
+{
+    struct net_config *config = &words->config;
+    ASSERT(words->prefix_bits >= 1 && words->prefix_bits <= 32);
+    config->capacity = capacity_of(&config->policy);
+    size_t bytes = (net_stack_bytes(&config->capacity) + NET_STACK_ALIGN - 1) & -(size_t)NET_STACK_ALIGN;
+    *message = "out of memory";
+    struct pnet *net = calloc(1, sizeof *net);
+    if (net == NULL)
+        return NULL;
+    net->memory = aligned_alloc(NET_STACK_ALIGN, bytes);
+    net->buffers = aligned_alloc(64, netdev_ip_jumbo_bytes(words->mtu_bytes));
+    net->now_ns = words->start_us * 1000 + CLOCK_AHEAD_NS;
+    if (net->memory != NULL && net->buffers != NULL) {
+        netdev_ip_init_jumbo(&net->device, words->mtu_bytes, net->buffers);
+        config->device = &net->device.device;
+        net->stack = net_stack_init(net->memory, bytes, config, net->now_ns, message);
+    }
+    if (net->stack == NULL) {
+        pnet_close(net);
+        return NULL;
+    }
+    net->stack->ip.interface.mask = UINT32_MAX << (32 - words->prefix_bits); /* the routes stay: no ARP */
+    return net;
+}
+
+struct pnet *pnet_open(const char *words, const char **why)
+{
+    struct pnet_words read;
+    const char *message = pnet_words_read(words, &read);
+    struct pnet *net = message == NULL ? open_stack(&read, &message) : NULL;
+    if (net == NULL && why != NULL)
+        *why = message;
+    return net;
 }
 
 int pnet_packet_in(struct pnet *net, const void *packet, size_t bytes)
