@@ -1,3 +1,4 @@
+/* The clock, random bytes and the log's sink, by Linux. Knows no program. */
 #define _GNU_SOURCE
 #include "host/platform.h"
 

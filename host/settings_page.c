@@ -1,3 +1,4 @@
+/* Prints the rows of all tables. Knows no key. */
 #include "host/settings_page.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* net/transport.h over non-blocking Linux sockets. Knows no matcher and no HTTP; the kernel does the TCP.
  *
- * A connection's events come in the order in which the kernel reports them. One connection after the other is asked, so
- * that none starves another. */
+ * A connection's events come in the order in which Linux reports them. The connections take turns, so that none starves
+ * another. */
 #define _GNU_SOURCE
 #include "net/transport.h"
 
@@ -162,7 +162,7 @@ static void over(struct connection *c, enum transport_reason reason)
     c->reason = reason;
 }
 
-/* Returns a free id for a socket; -1: none. */
+/* Takes a free id for a socket and returns it; -1: none. The caller sets the state. */
 static int take_id(int fd)
 {
     ASSERT(fd >= 0);
@@ -170,13 +170,13 @@ static int take_id(int fd)
         struct connection *c = connection_at(id);
         if (c->state != FREE || id == sockets.reported_closed)
             continue;
+        struct epoll_event wish = { .events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, .data.u32 = (uint32_t)id };
+        if (sockets.epoll >= 0 && epoll_ctl(sockets.epoll, EPOLL_CTL_ADD, fd, &wish) != 0)
+            return -1;
         int one = 1;
         setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
         memset(c, 0, offsetof(struct connection, pending));
         c->fd = fd;
-        struct epoll_event wish = { .events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, .data.fd = id };
-        if (sockets.epoll >= 0 && epoll_ctl(sockets.epoll, EPOLL_CTL_ADD, fd, &wish) != 0)
-            return -1;
         return id;
     }
     return -1;
@@ -485,7 +485,7 @@ static void notice_ready(void)
     struct epoll_event events[EPOLL_EVENTS_MAX];
     int count = epoll_wait(sockets.epoll, events, EPOLL_EVENTS_MAX, 0);
     for (int i = 0; i < count; i++) {
-        struct connection *c = connection_at(events[i].data.fd);
+        struct connection *c = connection_at((int)events[i].data.u32);
         if (c->fd < 0)
             continue;
         c->quiet = false;
