@@ -12,6 +12,7 @@ enum machine_probe {
     MACHINE_LINE_TRANSFER, /* a cache line's way to the second CPU: half of there and back */
     MACHINE_WAKE_IPI,      /* from the second CPU's interrupt until the first one has left HLT */
     MACHINE_WAKE_MSI,      /* from a received frame's entry in the ring until the turn that follows has begun */
+    MACHINE_SPIN,          /* nothing: the second CPU spins while the program measures something of its own */
     MACHINE_PROBE_COUNT,
 };
 
@@ -23,9 +24,9 @@ const char *machine_probe_refusal(enum machine_probe probe);
 void machine_probe_begin(enum machine_probe probe);
 void machine_probe_end(void);
 
-/* Does it once, in 50 ms at most. Returns the TSC cycles that it took; 0: it came to nothing this time.
- * MACHINE_WAKE_MSI: the program lets the machine sleep and calls in the turn that takes the frame. Each call forgets
- * the frame; call before it is sent for, too, as others may have come. */
+/* Does it once, in 50 ms at most; never MACHINE_SPIN. Returns the TSC cycles that it took; 0: it came to nothing this
+ * time. MACHINE_WAKE_MSI: the program lets the machine sleep and calls in the turn that takes the frame. Each call
+ * forgets the frame; call before it is sent for, too, as others may have come. */
 uint64_t machine_probe_cycles(enum machine_probe probe);
 
 /* Returns NULL if the card's message-signalled interrupt ends the sleep of an idle turn, else the reason, a literal. */

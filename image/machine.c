@@ -76,6 +76,8 @@ static bool watch_ring(void)
     return true;
 }
 
+static bool spin(void) { return false; }
+
 /* ---- on the first CPU ---- */
 
 /* Returns half of the way there and back. */
@@ -141,7 +143,7 @@ const char *machine_probe_refusal(enum machine_probe probe)
     if (service_settings.cpus > 1) {
         return "cpus=2 gives the second CPU other work";
     }
-    return probe == MACHINE_LINE_TRANSFER ? NULL : machine_sleep_refusal();
+    return probe == MACHINE_WAKE_IPI || probe == MACHINE_WAKE_MSI ? machine_sleep_refusal() : NULL;
 }
 
 void machine_probe_begin(enum machine_probe probe)
@@ -150,6 +152,7 @@ void machine_probe_begin(enum machine_probe probe)
         [MACHINE_LINE_TRANSFER] = throw_back,
         [MACHINE_WAKE_IPI] = wake,
         [MACHINE_WAKE_MSI] = watch_ring,
+        [MACHINE_SPIN] = spin,
     };
     ASSERT(machine_probe_refusal(probe) == NULL);
     if (works[probe] != NULL) {
@@ -167,7 +170,7 @@ void machine_probe_end(void)
 
 uint64_t machine_probe_cycles(enum machine_probe probe)
 {
-    ASSERT(probe < MACHINE_PROBE_COUNT);
+    ASSERT(probe < MACHINE_SPIN);
     uint64_t begin = cycles_now_serialised();
     switch (probe) {
     case MACHINE_LINE_TRANSFER:
@@ -185,6 +188,7 @@ uint64_t machine_probe_cycles(enum machine_probe probe)
     case MACHINE_NOTIFICATION:
         virtio_net_notify(network_settings.device);
         break;
+    case MACHINE_SPIN:
     case MACHINE_PROBE_COUNT:
         break;
     }

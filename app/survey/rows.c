@@ -110,6 +110,21 @@ static uint64_t matcher_sample(uint32_t simd)
 
 static const struct method matcher_method = { matcher_refusal, matcher_row_begin, matcher_sample, no_end };
 
+/* ---- the same with the widest vectors, while the second CPU spins: as a hyperthread it takes from the first ---- */
+
+static const char *beside_refusal(uint32_t argument) { return (void)argument, machine_probe_refusal(MACHINE_SPIN); }
+
+static void beside_begin(uint32_t argument, uint64_t now_ns)
+{
+    ASSERT(beside_refusal(argument) == NULL);
+    matcher_row_begin(matcher_simd_best(), now_ns);
+    machine_probe_begin(MACHINE_SPIN);
+}
+
+static uint64_t beside_sample(uint32_t argument) { return (void)argument, matcher_sample(matcher_simd_best()); }
+
+static const struct method beside_method = { beside_refusal, beside_begin, beside_sample, machine_probe_end };
+
 /* ---- round trips ---- */
 
 enum echo_kind {
@@ -156,6 +171,8 @@ static const struct row {
     { "survey.matcher_scalar", "search of 100 digits, without vectors", &matcher_method, MATCHER_SIMD_SCALAR },
     { "survey.matcher_avx2", "search of 100 digits, with AVX2", &matcher_method, MATCHER_SIMD_AVX2 },
     { "survey.matcher_avx512", "search of 100 digits, with AVX-512", &matcher_method, MATCHER_SIMD_AVX512 },
+    { "survey.matcher_beside", "search of 100 digits, with the widest vectors, while the second CPU spins",
+      &beside_method, 0 },
     { "survey.echo", "UDP datagram there and back, the loop spins", &echo_method, ECHO_AWAKE },
     { "survey.echo_asleep", "the same, the machine sleeps until the reply's MSI", &echo_method, ECHO_ASLEEP },
     { "survey.wake_msi", "from the reply in the ring until its MSI has ended the sleep", &echo_method, ECHO_WAKE },
@@ -261,7 +278,7 @@ static bool row_next(uint64_t now_ns)
         return false;
     rows[survey.row].method->begin(rows[survey.row].argument, now_ns);
     survey.working = true;
-    survey.row_ends_ns = now_ns + survey.share_ns;
+    survey.row_ends_ns = survey.now_ns() + survey.share_ns; /* the matcher's tables take their time */
     return true;
 }
 

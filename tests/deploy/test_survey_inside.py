@@ -99,14 +99,16 @@ def test_whatever_stops_fly_stops_the_survey(machine):
 
 
 def test_rows_without_a_sample_say_why():
-    statistics = {"program": "survey", "survey.echo_lost": 7}
-    for name, fact, count in (("exit", "CPUID", 5), ("echo", "UDP datagram", 0), ("gap", "not measured: x", 0),
+    statistics = {"program": "survey", "survey.echo_sent": 7, "survey.echo_answered": 0}
+    for name, fact, count in (("exit", "CPUID", 5), ("echo", "UDP datagram", 0), ("wake_ipi", "HLT", 0),
+                              ("gap", "not measured: x", 0),
                               ("matcher_avx2", "search of 100 digits, with AVX2", 2)):
         statistics[f"survey.{name}"] = fact
         for key in ("mean_ns", "p50_ns", "p90_ns", "p99_ns", "max_ns"):
             statistics[f"survey.{name}.{key}"] = 250
         statistics[f"survey.{name}.count"] = count
     rows = {row["name"]: row for row in survey_inside.rows_of(statistics)}
-    assert rows["echo"]["not_measured"] == "no reply came, 7 were lost" and rows["gap"]["not_measured"] == "x"
+    assert rows["echo"]["not_measured"] == "none of 7 datagrams came back" and rows["gap"]["not_measured"] == "x"
+    assert rows["wake_ipi"]["not_measured"] == "no sample came of it"
     assert rows["exit"]["p50_ns"] == 250 and "ns_per_digit" not in rows["exit"]
     assert rows["matcher_avx2"]["ns_per_digit"] == 2.5

@@ -24,7 +24,7 @@ def test_machine_with_two_cpus_and_an_echo_is_measured_whole():
             break
     rows = test_survey.check_rows(log, {
         "reading", "exit", "port_write", "notification", "line_transfer", "wake_ipi", "gap", "matcher_scalar",
-        "matcher_avx2", "echo", "echo_asleep", "wake_msi", "ring_to_ring"})
+        "matcher_avx2", "matcher_beside", "echo", "echo_asleep", "wake_msi", "ring_to_ring"})
     assert rows["matcher_avx512"].startswith("not measured: the processor")
     assert test_survey.value(log, "virtio_net.tx_kicks") >= test_survey.value(log, "survey.notification.count")
     assert test_survey.value(log, "watchdog.looks") > 0     # the second CPU watches all the while

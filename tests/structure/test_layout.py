@@ -131,7 +131,9 @@ def test_includes_go_the_allowed_ways(folder):
     ("image/main.c", "app/player/player.h"), ("host/main.c", "app/matcher/matcher.h"),
     ("app/echo/echo.c", "app/player/session.h"), ("app/echo/echo.c", "app/matcher/matcher.h"),
     ("app/service/stats.c", "app/player/player.h"), ("app/matcher/matcher.c", "app/service/stats.h"),
-    ("app/program.h", "app/service/stats.h")])
+    ("app/program.h", "app/service/stats.h"), ("app/machine.h", "app/service/stats.h"),
+    ("app/survey/rows.c", "app/player/session.h"), ("app/survey/rows.c", "image/machine.c"),
+    ("app/machine.h", "kernel/cpu/second_cpu.h")])
 def test_the_rules_forbid(source, header):
     assert not allowed(source, header)
 

@@ -20,7 +20,7 @@ enum { PEER = 0xc0000201, PEER_PORT = 7, PORT = 50000, TSC_KHZ = 2000000, PROBE_
 static uint64_t now_ns;
 static uint64_t clock_now(void) { return now_ns; }
 
-/* ---- a machine that can write to a port, wake by MSI, and sleep if the test says so ---- */
+/* ---- a machine that can write to a port, wake by MSI, spin, and sleep if the test says so ---- */
 
 static enum machine_probe begun;
 static bool is_begun;
@@ -28,7 +28,7 @@ static const char *sleep_refusal;
 
 const char *machine_probe_refusal(enum machine_probe probe)
 {
-    return probe == MACHINE_PORT_WRITE || probe == MACHINE_WAKE_MSI ? NULL : "the test's machine cannot";
+    return probe == MACHINE_PORT_WRITE || probe >= MACHINE_WAKE_MSI ? NULL : "the test's machine cannot";
 }
 
 void machine_probe_begin(enum machine_probe probe)
@@ -169,6 +169,7 @@ static void each_row_has_its_share_and_the_refused_ones_say_why(void **state)
     assert_int_not_equal(atoi(line_of("survey.port_write.count")), 0);
     assert_int_not_equal(atoi(line_of("survey.gap.count")), 0);
     assert_int_not_equal(atoi(line_of("survey.matcher_scalar.count")), 0);
+    assert_int_not_equal(atoi(line_of("survey.matcher_beside.count")), 0);
     assert_string_equal(line_of("survey.exit"), "not measured: the test's machine cannot\n");
     assert_string_equal(line_of("survey.exit.count"), "0\n");
     assert_string_equal(line_of("survey.echo"), "not measured: echo= is not given\n");

@@ -14,6 +14,7 @@ from .commands import BAD_RECORD, OK, REMOTE, say
 
 PROGRAM = "survey"
 REFUSAL = "not measured: "
+ROUND_TRIPS = ("echo", "echo_asleep", "wake_msi", "ring_to_ring")
 MACHINE_LINES = re.compile(r"\] ((?:cpu|second CPU|clock|virtio-net): .*)")
 
 
@@ -89,12 +90,17 @@ def rows_of(statistics):
         if fact.startswith(REFUSAL):
             rows.append({"name": name, "not_measured": fact.removeprefix(REFUSAL)})
         elif not values["count"]:
-            lost = statistics.get("survey.echo_lost", 0)
-            why = f"no reply came, {lost} were lost" if lost else "no sample came of it"
-            rows.append({"name": name, "not_measured": why})
+            rows.append({"name": name, "not_measured": why_no_sample(name, statistics)})
         else:
             rows.append({"name": name, "sample": fact, **values, **per_digit(fact, values)})
     return rows
+
+
+def why_no_sample(name, statistics):
+    sent, answered = statistics.get("survey.echo_sent", 0), statistics.get("survey.echo_answered", 0)
+    if name in ROUND_TRIPS and sent and not answered:
+        return f"none of {sent} datagrams came back"
+    return "no sample came of it"
 
 
 def per_digit(fact, values):
