@@ -443,7 +443,7 @@ void matcher_check_state(const struct matcher *m)
     ASSERT(m->checks.count <= MATCHER_CHECKS_MAX);
     ASSERT(!s->hash.active || s->open);
     ASSERT(!m->adding || m->modulus_count < MATCHER_MODULUS_COUNT_MAX);
-    for (uint32_t i = 0; i < MATCHER_TEXT_DIGITS; i++)
+    for (uint32_t i = 0; i < MATCHER_HISTORY + m->burst_count + 64; i++)
         ASSERT(m->text[i] >= '0' && m->text[i] <= '9');
     for (uint32_t i = 0; i < m->modulus_count; i++) {
         ASSERT(m->window[i].count <= MATCHER_CANDIDATES_MAX + 1);

@@ -364,6 +364,8 @@ void player_check(void)
     answer_set_check();
 }
 
+void player_check_matcher(void) { matcher_check_state(player.matcher); }
+
 NOT_HOT static void poll_timers(uint64_t now_ns)
 {
     player.next_poll_ns = now_ns + POLL_NS;

@@ -23,8 +23,10 @@ enum program_verdict player_turn(uint64_t now_ns);
  * For platforms that sleep. */
 uint64_t player_next_deadline_ns(uint64_t now_ns);
 
-/* Asserts the invariants of all parts. */
+/* Asserts the invariants of all parts, except the matcher's. */
 void player_check(void);
+/* Asserts the matcher's: takes longer than a slice, for tests. */
+void player_check_matcher(void);
 
 struct player_levels {
     uint64_t send_queue_bytes_used, send_queue_bytes, answer_set_answers_used, answer_set_answers;

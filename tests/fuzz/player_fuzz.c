@@ -92,10 +92,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         size -= 2 + bytes;
         player_turn(now_ns += 100000);
         player_check();
+        if (i % 32 == 31) /* takes as long as many turns */
+            player_check_matcher();
         ASSERT(player_next_deadline_ns(now_ns) <= now_ns + 100000000);
         ASSERT(answer_set_counters.entered
                == submit_counters.unanswered + submit_counters.dropped_expired + submit_counters.dropped_no_room
                       + submit_response_ns.count + send_queue_waiting_count() + send_queue_unanswered_count());
     }
+    player_check_matcher();
     return 0;
 }

@@ -504,8 +504,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         data += taken;
         size -= taken;
         run(TURN_NS);
+        player_check_matcher();
     }
     recover(resets);
+    player_check_matcher();
     leave();
     return 0;
 }
