@@ -100,15 +100,11 @@ static bool divides(const struct matcher *m, uint32_t i, uint32_t start, uint32_
     const struct matcher_modulus *c = &m->moduli[i];
     const struct matcher_hash *hash = &m->hash[i];
     ASSERT(start < end && end - start <= m->n);
-    if (c->digits > end - start || !modulus_may_end_in(c, m->text[end - 1]))
+    if (c->digits > end - start || !modulus_may_end(c, m->text + end, end - start))
         return false;
-    bool equal;
     if ((m->hash_always >> i & 1) != 0 && hash_covers(hash, start) && hash_covers(hash, end))
-        equal = hash_residues_equal(hash, start, end, c->tolerance);
-    else
-        equal = m->ops->sum(m->text + start, c->key_weights, end - start) <= c->tolerance;
-    struct modulus_tail tail = { 0 };
-    return equal && (c->tail_digits <= 1 || modulus_tail_divides(c, m->text + end, end - start, &tail));
+        return hash_residues_equal(hash, start, end, c->tolerance);
+    return m->ops->sum(m->text + start, c->key_weights, end - start) <= c->tolerance;
 }
 
 /* Queues a pair that a modulus divides. The first modulus that divides a pair hands it out. */
@@ -212,9 +208,7 @@ HOT static void verify(struct matcher *m, uint32_t i, uint32_t start, uint64_t s
             return;
         end += taken;
         zero = true;
-        struct modulus_tail tail = { 0 };
-        if (modulus_may_end_in(c, m->text[end - 1])
-            && (c->tail_digits <= 1 || modulus_tail_divides(c, m->text + end, end - start, &tail)))
+        if (modulus_may_end(c, m->text + end, end - start))
             pair_add(m, i, start, end);
     }
 }

@@ -58,11 +58,6 @@ bool modulus_prepare_some(struct matcher_modulus *modulus, struct modulus_making
 /* Makes all of them at once. */
 void modulus_prepare(struct matcher_modulus *modulus, uint32_t n, const uint8_t seed[MATCHER_SEED_BYTES]);
 
-static inline bool modulus_may_end_in(const struct matcher_modulus *modulus, uint8_t ascii)
-{
-    return (modulus->last_digits >> (ascii - '0') & 1) != 0;
-}
-
 /* The last digits of one end, as far as they have been summed up. */
 struct modulus_tail {
     uint32_t digits;
@@ -72,3 +67,15 @@ struct modulus_tail {
 /* Returns true if 2^a 5^b divides the last `length` digits before `end`. Lengths of one end come in growing order. */
 bool modulus_tail_divides(const struct matcher_modulus *modulus, const uint8_t *end, uint32_t length,
                           struct modulus_tail *tail);
+
+static inline bool modulus_may_end_in(const struct matcher_modulus *modulus, uint8_t ascii)
+{
+    return (modulus->last_digits >> (ascii - '0') & 1) != 0;
+}
+/* Returns true if 2^a 5^b divides the `length` digits before `end`. */
+static inline bool modulus_may_end(const struct matcher_modulus *modulus, const uint8_t *end, uint32_t length)
+{
+    struct modulus_tail tail = { 0 };
+    return modulus_may_end_in(modulus, end[-1])
+           && (modulus->tail_digits <= 1 || modulus_tail_divides(modulus, end, length, &tail));
+}
