@@ -179,11 +179,10 @@ static bool event_closed(struct transport_event *event, struct tcp_connection *c
 static bool event_of(struct transport_event *event, struct tcp_connection *c, uint64_t now_ns)
 {
     ASSERT(c->index < OWN_CONNECTIONS);
-    bool over = c->state == TCP_CLOSED || c->state == TCP_TIME_WAIT;
-    bool opening = c->state == TCP_SYN_SENT || c->state == TCP_SYN_RECEIVED;
+    bool over = tcp_is_over(c);
     enum reported *reported = &own.reported[c->index];
 
-    if (*reported == REPORTED_OPENING && (over || !opening)) {
+    if (*reported == REPORTED_OPENING && !tcp_is_opening(c)) {
         if (!c->was_open)
             return event_closed(event, c, now_ns);
         event_begin(event, TRANSPORT_CONNECTED, c);

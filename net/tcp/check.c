@@ -2,14 +2,6 @@
  * tcp_connection_check, and the tests call it after each step. Reads only; knows no policy and no time. */
 #include "net/tcp/internal.h"
 
-static bool is_opening(const struct tcp_connection *c)
-{
-    return c->state == TCP_SYN_SENT || c->state == TCP_SYN_RECEIVED;
-}
-
-/* Returns true if this control block sends nothing more to the peer. The application may still read. */
-static bool is_over(const struct tcp_connection *c) { return c->state == TCP_CLOSED || c->state == TCP_TIME_WAIT; }
-
 static void check_head(const struct tcp_connection *c)
 {
     const uint32_t plain_bytes = offsetof(struct tcp_head_wire, timestamps), all_bytes = sizeof(struct tcp_head_wire);
@@ -20,9 +12,9 @@ static void check_head(const struct tcp_connection *c)
     /* The options are agreed by the peer's SYN. */
     ASSERT(c->state != TCP_SYN_SENT || c->head_bytes == 0);
     /* The fast path reads head_bytes without a test. */
-    ASSERT(is_opening(c) || c->state == TCP_CLOSED || c->head_bytes != 0);
+    ASSERT(tcp_is_opening(c) || c->state == TCP_CLOSED || c->head_bytes != 0);
     /* A message area is taken by an open connection, and given back by its end. */
-    ASSERT(c->message == NULL || !(is_opening(c) || is_over(c)));
+    ASSERT(c->message == NULL || !(tcp_is_opening(c) || tcp_is_over(c)));
     /* The ready frame stands in the message area. */
     ASSERT(!c->ready.on || c->message != NULL);
     /* The neighbour's address stands in the ready frame. */
@@ -41,13 +33,13 @@ static void check_state(const struct tcp_connection *c)
     /* Listeners have a table of their own. */
     ASSERT(c->state <= TCP_TIME_WAIT && c->state != TCP_LISTEN);
     /* RFC 9293, figure 5: a shutdown leaves ESTABLISHED and CLOSE-WAIT; a shutdown while opening waits. */
-    ASSERT(is_opening(c) || is_over(c) || c->fin_wanted == fin_ours);
+    ASSERT(tcp_is_opening(c) || tcp_is_over(c) || c->fin_wanted == fin_ours);
     /* The peer's FIN leads to the other three states. */
-    ASSERT(is_over(c) || c->fin_received == fin_theirs);
+    ASSERT(tcp_is_over(c) || c->fin_received == fin_theirs);
     /* Only a listener makes a connection that nobody has accepted and nobody has given back. */
     ASSERT(c->listener < 0 || (c->passive && !c->orphan));
     /* Nobody would ever free an orphan that is over. */
-    ASSERT(!c->orphan || !is_over(c));
+    ASSERT(!c->orphan || !tcp_is_over(c));
 }
 
 /* Checks that the segments in flight lie one behind the other from snd_una to snd_nxt, and that the sums are those of
@@ -70,7 +62,7 @@ static void check_segments(const struct tcp_connection *c)
         resent_bytes += (s->marks & TCP_MARK_RESENT) != 0 ? space : 0;
     }
     /* Sent data that is not in the queue could not be sent again. */
-    ASSERT(is_over(c) || seq == c->snd_nxt);
+    ASSERT(tcp_is_over(c) || seq == c->snd_nxt);
     ASSERT(c->sacked_bytes == sacked_bytes);
     ASSERT(c->lost_bytes == lost_bytes);
     ASSERT(c->resent_bytes == resent_bytes);
@@ -80,7 +72,7 @@ static void check_segments(const struct tcp_connection *c)
 static void check_send(const struct tcp_connection *c)
 {
     check_segments(c);
-    if (is_over(c)) {
+    if (tcp_is_over(c)) {
         ASSERT(c->segment_count == 0); /* a connection gives its transmit buffers back at its end */
         return;
     }
@@ -89,7 +81,7 @@ static void check_send(const struct tcp_connection *c)
     /* The acknowledgement of the FIN leads to FIN-WAIT-2, and ends CLOSING and LAST-ACK. */
     ASSERT((c->state == TCP_FIN_WAIT_2) == (c->fin_wanted && c->snd_una == c->snd_end + 1));
     /* The acknowledgement of the SYN leads to ESTABLISHED. */
-    ASSERT(is_opening(c) ? c->snd_una == c->iss && c->snd_nxt == c->iss + 1 : seq_gt(c->snd_una, c->iss));
+    ASSERT(tcp_is_opening(c) ? c->snd_una == c->iss && c->snd_nxt == c->iss + 1 : seq_gt(c->snd_una, c->iss));
     /* Output with an MSS of 0 would send empty segments for ever. */
     ASSERT(c->snd_mss != 0);
 }
@@ -104,7 +96,7 @@ static void check_timers(const struct tcp_connection *c)
     ASSERT((c->segment_count != 0) == resends);
     /* A closed window is probed: the peer's update may be lost. */
     ASSERT(!tcp_output_waits_for_window(c) || c->timer == TCP_TIMER_WINDOW_PROBE);
-    if (is_over(c)) {
+    if (tcp_is_over(c)) {
         /* A timer that fired now would send for a connection that is no more. */
         ASSERT(!c->blocked && !c->ack_now);
         ASSERT(c->timer == TCP_TIMER_NONE && c->ack_timer_ns == TCP_NEVER_NS);
@@ -143,7 +135,7 @@ static void check_receive(const struct tcp_connection *c)
     /* No data follows a FIN. */
     ASSERT(!c->fin_received || (c->fin_seen && c->rcv_nxt == c->fin_seq + 1 && c->range_count == 0));
     /* A FIN that has been seen and not received waits for the data before it. */
-    ASSERT(!c->fin_seen || c->fin_received || is_over(c) || seq_gt(c->fin_seq, c->rcv_nxt));
+    ASSERT(!c->fin_seen || c->fin_received || tcp_is_over(c) || seq_gt(c->fin_seq, c->rcv_nxt));
     /* RFC 2883: a DSACK report names at least one byte, and the peer understands SACK. */
     ASSERT(!c->dsack_pending || (c->sack_on && seq_lt(c->dsack.left, c->dsack.right)));
 }
@@ -197,12 +189,12 @@ void tcp_check(const struct net_stack *stack)
     for (uint32_t i = 0; i < tcp->connection_end; i++) {
         const struct tcp_connection *c = &tcp->connections[i];
         /* The key finds a connection until the connection is over, and no longer. */
-        ASSERT(tcp->keys[i] == (c->used && !is_over(c) ? tcp_key(c->peer_address, c->peer_port, c->port) : 0));
+        ASSERT(tcp->keys[i] == (c->used && !tcp_is_over(c) ? tcp_key(c->peer_address, c->peer_port, c->port) : 0));
         if (!c->used)
             continue;
         ASSERT(c->index == i);
         /* A copied address is in ARP's table as well, which asks again for what it holds. */
-        ASSERT(!c->neighbour_known || is_over(c) || arp_known(&stack->ip, tcp->next_hops[i]) != NULL);
+        ASSERT(!c->neighbour_known || tcp_is_over(c) || arp_known(&stack->ip, tcp->next_hops[i]) != NULL);
         tcp_connection_check(c);
     }
 }

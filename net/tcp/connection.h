@@ -309,6 +309,17 @@ enum {
     TCP_HOT_BYTES = offsetof(struct tcp_connection, segment_head)
 }; /* the fast path touches the members before, and no others */
 
+/* Returns true while the handshake is under way. */
+static inline bool tcp_is_opening(const struct tcp_connection *c)
+{
+    return c->state == TCP_SYN_SENT || c->state == TCP_SYN_RECEIVED;
+}
+/* Returns true if this control block sends nothing more to the peer. The application may still read. */
+static inline bool tcp_is_over(const struct tcp_connection *c)
+{
+    return c->state == TCP_CLOSED || c->state == TCP_TIME_WAIT;
+}
+
 /* A SYN received and answered: SYN-RECEIVED of a passive open in RFC 9293. */
 struct tcp_half_open {
     uint8_t listener;

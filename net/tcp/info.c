@@ -1,17 +1,12 @@
 /* Queries of a connection, and changes of its options while it is open. */
 #include "net/tcp/internal.h"
 
-static bool connection_is_over(const struct tcp_connection *c)
-{
-    return c->state == TCP_CLOSED || c->state == TCP_TIME_WAIT;
-}
-
 uint32_t tcp_poll_bits(const struct net_stack *stack, int connection)
 {
     const struct tcp_connection *c = tcp_connection_of(stack, connection);
     if (c == NULL)
         return TCP_POLL_ERROR | TCP_POLL_HUNG_UP;
-    bool over = connection_is_over(c), opening = c->state == TCP_SYN_SENT || c->state == TCP_SYN_RECEIVED;
+    bool over = tcp_is_over(c), opening = tcp_is_opening(c);
     uint32_t kept = c->snd_end - c->snd_una;
     uint32_t bits = 0;
     if (tcp_receive_unread(c) != 0 || c->fin_received || over)
@@ -164,7 +159,7 @@ void tcp_set_keepalive_times(struct net_stack *stack, int connection, const stru
     c->policy.keepalive_interval_us = policy->keepalive_interval_us;
     c->policy.keepalive_count = policy->keepalive_count;
     if (idle_changed && c->keepalive_ns != TCP_NEVER_NS) { /* the present wait counts from the last received segment */
-        c->keepalive_ns = (uint64_t)max_size(now_ns, c->last_received_ns + c->policy.keepalive_idle_us * 1000);
+        c->keepalive_ns = (uint64_t)max_size(now_ns, c->last_received_ns + c->policy.keepalive_idle_us * NS_PER_US);
         tcp_timer_due_at(stack, c->keepalive_ns);
     }
 }
@@ -214,10 +209,10 @@ bool tcp_info(const struct net_stack *stack, int connection, struct tcp_info *in
         .ecn_seen = c->ecn_seen,
         .snd_scale = c->snd_scale,
         .rcv_scale = c->rcv_scale,
-        .rto_us = (uint32_t)(c->rto_ns / 1000),
-        .srtt_us = (uint32_t)(c->srtt_ns / 1000),
-        .rttvar_us = (uint32_t)(c->rttvar_ns / 1000),
-        .rtt_min_us = (uint32_t)(c->rtt_min_ns / 1000),
+        .rto_us = (uint32_t)(c->rto_ns / NS_PER_US),
+        .srtt_us = (uint32_t)(c->srtt_ns / NS_PER_US),
+        .rttvar_us = (uint32_t)(c->rttvar_ns / NS_PER_US),
+        .rtt_min_us = (uint32_t)(c->rtt_min_ns / NS_PER_US),
         .snd_mss = c->snd_mss,
         .rcv_mss = c->rcv_mss,
         .path_mtu_bytes = c->path_mtu_bytes,

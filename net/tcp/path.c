@@ -82,8 +82,7 @@ static void path_error(struct net_stack *stack, struct tcp_connection *c, uint8_
                          || code == ICMP_CODE_FILTERED);
     bool no_net = unreachable && (code == ICMP_CODE_NET_UNREACHABLE || code == ICMP_CODE_NET_PROHIBITED);
     enum tcp_result error = by_host ? TCP_REFUSED : no_net ? TCP_NO_ROUTE : TCP_UNREACHABLE;
-    bool opening = c->state == TCP_SYN_SENT || c->state == TCP_SYN_RECEIVED;
-    if (opening && (by_host || forbidden || c->policy.syn_soft_errors)) {
+    if (tcp_is_opening(c) && (by_host || forbidden || c->policy.syn_soft_errors)) {
         NET_COUNT(stack, tcp_connects_failed);
         tcp_connection_end(stack, c, error);
         return;

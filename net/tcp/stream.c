@@ -15,9 +15,7 @@ static int64_t read_ended(struct tcp_connection *c)
         c->error_taken = true;
         return c->error != TCP_OK ? c->error : TCP_NOT_CONNECTED;
     }
-    if (c->state == TCP_CLOSED || c->state == TCP_TIME_WAIT)
-        return 0;
-    return TCP_AGAIN;
+    return tcp_is_over(c) ? 0 : TCP_AGAIN;
 }
 
 int64_t tcp_read_in_place(struct net_stack *stack, int connection, const uint8_t **data)
@@ -94,8 +92,7 @@ static enum tcp_result write_refused(struct tcp_connection *c)
         c->error_taken = true;
         return c->error;
     }
-    bool open = c->state == TCP_SYN_SENT || c->state == TCP_SYN_RECEIVED || c->state == TCP_ESTABLISHED
-                || c->state == TCP_CLOSE_WAIT;
+    bool open = tcp_is_opening(c) || c->state == TCP_ESTABLISHED || c->state == TCP_CLOSE_WAIT;
     return open && !c->fin_wanted ? TCP_OK : TCP_PIPE;
 }
 
@@ -133,7 +130,7 @@ int tcp_shutdown(struct net_stack *stack, int connection, uint64_t now_ns)
     struct tcp_connection *c = tcp_connection_of(stack, connection);
     if (c == NULL)
         return TCP_INVALID;
-    if (c->state == TCP_CLOSED || c->state == TCP_TIME_WAIT)
+    if (tcp_is_over(c))
         return TCP_NOT_CONNECTED;
     if (c->fin_wanted)
         return TCP_PIPE;
@@ -177,7 +174,7 @@ void tcp_close(struct net_stack *stack, int connection, uint64_t now_ns)
     c->zero_copy = false;
     c->orphan = true;
     bool receiving = c->state >= TCP_SYN_RECEIVED && c->state <= TCP_LAST_ACK;
-    if (c->state == TCP_CLOSED || c->state == TCP_TIME_WAIT) {
+    if (tcp_is_over(c)) {
         tcp_connection_free(stack, c);
     } else if (c->state == TCP_SYN_SENT) {
         tcp_connection_end(stack, c, TCP_ABORTED); /* §3.10.4: delete the TCB */
@@ -197,7 +194,7 @@ void tcp_close(struct net_stack *stack, int connection, uint64_t now_ns)
 void tcp_reset(struct net_stack *stack, int connection, uint64_t now_ns)
 {
     struct tcp_connection *c = tcp_connection_of(stack, connection);
-    if (c == NULL || c->state == TCP_CLOSED || c->state == TCP_TIME_WAIT)
+    if (c == NULL || tcp_is_over(c))
         return;
     if (c->state != TCP_SYN_SENT && c->state != TCP_CLOSING && c->state != TCP_LAST_ACK)
         tcp_reset_send(stack, c, now_ns);

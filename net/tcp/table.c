@@ -179,7 +179,7 @@ void tcp_address_lost(struct net_stack *stack)
 {
     for (uint32_t i = stack->tcp.connection_end; i-- > 0;) {
         struct tcp_connection *c = &stack->tcp.connections[i];
-        if (c->used && c->state != TCP_CLOSED && c->state != TCP_TIME_WAIT) /* the latter has closed in order */
+        if (c->used && !tcp_is_over(c)) /* TIME-WAIT has closed in order */
             tcp_connection_end(stack, c, TCP_UNREACHABLE);
     }
     tcp_listen_forget(stack, -1);

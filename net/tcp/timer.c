@@ -22,13 +22,16 @@ void tcp_timer_stop(struct tcp_connection *c)
     c->timer_ns = TCP_NEVER_NS;
 }
 
-/* RFC 6298 (5.1), (5.3): Restarts the retransmission time-out. The last wait ends when the peer is given up, not
- * later. */
+/* RFC 9293 §3.8.3 (R2): Returns the time at which the peer is given up if no answer comes. */
+static uint64_t give_up_at_ns(const struct tcp_connection *c)
+{
+    return c->unanswered_ns + (tcp_is_opening(c) ? c->policy.syn_give_up_us : c->policy.data_give_up_us) * NS_PER_US;
+}
+
+/* RFC 6298 (5.1), (5.3): Restarts the retransmission time-out, which is never later than the time to give up. */
 void tcp_rto_restart(struct tcp_connection *c, uint64_t now_ns)
 {
-    bool opening = c->state == TCP_SYN_SENT || c->state == TCP_SYN_RECEIVED;
-    uint64_t give_up_us = opening ? c->policy.syn_give_up_us : c->policy.data_give_up_us;
-    uint64_t give_up_ns = c->unanswered_ns + give_up_us * 1000;
+    uint64_t give_up_ns = give_up_at_ns(c);
     c->rto_at_ns = min_ns(now_ns + c->rto_ns, give_up_ns > now_ns ? give_up_ns : now_ns);
 }
 
@@ -96,9 +99,8 @@ static void connection_gave_up(struct net_stack *stack, struct tcp_connection *c
 static void rto_due(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns)
 {
     ASSERT(c->segment_count != 0);
-    bool opening = c->state == TCP_SYN_SENT || c->state == TCP_SYN_RECEIVED;
-    uint64_t give_up_us = opening ? c->policy.syn_give_up_us : c->policy.data_give_up_us;
-    if (now_ns - c->unanswered_ns >= give_up_us * 1000) {
+    bool opening = tcp_is_opening(c);
+    if (now_ns >= give_up_at_ns(c)) {
         connection_gave_up(stack, c);
         return;
     }
@@ -169,7 +171,7 @@ static void timer_due(struct net_stack *stack, struct tcp_connection *c, uint64_
 void tcp_keepalive_start(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns)
 {
     c->keepalive_count = 0;
-    c->keepalive_ns = now_ns + c->policy.keepalive_idle_us * 1000;
+    c->keepalive_ns = now_ns + c->policy.keepalive_idle_us * NS_PER_US;
     tcp_timer_due_at(stack, c->keepalive_ns);
 }
 
@@ -179,7 +181,7 @@ static void keepalive_due(struct net_stack *stack, struct tcp_connection *c, uin
 {
     ASSERT(c->keepalive_ns != TCP_NEVER_NS);
     uint64_t quiet_ns = now_ns - c->last_received_ns;
-    uint64_t idle_ns = c->policy.keepalive_idle_us * 1000;
+    uint64_t idle_ns = c->policy.keepalive_idle_us * NS_PER_US;
     bool outstanding = c->segment_count != 0; /* the retransmission timer probes the peer already */
     bool dead = c->policy.user_timeout
                     ? c->keepalive_count != 0
@@ -197,14 +199,13 @@ static void keepalive_due(struct net_stack *stack, struct tcp_connection *c, uin
         NET_COUNT(stack, tcp_tx_keepalives);
         tcp_frame_send(stack, c, &frame, now_ns);
         c->keepalive_count++;
-        c->keepalive_ns = now_ns + c->policy.keepalive_interval_us * 1000;
+        c->keepalive_ns = now_ns + c->policy.keepalive_interval_us * NS_PER_US;
     }
 }
 
 static void deadlines_poll(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns)
 {
-    bool opening = c->state == TCP_SYN_SENT || c->state == TCP_SYN_RECEIVED;
-    if (opening && c->blocked)
+    if (tcp_is_opening(c) && c->blocked)
         tcp_syn_send(stack, c, now_ns);
     else if (c->blocked)
         tcp_output(stack, c, now_ns);
