@@ -39,12 +39,12 @@ uint32_t secret_timestamp_offset(const struct secret *secret, const struct secre
     return secret_of_tuple(secret, PURPOSE_TIMESTAMP, tuple);
 }
 
-uint32_t secret_cookie(const struct secret *secret, const struct secret_tuple *tuple, uint32_t irs, uint64_t said)
+uint32_t secret_cookie(const struct secret *secret, const struct secret_tuple *tuple, uint32_t irs, uint64_t fields)
 {
     const uint64_t words[] = {
         (uint64_t)tuple->address << 32 | tuple->peer_address,
         (uint64_t)irs << 32 | (uint32_t)tuple->port << 16 | tuple->peer_port,
-        said << 8 | PURPOSE_COOKIE,
+        fields << 8 | PURPOSE_COOKIE,
     };
     return (uint32_t)siphash(secret->tuple_key, words, sizeof words);
 }

@@ -29,9 +29,9 @@ uint32_t secret_isn(const struct secret *secret, const struct secret_tuple *tupl
  * the next connection between them can replace a TIME-WAIT (RFC 6191). */
 uint32_t secret_timestamp_offset(const struct secret *secret, const struct secret_tuple *tuple);
 
-/* RFC 4987 §3.6: Returns the proof in a SYN cookie: a value that only this stack can compute. `said` holds the
+/* RFC 4987 §3.6: Returns the proof in a SYN cookie: a value that only this stack can compute. `fields` holds the
  * cookie's readable fields (time, SACK, MSS). */
-uint32_t secret_cookie(const struct secret *secret, const struct secret_tuple *tuple, uint32_t irs, uint64_t said);
+uint32_t secret_cookie(const struct secret *secret, const struct secret_tuple *tuple, uint32_t irs, uint64_t fields);
 
 /* RFC 6056: Returns the number-th port to try for this destination, counted from 0. A keyed permutation makes ports
  * look random from outside, yet no port returns before all SECRET_PORT_COUNT have been used. A 4-tuple rests even if

@@ -100,13 +100,13 @@ static void check_timers(const struct tcp_connection *c)
         /* A timer that fired now would send for a connection that is no more. */
         ASSERT(!c->blocked && !c->ack_now);
         ASSERT(c->timer == TCP_TIMER_NONE && c->ack_timer_ns == TCP_NEVER_NS);
-        ASSERT(c->keepalive_ns == TCP_NEVER_NS && c->state_ns == TCP_NEVER_NS);
+        ASSERT(c->keepalive_ns == TCP_NEVER_NS && c->fin_wait_2_ends_ns == TCP_NEVER_NS);
         return;
     }
     /* An ACK owed is due at some time. */
     ASSERT(c->ack_unsent_bytes == 0 || c->ack_now || c->ack_timer_ns != TCP_NEVER_NS);
     /* RFC 6429: FIN-WAIT-2 of an orphan ends. */
-    ASSERT(!(c->orphan && c->state == TCP_FIN_WAIT_2) || c->state_ns != TCP_NEVER_NS);
+    ASSERT(!(c->orphan && c->state == TCP_FIN_WAIT_2) || c->fin_wait_2_ends_ns != TCP_NEVER_NS);
 }
 
 /* Checks that the blocks lie beyond rcv_nxt, in the window, apart from each other. */

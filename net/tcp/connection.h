@@ -256,7 +256,7 @@ struct tcp_connection {
     uint64_t last_sent_ns, last_data_sent_ns;
     bool tail_probe_wanted; /* new data has been sent, or acknowledged, since the last probe was set */
     uint64_t keepalive_ns;
-    uint64_t state_ns; /* end of an orphan's FIN-WAIT-2 */
+    uint64_t fin_wait_2_ends_ns; /* end of an orphan's FIN-WAIT-2 */
 
     /* Recovery. */
     uint8_t duplicate_acks;

@@ -190,7 +190,7 @@ static bool sequence_acceptable(const struct tcp_connection *c, const struct tcp
 
 /* RFC 2883 §4.1: Reports the repeated bytes of a refused segment by DSACK: a sender that resent in vain restores its
  * window. */
-static void repetition_note(struct net_stack *stack, struct tcp_connection *c, const struct tcp_received *r)
+static void duplicate_note(struct net_stack *stack, struct tcp_connection *c, const struct tcp_received *r)
 {
     if (seq_lt(r->seq, c->rcv_nxt))
         tcp_receive_duplicate(stack, c, r->seq, seq_min(r->seq + r->bytes, c->rcv_nxt));
@@ -205,7 +205,7 @@ static void sequence_refused(struct net_stack *stack, struct tcp_connection *c, 
         NET_COUNT(stack, tcp_rx_resets_ignored);
         return;
     }
-    repetition_note(stack, c, r);
+    duplicate_note(stack, c, r);
     if (tcp_received_space(r) != 0 && (r->flags & TCP_SYN) == 0)
         tcp_ack_send_now(stack, c, now_ns); /* Linux: the ACK of repeated data or FIN is never withheld */
     else
@@ -259,8 +259,8 @@ static bool fin_acked(struct net_stack *stack, struct tcp_connection *c, uint64_
         c->state = TCP_FIN_WAIT_2;
         stack->tcp.changed = true;
         if (c->orphan) {
-            c->state_ns = now_ns + c->policy.fin_wait_2_us * NS_PER_US;
-            tcp_timer_due_at(stack, c->state_ns);
+            c->fin_wait_2_ends_ns = now_ns + c->policy.fin_wait_2_us * NS_PER_US;
+            tcp_timer_due_at(stack, c->fin_wait_2_ends_ns);
         }
         return true;
     case TCP_CLOSING:
@@ -322,7 +322,7 @@ static void other_input(struct net_stack *stack, struct tcp_connection *c, struc
     }
     if (paws_refuses(c, r, now_ns)) {
         NET_COUNT(stack, tcp_rx_drop_paws);
-        repetition_note(stack, c, r); /* an original that follows its retransmission has an old timestamp */
+        duplicate_note(stack, c, r); /* an original that follows its retransmission has an old timestamp */
         if (r->bytes != 0)
             tcp_ack_send_now(stack, c, now_ns);
         else

@@ -75,7 +75,7 @@ static inline void tcp_window_take(struct tcp_connection *c, uint32_t window, ui
 
 void tcp_receive_payload(struct net_stack *stack, struct tcp_connection *c, struct tcp_received *r, uint64_t now_ns);
 void tcp_receive_duplicate(struct net_stack *stack, struct tcp_connection *c, uint32_t left, uint32_t right);
-bool tcp_receive_window_worth_telling(const struct tcp_connection *c);
+bool tcp_receive_window_worth_reporting(const struct tcp_connection *c);
 uint32_t tcp_receive_sack_blocks(const struct tcp_connection *c, struct tcp_range *blocks, uint32_t count_max);
 static inline uint32_t tcp_receive_unread(const struct tcp_connection *c)
 {
@@ -322,8 +322,8 @@ static inline void tcp_ack_schedule(struct net_stack *stack, struct tcp_connecti
 static inline void tcp_receive_in_order(struct net_stack *stack, struct tcp_connection *c, const uint8_t *data,
                                         uint32_t bytes, uint64_t now_ns)
 {
-    bool lends = c->zero_copy & (stack->borrowed.connection < 0) & (c->rcv_read == c->rcv_nxt);
-    if (__builtin_expect(lends, 1)) {
+    bool in_place = c->zero_copy & (stack->borrowed.connection < 0) & (c->rcv_read == c->rcv_nxt);
+    if (__builtin_expect(in_place, 1)) {
         stack->borrowed = (struct net_borrowed){ c->index, { data, bytes } };
         c->rcv_read += bytes;
     } else {

@@ -79,37 +79,37 @@ static struct tcp_half_open *half_open_take(struct net_stack *stack, uint64_t ke
 
 /* ---- Cookies: RFC 4987 §3.6 ---- */
 
-/* A cookie has five bits of time, one of SACK, two of MSS, and 24 bits of proof. No other option is offered with a
- * cookie. */
+/* A cookie has five bits of time, three of options (one of SACK, two of MSS), and 24 bits of proof. No other option is
+ * offered with a cookie. */
 #define COOKIE_TICK_SHIFT 36 /* 2^36 ns are 69 s; a cookie is good for this tick and the next */
 static const uint16_t cookie_mss[] = { TCP_MSS_DEFAULT, 1300, 1440, 1460 };
 enum { COOKIE_SACK = 4 };
 
 static uint32_t cookie_make(const struct net_stack *stack, const struct tcp_received *r, uint32_t irs, uint64_t tick,
-                            uint32_t what)
+                            uint32_t options)
 {
     const struct secret_tuple tuple = { stack->ip.interface.address, r->address, r->port, r->peer_port };
-    uint32_t proof = secret_cookie(&stack->ip.secret, &tuple, irs, tick << 3 | what) & 0xffffff;
-    return (uint32_t)tick << 27 | what << 24 | proof;
+    uint32_t proof = secret_cookie(&stack->ip.secret, &tuple, irs, tick << 3 | options) & 0xffffff;
+    return (uint32_t)tick << 27 | options << 24 | proof;
 }
 
 /* Builds the SYN cookie for this SYN. */
 static uint32_t cookie_for(const struct net_stack *stack, const struct tcp_received *r, bool sack, uint64_t now_ns)
 {
-    uint32_t what = 0;
-    while (what + 1 < ARRAY_COUNT(cookie_mss) && cookie_mss[what + 1] <= r->options.mss)
-        what++;
-    return cookie_make(stack, r, r->seq, now_ns >> COOKIE_TICK_SHIFT, what | (sack ? COOKIE_SACK : 0));
+    uint32_t mss_index = 0;
+    while (mss_index + 1 < ARRAY_COUNT(cookie_mss) && cookie_mss[mss_index + 1] <= r->options.mss)
+        mss_index++;
+    return cookie_make(stack, r, r->seq, now_ns >> COOKIE_TICK_SHIFT, mss_index | (sack ? COOKIE_SACK : 0));
 }
 
-/* Returns true if this ACK answers a cookie of ours, with the cookie's options in `what`. */
+/* Returns true if this ACK answers a cookie of ours, and the SACK and MSS of the cookie in `options`. */
 static bool cookie_answered(const struct net_stack *stack, const struct tcp_received *r, uint64_t now_ns,
-                            uint32_t *what)
+                            uint32_t *options)
 {
     uint32_t cookie = r->ack - 1;
-    *what = cookie >> 24 & 7;
+    *options = cookie >> 24 & 7;
     for (uint64_t tick = now_ns >> COOKIE_TICK_SHIFT, age = 0; age < 2; age++)
-        if (cookie == cookie_make(stack, r, r->seq - 1, tick - age, *what))
+        if (cookie == cookie_make(stack, r, r->seq - 1, tick - age, *options))
             return true;
     return false;
 }
@@ -338,21 +338,22 @@ static void half_open_input(struct net_stack *stack, struct tcp_half_open *h, st
 static bool cookie_input(struct net_stack *stack, struct tcp_listener *listener, struct tcp_received *r,
                          uint64_t now_ns)
 {
-    uint32_t what;
-    if (now_ns >= stack->tcp.cookies_until_ns || (r->flags & TCP_SYN) != 0 || !cookie_answered(stack, r, now_ns, &what))
+    uint32_t options;
+    if (now_ns >= stack->tcp.cookies_until_ns || (r->flags & TCP_SYN) != 0
+        || !cookie_answered(stack, r, now_ns, &options))
         return false;
     if (listener->waiting_count >= listener->backlog) {
         NET_COUNT(stack, tcp_rx_drop_accept_full); /* a later segment of the peer may find a place */
         return true;
     }
     NET_COUNT(stack, tcp_rx_cookies);
-    ASSERT((what & ~(uint32_t)COOKIE_SACK) < ARRAY_COUNT(cookie_mss));
+    ASSERT((options & ~(uint32_t)COOKIE_SACK) < ARRAY_COUNT(cookie_mss));
     struct tcp_half_open *h = half_open_take(stack, tcp_key(r->address, r->peer_port, r->port), now_ns);
     *h = (struct tcp_half_open){
         .listener = (uint8_t)(listener - stack->tcp.listeners),
-        .sack_on = (what & COOKIE_SACK) != 0,
+        .sack_on = (options & COOKIE_SACK) != 0,
         .sent_twice = true, /* the time of the SYN,ACK is not known any more */
-        .peer_mss = cookie_mss[what & ~(uint32_t)COOKIE_SACK],
+        .peer_mss = cookie_mss[options & ~(uint32_t)COOKIE_SACK],
         .our_mss = tcp_mss_offered(stack, &listener->policy),
         .address = stack->ip.interface.address,
         .peer_address = r->address,

@@ -366,7 +366,7 @@ static void recovery_undo(struct net_stack *stack, struct tcp_connection *c)
 }
 
 /* RFC 8985 §7.4.2: Tests if a tail probe's resend has repaired a loss, which then counts as congestion. */
-static void tail_probe_judge(struct tcp_connection *c, const struct tcp_received *r, const struct tcp_delivery *d)
+static void tail_probe_acked(struct tcp_connection *c, const struct tcp_received *r, const struct tcp_delivery *d)
 {
     if (!c->tail_probe_on || seq_lt(r->ack, c->tail_probe.end_seq))
         return;
@@ -403,7 +403,7 @@ void tcp_recovery_after_ack(struct net_stack *stack, struct tcp_connection *c, c
                             struct tcp_delivery *d, uint64_t now_ns)
 {
     uint64_t wait_ns = 0;
-    tail_probe_judge(c, r, d);
+    tail_probe_acked(c, r, d);
     rack_window_adapt(c, d->dsack);
     if (recovery_was_needless(c, r, d))
         recovery_undo(stack, c);

@@ -39,7 +39,7 @@ void tcp_read_done(struct net_stack *stack, int connection, size_t bytes, uint64
     ASSERT(bytes <= tcp_receive_unread(c));
     c->rcv_read += (uint32_t)bytes;
     bool open = c->state >= TCP_ESTABLISHED && c->state < TCP_CLOSE_WAIT;
-    if (open && tcp_receive_window_worth_telling(c))
+    if (open && tcp_receive_window_worth_reporting(c))
         tcp_ack_send_now(stack, c, now_ns);
 }
 
@@ -183,8 +183,8 @@ void tcp_close(struct net_stack *stack, int connection, uint64_t now_ns)
         tcp_connection_end(stack, c, TCP_ABORTED);
     } else {
         if (c->state == TCP_FIN_WAIT_2) {
-            c->state_ns = now_ns + c->policy.fin_wait_2_us * NS_PER_US;
-            tcp_timer_due_at(stack, c->state_ns);
+            c->fin_wait_2_ends_ns = now_ns + c->policy.fin_wait_2_us * NS_PER_US;
+            tcp_timer_due_at(stack, c->fin_wait_2_ends_ns);
         }
         fin_queue(stack, c, now_ns);
     }

@@ -112,7 +112,7 @@ struct tcp_connection *tcp_connection_take(struct net_stack *stack, uint32_t pee
         .timer_ns = TCP_NEVER_NS,
         .ack_timer_ns = TCP_NEVER_NS,
         .keepalive_ns = TCP_NEVER_NS,
-        .state_ns = TCP_NEVER_NS,
+        .fin_wait_2_ends_ns = TCP_NEVER_NS,
         .last_received_ns = now_ns,
         .rack.window_multiplier = 1,
         .rack.reordering_segments = TCP_REORDERING_LEAST,
@@ -163,7 +163,7 @@ void tcp_connection_end(struct net_stack *stack, struct tcp_connection *c, enum 
     c->range_count = 0;
     c->ack_now = c->blocked = false;
     c->rto_at_ns = 0;
-    c->ack_timer_ns = c->keepalive_ns = c->state_ns = TCP_NEVER_NS;
+    c->ack_timer_ns = c->keepalive_ns = c->fin_wait_2_ends_ns = TCP_NEVER_NS;
     tcp_timer_stop(c);
     if (c->listener >= 0) { /* the connection has not been reported to the application, and need not be */
         tcp_listener_left(stack, c);

@@ -227,7 +227,7 @@ static void connection_poll(struct net_stack *stack, struct tcp_connection *c, u
         c->policy.ack = TCP_ACK_QUICK; /* the application's answer has not come: Linux, tcp_delack_timer_handler */
     if (c->used && (c->ack_now || c->ack_timer_ns <= now_ns))
         tcp_ack_send_now(stack, c, now_ns);
-    if (c->used && c->state_ns <= now_ns)
+    if (c->used && c->fin_wait_2_ends_ns <= now_ns)
         tcp_connection_end(stack, c, TCP_TIMED_OUT);
 }
 
@@ -237,7 +237,7 @@ static uint64_t connection_next_deadline_ns(const struct tcp_connection *c)
         return TCP_NEVER_NS;
     if (c->blocked || c->ack_now)
         return 0;
-    return min_ns(min_ns(c->timer_ns, c->ack_timer_ns), min_ns(c->keepalive_ns, c->state_ns));
+    return min_ns(min_ns(c->timer_ns, c->ack_timer_ns), min_ns(c->keepalive_ns, c->fin_wait_2_ends_ns));
 }
 
 uint64_t tcp_next_deadline_ns(const struct net_stack *stack)
