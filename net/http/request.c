@@ -80,14 +80,17 @@ static bool same_name(struct bytes s, const char *name)
     return true;
 }
 
+/*@ assigns \nothing; */
+static bool is_blank(uint8_t c) { return c == ' ' || c == '\t'; }
+
 /*@ requires readable(s); assigns \nothing; ensures readable(\result); */
 static struct bytes trimmed(struct bytes s)
 {
     /*@ loop invariant readable(s); loop assigns s; loop variant s.count; */
-    while (s.count > 0 && (s.data[0] == ' ' || s.data[0] == '\t'))
+    while (s.count > 0 && is_blank(s.data[0]))
         s = (struct bytes){ s.data + 1, s.count - 1 };
     /*@ loop invariant readable(s); loop assigns s.count; loop variant s.count; */
-    while (s.count > 0 && (s.data[s.count - 1] == ' ' || s.data[s.count - 1] == '\t'))
+    while (s.count > 0 && is_blank(s.data[s.count - 1]))
         s.count--;
     return s;
 }
@@ -157,8 +160,7 @@ static bool fields_take(struct http_request *request, struct framing *framing, s
         /*@ loop invariant colon <= line.count; loop assigns colon; loop variant line.count - colon; */
         while (colon < line.count && line.data[colon] != ':')
             colon++;
-        if (colon == 0 || colon == line.count || line.data[0] == ' ' || line.data[0] == '\t'
-            || line.data[colon - 1] == ' ')
+        if (colon == 0 || colon == line.count || is_blank(line.data[0]) || is_blank(line.data[colon - 1]))
             return false;
         ASSERT(colon < line.count);
         struct bytes name = { line.data, colon }, value = { line.data + colon + 1, line.count - colon - 1 };

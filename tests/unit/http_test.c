@@ -445,6 +445,8 @@ static void a_request_framed_in_two_ways_is_refused(void **state)
         { 400, "Content-Length: -1\r\n" },
         { 400, "Content-Length:\r\n" },
         { 400, "Content-Length: 99999999999999999999\r\n" },
+        { 400, "Content-Length : 5\r\n" }, /* §5.1: others skip the white space */
+        { 400, "Content-Length\t: 5\r\n" },
         { 501, "Transfer-Encoding: gzip\r\n" },
         { 501, "Transfer-Encoding: gzip, chunked\r\n" },
         { 501, "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n" },
