@@ -32,11 +32,34 @@ static void region_add(struct boot_info *boot, uint64_t base, uint64_t bytes, ui
     boot->regions[boot->region_count++] = (struct memory_region){ base, bytes, type };
 }
 
-static void module_take(struct boot_info *boot, const void *text, uint64_t bytes)
+/* Returns true when all of it may be read. `count` * `step` is never computed, so it cannot overflow. */
+static bool readable(uint64_t base, uint64_t count, uint64_t step, uint64_t mapped_end)
 {
-    if (boot->module_count++ == 0) {
-        boot->module_cut = text_copy(boot->module, sizeof boot->module, text, (size_t)bytes);
+    return base != 0 && base <= mapped_end && count <= (mapped_end - base) / step;
+}
+
+/* Takes the command line at an address; 0: there is none. Text that does not end in time counts as cut. */
+static void command_line_take(struct boot_info *boot, uint64_t address, uint64_t mapped_end)
+{
+    boot->command_line_cut = address != 0;
+    if (readable(address, 1, 1, mapped_end)) {
+        const char *text = (const char *)(uintptr_t)address;
+        size_t bytes_max = (size_t)min_size(sizeof boot->command_line, mapped_end - address);
+        ASSERT(bytes_max > 0);
+        size_t bytes = strnlen(text, bytes_max);
+        text_copy(boot->command_line, sizeof boot->command_line, text, bytes);
+        boot->command_line_cut = bytes == bytes_max;
     }
+}
+
+/* Takes the first module, and counts all. */
+static void module_take(struct boot_info *boot, uint64_t address, uint64_t bytes, uint64_t mapped_end)
+{
+    if (boot->module_count++ != 0) {
+        return;
+    }
+    boot->module_cut = !readable(address, bytes, 1, mapped_end)
+                       || text_copy(boot->module, sizeof boot->module, (const char *)(uintptr_t)address, (size_t)bytes);
 }
 
 /* ------------------------------------------------------------------------------------------------ Multiboot2 */
@@ -104,7 +127,7 @@ static void tag_take(struct boot_info *boot, uint32_t type, const uint8_t *tag, 
         struct multiboot2_module module;
         memcpy(&module, tag, sizeof module);
         if (module.mod_end >= module.mod_start) {
-            module_take(boot, (const void *)(uintptr_t)module.mod_start, module.mod_end - module.mod_start);
+            module_take(boot, module.mod_start, module.mod_end - module.mod_start, UINT64_MAX);
         }
         break;
     }
@@ -172,12 +195,6 @@ static bool multiboot2_parse(struct boot_info *boot, const uint8_t *information,
 
 /* ------------------------------------------------------------------------------------------------ PVH */
 
-/* Returns true when all of it may be read. `count` * `step` is never computed, so it cannot overflow. */
-static bool readable(uint64_t base, uint64_t count, uint64_t step, uint64_t mapped_end)
-{
-    return base != 0 && base <= mapped_end && count <= (mapped_end - base) / step;
-}
-
 static bool pvh_parse(struct boot_info *boot, const uint8_t *information, uint64_t mapped_end)
 {
     ASSERT(boot->region_count == 0 && boot->module_count == 0);
@@ -186,25 +203,14 @@ static bool pvh_parse(struct boot_info *boot, const uint8_t *information, uint64
     if (start.magic != XEN_HVM_START_MAGIC_VALUE) {
         return false;
     }
-    if (readable(start.cmdline_paddr, 1, 1, mapped_end)) {
-        const char *text = (const char *)(uintptr_t)start.cmdline_paddr;
-        size_t bytes_max = (size_t)min_size(sizeof boot->command_line, mapped_end - start.cmdline_paddr);
-        boot->command_line_cut = text_copy(boot->command_line, sizeof boot->command_line, text,
-                                           strnlen(text, bytes_max));
-    } else {
-        boot->command_line_cut = start.cmdline_paddr != 0;
-    }
+    command_line_take(boot, start.cmdline_paddr, mapped_end);
 
     struct hvm_modlist_entry module;
     bool modules_readable = readable(start.modlist_paddr, start.nr_modules, sizeof module, mapped_end);
     boot->module_cut = start.nr_modules != 0 && !modules_readable;
     for (uint32_t i = 0; modules_readable && i < start.nr_modules; i++) {
         memcpy(&module, (const void *)(uintptr_t)(start.modlist_paddr + i * sizeof module), sizeof module);
-        if (readable(module.paddr, module.size, 1, mapped_end)) {
-            module_take(boot, (const void *)(uintptr_t)module.paddr, module.size);
-        } else {
-            boot->module_cut |= boot->module_count++ == 0;
-        }
+        module_take(boot, module.paddr, module.size, mapped_end);
     }
 
     struct hvm_memmap_table_entry entry;
@@ -218,8 +224,13 @@ static bool pvh_parse(struct boot_info *boot, const uint8_t *information, uint64
     return true;
 }
 
-/* ----------------------------------------------------------------------------------------------- Linux boot
- * protocol */
+/* ------------------------------------------------------------------------------------------- Linux boot protocol */
+
+/* Returns a number of 64 bits whose halves lie apart, at offsets. */
+static uint64_t halves(const uint8_t *params, uint32_t low, uint32_t high)
+{
+    return load_le32(params + low) | (uint64_t)load_le32(params + high) << 32;
+}
 
 static void linux_screen(struct boot_info *boot, const uint8_t *params)
 {
@@ -227,8 +238,7 @@ static void linux_screen(struct boot_info *boot, const uint8_t *params)
     if (type == VIDEO_TYPE_VLFB || type == VIDEO_TYPE_EFI) {
         boot->framebuffer = (struct boot_framebuffer){
             .kind = SCREEN_RGB,
-            .base = load_le32(params + BOOT_PARAMS_LFB_BASE)
-                    | (uint64_t)load_le32(params + BOOT_PARAMS_EXT_LFB_BASE) << 32,
+            .base = halves(params, BOOT_PARAMS_LFB_BASE, BOOT_PARAMS_EXT_LFB_BASE),
             .pitch_bytes = load_le16(params + BOOT_PARAMS_LFB_LINELENGTH),
             .width = load_le16(params + BOOT_PARAMS_LFB_WIDTH),
             .height = load_le16(params + BOOT_PARAMS_LFB_HEIGHT),
@@ -246,25 +256,11 @@ static bool linux_parse(struct boot_info *boot, const uint8_t *params, uint64_t 
     if (params[BOOT_PARAMS_TYPE_OF_LOADER] >> 4 == LINUX_LOADER_GRUB) {
         text_copy(boot->loader, sizeof boot->loader, "GRUB", 4);
     }
-    uint64_t text = load_le32(params + BOOT_PARAMS_CMD_LINE_PTR)
-                    | (uint64_t)load_le32(params + BOOT_PARAMS_EXT_CMD_LINE_PTR) << 32;
-    if (readable(text, 1, 1, mapped_end)) {
-        size_t bytes_max = (size_t)min_size(sizeof boot->command_line, mapped_end - text);
-        boot->command_line_cut = text_copy(boot->command_line, sizeof boot->command_line, (const char *)(uintptr_t)text,
-                                           strnlen((const char *)(uintptr_t)text, bytes_max));
-    } else {
-        boot->command_line_cut = text != 0;
-    }
-    uint64_t module = load_le32(params + BOOT_PARAMS_RAMDISK_IMAGE)
-                      | (uint64_t)load_le32(params + BOOT_PARAMS_EXT_RAMDISK_IMAGE) << 32;
-    uint64_t module_bytes = load_le32(params + BOOT_PARAMS_RAMDISK_SIZE)
-                            | (uint64_t)load_le32(params + BOOT_PARAMS_EXT_RAMDISK_SIZE) << 32;
+    command_line_take(boot, halves(params, BOOT_PARAMS_CMD_LINE_PTR, BOOT_PARAMS_EXT_CMD_LINE_PTR), mapped_end);
+    uint64_t module_bytes = halves(params, BOOT_PARAMS_RAMDISK_SIZE, BOOT_PARAMS_EXT_RAMDISK_SIZE);
     if (module_bytes != 0) {
-        if (readable(module, module_bytes, 1, mapped_end)) {
-            module_take(boot, (const void *)(uintptr_t)module, module_bytes);
-        } else {
-            boot->module_cut = true;
-        }
+        module_take(boot, halves(params, BOOT_PARAMS_RAMDISK_IMAGE, BOOT_PARAMS_EXT_RAMDISK_IMAGE), module_bytes,
+                    mapped_end);
     }
     size_t count = min_size(params[BOOT_PARAMS_E820_ENTRIES], BOOT_PARAMS_E820_COUNT_MAX);
     ASSERT(BOOT_PARAMS_E820_TABLE + count * BOOT_PARAMS_E820_BYTES <= BOOT_PARAMS_BYTES);

@@ -350,6 +350,23 @@ static void linux_boot_params_are_taken(void **state)
     assert_false(boot_info_parse(&boot, BOOT_LINUX, params, UINT64_MAX));
 }
 
+/* Takes a command line that has no end below `mapped_end`: its first words must not pass for all of them. */
+static void command_line_that_ends_out_of_reach_counts_as_cut(void **state)
+{
+    (void)state;
+    pvh_typical();
+    uint64_t text = start.cmdline_paddr;
+    assert_true(boot_info_parse(&boot, BOOT_PVH, &start, text + 3));
+    assert_true(boot.command_line_cut);
+    assert_true(boot_info_parse(&boot, BOOT_PVH, &start, text + sizeof "n=6 user=u"));
+    assert_false(boot.command_line_cut);
+    linux_typical();
+    memcpy(params + 0x228, &text, 4);
+    memcpy(params + 0xc8, (uint8_t *)&text + 4, 4);
+    assert_true(boot_info_parse(&boot, BOOT_LINUX, params, text + 3));
+    assert_true(boot.command_line_cut);
+}
+
 static void linux_module_out_of_reach_counts_as_cut(void **state)
 {
     (void)state;
@@ -382,6 +399,7 @@ int main(void)
         cmocka_unit_test(pvh_parts_out_of_reach_count_as_cut),
         cmocka_unit_test(pvh_module_that_is_too_long_is_marked),
         cmocka_unit_test(linux_boot_params_are_taken),
+        cmocka_unit_test(command_line_that_ends_out_of_reach_counts_as_cut),
         cmocka_unit_test(linux_module_out_of_reach_counts_as_cut),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
