@@ -46,7 +46,7 @@ struct net_config {
     struct tcp_policy policy;
 };
 
-/* Returns the bytes that a stack of this capacity needs, and the alignment of its memory. */
+/* Returns the bytes that a stack of this capacity needs: a multiple of the alignment of its memory. */
 size_t net_stack_bytes(const struct net_capacity *capacity);
 enum { NET_STACK_ALIGN = 64 };
 

@@ -73,7 +73,7 @@ static struct pnet *open_stack(struct pnet_words *words, const char **message)
     struct net_config *config = &words->config;
     ASSERT(words->prefix_bits >= 1 && words->prefix_bits <= 32);
     config->capacity = capacity_of(&config->policy);
-    size_t bytes = (net_stack_bytes(&config->capacity) + NET_STACK_ALIGN - 1) & -(size_t)NET_STACK_ALIGN;
+    size_t bytes = net_stack_bytes(&config->capacity);
     *message = "out of memory";
     struct pnet *net = calloc(1, sizeof *net);
     if (net == NULL)

@@ -416,7 +416,7 @@ static void begin(void)
                                 "feed.timeout=2 server.timeout=0 submit.timeout=0 breaker=0 wait=sleep";
     static bool has_tables; /* the matcher's tables take longer to make than a script to play */
     struct net_config config = server_config();
-    size_t bytes = (net_stack_bytes(&config.capacity) + NET_STACK_ALIGN - 1) & -(size_t)NET_STACK_ALIGN;
+    size_t bytes = net_stack_bytes(&config.capacity);
     now_ns = BEGIN_NS;
     netdev_memory_init(&ours, (const uint8_t[]){ 2, 0, 0, 0, 0, 1 }, false);
     netdev_memory_init(&theirs, (const uint8_t[]){ 2, 0, 0, 0, 0, 2 }, false);

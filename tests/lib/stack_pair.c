@@ -8,6 +8,7 @@
 #include "base/bytes.h"
 #include "net/ip/ipv4_wire.h"
 #include "net/tcp/internal.h"
+#include "tests/lib/stack_create.h"
 
 uint64_t pair_random(struct pair *pair)
 {
@@ -42,11 +43,7 @@ static void stack_open(struct pair *pair, int side, const struct tcp_policy *pol
     else
         tcp_policy_default(&config.policy);
     netdev_ip_init(&pair->device[side], 1500);
-    size_t bytes = (net_stack_bytes(&config.capacity) + 63) & ~(size_t)63;
-    pair->memory[side] = aligned_alloc(NET_STACK_ALIGN, bytes);
-    memset(pair->memory[side], 0xa5, bytes); /* poison: nothing may rely on zeroes */
-    const char *why = "";
-    pair->stack[side] = net_stack_init(pair->memory[side], bytes, &config, pair->now_ns, &why);
+    pair->stack[side] = stack_create(&config, pair->now_ns, NULL);
     ASSERT(pair->stack[side] != NULL);
 }
 
@@ -63,8 +60,8 @@ void pair_open(struct pair *pair, const struct tcp_policy *policy_a, const struc
 
 void pair_close(struct pair *pair)
 {
-    free(pair->memory[0]);
-    free(pair->memory[1]);
+    free(pair->stack[0]);
+    free(pair->stack[1]);
     free(pair->flying);
 }
 

@@ -25,7 +25,6 @@ struct pair_packet {
 struct pair {
     struct net_stack *stack[2];
     struct netdev_ip device[2];
-    void *memory[2];
     uint64_t now_ns;
     uint64_t delay_ns; /* one way */
     uint64_t order;

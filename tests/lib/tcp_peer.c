@@ -15,6 +15,7 @@
 #include "net/ip/icmp_wire.h"
 #include "net/ip/ipv4.h"
 #include "net/tcp/internal.h"
+#include "tests/lib/stack_create.h"
 
 uint8_t peer_pattern(uint32_t seq) { return (uint8_t)(seq * 37 + (seq >> 8)); }
 uint8_t peer_stack_pattern(uint32_t seq) { return (uint8_t)(seq * 29 + (seq >> 7)); }
@@ -83,10 +84,7 @@ void peer_begin_with(struct peer *p, const struct tcp_policy *policy, uint32_t m
     p->window = 65535;
     p->timestamp = 700000;
     p->peer_port = PEER_PORT;
-    size_t bytes = (net_stack_bytes(&config.capacity) + 63) & ~(size_t)63;
-    p->memory = aligned_alloc(NET_STACK_ALIGN, bytes);
-    memset(p->memory, 0x5a, bytes);
-    p->stack = net_stack_init(p->memory, bytes, &config, p->now_ns, NULL);
+    p->stack = stack_create(&config, p->now_ns, NULL);
     assert_non_null(p->stack);
 }
 
@@ -108,7 +106,7 @@ void peer_end(struct peer *p)
     assert_int_equal(tcp->time_wait_used, 0);
     assert_int_equal(p->device.free_count + p->stack->ip.arp.held_count, NETDEV_IP_BUFFER_COUNT);
     assert_int_equal(p->device.borrowed_count, 0);
-    free(p->memory);
+    free(p->stack);
 }
 
 static void seen_options(const struct peer *p, struct seen *s, const uint8_t *at, uint32_t bytes)

@@ -55,7 +55,6 @@ struct seen {
 struct peer {
     struct net_stack *stack;
     struct netdev_ip device;
-    void *memory;
     uint64_t now_ns, begin_ns;
     int id, listener;
     uint16_t stack_port; /* the port of the connection in hand */

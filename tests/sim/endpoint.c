@@ -7,6 +7,7 @@
 #include "base/bytes.h"
 #include "net/tcp/internal.h"
 #include "net/transport.h"
+#include "tests/lib/stack_create.h"
 #include "tests/sim/random.h"
 
 uint8_t endpoint_stream_byte(uint32_t from, uint32_t connection, uint64_t offset)
@@ -90,10 +91,7 @@ void endpoint_open(struct endpoint *endpoint, uint32_t index, bool lwip, const s
         .policy = *policy,
     };
     memcpy(config.secret, secret, sizeof secret);
-    size_t bytes = (net_stack_bytes(&config.capacity) + NET_STACK_ALIGN - 1) & -(size_t)NET_STACK_ALIGN;
-    endpoint->memory = aligned_alloc(NET_STACK_ALIGN, bytes);
-    memset(endpoint->memory, 0xa5, bytes); /* nothing may rely on zeroes */
-    endpoint->stack = net_stack_init(endpoint->memory, bytes, &config, now_ns, NULL);
+    endpoint->stack = stack_create(&config, now_ns, NULL);
     ASSERT(endpoint->stack != NULL);
 }
 
@@ -149,8 +147,7 @@ void endpoint_start(struct endpoint *endpoint, uint32_t connection_count, uint32
 
 void endpoint_close(struct endpoint *endpoint)
 {
-    free(endpoint->memory);
-    endpoint->memory = NULL;
+    free(endpoint->stack);
     endpoint->stack = NULL;
 }
 

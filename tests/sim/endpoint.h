@@ -51,7 +51,6 @@ struct endpoint {
     uint32_t connection_count;
     struct netdev_memory device;
     struct net_stack *stack; /* NULL: lwip */
-    uint8_t *memory;
     int listeners[ENDPOINT_CONNECTION_COUNT_MAX];
     struct half halves[ENDPOINT_CONNECTION_COUNT_MAX];
 };

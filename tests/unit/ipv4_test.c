@@ -14,6 +14,7 @@
 #include "net/ip/checksum.h"
 #include "net/stack_state.h"
 #include "tests/lib/netdev_memory.h"
+#include "tests/lib/stack_create.h"
 
 enum { ADDRESS = 0x0a000001, GATEWAY = 0x0a0000fe, NEIGHBOUR = 0x0a000007, FAR = 0xc6336401 };
 static const uint8_t our_mac[6] = { 2, 0, 0, 0, 0, 1 }, their_mac[6] = { 2, 0, 0, 0, 0, 9 };
@@ -22,7 +23,6 @@ static const uint8_t everyone[6] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff };
 
 static struct netdev_memory device;
 static struct net_stack *stack;
-static void *memory;
 static uint64_t now_ns;
 static const uint8_t *begin_gateway_mac;
 static uint16_t begin_mtu_bytes;
@@ -42,10 +42,8 @@ static int begin_at(uint32_t address, uint32_t mask, uint32_t gateway)
     netdev_memory_init(&device, our_mac, false);
     if (begin_mtu_bytes != 0)
         device.device.mtu_bytes = begin_mtu_bytes;
-    size_t bytes = (net_stack_bytes(&config.capacity) + 63) & ~(size_t)63;
-    memory = aligned_alloc(NET_STACK_ALIGN, bytes);
     now_ns = 1000 * S;
-    stack = net_stack_init(memory, bytes, &config, now_ns, NULL);
+    stack = stack_create(&config, now_ns, NULL);
     return stack != NULL ? 0 : -1;
 }
 
@@ -58,7 +56,7 @@ static int end(void **state)
 {
     (void)state;
     net_stack_check(stack);
-    free(memory);
+    free(stack);
     return 0;
 }
 
@@ -463,12 +461,12 @@ static void address_without_neighbours_uses_its_gateway(void **state)
 {
     (void)state;
     uint32_t hop;
-    free(memory);
+    free(stack);
     begin_at(ADDRESS, 0xffffffff, GATEWAY);
     assert_true(ipv4_next_hop(&stack->ip, NEIGHBOUR, &hop));
     assert_int_equal(hop, GATEWAY);
     assert_false(ipv4_is_broadcast(&stack->ip, ADDRESS));
-    free(memory);
+    free(stack);
     begin_at(ADDRESS, 0xffffff00, 0);
     assert_false(ipv4_next_hop(&stack->ip, FAR, &hop));
 }

@@ -19,6 +19,7 @@
 #include "net/ip/checksum.h"
 #include "net/stack_state.h"
 #include "tests/lib/netdev_memory.h"
+#include "tests/lib/stack_create.h"
 
 enum { ADDRESS = 0x0a000001, NEIGHBOUR = 0x0a000007, UDP_PORT = 4000, TCP_PORT = 80 };
 static const uint8_t our_mac[6] = { 2, 0, 0, 0, 0, 1 }, their_mac[6] = { 2, 0, 0, 0, 0, 9 };
@@ -368,9 +369,7 @@ static void begin(void)
     uint8_t frame[FRAME_BYTES];
     tcp_policy_default(&config.policy);
     netdev_memory_init(&device, our_mac, false);
-    size_t bytes = (net_stack_bytes(&config.capacity) + 63) & ~(size_t)63;
-    void *memory = aligned_alloc(NET_STACK_ALIGN, bytes);
-    stack = net_stack_init(memory, bytes, &config, now_ns = 1000 * S, NULL);
+    stack = stack_create(&config, now_ns = 1000 * S, NULL);
     assert_non_null(stack);
     assert_true(udp_bind(&stack->ip, UDP_PORT));
     assert_true(tcp_listen(stack, TCP_PORT, 4, NULL) >= 0);

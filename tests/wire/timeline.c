@@ -17,6 +17,7 @@
 #include "net/ip/arp_wire.h"
 #include "net/ip/ethernet_wire.h"
 #include "net/tcp/internal.h"
+#include "tests/lib/stack_create.h"
 #include "tests/wire/script.h"
 
 enum {
@@ -33,7 +34,6 @@ static struct {
     struct script script;
     struct net_config config;
     struct net_stack *stack; /* made by the first dated line: policy may be set until then */
-    void *memory;
     struct netdev_ip device;
     uint64_t begin_ns, now_ns, tolerance_ns;
     uint32_t peer_isn;
@@ -99,10 +99,7 @@ static void stack_make(void)
     t.config.device = &t.device.device;
     netdev_ip_init(&t.device, 1500);
     t.device.device.point_to_point = !t.with_arp;
-    size_t bytes = (net_stack_bytes(&t.config.capacity) + 63) & ~(size_t)63;
-    t.memory = aligned_alloc(NET_STACK_ALIGN, bytes);
-    memset(t.memory, 0xa5, bytes); /* nothing may rely on zeroes */
-    t.stack = net_stack_init(t.memory, bytes, &t.config, t.now_ns, &why);
+    t.stack = stack_create(&t.config, t.now_ns, &why);
     if (t.stack == NULL)
         script_fault(&t.script, why);
 }
@@ -708,7 +705,7 @@ static void end_check(void)
     check_number("transmit buffers back, of", NETDEV_IP_BUFFER_COUNT, t.device.free_count + t.stack->ip.arp.held_count);
     check_number("TIME-WAIT left", 0, t.stack->tcp.time_wait_used);
     check_number("half-open left", 0, t.stack->tcp.half_open_used);
-    free(t.memory);
+    free(t.stack);
 }
 
 static void play(const char *path)
