@@ -8,15 +8,10 @@
 #include "app/service/stats.h"
 #include "base/bytes.h"
 #include "base/hmac.h"
+#include "tests/fuzz/datagrams.h"
 #include "tests/lib/fake_transport.c"
 
 enum { SIGN = 1, MEND = 2, LATER = 4, OTHER_PEER = 8, PORT = 18247, DATAGRAMS_MAX = 200 };
-
-_Noreturn void assert_failed(const char *file, int line, const char *condition)
-{
-    (void)file, (void)line, (void)condition;
-    abort();
-}
 
 static const uint8_t key[8] = "fuzz key", secret[32];
 static struct control_challenge_wire challenge;
@@ -65,38 +60,33 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memset(&challenge, 0, sizeof challenge);
     ASSERT(control_init(key, sizeof key, PORT, secret));
     control_on_set(take_set);
-    for (int i = 0; i < DATAGRAMS_MAX && size >= 2; i++) {
-        uint8_t flags = data[0];
-        size_t bytes = min_size(data[1], size - 2);
-        uint8_t *datagram = malloc(bytes ? bytes : 1);
-        memcpy(datagram, data + 2, bytes);
-        data += 2 + bytes;
-        size -= 2 + bytes;
-        if ((flags & MEND) && bytes >= 8) {
-            memcpy(datagram, "PGRN\1", 5);
-            datagram[5] = bytes == sizeof(struct control_hello_wire) ? CONTROL_HELLO : CONTROL_COMMAND;
-            store_be16(datagram + 6, (uint16_t)bytes);
+    struct fuzz_datagram datagram;
+    for (int i = 0; i < DATAGRAMS_MAX && fuzz_datagram_take(&datagram, &data, &size); i++) {
+        if ((datagram.flags & MEND) && datagram.bytes >= 8) {
+            memcpy(datagram.data, "PGRN\1", 5);
+            datagram.data[5] = datagram.bytes == sizeof(struct control_hello_wire) ? CONTROL_HELLO : CONTROL_COMMAND;
+            store_be16(datagram.data + 6, (uint16_t)datagram.bytes);
         }
-        if ((flags & SIGN) && bytes >= sizeof(struct control_command_wire)) {
-            sign((struct control_command_wire *)datagram, bytes);
+        if ((datagram.flags & SIGN) && datagram.bytes >= sizeof(struct control_command_wire)) {
+            sign((struct control_command_wire *)datagram.data, datagram.bytes);
             signed_count++;
         }
         uint64_t obeyed = obeyed_count();
         fake.datagram_count = 0;
         struct transport_event event = { .kind = TRANSPORT_DATAGRAM,
-                                         .payload = { datagram, bytes },
-                                         .address = flags & OTHER_PEER ? 2 : 1,
+                                         .payload = { datagram.data, datagram.bytes },
+                                         .address = datagram.flags & OTHER_PEER ? 2 : 1,
                                          .peer_port = 5,
                                          .port = PORT };
         control_datagram(&event, now_ns);
-        if (!(flags & SIGN)) {
+        if (!(datagram.flags & SIGN)) {
             ASSERT(obeyed == obeyed_count());
-            ASSERT(fake.datagram_count == 0 || fake.datagrams[0].bytes <= bytes);
+            ASSERT(fake.datagram_count == 0 || fake.datagrams[0].bytes <= datagram.bytes);
         }
         keep_challenge();
-        free(datagram);
+        free(datagram.data);
         for (int k = 0; k < 20; k++)
-            control_poll(now_ns += flags & LATER ? 30000000 : 1000);
+            control_poll(now_ns += datagram.flags & LATER ? 30000000 : 1000);
         control_check();
     }
     ASSERT(control_counters.commands_gg <= 1 && control_counters.commands_status <= signed_count);

@@ -10,12 +10,6 @@ enum { RAW = 1, SKIP_A_TIMER = 2, MESSAGES_MAX = 64 };
 
 static const uint8_t mac[6] = { 2, 0, 0, 0, 0, 1 };
 
-_Noreturn void assert_failed(const char *file, int line, const char *condition)
-{
-    (void)file, (void)line, (void)condition;
-    abort();
-}
-
 static void header_mend(uint8_t *message, size_t bytes, uint32_t xid)
 {
     if (bytes < 240)

@@ -7,12 +7,6 @@
 #include "base/bytes.h"
 #include "net/http/response.h"
 
-_Noreturn void assert_failed(const char *file, int line, const char *condition)
-{
-    (void)file, (void)line, (void)condition;
-    abort();
-}
-
 /* The parser's results: heads, bodies and ends, as one text. */
 struct reading {
     struct http_response response;

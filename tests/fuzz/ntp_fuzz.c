@@ -10,15 +10,10 @@
 #include "app/time/server.h"
 #include "base/assert.h"
 #include "base/bytes.h"
+#include "tests/fuzz/datagrams.h"
 #include "tests/lib/fake_transport.c"
 
 enum { TO_CLIENT = 1, FROM_PEER = 2, GENUINE = 4, LATER = 8, MUCH_LATER = 16, PEER = 1, DATAGRAMS_MAX = 200 };
-
-_Noreturn void assert_failed(const char *file, int line, const char *condition)
-{
-    (void)file, (void)line, (void)condition;
-    abort();
-}
 
 static uint64_t now_ns;
 static uint64_t clock_now(void) { return now_ns; }
@@ -71,26 +66,21 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     begin();
-    for (int i = 0; i < DATAGRAMS_MAX && size >= 2; i++) {
-        uint8_t flags = data[0];
-        size_t bytes = min_size(data[1], size - 2);
-        uint8_t *datagram = malloc(bytes ? bytes : 1);
-        memcpy(datagram, data + 2, bytes);
-        data += 2 + bytes;
-        size -= 2 + bytes;
-        now_ns += flags & MUCH_LATER ? 100 * NS_PER_S : flags & LATER ? NS_PER_S : 1000;
+    struct fuzz_datagram datagram;
+    for (int i = 0; i < DATAGRAMS_MAX && fuzz_datagram_take(&datagram, &data, &size); i++) {
+        now_ns += datagram.flags & MUCH_LATER ? 100 * NS_PER_S : datagram.flags & LATER ? NS_PER_S : 1000;
         fake.datagram_count = 0;
         ntp_client_poll(now_ns);
-        if (flags & GENUINE)
-            make_genuine(datagram, bytes);
+        if (datagram.flags & GENUINE)
+            make_genuine(datagram.data, datagram.bytes);
         deliver(&(struct transport_event){
             .kind = TRANSPORT_DATAGRAM,
-            .payload = { datagram, bytes },
-            .address = flags & FROM_PEER ? PEER : 0x01000000 + (flags >> 5),
-            .peer_port = flags & FROM_PEER ? NTP_PORT : 40000,
-            .port = flags & TO_CLIENT ? ntp_client_port() : NTP_PORT,
+            .payload = { datagram.data, datagram.bytes },
+            .address = datagram.flags & FROM_PEER ? PEER : 0x01000000 + (datagram.flags >> 5),
+            .peer_port = datagram.flags & FROM_PEER ? NTP_PORT : 40000,
+            .port = datagram.flags & TO_CLIENT ? ntp_client_port() : NTP_PORT,
         });
-        free(datagram);
+        free(datagram.data);
     }
     return 0;
 }

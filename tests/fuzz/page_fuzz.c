@@ -7,12 +7,6 @@
 #include "net/http/body.h"
 #include "net/http/request.h"
 
-_Noreturn void assert_failed(const char *file, int line, const char *condition)
-{
-    (void)file, (void)line, (void)condition;
-    abort();
-}
-
 static void check_part(struct bytes part, const uint8_t *head, size_t bytes)
 {
     ASSERT(part.count == 0 || (part.data >= head && part.data + part.count <= head + bytes));

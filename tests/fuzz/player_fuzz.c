@@ -14,12 +14,6 @@
 
 enum { FEED = 10001, SUBMIT = 10002, ACTIONS_MAX = 300 };
 
-_Noreturn void assert_failed(const char *file, int line, const char *condition)
-{
-    (void)file, (void)line, (void)condition;
-    abort();
-}
-
 static void act(uint8_t action, const uint8_t *data, size_t bytes, uint64_t *now_ns)
 {
     static const enum transport_reason reasons[] = { TRANSPORT_DONE, TRANSPORT_REFUSED, TRANSPORT_RESET,

@@ -10,12 +10,6 @@
 #include "kernel/settings.h"
 #include "net/settings.h"
 
-_Noreturn void assert_failed(const char *file, int line, const char *condition)
-{
-    (void)file, (void)line, (void)condition;
-    abort();
-}
-
 static void check_error(const char *error)
 {
     size_t bytes = strnlen(error, SETTINGS_ERROR_BYTES_MAX);

@@ -18,12 +18,6 @@ static struct tx_buffer *tx_held[TX_HELD_MAX];
 static size_t rx_held_count, tx_held_count;
 static uint32_t sum; /* the sum of all bytes, so that each byte is read */
 
-_Noreturn void assert_failed(const char *file, int line, const char *condition)
-{
-    (void)file, (void)line, (void)condition;
-    abort();
-}
-
 static void rings_write(const struct virtqueue *queue, uint16_t where, uint16_t value)
 {
     uint8_t *begin = (uint8_t *)queue->desc, *end = (uint8_t *)&queue->used->ring[queue->size] + sizeof(uint16_t);
