@@ -104,16 +104,13 @@ static uint64_t timed_end(void)
     return (timed.kick_ends ? timed.kicked_cycles : end_cycles) - timed.began_cycles;
 }
 
-static const struct virtio_bus_ops *model_ops;
-
 /* Records the doorbell's time: the frame stands in the available ring now. */
-static void kick(struct virtio_bus *bus, uint16_t queue)
+static void on_kick(uint16_t queue)
 {
     if (timed.kick_ends && timed.kicked_cycles == 0 && queue == VIRTIO_NET_TRANSMITQ) {
         timed.kicked_cycles = cycles_now_serialised();
         collect(false);
     }
-    model_ops->kick(bus, queue);
 }
 
 static int compare(const void *a, const void *b)
@@ -187,12 +184,8 @@ static bool wire_turn(void)
 
 static void device_start(void)
 {
-    static struct virtio_bus_ops ops;
     virtio_model_init(&model, VIRTIO_MODEL_MODERN);
-    model_ops = model.bus.ops;
-    ops = *model_ops;
-    ops.kick = kick;
-    model.bus.ops = &ops;
+    model.on_kick = on_kick;
     ASSERT(virtio_net_init(&net, &model.bus) == VIRTIO_NET_OK);
     virtio_model_want_kick(&model, VIRTIO_NET_TRANSMITQ);
 }

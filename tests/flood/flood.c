@@ -63,13 +63,10 @@ static uint64_t kicked_cycles, interrupted;
 
 /* ---- The device ---- */
 
-static const struct virtio_bus_ops *model_ops;
-
-static void kick(struct virtio_bus *bus, uint16_t queue)
+static void on_kick(uint16_t queue)
 {
     if (queue == VIRTIO_NET_TRANSMITQ)
         kicked_cycles = cycles_now_serialised();
-    model_ops->kick(bus, queue);
 }
 
 static void deliver(const uint8_t *frame, uint32_t bytes) { ASSERT(virtio_model_receive(&model, frame, bytes, 0)); }
@@ -264,14 +261,10 @@ static void serve(uint16_t port, const char *text)
 
 static void game_start(void)
 {
-    static struct virtio_bus_ops ops;
     static const char words[] = "feed=10.0.2.2:10001 submit=10.0.2.2:10002 user=swift passwd=secret n=256 early=off "
                                 "feed.timeout=0 m=" CONSTANT;
     virtio_model_init(&model, VIRTIO_MODEL_MODERN);
-    model_ops = model.bus.ops;
-    ops = *model_ops;
-    ops.kick = kick;
-    model.bus.ops = &ops;
+    model.on_kick = on_kick;
     ASSERT(virtio_net_init(&net, &model.bus) == VIRTIO_NET_OK);
     virtio_model_want_kick(&model, VIRTIO_NET_TRANSMITQ);
     struct transport_config config = { .device = &net.device,

@@ -126,6 +126,8 @@ static bool queue_enable(struct virtio_bus *bus, uint16_t number, const struct v
 static void kick(struct virtio_bus *bus, uint16_t queue)
 {
     struct virtio_model *model = model_of(bus);
+    if (model->on_kick != NULL)
+        model->on_kick(queue);
     if (!(model->status & VIRTIO_STATUS_DRIVER_OK))
         violate(model, "notified before DRIVER_OK (§3.1.1)");
     __atomic_add_fetch(&model->queue[queue].kick_count, 1, __ATOMIC_RELEASE);

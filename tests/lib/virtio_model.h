@@ -41,8 +41,9 @@ struct virtio_model {
     uint8_t mac[6];
     uint16_t mtu_bytes;
     bool never_resets;
-    uint32_t reset_read_count; /* reads of the status until a reset is done */
-    uint32_t split_bytes;      /* a merged frame: so many bytes a buffer; 0: as many as fit, virtio 1.2 §5.1.6.4 */
+    uint32_t reset_read_count;       /* reads of the status until a reset is done */
+    void (*on_kick)(uint16_t queue); /* called first in each kick, or NULL */
+    uint32_t split_bytes; /* a merged frame: so many bytes a buffer; 0: as many as fit, virtio 1.2 §5.1.6.4 */
 
     /* Its life */
     uint64_t accepted;
