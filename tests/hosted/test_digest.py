@@ -11,6 +11,7 @@ import time
 
 import pytest
 
+from tests.hosted.test_echo import page
 from vm import ports
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -66,14 +67,6 @@ def check_values(port):
     pieces = (data[i:i + 1000] for i in range(0, len(data), 1000))
     assert client.post("/sha256", pieces, encode_chunked=True, headers={"Transfer-Encoding": "chunked"}) == \
         (200, hashlib.sha256(data).hexdigest() + "\n")
-
-
-def page(port):
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S)
-    connection.request("GET", "/")
-    text = connection.getresponse().read().decode()
-    connection.close()
-    return dict(line.split(" ", 1) for line in text.splitlines())
 
 
 def say_gg(gg_port):

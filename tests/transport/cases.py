@@ -274,8 +274,7 @@ def receiver_that_stops_reading_is_waited_for():
 def three_peers_are_accepted_and_served():
     set_up()
     with Driver() as driver:
-        driver.command("listen 80")
-        driver.expect("listen", 1)
+        driver.listen(80)
         peers = [socket.create_connection((STACK, 80), PATIENCE_S) for _ in range(3)]
         ids = []
         for peer in peers:
@@ -298,8 +297,7 @@ def three_peers_are_accepted_and_served():
 def peers_beyond_the_connections_are_reset():
     set_up()
     with Driver() as driver:
-        driver.command("listen 80")
-        driver.expect("listen", 1)
+        driver.listen(80)
         peers = [socket.create_connection((STACK, 80), PATIENCE_S) for _ in range(16)]
         for _ in range(16):
             driver.expect("accepted")
@@ -319,8 +317,7 @@ def half_open_connections_are_bounded():
     set_up()
     wire = Wire()
     with Driver() as driver:
-        driver.command("listen 80")
-        driver.expect("listen", 1)
+        driver.listen(80)
         for i in range(1000):
             wire.send(tcp(RAW, STACK, 1024 + i, 80, i * 7919, 0, SYN))
             if i % 50 == 0:

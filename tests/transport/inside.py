@@ -130,6 +130,10 @@ class Driver:
         assert connection >= 0
         return connection
 
+    def listen(self, port):
+        self.command(f"listen {port}")
+        self.expect("listen", 1)
+
     def counters(self):
         self.command("counters")
         self.expect("counters")

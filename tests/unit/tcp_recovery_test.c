@@ -38,6 +38,14 @@ static void connect_with_rtt(struct offer offer)
     peer_send(p, A, 1, 2, NULL, 0);
 }
 
+/* Opens a connection in the same way, and sends so many full segments, from number 2 on. */
+static void send_flight(struct offer offer, uint32_t count)
+{
+    connect_with_rtt(offer);
+    peer_write(p, count * MSS);
+    expect_segments(2, count, true);
+}
+
 /* ---- Growth ---- */
 
 static void slow_start_grows_by_what_is_acknowledged_two_segments_at_most(void **state)
@@ -182,9 +190,7 @@ static void third_duplicate_ack_resends_long_after_the_last_loss(void **state)
 static void third_duplicate_ack_resends(void **state)
 {
     (void)state;
-    connect_with_rtt(OFFER_1000);
-    peer_write(p, 10 * MSS);
-    expect_segments(2, 10, true);
+    send_flight(OFFER_1000, 10);
     peer_send(p, A, 1, 2, NULL, 0);
     peer_send(p, A, 1, 2, NULL, 0);
     EXPECT_NONE(p);
@@ -199,9 +205,7 @@ static void third_duplicate_ack_resends(void **state)
 static void segments_with_data_or_other_windows_are_no_duplicates(void **state)
 {
     (void)state;
-    connect_with_rtt(OFFER_1000);
-    peer_write(p, 10 * MSS);
-    expect_segments(2, 10, true);
+    send_flight(OFFER_1000, 10);
     for (uint32_t i = 0; i < 4; i++)
         peer_send(p, PA, 1 + i, 2, NULL, 1);
     for (uint32_t i = 0; i < 4; i++)
@@ -216,9 +220,7 @@ static void segments_with_data_or_other_windows_are_no_duplicates(void **state)
 static void partial_acks_resend_hole_after_hole(void **state)
 {
     (void)state;
-    connect_with_rtt(OFFER_1000);
-    peer_write(p, 10 * MSS); /* 1st, 4th and 7th are lost */
-    expect_segments(2, 10, true);
+    send_flight(OFFER_1000, 10); /* 1st, 4th and 7th are lost */
     for (int i = 0; i < 7; i++)
         peer_send(p, A, 1, 2, NULL, 0);
     EXPECT(p, A, 2, 1, MSS);
@@ -240,9 +242,7 @@ static void partial_acks_resend_hole_after_hole(void **state)
 static void duplicates_after_a_timeout_do_not_resend_again(void **state)
 {
     (void)state;
-    connect_with_rtt(OFFER_1000);
-    peer_write(p, 4 * MSS);
-    expect_segments(2, 4, true);
+    send_flight(OFFER_1000, 4);
     assert_true(peer_wait(p, S));
     EXPECT(p, A, 2, 1, MSS); /* the timeout's; all had only been late */
     for (uint32_t i = 1; i <= 4; i++)
@@ -279,9 +279,7 @@ static void three_segments_sacked_beyond_a_hole_resend_it(void **state)
 static void only_the_holes_are_resent(void **state)
 {
     (void)state;
-    connect_with_rtt(OFFER_1000_SACK);
-    peer_write(p, 10 * MSS); /* 1st, 3rd, 6th are lost */
-    expect_segments(2, 10, true);
+    send_flight(OFFER_1000_SACK, 10); /* 1st, 3rd, 6th are lost */
     peer_pass(p, 100 * MS);
     struct block blocks[] = { { 2 + 6 * MSS, 2 + 10 * MSS }, { 2 + 3 * MSS, 2 + 5 * MSS }, { 2 + MSS, 2 + 2 * MSS } };
     peer_send_sack(p, 1, 2, blocks, 3);
@@ -313,9 +311,7 @@ static void only_the_holes_are_resent(void **state)
 static void reordering_within_a_quarter_round_trip_is_waited_for(void **state)
 {
     (void)state;
-    connect_with_rtt(OFFER_1000_SACK);
-    peer_write(p, 3 * MSS);
-    expect_segments(2, 3, true);
+    send_flight(OFFER_1000_SACK, 3);
     peer_pass(p, 100 * MS);
     peer_send_sack(p, 1, 2, &(struct block){ 2 + MSS, 2 + 3 * MSS }, 1);
     EXPECT_NONE(p);
@@ -373,9 +369,7 @@ static void timeout_forgets_what_was_sacked(void **state)
     struct tcp_policy policy = peer_policy_default();
     policy.tail_probe = false;
     begin_with(&policy);
-    connect_with_rtt(OFFER_1000_SACK);
-    peer_write(p, 3 * MSS);
-    expect_segments(2, 3, true);
+    send_flight(OFFER_1000_SACK, 3);
     peer_send_sack(p, 1, 2, &(struct block){ 2 + MSS, 2 + 3 * MSS }, 1);
     assert_true(peer_wait(p, S));
     EXPECT(p, A, 2, 1, MSS); /* RACK's */
@@ -391,9 +385,7 @@ static void timeout_forgets_what_was_sacked(void **state)
 static void impossible_sack_blocks_are_ignored(void **state)
 {
     (void)state;
-    connect_with_rtt(OFFER_1000_SACK);
-    peer_write(p, 10 * MSS);
-    expect_segments(2, 10, true);
+    send_flight(OFFER_1000_SACK, 10);
     static const struct block bad[] = {
         { 2 + 3 * MSS, 2 + MSS },
         { 2 + MSS, 2 + MSS },
@@ -550,9 +542,7 @@ static void timeout_leaves_one_segment_and_slow_starts(void **state)
     struct tcp_policy policy = peer_policy_default();
     policy.congestion = TCP_NEWRENO;
     begin_with(&policy);
-    connect_with_rtt(OFFER_1000);
-    peer_write(p, 10 * MSS);
-    expect_segments(2, 10, true);
+    send_flight(OFFER_1000, 10);
     assert_true(peer_wait(p, 2 * S));
     EXPECT(p, A, 2, 1, MSS);
     EXPECT_NONE(p);
@@ -571,9 +561,7 @@ static void timeout_leaves_one_segment_and_slow_starts(void **state)
 static void repeated_timeout_of_one_segment_reduces_once(void **state)
 {
     (void)state;
-    connect_with_rtt(OFFER_1000);
-    peer_write(p, 10 * MSS);
-    expect_segments(2, 10, true);
+    send_flight(OFFER_1000, 10);
     assert_true(peer_wait(p, 2 * S));
     EXPECT(p, A, 2, 1, MSS);
     uint32_t first = ssthresh();
@@ -610,9 +598,7 @@ static void needless_timeout_is_undone_by_timestamps(void **state)
 static void needless_recovery_is_undone_by_dsack(void **state)
 {
     (void)state;
-    connect_with_rtt(OFFER_1000_SACK);
-    peer_write(p, 10 * MSS);
-    expect_segments(2, 10, true);
+    send_flight(OFFER_1000_SACK, 10);
     uint32_t before = cwnd();
     peer_send_sack(p, 1, 2, &(struct block){ 2 + MSS, 2 + 4 * MSS }, 1);
     EXPECT(p, A, 2, 1, MSS);
