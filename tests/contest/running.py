@@ -1,15 +1,29 @@
-"""A contest server in a thread of the test, and waiting for what it does."""
+"""A contest server in a thread of the test, waiting for what it does, and the contest's tool in the test's process."""
+import contextlib
+import io
 import socket
+import subprocess
 import threading
 import time
 
-from contest import rounds
+from contest import __main__ as contest, rounds
 from contest.options import Options
 from contest.server import ContestServer
 
 SMALL = rounds.parse_round("n=6 m=9973,30011 hidden=7^5")       # a few answers by chance, some planted
 PATIENCE_S = 60         # for what happens at once, on a machine that may stand still for seconds
 FAST = dict(round=SMALL, rate=20, burst=(5, 30), interval_s=(0.01, 0.02), bind="127.0.0.1", port_base=0)
+
+
+def tool(*words):
+    """Runs `contest WORDS`, which must end by itself, without a process of its own: its start takes 0.1 s."""
+    out, errors = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
+        try:
+            status = contest.main([str(word) for word in words])
+        except SystemExit as end:       # argparse
+            status = end.code
+    return subprocess.CompletedProcess(words, status, out.getvalue(), errors.getvalue())
 
 
 def run_server(**options):

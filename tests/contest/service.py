@@ -10,10 +10,6 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 TOOL = ROOT / "tools/contest/contest"
 
 
-def tool(*words):
-    return subprocess.run([TOOL, *map(str, words)], capture_output=True, text=True, timeout=PATIENCE_S)
-
-
 class Service:
     def __init__(self, store, *words, port_base=0):
         self.store = store

@@ -9,8 +9,8 @@ import urllib.request
 
 import pytest
 
-from tests.contest.running import PATIENCE_S, wait_for
-from tests.contest.service import ROOT, Service, beside, tool
+from tests.contest.running import PATIENCE_S, tool, wait_for
+from tests.contest.service import ROOT, Service, beside
 
 pytestmark = pytest.mark.slow
 webdriver = pytest.importorskip("selenium.webdriver", reason="no selenium")

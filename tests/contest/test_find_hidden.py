@@ -13,6 +13,7 @@ from contest.hidden import Finder, HiddenError
 from contest.options import Options
 from contest.server import ContestServer
 from contest.stream import Stream
+from tests.contest.running import tool
 
 TOOL = pathlib.Path(__file__).resolve().parents[2] / "tools/contest/contest"
 
@@ -154,5 +155,5 @@ def test_a_file_and_its_exit_codes(tmp_path):
     (["127.0.0.1", "--port-base", "1"], 3, "127.0.0.1:1/board.txt: [Errno 111] Connection refused"),
 ])
 def test_what_is_wrong_is_named(words, code, named):
-    done = run(*words, stdin=subprocess.DEVNULL)
+    done = tool("find-hidden", *words)
     assert done.returncode == code and named in done.stderr, done.stderr

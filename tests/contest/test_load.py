@@ -10,7 +10,8 @@ import time
 import pytest
 
 from contest import replica, store
-from tests.contest.service import Service, beside, tool
+from tests.contest.running import tool
+from tests.contest.service import Service, beside
 
 pytestmark = pytest.mark.slow
 

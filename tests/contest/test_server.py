@@ -16,7 +16,7 @@ from contest.clock import Clock
 from contest.plan import Plan
 from contest.stamp_probe import StampProbe
 from tests.contest.plain_player import PlainPlayer, post, read_reply
-from tests.contest.running import PATIENCE_S, SMALL, connect, run_server, stop_server, wait_for
+from tests.contest.running import PATIENCE_S, SMALL, connect, run_server, stop_server, tool, wait_for
 
 SERVER = pathlib.Path(__file__).resolve().parents[2] / "tools/contest/contest"
 
@@ -498,7 +498,7 @@ def test_program_prints_its_ports_ends_by_itself_and_names_errors(tmp_path):
                           (["--port-base", "0", "--bind", "192.0.2.1"], "192.0.2.1"),
                           (["--share", "0"], "'0'"), (["--idle", "0"], "'0'"),
                           (["--port-base", "0", "--record", "/nowhere/r"], "/nowhere/r")):
-        done = subprocess.run([SERVER, "serve", *words], capture_output=True, text=True, timeout=PATIENCE_S)
+        done = tool("serve", *words)
         assert done.returncode != 0 and quoted in done.stderr
 
 

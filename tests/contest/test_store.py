@@ -1,11 +1,9 @@
 """tools/contest/store.py and what stands on it: replica, replay, export, restart."""
 import csv
 import json
-import pathlib
 import random
 import re
 import sqlite3
-import subprocess
 import threading
 import time
 import tracemalloc
@@ -18,9 +16,8 @@ from contest.oracle import Occurrence
 from contest.plan import Plan, PlanError, Users, parse_phase, parse_span, parse_time
 from contest.scoring import Contest, Submission
 from tests.contest.plain_player import PlainPlayer, post, read_reply
-from tests.contest.running import PATIENCE_S, SMALL, connect, run_server, stop_server, wait_for
+from tests.contest.running import PATIENCE_S, SMALL, connect, run_server, stop_server, tool, wait_for
 
-TOOL = pathlib.Path(__file__).resolve().parents[2] / "tools/contest/contest"
 SECOND = 10**9
 
 
@@ -31,10 +28,6 @@ def path(tmp_path):
 
 def small_plan(**more):
     return Plan(**{"rounds": ((0.0, SMALL),), "rate": 20, "burst": (5, 30), "interval_s": (0.01, 0.02), **more})
-
-
-def tool(*words):
-    return subprocess.run([TOOL, *map(str, words)], capture_output=True, text=True, timeout=PATIENCE_S)
 
 
 def end_stream(server, player):
@@ -141,20 +134,25 @@ def test_rows_are_there_within_100_ms(path):
     assert sorted(late_s)[len(late_s) // 2] < 0.1
 
 
-def test_a_full_disk_is_told_and_nothing_is_lost_that_had_place(path, monkeypatch, caplog):
+@pytest.fixture
+def full(monkeypatch):
+    """Returns an event: as long as it is set, the disk is full."""
+    event, write = threading.Event(), store.Store._write
+
+    def write_or_fail(self, connection):
+        if event.is_set():
+            raise sqlite3.OperationalError("database or disk is full")
+        write(self, connection)
+
+    monkeypatch.setattr(store.Store, "_write", write_or_fail)
+    monkeypatch.setattr(store, "RETRY_S", 0.05)
+    return event
+
+
+def test_a_full_disk_is_told_and_nothing_is_lost_that_had_place(path, full, monkeypatch, caplog):
     store.create(path, small_plan())
     writer = store.Store(path)
-    full = threading.Event()
-    insert = store.Store._write
-
-    def write(self, connection):
-        if full.is_set():
-            raise sqlite3.OperationalError("database or disk is full")
-        insert(self, connection)
-
-    monkeypatch.setattr(store.Store, "_write", write)
     monkeypatch.setattr(store, "QUEUE_MAX", 10)
-    monkeypatch.setattr(store, "RETRY_S", 0.05)
     full.set()
     wait_for(lambda: writer.error)
     assert "database or disk is full" in writer.error and "cannot be written" in caplog.text
@@ -168,20 +166,11 @@ def test_a_full_disk_is_told_and_nothing_is_lost_that_had_place(path, monkeypatc
     assert store.connect(path).execute("SELECT count(*) FROM submission").fetchone()[0] == 10
 
 
-def test_a_full_disk_stops_neither_game_nor_scores(path, monkeypatch):
+def test_a_full_disk_stops_neither_game_nor_scores(path, full, monkeypatch):
     """Rows are lost, then there is place again: the board and a restart go on from the server's own state."""
     store.create(path, small_plan())
     server, thread = run_server(store=str(path), begin="player", pages=False)
-    full, insert = threading.Event(), store.Store._write
-
-    def write(self, connection):
-        if full.is_set():
-            raise sqlite3.OperationalError("database or disk is full")
-        insert(self, connection)
-
-    monkeypatch.setattr(store.Store, "_write", write)
     monkeypatch.setattr(store, "QUEUE_MAX", 5)
-    monkeypatch.setattr(store, "RETRY_S", 0.05)
     player = PlainPlayer(server.ports, SMALL.n, SMALL.constants)
     wait_for(lambda: server.contest.users)
     follower = Follower(path)

@@ -12,8 +12,7 @@ from contest.oracle import Oracle
 from contest.scoring import Contest, Submission
 from contest.stream import RecordedStream, Stream
 from tests.contest.plain_player import PlainPlayer
-from tests.contest.running import PATIENCE_S, SMALL, run_server, stop_server, wait_for
-from tests.contest.service import tool
+from tests.contest.running import PATIENCE_S, SMALL, run_server, stop_server, tool, wait_for
 
 SECOND = 10**9
 
