@@ -959,6 +959,27 @@ static void wake_asks_for_an_interrupt_and_quiet_for_none(void **state)
     }
 }
 
+static void survey_sees_a_waiting_frame_and_may_notify_without_one(void **state)
+{
+    (void)state;
+    struct frame frame;
+    start_kind(VIRTIO_MODEL_MODERN);
+    uint64_t kicks = virtio_net_counters.tx_kicks, frames = virtio_net_counters.tx_frames;
+    assert_false(virtio_net_frame_waits(device));
+    assert_true(deliver_number(60, 1, 0));
+    assert_true(virtio_net_frame_waits(device));
+    assert_true(virtio_net_frame_waits(device));
+    assert_true(device->ops->rx_borrow(device, &frame));
+    assert_false(virtio_net_frame_waits(device));
+    device->ops->rx_release(device, &frame);
+    virtio_net_notify(device);
+    assert_int_equal(virtio_net_counters.tx_kicks, kicks + 1);
+    assert_int_equal(model.queue[VIRTIO_NET_TRANSMITQ].kick_count, 1);
+    assert_int_equal(virtio_net_counters.tx_frames, frames);
+    assert_null(virtio_net_broken(device));
+    clean_up(NULL);
+}
+
 static void levels_count_the_free_buffers(void **state)
 {
     (void)state;
@@ -1014,6 +1035,7 @@ int main(void)
         TEST(missed_kick_for_buffers_is_made_up),
         TEST(only_a_device_with_interrupts_can_wake),
         TEST(wake_asks_for_an_interrupt_and_quiet_for_none),
+        TEST(survey_sees_a_waiting_frame_and_may_notify_without_one),
         TEST(levels_count_the_free_buffers),
         TEST(any_features_any_sizes_any_order_lose_nothing),
         TEST(any_lie_is_survived),
