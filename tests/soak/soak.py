@@ -8,6 +8,7 @@ Exits 0 if nothing was lost while the player was connected, and nothing was wron
 flat, and no forged command may be obeyed. Prints a line a minute; writes build/bench/soak.json."""
 import argparse
 import contextlib
+import json
 import os
 import pathlib
 import re
@@ -210,7 +211,7 @@ class Soak:
     def judge(self):
         """Returns the figures; adds to the problems."""
         figures = {"offered": 0, "submitted": 0, "missed": 0, "wrong": 0, "repeated": 0, "late": 0, "cut": 0,
-                   "again": 0}
+                   "again": 0, "stale": 0}
         first, before = {}, set()       # submitted to a server before: a player that remembers gives no answer twice
         for lines, until_ns in self.records:
             result = outcome(lines, USER)
@@ -218,9 +219,11 @@ class Soak:
             missed = [digits for digits in result["missed"] if digits not in cut and digits not in before]
             figures["again"] += len(before.intersection(result["missed"]) - cut)
             before.update(result["submitted"])
+            wrong = [line for line in result["wrong"] if line["ns"] > self.stale_until(lines)]
+            figures["stale"] += len(result["wrong"]) - len(wrong)
             late = [line for line in lines if line["kind"] == "submission" and line["verdict"].startswith("late")
                     and line["digits"] not in cut]
-            for name, found in (("missed", missed), ("wrong", result["wrong"]), ("repeated", result["repeated"]),
+            for name, found in (("missed", missed), ("wrong", wrong), ("repeated", result["repeated"]),
                                 ("late", late)):
                 figures[name] += len(found)
                 if found:
@@ -230,6 +233,12 @@ class Soak:
             figures["cut"] += len(cut)
         self.problems += [f"{name}: {figures[name]}, the first {each}" for name, each in first.items()]
         return figures
+
+    def stale_until(self, lines):
+        """Returns until when, in ns, this server may get answers to digits of the server before, which was killed."""
+        if lines is self.records[0][0]:
+            return 0
+        return min((line["ns"] for line in lines if line["kind"] == "feed-open"), default=0) + AFTER_NS
 
     def digits_cut(self, lines, until_ns):
         """Returns the answers that were on their way during one of our breaks."""
@@ -321,7 +330,19 @@ def run(kind, seconds):
             soak.end()
         figures = soak.judge()
         soak.check_samples()
+        if soak.problems:
+            keep_records(soak)
         return soak, figures
+
+
+def keep_records(soak):
+    """Writes what the servers recorded to build/soak/, a file a server, for who looks for the cause of a problem."""
+    directory = qemu.BUILD / "soak"
+    directory.mkdir(parents=True, exist_ok=True)
+    for number, (lines, _) in enumerate(soak.records):
+        path = directory / f"record-{number}.jsonl"
+        path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="ascii")
+    print(f"soak: the servers' records are kept in {directory}", flush=True)
 
 
 def write(soak, figures, gaps, command):
