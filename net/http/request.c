@@ -128,7 +128,7 @@ static void connection_take(struct framing *framing, struct bytes value)
 
 /*@ requires \valid(request) && \valid(framing) && \separated(request, framing);
     requires readable(name) && name.count > 0 && readable(value);
-    assigns request->has_length, request->length, request->chunked, *framing; */
+    assigns request->has_length, request->length, request->chunked, request->expects_continue, *framing; */
 static void field_take(struct http_request *request, struct framing *framing, struct bytes name, struct bytes value)
 {
     ASSERT(name.count != 0);
@@ -149,12 +149,13 @@ static void field_take(struct http_request *request, struct framing *framing, st
 /* Takes the fields. False: one is malformed. RFC 9112 §5: no white space before a colon, and §5.2: no folding. */
 /*@ requires \valid(request) && \valid(framing) && \separated(request, framing);
     requires rest.data == \null || readable(rest);
-    assigns request->has_length, request->length, request->chunked, *framing; */
+    assigns request->has_length, request->length, request->chunked, request->expects_continue, *framing; */
 static bool fields_take(struct http_request *request, struct framing *framing, struct bytes rest)
 {
     struct bytes line;
     /*@ loop invariant rest.data == \null || readable(rest);
-        loop assigns rest, line, request->has_length, request->length, request->chunked, *framing; */
+        loop assigns rest, line, request->has_length, request->length, request->chunked, request->expects_continue,
+            *framing; */
     while (line_split(&rest, &line) && line.count > 0) {
         size_t colon = 0;
         /*@ loop invariant colon <= line.count; loop assigns colon; loop variant line.count - colon; */
