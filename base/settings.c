@@ -43,8 +43,7 @@ static bool set_text(const struct setting *row, char *member, struct bytes value
     ASSERT(row->bytes == row->max + 1);
     if (value.count < row->min || value.count > row->max)
         return false;
-    memcpy(member, value.data, value.count);
-    member[value.count] = '\0';
+    text_to_string(member, value);
     return true;
 }
 
@@ -239,12 +238,14 @@ void settings_fail(struct settings *s, const char *form, ...)
     va_end(list);
 }
 
+/*@ requires readable(word); assigns s->error[0 .. SETTINGS_ERROR_BYTES_MAX - 1]; */
 static void fail_word(struct settings *s, const char *source, struct bytes word, const char *reason)
 {
     char quoted[QUOTE_BYTES_MAX + 4];
     settings_fail(s, "settings, %s: \"%s\": %s", source, quote(word, quoted), reason);
 }
 
+/*@ requires readable(value); assigns s->error[0 .. SETTINGS_ERROR_BYTES_MAX - 1]; */
 static void fail_value(struct settings *s, const char *source, const struct setting *row, struct bytes value,
                        struct settings_refusal refusal)
 {
@@ -274,6 +275,7 @@ static bool find(const struct settings *s, struct bytes name, size_t *table, siz
     return false;
 }
 
+/*@ requires readable(word) && word.count > 0; assigns *s; */
 static void add_word(struct settings *s, const char *source, struct bytes word, bool first)
 {
     struct bytes value = word, name;
@@ -303,6 +305,7 @@ static void add_word(struct settings *s, const char *source, struct bytes word, 
               value.data ? "there is no such key" : "not a key=value word");
 }
 
+/*@ assigns \nothing; ensures \result <==> c == ' ' || '\t' <= c <= '\r'; */
 static bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
 void settings_add(struct settings *s, const char *source, const char *text, size_t bytes)
@@ -310,14 +313,17 @@ void settings_add(struct settings *s, const char *source, const char *text, size
     ASSERT(s->table_count > 0);
     size_t at = 0;
     bool first = true;
+    /*@ loop invariant at <= bytes; loop assigns at, first, *s; */
     while (at < bytes && text[at]) {
         if (is_space(text[at])) {
             at++;
         } else if (text[at] == '#') {
+            /*@ loop invariant at <= bytes; loop assigns at; loop variant bytes - at; */
             while (at < bytes && text[at] && text[at] != '\n')
                 at++;
         } else {
             size_t from = at;
+            /*@ loop invariant from <= at <= bytes; loop assigns at; loop variant bytes - at; */
             while (at < bytes && text[at] && !is_space(text[at]))
                 at++;
             add_word(s, source, (struct bytes){ (const uint8_t *)text + from, at - from }, first);
@@ -360,6 +366,16 @@ static void check_required(struct settings *s)
             return;
         }
     }
+}
+
+void settings_check(const struct settings *s)
+{
+    ASSERT(s->table_count <= SETTINGS_TABLE_COUNT_MAX);
+    for (size_t t = 0; t < s->table_count; t++) {
+        ASSERT(s->tables[t]->count <= SETTINGS_ROW_COUNT_MAX);
+        ASSERT(s->tables[t]->count == SETTINGS_ROW_COUNT_MAX || s->seen[t] >> s->tables[t]->count == 0);
+    }
+    ASSERT(strnlen(s->error, sizeof s->error) < sizeof s->error);
 }
 
 bool settings_finish(struct settings *s)

@@ -63,6 +63,7 @@ static inline struct settings_refusal settings_refuse(const char *reason)
 {
     return (struct settings_refusal){ reason, { NULL, 0 } };
 }
+/*@ requires readable(part); assigns \nothing; */
 static inline struct settings_refusal settings_refuse_part(const char *reason, struct bytes part)
 {
     return (struct settings_refusal){ reason, part };
@@ -109,6 +110,8 @@ void settings_begin(struct settings *settings, const struct settings_table *cons
 
 /* Adds the words of one source, named for messages ("command line", a file's name). The text is borrowed for the
  * call, may hold any bytes, and ends after `bytes` or at its first NUL. */
+/*@ requires \valid(settings) && settings->table_count > 0 && text != \null && \valid_read(text + (0 .. bytes - 1));
+    assigns *settings; */
 void settings_add(struct settings *settings, const char *source, const char *text, size_t bytes);
 
 /* Notes a mistake, unless there was one before. */
@@ -116,6 +119,9 @@ void settings_fail(struct settings *settings, const char *form, ...) __attribute
 
 /* Returns true if no mistake was made, what is required was given, and the words agree with each other. */
 bool settings_finish(struct settings *settings);
+
+/* Asserts the invariant. */
+void settings_check(const struct settings *settings);
 
 /* Writes in words what value a row expects: "a TCP port, 1 to 65535; 0: none". Returns `out`. */
 const char *settings_describe(const struct setting *row, char out[SETTINGS_VALUE_BYTES_MAX]);

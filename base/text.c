@@ -20,6 +20,14 @@ bool text_split(struct bytes *rest, char separator, struct bytes *part)
     return true;
 }
 
+void text_to_string(char *out, struct bytes s)
+{
+    /*@ loop invariant i <= s.count; loop assigns i, out[0 .. s.count - 1]; loop variant s.count - i; */
+    for (size_t i = 0; i < s.count; i++)
+        out[i] = (char)s.data[i];
+    out[s.count] = '\0';
+}
+
 bool text_number(struct bytes s, uint64_t least, uint64_t most, uint64_t *value)
 {
     ASSERT(least <= most);

@@ -55,6 +55,12 @@ static inline bool text_is(struct bytes s, const char *text) { return text_skip(
     ensures !\result ==> *rest == \old(*rest) && *part == \old(*part); */
 bool text_split(struct bytes *rest, char separator, struct bytes *part);
 
+/* Writes the text and a terminator. */
+/*@ requires readable(s) && \valid(out + (0 .. s.count));
+    requires \separated(out + (0 .. s.count), s.data + (0 .. s.count - 1));
+    assigns out[0 .. s.count]; */
+void text_to_string(char *out, struct bytes s);
+
 /*@ assigns \nothing; ensures \result <==> '0' <= c <= '9'; */
 static inline bool text_digit_is(uint8_t c) { return c >= '0' && c <= '9'; }
 
@@ -68,7 +74,8 @@ int text_hex_digit(uint8_t c);
     ensures \result ==> least <= *value <= most; */
 bool text_number(struct bytes s, uint64_t least, uint64_t most, uint64_t *value); /* decimal, at most 19 digits */
 /*@ requires readable(s) && \valid(address);
-    assigns *address; */
+    assigns *address;
+    ensures \result == 0 || \result == 1; */
 bool text_address(struct bytes s, uint32_t *address); /* four decimal parts; host order */
 /*@ requires readable(s) && \valid(ns);
     assigns *ns; */

@@ -1,8 +1,6 @@
 /* The machine's table of settings, and the parsers of its own kinds of values. Acts on none of them. */
 #include "kernel/settings.h"
 
-#include <string.h>
-
 #include "base/time.h"
 
 struct machine_settings machine_settings;
@@ -26,16 +24,14 @@ static struct settings_refusal set_blackbox(void *values, struct bytes value)
     struct bytes address, bytes;
     while (text_split(&value, ',', &address)) {
         uint64_t number;
-        struct machine_region *region = &s->blackbox[s->blackbox_count];
         if (s->blackbox_count == MACHINE_BLACKBOX_COUNT_MAX || !text_split(&value, ',', &bytes)
-            || !parse_page_address(address, &region->address)
+            || !parse_page_address(address, &s->blackbox[s->blackbox_count].address)
             || !text_number(bytes, MACHINE_BLACKBOX_PAGE_BYTES, MACHINE_BLACKBOX_BYTES_MAX, &number)
             || number % MACHINE_BLACKBOX_PAGE_BYTES != 0) {
             s->blackbox_count = 0; /* a refused value claims no memory */
             return settings_refuse(SETTINGS_EXPECTED);
         }
-        region->bytes = (uint32_t)number;
-        s->blackbox_count++;
+        s->blackbox[s->blackbox_count++].bytes = (uint32_t)number;
     }
     return settings_accept();
 }
@@ -65,9 +61,7 @@ static struct settings_refusal set_virtio_mmio(void *values, struct bytes value)
     struct machine_virtio_mmio *mmio = &((struct machine_settings *)values)->virtio_mmio;
     if (mmio->count == MACHINE_VIRTIO_MMIO_COUNT_MAX || value.count > MACHINE_VIRTIO_MMIO_BYTES_MAX)
         return settings_refuse("at most 32 devices of at most 63 bytes each");
-    char *word = mmio->words[mmio->count++];
-    memcpy(word, value.data, value.count);
-    word[value.count] = '\0';
+    text_to_string(mmio->words[mmio->count++], value);
     return settings_accept();
 }
 

@@ -31,9 +31,7 @@ static struct settings_refusal set_m(void *values, struct bytes value)
             return settings_refuse_part("a constant has at most 512 bits", part);
         if (s->constant_count == MATCHER_MODULUS_COUNT_MAX)
             return settings_refuse("at most 8 constants");
-        char *constant = s->constants[s->constant_count++];
-        memcpy(constant, part.data, part.count);
-        constant[part.count] = '\0';
+        text_to_string(s->constants[s->constant_count++], part);
     }
     return settings_accept();
 }

@@ -27,6 +27,7 @@ static bool parse(const char *text)
     memcpy(exact, text, bytes);
     begin();
     settings_add(&settings, "command line", exact, bytes);
+    settings_check(&settings);
     bool ok = settings_finish(&settings);
     test_free(exact);
     return ok;
