@@ -92,3 +92,13 @@ size_t http_body_step(struct http_body *body, const uint8_t *text, size_t bytes,
     ASSERT(at + count <= bytes && count > 0);
     return at + count;
 }
+
+void http_body_check(const struct http_body *body)
+{
+    ASSERT(body->state <= HTTP_BODY_BAD);
+    ASSERT(body->chunked || body->state == HTTP_BODY_DATA || body->state == HTTP_BODY_DONE);
+    ASSERT(!body->chunked || body->left >> CHUNK_SIZE_BITS == 0);
+    ASSERT(body->state != HTTP_BODY_DATA || body->left > 0);
+    ASSERT(body->left == 0 || body->state <= HTTP_BODY_EXTENSION || body->state == HTTP_BODY_BAD);
+    ASSERT(body->state >= HTTP_BODY_DONE || body->line_bytes <= HTTP_BODY_LINE_BYTES_MAX);
+}

@@ -37,3 +37,6 @@ void http_body_begin(struct http_body *body, const struct http_request *request)
  * taken: framing and, at their end, the run. The run is at most `run_bytes_max` long; the caller takes all of it. */
 size_t http_body_step(struct http_body *body, const uint8_t *text, size_t bytes, size_t run_bytes_max,
                       struct bytes *run);
+
+/* Asserts the invariant. */
+void http_body_check(const struct http_body *body);

@@ -479,6 +479,19 @@ enum http_step http_response_finish(struct http_response *r)
     }
 }
 
+void http_response_check(const struct http_response *r)
+{
+    bool is_bad = r->state == STATE_BAD;
+    ASSERT(r->state <= STATE_BAD);
+    ASSERT(is_bad == (r->bad != NULL));
+    ASSERT(is_bad || (r->head_bytes <= HTTP_HEAD_BYTES_MAX && r->chunk_line_bytes <= HTTP_CHUNK_LINE_BYTES_MAX));
+    ASSERT(r->line_bytes <= r->head_bytes);
+    ASSERT(r->chunked || (!r->in_trailer && (r->state < STATE_CHUNK_DATA || r->state >= STATE_DONE)));
+    ASSERT(r->remaining > 0 || (r->state != STATE_BODY_LENGTH && r->state != STATE_CHUNK_DATA));
+    ASSERT(r->until_close == (r->state == STATE_BODY_UNTIL_CLOSE) || !in_body(r));
+    ASSERT(!r->until_close || (!r->keep_alive && !r->chunked && !r->has_length));
+}
+
 size_t http_percent_encode(char *out, const char *text, size_t bytes)
 {
     static const char hex[] = "0123456789ABCDEF";

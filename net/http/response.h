@@ -62,6 +62,9 @@ enum http_step http_response_step(struct http_response *response, const uint8_t 
  * HTTP_MORE: no byte of a response had come; HTTP_BAD: the response is cut short. */
 enum http_step http_response_finish(struct http_response *response);
 
+/* Asserts the invariant. */
+void http_response_check(const struct http_response *response);
+
 /* Writes `text` with every byte but RFC 3986's unreserved ones as %XX, and a NUL; returns the bytes without it. `out`
  * has room for 3 bytes each and the NUL. */
 size_t http_percent_encode(char *out, const char *text, size_t bytes);

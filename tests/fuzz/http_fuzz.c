@@ -30,6 +30,7 @@ static void read_some(struct reading *r, const uint8_t *data, size_t bytes)
         struct bytes body = { NULL, 0 };
         enum http_step step = http_response_step(&r->response, &at, end, &body);
         ASSERT(at <= end);
+        http_response_check(&r->response);
         if (step == HTTP_MORE) {
             ASSERT(at == end);
             break;
@@ -61,6 +62,7 @@ static void read_all(struct reading *r, const uint8_t *data, size_t bytes, size_
         read_some(r, data + at, min_size(piece, bytes - at));
     if (!r->over)
         say(r, http_response_finish(&r->response) == HTTP_BAD ? "?" : ".", 1);
+    http_response_check(&r->response);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -21,6 +21,7 @@ static uint64_t body_sum(struct http_body *body, const uint8_t *text, size_t byt
         struct bytes run;
         size_t part = min_size(piece, bytes - *taken);
         size_t step = http_body_step(body, text + *taken, part, piece, &run);
+        http_body_check(body);
         ASSERT(step > 0 && step <= part && run.count <= step);
         for (size_t i = 0; i < run.count; i++)
             sum += ++place * (run.data[i] + 1u);

@@ -57,9 +57,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char *text = malloc(size ? size : 1); /* exact, for the sanitizer */
     memcpy(text, data, size);
     settings_add(&settings, "command line", text, first);
+    settings_check(&settings);
     if (cut)
         settings_add(&settings, "module", text + first + 1, size - first - 1);
     free(text);
+    settings_check(&settings);
     if (settings_finish(&settings)) {
         check_player(&player_settings);
         check_others();

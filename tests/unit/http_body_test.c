@@ -20,6 +20,7 @@ static size_t feed(struct http_body *body, const char *text, size_t bytes, size_
     while (at < bytes && body->state < HTTP_BODY_DONE) {
         struct bytes run;
         size_t taken = http_body_step(body, exact + at, bytes - at, run_max, &run);
+        http_body_check(body);
         assert_true(taken > 0 && run.count <= run_max);
         strncat(out, (const char *)run.data, run.count);
         at += taken;

@@ -65,6 +65,7 @@ static void feed(struct transcript *t, const char *text, size_t bytes)
     struct bytes body;
     while (!t->over) {
         enum http_step step = http_response_step(&t->response, &at, end, &body);
+        http_response_check(&t->response);
         if (step == HTTP_MORE)
             break;
         if (step == HTTP_HEAD)
