@@ -71,7 +71,7 @@ struct net_stack *net_stack_init(void *memory, size_t memory_bytes, const struct
 
 /* ---- Between the layers ---- */
 
-/* Hands TCP what the IP layer has found out: it knows no TCP, and counts. */
+/* Reports lost addresses and changed neighbours to TCP. The IP layer, which knows no TCP, counts them. */
 static void tcp_bring_up_to_date(struct net_stack *stack, uint64_t now_ns)
 {
     if (stack->addresses_lost_seen != stack->ip.address.lost_count) {

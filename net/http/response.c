@@ -1,3 +1,5 @@
+/* HTTP/1.x responses: a state machine that takes heads and chunk lines byte by byte, and bodies in whole pieces.
+ * RFC 9112. */
 #include "net/http/response.h"
 
 #include <string.h>
@@ -11,7 +13,7 @@ enum {
     STATE_START_LF,  /* ... after its CR */
     STATE_LINE,      /* in the status line or a field line */
     STATE_LINE_LF,   /* after a line's CR */
-    STATE_LINE_NEXT, /* after a line's LF: the next byte tells whether it is folded */
+    STATE_LINE_NEXT, /* after a line's LF: white space here would fold the line */
     STATE_HEAD_LF,   /* after the CR of the empty line */
     STATE_HEAD_DONE, /* HTTP_HEAD has been reported; the framing of the body is decided next */
     STATE_BODY_LENGTH,

@@ -4,9 +4,9 @@
  * of the body that come out point into it. HTTP/1.0 servers are understood too.
  *
  *     http_response_begin(&response);
- *     while ((step = http_response_step(&response, &at, end, &body)) != HTTP_MORE)    -- for each stretch of input
- *         switch (step) HTTP_HEAD: response.status is known; HTTP_BODY: body; HTTP_DONE, HTTP_BAD: it ends here
- *     http_response_finish(&response)                                                 -- when the peer ends the stream
+ *     while ((step = http_response_step(&response, &at, end, &body)) != HTTP_MORE)    -- for each piece of input
+ *         HTTP_HEAD: response.status is known; HTTP_BODY: `body` is; HTTP_DONE, HTTP_BAD: the response ends
+ *     http_response_finish(&response);                                                -- when the peer ends the stream
  */
 #pragma once
 
@@ -25,7 +25,7 @@ enum {
 enum http_step {
     HTTP_MORE, /* all input is used up, the response is not complete */
     HTTP_HEAD, /* the head of the final response is complete: the fields below are known */
-    HTTP_BODY, /* a stretch of the body, never empty */
+    HTTP_BODY, /* a part of the body, never empty */
     HTTP_DONE, /* the response is complete; input after it belongs to the next one */
     HTTP_BAD,  /* not HTTP/1.x, or not framed; `bad` says why. Close the connection */
 };

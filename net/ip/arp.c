@@ -114,7 +114,7 @@ static void held_release(struct net_ip *ip, uint32_t next_hop, const uint8_t *ma
     arp->held_count = kept_count;
 }
 
-/* Ranks an entry by who may take its place: 0 goes first. A new neighbour that has proved to be there (`here`), or that
+/* Ranks an entry by who may take its place: 0 goes first. A new neighbour that has sent us a packet (`here`), or that
  * we chose, may displace a question without an answer. Others may not, or a flood of them would keep everybody out. */
 enum { RANK_NEVER = 3 };
 static unsigned rank_of(const struct net_ip *ip, const struct arp_entry *entry, bool here, bool initiated,
@@ -215,14 +215,14 @@ void arp_announce(struct net_ip *ip)
 
 /* ---- Answers ---- */
 
-/* Counts a change that connections must hear of: net/stack.c. */
+/* Counts a change that is reported to connections: net/stack.c. */
 static void change_note(struct net_ip *ip, const struct arp_entry *entry)
 {
     if (is_under_connection(ip, entry->address))
         ip->arp.change_count++;
 }
 
-/* Believes that a neighbour is there, at this address. */
+/* Enters the address at which a neighbour has answered or spoken. */
 static void entry_confirm(struct net_ip *ip, struct arp_entry *entry, const uint8_t mac[NETDEV_MAC_BYTES],
                           uint64_t now_ns)
 {
@@ -248,8 +248,8 @@ static void entry_confirm(struct net_ip *ip, struct arp_entry *entry, const uint
     }
 }
 
-/* Takes a neighbour's word for its address. A neighbour in use that seems to have moved is asked at its old address
- * first: one forged packet must not divert the game. Without an answer from there, the next word is believed. */
+/* Takes the address that a packet claims for a neighbour. A neighbour in use that seems to have moved is asked at its
+ * old address first: one forged packet must not divert the game. Without an answer there, the next claim counts. */
 static void entry_claimed(struct net_ip *ip, struct arp_entry *entry, const uint8_t mac[NETDEV_MAC_BYTES],
                           uint64_t now_ns)
 {
@@ -290,7 +290,7 @@ static bool arp_is_well_formed(const struct arp_wire *arp, uint32_t bytes)
                || load_be16(&arp->operation) == ARP_OPERATION_REPLY);
 }
 
-/* RFC 5227 §2.4 (c): tells the link, now and then, that an address claimed by another is ours. */
+/* RFC 5227 §2.4 (c): Announces that an address claimed by another is ours, at most once in ARP_DEFEND_INTERVAL_NS. */
 static void own_address_claimed(struct net_ip *ip, const uint8_t mac[NETDEV_MAC_BYTES], uint64_t now_ns)
 {
     IP_COUNT(ip, arp_rx_drop_own_address); /* or our own frame came back */
@@ -320,8 +320,8 @@ void arp_input(struct net_ip *ip, const uint8_t *data, uint32_t bytes, uint64_t 
         return;
     }
 
-    /* Merge: any packet may tell of a neighbour in the table. A new one gets in only by a request to us, since it will
-     * be talked to. An answer that nobody asked for teaches nothing. */
+    /* Merge: any packet updates a neighbour that is in the table. Only a request to us enters a new one, because our
+     * answer and more will go there. An answer that nobody asked for enters nothing. */
     bool sender_usable = ipv4_address_is_unicast(sender) && !ipv4_is_broadcast(ip, sender);
     struct arp_entry *entry = sender_usable ? arp_find(ip, sender) : NULL;
     if (entry == NULL && sender_usable && for_us && request)
@@ -419,7 +419,7 @@ void arp_renew(struct net_ip *ip, uint64_t now_ns)
     for (size_t i = 0; i < ARP_ENTRY_COUNT; i++) {
         struct arp_entry *entry = &ip->arp.entries[i];
         if (entry->state == ARP_KNOWN && is_under_connection(ip, entry->address)) {
-            entry->request_count = 1; /* as if asked by unicast in vain: now by broadcast, and any answer is believed */
+            entry->request_count = 1; /* as if asked by unicast in vain: now by broadcast, and any answer counts */
             entry->next_request_ns = now_ns;
         } else {
             entry_forget(ip, entry);

@@ -1,6 +1,6 @@
 /* ARP: the Ethernet address of an IPv4 neighbour. RFC 826; RFC 1122 §2.3.2 for ageing and for held packets.
  *
- * A bounded table. An entry is believed for ARP_FRESH_NS, then asked again by unicast while it stays in use, so the
+ * A bounded table. An entry is fresh for ARP_FRESH_NS, then asked again by unicast while it stays in use, so the
  * gateway's is never missing when an answer must leave. A packet is either initiated (we chose its receiver) or an
  * answer to a stranger, who may have forged his address. Strangers take only places that no initiated packet needs. */
 #pragma once
@@ -38,8 +38,8 @@ struct arp_entry {
     uint32_t address;
     uint8_t mac[NETDEV_MAC_BYTES];
     uint8_t request_count; /* unanswered ones in a row */
-    bool initiated;        /* an initiated packet has gone there, */
-    uint64_t initiated_ns; /* the last one at this time */
+    bool initiated;        /* an initiated packet has gone there */
+    uint64_t initiated_ns; /* the time of the last one */
     uint64_t confirmed_ns;
     uint64_t used_ns;
     uint64_t next_request_ns; /* not before; UINT64_MAX: never by itself */

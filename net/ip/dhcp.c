@@ -222,7 +222,7 @@ static void offer_received(struct dhcp *dhcp, const struct reply *reply, uint64_
     state_enter(dhcp, DHCP_REQUESTING, now_ns); /* the same transaction: RFC 2131 §4.4.1 */
 }
 
-/* Returns true if it comes from the server that we asked: in REBINDING anybody may answer. */
+/* Returns true if a reply comes from the server that we asked. In REBINDING any server may answer. */
 static bool server_is_ours(const struct dhcp *dhcp, const struct reply *reply)
 {
     if (dhcp->state == DHCP_REBINDING)
@@ -591,7 +591,7 @@ static void lease_from_reply(struct dhcp_lease *lease, const struct reply *reply
         .rebinds_ns = UINT64_MAX,
         .ends_ns = UINT64_MAX,
     };
-    /* RFC 3442: with routes, the router option is not heard. */
+    /* RFC 3442: with routes, the router option is ignored. */
     if (!routes_parse(lease, reply) && is_host_address(reply->router))
         lease->gateway = reply->router;
 

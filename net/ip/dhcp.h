@@ -3,9 +3,10 @@
  * Knows no stack: its owner carries its messages in UDP from port 68 to port 67 and back, also while there is no
  * address. The server may send to the address that it is about to lend, or to 255.255.255.255. One turn of the owner:
  *
- *     each datagram to port 68:   dhcp_input(&dhcp, payload, bytes, now_ns);
- *     when dhcp_next_deadline_ns is past:  bytes = dhcp_output(&dhcp, buffer, &source, &destination, now_ns); send
- * unless 0 when dhcp.lease_serial has changed: configure from dhcp_lease, or, if that is NULL, give the address up
+ *     each datagram to port 68:             dhcp_input(&dhcp, payload, bytes, now_ns);
+ *     dhcp_next_deadline_ns is past:        bytes = dhcp_output(&dhcp, buffer, &source, &destination, now_ns);
+ *                                           if (bytes != 0) send the message
+ *     dhcp.lease_serial has changed:        configure from dhcp_lease; if that is NULL, give the address up
  *
  * Not done: probing the address before use (DHCPDECLINE), releasing it, INFORM, host names. */
 #pragma once

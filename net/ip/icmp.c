@@ -6,8 +6,7 @@
 #include "net/ip/icmp_wire.h"
 #include "net/ip/ip.h"
 
-/* Takes a token from a bucket without a clock of its own: each reply costs 1 / ICMP_REPLIES_PER_S, ICMP_REPLIES_BURST
- * are saved. */
+/* Takes a token for a reply. A token costs 1 s / ICMP_REPLIES_PER_S; the bucket holds ICMP_REPLIES_BURST tokens. */
 static bool icmp_reply_allowed(struct net_ip *ip, uint64_t now_ns)
 {
     const uint64_t price_ns = NS_PER_S / ICMP_REPLIES_PER_S;

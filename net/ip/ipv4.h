@@ -17,8 +17,8 @@ enum {
     IPV4_MTU_BYTES_MIN = 68,   /* RFC 791 §3.2: every link takes this much */
     IPV4_ROUTE_COUNT_MAX = 10, /* the own subnet, the default, and 8 of DHCP option 121 */
 
-    /* RFC 791 §3.2 wants datagrams of 576 bytes; a ping of the largest kind and a fragmented segment of a foreign
-     * sender need more. Reassembly takes the longest datagram there is, four at once, and no more memory ever. */
+    /* RFC 791 §3.2 asks for datagrams of 576 bytes; the largest ping needs more. Four datagrams of the longest kind
+     * have room at once. */
     IPV4_REASSEMBLY_COUNT = 4,
     /* Fragments that are copied: so many at once, and in the long run. A flood of them must not cost more than one of
      * any other frames; two of the longest datagrams need 90. */
@@ -75,7 +75,7 @@ struct ipv4_packet {
     uint8_t *payload;
     uint32_t payload_bytes;
     uint32_t source, destination;
-    const uint8_t *link_source; /* the MAC address that the frame came from; NULL: no longer known */
+    const uint8_t *link_source; /* the MAC address that the frame came from; NULL: given up by the reassembly's timer */
     uint8_t protocol, tos;
     bool broadcast;     /* to more than us: by its IP or its Ethernet address */
     bool checksum_good; /* the device vouches for the transport's checksum */

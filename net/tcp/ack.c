@@ -4,9 +4,9 @@
 
 #include "base/time.h"
 
-/* RFC 6298 §2: Takes one round trip into SRTT, RTTVAR and the RTO. The granularity is 1 us. As in Linux the RTO keeps
- * the minimum above SRTT, not below. A peer that delays its ACKs by up to the minimum then causes no timeout, even if
- * the round trip is steady. A minimum of the RFC's size is (2.4)'s. */
+/* RFC 6298 §2: Takes one round trip into SRTT, RTTVAR and the RTO. As in Linux, the RTO is at least SRTT + rto_min, not
+ * just rto_min: a peer that delays its ACKs by up to rto_min then causes no timeout. Beyond Linux's 200 ms a larger
+ * rto_min is the least RTO alone, as in (2.4). */
 void tcp_rtt_measured(struct tcp_connection *c, uint64_t rtt_ns)
 {
     if (rtt_ns == 0)
@@ -26,9 +26,9 @@ void tcp_rtt_measured(struct tcp_connection *c, uint64_t rtt_ns)
     ASSERT(c->srtt_ns != 0);
 }
 
-/* RFC 6298 §3, RFC 7323 §4.1: Measures one round trip an ACK: the age `sent_ns` of the oldest segment that the ACK
- * newly acknowledges. If any segment was sent again (Karn), the ACK may have waited for the second copy; the echoed
- * timestamp then serves instead. */
+/* RFC 6298 §3, RFC 7323 §4.1: Measures one round trip an ACK. `sent_ns` is the time of the oldest segment that the ACK
+ * newly acknowledges, TCP_NEVER_NS if there is none. If any segment was sent again (Karn), the ACK may answer the
+ * second copy; the echoed timestamp then serves instead. */
 static void rtt_sample(struct tcp_connection *c, const struct tcp_received *r, bool resent, uint64_t sent_ns,
                        uint64_t now_ns)
 {

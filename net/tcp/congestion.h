@@ -12,7 +12,7 @@ enum { TCP_SSTHRESH_UNSET = UINT32_MAX };
 
 struct tcp_congestion {
     uint32_t cwnd, ssthresh;
-    uint32_t acked_bytes; /* towards the next step of congestion avoidance */
+    uint32_t acked_bytes; /* NewReno: acknowledged towards the next step. CUBIC: the remainder of the growth */
     /* CUBIC, in bytes and nanoseconds. RFC 9438 §4.1.2. */
     uint32_t w_max, w_est;
     uint32_t w_est_acked_bytes;
@@ -21,7 +21,8 @@ struct tcp_congestion {
     uint32_t cwnd_epoch, origin;
 };
 
-/* RFC 6928 §2, RFC 5681 §3.1: Returns `segments` of `mss`, at most 14600 bytes or two segments of `mss`. */
+/* RFC 6928 §2, RFC 5681 §3.1: Returns the bytes of `segments` of `mss`. From ten segments on, an `mss` above 1460
+ * counts as 1460, but two segments of `mss` are the least. */
 uint32_t tcp_congestion_initial_window(uint32_t segments, uint32_t mss);
 
 void tcp_congestion_init(struct tcp_congestion *c, uint32_t initial_window);

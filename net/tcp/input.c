@@ -176,9 +176,9 @@ static bool paws_refuses(const struct tcp_connection *c, const struct tcp_receiv
            && timestamp_is_old(c, r, now_ns);
 }
 
-/* RFC 9293 §3.4, table 6: Returns true if SEG.SEQ is acceptable (the first step). Segments at either edge of the
- * window pass with any payload, so their ACK and RST count while the window is closed (MUST-66). The payload is cut
- * to the window later. */
+/* RFC 9293 §3.4, table 6: Returns true if SEG.SEQ is acceptable (the first step). A segment at RCV.NXT passes with any
+ * payload, so its ACK and RST count while the window is closed (MUST-66). At the right edge an empty segment passes.
+ * The payload is cut to the window later. */
 static bool sequence_acceptable(const struct tcp_connection *c, const struct tcp_received *r)
 {
     uint32_t end = r->seq + tcp_received_space(r);
@@ -188,8 +188,8 @@ static bool sequence_acceptable(const struct tcp_connection *c, const struct tcp
            && (r->seq == c->rcv_nxt || r->seq != c->rcv_nxt + tcp_receive_window(c) || tcp_received_space(r) == 0);
 }
 
-/* RFC 2883 §4.1: Reports the repeated bytes of a refused segment by DSACK: a sender that resent in vain restores its
- * window. */
+/* RFC 2883 §4.1: Reports the repeated bytes of a refused segment by DSACK. A sender that resent in vain then restores
+ * its window. */
 static void duplicate_note(struct net_stack *stack, struct tcp_connection *c, const struct tcp_received *r)
 {
     if (seq_lt(r->seq, c->rcv_nxt))
@@ -220,7 +220,7 @@ static void reset_input(struct net_stack *stack, struct tcp_connection *c, const
     if (r->seq != c->rcv_nxt) {
         NET_COUNT(stack, tcp_rx_resets_ignored);
         if (seq_within(r->seq, c->rcv_nxt, c->rcv_nxt + tcp_receive_window(c)))
-            tcp_challenge(stack, c, r, now_ns); /* an RST outside the window with text inside gets no challenge */
+            tcp_challenge(stack, c, r, now_ns); /* not for an RST outside the window whose text reaches into it */
         return;
     }
     NET_COUNT(stack, tcp_rx_resets);
@@ -274,7 +274,7 @@ static bool fin_acked(struct net_stack *stack, struct tcp_connection *c, uint64_
     }
 }
 
-/* RFC 7323 §4.3 (2): Takes the timestamp to echo from the segment that moved the acknowledged edge. */
+/* RFC 7323 §4.3 (2): Takes the timestamp to echo, if the segment begins at or before the number acknowledged last. */
 static void timestamp_take(struct tcp_connection *c, const struct tcp_received *r, uint64_t now_ns)
 {
     if (c->timestamps_on && r->options.has_timestamps && seq_le(r->seq, c->last_ack_sent)
@@ -316,10 +316,13 @@ static void other_input(struct net_stack *stack, struct tcp_connection *c, struc
 {
     ASSERT(c->state >= TCP_SYN_RECEIVED);
     ASSERT(c->state != TCP_TIME_WAIT);
-    if ((r->flags & (TCP_ACK | TCP_RST | TCP_SYN)) == 0) { /* the fifth step, before the first as in Linux: no answer */
+    /* The fifth step's test of the ACK bit, before the first step as in Linux: no answer. */
+    if ((r->flags & (TCP_ACK | TCP_RST | TCP_SYN)) == 0) {
         NET_COUNT(stack, tcp_rx_drop_no_ack);
         return;
     }
+
+    /* RFC 7323 §5.3: PAWS. RFC 5961 §4.2: SYN, the fourth step. Then SEG.SEQ, the first, and RST, the second. */
     if (paws_refuses(c, r, now_ns)) {
         NET_COUNT(stack, tcp_rx_drop_paws);
         duplicate_note(stack, c, r); /* an original that follows its retransmission has an old timestamp */
@@ -339,6 +342,8 @@ static void other_input(struct net_stack *stack, struct tcp_connection *c, struc
         reset_input(stack, c, r, now_ns);
         return;
     }
+
+    /* The fifth step: the acknowledgement, of data or of our SYN. */
     if (c->state == TCP_SYN_RECEIVED) {
         if (seq_le(r->ack, c->snd_una) || seq_gt(r->ack, c->snd_nxt)) {
             NET_COUNT(stack, tcp_rx_drop_bad_ack);

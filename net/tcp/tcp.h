@@ -1,4 +1,4 @@
-/* TCP connections as a program uses them: listen, connect, read, write, close. RFC 9293 §3.9.1, in the small.
+/* TCP connections as a program uses them: listen, connect, read, write, close. RFC 9293 §3.9.1.
  *
  * Everything belongs to one `struct net_stack` (net/stack.h). Nothing is global, nothing blocks, nothing calls back,
  * and time is an argument. Calls change state and queue output. Data, FIN and RST leave in the call itself;
@@ -68,7 +68,7 @@ struct tcp_policy {
     enum tcp_congestion_policy congestion;
     uint32_t ack_delay_us;     /* TCP_ACK_DELAYED: at most 500 ms (MUST-40) */
     uint32_t rto_initial_us;   /* RFC 6298 (2.1): 1 s */
-    uint32_t rto_min_us;       /* RFC 6298 (2.4): SHOULD be 1 s; Linux and the default: 200 ms, and SRTT */
+    uint32_t rto_min_us;       /* RFC 6298 (2.4): SHOULD be 1 s; Linux and the default: 200 ms more than SRTT */
     uint32_t rto_max_us;       /* RFC 6298 (2.5): at least 60 s; Linux and the default: 120 s */
     uint32_t tlp_ack_delay_us; /* RFC 8985 §7.2, TLP.max_ack_delay: the longest delay of a lone ACK by the peer */
     uint32_t initial_window_segments; /* RFC 6928: 10 */

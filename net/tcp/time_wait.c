@@ -129,7 +129,7 @@ bool tcp_time_wait_input(struct net_stack *stack, struct tcp_received *r, uint64
         return false;
     }
     bool in_window = seq_ge(r->seq, w->rcv_nxt) && seq_le(r->seq, w->rcv_nxt + w->rcv_wnd);
-    if ((r->flags & TCP_RST) != 0) { /* RFC 5961 §3.2, as in open states; RFC 1337's hazard needs an inexact RST */
+    if ((r->flags & TCP_RST) != 0) { /* RFC 5961 §3.2, as in open states: the exact RST is not RFC 1337's old one */
         if (r->seq == w->rcv_nxt) {
             time_wait_free(stack, w);
             return true;
