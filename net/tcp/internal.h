@@ -1,4 +1,8 @@
-/* Calls between the files of TCP; see net/tcp/connection.h for which does what. */
+/* Calls between the files of TCP; see net/tcp/connection.h for which does what.
+ *
+ * A call that takes input, runs a timer or ends a connection may free the control block: tcp_connection_end does so if
+ * the application has given the connection back. The caller then tests c->used before it touches the connection again.
+ * The block itself stays in the table until another connection takes it. */
 #pragma once
 
 #include "base/time.h"
@@ -8,6 +12,7 @@
 /* ---- input.c ---- */
 
 void tcp_input(struct net_stack *stack, const struct ipv4_packet *packet, uint64_t now_ns);
+/* Takes a segment of a connection, and may change the segment's fields. May end the connection. */
 void tcp_connection_input(struct net_stack *stack, struct tcp_connection *c, struct tcp_received *r, uint64_t now_ns);
 /* Returns the time of the latest segment with payload. The fast path, whose segments all have payload, stores
  * last_received_ns alone. */
@@ -15,6 +20,7 @@ static inline uint64_t tcp_data_received_ns(const struct tcp_connection *c)
 {
     return c->last_received_ns != c->bare_received_ns ? c->last_received_ns : c->data_received_ns;
 }
+/* Sends a challenge ACK within its limits (RFC 5961 §7). */
 void tcp_challenge(struct net_stack *stack, struct tcp_connection *c, const struct tcp_received *r, uint64_t now_ns);
 bool tcp_challenge_allowed(struct tcp_challenges *sent, const struct tcp_received *r, uint64_t now_ns);
 
@@ -73,6 +79,7 @@ static inline void tcp_window_take(struct tcp_connection *c, uint32_t window, ui
 
 /* ---- receive.c ---- */
 
+/* Takes the text and the FIN of a segment that is acceptable. May end the connection, in TIME-WAIT. */
 void tcp_receive_payload(struct net_stack *stack, struct tcp_connection *c, struct tcp_received *r, uint64_t now_ns);
 void tcp_receive_duplicate(struct net_stack *stack, struct tcp_connection *c, uint32_t left, uint32_t right);
 bool tcp_receive_window_worth_reporting(const struct tcp_connection *c);
@@ -125,11 +132,17 @@ static inline uint8_t tcp_cwr_flag(const struct tcp_connection *c, uint32_t byte
 {
     return c->ecn_cwr && bytes != 0 ? TCP_CWR : 0;
 }
+/* Sends all that may be sent now: lost segments, then new data and FIN. Sets the timer that follows. */
 void tcp_output(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns);
+/* Returns false if no buffer is free; tcp_output then tries again at the next net_idle. */
 bool tcp_resend(struct net_stack *stack, struct tcp_connection *c, struct tcp_segment *s, uint64_t now_ns);
+/* Notes that a message of `bytes` has left as one segment, which is in the queue already. */
 void tcp_output_sent(struct net_stack *stack, struct tcp_connection *c, uint32_t bytes, uint64_t now_ns);
+/* Sends one segment of new data, whatever the congestion window is; nothing if there is none. */
 void tcp_output_tail(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns);
+/* Returns true if data or a FIN waits while nothing is in flight: for the peer's window, or for the end of a cork. */
 bool tcp_output_waits_for_window(const struct tcp_connection *c);
+/* Sends a pure ACK. Without a buffer the ACK is due at the next net_idle. */
 void tcp_ack_send_now(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns);
 uint32_t tcp_send_mss(const struct tcp_connection *c);
 void tcp_probe_send(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns);
@@ -143,8 +156,11 @@ struct tcp_frame {
     uint32_t skip, bytes;              /* the part of the segment's payload */
     bool again;                        /* sent before: routers must not mark the packet (RFC 3168 §6.1.5) */
 };
+/* Sends a segment in a buffer of its own, or leaves it to ARP. Returns false if there was no buffer, or no room in the
+ * ring: the segment has not left. */
 bool tcp_frame_send(struct net_stack *stack, struct tcp_connection *c, const struct tcp_frame *frame, uint64_t now_ns);
-/* Sends the payload that lies in `buffer` at `payload`, and writes its head before it. The stack keeps its hold. */
+/* Sends the payload that lies in `buffer` at `payload`, and writes its head before it. The stack keeps its hold.
+ * Returns false if the neighbour is not known, the device holds the buffer, or the ring is full. */
 bool tcp_frame_send_held(struct net_stack *stack, struct tcp_connection *c, struct tx_buffer *buffer, uint8_t *payload,
                          uint32_t bytes, uint32_t seq, uint8_t flags, bool again, uint64_t now_ns);
 /* Makes the head and looks up the neighbour. No other function does either, so a known neighbour implies a head.
@@ -164,6 +180,7 @@ struct tcp_reply {
     uint32_t option_bytes;
     uint8_t options[TCP_OPTION_BYTES_MAX];
 };
+/* Returns false if the reply was dropped: no buffer, no route, or no room. */
 bool tcp_reply_send(struct net_stack *stack, const struct tcp_reply *reply, uint64_t now_ns);
 void tcp_reply_reset(struct net_stack *stack, const struct tcp_received *r, uint64_t now_ns);
 /* Returns true if the connection's packets leave without "don't fragment". */
@@ -218,10 +235,12 @@ void tcp_recovery_sent(struct tcp_connection *c, uint32_t bytes);
 
 /* ---- timer.c ---- */
 
+/* Sets rto_at_ns, a full time-out from now. tcp_timer_set or tcp_timer_rearm must follow. */
 void tcp_rto_restart(struct tcp_connection *c, uint64_t now_ns);
 void tcp_timer_set(struct net_stack *stack, struct tcp_connection *c, enum tcp_timer timer, uint64_t at_ns);
 void tcp_timer_stop(struct tcp_connection *c);
 void tcp_keepalive_start(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns);
+/* Chooses the timer that excludes the others, from what is in flight. */
 void tcp_timer_rearm(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns);
 static inline void tcp_timer_due_at(struct net_stack *stack, uint64_t at_ns)
 {
@@ -238,8 +257,10 @@ void tcp_init(struct net_stack *stack, const struct net_config *config, uint8_t 
 struct tcp_connection *tcp_find(const struct net_stack *stack, uint32_t peer_address, uint16_t peer_port,
                                 uint16_t port);
 struct tcp_connection *tcp_connection_of(const struct net_stack *stack, int connection); /* NULL: no such one */
+/* Returns a new control block, CLOSED, with the policy's values; NULL: the table is full. */
 struct tcp_connection *tcp_connection_take(struct net_stack *stack, uint32_t peer_address, uint16_t peer_port,
                                            uint16_t port, const struct tcp_policy *policy, uint64_t now_ns);
+/* Ends a connection: gives its buffers back and stops its timers. Frees the block if nobody will ask for `why`. */
 void tcp_connection_end(struct net_stack *stack, struct tcp_connection *c, enum tcp_result why);
 void tcp_connection_free(struct net_stack *stack, struct tcp_connection *c);
 void tcp_listener_left(struct net_stack *stack, struct tcp_connection *c);
@@ -354,6 +375,7 @@ uint64_t tcp_listen_next_deadline_ns(const struct net_stack *stack);
 
 /* ---- time_wait.c ---- */
 
+/* Ends the connection; an entry of the table of TIME-WAIT answers from now on. */
 void tcp_time_wait_enter(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns);
 /* Returns true if the segment was processed. Returns false if there is no such connection, or if it has given way to
  * a SYN. */
