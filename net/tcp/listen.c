@@ -226,6 +226,7 @@ static void listen_syn(struct net_stack *stack, struct tcp_listener *listener, c
         .timeout_ns = policy->rto_initial_us * NS_PER_US,
         .timeout_max_ns = policy->rto_max_us * NS_PER_US,
     };
+    ASSERT(r->packet->link_source != NULL); /* the frame is still borrowed */
     memcpy(h->mac, r->packet->link_source, sizeof h->mac);
     h->timer_ns = now_ns + h->timeout_ns;
     listener->half_open_count++;
