@@ -4,16 +4,15 @@
 
 #include "base/time.h"
 
-/* RFC 9293 §3.7.1, RFC 6691: Returns the effective payload of a full segment. A peer's MSS below 48 bytes with
- * options is not followed (Linux: TCP_MIN_SND_MSS, against CVE-2019-11479). */
+/* RFC 9293 §3.7.1, RFC 6691: Returns the effective payload of a full segment. An MSS below 48 bytes with options is not
+ * followed (Linux: TCP_MIN_SND_MSS, against CVE-2019-11479); the path's MTU is. */
 uint32_t tcp_send_mss(const struct tcp_connection *c)
 {
     enum { SEGMENT_BYTES_MIN = 48 };
     uint32_t path = c->path_mtu_bytes - IPV4_HEADER_BYTES_MIN - TCP_HEADER_BYTES_MIN;
-    uint32_t mss = (uint32_t)min_size(c->peer_mss, path);
-    if (c->policy.mss != 0)
-        mss = (uint32_t)min_size(mss, c->policy.mss);
-    return (uint32_t)max_size(mss, SEGMENT_BYTES_MIN) - tcp_options_bytes_each(c);
+    uint32_t mss = c->policy.mss != 0 ? (uint32_t)min_size(c->peer_mss, c->policy.mss) : c->peer_mss;
+    ASSERT(path > tcp_options_bytes_each(c));
+    return (uint32_t)min_size(max_size(mss, SEGMENT_BYTES_MIN), path) - tcp_options_bytes_each(c);
 }
 
 /* Returns the bytes that the peer's window still takes beyond `seq`. */

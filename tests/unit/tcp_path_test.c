@@ -4,6 +4,19 @@
 
 enum { FRAGMENTATION_NEEDED = ICMP_CODE_FRAGMENTATION_NEEDED };
 
+/* RFC 791 §3.2: a link may take no more than 68 bytes. */
+static void full_segment_fits_the_narrowest_link(void **state)
+{
+    (void)state;
+    peer_connect(p, OFFER_ALL);
+    struct tcp_connection *c = &p->stack->tcp.connections[p->id];
+    c->path_mtu_bytes = IPV4_MTU_BYTES_MIN;
+    EXPECT_NUMBER("payload", tcp_send_mss(c), IPV4_MTU_BYTES_MIN - sizeof(struct ipv4_wire) - 20 - 12);
+    c->peer_mss = 1; /* not followed: Linux's TCP_MIN_SND_MSS */
+    c->path_mtu_bytes = 1500;
+    EXPECT_NUMBER("payload", tcp_send_mss(c), 48 - 12);
+}
+
 static void port_and_protocol_unreachable_refuse_a_syn(void **state)
 {
     (void)state;
@@ -250,6 +263,7 @@ static void neighbour_that_does_not_answer_ends_the_opening(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        TEST(full_segment_fits_the_narrowest_link),
         TEST(port_and_protocol_unreachable_refuse_a_syn),
         TEST(prohibited_ends_a_syn),
         TEST(soft_errors_never_end_a_connection),
