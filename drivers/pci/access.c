@@ -2,35 +2,20 @@
 #include "base/assert.h"
 #include "base/bytes.h"
 #include "drivers/pci/pci.h"
-#include "kernel/cpu/ports.h"
+#include "drivers/pci/ports.h"
 #include "kernel/firmware/acpi.h"
 #include "kernel/memory/memory.h"
-
-/* Configuration mechanism 1, PCI 3.0 §3.2.2.3.2 */
-enum {
-    PCI_PORT_ADDRESS = 0xcf8,
-    PCI_PORT_DATA = 0xcfc,
-};
-#define PCI_PORT_ENABLE UINT32_C(0x80000000)
-
-static uint32_t ports_word(struct pci_address address, uint16_t offset)
-{
-    return PCI_PORT_ENABLE | (uint32_t)address.bus << 16 | (uint32_t)address.device << 11
-           | (uint32_t)address.function << 8 | (offset & 0xfcu);
-}
 
 static uint32_t ports_read(void *context, struct pci_address address, uint16_t offset)
 {
     (void)context;
-    port_out32(PCI_PORT_ADDRESS, ports_word(address, offset));
-    return port_in32(PCI_PORT_DATA);
+    return port_in32(pci_port_select(address, offset));
 }
 
 static void ports_write(void *context, struct pci_address address, uint16_t offset, uint32_t value)
 {
     (void)context;
-    port_out32(PCI_PORT_ADDRESS, ports_word(address, offset));
-    port_out32(PCI_PORT_DATA, value);
+    port_out32(pci_port_select(address, offset), value);
 }
 
 static bool ports_present(void)

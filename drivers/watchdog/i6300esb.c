@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "base/time.h"
 #include "drivers/pci/pci.h"
-#include "kernel/cpu/ports.h"
+#include "drivers/pci/ports.h"
 #include "kernel/memory/memory.h"
 #include "kernel/time/clock.h"
 
@@ -22,10 +22,6 @@ enum {
     WDT_LOCK = 0x68, /* 8 bits */
     WDT_ENABLE_BIT = 1,
 
-    /* PCI 3.0 §3.2.2.3.2, "Configuration mechanism #1" */
-    CONFIG_ADDRESS = 0xcf8,
-    CONFIG_DATA = 0xcfc,
-
     /* Registers in memory, BAR 0 */
     PRELOAD_1 = 0x00,
     PRELOAD_2 = 0x04, /* 20 bits: the two stages' ticks */
@@ -40,14 +36,6 @@ enum {
 static volatile uint8_t *registers; /* NULL: not started */
 static uint64_t period_ns, due_ns;
 static struct pci_list functions;
-
-/* Selects a register of the configuration space and returns its port, for an access of any width. */
-static uint16_t config_port(struct pci_address a, uint8_t offset)
-{
-    port_out32(CONFIG_ADDRESS, (uint32_t)BIT(31) | (uint32_t)a.bus << 16 | (uint32_t)a.device << 11
-                                   | (uint32_t)a.function << 8 | (offset & 0xfcu));
-    return (uint16_t)(CONFIG_DATA + (offset & 3));
-}
 
 static void unlock(void)
 {
@@ -99,13 +87,13 @@ bool i6300esb_start(uint64_t timeout_ns)
 
     ASSERT(timeout_ns != 0);
     uint32_t ticks = (uint32_t)min_size(timeout_ns / (2 * TICK_NS) + 1, STAGE_TICKS_MAX);
-    port_out8(config_port(address, WDT_LOCK), 0);
-    port_out16(config_port(address, WDT_CONFIGURATION), WDT_INT_TYPE_DISABLED);
+    port_out8(pci_port_select(address, WDT_LOCK), 0);
+    port_out16(pci_port_select(address, WDT_CONFIGURATION), WDT_INT_TYPE_DISABLED);
     preload_set(PRELOAD_1, ticks);
     preload_set(PRELOAD_2, ticks);
     reload();
-    port_out8(config_port(address, WDT_LOCK), (uint8_t)BIT(WDT_ENABLE_BIT));
-    uint8_t lock = port_in8(config_port(address, WDT_LOCK));
+    port_out8(pci_port_select(address, WDT_LOCK), (uint8_t)BIT(WDT_ENABLE_BIT));
+    uint8_t lock = port_in8(pci_port_select(address, WDT_LOCK));
     if (lock == 0xff || !(lock & BIT(WDT_ENABLE_BIT))) { /* 0xff: no such ports, the space is in memory alone */
         log_line("watchdog: i6300esb does not start");
         registers = NULL;

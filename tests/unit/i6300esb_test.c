@@ -61,16 +61,16 @@ void clock_spin_us(uint32_t us) { (void)us; }
 static uint32_t watchdog_read(uint16_t port, uint32_t bytes, uint32_t kept)
 {
     assert_int_equal(bytes, 1);
-    assert_int_equal(load_le32(fake_ports + CONFIG_ADDRESS), 0x80000000 | DEVICE << 11 | WDT_LOCK);
-    return port == CONFIG_DATA ? lock : kept;
+    assert_int_equal(load_le32(fake_ports + PCI_PORT_ADDRESS), 0x80000000 | DEVICE << 11 | WDT_LOCK);
+    return port == PCI_PORT_DATA ? lock : kept;
 }
 
 static void watchdog_written(uint16_t port, uint32_t bytes, uint32_t value)
 {
-    if (port == CONFIG_ADDRESS)
+    if (port == PCI_PORT_ADDRESS)
         return;
-    uint32_t select = load_le32(fake_ports + CONFIG_ADDRESS);
-    assert_int_equal(port, CONFIG_DATA);
+    uint32_t select = load_le32(fake_ports + PCI_PORT_ADDRESS);
+    assert_int_equal(port, PCI_PORT_DATA);
     if (select == (0x80000000 | DEVICE << 11 | WDT_CONFIGURATION)) {
         assert_int_equal(bytes, 2);
         type_written = (uint16_t)value;
