@@ -1,6 +1,7 @@
 /* The facts of the ACPI tables that the rest of the machine asks for. ACPI 6.5 §5.2.
  *
- * Tables are input: lengths and checksums are checked, a bad table counts as none. AML is not run. */
+ * Tables are input: lengths and checksums are checked, a bad table counts as none. AML is not run. Pointers returned
+ * here stay valid for ever. */
 #pragma once
 
 #include <stdbool.h>
