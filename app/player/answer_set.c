@@ -131,7 +131,11 @@ HOT bool answer_set_is_new(const uint8_t *digits, size_t count)
     return (~*seen_word(hash) & seen_bits(hash)) != 0;
 }
 
-void answer_set_warm(void) { hot_fetch(answer_set.keys, HOT_LINE_BYTES); }
+void answer_set_warm(void)
+{
+    hot_fetch(answer_set.keys, HOT_LINE_BYTES);
+    hot_fetch_l2(answer_set.seen, sizeof answer_set.seen); /* the next answer may read any of the words */
+}
 
 static void enter(uint32_t *bucket, const uint64_t hash[4], size_t count)
 {

@@ -27,7 +27,7 @@ bool answer_set_is_new(const uint8_t *digits, size_t count);
 /* Inserts an answer of 1 to MATCHER_N_DIGITS_MAX digits. False if it is there already. */
 bool answer_set_insert(const uint8_t *digits, size_t count);
 
-/* Fetches the keys, which answer_set_is_new reads, into the caches. */
+/* Fetches the keys and the filter, which answer_set_is_new reads, into the caches. */
 void answer_set_warm(void);
 
 /* Asserts the set's invariant. */
