@@ -16,7 +16,7 @@ void matcher_idle_begin(struct matcher *m)
     m->window_any = m->window_multiple = false;
     m->window_overflowed = 0;
     m->checks.remainder.digits = 0;
-    memset(&m->early_answers.search, 0, offsetof(struct early_search, completion));
+    memset(&m->early_answers.search, 0, offsetof(struct early_search, value.value));
 }
 
 /* Makes the end of the burst the window. */
@@ -185,8 +185,10 @@ void matcher_warm(struct matcher *m)
 
 void matcher_idle_finish(struct matcher *m)
 {
+    if (m->idle_step >= IDLE_CACHE)
+        return; /* without the cache the path takes longer */
     m->stats.candidates_unchecked += m->checks.count;
     m->checks.count = 0;
-    while (m->idle_step < IDLE_CACHE) /* without the cache the path takes longer */
+    while (m->idle_step < IDLE_CACHE)
         matcher_prepare(m);
 }
