@@ -196,9 +196,10 @@ static void keepalive_due(struct net_stack *stack, struct tcp_connection *c, uin
         return;
     } else {
         const struct tcp_frame frame = { .seq = c->snd_nxt - 1, .flags = TCP_ACK };
-        NET_COUNT(stack, tcp_tx_keepalives);
-        tcp_frame_send(stack, c, &frame, now_ns);
-        c->keepalive_count++;
+        if (tcp_frame_send(stack, c, &frame, now_ns)) { /* without a buffer: at the next interval */
+            NET_COUNT(stack, tcp_tx_keepalives);
+            c->keepalive_count++;
+        }
         c->keepalive_ns = now_ns + c->policy.keepalive_interval_us * NS_PER_US;
     }
 }

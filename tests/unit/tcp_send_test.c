@@ -351,6 +351,27 @@ static void keepalive_is_off_and_probes_when_on(void **state)
     assert_int_equal(tcp_take_error(p->stack, p->id), TCP_TIMED_OUT);
 }
 
+/* Takes all transmit buffers away for longer than all probes take. */
+static void keepalive_that_could_not_leave_does_not_count(void **state)
+{
+    (void)state;
+    static struct tx_buffer *buffers[NETDEV_IP_BUFFER_COUNT];
+    struct netdev *device = &p->device.device;
+    size_t count = 0;
+    peer_connect(p, OFFER_PLAIN);
+    tcp_set_keepalive(p->stack, p->id, true, p->now_ns);
+    while (count < NETDEV_IP_BUFFER_COUNT && (buffers[count] = device->ops->tx_acquire(device)) != NULL)
+        count++;
+    assert_true(count > 0);
+    peer_pass(p, (7200 + 12 * 75) * S);
+    while (count > 0)
+        device->ops->tx_release(device, buffers[--count]);
+    EXPECT_STATE(p, TCP_ESTABLISHED);
+    assert_true(peer_wait(p, 76 * S));
+    EXPECT(p, A, 0, 1, 0);
+    peer_send(p, A, 1, 1, NULL, 0);
+}
+
 /* RFC 5681 §4.1. */
 static void window_is_that_of_a_beginning_after_idle(void **state)
 {
@@ -423,6 +444,7 @@ int main(void)
         TEST(resent_segment_measures_nothing),
         TEST(timestamps_measure_even_resends),
         TEST(keepalive_is_off_and_probes_when_on),
+        TEST(keepalive_that_could_not_leave_does_not_count),
         TEST(window_is_that_of_a_beginning_after_idle),
         TEST(initial_window_is_ten_segments_or_what_is_set),
         TEST(send_buffer_bounds_what_is_taken),
