@@ -102,9 +102,9 @@ void endpoint_neighbour_fix(struct endpoint *endpoint, uint64_t now_ns)
     arp_set_static(&endpoint->stack->ip, ENDPOINT_ADDRESS_FIRST + !endpoint->index, mac, now_ns);
 }
 
-void endpoint_neighbour_forget(struct endpoint *endpoint, uint64_t now_ns)
+void endpoint_neighbour_renew(struct endpoint *endpoint, uint64_t now_ns)
 {
-    arp_flush(&endpoint->stack->ip);
+    arp_renew(&endpoint->stack->ip, now_ns);
     arp_lookup(&endpoint->stack->ip, ENDPOINT_ADDRESS_FIRST + !endpoint->index, true, now_ns);
 }
 

@@ -67,8 +67,8 @@ void endpoint_close(struct endpoint *endpoint);
 
 /* Sets the peer's MAC, so that there is no ARP. Our stack only. */
 void endpoint_neighbour_fix(struct endpoint *endpoint, uint64_t now_ns);
-/* Forgets the peer's MAC, so that ARP asks again, as when the link comes back. Our stack only. */
-void endpoint_neighbour_forget(struct endpoint *endpoint, uint64_t now_ns);
+/* Lets ARP ask for the peer's MAC again, as when the link comes back. Our stack only. */
+void endpoint_neighbour_renew(struct endpoint *endpoint, uint64_t now_ns);
 
 /* Runs the stack and its applications for this moment. Returns true if bytes or states moved. */
 bool endpoint_turn(struct endpoint *endpoint, uint64_t now_ns);

@@ -185,7 +185,7 @@ static void moment(void)
 {
     if (now_ns >= forget_next_ns) {
         for (int s = 0; s < 2; s++)
-            endpoint_neighbour_forget(&endpoints[s], now_ns);
+            endpoint_neighbour_renew(&endpoints[s], now_ns);
         bool on = now_ns < network.perfect_from_ns + 10 * S;
         forget_next_ns = on ? forget_next_ns + forget_every_ns : UINT64_MAX;
     }
