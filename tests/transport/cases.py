@@ -3,6 +3,7 @@
 test_transport.py runs each case in a namespace of its own. By hand:
 
     STDIN_DRIVER=build/test/transport/stdin_driver-lwip cases.py NAME"""
+import contextlib
 import os
 import socket
 import struct
@@ -33,6 +34,15 @@ def eventually(condition, seconds=PATIENCE_S):
         time.sleep(0.02)
 
 
+@contextlib.contextmanager
+def connected():
+    """Yields a driver, its connection to Linux, and the accepted socket at the other end."""
+    set_up()
+    with listener() as server, Driver() as driver:
+        connection = driver.connect(LINUX, 8000)
+        yield driver, connection, accept(server)
+
+
 # --- Opening and closing ---------------------------------------------------------------------------------------------
 
 @case
@@ -45,10 +55,7 @@ def connection_to_closed_port_is_refused():
 
 @case
 def data_arrives_in_order_both_ways():
-    set_up()
-    with listener() as server, Driver() as driver:
-        connection = driver.connect(LINUX, 8000)
-        peer = accept(server)
+    with connected() as (driver, connection, peer):
         driver.expect("connected", connection)
         for i in range(50):
             peer.sendall(b"question %d;" % i)
@@ -61,10 +68,7 @@ def data_arrives_in_order_both_ways():
 
 @case
 def peer_half_closes_and_we_go_on_sending():
-    set_up()
-    with listener() as server, Driver() as driver:
-        connection = driver.connect(LINUX, 8000)
-        peer = accept(server)
+    with connected() as (driver, connection, peer):
         peer.sendall(b"last words")
         peer.shutdown(socket.SHUT_WR)
         assert driver.data(connection, 10) == b"last words"
@@ -79,10 +83,7 @@ def peer_half_closes_and_we_go_on_sending():
 
 @case
 def we_half_close_and_peer_goes_on_sending():
-    set_up()
-    with listener() as server, Driver() as driver:
-        connection = driver.connect(LINUX, 8000)
-        peer = accept(server)
+    with connected() as (driver, connection, peer):
         driver.command(f"send {connection} {b'that is all'.hex()}")
         driver.command(f"close {connection}")
         assert receive(peer, 100) == b"that is all"
@@ -96,10 +97,7 @@ def we_half_close_and_peer_goes_on_sending():
 
 @case
 def peer_resets_and_connection_is_told_so():
-    set_up()
-    with listener() as server, Driver() as driver:
-        connection = driver.connect(LINUX, 8000)
-        peer = accept(server)
+    with connected() as (driver, connection, peer):
         driver.expect("connected", connection)
         reset(peer)
         driver.expect("closed", connection, "reset")
@@ -108,10 +106,7 @@ def peer_resets_and_connection_is_told_so():
 @case
 def peer_half_closes_and_then_resets():
     """Expects "reset", on which a program sends its unacknowledged requests again."""
-    set_up()
-    with listener() as server, Driver() as driver:
-        connection = driver.connect(LINUX, 8000)
-        peer = accept(server)
+    with connected() as (driver, connection, peer):
         driver.expect("connected", connection)
         peer.shutdown(socket.SHUT_WR)
         driver.expect("ended", connection)
@@ -121,10 +116,7 @@ def peer_half_closes_and_then_resets():
 
 @case
 def we_abort_and_peer_is_reset():
-    set_up()
-    with listener() as server, Driver() as driver:
-        connection = driver.connect(LINUX, 8000)
-        peer = accept(server)
+    with connected() as (driver, connection, peer):
         driver.command(f"abort {connection}")
         driver.expect("closed", connection, "aborted")
         try:
@@ -231,10 +223,7 @@ def small_mtu_lowers_the_segments():
 
 @case
 def many_small_segments_are_delivered_as_they_come():
-    set_up()
-    with listener() as server, Driver() as driver:
-        connection = driver.connect(LINUX, 8000)
-        peer = accept(server)
+    with connected() as (driver, connection, peer):
         text = stream(3, 2000)
         for byte in text:
             peer.send(bytes([byte]))
