@@ -8,10 +8,9 @@
 #include "base/cycles.h"
 #include "kernel/cpu/cpu.h"
 #include "kernel/cpu/ports.h"
-#include "kernel/firmware/acpi.h"
 #include "kernel/firmware/acpi_spec.h"
-#include "kernel/memory/memory.h"
 #include "kernel/time/kvmclock.h"
+#include "kernel/time/pm_timer.h"
 
 enum {
     /* SDM vol. 2, CPUID */
@@ -75,14 +74,6 @@ enum {
     READING_TRIES = 8,
     STUCK_READS_MAX = 1000000, /* about a second of reads without the counter moving: there is no timer */
 };
-
-static struct acpi_register pm_timer;
-
-static uint32_t pm_timer_read(void)
-{
-    return pm_timer.space == ACPI_SPACE_PORT ? port_in32((uint16_t)pm_timer.address)
-                                             : *(volatile uint32_t *)pm_timer.address;
-}
 
 static uint32_t pit_read(void)
 {
@@ -163,16 +154,8 @@ static uint64_t khz_measure(const struct counter_clock *counter)
 
 static uint64_t khz_of_pm_timer(void)
 {
-    uint32_t bits;
-    pm_timer = acpi_pm_timer(&bits);
-    if (pm_timer.space == ACPI_SPACE_NONE) {
-        return 0;
-    }
-    ASSERT(bits == 24 || bits == 32);
-    if (pm_timer.space == ACPI_SPACE_MEMORY) {
-        memory_map_device(pm_timer.address, 4);
-    }
-    return khz_measure(&(struct counter_clock){ pm_timer_read, (uint32_t)(BIT(bits) - 1), PM_TIMER_HZ });
+    uint32_t mask = pm_timer_open();
+    return mask != 0 ? khz_measure(&(struct counter_clock){ pm_timer_read, mask, PM_TIMER_HZ }) : 0;
 }
 
 static uint64_t khz_of_pit(void)

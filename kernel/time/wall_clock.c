@@ -9,9 +9,9 @@
 #include "kernel/cpu/ports.h"
 #include "kernel/firmware/acpi.h"
 #include "kernel/firmware/acpi_spec.h"
-#include "kernel/memory/memory.h"
 #include "kernel/time/clock.h"
 #include "kernel/time/kvmclock.h"
+#include "kernel/time/pm_timer.h"
 #include "kernel/time/rtc.h"
 
 enum {
@@ -25,7 +25,6 @@ enum {
 enum reference { REFERENCE_NONE, REFERENCE_KVMCLOCK, REFERENCE_PM_TIMER };
 static struct {
     enum reference kind;
-    struct acpi_register pm_timer;
     uint64_t pm_mask;
     uint64_t begin_tsc_ns, begin_ns;
     uint64_t tsc_ns, count, ticks; /* the PM timer: its last reading, and all its ticks so far */
@@ -77,19 +76,13 @@ void wall_clock_init(void)
 
 /* ------------------------------------------------------------------------------------------------ the comparison */
 
-static uint64_t pm_read(void)
-{
-    return reference.pm_timer.space == ACPI_SPACE_PORT ? port_in32((uint16_t)reference.pm_timer.address)
-                                                       : *(volatile uint32_t *)reference.pm_timer.address;
-}
-
 /* Reads timer and TSC at one moment: takes the shortest of several readings. */
 static uint64_t pm_sample(uint64_t *tsc_ns)
 {
-    ASSERT(reference.pm_timer.space != ACPI_SPACE_NONE);
+    ASSERT(reference.pm_mask != 0);
     uint64_t best = UINT64_MAX, count = 0;
     for (int i = 0; i < PM_READS; i++) {
-        uint64_t before_ns = clock_now_ns(), now = pm_read(), width_ns = clock_now_ns() - before_ns;
+        uint64_t before_ns = clock_now_ns(), now = pm_timer_read(), width_ns = clock_now_ns() - before_ns;
         if (width_ns < best) {
             best = width_ns;
             count = now;
@@ -102,17 +95,12 @@ static uint64_t pm_sample(uint64_t *tsc_ns)
 static void reference_begin(void)
 {
     ASSERT(reference.kind == REFERENCE_NONE);
-    uint32_t bits;
-    reference.pm_timer = acpi_pm_timer(&bits);
+    reference.pm_mask = pm_timer_open();
     reference.begin_tsc_ns = clock_now_ns();
     if (kvmclock_now_ns(&reference.begin_ns)) {
         reference.kind = REFERENCE_KVMCLOCK;
-    } else if (reference.pm_timer.space != ACPI_SPACE_NONE) {
-        if (reference.pm_timer.space == ACPI_SPACE_MEMORY) {
-            memory_map_device(reference.pm_timer.address, 4);
-        }
+    } else if (reference.pm_mask != 0) {
         reference.kind = REFERENCE_PM_TIMER;
-        reference.pm_mask = BIT(bits) - 1;
         reference.count = pm_sample(&reference.begin_tsc_ns);
         reference.tsc_ns = reference.begin_tsc_ns;
     }
