@@ -202,12 +202,11 @@ static void newreno_mark_front(struct tcp_connection *c, struct tcp_delivery *d)
     d->lost_bytes += tcp_segment_space(front);
 }
 
-/* Returns true if `edge`, an earlier snd_nxt, lies between snd_una and snd_nxt: acknowledgements have not passed it. A
- * plain comparison would be wrong once 2^31 bytes have followed the edge. */
+/* Returns true if acknowledgements have not passed `edge`, an earlier snd_nxt: they may have reached it. */
 static bool is_not_passed(const struct tcp_connection *c, uint32_t edge)
 {
     ASSERT(seq_le(c->snd_una, c->snd_nxt));
-    return edge - c->snd_una <= c->snd_nxt - c->snd_una;
+    return edge == c->snd_una || tcp_edge_in_flight(c, edge);
 }
 
 /* Counts a duplicate ACK: some segment has left the network, but not the front, which is the missing one. */
