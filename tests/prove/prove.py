@@ -49,6 +49,8 @@ PROOFS = {
            ("-eva-use-spec", "checksum_sum", "-eva-split-return-function", "ethernet_accept:0")),
     "arp": ("ARP", "net/ip/arp.c net/ip/ipv4.c",
             "table_any:50,arp_input:20,entry_claimed:20,arp_peek:50,held_release:400", ()),
+    "virtqueue": ("virtio's used ring", "", "use:20,virtqueue_peek:20,virtqueue_take:20",
+                  ("-eva-split-return-function", "virtqueue_peek:0")),
     "reassembly": ("reassembly", "net/ip/reassembly.c", "accept:20,slots_any:20", ()),
     "ip_payload": ("ICMP and UDP", "net/ip/icmp.c net/ip/udp.c net/ip/checksum.c", "accept:100",
                    ("-eva-use-spec", "checksum_sum")),

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 PROVE = Path(__file__).with_name("prove.py")
-QUICK = ("dhcp", "tcp", "control", "ip", "arp", "ip_payload")
+QUICK = ("dhcp", "tcp", "control", "ip", "arp", "virtqueue", "ip_payload")
 
 
 @pytest.mark.slow
