@@ -2,7 +2,10 @@
  * So they fill a third of the pages that they would be scattered over; with cold caches each page costs a walk through
  * the page tables. Rare work is kept out of them, in functions of its own or behind __builtin_expect.
  *
- * Other work, and other users of the CPU, push the path out of the caches: idle time fetches it back. */
+ * Other work, and other users of the CPU, push the path out of the caches: idle time fetches it back.
+ *
+ * A static function that does nothing but fetch has no effect that GCC knows. If it is too long to be inlined at once,
+ * GCC 12 deletes the calls. So fetches stand in functions that also do something else. */
 #pragma once
 
 #include <stddef.h>
