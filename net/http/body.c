@@ -66,7 +66,7 @@ static void framing_take(struct http_body *body, uint8_t c)
         body->state = HTTP_BODY_BAD;
     } else if (c == '\n') {
         line_end(body);
-    } else if (c != '\r' && body->state != HTTP_BODY_SIZE) {
+    } else if (c != '\r' && body->state != HTTP_BODY_BAD) {
         body->line_has_text = true;
         body->line_bytes++;
         if (body->state == HTTP_BODY_CHUNK_END || body->line_bytes > HTTP_BODY_LINE_BYTES_MAX)

@@ -20,7 +20,7 @@ enum http_body_state {
     HTTP_BODY_BAD, /* the chunks are malformed: nothing behind them can be understood */
 };
 
-enum { HTTP_BODY_LINE_BYTES_MAX = 4096 /* extensions of one chunk, or all trailers */ };
+enum { HTTP_BODY_LINE_BYTES_MAX = 4096 /* a chunk's size and extensions, or all trailers */ };
 
 struct http_body {
     enum http_body_state state;
