@@ -30,6 +30,7 @@ struct program_machine {
     uint64_t (*now_ns)(void); /* the clock that a turn is called with, read again: for stamps of one moment */
     uint64_t wall_error_ns;   /* how far log_wall_origin_ns (base/log.h) may be from the time of its source */
     uint8_t secret[32];       /* fresh random bytes */
+    void (*beat)(void);       /* shows a watchdog, between parts of long work, that it goes on; may be NULL */
 };
 
 struct program {

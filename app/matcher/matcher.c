@@ -43,6 +43,8 @@ const char *matcher_init(struct matcher **matcher, const struct matcher_config *
             return message;
         }
         modulus_prepare(&m->moduli[i], m->n, config->seed);
+        if (config->beat != NULL)
+            config->beat();
     }
     enum matcher_simd simd = config->simd;
     if (simd == MATCHER_SIMD_AUTO)

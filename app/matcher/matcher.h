@@ -33,6 +33,7 @@ struct matcher_config {
     bool early;                                       /* look for answers before they are complete */
     uint64_t early_risk;                              /* chance of a false early answer a burst, times 2^40 */
     uint8_t seed[MATCHER_SEED_BYTES];                 /* random: draws the unit */
+    void (*beat)(void);                               /* called after each modulus, which may take long; may be NULL */
 };
 
 /* An answer: `count` digits, in order; the digits are the matcher's and valid until the next matcher call. */

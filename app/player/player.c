@@ -119,6 +119,7 @@ const char *player_prepare(const struct program_machine *machine)
     struct matcher_config config;
     player_settings_matcher(&config);
     config.tsc_khz = machine->tsc_khz;
+    config.beat = machine->beat;
     static_assert(sizeof config.seed <= sizeof machine->secret, "enough random bytes");
     memcpy(config.seed, machine->secret, sizeof config.seed);
     return matcher_init(&matcher, &config);

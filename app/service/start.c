@@ -23,6 +23,7 @@ const char *program_start(const struct start_platform *platform)
         .tsc_khz = platform->tsc_khz,
         .now_ns = platform->now_ns,
         .wall_error_ns = platform->wall_error_ns,
+        .beat = platform->beat,
     };
     uint8_t secret[32];
     ASSERT(platform->tsc_khz > 0);

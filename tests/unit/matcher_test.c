@@ -412,6 +412,21 @@ static void matcher_auto_takes_a_variant_it_has_timed(void **state)
     assert_string_equal(answers_of(matcher, "20220217214410"), "20220217214410@14");
 }
 
+static uint32_t beats;
+static void beat(void) { beats++; }
+
+/* Counts beats: an interpreting host needs seconds for each modulus, which the watchdog must not take for a hang. */
+static void matcher_init_beats_after_each_modulus(void **state)
+{
+    (void)state;
+    struct matcher_config config = { .n_digits_max = 256, .constant_count = 4, .beat = beat };
+    memcpy(config.constants, online, sizeof online);
+    struct matcher *matcher;
+    beats = 0;
+    assert_null(matcher_init(&matcher, &config));
+    assert_int_equal(beats, 4);
+}
+
 static void matcher_refuses_n_and_constants_out_of_range(void **state)
 {
     (void)state;
@@ -616,6 +631,7 @@ int main(void)
         cmocka_unit_test(matcher_gives_each_answer_once_when_the_filter_overflows),
         cmocka_unit_test(matcher_variants_agree_on_copies_of_the_moduli),
         cmocka_unit_test(matcher_auto_takes_a_variant_it_has_timed),
+        cmocka_unit_test(matcher_init_beats_after_each_modulus),
         cmocka_unit_test(matcher_added_modulus_finds_what_it_finds_from_the_start),
         cmocka_unit_test(matcher_added_modulus_waits_for_bursts),
         cmocka_unit_test(matcher_add_refuses_and_repeats),
