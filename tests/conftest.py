@@ -14,7 +14,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), str(ROOT / "tools")])
 
 
-LONGREPR_CHARS_MAX = 4000       # that a second try mended, shown at the end
+REASON_CHARS_MAX = 4000         # shown at the end if a second try mended a failure
 PROGRESS_S = 30         # at least so often a run that nobody sees on a terminal says how far it is
 
 # These start first, in this order, since a single test of theirs takes minutes; the last ones are the quickest.
@@ -134,7 +134,9 @@ def write_second_tries(terminalreporter):
         return
     terminalreporter.section("passed on the second try")
     for name, report in passed_then.items():
-        terminalreporter.write_line(f"{name}\n{report.longreprtext[-LONGREPR_CHARS_MAX:]}\n")
+        crash = getattr(report.longrepr, "reprcrash", None)
+        reason = crash.message if crash else report.longreprtext
+        terminalreporter.write_line(f"{name}\n{reason[:REASON_CHARS_MAX]}\n")
 
 
 def pytest_terminal_summary(terminalreporter):
