@@ -58,7 +58,7 @@ def wait_until_it_waits(guest):
 
 def nmi(guest, game, udp):
     wait_until_it_waits(guest)
-    guest.qmp("inject-nmi")
+    guest.inject_nmi()
 
 
 def machine_check(guest, game, udp):
@@ -212,7 +212,7 @@ def empty_the_pools(guest, game, udp):
             time.sleep(0.015)                   # slower than the rate at which HELLOs are answered
     for visitor in visitors:
         visitor.close()
-    guest.qmp("inject-nmi")                     # no GG is received any more
+    guest.inject_nmi()                          # no GG is received any more
 
 
 def pools_were_empty(statistics):

@@ -41,7 +41,7 @@ def test_whole_log_arrives_in_order_to_the_cause(stack):
 def test_trap_arrives_with_registers_and_cause():
     def nmi(guest):
         guest.wait_for("input stream 1 .* refused")
-        guest.qmp("inject-nmi")
+        guest.inject_nmi()
     _, records, receiver = run("", nmi)
     assert records[0].cause == "NMI"
     assert receiver.texts[-1] == "back to Linux: NMI"

@@ -56,7 +56,7 @@ def test_trap_is_dumped_and_resets(word):
 def test_nmi_is_dumped_and_resets():
     with machine("wait") as guest:
         guest.wait_for("waiting for the host")
-        guest.qmp("inject-nmi")
+        guest.inject_nmi()
         guest.wait_reset()
     check_dump(guest.log, r"trap: NMI \(2\)", [])
     assert "trap_wait" in backtrace(guest.log), guest.log

@@ -28,6 +28,7 @@ OVMF = next((p for p in ("/usr/share/ovmf/OVMF.fd", "/usr/share/qemu/OVMF.fd") i
 PR_SET_PDEATHSIG = 1
 # Time for an event that takes a second or two, on a machine that is slow, busy, or stands still for seconds.
 PATIENCE_S = 60
+NMI_TRIES = 10
 
 
 class Timeout(AssertionError):
@@ -132,6 +133,16 @@ class Machine:
         if not found:
             raise Timeout(f"no {pattern!r} within {seconds} s{self._describe()}")
         return found
+
+    def inject_nmi(self):
+        """Injects an NMI, again and again until the guest's log shows a trap.
+
+        An NMI that meets a tick of the watchdog's timer is taken for the tick."""
+        for _ in range(NMI_TRIES):
+            self.qmp("inject-nmi")
+            if self._wait(lambda: "trap: NMI" in self._text, 1):
+                return
+        raise Timeout(f"{NMI_TRIES} NMIs had no effect{self._describe()}")
 
     def wait_reset(self, seconds=PATIENCE_S):
         """Waits until the guest resets the machine. QEMU ends with it."""
