@@ -79,6 +79,7 @@ static struct {
     bool shares; /* the matcher's is stamped: in runs of their own */
 } timed;
 static double timer_cost_cycles, timer_cost_cycles_p99;
+static uint64_t tsc_step_cycles = UINT64_MAX;
 
 static void collect(bool on)
 {
@@ -119,26 +120,29 @@ static int compare(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Returns a quantile, interpolated among equal samples as for grouped data. Some TSCs advance in steps (10 ns on Zen
- * 3), so a sample stands for all durations half a step around its value. */
+/* Returns a quantile. A sample stands for all durations half a step of the TSC around it, so equal samples are spread
+ * over the step. Some TSCs advance in steps of 10 ns. */
 static double quantile(uint64_t *sorted, size_t count, size_t percent)
 {
+    ASSERT(count > 0 && percent < 100 && tsc_step_cycles > 0);
     size_t at = count * percent / 100, first = at, last = at;
     while (first > 0 && sorted[first - 1] == sorted[at])
         first--;
     while (last < count && sorted[last] == sorted[at])
         last++;
-    double low = first > 0 ? (double)(sorted[first - 1] + sorted[at]) / 2 : (double)sorted[at];
-    double high = last < count ? (double)(sorted[last] + sorted[at]) / 2 : (double)sorted[at];
-    return low + (high - low) * ((double)(at - first) + 0.5) / (double)(last - first);
+    double place = ((double)(at - first) + 0.5) / (double)(last - first);
+    return (double)sorted[at] + (place - 0.5) * (double)tsc_step_cycles;
 }
 
-/* Measures the time of two readings around nothing: the median. */
+/* Measures the least step of the TSC, and the time of two readings around nothing. */
 static void timer_calibrate(void)
 {
     enum { N = 10000 };
     static uint64_t cycles[N];
     for (int i = 0; i < N; i++) {
+        uint64_t before = cycles_now(), now = cycles_now();
+        if (now > before && now - before < tsc_step_cycles)
+            tsc_step_cycles = now - before;
         uint64_t from = cycles_now_serialised();
         cycles[i] = cycles_now_serialised() - from;
     }
