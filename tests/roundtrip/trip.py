@@ -35,7 +35,7 @@ SURVEY_SECONDS = 20
 BUILD = (qemu.BUILD / "roundtrip").resolve()       # a disk names its backing file as seen from the disk
 MAC = "52:54:00:70:65:02"               # overlay/setup.sh gives it 10.77.0.2
 USER = "swift"
-BOOT_SECONDS = 900                      # Linux under TCG: 30 to 50 s, several times that beside other tests
+BOOT_SECONDS = 450                      # Linux under TCG: 30 to 50 s, several times that beside other tests
 GAME_SECONDS = 8
 TRAP_SECONDS = 4                        # play before the trap
 CUT_AT = 16                             # a point of install between the entry and the new grub.cfg
@@ -150,6 +150,14 @@ class Trip:
                 break
             time.sleep(1)
         raise Trouble("Linux did not come up" + self.guest._describe())
+
+    def guest_state(self):
+        """Returns where the guest stands and its last words, for who looks for the cause of a failure."""
+        if not self.guest or self.guest.process.poll() is not None:
+            return ""
+        commands = "info status", "info registers"
+        texts = [self.guest.qmp("human-monitor-command", **{"command-line": command}) for command in commands]
+        return "\n" + "".join(texts) + self.guest._describe()
 
     def boot_id(self):
         return self.host.answers()
@@ -341,12 +349,9 @@ def survey(trip):
     uninstall_and_compare(trip, before)
 
 
-def go(name, directory, stack):
-    machine.set_up_namespace()
-    trip = Trip(FIRMWARE[name], directory, stack)
+def go(name, trip):
     if name == "survey":
         survey(trip)
-        trip.say("all as it should be")
         return
     game = start_game(trip, f"round trip {name}")
     config = write_config(trip, game, "game.conf")
@@ -364,17 +369,20 @@ def go(name, directory, stack):
     if name == "bios":
         fly_a_trap(trip, start_game(trip, "round trip, the trap"))
     uninstall_and_compare(trip, before)
-    trip.say("all as it should be")
 
 
 def main():
     with contextlib.ExitStack() as stack:
         BUILD.mkdir(parents=True, exist_ok=True)
         directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="trip-", dir=BUILD))
+        name = sys.argv[1]
+        machine.set_up_namespace()
+        trip = Trip(FIRMWARE[name], directory, stack)
         try:
-            go(sys.argv[1], directory, stack)
+            go(name, trip)
         except (Trouble, AssertionError, subprocess.SubprocessError, OSError) as error:
-            sys.exit(f"trip: {error}")
+            sys.exit(f"trip: {error}{trip.guest_state()}")
+        trip.say("all as it should be")
 
 
 if __name__ == "__main__":
