@@ -1,4 +1,5 @@
-/* lwIP's periodic work, called when it is due, and a better retransmission timer than its own.
+/* lwIP's periodic work, called when it is due, and a better retransmission timer than its own. One defect of lwIP's
+ * persist timer is mended before each tick.
  *
  * lwIP counts ticks of TCP_SLOW_INTERVAL. Its estimator (sa: 8 times the smoothed round trip, sv: 4 times its variance,
  * rto = sa/8 + sv) has no lower bound. The estimator also starts at 3 s, and takes ten samples to come down. This file
@@ -59,6 +60,15 @@ static void estimates_correct(void)
         }
 }
 
+/* Stops the persist timer of connections with nothing left to send. lwIP lets the timer run on if a peer acknowledges
+ * the last byte or the FIN from a probe, and asserts at the next tick. */
+static void persist_correct(void)
+{
+    for (struct tcp_pcb *pcb = tcp_active_pcbs; pcb != NULL; pcb = pcb->next)
+        if (pcb->unsent == NULL)
+            pcb->persist_backoff = 0;
+}
+
 void timers_first_sample(struct tcp_pcb *pcb)
 {
     if (pcb->nrtx == 0) { /* Karn's algorithm: take no sample if the SYN was sent again */
@@ -81,6 +91,7 @@ void timers_run(uint64_t now_ns)
         counters_refresh();
     for (int i = 0; now_ns >= tcp_due_ns; i++) {
         estimates_correct();
+        persist_correct();
         tcp_tmr();
         tcp_due_ns = i < TICKS_LATE_MAX ? tcp_due_ns + tcp_interval_ns : now_ns + tcp_interval_ns;
     }

@@ -438,6 +438,33 @@ static void fin_comes_after_the_last_piece(void **state)
     expect_nothing();
 }
 
+/* Probes of the closed window may carry the last byte of all, as lwIP's do. The peer takes it, and opens the window or
+ * not. */
+static void probe_that_carries_the_last_byte_ends_the_probing(void **state)
+{
+    (void)state;
+    for (int opens = 0; opens <= 1; opens++) {
+        struct peer peer = connected();
+        struct segment segment;
+        feed(&peer, ACK, 0, peer.seq, NULL, 0);
+        expect_nothing();
+        send_letters(&peer, 'x', 1);
+        uint32_t probes = 0, bytes = 0;
+        for (uint32_t ms = 0; ms < 3000 && bytes == 0; ms++) {
+            pass_ms(1);
+            for (; bytes == 0 && sent(&segment); probes++)
+                bytes = segment.bytes;
+        }
+        assert_true(probes > 0);
+        peer.ack += bytes;
+        feed(&peer, ACK, opens ? 0xffff : 0, peer.seq, NULL, 0);
+        expect_nothing();
+        assert_int_equal(transport_unacked_bytes(peer.connection), 1 - bytes);
+        pass_ms(10000);
+        disconnect(&peer);
+    }
+}
+
 /* Takes all transmit buffers for a moment. The message is not lost, and does not wait for a retransmission. */
 static void full_transmit_ring_only_delays(void **state)
 {
@@ -653,6 +680,7 @@ int main(void)
         cmocka_unit_test(retransmission_carries_the_same_bytes),
         cmocka_unit_test(closed_window_is_said_and_nothing_changes),
         cmocka_unit_test(fin_comes_after_the_last_piece),
+        cmocka_unit_test(probe_that_carries_the_last_byte_ends_the_probing),
         cmocka_unit_test(full_transmit_ring_only_delays),
         cmocka_unit_test(many_messages_in_flight_are_all_acknowledged),
         cmocka_unit_test(closing_refuses_messages),
