@@ -26,7 +26,8 @@ static void shift_window(struct matcher *m)
     memmove(m->text, m->text + m->burst_count, MATCHER_HISTORY);
     m->burst_at += m->burst_count;
     for (uint32_t i = 0; i < m->modulus_count; i++)
-        m->hash[i].first_text -= (int32_t)m->burst_count;
+        if ((m->hash_always >> i & 1) != 0) /* the others' tables begin again before they are read */
+            m->hash[i].first_text -= (int32_t)m->burst_count;
     m->burst_count = 0;
     const uint32_t digits = (uint32_t)min_size((m->n + 63) / 32 * 32, MATCHER_HISTORY);
     m->ops->write(m->row + MATCHER_HISTORY - digits, m->text + MATCHER_HISTORY - digits, digits);

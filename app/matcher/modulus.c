@@ -145,7 +145,8 @@ bool modulus_tail_divides(const struct matcher_modulus *c, const uint8_t *end, u
                           struct modulus_tail *tail)
 {
     const uint32_t wanted = (uint32_t)min_size(length, c->tail_digits);
-    ASSERT(tail->digits <= wanted);
+    if (tail->digits > wanted)
+        *tail = (struct modulus_tail){ 0 };
     for (; tail->digits < wanted; tail->digits++)
         tail->sum += (uint64_t)(end[-1 - (ptrdiff_t)tail->digits] - '0') * c->tail_weights[tail->digits];
     return tail->sum <= c->tolerance;

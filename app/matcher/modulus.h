@@ -19,7 +19,7 @@ enum modulus_method {
 };
 
 /* Looks K digits ahead from one position. A start is a candidate if the sum of its digits times weights, plus `offset`,
- * is at most `limit`, modulo 2^32. */
+ * modulo 2^32, is at most `limit`. */
 struct modulus_probe {
     uint32_t digits;       /* K; 0: M is too small to look ahead */
     uint32_t young_digits; /* a start with no more digits so far has no answer within K */
@@ -64,7 +64,8 @@ struct modulus_tail {
     uint64_t sum;
 };
 
-/* Returns true if 2^a 5^b divides the last `length` digits before `end`. Lengths of one end come in growing order. */
+/* Returns true if 2^a 5^b divides the last `length` digits before `end`. `tail` keeps their sum from one length of an end
+ * to the next; a shorter one, which only a false pair brings, has it summed again. */
 bool modulus_tail_divides(const struct matcher_modulus *modulus, const uint8_t *end, uint32_t length,
                           struct modulus_tail *tail);
 

@@ -87,11 +87,24 @@ static void hash_forgets_what_was_before_a_restart(void **state)
     }
 }
 
+static void modulus_tail_takes_the_lengths_of_an_end_in_any_order(void **state)
+{
+    (void)state;
+    static const uint8_t seed[MATCHER_SEED_BYTES] = { 1 }, digits[] = "5016000";
+    static const uint32_t lengths[] = { 5, 4, 7, 3, 4, 1 };
+    assert_true(modulus_read(&modulus, "8000"));
+    modulus_prepare(&modulus, N, seed);
+    struct modulus_tail tail = { 0 };
+    for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++)
+        assert_int_equal(modulus_tail_divides(&modulus, digits + 7, lengths[i], &tail), lengths[i] != 4);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(hash_finds_equal_residues_across_an_edge),
         cmocka_unit_test(hash_forgets_what_was_before_a_restart),
+        cmocka_unit_test(modulus_tail_takes_the_lengths_of_an_end_in_any_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

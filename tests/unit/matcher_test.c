@@ -383,6 +383,21 @@ static uint64_t play_stream_of_copies(const struct matcher_config *config, uint3
     return hash;
 }
 
+/* Plays more digits than a table of residues has places. */
+static void matcher_state_holds_after_many_digits(void **state)
+{
+    (void)state;
+    for (enum matcher_simd simd = MATCHER_SIMD_SCALAR; simd <= MATCHER_SIMD_AVX512; simd++) {
+        if (!matcher_simd_usable(simd))
+            continue;
+        struct matcher *matcher = matcher_online(simd);
+        for (uint32_t digits = 0; digits <= 2 * MODULUS_PLACES; digits += 42) {
+            answers_of(matcher, "104648257118348370704723119314159265358979");
+            matcher_check_state(matcher);
+        }
+    }
+}
+
 static void matcher_variants_agree_on_copies_of_the_moduli(void **state)
 {
     static const char *const moduli[] = { "104648257118348370704723119", "20220217214410", "92233720368547758",
@@ -629,6 +644,7 @@ int main(void)
         cmocka_unit_test(matcher_gives_no_early_answer_after_a_run_of_zeros),
         cmocka_unit_test(matcher_long_search_returns_in_between),
         cmocka_unit_test(matcher_gives_each_answer_once_when_the_filter_overflows),
+        cmocka_unit_test(matcher_state_holds_after_many_digits),
         cmocka_unit_test(matcher_variants_agree_on_copies_of_the_moduli),
         cmocka_unit_test(matcher_auto_takes_a_variant_it_has_timed),
         cmocka_unit_test(matcher_init_beats_after_each_modulus),
