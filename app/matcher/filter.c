@@ -7,9 +7,9 @@
 #include "base/assert.h"
 #include "base/bytes.h"
 
-/* Returns true if a modulus may have a probe at this position. The sum from a start that is too young for an answer is
- * no harm, except one of nothing but zeros: 0, which looks like a candidate. Therefore a lane is cold up to the last
- * beginning of a group before its position: that must be reached before the starts get old enough. */
+/* Returns true if a modulus may have a probe at this position. The sum over zeros alone looks like a candidate's.
+ * Therefore a lane is cold from its position back to the first beginning of a group: no sum there can be a candidate's.
+ * At least one digit must lie in between, and at most young_digits: no start there is old enough for an answer. */
 static bool probe_may_end(const struct modulus_probe *probe, uint32_t end)
 {
     const uint32_t into_group = (end + FILTER_GROUP_BEFORE) % FILTER_GROUP;
@@ -53,8 +53,9 @@ static int32_t bottom_group(uint32_t n, uint32_t end)
     return (oldest + MATCHER_N_DIGITS_MAX) / FILTER_GROUP - MATCHER_N_DIGITS_MAX / FILTER_GROUP;
 }
 
-/* Returns the weight of a digit, counted from the block's first, for a probe. If it shares one with the digit behind
- * the position, that one counts as well: the probe is then one from there, K - 1 digits ahead. */
+/* Returns the weight of a digit, counted from the block's first, for a probe. At an odd position the last digit shares
+ * its weight with the digit behind the position. That digit counts as well: the probe then looks K - 1 digits ahead,
+ * from behind it. */
 static uint32_t weight_at(const struct modulus_probe *probe, uint32_t n, uint32_t end, int32_t digit)
 {
     const int32_t index = (int32_t)end - digit;

@@ -1,5 +1,6 @@
 /* The look-ahead filter's tables and the state of a pass. app/matcher/README.md, "Filter". Digits are taken backwards,
- * in groups of eight: group g is the digits 8 g - 4 .. 8 g + 3 of the block. (4, because of probe_may_end.) */
+ * in groups of eight: group g is the digits 8 g - 4 .. 8 g + 3 of the block. The shift by 4 makes 256, the block's end,
+ * a position that probe_may_end allows. */
 #pragma once
 
 #include "app/matcher/modulus.h"
@@ -45,7 +46,7 @@ struct filter {
     /* Partial sums: of each start in the window, what it adds to a probe's sum, known before the burst. The upper 16
      * bits of each, two a word, group after group from the newest on. */
     uint32_t cache_words;   /* one probe's share: enough for N digits, in whole vectors */
-    uint32_t cache_limit;   /* the upper 16 bits of the largest limit, and 1; twice */
+    uint32_t cache_limit;   /* the upper 16 bits of the largest limit, plus 1, in both halves of the word */
     uint32_t cache_vectors; /* vectors that idle time fills */
     uint32_t cached;        /* vectors that are filled now */
     _Alignas(64) uint32_t cache[FILTER_PROBES_MAX * (MATCHER_N_DIGITS_MAX / 2 + FILTER_LANES_MAX)];

@@ -195,8 +195,9 @@ static enum search_state hash_search_continue(struct matcher *m)
     return SEARCH_ON;
 }
 
-/* Queues the answers that begin at a candidate and end in after + 1 .. last; `sum` is that of its digits up to `after`.
- * Behind a multiple of M, the next K digits make one only if they are zeros. */
+/* Queues the answers that begin at a candidate and end in after + 1 .. last; `sum` is that of its digits up to `after`,
+ * and a sum of at most `tolerance` means a multiple of m. With tail_digits of 1 at most, M is m times 1, 2, 5 or 10.
+ * Then the next K digits behind a multiple make another one only if they are zeros. */
 HOT static void verify(struct matcher *m, uint32_t i, uint32_t start, uint64_t sum, uint32_t after, uint32_t last)
 {
     const struct matcher_modulus *c = &m->moduli[i];
@@ -226,8 +227,11 @@ static uint32_t batch_end(const struct matcher *m, uint32_t i)
     return end;
 }
 
-/* Hashes a modulus with too many candidates for the rest of the burst, from a text index on. In the window's turn the
- * answers from the block are queued already: up to the batch's end, or to where the block's turn has overflowed. */
+/* Hashes a modulus with too many candidates for the rest of the burst, from a text index on. `filtered_to` depends on
+ * the turn, as the filter has queued answers from the block:
+ *   block's turn, or the whole at once    up to `from`
+ *   window's turn                         up to the batch's end
+ *   window's turn, overflowed before      up to where the block's turn has overflowed */
 static NOT_HOT void overflow(struct matcher *m, uint32_t i, uint32_t from)
 {
     struct burst_search *s = &m->search;
@@ -331,7 +335,7 @@ static bool hash_next_modulus(struct matcher *m)
     while (s->modulus < m->modulus_count) {
         const uint32_t i = s->modulus++;
         if ((s->hashed >> i & 1) == 0 || hash_covers(&m->hash[i], s->from + 1))
-            continue; /* the filter's; or it has overflowed at the block's beginning, and is done */
+            continue; /* filtered; or overflowed at the block's beginning, and hashed in that turn */
         hash_search_begin(m, i, s->from, s->to);
         return true;
     }
@@ -450,5 +454,9 @@ void matcher_check_state(const struct matcher *m)
         ASSERT(s->open || (m->hash_always >> i & 1) == 0 || reached == end);
     }
     filter_check(&m->filter);
+    for (uint32_t k = 0; k < m->filter.probe_count; k++) {
+        const struct filter_probe *probe = &m->filter.probe[k];
+        ASSERT((uint32_t)(probe->next - probe->end) <= m->moduli[probe->modulus].probe.digits);
+    }
     early_check(m);
 }

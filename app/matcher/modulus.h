@@ -64,8 +64,8 @@ struct modulus_tail {
     uint64_t sum;
 };
 
-/* Returns true if 2^a 5^b divides the last `length` digits before `end`. `tail` keeps their sum from one length of an end
- * to the next; a shorter one, which only a false pair brings, has it summed again. */
+/* Returns true if 2^a 5^b divides the last `length` digits before `end`. `tail` keeps their sum from one length of an
+ * end to the next; a shorter one, which only a false pair brings, has it summed again. */
 bool modulus_tail_divides(const struct matcher_modulus *modulus, const uint8_t *end, uint32_t length,
                           struct modulus_tail *tail);
 

@@ -44,7 +44,8 @@ struct burst_search {
     uint32_t hashed;   /* bits: moduli that are hashed in this burst from hashed_from[] on */
     uint32_t hashed_from[MATCHER_MODULUS_COUNT_MAX];
     uint32_t overflowed; /* bits: moduli that have just joined these */
-    /* Answers that end up to here, and begin in the burst or FILTER_GROUP_BEFORE digits before, are the filter's. */
+    /* Answers that end up to here, and begin in the burst or FILTER_GROUP_BEFORE digits before, have been queued by the
+     * filter: the hash skips them. */
     uint32_t filtered_to[MATCHER_MODULUS_COUNT_MAX];
     uint32_t budget[MATCHER_MODULUS_COUNT_MAX];
     uint32_t queued, given;
@@ -161,6 +162,6 @@ void early_settle(struct matcher *m);     /* counts pending ones whose end has c
 bool early_step(struct matcher *m);       /* one slice; true while there is more */
 bool exact_check_step(struct matcher *m); /* the same */
 void early_check(const struct matcher *m);
-/* Times the usable variants (simd.c), with 20 ms for all of them, and returns the fastest one. */
+/* Times each usable variant for 5 ms (simd.c), and returns the fastest one. */
 enum matcher_simd simd_fastest(struct matcher *m, uint64_t tsc_khz);
 const struct simd_ops *simd_ops_of(enum matcher_simd simd);
