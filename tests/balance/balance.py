@@ -123,7 +123,7 @@ def configuration(machines, folder):
 
 
 def balancer_rows(folder):
-    """Returns {name: row} of the backend, as HAProxy's `show stat` tells."""
+    """Returns {name: row} of the backend, from HAProxy's `show stat`."""
     with socket.socket(socket.AF_UNIX) as client:
         client.connect(f"{folder}/stats")
         client.sendall(b"show stat\n")
@@ -133,7 +133,7 @@ def balancer_rows(folder):
 
 
 def wait_for(condition, what):
-    """Waits for a state that others bring about; raises if it does not come."""
+    """Waits until the condition is true; raises after PATIENCE_S."""
     deadline = time.monotonic() + PATIENCE_S
     while not condition():
         if time.monotonic() > deadline:
@@ -142,7 +142,8 @@ def wait_for(condition, what):
 
 
 def has_state(folder, name, state):
-    """Returns true if a machine is UP or DOWN by a check: before the first one HAProxy takes all for UP."""
+    """Returns true if a check has found the machine UP or DOWN. Before the first check HAProxy takes every machine for
+    UP."""
     try:
         row = balancer_rows(folder)[name]
     except (OSError, KeyError):
@@ -151,7 +152,8 @@ def has_state(folder, name, state):
 
 
 def go_through(machines, folder):
-    """Does to each machine what may happen to it, and waits until the balancer has noticed, and has it back."""
+    """Ends one machine with GG, kills one, and freezes one. Waits each time until HAProxy has marked it DOWN, and then
+    UP again."""
     a, b, c = machines
     control_channel.Client(a.control[0], control_channel.key_from_text(KEY), a.control[1], timeout_s=5).gg()
     a.wait_end()

@@ -1,4 +1,4 @@
-"""docs/balance.md: no request fails while one machine goes home, one is killed and one stands still for 5 s."""
+"""docs/balance.md: no request fails while one machine ends with GG, one is killed, and one is frozen for 5 s."""
 import json
 import pathlib
 import shutil

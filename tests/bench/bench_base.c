@@ -4,7 +4,7 @@
  *
  * Between two CPUs (the first two that this program may use), half of a round trip of one number:
  *
- *     line                  through one word on a cache line each way: what the machine takes to move a line
+ *     line                  through one word on a cache line each way: the machine's time to move a cache line
  *     spsc                  base/spsc.h, a record of 8 bytes
  *     spsc-boost            boost::lockfree::spsc_queue of 64-bit numbers (bench_base_boost.cpp)
  *

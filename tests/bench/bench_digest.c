@@ -71,7 +71,7 @@ static void openssl_rounds(const void *low)
     }
 }
 
-/* Works on so many chains until all have done ROUNDS. */
+/* Runs `count` chains side by side until each has done ROUNDS rounds. */
 static void chains_rounds(const void *count)
 {
     static struct chain chains[SHA256_LANES_MAX];

@@ -2,8 +2,8 @@
 """Runs bench_digest, and programs of the distribution on the same data; prints a table, writes build/bench/digest.json.
 
 `make bench-digest` runs this program. Each row is measured REPEAT times, the rows in turn; the table keeps the least
-median time, because other work on the machine only adds time. QUICK=1 measures a tenth. Programs that are not installed
-are left out, and said so: Go's rows need the package golang-go."""
+median time, because other work on the machine only adds time. QUICK=1 measures a tenth. A program that is not installed
+is left out, and a line says so: Go's rows need the package golang-go."""
 import os
 import pathlib
 import shutil
@@ -22,8 +22,8 @@ FILE_BYTES = 64 << 20
 GO = ROOT / "tests/bench/bench_digest.go"
 TOOLS = {"coreutils/sha256sum": ["sha256sum"], "coreutils/base64": ["base64", "-w0"]}
 
-# The figures asked for: a row, the row it is compared with (None: a figure), and the factor. A time is at most, a rate
-# at least so much.
+# The figures asked for: a row, the row it is compared with (None: none), and the factor, or the figure itself. The
+# bound is the most for a time, and the least for a rate.
 ASKED = [("round/1-chains", "openssl/round", 0.8), ("round/4-chains", "openssl/round", 0.55),
          ("nabhash", "nabhash/bound", 0.85), ("mercha/avx2", None, 1.5), ("base64", None, 5.0)]
 

@@ -43,7 +43,7 @@ def measure(moduli, simd, n, burst, mode, bursts):
 
 
 class Table:
-    """Measures rows, keeps them, and gives their text."""
+    """Measures rows, keeps them, and returns their text."""
 
     def __init__(self):
         self.rows = Rows(OUT)

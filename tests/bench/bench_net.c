@@ -71,12 +71,12 @@ static uint8_t received_flags = VIRTIO_NET_HDR_F_DATA_VALID;
 
 /* ---- The clock ---- */
 
-/* One line, which timed_begin brings in: what is timed is not to wait for the benchmark's own when caches are cold. */
+/* One cache line. timed_begin loads it, so that the timed code does not wait for this data when caches are cold. */
 static struct {
     _Alignas(64) uint64_t began_cycles, kicked_cycles;
     uint64_t matcher_from_cycles, matcher_cycles;
     bool counting, collecting, kick_ends;
-    bool shares; /* the matcher's is stamped: in runs of their own */
+    bool shares; /* the matcher's part is timed too, which takes runs of its own */
 } timed;
 static double timer_cost_cycles, timer_cost_cycles_p99;
 static uint64_t tsc_step_cycles = UINT64_MAX;
@@ -355,7 +355,7 @@ static void burst_draw(uint8_t *burst)
     mpz_clears(value, constant, power, NULL);
 }
 
-/* All that will be wanted, before anything is timed: in a game nobody draws numbers on this CPU. */
+/* All bursts of a run. They are drawn before the first timed part: in a game nobody draws numbers on this CPU. */
 static uint8_t (*bursts)[DIGITS];
 static size_t burst_count, burst_next;
 
@@ -419,7 +419,7 @@ enum matcher_step __wrap_matcher_next(struct matcher *matcher, struct matcher_an
     return __real_matcher_next(matcher, answer);
 }
 
-static uint64_t before_cycles, after_cycles; /* the last burst's: up to the matcher, and behind it */
+static uint64_t before_cycles, after_cycles; /* the last burst's time before the matcher, and after it */
 
 static uint64_t time_burst(bool cold)
 {
@@ -436,7 +436,7 @@ static uint64_t time_burst(bool cold)
     }
     deliver(frame, bytes);
     uint64_t turn_ns = now_ns;
-    timed.matcher_cycles = 0; /* idle time may have rehearsed */
+    timed.matcher_cycles = 0; /* a rehearsal in idle time may have set it */
     timed_begin(true);
     player_turn(turn_ns);
     uint64_t cycles = timed_end();
@@ -459,7 +459,7 @@ enum row { SEGMENT_IN, ANSWER_OUT, BURST, BULK };
 static uint64_t time_one(enum row row, bool cold, int connection)
 {
     now_ns += STEP_NS;
-    trace_stamp(TRACE_FRAME_SEEN); /* the loop's, with its clock */
+    trace_stamp(TRACE_FRAME_SEEN); /* as the main loop does */
     return row == SEGMENT_IN   ? time_segment_in(cold)
            : row == ANSWER_OUT ? time_answer_out(cold, connection)
            : row == BULK       ? time_bulk(cold)

@@ -18,7 +18,7 @@ def commit():
 
 
 class Rows:
-    """Written at each row: a run that is broken off leaves what it has."""
+    """The rows of one run. The file is written at each row, so that a run that is broken off leaves its rows."""
 
     def __init__(self, out):
         self.out, self.machine, self.commit, self.rows = out, machine(), commit(), []

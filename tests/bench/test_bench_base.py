@@ -1,4 +1,4 @@
-"""Each row of bench_base measures something; how much is `make bench-base`'s business."""
+"""Each row of bench_base prints figures. `make bench-base` measures them."""
 import subprocess
 
 import pytest

@@ -24,7 +24,7 @@ GROWTH_MAX = 1.05
 
 
 @pytest.fixture(scope="module", autouse=True)
-def program_of_today():
+def current_program():
     """Builds bench_net, so that no older program is counted. In `make check` the program is up to date. Workers take
     turns."""
     clean = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")}
