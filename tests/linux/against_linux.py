@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 """Our TCP against Linux': a table of paths, each played Linux to Linux, ours to Linux and Linux to ours (interop.c).
 
-    against_linux.py [NAME ...]      all of it, or the rows named; prints a table
+    against_linux.py [NAME ...]      all rows, or the rows named; prints a table
 
-A row passes if every byte arrived and ours took at most 1.5 times as long as Linux to Linux, over the same seeds. The
-table compares geometric means, because one loss at the wrong moment costs more than all other losses. Runs of a row go
-in parallel if the path limits them, and one by one if the processor does."""
+A row passes if every byte arrived, and our TCP took at most 1.5 times as long as Linux to Linux over the same seeds.
+The table compares geometric means, because one loss at the wrong moment costs more than all other losses. Runs of a
+row go in parallel if the path limits them, and one by one if the processor does."""
 import argparse
 import concurrent.futures
 import dataclasses

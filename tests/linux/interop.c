@@ -7,11 +7,11 @@
  *     bytes=10485760   seed=1   give_up_s=120
  *     lose=0 repeat=0 reorder=0   in 10,000 packets of each direction   delay_us=1000   one way
  *     mbit=200 queue=256          the line, and the packets that may wait before it; mbit=0: no limit
- *     window=0                    the receiver's buffer; 0: Linux' own choice, and ours of 6 MiB
+ *     window=0                    the receiver's buffer; 0: Linux chooses, and our TCP has 6 MiB
  *
- * Our TCP delays ACKs here, as Linux does. Otherwise the library would acknowledge each packet before the application
- * has read the packet, and announce the window that reading opens in another ACK. Through a small window each loss of
- * that ACK costs a probe's 200 ms.
+ * Our TCP delays ACKs here, as Linux does. Without the delay the library acknowledges each packet before the
+ * application has read the packet. The window that reading opens then takes another ACK. Through a small window each
+ * loss of that ACK costs a probe's 200 ms.
  *
  * The sender connects, sends, half-closes and waits for the receiver's FIN; the receiver checks each byte. Prints the
  * seconds from connect to that FIN, and the counters of the path. */
@@ -136,7 +136,7 @@ static int tun_open(uint32_t address)
     return tun;
 }
 
-/* Chooses CUBIC: Linux' default, and our stack's, however this machine is set. */
+/* Opens a socket with CUBIC, whatever this machine's default is: CUBIC is the default of Linux and of our stack. */
 static int linux_socket(void)
 {
     int s = socket(AF_INET, SOCK_STREAM, 0);
@@ -331,7 +331,8 @@ static void end_give(struct end *end, const uint8_t *packet, uint32_t bytes, uin
     }
 }
 
-static void end_hear(struct end *end)
+/* Reads the time that the endpoint's process has taken. */
+static void end_read_report(struct end *end)
 {
     if (end->report < 0 || end->done)
         return;
@@ -355,7 +356,7 @@ static void wait_for_more(uint64_t now_ns)
     ppoll(fds, 4, &timeout, NULL);
     for (int i = 0; i < 2; i++)
         if (fds[2 + i].revents != 0)
-            end_hear(&ends[i]);
+            end_read_report(&ends[i]);
 }
 
 static void play(void)

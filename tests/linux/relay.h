@@ -1,13 +1,13 @@
 /* The path between two endpoints, in real time. Delays, loses, repeats and reorders IP packets by a seed, over a line
  * of a given rate with a queue before it. Knows no sockets: packets in, packets out.
  *
- * The n-th packet of a direction meets the same fate in each run of a seed. */
+ * The n-th packet of a direction gets the same faults in each run of a seed. */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { RELAY_PACKET_BYTES_MAX = 1500, RELAY_FLIGHTS_MAX = 16384 };
+enum { RELAY_PACKET_BYTES_MAX = 1500, RELAY_PACKETS_MAX = 16384 };
 
 /* Chances in 10,000 a packet and direction. */
 struct relay_faults {
@@ -23,7 +23,7 @@ struct relay_direction {
     uint64_t packets, bytes, lost, overflowed, repeated, reordered;
 };
 
-struct relay_flight {
+struct relay_packet {
     uint64_t due_ns, order;
     uint16_t slot, bytes;
     uint8_t to;
@@ -34,16 +34,16 @@ struct relay {
     struct relay_direction directions[2]; /* by the end that sends */
     uint64_t order;
     uint32_t count;
-    struct relay_flight heap[RELAY_FLIGHTS_MAX]; /* the earliest first */
-    uint16_t free_slots[RELAY_FLIGHTS_MAX];      /* the first `count` are taken */
-    uint8_t data[RELAY_FLIGHTS_MAX][RELAY_PACKET_BYTES_MAX];
+    struct relay_packet heap[RELAY_PACKETS_MAX]; /* the earliest first */
+    uint16_t free_slots[RELAY_PACKETS_MAX];      /* the first `count` are taken */
+    uint8_t data[RELAY_PACKETS_MAX][RELAY_PACKET_BYTES_MAX];
 };
 
 void relay_init(struct relay *relay, const struct relay_faults *faults, uint64_t seed);
 void relay_put(struct relay *relay, uint32_t from, const uint8_t *data, uint32_t bytes, uint64_t now_ns);
 
-/* Returns the packet that has arrived first, valid until the next relay_put; NULL: none has arrived yet. */
+/* Returns the packet that arrived first, valid until the next relay_put. Returns NULL if none has arrived yet. */
 const uint8_t *relay_get(struct relay *relay, uint32_t *to, uint32_t *bytes, uint64_t now_ns);
 
-/* Returns the time at which the next packet arrives; UINT64_MAX: none is on its way. */
+/* Returns the time at which the next packet arrives, or UINT64_MAX if none is in transit. */
 uint64_t relay_next_ns(const struct relay *relay);

@@ -10,7 +10,7 @@ from tests.linux import against_linux
 ROWS = [row for row in against_linux.ROWS if row.check_bytes]
 
 
-def why_not():
+def skip_reason():
     if not os.access("/dev/net/tun", os.R_OK | os.W_OK):
         return "/dev/net/tun does not open here"
     done = subprocess.run([*against_linux.unshare(), "true"], capture_output=True, text=True)
@@ -19,7 +19,7 @@ def why_not():
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_ours_against_linux(row):
-    if reason := why_not():
+    if reason := skip_reason():
         pytest.skip(reason)
     took = against_linux.play(row, range(1, 7), row.check_bytes)
     if max(against_linux.ratios(took)) > against_linux.RATIO_MAX:       # a busy machine gets more runs, other seeds
