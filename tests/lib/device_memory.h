@@ -1,4 +1,4 @@
-/* kernel/memory/memory.h for hosted programs: memory_take from the heap, remembered. */
+/* kernel/memory/memory.h for hosted programs: memory_take allocates from the heap, and keeps a list of its blocks. */
 #pragma once
 
 #include <stdbool.h>

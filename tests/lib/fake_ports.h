@@ -1,4 +1,5 @@
-/* The I/O ports of a unit test: bytes that keep what is written. A test changes the bytes, or takes ports over. */
+/* The I/O ports of a unit test: bytes that keep what is written. A test changes the bytes, or sets functions for reads
+ * and writes. */
 #pragma once
 
 #include <stdint.h>
@@ -9,7 +10,7 @@ extern uint8_t fake_ports[FAKE_PORT_COUNT + 4]; /* an access at the last port ma
 /* Returns what a read of `bytes` bytes finds; `kept` is what stands in fake_ports. NULL: reads find `kept`. */
 extern uint32_t (*fake_ports_read)(uint16_t port, uint32_t bytes, uint32_t kept);
 
-/* Sees each write, after fake_ports has changed. NULL: nobody does. */
+/* Is called after each write to fake_ports. May be NULL. */
 extern void (*fake_ports_written)(uint16_t port, uint32_t bytes, uint32_t value);
 
 /* Fills fake_ports with `value`, and forgets both functions. Absent ports read 0xff. */

@@ -41,7 +41,8 @@ static bool copy_in(struct netdev_faults *self, struct frame *to, const struct f
     return true;
 }
 
-/* Takes the next frame from below that is not lost, and copies it to a buffer of ours. False: there is none. */
+/* Takes the next frame from below that is not lost, and copies it to this device's buffer. Returns false if there is
+ * none. */
 static bool take_from_below(struct netdev_faults *self, struct frame *frame)
 {
     struct frame given;

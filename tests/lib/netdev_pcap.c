@@ -1,4 +1,4 @@
-/* Frames go through untouched, in the buffers of the device below; what passes is written down.
+/* Passes frames on unchanged, in the buffers of the device below, and writes each to the file.
  * Format: draft-ietf-opsawg-pcap, "PCAP Capture File Format"; the variant with nanoseconds. */
 #include "tests/lib/netdev_pcap.h"
 
@@ -12,7 +12,7 @@ static void frame_write(struct netdev_pcap *self, const uint8_t *data, uint32_t 
     uint32_t head[4] = { (uint32_t)(now_ns / 1000000000), (uint32_t)(now_ns % 1000000000), bytes, bytes };
     fwrite(head, sizeof head, 1, self->file);
     fwrite(data, bytes, 1, self->file);
-    fflush(self->file); /* so that it is all there after a crash */
+    fflush(self->file); /* so that the file is complete after a crash */
 }
 
 static bool pcap_rx_borrow(struct netdev *device, struct frame *frame)

@@ -61,7 +61,7 @@ static bool tap_tx_publish(struct netdev *self, struct tx_buffer *buffer, uint32
         .csum_offset = csum_offset,
     };
     struct iovec parts[2] = { { &header, header_bytes }, { buffer->data, bytes } };
-    /* Other errors are as if it were lost on the wire. */
+    /* Other errors count as a loss on the wire. */
     return writev(fd, parts, 2) == (ssize_t)(header_bytes + bytes) || errno != EAGAIN;
 }
 

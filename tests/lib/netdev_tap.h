@@ -5,7 +5,7 @@
 
 struct netdev_tap_config {
     const char *name;              /* the interface's; a missing interface is made, which needs CAP_NET_ADMIN */
-    uint8_t mac[NETDEV_MAC_BYTES]; /* ours; Linux's end has one of its own */
+    uint8_t mac[NETDEV_MAC_BYTES]; /* the stack's; Linux's end has one of its own */
     bool offload;                  /* partial checksums both ways, as in virtio-net with CSUM and GUEST_CSUM */
 };
 

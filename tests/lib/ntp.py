@@ -1,6 +1,6 @@
 """NTP from outside: a client that measures by the kernel's stamps, and programs of others (tools/setup.sh brings them).
 
-Installed, chronyd and ntpd would be started: they lie below build/third-party."""
+chronyd and ntpd are unpacked below build/third-party, because an installed package would start them."""
 import contextlib
 import dataclasses
 import os
@@ -38,9 +38,9 @@ def stamp_s(stamp):
 @dataclasses.dataclass(frozen=True)
 class Reply:
     data: bytes
-    offset_s: float             # the server's clock less ours
+    offset_s: float             # the server's clock less this host's
     delay_s: float              # on the way, there and back
-    round_trip_s: float         # from our frame to its
+    round_trip_s: float         # from the request's frame to the reply's
 
     @property
     def leap(self):
@@ -64,7 +64,7 @@ class Reply:
 
 
 class Probe:
-    """One client. Its stamps are those of this host's network device: no delay of Python's is in them."""
+    """One client. Its stamps are those of this host's network device, and hold no delay of Python's."""
 
     def __init__(self, address, port=PORT):
         self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -104,7 +104,7 @@ class Probe:
                      seen_s - sent_s)
 
     def wait_for(self, wanted, seconds=PATIENCE_S):
-        """Asks until a reply is as wanted, and returns it."""
+        """Asks until `wanted(reply)` is true, and returns that reply."""
         end = time.monotonic() + seconds
         reply = None
         while time.monotonic() < end:
@@ -122,7 +122,7 @@ def run(*words, seconds=PATIENCE_S):
 
 
 def chronyd_offset_s(address, directory, port=PORT):
-    """Returns how far chronyd finds its clock from a server's. Its clock stays as it is."""
+    """Returns the offset of this host's clock that chronyd measures against a server. Does not set the clock."""
     text = run(CHRONYD, "-Q", "-t", 30, "-u", "root", f"server {address} port {port} iburst maxsamples 4",
                f"pidfile {directory}/chronyd-client.pid", "cmdport 0", "bindcmdaddress /")
     found = re.search(r"System clock wrong by (\S+) seconds", text)
@@ -131,7 +131,7 @@ def chronyd_offset_s(address, directory, port=PORT):
 
 
 def ntpdate_offset_s(address):
-    """Returns what ntpsec's ntpdate and ntpdig find, and the strata that they show."""
+    """Returns the offsets that ntpsec's ntpdate and ntpdig measure, and the strata that they print."""
     found = [re.search(r"\+0000\) (\S+) \+/- \S+ (\S+) s(\d+) no-leap", run(program, *words, address))
              for program, *words in (("ntpdate", "-q"), ("ntpdig",))]
     assert all(found), found
@@ -140,7 +140,7 @@ def ntpdate_offset_s(address):
 
 @contextlib.contextmanager
 def chronyd_server(address, directory, stratum=8):
-    """Serves this host's clock by chronyd, which leaves the clock alone."""
+    """Serves this host's clock by chronyd, which does not set the clock."""
     words = [CHRONYD, "-n", "-x", "-u", "root", f"local stratum {stratum}", "allow all", f"bindaddress {address}",
              f"pidfile {directory}/chronyd.pid", "cmdport 0", "bindcmdaddress /"]
     with open(f"{directory}/chronyd.log", "w", encoding="utf-8") as log, \
@@ -155,7 +155,7 @@ def chronyd_server(address, directory, stratum=8):
 
 @contextlib.contextmanager
 def ntpd_client(address, directory):
-    """Runs ntpsec's ntpd as a client of a server. Its clock stays as it is; ntpq may ask it from this host."""
+    """Runs ntpsec's ntpd as a client of a server. Does not set the clock. ntpq may query ntpd from this host."""
     configuration = pathlib.Path(directory) / "ntp.conf"
     configuration.write_text(f"disable ntp\nrestrict default nomodify\nrestrict 127.0.0.1\n"
                              f"server {address} iburst minpoll 3\n")

@@ -8,13 +8,13 @@ def make_recording(path, contest_round, bursts, **stream):
     """Writes the file; returns its digits."""
     source, ns, text = Stream(contest_round, "recording", **stream), 1_700_000_000 * 10**9, ""
     with open(path, "w", encoding="ascii") as file:
-        def tell(**fields):
+        def write(**fields):
             file.write(json.dumps(fields) + "\n")
-        tell(kind="contest", n=contest_round.n, constants=[str(m) for m in contest_round.constants],
-             told=len(contest_round.told))
+        write(kind="contest", n=contest_round.n, constants=[str(m) for m in contest_round.constants],
+              told=len(contest_round.told))
         for _ in range(bursts):
             burst = source.next_burst()
             ns += round(burst.pause_s * 1e9)
-            tell(kind="burst", index=burst.index, position=burst.position, digits=burst.digits, ns=ns)
+            write(kind="burst", index=burst.index, position=burst.position, digits=burst.digits, ns=ns)
             text += burst.digits
     return text

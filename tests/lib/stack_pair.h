@@ -1,4 +1,5 @@
-/* Two stacks and the network between them, in memory and virtual time. The test decides the fate of each packet. */
+/* Two stacks and the network between them, in memory and virtual time. The test may lose, delay or change each
+ * packet. */
 #pragma once
 
 #include <stdbool.h>

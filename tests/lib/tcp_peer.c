@@ -427,7 +427,7 @@ void peer_read(struct peer *p, uint32_t seq, uint32_t bytes)
     peer_step(p);
 }
 
-/* ---- Looking ---- */
+/* ---- Checks ---- */
 
 bool peer_take(struct peer *p, struct seen *s)
 {

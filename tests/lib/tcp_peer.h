@@ -15,11 +15,11 @@
 #include "net/tcp/wire.h"
 
 enum {
-    PEER_STACK_ADDRESS = 0x0a000001, /* 10.0.0.1, ours */
+    PEER_STACK_ADDRESS = 0x0a000001, /* 10.0.0.1, the stack's */
     PEER_ADDRESS = 0x0a000102,       /* 10.0.1.2, through the gateway */
     PEER_GATEWAY = 0x0a0000fe,
     PEER_PORT = 7,
-    PEER_STACK_PORT = 80,  /* the port of our listener */
+    PEER_STACK_PORT = 80,  /* the port of the stack's listener */
     PEER_ISS = 0xfffff000, /* the peer's: wraps soon */
 };
 
@@ -114,7 +114,7 @@ void neighbour_old_address_is_silent(struct net_stack *stack, uint32_t address);
 /* Sends the gateway's ARP reply, with a MAC that ends with `last`. Packets that waited for the reply leave. */
 void peer_send_arp_reply(struct peer *p, uint8_t last);
 
-/* Sends an ICMP error that quotes a segment of ours: 8 bytes of its header, `seq` relative. */
+/* Sends an ICMP error that quotes a segment of the stack: 8 bytes of its header, `seq` relative. */
 void peer_send_icmp(struct peer *p, uint8_t type, uint8_t code, uint16_t mtu, uint32_t seq);
 uint8_t peer_pattern(uint32_t seq);       /* the peer's byte at this relative sequence */
 uint8_t peer_stack_pattern(uint32_t seq); /* the stack's byte, with which its payload is compared */

@@ -33,7 +33,7 @@ static uint8_t status_read(struct virtio_bus *bus)
     model->register_reads++;
     if (model->reset_reads_left > 0) {
         model->reset_reads_left--;
-        return VIRTIO_STATUS_ACKNOWLEDGE; /* whatever it was; not 0 yet */
+        return VIRTIO_STATUS_ACKNOWLEDGE; /* anything except 0, until the reset is complete */
     }
     return model->status;
 }
@@ -61,7 +61,7 @@ static void status_write(struct virtio_bus *bus, uint8_t status)
     if ((status & VIRTIO_STATUS_DRIVER) && !(status & VIRTIO_STATUS_ACKNOWLEDGE))
         violate(model, "DRIVER before ACKNOWLEDGE (§3.1.1)");
     if ((status & VIRTIO_STATUS_FEATURES_OK) && model->bus.legacy)
-        violate(model, "FEATURES_OK told to a legacy device (§3.1.2)");
+        violate(model, "FEATURES_OK written to a legacy device (§3.1.2)");
     if ((status & VIRTIO_STATUS_FEATURES_OK) && (model->accepted & model->required) != model->required)
         status &= (uint8_t)~VIRTIO_STATUS_FEATURES_OK;
     if (status & VIRTIO_STATUS_DRIVER_OK) {
@@ -139,7 +139,7 @@ static uint32_t config_read(struct virtio_bus *bus, uint16_t offset, uint8_t byt
     model->register_reads++;
     if (offset + bytes > bus->config_bytes)
         violate(model, "configuration read behind its end (§2.5.1)");
-    /* A reading while the configuration changes is worthless. */
+    /* A value read while the configuration changes is garbage. */
     if (offset < 6 && bytes == 1)
         return model->generation_changes_left ? 0xee : model->mac[offset];
     if (offset == VIRTIO_NET_CONFIG_STATUS && bytes == 2)
@@ -189,7 +189,7 @@ void virtio_model_init(struct virtio_model *model, enum virtio_model_kind kind)
         .mac = { 0x52, 0x54, 0x00, 0x12, 0x34, 0x56 },
         .mtu_bytes = 1500,
         .link_status = VIRTIO_NET_S_LINK_UP,
-        .status = VIRTIO_STATUS_ACKNOWLEDGE | VIRTIO_STATUS_DRIVER | VIRTIO_STATUS_DRIVER_OK,   /* somebody's, before */
+        .status = VIRTIO_STATUS_ACKNOWLEDGE | VIRTIO_STATUS_DRIVER | VIRTIO_STATUS_DRIVER_OK, /* an earlier driver's */
         .queue = { { .size_max = 256 }, { .size_max = 256 } },
     };
 }
@@ -202,7 +202,7 @@ uint16_t virtio_model_available(const struct virtio_model *model, uint16_t numbe
     return (uint16_t)(__atomic_load_n(&queue->avail->idx, __ATOMIC_ACQUIRE) - queue->avail_taken);
 }
 
-/* A chain flattened: the driver's promise here is that a chain's pieces follow each other in memory. */
+/* A descriptor chain as one block. This driver's own rule: a chain's buffers are contiguous in memory. */
 struct chain {
     uint16_t head;
     uint8_t *at;
@@ -228,7 +228,7 @@ static struct chain chain_take(struct virtio_model *model, uint16_t number)
             chain.at = (uint8_t *)(uintptr_t)desc->addr;
             chain.first_bytes = desc->len;
         } else if ((uint8_t *)(uintptr_t)desc->addr != chain.at + chain.bytes) {
-            violate(model, "a chain's descriptors do not follow each other in memory (this driver's promise)");
+            violate(model, "a chain's buffers are not contiguous in memory (this driver's own rule)");
         }
         chain.bytes += desc->len;
         chain.descriptor_count++;
@@ -253,7 +253,7 @@ static void used_write(struct virtio_model_queue *queue, uint16_t at, uint32_t i
     entry->len = len;
 }
 
-static void used_show(struct virtio_model_queue *queue)
+static void used_publish(struct virtio_model_queue *queue)
 {
     __atomic_store_n(&queue->used->idx, queue->used_idx, __ATOMIC_RELEASE);
 }
@@ -272,7 +272,7 @@ bool virtio_model_receive(struct virtio_model *model, const void *frame, uint32_
 
     do {
         if (virtio_model_available(model, VIRTIO_NET_RECEIVEQ) == 0) {
-            queue->avail_taken = taken_before; /* not now; nothing has been shown */
+            queue->avail_taken = taken_before; /* too few buffers now; nothing has been published */
             queue->used_idx = used_before;
             return false;
         }
@@ -299,7 +299,7 @@ bool virtio_model_receive(struct virtio_model *model, const void *frame, uint32_
 
     if (header_bytes == sizeof *header)
         header->num_buffers = buffer_count;
-    used_show(queue);
+    used_publish(queue);
     return true;
 }
 
@@ -363,11 +363,11 @@ void virtio_model_used_push(struct virtio_model *model, uint16_t number, uint32_
 {
     struct virtio_model_queue *queue = &model->queue[number];
     used_write(queue, queue->used_idx++, id, len);
-    used_show(queue);
+    used_publish(queue);
 }
 
 void virtio_model_used_jump(struct virtio_model *model, uint16_t number, uint16_t by)
 {
     model->queue[number].used_idx += by;
-    used_show(&model->queue[number]);
+    used_publish(&model->queue[number]);
 }

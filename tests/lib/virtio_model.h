@@ -1,6 +1,6 @@
 /* The device side of a virtio network device in plain memory: for unit tests, and as the other end of the ring-to-ring
- * benchmarks. Does what virtio 1.2 asks of a device, with any set of features and any queue size. Notes what the driver
- * does wrong (`violation`), and can itself be made to do wrong (the hostile functions).
+ * benchmarks. Does what virtio 1.2 asks of a device, with any set of features and any queue size. Records the driver's
+ * first violation of the specification (`violation`). The hostile functions make the device itself violate it.
  *
  *     struct virtio_model model;
  *     virtio_model_init(&model, VIRTIO_MODEL_MODERN);
@@ -33,9 +33,9 @@ struct virtio_model_queue {
 };
 
 struct virtio_model {
-    struct virtio_bus bus; /* first: the seam casts back */
+    struct virtio_bus bus; /* first: the functions of virtio_bus_ops cast back */
 
-    /* The device as it is sold; set before the driver starts. */
+    /* The device's properties; set before the driver starts. */
     uint64_t offered;
     uint64_t required; /* FEATURES_OK does not stick without these */
     uint8_t mac[6];
@@ -45,15 +45,15 @@ struct virtio_model {
     void (*on_kick)(uint16_t queue); /* called first in each kick, or NULL */
     uint32_t split_bytes; /* a merged frame: so many bytes a buffer; 0: as many as fit, virtio 1.2 §5.1.6.4 */
 
-    /* Its life */
+    /* The device's state */
     uint64_t accepted;
     uint8_t status;
     uint16_t link_status;
-    uint32_t generation, generation_changes_left; /* the configuration changes under so many reads of it */
+    uint32_t generation, generation_changes_left; /* the configuration changes during so many reads of it */
     uint32_t reset_reads_left;
     uint32_t register_reads;
     struct virtio_model_queue queue[VIRTIO_NET_QUEUE_COUNT];
-    const char *violation; /* the first thing that the driver did against the document, or NULL */
+    const char *violation; /* the driver's first violation of the specification, or NULL */
 };
 
 /* A transmitted packet as the device sees it. Its bytes stay valid until virtio_model_transmit_done. */
@@ -75,7 +75,7 @@ uint8_t virtio_model_header_bytes(const struct virtio_model *model);
 /* Returns the buffers that the driver has made available and the device has not taken. */
 uint16_t virtio_model_available(const struct virtio_model *model, uint16_t queue);
 
-/* Delivers a frame. `flags` are VIRTIO_NET_HDR_F_*. False: no buffers for it. */
+/* Delivers a frame. `flags` are VIRTIO_NET_HDR_F_*. Returns false if the driver has made too few buffers available. */
 bool virtio_model_receive(struct virtio_model *model, const void *frame, uint32_t bytes, uint8_t flags);
 
 /* Takes the next transmitted packet; false when there is none. */
@@ -87,8 +87,8 @@ void virtio_model_transmit_done(struct virtio_model *model, const struct virtio_
 void virtio_model_want_kick(struct virtio_model *model, uint16_t queue);
 void virtio_model_refuse_kicks(struct virtio_model *model, uint16_t queue);
 
-/* Returns true if showing the used entries from `old_idx` on must interrupt the driver: virtio 1.2 §2.7.7, the device's
- * half. */
+/* Returns true if publishing the used entries from `old_idx` on must interrupt the driver: virtio 1.2 §2.7.7, the
+ * device's half. */
 bool virtio_model_would_interrupt(const struct virtio_model *model, uint16_t queue, uint16_t old_idx);
 
 /* Pushes a used entry with any contents; hostile. The next one moves the used index by any amount without entries. */
