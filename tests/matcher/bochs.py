@@ -56,9 +56,9 @@ def make_iso(work, commands):
     subprocess.run(["grub-mkrescue", "-o", work / "guest.iso", work / "cd"], check=True, stderr=subprocess.DEVNULL)
 
 
-def follow(bochs, serial, log):
-    """Prints what the commands write, until the guest is done. Returns how many of them failed, None for a guest that
-    ended before."""
+def print_output(bochs, serial, log):
+    """Prints the commands' output until the guest is done. Returns the number of commands that failed, or None if the
+    guest ended too early."""
     seen, failed, begun = b"", 0, False
     while True:
         ended = bochs.poll() is not None
@@ -101,7 +101,7 @@ def main():
             bochs.stdin.write(b"c\n")
             bochs.stdin.flush()
             with serial.open("rb") as output:
-                failed = follow(bochs, output, log)
+                failed = print_output(bochs, output, log)
             bochs.wait(60)          # the guest turns itself off
         finally:
             bochs.terminate()

@@ -4,7 +4,8 @@
  *     matcher_check recording FILE DIGITS [SIMD]    the bursts of a recorded contest (tests/lib/recording.h)
  *
  * The family `early` measures instead how many answers are found early.
- * DIGITS is the total over as many cases as it takes. Prints one line; on a difference the case, and exits with 1.
+ * DIGITS is the total over as many cases as it takes. Prints one line. On a difference prints the case, and exits with
+ * 1.
  * A case is drawn whole from its own seed, so `matcher_check FAMILY CASE_SEED 1` replays the one that failed. */
 #include <gmp.h>
 #include <stdio.h>
@@ -199,7 +200,7 @@ static void play_draw_wide(void)
     play_plant(300);
 }
 
-/* Streams that hurt: long runs of one digit, short periods, alternations of zeros and planted multiples. */
+/* Draws worst-case streams: long runs of one digit, short periods, alternations of zeros and planted multiples. */
 static void play_draw_adversarial(void)
 {
     switch (random_below(5)) {
@@ -243,7 +244,7 @@ static void play_draw_adversarial(void)
     play_plant(200);
 }
 
-/* Draws moduli of every kind, on streams that hurt. */
+/* Draws moduli of every kind, on worst-case streams. */
 static void play_draw_families(void)
 {
     enum { KINDS = 26 };
@@ -376,24 +377,26 @@ static int play_fail(uint64_t seed, const char *what, uint64_t end, uint32_t len
     return 1;
 }
 
-/* Early answers given, so that they are not expected again. */
-enum { PROMISES_MAX = 4096 };
+/* The early answers that the matcher has returned. They are not expected again at their ends. */
+enum { EARLY_ANSWERS_MAX = 4096 };
 static struct {
     uint64_t end;
     uint32_t length;
     char digits[MATCHER_N_DIGITS_MAX];
-} promises[PROMISES_MAX];
-static uint32_t promise_count;
+} early_answers[EARLY_ANSWERS_MAX];
+static uint32_t early_answer_count;
 
-static bool promised(uint64_t end, uint32_t length, const uint8_t *digits)
+static bool was_early(uint64_t end, uint32_t length, const uint8_t *digits)
 {
-    for (uint32_t i = promise_count > 64 ? promise_count - 64 : 0; i < promise_count; i++)
-        if (promises[i].end == end && promises[i].length == length && memcmp(promises[i].digits, digits, length) == 0)
+    for (uint32_t i = early_answer_count > 64 ? early_answer_count - 64 : 0; i < early_answer_count; i++)
+        if (early_answers[i].end == end && early_answers[i].length == length
+            && memcmp(early_answers[i].digits, digits, length) == 0)
             return true;
     return false;
 }
 
-/* Checks an early answer: a multiple of its constant that begins with digits that have come, and is new. */
+/* Checks an early answer. It must be a new multiple of its constant, and begin with digits that have come. Returns the
+ * defect, or NULL. */
 static const char *early_check(const struct matcher_answer *answer, size_t at)
 {
     if (answer->ahead == 0 || answer->ahead >= answer->count || answer->count > play.n)
@@ -401,7 +404,7 @@ static const char *early_check(const struct matcher_answer *answer, size_t at)
     if (answer->end != at + answer->ahead || answer->digits[0] == '0'
         || memcmp(answer->digits, play.text + at + answer->ahead - answer->count, answer->count - answer->ahead) != 0)
         return "early answer that does not continue the stream";
-    if (promised(answer->end, answer->count, answer->digits))
+    if (was_early(answer->end, answer->count, answer->digits))
         return "early answer given twice";
     char text[MATCHER_N_DIGITS_MAX + 1];
     memcpy(text, answer->digits, answer->count);
@@ -411,11 +414,11 @@ static const char *early_check(const struct matcher_answer *answer, size_t at)
     mpz_init_set_str(constant, play.constants[answer->constant], 10);
     bool divides = mpz_divisible_p(value, constant) != 0;
     mpz_clears(value, constant, NULL);
-    if (promise_count < PROMISES_MAX) {
-        promises[promise_count].end = answer->end;
-        promises[promise_count].length = answer->count;
-        memcpy(promises[promise_count].digits, answer->digits, answer->count);
-        promise_count++;
+    if (early_answer_count < EARLY_ANSWERS_MAX) {
+        early_answers[early_answer_count].end = answer->end;
+        early_answers[early_answer_count].length = answer->count;
+        memcpy(early_answers[early_answer_count].digits, answer->digits, answer->count);
+        early_answer_count++;
     }
     return divides ? NULL : "early answer that is no multiple";
 }
@@ -454,7 +457,7 @@ static const char *given_collect(struct matcher *matcher, uint64_t from, uint64_
     return NULL;
 }
 
-/* Plays the drawn case; 0 if every answer agrees. */
+/* Plays the drawn case. Returns 0 if every answer agrees. */
 static int play_run(uint64_t seed, enum matcher_simd simd, uint64_t *answers)
 {
     struct matcher_config config = { .n_digits_max = play.n,
@@ -462,7 +465,7 @@ static int play_run(uint64_t seed, enum matcher_simd simd, uint64_t *answers)
                                      .simd = simd,
                                      .early = play.early,
                                      .early_risk = 10995116 };
-    promise_count = 0;
+    early_answer_count = 0;
     memcpy(config.constants, play.constants, sizeof config.constants);
     struct matcher *matcher;
     const char *refused = matcher_init(&matcher, &config);
@@ -485,7 +488,7 @@ static int play_run(uint64_t seed, enum matcher_simd simd, uint64_t *answers)
             for (uint32_t length = play.n; length > 0; length--) {
                 uint32_t divisors = oracle_divisors(oracle, length);
                 bool same = next < given_count && given[next].end == end && given[next].length == length;
-                if (divisors == 0 || promised(end, length, play.text + end - length)) {
+                if (divisors == 0 || was_early(end, length, play.text + end - length)) {
                     if (same)
                         return play_fail(seed, "wrong", end, length);
                     continue;
@@ -524,7 +527,7 @@ static int play_run(uint64_t seed, enum matcher_simd simd, uint64_t *answers)
     return 0;
 }
 
-/* Runs random digits, nothing planted, no oracle: every answer given is divided out. */
+/* Runs random digits with nothing planted and without the oracle. Checks each answer by a division. */
 static int false_run(uint64_t seed, uint64_t digits, enum matcher_simd simd)
 {
     uint64_t done = 0, answers = 0, candidates = 0, refuted = 0, wrong = 0;
@@ -624,10 +627,10 @@ static int edges_run(uint64_t seed, uint64_t digits, enum matcher_simd simd)
         mpz_set_ui(ten, 10);
         for (mpz_set_ui(power, 655360); mpz_cmp(power, constant) <= 0; mpz_mul_ui(power, power, 10))
             reach++; /* the K of app/matcher/modulus.c */
-        static bool look_up[N_MAX], key_up[N_MAX];
+        static bool probe_up[N_MAX], key_up[N_MAX];
         mpz_powm_ui(power, ten, reach, constant);
         for (uint32_t t = 0; t < n; t++) {
-            look_up[t] = rounds_up(power, constant, 32);
+            probe_up[t] = rounds_up(power, constant, 32);
             mpz_mul_ui(power, power, 10);
             mpz_mod(power, power, constant);
         }
@@ -638,7 +641,7 @@ static int edges_run(uint64_t seed, uint64_t digits, enum matcher_simd simd)
             mpz_mod(power, power, odd_part);
             key_up[p] = rounds_up(power, odd_part, 32);
         }
-        /* Many bursts behind one another, each ended by an answer that began up to N digits before. */
+        /* Many bursts in a row. Each ends with an answer that began up to N digits before. */
         for (uint32_t round = 0; round < 400; round++, tried++) {
             uint32_t ahead = 1 + (uint32_t)random_below(reach > 0 ? reach : length),
                      count = n - (uint32_t)random_below(8);
@@ -653,8 +656,8 @@ static int edges_run(uint64_t seed, uint64_t digits, enum matcher_simd simd)
                 uint32_t before = count - ahead - 1 - i; /* digits between this one and the burst's end */
                 bool rounded_up = i + ahead >= count ? random_below(2) == 0
                                   : by_key           ? key_up[n - 1 - before]
-                                  : by_pairs         ? look_up[before < odd ? 0 : before - (before - odd) % 2]
-                                                     : look_up[before];
+                                  : by_pairs         ? probe_up[before < odd ? 0 : before - (before - odd) % 2]
+                                                     : probe_up[before];
                 number[i] = rounded_up == up ? '9' : '0';
             }
             number[0] = number[0] == '0' ? '1' : '9';
@@ -663,7 +666,7 @@ static int edges_run(uint64_t seed, uint64_t digits, enum matcher_simd simd)
             mpz_fdiv_r(rest, value, constant);
             mpz_sub(value, value, rest);
             mpz_get_str(number, 10, value);
-            /* A look's fraction is at the edge if the digits to come are nearly all zeros or nines. */
+            /* A probe's fraction is at the edge if the digits to come are nearly all zeros or nines. */
             for (int k = 0; k < 1000 && !by_key && ahead >= 3 && strlen(number) == count; k++) {
                 if (memcmp(number + count - ahead, "000", 3) == 0 || memcmp(number + count - ahead, "999", 3) == 0)
                     break;
@@ -672,12 +675,12 @@ static int edges_run(uint64_t seed, uint64_t digits, enum matcher_simd simd)
             }
             if (strlen(number) != count)
                 continue;
-            /* The look that sees so many digits ahead is the idle one, or one of the last burst's. */
+            /* The probe with `ahead` digits to come is the one in idle time, or one in the last burst. */
             uint32_t longer[] = { 1, count - ahead, count - ahead < 100 ? count - ahead : 100 };
             uint32_t burst = ahead + (uint32_t)random_below(longer[random_below(3)]);
             uint8_t first[2 * N_MAX], last[5 * N_MAX];
             uint32_t filled = (uint32_t)random_below(n), between = 0;
-            if (by_pairs && random_below(4) != 0) { /* weights are shared in the burst: all of it there */
+            if (by_pairs && random_below(4) != 0) { /* digits share weights within a burst: the whole answer there */
                 between = (uint32_t)random_below(64);
                 burst = count;
             }
@@ -762,7 +765,7 @@ static int fooled_run(uint64_t seed)
         mpz_mul(value, value, power);
         mpz_mul_ui(value, value, 1 + round);
         mpz_mod(value, value, modulus);
-        mpz_ui_pow_ui(power, 10, digits - 1); /* the next one of so many digits */
+        mpz_ui_pow_ui(power, 10, digits - 1); /* the next value with this number of digits */
         mpz_sub(power, power, value);
         mpz_cdiv_q(power, power, modulus);
         mpz_addmul(value, power, modulus);
@@ -853,7 +856,7 @@ static int early_measure(uint64_t seed, uint64_t digits, enum matcher_simd simd,
             more = matcher_prepare(matcher);
             while (matcher_next_early(matcher, &answer)) {
                 if (answer.end - answer.count != planted_begin[answer.constant])
-                    continue; /* a wrong one: the matcher counts those */
+                    continue; /* a wrong answer: the matcher counts those */
                 early[answer.constant]++;
                 lead[answer.constant] += answer.ahead;
             }

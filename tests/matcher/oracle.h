@@ -13,8 +13,8 @@ struct oracle;
 struct oracle *oracle_new(uint32_t n, const char *const *constants, uint32_t count);
 void oracle_free(struct oracle *oracle);
 
-/* Takes one more digit; afterwards oracle_divisors(length) tells which constants (bits) divide the last `length`
- * digits, 0 if that is no answer. */
+/* Takes one more digit. Afterwards oracle_divisors(length) returns the constants (bits) that divide the last `length`
+ * digits, or 0 if these digits are no answer. */
 void oracle_push(struct oracle *oracle, uint8_t digit);
 uint32_t oracle_divisors(const struct oracle *oracle, uint32_t length);
 

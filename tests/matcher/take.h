@@ -1,4 +1,4 @@
-/* matcher_next for those who poll nothing between two slices of the search. */
+/* matcher_next for callers that poll nothing between two slices of the search. */
 #pragma once
 
 #include "app/matcher/matcher.h"

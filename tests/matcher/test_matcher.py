@@ -23,7 +23,7 @@ SIMD = ("scalar", "avx2", "avx512")
 
 
 def run(*words):
-    """Runs the check; for a variant that this machine lacks, the one that emulates it."""
+    """Runs the check. A variant that this machine lacks is emulated."""
     command = [CHECK, *map(str, words)]
     if words[-1] == "avx512" and subprocess.run([CHECK, "small", "1", "1", "avx512"],
                                                 capture_output=True).returncode != 0:
@@ -33,7 +33,7 @@ def run(*words):
 
 @pytest.mark.parametrize("simd", ((), ("scalar",)), ids=("chosen", "scalar"))
 def test_small_windows_give_the_oracle_s_answers(simd):
-    """The quick check of `make test`: the variant that this machine takes, and the plain one."""
+    """The quick check of `make test`: the variant that the matcher chooses on this machine, and the scalar one."""
     done = run("small", SEED, 50_000, *simd)
     print(done.stdout, done.stderr)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -70,7 +70,7 @@ def test_answers_are_the_oracles(family, digits, part):
 @pytest.mark.slow
 @pytest.mark.parametrize("family", ("mixed", "round", "adversarial"))
 def test_variants_agree_on_one_stream(family):
-    """The same seed, one variant after the other: each equals the oracle, hence one another; and finds as much."""
+    """The same seed, one variant after the other: each equals the oracle, and finds as many answers."""
     said = {run(family, SEED, 20_000, simd).stdout for simd in SIMD}
     assert len(said) == 1, said
     assert "all as the oracle has them" in said.pop()
