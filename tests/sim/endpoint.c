@@ -151,7 +151,7 @@ void endpoint_close(struct endpoint *endpoint)
     endpoint->stack = NULL;
 }
 
-/* ---- Ours ---- */
+/* ---- Our stack ---- */
 
 static bool half_is_over(const struct half *half)
 {
@@ -159,7 +159,7 @@ static bool half_is_over(const struct half *half)
            || half->written + half->read >= half->plan.close_after_bytes;
 }
 
-/* Aborts or closes the half, as its plan says, with data left or not. */
+/* Aborts or closes the half, as its plan says. Data may be left. */
 static void own_leave(struct endpoint *endpoint, struct half *half, uint64_t now_ns)
 {
     if (half->written + half->read >= half->plan.abort_after_bytes)
@@ -243,8 +243,8 @@ static bool own_read(struct endpoint *endpoint, uint32_t connection, uint64_t no
     return true;
 }
 
-/* Refuses connections from a SYN that was long on its way, after the true connection is over. */
-static void own_turn_away(struct endpoint *endpoint, uint32_t connection, uint64_t now_ns)
+/* Aborts a connection that a late SYN opened after the true connection was over. */
+static void own_refuse_late_syn(struct endpoint *endpoint, uint32_t connection, uint64_t now_ns)
 {
     int id = endpoint->index == 1 ? tcp_accept(endpoint->stack, endpoint->listeners[connection]) : -1;
     if (id >= 0)
@@ -261,7 +261,7 @@ static bool own_half_turn(struct endpoint *endpoint, uint32_t connection, uint64
         half->state = HALF_OPEN;
         return true;
     }
-    own_turn_away(endpoint, connection, now_ns);
+    own_refuse_late_syn(endpoint, connection, now_ns);
     if (half->state == HALF_DONE)
         return false;
     if (half_is_over(half)) {
@@ -308,7 +308,7 @@ static void lwip_event(struct endpoint *endpoint, const struct transport_event *
             half->id = event->connection;
             half->state = HALF_OPEN;
         } else {
-            transport_abort(event->connection, now_ns); /* a SYN of an earlier life */
+            transport_abort(event->connection, now_ns); /* opened by a late SYN */
         }
         return;
     }

@@ -24,9 +24,9 @@ struct half_plan {
     uint64_t send_bytes;
     const struct recording *recording; /* NULL, or bursts that are written one by one with their pauses */
     uint32_t write_bytes_max, read_bytes_max;
-    uint64_t write_pause_ns, read_pause_ns; /* between two calls that moved bytes; read: ours only */
+    uint64_t write_pause_ns, read_pause_ns; /* between two calls that moved bytes; reads: our stack only */
     uint64_t abort_after_bytes;             /* sent and received together; UINT64_MAX: never */
-    uint64_t close_after_bytes;             /* likewise: closes without reading the rest. ours only */
+    uint64_t close_after_bytes;             /* likewise: closes without reading the rest. Our stack only */
 };
 
 enum half_state { HALF_WAITING, HALF_OPEN, HALF_DONE };

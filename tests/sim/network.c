@@ -7,7 +7,7 @@
 void network_init(struct network *network, struct netdev_memory *a, struct netdev_memory *b,
                   const struct network_faults *faults, uint64_t perfect_from_ns, uint64_t seed)
 {
-    memset(network, 0, offsetof(struct network, flights));
+    memset(network, 0, offsetof(struct network, in_transit));
     network->ends[0] = a;
     network->ends[1] = b;
     network->faults = *faults;
@@ -15,18 +15,18 @@ void network_init(struct network *network, struct netdev_memory *a, struct netde
     network->random = seed;
 }
 
-static void launch(struct network *network, uint32_t to, const uint8_t *data, uint32_t bytes, uint64_t arrives_ns)
+static void schedule(struct network *network, uint32_t to, const uint8_t *data, uint32_t bytes, uint64_t arrives_ns)
 {
-    if (network->count == NETWORK_FLIGHTS_MAX) {
+    if (network->count == NETWORK_FRAMES_MAX) {
         network->lost++;
         return;
     }
-    struct network_flight *flight = &network->flights[network->count++];
-    flight->arrives_ns = arrives_ns;
-    flight->order = network->order++;
-    flight->to = to;
-    flight->bytes = bytes;
-    memcpy(flight->data, data, bytes);
+    struct network_frame *frame = &network->in_transit[network->count++];
+    frame->arrives_ns = arrives_ns;
+    frame->order = network->order++;
+    frame->to = to;
+    frame->bytes = bytes;
+    memcpy(frame->data, data, bytes);
 }
 
 static void send(struct network *network, uint32_t from, uint8_t *data, uint32_t bytes, uint64_t now_ns)
@@ -36,7 +36,7 @@ static void send(struct network *network, uint32_t from, uint8_t *data, uint32_t
     uint64_t arrives_ns = now_ns + f->delay_least_ns;
     network->frames++;
     if (now_ns >= network->perfect_from_ns) {
-        launch(network, !from, data, bytes, arrives_ns);
+        schedule(network, !from, data, bytes, arrives_ns);
         return;
     }
     arrives_ns += random_between(random, 0, f->delay_most_ns - f->delay_least_ns)
@@ -51,7 +51,7 @@ static void send(struct network *network, uint32_t from, uint8_t *data, uint32_t
     }
     if (random_chance(random, f->repeat)) {
         network->repeated++;
-        launch(network, !from, data, bytes, now_ns + random_between(random, f->delay_least_ns, 2 * f->delay_most_ns));
+        schedule(network, !from, data, bytes, now_ns + random_between(random, f->delay_least_ns, 2 * f->delay_most_ns));
     }
     if (random_chance(random, f->corrupt)) { /* one bit, behind the Ethernet header: every checksum must see it */
         network->corrupted++;
@@ -62,7 +62,7 @@ static void send(struct network *network, uint32_t from, uint8_t *data, uint32_t
         network->truncated++;
         bytes = (uint32_t)random_between(random, 14, bytes);
     }
-    launch(network, !from, data, bytes, arrives_ns);
+    schedule(network, !from, data, bytes, arrives_ns);
 }
 
 void network_take(struct network *network, uint64_t now_ns)
@@ -77,9 +77,9 @@ static int64_t earliest(const struct network *network)
 {
     int64_t best = -1;
     for (uint32_t i = 0; i < network->count; i++) {
-        const struct network_flight *flight = &network->flights[i], *other = &network->flights[best < 0 ? i : best];
-        if (best < 0 || flight->arrives_ns < other->arrives_ns
-            || (flight->arrives_ns == other->arrives_ns && flight->order < other->order))
+        const struct network_frame *frame = &network->in_transit[i], *other = &network->in_transit[best < 0 ? i : best];
+        if (best < 0 || frame->arrives_ns < other->arrives_ns
+            || (frame->arrives_ns == other->arrives_ns && frame->order < other->order))
             best = i;
     }
     return best;
@@ -88,17 +88,17 @@ static int64_t earliest(const struct network *network)
 bool network_deliver(struct network *network, uint64_t now_ns)
 {
     int64_t index = earliest(network);
-    if (index < 0 || network->flights[index].arrives_ns > now_ns)
+    if (index < 0 || network->in_transit[index].arrives_ns > now_ns)
         return false;
-    struct network_flight *flight = &network->flights[index];
-    if (!netdev_memory_feed(network->ends[flight->to], flight->data, flight->bytes, false))
+    struct network_frame *frame = &network->in_transit[index];
+    if (!netdev_memory_feed(network->ends[frame->to], frame->data, frame->bytes, false))
         network->lost++; /* its receive ring is full */
-    *flight = network->flights[--network->count];
+    *frame = network->in_transit[--network->count];
     return true;
 }
 
 uint64_t network_next_ns(const struct network *network)
 {
     int64_t index = earliest(network);
-    return index < 0 ? UINT64_MAX : network->flights[index].arrives_ns;
+    return index < 0 ? UINT64_MAX : network->in_transit[index].arrives_ns;
 }

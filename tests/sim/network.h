@@ -7,7 +7,7 @@
 
 #include "tests/lib/netdev_memory.h"
 
-enum { NETWORK_FLIGHTS_MAX = 2048 }; /* more are lost, as in a full queue */
+enum { NETWORK_FRAMES_MAX = 2048 }; /* more are lost, as in a full queue */
 
 /* Chances in 10,000 a frame; times in ns, one way. */
 struct network_faults {
@@ -15,7 +15,7 @@ struct network_faults {
     uint64_t delay_least_ns, delay_most_ns;
 };
 
-struct network_flight {
+struct network_frame {
     uint64_t arrives_ns;
     uint64_t order;
     uint32_t to;
@@ -31,7 +31,7 @@ struct network {
     uint64_t order;
     uint64_t frames, lost, repeated, reordered, corrupted, truncated;
     uint32_t count;
-    struct network_flight flights[NETWORK_FLIGHTS_MAX];
+    struct network_frame in_transit[NETWORK_FRAMES_MAX];
 };
 
 void network_init(struct network *network, struct netdev_memory *a, struct netdev_memory *b,
@@ -43,5 +43,5 @@ void network_take(struct network *network, uint64_t now_ns);
 /* Gives the earliest frame that has arrived by now to its receiver. Returns false if none has arrived. */
 bool network_deliver(struct network *network, uint64_t now_ns);
 
-/* Returns the time at which the next frame arrives; UINT64_MAX: no frame is on its way. */
+/* Returns the time at which the next frame arrives, or UINT64_MAX if none is in transit. */
 uint64_t network_next_ns(const struct network *network);

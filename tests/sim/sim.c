@@ -39,7 +39,7 @@
 #define AFTERWARDS_NS  (200 * S) /* TIME-WAIT 60 s, FIN-WAIT-2 60 s, half-open 63 s */
 
 enum { STREAM_BYTES_MAX = 100000 };
-enum { STEPS_WITHOUT_TIME_MAX = 200000 }; /* the longest stream, written byte by byte, and then some */
+enum { STEPS_WITHOUT_TIME_MAX = 200000 }; /* the longest stream, written byte by byte, and twice that */
 
 static struct endpoint endpoints[2];
 static struct network network;
@@ -191,7 +191,7 @@ static void moment(void)
     }
     for (uint64_t quiet = 0, turns = 0; quiet == 0; turns++) {
         if (turns > STEPS_WITHOUT_TIME_MAX)
-            fail("nothing but turns, and time stands still");
+            fail("endless turns at one point in time");
         bool moved = network_deliver(&network, now_ns);
         for (int s = 0; s < 2; s++)
             moved |= endpoint_turn(&endpoints[s], now_ns);
