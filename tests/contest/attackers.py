@@ -1,4 +1,4 @@
-"""Visitors that a contest must not suffer from: they read slowly, flood, send garbage, open a thousand connections.
+"""Hostile clients of a contest: they read slowly, flood, send garbage, open a thousand connections.
 
     python3 -m tests.contest.attackers --input PORT --output PORT --seconds 8
 """
@@ -24,7 +24,7 @@ def connect(port, source, receive_bytes=0):
 
 
 def again(seconds, act):
-    """Calls it for so long, whatever becomes of its connections."""
+    """Calls `act` again and again for `seconds`, whatever happens to its connections."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         try:

@@ -1,10 +1,10 @@
-"""Many players in one process, for load and for pictures. They know the seed, so that they need no matcher.
+"""Many players in one process, for load and for screenshots. They know the seed, so that they need no matcher.
 
     python3 -m tests.contest.crowd --input PORT --output PORT --players 100 --submissions 10 --seconds 8 --log FILE
 
-Each player reads the digits over a connection of its own, and submits what is in them after a time that is drawn around
-its own median. Some submit early. Wrong submissions fill up to `--submissions` a second for each. The log has a line
-for each submission: user, digits, and CLOCK_MONOTONIC before and after its send. """
+Each player reads the digits over a connection of its own, and submits the answers in them after a random time around
+its own median. Some players submit early. Each player adds wrong submissions up to `--submissions` a second. The log
+has a line for each submission: user, digits, and CLOCK_MONOTONIC before and after its send. """
 import argparse
 import contextlib
 import heapq
@@ -44,7 +44,7 @@ class Player:
 
 
 class Future:
-    """The bursts and their answers, as they will come."""
+    """The bursts to come and their answers."""
 
     def __init__(self, options):
         self.round = rounds.load_round(options.round)
@@ -123,7 +123,7 @@ class Crowd:
                 self.after(wait_s, lambda: self.submit(player, digits))
 
     def fill(self, player):
-        """Keeps up the count of submissions a second."""
+        """Sends wrong submissions, so that the number of submissions a second is reached."""
         if self.options.submissions:
             self.submit(player, f"{self.draw.randrange(10**9, 10**10)}")
             self.after(self.draw.uniform(0.5, 1.5) / self.options.submissions, lambda: self.fill(player))

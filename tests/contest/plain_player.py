@@ -1,4 +1,4 @@
-"""A player in plain Python, slow and simple: it shows that the server can be played against.
+"""A player in plain Python, slow and simple, which shows that a game against the server works.
 
 It finds the answers by the textbook rule (every substring that is a multiple), not by the server's oracle, so that
 it is used with short streams only."""

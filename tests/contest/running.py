@@ -11,7 +11,7 @@ from contest.options import Options
 from contest.server import ContestServer
 
 SMALL = rounds.parse_round("n=6 m=9973,30011 hidden=7^5")       # a few answers by chance, some planted
-PATIENCE_S = 60         # for what happens at once, on a machine that may stand still for seconds
+PATIENCE_S = 60         # for immediate events, on a machine that may stall for seconds
 FAST = dict(round=SMALL, rate=20, burst=(5, 30), interval_s=(0.01, 0.02), bind="127.0.0.1", port_base=0)
 
 

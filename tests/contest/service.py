@@ -1,4 +1,4 @@
-"""`contest serve STORE` as a process, for the tests that kill it, load it, or look at its board."""
+"""`contest serve STORE` as a process, for the tests that kill it, load it, or read its board."""
 import pathlib
 import re
 import subprocess

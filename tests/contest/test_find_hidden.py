@@ -25,9 +25,9 @@ def digits_of(contest_round, seed, count):
     return text
 
 
-def finder_of(contest_round, told=None):
+def finder_of(contest_round, known=None):
     return Finder(contest_round.n, rounds.primes_of(contest_round.hidden[0]),
-                  contest_round.told if told is None else told)
+                  contest_round.told if known is None else known)
 
 
 def run(*words, **more):
@@ -46,7 +46,7 @@ def test_the_constants_of_the_real_rounds(name):
 
 @pytest.mark.slow
 def test_constants_of_any_exponents():
-    seed = int(os.environ.get("SEED", "20261122"))     # 60,000 digits of another may be too few
+    seed = int(os.environ.get("SEED", "20261122"))     # with another seed 60,000 digits may be too few
     draw = random.Random(seed)
     for case in range(10):
         primes = draw.sample([2, 3, 5, 7, 11, 13, 101, 65537], draw.randint(1, 4))
@@ -61,13 +61,13 @@ def test_constants_of_any_exponents():
         assert finder.constant == hidden, (case, primes, hidden, finder.powers)
 
 
-def test_a_told_constant_of_the_same_primes_does_not_mix_in():
+def test_a_known_constant_of_the_same_primes_does_not_disturb():
     contest_round = rounds.Round("alike", 100, (3**60,), (3**41 * 7**20,))
     text = digits_of(contest_round, 5, 40_000)
     finder = finder_of(contest_round)
     finder.push(text)
     assert finder.constant == 3**41 * 7**20 and finder.doubt < 1e-6
-    mixed = finder_of(contest_round, told=())
+    mixed = finder_of(contest_round, known=())
     mixed.push(text)
     assert mixed.constant != 3**41 * 7**20
 
@@ -108,7 +108,7 @@ def test_two_and_five_alone_are_refused():
 
 
 @pytest.mark.parametrize("body", ["raw", "chunked"])
-def test_it_listens_to_a_server(body):
+def test_digits_are_read_from_a_server(body):
     hidden = rounds.Round("live", 128, (20220217214410,), (3**50 * 7**10,))
     for base in random.Random().sample(range(20000, 30000, 3), 20):
         try:
@@ -154,6 +154,6 @@ def test_a_file_and_its_exit_codes(tmp_path):
     (["--digits", "-", "--n", "9", "--primes", "2,5"], 3, "2 and 5"),
     (["127.0.0.1", "--port-base", "1"], 3, "127.0.0.1:1/board.txt: [Errno 111] Connection refused"),
 ])
-def test_what_is_wrong_is_named(words, code, named):
+def test_an_error_names_its_cause(words, code, named):
     done = tool("find-hidden", *words)
     assert done.returncode == code and named in done.stderr, done.stderr

@@ -1,4 +1,4 @@
-"""100 players with 1,000 submissions a second, beside visitors that do harm; and a kill in the middle."""
+"""100 players with 1,000 submissions a second, alone and beside hostile clients. Also a kill in the middle."""
 import collections
 import contextlib
 import json
@@ -20,11 +20,11 @@ PLAYERS = 100
 TOLERANCE_NS = 100_000          # error of a stamp, beyond the two clock readings around the send
 SPREAD_NS_MAX = 1_000_000       # from the first player's burst to the last player's, at the median of the bursts
 SERVER_KIB_MAX = 150_000        # resident memory of the server under attack
-OTHERS_MAX = 0.1                # share of the machine: above it, the time of a burst says nothing about the server
+OTHERS_MAX = 0.1                # share of the machine that other programs may take, if times of bursts shall count
 
 
 def plain_spreads_ns(is_over):
-    """Returns how long this machine takes for 100 plain sends in a row, again and again until `is_over`."""
+    """Measures 100 plain sends in a row, again and again until `is_over`. Returns the times."""
     with socket.create_server(("127.0.0.1", 0), backlog=PLAYERS) as listener, contextlib.ExitStack() as stack:
         pairs = [(stack.enter_context(socket.create_connection(listener.getsockname())),
                   stack.enter_context(listener.accept()[0])) for _ in range(PLAYERS)]
@@ -39,7 +39,7 @@ def plain_spreads_ns(is_over):
 
 
 class Load:
-    """The share of the machine that programs beside this test took, and what the hypervisor gave to others."""
+    """The share of the machine that other programs took, and that the hypervisor gave to other guests."""
 
     def __init__(self):
         self.before = self._read()
@@ -96,15 +96,15 @@ def test_100_players_with_1000_submissions_a_second_are_served_alike(tmp_path, a
         sends[user].append((before - TOLERANCE_NS, after + TOLERANCE_NS))
     late = [(user, digits, before, after, stamps[user, digits]) for user, digits, before, after in sent
             if not any(before - TOLERANCE_NS <= ns <= after + TOLERANCE_NS for ns in stamps[user, digits])]
-    # While the server had no processor, TCP merged some with the same player's next: they have its stamp, and the
-    # server has stated by how much it may be late.
+    # While the server had no processor, TCP merged some submissions with the same player's next one. They have the
+    # stamp of that one. The server has stated how late that stamp may be.
     stated = [(ns - origin_ns, json.loads(fields)["late_ns"]) for ns, fields in connection.execute(
         "SELECT ns, fields FROM event WHERE kind = 'merged' ORDER BY seq")]
     wrong = [(user, digits, before, after, found) for user, digits, before, after, found in late
              if not any(before < ns and low <= ns <= high and
                         ns - after <= next((bound for at, bound in stated if at > ns), 0) + TOLERANCE_NS
                         for ns in found for low, high in sends[user])]
-    # Linux itself stamps late while others starve its network thread.
+    # Linux itself stamps late while other programs starve its network thread.
     assert len(wrong) <= (0 if others <= OTHERS_MAX else len(sent) / 20), (len(wrong), len(sent), others, wrong[:3])
     if others <= OTHERS_MAX:
         assert len(late) <= len(sent) / 100
@@ -116,8 +116,8 @@ def test_100_players_with_1000_submissions_a_second_are_served_alike(tmp_path, a
           f"{quantile(calm or [0], 0.9) / 1000:.0f} us, {len(calm)} of {len(bursts)} undisturbed, "
           f"100 plain sends p90 {quantile(plain, 0.9) / 1000:.0f} us; {len(late)} of {len(sent)} stamps are a merged "
           f"neighbour's; others took {others:.0%} of the machine")
-    judged = calm if len(calm) >= 5 else [row[0] for row in bursts]
-    spread_ns = quantile(judged, 0.5)
+    counted = calm if len(calm) >= 5 else [row[0] for row in bursts]
+    spread_ns = quantile(counted, 0.5)
     assert spread_ns <= SPREAD_NS_MAX or others > OTHERS_MAX, (spread_ns, others)
     assert max(row[2] for row in bursts if row[2] is not None) <= TOLERANCE_NS
     faults = connection.execute("SELECT count(*) FROM event WHERE kind = 'fault'").fetchone()[0]

@@ -127,7 +127,7 @@ def test_rule_no_points_for(contest, digits, reason):
     assert submit(contest, digits) == f"wrong: {reason}" and contest.users["a"].wrong == 1
 
 
-def test_rule_no_points_for_what_is_not_in_the_input(contest):
+def test_rule_no_points_for_digits_that_are_not_in_the_input(contest):
     assert submit(contest, "1646", at=T0) == "early"
     contest.expire(T0 + WINDOW_NS + 1)
     assert contest.users["a"].wrong == 1
@@ -151,7 +151,7 @@ def test_rule_the_latency_is_of_the_last_2000_correct_ones_except_those_early():
     assert contest.users["a"].latency()["count"] == 2000 and min(contest.users["a"].latencies_us) == 100
 
 
-def test_rule_a_hidden_constant_is_told_by_its_primes_alone(contest):
+def test_rule_a_hidden_constant_is_shown_by_its_primes_alone(contest):
     assert "M3 = a hidden but fixed integer, whose prime factors include and only include 7 and 11\n" in \
         board_text.board_text(contest, T0)
 

@@ -127,7 +127,7 @@ def test_the_digits_end_after_their_seconds(serve):
     assert all(ns - sent_ns[0] < 300_000_000 for ns in sent_ns[:-1])
 
 
-def test_the_next_answers_are_sought_in_the_pause_and_not_beside_the_players(serve):
+def test_the_next_answers_are_searched_in_the_pause_between_bursts(serve):
     server = serve(begin="player", bursts=4, interval_s=(0.1, 0.1))
     sought_ns, push = [], server.digits.oracle.push
     server.digits.oracle.push = lambda digits: sought_ns.append(time.time_ns()) or push(digits)
@@ -135,7 +135,7 @@ def test_the_next_answers_are_sought_in_the_pause_and_not_beside_the_players(ser
         wait_for(lambda: server.over)
     sent_ns = [line["ns"] for line in finish(server) if line["kind"] == "burst"]
     assert len(sought_ns) == 4
-    # One of the pauses at least was as long as it should be: the machine may have other things to do.
+    # One of the pauses suffices: the machine may have been busy in the others.
     assert max(sought - sent for sent, sought in zip(sent_ns, sought_ns[1:])) > 30_000_000
 
 
@@ -212,7 +212,7 @@ def test_no_byte_of_a_request_is_a_defect(serve):
     assert server.game.faults == 0
 
 
-def test_what_follows_a_malformed_request_is_ignored(serve):
+def test_bytes_after_a_malformed_request_are_ignored(serve):
     server = serve(begin="player")
     with connect(server, "output") as sock, sock.makefile("rb") as file:
         sock.sendall(b"GARBAGE\r\n\r\n")
@@ -240,7 +240,7 @@ def test_a_defect_in_serving_one_connection_ends_only_this_one(serve, monkeypatc
 
 
 def test_submissions_of_a_connection_that_a_response_ended_are_judged(serve, monkeypatch):
-    """The 64th asks its connection for the round trip time."""
+    """The server asks the connection for the round trip time at the 64th submission."""
     server = serve(begin="player")
     send = server.connections.send
     monkeypatch.setattr(servers, "READ_BYTES_MAX", 65536)       # all of them in one turn
@@ -391,8 +391,8 @@ def test_a_merged_submission_is_stamped_late_by_no_more_than_the_server_states(s
 
 
 def test_a_burst_goes_to_each_address_before_its_further_readers(serve):
-    """One address opens ten readers: the nine further ones come behind the others' first, unless players submit
-    there."""
+    """One address opens ten readers. The nine further ones get the burst after the first reader of each other address,
+    unless players submit from that address."""
     server = serve(begin="player", interval_s=(1, 1))
     address = "127.0.0.1", server.ports["input"]
     held = [socket.create_connection(address, PATIENCE_S, (f"127.0.2.{i}", 0)) for i in [1] * 10 + [2, 3]]
@@ -528,7 +528,7 @@ def test_the_game_goes_on_when_the_record_cannot_be_written(serve, caplog):
     assert caplog.text.count("No space left on device") == 1
 
 
-def test_program_ends_cleanly_on_a_signal_and_says_what_port_is_taken(tmp_path):
+def test_program_ends_cleanly_on_a_signal_and_names_a_port_that_is_in_use(tmp_path):
     command = [SERVER, "serve", "--bind", "127.0.0.1"]
     with subprocess.Popen([*command, "--port-base", "0"], stdout=subprocess.PIPE, text=True) as process:
         port = int(re.search(r"pages=127\.0\.0\.1:(\d+)", process.stdout.readline())[1])

@@ -99,7 +99,7 @@ def test_a_snapshot_stands_for_the_rows_before_it(path):
 
 
 def test_a_snapshot_in_the_middle_changes_no_verdict():
-    """Random play, cut anywhere: what follows is judged alike by the contest and by its restored copy."""
+    """Random play, cut anywhere: the contest and its restored copy give the same verdicts afterwards."""
     draw = random.Random(5)
     contest, copy = Contest(SMALL), None
     now = SECOND
@@ -126,10 +126,10 @@ def test_rows_are_there_within_100_ms(path):
     reader = store.connect(path)
     late_s = []
     for i in range(20):
-        told_at = time.monotonic()
+        began = time.monotonic()
         writer.tell("submission", ns=i, ip="a", user="u", digits="1", verdict="dup")
         wait_for(lambda: reader.execute("SELECT count(*) FROM submission").fetchone()[0] == i + 1, pause_s=0.001)
-        late_s.append(time.monotonic() - told_at)
+        late_s.append(time.monotonic() - began)
     writer.close()
     assert sorted(late_s)[len(late_s) // 2] < 0.1
 
@@ -149,7 +149,7 @@ def full(monkeypatch):
     return event
 
 
-def test_a_full_disk_is_told_and_nothing_is_lost_that_had_place(path, full, monkeypatch, caplog):
+def test_a_full_disk_is_reported_and_the_queued_rows_are_kept(path, full, monkeypatch, caplog):
     store.create(path, small_plan())
     writer = store.Store(path)
     monkeypatch.setattr(store, "QUEUE_MAX", 10)
@@ -167,7 +167,7 @@ def test_a_full_disk_is_told_and_nothing_is_lost_that_had_place(path, full, monk
 
 
 def test_a_full_disk_stops_neither_game_nor_scores(path, full, monkeypatch):
-    """Rows are lost, then there is place again: the board and a restart go on from the server's own state."""
+    """Rows are lost, then there is space again. The board and a restart go on from the server's own state."""
     store.create(path, small_plan())
     server, thread = run_server(store=str(path), begin="player", pages=False)
     monkeypatch.setattr(store, "QUEUE_MAX", 5)

@@ -47,13 +47,13 @@ def test_hidden_is_found_from_boards_alone(onsite, tmp_path):
     assert (done.returncode, done.stdout) == (0, f"{rounds.ONSITE.hidden[0]}\n"), done.stderr
 
 
-def test_the_stream_tells_what_boards_elide(onsite, tmp_path):
+def test_the_stream_supplies_the_digits_that_boards_elide(onsite, tmp_path):
     text, digits = onsite[0][-1], onsite[1]
     elided = [answer for answer in answers_on(text) if isinstance(answer, tuple)]
     assert elided and len(in_full(elided, 256, digits)) == len(elided)
     assert all(int(a) % m == 0 for a in in_full(elided, 256, digits) for m in rounds.ONSITE.constants
                if all(int(a) % other for other in rounds.ONSITE.constants if other != m))
-    # The elided alone.
+    # Only the elided answers, without the others.
     finder = AnswerFinder([2, 3, 7], rounds.ONSITE.told)
     assert not finder.push(in_full(elided, 256)) and finder.constant == 0 and finder.doubt == 1
     assert finder.push(in_full(elided, 256, digits)) and finder.constant % rounds.ONSITE.hidden[0] == 0
@@ -88,8 +88,8 @@ def test_a_recorder_keeps_digits_and_board_and_both_are_played_again(tmp_path, m
     player.thread.join(PATIENCE_S)
     assert done == [0]
     lines = [json.loads(line) for line in path.read_text().splitlines()]
-    told = next(line for line in lines if line["kind"] == "contest")
-    assert told["n"] == 6 and told["constants"] == ["9973", "30011"]
+    header = next(line for line in lines if line["kind"] == "contest")
+    assert header["n"] == 6 and header["constants"] == ["9973", "30011"]
     assert any("plain" in line["text"] for line in lines if line["kind"] == "board")
     digits = "".join(line["digits"] for line in lines if line["kind"] == "burst")
     assert digits.endswith(player.seen) or player.seen.endswith(digits)
@@ -97,7 +97,7 @@ def test_a_recorder_keeps_digits_and_board_and_both_are_played_again(tmp_path, m
     assert "".join(again.next_burst().digits for _ in again.bursts) == digits
 
 
-def test_record_names_what_is_wrong(tmp_path):
+def test_an_error_of_record_names_its_cause(tmp_path):
     done = tool("record", "--as-player", "127.0.0.1", "/nowhere/r", "--seconds", "1")
     assert done.returncode == 1 and "/nowhere/r: No such file" in done.stderr
     full = tmp_path / "full"
