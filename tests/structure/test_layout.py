@@ -1,9 +1,9 @@
-"""Who may include whom, and what the objects of net/ and app/ may ask of the rest.
+"""The allowed includes, and the symbols that the objects of net/ and app/ may leave undefined.
 
 The directions: net includes base only; app includes net's public headers and base. Drivers include kernel, and net's
-device interface. kernel includes base only; nobody includes tests or tools. host/ and image/ put the parts together:
-they include all but the programs, of which they know the seams, app/program.h and app/machine.h, and app/service/. No
-program includes another's files."""
+device interface. kernel includes base only; nobody includes tests or tools. host/ and image/ put the parts together.
+They include all except the programs. From app/ they include app/program.h, app/machine.h and app/service/. No program
+includes another's files."""
 import os
 import pathlib
 import re
@@ -17,9 +17,10 @@ if not BUILD.is_absolute():
     BUILD = ROOT / BUILD
 
 # The order of kernel's rooms, from the bottom: each may include itself and those before it. The files in kernel/ itself
-# (libc, panic, the build id) lie below all rooms. Anything may panic, so panic knows nobody, and
-# kernel/rescue/failure.c, at the top, registers what a panic does. cpu takes from above by parameters: how to map, to
-# wait, to claim a page. memory gets the loader's map as a list. time comes above firmware, whose tables name timers.
+# (libc, panic, the build id) lie below all rooms. Any file may panic, so panic includes none, and
+# kernel/rescue/failure.c, at the top, registers the actions of a panic. cpu gets functions from above as parameters: to
+# map, to wait, to claim a page. memory gets the loader's map as a list. time comes above firmware, whose tables name
+# timers.
 KERNEL_ROOMS = ("", "cpu", "memory", "firmware", "time", "rescue")
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
@@ -30,12 +31,12 @@ NET_PUBLIC = ("net/transport.h", "net/netdev.h", "net/http/response.h", "net/htt
               "net/ip/checksum.h",
               "net/settings.h")
 
-# The names that the freestanding platform owes to everybody: kernel/libc.c, and the receiver of failed assertions.
+# The names that any object may leave undefined: those of kernel/libc.c, and the receiver of failed assertions.
 PLATFORM = {"assert_failed"}
 PLATFORM_OBJECTS = ("kernel/libc.o",)
 
 
-# The seams between programs and what is below them, beside net/transport.h.
+# The seams between programs and the layers below them, in addition to net/transport.h.
 SEAMS = ("app/program.h", "app/machine.h")
 
 
@@ -100,7 +101,7 @@ def sources(folder):
 
 
 def includes(source):
-    """Returns the headers of ours that a file includes; lwIP's own (which its port includes) are not ours."""
+    """Returns the project's headers that a file includes, without lwIP's own, which its port includes."""
     found = INCLUDE.findall((ROOT / source).read_text())
     if source.startswith("net/lwip/"):
         found = [h for h in found if not re.match(r"(lwip|netif|arch)/", h) and "/" in h]
@@ -268,7 +269,7 @@ def platform():
 
 
 def test_the_answer_s_way_lies_in_the_section_that_idle_time_fetches():
-    """base/hot_section.h. Its ends are weak symbols: were the section named otherwise, nothing would be fetched."""
+    """base/hot_section.h. The section's ends are weak symbols: under another name nothing would be fetched."""
     names = ("__start_hot_text", "rx_borrow", "http_response_step", "matcher_next", "player_turn", "tx_publish",
              "__stop_hot_text")
     listing = subprocess.run(["nm", BUILD / "peregrine.debug"], capture_output=True, text=True, check=True).stdout

@@ -1,4 +1,4 @@
-"""tools/gg and its client: what is wrong with the words it was given, and a machine that is not there."""
+"""tools/gg and its client: messages about wrong arguments, and a machine that does not answer."""
 import pathlib
 import subprocess
 import sys

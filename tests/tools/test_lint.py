@@ -1,4 +1,4 @@
-"""tools/lint: each rule finds the fault that it is there for, and lets pass the text beside it."""
+"""tools/lint: each rule finds its fault, and accepts correct text."""
 import subprocess
 
 import pytest
@@ -80,7 +80,7 @@ def test_every_file_of_the_product_has_a_kind():
     assert not list(lines.findings("tools/lints/lines.py"))
 
 
-def test_the_command_names_file_and_line_and_its_exit_tells():
+def test_the_exit_status_is_0_without_findings_and_2_for_an_unknown_name():
     program = files.ROOT / "tools/lint"
     good = subprocess.run([program, "words", "lines", "tools/lints"], capture_output=True, text=True)
     assert (good.returncode, good.stdout) == (0, "")

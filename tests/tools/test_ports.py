@@ -1,4 +1,4 @@
-"""tools/vm/ports.py: nobody else gets a port that somebody was given, or is at."""
+"""tools/vm/ports.py: no port is given to two processes, or while a socket uses it."""
 import pathlib
 import socket
 import subprocess
@@ -22,7 +22,7 @@ def test_two_processes_get_different_ports(monkeypatch):
 
 
 @pytest.mark.parametrize("kind", [ports.TCP, ports.UDP])
-def test_a_port_that_is_taken_is_not_given(monkeypatch, kind):
+def test_a_port_in_use_is_not_given(monkeypatch, kind):
     with socket.socket(socket.AF_INET, kind) as sock:
         taken = ports.free_port(kind)
         sock.bind(("127.0.0.1", taken))

@@ -1,4 +1,4 @@
-"""tools/report.py: the page says what the rows say, and refuses rows that do not belong together."""
+"""tools/report.py: the page agrees with the rows. Rows that do not belong together are refused."""
 import json
 
 import pytest
@@ -51,7 +51,7 @@ def test_rows_of_two_commits_or_machines_are_refused_by_file(bench, capsys, othe
     assert next(iter(other.values())) in bench.page()
 
 
-def test_nothing_measured_is_told(bench, capsys):
+def test_a_report_without_measurements_fails_with_a_hint(bench, capsys):
     assert bench.run() == 1
     assert "make bench" in capsys.readouterr().err
 

@@ -1,4 +1,4 @@
-"""tools/run.py: what it makes of its variables, of a game's end, and of a KVM that is too slow."""
+"""tools/run.py: its variables, its verdict at a game's end, and its refusal of a KVM that is too slow."""
 import os
 import pathlib
 import signal
@@ -53,7 +53,7 @@ def test_further_settings_reach_the_kernel():
     assert text.endswith(" cpus=2 watchdog=5")
 
 
-def test_a_system_without_namespaces_for_users_is_told_so(tmp_path):
+def test_a_system_without_namespaces_for_users_is_reported(tmp_path):
     unshare = tmp_path / "unshare"
     unshare.write_text("#!/bin/sh\necho 'unshare failed: Operation not permitted' >&2\nexit 1\n")
     unshare.chmod(0o755)
@@ -124,7 +124,7 @@ def test_a_missed_a_wrong_and_a_repeated_answer_are_failures():
     assert len(found) == 2 and "12345" in found[0] and "77" in found[1]
 
 
-def test_everything_that_must_be_seen_is_asked_for():
+def test_each_missing_condition_of_a_game_is_one_failure():
     good = LINES + [{"kind": "submission", "user": "peregrine", "digits": "12345", "verdict": "early"}]
     result = outcome(good, "peregrine")
     assert run.failures(result, True, "x", True) == []

@@ -1,4 +1,4 @@
-"""tests/lib/unchanged.py: what `make test` leaves out."""
+"""tests/lib/unchanged.py: the tests that `make test` leaves out."""
 import types
 
 from tests.lib import unchanged
