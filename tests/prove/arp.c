@@ -1,6 +1,5 @@
-/* ARP: a packet of each length up to the whole one, which ends where the buffer ends. The table is any, even one that
- * no packets lead to: the assertions, which hold its entries against each other, are left out. Sending is not part of
- * this. */
+/* ARP: a packet of each length up to the whole one, which ends where the buffer ends. The table has any contents,
+ * reachable or not. So the assertions that compare its entries are left out. The proof does not cover sending. */
 #include "base/assert.h"
 #undef ASSERT
 #define ASSERT(condition) ((void)0)

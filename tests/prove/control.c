@@ -1,5 +1,5 @@
 /* Control datagrams: each length up to a byte more than a command, and any longer; each ends where the buffer ends. The
- * state is any, the keys are any. Replies are not part of this, except that all that is to be sent can be read. */
+ * state is any, the keys are any. The proof does not cover replies, except that each byte to be sent is readable. */
 #include "app/service/control.c"
 
 static uint8_t bytes_of_event[1472], key[32], read;
@@ -37,7 +37,7 @@ static void state_any(void)
     control.leaving = prove_number(0, 1);
     control.part_text_bytes = prove_number(0, CONTROL_REPLY_TEXT_BYTES_MAX);
     control.set = prove_number(0, 1) ? set : NULL;
-    control.left = false; /* or the machine is gone */
+    control.left = false; /* after true the machine no longer runs */
     hmac_key_set(&control.key, key, sizeof key);
 }
 

@@ -1,7 +1,7 @@
-/* DHCP: any datagram in any state, then whatever is due.
+/* DHCP: any datagram in any state, then the work that is due.
  *
  * A datagram ends where the buffer ends, so that a read behind it is an error. One length stands for all: a message
- * whose first options are PAD leaves the parser as a shorter message does. Shorter than a header are tried one by
+ * whose first options are PAD leaves the parser as a shorter message does. Lengths below a header are tried one by
  * one. */
 #include "net/ip/dhcp.c"
 

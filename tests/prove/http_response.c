@@ -1,6 +1,6 @@
 /* HTTP responses: a step, and the end of the stream, from every state with any fields, over any input.
  *
- * That covers every sequence of steps if each leaves such a state again, which is asserted. No step looks farther than
+ * Each step is asserted to leave such a state again, so the proof covers every sequence of steps. No step reads beyond
  * the CRLF and the digits of a chunk's size, so 20 bytes stand for any number. */
 #include "net/http/response.c"
 
@@ -41,7 +41,7 @@ void main(void)
     prove_any(input, sizeof input);
     for (uint8_t state = STATE_START; state <= STATE_BAD; state++) {
         response_any(state);
-        if (in_body(&response)) /* one end of the body at a time; all other states go on to here */
+        if (in_body(&response)) /* a proof for each offset; all other states need one for all offsets */
             for (size_t offset = 0; offset <= sizeof input; offset++)
                 step(state, offset, true);
         else

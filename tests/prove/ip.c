@@ -1,5 +1,5 @@
 /* Ethernet and IPv4 headers: a frame of each length up to the longest header, and a full one; each ends where the
- * buffer ends. Our own addresses and routes are any. Fragments go to reassembly, which is not part of this. */
+ * buffer ends. The stack's addresses and routes are any. Fragments go to reassembly, which has a proof of its own. */
 #include "net/ip/ip.h"
 
 static struct netdev device;

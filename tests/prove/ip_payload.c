@@ -1,5 +1,5 @@
 /* ICMP and UDP: a payload of each length up to the longest that is quoted, and a full frame's; each ends where the
- * buffer ends. Sending is not part of this, except that all that is to be sent can be read. */
+ * buffer ends. The proof does not cover sending, except that each byte to be sent is readable. */
 #include "net/ip/ip.h"
 
 static struct net_ip ip;

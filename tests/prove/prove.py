@@ -4,7 +4,7 @@
 
 A proof by Eva is tests/prove/NAME.c, which calls the product's functions with any bytes. A proof by WP takes the
 contracts that stand before the product's functions, for bytes of any number. Each alarm must stand in known_alarms with
-its reason. Exit 1: an alarm that is not there, or one there that no longer comes; 77: no Frama-C here."""
+its reason. Exit status 1: an alarm is not in known_alarms, or a known one no longer comes. 77: Frama-C is missing."""
 import concurrent.futures
 import csv
 import os
@@ -31,7 +31,8 @@ SETTINGS_SLEVELS = ("prove_state_begin:50,settings_begin:200,set_value:200,numbe
 SETTINGS_OPTIONS = ("-inline-calls", "text_split,find", "-eva-use-spec", "fail_value,fail_word,text_address",
                     "-eva-split-return-function", "text_is:0,text_skip:0,text_number:0,number_fits:0")
 
-# A row a proof: its title, the product's files, the functions whose paths Eva keeps apart and how many, more options.
+# One row for each proof: its title, the product's files, the functions whose paths Eva keeps apart and their number,
+# more options.
 PROOFS = {
     "dhcp": ("DHCP messages", "net/ip/dhcp.c base/siphash.c", "dhcp_input:50,siphash:50", ()),
     "tcp": ("TCP header and options", "net/tcp/input.c net/tcp/options.c net/ip/checksum.c",
@@ -119,7 +120,7 @@ def prove_contracts(name):
 
 
 def is_proved_by_wp(row):
-    """Returns true for what a function's contract ensures, if WP proves the contract."""
+    """Returns true if the property is a postcondition of a contract that WP proves."""
     function = re.sub(r"_\d+$", "", row["function"])
     return row["property kind"] == "postcondition" and any(function in c[2].split() for c in CONTRACTS.values())
 
@@ -173,8 +174,8 @@ def known_alarms():
     return known
 
 
-def judge(results, known):
-    """Returns the faults as lines."""
+def find_faults(results, known):
+    """Returns the faults of all proofs as lines."""
     wrong = []
     for result in results:
         name = result["name"]
@@ -213,7 +214,7 @@ def main(names):
         print("\nAlarms that stand, and why:")
         for (proof, function, assertion), reason in reasons:
             print(f"  {proof}, {function}: {assertion}\n      {reason}")
-    wrong = judge(results, known)
+    wrong = find_faults(results, known)
     print("\n" + "\n".join(wrong) if wrong else f"\nno alarm beyond the table, {time.monotonic() - began:.0f} s in all")
     return 1 if wrong else 0
 

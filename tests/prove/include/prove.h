@@ -1,4 +1,4 @@
-/* Read by Frama-C before each file: what its parser does not know of GCC. */
+/* GCC's extensions that Frama-C's parser lacks. Frama-C reads this file before each other file. */
 #pragma once
 
 #include <stdbool.h>
