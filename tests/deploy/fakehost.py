@@ -1,6 +1,7 @@
 """A HOST that is a directory: a root file system with the few files that tools/peregrine reads. Its `ssh` runs the
-remote scripts in there with a PATH of its own, which has only what a minimal Linux has. GRUB's environment tool and its
-script checker are the real ones. Its other tools and those that ask the kernel are stand-ins.
+remote scripts in the directory with a PATH of its own, which has only the programs of a minimal Linux. GRUB's
+environment tool and its script checker are the real ones. GRUB's other tools, and those that ask the kernel, are
+stand-ins.
 
 `next_boot` does what GRUB's 00_header does, so a test can ask at any moment which system would boot."""
 import json
@@ -26,7 +27,7 @@ ADDRESSES = [{"ifname": "eth0", "addr_info": [{"family": "inet", "local": "10.0.
                                                "scope": "global"}]}]
 
 MKCONFIG = r"""#!/bin/sh
-# grub-mkconfig, as far as it matters: settings, the scripts of /etc/grub.d in order, -o FILE written in place.
+# The parts of grub-mkconfig that the tests need: settings, the scripts of /etc/grub.d in order, -o FILE.
 [ "$1" != --version ] || { echo "grub-mkconfig (GRUB) ${FAKE_GRUB_VERSION-2.06-13+deb12u1}"; exit 0; }
 [ ! -e "$ROOT/fake/mkconfig-fails" ] || exit 1
 . "$ROOT/etc/default/grub"
@@ -142,7 +143,7 @@ class FakeHost(Host):
         self.program("systemd-detect-virt", "echo kvm\n")
         self.program("dmesg", "echo '[    0.000000] tsc: Detected 2399.000 MHz processor'\n"
                               "echo '[    1.000000] tsc: Refined TSC clocksource calibration: 2399.998 MHz'\n")
-        # A real fsync of a hundred small files takes most of a test's time; what is asked for must at least be there.
+        # A real fsync of a hundred small files takes most of a test's time. The stand-in checks that the files exist.
         self.program("sync", 'for f; do [ "$f" = -- ] || [ -e "$f" ] || exit 1; done\n')
         self.program("ping", "exit 0\n")
         self.program("getent", 'case $2 in feed.example) echo "192.0.2.7  STREAM feed.example" ;; *) exit 2 ;; esac\n')
@@ -176,8 +177,8 @@ class FakeHost(Host):
         self.program("ip", f'[ "$1" != -j ] || {{ cat "$ROOT/fake/$3.json"; exit 0; }}\nprintf "{plain}"\n')
 
     def reboots_into(self, command):
-        """Has `systemctl reboot` obey grubenv: it leaves Linux for the shell command if it is armed, and gives a new
-        boot of Linux when that has ended. While Linux is away, ssh does not answer."""
+        """Makes `systemctl reboot` obey grubenv. If the kernel is armed, the shell command runs in place of Linux, and
+        ssh does not answer meanwhile. Then Linux has a new boot id."""
         self.program("systemctl", f'''
 if [ "$(grub-editenv "$ROOT/boot/grub/grubenv" list | sed -n 's/^next_entry=//p')" = peregrine ]; then
     grub-editenv "$ROOT/boot/grub/grubenv" set next_entry=

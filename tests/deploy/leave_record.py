@@ -1,4 +1,4 @@
-"""leave_record.py STATISTICS LOG KCORE: writes what a program on Linux has said as a crash record, for a host that is a
+"""leave_record.py STATISTICS LOG KCORE: writes a program's statistics and log as a crash record, for a host that is a
 directory. The memory is that of tests/deploy/fakehost.py; the record lies in the lowest region of the settings."""
 import pathlib
 import re

@@ -1,5 +1,5 @@
-"""The crash record: byte vectors of docs/blackbox.md, every way in which one can be broken, and its way out of
-/proc/kcore through remote/record.sh."""
+"""The crash record: byte vectors of docs/blackbox.md, every kind of damage, and reading from /proc/kcore by
+remote/record.sh."""
 import os
 import random
 import struct
@@ -11,14 +11,14 @@ from tests.deploy.fakehost import FakeHost
 
 from deploy import blackbox, commands
 
-# Written out by hand from the table, not by this program's own packer: a record with a cause of two bytes and a log.
+# A record with a cause of two bytes and a log, written by hand from the table, not by the packer of this file.
 VECTOR = bytes.fromhex(
     "50455245 47424f58"             # PEREGBOX
     "01000000" "70000000"           # version 1, 112 bytes
     "00000000" "02000000"           # CRC (filled in below), state 2
     "0700000000000000"              # sequence 7
     "00ca9a3b00000000"              # uptime 1 s
-    "0000a0dec5adc935"              # wall clock 1000000000000000000 * ... see below
+    "0000a0dec5adc935"              # wall clock 3875820019684212736 ns
     "000102030405060708090a0b0c0d0e0f"
     "01000000" "02000000" "4747" "000000000000"      # cause "GG"
     "05000000" "0c000000" "5b312e305d2068656c6c6f0a" "00000000"      # log "[1.0] hello\n"
@@ -45,7 +45,7 @@ def region(first=b"", second=b"", size=32768):
 
 
 def test_the_checksum_is_the_known_one():
-    """CRC-32 of "123456789" is 0xcbf43926 (the check value of CRC-32/ISO-HDLC), so zlib's is the one that is meant."""
+    """CRC-32 of "123456789" is 0xcbf43926, the check value of CRC-32/ISO-HDLC. So zlib's function is the right one."""
     assert zlib.crc32(b"123456789") == 0xcbf43926
 
 
@@ -57,7 +57,7 @@ def test_a_vector_is_read():
     assert record.cause == "GG" and record.log == "[1.0] hello\n"
 
 
-def test_a_trap_is_told_with_names(tmp_path):
+def test_a_trap_is_described_with_function_names(tmp_path):
     registers = b"".join(struct.pack("<Q", 0x1000 + i) for i in range(26))
     backtrace = struct.pack("<QQ", 0x100010, 0x100123)
     record, _ = blackbox.read_slot(make(state=2, sections=[(1, b"page fault"), (2, registers), (3, backtrace),
@@ -126,7 +126,7 @@ def test_random_bytes_are_no_record():
         assert bytes(data) == good or blackbox.read_slot(bytes(data))[0] is None
 
 
-# ---- out of memory
+# ---- reading from memory
 
 def kcore(memory):
     """Builds an ELF core as /proc/kcore is: PT_NOTE, one text segment with no physical address, and blocks of RAM.
@@ -163,7 +163,7 @@ def test_the_record_is_found_by_its_physical_address(host, capsys):
     assert [len(r) for r in commands.fetch_regions(host, [(0x90000, 32768)])] == [32768]
 
 
-def test_no_record_is_said_with_the_reason(host, capsys):
+def test_a_missing_record_is_reported_with_the_reason(host, capsys):
     host.file("/proc/kcore", kcore({0x1000: bytes(0x9e000)}))
     host.file("/boot/peregrine/settings", "blackbox=0x90000,32768\n", 0o600)
     assert commands.record(host) == 5

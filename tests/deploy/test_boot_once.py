@@ -93,7 +93,7 @@ def test_fly_arms_once_follows_and_sees_linux_come_back(machine):
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     try:
         said = ""
-        while "retrying" not in said:           # a line of the flying kernel's log
+        while "retrying" not in said:           # a line of the running kernel's log
             line = fly.stdout.readline()
             assert line, said
             said += line
@@ -130,7 +130,7 @@ def test_silence_has_its_exit_code(machine):
 
 
 @pytest.mark.parametrize("words", [(), ("--dry-run",), ("--kexec",)])
-def test_nothing_flies_that_is_not_installed(machine, words):
+def test_fly_is_refused_if_nothing_is_installed(machine, words):
     machine.uninstall()
     before = machine.host.tree()
     done = machine.run("fly", *words)
@@ -188,7 +188,7 @@ def test_an_address_that_only_ssh_reaches_is_refused_before_the_reboot(machine, 
 
 
 class Sequence:
-    """A kernel, or Linux's ssh, that gives these answers one after the other. None: silence."""
+    """A kernel, or Linux's ssh, that gives these answers one after the other. None is no answer."""
 
     def __init__(self, *answers):
         self.answers_left = list(answers)
@@ -197,7 +197,7 @@ class Sequence:
         return self.answers_left.pop(0) if self.answers_left else None
 
 
-def test_the_log_is_followed_again_after_a_silence(monkeypatch, capsys):
+def test_the_log_is_shown_again_after_a_silence(monkeypatch, capsys):
     logs, linux = Sequence((10, "first\n"), None, None, None, (20, "again\n")), Sequence(None, None, "another boot")
 
     class Client:

@@ -1,4 +1,4 @@
-"""check: what it reports, and every machine that it refuses. Each refusal comes before anything is changed."""
+"""check: its report, and every machine that it refuses. Each refusal comes before anything is changed."""
 import os
 import subprocess
 import sys
@@ -328,7 +328,7 @@ def test_a_gateway_that_does_not_answer_is_not_handed_over(host):
     assert any("did not answer ARP" in f.text for f in found.findings)
 
 
-def test_the_nics_transport_is_told(host):
+def test_the_report_names_the_virtio_interface_of_the_nic(host):
     host.nic(device="0x1041")
     assert "PCI, modern, 1af4:1041" in dict(verdict(host).report)["NIC"]
     host.nic(features="1" * 30)
@@ -354,7 +354,7 @@ def test_black_box_regions_lie_in_ram_and_only_there():
     assert preflight.black_box_regions(low)[1:] == [(0x4000000, 0x20000)]
 
 
-def test_facts_cut_off_on_the_way_are_not_judged(host):
+def test_truncated_facts_are_refused(host):
     text = host.run(["probe"]).decode()
     found = preflight.judge(facts.Facts(text[:len(text) // 2]))
     assert [f.text for f in found.stops] == ["the facts arrived cut off"]
@@ -388,7 +388,7 @@ def test_installed_settings_that_others_can_read_are_noticed(tmp_path):
         assert done.returncode == 1 and "others on the machine can read the installed settings" in done.stdout
 
 
-def test_only_words_that_are_really_added_are_told(tmp_path):
+def test_only_words_that_are_really_added_are_printed(tmp_path):
     machine = Deployment(tmp_path)
     machine.host.file("/proc/kcore", b"no")
     machine.config.write_text(machine.config.read_text() + "ip=10.0.2.16/24 mtu=1400 log=192.0.2.9:514\n")
@@ -411,7 +411,7 @@ def test_a_gateway_of_the_user_s_own_does_not_get_another_s_hardware_address(tmp
     assert "gwmac" not in (machine.host.root / "boot/peregrine/settings").read_text()
 
 
-def test_a_hang_without_a_watchdog_is_told(tmp_path):
+def test_a_missing_watchdog_is_reported(tmp_path):
     machine = Deployment(tmp_path)
     assert "a hang" in machine.run("check").stdout
     machine.config.write_text(machine.config.read_text() + "watchdog=0\n")
@@ -419,7 +419,7 @@ def test_a_hang_without_a_watchdog_is_told(tmp_path):
 
 
 def test_hostile_facts_do_not_confuse_the_preflight():
-    """Whatever comes over the wire is judged, never raised on."""
+    """Any text from the host gives a verdict, and no exception."""
     import random
     rng = random.Random(os.environ.get("SEED", "20261122"))
     names = ["route", "address", "neighbours", "nic", "tsc", "processor", "memory-map", "grub-entries", "grub-settings",

@@ -1,4 +1,4 @@
-"""install and uninstall on a HOST that is a directory: what they leave, and that they can be repeated. If the power
+"""install and uninstall on a HOST that is a directory: the files that they leave, and their repetition. If the power
 fails at any step, Linux boots and the next try completes."""
 import os
 import shutil
@@ -109,7 +109,7 @@ def test_install_disarms_a_machine_that_is_armed(machine, default):
     assert machine.host.next_boot() == LINUX_ID
 
 
-def test_a_step_that_fails_tells_what_boots_next(machine):
+def test_a_failing_step_reports_the_next_boot(machine):
     machine.install()
     machine.host.run(["arm"], ["once"])
     machine.host.program("mv", "exit 1\n")
@@ -205,7 +205,7 @@ def test_the_second_kernel_as_default_stays_the_default(machine):
     assert machine.host.tree() == before
 
 
-def test_a_kernel_that_came_between_stays_after_uninstall(machine):
+def test_a_kernel_added_after_install_stays_after_uninstall(machine):
     machine.install()
     machine.host.file("/boot/vmlinuz-6.1.0-2-amd64", "new")
     machine.host.update_grub()
@@ -276,10 +276,10 @@ def test_the_grub2_names_of_other_distributions(tmp_path):
     assert machine.host.tree() == before
 
 
-# ---- the power goes
+# ---- power failures
 
 def attempt(machine, command, stop_at=0):
-    """Runs install or uninstall in this process; returns true if it came to its end."""
+    """Runs install or uninstall in this process. Returns true if the command completed."""
     try:
         if command == "install":
             commands.install(machine.host, machine.config, machine.kernel, machine.bzimage, stop_at=stop_at)
@@ -292,7 +292,7 @@ def attempt(machine, command, stop_at=0):
 
 
 def cut_everywhere(tmp_path, command, prepare):
-    """Yields a machine for every point of the command, its power cut there: (point, machine, its tree at first)."""
+    """Yields (point, machine, its first tree) for every point of the command: the power fails at this point."""
     for at in range(1, 60):
         directory = tmp_path / f"cut-{command}-{at}"
         directory.mkdir()

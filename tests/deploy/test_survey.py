@@ -1,4 +1,4 @@
-"""survey: what it measures and prints, how it ranks, and what it says of machines that fail. It changes nothing."""
+"""survey: its measurements, its table, its ranks, and its report of machines that fail. It changes nothing."""
 import json
 import pathlib
 import socket
@@ -73,7 +73,7 @@ def test_one_machine_is_measured_whole_and_left_as_it_was(host, server):
     assert row["stops"] == [] and row["rank"] == 1 and row["missing"] is None
 
 
-def test_the_table_says_what_is_in_the_way(host, server):
+def test_the_table_names_the_obstacles(host, server):
     host.nic(driver="ena")
     done = peregrine("fake", "--to", server, "--seconds", "0.1", ssh=" ".join(host.ssh))
     assert done.returncode == 0, done.stderr
@@ -83,7 +83,7 @@ def test_the_table_says_what_is_in_the_way(host, server):
     assert "stop: eth0 is driven by ena" in done.stdout and "cores [0-1]" in done.stdout
 
 
-def test_nobody_at_the_address_is_said_and_the_rest_is_measured(host):
+def test_an_address_that_refuses_is_reported_and_the_rest_is_measured(host):
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         to = f"127.0.0.1:{closed.getsockname()[1]}"
@@ -109,7 +109,7 @@ def test_a_machine_without_python_and_one_without_an_answer(tmp_path, server):
     assert "warning: there is no python3" in done.stdout and "gone: ssh: no route" in done.stdout
 
 
-def test_machines_rank_by_the_way_then_by_its_tail_then_by_the_gaps():
+def test_machines_rank_by_the_connect_time_then_by_its_p99_then_by_the_gaps():
     def row(name, p50, p99, gap, stops=()):
         return {"host": name, "connect_us": {"p50": p50, "p99": p99}, "jitter": {"longest_us": [gap]}, "stops": stops}
     rows = [row("far", 200, 210, 1), row("near", 100, 300, 50), row("nearer-tail", 100, 200, 90),

@@ -34,7 +34,7 @@ def fly(machine, *words):
                           capture_output=True, text=True, timeout=240)
 
 
-def test_survey_is_installed_flown_and_printed_as_a_table(machine):
+def test_survey_is_installed_booted_and_printed_as_a_table(machine):
     with udp_echo() as port:
         done = fly(machine, "--echo", f"127.0.0.1:{port}")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -83,7 +83,7 @@ def test_record_of_an_earlier_survey_is_no_result(machine):
     (["--kernel", "/nowhere/peregrine.elf"], 1, "build it with `make survey`"),
     (["--echo", "name:7"], 2, "'name:7' is no IP:PORT"), (["--to", "192.0.2.1:1"], 2, "not allowed with"),
     (["--seconds", "0.5"], 1, "survey.seconds")])
-def test_what_cannot_be_is_refused_before_anything_is_changed(machine, words, status, said):
+def test_wrong_words_are_refused_before_anything_is_changed(machine, words, status, said):
     before = machine.host.tree()
     done = fly(machine, *words)
     assert done.returncode == status and said in done.stderr, done.stdout + done.stderr

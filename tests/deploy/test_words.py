@@ -1,4 +1,4 @@
-"""tools/peregrine: what is wrong with the words it was given is said with the word, before anything is done."""
+"""tools/peregrine: a message about wrong arguments quotes the argument, and comes before any action."""
 import stat
 import subprocess
 import sys
@@ -82,7 +82,7 @@ def test_a_configuration_that_others_can_read_is_warned_of(tmp_path, capsys):
     ("Host key verification failed.", "Connect once by hand and compare the fingerprint: SSH pilot@host"),
     ("pilot@host: Permission denied (publickey,password).", "log in by a key"),
 ])
-def test_what_ssh_refuses_is_told_with_what_to_do(tmp_path, said, advice):
+def test_an_error_of_ssh_comes_with_advice(tmp_path, said, advice):
     ssh = tmp_path / "ssh"
     ssh.write_text(f"#!/bin/sh\ncat >/dev/null\necho '{said}' >&2\nexit 255\n")
     ssh.chmod(0o755)
