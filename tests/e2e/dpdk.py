@@ -1,6 +1,6 @@
-"""DPDK's testpmd as the guest's network device, as clouds carry frames: a vhost-user port, and a TAP at its other side.
+"""DPDK's testpmd as the guest's network device, as in clouds: a vhost-user port on one side, a TAP on the other.
 
-The contest's address is on the loopback device, so it outlives testpmd, whose TAP does not."""
+The contest's address is on the loopback device, so the address outlives testpmd. The TAP does not."""
 import os
 import pathlib
 import subprocess
@@ -14,7 +14,7 @@ START_S_MAX = 60
 
 
 class Switch:
-    """To be made in a network namespace of one's own."""
+    """testpmd between the guest and a TAP. Needs a network namespace of its own."""
 
     def __init__(self, directory):
         self.socket, self.log = pathlib.Path(directory) / "switch", pathlib.Path(directory) / "testpmd.log"

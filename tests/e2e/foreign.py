@@ -1,4 +1,4 @@
-"""Servers that others wrote, in front of our contest server: the same digits and verdicts in their words.
+"""Servers of others in front of our contest server: the same digits and verdicts in other HTTP messages.
 
 nginx turns the raw stream into chunks of its own, adds headers of its own, and answers submissions itself."""
 import pathlib

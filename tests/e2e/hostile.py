@@ -1,4 +1,4 @@
-"""Submit servers that never close a connection, hang, or send a response for ever, and a feed to go with them."""
+"""Submit servers that never close a connection, hang, or send an endless response. Also a feed for their games."""
 import abc
 import http.client
 import random
@@ -7,7 +7,7 @@ import threading
 
 
 class Server(abc.ABC):
-    """A thread accepts, a thread each serves a connection. Nothing is closed before the end."""
+    """One thread accepts, and one thread serves each connection. Nothing is closed before the end."""
 
     def __init__(self, bind="127.0.0.1"):
         self.listener = socket.create_server((bind, 0), backlog=64)
@@ -33,7 +33,7 @@ class Server(abc.ABC):
 
     @abc.abstractmethod
     def serve(self, connection):
-        """Treats one connection in the server's own way, until the player resets it."""
+        """Serves one connection in the server's own way, until the player resets the connection."""
 
     def __enter__(self):
         return self
@@ -63,7 +63,7 @@ def read_request(connection):
 
 
 class ClosesNever(Server):
-    """Stands before a contest server: each response says that the connection closes, which it then does not."""
+    """Stands before a contest server. Each response says `Connection: close`, and the connection stays open."""
 
     def __init__(self, bind, ports, _directory):
         self.bind, self.ours = bind, ports
@@ -106,7 +106,7 @@ class Trickles(Server):
 
 
 class Digits(Server):
-    """A feed that goes on for as long as anybody listens."""
+    """A feed that sends digits until the player leaves."""
 
     def serve(self, connection):
         connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n")

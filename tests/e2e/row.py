@@ -1,6 +1,6 @@
 """Plays one row of the table: `row.py NAME [kvm]`. A program of its own, as rows on TAP run in a network namespace.
 
-Exits 0 if the row passes; else says what went wrong."""
+Exits with 0 if the row passes. Otherwise prints the reasons."""
 import contextlib
 import dataclasses
 import pathlib
@@ -23,10 +23,10 @@ from tests.e2e import table
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 USER = "peregrine"
-BOOT_S_MAX = 180                        # UEFI under TCG on a machine that has other things to do
+BOOT_S_MAX = 180                        # UEFI under TCG on a busy machine
 DISTURBED_AFTER = 3
-GRACE_POLLS = 20                        # without a further answer, 0.1 s each; those of lost digits never come
-GRACE_POLLS_RESTARTED = 200             # after an outage, digits come when TCP sends them again: after twice its length
+GRACE_POLLS = 20                        # without a further answer, 0.1 s each; answers in lost digits never come
+GRACE_POLLS_RESTARTED = 200             # after an outage TCP sends the digits again, after twice the outage's length
 
 
 def server_words(row, directory):
@@ -42,12 +42,12 @@ def server_words(row, directory):
 
 
 def guest_words(row):
-    """Returns the row's own settings; gwmac=tap stands for our end's hardware address."""
+    """Returns the row's own settings; gwmac=tap stands for the hardware address of the TAP device."""
     return [f"gwmac={machine.tap_mac()}" if word == "gwmac=tap" else word for word in row.settings]
 
 
 def add_constant(host, control, key, number):
-    """Adds a constant to those of the running player; waits until it searches for it. Returns that moment, in ns."""
+    """Adds a constant to the running player's. Waits until the player searches for it. Returns that time in ns."""
     Client(control[0], key_from_text(key), control[1], timeout_s=5).set(f"m+={number}")
     host.wait_for(r"\d constants are searched for")
     return time.time_ns()
@@ -73,7 +73,7 @@ def until_over(host, game, seconds, disturb, grace_polls):
         if time.monotonic() > end:
             return "the game did not end"
         time.sleep(0.1)
-    found = polls = 0                   # not seconds: the machine may have stood still for some
+    found = polls = 0                   # polls, not seconds: the machine may have stalled for some seconds
     while polls < grace_polls and not any(u["found"] == board["offered"] for u in board["users"]):
         time.sleep(0.1)
         board, polls = game.board(), polls + 1

@@ -95,7 +95,7 @@ ROWS = [
     Row("tap-legacy-cloud-lease", net="tap", nic="legacy", lease=True),
     Row("tap-modern-chunked", net="tap", nic="modern", body="chunked", start="wait", cpus=2),
     Row("tap-static-gateway-mac", net="tap", nic="rootport", settings=("gwmac=tap",)),
-    # A device that others wrote: DPDK's testpmd behind vhost-user, which is how clouds with a DPDK switch carry frames.
+    # DPDK's testpmd as the device, behind vhost-user, as in clouds with a DPDK switch.
     Row("dpdk-modern", net="dpdk", nic="modern", report=r"modern, features .*EVENT_IDX.*MRG_RXBUF"),
     Row("dpdk-modern-plain", net="dpdk", nic="modern", nic_more=",mrg_rxbuf=off,event_idx=off",
         report=r"modern, features (?!.*(MRG_RXBUF|EVENT_IDX))"),
@@ -134,13 +134,13 @@ ROWS = [
     Row("qualification-no-early", round="qualification", settings=("early=off",), nic="modern"),
 ]
 
-# lwIP plays these: a stack meets no more of a machine than its device interface, its clock, its lease and its wake-ups.
-# tests/transport holds both stacks to net/transport.h, segment by segment; tests/fuzz feeds both.
+# lwIP plays these rows only: a stack depends on the machine by its device interface, clock, lease and wake-ups alone.
+# tests/transport checks both stacks against net/transport.h, segment by segment; tests/fuzz covers both.
 LWIP_ROWS = ("kernel-user", "sleeping", "tap-legacy-cloud-lease", "tap-modern-chunked", "connections-reset")
 
 
 def stacks_of(row):
-    """Returns the stacks that play a row, whichever the image was built with; the hosted player has none of ours."""
+    """Returns the stacks that play a row, in whichever image. The hosted player uses Linux' stack alone."""
     if row.boot == "linux":
         return ("",)
     return ("own", "lwip") if row.name in LWIP_ROWS else ("own",)
@@ -150,15 +150,15 @@ PLAYED = [dataclasses.replace(row, name=f"{row.name}-{stack}" if stack else row.
           for row in ROWS for stack in stacks_of(row)]
 
 
-# Starts that must end in a message and in the machine's return: the words on the command line, QEMU's options, and
-# what the log must say. {host} and {port} lead to a port where nobody listens.
+# Starts that must end in a message and in the machine's return: the words on the command line, QEMU's options, and the
+# log's lines. {host} and {port} lead to a port where nobody listens.
 @dataclasses.dataclass(frozen=True)
 class BadStart:
     name: str
     settings: str
     says: tuple                     # regular expressions, all of which the log must match
     nic: bool = True
-    silent_network: bool = False    # a wire on which nothing ever answers
+    silent_network: bool = False    # a network without any other host
 
 
 GOOD_GAME = "feed=10.0.2.2:{port} submit=10.0.2.2:{port} user=u passwd=p n=256 m=823"

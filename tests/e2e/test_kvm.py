@@ -1,4 +1,4 @@
-"""KVM where it is there: the boot under it, with a limit that even a KVM which interprets kernel code keeps."""
+"""The boot under KVM, if there is one. The time limit suits even a KVM that interprets kernel code."""
 import pathlib
 import subprocess
 import sys
@@ -37,7 +37,7 @@ def test_the_same_boot_under_tcg():
 
 
 def boot_and_return(accelerator, word):
-    """Boots: everything comes up, finds a wire on which nobody answers, and gives the machine back."""
+    """Boots: everything comes up, no host answers on the network, and the kernel gives the machine back."""
     options = [*qemu.kernel(f"{table.GOOD_GAME.format(port=9)} net.timeout=1 {word}"), "-vga", "none", "-netdev",
                "hubport,id=net0,hubid=0", "-device", f"{machine.NICS['transitional']},netdev=net0"]
     with qemu.Machine(options, accelerator=accelerator, cpu=machine.CPUS[accelerator]) as host:

@@ -1,5 +1,5 @@
-"""The status page while a game goes on: asked all the time, read by Prometheus' own parser, compared with the board;
-and the game is played as without it."""
+"""The status page during a game: requested all the time, read by Prometheus' own parser, compared with the board. The
+requests must not disturb the game."""
 import http.client
 import pathlib
 import shutil
@@ -32,14 +32,14 @@ def get(port, path, method="GET"):
         connection.close()
 
 
-def get_calmly(*words):
-    """Returns the page as `get` does; tries again while four connections are there: old ones may be closing."""
+def get_with_retries(*words):
+    """Returns the page as `get` does. Tries again if the server is full, because old connections may be closing."""
     end = time.monotonic() + qemu.PATIENCE_S
     while True:
         try:
             return get(*words)
         except ConnectionError:
-            assert time.monotonic() < end, "the page lets nobody in"
+            assert time.monotonic() < end, "the page accepts no connection"
             time.sleep(0.05)
 
 
@@ -71,8 +71,8 @@ def check_by_promtool(text):
 
 
 class Asker(threading.Thread):
-    """Asks for both pages over and over; a third of the connections ask nothing and go. On a slow machine four may be
-    on their way out still, and the fifth is then reset: the next one comes."""
+    """Requests both pages again and again. A third of the connections close without a request. On a slow machine four
+    connections may still be closing. The page then resets the fifth, and the next one succeeds."""
 
     def __init__(self, port):
         super().__init__(daemon=True)
@@ -112,11 +112,11 @@ def test_status_page_while_playing(stack, cpus):
             asker.stopping = True
             asker.join(qemu.PATIENCE_S)
             assert asker.error is None and asker.answers >= 4, (asker.error, asker.answers)
-            metrics, plain = get_calmly(http_port, "/metrics")[1], get_calmly(http_port, "/")[1]
+            metrics, plain = get_with_retries(http_port, "/metrics")[1], get_with_retries(http_port, "/")[1]
             check_by_promtool(metrics)
             values = samples(metrics)
-            assert get_calmly(http_port, "/metrics", "HEAD") == (200, "")
-            assert get_calmly(http_port, "/favicon.ico")[0] == 404
+            assert get_with_retries(http_port, "/metrics", "HEAD") == (200, "")
+            assert get_with_retries(http_port, "/favicon.ico")[0] == 404
             _, error = machine.send_gg(("127.0.0.1", udp_port), KEY)
             assert error is None, error
             guest.wait_reset()

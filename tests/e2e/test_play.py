@@ -18,7 +18,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROW_S_MAX = 500
 
 
-def why_no_tap():
+def skip_reason():
     """Returns why rows on TAP cannot run here, or None."""
     if not os.access("/dev/net/tun", os.R_OK | os.W_OK):
         return "/dev/net/tun does not open here"
@@ -29,7 +29,7 @@ def why_no_tap():
 @pytest.mark.parametrize("row", table.PLAYED, ids=lambda row: row.name)
 def test_row(row):
     in_namespace = row.net in ("tap", "dpdk")
-    if in_namespace and (reason := why_no_tap()):
+    if in_namespace and (reason := skip_reason()):
         pytest.skip(reason)
     prefix = machine.unshare_words() if in_namespace else []
     done = subprocess.run([*prefix, sys.executable, HERE / "row.py", row.name], capture_output=True, text=True,
@@ -50,7 +50,7 @@ def test_every_value_of_every_column_occurs():
 
 @pytest.mark.parametrize("bad", table.BAD_STARTS, ids=lambda bad: bad.name)
 def test_bad_start_says_why_and_gives_the_machine_back(bad):
-    # Without a screen: there the message would stand for three seconds.
+    # Without a screen, because the kernel shows the message there for three seconds.
     options = ["-vga", "none", *qemu.kernel(bad.settings.format(port=ports.free_port(ports.TCP)))]
     if bad.nic:
         wire = "hubport,id=net0,hubid=0" if bad.silent_network else "user,id=net0"
@@ -62,12 +62,11 @@ def test_bad_start_says_why_and_gives_the_machine_back(bad):
     for pattern in bad.says:
         assert re.search(pattern, log), f"nothing like {pattern!r} in:\n{log}"
     for line, count in repeated_lines(log).items():
-        assert count <= seconds + 1, f"said {count} times in {seconds:.1f} s: {line}"
+        assert count <= seconds + 1, f"logged {count} times in {seconds:.1f} s: {line}"
 
 
 def repeated_lines(log):
-    """Counts the repeats of each line in a log, its stamp and its numbers aside. Lists (PCI, statistics) do not
-    count."""
+    """Counts the repeats of each line in a log, without stamps and numbers. Lists (PCI, statistics) do not count."""
     counts = {}
     for line in log.splitlines():
         text = re.sub(r"\d+", "#", re.sub(r"^\[.*?\] ", "", line))

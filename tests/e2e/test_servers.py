@@ -1,4 +1,4 @@
-"""The servers of the rows, shown good by a plain player before a kernel plays against them."""
+"""The servers of the rows, checked with a plain player before a kernel plays against them."""
 import pathlib
 import time
 
@@ -17,7 +17,7 @@ SMALL = rounds.parse_round(ROUND_TEXT)
 
 
 def wait_for_the_end(game):
-    """Waits until the last digits have been sent and all is found, or 20 s more."""
+    """Waits until the last digits have been sent and all answers found, or 20 s more."""
     assert game.wait_over(60)
     end = time.monotonic() + 20
     while time.monotonic() < end:
