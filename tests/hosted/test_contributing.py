@@ -8,7 +8,7 @@ import subprocess
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD_AND_PLAY_S = 300
 
-# Speaks to the program once it listens, then ends it: the last command of the block left it running.
+# Talks to the program once it listens. The last command of the block left the program running.
 CLIENT = """
 import socket, sys, time
 end = time.monotonic() + 60
@@ -41,7 +41,7 @@ def test_the_walk_through_makes_a_program(tmp_path):
              if name not in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "BUILD", "PYTHONPATH")}
     block = walk_through().replace("make PROGRAM", "make -s -j2 PROGRAM")
     script = f"ip link set lo up\n{block}\n/usr/bin/python3 -c '{CLIENT}'\nkill $!\nwait $! || true\n"
-    network = ["unshare", "-n"] if os.geteuid() == 0 else ["unshare", "-Urn"]      # nobody there has its ports
+    network = ["unshare", "-n"] if os.geteuid() == 0 else ["unshare", "-Urn"]      # all ports are free there
     done = subprocess.run([*network, "sh", "-ec", script], cwd=tree, env=clean, capture_output=True, text=True,
                           timeout=BUILD_AND_PLAY_S)
     assert done.returncode == 0 and "answer: HELLO" in done.stdout, (done.stdout + done.stderr)[-3000:]

@@ -97,7 +97,7 @@ def resident_bytes(program):
 
 
 def ask(port, text):
-    """Sends a request as it stands, ends, and returns all that comes back."""
+    """Sends a request as it is, shuts down, and returns the whole reply."""
     with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S) as connection:
         connection.sendall(text)
         connection.shutdown(socket.SHUT_WR)
@@ -105,7 +105,7 @@ def ask(port, text):
 
 
 @pytest.mark.parametrize("simd", ["auto", "scalar"])
-def test_all_paths_have_the_published_values_and_the_program_goes_home(simd):
+def test_all_paths_have_the_published_values_and_gg_ends_the_program(simd):
     with running(f"simd={simd}") as program:
         check_values(program.service)
         found = page(program.status)
@@ -128,7 +128,7 @@ def test_a_long_body_takes_no_memory():
         assert resident_bytes(program) < before + (4 << 20)
 
 
-def test_bad_requests_get_words():
+def test_bad_requests_get_a_status_and_a_message():
     with running("rounds.max=1000") as program:
         for text, status in ((b"\0\xff\r\n\r\n", 400), (b"POST /x HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n",
                                                         404),
@@ -141,8 +141,8 @@ def test_bad_requests_get_words():
             assert head.startswith(b"HTTP/1.1 %d " % status) and len(words) > 10, (text, head)
 
 
-def stopped_reader(port):
-    """Asks for a long answer and reads none of it."""
+def stalled_reader(port):
+    """Requests a long answer and reads none of it. Returns the connection."""
     connection = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S)
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     connection.sendall(b"POST /base64 HTTP/1.1\r\nHost: x\r\nContent-Length: 100000000\r\n\r\n")
@@ -153,10 +153,10 @@ def stopped_reader(port):
     return connection
 
 
-def test_of_many_readers_that_read_nothing_the_slowest_are_cut_off():
+def test_the_slowest_of_many_stalled_readers_are_evicted():
     with running("client.timeout=60") as program, contextlib.ExitStack() as stack:
         for _ in range(104):
-            stack.enter_context(stopped_reader(program.service))
+            stack.enter_context(stalled_reader(program.service))
         deadline = time.monotonic() + PATIENCE_S
         while int(page(program.status)["digest.evicted"]) < 4 and time.monotonic() < deadline:
             time.sleep(0.1)
@@ -168,7 +168,7 @@ def test_a_thousand_connections_and_slow_clients_stall_nobody():
     with running() as program, contextlib.ExitStack() as stack:
         address = ("127.0.0.1", program.service)
         for _ in range(20):
-            stack.enter_context(stopped_reader(program.service))
+            stack.enter_context(stalled_reader(program.service))
             slow = stack.enter_context(socket.create_connection(address))
             slow.sendall(b"POST /sha256 HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\nabc")
         client = Client(program.service)

@@ -13,7 +13,7 @@ KEY, PATIENCE_S = "a-key-for-tests", 30
 
 
 def echo_over_tcp(address, data):
-    """Sends the data, ends, and returns all that comes back."""
+    """Sends the data, shuts down, and returns the whole reply."""
     with socket.create_connection(address, timeout=PATIENCE_S) as connection:
         connection.sendall(data)
         connection.shutdown(socket.SHUT_WR)
@@ -23,7 +23,7 @@ def echo_over_tcp(address, data):
 def echo_over_udp(address, data):
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
         client.settimeout(1)
-        for _ in range(PATIENCE_S):         # UDP promises nothing
+        for _ in range(PATIENCE_S):         # UDP may lose a datagram
             client.sendto(data, address)
             try:
                 return client.recv(2048)
@@ -41,7 +41,7 @@ def page(port):
 
 
 def check(echo, status, gg_port):
-    """Echoes, reads the page, and sends the program home. The ports are of 127.0.0.1."""
+    """Checks the echoes and the page, and ends the program by GG. The ports are of 127.0.0.1."""
     data = os.urandom(40000)
     assert echo_over_tcp(("127.0.0.1", echo), data) == data
     assert echo_over_udp(("127.0.0.1", echo), data[:1000]) == data[:1000]
@@ -53,7 +53,7 @@ def check(echo, status, gg_port):
     assert done.returncode == 0 and "echo.bytes 40000\n" in done.stdout, done.stderr
 
 
-def test_echo_answers_on_both_protocols_shows_its_page_and_goes_home():
+def test_echo_answers_on_both_protocols_shows_its_page_and_ends_by_gg():
     echo, status, gg_port = ports.free_port(), ports.free_port(), ports.free_port(ports.UDP)
     words = [f"port={echo}", f"http.port={status}", f"key={KEY}", f"control.port={gg_port}", "wait=sleep",
              "deadline=60"]

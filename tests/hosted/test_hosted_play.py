@@ -1,5 +1,5 @@
-"""peregrine-linux against the contest server: every round, every way of serving it, connections that are closed in the
-middle, and every way in which the program ends."""
+"""peregrine-linux against the contest server: every round, every mode of the server, connections that are closed in the
+middle, and every end of the program."""
 import json
 import os
 import pathlib
@@ -27,7 +27,7 @@ KEY = "the-key-of-the-tests"
 USER = "swift"
 PASSWORD = "a/b%c&d=?"      # to be percent-encoded
 SECONDS = 2.5
-PATIENCE_S = 60         # for what happens at once, on a machine that may stand still for seconds
+PATIENCE_S = 60         # for immediate events, on a machine that may stall for seconds
 
 SMALL = "n=6 m=823,108"
 TINY = "n=9 m=3,10,64,125"      # hundreds of answers a burst, the same ones again and again
@@ -71,7 +71,7 @@ class Player:
 
 
 def play(tmp_path, round_text, server=(), player=(), seconds=SECONDS):
-    """Plays to the end of the stream, so many seconds on a machine that keeps up, and leaves by GG; (outcome,
+    """Plays to the end of the stream, which takes `seconds` on a fast machine, and ends by GG. Returns (outcome,
     statistics, log)."""
     name = round_text
     if name not in rounds.ROUNDS:
@@ -131,7 +131,7 @@ def test_every_answer_of_a_game_is_found_and_submitted_once(tmp_path, round_text
                                  ["--close-after", 18, "--close-how", "fin", "--close-for", "0.5"],
                                  ["--close-after", 5, "--close-how", "rst", "--body", "chunked"]],
                          ids=["fin", "rst", "fin-and-refuse", "rst-chunked"])
-def test_a_server_that_closes_both_connections_costs_nothing_that_was_seen(tmp_path, how):
+def test_no_received_answer_is_lost_when_the_server_closes_both_connections(tmp_path, how):
     result, stats, log = play(tmp_path, "online", how, seconds=3)
     assert stats["stream_merger.gaps"] >= 1, log
     assert_perfect(result, stats, log)
@@ -185,12 +185,12 @@ def test_help_is_printed():
     assert done.returncode == 0 and "\n  feed= " in done.stdout
 
 
-def test_no_server_is_retried_and_told_at_most_once_a_second():
+def test_retries_without_a_server_are_logged_at_most_once_a_second():
     code, stats, log = run([*GAME, "server.timeout=2.5"])
     assert code == 4
     assert stats["session.lost_refused"] > 10
     retries = [line for line in log.splitlines() if "refused, retrying" in line]
-    assert 2 <= len(retries) <= 6, log          # two links, 2.5 s
+    assert 2 <= len(retries) <= 6, log          # two sessions, 2.5 s
 
 
 @pytest.mark.parametrize("server", [hostile.Hangs, hostile.Trickles])
@@ -226,7 +226,7 @@ def gg(*words):
     return subprocess.run([ROOT / "tools/gg", *words], capture_output=True, text=True, timeout=PATIENCE_S)
 
 
-def test_gg_asks_and_tells_and_sees_it_gone():
+def test_gg_shows_the_statistics_and_ends_the_program():
     port = str(ports.free_port(ports.UDP))
     with Player([*GAME, "key=0x00112233445566778899", f"control.port={port}"]) as player:
         player.wait_for("playing with")
@@ -234,9 +234,9 @@ def test_gg_asks_and_tells_and_sees_it_gone():
         done = gg(*ask, "--key", "0x00112233445566778899", "--status", "--json", "--timeout", "10")
         assert done.returncode == 0, done.stderr
         assert json.loads(done.stdout)["control.commands_status"] == 1
-        done = gg(*ask, "--key", "another key of ours", "--attempts", "1")
+        done = gg(*ask, "--key", "another long key", "--attempts", "1")
         while done.returncode == 1:         # the challenge was late
-            done = gg(*ask, "--key", "another key of ours", "--attempts", "1")
+            done = gg(*ask, "--key", "another long key", "--attempts", "1")
         assert done.returncode == 3 and "the key is another one" in done.stderr
         assert player.process.poll() is None
         done = gg(*ask, "--key", "0x00112233445566778899", "--timeout", "10")
@@ -294,8 +294,8 @@ def test_gg_refuses_wrong_usage(words):
 
 
 def relay_losing(lost, port, stop):
-    """Relays datagrams between a client and a UDP port of ours, except the given ones, counted both ways from 0. The
-    relay's own port."""
+    """Relays datagrams between a client and a UDP port, except the given ones, counted in both directions from 0.
+    Returns the relay's own port."""
     outside, inside = (socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(2))
     outside.bind(("127.0.0.1", 0))
     inside.connect(("127.0.0.1", port))
@@ -321,12 +321,12 @@ def test_a_status_is_asked_for_again_when_any_datagram_is_lost():
     with Player([*GAME, "key=correct-horse", f"control.port={port}"]) as player:
         player.wait_for("playing with")
         try:
-            # The first HELLO; the second one's CHALLENGE; the COMMAND after the third; one part of the reply to the
-            # fourth.
+            # Lost: the first HELLO, the second HELLO's CHALLENGE, the COMMAND after the third, and one part of the
+            # reply after the fourth.
             relay = relay_losing({0, 2, 5, 9}, port, stop)
             client = control.Client("127.0.0.1", b"correct-horse", relay, 0.3, 25)
             stats = control.parse(client.status())
-            # Not more, where no answer is late on top of it.
+            # There are more of each if an answer is late, too.
             assert stats["control.hellos"] >= 4 and stats["control.commands_status"] >= 2
         finally:
             stop.set()

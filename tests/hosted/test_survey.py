@@ -14,7 +14,7 @@ PATIENCE_S = 60
 
 @contextlib.contextmanager
 def udp_echo(address="127.0.0.1"):
-    """Sends each datagram back, until the end of the block; yields its port of the address."""
+    """Sends each datagram back, until the end of the block. Yields the port."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
         server.bind((address, 0))
 
@@ -32,7 +32,7 @@ def udp_echo(address="127.0.0.1"):
 
 
 def rows_of(statistics):
-    """Returns {row: its fact} of statistics, in their order."""
+    """Returns {row: its fact} from the statistics, in their order."""
     return dict(re.findall(r"^(?:.*stats: )?survey\.(\w+) (\D.*)$", statistics.replace("\r", ""), re.MULTILINE))
 
 
@@ -41,7 +41,7 @@ def value(statistics, name):
 
 
 def check_rows(statistics, names):
-    """Holds that the rows named are measured plausibly, and that all others say why they are not."""
+    """Asserts that the rows named have plausible figures, and that all others give the reason."""
     rows = rows_of(statistics)
     assert set(names) < set(rows)
     for name, fact in rows.items():
@@ -66,7 +66,7 @@ def usable_variants(statistics):
             if not rows_of(statistics)[f"matcher_{name}"].startswith("not measured: the processor")}
 
 
-def test_survey_ends_by_itself_and_measures_what_a_program_on_linux_can():
+def test_survey_ends_by_itself_and_measures_all_rows_that_linux_allows():
     with udp_echo() as port:
         statistics = run(f"echo=127.0.0.1:{port}", "wait=sleep")
     variants = usable_variants(statistics)

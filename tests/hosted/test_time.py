@@ -19,7 +19,7 @@ REQUEST = bytes([0x23]) + bytes(47)
 
 
 class Server:
-    """A running time-linux on loopback; ordered to go home at the end."""
+    """A running time-linux on loopback, which GG ends."""
 
     def __init__(self, *words):
         self.port, self.status = ports.free_port(ports.UDP), ports.free_port()
@@ -66,12 +66,12 @@ def test_server_behind_a_peer_is_unsynchronised_and_then_one_stratum_below():
 
 
 def is_request(data):
-    """Returns true if a datagram is to be answered. Version 1 has no modes: 0 is a client, too."""
+    """Returns true if the server must answer a datagram. Version 1 has no modes: 0 is a client, too."""
     version, mode = (data[0] >> 3 & 7, data[0] & 7) if data else (0, 0)
     return len(data) >= 48 and (1 <= version <= 4 and mode == 3 or (version, mode) == (1, 0))
 
 
-def test_no_reply_is_longer_than_its_request_whatever_it_is():
+def test_no_reply_is_longer_than_its_request():
     chance = random.Random(5)
     with Server("rate=0") as server, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client, \
             server.probe() as probe:
