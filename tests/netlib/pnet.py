@@ -88,32 +88,32 @@ class Net:
 
 
 class Wire:
-    """Two stacks and a delay between them. `drop(packet, index)` says which packets are lost."""
+    """Two stacks and a delay between them. `drop(packet, index)` returns true for a packet to lose."""
 
     def __init__(self, a, b, delay_us=1000, drop=lambda packet, index: False):
         self.ends, self.delay_us, self.drop = (a, b), delay_us, drop
-        self.now_us, self.count, self.flying = 0, 0, []
+        self.now_us, self.count, self.in_transit = 0, 0, []
 
     def collect(self):
         for side, end in enumerate(self.ends):
             for packet in end.packets():
                 if not self.drop(packet, self.count):
-                    self.flying.append((self.now_us + self.delay_us, self.count, 1 - side, packet))
+                    self.in_transit.append((self.now_us + self.delay_us, self.count, 1 - side, packet))
                 self.count += 1
 
     def run(self, for_us, done=lambda: False):
-        """Turns time until `for_us` have gone or `done()`."""
+        """Runs the stacks until `for_us` have passed or `done()` is true."""
         until = self.now_us + for_us
         while not done():
             self.collect()
-            due = [flight[0] for flight in self.flying] + [end.next_timer_us() for end in self.ends]
+            due = [packet[0] for packet in self.in_transit] + [end.next_timer_us() for end in self.ends]
             if min(due) > until:
                 break
             self.now_us = max(self.now_us, min(due))
             for end in self.ends:
                 end.at(self.now_us)
-            arrived = sorted(flight for flight in self.flying if flight[0] <= self.now_us)
-            self.flying = [flight for flight in self.flying if flight[0] > self.now_us]
+            arrived = sorted(packet for packet in self.in_transit if packet[0] <= self.now_us)
+            self.in_transit = [packet for packet in self.in_transit if packet[0] > self.now_us]
             for _, _, to, packet in arrived:
                 self.ends[to].give(packet)
             for end in self.ends:

@@ -1,4 +1,4 @@
-"""The hosted library, used as a foreign test suite would: words, packets, clock, sockets, errnos, options."""
+"""The hosted library, used as by a test suite of others: words, packets, clock, sockets, errnos, options."""
 import ctypes
 import errno
 import os
@@ -51,7 +51,7 @@ def test_bad_words_are_refused_by_name(words, quoted):
         Net(words)
 
 
-def test_the_library_shows_what_the_header_says():
+def test_the_library_exports_the_functions_of_the_header_alone():
     header = (ROOT / "host/library/peregrine_net.h").read_text()
     names = subprocess.run(["nm", "-D", "--defined-only", BUILD / "host/libperegrine-net.so"], capture_output=True,
                            text=True, check=True).stdout
@@ -93,7 +93,7 @@ def test_options_switched_off_are_not_sent(words, present):
     assert kinds == present
 
 
-def test_connect_accept_and_what_they_return_meanwhile():
+def test_calls_before_the_handshake_return_as_in_linux():
     a, b, wire = pair()
     listener, client = b.serve(80), a.socket()
     assert b.accept(listener, None, None) == -errno.EAGAIN
@@ -109,7 +109,7 @@ def test_connect_accept_and_what_they_return_meanwhile():
     assert a.info(client).tcpi_state == 1 and a.option(client, SOL_SOCKET, SO_ERROR) == 0
 
 
-def test_refused_connect_tells_once():
+def test_refused_connect_is_reported_once():
     a, b, wire = pair()
     client = a.socket()
     a.dial(client, B, 81)
@@ -186,7 +186,7 @@ def test_read_peek_write_shutdown_close():
     assert a.close_socket(client) == 0 and a.close_socket(client) == -errno.EBADF
 
 
-def test_what_comes_after_shut_rd_can_be_read_as_in_linux():
+def test_data_after_shut_rd_can_be_read_as_in_linux():
     a, b, wire, client, server, _ = connected()
     assert a.shutdown(client, 0) == 0
     assert a.receive(client) == b"" and a.poll(client) & (POLLIN | POLLRDHUP) == POLLIN | POLLRDHUP
@@ -217,7 +217,7 @@ def test_ends_that_reset(how):
     (a.abort if how == "abort" else a.close_socket)(client)
     (reset,) = [tcp_fields(packet) for packet in a.packets()]
     assert reset["flags"] & RST
-    wire.flying.clear()
+    wire.in_transit.clear()
     a2, b2, wire2, client2, server2, _ = connected()
     a2.abort(client2)
     wire2.run(10_000)
@@ -284,7 +284,7 @@ def test_options_get_what_was_set():
 
 
 def test_receive_buffer_set_before_opening_chooses_the_scale():
-    """As Linux, which offers no more than SO_RCVBUF once that is set; `wscale=` is for what may grow."""
+    """As Linux, which offers at most SO_RCVBUF once that is set; `wscale=` is for a buffer that may grow."""
     net = Net("address=192.168.0.1 wscale=8")
     for bytes_, scale in ((None, 8), (10000, 0), (200000, 2)):      # this stack's memory bounds the last one: 128 KiB
         client = net.socket()
@@ -302,7 +302,7 @@ def test_syn_offers_all_of_the_buffer_whatever_the_scale():
 
 
 @pytest.mark.parametrize("word, grown", [("", 14), ("slow_start_ack_segments=2", 12)])
-def test_slow_start_grows_as_told(word, grown):
+def test_slow_start_grows_as_configured(word, grown):
     a, b, wire, client, server, _ = connected(f"mss=1000 timestamps=off {word}")
     assert a.send(client, bytes(10_000)) == 10_000
     for segment in list(a.packets())[:4]:
@@ -312,7 +312,7 @@ def test_slow_start_grows_as_told(word, grown):
     assert a.info(client).tcpi_snd_cwnd == grown
 
 
-def test_congestion_state_is_told_as_linux_tells_it():
+def test_congestion_state_has_the_numbers_of_linux():
     """Open 0, Disorder 1, Recovery 3, Loss 4."""
     lost = set()
     a, b, wire, client, server, _ = connected("mss=1000 timestamps=off", drop=lambda packet, index: index in lost)
@@ -344,8 +344,8 @@ def tcp_packet(port, to, seq, flags):
     return ip[:10] + checksum(ip) + ip[12:] + tcp[:16] + checksum(pseudo + tcp) + tcp[18:]
 
 
-def test_an_answer_there_was_no_room_for_leaves_when_there_is():
-    """Both open at once, and the queue is full of RSTs just then: the SYN,ACK does not wait for its timeout."""
+def test_a_reply_that_found_the_queue_full_leaves_when_there_is_room():
+    """Both ends open at once while the queue is full of RSTs: the SYN,ACK does not wait for its timeout."""
     a = Net("address=192.168.0.1")
     client = a.socket()
     a.dial(client, B, 80)
@@ -402,7 +402,7 @@ def first_of(net, **bound):
     return tcp_fields(syn)
 
 
-def test_two_starts_differ_in_all_that_is_secret():
+def test_two_starts_differ_in_all_secret_numbers():
     """RFC 6528, RFC 6056, RFC 7323 §7.1: no sequence number, port or timestamp reveals another connection's."""
     one, two = (Net("address=192.168.0.1") for _ in range(2))
     syns = [first_of(one, port=5000), first_of(one, port=5001), first_of(two, port=5000)]
@@ -418,7 +418,7 @@ def test_two_starts_differ_in_all_that_is_secret():
     assert min(bound) >= 32768 and bound[:4] != bound[4:] and bound[1] - bound[0] != bound[3] - bound[2]
 
 
-def test_misuse_is_told_by_errno():
+def test_misuse_is_reported_by_errno():
     nothing = ctypes.c_void_p(None)
     why = ctypes.c_char_p()
     assert LIBRARY.pnet_open(None, ctypes.byref(why)) is None and why.value
@@ -451,7 +451,7 @@ def test_misuse_is_told_by_errno():
     assert b.at(before - 1) == b.at(2**64 - 1) == -errno.EINVAL and b.time_us() == before and b.at(before) == 0
 
 
-def test_shutdown_of_what_is_not_connected():
+def test_shutdown_of_an_unconnected_socket():
     """Linux: inet_shutdown."""
     a, b, wire = pair()
     listener, client = b.serve(80), a.socket()
@@ -465,7 +465,7 @@ def test_shutdown_of_what_is_not_connected():
 
 
 def test_a_broadcast_source_is_known_by_the_prefix():
-    """MUST-57: no SYN from one. Without a prefix the library has no network, so no broadcast but the limited one."""
+    """MUST-57: no SYN from one. Without a prefix= the library knows the limited broadcast alone."""
     for words, answers in (("", 1), ("prefix=24", 0)):
         net = Net(f"address=192.168.0.1 {words}")
         net.serve(80)

@@ -1,7 +1,7 @@
-"""RFC 9293 §3.10.7, "SEGMENT ARRIVES", said a second time: random segments in every state, and what may come of it.
+"""RFC 9293 §3.10.7, "SEGMENT ARRIVES", written a second time: random segments in every state, and the outcomes allowed.
 
-`verdicts` is written from the RFC (and RFC 5961), not from the stack. Numbers are relative: the peer's SYN has sequence
-number 0 and ours too. SEED=n replays."""
+`allowed_outcomes` is written from the RFC (and RFC 5961), not from the stack. Numbers are relative: the peer's SYN has
+sequence number 0, and the stack's SYN too. SEED=n replays."""
 import collections
 import ctypes
 import errno
@@ -16,7 +16,7 @@ from tests.netlib.test_netlib import tcp_fields
 
 FIN, SYN, RST, PSH, ACK, URG = 1, 2, 4, 8, 16, 32
 OURS, PEER, PORT, PEER_PORT = 0xC0A80001, 0xC0000201, 80, 40000
-PEER_ISN, WINDOW = 0xFFFFFF00, 65535            # the peer's numbers wrap in the middle of it
+PEER_ISN, WINDOW = 0xFFFFFF00, 65535            # the peer's numbers wrap within the window
 STATES = {"ESTABLISHED": 1, "SYN-SENT": 2, "SYN-RECEIVED": 3, "FIN-WAIT-1": 4, "FIN-WAIT-2": 5, "TIME-WAIT": 6,
           "CLOSED": 7, "CLOSE-WAIT": 8, "LAST-ACK": 9, "CLOSING": 11}
 FLAGS = [0, FIN, SYN, RST, ACK, FIN | ACK, SYN | ACK, RST | ACK, SYN | FIN, PSH | ACK, URG | ACK, SYN | RST,
@@ -42,7 +42,7 @@ def checksum(data):
 
 
 class Connection:
-    """A connection of a stack of its own, brought to a state; `nxt` is what we send next, `rcv` what we await."""
+    """A connection of a stack of its own, brought to a state. `nxt` is the stack's SND.NXT, `rcv` its RCV.NXT."""
 
     def __init__(self, state, active):
         self.net = Net("address=192.168.0.1 timestamps=off sack=off wscale=0 rcvbuf=65535 secret=s")
@@ -91,7 +91,7 @@ class Connection:
         if self.socket is None:
             accepted = self.net.accept(self.listener, None, None)
             if accepted == -errno.EAGAIN:
-                return "SYN-RECEIVED"   # or no longer: a listener does not tell
+                return "SYN-RECEIVED"   # or CLOSED: a listener does not show the difference
             self.socket = accepted
         number = self.net.info(self.socket).tcpi_state
         return next(name for name in STATES if STATES[name] == number)
@@ -111,15 +111,15 @@ def syn_sent(s):
     return {(("ACK", 1, (s.seq + 1 + s.bytes + fin) & 0xFFFFFFFF), "CLOSE-WAIT" if fin else "ESTABLISHED")}
 
 
-def verdicts(state, s, nxt, rcv):
+def allowed_outcomes(state, s, nxt, rcv):
     """Returns the outcomes that RFC 9293 allows: pairs of a reply and the state afterwards."""
     if state == "SYN-SENT":
         return syn_sent(s)
     una = 1 if state in ("ESTABLISHED", "CLOSE-WAIT", "FIN-WAIT-1", "LAST-ACK", "CLOSING", "SYN-RECEIVED") else 2
     edge = rcv + WINDOW - (rcv - 1)
     space = s.bytes + bool(s.flags & SYN) + bool(s.flags & FIN)
-    tells = ("ACK", nxt, rcv)
-    asked_back, silence = {(tells, state)}, {(None, state)}
+    ack = ("ACK", nxt, rcv)
+    ack_only, silence = {(ack, state)}, {(None, state)}
 
     if state == "SYN-RECEIVED":
         if s.flags & (SYN | ACK | RST) == SYN and s.seq == 0:
@@ -129,38 +129,38 @@ def verdicts(state, s, nxt, rcv):
     if s.flags & RST:                                           # RFC 5961 §3.2; TIME-WAIT: RFC 1337 would keep it
         if s.seq == rcv:
             return silence if state == "SYN-RECEIVED" else {(None, "CLOSED")}
-        return asked_back if rcv < s.seq < edge else silence
+        return ack_only if rcv < s.seq < edge else silence
     if s.flags & SYN:                                           # RFC 5961 §4.2; RFC 6191
         if state == "TIME-WAIT" and not s.flags & (ACK | FIN) and s.seq > rcv:
-            return {(("SYN,ACK", 0, s.seq + 1), "CLOSED"), (tells, state)}
-        return asked_back
+            return {(("SYN,ACK", 0, s.seq + 1), "CLOSED"), (ack, state)}
+        return ack_only
     acceptable = rcv <= s.seq < edge or (space > 0 and rcv <= s.seq + space - 1 < edge)
-    if not s.flags & ACK:                                       # once open wherever it lies, as Linux and FreeBSD
-        return asked_back if state == "SYN-RECEIVED" and not acceptable else silence
-    at_edge = s.seq == edge and space == 0                      # as Linux, we hear its ACK
+    if not s.flags & ACK:                                       # dropped in any place once open, as Linux and FreeBSD
+        return ack_only if state == "SYN-RECEIVED" and not acceptable else silence
+    at_edge = s.seq == edge and space == 0                      # its ACK is taken, as in Linux
     if not (acceptable or at_edge):
-        return asked_back
-    allowed = asked_back if at_edge and not acceptable else set()
+        return ack_only
+    allowed = ack_only if at_edge and not acceptable else set()
     if state == "TIME-WAIT":
-        return allowed | asked_back | silence
+        return allowed | ack_only | silence
     if s.ack > nxt or s.ack < una - WINDOW:                     # RFC 5961 §5.2
-        return allowed | asked_back
+        return allowed | ack_only
 
     after = state
     if state == "SYN-RECEIVED":
         after = "ESTABLISHED"
-    elif s.ack == nxt and nxt == 2:                             # our FIN
+    elif s.ack == nxt and nxt == 2:                             # the stack's FIN
         after = {"FIN-WAIT-1": "FIN-WAIT-2", "CLOSING": "TIME-WAIT", "LAST-ACK": "CLOSED"}.get(state, state)
     if after not in ("ESTABLISHED", "FIN-WAIT-1", "FIN-WAIT-2"):
-        said = {(None, after)} | ({(tells, after)} if space and after != "CLOSED" else set())
-        return allowed | said                                   # text behind a FIN is ignored
+        replies = {(None, after)} | ({(ack, after)} if space and after != "CLOSED" else set())
+        return allowed | replies                                # text behind a FIN is ignored
     if space == 0:
         return allowed | {(None, after)}
-    told = max(rcv, min(s.seq + s.bytes, edge)) if s.seq <= rcv else rcv
+    next_rcv = max(rcv, min(s.seq + s.bytes, edge)) if s.seq <= rcv else rcv
     if s.flags & FIN and s.seq <= rcv and s.seq + s.bytes < edge:
-        told = s.seq + s.bytes + 1
+        next_rcv = s.seq + s.bytes + 1
         after = {"ESTABLISHED": "CLOSE-WAIT", "FIN-WAIT-1": "CLOSING", "FIN-WAIT-2": "TIME-WAIT"}[after]
-    return allowed | {(("ACK", nxt, told), after)}
+    return allowed | {(("ACK", nxt, next_rcv), after)}
 
 
 @pytest.mark.parametrize("state", [state for state in STATES if state != "CLOSED"])
@@ -176,8 +176,8 @@ def test_any_segment_in(state):
             else edge + rng.choice([-2, -1, 0, 1, 100, 2**30]),
             nxt + rng.choice([-2**31 + 5, -65540, -65537, -65536, -65535, -2, -1, 0, 0, 0, 0, 1, 2, 1000, 2**30]),
             rng.choice([0, 0, 0, 1, 3, 1000]))
-        expected = verdicts(state, segment, nxt, rcv)
+        expected = allowed_outcomes(state, segment, nxt, rcv)
         came = connection.give(segment), connection.state()
-        where = f"SEED={SEED} {state}, {nxt} next, {rcv} awaited"
+        where = f"SEED={SEED} {state}, SND.NXT {nxt}, RCV.NXT {rcv}"
         assert came in expected, f"{where}: {segment} gave {came}, not {expected}"
         connection.net.close()

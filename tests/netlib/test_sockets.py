@@ -1,4 +1,4 @@
-"""Sockets of the hosted library keep Linux' rules: each case is what Linux 6.18 does over loopback."""
+"""Sockets of the hosted library keep Linux' rules: each case is the behaviour of Linux 6.18 over loopback."""
 import ctypes
 import errno
 import struct
@@ -58,7 +58,7 @@ def test_a_port_whose_connections_live_on_wants_reuse(after):
     assert bound(b, 80)[1] == -errno.EADDRINUSE
     assert bound(b, 80, reuse=True)[1] == (-errno.EADDRINUSE if after == "open" else 0)
     wire.run(61_000_000)
-    assert bound(b, 80)[1] == -errno.EADDRINUSE     # by now another socket has it, or still the same
+    assert bound(b, 80)[1] == -errno.EADDRINUSE     # another socket has the port now, or still the same one
 
 
 def test_a_failed_connect_leaves_a_socket_that_can_be_bound():
@@ -70,7 +70,7 @@ def test_a_failed_connect_leaves_a_socket_that_can_be_bound():
     assert a.bind(client, 0, ctypes.c_uint16(5000)) == 0 and a.listen(client, 1) == -errno.EINVAL
 
 
-def test_the_outcome_of_connect_is_told_even_if_the_connection_is_gone():
+def test_the_outcome_of_connect_is_reported_even_after_the_connection_ended():
     a, b, wire, client, server, _ = connected()
     b.abort(server)
     wire.run(10_000)
@@ -92,7 +92,7 @@ def test_shutdown_while_connecting_leaves_a_socket_that_never_was():
         assert net.dial(client, B, 80) == -errno.EINPROGRESS
 
 
-def test_writing_nothing_tells_why_nothing_can_be_written():
+def test_a_write_of_no_bytes_reports_why_writing_is_impossible():
     a, b, wire, client, server, _ = connected()
     assert a.send(client, b"") == 0 and a.shutdown(client, 1) == 0 and a.send(client, b"") == -errno.EPIPE
     b.abort(server)
@@ -100,7 +100,7 @@ def test_writing_nothing_tells_why_nothing_can_be_written():
     assert a.send(client, b"") == -errno.ECONNRESET and a.send(client, b"") == -errno.EPIPE
 
 
-def test_what_no_socket_could_do_is_said_first():
+def test_an_error_of_any_socket_comes_before_one_of_this_socket():
     net = Net("address=192.168.0.1")
     socket = bound(net, 80)[0]
     assert net.bind(socket, ctypes.c_uint32(B + 100), ctypes.c_uint16(81)) == -errno.EADDRNOTAVAIL
@@ -137,12 +137,12 @@ def test_listen_again_changes_the_backlog():
     assert [b.accept(listener, None, None) >= 0 for _ in range(4)] == [True, True, True, False]
 
 
-def test_the_peer_is_told_while_there_is_one():
+def test_getpeername_works_while_there_is_a_peer():
     a, b, wire, client, server, _ = connected()
     assert a.peer(client, None, None) == 0
     second = a.socket()
     a.dial(second, B, 80)
-    assert a.peer(second, None, None) == -errno.ENOTCONN       # the SYN is on its way
+    assert a.peer(second, None, None) == -errno.ENOTCONN       # the SYN is in transit
     b.abort(server)
     wire.run(10_000)
     assert a.peer(client, None, None) == a.shutdown(client, 0) == a.shutdown(client, 1) == -errno.ENOTCONN
@@ -176,8 +176,8 @@ def test_keepalive_times_hold_for_an_open_connection():
     assert a.option(client, SOL_SOCKET, SO_ERROR) == errno.ETIMEDOUT
 
 
-@pytest.mark.parametrize("code, told", [(0, errno.ENETUNREACH), (1, errno.EHOSTUNREACH), (3, errno.ECONNREFUSED)])
-def test_what_icmp_says_against_an_open_connection_is_told_once(code, told):
+@pytest.mark.parametrize("code, error", [(0, errno.ENETUNREACH), (1, errno.EHOSTUNREACH), (3, errno.ECONNREFUSED)])
+def test_an_icmp_error_about_an_open_connection_is_reported_once(code, error):
     a, b, wire, client, server, _ = connected()
     for answered in (False, True):
         assert a.send(client, b"x") == 1
@@ -188,8 +188,8 @@ def test_what_icmp_says_against_an_open_connection_is_told_once(code, told):
         a.give(head[:10] + checksum(head) + head[12:] + message)
         if answered:
             b.give(packet)
-            wire.run(10_000)                    # data gets through: no longer true
-        assert a.poll(client) == POLLOUT and a.option(client, SOL_SOCKET, SO_ERROR) == (0 if answered else told)
+            wire.run(10_000)                    # data gets through: the error no longer holds
+        assert a.poll(client) == POLLOUT and a.option(client, SOL_SOCKET, SO_ERROR) == (0 if answered else error)
         assert a.option(client, SOL_SOCKET, SO_ERROR) == 0
         b.give(packet)
         wire.run(10_000)
@@ -255,10 +255,10 @@ def test_options_of_a_fresh_socket():
     socket = net.socket()
     assert [net.option(socket, SOL_SOCKET, name) for name in (SO_TYPE, SO_ACCEPTCONN)] == [1, 0]
     assert [net.option(socket, IPPROTO_TCP, name) for name in (TCP_USER_TIMEOUT, TCP_CORK, TCP_MAXSEG)] == [0, 0, 536]
-    for name, value, told in ((TCP_USER_TIMEOUT, 7, 7), (TCP_LINGER2, -1, -1), (TCP_LINGER2, 0, 60),
-                              (TCP_MAXSEG, 1000, 1000),
-                              (TCP_MAXSEG, 0, 536), (TCP_SYNCNT, 3, 3), (TCP_CORK, 5, 1)):
-        assert net.set_option(socket, IPPROTO_TCP, name, value) == 0 and net.option(socket, IPPROTO_TCP, name) == told
+    for name, value, found in ((TCP_USER_TIMEOUT, 7, 7), (TCP_LINGER2, -1, -1), (TCP_LINGER2, 0, 60),
+                               (TCP_MAXSEG, 1000, 1000),
+                               (TCP_MAXSEG, 0, 536), (TCP_SYNCNT, 3, 3), (TCP_CORK, 5, 1)):
+        assert net.set_option(socket, IPPROTO_TCP, name, value) == 0 and net.option(socket, IPPROTO_TCP, name) == found
     assert net.set_option(socket, IPPROTO_TCP, TCP_SYNCNT, 128) == -errno.EINVAL
     assert net.listen(socket, 1) == 0 and net.option(socket, SOL_SOCKET, SO_ACCEPTCONN) == 1
 
@@ -295,7 +295,7 @@ def test_ack_policy_adapts_and_can_be_fixed():
     assert [acks_at_once() for _ in range(18)] == [1] * 18
 
 
-def test_cork_holds_what_is_not_full():
+def test_cork_holds_a_segment_that_is_not_full():
     a, b, wire, client, server, _ = connected("timestamps=off mss=1000")
     assert a.set_option(client, IPPROTO_TCP, TCP_CORK, 1) == 0
     assert a.send(client, bytes(1500)) == 1500
@@ -304,7 +304,7 @@ def test_cork_holds_what_is_not_full():
     assert [len(tcp_fields(packet)["payload"]) for packet in a.packets()] == [500]
 
 
-def test_nodelay_lets_out_what_a_cork_has_held_and_nothing_later():
+def test_nodelay_sends_data_that_a_cork_has_held_and_no_later_data():
     a, b, wire, client, server, _ = connected("timestamps=off")
     assert a.set_option(client, IPPROTO_TCP, TCP_CORK, 1) == 0
     for _ in range(2):
@@ -313,8 +313,8 @@ def test_nodelay_lets_out_what_a_cork_has_held_and_nothing_later():
         assert [len(tcp_fields(packet)["payload"]) for packet in a.packets()] == [40]
 
 
-def test_a_cork_is_no_dam():
-    """With nothing in flight it gives way after an RTO."""
+def test_a_cork_holds_no_longer_than_an_rto():
+    """With nothing in flight the held segment leaves after an RTO."""
     a, b, wire, client, server, _ = connected()
     assert a.set_option(client, IPPROTO_TCP, TCP_CORK, 1) == 0 and a.send(client, b"small") == 5
     wire.run(100_000)
@@ -334,7 +334,7 @@ def test_options_set_on_a_listener_hold_for_later_connections():
     assert tcp_fields(syn_ack)["options"][:4] == bytes([2, 4]) + (700).to_bytes(2, "big")
 
 
-def test_the_send_buffer_is_what_may_wait():
+def test_the_send_buffer_bounds_the_bytes_that_wait():
     a, b, wire, client, server, _ = connected()
     assert a.set_option(client, SOL_SOCKET, SO_SNDBUF, 3000) == 0 and a.option(client, SOL_SOCKET, SO_SNDBUF) == 3000
     assert a.send(client, bytes(5000)) == 3000 and a.send(client, b"x") == -errno.EAGAIN
@@ -343,7 +343,7 @@ def test_the_send_buffer_is_what_may_wait():
     assert a.send(client, bytes(5000)) == 3000
 
 
-def test_what_lies_in_the_queues():
+def test_the_bytes_in_the_queues():
     a, b, wire, client, server, listener = connected()
     assert [asked(a, client, request) for request in (FIONREAD, SIOCOUTQ, SIOCOUTQNSD)] == [0, 0, 0]
     assert asked(b, listener, FIONREAD) == -errno.EINVAL and asked(a, client, 7) == -errno.ENOTTY
@@ -372,7 +372,7 @@ def test_packets_are_as_large_as_the_mtu(mtu):
     assert b.receive(server, len(data)) == data
 
 
-def test_info_tells_reordering_and_what_the_window_cost():
+def test_info_shows_reordering_and_the_time_limited_by_the_window():
     a, b, wire, client, server, _ = connected("mss=1000 timestamps=off", "rcvbuf=10000")
     info = a.info(client)
     assert (info.tcpi_advmss, info.tcpi_reordering, info.tcpi_rwnd_limited) == (1000, 3, 0)
