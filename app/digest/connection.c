@@ -61,7 +61,7 @@ void connection_begin(struct connection *c, int id, bool refuse, uint64_t now_ns
 void connection_take(struct connection *c, const struct transport_event *event, uint64_t now_ns)
 {
     ASSERT(c->phase != CONNECTION_FREE);
-    if (c->phase != CONNECTION_HEAD || c->in_count == 0) /* a head has one time-out, not one a byte */
+    if (c->phase == CONNECTION_HEAD && c->in_count == 0) /* a head has one time-out, not one a byte */
         c->since_ns = now_ns;
     c->ended |= event->kind == TRANSPORT_ENDED;
     if (event->kind != TRANSPORT_DATA || c->phase == CONNECTION_LEAVING)
@@ -233,6 +233,8 @@ static size_t run_bytes_max(const struct connection *c)
 static enum connection_step body_step(struct connection *c, uint32_t unacked_max, uint64_t now_ns)
 {
     struct bytes run;
+    if (c->in_count > 0 && c->reply.bytes == 0) /* else a reader is awaited */
+        c->since_ns = now_ns;
     if (c->method->streams && !c->reply_begun)
         reply_add_stream_head(&c->reply, c->streams_chunks, !c->keep_alive);
     c->reply_begun = c->method->streams;
@@ -278,6 +280,7 @@ static enum connection_step reply_step(struct connection *c, uint32_t unacked_ma
         return STEP_DONE;
     }
     c->phase = CONNECTION_LEAVING;
+    c->since_ns = now_ns;
     in_skip(c, c->in_count);
     transport_close(c->id, now_ns);
     return STEP_STARVED;
@@ -313,9 +316,7 @@ void connection_chain_ended(struct connection *c, uint64_t now_ns)
 void connection_expire(struct connection *c, uint64_t now_ns)
 {
     bool is_asking = (c->phase == CONNECTION_HEAD && c->in_count > 0) || c->phase == CONNECTION_BODY;
-    ASSERT(c->phase != CONNECTION_FREE);
-    if (c->phase == CONNECTION_CHAIN)
-        return; /* its time is ours */
+    ASSERT(c->phase != CONNECTION_FREE && c->phase != CONNECTION_CHAIN);
     c->since_ns = now_ns;
     if (is_asking && !c->reply_begun) {
         refuse(c, 408, "the request did not come within the setting client.timeout=", now_ns);

@@ -43,7 +43,7 @@ struct connection {
     bool keep_alive; /* another request may follow this one */
     bool streams_chunks;
     bool reply_begun;  /* a part of a streamed response is written */
-    uint64_t since_ns; /* when a byte has moved last, or work has ended */
+    uint64_t since_ns; /* when it last got on: bytes that nobody waits for are none */
     const struct method *method;
     size_t method_index;
     struct http_body body;
@@ -73,7 +73,8 @@ enum connection_step connection_step(struct connection *c, uint32_t unacked_max,
 /* Gives the rounds' result as the response. */
 void connection_chain_ended(struct connection *c, uint64_t now_ns);
 
-/* Ends a connection on which nothing has moved for too long: with a response, if it is in the middle of a request. */
+/* Ends a connection that has not got on for too long: with a response, if it is in the middle of a request. Not while
+ * its chain runs: that time is ours. */
 void connection_expire(struct connection *c, uint64_t now_ns);
 
 /* Forgets a connection that the transport has closed. */

@@ -221,7 +221,8 @@ static void expire(uint64_t now_ns)
     server.next_expire_ns = now_ns + EXPIRE_NS;
     for (size_t place = 0; place < PLACE_COUNT; place++) {
         struct connection *c = &server.connections[place];
-        if (c->phase == CONNECTION_FREE || now_ns - c->since_ns < digest_settings.client_timeout_ns)
+        if (c->phase == CONNECTION_FREE || c->phase == CONNECTION_CHAIN
+            || now_ns - c->since_ns < digest_settings.client_timeout_ns)
             continue;
         ASSERT(c->since_ns <= now_ns);
         counters.expired++;

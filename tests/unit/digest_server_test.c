@@ -292,6 +292,56 @@ static void slow_senders_are_told_that_their_time_is_over(void **state)
     assert_true(fake.connections[silent].closed_by_us);
 }
 
+static void bytes_that_nobody_waits_for_keep_no_place(void **state)
+{
+    (void)state;
+    fake.linger = true;
+    int refused = opened(), reader = opened(), stream = opened();
+    fake.connections[reader].window_bytes = fake.connections[stream].window_bytes = 0;
+    ask(refused, "GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+    ask(reader, "POST /sha256 HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc");
+    ask(stream, "POST /base64 HTTP/1.1\r\nHost: x\r\nContent-Length: 32768\r\n\r\n");
+    for (int i = 0; i < 12; i++) {
+        for (int id = 0; id < 3; id++)
+            if (!fake.connections[id].aborted_by_us)
+                fake_data(id, "x", 1);
+        wait(NS_PER_S);
+    }
+    for (int id = 0; id < 3; id++)
+        assert_true(fake.connections[id].aborted_by_us);
+    assert_non_null(strstr(answer(refused), "404 Not Found"));
+}
+
+static void a_body_that_keeps_coming_has_all_the_time(void **state)
+{
+    (void)state;
+    int id = opened();
+    ask(id, "POST /sha256 HTTP/1.1\r\nHost: x\r\nContent-Length: 30\r\n\r\n");
+    for (int i = 0; i < 30; i++) {
+        fake_data(id, "x", 1);
+        wait(NS_PER_S);
+    }
+    assert_non_null(strstr(answer(id), "200 OK"));
+}
+
+static void a_chain_does_not_expire(void **state)
+{
+    (void)state;
+    char line[STATS_LINE_BYTES_MAX];
+    int id = opened();
+    fake_text(id, "POST /sha256?rounds=1000000 HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc");
+    struct transport_event event;
+    for (int i = 0; i < 8; i++, now_ns += 5 * NS_PER_S) {
+        while (transport_poll(now_ns, &event))
+            server_event(&event, now_ns);
+        server_work(now_ns);
+    }
+    assert_false(fake.connections[id].aborted_by_us);
+    for (size_t i = 0; stats_line(i, line, sizeof line) > 0; i++)
+        if (!strncmp(line, "digest.expired ", 15))
+            assert_string_equal(line, "digest.expired 0\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -310,6 +360,9 @@ int main(void)
         cmocka_unit_test_setup(a_slow_reader_holds_back_its_own_stream_alone, setup),
         cmocka_unit_test_setup(a_reader_that_reads_nothing_is_cut_off, setup),
         cmocka_unit_test_setup(slow_senders_are_told_that_their_time_is_over, setup),
+        cmocka_unit_test_setup(bytes_that_nobody_waits_for_keep_no_place, setup),
+        cmocka_unit_test_setup(a_body_that_keeps_coming_has_all_the_time, setup),
+        cmocka_unit_test_setup(a_chain_does_not_expire, setup),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
