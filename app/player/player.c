@@ -367,6 +367,8 @@ void player_check(void)
 
 void player_check_matcher(void) { matcher_check_state(player.matcher); }
 
+bool player_matcher_rests(void) { return !player.searching && !player.matcher_busy; }
+
 NOT_HOT static void poll_timers(uint64_t now_ns)
 {
     player.next_poll_ns = now_ns + POLL_NS;
@@ -425,13 +427,13 @@ __attribute__((noinline)) static enum program_verdict idle_turn(unsigned events,
     }
     submit_poll(now_ns);
     /* The page and the log never go before an answer, nor before the tables that make the next one quick. */
-    bool idle = events == 0 && !player.searching && !player.matcher_busy && send_queue_waiting_count() == 0;
+    bool idle = events == 0 && player_matcher_rests() && send_queue_waiting_count() == 0;
     enum program_verdict verdict = service_poll(idle, now_ns);
     if (now_ns >= player.next_poll_ns && player.verdict == PROGRAM_ON)
         poll_timers(now_ns);
     transport_idle(now_ns);
     player.cooled |= events > 0;
-    if (player.cooled && events == 0 && !player.searching && !player.matcher_busy)
+    if (player.cooled && events == 0 && player_matcher_rests())
         warm_up();
     return verdict != PROGRAM_ON ? verdict : player.verdict;
 }
@@ -447,7 +449,7 @@ HOT enum program_verdict player_turn(uint64_t now_ns)
 
 uint64_t player_next_deadline_ns(uint64_t now_ns)
 {
-    if (player.searching || player.matcher_busy || player.cooled)
+    if (!player_matcher_rests() || player.cooled)
         return now_ns;
     uint64_t next_ns = service_next_deadline_ns(now_ns), submit_ns = submit_next_deadline_ns(now_ns);
     next_ns = submit_ns < next_ns ? submit_ns : next_ns;

@@ -93,6 +93,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                == submit_counters.unanswered + submit_counters.dropped_expired + submit_counters.dropped_no_room
                       + submit_response_ns.count + send_queue_waiting_count() + send_queue_unanswered_count());
     }
+    player_settle(now_ns);
     player_check_matcher();
     return 0;
 }

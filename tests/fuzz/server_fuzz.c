@@ -507,6 +507,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         player_check_matcher();
     }
     recover(resets);
+    player_settle(now_ns);
     player_check_matcher();
     leave();
     return 0;

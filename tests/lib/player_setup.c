@@ -31,3 +31,12 @@ void player_setup(const char *words, bool keeps_tables, uint64_t tsc_khz, uint64
     need(service_init(machine.secret, false, now_ns));
     need(player_init(&machine, now_ns));
 }
+
+void player_settle(uint64_t now_ns)
+{
+    enum { TURNS_MAX = 100000 };
+    for (int i = 0; !player_matcher_rests(); i++) {
+        need(i < TURNS_MAX ? NULL : "the matcher does not come to rest");
+        player_turn(now_ns);
+    }
+}
