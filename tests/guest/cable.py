@@ -1,4 +1,4 @@
-"""A guest's Ethernet cable, its other end in our hands."""
+"""A guest's Ethernet cable. The test holds the other end."""
 import select
 import socket
 import time

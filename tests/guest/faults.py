@@ -1,8 +1,8 @@
-"""The fault table: everything that may go wrong with a run, one row each. A row passes if the machine was reset (QMP
-says so, not the guest) and the crash record, read from its memory afterwards, names this cause.
+"""The fault table: one row for each fault of a run. A row passes if QMP reports the machine's reset, and the crash
+record in the machine's memory names the cause.
 
-Rows with a game play against `contest serve`; their `scene` gets the game and the running guest, and does to them what
-the row is about."""
+Rows with a game play against `contest serve`. Their `scenario` gets the game and the running guest, and causes the
+fault."""
 import collections
 import contextlib
 import dataclasses
@@ -27,7 +27,7 @@ GAME = "feed=10.0.2.2:{input} submit=10.0.2.2:{output} " + PLAYER
 NIC = ("-device", "virtio-net-pci,netdev=n,id=nic,addr=5")
 USER = ("-netdev", "user,id=n,hostfwd=udp:127.0.0.1:{udp}-:18247", *NIC)
 VISITED = ("-netdev", "user,id=n,hostfwd=udp:127.0.0.1:{udp}-:18247,hostfwd=tcp:127.0.0.1:{udp}-:80", *NIC)
-SILENCE = ("-netdev", "hubport,id=n,hubid=0", *NIC)     # a wire with nobody on it
+SILENCE = ("-netdev", "hubport,id=n,hubid=0", *NIC)     # a network without any other host
 HUB = ("-netdev", "user,id=world", "-netdev", "hubport,id=end,hubid=0,netdev=world",
        "-netdev", "hubport,id=n,hubid=0", *NIC)
 ROUND = "n=12 m=823,108"
@@ -43,14 +43,14 @@ class Row:
     machine: str = "pc"
     cpus: int = 1
     state: int = recorded_run.FAILED
-    says: tuple = ()                    # in the log
+    says: tuple = ()                    # regular expressions that the log must match
     game: tuple = None                  # options of the contest server; None: there is none
     game_round: str = ROUND             # the round that decides which answers are right
-    scene: object = None                # scene(guest, game, udp) acts on them; `udp` is the control channel's port
+    scenario: object = None             # scenario(guest, game, udp); `udp` is the control channel's port
     check: object = None                # check(statistics of the record)
 
 
-# ---- what is done to a guest ----
+# ---- scenarios ----
 
 def wait_until_it_waits(guest):
     guest.wait_for("waiting for the host")
@@ -80,8 +80,8 @@ def wait_for(ready, seconds, what):
 
 
 def unplug(guest, game, udp):
-    """Takes the NIC away. This guest does nothing when the host asks for it. So the host writes the port by which an
-    operating system lets go (QEMU docs/specs/acpi_pci_hotplug.txt, "PCI device eject register")."""
+    """Removes the NIC. This guest ignores the host's request. So the host writes to the port by which an operating
+    system releases the device (QEMU docs/specs/acpi_pci_hotplug.txt, "PCI device eject register")."""
     until_playing(guest, game)
     guest.qmp("device_del", id="nic")
     guest.qmp("human-monitor-command", **{"command-line": f"o /w 0xae08 {1 << 5}"})
@@ -109,12 +109,12 @@ def wait_for_wrong(guest, game, udp):
     wait_for(lambda: game.board()["users"][0]["wrong"] >= 3, PATIENCE_S, "no wrong result")
 
 
-# ---- the control channel's enemies ----
+# ---- attacks on the control channel ----
 
 def command(client, sock, which, key=KEY.encode()):
-    """Returns the packet of a command whose challenge is genuine, as its key is, or not."""
+    """Returns the packet of a command with a genuine challenge. The command is genuine if `key` is."""
     challenge = None
-    for _ in range(20):                         # a machine that is busy answers late, or not every time
+    for _ in range(20):                         # a busy machine may answer late, or not at all
         nonce = os.urandom(16)
         challenge = client._challenge(sock, nonce)
         if challenge:
@@ -125,8 +125,8 @@ def command(client, sock, which, key=KEY.encode()):
     return body + hmac.new(key, body, hashlib.sha256).digest()
 
 
-def enemies(guest, game, udp):
-    """Sends commands forged without the key, replayed by a listener, and flooded; then the real one."""
+def attack_control(guest, game, udp):
+    """Sends a flood of datagrams, commands forged without the key, and a replayed command. Then sends a genuine GG."""
     until_playing(guest, game)
     client = control.Client("127.0.0.1", KEY.encode(), udp)
     with client._socket() as sock:
@@ -141,7 +141,7 @@ def enemies(guest, game, udp):
         sock.send(genuine)
         sock.send(genuine)
     assert guest.process.poll() is None
-    control.Client("127.0.0.1", KEY.encode(), udp, timeout_s=5).gg()       # once it has gone, nobody says it again
+    control.Client("127.0.0.1", KEY.encode(), udp, timeout_s=5).gg()
 
 
 def resets_survived(statistics):
@@ -149,7 +149,7 @@ def resets_survived(statistics):
     assert statistics["session.connected"] >= 8 and statistics["submit.results_points"] >= 3
 
 
-def enemies_counted(statistics):
+def attacks_were_counted(statistics):
     assert statistics["control.commands_gg"] == 1
     for name in ("drop_mac", "drop_replayed", "drop_magic", "drop_rate"):
         assert statistics[f"control.{name}"] >= 1, name
@@ -158,8 +158,8 @@ def enemies_counted(statistics):
 
 # ---- pools ----
 
-class Glutton:
-    """More answers than the send queue holds; submissions are never read."""
+class OverloadingServer:
+    """Sends digits with more answers than the send queue holds, and never reads a submission."""
 
     def __init__(self, *_):
         self.sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(2)]
@@ -197,7 +197,7 @@ class Glutton:
 def empty_the_pools(guest, game, udp):
     guest.wait_for("input stream 1: HTTP 200")
     client = control.Client("127.0.0.1", KEY.encode(), udp)
-    visitors = [socket.create_connection(("127.0.0.1", udp)) for _ in range(8)]     # the page's, who ask for nothing
+    idle = [socket.create_connection(("127.0.0.1", udp)) for _ in range(8)]     # to the page, without a request
 
     def others_are_empty():
         statistics = control.parse(client.status())
@@ -210,9 +210,9 @@ def empty_the_pools(guest, game, udp):
             sock.send(command(client, sock, control.STATUS))
             sent.append(time.monotonic())
             time.sleep(0.015)                   # slower than the rate at which HELLOs are answered
-    for visitor in visitors:
-        visitor.close()
-    guest.inject_nmi()                          # no GG is received any more
+    for connection in idle:
+        connection.close()
+    guest.inject_nmi()                          # the guest can receive no GG any more
 
 
 def pools_were_empty(statistics):
@@ -232,7 +232,7 @@ def trap(word, cause, **more):
 TRAPS = [
     trap("divide", "divide error"),
     trap("debug", "debug"),
-    Row("nmi", "test.trap=wait", "NMI", scene=nmi),
+    Row("nmi", "test.trap=wait", "NMI", scenario=nmi),
     trap("breakpoint", "breakpoint"),
     trap("overflow", "overflow"),
     trap("bound", "bound range exceeded"),
@@ -248,7 +248,7 @@ TRAPS = [
     trap("vector-15", "reserved"),
     trap("x87", "x87 floating-point error"),
     trap("vector-17", "alignment check"),
-    Row("machine-check", "test.trap=wait", "machine check", scene=machine_check),
+    Row("machine-check", "test.trap=wait", "machine check", scenario=machine_check),
     trap("vector-19", "SIMD floating-point exception"),
     trap("vector-20", "virtualization exception"),
     trap("vector-21", "control protection"),
@@ -307,14 +307,14 @@ RESETS = [
 NETWORK = [
     Row("settings-refused", "nonsense", "the settings cannot be used"),
     Row("no-nic", NOBODY, "no network device"),
-    Row("nic-removed", GAME, "the network device failed", USER, game=SERVER, scene=unplug),
-    Row("link-down", GAME + " net.timeout=1", "network lost", USER, game=SERVER, scene=link_down,
+    Row("nic-removed", GAME, "the network device failed", USER, game=SERVER, scenario=unplug),
+    Row("link-down", GAME + " net.timeout=1", "network lost", USER, game=SERVER, scenario=link_down,
         says=("waiting for link",)),
     Row("dhcp-silent", NOBODY + " net.timeout=1.5", "network lost", SILENCE, says=("waiting for DHCP",)),
     Row("gateway-never", NOBODY + " ip=10.0.2.15/24 gw=10.0.2.2 server.timeout=1.5", "server lost", SILENCE),
-    Row("gateway-gone", GAME + " server.timeout=1", "server lost", HUB, game=SERVER, scene=wire_cut),
+    Row("gateway-gone", GAME + " server.timeout=1", "server lost", HUB, game=SERVER, scenario=wire_cut),
     Row("server-never", NOBODY + " server.timeout=1", "server lost", USER, says=("refused",)),
-    Row("server-gone", GAME + " server.timeout=1", "server lost", USER, game=SERVER, scene=server_stops),
+    Row("server-gone", GAME + " server.timeout=1", "server lost", USER, game=SERVER, scenario=server_stops),
     Row("reset-every-second", GAME + " deadline=6", "deadline", USER,
         game=(*SERVER, "--close-after", "13", "--close-how", "rst"), check=resets_survived),
     # The watchdog's default is 30 s.
@@ -322,17 +322,17 @@ NETWORK = [
     Row("nobody-asks", NOBODY + f" idle.timeout=1 key={KEY}", "nobody asked", USER),
     Row("breaker", GAME + " breaker=3 breaker.linger=0.5", "submit breaker", USER, game=SERVER,
         game_round="n=12 m=1000003",
-        scene=wait_for_wrong, says=("breaker: open",)),
+        scenario=wait_for_wrong, says=("breaker: open",)),
     Row("gg-forged-replayed-flooded", GAME + f" key={KEY}", "gg", USER, state=recorded_run.ORDERED, game=SERVER,
-        scene=enemies,
-        check=enemies_counted),
+        scenario=attack_control,
+        check=attacks_were_counted),
 ]
 
 POOLS = [
     trap("memory", "panic", says=("no memory left",)),
     trap("sealed", "panic", says=("memory is sealed",)),
-    Row("pools", GAME.replace("n=12 m=823,108", "n=256 m=3") + f" key={KEY} http.port=80", "NMI", VISITED, game=Glutton,
-        scene=empty_the_pools, check=pools_were_empty),
+    Row("pools", GAME.replace("n=12 m=823,108", "n=256 m=3") + f" key={KEY} http.port=80", "NMI", VISITED,
+        game=OverloadingServer, scenario=empty_the_pools, check=pools_were_empty),
 ]
 
 ROWS = TRAPS + LOOPS + FED + RESETS + NETWORK + POOLS

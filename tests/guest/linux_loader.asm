@@ -1,12 +1,12 @@
-; A loader for the Linux boot protocol that puts build/peregrine.bzImage where GRUB and kexec seldom do: Multiboot 1 for
-; QEMU's -kernel, built by test_linux_loader.py with nasm -f bin and
+; A loader for the Linux boot protocol. It puts build/peregrine.bzImage at addresses that GRUB and kexec seldom use.
+; Multiboot 1 for QEMU's -kernel; test_linux_loader.py builds it with nasm -f bin and
 ;
 ;     BZIMAGE, KERNEL_AT    the file, and where its protected-mode part goes
 ;     PARAMS_AT             where struct boot_params goes
 ;     ENTER_64              1: the 64-bit entry, in long mode, else the 32-bit one
-;     HOLE_BEGIN, HOLE_END  what the memory map calls reserved
-;     TABLES, TABLES_AT     a file with ACPI tables, and where they go: a page that the map calls theirs
-;     RSDP_AT               what the loader says of them; 0: nothing
+;     HOLE_BEGIN, HOLE_END  a range that the memory map calls reserved
+;     TABLES, TABLES_AT     a file with ACPI tables, and their address: a page that the map marks as ACPI tables
+;     RSDP_AT               the address of the RSDP in boot_params; 0: none
 ;
 ; The machine has 512 MiB below 4 GiB, and 1 GiB above.
 

@@ -1,9 +1,9 @@
-/* A kernel of its own for testing the network drivers without a stack: it returns frames as they came.
+/* A kernel for testing the network drivers without a stack. It returns each frame as it came.
  *
  * By EtherType (IEEE 802, local experimental and behind): ECHO is returned with the addresses swapped. HOLD is returned
  * too, but its receive buffer stays borrowed until NETDEV_RX_BORROWED_MAX are. COUNTERS is answered with the driver's
  * counters, 8 bytes each. RESET ends the machine. Link changes go to the log. With the word "sleep" on the command line
- * the machine sleeps between frames, for seconds: a frame that does not wake it comes back too late. */
+ * the machine sleeps between frames, for seconds. A frame that fails to wake it comes back too late. */
 #include <string.h>
 
 #include "base/bytes.h"
@@ -24,7 +24,7 @@
 #include "kernel/time/sleep.h"
 
 enum { ECHO = 0x88b5, HOLD = 0x88b6, COUNTERS = 0x88b7, RESET = 0x88b8 };
-enum { ETHERNET_BYTES = 14, TEND_TURNS = 64 };
+enum { ETHERNET_BYTES = 14, POLL_TURNS = 64 };
 
 static struct boot_info boot;
 static struct netdev *device;
@@ -59,8 +59,7 @@ static uint32_t counters_write(uint8_t *at)
     return (uint32_t)(8 * group.count);
 }
 
-/* Answers a frame. Returns false without a buffer or room in the ring; the frame is dropped, and the test will miss
- * it. */
+/* Answers a frame. Drops the frame and returns false if there is no buffer, or no room in the ring. */
 static bool answer(const struct frame *frame)
 {
     struct tx_buffer *buffer = device->ops->tx_acquire(device);
@@ -136,7 +135,7 @@ _Noreturn void kernel_main(enum boot_protocol protocol, const void *information)
         } else if (sleeps) {
             rest();
         }
-        if (turn % TEND_TURNS == 0) {
+        if (turn % POLL_TURNS == 0) {
             device->ops->poll(device);
         }
         if (device->link_up != link_up) {

@@ -1,4 +1,4 @@
-"""A server that answers the player's SYN by a SYN of its own, after ARP: the kernel lives on, by RFC 9293 §3.10.7.4.
+"""A server that answers the player's SYN by a SYN of its own, after ARP. The kernel goes on, by RFC 9293 §3.10.7.4.
 
 The peer is made of single frames. tests/unit/tcp_neighbour_test.c plays all segments in all states; here the driver is
 real."""
@@ -41,7 +41,7 @@ class Peer:
         self.cable, self.guest = cable, guest
 
     def receive(self):
-        """Returns the next segment for the feed's port: (port, seq, ack, flags). Answers ARP on the way."""
+        """Returns the next segment for the feed's port: (port, seq, ack, flags). Answers ARP meanwhile."""
         while True:
             frame = self.cable.receive(10)
             assert frame is not None, f"the guest sends nothing more\n{self.guest.log[-2000:]}"
@@ -60,7 +60,7 @@ def cable(tmp_path):
     cable.close()
 
 
-def test_crossing_syns_and_what_follows_do_not_end_the_kernel(cable):
+def test_crossing_syns_do_not_end_the_kernel(cable):
     command = [*qemu.kernel(WORDS), "-netdev", cable.netdev, "-device", "virtio-net-pci,netdev=n,mac=52:54:00:ab:cd:ef"]
     with qemu.Machine(command, network=True) as guest:
         peer = Peer(cable, guest)

@@ -21,7 +21,7 @@ def stream_base64(port, data):
     return answer.partition(b"\r\n\r\n")[2]
 
 
-def test_all_paths_over_the_wire_and_the_machine_goes_home():
+def test_all_paths_over_the_wire_and_gg_resets_the_machine():
     service, status = ports.free_port(socket.SOCK_STREAM), ports.free_port(socket.SOCK_STREAM)
     gg_port = ports.free_port(socket.SOCK_DGRAM)
     words = f"port=8080 http.port=80 key={test_digest.KEY} ip=10.0.2.15/24 gw=10.0.2.2"

@@ -7,7 +7,7 @@ from vm import ports, qemu
 IMAGE = qemu.BUILD / "echo/peregrine.elf"
 
 
-def test_echo_answers_over_the_wire_shows_its_page_and_goes_home():
+def test_echo_answers_over_the_wire_shows_its_page_and_ends_by_gg():
     echo = ports.free_port(socket.SOCK_STREAM, socket.SOCK_DGRAM)
     status, gg_port = ports.free_port(socket.SOCK_STREAM), ports.free_port(socket.SOCK_DGRAM)
     words = f"port=7 http.port=80 key={test_echo.KEY} ip=10.0.2.15/24 gw=10.0.2.2"

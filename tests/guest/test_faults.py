@@ -1,4 +1,4 @@
-"""Plays every row of faults.py. The table of what came of them closes a run of the tests (tests/conftest.py)."""
+"""Plays every row of faults.py. A table of the results closes a run of the tests (tests/conftest.py)."""
 import contextlib
 import pathlib
 import re
@@ -30,7 +30,7 @@ def test_fault(row, tmp_path, record_property):
         udp = free_port(TCP, UDP)
         options = [option.format(udp=udp) for option in row.options]
         words = row.words.format(**game.ports) if game else row.words
-        poke = (lambda guest: row.scene(guest, game, udp)) if row.scene else None
+        poke = (lambda guest: row.scenario(guest, game, udp)) if row.scenario else None
         log, records = recorded_run.run(words, options, poke, machine=row.machine, cpus=row.cpus)
     assert [(r.state, r.cause) for r in records] == [(row.state, row.cause)] * 2, log
     for pattern in row.says:
@@ -40,8 +40,8 @@ def test_fault(row, tmp_path, record_property):
     record_property("fault", (row.name, row.cause or "of the last second before it", time.monotonic() - begun))
 
 
-def test_machine_without_a_rung_stays():
-    """Shows that each reset method above brought the guest back by itself."""
+def test_machine_without_a_reset_method_stays():
+    """Proves that each reset method above brought the guest back by itself."""
     with qemu.Machine(qemu.kernel("test.rungs=none test.trap=panic") + ["-vga", "none"]) as guest:
         guest.wait_for("back to Linux: panic")
         with pytest.raises(qemu.Timeout):

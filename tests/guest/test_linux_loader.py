@@ -1,6 +1,6 @@
-"""The Linux boot protocol from a loader of our own (linux_loader.asm). The image lies away from pref_address, on top of
-its own place or above 4 GiB, and struct boot_params in its way. Maps and tables are such as GRUB and QEMU do not
-make."""
+"""The Linux boot protocol from the loader linux_loader.asm. The image lies at another address than pref_address, over
+its destination, or above 4 GiB. struct boot_params lies in the destination. GRUB and QEMU make no such maps and
+tables."""
 import re
 import struct
 import subprocess
@@ -57,7 +57,7 @@ def test_hole_below_the_image_is_no_obstacle(tmp_path):
 
 
 def test_image_that_does_not_lie_in_ram_is_refused(tmp_path):
-    """Memory that the loader calls reserved may be a device, or memory that somebody else writes to."""
+    """Memory that the loader calls reserved may be a device, or memory that a device or firmware writes."""
     with qemu.Machine(loader(tmp_path, 0x4000000, hole=(0x1800000, 0x1900000)), memory="512M") as guest:
         guest.wait_reset()
     assert re.search(r"memory: the image, 0x1000000-0x\w+, does not lie in RAM", guest.log), guest.log

@@ -1,4 +1,4 @@
-"""The machine as main.c finds it: every boot protocol, sizes of memory, rights of pages, time, screens."""
+"""The machine that main.c finds: every boot protocol, sizes of memory, rights of pages, time, screens."""
 import re
 import subprocess
 import time
@@ -105,22 +105,22 @@ def test_cpu_is_good_enough_for_the_player(cpu):
     ("486", "no time-stamp counter"), ("qemu64,-lm", "no 64-bit mode"), ("qemu64,-nx", "no NX pages"),
     ("qemu64,-sse2", "SSE2"), ("qemu64,-pae", "PAE"),
 ])
-def test_cpu_that_lacks_something_is_told_so_and_goes_back(cpu, reason):
+def test_cpu_without_a_needed_feature_is_named_and_the_machine_reset(cpu, reason):
     with qemu.Machine(qemu.kernel(), cpu=cpu) as guest:
         guest.wait_for(rf"peregrine: this CPU .*{reason}")
         guest.wait_reset()
 
 
-@pytest.mark.parametrize("cpus, told", [
+@pytest.mark.parametrize("cpus, message", [
     ("2,sockets=1,cores=2,threads=1", "1 is up"),
     ("2,sockets=1,cores=1,threads=2", "1 is up, a hyperthread of the first one's core"),
     ("4,sockets=1,cores=2,threads=2", "2 is up"),
     ("6,sockets=2,cores=3,threads=1", "1 is up"),
 ])
-def test_second_cpu_shares_no_core_with_the_first_if_there_is_such_a_one(cpus, told):
+def test_second_cpu_is_on_another_core_than_the_first_if_there_is_one(cpus, message):
     with qemu.Machine(qemu.kernel("cpus=2 " + WAIT), cpus=cpus) as guest:
         guest.wait_for(WAITING)
-    assert re.search(rf"second CPU: {told}$", guest.log, re.MULTILINE), guest.log
+    assert re.search(rf"second CPU: {message}$", guest.log, re.MULTILINE), guest.log
 
 
 def test_scalar_setting_keeps_newer_instructions_off():
@@ -130,7 +130,7 @@ def test_scalar_setting_keeps_newer_instructions_off():
     assert "random: seeded by timing jitter" in guest.log
 
 
-# ---- page rights, as the CPU has them
+# ---- page rights in the CPU's page tables
 
 IMAGE_BEGIN = 0x1000000
 
@@ -181,8 +181,8 @@ def test_the_local_apic_is_uncached(pages):
 # ---- time
 
 def test_guest_seconds_are_real_seconds():
-    """A frequency taken from elsewhere would be off by far more than 15 %. A busy host reads a line late, which makes
-    the seconds before it longer and those behind it shorter: one stretch of three seconds must do."""
+    """A wrong frequency would be off by far more than 15 %. A busy host reads a line late. Then the seconds before the
+    line seem longer, and those after it shorter. So one span of three seconds suffices."""
     stamps, ratios = [], []
     with qemu.Machine(qemu.kernel(WAIT)) as guest:
         for left in range(60, 20, -1):
@@ -196,11 +196,11 @@ def test_guest_seconds_are_real_seconds():
     raise AssertionError(f"seconds in the guest to real ones: {ratios}")
 
 
-# A frequency that Linux measured is taken if it can be this machine's; without a NIC the run ends right after.
+# The kernel takes a frequency that Linux measured if it is plausible. Without a NIC the run ends right after.
 GAME = "feed=10.0.2.2:1 submit=10.0.2.2:2 user=u passwd=p n=6 m=3"
 
 
-def test_told_frequency_of_another_machine_is_refused():
+def test_frequency_setting_of_another_machine_is_refused():
     with qemu.Machine(qemu.kernel(GAME + " tsc.khz=123456") + ["-vga", "none"]) as guest:
         guest.wait_for(r"clock: tsc\.khz=123456 is not this machine's, keeping \d+")
         guest.wait_reset()

@@ -1,7 +1,7 @@
 """The network driver in QEMU, without a stack: tests/guest/nic_echo.c returns every frame, over each transport.
 
-One row is one kind of device. Each gets a few hundred frames of random sizes in bursts longer than its ring, with
-buffers lent out meanwhile. It must return every one, in order, byte for byte. SEED=n replays."""
+One row is one kind of device. Each gets a few hundred frames of random sizes in bursts longer than its ring, while
+nic_echo.c holds borrowed buffers. Every frame must come back, in order, byte for byte. SEED=n replays."""
 import os
 import random
 import re
@@ -109,7 +109,7 @@ def test_every_frame_comes_back(row, wire):
         for burst_frames in (1, 1, 2, 16, 64, 40):
             exchange(wire, chance, burst_frames, ECHO)
         for _ in range(4):
-            exchange(wire, chance, 50, HOLD)                # up to 63 buffers lent at any time
+            exchange(wire, chance, 50, HOLD)                # up to 63 buffers are borrowed at any time
         seen = counters(wire)
         wire.send(frame(RESET))
         guest.wait_reset()
@@ -125,7 +125,7 @@ def test_frames_that_are_too_long_are_dropped_and_counted(merging, wire):
         guest.wait_for("echoing")
         for payload_bytes in (1501, 2000, 5000, 9000):
             wire.send(frame(ECHO, bytes(payload_bytes)))
-        exchange(wire, random.Random(SEED), 8, ECHO)        # nothing of them is left in the way
+        exchange(wire, random.Random(SEED), 8, ECHO)        # the long frames left no rest in the ring
         seen = counters(wire)
     if merging == "on":
         assert seen["rx_drop_long"] == 1 and seen["rx_drop_bad_merge"] == 3, seen
@@ -150,7 +150,7 @@ SLEEPERS = {
 
 @pytest.mark.parametrize("row", SLEEPERS)
 def test_frames_wake_a_sleeping_machine(row, wire):
-    """A frame that failed to wake it would come back after ten seconds, or not in order."""
+    """A frame that does not wake the machine comes back after ten seconds, or out of order."""
     chance = random.Random(SEED)
     with start(wire, "q35", SLEEPERS[row], word="sleep") as guest:
         guest.wait_for("echoing and sleeping")
@@ -171,7 +171,7 @@ def test_machine_without_msix_does_not_sleep(wire):
         guest.wait_for("echoing$")
 
 
-def test_link_is_told_after_a_silence(wire):
+def test_link_changes_are_logged_after_a_silence(wire):
     with start(wire, "q35", "virtio-net-pci,disable-legacy=on") as guest:
         guest.wait_for("echoing")
         guest.qmp("set_link", name="n", up=False)
@@ -181,7 +181,7 @@ def test_link_is_told_after_a_silence(wire):
         guest.wait_for("link up$", start=said)
 
 
-def test_device_that_needs_an_iommu_is_refused_with_words(wire):
+def test_device_that_needs_an_iommu_is_refused_with_a_message(wire):
     with start(wire, "q35", "virtio-net-pci,disable-legacy=on,iommu_platform=on") as guest:
         guest.wait_for("insists on an IOMMU")
         guest.wait_reset()
@@ -195,7 +195,7 @@ def test_machine_without_a_virtio_device_lists_its_pci_functions(wire):
         guest.wait_reset()
 
 
-@pytest.mark.parametrize("machine, device, others, told", [
+@pytest.mark.parametrize("machine, device, others, unused", [
     ("q35", "virtio-net-pci,disable-legacy=on,addr=5",
      ["-device", "e1000e,addr=4", "-device", "virtio-net-pci,addr=6", "-device", "virtio-rng-pci,addr=7"],
      r"pci 00:04.0 8086:10d3 pci 00:06.0 1af4:1000"),
@@ -203,14 +203,14 @@ def test_machine_without_a_virtio_device_lists_its_pci_functions(wire):
      r"mmio 0xfeb00a00"),
     ("microvm,pcie=on", "virtio-net-device", ["-device", "virtio-net-pci"], r"pci 00:01.0 1af4:1000"),
 ])
-def test_network_devices_that_are_left_alone_are_named(machine, device, others, told, wire):
-    """QEMU gives the highest slot to the device made first, and names it first."""
+def test_unused_network_devices_are_named(machine, device, others, unused, wire):
+    """QEMU gives the highest virtio-mmio address to the device made first, and lists this device first."""
     with start(wire, machine, device, others) as guest:
         guest.wait_for("echoing")
-        assert re.search(rf"left alone: {told}$", guest.log, re.MULTILINE), guest.log
+        assert re.search(rf"left alone: {unused}$", guest.log, re.MULTILINE), guest.log
 
 
-def test_network_device_by_itself_leaves_none_alone(wire):
+def test_single_network_device_leaves_none_unused(wire):
     with start(wire, "q35", "virtio-net-pci,disable-legacy=on") as guest:
         guest.wait_for("echoing")
         assert "left alone" not in guest.log

@@ -27,7 +27,7 @@ def test_trap_is_recorded_with_registers_and_callers():
     assert records[1].log.replace("\r", "") == log, "the record's log is not what the serial line carried"
 
 
-def test_trap_in_the_middle_of_a_game_is_recorded_with_statistics_too():
+def test_trap_during_a_game_is_recorded_with_statistics():
     log, records = run(GAME + " test.trap=opcode test.after=1.5", NIC)
     for record in records:
         assert (record.state, record.cause) == (2, "invalid opcode"), log
@@ -46,8 +46,8 @@ def test_end_of_a_game_is_recorded_with_its_statistics():
     assert re.search(r"^player\.turns [1-9]", records[0].statistics, re.MULTILINE), records[0].statistics
 
 
-def test_running_machine_leaves_its_last_second():
-    """A reset from outside, which the kernel cannot know of."""
+def test_reset_from_outside_leaves_the_record_of_the_last_second():
+    """The kernel cannot notice such a reset."""
     def reset(guest):
         guest.wait_for("playing with")
         guest.wait_for(r"^\[ *[3-9]\.\d+\]")
@@ -61,7 +61,7 @@ def test_running_machine_leaves_its_last_second():
     assert "program.uptime_ns" in record.statistics and "peregrine" in record.log
 
 
-def test_loop_that_stands_still_is_recorded_with_its_place():
+def test_hanging_loop_is_recorded_with_its_address():
     log, records = run("watchdog=1 test.trap=hang", cpus=2)
     for record in records:
         assert record.registers["vector"] == 2
@@ -73,13 +73,14 @@ def test_loop_that_stands_still_is_recorded_with_its_place():
 def test_watchdog_leaves_a_loop_that_turns_alone(cpus, words, who):
     log, records = run(GAME + f" watchdog=1 deadline=4 {words}", NIC, cpus=cpus)
     assert f"watchdog: after 1000 ms without a turn, by {who}" in log and records[0].cause == "deadline", log
-    looks = recorded_run.statistics_of(records[1])["watchdog.looks"]
-    assert 4 <= looks <= 1000, "a second CPU looks a hundred times a second at most, for each look costs the first one"
+    checks = recorded_run.statistics_of(records[1])["watchdog.looks"]
+    assert 4 <= checks <= 1000, "the second CPU checks at most 100 times a second: a check costs the first CPU time"
 
 
 @pytest.mark.parametrize("cpus", [1, 2])
 def test_watchdog_leaves_a_starved_machine_alone(cpus):
-    """A host that stops the whole machine again and again during its start, for longer than the watchdog waits."""
+    """The host stops the whole machine again and again during its start, each time for longer than the watchdog's
+    limit."""
     def starve(guest):
         guest.wait_for("watchdog: after 2000 ms")
         for _ in range(4):
@@ -87,7 +88,7 @@ def test_watchdog_leaves_a_starved_machine_alone(cpus):
             time.sleep(2.2)
             os.kill(guest.process.pid, signal.SIGCONT)
             time.sleep(0.03)
-    moduli = ",".join(str(10**150 + i) for i in range(1, 8, 2))      # tables that take their time
+    moduli = ",".join(str(10**150 + i) for i in range(1, 8, 2))      # their tables take long to compute
     words = f"feed=10.0.2.2:1 submit=10.0.2.2:2 user=u passwd=p n=1024 m={moduli} watchdog=2 deadline=2"
     log, records = run(words, NIC, poke=starve, cpus=cpus)
     assert records[0].cause == "deadline", log

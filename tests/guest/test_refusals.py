@@ -1,4 +1,4 @@
-"""Settings and machines that cannot be played with: a message that names the trouble, then Linux again."""
+"""Settings and machines that the kernel refuses: a message names the cause, and Linux comes back."""
 import re
 
 import pytest

@@ -50,7 +50,7 @@ def test_trap_arrives_with_registers_and_cause():
     assert any(re.match(r" +rax [0-9a-f]{16}", text) for text in receiver.texts), receiver.texts
 
 
-def test_nobody_there_delays_nothing():
+def test_a_missing_receiver_delays_nothing():
     begun = time.monotonic()
     log, records = recorded_run.run(f"{GAME} net.timeout=1 log=10.9.9.9:514",
                                     ["-netdev", "hubport,id=n,hubid=0", *NIC[2:]])

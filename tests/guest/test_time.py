@@ -1,4 +1,4 @@
-"""The time program as a kernel, on a TAP device under TCG: clients of others, and the clock behind a peer."""
+"""The time program as a kernel, on a TAP device under TCG: NTP clients of others, and the clock set by a peer."""
 import json
 import subprocess
 import sys
@@ -31,7 +31,7 @@ def test_clock_behind_a_peer_stays_near_on_a_busy_machine():
     found = on_tap("drift", SHORT_S)
     assert found["before"] == [3, 0]                        # unsynchronised, until the peer has answered
     assert found["reference_id"] == "0a4d0001" and "ntp: clock stepped by" in found["log"]
-    # Half of a delay may be the queues'. `make drift-time` holds 500 us on a quiet machine.
+    # Queues may cause half of a delay. `make drift-time` asserts 500 us on a quiet machine.
     assert max(found["certain_us"]) < 5000, found
     assert abs(found["chronyd_us"]) < 20000                 # four samples only
 

@@ -1,5 +1,5 @@
-"""Programs that must trap. test.trap=WORD makes the kernel fail in a known function. It must report the failure (cause,
-registers, code, callers by name), and the machine must be reset, by QMP's word, not by the guest's."""
+"""Programs that must trap. test.trap=WORD makes the kernel fail in a known function. The kernel must report the failure
+(cause, registers, code, callers by name), and QMP must report the machine's reset."""
 import re
 
 import pytest
@@ -24,7 +24,7 @@ TRAPS = {
 
 
 def machine(word):
-    # Without a screen there is nobody to wait for after the dump.
+    # Without a screen, because the kernel shows the dump there for some seconds.
     return qemu.Machine(qemu.kernel(f"test.trap={word}") + ["-vga", "none"], memory="128M")
 
 
@@ -84,7 +84,7 @@ def test_trap_inside_a_trap_says_so_and_resets():
     ("panic", r"panic: test\.trap=panic", "trap_panic"),
     ("sealed", r"panic: memory is sealed, but test\.trap=sealed wants 1 bytes", "trap_sealed"),
 ])
-def test_own_mistake_is_told_and_resets(word, message, function):
+def test_failed_assertion_is_reported_and_resets(word, message, function):
     with machine(word) as guest:
         guest.wait_reset()
     assert re.search(message, guest.log), guest.log

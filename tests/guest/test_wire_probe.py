@@ -1,6 +1,6 @@
-"""tools/probe/: the kernel over a device of our own behind vhost-user, timed from descriptor to descriptor.
+"""tools/probe/: the kernel over the probe's device behind vhost-user, timed from descriptor to descriptor.
 
-The device shares no text with QEMU's or with tests/lib/virtio_model.c: the driver meets a second implementation."""
+The device shares no code with QEMU's or with tests/lib/virtio_model.c, so the driver meets one more implementation."""
 import pytest
 
 from probe import vhost
@@ -18,7 +18,7 @@ SHOTS = 20
 
 
 @pytest.mark.parametrize("row", ROWS)
-def test_every_shot_is_answered(row):
+def test_every_request_of_the_probe_is_answered(row):
     program, stack, nic, more = ROWS[row]
     times = vhost.visit(vhost.SYSTEMS[stack], program, SHOTS, (1,), seed=row, nic=nic, nic_more=more)
     assert set(times) == {(play, 1) for play in vhost.PLAYS[program]}

@@ -1,7 +1,7 @@
 """The time program as a kernel on a TAP device, and programs of others. Runs inside a network namespace of its own:
 
     time_on_tap.py clients            chronyd, ntpdate, ntpdig and ntpd ask the kernel for its own clock
-    time_on_tap.py drift SECONDS      the kernel follows this host's chronyd; a client measures how well
+    time_on_tap.py drift SECONDS      the kernel is a client of this host's chronyd; a client measures its offset
 
 Prints one JSON object."""
 import contextlib
@@ -25,7 +25,7 @@ START_S = 8                    # after the step: the rest of the burst, and its 
 
 @contextlib.contextmanager
 def kernel(*words):
-    """Boots the kernel on the TAP device, and orders it home at the end."""
+    """Boots the kernel on the TAP device, and ends it by GG."""
     setup = machine.Setup(net="tap", nic="modern")
     text = " ".join([f"key={KEY}", *setup.words(), "rate=0", *words])
     options = [*qemu.kernel(text, image=IMAGE), *machine.network_options(setup), "-vga", "none"]
@@ -40,7 +40,7 @@ def kernel(*words):
 
 
 def clients(directory):
-    """Lets each client ask. The kernel's clock is the RTC's: whole seconds, and half a second on top."""
+    """Runs each client. The kernel's clock comes from the RTC: whole seconds, plus half a second."""
     with kernel("stratum=3") as guest:
         with ntp.Probe(machine.TAP_GUEST) as probe:
             first = probe.wait_for(lambda reply: reply.stratum == 3)
@@ -53,7 +53,8 @@ def clients(directory):
 
 
 def drift(directory, seconds):
-    """Follows chronyd; returns a client's offsets in us, raw and as the client's clock filter sees them."""
+    """Runs the kernel as a client of chronyd. Returns another client's offsets in us, raw and after its clock
+    filter."""
     raw = []
     with ntp.chronyd_server(machine.TAP_HOST, directory), \
             kernel(f"peer={machine.TAP_HOST}", "peer.poll=4") as guest, ntp.Probe(machine.TAP_GUEST) as probe:
