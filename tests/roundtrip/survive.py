@@ -1,8 +1,9 @@
 #!/usr/bin/python3
-"""Which memory keeps its content over a reset and a boot of Debian: `survive.py bios|uefi MIB [SECONDS]`, in a network
-namespace of its own (`unshare -n`). A measurement for docs/blackbox.md, no test.
+"""Measures which memory keeps its content over a reset and a boot of Debian, for docs/blackbox.md. No test.
 
-Debian is booted, restarted, and stopped at the reset. All of its RAM (a file of ours) is then filled with a pattern,
+    survive.py bios|uefi MIB [SECONDS]     in a network namespace of its own (`unshare -n`)
+
+Debian is booted, restarted, and stopped at the reset. All of its RAM, which is a file, is then filled with a pattern,
 except for 640 KiB to 1 MiB, where SeaBIOS lives. Debian boots again, and the pages are compared three times: when Linux
 begins, when ssh answers, and SECONDS (60) after that with the page cache grown by reading /usr."""
 import contextlib
@@ -40,7 +41,7 @@ class Memory:
                 self.map[page * PAGE:(page + 1) * PAGE] = pattern(page)
 
     def kept(self, first, bytes_):
-        """Counts the pages of [first, first + bytes_) that are as they were filled."""
+        """Counts the pages of [first, first + bytes_) that still hold the pattern."""
         pages = range(first // PAGE, (first + bytes_) // PAGE)
         return sum(self.map[p * PAGE:(p + 1) * PAGE] == pattern(p) for p in pages), len(pages)
 

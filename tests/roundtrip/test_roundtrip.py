@@ -1,6 +1,6 @@
 """From a running Debian and back, in QEMU: the trips of trip.py. The transcripts stay in build/roundtrip/.
 
-`make check` goes on the first two; `make check-roundtrip` (ROUNDTRIP=1) on all, each of which takes four to
+`make check` runs the first two; `make check-roundtrip` (ROUNDTRIP=1) runs all, each of which takes four to
 five minutes."""
 import os
 import pathlib
@@ -17,8 +17,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 TRIPS = ("bios", "uefi", "kexec", "survey")
 
 
-def why_not():
-    """Returns why this test does not run here, or None."""
+def skip_reason():
+    """Returns the reason why this test cannot run here, or None."""
     if not os.access("/dev/net/tun", os.R_OK | os.W_OK):
         return "/dev/net/tun does not open here"
     done = subprocess.run([*machine.unshare_words(), "true"], capture_output=True, text=True)
@@ -27,12 +27,12 @@ def why_not():
 
 @pytest.mark.parametrize("name", TRIPS if os.environ.get("ROUNDTRIP") else TRIPS[:2])
 def test_round_trip(name):
-    if reason := why_not():
+    if reason := skip_reason():
         pytest.skip(reason)
     transcript = qemu.BUILD / "roundtrip" / f"transcript-{name}.txt"
     transcript.parent.mkdir(parents=True, exist_ok=True)
     with open(transcript, "w") as out:
-        # Here, because the trip's own network leads nowhere; made once, kept in build/.
+        # The image is made here, because the trip's own network leads nowhere. It is kept in build/.
         made = subprocess.run([ROOT / "tests/roundtrip/make_image.sh", transcript.parent], stdout=out,
                               stderr=subprocess.STDOUT, timeout=1800)
         assert made.returncode == 0, transcript.read_text()[-6000:]

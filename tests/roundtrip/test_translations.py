@@ -1,5 +1,5 @@
-"""translations.py does what it says, with the QEMU there is. Without it the round trip's second and third boot take
-minutes longer, and nothing else tells."""
+"""translations.py drops all translations of the installed QEMU. If it failed, the second and third boot of a round trip
+would take minutes longer, and no other test would notice."""
 import pathlib
 import time
 
@@ -17,7 +17,7 @@ def test_all_translations_are_dropped_and_the_machine_goes_on(tmp_path):
         before = translations.flushes(machine)
         translations.drop(gdb)
         deadline = time.monotonic() + qemu.PATIENCE_S
-        while translations.flushes(machine) == before:          # it is done when the processor runs again
+        while translations.flushes(machine) == before:          # QEMU drops them when the processor runs again
             assert time.monotonic() < deadline, "nothing was dropped"
             time.sleep(0.05)
         machine.wait_for("waiting for the host .* s left", start=len(machine.log))

@@ -69,18 +69,18 @@ class Trip:
         self.accelerator = "kvm" if works else "tcg"
         self.say(f"# {firmware}, {self.accelerator} ({why})")
 
-    # ---- saying and doing
+    # ---- output and commands
 
     def say(self, text):
         print(f"[{time.monotonic() - self.begun:6.1f}] {text}", flush=True)
 
     def ssh(self, command, check=True):
         done = subprocess.run(self.host.command(command), capture_output=True, text=True, timeout=300)
-        need(not check or done.returncode == 0, f"ssh {command}: exit {done.returncode}: {done.stderr}")
+        need(not check or done.returncode == 0, f"ssh {command}: exit status {done.returncode}: {done.stderr}")
         return done.stdout
 
     def peregrine(self, *words, expect=0, environment=None):
-        """Runs a command of the program under test; its output. `expect` is its exit code, or several."""
+        """Runs a command of the program under test. Returns its output. `expect` is its exit status, or several."""
         shown = [str(w).replace(str(self.directory) + "/", "") for w in words]
         self.say("$ peregrine " + " ".join(shown))
         done = subprocess.run([sys.executable, ROOT / "tools/peregrine", words[0], self.host.name,
@@ -89,7 +89,7 @@ class Trip:
                               env={**self.environment, **(environment or {})})
         self.quote(done.stdout)
         expected = expect if isinstance(expect, tuple) else (expect,)
-        need(done.returncode in expected, f"peregrine {words[0]}: exit {done.returncode}, not {expect}")
+        need(done.returncode in expected, f"peregrine {words[0]}: exit status {done.returncode}, not {expect}")
         return done.stdout
 
     @staticmethod
@@ -102,7 +102,7 @@ class Trip:
     # ---- the machine
 
     def power_on(self, memory="1G", more=(), cpus=1):
-        # cache=unsafe: no fsync of ours. Data that the guest has brought to its disk outlives QEMU all the same.
+        # cache=unsafe: QEMU calls no fsync. Data that the guest has written to its disk outlives QEMU nevertheless.
         options = ["-action", "reboot=reset", "-device", "virtio-rng-pci",
                    "-drive", f"file={self.disk},if=virtio,format=qcow2,cache=unsafe",
                    "-netdev", f"tap,id=net0,ifname={machine.TAP},script=no,downscript=no",
@@ -120,7 +120,7 @@ class Trip:
         return self.wait_linux(None)
 
     def forget_old_code(self, guest, gdb):
-        """Drops TCG's old translations after each reset: translations.py says why."""
+        """Drops TCG's old translations after each reset, for the reason in translations.py."""
         seen = 0
         while guest.process.poll() is None:
             resets = sum(event["event"] == "RESET" for event in guest._events)
@@ -152,7 +152,7 @@ class Trip:
         raise Trouble("Linux did not come up" + self.guest._describe())
 
     def guest_state(self):
-        """Returns where the guest stands and its last words, for who looks for the cause of a failure."""
+        """Returns the guest's state and the end of its log, to find the cause of a failure."""
         if not self.guest or self.guest.process.poll() is not None:
             return ""
         commands = "info status", "info registers"
@@ -252,15 +252,15 @@ def fly_and_play(trip, game, config, more=()):
         trip.say("what fly said:")
         trip.quote("".join(said))
     text = "".join(said)
-    need("the kernel answers at" in text and "Linux is back" in text, "fly did not see the run from begin to end")
-    need("playing with simd=" in text, "fly did not follow the log")
+    need("the kernel answers at" in text and "Linux is back" in text, "fly did not report the run from begin to end")
+    need("playing with simd=" in text, "fly did not show the log")
     result = outcome(game.stop(), USER)
     trip.say(f"offered {len(result['offered'])}, submitted {len(result['submitted'])}, missed {len(result['missed'])}, "
              f"wrong {len(result['wrong'])}")
     need(len(result["offered"]) >= 10, "too few answers were offered for this to show anything")
     need(not result["missed"] and not result["wrong"], f"missed {result['missed'][:3]}, wrong {result['wrong'][:3]}")
     text = trip.peregrine("record")
-    need("why it came back: gg (came back as ordered)" in text, "the record does not tell of the GG")
+    need("why it came back: gg (came back as ordered)" in text, "the record does not name the GG")
     need(statistic(text, "player.answers") == len(result["submitted"]) and statistic(text, "control.commands_gg") == 1,
          "the record's statistics are not those of this run")
     need("input stream 1: HTTP 200" in text and "back to Linux: gg" in text,
@@ -269,16 +269,17 @@ def fly_and_play(trip, game, config, more=()):
 
 
 def fly_a_trap(trip, game):
-    """Boots a kernel that fails in the middle of the game. Linux is back by itself; the record tells why and where."""
+    """Boots a kernel that fails in the middle of the game. Linux comes back by itself. The record names the cause and
+    the place."""
     config = write_config(trip, game, "trap.conf", ["test.trap=null", f"test.after={TRAP_SECONDS}"])
     trip.peregrine("install", "--config", config)
     before = trip.boot_id()
     text = trip.peregrine("fly", "--wait", BOOT_SECONDS)
     need(trip.boot_id() not in (None, before), "Linux is not back")
-    need("the kernel answers at" in text and "playing with simd=" in text, "fly did not see it fly")
+    need("the kernel answers at" in text and "playing with simd=" in text, "fly did not report that the kernel runs")
     need("trap: page fault" in trip.guest.log, "the kernel did not trap")
     need("why it came back: page fault (came back because something failed)" in text,
-         "the record does not tell of the trap")
+         "the record does not name the trap")
     rip = re.search(r"  rip    ([0-9a-f]{16})", text)
     need(rip and "  cr2    0000000000000000" in text, "the record does not show the registers")
     need(f"rip {rip[1]}" in trip.guest.log, "the record's registers are not those of the dump")
@@ -288,18 +289,18 @@ def fly_a_trap(trip, game):
 
 
 def boot_a_broken_kernel(trip):
-    """Boots an image that GRUB cannot load: GRUB goes on with Linux by itself, in the same boot."""
+    """Boots an image that GRUB cannot load. GRUB boots Linux instead, in the same boot."""
     trip.ssh("sudo truncate -s 4096 /boot/peregrine/peregrine.elf && sudo grub-reboot peregrine")
     before, said = trip.boot_id(), len(trip.guest.log)
     trip.say("the image is cut to 4096 bytes, and armed; reboot")
     trip.ssh("sudo systemctl reboot", check=False)
     trip.wait_linux(before)
-    need("error:" in trip.guest.log[said:], "GRUB did not stumble over the image")
+    need("error:" in trip.guest.log[said:], "GRUB did not report an error in the image")
     trip.say("GRUB said: " + re.search(r"error: [^\r\n]*", trip.guest.log[said:])[0])
 
 
-# kexec_file_load enters in 64-bit mode wherever it has put the image (Debian here runs on 5-level paging). `fly
-# --kexec` uses kexec_load where the image has the Linux boot protocol.
+# kexec_file_load enters the image in 64-bit mode, at any address (Debian here runs on 5-level paging). `fly --kexec`
+# uses kexec_load if the image has the Linux boot protocol.
 KEXEC_BZIMAGE = ("kexec -s -l", "kexec -l --type=bzImage")
 
 
@@ -317,7 +318,7 @@ def kexec_the_bzimage(trip, how):
 
 
 def cut_the_power(trip, config):
-    """Pulls the plug while install runs."""
+    """Cuts the power while install runs."""
     trip.peregrine("install", "--config", config, expect=3, environment={"PEREGRINE_TEST_STOP_AT": str(CUT_AT)})
     trip.power_off_at_once()
     trip.say("the power is gone; power on")
@@ -334,7 +335,7 @@ def uninstall_and_compare(trip, before):
 
 
 def survey(trip):
-    """Surveys the machine from inside. A UDP echo on this side of the wire answers the round trips."""
+    """Surveys the machine from inside. A UDP echo on this host answers the round trips."""
     trip.power_on(cpus=2)
     before = trip.files()
     echo = trip.stack.enter_context(udp_echo(machine.TAP_HOST))
