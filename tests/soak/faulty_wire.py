@@ -1,4 +1,4 @@
-"""The wire between a guest and our TAP device, and its weather: loss, repetition, another order, strangers' frames."""
+"""The wire between a guest and the TAP device, and its faults: loss, repetition, reordering, strangers' frames."""
 import fcntl
 import os
 import random
@@ -10,8 +10,8 @@ import time
 
 TUNSETIFF, IFF_TAP, IFF_NO_PI = 0x400454CA, 0x0002, 0x1000
 FRAME_BYTES_MAX = 65536
-LOSS, REPEAT, HOLD = 0.01, 0.005, 0.02      # shares of the frames in bad weather
-HOLD_S = 0.01                               # a frame that is held is overtaken by those of this time
+LOSS, REPEAT, HOLD = 0.01, 0.005, 0.02      # shares of the frames while the wire is faulty
+HOLD_S = 0.01                               # a held frame arrives so much later
 
 
 def checksum(data):
@@ -51,7 +51,7 @@ def strangers_frame(kind, guest_mac, guest, network):
     arp_head = b"\x08\x06\x00\x01\x08\x00\x06\x04"
     if kind == "arp":
         return b"\xff" * 6 + mac + arp_head + b"\x00\x01" + mac + source + bytes(6) + guest
-    if kind == "claim":         # a forged reply: the server's address is here
+    if kind == "claim":         # a forged reply that claims the server's address
         return guest_mac + mac + arp_head + b"\x00\x02" + mac + network + b"\x01" + guest_mac + guest
     packet = {
         "syn": lambda: tcp(source, guest, random.randrange(1, 1024), 2),
@@ -79,7 +79,7 @@ class Wire(threading.Thread):
         self.guest_end.setblocking(False)
         self.tap = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK)
         fcntl.ioctl(self.tap, TUNSETIFF, struct.pack("16sH22x", tap.encode(), IFF_TAP | IFF_NO_PI))
-        self.bad_weather = self.stopping = False
+        self.faulty = self.stopping = False
         self.flood = None           # (kind, frames a second, the guest's address)
         self.held = []              # (when, frame, to_guest)
         self.counts = {"carried": 0, "lost": 0, "repeated": 0, "held": 0, "flooded": 0, "full": 0}
@@ -114,9 +114,9 @@ class Wire(threading.Thread):
                     next_flood += 1 / rate
 
     def take(self, frame, to_guest):
-        """Lets a frame pass, or treats it as the weather is."""
+        """Carries a frame. While the wire is faulty, may lose, repeat or hold the frame."""
         self.counts["carried"] += 1
-        luck = self.random.random() if self.bad_weather else 1
+        luck = self.random.random() if self.faulty else 1
         if luck < LOSS:
             self.counts["lost"] += 1
         elif luck < LOSS + REPEAT:

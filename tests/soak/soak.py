@@ -1,11 +1,11 @@
-"""The soak: a game for hours in bad weather. `make soak HOURS=1` runs this program.
+"""The soak: a game for hours over a faulty network. `make soak HOURS=1` runs this program.
 
 The kernel plays in QEMU at some ten answers a second. The wire loses, repeats and delays frames. The server closes both
 connections now and then, is killed and comes back. The lease moves to another address. Strangers flood the guest and
 forge GG.
 
-Exits 0 if nothing was lost while the player was connected, and nothing was wrong or repeated. Pools and memory must be
-flat, and no forged command may be obeyed. Prints a line a minute; writes build/bench/soak.json."""
+Exits with 0 if no answer was lost while the player was connected, and none was wrong or repeated. Pools and memory must
+not grow, and the guest may obey no forged command. Prints a line a minute; writes build/bench/soak.json."""
 import argparse
 import contextlib
 import json
@@ -23,20 +23,20 @@ from contest import record, rounds
 from deploy import control
 from tests.bench import bench_rows
 from tests.e2e import dhcp_server
-from tests.soak import weather
+from tests.soak import faulty_wire
 from vm import machine, qemu
 from vm.game import Game, outcome
 
 USER = "peregrine"
 LEASES = ("10.77.0.2", "10.77.0.3")
-PORT_BASE = 10000                           # the namespace is ours
+PORT_BASE = 10000                           # all ports are free in the network namespace
 S_NS = 10**9
-BEFORE_NS, AFTER_NS = 1 * S_NS, 1 * S_NS    # around a break that we make: what is under way then may be lost
+BEFORE_NS, AFTER_NS = 1 * S_NS, 1 * S_NS    # around a break by this program; answers in transit then may be lost
 RSS_GROWTH_MAX = 16 << 20                   # QEMU's own memory; the guest's is fixed
 FLOOD_RATE = 1000
-RECONNECT_S_MEDIAN, RECONNECT_S_MAX = 0.5, 2.5  # the server refuses for 0.1 s; a SYN that our wire drops costs 1 s
+RECONNECT_S_MEDIAN, RECONNECT_S_MAX = 0.5, 2.5  # the server refuses for 0.1 s; a SYN that the wire drops costs 1 s
 EARLY_RISK = "1e-12"                        # at the usual 1e-5 a burst, one early answer is wrong in three hours
-SAMPLE_LATE_S_MAX = 1.0                     # a sample may come so late
+SAMPLE_LATE_S_MAX = 1.0                     # the largest delay of a sample
 DRIFT_PPM_MAX = 1000                        # the figure is reported; this bound catches a wrong frequency
 
 
@@ -53,12 +53,12 @@ class Soak:
         self.restarts = self.leases = self.floods = self.forged = 0
         self.dhcp = tools.enter_context(dhcp_server.DhcpServer(
             machine.TAP, machine.TAP_HOST, LEASES[0], mask="255.255.255.0", lease_s=20 if seconds > 60 else 6))
-        self.wire = tools.enter_context(weather.Wire(
+        self.wire = tools.enter_context(faulty_wire.Wire(
             directory, machine.TAP, bytes.fromhex(machine.MAC.replace(":", "")), "soak"))
         self.game = self.new_game()
         self.guest = tools.enter_context(self.new_guest())
 
-    # ---- who plays
+    # ---- server and guest
 
     def new_game(self):
         words = ["--begin", "now", "--round", "online", "--seed", f"soak-{self.restarts}", "--burst", "50-300",
@@ -78,27 +78,27 @@ class Soak:
     def client(self, key=None, timeout_s=1.0):
         return control.Client(self.dhcp.guest, control.key_from_text(key or self.key), timeout_s=timeout_s)
 
-    # ---- the troubles
+    # ---- the faults
 
     def schedule(self):
         """Yields (seconds from the start, action) of the whole soak."""
         cycle, number = self.cycle_s, 0
         flood_s = min(10.0, cycle * 0.08)
         while (start := 4 + number * cycle) < self.seconds:
-            kinds = [weather.FLOODS[(2 * number + i) % len(weather.FLOODS)] for i in (0, 1)]
-            yield start + 0.05 * cycle, lambda: self.set_weather(True)
-            yield start + 0.30 * cycle, lambda: self.set_weather(False)
+            kinds = [faulty_wire.FLOODS[(2 * number + i) % len(faulty_wire.FLOODS)] for i in (0, 1)]
+            yield start + 0.05 * cycle, lambda: self.set_faulty(True)
+            yield start + 0.30 * cycle, lambda: self.set_faulty(False)
             yield start + 0.35 * cycle, lambda kind=kinds[0]: self.begin_flood(kind)
             yield start + 0.35 * cycle + flood_s, self.end_flood
             yield start + 0.50 * cycle, self.restart_server
             yield start + 0.62 * cycle, self.forge_gg
             yield start + 0.70 * cycle, self.move_lease
-            yield start + 0.84 * cycle, lambda kind=kinds[1]: (self.set_weather(True), self.begin_flood(kind))
-            yield start + 0.84 * cycle + flood_s, lambda: (self.set_weather(False), self.end_flood())
+            yield start + 0.84 * cycle, lambda kind=kinds[1]: (self.set_faulty(True), self.begin_flood(kind))
+            yield start + 0.84 * cycle + flood_s, lambda: (self.set_faulty(False), self.end_flood())
             number += 1
 
-    def set_weather(self, bad):
-        self.wire.bad_weather = bad
+    def set_faulty(self, faulty):
+        self.wire.faulty = faulty
 
     def begin_flood(self, kind):
         self.floods += 1
@@ -134,10 +134,10 @@ class Soak:
         self.leases += 1
         self.dhcp.guest = LEASES[self.leases % 2]
 
-    # ---- watching
+    # ---- samples and output
 
     def sample(self):
-        """Keeps a sample of the guest's statistics; says nothing if the guest is between two addresses."""
+        """Keeps a sample of the guest's statistics. Keeps none if the guest is between two addresses."""
         try:
             values = control.parse(self.client(timeout_s=0.5).status())
         except control.ControlError:
@@ -179,7 +179,7 @@ class Soak:
                 next_line += 60
             else:
                 time.sleep(0.05)
-        self.set_weather(False)
+        self.set_faulty(False)
         self.end_flood()
         time.sleep(3)
         self.sample()
@@ -200,7 +200,7 @@ class Soak:
     # ---- the verdict
 
     def breaks_of(self, lines, until_ns):
-        """Returns the times (from, to) in ns during which this server's player was cut off by us."""
+        """Returns the times (from, to) in ns during which this program had cut off the player of this server."""
         opened = [line["ns"] for line in lines if line["kind"] == "feed-open" and "ns" in line]
         found = [(until_ns - BEFORE_NS, time.time_ns())]
         for refused_ns in self.dhcp.refused_ns:
@@ -208,11 +208,11 @@ class Soak:
             found.append((refused_ns - BEFORE_NS, again + AFTER_NS))
         return found
 
-    def judge(self):
-        """Returns the figures; adds to the problems."""
+    def evaluate(self):
+        """Returns the figures. Adds to the problems."""
         figures = {"offered": 0, "submitted": 0, "missed": 0, "wrong": 0, "repeated": 0, "late": 0, "cut": 0,
                    "again": 0, "stale": 0}
-        first, before = {}, set()       # submitted to a server before: a player that remembers gives no answer twice
+        first, before = {}, set()       # `before`: submitted to an earlier server; the player submits no answer twice
         for lines, until_ns in self.records:
             result = outcome(lines, USER)
             cut = self.digits_cut(lines, until_ns)
@@ -235,13 +235,13 @@ class Soak:
         return figures
 
     def stale_until(self, lines):
-        """Returns until when, in ns, this server may get answers to digits of the server before, which was killed."""
+        """Returns the time in ns until which this server may get answers to digits of the killed server before it."""
         if lines is self.records[0][0]:
             return 0
         return min((line["ns"] for line in lines if line["kind"] == "feed-open"), default=0) + AFTER_NS
 
     def digits_cut(self, lines, until_ns):
-        """Returns the answers that were on their way during one of our breaks."""
+        """Returns the answers that were in transit during one of this program's breaks."""
         bursts = sorted((line["position"], line["ns"]) for line in lines if line["kind"] == "burst")
         spans = self.breaks_of(lines, until_ns)
         ends = {}
@@ -261,7 +261,7 @@ class Soak:
         return (guest_s / (last_s - first_s) - 1) * 1e6, last_s - first_s
 
     def check_samples(self):
-        """Adds what is not flat, and what was obeyed and must not have been."""
+        """Adds a problem for each figure that grows, and if no forged command was refused."""
         if len(self.samples) < 3:
             self.problems.append(f"only {len(self.samples)} samples of the statistics")
             return
@@ -288,8 +288,8 @@ class Soak:
 class Reconnect(Soak):
     """Strangers' frames all the time, while the server, a neighbour that is no gateway, closes its connections.
 
-    Each stranger's frame comes from another address of the link: those that are answered may not push out the server's
-    entry in the ARP table. Forged ARP replies claim the server's address."""
+    Each stranger's frame comes from another address of the link. The guest's answers must not evict the server's entry
+    from the ARP table. Forged ARP replies claim the server's address."""
     close_after, settings = 15, (f"ip={LEASES[0]}/24",)
 
     def schedule(self):
@@ -297,8 +297,8 @@ class Reconnect(Soak):
         for number, kind in enumerate(kinds):
             yield 3 + number * (self.seconds - 3) / len(kinds), lambda kind=kind: self.begin_flood(kind)
 
-    def judge(self):
-        figures = super().judge()
+    def evaluate(self):
+        figures = super().evaluate()
         gaps = gaps_s(self.records)
         if len(gaps) < 4 or statistics.median(gaps) > RECONNECT_S_MEDIAN or gaps[-1] > RECONNECT_S_MAX:
             self.problems.append(f"connections again after {[f'{gap:.2f}' for gap in gaps]} s")
@@ -306,7 +306,7 @@ class Reconnect(Soak):
 
 
 def gaps_s(records):
-    """Returns for each close by the server the seconds until the player's next input connection."""
+    """Returns the seconds from each close by the server to the player's next input connection, sorted."""
     gaps = []
     for lines, _ in records:
         closed = None
@@ -328,7 +328,7 @@ def run(kind, seconds):
             soak.play()
         finally:
             soak.end()
-        figures = soak.judge()
+        figures = soak.evaluate()
         soak.check_samples()
         if soak.problems:
             keep_records(soak)
@@ -336,7 +336,7 @@ def run(kind, seconds):
 
 
 def keep_records(soak):
-    """Writes what the servers recorded to build/soak/, a file a server, for who looks for the cause of a problem."""
+    """Writes the servers' records to build/soak/, one file a server, to find the cause of a problem."""
     directory = qemu.BUILD / "soak"
     directory.mkdir(parents=True, exist_ok=True)
     for number, (lines, _) in enumerate(soak.records):
@@ -347,7 +347,7 @@ def keep_records(soak):
 
 def write(soak, figures, gaps, command):
     rows = bench_rows.Rows(qemu.BUILD / "bench/soak.json")
-    rows.commit = soak.commit           # the start's: the tree may have gone on
+    rows.commit = soak.commit           # the commit at the start; the tree may have changed since
     seconds = round(time.monotonic() - soak.begun)
     more = {**figures, "seconds": seconds, "restarts": soak.restarts, "leases": len(soak.dhcp.refused_ns),
             "floods": soak.floods, "forged_gg": soak.forged, "problems": soak.problems,

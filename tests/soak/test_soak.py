@@ -1,5 +1,5 @@
-"""Half a minute of the soak: each trouble once; `make soak HOURS=1` is the same for longer. And quick connections under
-strangers' frames."""
+"""Half a minute of the soak: each fault once. `make soak HOURS=1` is the same for longer. Also quick reconnections
+under strangers' frames."""
 import pathlib
 import subprocess
 import sys

@@ -1,5 +1,5 @@
-# The game for hours in bad weather: tests/soak/soak.py.
-soak: $(BUILD)/peregrine.elf ## a game in bad weather: HOURS=1 or SECONDS=; build/bench/soak.json
+# The game for hours over a faulty network: tests/soak/soak.py.
+soak: $(BUILD)/peregrine.elf ## a game over a faulty network: HOURS=1 or SECONDS=; build/bench/soak.json
 	$(PY) tests/soak/soak.py --seconds $(or $(SECONDS),$(shell echo $$(( 3600 * $(or $(HOURS),1) ))))
 NEEDS_soak := $(BUILD)/peregrine.elf
 .PHONY: soak
