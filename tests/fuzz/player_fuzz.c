@@ -1,5 +1,5 @@
-/* Fuzzes the whole player: a script of what two servers say and do to it, [action][bytes][data] ..., over the scripted
- * transport of the unit tests. No assertion fails, and every answer is accounted for. */
+/* Fuzzes the whole player over the scripted transport of the unit tests. A script, [action][bytes][data] ..., is what
+ * two servers, an operator and readers of the status page do. No assertion fails, and every answer is accounted for. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,11 +8,12 @@
 #include "app/player/player.h"
 #include "app/player/send_queue.h"
 #include "app/player/submit.h"
+#include "app/service/status_page.h"
 #include "base/bytes.h"
 #include "tests/lib/fake_transport.c"
 #include "tests/lib/player_setup.h"
 
-enum { FEED = 10001, SUBMIT = 10002, ACTIONS_MAX = 300 };
+enum { FEED = 10001, SUBMIT = 10002, PAGE = 8080, ACTIONS_MAX = 300 };
 
 static void act(uint8_t action, const uint8_t *data, size_t bytes, uint64_t *now_ns)
 {
@@ -20,6 +21,7 @@ static void act(uint8_t action, const uint8_t *data, size_t bytes, uint64_t *now
                                                      TRANSPORT_TIMED_OUT, TRANSPORT_UNREACHABLE };
     int id = fake_to(action & 1 ? SUBMIT : FEED);
     struct fake_connection *c = id >= 0 ? &fake.connections[id] : NULL;
+    int reader = fake_to(0); /* accepted connections have port 0 */
     switch (action >> 1 & 15) {
     case 0:
     case 1:
@@ -62,6 +64,12 @@ static void act(uint8_t action, const uint8_t *data, size_t bytes, uint64_t *now
     case 13:
         fake_datagram(1, 2, 18247, data, bytes);
         break;
+    case 14:
+        if (bytes == 0)
+            fake_accepted(PAGE);
+        else if (reader >= 0)
+            fake_data(reader, data, bytes);
+        break;
     default:
         *now_ns += (uint64_t)bytes * 40000000;
     }
@@ -72,7 +80,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const char words[] =
         "feed=10.0.2.2:10001 submit=10.0.2.2:10002 user=u passwd=p simd=scalar n=7 m=7,108 key=fuzzfuzz "
-        "net.timeout=30 server.timeout=60 feed.timeout=9 wait=sleep";
+        "net.timeout=30 server.timeout=60 feed.timeout=9 wait=sleep "
+        "http.port=8080";
     static bool has_tables; /* the matcher's tables take longer to make than a script to play */
     uint64_t now_ns = 1000000000;
     fake_reset();
@@ -86,6 +95,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         size -= 2 + bytes;
         player_turn(now_ns += 100000);
         player_check();
+        status_page_check();
         if (i % 32 == 31) /* takes as long as many turns */
             player_check_matcher();
         ASSERT(player_next_deadline_ns(now_ns) <= now_ns + 100000000);
