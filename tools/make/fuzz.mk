@@ -30,8 +30,7 @@ $(foreach stack,$(TRANSPORT_STACKS),$(eval $(call fuzz_stack,$(stack))))
 FUZZ_STACK := $(foreach stack,$(TRANSPORT_STACKS),\
 	$(patsubst tests/fuzz/%_stack_fuzz.c,$(BUILD)/fuzz/%-$(stack),$(wildcard tests/fuzz/*_stack_fuzz.c)))
 
-# make fuzz FUZZ_SECONDS=3600 SEED=: every target for so long, two at a time. Finds: build/fuzz/corpus.
-fuzz: $(FUZZ_PURE) $(FUZZ_STACK) ## every fuzz target for FUZZ_SECONDS=3600, from SEED=
-	FUZZ_SECONDS=$(or $(FUZZ_SECONDS),3600) $(PY) -m pytest -q -n 2 --dist load tests/fuzz
+fuzz: $(FUZZ_PURE) $(FUZZ_STACK) ## all fuzz targets in turn: HOURS=8 of CPU, SEED=; a table at the end
+	$(PY) -m tests.fuzz.fuzz $(if $(HOURS),--hours $(HOURS)) $(if $(SEED),--seed $(SEED))
 NEEDS_fuzz := $(FUZZ_PURE) $(FUZZ_STACK)
 .PHONY: fuzz
