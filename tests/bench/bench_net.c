@@ -299,7 +299,7 @@ static uint64_t time_bulk(bool cold)
 
 /* ---- The whole game ---- */
 
-static void player_settle(void)
+static void play_until_quiet(void)
 {
     for (int turns = 0;; turns++) {
         ASSERT(turns < TURNS_MAX);
@@ -317,14 +317,14 @@ static void player_start(void)
         "m=20220217214410,104648257118348370704723119,125000000000000140750000000000052207500000000006359661,"
         "10885732038215355481752285039386319187390558900925053798518152998488201";
     player_setup(words, false, platform_tsc_khz(), now_ns);
-    player_settle();
+    play_until_quiet();
 
     static const char response[] = "HTTP/1.1 200 OK\r\nServer: Most\r\nContent-type: text/plain\r\n\r\n";
     uint8_t frame[256];
     ASSERT(bench_peer_of(FEED_PORT) != NULL && bench_peer_of(SUBMIT_PORT) != NULL);
     deliver(frame, bench_peer_segment(bench_peer_of(FEED_PORT), frame, response, sizeof response - 1,
                                       (uint32_t)(now_ns / 1000000)));
-    player_settle();
+    play_until_quiet();
 }
 
 /* Draws digits that end in a random multiple of one of the constants, of up to 100 digits. The multiple is not
@@ -448,7 +448,7 @@ static uint64_t time_burst(bool cold)
     wire_turn();
     ASSERT(submit->bytes > posted_bytes);
     respond();
-    player_settle();
+    play_until_quiet();
     return cycles;
 }
 
