@@ -4,6 +4,7 @@ import json
 import random
 import re
 import sqlite3
+import subprocess
 import threading
 import time
 import tracemalloc
@@ -17,6 +18,7 @@ from contest.plan import Plan, PlanError, Users, parse_phase, parse_span, parse_
 from contest.scoring import Contest, Submission
 from tests.contest.plain_player import PlainPlayer, post, read_reply
 from tests.contest.running import PATIENCE_S, SMALL, connect, run_server, stop_server, tool, wait_for
+from tests.contest.service import TOOL, Service
 
 SECOND = 10**9
 
@@ -310,6 +312,18 @@ def test_init_overwrites_nothing_and_serve_keeps_the_plan(path):
     assert done.returncode == 1 and "exists" in done.stderr
     done = tool("serve", path, "--seed", "7", "--rate", "2")
     assert done.returncode == 2 and "has its own rate, seed" in done.stderr
+
+
+def test_a_store_is_served_once_at_a_time(path):
+    with Service(path) as service:
+        for _ in range(2):
+            done = subprocess.run([TOOL, "serve", path, "--bind", "127.0.0.1", "--port-base", "0"], capture_output=True,
+                                  text=True, timeout=PATIENCE_S)
+            assert done.returncode == 1 and done.stdout == ""
+            assert done.stderr == f"contest serve: {path}: is served already; end that server first\n"
+        service.kill()
+        with Service(path):
+            pass
 
 
 def test_times_and_spans():

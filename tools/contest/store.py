@@ -20,6 +20,7 @@ The writer is a thread of its own. The caller's thread only appends to a queue. 
 then the two do not share the interpreter. A killed process loses the rows of its last 100 ms.
 """
 import collections
+import fcntl
 import json
 import logging
 import os
@@ -104,17 +105,30 @@ def connect(path, whole=False):
         raise StoreError(f"{path}: is damaged or no store ({error}); {recovery(path)}") from error
 
 
+def lock(path):
+    """Returns a file that keeps other servers from the store until it is closed. SQLite's locks are of another kind."""
+    file = open(path, "rb")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.close()
+        raise StoreError(f"{path}: is served already; end that server first") from None
+    return file
+
+
 def last_seq(connection):
     return max(connection.execute(f"SELECT coalesce(max(seq), 0) FROM {table}").fetchone()[0]
                for table in (*PLAYED, "snapshot", "generator"))
 
 
 class Store:
-    """Writes a store. `tell`, `flush` and `close` never raise; `error` says what could not be written."""
+    """Writes a store, as the only one. `tell`, `flush` and `close` never raise; `error` says what could not be written.
+    """
 
     def __init__(self, path):
         self.path = path
         connection = connect(path)
+        self.lock = lock(path)
         self.seq = last_seq(connection)
         connection.close()
         self.error = ""
@@ -154,6 +168,7 @@ class Store:
         self.hold = False
         self.closing.set()
         self.thread.join(30)
+        self.lock.close()
 
     # ---- the writer ----
 

@@ -29,6 +29,7 @@ class NoStore:
 class StoredContest:
     def __init__(self, path):
         connection = store.connect(path, whole=True)
+        self.store = store.Store(path)          # before the state is read: nobody plays on meanwhile
         state = replica.at_present(connection)
         self.connection = connection
         self.plan, self.contest = state.plan, state.contest
@@ -40,7 +41,6 @@ class StoredContest:
             low_s = max(self.plan.interval_s[0], 0.001)
             self.next_index = last[0] + 1 + (1 + int(LOST_S_MAX / low_s) if state.running else 0)
         self.differing = state.differing
-        self.store = store.Store(path)
         self.next_number = self.store.seq + 1
 
     def wind(self, stream):
