@@ -34,9 +34,13 @@ LIBRARIES = {           # from the packages libjs-dygraphs and libjs-chart.js
     "dygraph.min.css": "/usr/share/javascript/dygraphs/dygraph.min.css",
     "chart.min.js": "/usr/share/javascript/chart.js/chart.min.js",
 }
+FILES = {**{path.name: path for path in PAGE.iterdir()},
+         **{name: pathlib.Path(path) for name, path in LIBRARIES.items()}}
 KINDS = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 SECURITY = "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:"
 FOLLOW_S = 0.1
+CONNECTIONS_MAX = 800       # each has a thread, and a file of the 1024 that a process may have
+SHARE_MAX = 400             # one address has so many at most: it may be a room of viewers
 VIEWERS_MAX = 300
 ALIVE_S = 10                # a comment for so long without news, which shows a viewer that is gone
 
@@ -47,8 +51,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
     timeout = 60
 
     def do_GET(self):       # the name is http.server's
-        url = urllib.parse.urlsplit(self.path)
-        query = dict(urllib.parse.parse_qsl(url.query))
+        try:
+            url = urllib.parse.urlsplit(self.path)
+            query = dict(urllib.parse.parse_qsl(url.query))
+        except ValueError:      # a host in brackets that is none
+            self.send_error(400)
+            return
         try:
             if url.path == "/events":
                 self._events()
@@ -82,6 +90,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.send_header("Content-Type", "text/event-stream")
             self.send_header("Cache-Control", "no-store")
             self.end_headers()
+            if self.command == "HEAD":
+                return
             self.wfile.write(b"retry: 500\n\n")
             self.server.pages.publish()         # nobody may have looked for a while
             version = 0
@@ -115,6 +125,22 @@ class Viewers:
 class Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
     daemon_threads = True
     request_queue_size = 128
+
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.open = {}              # connection -> its address
+
+    def verify_request(self, request, client_address):
+        """Refuses a connection for which there is no place."""
+        places = list(self.open.values())
+        if len(places) >= CONNECTIONS_MAX or places.count(client_address[0]) >= SHARE_MAX:
+            return False
+        self.open[request] = client_address[0]
+        return True
+
+    def shutdown_request(self, request):
+        self.open.pop(request, None)
+        super().shutdown_request(request)
 
     def handle_error(self, request, client_address):
         LOG.debug("a viewer's connection ended", exc_info=True)
@@ -154,7 +180,8 @@ class Pages:
                 return json.dumps(board_state.series_of(self.follower.replica, query)).encode(), "application/json"
         if path in ("/board.png", "/score.png", "/latency.png"):
             return self._picture(path), "image/png"
-        return self._file("index.html" if path == "/" else path[1:])
+        name = "index.html" if path == "/" else path[1:]
+        return self._file(FILES[name]) if name in FILES else None
 
     def _text(self):
         replica = self.follower.replica
@@ -168,11 +195,8 @@ class Pages:
 
     @staticmethod
     @functools.lru_cache(maxsize=None)
-    def _file(name):
-        path = pathlib.Path(LIBRARIES.get(name, PAGE / name))
-        if name not in LIBRARIES and "/" in name or not path.is_file():
-            return None
-        return path.read_bytes(), KINDS[path.suffix]
+    def _file(path):
+        return (path.read_bytes(), KINDS[path.suffix]) if path.is_file() else None
 
     def _picture(self, path):
         """Makes a picture, or gives that of a moment ago."""
