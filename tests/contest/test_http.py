@@ -26,6 +26,13 @@ def parse(pieces):
     return requests, None
 
 
+def test_the_connection_ends_as_the_request_says():
+    for minor, options, keep in ((1, b"", True), (1, b"Close", False), (1, b"TE , close", False), (0, b"", False),
+                                 (1, b"closed", True), (0, b"Keep-Alive", True), (0, b"keep-alive, close", False)):
+        requests, status = parse([b"GET / HTTP/1.%d\r\nHost: x\r\nConnection: %s\r\n\r\n" % (minor, options)])
+        assert status is None and requests[0].keep_alive == keep, options
+
+
 def test_every_byte_may_be_any_other():
     for valid in VALID:
         assert len(parse([valid])[0]) == 1

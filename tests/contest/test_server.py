@@ -178,6 +178,17 @@ def test_pipelined_and_split_requests_are_answered_in_order(serve):
         assert [read_reply(file) for _ in expected] == [(200, line) for line in again]
 
 
+def test_requests_behind_the_last_one_do_not_count(serve):
+    server = serve(begin="player")
+    last = post("9973").replace(b"Host: x\r\n", b"Host: x\r\nConnection: close\r\n")
+    assert b"close" in last
+    with connect(server, "output") as sock, sock.makefile("rb") as file:
+        sock.sendall(post("0") + last + post("30011"))
+        assert [read_reply(file) for _ in range(3)] == [(200, "wrong: zero"), (200, "early"), None]
+    wait_for(lambda: not server.connections.table)
+    assert [line["digits"] for line in finish(server) if line["kind"] == "submission"] == ["0", "9973"]
+
+
 @pytest.mark.parametrize("request_bytes, status", [
     (b"GARBAGE\r\n\r\n", 400),
     (b"POST /submit?user=a HTTP/1.1\r\n\r\n", 400),                                         # no Host

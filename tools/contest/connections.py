@@ -33,7 +33,7 @@ class Connection:
         self.sock, self.ip, self.kind, self.number = sock, address[0], kind, number
         self.outbox = collections.deque()       # (due, bytes)
         self.outbox_bytes = 0
-        self.parser = http.RequestParser()      # None: a malformed request has been refused, the rest is ignored
+        self.parser = http.RequestParser()      # None: the last request has come, the rest is ignored
         self.live = False           # input: gets the bursts
         self.ending = False         # we have said FIN and read what still comes
         self.stamp_ns = 0           # the latest receive time, which never goes back

@@ -81,10 +81,10 @@ class RequestParser:
         if version_minor == 1 and "host" not in headers:
             raise BadRequest(400, "HTTP/1.1 needs a Host header")      # RFC 9112 §3.2
         path, query = self._target(match[2].decode("ascii"))
-        connection = headers.get("connection", "").lower()
+        connection = [word.strip(" \t") for word in headers.get("connection", "").lower().split(",")]
         self.head = (
             Request(match[1].decode(), path, query, headers, b"",
-                    connection != "close" if version_minor == 1 else connection == "keep-alive"),
+                    "close" not in connection and (version_minor == 1 or "keep-alive" in connection)),
             self._body_length(match[1], headers))
         self.wants_continue = headers.get("expect", "").lower() == "100-continue"
         return True

@@ -114,8 +114,10 @@ class ContestServer:
     def _take_requests(self, connection):
         parser = connection.parser
         try:
-            while connection.is_open and (request := parser.next_request()):
+            while connection.is_open and connection.parser and (request := parser.next_request()):
                 self._take_request(connection, request)
+                if not request.keep_alive:
+                    connection.parser = None        # RFC 9112 §9.6: no request behind this one counts
             if parser.wants_continue:
                 parser.wants_continue = False
                 self.connections.send(connection, b"HTTP/1.1 100 Continue\r\n\r\n")
