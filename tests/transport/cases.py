@@ -96,7 +96,7 @@ def we_half_close_and_peer_goes_on_sending():
 
 
 @case
-def peer_resets_and_connection_is_told_so():
+def reset_by_the_peer_is_reported():
     with connected() as (driver, connection, peer):
         driver.expect("connected", connection)
         reset(peer)
@@ -151,7 +151,7 @@ def closed_connections_are_reported_once_and_ids_come_again():
 
 
 @case
-def all_connections_taken_is_said_at_once():
+def connect_beyond_the_last_connection_is_refused_at_once():
     set_up()
     with listener(backlog=64) as server, Driver() as driver:
         connections = [driver.connect(LINUX, 8000) for _ in range(16)]
@@ -199,7 +199,7 @@ def megabytes_both_ways_are_exact():
 
 @case
 def megabytes_with_checksum_offload_are_exact():
-    """Offloads checksums: Linux leaves the checksums of its packets partial, and completes ours."""
+    """Offloads checksums: Linux leaves the checksums of its packets partial, and completes the stack's."""
     set_up(offload=True)
     with listener() as server, Driver("--offload") as driver:
         bulk(driver, server, 2_000_000, 1400)
@@ -232,7 +232,7 @@ def many_small_segments_are_delivered_as_they_come():
 
 @case
 def lossy_wire_is_survived():
-    """Loses 5 %, doubles 2 %, swaps 5 % and corrupts 1 % of the frames, each way."""
+    """Loses 5 %, doubles 2 %, swaps 5 % and corrupts 1 % of the frames in each direction."""
     set_up()
     seed = os.environ.get("SEED", "20220217")
     print("SEED", seed)
@@ -242,8 +242,8 @@ def lossy_wire_is_survived():
 
 
 @case
-def receiver_that_stops_reading_is_waited_for():
-    """Closes the window: probes keep the connection, and then all bytes arrive."""
+def closed_window_is_probed_until_the_receiver_reads():
+    """Lets the receiver stop reading. Probes keep the connection, and all bytes arrive later."""
     set_up()
     with listener() as server, Driver() as driver:
         server.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -302,7 +302,7 @@ def peers_beyond_the_connections_are_reset():
 
 @case
 def half_open_connections_are_bounded():
-    """Sends 1000 SYNs from nowhere, and checks that a real peer is served afterwards."""
+    """Sends 1000 SYNs from addresses without a host, and checks that a real peer is served afterwards."""
     set_up()
     wire = Wire()
     with Driver() as driver:
@@ -361,15 +361,15 @@ def unanswered_data_backs_off_and_times_out():
         closed = driver.stamp_us / 1e6
         times = captured_segments(pcap.name, lambda s: s.data == b"anybody")
         waits = gaps(times[PROBES:])[:6]
-        assert 0.19 <= waits[0] <= 0.4, waits       # the minimum and a round trip: 10 ms of ours are 250 ms here
+        assert 0.19 <= waits[0] <= 0.4, waits       # the minimum and a round trip: 10 ms of real time are 250 ms here
         for shorter, longer in zip(waits, waits[1:]):
             assert 1.9 <= longer / shorter <= 2.1, waits
         assert len(times) >= 9 and 100 <= closed - times[0], (closed, times)
 
 
 def times_of_lost_text(*options):
-    """Returns the times from a segment that nobody acknowledges to its tail probes, and from these to the first
-    retransmission. The times are the stack's clock's, which a stalled machine slows down (--speed)."""
+    """Returns the times from a lost segment to its tail probes, and from these to the first retransmission. The times
+    are of the stack's clock, which a stalled machine slows down (--speed)."""
     set_up()
     wire = Wire()
     with tempfile.NamedTemporaryFile() as pcap, Driver("--speed", "2", "--pcap", pcap.name, *options) as driver:
@@ -442,8 +442,8 @@ def out_of_order_segments_are_put_in_order():
 
 @case
 def frames_held_are_bounded_and_come_back():
-    """Sends more out-of-order segments, on several connections, than frames may be borrowed. Some are copied, none is
-    lost for good, and all go back."""
+    """Sends more out-of-order segments, on several connections, than frames may be borrowed. The stack copies some,
+    loses none, and releases all frames."""
     set_up()
     wire = Wire()
     with Driver() as driver:
@@ -583,7 +583,7 @@ def datagram_in_fragments_is_put_together():
 
 
 @case
-def closed_udp_port_is_said_by_icmp():
+def closed_udp_port_is_reported_by_icmp():
     set_up()
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as peer, Driver():
         peer.connect((STACK, 4000))
@@ -648,8 +648,8 @@ def arp_request_is_answered_and_static_gateway_needs_none():
 
 
 @case
-def own_address_claimed_by_another_is_not_believed():
-    """Sends an ARP reply for the stack's own address, from elsewhere. The reply is counted, and not stored."""
+def arp_reply_that_claims_the_own_address_is_not_stored():
+    """Sends an ARP reply for the stack's own address from another MAC. The reply is counted, and not stored."""
     set_up()
     wire = Wire()
     with Driver() as driver:
@@ -716,7 +716,7 @@ class DhcpServer:
 
     def __init__(self, answer, address=LINUX):
         self.answer, self.address, self.requests, self.times = answer, address, [], []
-        self.answered = 0       # requests whose answers are on their way
+        self.answered = 0       # requests that have an answer
         self.wire = Wire(address="0.0.0.0", mac=bytes.fromhex("0200000000bb"), arp=False)
         self.thread = threading.Thread(target=self.serve, daemon=True)
         self.thread.start()
@@ -749,7 +749,7 @@ class DhcpServer:
         for code, value in {53: bytes([reply_kind]), 54: socket.inet_aton(self.address), **more}.items():
             body += bytes([code, len(value)]) + value
         body += b"\xff"
-        # To the address of the lease, as from a server that was not asked to broadcast.
+        # Unicast to the leased address, because the client did not ask for a broadcast.
         destination = address if reply_kind != 6 else "255.255.255.255"
         mac = message[28:34] if reply_kind != 6 else b"\xff" * 6
         self.wire.send(udp(self.address, destination, 67, 68, body), mac)
@@ -779,7 +779,7 @@ def lease_of_a_whole_network_is_taken():
         connection = driver.connect(LINUX, 8000)
         accept(tcp_server)
         driver.expect("connected", connection)
-        assert "lost" not in driver.logged(), "a lease is called lost that was never had"
+        assert "lost" not in driver.logged(), "a lease is reported lost before there was one"
 
 
 @case
@@ -819,7 +819,7 @@ def second_gateway_of_option_121_is_used_for_its_network():
 
 @case
 def silent_server_is_asked_again_with_back_off():
-    """Expects DISCOVERs 1, 2, 4 s apart, give or take a quarter."""
+    """Expects DISCOVERs 1, 2, 4 s apart, each within 25 %."""
     set_up()
     with tempfile.NamedTemporaryFile() as pcap, Driver("--speed", "10", "--pcap", pcap.name, static=False) as driver:
         eventually(lambda: len(captured_dhcp(pcap.name)) >= 4)
@@ -885,7 +885,7 @@ def lease_is_renewed_rebound_and_lost():
 
 
 @case
-def offers_that_are_not_ours_or_senseless_are_ignored():
+def bad_offers_are_ignored():
     """Sends three bad offers before each good one: a loopback address, no lease time, no server."""
     set_up()
 

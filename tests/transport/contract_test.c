@@ -1,5 +1,5 @@
-/* The promises of net/transport.h that a TAP device cannot show: over a device in memory, in virtual time, with a peer
- * of single segments. Linked with each stack. */
+/* The rules of net/transport.h that a TAP device cannot show: over a device in memory, in virtual time, with a peer of
+ * single segments. Linked with each stack. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -212,13 +212,13 @@ static void data_is_borrowed_in_place_and_acknowledged_only_when_idle(void **sta
     assert_false(sent(&segment));
     assert_int_equal(wire.pool.rx_out_count, 0); /* given back with the next call */
     transport_idle(now_ns);
-    assert_true(sent(&segment)); /* one for both: RFC 9293 MUST-58 */
+    assert_true(sent(&segment)); /* one ACK for both segments: RFC 9293 MUST-58 */
     assert_int_equal(segment.ack, peer.seq);
     assert_false(sent(&segment));
     disconnect(&peer);
 }
 
-static void acknowledgement_rides_on_an_answer(void **state)
+static void answer_carries_the_acknowledgement(void **state)
 {
     (void)state;
     struct peer peer = connected();
@@ -239,7 +239,7 @@ static void acknowledgement_rides_on_an_answer(void **state)
     disconnect(&peer);
 }
 
-static void filled_hole_is_handed_on_whole_and_in_order(void **state)
+static void data_behind_a_filled_hole_is_reported_whole_and_in_order(void **state)
 {
     (void)state;
     struct peer peer = connected();
@@ -326,7 +326,7 @@ static void message_area_keeps_its_bytes_until_it_is_sent(void **state)
 }
 
 /* Checks that a frame carries the message sent, with a right checksum, whatever was prepared before. */
-static void prepared_message_leaves_as_any_other(void **state)
+static void prepared_message_leaves_like_any_other(void **state)
 {
     (void)state;
     static const struct {
@@ -373,7 +373,7 @@ static void retransmission_carries_the_same_bytes(void **state)
     disconnect(&peer);
 }
 
-static void closed_window_is_said_and_nothing_changes(void **state)
+static void send_into_a_closed_window_is_refused_and_changes_nothing(void **state)
 {
     (void)state;
     struct peer peer = connected();
@@ -438,8 +438,8 @@ static void fin_comes_after_the_last_piece(void **state)
     expect_nothing();
 }
 
-/* Probes of the closed window may carry the last byte of all, as lwIP's do. The peer takes it, and opens the window or
- * not. */
+/* Lets a probe of the closed window carry the last byte, as lwIP's do. The peer takes the byte. In the second round the
+ * peer also opens the window. */
 static void probe_that_carries_the_last_byte_ends_the_probing(void **state)
 {
     (void)state;
@@ -616,7 +616,7 @@ static void syns_of_one_turn_all_wait_for_arp(void **state)
         expect_event(TRANSPORT_CLOSED, connections[i], &event);
     }
     transport_idle(now_ns);
-    while (netdev_memory_take(&wire, frame) != 0) /* lwIP's RSTs; not PEER's, so not for drain() */
+    while (netdev_memory_take(&wire, frame) != 0) /* lwIP's RSTs, to another address than drain() takes */
         ;
 }
 
@@ -671,14 +671,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(data_is_borrowed_in_place_and_acknowledged_only_when_idle),
-        cmocka_unit_test(acknowledgement_rides_on_an_answer),
-        cmocka_unit_test(filled_hole_is_handed_on_whole_and_in_order),
+        cmocka_unit_test(answer_carries_the_acknowledgement),
+        cmocka_unit_test(data_behind_a_filled_hole_is_reported_whole_and_in_order),
         cmocka_unit_test(abort_with_data_waiting_ends),
         cmocka_unit_test(data_and_end_in_one_segment_are_reported_in_order),
         cmocka_unit_test(message_area_keeps_its_bytes_until_it_is_sent),
-        cmocka_unit_test(prepared_message_leaves_as_any_other),
+        cmocka_unit_test(prepared_message_leaves_like_any_other),
         cmocka_unit_test(retransmission_carries_the_same_bytes),
-        cmocka_unit_test(closed_window_is_said_and_nothing_changes),
+        cmocka_unit_test(send_into_a_closed_window_is_refused_and_changes_nothing),
         cmocka_unit_test(fin_comes_after_the_last_piece),
         cmocka_unit_test(probe_that_carries_the_last_byte_ends_the_probing),
         cmocka_unit_test(full_transmit_ring_only_delays),

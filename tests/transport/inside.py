@@ -1,8 +1,8 @@
 """The tools of a case inside its own network namespace: Linux' end of the TAP device, the driver, and a peer of raw
 frames.
 
-Linux's end is 10.9.0.1/24 on tap0; the stack under test is 10.9.0.2 unless a case says otherwise; raw peers answer
-for 10.9.0.77, which Linux does not own."""
+Linux' end is 10.9.0.1/24 on tap0. The stack under test is 10.9.0.2, except in a few cases. Raw peers answer for
+10.9.0.77, which Linux does not own."""
 import fcntl
 import os
 import pathlib
@@ -28,7 +28,7 @@ def sh(command):
 def set_up(offload=False, address=f"{LINUX}/24"):
     sh("ip link set lo up")
     sh("ip tuntap add tap0 mode tap" + (" vnet_hdr" if offload else ""))
-    quiet = pathlib.Path("/proc/sys/net/ipv6/conf/tap0/disable_ipv6")      # no frames but those of the case
+    quiet = pathlib.Path("/proc/sys/net/ipv6/conf/tap0/disable_ipv6")      # only the frames of the case
     if quiet.exists():
         quiet.write_text("1")
     if address:
@@ -53,8 +53,8 @@ def wait_for_carrier():
 
 
 class Driver:
-    """The program under test (stdin_driver.c). `expect` waits for a line that begins with the words given and returns
-    its words. Other lines are kept for later calls."""
+    """The program under test (stdin_driver.c). `expect` waits for a line that begins with the words given, and returns
+    the line's words. Other lines are kept for later calls."""
 
     def __init__(self, *options, stack=None, static=True):
         program = os.environ["STDIN_DRIVER"]
@@ -84,7 +84,7 @@ class Driver:
         return True
 
     def logged(self):
-        """Returns the log so far, without moving the position at which the driver writes."""
+        """Returns the log so far. Does not move the position at which the driver writes."""
         return os.pread(self.stderr.fileno(), 1 << 24, 0).decode(errors="replace")
 
     def tail(self):
@@ -147,7 +147,7 @@ class Driver:
         return int(self.expect("unacked", connection)[2])
 
     def quit(self):
-        """Ends the driver, and asserts that no sanitizer complained and no assertion failed."""
+        """Ends the driver, and asserts that no sanitizer and no assertion failed."""
         if self.process.poll() is None:
             self.command("quit")
             self.process.stdin.close()
@@ -294,8 +294,8 @@ class Wire:
     def __init__(self, address=RAW, mac=RAW_MAC, arp=True):
         self.address, self.mac, self.arp = address, mac, arp
         self.socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
-        # Linux drops what passes a TAP's queue until some time after the driver has opened the TAP (see
-        # wait_for_carrier). Frames of this socket pass the queue by.
+        # Linux drops frames in a TAP's queue until some time after the driver has opened the TAP (see
+        # wait_for_carrier). Frames of this socket bypass the queue.
         self.socket.setsockopt(SOL_PACKET, PACKET_QDISC_BYPASS, 1)
         self.socket.bind(("tap0", 0))
         self.arp_requests = []
@@ -327,7 +327,7 @@ class Wire:
                       frame[6:12], 0x0806)
 
     def ip(self, protocol, timeout=PATIENCE_S):
-        """Returns the next IPv4 packet of a protocol to our address, or None."""
+        """Returns the next IPv4 packet of a protocol to this peer's address, or None."""
         end = time.monotonic() + timeout
         while (left := end - time.monotonic()) > 0:
             frame = self.frame(left)

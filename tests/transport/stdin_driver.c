@@ -4,7 +4,7 @@
  *            [--faults LOSE,DUPLICATE,SWAP,CORRUPT --seed N] [--pcap FILE] [--speed N] [--secret HEXBYTE]
  *
  * Without --ip the program asks DHCP. --speed N lets its clock run up to N times as fast as the wall clock. Every line
- * printed begins with that clock in microseconds. The commands, and the lines that they print besides events:
+ * printed begins with that clock in microseconds. The commands, and the lines that they print in addition to events:
  *
  *     connect ADDRESS PORT            connect ID
  *     listen PORT | udp_bind PORT     listen OK | udp_bind OK
@@ -65,8 +65,8 @@ static uint64_t wall_ns(void)
     return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
-/* The clock moves only between turns of the loop. A clock faster than the wall's moves by CLOCK_STEP_NS at most: on a
- * busy machine a late turn slows the clock, and the stack does not miss its timers. */
+/* The clock's largest step, if the clock is faster than the wall clock. The clock moves only between turns of the loop.
+ * On a busy machine a late turn slows the clock, so that the stack does not miss its timers. */
 enum { CLOCK_STEP_NS = 10000000 };
 static uint64_t clock_ns;
 
@@ -242,7 +242,7 @@ static bool pump_message(int id)
         return true;
     }
     if (o->source_left > 0) {
-        uint32_t from = (uint32_t)(o->source_at % 8); /* not always from the area's start */
+        uint32_t from = (uint32_t)(o->source_at % 8); /* any place in the message area, not only its start */
         uint64_t wanted = 1 + (o->source_at * 2654435761u >> 7) % o->source_max;
         uint32_t bytes = (uint32_t)(wanted < o->source_left ? wanted : o->source_left);
         bytes = (uint32_t)min_size(bytes, TRANSPORT_MESSAGE_BYTES_MAX - from);
@@ -257,7 +257,7 @@ static bool pump_message(int id)
     return false;
 }
 
-/* Returns true if a connection was ended: its event is queued already. */
+/* Sends messages and ends connections. Returns true if a connection was ended, because its event is queued already. */
 static bool pump(void)
 {
     bool ended = false;
