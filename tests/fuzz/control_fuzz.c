@@ -1,6 +1,6 @@
-/* Fuzzes app/service/control.c: datagrams [flags][bytes][data], time passing between them. Without the key nothing is
- * obeyed and nothing is answered with more bytes than it had. With SIGN set a command answers the latest challenge
- * rightly, so that replies are reached. */
+/* Fuzzes app/service/control.c: datagrams [flags][bytes][data], time passing between them. Without the key no command
+ * is obeyed, and no reply is longer than its datagram. With SIGN set a command answers the latest challenge rightly, so
+ * that replies are reached. */
 #include <stdlib.h>
 #include <string.h>
 

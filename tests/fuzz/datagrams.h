@@ -9,7 +9,7 @@
 struct fuzz_datagram {
     uint8_t flags;
     size_t bytes;
-    uint8_t *data; /* the caller frees it; it ends where its memory ends */
+    uint8_t *data; /* the caller frees the bytes, which end where their memory ends */
 };
 
 /* Takes the next datagram from the input. Returns false at the input's end. */

@@ -1,5 +1,5 @@
-/* Fuzzes net/ip/dhcp.c: a sequence of messages, each [flags][bytes, big endian][message]. Unless flags say otherwise
- * the header is put right, so that the options are reached. */
+/* Fuzzes net/ip/dhcp.c: a sequence of messages, each [flags][bytes, big endian][message]. Without the flag RAW the
+ * header is made valid, so that the options are reached. */
 #include <stdlib.h>
 
 #include "base/assert.h"

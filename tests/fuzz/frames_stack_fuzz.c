@@ -5,8 +5,8 @@
  * they hit its windows. The stack lives as long as the process.
  *
  * At the beginning of each script the link goes down and comes back, so that the peer's MAC is not known. The script's
- * first byte decides if ARP answers at once or in a later step. At the end connections are aborted, and the device must
- * have all its frames back. */
+ * first byte decides if ARP answers at once or in a later step. At the end connections are aborted, and the stack must
+ * have released all frames of the device. */
 #include <stdlib.h>
 
 #include "base/assert.h"
@@ -160,7 +160,7 @@ static void stack_run(void)
     volatile uint8_t sum = 0;
     for (int i = 0; i < 1000 && transport_poll(now_ns, &event); i++)
         for (uint32_t k = 0; k < event.payload.count; k++)
-            sum = (uint8_t)(sum + event.payload.data[k]); /* so that the sanitizer sees what is borrowed */
+            sum = (uint8_t)(sum + event.payload.data[k]); /* reads each borrowed byte, for the sanitizer */
     transport_idle(now_ns);
     for (uint32_t bytes; (bytes = netdev_memory_take(&wire, frame)) != 0;)
         frame_check(frame, bytes);
@@ -234,7 +234,7 @@ static void step_do(struct script *s)
     case TIME:
         now_ns += (uint64_t)word(s) * 1000000;
         break;
-    case HANDSHAKE: /* SYN-ACK as the stack wants it */
+    case HANDSHAKE: /* a valid SYN-ACK */
         flows[flow].seq = 1000;
         feed_segment((uint16_t)(PORT_FIRST + flow), flows[flow].port, 1000, flows[flow].ack, SYN | ACK, 0xffff, s,
                      byte(s) % 2 ? 0 : byte(s) % 41, 0);
@@ -287,7 +287,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         step_do(&script);
     for (int id = 0; id < TRANSPORT_CONNECTION_COUNT_MAX; id++)
         transport_abort(id, now_ns);
-    /* Fragments are given up after 15 s or so, and then nothing of this script is held any more. */
+    /* Reassembly gives up after some 15 s, and then holds no frame of this script. */
     for (int i = 0; i < 70; i++) {
         now_ns += 1000000000;
         stack_run();

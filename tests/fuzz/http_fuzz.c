@@ -1,5 +1,5 @@
-/* Fuzzes net/http/response.c: a stream of responses, read whole and read in pieces, must be understood alike. The first
- * two bytes of the input choose the pieces. */
+/* Fuzzes net/http/response.c: a stream of responses gives the same result whole and in pieces. The first two bytes of
+ * the input choose the pieces. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -73,7 +73,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     size_t piece = 1 + data[0] % 61;
     data += 2;
     size -= 2;
-    /* A response takes at least 15 bytes and says at most 4 more than its body has. */
+    /* A response takes at least 15 bytes, and adds at most 4 bytes and its body to the result. */
     struct reading whole = { .text = malloc(2 * size + 16) }, pieces = { .text = malloc(2 * size + 16) };
     read_all(&whole, data, size, size ? size : 1);
     read_all(&pieces, data, size, piece);

@@ -1,5 +1,6 @@
-/* The time program's two doors, app/time/server.c and client.c: datagrams of any bytes from a few addresses, after any
- * pauses. No reply is longer than its request, only questions are answered, and only genuine replies move the clock.
+/* Fuzzes the time program's server and client, app/time/server.c and client.c: datagrams of any bytes from a few
+ * addresses, after any pauses. No reply is longer than its request, only requests are answered, and only genuine
+ * replies move the clock.
  *
  * Input: for each datagram a byte of flags, its length, its bytes. */
 #include <stdlib.h>

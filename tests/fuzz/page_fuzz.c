@@ -1,5 +1,5 @@
-/* Fuzzes net/http/request.c and body.c. Each head is refused by one of the known answers or has all its parts, and
- * nothing is read beyond it. The body behind it is the same in one piece and byte by byte. */
+/* Fuzzes net/http/request.c and body.c. Each head has all its parts, or is refused by one of the known answers. No byte
+ * beyond the head is read. The body behind the head is the same in one piece and byte by byte. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +12,8 @@ static void check_part(struct bytes part, const uint8_t *head, size_t bytes)
     ASSERT(part.count == 0 || (part.data >= head && part.data + part.count <= head + bytes));
 }
 
-/* Reads a body in pieces of `piece` bytes. Returns its bytes' sum, by place; *taken counts the framing, too. */
+/* Reads a body in pieces of `piece` bytes. Returns a sum of its bytes weighted by their places. *taken counts the
+ * framing, too. */
 static uint64_t body_sum(struct http_body *body, const uint8_t *text, size_t bytes, size_t piece, size_t *taken)
 {
     uint64_t sum = 0, place = 0;

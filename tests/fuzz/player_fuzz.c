@@ -1,5 +1,6 @@
-/* Fuzzes the whole player over the scripted transport of the unit tests. A script, [action][bytes][data] ..., is what
- * two servers, an operator and readers of the status page do. No assertion fails, and every answer is accounted for. */
+/* Fuzzes the whole player over the fake transport of the unit tests. A script, [action][bytes][data] ..., lists the
+ * actions of two servers, an operator and readers of the status page. No assertion fails, and every answer is accounted
+ * for. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -82,7 +83,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         "feed=10.0.2.2:10001 submit=10.0.2.2:10002 user=u passwd=p simd=scalar n=7 m=7,108 key=fuzzfuzz "
         "net.timeout=30 server.timeout=60 feed.timeout=9 wait=sleep "
         "http.port=8080";
-    static bool has_tables; /* the matcher's tables take longer to make than a script to play */
+    static bool has_tables; /* the matcher's tables take longer to compute than a script takes */
     uint64_t now_ns = 1000000000;
     fake_reset();
     player_setup(words, has_tables, 2000000, now_ns);

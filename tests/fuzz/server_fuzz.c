@@ -1,13 +1,13 @@
 /* Fuzzes the whole player against a hostile server. The player and its stack are one end of a wire in memory. The other
  * end is a second stack, whose application the script plays. Time is virtual.
  *
- * Each action of a script is a byte of kind, a byte that chooses the connection or the amount, and its data. Behind the
- * script the server is good again: it takes connections, sends digits, answers each POST. Old connections are reset, or
- * stay as they are, silent.
+ * Each action of a script is a byte of kind, a byte that chooses the connection or the amount, and its data. After the
+ * script the server is good again: it accepts connections, sends digits, answers each POST. Old connections are reset,
+ * or stay silent.
  *
- * Asserts after each step the invariants of both stacks and of the player. No answer is unaccounted for, the player
- * holds no more than its share of connections, and it stays in the game. Asserts at the end that the player found the
- * good server within RECOVERY_NS, and that no POST came twice to it. The stack then gives back every buffer. */
+ * Asserts after each step the invariants of both stacks and of the player. Every answer is accounted for. The player
+ * holds no more than its share of connections, and stays in the game. Asserts at the end that the player found the good
+ * server within RECOVERY_NS, and sent no POST twice to it. The stack then gives back every buffer. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,7 +35,7 @@ enum {
     PEERS = 16,
     REQUEST_BYTES_MAX = 2048,
     ACTIONS_MAX = 150,
-    CONNECTIONS_MAX = 5, /* an input stream, submit, and 3 that we have closed: docs/resources.md */
+    CONNECTIONS_MAX = 5, /* an input stream, submit, and 3 that the player has closed: docs/resources.md */
     BURST_DIGITS = 60,
     POSTS_MAX = 4096,
     POSTS_WANTED = 3,
@@ -43,7 +43,7 @@ enum {
 
 /* A connection of the server. */
 struct peer {
-    bool used, good; /* good: treated as a good server does */
+    bool used, good; /* good: served as by a good server */
     bool reading;
     int id;
     uint16_t port;
@@ -414,7 +414,7 @@ static void begin(void)
 {
     static const char words[] = "feed=10.0.0.2:10001 submit=10.0.0.2:10002 user=u passwd=p simd=scalar n=9 m=823 "
                                 "feed.timeout=2 server.timeout=0 submit.timeout=0 breaker=0 wait=sleep";
-    static bool has_tables; /* the matcher's tables take longer to make than a script to play */
+    static bool has_tables; /* the matcher's tables take longer to compute than a script takes */
     struct net_config config = server_config();
     size_t bytes = net_stack_bytes(&config.capacity);
     now_ns = BEGIN_NS;
@@ -489,13 +489,13 @@ static void leave(void)
     ASSERT(frame_pool_tx_held_count(&ours.pool) == 0);
 }
 
-static void tell_steps(void) { fprintf(stderr, "server_fuzz: %llu steps\n", (unsigned long long)steps); }
+static void print_steps(void) { fprintf(stderr, "server_fuzz: %llu steps\n", (unsigned long long)steps); }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (steps == 0)
-        atexit(tell_steps);
+        atexit(print_steps);
     begin();
     bool resets = size > 0 && (*data & 1);
     run(10 * NS_PER_MS);

@@ -1,6 +1,6 @@
-/* Fuzzes drivers/virtio/net.c and the virtqueue with a hostile device: it writes any word of the rings and of the
- * receive buffers, at any time. The input is a list of steps, [what][where, big endian][value, big endian]. Some are
- * the device's, some the driver's. No frame may reach outside its buffer, and the driver's own state stays whole. */
+/* Fuzzes drivers/virtio/net.c and the virtqueue with a hostile device, which writes any word of the rings and of the
+ * receive buffers at any time. The input is a list of steps, [what][where, big endian][value, big endian]. Some are
+ * the device's, some the driver's. No frame may reach outside its buffer, and the driver's own state stays valid. */
 #include <stdlib.h>
 
 #include "base/assert.h"
