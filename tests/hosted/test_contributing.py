@@ -44,4 +44,6 @@ def test_the_walk_through_makes_a_program(tmp_path):
     network = ["unshare", "-n"] if os.geteuid() == 0 else ["unshare", "-Urn"]      # all ports are free there
     done = subprocess.run([*network, "sh", "-ec", script], cwd=tree, env=clean, capture_output=True, text=True,
                           timeout=BUILD_AND_PLAY_S)
-    assert done.returncode == 0 and "answer: HELLO" in done.stdout, (done.stdout + done.stderr)[-3000:]
+    said = (done.stdout + done.stderr)[-3000:]
+    assert done.returncode == 0 and "answer: HELLO" in done.stdout, said
+    assert "shout.bytes 5" in done.stdout and "echo." not in done.stdout, said      # its statistics, by its own name
