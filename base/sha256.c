@@ -16,46 +16,55 @@ _Alignas(64) const uint32_t sha256_k[64] = {
     0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2,
 };
 
+_Alignas(32) const uint32_t sha256_initial[8] = {
+    0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19,
+};
+
 static uint32_t rotate(uint32_t x, unsigned n) { return x >> n | x << (32 - n); }
 
-/* Takes a block into the state, FIPS 180-4 §6.2.2. */
-static void block_take(uint32_t state[8], const uint8_t *block)
+void sha256_schedule(uint32_t wk[64], const uint32_t block[16])
 {
     uint32_t w[64];
-    for (int t = 0; t < 16; t++) {
-        w[t] = load_be32(block + 4 * t);
-    }
-    for (int t = 16; t < 64; t++) {
-        uint32_t s0 = rotate(w[t - 15], 7) ^ rotate(w[t - 15], 18) ^ w[t - 15] >> 3;
-        uint32_t s1 = rotate(w[t - 2], 17) ^ rotate(w[t - 2], 19) ^ w[t - 2] >> 10;
-        w[t] = s1 + w[t - 7] + s0 + w[t - 16];
-    }
-    uint32_t a = state[0], b = state[1], c = state[2], d = state[3];
-    uint32_t e = state[4], f = state[5], g = state[6], h = state[7];
     for (int t = 0; t < 64; t++) {
-        uint32_t t1 = h + (rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25)) + ((e & f) ^ (~e & g)) + sha256_k[t] + w[t];
-        uint32_t t2 = (rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22)) + ((a & b) ^ (a & c) ^ (b & c));
-        h = g;
-        g = f;
-        f = e;
-        e = d + t1;
-        d = c;
-        c = b;
-        b = a;
-        a = t1 + t2;
-    }
-    const uint32_t add[8] = { a, b, c, d, e, f, g, h };
-    for (int i = 0; i < 8; i++) {
-        state[i] += add[i];
+        if (t < 16) {
+            w[t] = block[t];
+        } else {
+            uint32_t s0 = rotate(w[t - 15], 7) ^ rotate(w[t - 15], 18) ^ w[t - 15] >> 3;
+            uint32_t s1 = rotate(w[t - 2], 17) ^ rotate(w[t - 2], 19) ^ w[t - 2] >> 10;
+            w[t] = s1 + w[t - 7] + s0 + w[t - 16];
+        }
+        wk[t] = w[t] + sha256_k[t];
     }
 }
 
-/* FIPS 180-4 §5.3.3: Starts with the first 32 bits of the fractional parts of the square roots of the first 8
- * primes. */
+void sha256_compress(uint32_t state[8], const uint32_t wk[64])
+{
+    uint32_t a = state[0], b = state[1], c = state[2], d = state[3];
+    uint32_t e = state[4], f = state[5], g = state[6], h = state[7];
+    for (int t = 0; t < 64; t++) {
+        uint32_t t1 = h + (rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25)) + ((e & f) ^ (~e & g)) + wk[t];
+        uint32_t t2 = (rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22)) + ((a & b) ^ (a & c) ^ (b & c));
+        h = g, g = f, f = e, e = d + t1;
+        d = c, c = b, b = a, a = t1 + t2;
+    }
+    const uint32_t add[8] = { a, b, c, d, e, f, g, h };
+    for (int i = 0; i < 8; i++)
+        state[i] += add[i];
+}
+
+void sha256_block(uint32_t state[8], const uint8_t block[SHA256_BLOCK_BYTES])
+{
+    uint32_t words[16], wk[64];
+    for (int i = 0; i < 16; i++)
+        words[i] = load_be32(block + 4 * i);
+    sha256_schedule(wk, words);
+    sha256_compress(state, wk);
+}
+
 void sha256_begin(struct sha256 *hash)
 {
-    *hash = (struct sha256){ .state = { 0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c,
-                                        0x1f83d9ab, 0x5be0cd19 } };
+    *hash = (struct sha256){ 0 };
+    memcpy(hash->state, sha256_initial, sizeof sha256_initial);
 }
 
 void sha256_add(struct sha256 *hash, const void *data, size_t bytes)
@@ -70,7 +79,7 @@ void sha256_add(struct sha256 *hash, const void *data, size_t bytes)
         from += step;
         bytes -= step;
         if (filled + step == SHA256_BLOCK_BYTES) {
-            block_take(hash->state, hash->block);
+            sha256_block(hash->state, hash->block);
         }
     }
 }

@@ -21,7 +21,5 @@ struct sha256_ops {
 
 extern const struct sha256_ops sha256_scalar, sha256_shani, sha256_shani2, sha256_avx2, sha256_avx512;
 
-/* The round constants, and their sums with the message schedule of a round's second block. */
+/* The constants plus the message schedule of a round's second block. */
 extern const uint32_t sha256_second_wk[64];
-/* The initial state. */
-extern const uint32_t sha256_initial[8];

@@ -1,4 +1,4 @@
-/* The variant in general registers, and the constants of all variants. */
+/* The variant in general registers, and the constants of all variants. The steps are base/sha256.h's. */
 #include "app/digest/sha256_ops.h"
 
 #include <string.h>
@@ -18,55 +18,11 @@ _Alignas(64) const uint32_t sha256_second_wk[64] = {
     0xc39c91f2, 0x9eccabbd, 0xb5c9a0e6, 0x532fb63c, 0xd2c741c6, 0x07237ea3, 0xa4954b68, 0x4c191d76,
 };
 
-/* FIPS 180-4 §5.3.3: of the square roots of the first 8 primes. */
-_Alignas(32) const uint32_t sha256_initial[8] = {
-    0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19,
-};
-
-static inline uint32_t rotate(uint32_t x, unsigned n) { return x >> n | x << (32 - n); }
-
-/* FIPS 180-4 §6.2.2, step 1: completes the schedule, and adds the constants. */
-static void schedule(uint32_t wk[64], const uint32_t block[16])
-{
-    uint32_t w[64];
-    for (int t = 0; t < 64; t++) {
-        if (t < 16) {
-            w[t] = block[t];
-        } else {
-            uint32_t s0 = rotate(w[t - 15], 7) ^ rotate(w[t - 15], 18) ^ w[t - 15] >> 3;
-            uint32_t s1 = rotate(w[t - 2], 17) ^ rotate(w[t - 2], 19) ^ w[t - 2] >> 10;
-            w[t] = s1 + w[t - 7] + s0 + w[t - 16];
-        }
-        wk[t] = w[t] + sha256_k[t];
-    }
-}
-
-/* FIPS 180-4 §6.2.2, steps 2 to 4. */
-static void compress(uint32_t state[8], const uint32_t wk[64])
-{
-    uint32_t a = state[0], b = state[1], c = state[2], d = state[3];
-    uint32_t e = state[4], f = state[5], g = state[6], h = state[7];
-    for (int t = 0; t < 64; t++) {
-        uint32_t t1 = h + (rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25)) + ((e & f) ^ (~e & g)) + wk[t];
-        uint32_t t2 = (rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22)) + ((a & b) ^ (a & c) ^ (b & c));
-        h = g, g = f, f = e, e = d + t1;
-        d = c, c = b, b = a, a = t1 + t2;
-    }
-    const uint32_t add[8] = { a, b, c, d, e, f, g, h };
-    for (int i = 0; i < 8; i++)
-        state[i] += add[i];
-}
-
 static void scalar_blocks(uint32_t state[8], const uint8_t *data, size_t count)
 {
     ASSERT(data != NULL || count == 0);
-    for (; count > 0; count--, data += 64) {
-        uint32_t block[16], wk[64];
-        for (int i = 0; i < 16; i++)
-            block[i] = load_be32(data + 4 * i);
-        schedule(wk, block);
-        compress(state, wk);
-    }
+    for (; count > 0; count--, data += SHA256_BLOCK_BYTES)
+        sha256_block(state, data);
 }
 
 /* Spreads 16 bits into the four characters of their hexadecimal digits, the first in the highest byte. */
@@ -88,9 +44,9 @@ static void scalar_rounds(uint32_t *const digests[], uint32_t rounds)
             block[2 * i + 1] = hex_of(digest[i] & 0xffff);
         }
         memcpy(digest, sha256_initial, sizeof sha256_initial);
-        schedule(wk, block);
-        compress(digest, wk);
-        compress(digest, sha256_second_wk);
+        sha256_schedule(wk, block);
+        sha256_compress(digest, wk);
+        sha256_compress(digest, sha256_second_wk);
     }
 }
 
