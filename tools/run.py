@@ -3,7 +3,7 @@
 
 Exits 0 only if every offered answer was submitted, none was wrong, and the machine was seen to reset. The offer ends
 DURATION seconds after the first burst; the last answers then have GRACE_S to arrive. The kernel's settings hold a
-round's hidden constants here: finding them is another program's job."""
+round's hidden moduli here: finding them is another program's job."""
 import argparse
 import os
 import signal
@@ -74,7 +74,7 @@ def read_variables(environment):
     except rounds.RoundError as error:
         raise BadValue(f"ROUND: {error}") from error
     if not is_playable(values["ROUND"]):
-        raise BadValue(f"ROUND='{values['ROUND'].name}': the kernel plays n up to 1024 and 8 constants of up to 512 "
+        raise BadValue(f"ROUND='{values['ROUND'].name}': the kernel plays n up to 1024 and 8 moduli of up to 512 "
                        f"bits")
     return values
 

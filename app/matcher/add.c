@@ -10,9 +10,9 @@ const char *matcher_add(struct matcher *m, const char *decimal)
 {
     ASSERT(decimal != NULL && m->modulus_count <= MATCHER_MODULUS_COUNT_MAX);
     if (m->adding)
-        return "a constant is being added; try again in a second";
+        return "a modulus is being added; try again in a second";
     if (m->modulus_count == MATCHER_MODULUS_COUNT_MAX)
-        return "there are 8 constants; no more can be added";
+        return "there are 8 moduli; no more can be added";
     struct matcher_modulus *c = &m->moduli[m->modulus_count];
     if (!modulus_read(c, decimal))
         return "not a number of 1..2^512-1 without leading zeros";

@@ -223,7 +223,7 @@ bool matcher_next_early(struct matcher *m, struct matcher_answer *answer)
     *answer = (struct matcher_answer){
         .digits = e->text,
         .count = e->count,
-        .constant = e->modulus,
+        .modulus = e->modulus,
         .ahead = last->ahead,
         .end = last->end,
     };

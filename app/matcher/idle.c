@@ -83,7 +83,7 @@ static void warm(struct matcher *m)
         }
 }
 
-void matcher_rehearsal_init(struct matcher *m, const char *const *constants)
+void matcher_rehearsal_init(struct matcher *m, const char *const *moduli)
 {
     m->rehearsal[0] = 0;
     for (uint32_t i = 0; i < m->modulus_count && m->rehearsal[0] == 0; i++) {
@@ -91,7 +91,7 @@ void matcher_rehearsal_init(struct matcher *m, const char *const *constants)
         if (m->moduli[i].method != MODULUS_FILTER || digits > WARM_DIGITS)
             continue;
         memset(m->rehearsal, '7', WARM_DIGITS - digits);
-        memcpy(m->rehearsal + WARM_DIGITS - digits, constants[i], digits);
+        memcpy(m->rehearsal + WARM_DIGITS - digits, moduli[i], digits);
     }
 }
 

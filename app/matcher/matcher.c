@@ -12,8 +12,8 @@ static const char *config_fault(const struct matcher_config *config, char *messa
 {
     if (config->n_digits_max < 1 || config->n_digits_max > MATCHER_N_DIGITS_MAX)
         format(message, bytes, "n=%u: must be 1..%u", config->n_digits_max, MATCHER_N_DIGITS_MAX);
-    else if (config->constant_count < 1 || config->constant_count > MATCHER_MODULUS_COUNT_MAX)
-        format(message, bytes, "m: %u numbers, there must be 1..%u", config->constant_count, MATCHER_MODULUS_COUNT_MAX);
+    else if (config->modulus_count < 1 || config->modulus_count > MATCHER_MODULUS_COUNT_MAX)
+        format(message, bytes, "m: %u numbers, there must be 1..%u", config->modulus_count, MATCHER_MODULUS_COUNT_MAX);
     else if (!matcher_simd_usable(config->simd))
         format(message, bytes, "simd=%s: this machine cannot run it", matcher_simd_name(config->simd));
     else
@@ -30,13 +30,13 @@ const char *matcher_init(struct matcher **matcher, const struct matcher_config *
         return fault;
     memset(m, 0, sizeof *m);
     m->n = config->n_digits_max;
-    m->modulus_count = config->constant_count;
+    m->modulus_count = config->modulus_count;
     m->early = config->early;
     m->early_risk = config->early_risk;
     memcpy(m->seed, config->seed, sizeof m->seed);
     m->stats.moduli = m->modulus_count;
     for (uint32_t i = 0; i < m->modulus_count; i++) {
-        const char *decimal = config->constants[i];
+        const char *decimal = config->moduli[i];
         if (!modulus_read(&m->moduli[i], decimal)) {
             format(message, sizeof message, "m: not a number of 1..2^512-1 without leading zeros: %.200s",
                    decimal == NULL ? "(none)" : decimal);
@@ -50,7 +50,7 @@ const char *matcher_init(struct matcher **matcher, const struct matcher_config *
     if (simd == MATCHER_SIMD_AUTO)
         simd = config->tsc_khz > 0 ? simd_fastest(m, config->tsc_khz) : matcher_simd_best();
     matcher_use(m, simd_ops_of(simd));
-    matcher_rehearsal_init(m, config->constants);
+    matcher_rehearsal_init(m, config->moduli);
     m->stats.simd = matcher_simd_name(simd);
     m->stats.memory_bytes = sizeof *m;
     early_init(m, config->early_risk);
@@ -384,7 +384,7 @@ HOT static inline bool pair_give(struct matcher *m, struct matcher_answer *answe
     *answer = (struct matcher_answer){
         .digits = m->text + pair->start,
         .count = pair->end - pair->start,
-        .constant = pair->modulus,
+        .modulus = pair->modulus,
         .end = matcher_stream_position(m, pair->end),
     };
     m->stats.answers++;

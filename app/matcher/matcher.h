@@ -25,24 +25,24 @@ enum {
 enum matcher_simd { MATCHER_SIMD_AUTO, MATCHER_SIMD_SCALAR, MATCHER_SIMD_AVX2, MATCHER_SIMD_AVX512 };
 
 struct matcher_config {
-    uint32_t n_digits_max;                            /* N: 1..MATCHER_N_DIGITS_MAX */
-    uint32_t constant_count;                          /* moduli: 1..MATCHER_MODULUS_COUNT_MAX */
-    const char *constants[MATCHER_MODULUS_COUNT_MAX]; /* decimal; borrowed during matcher_init */
-    enum matcher_simd simd;                           /* AUTO: matcher_init times the usable variants */
-    uint64_t tsc_khz;                                 /* for AUTO; 0: AUTO takes the widest one */
-    bool early;                                       /* look for answers before they are complete */
-    uint64_t early_risk;                              /* chance of a false early answer a burst, times 2^40 */
-    uint8_t seed[MATCHER_SEED_BYTES];                 /* random: draws the unit */
-    void (*beat)(void);                               /* called after each modulus, which may take long; may be NULL */
+    uint32_t n_digits_max;                         /* N: 1..MATCHER_N_DIGITS_MAX */
+    uint32_t modulus_count;                        /* moduli: 1..MATCHER_MODULUS_COUNT_MAX */
+    const char *moduli[MATCHER_MODULUS_COUNT_MAX]; /* decimal; borrowed during matcher_init */
+    enum matcher_simd simd;                        /* AUTO: matcher_init times the usable variants */
+    uint64_t tsc_khz;                              /* for AUTO; 0: AUTO takes the widest one */
+    bool early;                                    /* look for answers before they are complete */
+    uint64_t early_risk;                           /* chance of a false early answer a burst, times 2^40 */
+    uint8_t seed[MATCHER_SEED_BYTES];              /* random: draws the unit */
+    void (*beat)(void);                            /* called after each modulus, which may take long; may be NULL */
 };
 
 /* An answer: `count` digits, in order; the digits are the matcher's and valid until the next matcher call. */
 struct matcher_answer {
     const uint8_t *digits; /* ASCII */
     uint32_t count;
-    uint32_t constant; /* index of one modulus that divides it */
-    uint32_t ahead;    /* digits of it that have not been sent yet: 0 unless early */
-    uint64_t end;      /* stream position just past its last digit, from 0 */
+    uint32_t modulus; /* index of one modulus that divides it */
+    uint32_t ahead;   /* digits of it that have not been sent yet: 0 unless early */
+    uint64_t end;     /* stream position just past its last digit, from 0 */
 };
 
 struct matcher;

@@ -154,7 +154,7 @@ void matcher_idle_finish(struct matcher *m); /* at once, all that the next burst
 
 void matcher_add_step(struct matcher *m); /* one slice, between bursts */
 /* Makes the burst that idle time rehearses the search with. */
-void matcher_rehearsal_init(struct matcher *m, const char *const *constants);
+void matcher_rehearsal_init(struct matcher *m, const char *const *moduli);
 
 void early_init(struct matcher *m, uint64_t risk);
 bool early_was_given(const struct matcher *m, const struct matcher_pair *pair);

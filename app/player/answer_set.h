@@ -12,7 +12,7 @@
 #include "base/counters.h"
 
 enum {
-    /* Hours of the answers that the contest plants, some one a second. When a constant is so small that every burst
+    /* Hours of the answers that the contest plants, some one a second. When a modulus is so small that every burst
      * holds thousands, 10 to 60 bursts' worth. */
     ANSWER_SET_ANSWER_COUNT = 1 << 17,
 };

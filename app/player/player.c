@@ -134,7 +134,7 @@ static const char *player_set(struct bytes word)
     if (!text_starts(word, key))
         return "the setting that can be changed while the player runs is m+=NUMBER";
     if (word.count - key_bytes > MATCHER_MODULUS_DIGITS_MAX)
-        return "m+=: a constant has at most 512 bits";
+        return "m+=: a modulus has at most 512 bits";
     for (size_t i = key_bytes; i < word.count; i++)
         if (!text_digit_is(word.data[i]))
             return "m+=: expected a decimal number";
@@ -388,7 +388,7 @@ NOT_HOT static void poll_timers(uint64_t now_ns)
     player.counters.early_right = stats->early_right;
     player.counters.early_wrong = stats->early_wrong;
     if (player.counters.moduli != 0 && player.counters.moduli != stats->moduli)
-        log_line("player: %llu constants are searched for", (unsigned long long)stats->moduli);
+        log_line("player: %llu moduli are searched for", (unsigned long long)stats->moduli);
     player.counters.moduli = stats->moduli;
     player.counters.moduli_pending = stats->moduli_pending;
     player_levels.send_queue_bytes_used = send_queue_used_bytes();

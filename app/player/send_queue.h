@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 enum {
-    /* At N = 256 and a constant of 3, a burst of 100 digits holds 7,700 answers. Each takes an entry of 32 bytes and
+    /* At N = 256 and a modulus of 3, a burst of 100 digits holds 7,700 answers. Each takes an entry of 32 bytes and
      * 128 digits on average. Three such bursts fit. */
     SEND_QUEUE_BYTES = 4 * 1024 * 1024,
 };

@@ -25,13 +25,13 @@ static struct settings_refusal set_m(void *values, struct bytes value)
         if (part.count == 0)
             return settings_refuse("an empty number in the list");
         if (part.data[0] == '0')
-            return settings_refuse_part("a constant is at least 1 and has no leading zero", part);
+            return settings_refuse_part("a modulus is at least 1 and has no leading zero", part);
         if (part.count > MATCHER_MODULUS_DIGITS_MAX
             || (part.count == MATCHER_MODULUS_DIGITS_MAX && memcmp(part.data, largest, part.count) > 0))
-            return settings_refuse_part("a constant has at most 512 bits", part);
-        if (s->constant_count == MATCHER_MODULUS_COUNT_MAX)
-            return settings_refuse("at most 8 constants");
-        text_to_string(s->constants[s->constant_count++], part);
+            return settings_refuse_part("a modulus has at most 512 bits", part);
+        if (s->modulus_count == MATCHER_MODULUS_COUNT_MAX)
+            return settings_refuse("at most 8 moduli");
+        text_to_string(s->moduli[s->modulus_count++], part);
     }
     return settings_accept();
 }
@@ -59,8 +59,8 @@ static const struct setting rows[] = {
     { "passwd", SETTING_TEXT, AT(passwd), .max = PLAYER_USER_BYTES_MAX, .noun = "a word", .required = true,
       .secret = true, .help = "sent percent-encoded; `passwd=` may be empty" },
     { "n", SETTING_NUMBER, AT(n_digits_max), .min = 1, .max = MATCHER_N_DIGITS_MAX, .required = true,
-      .noun = "the longest answer in digits", .help = "N of the contest" },
-    { "m", SETTING_CUSTOM, .set = set_m, .required = true, .noun = "up to 8 constants with commas, each 1 to 2^512 - 1",
+      .noun = "the longest answer in digits", .help = "the contest calls it N" },
+    { "m", SETTING_CUSTOM, .set = set_m, .required = true, .noun = "up to 8 moduli with commas, each 1 to 2^512 - 1",
       .help = "an answer is a multiple of one of them" },
     { "simd", SETTING_CHOICE, AT(simd), .choices = simd_names, .initial = "auto",
       .help = "the instructions that the search uses; with `scalar` the whole machine uses general registers alone" },
@@ -105,14 +105,14 @@ const struct settings_table player_settings_table = {
 void player_settings_matcher(struct matcher_config *config)
 {
     const struct player_settings *s = &player_settings;
-    ASSERT(s->constant_count >= 1 && s->constant_count <= MATCHER_MODULUS_COUNT_MAX);
+    ASSERT(s->modulus_count >= 1 && s->modulus_count <= MATCHER_MODULUS_COUNT_MAX);
     *config = (struct matcher_config){
         .n_digits_max = s->n_digits_max,
-        .constant_count = s->constant_count,
+        .modulus_count = s->modulus_count,
         .simd = s->simd,
         .early = s->early,
         .early_risk = s->early_risk,
     };
-    for (uint32_t i = 0; i < s->constant_count; i++)
-        config->constants[i] = s->constants[i];
+    for (uint32_t i = 0; i < s->modulus_count; i++)
+        config->moduli[i] = s->moduli[i];
 }

@@ -21,8 +21,8 @@ struct player_settings {
     char user[PLAYER_USER_BYTES_MAX + 1];
     char passwd[PLAYER_USER_BYTES_MAX + 1];
     uint32_t n_digits_max;
-    uint32_t constant_count;
-    char constants[MATCHER_MODULUS_COUNT_MAX][MATCHER_MODULUS_DIGITS_MAX + 1];
+    uint32_t modulus_count;
+    char moduli[MATCHER_MODULUS_COUNT_MAX][MATCHER_MODULUS_DIGITS_MAX + 1];
     enum matcher_simd simd;
     bool early;
     uint64_t early_risk; /* units of 2^-40 */
@@ -39,5 +39,5 @@ struct player_settings {
 extern struct player_settings player_settings;
 extern const struct settings_table player_settings_table;
 
-/* Fills in the configuration of the matcher; the constants are borrowed. */
+/* Fills in the configuration of the matcher; the moduli are borrowed. */
 void player_settings_matcher(struct matcher_config *config);

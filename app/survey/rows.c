@@ -93,9 +93,9 @@ static const char *matcher_refusal(uint32_t simd)
 
 static void matcher_row_begin(uint32_t simd, uint64_t now_ns)
 {
-    struct matcher_config config = { .n_digits_max = N_DIGITS, .constant_count = ARRAY_COUNT(moduli), .simd = simd };
+    struct matcher_config config = { .n_digits_max = N_DIGITS, .modulus_count = ARRAY_COUNT(moduli), .simd = simd };
     (void)now_ns;
-    memcpy(config.constants, moduli, sizeof moduli);
+    memcpy(config.moduli, moduli, sizeof moduli);
     memcpy(config.seed, survey.seed, sizeof config.seed);
     const char *fault = matcher_init(&survey.matcher, &config);
     ASSERT(fault == NULL);

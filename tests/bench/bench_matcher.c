@@ -3,7 +3,7 @@
  *     bench_matcher MODULI SIMD N BURST_DIGITS MODE BURSTS [RUNS]
  *
  * MODULI is online, onsite, or a list of numbers with commas. With recording:FILE a recorded contest is played, again
- * and again: its N, constants and bursts (tests/lib/recording.h) stand for N and BURST_DIGITS. The stream is played
+ * and again: its N, moduli and bursts (tests/lib/recording.h) stand for N and BURST_DIGITS. The stream is played
  * RUNS times (5), and the least time of each burst counts: other work on the machine only ever adds. MODE:
  *     warm, cold, early   answers planted as in the contest, a multiple about every 400 digits; `cold`: 64 MB are
  *                         walked between bursts; `early`: with early answers
@@ -145,9 +145,9 @@ int main(int argc, char **argv)
     if (strncmp(argv[1], "recording:", 10) == 0) {
         recording = recording_read(argv[1] + 10, SIZE_MAX);
         config.n_digits_max = recording.n;
-        config.constant_count = recording.constant_count;
-        memcpy(config.constants, recording.constants, sizeof config.constants);
-        argv[1][0] = '\0'; /* no further constants */
+        config.modulus_count = recording.modulus_count;
+        memcpy(config.moduli, recording.moduli, sizeof config.moduli);
+        argv[1][0] = '\0'; /* no further moduli */
     }
     if (!bench_stream_config(&config, argv[1], argv[2])) {
         fprintf(stderr, "%s: no such variant\n", argv[2]);

@@ -327,32 +327,32 @@ static void player_start(void)
     play_until_quiet();
 }
 
-/* Draws digits that end in a random multiple of one of the constants, of up to 100 digits. The multiple is not
+/* Draws digits that end in a random multiple of one of the moduli, of up to 100 digits. The multiple is not
  * divisible by 10: its tenth would be an answer before the last digit. */
 static void burst_draw(uint8_t *burst)
 {
-    static const char *const constants[] = { "104648257118348370704723119",
-                                             "125000000000000140750000000000052207500000000006359661" };
+    static const char *const moduli[] = { "104648257118348370704723119",
+                                          "125000000000000140750000000000052207500000000006359661" };
     static gmp_randstate_t random;
     static bool ready;
     if (!ready)
         gmp_randinit_default(random);
     ready = true;
-    mpz_t value, constant, power;
-    mpz_inits(value, constant, power, NULL);
+    mpz_t value, modulus, power;
+    mpz_inits(value, modulus, power, NULL);
     char number[DIGITS + 2];
     do {
-        mpz_set_str(constant, constants[gmp_urandomm_ui(random, 2)], 10);
+        mpz_set_str(modulus, moduli[gmp_urandomm_ui(random, 2)], 10);
         mpz_ui_pow_ui(power, 10, DIGITS);
         mpz_urandomm(value, random, power);
-        mpz_fdiv_q(value, value, constant);
-        mpz_mul(value, value, constant);
+        mpz_fdiv_q(value, value, modulus);
+        mpz_mul(value, value, modulus);
         mpz_get_str(number, 10, value);
     } while (mpz_sgn(value) == 0 || number[strlen(number) - 1] == '0');
     for (int i = 0; i < DIGITS; i++)
         burst[i] = (uint8_t)('0' + gmp_urandomm_ui(random, 10));
     memcpy(burst + DIGITS - strlen(number), number, strlen(number));
-    mpz_clears(value, constant, power, NULL);
+    mpz_clears(value, modulus, power, NULL);
 }
 
 /* All bursts of a run. They are drawn before the first timed part: in a game nobody draws numbers on this CPU. */

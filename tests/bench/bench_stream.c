@@ -13,14 +13,14 @@ static const char *const rounds[2][5] = {
       "36371684158327190152150403800286644294695921689649344746033590042624", NULL },
 };
 
-bool bench_stream_config(struct matcher_config *config, char *constants, const char *simd)
+bool bench_stream_config(struct matcher_config *config, char *moduli, const char *simd)
 {
-    if (strcmp(constants, "online") == 0 || strcmp(constants, "onsite") == 0) {
-        config->constant_count = 4;
-        memcpy(config->constants, rounds[strcmp(constants, "onsite") == 0], 4 * sizeof config->constants[0]);
+    if (strcmp(moduli, "online") == 0 || strcmp(moduli, "onsite") == 0) {
+        config->modulus_count = 4;
+        memcpy(config->moduli, rounds[strcmp(moduli, "onsite") == 0], 4 * sizeof config->moduli[0]);
     } else {
-        for (char *m = strtok(constants, ","); m != NULL; m = strtok(NULL, ","))
-            config->constants[config->constant_count++] = m;
+        for (char *m = strtok(moduli, ","); m != NULL; m = strtok(NULL, ","))
+            config->moduli[config->modulus_count++] = m;
     }
     for (enum matcher_simd s = MATCHER_SIMD_AUTO; s <= MATCHER_SIMD_AVX512; s++) {
         config->simd = s;
@@ -30,20 +30,20 @@ bool bench_stream_config(struct matcher_config *config, char *constants, const c
     return false;
 }
 
-/* Draws a multiple of one of the constants, both at random, of at most n digits. */
+/* Draws a multiple of one of the moduli, both at random, of at most n digits. */
 static size_t draw_number(char *number, gmp_randstate_t random, const struct matcher_config *config)
 {
-    mpz_t value, constant, power;
-    mpz_inits(value, constant, power, NULL);
+    mpz_t value, modulus, power;
+    mpz_inits(value, modulus, power, NULL);
     do {
-        mpz_set_str(constant, config->constants[gmp_urandomm_ui(random, config->constant_count)], 10);
+        mpz_set_str(modulus, config->moduli[gmp_urandomm_ui(random, config->modulus_count)], 10);
         mpz_ui_pow_ui(power, 10, 1 + gmp_urandomm_ui(random, config->n_digits_max));
         mpz_urandomm(value, random, power);
-        mpz_fdiv_q(value, value, constant);
-        mpz_mul(value, value, constant);
+        mpz_fdiv_q(value, value, modulus);
+        mpz_mul(value, value, modulus);
     } while (mpz_sgn(value) == 0);
     mpz_get_str(number, 10, value);
-    mpz_clears(value, constant, power, NULL);
+    mpz_clears(value, modulus, power, NULL);
     return strlen(number);
 }
 
@@ -56,8 +56,8 @@ void bench_stream_fill(uint8_t *text, size_t count, const struct matcher_config 
         text[i] = (uint8_t)('0' + gmp_urandomm_ui(random, 10));
     char number[2048];
     bool possible = false;
-    for (uint32_t i = 0; i < config->constant_count; i++)
-        possible |= strlen(config->constants[i]) <= config->n_digits_max;
+    for (uint32_t i = 0; i < config->modulus_count; i++)
+        possible |= strlen(config->moduli[i]) <= config->n_digits_max;
     if (!possible)
         return;
     for (size_t at = 100; every == 0 && at + 2 * config->n_digits_max < count;) {
@@ -86,7 +86,7 @@ bool bench_stream_worst(uint8_t *text, size_t count, const struct matcher_config
         return false;
     mpz_t value, modulus;
     mpz_inits(value, modulus, NULL);
-    mpz_set_str(modulus, config->constants[atoi(name + (side ? 4 : 3))], 10);
+    mpz_set_str(modulus, config->moduli[atoi(name + (side ? 4 : 3))], 10);
     char number[256];
     for (size_t at = 0, factor = 1; at < count; at += strlen(number), factor = factor % 97 + 1) {
         mpz_mul_ui(value, modulus, factor);

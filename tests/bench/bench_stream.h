@@ -1,4 +1,4 @@
-/* The input of the matcher's benchmarks: the contest's constants, and digits with answers planted as in the contest. */
+/* The input of the matcher's benchmarks: the contest's moduli, and digits with answers planted as in the contest. */
 #pragma once
 
 #include <stdbool.h>
@@ -7,11 +7,11 @@
 
 #include "app/matcher/matcher.h"
 
-/* Reads constants and variant. `constants` is "online", "onsite" or numbers with commas, which are split in place and
+/* Reads moduli and variant. `moduli` is "online", "onsite" or numbers with commas, which are split in place and
  * must outlive the matcher. Returns false if there is no such variant. */
-bool bench_stream_config(struct matcher_config *config, char *constants, const char *simd);
+bool bench_stream_config(struct matcher_config *config, char *moduli, const char *simd);
 
-/* Writes `count` random digits, the same each time. About every 400 digits stands a multiple of one of the constants:
+/* Writes `count` random digits, the same each time. About every 400 digits stands a multiple of one of the moduli:
  * at random places, or (every != 0) ending at multiples of `every`. */
 void bench_stream_fill(uint8_t *text, size_t count, const struct matcher_config *config, size_t every);
 

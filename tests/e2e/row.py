@@ -47,14 +47,14 @@ def guest_words(row):
 
 
 def add_constant(host, control, key, number):
-    """Adds a constant to the running player's. Waits until the player searches for it. Returns that time in ns."""
+    """Adds a modulus to the running player's. Waits until the player searches for it. Returns that time in ns."""
     Client(control[0], key_from_text(key), control[1], timeout_s=5).set(f"m+={number}")
-    host.wait_for(r"\d constants are searched for")
+    host.wait_for(r"\d moduli are searched for")
     return time.time_ns()
 
 
 def demanded(lines, constant, from_ns):
-    """Returns the record without the answers for this constant alone that were offered before the player knew it."""
+    """Returns the record without the answers for this modulus alone that were offered before the player knew it."""
     return [line for line in lines if line["kind"] != "answer" or line["constants"] != [constant]
             or line["ns"] > from_ns]
 
@@ -138,7 +138,7 @@ def play(row, accelerator):
         last = len(contest_round.told) - 1
         lines = demanded(lines, last, added_ns[0] if added_ns else time.time_ns())
         if not any(line["kind"] == "answer" and line["constants"] == [last] for line in lines):
-            problems.append("no answer was offered for the constant that was added")
+            problems.append("no answer was offered for the modulus that was added")
     result = outcome(lines, USER)
     if len(result["offered"]) < row.offered_min:
         problems.append(f"only {len(result['offered'])} answers were offered: the row shows nothing")

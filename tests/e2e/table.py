@@ -37,7 +37,7 @@ class Row:
     server: tuple = ()              # further options of `contest serve`
     front: str = ""                 # a server that stands before ours: of foreign.py, of hostile.py
     round: str = "online"           # a name, or the text of a round file
-    added: bool = False             # the last constant is added while the player plays
+    added: bool = False             # the last modulus is added while the player plays
     seconds: float = 1.4            # time of play, on a machine that keeps up: 22 bursts a second
     # the player
     settings: tuple = ()

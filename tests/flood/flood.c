@@ -285,7 +285,7 @@ static void game_start(void)
         turn(false);
 }
 
-/* Draws digits that end in a multiple of the constant, another one each time. They do not begin with 0: ten times the
+/* Draws digits that end in a multiple of the modulus, another one each time. They do not begin with 0: ten times the
  * multiple before would be another answer. */
 static void burst_fill(char digits[DIGITS + 1])
 {

@@ -26,11 +26,11 @@ static void check_player(const struct player_settings *s)
     ASSERT(s->submit.address && s->submit.port);
     ASSERT(s->user[0] && strlen(s->user) <= PLAYER_USER_BYTES_MAX && strlen(s->passwd) <= PLAYER_USER_BYTES_MAX);
     ASSERT(s->n_digits_max >= 1 && s->n_digits_max <= MATCHER_N_DIGITS_MAX);
-    ASSERT(s->constant_count >= 1 && s->constant_count <= MATCHER_MODULUS_COUNT_MAX);
-    for (uint32_t i = 0; i < s->constant_count; i++) {
-        size_t digits = strspn(s->constants[i], "0123456789");
-        ASSERT(s->constants[i][digits] == '\0' && digits >= 1 && digits <= MATCHER_MODULUS_DIGITS_MAX);
-        ASSERT(s->constants[i][0] != '0');
+    ASSERT(s->modulus_count >= 1 && s->modulus_count <= MATCHER_MODULUS_COUNT_MAX);
+    for (uint32_t i = 0; i < s->modulus_count; i++) {
+        size_t digits = strspn(s->moduli[i], "0123456789");
+        ASSERT(s->moduli[i][digits] == '\0' && digits >= 1 && digits <= MATCHER_MODULUS_DIGITS_MAX);
+        ASSERT(s->moduli[i][0] != '0');
     }
     ASSERT(s->early_risk >= 1 && s->early_risk <= (UINT64_C(1) << 40) / 10);
 }

@@ -248,7 +248,7 @@ def test_gg_shows_the_statistics_and_ends_the_program():
 
 
 def test_a_constant_is_added_to_a_running_player(tmp_path):
-    """The player knows one of two constants; after `gg --set m+=...` it finds the multiples of both, without a
+    """The player knows one of two moduli; after `gg --set m+=...` it finds the multiples of both, without a
     restart."""
     (tmp_path / "round").write_text("n=40 m=104648257118348370704723119,20220217214410")
     contest_round = rounds.load_round(str(tmp_path / "round"))
@@ -264,7 +264,7 @@ def test_a_constant_is_added_to_a_running_player(tmp_path):
             assert done.returncode == 5 and said in done.stderr, done.stderr
         done = gg(*ask, "--set", f"m+={contest_round.constants[1]}")
         assert done.returncode == 0 and "control.commands_set 4\n" in done.stdout, done.stderr
-        player.wait_for("2 constants are searched for")
+        player.wait_for("2 moduli are searched for")
         added_ns, offered = time.time_ns(), game.board()["offered"]
         while game.board()["offered"] < offered + 30:
             assert player.process.poll() is None, player.log

@@ -22,14 +22,14 @@ static char *value_of(char *line, const char *key)
 
 static void take_contest(struct recording *r, char *line)
 {
-    char *n = value_of(line, "n"), *constants = value_of(line, "constants"), *end;
-    if (r->n || !n || !constants || !(end = strchr(constants, ']')))
+    char *n = value_of(line, "n"), *moduli = value_of(line, "constants"), *end;
+    if (r->n || !n || !moduli || !(end = strchr(moduli, ']')))
         return;
     r->n = (uint32_t)strtoul(n, NULL, 10);
     *end = '\0';
-    for (char *word = strtok(constants, "[\", "); word; word = strtok(NULL, "[\", "))
-        if (r->constant_count < RECORDING_CONSTANT_COUNT_MAX)
-            r->constants[r->constant_count++] = strdup(word);
+    for (char *word = strtok(moduli, "[\", "); word; word = strtok(NULL, "[\", "))
+        if (r->modulus_count < RECORDING_MODULUS_COUNT_MAX)
+            r->moduli[r->modulus_count++] = strdup(word);
 }
 
 static void take_burst(struct recording *r, char *line, size_t digits_max, uint64_t *before_ns)
@@ -71,7 +71,7 @@ struct recording recording_read(const char *path, size_t digits_max)
     }
     free(line);
     fclose(file);
-    if (!r.n || !r.constant_count || !r.burst_count)
-        leave(path, "holds no N, no constants or no digits: not a file of `contest record`");
+    if (!r.n || !r.modulus_count || !r.burst_count)
+        leave(path, "holds no N, no moduli or no digits: not a file of `contest record`");
     return r;
 }

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { RECORDING_CONSTANT_COUNT_MAX = 8 };
+enum { RECORDING_MODULUS_COUNT_MAX = 8 };
 
 struct recording_burst {
     size_t digits;
@@ -13,8 +13,8 @@ struct recording_burst {
 };
 
 struct recording {
-    uint32_t n, constant_count; /* the first round's; a player's record lacks the hidden constants */
-    char *constants[RECORDING_CONSTANT_COUNT_MAX];
+    uint32_t n, modulus_count; /* the first round's; a player's record lacks the hidden moduli */
+    char *moduli[RECORDING_MODULUS_COUNT_MAX];
     size_t burst_count, digit_count;
     struct recording_burst *bursts;
     uint8_t *digits; /* all bursts' digits */

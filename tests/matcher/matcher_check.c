@@ -30,9 +30,9 @@ enum { TEXT_MAX = 200000, NUMBER_DIGITS_MAX = 160 };
 
 /* The parts of a case. */
 struct play {
-    uint32_t n, constant_count;
+    uint32_t n, modulus_count;
     char numbers[8][NUMBER_DIGITS_MAX];
-    const char *constants[8];
+    const char *moduli[8];
     size_t digits;
     uint32_t burst_max;
     uint32_t restart_percent;
@@ -45,8 +45,8 @@ static struct play play;
 
 static void play_add_text(const char *digits)
 {
-    play.constants[play.constant_count] = strcpy(play.numbers[play.constant_count], digits);
-    play.constant_count++;
+    play.moduli[play.modulus_count] = strcpy(play.numbers[play.modulus_count], digits);
+    play.modulus_count++;
 }
 
 static void play_add_power(const uint32_t (*factors)[2], size_t count)
@@ -58,9 +58,9 @@ static void play_add_power(const uint32_t (*factors)[2], size_t count)
         mpz_ui_pow_ui(part, factors[i][0], factors[i][1]);
         mpz_mul(value, value, part);
     }
-    mpz_get_str(play.numbers[play.constant_count], 10, value);
-    play.constants[play.constant_count] = play.numbers[play.constant_count];
-    play.constant_count++;
+    mpz_get_str(play.numbers[play.modulus_count], 10, value);
+    play.moduli[play.modulus_count] = play.numbers[play.modulus_count];
+    play.modulus_count++;
     mpz_clears(value, part, NULL);
 }
 
@@ -73,9 +73,9 @@ static void play_add_random(uint32_t bits)
         if (b == 0 || random_below(2) == 1)
             mpz_add_ui(value, value, 1);
     }
-    mpz_get_str(play.numbers[play.constant_count], 10, value);
-    play.constants[play.constant_count] = play.numbers[play.constant_count];
-    play.constant_count++;
+    mpz_get_str(play.numbers[play.modulus_count], 10, value);
+    play.moduli[play.modulus_count] = play.numbers[play.modulus_count];
+    play.modulus_count++;
     mpz_clear(value);
 }
 
@@ -103,21 +103,21 @@ static void play_fill_random(void)
  * into the next burst as well. */
 static void play_plant(uint32_t every)
 {
-    mpz_t value, constant, ten;
-    mpz_inits(value, constant, ten, NULL);
+    mpz_t value, modulus, ten;
+    mpz_inits(value, modulus, ten, NULL);
     static char number[4096];
     for (size_t at = random_below(every); at < play.digits; at += 1 + random_below(2 * every)) {
         uint32_t wanted = 1 + (uint32_t)random_below(play.n + 2);
-        mpz_set_str(constant, play.constants[random_below(play.constant_count)], 10);
+        mpz_set_str(modulus, play.moduli[random_below(play.modulus_count)], 10);
         mpz_set_ui(value, 1 + random_below(9));
         for (uint32_t i = 1; i < wanted; i++) {
             mpz_mul_ui(value, value, 10);
             mpz_add_ui(value, value, random_below(10));
         }
-        mpz_fdiv_q(ten, value, constant);
+        mpz_fdiv_q(ten, value, modulus);
         if (mpz_sgn(ten) == 0)
             mpz_set_ui(ten, 1);
-        mpz_mul(value, ten, constant);
+        mpz_mul(value, ten, modulus);
         if (mpz_sizeinbase(value, 10) > sizeof number - 2)
             continue;
         mpz_get_str(number, 10, value);
@@ -128,7 +128,7 @@ static void play_plant(uint32_t every)
         memset(play.text + at + count, '0', zeros);
         at += random_below(3) == 0 ? random_below(count) : count + zeros; /* some overlap */
     }
-    mpz_clears(value, constant, ten, NULL);
+    mpz_clears(value, modulus, ten, NULL);
 }
 
 static void play_draw_small(void)
@@ -139,7 +139,7 @@ static void play_draw_small(void)
                                          "1024", "9999", "15625", "65536", "99999", "1000000", "16777216", "9765625" };
     play.n = random_below(3) == 0 ? 1 + (uint32_t)random_below(8) : 1 + (uint32_t)random_below(100);
     uint32_t count = 1 + (uint32_t)random_below(8);
-    while (play.constant_count < count)
+    while (play.modulus_count < count)
         play_add_text(small[random_below(sizeof small / sizeof small[0])]);
     play.digits = 200 + random_below(2000);
     play_fill_random();
@@ -149,7 +149,7 @@ static void play_draw_mixed(void)
 {
     play.n = 1 + (uint32_t)random_below(random_below(4) == 0 ? 1024 : 200);
     uint32_t count = 1 + (uint32_t)random_below(8);
-    while (play.constant_count < count) {
+    while (play.modulus_count < count) {
         switch (random_below(5)) {
         case 0:
             play_add_random(1 + (uint32_t)random_below(20));
@@ -327,7 +327,7 @@ static void play_draw_families(void)
     play.digits = 300 + random_below(2500);
     play_fill_random();
     const uint32_t stream = (uint32_t)random_below(5);
-    const char *modulus = play.constants[random_below(play.constant_count)];
+    const char *modulus = play.moduli[random_below(play.modulus_count)];
     if (stream < 2) /* zeros or nines with a digit here and there */
         for (size_t i = 0; i < play.digits; i++)
             play.text[i] = random_below(40) == 0 ? play.text[i] : (uint8_t)(stream == 0 ? '0' : '9');
@@ -369,10 +369,10 @@ static bool play_draw(const char *family, uint64_t seed)
 
 static int play_fail(uint64_t seed, const char *what, uint64_t end, uint32_t length)
 {
-    printf("case %llu: %s: end %llu length %u; n %u, bursts up to %u, constants", (unsigned long long)seed, what,
+    printf("case %llu: %s: end %llu length %u; n %u, bursts up to %u, moduli", (unsigned long long)seed, what,
            (unsigned long long)end, length, play.n, play.burst_max);
-    for (uint32_t i = 0; i < play.constant_count; i++)
-        printf(" %s", play.constants[i]);
+    for (uint32_t i = 0; i < play.modulus_count; i++)
+        printf(" %s", play.moduli[i]);
     printf("\n");
     return 1;
 }
@@ -395,7 +395,7 @@ static bool was_early(uint64_t end, uint32_t length, const uint8_t *digits)
     return false;
 }
 
-/* Checks an early answer. It must be a new multiple of its constant, and begin with digits that have come. Returns the
+/* Checks an early answer. It must be a new multiple of its modulus, and begin with digits that have come. Returns the
  * defect, or NULL. */
 static const char *early_check(const struct matcher_answer *answer, size_t at)
 {
@@ -409,11 +409,11 @@ static const char *early_check(const struct matcher_answer *answer, size_t at)
     char text[MATCHER_N_DIGITS_MAX + 1];
     memcpy(text, answer->digits, answer->count);
     text[answer->count] = 0;
-    mpz_t value, constant;
+    mpz_t value, modulus;
     mpz_init_set_str(value, text, 10);
-    mpz_init_set_str(constant, play.constants[answer->constant], 10);
-    bool divides = mpz_divisible_p(value, constant) != 0;
-    mpz_clears(value, constant, NULL);
+    mpz_init_set_str(modulus, play.moduli[answer->modulus], 10);
+    bool divides = mpz_divisible_p(value, modulus) != 0;
+    mpz_clears(value, modulus, NULL);
     if (early_answer_count < EARLY_ANSWERS_MAX) {
         early_answers[early_answer_count].end = answer->end;
         early_answers[early_answer_count].length = answer->count;
@@ -426,7 +426,7 @@ static const char *early_check(const struct matcher_answer *answer, size_t at)
 /* A burst's answers as the matcher has given them, put in order of their ends, the longest first. */
 struct given {
     uint64_t end;
-    uint32_t length, constant;
+    uint32_t length, modulus;
 };
 static struct given *given;
 static size_t given_count, given_max;
@@ -450,7 +450,7 @@ static const char *given_collect(struct matcher *matcher, uint64_t from, uint64_
             given_max = 2 * given_max + 1024;
             given = realloc(given, given_max * sizeof *given);
         }
-        given[given_count] = (struct given){ answer.end, answer.count, answer.constant };
+        given[given_count] = (struct given){ answer.end, answer.count, answer.modulus };
     }
     if (given_count > 0)
         qsort(given, given_count, sizeof *given, given_compare);
@@ -461,19 +461,19 @@ static const char *given_collect(struct matcher *matcher, uint64_t from, uint64_
 static int play_run(uint64_t seed, enum matcher_simd simd, uint64_t *answers)
 {
     struct matcher_config config = { .n_digits_max = play.n,
-                                     .constant_count = play.constant_count,
+                                     .modulus_count = play.modulus_count,
                                      .simd = simd,
                                      .early = play.early,
                                      .early_risk = 10995116 };
     early_answer_count = 0;
-    memcpy(config.constants, play.constants, sizeof config.constants);
+    memcpy(config.moduli, play.moduli, sizeof config.moduli);
     struct matcher *matcher;
     const char *refused = matcher_init(&matcher, &config);
     if (refused != NULL) {
         printf("case %llu: refused: %s\n", (unsigned long long)seed, refused);
         return 1;
     }
-    struct oracle *oracle = oracle_new(play.n, play.constants, play.constant_count);
+    struct oracle *oracle = oracle_new(play.n, play.moduli, play.modulus_count);
     for (size_t at = 0, burst = 0; at < play.digits; burst++) {
         size_t count = play.recording ? play.recording->bursts[burst].digits : random_below(play.burst_max + 1);
         if (count > play.digits - at)
@@ -495,8 +495,8 @@ static int play_run(uint64_t seed, enum matcher_simd simd, uint64_t *answers)
                 }
                 if (!same)
                     return play_fail(seed, "missed, or given twice", end, length);
-                if ((divisors >> given[next].constant & 1) == 0)
-                    return play_fail(seed, "named constant does not divide", end, length);
+                if ((divisors >> given[next].modulus & 1) == 0)
+                    return play_fail(seed, "named modulus does not divide", end, length);
                 ++*answers;
                 next++;
             }
@@ -531,15 +531,15 @@ static int play_run(uint64_t seed, enum matcher_simd simd, uint64_t *answers)
 static int false_run(uint64_t seed, uint64_t digits, enum matcher_simd simd)
 {
     uint64_t done = 0, answers = 0, candidates = 0, refuted = 0, wrong = 0;
-    mpz_t value, constant;
-    mpz_inits(value, constant, NULL);
+    mpz_t value, modulus;
+    mpz_inits(value, modulus, NULL);
     for (int onsite = 0; onsite < 2; onsite++) {
         random_state = seed + (uint64_t)onsite;
         memset(&play, 0, offsetof(struct play, text));
         play_add_round(onsite);
         play.n = 256;
-        struct matcher_config config = { .n_digits_max = 256, .constant_count = 4, .simd = simd };
-        memcpy(config.constants, play.constants, sizeof config.constants);
+        struct matcher_config config = { .n_digits_max = 256, .modulus_count = 4, .simd = simd };
+        memcpy(config.moduli, play.moduli, sizeof config.moduli);
         struct matcher *matcher;
         if (matcher_init(&matcher, &config) != NULL)
             return 1;
@@ -558,9 +558,9 @@ static int false_run(uint64_t seed, uint64_t digits, enum matcher_simd simd)
                 memcpy(text, answer.digits, answer.count);
                 text[answer.count] = 0;
                 mpz_set_str(value, text, 10);
-                mpz_set_str(constant, play.constants[answer.constant], 10);
+                mpz_set_str(modulus, play.moduli[answer.modulus], 10);
                 answers++;
-                wrong += !mpz_divisible_p(value, constant);
+                wrong += !mpz_divisible_p(value, modulus);
             }
             while (matcher_prepare(matcher))
                 continue;
@@ -569,7 +569,7 @@ static int false_run(uint64_t seed, uint64_t digits, enum matcher_simd simd)
         candidates += matcher_stats(matcher)->answers;
         refuted += matcher_stats(matcher)->candidates_refuted;
     }
-    mpz_clears(value, constant, NULL);
+    mpz_clears(value, modulus, NULL);
     printf("false: seed %llu, %llu random digits: %llu pairs let through, %llu refuted; %llu answers, %llu wrong\n",
            (unsigned long long)seed, (unsigned long long)done, (unsigned long long)candidates,
            (unsigned long long)refuted, (unsigned long long)answers, (unsigned long long)wrong);
@@ -600,39 +600,39 @@ static int edges_run(uint64_t seed, uint64_t digits, enum matcher_simd simd)
     uint64_t done = 0, tried = 0;
     if (simd == MATCHER_SIMD_AUTO)
         simd = matcher_simd_best();
-    mpz_t constant, odd_part, power, value, ten, rest;
-    mpz_inits(constant, odd_part, power, value, ten, rest, NULL);
+    mpz_t modulus, odd_part, power, value, ten, rest;
+    mpz_inits(modulus, odd_part, power, value, ten, rest, NULL);
     while (done < digits) {
         memset(&play, 0, offsetof(struct play, text));
         if (random_below(2) == 0)
             play_add_round((int)random_below(2));
         else
             play_add_random(40 + (uint32_t)random_below(473));
-        uint32_t which = (uint32_t)random_below(play.constant_count);
-        play.constants[0] = play.constants[which];
-        play.constant_count = 1;
+        uint32_t which = (uint32_t)random_below(play.modulus_count);
+        play.moduli[0] = play.moduli[which];
+        play.modulus_count = 1;
         const uint32_t n = play.n = random_below(3) == 0 ? N_MAX : 256;
-        struct matcher_config config = { .n_digits_max = n, .constant_count = 1, .simd = simd };
-        config.constants[0] = play.constants[0];
+        struct matcher_config config = { .n_digits_max = n, .modulus_count = 1, .simd = simd };
+        config.moduli[0] = play.moduli[0];
         struct matcher *matcher;
         if (matcher_init(&matcher, &config) != NULL)
             return 1;
-        uint32_t length = (uint32_t)strlen(play.constants[0]), reach = 0;
-        mpz_set_str(constant, play.constants[0], 10);
-        mpz_set(odd_part, constant);
+        uint32_t length = (uint32_t)strlen(play.moduli[0]), reach = 0;
+        mpz_set_str(modulus, play.moduli[0], 10);
+        mpz_set(odd_part, modulus);
         mpz_set_ui(ten, 2);
         mpz_remove(odd_part, odd_part, ten);
         mpz_set_ui(ten, 5);
         mpz_remove(odd_part, odd_part, ten);
         mpz_set_ui(ten, 10);
-        for (mpz_set_ui(power, 655360); mpz_cmp(power, constant) <= 0; mpz_mul_ui(power, power, 10))
+        for (mpz_set_ui(power, 655360); mpz_cmp(power, modulus) <= 0; mpz_mul_ui(power, power, 10))
             reach++; /* the K of app/matcher/modulus.c */
         static bool probe_up[N_MAX], key_up[N_MAX];
-        mpz_powm_ui(power, ten, reach, constant);
+        mpz_powm_ui(power, ten, reach, modulus);
         for (uint32_t t = 0; t < n; t++) {
-            probe_up[t] = rounds_up(power, constant, 32);
+            probe_up[t] = rounds_up(power, modulus, 32);
             mpz_mul_ui(power, power, 10);
-            mpz_mod(power, power, constant);
+            mpz_mod(power, power, modulus);
         }
         mpz_invert(ten, ten, odd_part);
         mpz_set_ui(power, 1);
@@ -663,14 +663,14 @@ static int edges_run(uint64_t seed, uint64_t digits, enum matcher_simd simd)
             number[0] = number[0] == '0' ? '1' : '9';
             number[count] = 0;
             mpz_set_str(value, number, 10);
-            mpz_fdiv_r(rest, value, constant);
+            mpz_fdiv_r(rest, value, modulus);
             mpz_sub(value, value, rest);
             mpz_get_str(number, 10, value);
             /* A probe's fraction is at the edge if the digits to come are nearly all zeros or nines. */
             for (int k = 0; k < 1000 && !by_key && ahead >= 3 && strlen(number) == count; k++) {
                 if (memcmp(number + count - ahead, "000", 3) == 0 || memcmp(number + count - ahead, "999", 3) == 0)
                     break;
-                mpz_add(value, value, constant);
+                mpz_add(value, value, modulus);
                 mpz_get_str(number, 10, value);
             }
             if (strlen(number) != count)
@@ -709,7 +709,7 @@ static int edges_run(uint64_t seed, uint64_t digits, enum matcher_simd simd)
             done += filled + between + count;
             if (!found) {
                 printf("edges: seed %llu: missed %s of %s, the last %u digits in a burst of their own\n",
-                       (unsigned long long)seed, number, play.constants[0], burst);
+                       (unsigned long long)seed, number, play.moduli[0], burst);
                 return 1;
             }
         }
@@ -717,7 +717,7 @@ static int edges_run(uint64_t seed, uint64_t digits, enum matcher_simd simd)
             return 1;
         done += 1000;
     }
-    mpz_clears(constant, odd_part, power, value, ten, rest, NULL);
+    mpz_clears(modulus, odd_part, power, value, ten, rest, NULL);
     printf("edges: seed %llu, %llu answers as far off as they can be, all found\n", (unsigned long long)seed,
            (unsigned long long)tried);
     return 0;
@@ -748,16 +748,16 @@ static void unit_of(mpz_t unit, const mpz_t modulus, const uint8_t seed[MATCHER_
  * digits out, and counts them as refuted. A matcher with another seed does not. */
 static int fooled_run(uint64_t seed)
 {
-    struct matcher_config config = { .n_digits_max = 256, .constant_count = 1, .simd = MATCHER_SIMD_SCALAR };
+    struct matcher_config config = { .n_digits_max = 256, .modulus_count = 1, .simd = MATCHER_SIMD_SCALAR };
     uint64_t taken[2] = { 0, 0 }, refuted = 0;
     mpz_t modulus, unit, value, power;
     mpz_inits(modulus, unit, value, power, NULL);
     memset(&play, 0, offsetof(struct play, text));
     play_add_round(0);
     for (uint32_t round = 0; round < 40; round++) {
-        config.constants[0] = play.constants[2 + round % 2]; /* M3, M4: without factors 2 and 5 */
-        mpz_set_str(modulus, config.constants[0], 10);
-        const size_t digits = strlen(config.constants[0]) + 10;
+        config.moduli[0] = play.moduli[2 + round % 2]; /* M3, M4: without factors 2 and 5 */
+        mpz_set_str(modulus, config.moduli[0], 10);
+        const size_t digits = strlen(config.moduli[0]) + 10;
         memset(config.seed, (int)(seed + round), sizeof config.seed);
         unit_of(unit, modulus, config.seed);
         mpz_ui_pow_ui(power, 10, digits + config.n_digits_max);
@@ -802,16 +802,16 @@ static int early_measure(uint64_t seed, uint64_t digits, enum matcher_simd simd,
     play_add_round(0);
     play.n = 256;
     struct matcher_config config = { .n_digits_max = play.n,
-                                     .constant_count = play.constant_count,
+                                     .modulus_count = play.modulus_count,
                                      .simd = simd,
                                      .early = true,
                                      .early_risk = (uint64_t)(risk * (double)(UINT64_C(1) << 40)) };
-    memcpy(config.constants, play.constants, sizeof config.constants);
+    memcpy(config.moduli, play.moduli, sizeof config.moduli);
     struct matcher *matcher;
     if (matcher_init(&matcher, &config) != NULL)
         return 1;
-    mpz_t constant, value, quotient;
-    mpz_inits(constant, value, quotient, NULL);
+    mpz_t modulus, value, quotient;
+    mpz_inits(modulus, value, quotient, NULL);
     uint64_t planted[4] = { 0 }, early[4] = { 0 }, lead[4] = { 0 };
     uint64_t done = 0, planted_begin[4] = { 0 };
     char number[512];
@@ -825,18 +825,18 @@ static int early_measure(uint64_t seed, uint64_t digits, enum matcher_simd simd,
                 burst[i] = (uint8_t)('0' + random_below(10));
                 continue;
             }
-            if (number_left == 0) { /* the next one: at least as long as the constant */
-                uint32_t which = (uint32_t)random_below(4), least = (uint32_t)strlen(play.constants[which]);
+            if (number_left == 0) { /* the next one: at least as long as the modulus */
+                uint32_t which = (uint32_t)random_below(4), least = (uint32_t)strlen(play.moduli[which]);
                 uint32_t wanted = least + (uint32_t)random_below(play.n - least + 1);
-                mpz_set_str(constant, play.constants[which], 10);
+                mpz_set_str(modulus, play.moduli[which], 10);
                 do {
                     mpz_set_ui(value, 1 + random_below(9));
                     for (uint32_t k = 1; k < wanted; k++) {
                         mpz_mul_ui(value, value, 10);
                         mpz_add_ui(value, value, random_below(10));
                     }
-                    mpz_fdiv_q(quotient, value, constant);
-                    mpz_mul(value, quotient, constant);
+                    mpz_fdiv_q(quotient, value, modulus);
+                    mpz_mul(value, quotient, modulus);
                 } while (mpz_sgn(value) == 0);
                 mpz_get_str(number, 10, value);
                 number_left = number_count = strlen(number);
@@ -855,10 +855,10 @@ static int early_measure(uint64_t seed, uint64_t digits, enum matcher_simd simd,
         for (bool more = true; more;) {
             more = matcher_prepare(matcher);
             while (matcher_next_early(matcher, &answer)) {
-                if (answer.end - answer.count != planted_begin[answer.constant])
+                if (answer.end - answer.count != planted_begin[answer.modulus])
                     continue; /* a wrong answer: the matcher counts those */
-                early[answer.constant]++;
-                lead[answer.constant] += answer.ahead;
+                early[answer.modulus]++;
+                lead[answer.modulus] += answer.ahead;
             }
         }
     }
@@ -876,7 +876,7 @@ static int early_measure(uint64_t seed, uint64_t digits, enum matcher_simd simd,
            mean(lead_of_large, early_of_large), mean(lead_of_large + lead[0], early_of_large + early[0]),
            (unsigned long long)stats->early_answers, (unsigned long long)stats->early_right,
            (unsigned long long)stats->early_wrong, (unsigned long long)stats->filter_overflows);
-    mpz_clears(constant, value, quotient, NULL);
+    mpz_clears(modulus, value, quotient, NULL);
     return 0;
 }
 
@@ -886,8 +886,8 @@ static int recording_run(const char *path, uint64_t digits, enum matcher_simd si
     const struct recording recording = recording_read(path, digits < TEXT_MAX ? digits : TEXT_MAX);
     uint64_t answers = 0;
     play = (struct play){ .n = recording.n, .digits = recording.digit_count, .early = true, .recording = &recording };
-    for (uint32_t i = 0; i < recording.constant_count; i++)
-        play_add_text(recording.constants[i]);
+    for (uint32_t i = 0; i < recording.modulus_count; i++)
+        play_add_text(recording.moduli[i]);
     memcpy(play.text, recording.digits, recording.digit_count);
     if (play_run(0, simd, &answers) != 0)
         return 1;

@@ -14,21 +14,21 @@ struct modulus {
 };
 
 struct oracle {
-    uint32_t n, constant_count;
+    uint32_t n, modulus_count;
     uint64_t pushed, gap;
     bool leading_zero[ORACLE_N_MAX];
     uint32_t divisors[ORACLE_N_MAX]; /* by slot */
     struct modulus moduli[ORACLE_CONSTANTS_MAX];
 };
 
-struct oracle *oracle_new(uint32_t n, const char *const *constants, uint32_t count)
+struct oracle *oracle_new(uint32_t n, const char *const *moduli, uint32_t count)
 {
     struct oracle *oracle = calloc(1, sizeof *oracle);
     oracle->n = n;
-    oracle->constant_count = count;
+    oracle->modulus_count = count;
     for (uint32_t i = 0; i < count; i++) {
         mpz_t value;
-        mpz_init_set_str(value, constants[i], 10);
+        mpz_init_set_str(value, moduli[i], 10);
         oracle->moduli[i].count = (mp_size_t)mpz_size(value);
         for (mp_size_t k = 0; k < oracle->moduli[i].count; k++)
             oracle->moduli[i].limbs[k] = mpz_getlimbn(value, k);
@@ -64,7 +64,7 @@ void oracle_push(struct oracle *oracle, uint8_t digit)
     /* The suffix that began n digits ago gives its slot to the one that begins now. */
     uint32_t begins = (uint32_t)(oracle->pushed % oracle->n);
     oracle->leading_zero[begins] = digit == 0;
-    for (uint32_t i = 0; i < oracle->constant_count; i++)
+    for (uint32_t i = 0; i < oracle->modulus_count; i++)
         memset(oracle->moduli[i].remainder[begins], 0, sizeof oracle->moduli[i].remainder[begins]);
     oracle->pushed++;
     uint64_t live = oracle->pushed - oracle->gap < oracle->n ? oracle->pushed - oracle->gap : oracle->n;
@@ -73,7 +73,7 @@ void oracle_push(struct oracle *oracle, uint8_t digit)
         oracle->divisors[slot] = 0;
         if (oracle->leading_zero[slot])
             continue;
-        for (uint32_t i = 0; i < oracle->constant_count; i++)
+        for (uint32_t i = 0; i < oracle->modulus_count; i++)
             oracle->divisors[slot] |= (uint32_t)suffix_extend(&oracle->moduli[i], slot, digit) << i;
     }
 }

@@ -16,8 +16,8 @@
 static struct matcher *matcher_of(uint32_t n, const char *first, const char *second)
 {
     struct matcher_config config = { .n_digits_max = n,
-                                     .constant_count = second != NULL ? 2 : 1,
-                                     .constants = { first, second } };
+                                     .modulus_count = second != NULL ? 2 : 1,
+                                     .moduli = { first, second } };
     struct matcher *matcher;
     assert_null(matcher_init(&matcher, &config));
     return matcher;
@@ -80,9 +80,9 @@ static void matcher_answers_once_what_three_looks_find(void **state)
     static const char *const number = "2480551282353889923388157041790079467388214018872", *const seven =
                                                                                                "77777777777777777777";
     struct matcher_config config = { .n_digits_max = 64,
-                                     .constant_count = 3,
-                                     .constants = { "104648257118348370704723119", "313944771355045112114169357",
-                                                    "837186056946786965637784952" } };
+                                     .modulus_count = 3,
+                                     .moduli = { "104648257118348370704723119", "313944771355045112114169357",
+                                                 "837186056946786965637784952" } };
     for (config.simd = MATCHER_SIMD_SCALAR; config.simd <= MATCHER_SIMD_AVX512; config.simd++)
         for (size_t before = 0; before <= 30 && matcher_simd_usable(config.simd); before += 10) {
             struct matcher *matcher;
@@ -142,7 +142,7 @@ static void matcher_early_answer_comes_before_its_digits_and_once(void **state)
     static const char *const m2 = "104648257118348370704723119", *const answer_text =
                                                                      "103356303431412080037885380298776802588947199";
     struct matcher_config config = {
-        .n_digits_max = 64, .constant_count = 1, .constants = { m2 }, .early = true, .early_risk = 10995116
+        .n_digits_max = 64, .modulus_count = 1, .moduli = { m2 }, .early = true, .early_risk = 10995116
     };
     struct matcher *matcher;
     struct matcher_answer answer;
@@ -176,10 +176,10 @@ static void matcher_early_promise_is_counted_wrong_if_other_digits_come(void **s
 {
     (void)state;
     struct matcher_config config = { .n_digits_max = 64,
-                                     .constant_count = 1,
+                                     .modulus_count = 1,
                                      .early = true,
                                      .early_risk = 10995116,
-                                     .constants = { "104648257118348370704723119" } };
+                                     .moduli = { "104648257118348370704723119" } };
     struct matcher *matcher;
     struct matcher_answer answer;
     assert_null(matcher_init(&matcher, &config));
@@ -200,9 +200,9 @@ static const char *const online[4] = { "20220217214410", "1046482571183483707047
 static struct matcher *matcher_online(enum matcher_simd simd)
 {
     struct matcher_config config = {
-        .n_digits_max = 256, .constant_count = 4, .simd = simd, .early = true, .early_risk = 10995116
+        .n_digits_max = 256, .modulus_count = 4, .simd = simd, .early = true, .early_risk = 10995116
     };
-    memcpy(config.constants, online, sizeof online);
+    memcpy(config.moduli, online, sizeof online);
     struct matcher *matcher;
     assert_null(matcher_init(&matcher, &config));
     return matcher;
@@ -288,7 +288,7 @@ static void play_copies(enum matcher_simd simd, size_t copies, size_t ahead,
 {
     static const char modulus[] = "104648257118348370704723119";
     static char burst[COPIES_MAX * COPY_DIGITS + 2 * COPY_DIGITS + 1];
-    struct matcher_config config = { .n_digits_max = 256, .constant_count = 1, .constants = { modulus }, .simd = simd };
+    struct matcher_config config = { .n_digits_max = 256, .modulus_count = 1, .moduli = { modulus }, .simd = simd };
     struct matcher *matcher;
     struct matcher_answer answer;
     assert_null(matcher_init(&matcher, &config));
@@ -344,7 +344,7 @@ static size_t make_copies(char *burst, size_t bytes_max, const struct matcher_co
     while (bytes < bytes_max) {
         *random = *random * 1103515245 + 12345;
         const uint32_t draw = *random >> 16;
-        const char *modulus = config->constants[draw % config->constant_count];
+        const char *modulus = config->moduli[draw % config->modulus_count];
         const size_t whole = strlen(modulus), part = draw % 16 < 12 ? whole : draw / 16 % whole;
         const size_t count = part < bytes_max - bytes ? part : bytes_max - bytes;
         for (size_t i = 0; i < count; i++)
@@ -404,9 +404,9 @@ static void matcher_variants_agree_on_copies_of_the_moduli(void **state)
                                           "10885732038215355481752285039386319187390558900925053798518152998488201" };
     (void)state;
     for (uint32_t trial = 0; trial < COPIES_TRIALS; trial++) {
-        struct matcher_config config = { .n_digits_max = 30 + trial * 97 % 480, .constant_count = 1 + trial % 3 };
-        for (uint32_t i = 0; i < config.constant_count; i++)
-            config.constants[i] = moduli[(trial / 3 + i) % ARRAY_COUNT(moduli)];
+        struct matcher_config config = { .n_digits_max = 30 + trial * 97 % 480, .modulus_count = 1 + trial % 3 };
+        for (uint32_t i = 0; i < config.modulus_count; i++)
+            config.moduli[i] = moduli[(trial / 3 + i) % ARRAY_COUNT(moduli)];
         config.simd = MATCHER_SIMD_SCALAR;
         const uint64_t expected = play_stream_of_copies(&config, trial);
         for (config.simd = MATCHER_SIMD_AVX2; config.simd <= MATCHER_SIMD_AVX512; config.simd++)
@@ -418,8 +418,8 @@ static void matcher_variants_agree_on_copies_of_the_moduli(void **state)
 static void matcher_auto_takes_a_variant_it_has_timed(void **state)
 {
     (void)state;
-    struct matcher_config config = { .n_digits_max = 256, .constant_count = 4, .tsc_khz = 2000000 };
-    memcpy(config.constants, online, sizeof online);
+    struct matcher_config config = { .n_digits_max = 256, .modulus_count = 4, .tsc_khz = 2000000 };
+    memcpy(config.moduli, online, sizeof online);
     struct matcher *matcher;
     assert_null(matcher_init(&matcher, &config));
     assert_non_null(strstr(matcher_stats(matcher)->simd_times, "scalar "));
@@ -434,8 +434,8 @@ static void beat(void) { beats++; }
 static void matcher_init_beats_after_each_modulus(void **state)
 {
     (void)state;
-    struct matcher_config config = { .n_digits_max = 256, .constant_count = 4, .beat = beat };
-    memcpy(config.constants, online, sizeof online);
+    struct matcher_config config = { .n_digits_max = 256, .modulus_count = 4, .beat = beat };
+    memcpy(config.moduli, online, sizeof online);
     struct matcher *matcher;
     beats = 0;
     assert_null(matcher_init(&matcher, &config));
@@ -446,16 +446,16 @@ static void matcher_refuses_n_and_constants_out_of_range(void **state)
 {
     (void)state;
     struct matcher *matcher;
-    struct matcher_config config = { .n_digits_max = 0, .constant_count = 1, .constants = { "3" } };
+    struct matcher_config config = { .n_digits_max = 0, .modulus_count = 1, .moduli = { "3" } };
     assert_non_null(matcher_init(&matcher, &config));
     config.n_digits_max = MATCHER_N_DIGITS_MAX + 1;
     assert_non_null(matcher_init(&matcher, &config));
     config.n_digits_max = 10;
-    config.constant_count = 0;
+    config.modulus_count = 0;
     assert_non_null(matcher_init(&matcher, &config));
-    config.constant_count = MATCHER_MODULUS_COUNT_MAX + 1;
+    config.modulus_count = MATCHER_MODULUS_COUNT_MAX + 1;
     assert_non_null(matcher_init(&matcher, &config));
-    config.constant_count = 1;
+    config.modulus_count = 1;
     /* 2^512 and beyond, and what is no number. */
     static const char *const bad[] = {
         "",
@@ -470,7 +470,7 @@ static void matcher_refuses_n_and_constants_out_of_range(void **state)
         "999999999999999999999999999999999999999999999999999999999999999",
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        config.constants[0] = bad[i];
+        config.moduli[0] = bad[i];
         const char *message = matcher_init(&matcher, &config);
         assert_non_null(message);
         char quoted[24];
@@ -544,11 +544,11 @@ static void play_adding(enum matcher_simd simd, uint32_t before, char told[ADD_B
 {
     static const char *const moduli[] = { "823", "104648257118348370704723119", "20220217214410" };
     char burst[ADD_BURSTS][400];
-    struct matcher_config config = { .n_digits_max = 40, .constant_count = before, .simd = simd };
+    struct matcher_config config = { .n_digits_max = 40, .modulus_count = before, .simd = simd };
     struct matcher *matcher;
     make_bursts(burst);
     for (uint32_t i = 0; i < before; i++)
-        config.constants[i] = moduli[i];
+        config.moduli[i] = moduli[i];
     assert_null(matcher_init(&matcher, &config));
     for (int i = 0; i < ADD_BURSTS; i++) {
         for (uint32_t added = before; i == ADD_AT && added < 3; added++) {

@@ -249,7 +249,7 @@ static void an_answer_that_comes_again_is_posted_once(void **state)
 static void the_longest_answer_fits_a_message(void **state)
 {
     (void)state;
-    /* The constant is 128 sevens: 128, 256, ... 1024 sevens are its multiples. The longest head: every byte of the name
+    /* The modulus is 128 sevens: 128, 256, ... 1024 sevens are its multiples. The longest head: every byte of the name
      * and the password takes three, and the address is as long as an address can be. */
     char sevens[1025], amps[48], words[256];
     memset(sevens, '7', 1024), sevens[1024] = '\0';

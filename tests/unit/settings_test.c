@@ -51,9 +51,9 @@ static void a_game_is_read_whole(void **state)
     assert_string_equal(player_settings.user, "swift");
     assert_string_equal(player_settings.passwd, "secret");
     assert_int_equal(player_settings.n_digits_max, 256);
-    assert_int_equal(player_settings.constant_count, 2);
-    assert_string_equal(player_settings.constants[0], "20220217214410");
-    assert_string_equal(player_settings.constants[1], "823");
+    assert_int_equal(player_settings.modulus_count, 2);
+    assert_string_equal(player_settings.moduli[0], "20220217214410");
+    assert_string_equal(player_settings.moduli[1], "823");
     assert_int_equal(player_settings.simd, MATCHER_SIMD_AUTO);
     assert_true(player_settings.early);
     assert_int_equal(network_settings.address, 0);
@@ -253,9 +253,9 @@ static void a_malformed_constant_is_quoted(void **state)
     assert_refused("m=823,,108", "settings, command line: m=: \"823,,108\": an empty number in the list");
     assert_refused("m=", "settings, command line: m=: \"\": an empty number in the list");
     assert_refused("m=823,", "settings, command line: m=: \"823,\": an empty number in the list");
-    assert_refused("m=0", "settings, command line: m=: \"0\": a constant is at least 1 and has no leading zero");
+    assert_refused("m=0", "settings, command line: m=: \"0\": a modulus is at least 1 and has no leading zero");
     assert_refused("m=-3", "settings, command line: m=: \"-3\": expected decimal numbers with commas between them");
-    assert_refused("m=1,2,3,4,5,6,7,8,9", "settings, command line: m=: \"1,2,3,4,5,6,7,8,9\": at most 8 constants");
+    assert_refused("m=1,2,3,4,5,6,7,8,9", "settings, command line: m=: \"1,2,3,4,5,6,7,8,9\": at most 8 moduli");
     /* 2^512 - 1 is the largest, 2^512 is refused, and so is anything longer. */
     assert_true(
         parse("feed=1.1.1.1:1 submit=1.1.1.1:1 user=u passwd=p n=1 m=1340780792994259709957402499820584612747936582059"
@@ -265,7 +265,7 @@ static void a_malformed_constant_is_quoted(void **state)
         "m=13407807929942597099574024998205846127479365820592393377723561443721764030073546976801874298166903427690"
         "031858186486050853753882811946569946433649006084096",
         "settings, command line: m=: \"13407807929942597099574024998205846127479365820592393377723561443721764030"
-        "073546...\": a constant has at most 512 bits");
+        "073546...\": a modulus has at most 512 bits");
 }
 
 static void malformed_values_are_refused(void **state)
@@ -403,8 +403,8 @@ static void the_matcher_gets_its_part(void **state)
     struct matcher_config matcher;
     player_settings_matcher(&matcher);
     assert_int_equal(matcher.n_digits_max, 256);
-    assert_int_equal(matcher.constant_count, 2);
-    assert_string_equal(matcher.constants[1], "823");
+    assert_int_equal(matcher.modulus_count, 2);
+    assert_string_equal(matcher.moduli[1], "823");
     assert_int_equal(matcher.simd, MATCHER_SIMD_SCALAR);
     assert_false(matcher.early);
 }

@@ -13,8 +13,8 @@ COMMANDS = {
     "replay": "prints the board of any moment of a store",
     "export": "writes a store's tables as CSV, its digits as text, or its record",
     "record": "keeps the digits and the board of somebody else's contest",
-    "find-hidden": "finds a constant of which only the primes are known",
-    "explain-m": "says what a constant is made of, and what that means for a player",
+    "find-hidden": "finds a modulus of which only the primes are known",
+    "explain-m": "says what a modulus is made of, and what that means for a player",
 }
 
 MODULES = {"record": "recorder"}        # contest/record.py is the record itself

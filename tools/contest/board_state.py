@@ -84,7 +84,7 @@ def marks(replica, now_ns):
 
 
 def medians(replica, names):
-    """Returns the median latency of each player for each constant, in us; None where there is none."""
+    """Returns the median latency of each player for each modulus, in us; None where there is none."""
     table = replica.history.per_constant
     return {name: [statistics.median(values) if (values := table.get((name, i))) else None
                    for i in range(len(replica.contest.round.constants))] for name in names}

@@ -63,7 +63,7 @@ def board_text(contest, now_ns, warning=""):
 
 
 def board_json(contest, now_ns, **more):
-    """Returns the board in full as values for JSON: unsolved answers too, and no hidden constant."""
+    """Returns the board in full as values for JSON: unsolved answers too, and no hidden modulus."""
     return {
         "n": contest.round.n, "constants": contest.round.constant_texts(), "updated_ns": now_ns,
         "offered": contest.offered, **more,

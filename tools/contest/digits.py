@@ -196,7 +196,7 @@ class Digits:
         return ns, spread_ns, preempted, len(first)
 
     def _next_round(self):
-        """Changes the constants; the digits go on with those of the next round."""
+        """Changes the moduli; the digits go on with those of the next round."""
         game, ns = self.game, self.game.clock.now_ns()
         game.round_number = game.plan.round_at((ns - game.begun_ns) / 1e9)
         index, position = self.stream.index, self.stream.position

@@ -1,9 +1,9 @@
-"""Says what constants are made of, and what that means for a player.
+"""Says what moduli are made of, and what that means for a player.
 
-    contest explain-m online                     the constants of a round, or of a round's file
+    contest explain-m online                     the moduli of a round, or of a round's file
     contest explain-m 20220217214410 3^50*7^30   numbers, with N of --n
 
-Prints four facts for each constant:
+Prints four facts for each modulus:
 
     - its digits and factors (by SymPy)
     - its part of 2 and 5, and how many last digits decide that part
@@ -106,7 +106,7 @@ def main(words):
     add("what", nargs="+", metavar="ROUND|M", help="a round's name or file, or numbers like 823 or 3^50*7^30")
     add("--n", type=bounded(int, 1, rounds.N_MAX), default=0, help="longest answer (default: the round's, or 256)")
     add("--risk", type=bounded(float, 1e-300, 0.5), default=1e-6, help="of a false early answer (default 1e-6)")
-    add("--seconds", type=bounded(float, 0.1, 1e6), default=60, help="for the factors of one constant (default 60)")
+    add("--seconds", type=bounded(float, 0.1, 1e6), default=60, help="for the factors of one modulus (default 60)")
     options = parser.parse_args(words)
     try:
         if options.what[0][0].isdigit():

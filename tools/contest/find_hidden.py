@@ -1,4 +1,4 @@
-"""Finds the constant of a round of which the board shows only the primes, by listening to the digits.
+"""Finds the modulus of a round of which the board shows only the primes, by listening to the digits.
 
     contest find-hidden HOST               # reads the board at port 10000, then listens at port 10001
     contest find-hidden --board FILE ...   # from boards alone (board.txt, several of them); elided answers do not count
@@ -6,8 +6,8 @@
     contest find-hidden --digits FILE --n 256 --primes 3,7,11
 
 FILE of --digits is text, or a record of `contest record`, whose boards count as well. Progress goes to stderr, the
-constant in decimal to stdout: a part of the m= setting. Each planted answer makes the result surer. About 20 are
-needed: a minute or two, if all constants together have one planted answer a second.
+modulus in decimal to stdout: a part of the m= setting. Each planted answer makes the result surer. About 20 are
+needed: a minute or two, if all moduli together have one planted answer a second.
 
 Exit code: 0 found; 1 the digits ended before the result was sure (the best guess is on stderr); 2 wrong usage. Exit
 code 3: the server cannot be reached, or its board has nothing hidden. """
@@ -46,7 +46,7 @@ def get(host, port, path, timeout):
 
 
 def read_board(text):
-    """Returns N, the known constants, and the name and the primes of the hidden one."""
+    """Returns N, the known moduli, and the name and the primes of the hidden one."""
     n = re.search(r"^N\s*= (\d+)$", text, re.MULTILINE)
     hidden = HIDDEN.findall(text)
     if not n:
@@ -85,7 +85,7 @@ def read_record(path):
 
 
 def find_on_boards(options):
-    """Searches boards, with the digits if there are any. Returns the finder, the constant's name, and if it is sure."""
+    """Searches boards, with the digits if there are any. Returns the finder, the modulus's name, and if it is sure."""
     digits, boards = read_record(options.digits) if options.digits else ("", [])
     boards += [pathlib.Path(path).read_text(encoding="utf-8") for path in options.board]
     n, told, name, primes = read_board(boards[0])

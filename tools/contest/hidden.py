@@ -1,4 +1,4 @@
-"""Finds a constant of which only the set of primes is known, from nothing but the stream's digits.
+"""Finds a modulus of which only the set of primes is known, from nothing but the stream's digits.
 
 A planted answer is M times a random number. The *smooth part* of a number is the product of all its factors from M's
 primes. A planted answer's smooth part is at least M. A random number's smooth part is small: it exceeds S with
@@ -17,7 +17,7 @@ SIEVE_LEAST = 1 << 20           # a hundred chance passes in 10^6 digits with N 
 
 
 class HiddenError(ValueError):
-    """Says why a constant cannot be found."""
+    """Says why a modulus cannot be found."""
 
 
 class _Sieve:
@@ -57,13 +57,13 @@ class _Sieve:
 
 
 class Finder:
-    """`primes`: all that the constant has. `told`: the other constants. Feed digits by `push`."""
+    """`primes`: all that the modulus has. `told`: the other moduli. Feed digits by `push`."""
     def __init__(self, n, primes, told=()):
         self.n, self.primes = n, tuple(primes)
         self.sieves = [_Sieve(p, n) for p in self.primes if 10 % p]
         if not self.sieves:
-            raise HiddenError("a constant of 2 and 5 alone has nothing that tells where its multiples begin")
-        # Their multiples look planted, too, and are not this constant's.
+            raise HiddenError("a modulus of 2 and 5 alone has nothing that tells where its multiples begin")
+        # Their multiples look planted, too, and are not this modulus's.
         self.rivals = [m for m in told if self._stands_out(self._powers(m))]
         self.digits = 0                         # so far
         self.text = ""                          # the last of them

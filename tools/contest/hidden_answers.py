@@ -1,7 +1,7 @@
-"""Finds a hidden constant from the answers that boards show: no known constant divides a hidden one's answer.
+"""Finds a hidden modulus from the answers that boards show: no known modulus divides a hidden one's answer.
 
 A board elides long answers in the middle. The stream, if there is one, shows the digits between the ends; without the
-stream an elided answer is of no use. The common part of all hidden answers is the constant, or a multiple of it. Only
+stream an elided answer is of no use. The common part of all hidden answers is the modulus, or a multiple of it. Only
 the primes that the board names count.
 """
 import math
@@ -38,7 +38,7 @@ def in_full(answers, n, stream=""):
 
 
 class AnswerFinder:
-    """`primes`: all that the constant has. `told`: the other constants."""
+    """`primes`: all that the modulus has. `told`: the other moduli."""
 
     def __init__(self, primes, told=()):
         if not primes:
@@ -62,7 +62,7 @@ class AnswerFinder:
         return min(1.0, sum((1 / p + (0.1 if 10 % p == 0 else 0)) ** distinct for p in self.primes))
 
     def push(self, answers):
-        """Takes answers in full; returns whether there was a new one of the hidden constant."""
+        """Takes answers in full; returns whether there was a new one of the hidden modulus."""
         before = len(self.seen)
         for digits in answers - self.seen:
             number = int(digits)

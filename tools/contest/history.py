@@ -7,7 +7,7 @@ HOUR_STEP_S = 5                 # the last hour: 720 samples
 PLAYERS_MAX = 100               # players of a sample, the best ones
 LATEST = 100                    # latencies of a player that a sample's quantiles are made of
 BURSTS_MAX = 240                # bursts whose measurements are kept
-PER_CONSTANT_MAX = 200          # latencies of a player and a constant
+PER_CONSTANT_MAX = 200          # latencies of a player and a modulus
 DIGITS_MAX = 1200               # digits kept of the stream's end
 SHARES = (10, 50, 90, 99)
 

@@ -2,7 +2,7 @@
 
     contest record --as-player HOST FILE [--port-base 10000] [--seconds 3600]
 
-FILE gets JSON lines (contest/record.py). "contest" has N and the constants that the board shows. "burst" has the bytes
+FILE gets JSON lines (contest/record.py). "contest" has N and the moduli that the board shows. "burst" has the bytes
 of one read, with its time. "board" comes whenever the board has changed. `contest serve --digits FILE` plays the digits
 again with their pauses; `contest find-hidden --digits FILE` takes both. A connection that ends is made again. """
 import argparse

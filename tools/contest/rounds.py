@@ -1,9 +1,9 @@
-"""The constants of a round: N, the M's, and which of them the players do not know.
+"""The moduli of a round: N, the M's, and which of them the players do not know.
 
 A round file holds `key=value` words, separated by white space; `#` starts a comment:
     n=256               longest answer, in digits
-        m=823,108           the constants that players know
-        hidden=3^50*7^30    constants that players do not know, a comma between them; products and powers are understood
+        m=823,108           the moduli that players know
+        hidden=3^50*7^30    moduli that players do not know, a comma between them; products and powers are understood
 """
 import dataclasses
 import re
@@ -43,7 +43,7 @@ def list_in_words(numbers):
 
 
 def primes_of(number):
-    """Returns the set of primes of a hidden constant, whose primes are small by design."""
+    """Returns the set of primes of a hidden modulus, whose primes are small by design."""
     primes, rest, p = [], number, 2
     while rest > 1 and p < 100_000:
         if rest % p == 0:
@@ -54,7 +54,7 @@ def primes_of(number):
     return primes + ([rest] if rest > 1 else [])
 
 
-# The rounds as they were played. The qualification's hidden constant was never published: ours has its primes.
+# The rounds as they were played. The qualification's hidden modulus was never published: ours has its primes.
 ONLINE = Round("online", 256,
                (20220217214410, 104648257118348370704723119, 125000000000000140750000000000052207500000000006359661),
                (3**50 * 7**30 * 11**20,))

@@ -126,7 +126,7 @@ class Contest:
         return self.users[name]
 
     def begin_round(self, contest_round, ns):
-        """Changes the constants. Early submissions for the old ones can come no more, and all answers are new."""
+        """Changes the moduli. Early submissions for the old ones can come no more, and all answers are new."""
         self.expire(ns + WINDOW_NS + 1)
         self.round = contest_round
         self.answers.clear()

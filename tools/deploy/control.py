@@ -92,7 +92,7 @@ class Client:
         return self._command(GG)
 
     def set(self, word):
-        """Changes a setting of the running program; returns the statistics. `m+=NUMBER` adds a constant."""
+        """Changes a setting of the running program; returns the statistics. `m+=NUMBER` adds a modulus."""
         return self._command(SET, word=word.encode())
 
     def log(self, position=0):

@@ -37,7 +37,7 @@ def serve(path):
 
 
 def players(ports, played):
-    """Starts the sample players, each with all constants, those hidden too."""
+    """Starts the sample players, each with all moduli, those hidden too."""
     constants = ",".join(map(str, played.constants))
     yield start(ROOT / "tools/players/quadratic.py", "127.0.0.1", "--port-base", ports["pages"], "--n", played.n,
                 "--m", constants, stderr=subprocess.DEVNULL)

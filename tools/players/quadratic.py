@@ -14,7 +14,7 @@ import time
 
 
 def read_board(host, port):
-    """Returns N and the constants that the board tells."""
+    """Returns N and the moduli that the board tells."""
     connection = http.client.HTTPConnection(host, port, timeout=10)
     connection.request("GET", "/board.txt")
     text = connection.getresponse().read().decode()
@@ -25,7 +25,7 @@ class Matcher:
     def __init__(self, n, constants):
         self.n, self.constants = n, constants
         self.text = ""                  # the last N digits
-        self.rests = [[] for _ in constants]    # the remainders of all suffixes by each constant, the longest first
+        self.rests = [[] for _ in constants]    # the remainders of all suffixes by each modulus, the longest first
 
     def push(self, digit):
         """Returns the answers that end in this digit."""

@@ -67,7 +67,7 @@ class Setup:
 
 
 def settings_text(setup, contest_round, endpoints, user, key, more=()):
-    """Returns the guest's settings, as one line. They hold the hidden constants: another program finds those."""
+    """Returns the guest's settings, as one line. They hold the hidden moduli: another program finds those."""
     return " ".join([*endpoints, f"user={user}", f"passwd={user}", f"n={contest_round.n}",
                      f"m={','.join(map(str, contest_round.constants))}", f"key={key}", *setup.words(), *more])
 

@@ -23,7 +23,7 @@ static void prove_state_any(void)
     prove_any(&machine_settings, sizeof machine_settings);
     prove_any(settings.seen, sizeof settings.seen);
     player_settings.inputs.count = (uint32_t)prove_number(0, ENDPOINT_COUNT_MAX);
-    player_settings.constant_count = (uint32_t)prove_number(0, MATCHER_MODULUS_COUNT_MAX);
+    player_settings.modulus_count = (uint32_t)prove_number(0, MATCHER_MODULUS_COUNT_MAX);
     machine_settings.blackbox_count = (uint32_t)prove_number(0, MACHINE_BLACKBOX_COUNT_MAX);
     machine_settings.virtio_mmio.count = (uint32_t)prove_number(0, MACHINE_VIRTIO_MMIO_COUNT_MAX);
 }
@@ -32,7 +32,7 @@ static void prove_state_any(void)
 static void prove_state_holds(void)
 {
     prove_holds(player_settings.inputs.count <= ENDPOINT_COUNT_MAX);
-    prove_holds(player_settings.constant_count <= MATCHER_MODULUS_COUNT_MAX);
+    prove_holds(player_settings.modulus_count <= MATCHER_MODULUS_COUNT_MAX);
     prove_holds(machine_settings.blackbox_count <= MACHINE_BLACKBOX_COUNT_MAX);
     prove_holds(machine_settings.virtio_mmio.count <= MACHINE_VIRTIO_MMIO_COUNT_MAX);
 }
