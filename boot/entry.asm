@@ -64,17 +64,7 @@ start:
     call check_cpu
     call map_first_4gib
 
-    ; SDM vol. 3, "Initializing IA-32e Mode": PAE, CR3, EFER.LME, then paging.
-    mov eax, CR4_LONG_MODE
-    mov cr4, eax
-    mov eax, boot_pml4
-    mov cr3, eax
-    mov ecx, MSR_EFER
-    rdmsr
-    or eax, EFER_LME | EFER_NXE
-    wrmsr
-    mov eax, CR0_LONG_MODE
-    mov cr0, eax
+    ENABLE_LONG_MODE
     lgdt [boot_gdt_pointer]
     jmp CODE_SELECTOR:enter_64
 

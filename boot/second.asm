@@ -34,16 +34,7 @@ second_32:
     mov ds, eax
     mov es, eax
     mov ss, eax
-    mov eax, CR4_LONG_MODE
-    mov cr4, eax
-    mov eax, boot_pml4
-    mov cr3, eax
-    mov ecx, MSR_EFER
-    rdmsr
-    or eax, EFER_LME | EFER_NXE
-    wrmsr
-    mov eax, CR0_LONG_MODE
-    mov cr0, eax
+    ENABLE_LONG_MODE
     jmp CODE_SELECTOR:second_64
 
 bits 64

@@ -1,4 +1,4 @@
-; The bits of the processor's registers and tables that the ways to long mode share. Included; makes no code.
+; The bits of the processor's registers and tables that the ways to long mode share. Included; makes no code of its own.
 ; Intel SDM vol. 3, "Control Registers", "4-Level Paging", "Segment Descriptors"; vol. 4, IA32_EFER.
 
 CR0_PE                  equ 1 << 0
@@ -31,3 +31,18 @@ CODE_SELECTOR           equ 0x08
 DATA_SELECTOR           equ 0x10
 
 STACK_BYTES             equ 4096 + 65536        ; with its guard page; asserted in kernel/cpu/stacks.c
+
+; Turns long mode on over the page tables at boot_pml4; a far jump has to follow. Changes eax, ecx, edx.
+; SDM vol. 3, "Initializing IA-32e Mode": PAE, CR3, EFER.LME, then paging.
+%macro ENABLE_LONG_MODE 0
+    mov eax, CR4_LONG_MODE
+    mov cr4, eax
+    mov eax, boot_pml4
+    mov cr3, eax
+    mov ecx, MSR_EFER
+    rdmsr
+    or eax, EFER_LME | EFER_NXE
+    wrmsr
+    mov eax, CR0_LONG_MODE
+    mov cr0, eax
+%endmacro
