@@ -243,12 +243,12 @@ def failures(result, over, statistics, reset):
     """Returns the failures in words; empty when all is well."""
     found = []
     if not over:
-        found.append("the game did not come to its end")
-    if not result["offered"]:
+        found.append("the game did not come to its end; the kernel's log above tells the reason")
+    elif not result["offered"]:
         found.append("no answer was offered: play longer (DURATION=)")
     found += [f"missed: {shorten(digits)}" for digits in result["missed"]]
     found += [f"wrong: {shorten(line['digits'])} ({line['verdict']})" for line in result["wrong"]]
-    if statistics is None:
+    if over and statistics is None:
         found.append("the GG packet brought no statistics")
     if not reset:
         found.append("the machine was not seen to reset")
@@ -256,7 +256,7 @@ def failures(result, over, statistics, reset):
 
 
 def run(values):
-    say("peregrine: looking whether KVM works ...")
+    say("peregrine: checking if KVM works ...")
     kvm, finding = machine.probe_kvm()
     setup = machine.Setup(boot=values["BOOT"], firmware=values["FIRMWARE"], nic=values["NIC"], net=values["NET"],
                           cpus=int(values["CPUS"]), memory=values["MEMORY"], accelerator="kvm" if kvm else "tcg")

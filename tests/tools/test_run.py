@@ -134,6 +134,11 @@ def test_each_missing_condition_of_a_game_is_one_failure():
         "no answer was offered: play longer (DURATION=)"]
 
 
+def test_a_kernel_that_refuses_its_settings_is_one_failure():
+    found = run.failures(outcome([], "peregrine"), over=False, statistics=None, reset=True)
+    assert found == ["the game did not come to its end; the kernel's log above tells the reason"]
+
+
 def test_probe_refuses_a_machine_that_takes_too_long():
     works, finding = machine.probe_kvm(seconds=0.05, accelerator="tcg")
     assert not works and "0.05 s" in finding

@@ -182,7 +182,7 @@ def record(host, *, elf=None, regions=(), raw=None):
 def no_record(reasons):
     say("there is no crash record: " + ("; ".join(dict.fromkeys(reasons)) or "no region could be read"))
     say("RAM did not survive the reset, the kernel never ran, or Linux has used the memory since "
-        "(read it soon after the return; log=IP:PORT sends the log while flying)")
+        "(read it soon after the return; log=IP:PORT sends the log while the kernel runs)")
     return BAD_RECORD
 
 

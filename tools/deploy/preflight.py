@@ -124,7 +124,7 @@ def _firmware(facts, verdict):
 
 
 def _advise_log(verdict):
-    return "" if "log" in verdict.given else "Add log=IP:PORT to have the log sent while flying"
+    return "" if "log" in verdict.given else "Add log=IP:PORT to have the log sent while the kernel runs"
 
 
 def _grub(facts, verdict):
