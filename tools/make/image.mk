@@ -127,7 +127,7 @@ ISO ?= $(BUILD)/peregrine.iso
 CMDLINE ?=
 MODULE ?=
 iso: export SETTINGS := $(value CMDLINE)
-iso: $(BUILD)/peregrine.elf ## the ISO; CMDLINE= and MODULE=FILE are its settings
+iso: $(BUILD)/peregrine.elf ## build/peregrine.iso, or ISO=FILE; CMDLINE= and MODULE=FILE are its settings
 	@[ -n "$$SETTINGS$(MODULE)" ] || \
 		echo 'iso: without settings the kernel cannot play: make iso MODULE=FILE (docs/settings.md)'
 	tools/make/iso.sh $< $(ISO) "$$SETTINGS" $(MODULE)
