@@ -1,4 +1,4 @@
-/* ACPI tables in a small physical memory of our own: good, old, broken, and random. */
+/* ACPI tables in a small simulated physical memory: good, old, broken, and random. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,8 +14,8 @@
 #include "kernel/firmware/boot_info.h"
 #include "kernel/memory/memory.h"
 
-/* Physical memory is [0, MEMORY_BYTES), all of it on the heap, so that ASan watches its ends; asked for anything else,
- * memory_map_table has nothing. */
+/* Physical memory is [0, MEMORY_BYTES), all of it on the heap, so that ASan watches its ends. memory_map_table returns
+ * NULL for any other address. */
 enum {
     MEMORY_BYTES = 0x120000,
     RSDP = 0xf0040,
@@ -103,7 +103,7 @@ static int begin(void **state)
         2, 10, 0, 0, 2, 0,    0,    0,    0,    0,                   /* ISA line 0, the timer's, is 2 */
         0, 8,  1, 5, 0, 0,    0,    0,                               /* id 5, not enabled */
         9, 16, 0, 0, 7, 0,    0,    0,    1,    0, 0, 0, 2, 0, 0, 0, /* x2APIC id 7, enabled */
-        9, 16, 0, 0, 0, 1,    0,    0,    1,    0, 0, 0, 3, 0, 0, 0, /* x2APIC id 256: out of our reach */
+        9, 16, 0, 0, 0, 1,    0,    0,    1,    0, 0, 0, 3, 0, 0, 0, /* x2APIC id 256: the kernel cannot use it */
     };
     memcpy(memory + MADT + MADT_ENTRIES, madt, sizeof madt);
     table_put(MADT, "APIC", MADT_ENTRIES + sizeof madt);
@@ -176,7 +176,7 @@ static void acpi_is_found_in_the_ebda(void **state)
     assert_all_found();
 }
 
-static void acpi_is_found_where_the_loader_says(void **state)
+static void acpi_is_found_at_the_loaders_address(void **state)
 {
     (void)state;
     memset(memory + RSDP, 0, 36);
@@ -205,7 +205,7 @@ static void acpi_of_version_1_has_an_rsdt(void **state)
     assert_all_found();
 }
 
-static void acpi_xsdt_that_is_broken_gives_way_to_the_rsdt(void **state)
+static void acpi_broken_xsdt_is_replaced_by_the_rsdt(void **state)
 {
     (void)state;
     memory[XSDT + 40]++;
@@ -230,7 +230,7 @@ static void acpi_rsdp_with_a_bad_long_checksum_has_no_xsdt(void **state)
     assert_nothing_found();
 }
 
-static void acpi_table_with_a_bad_checksum_is_passed_over(void **state)
+static void acpi_table_with_a_bad_checksum_is_skipped(void **state)
 {
     (void)state;
     memory[MADT + 9]++;
@@ -239,7 +239,7 @@ static void acpi_table_with_a_bad_checksum_is_passed_over(void **state)
     assert_int_equal(acpi_ecam_count(), 1);
 }
 
-static void acpi_table_with_an_absurd_length_is_passed_over(void **state)
+static void acpi_table_with_an_absurd_length_is_skipped(void **state)
 {
     (void)state;
     static const uint32_t lengths[] = { 0, 35, MEMORY_BYTES, 0x7fffffff, 0xffffffff };
@@ -265,7 +265,7 @@ static void acpi_fadt_of_version_1_has_a_timer_of_24_bits_and_no_reset_register(
     assert_int_equal(acpi_reset_register(&value).space, ACPI_SPACE_NONE);
 }
 
-static void acpi_registers_in_memory_are_told_as_such(void **state)
+static void acpi_registers_in_memory_are_reported_as_memory(void **state)
 {
     (void)state;
     uint32_t bits;
@@ -322,7 +322,7 @@ static void acpi_of_random_bytes_is_survived(void **state)
         if (bytes >= 36 && bytes <= MEMORY_BYTES - at) {
             checksum_fix(at, bytes, 9);
         }
-        acpi_init(&boot); /* ASan is the judge */
+        acpi_init(&boot); /* ASan finds a read outside */
         assert_true(acpi_cpu_count() <= ACPI_CPU_COUNT_MAX);
         assert_true(acpi_ecam_count() <= ACPI_ECAM_COUNT_MAX);
     }
@@ -335,16 +335,16 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(acpi_is_found_in_the_bios_area),
         TEST(acpi_is_found_in_the_ebda),
-        TEST(acpi_is_found_where_the_loader_says),
+        TEST(acpi_is_found_at_the_loaders_address),
         TEST(acpi_is_found_by_the_loaders_copy),
         TEST(acpi_of_version_1_has_an_rsdt),
-        TEST(acpi_xsdt_that_is_broken_gives_way_to_the_rsdt),
+        TEST(acpi_broken_xsdt_is_replaced_by_the_rsdt),
         TEST(acpi_rsdp_with_a_bad_checksum_is_no_rsdp),
         TEST(acpi_rsdp_with_a_bad_long_checksum_has_no_xsdt),
-        TEST(acpi_table_with_a_bad_checksum_is_passed_over),
-        TEST(acpi_table_with_an_absurd_length_is_passed_over),
+        TEST(acpi_table_with_a_bad_checksum_is_skipped),
+        TEST(acpi_table_with_an_absurd_length_is_skipped),
         TEST(acpi_fadt_of_version_1_has_a_timer_of_24_bits_and_no_reset_register),
-        TEST(acpi_registers_in_memory_are_told_as_such),
+        TEST(acpi_registers_in_memory_are_reported_as_memory),
         TEST(acpi_madt_entry_of_no_length_ends_the_list),
         TEST(acpi_dsdt_names_virtio_mmio_devices),
         TEST(acpi_of_random_bytes_is_survived),

@@ -47,7 +47,7 @@ static void an_answer_is_entered_once(void **state)
     assert_int_equal(answer_set_counters.repeated, 2);
 }
 
-static void answers_that_differ_in_one_digit_are_told_apart_at_every_length(void **state)
+static void answers_that_differ_in_one_digit_are_distinguished_at_every_length(void **state)
 {
     (void)state;
     answer_set_init(secret);
@@ -70,7 +70,7 @@ static void answers_that_differ_in_one_digit_are_told_apart_at_every_length(void
     assert_false(enter(digits));
 }
 
-static void words_that_change_places_are_told_apart(void **state)
+static void swapped_words_are_distinguished(void **state)
 {
     (void)state;
     answer_set_init(secret);
@@ -80,7 +80,7 @@ static void words_that_change_places_are_told_apart(void **state)
     assert_true(enter("33333333444444441111111122222222"));
 }
 
-/* Checks the share of certain answers: all others would be looked up on the hot path. */
+/* Checks the share of answers that the filter alone knows to be new. All others are looked up before they are sent. */
 static void a_few_thousand_answers_leave_nearly_all_others_certain(void **state)
 {
     (void)state;
@@ -107,13 +107,13 @@ static void exactly_the_stated_number_is_remembered(void **state)
     assert_true(enter_number(ANSWER_SET_ANSWER_COUNT + 1));
     assert_int_equal(answer_set_counters.forgotten, 1);
     for (uint64_t i = ANSWER_SET_ANSWER_COUNT / 2 + 3; i <= ANSWER_SET_ANSWER_COUNT;
-         i++) /* young ones: not entered again */
+         i++) /* recent answers: not entered again */
         assert_false(enter_number(i));
     assert_int_equal(answer_set_counters.forgotten, 1);
     assert_true(enter_number(1));
 }
 
-static void what_keeps_coming_is_not_forgotten(void **state)
+static void an_answer_that_keeps_coming_is_not_forgotten(void **state)
 {
     (void)state;
     answer_set_init(secret);
@@ -141,11 +141,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_answer_is_entered_once),
-        cmocka_unit_test(answers_that_differ_in_one_digit_are_told_apart_at_every_length),
-        cmocka_unit_test(words_that_change_places_are_told_apart),
+        cmocka_unit_test(answers_that_differ_in_one_digit_are_distinguished_at_every_length),
+        cmocka_unit_test(swapped_words_are_distinguished),
         cmocka_unit_test(a_few_thousand_answers_leave_nearly_all_others_certain),
         cmocka_unit_test(exactly_the_stated_number_is_remembered),
-        cmocka_unit_test(what_keeps_coming_is_not_forgotten),
+        cmocka_unit_test(an_answer_that_keeps_coming_is_not_forgotten),
         cmocka_unit_test(another_secret_gives_other_keys_and_the_same_answers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

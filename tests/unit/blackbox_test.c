@@ -1,5 +1,5 @@
-/* kernel/rescue/blackbox.c, read back by a reader of its own after docs/blackbox.md (tools/deploy/blackbox.py is
- * another, which tests/guest/test_record.py uses). */
+/* kernel/rescue/blackbox.c, read back by a reader written from docs/blackbox.md. (tests/guest/test_record.py uses the
+ * reader of tools/deploy/blackbox.py.) */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +13,7 @@
 #include "base/log.h"
 #include "kernel/rescue/blackbox.h"
 
-/* One region of each shape; blackbox.c takes four for ever. */
+/* One region of each shape. blackbox.c takes at most four regions, and never gives one back. */
 enum { SMALL_BYTES = 4096, ODD_BYTES = 3 * 4096, LARGE_BYTES = 128 * 1024 };
 static uint8_t small[SMALL_BYTES], odd[ODD_BYTES], large[LARGE_BYTES];
 
@@ -97,7 +97,7 @@ static void assert_section(const uint8_t *slot, uint32_t type, const char *text)
     assert_memory_equal(at, text, bytes);
 }
 
-static int regions_are_lent(void **state)
+static int add_regions(void **state)
 {
     (void)state;
     memcpy(small, "PEREGBOX old", 12);
@@ -109,7 +109,7 @@ static int regions_are_lent(void **state)
     return 0;
 }
 
-static void an_earlier_flight_is_void(void **state)
+static void a_record_of_an_earlier_run_is_invalidated(void **state)
 {
     (void)state;
     assert_memory_not_equal(small, "PEREGBOX", 8);
@@ -186,7 +186,7 @@ static void a_log_too_long_is_cut_at_its_old_end(void **state)
         assert_true(bytes + 64 > slot_bytes - load_le32(slot + 12) && bytes > 500);
         assert_int_equal(log[0], '[');
         assert_memory_equal(log + bytes - strlen(last), last, strlen(last));
-        assert_true(slot_bytes - load_le32(slot + 12) < 40); /* not a line more would fit */
+        assert_true(slot_bytes - load_le32(slot + 12) < 40); /* not one more line would fit */
     }
 }
 
@@ -204,7 +204,7 @@ static void a_trap_while_statistics_are_written_leaves_them_out(void **state)
     blackbox_set_statistics(statistics);
 }
 
-static void registers_and_addresses_are_told(void **state)
+static void registers_and_addresses_are_recorded(void **state)
 {
     (void)state;
     uint64_t registers[BLACKBOX_REGISTER_COUNT];
@@ -226,13 +226,13 @@ static void registers_and_addresses_are_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_earlier_flight_is_void),
+        cmocka_unit_test(a_record_of_an_earlier_run_is_invalidated),
         cmocka_unit_test(a_record_holds_cause_statistics_and_log),
         cmocka_unit_test(records_alternate_between_the_slots),
         cmocka_unit_test(a_record_cut_off_at_any_step_leaves_the_one_before),
         cmocka_unit_test(a_log_too_long_is_cut_at_its_old_end),
         cmocka_unit_test(a_trap_while_statistics_are_written_leaves_them_out),
-        cmocka_unit_test(registers_and_addresses_are_told),
+        cmocka_unit_test(registers_and_addresses_are_recorded),
     };
-    return cmocka_run_group_tests(tests, regions_are_lent, NULL);
+    return cmocka_run_group_tests(tests, add_regions, NULL);
 }

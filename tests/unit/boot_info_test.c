@@ -1,4 +1,4 @@
-/* Both loaders' structures, whole, cut short at every byte, and lying about their lengths. */
+/* The structures of all boot protocols: whole, cut short at every byte, and with wrong lengths. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -94,7 +94,7 @@ static void multiboot2_cut_at_any_byte_is_read_no_further(void **state)
     size_t whole = mbi_bytes;
     for (size_t bytes = 8; bytes < whole; bytes++) {
         store_le32(mbi, (uint32_t)bytes);
-        parse_copy(mbi, bytes, BOOT_MULTIBOOT2); /* ASan is the judge */
+        parse_copy(mbi, bytes, BOOT_MULTIBOOT2); /* ASan finds a read outside */
         assert_true(boot.region_count <= 2);
     }
 }
@@ -197,7 +197,7 @@ static void multiboot2_of_random_bytes_is_survived(void **state)
             size_t at = 8 + (size_t)rand() % (mbi_bytes - 8);
             mbi[at] = (uint8_t)rand();
             if (load_le32(mbi + at / 8 * 8) == MULTIBOOT2_INFO_MODULE) {
-                mbi[at / 8 * 8] = 0x55; /* a module's address is believed; none here */
+                mbi[at / 8 * 8] = 0x55; /* no module: the parser trusts a module's address */
             }
         }
         parse_copy(mbi, mbi_bytes, BOOT_MULTIBOOT2);
@@ -350,7 +350,7 @@ static void linux_boot_params_are_taken(void **state)
     assert_false(boot_info_parse(&boot, BOOT_LINUX, params, UINT64_MAX));
 }
 
-/* Takes a command line that has no end below `mapped_end`: its first words must not pass for all of them. */
+/* Takes a command line that has no end below `mapped_end`. The words below it must not pass for the whole line. */
 static void command_line_that_ends_out_of_reach_counts_as_cut(void **state)
 {
     (void)state;

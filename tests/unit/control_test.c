@@ -1,5 +1,4 @@
-/* app/service/control.c over a transport that the test plays; the client's side is written out here, byte by byte, from
- * docs/control.md. */
+/* app/service/control.c over a fake transport. The client is written here byte by byte, from docs/control.md. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -118,14 +117,14 @@ static const char *reply_text(uint32_t from, uint8_t command)
     return text;
 }
 
-static void the_statistics_are_told_to_who_has_the_key(void **state)
+static void the_statistics_are_sent_to_the_owner_of_the_key(void **state)
 {
     (void)state;
     uint8_t command[96];
     start();
     hello();
     assert_int_equal(fake.datagram_count, 1);
-    assert_int_equal(control_last_command_ns(), 0); /* anybody can say hello */
+    assert_int_equal(control_last_command_ns(), 0); /* a HELLO needs no key, and is no command */
     assert_int_equal(fake.datagrams[0].bytes, 56);
     assert_memory_equal(fake.datagrams[0].data + 8, nonce, 16);
     now += 500 * MS;
@@ -158,12 +157,12 @@ static const char *log_from(uint64_t position)
     return reply_text(before, 3);
 }
 
-static void the_log_is_told_from_a_position_on(void **state)
+static void the_log_is_sent_from_a_position_on(void **state)
 {
     (void)state;
     start();
     uint64_t next = 0, again;
-    for (;;) { /* to the end of what other tests have left there */
+    for (;;) { /* to the end of the lines that other tests have left */
         const char *text = log_from(next);
         assert_memory_equal(text, "log ", 4);
         assert_int_equal(text[23], '\n');
@@ -291,7 +290,7 @@ static void set_is_given_to_the_program_once(void **state)
     assert_int_equal(control_counters.drop_replayed, 1);
 }
 
-static void set_is_refused_in_the_programs_words(void **state)
+static void set_is_refused_with_the_programs_reason(void **state)
 {
     (void)state;
     uint8_t command[96 + 200];
@@ -352,7 +351,7 @@ static void set_has_a_word_of_1_to_192_bytes(void **state)
     assert_int_equal(control_counters.commands_status, 0);
 }
 
-static void told_gg(void)
+static void send_gg(void)
 {
     uint8_t command[96];
     start();
@@ -364,7 +363,7 @@ static void told_gg(void)
 static void gg_is_answered_three_times_and_then_obeyed(void **state)
 {
     (void)state;
-    told_gg();
+    send_gg();
     pass(20);
     assert_false(control_gg_done());
     assert_non_null(strstr(reply_text(1, 2), "control.commands_gg 1\n"));
@@ -391,10 +390,10 @@ static void gg_is_obeyed_even_if_its_answer_cannot_be_sent(void **state)
     assert_int_equal(fake.datagram_count, 1);
 }
 
-static void gg_is_answered_by_a_machine_that_stood_still_meanwhile(void **state)
+static void gg_is_answered_by_a_machine_that_stalled_meanwhile(void **state)
 {
     (void)state;
-    told_gg();
+    send_gg();
     now += 5000 * MS;
     for (int turns = 0; !control_gg_done() && turns < 1000; turns++) {
         now += MS / 4;
@@ -417,7 +416,7 @@ static void a_wrong_key_is_counted_and_not_answered(void **state)
     assert_int_equal(control_counters.drop_mac, 1);
     assert_int_equal(fake.datagram_count, 1);
     assert_false(control_gg_done());
-    /* The challenge is not used up by that: its owner may still answer it. */
+    /* The wrong command does not consume the challenge: its owner may still answer it. */
     make_command(command, 1, key);
     deliver(command, 96);
     assert_int_equal(control_counters.commands_status, 1);
@@ -456,7 +455,7 @@ static void a_challenge_is_good_for_ten_seconds(void **state)
     now -= MS;
     deliver(command, 96);
     assert_int_equal(control_counters.commands_status, 1);
-    now -= 10001 * MS; /* from before it was made */
+    now -= 10001 * MS; /* a time before the challenge was made */
     deliver(command, 96);
     assert_int_equal(control_counters.drop_stale, 2);
 }
@@ -642,7 +641,7 @@ static void every_single_byte_of_a_command_counts(void **state)
             command[i] ^= (uint8_t)(1 << bit);
             deliver(command, 96);
             command[i] ^= (uint8_t)(1 << bit);
-            now += 12 * MS; /* not so fast that none is looked at */
+            now += 12 * MS; /* slow enough that the rate limit drops none */
         }
     }
     assert_int_equal(
@@ -660,7 +659,7 @@ static void every_single_byte_of_a_command_counts(void **state)
     assert_int_equal(control_counters.commands_gg, 1);
 }
 
-static void nothing_is_answered_with_more_than_it_was(void **state)
+static void no_reply_is_longer_than_its_datagram(void **state)
 {
     (void)state;
     const char *given = getenv("SEED");
@@ -703,13 +702,13 @@ static void without_a_key_nothing_is_bound_and_nothing_answers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_statistics_are_told_to_who_has_the_key),
-        cmocka_unit_test(the_log_is_told_from_a_position_on),
+        cmocka_unit_test(the_statistics_are_sent_to_the_owner_of_the_key),
+        cmocka_unit_test(the_log_is_sent_from_a_position_on),
         cmocka_unit_test(long_statistics_come_in_parts),
         cmocka_unit_test(parts_fit_the_mtu),
         cmocka_unit_test(gg_is_answered_three_times_and_then_obeyed),
         cmocka_unit_test(gg_is_obeyed_even_if_its_answer_cannot_be_sent),
-        cmocka_unit_test(gg_is_answered_by_a_machine_that_stood_still_meanwhile),
+        cmocka_unit_test(gg_is_answered_by_a_machine_that_stalled_meanwhile),
         cmocka_unit_test(a_wrong_key_is_counted_and_not_answered),
         cmocka_unit_test(a_replay_is_counted_and_not_answered),
         cmocka_unit_test(a_challenge_is_good_for_ten_seconds),
@@ -724,10 +723,10 @@ int main(void)
         cmocka_unit_test(an_unknown_command_is_refused_by_name),
         cmocka_unit_test(every_single_byte_of_a_command_counts),
         cmocka_unit_test(set_is_given_to_the_program_once),
-        cmocka_unit_test(set_is_refused_in_the_programs_words),
+        cmocka_unit_test(set_is_refused_with_the_programs_reason),
         cmocka_unit_test(set_under_a_wrong_key_or_with_another_word_is_dropped),
         cmocka_unit_test(set_has_a_word_of_1_to_192_bytes),
-        cmocka_unit_test(nothing_is_answered_with_more_than_it_was),
+        cmocka_unit_test(no_reply_is_longer_than_its_datagram),
         cmocka_unit_test(without_a_key_nothing_is_bound_and_nothing_answers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* app/digest/: requests over a transport that the test plays. */
+/* app/digest/: requests over a fake transport. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -118,7 +118,7 @@ static void an_old_client_gets_its_stream_up_to_the_end(void **state)
     assert_true(fake.connections[id].closed_by_us);
 }
 
-static void a_client_that_waits_is_told_to_continue(void **state)
+static void a_client_that_expects_100_continue_gets_it(void **state)
 {
     (void)state;
     int id = opened();
@@ -128,7 +128,7 @@ static void a_client_that_waits_is_told_to_continue(void **state)
     assert_non_null(strstr(answer(id), "200 OK"));
 }
 
-static void bad_requests_get_an_error_in_words_and_an_end(void **state)
+static void bad_requests_get_an_error_message_and_an_end(void **state)
 {
     static const struct {
         const char *request, *status, *words;
@@ -218,7 +218,7 @@ static void rounds_are_worked_on_side_by_side(void **state)
     }
 }
 
-static void a_client_that_leaves_takes_its_chain_along(void **state)
+static void a_chain_ends_with_its_client(void **state)
 {
     (void)state;
     int id = opened();
@@ -276,13 +276,13 @@ static void a_reader_that_reads_nothing_is_cut_off(void **state)
     assert_true(fake.connections[id].aborted_by_us);
 }
 
-static void slow_senders_are_told_that_their_time_is_over(void **state)
+static void slow_senders_get_408(void **state)
 {
     (void)state;
     int head = opened(), body = opened(), silent = opened();
     fake_text(head, "POST /sha256 HTTP/1.1\r\nX: ");
     fake_text(body, "POST /sha256 HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nabc");
-    for (int i = 0; i < 11; i++) { /* a byte a second does not help a head */
+    for (int i = 0; i < 11; i++) { /* a byte a second does not extend the time of a head */
         fake_text(head, "x");
         wait(NS_PER_S);
     }
@@ -292,7 +292,7 @@ static void slow_senders_are_told_that_their_time_is_over(void **state)
     assert_true(fake.connections[silent].closed_by_us);
 }
 
-static void bytes_that_nobody_waits_for_keep_no_place(void **state)
+static void unexpected_bytes_keep_no_connection(void **state)
 {
     (void)state;
     fake.linger = true;
@@ -349,18 +349,18 @@ int main(void)
         cmocka_unit_test_setup(requests_in_one_piece_are_answered_in_order, setup),
         cmocka_unit_test_setup(a_request_byte_by_byte_is_answered, setup),
         cmocka_unit_test_setup(an_old_client_gets_its_stream_up_to_the_end, setup),
-        cmocka_unit_test_setup(a_client_that_waits_is_told_to_continue, setup),
-        cmocka_unit_test_setup(bad_requests_get_an_error_in_words_and_an_end, setup),
+        cmocka_unit_test_setup(a_client_that_expects_100_continue_gets_it, setup),
+        cmocka_unit_test_setup(bad_requests_get_an_error_message_and_an_end, setup),
         cmocka_unit_test_setup(a_body_that_ends_early_is_refused, setup),
         cmocka_unit_test_setup(a_chunked_body_above_the_limit_is_refused, setup),
         cmocka_unit_test_setup(a_head_without_end_is_refused, setup),
         cmocka_unit_test_setup(a_stream_that_turns_bad_breaks_off, setup),
         cmocka_unit_test_setup(rounds_are_worked_on_side_by_side, setup),
-        cmocka_unit_test_setup(a_client_that_leaves_takes_its_chain_along, setup),
+        cmocka_unit_test_setup(a_chain_ends_with_its_client, setup),
         cmocka_unit_test_setup(a_slow_reader_holds_back_its_own_stream_alone, setup),
         cmocka_unit_test_setup(a_reader_that_reads_nothing_is_cut_off, setup),
-        cmocka_unit_test_setup(slow_senders_are_told_that_their_time_is_over, setup),
-        cmocka_unit_test_setup(bytes_that_nobody_waits_for_keep_no_place, setup),
+        cmocka_unit_test_setup(slow_senders_get_408, setup),
+        cmocka_unit_test_setup(unexpected_bytes_keep_no_connection, setup),
         cmocka_unit_test_setup(a_body_that_keeps_coming_has_all_the_time, setup),
         cmocka_unit_test_setup(a_chain_does_not_expire, setup),
     };

@@ -1,4 +1,4 @@
-/* format() against the C library's printf, over the subset it promises. */
+/* format() against the C library's printf, over the subset that format() supports. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +11,7 @@
 
 #include "base/log.h"
 
-/* Both must say the same, whatever the room. */
+/* Checks that both write the same, in a buffer of any size. */
 static __attribute__((format(printf, 1, 2))) void same(const char *form, ...)
 {
     static const size_t rooms[] = { 256, 7, 1 };
@@ -72,7 +72,7 @@ static void format_pointers_and_null_strings_are_readable(void **state)
     assert_string_equal(out, "(null)");
 }
 
-static void format_copies_what_it_does_not_know(void **state)
+static void format_copies_unknown_conversions(void **state)
 {
     (void)state;
     char out[64];
@@ -126,7 +126,7 @@ int main(void)
         cmocka_unit_test(format_widths_and_flags_are_as_printf_says),
         cmocka_unit_test(format_of_a_string_with_precision_reads_no_further),
         cmocka_unit_test(format_pointers_and_null_strings_are_readable),
-        cmocka_unit_test(format_copies_what_it_does_not_know),
+        cmocka_unit_test(format_copies_unknown_conversions),
         cmocka_unit_test(format_into_no_room_writes_nothing),
         cmocka_unit_test(format_random_numbers_are_as_printf_says),
     };

@@ -257,7 +257,7 @@ static void every_example_reads_the_same_however_it_is_split(void **state)
 
 /* Cuts every example short. A body without a length is complete at any cut; any other cut is reported, or nothing
  * came. */
-static void every_example_cut_short_is_told(void **state)
+static void every_example_cut_short_is_reported(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof examples / sizeof *examples; i++) {
@@ -357,7 +357,7 @@ static void chunks_without_end_are_read(void **state)
     }
 }
 
-static void a_hundred_pipelined_responses_are_told_apart(void **state)
+static void a_hundred_pipelined_responses_are_separated(void **state)
 {
     (void)state;
     struct transcript *t = begin();
@@ -369,7 +369,7 @@ static void a_hundred_pipelined_responses_are_told_apart(void **state)
     assert_false(t->over);
 }
 
-static void the_end_is_told_again_until_begin(void **state)
+static void the_end_is_reported_again_until_begin(void **state)
 {
     (void)state;
     struct http_response r;
@@ -432,7 +432,7 @@ static void a_request_is_taken_apart(void **state)
     }
 }
 
-/* RFC 9112 §6.3: whoever frames a body in two ways wants two readers to disagree. */
+/* RFC 9112 §6.3: a body framed in two ways is request smuggling, because two readers disagree on its end. */
 static void a_request_framed_in_two_ways_is_refused(void **state)
 {
     (void)state;
@@ -477,14 +477,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_example_reads_the_same_however_it_is_split),
-        cmocka_unit_test(every_example_cut_short_is_told),
+        cmocka_unit_test(every_example_cut_short_is_reported),
         cmocka_unit_test(a_nul_in_the_head_is_refused),
         cmocka_unit_test(a_long_head_is_read_up_to_its_bound),
         cmocka_unit_test(interim_responses_without_end_are_bounded),
         cmocka_unit_test(a_trailer_and_a_chunk_line_are_bounded),
         cmocka_unit_test(chunks_without_end_are_read),
-        cmocka_unit_test(a_hundred_pipelined_responses_are_told_apart),
-        cmocka_unit_test(the_end_is_told_again_until_begin),
+        cmocka_unit_test(a_hundred_pipelined_responses_are_separated),
+        cmocka_unit_test(the_end_is_reported_again_until_begin),
         cmocka_unit_test(a_request_is_taken_apart),
         cmocka_unit_test(a_request_framed_in_two_ways_is_refused),
         cmocka_unit_test(names_are_percent_encoded),

@@ -240,7 +240,7 @@ static void mark_of_one_fragment_is_the_datagrams(void **state)
     assert_int_equal(stack->ip.counters.ipv4_rx_drop_fragment_mark, 2);
 }
 
-/* Overlaps, two ends, beyond the end, ping of death, zero length, odd length: the datagram is given up. */
+/* Sends overlaps, two ends, bytes beyond the end, ping of death, zero length, odd length: the datagram is dropped. */
 static void contradicting_fragments_cost_the_datagram(void **state)
 {
     (void)state;
@@ -319,7 +319,7 @@ static void flood_of_fragments_is_dropped_before_it_is_copied(void **state)
 }
 
 /* RFC 792, RFC 1122 §3.2.2: the first fragment, all of it if there is room. */
-static void what_is_given_up_is_quoted(void **state)
+static void expired_datagram_is_quoted(void **state)
 {
     (void)state;
     uint8_t frame[NETDEV_FRAME_BYTES_MAX];
@@ -473,7 +473,7 @@ static void address_without_neighbours_uses_its_gateway(void **state)
 
 /* ---- ARP ---- */
 
-static void gateway_is_asked_before_anyone_wants_it(void **state)
+static void gateway_is_asked_for_before_it_is_needed(void **state)
 {
     (void)state;
     const uint8_t *destination;
@@ -499,7 +499,7 @@ static void packets_wait_for_the_answer(void **state)
         assert_true(tcp_connect(stack, NEIGHBOUR, 80, 0, NULL, now_ns) >= 0);
     assert_int_equal(stack->ip.arp.held_count, ARP_HELD_COUNT_MAX);
     assert_non_null(arp_taken(NULL));
-    assert_null(arp_taken(NULL)); /* one question, not sixteen */
+    assert_null(arp_taken(NULL)); /* one request, not sixteen */
     arp_give(2, NEIGHBOUR, ADDRESS, their_mac);
     for (int i = 0; i < ARP_HELD_COUNT_MAX; i++) {
         uint32_t bytes = netdev_memory_take(&device, frame);
@@ -525,19 +525,19 @@ static void neighbour_is_asked_three_times_and_given_up(void **state)
     assert_int_equal(stack->ip.arp.held_count, 0);
     assert_int_equal(stack->ip.counters.arp_tx_drop_unanswered, 1);
     assert_null(arp_taken(NULL));
-    for (int i = 0; i < 1000; i++, now_ns += S / 2000) { /* not more than once a second, however often it is wanted */
+    for (int i = 0; i < 1000; i++, now_ns += S / 2000) { /* at most one request a second */
         udp_send(&stack->ip, 1, NEIGHBOUR, 2, "x", 1, now_ns);
         turn();
     }
     assert_null(arp_taken(NULL));
-    assert_int_equal(stack->ip.arp.held_count, ARP_HELD_STRANGERS_MAX); /* they wait for the next question */
+    assert_int_equal(stack->ip.arp.held_count, ARP_HELD_STRANGERS_MAX); /* they wait for the next request */
     now_ns += S / 2;
     turn();
     assert_non_null(arp_taken(NULL));
     assert_null(arp_taken(NULL));
 }
 
-/* RFC 1122 §2.3.2.1: Asks a neighbour in use again, directly; its entry stays in use until the answer comes. */
+/* RFC 1122 §2.3.2.1: Sends a unicast request to a neighbour in use. The entry stays in use until the reply comes. */
 static void gateway_is_kept_fresh(void **state)
 {
     (void)state;
@@ -555,7 +555,7 @@ static void gateway_is_kept_fresh(void **state)
         arp_give(2, GATEWAY, ADDRESS, their_mac);
     }
     now_ns += ARP_FRESH_NS;
-    for (int i = 0; i < 10; i++) { /* it does not answer any more, but it may still forward */
+    for (int i = 0; i < 10; i++) { /* the gateway does not answer any more, but may still forward */
         turn();
         now_ns += S;
         assert_non_null(arp_lookup(&stack->ip, GATEWAY, true, now_ns));
@@ -564,7 +564,7 @@ static void gateway_is_kept_fresh(void **state)
 
 static const uint8_t new_mac[6] = { 2, 0, 0, 0, 0, 0x77 };
 
-static void unused_neighbour_that_moves_is_followed_at_once(void **state)
+static void new_mac_of_an_unused_neighbour_is_taken_at_once(void **state)
 {
     (void)state;
     arp_give(1, NEIGHBOUR, ADDRESS, their_mac);
@@ -600,7 +600,7 @@ static void neighbour_in_use_that_seems_to_move_is_asked_at_its_old_address(void
         }
         assert_int_equal(requests, 1);
         assert_memory_equal(arp_known(&stack->ip, GATEWAY), their_mac, 6);
-        arp_give(2, GATEWAY, ADDRESS, their_mac); /* it is there */
+        arp_give(2, GATEWAY, ADDRESS, their_mac); /* the gateway answers */
     }
     assert_int_equal(stack->ip.counters.arp_address_changed, 0);
     assert_int_equal(stack->ip.counters.arp_address_doubted, 5 * 100);
@@ -635,8 +635,8 @@ static int begin_with_gateway_mac(void **state)
     return failed;
 }
 
-/* Sets a wrong gwmac=. If nothing comes back, that MAC is asked first, then everyone, and the answer is used. */
-static void wrong_gateway_mac_is_mended_when_nothing_comes_back(void **state)
+/* Sets a wrong gwmac=. If nothing comes back, the stack asks that MAC, then broadcasts, and uses the reply. */
+static void wrong_gateway_mac_is_replaced_if_nothing_comes_back(void **state)
 {
     (void)state;
     const uint8_t *destination;
@@ -727,7 +727,7 @@ static void neighbour_that_moves_without_a_link_is_found(void **state)
     tcp_unlisten(stack, listener, now_ns);
 }
 
-/* Lets a link come back on which no neighbour answers ARP: the known addresses stay in use. */
+/* Lets a link come back on which no neighbour answers ARP. The known addresses stay in use. */
 static void neighbour_that_answers_no_arp_on_a_new_link_is_used_on(void **state)
 {
     (void)state;
@@ -762,7 +762,7 @@ static void requests_are_answered(void **state)
     assert_non_null(arp_taken(NULL));
 }
 
-static void strangers_do_not_push_out_the_gateway(void **state)
+static void strangers_do_not_evict_the_gateway(void **state)
 {
     (void)state;
     arp_give(2, GATEWAY, ADDRESS, their_mac);
@@ -777,7 +777,7 @@ static void strangers_do_not_push_out_the_gateway(void **state)
 }
 
 /* Sends packets for many missing neighbours. The gateway's entry stays, and a live neighbour still gets an entry. */
-static void questions_do_not_push_out_the_gateway(void **state)
+static void requests_do_not_evict_the_gateway(void **state)
 {
     (void)state;
     arp_give(2, GATEWAY, ADDRESS, their_mac);
@@ -842,7 +842,7 @@ static void strangers_are_answered_without_arp(void **state)
 }
 
 /* Opens a connection to the server again after packets of strangers. The server's MAC is still known. */
-static void strangers_do_not_push_out_a_server(void **state)
+static void strangers_do_not_evict_a_server(void **state)
 {
     (void)state;
     const uint32_t server = NEIGHBOUR;
@@ -860,7 +860,7 @@ static void strangers_do_not_push_out_a_server(void **state)
 }
 
 /* Connects to an unknown neighbour. Its entry replaces a stranger's, even one with a pending request. */
-static void server_gets_in_whatever_strangers_do(void **state)
+static void server_gets_an_entry_in_a_table_full_of_strangers(void **state)
 {
     (void)state;
     for (uint32_t i = 0; i < 200; i++)
@@ -889,7 +889,7 @@ static void waiting_for_arp_makes_no_segments(void **state)
     assert_int_equal(stack->ip.counters.tcp_tx_segments, segments);
 }
 
-/* RFC 5227 §2.4: it is ours, and once in ten seconds we say so. */
+/* RFC 5227 §2.4: the stack announces its address, at most once in ten seconds. */
 static void claimed_address_is_defended(void **state)
 {
     (void)state;
@@ -987,7 +987,7 @@ static void dhcp_asks_over_a_narrow_device(void **state)
     assert_int_equal(payload_bytes, 8 + DHCP_OUTPUT_BYTES_MAX);
 }
 
-/* Drops a DHCP client's packet: it is for servers, and an answer would go to nobody. */
+/* Drops a DHCP client's packet from 0.0.0.0: a reply to this address would reach nobody. */
 static void datagrams_from_nowhere_are_dropped(void **state)
 {
     (void)state;
@@ -1015,30 +1015,30 @@ int main(void)
         TEST(unfinished_datagrams_are_bounded_in_number_and_time),
         TEST(echo_of_any_size_comes_back_whole),
         TEST(flood_of_fragments_is_dropped_before_it_is_copied),
-        TEST(what_is_given_up_is_quoted),
+        TEST(expired_datagram_is_quoted),
         cmocka_unit_test_setup_teardown(error_fits_a_narrow_device, begin_over_a_narrow_device, end),
         TEST(echo_keeps_its_type_of_service),
         TEST(echo_to_everyone_is_not_answered),
         TEST(longest_prefix_wins),
         TEST(address_without_neighbours_uses_its_gateway),
-        TEST(gateway_is_asked_before_anyone_wants_it),
+        TEST(gateway_is_asked_for_before_it_is_needed),
         TEST(packets_wait_for_the_answer),
         TEST(neighbour_is_asked_three_times_and_given_up),
         TEST(gateway_is_kept_fresh),
-        TEST(unused_neighbour_that_moves_is_followed_at_once),
+        TEST(new_mac_of_an_unused_neighbour_is_taken_at_once),
         TEST(neighbour_in_use_that_seems_to_move_is_asked_at_its_old_address),
         TEST(neighbour_that_has_moved_is_found_in_a_second),
-        cmocka_unit_test_setup_teardown(wrong_gateway_mac_is_mended_when_nothing_comes_back, begin_with_gateway_mac,
+        cmocka_unit_test_setup_teardown(wrong_gateway_mac_is_replaced_if_nothing_comes_back, begin_with_gateway_mac,
                                         end),
         cmocka_unit_test_setup_teardown(right_gateway_mac_stays, begin_with_gateway_mac, end),
         TEST(neighbour_that_moves_without_a_link_is_found),
         TEST(neighbour_that_answers_no_arp_on_a_new_link_is_used_on),
         TEST(requests_are_answered),
-        TEST(strangers_do_not_push_out_the_gateway),
-        TEST(questions_do_not_push_out_the_gateway),
+        TEST(strangers_do_not_evict_the_gateway),
+        TEST(requests_do_not_evict_the_gateway),
         TEST(strangers_are_answered_without_arp),
-        TEST(strangers_do_not_push_out_a_server),
-        TEST(server_gets_in_whatever_strangers_do),
+        TEST(strangers_do_not_evict_a_server),
+        TEST(server_gets_an_entry_in_a_table_full_of_strangers),
         TEST(waiting_for_arp_makes_no_segments),
         TEST(claimed_address_is_defended),
         TEST(malformed_arp_is_dropped),

@@ -1,4 +1,4 @@
-/* The kernel's own <string.h> against the C library's, every length and alignment that takes another way. */
+/* The kernel's own <string.h> against the C library's, for each length and alignment that takes another branch. */
 #define memcpy        kernel_memcpy
 #define memmove       kernel_memmove
 #define memset        kernel_memset
@@ -32,7 +32,7 @@
 
 #include <cmocka.h>
 
-/* Declares glibc's, under their own names; the header's prototypes went to the kernel's above. */
+/* Declares glibc's functions under their own names. The header's prototypes are those of the kernel's functions. */
 extern int memcmp(const void *, const void *, size_t);
 extern void *memmove(void *, const void *, size_t);
 

@@ -1,4 +1,4 @@
-/* The log ring and its sinks. Each test begins with whatever the one before left in the ring. */
+/* The log ring and its sinks. Each test begins with the lines that the test before left in the ring. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@
 /* Two sinks for the whole program: one takes everything, one takes what a test allows. */
 static char eager[1 << 20], slow[1 << 20];
 static size_t eager_bytes, slow_bytes, slow_step, slow_calls;
-static size_t slow_room; /* bytes that it takes in all before it takes nothing */
+static size_t slow_room; /* bytes that the slow sink takes in all before it stalls */
 
 static size_t eager_sink(const char *text, size_t bytes)
 {
@@ -90,7 +90,7 @@ static void log_deferred_writes_nothing_until_drained(void **state)
     while (log_drain()) {
         calls++;
     }
-    assert_int_equal(calls, (15 + 11 + 2) / 3 - 1); /* the last call leaves nothing and says so */
+    assert_int_equal(calls, (15 + 11 + 2) / 3 - 1); /* the last call returns false, because nothing is left */
     assert_int_equal(slow_bytes, eager_bytes);
     assert_memory_equal(slow, eager, eager_bytes);
 }
@@ -117,7 +117,7 @@ static void log_sink_that_is_overtaken_loses_whole_lines(void **state)
     assert_int_equal(slow_bytes, lines * 25); /* none is torn */
 }
 
-static void log_flush_gives_up_on_a_sink_that_takes_nothing(void **state)
+static void log_flush_gives_up_on_a_stalled_sink(void **state)
 {
     (void)state;
     slow_step = 0;
@@ -187,7 +187,7 @@ static void log_tail_holds_the_newest_whole_lines(void **state)
     assert_int_equal(log_tail_position(20, &end), end);
 }
 
-static void log_sink_that_comes_late_gets_what_was(void **state)
+static void log_sink_added_late_gets_the_lines_in_the_ring(void **state)
 {
     (void)state;
     log_line("before");
@@ -202,7 +202,7 @@ static void log_sink_that_comes_late_gets_what_was(void **state)
     assert_int_equal(eager_bytes, at);
 }
 
-static void log_read_goes_on_where_it_was(void **state)
+static void log_read_continues_at_its_position(void **state)
 {
     (void)state;
     char line[LOG_LINE_BYTES_MAX];
@@ -218,7 +218,7 @@ static void log_read_goes_on_where_it_was(void **state)
     assert_int_equal(log_read(&position, line), 0);
 }
 
-static void log_read_passes_over_what_is_forgotten(void **state)
+static void log_read_skips_overwritten_lines(void **state)
 {
     (void)state;
     char line[LOG_LINE_BYTES_MAX];
@@ -237,7 +237,7 @@ static void log_read_passes_over_what_is_forgotten(void **state)
     assert_true(lines > 900 && lines < 3000);
     assert_memory_equal(line + 15, "2999 is", 7);
     assert_int_equal(position - before, 3000 * strlen("[    0.000000] 0000 is the number of this line of the log\n"));
-    position += 1000; /* from another run, say: begins with the oldest again */
+    position += 1000; /* a position of another run: begins with the oldest line again */
     assert_true(log_read(&position, line) != 0);
 }
 
@@ -249,14 +249,14 @@ int main(void)
         cmocka_unit_test_setup(log_line_too_long_is_cut, begin),
         cmocka_unit_test_setup(log_deferred_writes_nothing_until_drained, begin),
         cmocka_unit_test_setup(log_sink_that_is_overtaken_loses_whole_lines, begin),
-        cmocka_unit_test_setup(log_flush_gives_up_on_a_sink_that_takes_nothing, begin),
+        cmocka_unit_test_setup(log_flush_gives_up_on_a_stalled_sink, begin),
         cmocka_unit_test_setup(log_flush_ends_a_line_that_was_torn, begin),
         cmocka_unit_test_setup(log_overtaken_sink_ends_its_line, begin),
         cmocka_unit_test_setup(log_flush_waits_less_for_a_sink_that_has_stalled, begin),
         cmocka_unit_test_setup(log_tail_holds_the_newest_whole_lines, begin),
-        cmocka_unit_test_setup(log_sink_that_comes_late_gets_what_was, begin),
-        cmocka_unit_test_setup(log_read_goes_on_where_it_was, begin),
-        cmocka_unit_test_setup(log_read_passes_over_what_is_forgotten, begin),
+        cmocka_unit_test_setup(log_sink_added_late_gets_the_lines_in_the_ring, begin),
+        cmocka_unit_test_setup(log_read_continues_at_its_position, begin),
+        cmocka_unit_test_setup(log_read_skips_overwritten_lines, begin),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

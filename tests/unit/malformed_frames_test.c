@@ -1,10 +1,10 @@
-/* Frames that past small stacks fell over, one a row: what is bent, which counter must tell the reason, how many frames
- * may answer. After each row the buffers are back and a ping, a datagram and a SYN are served as ever. Frames are of
+/* Frames that crashed small stacks in the past. A row names the changed bytes, the counter of the reason, and the
+ * number of reply frames. After each row all buffers are back, and a ping, a datagram and a SYN are served. Frames have
  * their exact length, and AddressSanitizer guards the byte behind.
  *
  * Families: Ripple20 (CVE-2020-11896), AMNESIA:33 (CVE-2020-13988, 17437), FreeRTOS+TCP (CVE-2018-16523, 16601, 16603),
- * URGENT/11 (CVE-2019-12256); numbers from memory. Fragments: ipv4_test.c. Options of every length, and every byte of
- * every kind bent: net_malformed_test.c. Such segments in an open connection: tests/wire. */
+ * URGENT/11 (CVE-2019-12256). Fragments: ipv4_test.c. Options of every length, and changes of every byte of every kind
+ * of packet: net_malformed_test.c. Such segments in an open connection: tests/wire. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -29,7 +29,7 @@ static struct netdev_memory device;
 static struct net_stack *stack;
 static uint64_t now_ns;
 
-/* ---- Valid frames, to be bent ---- */
+/* ---- Valid frames, which the rows change ---- */
 
 enum base { ECHO, OPTIONS, ERROR, DATAGRAM, SYN, ARP };
 enum { IP = 14, L4 = 34, OPTIONS_L4 = 74, QUOTE = L4 + 8, FRAME_BYTES = 128 };
@@ -60,7 +60,7 @@ static uint32_t base_frame(enum base base, uint8_t *frame)
         memset(frame + L4, 1, 40);
         frame[OPTIONS_L4] = 8;
         return ipv4_begin(frame, 60, 1, 8 + 16);
-    case ERROR: /* port unreachable, about a segment of ours that there never was */
+    case ERROR: /* port unreachable, about a segment that the stack never sent */
         frame[L4] = 3;
         frame[L4 + 1] = 3;
         frame[QUOTE] = 0x45;
@@ -90,7 +90,7 @@ static uint32_t base_frame(enum base base, uint8_t *frame)
     return 0;
 }
 
-/* Makes the checksums right, as far as the bent headers still say where they stand. */
+/* Makes the checksums right, if the changed headers still lead to them. */
 static void checksums_fix(uint8_t *frame, uint32_t bytes)
 {
     uint8_t *ip = frame + IP;
@@ -124,10 +124,10 @@ struct row {
         uint8_t count;
         uint8_t bytes[6];
     } bends[3];
-    uint8_t cut;          /* the frame ends here; 0: where it should */
+    uint8_t cut;          /* the frame ends here; 0: at its right end */
     uint8_t padding;      /* bytes behind it */
     bool wrong_checksum;  /* the transport's */
-    bool own_ip_checksum; /* the bent packet has its own IP checksum */
+    bool own_ip_checksum; /* the changes include the IP checksum */
     const char *counter;
     uint8_t answers;
 };
@@ -342,12 +342,12 @@ static uint64_t counter(const char *wanted)
     return 0;
 }
 
-/* Gives a frame to the stack; the frames it sends. */
+/* Gives a frame to the stack. Returns the number of frames that the stack sends. */
 static uint32_t give(const uint8_t *frame, uint32_t bytes)
 {
     static uint8_t out[NETDEV_FRAME_BYTES_MAX];
     uint32_t count = 0;
-    now_ns += S; /* so that no limit on answers bites */
+    now_ns += S; /* so that no rate limit drops an answer */
     stack->datagram_ready = false;
     assert_true(netdev_memory_feed(&device, frame, bytes, false));
     net_input(stack, now_ns);

@@ -38,8 +38,8 @@ static uint32_t count_walked(uint32_t end)
     return count;
 }
 
-/* Checks keys at a cell's edge: the first digit lifts the key to just below one, the others add the roundings' 1 each,
- * or an edge's distance. */
+/* Checks keys at a cell's edge. The first digit raises the key to just below an edge. Each other digit adds the
+ * rounding error 1, or the distance between two edges. */
 static void hash_finds_equal_residues_across_an_edge(void **state)
 {
     (void)state;

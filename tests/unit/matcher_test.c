@@ -23,37 +23,37 @@ static struct matcher *matcher_of(uint32_t n, const char *first, const char *sec
     return matcher;
 }
 
-struct told {
+struct found {
     uint64_t end;
     uint32_t count;
     char text[100];
 };
 
-static int told_compare(const void *a, const void *b)
+static int found_compare(const void *a, const void *b)
 {
-    const struct told *x = a, *y = b;
+    const struct found *x = a, *y = b;
     return x->end != y->end ? (x->end < y->end ? -1 : 1) : (x->count < y->count) - (x->count > y->count);
 }
 
-/* Plays one burst and returns its answers, "digits@end" each, separated by blanks. They come in no order; here they
- * stand in order of their ends, the longest first. */
+/* Plays one burst and returns its answers, "digits@end" each, separated by blanks. The matcher returns answers in any
+ * order; here they are sorted by their ends, the longest first. */
 static const char *answers_of(struct matcher *matcher, const char *burst)
 {
     static char text[8192];
     struct matcher_answer answer;
-    struct told told[64];
+    struct found found[64];
     size_t used = 0, count = 0;
     text[0] = 0;
     matcher_begin(matcher, (const uint8_t *)burst, strlen(burst));
     while (matcher_take(matcher, &answer)) {
         assert_in_range(count, 0, 63);
-        told[count] = (struct told){ .end = answer.end, .count = answer.count };
-        snprintf(told[count++].text, sizeof told[0].text, "%.*s@%llu", (int)answer.count, (const char *)answer.digits,
+        found[count] = (struct found){ .end = answer.end, .count = answer.count };
+        snprintf(found[count++].text, sizeof found[0].text, "%.*s@%llu", (int)answer.count, (const char *)answer.digits,
                  (unsigned long long)answer.end);
     }
-    qsort(told, count, sizeof told[0], told_compare);
+    qsort(found, count, sizeof found[0], found_compare);
     for (size_t i = 0; i < count; i++)
-        used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", used > 0 ? " " : "", told[i].text);
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", used > 0 ? " " : "", found[i].text);
     while (matcher_prepare(matcher))
         continue;
     return text;
@@ -66,15 +66,15 @@ static void matcher_finds_the_examples_of_the_rules(void **state)
     assert_string_equal(answers_of(matcher_of(6, "823", "108"), "123456789987654321"), "12345@5 3456@6 9876@13 432@17");
 }
 
-static void matcher_answers_once_what_both_constants_divide(void **state)
+static void matcher_answers_once_if_both_constants_divide(void **state)
 {
     (void)state;
     assert_string_equal(answers_of(matcher_of(3, "2", "3"), "126"), "12@2 2@2 126@3 26@3 6@3");
 }
 
 /* Plays a multiple of p, 3 p and 8 p. Its last digit alone does not decide about 8 p. The number comes in one burst or
- * in two, so its start is in the last burst, or before it. */
-static void matcher_answers_once_what_three_looks_find(void **state)
+ * in two, so its start is in the last burst, or before that burst. */
+static void matcher_answers_once_if_three_probes_find_it(void **state)
 {
     (void)state;
     static const char *const number = "2480551282353889923388157041790079467388214018872", *const seven =
@@ -163,7 +163,7 @@ static void matcher_early_answer_comes_before_its_digits_and_once(void **state)
         }
     }
     assert_true(early);
-    /* Its digits come: not again; and a 0 behind them: that is another answer. */
+    /* The answer's digits come, and it is not returned again. A 0 behind them makes another answer. */
     assert_string_equal(answers_of(matcher, answer_text + sent), "");
     char tail[80];
     snprintf(tail, sizeof tail, "%s0@%zu", answer_text, count + 1);
@@ -172,7 +172,7 @@ static void matcher_early_answer_comes_before_its_digits_and_once(void **state)
     assert_int_equal(matcher_stats(matcher)->early_wrong, 0);
 }
 
-static void matcher_early_promise_is_counted_wrong_if_other_digits_come(void **state)
+static void matcher_early_answer_is_counted_wrong_if_other_digits_come(void **state)
 {
     (void)state;
     struct matcher_config config = { .n_digits_max = 64,
@@ -234,7 +234,7 @@ static void matcher_early_answer_hides_no_other_of_the_same_place(void **state)
             }
             matcher_check_state(matcher);
         }
-        assert_int_equal(wrong, 1); /* the one that does not come */
+        assert_int_equal(wrong, 1); /* the answer whose digits do not come */
         matcher_begin(matcher, (const uint8_t *)sevens, strlen(sevens));
         while (matcher_take(matcher, &answer))
             given += answer.count == 153 && memcmp(answer.digits, number, 153) == 0;
@@ -245,7 +245,8 @@ static void matcher_early_answer_hides_no_other_of_the_same_place(void **state)
     }
 }
 
-/* Plays d and zeros: 8 d M3 is d, thirteen or fourteen zeros, and more. That is no chance, but the structure of M3. */
+/* Plays d and zeros: 8 d M3 is d, thirteen or fourteen zeros, and more digits. The zeros come from the structure of M3,
+ * not by chance. */
 static void matcher_gives_no_early_answer_after_a_run_of_zeros(void **state)
 {
     (void)state;
@@ -309,7 +310,7 @@ static void play_copies(enum matcher_simd simd, size_t copies, size_t ahead,
     }
 }
 
-/* Plays a window and a burst full of answers: more candidates than the filter lists, so the hash takes over. */
+/* Plays a window and a burst full of answers. There are more candidates than the filter lists, so the hash is used. */
 static void matcher_gives_each_answer_once_when_the_filter_overflows(void **state)
 {
     static uint8_t expected[COPIES_MAX * COPY_DIGITS + 2 * COPY_DIGITS][257], given[ARRAY_COUNT(expected)][257];
@@ -430,8 +431,9 @@ static void matcher_auto_takes_a_variant_it_has_timed(void **state)
 static uint32_t beats;
 static void beat(void) { beats++; }
 
-/* Counts beats: an interpreting host needs seconds for each modulus, which the watchdog must not take for a hang. */
-static void matcher_init_beats_after_each_modulus(void **state)
+/* Counts the calls for the watchdog. On a host that interprets code each modulus takes seconds, which must not count as
+ * a hang. */
+static void matcher_init_reports_progress_after_each_modulus(void **state)
 {
     (void)state;
     struct matcher_config config = { .n_digits_max = 256, .modulus_count = 4, .beat = beat };
@@ -456,7 +458,7 @@ static void matcher_refuses_n_and_constants_out_of_range(void **state)
     config.modulus_count = MATCHER_MODULUS_COUNT_MAX + 1;
     assert_non_null(matcher_init(&matcher, &config));
     config.modulus_count = 1;
-    /* 2^512 and beyond, and what is no number. */
+    /* 2^512 and more, and texts that are no numbers. */
     static const char *const bad[] = {
         "",
         "0",
@@ -483,7 +485,7 @@ static void matcher_warm_rehearses_an_answer_and_puts_the_state_back(void **stat
 {
     (void)state;
     static struct matcher before;
-    /* The second one is hashed: its table must stay. */
+    /* The second constant is hashed: its table must stay. */
     struct matcher *m = matcher_of(256, "104648257118348370704723119", "823");
     answers_of(m, "2718281828459045235360287471352662497757");
     memcpy(&before, m, sizeof before);
@@ -503,7 +505,7 @@ static void matcher_warm_rehearses_an_answer_and_puts_the_state_back(void **stat
     matcher_check_state(m);
 }
 
-static void matcher_asserts_what_the_caller_owes(void **state)
+static void matcher_asserts_its_preconditions(void **state)
 {
     (void)state;
     static uint8_t many[MATCHER_BURST_DIGITS_MAX + 1];
@@ -540,7 +542,7 @@ static void make_bursts(char burst[ADD_BURSTS][400])
 }
 
 /* Plays the bursts with `before` moduli from the start and the rest added before burst ADD_AT. */
-static void play_adding(enum matcher_simd simd, uint32_t before, char told[ADD_BURSTS][8192])
+static void play_adding(enum matcher_simd simd, uint32_t before, char found[ADD_BURSTS][8192])
 {
     static const char *const moduli[] = { "823", "104648257118348370704723119", "20220217214410" };
     char burst[ADD_BURSTS][400];
@@ -559,12 +561,12 @@ static void play_adding(enum matcher_simd simd, uint32_t before, char told[ADD_B
             assert_int_equal(matcher_stats(matcher)->moduli, added + 1);
             assert_int_equal(matcher_stats(matcher)->moduli_pending, 0);
         }
-        strcpy(told[i], answers_of(matcher, burst[i]));
+        strcpy(found[i], answers_of(matcher, burst[i]));
         matcher_check_state(matcher);
     }
 }
 
-static void matcher_added_modulus_finds_what_it_finds_from_the_start(void **state)
+static void matcher_added_modulus_finds_the_same_as_from_the_start(void **state)
 {
     (void)state;
     static char all[ADD_BURSTS][8192], added[ADD_BURSTS][8192];
@@ -580,7 +582,8 @@ static void matcher_added_modulus_finds_what_it_finds_from_the_start(void **stat
     }
 }
 
-/* Bursts that come while the tables are made are searched as before, and the making goes on behind them. */
+/* Plays bursts while the new modulus' tables are computed. They are searched as before, and the work goes on after
+ * them. */
 static void matcher_added_modulus_waits_for_bursts(void **state)
 {
     (void)state;
@@ -632,14 +635,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(matcher_finds_the_examples_of_the_rules),
-        cmocka_unit_test(matcher_answers_once_what_both_constants_divide),
-        cmocka_unit_test(matcher_answers_once_what_three_looks_find),
+        cmocka_unit_test(matcher_answers_once_if_both_constants_divide),
+        cmocka_unit_test(matcher_answers_once_if_three_probes_find_it),
         cmocka_unit_test(matcher_answers_of_one_are_all_substrings),
         cmocka_unit_test(matcher_answer_spans_many_bursts_and_grows_by_zeros),
         cmocka_unit_test(matcher_powers_of_two_and_five_are_decided_by_the_last_digits),
         cmocka_unit_test(matcher_restart_lets_no_answer_span_the_gap),
         cmocka_unit_test(matcher_early_answer_comes_before_its_digits_and_once),
-        cmocka_unit_test(matcher_early_promise_is_counted_wrong_if_other_digits_come),
+        cmocka_unit_test(matcher_early_answer_is_counted_wrong_if_other_digits_come),
         cmocka_unit_test(matcher_early_answer_hides_no_other_of_the_same_place),
         cmocka_unit_test(matcher_gives_no_early_answer_after_a_run_of_zeros),
         cmocka_unit_test(matcher_long_search_returns_in_between),
@@ -647,13 +650,13 @@ int main(void)
         cmocka_unit_test(matcher_state_holds_after_many_digits),
         cmocka_unit_test(matcher_variants_agree_on_copies_of_the_moduli),
         cmocka_unit_test(matcher_auto_takes_a_variant_it_has_timed),
-        cmocka_unit_test(matcher_init_beats_after_each_modulus),
-        cmocka_unit_test(matcher_added_modulus_finds_what_it_finds_from_the_start),
+        cmocka_unit_test(matcher_init_reports_progress_after_each_modulus),
+        cmocka_unit_test(matcher_added_modulus_finds_the_same_as_from_the_start),
         cmocka_unit_test(matcher_added_modulus_waits_for_bursts),
         cmocka_unit_test(matcher_add_refuses_and_repeats),
         cmocka_unit_test(matcher_refuses_n_and_constants_out_of_range),
         cmocka_unit_test(matcher_warm_rehearses_an_answer_and_puts_the_state_back),
-        cmocka_unit_test(matcher_asserts_what_the_caller_owes),
+        cmocka_unit_test(matcher_asserts_its_preconditions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

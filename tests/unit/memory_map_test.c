@@ -39,7 +39,7 @@ static void map_of_a_pc_is_its_ram(void **state)
     assert_int_equal(memory_map_bytes(&map), 0x9f000 + 0x7ee0000 + 0x40000000);
 }
 
-static void map_where_regions_overlap_what_is_not_ram_wins(void **state)
+static void map_where_regions_overlap_reserved_memory_wins(void **state)
 {
     (void)state;
     BUILD_FROM({ 0x3000, 0x1000, REGION_ACPI_NVS }, { 0x1000, 0x9000, REGION_RAM }, { 0x8800, 0x10, REGION_BAD });
@@ -57,7 +57,7 @@ static void map_joins_neighbours_in_any_order(void **state)
     assert_range(0, 0x1000, 0x6000);
 }
 
-static void map_drops_what_is_no_whole_page(void **state)
+static void map_drops_partial_pages(void **state)
 {
     (void)state;
     BUILD_FROM({ 0x1001, 0x1ffe, REGION_RAM }, { 0x10800, 0x1800, REGION_RAM });
@@ -75,7 +75,7 @@ static void map_at_the_end_of_the_address_space_does_not_wrap(void **state)
     assert_range(1, UINT64_MAX - 0x1fff, UINT64_MAX - 0xfff);
 }
 
-static void map_that_is_too_long_loses_the_highest_and_says_so(void **state)
+static void map_that_is_too_long_loses_the_highest_and_is_marked(void **state)
 {
     (void)state;
     BUILD_FROM({ 0, UINT64_C(1) << 40, REGION_RAM });
@@ -91,7 +91,7 @@ static void map_that_is_too_long_loses_the_highest_and_says_so(void **state)
 
 enum { MODEL_PAGES = 64 };
 
-static void map_of_random_regions_is_as_a_table_of_pages_says(void **state)
+static void map_of_random_regions_equals_a_table_of_pages(void **state)
 {
     (void)state;
     const char *given = getenv("SEED");
@@ -107,7 +107,8 @@ static void map_of_random_regions_is_as_a_table_of_pages_says(void **state)
             regions[i].bytes = 1 + (uint64_t)rand() % (MODEL_PAGES * 4096 - regions[i].base);
             regions[i].type = rand() % 3 ? REGION_RAM : REGION_RESERVED;
         }
-        for (int pass = 0; pass < 2; pass++) { /* first what is RAM as a whole page, then what is not at all */
+        for (int pass = 0; pass < 2;
+             pass++) { /* first whole pages of RAM, then all pages that another region touches */
             for (size_t i = 0; i < count; i++) {
                 for (uint64_t page = 0; page < MODEL_PAGES; page++) {
                     uint64_t begin = page * 4096, end = begin + 4096, region_end = regions[i].base + regions[i].bytes;
@@ -138,12 +139,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(map_of_a_pc_is_its_ram),
-        cmocka_unit_test(map_where_regions_overlap_what_is_not_ram_wins),
+        cmocka_unit_test(map_where_regions_overlap_reserved_memory_wins),
         cmocka_unit_test(map_joins_neighbours_in_any_order),
-        cmocka_unit_test(map_drops_what_is_no_whole_page),
+        cmocka_unit_test(map_drops_partial_pages),
         cmocka_unit_test(map_at_the_end_of_the_address_space_does_not_wrap),
-        cmocka_unit_test(map_that_is_too_long_loses_the_highest_and_says_so),
-        cmocka_unit_test(map_of_random_regions_is_as_a_table_of_pages_says),
+        cmocka_unit_test(map_that_is_too_long_loses_the_highest_and_is_marked),
+        cmocka_unit_test(map_of_random_regions_equals_a_table_of_pages),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

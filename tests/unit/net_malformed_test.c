@@ -1,5 +1,5 @@
-/* Inputs that past small stacks fell over: no crash, no forbidden reply, nothing leaked, and a valid exchange still
- * works afterwards. Under ASan and UBSan every out-of-bounds byte is a failure. */
+/* Inputs that crashed small stacks in the past: no crash, no forbidden reply, no leak, and a valid exchange still works
+ * afterwards. Under ASan and UBSan every out-of-bounds byte is a failure. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -52,11 +52,12 @@ static int end(void **state)
     return 0;
 }
 
-/* The open connection's; what the listener answers is seen as well, and would overwrite the peer's own notes. */
+/* The port and ISS of the open connection. The peer also sees the listener's answers, which overwrite the peer's own
+ * copies. */
 static uint16_t open_port;
 static uint32_t open_iss;
 
-/* ---- Making packets right again after they were bent ---- */
+/* ---- Checksums of changed packets ---- */
 
 static void fix_checksums(uint8_t *packet, uint32_t bytes)
 {
@@ -229,7 +230,7 @@ static void every_byte_bent_every_way(void **state)
                 memcpy(bent, good, bytes);
                 bent[at] = v < ARRAY_COUNT(values) ? values[v]
                                                    : (uint8_t)(good[at] + (v == ARRAY_COUNT(values) ? 1 : -1));
-                give(bent, bytes); /* with checksums that tell */
+                give(bent, bytes); /* with the old checksums */
                 fix_checksums(bent, bytes);
                 give(bent, bytes); /* and with right ones */
                 drain();
@@ -250,7 +251,7 @@ static void truncated_at_every_length(void **state)
             bytes = valid_packet(kind, good);
             give(good, length); /* the frame is short */
             memcpy(cut, good, length);
-            if (length >= 20) { /* and says so */
+            if (length >= 20) { /* and its total length says so */
                 store_be16(cut + 2, (uint16_t)length);
                 fix_checksums(cut, length);
                 give(cut, length);

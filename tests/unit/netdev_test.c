@@ -100,7 +100,7 @@ static void misuse_is_caught(void **state)
     expect_assert_failure(a.device.ops->tx_publish(&a.device, buffer, 60, 0, 0)); /* not held */
 }
 
-static void full_ring_says_so(void **state)
+static void full_ring_is_reported(void **state)
 {
     (void)state;
     struct tx_buffer *buffer = a.device.ops->tx_acquire(&a.device);
@@ -148,7 +148,7 @@ static void faults_of_zero_change_nothing(void **state)
     assert_int_equal(swaps, 0);
 }
 
-static void faults_happen_about_as_often_as_asked(void **state)
+static void faults_happen_about_as_often_as_configured(void **state)
 {
     (void)state;
     static uint32_t seen[10000];
@@ -233,9 +233,9 @@ int main(void)
         cmocka_unit_test_setup(memory_carries_frames_in_order, set_up),
         cmocka_unit_test_setup(frames_come_back_in_any_order, set_up),
         cmocka_unit_test_setup(misuse_is_caught, set_up),
-        cmocka_unit_test_setup(full_ring_says_so, set_up),
+        cmocka_unit_test_setup(full_ring_is_reported, set_up),
         cmocka_unit_test_setup(faults_of_zero_change_nothing, set_up),
-        cmocka_unit_test_setup(faults_happen_about_as_often_as_asked, set_up),
+        cmocka_unit_test_setup(faults_happen_about_as_often_as_configured, set_up),
         cmocka_unit_test_setup(same_seed_same_faults, set_up),
         cmocka_unit_test_setup(sent_frames_are_lost_too, set_up),
         cmocka_unit_test_setup(capture_file_has_both_directions, set_up),

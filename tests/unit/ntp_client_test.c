@@ -1,4 +1,4 @@
-/* app/time/client.c over a transport that the test plays: when it asks, and what it believes. */
+/* app/time/client.c over a fake transport: the times of its requests, and the replies that it accepts. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -36,8 +36,8 @@ static void start_with_key(uint64_t key)
 
 static void start(void) { start_with_key(1); }
 
-/* Lets the client ask, and returns the question. */
-static struct ntp_packet question(void)
+/* Lets the client send a request, and returns the request. */
+static struct ntp_packet request(void)
 {
     struct ntp_packet p = { 0 };
     fake.datagram_count = 0;
@@ -89,15 +89,15 @@ static void deliver(const struct ntp_packet *p)
 /* Plays one whole exchange. */
 static void exchange(void)
 {
-    struct ntp_packet asked = question(), p = answer_to(&asked);
+    struct ntp_packet asked = request(), p = answer_to(&asked);
     deliver(&p);
 }
 
-static void question_tells_nothing_but_its_kind(void **state)
+static void request_reveals_nothing_except_its_mode(void **state)
 {
     (void)state;
     start();
-    struct ntp_packet p = question();
+    struct ntp_packet p = request();
     assert_int_equal(p.version, 4);
     assert_int_equal(p.mode, NTP_MODE_CLIENT);
     assert_int_equal(p.leap | p.stratum | p.poll | p.precision, 0);
@@ -106,9 +106,9 @@ static void question_tells_nothing_but_its_kind(void **state)
     assert_in_range(fake.datagrams[0].from_port, 49152, 65535);
     uint16_t port = ntp_client_port();
     uint64_t first = p.transmit;
-    assert_true(question().transmit != first);
+    assert_true(request().transmit != first);
     start_with_key(9);
-    assert_true(ntp_client_port() != port && question().transmit != first);
+    assert_true(ntp_client_port() != port && request().transmit != first);
 }
 
 static void four_exchanges_in_six_seconds_set_the_clock(void **state)
@@ -137,7 +137,7 @@ static void reply_without_our_origin_is_dropped(void **state)
 {
     (void)state;
     start();
-    struct ntp_packet asked = question(), p = answer_to(&asked);
+    struct ntp_packet asked = request(), p = answer_to(&asked);
     p.origin++;
     deliver(&p);
     p.origin = 0;
@@ -155,7 +155,7 @@ static void reply_from_another_address_or_port_is_dropped(void **state)
 {
     (void)state;
     start();
-    struct ntp_packet asked = question(), p = answer_to(&asked);
+    struct ntp_packet asked = request(), p = answer_to(&asked);
     deliver_from(PEER + 1, PEER_PORT, &p, NTP_PACKET_BYTES);
     deliver_from(PEER, PEER_PORT + 1, &p, NTP_PACKET_BYTES);
     assert_int_equal(ntp_client_counters.drop_stranger, 2);
@@ -170,12 +170,12 @@ static void reply_from_another_address_or_port_is_dropped(void **state)
     assert_int_equal(ntp_client_counters.replies, 0);
 }
 
-static void unsynchronised_server_is_not_believed(void **state)
+static void unsynchronised_server_is_ignored(void **state)
 {
     (void)state;
     start();
     for (int i = 0; i < 12; i++) {
-        struct ntp_packet asked = question(), p = answer_to(&asked);
+        struct ntp_packet asked = request(), p = answer_to(&asked);
         if (i % 3 == 0)
             p.leap = NTP_LEAP_UNKNOWN;
         else if (i % 3 == 1)
@@ -188,12 +188,12 @@ static void unsynchronised_server_is_not_believed(void **state)
     assert_int_equal(reference.stratum, NTP_STRATUM_UNSYNCHRONISED);
 }
 
-static void stamps_without_sense_are_dropped(void **state)
+static void impossible_stamps_are_dropped(void **state)
 {
     (void)state;
     start();
     for (int i = 0; i < 9; i++) {
-        struct ntp_packet asked = question(), p = answer_to(&asked);
+        struct ntp_packet asked = request(), p = answer_to(&asked);
         if (i % 3 == 0)
             p.transmit = 0;
         else if (i % 3 == 1)
@@ -211,7 +211,7 @@ static void kiss_rate_doubles_the_pause_up_to_1024_seconds(void **state)
     (void)state;
     start();
     for (int64_t pause_ns = 32 * S; pause_ns <= 4096 * S; pause_ns *= 2) {
-        struct ntp_packet asked = question(), p = answer_to(&asked);
+        struct ntp_packet asked = request(), p = answer_to(&asked);
         uint64_t asked_ns = now_ns;
         p.stratum = 0;
         p.leap = NTP_LEAP_UNKNOWN;
@@ -221,11 +221,11 @@ static void kiss_rate_doubles_the_pause_up_to_1024_seconds(void **state)
     }
 }
 
-static void kiss_deny_ends_the_questions_if_it_is_genuine(void **state)
+static void genuine_kiss_deny_ends_the_requests(void **state)
 {
     (void)state;
     start();
-    struct ntp_packet asked = question(), p = answer_to(&asked);
+    struct ntp_packet asked = request(), p = answer_to(&asked);
     p.stratum = 0;
     p.reference_id = NTP_KISS_DENY;
     p.origin ^= 1;
@@ -244,15 +244,15 @@ static void silent_server_is_asked_quickly_eight_times_only(void **state)
     (void)state;
     start();
     for (int i = 0; i < 9; i++)
-        question();
+        request();
     uint64_t before_ns = now_ns;
-    question();
+    request();
     assert_int_equal(now_ns - before_ns, 16 * S);
     assert_int_equal(ntp_client_counters.unanswered, 9);
     assert_int_equal(reference.stratum, NTP_STRATUM_UNSYNCHRONISED);
 }
 
-static void question_that_cannot_be_sent_is_tried_again_soon(void **state)
+static void request_that_cannot_be_sent_is_tried_again_soon(void **state)
 {
     (void)state;
     start();
@@ -279,16 +279,16 @@ static void without_a_port_there_is_no_client(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(question_tells_nothing_but_its_kind),
+        cmocka_unit_test(request_reveals_nothing_except_its_mode),
         cmocka_unit_test(four_exchanges_in_six_seconds_set_the_clock),
         cmocka_unit_test(reply_without_our_origin_is_dropped),
         cmocka_unit_test(reply_from_another_address_or_port_is_dropped),
-        cmocka_unit_test(unsynchronised_server_is_not_believed),
-        cmocka_unit_test(stamps_without_sense_are_dropped),
+        cmocka_unit_test(unsynchronised_server_is_ignored),
+        cmocka_unit_test(impossible_stamps_are_dropped),
         cmocka_unit_test(kiss_rate_doubles_the_pause_up_to_1024_seconds),
-        cmocka_unit_test(kiss_deny_ends_the_questions_if_it_is_genuine),
+        cmocka_unit_test(genuine_kiss_deny_ends_the_requests),
         cmocka_unit_test(silent_server_is_asked_quickly_eight_times_only),
-        cmocka_unit_test(question_that_cannot_be_sent_is_tried_again_soon),
+        cmocka_unit_test(request_that_cannot_be_sent_is_tried_again_soon),
         cmocka_unit_test(without_a_port_there_is_no_client),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

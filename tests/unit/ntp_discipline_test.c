@@ -31,7 +31,7 @@ static uint64_t machine_ns(void)
     return (uint64_t)(running_ns - running_ns / S * world.slow_ppb - running_ns % S * world.slow_ppb / S);
 }
 
-/* Returns our clock's error. */
+/* Returns the error of the clock under test. */
 static int64_t error_ns(void)
 {
     return ntp_clock_ns(&world.clock, machine_ns()) - (epoch_ns + world.server_ahead_ns + world.true_ns);
@@ -154,7 +154,7 @@ static void first_four_samples_set_the_clock_by_one_step(void **state)
     assert_in_range(llabs(error_ns()), 0, 10 * US);
 }
 
-/* Holds the bound that is asked for: 0.5 ms over ten minutes. The queues are those of a busy machine. */
+/* Checks the required bound: 0.5 ms over ten minutes. The queues are those of a busy machine. */
 static void clock_of_100_ppm_stays_within_half_a_millisecond(void **state)
 {
     (void)state;

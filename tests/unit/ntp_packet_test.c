@@ -89,7 +89,7 @@ static void stamp_converts_back_to_the_same_nanosecond(void **state)
     assert_true(ntp_stamp_ns(ntp_stamp(S - 1)) == S - 1);
 }
 
-static void unset_clock_says_leap_3_and_stratum_0(void **state)
+static void unset_clock_has_leap_3_and_stratum_0(void **state)
 {
     struct ntp_reference reference = ntp_reference_none();
     struct ntp_packet p = { 0 };
@@ -124,7 +124,7 @@ int main(void)
         cmocka_unit_test(dispersion_is_rounded_up_and_ends_at_the_field),
         cmocka_unit_test(stamp_of_1970_and_of_the_next_era),
         cmocka_unit_test(stamp_converts_back_to_the_same_nanosecond),
-        cmocka_unit_test(unset_clock_says_leap_3_and_stratum_0),
+        cmocka_unit_test(unset_clock_has_leap_3_and_stratum_0),
         cmocka_unit_test(dispersion_grows_by_phi_until_the_clock_counts_as_unset),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* app/time/server.c and rate_limit.c: who is answered, with what, and how often. */
+/* app/time/server.c and rate_limit.c: the requests that get a reply, the replies, and their rate. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -131,7 +131,7 @@ static void short_requests_and_port_0_are_ignored(void **state)
     assert_int_equal(ntp_server_counters.drop_source, 1);
 }
 
-static void unsynchronised_server_says_so(void **state)
+static void reply_of_an_unsynchronised_server_shows_it(void **state)
 {
     (void)state;
     start();
@@ -178,7 +178,7 @@ static void address_over_its_rate_gets_one_kiss_and_then_nothing(void **state)
     now_ns += S / RATE; /* one request has run out; the kiss was sent already */
     assert_true(ask(0x23) && answer().stratum == 2);
     assert_false(ask(0x23));
-    now_ns += S; /* quiet for long enough: all begins again */
+    now_ns += S; /* quiet for long enough: the limit begins again */
     for (int i = 0; i < BURST; i++)
         assert_true(ask(0x23) && answer().stratum == 2);
     assert_true(ask(0x23) && answer().reference_id == NTP_KISS_RATE);
@@ -217,7 +217,7 @@ int main(void)
         cmocka_unit_test(modes_other_than_3_are_ignored),
         cmocka_unit_test(version_1_without_a_mode_is_a_client_unless_it_asks_from_port_123),
         cmocka_unit_test(short_requests_and_port_0_are_ignored),
-        cmocka_unit_test(unsynchronised_server_says_so),
+        cmocka_unit_test(reply_of_an_unsynchronised_server_shows_it),
         cmocka_unit_test(private_sources_are_refused_on_request),
         cmocka_unit_test(address_over_its_rate_gets_one_kiss_and_then_nothing),
         cmocka_unit_test(flood_of_addresses_hardly_frees_a_limited_one),

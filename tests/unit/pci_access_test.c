@@ -1,4 +1,4 @@
-/* drivers/pci/access.c: the configuration space by ports and by memory, and which of them a machine has. */
+/* drivers/pci/access.c: the configuration space by ports and by memory, and the choice between both. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -93,7 +93,7 @@ static void fake_write(void *context, struct pci_address address, uint16_t offse
     struct fake_function *f = fake_find(address);
     if (!f)
         return;
-    /* The status register's bits are cleared by writing ones: a driver that writes back what it read would lose
+    /* The status register's bits are cleared by writing ones. A driver that writes back the value it read would clear
      * them. */
     if (offset == PCI_COMMAND_STATUS)
         assert_int_equal(value >> 16, 0);
@@ -142,7 +142,7 @@ static void functions_of_a_bus_are_found(void **state)
     assert_int_equal(list.count, 4); /* a bus is scanned once */
 }
 
-static void numbered_bridges_are_followed_and_left_alone(void **state)
+static void numbered_bridges_are_scanned_and_not_renumbered(void **state)
 {
     (void)state;
     int up = add_bridge(-1, 1, 1, 3), middle = add_bridge(up, 0, 2, 3), down = add_bridge(middle, 4, 3, 3);
@@ -157,7 +157,7 @@ static void numbered_bridges_are_followed_and_left_alone(void **state)
     assert_int_equal(list.bus_highest, 7);
 }
 
-/* Scans a tree that no firmware has touched: every function behind every bridge is reachable when the scan is over. */
+/* Scans a tree that no firmware has configured. Every function behind every bridge is reachable afterwards. */
 static void unnumbered_bridges_are_numbered_depth_first(void **state)
 {
     (void)state;
@@ -376,7 +376,7 @@ static void wait_for_reset(uint32_t us)
     put(&fake[0], PCI_BAR0 + 20, 0, 0xffffffff);
 }
 
-static void enabling_wakes_and_quietens(void **state)
+static void enabling_wakes_the_function_and_masks_interrupts(void **state)
 {
     (void)state;
     make_nic();
@@ -402,7 +402,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(functions_of_a_bus_are_found, set_up),
-        cmocka_unit_test_setup(numbered_bridges_are_followed_and_left_alone, set_up),
+        cmocka_unit_test_setup(numbered_bridges_are_scanned_and_not_renumbered, set_up),
         cmocka_unit_test_setup(unnumbered_bridges_are_numbered_depth_first, set_up),
         cmocka_unit_test_setup(a_new_number_is_above_all_that_firmware_gave, set_up),
         cmocka_unit_test_setup(bridges_that_lead_in_circles_end, set_up),
@@ -414,7 +414,7 @@ int main(void)
         cmocka_unit_test_setup(unassigned_bars_are_assigned_behind_bridges, set_up),
         cmocka_unit_test_setup(a_bar_larger_than_the_spare_addresses_stays_unassigned, set_up),
         cmocka_unit_test_setup(two_functions_get_different_addresses, set_up),
-        cmocka_unit_test_setup(enabling_wakes_and_quietens, set_up),
+        cmocka_unit_test_setup(enabling_wakes_the_function_and_masks_interrupts, set_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* app/player/player.c with its feeds and its submit connection, over a transport that the test plays
- * (fake_transport.c), with the real matcher. */
+/* app/player/player.c with its input streams and its submit connection, over tests/lib/fake_transport.c, with the real
+ * matcher. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -149,7 +149,7 @@ static void the_example_of_the_contest_is_played(void **state)
     assert_string_equal(answers_sent(submit_id()), "12345 9876 3456 432 ");
 }
 
-static void a_server_that_sends_before_it_was_asked_is_heard(void **state)
+static void a_response_before_the_request_is_read(void **state)
 {
     (void)state;
     start_with("n=6 m=823");
@@ -202,7 +202,7 @@ static void the_stream_may_be_cut_anywhere(void **state)
     }
 }
 
-static void other_bytes_than_digits_are_counted_and_skipped(void **state)
+static void bytes_that_are_no_digits_are_counted_and_skipped(void **state)
 {
     (void)state;
     play("n=6 m=823");
@@ -435,9 +435,9 @@ static void a_response_that_nobody_asked_for_is_counted(void **state)
     assert_string_equal(answers_sent(submit_id()), "823 ");
 }
 
-/* Nothing twice, nothing lost that can be kept. */
+/* No answer is sent twice, and none is lost that can be kept. */
 
-static void what_waits_while_there_is_no_connection_is_sent_later(void **state)
+static void answers_wait_for_a_connection(void **state)
 {
     (void)state;
     start_with("n=6 m=823");
@@ -453,7 +453,7 @@ static void what_waits_while_there_is_no_connection_is_sent_later(void **state)
     assert_int_equal(submit_counters.waited, 2);
 }
 
-static void what_cannot_be_sent_in_five_seconds_is_dropped(void **state)
+static void an_answer_not_sent_in_five_seconds_is_dropped(void **state)
 {
     (void)state;
     play("n=6 m=823");
@@ -607,7 +607,7 @@ static void a_peer_that_ended_and_has_all_gets_nothing_again(void **state)
     assert_int_equal(submit_counters.unanswered, 1);
 }
 
-static void a_peer_that_ended_is_given_time_to_say_what_it_has(void **state)
+static void a_peer_that_ended_has_time_to_acknowledge(void **state)
 {
     (void)state;
     for (int variant = 0; variant < 3; variant++) {
@@ -620,11 +620,11 @@ static void a_peer_that_ended_is_given_time_to_say_what_it_has(void **state)
         digits("1646"); /* not on a connection that ends */
         assert_string_equal(answers_sent(old), "823 ");
         if (variant == 0)
-            fake_closed(old, TRANSPORT_RESET); /* it never had it */
+            fake_closed(old, TRANSPORT_RESET); /* the peer has not received the answer */
         else if (variant == 1)
-            ack_all(old); /* it reads on */
+            ack_all(old); /* the peer has received the answer */
         else
-            pass(300 * MS); /* it says nothing */
+            pass(300 * MS); /* the peer is silent */
         turn(0);
         turn(0);
         up(submit_id());
@@ -725,9 +725,9 @@ static void a_connection_request_without_answer_is_given_up_after_three_seconds(
     assert_int_not_equal(feed_id(), -1);
 }
 
-/* Servers that exhaust what we have, by their silence. */
+/* Silent servers that exhaust connections and buffers. */
 
-/* Counts the connections to a port that have not ended, ours to end or not. */
+/* Counts the connections that have not ended, closed by the player or not. */
 static unsigned held(void)
 {
     unsigned count = 0;
@@ -789,7 +789,7 @@ static void feeds_that_the_server_never_closes_give_up_their_places(void **state
     uint64_t connected = 0;
     for (uint64_t end = now + 60 * S; now < end; turn(10 * MS)) {
         int id = feed_id();
-        assert_true(held() <= TRANSPORT_CONNECTION_COUNT_MAX - 4); /* which are the status page's */
+        assert_true(held() <= TRANSPORT_CONNECTION_COUNT_MAX - 4); /* four are the status page's */
         if (id < 0 || fake.connections[id].connected)
             continue;
         fake_connected(id);
@@ -812,7 +812,7 @@ static void a_connection_with_bytes_unacknowledged_is_not_ended_in_order(void **
     fake_text(first, OK_200 "Connection: close\r\nContent-Length: 3\r\n\r\n+8\n");
     turn(0);
     turn(0);
-    assert_int_equal(held(), 2); /* the feed's and a new one: the first is gone */
+    assert_int_equal(held(), 2); /* the feed's and a new one; the first has ended */
 }
 
 static void a_response_that_trickles_is_no_progress(void **state)
@@ -858,7 +858,7 @@ static void a_connection_that_takes_nothing_is_left(void **state)
     assert_true(submit_counters.posts > 0);
 }
 
-/* Sends a response now and then: that is progress, but must not keep the send queue full. */
+/* Sends a response now and then. This is progress, but must not keep the send queue full. */
 static void a_server_that_is_slow_for_ever_does_not_keep_the_send_queue_full(void **state)
 {
     (void)state;
@@ -944,7 +944,7 @@ static void a_lost_server_that_responds_again_is_back(void **state)
     assert_int_equal(submit_counters.lost, 1);
 }
 
-/* When to leave. */
+/* Ends of the game. */
 
 static void the_network_may_be_away_for_its_timeout(void **state)
 {
@@ -1039,7 +1039,7 @@ static void nobody_asking_ends_the_game(void **state)
     assert_string_equal(service_verdict_name(PROGRAM_IDLE), "nobody asked");
 }
 
-/* Sends HELLOs that a bucket refuses: they may have kept the operator out, and postpone the end. */
+/* Sends HELLOs that the rate limit drops. The operator's may be among them, so the game does not end. */
 static void a_flood_of_hellos_does_not_end_the_game(void **state)
 {
     (void)state;
@@ -1095,7 +1095,7 @@ static void a_flood_of_answers_is_bounded_and_counted_and_the_feed_goes_on(void 
     assert_int_equal(send_queue_waiting_count(), 0);
 }
 
-/* Asks for the page at the moment when the digits come, while answers wait for the window: the page must wait too. */
+/* Requests the page when the digits come, while answers wait for the window. The page must wait, too. */
 static void the_status_page_never_goes_before_an_answer(void **state)
 {
     (void)state;
@@ -1130,7 +1130,7 @@ static void the_path_is_warmed_once_after_work_and_once_a_millisecond(void **sta
     assert_true(player_next_deadline_ns(now) > now);
 }
 
-static void sleeping_never_misses_what_is_due(void **state)
+static void sleeping_never_misses_a_deadline(void **state)
 {
     (void)state;
     start_with("n=6 m=823 feed.timeout=2");
@@ -1146,13 +1146,13 @@ static void sleeping_never_misses_what_is_due(void **state)
     assert_true(player_next_deadline_ns(now) <= now + 100 * MS);
 }
 
-/* A server that takes requests, answers some, and dies in many ways, against the promises: no answer arrives twice, and
- * every answer is accounted for. The server has the requests that it acknowledged. */
+/* A server that takes requests, answers some, and fails in many ways. No answer arrives twice, and every answer is
+ * accounted for. The server has received the requests that it acknowledged. */
 
 static struct {
     uint32_t parsed; /* bytes of the connection's stream taken as requests */
     uint32_t unanswered;
-    bool closing; /* it has said so: requests are not acted on */
+    bool closing; /* the server has sent `Connection: close`, and obeys no further request */
 } sim[TRANSPORT_CONNECTION_COUNT_MAX];
 static unsigned sim_count[1000000];
 
@@ -1195,7 +1195,7 @@ static void sim_step(int id)
         break;
     case 2:
         if (sim[id].unanswered) {
-            /* RFC 9112 §9.6: it acts on nothing behind the request that it answers so. */
+            /* RFC 9112 §9.6: the server obeys no request behind the one with this response. */
             while (--sim[id].unanswered)
                 fake_text(id, PLUS_8);
             fake_text(id, OK_200 "Connection: close\r\nContent-Length: 3\r\n\r\n+8\n");
@@ -1214,7 +1214,7 @@ static void sim_step(int id)
     }
 }
 
-static void no_answer_is_submitted_twice_whatever_happens(void **state)
+static void no_answer_is_submitted_twice_by_any_server(void **state)
 {
     (void)state;
     const char *given = getenv("SEED");
@@ -1258,9 +1258,9 @@ int main(void)
         cmocka_unit_test(both_connections_are_made_and_the_request_is_sent_at_once),
         cmocka_unit_test(an_answer_is_posted),
         cmocka_unit_test(the_example_of_the_contest_is_played),
-        cmocka_unit_test(a_server_that_sends_before_it_was_asked_is_heard),
+        cmocka_unit_test(a_response_before_the_request_is_read),
         cmocka_unit_test(the_stream_may_be_cut_anywhere),
-        cmocka_unit_test(other_bytes_than_digits_are_counted_and_skipped),
+        cmocka_unit_test(bytes_that_are_no_digits_are_counted_and_skipped),
         cmocka_unit_test(one_byte_that_is_no_digit_is_found_in_a_long_run),
         cmocka_unit_test(an_answer_that_comes_again_is_posted_once),
         cmocka_unit_test(the_longest_answer_fits_a_message),
@@ -1272,8 +1272,8 @@ int main(void)
         cmocka_unit_test(several_feeds_make_one_stream),
         cmocka_unit_test(responses_are_counted_by_result_wherever_they_are_cut),
         cmocka_unit_test(a_response_that_nobody_asked_for_is_counted),
-        cmocka_unit_test(what_waits_while_there_is_no_connection_is_sent_later),
-        cmocka_unit_test(what_cannot_be_sent_in_five_seconds_is_dropped),
+        cmocka_unit_test(answers_wait_for_a_connection),
+        cmocka_unit_test(an_answer_not_sent_in_five_seconds_is_dropped),
         cmocka_unit_test(a_closed_window_makes_answers_wait_in_order),
         cmocka_unit_test(an_acknowledged_post_without_response_is_not_repeated),
         cmocka_unit_test(a_post_that_a_reset_peer_never_had_is_sent_again),
@@ -1282,7 +1282,7 @@ int main(void)
         cmocka_unit_test(posts_behind_a_closing_response_that_was_cut_short_are_sent_again),
         cmocka_unit_test(the_end_of_the_connection_completes_a_response_without_length),
         cmocka_unit_test(a_peer_that_ended_and_has_all_gets_nothing_again),
-        cmocka_unit_test(a_peer_that_ended_is_given_time_to_say_what_it_has),
+        cmocka_unit_test(a_peer_that_ended_has_time_to_acknowledge),
         cmocka_unit_test(a_server_that_never_responds_is_left_after_five_seconds),
         cmocka_unit_test(a_slow_server_is_waited_for_as_long_as_it_responds),
         cmocka_unit_test(retries_begin_at_once_and_slow_down_to_one_a_second),
@@ -1306,8 +1306,8 @@ int main(void)
         cmocka_unit_test(a_flood_of_answers_is_bounded_and_counted_and_the_feed_goes_on),
         cmocka_unit_test(the_status_page_never_goes_before_an_answer),
         cmocka_unit_test(the_path_is_warmed_once_after_work_and_once_a_millisecond),
-        cmocka_unit_test(sleeping_never_misses_what_is_due),
-        cmocka_unit_test(no_answer_is_submitted_twice_whatever_happens),
+        cmocka_unit_test(sleeping_never_misses_a_deadline),
+        cmocka_unit_test(no_answer_is_submitted_twice_by_any_server),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -170,7 +170,7 @@ static void character_without_glyph_is_a_question_mark(void **state)
     assert_int_equal(pixels[0][4], 0);
 }
 
-static void framebuffer_that_cannot_be_is_refused(void **state)
+static void impossible_framebuffer_is_refused(void **state)
 {
     (void)state;
     struct boot_framebuffer bad[] = { framebuffer_of(8),  framebuffer_of(40), framebuffer_of(32), framebuffer_of(32),
@@ -199,7 +199,7 @@ int main(void)
         cmocka_unit_test_setup(long_line_goes_on_in_the_next_row, set_up),
         cmocka_unit_test_setup(framebuffer_of_any_depth_shows_the_glyph, set_up),
         cmocka_unit_test_setup(character_without_glyph_is_a_question_mark, set_up),
-        cmocka_unit_test_setup(framebuffer_that_cannot_be_is_refused, set_up),
+        cmocka_unit_test_setup(impossible_framebuffer_is_refused, set_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -198,7 +198,7 @@ static void the_text_ends_at_a_nul(void **state)
     assert_true(settings_finish(&settings));
 }
 
-static void words_of_boot_loaders_are_passed_over(void **state)
+static void words_of_boot_loaders_are_skipped(void **state)
 {
     (void)state;
     assert_true(parse("/boot/peregrine.elf " GAME
@@ -221,7 +221,7 @@ static void an_unknown_key_is_named(void **state)
     assert_refused(GAME "\x01\xff", "settings, command line: \"??\": not a key=value word");
 }
 
-static void times_that_cannot_be_meant_are_refused(void **state)
+static void implausible_times_are_refused(void **state)
 {
     (void)state;
     assert_refused(GAME "idle.timeout=9", "settings: idle.timeout= goes with key=: without it nobody can ask");
@@ -363,7 +363,7 @@ static void malformed_values_are_refused(void **state)
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         settings.error[0] = '\0';
         assert_false(parse(words[i]));
-        /* It is this word that is blamed, not a missing one. */
+        /* The message names this word, not a missing one. */
         char expected[SETTINGS_ERROR_BYTES_MAX];
         snprintf(expected, sizeof expected, "settings, command line: %.*s=", (int)strcspn(words[i], "="), words[i]);
         if (strncmp(settings.error, expected, strlen(expected)))
@@ -409,8 +409,9 @@ static void the_matcher_gets_its_part(void **state)
     assert_false(matcher.early);
 }
 
-/* Reads the words behind a mistake: a machine that cannot start still keeps a record of why, at the place they name. */
-static void words_behind_a_mistake_are_read(void **state)
+/* Reads the words after an error. They may name the regions of the crash record, which keeps the reason of a failed
+ * start. */
+static void words_after_an_error_are_read(void **state)
 {
     (void)state;
     assert_refused("fed=1 simd=scalar xsimd=avx2 blackbox=0x90000,32768",
@@ -421,8 +422,8 @@ static void words_behind_a_mistake_are_read(void **state)
     assert_int_equal(machine_settings.blackbox_count, 0);
 }
 
-/* Checks that every row says in words what it expects, and has a help and a default. */
-static void every_row_describes_itself(void **state)
+/* Checks that every row describes its expected value, and has a help and a default. */
+static void every_row_has_a_help_and_a_default(void **state)
 {
     (void)state;
     begin();
@@ -450,9 +451,9 @@ int main(void)
         cmocka_unit_test(several_feeds_are_spread_over_the_connections),
         cmocka_unit_test(comments_white_space_and_several_sources_are_taken),
         cmocka_unit_test(the_text_ends_at_a_nul),
-        cmocka_unit_test(words_of_boot_loaders_are_passed_over),
+        cmocka_unit_test(words_of_boot_loaders_are_skipped),
         cmocka_unit_test(an_unknown_key_is_named),
-        cmocka_unit_test(times_that_cannot_be_meant_are_refused),
+        cmocka_unit_test(implausible_times_are_refused),
         cmocka_unit_test(a_repeated_key_is_named),
         cmocka_unit_test(a_missing_key_is_named),
         cmocka_unit_test(a_malformed_constant_is_quoted),
@@ -461,8 +462,8 @@ int main(void)
         cmocka_unit_test(a_key_in_hexadecimal_is_decoded),
         cmocka_unit_test(network_words_that_need_each_other_are_checked),
         cmocka_unit_test(the_matcher_gets_its_part),
-        cmocka_unit_test(words_behind_a_mistake_are_read),
-        cmocka_unit_test(every_row_describes_itself),
+        cmocka_unit_test(words_after_an_error_are_read),
+        cmocka_unit_test(every_row_has_a_help_and_a_default),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* host/sockets.c keeps the promises of net/transport.h, against plain sockets of the same process on loopback. */
+/* host/sockets.c keeps the contract of net/transport.h, against plain sockets of the same process on loopback. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,7 +20,7 @@
 
 enum { LOOPBACK = 0x7f000001 };
 #define MS          UINT64_C(1000000)
-#define PATIENCE_NS (60000 * MS) /* for what happens at once, on a machine that may stand still for seconds */
+#define PATIENCE_NS (60000 * MS) /* for immediate events, on a machine that may stall for seconds */
 
 static uint64_t now_ns(void)
 {
@@ -84,7 +84,7 @@ static uint16_t taken_by(bool (*take)(uint16_t port))
     return 0;
 }
 
-/* Makes a connection of ours, and returns the test's end of it in *peer. */
+/* Makes a connection of the transport, and returns the test's end in *peer. */
 static int connected(int *peer)
 {
     uint16_t port;
@@ -123,7 +123,7 @@ static void reset_by(int peer)
     close(peer);
 }
 
-static void a_refused_connection_is_told_once(void **state)
+static void a_refused_connection_is_reported_once(void **state)
 {
     (void)state;
     uint16_t port;
@@ -157,7 +157,7 @@ static void bytes_go_both_ways(void **state)
     close(peer);
 }
 
-static void the_peers_end_is_told_and_then_ours_closes(void **state)
+static void the_peers_end_is_reported_and_our_close_ends_the_connection(void **state)
 {
     (void)state;
     int peer;
@@ -215,7 +215,7 @@ static void a_peer_that_does_not_close_holds_the_connection_until_we_abort(void 
     close(peer);
 }
 
-static void a_reset_is_told_with_what_the_peer_has_not_acknowledged(void **state)
+static void a_reset_is_reported_with_the_unacknowledged_bytes(void **state)
 {
     (void)state;
     int peer;
@@ -231,7 +231,7 @@ static void a_reset_is_told_with_what_the_peer_has_not_acknowledged(void **state
     assert_int_equal(transport_unacked_bytes(id), 0);
     no_event();
 
-    /* A peer that has closed answers data with RST: it never had it. */
+    /* A peer that has closed answers data with RST, and does not receive the data. */
     start();
     id = connected(&peer);
     close(peer);
@@ -261,8 +261,8 @@ static uint32_t fill_window(int id)
     return sent;
 }
 
-/* Reads at the peer up to `sent` bytes, or to the stream's end. Returns the bytes; *closed: our end reported the
- * end. */
+/* Reads at the peer up to `sent` bytes, or to the stream's end. Returns the bytes. Sets *closed if the transport
+ * reported the end. */
 static uint32_t drain(int peer, uint32_t sent, uint64_t at_ns, bool *closed)
 {
     uint32_t got = 0;
@@ -274,7 +274,7 @@ static uint32_t drain(int peer, uint32_t sent, uint64_t at_ns, bool *closed)
         ssize_t bytes = recv(peer, buffer, sizeof buffer, MSG_DONTWAIT);
         if (bytes == 0)
             break;
-        transport_poll(at_ns, &event); /* gives the kernel the rest of a message that it took in part */
+        transport_poll(at_ns, &event); /* gives Linux the rest of a message that it took in part */
         *closed |= event.kind == TRANSPORT_CLOSED;
         for (ssize_t k = 0; k < bytes; k++)
             if (buffer[k] != (uint8_t)((got + (uint32_t)k) * 31 >> 3))
@@ -296,7 +296,7 @@ static void a_full_window_refuses_whole_messages_and_loses_nothing(void **state)
     close(peer);
 }
 
-static void what_a_full_window_holds_up_goes_before_our_end(void **state)
+static void data_that_a_full_window_delays_goes_before_our_end(void **state)
 {
     (void)state;
     for (int peer_has_ended = 0; peer_has_ended < 2; peer_has_ended++) {
@@ -325,7 +325,7 @@ static void what_a_full_window_holds_up_goes_before_our_end(void **state)
     }
 }
 
-static void a_listener_accepts_and_tells_who_came(void **state)
+static void a_listener_accepts_and_reports_the_peer(void **state)
 {
     (void)state;
     uint16_t port;
@@ -361,7 +361,7 @@ static void datagrams_come_and_go(void **state)
     assert_false(transport_udp_send((uint16_t)(port + 1), event.address, event.peer_port, "pong", 4, now_ns()));
     char got[8];
     assert_int_equal(recv(peer, got, sizeof got, 0), 4);
-    assert_false(transport_udp_bind(port)); /* taken, by us */
+    assert_false(transport_udp_bind(port)); /* bound already, by this program */
     close(peer);
 }
 
@@ -391,15 +391,15 @@ static void ids_run_out_and_come_back(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_refused_connection_is_told_once),
+        cmocka_unit_test(a_refused_connection_is_reported_once),
         cmocka_unit_test(bytes_go_both_ways),
-        cmocka_unit_test(the_peers_end_is_told_and_then_ours_closes),
+        cmocka_unit_test(the_peers_end_is_reported_and_our_close_ends_the_connection),
         cmocka_unit_test(our_close_lets_the_peers_data_arrive),
         cmocka_unit_test(a_peer_that_does_not_close_holds_the_connection_until_we_abort),
-        cmocka_unit_test(a_reset_is_told_with_what_the_peer_has_not_acknowledged),
+        cmocka_unit_test(a_reset_is_reported_with_the_unacknowledged_bytes),
         cmocka_unit_test(a_full_window_refuses_whole_messages_and_loses_nothing),
-        cmocka_unit_test(what_a_full_window_holds_up_goes_before_our_end),
-        cmocka_unit_test(a_listener_accepts_and_tells_who_came),
+        cmocka_unit_test(data_that_a_full_window_delays_goes_before_our_end),
+        cmocka_unit_test(a_listener_accepts_and_reports_the_peer),
         cmocka_unit_test(datagrams_come_and_go),
         cmocka_unit_test(ids_run_out_and_come_back),
     };

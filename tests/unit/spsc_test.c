@@ -87,7 +87,7 @@ static void empty_ring_gives_nothing(void **state)
     assert_int_equal(spsc_take(&ring, cells, CELL_COUNT, record, sizeof record), 0);
 }
 
-/* Puts records whose bytes look like turns: they stand in cells that hold the first ones of a later lap. */
+/* Puts records whose bytes equal turn numbers of a later lap, in cells that begin a record in that lap. */
 static void bytes_of_a_record_are_no_turn(void **state)
 {
     uint64_t numbers[RECORD_BYTES_MAX / 8], taken[RECORD_BYTES_MAX / 8];

@@ -1,5 +1,5 @@
-/* The status page: requests as they come and as they should not, and the pages byte for byte, over a transport that the
- * test plays. On one CPU, and on two threads (also under ThreadSanitizer). */
+/* The status page: good and bad requests, and the pages byte for byte, over a fake transport. On one CPU, and on two
+ * threads (also under ThreadSanitizer). */
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -58,7 +58,7 @@ static int setup(void **state)
     return 0;
 }
 
-/* Turns of the loop until nothing happens any more. */
+/* Turns the loop until no event is left. */
 static void turn(void)
 {
     struct transport_event event;
@@ -155,7 +155,7 @@ static void metrics_have_kinds_results_and_reasons(void **state)
     assert_has(body, "peregrine_latency_seconds_count{stage=\"answer.seen_to_matched\"} 3\n");
 }
 
-/* Checks that every sample stands behind its own metric's type line, which stands once. */
+/* Checks that every sample comes after its own metric's type line, and that each type line comes once. */
 static void metrics_are_grouped(void **state)
 {
     (void)state;
@@ -186,13 +186,13 @@ static void head_has_no_body(void **state)
     assert_string_equal(strstr(response, "\r\n\r\n"), "\r\n\r\n");
 }
 
-static void an_empty_line_before_the_request_is_passed_over(void **state)
+static void an_empty_line_before_the_request_is_skipped(void **state)
 {
     (void)state;
     assert_memory_equal(ask("\r\nGET / HTTP/1.1\r\nHost: x\r\n\r\n"), "HTTP/1.1 200 OK\r\n", 17);
 }
 
-static void what_is_not_a_good_request_is_told_why(void **state)
+static void a_bad_request_gets_a_status_with_the_reason(void **state)
 {
     (void)state;
     static const struct {
@@ -416,8 +416,8 @@ int main(void)
         cmocka_unit_test_setup(metrics_are_grouped, setup),
         cmocka_unit_test_setup(http_1_0_gets_no_chunks, setup),
         cmocka_unit_test_setup(head_has_no_body, setup),
-        cmocka_unit_test_setup(an_empty_line_before_the_request_is_passed_over, setup),
-        cmocka_unit_test_setup(what_is_not_a_good_request_is_told_why, setup),
+        cmocka_unit_test_setup(an_empty_line_before_the_request_is_skipped, setup),
+        cmocka_unit_test_setup(a_bad_request_gets_a_status_with_the_reason, setup),
         cmocka_unit_test_setup(request_may_come_in_bytes, setup),
         cmocka_unit_test_setup(head_that_never_ends_is_refused, setup),
         cmocka_unit_test_setup(fifth_connection_is_reset_and_a_place_comes_free, setup),

@@ -78,8 +78,8 @@ static void the_first_to_deliver_supplies_each_digit(void **state)
     (void)state;
     begin_two();
     assert_int_equal(push(0, stream, 200).digits.count, 200);
-    assert_int_equal(push(1, stream + 100, 60).digits.count, 0);  /* 60 digits do not place it */
-    assert_int_equal(push(1, stream + 160, 90).digits.count, 50); /* these do: 200..250 are news */
+    assert_int_equal(push(1, stream + 100, 60).digits.count, 0);  /* 60 digits do not locate the copy */
+    assert_int_equal(push(1, stream + 160, 90).digits.count, 50); /* these do: 200..250 are new */
     assert_int_equal(push(0, stream + 200, 100).digits.count, 50);
     assert_int_equal(push(1, stream + 250, 10).digits.count, 0);
     assert_int_equal(push(1, stream + 260, 100).digits.count, 60);
@@ -148,7 +148,7 @@ static void a_feed_that_disagrees_has_to_find_its_place_again(void **state)
 }
 
 /* Feeds connect, deliver and break at random. The output between two gaps is always a block of the stream. */
-static void what_comes_out_is_the_stream(void **state)
+static void the_output_is_the_stream(void **state)
 {
     (void)state;
     seeded();
@@ -194,7 +194,7 @@ int main(void)
         cmocka_unit_test(a_stream_that_repeats_itself_places_nobody),
         cmocka_unit_test(a_feed_of_another_stream_adds_nothing),
         cmocka_unit_test(a_feed_that_disagrees_has_to_find_its_place_again),
-        cmocka_unit_test(what_comes_out_is_the_stream),
+        cmocka_unit_test(the_output_is_the_stream),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* app/survey/: the round trips over a transport that the test plays, and the rows on a machine that it plays. */
+/* app/survey/: the round trips over a fake transport, and the rows on a fake machine. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,7 +20,7 @@ enum { PEER = 0xc0000201, PEER_PORT = 7, PORT = 50000, TSC_KHZ = 2000000, PROBE_
 static uint64_t now_ns;
 static uint64_t clock_now(void) { return now_ns; }
 
-/* ---- a machine that can write to a port, wake by MSI, spin, and sleep if the test says so ---- */
+/* ---- a fake machine: it can write to a port, wake by MSI, spin, and sleep if the test lets it ---- */
 
 static enum machine_probe begun;
 static bool is_begun;
@@ -59,7 +59,7 @@ static void start_echo(uint64_t pause_ns)
     survey_echo_begin(pause_ns, now_ns);
 }
 
-/* Returns what the survey makes of a datagram like its newest one. */
+/* Delivers a reply like the newest datagram. Returns the survey's result. */
 static uint64_t reply(uint32_t address, uint16_t port, size_t bytes)
 {
     const struct fake_datagram *sent = &fake.datagrams[fake.datagram_count - 1];
@@ -152,7 +152,7 @@ static void start_rows(uint64_t duration_ns, uint32_t echo_address)
     assert_null(survey_rows_init(&config, now_ns));
 }
 
-static void each_row_has_its_share_and_the_refused_ones_say_why(void **state)
+static void each_row_has_its_share_and_refused_rows_give_the_reason(void **state)
 {
     (void)state;
     start_rows(60 * NS_PER_S, 0);
@@ -214,7 +214,7 @@ int main(void)
         cmocka_unit_test(echo_of_others_and_second_copies_are_no_round_trips),
         cmocka_unit_test(echo_that_is_lost_is_counted_and_the_next_one_leaves),
         cmocka_unit_test(echo_is_tried_again_while_the_network_is_down),
-        cmocka_unit_test(each_row_has_its_share_and_the_refused_ones_say_why),
+        cmocka_unit_test(each_row_has_its_share_and_refused_rows_give_the_reason),
         cmocka_unit_test(round_trips_are_rows_and_one_of_them_sleeps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* app/service/syslog.c over a transport that the test plays: RFC 5424 to the byte, and its bounds. */
+/* app/service/syslog.c over a fake transport: RFC 5424 to the byte, and its bounds. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +15,7 @@
 static const struct endpoint to = { 0x0a000202, 514 };
 static uint64_t now_ns = 1000000000;
 
-/* Drops the text that was logged before: the log is the program's. */
+/* Drops the text that earlier tests logged: the whole program has one log. */
 static int setup(void **state)
 {
     (void)state;
@@ -39,7 +39,7 @@ static const char *text(uint32_t index)
     return copy;
 }
 
-/* Returns the message behind the structured data, which counts on from test to test. */
+/* Returns the message behind the structured data, whose sequence number grows from test to test. */
 static const char *message(uint32_t index) { return strchr(text(index), ']') + 2; }
 
 static void pass(uint64_t ns)
@@ -63,7 +63,7 @@ static void line_is_a_message_of_rfc_5424(void **state)
     assert_int_equal(fake.datagrams[last].to_port, 514);
 }
 
-static void severity_follows_what_the_line_says(void **state)
+static void severity_depends_on_the_lines_text(void **state)
 {
     (void)state;
     log_line("trap: page fault (14)");
@@ -119,7 +119,7 @@ static void network_that_is_down_or_busy_loses_nothing(void **state)
     assert_string_equal(message(0), "one");
 }
 
-static void what_the_ring_forgot_is_counted_and_a_gap(void **state)
+static void overwritten_lines_are_counted_and_leave_a_gap(void **state)
 {
     (void)state;
     unsigned before, after;
@@ -162,11 +162,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(line_is_a_message_of_rfc_5424, setup),
-        cmocka_unit_test_setup(severity_follows_what_the_line_says, setup),
+        cmocka_unit_test_setup(severity_depends_on_the_lines_text, setup),
         cmocka_unit_test_setup(unknown_time_or_address_is_a_dash, setup),
         cmocka_unit_test_setup(at_most_one_line_a_millisecond, setup),
         cmocka_unit_test_setup(network_that_is_down_or_busy_loses_nothing, setup),
-        cmocka_unit_test_setup(what_the_ring_forgot_is_counted_and_a_gap, setup),
+        cmocka_unit_test_setup(overwritten_lines_are_counted_and_leave_a_gap, setup),
         cmocka_unit_test_setup(long_line_is_cut_to_the_mtu, setup),
         cmocka_unit_test_setup(without_a_receiver_nothing_is_sent, setup),
     };

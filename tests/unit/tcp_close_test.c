@@ -31,7 +31,7 @@ static void closing_first_goes_through_time_wait(void **state)
     peer_pass(p, 2 * S);
     assert_int_equal(p->stack->tcp.time_wait_used, 0);
     peer_send(p, FA, 21, 2, NULL, 0);
-    EXPECT(p, TCP_RST, 2, 0, 0); /* forgotten */
+    EXPECT(p, TCP_RST, 2, 0, 0); /* the connection no longer exists */
 }
 
 static void closing_second_ends_with_the_last_ack(void **state)
@@ -63,14 +63,14 @@ static void both_may_close_at_once(void **state)
     (void)state;
     peer_connect(p, OFFER_PLAIN);
     shutdown_sends_fin();
-    peer_send(p, FA, 1, 1, NULL, 0); /* does not acknowledge ours */
+    peer_send(p, FA, 1, 1, NULL, 0); /* does not acknowledge the stack's FIN */
     EXPECT(p, A, 2, 2, 0);
     EXPECT_STATE(p, TCP_CLOSING);
     peer_send(p, A, 2, 2, NULL, 0);
     EXPECT_STATE(p, TCP_TIME_WAIT);
 }
 
-/* Takes the address away from a connection that has closed in order: that is no error any more. */
+/* Takes the address away from a connection that has closed in order. This is no error for the application. */
 static void time_wait_survives_the_loss_of_the_address_without_error(void **state)
 {
     (void)state;
@@ -96,7 +96,7 @@ static void fin_with_ack_of_ours_skips_a_state(void **state)
     assert_int_equal(p->stack->tcp.connection_end, 0);
 }
 
-static void fin_rides_on_the_last_data(void **state)
+static void last_data_carries_the_fin(void **state)
 {
     (void)state;
     peer_connect(p, OFFER_PLAIN);
@@ -129,7 +129,7 @@ static void fin_lost_is_sent_again(void **state)
     }
     peer_send(p, A, 1, 2, NULL, 0);
     EXPECT_STATE(p, TCP_FIN_WAIT_2);
-    assert_false(peer_wait(p, 100 * S)); /* the application holds it: for as long as the peer likes */
+    assert_false(peer_wait(p, 100 * S)); /* the application holds the connection, so there is no time limit */
     EXPECT_STATE(p, TCP_FIN_WAIT_2);
     peer_send(p, FA, 1, 2, NULL, 0);
     EXPECT(p, A, 2, 2, 0);
@@ -374,7 +374,7 @@ int main(void)
         TEST(both_may_close_at_once),
         TEST(time_wait_survives_the_loss_of_the_address_without_error),
         TEST(fin_with_ack_of_ours_skips_a_state),
-        TEST(fin_rides_on_the_last_data),
+        TEST(last_data_carries_the_fin),
         TEST(fin_lost_is_sent_again),
         TEST(ack_of_their_fin_lost_is_sent_again),
         TEST(last_ack_lost_is_asked_for_again),

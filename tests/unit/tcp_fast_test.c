@@ -24,9 +24,9 @@ enum {
 };
 static const uint8_t our_mac[6] = { 2, 0, 0, 0, 0, 1 }, gateway_mac[6] = { 2, 0, 0, 0, 0, 2 };
 
-/* All that a step may change, in one piece. */
+/* All memory that a step may change, in one object. */
 static struct world {
-    struct netdev device; /* first: the seam casts back */
+    struct netdev device; /* first: the functions of netdev_ops cast back */
     uint8_t rx_frame[2048];
     struct {
         struct tx_buffer buffer;
@@ -59,7 +59,7 @@ static uint64_t random_u64(void)
 static uint32_t below(uint32_t limit) { return (uint32_t)(random_u64() % limit); }
 static bool one_in(uint32_t n) { return below(n) == 0; }
 
-/* ---- A device that keeps what it is given, and gives it back at the next poll ---- */
+/* ---- A device that keeps transmitted buffers until the next poll ---- */
 
 static bool rx_borrow(struct netdev *device, struct frame *frame)
 {
@@ -300,7 +300,7 @@ static void step_message(void)
 static uint64_t rx_fast(void) { return stack->ip.counters.tcp_rx_fast; }
 static uint64_t tx_fast(void) { return stack->ip.counters.tcp_tx_fast; }
 
-/* Takes a step both ways. The world goes on from the long one. */
+/* Takes a step with the fast path and without. The world continues with the result of the general path. */
 static void both_ways(void (*step)(void))
 {
     memcpy(&before, &world, sizeof world);

@@ -91,17 +91,17 @@ static void half_open_obeys_rfc_5961(void **state)
     (void)state;
     peer_send(p, TCP_SYN, 0, 0, NULL, 0);
     EXPECT(p, SA, 0, 1, 0);
-    peer_send(p, TCP_RST, 100, 0, NULL, 0); /* in the window: asked back */
+    peer_send(p, TCP_RST, 100, 0, NULL, 0); /* in the window: a challenge */
     EXPECT(p, A, 1, 1, 0);
     peer_send(p, TCP_RST, 70000, 0, NULL, 0); /* outside: ignored */
     EXPECT_NONE(p);
     peer_send(p, TCP_SYN, 100, 0, NULL, 0); /* another SYN */
     EXPECT(p, A, 1, 1, 0);
-    peer_send(p, A, 1, 2, NULL, 0); /* an ACK of what we have not sent */
+    peer_send(p, A, 1, 2, NULL, 0); /* an ACK of bytes that the stack has not sent */
     EXPECT(p, TCP_RST, 2, 0, 0);
     peer_send(p, A, 70000, 1, NULL, 0);
     EXPECT(p, A, 1, 1, 0);
-    peer_send(p, PA, 1, 0, NULL, 5); /* one of something older */
+    peer_send(p, PA, 1, 0, NULL, 5); /* an older ACK */
     EXPECT(p, TCP_RST, 0, 0, 0);
     assert_int_equal(p->stack->tcp.half_open_used, 1);
     peer_send(p, TCP_RST, 1, 0, NULL, 0); /* exactly: back to LISTEN */
@@ -146,7 +146,7 @@ static void flood_of_syns_is_bounded_in_space_and_time(void **state)
     assert_in_range(p->stack->ip.counters.tcp_half_open_evicted, 1590, 1616);
 }
 
-static void client_gets_through_a_flood_by_asking_again(void **state)
+static void client_gets_through_a_flood_by_repeated_syns(void **state)
 {
     (void)state;
     uint32_t tries = 1;
@@ -156,7 +156,7 @@ static void client_gets_through_a_flood_by_asking_again(void **state)
         peer_pass(p, wait_s * S);
         flood(550 + 17 * tries);
     }
-    assert_true(tries > 1); /* or nothing is shown */
+    assert_true(tries > 1); /* the flood had an effect */
     uint32_t iss = p->stack_iss;
     flood(99); /* the round trip takes a millisecond */
     p->stack_iss = iss;
@@ -206,7 +206,7 @@ static void full_backlog_makes_peers_wait(void **state)
     EXPECT_NONE(p);
     assert_int_equal(p->stack->ip.counters.tcp_rx_drop_accept_full, 1);
     p->peer_port = 3003;
-    peer_send(p, TCP_SYN, 0, 0, NULL, 0); /* not even begun */
+    peer_send(p, TCP_SYN, 0, 0, NULL, 0); /* dropped */
     EXPECT_NONE(p);
     int first = tcp_accept(p->stack, p->listener), second = tcp_accept(p->stack, p->listener);
     struct tcp_endpoints ends;
@@ -221,7 +221,7 @@ static void full_backlog_makes_peers_wait(void **state)
     assert_true(p->id >= 0);
 }
 
-static void unlistening_resets_what_waits(void **state)
+static void unlistening_resets_waiting_connections(void **state)
 {
     (void)state;
     peer_send(p, TCP_SYN, 0, 0, NULL, 0);
@@ -273,10 +273,10 @@ int main(void)
         TEST(syn_again_is_answered_again),
         TEST(half_open_obeys_rfc_5961),
         TEST(flood_of_syns_is_bounded_in_space_and_time),
-        TEST(client_gets_through_a_flood_by_asking_again),
+        TEST(client_gets_through_a_flood_by_repeated_syns),
         TEST(flood_takes_nothing_from_open_connections),
         TEST(full_backlog_makes_peers_wait),
-        TEST(unlistening_resets_what_waits),
+        TEST(unlistening_resets_waiting_connections),
         TEST(peer_that_resets_before_accept_is_forgotten),
         TEST(ports_are_listened_on_once),
     };

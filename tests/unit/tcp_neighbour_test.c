@@ -119,7 +119,7 @@ static const struct {
     const char *name;
     void (*make)(bool options);
     enum tcp_state state;
-    uint32_t next, ack; /* the peer's next byte; what of ours the peer has, or awaits */
+    uint32_t next, ack; /* the peer's SND.NXT and RCV.NXT */
 } states[] = {
     { "SYN-SENT", make_syn_sent, TCP_SYN_SENT, 0, 1 },
     { "SYN-RECEIVED", make_syn_received, TCP_SYN_RECEIVED, 1, 1 },
@@ -200,9 +200,9 @@ static void one_case(bool options, size_t s, size_t k)
 
     uint32_t seq = states[s].next + (uint32_t)kinds[k].seq, ack = states[s].ack + (uint32_t)kinds[k].ack;
     p->timestamps = options && states[s].state != TCP_SYN_SENT && states[s].make != make_nothing;
-    for (int again = 0; again < 2; again++) { /* the second finds what the first has left */
+    for (int again = 0; again < 2; again++) { /* the second time in the state that the first time leaves */
         send_one(kinds[k].flags, seq, ack, kinds[k].bytes);
-        arp_answers(); /* nobody was asked before, where nothing was open */
+        arp_answers(); /* the first ARP request of states without a connection */
         peer_pass(p, 50 * MS);
     }
     arp_changes();
@@ -251,7 +251,7 @@ static void every_state_answers_every_segment_the_same_with_arp_between(void **s
 }
 
 /* RFC 9293 §3.10.7.4 and RFC 5961 for SYN-RECEIVED, reached by crossing SYNs while ARP answered late. */
-static void crossed_syns_are_answered_by_the_book(void **state)
+static void crossed_syns_are_answered_as_the_rfc_asks(void **state)
 {
     static const struct {
         uint8_t flags;
@@ -314,7 +314,7 @@ static void settings_changed_in_syn_sent_leave_room_for_timestamps(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(crossed_syns_are_answered_by_the_book),
+        TEST(crossed_syns_are_answered_as_the_rfc_asks),
         TEST(settings_changed_in_syn_sent_leave_room_for_timestamps),
         TEST(every_state_answers_every_segment_the_same_with_arp_between),
     };

@@ -1,4 +1,4 @@
-/* Opening: handshakes from both sides and at once, options, sequence numbers, ports, and what must not open. */
+/* Opening: handshakes from one side and from both, options, sequence numbers, ports, and refused openings. */
 #include "tests/lib/tcp_fixture.h"
 
 static void options_of_syn_stand_in_linux_order(void **state)
@@ -14,7 +14,7 @@ static void options_of_syn_stand_in_linux_order(void **state)
     assert_true(syn->dont_fragment);
 }
 
-static void options_not_wanted_are_not_offered(void **state)
+static void disabled_options_are_not_offered(void **state)
 {
     (void)state;
     static const struct {
@@ -254,7 +254,7 @@ static void first_timeout_and_patience_of_a_syn_are_settings(void **state)
 }
 
 /* RFC 6298 (5.7): after a lost SYN, without a measurement, 3 s; RFC 5681 §3.1: and one segment. */
-static void lost_syn_makes_careful(void **state)
+static void lost_syn_sets_a_long_timeout_and_one_segment(void **state)
 {
     (void)state;
     struct tcp_info info;
@@ -381,7 +381,7 @@ static void syn_to_broadcast_is_ignored(void **state)
     }
 }
 
-/* RFC 6528: for one 4-tuple they follow a clock of 4 us; across tuples, and across secrets, they look random. */
+/* RFC 6528: for one 4-tuple the ISNs follow a clock of 4 us. Between tuples, and between secrets, they look random. */
 static void initial_sequence_numbers_are_a_clock_and_a_keyed_function(void **state)
 {
     (void)state;
@@ -411,7 +411,7 @@ static void initial_sequence_numbers_are_a_clock_and_a_keyed_function(void **sta
     assert_in_range(step, 0, 3); /* 1 of 65536 by chance */
 }
 
-/* RFC 6056: no port comes back before all have been used; they are spread evenly; another destination, another
+/* RFC 6056: no port comes back before all have been used, ports are spread evenly, and each destination has another
  * order. */
 static void source_ports_look_random_and_do_not_repeat(void **state)
 {
@@ -455,7 +455,7 @@ static void ports_in_use_are_not_chosen_nor_given(void **state)
     }
 }
 
-static void table_full_of_connections_says_so(void **state)
+static void full_connection_table_is_reported(void **state)
 {
     (void)state;
     int ids[64];
@@ -470,7 +470,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(options_of_syn_stand_in_linux_order),
-        TEST(options_not_wanted_are_not_offered),
+        TEST(disabled_options_are_not_offered),
         TEST(handshake_agrees_on_what_both_offer),
         TEST(accepted_connection_answers_with_what_was_offered),
         TEST(mss_of_any_size_is_survived),
@@ -482,7 +482,7 @@ int main(void)
         TEST(reset_in_crossing_open_refuses),
         TEST(silent_peer_sees_syns_at_doubled_distances),
         TEST(first_timeout_and_patience_of_a_syn_are_settings),
-        TEST(lost_syn_makes_careful),
+        TEST(lost_syn_sets_a_long_timeout_and_one_segment),
         TEST(measured_syn_sets_the_timeout),
         TEST(data_written_while_opening_follows_the_handshake),
         TEST(shut_down_while_opening_sends_fin_after_the_handshake),
@@ -494,7 +494,7 @@ int main(void)
         TEST(initial_sequence_numbers_are_a_clock_and_a_keyed_function),
         TEST(source_ports_look_random_and_do_not_repeat),
         TEST(ports_in_use_are_not_chosen_nor_given),
-        TEST(table_full_of_connections_says_so),
+        TEST(full_connection_table_is_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

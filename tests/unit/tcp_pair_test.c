@@ -1,4 +1,4 @@
-/* Whole connections between two of our stacks: open, transfer, close, under the usual misfortunes. */
+/* Whole connections between two of our stacks: open, transfer, close, with losses, repeats and delays. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +13,7 @@
 /* Returns byte i of the stream, which both ends know. */
 static uint8_t stream_byte(uint64_t i) { return (uint8_t)(i * 31 + (i >> 8) * 17 + (i >> 16)); }
 
-/* Writes `total` bytes from one side and reads them at the other, all of them right; the virtual time it took. */
+/* Writes `total` bytes at one side, and reads and checks them at the other. Returns the virtual time. */
 static uint64_t transfer(struct pair *pair, int from, int from_id, int to_id, uint64_t total, uint64_t limit_ns)
 {
     uint64_t begin_ns = pair->now_ns, written = 0, read = 0;
@@ -64,14 +64,14 @@ static void connects_transfers_and_closes(void **state)
     assert_int_equal(tcp_read(pair.stack[0], a, &byte, 1, false, pair.now_ns), 0);
     tcp_close(pair.stack[0], a, pair.now_ns);
     pair_run(&pair, 61 * PAIR_S);
-    assert_int_equal(net_next_deadline_ns(pair.stack[0]), UINT64_MAX); /* nothing is left that would wake it */
+    assert_int_equal(net_next_deadline_ns(pair.stack[0]), UINT64_MAX); /* no timer is left */
     assert_int_equal(net_next_deadline_ns(pair.stack[1]), UINT64_MAX);
     assert_int_equal(pair.device[0].free_count, NETDEV_IP_BUFFER_COUNT);
     assert_int_equal(pair.device[1].free_count, NETDEV_IP_BUFFER_COUNT);
     pair_close(&pair);
 }
 
-/* Loses, repeats and delays at random: `user` points at the percentages. */
+/* The percentages of packets that are lost, repeated and delayed, at which `user` points. */
 struct misfortune {
     unsigned loss_percent, delay_percent;
     uint64_t delay_ns;

@@ -1,4 +1,4 @@
-/* ICMP about our segments (RFC 9293 §3.9.2.2, RFC 5927, RFC 1191), and neighbours that cannot be had. */
+/* ICMP about the stack's segments (RFC 9293 §3.9.2.2, RFC 5927, RFC 1191), and neighbours that do not answer. */
 #include "net/tcp/internal.h"
 #include "tests/lib/tcp_fixture.h"
 
@@ -24,7 +24,7 @@ static void port_and_protocol_unreachable_refuse_a_syn(void **state)
         p->id = tcp_connect(p->stack, PEER_ADDRESS, PEER_PORT, 0, NULL, p->now_ns);
         peer_step(p);
         EXPECT(p, TCP_SYN, 0, 0, 0);
-        peer_send_icmp(p, ICMP_UNREACHABLE, code, 0, 5); /* quotes something we have not sent */
+        peer_send_icmp(p, ICMP_UNREACHABLE, code, 0, 5); /* quotes a segment that the stack has not sent */
         EXPECT_STATE(p, TCP_SYN_SENT);
         peer_send_icmp(p, ICMP_UNREACHABLE, code, 0, 0);
         EXPECT_STATE(p, TCP_CLOSED);
@@ -84,7 +84,7 @@ static void soft_errors_never_end_a_connection(void **state)
     peer_send(p, A, 1, 101, NULL, 0);
 }
 
-static void soft_error_tells_why_a_syn_timed_out(void **state)
+static void soft_error_is_the_reason_of_a_syn_timeout(void **state)
 {
     (void)state;
     open_sends_syn();
@@ -176,7 +176,7 @@ static void message_cut_for_a_narrow_path_stays_whole(void **state)
     EXPECT(p, A, 1, 1, 600);
     EXPECT(p, A, 601, 1, 600);
     EXPECT(p, PA, 1201, 1, 200);
-    assert_true(peer_wait(p, 2 * S)); /* all of it was lost again */
+    assert_true(peer_wait(p, 2 * S)); /* the whole message was lost again */
     EXPECT(p, A, 1, 1, 600);
     peer_send(p, A, 1, 601, NULL, 0);
     EXPECT(p, A, 601, 1, 600);
@@ -249,7 +249,7 @@ static void neighbour_that_does_not_answer_ends_the_opening(void **state)
 {
     (void)state;
     peer_end(p);
-    peer_begin_with(p, NULL, 0xffffff00, true); /* the gateway has to be asked for, and is silent */
+    peer_begin_with(p, NULL, 0xffffff00, true); /* the gateway's MAC is unknown, and the gateway is silent */
     p->id = tcp_connect(p->stack, PEER_ADDRESS, PEER_PORT, 0, NULL, p->now_ns);
     peer_pass(p, 2 * S);
     EXPECT_STATE(p, TCP_SYN_SENT);
@@ -257,7 +257,7 @@ static void neighbour_that_does_not_answer_ends_the_opening(void **state)
     EXPECT_STATE(p, TCP_CLOSED);
     assert_int_equal(tcp_take_error(p->stack, p->id), TCP_UNREACHABLE);
     EXPECT_NONE(p);
-    assert_int_equal(p->stack->ip.counters.arp_tx_requests, 1 + 3); /* the announcement, and three questions */
+    assert_int_equal(p->stack->ip.counters.arp_tx_requests, 1 + 3); /* the announcement, and three requests */
 }
 
 int main(void)
@@ -267,7 +267,7 @@ int main(void)
         TEST(port_and_protocol_unreachable_refuse_a_syn),
         TEST(prohibited_ends_a_syn),
         TEST(soft_errors_never_end_a_connection),
-        TEST(soft_error_tells_why_a_syn_timed_out),
+        TEST(soft_error_is_the_reason_of_a_syn_timeout),
         TEST(source_quench_is_ignored),
         TEST(narrow_path_cuts_and_resends_at_once),
         TEST(path_of_a_ninth_host_replaces_the_oldest),

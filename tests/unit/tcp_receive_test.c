@@ -59,7 +59,7 @@ static void delayed_ack_waits_its_delay_or_for_a_second_segment(void **state)
     peer_send(p, A, 4481, 1, NULL, 1460);
     EXPECT(p, A, 1, 5941, 0);
 
-    peer_send(p, A, 5941, 1, NULL, 10); /* data of our own takes it along */
+    peer_send(p, A, 5941, 1, NULL, 10); /* the stack's own data carries the ACK */
     peer_write(p, 5);
     EXPECT(p, PA, 1, 5951, 5);
     peer_send(p, A, 5951, 6, NULL, 0);
@@ -89,7 +89,7 @@ static void delayed_ack_is_not_delayed_for_fin(void **state)
     assert_false(peer_wait(p, S));
 }
 
-static void fin_of_an_application_that_closes_at_once_takes_the_ack_along(void **state)
+static void fin_of_an_application_that_closes_at_once_carries_the_ack(void **state)
 {
     (void)state;
     connect_delaying();
@@ -229,7 +229,7 @@ static void without_sack_agreed_there_are_no_blocks(void **state)
 }
 
 /* RFC 2883 §4. */
-static void repetitions_are_told_by_dsack(void **state)
+static void repetitions_are_reported_by_dsack(void **state)
 {
     (void)state;
     peer_connect(p, OFFER_SACK);
@@ -242,7 +242,7 @@ static void repetitions_are_told_by_dsack(void **state)
     assert_int_equal(s->sack[0].right, 151);
     peer_send(p, A, 401, 1, NULL, 100);
     assert_int_equal(EXPECT(p, A, 1, 201, 0)->sack_count, 1);
-    peer_send(p, A, 421, 1, NULL, 20); /* inside a block: that one second */
+    peer_send(p, A, 421, 1, NULL, 20); /* inside a block, which is then named second */
     s = EXPECT(p, A, 1, 201, 0);
     assert_int_equal(s->sack_count, 2);
     assert_int_equal(s->sack[0].left, 421);
@@ -256,7 +256,7 @@ static void repetitions_are_told_by_dsack(void **state)
     assert_int_equal(EXPECT(p, A, 1, 261, 0)->sack_count, 1);
 }
 
-/* RFC 2883 §4.2.3, example 6: however three blocks have come, and wherever a segment lies over them. */
+/* RFC 2883 §4.2.3, example 6: with three blocks in any order, and a segment at any place over them. */
 static void dsack_names_the_first_of_several_repeated_parts(void **state)
 {
     static const uint32_t orders[6][3] = { { 201, 401, 601 }, { 201, 601, 401 }, { 401, 201, 601 },
@@ -305,7 +305,7 @@ static void window_closes_as_the_application_does_not_read_and_never_shrinks(voi
     assert_int_equal(EXPECT(p, A, 1, 10001, 0)->window, 0);
     peer_send(p, A, 0 + sent, 1, NULL, 0); /* a probe as Linux sends it */
     assert_int_equal(EXPECT(p, A, 1, 10001, 0)->window, 0);
-    peer_send(p, PA, 1 + sent, 1, NULL, 1); /* and as others do */
+    peer_send(p, PA, 1 + sent, 1, NULL, 1); /* a probe as other stacks send it */
     assert_int_equal(EXPECT(p, A, 1, 10001, 0)->window, 0);
     peer_send(p, A, 1 + sent, 1, NULL, 0); /* MUST-66: its ACK would count */
     EXPECT_NONE(p);
@@ -406,12 +406,12 @@ static void timestamps_are_echoed_by_the_rule_and_old_ones_refused(void **state)
     peer_send(p, A, 201, 1, NULL, 100); /* beyond a hole: not echoed */
     assert_int_equal(EXPECT(p, A, 1, 101, 0)->timestamp_echo, t + 10);
     p->timestamp = t + 15;
-    peer_send(p, A, 101, 1, NULL, 100); /* fills it: its own is */
+    peer_send(p, A, 101, 1, NULL, 100); /* fills the hole: its timestamp is echoed */
     assert_int_equal(EXPECT(p, A, 1, 301, 0)->timestamp_echo, t + 15);
     p->timestamp = t + 14;
     peer_send(p, A, 301, 1, NULL, 100); /* PAWS: acknowledged, dropped */
     assert_int_equal(EXPECT(p, A, 1, 301, 0)->timestamp_echo, t + 15);
-    peer_send(p, TCP_RST, 301, 1, NULL, 0); /* a RST is not held to it */
+    peer_send(p, TCP_RST, 301, 1, NULL, 0); /* PAWS does not apply to a RST */
     EXPECT_STATE(p, TCP_CLOSED);
     assert_int_equal(p->stack->ip.counters.tcp_rx_drop_paws, 1);
 }
@@ -427,7 +427,7 @@ static void timestamp_that_wrapped_is_newer(void **state)
 }
 
 /* RFC 7323 §5.5: after 24 days of silence any time will do. */
-static void timestamp_after_24_days_is_believed(void **state)
+static void timestamp_after_24_days_is_accepted(void **state)
 {
     (void)state;
     peer_connect(p, OFFER_ALL);
@@ -527,7 +527,7 @@ int main(void)
         TEST(delayed_ack_waits_its_delay_or_for_a_second_segment),
         TEST(delayed_ack_is_not_delayed_for_holes),
         TEST(delayed_ack_is_not_delayed_for_fin),
-        TEST(fin_of_an_application_that_closes_at_once_takes_the_ack_along),
+        TEST(fin_of_an_application_that_closes_at_once_carries_the_ack),
         TEST(queued_segments_are_acknowledged_by_one_ack),
         TEST(segments_in_any_order_become_the_stream),
         TEST(holes_beyond_the_table_are_dropped_and_come_again),
@@ -535,7 +535,7 @@ int main(void)
         TEST(sack_blocks_name_the_latest_first),
         TEST(sack_with_timestamps_has_three_blocks),
         TEST(without_sack_agreed_there_are_no_blocks),
-        TEST(repetitions_are_told_by_dsack),
+        TEST(repetitions_are_reported_by_dsack),
         TEST(dsack_names_the_first_of_several_repeated_parts),
         TEST(window_closes_as_the_application_does_not_read_and_never_shrinks),
         TEST(window_opens_by_segments_not_by_bytes),
@@ -544,7 +544,7 @@ int main(void)
         TEST(scale_of_the_peer_applies_to_all_but_syns),
         TEST(timestamps_are_echoed_by_the_rule_and_old_ones_refused),
         TEST(timestamp_that_wrapped_is_newer),
-        TEST(timestamp_after_24_days_is_believed),
+        TEST(timestamp_after_24_days_is_accepted),
         TEST(timestamps_stand_in_every_segment_and_begin_anywhere),
         TEST(urgent_data_is_delivered_in_line),
         TEST(peek_leaves_the_bytes),

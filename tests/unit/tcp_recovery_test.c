@@ -1,5 +1,5 @@
-/* Losses: fast retransmit and recovery with and without SACK, RACK's clock, tail probes, timeouts, the windows of
- * congestion through all of it, and what a peer may lie about. */
+/* Losses: fast retransmit and recovery with and without SACK, RACK's clock, tail probes, timeouts, the congestion
+ * windows, and a hostile peer's SACK blocks. */
 #include "tests/lib/tcp_fixture.h"
 
 enum { MSS = 1000 };
@@ -48,7 +48,7 @@ static void send_flight(struct offer offer, uint32_t count)
 
 /* ---- Growth ---- */
 
-static void slow_start_grows_by_what_is_acknowledged_two_segments_at_most(void **state)
+static void slow_start_grows_by_acknowledged_bytes_two_segments_at_most(void **state)
 {
     (void)state;
     struct tcp_policy policy = peer_policy_default();
@@ -88,7 +88,7 @@ static void congestion_avoidance_grows_a_segment_a_window(void **state)
     peer_connect(p, OFFER_1000);
     peer_write(p, 64000);
     expect_segments(1, 10, false);
-    for (int i = 0; i < 3; i++) /* a loss puts it there */
+    for (int i = 0; i < 3; i++) /* a loss leads to congestion avoidance */
         peer_send(p, A, 1, 1, NULL, 0);
     EXPECT(p, A, 1 + 10 * MSS, 1, MSS); /* limited transmit, RFC 3042 */
     EXPECT(p, A, 1 + 11 * MSS, 1, MSS);
@@ -350,7 +350,7 @@ static void lost_resend_is_resent_within_a_round_trip(void **state)
     expect_segments(2, 10, false);
     peer_pass(p, 100 * MS);
     peer_send_sack(p, 1, 2, &(struct block){ 2 + MSS, 2 + 10 * MSS }, 1);
-    EXPECT(p, A, 2, 1, MSS); /* is lost again */
+    EXPECT(p, A, 2, 1, MSS); /* lost again */
     uint32_t last = 0;
     for (struct seen s; peer_take(p, &s);)
         last = s.seq + s.bytes;
@@ -363,7 +363,7 @@ static void lost_resend_is_resent_within_a_round_trip(void **state)
 }
 
 /* RFC 2018 §8, RFC 6675 §5.1: after a timeout what was SACKed is no longer trusted, until it is SACKed again. */
-static void timeout_forgets_what_was_sacked(void **state)
+static void timeout_forgets_sacked_segments(void **state)
 {
     (void)state;
     struct tcp_policy policy = peer_policy_default();
@@ -375,7 +375,7 @@ static void timeout_forgets_what_was_sacked(void **state)
     EXPECT(p, A, 2, 1, MSS); /* RACK's */
     assert_true(peer_wait(p, S));
     EXPECT(p, A, 2, 1, MSS);              /* the timeout's */
-    peer_send(p, A, 1, 2 + MSS, NULL, 0); /* the peer has thrown the rest away */
+    peer_send(p, A, 1, 2 + MSS, NULL, 0); /* the peer has dropped the rest */
     EXPECT(p, A, 2 + MSS, 1, MSS);
     EXPECT(p, PA, 2 + 2 * MSS, 1, MSS);
     peer_send(p, A, 1, 2 + 3 * MSS, NULL, 0);
@@ -426,7 +426,7 @@ static void impossible_sack_blocks_are_ignored(void **state)
     EXPECT_NUMBER("sacked bytes", info.sacked_bytes, 0);
 }
 
-/* RFC 6937: through a recovery the window sinks to ssthresh evenly, never below what leaves the network. */
+/* RFC 6937: during a recovery the window sinks evenly to ssthresh. */
 static void window_sinks_evenly_through_recovery(void **state)
 {
     (void)state;
@@ -482,7 +482,7 @@ static void tail_of_a_flight_is_probed_after_two_round_trips(void **state)
     expect_segments(2, 5, true);
     assert_true(peer_wait(p, 2 * S));
     EXPECT_AFTER(p, EXPECT(p, PA, 2 + 4 * MSS, 1, MSS), 2 * info.srtt_us * UINT64_C(1000)); /* the last again */
-    /* It came; the rest did not: RACK resends that at once. */
+    /* The probe arrived, the other segments did not: RACK resends them at once. */
     peer_pass(p, 100 * MS);
     peer_send_sack(p, 1, 2, &(struct block){ 2 + 4 * MSS, 2 + 5 * MSS }, 1);
     EXPECT(p, A, 2, 1, MSS);
@@ -552,7 +552,7 @@ static void timeout_leaves_one_segment_and_slow_starts(void **state)
     EXPECT(p, A, 2 + MSS, 1, MSS);
     EXPECT(p, A, 2 + 2 * MSS, 1, MSS);
     EXPECT_NONE(p);
-    assert_true(peer_wait(p, 2 * S)); /* lost again: ssthresh by what is out now, RFC 5681 §3.1 */
+    assert_true(peer_wait(p, 2 * S)); /* lost again: ssthresh from the bytes now in flight, RFC 5681 §3.1 */
     EXPECT(p, A, 2 + MSS, 1, MSS);
     EXPECT_NUMBER("cwnd", cwnd(), MSS);
     peer_send(p, A, 1, 2 + 10 * MSS, NULL, 0);
@@ -671,7 +671,7 @@ static void any_one_segment_may_be_lost(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(slow_start_grows_by_what_is_acknowledged_two_segments_at_most),
+        TEST(slow_start_grows_by_acknowledged_bytes_two_segments_at_most),
         TEST(splitting_acks_gains_nothing),
         TEST(congestion_avoidance_grows_a_segment_a_window),
         TEST(window_that_is_not_used_does_not_grow),
@@ -687,7 +687,7 @@ int main(void)
         TEST(reordering_within_a_quarter_round_trip_is_waited_for),
         TEST(reordered_segments_are_not_resent_once_reordering_is_known),
         TEST(lost_resend_is_resent_within_a_round_trip),
-        TEST(timeout_forgets_what_was_sacked),
+        TEST(timeout_forgets_sacked_segments),
         TEST(impossible_sack_blocks_are_ignored),
         TEST(window_sinks_evenly_through_recovery),
         TEST(lone_segment_is_probed_after_two_round_trips_and_the_peers_delay),

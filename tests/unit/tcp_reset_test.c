@@ -29,7 +29,7 @@ static void only_the_exact_reset_resets(void **state)
     }
 }
 
-/* §4.2: whatever its sequence number. */
+/* §4.2: with any sequence number. */
 static void syn_in_an_open_connection_is_challenged(void **state)
 {
     (void)state;
@@ -81,10 +81,10 @@ static void challenges_are_limited_per_connection(void **state)
     assert_int_equal(p->stack->ip.counters.tcp_tx_challenges_withheld, 1000 - count);
     int first = p->id;
     p->peer_port++;
-    peer_connect(p, OFFER_PLAIN); /* another connection is answered as if nothing had been */
+    peer_connect(p, OFFER_PLAIN); /* another connection has a limit of its own */
     peer_send(p, TCP_RST, 100, 0, NULL, 0);
     EXPECT(p, A, 1, 1, 0);
-    peer_send(p, TCP_RST, 100, 0, NULL, 0); /* the same once more: it has had its answer */
+    peer_send(p, TCP_RST, 100, 0, NULL, 0); /* the same segment again: no second answer */
     EXPECT_NONE(p);
     peer_pass(p, 500 * MS);
     peer_send(p, TCP_RST, 100, 0, NULL, 0);

@@ -97,7 +97,7 @@ static void window_above_32767_is_used(void **state)
     EXPECT_NUMBER("bytes in flight", bytes, 25 * 1460);
 }
 
-/* RFC 9293 §3.8.6.2.1 (3): half of the largest window there was; (4): else after a while anything. */
+/* RFC 9293 §3.8.6.2.1 (3): half of the largest window so far; (4): after the override timeout, any size. */
 static void small_window_is_used_in_the_end(void **state)
 {
     (void)state;
@@ -176,7 +176,7 @@ static void window_update_lost_is_found_by_a_probe(void **state)
     peer_send(p, A, 1, 1001, NULL, 0);
     assert_true(peer_wait(p, S));
     EXPECT(p, A, 1000, 1, 0);
-    p->window = 5000; /* the answer tells what the lost update had */
+    p->window = 5000; /* the answer carries the window of the lost update */
     peer_send(p, A, 1, 1001, NULL, 0);
     EXPECT(p, PA, 1001, 1, 1000);
 }
@@ -280,7 +280,8 @@ static void timeout_follows_the_measured_round_trips(void **state)
     }
 }
 
-/* Measures nothing by the answer to a resend (Karn's algorithm). The doubled timeout stays until the next sample. */
+/* Takes no sample from the ACK of a resent segment (Karn's algorithm). The doubled timeout stays until the next
+ * sample. */
 static void resent_segment_measures_nothing(void **state)
 {
     (void)state;
@@ -334,7 +335,7 @@ static void keepalive_is_off_and_probes_when_on(void **state)
     tcp_set_keepalive(p->stack, p->id, true, p->now_ns);
     uint64_t began_ns = p->now_ns;
     assert_true(peer_wait(p, 8000 * S));
-    struct seen *s = EXPECT(p, A, 0, 1, 0); /* SND.NXT - 1, nothing in it */
+    struct seen *s = EXPECT(p, A, 0, 1, 0); /* SND.NXT - 1, no data */
     EXPECT_NUMBER("idle s", (s->at_ns - began_ns) / S, 7200);
     peer_send(p, A, 1, 1, NULL, 0); /* alive: 2 h again */
     began_ns = p->now_ns;
@@ -373,7 +374,7 @@ static void keepalive_that_could_not_leave_does_not_count(void **state)
 }
 
 /* RFC 5681 §4.1. */
-static void window_is_that_of_a_beginning_after_idle(void **state)
+static void window_after_idle_is_the_initial_window(void **state)
 {
     (void)state;
     struct tcp_info info;
@@ -396,7 +397,7 @@ static void window_is_that_of_a_beginning_after_idle(void **state)
     peer_send(p, A, 1, seq + 20 * 1460, NULL, 0);
 }
 
-static void initial_window_is_ten_segments_or_what_is_set(void **state)
+static void initial_window_is_ten_segments_or_as_configured(void **state)
 {
     (void)state;
     static const uint32_t segments[] = { 1, 2, 3, 4, 10, 16 };
@@ -413,7 +414,7 @@ static void initial_window_is_ten_segments_or_what_is_set(void **state)
     }
 }
 
-static void send_buffer_bounds_what_is_taken(void **state)
+static void send_buffer_bounds_a_write(void **state)
 {
     (void)state;
     static uint8_t data[100000];
@@ -445,9 +446,9 @@ int main(void)
         TEST(timestamps_measure_even_resends),
         TEST(keepalive_is_off_and_probes_when_on),
         TEST(keepalive_that_could_not_leave_does_not_count),
-        TEST(window_is_that_of_a_beginning_after_idle),
-        TEST(initial_window_is_ten_segments_or_what_is_set),
-        TEST(send_buffer_bounds_what_is_taken),
+        TEST(window_after_idle_is_the_initial_window),
+        TEST(initial_window_is_ten_segments_or_as_configured),
+        TEST(send_buffer_bounds_a_write),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* drivers/console/uart.c: the registers that it sets, and how much it writes into a FIFO of 16. */
+/* drivers/console/uart.c: the registers that it sets, and the bytes that it writes into a FIFO of 16. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* base/utc.c against the C library, and kernel/time/rtc.c over registers that the test holds. */
+/* base/utc.c against the C library, and kernel/time/rtc.c over fake registers. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -32,7 +32,7 @@ static void dates_are_those_of_the_c_library(void **state)
     }
 }
 
-static void what_is_no_date_is_refused(void **state)
+static void impossible_dates_are_refused(void **state)
 {
     (void)state;
     static const struct utc wrong[] = {
@@ -93,7 +93,7 @@ static const char *rtc_text(uint8_t century)
     return text;
 }
 
-static void every_way_to_write_a_date_is_read(void **state)
+static void every_format_of_a_date_is_read(void **state)
 {
     (void)state;
     set(0x02, (const uint8_t[]){ 0x59, 0x58, 0x23, 0x21, 0x11, 0x26, 0x20 }); /* BCD, 24 hours */
@@ -123,7 +123,7 @@ static void second_that_passes_meanwhile_is_never_half_read(void **state)
     }
 }
 
-static void machine_without_one_is_told(void **state)
+static void machine_without_rtc_is_reported(void **state)
 {
     (void)state;
     memset(registers, 0xff, sizeof registers);
@@ -136,11 +136,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(dates_are_those_of_the_c_library),
-        cmocka_unit_test(what_is_no_date_is_refused),
+        cmocka_unit_test(impossible_dates_are_refused),
         cmocka_unit_test(text_is_rfc_3339),
-        cmocka_unit_test(every_way_to_write_a_date_is_read),
+        cmocka_unit_test(every_format_of_a_date_is_read),
         cmocka_unit_test(second_that_passes_meanwhile_is_never_half_read),
-        cmocka_unit_test(machine_without_one_is_told),
+        cmocka_unit_test(machine_without_rtc_is_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

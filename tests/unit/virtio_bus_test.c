@@ -1,5 +1,5 @@
 /* drivers/virtio/pci_modern.c, pci_legacy.c and mmio.c: each operation reads or writes the register that the
- * specification names. The registers are plain memory: the last write stays to be seen, and a read finds it. */
+ * specification names. The registers are plain memory, so a read returns the last write. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -44,7 +44,7 @@ static struct virtio_bus *pci_make(const struct virtio_bus_ops *ops)
     return &pci.bus;
 }
 
-/* Holds for each bus: what is written is read back from the one register, and the configuration in any width. */
+/* Checks for each bus that the status and the configuration use the right registers, the configuration in any width. */
 static void common_part(struct virtio_bus *bus, uint32_t status_offset, uint32_t config_offset)
 {
     bus->ops->status_write(bus, 0x0f);

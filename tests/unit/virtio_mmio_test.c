@@ -1,5 +1,5 @@
-/* drivers/virtio/mmio.c: the words of the command line, and what the driver writes where, by version. The registers are
- * plain memory here: what was written last stays to be seen. */
+/* drivers/virtio/mmio.c: the words of the command line, and the driver's writes to the registers of each version. The
+ * registers are plain memory here, which keeps the last write. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -42,7 +42,7 @@ static void words_of_the_known_machines_are_read(void **state)
     }
 }
 
-static void malformed_words_are_not(void **state)
+static void malformed_words_are_refused(void **state)
 {
     (void)state;
     static const char *const texts[] = {
@@ -119,7 +119,7 @@ static void only_a_known_device_is_opened(void **state)
     assert_false(virtio_mmio_open(&mmio, &word, VIRTIO_DEVICE_NET));
 }
 
-static void queues_are_told_as_the_version_has_it(void **state)
+static void queues_are_enabled_as_the_version_asks(void **state)
 {
     (void)state;
     struct virtio_mmio mmio;
@@ -156,9 +156,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(words_of_the_known_machines_are_read),
-        cmocka_unit_test(malformed_words_are_not),
+        cmocka_unit_test(malformed_words_are_refused),
         cmocka_unit_test(only_a_known_device_is_opened),
-        cmocka_unit_test(queues_are_told_as_the_version_has_it),
+        cmocka_unit_test(queues_are_enabled_as_the_version_asks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* drivers/virtio/net_find.c: which network device of a machine plays, what the log says of the others, and what is left
- * when none comes up. Devices are registers in plain memory, which keep what is written. */
+/* drivers/virtio/net_find.c: the choice of a machine's network device, the log's lines about the others, and the result
+ * if none comes up. Devices are registers in plain memory, which keeps the last write. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -36,7 +36,7 @@ static uint64_t log_begin;
 
 void clock_spin_us(uint32_t us) { (void)us; }
 
-/* Nodes of the ACPI tables have 32 bits: theirs are the indices of places. */
+/* Nodes of the ACPI tables have addresses of 32 bits. Here these are the indices of places. */
 volatile void *memory_map_device(uint64_t physical, size_t bytes)
 {
     (void)bytes;
@@ -166,7 +166,7 @@ static void add_word_of_place(size_t index)
 
 static void add_node(size_t place) { nodes[node_count++] = (struct acpi_virtio_mmio){ (uint32_t)place, PLACE_BYTES }; }
 
-/* ---- what the tests ask ---- */
+/* ---- helpers of the tests ---- */
 
 static bool log_has(const char *text)
 {
@@ -215,7 +215,7 @@ static void first_function_plays_and_the_others_are_named(void **state)
     assert_int_equal(bars[1][VIRTIO_PCI_COMMON_DEVICE_STATUS], 0);
 }
 
-static void function_without_registers_is_passed_over(void **state)
+static void function_without_registers_is_skipped(void **state)
 {
     (void)state;
     add_function(0, 3, 0x10411af4, 0x020000);
@@ -290,7 +290,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(machine_without_pci_and_places_has_no_device, set_up, clean_up),
         cmocka_unit_test_setup_teardown(machine_with_other_cards_alone_lists_them, set_up, clean_up),
         cmocka_unit_test_setup_teardown(first_function_plays_and_the_others_are_named, set_up, clean_up),
-        cmocka_unit_test_setup_teardown(function_without_registers_is_passed_over, set_up, clean_up),
+        cmocka_unit_test_setup_teardown(function_without_registers_is_skipped, set_up, clean_up),
         cmocka_unit_test_setup_teardown(function_that_does_not_come_up_is_reported, set_up, clean_up),
         cmocka_unit_test_setup_teardown(buses_of_a_second_host_bridge_are_searched_last, set_up, clean_up),
         cmocka_unit_test_setup_teardown(place_of_the_settings_plays_and_the_others_are_named, set_up, clean_up),

@@ -1,4 +1,4 @@
-/* drivers/virtio/net*.c against the model device: start, frames both ways, ownership, and a device that lies.
+/* drivers/virtio/net*.c against the model device: start, frames both ways, ownership, and a hostile device.
  * SEED=n replays the random ones. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -303,7 +303,7 @@ static void buffer_is_free_only_when_neither_holds_it(void **state)
     assert_true(device->ops->tx_publish(device, buffer, 60, 0, 0));
     assert_int_equal(buffer->holders, TX_HELD_BY_STACK | TX_HELD_BY_DEVICE);
 
-    /* Again while the device holds it: no; after it has come back: the same bytes, without a copy. */
+    /* A buffer cannot be sent again while the device holds it. Afterwards the same bytes are sent without a copy. */
     assert_false(device->ops->tx_publish(device, buffer, 60, 0, 0));
     assert_int_equal(virtio_net_counters.tx_still_held, 1);
     assert_int_equal(buffer->holders, TX_HELD_BY_STACK | TX_HELD_BY_DEVICE);
@@ -339,7 +339,7 @@ static void misuse_of_buffers_is_an_assertion(void **state)
     expect_assert_failure(device->ops->rx_release(device, &frame));
 }
 
-static void full_ring_and_empty_pool_say_not_now(void **state)
+static void full_ring_and_empty_pool_refuse_for_now(void **state)
 {
     (void)state;
     virtio_model_init(&model, VIRTIO_MODEL_MODERN);
@@ -576,9 +576,9 @@ static void merge_count_beyond_the_ring_breaks_the_device(void **state)
     }
 }
 
-/* ---- lies ---- */
+/* ---- a hostile device ---- */
 
-static void lengths_that_cannot_be_are_dropped_and_counted(void **state)
+static void impossible_lengths_are_dropped_and_counted(void **state)
 {
     (void)state;
     for (int merges = 0; merges < 2; merges++) {
@@ -616,7 +616,7 @@ static void lengths_that_cannot_be_are_dropped_and_counted(void **state)
     }
 }
 
-static void broken_device_is_silent_and_says_why(void **state)
+static void broken_device_is_silent_and_reports_the_reason(void **state)
 {
     (void)state;
     start_kind(VIRTIO_MODEL_MODERN);
@@ -635,7 +635,7 @@ static void broken_device_is_silent_and_says_why(void **state)
     assert_non_null(virtio_net_broken(device));
 }
 
-static void silence_has_the_state_read_and_traffic_has_not(void **state)
+static void status_is_read_after_silence_and_not_under_traffic(void **state)
 {
     (void)state;
     start_kind(VIRTIO_MODEL_MODERN);
@@ -648,7 +648,7 @@ static void silence_has_the_state_read_and_traffic_has_not(void **state)
     }
     assert_int_equal(model.register_reads, reads);
 
-    /* Long silent: once, and what it says counts. */
+    /* After a long silence: one read, and its result counts. */
     net.last_rx_cycles = cycles_now() - BIT(33);
     model.link_status = 0;
     for (int i = 0; i < 1000; i++)
@@ -668,8 +668,8 @@ static void silence_has_the_state_read_and_traffic_has_not(void **state)
     }
 }
 
-/* Plays QEMU's TCG: the device asks, and neither does it see the index nor the driver its wish. */
-static void missed_kick_is_made_up_once_and_late(void **state)
+/* Plays QEMU's TCG: the device asks for a kick and misses the new index, and the driver misses the request. */
+static void missed_kick_is_repeated_once_after_a_delay(void **state)
 {
     (void)state;
     for (int kind = 0; kind < 2; kind++) {
@@ -685,18 +685,18 @@ static void missed_kick_is_made_up_once_and_late(void **state)
         uint64_t kicks = queue->kick_count, rekicks = virtio_net_counters.tx_rekicks;
         net.tx_stall.begin_cycles = cycles_now() - BIT(33);
         device->ops->poll(device);
-        assert_int_equal(queue->kick_count, kicks); /* it is slow, and has not asked */
+        assert_int_equal(queue->kick_count, kicks); /* the device is slow, and has not asked */
 
         virtio_model_want_kick(&model, VIRTIO_NET_TRANSMITQ);
         net.tx_stall.begin_cycles = cycles_now();
         device->ops->poll(device);
-        assert_int_equal(queue->kick_count, kicks); /* too early: it may be about to look once more */
+        assert_int_equal(queue->kick_count, kicks); /* too early: the device may read the index once more */
         net.tx_stall.begin_cycles = cycles_now() - BIT(16);
         device->ops->poll(device);
         assert_int_equal(queue->kick_count, kicks + 1);
         net.tx_stall.begin_cycles = cycles_now() - BIT(33);
         device->ops->poll(device);
-        assert_int_equal(queue->kick_count, kicks + 1); /* once is enough */
+        assert_int_equal(queue->kick_count, kicks + 1); /* no second repetition */
         assert_int_equal(virtio_net_counters.tx_rekicks, rekicks + 1);
         assert_int_equal(virtio_net_counters.rx_rekicks, 0);
 
@@ -707,21 +707,21 @@ static void missed_kick_is_made_up_once_and_late(void **state)
         assert_true(virtio_model_transmit_take(&model, &packet));
         virtio_model_transmit_done(&model, &packet);
         net.tx_stall.begin_cycles = cycles_now() - BIT(16);
-        device->ops->poll(device); /* one has moved: that is no stall */
+        device->ops->poll(device); /* the device has used a buffer: no stall */
         assert_int_equal(queue->kick_count, kicks + 1);
         assert_null(model.violation);
         model_memory_free_all();
     }
 }
 
-static void missed_kick_for_buffers_is_made_up(void **state)
+static void missed_kick_for_buffers_is_repeated(void **state)
 {
     (void)state;
     start_kind(VIRTIO_MODEL_MODERN);
     const struct virtio_model_queue *queue = &model.queue[VIRTIO_NET_RECEIVEQ];
     virtio_model_refuse_kicks(&model, VIRTIO_NET_RECEIVEQ);
     uint64_t kicks = queue->kick_count;
-    net.rx.notified_idx--; /* as if the last buffers had been shown in silence */
+    net.rx.notified_idx--; /* as if the last buffers had been published without a kick */
     net.rx_stall.begin_cycles = cycles_now() - BIT(33);
     device->ops->poll(device);
     assert_int_equal(queue->kick_count, kicks);
@@ -735,10 +735,10 @@ static void missed_kick_for_buffers_is_made_up(void **state)
     assert_int_equal(virtio_net_counters.tx_rekicks, 0);
 }
 
-/* ---- anything at all ---- */
+/* ---- random trials ---- */
 
-/* Random features, sizes and kinds; random traffic, borrowing, completion and refusal; every byte checked on both
- * sides. At the end all buffers are back where they began. */
+/* A trial with random features, sizes and kinds, and random traffic, borrowing, completion and refusal. Every byte is
+ * checked on both sides. At the end all buffers are back where they began. */
 struct trial {
     struct frame borrowed[NETDEV_RX_BORROWED_MAX];
     uint32_t borrowed_number[NETDEV_RX_BORROWED_MAX], borrowed_count;
@@ -871,9 +871,9 @@ static void any_features_any_sizes_any_order_lose_nothing(void **state)
     assert_true(frames > 20000);
 }
 
-/* Plays the same, and now and then the device lies. No access leaves the buffers (ASan watches), no assertion fails,
- * and each frame lies within its buffer. */
-static void any_lie_is_survived(void **state)
+/* Plays such trials with a device that sometimes writes wrong values. No access leaves the buffers (ASan watches), no
+ * assertion fails, and each frame lies within its buffer. */
+static void any_write_of_a_hostile_device_is_survived(void **state)
 {
     (void)state;
     static struct trial trial;
@@ -1017,7 +1017,7 @@ int main(void)
         TEST(transmit_header_is_written_whole_also_where_data_has_moved),
         TEST(buffer_is_free_only_when_neither_holds_it),
         TEST(misuse_of_buffers_is_an_assertion),
-        TEST(full_ring_and_empty_pool_say_not_now),
+        TEST(full_ring_and_empty_pool_refuse_for_now),
         TEST(checksum_is_vouched_for_only_as_negotiated),
         TEST(stages_are_stamped_in_order),
         TEST(borrowed_frames_leave_the_ring_full),
@@ -1028,17 +1028,17 @@ int main(void)
         TEST(frame_in_pieces_is_put_together),
         TEST(jumbo_frame_is_dropped_whole),
         TEST(merge_count_beyond_the_ring_breaks_the_device),
-        TEST(lengths_that_cannot_be_are_dropped_and_counted),
-        TEST(broken_device_is_silent_and_says_why),
-        TEST(silence_has_the_state_read_and_traffic_has_not),
-        TEST(missed_kick_is_made_up_once_and_late),
-        TEST(missed_kick_for_buffers_is_made_up),
+        TEST(impossible_lengths_are_dropped_and_counted),
+        TEST(broken_device_is_silent_and_reports_the_reason),
+        TEST(status_is_read_after_silence_and_not_under_traffic),
+        TEST(missed_kick_is_repeated_once_after_a_delay),
+        TEST(missed_kick_for_buffers_is_repeated),
         TEST(only_a_device_with_interrupts_can_wake),
         TEST(wake_asks_for_an_interrupt_and_quiet_for_none),
         TEST(survey_sees_a_waiting_frame_and_may_notify_without_one),
         TEST(levels_count_the_free_buffers),
         TEST(any_features_any_sizes_any_order_lose_nothing),
-        TEST(any_lie_is_survived),
+        TEST(any_write_of_a_hostile_device_is_survived),
     };
     return cmocka_run_group_tests(tests, seed_set_up, NULL);
 }

@@ -1,5 +1,5 @@
-/* drivers/virtio/pci.c: which registers it takes, by capabilities. The configuration space and the memory BAR are
- * arrays here; port BARs are recognised, and never touched. */
+/* drivers/virtio/pci.c: the choice of registers by capabilities. The configuration space and the memory BAR are arrays
+ * here. Port BARs are recognised, and never accessed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -118,7 +118,7 @@ static void capabilities_decide_for_modern(void **state)
     assert_string_equal(pci.bus.place, "pci 00:03.0 1af4:1000");
     assert_int_equal(config[PCI_COMMAND_STATUS / 4] & 0x407, 0x407);
 
-    /* §4.1.4.4: the doorbell of a queue; §4.1.5.2: what is rung is the queue's number. */
+    /* §4.1.4.4: the doorbell of a queue; §4.1.5.2: the value written is the queue's number. */
     bar_memory[VIRTIO_PCI_COMMON_QUEUE_NOTIFY_OFF] = 3;
     struct virtqueue rings = { .size = 16 };
     assert_true(pci.bus.ops->queue_enable(&pci.bus, 1, &rings));
@@ -196,7 +196,7 @@ static void add_msix(uint32_t bar, uint32_t offset)
 
 static const struct virtio_message message = { UINT64_C(0xfee01000), 0x40 };
 
-static void interrupts_go_where_they_are_told(void **state)
+static void interrupts_go_to_the_given_address(void **state)
 {
     (void)state;
     add_modern();
@@ -246,7 +246,7 @@ static void without_a_reachable_table_there_are_no_interrupts(void **state)
     add_modern();
     add_msix(4, 0);
     config[0xc0 / 4] |= 1u << 31;
-    assert_true(virtio_pci_open(&pci, &access, &function, NULL)); /* and who wants none gets none */
+    assert_true(virtio_pci_open(&pci, &access, &function, NULL)); /* without a message no interrupts are set up */
     assert_int_equal(config[0xc0 / 4] >> 30, 0);
 }
 
@@ -283,7 +283,7 @@ int main(void)
         cmocka_unit_test_setup(first_of_two_capabilities_counts_and_reserved_ones_do_not, set_up),
         cmocka_unit_test_setup(registers_outside_their_bar_are_not_taken, set_up),
         cmocka_unit_test_setup(bar_without_an_address_is_not_used, set_up),
-        cmocka_unit_test_setup(interrupts_go_where_they_are_told, set_up),
+        cmocka_unit_test_setup(interrupts_go_to_the_given_address, set_up),
         cmocka_unit_test_setup(legacy_configuration_moves_behind_the_vectors, set_up),
         cmocka_unit_test_setup(without_a_reachable_table_there_are_no_interrupts, set_up),
         cmocka_unit_test_setup(notify_area_may_be_ports, set_up),

@@ -1,4 +1,4 @@
-/* drivers/virtio/virtqueue.h: the rings themselves, without packets. The device's half is played by hand. */
+/* drivers/virtio/virtqueue.h: the rings themselves, without packets. The test plays the device. */
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -137,8 +137,8 @@ static void slots_come_back_in_any_order(void **state)
     assert_null(queue.fault);
 }
 
-/* Tries every way in which a used ring can lie: each is a fault, found at the first lie, and final. */
-static void lies_of_the_device_are_faults(void **state)
+/* Writes every kind of wrong used entry. Each is a fault, found at once, and final. */
+static void wrong_used_entries_are_faults(void **state)
 {
     (void)state;
     static const struct {
@@ -184,7 +184,8 @@ static void a_slot_used_twice_is_a_fault(void **state)
     assert_non_null(queue.fault);
 }
 
-/* Follows the document's words, entry by entry: notify iff an entry was written whose index is avail_event. */
+/* Returns true if the specification asks for a kick: an entry was written whose index is avail_event. Compares entry by
+ * entry. */
 static bool kick_by_the_document(uint16_t old, uint16_t count, uint16_t event)
 {
     for (uint16_t i = 0; i < count; i++)
@@ -252,16 +253,16 @@ static void wake_asks_for_the_next_entry_and_quiet_takes_it_back(void **state)
             else
                 assert_int_equal(queue.avail->flags, VIRTQ_AVAIL_F_NO_INTERRUPT);
             device_uses(&queue, start & 3, 0);
-            assert_false(virtqueue_wake(&queue)); /* it came before: nobody may sleep now */
+            assert_false(virtqueue_wake(&queue)); /* an entry came before: the driver must not sleep now */
             assert_int_equal(virtqueue_take(&queue, &written), 1);
             assert_true(virtqueue_wake(&queue));
             model_memory_free_all();
         }
 }
 
-/* A driver and a device on two CPUs. The device sleeps when it finds the ring empty, after asking to be woken, as the
- * document describes; a kick that is lost leaves both waiting. On a busy machine, where each waits for its turn of the
- * processor, the run ends after ROUNDS_S_MAX. */
+/* A driver and a device on two CPUs. If the device finds the ring empty, it asks to be woken and then sleeps, as the
+ * specification describes. A lost kick would leave both waiting. On a busy machine, where each waits for the processor,
+ * the run ends after ROUNDS_S_MAX. */
 enum { SLEEP_ROUNDS = 400000, ROUNDS_S_MAX = 10, ASLEEP_S_MAX = 20 };
 struct sleeper {
     struct virtqueue queue;
@@ -322,7 +323,7 @@ static void no_kick_is_lost_between_two_cpus(void **state)
             continue;
         }
         virtqueue_place(&s.queue, 1, &byte, 1);
-        /* virtqueue_expose alone needs its barrier so rarely that a missing one would hardly be seen. */
+        /* virtqueue_expose alone needs its barrier so rarely that a test would hardly find a missing one. */
         if (i % 2 == 0 ? virtqueue_expose(&s.queue) : virtqueue_expose_fenced(&s.queue))
             __atomic_store_n(&s.kicks, 1, __ATOMIC_RELEASE);
         i++;
@@ -339,7 +340,7 @@ int main(void)
         cmocka_unit_test_teardown(rings_are_poisoned_and_indices_zero_before_the_device_sees_them, free_memory),
         cmocka_unit_test_teardown(two_descriptor_slots_chain_head_and_body, free_memory),
         cmocka_unit_test_teardown(slots_come_back_in_any_order, free_memory),
-        cmocka_unit_test_teardown(lies_of_the_device_are_faults, free_memory),
+        cmocka_unit_test_teardown(wrong_used_entries_are_faults, free_memory),
         cmocka_unit_test_teardown(a_slot_used_twice_is_a_fault, free_memory),
         cmocka_unit_test_teardown(event_index_is_obeyed_across_the_wrap, free_memory),
         cmocka_unit_test_teardown(without_event_index_the_flag_decides, free_memory),
