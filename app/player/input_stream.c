@@ -83,6 +83,9 @@ static bool take_head(struct input_stream *input, uint64_t now_ns)
 {
     input_stream_counters.responses++;
     if (input->response.status == 200) {
+        if (input->head_logged_ns != 0 && now_ns - input->head_logged_ns < NS_PER_S)
+            return true;
+        input->head_logged_ns = now_ns;
         log_line("%s: HTTP 200, %s", input->session.name,
                  input->response.chunked       ? "chunked"
                  : input->response.until_close ? "until it closes"

@@ -13,6 +13,7 @@
 struct input_stream {
     _Alignas(64) struct bytes pending; /* the part of the body that input_stream_next has not read */
     uint64_t last_digit_ns;            /* when the last digit came, or it connected */
+    uint64_t head_logged_ns;           /* when a response's head was last logged: at most one a second */
     bool request_due;                  /* connected, and the GET has not left yet */
     struct session session;            /* digits on their way touch its beginning and that of `response`: two lines */
     struct http_response response;

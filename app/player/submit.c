@@ -318,10 +318,12 @@ static void response_done(uint64_t now_ns)
     } else {
         submit_counters.responses_unasked++; /* 408 before an idle connection is closed, most likely */
     }
-    bool keep_alive = submit.response.keep_alive;
+    bool keep_alive = submit.response.keep_alive, closes = submit.response.closes;
     response_begin();
-    if (!keep_alive)
+    if (closes)
         leave("closed by the server's response", true, 0, now_ns);
+    else if (!keep_alive)
+        leave("two framings in one response", true, submit.stream_bytes, now_ns);
 }
 
 static void take_responses(const uint8_t *at, const uint8_t *end, uint64_t now_ns)
@@ -332,7 +334,7 @@ static void take_responses(const uint8_t *at, const uint8_t *end, uint64_t now_n
         case HTTP_MORE:
             return;
         case HTTP_HEAD:
-            submit.last_response = !submit.response.keep_alive;
+            submit.last_response = submit.response.closes;
             break;
         case HTTP_BODY: {
             size_t bytes = min_size(body.count, WORD_BYTES_MAX - submit.word_bytes);

@@ -3,7 +3,8 @@
  * The fate of a POST when its connection ends without a response to it:
  * - A response to an earlier POST ends the connection, by `Connection: close` or because nothing but the connection's
  *   end marks the end of that response. Then the server must not act on the POST (RFC 9112 §9.6). It goes out again,
- *   even if that response was cut short behind its head.
+ *   even if that response was cut short behind its head. A response with both a length and a coding is no such one:
+ *   the connection is left because its framing is not trusted, but the server may go on.
  * - The peer reset the connection and had not acknowledged the POST's last byte. It never had the whole request, so
  *   it cannot have acted on it. The POST goes out again. (Wrong only if that acknowledgement was lost, or overtaken
  *   by the reset. A reset follows the segment it answers, so the two cross only if the network reorders.)

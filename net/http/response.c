@@ -222,6 +222,7 @@ static enum http_step head_done(struct http_response *r)
         return HTTP_MORE;
     }
     r->keep_alive = !r->says_close && (r->version_minor >= 1 || r->says_keep_alive);
+    r->closes = !r->keep_alive;
     if (r->coding_seen && (r->has_length || r->length_bad || r->version_minor == 0))
         r->keep_alive = false; /* RFC 9112 §6.1: the coding wins, but such a peer's framing is not trusted on */
     if (!r->coding_seen && r->length_bad)
@@ -229,8 +230,10 @@ static enum http_step head_done(struct http_response *r)
     r->has_length = r->has_length && !r->coding_seen;
     bool no_body = r->status == 204 || r->status == 304;
     r->until_close = !no_body && !r->chunked && !r->has_length;
-    if (r->until_close)
+    if (r->until_close) {
         r->keep_alive = false;
+        r->closes = true;
+    }
     r->remaining = r->has_length ? r->length : 0;
     r->state = STATE_HEAD_DONE;
     return HTTP_HEAD;
@@ -491,7 +494,8 @@ void http_response_check(const struct http_response *r)
     ASSERT(r->chunked || (!r->in_trailer && (r->state < STATE_CHUNK_DATA || r->state >= STATE_DONE)));
     ASSERT(r->remaining > 0 || (r->state != STATE_BODY_LENGTH && r->state != STATE_CHUNK_DATA));
     ASSERT(r->until_close == (r->state == STATE_BODY_UNTIL_CLOSE) || !in_body(r));
-    ASSERT(!r->until_close || (!r->keep_alive && !r->chunked && !r->has_length));
+    ASSERT(!r->until_close || (r->closes && !r->chunked && !r->has_length));
+    ASSERT(!r->closes || !r->keep_alive);
 }
 
 size_t http_percent_encode(char *out, const char *text, size_t bytes)

@@ -42,6 +42,7 @@ struct http_response {
     uint16_t status;       /* three digits; outside 100..599 it is to be taken as a 5xx (RFC 9110 §15) */
     uint8_t version_minor; /* the x of HTTP/1.x */
     bool keep_alive;       /* the connection may be used again after HTTP_DONE (RFC 9112 §9.3) */
+    bool closes;           /* the server acts on nothing that comes behind this request (RFC 9112 §9.6) */
     bool until_close;      /* the body has no end but the connection's */
     bool chunked;
     bool has_length;

@@ -18,6 +18,7 @@ static void response_any(uint8_t state)
     response.says_keep_alive = prove_number(0, 1);
     response.coding_seen = prove_number(0, 1);
     response.keep_alive = prove_number(0, 1);
+    response.closes = prove_number(0, 1);
     response.until_close = prove_number(0, 1);
     response.chunked = prove_number(0, 1);
     response.has_length = prove_number(0, 1);

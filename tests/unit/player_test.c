@@ -552,6 +552,24 @@ static void posts_behind_a_closing_response_are_sent_again(void **state)
     assert_int_equal(submit_counters.posts_again, 3);
 }
 
+/* Plays with a server that states a length and chunks, which proves nothing about the POSTs behind. */
+static void posts_behind_a_response_with_two_framings_are_not_sent_again(void **state)
+{
+    (void)state;
+    play("n=2 m=1");
+    digits("123"); /* 1 2 12 3 23 in the matcher's order */
+    ack_all(submit_id());
+    fake_text(submit_id(), OK_200 "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n3\r\n+8\n\r\n0\r\n\r\n");
+    turn(0);
+    turn(0);
+    up(submit_id());
+    turn(0);
+    assert_int_equal(session_counters.left, 1);
+    assert_string_equal(answers_sent(submit_id()), "");
+    assert_int_equal(submit_counters.responses_2xx, 1);
+    assert_int_equal(submit_counters.unanswered, 4);
+}
+
 /* Plays with an HTTP/1.0 server that reads one request a connection and closes with the others unread.
  * The RST overtakes the FIN. */
 static void posts_behind_a_closing_response_that_was_cut_short_are_sent_again(void **state)
@@ -786,7 +804,7 @@ static void feeds_that_the_server_never_closes_give_up_their_places(void **state
     start_with("n=9 m=823 early=off feeds=8");
     turn(0);
     fake.linger = true;
-    uint64_t connected = 0;
+    uint64_t connected = 0, from = log_end();
     for (uint64_t end = now + 60 * S; now < end; turn(10 * MS)) {
         int id = feed_id();
         assert_true(held() <= TRANSPORT_CONNECTION_COUNT_MAX - 4); /* four are the status page's */
@@ -798,6 +816,7 @@ static void feeds_that_the_server_never_closes_give_up_their_places(void **state
     }
     assert_true(connected > 100);
     assert_int_equal(input_stream_counters.digits, 3 * connected);
+    assert_in_range(lines_logged(from, "HTTP 200"), 8, 8 * 60); /* one a second for each session */
 }
 
 /* Covers bytes that stay unacknowledged: the stack keeps them in its transmit buffers, enough for four connections. */
@@ -1279,6 +1298,7 @@ int main(void)
         cmocka_unit_test(a_post_that_a_reset_peer_never_had_is_sent_again),
         cmocka_unit_test(a_post_that_was_in_flight_when_the_network_died_is_not_repeated),
         cmocka_unit_test(posts_behind_a_closing_response_are_sent_again),
+        cmocka_unit_test(posts_behind_a_response_with_two_framings_are_not_sent_again),
         cmocka_unit_test(posts_behind_a_closing_response_that_was_cut_short_are_sent_again),
         cmocka_unit_test(the_end_of_the_connection_completes_a_response_without_length),
         cmocka_unit_test(a_peer_that_ended_and_has_all_gets_nothing_again),
