@@ -1,4 +1,4 @@
-/* The text of a timeline: words, numbers, segments. A mistake in the text ends the program with the number of its
+/* The text of a timeline: words, numbers, segments. An error in the text ends the program with the number of its
  * line. */
 #pragma once
 
@@ -12,7 +12,7 @@ struct script {
     const char *path;
     char **lines;
     size_t line_count;
-    size_t line;    /* the line in hand, from 0 */
+    size_t line;    /* the current line, from 0 */
     const char *at; /* the place in that line */
     int64_t i;      /* the turn of the innermost `repeat`, from 0 */
 };

@@ -28,7 +28,7 @@ struct wire_segment {
     uint16_t icmp_mtu;
     uint8_t flags;
     uint32_t seq, bytes, ack;
-    int64_t window; /* -1: not said */
+    int64_t window; /* -1: not checked */
     uint32_t urgent;
     uint8_t codepoint; /* ECN's, in the IP header: 2 is ECT(0), 3 is CE */
     uint16_t peer_port, port;
@@ -58,7 +58,7 @@ uint8_t wire_stream_byte(enum wire_direction direction, uint32_t offset);
 /* Writes the segment as an IPv4 packet and returns its length. */
 size_t wire_segment_write(const struct wire_segment *segment, const struct wire_base *base, uint8_t *packet);
 
-/* Reads a packet of the stack, and adds to `base` what it does not know yet. Returns NULL, or the packet's fault. */
+/* Reads a packet of the stack, and completes `base`. Returns NULL, or the packet's fault. */
 const char *wire_segment_read(struct wire_segment *segment, struct wire_base *base, const uint8_t *packet,
                               size_t bytes);
 

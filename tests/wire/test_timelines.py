@@ -1,4 +1,4 @@
-"""Every timeline, tests/wire/FOLDER/NAME.wire, as one pytest item. README.md tells the language."""
+"""Every timeline, tests/wire/FOLDER/NAME.wire, as one pytest item. README.md defines the language."""
 import functools
 import os
 import pathlib
@@ -45,7 +45,7 @@ def test_timeline(name):
 
 @EACH
 def test_timeline_with_arp_between(name):
-    """The gateway answers ARP late, and moves before each segment: nothing that the timeline says may change."""
+    """The gateway answers ARP late, and moves before each segment. The timeline must hold nevertheless."""
     status, output = played(name.split("/")[0], "--arp")[name]
     assert status == 0, f"exit {status}\n{output}"
 
@@ -57,7 +57,7 @@ def test_each_opens_with_its_goal():
 
 
 def test_the_table_names_them_all():
-    """README.md maps requirements to files: no file that is not there, none forgotten."""
+    """README.md maps requirements to files: it names all files, and no others."""
     table = (HERE / "README.md").read_text()
     named = set(re.findall(r"`([a-z_]+/[a-z0-9_]+)`", table))
     assert named == {name.removesuffix(".wire") for name in TIMELINES}
@@ -73,7 +73,7 @@ def test_the_table_names_them_all():
     ("+0 > P. 1:101(100) ack 1 win 1", "win", "1", "65535"),
     ("+0 > P. 1:101(100) ack 1 <nop>", "options", "<nop>", "<>"),
 ])
-def test_a_failure_tells_all(tmp_path, line, field, expected, actual):
+def test_a_failure_prints_field_values_and_packets(tmp_path, line, field, expected, actual):
     path = tmp_path / "wrong.wire"
     path.write_text("# One line of this timeline does not hold.\npolicy timestamps=0\n+0 connect\n+0 > S 0:0(0) <...>\n"
                     f"+0.010 < S. 0:0(0) ack 1 <mss 1460>\n+0 > . 1:1(0) ack 1\n+0 write 100\n{line}\n")
@@ -84,16 +84,16 @@ def test_a_failure_tells_all(tmp_path, line, field, expected, actual):
     assert "wrong.wire:8:" in done.stdout
 
 
-@pytest.mark.parametrize("lines, told", [
+@pytest.mark.parametrize("lines, message", [
     ("+0 connect\n+1 quiet", "nothing more before this line"),
     ("+0 connect\n+0 > S 0:0(0) <...>\n+0 state ESTABLISHED", "SYN-SENT"),
     ("+0 connect\n+0 > S 0:0(0) <...>\n+0 > . 1:1(0) ack 1", "nothing"),
     ("+0 conect", "an unknown call"),
     ("+0 < S 0:1(0)", "do not agree"),
 ])
-def test_silence_and_states_are_checked_too(tmp_path, lines, told):
+def test_silence_and_states_are_checked_too(tmp_path, lines, message):
     path = tmp_path / "wrong.wire"
     path.write_text(f"# This timeline does not hold.\n{lines}\n")
     done = play(path)
     assert done.returncode in (1, 2)
-    assert told in done.stdout
+    assert message in done.stdout

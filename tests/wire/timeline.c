@@ -60,7 +60,7 @@ _Noreturn void assert_failed(const char *file, int line, const char *condition)
     abort();
 }
 
-/* ---- What does not agree ---- */
+/* ---- Differences ---- */
 
 static double seconds(uint64_t ns) { return (double)(ns - t.begin_ns) / 1e9; }
 
@@ -132,7 +132,7 @@ static void gateway_moves(void)
     if (!t.gateway_known)
         return;
     t.gateway_mac[NETDEV_MAC_BYTES - 1] ^= 1;
-    for (size_t i = 0; i < ARP_ENTRY_COUNT; i++) /* its old address has been asked, in vain */
+    for (size_t i = 0; i < ARP_ENTRY_COUNT; i++) /* the old address was asked and did not answer */
         if (t.stack->ip.arp.entries[i].state == ARP_KNOWN)
             t.stack->ip.arp.entries[i].request_count = ARP_REQUEST_COUNT_MAX;
     gateway_replies();
@@ -245,7 +245,7 @@ static void segment_to_stack(void)
     gateway_moves();
     ASSERT(netdev_ip_push(&t.device, packet, bytes));
     if (segment.queued)
-        return; /* the stack finds it together with the next */
+        return; /* the stack reads this segment together with the next */
     while (net_input(t.stack, t.now_ns) == NET_INPUT_FRAMES_MAX) {
     }
     idle_and_collect();
@@ -572,7 +572,7 @@ static void call(void)
     else if (script_take(s, "peer_isn"))
         t.peer_isn = (uint32_t)script_number(s);
     else if (script_take(s, "quiet")) {
-    } /* no more than the passing of time */
+    } /* only time passes */
     else if (script_take(s, "forget"))
         t.flow_count = 0;
     else if (script_take(s, "on"))
@@ -691,7 +691,7 @@ static void line_play(void)
         call();
 }
 
-/* Checks that nothing is left of the connections that the timeline opened. */
+/* Checks that the connections of the timeline have left no state and no buffer. */
 static void end_check(void)
 {
     nothing_sent();
