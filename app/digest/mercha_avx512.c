@@ -1,4 +1,5 @@
 /* The variant for AVX-512: sixteen blocks at once. */
+#include <immintrin.h>
 #include <stdint.h>
 
 enum { LANES = 16 };
@@ -24,8 +25,8 @@ static inline __attribute__((always_inline)) void transpose(v32 rows[LANES])
             if (i & bit)
                 continue;
             v32 a = rows[i], b = rows[i | bit];
-            rows[i] = __builtin_shuffle(a, b, low);
-            rows[i | bit] = __builtin_shuffle(a, b, high);
+            rows[i] = (v32)_mm512_permutex2var_epi32((__m512i)a, (__m512i)low, (__m512i)b);
+            rows[i | bit] = (v32)_mm512_permutex2var_epi32((__m512i)a, (__m512i)high, (__m512i)b);
         }
     }
 }

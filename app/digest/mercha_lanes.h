@@ -96,7 +96,7 @@ static void nodes_join(const v32 left[16], v32 right[16])
 /* Joins the last nodes, one of each lane. A row of four words is a vector, so a node is four of them. */
 typedef uint32_t row __attribute__((vector_size(16)));
 static inline row row_rotate(row x, int n) { return x << n | x >> (32 - n); }
-static inline row row_reverse(row x) { return __builtin_shuffle(x, (row){ 3, 2, 1, 0 }); }
+static inline row row_reverse(row x) { return __builtin_shufflevector(x, x, 3, 2, 1, 0); }
 
 static inline void last_join(const row left[4], const row right[4], row parent[4])
 {

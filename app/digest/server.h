@@ -20,5 +20,8 @@ bool server_event(const struct transport_event *event, uint64_t now_ns);
 /* Works for at most 50 us. */
 void server_work(uint64_t now_ns);
 
+/* Asserts the invariant of all connections: takes longer than a turn. */
+void server_check(void);
+
 /* Returns when server_work next has something to do if no event comes; UINT64_MAX: never. */
 uint64_t server_next_deadline_ns(uint64_t now_ns);

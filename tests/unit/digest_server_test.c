@@ -41,6 +41,7 @@ static void turn(void)
         while (transport_poll(now_ns, &event))
             server_event(&event, now_ns);
         server_work(now_ns);
+        server_check();
     } while (server_next_deadline_ns(now_ns) <= now_ns);
 }
 

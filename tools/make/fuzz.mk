@@ -17,10 +17,12 @@ $(FUZZ_LIB): $(patsubst %.c,$(BUILD)/fuzz/%.o,$(FUZZ_LIB_SOURCES))
 	@rm -f $@
 	ar qcs $@ $^
 
+$(BUILD)/fuzz/digest: $(patsubst %.c,$(BUILD)/fuzz/%.o,$(filter-out app/digest/program.c,$(wildcard app/digest/*.c)))
+
 FUZZ_PURE := $(patsubst tests/fuzz/%_fuzz.c,$(BUILD)/fuzz/%,\
 	$(filter-out %_stack_fuzz.c,$(wildcard tests/fuzz/*_fuzz.c)))
 $(FUZZ_PURE): $(BUILD)/fuzz/%: $(BUILD)/fuzz/tests/fuzz/%_fuzz.o $(FUZZ_LIB)
-	$(CLANG) -fsanitize=fuzzer,address,undefined -o $@ $^ -lm
+	$(CLANG) -fsanitize=fuzzer,address,undefined -o $@ $(filter %.o,$^) $(FUZZ_LIB) -lm
 
 define fuzz_stack
 $(BUILD)/fuzz/%-$(1): $(BUILD)/fuzz/tests/fuzz/%_stack_fuzz.o $(call transport_objects,fuzz,$(1))
