@@ -31,7 +31,7 @@ endif
 
 # The product, without the port of lwIP, whose macros convert as they please.
 STRICT := -Wconversion -Wsign-conversion -Wcast-qual -Wswitch-enum
-STRICT_FOLDERS := image/% base/% kernel/% drivers/% net/% app/player/% app/service/% app/digest/% host/%
+STRICT_FOLDERS := image/% base/% kernel/% drivers/% net/% app/% host/%
 is_strict = $(filter $(STRICT_FOLDERS),$(filter-out net/lwip/%,$1))
 
 # The vector instructions of a file, by the end of its name.
