@@ -1,6 +1,7 @@
-/* printf's useful subset, without floating point, locale or state. Knows nothing of logs. */
-#include "base/log.h"
+/* Formats text, one conversion at a time. Knows no device and no log. */
+#include "base/format.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 #include "base/assert.h"
@@ -34,7 +35,7 @@ static void put(struct output *out, char c)
 static void put_padded(struct output *out, const struct conversion *how, const char *sign, const char *text,
                        size_t bytes)
 {
-    ASSERT(how->width >= 0 && how->width <= LOG_LINE_BYTES_MAX);
+    ASSERT(how->width >= 0 && how->width <= FORMAT_WIDTH_MAX);
     int pad = how->width - (int)(strlen(sign) + bytes);
     bool zero = how->zero && !how->left;
     for (int i = 0; !how->left && !zero && i < pad; i++) {
@@ -115,8 +116,8 @@ static int take_count(const char **form, va_list *list)
     int count = 0;
     while (**form >= '0' && **form <= '9') {
         count = count * 10 + (*(*form)++ - '0');
-        if (count > LOG_LINE_BYTES_MAX) {
-            count = LOG_LINE_BYTES_MAX;
+        if (count > FORMAT_WIDTH_MAX) {
+            count = FORMAT_WIDTH_MAX;
         }
     }
     return count;
@@ -138,7 +139,7 @@ static const char *conversion_parse(struct conversion *how, const char *form, va
     how->width = take_count(&form, list);
     if (how->width < 0) { /* C11 §7.21.6.1: a negative * width is the - flag and its magnitude */
         how->left = true;
-        how->width = how->width < -LOG_LINE_BYTES_MAX ? LOG_LINE_BYTES_MAX : -how->width;
+        how->width = how->width < -FORMAT_WIDTH_MAX ? FORMAT_WIDTH_MAX : -how->width;
     }
     if (*form == '.') {
         form++;

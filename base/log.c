@@ -1,6 +1,8 @@
 /* The log ring and its sinks. Knows no device and reads no clock. */
 #include "base/log.h"
+#include "base/format.h"
 
+#include <stdarg.h>
 #include <string.h>
 
 #include "base/assert.h"

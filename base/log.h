@@ -8,7 +8,6 @@
  * answer. A panic goes back to the first mode. */
 #pragma once
 
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -18,13 +17,6 @@ enum {
     LOG_RING_BYTES = 64 * 1024, /* the last ~1000 lines: the notable events of a whole run, and the boot report */
     LOG_SINK_COUNT_MAX = 4,     /* serial line, screen; two to spare */
 };
-
-/* Formats like printf, for the subset %s %c %d %i %u %x %X %p %%. Flags 0 and -, width, .precision (for %s), either
- * of them as *, and the sizes l, ll, z are known; h and hh change nothing. %pI4h, as in Linux, writes the IPv4
- * address in host order that a `const uint32_t *` points at. Always terminates; returns the bytes written without
- * the terminator. A conversion outside the subset is copied as it stands. */
-size_t format(char *out, size_t out_bytes, const char *form, ...) __attribute__((format(printf, 3, 4)));
-size_t format_list(char *out, size_t out_bytes, const char *form, va_list list);
 
 /* Appends one line (no newline in `form`; control characters become '?') to the ring, stamped with log_clock_ns. */
 void log_line(const char *form, ...) __attribute__((format(printf, 1, 2)));

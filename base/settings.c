@@ -6,7 +6,7 @@
 
 #include "base/assert.h"
 #include "base/bytes.h"
-#include "base/log.h"
+#include "base/format.h"
 #include "base/time.h"
 
 /* ---- values ---- */

@@ -2,7 +2,7 @@
 #include "base/utc.h"
 
 #include "base/assert.h"
-#include "base/log.h"
+#include "base/format.h"
 #include "base/time.h"
 
 enum { SECONDS_PER_DAY = 86400, YEAR_MAX = 2500 };

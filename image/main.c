@@ -9,6 +9,7 @@
 #include "app/service/status_page.h"
 #include "base/assert.h"
 #include "base/bytes.h"
+#include "base/format.h"
 #include "base/log.h"
 #include "base/time.h"
 #include "base/trace.h"

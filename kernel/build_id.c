@@ -1,7 +1,7 @@
 /* Reads the build id out of the ELF note that image/linker.ld keeps. Knows no other note. */
 #include "kernel/build_id.h"
 
-#include "base/log.h"
+#include "base/format.h"
 
 /* ELF note: three words (bytes of the name, of the id, type 3), "GNU\0", the id. ld's manual, --build-id. */
 enum { NOTE_HEAD_BYTES = 16 };

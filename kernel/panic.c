@@ -3,7 +3,10 @@
 
 #include <stddef.h>
 
+#include <stdarg.h>
+
 #include "base/assert.h"
+#include "base/format.h"
 #include "base/log.h"
 
 static panic_handler *handle;

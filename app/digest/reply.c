@@ -1,7 +1,7 @@
 #include "app/digest/reply.h"
 
 #include "base/assert.h"
-#include "base/log.h"
+#include "base/format.h"
 #include "base/text.h"
 #include "net/http/request.h"
 

@@ -2,7 +2,6 @@
  * searched for. The search knows nothing of it until the last slice, which makes the filter again. */
 #include "app/matcher/state.h"
 #include "base/assert.h"
-#include "base/log.h"
 
 enum { WEIGHTS_A_SLICE = 16 }; /* 4 us with a modulus of 512 bits */
 

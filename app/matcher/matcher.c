@@ -3,8 +3,8 @@
 
 #include "app/matcher/state.h"
 #include "base/assert.h"
+#include "base/format.h"
 #include "base/hot_section.h"
-#include "base/log.h"
 
 static struct matcher the_matcher;
 

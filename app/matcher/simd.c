@@ -4,7 +4,7 @@
 #include "app/matcher/state.h"
 #include "base/assert.h"
 #include "base/cycles.h"
-#include "base/log.h"
+#include "base/format.h"
 #include "base/vectors.h"
 
 bool matcher_simd_usable(enum matcher_simd simd)

@@ -4,6 +4,7 @@
 
 #include "base/assert.h"
 #include "base/bytes.h"
+#include "base/format.h"
 #include "base/hot_section.h"
 #include "base/log.h"
 #include "base/time.h"

@@ -7,6 +7,7 @@
 #include "app/player/session.h"
 #include "base/assert.h"
 #include "base/bytes.h"
+#include "base/format.h"
 #include "base/hot_section.h"
 #include "base/log.h"
 #include "base/time.h"

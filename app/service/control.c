@@ -6,6 +6,7 @@
 #include "app/service/stats.h"
 #include "base/assert.h"
 #include "base/bytes.h"
+#include "base/format.h"
 #include "base/hmac.h"
 #include "base/log.h"
 #include "base/siphash.h"

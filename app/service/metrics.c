@@ -5,7 +5,7 @@
 #include "app/service/stats.h"
 #include "base/assert.h"
 #include "base/bytes.h"
-#include "base/log.h"
+#include "base/format.h"
 #include "base/time.h"
 
 enum {

@@ -5,7 +5,7 @@
 
 #include "base/assert.h"
 #include "base/bytes.h"
-#include "base/log.h"
+#include "base/format.h"
 #include "base/seqlock.h"
 #include "net/transport.h"
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/log.h"
+#include "base/format.h"
 #include "base/text.h"
 #include "net/http/request.h"
 

@@ -4,6 +4,7 @@
 
 #include "base/assert.h"
 #include "base/bytes.h"
+#include "base/format.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "base/utc.h"

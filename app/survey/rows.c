@@ -9,6 +9,7 @@
 #include "app/survey/echo.h"
 #include "base/assert.h"
 #include "base/cycles.h"
+#include "base/format.h"
 #include "base/histogram.h"
 #include "base/log.h"
 #include "base/time.h"

@@ -5,7 +5,7 @@
 
 #include "base/assert.h"
 #include "base/bytes.h"
-#include "base/log.h"
+#include "base/format.h"
 #include "drivers/console/font.h"
 #include "kernel/cpu/ports.h"
 #include "kernel/memory/memory.h"

@@ -3,6 +3,7 @@
 
 #include "base/assert.h"
 #include "base/bytes.h"
+#include "base/format.h"
 #include "base/log.h"
 #include "drivers/pci/spec.h"
 

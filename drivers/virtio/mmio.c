@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/format.h"
 #include "base/hot_section.h"
-#include "base/log.h"
 #include "kernel/memory/memory.h"
 
 /* ---- the words of the settings ---- */

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/format.h"
 #include "base/log.h"
 #include "drivers/pci/pci.h"
 #include "drivers/pci/spec.h"

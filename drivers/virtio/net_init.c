@@ -6,7 +6,7 @@
 #include "base/assert.h"
 #include "base/bytes.h"
 #include "base/cycles.h"
-#include "base/log.h"
+#include "base/format.h"
 #include "kernel/memory/memory.h"
 
 enum {

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/log.h"
 #include "drivers/pci/spec.h"
 #include "kernel/memory/memory.h"
 #include "kernel/time/clock.h"

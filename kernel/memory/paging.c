@@ -3,7 +3,6 @@
 
 #include "base/assert.h"
 #include "base/bytes.h"
-#include "base/log.h"
 #include "kernel/cpu/cpu.h"
 #include "kernel/cpu/stacks.h"
 #include "kernel/cpu/x86_spec.h"

@@ -2,6 +2,7 @@
 #include "kernel/rescue/failure.h"
 
 #include "base/assert.h"
+#include "base/format.h"
 #include "base/log.h"
 #include "kernel/cpu/second_cpu.h"
 #include "kernel/cpu/x86_spec.h"

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/log.h"
+#include "base/format.h"
 
 extern const char image_begin[], text_end[]; /* image/linker.ld */
 

@@ -42,7 +42,6 @@
 #include "base/assert.h"
 #include "base/bytes.h"
 #include "base/cycles.h"
-#include "base/log.h"
 #include "base/trace.h"
 #include "drivers/virtio/net.h"
 #include "host/platform.h"

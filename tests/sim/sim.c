@@ -22,7 +22,6 @@
 
 #include "base/assert.h"
 #include "base/bytes.h"
-#include "base/log.h"
 #include "net/transport.h"
 #include "tests/sim/endpoint.h"
 #include "tests/sim/network.h"

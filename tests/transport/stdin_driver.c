@@ -15,10 +15,10 @@
  *     close ID | abort ID             (when everything queued has been sent)
  *     unacked ID                      unacked ID BYTES
  *     counters                        counter NAME VALUE, each that is not 0; then: counters
- *     quit
- * / */
+ *     quit */
 #define _GNU_SOURCE
 #include <poll.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

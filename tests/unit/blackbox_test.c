@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "base/bytes.h"
+#include "base/format.h"
 #include "base/log.h"
 #include "kernel/rescue/blackbox.h"
 

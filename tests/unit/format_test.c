@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "base/log.h"
+#include "base/format.h"
 
 /* Checks that both write the same, in a buffer of any size. */
 static __attribute__((format(printf, 1, 2))) void same(const char *form, ...)

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/log.h"
+#include "base/format.h"
 
 #define BYTE_ORDER        LITTLE_ENDIAN
 #define lwip_htons(value) __builtin_bswap16(value)
