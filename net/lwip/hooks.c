@@ -54,8 +54,9 @@ uint16_t lwip_port_checksum(const void *data, int bytes)
     return __builtin_bswap16(checksum_fold(checksum_sum(0, data, (size_t)bytes)));
 }
 
-/* Replaces an option's kind that stands in the last byte, without a length, by the end of the list. lwIP 2.1.3 would
- * read the length from behind the segment. Found by tests/fuzz/frames_stack_fuzz.c. */
+/* Ends the list of options where lwIP 2.1.3 would misread it, both found by tests/fuzz/frames_stack_fuzz.c. A kind in
+ * the last byte has no length, which lwIP would read from behind the segment. Without SYN there is no option for this
+ * port; lwIP would take an MSS at any time, and assert when it splits a segment that is longer now. */
 static void options_close(struct tcp_hdr *header, u16_t option_bytes, u16_t option1_bytes, u8_t *option2)
 {
     enum { END = 0, NOP = 1 };
@@ -64,6 +65,8 @@ static void options_close(struct tcp_hdr *header, u16_t option_bytes, u16_t opti
     ASSERT(option2 == NULL || option1_bytes <= option_bytes);
     for (u32_t i = 0; i < option_bytes;) {
         u8_t *at = option2 == NULL || i < option1_bytes ? option1 + i : option2 + (i - option1_bytes);
+        if ((TCPH_FLAGS(header) & TCP_SYN) == 0)
+            *at = END;
         if (*at == END)
             return;
         if (*at == NOP) {

@@ -43,13 +43,13 @@ struct peer {
     uint32_t seq, ack;
 };
 
-static void feed(const struct peer *peer, uint8_t flags, uint16_t window, uint32_t seq, const void *data,
-                 uint32_t bytes)
+/* Feeds a segment, with an MSS option if `mss` is not 0. */
+static void feed_with_mss(const struct peer *peer, uint8_t flags, uint16_t window, uint32_t seq, uint16_t mss,
+                          const void *data, uint32_t bytes)
 {
-    static const uint8_t mss[4] = { 2, 4, 1460 >> 8, 1460 & 0xff };
     uint8_t frame[1514] = { 0 };
     uint8_t *ip = frame + 14, *tcp = ip + 20;
-    uint32_t header_bytes = flags & SYN ? 24 : 20, tcp_bytes = header_bytes + bytes;
+    uint32_t header_bytes = mss != 0 ? 24 : 20, tcp_bytes = header_bytes + bytes;
     memcpy(frame, our_mac, 6);
     memcpy(frame + 6, peer_mac, 6);
     store_be16(frame + 12, 0x0800);
@@ -67,13 +67,20 @@ static void feed(const struct peer *peer, uint8_t flags, uint16_t window, uint32
     tcp[12] = (uint8_t)(header_bytes << 2);
     tcp[13] = flags;
     store_be16(tcp + 14, window);
-    memcpy(tcp + 20, mss, header_bytes - 20);
+    if (mss != 0)
+        store_be32(tcp + 20, 0x02040000 | mss);
     if (bytes != 0)
         memcpy(tcp + header_bytes, data, bytes);
     uint32_t sum = checksum_join(checksum_sum(0, tcp, tcp_bytes),
                                  checksum_pseudo_ipv4(PEER, OURS, 6, (uint16_t)tcp_bytes));
     store_be16(tcp + 16, checksum_finish(sum));
     assert_true(netdev_memory_feed(&wire, frame, 34 + tcp_bytes, false));
+}
+
+static void feed(const struct peer *peer, uint8_t flags, uint16_t window, uint32_t seq, const void *data,
+                 uint32_t bytes)
+{
+    feed_with_mss(peer, flags, window, seq, flags & SYN ? 1460 : 0, data, bytes);
 }
 
 static void feed_data(struct peer *peer, const void *data, uint32_t bytes)
@@ -465,6 +472,26 @@ static void probe_that_carries_the_last_byte_ends_the_probing(void **state)
     }
 }
 
+/* RFC 9293 §3.7.1: an MSS option without SYN counts for nothing, even while a message waits for a window. */
+static void later_mss_changes_nothing(void **state)
+{
+    (void)state;
+    struct peer peer = connected();
+    struct segment segment = { 0 };
+    feed(&peer, ACK, 0, peer.seq, NULL, 0);
+    expect_nothing();
+    send_letters(&peer, 'x', 1000);
+    feed_with_mss(&peer, ACK, 600, peer.seq, 100, NULL, 0);
+    expect_nothing();
+    for (uint32_t ms = 0; segment.bytes == 0; ms++) {
+        assert_true(ms < 10000);
+        pass_ms(1);
+        sent(&segment);
+    }
+    assert_int_equal(segment.bytes, 600);
+    disconnect(&peer);
+}
+
 /* Takes all transmit buffers for a moment. The message is not lost, and does not wait for a retransmission. */
 static void full_transmit_ring_only_delays(void **state)
 {
@@ -681,6 +708,7 @@ int main(void)
         cmocka_unit_test(send_into_a_closed_window_is_refused_and_changes_nothing),
         cmocka_unit_test(fin_comes_after_the_last_piece),
         cmocka_unit_test(probe_that_carries_the_last_byte_ends_the_probing),
+        cmocka_unit_test(later_mss_changes_nothing),
         cmocka_unit_test(full_transmit_ring_only_delays),
         cmocka_unit_test(many_messages_in_flight_are_all_acknowledged),
         cmocka_unit_test(closing_refuses_messages),
