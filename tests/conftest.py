@@ -1,4 +1,4 @@
-"""How a run of the tests is ordered, what it says meanwhile, and its last line: `N passed, N failed`."""
+"""The order of a run of the tests, its lines of progress, and its last line: `N passed, N failed`."""
 import os
 import pathlib
 import sys
@@ -14,15 +14,15 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), str(ROOT / "tools")])
 
 
-REASON_CHARS_MAX = 4000         # shown at the end if a second try mended a failure
-PROGRESS_S = 30         # at least so often a run that nobody sees on a terminal says how far it is
+REASON_CHARS_MAX = 4000         # the longest reason of a first failure that is shown at the end
+PROGRESS_S = 30         # the longest time between two lines of progress, if the output is no terminal
 
 # These start first, in this order, since a single test of theirs takes minutes; the last ones are the quickest.
 LONG_FIRST = ("roundtrip", "fuzz", "sim", "flood", "linux", "transport", "e2e", "guest")
 QUICK_LAST = ("structure", "wire")
 
-# Machines, servers and browsers play here by the clock, beside other tests and perhaps beside other guests of the host.
-# A test of these that fails is played once more, and the closing lines name it.
+# Machines, servers and browsers in these folders depend on real time, and share the host with other tests and guests. A
+# failed test of these folders runs once more, and the closing lines name the test.
 BY_THE_CLOCK = ("balance", "contest", "deploy", "e2e", "guest", "hosted", "linux", "roundtrip", "soak", "transport")
 
 
@@ -42,7 +42,7 @@ def rank(item):
 
 
 def pytest_collection_modifyitems(config, items):
-    """Puts the longest first: two workers that take one test after the other (--dist loadgroup) then end together."""
+    """Puts the longest tests first, so that two workers (--dist loadgroup) end at about the same time."""
     items.sort(key=rank)
     for item in items:
         if folder_of(item) in BY_THE_CLOCK:
@@ -55,7 +55,7 @@ def pytest_collection_modifyitems(config, items):
 
 
 class Progress:
-    """Says how many tests are done, where nobody sees dots: at least every PROGRESS_S seconds."""
+    """Prints the number of tests done at least every PROGRESS_S seconds, if the output is no terminal."""
 
     def __init__(self, config):
         self.plugins = config.pluginmanager
@@ -108,14 +108,14 @@ def pytest_configure(config):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_report_teststatus(report):
-    """Prints no dot for a test that passed, where lines of progress stand instead."""
+    """Prints no dot for a test that passed, if there are lines of progress."""
     if report.passed and report.when == "call" and not sys.stdout.isatty():
         return "passed", "", "PASSED"
     return None
 
 
 def fault_table(reports):
-    """Returns the rows of tests/guest/test_faults.py: each fault, and the cause in the record that it left."""
+    """Returns the rows of tests/guest/test_faults.py: each fault, and the cause in its crash record."""
     rows = []
     for report in reports:
         fault = dict(report.user_properties).get("fault")
@@ -126,7 +126,7 @@ def fault_table(reports):
 
 
 def write_second_tries(terminalreporter):
-    """Names the tests that failed first and passed then, and says why they failed."""
+    """Prints the tests that failed first and then passed, and the reasons of the failures."""
     stats = terminalreporter.stats
     failed = {report.nodeid for kind in ("failed", "error") for report in stats.get(kind, [])}
     passed_then = {report.nodeid: report for report in stats.get("rerun", []) if report.nodeid not in failed}

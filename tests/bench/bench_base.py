@@ -13,7 +13,7 @@ from tests.bench.bench_rows import ROOT, Rows
 BUILD = ROOT / os.environ.get("BUILD", "build")
 REPEAT = int(os.environ.get("REPEAT", "5"))
 COUNT = 10000 if os.environ.get("QUICK") else 100000
-# Row, the public program beside it, and what is asked.
+# Row, the public program beside it, and the required figure.
 ROWS = (("line", "", ""), ("spsc", "spsc-boost", "at most 1.3 of line"), ("pool", "pool-malloc", "at most 10 ns"),
         ("seqlock-read", "seqlock-read-urcu", ""), ("seqlock-write", "seqlock-write-urcu", ""), ("stamp", "", ""),
         ("clock", "clock-linux", ""))

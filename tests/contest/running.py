@@ -1,4 +1,4 @@
-"""A contest server in a thread of the test, waiting for what it does, and the contest's tool in the test's process."""
+"""A contest server in a thread of the test, waits for its events, and the contest's tool in the test's process."""
 import contextlib
 import io
 import socket

@@ -90,7 +90,7 @@ def test_the_page_is_whole_and_moves_nothing(browser, game, size, theme):
     drawn = "[...document.querySelectorAll('canvas')].every(c => c.width > 50 && c.getContext('2d')" \
             ".getImageData(0, 0, c.width, c.height).data.some(v => v))"
     assert value(browser, drawn) or value(browser, "document.querySelectorAll('canvas').length") > 3
-    # Nothing came from elsewhere.
+    # The page loaded nothing from another server.
     assert value(browser, "performance.getEntriesByType('resource').every(e => e.name.startsWith(location.origin))")
 
 

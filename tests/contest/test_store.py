@@ -1,4 +1,4 @@
-"""tools/contest/store.py and what stands on it: replica, replay, export, restart."""
+"""tools/contest/store.py and its users: replica, replay, export, restart."""
 import csv
 import json
 import random

@@ -134,7 +134,7 @@ static void note_good_post(const char *body, size_t bytes)
     good_posts[good_post_count++] = hash;
 }
 
-/* Takes the complete requests off the front of what was read. */
+/* Takes the complete requests from the front of the bytes read. */
 static void take_requests(struct peer *p)
 {
     for (;;) {

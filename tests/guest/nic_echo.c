@@ -39,7 +39,7 @@ static void machine_init(enum boot_protocol protocol, const void *information)
     uart_init();
     log_add_sink(uart_write);
     if (!boot_info_parse(&boot, protocol, information, BOOT_MAPPED_END)) {
-        shutdown("what the loader handed over is broken");
+        shutdown("the loader's information is broken");
     }
     cpu_init(false);
     traps_init(failure_of_trap);

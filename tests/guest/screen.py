@@ -1,4 +1,4 @@
-"""Reads what a guest's screen shows, as text: VGA text memory, or a framebuffer drawn with our font."""
+"""Reads a guest's screen as text: VGA text memory, or a framebuffer drawn with the kernel's font."""
 import re
 
 from vm import qemu

@@ -1,4 +1,4 @@
-"""A syslog server on loopback: what comes over UDP, parsed by the grammar of RFC 5424 §6 or refused."""
+"""A syslog server on loopback. Parses each UDP datagram by the grammar of RFC 5424 §6, or refuses it."""
 import datetime
 import re
 import socket

@@ -43,7 +43,7 @@ def test_linux_boot_protocol_starts_the_kernel(firmware, machine, linux_iso):
 
 BZIMAGE = qemu.BUILD / "peregrine.bzImage"      # SeaBIOS enters it in real mode
 
-# start: options, machine, what the start is called, how the screen is read
+# start: options, machine, the start's name in the log, the function that reads the screen
 STARTS = {
     "pvh-pc": (lambda iso: qemu.kernel(WAIT), "pc", "PVH; VGA text 80x25", screen.text_screen),
     "pvh-q35": (lambda iso: qemu.kernel(WAIT), "q35", "PVH.*", None),

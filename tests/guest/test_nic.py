@@ -23,7 +23,7 @@ SWITCH = ROOT_PORT + ["-device", "x3130-upstream,id=us,bus=rp",
                       "-device", "xio3130-downstream,id=ds,bus=us,chassis=2"]
 EXPANDER = ["-device", "pxb-pcie,id=expander,bus_nr=40", "-device", "pcie-root-port,id=rp,bus=expander,chassis=3"]
 
-# name: machine, device, other options, what the report must say
+# name: machine, device, other options, a regular expression for the driver's report
 ROWS = {
     "legacy": ("pc", "virtio-net-pci,disable-modern=on", [], r"1af4:1000, legacy, .* rx 256 tx 256"),
     "legacy-plain": ("pc", "virtio-net-pci,disable-modern=on,any_layout=off,mrg_rxbuf=off,event_idx=off", [],
@@ -130,7 +130,7 @@ def test_frames_that_are_too_long_are_dropped_and_counted(merging, wire):
     if merging == "on":
         assert seen["rx_drop_long"] == 1 and seen["rx_drop_bad_merge"] == 3, seen
     else:
-        assert seen["rx_drop_long"] == 1 and seen["rx_frames"] == 9, seen       # QEMU keeps what fits no buffer
+        assert seen["rx_drop_long"] == 1 and seen["rx_frames"] == 9, seen       # QEMU delivers no larger frame
 
 
 def cpu_seconds(pid):

@@ -24,7 +24,7 @@ def test_trap_is_recorded_with_registers_and_callers():
         names = [symbols(address).split("+")[0] for address in record.backtrace]
         assert names[:2] == ["trap_null", "selftest_trap"] and names[-1] == "enter_64", names
         assert record.log.rstrip().endswith("back to Linux: page fault")
-    assert records[1].log.replace("\r", "") == log, "the record's log is not what the serial line carried"
+    assert records[1].log.replace("\r", "") == log, "the record's log is not that of the serial line"
 
 
 def test_trap_during_a_game_is_recorded_with_statistics():

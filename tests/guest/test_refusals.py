@@ -22,7 +22,7 @@ def test_bad_settings_are_named_and_linux_comes_back(words, message):
     assert "back to Linux: the settings cannot be used" in guest.log
 
 
-@pytest.mark.parametrize("count", [4096, 6000])     # as it is handed over; beyond what QEMU has room for
+@pytest.mark.parametrize("count", [4096, 6000])     # within QEMU's buffer, and beyond
 def test_a_command_line_that_is_too_long_is_refused_whole(count):
     with qemu.Machine(qemu.kernel("#" + "x" * count) + ["-vga", "none"]) as guest:
         guest.wait_reset()

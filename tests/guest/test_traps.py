@@ -5,7 +5,7 @@ import re
 import pytest
 from vm import qemu
 
-# word: what the log must hold besides the registers; functions that the backtrace must name, innermost first.
+# word: a regular expression for the log; functions that the backtrace must name, innermost first.
 TRAPS = {
     "divide": (r"trap: divide error \(0\)", ["trap_divide", "selftest_trap"]),
     "null": (r"trap: page fault \(14\).*\n.*cannot read 0x0: no page is there\n.*page zero: a NULL pointer",

@@ -5,7 +5,7 @@ import pytest
 
 from probe import vhost
 
-# program: what is played; the stack; the NIC as QEMU shows it, and its properties
+# name: the program; the stack; the NIC in QEMU, and its properties
 ROWS = {
     "modern": ("player", "own", "modern", ""),
     "legacy": ("player", "own", "legacy", ""),

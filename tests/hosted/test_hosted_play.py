@@ -53,7 +53,7 @@ class Player:
     @property
     def log(self):
         """Returns the text logged so far."""
-        # The file's own position is the end of what the program has written.
+        # The file's own position is the end of the program's output.
         return os.pread(self.file.fileno(), 1 << 20, 0).decode()
 
     def wait_for(self, text, seconds=PATIENCE_S):

@@ -7,7 +7,7 @@
 enum { FAKE_PORT_COUNT = 1 << 16 };
 extern uint8_t fake_ports[FAKE_PORT_COUNT + 4]; /* an access at the last port may go beyond it */
 
-/* Returns what a read of `bytes` bytes finds; `kept` is what stands in fake_ports. NULL: reads find `kept`. */
+/* Returns the value of a read of `bytes` bytes; `kept` is the value in fake_ports. If NULL, reads return `kept`. */
 extern uint32_t (*fake_ports_read)(uint16_t port, uint32_t bytes, uint32_t kept);
 
 /* Is called after each write to fake_ports. May be NULL. */

@@ -1,4 +1,4 @@
-/* A transport that the test plays: it queues the events, and reads what was sent. Time is the test's. */
+/* A fake transport. The test queues the events, and reads the bytes sent. Time is an argument of the test. */
 #pragma once
 
 #include <stdbool.h>

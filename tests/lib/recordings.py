@@ -1,4 +1,4 @@
-"""A recorded contest for tests: what `contest record --as-player` would have kept, made from a seed."""
+"""A recorded contest for tests, made from a seed, in the format of `contest record --as-player`."""
 import json
 
 from contest.stream import Stream

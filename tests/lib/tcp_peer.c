@@ -138,7 +138,7 @@ static void seen_options(const struct peer *p, struct seen *s, const uint8_t *at
     (void)p;
 }
 
-/* Takes what the stack has sent. Every segment must be well formed: lengths, checksums, reserved bits. */
+/* Takes the segments that the stack has sent. Each must be well formed: lengths, checksums, reserved bits. */
 static void collect(struct peer *p)
 {
     const uint8_t *packet;
@@ -190,7 +190,7 @@ static void collect(struct peer *p)
 
 void peer_step(struct peer *p)
 {
-    net_stack_check(p->stack); /* after what the test itself has called */
+    net_stack_check(p->stack); /* after the test's own calls */
     net_input(p->stack, p->now_ns);
     net_stack_check(p->stack);
     if (!p->idle_later)

@@ -1,4 +1,4 @@
-"""Leaves out tests that passed before with the same inputs: `make test` plays what a change can break.
+"""Leaves out tests that passed before with the same inputs: `make test` plays the tests that a change can break.
 
 A test's inputs are the files that INPUTS names for its folder. Their digest at the time of the last pass is kept in
 build/passed.json. A folder that is not named has no known inputs: its tests always run."""

@@ -36,7 +36,7 @@ LIBRARY = load()
 
 
 class Net:
-    """One stack. Socket calls return what the library returns: 0, a count, or a negative errno."""
+    """One stack. Socket calls return the library's result: 0, a count, or a negative errno."""
 
     def __init__(self, words):
         why = ctypes.c_char_p()

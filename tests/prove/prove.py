@@ -81,7 +81,7 @@ COMMON = ["-c11", "-machdep", "gcc_x86_64", "-cpp-extra-args=-I. -include tests/
 
 
 def run(command):
-    """Returns the exit code of Frama-C and what it printed."""
+    """Returns the exit code and the output of Frama-C."""
     try:
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=SECONDS_MAX)
     except subprocess.TimeoutExpired:
@@ -90,7 +90,7 @@ def run(command):
 
 
 def eva(name, csv_path):
-    """Runs one proof by Eva; returns its exit code and what it printed."""
+    """Runs one proof by Eva. Returns its exit code and its output."""
     _, sources, slevels, options = PROOFS[name]
     harness = HERE / f"{name}.c"
     included = set(re.findall(r'#include "([^"]+\.c)"', (ROOT / harness).read_text()))

@@ -178,7 +178,7 @@ static size_t write_bytes_now(const struct half *half, size_t most)
     return min_size(min_size(left, half->plan.write_bytes_max), most);
 }
 
-/* Notes what a call has written, and when the next call is due. */
+/* Notes the bytes that a call has written, and the time of the next call. */
 static void note_written(struct half *half, uint64_t count, uint64_t now_ns)
 {
     const struct recording *recording = half->plan.recording;

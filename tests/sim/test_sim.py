@@ -18,7 +18,7 @@ SECONDS = int(os.environ.get("SIM_SECONDS", "60"))
 # million steps were played and found nothing (2026-11-22). docs/conformance.md lists the long runs.
 GAMES = {"own": (1795308856910413, 3_000_000), "lwip": (1795309398912039, 6_000_000)}
 
-# (peer, seed): what it found.
+# (peer, seed): the defect found.
 FOUND = {
     ("own", 1795310065920399): "nobody accepted the connection that a repeated SYN opened",
     ("lwip", 1795308504912866): "a byte every 30 ms: the game was too short for it",

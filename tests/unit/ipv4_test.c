@@ -137,7 +137,7 @@ static void fragment_give(uint16_t id, const uint8_t *datagram, struct piece pie
     frame_give(our_mac, ETHERNET_TYPE_IPV4, packet, 20 + piece.bytes);
 }
 
-static uint8_t datagram[65536 + 2048]; /* and what lies beyond any */
+static uint8_t datagram[65536 + 2048]; /* 65535 bytes at most, and room for fragments beyond */
 
 static void datagram_fill(uint32_t bytes)
 {
@@ -928,10 +928,10 @@ static void malformed_arp_is_dropped(void **state)
     for (uint32_t length = 0; length < sizeof good; length++)
         frame_give(our_mac, ETHERNET_TYPE_ARP, &good, length);
     for (uint32_t at = 0; at < 8; at++) {
-        uint8_t bent[sizeof good];
-        memcpy(bent, &good, sizeof good);
-        bent[at] ^= 0x10;
-        frame_give(our_mac, ETHERNET_TYPE_ARP, bent, sizeof bent);
+        uint8_t changed[sizeof good];
+        memcpy(changed, &good, sizeof good);
+        changed[at] ^= 0x10;
+        frame_give(our_mac, ETHERNET_TYPE_ARP, changed, sizeof changed);
     }
     struct arp_wire group = good;
     group.sender_mac[0] |= 1;

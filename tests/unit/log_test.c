@@ -11,7 +11,7 @@
 #include "base/bytes.h"
 #include "base/log.h"
 
-/* Two sinks for the whole program: one takes everything, one takes what a test allows. */
+/* Two sinks for the whole program: one takes everything, the other as many bytes as a test allows. */
 static char eager[1 << 20], slow[1 << 20];
 static size_t eager_bytes, slow_bytes, slow_step, slow_calls;
 static size_t slow_room; /* bytes that the slow sink takes in all before it stalls */

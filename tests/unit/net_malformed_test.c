@@ -215,24 +215,24 @@ static void reopen_if_ended(void)
 
 /* ---- The generators ---- */
 
-static void every_byte_bent_every_way(void **state)
+static void every_byte_changed_in_many_ways(void **state)
 {
     (void)state;
     static const uint8_t values[] = { 0, 1, 0x7f, 0x80, 0xff };
     open_everything();
     for (unsigned kind = 0; kind < KINDS; kind++) {
-        uint8_t good[512], bent[512];
+        uint8_t good[512], changed[512];
         uint32_t bytes = valid_packet(kind, good);
         for (uint32_t at = 0; at < bytes; at++) {
             for (unsigned v = 0; v < ARRAY_COUNT(values) + 2; v++) {
                 reopen_if_ended();
                 bytes = valid_packet(kind, good);
-                memcpy(bent, good, bytes);
-                bent[at] = v < ARRAY_COUNT(values) ? values[v]
-                                                   : (uint8_t)(good[at] + (v == ARRAY_COUNT(values) ? 1 : -1));
-                give(bent, bytes); /* with the old checksums */
-                fix_checksums(bent, bytes);
-                give(bent, bytes); /* and with right ones */
+                memcpy(changed, good, bytes);
+                changed[at] = v < ARRAY_COUNT(values) ? values[v]
+                                                      : (uint8_t)(good[at] + (v == ARRAY_COUNT(values) ? 1 : -1));
+                give(changed, bytes); /* with the old checksums */
+                fix_checksums(changed, bytes);
+                give(changed, bytes); /* and with right ones */
                 drain();
             }
         }
@@ -325,7 +325,7 @@ static uint64_t random_next(uint64_t *r)
 }
 
 /* Changes several bytes at once, at random. A failure prints the seed. */
-static void random_bends(void **state)
+static void random_changes(void **state)
 {
     (void)state;
     const char *given = getenv("SEED");
@@ -443,11 +443,11 @@ static void icmp_floods_are_answered_within_limits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(every_byte_bent_every_way),
+        TEST(every_byte_changed_in_many_ways),
         TEST(truncated_at_every_length),
         TEST(all_tcp_options_of_all_lengths),
         TEST(all_ip_options_of_all_lengths),
-        TEST(random_bends),
+        TEST(random_changes),
         TEST(odd_ip_headers_are_dropped),
         TEST(udp_of_odd_lengths_is_dropped),
         TEST(errors_are_never_answered_by_errors),

@@ -96,7 +96,7 @@ static void the_stream_goes_on_without_gap_when_its_leader_is_lost(void **state)
     push(1, stream + 150, 100);
     stream_merger_disconnect(0);
     assert_int_equal(push(1, stream + 250, 100).digits.count, 50);
-    assert_int_equal(push(0, stream + 330, 64).digits.count, 0); /* back, ahead of what is known: 20 digits in common */
+    assert_int_equal(push(0, stream + 330, 64).digits.count, 0); /* back, ahead of the output: 20 digits in common */
     assert_int_equal(push(1, stream + 350, 100).digits.count, 100);
     assert_int_equal(push(0, stream + 394, 100).digits.count, 44);
     assert_memory_equal(out, stream, out_count);
@@ -179,7 +179,7 @@ static void the_output_is_the_stream(void **state)
             if (out_count == news.digits.count)
                 begin = at[f] - news.digits.count;
             if (memcmp(out, stream + begin, out_count))
-                fail_msg("what came out is not the stream");
+                fail_msg("the output is not the stream");
         }
         assert_true(stream_merger_counters.placed > 0 && out_count > 0);
     }

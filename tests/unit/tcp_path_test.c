@@ -187,7 +187,7 @@ static void message_cut_for_a_narrow_path_stays_whole(void **state)
     EXPECT_NONE(p);
 }
 
-/* RFC 5927 §4.1: a blind attacker does not know what is in flight. */
+/* RFC 5927 §4.1: a blind attacker does not know the sequence numbers in flight. */
 static void error_that_quotes_nothing_in_flight_is_ignored(void **state)
 {
     (void)state;

@@ -253,7 +253,7 @@ static void duplicates_after_a_timeout_do_not_resend_again(void **state)
     for (struct seen s; peer_take(p, &s);) {
     }
     for (int i = 0; i < 3; i++)
-        peer_send(p, A, 1, 2 + 4 * MSS, NULL, 0); /* answers to what was sent twice */
+        peer_send(p, A, 1, 2 + 4 * MSS, NULL, 0); /* ACKs of segments sent twice */
     EXPECT_NONE(p);
 }
 
@@ -362,7 +362,7 @@ static void lost_resend_is_resent_within_a_round_trip(void **state)
     peer_send(p, A, 1, last, NULL, 0);
 }
 
-/* RFC 2018 §8, RFC 6675 §5.1: after a timeout what was SACKed is no longer trusted, until it is SACKed again. */
+/* RFC 2018 §8, RFC 6675 §5.1: after a timeout a SACKed segment counts as lost until it is SACKed again. */
 static void timeout_forgets_sacked_segments(void **state)
 {
     (void)state;

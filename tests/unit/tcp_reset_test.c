@@ -45,7 +45,7 @@ static void syn_in_an_open_connection_is_challenged(void **state)
     EXPECT_STATE(p, TCP_ESTABLISHED);
 }
 
-/* §5.2: beyond what was sent, or older than any window. Their payload is not taken. */
+/* §5.2: an ACK beyond the bytes sent, or older than any window. Its payload is not taken. */
 static void impossible_ack_is_challenged_and_its_data_dropped(void **state)
 {
     (void)state;
