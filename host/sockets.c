@@ -572,8 +572,9 @@ bool transport_udp_send(uint16_t from_port, uint32_t to_address, uint16_t to_por
                         uint64_t now_ns)
 {
     (void)now_ns;
-    ASSERT(bytes <= TRANSPORT_DATAGRAM_BYTES_MAX);
     struct sockaddr_in to = wire_address(to_address, to_port);
+    if (bytes > TRANSPORT_DATAGRAM_BYTES_MAX)
+        return false;
     for (int i = 0; i < sockets.udp_count; i++) {
         if (sockets.udp_ports[i] != from_port)
             continue;

@@ -151,8 +151,8 @@ void transport_abort(int connection, uint64_t now_ns);
 /* Receives datagrams to a port. Returns false if the table of ports is full. */
 bool transport_udp_bind(uint16_t port);
 
-/* Sends one datagram of up to TRANSPORT_DATAGRAM_BYTES_MAX bytes (copied). Returns false if there is no buffer now,
- * or no route. */
+/* Sends one datagram of up to TRANSPORT_DATAGRAM_BYTES_MAX bytes (copied). Returns false if it is longer, if there is
+ * no buffer now, or no route. */
 bool transport_udp_send(uint16_t from_port, uint32_t to_address, uint16_t to_port, const void *data, size_t bytes,
                         uint64_t now_ns);
 

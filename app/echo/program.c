@@ -6,9 +6,10 @@
 #include "app/service/service.h"
 #include "app/service/stats.h"
 #include "base/assert.h"
+#include "base/time.h"
 #include "net/transport.h"
 
-enum { CONNECTION_COUNT = 8, WAITING_BYTES_MAX = 64 * 1024, EVENTS_PER_TURN_MAX = 64 };
+enum { CONNECTION_COUNT = 8, WAITING_BYTES_MAX = 64 * 1024, EVENTS_PER_TURN_MAX = 64, SILENT_S = 60, PORT_MIN = 1024 };
 
 static uint16_t echo_port;
 static const struct setting rows[] = { { "port", SETTING_NUMBER, .bytes = sizeof echo_port, .min = 1, .max = UINT16_MAX,
@@ -27,19 +28,17 @@ static const struct counter_group counter_group = { counter_table, ARRAY_COUNT(c
 static struct echo {
     bool used, ended;
     int id;
-    size_t count;
+    uint64_t count, since_ns; /* bytes that wait; when the last one came or left */
     uint8_t waiting[WAITING_BYTES_MAX];
 } echoes[CONNECTION_COUNT];
-static bool bytes_wait; /* on some connection */
+static bool bytes_wait; /* or did: the next turn has work */
 
 static const char *init(const struct program_machine *machine, uint64_t now_ns)
 {
     (void)now_ns;
     ASSERT(machine->tsc_khz > 0);
     stats_add_counters(&counter_group);
-    if (!transport_listen(echo_port) || !transport_udp_bind(echo_port))
-        return "the port of the echo cannot be had";
-    return NULL;
+    return transport_listen(echo_port) && transport_udp_bind(echo_port) ? NULL : "the port of the echo cannot be had";
 }
 
 /* Returns the echo of a connection, with `is_new` a free one; NULL: there is none. */
@@ -54,14 +53,15 @@ static struct echo *echo_of(int id, bool is_new)
 static void take_event(const struct transport_event *event, uint64_t now_ns)
 {
     bool is_new = event->kind == TRANSPORT_ACCEPTED, is_datagram = event->kind == TRANSPORT_DATAGRAM;
-    bool is_ours = event->port == echo_port;
+    bool is_echo = is_datagram && (event->peer_port < PORT_MIN || event->peer_port == echo_port);
+    bool is_ours = event->port == echo_port && !is_echo; /* two echoes would never stop */
     struct echo *e = is_datagram || (is_new && !is_ours) ? NULL : echo_of(event->connection, is_new);
     ASSERT(!e || e->count <= WAITING_BYTES_MAX);
     if (is_datagram && is_ours) {
         counters.datagrams += transport_udp_send(event->port, event->address, event->peer_port, event->payload.data,
                                                  event->payload.count, now_ns);
     } else if (is_new && e) {
-        e->used = true, e->ended = false, e->id = event->connection, e->count = 0;
+        e->used = true, e->ended = false, e->id = event->connection, e->count = 0, e->since_ns = now_ns;
         counters.accepted++;
     } else if ((is_new && is_ours) || (e && event->payload.count > WAITING_BYTES_MAX - e->count)) {
         counters.refused++; /* no place is free, or the peer sends and does not read */
@@ -70,14 +70,13 @@ static void take_event(const struct transport_event *event, uint64_t now_ns)
         service_event(event, now_ns);
     } else if (event->kind == TRANSPORT_DATA) {
         memcpy(e->waiting + e->count, event->payload.data, event->payload.count);
-        e->count += event->payload.count;
+        e->count += event->payload.count, e->since_ns = now_ns;
     } else {
-        e->used = event->kind != TRANSPORT_CLOSED;
-        e->ended = true;
+        e->used = event->kind != TRANSPORT_CLOSED, e->ended = true;
     }
 }
 
-/* Sends one message. A peer that has ended gets our end behind its last byte. True: more waits. */
+/* Sends one message. A peer that has ended gets our end behind its last byte. True: the next turn has work. */
 static bool send_back(struct echo *e, uint64_t now_ns)
 {
     ASSERT(e->count <= WAITING_BYTES_MAX);
@@ -85,14 +84,15 @@ static bool send_back(struct echo *e, uint64_t now_ns)
     uint8_t *message = transport_message(e->id);
     if (message)
         memcpy(message, e->waiting, count);
-    if (count == 0 && e->ended)
+    if (now_ns - e->since_ns >= SILENT_S * NS_PER_S)
+        transport_abort(e->id, now_ns);
+    else if (count == 0 && e->ended)
         transport_close(e->id, now_ns);
     if (count > 0 && message && transport_send(e->id, 0, (uint32_t)count, now_ns)) {
-        e->count -= count;
+        e->count -= count, counters.bytes += count, e->since_ns = now_ns;
         memmove(e->waiting, e->waiting + count, e->count);
-        counters.bytes += count;
     }
-    return e->count > 0;
+    return count > 0;
 }
 
 static enum program_verdict turn(uint64_t now_ns)

@@ -235,8 +235,8 @@ bool transport_udp_send(uint16_t from_port, uint32_t to_address, uint16_t to_por
                         uint64_t now_ns)
 {
     (void)now_ns;
-    ASSERT(bytes <= TRANSPORT_DATAGRAM_BYTES_MAX);
-    if (fake.refuse_udp || bytes + TRANSPORT_DATAGRAM_HEAD_BYTES > fake.network.mtu_bytes)
+    if (fake.refuse_udp || bytes > TRANSPORT_DATAGRAM_BYTES_MAX
+        || bytes + TRANSPORT_DATAGRAM_HEAD_BYTES > fake.network.mtu_bytes)
         return false;
     if (fake.datagram_count < FAKE_DATAGRAM_COUNT) {
         struct fake_datagram *d = &fake.datagrams[fake.datagram_count];

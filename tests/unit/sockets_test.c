@@ -358,6 +358,8 @@ static void datagrams_come_and_go(void **state)
     assert_int_equal(event.port, port);
     assert_memory_equal(event.payload.data, "ping", 4);
     assert_true(transport_udp_send(port, event.address, event.peer_port, "pong", 4, now_ns()));
+    static const uint8_t long_data[TRANSPORT_DATAGRAM_BYTES_MAX + 1];
+    assert_false(transport_udp_send(port, event.address, event.peer_port, long_data, sizeof long_data, now_ns()));
     assert_false(transport_udp_send((uint16_t)(port + 1), event.address, event.peer_port, "pong", 4, now_ns()));
     char got[8];
     assert_int_equal(recv(peer, got, sizeof got, 0), 4);

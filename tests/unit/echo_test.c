@@ -1,0 +1,141 @@
+/* app/echo/program.c over a transport that the test plays. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "app/program.h"
+#include "app/service/service.h"
+#include "app/service/settings.h"
+#include "app/service/stats.h"
+#include "base/time.h"
+#include "tests/lib/fake_transport.h"
+
+enum { PORT = 4242, CONNECTION_COUNT = 8, PEER = 0x0a000202 };
+static uint64_t now_ns;
+
+static int setup(void **state)
+{
+    (void)state;
+    static struct settings settings;
+    const struct program_machine machine = { .tsc_khz = 1000000 };
+    service_settings_begin(&settings, program.settings, NULL);
+    settings_add(&settings, "test", "port=4242", 9);
+    assert_true(settings_finish(&settings));
+    fake_reset();
+    stats_clear();
+    now_ns = NS_PER_S;
+    assert_null(service_init(machine.secret, false, now_ns));
+    assert_null(program.init(&machine, now_ns));
+    return 0;
+}
+
+/* Lets every connection end, so that the next test finds all places free. */
+static int teardown(void **state)
+{
+    (void)state;
+    for (int id = 0; id < TRANSPORT_CONNECTION_COUNT_MAX; id++)
+        if (fake.connections[id].used)
+            fake_closed(id, TRANSPORT_RESET);
+    program.turn(now_ns);
+    return 0;
+}
+
+static void wait(uint64_t ns)
+{
+    for (uint64_t end_ns = now_ns + ns; now_ns < end_ns; now_ns += 100 * NS_PER_MS)
+        program.turn(now_ns);
+}
+
+static int opened(void)
+{
+    int id = fake_accepted(PORT);
+    assert_true(id >= 0);
+    program.turn(now_ns);
+    return id;
+}
+
+static void all_bytes_come_back_and_then_the_end(void **state)
+{
+    static uint8_t data[5000];
+    (void)state;
+    int id = opened();
+    struct fake_connection *c = &fake.connections[id];
+    for (size_t i = 0; i < sizeof data; i++)
+        data[i] = (uint8_t)(i % 251);
+    fake_data(id, data, sizeof data);
+    fake_ended(id);
+    for (int i = 0; i < 10 && !c->closed_by_us; i++) {
+        program.turn(now_ns);
+        assert_true(c->closed_by_us || program.next_deadline_ns(now_ns) <= now_ns); /* nobody sleeps meanwhile */
+    }
+    assert_true(c->closed_by_us);
+    assert_int_equal(c->sent_bytes, sizeof data);
+    assert_memory_equal(c->sent, data, sizeof data);
+}
+
+static void silence_keeps_no_place(void **state)
+{
+    (void)state;
+    int ids[CONNECTION_COUNT];
+    for (int i = 0; i < CONNECTION_COUNT; i++)
+        ids[i] = opened();
+    int more = opened();
+    assert_true(fake.connections[more].aborted_by_us);
+    wait(50 * NS_PER_S);
+    fake_text(ids[0], "x");
+    wait(20 * NS_PER_S);
+    assert_false(fake.connections[ids[0]].aborted_by_us);
+    for (int i = 1; i < CONNECTION_COUNT; i++)
+        assert_true(fake.connections[ids[i]].aborted_by_us);
+    int again = opened();
+    fake_text(again, "echo");
+    wait(NS_PER_S);
+    assert_string_equal(fake.connections[again].sent, "echo");
+}
+
+static void who_sends_and_does_not_read_is_cut_off(void **state)
+{
+    static const uint8_t data[TRANSPORT_DATA_BYTES_MAX];
+    (void)state;
+    int id = opened();
+    fake.connections[id].window_bytes = 0;
+    for (int i = 0; i < 5; i++) {
+        assert_false(fake.connections[id].aborted_by_us);
+        fake_data(id, data, sizeof data);
+        program.turn(now_ns);
+    }
+    assert_true(fake.connections[id].aborted_by_us);
+}
+
+static void datagrams_come_back_but_not_to_another_echo(void **state)
+{
+    static const uint8_t data[TRANSPORT_DATAGRAM_BYTES_MAX + 1];
+    static const uint16_t echoes[] = { 0, PORT, 7, 19, 53, 123, 1023 };
+    (void)state;
+    for (size_t i = 0; i < sizeof echoes / sizeof echoes[0]; i++)
+        fake_datagram(PEER, echoes[i], PORT, data, 4);
+    fake_datagram(PEER, 40000, PORT, data, sizeof data); /* longer than is sent */
+    program.turn(now_ns);
+    assert_int_equal(fake.datagram_count, 0);
+    fake_datagram(PEER, 1024, PORT, data, 0);
+    fake_datagram(PEER, 40000, PORT, "abc", 3);
+    program.turn(now_ns);
+    assert_int_equal(fake.datagram_count, 2);
+    assert_int_equal(fake.datagrams[1].to_port, 40000);
+    assert_memory_equal(fake.datagrams[1].data, "abc", 3);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(all_bytes_come_back_and_then_the_end, setup, teardown),
+        cmocka_unit_test_setup_teardown(silence_keeps_no_place, setup, teardown),
+        cmocka_unit_test_setup_teardown(who_sends_and_does_not_read_is_cut_off, setup, teardown),
+        cmocka_unit_test_setup_teardown(datagrams_come_back_but_not_to_another_echo, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
