@@ -96,8 +96,8 @@ void big_mod(struct big *value, const struct big *modulus)
         *value = (struct big){ { remainder } };
         return;
     }
-    /* Each turn takes some 31 bits off, by a quotient that is never too large: the value's first 64 bits over the
-     * modulus' first 32, rounded up. */
+    /* Each turn takes some 31 bits off the value. The quotient is the value's first 64 bits over the modulus' first 32
+     * bits, rounded up: never too large. */
     uint64_t divisor = (big_bits_from(modulus, modulus_bits - 64) >> 32) + 1;
     while (big_compare(value, modulus) >= 0) {
         uint32_t bits = big_bits(value), above = bits - modulus_bits;
@@ -159,16 +159,21 @@ uint64_t big_gcd(const struct big *value, uint64_t factor)
     return a;
 }
 
+static uint64_t last_digit(const struct big *value)
+{
+    struct big quotient = *value;
+    return big_div(&quotient, 10);
+}
+
 void big_div_ten_mod(struct big *value, const struct big *modulus)
 {
-    static const uint8_t factor_of[10] = { [1] = 9, [3] = 3, [7] = 7, [9] = 1 }; /* -1 / last digit modulo 10 */
-    struct big rest = *value, multiple = *modulus;
-    const uint64_t last = big_div(&multiple, 10), inverse = factor_of[last];
-    ASSERT(inverse != 0);
-    multiple = *modulus;
-    big_mul_add(&multiple, big_div(&rest, 10) * inverse % 10, 0);
-    big_add(value, &multiple);
-    const uint64_t left = big_div(value, 10);
-    ASSERT(left == 0);
+    static const uint8_t negative_inverse[10] = { [1] = 9, [3] = 3, [7] = 7, [9] = 1 }; /* modulo 10 */
+    const uint64_t factor = last_digit(value) * negative_inverse[last_digit(modulus)] % 10;
+    ASSERT(negative_inverse[last_digit(modulus)] != 0);
+    struct big multiple = *modulus;
+    big_mul_add(&multiple, factor, 0);
+    big_add(value, &multiple); /* the same residue, and the last digit is 0 */
+    const uint64_t remainder = big_div(value, 10);
+    ASSERT(remainder == 0);
     ASSERT(big_compare(value, modulus) < 0);
 }

@@ -1,5 +1,5 @@
-/* The functions on an answer's way, from the ring to the ring. They lie beside each other, in a section of their own.
- * So they fill a third of the pages that they would be scattered over; with cold caches each page costs a walk through
+/* The functions on an answer's way, from the ring to the ring. They lie beside each other, in a section of their own,
+ * which fills a third of the pages that they would be scattered over. With cold caches each page costs a walk through
  * the page tables. Rare work is kept out of them, in functions of its own or behind __builtin_expect.
  *
  * Other work, and other users of the CPU, push the path out of the caches: idle time fetches it back.

@@ -78,6 +78,7 @@ static struct settings_refusal set_value(const struct settings_table *table, con
     ASSERT(row->offset + row->bytes <= table->values_bytes);
     void *member = (uint8_t *)table->values + row->offset;
     uint64_t number = 0;
+    uint32_t address = 0;
     bool good = false;
     switch (row->kind) {
     case SETTING_FOREIGN:
@@ -103,8 +104,8 @@ static struct settings_refusal set_value(const struct settings_table *table, con
         good = set_text(row, member, value);
         break;
     case SETTING_ADDRESS:
-        if ((good = text_address(value, &(uint32_t){ 0 })))
-            good = text_address(value, member) && endpoint_address_is_unicast(*(uint32_t *)member);
+        if ((good = text_address(value, &address) && endpoint_address_is_unicast(address)))
+            store(row, member, address);
         break;
     case SETTING_ENDPOINT:
         good = set_endpoint(member, value);

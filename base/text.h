@@ -79,7 +79,7 @@ bool text_number(struct bytes s, uint64_t least, uint64_t most, uint64_t *value)
 bool text_address(struct bytes s, uint32_t *address); /* four decimal parts; host order */
 /*@ requires readable(s) && \valid(ns);
     assigns *ns; */
-bool text_duration(struct bytes s, uint64_t *ns); /* "30" (seconds), "0.5", "200ms", "50us", at most 10^9 s */
+bool text_duration(struct bytes s, uint64_t *ns); /* seconds as "30", "0.5", "30s"; "200ms", "50us" */
 /* "0.001", "2.5e-9": 1e-12 to 0.1, at most 7 digits, rounded down to units of 2^-40. */
 /*@ requires readable(s) && \valid(units);
     assigns *units; */

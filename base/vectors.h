@@ -8,5 +8,5 @@ bool vectors_avx2(void);   /* and BMI2 */
 bool vectors_avx512(void); /* F, BW, VL, DQ, and BMI2 */
 bool vectors_avx512_vbmi(void);
 bool vectors_sha(void);     /* and SSSE3, SSE4.1 */
-bool vectors_aes(void);     /* likewise */
-bool vectors_vaes512(void); /* on vectors of AVX-512, and AES */
+bool vectors_aes(void);     /* and SSE4.1 */
+bool vectors_vaes512(void); /* AES on vectors of 512 bits, and on those of 128 */
