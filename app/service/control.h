@@ -111,7 +111,7 @@ void control_datagram(const struct transport_event *event, uint64_t now_ns);
 /* Renders and sends the replies that are due, a little at a time. */
 void control_poll(uint64_t now_ns);
 
-/* Returns true once GG was ordered and its answer has gone out. */
+/* Returns true if GG was ordered and its answer has been sent. */
 bool control_gg_done(void);
 
 /* Returns when the last genuine command came; 0: none yet. */

@@ -68,9 +68,10 @@ static const struct {
 static const char *help_of(const char *name)
 {
     size_t i = 0;
-    while (!starts(name, modules[i].head))
+    while (!starts(name, modules[i].head)) {
         i++;
-    ASSERT(i < ARRAY_COUNT(modules));
+        ASSERT(i < ARRAY_COUNT(modules)); /* the last row fits every name */
+    }
     return modules[i].help;
 }
 
@@ -102,7 +103,7 @@ static enum kind kind_of(const char *name)
 
 /* ---- numbers and names ---- */
 
-static size_t seconds(char *out, size_t out_bytes, uint64_t ns)
+static size_t write_seconds(char *out, size_t out_bytes, uint64_t ns)
 {
     return format(out, out_bytes, "%llu.%09llu", (unsigned long long)(ns / NS_PER_S),
                   (unsigned long long)(ns % NS_PER_S));
@@ -131,7 +132,7 @@ static const char *last_part(const char *path)
 }
 
 /* Writes a counter as a metric of its own, in seconds if its name says nanoseconds. */
-static size_t single(char *out, const struct counter *counter, bool gauge)
+static size_t write_metric(char *out, const struct counter *counter, bool gauge)
 {
     ASSERT(counter->value);
     char name[NAME_BYTES_MAX], number[NUMBER_BYTES_MAX];
@@ -139,7 +140,7 @@ static size_t single(char *out, const struct counter *counter, bool gauge)
     bool time = bytes > 3 && strcmp(counter->name + bytes - 3, "_ns") == 0;
     name_copy(name, counter->name, time ? bytes - 3 : bytes);
     if (time)
-        seconds(number, sizeof number, *counter->value);
+        write_seconds(number, sizeof number, *counter->value);
     else
         format(number, sizeof number, "%llu", (unsigned long long)*counter->value);
     const char *unit = time ? "_seconds" : "", *suffix = gauge ? "" : "_total";
@@ -149,7 +150,8 @@ static size_t single(char *out, const struct counter *counter, bool gauge)
                   gauge ? "gauge" : "counter", name, unit, suffix, number);
 }
 
-static size_t labelled(char *out, enum kind kind, const struct counter *counter)
+/* Writes a counter as a sample of its family. */
+static size_t write_sample(char *out, enum kind kind, const struct counter *counter)
 {
     ASSERT(kind < ARRAY_COUNT(families));
     char module[NAME_BYTES_MAX];
@@ -267,7 +269,7 @@ static size_t histogram_sample(const struct histogram *h, const char *name, size
     char number[NUMBER_BYTES_MAX];
     if (line < BOUND_COUNT) {
         uint64_t bound_ns = BIT(BOUND_BITS_FIRST + line) - 1;
-        seconds(number, sizeof number, bound_ns);
+        write_seconds(number, sizeof number, bound_ns);
         return format(out, METRICS_TEXT_BYTES_MAX, "peregrine_latency_seconds_bucket{stage=\"%s\",le=\"%s\"} %llu\n",
                       name, number, (unsigned long long)count_up_to(h, bound_ns));
     }
@@ -275,7 +277,7 @@ static size_t histogram_sample(const struct histogram *h, const char *name, size
         return format(out, METRICS_TEXT_BYTES_MAX, "peregrine_latency_seconds_bucket{stage=\"%s\",le=\"+Inf\"} %llu\n",
                       name, (unsigned long long)h->count);
     if (line == BOUND_COUNT + 1) {
-        seconds(number, sizeof number, h->sum);
+        write_seconds(number, sizeof number, h->sum);
         return format(out, METRICS_TEXT_BYTES_MAX, "peregrine_latency_seconds_sum{stage=\"%s\"} %s\n", name, number);
     }
     return format(out, METRICS_TEXT_BYTES_MAX, "peregrine_latency_seconds_count{stage=\"%s\"} %llu\n", name,
@@ -304,7 +306,7 @@ static bool part_histograms(struct metrics_cursor *cursor, char *out, size_t *by
     return true;
 }
 
-/* Writes the counters of one kind. */
+/* Writes the counters of one kind: the head of their family first, if they have one, then a counter a step. */
 static bool counters_of(enum kind kind, struct metrics_cursor *cursor, char *out, size_t *bytes)
 {
     ASSERT(cursor->line <= 1);
@@ -315,14 +317,14 @@ static bool counters_of(enum kind kind, struct metrics_cursor *cursor, char *out
                         families[kind].help, families[kind].name);
         return true;
     }
-    for (int looked = 0; looked < COUNTERS_PER_STEP; looked++) {
+    for (int i = 0; i < COUNTERS_PER_STEP; i++) {
         if (!stats_counter(cursor->from, cursor->item, &counter))
             return false;
         cursor->item++;
         if (kind_of(counter.name) != kind)
             continue;
-        *bytes = kind < ARRAY_COUNT(families) ? labelled(out, kind, &counter)
-                                              : single(out, &counter, kind == KIND_GAUGE);
+        *bytes = kind < ARRAY_COUNT(families) ? write_sample(out, kind, &counter)
+                                              : write_metric(out, &counter, kind == KIND_GAUGE);
         break;
     }
     return true;

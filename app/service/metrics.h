@@ -1,5 +1,5 @@
 /* The statistics as Prometheus text (exposition format 0.0.4), a few lines at a time, so that a page can be written
- * between two looks at the ring. docs/status.md lists the names. */
+ * between two polls of the ring. docs/status.md lists the names. */
 #pragma once
 
 #include <stdbool.h>

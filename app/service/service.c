@@ -13,7 +13,7 @@
 #include "base/time.h"
 
 enum {
-    POLL_NS = NS_PER_MS, /* time-outs are looked at once a millisecond */
+    POLL_NS = NS_PER_MS, /* from one check of the time-outs to the next */
     SLEEP_NS_MAX = 100 * NS_PER_MS,
 };
 
@@ -57,7 +57,7 @@ void service_event(const struct transport_event *event, uint64_t now_ns)
     if (event->kind == TRANSPORT_DATAGRAM)
         control_datagram(event, now_ns);
     else
-        status_page_event(event, now_ns); /* which ignores connections that it does not know */
+        status_page_event(event, now_ns); /* ignores connections of others */
 }
 
 /* Notes when the network is up, and logs its changes. */
@@ -90,7 +90,7 @@ static bool has_passed(uint64_t timeout_ns, uint64_t since_ns, uint64_t now_ns)
 }
 
 /* Returns true if no operator has asked for idle.timeout=. While HELLOs come faster than they are answered, the
- * operator's own may be among those that are dropped. The time counts from there: strangers must not end a flight. */
+ * operator's own may be among those that are dropped. The time counts from there: strangers must not end a run. */
 static bool operator_is_gone(uint64_t now_ns)
 {
     const uint64_t timeout_ns = service_settings.idle_timeout_ns, command_ns = control_last_command_ns();

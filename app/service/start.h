@@ -15,11 +15,11 @@ struct start_platform {
     uint64_t (*now_ns)(void);
     uint64_t wall_error_ns; /* how far log_wall_origin_ns may be wrong */
     void (*random)(void *out, size_t bytes);
-    void (*beat)(void); /* a sign of life for its watchdog, after each long step; NULL: none is wanted */
+    void (*beat)(void); /* tells its watchdog after each long step that the program is alive; may be NULL */
 };
 
-/* Starts the linked program with the settings that have been read, and registers the statistics. NULL, or why it
- * cannot be. */
+/* Starts the linked program with the settings that have been read, and registers the statistics. Returns NULL, or
+ * the reason why that cannot be. */
 const char *program_start(const struct start_platform *platform);
 
 /* Sends what is left of the log over UDP, at the end: a line whenever it is called. False: nothing more can be sent. */

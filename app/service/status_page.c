@@ -9,20 +9,20 @@
 #include "net/http/request.h"
 
 enum state {
-    FREE,   /* but not to be had while its response is still being rendered */
+    FREE,   /* no connection; its place is not given out while the last response is still being rendered */
     ASKING, /* the request is not complete */
-    ASKED,  /* it is; the statistics have not been published for it */
+    ASKED,  /* the request is complete; the statistics have not been published for it */
     SENDING,
-    LEAVING, /* all is sent, FIN too */
+    LEAVING, /* everything has been sent, FIN too */
 };
 
 struct status_page_connection {
     enum state state;
     int id;
-    uint64_t since_ns; /* the last time that it got on */
+    uint64_t since_ns; /* when it last made progress */
     uint8_t request_text[STATUS_PAGE_REQUEST_BYTES_MAX];
     size_t request_bytes;
-    bool rendering; /* the response is status_page_render's, or else ours. Atomic */
+    bool rendering; /* atomic. True: the response belongs to status_page_render; false: to status_page_poll */
     struct status_page_response response;
 };
 
@@ -31,9 +31,9 @@ static struct {
     bool elsewhere; /* another CPU calls status_page_render */
     struct status_page_connection connections[STATUS_PAGE_CONNECTION_COUNT_MAX];
     unsigned turn;          /* the next connection */
-    struct stats_copy copy; /* status_page_render's: what the pages tell */
+    struct stats_copy copy; /* status_page_render's: the values on the pages */
 } page;
-static bool page_open; /* status_page_render may look at all that. Atomic */
+static bool page_open; /* atomic: status_page_render may read `page` */
 
 struct status_page_counters status_page_counters;
 static const struct counter status_page_counter_table[] = {
@@ -64,6 +64,7 @@ static bool is_rendering(const struct status_page_connection *c)
     return __atomic_load_n(&c->rendering, __ATOMIC_ACQUIRE);
 }
 
+/* Gives the response to status_page_render for one more piece. */
 static void render_more(struct status_page_connection *c) { __atomic_store_n(&c->rendering, true, __ATOMIC_RELEASE); }
 
 void status_page_check(void)
@@ -138,7 +139,7 @@ void status_page_event(const struct transport_event *event, uint64_t now_ns)
     if (event->kind == TRANSPORT_DATA)
         take_bytes(c, event->payload.data, event->payload.count, now_ns);
     else if (event->kind == TRANSPORT_ENDED && c->state == ASKING)
-        transport_abort(c->id, now_ns); /* it will never ask */
+        transport_abort(c->id, now_ns); /* the request can no longer be completed */
     else if (event->kind == TRANSPORT_CLOSED)
         c->state = FREE;
     status_page_check();
@@ -156,7 +157,7 @@ bool status_page_render(void)
         if (!is_rendering(c))
             continue;
         if (!c->response.begun && !stats_copy_read(&page.copy))
-            return true; /* it met stats_publish: the next time */
+            return true; /* it met stats_publish: read again next time */
         if (status_page_response_step(&c->response))
             __atomic_store_n(&c->rendering, false, __ATOMIC_RELEASE);
         return true;

@@ -22,7 +22,8 @@ enum {
 
 static struct {
     const struct endpoint *to;
-    uint64_t position, lines; /* in the log: what is sent next, and how many lines stand before it */
+    uint64_t position; /* the log position of the next line to send */
+    uint64_t lines;    /* lines of the log before that position */
     uint64_t due_ns;
     uint32_t sequence;
 } syslog;
@@ -42,20 +43,22 @@ void syslog_init(const struct endpoint *to)
     syslog.to = to;
 }
 
+static bool is_on(void) { return syslog.to && syslog.to->address != 0; }
+
 /* Cuts off the stamp that base/log.c puts in front, "[    1.234567] "; returns it in microseconds. */
 static uint64_t stamp_take(struct bytes *line)
 {
     struct bytes rest = *line, stamp, seconds;
     uint64_t s, us;
-    if (rest.count == 0 || rest.data[0] != '[' || !text_split(&rest, ']', &stamp) || !rest.data)
+    if (!text_skip(&rest, "[") || !text_split(&rest, ']', &stamp) || !rest.data)
         return 0;
-    while (stamp.count > 1 && stamp.data[1] == ' ')
-        stamp.data++, stamp.count--;
-    stamp.data++, stamp.count--;
+    while (text_skip(&stamp, " "))
+        ;
     if (!text_split(&stamp, '.', &seconds) || !stamp.data || !text_number(seconds, 0, UINT32_MAX, &s)
         || !text_number(stamp, 0, 999999, &us))
         return 0;
-    *line = rest.count > 0 && rest.data[0] == ' ' ? (struct bytes){ rest.data + 1, rest.count - 1 } : rest;
+    text_skip(&rest, " ");
+    *line = rest;
     return s * 1000000 + us;
 }
 
@@ -87,7 +90,7 @@ static void sequence_step(uint64_t by) { syslog.sequence = (uint32_t)((syslog.se
 /* Sends the next line. False: there is none, or it cannot be sent now. */
 static bool send_next(uint64_t now_ns)
 {
-    ASSERT(syslog.to && syslog.to->address != 0);
+    ASSERT(is_on());
     char line[LOG_LINE_BYTES_MAX], message[HEAD_BYTES_MAX + LOG_LINE_BYTES_MAX];
     uint64_t position = syslog.position, forgotten = log_lines_forgotten();
     const struct transport_network *network = transport_network();
@@ -119,7 +122,7 @@ static bool send_next(uint64_t now_ns)
 void syslog_poll(uint64_t now_ns)
 {
     ASSERT(syslog.position <= log_end());
-    if (now_ns < syslog.due_ns || !syslog.to || syslog.to->address == 0 || syslog.position == log_end())
+    if (now_ns < syslog.due_ns || !is_on() || syslog.position == log_end())
         return;
     if (!transport_network()->up) {
         syslog.due_ns = now_ns + SYSLOG_SETTLE_NS;
@@ -131,8 +134,8 @@ void syslog_poll(uint64_t now_ns)
 
 uint64_t syslog_next_deadline_ns(void)
 {
-    bool idle = !syslog.to || syslog.to->address == 0 || syslog.position == log_end() || !transport_network()->up;
+    bool idle = !is_on() || syslog.position == log_end() || !transport_network()->up;
     return idle ? UINT64_MAX : syslog.due_ns;
 }
 
-bool syslog_flush_step(uint64_t now_ns) { return syslog.to && syslog.to->address != 0 && send_next(now_ns); }
+bool syslog_flush_step(uint64_t now_ns) { return is_on() && send_next(now_ns); }
