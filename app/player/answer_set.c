@@ -54,7 +54,7 @@ void answer_set_init(const uint8_t secret[32])
     struct hmac_key key;
     hmac_key_set(&key, secret, 32);
     for (uint32_t i = 0; i < KEY_COUNT; i += 4) {
-        uint8_t random[SHA256_BYTES], label[10] = "answer_set";
+        uint8_t random[SHA256_BYTES], label[10] = "answer";
         store_le32(label + 6, i);
         hmac(&key, label, sizeof label, random);
         for (uint32_t k = 0; k < 4 && i + k < KEY_COUNT; k++)

@@ -80,6 +80,7 @@ uint64_t input_stream_next_deadline_ns(const struct input_stream *input, uint64_
     return timeout_ns ? input->last_digit_ns + timeout_ns : UINT64_MAX;
 }
 
+/* Returns true if the response's status is 200; else leaves the connection. */
 static bool take_head(struct input_stream *input, uint64_t now_ns)
 {
     input_stream_counters.responses++;
@@ -150,23 +151,18 @@ __attribute__((noinline)) static bool take_part(struct input_stream *input, stru
     return digits->count > 0;
 }
 
-/* Acts on what the response says besides its body; false: these bytes hold nothing more. */
+/* Acts on the response's head or end. False: the connection was left. */
 NOT_HOT static bool take_step(struct input_stream *input, enum http_step step, uint64_t now_ns)
 {
-    switch (step) {
-    case HTTP_HEAD:
+    ASSERT(step == HTTP_HEAD || step == HTTP_DONE || step == HTTP_BAD);
+    if (step == HTTP_HEAD)
         return take_head(input, now_ns);
-    case HTTP_DONE:
+    if (step == HTTP_DONE) {
         input_stream_counters.streams_ended++;
         session_leave(&input->session, "the stream ended", true, now_ns);
-        return false;
-    case HTTP_BAD:
+    } else {
         input_stream_counters.bad_http++;
         session_leave(&input->session, input->response.bad, false, now_ns);
-        return false;
-    case HTTP_MORE:
-    case HTTP_BODY:
-        break;
     }
     return false;
 }

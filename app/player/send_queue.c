@@ -9,7 +9,7 @@
 
 enum { ENTRY_ALIGN = alignof(struct send_queue_entry) };
 
-/* A filler may be as short as the alignment; of it only the first fields are used. */
+/* A filler may be as short as the alignment: only its first fields are used. */
 static_assert(offsetof(struct send_queue_entry, dropped) < ENTRY_ALIGN, "a filler holds bytes and dropped");
 static_assert(SEND_QUEUE_BYTES % ENTRY_ALIGN == 0, "entries stay aligned past the ring's end");
 
@@ -48,7 +48,7 @@ static uint32_t entry_bytes(size_t count)
     return (uint32_t)((sizeof(struct send_queue_entry) + count + ENTRY_ALIGN - 1) / ENTRY_ALIGN * ENTRY_ALIGN);
 }
 
-/* Steps over what was dropped. The oldest place never passes the next one. */
+/* Moves a place past dropped entries, up to `limit` at most. */
 static void skip_dropped(uint64_t *place, uint64_t limit)
 {
     while (*place < limit && entry_at(*place)->dropped)
@@ -126,7 +126,7 @@ struct send_queue_entry *send_queue_oldest(void)
     return queue.oldest < queue.next ? entry_at(queue.oldest) : NULL;
 }
 
-void send_queue_answered(void)
+void send_queue_remove_oldest(void)
 {
     struct send_queue_entry *entry = send_queue_oldest();
     ASSERT(entry);

@@ -1,7 +1,7 @@
-/* The answers on their way: waiting to be sent, or sent and not yet answered, in order. Bytes in static memory; knows
+/* The answers on their way, in order: waiting to be sent, or sent and without a response. Bytes in static memory; knows
  * no connection. Three places in one ring:
  *
- *     answered, gone | oldest: sent, unanswered ... | next: waiting ... | free
+ *     removed | oldest: sent, unanswered ... | next: waiting ... | end: free
  *
  * An entry is never moved; send_queue_take_back turns all the sent ones into waiting ones again. */
 #pragma once
@@ -31,24 +31,28 @@ void send_queue_init(void);
 /* Returns the bytes of the ring in use, all entries' heads included. */
 uint32_t send_queue_used_bytes(void);
 
-/* Appends an answer, waiting. False when there is no room. */
+/* Returns true if an answer of so many digits fits. */
 bool send_queue_has_room(size_t count);
+
+/* Appends a waiting answer. False: there is no room. */
 bool send_queue_append(const uint8_t *digits, size_t count, uint64_t now_ns);
 
-/* Returns the first waiting answer, valid until it is sent, answered and gone; NULL when none waits. */
+/* Returns the first waiting answer, borrowed until it is removed or dropped; NULL: none waits. */
 struct send_queue_entry *send_queue_next(void);
 
-/* Notes that the first waiting answer was sent, or is given up. */
+/* Notes that the first waiting answer was sent. */
 void send_queue_sent(uint64_t now_ns, uint64_t stream_end);
+
+/* Gives the first waiting answer up. */
 void send_queue_drop(void);
 
-/* Returns the oldest answer that was sent and is unanswered; NULL when there is none. */
+/* Returns the oldest answer that was sent and has no response; NULL: there is none. */
 struct send_queue_entry *send_queue_oldest(void);
 
-/* Removes the oldest one: it was answered, or nobody will. */
-void send_queue_answered(void);
+/* Removes the oldest answer that was sent: its response came, or none will come. */
+void send_queue_remove_oldest(void);
 
-/* Lets all that was sent and is unanswered wait again. */
+/* Lets all answers that were sent and have no response wait again. */
 void send_queue_take_back(void);
 
 /* Asserts the invariant of all entries. */

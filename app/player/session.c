@@ -12,7 +12,7 @@ _Alignas(64) struct session_owner session_owners[TRANSPORT_CONNECTION_COUNT_MAX]
 /* Connections that we have closed and the server has not, the oldest first. */
 static struct left {
     int connection;
-    struct session *session; /* that it was of, for the log */
+    struct session *session; /* the connection's before, for the log */
     uint64_t since_ns;
 } left[SESSION_LEFT_COUNT_MAX];
 static unsigned left_count;
@@ -55,29 +55,21 @@ void session_check(const struct session *session)
         ASSERT(!is_owned(left[i].connection));
 }
 
-/* Sets the session down and plans the next attempt. The first failure in a row is retried at once: a server that closed
- * has most likely just restarted or shed load. Then it waits 10 ms, 20 ms, ... 1 s. The log gets a line a second at
- * most. */
-static void went_down(struct session *session, const char *why, uint64_t now_ns)
+/* Returns the time from a failure to the next attempt. The first failure in a row is retried at once: a server that
+ * closed has most likely just restarted or shed load. Then it is 10 ms, 20 ms, ... 1 s. */
+static uint64_t retry_delay_ns(uint32_t failures_before)
 {
-    if (session->state == SESSION_UP && now_ns - session->since_ns >= SESSION_STABLE_NS)
-        session->failures = 0;
-    else if (session->state == SESSION_UP && session->useful && session->failures > 0)
-        session->failures = 1;
-    ASSERT(session->connection >= 0);
-    session_owners[session->connection] = (struct session_owner){ SESSION_OF_NOBODY, 0 };
-    session->connection = -1;
-    session->state = SESSION_DOWN;
-    session->since_ns = now_ns;
+    enum { DOUBLINGS_MAX = 7 }; /* 10 ms * 2^7 is more than SESSION_RETRY_MAX_NS */
+    if (failures_before == 0)
+        return 0;
+    if (failures_before > DOUBLINGS_MAX)
+        return SESSION_RETRY_MAX_NS;
+    return min_size((uint64_t)SESSION_RETRY_FIRST_NS << (failures_before - 1), SESSION_RETRY_MAX_NS);
+}
 
-    uint64_t delay_ns = session->failures == 0 ? 0 : SESSION_RETRY_MAX_NS;
-    if (session->failures > 0 && session->failures < 8)
-        delay_ns = (uint64_t)SESSION_RETRY_FIRST_NS << (session->failures - 1);
-    if (delay_ns > SESSION_RETRY_MAX_NS)
-        delay_ns = SESSION_RETRY_MAX_NS;
-    session->retry_ns = now_ns + delay_ns;
-    session->failures++;
-
+/* Logs a failure, a line a second at most. */
+static void log_failure(struct session *session, const char *why, uint64_t now_ns)
+{
     if (session->logged_ns && now_ns - session->logged_ns < NS_PER_S) {
         session->unlogged++;
         return;
@@ -89,6 +81,23 @@ static void went_down(struct session *session, const char *why, uint64_t now_ns)
         log_line("%s %pI4h:%u: %s, retrying", session->name, &session->to.address, session->to.port, why);
     session->logged_ns = now_ns;
     session->unlogged = 0;
+}
+
+/* Sets the session down and plans the next attempt. */
+static void went_down(struct session *session, const char *why, uint64_t now_ns)
+{
+    ASSERT(session->connection >= 0);
+    if (session->state == SESSION_UP && now_ns - session->since_ns >= SESSION_STABLE_NS)
+        session->failures = 0;
+    else if (session->state == SESSION_UP && session->useful && session->failures > 0)
+        session->failures = 1;
+    session_owners[session->connection] = (struct session_owner){ SESSION_OF_NOBODY, 0 };
+    session->connection = -1;
+    session->state = SESSION_DOWN;
+    session->since_ns = now_ns;
+    session->retry_ns = now_ns + retry_delay_ns(session->failures);
+    session->failures++;
+    log_failure(session, why, now_ns);
     session_check(session);
 }
 
@@ -99,7 +108,7 @@ void session_poll(struct session *session, uint64_t now_ns)
     } else if (session->state == SESSION_DOWN && now_ns >= session->retry_ns && transport_network()->up) {
         int connection = transport_connect(session->to.address, session->to.port, now_ns);
         if (connection < 0) {
-            session->retry_ns = now_ns + SESSION_RETRY_FIRST_NS; /* one that was reset has not been reported yet */
+            session->retry_ns = now_ns + SESSION_RETRY_FIRST_NS; /* no place is free until TRANSPORT_CLOSED frees one */
             return;
         }
         ASSERT(connection < TRANSPORT_CONNECTION_COUNT_MAX && !is_owned(connection));

@@ -42,12 +42,12 @@ struct session {
     int connection;   /* -1: SESSION_DOWN */
     const char *name; /* for the log: "input stream 1", "submit" */
     struct endpoint to;
-    uint64_t since_ns;  /* when it came into its state */
-    uint64_t retry_ns;  /* while down: when to connect next */
-    uint32_t failures;  /* in a row */
-    uint64_t logged_ns; /* when the last failure was logged: at most one a second */
-    uint32_t unlogged;
-    bool lingering_logged; /* the log has that this server does not close its side */
+    uint64_t since_ns;     /* when it came into its state */
+    uint64_t retry_ns;     /* while down: when to connect next */
+    uint32_t failures;     /* in a row */
+    uint64_t logged_ns;    /* when the last failure was logged: at most one a second */
+    uint32_t unlogged;     /* failures since then */
+    bool lingering_logged; /* the log says that this server does not close its side */
 };
 
 /* Forgets all connections. */

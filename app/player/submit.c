@@ -13,13 +13,13 @@
 #include "base/time.h"
 #include "net/http/response.h"
 
-enum { WORD_BYTES_MAX = 16 }; /* as much of a response's body as tells the result */
+enum { WORD_BYTES_MAX = 16 }; /* the part of a response's body that holds the result */
 
 /* The first line is all that an answer on its way touches. */
 static struct {
     _Alignas(64) uint8_t *message; /* the next message area with the head in it; NULL: not prepared */
     uint32_t head_bytes;
-    bool clear;            /* nothing waits, there is room for any answer, the breaker is closed */
+    bool can_post;         /* nothing waits, there is room for any answer, the breaker is closed */
     bool ended;            /* the peer said FIN: nothing more is sent here */
     bool last_response;    /* the response that has begun ends the connection */
     uint64_t stream_bytes; /* given to this connection in all */
@@ -92,7 +92,7 @@ void submit_check(void)
     ASSERT(!submit.message || submit.session.state == SESSION_UP);
     ASSERT(submit.session.state == SESSION_UP || send_queue_unanswered_count() == 0);
     ASSERT(submit.word_bytes <= WORD_BYTES_MAX);
-    ASSERT(!submit.clear || (send_queue_waiting_count() == 0 && !circuit_breaker_is_open()));
+    ASSERT(!submit.can_post || (send_queue_waiting_count() == 0 && !circuit_breaker_is_open()));
 }
 
 /* Fetches the next message area and puts the head there. */
@@ -108,10 +108,10 @@ NOT_HOT static void prepare(void)
 }
 
 /* Decides if an answer may be posted at once. Called at the end of whatever may move the queue or the breaker. */
-static void update_clear(void)
+static void update_can_post(void)
 {
-    submit.clear = send_queue_waiting_count() == 0 && send_queue_has_room(MATCHER_N_DIGITS_MAX)
-                   && !circuit_breaker_is_open();
+    submit.can_post = send_queue_waiting_count() == 0 && send_queue_has_room(MATCHER_N_DIGITS_MAX)
+                      && !circuit_breaker_is_open();
 }
 
 static uint8_t *write_length(uint8_t *at, size_t count)
@@ -185,7 +185,7 @@ NOT_HOT static bool note_answer(const uint8_t *digits, size_t count, bool sent, 
     } else {
         submit_counters.waited++;
     }
-    update_clear();
+    update_can_post();
     return sent;
 }
 
@@ -193,7 +193,7 @@ HOT bool submit_answer(const uint8_t *digits, size_t count, uint64_t now_ns)
 {
     if (__builtin_expect(!submit.message, 0))
         prepare(); /* a second answer of one burst; the first finds it done */
-    bool sent = submit.clear && submit.message && post(digits, count, now_ns);
+    bool sent = submit.can_post && submit.message && post(digits, count, now_ns);
     return note_answer(digits, count, sent, now_ns);
 }
 
@@ -223,33 +223,34 @@ static void send_waiting(uint64_t now_ns)
     }
 }
 
-/* Gives up the POSTs that the peer has, or may have: those that end within the first `had` bytes of the connection's
+/* Gives up the POSTs that the peer has, or may have: those that end within the first `peer_bytes` of the connection's
  * stream. Behind a response that ends the connection the peer acts on nothing (RFC 9112 §9.6). That holds even if the
  * response was cut short by the RST of a server that closes with POSTs unread. */
-static void give_up_unanswered(uint64_t had, uint64_t now_ns)
+static void give_up_unanswered(uint64_t peer_bytes, uint64_t now_ns)
 {
-    ASSERT(had <= submit.stream_bytes);
+    ASSERT(peer_bytes <= submit.stream_bytes);
     struct send_queue_entry *entry = send_queue_oldest();
     if (submit.last_response && entry)
-        had = min_size(had, entry->stream_end);
-    while ((entry = send_queue_oldest()) && entry->stream_end <= had) {
+        peer_bytes = min_size(peer_bytes, entry->stream_end);
+    while ((entry = send_queue_oldest()) && entry->stream_end <= peer_bytes) {
         submit_counters.unanswered++;
         answer_failed(now_ns);
-        send_queue_answered();
+        send_queue_remove_oldest();
     }
 }
 
 /* Prepares for the end of the connection: POSTs that the peer never had wait again. */
-static void connection_over(uint64_t had, uint64_t now_ns)
+static void connection_over(uint64_t peer_bytes, uint64_t now_ns)
 {
-    give_up_unanswered(had, now_ns);
+    give_up_unanswered(peer_bytes, now_ns);
     send_queue_take_back();
     submit.message = NULL;
 }
 
-static void leave(const char *why, bool in_order, uint64_t had, uint64_t now_ns)
+/* Leaves the connection, by FIN if `in_order`, else by RST. */
+static void leave(const char *why, bool in_order, uint64_t peer_bytes, uint64_t now_ns)
 {
-    connection_over(had, now_ns);
+    connection_over(peer_bytes, now_ns);
     session_leave(&submit.session, why, in_order, now_ns);
 }
 
@@ -312,7 +313,7 @@ static void response_done(uint64_t now_ns)
     struct send_queue_entry *entry = send_queue_oldest();
     if (entry) {
         histogram_add(&submit_response_ns, now_ns - entry->sent_ns);
-        send_queue_answered();
+        send_queue_remove_oldest();
         answer_succeeded(now_ns);
         count_response(now_ns);
         submit.session.useful = true;
@@ -355,7 +356,7 @@ static void take_responses(const uint8_t *at, const uint8_t *end, uint64_t now_n
 }
 
 /* Acts on the peer's FIN. A response that only its end completes is complete. */
-static void ended(uint64_t now_ns)
+static void take_end(uint64_t now_ns)
 {
     if (http_response_finish(&submit.response) == HTTP_DONE) {
         response_done(now_ns);
@@ -387,7 +388,7 @@ void submit_event(const struct transport_event *event, uint64_t now_ns)
         take_responses(event->payload.data, event->payload.data + event->payload.count, now_ns);
         break;
     case TRANSPORT_ENDED:
-        ended(now_ns);
+        take_end(now_ns);
         break;
     case TRANSPORT_CLOSED: {
         uint64_t unacked = event->reason == TRANSPORT_RESET ? transport_unacked_bytes(submit.session.connection) : 0;
@@ -400,7 +401,7 @@ void submit_event(const struct transport_event *event, uint64_t now_ns)
     case TRANSPORT_DATAGRAM:
         break;
     }
-    update_clear();
+    update_can_post();
     submit_check();
 }
 
@@ -420,7 +421,7 @@ static uint64_t later(uint64_t a, uint64_t b) { return a > b ? a : b; }
  * wait begins when the oldest POST was sent, or, if none is out, when the oldest waiting answer was found.
  *
  * A server that is slow, with thousands of POSTs before it, has had them in time: each response begins the wait again.
- * But not when the queue is full, or a server that responds now and then would keep it so. */
+ * If the queue is full a response does not, or a server that responds now and then would keep the queue full. */
 static uint64_t overdue_ns(void)
 {
     if (submit.session.state != SESSION_UP)
@@ -446,7 +447,7 @@ void submit_poll(uint64_t now_ns)
 
     prepare();
     send_waiting(now_ns);
-    update_clear();
+    update_can_post();
 }
 
 uint64_t submit_next_deadline_ns(uint64_t now_ns)

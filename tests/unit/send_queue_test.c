@@ -40,11 +40,11 @@ static void an_answer_waits_is_sent_and_answered(void **state)
     assert_int_equal(send_queue_oldest()->stream_end, 100);
     assert_int_equal(send_queue_waiting_count(), 1);
     assert_int_equal(send_queue_unanswered_count(), 1);
-    send_queue_answered();
+    send_queue_remove_oldest();
     assert_null(send_queue_oldest());
     send_queue_sent(8, 200);
     assert_entry(send_queue_oldest(), "108");
-    send_queue_answered();
+    send_queue_remove_oldest();
     assert_null(send_queue_next());
 }
 
@@ -65,7 +65,7 @@ static void a_dropped_answer_stays_dropped_when_the_sent_ones_are_taken_back(voi
     assert_entry(send_queue_next(), "3");
     send_queue_sent(0, 0);
     assert_entry(send_queue_next(), "4");
-    send_queue_answered();
+    send_queue_remove_oldest();
     assert_entry(send_queue_oldest(), "3");
 }
 
@@ -130,7 +130,7 @@ static void the_ring_does_what_the_model_does(void **state)
                 send_queue_drop(), model[next++].state = '-';
         } else if (action < 15 && oldest < next) {
             assert_model(send_queue_oldest(), &model[oldest]);
-            send_queue_answered();
+            send_queue_remove_oldest();
             model[oldest++].state = '-';
         } else if (rand() % 1000 == 0) {
             send_queue_take_back();
@@ -154,7 +154,7 @@ static void room_is_used_up_to_the_stated_bytes(void **state)
         count++;
     assert_int_equal(count, SEND_QUEUE_BYTES / (sizeof(struct send_queue_entry) + 1024));
     send_queue_sent(0, 0);
-    send_queue_answered();
+    send_queue_remove_oldest();
     assert_true(send_queue_append(digits, sizeof digits, 0));
     assert_false(send_queue_append(digits, sizeof digits, 0));
 }
