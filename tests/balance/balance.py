@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""HAProxy in front of three machines that run app/digest/, as docs/balance.md says.
+"""HAProxy in front of three machines that run app/digest/, configured as in docs/balance.md.
 
 While wrk sends requests, one machine gets GG, one is killed, one is frozen for 5 s. Each comes back before the next.
 Prints the counts of wrk and HAProxy as JSON.

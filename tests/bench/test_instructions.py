@@ -49,7 +49,7 @@ def count(stack, row):
 
 
 @pytest.mark.parametrize("row", ROWS)
-def test_our_stack_takes_no_more_instructions_than_it_did(row):
+def test_our_stack_takes_no_more_instructions_than_the_baseline(row):
     baseline = json.loads(BASELINE.read_text())
     if not shutil.which("valgrind"):
         pytest.skip("no valgrind: tools/setup.sh installs it")

@@ -24,7 +24,7 @@ def connect(port, source, receive_bytes=0):
 
 
 def again(seconds, act):
-    """Calls `act` again and again for `seconds`, whatever happens to its connections."""
+    """Calls `act` again and again for `seconds`. A connection that fails does not end the loop."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         try:

@@ -1,4 +1,4 @@
-"""tools/contest/http.py: any bytes make requests or BadRequest, nothing else, however they are cut."""
+"""tools/contest/http.py: any bytes, in any pieces, make requests or BadRequest, and no other exception."""
 import hypothesis
 from hypothesis import strategies
 
@@ -46,7 +46,7 @@ def test_every_byte_may_be_any_other():
 @REPEATABLE
 @hypothesis.given(strategies.lists(strategies.one_of(strategies.sampled_from(PIECES), strategies.binary(max_size=20)),
                                    max_size=30))
-def test_any_bytes_parse_alike_however_they_are_cut(pieces):
+def test_any_bytes_parse_the_same_in_any_pieces(pieces):
     whole = parse([b"".join(pieces)])
     assert parse(pieces) == whole
     assert parse([bytes([byte]) for byte in b"".join(pieces)]) == whole

@@ -22,7 +22,7 @@ def brute_force(text, n, constants):
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_oracle_finds_what_brute_force_finds(seed):
+def test_oracle_finds_the_answers_of_brute_force(seed):
     rng = random.Random(seed)
     n = rng.randint(1, 40)
     constants = [rng.choice(CONSTANTS + (rng.randint(1, 10**6), rng.randint(1, 10**12)))

@@ -92,7 +92,7 @@ def test_rule_the_first_gets_8_the_2nd_and_3rd_4_the_4th_to_6th_2_the_7th_to_10t
 
 
 @pytest.mark.parametrize("digits, line", [("9876", "+8"), ("1", "wrong: no multiple of any M"), ("", "wrong: empty")])
-def test_rule_every_submission_costs_1_point_whatever_its_result(contest, digits, line):
+def test_rule_every_submission_costs_1_point(contest, digits, line):
     assert submit(contest, digits) == line
     assert contest.users["a"].score == (8 if line == "+8" else 0) - 1
 

@@ -33,7 +33,7 @@ def test_places_get_8_4_4_2_2_2_1_1_1_1_and_then_0():
     ("", "empty"), ("12a", "not digits"), ("９", "not digits"), ("0", "zero"), ("000", "zero"),
     ("09876", "leading zero"),
     ("1000000", "longer than N"), ("9877", "no multiple of any M")])
-def test_wrong_submissions_cost_a_point_and_say_why(digits, reason):
+def test_wrong_submissions_cost_a_point_and_get_the_reason(digits, reason):
     contest = contest_with("9876")
     assert submit(contest, digits) == f"wrong: {reason}"
     user = contest.users["a"]
@@ -75,7 +75,7 @@ def test_early_submission_whose_digits_do_not_come_in_5_s_is_wrong():
     assert contest.users["a"].correct == 0
 
 
-def test_early_beyond_5_s_is_wrong_even_if_nobody_expired_it():
+def test_early_beyond_5_s_is_wrong_even_before_its_expiry():
     contest = Contest(ROUND)
     submit(contest, "9876", "a", T0)
     contest.send([Occurrence(0, 4, (0,), "9876")], T0 + WINDOW_NS + 1)

@@ -106,7 +106,7 @@ def test_record_holds_all_that_was_offered(serve):
     assert lines[0]["kind"] == "contest" and lines[0]["told"] == 2
 
 
-def test_a_count_of_bursts_offers_the_same_whatever_the_machine_does(serve):
+def test_a_count_of_bursts_offers_the_same_on_any_machine(serve):
     offered = []
     for late_s in (0, 0.02):
         server = serve(begin="now", bursts=40)
@@ -364,7 +364,7 @@ def test_stamps_are_the_kernels_from_the_first_on():
 
 
 def test_a_merged_submission_is_stamped_late_by_no_more_than_the_server_states(serve, tmp_path):
-    """Two submissions lie in the socket while the loop sleeps: TCP has merged them, and one stamp stands for both."""
+    """Two submissions lie in the socket while the loop sleeps: TCP has merged them, and both have one stamp."""
     path = tmp_path / "store"
     store.create(path, Plan(rounds=((0.0, SMALL),), burst=(5, 30), interval_s=(0.01, 0.02)))
     server = serve(store=str(path), pages=False)

@@ -86,7 +86,7 @@ def test_after_a_kill_no_digits_come_twice(path):
     stop_server(server, thread)
 
 
-def test_a_snapshot_stands_for_the_rows_before_it(path):
+def test_a_snapshot_replaces_the_rows_before_it(path):
     store.create(path, small_plan())
     play(path, 30)
     follower = Follower(path)
@@ -339,7 +339,7 @@ def test_times_and_spans():
         parse_time("2026-13-01")
 
 
-def test_old_rows_go_when_the_plan_says_so(path):
+def test_old_rows_are_deleted_as_planned(path):
     store.create(path, small_plan(keep_days=0.1 / 86400))
     play(path, 30)
     follower = Follower(path)
@@ -368,7 +368,7 @@ def test_memory_has_bounds(monkeypatch):
     assert all(not a.submissions for a in contest.answers.values() if not a.shown)
 
 
-def test_memory_stays_the_same_however_long_the_contest(path, monkeypatch):
+def test_memory_does_not_grow_with_the_length_of_the_contest(path, monkeypatch):
     """The state of server and board after 600 s of play and after 2,400 s, with limits that both are far beyond."""
     monkeypatch.setattr(scoring, "ANSWERS_MAX", 200)
     monkeypatch.setattr(scoring, "LATENCIES_MAX", 100)

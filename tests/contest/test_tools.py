@@ -117,7 +117,7 @@ def test_a_product_that_takes_too_long_stays_whole():
     assert explain_m.factors(m, 0.5) == ({2: 2, 3: 1, (2**127 - 1) * (2**521 - 1): 1}, False)
 
 
-def test_explanations_fit_what_happens():
+def test_explanations_agree_with_streams():
     """Chance hits against a stream; the horizon against its definition."""
     stream, oracle = Stream(rounds.parse_round("n=6 m=997"), 1, rate=0), Oracle(6, [997])
     bursts = [stream.next_burst().digits for _ in range(300)]

@@ -87,7 +87,7 @@ def test_status_log_and_gg_reach_the_kernel(machine):
         player.wait()
 
 
-def test_fly_arms_once_follows_and_sees_linux_come_back(machine):
+def test_fly_arms_once_shows_the_log_and_reports_that_linux_is_back(machine):
     fly = subprocess.Popen([sys.executable, ROOT / "tools/peregrine", "fly", "fake", "--ssh",
                                " ".join(machine.host.ssh)],
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
@@ -252,6 +252,6 @@ def test_a_kernel_that_the_menu_does_not_list_yet_hinders_no_boot(machine):
     assert done.returncode == 0 and "of 2 kernels the machine comes back to 6.1.0-1-amd64" in done.stdout
 
 
-def test_a_key_is_asked_for(machine):
+def test_a_missing_key_is_reported(machine):
     done = machine.run("status")
     assert done.returncode == 1 and "--config" in done.stderr

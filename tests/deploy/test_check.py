@@ -303,7 +303,7 @@ def test_memory_testers_and_left_overs_are_no_kernels(host):
     assert not verdict(host).findings
 
 
-def test_a_host_route_lease_as_google_gives_it(host):
+def test_a_host_route_lease_as_in_gcp(host):
     host.network([{"dst": "default", "gateway": "10.128.0.1", "dev": "eth0", "prefsrc": "10.128.0.7", "metric": 100},
                   {"dst": "10.128.0.1", "dev": "eth0", "scope": "link"}],
                  [{"ifname": "eth0", "addr_info": [{"family": "inet", "local": "10.128.0.7", "prefixlen": 32,

@@ -82,7 +82,7 @@ def test_the_armed_entry_boots_the_kernel_once(machine):
     assert machine.host.next_boot() == "peregrine"
 
 
-def test_no_secret_stands_where_others_can_read_it(machine):
+def test_no_secret_is_readable_by_others(machine):
     machine.install()
     readable = [p for p in machine.host.root.rglob("*") if p.is_file() and p.stat().st_mode & 0o044
                 and "boot/peregrine" not in str(p)]

@@ -98,7 +98,7 @@ def test_whatever_stops_fly_stops_the_survey(machine):
     assert machine.host.tree() == before
 
 
-def test_rows_without_a_sample_say_why():
+def test_rows_without_a_sample_give_the_reason():
     statistics = {"program": "survey", "survey.echo_sent": 7, "survey.echo_answered": 0}
     for name, fact, count in (("exit", "CPUID", 5), ("echo", "UDP datagram", 0), ("wake_ipi", "HLT", 0),
                               ("gap", "not measured: x", 0),

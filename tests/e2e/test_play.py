@@ -49,7 +49,7 @@ def test_every_value_of_every_column_occurs():
 
 
 @pytest.mark.parametrize("bad", table.BAD_STARTS, ids=lambda bad: bad.name)
-def test_bad_start_says_why_and_gives_the_machine_back(bad):
+def test_bad_start_gives_the_reason_and_the_machine_back(bad):
     # Without a screen, because the kernel shows the message there for three seconds.
     options = ["-vga", "none", *qemu.kernel(bad.settings.format(port=ports.free_port(ports.TCP)))]
     if bad.nic:

@@ -282,7 +282,7 @@ LOOPS = [
         game=SERVER),
     Row("hang-deaf-one-cpu", "watchdog=1 test.trap=hang-deaf",
         "watchdog: the loop stood still and did not answer an NMI"),
-    # No tables, so no I/O APIC: nobody but the device is left, and the record is the last second's.
+    # Without ACPI tables there is no I/O APIC. Only the device is left, and the record is the last second's.
     Row("hang-i6300esb", NOBODY + " watchdog=1 test.trap=hang test.after=1", "", (*USER, "-device", "i6300esb"),
         machine="pc,acpi=off", state=recorded_run.RUNNING,
         says=("no timer that can send an NMI", "i6300esb resets the machine after")),

@@ -39,7 +39,7 @@ PLACES = {          # KERNEL_AT, PARAMS_AT
 
 @pytest.mark.parametrize("enter_64", [0, 1])
 @pytest.mark.parametrize("place", PLACES)
-def test_image_starts_from_wherever_it_was_put(place, enter_64, tmp_path):
+def test_image_starts_at_any_address(place, enter_64, tmp_path):
     with qemu.Machine(loader(tmp_path, *PLACES[place], enter_64), memory="512M") as guest:
         guest.wait_for(WAITING, 60)
     assert "started by Linux boot protocol; " in guest.log, guest.log

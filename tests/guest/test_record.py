@@ -94,7 +94,7 @@ def test_watchdog_leaves_a_starved_machine_alone(cpus):
     assert records[0].cause == "deadline", log
 
 
-def test_machine_without_a_watchdog_says_so():
+def test_machine_without_a_watchdog_is_reported():
     log = run("watchdog=1 test.trap=panic", machine="pc,acpi=off")[0]
     assert "watchdog: no second CPU and no timer that can send an NMI\n" in log.replace("\r", "")
     assert "watchdog: this machine has none; a loop that hangs stays until a reset from outside" in log

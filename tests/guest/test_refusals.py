@@ -31,7 +31,7 @@ def test_a_command_line_that_is_too_long_is_refused_whole(count):
 
 @pytest.mark.parametrize("image", [qemu.IMAGE, qemu.IMAGE.with_suffix(".bzImage")], ids=["elf", "bzImage"])
 @pytest.mark.parametrize("memory", ["17M", "18M", "20M", "24M", "28M", "30M"])
-def test_machine_with_less_memory_than_the_image_says_so(memory, image):
+def test_memory_smaller_than_the_image_is_reported(memory, image):
     with qemu.Machine(qemu.kernel("", image=image) + ["-vga", "none"], memory=memory) as guest:
         guest.wait_reset()
     found = re.search(r"memory: RAM ends at 0x([0-9a-f]+), the image at 0x([0-9a-f]+)", guest.log)

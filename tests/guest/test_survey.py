@@ -30,14 +30,14 @@ def test_machine_with_two_cpus_and_an_echo_is_measured_whole():
     assert test_survey.value(log, "watchdog.looks") > 0     # the second CPU is the watchdog during the survey
 
 
-def test_small_machine_says_what_it_lacks():
+def test_small_machine_reports_its_missing_parts():
     rows = test_survey.check_rows(boot(), {"reading", "exit", "port_write", "notification", "gap", "matcher_scalar",
                                           "matcher_avx2"})
     assert rows["line_transfer"] == rows["wake_ipi"] == "not measured: no second CPU is up"
     assert rows["echo"] == "not measured: echo= is not given"
 
 
-def test_sleep_is_refused_where_the_settings_forbid_it():
+def test_sleep_is_refused_if_the_settings_forbid_it():
     rows = test_survey.rows_of(boot("echo=10.0.2.2:{port}", "cpus=2", cpus=2))
     assert rows["echo_asleep"] == "not measured: wait=sleep is not set"
     assert rows["line_transfer"] == "not measured: cpus=2 gives the second CPU other work"

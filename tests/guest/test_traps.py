@@ -72,7 +72,7 @@ def test_machine_check_is_dumped_and_resets():
     assert "trap_wait" in backtrace(guest.log), guest.log
 
 
-def test_trap_inside_a_trap_says_so_and_resets():
+def test_trap_inside_a_trap_is_reported_and_resets():
     with machine("nested") as guest:
         guest.wait_reset()
     assert re.search(r"trap: invalid opcode \(6\)", guest.log), guest.log

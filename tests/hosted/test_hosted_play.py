@@ -153,7 +153,7 @@ def run(words, seconds=PATIENCE_S):
 GAME = ["feed=127.0.0.1:1", "submit=127.0.0.1:1", "user=u", "passwd=p", "n=6", "m=823", "wait=sleep"]
 
 
-def test_bad_settings_end_it_with_2_and_name_the_word():
+def test_bad_settings_exit_with_2_and_name_the_word():
     for words, message in [
             (["m=1o8"], 'command line: m=: "1o8": expected decimal numbers'),
             (GAME + ["fed=1"], '"fed": there is no such key'),
@@ -212,7 +212,7 @@ def test_the_deadline_is_no_failure():
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_it_with_its_statistics(number):
+def test_a_signal_ends_the_program_with_its_statistics(number):
     with Player(GAME) as player:
         player.wait_for("refused, retrying")
         player.process.send_signal(number)

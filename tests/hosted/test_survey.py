@@ -76,7 +76,7 @@ def test_survey_ends_by_itself_and_measures_all_rows_that_linux_allows():
     assert value(statistics, "survey.echo_answered") > 10
 
 
-def test_without_an_echo_the_round_trips_say_so():
+def test_without_an_echo_the_round_trips_are_not_measured():
     statistics = run()
     rows = check_rows(statistics, {"reading", "gap", *usable_variants(statistics)})
     assert {rows[name] for name in ("echo", "echo_asleep", "ring_to_ring")} == {"not measured: echo= is not given"}

@@ -277,7 +277,7 @@ void peer_send_options(struct peer *p, uint8_t flags, uint32_t seq, uint32_t ack
     peer_send_packet(p, packet, peer_ip_packet(packet, 6, PEER_ADDRESS, PEER_STACK_ADDRESS, segment, tcp_bytes));
 }
 
-void neighbour_old_address_is_silent(struct net_stack *stack, uint32_t address)
+void neighbour_mark_old_address_silent(struct net_stack *stack, uint32_t address)
 {
     for (size_t i = 0; i < ARP_ENTRY_COUNT; i++) {
         struct arp_entry *entry = &stack->ip.arp.entries[i];
@@ -297,7 +297,7 @@ void peer_send_arp_reply(struct peer *p, uint8_t last)
     store_be32(&arp.sender_address, PEER_GATEWAY);
     memcpy(arp.target_mac, p->device.device.mac, NETDEV_MAC_BYTES);
     store_be32(&arp.target_address, PEER_STACK_ADDRESS);
-    neighbour_old_address_is_silent(p->stack, PEER_GATEWAY);
+    neighbour_mark_old_address_silent(p->stack, PEER_GATEWAY);
     net_input_arp(p->stack, (const uint8_t *)&arp, sizeof arp, p->now_ns);
     peer_step(p);
 }

@@ -109,7 +109,7 @@ struct block {
 void peer_send_sack(struct peer *p, uint32_t seq, uint32_t ack, const struct block *blocks, uint32_t count);
 void peer_send_packet(struct peer *p, const void *packet, uint32_t bytes); /* IP and all */
 /* Makes the stack believe that a neighbour's old MAC was asked and did not answer, as if the neighbour had moved. */
-void neighbour_old_address_is_silent(struct net_stack *stack, uint32_t address);
+void neighbour_mark_old_address_silent(struct net_stack *stack, uint32_t address);
 
 /* Sends the gateway's ARP reply, with a MAC that ends with `last`. Packets that waited for the reply leave. */
 void peer_send_arp_reply(struct peer *p, uint8_t last);

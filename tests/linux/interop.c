@@ -136,7 +136,7 @@ static int tun_open(uint32_t address)
     return tun;
 }
 
-/* Opens a socket with CUBIC, whatever this machine's default is: CUBIC is the default of Linux and of our stack. */
+/* Opens a socket with CUBIC, which this machine's default may differ from. Our stack has CUBIC by default. */
 static int linux_socket(void)
 {
     int s = socket(AF_INET, SOCK_STREAM, 0);

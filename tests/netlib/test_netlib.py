@@ -272,7 +272,7 @@ def test_ack_policy_delays_a_lone_segment():
     assert [tcp_fields(packet)["flags"] for packet in b.packets()] == [ACK]
 
 
-def test_options_get_what_was_set():
+def test_options_return_their_set_values():
     a, b, wire, client, server, listener = connected("mss=1000")
     assert a.option(client, IPPROTO_TCP, TCP_MAXSEG) == 1000 - 12
     for level, name, value in ((SOL_SOCKET, SO_REUSEADDR, 1), (SOL_SOCKET, SO_RCVBUF, 32768),
@@ -295,7 +295,7 @@ def test_receive_buffer_set_before_opening_chooses_the_scale():
         assert tcp_fields(syn)["options"][-1] == scale
 
 
-def test_syn_offers_all_of_the_buffer_whatever_the_scale():
+def test_syn_offers_the_whole_buffer_with_any_scale():
     net = Net("address=192.168.0.1 wscale=7")
     net.dial(net.socket(), B, 80)
     assert [tcp_fields(syn)["window"] for syn in net.packets()] == [65535]

@@ -37,7 +37,7 @@ def test_a_port_is_for_one_socket():
     assert net.listen(first, 1) == 0 and net.close_socket(first) == 0 and bound(net, 80)[1] == 0
 
 
-def test_a_port_may_be_shared_until_somebody_listens():
+def test_a_port_may_be_shared_until_a_socket_listens():
     net = Net("address=192.168.0.1")
     (one, first), (other, second) = bound(net, 80, reuse=True), bound(net, 80, reuse=True)
     assert first == second == 0
@@ -46,7 +46,7 @@ def test_a_port_may_be_shared_until_somebody_listens():
 
 
 @pytest.mark.parametrize("after", ["open", "closed", "TIME-WAIT"])
-def test_a_port_whose_connections_live_on_wants_reuse(after):
+def test_a_port_with_open_connections_needs_reuse(after):
     a, b, wire, client, server, listener = connected()
     assert b.close_socket(listener) == 0
     if after != "open":
@@ -148,7 +148,7 @@ def test_getpeername_works_while_there_is_a_peer():
     assert a.peer(client, None, None) == a.shutdown(client, 0) == a.shutdown(client, 1) == -errno.ENOTCONN
 
 
-def test_text_for_nobody_is_reset_once_both_directions_are_shut():
+def test_data_after_both_directions_are_shut_is_reset():
     a, b, wire, client, server, _ = connected()
     assert a.shutdown(client, 2) == 0
     wire.run(10_000)

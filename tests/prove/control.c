@@ -20,7 +20,7 @@ const struct transport_network *transport_network(void) { return &network; }
 
 void log_line(const char *form, ...) { (void)form; }
 
-/* Stands for a program: reads each byte of the word, and refuses the word or not. */
+/* Replaces a program: reads each byte of the word, and refuses the word or not. */
 static const char *set(struct bytes word)
 {
     for (size_t i = 0; i < word.count; i++)

@@ -223,7 +223,7 @@ def build_id(image=qemu.IMAGE):
     return re.search(r"Build ID: ([0-9a-f]{32})", notes)[1]
 
 
-def fly_and_play(trip, game, config, more=()):
+def boot_and_play(trip, game, config, more=()):
     """Makes one run of the kernel. `fly` runs beside the other commands, as in a second terminal."""
     before = trip.boot_id()
     trip.say(" ".join(["$ peregrine fly", *more, "  (in a second terminal; its output stands below)"]))
@@ -268,7 +268,7 @@ def fly_and_play(trip, game, config, more=()):
     need(f"build {build_id()}" in text, "the record is not of this kernel")
 
 
-def fly_a_trap(trip, game):
+def boot_a_trap(trip, game):
     """Boots a kernel that fails in the middle of the game. Linux comes back by itself. The record names the cause and
     the place."""
     config = write_config(trip, game, "trap.conf", ["test.trap=null", f"test.after={TRAP_SECONDS}"])
@@ -361,14 +361,14 @@ def go(name, trip):
     if name == "uefi":
         cut_the_power(trip, config)
     check_and_install(trip, config)
-    fly_and_play(trip, game, config, ["--kexec"] if name == "kexec" else [])
+    boot_and_play(trip, game, config, ["--kexec"] if name == "kexec" else [])
     if name == "uefi":
         boot_a_broken_kernel(trip)
     if name == "kexec":
         for how in KEXEC_BZIMAGE:
             kexec_the_bzimage(trip, how)
     if name == "bios":
-        fly_a_trap(trip, start_game(trip, "round trip, the trap"))
+        boot_a_trap(trip, start_game(trip, "round trip, the trap"))
     uninstall_and_compare(trip, before)
 
 

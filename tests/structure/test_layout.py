@@ -58,7 +58,7 @@ def allowed(source, header):
     return False
 
 
-# The rooms of net/. These headers at the top of net/ know no room: anybody in net/ may include them.
+# The rooms of net/. These headers at the top of net/ include no room. Any file in net/ may include them.
 NET_LEAVES = ("net/netdev.h", "net/counters.h", "net/secret.h")
 # The stack's object holds both layers: TCP's functions take it, IP's take `struct net_ip`.
 NET_STACK = ("net/stack.h", "net/stack_state.h")
@@ -253,7 +253,7 @@ def vector_instructions(path):
             and not re.search(r"\tmov([au]ps|dq[au]) ", line)]
 
 
-def test_the_kernel_uses_vectors_only_where_they_were_chosen():
+def test_the_kernel_uses_vectors_only_in_chosen_variants():
     """Some KVMs interpret the kernel's instructions, and know general registers and plain 16-byte moves only."""
     plain = [p for p in current(objects("image", "base", "app", "kernel", "drivers", "net"))
              if (name := p.relative_to(BUILD / "kernel").as_posix()) not in VECTORS

@@ -1,4 +1,4 @@
-"""The image as it is shipped: the same to the byte wherever it is built, without names and lines, and small."""
+"""The image to ship: the same to the byte from any build folder, without names and lines, and small."""
 import os
 import shutil
 import subprocess

@@ -26,7 +26,7 @@ def test_a_port_in_use_is_not_given(monkeypatch, kind):
     with socket.socket(socket.AF_INET, kind) as sock:
         taken = ports.free_port(kind)
         sock.bind(("127.0.0.1", taken))
-        ports._kept.pop().close()           # the socket alone holds it
+        ports._kept.pop().close()           # only the socket keeps the port now
         monkeypatch.setattr(ports, "FIRST", taken)
         monkeypatch.setattr(ports, "LAST", taken)
         with pytest.raises(OSError, match="no port is free"):

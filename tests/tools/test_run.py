@@ -34,7 +34,7 @@ def test_a_round_that_the_kernel_cannot_play_is_refused(tmp_path, text):
         run.read_variables({"ROUND": str(path)})
 
 
-def test_the_program_says_so_and_fails():
+def test_the_program_names_a_bad_value_and_fails():
     program = pathlib.Path(run.__file__)
     done = subprocess.run([sys.executable, program], env={"NIC": "e1000"}, capture_output=True, text=True, timeout=20)
     assert done.returncode != 0 and "NIC='e1000'" in done.stderr

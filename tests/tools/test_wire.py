@@ -64,7 +64,7 @@ def test_a_silent_player_ends_the_probe():
             wire.shoot(seconds=0.2)
 
 
-def test_a_guest_kernel_that_apt_does_not_know_is_named(monkeypatch):
+def test_an_unknown_guest_kernel_package_is_named(monkeypatch):
     monkeypatch.setattr(subprocess, "run", lambda words, **_: subprocess.CompletedProcess(words, 0, stdout=""))
     with pytest.raises(OSError, match="linux-image-cloud-amd64"):
         linux_guest.kernel_tree()

@@ -332,7 +332,7 @@ static void message_area_keeps_its_bytes_until_it_is_sent(void **state)
     disconnect(&peer);
 }
 
-/* Checks that a frame carries the message sent, with a right checksum, whatever was prepared before. */
+/* Checks that a frame carries the message sent, with a right checksum, after any other preparation. */
 static void prepared_message_leaves_like_any_other(void **state)
 {
     (void)state;

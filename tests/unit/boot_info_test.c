@@ -57,7 +57,7 @@ static void mbi_typical(void)
     mbi_end();
 }
 
-/* Parses a copy of exactly so many bytes, so that ASan sees one read too far. */
+/* Parses a copy of exactly `bytes` bytes, so that ASan sees a read beyond. */
 static bool parse_copy(const void *information, size_t bytes, enum boot_protocol protocol)
 {
     uint8_t *copy = malloc(bytes);
@@ -176,7 +176,7 @@ static void multiboot2_command_line_of_grub_is_unescaped(void **state)
     assert_string_equal(boot.command_line, escaped);
 }
 
-static void multiboot2_total_size_beyond_what_is_mapped_is_refused(void **state)
+static void multiboot2_total_size_beyond_the_mapped_memory_is_refused(void **state)
 {
     (void)state;
     mbi_typical();
@@ -391,7 +391,7 @@ int main(void)
         cmocka_unit_test(multiboot2_memory_map_with_longer_entries_is_read),
         cmocka_unit_test(multiboot2_command_line_that_is_too_long_is_marked),
         cmocka_unit_test(multiboot2_command_line_of_grub_is_unescaped),
-        cmocka_unit_test(multiboot2_total_size_beyond_what_is_mapped_is_refused),
+        cmocka_unit_test(multiboot2_total_size_beyond_the_mapped_memory_is_refused),
         cmocka_unit_test(multiboot2_of_random_bytes_is_survived),
         cmocka_unit_test(pvh_start_info_is_taken),
         cmocka_unit_test(pvh_without_its_magic_is_refused),

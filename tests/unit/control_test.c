@@ -504,7 +504,7 @@ static void no_flood_of_hellos_keeps_an_honest_client_out(void **state)
 
 /* Sends 4,000 HELLOs a second under the client's own address for 20 s, from ports at random. Each HELLO of the client
  * is answered, and its command is obeyed. */
-static void a_flood_under_the_clients_address_does_not_keep_it_out(void **state)
+static void a_flood_under_the_clients_address_does_not_lock_the_client_out(void **state)
 {
     (void)state;
     uint8_t command[96], out[64];
@@ -716,7 +716,7 @@ int main(void)
         cmocka_unit_test(a_challenge_of_another_run_is_worthless),
         cmocka_unit_test(no_flood_of_hellos_keeps_an_honest_client_out),
         cmocka_unit_test(a_flood_of_hellos_costs_a_bounded_number_of_answers),
-        cmocka_unit_test(a_flood_under_the_clients_address_does_not_keep_it_out),
+        cmocka_unit_test(a_flood_under_the_clients_address_does_not_lock_the_client_out),
         cmocka_unit_test(forged_challenges_do_not_keep_a_client_out),
         cmocka_unit_test(a_flood_of_wrong_keys_costs_a_bounded_number_of_hashes),
         cmocka_unit_test(commands_are_bounded_in_number_and_room_comes_back),

@@ -119,7 +119,7 @@ static void an_old_client_gets_its_stream_up_to_the_end(void **state)
     assert_true(fake.connections[id].closed_by_us);
 }
 
-static void a_client_that_expects_100_continue_gets_it(void **state)
+static void a_client_that_expects_100_continue_gets_100(void **state)
 {
     (void)state;
     int id = opened();
@@ -350,7 +350,7 @@ int main(void)
         cmocka_unit_test_setup(requests_in_one_piece_are_answered_in_order, setup),
         cmocka_unit_test_setup(a_request_byte_by_byte_is_answered, setup),
         cmocka_unit_test_setup(an_old_client_gets_its_stream_up_to_the_end, setup),
-        cmocka_unit_test_setup(a_client_that_expects_100_continue_gets_it, setup),
+        cmocka_unit_test_setup(a_client_that_expects_100_continue_gets_100, setup),
         cmocka_unit_test_setup(bad_requests_get_an_error_message_and_an_end, setup),
         cmocka_unit_test_setup(a_body_that_ends_early_is_refused, setup),
         cmocka_unit_test_setup(a_chunked_body_above_the_limit_is_refused, setup),

@@ -54,7 +54,7 @@ static void check(const char *text, bool chunked, uint64_t length, enum http_bod
     }
 }
 
-static void bodies_are_read_however_they_are_cut(void **state)
+static void bodies_are_read_in_any_pieces(void **state)
 {
     (void)state;
     check("helloGET", false, 5, HTTP_BODY_DONE, "hello", 3);
@@ -103,7 +103,7 @@ static void sizes_extensions_and_trailers_without_end_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bodies_are_read_however_they_are_cut),
+        cmocka_unit_test(bodies_are_read_in_any_pieces),
         cmocka_unit_test(malformed_chunks_are_refused),
         cmocka_unit_test(sizes_extensions_and_trailers_without_end_are_refused),
     };

@@ -229,7 +229,7 @@ static const struct {
     { OK CHUNKED "\r\n0\r\nnonsense\r\n\r\n", "200+[...bad: not a field line" },
 };
 
-static void every_example_reads_the_same_however_it_is_split(void **state)
+static void every_example_reads_the_same_in_any_pieces(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof examples / sizeof *examples; i++) {
@@ -476,7 +476,7 @@ static void names_are_percent_encoded(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_example_reads_the_same_however_it_is_split),
+        cmocka_unit_test(every_example_reads_the_same_in_any_pieces),
         cmocka_unit_test(every_example_cut_short_is_reported),
         cmocka_unit_test(a_nul_in_the_head_is_refused),
         cmocka_unit_test(a_long_head_is_read_up_to_its_bound),

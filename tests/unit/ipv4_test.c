@@ -578,7 +578,7 @@ static void new_mac_of_an_unused_neighbour_is_taken_at_once(void **state)
 }
 
 /* Sends one forged packet, or many; the neighbour still answers at its old address. */
-static void neighbour_in_use_that_seems_to_move_is_asked_at_its_old_address(void **state)
+static void neighbour_in_use_that_seems_to_move_is_asked_at_its_old_mac(void **state)
 {
     (void)state;
     const uint8_t *destination;
@@ -908,7 +908,7 @@ static void claimed_address_is_defended(void **state)
     assert_null(arp_taken(NULL));
     now_ns += 10 * S;
     drain();
-    arp_give(1, ADDRESS, ADDRESS, our_mac); /* our own announcement, come back */
+    arp_give(1, ADDRESS, ADDRESS, our_mac); /* the stack's own announcement, reflected */
     assert_null(arp_taken(NULL));
     arp_give(1, ADDRESS, GATEWAY, their_mac);
     assert_non_null(arp_taken(NULL));
@@ -1026,7 +1026,7 @@ int main(void)
         TEST(neighbour_is_asked_three_times_and_given_up),
         TEST(gateway_is_kept_fresh),
         TEST(new_mac_of_an_unused_neighbour_is_taken_at_once),
-        TEST(neighbour_in_use_that_seems_to_move_is_asked_at_its_old_address),
+        TEST(neighbour_in_use_that_seems_to_move_is_asked_at_its_old_mac),
         TEST(neighbour_that_has_moved_is_found_in_a_second),
         cmocka_unit_test_setup_teardown(wrong_gateway_mac_is_replaced_if_nothing_comes_back, begin_with_gateway_mac,
                                         end),

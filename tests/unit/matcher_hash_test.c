@@ -69,7 +69,7 @@ static void hash_finds_equal_residues_across_an_edge(void **state)
     assert_true(crossed > 1000);
 }
 
-static void hash_forgets_what_was_before_a_restart(void **state)
+static void restart_clears_the_hash(void **state)
 {
     (void)state;
     memset(&modulus, 0, sizeof modulus);
@@ -103,7 +103,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(hash_finds_equal_residues_across_an_edge),
-        cmocka_unit_test(hash_forgets_what_was_before_a_restart),
+        cmocka_unit_test(restart_clears_the_hash),
         cmocka_unit_test(modulus_tail_takes_the_lengths_of_an_end_in_any_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -129,7 +129,7 @@ static void filter_prefers_the_sample_with_the_least_delay(void **state)
         assert_int_equal(ntp_filter_count(&filter), i < 8 ? i + 1 : 8);
     }
     assert_int_equal(ntp_filter_best(&filter, 20 * (uint64_t)S)->ahead_ns, 15);
-    assert_int_equal(ntp_filter_best(&filter, 200000 * (uint64_t)S)->ahead_ns, 15); /* all age alike */
+    assert_int_equal(ntp_filter_best(&filter, 200000 * (uint64_t)S)->ahead_ns, 15); /* all age at the same rate */
 }
 
 static void jitter_is_the_root_mean_square(void **state)

@@ -42,7 +42,7 @@ static void packet_is_read_field_by_field(void **state)
     assert_true(p.transmit == UINT64_C(0x1112131415161718));
 }
 
-static void packet_written_is_what_was_read(void **state)
+static void packet_written_equals_the_packet_read(void **state)
 {
     struct ntp_packet p;
     uint8_t again[NTP_PACKET_BYTES];
@@ -120,7 +120,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(packet_is_read_field_by_field),
-        cmocka_unit_test(packet_written_is_what_was_read),
+        cmocka_unit_test(packet_written_equals_the_packet_read),
         cmocka_unit_test(dispersion_is_rounded_up_and_ends_at_the_field),
         cmocka_unit_test(stamp_of_1970_and_of_the_next_era),
         cmocka_unit_test(stamp_converts_back_to_the_same_nanosecond),

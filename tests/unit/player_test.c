@@ -420,7 +420,7 @@ static void responses_are_counted_by_result_wherever_they_are_cut(void **state)
     }
 }
 
-static void a_response_that_nobody_asked_for_is_counted(void **state)
+static void an_unexpected_response_is_counted(void **state)
 {
     (void)state;
     play("n=6 m=823");
@@ -668,7 +668,7 @@ static void a_server_that_never_responds_is_left_after_five_seconds(void **state
     assert_int_equal(submit_counters.unanswered, 1);
 }
 
-static void a_slow_server_is_waited_for_as_long_as_it_responds(void **state)
+static void a_slow_server_is_kept_as_long_as_it_responds(void **state)
 {
     (void)state;
     play("n=2 m=1 feed.timeout=0 server.timeout=0");
@@ -1290,7 +1290,7 @@ int main(void)
         cmocka_unit_test(a_silent_feed_is_left_after_its_timeout),
         cmocka_unit_test(several_feeds_make_one_stream),
         cmocka_unit_test(responses_are_counted_by_result_wherever_they_are_cut),
-        cmocka_unit_test(a_response_that_nobody_asked_for_is_counted),
+        cmocka_unit_test(an_unexpected_response_is_counted),
         cmocka_unit_test(answers_wait_for_a_connection),
         cmocka_unit_test(an_answer_not_sent_in_five_seconds_is_dropped),
         cmocka_unit_test(a_closed_window_makes_answers_wait_in_order),
@@ -1304,7 +1304,7 @@ int main(void)
         cmocka_unit_test(a_peer_that_ended_and_has_all_gets_nothing_again),
         cmocka_unit_test(a_peer_that_ended_has_time_to_acknowledge),
         cmocka_unit_test(a_server_that_never_responds_is_left_after_five_seconds),
-        cmocka_unit_test(a_slow_server_is_waited_for_as_long_as_it_responds),
+        cmocka_unit_test(a_slow_server_is_kept_as_long_as_it_responds),
         cmocka_unit_test(retries_begin_at_once_and_slow_down_to_one_a_second),
         cmocka_unit_test(a_server_that_accepts_and_closes_is_not_hammered),
         cmocka_unit_test(a_connection_request_without_answer_is_given_up_after_three_seconds),

@@ -95,7 +95,7 @@ static void assert_model(struct send_queue_entry *entry, const struct model *m)
     assert_memory_equal(entry->digits, digits, m->count);
 }
 
-static void the_ring_does_what_the_model_does(void **state)
+static void the_ring_equals_the_model(void **state)
 {
     (void)state;
     const char *given = getenv("SEED");
@@ -164,7 +164,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_answer_waits_is_sent_and_answered),
         cmocka_unit_test(a_dropped_answer_stays_dropped_when_the_sent_ones_are_taken_back),
-        cmocka_unit_test(the_ring_does_what_the_model_does),
+        cmocka_unit_test(the_ring_equals_the_model),
         cmocka_unit_test(room_is_used_up_to_the_stated_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -71,7 +71,7 @@ static int listener(uint16_t *port)
     return fd;
 }
 
-/* Returns a port that `take` has opened and that nobody else has: the kernel chose the port just before, for TCP. */
+/* Returns a port that `take` has opened. Linux chose the port just before for a TCP socket, so it is free. */
 static uint16_t taken_by(bool (*take)(uint16_t port))
 {
     uint16_t port;

@@ -101,7 +101,7 @@ static void lines_are_rendered_whole_and_in_order(void **state)
     }
 }
 
-static void a_copy_keeps_what_was_published(void **state)
+static void a_copy_keeps_the_published_values(void **state)
 {
     (void)state;
     static uint64_t a;
@@ -159,7 +159,7 @@ int main(void)
         cmocka_unit_test(quantiles_are_at_most_a_sixteenth_too_high),
         cmocka_unit_test(one_value_is_every_quantile),
         cmocka_unit_test(lines_are_rendered_whole_and_in_order),
-        cmocka_unit_test(a_copy_keeps_what_was_published),
+        cmocka_unit_test(a_copy_keeps_the_published_values),
         cmocka_unit_test(a_long_fact_is_cut_and_still_ends_its_line),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -398,7 +398,7 @@ static void two_cpus_make_whole_pages(void **state)
     assert_int_equal(pthread_join(thread, NULL), 0);
 }
 
-static void without_a_port_nobody_listens(void **state)
+static void without_a_port_there_is_no_listener(void **state)
 {
     (void)state;
     fake.listening = 0;
@@ -425,7 +425,7 @@ int main(void)
         cmocka_unit_test_setup(peer_that_takes_nothing_is_waited_for_then_reset, setup),
         cmocka_unit_test_setup(place_is_not_free_while_its_page_is_rendered, setup),
         cmocka_unit_test_setup(two_cpus_make_whole_pages, setup),
-        cmocka_unit_test_setup(without_a_port_nobody_listens, setup),
+        cmocka_unit_test_setup(without_a_port_there_is_no_listener, setup),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

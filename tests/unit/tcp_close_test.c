@@ -146,7 +146,7 @@ static void ack_of_their_fin_lost_is_sent_again(void **state)
     EXPECT_STATE(p, TCP_CLOSE_WAIT);
 }
 
-static void last_ack_lost_is_asked_for_again(void **state)
+static void fin_is_sent_again_if_the_last_ack_is_lost(void **state)
 {
     (void)state;
     peer_connect(p, OFFER_PLAIN);
@@ -377,7 +377,7 @@ int main(void)
         TEST(last_data_carries_the_fin),
         TEST(fin_lost_is_sent_again),
         TEST(ack_of_their_fin_lost_is_sent_again),
-        TEST(last_ack_lost_is_asked_for_again),
+        TEST(fin_is_sent_again_if_the_last_ack_is_lost),
         TEST(fin_before_its_data_is_held),
         TEST(bare_fin_before_data_is_held),
         TEST(data_beyond_the_fin_is_not_delivered),

@@ -32,7 +32,7 @@ static struct world {
         struct tx_buffer buffer;
         uint8_t bytes[1600];
     } tx[TX_BUFFERS];
-    uint32_t sent_count, acquire_fails, publish_fails; /* the next so many calls fail */
+    uint32_t sent_count, acquire_fails, publish_fails; /* calls that will fail */
     struct {
         uint8_t data[1600];
         uint32_t bytes;

@@ -41,7 +41,7 @@ static void disabled_options_are_not_offered(void **state)
     }
 }
 
-static void handshake_agrees_on_what_both_offer(void **state)
+static void handshake_agrees_on_options_that_both_offer(void **state)
 {
     (void)state;
     struct tcp_info info;
@@ -60,7 +60,7 @@ static void handshake_agrees_on_what_both_offer(void **state)
     assert_int_equal(info.snd_mss, 536); /* MUST-15 */
 }
 
-static void accepted_connection_answers_with_what_was_offered(void **state)
+static void accepted_connection_answers_with_the_offered_options(void **state)
 {
     (void)state;
     static const struct {
@@ -471,8 +471,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(options_of_syn_stand_in_linux_order),
         TEST(disabled_options_are_not_offered),
-        TEST(handshake_agrees_on_what_both_offer),
-        TEST(accepted_connection_answers_with_what_was_offered),
+        TEST(handshake_agrees_on_options_that_both_offer),
+        TEST(accepted_connection_answers_with_the_offered_options),
         TEST(mss_of_any_size_is_survived),
         TEST(syn_ack_with_wrong_ack_is_reset_and_the_wait_goes_on),
         TEST(reset_in_syn_sent_counts_only_with_our_ack),

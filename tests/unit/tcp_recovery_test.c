@@ -38,7 +38,7 @@ static void connect_with_rtt(struct offer offer)
     peer_send(p, A, 1, 2, NULL, 0);
 }
 
-/* Opens a connection in the same way, and sends so many full segments, from number 2 on. */
+/* Opens a connection in the same way, and sends `count` full segments, from number 2 on. */
 static void send_flight(struct offer offer, uint32_t count)
 {
     connect_with_rtt(offer);

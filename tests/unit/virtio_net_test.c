@@ -118,7 +118,7 @@ static void expect_none(void)
 
 /* ---- start ---- */
 
-static void start_resets_and_agrees_on_what_both_know(void **state)
+static void start_resets_and_agrees_on_common_features(void **state)
 {
     (void)state;
     virtio_model_init(&model, VIRTIO_MODEL_MODERN);
@@ -245,7 +245,7 @@ static void torn_configuration_is_read_again(void **state)
     assert_memory_equal(device->mac, model.mac, 6);
 }
 
-static void report_is_one_line_with_everything_in_it(void **state)
+static void report_is_one_line_with_all_properties(void **state)
 {
     (void)state;
     char text[512];
@@ -261,7 +261,7 @@ static void report_is_one_line_with_everything_in_it(void **state)
 
 /* ---- frames ---- */
 
-static void transmit_header_is_written_whole_also_where_data_has_moved(void **state)
+static void transmit_header_is_written_whole_even_if_data_has_moved(void **state)
 {
     (void)state;
     for (int kind = VIRTIO_MODEL_MODERN; kind <= VIRTIO_MODEL_LEGACY_PCI; kind++) {
@@ -357,7 +357,7 @@ static void full_ring_and_empty_pool_refuse_for_now(void **state)
     assert_int_equal(count, VIRTIO_NET_TX_BUFFER_COUNT - 4);
     assert_int_equal(virtio_net_counters.tx_no_buffer, 1);
 
-    /* Sent buffers come back without poll, when they are needed. */
+    /* If they are needed, sent buffers are taken back without poll. */
     struct virtio_model_packet packet;
     for (uint32_t i = 0; i < 4; i++) {
         assert_true(virtio_model_transmit_take(&model, &packet));
@@ -1006,15 +1006,15 @@ static void levels_count_the_free_buffers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(start_resets_and_agrees_on_what_both_know),
+        TEST(start_resets_and_agrees_on_common_features),
         TEST(errors_of_the_device_are_reported_and_the_device_given_up),
         TEST(access_platform_offered_but_not_required_is_declined),
         TEST(fields_behind_the_end_of_the_configuration_are_not_read),
         TEST(mtu_is_obeyed_clamped_or_declined),
         TEST(missing_mac_is_replaced_by_a_local_one),
         TEST(torn_configuration_is_read_again),
-        TEST(report_is_one_line_with_everything_in_it),
-        TEST(transmit_header_is_written_whole_also_where_data_has_moved),
+        TEST(report_is_one_line_with_all_properties),
+        TEST(transmit_header_is_written_whole_even_if_data_has_moved),
         TEST(buffer_is_free_only_when_neither_holds_it),
         TEST(misuse_of_buffers_is_an_assertion),
         TEST(full_ring_and_empty_pool_refuse_for_now),

@@ -102,7 +102,7 @@ static void two_descriptor_slots_chain_head_and_body(void **state)
     device_uses(&queue, 2, 0);
     assert_int_equal(virtqueue_pending(&queue), 1);
     assert_int_equal(virtqueue_take(&queue, &written), 8);
-    device_uses(&queue, 1, 0); /* a chain's second descriptor is nobody's id */
+    device_uses(&queue, 1, 0); /* the second descriptor of a chain is no valid id */
     assert_int_equal(virtqueue_take(&queue, &written), VIRTQUEUE_SLOT_FREE);
     assert_non_null(queue.fault);
 }
@@ -230,7 +230,7 @@ static void without_event_index_the_flag_decides(void **state)
     assert_false(virtqueue_expose(&queue));
 }
 
-static void wake_asks_for_the_next_entry_and_quiet_takes_it_back(void **state)
+static void wake_asks_for_the_next_entry_and_quiet_for_none(void **state)
 {
     (void)state;
     for (int event_index = 0; event_index < 2; event_index++)
@@ -344,7 +344,7 @@ int main(void)
         cmocka_unit_test_teardown(a_slot_used_twice_is_a_fault, free_memory),
         cmocka_unit_test_teardown(event_index_is_obeyed_across_the_wrap, free_memory),
         cmocka_unit_test_teardown(without_event_index_the_flag_decides, free_memory),
-        cmocka_unit_test_teardown(wake_asks_for_the_next_entry_and_quiet_takes_it_back, free_memory),
+        cmocka_unit_test_teardown(wake_asks_for_the_next_entry_and_quiet_for_none, free_memory),
         cmocka_unit_test_teardown(no_kick_is_lost_between_two_cpus, free_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
