@@ -25,7 +25,7 @@
 #include "net/transport.h"
 
 enum {
-    POLL_NS = NS_PER_MS,  /* timers are looked at once a millisecond */
+    POLL_NS = NS_PER_MS,  /* from one check of the timers to the next */
     SEARCH_WORK_MAX = 32, /* answers, or 2 blocks of 256 digits, until the ring is polled: some 30 us at worst */
 };
 
@@ -341,6 +341,7 @@ static inline void take_event(const struct transport_event *event, uint64_t now_
 
 /* ---- timers ---- */
 
+/* Returns PROGRAM_ON, or the reason why the game ends. */
 static enum program_verdict judge(uint64_t now_ns)
 {
     const struct player_settings *s = &player_settings;
@@ -369,16 +370,9 @@ void player_check_matcher(void) { matcher_check_state(player.matcher); }
 
 bool player_matcher_rests(void) { return !player.searching && !player.matcher_busy; }
 
-NOT_HOT static void poll_timers(uint64_t now_ns)
+/* Copies the matcher's statistics and the levels of the pools to where the counters are read. */
+static void copy_statistics(void)
 {
-    player.next_poll_ns = now_ns + POLL_NS;
-    player.cooled = true;
-    for (uint32_t i = 0; i < player.input_count; i++) {
-        input_stream_poll(&player.inputs[i], player_settings.input_timeout_ns, now_ns);
-        if (player.inputs[i].session.state != SESSION_UP)
-            stream_merger_disconnect(i);
-    }
-    session_poll_left(now_ns);
     const struct matcher_stats *stats = matcher_stats(player.matcher);
     player.counters.matcher_digits = stats->digits;
     player.counters.matcher_bursts = stats->bursts;
@@ -393,6 +387,19 @@ NOT_HOT static void poll_timers(uint64_t now_ns)
     player.counters.moduli_pending = stats->moduli_pending;
     player_levels.send_queue_bytes_used = send_queue_used_bytes();
     player_levels.answer_set_answers_used = answer_set_counters.entered - answer_set_counters.forgotten;
+}
+
+NOT_HOT static void poll_timers(uint64_t now_ns)
+{
+    player.next_poll_ns = now_ns + POLL_NS;
+    player.cooled = true;
+    for (uint32_t i = 0; i < player.input_count; i++) {
+        input_stream_poll(&player.inputs[i], player_settings.input_timeout_ns, now_ns);
+        if (player.inputs[i].session.state != SESSION_UP)
+            stream_merger_disconnect(i);
+    }
+    session_poll_left(now_ns);
+    copy_statistics();
     player.verdict = judge(now_ns);
     player_check();
 }

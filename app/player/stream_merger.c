@@ -6,17 +6,18 @@
 #include "base/bytes.h"
 #include "base/hot_section.h"
 
+/* An input's place in the stream, or the digits by which it is searched for. */
 struct stream_place {
     bool placed;
-    uint64_t position; /* placed: of its next digit in the stream */
-    uint32_t kept;     /* not placed: digits in `digits` */
+    uint64_t position; /* placed: that of the input's next digit */
+    uint32_t kept;     /* not placed: the number of `digits` */
     uint8_t digits[STREAM_MERGER_JOIN_DIGITS];
 };
 
 static struct {
     _Alignas(64) uint32_t input_count;
     uint32_t placed_count;
-    uint64_t head; /* position just past the stream's newest digit; all digits so far */
+    uint64_t head; /* position behind the stream's newest digit: the number of all digits so far */
     uint64_t base; /* position of history[0] */
     uint32_t kept; /* digits in history: head - base */
     uint8_t history[2 * STREAM_MERGER_HISTORY_DIGITS]; /* linear; moved down when full */
@@ -62,7 +63,9 @@ void stream_merger_check(void)
     ASSERT(placed == merger.placed_count);
 }
 
-/* Moves the stream's end behind these digits. */
+static struct stream_news no_news(const uint8_t *digits) { return (struct stream_news){ { digits, 0 }, false }; }
+
+/* Moves the stream's end behind these digits, which are new. */
 static struct stream_news news_of(const uint8_t *digits, size_t count)
 {
     merger.head += count;
@@ -106,6 +109,7 @@ static bool agrees(uint64_t position, const uint8_t *digits, size_t count)
     return !memcmp(merger.history + (position - merger.base), digits, both);
 }
 
+/* Takes the digits of an input that has a place, and agrees with the stream. */
 static struct stream_news push_placed(struct stream_place *input, const uint8_t *digits, size_t count)
 {
     size_t old = input->position < merger.head ? (size_t)(merger.head - input->position) : 0;
@@ -113,12 +117,13 @@ static struct stream_news push_placed(struct stream_place *input, const uint8_t 
     input->position += count;
     stream_merger_counters.repeated += old;
     if (old == count)
-        return (struct stream_news){ { digits, 0 }, false };
+        return no_news(digits);
     struct stream_news news = news_of(digits + old, count - old);
     remember(news.digits.data, news.digits.count);
     return news;
 }
 
+/* Keeps the newest digits of an input without a place. */
 static void keep(struct stream_place *input, const uint8_t *digits, size_t count)
 {
     ASSERT(input->kept <= STREAM_MERGER_JOIN_DIGITS && !input->placed);
@@ -175,6 +180,20 @@ static struct stream_news begin_stream(struct stream_place *input, const uint8_t
     return news;
 }
 
+/* Gives an input its place, and takes the digits that were kept until now. */
+static struct stream_news join(struct stream_place *input, uint64_t position)
+{
+    ASSERT(!input->placed && position <= merger.head);
+    uint32_t kept = input->kept;
+    input->placed = true;
+    input->position = position;
+    input->kept = 0;
+    merger.placed_count++;
+    stream_merger_counters.placed++;
+    stream_merger_counters.unplaced -= kept;
+    return push_placed(input, input->digits, kept);
+}
+
 /* Takes the digits of one of several inputs. */
 NOT_HOT static struct stream_news push_beside_others(uint32_t index, const uint8_t *digits, size_t count)
 {
@@ -193,23 +212,14 @@ NOT_HOT static struct stream_news push_beside_others(uint32_t index, const uint8
         return begin_stream(input, input->digits, input->kept);
     }
     uint64_t position;
-    if (!find_place(input, &position))
-        return (struct stream_news){ { digits, 0 }, false };
-    input->placed = true;
-    input->position = position;
-    merger.placed_count++;
-    stream_merger_counters.placed++;
-    stream_merger_counters.unplaced -= input->kept;
-    uint32_t kept = input->kept;
-    input->kept = 0;
-    return push_placed(input, input->digits, kept);
+    return find_place(input, &position) ? join(input, position) : no_news(digits);
 }
 
 HOT struct stream_news stream_merger_push(uint32_t index, const uint8_t *digits, size_t count)
 {
     ASSERT(index < merger.input_count);
     if (count == 0)
-        return (struct stream_news){ { digits, 0 }, false };
+        return no_news(digits);
     if (merger.input_count > 1)
         return push_beside_others(index, digits, count);
 
