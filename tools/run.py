@@ -260,7 +260,7 @@ def run(values):
     kvm, finding = machine.probe_kvm()
     setup = machine.Setup(boot=values["BOOT"], firmware=values["FIRMWARE"], nic=values["NIC"], net=values["NET"],
                           cpus=int(values["CPUS"]), memory=values["MEMORY"], accelerator="kvm" if kvm else "tcg")
-    say(f"peregrine: {'KVM' if kvm else 'TCG'} ({finding})")
+    say(f"peregrine: {'KVM' if kvm else 'no KVM, so QEMU emulates the processor (TCG)'} ({finding})")
     say(f"peregrine: boot {setup.boot}, firmware {setup.firmware}, virtio-net {setup.nic}, network {setup.net}, "
         f"{setup.cpus} CPU, {setup.memory}, stack {values['STACK']}, round {values['ROUND'].name}, "
         f"seed {values['SEED']}")
