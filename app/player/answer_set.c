@@ -62,11 +62,11 @@ void answer_set_init(const uint8_t secret[32])
     }
 }
 
+uint64_t answer_set_used_count(void) { return min_size(answer_set.total, ANSWER_SET_ANSWER_COUNT); }
+
 void answer_set_check(void)
 {
-    ASSERT(answer_set_counters.forgotten <= answer_set.total);
-    ASSERT(answer_set_counters.forgotten
-           == (answer_set.total > ANSWER_SET_ANSWER_COUNT ? answer_set.total - ANSWER_SET_ANSWER_COUNT : 0));
+    ASSERT(answer_set.total - answer_set_counters.forgotten == answer_set_used_count());
     ASSERT((uint32_t)answer_set.total == answer_set.newest);
     ASSERT(answer_set_counters.entered <= answer_set.total);
 }

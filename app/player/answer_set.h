@@ -30,12 +30,15 @@ bool answer_set_insert(const uint8_t *digits, size_t count);
 /* Fetches the keys and the filter, which answer_set_is_new reads, into the caches. */
 void answer_set_warm(void);
 
+/* Returns the number of entries in use. An answer that was inserted again has two until the older one is forgotten. */
+uint64_t answer_set_used_count(void);
+
 /* Asserts the set's invariant. */
 void answer_set_check(void);
 
 struct answer_set_counters {
-    uint64_t entered, repeated;
-    uint64_t forgotten; /* entries that made room */
+    uint64_t entered, repeated; /* each new answer; each answer that was there */
+    uint64_t forgotten;         /* entries that made room */
 };
 extern struct answer_set_counters answer_set_counters;
 extern const struct counter_group answer_set_counter_group;

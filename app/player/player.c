@@ -386,7 +386,7 @@ static void copy_statistics(void)
     player.counters.moduli = stats->moduli;
     player.counters.moduli_pending = stats->moduli_pending;
     player_levels.send_queue_bytes_used = send_queue_used_bytes();
-    player_levels.answer_set_answers_used = answer_set_counters.entered - answer_set_counters.forgotten;
+    player_levels.answer_set_answers_used = answer_set_used_count();
 }
 
 NOT_HOT static void poll_timers(uint64_t now_ns)

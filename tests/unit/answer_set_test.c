@@ -126,6 +126,18 @@ static void an_answer_that_keeps_coming_is_not_forgotten(void **state)
     assert_false(enter("7"));
 }
 
+static void answers_that_are_entered_again_fill_the_set_and_no_more(void **state)
+{
+    (void)state;
+    const uint64_t distinct = ANSWER_SET_ANSWER_COUNT * 3 / 4; /* each is older than half the set when it comes again */
+    answer_set_init(secret);
+    for (uint64_t i = 0; i < 3 * distinct; i++)
+        assert_int_equal(enter_number(1 + i % distinct), i < distinct);
+    assert_int_equal(answer_set_counters.entered, distinct);
+    assert_true(answer_set_counters.forgotten > distinct);
+    assert_int_equal(answer_set_used_count(), ANSWER_SET_ANSWER_COUNT);
+}
+
 static void another_secret_gives_other_keys_and_the_same_answers(void **state)
 {
     (void)state;
@@ -146,6 +158,7 @@ int main(void)
         cmocka_unit_test(a_few_thousand_answers_leave_nearly_all_others_certain),
         cmocka_unit_test(exactly_the_stated_number_is_remembered),
         cmocka_unit_test(an_answer_that_keeps_coming_is_not_forgotten),
+        cmocka_unit_test(answers_that_are_entered_again_fill_the_set_and_no_more),
         cmocka_unit_test(another_secret_gives_other_keys_and_the_same_answers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
