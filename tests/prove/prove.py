@@ -41,8 +41,8 @@ PROOFS = {
                       "step:20,http_response_step:20,step_to_body:50,head_byte:50,chunk_bytes_usual:50,in_body:5",
                       ("-eva-widening-delay", "30", "-eva-split-return-function", "chunk_bytes_usual:0,in_body:0")),
     "control": ("control datagrams", "app/service/control.c base/hmac.c base/sha256.c base/siphash.c",
-                "datagram:10,control_datagram:20,hmac_key_set:70,sha256_add:20,sha256_finish:20,block_take:70,"
-                "transport_udp_send:200,make_challenge:5,siphash:40,"
+                "datagram:10,control_datagram:20,hmac_key_set:70,sha256_add:20,sha256_finish:20,sha256_schedule:70,"
+                "sha256_compress:70,sha256_block:20,transport_udp_send:200,make_challenge:5,siphash:40,"
                 "length_is_right:20,take_set:10,set:200",
                 ("-eva-split-return-function", "length_is_right:0")),
     "ip": ("Ethernet and IPv4 headers", "net/ip/ipv4.c net/ip/ethernet.c net/ip/checksum.c",
