@@ -78,7 +78,7 @@ struct bench {
     size_t burst, bursts;
     struct recording recording; /* burst_count 0: none */
     bool cold, first;
-    uint8_t *text, *waste;
+    uint8_t *text, *cold_memory;
     uint64_t *least[TIMES], cost, sum;
 };
 
@@ -125,7 +125,7 @@ static void play_stream(struct bench *b)
         const size_t digits = r->burst_count ? r->bursts[i % r->burst_count].digits : b->burst;
         at = r->burst_count && i % r->burst_count == 0 ? 0 : at;
         for (size_t k = 0; b->cold && k < COLD_BYTES; k += 64)
-            b->sum += b->waste[k]++;
+            b->sum += b->cold_memory[k]++;
         memcpy(frame, b->text + at, digits); /* in the cache: a device has just written it */
         at += digits;
         play(b, frame, digits, at, times);
@@ -163,7 +163,7 @@ int main(int argc, char **argv)
     bench_pin((unsigned)sched_getcpu());
     const size_t digits = b.burst * (b.bursts + WARM_UP_BURSTS);
     b.text = recording.burst_count ? recording.digits : malloc(digits);
-    b.waste = calloc(COLD_BYTES, 1);
+    b.cold_memory = calloc(COLD_BYTES, 1);
     for (int t = 0; t < TIMES; t++) {
         b.least[t] = malloc(b.bursts * sizeof *b.least[t]);
         memset(b.least[t], 0xff, b.bursts * sizeof *b.least[t]);

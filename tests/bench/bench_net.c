@@ -150,13 +150,13 @@ static void timer_calibrate(void)
     timer_cost_cycles_p99 = quantile(cycles, N, 99);
 }
 
-static uint8_t *waste;
+static uint8_t *cold_memory;
 static bool rests;
 
 static void caches_cool(bool cold)
 {
     for (size_t i = 0; cold && i < COLD_BYTES; i += 64)
-        waste[i]++;
+        cold_memory[i]++;
 }
 
 /* ---- The wire ---- */
@@ -518,11 +518,11 @@ int main(int argc, char **argv)
         fprintf(stderr, "bench_net: memory cannot be locked; page faults are timed too\n");
     platform_init();
     timer_calibrate();
-    waste = cold ? malloc(COLD_BYTES) : NULL;
+    cold_memory = cold ? malloc(COLD_BYTES) : NULL;
     uint64_t *total = calloc(count, sizeof *total), *parts = calloc(3 * count, sizeof *parts);
-    ASSERT(total != NULL && parts != NULL && (!cold || waste != NULL));
+    ASSERT(total != NULL && parts != NULL && (!cold || cold_memory != NULL));
     if (cold)
-        memset(waste, 1, COLD_BYTES);
+        memset(cold_memory, 1, COLD_BYTES);
 
     device_start();
     transport_start();

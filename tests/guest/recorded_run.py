@@ -9,12 +9,12 @@ REGIONS = "blackbox=" + ",".join(f"0x{address:x},{size}" for address, size in (L
 RUNNING, ORDERED, FAILED = 0, 1, 2         # a record's state
 
 
-def run(words, options=(), poke=None, image=qemu.IMAGE, **machine):
+def run(words, options=(), scenario=None, image=qemu.IMAGE, **machine):
     """Runs until the guest resets the machine, as QMP reports. Returns the log, and the records of both regions."""
     options = qemu.kernel(f"{REGIONS} {words}", image=image) + ["-vga", "none", "-action", "shutdown=pause", *options]
     with qemu.Machine(options, memory="256M", **machine) as guest:
-        if poke:
-            poke(guest)
+        if scenario:
+            scenario(guest)
         guest.wait_reset()
         return guest.log, [record_at(guest, *region) for region in (LOW, HIGH)]
 

@@ -30,8 +30,8 @@ def test_fault(row, tmp_path, record_property):
         udp = free_port(TCP, UDP)
         options = [option.format(udp=udp) for option in row.options]
         words = row.words.format(**game.ports) if game else row.words
-        poke = (lambda guest: row.scenario(guest, game, udp)) if row.scenario else None
-        log, records = recorded_run.run(words, options, poke, machine=row.machine, cpus=row.cpus)
+        scenario = (lambda guest: row.scenario(guest, game, udp)) if row.scenario else None
+        log, records = recorded_run.run(words, options, scenario, machine=row.machine, cpus=row.cpus)
     assert [(r.state, r.cause) for r in records] == [(row.state, row.cause)] * 2, log
     for pattern in row.says:
         assert re.search(pattern, log), f"nothing like {pattern!r} in:\n{log}"

@@ -90,7 +90,7 @@ def test_watchdog_leaves_a_starved_machine_alone(cpus):
             time.sleep(0.03)
     moduli = ",".join(str(10**150 + i) for i in range(1, 8, 2))      # their tables take long to compute
     words = f"feed=10.0.2.2:1 submit=10.0.2.2:2 user=u passwd=p n=1024 m={moduli} watchdog=2 deadline=2"
-    log, records = run(words, NIC, poke=starve, cpus=cpus)
+    log, records = run(words, NIC, scenario=starve, cpus=cpus)
     assert records[0].cause == "deadline", log
 
 

@@ -13,9 +13,9 @@ GAME = "feed=10.0.2.2:1 submit=10.0.2.2:2 user=u passwd=p n=6 m=3"
 NIC = ["-netdev", "user,id=n", "-device", "virtio-net-pci,netdev=n"]
 
 
-def run(words, poke=None, stack=""):
+def run(words, scenario=None, stack=""):
     with Receiver() as receiver:
-        log, records = recorded_run.run(f"{GAME} {words} log=10.0.2.2:{receiver.port}", NIC, poke,
+        log, records = recorded_run.run(f"{GAME} {words} log=10.0.2.2:{receiver.port}", NIC, scenario,
                                         machine.image_of(stack))
     assert not receiver.refused, receiver.refused[:3]
     return log, records, receiver

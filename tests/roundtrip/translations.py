@@ -33,10 +33,10 @@ def drop(gdb):
 
 def _say(sock, command, answer):
     sock.sendall(b"+$%s#%02x" % (command, sum(command) & 255))
-    heard = b""
-    while b"$" + answer not in heard:
+    received = b""
+    while b"$" + answer not in received:
         more = sock.recv(4096)
         if not more:
             raise ConnectionError("gdb server: closed")
-        heard += more
+        received += more
     sock.sendall(b"+")

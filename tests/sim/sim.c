@@ -180,7 +180,7 @@ static void game_open(uint64_t *random)
 /* ---- Playing it ---- */
 
 /* Plays one moment: delivers the frames that arrive now, one by one, until nothing moves. */
-static void moment(void)
+static void play_moment(void)
 {
     if (now_ns >= forget_next_ns) {
         for (int s = 0; s < 2; s++)
@@ -271,7 +271,7 @@ static void play(uint64_t seed)
     game_open(&random);
     uint64_t until_ns = now_ns + GAME_NS_MAX;
     for (bool done = false; !done;) {
-        moment();
+        play_moment();
         check_streams();
         done = all_done();
         if (!done && !advance(now_ns + S < until_ns ? now_ns + S : until_ns) && now_ns >= until_ns)
@@ -279,10 +279,10 @@ static void play(uint64_t seed)
     }
     check_ends();
     for (uint64_t end_ns = now_ns + AFTERWARDS_NS; now_ns < end_ns;) {
-        moment();
+        play_moment();
         advance(end_ns);
     }
-    moment();
+    play_moment();
     for (int s = 0; s < 2; s++) {
         const char *leftover = endpoint_leftover(&endpoints[s]);
         if (leftover != NULL)

@@ -1,4 +1,4 @@
-/* Whole connections between two of our stacks: open, transfer, close, with losses, repeats and delays. */
+/* Whole connections between two of our stacks: open, transfer, close, with losses and delays. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -71,28 +71,28 @@ static void connects_transfers_and_closes(void **state)
     pair_close(&pair);
 }
 
-/* The percentages of packets that are lost, repeated and delayed, at which `user` points. */
-struct misfortune {
+/* The percentages of packets that are lost and delayed, and the largest delay. `pair->user` points at this. */
+struct path_faults {
     unsigned loss_percent, delay_percent;
     uint64_t delay_ns;
 };
 
-static bool unlucky(struct pair *pair, int from, uint32_t index, struct pair_packet *packet)
+static bool apply_faults(struct pair *pair, int from, uint32_t index, struct pair_packet *packet)
 {
-    const struct misfortune *m = pair->user;
+    const struct path_faults *faults = pair->user;
     (void)from;
     (void)index;
-    if (pair_random(pair) % 100 < m->loss_percent)
+    if (pair_random(pair) % 100 < faults->loss_percent)
         return false;
-    if (pair_random(pair) % 100 < m->delay_percent)
-        packet->arrives_ns += pair_random(pair) % m->delay_ns;
+    if (pair_random(pair) % 100 < faults->delay_percent)
+        packet->arrives_ns += pair_random(pair) % faults->delay_ns;
     return true;
 }
 
 static void transfers_through(unsigned loss_percent, unsigned delay_percent, uint64_t limit_ns, bool sack, bool stamps)
 {
     static struct pair pair;
-    struct misfortune m = { loss_percent, delay_percent, 20 * PAIR_MS };
+    struct path_faults m = { loss_percent, delay_percent, 20 * PAIR_MS };
     struct tcp_policy policy;
     int a, b;
     tcp_policy_default(&policy);
@@ -100,7 +100,7 @@ static void transfers_through(unsigned loss_percent, unsigned delay_percent, uin
     policy.timestamps = stamps;
     pair_open(&pair, &policy, &policy);
     pair_connect(&pair, 80, &a, &b);
-    pair.network = unlucky;
+    pair.network = apply_faults;
     pair.user = &m;
     uint64_t took_ns = transfer(&pair, 0, a, b, 1000000, limit_ns);
     struct tcp_info info;
