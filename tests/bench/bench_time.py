@@ -4,8 +4,8 @@
     bench_time.py                    `make bench-time`: a request to its reply, and requests a second
     bench_time.py drift MINUTES      `make drift-time`: the kernel's clock behind this host's chronyd, for a client
 
-The probe is the network device itself (tools/probe/vhost_probe.c), on a core of its own: no system call and no main
-loop of QEMU stands between a request and its reply. The systems take turns in ROUNDS=3 rounds. The table keeps the
+The probe is the network device itself (tools/probe/vhost_probe.c), on a core of its own. No system call and no main
+loop of QEMU lies between a request and its reply. The systems take turns in ROUNDS=3 rounds. The table keeps the
 least p50 and p99 of a round, because other work on the machine only adds time; `spread` is the largest median less the
 least. A rate is that of 512 requests, 32 at a time; its p99 is the rate that 99 of 100 runs reach. QUICK=1 measures a
 tenth. Writes build/bench/time.json, or time_drift.json."""

@@ -7,10 +7,10 @@
  * connections at once. Connections are opened from one end or from both. The applications write, read slowly,
  * half-close, leave early or abort.
  *
- * Checked at every step: each byte received is the byte sent at that offset, never more than was written; time moves;
- * no deadline is missed; net_stack_check holds. Checked at the end: streams that nobody broke off arrived whole, every
- * connection ended within GAME_NS_MAX, and after all timers no state and no buffer is left. A failure prints the game's
- * seed; `sim --seed SEED --steps 1` plays the game again. */
+ * Checked at every step: each byte received is the byte sent at that offset, and no more bytes than written. Time
+ * moves, no deadline is missed, and net_stack_check holds. Checked at the end: streams that nobody broke off arrived
+ * whole, every connection ended within GAME_NS_MAX, and after all timers no state and no buffer is left. A failure
+ * prints the game's seed; `sim --seed SEED --steps 1` plays the game again. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -94,7 +94,7 @@ static void fix_checksums(uint8_t *packet, uint32_t bytes)
 }
 
 /* Gives a packet from a block of its exact size, so that the sanitizer sees a read beyond. (The device copies the
- * packet into a queue that nothing poisons; the stack gets the copy's length.) */
+ * packet into a queue without poisoned bytes. The stack gets the copy's length.) */
 static void give(const uint8_t *packet, uint32_t bytes)
 {
     uint8_t *exact = malloc(bytes != 0 ? bytes : 1);

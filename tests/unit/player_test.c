@@ -704,7 +704,7 @@ static void retries_begin_at_once_and_slow_down_to_one_a_second(void **state)
         assert_true(now < 60 * S);
     }
     assert_true(session_counters.attempts > last);
-    /* The second follows at once, the third after 10 ms, then 20, 40, ... up to 1 s (a step of the test is 1 ms). */
+    /* The second attempt comes at once, the third after 10 ms, then 20, 40, ... up to 1 s. The test's step is 1 ms. */
     uint64_t expected_ms[] = { 1, 10, 20, 40, 80, 160, 320, 640, 1000, 1000, 1000 };
     for (size_t i = 0; i < sizeof expected_ms / sizeof *expected_ms; i++) {
         uint64_t gap_ms = (attempts_ns[i + 1] - attempts_ns[i]) / MS;

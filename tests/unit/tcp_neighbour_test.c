@@ -1,6 +1,6 @@
-/* ARP between the segments: every state times every kind of segment, with the gateway's address known from the
- * settings, known before, learnt late, and changed before each segment. All four ways must send the same segments;
- * tcp_peer.c checks each frame. */
+/* ARP between the segments: every state times every kind of segment. The gateway's MAC comes from the settings, is
+ * known before, is learnt late, or changes before each segment. All four ways must send the same segments. tcp_peer.c
+ * checks each frame. */
 #include "tests/lib/tcp_fixture.h"
 
 enum way { FROM_SETTINGS, BEFORE, LATE, CHANGING, WAY_COUNT };

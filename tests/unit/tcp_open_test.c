@@ -253,7 +253,7 @@ static void first_timeout_and_patience_of_a_syn_are_settings(void **state)
     EXPECT_STATE(p, TCP_CLOSED);
 }
 
-/* RFC 6298 (5.7): after a lost SYN, without a measurement, 3 s; RFC 5681 §3.1: and one segment. */
+/* Loses the SYN. Without a measurement the RTO is 3 s (RFC 6298 (5.7)), and the window one segment (RFC 5681 §3.1). */
 static void lost_syn_sets_a_long_timeout_and_one_segment(void **state)
 {
     (void)state;

@@ -444,7 +444,7 @@ static void window_sinks_evenly_through_recovery(void **state)
         for (struct seen s; peer_take(p, &s);)
             sent++;
     }
-    /* 2 by limited transmit, 1 resend; then one for two: half of the 17 further ones. */
+    /* Two by limited transmit and one resend. Then one segment for two ACKs: half of the 17 further ones. */
     EXPECT_BETWEEN("segments sent in recovery", sent, 10, 13);
     EXPECT_NUMBER("ssthresh", ssthresh(), 10 * MSS);
 }
@@ -506,7 +506,7 @@ static void probe_prefers_new_data(void **state)
     peer_send(p, A, 1, 2 + 4 * MSS, NULL, 0);
 }
 
-/* §7.4: a probe that repaired a loss is congestion; one that was needless is not. */
+/* §7.4: a probe that repaired a loss is a sign of congestion. A needless probe is not. */
 static void probe_that_repaired_reduces_the_window(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
 /* RFC 5961: blind resets, SYNs and ACKs into an open connection; challenge ACKs and their limit. */
 #include "tests/lib/tcp_fixture.h"
 
-/* §3.2: at -1 silent, exactly: reset, in the window: challenge, at the edge and beyond: silent. */
+/* §3.2: only the exact number resets. Others in the window are challenged, and those outside are dropped. */
 static void only_the_exact_reset_resets(void **state)
 {
     (void)state;
