@@ -19,7 +19,7 @@ $(info make: there is no nasm here; tools/setup.sh run installs what the build n
 endif
 endif
 
-all: $(BUILD)/peregrine.elf ## the image, build/peregrine.elf; PROGRAM=, STACK=
+all: $(BUILD)/peregrine.elf $(BUILD)/peregrine.bzImage ## the image, build/peregrine.elf and .bzImage; PROGRAM=, STACK=
 
 include tools/make/flags.mk
 include tools/make/program.mk
