@@ -27,6 +27,13 @@ def stops(host, **how):
     return [f.text for f in verdict(host, image_bytes=IMAGE_BYTES, **how).stops]
 
 
+def test_no_text_of_a_fact_makes_another_fact():
+    """A name from a DHCP lease or a title from a menu may hold what Python takes for the end of a line."""
+    for end in "\r\v\f\x1c\x1d\x1e\x85\u2028\u2029":
+        found = facts.Facts(f"#fact dhcp 0\n name{end}#fact secure-boot 0{end} 0\n#end\n")
+        assert found.complete and not found.holds("secure-boot") and len(found.lines("dhcp")) == 1
+
+
 def test_a_good_machine_is_reported_whole(host):
     before = host.tree()
     found = verdict(host)

@@ -69,6 +69,13 @@ def test_a_key_makes_the_file_if_there_is_none_and_keeps_its_last_line(tmp_path)
     assert peregrine("key", path).returncode == 0 and settings.load(path).keys() == {"user", "key"}
 
 
+def test_words_are_split_as_the_kernel_splits_them():
+    text = "user=a\u00a0b\tpasswd=\u2028\x85\x1c\v\fn=1\r\n# m=1 \f gw=1.2.3.4 \u2028ip=dhcp\n#\nlog=x#y #z"
+    assert settings.parse(text, "text") == {"user": "a\u00a0b", "passwd": "\u2028\x85\x1c", "n": "1", "log": "x#y"}
+    with pytest.raises(settings.SettingsError, match="text: holds a NUL"):
+        settings.parse("user=a\0 m=3", "text")
+
+
 def test_a_configuration_that_others_can_read_is_warned_of(tmp_path, capsys):
     path = tmp_path / "game.conf"
     path.write_text("key=12345678")

@@ -13,7 +13,7 @@ class Facts:
         self._texts, self._status = {}, {}
         name = None
         self.complete = False
-        for line in text.splitlines():
+        for line in text.split("\n"):      # splitlines() ends lines within a fact's text, too
             header = re.fullmatch(r"#fact (.+) (\d+)", line)
             if header:
                 name = header[1]

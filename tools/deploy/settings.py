@@ -47,10 +47,14 @@ def control_port(words):
 
 
 def parse(text, source):
-    """Returns the words of a configuration, in order. `#` at the start of a word begins a comment to the line's end."""
+    """Returns the words of a configuration, in order. `#` at the start of a word begins a comment to the line's end.
+
+    Lines and white space are the kernel's (base/settings.c); Python's own also end at other characters."""
+    if "\0" in text:
+        raise SettingsError(f"{source}: holds a NUL, where the kernel would stop reading")
     words = {}
-    for line in text.splitlines():
-        for word in line.split():
+    for line in text.split("\n"):
+        for word in re.findall("[^ \t-\r]+", line):
             if word.startswith("#"):
                 break
             key, equals, value = word.partition("=")
