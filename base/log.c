@@ -32,7 +32,7 @@ static struct {
 static struct {
     log_sink *offer;
     uint64_t position; /* the next byte it has not taken */
-    bool torn;         /* it will not get the rest of the line that it has begun: it is owed the '\n' */
+    bool torn;         /* the rest of the line that it has begun was skipped: it gets a '\n' first */
     bool stalled;      /* given up by log_flush, and nothing taken since */
 } sinks[LOG_SINK_COUNT_MAX];
 static size_t sink_count;
@@ -48,7 +48,7 @@ static uint64_t line_end(uint64_t position)
     return position < ring.end ? position + 1 : ring.end;
 }
 
-/* Skips, for a sink, everything before `to`. */
+/* Moves a sink on to a position; the lines before it are lost to that sink. */
 static void sink_skip(size_t index, uint64_t to)
 {
     uint64_t position = sinks[index].position;
@@ -182,9 +182,11 @@ void log_flush(void)
     for (size_t i = 0; i < sink_count; i++) {
         unsigned stalls = 0, most = sinks[i].stalled ? LOG_STALL_COUNT_AGAIN_MAX : LOG_STALL_COUNT_MAX;
         while (!sink_has_all(i) && stalls < most) {
-            stalls = sink_offer(i) == 0 ? stalls + 1 : 0;
-            if (stalls == 0) {
-                most = LOG_STALL_COUNT_MAX;
+            if (sink_offer(i) == 0) {
+                stalls++;
+            } else {
+                stalls = 0;
+                most = LOG_STALL_COUNT_MAX; /* it takes again */
             }
         }
         sinks[i].stalled = !sink_has_all(i);

@@ -8,9 +8,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Zeroed: nothing written yet. Odd while the writer is at work. */
+/* Zeroed: nothing written yet. */
 struct seqlock {
-    uint64_t sequence;
+    uint64_t sequence; /* odd while the writer is at work */
 };
 
 static inline void seqlock_write_begin(struct seqlock *lock)

@@ -40,8 +40,8 @@ struct utc utc_from_ns(uint64_t ns)
     uint64_t seconds = ns / NS_PER_S, days = seconds / SECONDS_PER_DAY;
     uint32_t in_day = (uint32_t)(seconds % SECONDS_PER_DAY);
     struct utc utc = {
-        .year = 1970 + (uint32_t)(days / 366),
-        .month = 1, /* that year or an earlier one */
+        .year = 1970 + (uint32_t)(days / 366), /* the year wanted, or one before it */
+        .month = 1,
         .hour = in_day / 3600,
         .minute = in_day / 60 % 60,
         .second = in_day % 60,

@@ -9,7 +9,7 @@
 static struct {
     uint32_t refused_max;
     uint64_t slice_ns, slice_ends_ns;
-    uint32_t slice; /* the newest; its neighbour is the oldest */
+    uint32_t slice; /* the newest; the next one is the oldest */
     uint32_t refused[CIRCUIT_BREAKER_SLICE_COUNT], others[CIRCUIT_BREAKER_SLICE_COUNT];
     uint64_t opened_ns;
 } breaker;

@@ -27,13 +27,14 @@ struct player_settings {
     bool early;
     uint64_t early_risk; /* units of 2^-40 */
 
-    /* Times after which something ends; 0: never. */
-    uint64_t server_timeout_ns; /* the game, without digits or with every answer failed */
-    uint64_t submit_timeout_ns; /* the belief in the submit server, with every answer failed */
-    uint64_t input_timeout_ns;  /* a connection, without digits */
-    uint32_t breaker_count;     /* refused results in a window that open the breaker; 0: never */
+    /* 0: never. */
+    uint64_t server_timeout_ns; /* the game ends after so long without digits, or with every answer failed */
+    uint64_t submit_timeout_ns; /* the submit server counts as lost after so long with every answer failed */
+    uint64_t input_timeout_ns;  /* an input connection is made again after so long without digits */
+    uint64_t breaker_linger_ns; /* the game ends so long after the breaker opened */
+    uint32_t breaker_count;     /* so many refused results in a window open the breaker */
+
     uint64_t breaker_window_ns;
-    uint64_t breaker_linger_ns; /* the game, after the breaker opened */
 };
 
 extern struct player_settings player_settings;
