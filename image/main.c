@@ -184,7 +184,7 @@ static void settings_apply(void)
                      .claim = memory_claim,
                      .wait_us = clock_spin_us,
                      .enter = paging_init_second,
-                     .watch = watchdog_look,
+                     .watch = watchdog_poll,
                  });
     watchdogs_arm(s->watchdog_ns);
     if (s->test_trap[0] != '\0' && s->test_after_ns == 0) {

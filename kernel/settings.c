@@ -82,7 +82,7 @@ static const struct setting rows[] = {
       .noun = "the name of a trap", .help = "makes the kernel fail on purpose, see below" },
     { "test.after", SETTING_TIME, AT(test_after_ns), .initial = "0", .zero = "at once",
       .help = "the failure of `test.trap` comes after so long a time of running" },
-    { "test.rungs", SETTING_CUSTOM, .set = set_test_methods, .initial = "acpi,cf9,8042,triple",
+    { "test.resets", SETTING_CUSTOM, .set = set_test_methods, .initial = "acpi,cf9,8042,triple",
       .noun = "some of acpi,cf9,8042,triple, or none", .help = "the reset methods that may be used" },
     { "virtio_mmio.device", SETTING_CUSTOM, .set = set_virtio_mmio, .repeats = true, .unset = "none",
       .noun = "SIZE@BASE:IRQ[:ID]",

@@ -13,7 +13,7 @@ enum reset_method {
 };
 enum { RESET_PAUSE_US = 100000 }; /* between two methods */
 
-/* Leaves out the methods whose bits are not set: test.rungs=, to see what a single one does on a machine. */
+/* Leaves out the methods whose bits are not set: test.resets=, to see what a single one does on a machine. */
 void reset_use_methods(uint32_t mask);
 
 /* Learns the ACPI reset register, after acpi_init. Without it the first method does nothing. */

@@ -16,8 +16,8 @@
 #include "kernel/time/clock.h"
 
 enum {
-    LOOK_PERIOD_NS = 10000000,   /* on the second CPU; time-outs are a second or more */
-    LOOK_GAP_NS_MAX = 200000000, /* looks are at most so far apart, unless the host stops the machine */
+    CHECK_PERIOD_NS = 10000000,   /* on the second CPU; time-outs are a second or more */
+    CHECK_GAP_NS_MAX = 200000000, /* checks are at most so far apart, unless the host stops the machine */
 };
 
 volatile uint64_t watchdog_beats;
@@ -25,14 +25,15 @@ volatile uint64_t watchdog_beats;
 static bool fired;
 static const uint64_t *progress = &(const uint64_t){ 0 };
 
-/* Written by the CPU that looks. */
+/* Written by the CPU that checks. */
 static struct {
-    uint64_t timeout_ns, looks, age_ns;
+    uint64_t timeout_ns, checks, age_ns;
 } watchdog_counters;
 static const struct counter watchdog_counter_table[] = {
     COUNTER("watchdog.", watchdog_counters, timeout_ns),
-    COUNTER("watchdog.", watchdog_counters, looks),
+    COUNTER("watchdog.", watchdog_counters, checks),
     COUNTER("watchdog.", watchdog_counters, age_ns),
+    { "watchdog.looks", &watchdog_counters.checks }, /* its old name */
 };
 const struct counter_group watchdog_counter_group = { watchdog_counter_table, ARRAY_COUNT(watchdog_counter_table) };
 
@@ -54,17 +55,17 @@ bool watchdog_arm(uint64_t timeout_ns, bool second_cpu)
 void watchdog_watch(const uint64_t *counter) { __atomic_store_n(&progress, counter, __ATOMIC_RELEASE); }
 
 /* Returns how long the loop has shown no sign of life, in time that this machine was running. A host that stops the
- * whole machine stops the looks too, so a long gap between two looks counts only in part. */
+ * whole machine stops the checks too, so a long gap between two checks counts only in part. */
 static uint64_t age(void)
 {
-    static uint64_t seen, looked_ns, age_ns;
+    static uint64_t seen, checked_ns, age_ns;
     uint64_t now_ns = clock_now_ns();
     uint64_t signs = watchdog_beats + *(const volatile uint64_t *)__atomic_load_n(&progress, __ATOMIC_ACQUIRE);
-    uint64_t gap_ns = looked_ns != 0 && now_ns > looked_ns ? now_ns - looked_ns : 0;
-    age_ns = signs == seen ? age_ns + min_size(gap_ns, LOOK_GAP_NS_MAX) : 0;
+    uint64_t gap_ns = checked_ns != 0 && now_ns > checked_ns ? now_ns - checked_ns : 0;
+    age_ns = signs == seen ? age_ns + min_size(gap_ns, CHECK_GAP_NS_MAX) : 0;
     seen = signs;
-    looked_ns = now_ns;
-    watchdog_counters.looks++;
+    checked_ns = now_ns;
+    watchdog_counters.checks++;
     watchdog_counters.age_ns = age_ns;
     return age_ns;
 }
@@ -99,8 +100,8 @@ static _Noreturn void fire(void)
     reset_without_loop();
 }
 
-/* Looks seldom: each look takes the cache line of the beats from the loop's CPU, which writes it in each turn. */
-void watchdog_look(void)
+/* Checks seldom: each check takes the cache line of the beats from the loop's CPU, which writes it in each turn. */
+void watchdog_poll(void)
 {
     ASSERT(second_cpu_is_me());
     static uint64_t next_ns;
@@ -108,7 +109,7 @@ void watchdog_look(void)
     if (now_ns < next_ns) {
         return;
     }
-    next_ns = now_ns + LOOK_PERIOD_NS;
+    next_ns = now_ns + CHECK_PERIOD_NS;
     if (is_stuck(age())) {
         fire();
     }

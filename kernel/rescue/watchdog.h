@@ -15,7 +15,7 @@
 /* The longest time without a beat of a dump: a full log at 115200 baud takes 5.7 s. */
 #define WATCHDOG_DUMP_NS UINT64_C(8000000000)
 
-/* Resets the machine from now on when the loop shows no sign of life for so long. Says in the log who looks. Returns
+/* Resets the machine from now on when the loop shows no sign of life for so long. Says in the log who checks. Returns
  * false if nobody can: there is neither a second CPU nor a timer that sends an NMI. */
 bool watchdog_arm(uint64_t timeout_ns, bool second_cpu);
 
@@ -24,7 +24,7 @@ bool watchdog_arm(uint64_t timeout_ns, bool second_cpu);
 void watchdog_watch(const uint64_t *counter);
 
 /* Checks the loop, on the second CPU, once in 10 ms at most. */
-void watchdog_look(void);
+void watchdog_poll(void);
 
 /* Checks the loop in the NMI's handler of the loop's CPU. Returns true if the NMI was the timer's and the loop turns.
  * Touches no SIMD register: nobody has saved them. */
@@ -39,5 +39,5 @@ static inline void watchdog_beat(void) { watchdog_beats = watchdog_beats + 1; }
 /* Returns true if the watchdog sent the NMI that is being handled. */
 bool watchdog_has_fired(void);
 
-/* watchdog.timeout_ns (0: nobody checks), .looks, and .age_ns: the age of the newest sign of life at the last look. */
+/* watchdog.timeout_ns (0: nobody checks), .checks, and .age_ns: of the newest sign of life at the last check. */
 extern const struct counter_group watchdog_counter_group;

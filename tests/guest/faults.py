@@ -294,14 +294,14 @@ FED = [
 ]
 
 RESETS = [
-    Row("reset-by-acpi-q35", "test.rungs=acpi test.trap=panic", "panic", machine="q35"),
-    Row("reset-by-acpi-microvm", "test.rungs=acpi test.trap=panic", "panic", machine="microvm"),
-    Row("reset-by-cf9-pc", "test.rungs=cf9 test.trap=panic", "panic"),
-    Row("reset-by-cf9-q35", "test.rungs=cf9 test.trap=panic", "panic", machine="q35"),
-    Row("reset-by-8042-pc", "test.rungs=8042 test.trap=panic", "panic"),
-    Row("reset-by-8042-q35", "test.rungs=8042 test.trap=panic", "panic", machine="q35"),
-    Row("reset-by-triple-pc", "test.rungs=triple test.trap=panic", "panic"),
-    Row("reset-by-triple-microvm", "test.rungs=cf9,8042,triple test.trap=panic", "panic", machine="microvm"),
+    Row("reset-by-acpi-q35", "test.resets=acpi test.trap=panic", "panic", machine="q35"),
+    Row("reset-by-acpi-microvm", "test.resets=acpi test.trap=panic", "panic", machine="microvm"),
+    Row("reset-by-cf9-pc", "test.resets=cf9 test.trap=panic", "panic"),
+    Row("reset-by-cf9-q35", "test.resets=cf9 test.trap=panic", "panic", machine="q35"),
+    Row("reset-by-8042-pc", "test.resets=8042 test.trap=panic", "panic"),
+    Row("reset-by-8042-q35", "test.resets=8042 test.trap=panic", "panic", machine="q35"),
+    Row("reset-by-triple-pc", "test.resets=triple test.trap=panic", "panic"),
+    Row("reset-by-triple-microvm", "test.resets=cf9,8042,triple test.trap=panic", "panic", machine="microvm"),
 ]
 
 NETWORK = [

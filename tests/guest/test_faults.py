@@ -42,7 +42,7 @@ def test_fault(row, tmp_path, record_property):
 
 def test_machine_without_a_reset_method_stays():
     """Proves that each reset method above brought the guest back by itself."""
-    with qemu.Machine(qemu.kernel("test.rungs=none test.trap=panic") + ["-vga", "none"]) as guest:
+    with qemu.Machine(qemu.kernel("test.resets=none test.trap=panic") + ["-vga", "none"]) as guest:
         guest.wait_for("back to Linux: panic")
         with pytest.raises(qemu.Timeout):
             guest.wait_event("SHUTDOWN", 2)

@@ -73,7 +73,7 @@ def test_hanging_loop_is_recorded_with_its_address():
 def test_watchdog_leaves_a_loop_that_turns_alone(cpus, words, who):
     log, records = run(GAME + f" watchdog=1 deadline=4 {words}", NIC, cpus=cpus)
     assert f"watchdog: after 1000 ms without a turn, by {who}" in log and records[0].cause == "deadline", log
-    checks = recorded_run.statistics_of(records[1])["watchdog.looks"]
+    checks = recorded_run.statistics_of(records[1])["watchdog.checks"]
     assert 4 <= checks <= 1000, "the second CPU checks at most 100 times a second: a check costs the first CPU time"
 
 

@@ -9,7 +9,7 @@ static size_t bytes_max(const struct setting *row)
     struct bytes name = text_of(row->name);
     if (row->kind == SETTING_TEXT || text_is(name, "virtio_mmio.device"))
         return 66;
-    if (row->kind == SETTING_ENDPOINTS || text_is(name, "early.risk") || text_is(name, "test.rungs"))
+    if (row->kind == SETTING_ENDPOINTS || text_is(name, "early.risk") || text_is(name, "test.resets"))
         return 9;
     if (row->kind == SETTING_ENDPOINT || text_is(name, "m") || text_is(name, "blackbox"))
         return 12;

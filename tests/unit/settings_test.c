@@ -71,7 +71,7 @@ static void every_other_key_is_read(void **state)
                            "submit.timeout=8 feed.timeout=7s deadline=250us idle.timeout=90 breaker=17 "
                            "breaker.window=2 breaker.linger=0 key=longenough control.port=99 http.port=8080 wait=sleep "
                            "log=10.0.2.2:514 watchdog=2.5 tsc.khz=2499998 blackbox=0x90000,32768,0x1234567000,131072 "
-                           "test.trap=divide test.after=1.5 test.rungs=8042,acpi"));
+                           "test.trap=divide test.after=1.5 test.resets=8042,acpi"));
     assert_int_equal(player_settings.inputs.count, 3);
     assert_int_equal(player_settings.inputs.at[2].port, 10001);
     assert_int_equal(player_settings.simd, MATCHER_SIMD_AVX2);
@@ -108,7 +108,7 @@ static void every_other_key_is_read(void **state)
     assert_string_equal(machine_settings.test_trap, "divide");
     assert_int_equal(machine_settings.test_after_ns, 1500000000);
     assert_int_equal(machine_settings.test_methods, 1 << 2 | 1 << 0);
-    assert_true(parse(GAME "test.rungs=none"));
+    assert_true(parse(GAME "test.resets=none"));
     assert_int_equal(machine_settings.test_methods, 0);
 }
 
@@ -355,10 +355,10 @@ static void malformed_values_are_refused(void **state)
         "log=10.0.2.2",
         "test.trap=",
         "test.trap=12345678901234567890123456789012",
-        "test.rungs=",
-        "test.rungs=acpi,",
-        "test.rungs=none,acpi",
-        "test.rungs=ACPI",
+        "test.resets=",
+        "test.resets=acpi,",
+        "test.resets=none,acpi",
+        "test.resets=ACPI",
     };
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         settings.error[0] = '\0';
