@@ -106,7 +106,7 @@ const struct transport_network *transport_network(void);
  * event. */
 int transport_connect(uint32_t address, uint16_t port, uint64_t now_ns);
 
-/* Accepts connections on a port. Returns false if the table of listeners is full. */
+/* Accepts connections on a port. Returns false if the table of listeners is full, or the port has one already. */
 bool transport_listen(uint16_t port);
 
 /* Returns the message area of a connection: TRANSPORT_MESSAGE_BYTES_MAX bytes. They become the payload of the
@@ -148,7 +148,7 @@ void transport_close(int connection, uint64_t now_ns);
 /* Sends RST. TRANSPORT_CLOSED with TRANSPORT_ABORTED follows. */
 void transport_abort(int connection, uint64_t now_ns);
 
-/* Receives datagrams to a port. Returns false if the table of ports is full. */
+/* Receives datagrams to a port. Returns false if the table of ports is full, or the port is bound already. */
 bool transport_udp_bind(uint16_t port);
 
 /* Sends one datagram of up to TRANSPORT_DATAGRAM_BYTES_MAX bytes (copied). Returns false if it is longer, if there is

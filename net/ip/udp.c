@@ -18,10 +18,9 @@ bool udp_bind(struct net_ip *ip, uint16_t port)
 {
     ASSERT(ip->udp.port_count <= UDP_PORT_COUNT_MAX);
     struct udp *udp = &ip->udp;
-    if (port == 0 || udp->port_count == UDP_PORT_COUNT_MAX)
+    if (port == 0 || udp->port_count == UDP_PORT_COUNT_MAX || udp_is_bound(ip, port))
         return false;
-    if (!udp_is_bound(ip, port))
-        udp->ports[udp->port_count++] = port;
+    udp->ports[udp->port_count++] = port;
     return true;
 }
 

@@ -30,7 +30,7 @@ struct udp_datagram {
     struct bytes payload;
 };
 
-/* Receives datagrams to a port. False: the table is full, or the port is 0. */
+/* Receives datagrams to a port. False: the table is full, or the port is 0 or bound already. */
 bool udp_bind(struct net_ip *ip, uint16_t port);
 
 /* Sends one datagram (copied). False: no route, no buffer, or too long for one frame. */

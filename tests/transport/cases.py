@@ -563,6 +563,8 @@ def datagrams_go_both_ways():
         assert peer.recvfrom(2000) == (b"unbound", (STACK, 4001))
         peer.sendto(bytes(1401), (STACK, 4000))     # more than TRANSPORT_DATAGRAM_BYTES_MAX
         driver.silent("datagram")
+        driver.command("udp_bind 4000")             # taken
+        assert driver.expect("udp_bind")[1] == "0"
         for port in (4002, 4003, 4004):
             driver.command(f"udp_bind {port}")
             assert driver.expect("udp_bind")[1] == "1"

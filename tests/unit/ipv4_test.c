@@ -179,6 +179,15 @@ static void fragments_in_any_order_become_the_datagram(void **state)
     }
 }
 
+static void a_port_is_bound_once(void **state)
+{
+    (void)state;
+    assert_true(udp_bind(&stack->ip, 4000));
+    assert_false(udp_bind(&stack->ip, 4000));
+    assert_false(udp_bind(&stack->ip, 0));
+    assert_true(udp_bind(&stack->ip, 4001));
+}
+
 static void longest_datagram_is_put_together(void **state)
 {
     (void)state;
@@ -1008,6 +1017,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(fragments_in_any_order_become_the_datagram),
         TEST(longest_datagram_is_put_together),
+        TEST(a_port_is_bound_once),
         TEST(segment_in_fragments_is_taken),
         TEST(mark_of_one_fragment_is_the_datagrams),
         TEST(contradicting_fragments_cost_the_datagram),
