@@ -294,6 +294,15 @@ def test_users_of_a_store_are_kept_as_hashes(path, tmp_path):
     stop_server(server, thread)
 
 
+def test_users_who_could_not_submit_are_refused(path, tmp_path):
+    words = tmp_path / "users"
+    for name in ("bob smith", "m\u00f6we", "x" * 33, "", "a/b"):
+        words.write_text(f"swift:p\n{name}:secret\n")
+        done = tool("init", path, "--users", words)
+        assert done.returncode == 2 and f"{words}: '{name}': a line is user:password" in done.stderr
+        assert "secret" not in done.stderr and not path.exists()
+
+
 @pytest.mark.parametrize("words, said", [
     (["--round", "nowhere"], "nowhere"), (["--round", "online@x"], "'x'"), (["--round", "online@5"], "no round begins"),
     (["--round", "online", "--round", "onsite"], "two rounds"), (["--starts", "noon"], "'noon'"),

@@ -1,6 +1,5 @@
 """Parsers for the words that several commands share."""
 import argparse
-import re
 import sys
 
 from contest import plan, rounds
@@ -65,8 +64,10 @@ def users_of(path):
     except UnicodeDecodeError as error:
         raise argparse.ArgumentTypeError(f"{path}: no text in UTF-8") from error
     for line in lines:
-        if not re.fullmatch(r"[^:]+:.*", line):
-            raise argparse.ArgumentTypeError(f"{path}: '{line}' is not user:password")
+        name, colon, _ = line.partition(":")
+        if not colon or not plan.USER.fullmatch(name):
+            raise argparse.ArgumentTypeError(f"{path}: '{name}': a line is user:password, the user 1 to 32 letters,"
+                                             " digits and _.-")
     return dict(line.split(":", 1) for line in lines)
 
 

@@ -6,17 +6,16 @@ earlier. The bound of this error is the time since the connection had nothing to
 segment are not merged: the kernel counts segments.
 """
 import bisect
-import re
 import socket
 import struct
 
 from contest import http
+from contest.plan import USER
 from contest.scoring import Submission
 
 TCP_INFO_MIN_RTT = 148          # offset of tcpi_min_rtt (us) in struct tcp_info, linux/tcp.h
 USERS_MAX = 1000                # names, where anybody may come
 JUDGED_A_TURN = 50              # submissions, those that came first; meanwhile nobody's next ones are read
-USER = re.compile(r"[A-Za-z0-9_.-]{1,32}")
 
 
 class Judge:

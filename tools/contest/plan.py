@@ -12,6 +12,9 @@ import secrets
 from contest.rounds import ONLINE, Round
 
 
+USER = re.compile(r"[A-Za-z0-9_.-]{1,32}")
+
+
 class PlanError(ValueError):
     """Says which word of a plan is wrong."""
 
