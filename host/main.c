@@ -138,7 +138,7 @@ int main(int argc, char **argv)
     pthread_t thread;
     service_settings_begin(&settings, program.settings, &machine_settings_table);
     if (print_help(argc, argv))
-        return fflush(stdout) != 0;
+        return fflush(stdout) != 0 || ferror(stdout);
     if (!read_settings(argc, argv))
         return refuse(settings.error);
 

@@ -31,3 +31,10 @@ def test_help_names_every_key():
     for key in keys:
         assert f"\n  {key}= " in text, f"--help says nothing of {key}="
     assert max(map(len, text.splitlines())) <= 120
+
+
+def test_help_that_cannot_be_written_is_a_failure():
+    """The pages are of different lengths: a failed write shows at the end or before."""
+    for name in ("peregrine", "echo"):
+        with open("/dev/full", "w", encoding="ascii") as full:
+            assert subprocess.run([BUILD / f"host/{name}-linux", "--help"], stdout=full, timeout=20).returncode == 1
