@@ -17,7 +17,6 @@ struct metrics_cursor {
     struct histogram histogram; /* as it stood when its first line was written */
 };
 
-/* Writes the next text; a cursor of zeros except `from` stands at the beginning. The text is whole lines and a NUL,
- * and its bytes, which may be 0: one step looks at a bounded number of counters. False at the end, with nothing
- * written. */
+/* Writes the next text: whole lines and a NUL. `*bytes` may be 0, because one step looks at a bounded number of
+ * counters. A cursor of zeros except `from` stands at the beginning. False at the end, with nothing written. */
 bool metrics_next(struct metrics_cursor *cursor, char out[METRICS_TEXT_BYTES_MAX], size_t *bytes);

@@ -36,9 +36,8 @@ static const struct setting rows[] = {
     { "deadline", SETTING_TIME, AT(deadline_ns), .initial = "86400", .zero = "never",
       .help = "give the machine back after so long" },
     { "idle.timeout", SETTING_TIME, AT(idle_timeout_ns), .initial = "0", .zero = "never",
-      .help = "give the machine back after so long without a genuine command on the control channel, nor a HELLO "
-              "dropped for its rate "
-              "(needs `key`)" },
+      .help = "give the machine back after so long without a genuine command on the control channel (needs `key`); a "
+              "HELLO that was dropped because too many came counts like one ([control.md](control.md))" },
     { "key", SETTING_CUSTOM, .set = set_key, .secret = true, .unset = "control channel off",
       .noun = "8 to 64 bytes, as text or as 0x and hexadecimal digits", .help = "shared with `tools/gg`" },
     { "control.port", SETTING_NUMBER, AT(control_port), .min = 1, .max = UINT16_MAX, .initial = "18247",
@@ -47,11 +46,13 @@ static const struct setting rows[] = {
       .noun = "a TCP port", .help = "the status page ([status.md](status.md)); anybody who reaches it may read it" },
     { "log", SETTING_ENDPOINT, AT(log), .unset = "none", .help = "the log over UDP ([status.md](status.md))" },
     { "wait", SETTING_CHOICE, AT(wait), .choices = wait_names, .initial = "spin",
-      .help = "`sleep`: until something arrives, where the platform can (in the kernel: a device with MSI-X)" },
+      .help = "with `sleep` the CPU sleeps until something arrives, where the platform can (in the kernel: a device "
+              "with MSI-X)" },
     { "cpus", SETTING_NUMBER, AT(cpus), .min = 1, .max = 2, .initial = "1", .noun = "a number of CPUs",
-      .help = "a second CPU writes the log to its consoles and renders the status page, so that the first one only "
-              "polls and plays (`peregrine-linux`: a second thread, for the page); it spins, and serves `watchdog` as "
-              "well; as a hyperthread it takes from the first ([architecture.md](architecture.md))" },
+      .help =
+          "a second CPU writes the log to its consoles and renders the status page, so that the first one only "
+          "polls and plays (`peregrine-linux`: a second thread, for the page); it spins, and serves `watchdog` as "
+          "well; as a hyperthread of the first CPU it takes time from that one ([architecture.md](architecture.md))" },
 };
 
 static const char *finish(void)

@@ -53,8 +53,8 @@ bool stats_counter(const struct stats_copy *copy, size_t index, struct counter *
 bool stats_histogram(const struct stats_copy *copy, size_t index, const char **name, struct histogram *histogram);
 bool stats_fact(size_t index, const char **name, const char **text);
 
-/* Writes line `index` from 0, ended by '\n' and NUL; its bytes without the NUL, 0 past the last line. The first of
- * now. */
+/* Writes line `index`, from 0, ended by '\n' and NUL: of the values of now, or of those of a copy. Returns the bytes
+ * without the NUL; 0 past the last line. */
 size_t stats_line(size_t index, char *out, size_t out_bytes);
 size_t stats_copy_line(const struct stats_copy *copy, size_t index, char *out, size_t out_bytes);
 
