@@ -31,6 +31,8 @@ struct rx_pbuf {
     struct frame frame;
 };
 
+_Static_assert((TCP_OOSEQ_MAX_PBUFS + IP_REASS_MAX_PBUFS) * NETDEV_FRAME_BYTES_MAX <= TCP_WND, "see lwipopts.h");
+
 struct netif interface;
 
 static struct netdev *device;
@@ -94,7 +96,11 @@ static struct pbuf *rx_pbuf_around(const struct frame *frame)
     return p;
 }
 
-/* Returns true if the frame holds its headers whole. lwIP 2.1.3 reads headers before it checks their lengths. */
+static bool is_fragment(const uint8_t *packet) { return (load_be16(packet + 6) & 0x3fff) != 0; }
+
+/* Returns true if the frame holds its headers whole. lwIP 2.1.3 reads headers before it checks their lengths. A
+ * fragment also holds payload. The reply to a ping has the pbufs of its pieces, and lwIP asserts that none is empty
+ * while the reply waits for ARP. */
 static bool headers_are_whole(const uint8_t *at, uint32_t bytes)
 {
     if (bytes < ETHERNET_BYTES)
@@ -110,6 +116,8 @@ static bool headers_are_whole(const uint8_t *at, uint32_t bytes)
         uint32_t header_bytes = 4u * (packet[0] & 0x0f);
         uint32_t total_bytes = load_be16(packet + 2);
         if (header_bytes < IPV4_BYTES_MIN || total_bytes < header_bytes || total_bytes > packet_bytes)
+            return false;
+        if (is_fragment(packet) && total_bytes == header_bytes)
             return false;
         /* As long as lwIP has no address, it reads the UDP port of every packet. */
         return packet[9] != IP_PROTO_UDP || packet_bytes >= header_bytes + UDP_BYTES;
@@ -130,8 +138,6 @@ static bool is_for_us(const uint8_t *mac)
 {
     return (mac[0] & 1) != 0 || memcmp(mac, device->mac, NETDEV_MAC_BYTES) == 0;
 }
-
-static bool is_fragment(const uint8_t *packet) { return (load_be16(packet + 6) & 0x3fff) != 0; }
 
 static bool frame_is_acceptable(const struct frame *frame)
 {

@@ -45,7 +45,9 @@
 #define LWIP_TCP_SACK_OUT             1
 #define LWIP_TCP_TIMESTAMPS           0 /* 12 bytes and a parse per segment, for samples that answers do not need */
 #define TCP_QUEUE_OOSEQ               1
-#define TCP_OOSEQ_MAX_PBUFS           32 /* per connection, so that one cannot hold all received frames (below) */
+/* Per connection, so that one cannot hold all received frames (below). With the pieces of one datagram they fit the
+ * window: lwIP does not cut the first segment that comes out of order to the window, and asserts that all fit. */
+#define TCP_OOSEQ_MAX_PBUFS           30
 #define SO_REUSE                      1
 #define TCP_LISTEN_BACKLOG            1
 #define TCP_DEFAULT_LISTEN_BACKLOG    8 /* half-open connections of a listener: the bound under a SYN flood */

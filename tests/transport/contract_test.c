@@ -43,23 +43,50 @@ struct peer {
     uint32_t seq, ack;
 };
 
+static void feed_frame(const uint8_t *packet, uint32_t bytes)
+{
+    uint8_t frame[1514];
+    assert_true(bytes <= sizeof frame - 14);
+    memcpy(frame, our_mac, 6);
+    memcpy(frame + 6, peer_mac, 6);
+    store_be16(frame + 12, 0x0800);
+    memcpy(frame + 14, packet, bytes);
+    assert_true(netdev_memory_feed(&wire, frame, 14 + bytes, false));
+}
+
+/* Feeds an IPv4 packet, in pieces if it is longer than a frame, or if `empty_end` puts a piece without payload at the
+ * end. */
+static void feed_packet(uint32_t source, uint8_t protocol, const uint8_t *payload, uint32_t bytes, bool empty_end)
+{
+    enum { PIECE_BYTES = 1480, MORE = 0x2000 };
+    static uint16_t id;
+    uint32_t piece_bytes;
+    id++;
+    for (uint32_t at = 0; at < bytes || (empty_end && at == bytes); at += piece_bytes == 0 ? 1 : piece_bytes) {
+        uint8_t packet[20 + PIECE_BYTES] = { 0x45 };
+        piece_bytes = (uint32_t)min_size(bytes - at, PIECE_BYTES);
+        bool more = at + piece_bytes < bytes || (empty_end && piece_bytes != 0);
+        store_be16(packet + 2, (uint16_t)(20 + piece_bytes));
+        store_be16(packet + 4, id);
+        store_be16(packet + 6, (uint16_t)((more ? MORE : 0) | at / 8));
+        packet[8] = 64;
+        packet[9] = protocol;
+        store_be32(packet + 12, source);
+        store_be32(packet + 16, OURS);
+        store_be16(packet + 10, checksum_finish(checksum_sum(0, packet, 20)));
+        memcpy(packet + 20, payload + at, piece_bytes);
+        feed_frame(packet, 20 + piece_bytes);
+    }
+}
+
 /* Feeds a segment, with an MSS option if `mss` is not 0. */
 static void feed_with_mss(const struct peer *peer, uint8_t flags, uint16_t window, uint32_t seq, uint16_t mss,
                           const void *data, uint32_t bytes)
 {
-    uint8_t frame[1514] = { 0 };
-    uint8_t *ip = frame + 14, *tcp = ip + 20;
+    static uint8_t tcp[24 + 20000];
     uint32_t header_bytes = mss != 0 ? 24 : 20, tcp_bytes = header_bytes + bytes;
-    memcpy(frame, our_mac, 6);
-    memcpy(frame + 6, peer_mac, 6);
-    store_be16(frame + 12, 0x0800);
-    ip[0] = 0x45;
-    store_be16(ip + 2, (uint16_t)(20 + tcp_bytes));
-    ip[8] = 64;
-    ip[9] = 6;
-    store_be32(ip + 12, PEER);
-    store_be32(ip + 16, OURS);
-    store_be16(ip + 10, checksum_finish(checksum_sum(0, ip, 20)));
+    assert_true(tcp_bytes <= sizeof tcp);
+    memset(tcp, 0, header_bytes);
     store_be16(tcp, PORT);
     store_be16(tcp + 2, peer->port);
     store_be32(tcp + 4, seq);
@@ -74,7 +101,7 @@ static void feed_with_mss(const struct peer *peer, uint8_t flags, uint16_t windo
     uint32_t sum = checksum_join(checksum_sum(0, tcp, tcp_bytes),
                                  checksum_pseudo_ipv4(PEER, OURS, 6, (uint16_t)tcp_bytes));
     store_be16(tcp + 16, checksum_finish(sum));
-    assert_true(netdev_memory_feed(&wire, frame, 34 + tcp_bytes, false));
+    feed_packet(PEER, 6, tcp, tcp_bytes, false);
 }
 
 static void feed(const struct peer *peer, uint8_t flags, uint16_t window, uint32_t seq, const void *data,
@@ -302,6 +329,56 @@ static void data_and_end_in_one_segment_are_reported_in_order(void **state)
     expect_event(TRANSPORT_CLOSED, peer.connection, &event);
     assert_int_equal(event.reason, TRANSPORT_DONE);
     expect_nothing();
+}
+
+/* Fills the window with segments in fragments, the last one first. That one reaches beyond the window. */
+static void fragments_behind_a_hole_may_reach_beyond_the_window(void **state)
+{
+    (void)state;
+    enum { LONG = 12 * 1480 - 20, SHORT = 8 * 1480 - 20 };
+    static const uint8_t text[LONG];
+    struct peer peer = connected();
+    struct transport_event event;
+    feed(&peer, ACK, 0xffff, peer.seq + LONG + SHORT + LONG, text, LONG);
+    expect_nothing();
+    feed(&peer, ACK, 0xffff, peer.seq + LONG + SHORT, text, LONG);
+    expect_nothing();
+    feed(&peer, ACK, 0xffff, peer.seq + LONG, text, SHORT);
+    expect_nothing();
+    feed(&peer, ACK, 0xffff, peer.seq, text, LONG);
+    while (poll_event(&event))
+        assert_int_equal(event.kind, TRANSPORT_DATA);
+    disconnect(&peer);
+}
+
+/* Pings in two pieces, of which the second is empty, from a stranger, while out-of-order segments hold all frames that
+ * the device lends. */
+static void ping_with_an_empty_last_piece_is_harmless(void **state)
+{
+    (void)state;
+    enum { STRANGER = PEER + 7, CONNECTIONS = 3, HOLES = 28 };
+    struct peer peers[CONNECTIONS];
+    uint8_t ping[16] = { 8 };
+    store_be16(ping + 2, checksum_finish(checksum_sum(0, ping, sizeof ping)));
+    for (int i = 0; i < CONNECTIONS; i++) {
+        peers[i] = connected();
+        for (uint32_t k = 1; k <= HOLES; k++)
+            feed(&peers[i], ACK, 0xffff, peers[i].seq + 2 * k, "x", 1);
+        expect_nothing();
+        drain();
+    }
+    feed_packet(STRANGER, 1, ping, sizeof ping, true);
+    expect_nothing();
+    drain();
+    for (int i = 0; i < CONNECTIONS; i++) {
+        struct transport_event event;
+        transport_abort(peers[i].connection, now_ns);
+        expect_event(TRANSPORT_CLOSED, peers[i].connection, &event);
+    }
+    pass_ms(40000); /* lwIP keeps the piece for 15 s */
+    drain();
+    expect_nothing();
+    assert_int_equal(wire.pool.rx_out_count, 0);
 }
 
 /* --- Sending --------------------------------------------------------------------------------------------------- */
@@ -702,6 +779,8 @@ int main(void)
         cmocka_unit_test(data_behind_a_filled_hole_is_reported_whole_and_in_order),
         cmocka_unit_test(abort_with_data_waiting_ends),
         cmocka_unit_test(data_and_end_in_one_segment_are_reported_in_order),
+        cmocka_unit_test(fragments_behind_a_hole_may_reach_beyond_the_window),
+        cmocka_unit_test(ping_with_an_empty_last_piece_is_harmless),
         cmocka_unit_test(message_area_keeps_its_bytes_until_it_is_sent),
         cmocka_unit_test(prepared_message_leaves_like_any_other),
         cmocka_unit_test(retransmission_carries_the_same_bytes),
