@@ -102,7 +102,7 @@ static err_t on_received(void *arg, struct tcp_pcb *pcb, struct pbuf *p, err_t e
     }
     connection_report(c, TRANSPORT_DATA)->chain = p;
     tcp_recved(pcb, p->tot_len); /* the application will take all of it before the next frame */
-    if (pcb->flags & (TF_ACK_NOW | TF_ACK_DELAY)) {
+    if (pcb->state != TIME_WAIT && (pcb->flags & (TF_ACK_NOW | TF_ACK_DELAY))) { /* TIME-WAIT leaves the connection */
         tcp_clear_flags(pcb, TF_ACK_NOW);
         tcp_set_flags(pcb, TF_ACK_DELAY);
         acks_due |= (uint32_t)BIT(index_of(c));

@@ -351,6 +351,30 @@ static void fragments_behind_a_hole_may_reach_beyond_the_window(void **state)
     disconnect(&peer);
 }
 
+/* Sends data and FIN in one segment behind our own FIN. The connection is over, and the peer still gets its ACK. */
+static void end_with_data_behind_our_own_end_is_acknowledged(void **state)
+{
+    (void)state;
+    struct peer peer = connected();
+    struct transport_event event;
+    struct segment segment;
+    transport_close(peer.connection, now_ns);
+    assert_true(sent(&segment));
+    assert_int_equal(segment.flags & FIN, FIN);
+    peer.ack = segment.seq + 1;
+    feed(&peer, PSH | ACK | FIN, 0xffff, peer.seq, "bye", 3);
+    peer.seq += 4;
+    expect_event(TRANSPORT_DATA, peer.connection, &event);
+    while (event.kind != TRANSPORT_CLOSED)
+        assert_true(poll_event(&event));
+    assert_int_equal(event.reason, TRANSPORT_DONE);
+    expect_nothing();
+    transport_idle(now_ns);
+    assert_true(sent(&segment));
+    assert_int_equal(segment.ack, peer.seq);
+    assert_false(sent(&segment));
+}
+
 /* Pings in two pieces, of which the second is empty, from a stranger, while out-of-order segments hold all frames that
  * the device lends. */
 static void ping_with_an_empty_last_piece_is_harmless(void **state)
@@ -780,6 +804,7 @@ int main(void)
         cmocka_unit_test(abort_with_data_waiting_ends),
         cmocka_unit_test(data_and_end_in_one_segment_are_reported_in_order),
         cmocka_unit_test(fragments_behind_a_hole_may_reach_beyond_the_window),
+        cmocka_unit_test(end_with_data_behind_our_own_end_is_acknowledged),
         cmocka_unit_test(ping_with_an_empty_last_piece_is_harmless),
         cmocka_unit_test(message_area_keeps_its_bytes_until_it_is_sent),
         cmocka_unit_test(prepared_message_leaves_like_any_other),
