@@ -24,9 +24,8 @@ struct conversion {
 
 static void put(struct output *out, char c)
 {
-    if (out->room == 0) {
+    if (out->room == 0)
         return;
-    }
     *out->at++ = c;
     out->room--;
     out->written++;
@@ -38,21 +37,16 @@ static void put_padded(struct output *out, const struct conversion *how, const c
     ASSERT(how->width >= 0 && how->width <= FORMAT_WIDTH_MAX);
     int pad = how->width - (int)(strlen(sign) + bytes);
     bool zero = how->zero && !how->left;
-    for (int i = 0; !how->left && !zero && i < pad; i++) {
+    for (int i = 0; !how->left && !zero && i < pad; i++)
         put(out, ' ');
-    }
-    for (; *sign != '\0'; sign++) {
+    for (; *sign != '\0'; sign++)
         put(out, *sign);
-    }
-    for (int i = 0; zero && i < pad; i++) {
+    for (int i = 0; zero && i < pad; i++)
         put(out, '0');
-    }
-    for (size_t i = 0; i < bytes; i++) {
+    for (size_t i = 0; i < bytes; i++)
         put(out, text[i]);
-    }
-    for (int i = 0; how->left && i < pad; i++) {
+    for (int i = 0; how->left && i < pad; i++)
         put(out, ' ');
-    }
 }
 
 static void put_number(struct output *out, const struct conversion *how, const char *sign, uint64_t value,
@@ -97,9 +91,8 @@ static void put_address(struct output *out, const struct conversion *how, uint32
 
 static void put_string(struct output *out, const struct conversion *how, const char *text)
 {
-    if (text == NULL) {
+    if (text == NULL)
         text = "(null)";
-    }
     size_t bytes = how->has_precision ? strnlen(text, (size_t)how->precision) : strlen(text);
     ASSERT(!how->has_precision || how->precision >= 0);
     struct conversion plain = *how;
@@ -116,9 +109,8 @@ static int take_count(const char **form, va_list *list)
     int count = 0;
     while (**form >= '0' && **form <= '9') {
         count = count * 10 + (*(*form)++ - '0');
-        if (count > FORMAT_WIDTH_MAX) {
+        if (count > FORMAT_WIDTH_MAX)
             count = FORMAT_WIDTH_MAX;
-        }
     }
     return count;
 }
@@ -127,15 +119,13 @@ static int take_count(const char **form, va_list *list)
 static const char *conversion_parse(struct conversion *how, const char *form, va_list *list)
 {
     *how = (struct conversion){ 0 };
-    for (;; form++) {
-        if (*form == '-') {
+    for (;; form++)
+        if (*form == '-')
             how->left = true;
-        } else if (*form == '0') {
+        else if (*form == '0')
             how->zero = true;
-        } else {
+        else
             break;
-        }
-    }
     how->width = take_count(&form, list);
     if (how->width < 0) { /* C11 §7.21.6.1: a negative * width is the - flag and its magnitude */
         how->left = true;
@@ -146,24 +136,21 @@ static const char *conversion_parse(struct conversion *how, const char *form, va
         how->precision = take_count(&form, list);
         how->has_precision = how->precision >= 0; /* ibid.: a negative one counts as none */
     }
-    for (;; form++) {
-        if (*form == 'l') {
+    for (;; form++)
+        if (*form == 'l')
             how->long_count++;
-        } else if (*form == 'z') {
+        else if (*form == 'z')
             how->long_count = 2;
-        } else if (*form != 'h') {
+        else if (*form != 'h')
             break;
-        }
-    }
     how->letter = *form;
     return *form == '\0' ? form : form + 1;
 }
 
 size_t format_list(char *out_text, size_t out_bytes, const char *form, va_list arguments)
 {
-    if (out_bytes == 0) {
+    if (out_bytes == 0)
         return 0;
-    }
     struct output out = { .at = out_text, .room = out_bytes - 1 };
     va_list list;
     va_copy(list, arguments);
@@ -205,9 +192,8 @@ size_t format_list(char *out_text, size_t out_bytes, const char *form, va_list a
             put(&out, '%');
             break;
         default:
-            while (percent < form) {
+            while (percent < form)
                 put(&out, *percent++);
-            }
         }
     }
     va_end(list);

@@ -42,9 +42,8 @@ static char ring_at(uint64_t position) { return ring.bytes[position % LOG_RING_B
 /* Returns the position behind the '\n' of the line that `position` lies in. */
 static uint64_t line_end(uint64_t position)
 {
-    while (position < ring.end && ring_at(position) != '\n') {
+    while (position < ring.end && ring_at(position) != '\n')
         position++;
-    }
     return position < ring.end ? position + 1 : ring.end;
 }
 
@@ -62,17 +61,14 @@ static void ring_append(const char *text, size_t bytes)
     ASSERT(bytes <= LOG_LINE_BYTES_MAX);
     while (ring.end + bytes - ring.begin > LOG_RING_BYTES) {
         uint64_t next = line_end(ring.begin);
-        for (size_t i = 0; i < sink_count; i++) {
-            if (sinks[i].position < next) {
+        for (size_t i = 0; i < sink_count; i++)
+            if (sinks[i].position < next)
                 sink_skip(i, next);
-            }
-        }
         ring.begin = next;
         ring.lines_forgotten++;
     }
-    for (size_t i = 0; i < bytes; i++) {
+    for (size_t i = 0; i < bytes; i++)
         ring.bytes[(ring.end + i) % LOG_RING_BYTES] = text[i];
-    }
     ring.end += bytes;
     ASSERT(ring.end - ring.begin <= LOG_RING_BYTES);
 }
@@ -87,17 +83,14 @@ void log_line(const char *form, ...)
     va_start(list, form);
     bytes += format_list(line + bytes, sizeof line - bytes, form, list);
     va_end(list);
-    for (size_t i = stamp_bytes; i < bytes; i++) {
-        if ((unsigned char)line[i] < ' ' || line[i] == 0x7f) {
+    for (size_t i = stamp_bytes; i < bytes; i++)
+        if ((unsigned char)line[i] < ' ' || line[i] == 0x7f)
             line[i] = '?';
-        }
-    }
     ASSERT(bytes < sizeof line);
     line[bytes++] = '\n'; /* in the terminator's place */
     ring_append(line, bytes);
-    if (!ring.deferred) {
+    if (!ring.deferred)
         log_flush();
-    }
 }
 
 uint64_t log_end(void) { return ring.end; }
@@ -107,22 +100,19 @@ uint64_t log_lines_forgotten(void) { return ring.lines_forgotten; }
 uint64_t log_tail_position(size_t bytes_max, uint64_t *end)
 {
     uint64_t begin = ring.begin;
-    if (ring.end - begin > bytes_max) { /* the first line that begins at or behind this byte */
+    if (ring.end - begin > bytes_max) /* the first line that begins at or behind this byte */
         begin = line_end(ring.end - bytes_max - 1);
-    }
     *end = ring.end;
     return begin;
 }
 
 size_t log_read(uint64_t *position, char out[LOG_LINE_BYTES_MAX])
 {
-    if (*position < ring.begin || *position > ring.end) {
+    if (*position < ring.begin || *position > ring.end)
         *position = ring.begin;
-    }
     size_t bytes = min_size((size_t)(line_end(*position) - *position), LOG_LINE_BYTES_MAX);
-    for (size_t i = 0; i < bytes; i++) {
+    for (size_t i = 0; i < bytes; i++)
         out[i] = ring_at(*position + i);
-    }
     *position += bytes;
     ASSERT(*position <= ring.end);
     return bytes;
@@ -134,9 +124,8 @@ void log_add_sink(log_sink *sink)
     sinks[sink_count].offer = sink;
     sinks[sink_count].position = ring.begin;
     sink_count++;
-    if (!ring.deferred) {
+    if (!ring.deferred)
         log_flush();
-    }
 }
 
 void log_defer(bool deferred) { ring.deferred = deferred; }
@@ -152,15 +141,13 @@ static size_t sink_offer(size_t index)
         sinks[index].torn = taken == 0;
         return taken;
     }
-    if (position == ring.end) {
+    if (position == ring.end)
         return 0;
-    }
     size_t bytes = (size_t)(line_end(position) - position);
     ASSERT(position >= ring.begin && bytes <= LOG_LINE_BYTES_MAX);
     char line[LOG_LINE_BYTES_MAX];
-    for (size_t i = 0; i < bytes; i++) {
+    for (size_t i = 0; i < bytes; i++)
         line[i] = ring_at(position + i);
-    }
     size_t taken = sinks[index].offer(line, bytes);
     ASSERT(taken <= bytes);
     sinks[index].position = position + taken;
@@ -190,8 +177,7 @@ void log_flush(void)
             }
         }
         sinks[i].stalled = !sink_has_all(i);
-        if (sinks[i].position != ring.end) {
+        if (sinks[i].position != ring.end)
             sink_skip(i, ring.end);
-        }
     }
 }

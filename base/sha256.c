@@ -78,9 +78,8 @@ void sha256_add(struct sha256 *hash, const void *data, size_t bytes)
         hash->bytes += step;
         from += step;
         bytes -= step;
-        if (filled + step == SHA256_BLOCK_BYTES) {
+        if (filled + step == SHA256_BLOCK_BYTES)
             sha256_block(hash->state, hash->block);
-        }
     }
 }
 
@@ -94,7 +93,6 @@ void sha256_finish(struct sha256 *hash, uint8_t digest[SHA256_BYTES])
     sha256_add(hash, padding, (filled < 56 ? 56 : 120) - filled);
     sha256_add(hash, length_bits, sizeof length_bits);
     ASSERT(hash->bytes % SHA256_BLOCK_BYTES == 0);
-    for (int i = 0; i < 8; i++) {
+    for (int i = 0; i < 8; i++)
         store_be32(digest + 4 * i, hash->state[i]);
-    }
 }
