@@ -134,8 +134,10 @@ static inline uint8_t tcp_cwr_flag(const struct tcp_connection *c, uint32_t byte
 }
 /* Sends all that may be sent now: lost segments, then new data and FIN. Sets the timer that follows. */
 void tcp_output(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns);
-/* Returns false if no buffer is free; tcp_output then tries again at the next net_idle. */
-bool tcp_resend(struct net_stack *stack, struct tcp_connection *c, struct tcp_segment *s, uint64_t now_ns);
+/* Sends the first `bytes` of a segment again. Returns false if no buffer is free; tcp_output then tries again at the
+ * next net_idle. */
+bool tcp_resend(struct net_stack *stack, struct tcp_connection *c, struct tcp_segment *s, uint32_t bytes,
+                uint64_t now_ns);
 /* Notes that a message of `bytes` has left as one segment, which is in the queue already. */
 void tcp_output_sent(struct net_stack *stack, struct tcp_connection *c, uint32_t bytes, uint64_t now_ns);
 /* Sends one segment of new data, whatever the congestion window is; nothing if there is none. */

@@ -37,21 +37,22 @@ static bool fin_unsent(const struct tcp_connection *c) { return c->fin_wanted &&
 
 /* ---- Retransmission ---- */
 
-/* Sends a segment of the queue again. Sends in place if the segment has its own buffer and the device has given that
- * buffer back. resend_cut has cut the segment to the MSS and the window. */
-bool tcp_resend(struct net_stack *stack, struct tcp_connection *c, struct tcp_segment *s, uint64_t now_ns)
+/* Sends the first `bytes` of a segment of the queue again. Sends in place if the segment has its own buffer and the
+ * device has given that buffer back. */
+bool tcp_resend(struct net_stack *stack, struct tcp_connection *c, struct tcp_segment *s, uint32_t bytes,
+                uint64_t now_ns)
 {
     ASSERT(tcp_segment_space(s) != 0);
-    uint8_t flags = TCP_ACK | (s->flags & (s->bytes != 0 ? TCP_FIN | TCP_PSH : TCP_FIN));
+    ASSERT(bytes <= s->bytes);
+    uint8_t flags_last = s->bytes != 0 ? TCP_FIN | TCP_PSH : TCP_FIN;
+    uint8_t flags = TCP_ACK | (bytes == s->bytes ? s->flags & flags_last : 0);
     bool sent = s->buffer != NULL && (s->marks & (TCP_MARK_SHARED | TCP_MARK_CUT)) == 0
-                && tcp_frame_send_held(stack, c, s->buffer, s->buffer->data + s->offset, s->bytes, s->seq, flags, true,
+                && tcp_frame_send_held(stack, c, s->buffer, s->buffer->data + s->offset, bytes, s->seq, flags, true,
                                        now_ns);
     if (sent) {
         s->offset = c->head_bytes; /* the frame now begins right before this payload */
     } else {
-        const struct tcp_frame frame = {
-            .seq = s->seq, .flags = flags, .segment = s, .bytes = s->bytes, .again = true
-        };
+        const struct tcp_frame frame = { .seq = s->seq, .flags = flags, .segment = s, .bytes = bytes, .again = true };
         if (!tcp_frame_send(stack, c, &frame, now_ns)) {
             c->blocked = true;
             return false;
@@ -68,8 +69,9 @@ bool tcp_resend(struct net_stack *stack, struct tcp_connection *c, struct tcp_se
     return true;
 }
 
-/* Cuts a segment of the queue to the bytes that may be sent now. Returns false if none may. */
-static bool resend_cut(struct tcp_connection *c, uint32_t index)
+/* Cuts a segment of the queue to the bytes that may be sent now, in `bytes`. Returns false if none may. A full queue
+ * has no place for the rest. Then the front stays whole, and a part of it goes on: the peer acknowledges that part. */
+static bool resend_cut(struct tcp_connection *c, uint32_t index, uint32_t *bytes)
 {
     ASSERT(index < c->segment_count);
     struct tcp_segment *s = tcp_sendqueue_at(c, index);
@@ -79,9 +81,8 @@ static bool resend_cut(struct tcp_connection *c, uint32_t index)
             return false;       /* the window has shrunk below the segment */
         room = tcp_send_mss(c); /* MUST-34: the front goes on as a probe of the closed window */
     }
-    if (s->bytes <= room)
-        return true;
-    return tcp_sendqueue_split(c, index, room);
+    *bytes = (uint32_t)min_size(s->bytes, room);
+    return s->bytes <= room || tcp_sendqueue_split(c, index, room) || s->seq == c->snd_una;
 }
 
 /* Resends the first segment that is believed lost, if the congestion window takes it. */
@@ -89,20 +90,20 @@ static bool output_lost(struct net_stack *stack, struct tcp_connection *c, uint6
 {
     if (c->lost_bytes == 0)
         return false;
-    uint32_t index = 0;
+    uint32_t index = 0, bytes;
     ASSERT(c->lost_bytes <= c->snd_nxt - c->snd_una);
     for (; index < c->segment_count; index++) {
         const struct tcp_segment *s = tcp_sendqueue_at(c, index);
         if ((s->marks & (TCP_MARK_LOST | TCP_MARK_RESENT | TCP_MARK_SACKED)) == TCP_MARK_LOST)
             break;
     }
-    if (index == c->segment_count || !resend_cut(c, index))
+    if (index == c->segment_count || !resend_cut(c, index, &bytes))
         return false;
     struct tcp_segment *s = tcp_sendqueue_at(c, index);
     uint32_t flight = tcp_in_flight(c), space = tcp_segment_space(s);
     if (flight != 0 && flight + space > c->congestion.cwnd)
         return false;
-    if (!tcp_resend(stack, c, s, now_ns))
+    if (!tcp_resend(stack, c, s, bytes, now_ns))
         return false;
     tcp_recovery_sent(c, space);
     if (c->recovery == TCP_RECOVERY)

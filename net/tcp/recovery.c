@@ -497,7 +497,8 @@ void tcp_tail_probe_send(struct net_stack *stack, struct tcp_connection *c, uint
     uint32_t nxt_before = c->snd_nxt;
     tcp_output_tail(stack, c, now_ns);
     c->tail_probe.is_resend = c->snd_nxt == nxt_before;
-    if (c->tail_probe.is_resend && !tcp_resend(stack, c, tcp_sendqueue_at(c, c->segment_count - 1), now_ns))
+    struct tcp_segment *last = tcp_sendqueue_at(c, c->segment_count - 1);
+    if (c->tail_probe.is_resend && !tcp_resend(stack, c, last, last->bytes, now_ns))
         return;
     c->tail_probe_on = true;
     c->tail_probe.end_seq = c->snd_nxt;

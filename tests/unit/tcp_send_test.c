@@ -425,6 +425,40 @@ static void send_buffer_bounds_a_write(void **state)
     assert_int_equal(tcp_poll_bits(p->stack, p->id) & TCP_POLL_WRITE, 0);
 }
 
+/* Fills the queue of segments, then shrinks the window below one segment. A full queue has no place for the rest of a
+ * segment that is cut. */
+static void full_queue_goes_on_in_a_window_below_its_segments(void **state)
+{
+    (void)state;
+    enum { SEGMENTS = 128, BYTES = 400 };
+    struct tcp_policy policy = peer_policy_default();
+    policy.nodelay = true;
+    begin_with(&policy);
+    peer_connect(p, OFFER_PLAIN);
+    p->stack->tcp.connections[p->id].congestion.cwnd = 1u << 20;
+    for (uint32_t i = 0; i < SEGMENTS; i++)
+        peer_write(p, BYTES);
+    for (struct seen s; peer_take(p, &s);) {
+    }
+    p->window = 150;
+    uint32_t una = 1;
+    peer_send(p, A, 1, una, NULL, 0);
+    while (una < 1 + 3 * BYTES) {
+        struct seen s;
+        assert_true(peer_wait(p, 100 * S));
+        while (peer_take(p, &s)) {
+            assert_true(s.bytes <= 150);
+            if (s.seq <= una && s.seq + s.bytes > una)
+                una = s.seq + s.bytes;
+        }
+        peer_send(p, A, 1, una, NULL, 0);
+    }
+    tcp_abort(p->stack, p->id, p->now_ns);
+    peer_step(p);
+    for (struct seen s; peer_take(p, &s);) {
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -439,6 +473,7 @@ int main(void)
         TEST(closed_window_without_answers_is_given_up),
         TEST(window_update_lost_is_found_by_a_probe),
         TEST(window_that_shrinks_under_data_in_flight_does_no_harm),
+        TEST(full_queue_goes_on_in_a_window_below_its_segments),
         TEST(window_smaller_than_the_segment_cuts_the_resend),
         TEST(unanswered_data_is_sent_again_at_doubled_distances),
         TEST(timeout_follows_the_measured_round_trips),
