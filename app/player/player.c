@@ -128,18 +128,15 @@ const char *player_prepare(const struct program_machine *machine)
 /* Obeys `m+=NUMBER` over the control channel: plays on while the tables are made. */
 static const char *player_set(struct bytes word)
 {
-    static const char key[] = "m+=";
-    const size_t key_bytes = sizeof key - 1;
     char number[MATCHER_MODULUS_DIGITS_MAX + 1];
-    if (!text_starts(word, key))
+    if (!text_skip(&word, "m+="))
         return "the setting that can be changed while the player runs is m+=NUMBER";
-    if (word.count - key_bytes > MATCHER_MODULUS_DIGITS_MAX)
+    if (word.count > MATCHER_MODULUS_DIGITS_MAX)
         return "m+=: a modulus has at most 512 bits";
-    for (size_t i = key_bytes; i < word.count; i++)
+    for (size_t i = 0; i < word.count; i++)
         if (!text_digit_is(word.data[i]))
             return "m+=: expected a decimal number";
-    memcpy(number, word.data + key_bytes, word.count - key_bytes);
-    number[word.count - key_bytes] = '\0';
+    text_to_string(number, word);
     const char *refused = matcher_add(player.matcher, number);
     player.matcher_busy = true;
     if (!refused)

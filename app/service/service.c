@@ -1,5 +1,6 @@
 #include "app/service/service.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "app/service/control.h"
@@ -25,6 +26,8 @@ static struct {
     bool postponed_logged;
     enum program_verdict verdict; /* PROGRAM_ON until the end; then stays */
 } service;
+
+static_assert((int)SERVICE_CONNECTION_COUNT == (int)STATUS_PAGE_CONNECTION_COUNT_MAX, "all are the status page's");
 
 struct service_counters service_counters;
 static const struct counter counter_table[] = { COUNTER("program.", service_counters, uptime_ns) };

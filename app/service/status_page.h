@@ -15,7 +15,7 @@
 #include "net/transport.h"
 
 enum {
-    STATUS_PAGE_CONNECTION_COUNT_MAX = 4, /* more are reset: net/transport.h has room for so many beside the game's */
+    STATUS_PAGE_CONNECTION_COUNT_MAX = 4, /* more are reset */
     STATUS_PAGE_REQUEST_BYTES_MAX = 2048,
 };
 #define STATUS_PAGE_PATIENCE_NS (10 * NS_PER_S) /* a peer that neither asks nor takes is reset */
