@@ -49,20 +49,27 @@ static struct {
     struct used_challenge used[CONTROL_USED_COUNT_MAX];
     struct bucket hellos[BUCKET_COUNT], refusals[BUCKET_COUNT];
     struct siphash_key bucket_secret;
+    uint64_t last_command_ns; /* the last command that was obeyed */
+    uint64_t last_refused_ns; /* the last HELLO that a full bucket refused */
 
-    /* the reply under way */
-    bool replying, rendered, leaving, left;
+    bool leaving; /* GG was obeyed: no further command is */
+    bool left;    /* and its answer has been sent, or could not be */
+    uint64_t leaving_since_ns;
+
+    /* The command obeyed last, and where its reply goes. */
     struct control_command_wire command;
     uint8_t result;
     uint32_t address;
     uint16_t peer_port;
-    uint64_t leaving_since_ns, pause_until_ns;
-    uint64_t last_command_ns; /* the last command that was obeyed */
-    uint64_t last_refused_ns; /* the last HELLO that a full bucket refused */
-    uint32_t repeats_left, part, line;
+
+    /* The reply under way: rendered as a whole, then sent in parts. */
+    bool replying, rendered;
+    uint32_t line; /* rendered next; of the statistics */
     uint64_t log_position;
     size_t text_bytes, part_text_bytes; /* the whole text's; those of a part that is not the last */
     char text[STATS_TEXT_BYTES_MAX];
+    uint32_t part, repeats_left; /* sent next */
+    uint64_t pause_until_ns;
 } control;
 
 struct control_counters control_counters;
