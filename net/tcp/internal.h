@@ -230,6 +230,7 @@ void tcp_sack_accept(struct net_stack *stack, struct tcp_connection *c, const st
                      struct tcp_delivery *d, uint64_t now_ns);
 void tcp_recovery_after_ack(struct net_stack *stack, struct tcp_connection *c, const struct tcp_received *r,
                             struct tcp_delivery *d, uint64_t now_ns);
+void tcp_recovery_repair(struct tcp_connection *c);
 void tcp_recovery_timeout(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns);
 void tcp_recovery_reorder_timeout(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns);
 void tcp_tail_probe_send(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns);

@@ -44,7 +44,7 @@ void tcp_path_recall(const struct net_stack *stack, struct tcp_connection *c, ui
 }
 
 /* Lowers the path MTU: makes segments smaller, and resends at once those that were too large. That loss does not
- * count as congestion (RFC 1191 §6.5; Linux: tcp_simple_retransmit). */
+ * count as congestion (RFC 1191 §6.5). */
 static void path_mtu_lower(struct net_stack *stack, struct tcp_connection *c, uint32_t mtu_bytes, uint64_t now_ns)
 {
     ASSERT(c->state != TCP_SYN_SENT);
@@ -67,6 +67,8 @@ static void path_mtu_lower(struct net_stack *stack, struct tcp_connection *c, ui
         if (s->bytes > c->snd_mss && (s->marks & TCP_MARK_SACKED) == 0)
             tcp_sendqueue_mark(c, s, TCP_MARK_LOST, TCP_MARK_RESENT);
     }
+    if (c->lost_bytes != 0)
+        tcp_recovery_repair(c);
     tcp_output(stack, c, now_ns);
 }
 

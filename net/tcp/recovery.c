@@ -299,6 +299,18 @@ static void recovery_enter(struct net_stack *stack, struct tcp_connection *c, ui
     c->tail_probe_on = false;
 }
 
+/* Enters the repair of a loss that is no congestion, if nothing else is being repaired: the window stays as it is.
+ * Linux: tcp_simple_retransmit. */
+void tcp_recovery_repair(struct tcp_connection *c)
+{
+    ASSERT(c->lost_bytes != 0);
+    if (c->recovery != TCP_OPEN)
+        return;
+    c->recovery = TCP_LOSS;
+    c->recover = c->snd_nxt;
+    c->undo.on = c->tail_probe_on = false;
+}
+
 static void recovery_leave(struct tcp_connection *c)
 {
     ASSERT(c->recovery != TCP_OPEN);

@@ -136,6 +136,30 @@ static void narrow_path_cuts_and_resends_at_once(void **state)
     peer_send(p, A, 1, 4921, NULL, 0);
 }
 
+/* Resends in several round trips what the narrow path has dropped. None of it counts as congestion. */
+static void narrow_path_is_no_congestion(void **state)
+{
+    (void)state;
+    struct tcp_info before, after;
+    peer_connect(p, OFFER_SACK);
+    peer_write(p, 8 * 1460);
+    for (struct seen s; peer_take(p, &s);) {
+    }
+    tcp_info(p->stack, p->id, &before);
+    peer_send_icmp(p, ICMP_UNREACHABLE, FRAGMENTATION_NEEDED, 1040, 1);
+    uint32_t una = 1;
+    while (una < 1 + 8 * 1460) {
+        struct seen s;
+        assert_true(peer_take(p, &s));
+        assert_int_equal(s.seq, una);
+        una += s.bytes;
+        p->now_ns += MS;
+        peer_send(p, A, 1, una, NULL, 0);
+    }
+    tcp_info(p->stack, p->id, &after);
+    assert_true(after.cwnd_bytes >= before.cwnd_bytes);
+}
+
 /* Fills the table of path MTUs: a new host takes the place of the entry that expires first, for ten minutes. */
 static void path_of_a_ninth_host_replaces_the_oldest(void **state)
 {
@@ -270,6 +294,7 @@ int main(void)
         TEST(soft_error_is_the_reason_of_a_syn_timeout),
         TEST(source_quench_is_ignored),
         TEST(narrow_path_cuts_and_resends_at_once),
+        TEST(narrow_path_is_no_congestion),
         TEST(path_of_a_ninth_host_replaces_the_oldest),
         TEST(message_cut_for_a_narrow_path_stays_whole),
         TEST(error_that_quotes_nothing_in_flight_is_ignored),
