@@ -19,6 +19,7 @@ void connection_check(const struct connection *c)
     ASSERT(c->phase <= CONNECTION_LEAVING);
     ASSERT(c->in_begin + c->in_count <= sizeof c->in);
     ASSERT(c->reply.bytes <= sizeof c->reply.text);
+    ASSERT(c->message_count <= CONNECTION_MESSAGES_MAX);
     ASSERT(c->held || c->in_count <= CONNECTION_HEAD_BYTES_MAX || c->phase == CONNECTION_FREE);
     ASSERT((c->phase != CONNECTION_BODY && c->phase != CONNECTION_CHAIN) || c->method != NULL);
 }
@@ -53,6 +54,9 @@ void connection_begin(struct connection *c, int id, bool refuse, uint64_t now_ns
     c->since_ns = now_ns;
     c->method = NULL;
     c->in_begin = c->in_count = c->reply.bytes = 0;
+    c->acked_ns = now_ns;
+    c->sent_bytes = 0;
+    c->message_first = c->message_count = 0;
     if (refuse)
         reply_add_error(&c->reply, 503, "all connections of this machine are in use");
     connection_counters.responses_refused += refuse;
@@ -77,12 +81,24 @@ void connection_take(struct connection *c, const struct transport_event *event, 
 
 /* ---- Bytes out ---- */
 
-/* Sends what is written of a response. */
-static enum connection_step reply_send(struct connection *c, uint32_t unacked_max, uint64_t now_ns)
+uint32_t connection_messages_out(struct connection *c, uint64_t now_ns)
 {
-    uint32_t bytes = (uint32_t)c->reply.bytes, unacked = transport_unacked_bytes(c->id);
+    uint64_t unacked_bytes = transport_unacked_bytes(c->id), acked_bytes = c->sent_bytes - unacked_bytes;
+    uint32_t before = c->message_count;
+    ASSERT(c->phase != CONNECTION_FREE && unacked_bytes <= c->sent_bytes);
+    for (; c->message_count > 0 && c->message_ends[c->message_first] <= acked_bytes; c->message_count--)
+        c->message_first = (c->message_first + 1) % CONNECTION_MESSAGES_MAX;
+    if (c->message_count == 0 || c->message_count < before)
+        c->acked_ns = now_ns;
+    return c->message_count;
+}
+
+/* Sends what is written of a response. */
+static enum connection_step reply_send(struct connection *c, uint32_t messages_max, uint64_t now_ns)
+{
+    uint32_t bytes = (uint32_t)c->reply.bytes;
     ASSERT(bytes > 0 && bytes <= sizeof c->reply.text);
-    if (unacked > 0 && unacked + bytes > unacked_max)
+    if (connection_messages_out(c, now_ns) >= min_size(messages_max, CONNECTION_MESSAGES_MAX))
         return STEP_BLOCKED;
     uint8_t *message = transport_message(c->id);
     if (message == NULL)
@@ -91,6 +107,8 @@ static enum connection_step reply_send(struct connection *c, uint32_t unacked_ma
     if (!transport_send(c->id, 0, bytes, now_ns))
         return STEP_BLOCKED;
     connection_counters.sent_bytes += bytes;
+    c->sent_bytes += bytes;
+    c->message_ends[(c->message_first + c->message_count++) % CONNECTION_MESSAGES_MAX] = c->sent_bytes;
     c->reply.bytes = 0;
     c->since_ns = now_ns;
     return STEP_DONE;
@@ -230,7 +248,7 @@ static size_t run_bytes_max(const struct connection *c)
 }
 
 /* Takes a run of the body. */
-static enum connection_step body_step(struct connection *c, uint32_t unacked_max, uint64_t now_ns)
+static enum connection_step body_step(struct connection *c, uint32_t messages_max, uint64_t now_ns)
 {
     struct bytes run;
     if (c->in_count > 0 && c->reply.bytes == 0) /* else a reader is awaited */
@@ -240,7 +258,7 @@ static enum connection_step body_step(struct connection *c, uint32_t unacked_max
     c->reply_begun = c->method->streams;
     size_t most = run_bytes_max(c);
     if (most == 0)
-        return reply_send(c, unacked_max, now_ns);
+        return reply_send(c, messages_max, now_ns);
     size_t taken = http_body_step(&c->body, c->in + c->in_begin, c->in_count, most, &run);
     ASSERT(run.count <= most);
     c->body_bytes += run.count;
@@ -263,17 +281,17 @@ static enum connection_step body_step(struct connection *c, uint32_t unacked_max
     else if (c->ended)
         refuse(c, 400, "the body ends before its length", now_ns);
     else if (c->reply.bytes > 0)
-        return reply_send(c, unacked_max, now_ns);
+        return reply_send(c, messages_max, now_ns);
     else
         return STEP_STARVED;
     return STEP_DONE;
 }
 
 /* Goes on behind a complete response: to the next request, or to the end. */
-static enum connection_step reply_step(struct connection *c, uint32_t unacked_max, uint64_t now_ns)
+static enum connection_step reply_step(struct connection *c, uint32_t messages_max, uint64_t now_ns)
 {
     ASSERT(c->phase == CONNECTION_REPLY);
-    if (c->reply.bytes > 0 && reply_send(c, unacked_max, now_ns) == STEP_BLOCKED)
+    if (c->reply.bytes > 0 && reply_send(c, messages_max, now_ns) == STEP_BLOCKED)
         return STEP_BLOCKED;
     if (c->keep_alive) {
         c->phase = CONNECTION_HEAD;
@@ -286,16 +304,16 @@ static enum connection_step reply_step(struct connection *c, uint32_t unacked_ma
     return STEP_STARVED;
 }
 
-enum connection_step connection_step(struct connection *c, uint32_t unacked_max, uint64_t now_ns)
+enum connection_step connection_step(struct connection *c, uint32_t messages_max, uint64_t now_ns)
 {
     enum connection_step result = STEP_STARVED;
     connection_check(c);
     if (c->phase == CONNECTION_HEAD)
         result = head_step(c, now_ns);
     else if (c->phase == CONNECTION_BODY)
-        result = body_step(c, unacked_max, now_ns);
+        result = body_step(c, messages_max, now_ns);
     else if (c->phase == CONNECTION_REPLY)
-        result = reply_step(c, unacked_max, now_ns);
+        result = reply_step(c, messages_max, now_ns);
     connection_check(c);
     return result;
 }

@@ -17,6 +17,7 @@ enum {
     CONNECTION_HEAD_BYTES_MAX = 4096,
     /* With more than a head's bytes unread the transport holds back the rest, so one more event always fits. */
     CONNECTION_IN_BYTES = CONNECTION_HEAD_BYTES_MAX + TRANSPORT_DATA_BYTES_MAX,
+    CONNECTION_MESSAGES_MAX = 64, /* out and not acknowledged */
 };
 
 enum connection_phase {
@@ -44,6 +45,10 @@ struct connection {
     bool streams_chunks;
     bool reply_begun;  /* a part of a streamed response is written */
     uint64_t since_ns; /* when it last got on: bytes that nobody waits for are none */
+    uint64_t acked_ns; /* when the client last acknowledged a message, or none was out */
+    uint64_t sent_bytes;
+    uint64_t message_ends[CONNECTION_MESSAGES_MAX]; /* in sent_bytes: a ring of the messages that are out */
+    uint32_t message_first, message_count;
     const struct method *method;
     size_t method_index;
     struct http_body body;
@@ -67,8 +72,11 @@ void connection_begin(struct connection *c, int id, bool refuse, uint64_t now_ns
 /* Takes TRANSPORT_DATA and TRANSPORT_ENDED. */
 void connection_take(struct connection *c, const struct transport_event *event, uint64_t now_ns);
 
-/* Goes on by one step of at most a slice (variants.h). `unacked_max`: bytes that may wait for the peer to read. */
-enum connection_step connection_step(struct connection *c, uint32_t unacked_max, uint64_t now_ns);
+/* Goes on by one step of at most a slice (variants.h). With `messages_max` messages out nothing is sent. */
+enum connection_step connection_step(struct connection *c, uint32_t messages_max, uint64_t now_ns);
+
+/* Returns how many messages are out. Each keeps a transmit buffer until the client acknowledges it. */
+uint32_t connection_messages_out(struct connection *c, uint64_t now_ns);
 
 /* Gives the rounds' result as the response. */
 void connection_chain_ended(struct connection *c, uint64_t now_ns);

@@ -12,9 +12,10 @@
 
 enum {
     PLACE_COUNT = SERVER_CONNECTION_COUNT + SERVER_REFUSAL_COUNT,
-    MESSAGES_UNACKED_MAX = 128, /* in all: readers that are slow must not hold all transmit buffers */
-    BLOCKED_COUNT_MAX = 100,    /* likewise; of more, the one that has stood still the longest is cut off */
-    STEP_NS = 1000,             /* for a step that takes no body: a head, a response */
+    MESSAGES_SHARED = 128,   /* among the readers that are slow */
+    MESSAGES_OUT_MAX = 192,  /* in all: the network, the control channel and others need buffers, too */
+    BLOCKED_COUNT_MAX = 100, /* beyond both, the reader that has stood still the longest is cut off */
+    STEP_NS = 1000,          /* for a step that takes no body: a head, a response */
     EXPIRE_NS = 100 * NS_PER_MS,
     BLOCKED_NS = NS_PER_MS, /* after which a response that the transport did not take is tried again */
 };
@@ -29,6 +30,8 @@ struct queue {
 static struct {
     uint16_t port;
     uint32_t used_count, blocked_count;
+    uint32_t messages_out; /* at most so many are; counted again when there seem to be too many */
+    uint64_t next_count_ns;
     bool blocked[PLACE_COUNT];
     struct queue ready;
     uint64_t next_expire_ns, next_blocked_ns;
@@ -166,19 +169,34 @@ bool server_event(const struct transport_event *event, uint64_t now_ns)
 
 /* ---- Work ---- */
 
+/* Returns true if as many messages are out as may be. */
+static bool messages_are_out(uint64_t now_ns)
+{
+    if (server.messages_out < MESSAGES_OUT_MAX || now_ns < server.next_count_ns)
+        return server.messages_out >= MESSAGES_OUT_MAX;
+    server.messages_out = 0;
+    for (size_t place = 0; place < PLACE_COUNT; place++)
+        if (server.connections[place].phase != CONNECTION_FREE)
+            server.messages_out += connection_messages_out(&server.connections[place], now_ns);
+    if (server.messages_out >= MESSAGES_OUT_MAX)
+        server.next_count_ns = now_ns + BLOCKED_NS;
+    ASSERT(server.messages_out <= PLACE_COUNT * CONNECTION_MESSAGES_MAX);
+    return server.messages_out >= MESSAGES_OUT_MAX;
+}
+
 /* Goes on with the connections in turn, a step each, for VARIANTS_TURN_NS. */
 static void steps_work(uint64_t now_ns)
 {
-    uint32_t writers = server.blocked_count + 1;
-    uint32_t unacked_max = (uint32_t)max_size(MESSAGES_UNACKED_MAX / writers, 1) * TRANSPORT_MESSAGE_BYTES_MAX;
+    uint32_t share = (uint32_t)max_size(MESSAGES_SHARED / (server.blocked_count + 1), 1);
     uint64_t spent_ns = 0;
     for (uint32_t left = server.ready.count; left > 0 && spent_ns < VARIANTS_TURN_NS; left--) {
         size_t place = ready_take();
         struct connection *c = &server.connections[place];
-        uint64_t body_bytes = connection_counters.body_bytes;
+        uint64_t body_bytes = connection_counters.body_bytes, sent_bytes = connection_counters.sent_bytes;
         if (c->phase == CONNECTION_FREE)
             continue;
-        enum connection_step step = connection_step(c, unacked_max, now_ns);
+        enum connection_step step = connection_step(c, messages_are_out(now_ns) ? 0 : share, now_ns);
+        server.messages_out += connection_counters.sent_bytes > sent_bytes;
         blocked_set(place, step == STEP_BLOCKED);
         if (step == STEP_DONE)
             ready_add(place);
@@ -203,22 +221,25 @@ static void chains_answer(uint64_t now_ns)
     }
 }
 
-/* Cuts off the reader that has taken nothing for the longest time, if that is a second. */
+/* Cuts off the reader that has taken or acknowledged nothing for the longest time, if that is a second. */
 static void slowest_evict(uint64_t now_ns)
 {
     struct connection *slowest = &server.connections[0];
     uint64_t since_ns = UINT64_MAX;
     for (size_t place = 0; place < PLACE_COUNT; place++) {
         struct connection *c = &server.connections[place];
-        if (server.blocked[place] && c->since_ns < since_ns) {
+        bool is_out = c->phase != CONNECTION_FREE && connection_messages_out(c, now_ns) > 0;
+        uint64_t still_ns = server.blocked[place] ? c->since_ns : is_out ? c->acked_ns : UINT64_MAX;
+        if (still_ns < since_ns) {
             slowest = c;
-            since_ns = c->since_ns;
+            since_ns = still_ns;
         }
     }
-    ASSERT(since_ns <= now_ns && slowest->phase != CONNECTION_FREE);
-    if (now_ns - since_ns < NS_PER_S)
+    if (since_ns > now_ns || now_ns - since_ns < NS_PER_S)
         return;
+    ASSERT(slowest->phase != CONNECTION_FREE);
     counters.evicted++;
+    slowest->since_ns = slowest->acked_ns = now_ns; /* until TRANSPORT_CLOSED comes */
     transport_abort(slowest->id, now_ns);
 }
 
@@ -226,7 +247,7 @@ static void blocked_try(uint64_t now_ns)
 {
     if (server.blocked_count == 0 || now_ns < server.next_blocked_ns)
         return;
-    if (server.blocked_count > BLOCKED_COUNT_MAX)
+    if (server.blocked_count > BLOCKED_COUNT_MAX || messages_are_out(now_ns))
         slowest_evict(now_ns);
     for (size_t place = 0; place < PLACE_COUNT; place++)
         if (server.blocked[place])

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "app/digest/connection.h"
 #include "app/digest/server.h"
 #include "app/digest/settings.h"
 #include "app/digest/variants.h"
@@ -325,6 +326,49 @@ static void a_body_that_keeps_coming_has_all_the_time(void **state)
     assert_non_null(strstr(answer(id), "200 OK"));
 }
 
+/* Plays with clients of which each message keeps one of the machine's 256 transmit buffers. */
+static void clients_that_acknowledge_nothing_do_not_take_all_buffers(void **state)
+{
+    static const char request[] = "POST /sha256 HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n";
+    (void)state;
+    int other = opened(), silent[12];
+    uint32_t reply_bytes = 0, messages = 0;
+    for (int i = 0; i < 12; i++) {
+        silent[i] = opened();
+        for (int k = 0; k < 25; k++)
+            fake_text(silent[i], request);
+        turn();
+        reply_bytes = reply_bytes ? reply_bytes : fake.connections[silent[0]].sent_bytes / 25;
+    }
+    for (int i = 0; i < 12; i++)
+        messages += fake.connections[silent[i]].sent_bytes / reply_bytes;
+    assert_in_range(messages, 100, 200);
+    ask(other, request);
+    wait(1200 * NS_PER_MS);
+    assert_non_null(strstr(answer(other), "200 OK"));
+    fake.connections[other].acked_bytes = fake.connections[other].sent_bytes;
+    wait(20 * NS_PER_S);
+    for (int i = 0; i < 12; i++)
+        assert_true(fake.connections[silent[i]].aborted_by_us || fake.connections[silent[i]].closed_by_us);
+}
+
+static void a_client_that_acknowledges_late_gets_all_responses(void **state)
+{
+    static const char request[] = "POST /sha256 HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n";
+    (void)state;
+    int id = opened();
+    struct fake_connection *c = &fake.connections[id];
+    uint32_t reply_bytes = (uint32_t)strlen(ask(id, request));
+    for (int k = 0; k < 70; k++)
+        fake_text(id, request);
+    turn();
+    assert_int_equal(c->sent_bytes, CONNECTION_MESSAGES_MAX * reply_bytes);
+    c->acked_bytes = 36 * reply_bytes;
+    wait(NS_PER_S);
+    assert_int_equal(c->sent_bytes, 71 * reply_bytes);
+    assert_false(c->aborted_by_us);
+}
+
 static void a_chain_does_not_expire(void **state)
 {
     (void)state;
@@ -364,6 +408,8 @@ int main(void)
         cmocka_unit_test_setup(unexpected_bytes_keep_no_connection, setup),
         cmocka_unit_test_setup(a_body_that_keeps_coming_has_all_the_time, setup),
         cmocka_unit_test_setup(a_chain_does_not_expire, setup),
+        cmocka_unit_test_setup(clients_that_acknowledge_nothing_do_not_take_all_buffers, setup),
+        cmocka_unit_test_setup(a_client_that_acknowledges_late_gets_all_responses, setup),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
