@@ -1,5 +1,7 @@
 """Settings and machines that the kernel refuses: a message names the cause, and Linux comes back."""
+import os
 import re
+import subprocess
 
 import pytest
 from vm import qemu
@@ -75,3 +77,14 @@ def test_no_character_is_lost_between_make_iso_and_the_settings(tmp_path):
     with qemu.Machine(qemu.iso(iso) + ["-vga", "none"]) as guest:
         guest.wait_reset(60)
     assert f'n=: "{odd}": ' in guest.log, guest.log
+
+
+def test_make_iso_refuses_what_the_kernel_would_refuse(tmp_path):
+    iso, module = tmp_path / "game.iso", tmp_path / "game.conf"
+    clean = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")}
+    for words, text, message in ((GOOD.replace("n=256", "n=many"), "", '"many"'), ("", "m=12x4\n", '"12x4"')):
+        module.write_text(text)
+        done = subprocess.run(["make", "-s", "iso", f"ISO={iso}", f"CMDLINE={words}", f"MODULE={module}"],
+                              cwd=qemu.ROOT, env=clean, capture_output=True, text=True)
+        assert done.returncode != 0 and message in done.stderr, done.stderr
+        assert not iso.exists()

@@ -2,4 +2,4 @@
 GUEST_IMAGES := $(BUILD)/kernel/nic_echo.elf
 $(GUEST_IMAGES): $(BUILD)/kernel/%.elf: $(BUILD)/kernel/tests/guest/%.o $(BUILD)/kernel/symbols_empty.o $(IMAGE_PARTS)
 	$(LINK)
-NEEDS_guest := $(GUEST_IMAGES) $(BUILD)/peregrine.elf $(BUILD)/peregrine.bzImage
+NEEDS_guest := $(BUILD)/host/check-settings $(GUEST_IMAGES) $(BUILD)/peregrine.elf $(BUILD)/peregrine.bzImage

@@ -27,7 +27,7 @@ $(CHECK_SETTINGS): $(patsubst %.c,$(BUILD)/host/%.o,$(wildcard app/player/*.c))
 $(CHECK_SETTINGS_SURVEY): $(patsubst %.c,$(BUILD)/host/%.o,$(wildcard app/survey/*.c))
 $(CHECK_SETTINGS) $(CHECK_SETTINGS_SURVEY): $(BUILD)/host/host/check_settings.o $(HOST_LIBRARY)
 	$(CC) -o $@ $(filter-out %.a,$^) $(HOST_LIBRARY)
-all host: $(CHECK_SETTINGS)
+all host iso: $(CHECK_SETTINGS)
 NEEDS_hosted := $(LINUX_PROGRAMS)
 NEEDS_deploy := $(addprefix $(BUILD)/host/,peregrine-linux survey-linux) $(CHECK_SETTINGS) $(CHECK_SETTINGS_SURVEY)
 .PHONY: host

@@ -122,7 +122,8 @@ $(OBJECTS)/font.o: $(OBJECTS)/font.c
 	$(CC) $(KERNEL_CFLAGS) -c -o $@ $<
 
 # The ISO boots on BIOS and on UEFI. MODULE=FILE is a settings file, CMDLINE="feed=... submit=..." are settings on the
-# command line of its entry; the kernel reads both. ISO=FILE names the result.
+# command line of its entry; the kernel reads both. The player's are refused here already if the kernel would refuse
+# them. ISO=FILE names the result.
 ISO ?= $(BUILD)/peregrine.iso
 CMDLINE ?=
 MODULE ?=
@@ -130,6 +131,8 @@ iso: export SETTINGS := $(value CMDLINE)
 iso: $(BUILD)/peregrine.elf ## build/peregrine.iso, or ISO=FILE; CMDLINE= and MODULE=FILE are its settings
 	@[ -n "$$SETTINGS$(MODULE)" ] || \
 		echo 'iso: without settings the kernel cannot play: make iso MODULE=FILE (docs/settings.md)'
+	$(if $(filter player,$(PROGRAM)),@[ -z "$$SETTINGS$(MODULE)" ] || \
+		{ printf '%s\n' "$$SETTINGS"; cat $(MODULE) </dev/null; } | $(CHECK_SETTINGS) "make iso")
 	tools/make/iso.sh $< $(ISO) "$$SETTINGS" $(MODULE)
 
 -include $(KERNEL_OBJECTS:.o=.d)
