@@ -44,9 +44,8 @@ static bool throw_back(void)
     ASSERT(second_cpu_is_me());
     for (unsigned i = 0; i < ANSWER_POLLS; i++) {
         uint64_t ball = __atomic_load_n(&court.ball, __ATOMIC_ACQUIRE);
-        if (ball % 2 != 0) {
+        if (ball % 2 != 0)
             __atomic_store_n(&court.ball, ball + 1, __ATOMIC_RELEASE);
-        }
     }
     return true;
 }
@@ -54,9 +53,8 @@ static bool throw_back(void)
 static bool wake(void)
 {
     ASSERT(second_cpu_is_me());
-    if (!__atomic_load_n(&court.wake_asked, __ATOMIC_ACQUIRE)) {
+    if (!__atomic_load_n(&court.wake_asked, __ATOMIC_ACQUIRE))
         return false;
-    }
     clock_spin_us(HALT_US);
     __atomic_store_n(&court.wake_asked, false, __ATOMIC_RELEASE);
     __atomic_store_n(&court.wake_cycles, cycles_now_serialised(), __ATOMIC_RELEASE);
@@ -67,12 +65,10 @@ static bool wake(void)
 static bool watch_ring(void)
 {
     ASSERT(second_cpu_is_me());
-    for (unsigned i = 0; i < ANSWER_POLLS; i++) {
+    for (unsigned i = 0; i < ANSWER_POLLS; i++)
         if (virtio_net_frame_waits(network_settings.device)
-            && __atomic_load_n(&court.frame_cycles, __ATOMIC_ACQUIRE) == 0) {
+            && __atomic_load_n(&court.frame_cycles, __ATOMIC_ACQUIRE) == 0)
             __atomic_store_n(&court.frame_cycles, cycles_now(), __ATOMIC_RELEASE);
-        }
-    }
     return true;
 }
 
@@ -85,15 +81,12 @@ static uint64_t line_transfer_cycles(void)
 {
     const uint64_t limit_cycles = clock_tsc_khz() * ANSWER_US_MAX / 1000;
     uint64_t back = __atomic_load_n(&court.ball, __ATOMIC_ACQUIRE) + 2, begin = cycles_now_serialised();
-    if (back % 2 != 0) { /* the last one is not back yet */
+    if (back % 2 != 0) /* the last one is not back yet */
         return 0;
-    }
     __atomic_store_n(&court.ball, back - 1, __ATOMIC_RELEASE);
-    while (__atomic_load_n(&court.ball, __ATOMIC_ACQUIRE) != back) {
-        if (cycles_now() - begin > limit_cycles) {
+    while (__atomic_load_n(&court.ball, __ATOMIC_ACQUIRE) != back)
+        if (cycles_now() - begin > limit_cycles)
             return 0;
-        }
-    }
     return (cycles_now_serialised() - begin) / 2;
 }
 
@@ -102,9 +95,8 @@ static uint64_t wake_cycles(void)
 {
     uint64_t now_ns = clock_now_ns(), end = 0, begin = 0;
     const uint64_t limit_ns = now_ns + WAKE_NS_MAX;
-    if (__atomic_load_n(&court.wake_asked, __ATOMIC_ACQUIRE)) { /* the second CPU is late, and will send it yet */
+    if (__atomic_load_n(&court.wake_asked, __ATOMIC_ACQUIRE)) /* the second CPU is late, and will send it yet */
         return 0;
-    }
     court.wake_cycles = 0;
     __atomic_store_n(&court.wake_asked, true, __ATOMIC_RELEASE);
     for (; begin == 0 && now_ns < limit_ns; now_ns = clock_now_ns()) {
@@ -125,24 +117,20 @@ static uint64_t woken_cycles(void)
 const char *machine_sleep_refusal(void)
 {
     ASSERT(network_settings.device != NULL);
-    if (service_settings.wait != SERVICE_WAIT_SLEEP) {
+    if (service_settings.wait != SERVICE_WAIT_SLEEP)
         return "wait=sleep is not set";
-    }
     return virtio_net_can_wake(network_settings.device) ? NULL : "the network card cannot wake this machine";
 }
 
 const char *machine_probe_refusal(enum machine_probe probe)
 {
     ASSERT(probe < MACHINE_PROBE_COUNT);
-    if (probe < MACHINE_LINE_TRANSFER) {
+    if (probe < MACHINE_LINE_TRANSFER)
         return NULL;
-    }
-    if (!second_cpu_is_up()) {
+    if (!second_cpu_is_up())
         return "no second CPU is up";
-    }
-    if (service_settings.cpus > 1) {
+    if (service_settings.cpus > 1)
         return "cpus=2 gives the second CPU other work";
-    }
     return probe == MACHINE_WAKE_IPI || probe == MACHINE_WAKE_MSI ? machine_sleep_refusal() : NULL;
 }
 
@@ -155,16 +143,14 @@ void machine_probe_begin(enum machine_probe probe)
         [MACHINE_SPIN] = spin,
     };
     ASSERT(machine_probe_refusal(probe) == NULL);
-    if (works[probe] != NULL) {
+    if (works[probe] != NULL)
         second_cpu_give(works[probe]);
-    }
 }
 
 void machine_probe_end(void)
 {
-    if (second_cpu_is_up() && service_settings.cpus == 1) {
+    if (second_cpu_is_up() && service_settings.cpus == 1)
         second_cpu_give(NULL);
-    }
     ASSERT(machine_probe_refusal(MACHINE_EXIT) == NULL);
 }
 

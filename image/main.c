@@ -77,12 +77,10 @@ static void settings_read(void)
 {
     ASSERT(program.settings != NULL && program.turn != NULL);
     service_settings_begin(&settings, program.settings, &machine_settings_table);
-    if (boot.command_line_cut) {
+    if (boot.command_line_cut)
         settings_fail(&settings, "settings: the command line is longer than 4095 bytes");
-    }
-    if (boot.module_cut) {
+    if (boot.module_cut)
         settings_fail(&settings, "settings: the module is longer than 16383 bytes, or lies where it cannot be read");
-    }
     settings_add(&settings, "command line", boot.command_line, strlen(boot.command_line));
     settings_add(&settings, "module", boot.module, strlen(boot.module));
 }
@@ -93,11 +91,10 @@ static void blackbox_claim(void)
     for (uint32_t i = 0; i < machine_settings.blackbox_count; i++) {
         const struct machine_region *region = &machine_settings.blackbox[i];
         void *memory = memory_claim(region->address, region->bytes);
-        if (memory == NULL) {
+        if (memory == NULL)
             log_line("blackbox: 0x%lx, %u bytes: not free RAM here, left out", region->address, region->bytes);
-        } else {
+        else
             blackbox_add_region(memory, region->bytes);
-        }
     }
 }
 
@@ -110,15 +107,13 @@ static void machine_init(enum boot_protocol protocol, const void *information)
         [BOOT_LINUX] = "Linux boot protocol",
     };
     failure_init();
-    if (uart_init()) {
+    if (uart_init())
         console_add(uart_write);
-    }
     log_line("peregrine, build %s", build_id_text());
     blackbox_set_build_id(build_id());
     if (!boot_info_parse(&boot, protocol, information, BOOT_MAPPED_END)) {
-        if (protocol == BOOT_PVH) { /* QEMU pc-bios/optionrom/pvh_main.c: the text runs over what lies behind it */
+        if (protocol == BOOT_PVH) /* QEMU pc-bios/optionrom/pvh_main.c: the text runs over what lies behind it */
             log_line("PVH: no start_info: QEMU overwrites it when the command line is longer than 4095 bytes");
-        }
         shutdown_after_failure("what the loader handed over is broken");
     }
     ASSERT(protocol < ARRAY_COUNT(protocols));
@@ -136,9 +131,8 @@ static void machine_init(enum boot_protocol protocol, const void *information)
     cpu_report();
     acpi_init(&boot);
     reset_arm();
-    if (!clock_init()) {
+    if (!clock_init())
         shutdown_after_failure("no clock");
-    }
     log_clock_ns = clock_now_ns();
     wall_clock_init();
     random_init(&boot, sizeof boot);
@@ -162,9 +156,8 @@ static void watchdogs_arm(uint64_t timeout_ns)
     }
     bool armed = watchdog_arm(timeout_ns, second_cpu);
     armed |= i6300esb_start(timeout_ns + WATCHDOG_DUMP_NS + I6300ESB_SPARE_NS);
-    if (!armed) {
+    if (!armed)
         log_line("watchdog: this machine has none; a loop that hangs stays until a reset from outside");
-    }
 }
 
 /* Acts on the machine's settings. test.trap= fails before the program's words are checked, or later. */
@@ -172,9 +165,8 @@ static void settings_apply(void)
 {
     ASSERT(settings.table_count > 0);
     const struct machine_settings *s = &machine_settings;
-    if (settings.error[0] != '\0') {
+    if (settings.error[0] != '\0')
         settings_refused(settings.error);
-    }
     reset_use_methods(s->test_methods);
     bool wanted = s->watchdog_ns != 0 || service_settings.cpus > 1;
     second_cpu = wanted
@@ -187,15 +179,12 @@ static void settings_apply(void)
                      .watch = watchdog_poll,
                  });
     watchdogs_arm(s->watchdog_ns);
-    if (s->test_trap[0] != '\0' && s->test_after_ns == 0) {
+    if (s->test_trap[0] != '\0' && s->test_after_ns == 0)
         test_trap();
-    }
-    if (!settings_finish(&settings)) {
+    if (!settings_finish(&settings))
         settings_refused(settings.error);
-    }
-    if (s->tsc_khz != 0) {
+    if (s->tsc_khz != 0)
         clock_refine(s->tsc_khz);
-    }
 }
 
 /* Finds the network device. With wait=sleep its interrupts are set up as well, where machine and device have them. */
@@ -211,9 +200,8 @@ static struct netdev *device_find(void)
         shutdown_after_failure("no network device");
     }
     ASSERT(device != NULL);
-    if (sleeps && !virtio_net_can_wake(device)) {
+    if (sleeps && !virtio_net_can_wake(device))
         log_line("wait=sleep: this device cannot wake this machine; it spins");
-    }
     watchdog_watch(&virtio_net_counters.rx_frames);
     watchdog_beat();
     return device;
@@ -249,9 +237,8 @@ static void rest(struct netdev *device)
 {
     uint64_t now_ns = clock_now_ns();
     uint64_t deadline_ns = program.next_deadline_ns(now_ns);
-    if (deadline_ns > now_ns && virtio_net_wake(device)) {
+    if (deadline_ns > now_ns && virtio_net_wake(device))
         sleep_until_ns(now_ns, deadline_ns);
-    }
     virtio_net_quiet(device);
 }
 
@@ -260,19 +247,16 @@ static bool record_poll(const struct netdev *device, uint64_t begun_ns, uint64_t
 {
     static uint64_t next_ns, records;
     ASSERT(begun_ns <= now_ns);
-    if (blackbox_step()) {
+    if (blackbox_step())
         return true;
-    }
     if (now_ns >= next_ns) {
-        if (machine_settings.test_trap[0] != '\0' && now_ns - begun_ns >= machine_settings.test_after_ns) {
+        if (machine_settings.test_trap[0] != '\0' && now_ns - begun_ns >= machine_settings.test_after_ns)
             test_trap();
-        }
         next_ns = now_ns + RECORD_PERIOD_NS;
         virtio_net_levels(device);
         i6300esb_poll(now_ns);
-        if (++records % RECORDS_PER_COMPARISON == 0) {
+        if (++records % RECORDS_PER_COMPARISON == 0)
             wall_clock_compare();
-        }
         blackbox_begin();
     }
     return false;
@@ -285,9 +269,8 @@ static enum program_verdict run(struct netdev *device)
     uint64_t begun_ns = clock_now_ns();
     ASSERT(device != NULL && begun_ns <= clock_now_ns());
     log_defer(true);
-    if (second_cpu_shares()) {
+    if (second_cpu_shares())
         console_hand_over();
-    }
     uint64_t before_ns = clock_now_ns();
     do {
         watchdog_beat();
@@ -333,9 +316,8 @@ _Noreturn void kernel_main(enum boot_protocol protocol, const void *information)
     settings_apply();
     struct netdev *device = device_find();
     statistics_init();
-    if (second_cpu_shares()) {
+    if (second_cpu_shares())
         second_cpu_give(second_cpu_work);
-    }
     log_clock_ns = clock_now_ns();
     const struct start_platform platform = { .device = device,
                                              .tsc_khz = clock_tsc_khz(),
@@ -345,20 +327,17 @@ _Noreturn void kernel_main(enum boot_protocol protocol, const void *information)
                                              .random = random_bytes,
                                              .beat = watchdog_beat };
     const char *mistake = program_start(&platform);
-    if (mistake != NULL) {
+    if (mistake != NULL)
         settings_refused(mistake);
-    }
     watchdog_beat();
     log_clock_ns = clock_now_ns();
     memory_seal();
-    if (service_settings.log.address != 0) {
+    if (service_settings.log.address != 0)
         shutdown_set_final_flush(final_flush_step);
-    }
     enum program_verdict verdict = run(device);
     ASSERT(verdict != PROGRAM_ON);
     statistics_log();
-    if (verdict <= PROGRAM_FINISHED) {
+    if (verdict <= PROGRAM_FINISHED)
         shutdown(service_verdict_name(verdict));
-    }
     shutdown_after_failure(service_verdict_name(verdict));
 }

@@ -13,8 +13,7 @@ const uint8_t *build_id(void) { return build_id_note + NOTE_HEAD_BYTES; }
 const char *build_id_text(void)
 {
     static char text[BUILD_ID_TEXT_BYTES + 1];
-    for (int i = 0; i < BUILD_ID_BYTES; i++) {
+    for (int i = 0; i < BUILD_ID_BYTES; i++)
         format(text + 2 * i, 3, "%02x", build_id()[i]);
-    }
     return text;
 }

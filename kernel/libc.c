@@ -99,40 +99,34 @@ int memcmp(const void *left, const void *right, size_t bytes)
         b += 8;
         bytes -= 8;
     }
-    for (; bytes > 0; a++, b++, bytes--) {
-        if (*a != *b) {
+    for (; bytes > 0; a++, b++, bytes--)
+        if (*a != *b)
             return *a - *b;
-        }
-    }
     return 0;
 }
 
 void *memchr(const void *in, int value, size_t bytes)
 {
     const uint8_t *at = in;
-    for (; bytes > 0; at++, bytes--) {
-        if (*at == (uint8_t)value) {
+    for (; bytes > 0; at++, bytes--)
+        if (*at == (uint8_t)value)
             return (void *)(uintptr_t)at;
-        }
-    }
     return NULL;
 }
 
 size_t strlen(const char *text)
 {
     size_t bytes = 0;
-    while (text[bytes] != '\0') {
+    while (text[bytes] != '\0')
         bytes++;
-    }
     return bytes;
 }
 
 size_t strnlen(const char *text, size_t bytes_max)
 {
     size_t bytes = 0;
-    while (bytes < bytes_max && text[bytes] != '\0') {
+    while (bytes < bytes_max && text[bytes] != '\0')
         bytes++;
-    }
     return bytes;
 }
 
@@ -145,34 +139,28 @@ int strcmp(const char *left, const char *right)
 
 int strncmp(const char *left, const char *right, size_t bytes)
 {
-    for (; bytes > 0; left++, right++, bytes--) {
-        if (*left != *right || *left == '\0') {
+    for (; bytes > 0; left++, right++, bytes--)
+        if (*left != *right || *left == '\0')
             return (unsigned char)*left - (unsigned char)*right;
-        }
-    }
     return 0;
 }
 
 char *strchr(const char *text, int value)
 {
     for (;; text++) {
-        if (*text == (char)value) {
+        if (*text == (char)value)
             return (char *)(uintptr_t)text;
-        }
-        if (*text == '\0') {
+        if (*text == '\0')
             return NULL;
-        }
     }
 }
 
 char *strstr(const char *text, const char *needle)
 {
     size_t bytes = strlen(needle);
-    for (; strncmp(text, needle, bytes) != 0; text++) {
-        if (*text == '\0') {
+    for (; strncmp(text, needle, bytes) != 0; text++)
+        if (*text == '\0')
             return NULL;
-        }
-    }
     return (char *)(uintptr_t)text;
 }
 

@@ -20,9 +20,8 @@ _Noreturn void panic(const char *form, ...)
     va_start(list, form);
     format_list(text, sizeof text, form, list);
     va_end(list);
-    if (handle != NULL) {
+    if (handle != NULL)
         handle(text, (uint64_t)__builtin_frame_address(0));
-    }
     __builtin_trap();
 }
 

@@ -56,9 +56,8 @@ static void cell_put(uint32_t column, uint32_t row, char character)
                 ((volatile uint32_t *)line)[x] = set ? 0xffffffff : 0;
                 continue;
             }
-            for (uint32_t i = 0; i < screen.pixel_bytes; i++) {
+            for (uint32_t i = 0; i < screen.pixel_bytes; i++)
                 line[x * screen.pixel_bytes + i] = set ? 0xff : 0;
-            }
         }
     }
 }
@@ -103,9 +102,8 @@ static bool vga_shows_text(void)
 static bool vga_text_init(void)
 {
     ASSERT(screen.columns == 0);
-    if (!vga_shows_text()) {
+    if (!vga_shows_text())
         return false;
-    }
     port_out8(VGA_CRTC_INDEX, VGA_CRTC_CURSOR_START);
     port_out8(VGA_CRTC_INDEX + 1, VGA_CURSOR_OFF);
     screen.base = memory_map_device(VGA_TEXT_BASE, VGA_TEXT_COLUMNS * VGA_TEXT_ROWS * 2);
@@ -121,13 +119,11 @@ static bool framebuffer_init(const struct boot_framebuffer *from)
     uint32_t pixel_bytes = (from->pixel_bits + 7u) / 8;
     if (pixel_bytes < 2 || pixel_bytes > 4 || from->width < FONT_WIDTH || from->height < FONT_HEIGHT
         || from->width > FRAMEBUFFER_PIXELS_MAX || from->height > FRAMEBUFFER_PIXELS_MAX
-        || from->pitch_bytes < from->width * pixel_bytes || from->pitch_bytes > 2 * FRAMEBUFFER_PIXELS_MAX * 4) {
+        || from->pitch_bytes < from->width * pixel_bytes || from->pitch_bytes > 2 * FRAMEBUFFER_PIXELS_MAX * 4)
         return false;
-    }
     screen.base = memory_map_framebuffer(from->base, (size_t)from->pitch_bytes * from->height);
-    if (screen.base == NULL) {
+    if (screen.base == NULL)
         return false;
-    }
     screen.pitch_bytes = from->pitch_bytes;
     screen.pixel_bytes = pixel_bytes;
     screen.columns = from->width / FONT_WIDTH;
@@ -140,25 +136,21 @@ bool screen_init(const struct boot_framebuffer *framebuffer)
 {
     switch (framebuffer->kind) {
     case SCREEN_RGB:
-        if (!framebuffer_init(framebuffer)) {
+        if (!framebuffer_init(framebuffer))
             return false;
-        }
         break;
     case SCREEN_TEXT:
     case SCREEN_UNKNOWN:
-        if (!vga_text_init()) {
+        if (!vga_text_init())
             return false;
-        }
         break;
     case SCREEN_NONE:
         return false;
     }
     ASSERT(screen.rows != 0 && screen.columns != 0);
-    for (uint32_t row = 0; row < screen.rows; row++) {
-        for (uint32_t column = 0; column < screen.columns; column++) {
+    for (uint32_t row = 0; row < screen.rows; row++)
+        for (uint32_t column = 0; column < screen.columns; column++)
             cell_put(column, row, ' ');
-        }
-    }
     return true;
 }
 

@@ -33,9 +33,8 @@ static void uart_set(uint16_t reg, uint8_t value) { port_out8(UART_BASE + reg, v
 bool uart_init(void)
 {
     uart_set(UART_SCR, UART_SCR_PATTERN); /* a register that only remembers: absent ports read 0xff */
-    if (port_in8(UART_BASE + UART_SCR) != UART_SCR_PATTERN) {
+    if (port_in8(UART_BASE + UART_SCR) != UART_SCR_PATTERN)
         return false;
-    }
     uart_set(UART_IER, 0);
     uart_set(UART_LCR, UART_LCR_DLAB);
     uart_set(UART_THR, UART_DIVISOR_115200);
@@ -48,18 +47,15 @@ bool uart_init(void)
 
 size_t uart_write(const char *text, size_t bytes)
 {
-    if ((port_in8(UART_BASE + UART_LSR) & UART_LSR_THRE) == 0) {
+    if ((port_in8(UART_BASE + UART_LSR) & UART_LSR_THRE) == 0)
         return 0;
-    }
     size_t taken = 0;
     for (size_t room = UART_SLICE_BYTES; taken < bytes; taken++) {
         size_t needs = text[taken] == '\n' ? 2 : 1;
-        if (room < needs) {
+        if (room < needs)
             break;
-        }
-        if (needs == 2) {
+        if (needs == 2)
             uart_set(UART_THR, '\r');
-        }
         uart_set(UART_THR, (uint8_t)text[taken]);
         room -= needs;
     }

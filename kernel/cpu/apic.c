@@ -17,17 +17,14 @@ void apic_init(apic_map *map)
     static const uint16_t entries[] = { APIC_LVT_TIMER, APIC_LVT_THERMAL, APIC_LVT_PERFORMANCE, APIC_LVT_LINT0,
                                         APIC_LVT_ERROR }; /* LINT1 stays: it is the NMI */
     uint64_t base = msr_read(IA32_APIC_BASE);
-    if (!(base & BIT(APIC_BASE_EN_BIT))) {
+    if (!(base & BIT(APIC_BASE_EN_BIT)))
         return;
-    }
     x2apic = base & BIT(APIC_BASE_EXTD_BIT);
-    if (!x2apic) {
+    if (!x2apic)
         registers = map(base & PAGE_ADDRESS_MASK, APIC_BYTES);
-    }
     ASSERT(apic_present());
-    for (size_t i = 0; i < ARRAY_COUNT(entries); i++) {
+    for (size_t i = 0; i < ARRAY_COUNT(entries); i++)
         apic_write(entries[i], apic_read(entries[i]) | (uint32_t)BIT(APIC_LVT_MASKED_BIT));
-    }
 }
 
 bool apic_present(void) { return x2apic || registers != NULL; }
@@ -41,11 +38,10 @@ uint32_t apic_read(uint16_t offset)
 void apic_write(uint16_t offset, uint32_t value)
 {
     ASSERT(apic_present());
-    if (x2apic) {
+    if (x2apic)
         msr_write(APIC_X2APIC_MSR + offset / 16u, value);
-    } else {
+    else
         registers[offset / 4] = value;
-    }
 }
 
 uint32_t apic_id(void)
@@ -64,16 +60,14 @@ void apic_send(uint32_t to_apic_id, uint32_t command)
         return;
     }
     ASSERT(to_apic_id <= UINT8_MAX);
-    for (int polls = 0; polls < SEND_POLLS_MAX && (apic_read(APIC_ICR_LOW) & BIT(APIC_ICR_PENDING_BIT)); polls++) {
+    for (int polls = 0; polls < SEND_POLLS_MAX && (apic_read(APIC_ICR_LOW) & BIT(APIC_ICR_PENDING_BIT)); polls++)
         cpu_pause();
-    }
     apic_write(APIC_ICR_HIGH, to_apic_id << 24);
     apic_write(APIC_ICR_LOW, command);
 }
 
 void apic_end_interrupt(void)
 {
-    if (apic_present()) {
+    if (apic_present())
         apic_write(APIC_EOI, 0);
-    }
 }

@@ -94,9 +94,8 @@ static void enable_vector_state(struct cpuid leaf_7)
  * Extended Topology Leaf". */
 static uint32_t thread_bits(void)
 {
-    if (cpu.leaf_max < CPUID_TOPOLOGY) {
+    if (cpu.leaf_max < CPUID_TOPOLOGY)
         return 0;
-    }
     struct cpuid r = cpuid(CPUID_TOPOLOGY, 0);
     bool reported = r.ebx & CPUID_B_EBX_COUNT_MASK && (r.ecx >> CPUID_B_ECX_LEVEL_BIT & 0xff) == CPUID_B_LEVEL_THREADS;
     return reported ? r.eax & CPUID_B_EAX_SHIFT_MASK : 0;
@@ -127,13 +126,11 @@ void cpu_init(bool plain)
     uint32_t extended_max = cpuid(CPUID_EXTENDED, 0).eax;
     struct cpuid leaf_1 = cpuid(1, 0), leaf_7 = { 0 };
     cpu.leaf_max = cpuid(0, 0).eax;
-    if (cpu.leaf_max >= 7) {
+    if (cpu.leaf_max >= 7)
         leaf_7 = cpuid(7, 0);
-    }
     take_names(extended_max);
-    if (leaf_1.ecx & BIT(CPUID_1_ECX_HYPERVISOR_BIT)) {
+    if (leaf_1.ecx & BIT(CPUID_1_ECX_HYPERVISOR_BIT))
         take_hypervisor();
-    }
     cpu.gib_pages = cpuid(CPUID_EXTENDED + 1, 0).edx & BIT(CPUID_80000001_EDX_PAGE1GB_BIT);
     cpu.tsc_invariant = extended_max >= CPUID_EXTENDED + 7
                         && cpuid(CPUID_EXTENDED + 7, 0).edx & BIT(CPUID_80000007_EDX_INVARIANT_TSC_BIT);
@@ -141,9 +138,8 @@ void cpu_init(bool plain)
     cpu.thread_bits = thread_bits();
     cpu.rdrand = !plain && leaf_1.ecx & BIT(CPUID_1_ECX_RDRAND_BIT);
     cpu.rdseed = !plain && leaf_7.ebx & BIT(CPUID_7_EBX_RDSEED_BIT);
-    if (!plain && leaf_1.ecx & BIT(CPUID_1_ECX_XSAVE_BIT) && cpu.leaf_max >= CPUID_EXTENDED_STATE) {
+    if (!plain && leaf_1.ecx & BIT(CPUID_1_ECX_XSAVE_BIT) && cpu.leaf_max >= CPUID_EXTENDED_STATE)
         enable_vector_state(leaf_7);
-    }
     enable_protection(leaf_1, leaf_7);
     ASSERT(cpu.avx2 || !cpu.avx512);
     ASSERT(cpu.address_bits <= ADDRESS_BITS_MAX);
@@ -152,9 +148,8 @@ void cpu_init(bool plain)
 void cpu_init_second(uint64_t cr4)
 {
     cr4_write(cr4);
-    if (cpu.xcr0 != 0) {
+    if (cpu.xcr0 != 0)
         xcr0_write(cpu.xcr0);
-    }
 }
 
 void cpu_report(void)
@@ -168,7 +163,6 @@ void cpu_report(void)
 _Noreturn void cpu_triple_fault(void)
 {
     static const struct descriptor_table no_idt;
-    for (;;) {
+    for (;;)
         __asm__ volatile("lidt %0\n\tint3" : : "m"(no_idt));
-    }
 }

@@ -46,9 +46,8 @@ static unsigned hardware_add(struct sha256 *pool, bool (*draw)(uint64_t *))
     uint64_t before = 0;
     for (int i = 0; i < HARDWARE_WORDS; i++) {
         uint64_t word = 0;
-        for (int tries = 0; tries < HARDWARE_TRIES && !draw(&word); tries++) {
+        for (int tries = 0; tries < HARDWARE_TRIES && !draw(&word); tries++)
             cpu_pause();
-        }
         good_words += word != before && word != 0 && word != UINT64_MAX;
         before = word;
         sha256_add(pool, &word, sizeof word);

@@ -57,11 +57,10 @@ _Noreturn void second_cpu_main(void)
     __atomic_store_n(&running, true, __ATOMIC_RELEASE);
     for (;;) {
         bool (*work)(void) = __atomic_load_n(&given_work, __ATOMIC_ACQUIRE);
-        if (work == NULL) {
+        if (work == NULL)
             second_cpu_nap();
-        } else if (!work()) {
+        else if (!work())
             cpu_pause();
-        }
         config.watch();
     }
 }
@@ -99,9 +98,8 @@ static bool cpu_start(uint32_t apic)
     config.wait_us(INIT_WAIT_US);
     for (int tries = 0; tries < 2 && !__atomic_load_n(&running, __ATOMIC_ACQUIRE); tries++) {
         apic_send(apic, APIC_ICR_STARTUP | START_PAGE / START_PAGE_BYTES);
-        for (int us = 0; us < START_WAIT_US && !__atomic_load_n(&running, __ATOMIC_ACQUIRE); us += START_POLL_US) {
+        for (int us = 0; us < START_WAIT_US && !__atomic_load_n(&running, __ATOMIC_ACQUIRE); us += START_POLL_US)
             config.wait_us(START_POLL_US);
-        }
     }
     return __atomic_load_n(&running, __ATOMIC_ACQUIRE);
 }
@@ -116,13 +114,11 @@ static bool other_cpu(uint32_t *apic)
     bool any = false;
     for (size_t i = 0; i < config.cpu_count; i++) {
         uint32_t id = config.cpu_apic_id(i);
-        if (id == first_apic_id || (any && is_of_first_core(id))) {
+        if (id == first_apic_id || (any && is_of_first_core(id)))
             continue;
-        }
         *apic = id;
-        if (!is_of_first_core(id)) {
+        if (!is_of_first_core(id))
             return true;
-        }
         any = true;
     }
     return any;

@@ -16,9 +16,8 @@ static struct machine_tables first, second;
 
 static void load(struct machine_tables *tables)
 {
-    for (unsigned ist = IST_TRAP; ist <= IST_MACHINE_CHECK; ist++) {
+    for (unsigned ist = IST_TRAP; ist <= IST_MACHINE_CHECK; ist++)
         ASSERT(tables->tss.ist[ist - 1] % 16 == 0 && tables->tss.ist[ist - 1] != 0);
-    }
     tables->tss.io_map_base = sizeof tables->tss;
     tables->gdt[SELECTOR_CODE / 8] = 0x00af9b000000ffff;
     tables->gdt[SELECTOR_DATA / 8] = 0x00cf93000000ffff;
@@ -56,8 +55,7 @@ void segments_unblock_nmi(void)
 /* Gives all traps one stack: none of them returns but the timer's, which comes while the second CPU sleeps. */
 void segments_init_second(void)
 {
-    for (unsigned ist = IST_TRAP; ist <= IST_MACHINE_CHECK; ist++) {
+    for (unsigned ist = IST_TRAP; ist <= IST_MACHINE_CHECK; ist++)
         second.tss.ist[ist - 1] = stack_top(STACK_SECOND_TRAP);
-    }
     load(&second);
 }

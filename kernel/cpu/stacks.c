@@ -13,18 +13,16 @@ static bool holds(const uint8_t *base, size_t bytes, uint64_t address) { return 
 enum stack_id stack_with_body(uint64_t address)
 {
     enum stack_id id = 0;
-    while (id < STACK_COUNT && !holds(stacks[id].body, STACK_BYTES, address)) {
+    while (id < STACK_COUNT && !holds(stacks[id].body, STACK_BYTES, address))
         id++;
-    }
     return id;
 }
 
 enum stack_id stack_with_guard(uint64_t address)
 {
     enum stack_id id = 0;
-    while (id < STACK_COUNT && !holds(stacks[id].guard, STACK_GUARD_BYTES, address)) {
+    while (id < STACK_COUNT && !holds(stacks[id].guard, STACK_GUARD_BYTES, address))
         id++;
-    }
     return id;
 }
 

@@ -82,13 +82,12 @@ static void interrupt_dismiss(void)
 void trap_handle(const struct trap_frame *frame)
 {
     ASSERT(frame->vector < VECTOR_COUNT);
-    if (frame->vector == VECTOR_WAKE) {
+    if (frame->vector == VECTOR_WAKE)
         apic_end_interrupt(); /* the interrupt has ended the HLT, and has no other purpose */
-    } else if (frame->vector >= VECTOR_EXCEPTION_COUNT) {
+    else if (frame->vector >= VECTOR_EXCEPTION_COUNT)
         interrupt_dismiss();
-    } else {
+    else
         exception_handle(frame);
-    }
 }
 
 static uint8_t ist_of(unsigned vector)

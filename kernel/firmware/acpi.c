@@ -48,9 +48,8 @@ static struct {
 static bool checksum_good(const uint8_t *table, size_t bytes)
 {
     uint8_t sum = 0;
-    for (size_t i = 0; i < bytes; i++) {
+    for (size_t i = 0; i < bytes; i++)
         sum += table[i];
-    }
     return sum == 0;
 }
 
@@ -63,14 +62,12 @@ struct root {
 static bool rsdp_parse(const uint8_t *rsdp, size_t bytes, struct root *root)
 {
     if (bytes < ACPI_RSDP_BYTES_V1 || memcmp(rsdp, "RSD PTR ", ACPI_RSDP_SIGNATURE_BYTES) != 0
-        || !checksum_good(rsdp, ACPI_RSDP_BYTES_V1)) {
+        || !checksum_good(rsdp, ACPI_RSDP_BYTES_V1))
         return false;
-    }
     *root = (struct root){ .rsdt = load_le32(rsdp + ACPI_RSDP_RSDT_ADDRESS) };
     if (rsdp[ACPI_RSDP_REVISION] >= 2 && bytes >= ACPI_RSDP_BYTES_V2
-        && load_le32(rsdp + ACPI_RSDP_LENGTH) >= ACPI_RSDP_BYTES_V2 && checksum_good(rsdp, ACPI_RSDP_BYTES_V2)) {
+        && load_le32(rsdp + ACPI_RSDP_LENGTH) >= ACPI_RSDP_BYTES_V2 && checksum_good(rsdp, ACPI_RSDP_BYTES_V2))
         root->xsdt = load_le64(rsdp + ACPI_RSDP_XSDT_ADDRESS);
-    }
     return true;
 }
 
@@ -78,11 +75,9 @@ static bool rsdp_search(uint64_t begin, uint64_t end, struct root *root)
 {
     ASSERT(begin < end);
     const uint8_t *area = memory_map_table(begin, (size_t)(end - begin));
-    for (size_t at = 0; area != NULL && at + ACPI_RSDP_BYTES_V1 <= end - begin; at += ACPI_RSDP_ALIGN) {
-        if (rsdp_parse(area + at, (size_t)(end - begin) - at, root)) {
+    for (size_t at = 0; area != NULL && at + ACPI_RSDP_BYTES_V1 <= end - begin; at += ACPI_RSDP_ALIGN)
+        if (rsdp_parse(area + at, (size_t)(end - begin) - at, root))
             return true;
-        }
-    }
     return false;
 }
 
@@ -90,13 +85,11 @@ static bool rsdp_search(uint64_t begin, uint64_t end, struct root *root)
 static bool root_find(const struct boot_info *boot, struct root *root)
 {
     ASSERT(boot->rsdp_copy_bytes <= sizeof boot->rsdp_copy);
-    if (boot->rsdp_copy_bytes != 0 && rsdp_parse(boot->rsdp_copy, boot->rsdp_copy_bytes, root)) {
+    if (boot->rsdp_copy_bytes != 0 && rsdp_parse(boot->rsdp_copy, boot->rsdp_copy_bytes, root))
         return true;
-    }
     const uint8_t *reported = boot->rsdp != 0 ? memory_map_table(boot->rsdp, ACPI_RSDP_BYTES_V2) : NULL;
-    if (reported != NULL && rsdp_parse(reported, ACPI_RSDP_BYTES_V2, root)) {
+    if (reported != NULL && rsdp_parse(reported, ACPI_RSDP_BYTES_V2, root))
         return true;
-    }
     return (boot_ebda != 0 && rsdp_search(boot_ebda, boot_ebda + EBDA_SEARCH_BYTES, root))
            || rsdp_search(BIOS_AREA_BEGIN, BIOS_AREA_END, root);
 }
@@ -107,9 +100,8 @@ static bool root_find(const struct boot_info *boot, struct root *root)
 static const uint8_t *table_at(uint64_t physical, uint32_t *bytes)
 {
     const uint8_t *table = physical != 0 ? memory_map_table(physical, ACPI_HEADER_BYTES) : NULL;
-    if (table == NULL) {
+    if (table == NULL)
         return NULL;
-    }
     *bytes = load_le32(table + ACPI_HEADER_LENGTH);
     if (*bytes < ACPI_HEADER_BYTES || *bytes > TABLE_BYTES_MAX || memory_map_table(physical, *bytes) == NULL
         || !checksum_good(table, *bytes)) {
@@ -135,9 +127,8 @@ static struct acpi_register gas_parse(const uint8_t *gas)
 static void cba_take(const uint8_t *name)
 {
     static const uint8_t method[] = { '_', 'C', 'B', 'A', AML_METHOD_FLAGS_NONE, AML_RETURN, AML_DWORD };
-    if (memcmp(name, method, sizeof method) == 0) {
+    if (memcmp(name, method, sizeof method) == 0)
         found.cba_base = load_le32(name + sizeof method);
-    }
 }
 
 /* Takes the first fixed memory range after each hardware id of a virtio-mmio device, without running AML. In Linux
@@ -171,9 +162,8 @@ static void fadt_take(const uint8_t *fadt, uint32_t bytes)
 {
     ASSERT(bytes >= ACPI_HEADER_BYTES && bytes <= TABLE_BYTES_MAX);
     uint32_t flags = bytes >= FADT_FLAGS + 4 ? load_le32(fadt + FADT_FLAGS) : 0;
-    if (bytes >= FADT_X_PM_TMR_BLK + GAS_BYTES) {
+    if (bytes >= FADT_X_PM_TMR_BLK + GAS_BYTES)
         found.pm_timer = gas_parse(fadt + FADT_X_PM_TMR_BLK);
-    }
     if (found.pm_timer.space == ACPI_SPACE_NONE && bytes > FADT_PM_TMR_LEN && fadt[FADT_PM_TMR_LEN] == 4) {
         uint32_t port = load_le32(fadt + FADT_PM_TMR_BLK);
         bool usable = port != 0 && port <= 0xffff;
@@ -191,9 +181,8 @@ static void fadt_take(const uint8_t *fadt, uint32_t bytes)
 
 static void cpu_add(uint32_t apic_id, uint32_t flags)
 {
-    if (flags & BIT(MADT_FLAGS_ENABLED_BIT) && apic_id <= UINT8_MAX && found.cpu_count < ACPI_CPU_COUNT_MAX) {
+    if (flags & BIT(MADT_FLAGS_ENABLED_BIT) && apic_id <= UINT8_MAX && found.cpu_count < ACPI_CPU_COUNT_MAX)
         found.apic_ids[found.cpu_count++] = (uint8_t)apic_id;
-    }
 }
 
 static void ioapic_add(uint32_t address, uint32_t gsi_base)
@@ -212,9 +201,8 @@ static void madt_take(const uint8_t *madt, uint32_t bytes)
     while (at + 2 <= bytes) {
         const uint8_t *entry = madt + at;
         uint8_t length = entry[MADT_ENTRY_LENGTH];
-        if (length < 2 || length > bytes - at) {
+        if (length < 2 || length > bytes - at)
             return;
-        }
         if (entry[MADT_ENTRY_TYPE] == MADT_LOCAL_APIC && length >= MADT_LOCAL_APIC_BYTES) {
             cpu_add(entry[MADT_LOCAL_APIC_ID], load_le32(entry + MADT_LOCAL_APIC_FLAGS));
         } else if (entry[MADT_ENTRY_TYPE] == MADT_LOCAL_X2APIC && length >= MADT_LOCAL_X2APIC_BYTES) {
@@ -243,9 +231,8 @@ static void mcfg_take(const uint8_t *mcfg, uint32_t bytes)
             .bus_first = entry[MCFG_ENTRY_BUS_FIRST],
             .bus_last = entry[MCFG_ENTRY_BUS_LAST],
         };
-        if (ecam.base != 0 && ecam.bus_first <= ecam.bus_last) {
+        if (ecam.base != 0 && ecam.bus_first <= ecam.bus_last)
             found.ecams[found.ecam_count++] = ecam;
-        }
     }
 }
 
@@ -253,16 +240,14 @@ static void table_take(uint64_t physical)
 {
     uint32_t bytes;
     const uint8_t *table = table_at(physical, &bytes);
-    if (table == NULL) {
+    if (table == NULL)
         return;
-    }
-    if (memcmp(table, "FACP", 4) == 0) {
+    if (memcmp(table, "FACP", 4) == 0)
         fadt_take(table, bytes);
-    } else if (memcmp(table, "APIC", 4) == 0) {
+    else if (memcmp(table, "APIC", 4) == 0)
         madt_take(table, bytes);
-    } else if (memcmp(table, "MCFG", 4) == 0) {
+    else if (memcmp(table, "MCFG", 4) == 0)
         mcfg_take(table, bytes);
-    }
 }
 
 /* Takes all tables that the RSDT (pointers of 4 bytes) or the XSDT (8) names; ACPI 6.5 §5.2.7, §5.2.8. */
@@ -270,9 +255,8 @@ static bool root_take(uint64_t physical, unsigned pointer_bytes)
 {
     uint32_t bytes;
     const uint8_t *table = table_at(physical, &bytes);
-    if (table == NULL || memcmp(table, pointer_bytes == 8 ? "XSDT" : "RSDT", 4) != 0) {
+    if (table == NULL || memcmp(table, pointer_bytes == 8 ? "XSDT" : "RSDT", 4) != 0)
         return false;
-    }
     ASSERT(pointer_bytes == 4 || pointer_bytes == 8);
     size_t count = min_size((bytes - ACPI_HEADER_BYTES) / pointer_bytes, ROOT_ENTRY_COUNT_MAX);
     for (size_t i = 0; i < count; i++) {
@@ -294,9 +278,8 @@ void acpi_init(const struct boot_info *boot)
         log_line("acpi: neither XSDT nor RSDT can be read");
         return;
     }
-    if (found.ecam_count == 0 && found.cba_base != 0) {
+    if (found.ecam_count == 0 && found.cba_base != 0)
         found.ecams[found.ecam_count++] = (struct acpi_ecam){ .base = found.cba_base, .bus_first = 0, .bus_last = 255 };
-    }
     ASSERT(found.ecam_count <= ACPI_ECAM_COUNT_MAX && found.ioapic_count <= IOAPIC_COUNT_MAX);
     ASSERT(found.cpu_count <= ACPI_CPU_COUNT_MAX && found.virtio_mmio_count <= ACPI_VIRTIO_MMIO_COUNT_MAX);
     log_line("acpi: %zu CPUs, %zu ECAM segments, %zu virtio-mmio devices, %s PM timer, %s reset register",
@@ -317,13 +300,11 @@ bool acpi_timer_line(struct acpi_timer_line *line)
     size_t best = found.ioapic_count; /* the nearest that begins at or below the line */
     for (size_t i = 0; i < found.ioapic_count; i++) {
         uint32_t base = found.ioapics[i].gsi_base;
-        if (base <= found.timer_gsi && (best == found.ioapic_count || base > found.ioapics[best].gsi_base)) {
+        if (base <= found.timer_gsi && (best == found.ioapic_count || base > found.ioapics[best].gsi_base))
             best = i;
-        }
     }
-    if (best == found.ioapic_count || found.ioapics[best].address == 0) {
+    if (best == found.ioapic_count || found.ioapics[best].address == 0)
         return false;
-    }
     ASSERT(found.timer_gsi >= found.ioapics[best].gsi_base);
     ASSERT(best < found.ioapic_count);
     *line = (struct acpi_timer_line){

@@ -21,9 +21,8 @@ static bool text_copy(char *out, size_t out_bytes, const char *text, size_t text
 
 static void region_add(struct boot_info *boot, uint64_t base, uint64_t bytes, uint32_t type)
 {
-    if (bytes == 0 || base + bytes < base) {
+    if (bytes == 0 || base + bytes < base)
         return;
-    }
     if (boot->region_count == MEMORY_REGION_COUNT_MAX) {
         boot->regions_dropped_count++;
         return;
@@ -55,9 +54,8 @@ static void command_line_take(struct boot_info *boot, uint64_t address, uint64_t
 /* Takes the first module, and counts all. */
 static void module_take(struct boot_info *boot, uint64_t address, uint64_t bytes, uint64_t mapped_end)
 {
-    if (boot->module_count++ != 0) {
+    if (boot->module_count++ != 0)
         return;
-    }
     boot->module_cut = !readable(address, bytes, 1, mapped_end)
                        || text_copy(boot->module, sizeof boot->module, (const char *)(uintptr_t)address, (size_t)bytes);
 }
@@ -69,9 +67,8 @@ static void module_take(struct boot_info *boot, uint64_t address, uint64_t bytes
 static void take_memory_map(struct boot_info *boot, const uint8_t *tag, uint32_t size)
 {
     uint32_t step = load_le32(tag + offsetof(struct multiboot2_memory_map, entry_size));
-    if (step < sizeof(struct multiboot2_memory_entry)) {
+    if (step < sizeof(struct multiboot2_memory_entry))
         return;
-    }
     for (uint32_t at = sizeof(struct multiboot2_memory_map); at <= size && size - at >= step; at += step) {
         struct multiboot2_memory_entry entry;
         ASSERT(size - at >= sizeof entry);
@@ -126,9 +123,8 @@ static void tag_take(struct boot_info *boot, uint32_t type, const uint8_t *tag, 
     case MULTIBOOT2_INFO_MODULE: {
         struct multiboot2_module module;
         memcpy(&module, tag, sizeof module);
-        if (module.mod_end >= module.mod_start) {
+        if (module.mod_end >= module.mod_start)
             module_take(boot, module.mod_start, module.mod_end - module.mod_start, UINT64_MAX);
-        }
         break;
     }
     case MULTIBOOT2_INFO_MEMORY_MAP:
@@ -151,14 +147,12 @@ static void tag_take(struct boot_info *boot, uint32_t type, const uint8_t *tag, 
  * quoting, so this restores the words of the user. */
 static void grub_escapes_remove(struct boot_info *boot)
 {
-    if (strncmp(boot->loader, "GRUB", 4) != 0) {
+    if (strncmp(boot->loader, "GRUB", 4) != 0)
         return;
-    }
     char *to = boot->command_line;
     for (const char *from = boot->command_line; *from != '\0'; from++) {
-        if (from[0] == '\\' && (from[1] == '\\' || from[1] == '\'' || from[1] == '"')) {
+        if (from[0] == '\\' && (from[1] == '\\' || from[1] == '\'' || from[1] == '"'))
             from++;
-        }
         *to++ = *from;
     }
     ASSERT(to < boot->command_line + sizeof boot->command_line);
@@ -169,25 +163,21 @@ static void grub_escapes_remove(struct boot_info *boot)
 static bool multiboot2_parse(struct boot_info *boot, const uint8_t *information, uint64_t mapped_end)
 {
     uint32_t total = load_le32(information);
-    if (total < MULTIBOOT2_INFO_HEADER_BYTES || total > mapped_end - (uintptr_t)information) {
+    if (total < MULTIBOOT2_INFO_HEADER_BYTES || total > mapped_end - (uintptr_t)information)
         return false;
-    }
     uint32_t at = MULTIBOOT2_INFO_HEADER_BYTES;
     while (total - at >= sizeof(struct multiboot2_tag)) {
         ASSERT(at <= total && at % MULTIBOOT2_TAG_ALIGN == 0);
         uint32_t type = load_le32(information + at);
         uint32_t size = load_le32(information + at + 4);
-        if (type == MULTIBOOT2_INFO_END) {
+        if (type == MULTIBOOT2_INFO_END)
             return true;
-        }
-        if (size < tag_bytes_min(type) || size > total - at) {
+        if (size < tag_bytes_min(type) || size > total - at)
             return false;
-        }
         tag_take(boot, type, information + at, size);
         uint32_t step = (size + MULTIBOOT2_TAG_ALIGN - 1) & -(uint32_t)MULTIBOOT2_TAG_ALIGN;
-        if (step < size || step > total - at) {
+        if (step < size || step > total - at)
             return true; /* a last tag without padding, and no end tag: nothing follows */
-        }
         at += step;
     }
     return true;
@@ -200,9 +190,8 @@ static bool pvh_parse(struct boot_info *boot, const uint8_t *information, uint64
     ASSERT(boot->region_count == 0 && boot->module_count == 0);
     struct hvm_start_info start;
     memcpy(&start, information, sizeof start);
-    if (start.magic != XEN_HVM_START_MAGIC_VALUE) {
+    if (start.magic != XEN_HVM_START_MAGIC_VALUE)
         return false;
-    }
     command_line_take(boot, start.cmdline_paddr, mapped_end);
 
     struct hvm_modlist_entry module;
@@ -250,12 +239,10 @@ static void linux_screen(struct boot_info *boot, const uint8_t *params)
 static bool linux_parse(struct boot_info *boot, const uint8_t *params, uint64_t mapped_end)
 {
     ASSERT(boot->region_count == 0 && boot->module_count == 0);
-    if (load_le32(params + BOOT_PARAMS_HEADER_MAGIC) != LINUX_HEADER_MAGIC) {
+    if (load_le32(params + BOOT_PARAMS_HEADER_MAGIC) != LINUX_HEADER_MAGIC)
         return false;
-    }
-    if (params[BOOT_PARAMS_TYPE_OF_LOADER] >> 4 == LINUX_LOADER_GRUB) {
+    if (params[BOOT_PARAMS_TYPE_OF_LOADER] >> 4 == LINUX_LOADER_GRUB)
         text_copy(boot->loader, sizeof boot->loader, "GRUB", 4);
-    }
     command_line_take(boot, halves(params, BOOT_PARAMS_CMD_LINE_PTR, BOOT_PARAMS_EXT_CMD_LINE_PTR), mapped_end);
     uint64_t module_bytes = halves(params, BOOT_PARAMS_RAMDISK_SIZE, BOOT_PARAMS_EXT_RAMDISK_SIZE);
     if (module_bytes != 0) {
@@ -277,9 +264,8 @@ bool boot_info_parse(struct boot_info *boot, enum boot_protocol protocol, const 
 {
     memset(boot, 0, sizeof *boot); /* not a compound literal: that would be 28 KiB on the stack */
     boot->protocol = protocol;
-    if (protocol == BOOT_PVH) {
+    if (protocol == BOOT_PVH)
         return pvh_parse(boot, information, mapped_end);
-    }
     bool good = protocol == BOOT_LINUX ? linux_parse(boot, information, mapped_end)
                                        : multiboot2_parse(boot, information, mapped_end);
     ASSERT(boot->region_count <= MEMORY_REGION_COUNT_MAX);

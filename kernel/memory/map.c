@@ -17,14 +17,12 @@ static void range_insert(struct memory_map *map, size_t index, struct memory_ran
     ASSERT(range.begin < range.end);
     if (map->count == MEMORY_RANGE_COUNT_MAX) {
         map->cut = true;
-        if (index == map->count) {
+        if (index == map->count)
             return;
-        }
         map->count--;
     }
-    for (size_t i = map->count; i > index; i--) {
+    for (size_t i = map->count; i > index; i--)
         map->ranges[i] = map->ranges[i - 1];
-    }
     map->ranges[index] = range;
     map->count++;
 }
@@ -33,9 +31,8 @@ static void range_delete(struct memory_map *map, size_t index)
 {
     ASSERT(index < map->count);
     map->count--;
-    for (size_t i = index; i < map->count; i++) {
+    for (size_t i = index; i < map->count; i++)
         map->ranges[i] = map->ranges[i + 1];
-    }
 }
 
 /* Adds [begin, end), merging it with the ranges it overlaps or touches. */
@@ -43,9 +40,8 @@ static void range_add(struct memory_map *map, uint64_t begin, uint64_t end)
 {
     ASSERT(begin < end);
     size_t at = 0;
-    while (at < map->count && map->ranges[at].end < begin) {
+    while (at < map->count && map->ranges[at].end < begin)
         at++;
-    }
     while (at < map->count && map->ranges[at].begin <= end) {
         begin = map->ranges[at].begin < begin ? map->ranges[at].begin : begin;
         end = map->ranges[at].end > end ? map->ranges[at].end : end;
@@ -65,12 +61,10 @@ void memory_map_remove(struct memory_map *map, uint64_t begin, uint64_t end)
             continue;
         }
         range_delete(map, i);
-        if (range.begin < begin) {
+        if (range.begin < begin)
             range_insert(map, i++, (struct memory_range){ range.begin, begin });
-        }
-        if (range.end > end) {
+        if (range.end > end)
             range_insert(map, i++, (struct memory_range){ end, range.end });
-        }
     }
     memory_map_check(map);
 }
@@ -81,35 +75,29 @@ void memory_map_build(struct memory_map *map, const struct memory_region *region
     map->cut = false;
     for (size_t i = 0; i < region_count; i++) {
         uint64_t begin = page_up(regions[i].base), end = page_down(regions[i].base + regions[i].bytes);
-        if (regions[i].type == REGION_RAM && begin < end) {
+        if (regions[i].type == REGION_RAM && begin < end)
             range_add(map, begin, end);
-        }
     }
-    for (size_t i = 0; i < region_count; i++) {
-        if (regions[i].type != REGION_RAM) {
+    for (size_t i = 0; i < region_count; i++)
+        if (regions[i].type != REGION_RAM)
             memory_map_remove(map, regions[i].base, regions[i].base + regions[i].bytes);
-        }
-    }
     memory_map_check(map);
 }
 
 bool memory_map_holds(const struct memory_map *map, uint64_t begin, uint64_t end)
 {
     ASSERT(begin <= end);
-    for (size_t i = 0; i < map->count; i++) {
-        if (map->ranges[i].begin <= begin && end <= map->ranges[i].end) {
+    for (size_t i = 0; i < map->count; i++)
+        if (map->ranges[i].begin <= begin && end <= map->ranges[i].end)
             return true;
-        }
-    }
     return false;
 }
 
 uint64_t memory_map_bytes(const struct memory_map *map)
 {
     uint64_t bytes = 0;
-    for (size_t i = 0; i < map->count; i++) {
+    for (size_t i = 0; i < map->count; i++)
         bytes += map->ranges[i].end - map->ranges[i].begin;
-    }
     return bytes;
 }
 

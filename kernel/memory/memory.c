@@ -20,12 +20,10 @@ static void image_place_check(bool complete)
     uint64_t begin = (uintptr_t)image_begin, end = (uintptr_t)image_end;
     ASSERT(begin < end && begin % MEMORY_PAGE_BYTES == 0 && end % MEMORY_PAGE_BYTES == 0);
     uint64_t ram_end = reported.count != 0 ? reported.ranges[reported.count - 1].end : 0;
-    if (ram_end < end) {
+    if (ram_end < end)
         panic("memory: RAM ends at 0x%zx, the image at 0x%zx", (size_t)ram_end, (size_t)end);
-    }
-    if (complete && !reported.cut && !memory_map_holds(&reported, begin, end)) {
+    if (complete && !reported.cut && !memory_map_holds(&reported, begin, end))
         panic("memory: the image, 0x%zx-0x%zx, does not lie in RAM", (size_t)begin, (size_t)end);
-    }
 }
 
 void memory_init(const struct memory_region *regions, size_t region_count, bool complete)
@@ -48,24 +46,20 @@ void *memory_claim(uint64_t address, size_t bytes)
 {
     ASSERT(!ram_is_sealed());
     uint64_t end = address + bytes;
-    if (end < address || !memory_map_holds(&reported, address, end)) {
+    if (end < address || !memory_map_holds(&reported, address, end))
         return NULL;
-    }
-    if (end <= LOW_MEMORY_END) { /* not handed out and not mapped: asking twice is the caller's mistake */
+    if (end <= LOW_MEMORY_END) /* not handed out and not mapped: asking twice is the caller's mistake */
         return paging_map(address, end, PAGING_DATA) ? (void *)address : NULL;
-    }
     return ram_remove(address, end) ? (void *)address : NULL;
 }
 
 volatile void *memory_map_device(uint64_t physical, size_t bytes)
 {
     ASSERT(!ram_is_sealed());
-    if (bytes == 0) {
+    if (bytes == 0)
         return NULL;
-    }
-    if (!paging_map(physical, physical + bytes, PAGING_DEVICE)) {
+    if (!paging_map(physical, physical + bytes, PAGING_DEVICE))
         panic("device registers at 0x%zx, %zu bytes, lie in memory or out of reach", (size_t)physical, bytes);
-    }
     return (volatile void *)physical;
 }
 

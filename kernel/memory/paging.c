@@ -49,11 +49,9 @@ static bool is_leaf(uint64_t entry, int level) { return level == LEVEL_PAGE || e
 
 static enum paging_kind entry_kind(uint64_t entry)
 {
-    for (enum paging_kind kind = PAGING_TEXT; kind <= PAGING_FRAMEBUFFER; kind++) {
-        if ((entry & kind_mask) == kind_bits[kind]) {
+    for (enum paging_kind kind = PAGING_TEXT; kind <= PAGING_FRAMEBUFFER; kind++)
+        if ((entry & kind_mask) == kind_bits[kind])
             return kind;
-        }
-    }
     return PAGING_UNMAPPED;
 }
 
@@ -88,9 +86,8 @@ static int level_that_fits(uint64_t begin, uint64_t end)
     ASSERT(begin < end);
     ASSERT(begin % MEMORY_PAGE_BYTES == 0 && end % MEMORY_PAGE_BYTES == 0);
     int level = cpu.gib_pages ? LEVEL_POINTER : LEVEL_DIRECTORY;
-    while (level > LEVEL_PAGE && (begin % level_bytes(level) != 0 || end - begin < level_bytes(level))) {
+    while (level > LEVEL_PAGE && (begin % level_bytes(level) != 0 || end - begin < level_bytes(level)))
         level--;
-    }
     return level;
 }
 
@@ -98,9 +95,8 @@ bool paging_map(uint64_t begin, uint64_t end, enum paging_kind kind)
 {
     begin &= -(uint64_t)MEMORY_PAGE_BYTES;
     end = (end + MEMORY_PAGE_BYTES - 1) & -(uint64_t)MEMORY_PAGE_BYTES;
-    if (begin > end || end > BIT(ADDRESS_BITS) || end > BIT(cpu.address_bits)) {
+    if (begin > end || end > BIT(ADDRESS_BITS) || end > BIT(cpu.address_bits))
         return false;
-    }
     while (begin < end) {
         int level = level_that_fits(begin, end);
         uint64_t *entry = entry_find(begin, &level);
@@ -112,9 +108,8 @@ bool paging_map(uint64_t begin, uint64_t end, enum paging_kind kind)
             *entry = begin | kind_bits[kind] | (level > LEVEL_PAGE ? BIT(PAGE_PS_BIT) : 0);
         } else {
             enum paging_kind there = entry_kind(*entry);
-            if (there != kind && !(kind == PAGING_RODATA && kind_is_cached(there))) {
+            if (there != kind && !(kind == PAGING_RODATA && kind_is_cached(there)))
                 return false;
-            }
         }
         uint64_t next = (begin & -level_bytes(level)) + level_bytes(level);
         ASSERT(next > begin);
@@ -126,16 +121,14 @@ bool paging_map(uint64_t begin, uint64_t end, enum paging_kind kind)
 /* Returns how the page of this address is mapped. */
 static enum paging_kind kind_at(uint64_t address)
 {
-    if (top == NULL || address >= BIT(ADDRESS_BITS)) {
+    if (top == NULL || address >= BIT(ADDRESS_BITS))
         return PAGING_UNMAPPED;
-    }
     uint64_t *table = top;
     for (int level = LEVEL_TOP;; level--) {
         ASSERT(level >= LEVEL_PAGE);
         uint64_t entry = *entry_in(table, level, address);
-        if (entry == 0 || is_leaf(entry, level)) {
+        if (entry == 0 || is_leaf(entry, level))
             return entry_kind(entry);
-        }
         table = table_of(entry);
     }
 }
@@ -144,9 +137,8 @@ bool paging_is_readable(uint64_t address) { return kind_is_cached(kind_at(addres
 
 static void map_or_panic(uint64_t begin, uint64_t end, enum paging_kind kind)
 {
-    if (!paging_map(begin, end, kind)) {
+    if (!paging_map(begin, end, kind))
         panic("paging: 0x%zx-0x%zx is mapped in another kind", (size_t)begin, (size_t)end);
-    }
 }
 
 /* Maps the writable part of the image, except the guard pages. */
@@ -169,9 +161,8 @@ void paging_init(const struct memory_map *ram)
     map_or_panic((uintptr_t)image_begin, (uintptr_t)text_end, PAGING_TEXT);
     map_or_panic((uintptr_t)text_end, (uintptr_t)rodata_end, PAGING_RODATA);
     map_data();
-    for (size_t i = 0; i < ram->count; i++) {
+    for (size_t i = 0; i < ram->count; i++)
         map_or_panic(ram->ranges[i].begin, ram->ranges[i].end, PAGING_DATA);
-    }
     cr3_write((uintptr_t)top);
 }
 

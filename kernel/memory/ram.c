@@ -25,9 +25,8 @@ void ram_reach_all(void) { reachable_end = UINT64_MAX; }
 bool ram_remove(uint64_t begin, uint64_t end)
 {
     ASSERT(!sealed);
-    if (!memory_map_holds(&ram, begin, end)) {
+    if (!memory_map_holds(&ram, begin, end))
         return false;
-    }
     memory_map_remove(&ram, begin, end);
     return true;
 }
@@ -37,9 +36,8 @@ bool ram_is_sealed(void) { return sealed; }
 void *memory_take(size_t bytes, size_t align, const char *who)
 {
     ASSERT(align != 0 && (align & (align - 1)) == 0);
-    if (sealed) {
+    if (sealed)
         panic("memory is sealed, but %s wants %zu bytes", who, bytes);
-    }
     for (size_t i = 0; i < ram.count; i++) {
         struct memory_range *range = &ram.ranges[i];
         uint64_t begin = (range->begin + align - 1) & -(uint64_t)align;

@@ -70,7 +70,6 @@ const char *clock_source(void) { return tsc.source; }
 void clock_spin_us(uint32_t us)
 {
     uint64_t until = clock_now_ns() + (uint64_t)us * 1000;
-    while (clock_now_ns() < until) {
+    while (clock_now_ns() < until)
         cpu_pause();
-    }
 }

@@ -46,9 +46,8 @@ static bool read(struct pvclock_vcpu_time_info *out, uint64_t *cycles)
     static volatile struct pvclock_vcpu_time_info page __attribute__((aligned(64)));
     bool whole = false;
     ASSERT((uintptr_t)&page % 4 == 0); /* bit 0 switches it on */
-    if (!present()) {
+    if (!present())
         return false;
-    }
     msr_write(MSR_KVM_SYSTEM_TIME_NEW, (uintptr_t)&page | KVM_SYSTEM_TIME_ENABLE);
     for (int i = 0; i < READS_MAX && !whole; i++) {
         uint32_t version = page.version;
@@ -69,9 +68,8 @@ uint64_t kvmclock_tsc_khz(void)
 {
     struct pvclock_vcpu_time_info info;
     uint64_t cycles;
-    if (!read(&info, &cycles)) {
+    if (!read(&info, &cycles))
         return 0;
-    }
     ASSERT(info.tsc_to_system_mul != 0);
     /* 1 ms is 10^6 ns = (khz << shift) * mul >> 32. */
     uint64_t khz_shifted = (UINT64_C(1000000) << 32) / info.tsc_to_system_mul;
@@ -82,9 +80,8 @@ bool kvmclock_now_ns(uint64_t *ns)
 {
     struct pvclock_vcpu_time_info info;
     uint64_t cycles;
-    if (!read(&info, &cycles)) {
+    if (!read(&info, &cycles))
         return false;
-    }
     ASSERT(info.tsc_shift >= -31 && info.tsc_shift <= 31);
     uint64_t since = cycles - info.tsc_timestamp;
     since = info.tsc_shift < 0 ? since >> -info.tsc_shift : since << info.tsc_shift;
@@ -97,9 +94,8 @@ bool kvmclock_wall_ns(uint64_t *ns)
     static volatile struct pvclock_wall_clock wall __attribute__((aligned(64)));
     uint64_t now_ns;
     ASSERT((uintptr_t)&wall % 4 == 0);
-    if (!kvmclock_now_ns(&now_ns)) {
+    if (!kvmclock_now_ns(&now_ns))
         return false;
-    }
     msr_write(MSR_KVM_WALL_CLOCK_NEW, (uintptr_t)&wall); /* written within the exit, once */
     *ns = wall.sec * NS_PER_S + wall.nsec + now_ns;
     return wall.sec != 0 && wall.version % 2 == 0;

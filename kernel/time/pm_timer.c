@@ -13,13 +13,11 @@ uint32_t pm_timer_open(void)
 {
     uint32_t bits;
     timer = acpi_pm_timer(&bits);
-    if (timer.space == ACPI_SPACE_NONE) {
+    if (timer.space == ACPI_SPACE_NONE)
         return 0;
-    }
     ASSERT(bits == 24 || bits == 32);
-    if (timer.space == ACPI_SPACE_MEMORY) {
+    if (timer.space == ACPI_SPACE_MEMORY)
         memory_map_device(timer.address, 4);
-    }
     return (uint32_t)(BIT(bits) - 1);
 }
 

@@ -33,11 +33,9 @@ static bool registers_read(rtc_read_register *read, uint8_t century_index, struc
 {
     ASSERT(read != NULL);
     int polls = 0;
-    while (read(RTC_A) & BIT(RTC_A_UIP_BIT)) {
-        if (++polls == UIP_POLLS_MAX) {
+    while (read(RTC_A) & BIT(RTC_A_UIP_BIT))
+        if (++polls == UIP_POLLS_MAX)
             return false; /* nothing there: all ones */
-        }
-    }
     *r = (struct registers){ read(RTC_SECONDS),
                              read(RTC_MINUTES),
                              read(RTC_HOURS),
@@ -57,22 +55,19 @@ static uint32_t number(const struct registers *r, uint8_t value)
 static uint32_t hour_of(const struct registers *r)
 {
     uint32_t hour = number(r, r->hour & (uint8_t)~BIT(RTC_HOURS_PM_BIT));
-    if (r->b & BIT(RTC_B_24H_BIT)) {
+    if (r->b & BIT(RTC_B_24H_BIT))
         return number(r, r->hour);
-    }
     return hour % 12 + (r->hour & BIT(RTC_HOURS_PM_BIT) ? 12 : 0); /* 12 AM is 0, 12 PM is 12 */
 }
 
 bool rtc_read(rtc_read_register *read, uint8_t century_index, uint64_t *ns)
 {
     struct registers before, now;
-    if (!registers_read(read, century_index, &before)) {
+    if (!registers_read(read, century_index, &before))
         return false;
-    }
     for (int i = 0; i < READS_MAX; i++) {
-        if (!registers_read(read, century_index, &now)) {
+        if (!registers_read(read, century_index, &now))
             return false;
-        }
         if (memcmp(&before, &now, sizeof now) == 0) {
             uint32_t century = number(&now, now.century);
             struct utc utc = {

@@ -22,9 +22,8 @@ static uint32_t ticks_per_ms;
 
 bool sleep_init(void)
 {
-    if (!apic_present() || apic_id() > 0xff) { /* a message's destination has 8 bits */
+    if (!apic_present() || apic_id() > 0xff) /* a message's destination has 8 bits */
         return false;
-    }
     /* SDM vol. 3, "Local APIC State After Power-Up or Reset": deliver; "Task and Processor Priorities": of every
      * priority; "APIC Timer": one shot, with our vector. */
     apic_write(APIC_SVR, BIT(APIC_SVR_ENABLE_BIT) | VECTOR_SPURIOUS);
@@ -45,9 +44,8 @@ bool sleep_init(void)
 
 uint64_t sleep_message_address(void)
 {
-    if (!apic_present()) {
+    if (!apic_present())
         return 0;
-    }
     return APIC_MSI_ADDRESS | apic_id() << APIC_MSI_DESTINATION_BIT;
 }
 
@@ -55,9 +53,8 @@ uint32_t sleep_message_data(void) { return VECTOR_WAKE; /* fixed delivery, edge 
 
 void sleep_until_ns(uint64_t now_ns, uint64_t deadline_ns)
 {
-    if (deadline_ns <= now_ns) {
+    if (deadline_ns <= now_ns)
         return;
-    }
     ASSERT(ticks_per_ms >= TICKS_PER_MS_MIN);
     uint64_t sleep_ns = min_size(deadline_ns - now_ns, SLEEP_NS_MAX);
     uint64_t ticks = sleep_ns * ticks_per_ms / 1000000;

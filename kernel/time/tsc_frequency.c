@@ -45,16 +45,13 @@ static uint64_t khz_of_hypervisor_leaf(void)
  * frequency of leaf 0x16 as the TSC's (SDM vol. 3, "Determining the Processor Base Frequency"). */
 static uint64_t khz_of_cpuid(void)
 {
-    if (cpu.leaf_max < CPUID_TSC) {
+    if (cpu.leaf_max < CPUID_TSC)
         return 0;
-    }
     struct cpuid ratio = cpuid(CPUID_TSC, 0);
-    if (ratio.eax == 0 || ratio.ebx == 0) {
+    if (ratio.eax == 0 || ratio.ebx == 0)
         return 0;
-    }
-    if (ratio.ecx != 0) {
+    if (ratio.ecx != 0)
         return (uint64_t)ratio.ecx * ratio.ebx / ratio.eax / 1000;
-    }
     return cpu.leaf_max >= CPUID_FREQUENCY ? (uint64_t)(cpuid(CPUID_FREQUENCY, 0).eax & 0xffff) * 1000 : 0;
 }
 
@@ -123,13 +120,11 @@ static uint64_t khz_measure_once(const struct counter_clock *counter)
     uint32_t last = first.count, stuck = 0;
     for (;;) {
         uint32_t now = counter->read();
-        if (((now - first.count) & counter->mask) >= wanted) {
+        if (((now - first.count) & counter->mask) >= wanted)
             break;
-        }
         stuck = now == last ? stuck + 1 : 0;
-        if (stuck == STUCK_READS_MAX) {
+        if (stuck == STUCK_READS_MAX)
             return 0;
-        }
         last = now;
     }
     struct reading second = reading_take(counter);
@@ -144,9 +139,8 @@ static uint64_t khz_measure(const struct counter_clock *counter)
     for (int i = 0; before != 0 && i < MEASURE_TRIES_MAX; i++) {
         uint64_t khz = khz_measure_once(counter);
         uint64_t apart = khz > before ? khz - before : before - khz;
-        if (apart * 1000000 <= before * MEASURE_AGREE_PPM) {
+        if (apart * 1000000 <= before * MEASURE_AGREE_PPM)
             return (khz + before) / 2;
-        }
         before = khz;
     }
     return before; /* a busy host: the last is as good as any */

@@ -121,9 +121,8 @@ static uint64_t pm_elapsed_ns(uint64_t *tsc_ns)
     uint64_t count = pm_sample(tsc_ns), period = reference.pm_mask + 1;
     uint64_t expected = rescale(*tsc_ns - reference.tsc_ns, NS_PER_S, PM_TIMER_HZ);
     uint64_t ticks = (count - reference.count) & reference.pm_mask;
-    if (expected > ticks) {
+    if (expected > ticks)
         ticks += (expected - ticks + period / 2) / period * period;
-    }
     reference.ticks += ticks;
     reference.count = count;
     reference.tsc_ns = *tsc_ns;
@@ -133,13 +132,12 @@ static uint64_t pm_elapsed_ns(uint64_t *tsc_ns)
 void wall_clock_compare(void)
 {
     uint64_t tsc_ns = clock_now_ns(), elapsed_ns = 0;
-    if (reference.kind == REFERENCE_KVMCLOCK && kvmclock_now_ns(&elapsed_ns)) {
+    if (reference.kind == REFERENCE_KVMCLOCK && kvmclock_now_ns(&elapsed_ns))
         elapsed_ns -= reference.begin_ns;
-    } else if (reference.kind == REFERENCE_PM_TIMER) {
+    else if (reference.kind == REFERENCE_PM_TIMER)
         elapsed_ns = pm_elapsed_ns(&tsc_ns);
-    } else {
+    else
         return;
-    }
     ASSERT(reference.kind != REFERENCE_NONE);
     tsc_ns -= reference.begin_tsc_ns;
     wall_counters.compared_ns = tsc_ns;
@@ -151,9 +149,8 @@ void wall_clock_report(void)
 {
     wall_clock_compare();
     uint64_t apart_ns = wall_counters.ahead_ns + wall_counters.behind_ns, us = wall_counters.compared_ns / 1000;
-    if (reference.kind == REFERENCE_NONE || us == 0) {
+    if (reference.kind == REFERENCE_NONE || us == 0)
         return;
-    }
     ASSERT(wall_counters.ahead_ns == 0 || wall_counters.behind_ns == 0);
     log_line("time: after %zu s the TSC is %zu us %s %s, %zu ppb", (size_t)(us / 1000000), (size_t)(apart_ns / 1000),
              wall_counters.ahead_ns != 0 ? "ahead of" : "behind",
