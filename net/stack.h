@@ -32,6 +32,7 @@ struct net_capacity {
     uint32_t segment_count;    /* segments in flight, a connection; a power of two */
     uint32_t receive_bytes;    /* receive buffer, a connection; a power of two, at most 2^30 */
     uint32_t send_bytes;       /* send buffer, a connection; a power of two, at most 2^30 */
+    uint32_t message_count;    /* transmit buffers that messages may keep, prepared or out; 0: all of the device's */
 };
 
 struct net_config {

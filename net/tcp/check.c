@@ -180,11 +180,23 @@ static void check_keys(const struct tcp *tcp)
     }
 }
 
+/* Returns how many transmit buffers the messages of a connection keep. The parts of a cut message share one. */
+static uint32_t messages_of(const struct tcp_connection *c)
+{
+    uint32_t count = c->message != NULL;
+    for (uint32_t i = 0; i < c->segment_count; i++) {
+        const struct tcp_segment *s = &c->segments[(c->segment_head + i) & c->segment_mask];
+        count += s->buffer != NULL && (s->marks & TCP_MARK_SHARED) == 0;
+    }
+    return count;
+}
+
 void tcp_check(const struct net_stack *stack)
 {
     const struct tcp *tcp = &stack->tcp;
     check_listeners(tcp);
     check_keys(tcp);
+    uint32_t message_count = 0;
     ASSERT(tcp->connection_end <= tcp->capacity.connection_count);
     for (uint32_t i = 0; i < tcp->connection_end; i++) {
         const struct tcp_connection *c = &tcp->connections[i];
@@ -196,5 +208,7 @@ void tcp_check(const struct net_stack *stack)
         /* A copied address is in ARP's table as well, which asks again for what it holds. */
         ASSERT(!c->neighbour_known || tcp_is_over(c) || arp_known(&stack->ip, tcp->next_hops[i]) != NULL);
         tcp_connection_check(c);
+        message_count += messages_of(c);
     }
+    ASSERT(tcp->message_count == message_count);
 }

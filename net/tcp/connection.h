@@ -377,6 +377,7 @@ struct tcp {
     struct tcp_connection *connections;
     uint64_t due_ns;         /* no deadline is earlier than this */
     uint32_t connection_end; /* one past the highest index in use */
+    uint32_t message_count;  /* transmit buffers that messages keep */
     bool changed;            /* something the application can see may have changed */
     struct tcp_path paths[TCP_PATH_COUNT];
 

@@ -312,6 +312,9 @@ bool tcp_message_send_long(struct net_stack *stack, struct tcp_connection *c, ui
                            uint64_t now_ns);
 void tcp_message_sent(struct net_stack *stack, struct tcp_connection *c, uint32_t bytes, uint64_t now_ns);
 
+/* Gives a message's buffer back to the device. */
+void tcp_message_release(struct net_stack *stack, struct tx_buffer *buffer);
+
 /* ---- receive.c: payload in order, of the slow path and of the fast path ---- */
 
 void tcp_receive_store(struct tcp_connection *c, uint32_t seq, const uint8_t *data, uint32_t bytes);

@@ -7,9 +7,20 @@ uint8_t *tcp_message(struct net_stack *stack, struct tcp_connection *c)
     bool open = c->state == TCP_ESTABLISHED || c->state == TCP_CLOSE_WAIT;
     if (!open || c->fin_wanted)
         return NULL;
-    if (c->message == NULL)
+    struct tcp *tcp = &stack->tcp;
+    bool room = tcp->capacity.message_count == 0 || tcp->message_count < tcp->capacity.message_count;
+    if (c->message == NULL && room) {
         c->message = ipv4_output_begin(&stack->ip);
+        tcp->message_count += c->message != NULL;
+    }
     return c->message != NULL ? c->message->data + TCP_MESSAGE_OFFSET : NULL;
+}
+
+void tcp_message_release(struct net_stack *stack, struct tx_buffer *buffer)
+{
+    ASSERT(stack->tcp.message_count > 0);
+    stack->tcp.message_count--;
+    stack->ip.device->ops->tx_release(stack->ip.device, buffer);
 }
 
 /* Updates the accounts after a message has left as one segment: its buffer is the message area no longer. */

@@ -41,7 +41,7 @@ void tcp_sendqueue_pop(struct net_stack *stack, struct tcp_connection *c)
     struct tcp_segment *s = tcp_sendqueue_at(c, 0);
     sendqueue_account(c, s, tcp_segment_space(s), false);
     if (s->buffer != NULL && (s->marks & TCP_MARK_SHARED) == 0)
-        stack->ip.device->ops->tx_release(stack->ip.device, s->buffer);
+        tcp_message_release(stack, s->buffer);
     s->buffer = NULL;
     c->segment_head++;
     c->segment_count--;

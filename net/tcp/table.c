@@ -152,7 +152,7 @@ void tcp_connection_end(struct net_stack *stack, struct tcp_connection *c, enum 
     ASSERT(c->used);
     tcp_sendqueue_clear(stack, c);
     if (c->message != NULL) {
-        stack->ip.device->ops->tx_release(stack->ip.device, c->message);
+        tcp_message_release(stack, c->message);
         c->message = NULL;
         c->ready.on = false;
     }

@@ -211,6 +211,32 @@ static void message_cut_for_a_narrow_path_stays_whole(void **state)
     EXPECT_NONE(p);
 }
 
+/* Leaves buffers of the device to ARP, UDP and others, though the peer acknowledges nothing. */
+static void messages_keep_no_more_buffers_than_they_may(void **state)
+{
+    (void)state;
+    peer_connect(p, OFFER_PLAIN);
+    struct tcp_connection *c = &p->stack->tcp.connections[p->id];
+    p->stack->tcp.capacity.message_count = 3;
+    for (uint32_t i = 0; i < 3; i++) {
+        uint8_t *area = tcp_message(p->stack, c);
+        assert_non_null(area);
+        area[0] = peer_stack_pattern(1 + i);
+        assert_true(tcp_message_send_long(p->stack, c, 0, 1, p->now_ns));
+        peer_step(p);
+        EXPECT(p, PA, 1 + i, 1, 1);
+    }
+    assert_null(tcp_message(p->stack, c));
+    net_stack_check(p->stack);
+    peer_send(p, A, 1, 2, NULL, 0);
+    assert_non_null(tcp_message(p->stack, c));
+    assert_non_null(tcp_message(p->stack, c)); /* the same */
+    EXPECT_NUMBER("messages", p->stack->tcp.message_count, 3);
+    tcp_reset(p->stack, p->id, p->now_ns);
+    EXPECT_NUMBER("messages", p->stack->tcp.message_count, 0);
+    net_stack_check(p->stack);
+}
+
 /* RFC 5927 §4.1: a blind attacker does not know the sequence numbers in flight. */
 static void error_that_quotes_nothing_in_flight_is_ignored(void **state)
 {
@@ -297,6 +323,7 @@ int main(void)
         TEST(narrow_path_is_no_congestion),
         TEST(path_of_a_ninth_host_replaces_the_oldest),
         TEST(message_cut_for_a_narrow_path_stays_whole),
+        TEST(messages_keep_no_more_buffers_than_they_may),
         TEST(error_that_quotes_nothing_in_flight_is_ignored),
         TEST(odd_path_mtus_are_survived),
         TEST(neighbour_that_does_not_answer_ends_the_opening),
