@@ -484,7 +484,6 @@ void tcp_recovery_timeout(struct net_stack *stack, struct tcp_connection *c, uin
         if (!window_is_reduced(c))
             tcp_congestion_lost(&c->congestion, &c->policy, flight_size(c), c->snd_mss);
     }
-    c->congestion.cwnd = c->snd_mss;
     c->congestion.acked_bytes = 0;
     c->recovery = TCP_LOSS;
     c->recover = c->snd_nxt;
@@ -499,6 +498,7 @@ void tcp_recovery_timeout(struct net_stack *stack, struct tcp_connection *c, uin
         tcp_sendqueue_mark(c, s, lost ? TCP_MARK_LOST : 0, TCP_MARK_SACKED | (lost ? TCP_MARK_RESENT : 0));
     }
     ASSERT(c->sacked_bytes == 0);
+    c->congestion.cwnd = tcp_in_flight(c) + c->snd_mss; /* one segment beside those that may still arrive: as Linux */
 }
 
 /* RFC 8985 §7.3: Sends new data if there is any and the peer takes it, else the last segment again. */

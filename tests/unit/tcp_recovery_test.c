@@ -668,6 +668,31 @@ static void any_one_segment_may_be_lost(void **state)
     }
 }
 
+/* Writes shortly before the time-out of an earlier segment. The later one may still be on its way, and keeps nothing
+ * from being sent again. */
+static void timeout_resends_beside_data_sent_a_moment_ago(void **state)
+{
+    (void)state;
+    struct tcp_policy policy = peer_policy_default();
+    policy.tail_probe = false;
+    begin_with(&policy);
+    peer_connect_after(p, OFFER_SACK, 500 * MS);
+    peer_write(p, 1460);
+    EXPECT(p, PA, 1, 1, 1460);
+    peer_pass(p, 500 * MS);
+    peer_send(p, A, 1, 1461, NULL, 0);
+    struct tcp_info info;
+    tcp_info(p->stack, p->id, &info);
+    peer_write(p, 1460); /* lost */
+    EXPECT(p, PA, 1461, 1, 1460);
+    peer_pass(p, (info.rto_us - 100000) * UINT64_C(1000));
+    peer_write(p, 1460);
+    EXPECT(p, PA, 2921, 1, 1460);
+    peer_pass(p, 150 * MS);
+    EXPECT(p, PA, 1461, 1, 1460);
+    peer_send(p, A, 1, 4381, NULL, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -699,6 +724,7 @@ int main(void)
         TEST(needless_timeout_is_undone_by_timestamps),
         TEST(needless_recovery_is_undone_by_dsack),
         TEST(dsack_widens_the_window_long_after_the_last_one),
+        TEST(timeout_resends_beside_data_sent_a_moment_ago),
         TEST(any_one_segment_may_be_lost),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
