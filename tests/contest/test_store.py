@@ -3,6 +3,7 @@ import csv
 import json
 import random
 import re
+import resource
 import sqlite3
 import subprocess
 import threading
@@ -321,6 +322,15 @@ def test_init_overwrites_nothing_and_serve_keeps_the_plan(path):
     assert done.returncode == 1 and "exists" in done.stderr
     done = tool("serve", path, "--seed", "7", "--rate", "2")
     assert done.returncode == 2 and "has its own rate, seed" in done.stderr
+
+
+@pytest.mark.parametrize("bytes_max", [0, 4096, 8192, 20000])
+def test_a_store_for_which_there_is_no_place_leaves_nothing(path, bytes_max):
+    done = subprocess.run([TOOL, "init", path], capture_output=True, text=True, timeout=PATIENCE_S,
+                          preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (bytes_max, bytes_max)))
+    assert done.returncode == 1 and done.stderr.startswith(f"contest init: {path}: ")
+    assert not list(path.parent.iterdir())
+    assert tool("init", path).returncode == 0
 
 
 def test_a_store_is_served_once_at_a_time(path):

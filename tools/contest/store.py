@@ -68,10 +68,12 @@ def recovery(path):
 
 
 def create(path, plan):
-    """Makes the store of a contest that has not begun."""
+    """Makes the store of a contest that has not begun. One that cannot be made whole leaves nothing behind."""
     path = pathlib.Path(path)
+    made = False
     try:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))    # it holds hashes of passwords
+        made = True
         connection = sqlite3.connect(path)
         with connection:
             connection.executescript(f"PRAGMA journal_mode=WAL; PRAGMA application_id={APPLICATION};"
@@ -81,6 +83,8 @@ def create(path, plan):
     except FileExistsError as error:
         raise StoreError(f"{path}: exists; name another file, or serve it as it is") from error
     except (OSError, sqlite3.Error) as error:
+        for end in ("", "-wal", "-shm", "-journal") if made else ():
+            path.with_name(path.name + end).unlink(missing_ok=True)
         raise StoreError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
 
 
