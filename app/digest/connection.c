@@ -251,7 +251,7 @@ static size_t run_bytes_max(const struct connection *c)
 static enum connection_step body_step(struct connection *c, uint32_t messages_max, uint64_t now_ns)
 {
     struct bytes run;
-    if (c->in_count > 0 && c->reply.bytes == 0) /* else a reader is awaited */
+    if (c->in_count > 0 && (c->reply.bytes == 0 || !c->method->streams)) /* else a reader is awaited */
         c->since_ns = now_ns;
     if (c->method->streams && !c->reply_begun)
         reply_add_stream_head(&c->reply, c->streams_chunks, !c->keep_alive);

@@ -317,13 +317,19 @@ static void unexpected_bytes_keep_no_connection(void **state)
 static void a_body_that_keeps_coming_has_all_the_time(void **state)
 {
     (void)state;
-    int id = opened();
+    int id = opened(), eager = opened(); /* sends the body before it has read 100 */
+    fake.connections[eager].window_bytes = 0;
     ask(id, "POST /sha256 HTTP/1.1\r\nHost: x\r\nContent-Length: 30\r\n\r\n");
+    ask(eager, "POST /sha256 HTTP/1.1\r\nHost: x\r\nContent-Length: 30\r\nExpect: 100-continue\r\n\r\n");
     for (int i = 0; i < 30; i++) {
         fake_data(id, "x", 1);
+        fake_data(eager, "x", 1);
         wait(NS_PER_S);
     }
+    fake.connections[eager].window_bytes = UINT32_MAX;
+    wait(NS_PER_S);
     assert_non_null(strstr(answer(id), "200 OK"));
+    assert_non_null(strstr(answer(eager), "200 OK"));
 }
 
 /* Plays with clients of which each message keeps one of the machine's 256 transmit buffers. */
