@@ -96,6 +96,8 @@ static void check_timers(const struct tcp_connection *c)
     ASSERT((c->segment_count != 0) == resends);
     /* A closed window is probed: the peer's update may be lost. */
     ASSERT(!tcp_output_waits_for_window(c) || c->timer == TCP_TIMER_WINDOW_PROBE);
+    /* With nothing left to send, each turn would try again for nothing. */
+    ASSERT(c->state != TCP_FIN_WAIT_2 || !c->blocked);
     if (tcp_is_over(c)) {
         /* A timer that fired now would send for a connection that is no more. */
         ASSERT(!c->blocked && !c->ack_now);

@@ -257,6 +257,7 @@ static bool fin_acked(struct net_stack *stack, struct tcp_connection *c, uint64_
     switch (c->state) {
     case TCP_FIN_WAIT_1:
         c->state = TCP_FIN_WAIT_2;
+        c->blocked = false; /* a FIN that was to be sent again */
         stack->tcp.changed = true;
         if (c->orphan) {
             c->fin_wait_2_ends_ns = now_ns + c->policy.fin_wait_2_us * NS_PER_US;

@@ -366,9 +366,27 @@ static void time_waits_are_bounded(void **state)
     assert_int_equal(p->stack->ip.counters.tcp_time_wait_evicted, 68);
 }
 
+/* Finds no buffer to send the FIN again, and then gets the ACK of the first one. Nothing is left to try. */
+static void fin_acknowledged_while_it_waits_for_a_buffer_is_over(void **state)
+{
+    (void)state;
+    peer_connect(p, OFFER_PLAIN);
+    shutdown_sends_fin();
+    uint32_t free_count = p->device.free_count;
+    p->device.free_count = 0;
+    p->now_ns += 5 * S;
+    peer_step(p);
+    peer_send(p, A, 1, 2, NULL, 0);
+    p->device.free_count = free_count;
+    EXPECT_STATE(p, TCP_FIN_WAIT_2);
+    EXPECT_NONE(p);
+    assert_true(net_next_deadline_ns(p->stack) > p->now_ns);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        TEST(fin_acknowledged_while_it_waits_for_a_buffer_is_over),
         TEST(closing_first_goes_through_time_wait),
         TEST(closing_second_ends_with_the_last_ack),
         TEST(both_may_close_at_once),
