@@ -346,9 +346,8 @@ static bool hash_next_modulus(struct matcher *m)
 HOT static enum search_state search_step(struct matcher *m)
 {
     struct burst_search *s = &m->search;
-    if (__builtin_expect(s->hash.active, 0)) {
+    if (__builtin_expect(s->hash.active, 0))
         return hash_search_continue(m);
-    }
     if (__builtin_expect(s->overflowed != 0 && m->pass.part != FILTER_BLOCK, 0)) {
         const uint32_t i = (uint32_t)__builtin_ctz(s->overflowed);
         s->overflowed &= s->overflowed - 1;

@@ -73,9 +73,8 @@ bool i6300esb_start(uint64_t timeout_ns)
 {
     const struct pci_access *access = pci_access_find();
     const struct pci_function *function = access != NULL ? find(access) : NULL;
-    if (function == NULL) {
+    if (function == NULL)
         return false;
-    }
     struct pci_address address = function->address;
     struct pci_bar bar = pci_bar_read(access, address, 0);
     if (!bar.present || bar.is_port || bar.base == 0 || bar.bytes < REGISTER_BYTES) {

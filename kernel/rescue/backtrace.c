@@ -32,9 +32,8 @@ static void log_chain(unsigned line, uint64_t rbp)
     unsigned repeats = 0;
     while (line < BACKTRACE_LINE_COUNT_MAX) {
         const uint64_t *frame = frame_at(rbp);
-        if (frame != NULL && frame[1] == 0) {
+        if (frame != NULL && frame[1] == 0)
             return; /* boot/entry.asm's, the outermost */
-        }
         if (frame == NULL || !symbol_is_text(frame[1])) {
             log_line("  the chain is lost at 0x%lx", rbp);
             return;
@@ -42,9 +41,8 @@ static void log_chain(unsigned line, uint64_t rbp)
         if (frame[1] == before) {
             repeats++;
         } else {
-            if (repeats != 0) {
+            if (repeats != 0)
                 log_line("     ... and %u times more", repeats);
-            }
             log_frame(line++, frame[1], SYMBOL_RETURN);
             before = frame[1];
             repeats = 0;
@@ -73,9 +71,8 @@ void backtrace_log_trap(uint64_t rip, uint64_t rsp, uint64_t rbp)
     log_line("  backtrace:");
     log_frame(line++, rip, SYMBOL_EXACT);
     uint64_t caller = frameless_caller(rsp, rbp);
-    if (caller != 0) {
+    if (caller != 0)
         log_frame(line++, caller, SYMBOL_RETURN);
-    }
     log_chain(line, rbp);
 }
 

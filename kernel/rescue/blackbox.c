@@ -106,9 +106,8 @@ static size_t section_room(void) { return writer.slot_bytes - writer.bytes; }
 /* Adds all of it or nothing. There is room for the padding then: slots are multiples of 8. */
 static bool section_add(const void *data, size_t bytes)
 {
-    if (bytes > section_room()) {
+    if (bytes > section_room())
         return false;
-    }
     ASSERT(writer.bytes >= writer.section + SECTION_HEAD_BYTES);
     memcpy(writer.slot + writer.bytes, data, bytes);
     writer.bytes += bytes;
@@ -120,17 +119,15 @@ static void section_close(void)
     ASSERT(writer.bytes >= writer.section + SECTION_HEAD_BYTES && writer.bytes <= writer.slot_bytes);
     size_t bytes = writer.bytes - writer.section - SECTION_HEAD_BYTES;
     store_le32(writer.slot + writer.section + 4, (uint32_t)bytes);
-    while (writer.bytes % 8 != 0) {
+    while (writer.bytes % 8 != 0)
         writer.slot[writer.bytes++] = 0;
-    }
 }
 
 /* Adds a section, or leaves it out if it does not fit. */
 static void section_whole(uint32_t type, const void *data, size_t bytes)
 {
-    if (bytes == 0 || SECTION_HEAD_BYTES + padded(bytes) > section_room()) {
+    if (bytes == 0 || SECTION_HEAD_BYTES + padded(bytes) > section_room())
         return;
-    }
     section_open(type);
     section_add(data, bytes);
     section_close();
@@ -163,9 +160,8 @@ static void section_begin_if_room(uint32_t type, enum stage stage)
 static void log_begin(void)
 {
     section_begin_if_room(SECTION_LOG, STAGE_LOG);
-    if (writer.stage == STAGE_LOG) {
+    if (writer.stage == STAGE_LOG)
         writer.log_position = log_tail_position(section_room(), &writer.log_end);
-    }
 }
 
 static void step_begin(void)
@@ -190,11 +186,10 @@ static void step_begin(void)
     writer.line = 0;
     writer.crc_bytes = 0;
     writer.crc = UINT32_MAX;
-    if (statistics == NULL || writer.without_statistics) {
+    if (statistics == NULL || writer.without_statistics)
         log_begin();
-    } else {
+    else
         section_begin_if_room(SECTION_STATISTICS, STAGE_STATISTICS);
-    }
 }
 
 static void step_statistics(void)
@@ -212,9 +207,8 @@ static void step_log(void)
     char line[LOG_LINE_BYTES_MAX];
     if (writer.log_position < writer.log_end) {
         size_t bytes = log_read(&writer.log_position, line);
-        if (bytes != 0 && section_add(line, bytes)) {
+        if (bytes != 0 && section_add(line, bytes))
             return;
-        }
     }
     section_close();
     writer.stage = STAGE_CHECKSUM;
@@ -223,9 +217,8 @@ static void step_log(void)
 /* Adds a part of the record to its checksum. Magic and checksum count as zeros, and are zeros until the end. */
 static void step_checksum(void)
 {
-    if (writer.crc_bytes == 0) {
+    if (writer.crc_bytes == 0)
         store_le32(writer.slot + HEADER_BYTES_AT, (uint32_t)writer.bytes);
-    }
     ASSERT(writer.crc_bytes <= writer.bytes);
     size_t part = min_size(writer.bytes - writer.crc_bytes, CRC_BYTES_PER_STEP);
     writer.crc = crc_add(writer.crc, writer.slot + writer.crc_bytes, part);
@@ -312,7 +305,6 @@ void blackbox_note_registers(const uint64_t registers[BLACKBOX_REGISTER_COUNT])
 
 void blackbox_note_address(uint64_t address)
 {
-    if (address_count < BLACKBOX_ADDRESS_COUNT_MAX) {
+    if (address_count < BLACKBOX_ADDRESS_COUNT_MAX)
         addresses[address_count++] = address;
-    }
 }

@@ -32,9 +32,8 @@ static bool handed_over, released;
 /* Puts whole lines into the ring, or pieces to the device: the log offers the rest again. */
 static size_t offer(struct console *c, const char *text, size_t bytes)
 {
-    if (!__atomic_load_n(&handed_over, __ATOMIC_RELAXED)) {
+    if (!__atomic_load_n(&handed_over, __ATOMIC_RELAXED))
         return c->write(text, bytes);
-    }
     size_t count = min_size(bytes, sizeof c->line);
     return spsc_put(&c->ring, c->cells, CELL_COUNT, text, count) ? count : 0;
 }
@@ -57,9 +56,8 @@ static bool write_piece(struct console *c)
     if (c->done == c->bytes) {
         c->bytes = (uint32_t)spsc_take(&c->ring, c->cells, CELL_COUNT, c->line, sizeof c->line);
         c->done = 0;
-        if (c->bytes == 0) {
+        if (c->bytes == 0)
             return false;
-        }
     }
     ASSERT(c->done <= c->bytes && c->bytes <= sizeof c->line);
     c->done += (uint32_t)c->write(c->line + c->done, c->bytes - c->done);
@@ -76,9 +74,8 @@ bool console_poll(void)
     }
     ASSERT(console_count <= CONSOLE_COUNT_MAX);
     bool any = false;
-    for (unsigned i = 0; i < console_count; i++) {
+    for (unsigned i = 0; i < console_count; i++)
         any |= write_piece(&consoles[i]);
-    }
     return any;
 }
 
@@ -99,12 +96,10 @@ void console_take_back(void)
         released = false;
         __atomic_store_n(&handed_over, false, __ATOMIC_RELEASE);
         /* A second CPU that has trapped, or fires the watchdog, does not answer; nor does it write any more. */
-        for (int us = 0; us < TAKE_BACK_WAIT_US && !__atomic_load_n(&released, __ATOMIC_ACQUIRE); us += 10) {
+        for (int us = 0; us < TAKE_BACK_WAIT_US && !__atomic_load_n(&released, __ATOMIC_ACQUIRE); us += 10)
             clock_spin_us(10);
-        }
-        for (unsigned i = 0; i < console_count; i++) {
+        for (unsigned i = 0; i < console_count; i++)
             write_rest(&consoles[i]);
-        }
     }
     log_defer(false);
 }

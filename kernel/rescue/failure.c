@@ -17,12 +17,10 @@
 
 static void panicked(const char *message, uint64_t rbp)
 {
-    if (second_cpu_is_me()) {
+    if (second_cpu_is_me())
         second_cpu_panicked(message);
-    }
-    if (shutdown_is_flushing()) {
+    if (shutdown_is_flushing())
         reset_now();
-    }
     console_take_back();
     log_line("panic: %s", message);
     static bool again; /* a panic inside a panic's backtrace or inside a sink */
@@ -63,15 +61,12 @@ static _Noreturn void trapped(const struct trap_frame *frame)
 void failure_of_trap(const struct trap_frame *frame)
 {
     ASSERT(frame->vector < VECTOR_EXCEPTION_COUNT);
-    if (second_cpu_is_me()) {
+    if (second_cpu_is_me())
         second_cpu_trapped(frame);
-    }
-    if (frame->vector == VECTOR_NMI && watchdog_tick()) {
+    if (frame->vector == VECTOR_NMI && watchdog_tick())
         return;
-    }
-    if (shutdown_is_flushing()) {
+    if (shutdown_is_flushing())
         reset_now();
-    }
     /* If CR0.TS is what trapped, the dump's own 16-byte moves would trap again. */
     __asm__ volatile("clts");
     trapped(frame);
@@ -81,9 +76,8 @@ void failure_of_second_cpu(void)
 {
     ASSERT(!second_cpu_is_me());
     const struct second_cpu_failure *failure = second_cpu_failed();
-    if (failure == NULL) {
+    if (failure == NULL)
         return;
-    }
     console_take_back();
     log_line("second CPU: %s", failure->message != NULL ? failure->message : "a trap");
     __asm__ volatile("mov %0, %%cr2" : : "r"(failure->cr2)); /* the dump shows the registers of the CPU it runs on */

@@ -51,9 +51,8 @@ static void pit_load(uint16_t count)
 static bool pin_try(uint32_t pin, bool active_low)
 {
     ASSERT(ioapic != NULL && !in_use);
-    if (pin > (ioapic_read(IOAPIC_VERSION) >> IOAPIC_VERSION_LAST_BIT & 0xff)) {
+    if (pin > (ioapic_read(IOAPIC_VERSION) >> IOAPIC_VERSION_LAST_BIT & 0xff))
         return false;
-    }
     uint8_t low = (uint8_t)(IOAPIC_REDIRECTION + 2 * pin);
     ioapic_write(low, (uint32_t)BIT(IOAPIC_MASKED_BIT));
     ioapic_write((uint8_t)(low + 1), apic_id() << IOAPIC_DESTINATION_BIT);
@@ -61,12 +60,10 @@ static bool pin_try(uint32_t pin, bool active_low)
 
     pit_load(TRIAL_COUNT);
     __atomic_store_n(&in_use, true, __ATOMIC_RELEASE);
-    for (int us = 0; us < TRIAL_WAIT_US && __atomic_load_n(&armed_count, __ATOMIC_ACQUIRE) == 0; us += 100) {
+    for (int us = 0; us < TRIAL_WAIT_US && __atomic_load_n(&armed_count, __ATOMIC_ACQUIRE) == 0; us += 100)
         clock_spin_us(100);
-    }
-    if (__atomic_load_n(&armed_count, __ATOMIC_ACQUIRE) != 0) {
+    if (__atomic_load_n(&armed_count, __ATOMIC_ACQUIRE) != 0)
         return true;
-    }
     __atomic_store_n(&in_use, false, __ATOMIC_RELEASE);
     ioapic_write(low, (uint32_t)BIT(IOAPIC_MASKED_BIT));
     return false;
@@ -76,9 +73,8 @@ static bool pin_try(uint32_t pin, bool active_low)
 bool nmi_timer_start(void)
 {
     struct acpi_timer_line line;
-    if (!apic_present() || apic_id() > 0xff || !acpi_timer_line(&line)) {
+    if (!apic_present() || apic_id() > 0xff || !acpi_timer_line(&line))
         return false;
-    }
     ioapic = memory_map_device(line.ioapic, IOAPIC_BYTES);
     return pin_try(line.pin, line.active_low) || pin_try(line.pin == 0 ? PC_PIN : 0, false);
 }
@@ -92,9 +88,8 @@ void nmi_timer_arm(void)
 
 bool nmi_timer_has_fired(void)
 {
-    if (!__atomic_load_n(&in_use, __ATOMIC_ACQUIRE)) {
+    if (!__atomic_load_n(&in_use, __ATOMIC_ACQUIRE))
         return false;
-    }
     port_out8(PIT_CONTROL, PIT_READ_STATUS0);
     return port_in8(PIT_CHANNEL0) & BIT(PIT_STATUS_OUT_BIT);
 }

@@ -27,25 +27,22 @@ static uint32_t methods = UINT32_MAX; /* a bit each, enum reset_method */
 void reset_arm(void)
 {
     acpi_register = acpi_reset_register(&acpi_value);
-    if (acpi_register.space == ACPI_SPACE_MEMORY) {
+    if (acpi_register.space == ACPI_SPACE_MEMORY)
         memory_map_device(acpi_register.address, 1);
-    }
 }
 
 void reset_pause_us(uint32_t us)
 {
-    while (us-- > 0) {
+    while (us-- > 0)
         port_out8(PORT_POST, 0);
-    }
 }
 
 static void by_acpi(void)
 {
-    if (acpi_register.space == ACPI_SPACE_PORT) {
+    if (acpi_register.space == ACPI_SPACE_PORT)
         port_out8((uint16_t)acpi_register.address, acpi_value);
-    } else if (acpi_register.space == ACPI_SPACE_MEMORY) {
+    else if (acpi_register.space == ACPI_SPACE_MEMORY)
         *(volatile uint8_t *)acpi_register.address = acpi_value;
-    }
 }
 
 static void by_reset_control(void)
@@ -57,9 +54,8 @@ static void by_reset_control(void)
 
 static void by_8042(void)
 {
-    for (int polls = 0; polls < I8042_POLLS_MAX && (port_in8(PORT_8042_COMMAND) & I8042_INPUT_FULL); polls++) {
+    for (int polls = 0; polls < I8042_POLLS_MAX && (port_in8(PORT_8042_COMMAND) & I8042_INPUT_FULL); polls++)
         reset_pause_us(1);
-    }
     port_out8(PORT_8042_COMMAND, I8042_PULSE_RESET);
 }
 
@@ -72,9 +68,8 @@ _Noreturn void reset_now(void)
         [RESET_METHOD_TRIPLE_FAULT] = cpu_triple_fault,
     };
     for (unsigned method = 0; method < RESET_METHOD_COUNT; method++) {
-        if (methods & BIT(method)) {
+        if (methods & BIT(method))
             reset[method]();
-        }
         reset_pause_us(RESET_PAUSE_US);
     }
     cpu_stop(); /* only with the last method taken away */

@@ -101,18 +101,16 @@ static __attribute__((noinline)) void trap_wait(void)
 static __attribute__((noinline)) void trap_hang(void)
 {
     log_line("test.trap: a loop with interrupts off");
-    for (;;) {
+    for (;;)
         __asm__ volatile("cli\n\tpause");
-    }
 }
 
 /* Hangs in the dump after the watchdog's NMI. */
 static size_t sink_that_hangs(const char *text, size_t bytes)
 {
     (void)text;
-    while (watchdog_has_fired()) {
+    while (watchdog_has_fired())
         cpu_pause();
-    }
     return bytes;
 }
 
@@ -125,9 +123,8 @@ static __attribute__((noinline)) void trap_hang_deaf(void)
 /* Traps while the dump of another trap is being printed. */
 static size_t sink_that_traps(const char *text, size_t bytes)
 {
-    if (strnlen(text, bytes) > 20 && memcmp(text + 15, "trap: invalid opcode", 20) == 0) {
+    if (strnlen(text, bytes) > 20 && memcmp(text + 15, "trap: invalid opcode", 20) == 0)
         trap_divide();
-    }
     return bytes;
 }
 
@@ -153,9 +150,8 @@ static __attribute__((noinline)) void trap_sealed(void)
 
 static __attribute__((noinline)) void trap_memory(void)
 {
-    for (;;) {
+    for (;;)
         memory_take(16 << 20, 4096, "test.trap=memory");
-    }
 }
 
 /* Fails on the second CPU, with cpus=2; the first one reports it. */
@@ -227,8 +223,7 @@ bool selftest_trap(const char *word)
             panic("test.trap=%s did not trap", word);
         }
     }
-    if (selftest_exception(word)) {
+    if (selftest_exception(word))
         panic("test.trap=%s did not trap", word);
-    }
     return false;
 }

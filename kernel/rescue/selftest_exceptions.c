@@ -121,15 +121,13 @@ static const struct {
 static bool vector_parse(const char *word, unsigned *vector)
 {
     static const char head[] = "vector-";
-    if (strncmp(word, head, sizeof head - 1) != 0) {
+    if (strncmp(word, head, sizeof head - 1) != 0)
         return false;
-    }
     const char *at = word + sizeof head - 1;
     *vector = 0;
     do {
-        if (*at < '0' || *at > '9') {
+        if (*at < '0' || *at > '9')
             return false;
-        }
         *vector = *vector * 10 + (unsigned)(*at++ - '0');
     } while (*at != '\0' && *vector < VECTOR_EXCEPTION_COUNT);
     return *vector < VECTOR_EXCEPTION_COUNT;

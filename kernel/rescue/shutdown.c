@@ -36,16 +36,14 @@ static void reading_pause(uint32_t ms)
 
 static void final_flush(void)
 {
-    if (final_flush_step == NULL || clock_tsc_khz() == 0) {
+    if (final_flush_step == NULL || clock_tsc_khz() == 0)
         return;
-    }
     ASSERT(!flushing);
     flushing = true;
     uint64_t begin_ns = clock_now_ns(), busy_ns = begin_ns, now_ns = begin_ns;
     while (now_ns - begin_ns < FLUSH_MS_MAX * NS_PER_MS && now_ns - busy_ns < FLUSH_IDLE_MS_MAX * NS_PER_MS) {
-        if (final_flush_step()) {
+        if (final_flush_step())
             busy_ns = now_ns;
-        }
         now_ns = clock_now_ns();
     }
 }

@@ -27,30 +27,26 @@ static void page_fault_describe(const struct trap_frame *frame, uint64_t address
                          : frame->error & BIT(PF_ERROR_P_BIT)  ? "its page forbids it"
                                                                : "no page is there";
     log_line("  cannot %s 0x%zx: %s", access, (size_t)address, rights);
-    if (address < MEMORY_PAGE_BYTES) {
+    if (address < MEMORY_PAGE_BYTES)
         log_line("  page zero: a NULL pointer");
-    }
 }
 
 static void stack_overflow_describe(uint64_t address)
 {
     enum stack_id id = stack_with_guard(address);
-    if (id != STACK_COUNT) {
+    if (id != STACK_COUNT)
         log_line("  stack overflow: 0x%zx is in the guard page of the %s stack", (size_t)address, stack_name(id));
-    }
 }
 
 static void code_dump(uint64_t rip)
 {
     char line[(CODE_BYTES_BEFORE + CODE_BYTES_AFTER) * 5 + 1];
     size_t bytes = 0;
-    for (uint64_t at = rip - CODE_BYTES_BEFORE; at != rip + CODE_BYTES_AFTER; at++) {
-        if (!paging_is_readable(at)) {
+    for (uint64_t at = rip - CODE_BYTES_BEFORE; at != rip + CODE_BYTES_AFTER; at++)
+        if (!paging_is_readable(at))
             bytes += format(line + bytes, sizeof line - bytes, at == rip ? " <-->" : " --");
-        } else {
+        else
             bytes += format(line + bytes, sizeof line - bytes, at == rip ? " <%02x>" : " %02x", *(const uint8_t *)at);
-        }
-    }
     ASSERT(bytes < sizeof line);
     log_line("  code%s", line);
 }
@@ -83,12 +79,10 @@ void trap_dump(const struct trap_frame *frame)
     char where[SYMBOL_TEXT_BYTES_MAX];
     symbol_format(where, sizeof where, frame->rip, SYMBOL_EXACT);
     log_line("trap: %s (%lu), error 0x%lx, at 0x%lx %s", trap_name(vector), vector, frame->error, frame->rip, where);
-    if (vector == VECTOR_PF) {
+    if (vector == VECTOR_PF)
         page_fault_describe(frame, cr2_read());
-    }
-    if (vector == VECTOR_PF || vector == VECTOR_DF) {
+    if (vector == VECTOR_PF || vector == VECTOR_DF)
         stack_overflow_describe(cr2_read());
-    }
     registers_dump(frame);
     code_dump(frame->rip);
     backtrace_log_trap(frame->rip, frame->rsp, frame->rbp);

@@ -106,13 +106,11 @@ void watchdog_poll(void)
     ASSERT(second_cpu_is_me());
     static uint64_t next_ns;
     uint64_t now_ns = clock_now_ns();
-    if (now_ns < next_ns) {
+    if (now_ns < next_ns)
         return;
-    }
     next_ns = now_ns + CHECK_PERIOD_NS;
-    if (is_stuck(age())) {
+    if (is_stuck(age()))
         fire();
-    }
 }
 
 /* ------------------------------------------------------------------------------------------------ the NMI */
@@ -121,21 +119,18 @@ void watchdog_poll(void)
  * stack of their own, and watch the dump. */
 bool watchdog_tick(void)
 {
-    if (!nmi_timer_has_fired()) {
+    if (!nmi_timer_has_fired())
         return false;
-    }
     nmi_timer_arm();
     ASSERT(watchdog_counters.timeout_ns != 0 || !watchdog_has_fired());
     uint64_t age_ns = age();
     if (watchdog_has_fired()) {
-        if (age_ns >= watchdog_counters.timeout_ns + WATCHDOG_DUMP_NS) {
+        if (age_ns >= watchdog_counters.timeout_ns + WATCHDOG_DUMP_NS)
             reset_without_loop();
-        }
         return true;
     }
-    if (!is_stuck(age_ns)) {
+    if (!is_stuck(age_ns))
         return true;
-    }
     __atomic_store_n(&fired, true, __ATOMIC_RELEASE);
     segments_unblock_nmi();
     return false;

@@ -38,9 +38,8 @@ static void machine_init(enum boot_protocol protocol, const void *information)
     failure_init();
     uart_init();
     log_add_sink(uart_write);
-    if (!boot_info_parse(&boot, protocol, information, BOOT_MAPPED_END)) {
+    if (!boot_info_parse(&boot, protocol, information, BOOT_MAPPED_END))
         shutdown("the loader's information is broken");
-    }
     cpu_init(false);
     traps_init(failure_of_trap);
     memory_init(boot.regions, boot.region_count, boot.regions_dropped_count == 0);
@@ -53,9 +52,8 @@ static void machine_init(enum boot_protocol protocol, const void *information)
 static uint32_t counters_write(uint8_t *at)
 {
     struct counter_group group = virtio_net_counter_group();
-    for (size_t i = 0; i < group.count; i++) {
+    for (size_t i = 0; i < group.count; i++)
         store_be64(at + 8 * i, *group.counters[i].value);
-    }
     return (uint32_t)(8 * group.count);
 }
 
@@ -63,16 +61,14 @@ static uint32_t counters_write(uint8_t *at)
 static bool answer(const struct frame *frame)
 {
     struct tx_buffer *buffer = device->ops->tx_acquire(device);
-    if (buffer == NULL) {
+    if (buffer == NULL)
         return false;
-    }
     memcpy(buffer->data, frame->data, frame->bytes);
     memcpy(buffer->data, frame->data + 6, 6);
     memcpy(buffer->data + 6, device->mac, 6);
     uint32_t bytes = frame->bytes;
-    if (load_be16(frame->data + 12) == COUNTERS) {
+    if (load_be16(frame->data + 12) == COUNTERS)
         bytes = ETHERNET_BYTES + counters_write(buffer->data + ETHERNET_BYTES);
-    }
     bool sent = device->ops->tx_publish(device, buffer, bytes, 0, 0);
     device->ops->tx_release(device, buffer);
     return sent;
@@ -84,9 +80,8 @@ static void take(const struct frame *frame)
     case HOLD:
         answer(frame);
         held[held_count++] = *frame;
-        for (bool full = held_count == NETDEV_RX_BORROWED_MAX; full && held_count > 0;) {
+        for (bool full = held_count == NETDEV_RX_BORROWED_MAX; full && held_count > 0;)
             device->ops->rx_release(device, &held[--held_count]);
-        }
         return;
     case RESET:
         shutdown("ordered");
@@ -105,9 +100,8 @@ static void rest(void)
     device->ops->poll(device);
     uint64_t now_ns = clock_now_ns();
     uint64_t sleep_ns = ++turn % 8 == 0 ? UINT64_C(1000000) : UINT64_C(10000000000);
-    if (virtio_net_wake(device)) {
+    if (virtio_net_wake(device))
         sleep_until_ns(now_ns, now_ns + sleep_ns);
-    }
     virtio_net_quiet(device);
 }
 
@@ -121,23 +115,20 @@ _Noreturn void kernel_main(enum boot_protocol protocol, const void *information)
     bool sleeps = strcmp(boot.command_line, "sleep") == 0 && sleep_init();
     struct virtio_message message = { sleep_message_address(), sleep_message_data() };
     enum virtio_net_error error = virtio_net_find(&device, &machine_settings.virtio_mmio, sleeps ? &message : NULL);
-    if (error != VIRTIO_NET_OK) {
+    if (error != VIRTIO_NET_OK)
         shutdown(virtio_net_error_text(error));
-    }
     memory_seal();
     sleeps = sleeps && virtio_net_can_wake(device);
     log_line("echoing%s", sleeps ? " and sleeping" : "");
     bool link_up = device->link_up;
     for (uint32_t turn = 0; virtio_net_broken(device) == NULL; turn++) {
         struct frame frame;
-        if (device->ops->rx_borrow(device, &frame)) {
+        if (device->ops->rx_borrow(device, &frame))
             take(&frame);
-        } else if (sleeps) {
+        else if (sleeps)
             rest();
-        }
-        if (turn % POLL_TURNS == 0) {
+        if (turn % POLL_TURNS == 0)
             device->ops->poll(device);
-        }
         if (device->link_up != link_up) {
             link_up = device->link_up;
             log_line("link %s", link_up ? "up" : "down");

@@ -63,12 +63,11 @@ struct recording recording_read(const char *path, size_t digits_max)
     uint64_t before_ns = 0;
     if (!file)
         leave(path, "cannot be read");
-    while (getline(&line, &room, file) > 0) {
+    while (getline(&line, &room, file) > 0)
         if (strstr(line, "\"kind\": \"contest\""))
             take_contest(&r, line);
         else if (strstr(line, "\"kind\": \"burst\""))
             take_burst(&r, line, digits_max, &before_ns);
-    }
     free(line);
     fclose(file);
     if (!r.n || !r.modulus_count || !r.burst_count)

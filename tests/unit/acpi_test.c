@@ -39,9 +39,8 @@ static void checksum_fix(uint32_t at, size_t bytes, uint32_t field)
 {
     uint8_t sum = 0;
     memory[at + field] = 0;
-    for (size_t i = 0; i < bytes; i++) {
+    for (size_t i = 0; i < bytes; i++)
         sum += memory[at + i];
-    }
     memory[at + field] = -sum;
 }
 
@@ -315,13 +314,11 @@ static void acpi_of_random_bytes_is_survived(void **state)
     static const uint32_t tables[] = { XSDT, RSDT, FADT, MADT, MCFG, DSDT };
     for (int round = 0; round < 300; round++) {
         uint32_t at = tables[(size_t)rand() % ARRAY_COUNT(tables)];
-        for (int i = rand() % 8; i >= 0; i--) {
+        for (int i = rand() % 8; i >= 0; i--)
             memory[at + 4 + (size_t)rand() % 120] = (uint8_t)rand();
-        }
         uint32_t bytes = load_le32(memory + at + ACPI_HEADER_LENGTH);
-        if (bytes >= 36 && bytes <= MEMORY_BYTES - at) {
+        if (bytes >= 36 && bytes <= MEMORY_BYTES - at)
             checksum_fix(at, bytes, 9);
-        }
         acpi_init(&boot); /* ASan finds a read outside */
         assert_true(acpi_cpu_count() <= ACPI_CPU_COUNT_MAX);
         assert_true(acpi_ecam_count() <= ACPI_ECAM_COUNT_MAX);

@@ -40,9 +40,8 @@ enum { AREA = 1600 };
 
 static void fill(uint8_t *area)
 {
-    for (size_t i = 0; i < AREA; i++) {
+    for (size_t i = 0; i < AREA; i++)
         area[i] = (uint8_t)(i * 31 + (i >> 8));
-    }
 }
 
 static void memcpy_copies_exactly(void **state)
@@ -51,9 +50,8 @@ static void memcpy_copies_exactly(void **state)
     for (size_t bytes = 0; bytes < 700; bytes++) {
         for (size_t offset = 0; offset < 3; offset++) {
             uint8_t *from = malloc(bytes + offset), *to = malloc(bytes + offset); /* ASan watches both ends */
-            for (size_t i = 0; i < bytes + offset; i++) {
+            for (size_t i = 0; i < bytes + offset; i++)
                 from[i] = (uint8_t)(i * 7);
-            }
             assert_ptr_equal(kernel_memcpy(to + offset, from + offset, bytes), to + offset);
             assert_int_equal(memcmp(to + offset, from + offset, bytes), 0);
             free(from);
@@ -84,9 +82,8 @@ static void memset_sets_exactly(void **state)
     for (size_t bytes = 0; bytes <= 60; bytes++) {
         kernel_memset(area, 1, sizeof area);
         kernel_memset(area + 2, 0x1fe, bytes);
-        for (size_t i = 0; i < sizeof area; i++) {
+        for (size_t i = 0; i < sizeof area; i++)
             assert_int_equal(area[i], i >= 2 && i < 2 + bytes ? 0xfe : 1);
-        }
     }
 }
 

@@ -87,9 +87,8 @@ static void log_deferred_writes_nothing_until_drained(void **state)
     assert_true(log_drain());
     assert_int_equal(slow_bytes, 3);
     int calls = 1;
-    while (log_drain()) {
+    while (log_drain())
         calls++;
-    }
     assert_int_equal(calls, (15 + 11 + 2) / 3 - 1); /* the last call returns false, because nothing is left */
     assert_int_equal(slow_bytes, eager_bytes);
     assert_memory_equal(slow, eager, eager_bytes);
@@ -100,9 +99,8 @@ static void log_sink_that_is_overtaken_loses_whole_lines(void **state)
     (void)state;
     log_defer(true);
     slow_step = 0;
-    for (int i = 0; i < 10000; i++) {
+    for (int i = 0; i < 10000; i++)
         log_line("line %04d", i);
-    }
     slow_step = SIZE_MAX;
     while (log_drain()) {
     }
@@ -111,9 +109,8 @@ static void log_sink_that_is_overtaken_loses_whole_lines(void **state)
     assert_int_equal(slow[0], '[');
     assert_memory_equal(slow + slow_bytes - 10, "line 9999\n", 10);
     size_t lines = 0;
-    for (size_t i = 0; i < slow_bytes; i++) {
+    for (size_t i = 0; i < slow_bytes; i++)
         lines += slow[i] == '\n';
-    }
     assert_int_equal(slow_bytes, lines * 25); /* none is torn */
 }
 
@@ -148,9 +145,8 @@ static void log_overtaken_sink_ends_its_line(void **state)
     slow_step = 18;
     log_line("overtaken");
     log_drain();
-    for (int i = 0; i < 5000; i++) {
+    for (int i = 0; i < 5000; i++)
         log_line("line %04d", i);
-    }
     slow_step = SIZE_MAX;
     while (log_drain()) {
     }
@@ -196,9 +192,8 @@ static void log_sink_added_late_gets_the_lines_in_the_ring(void **state)
     char line[LOG_LINE_BYTES_MAX];
     uint64_t position = 0;
     size_t at = 0, bytes;
-    for (; (bytes = log_read(&position, line)) != 0; at += bytes) {
+    for (; (bytes = log_read(&position, line)) != 0; at += bytes)
         assert_memory_equal(eager + at, line, bytes);
-    }
     assert_int_equal(eager_bytes, at);
 }
 

@@ -79,14 +79,12 @@ static void map_that_is_too_long_loses_the_highest_and_is_marked(void **state)
 {
     (void)state;
     BUILD_FROM({ 0, UINT64_C(1) << 40, REGION_RAM });
-    for (uint64_t i = 0; i < MEMORY_RANGE_COUNT_MAX + 10; i++) {
+    for (uint64_t i = 0; i < MEMORY_RANGE_COUNT_MAX + 10; i++)
         memory_map_remove(&map, (2 * i + 1) << 12, (2 * i + 2) << 12);
-    }
     assert_true(map.cut);
     assert_int_equal(map.count, MEMORY_RANGE_COUNT_MAX);
-    for (size_t i = 0; i < map.count; i++) {
+    for (size_t i = 0; i < map.count; i++)
         assert_range(i, 2 * i << 12, (2 * i + 1) << 12);
-    }
 }
 
 enum { MODEL_PAGES = 64 };
@@ -114,11 +112,10 @@ static void map_of_random_regions_equals_a_table_of_pages(void **state)
                     uint64_t begin = page * 4096, end = begin + 4096, region_end = regions[i].base + regions[i].bytes;
                     bool whole = regions[i].base <= begin && end <= region_end;
                     bool touched = regions[i].base < end && begin < region_end;
-                    if (pass == 0 && regions[i].type == REGION_RAM && whole) {
+                    if (pass == 0 && regions[i].type == REGION_RAM && whole)
                         ram[page] = true;
-                    } else if (pass == 1 && regions[i].type != REGION_RAM && touched) {
+                    else if (pass == 1 && regions[i].type != REGION_RAM && touched)
                         ram[page] = false;
-                    }
                 }
             }
         }
@@ -127,9 +124,8 @@ static void map_of_random_regions_equals_a_table_of_pages(void **state)
         for (size_t i = 0; i < map.count; i++) {
             assert_true(map.ranges[i].begin < map.ranges[i].end);
             assert_true(i == 0 || map.ranges[i - 1].end < map.ranges[i].begin);
-            for (uint64_t at = map.ranges[i].begin; at < map.ranges[i].end; at += 4096) {
+            for (uint64_t at = map.ranges[i].begin; at < map.ranges[i].end; at += 4096)
                 said[at / 4096] = true;
-            }
         }
         assert_memory_equal(said, ram, sizeof ram);
     }

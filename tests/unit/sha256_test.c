@@ -46,9 +46,8 @@ static void sha256_of_a_million_a_is_as_published(void **state)
     struct sha256 hash;
     uint8_t digest[SHA256_BYTES];
     sha256_begin(&hash);
-    for (int i = 0; i < 1000; i++) {
+    for (int i = 0; i < 1000; i++)
         sha256_add(&hash, text, sizeof text);
-    }
     sha256_finish(&hash, digest);
     static const uint8_t published[SHA256_BYTES] = {
         0xcd, 0xc7, 0x6e, 0x5c, 0x99, 0x14, 0xfb, 0x92, 0x81, 0xa1, 0xc7, 0xe2, 0x84, 0xd7, 0x3e, 0x67,
@@ -61,9 +60,8 @@ static void sha256_does_not_depend_on_where_the_message_is_split(void **state)
 {
     (void)state;
     char text[200];
-    for (size_t i = 0; i < sizeof text; i++) {
+    for (size_t i = 0; i < sizeof text; i++)
         text[i] = (char)(i * 7);
-    }
     for (size_t bytes = 0; bytes <= sizeof text; bytes++) {
         uint8_t whole[SHA256_BYTES], parts[SHA256_BYTES];
         digest_of(whole, text, bytes, 0);

@@ -105,12 +105,11 @@ static void bytes_of_a_record_are_no_turn(void **state)
 
 static void *put_all(void *unused)
 {
-    for (uint32_t number = 0; number < RECORDS;) {
+    for (uint32_t number = 0; number < RECORDS;)
         if (put(number))
             number++;
         else
             sched_yield();
-    }
     return unused;
 }
 
@@ -120,12 +119,11 @@ static void two_threads_pass_records_whole(void **state)
     (void)state;
     start();
     assert_int_equal(pthread_create(&other, NULL, put_all, NULL), 0);
-    for (uint32_t number = 0; number < RECORDS;) {
+    for (uint32_t number = 0; number < RECORDS;)
         if (take(number))
             number++;
         else
             sched_yield();
-    }
     pthread_join(other, NULL);
 }
 

@@ -161,12 +161,11 @@ static void metrics_are_grouped(void **state)
     (void)state;
     char *body = body_of(ask("GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")), type[128] = "";
     unsigned types = 0;
-    for (char *line = strtok(body, "\n"); line; line = strtok(NULL, "\n")) {
+    for (char *line = strtok(body, "\n"); line; line = strtok(NULL, "\n"))
         if (sscanf(line, "# TYPE %127s", type) == 1)
             types++;
         else if (line[0] != '#' && strncmp(line, type, strlen(type)) != 0)
             fail_msg("%s stands behind the type of %s", line, type);
-    }
     assert_int_equal(types, 1 + 1 + 1 + 1 + 2 + 1 + 1 + 2 + 4 + 1);
 }
 

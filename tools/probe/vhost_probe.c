@@ -94,10 +94,9 @@ static bool guest_known, input_open; /* the guest's address is known; the input 
 static void send_frame(const uint8_t *frame, uint32_t bytes, uint64_t *sent_ns)
 {
     uint64_t end_ns = vhost_user_now_ns() + SHOT_NS;
-    while ((*sent_ns = vhost_user_send(&device, frame, bytes)) == 0) {
+    while ((*sent_ns = vhost_user_send(&device, frame, bytes)) == 0)
         if (!vhost_user_serve(&device) || vhost_user_now_ns() > end_ns)
             errx(1, "the guest gives no receive buffers");
-    }
 }
 
 static struct ethernet_wire *ethernet_head(uint8_t *frame, const uint8_t *to, uint16_t type)
