@@ -60,8 +60,8 @@ void peer_begin_with(struct peer *p, const struct tcp_policy *policy, uint32_t m
     memset(p, 0, sizeof *p);
     struct net_config config = {
         .capacity = {
-            .connection_count = 64, .listener_count = 4, .half_open_count = 16, .time_wait_count = 32,
-            .segment_count = 128, .receive_bytes = 65536, .send_bytes = 65536,
+            .connection_count = PEER_CONNECTION_COUNT, .listener_count = 4, .half_open_count = 16,
+            .time_wait_count = 32, .segment_count = 128, .receive_bytes = 65536, .send_bytes = 65536,
         },
         .device = &p->device.device,
         .address = PEER_STACK_ADDRESS,

@@ -716,7 +716,7 @@ static void play(const char *path)
     t.listener = -1;
     t.peer_isn = 3000000000; /* wraps past 2^31 early; timelines about wrapping set their own */
     t.config = (struct net_config){
-        .capacity = { .connection_count = 8,
+        .capacity = { .connection_count = 2, /* few: most of a timeline's time goes into clearing their buffers */
                       .listener_count = 4,
                       .half_open_count = 16,
                       .time_wait_count = 64,
