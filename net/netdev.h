@@ -17,6 +17,7 @@ enum {
     NETDEV_MAC_BYTES = 6,
     NETDEV_FRAME_BYTES_MAX = 1514, /* Ethernet header and 1500 bytes; larger MTUs are clamped to this */
     NETDEV_RX_BORROWED_MAX = 64,   /* frames borrowed at once: reassembly and out-of-order segments */
+    NETDEV_TX_BUFFER_COUNT = 256,  /* transmit buffers of a machine's device */
 };
 
 /* A received frame, from the Ethernet header on, without FCS. */

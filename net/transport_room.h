@@ -12,10 +12,10 @@ extern const struct net_capacity own_capacity;
 extern uint8_t own_memory[];
 extern const size_t own_memory_bytes;
 
-/* Defines all of them. The rest of the capacity is the same for every program. Messages leave some of the 256 transmit
- * buffers (drivers/virtio/net.h) to ARP, ICMP, UDP and acknowledgements. */
+/* Defines all of them. The rest of the capacity is the same for every program. Messages leave 32 transmit buffers to
+ * ARP, ICMP, UDP and acknowledgements. */
 #define TRANSPORT_ROOM(connections, half_opens, segments, receive, send)                                               \
-    enum { LISTENERS = TRANSPORT_LISTENER_COUNT_MAX, TIME_WAITS = 256, MESSAGES = 224 };                               \
+    enum { LISTENERS = TRANSPORT_LISTENER_COUNT_MAX, TIME_WAITS = 256, MESSAGES = NETDEV_TX_BUFFER_COUNT - 32 };       \
     const struct net_capacity own_capacity = { .connection_count = (connections),                                      \
                                                .listener_count = LISTENERS,                                            \
                                                .half_open_count = (half_opens),                                        \

@@ -65,7 +65,7 @@ bool server_init(uint16_t port)
 
 void server_check(void)
 {
-    uint32_t used = 0, blocked = 0, chains = 0, ready = 0;
+    uint32_t used = 0, blocked = 0, chains = 0, ready = 0, messages = 0;
     for (size_t place = 0; place < PLACE_COUNT; place++) {
         const struct connection *c = &server.connections[place];
         bool is_used = c->phase != CONNECTION_FREE;
@@ -73,12 +73,14 @@ void server_check(void)
         ASSERT(!is_used || server.place_of[c->id] == (int16_t)place);
         ASSERT(is_used || !server.blocked[place]);
         used += is_used;
+        messages += is_used ? c->message_count : 0;
         blocked += server.blocked[place];
         chains += c->phase == CONNECTION_CHAIN;
         ready += server.ready.has[place];
     }
     ASSERT(used == server.used_count && blocked == server.blocked_count);
     ASSERT(chains >= chains_count());
+    ASSERT(messages <= server.messages_out);
     ASSERT(ready == server.ready.count);
     for (uint32_t i = 0; i < server.ready.count; i++)
         ASSERT(server.ready.has[server.ready.places[(server.ready.first + i) % PLACE_COUNT]]);

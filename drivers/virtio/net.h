@@ -58,7 +58,8 @@ enum {
 
     VIRTIO_NET_RX_BUFFER_COUNT = VIRTIO_NET_RX_SLOT_COUNT_MAX /* posted */
                                  + NETDEV_RX_BORROWED_MAX,    /* borrowed by the stack: the ring stays full meanwhile */
-    VIRTIO_NET_TX_BUFFER_COUNT = 256, /* frames prepared, unacknowledged or in flight; tx_acquire: NULL if all are */
+    VIRTIO_NET_TX_BUFFER_COUNT =
+        NETDEV_TX_BUFFER_COUNT, /* frames prepared, unacknowledged or in flight; tx_acquire: NULL if all are */
 
     /* 25 cache lines, an odd number, so that the buffers' first lines spread over all sets of the L1 cache. */
     VIRTIO_NET_BUFFER_BYTES = 1600,

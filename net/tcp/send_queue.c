@@ -57,8 +57,8 @@ void tcp_sendqueue_trim(struct tcp_connection *c, uint32_t ack)
     s->seq = ack;
     s->bytes = (uint16_t)(s->bytes - space);
     s->offset = (uint16_t)(s->offset + space);
-    tcp_sendqueue_mark(c, s, 0,
-                       TCP_MARK_RESENT); /* the peer has not taken the rest, which may never have been resent */
+    /* The rest may never have been resent: a full queue lets a part of its front go alone. */
+    tcp_sendqueue_mark(c, s, 0, TCP_MARK_RESENT);
 }
 
 bool tcp_sendqueue_split(struct tcp_connection *c, uint32_t index, uint32_t bytes)
