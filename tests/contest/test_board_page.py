@@ -113,6 +113,7 @@ def test_keys_choose_player_span_and_theme(browser, game):
     from selenium.webdriver.common.keys import Keys
     open_page(browser, game[0])
     body = browser.find_element("tag name", "body")
+    browser.execute_script("select(view.state.users[0].name)")
     first = value(browser, "view.player")
     body.send_keys(Keys.ARROW_DOWN)
     second = value(browser, "view.player")
@@ -125,6 +126,17 @@ def test_keys_choose_player_span_and_theme(browser, game):
     nameless = "[...document.querySelectorAll('button, a, [tabindex=\"0\"]')].filter(e => !(e.textContent.trim() || " \
                "e.getAttribute('aria-label'))).length"
     assert value(browser, nameless) == 0
+
+
+def test_focus_stays_with_the_player_when_ranks_change(browser, game):
+    open_page(browser, game[0])
+    named = "document.activeElement.dataset.name"
+    assert value(browser, f'''(() => {{
+        step(1);
+        const before = {named}, users = view.state.users;
+        drawRanking({{...view.state, users: [...users.slice(50), ...users.slice(0, 50)]}});
+        return before === view.player && {named} === view.player;
+    }})()''')
 
 
 def test_text_stands_out_from_its_ground(browser, game):
