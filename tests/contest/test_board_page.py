@@ -113,7 +113,7 @@ def test_keys_choose_player_span_and_theme(browser, game):
     from selenium.webdriver.common.keys import Keys
     open_page(browser, game[0])
     body = browser.find_element("tag name", "body")
-    browser.execute_script("select(view.state.users[0].name)")
+    browser.execute_script("select(view.state.users[0].name)")      # the last player would have none below
     first = value(browser, "view.player")
     body.send_keys(Keys.ARROW_DOWN)
     second = value(browser, "view.player")

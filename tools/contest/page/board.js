@@ -106,6 +106,7 @@ function drawRanking(state) {
     row.setAttribute("aria-selected", String(user.name === view.player));
     row.tabIndex = user.name === view.player ? 0 : -1;
   });
+  // A row shows another player when ranks change: the focus goes with the player.
   if (body.contains(document.activeElement)) body.querySelector("[aria-selected=true]")?.focus({preventScroll: true});
   setText(byId("players"), `${state.users.length} players; latency in µs`);
   if (!view.rowHeight && state.users.length) {          // few players: larger rows; once, so that nothing moves later
