@@ -6,6 +6,8 @@ import shutil
 import subprocess
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = ROOT / os.environ.get("BUILD", "build")
+OBJECTS = ("kernel", "host")            # the parts of build/ that the walk-through builds, too
 BUILD_AND_PLAY_S = 300
 
 # Talks to the program once it listens. The last command of the block left the program running.
@@ -31,12 +33,20 @@ def walk_through():
     return re.search(r"runs the next block as it stands\. -->\n```sh\n(.*?)```", text, re.DOTALL)[1]
 
 
-def test_the_walk_through_makes_a_program(tmp_path):
-    tree = tmp_path / "peregrine"
+def copy_tree(tree):
+    """Copies the tracked files, and the objects that are there: only the new program is left to compile."""
     tracked = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True).stdout.decode()
     for name in filter(None, tracked.split("\0")):
         (tree / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(ROOT / name, tree / name)
+    for name in OBJECTS:
+        if (BUILD / name).is_dir():
+            shutil.copytree(BUILD / name, tree / "build" / name)
+
+
+def test_the_walk_through_makes_a_program(tmp_path):
+    tree = tmp_path / "peregrine"
+    copy_tree(tree)
     clean = {name: value for name, value in os.environ.items()
              if name not in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "BUILD", "PYTHONPATH")}
     block = walk_through().replace("make PROGRAM", "make -s -j2 PROGRAM")
