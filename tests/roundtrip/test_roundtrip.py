@@ -14,7 +14,7 @@ from vm import qemu
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
-TRIPS = ("bios", "uefi", "kexec", "survey")
+TRIPS = ("bios", "uefi", "power", "kexec", "survey")
 
 
 def skip_reason():

@@ -1,11 +1,12 @@
 #!/usr/bin/python3
-"""One round trip: `trip.py bios|uefi|kexec|survey`, in a network namespace of its own. A real Debian boots from its
+"""One round trip: `trip.py bios|uefi|power|kexec|survey`, in a network namespace of its own. A real Debian boots from its
 disk in QEMU, tools/peregrine boots the kernel on it over ssh, and the disk is compared at the end. Prints the
 transcript; exits 0 if all of it went as it should.
 
   bios   check, install, fly, play, status, gg, Linux back, record; a kernel that traps in the middle of a game;
          uninstall; /etc and /boot are what they were
-  uefi   the power goes while install runs; then the same with a kernel that GRUB cannot load in place of the trap
+  uefi   the same, with a kernel that GRUB cannot load in place of the trap
+  power  on UEFI, the power goes while install runs; Linux boots, install runs again; uninstall
   kexec  check, install; fly --kexec as above, on BIOS; the bzImage by kexec_file_load and by kexec_load; uninstall
   survey survey --fly on BIOS, two CPUs: the table of the measurements; uninstall"""
 import contextlib
@@ -29,7 +30,7 @@ from deploy.remote import Host
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
-FIRMWARE = {"bios": "bios", "uefi": "uefi", "kexec": "bios", "survey": "bios"}
+FIRMWARE = {"bios": "bios", "uefi": "uefi", "power": "uefi", "kexec": "bios", "survey": "bios"}
 SURVEY_SECONDS = 20
 
 BUILD = (qemu.BUILD / "roundtrip").resolve()       # a disk names its backing file as seen from the disk
@@ -359,8 +360,11 @@ def go(name, trip):
     config = write_config(trip, game, "game.conf")
     trip.power_on()
     before = trip.files()
-    if name == "uefi":
+    if name == "power":
         cut_the_power(trip, config)
+        check_and_install(trip, config)
+        uninstall_and_compare(trip, before)
+        return
     check_and_install(trip, config)
     boot_and_play(trip, game, config, ["--kexec"] if name == "kexec" else [])
     if name == "uefi":
