@@ -26,12 +26,21 @@ def tool(*words):
     return subprocess.CompletedProcess(words, status, out.getvalue(), errors.getvalue())
 
 
-def run_server(**options):
-    """Starts a server; returns it and its thread."""
-    server = ContestServer(Options(**{**FAST, **options}))
+def make_server(**options):
+    return ContestServer(Options(**{**FAST, **options}))
+
+
+def start_server(server):
+    """Starts a server; returns its thread."""
     thread = threading.Thread(target=server.run)
     thread.start()
-    return server, thread
+    return thread
+
+
+def run_server(**options):
+    """Makes and starts a server; returns it and its thread."""
+    server = make_server(**options)
+    return server, start_server(server)
 
 
 def stop_server(server, thread):
