@@ -74,6 +74,15 @@ HOT uint64_t hash_take(struct matcher_hash *hash, const struct matcher_modulus *
     return found;
 }
 
+void hash_take_back(struct matcher_hash *hash, uint32_t count)
+{
+    ASSERT(count <= hash->next - hash->first);
+    for (; count > 0; count--) {
+        const uint32_t index = --hash->next - hash->first;
+        hash->newest[cell_of(hash->key[index])] = hash->before[index]; /* as this digit found its cell */
+    }
+}
+
 struct hash_walk hash_walk_begin(const struct matcher_hash *hash, uint32_t taken)
 {
     ASSERT(taken <= hash->next - hash->first);

@@ -33,6 +33,8 @@ static inline bool hash_has_room(const struct matcher_hash *hash, uint32_t digit
  * with the same residue at most n digits before. */
 uint64_t hash_take(struct matcher_hash *hash, const struct matcher_modulus *modulus, const uint8_t *digits,
                    uint32_t count, uint32_t n);
+/* Undoes hash_take for the last `count` digits. */
+void hash_take_back(struct matcher_hash *hash, uint32_t count);
 /* A walk through the starts of one end, the newest first. */
 struct hash_walk {
     uint32_t end, start; /* places; the next start to look at */

@@ -6,6 +6,7 @@
 enum {
     ROOM_DIGITS = 1024,                     /* the length of a burst that fits into a table of residues */
     WARM_DIGITS = MATCHER_REHEARSAL_DIGITS, /* the length of a burst whose memory is fetched */
+    REHEARSAL_ANSWERS = 16,                 /* at most: small moduli have many before the last */
 };
 
 void matcher_idle_begin(struct matcher *m)
@@ -75,43 +76,63 @@ static void warm(struct matcher *m)
     while (m->pass.needed > 0 && m->ops->probe(&m->filter, m->row + MATCHER_HISTORY, WARM_DIGITS, true, &m->pass))
         continue; /* zeros behind the last burst's digits are candidates */
     for (uint32_t i = 0; i < m->modulus_count; i++)
-        if ((m->hash_always >> i & 1) != 0) {
-            const struct matcher_hash *hash = &m->hash[i];
-            hot_fetch(&hash->key[hash->next - hash->first], WARM_DIGITS * sizeof hash->key[0]);
-            hot_fetch(&m->moduli[i].key_weights[hash->next - hash->first], WARM_DIGITS * sizeof hash->key[0]);
-            hot_fetch(hash->newest, sizeof hash->newest);
-        }
+        if ((m->hash_always >> i & 1) != 0)
+            hot_fetch(m->hash[i].newest, sizeof m->hash[i].newest);
 }
 
 void matcher_rehearsal_init(struct matcher *m, const char *const *moduli)
 {
-    m->rehearsal[0] = 0;
-    for (uint32_t i = 0; i < m->modulus_count && m->rehearsal[0] == 0; i++) {
+    m->rehearsal_answer_digits = 0;
+    for (uint32_t i = 0; i < m->modulus_count; i++) {
         const uint32_t digits = m->moduli[i].digits;
-        if (m->moduli[i].method != MODULUS_FILTER || digits > WARM_DIGITS)
+        if (m->moduli[i].method == MODULUS_NONE || digits > WARM_DIGITS)
             continue;
         memset(m->rehearsal, '7', WARM_DIGITS - digits);
         memcpy(m->rehearsal + WARM_DIGITS - digits, moduli[i], digits);
+        m->rehearsal_answer_digits = digits;
+        if (m->moduli[i].method == MODULUS_FILTER)
+            break;
     }
 }
 
-/* Searches a made-up burst up to its first answer and puts the state back. The filter's path then finds its code, its
- * tables and the predictions of its branches as a burst leaves them. Hashed moduli are left out, since a search changes
- * their tables. */
+static bool can_rehearse(const struct matcher *m)
+{
+    bool room = true;
+    for (uint32_t i = 0; i < m->modulus_count; i++)
+        room &= (m->hash_always >> i & 1) == 0 || hash_has_room(&m->hash[i], WARM_DIGITS);
+    return room && m->rehearsal_answer_digits != 0 && m->window_overflowed == 0;
+}
+
+/* Searches the made-up burst up to the answer at its end, or for as many answers before. */
+static void search_rehearsal(struct matcher *m)
+{
+    const uint64_t end = matcher_stream_position(m, MATCHER_HISTORY + WARM_DIGITS);
+    struct matcher_answer answer;
+    matcher_begin(m, m->rehearsal, WARM_DIGITS);
+    for (uint32_t i = 0; i < REHEARSAL_ANSWERS && matcher_next(m, &answer) == MATCHER_ANSWER; i++)
+        if (answer.end == end && answer.count == m->rehearsal_answer_digits)
+            return;
+}
+
+/* Searches a made-up burst and puts the state back. The path then finds its code, its tables and the predictions of its
+ * branches as a burst leaves them. */
 static void rehearse(struct matcher *m)
 {
     static const size_t head_bytes = offsetof(struct matcher, search) + offsetof(struct burst_search, queue);
     static uint8_t head[offsetof(struct matcher, search) + offsetof(struct burst_search, queue)];
     const uint32_t cached = m->filter.cached;
-    struct matcher_answer answer;
-    if (m->rehearsal[0] == 0 || m->window_overflowed != 0)
+    uint32_t next[MATCHER_MODULUS_COUNT_MAX];
+    if (!can_rehearse(m))
         return;
     ASSERT(m->idle_step == IDLE_DONE && m->checks.count == 0);
     memcpy(head, m, head_bytes);
-    m->hash_always = 0;
-    matcher_begin(m, m->rehearsal, WARM_DIGITS);
-    matcher_next(m, &answer);
+    for (uint32_t i = 0; i < m->modulus_count; i++)
+        next[i] = m->hash[i].next;
+    search_rehearsal(m);
     memcpy(m, head, head_bytes);
+    for (uint32_t i = 0; i < m->modulus_count; i++)
+        if ((m->hash_always >> i & 1) != 0)
+            hash_take_back(&m->hash[i], m->hash[i].next - next[i]);
     m->filter.cached = cached;
     m->checks.count = 0;
     ASSERT(!m->search.open && m->idle_step == IDLE_DONE);

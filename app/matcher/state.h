@@ -133,7 +133,8 @@ struct matcher {
     struct matcher_modulus moduli[MATCHER_MODULUS_COUNT_MAX];
     struct matcher_hash hash[MATCHER_MODULUS_COUNT_MAX];
     struct filter filter;
-    uint8_t rehearsal[MATCHER_REHEARSAL_DIGITS]; /* digits that end in a modulus of the filter; 0 first: none */
+    uint8_t rehearsal[MATCHER_REHEARSAL_DIGITS]; /* digits that end in a modulus, ... */
+    uint32_t rehearsal_answer_digits;            /* ... of so many digits; 0: there is none that fits */
     _Alignas(64) uint8_t text[MATCHER_TEXT_DIGITS];
     _Alignas(64) uint32_t row[MATCHER_TEXT_DIGITS]; /* the text in words, as the variant wants them */
 };

@@ -481,27 +481,62 @@ static void matcher_refuses_n_and_constants_out_of_range(void **state)
     }
 }
 
-static void matcher_warm_rehearses_an_answer_and_puts_the_state_back(void **state)
+static void assert_hash_equal(const struct matcher_hash *hash, const struct matcher_hash *before)
 {
-    (void)state;
+    const uint32_t index = before->next - before->first;
+    assert_memory_equal(hash, before, offsetof(struct matcher_hash, key));
+    assert_memory_equal(hash->key, before->key, (index + 1) * sizeof hash->key[0]);
+    assert_memory_equal(hash->before, before->before, (index + 1) * sizeof hash->before[0]);
+    assert_memory_equal(hash->newest, before->newest, sizeof hash->newest);
+}
+
+/* Warms a matcher, and checks that the rehearsal's answer of so many digits was the last that was found, and that the
+ * state is what it was. */
+static void assert_warm_rehearses(struct matcher *m, uint32_t answer_digits)
+{
     static struct matcher before;
-    /* The second constant is hashed: its table must stay. */
-    struct matcher *m = matcher_of(256, "104648257118348370704723119", "823");
-    answers_of(m, "2718281828459045235360287471352662497757");
     memcpy(&before, m, sizeof before);
     m->search.queue[0] = (struct matcher_pair){ 0, 0, 0 };
     matcher_warm(m);
     assert_int_equal(m->search.queue[0].end, MATCHER_HISTORY + MATCHER_REHEARSAL_DIGITS);
-    assert_int_equal(m->search.queue[0].end - m->search.queue[0].start, 27);
+    assert_int_equal(m->search.queue[0].end - m->search.queue[0].start, answer_digits);
     assert_memory_equal(m, &before, offsetof(struct matcher, search) + offsetof(struct burst_search, queue));
     assert_memory_equal(m->window, before.window, sizeof m->window);
     assert_int_equal(m->checks.count, 0);
     assert_memory_equal(&m->early_answers, &before.early_answers, sizeof m->early_answers);
     assert_memory_equal(m->moduli, before.moduli, sizeof m->moduli);
-    assert_memory_equal(m->hash, before.hash, sizeof m->hash);
+    for (uint32_t i = 0; i < m->modulus_count; i++)
+        assert_hash_equal(&m->hash[i], &before.hash[i]);
     assert_memory_equal(&m->filter, &before.filter, sizeof m->filter);
     assert_memory_equal(m->text, before.text, MATCHER_HISTORY);
     assert_memory_equal(m->row, before.row, MATCHER_HISTORY * sizeof m->row[0]);
+    matcher_check_state(m);
+}
+
+static void matcher_warm_rehearses_an_answer_and_puts_the_state_back(void **state)
+{
+    (void)state;
+    struct matcher *m = matcher_of(256, "104648257118348370704723119", "823");
+    answers_of(m, "2718281828459045235360287471352662497757");
+    assert_warm_rehearses(m, 27);
+    /* Hashed moduli alone: the last one's answer comes behind all others. */
+    m = matcher_of(256, "30011", "1000003");
+    for (int i = 0; i < 100; i++) { /* the tables begin again in between */
+        answers_of(m, "27182818284590452353602874713526624977570000000");
+        assert_warm_rehearses(m, 7);
+    }
+}
+
+static void matcher_warm_ends_soon_if_every_place_has_an_answer(void **state)
+{
+    (void)state;
+    struct matcher *m = matcher_of(256, "1", "104648257118348370704723119");
+    static struct matcher before;
+    answers_of(m, "271828");
+    memcpy(&before, m, sizeof before);
+    matcher_warm(m);
+    assert_memory_equal(m, &before, offsetof(struct matcher, search) + offsetof(struct burst_search, queue));
+    assert_hash_equal(&m->hash[0], &before.hash[0]);
     matcher_check_state(m);
 }
 
@@ -656,6 +691,7 @@ int main(void)
         cmocka_unit_test(matcher_add_refuses_and_repeats),
         cmocka_unit_test(matcher_refuses_n_and_constants_out_of_range),
         cmocka_unit_test(matcher_warm_rehearses_an_answer_and_puts_the_state_back),
+        cmocka_unit_test(matcher_warm_ends_soon_if_every_place_has_an_answer),
         cmocka_unit_test(matcher_asserts_its_preconditions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
