@@ -95,8 +95,8 @@ bool transport_poll(uint64_t now_ns, struct transport_event *event);
  * transport_poll that returns false, and at least every 100 us. Takes a few microseconds at most. */
 void transport_idle(uint64_t now_ns);
 
-/* Returns the time at which transport_idle next has a timer to run: perhaps in the past, UINT64_MAX if never. For
- * platforms that sleep. */
+/* Returns the time at which transport_idle next has a timer to run: perhaps in the past, UINT64_MAX if never. 0 if an
+ * event waits. For platforms that sleep; with host/sockets.c it is sockets_wait that wakes for events. */
 uint64_t transport_next_deadline_ns(void);
 
 /* Returns the network's state: the stack's own object, valid until the next call into the stack. */

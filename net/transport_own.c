@@ -108,7 +108,7 @@ const struct transport_network *transport_network(void)
 }
 
 void transport_idle(uint64_t now_ns) { net_idle(own.stack, now_ns); }
-uint64_t transport_next_deadline_ns(void) { return net_next_deadline_ns(own.stack); }
+uint64_t transport_next_deadline_ns(void) { return own.stack->tcp.changed ? 0 : net_next_deadline_ns(own.stack); }
 
 /* ---- Events ---- */
 

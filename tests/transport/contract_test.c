@@ -331,6 +331,28 @@ static void data_and_end_in_one_segment_are_reported_in_order(void **state)
     expect_nothing();
 }
 
+/* Checks that a loop that sleeps until the next deadline does not sleep while an event waits. */
+static void event_that_waits_is_due_at_once(void **state)
+{
+    (void)state;
+    struct peer peer = connected();
+    struct transport_event event;
+    feed(&peer, PSH | ACK | FIN, 0xffff, peer.seq, "bye", 3);
+    peer.seq += 4;
+    expect_event(TRANSPORT_DATA, peer.connection, &event);
+    drain();
+    assert_true(transport_next_deadline_ns() <= now_ns);
+    expect_event(TRANSPORT_ENDED, peer.connection, &event);
+    expect_nothing();
+    drain();
+    assert_true(transport_next_deadline_ns() > now_ns);
+    transport_abort(peer.connection, now_ns);
+    drain();
+    assert_true(transport_next_deadline_ns() <= now_ns);
+    expect_event(TRANSPORT_CLOSED, peer.connection, &event);
+    expect_nothing();
+}
+
 /* Fills the window with segments in fragments, the last one first. That one reaches beyond the window. */
 static void fragments_behind_a_hole_may_reach_beyond_the_window(void **state)
 {
@@ -803,6 +825,7 @@ int main(void)
         cmocka_unit_test(data_behind_a_filled_hole_is_reported_whole_and_in_order),
         cmocka_unit_test(abort_with_data_waiting_ends),
         cmocka_unit_test(data_and_end_in_one_segment_are_reported_in_order),
+        cmocka_unit_test(event_that_waits_is_due_at_once),
         cmocka_unit_test(fragments_behind_a_hole_may_reach_beyond_the_window),
         cmocka_unit_test(end_with_data_behind_our_own_end_is_acknowledged),
         cmocka_unit_test(ping_with_an_empty_last_piece_is_harmless),
