@@ -16,6 +16,8 @@ enum {
     FRAMES_PER_POLL_MAX = 32, /* frames without an event, before poll returns to the loop */
 };
 
+static_assert((int)NET_BORROWED_BYTES_MAX <= TRANSPORT_DATA_BYTES_MAX, "borrowed payload is one event");
+
 /* The part of a connection's life that has been reported to the application. */
 enum reported { REPORTED_NOTHING, REPORTED_OPENING, REPORTED_OPEN, REPORTED_ENDED };
 

@@ -118,7 +118,7 @@ HOT bool tcp_fast_receive(struct net_stack *stack, const struct frame *frame, ui
     c->last_received_ns = now_ns;
     c->keepalive_count = 0;
     stack->fast_received_count++;
-    tcp_receive_in_order(stack, c, at + c->head_bytes, bytes, now_ns);
+    tcp_receive_in_order(stack, c, at + c->head_bytes, bytes, true, now_ns);
     return true;
 }
 

@@ -346,10 +346,11 @@ static inline void tcp_ack_schedule(struct net_stack *stack, struct tcp_connecti
         tcp_timer_due_at(stack, c->ack_timer_ns);
     }
 }
+/* Takes the next bytes of the stream. `short_enough`: they are at most NET_BORROWED_BYTES_MAX. */
 static inline void tcp_receive_in_order(struct net_stack *stack, struct tcp_connection *c, const uint8_t *data,
-                                        uint32_t bytes, uint64_t now_ns)
+                                        uint32_t bytes, bool short_enough, uint64_t now_ns)
 {
-    bool in_place = c->zero_copy & (stack->borrowed.connection < 0) & (c->rcv_read == c->rcv_nxt);
+    bool in_place = short_enough & c->zero_copy & (stack->borrowed.connection < 0) & (c->rcv_read == c->rcv_nxt);
     if (__builtin_expect(in_place, 1)) {
         stack->borrowed = (struct net_borrowed){ c->index, { data, bytes } };
         c->rcv_read += bytes;

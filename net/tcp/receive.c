@@ -246,7 +246,7 @@ void tcp_receive_payload(struct net_stack *stack, struct tcp_connection *c, stru
         if (out_of_order)
             receive_out_of_order(stack, c, seq, data, bytes);
         else
-            tcp_receive_in_order(stack, c, data, bytes, now_ns);
+            tcp_receive_in_order(stack, c, data, bytes, bytes <= NET_BORROWED_BYTES_MAX, now_ns);
     }
     if (c->fin_seen && c->fin_seq == c->rcv_nxt)
         receive_fin(stack, c, now_ns);

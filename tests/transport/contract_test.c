@@ -353,6 +353,25 @@ static void event_that_waits_is_due_at_once(void **state)
     expect_nothing();
 }
 
+/* Sends a segment in fragments whose payload is longer than the longest event. */
+static void long_segment_comes_in_several_events(void **state)
+{
+    (void)state;
+    enum { LONG = TRANSPORT_DATA_BYTES_MAX + 1000 };
+    static uint8_t text[LONG];
+    struct peer peer = connected();
+    struct transport_event event;
+    fill(text, sizeof text, 5);
+    feed_data(&peer, text, sizeof text);
+    for (uint32_t got = 0; got < sizeof text; got += (uint32_t)event.payload.count) {
+        expect_event(TRANSPORT_DATA, peer.connection, &event);
+        assert_in_range(event.payload.count, 1, TRANSPORT_DATA_BYTES_MAX);
+        assert_memory_equal(event.payload.data, text + got, event.payload.count);
+    }
+    expect_nothing();
+    disconnect(&peer);
+}
+
 /* Fills the window with segments in fragments, the last one first. That one reaches beyond the window. */
 static void fragments_behind_a_hole_may_reach_beyond_the_window(void **state)
 {
@@ -826,6 +845,7 @@ int main(void)
         cmocka_unit_test(abort_with_data_waiting_ends),
         cmocka_unit_test(data_and_end_in_one_segment_are_reported_in_order),
         cmocka_unit_test(event_that_waits_is_due_at_once),
+        cmocka_unit_test(long_segment_comes_in_several_events),
         cmocka_unit_test(fragments_behind_a_hole_may_reach_beyond_the_window),
         cmocka_unit_test(end_with_data_behind_our_own_end_is_acknowledged),
         cmocka_unit_test(ping_with_an_empty_last_piece_is_harmless),
