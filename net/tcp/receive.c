@@ -30,10 +30,12 @@ uint32_t tcp_receive_window_move(struct tcp_connection *c)
 }
 
 /* Returns true if reading has opened the window far enough to report at once: two segments or half the buffer. One
- * segment is enough if the peer could not send a whole one before. */
+ * segment is enough if the peer could not send a whole one before. The window field cannot name all of a larger
+ * buffer. */
 bool tcp_receive_window_worth_reporting(const struct tcp_connection *c)
 {
-    uint32_t window = tcp_receive_window(c), room = tcp_receive_room(c), mss = tcp_receive_mss(c);
+    uint32_t window = tcp_receive_window(c), mss = tcp_receive_mss(c);
+    uint32_t room = (uint32_t)min_size(tcp_receive_room(c), UINT32_C(0xffff) << c->rcv_scale);
     uint32_t step = (uint32_t)min_size((c->rcv_buffer_bytes + 1) / 2, window < mss ? mss : 2 * mss);
     return room > window && room - window >= step;
 }
