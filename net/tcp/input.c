@@ -131,7 +131,7 @@ static void syn_sent_input(struct net_stack *stack, struct tcp_connection *c, st
         NET_COUNT(stack, tcp_rx_drop_flags);
         return;
     }
-    tcp_irs_set(c, r->seq, c->rcv_buffer_bytes);
+    tcp_irs_set(c, r->seq, tcp_receive_window(c)); /* our SYN's window */
     c->snd_wl1 = r->seq - 1;
     tcp_options_agree(stack, c, &r->options, now_ns);
     r->seq++;

@@ -246,8 +246,12 @@ static void half_open_complete(struct net_stack *stack, struct tcp_half_open *h,
         NET_COUNT(stack, tcp_rx_drop_accept_full); /* as Linux: forget the ACK; the SYN,ACK is sent again */
         return;
     }
-    struct tcp_connection *c = tcp_connection_take(stack, h->peer_address, h->peer_port, h->port, &listener->policy,
-                                                   now_ns);
+    struct tcp_policy policy = listener->policy; /* it may have changed; what the SYN,ACK offered holds */
+    policy.timestamps = h->timestamps_on;
+    policy.sack = h->sack_on;
+    policy.window_scaling = h->scaling_on;
+    policy.window_scale = h->our_scale;
+    struct tcp_connection *c = tcp_connection_take(stack, h->peer_address, h->peer_port, h->port, &policy, now_ns);
     if (c == NULL) {
         NET_COUNT(stack, tcp_rx_drop_table_full); /* nothing to wait for: report by RST */
         half_open_free(stack, h);

@@ -101,6 +101,7 @@ void tcp_syn_send(struct net_stack *stack, struct tcp_connection *c, uint64_t no
         NET_COUNT(stack, tcp_tx_resends);
     }
     s->sent_ns = now_ns;
+    c->rcv_adv = seq_max(c->rcv_adv, c->rcv_nxt + reply.window);
     c->last_ack_sent = c->rcv_nxt;
     c->last_sent_ns = now_ns;
 }

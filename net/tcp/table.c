@@ -117,6 +117,7 @@ struct tcp_connection *tcp_connection_take(struct net_stack *stack, uint32_t pee
         .rack.window_multiplier = 1,
         .rack.reordering_segments = TCP_REORDERING_LEAST,
     };
+    c->policy.window_scale = tcp_window_scale_of(stack, policy); /* our SYN's; no later buffer changes it */
     c->ack_adaptive = policy->ack == TCP_ACK_ADAPTIVE;
     tcp_ack_quicken(c);
     tcp_path_recall(stack, c, now_ns);

@@ -264,6 +264,33 @@ static void ports_are_listened_on_once(void **state)
         tcp_unlisten(p->stack, others[i], p->now_ns);
 }
 
+/* Changes the listener's policy between its SYN,ACK and the ACK: the connection has the options of the SYN,ACK. */
+static void options_of_a_syn_ack_outlast_a_change_of_the_listener(void **state)
+{
+    (void)state;
+    static const uint8_t options[] = { 1, 1, 4, 2, 1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 0, 1, 3, 3, 7 };
+    struct tcp_policy policy = peer_policy_default();
+    policy.window_scale = 7;
+    tcp_listen_change(p->stack, p->listener, 2, &policy);
+    peer_send_options(p, TCP_SYN, 0, 0, NULL, 0, options, sizeof options);
+    const struct seen *s = EXPECT(p, SA, 0, 1, 0);
+    assert_int_equal(s->scale, 7);
+    assert_true(s->sack_permitted && s->timestamps);
+    policy.window_scale = 2;
+    policy.timestamps = policy.sack = false;
+    tcp_listen_change(p->stack, p->listener, 2, &policy);
+    p->timestamps = true;
+    peer_send(p, PA, 1, 1, NULL, 1000);
+    s = EXPECT(p, A, 1, 1001, 0);
+    EXPECT_NUMBER("window field", s->window, 504); /* 64408 bytes are left, in units of 128 */
+    assert_true(s->timestamps);
+    struct tcp_info info;
+    p->id = tcp_accept(p->stack, p->listener);
+    assert_true(tcp_info(p->stack, p->id, &info));
+    assert_true(info.sack);
+    peer_read(p, 1, 1000);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 int main(void)
 {
@@ -279,6 +306,7 @@ int main(void)
         TEST(unlistening_resets_waiting_connections),
         TEST(peer_that_resets_before_accept_is_forgotten),
         TEST(ports_are_listened_on_once),
+        TEST(options_of_a_syn_ack_outlast_a_change_of_the_listener),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
