@@ -28,17 +28,21 @@ void tcp_rtt_measured(struct tcp_connection *c, uint64_t rtt_ns)
 
 /* RFC 6298 §3, RFC 7323 §4.1: Measures one round trip an ACK. `sent_ns` is the time of the oldest segment that the ACK
  * newly acknowledges, TCP_NEVER_NS if there is none. If any segment was sent again (Karn), the ACK may answer the
- * second copy; the echoed timestamp then serves instead. */
+ * second copy; the echoed timestamp then serves instead. A round trip across a stall of our own loop is not measured:
+ * it says nothing of the path, and would keep the RTO high for dozens of ACKs. */
 static void rtt_sample(struct tcp_connection *c, const struct tcp_received *r, bool resent, uint64_t sent_ns,
                        uint64_t now_ns)
 {
+    uint64_t rtt_ns = TCP_NEVER_NS; /* no sample */
     if (!resent && sent_ns != TCP_NEVER_NS) {
-        tcp_rtt_measured(c, now_ns - sent_ns);
+        rtt_ns = now_ns - sent_ns;
     } else if (c->timestamps_on && r->options.has_timestamps && r->options.timestamp_echo != 0) {
         uint32_t age_ms = tcp_timestamp_clock(now_ns, c->timestamp_offset) - r->options.timestamp_echo;
         if (age_ms < UINT32_C(1) << 31)
-            tcp_rtt_measured(c, age_ms * NS_PER_MS);
+            rtt_ns = age_ms * NS_PER_MS;
     }
+    if (rtt_ns <= now_ns - c->stall_ended_ns)
+        tcp_rtt_measured(c, rtt_ns);
 }
 
 /* Frees the segments that the cumulative acknowledgement covers. */
@@ -101,6 +105,7 @@ static void window_take(struct net_stack *stack, struct tcp_connection *c, const
 bool tcp_ack_accept(struct net_stack *stack, struct tcp_connection *c, const struct tcp_received *r, uint64_t now_ns)
 {
     ASSERT(seq_le(c->snd_una, c->snd_nxt));
+    tcp_stall_note(c, now_ns);
     /* RFC 5961 §5.2: refuses an ACK of unsent data, and one from before any window. */
     if (seq_gt(r->ack, c->snd_nxt) || seq_lt(r->ack, c->snd_una - c->snd_wnd_max)) {
         NET_COUNT(stack, tcp_rx_drop_bad_ack);

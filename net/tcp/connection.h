@@ -244,7 +244,8 @@ struct tcp_connection {
     uint64_t srtt_ns, rttvar_ns, rto_ns;
     uint64_t rtt_min_ns;
     uint64_t rtt_min_until_ns;
-    uint8_t backoff; /* timeouts in a row */
+    uint64_t stall_ended_ns; /* the end of the last stall of our own loop; 0: none yet */
+    uint8_t backoff;         /* timeouts in a row */
     bool syn_resent;
     /* RFC 3168. While ecn_echo or ecn_cwr is set, no message is made ready: its flags would differ. */
     bool ecn_echo;          /* a congestion mark has come: ECE in each segment, until CWR comes */

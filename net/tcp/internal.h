@@ -242,6 +242,8 @@ void tcp_recovery_sent(struct tcp_connection *c, uint32_t bytes);
 void tcp_rto_restart(struct tcp_connection *c, uint64_t now_ns);
 void tcp_timer_set(struct net_stack *stack, struct tcp_connection *c, enum tcp_timer timer, uint64_t at_ns);
 void tcp_timer_stop(struct tcp_connection *c);
+/* Notes the end of a stall of our own loop. Comes before any change of the timer. */
+void tcp_stall_note(struct tcp_connection *c, uint64_t now_ns);
 void tcp_keepalive_start(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns);
 /* Chooses the timer that excludes the others, from what is in flight. */
 void tcp_timer_rearm(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns);

@@ -278,7 +278,8 @@ static void half_open_complete(struct net_stack *stack, struct tcp_half_open *h,
     c->syn_resent = h->resends != 0;
     tcp_options_agree(stack, c, &agreed, now_ns);
     c->ecn_on = h->ecn_on;
-    if (h->resends == 0 && !h->sent_twice) /* Karn: otherwise the ACK may be of either copy */
+    /* Karn: an ACK of a SYN,ACK sent twice may be of either copy. An overdue timer: a stall of our own loop. */
+    if (h->resends == 0 && !h->sent_twice && h->timer_ns > now_ns)
         tcp_rtt_measured(c, now_ns - h->sent_ns);
     listener->waiting_count++;
     ASSERT(listener->waiting_count <= listener->backlog);

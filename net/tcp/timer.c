@@ -22,6 +22,13 @@ void tcp_timer_stop(struct tcp_connection *c)
     c->timer_ns = TCP_NEVER_NS;
 }
 
+/* Notes a stall of our own loop, as in a pause of the machine: a deadline is overdue by a whole time-out. */
+void tcp_stall_note(struct tcp_connection *c, uint64_t now_ns)
+{
+    if (c->timer_ns < now_ns && now_ns - c->timer_ns > c->rto_ns)
+        c->stall_ended_ns = now_ns;
+}
+
 /* RFC 9293 §3.8.3 (R2): Returns the time at which the peer is given up if no answer comes. */
 static uint64_t give_up_at_ns(const struct tcp_connection *c)
 {
@@ -146,6 +153,7 @@ static void timer_due(struct net_stack *stack, struct tcp_connection *c, uint64_
 {
     enum tcp_timer timer = c->timer;
     ASSERT(timer != TCP_TIMER_NONE);
+    tcp_stall_note(c, now_ns);
     tcp_timer_stop(c);
     switch (timer) {
     case TCP_TIMER_RTO:

@@ -622,6 +622,78 @@ static void dsack_widens_the_window_long_after_the_last_one(void **state)
     EXPECT_NUMBER("quarters of the round trip", c->rack.window_multiplier, 2);
 }
 
+/* ---- Pauses of the machine ---- */
+
+static uint32_t rto_us(void)
+{
+    struct tcp_info info;
+    tcp_info(p->stack, p->id, &info);
+    return info.rto_us;
+}
+
+/* Stops the machine: time passes, and no timer runs. */
+static void machine_pauses(uint64_t ns)
+{
+    p->now_ns += ns;
+    p->timestamp += (uint32_t)(ns / MS);
+}
+
+/* Pauses with data in flight. The answer lies in the ring when the machine goes on, and is taken before the timers
+ * run; or the timers run first. */
+static void round_trip_across_a_pause_is_no_sample(void **state)
+{
+    (void)state;
+    for (int timestamps = 0; timestamps < 2; timestamps++)
+        for (int timers_first = 0; timers_first < 2; timers_first++) {
+            peer_connect_after(p, (struct offer){ MSS + 12 * timestamps, -1, true, timestamps }, 100 * MS);
+            uint32_t before_us = rto_us();
+            peer_write(p, 2 * MSS);
+            expect_segments(1, 2, true);
+            uint32_t echo = p->timestamp_echo;
+            machine_pauses(60 * S);
+            if (timers_first) {
+                peer_step(p);
+                EXPECT(p, PA, 1 + MSS, 1, MSS); /* the tail probe */
+            }
+            p->timestamp_echo = echo;
+            peer_send(p, A, 1, 1 + MSS, NULL, 0);
+            peer_send(p, A, 1, 1 + 2 * MSS, NULL, 0);
+            EXPECT_NUMBER("rto_us", rto_us(), before_us);
+            peer_write(p, 1); /* a round trip without a pause */
+            EXPECT(p, PA, 1 + 2 * MSS, 1, 1);
+            peer_pass(p, 50 * MS);
+            peer_send(p, A, 1, 2 + 2 * MSS, NULL, 0);
+            EXPECT_BETWEEN("rto_us", rto_us(), before_us / 2, before_us - 1);
+            tcp_abort(p->stack, p->id, p->now_ns);
+            peer_step(p);
+            for (struct seen s; peer_take(p, &s);) {
+            }
+        }
+}
+
+/* Pauses between SYN and SYN,ACK, and between SYN,ACK and ACK. */
+static void handshake_across_a_pause_is_no_sample(void **state)
+{
+    (void)state;
+    open_sends_syn();
+    machine_pauses(60 * S);
+    peer_send(p, SA, 0, 1, NULL, 0);
+    EXPECT(p, A, 1, 1, 0);
+    EXPECT_NUMBER("rto_us", rto_us(), 1000000);
+    tcp_abort(p->stack, p->id, p->now_ns);
+    peer_step(p);
+    EXPECT(p, TCP_RST | A, 1, 1, 0);
+
+    p->listener = tcp_listen(p->stack, PEER_STACK_PORT, 1, NULL);
+    p->stack_port = PEER_STACK_PORT;
+    peer_send(p, TCP_SYN, 0, 0, NULL, 0);
+    EXPECT(p, SA, 0, 1, 0);
+    machine_pauses(60 * S);
+    peer_send(p, A, 1, 1, NULL, 0);
+    p->id = tcp_accept(p->stack, p->listener);
+    EXPECT_NUMBER("rto_us", rto_us(), 1000000);
+}
+
 /* ---- Every single loss ---- */
 
 /* Loses the k-th segment of a transfer of 12 segments, for each k, with each set of options. */
@@ -725,6 +797,8 @@ int main(void)
         TEST(needless_recovery_is_undone_by_dsack),
         TEST(dsack_widens_the_window_long_after_the_last_one),
         TEST(timeout_resends_beside_data_sent_a_moment_ago),
+        TEST(round_trip_across_a_pause_is_no_sample),
+        TEST(handshake_across_a_pause_is_no_sample),
         TEST(any_one_segment_may_be_lost),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
