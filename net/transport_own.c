@@ -160,8 +160,8 @@ static enum transport_reason reason_of(enum tcp_result error)
 static uint32_t unacked_bytes(const struct tcp_connection *c)
 {
     ASSERT(seq_le(c->snd_una, c->snd_end + 1));
-    bool syn_out = c->snd_una == c->iss, fin_acked = seq_gt(c->snd_una, c->snd_end);
-    return fin_acked ? 0 : c->snd_end - c->snd_una - (syn_out ? 1 : 0);
+    bool fin_acked = seq_gt(c->snd_una, c->snd_end);
+    return c->was_open && !fin_acked ? c->snd_end - c->snd_una : 0;
 }
 
 static bool event_closed(struct transport_event *event, struct tcp_connection *c, uint64_t now_ns)

@@ -678,6 +678,7 @@ def destination_without_a_route_is_unreachable():
     with Driver("--ip", STACK) as driver:
         connection = driver.connect("192.0.2.1", 80)
         driver.expect("closed", connection, "unreachable")
+        assert driver.unacked(connection) == 0
         driver.command(f"udp 4000 192.0.2.1 53 {b'x'.hex()}")
         assert driver.expect("udp")[1] == "0"
 
