@@ -3,9 +3,9 @@
  *     sim [--peer own|lwip] [--seed N] [--steps N] [--seconds N] [--recording FILE]
  *
  * With a recording the first connection's listener writes the bursts of a recorded contest, with their pauses.
- * A game is a network with faults, two stacks with policies of their own, with or without ARP, and up to four
- * connections at once. Connections are opened from one end or from both. The applications write, read slowly,
- * half-close, leave early or abort.
+ * A game is a network with faults, two stacks with policies of their own, with or without ARP and pauses of a machine,
+ * and up to four connections at once. Connections are opened from one end or from both. The applications write, read
+ * slowly, half-close, leave early or abort.
  *
  * Checked at every step: each byte received is the byte sent at that offset, and no more bytes than written. Time
  * moves, no deadline is missed, and net_stack_check holds. Checked at the end: streams that nobody broke off arrived
@@ -46,6 +46,11 @@ static uint64_t game_seed, now_ns, steps, virtual_ns;
 static bool with_lwip;
 static struct recording recording;               /* burst_count 0: none */
 static uint64_t forget_every_ns, forget_next_ns; /* when ARP forgets the peer, on both endpoints; UINT64_MAX: never */
+static struct {
+    uint64_t random; /* apart from the game's: games without pauses stay as they were */
+    uint64_t next_ns, until_ns;
+    uint32_t endpoint;
+} pauses; /* times in which an endpoint's machine stands still */
 
 _Noreturn void assert_failed(const char *file, int line, const char *condition)
 {
@@ -150,6 +155,23 @@ static uint32_t choose_neighbours(void)
     return (uint32_t)random_between(&random, 0, (1 << ENDPOINT_CONNECTION_COUNT_MAX) - 1);
 }
 
+/* Chooses the next pause. A quarter of the games without lwIP has pauses, as long as the network has faults. */
+static void choose_pause(void)
+{
+    static const uint64_t lengths_ns[] = { 10 * MS, 300 * MS, 2 * S, 60 * S };
+    bool on = !with_lwip && game_seed % 4 == 1 && now_ns < network.perfect_from_ns;
+    pauses.next_ns = on ? now_ns + random_between(&pauses.random, 0, 10 * S) : UINT64_MAX;
+    pauses.until_ns = pauses.next_ns;
+    if (on)
+        pauses.until_ns += lengths_ns[random_between(&pauses.random, 0, ARRAY_COUNT(lengths_ns) - 1)];
+    pauses.endpoint = (uint32_t)random_between(&pauses.random, 0, 1);
+}
+
+static bool endpoint_stands_still(uint32_t index)
+{
+    return index == pauses.endpoint && now_ns >= pauses.next_ns && now_ns < pauses.until_ns;
+}
+
 static void game_open(uint64_t *random)
 {
     uint32_t connection_count = (uint32_t)random_between(random, 1, ENDPOINT_CONNECTION_COUNT_MAX);
@@ -175,6 +197,8 @@ static void game_open(uint64_t *random)
     uint32_t crossing = choose_neighbours();
     endpoint_start(&endpoints[1], connection_count, crossing, now_ns);
     endpoint_start(&endpoints[0], connection_count, crossing, now_ns);
+    pauses.random = game_seed ^ UINT64_C(0xe7037ed1a0b428db);
+    choose_pause();
 }
 
 /* ---- Playing it ---- */
@@ -188,12 +212,14 @@ static void play_moment(void)
         bool on = now_ns < network.perfect_from_ns + 10 * S;
         forget_next_ns = on ? forget_next_ns + forget_every_ns : UINT64_MAX;
     }
+    if (now_ns >= pauses.until_ns)
+        choose_pause();
     for (uint64_t quiet = 0, turns = 0; quiet == 0; turns++) {
         if (turns > STEPS_WITHOUT_TIME_MAX)
             fail("endless turns at one point in time");
         bool moved = network_deliver(&network, now_ns);
-        for (int s = 0; s < 2; s++)
-            moved |= endpoint_turn(&endpoints[s], now_ns);
+        for (uint32_t s = 0; s < 2; s++)
+            moved |= !endpoint_stands_still(s) && endpoint_turn(&endpoints[s], now_ns);
         network_take(&network, now_ns);
         quiet = !moved;
         steps++;
@@ -205,8 +231,9 @@ static bool advance(uint64_t until_ns)
 {
     uint64_t next_ns = network_next_ns(&network);
     next_ns = forget_next_ns < next_ns ? forget_next_ns : next_ns;
-    for (int s = 0; s < 2; s++) {
-        uint64_t deadline_ns = endpoint_next_deadline_ns(&endpoints[s], now_ns);
+    for (uint32_t s = 0; s < 2; s++) {
+        uint64_t deadline_ns = endpoint_stands_still(s) ? pauses.until_ns
+                                                        : endpoint_next_deadline_ns(&endpoints[s], now_ns);
         if (deadline_ns <= now_ns) /* a deadline that net_idle leaves behind would spin the kernel's loop */
             deadline_ns = now_ns + 1000;
         next_ns = deadline_ns < next_ns ? deadline_ns : next_ns;
