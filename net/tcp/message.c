@@ -71,7 +71,7 @@ bool tcp_message_send_long(struct net_stack *stack, struct tcp_connection *c, ui
         return false;
     /* The message goes through the send ring if it is too long for one segment, or for any window of this peer. So
      * does a message that meets a closed window with nothing in flight: otherwise nobody would probe. */
-    if (c->snd_buffer_bytes - out < bytes || (fits && bytes <= c->snd_mss))
+    if (out + bytes > c->snd_buffer_bytes || (fits && bytes <= c->snd_mss))
         return false;
     return tcp_ring_write(stack, c, c->message->data + TCP_MESSAGE_OFFSET + from, bytes, now_ns) == bytes;
 }
