@@ -64,7 +64,7 @@ bool tcp_resend(struct net_stack *stack, struct tcp_connection *c, struct tcp_se
     c->retransmits_total++;
     c->undo.resent = true;
     c->undo.resends++;
-    if (c->rto_at_ns == 0)
+    if (s->seq == c->snd_una) /* RFC 6675 §6, Linux: the time-out is that of the new copy */
         tcp_rto_restart(c, now_ns);
     return true;
 }

@@ -622,6 +622,40 @@ static void dsack_widens_the_window_long_after_the_last_one(void **state)
     EXPECT_NUMBER("quarters of the round trip", c->rack.window_multiplier, 2);
 }
 
+/* Loses a segment on a path whose round trip of 400 ms is longer than the RTO's margin of 200 ms. The fast retransmit
+ * has its own time-out: the one of the original would come before the answer. With SACK and without. */
+static void fast_retransmit_restarts_the_time_out(void **state)
+{
+    (void)state;
+    for (int sack = 0; sack < 2; sack++) {
+        uint32_t seq = 1;
+        peer_connect_after(p, sack ? OFFER_1000_SACK : OFFER_1000, 400 * MS);
+        for (int i = 0; i < 10; i++, seq++) { /* the deviation falls */
+            peer_write(p, 1);
+            EXPECT(p, PA, seq, 1, 1);
+            peer_pass(p, 400 * MS);
+            peer_send(p, A, 1, seq + 1, NULL, 0);
+        }
+        peer_write(p, 10 * MSS);
+        expect_segments(seq, 10, true);
+        peer_pass(p, 400 * MS);
+        for (uint32_t i = 2; i <= 4; i++)
+            if (sack)
+                peer_send_sack(p, 1, seq, &(struct block){ seq + MSS, seq + i * MSS }, 1);
+            else
+                peer_send(p, A, 1, seq, NULL, 0);
+        EXPECT(p, A, seq, 1, MSS);
+        peer_pass(p, 399 * MS);
+        EXPECT_NONE(p);
+        EXPECT_NUMBER("time-outs", p->stack->ip.counters.tcp_rto_timeouts, 0);
+        peer_send(p, A, 1, seq + 10 * MSS, NULL, 0);
+        tcp_abort(p->stack, p->id, p->now_ns);
+        peer_step(p);
+        for (struct seen s; peer_take(p, &s);) {
+        }
+    }
+}
+
 /* ---- Pauses of the machine ---- */
 
 static uint32_t rto_us(void)
@@ -797,6 +831,7 @@ int main(void)
         TEST(needless_recovery_is_undone_by_dsack),
         TEST(dsack_widens_the_window_long_after_the_last_one),
         TEST(timeout_resends_beside_data_sent_a_moment_ago),
+        TEST(fast_retransmit_restarts_the_time_out),
         TEST(round_trip_across_a_pause_is_no_sample),
         TEST(handshake_across_a_pause_is_no_sample),
         TEST(any_one_segment_may_be_lost),
