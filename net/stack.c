@@ -10,7 +10,7 @@ static uint64_t min_ns(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
 size_t net_stack_bytes(const struct net_capacity *capacity)
 {
-    return NET_ALIGNED(sizeof(struct net_stack)) + tcp_bytes(capacity);
+    return NET_ALIGNED(sizeof(struct net_stack)) + tcp_bytes(capacity) + ARP_BYTES(capacity->connection_count);
 }
 
 static bool power_of_two(uint32_t n) { return n != 0 && (n & (n - 1)) == 0; }
@@ -55,7 +55,10 @@ struct net_stack *net_stack_init(void *memory, size_t memory_bytes, const struct
     stack->borrowed.connection = -1;
     secret_init(&stack->ip.secret, config->secret);
     stack->ip.ipv4_id = (uint16_t)secret_random(&stack->ip.secret);
-    tcp_init(stack, config, (uint8_t *)memory + NET_ALIGNED(sizeof *stack));
+    uint8_t *tables = (uint8_t *)memory + NET_ALIGNED(sizeof *stack);
+    tcp_init(stack, config, tables);
+    arp_init(&stack->ip, (void *)(tables + tcp_bytes(&config->capacity)),
+             ARP_ENTRY_COUNT(config->capacity.connection_count));
 
     struct net_address_config address = {
         .address = config->address,
@@ -181,7 +184,6 @@ uint64_t net_next_deadline_ns(const struct net_stack *stack)
 void net_stack_check(const struct net_stack *stack)
 {
     ASSERT(stack->ip.device != NULL);
-    ASSERT(stack->ip.next_hops == stack->tcp.next_hops);
     ASSERT(stack->ip.udp.port_count <= UDP_PORT_COUNT_MAX);
     ASSERT(stack->borrowed.connection < (int)stack->tcp.capacity.connection_count);
     ASSERT(stack->ip.interface.route_count <= IPV4_ROUTE_COUNT_MAX);

@@ -28,6 +28,9 @@ struct net_stack {
     uint64_t now_ns; /* the time of the latest call, to assert that time does not run backwards */
 };
 
+/* The memory of ARP's table; it follows TCP's. */
+#define ARP_BYTES(connections) NET_ALIGNED(ARP_ENTRY_COUNT(connections) * sizeof(struct arp_entry))
+
 #define NET_COUNT(stack, name) IP_COUNT(&(stack)->ip, name)
 
 /* Takes one frame. Its bytes must stay until `borrowed` and `datagram` have been used. */

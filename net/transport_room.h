@@ -26,5 +26,6 @@ extern const size_t own_memory_bytes;
                                                .message_count = MESSAGES };                                            \
     _Alignas(NET_STACK_ALIGN)                                                                                          \
         uint8_t own_memory[NET_ALIGNED(sizeof(struct net_stack))                                                       \
-                           + TCP_BYTES(connections, LISTENERS, half_opens, TIME_WAITS, segments, receive, send)];      \
+                           + TCP_BYTES(connections, LISTENERS, half_opens, TIME_WAITS, segments, receive, send)        \
+                           + ARP_BYTES(connections)];                                                                  \
     const size_t own_memory_bytes = sizeof own_memory

@@ -12,11 +12,24 @@ static const uint8_t nobody[NETDEV_MAC_BYTES];
 
 static bool has_mac(const struct arp_entry *entry) { return entry->state == ARP_KNOWN || entry->state == ARP_STATIC; }
 
+void arp_init(struct net_ip *ip, struct arp_entry *entries, uint32_t count)
+{
+    ASSERT(count != 0 && count < UINT16_MAX);
+    memset(entries, 0, count * sizeof *entries);
+    ip->arp = (struct arp){ .entries = entries, .entry_count = count, .due_ns = UINT64_MAX };
+}
+
+static uint32_t chain_of(uint32_t address)
+{
+    return (address * UINT32_C(0x9e3779b1)) >> 26; /* Fibonacci hashing: neighbours differ in their low bits */
+}
+static_assert(ARP_CHAIN_COUNT == 1 << (32 - 26), "chain_of");
+
 static const struct arp_entry *arp_peek(const struct net_ip *ip, uint32_t address)
 {
-    for (size_t i = 0; i < ARP_ENTRY_COUNT; i++)
-        if (ip->arp.entries[i].state != ARP_FREE && ip->arp.entries[i].address == address)
-            return &ip->arp.entries[i];
+    for (uint32_t at = ip->arp.chains[chain_of(address)]; at != 0; at = ip->arp.entries[at - 1].next)
+        if (ip->arp.entries[at - 1].address == address)
+            return &ip->arp.entries[at - 1];
     return NULL;
 }
 
@@ -42,7 +55,7 @@ bool arp_has_failed(const struct net_ip *ip, uint32_t next_hop)
 static void check_entry(const struct net_ip *ip, const struct arp_entry *entry)
 {
     ASSERT(entry->state <= ARP_STATIC);
-    ASSERT(arp_peek(ip, entry->address) == entry); /* one entry a neighbour */
+    ASSERT(arp_peek(ip, entry->address) == entry); /* one entry a neighbour, in its chain */
     ASSERT(entry->address != 0);
     ASSERT(entry->request_count <= ARP_REQUEST_COUNT_MAX);
     /* A group's address would send the game to everyone. */
@@ -53,27 +66,20 @@ static void check_entry(const struct net_ip *ip, const struct arp_entry *entry)
     ASSERT(entry->state != ARP_ASKING || entry->next_request_ns != UINT64_MAX);
 }
 
-/* Returns true if a connection copies this neighbour's address into its frames, without looking it up. */
-static bool is_under_connection(const struct net_ip *ip, uint32_t address)
-{
-    for (uint32_t i = 0; i < ip->next_hop_count; i++)
-        if (ip->next_hops[i] == address)
-            return true;
-    return false;
-}
-
 /* Returns true if an entry must stay, whoever wants its place: a gateway's, or one under a connection. */
 static bool is_needed(const struct net_ip *ip, const struct arp_entry *entry)
 {
     const struct ipv4_interface *interface = &ip->interface;
     ASSERT(interface->route_count <= IPV4_ROUTE_COUNT_MAX);
+    if (entry->state == ARP_STATIC || entry->connection_count != 0)
+        return true;
     for (uint32_t i = 0; i < interface->route_count; i++)
         if (interface->routes[i].gateway == entry->address)
             return true;
-    return entry->state == ARP_STATIC || is_under_connection(ip, entry->address);
+    return false;
 }
 
-/* Returns true if only an initiated packet to another neighbour may take this entry's place. */
+/* Returns true if an initiated packet has gone there not long ago. */
 static bool is_kept(const struct arp_entry *entry, uint64_t now_ns)
 {
     return entry->initiated && now_ns - entry->initiated_ns < ARP_KEPT_NS;
@@ -114,45 +120,109 @@ static void held_release(struct net_ip *ip, uint32_t next_hop, const uint8_t *ma
     arp->held_count = kept_count;
 }
 
-/* Ranks an entry by who may take its place: 0 goes first. A new neighbour that has sent us a packet (`here`), or that
- * we chose, may displace a question without an answer. Others may not, or a flood of them would keep everybody out. */
+/* A new neighbour, by its right to a place in a full table. */
+enum newcomer {
+    NEWCOMER_STRANGER, /* may not exist. A flood of these displaces no entry that is asking, or all others were out */
+    NEWCOMER_SENDER,   /* has sent us a packet */
+    NEWCOMER_CHOSEN,   /* by us, or by a connection */
+};
+
+/* Ranks an entry by who may take its place: 0 goes first. */
 enum { RANK_NEVER = 3 };
-static unsigned rank_of(const struct net_ip *ip, const struct arp_entry *entry, bool here, bool initiated,
-                        uint64_t now_ns)
+static unsigned rank_of(const struct net_ip *ip, const struct arp_entry *entry, enum newcomer newcomer, uint64_t now_ns)
 {
     bool kept = is_kept(entry, now_ns), asking = entry->state == ARP_ASKING;
-    if (is_needed(ip, entry) || (kept && !initiated) || (asking && !here && !initiated))
+    if (is_needed(ip, entry) || (kept && newcomer < NEWCOMER_CHOSEN) || (asking && newcomer < NEWCOMER_SENDER))
         return RANK_NEVER;
     return kept ? 2 : asking ? 1 : 0;
 }
 
-/* Makes an entry for a new neighbour: a free one, else the least recently used of the lowest rank. NULL: none. */
-static struct arp_entry *arp_take(struct net_ip *ip, uint32_t address, bool here, bool initiated, uint64_t now_ns)
+/* Returns a free entry, else the least recently used of the lowest rank. NULL: none. */
+static struct arp_entry *entry_for_newcomer(struct net_ip *ip, enum newcomer newcomer, uint64_t now_ns)
 {
     struct arp_entry *best = NULL;
     unsigned best_rank = RANK_NEVER;
-    ASSERT(arp_peek(ip, address) == NULL);
-    for (size_t i = 0; i < ARP_ENTRY_COUNT; i++) {
+    for (uint32_t i = 0; i < ip->arp.entry_count; i++) {
         struct arp_entry *entry = &ip->arp.entries[i];
-        if (entry->state == ARP_FREE) {
-            best = entry;
-            break;
-        }
-        unsigned rank = rank_of(ip, entry, here, initiated, now_ns);
+        if (entry->state == ARP_FREE)
+            return entry;
+        if (entry->connection_count != 0)
+            continue; /* needed, as most of a server's entries are */
+        unsigned rank = rank_of(ip, entry, newcomer, now_ns);
         if (rank < best_rank || (rank == best_rank && best != NULL && entry->used_ns < best->used_ns)) {
             best = entry;
             best_rank = rank;
         }
     }
-    if (best == NULL) {
+    return best;
+}
+
+/* Makes an entry free: takes it out of its chain. */
+static void entry_remove(struct arp *arp, struct arp_entry *entry)
+{
+    uint16_t *link = &arp->chains[chain_of(entry->address)];
+    uint32_t at = *link, wanted = (uint32_t)(entry - arp->entries + 1);
+    ASSERT(entry->state != ARP_FREE);
+    while (at != 0 && at != wanted) {
+        link = &arp->entries[at - 1].next;
+        at = *link;
+    }
+    ASSERT(at == wanted);
+    *link = entry->next;
+    entry->state = ARP_FREE;
+}
+
+/* Sets the time of an entry's next request. */
+static void entry_due_at(struct net_ip *ip, struct arp_entry *entry, uint64_t at_ns)
+{
+    entry->next_request_ns = at_ns;
+    if (at_ns < ip->arp.due_ns)
+        ip->arp.due_ns = at_ns;
+}
+
+/* Makes an entry for a new neighbour. NULL: the table has no place. */
+static struct arp_entry *arp_take(struct net_ip *ip, uint32_t address, enum newcomer newcomer, uint64_t now_ns)
+{
+    ASSERT(arp_peek(ip, address) == NULL);
+    struct arp_entry *entry = entry_for_newcomer(ip, newcomer, now_ns);
+    uint16_t *chain = &ip->arp.chains[chain_of(address)];
+    if (entry == NULL) {
         IP_COUNT(ip, arp_table_full);
         return NULL;
     }
-    if (best->state == ARP_ASKING)
-        held_release(ip, best->address, NULL);
-    *best = (struct arp_entry){ .state = ARP_ASKING, .address = address };
-    entry_used(best, initiated, now_ns);
-    return best;
+    if (entry->state == ARP_ASKING)
+        held_release(ip, entry->address, NULL);
+    if (entry->state != ARP_FREE)
+        entry_remove(&ip->arp, entry);
+    *entry = (struct arp_entry){ .state = ARP_ASKING, .address = address, .next = *chain };
+    *chain = (uint16_t)(entry - ip->arp.entries + 1);
+    entry_due_at(ip, entry, now_ns);
+    entry_used(entry, false, now_ns);
+    return entry;
+}
+
+void arp_connection_add(struct net_ip *ip, uint32_t next_hop, uint64_t now_ns)
+{
+    struct arp_entry *entry = arp_find(ip, next_hop);
+    if (entry == NULL)
+        entry = arp_take(ip, next_hop, NEWCOMER_CHOSEN, now_ns);
+    ASSERT(entry != NULL); /* ARP_ENTRY_COUNT has a term for each connection */
+    entry->connection_count++;
+    ASSERT(entry->connection_count != 0);
+}
+
+void arp_connection_remove(struct net_ip *ip, uint32_t next_hop)
+{
+    struct arp_entry *entry = arp_find(ip, next_hop);
+    ASSERT(next_hop != 0);
+    if (entry != NULL && entry->connection_count != 0) /* arp_flush forgets entries before their connections end */
+        entry->connection_count--;
+}
+
+uint32_t arp_connection_count(const struct net_ip *ip, uint32_t next_hop)
+{
+    const struct arp_entry *entry = arp_peek(ip, next_hop);
+    return entry != NULL ? entry->connection_count : 0;
 }
 
 /* ---- Asking ---- */
@@ -187,7 +257,7 @@ static void arp_ask(struct net_ip *ip, struct arp_entry *entry, uint64_t now_ns)
     ASSERT(entry->request_count < ARP_REQUEST_COUNT_MAX);
     bool by_unicast = has_mac(entry) && entry->request_count == 0;
     entry->request_count++;
-    entry->next_request_ns = now_ns + ARP_REQUEST_INTERVAL_NS;
+    entry_due_at(ip, entry, now_ns + ARP_REQUEST_INTERVAL_NS);
     IP_COUNT(ip, arp_tx_requests);
     arp_transmit(ip, ARP_OPERATION_REQUEST, by_unicast ? entry->mac : everyone, nobody, entry->address);
 }
@@ -218,7 +288,7 @@ void arp_announce(struct net_ip *ip)
 /* Counts a change that is reported to connections: net/stack.c. */
 static void change_note(struct net_ip *ip, const struct arp_entry *entry)
 {
-    if (is_under_connection(ip, entry->address))
+    if (entry->connection_count != 0)
         ip->arp.change_count++;
 }
 
@@ -234,7 +304,7 @@ static void entry_confirm(struct net_ip *ip, struct arp_entry *entry, const uint
         entry->next_request_ns = UINT64_MAX;
         return;
     }
-    entry->next_request_ns = now_ns + ARP_FRESH_NS;
+    entry_due_at(ip, entry, now_ns + ARP_FRESH_NS);
     if (changed && has_mac(entry))
         IP_COUNT(ip, arp_address_changed);
     if (entry->state == ARP_STATIC)
@@ -270,7 +340,7 @@ void arp_set_static(struct net_ip *ip, uint32_t address, const uint8_t mac[NETDE
 {
     struct arp_entry *entry = arp_find(ip, address);
     if (entry == NULL)
-        entry = arp_take(ip, address, true, true, now_ns);
+        entry = arp_take(ip, address, NEWCOMER_CHOSEN, now_ns);
     ASSERT(entry != NULL);
     entry->state = ARP_STATIC;
     entry->request_count = 0;
@@ -325,7 +395,7 @@ void arp_input(struct net_ip *ip, const uint8_t *data, uint32_t bytes, uint64_t 
     bool sender_usable = ipv4_address_is_unicast(sender) && !ipv4_is_broadcast(ip, sender);
     struct arp_entry *entry = sender_usable ? arp_find(ip, sender) : NULL;
     if (entry == NULL && sender_usable && for_us && request)
-        entry = arp_take(ip, sender, true, false, now_ns);
+        entry = arp_take(ip, sender, NEWCOMER_SENDER, now_ns);
     if (entry != NULL)
         entry_claimed(ip, entry, arp->sender_mac, now_ns);
     else if (!request)
@@ -347,13 +417,14 @@ static struct arp_entry *entry_for(struct net_ip *ip, uint32_t next_hop, bool in
 {
     struct arp_entry *entry = arp_find(ip, next_hop);
     if (entry == NULL)
-        entry = arp_take(ip, next_hop, false, initiated, now_ns);
+        entry = arp_take(ip, next_hop, initiated ? NEWCOMER_CHOSEN : NEWCOMER_STRANGER, now_ns);
     if (entry == NULL)
         return NULL;
     entry_used(entry, initiated, now_ns);
     if (entry->state == ARP_FAILED) {
         entry->state = ARP_ASKING;
         entry->request_count = 0;
+        entry_due_at(ip, entry, entry->next_request_ns);
     }
     if (entry->state == ARP_ASKING && entry->request_count == 0 && now_ns >= entry->next_request_ns)
         arp_ask(ip, entry, now_ns);
@@ -404,25 +475,26 @@ static void entry_forget(struct net_ip *ip, struct arp_entry *entry)
     if (entry->state == ARP_FREE || entry->state == ARP_STATIC)
         return;
     held_release(ip, entry->address, NULL);
-    entry->state = ARP_FREE;
+    entry_remove(&ip->arp, entry);
 }
 
 void arp_flush(struct net_ip *ip)
 {
-    for (size_t i = 0; i < ARP_ENTRY_COUNT; i++)
+    for (uint32_t i = 0; i < ip->arp.entry_count; i++)
         entry_forget(ip, &ip->arp.entries[i]);
     arp_check(ip);
 }
 
 void arp_renew(struct net_ip *ip, uint64_t now_ns)
 {
-    for (size_t i = 0; i < ARP_ENTRY_COUNT; i++) {
+    for (uint32_t i = 0; i < ip->arp.entry_count; i++) {
         struct arp_entry *entry = &ip->arp.entries[i];
-        if (entry->state == ARP_KNOWN && is_under_connection(ip, entry->address)) {
-            entry->request_count = 1; /* as if asked by unicast in vain: now by broadcast, and any answer counts */
-            entry->next_request_ns = now_ns;
-        } else {
+        if (entry->connection_count == 0) {
             entry_forget(ip, entry);
+        } else if (entry->state != ARP_STATIC) {
+            entry->request_count = has_mac(entry); /* 1: as if asked by unicast in vain */
+            entry->state = has_mac(entry) ? ARP_KNOWN : ARP_ASKING;
+            entry_due_at(ip, entry, now_ns); /* by broadcast, and any answer counts */
         }
     }
     arp_check(ip);
@@ -435,7 +507,7 @@ static void entry_unanswered(struct net_ip *ip, struct arp_entry *entry, uint64_
     ASSERT(entry->request_count >= ARP_REQUEST_COUNT_MAX);
     if (has_mac(entry)) {
         entry->request_count = 0;
-        entry->next_request_ns = entry->state == ARP_STATIC ? UINT64_MAX : now_ns + ARP_FRESH_NS;
+        entry_due_at(ip, entry, entry->state == ARP_STATIC ? UINT64_MAX : now_ns + ARP_FRESH_NS);
         return;
     }
     entry->state = ARP_FAILED;
@@ -451,27 +523,27 @@ static bool is_due(const struct arp_entry *entry, uint64_t now_ns)
 
 void arp_poll(struct net_ip *ip, uint64_t now_ns)
 {
-    bool any = false;
-    for (size_t i = 0; i < ARP_ENTRY_COUNT; i++) {
+    if (now_ns < ip->arp.due_ns)
+        return;
+    for (uint32_t i = 0; i < ip->arp.entry_count; i++) {
         struct arp_entry *entry = &ip->arp.entries[i];
         if (!is_due(entry, now_ns))
             continue;
-        any = true;
         if (entry->request_count >= ARP_REQUEST_COUNT_MAX)
             entry_unanswered(ip, entry, now_ns);
         else if (entry->state == ARP_ASKING || entry->request_count != 0 || is_in_use(ip, entry, now_ns))
             arp_ask(ip, entry, now_ns);
         else
-            entry->next_request_ns = now_ns + ARP_FRESH_NS; /* not in use: let it be */
+            entry_due_at(ip, entry, now_ns + ARP_FRESH_NS); /* not in use: let it be */
+        check_entry(ip, entry);
     }
-    if (any)
-        arp_check(ip);
+    ip->arp.due_ns = arp_next_deadline_ns(ip);
 }
 
 uint64_t arp_next_deadline_ns(const struct net_ip *ip)
 {
     uint64_t deadline_ns = UINT64_MAX;
-    for (size_t i = 0; i < ARP_ENTRY_COUNT; i++) {
+    for (uint32_t i = 0; i < ip->arp.entry_count; i++) {
         const struct arp_entry *entry = &ip->arp.entries[i];
         if (is_due(entry, UINT64_MAX) && entry->next_request_ns < deadline_ns)
             deadline_ns = entry->next_request_ns;
@@ -485,7 +557,8 @@ void arp_check(const struct net_ip *ip)
 {
     const struct arp *arp = &ip->arp;
     uint32_t strangers_count = 0;
-    for (size_t i = 0; i < ARP_ENTRY_COUNT; i++)
+    ASSERT(arp->due_ns <= arp_next_deadline_ns(ip));
+    for (uint32_t i = 0; i < arp->entry_count; i++)
         if (arp->entries[i].state != ARP_FREE)
             check_entry(ip, &arp->entries[i]);
     ASSERT(arp->held_count <= ARP_HELD_COUNT_MAX);

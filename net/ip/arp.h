@@ -1,8 +1,9 @@
 /* ARP: the Ethernet address of an IPv4 neighbour. RFC 826; RFC 1122 §2.3.2 for ageing and for held packets.
  *
  * A bounded table. An entry is fresh for ARP_FRESH_NS, then asked again by unicast while it stays in use, so the
- * gateway's is never missing when an answer must leave. A packet is either initiated (we chose its receiver) or an
- * answer to a stranger, who may have forged his address. Strangers take only places that no initiated packet needs. */
+ * gateway's is never missing when an answer must leave. Each connection is counted at the entry of its next hop, and
+ * the entry stays. A packet is either initiated (we chose its receiver) or an answer to a stranger, who may have forged
+ * his address. Strangers take only places that no connection and no initiated packet needs. */
 #pragma once
 
 #include <stdbool.h>
@@ -10,16 +11,23 @@
 #include <stdint.h>
 
 #include "base/time.h"
+#include "net/ip/ipv4.h"
 #include "net/netdev.h"
 
 struct net_ip;
 
 enum {
-    ARP_ENTRY_COUNT = 32,       /* the gateway, the contest's servers, 8 players of a LAN, as much to spare */
-    ARP_HELD_COUNT_MAX = 16,    /* packets waiting for an answer: the SYNs of all connections */
+    ARP_SPARE_COUNT = 16,       /* entries without a connection: servers between two games, strangers */
+    ARP_CHAIN_COUNT = 64,       /* four or five entries each, if 256 connections have neighbours of their own */
+    ARP_HELD_COUNT_MAX = 16,    /* packets waiting for an answer: the SYNs of all connections of a player */
     ARP_HELD_STRANGERS_MAX = 8, /* the part of them for strangers */
     ARP_REQUEST_COUNT_MAX = 3,  /* unanswered ones before the neighbour is called unreachable (Linux: 3) */
 };
+/* Entries of a stack with so many connections. */
+#define ARP_ENTRY_COUNT(connections)                                                                                   \
+    ((connections)          /* each on the link, and each with a neighbour of its own */                               \
+     + IPV4_ROUTE_COUNT_MAX /* gateways, and the neighbour of gwmac= */                                                \
+     + ARP_SPARE_COUNT)
 #define ARP_REQUEST_INTERVAL_NS NS_PER_S /* RFC 1122 §2.3.2.1: at most one a second */
 #define ARP_FRESH_NS            UINT64_C(30000000000)
 #define ARP_KEPT_NS             UINT64_C(600000000000) /* after the last initiated packet: a server between two games */
@@ -34,12 +42,14 @@ enum arp_state {
 };
 
 struct arp_entry {
-    enum arp_state state;
     uint32_t address;
-    uint8_t mac[NETDEV_MAC_BYTES];
+    uint8_t state;         /* enum arp_state */
     uint8_t request_count; /* unanswered ones in a row */
-    bool initiated;        /* an initiated packet has gone there */
-    uint64_t initiated_ns; /* the time of the last one */
+    uint8_t mac[NETDEV_MAC_BYTES];
+    uint16_t connection_count; /* connections that copy `mac` into their frames */
+    uint16_t next;             /* in the chain: index plus 1; 0: none */
+    bool initiated;            /* an initiated packet has gone there */
+    uint64_t initiated_ns;     /* the time of the last one */
     uint64_t confirmed_ns;
     uint64_t used_ns;
     uint64_t next_request_ns; /* not before; UINT64_MAX: never by itself */
@@ -54,12 +64,25 @@ struct arp_held {
 };
 
 struct arp {
-    struct arp_entry entries[ARP_ENTRY_COUNT];
-    uint32_t change_count; /* so far: entries under a connection that became known, changed, or failed */
-    uint64_t defend_ns;    /* our address is not defended again before */
+    struct arp_entry *entries;
+    uint32_t entry_count;
+    uint16_t chains[ARP_CHAIN_COUNT]; /* entries in use, by a hash of their address: the first of each, as `next` */
+    uint32_t change_count;            /* so far: entries under a connection that became known, changed, or failed */
+    uint64_t due_ns;                  /* no request is due before */
+    uint64_t defend_ns;               /* our address is not defended again before */
     uint32_t held_count;
     struct arp_held held[ARP_HELD_COUNT_MAX]; /* oldest first */
 };
+
+/* Makes an empty table in `entries`, which stay the caller's. */
+void arp_init(struct net_ip *ip, struct arp_entry *entries, uint32_t count);
+
+/* Counts a connection at the entry of its next hop, which is made if need be and then stays. */
+void arp_connection_add(struct net_ip *ip, uint32_t next_hop, uint64_t now_ns);
+void arp_connection_remove(struct net_ip *ip, uint32_t next_hop);
+
+/* Returns the connections that are counted at a neighbour's entry. */
+uint32_t arp_connection_count(const struct net_ip *ip, uint32_t next_hop);
 
 /* Enters a neighbour's address from the settings. */
 void arp_set_static(struct net_ip *ip, uint32_t address, const uint8_t mac[NETDEV_MAC_BYTES], uint64_t now_ns);
@@ -88,7 +111,7 @@ void arp_doubt(struct net_ip *ip, uint32_t next_hop, uint64_t now_ns);
 /* Announces our address on the link (RFC 5227 §3, a gratuitous request). */
 void arp_announce(struct net_ip *ip);
 
-/* Forgets everything except static entries (a new address). */
+/* Forgets everything except static entries (a new address). The owner ends all connections next. */
 void arp_flush(struct net_ip *ip);
 
 /* Asks the neighbours under connections again (a new link); they stay in use. Forgets all others except static ones. */

@@ -22,9 +22,6 @@
 struct net_ip {
     struct netdev *device;
     struct ipv4_interface interface;
-    /* The neighbours under TCP's connections, a place for each connection, 0: none. TCP writes them, ARP reads them. */
-    const uint32_t *next_hops;
-    uint32_t next_hop_count;
     uint16_t ipv4_id; /* the next datagram's that may be fragmented */
     struct net_address address;
     struct secret secret;

@@ -193,6 +193,18 @@ static uint32_t messages_of(const struct tcp_connection *c)
     return count;
 }
 
+/* Checks that each connection is counted at the ARP entry of its next hop. */
+static void check_next_hop(const struct net_stack *stack, const struct tcp_connection *c)
+{
+    uint32_t next_hop = tcp_next_hop(stack, c), count = 0;
+    ASSERT(!tcp_is_over(c) || next_hop == 0);
+    for (uint32_t i = 0; i < stack->tcp.connection_end; i++)
+        count += stack->tcp.next_hops[i] == next_hop;
+    ASSERT(next_hop == 0 || arp_connection_count(&stack->ip, next_hop) == count);
+    /* A copied address is in ARP's table as well, which asks again for what it holds. */
+    ASSERT(!c->neighbour_known || tcp_is_over(c) || arp_known(&stack->ip, next_hop) != NULL);
+}
+
 void tcp_check(const struct net_stack *stack)
 {
     const struct tcp *tcp = &stack->tcp;
@@ -207,8 +219,7 @@ void tcp_check(const struct net_stack *stack)
         if (!c->used)
             continue;
         ASSERT(c->index == i);
-        /* A copied address is in ARP's table as well, which asks again for what it holds. */
-        ASSERT(!c->neighbour_known || tcp_is_over(c) || arp_known(&stack->ip, tcp->next_hops[i]) != NULL);
+        check_next_hop(stack, c);
         tcp_connection_check(c);
         message_count += messages_of(c);
     }

@@ -374,7 +374,7 @@ enum { TCP_PATH_COUNT = 8 }; /* a player has one server; the rest is for tests a
  * key omits it. */
 struct tcp {
     uint64_t *keys;      /* keys of connections; 0: free (no port is 0) */
-    uint32_t *next_hops; /* the neighbour of each connection; 0: not resolved yet */
+    uint32_t *next_hops; /* the neighbour of each connection; 0: not resolved yet, or the connection is over */
     struct tcp_connection *connections;
     uint64_t due_ns;         /* no deadline is earlier than this */
     uint32_t connection_end; /* one past the highest index in use */

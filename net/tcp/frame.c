@@ -34,11 +34,13 @@ void tcp_frame_head_prepare(struct net_stack *stack, struct tcp_connection *c, u
     store_be32(&head->timestamps.nop_nop_kind_bytes, TCP_TIMESTAMPS_ALIGNED_WORD);
 
     const uint8_t *mac = NULL;
-    uint32_t *next_hop = &stack->tcp.next_hops[c->index];
-    if (ipv4_next_hop(&stack->ip, c->peer_address, next_hop))
-        mac = arp_lookup(&stack->ip, *next_hop, !c->passive, now_ns);
+    uint32_t next_hop;
+    if (ipv4_next_hop(&stack->ip, c->peer_address, &next_hop)) {
+        tcp_next_hop_set(stack, c, next_hop, now_ns);
+        mac = arp_lookup(&stack->ip, next_hop, !c->passive, now_ns);
+    }
     c->neighbour_known = mac != NULL;
-    ASSERT(!c->neighbour_known || *next_hop != 0);
+    ASSERT(!c->neighbour_known || tcp_next_hop(stack, c) != 0);
     if (mac != NULL)
         memcpy(head->ethernet.destination, mac, NETDEV_MAC_BYTES);
 }

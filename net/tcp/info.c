@@ -177,7 +177,7 @@ void tcp_set_patience(struct net_stack *stack, int connection, const struct tcp_
 void tcp_set_packets(struct net_stack *stack, int connection, const struct tcp_policy *policy, uint64_t now_ns)
 {
     struct tcp_connection *c = tcp_connection_of(stack, connection);
-    if (c == NULL || c->state == TCP_CLOSED)
+    if (c == NULL || tcp_is_over(c))
         return;
     c->policy.ttl = policy->ttl;
     c->policy.tos = policy->tos;

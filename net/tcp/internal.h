@@ -401,7 +401,9 @@ void tcp_path_recall(const struct net_stack *stack, struct tcp_connection *c, ui
 void tcp_icmp_error(struct net_stack *stack, const struct icmp_error *error, uint64_t now_ns);
 /* Takes ARP's knowledge of the neighbours under all connections: addresses known, changed, or not to be had. */
 void tcp_neighbours_changed(struct net_stack *stack, uint64_t now_ns);
-/* Returns the neighbour under a connection; 0 if not resolved yet. Kept in a table that ARP reads (struct net_ip). */
+/* Sets the neighbour under a connection, at whose ARP entry the connection is counted; 0: none. */
+void tcp_next_hop_set(struct net_stack *stack, struct tcp_connection *c, uint32_t next_hop, uint64_t now_ns);
+/* Returns the neighbour under a connection; 0 if not resolved yet, or if the connection is over. */
 static inline uint32_t tcp_next_hop(const struct net_stack *stack, const struct tcp_connection *c)
 {
     return stack->tcp.next_hops[c->index];

@@ -151,7 +151,7 @@ int tcp_connect(struct net_stack *stack, uint32_t address, uint16_t port, uint16
 
     const struct secret_tuple tuple = { c->address, address, from_port, port };
     c->state = TCP_SYN_SENT;
-    stack->tcp.next_hops[c->index] = next_hop;
+    tcp_next_hop_set(stack, c, next_hop, now_ns);
     tcp_iss_set(c, secret_isn(&stack->ip.secret, &tuple, now_ns));
     tcp_sendqueue_push(c, c->iss, 0, TCP_SYN, now_ns)->sent_ns = TCP_NEVER_NS; /* until tcp_syn_send sends it */
     tcp_rto_restart(c, now_ns);

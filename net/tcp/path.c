@@ -122,6 +122,19 @@ void tcp_icmp_error(struct net_stack *stack, const struct icmp_error *error, uin
 
 /* ---- Neighbours ---- */
 
+void tcp_next_hop_set(struct net_stack *stack, struct tcp_connection *c, uint32_t next_hop, uint64_t now_ns)
+{
+    uint32_t *known = &stack->tcp.next_hops[c->index];
+    ASSERT(c->used);
+    if (*known == next_hop)
+        return;
+    if (*known != 0)
+        arp_connection_remove(&stack->ip, *known);
+    if (next_hop != 0)
+        arp_connection_add(&stack->ip, next_hop, now_ns);
+    *known = next_hop;
+}
+
 /* Takes ARP's knowledge of the connection's next hop. Without an answer an opening connection ends now; an open one
  * waits for its own time-out. */
 static void neighbour_update(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns)
@@ -146,7 +159,7 @@ void tcp_neighbours_changed(struct net_stack *stack, uint64_t now_ns)
 {
     for (uint32_t i = stack->tcp.connection_end; i-- > 0;) {
         struct tcp_connection *c = &stack->tcp.connections[i];
-        if (c->used && c->state != TCP_CLOSED && tcp_next_hop(stack, c) != 0)
+        if (c->used && tcp_next_hop(stack, c) != 0)
             neighbour_update(stack, c, now_ns);
     }
 }

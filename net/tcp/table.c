@@ -45,8 +45,6 @@ void tcp_init(struct net_stack *stack, const struct net_config *config, uint8_t 
         c->rcv_ring = cut(&memory, n->receive_bytes);
         c->snd_ring = cut(&memory, n->send_bytes);
     }
-    stack->ip.next_hops = tcp->next_hops;
-    stack->ip.next_hop_count = n->connection_count;
     ASSERT((uintptr_t)tcp->connections % NET_STACK_ALIGN == 0);
 }
 
@@ -139,8 +137,7 @@ void tcp_connection_free(struct net_stack *stack, struct tcp_connection *c)
 {
     struct tcp *tcp = &stack->tcp;
     ASSERT(c->used && c->segment_count == 0 && c->message == NULL);
-    tcp->keys[c->index] = 0;
-    tcp->next_hops[c->index] = 0;
+    ASSERT(tcp_is_over(c) && tcp->keys[c->index] == 0);
     c->used = false;
     while (tcp->connection_end > 0 && !tcp->connections[tcp->connection_end - 1].used)
         tcp->connection_end--;
@@ -158,6 +155,7 @@ void tcp_connection_end(struct net_stack *stack, struct tcp_connection *c, enum 
         c->ready.on = false;
     }
     stack->tcp.keys[c->index] = 0;
+    tcp_next_hop_set(stack, c, 0, 0);
     stack->tcp.changed = true;
     c->state = TCP_CLOSED;
     c->error = why;

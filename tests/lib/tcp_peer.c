@@ -279,7 +279,7 @@ void peer_send_options(struct peer *p, uint8_t flags, uint32_t seq, uint32_t ack
 
 void neighbour_mark_old_address_silent(struct net_stack *stack, uint32_t address)
 {
-    for (size_t i = 0; i < ARP_ENTRY_COUNT; i++) {
+    for (uint32_t i = 0; i < stack->ip.arp.entry_count; i++) {
         struct arp_entry *entry = &stack->ip.arp.entries[i];
         if (entry->state == ARP_KNOWN && entry->address == address)
             entry->request_count = ARP_REQUEST_COUNT_MAX;

@@ -10,7 +10,7 @@ static struct netdev device;
 static struct net_ip ip;
 static uint8_t packet[sizeof(struct arp_wire)], frame[NETDEV_FRAME_BYTES_MAX];
 static struct tx_buffer buffer = { .data = frame };
-static uint32_t next_hops[16];
+static struct arp_entry entries[ARP_ENTRY_COUNT(1)];
 
 struct tx_buffer *ipv4_output_begin(struct net_ip *of) { return of->interface.up ? &buffer : NULL; }
 
@@ -27,9 +27,15 @@ static void tx_release(struct netdev *of, struct tx_buffer *full) { (void)of, (v
 static void table_any(void)
 {
     prove_any(&ip.arp, sizeof ip.arp);
-    for (size_t i = 0; i < ARP_ENTRY_COUNT; i++) {
-        ip.arp.entries[i].state = (enum arp_state)prove_number(ARP_FREE, ARP_STATIC);
-        ip.arp.entries[i].initiated = prove_number(0, 1);
+    prove_any(entries, sizeof entries);
+    ip.arp.entries = entries;
+    ip.arp.entry_count = ARRAY_COUNT(entries);
+    for (size_t i = 0; i < ARP_CHAIN_COUNT; i++)
+        ip.arp.chains[i] = (uint16_t)prove_number(0, ARRAY_COUNT(entries));
+    for (size_t i = 0; i < ARRAY_COUNT(entries); i++) {
+        entries[i].state = (uint8_t)prove_number(ARP_FREE, ARP_STATIC);
+        entries[i].initiated = prove_number(0, 1);
+        entries[i].next = (uint16_t)prove_number(0, ARRAY_COUNT(entries));
     }
     ip.arp.held_count = (uint32_t)prove_number(0, ARP_HELD_COUNT_MAX);
     for (size_t i = 0; i < ARP_HELD_COUNT_MAX; i++) {
@@ -43,13 +49,10 @@ void main(void)
 {
     static const struct netdev_ops ops = { .tx_release = tx_release };
     prove_any(packet, sizeof packet);
-    prove_any(next_hops, sizeof next_hops);
     prove_any(&device.mac, sizeof device.mac);
     device.ops = &ops;
     device.point_to_point = prove_number(0, 1);
     ip.device = &device;
-    ip.next_hops = next_hops;
-    ip.next_hop_count = (uint32_t)prove_number(0, ARRAY_COUNT(next_hops));
     prove_any(ip.interface.routes, sizeof ip.interface.routes);
     ip.interface.up = prove_number(0, 1);
     ip.interface.address = prove_number(0, UINT32_MAX);

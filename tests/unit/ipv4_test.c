@@ -797,7 +797,7 @@ static void requests_do_not_evict_the_gateway(void **state)
     }
     assert_non_null(arp_known(&stack->ip, GATEWAY));
     assert_null(arp_lookup(&stack->ip, NEIGHBOUR + 1, false, now_ns));
-    assert_int_equal(stack->ip.counters.arp_table_full, 100 - (ARP_ENTRY_COUNT - 1) + 1);
+    assert_int_equal(stack->ip.counters.arp_table_full, 100 - (stack->ip.arp.entry_count - 1) + 1);
     arp_give(1, NEIGHBOUR, ADDRESS, their_mac);
     assert_non_null(arp_known(&stack->ip, NEIGHBOUR));
     for (int i = 0; i < 4; i++) {

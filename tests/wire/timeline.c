@@ -132,7 +132,7 @@ static void gateway_moves(void)
     if (!t.gateway_known)
         return;
     t.gateway_mac[NETDEV_MAC_BYTES - 1] ^= 1;
-    for (size_t i = 0; i < ARP_ENTRY_COUNT; i++) /* the old address was asked and did not answer */
+    for (uint32_t i = 0; i < t.stack->ip.arp.entry_count; i++) /* the old address was asked and did not answer */
         if (t.stack->ip.arp.entries[i].state == ARP_KNOWN)
             t.stack->ip.arp.entries[i].request_count = ARP_REQUEST_COUNT_MAX;
     gateway_replies();

@@ -4,4 +4,5 @@ $(foreach test,tcp_open tcp_close tcp_reset tcp_receive tcp_send tcp_recovery tc
 	net_malformed,\
 	$(eval UNIT_EXTRA_$(test)_test := tests/lib/tcp_peer.c))
 UNIT_EXTRA_ipv4_test := tests/lib/frame_pool.c tests/lib/netdev_memory.c
+UNIT_EXTRA_next_hop_test := tests/lib/frame_pool.c tests/lib/netdev_memory.c
 UNIT_EXTRA_malformed_frames_test := tests/lib/frame_pool.c tests/lib/netdev_memory.c

@@ -1,0 +1,215 @@
+/* Many neighbours under connections: ARP's table and TCP's copies of its addresses. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/bytes.h"
+#include "net/ip/arp_wire.h"
+#include "net/ip/checksum.h"
+#include "net/stack_state.h"
+#include "tests/lib/netdev_memory.h"
+#include "tests/lib/stack_create.h"
+
+enum { CONNECTIONS = 256, PORT = 80, PEER_PORT = 1000, ADDRESS = 0x0a000001, MASK = 0xffff0000, CLIENTS = 0x0a000100 };
+static const uint8_t our_mac[6] = { 2, 0, 0, 0, 0, 1 }, everyone[6] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff };
+#define S UINT64_C(1000000000)
+
+static struct netdev_memory device;
+static struct net_stack *stack;
+static uint64_t now_ns;
+static int listener;
+static uint8_t taken[NETDEV_FRAME_BYTES_MAX]; /* the latest frame that the stack sent */
+
+static int begin_at(uint32_t address)
+{
+    struct net_config config = {
+        .capacity = { .connection_count = CONNECTIONS,
+                      .listener_count = 1,
+                      .half_open_count = CONNECTIONS,
+                      .time_wait_count = 8,
+                      .segment_count = 4,
+                      .receive_bytes = 1024,
+                      .send_bytes = 1024 },
+        .device = &device.device,
+        .address = address,
+        .mask = MASK,
+    };
+    tcp_policy_default(&config.policy);
+    config.policy.nodelay = true;
+    netdev_memory_init(&device, our_mac, false);
+    now_ns = 1000 * S;
+    stack = stack_create(&config, now_ns, NULL);
+    if (stack == NULL)
+        return -1;
+    listener = tcp_listen(stack, PORT, CONNECTIONS, NULL);
+    return 0;
+}
+
+static int begin(void **state)
+{
+    (void)state;
+    return begin_at(ADDRESS);
+}
+
+static int end(void **state)
+{
+    (void)state;
+    net_stack_check(stack);
+    free(stack);
+    return 0;
+}
+
+/* Takes the stack's next frame of an EtherType into `taken`. Returns false if there is none. */
+static bool take(uint16_t type)
+{
+    while (netdev_memory_take(&device, taken) != 0)
+        if (load_be16(taken + 12) == type)
+            return true;
+    return false;
+}
+
+static void drain(void)
+{
+    while (netdev_memory_take(&device, taken) != 0) {
+    }
+}
+
+static void frame_give(const uint8_t from[6], const uint8_t to[6], uint16_t type, const void *payload, uint32_t bytes)
+{
+    uint8_t frame[NETDEV_FRAME_BYTES_MAX];
+    memcpy(frame, to, 6);
+    memcpy(frame + 6, from, 6);
+    store_be16(frame + 12, type);
+    memcpy(frame + 14, payload, bytes);
+    assert_true(netdev_memory_feed(&device, frame, 14 + bytes, false));
+    net_input(stack, now_ns);
+    net_idle(stack, now_ns);
+}
+
+static void arp_give(uint16_t operation, uint32_t sender, const uint8_t mac[6])
+{
+    struct arp_wire arp = { .hardware_bytes = 6, .protocol_bytes = 4 };
+    store_be16(&arp.hardware_type, ARP_HARDWARE_ETHERNET);
+    store_be16(&arp.protocol_type, ETHERNET_TYPE_IPV4);
+    store_be16(&arp.operation, operation);
+    memcpy(arp.sender_mac, mac, 6);
+    store_be32(&arp.sender_address, sender);
+    store_be32(&arp.target_address, ADDRESS);
+    frame_give(mac, operation == ARP_OPERATION_REQUEST ? everyone : our_mac, ETHERNET_TYPE_ARP, &arp, sizeof arp);
+}
+
+static void segment_give(const uint8_t mac[6], uint32_t source, uint8_t flags, uint32_t seq, uint32_t ack)
+{
+    uint8_t packet[sizeof(struct ipv4_wire) + sizeof(struct tcp_wire)] = { 0 };
+    struct tcp_wire *tcp = (struct tcp_wire *)(packet + sizeof(struct ipv4_wire));
+    const struct ipv4_output output = { .source = source, .destination = ADDRESS, .protocol = IPV4_PROTOCOL_TCP };
+    ipv4_header_write((struct ipv4_wire *)packet, &output, sizeof *tcp);
+    store_be16(&tcp->source_port, PEER_PORT);
+    store_be16(&tcp->destination_port, PORT);
+    store_be32(&tcp->seq, seq);
+    store_be32(&tcp->ack, ack);
+    tcp->offset = sizeof *tcp / 4 << 4;
+    tcp->flags = flags;
+    store_be16(&tcp->window, 1000);
+    uint32_t sum = checksum_pseudo_ipv4(source, ADDRESS, IPV4_PROTOCOL_TCP, sizeof *tcp);
+    store_be16(&tcp->checksum, checksum_finish(checksum_sum(sum, tcp, sizeof *tcp)));
+    frame_give(mac, our_mac, ETHERNET_TYPE_IPV4, packet, sizeof packet);
+}
+
+/* Opens a connection from `source`. Returns it. */
+static int client_opens(const uint8_t mac[6], uint32_t source)
+{
+    drain();
+    segment_give(mac, source, TCP_SYN, 0, 0);
+    assert_true(take(ETHERNET_TYPE_IPV4));
+    assert_memory_equal(taken, mac, 6);
+    segment_give(mac, source, TCP_ACK, 1, load_be32(taken + 14 + 20 + 4) + 1);
+    int id = tcp_accept(stack, listener);
+    assert_true(id >= 0);
+    return id;
+}
+
+/* Sends a byte. Expects the segment at this MAC address, and at once. */
+static void expect_sent_to(int id, const uint8_t mac[6])
+{
+    drain();
+    assert_int_equal(tcp_write(stack, id, "x", 1, now_ns), 1);
+    assert_true(take(ETHERNET_TYPE_IPV4));
+    assert_memory_equal(taken, mac, 6);
+}
+
+/* ---- Many neighbours ---- */
+
+static void mac_of_client(uint32_t client, uint8_t mac[6])
+{
+    memcpy(mac, our_mac, 6);
+    store_be16(mac + 4, (uint16_t)(0x100 + client));
+}
+
+/* Fills the stack with connections from neighbours that ask for our address first, as Linux does. */
+static void neighbour_under_each_connection_is_known(void **state)
+{
+    (void)state;
+    uint8_t mac[6];
+    int id[CONNECTIONS];
+    for (uint32_t i = 0; i < CONNECTIONS; i++) {
+        mac_of_client(i, mac);
+        arp_give(ARP_OPERATION_REQUEST, CLIENTS + i, mac);
+        id[i] = client_opens(mac, CLIENTS + i);
+        expect_sent_to(id[i], mac);
+    }
+    net_stack_check(stack);
+    for (uint32_t i = 0; i < CONNECTIONS; i++) {
+        mac_of_client(i, mac);
+        expect_sent_to(id[i], mac);
+    }
+    assert_int_equal(stack->ip.counters.arp_tx_drop_held_full, 0);
+    assert_int_equal(stack->ip.counters.arp_table_full, 0);
+    for (uint32_t i = 0; i < CONNECTIONS; i++)
+        tcp_abort(stack, id[i], now_ns);
+}
+
+/* Lets strangers ask while all connections have a neighbour of their own. */
+static void strangers_evict_no_neighbour_under_a_connection(void **state)
+{
+    (void)state;
+    uint8_t mac[6];
+    int id[CONNECTIONS];
+    for (uint32_t i = 0; i < CONNECTIONS; i++) {
+        mac_of_client(i, mac);
+        arp_give(ARP_OPERATION_REQUEST, CLIENTS + i, mac);
+        id[i] = client_opens(mac, CLIENTS + i);
+    }
+    for (uint32_t i = 0; i < 2000; i++, now_ns += S / 1000) {
+        mac_of_client(CONNECTIONS + i, mac);
+        arp_give(ARP_OPERATION_REQUEST, CLIENTS + CONNECTIONS + i, mac);
+        drain();
+    }
+    for (uint32_t i = 0; i < CONNECTIONS; i++) {
+        mac_of_client(i, mac);
+        assert_non_null(arp_known(&stack->ip, CLIENTS + i));
+        assert_memory_equal(arp_known(&stack->ip, CLIENTS + i), mac, 6);
+        tcp_abort(stack, id[i], now_ns);
+    }
+    for (uint32_t i = 0; i < 2000; i++, now_ns += S / 1000) { /* now the entries are anybody's */
+        mac_of_client(CONNECTIONS + i, mac);
+        arp_give(ARP_OPERATION_REQUEST, CLIENTS + CONNECTIONS + i, mac);
+        drain();
+    }
+    assert_null(arp_known(&stack->ip, CLIENTS));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(neighbour_under_each_connection_is_known),
+        TEST(strangers_evict_no_neighbour_under_a_connection),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
