@@ -351,6 +351,20 @@ void arp_set_static(struct net_ip *ip, uint32_t address, const uint8_t mac[NETDE
     arp_check(ip);
 }
 
+void arp_answered(struct net_ip *ip, uint32_t address, const uint8_t mac[NETDEV_MAC_BYTES], uint64_t now_ns)
+{
+    if ((mac[0] & ETHERNET_GROUP_BIT_MASK) != 0)
+        return;
+    struct arp_entry *entry = arp_find(ip, address);
+    if (entry == NULL)
+        entry = arp_take(ip, address, NEWCOMER_SENDER, now_ns);
+    if (entry == NULL)
+        return;
+    if (!has_mac(entry))
+        entry_confirm(ip, entry, mac, now_ns);
+    check_entry(ip, entry);
+}
+
 static bool arp_is_well_formed(const struct arp_wire *arp, uint32_t bytes)
 {
     return bytes >= sizeof *arp && load_be16(&arp->hardware_type) == ARP_HARDWARE_ETHERNET

@@ -90,6 +90,9 @@ void arp_set_static(struct net_ip *ip, uint32_t address, const uint8_t mac[NETDE
 /* Takes an ARP packet (what follows the Ethernet header). */
 void arp_input(struct net_ip *ip, const uint8_t *data, uint32_t bytes, uint64_t now_ns);
 
+/* Takes the address at which a neighbour has completed a handshake: our SYN,ACK went there. A known address stays. */
+void arp_answered(struct net_ip *ip, uint32_t address, const uint8_t mac[NETDEV_MAC_BYTES], uint64_t now_ns);
+
 /* Returns the address of a neighbour, or NULL; a request is then on its way. Marks the entry used. */
 const uint8_t *arp_lookup(struct net_ip *ip, uint32_t next_hop, bool initiated, uint64_t now_ns);
 

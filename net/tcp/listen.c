@@ -281,6 +281,9 @@ static void half_open_complete(struct net_stack *stack, struct tcp_half_open *h,
     /* Karn: an ACK of a SYN,ACK sent twice may be of either copy. An overdue timer: a stall of our own loop. */
     if (h->resends == 0 && !h->sent_twice && h->timer_ns > now_ns)
         tcp_rtt_measured(c, now_ns - h->sent_ns);
+    uint32_t next_hop; /* many clients may come at once, and few segments can wait for ARP */
+    if (ipv4_next_hop(&stack->ip, h->peer_address, &next_hop) && next_hop == h->peer_address)
+        arp_answered(&stack->ip, next_hop, h->mac, now_ns);
     listener->waiting_count++;
     ASSERT(listener->waiting_count <= listener->backlog);
     half_open_free(stack, h);

@@ -174,6 +174,35 @@ static void neighbour_under_each_connection_is_known(void **state)
         tcp_abort(stack, id[i], now_ns);
 }
 
+/* Opens connections from neighbours that know our address already, as after our restart, and answers no ARP request. */
+static void clients_that_come_at_once_are_answered_without_arp(void **state)
+{
+    (void)state;
+    enum { CLIENT_COUNT = 2 * ARP_HELD_COUNT_MAX };
+    uint8_t mac[6];
+    int id[CLIENT_COUNT];
+    for (uint32_t i = 0; i < CLIENT_COUNT; i++) {
+        mac_of_client(i, mac);
+        id[i] = client_opens(mac, CLIENTS + i);
+    }
+    for (uint32_t i = 0; i < CLIENT_COUNT; i++) {
+        mac_of_client(i, mac);
+        expect_sent_to(id[i], mac);
+    }
+    assert_int_equal(stack->ip.arp.held_count, 0);
+    assert_int_equal(stack->ip.counters.arp_tx_drop_held_full, 0);
+    mac_of_client(CLIENT_COUNT, mac);
+    arp_give(ARP_OPERATION_REQUEST, CLIENTS, mac); /* one has moved: found as any other neighbour */
+    now_ns += 2 * S;
+    arp_give(ARP_OPERATION_REQUEST, CLIENTS, mac);
+    now_ns += S;
+    net_idle(stack, now_ns);
+    arp_give(ARP_OPERATION_REQUEST, CLIENTS, mac);
+    expect_sent_to(id[0], mac);
+    for (uint32_t i = 0; i < CLIENT_COUNT; i++)
+        tcp_abort(stack, id[i], now_ns);
+}
+
 /* Lets strangers ask while all connections have a neighbour of their own. */
 static void strangers_evict_no_neighbour_under_a_connection(void **state)
 {
@@ -209,6 +238,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(neighbour_under_each_connection_is_known),
+        TEST(clients_that_come_at_once_are_answered_without_arp),
         TEST(strangers_evict_no_neighbour_under_a_connection),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
