@@ -74,16 +74,17 @@ struct net_stack *net_stack_init(void *memory, size_t memory_bytes, const struct
 
 /* ---- Between the layers ---- */
 
-/* Reports lost addresses and changed neighbours to TCP. The IP layer, which knows no TCP, counts them. */
+/* Reports lost addresses, and changed neighbours and routes, to TCP. The IP layer, which knows no TCP, counts them. */
 static void tcp_bring_up_to_date(struct net_stack *stack, uint64_t now_ns)
 {
     if (stack->addresses_lost_seen != stack->ip.address.lost_count) {
         stack->addresses_lost_seen = stack->ip.address.lost_count;
         tcp_address_lost(stack);
     }
-    if (stack->arp_changes_seen != stack->ip.arp.change_count) {
-        stack->arp_changes_seen = stack->ip.arp.change_count;
-        tcp_neighbours_changed(stack, now_ns);
+    uint32_t changes = stack->ip.arp.change_count + stack->ip.address.renewed_count;
+    if (stack->next_hop_changes_seen != changes) {
+        stack->next_hop_changes_seen = changes;
+        tcp_next_hops_changed(stack, now_ns);
     }
 }
 

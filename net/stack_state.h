@@ -23,8 +23,8 @@ struct net_stack {
     struct net_ip ip;
     _Alignas(NET_STACK_ALIGN) struct tcp tcp;
     struct udp_datagram datagram;
-    /* The counts of ARP's changes and of lost addresses that TCP knows of: net/stack.c. */
-    uint32_t arp_changes_seen, addresses_lost_seen;
+    /* The counts of changes of neighbours and routes, and of lost addresses, that TCP knows of: net/stack.c. */
+    uint32_t next_hop_changes_seen, addresses_lost_seen;
     uint64_t now_ns; /* the time of the latest call, to assert that time does not run backwards */
 };
 

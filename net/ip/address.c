@@ -49,15 +49,18 @@ static void address_drop(struct net_ip *ip)
 static void lease_take(struct net_ip *ip, const struct dhcp_lease *lease, uint64_t now_ns)
 {
     ASSERT(lease->route_count <= DHCP_ROUTE_COUNT_MAX);
-    bool same = ip->interface.up && ip->interface.address == lease->address;
-    if (!same && ip->interface.up)
+    const struct ipv4_interface before = ip->interface;
+    bool same = before.up && before.address == lease->address;
+    if (!same && before.up)
         address_drop(ip);
     address_set(ip, lease->address, lease->mask, lease->gateway, lease->mtu_bytes);
     for (size_t i = 0; i < lease->route_count; i++)
         ipv4_route_add(ip, lease->routes[i].network, lease->routes[i].mask, lease->routes[i].gateway);
     ASSERT(ip->interface.up);
-    if (!same)
+    bool rerouted = memcmp(before.routes, ip->interface.routes, sizeof before.routes) != 0;
+    if (!same || rerouted)
         neighbours_meet(ip, now_ns);
+    ip->address.renewed_count += same && rerouted;
 }
 
 static void dhcp_message_send(struct net_ip *ip, uint64_t now_ns)

@@ -135,14 +135,17 @@ void tcp_next_hop_set(struct net_stack *stack, struct tcp_connection *c, uint32_
     *known = next_hop;
 }
 
-/* Takes ARP's knowledge of the connection's next hop. Without an answer an opening connection ends now; an open one
- * waits for its own time-out. */
-static void neighbour_update(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns)
+/* Takes the connection's route, and ARP's knowledge of its next hop. Without an answer an opening connection ends now;
+ * an open one waits for its own time-out. */
+static void next_hop_update(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns)
 {
-    uint32_t next_hop = tcp_next_hop(stack, c);
+    uint32_t before = tcp_next_hop(stack, c), next_hop;
+    if (!ipv4_next_hop(&stack->ip, c->peer_address, &next_hop))
+        next_hop = before; /* no route any more: the neighbour may still forward */
+    tcp_next_hop_set(stack, c, next_hop, now_ns);
     const uint8_t *mac = arp_known(&stack->ip, next_hop);
     bool same = c->neighbour_known && mac != NULL && memcmp(c->head.ethernet.destination, mac, NETDEV_MAC_BYTES) == 0;
-    if (mac != NULL && !same)
+    if (next_hop != before || (mac != NULL && !same))
         tcp_frame_head_prepare(stack, c, now_ns);
     if (arp_has_failed(&stack->ip, next_hop)) {
         c->soft_error = TCP_UNREACHABLE;
@@ -155,11 +158,11 @@ static void neighbour_update(struct net_stack *stack, struct tcp_connection *c, 
     tcp_connection_check(c);
 }
 
-void tcp_neighbours_changed(struct net_stack *stack, uint64_t now_ns)
+void tcp_next_hops_changed(struct net_stack *stack, uint64_t now_ns)
 {
     for (uint32_t i = stack->tcp.connection_end; i-- > 0;) {
         struct tcp_connection *c = &stack->tcp.connections[i];
         if (c->used && tcp_next_hop(stack, c) != 0)
-            neighbour_update(stack, c, now_ns);
+            next_hop_update(stack, c, now_ns);
     }
 }

@@ -1,4 +1,4 @@
-/* Many neighbours under connections: ARP's table and TCP's copies of its addresses. */
+/* Many neighbours under connections, and a gateway that changes: ARP's table and TCP's copies of its addresses. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,6 +11,7 @@
 #include "base/bytes.h"
 #include "net/ip/arp_wire.h"
 #include "net/ip/checksum.h"
+#include "net/ip/udp_wire.h"
 #include "net/stack_state.h"
 #include "tests/lib/netdev_memory.h"
 #include "tests/lib/stack_create.h"
@@ -54,6 +55,12 @@ static int begin(void **state)
 {
     (void)state;
     return begin_at(ADDRESS);
+}
+
+static int begin_with_dhcp(void **state)
+{
+    (void)state;
+    return begin_at(0);
 }
 
 static int end(void **state)
@@ -233,6 +240,80 @@ static void strangers_evict_no_neighbour_under_a_connection(void **state)
     assert_null(arp_known(&stack->ip, CLIENTS));
 }
 
+/* ---- A gateway that changes ---- */
+
+enum { SERVER = 0x0a000002, GATEWAY = 0x0a000003, NEW_GATEWAY = 0x0a000004, FAR = 0xc6336401, LEASE_SECONDS = 100 };
+static const uint8_t server_mac[6] = { 2, 0, 0, 0, 0, 2 }, gateway_mac[6] = { 2, 0, 0, 0, 0, 3 };
+static const uint8_t new_gateway_mac[6] = { 2, 0, 0, 0, 0, 4 };
+
+static uint8_t *option_put(uint8_t *at, uint8_t option, uint8_t bytes, uint32_t value)
+{
+    at[0] = option;
+    at[1] = bytes;
+    if (bytes == 1)
+        at[2] = (uint8_t)value;
+    else
+        store_be32(at + 2, value);
+    return at + 2 + bytes;
+}
+
+/* Answers the DHCP message that the stack sends next. */
+static void dhcp_answer(uint8_t type, uint32_t gateway)
+{
+    enum { MESSAGE_BYTES = 300 };
+    uint8_t packet[20 + 8 + MESSAGE_BYTES] = { 0 }, *message = packet + 28, *at = message + 240;
+    assert_true(take(ETHERNET_TYPE_IPV4));
+    memcpy(message, taken + 14 + 28, 44); /* the transaction and our MAC address */
+    message[0] = 2;
+    store_be32(message + 16, ADDRESS);
+    store_be32(message + 236, 0x63825363);
+    at = option_put(at, 53, 1, type);
+    at = option_put(at, 54, 4, SERVER);
+    at = option_put(at, 51, 4, LEASE_SECONDS);
+    at = option_put(at, 1, 4, MASK);
+    at = option_put(at, 3, 4, gateway);
+    *at = 255;
+    const struct ipv4_output output = { .source = SERVER, .destination = ADDRESS, .protocol = IPV4_PROTOCOL_UDP };
+    ipv4_header_write((struct ipv4_wire *)packet, &output, 8 + MESSAGE_BYTES);
+    struct udp_wire *udp = (struct udp_wire *)(packet + 20);
+    store_be16(&udp->source_port, DHCP_SERVER_PORT);
+    store_be16(&udp->destination_port, DHCP_CLIENT_PORT);
+    store_be16(&udp->bytes, 8 + MESSAGE_BYTES);
+    frame_give(server_mac, our_mac, ETHERNET_TYPE_IPV4, packet, sizeof packet);
+}
+
+static void lease_get(void)
+{
+    net_idle(stack, now_ns);
+    dhcp_answer(2, GATEWAY);
+    dhcp_answer(5, GATEWAY);
+    assert_true(stack->ip.interface.up);
+}
+
+/* Renews a lease of the same address with another gateway. The old one is gone. */
+static void connection_follows_the_gateway_of_a_new_lease(void **state)
+{
+    (void)state;
+    lease_get();
+    arp_give(ARP_OPERATION_REPLY, GATEWAY, gateway_mac);
+    int id = client_opens(gateway_mac, FAR);
+    expect_sent_to(id, gateway_mac);
+    segment_give(gateway_mac, FAR, TCP_ACK, 1, stack->tcp.connections[id].snd_nxt);
+
+    arp_give(ARP_OPERATION_REQUEST, SERVER, server_mac); /* the server's address is known when the lease is renewed */
+    drain();
+    now_ns += LEASE_SECONDS / 2 * S;
+    net_idle(stack, now_ns);
+    dhcp_answer(5, NEW_GATEWAY);
+    assert_int_equal(stack->ip.address.gateway, NEW_GATEWAY);
+    do
+        assert_true(take(ETHERNET_TYPE_ARP)); /* asked at once, before a segment waits */
+    while (load_be32(&((const struct arp_wire *)(taken + 14))->target_address) != NEW_GATEWAY);
+    arp_give(ARP_OPERATION_REPLY, NEW_GATEWAY, new_gateway_mac);
+    expect_sent_to(id, new_gateway_mac);
+    tcp_abort(stack, id, now_ns);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 int main(void)
 {
@@ -240,6 +321,7 @@ int main(void)
         TEST(neighbour_under_each_connection_is_known),
         TEST(clients_that_come_at_once_are_answered_without_arp),
         TEST(strangers_evict_no_neighbour_under_a_connection),
+        cmocka_unit_test_setup_teardown(connection_follows_the_gateway_of_a_new_lease, begin_with_dhcp, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
