@@ -101,11 +101,15 @@ static void link_came(struct net_ip *ip, uint64_t now_ns)
         if (!ip->interface.up)
             address_set(ip, a->config.address, a->config.mask, a->config.gateway, 0);
         neighbours_meet(ip, now_ns);
-    } else if (dhcp_lease(&a->dhcp) == NULL) {
+        return;
+    }
+    const struct dhcp_lease *lease = dhcp_lease(&a->dhcp);
+    if (lease == NULL)
         dhcp_begin(ip, now_ns);
-    } else if (ip->interface.up) {
+    else if (ip->interface.up && now_ns < lease->ends_ns)
         neighbours_meet(ip, now_ns);
-    } /* else the lease has not been taken yet, and lease_take meets the neighbours */
+    /* Else the lease has not been taken yet, and lease_take meets the neighbours; or it has ended without a link. Then
+     * the address may be another host's now, and is not announced. */
 }
 
 void net_address_init(struct net_ip *ip, const struct net_address_config *config, uint64_t now_ns)

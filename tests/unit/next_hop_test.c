@@ -314,6 +314,21 @@ static void connection_follows_the_gateway_of_a_new_lease(void **state)
     tcp_abort(stack, id, now_ns);
 }
 
+/* Lets a lease end while the link is down: the address may be another host's when the link comes back. */
+static void address_of_an_ended_lease_is_not_announced(void **state)
+{
+    (void)state;
+    lease_get();
+    device.device.link_up = false;
+    net_idle(stack, now_ns);
+    now_ns += 2 * LEASE_SECONDS * S;
+    device.device.link_up = true;
+    drain();
+    net_idle(stack, now_ns);
+    assert_false(take(ETHERNET_TYPE_ARP));
+    assert_false(stack->ip.interface.up);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 int main(void)
 {
@@ -322,6 +337,7 @@ int main(void)
         TEST(clients_that_come_at_once_are_answered_without_arp),
         TEST(strangers_evict_no_neighbour_under_a_connection),
         cmocka_unit_test_setup_teardown(connection_follows_the_gateway_of_a_new_lease, begin_with_dhcp, end),
+        cmocka_unit_test_setup_teardown(address_of_an_ended_lease_is_not_announced, begin_with_dhcp, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
