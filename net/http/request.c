@@ -203,11 +203,25 @@ static uint16_t version_take(struct http_request *request, struct bytes version)
     return version.data[5] == '1' ? 0 : VERSION_NOT_SUPPORTED;
 }
 
+/* RFC 9112 §2.2, RFC 9110 §5.5: Returns true if a NUL, or a CR without LF, stands in the head. A reader before us may
+ * have taken either for the end of a line. */
+/*@ requires \valid_read(text + (0 .. bytes - 1)); assigns \nothing; */
+static bool has_stray_end(const uint8_t *text, size_t bytes)
+{
+    /*@ loop invariant i <= bytes; loop assigns i; loop variant bytes - i; */
+    for (size_t i = 0; i < bytes; i++)
+        if (text[i] == '\0' || (text[i] == '\r' && (bytes - i == 1 || text[i + 1] != '\n')))
+            return true;
+    return false;
+}
+
 struct http_request http_request_parse(const uint8_t *text, size_t bytes)
 {
     struct http_request request = { .refused = BAD_REQUEST };
     struct framing framing = { 0 };
     struct bytes rest = { text, bytes }, line;
+    if (has_stray_end(text, bytes))
+        return request;
     /* RFC 9112 §2.2: an empty line before the request is passed over. */
     if (!line_split(&rest, &line) || (line.count == 0 && !line_split(&rest, &line)))
         return request;

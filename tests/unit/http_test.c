@@ -461,6 +461,23 @@ static void a_request_framed_in_two_ways_is_refused(void **state)
     assert_int_equal(parse("GET  HTTP/1.1\r\n\r\n").refused, 400); /* RFC 9112 §3.2: a target is not empty */
 }
 
+/* RFC 9112 §2.2, RFC 9110 §5.5. */
+static void a_request_with_a_nul_or_a_lone_cr_is_refused(void **state)
+{
+    (void)state;
+    static const char head[] = "POST /a?b HTTP/1.1\r\nHost: x\r\nX: a Content-Length: 5\r\n\r\n";
+    uint8_t text[sizeof head - 1];
+    assert_int_equal(parse(head).refused, 0);
+    for (size_t i = 0; i < sizeof text; i++)
+        for (int byte = 0; byte <= '\r'; byte += '\r') {
+            memcpy(text, head, sizeof text);
+            if (text[i] == '\r' || text[i] == '\n')
+                continue;
+            text[i] = (uint8_t)byte;
+            assert_int_equal(http_request_parse(text, sizeof text).refused, 400);
+        }
+}
+
 static void names_are_percent_encoded(void **state)
 {
     (void)state;
@@ -487,6 +504,7 @@ int main(void)
         cmocka_unit_test(the_end_is_reported_again_until_begin),
         cmocka_unit_test(a_request_is_taken_apart),
         cmocka_unit_test(a_request_framed_in_two_ways_is_refused),
+        cmocka_unit_test(a_request_with_a_nul_or_a_lone_cr_is_refused),
         cmocka_unit_test(names_are_percent_encoded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
