@@ -60,6 +60,7 @@ bool udp_accept(struct net_ip *ip, const struct ipv4_packet *packet, uint64_t no
         return false;
     }
     ip->udp.latest_source = packet->link_source != NULL ? packet->source : 0;
+    ip->udp.latest_ns = now_ns;
     if (packet->link_source != NULL)
         memcpy(ip->udp.latest_mac, packet->link_source, NETDEV_MAC_BYTES);
     return true;
@@ -92,6 +93,7 @@ bool udp_send_from(struct net_ip *ip, uint32_t source, uint16_t from_port, uint3
                    const void *data, size_t bytes, uint64_t now_ns)
 {
     bool dhcp = from_port == DHCP_CLIENT_PORT;
+    bool answers = address == ip->udp.latest_source && now_ns - ip->udp.latest_ns < ARP_FRESH_NS;
     uint16_t udp_bytes = (uint16_t)(sizeof(struct udp_wire) + bytes);
     const struct ipv4_output output = {
         .source = source,
@@ -99,7 +101,7 @@ bool udp_send_from(struct net_ip *ip, uint32_t source, uint16_t from_port, uint3
         .protocol = IPV4_PROTOCOL_UDP,
         .id = ip->ipv4_id++,
         .initiated = dhcp,
-        .link_destination = address == ip->udp.latest_source ? ip->udp.latest_mac : NULL,
+        .link_destination = answers ? ip->udp.latest_mac : NULL,
     };
     bool sent = false;
     if (udp_bytes <= ipv4_payload_room(ip)) {

@@ -18,9 +18,10 @@ enum {
 struct udp {
     uint16_t ports[UDP_PORT_COUNT_MAX];
     uint32_t port_count;
-    /* The sender of the latest datagram: an answer to it needs no ARP. 0: none has come. */
+    /* The sender of the latest datagram, 0: none has come. An answer within ARP_FRESH_NS needs no ARP. */
     uint32_t latest_source;
     uint8_t latest_mac[NETDEV_MAC_BYTES];
+    uint64_t latest_ns;
 };
 
 /* A received datagram. Its bytes lie in the frame, or in reassembly memory, and are gone with the next input. */

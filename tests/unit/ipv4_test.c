@@ -850,6 +850,38 @@ static void strangers_are_answered_without_arp(void **state)
         assert_memory_not_equal(frame, mac, 6);
 }
 
+static void datagram_give(uint32_t source, const uint8_t mac[6])
+{
+    uint8_t packet[29] = { 0 };
+    const struct ipv4_output output = { .source = source, .destination = ADDRESS, .protocol = IPV4_PROTOCOL_UDP };
+    ipv4_header_write((struct ipv4_wire *)packet, &output, 9);
+    store_be16(packet + 20, 5000);
+    store_be16(packet + 22, 4000);
+    store_be16(packet + 24, 9);
+    frame_give_from(mac, our_mac, ETHERNET_TYPE_IPV4, packet, sizeof packet);
+}
+
+/* Answers a datagram without ARP. Later the sender may have moved, so that ARP is asked. */
+static void datagram_is_answered_without_arp_while_it_is_fresh(void **state)
+{
+    (void)state;
+    uint8_t frame[NETDEV_FRAME_BYTES_MAX];
+    udp_bind(&stack->ip, 4000);
+    datagram_give(NEIGHBOUR, their_mac);
+    drain();
+    now_ns += ARP_FRESH_NS - 1;
+    assert_true(udp_send(&stack->ip, 4000, NEIGHBOUR, 5000, "x", 1, now_ns));
+    assert_int_not_equal(netdev_memory_take(&device, frame), 0);
+    assert_int_equal(load_be16(frame + 12), ETHERNET_TYPE_IPV4);
+    assert_memory_equal(frame, their_mac, 6);
+    now_ns++;
+    assert_true(udp_send(&stack->ip, 4000, NEIGHBOUR, 5000, "x", 1, now_ns));
+    assert_non_null(arp_taken(NULL));
+    arp_give(2, NEIGHBOUR, ADDRESS, new_mac);
+    assert_int_not_equal(netdev_memory_take(&device, frame), 0);
+    assert_memory_equal(frame, new_mac, 6);
+}
+
 /* Opens a connection to the server again after packets of strangers. The server's MAC is still known. */
 static void strangers_do_not_evict_a_server(void **state)
 {
@@ -1047,6 +1079,7 @@ int main(void)
         TEST(strangers_do_not_evict_the_gateway),
         TEST(requests_do_not_evict_the_gateway),
         TEST(strangers_are_answered_without_arp),
+        TEST(datagram_is_answered_without_arp_while_it_is_fresh),
         TEST(strangers_do_not_evict_a_server),
         TEST(server_gets_an_entry_in_a_table_full_of_strangers),
         TEST(waiting_for_arp_makes_no_segments),
