@@ -74,7 +74,8 @@ struct net_stack *net_stack_init(void *memory, size_t memory_bytes, const struct
 
 /* ---- Between the layers ---- */
 
-/* Reports lost addresses, and changed neighbours and routes, to TCP. The IP layer, which knows no TCP, counts them. */
+/* Reports lost addresses, and changed neighbours, routes and MTUs, to TCP. The IP layer, which knows no TCP, counts
+ * them. */
 static void tcp_bring_up_to_date(struct net_stack *stack, uint64_t now_ns)
 {
     if (stack->addresses_lost_seen != stack->ip.address.lost_count) {

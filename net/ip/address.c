@@ -60,7 +60,7 @@ static void lease_take(struct net_ip *ip, const struct dhcp_lease *lease, uint64
     bool rerouted = memcmp(before.routes, ip->interface.routes, sizeof before.routes) != 0;
     if (!same || rerouted)
         neighbours_meet(ip, now_ns);
-    ip->address.renewed_count += same && rerouted;
+    ip->address.renewed_count += same && (rerouted || before.mtu_bytes != ip->interface.mtu_bytes);
 }
 
 static void dhcp_message_send(struct net_ip *ip, uint64_t now_ns)

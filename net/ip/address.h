@@ -24,9 +24,9 @@ struct net_address {
     bool from_dhcp;
     bool link_was_up;
     bool gateway_mac_set;
-    uint32_t gateway;        /* the default one in force; 0: none */
-    uint32_t lost_count;     /* addresses given up so far */
-    uint32_t renewed_count; /* leases so far that changed the routes of our address */
+    uint32_t gateway;       /* the default one in force; 0: none */
+    uint32_t lost_count;    /* addresses given up so far */
+    uint32_t renewed_count; /* leases so far that changed the routes or the MTU of our address */
     uint32_t lease_serial_seen;
     struct dhcp dhcp;
 };
@@ -37,7 +37,7 @@ void net_address_init(struct net_ip *ip, const struct net_address_config *config
 bool net_address_datagram(struct net_ip *ip, const struct udp_datagram *datagram, uint64_t now_ns);
 
 /* Follows the link and the lease. Counts `lost_count` up when an address is given up, `renewed_count` when its routes
- * change. */
+ * or the MTU change. */
 void net_address_poll(struct net_ip *ip, uint64_t now_ns);
 uint64_t net_address_next_deadline_ns(const struct net_ip *ip);
 

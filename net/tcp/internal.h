@@ -399,8 +399,8 @@ uint64_t tcp_time_wait_next_deadline_ns(const struct net_stack *stack);
 void tcp_path_recall(const struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns);
 /* Takes an ICMP error that quotes one of our segments. */
 void tcp_icmp_error(struct net_stack *stack, const struct icmp_error *error, uint64_t now_ns);
-/* Takes the routes of all connections, and ARP's knowledge of the neighbours: addresses known, changed, or not to be
- * had. */
+/* Takes the link's MTU and the routes of all connections, and ARP's knowledge of the neighbours: addresses known,
+ * changed, or not to be had. */
 void tcp_next_hops_changed(struct net_stack *stack, uint64_t now_ns);
 /* Sets the neighbour under a connection, at whose ARP entry the connection is counted; 0: none. */
 void tcp_next_hop_set(struct net_stack *stack, struct tcp_connection *c, uint32_t next_hop, uint64_t now_ns);

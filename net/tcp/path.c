@@ -158,11 +158,27 @@ static void next_hop_update(struct net_stack *stack, struct tcp_connection *c, u
     tcp_connection_check(c);
 }
 
+/* Takes the link's MTU if it is below that of the path. In SYN-SENT there is no text whose segments might be too
+ * large. */
+static void link_mtu_update(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns)
+{
+    uint16_t mtu_bytes = stack->ip.interface.mtu_bytes;
+    if (mtu_bytes >= c->path_mtu_bytes)
+        return;
+    if (c->state == TCP_SYN_SENT)
+        c->path_mtu_bytes = mtu_bytes;
+    else
+        path_mtu_lower(stack, c, mtu_bytes, now_ns);
+    ASSERT(c->path_mtu_bytes == mtu_bytes || mtu_bytes < TCP_PATH_MTU_MIN);
+}
+
 void tcp_next_hops_changed(struct net_stack *stack, uint64_t now_ns)
 {
     for (uint32_t i = stack->tcp.connection_end; i-- > 0;) {
         struct tcp_connection *c = &stack->tcp.connections[i];
         if (c->used && tcp_next_hop(stack, c) != 0)
             next_hop_update(stack, c, now_ns);
+        if (c->used && !tcp_is_over(c))
+            link_mtu_update(stack, c, now_ns);
     }
 }

@@ -34,8 +34,8 @@ static int begin_at(uint32_t address)
                       .half_open_count = CONNECTIONS,
                       .time_wait_count = 8,
                       .segment_count = 4,
-                      .receive_bytes = 1024,
-                      .send_bytes = 1024 },
+                      .receive_bytes = 2048,
+                      .send_bytes = 2048 },
         .device = &device.device,
         .address = address,
         .mask = MASK,
@@ -112,20 +112,23 @@ static void arp_give(uint16_t operation, uint32_t sender, const uint8_t mac[6])
 
 static void segment_give(const uint8_t mac[6], uint32_t source, uint8_t flags, uint32_t seq, uint32_t ack)
 {
-    uint8_t packet[sizeof(struct ipv4_wire) + sizeof(struct tcp_wire)] = { 0 };
+    static const uint8_t mss[] = { 2, 4, 1460 >> 8, 1460 & 0xff };
+    uint8_t packet[sizeof(struct ipv4_wire) + sizeof(struct tcp_wire) + sizeof mss] = { 0 };
     struct tcp_wire *tcp = (struct tcp_wire *)(packet + sizeof(struct ipv4_wire));
     const struct ipv4_output output = { .source = source, .destination = ADDRESS, .protocol = IPV4_PROTOCOL_TCP };
-    ipv4_header_write((struct ipv4_wire *)packet, &output, sizeof *tcp);
+    uint16_t tcp_bytes = sizeof *tcp + ((flags & TCP_SYN) != 0 ? sizeof mss : 0);
+    ipv4_header_write((struct ipv4_wire *)packet, &output, tcp_bytes);
     store_be16(&tcp->source_port, PEER_PORT);
     store_be16(&tcp->destination_port, PORT);
     store_be32(&tcp->seq, seq);
     store_be32(&tcp->ack, ack);
-    tcp->offset = sizeof *tcp / 4 << 4;
+    tcp->offset = (uint8_t)(tcp_bytes / 4 << 4);
     tcp->flags = flags;
-    store_be16(&tcp->window, 1000);
-    uint32_t sum = checksum_pseudo_ipv4(source, ADDRESS, IPV4_PROTOCOL_TCP, sizeof *tcp);
-    store_be16(&tcp->checksum, checksum_finish(checksum_sum(sum, tcp, sizeof *tcp)));
-    frame_give(mac, our_mac, ETHERNET_TYPE_IPV4, packet, sizeof packet);
+    store_be16(&tcp->window, 4000);
+    memcpy(tcp + 1, mss, tcp_bytes - sizeof *tcp);
+    uint32_t sum = checksum_pseudo_ipv4(source, ADDRESS, IPV4_PROTOCOL_TCP, tcp_bytes);
+    store_be16(&tcp->checksum, checksum_finish(checksum_sum(sum, tcp, tcp_bytes)));
+    frame_give(mac, our_mac, ETHERNET_TYPE_IPV4, packet, (uint32_t)sizeof(struct ipv4_wire) + tcp_bytes);
 }
 
 /* Opens a connection from `source`. Returns it. */
@@ -252,13 +255,15 @@ static uint8_t *option_put(uint8_t *at, uint8_t option, uint8_t bytes, uint32_t 
     at[1] = bytes;
     if (bytes == 1)
         at[2] = (uint8_t)value;
+    else if (bytes == 2)
+        store_be16(at + 2, (uint16_t)value);
     else
         store_be32(at + 2, value);
     return at + 2 + bytes;
 }
 
 /* Answers the DHCP message that the stack sends next. */
-static void dhcp_answer(uint8_t type, uint32_t gateway)
+static void dhcp_answer(uint8_t type, uint32_t gateway, uint16_t mtu_bytes)
 {
     enum { MESSAGE_BYTES = 300 };
     uint8_t packet[20 + 8 + MESSAGE_BYTES] = { 0 }, *message = packet + 28, *at = message + 240;
@@ -272,6 +277,7 @@ static void dhcp_answer(uint8_t type, uint32_t gateway)
     at = option_put(at, 51, 4, LEASE_SECONDS);
     at = option_put(at, 1, 4, MASK);
     at = option_put(at, 3, 4, gateway);
+    at = option_put(at, 26, 2, mtu_bytes);
     *at = 255;
     const struct ipv4_output output = { .source = SERVER, .destination = ADDRESS, .protocol = IPV4_PROTOCOL_UDP };
     ipv4_header_write((struct ipv4_wire *)packet, &output, 8 + MESSAGE_BYTES);
@@ -285,9 +291,18 @@ static void dhcp_answer(uint8_t type, uint32_t gateway)
 static void lease_get(void)
 {
     net_idle(stack, now_ns);
-    dhcp_answer(2, GATEWAY);
-    dhcp_answer(5, GATEWAY);
+    dhcp_answer(2, GATEWAY, 1500);
+    dhcp_answer(5, GATEWAY, 1500);
     assert_true(stack->ip.interface.up);
+}
+
+static void lease_renew(uint32_t gateway, uint16_t mtu_bytes)
+{
+    arp_give(ARP_OPERATION_REQUEST, SERVER, server_mac); /* then the request to the server need not wait for ARP */
+    drain();
+    now_ns += LEASE_SECONDS / 2 * S;
+    net_idle(stack, now_ns);
+    dhcp_answer(5, gateway, mtu_bytes);
 }
 
 /* Renews a lease of the same address with another gateway. The old one is gone. */
@@ -300,17 +315,40 @@ static void connection_follows_the_gateway_of_a_new_lease(void **state)
     expect_sent_to(id, gateway_mac);
     segment_give(gateway_mac, FAR, TCP_ACK, 1, stack->tcp.connections[id].snd_nxt);
 
-    arp_give(ARP_OPERATION_REQUEST, SERVER, server_mac); /* the server's address is known when the lease is renewed */
-    drain();
-    now_ns += LEASE_SECONDS / 2 * S;
-    net_idle(stack, now_ns);
-    dhcp_answer(5, NEW_GATEWAY);
+    lease_renew(NEW_GATEWAY, 1500);
     assert_int_equal(stack->ip.address.gateway, NEW_GATEWAY);
     do
         assert_true(take(ETHERNET_TYPE_ARP)); /* asked at once, before a segment waits */
     while (load_be32(&((const struct arp_wire *)(taken + 14))->target_address) != NEW_GATEWAY);
     arp_give(ARP_OPERATION_REPLY, NEW_GATEWAY, new_gateway_mac);
     expect_sent_to(id, new_gateway_mac);
+    tcp_abort(stack, id, now_ns);
+}
+
+/* Returns the bytes of the longest IP packet that carries this text. */
+static uint32_t longest_packet_of(int id, size_t bytes)
+{
+    static const uint8_t text[2048];
+    uint32_t longest = 0;
+    drain();
+    assert_int_equal(tcp_write(stack, id, text, bytes, now_ns), bytes);
+    while (take(ETHERNET_TYPE_IPV4))
+        longest = (uint32_t)max_size(longest, load_be16(taken + 14 + 2));
+    return longest;
+}
+
+/* Renews a lease with a smaller MTU. */
+static void connection_follows_the_mtu_of_a_new_lease(void **state)
+{
+    (void)state;
+    enum { TEXT_BYTES = 1400, MTU_BYTES = 600 };
+    lease_get();
+    arp_give(ARP_OPERATION_REPLY, GATEWAY, gateway_mac);
+    int id = client_opens(gateway_mac, FAR);
+    assert_int_equal(longest_packet_of(id, TEXT_BYTES), 40 + TEXT_BYTES);
+    segment_give(gateway_mac, FAR, TCP_ACK, 1, stack->tcp.connections[id].snd_nxt);
+    lease_renew(GATEWAY, MTU_BYTES);
+    assert_int_equal(longest_packet_of(id, TEXT_BYTES), MTU_BYTES);
     tcp_abort(stack, id, now_ns);
 }
 
@@ -337,6 +375,7 @@ int main(void)
         TEST(clients_that_come_at_once_are_answered_without_arp),
         TEST(strangers_evict_no_neighbour_under_a_connection),
         cmocka_unit_test_setup_teardown(connection_follows_the_gateway_of_a_new_lease, begin_with_dhcp, end),
+        cmocka_unit_test_setup_teardown(connection_follows_the_mtu_of_a_new_lease, begin_with_dhcp, end),
         cmocka_unit_test_setup_teardown(address_of_an_ended_lease_is_not_announced, begin_with_dhcp, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
