@@ -21,7 +21,8 @@ static struct {
     struct ntp_client_config config;
     struct ntp_discipline discipline;
     uint16_t port;
-    uint64_t poll_ns; /* between two questions, after the burst; what a kiss asks for */
+    uint64_t poll_ns; /* between two questions, after the burst */
+    bool kissed;      /* by a RATE: no burst any more */
     uint64_t drawn;   /* random numbers so far */
     uint64_t next_ns; /* the next question's time */
 
@@ -30,6 +31,7 @@ static struct {
     uint64_t nonce; /* its transmit stamp */
     uint64_t sent_ns;
     uint32_t unanswered; /* in a row */
+    uint32_t fruitless;  /* questions since the last sample, the latest included */
 } client;
 
 struct ntp_client_counters ntp_client_counters;
@@ -77,11 +79,11 @@ uint16_t ntp_client_port(void) { return client.port; }
 
 uint64_t ntp_client_next_deadline_ns(void) { return client.port ? client.next_ns : UINT64_MAX; }
 
-/* Returns the time from one question to the next: short ones until the filter is full, if they are answered. */
+/* Returns the time from a question to the next: short until the filter is full, if questions bring samples. */
 static uint64_t interval_ns(void)
 {
-    bool is_burst = client.discipline.filter.added_count < NTP_FILTER_COUNT && client.unanswered < UNANSWERED_MAX
-                    && client.poll_ns == client.config.poll_ns; /* no kiss came */
+    bool is_burst = client.discipline.filter.added_count < NTP_FILTER_COUNT && client.fruitless <= NTP_BURST_COUNT
+                    && !client.kissed;
     ASSERT(client.poll_ns > 0);
     return is_burst && client.poll_ns > NTP_BURST_NS ? NTP_BURST_NS : client.poll_ns;
 }
@@ -103,6 +105,7 @@ void ntp_client_poll(uint64_t now_ns)
     ASSERT(client.sent_ns >= now_ns);
     client.waits = transport_udp_send(client.port, client.config.address, client.config.port, wire, sizeof wire,
                                       now_ns);
+    client.fruitless += client.waits;
     client.next_ns = now_ns + (client.waits ? interval_ns() : RETRY_NS);
     ++*(client.waits ? &ntp_client_counters.requests : &ntp_client_counters.send_failed);
 }
@@ -113,6 +116,7 @@ static void obey_kiss(const struct ntp_packet *packet)
     ASSERT(client.port != 0);
     ntp_client_counters.kisses++;
     if (packet->reference_id == NTP_KISS_RATE) {
+        client.kissed = true;
         client.poll_ns = client.poll_ns * 2 < POLL_SLOW_NS ? client.poll_ns * 2 : POLL_SLOW_NS;
         client.next_ns = client.sent_ns + client.poll_ns;
     } else if (packet->reference_id == NTP_KISS_DENY || packet->reference_id == NTP_KISS_RESTRICT) {
@@ -184,6 +188,7 @@ static void take_sample(const struct ntp_packet *packet, const struct ntp_sample
                         struct ntp_clock *clock, struct ntp_reference *reference)
 {
     struct ntp_discipline *d = &client.discipline;
+    client.fruitless = 0;
     enum ntp_update update = ntp_discipline_add(d, clock, sample, interval_ns(), seen_ns);
     if (update == NTP_UPDATE_NONE)
         return;

@@ -25,12 +25,13 @@ enum {
     NTP_STRATUM_UNSYNCHRONISED = 16,
 
     /* §7.2, figure 6 */
-    NTP_PHI_PPM = 15,         /* how fast a clock is taken to drift */
-    NTP_FREQUENCY_PPM = 500,  /* MAXFREQ: the fastest that a clock is slewed */
-    NTP_POLL_MIN = 0,         /* log2 of seconds; MINPOLL is 4, for servers of others */
-    NTP_POLL_MAX = 10,        /* as clients have it; MAXPOLL is 17 */
-    NTP_FILTER_COUNT = 8,     /* NSTAGE: samples in the clock filter */
-    NTP_FREQUENCY_AVERAGE = 4 /* AVG */
+    NTP_PHI_PPM = 15,          /* how fast a clock is taken to drift */
+    NTP_FREQUENCY_PPM = 500,   /* MAXFREQ: the fastest that a clock is slewed */
+    NTP_POLL_MIN = 0,          /* log2 of seconds; MINPOLL is 4, for servers of others */
+    NTP_POLL_MAX = 10,         /* as clients have it; MAXPOLL is 17 */
+    NTP_FILTER_COUNT = 8,      /* NSTAGE: samples in the clock filter */
+    NTP_FREQUENCY_AVERAGE = 4, /* AVG */
+    NTP_BURST_COUNT = 8        /* BCOUNT: packets in a burst */
 };
 
 #define NTP_DISPERSION_MAX_NS (16 * NS_PER_S)   /* MAXDISP */

@@ -22,10 +22,10 @@ static const int64_t server_ns = 1800000000 * S; /* the server's time less the m
 
 static uint64_t clock_now(void) { return now_ns; }
 
-static void start_with_key(uint64_t key)
+static void start_with(uint64_t key, uint64_t poll_ns)
 {
     const struct ntp_client_config config = {
-        .address = PEER, .port = PEER_PORT, .poll_ns = 16 * (uint64_t)S, .key = { key, 2 }, .now_ns = clock_now
+        .address = PEER, .port = PEER_PORT, .poll_ns = poll_ns, .key = { key, 2 }, .now_ns = clock_now
     };
     fake_reset();
     now_ns = 10 * (uint64_t)S;
@@ -34,7 +34,7 @@ static void start_with_key(uint64_t key)
     reference = ntp_reference_none();
 }
 
-static void start(void) { start_with_key(1); }
+static void start(void) { start_with(1, 16 * (uint64_t)S); }
 
 /* Lets the client send a request, and returns the request. */
 static struct ntp_packet request(void)
@@ -107,7 +107,7 @@ static void request_reveals_nothing_except_its_mode(void **state)
     uint16_t port = ntp_client_port();
     uint64_t first = p.transmit;
     assert_true(request().transmit != first);
-    start_with_key(9);
+    start_with(9, 16 * (uint64_t)S);
     assert_true(ntp_client_port() != port && request().transmit != first);
 }
 
@@ -206,18 +206,38 @@ static void impossible_stamps_are_dropped(void **state)
     assert_int_equal(reference.stratum, NTP_STRATUM_UNSYNCHRONISED);
 }
 
+/* Plays an exchange that ends in a kiss RATE. Returns the request's time. */
+static uint64_t kiss_rate(void)
+{
+    struct ntp_packet asked = request(), p = answer_to(&asked);
+    uint64_t asked_ns = now_ns;
+    p.stratum = 0;
+    p.leap = NTP_LEAP_UNKNOWN;
+    p.reference_id = NTP_KISS_RATE;
+    deliver(&p);
+    return asked_ns;
+}
+
 static void kiss_rate_doubles_the_pause_up_to_1024_seconds(void **state)
 {
     (void)state;
     start();
     for (int64_t pause_ns = 32 * S; pause_ns <= 4096 * S; pause_ns *= 2) {
-        struct ntp_packet asked = request(), p = answer_to(&asked);
-        uint64_t asked_ns = now_ns;
-        p.stratum = 0;
-        p.leap = NTP_LEAP_UNKNOWN;
-        p.reference_id = NTP_KISS_RATE;
-        deliver(&p);
+        uint64_t asked_ns = kiss_rate();
         assert_int_equal(ntp_client_next_deadline_ns() - asked_ns, pause_ns < 1024 * S ? pause_ns : 1024 * S);
+    }
+}
+
+/* Begins with the longest pause, which no kiss can make longer. */
+static void kiss_rate_ends_the_burst_whatever_the_pause(void **state)
+{
+    (void)state;
+    start_with(1, 1024 * (uint64_t)S);
+    kiss_rate();
+    for (int i = 0; i < 3; i++) {
+        uint64_t before_ns = now_ns;
+        exchange();
+        assert_in_range(now_ns - before_ns, 1024 * S - 4 * MS, 1024 * S + 4 * MS);
     }
 }
 
@@ -250,6 +270,23 @@ static void silent_server_is_asked_quickly_eight_times_only(void **state)
     assert_int_equal(now_ns - before_ns, 16 * S);
     assert_int_equal(ntp_client_counters.unanswered, 9);
     assert_int_equal(reference.stratum, NTP_STRATUM_UNSYNCHRONISED);
+}
+
+/* Plays a peer that has no time yet, and gets one later. */
+static void unsynchronised_server_is_asked_quickly_eight_times_only(void **state)
+{
+    (void)state;
+    start();
+    for (int i = 0; i < 9; i++) {
+        struct ntp_packet asked = request(), p = answer_to(&asked);
+        p.leap = NTP_LEAP_UNKNOWN;
+        deliver(&p);
+    }
+    for (int i = 0; i < 4; i++) { /* from the second sample on the burst goes on */
+        uint64_t before_ns = now_ns;
+        exchange();
+        assert_int_equal(now_ns - before_ns, i < 2 ? 16 * S : 2 * S);
+    }
 }
 
 static void request_that_cannot_be_sent_is_tried_again_soon(void **state)
@@ -286,8 +323,10 @@ int main(void)
         cmocka_unit_test(unsynchronised_server_is_ignored),
         cmocka_unit_test(impossible_stamps_are_dropped),
         cmocka_unit_test(kiss_rate_doubles_the_pause_up_to_1024_seconds),
+        cmocka_unit_test(kiss_rate_ends_the_burst_whatever_the_pause),
         cmocka_unit_test(genuine_kiss_deny_ends_the_requests),
         cmocka_unit_test(silent_server_is_asked_quickly_eight_times_only),
+        cmocka_unit_test(unsynchronised_server_is_asked_quickly_eight_times_only),
         cmocka_unit_test(request_that_cannot_be_sent_is_tried_again_soon),
         cmocka_unit_test(without_a_port_there_is_no_client),
     };
