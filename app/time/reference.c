@@ -29,5 +29,6 @@ void ntp_reference_fill(const struct ntp_reference *reference, struct ntp_packet
         return;
     packet->leap = NTP_LEAP_UNKNOWN;
     packet->stratum = 0;
+    packet->reference_id = NTP_KISS_INIT; /* RFC 5905 §7.3: at stratum 0 four letters, never an address */
     packet->root_dispersion_ns = NTP_DISPERSION_MAX_NS;
 }

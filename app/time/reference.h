@@ -21,5 +21,6 @@ struct ntp_reference ntp_reference_none(void);
 uint64_t ntp_reference_dispersion_ns(const struct ntp_reference *reference, uint64_t now_ns);
 
 /* Fills in a packet's fields: leap, stratum, root delay, root dispersion, reference identifier and stamp. A clock that
- * has no stratum, or whose dispersion has grown to 16 s, is unsynchronised: leap 3, stratum 0 (RFC 5905 figure 11). */
+ * has no stratum, or whose dispersion has grown to 16 s, is unsynchronised. The packet then has leap 3, stratum 0 and
+ * the code INIT: RFC 5905 figures 9 and 11, §7.3. */
 void ntp_reference_fill(const struct ntp_reference *reference, struct ntp_packet *packet, uint64_t now_ns);

@@ -104,16 +104,20 @@ static void unset_clock_has_leap_3_and_stratum_0(void **state)
 
 static void dispersion_grows_by_phi_until_the_clock_counts_as_unset(void **state)
 {
-    struct ntp_reference reference = { .stratum = 3, .root_dispersion_ns = 1000, .updated_ns = 7 * (uint64_t)S };
+    struct ntp_reference reference = {
+        .stratum = 3, .id = 0xc0000201, .root_dispersion_ns = 1000, .updated_ns = 7 * (uint64_t)S
+    };
     struct ntp_packet p = { 0 };
     (void)state;
     ntp_reference_fill(&reference, &p, 107 * (uint64_t)S);
     assert_int_equal(p.stratum, 3);
     assert_int_equal(p.leap, NTP_LEAP_NONE);
     assert_int_equal(p.root_dispersion_ns, 1000 + 100 * 15000);
+    assert_int_equal(p.reference_id, 0xc0000201);
     ntp_reference_fill(&reference, &p, 1100000 * (uint64_t)S);
     assert_int_equal(p.stratum, 0);
     assert_int_equal(p.leap, NTP_LEAP_UNKNOWN);
+    assert_int_equal(p.reference_id, NTP_KISS_INIT); /* at stratum 0 an address would be read as a kiss code */
 }
 
 int main(void)
