@@ -28,8 +28,9 @@ int64_t ntp_clock_ns(const struct ntp_clock *clock, uint64_t now_ns)
 {
     int64_t elapsed_ns = (int64_t)(now_ns - clock->since_ns);
     int64_t slewed_ns = (int64_t)((now_ns < clock->slew_ends_ns ? now_ns : clock->slew_ends_ns) - clock->since_ns);
-    return clock->wall_ns + elapsed_ns + ntp_rate_times(clock->frequency, elapsed_ns)
-           + ntp_rate_times(clock->slew, slewed_ns);
+    /* Rounded once: two roundings may fall on one nanosecond, and the clock would go back. */
+    __int128 gained = (__int128)clock->frequency * elapsed_ns + (__int128)clock->slew * slewed_ns;
+    return clock->wall_ns + elapsed_ns + (int64_t)(gained >> 32);
 }
 
 /* Makes `now_ns` the latest change, and ends the slew there. */

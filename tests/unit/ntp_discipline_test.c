@@ -117,6 +117,22 @@ static void slew_is_never_faster_than_500_ppm_with_the_frequency(void **state)
         }
 }
 
+/* Reads the clock each nanosecond. Frequency and slew are both negative, and each is rounded down. */
+static void slowed_clock_never_goes_back_by_a_nanosecond(void **state)
+{
+    struct ntp_clock clock;
+    (void)state;
+    ntp_clock_init(&clock, 1000, 50);
+    ntp_clock_set_frequency(&clock, NTP_RATE_OF_PPM(-300), 50);
+    ntp_clock_slew(&clock, -10 * US, (uint64_t)S, 50);
+    int64_t before_ns = ntp_clock_ns(&clock, 50);
+    for (uint64_t at_ns = 51; at_ns < 100000; at_ns++) {
+        int64_t now_ns = ntp_clock_ns(&clock, at_ns);
+        assert_true(now_ns >= before_ns);
+        before_ns = now_ns;
+    }
+}
+
 static void filter_prefers_the_sample_with_the_least_delay(void **state)
 {
     struct ntp_filter filter = { 0 };
@@ -268,6 +284,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(clock_goes_by_its_frequency_and_ends_a_slew),
         cmocka_unit_test(slew_is_never_faster_than_500_ppm_with_the_frequency),
+        cmocka_unit_test(slowed_clock_never_goes_back_by_a_nanosecond),
         cmocka_unit_test(filter_prefers_the_sample_with_the_least_delay),
         cmocka_unit_test(jitter_is_the_root_mean_square),
         cmocka_unit_test(first_four_samples_set_the_clock_by_one_step),
