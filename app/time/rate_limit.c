@@ -32,7 +32,7 @@ void rate_limit_init(struct siphash_key key, uint32_t rate, uint32_t burst)
     limit.burst = burst;
 }
 
-/* Returns the bucket of an address: its own, or the one of its set that will be empty first. */
+/* Returns the bucket of an address: its own, or the one of its set that is empty first. */
 static struct bucket *bucket_of(uint32_t address)
 {
     struct bucket *set = limit.sets[siphash(limit.key, &address, sizeof address) >> (64 - SET_BITS)];

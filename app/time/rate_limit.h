@@ -1,5 +1,6 @@
-/* A bound on how often one address is answered. Some thousand addresses are remembered; those that asked least recently
- * are forgotten first. The place of an address follows from a secret, so nobody can choose whom to push out. */
+/* A bound on how often one address is answered. Some thousand addresses are remembered, in sets of four. A secret
+ * decides the set of an address, so nobody can choose whom to push out. A new address takes the place of the one in its
+ * set that could first ask a whole burst again. */
 #pragma once
 
 #include <stdint.h>
