@@ -10,6 +10,7 @@
 #include "base/format.h"
 #include "base/hot_section.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "base/time.h"
 #include "net/http/response.h"
 
@@ -261,11 +262,25 @@ static bool word_is(const char *word)
     return submit.word_bytes >= strlen(word) && !memcmp(submit.word, word, strlen(word));
 }
 
+/* Reads "+N" at the beginning of the word. False: it says something else. */
+static bool read_points(uint64_t *points)
+{
+    struct bytes rest = { (const uint8_t *)submit.word, submit.word_bytes };
+    ASSERT(submit.word_bytes <= WORD_BYTES_MAX);
+    if (!text_skip(&rest, "+"))
+        return false;
+    size_t digits = 0;
+    while (digits < rest.count && text_digit_is(rest.data[digits]))
+        digits++;
+    return text_number((struct bytes){ rest.data, digits }, 0, UINT32_MAX, points);
+}
+
 static void count_result(void)
 {
-    if (submit.word_bytes >= 2 && submit.word[0] == '+' && submit.word[1] >= '0' && submit.word[1] <= '9') {
+    uint64_t points;
+    if (read_points(&points)) {
         submit_counters.results_points++;
-        submit_counters.points += (uint64_t)(submit.word[1] - '0');
+        submit_counters.points += points;
     } else if (word_is("early")) {
         submit_counters.results_early++;
     } else if (word_is("dup")) {

@@ -420,6 +420,25 @@ static void responses_are_counted_by_result_wherever_they_are_cut(void **state)
     }
 }
 
+/* Plays a phase of the contest that doubles the points: docs/contest.md. */
+static void points_of_two_digits_are_counted_whole(void **state)
+{
+    (void)state;
+    static const char responses[] = OK_200 "Content-Length: 4\r\n\r\n+16\n" PLUS_8 OK_200
+                                           "Content-Length: 3\r\n\r\n+x\n" OK_200 "Content-Length: 1\r\n\r\n+";
+    for (size_t cut = 0; cut <= strlen(responses); cut++) {
+        play("n=1 m=1");
+        digits("1234");
+        fake_data(submit_id(), responses, cut);
+        turn(0);
+        fake_text(submit_id(), responses + cut);
+        turn(0);
+        assert_int_equal(submit_counters.results_points, 2);
+        assert_int_equal(submit_counters.results_other, 2);
+        assert_int_equal(submit_counters.points, 24);
+    }
+}
+
 static void an_unexpected_response_is_counted(void **state)
 {
     (void)state;
@@ -1290,6 +1309,7 @@ int main(void)
         cmocka_unit_test(a_silent_feed_is_left_after_its_timeout),
         cmocka_unit_test(several_feeds_make_one_stream),
         cmocka_unit_test(responses_are_counted_by_result_wherever_they_are_cut),
+        cmocka_unit_test(points_of_two_digits_are_counted_whole),
         cmocka_unit_test(an_unexpected_response_is_counted),
         cmocka_unit_test(answers_wait_for_a_connection),
         cmocka_unit_test(an_answer_not_sent_in_five_seconds_is_dropped),
