@@ -123,17 +123,18 @@ static struct stream_news push_placed(struct stream_place *input, const uint8_t 
     return news;
 }
 
-/* Keeps the newest digits of an input without a place. */
+/* Keeps the newest digits of an input without a place, and gives the others up. */
 static void keep(struct stream_place *input, const uint8_t *digits, size_t count)
 {
     ASSERT(input->kept <= STREAM_MERGER_JOIN_DIGITS && !input->placed);
-    stream_merger_counters.unplaced += count;
     if (count > STREAM_MERGER_JOIN_DIGITS) {
+        stream_merger_counters.unplaced += count - STREAM_MERGER_JOIN_DIGITS;
         digits += count - STREAM_MERGER_JOIN_DIGITS;
         count = STREAM_MERGER_JOIN_DIGITS;
     }
     if (input->kept + count > STREAM_MERGER_JOIN_DIGITS) {
         size_t surplus = input->kept + count - STREAM_MERGER_JOIN_DIGITS;
+        stream_merger_counters.unplaced += surplus;
         memmove(input->digits, input->digits + surplus, input->kept - surplus);
         input->kept -= (uint32_t)surplus;
     }
@@ -190,7 +191,6 @@ static struct stream_news join(struct stream_place *input, uint64_t position)
     input->kept = 0;
     merger.placed_count++;
     stream_merger_counters.placed++;
-    stream_merger_counters.unplaced -= kept;
     return push_placed(input, input->digits, kept);
 }
 
@@ -207,10 +207,8 @@ NOT_HOT static struct stream_news push_beside_others(uint32_t index, const uint8
     if (merger.placed_count == 0 && input->kept == 0)
         return begin_stream(input, digits, count);
     keep(input, digits, count);
-    if (merger.placed_count == 0) {
-        stream_merger_counters.unplaced -= input->kept;
+    if (merger.placed_count == 0)
         return begin_stream(input, input->digits, input->kept);
-    }
     uint64_t position;
     return find_place(input, &position) ? join(input, position) : no_news(digits);
 }
@@ -240,6 +238,7 @@ void stream_merger_disconnect(uint32_t index)
         merger.placed_count = 0;
     else if (input->placed)
         merger.placed_count--;
+    stream_merger_counters.unplaced += input->kept;
     input->placed = false;
     input->kept = 0;
     stream_merger_check();

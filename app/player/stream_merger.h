@@ -40,7 +40,7 @@ void stream_merger_check(void);
 
 struct stream_merger_counters {
     uint64_t repeated;  /* brought by a second input */
-    uint64_t unplaced;  /* brought by an input without a place, which has found none since */
+    uint64_t unplaced;  /* brought by an input without a place, and given up before it found one */
     uint64_t placed;    /* times an input found its place */
     uint64_t ambiguous; /* searches that found several places */
     uint64_t disagreed; /* times an input's digits differed from the stream's */

@@ -16,10 +16,28 @@
 enum { STREAM_DIGITS = 400000 };
 static uint8_t stream[STREAM_DIGITS], out[STREAM_DIGITS];
 static size_t out_count;
+static uint64_t pushed_count, unplaced_count;
+
+/* Begins with nothing pushed. */
+static void begin_with(uint32_t feeds)
+{
+    stream_merger_init(feeds);
+    out_count = 0;
+    pushed_count = unplaced_count = 0;
+}
+
+/* Asserts that no digit is counted as unplaced and then no longer: the counter only goes up. */
+static void check(void)
+{
+    stream_merger_check();
+    assert_true(stream_merger_counters.unplaced >= unplaced_count);
+    unplaced_count = stream_merger_counters.unplaced;
+}
 
 /* Pushes digits; collects in `out` the output since the last gap. */
 static struct stream_news push(uint32_t feed, const uint8_t *digits, size_t count)
 {
+    pushed_count += count;
     uint8_t *exact = test_malloc(count ? count : 1);
     memcpy(exact, digits, count);
     struct stream_news news = stream_merger_push(feed, exact, count);
@@ -29,8 +47,14 @@ static struct stream_news push(uint32_t feed, const uint8_t *digits, size_t coun
     memcpy(out + out_count, news.digits.data, news.digits.count);
     out_count += news.digits.count;
     test_free(exact);
-    stream_merger_check();
+    check();
     return news;
+}
+
+static void disconnect(uint32_t feed)
+{
+    stream_merger_disconnect(feed);
+    check();
 }
 
 static void random_stream(void)
@@ -52,8 +76,7 @@ static void begin_two(void)
 {
     seeded();
     random_stream();
-    stream_merger_init(2);
-    out_count = 0;
+    begin_with(2);
 }
 
 static void one_feed_is_passed_through_in_place(void **state)
@@ -94,7 +117,7 @@ static void the_stream_goes_on_without_gap_when_its_leader_is_lost(void **state)
     begin_two();
     push(0, stream, 300);
     push(1, stream + 150, 100);
-    stream_merger_disconnect(0);
+    disconnect(0);
     assert_int_equal(push(1, stream + 250, 100).digits.count, 50);
     assert_int_equal(push(0, stream + 330, 64).digits.count, 0); /* back, ahead of the output: 20 digits in common */
     assert_int_equal(push(1, stream + 350, 100).digits.count, 100);
@@ -107,8 +130,7 @@ static void the_stream_goes_on_without_gap_when_its_leader_is_lost(void **state)
 static void a_stream_that_repeats_itself_places_nobody(void **state)
 {
     (void)state;
-    stream_merger_init(2);
-    out_count = 0;
+    begin_with(2);
     for (size_t i = 0; i < 4000; i++)
         stream[i] = (uint8_t)('0' + i % 7);
     push(0, stream, 1000);
@@ -142,12 +164,13 @@ static void a_feed_that_disagrees_has_to_find_its_place_again(void **state)
     stream[260] ^= 1;
     assert_int_equal(stream_merger_counters.disagreed, 1);
     assert_int_equal(push(0, stream + 300, 100).digits.count, 100);
-    stream_merger_disconnect(1);
+    disconnect(1);
     assert_int_equal(push(1, stream + 300, 150).digits.count, 50);
     assert_memory_equal(out, stream, 450);
 }
 
-/* Feeds connect, deliver and break at random. The output between two gaps is always a block of the stream. */
+/* Feeds connect, deliver and break at random. The output between two gaps is always a block of the stream. Each digit
+ * is counted once: as new, as repeated, or as unplaced. */
 static void the_output_is_the_stream(void **state)
 {
     (void)state;
@@ -157,8 +180,7 @@ static void the_output_is_the_stream(void **state)
         uint32_t feeds = 2 + (uint32_t)rand() % 7;
         size_t at[STREAM_MERGER_INPUT_COUNT_MAX] = { 0 }, live = 0, begin = 0;
         bool connected[STREAM_MERGER_INPUT_COUNT_MAX] = { false };
-        stream_merger_init(feeds);
-        out_count = 0;
+        begin_with(feeds);
         while (live < STREAM_DIGITS / 20) {
             uint32_t f = (uint32_t)rand() % feeds;
             if (rand() % 4 == 0)
@@ -170,7 +192,7 @@ static void the_output_is_the_stream(void **state)
             }
             if (rand() % 50 == 0) {
                 connected[f] = false;
-                stream_merger_disconnect(f);
+                disconnect(f);
                 continue;
             }
             size_t count = min_size((size_t)rand() % 500, live - at[f]);
@@ -182,6 +204,10 @@ static void the_output_is_the_stream(void **state)
                 fail_msg("the output is not the stream");
         }
         assert_true(stream_merger_counters.placed > 0 && out_count > 0);
+        for (uint32_t f = 0; f < feeds; f++)
+            disconnect(f);
+        assert_int_equal(pushed_count, *stream_merger_counter_group.counters[0].value + stream_merger_counters.repeated
+                                           + stream_merger_counters.unplaced);
     }
 }
 
