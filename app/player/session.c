@@ -204,7 +204,7 @@ uint64_t session_next_deadline_ns(const struct session *session)
 {
     switch (session->state) {
     case SESSION_DOWN:
-        return session->retry_ns;
+        return transport_network()->up ? session->retry_ns : UINT64_MAX;
     case SESSION_CONNECTING:
         return session->since_ns + SESSION_CONNECT_TIMEOUT_NS;
     case SESSION_UP:

@@ -76,7 +76,7 @@ void session_poll_left(uint64_t now_ns);
 /* Notes that a connection without an owner has ended. */
 void session_left_closed(int connection);
 
-/* Returns when session_poll has something to do. */
+/* Returns when session_poll has something to do if the network stays as it is. */
 uint64_t session_next_deadline_ns(const struct session *session);
 
 /* Asserts the session's invariant. */

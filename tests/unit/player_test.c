@@ -1184,6 +1184,23 @@ static void sleeping_never_misses_a_deadline(void **state)
     assert_true(player_next_deadline_ns(now) <= now + 100 * MS);
 }
 
+/* Takes the network away before the first connections. The service looks for it each millisecond. */
+static void the_machine_sleeps_while_the_network_is_down(void **state)
+{
+    (void)state;
+    start_with("n=6 m=823");
+    fake.network.up = false;
+    fake.network.waiting_for = "link";
+    for (int i = 0; i < 100; i++)
+        turn(0);
+    assert_int_equal(fake.connect_count, 0);
+    assert_true(player_next_deadline_ns(now) > now);
+    assert_true(player_next_deadline_ns(now) <= now + MS);
+    fake.network.up = true;
+    turn(MS);
+    assert_int_equal(fake.connect_count, 2);
+}
+
 /* A server that takes requests, answers some, and fails in many ways. No answer arrives twice, and every answer is
  * accounted for. The server has received the requests that it acknowledged. */
 
@@ -1347,6 +1364,7 @@ int main(void)
         cmocka_unit_test(the_status_page_never_goes_before_an_answer),
         cmocka_unit_test(the_path_is_warmed_once_after_work_and_once_a_millisecond),
         cmocka_unit_test(sleeping_never_misses_a_deadline),
+        cmocka_unit_test(the_machine_sleeps_while_the_network_is_down),
         cmocka_unit_test(no_answer_is_submitted_twice_by_any_server),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
