@@ -110,6 +110,25 @@ static void register_statistics(void)
     stats_add_counters(&player_old_names_group);
 }
 
+/* Copies the matcher's statistics and the levels of the pools to where the counters are read. */
+static void copy_statistics(void)
+{
+    const struct matcher_stats *stats = matcher_stats(player.matcher);
+    player.counters.matcher_digits = stats->digits;
+    player.counters.matcher_bursts = stats->bursts;
+    player.counters.matcher_refuted = stats->candidates_refuted;
+    player.counters.matcher_unchecked = stats->candidates_unchecked;
+    player.counters.matcher_overflows = stats->filter_overflows;
+    player.counters.early_right = stats->early_right;
+    player.counters.early_wrong = stats->early_wrong;
+    if (player.counters.moduli != 0 && player.counters.moduli != stats->moduli)
+        log_line("player: %llu moduli are searched for", (unsigned long long)stats->moduli);
+    player.counters.moduli = stats->moduli;
+    player.counters.moduli_pending = stats->moduli_pending;
+    player_levels.send_queue_bytes_used = send_queue_used_bytes();
+    player_levels.answer_set_answers_used = answer_set_used_count();
+}
+
 /* ---- the start ---- */
 
 static struct matcher *matcher; /* made by player_prepare, for each player_init */
@@ -125,7 +144,7 @@ const char *player_prepare(const struct program_machine *machine)
     return matcher_init(&matcher, &config);
 }
 
-/* Obeys `m+=NUMBER` over the control channel: plays on while the tables are made. */
+/* Obeys `m+=NUMBER` over the control channel: plays on while the tables are made. The command's reply shows it. */
 static const char *player_set(struct bytes word)
 {
     char number[MATCHER_MODULUS_DIGITS_MAX + 1];
@@ -139,6 +158,7 @@ static const char *player_set(struct bytes word)
     text_to_string(number, word);
     const char *refused = matcher_add(player.matcher, number);
     player.matcher_busy = true;
+    copy_statistics();
     if (!refused)
         log_line("player: m+=%s", number);
     return refused;
@@ -366,25 +386,6 @@ void player_check(void)
 void player_check_matcher(void) { matcher_check_state(player.matcher); }
 
 bool player_matcher_rests(void) { return !player.searching && !player.matcher_busy; }
-
-/* Copies the matcher's statistics and the levels of the pools to where the counters are read. */
-static void copy_statistics(void)
-{
-    const struct matcher_stats *stats = matcher_stats(player.matcher);
-    player.counters.matcher_digits = stats->digits;
-    player.counters.matcher_bursts = stats->bursts;
-    player.counters.matcher_refuted = stats->candidates_refuted;
-    player.counters.matcher_unchecked = stats->candidates_unchecked;
-    player.counters.matcher_overflows = stats->filter_overflows;
-    player.counters.early_right = stats->early_right;
-    player.counters.early_wrong = stats->early_wrong;
-    if (player.counters.moduli != 0 && player.counters.moduli != stats->moduli)
-        log_line("player: %llu moduli are searched for", (unsigned long long)stats->moduli);
-    player.counters.moduli = stats->moduli;
-    player.counters.moduli_pending = stats->moduli_pending;
-    player_levels.send_queue_bytes_used = send_queue_used_bytes();
-    player_levels.answer_set_answers_used = answer_set_used_count();
-}
 
 NOT_HOT static void poll_timers(uint64_t now_ns)
 {

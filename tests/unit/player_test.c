@@ -23,6 +23,8 @@
 #include "app/service/control.h"
 #include "app/service/service.h"
 #include "app/service/stats.h"
+#include "app/service/syslog.h"
+#include "base/hmac.h"
 #include "base/log.h"
 #include "tests/lib/fake_transport.h"
 #include "tests/lib/player_setup.h"
@@ -32,7 +34,7 @@
 #define OK_200 "HTTP/1.1 200 OK\r\n"
 #define PLUS_8 OK_200 "Content-Length: 3\r\n\r\n+8\n"
 
-enum { FEED = 10001, SUBMIT = 10002 };
+enum { FEED = 10001, SUBMIT = 10002, CONTROL = 18247 };
 
 static uint64_t now;
 
@@ -1081,19 +1083,68 @@ static void nobody_asking_ends_the_game(void **state)
 static void a_flood_of_hellos_does_not_end_the_game(void **state)
 {
     (void)state;
-    enum { CONTROL_PORT = 18247, STRANGER = 0x0a000299 };
+    enum { STRANGER = 0x0a000299 };
     uint8_t hello[64] = "PGRN\1\1\0\100";
     uint64_t from = log_end();
     play("n=6 m=823 key=0123456789 idle.timeout=2.5");
     for (int i = 0; i < 400; i++) {
         for (int k = 0; k < 2; k++)
-            fake_datagram(STRANGER, 4000, CONTROL_PORT, hello, sizeof hello);
+            fake_datagram(STRANGER, 4000, CONTROL, hello, sizeof hello);
         assert_int_equal(turn(10 * MS), PROGRAM_ON);
     }
     assert_true(control_counters.drop_rate > 100);
     assert_int_equal(lines_logged(from, "control: more HELLOs come than are answered"), 1);
     assert_int_equal(turn(2400 * MS), PROGRAM_ON);
     assert_int_equal(turn(100 * MS), PROGRAM_IDLE);
+}
+
+/* Orders a SET over the control channel, whose key is "0123456789". */
+static void set(const char *word)
+{
+    enum { OPERATOR = 0x0a000203, OPERATOR_PORT = 40000, SIGNED_BYTES = offsetof(struct control_command_wire, mac) };
+    uint8_t hello[sizeof(struct control_hello_wire)] = "PGRN\1\1\0\100", message[300] = "PGRN\1\3";
+    const size_t word_bytes = strlen(word), bytes = sizeof(struct control_command_wire) + word_bytes;
+    struct hmac_key key;
+    fake.datagram_count = 0;
+    fake_datagram(OPERATOR, OPERATOR_PORT, CONTROL, hello, sizeof hello);
+    turn(0);
+    assert_int_equal(fake.datagram_count, 1);
+    store_be16(message + 6, (uint16_t)bytes);
+    memcpy(message + 8, fake.datagrams[0].data + 8, 48); /* nonce, time and challenge */
+    message[56] = CONTROL_SET;
+    memcpy(message + SIGNED_BYTES, word, word_bytes);
+    hmac_key_set(&key, "0123456789", 10);
+    hmac(&key, message, SIGNED_BYTES + word_bytes, message + sizeof message - SHA256_BYTES);
+    memmove(message + sizeof(struct control_command_wire), message + SIGNED_BYTES, word_bytes);
+    memcpy(message + SIGNED_BYTES, message + sizeof message - SHA256_BYTES, SHA256_BYTES);
+    fake.datagram_count = 0;
+    fake_datagram(OPERATOR, OPERATOR_PORT, CONTROL, message, bytes);
+}
+
+/* Returns true if a part of the reply on the control channel holds that text. */
+static bool reply_has(const char *text)
+{
+    for (uint32_t i = 0; i < fake.datagram_count; i++)
+        if (memmem(fake.datagrams[i].data, fake.datagrams[i].bytes, text, strlen(text)))
+            return true;
+    return false;
+}
+
+/* Adds a modulus. Its tables take longer than the reply, which is sent within the same millisecond. */
+static void the_reply_to_a_new_modulus_shows_it_pending(void **state)
+{
+    (void)state;
+    play("n=256 m=823 key=0123456789");
+    set("m+=104648257118348370704723119");
+    for (int i = 0; i < 200; i++)
+        turn(0);
+    assert_true(reply_has("control.commands_set 1\n"));
+    assert_true(reply_has("player.moduli 1\n") && reply_has("player.moduli_pending 1\n"));
+    pass(100 * MS);
+    set("m+=823"); /* there already */
+    for (int i = 0; i < 200; i++)
+        turn(0);
+    assert_true(reply_has("player.moduli 2\n") && reply_has("player.moduli_pending 0\n"));
 }
 
 static void the_deadline_ends_the_game(void **state)
@@ -1356,6 +1407,7 @@ int main(void)
         cmocka_unit_test(the_network_may_be_away_for_its_timeout),
         cmocka_unit_test(the_server_may_be_silent_for_its_timeout),
         cmocka_unit_test(the_deadline_ends_the_game),
+        cmocka_unit_test(the_reply_to_a_new_modulus_shows_it_pending),
         cmocka_unit_test(too_many_refused_results_open_the_breaker),
         cmocka_unit_test(a_breaker_stays_closed_while_most_is_right),
         cmocka_unit_test(nobody_asking_ends_the_game),
