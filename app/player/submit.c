@@ -198,11 +198,11 @@ HOT bool submit_answer(const uint8_t *digits, size_t count, uint64_t now_ns)
     return note_answer(digits, count, sent, now_ns);
 }
 
-/* Sends the waiting answers in order, except those that are too old. */
+/* Sends the waiting answers in order, and drops those that are too old. */
 static void send_waiting(uint64_t now_ns)
 {
     struct send_queue_entry *entry;
-    for (unsigned i = 0; i < SUBMIT_POSTS_PER_TURN_MAX && (entry = send_queue_next());) {
+    for (unsigned i = 0; i < SUBMIT_ANSWERS_PER_TURN_MAX && (entry = send_queue_next()); i++) {
         if (circuit_breaker_is_open()) {
             submit_counters.dropped_breaker++;
             send_queue_drop();
@@ -220,7 +220,6 @@ static void send_waiting(uint64_t now_ns)
         submit_counters.posts++;
         submit_counters.posts_again += entry->sent_ns != 0;
         send_queue_sent(now_ns, submit.stream_bytes);
-        i++;
     }
 }
 

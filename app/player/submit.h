@@ -29,8 +29,8 @@
 #define SUBMIT_EXPIRY_NS (5 * NS_PER_S) /* docs/contest.md, `late`: no points after that */
 
 enum {
-    SUBMIT_HEAD_BYTES_MAX = 376, /* net/transport.h: with 1024 digits it fills a message */
-    SUBMIT_POSTS_PER_TURN_MAX = 64,
+    SUBMIT_HEAD_BYTES_MAX = 376,         /* net/transport.h: with 1024 digits it fills a message */
+    SUBMIT_ANSWERS_PER_TURN_MAX = 64,    /* sent or dropped: some microseconds */
     SUBMIT_DOUBT_NS = 200 * 1000 * 1000, /* after the peer's FIN, how long to wait for word of what it has */
 };
 

@@ -1184,6 +1184,28 @@ static void a_flood_of_answers_is_bounded_and_counted_and_the_feed_goes_on(void 
     assert_int_equal(send_queue_waiting_count(), 0);
 }
 
+/* Lets thousands of answers expire at once. A turn drops a few, so that the next digits do not wait. */
+static void expired_answers_are_dropped_a_few_a_turn(void **state)
+{
+    (void)state;
+    char burst[501] = { 0 };
+    play("n=256 m=3 early=off");
+    fake_closed(submit_id(), TRANSPORT_RESET);
+    srand(4);
+    for (int i = 0; i < 500; i++)
+        burst[i] = (char)('0' + rand() % 10);
+    digits(burst);
+    for (int i = 0; i < 2000 && !player_matcher_rests(); i++)
+        turn(0);
+    const uint64_t waiting = send_queue_waiting_count();
+    assert_true(waiting > 10000);
+    turn(6 * S);
+    assert_in_range(submit_counters.dropped_expired, 1, SUBMIT_ANSWERS_PER_TURN_MAX);
+    for (uint64_t i = 0; i < waiting && send_queue_waiting_count() > 0; i++)
+        turn(0);
+    assert_int_equal(submit_counters.dropped_expired, waiting);
+}
+
 /* Requests the page when the digits come, while answers wait for the window. The page must wait, too. */
 static void the_status_page_never_goes_before_an_answer(void **state)
 {
@@ -1413,6 +1435,7 @@ int main(void)
         cmocka_unit_test(nobody_asking_ends_the_game),
         cmocka_unit_test(a_flood_of_hellos_does_not_end_the_game),
         cmocka_unit_test(a_flood_of_answers_is_bounded_and_counted_and_the_feed_goes_on),
+        cmocka_unit_test(expired_answers_are_dropped_a_few_a_turn),
         cmocka_unit_test(the_status_page_never_goes_before_an_answer),
         cmocka_unit_test(the_path_is_warmed_once_after_work_and_once_a_millisecond),
         cmocka_unit_test(sleeping_never_misses_a_deadline),
