@@ -25,8 +25,9 @@
 #include "net/transport.h"
 
 enum {
-    POLL_NS = NS_PER_MS,  /* from one check of the timers to the next */
-    SEARCH_WORK_MAX = 32, /* answers, or 2 blocks of 256 digits, until the ring is polled: some 30 us at worst */
+    POLL_NS = NS_PER_MS,   /* from one check of the timers to the next */
+    HOLD_UP_NS = NS_PER_S, /* how long a waiting answer holds up the page and the log */
+    SEARCH_WORK_MAX = 32,  /* answers, or 2 blocks of 256 digits, until the ring is polled: some 30 us at worst */
 };
 
 static struct {
@@ -418,6 +419,15 @@ NOT_HOT static void warm_up(void)
     player.cooled = false;
 }
 
+/* Returns true if an answer waits that may leave soon. One that has waited for longer finds no way to its server. The
+ * page and the log tell the operator why, and do not wait for it. */
+static bool answer_holds_up(uint64_t now_ns)
+{
+    const struct send_queue_entry *entry = send_queue_waiting_count() > 0 ? send_queue_next() : NULL;
+    ASSERT(!entry || entry->offered_ns <= now_ns);
+    return entry && now_ns - entry->offered_ns < HOLD_UP_NS;
+}
+
 /* Does the rest of a turn in slices, the answers' part first. `events` were found in the ring. */
 __attribute__((noinline)) static enum program_verdict idle_turn(unsigned events, uint64_t now_ns)
 {
@@ -431,8 +441,8 @@ __attribute__((noinline)) static enum program_verdict idle_turn(unsigned events,
             take_answer(&answer, now_ns);
     }
     submit_poll(now_ns);
-    /* The page and the log never go before an answer, nor before the tables that make the next one quick. */
-    bool idle = events == 0 && player_matcher_rests() && send_queue_waiting_count() == 0;
+    /* The page and the log never go before such an answer, nor before the tables that make the next one quick. */
+    bool idle = events == 0 && player_matcher_rests() && !answer_holds_up(now_ns);
     enum program_verdict verdict = service_poll(idle, now_ns);
     if (now_ns >= player.next_poll_ns && player.verdict == PROGRAM_ON)
         poll_timers(now_ns);

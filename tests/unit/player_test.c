@@ -1225,6 +1225,26 @@ static void the_status_page_never_goes_before_an_answer(void **state)
     assert_true(fake.connections[page].closed_by_us);
 }
 
+/* Takes the submit server away for 10 s, in which an answer always waits. The log says that the server is gone. */
+static void page_and_log_go_on_while_no_answer_can_leave(void **state)
+{
+    (void)state;
+    play("n=9 m=823 early=off http.port=8080 log=10.0.2.2:514");
+    fake_closed(submit_id(), TRANSPORT_RESET);
+    fresh_answer();
+    int page = fake_accepted(8080);
+    fake_text(page, "GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+    uint64_t lines_sent = syslog_counters.lines_sent;
+    for (int i = 0; i < 20; i++) {
+        fresh_answer();
+        pass(500 * MS);
+        assert_true(send_queue_waiting_count() > 0);
+    }
+    assert_int_equal(submit_counters.posts, 0);
+    assert_true(fake.connections[page].closed_by_us);
+    assert_true(syslog_counters.lines_sent > lines_sent);
+}
+
 static void the_path_is_warmed_once_after_work_and_once_a_millisecond(void **state)
 {
     (void)state;
@@ -1437,6 +1457,7 @@ int main(void)
         cmocka_unit_test(a_flood_of_answers_is_bounded_and_counted_and_the_feed_goes_on),
         cmocka_unit_test(expired_answers_are_dropped_a_few_a_turn),
         cmocka_unit_test(the_status_page_never_goes_before_an_answer),
+        cmocka_unit_test(page_and_log_go_on_while_no_answer_can_leave),
         cmocka_unit_test(the_path_is_warmed_once_after_work_and_once_a_millisecond),
         cmocka_unit_test(sleeping_never_misses_a_deadline),
         cmocka_unit_test(the_machine_sleeps_while_the_network_is_down),
