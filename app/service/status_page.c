@@ -22,16 +22,16 @@ struct status_page_connection {
     uint64_t since_ns; /* when it last made progress */
     uint8_t request_text[STATUS_PAGE_REQUEST_BYTES_MAX];
     size_t request_bytes;
-    bool rendering; /* atomic. True: the response belongs to status_page_render; false: to status_page_poll */
+    bool rendering; /* atomic. True: what follows belongs to status_page_render; false: to status_page_poll */
     struct status_page_response response;
+    struct stats_copy copy; /* the values on the page */
 };
 
 static struct {
     uint16_t port;
     bool elsewhere; /* another CPU calls status_page_render */
     struct status_page_connection connections[STATUS_PAGE_CONNECTION_COUNT_MAX];
-    unsigned turn;          /* the next connection */
-    struct stats_copy copy; /* status_page_render's: the values on the pages */
+    unsigned turn; /* the next connection */
 } page;
 static bool page_open; /* atomic: status_page_render may read `page` */
 
@@ -122,7 +122,7 @@ static void take_bytes(struct status_page_connection *c, const uint8_t *data, si
     struct status_page_request request = { .status = 431 }; /* RFC 6585 §5 */
     if (end > 0)
         request = status_page_request_parse(c->request_text, end);
-    status_page_response_begin(&c->response, request, &page.copy);
+    status_page_response_begin(&c->response, request, &c->copy);
     c->state = ASKED;
     c->since_ns = now_ns;
 }
@@ -156,7 +156,7 @@ bool status_page_render(void)
         struct status_page_connection *c = &page.connections[i];
         if (!is_rendering(c))
             continue;
-        if (!c->response.begun && !stats_copy_read(&page.copy))
+        if (!c->response.begun && !stats_copy_read(&c->copy))
             return true; /* it met stats_publish: read again next time */
         if (status_page_response_step(&c->response))
             __atomic_store_n(&c->rendering, false, __ATOMIC_RELEASE);

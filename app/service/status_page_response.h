@@ -33,7 +33,7 @@ struct status_page_response {
     uint8_t piece[TRANSPORT_MESSAGE_BYTES_MAX];
 };
 
-/* Begins a response. Its values are those that `from` holds when a piece is made. */
+/* Begins a response. `from` is borrowed until its last piece, and filled in before the first. */
 void status_page_response_begin(struct status_page_response *response, struct status_page_request request,
                                 const struct stats_copy *from);
 
