@@ -38,9 +38,11 @@ static const struct {
     { "answer_set.", "Answers given before" },
     { "arp.", "ARP" },
     { "circuit_breaker.", "Circuit breaker of submissions" },
-    { "clock.", "Wall clock against the TSC" },
+    { "clock.", "Clocks" },
     { "control.", "Control channel" },
     { "dhcp.", "DHCP client" },
+    { "digest.", "Compute service" },
+    { "echo.", "Echo" },
     { "ethernet.", "Ethernet frames" },
     { "icmp.", "ICMP" },
     { "input_stream.", "Connections that bring digits" },
@@ -48,6 +50,8 @@ static const struct {
     { "log.", "The log" },
     { "loop.", "The one loop" },
     { "lwip.", "The lwIP port" },
+    { "ntp.peer.", "NTP client" },
+    { "ntp.", "NTP server" },
     { "player.", "The player" },
     { "pool.", "Level of a pool" },
     { "program.", "The program" },
@@ -56,6 +60,7 @@ static const struct {
     { "status_page.", "Status page" },
     { "stream_merger.", "Input streams merged into one" },
     { "submit.", "Submissions" },
+    { "survey.", "The survey" },
     { "syslog.", "Log over UDP" },
     { "tcp.", "TCP" },
     { "traps.", "Traps of the processor" },
@@ -75,7 +80,7 @@ static const char *help_of(const char *name)
     return modules[i].help;
 }
 
-/* Values that can go down, or that are no counts: app/service/stats.h. */
+/* Values that can go down, or that are no counts, by the beginning of their names. */
 static const char *const gauges[] = {
     "pool.",           "lwip.pool.",    "circuit_breaker.", "watchdog.",        "loop.", "clock.", "program.uptime_ns",
     "lwip.events_max", "player.moduli", "breaker.",         "player.uptime_ns", /* old names */

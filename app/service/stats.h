@@ -46,8 +46,8 @@ void stats_publish(void);
 bool stats_copy_read(struct stats_copy *copy);
 
 /* Returns what was registered, one by one from 0; false past the last. For other renderings than lines
- * (app/service/metrics.h). Values are those of the copy, or if it is NULL those of now. Values of groups named pool.,
- * circuit_breaker., watchdog., loop. and clock. may go down; all others only count up. A histogram is copied unless
+ * (app/service/metrics.h). Values are those of the copy, or if it is NULL those of now. Values that may go
+ * down are those that app/service/metrics.c calls gauges; all others only count up. A histogram is copied unless
  * `histogram` is NULL. */
 bool stats_counter(const struct stats_copy *copy, size_t index, struct counter *counter);
 bool stats_histogram(const struct stats_copy *copy, size_t index, const char **name, struct histogram *histogram);
