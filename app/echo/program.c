@@ -53,8 +53,8 @@ static struct echo *echo_of(int id, bool is_new)
 static void take_event(const struct transport_event *event, uint64_t now_ns)
 {
     bool is_new = event->kind == TRANSPORT_ACCEPTED, is_datagram = event->kind == TRANSPORT_DATAGRAM;
-    bool is_echo = is_datagram && (event->peer_port < PORT_MIN || event->peer_port == echo_port);
-    bool is_ours = event->port == echo_port && !is_echo; /* two echoes would never stop */
+    bool may_loop = is_datagram && (event->peer_port < PORT_MIN || event->peer_port == echo_port);
+    bool is_ours = event->port == echo_port && !may_loop; /* two echoes would never stop */
     struct echo *e = is_datagram || (is_new && !is_ours) ? NULL : echo_of(event->connection, is_new);
     ASSERT(!e || e->count <= WAITING_BYTES_MAX);
     if (is_datagram && is_ours) {

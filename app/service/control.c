@@ -453,8 +453,8 @@ void control_poll(uint64_t now_ns)
         return;
     }
     if (!send_part(now_ns)) {
-        /* No route yet, or no buffer: a little later. The time is up only here: a host that was without a processor for
-         * so long finds its answer unsent, and sends it. */
+        /* No route yet, or no buffer: a little later. The time is checked only when sending fails, so a machine that
+         * stood still for so long sends its answer first. */
         control.pause_until_ns = now_ns + NS_PER_MS;
         control.left = control.leaving && now_ns - control.leaving_since_ns >= CONTROL_GG_LINGER_MS * NS_PER_MS;
         return;

@@ -247,7 +247,7 @@ def test_gg_shows_the_statistics_and_ends_the_program():
         assert done.returncode == 1 and "no answer" in done.stderr
 
 
-def test_a_constant_is_added_to_a_running_player(tmp_path):
+def test_a_modulus_is_added_to_a_running_player(tmp_path):
     """The player knows one of two moduli; after `gg --set m+=...` it finds the multiples of both, without a
     restart."""
     (tmp_path / "round").write_text("n=40 m=104648257118348370704723119,20220217214410")
