@@ -1,11 +1,10 @@
 /* Several copies of one digit stream made into one: whichever connection delivers a digit first supplies it.
  *
  * The digits of an input are a part of the same stream that may begin anywhere, so its own digits tell its place. The
- * first STREAM_MERGER_ANCHOR_DIGITS of them must occur in the recent stream exactly once, and all that the input has
- * brought must agree. Until then nothing is taken from it. From then on digits that others brought before are
- * compared, the rest is new. An input that disagrees has to find its place again. The stream has a gap only when no
- * placed input is left. With one input there is nothing to place and nothing is copied. Static memory; knows no
- * connection. */
+ * first STREAM_MERGER_ANCHOR_DIGITS of them and all that came since must fit the recent stream at exactly one place.
+ * Until then nothing is taken from it. From then on digits that others brought before are compared, the rest is new. An
+ * input that disagrees has to find its place again. The stream has a gap only when no placed input is left. With one
+ * input there is nothing to place and nothing is copied. Static memory; knows no connection. */
 #pragma once
 
 #include <stdbool.h>
@@ -42,7 +41,7 @@ struct stream_merger_counters {
     uint64_t repeated;  /* brought by a second input */
     uint64_t unplaced;  /* brought by an input without a place, and given up before it found one */
     uint64_t placed;    /* times an input found its place */
-    uint64_t ambiguous; /* searches that found several places */
+    uint64_t ambiguous; /* searches that found several places, or too many that look like one */
     uint64_t disagreed; /* times an input's digits differed from the stream's */
     uint64_t gaps;
 };

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -141,6 +142,43 @@ static void a_stream_that_repeats_itself_places_nobody(void **state)
     assert_memory_equal(out, stream, 2000);
 }
 
+/* Returns the CPU time that 100 pushes of a feed without a place take, in a stream of the first digits. The feed
+ * brings the second ones. */
+static uint64_t search_ns(const uint8_t *first, const uint8_t *second)
+{
+    enum { HISTORY_DIGITS = 2 * STREAM_MERGER_HISTORY_DIGITS, PUSHES = 100, PUSH_DIGITS = 250 };
+    struct timespec begun, done;
+    stream_merger_init(2);
+    stream_merger_push(0, first, STREAM_MERGER_HISTORY_DIGITS);
+    stream_merger_push(0, first + STREAM_MERGER_HISTORY_DIGITS, HISTORY_DIGITS - STREAM_MERGER_HISTORY_DIGITS);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &begun);
+    for (size_t i = 0; i < PUSHES; i++)
+        assert_int_equal(stream_merger_push(1, second + i * PUSH_DIGITS, PUSH_DIGITS).digits.count, 0);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &done);
+    return (uint64_t)(done.tv_sec - begun.tv_sec) * 1000000000 + (uint64_t)done.tv_nsec - (uint64_t)begun.tv_nsec;
+}
+
+/* Plays a server that makes each digit of the history look like the feed's place: the answers of the others wait for
+ * the search. */
+static void a_search_takes_as_long_whatever_the_digits(void **state)
+{
+    (void)state;
+    enum { DIGITS = STREAM_DIGITS / 2, AS_LONG = 4 };
+    seeded();
+    random_stream();
+    uint64_t random_ns = search_ns(stream, stream + DIGITS);
+    memset(stream, '0', sizeof stream);
+    uint64_t zeros_ns = search_ns(stream, stream);
+    for (size_t i = 0; i < DIGITS; i++) {
+        stream[i] = (uint8_t)('0' + (i % 3000 == 2999));
+        stream[DIGITS + i] = (uint8_t)('0' + (i % 2100 == 600));
+    }
+    uint64_t ones_ns = search_ns(stream, stream + DIGITS);
+    if (zeros_ns > AS_LONG * random_ns || ones_ns > AS_LONG * random_ns)
+        fail_msg("random digits %llu ns, zeros %llu ns, zeros and ones %llu ns", (unsigned long long)random_ns,
+                 (unsigned long long)zeros_ns, (unsigned long long)ones_ns);
+}
+
 static void a_feed_of_another_stream_adds_nothing(void **state)
 {
     (void)state;
@@ -218,6 +256,7 @@ int main(void)
         cmocka_unit_test(the_first_to_deliver_supplies_each_digit),
         cmocka_unit_test(the_stream_goes_on_without_gap_when_its_leader_is_lost),
         cmocka_unit_test(a_stream_that_repeats_itself_places_nobody),
+        cmocka_unit_test(a_search_takes_as_long_whatever_the_digits),
         cmocka_unit_test(a_feed_of_another_stream_adds_nothing),
         cmocka_unit_test(a_feed_that_disagrees_has_to_find_its_place_again),
         cmocka_unit_test(the_output_is_the_stream),
