@@ -61,7 +61,8 @@ static void group_add(struct mercha_job *tree, uint64_t group, const uint8_t *da
     uint32_t node[16];
     if (group >> (MERCHA_LEVEL_COUNT - 1 - GROUP_LEVEL) != 0)
         return; /* longer than any tree: refused at the end */
-    variants.mercha->group(tree, (uint32_t)(group * MERCHA_GROUP_BLOCKS), data, node);
+    /* The left child is in the result if this group is the whole body. */
+    variants.mercha->group(tree, (uint32_t)(group * MERCHA_GROUP_BLOCKS), data, node, tree->nodes[GROUP_LEVEL - 1]);
     node_add(tree, GROUP_LEVEL, group, node);
 }
 

@@ -110,8 +110,8 @@ static inline void last_join(const row left[4], const row right[4], row parent[4
     parent[2] = c, parent[3] = d;
 }
 
-/* Lays the lanes' nodes out one after the other, and joins them to one. */
-static void lanes_join(v32 nodes[16], uint32_t node[16])
+/* Lays the lanes' nodes out one after the other, and joins them to one. Returns that one, and its left child. */
+static void lanes_join(v32 nodes[16], uint32_t root[16], uint32_t left[16])
 {
     row rows[LANES][4];
 #pragma GCC unroll 2
@@ -120,15 +120,17 @@ static void lanes_join(v32 nodes[16], uint32_t node[16])
         for (int lane = 0; lane < LANES; lane++)
             memcpy(&rows[lane][part / 4], &nodes[part + lane], sizeof nodes[0]);
     }
-    for (int count = LANES / 2; count > 0; count /= 2)
+    for (int count = LANES / 2; count > 1; count /= 2)
         for (int i = 0; i < count; i++)
             last_join(rows[2 * i], rows[2 * i + 1], rows[i]);
     ASSERT(sizeof rows[0] == 64);
-    memcpy(node, rows[0], sizeof rows[0]);
+    memcpy(left, rows[0], sizeof rows[0]);
+    last_join(rows[0], rows[1], rows[0]);
+    memcpy(root, rows[0], sizeof rows[0]);
 }
 
 static void lanes_group(const struct mercha_job *job, uint32_t counter, const uint8_t data[MERCHA_GROUP_BYTES],
-                        uint32_t node[16])
+                        uint32_t root[16], uint32_t left[16])
 {
     v32 lefts[LANE_LEVELS + 1][16], nodes[16]; /* lefts by level */
     ASSERT(counter % MERCHA_GROUP_BLOCKS == 0);
@@ -139,5 +141,5 @@ static void lanes_group(const struct mercha_job *job, uint32_t counter, const ui
             nodes_join(lefts[level], nodes);
         memcpy(lefts[level], nodes, sizeof nodes);
     }
-    lanes_join(nodes, node);
+    lanes_join(nodes, root, left);
 }

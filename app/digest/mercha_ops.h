@@ -10,9 +10,10 @@ enum { MERCHA_GROUP_BLOCKS = MERCHA_GROUP_BYTES / 64 };
 
 struct mercha_ops {
     const char *name;
-    /* Ciphers a group of blocks, whose first has the number `counter`, and returns their tree's root in `node`. */
+    /* Ciphers a group of blocks, whose first has the number `counter`. Returns the root of their tree, and the root's
+     * left child, which may lie in the job's nodes. */
     void (*group)(const struct mercha_job *job, uint32_t counter, const uint8_t data[MERCHA_GROUP_BYTES],
-                  uint32_t node[16]);
+                  uint32_t root[16], uint32_t left[16]);
 };
 
 extern const struct mercha_ops mercha_scalar, mercha_avx2, mercha_avx512;

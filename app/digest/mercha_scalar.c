@@ -59,17 +59,19 @@ void mercha_join(const uint32_t left[16], const uint32_t right[16], uint32_t par
 }
 
 static void scalar_group(const struct mercha_job *job, uint32_t counter, const uint8_t data[MERCHA_GROUP_BYTES],
-                         uint32_t node[16])
+                         uint32_t root[16], uint32_t left[16])
 {
-    uint32_t lefts[7][16]; /* by level */
+    enum { ROOT_LEVEL = 6 };
+    uint32_t lefts[ROOT_LEVEL + 1][16]; /* by level */
     ASSERT(counter % MERCHA_GROUP_BLOCKS == 0);
     for (uint32_t block = 0; block < MERCHA_GROUP_BLOCKS; block++) {
         uint32_t level = 0;
-        mercha_block(job, counter + block, data + 64 * block, node);
+        mercha_block(job, counter + block, data + 64 * block, root);
         for (; (block >> level & 1) != 0; level++)
-            mercha_join(lefts[level], node, node);
-        memcpy(lefts[level], node, sizeof lefts[level]);
+            mercha_join(lefts[level], root, root);
+        memcpy(lefts[level], root, sizeof lefts[level]);
     }
+    memcpy(left, lefts[ROOT_LEVEL - 1], sizeof lefts[ROOT_LEVEL - 1]);
 }
 
 const struct mercha_ops mercha_scalar = { .name = "scalar", .group = scalar_group };

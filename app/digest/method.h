@@ -56,7 +56,7 @@ struct mercha_job {
     uint32_t key[8], nonce[3];
     uint64_t bytes;
     uint8_t rest[MERCHA_GROUP_BYTES];
-    uint32_t nodes[MERCHA_LEVEL_COUNT][16]; /* by level: the left one of a pair whose right one is to come */
+    uint32_t nodes[MERCHA_LEVEL_COUNT][16]; /* by level: the last left one of a pair, or the root */
 };
 
 struct base64_job {

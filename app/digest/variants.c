@@ -61,8 +61,8 @@ static void run_nabhash(const void *ops)
 static void run_mercha(const void *ops)
 {
     static const struct mercha_job job;
-    uint32_t node[16];
-    ((const struct mercha_ops *)ops)->group(&job, 0, data, node);
+    uint32_t root[16], left[16];
+    ((const struct mercha_ops *)ops)->group(&job, 0, data, root, left);
 }
 
 static void run_base64(const void *ops) { ((const struct base64_ops *)ops)->encode(text, data, sizeof data / 3); }

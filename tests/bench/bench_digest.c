@@ -136,9 +136,10 @@ static void __attribute__((target("aes"))) aesenc_chain(const void *unused)
 static void mercha_body(const void *ops)
 {
     static const struct mercha_job job;
-    uint32_t node[16];
+    uint32_t root[16], left[16];
     for (uint32_t i = 0; i < sizeof body / MERCHA_GROUP_BYTES; i++)
-        ((const struct mercha_ops *)ops)->group(&job, i * MERCHA_GROUP_BLOCKS, body + i * MERCHA_GROUP_BYTES, node);
+        ((const struct mercha_ops *)ops)
+            ->group(&job, i * MERCHA_GROUP_BLOCKS, body + i * MERCHA_GROUP_BYTES, root, left);
 }
 
 static void base64_body(const void *ops) { ((const struct base64_ops *)ops)->encode(text, body, sizeof body / 3); }

@@ -48,6 +48,7 @@ static const char *result_of(const struct method *method, const char *query, con
     static union method_job job;
     struct method_result result = { .bytes = 0 };
     const struct method_request request = { .query = text_of(query) };
+    fill_random(&job, sizeof job); /* another request's */
     const char *reason = method->begin(&job, &request);
     size_t used = 0;
     if (reason != NULL)
@@ -103,6 +104,38 @@ static void mercha_has_the_published_values(void **state)
     for (size_t bytes = 0; bytes < 512; bytes += 32)
         if (bytes != 128 && bytes != 256)
             assert_non_null(strstr(result_of(&method_mercha, query, body, bytes), "64 * 2^k"));
+}
+
+/* Computes the root over blocks of the body by the definition, from the leaves up. */
+static void tree_of(const struct mercha_job *job, uint32_t first, uint32_t blocks, uint32_t node[16])
+{
+    uint32_t right[16];
+    if (blocks == 1) {
+        mercha_block(job, first, body + METHOD_BLOCK_BYTES * first, node);
+        return;
+    }
+    tree_of(job, first, blocks / 2, node);
+    tree_of(job, first + blocks / 2, blocks / 2, right);
+    mercha_join(node, right, node);
+}
+
+/* Plays the lengths below, at and above one group of blocks, whose tree a variant computes at once. */
+static void mercha_has_root_and_left_child_at_each_length(void **state)
+{
+    static const char query[] = "key=0000000000000000000000000000000000000000000000000000000000000000&nonce="
+                                "000000000000000000000000";
+    static const struct mercha_job zero;
+    (void)state;
+    for (uint32_t blocks = 2; blocks <= 2 * MERCHA_GROUP_BLOCKS; blocks *= 2) {
+        char lines[METHOD_RESULT_BYTES_MAX + 1] = "";
+        uint32_t root[16], left[16];
+        tree_of(&zero, 0, blocks, root);
+        tree_of(&zero, 0, blocks / 2, left);
+        uint8_t *end = method_hex_write((uint8_t *)lines, root, sizeof root);
+        *end++ = '\n';
+        method_hex_write(end, left, sizeof left);
+        assert_string_equal(result_of(&method_mercha, query, body, (size_t)METHOD_BLOCK_BYTES * blocks), lines);
+    }
 }
 
 static void mercha_refuses_bad_keys(void **state)
@@ -249,10 +282,10 @@ static void variants_of_mercha_equal_the_scalar_one(void **state)
         if (!variants_usable(mercha_all[v]->name))
             continue;
         for (uint32_t run = 0; run < 4; run++) {
-            uint32_t expected[16], got[16];
+            uint32_t expected[2][16], got[2][16]; /* the root and its left child */
             fill_random(&job, sizeof job);
-            mercha_scalar.group(&job, run * MERCHA_GROUP_BLOCKS, body + run, expected);
-            mercha_all[v]->group(&job, run * MERCHA_GROUP_BLOCKS, body + run, got);
+            mercha_scalar.group(&job, run * MERCHA_GROUP_BLOCKS, body + run, expected[0], expected[1]);
+            mercha_all[v]->group(&job, run * MERCHA_GROUP_BLOCKS, body + run, got[0], got[1]);
             assert_memory_equal(got, expected, sizeof got);
         }
     }
@@ -314,6 +347,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(nabhash_has_the_published_values, setup),
         cmocka_unit_test_setup(mercha_has_the_published_values, setup),
+        cmocka_unit_test_setup(mercha_has_root_and_left_child_at_each_length, setup),
         cmocka_unit_test_setup(mercha_refuses_bad_keys, setup),
         cmocka_unit_test_setup(mercha_of_many_groups_is_that_of_the_scalar_steps, setup),
         cmocka_unit_test_setup(sha256_is_that_of_base, setup),
