@@ -176,6 +176,7 @@ static void request_begin(struct connection *c, const struct http_request *reque
     c->streams_chunks = request->version_minor != 0;
     c->keep_alive = request->keep_alive && (c->streams_chunks || !c->method->streams);
     c->phase = CONNECTION_BODY;
+    c->since_ns = now_ns;
     if (request->expects_continue && request->version_minor != 0 && c->body.state != HTTP_BODY_DONE)
         reply_add(&c->reply, text_of("HTTP/1.1 100 Continue\r\n\r\n"));
 }
@@ -193,7 +194,6 @@ static enum connection_step head_step(struct connection *c, uint64_t now_ns)
         return STEP_DONE;
     }
     connection_counters.requests++;
-    c->reply_begun = false;
     if (bytes == 0 || bytes > CONNECTION_HEAD_BYTES_MAX) {
         refuse(c, 431, "the head of a request is at most 4096 bytes", now_ns);
         return STEP_DONE;
@@ -293,6 +293,7 @@ static enum connection_step reply_step(struct connection *c, uint32_t messages_m
     ASSERT(c->phase == CONNECTION_REPLY);
     if (c->reply.bytes > 0 && reply_send(c, messages_max, now_ns) == STEP_BLOCKED)
         return STEP_BLOCKED;
+    c->reply_begun = false;
     if (c->keep_alive) {
         c->phase = CONNECTION_HEAD;
         return STEP_DONE;

@@ -332,6 +332,30 @@ static void a_body_that_keeps_coming_has_all_the_time(void **state)
     assert_non_null(strstr(answer(eager), "200 OK"));
 }
 
+static void a_body_has_its_own_time_after_a_slow_head(void **state)
+{
+    (void)state;
+    int id = opened();
+    fake_text(id, "POST /sha256 HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n");
+    wait(8 * NS_PER_S);
+    fake_text(id, "\r\n");
+    wait(4 * NS_PER_S);
+    assert_string_equal(answer(id), "");
+    ask(id, "abc");
+    assert_non_null(strstr(answer(id), "200 OK"));
+}
+
+static void a_slow_head_behind_a_stream_gets_408(void **state)
+{
+    (void)state;
+    int id = opened();
+    ask(id, "POST /base64 HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nfoo");
+    assert_non_null(strstr(answer(id), "Zm9v"));
+    fake_text(id, "POST /base64 HTTP/1.1\r\nX: ");
+    wait(11 * NS_PER_S);
+    assert_non_null(strstr(answer(id), "408 Request Timeout"));
+}
+
 /* Plays with clients of which each message keeps one of the machine's 256 transmit buffers. */
 static void clients_that_acknowledge_nothing_do_not_take_all_buffers(void **state)
 {
@@ -413,6 +437,8 @@ int main(void)
         cmocka_unit_test_setup(slow_senders_get_408, setup),
         cmocka_unit_test_setup(unexpected_bytes_keep_no_connection, setup),
         cmocka_unit_test_setup(a_body_that_keeps_coming_has_all_the_time, setup),
+        cmocka_unit_test_setup(a_body_has_its_own_time_after_a_slow_head, setup),
+        cmocka_unit_test_setup(a_slow_head_behind_a_stream_gets_408, setup),
         cmocka_unit_test_setup(a_chain_does_not_expire, setup),
         cmocka_unit_test_setup(clients_that_acknowledge_nothing_do_not_take_all_buffers, setup),
         cmocka_unit_test_setup(a_client_that_acknowledges_late_gets_all_responses, setup),
