@@ -6,6 +6,7 @@
 
 #include "app/digest/base64_ops.h"
 #include "app/digest/mercha_ops.h"
+#include "app/digest/method.h"
 #include "app/digest/nabhash_ops.h"
 #include "app/digest/sha256_ops.h"
 
@@ -18,7 +19,7 @@ struct variants {
     const struct sha256_ops *chains[SHA256_LANES_MAX + 1];
     uint32_t chain_rounds[SHA256_LANES_MAX + 1];
     /* By method, in the order of the table: bytes of a body in a slice. */
-    uint32_t slice_bytes[4];
+    uint32_t slice_bytes[METHOD_COUNT];
 };
 extern struct variants variants;
 
