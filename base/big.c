@@ -111,8 +111,9 @@ void big_mod(struct big *value, const struct big *modulus)
 
 uint64_t big_fraction(const struct big *value, const struct big *modulus)
 {
-    ASSERT(big_compare(value, modulus) < 0);
     const uint32_t bits = big_bits(modulus), words = (bits + 63) / 64;
+    ASSERT(big_compare(value, modulus) < 0);
+    ASSERT(words < BIG_WORDS); /* the value's words move up by one */
     struct big v = *value, m = *modulus;
     big_mul_add(&v, UINT64_C(1) << (64 * words - bits), 0);
     big_mul_add(&m, UINT64_C(1) << (64 * words - bits), 0);

@@ -30,7 +30,7 @@ uint32_t big_bits(const struct big *value); /* 0 for 0 */
 /* Reduces value modulo modulus, modulus at most 2^512. */
 void big_mod(struct big *value, const struct big *modulus);
 
-/* Returns 2^64 * value / modulus, rounded down, for value < modulus <= 2^512. */
+/* Returns 2^64 * value / modulus, rounded down, for value < modulus < 2^512. */
 uint64_t big_fraction(const struct big *value, const struct big *modulus);
 
 /* Computes value = (value * 10^count + the number that `count` ASCII digits write) mod modulus, which is at most

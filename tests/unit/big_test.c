@@ -107,6 +107,8 @@ static void big_asserts_on_overflow_and_on_less_than_nothing(void **state)
     memset(&most, 0xff, sizeof most);
     expect_assert_failure(big_mul_add(&most, 2, 0));
     expect_assert_failure(big_div(&two, 0));
+    const struct big half = { { [7] = UINT64_C(1) << 63 } }, too_large = { { [8] = 1 } }; /* 2^511, 2^512 */
+    expect_assert_failure(big_fraction(&half, &too_large));
 }
 
 int main(void)
