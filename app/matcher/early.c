@@ -88,6 +88,7 @@ void early_settle(struct matcher *m)
 {
     struct early_answers *e = &m->early_answers;
     uint32_t open = 0;
+    ASSERT(!e->ready); /* matcher_next_early has taken it, or it would be lost */
     for (uint32_t k = 0; k < e->pending_count; k++) {
         if (e->pending[k].end > m->burst_at + m->burst_count)
             e->pending[open++] = e->pending[k];

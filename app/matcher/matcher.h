@@ -5,7 +5,9 @@
  *
  *     matcher_begin(&m, digits, count);
  *     while ((step = matcher_next(&m, &answer)) != MATCHER_DONE) ...;   -- each answer as soon as it is found
- *     while (matcher_prepare(&m)) poll the network;                     -- idle time: tables, early answers */
+ *     while (matcher_prepare(&m)) poll the network;                     -- idle time: tables, early answers
+ *
+ * With early answers, `while (matcher_next_early(&m, &answer)) ...;` follows each matcher_prepare. */
 #pragma once
 
 #include <stdbool.h>
@@ -72,7 +74,8 @@ bool matcher_prepare(struct matcher *matcher);
  * of a burst. At most 5 us. */
 void matcher_warm(struct matcher *matcher);
 /* Hands out the next early answer found by matcher_prepare since the last burst, never one that was given before.
- * matcher_next does not report it again when its digits come. False: none now. */
+ * matcher_next does not report it again when its digits come. False: none now. matcher_prepare waits for this call with
+ * each one that it finds, and the next burst must find it taken. */
 bool matcher_next_early(struct matcher *matcher, struct matcher_answer *answer);
 /* Forgets all digits so far, and pending early answers: the stream has a gap here. Positions go on counting. The burst
  * before must be done. */

@@ -544,6 +544,7 @@ static void matcher_asserts_its_preconditions(void **state)
 {
     (void)state;
     static uint8_t many[MATCHER_BURST_DIGITS_MAX + 1];
+    struct matcher_answer answer;
     memset(many, '0', sizeof many);
     /* An assertion ends the program, so each has a matcher of its own. */
     struct matcher *matcher = matcher_of(6, "7", NULL);
@@ -555,6 +556,15 @@ static void matcher_asserts_its_preconditions(void **state)
     matcher = matcher_of(6, "7", NULL);
     matcher_begin(matcher, (const uint8_t *)"1", 1);
     expect_assert_failure(matcher_begin(matcher, (const uint8_t *)"1", 1)); /* the answers were not taken */
+    matcher = matcher_online(MATCHER_SIMD_SCALAR);
+    matcher_begin(matcher, (const uint8_t *)"10335630343141208003788538029877680", 35);
+    assert_false(matcher_take(matcher, &answer));
+    while (matcher_stats(matcher)->early_answers == 0)
+        assert_true(matcher_prepare(matcher));
+    matcher_begin(matcher, (const uint8_t *)"2588947199", 10);
+    assert_false(matcher_take(matcher, &answer)); /* given early, for all that the matcher knows */
+    assert_true(matcher_prepare(matcher));
+    expect_assert_failure(matcher_prepare(matcher)); /* nobody has taken it */
 }
 
 enum { ADD_BURSTS = 12, ADD_AT = 5 };
