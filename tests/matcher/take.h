@@ -3,7 +3,7 @@
 
 #include "app/matcher/matcher.h"
 
-/* Takes the next answer of the burst; false when there is none left. Checks the matcher's state at the end. */
+/* Takes the next answer of the burst; false when there is none left. */
 static inline bool matcher_take(struct matcher *matcher, struct matcher_answer *answer)
 {
     enum matcher_step step;
