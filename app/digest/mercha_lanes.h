@@ -63,7 +63,7 @@ static void blocks_cipher(const struct mercha_job *job, uint32_t counter, const 
 #pragma GCC unroll 3
     for (int i = 0; i < 3; i++)
         node[13 + i] ^= s[13 + i] + job->nonce[i];
-    ASSERT(counter % LANE_BLOCKS + 1 <= LANE_BLOCKS);
+    ASSERT(counter <= UINT32_MAX - (LANES - 1) * LANE_BLOCKS); /* none of the counters has wrapped */
 }
 
 /* Joins two nodes of each lane into their parent, which takes the place of the right one. */

@@ -8,10 +8,13 @@
  *     warm, cold, early   answers planted as in the contest, a multiple about every 400 digits; `cold`: 64 MB are
  *                         walked between bursts; `early`: with early answers
  *     first               every burst ends with an answer's last digit; the time is until that answer is handed out
- *     zeros, nines, sideM, hotM    zeros; nines; shortest multiples of modulus M (0..) side by side; the same with
- * another last digit, which are candidates and no answers. Prints one line, nanoseconds by name, p50 and p99 each.
- * `idle` is the work after the path, `slice` the longest call of matcher_prepare, `poll` the longest time between two
- * returns of matcher_next. Then come answers, memory, and switches: how often the program lost the CPU. */
+ *     zeros, nines        these digits alone
+ *     sideM               shortest multiples of modulus M (0..) side by side
+ *     hotM                the same with another last digit: they are candidates and no answers
+ *
+ * Prints one line, nanoseconds by name, p50 and p99 each. `path` is the search of a whole burst, `idle` the work after
+ * it, `slice` the longest call of matcher_prepare, `poll` the longest time between two returns of matcher_next. Then
+ * come answers, memory, and switches: how often the program lost the CPU. */
 #define _GNU_SOURCE
 #include <sched.h>
 #include <stdio.h>
