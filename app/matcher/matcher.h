@@ -1,7 +1,7 @@
 /* Finds every substring of a digit stream that is a multiple of a modulus: at most `n_digits_max` digits, not beginning
  * with 0. Each occurrence (end, length) is reported once, whatever number of moduli divide it. None is missed. A
  * modulus of at most 50 bits is decided exactly; for a larger one a wrong pair has a chance below 2^-50, by the seed.
- * No I/O, no clock, no allocation. app/matcher/README.md explains the methods.
+ * No I/O, no allocation; the TSC is read only to time variants. app/matcher/README.md explains the methods.
  *
  *     matcher_begin(&m, digits, count);
  *     while ((step = matcher_next(&m, &answer)) != MATCHER_DONE) ...;   -- each answer as soon as it is found
