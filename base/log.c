@@ -51,9 +51,11 @@ static uint64_t line_end(uint64_t position)
 static void sink_skip(size_t index, uint64_t to)
 {
     uint64_t position = sinks[index].position;
+    ASSERT(position < to && to <= ring.end);
     sinks[index].torn |= position > ring.begin && ring_at(position - 1) != '\n';
     sinks[index].position = to;
-    log_lines_missed_count++;
+    for (; position < to; position = line_end(position))
+        log_lines_missed_count++;
 }
 
 static void ring_append(const char *text, size_t bytes)

@@ -126,6 +126,17 @@ static void log_flush_gives_up_on_a_stalled_sink(void **state)
     assert_memory_equal(slow + 15, "but this\n", 9);
 }
 
+static void log_flush_counts_each_line_that_a_stalled_sink_misses(void **state)
+{
+    (void)state;
+    log_defer(true);
+    slow_step = 0;
+    for (int i = 0; i < 3; i++)
+        log_line("nobody reads line %d", i);
+    log_flush();
+    assert_int_equal(log_lines_missed_count, 3);
+}
+
 static void log_flush_ends_a_line_that_was_torn(void **state)
 {
     (void)state;
@@ -245,6 +256,7 @@ int main(void)
         cmocka_unit_test_setup(log_deferred_writes_nothing_until_drained, begin),
         cmocka_unit_test_setup(log_sink_that_is_overtaken_loses_whole_lines, begin),
         cmocka_unit_test_setup(log_flush_gives_up_on_a_stalled_sink, begin),
+        cmocka_unit_test_setup(log_flush_counts_each_line_that_a_stalled_sink_misses, begin),
         cmocka_unit_test_setup(log_flush_ends_a_line_that_was_torn, begin),
         cmocka_unit_test_setup(log_overtaken_sink_ends_its_line, begin),
         cmocka_unit_test_setup(log_flush_waits_less_for_a_sink_that_has_stalled, begin),
