@@ -51,7 +51,7 @@ void connection_begin(struct connection *c, int id, bool refuse, uint64_t now_ns
     c->id = id;
     c->ended = c->held = c->reply_begun = false;
     c->keep_alive = !refuse;
-    c->since_ns = now_ns;
+    c->progress_ns = now_ns;
     c->method = NULL;
     c->in_begin = c->in_count = c->reply.bytes = 0;
     c->acked_ns = now_ns;
@@ -66,7 +66,7 @@ void connection_take(struct connection *c, const struct transport_event *event, 
 {
     ASSERT(c->phase != CONNECTION_FREE);
     if (c->phase == CONNECTION_HEAD && c->in_count == 0) /* a head has one time-out, not one a byte */
-        c->since_ns = now_ns;
+        c->progress_ns = now_ns;
     c->ended |= event->kind == TRANSPORT_ENDED;
     if (event->kind != TRANSPORT_DATA || c->phase == CONNECTION_LEAVING)
         return;
@@ -110,7 +110,7 @@ static enum connection_step reply_send(struct connection *c, uint32_t messages_m
     c->sent_bytes += bytes;
     c->message_ends[(c->message_first + c->message_count++) % CONNECTION_MESSAGES_MAX] = c->sent_bytes;
     c->reply.bytes = 0;
-    c->since_ns = now_ns;
+    c->progress_ns = now_ns;
     return STEP_DONE;
 }
 
@@ -176,7 +176,7 @@ static void request_begin(struct connection *c, const struct http_request *reque
     c->streams_chunks = request->version_minor != 0;
     c->keep_alive = request->keep_alive && (c->streams_chunks || !c->method->streams);
     c->phase = CONNECTION_BODY;
-    c->since_ns = now_ns;
+    c->progress_ns = now_ns;
     if (request->expects_continue && request->version_minor != 0 && c->body.state != HTTP_BODY_DONE)
         reply_add(&c->reply, text_of("HTTP/1.1 100 Continue\r\n\r\n"));
 }
@@ -252,7 +252,7 @@ static enum connection_step body_step(struct connection *c, uint32_t messages_ma
 {
     struct bytes run;
     if (c->in_count > 0 && (c->reply.bytes == 0 || !c->method->streams)) /* else a reader is awaited */
-        c->since_ns = now_ns;
+        c->progress_ns = now_ns;
     if (c->method->streams && !c->reply_begun)
         reply_add_stream_head(&c->reply, c->streams_chunks, !c->keep_alive);
     c->reply_begun = c->method->streams;
@@ -299,7 +299,7 @@ static enum connection_step reply_step(struct connection *c, uint32_t messages_m
         return STEP_DONE;
     }
     c->phase = CONNECTION_LEAVING;
-    c->since_ns = now_ns;
+    c->progress_ns = now_ns;
     in_skip(c, c->in_count);
     transport_close(c->id, now_ns);
     return STEP_STARVED;
@@ -329,14 +329,14 @@ void connection_chain_ended(struct connection *c, uint64_t now_ns)
     reply_add_result(&c->reply, (struct bytes){ line, sizeof line }, !c->keep_alive);
     connection_counters.responses_200++;
     c->phase = CONNECTION_REPLY;
-    c->since_ns = now_ns;
+    c->progress_ns = now_ns;
 }
 
 void connection_expire(struct connection *c, uint64_t now_ns)
 {
     bool is_asking = (c->phase == CONNECTION_HEAD && c->in_count > 0) || c->phase == CONNECTION_BODY;
     ASSERT(c->phase != CONNECTION_FREE && c->phase != CONNECTION_CHAIN);
-    c->since_ns = now_ns;
+    c->progress_ns = now_ns;
     if (is_asking && !c->reply_begun) {
         refuse(c, 408, "the request did not come within the setting client.timeout=", now_ns);
     } else if (c->phase == CONNECTION_HEAD) {

@@ -43,9 +43,9 @@ struct connection {
     bool held;       /* transport_hold */
     bool keep_alive; /* another request may follow this one */
     bool streams_chunks;
-    bool reply_begun;  /* a part of a streamed response is written */
-    uint64_t since_ns; /* when it last got on: bytes that nobody waits for are none */
-    uint64_t acked_ns; /* when the client last acknowledged a message, or none was out */
+    bool reply_begun;     /* a part of a streamed response is written */
+    uint64_t progress_ns; /* when it last made progress: bytes that nobody waits for are none */
+    uint64_t acked_ns;    /* when the client last acknowledged a message, or none was out */
     uint64_t sent_bytes;
     uint64_t message_ends[CONNECTION_MESSAGES_MAX]; /* in sent_bytes: a ring of the messages that are out */
     uint32_t message_first, message_count;
@@ -81,8 +81,8 @@ uint32_t connection_messages_out(struct connection *c, uint64_t now_ns);
 /* Gives the rounds' result as the response. */
 void connection_chain_ended(struct connection *c, uint64_t now_ns);
 
-/* Ends a connection that has not got on for too long: with a response, if it is in the middle of a request. Not while
- * its chain runs: that time is ours. */
+/* Ends a connection that has made no progress for too long: with a response, if it is in the middle of a request. Not
+ * while its chain runs: that time is ours. */
 void connection_expire(struct connection *c, uint64_t now_ns);
 
 /* Forgets a connection that the transport has closed. */

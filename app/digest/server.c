@@ -227,21 +227,21 @@ static void chains_answer(uint64_t now_ns)
 static void slowest_evict(uint64_t now_ns)
 {
     struct connection *slowest = &server.connections[0];
-    uint64_t since_ns = UINT64_MAX;
+    uint64_t slowest_ns = UINT64_MAX; /* since when it has stood still */
     for (size_t place = 0; place < PLACE_COUNT; place++) {
         struct connection *c = &server.connections[place];
         bool is_out = c->phase != CONNECTION_FREE && connection_messages_out(c, now_ns) > 0;
-        uint64_t still_ns = server.blocked[place] ? c->since_ns : is_out ? c->acked_ns : UINT64_MAX;
-        if (still_ns < since_ns) {
+        uint64_t still_ns = server.blocked[place] ? c->progress_ns : is_out ? c->acked_ns : UINT64_MAX;
+        if (still_ns < slowest_ns) {
             slowest = c;
-            since_ns = still_ns;
+            slowest_ns = still_ns;
         }
     }
-    if (since_ns > now_ns || now_ns - since_ns < NS_PER_S)
+    if (slowest_ns > now_ns || now_ns - slowest_ns < NS_PER_S)
         return;
     ASSERT(slowest->phase != CONNECTION_FREE);
     counters.evicted++;
-    slowest->since_ns = slowest->acked_ns = now_ns; /* until TRANSPORT_CLOSED comes */
+    slowest->progress_ns = slowest->acked_ns = now_ns; /* until TRANSPORT_CLOSED comes */
     transport_abort(slowest->id, now_ns);
 }
 
@@ -266,9 +266,9 @@ static void expire(uint64_t now_ns)
     for (size_t place = 0; place < PLACE_COUNT; place++) {
         struct connection *c = &server.connections[place];
         if (c->phase == CONNECTION_FREE || c->phase == CONNECTION_CHAIN
-            || now_ns - c->since_ns < digest_settings.client_timeout_ns)
+            || now_ns - c->progress_ns < digest_settings.client_timeout_ns)
             continue;
-        ASSERT(c->since_ns <= now_ns);
+        ASSERT(c->progress_ns <= now_ns);
         counters.expired++;
         connection_expire(c, now_ns);
         ready_add(place);
