@@ -54,8 +54,8 @@ bool watchdog_arm(uint64_t timeout_ns, bool second_cpu)
 
 void watchdog_watch(const uint64_t *counter) { __atomic_store_n(&progress, counter, __ATOMIC_RELEASE); }
 
-/* Returns how long the loop has shown no sign of life, in time that this machine was running. A host that stops the
- * whole machine stops the checks too, so a long gap between two checks counts only in part. */
+/* Returns how long there has been no sign of life, in time that this machine was running. A host that stops the whole
+ * machine stops the checks too, so a long gap between two checks counts only in part. */
 static uint64_t age(void)
 {
     static uint64_t seen, checked_ns, age_ns;
@@ -70,35 +70,31 @@ static uint64_t age(void)
     return age_ns;
 }
 
-static bool is_stuck(uint64_t age_ns)
+/* Checks for signs of life: of the loop, and of the dump once the watchdog has fired. Returns true if there has been
+ * none for too long. */
+static bool is_stuck(void)
 {
     uint64_t timeout_ns = __atomic_load_n(&watchdog_counters.timeout_ns, __ATOMIC_ACQUIRE);
-    return timeout_ns != 0 && age_ns >= timeout_ns;
+    uint64_t age_ns = age();
+    return timeout_ns != 0 && age_ns >= (watchdog_has_fired() ? WATCHDOG_DUMP_NS : timeout_ns);
+}
+
+/* Begins the dump's time: its first sign of life is given here. */
+static void fire(void)
+{
+    ASSERT(!watchdog_has_fired());
+    __atomic_store_n(&fired, true, __ATOMIC_RELEASE);
+    watchdog_beat();
 }
 
 static _Noreturn void reset_without_loop(void)
 {
+    ASSERT(watchdog_has_fired());
     blackbox_write(BLACKBOX_FAILED, "watchdog: the loop stood still and did not answer an NMI");
     reset_now();
 }
 
 /* ------------------------------------------------------------------------------------------------ the second CPU */
-
-static _Noreturn void fire(void)
-{
-    ASSERT(!watchdog_has_fired());
-    __atomic_store_n(&fired, true, __ATOMIC_RELEASE);
-    apic_send(second_cpu_first_apic_id(), APIC_ICR_NMI);
-    uint64_t seen = watchdog_beats, seen_ns = clock_now_ns();
-    while (clock_now_ns() - seen_ns < WATCHDOG_DUMP_NS) {
-        second_cpu_nap();
-        if (watchdog_beats != seen) {
-            seen = watchdog_beats;
-            seen_ns = clock_now_ns();
-        }
-    }
-    reset_without_loop();
-}
 
 /* Checks seldom: each check takes the cache line of the beats from the loop's CPU, which writes it in each turn. */
 void watchdog_poll(void)
@@ -109,8 +105,13 @@ void watchdog_poll(void)
     if (now_ns < next_ns)
         return;
     next_ns = now_ns + CHECK_PERIOD_NS;
-    if (is_stuck(age()))
-        fire();
+    if (!is_stuck())
+        return;
+    fire();
+    apic_send(second_cpu_first_apic_id(), APIC_ICR_NMI);
+    while (!is_stuck())
+        second_cpu_nap();
+    reset_without_loop();
 }
 
 /* ------------------------------------------------------------------------------------------------ the NMI */
@@ -123,15 +124,11 @@ bool watchdog_tick(void)
         return false;
     nmi_timer_arm();
     ASSERT(watchdog_counters.timeout_ns != 0 || !watchdog_has_fired());
-    uint64_t age_ns = age();
-    if (watchdog_has_fired()) {
-        if (age_ns >= watchdog_counters.timeout_ns + WATCHDOG_DUMP_NS)
-            reset_without_loop();
+    if (!is_stuck())
         return true;
-    }
-    if (!is_stuck(age_ns))
-        return true;
-    __atomic_store_n(&fired, true, __ATOMIC_RELEASE);
+    if (watchdog_has_fired())
+        reset_without_loop();
+    fire();
     segments_unblock_nmi();
     return false;
 }
