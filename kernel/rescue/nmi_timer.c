@@ -47,7 +47,12 @@ static void pit_load(uint16_t count)
     port_out8(PIT_CHANNEL0, (uint8_t)(count >> 8));
 }
 
-/* Tries the pin: if an NMI comes, its handler arms the next one. Edge triggered: nothing has to be acknowledged. */
+static bool is_armed(void) { return __atomic_load_n(&armed_count, __ATOMIC_ACQUIRE) != 0; }
+
+/* Tries the pin: if an NMI comes, its handler arms the next one. Edge triggered: nothing has to be acknowledged.
+ *
+ * The first count ends the ticks of the firmware behind the mask. Otherwise one of them could bring an NMI between two
+ * bytes of the second count, and its handler would load the PIT as well. */
 static bool pin_try(uint32_t pin, bool active_low)
 {
     ASSERT(ioapic != NULL && !in_use);
@@ -56,16 +61,17 @@ static bool pin_try(uint32_t pin, bool active_low)
     uint8_t low = (uint8_t)(IOAPIC_REDIRECTION + 2 * pin);
     ioapic_write(low, (uint32_t)BIT(IOAPIC_MASKED_BIT));
     ioapic_write((uint8_t)(low + 1), apic_id() << IOAPIC_DESTINATION_BIT);
+    pit_load(LONGEST_COUNT);
+    __atomic_store_n(&in_use, true, __ATOMIC_RELEASE);
     ioapic_write(low, IOAPIC_DELIVERY_NMI | (active_low ? (uint32_t)BIT(IOAPIC_ACTIVE_LOW_BIT) : 0));
 
     pit_load(TRIAL_COUNT);
-    __atomic_store_n(&in_use, true, __ATOMIC_RELEASE);
-    for (int us = 0; us < TRIAL_WAIT_US && __atomic_load_n(&armed_count, __ATOMIC_ACQUIRE) == 0; us += 100)
+    for (int us = 0; us < TRIAL_WAIT_US && !is_armed(); us += 100)
         clock_spin_us(100);
-    if (__atomic_load_n(&armed_count, __ATOMIC_ACQUIRE) != 0)
+    if (is_armed())
         return true;
-    __atomic_store_n(&in_use, false, __ATOMIC_RELEASE);
     ioapic_write(low, (uint32_t)BIT(IOAPIC_MASKED_BIT));
+    __atomic_store_n(&in_use, false, __ATOMIC_RELEASE);
     return false;
 }
 

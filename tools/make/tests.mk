@@ -13,7 +13,7 @@ $(BUILD)/test/%.o: %.c
 $(BUILD)/test/app/matcher/avx512.o: TEST_CFLAGS += -fno-sanitize=signed-integer-overflow
 
 # Drivers touch the ports of tests/lib/fake_ports.c.
-$(BUILD)/test/drivers/%.o $(patsubst %,$(BUILD)/test/tests/unit/%_test.o,screen i6300esb): \
+$(BUILD)/test/drivers/%.o $(patsubst %,$(BUILD)/test/tests/unit/%_test.o,screen i6300esb nmi_timer): \
 	TEST_CFLAGS += -iquote tests/lib/fake_ports
 
 $(TEST_LIB): $(patsubst %.c,$(BUILD)/test/%.o,$(TEST_LIB_SOURCES))
