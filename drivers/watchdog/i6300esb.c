@@ -34,19 +34,12 @@ enum {
 };
 
 static volatile uint8_t *registers; /* NULL: not started */
-static uint64_t period_ns, due_ns;
 static struct pci_list functions;
 
 static void unlock(void)
 {
     *(volatile uint16_t *)(registers + RELOAD) = RELOAD_UNLOCK_1;
     *(volatile uint16_t *)(registers + RELOAD) = RELOAD_UNLOCK_2;
-}
-
-static void reload(void)
-{
-    unlock();
-    *(volatile uint16_t *)(registers + RELOAD) = RELOAD_NOW;
 }
 
 static void preload_set(uint32_t offset, uint32_t ticks)
@@ -90,7 +83,7 @@ bool i6300esb_start(uint64_t timeout_ns)
     port_out16(pci_port_select(address, WDT_CONFIGURATION), WDT_INT_TYPE_DISABLED);
     preload_set(PRELOAD_1, ticks);
     preload_set(PRELOAD_2, ticks);
-    reload();
+    i6300esb_reload();
     port_out8(pci_port_select(address, WDT_LOCK), (uint8_t)BIT(WDT_ENABLE_BIT));
     uint8_t lock = port_in8(pci_port_select(address, WDT_LOCK));
     if (lock == 0xff || !(lock & BIT(WDT_ENABLE_BIT))) { /* 0xff: no such ports, the space is in memory alone */
@@ -98,16 +91,15 @@ bool i6300esb_start(uint64_t timeout_ns)
         registers = NULL;
         return false;
     }
-    period_ns = timeout_ns / 3;
     log_line("watchdog: i6300esb resets the machine after %u ms",
              (uint32_t)(UINT64_C(2) * ticks * TICK_NS / NS_PER_MS));
     return true;
 }
 
-void i6300esb_poll(uint64_t now_ns)
+void i6300esb_reload(void)
 {
-    if (registers != NULL && now_ns >= due_ns) {
-        due_ns = now_ns + period_ns;
-        reload();
+    if (registers != NULL) {
+        unlock();
+        *(volatile uint16_t *)(registers + RELOAD) = RELOAD_NOW;
     }
 }

@@ -10,5 +10,5 @@
  * log, if it does not start. Before the seal. */
 bool i6300esb_start(uint64_t timeout_ns);
 
-/* Restarts its time-out when a third of that is over; three exits. Does nothing if it was not started. */
-void i6300esb_poll(uint64_t now_ns);
+/* Restarts its time-out; three exits. Does nothing if it was not started. */
+void i6300esb_reload(void);
