@@ -1,4 +1,4 @@
-/* Draws characters on VGA text or a framebuffer, and clears each row before it is used. */
+/* Draws characters on VGA text or a framebuffer, and clears the next row before it leaves a row. */
 #include "drivers/console/screen.h"
 
 #include <stdint.h>
@@ -25,13 +25,14 @@ enum {
     VGA_TEXT_ROWS = 25,
     VGA_GREY_ON_BLACK = 0x0700,
 
+    ROWS_MIN = 2,                   /* a line, and the empty row that follows it */
     FRAMEBUFFER_PIXELS_MAX = 16384, /* a side; larger ones count as none */
 };
 
 static struct {
     uint32_t columns, rows; /* in characters; 0: no screen */
     uint32_t column, row;   /* the place of the next character */
-    uint32_t blank;         /* cells of the current row that still have to be blanked, from the right */
+    uint32_t blank;         /* cells of the next row that still have to be blanked, from the right */
 
     volatile uint8_t *base;
     uint32_t pitch_bytes, pixel_bytes; /* pixel_bytes 0: VGA text */
@@ -62,12 +63,10 @@ static void cell_put(uint32_t column, uint32_t row, char character)
     }
 }
 
-static void row_begin(uint32_t row)
+static uint32_t next_row(void)
 {
     ASSERT(screen.rows != 0);
-    screen.row = row % screen.rows;
-    screen.column = 0;
-    screen.blank = screen.columns;
+    return (screen.row + 1) % screen.rows;
 }
 
 size_t screen_write(const char *text, size_t bytes)
@@ -75,15 +74,15 @@ size_t screen_write(const char *text, size_t bytes)
     ASSERT(screen.columns != 0);
     size_t taken = 0;
     for (uint32_t cells = 0; cells < SCREEN_SLICE_CHARACTERS && taken < bytes; cells++) {
-        if (screen.blank != 0) {
-            cell_put(--screen.blank, screen.row, ' ');
-        } else if (text[taken] == '\n') {
-            row_begin(screen.row + 1);
-            taken++;
-        } else if (screen.column == screen.columns) {
-            row_begin(screen.row + 1);
-        } else {
+        if (text[taken] != '\n' && screen.column < screen.columns) {
             cell_put(screen.column++, screen.row, text[taken++]);
+        } else if (screen.blank != 0) {
+            cell_put(--screen.blank, next_row(), ' ');
+        } else {
+            taken += text[taken] == '\n';
+            screen.row = next_row();
+            screen.column = 0;
+            screen.blank = screen.columns;
         }
     }
     return taken;
@@ -117,7 +116,7 @@ static bool framebuffer_init(const struct boot_framebuffer *from)
 {
     ASSERT(screen.columns == 0);
     uint32_t pixel_bytes = (from->pixel_bits + 7u) / 8;
-    if (pixel_bytes < 2 || pixel_bytes > 4 || from->width < FONT_WIDTH || from->height < FONT_HEIGHT
+    if (pixel_bytes < 2 || pixel_bytes > 4 || from->width < FONT_WIDTH || from->height < ROWS_MIN * FONT_HEIGHT
         || from->width > FRAMEBUFFER_PIXELS_MAX || from->height > FRAMEBUFFER_PIXELS_MAX
         || from->pitch_bytes < from->width * pixel_bytes || from->pitch_bytes > 2 * FRAMEBUFFER_PIXELS_MAX * 4)
         return false;

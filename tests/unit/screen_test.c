@@ -103,12 +103,17 @@ static void lines_fill_the_screen_and_begin_again_at_the_top_above_an_empty_row(
     expect_row(1, "second");
     for (uint32_t row = 2; row < ROWS; row++)
         write_all("more\n");
-    write_all("x");
-    expect_row(0, "x");
+    expect_row(0, "");
     expect_row(1, "second");
-    write_all("\ny");
+    write_all("x\n");
+    expect_row(0, "x");
+    expect_row(1, "");
+    expect_row(2, "more");
+    write_all("y");
     expect_row(1, "y");
     expect_row(2, "more");
+    write_all("\n");
+    expect_row(2, "");
 }
 
 static void long_line_goes_on_in_the_next_row(void **state)
@@ -176,7 +181,7 @@ static void impossible_framebuffer_is_refused(void **state)
     struct boot_framebuffer bad[] = { framebuffer_of(8),  framebuffer_of(40), framebuffer_of(32), framebuffer_of(32),
                                       framebuffer_of(32), framebuffer_of(32), framebuffer_of(32), framebuffer_of(32) };
     bad[2].width = FONT_WIDTH - 1;
-    bad[3].height = FONT_HEIGHT - 1;
+    bad[3].height = 2 * FONT_HEIGHT - 1;
     bad[4].pitch_bytes = bad[4].width * 4 - 1;
     bad[5].height = 16385;
     bad[6].width = 16385;
