@@ -51,10 +51,10 @@ static void command_line_take(struct boot_info *boot, uint64_t address, uint64_t
     }
 }
 
-/* Takes the first module, and counts all. */
+/* Takes the first module, and counts all. An empty one has no address: GRUB reports 0. */
 static void module_take(struct boot_info *boot, uint64_t address, uint64_t bytes, uint64_t mapped_end)
 {
-    if (boot->module_count++ != 0)
+    if (boot->module_count++ != 0 || bytes == 0)
         return;
     boot->module_cut = !readable(address, bytes, 1, mapped_end)
                        || text_copy(boot->module, sizeof boot->module, (const char *)(uintptr_t)address, (size_t)bytes);

@@ -296,6 +296,24 @@ static void pvh_module_that_is_too_long_is_marked(void **state)
     assert_false(boot.module_cut);
 }
 
+/* Takes an empty settings file. GRUB reports it at address 0. */
+static void empty_module_is_no_cut_one(void **state)
+{
+    (void)state;
+    static const uint32_t at_0[3];
+    mbi_begin();
+    tag(MULTIBOOT2_INFO_MODULE, at_0, sizeof at_0);
+    mbi_end();
+    assert_true(parse_copy(mbi, mbi_bytes, BOOT_MULTIBOOT2));
+    assert_int_equal(boot.module_count, 1);
+    assert_false(boot.module_cut);
+    pvh_typical();
+    modules[0] = (struct hvm_modlist_entry){ 0 };
+    assert_true(boot_info_parse(&boot, BOOT_PVH, &start, UINT64_MAX));
+    assert_int_equal(boot.module_count, 2);
+    assert_false(boot.module_cut);
+}
+
 /* Offsets and values by hand from zero-page.rst, not from our header. */
 static uint8_t params[4096];
 static void linux_typical(void)
@@ -397,6 +415,7 @@ int main(void)
         cmocka_unit_test(pvh_version_0_has_no_memory_map),
         cmocka_unit_test(pvh_parts_out_of_reach_count_as_cut),
         cmocka_unit_test(pvh_module_that_is_too_long_is_marked),
+        cmocka_unit_test(empty_module_is_no_cut_one),
         cmocka_unit_test(linux_boot_params_are_taken),
         cmocka_unit_test(command_line_that_ends_out_of_reach_counts_as_cut),
         cmocka_unit_test(linux_module_out_of_reach_counts_as_cut),
