@@ -43,8 +43,9 @@ second_64:
     mov fs, eax
     mov gs, eax
     mov rsp, stacks + (STACK_SECOND + 1) * STACK_BYTES
-    xor ebp, ebp
-    push rbp                            ; ends a backtrace
-    push rbp                            ; and aligned to 16 at the call
+    xor ebp, ebp                        ; ends every backtrace
+    push rbp
+    push rbp
+    mov rbp, rsp
     call second_cpu_main
     ud2
