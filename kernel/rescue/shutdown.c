@@ -42,9 +42,10 @@ static void final_flush(void)
     flushing = true;
     uint64_t begin_ns = clock_now_ns(), busy_ns = begin_ns, now_ns = begin_ns;
     while (now_ns - begin_ns < FLUSH_MS_MAX * NS_PER_MS && now_ns - busy_ns < FLUSH_IDLE_MS_MAX * NS_PER_MS) {
-        if (final_flush_step())
-            busy_ns = now_ns;
+        bool busy = final_flush_step();
         now_ns = clock_now_ns();
+        if (busy) /* by the time after the step: the host may have stopped the machine within it */
+            busy_ns = now_ns;
     }
 }
 

@@ -1,0 +1,131 @@
+/* kernel/rescue/shutdown.c in virtual time: the order of the steps, and how long the final flush and the pause last. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* The state of the one shutdown starts again with each test. */
+#include "kernel/rescue/shutdown.c"
+
+volatile uint64_t watchdog_beats;
+
+static uint64_t time_ns, khz;
+static uint64_t step_ns; /* the time of a step of the flush */
+static unsigned left;    /* steps that have something to send */
+static unsigned steps;   /* steps taken */
+static char order[16];   /* a letter for each call */
+static jmp_buf at_reset;
+
+static void note(char letter)
+{
+    size_t length = strlen(order);
+    if (length == 0 || order[length - 1] != letter)
+        order[length] = letter;
+    assert_true(length + 1 < sizeof order);
+}
+
+uint64_t clock_now_ns(void) { return time_ns; }
+uint64_t clock_tsc_khz(void) { return khz; }
+void console_take_back(void) { note('c'); }
+
+void blackbox_write(enum blackbox_state state, const char *cause)
+{
+    assert_int_equal(state, BLACKBOX_REQUESTED);
+    assert_string_equal(cause, "gg");
+    note('r');
+}
+
+void reset_pause_us(uint32_t us)
+{
+    time_ns += us * NS_PER_US;
+    note('p');
+}
+
+_Noreturn void reset_now(void) { longjmp(at_reset, 1); }
+
+static bool flush_step(void)
+{
+    note('f');
+    steps++;
+    time_ns += step_ns;
+    left -= left > 0;
+    return left > 0;
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    memset(order, 0, sizeof order);
+    flushing = false;
+    final_flush_step = flush_step;
+    time_ns = NS_PER_S;
+    khz = 1000000;
+    step_ns = NS_PER_US;
+    left = steps = 0;
+    return 0;
+}
+
+static void shut_down(void)
+{
+    if (setjmp(at_reset) == 0)
+        shutdown("gg");
+}
+
+static void record_is_written_before_the_flush_and_the_pause(void **state)
+{
+    (void)state;
+    shut_down();
+    assert_string_equal(order, "crfp");
+    assert_true(shutdown_is_flushing());
+}
+
+static void flush_ends_when_nothing_has_been_left_for_a_while(void **state)
+{
+    (void)state;
+    left = 100;
+    shut_down();
+    assert_int_equal(left, 0);
+    assert_in_range(time_ns, NS_PER_S + 150 * NS_PER_MS, NS_PER_S + 151 * NS_PER_MS); /* 50 ms, and the FIFO's 100 */
+}
+
+static void flush_ends_after_a_second(void **state)
+{
+    (void)state;
+    left = UINT32_MAX;
+    shut_down();
+    assert_in_range(time_ns, NS_PER_S + 1100 * NS_PER_MS, NS_PER_S + 1101 * NS_PER_MS);
+}
+
+/* Stops the machine in each step, for longer than the flush waits for a device that takes nothing. */
+static void flush_that_the_host_interrupts_goes_on(void **state)
+{
+    (void)state;
+    left = 10;
+    step_ns = 60 * NS_PER_MS;
+    shut_down();
+    assert_int_equal(left, 0);
+}
+
+static void machine_without_a_clock_does_not_flush(void **state)
+{
+    (void)state;
+    khz = 0;
+    shut_down();
+    assert_int_equal(steps, 0);
+    assert_string_equal(order, "crp");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(record_is_written_before_the_flush_and_the_pause, set_up),
+        cmocka_unit_test_setup(flush_ends_when_nothing_has_been_left_for_a_while, set_up),
+        cmocka_unit_test_setup(flush_ends_after_a_second, set_up),
+        cmocka_unit_test_setup(flush_that_the_host_interrupts_goes_on, set_up),
+        cmocka_unit_test_setup(machine_without_a_clock_does_not_flush, set_up),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
