@@ -12,7 +12,7 @@
 #include "kernel/memory/map.h"
 
 enum {
-    BOOT_COMMAND_LINE_BYTES_MAX = 4096, /* 8 constants of 512 bits are 1.3 KB; Linux' limit is 2 KiB or 4 KiB */
+    BOOT_COMMAND_LINE_BYTES_MAX = 4096, /* 8 moduli of 512 bits are 1.3 KB; Linux' limit is 2 KiB or 4 KiB */
     BOOT_MODULE_BYTES_MAX = 16384,      /* a settings file with comments */
 };
 

@@ -11,8 +11,7 @@ enum {
     BLACKBOX_REGION_COUNT_MAX = 4,
     BLACKBOX_PAGE_BYTES = 4096,
     BLACKBOX_REGISTER_COUNT = 26,
-    BLACKBOX_ADDRESS_COUNT_MAX =
-        40, /* a backtrace's lines (kernel/rescue/backtrace.h), twice in a trap inside a trap */
+    BLACKBOX_ADDRESS_COUNT_MAX = 40, /* a backtrace has 32 at most; some are left for a panic inside the dump */
 };
 
 enum blackbox_state { BLACKBOX_RUNNING, BLACKBOX_REQUESTED, BLACKBOX_FAILED };
