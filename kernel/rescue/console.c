@@ -9,9 +9,9 @@
 #include "kernel/time/clock.h"
 
 enum {
-    CELL_COUNT = 512,          /* 32 KiB */
-    TAKE_BACK_WAIT_US = 10000, /* the longest slice of the second CPU is far shorter */
-    STALL_COUNT_MAX = 1000000, /* offers that a sink takes nothing of: some seconds */
+    CELL_COUNT = 512,            /* 32 KiB */
+    TAKE_BACK_WAIT_US = 1000000, /* a slice of the second CPU takes microseconds, unless the host stops it */
+    STALL_COUNT_MAX = 1000000,   /* offers that a sink takes nothing of: some seconds */
 };
 
 struct console {
@@ -89,14 +89,20 @@ static void write_rest(struct console *c)
     }
 }
 
+/* Returns true until the second CPU has seen the take-back. One that has trapped, or has fired the watchdog, never sees
+ * it and writes no more. */
+static bool second_cpu_may_write(void)
+{
+    return !__atomic_load_n(&released, __ATOMIC_ACQUIRE) && second_cpu_failed() == NULL && !watchdog_has_fired();
+}
+
 void console_take_back(void)
 {
     ASSERT(!second_cpu_is_me());
     if (handed_over) {
         released = false;
         __atomic_store_n(&handed_over, false, __ATOMIC_RELEASE);
-        /* A second CPU that has trapped, or fires the watchdog, does not answer; nor does it write any more. */
-        for (int us = 0; us < TAKE_BACK_WAIT_US && !__atomic_load_n(&released, __ATOMIC_ACQUIRE); us += 10)
+        for (int us = 0; us < TAKE_BACK_WAIT_US && second_cpu_may_write(); us += 10)
             clock_spin_us(10);
         for (unsigned i = 0; i < console_count; i++)
             write_rest(&consoles[i]);

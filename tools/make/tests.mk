@@ -24,6 +24,7 @@ $(TEST_LIB): $(patsubst %.c,$(BUILD)/test/%.o,$(TEST_LIB_SOURCES))
 # More sources for one test: UNIT_EXTRA_name_test := file.c ...
 UNIT_EXTRA_memory_map_test := kernel/memory/map.c
 UNIT_EXTRA_blackbox_test := kernel/rescue/blackbox.c
+UNIT_EXTRA_console_test := kernel/rescue/console.c
 UNIT_EXTRA_boot_info_test := kernel/firmware/boot_info.c
 UNIT_EXTRA_utc_test := kernel/time/rtc.c
 UNIT_EXTRA_acpi_test := kernel/firmware/acpi.c

@@ -1,0 +1,133 @@
+/* kernel/rescue/console.c: the first CPU takes the consoles back while a thread, the second CPU, writes to them. */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include "kernel/cpu/second_cpu.h"
+#include "kernel/rescue/console.h"
+#include "kernel/rescue/watchdog.h"
+#include "kernel/time/clock.h"
+
+enum { PAUSE_US = 300000, PIECE_BYTES = 4 };
+
+volatile uint64_t watchdog_beats;
+
+static _Thread_local bool is_second;
+static bool writing, has_failed, has_fired; /* `writing`: the second CPU stands still within a write */
+static unsigned spin_count;
+static char written[1000];
+static size_t written_bytes;
+
+bool second_cpu_is_me(void) { return is_second; }
+bool watchdog_has_fired(void) { return has_fired; }
+
+const struct second_cpu_failure *second_cpu_failed(void)
+{
+    static const struct second_cpu_failure failure;
+    return has_failed ? &failure : NULL;
+}
+
+void clock_spin_us(uint32_t us)
+{
+    spin_count++;
+    usleep(us);
+}
+
+/* Takes a few bytes. The host stops the second CPU before the write returns. */
+static size_t console_write(const char *text, size_t bytes)
+{
+    size_t taken = bytes < PIECE_BYTES ? bytes : PIECE_BYTES;
+    memcpy(written + written_bytes, text, taken);
+    written_bytes += taken;
+    assert_true(written_bytes < sizeof written);
+    if (is_second) {
+        __atomic_store_n(&writing, true, __ATOMIC_RELEASE);
+        usleep(PAUSE_US);
+    }
+    return taken;
+}
+
+/* Polls as the second CPU does: one write, then as long as the consoles are lent. */
+static void *second_cpu(void *unused)
+{
+    is_second = true;
+    while (console_poll()) {
+    }
+    console_poll();
+    return unused;
+}
+
+static int add_console(void **state)
+{
+    (void)state;
+    console_add(console_write);
+    return 0;
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    writing = has_failed = has_fired = false;
+    spin_count = 0;
+    written_bytes = 0;
+    memset(written, 0, sizeof written);
+    log_defer(true);
+    console_hand_over();
+    log_line("one");
+    log_line("two");
+    while (log_drain()) {
+    }
+    assert_int_equal(written_bytes, 0);
+    return 0;
+}
+
+static void expect_each_line_once(void)
+{
+    console_take_back();
+    log_line("three");
+    assert_string_equal(written, "[    0.000000] one\n[    0.000000] two\n[    0.000000] three\n");
+}
+
+static void second_cpu_that_the_host_stops_in_a_write_is_waited_for(void **state)
+{
+    (void)state;
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, second_cpu, NULL), 0);
+    while (!__atomic_load_n(&writing, __ATOMIC_ACQUIRE))
+        usleep(100);
+    expect_each_line_once();
+    pthread_join(thread, NULL);
+}
+
+static void second_cpu_that_has_trapped_is_not_waited_for(void **state)
+{
+    (void)state;
+    has_failed = true;
+    expect_each_line_once();
+    assert_int_equal(spin_count, 0);
+}
+
+static void second_cpu_that_has_fired_the_watchdog_is_not_waited_for(void **state)
+{
+    (void)state;
+    has_fired = true;
+    expect_each_line_once();
+    assert_int_equal(spin_count, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(second_cpu_that_the_host_stops_in_a_write_is_waited_for, set_up),
+        cmocka_unit_test_setup(second_cpu_that_has_trapped_is_not_waited_for, set_up),
+        cmocka_unit_test_setup(second_cpu_that_has_fired_the_watchdog_is_not_waited_for, set_up),
+    };
+    return cmocka_run_group_tests(tests, add_console, NULL);
+}
