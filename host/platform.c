@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "host/platform.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/random.h>
@@ -47,6 +48,7 @@ void platform_init(void)
     struct timespec wall;
     clock_gettime(CLOCK_REALTIME, &wall);
     log_wall_origin_ns = (uint64_t)wall.tv_sec * NS_PER_S + (uint64_t)wall.tv_nsec - platform_now_ns();
+    signal(SIGPIPE, SIG_IGN); /* a pipe that nobody reads is a closed stderr, and not the program's end */
     log_add_sink(log_to_stderr);
 }
 

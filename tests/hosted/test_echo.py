@@ -66,6 +66,17 @@ def test_echo_answers_on_both_protocols_shows_its_page_and_ends_by_gg():
     assert program.returncode == 0 and "leaving: gg" in log and "echo.accepted 1\n" in statistics
 
 
+def test_program_goes_on_when_nobody_reads_its_log():
+    words = [f"port={ports.free_port()}", f"http.port={ports.free_port()}", "wait=sleep", "deadline=1"]
+    with subprocess.Popen([PROGRAM, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as program:
+        for line in program.stderr:
+            if "echo: running" in line:
+                break
+        program.stderr.close()
+        statistics = program.stdout.read()
+    assert program.returncode == 0 and "program.uptime_ns" in statistics
+
+
 def test_words_of_other_programs_are_unknown():
     done = subprocess.run([PROGRAM, "feed=1.2.3.4:5"], capture_output=True, text=True, timeout=PATIENCE_S)
     assert done.returncode == 2 and '"feed": there is no such key' in done.stderr
