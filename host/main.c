@@ -36,8 +36,8 @@ static const char usage_tail[] =
     "and\n"
     "are not used. The log goes to standard error, the statistics to standard output at the end.\n"
     "\n"
-    "Ends by SIGINT, SIGTERM, tools/gg, or a time-out. Exit code: 0 ordered to end, or deadline= reached; 2 settings;\n"
-    "3 the network was lost (net.timeout=); 4 the server was (server.timeout=).\n";
+    "Ends by SIGINT, SIGTERM, tools/gg, a time-out, or of itself. Exit code: 2 settings; 3 the network was lost\n"
+    "(net.timeout=); 4 the server was (server.timeout=); 0 each other end.\n";
 
 static struct settings settings;
 static volatile sig_atomic_t interrupted;
