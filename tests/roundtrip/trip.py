@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""One round trip: `trip.py bios|uefi|power|kexec|survey`, in a network namespace of its own. A real Debian boots from its
-disk in QEMU, tools/peregrine boots the kernel on it over ssh, and the disk is compared at the end. Prints the
+"""One round trip: `trip.py bios|uefi|power|kexec|survey`, in a network namespace of its own. A real Debian boots from
+its disk in QEMU, tools/peregrine boots the kernel on it over ssh, and the disk is compared at the end. Prints the
 transcript; exits 0 if all of it went as it should.
 
   bios   check, install, fly, play, status, gg, Linux back, record; a kernel that traps in the middle of a game;
