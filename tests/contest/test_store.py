@@ -4,6 +4,7 @@ import json
 import random
 import re
 import resource
+import socket
 import sqlite3
 import subprocess
 import threading
@@ -62,6 +63,17 @@ def test_the_rows_make_the_board_again(path):
     state = replica.at_present(store.connect(path))
     assert scores(state.contest) == scores(server.contest) and state.contest.offered == server.contest.offered > 5
     assert state.differing == 0 and state.bursts == 30 and not state.running
+
+
+def test_a_service_whose_board_finds_no_port_begins_nothing(path):
+    server, thread = run_server(begin="player")         # three ports in a row that are free afterwards
+    stop_server(server, thread)
+    with socket.create_server(("127.0.0.1", server.ports["pages"])) as taken:
+        done = subprocess.run([TOOL, "serve", path, "--bind", "127.0.0.1", "--port-base",
+                               str(taken.getsockname()[1])], capture_output=True, text=True, timeout=PATIENCE_S)
+    assert done.returncode == 1 and "in use" in done.stderr, done.stderr
+    assert store.connect(path).execute("SELECT count(*) FROM event WHERE kind = 'begin'").fetchone() == (0,)
+    assert replica.at_present(store.connect(path)).begun_ns == 0
 
 
 def test_a_second_run_goes_on_with_stream_and_scores(path):
@@ -280,7 +292,8 @@ def test_a_contest_waits_for_its_time_and_ends_in_time(path):
     sent = [ns for ns, in store.connect(path).execute("SELECT ns FROM burst ORDER BY seq")]
     assert sent[0] >= starts_ns and sent[-2] < starts_ns + SECOND // 2
     server, thread = run_server(store=str(path), pages=False)       # a restart begins nothing again
-    assert server.over and server.digits.begun_at is None
+    wait_for(lambda: server.over)
+    assert server.digits.begun_at is None
     stop_server(server, thread)
 
 

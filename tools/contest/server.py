@@ -37,7 +37,7 @@ class ContestServer:
         self.digits = Digits(game, self.loop, self.connections, self.probe, self.judge)
         self.poll_ns = self.last_poll_ns = 0    # when this turn's poll began, and the one before
         self.stopped = False
-        self.digits.begin_by_schedule()
+        self.loop.after(0, self.digits.begin_by_schedule)       # a server that never plays begins nothing
 
     @property
     def contest(self):
