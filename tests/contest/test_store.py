@@ -65,6 +65,17 @@ def test_the_rows_make_the_board_again(path):
     assert state.differing == 0 and state.bursts == 30 and not state.running
 
 
+def test_readers_of_the_digits_are_among_the_open_connections(path):
+    store.create(path, small_plan())
+    server, thread = run_server(store=str(path), begin="player", pages=False)
+    with connect(server, "input"), connect(server, "output"):
+        wait_for(lambda: sum(c.live for c in server.connections) == 1 and len(server.connections.table) == 2)
+        state = replica.Replica(store.connect(path))
+        wait_for(lambda: (state.follow(), sorted(state.connections.values()) == ["input", "output"])[1], seconds=5)
+    wait_for(lambda: (state.follow(), not state.connections)[1])
+    stop_server(server, thread)
+
+
 def test_a_service_whose_board_finds_no_port_begins_nothing(path):
     server, thread = run_server(begin="player")         # three ports in a row that are free afterwards
     stop_server(server, thread)

@@ -112,7 +112,7 @@ class Replica:
     def _connection(self, fields):
         if fields["change"] == "open":
             self.connections[fields["id"]] = fields["port"]
-        else:
+        elif fields["change"] == "close":
             self.connections.pop(fields["id"], None)
 
     def _event(self, ns, kind, fields):
