@@ -13,7 +13,7 @@ import tracemalloc
 
 import pytest
 
-from contest import history, replica, rounds, scoring, store
+from contest import board_state, history, replica, rounds, scoring, store
 from contest.follower import Follower
 from contest.oracle import Occurrence
 from contest.plan import Plan, PlanError, Users, parse_phase, parse_span, parse_time
@@ -275,6 +275,17 @@ def test_an_exported_record_is_played_again(path, tmp_path):
     assert text.split(b"\r\n\r\n", 1)[1].decode() == tool("export", path, "--digits").stdout.strip()
     wait_for(lambda: server.over)
     stop_server(server, thread)
+
+
+def test_medians_by_constant_begin_again_with_a_round(path):
+    store.create(path, small_plan(rounds=((0.0, SMALL), (5.0, rounds.parse_round("n=6 m=4999")))))
+    state = replica.Replica(store.connect(path))
+    state.take("event", {"ns": SECOND, "kind": "begin", "fields": "{}"})
+    state.take("answer", {"ns": SECOND, "start": 0, "end": 4, "constants": "[0]", "digits": "9973"})
+    state.take("submission", {"ns": SECOND + 5000, "ip": "a", "user": "u", "digits": "9973", "verdict": "+8"})
+    assert board_state.medians(state, ["u"]) == {"u": [5.0, None, None]}
+    state.take("event", {"ns": 9 * SECOND, "kind": "round", "fields": '{"number": 1}'})
+    assert board_state.medians(state, ["u"]) == {"u": [None]}
 
 
 @pytest.mark.slow

@@ -56,6 +56,10 @@ class History:
     def begin(self, ns):
         self.begun_ns = self.begun_ns or ns
 
+    def round(self):
+        """Forgets what belongs to the moduli of the round before."""
+        self.per_constant.clear()
+
     def burst(self, fields):
         self.digits = (self.digits + fields["digits"])[-DIGITS_MAX:]
         self.bursts.append({

@@ -125,6 +125,7 @@ class Replica:
         elif kind == "round":
             self.round_number = fields["number"]
             self.contest.begin_round(self.plan.rounds[self.round_number][1], ns)
+            self.history.round()
         elif kind == "ping":
             self.contest.user(fields["user"]).ping_us[fields["ip"]] = fields["us"]
         elif kind == "merged":
