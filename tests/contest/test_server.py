@@ -331,6 +331,19 @@ def test_both_connections_end_after_the_given_bursts(serve, how):
     assert text.endswith("".join(bursts).encode()) or how == "rst"
 
 
+def test_a_request_for_digits_behind_our_fin_makes_no_reader(serve):
+    """The record would say that the player got digits."""
+    server = serve(start="wait", begin="now")
+    with connect(server, "input") as feed:
+        wait_for(lambda: server.connections.table)
+        server.after(0, server.connections.close_players)
+        assert feed.recv(1) == b""
+        feed.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        feed.shutdown(socket.SHUT_WR)
+        wait_for(lambda: not server.connections.table)
+    assert not [line for line in finish(server) if line["kind"] == "feed-open"]
+
+
 def test_receive_time_is_the_kernels_and_not_the_loops(serve):
     """A submission that lies in the socket while the loop sleeps is stamped with its arrival."""
     server = serve(begin="player")

@@ -136,8 +136,8 @@ class ContestServer:
             self.connections.send(connection, page(self.game, self.connections, begun, request))
             if not request.keep_alive:
                 self.connections.finish(connection)
-        elif connection.live:
-            pass                    # a second request on the input port: its answer would never come
+        elif connection.live or connection.ending:
+            pass                    # a second request on the input port, or one behind our FIN: no digits would come
         elif request.method != "GET":
             self.connections.send(connection, http.response(405, "GET only\n", keep_alive=False))
             self.connections.finish(connection)
