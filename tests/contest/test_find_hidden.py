@@ -1,9 +1,11 @@
 """contest find-hidden: the hidden constant, from the digits alone."""
+import json
 import math
 import os
 import pathlib
 import random
 import subprocess
+import sys
 import threading
 
 import pytest
@@ -146,11 +148,32 @@ def test_a_file_and_its_exit_codes(tmp_path):
     assert none.returncode == 1 and "no planted answer" in none.stderr
 
 
+def test_a_record_without_boards_gives_its_digits_and_nothing_else(tmp_path):
+    """An answer across two bursts. The record's other numbers stand between them."""
+    planted = [str(3**50 * 7**10 * factor) for factor in (11, 13, 17, 19, 23, 29)]
+    path = tmp_path / "record"
+    lines = [{"kind": "burst", "digits": half, "ns": 10**18 + i} for digits in planted
+             for i, half in enumerate((f"1{digits[:20]}", f"{digits[20:]}1"))]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines) + '{"kind": "bur')      # the last one is cut off
+    done = tool("find-hidden", "--digits", path, "--n", "60", "--primes", "3,7", "--doubt", "0.01")
+    assert (done.returncode, done.stdout) == (0, f"{3**50 * 7**10}\n"), done.stderr
+
+
+def test_a_damaged_record_is_named_with_its_line(tmp_path):
+    path = tmp_path / "record"
+    for text, line in (('{"kind": "board", "text": "N"}\n{"kind"\n', 2), ('{"digits": "1"}\n', 1), ("{}\n[]\n", 1)):
+        path.write_text(text)
+        done = tool("find-hidden", "--digits", path)
+        assert done.returncode == 2 and f"{path}: line {line} is no line of a record" in done.stderr, done.stderr
+
+
 @pytest.mark.parametrize("words, code, named", [
-    ([], 2, "either HOST or --digits"), (["--digits", "x"], 2, "--digits needs"),
+    ([], 2, "either HOST or --digits"), (["--digits", "-"], 2, "--digits needs"), (["--digits", "x"], 2, "x: No such"),
     (["--digits", "/nowhere", "--n", "9", "--primes", "3"], 2, "/nowhere: No such file"),
-    (["h", "--primes", "3,9"], 2, "9 is no prime"), (["h", "--primes", "3,x"], 2, "3,x"), (["h", "--n", "-1"], 2, "-1"),
-    (["h", "--timeout", "nan"], 2, "'nan'"), (["h", "--timeout", "-1"], 2, "'-1'"),
+    (["h", "--primes", "3,9"], 2, "9 is no prime"), (["h", "--primes", "3,x"], 2, "'x'"), (["h", "--n", "-1"], 2, "-1"),
+    (["h", "--timeout", "nan"], 2, "'nan'"), (["h", "--timeout", "-1"], 2, "'-1'"), (["h", "--doubt", "2"], 2, "'2'"),
+    (["h", "--port-base", "65535"], 2, "'65535'"), (["h", "--port-base", "x"], 2, "'x' is not a number from 1"),
+    (["--board", sys.executable], 2, f"{sys.executable}: no text in UTF-8"),
     (["--digits", "-", "--n", "9", "--primes", "2,5"], 3, "2 and 5"),
     (["127.0.0.1", "--port-base", "1"], 3, "127.0.0.1:1/board.txt: [Errno 111] Connection refused"),
 ])

@@ -13,11 +13,12 @@ import tracemalloc
 
 import pytest
 
-from contest import board_state, history, replica, rounds, scoring, store
+from contest import board_state, history, record, replica, rounds, scoring, store
 from contest.follower import Follower
 from contest.oracle import Occurrence
 from contest.plan import Plan, PlanError, Users, parse_phase, parse_span, parse_time
 from contest.scoring import Contest, Submission
+from contest.stream import RecordedStream
 from tests.contest.plain_player import PlainPlayer, post, read_reply
 from tests.contest.running import (PATIENCE_S, SMALL, connect, make_server, run_server, start_server, stop_server,
                                    tool, wait_for)
@@ -260,6 +261,26 @@ def test_replay_shows_any_moment_and_export_all_rows(path, tmp_path):
     digits = tool("export", path, "--digits").stdout.strip()
     stream = server.digits.make_stream()
     assert digits == "".join(stream.next_burst().digits for _ in range(30))
+
+
+@pytest.mark.parametrize("text, said", [
+    ("", "holds no burst"), ('{"kind": "contest"}\n', "holds no burst"),
+    ('{"kind": "burst"}\n', "a burst lacks its digits"), ('{"kind": "burst"\n', "line 1 is no line"),
+    ('{"kind": "burst", "digits": "1x", "ns": 1}\n', "a burst lacks its digits"),
+    ("31415926535\n", "line 1 is no line"), ("\xff\n", "line 1 is no line")])
+def test_a_record_that_cannot_be_played_is_refused_by_name(tmp_path, text, said):
+    copy = tmp_path / "record"
+    copy.write_bytes(text.encode("latin-1"))
+    with pytest.raises(record.RecordError, match=f"{copy}: {said}"):
+        RecordedStream(copy)
+
+
+def test_serve_names_a_record_that_cannot_be_played(tmp_path):
+    copy = tmp_path / "record"
+    copy.write_text("")
+    done = subprocess.run([TOOL, "serve", "--digits", copy, "--bind", "127.0.0.1", "--port-base", "0"],
+                          capture_output=True, text=True, timeout=PATIENCE_S)
+    assert done.returncode == 1 and done.stderr.startswith(f"contest serve: {copy}: holds no burst"), done.stderr
 
 
 def test_an_exported_record_is_played_again(path, tmp_path):

@@ -5,20 +5,20 @@
     contest find-hidden --board FILE ... --digits FILE     # from both: the digits fill in what the boards elide
     contest find-hidden --digits FILE --n 256 --primes 3,7,11
 
-FILE of --digits is text, or a record of `contest record`, whose boards count as well. Progress goes to stderr, the
+FILE of --digits is text, or a record (contest/record.py), whose boards count as well. Progress goes to stderr, the
 modulus in decimal to stdout: a part of the m= setting. Each planted answer makes the result surer. About 20 are
 needed: a minute or two, if all moduli together have one planted answer a second.
 
-Exit code: 0 found; 1 the digits ended before the result was sure (the best guess is on stderr); 2 wrong usage. Exit
-code 3: the server cannot be reached, or its board has nothing hidden. """
+Exit code: 0 found; 1 the digits ended before the result was sure (the best guess is on stderr); 2 wrong usage, or a
+file that cannot be read. Exit code 3: the server cannot be reached, or its board has nothing hidden. """
 import argparse
 import http.client
-import json
-import pathlib
 import re
 import sys
 import time
 
+from contest import record, rounds
+from contest.arguments import bounded
 from contest.hidden import Finder, HiddenError
 from contest.hidden_answers import AnswerFinder, answers_on, in_full
 
@@ -33,16 +33,28 @@ def say(text):
     print(f"contest find-hidden: {text}", file=sys.stderr, flush=True)
 
 
+def named(error):
+    return str(error) or type(error).__name__
+
+
 def get(host, port, path, timeout):
     connection = http.client.HTTPConnection(host, port, timeout=timeout)
     try:
         connection.request("GET", path)
         response = connection.getresponse()
     except (OSError, http.client.HTTPException) as error:
-        raise Unreachable(f"{host}:{port}{path}: {error or type(error).__name__}") from error
+        raise Unreachable(f"{host}:{port}{path}: {named(error)}") from error
     if response.status != 200:
         raise Unreachable(f"{host}:{port}{path}: HTTP {response.status} {response.reason}")
     return response
+
+
+def get_board(options):
+    try:
+        page = get(options.host, options.port_base, "/board.txt", options.timeout)
+        return page.read().decode("utf-8", "replace")
+    except (OSError, http.client.HTTPException) as error:
+        raise Unreachable(f"{options.host}:{options.port_base}/board.txt: {named(error)}") from error
 
 
 def read_board(text):
@@ -58,36 +70,43 @@ def read_board(text):
     return int(n[1]), told, f"M{name}", [int(p) for p in re.findall(r"\d+", primes)]
 
 
-def pieces(options):
-    """Yields the digits in pieces, as they come."""
+def pieces(options, digits):
+    """Yields the digits in pieces, as they come. `digits`: those of a file."""
+    if options.digits == "-":
+        while piece := sys.stdin.buffer.read1(65536):
+            yield piece.decode("ascii", "replace")
+        return
     if options.digits:
-        with (sys.stdin if options.digits == "-" else open(options.digits, encoding="ascii")) as file:
-            while piece := file.read(65536):
-                yield piece
+        yield from (digits[at:at + 65536] for at in range(0, len(digits), 65536))
         return
     try:
         response = get(options.host, options.port_base + 1, "/", options.timeout)
         while piece := response.read1(65536):
             yield piece.decode("ascii", errors="replace")
     except (OSError, http.client.HTTPException) as error:
-        say(f"the digits ended: {error or type(error).__name__}")
+        say(f"the digits ended: {named(error)}")
+
+
+def read_text(path):
+    try:
+        with (sys.stdin if path == "-" else open(path, encoding="utf-8")) as file:
+            return file.read()
+    except UnicodeDecodeError as error:
+        raise record.RecordError(f"{path}: no text in UTF-8") from error
 
 
 def read_record(path):
     """Returns digits and boards of a file: a record's, or the digits of a text."""
-    with (sys.stdin if path == "-" else open(path, encoding="utf-8")) as file:
-        text = file.read()
+    text = read_text(path)
     if not text.lstrip().startswith("{"):
         return re.sub("[^0-9]", "", text), []
-    lines = [json.loads(line) for line in text.splitlines()]
-    return ("".join(line["digits"] for line in lines if line["kind"] == "burst"),
-            [line["text"] for line in lines if line["kind"] == "board"])
+    lines = record.parse(text.splitlines(keepends=True), path)
+    return ("".join(str(line.get("digits", "")) for line in lines if line["kind"] == "burst"),
+            [str(line.get("text", "")) for line in lines if line["kind"] == "board"])
 
 
-def find_on_boards(options):
+def find_on_boards(options, boards, digits):
     """Searches boards, with the digits if there are any. Returns the finder, the modulus's name, and if it is sure."""
-    digits, boards = read_record(options.digits) if options.digits else ("", [])
-    boards += [pathlib.Path(path).read_text(encoding="utf-8") for path in options.board]
     n, told, name, primes = read_board(boards[0])
     finder = AnswerFinder(options.primes or primes, told)
     finder.push(in_full(set().union(*map(answers_on, boards)), options.n or n, digits))
@@ -100,10 +119,10 @@ def powers_text(powers):
     return "*".join(f"{p}^{e}" if e != 1 else str(p) for p, e in powers.items() if e) or "1"
 
 
-def find(finder, options):
+def find(finder, options, digits):
     """Searches until the finder is sure or the digits end. Returns true if it is sure."""
     begun = time.monotonic()
-    for piece in pieces(options):
+    for piece in pieces(options, digits):
         if finder.push(re.sub("[^0-9]", "", piece)):
             say(f"{time.monotonic() - begun:.0f} s, {finder.digits} digits, {finder.planted} planted: at most "
                 f"{powers_text(finder.powers)}, wrong with a chance of {finder.doubt:.1g}")
@@ -112,34 +131,12 @@ def find(finder, options):
     return False
 
 
-def positive(text):
-    number = int(text)
-    if number < 1:
-        raise ValueError
-    return number
-
-
-def positive_seconds(text):
-    seconds = float(text)
-    if not 0 < seconds <= 1e6:
-        raise ValueError
-    return seconds
-
-
 def primes_list(text):
-    primes = [int(word) for word in text.split(",")]
+    primes = [bounded(int, 2, 10**9)(word) for word in text.split(",")]
     for p in primes:
-        if p < 2 or any(p % q == 0 for q in range(2, int(p**0.5) + 1)):
+        if any(p % q == 0 for q in range(2, int(p**0.5) + 1)):
             raise argparse.ArgumentTypeError(f"{p} is no prime")
     return primes
-
-
-def is_record(path):
-    try:
-        with open(path, encoding="utf-8") as file:
-            return '"kind": "board"' in file.read()
-    except (OSError, UnicodeDecodeError):
-        return False
 
 
 def parse_options(words):
@@ -147,46 +144,47 @@ def parse_options(words):
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
     add("host", nargs="?", metavar="HOST", help="address or name of the contest server")
-    add("--port-base", type=positive, default=10000, metavar="PORT",
+    add("--port-base", type=bounded(int, 1, 65534), default=10000, metavar="PORT",
         help="its pages; the digits are at the next one (default 10000)")
     add("--digits", metavar="FILE",
         help="instead of a server: digits from a file, - for stdin; without a board, --n and --primes, too")
     add("--board", metavar="FILE", nargs="+", default=[],
         help="instead of a server: board.txt as it was seen, several times")
-    add("--n", type=positive, help="instead of the board's N")
+    add("--n", type=bounded(int, 1, rounds.N_MAX), help="instead of the board's N")
     add("--primes", type=primes_list, metavar="P,P,...", help="instead of those on the board")
-    add("--doubt", type=float, default=1e-6, metavar="CHANCE", help="how sure it must be (default 1e-6)")
-    add("--timeout", type=positive_seconds, default=60, metavar="S",
+    add("--doubt", type=bounded(float, 0, 1), default=1e-6, metavar="CHANCE", help="how sure it must be (default 1e-6)")
+    add("--timeout", type=bounded(float, 0.001, 1e6), default=60, metavar="S",
         help="give up if nothing comes for so long (default 60)")
     options = parser.parse_args(words)
     if bool(options.host) == bool(options.digits or options.board):
         parser.error("either HOST or --digits FILE, or --board FILE")
-    if options.digits and not options.board and not (options.n and options.primes) and not is_record(options.digits):
-        parser.error("--digits needs --n and --primes, or a board")
     return options
 
 
 def main(words):
     options = parse_options(words)
-    finder = None
+    finder, name, digits, boards = None, "M", "", []
     try:
-        if options.board or options.digits and is_record(options.digits):
-            finder, name, sure = find_on_boards(options)
+        if options.digits and (options.board or options.digits != "-"):
+            digits, boards = read_record(options.digits)
+        boards += [read_text(path) for path in options.board]
+        if boards:
+            finder, name, sure = find_on_boards(options, boards, digits)
             return conclude(finder, name, sure)
-        n, told, name, primes = options.n, [], "M", options.primes
-        if not (n and primes):
-            page = get(options.host, options.port_base, "/board.txt", options.timeout)
-            board = page.read().decode("utf-8", "replace")
-            n, told, name, primes = read_board(board)
+        n, told, primes = options.n, [], options.primes
+        if options.digits and not (n and primes):
+            raise record.RecordError(f"{options.digits}: --digits needs --n and --primes, or a board")
+        if options.host and not (n and primes):
+            n, told, name, primes = read_board(get_board(options))
         n, primes = options.n or n, options.primes or primes
         say(f"{name} has the primes {', '.join(map(str, primes))}; N = {n}")
         finder = Finder(n, primes, told)
-        sure = find(finder, options)
+        sure = find(finder, options, digits)
     except (Unreachable, HiddenError) as error:
         say(str(error))
         return 3
-    except (OSError, UnicodeDecodeError) as error:
-        say(f"{getattr(error, 'filename', None) or options.digits}: {getattr(error, 'strerror', None) or 'not digits'}")
+    except (OSError, record.RecordError) as error:
+        say(f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else str(error))
         return 2
     except KeyboardInterrupt:
         sure = False

@@ -21,6 +21,10 @@ import os
 LOG = logging.getLogger("contest")
 
 
+class RecordError(ValueError):
+    """Says what is wrong with a record."""
+
+
 class Record:
     """A file that holds one contest. A failed write ends the record, not the game; `error` says why."""
 
@@ -57,9 +61,24 @@ class Record:
                 file.close()
 
 
+def parse(lines, name):
+    """Returns the lines of a record as objects. Raises RecordError. Leaves out a last line that was cut off."""
+    found = []
+    try:
+        for line in lines:
+            if line.endswith("\n"):
+                entry = json.loads(line)
+                if not isinstance(entry, dict) or "kind" not in entry:
+                    raise ValueError
+                found.append(entry)
+    except ValueError as error:
+        raise RecordError(f"{name}: line {len(found) + 1} is no line of a record") from error
+    return found
+
+
 def read(path):
-    with open(path, encoding="ascii") as file:
-        return [json.loads(line) for line in file]
+    with open(path, encoding="utf-8") as file:
+        return parse(file, path)
 
 
 def offered_to(lines, ip=None):

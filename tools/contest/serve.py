@@ -22,6 +22,7 @@ from contest.connections import CONNECTION_COUNT_MAX
 from contest.die_with_parent import die_with_parent
 from contest.options import Options
 from contest.plan import Plan, Users
+from contest.record import RecordError
 from contest.server import ContestServer
 
 BOARD_RESTART_S = 2
@@ -141,7 +142,7 @@ def main(words):
     try:
         make_store(options, name)
         server = ContestServer(Options(**vars(options), pages=not options.store))
-    except store.StoreError as error:
+    except (store.StoreError, RecordError) as error:
         complain("serve", error)
         return 1
     except OSError as error:

@@ -4,8 +4,10 @@ Everything follows from the seed: the digits, and the sizes and pauses of the bu
 where the bursts are cut.
 """
 import dataclasses
-import json
 import random
+import re
+
+from contest import record
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,9 +75,13 @@ class RecordedStream:
     """The bursts of a record (contest/record.py), with the pauses they had. The first comes at once."""
 
     def __init__(self, path):
-        with open(path, encoding="ascii") as file:
-            lines = [json.loads(line) for line in file if '"kind": "burst"' in line]
-        self.bursts = [(line["digits"], line["ns"]) for line in lines if line["digits"]]
+        bursts = [(line.get("digits"), line.get("ns")) for line in record.read(path) if line["kind"] == "burst"]
+        if not all(isinstance(digits, str) and re.fullmatch("[0-9]*", digits) and isinstance(ns, int)
+                   for digits, ns in bursts):
+            raise record.RecordError(f"{path}: a burst lacks its digits or its time")
+        self.bursts = [(digits, ns) for digits, ns in bursts if digits]
+        if not self.bursts:
+            raise record.RecordError(f"{path}: holds no burst; `contest record` or `contest export --record` makes one")
         self.index = self.position = 0
 
     def next_burst(self):
