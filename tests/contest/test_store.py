@@ -1,6 +1,7 @@
 """tools/contest/store.py and its users: replica, replay, export, restart."""
 import csv
 import json
+import os
 import random
 import re
 import resource
@@ -261,6 +262,18 @@ def test_replay_shows_any_moment_and_export_all_rows(path, tmp_path):
     digits = tool("export", path, "--digits").stdout.strip()
     stream = server.digits.make_stream()
     assert digits == "".join(stream.next_burst().digits for _ in range(30))
+
+
+@pytest.mark.parametrize("words", [("export", "--digits"), ("export", "--table", "burst"), ("export", "--record"),
+                                   ("replay",)])
+def test_a_reader_that_has_enough_is_no_error(path, words):
+    store.create(path, small_plan())
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run([TOOL, words[0], path, *words[1:]], stdout=writer, stderr=subprocess.PIPE, text=True,
+                          timeout=PATIENCE_S)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.parametrize("text, said", [

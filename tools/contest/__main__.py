@@ -34,7 +34,9 @@ def main(words):
         return 2
     module = importlib.import_module(f"contest.{MODULES.get(words[0], words[0].replace('-', '_'))}")
     try:
-        return module.main(words[1:])
+        status = module.main(words[1:])
+        sys.stdout.flush()
+        return status
     except (store.StoreError, sqlite3.Error) as error:
         way_out = "" if isinstance(error, store.StoreError) else f"; {store.recovery('STORE')}"
         print(f"contest {words[0]}: the store cannot be read: {error}{way_out}", file=sys.stderr)
