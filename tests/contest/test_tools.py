@@ -97,6 +97,17 @@ def test_a_recorder_keeps_digits_and_board_and_both_are_played_again(tmp_path, m
     assert "".join(again.next_burst().digits for _ in again.bursts) == digits
 
 
+def test_a_page_that_is_no_stream_is_not_recorded(tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(recorder, "AGAIN_S", 0.01)
+    server, thread = run_server(begin="player")
+    path = tmp_path / "record"
+    # One port too far: in place of the digits the port of the submissions answers.
+    recorder.main(["--as-player", "127.0.0.1", str(path), "--port-base", str(server.ports["input"]),
+                   "--seconds", "0.3"])
+    stop_server(server, thread)
+    assert "the digits: HTTP 404" in caplog.text and path.read_text() == ""
+
+
 def test_an_error_of_record_names_its_cause(tmp_path):
     done = tool("record", "--as-player", "127.0.0.1", "/nowhere/r", "--seconds", "1")
     assert done.returncode == 1 and "/nowhere/r: No such file" in done.stderr

@@ -44,7 +44,7 @@ class Recorder:
                 self._read_digits()
                 LOG.warning("the digits ended; again")
             except (OSError, http.client.HTTPException) as error:
-                LOG.warning("the digits: %s; again", error or type(error).__name__)
+                LOG.warning("the digits: %s; again", str(error) or type(error).__name__)
             self.ended.wait(AGAIN_S)
 
     def _read_digits(self):
@@ -53,6 +53,8 @@ class Recorder:
             sock.sendall(f"GET / HTTP/1.1\r\nHost: {self.options.host}\r\n\r\n".encode())
             response = http.client.HTTPResponse(sock)
             response.begin()
+            if response.status != 200:
+                raise http.client.HTTPException(f"HTTP {response.status} {response.reason}")
             self.tell("feed-open", id=self.index, ip=self.options.host, position=self.position)
             while not self.ended.is_set() and (data := response.read1(65536)):
                 digits = re.sub("[^0-9]", "", data.decode("ascii", "replace"))
@@ -70,7 +72,7 @@ class Recorder:
                     self.tell("board", text=text)
                     before, self.boards = told, self.boards + 1
             except (OSError, http.client.HTTPException) as error:
-                LOG.warning("the board: %s; again", error or type(error).__name__)
+                LOG.warning("the board: %s; again", str(error) or type(error).__name__)
             self.ended.wait(self.options.every)
 
     def _read_board(self):
