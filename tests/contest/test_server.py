@@ -292,7 +292,8 @@ def test_pages_are_served(serve):
     player = PlainPlayer(server.ports, SMALL.n, SMALL.constants)
     wait_for_the_end(server)
     with connect(server, "pages") as sock, sock.makefile("rb") as file:
-        for path, text in (("/", "n = 6"), ("/board.txt", "Leader Board")):
+        for path, text in (("/", "n = 6"), ("/", f"port {server.ports['input']} sends"), ("/board.txt", "Leader Board"),
+                           ("/", f"to port {server.ports['output']}, the digits")):
             sock.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
             status, body = read_reply(file)
             assert status == 200 and text.lower() in body.lower()

@@ -191,7 +191,7 @@ class Pages:
         return json.dumps(board_state.board_json(self.follower)), "application/json"
 
     def _rules(self):
-        return board_text.rules_page(self.follower.replica.contest), "text/html"
+        return board_text.rules_page(self.follower.replica.contest, self.follower.replica.ports), "text/html"
 
     @staticmethod
     @functools.lru_cache(maxsize=None)

@@ -84,16 +84,17 @@ def json_text(contest, now_ns, **more):
     return json.dumps(board_json(contest, now_ns, **more))
 
 
-def rules_page(contest):
+def rules_page(contest, ports):
     rows = "".join(f"<li>M{i} = {html.escape(text)}</li>" for i, text in enumerate(contest.round.constant_texts(), 1))
     points = ", ".join(f"{place}.: {p}" for place, p in enumerate(POINTS, 1))
+    digits, submissions = ports.get("input", 10001), ports.get("output", 10002)     # none before the first service
     return f"""<!DOCTYPE html><meta charset="utf-8"><title>Contest</title>
 <body style="font-family: sans-serif; max-width: 60em; margin: 2em auto">
 <h1>Find the multiples</h1>
-<p>Port 10001 sends decimal digits for ever. Report every substring of at most N = {contest.round.n} digits that does
+<p>Port {digits} sends decimal digits for ever. Report every substring of at most N = {contest.round.n} digits that does
 not begin with 0 and is a multiple of any of</p><ul>{rows}</ul>
-<p>by <code>POST /submit?user=U&amp;passwd=P</code> to port 10002, the digits being the body. Connections may be kept
-and requests pipelined; a submission counts when its last byte arrives.</p>
+<p>by <code>POST /submit?user=U&amp;passwd=P</code> to port {submissions}, the digits being the body. Connections may be
+kept and requests pipelined; a submission counts when its last byte arrives.</p>
 <p>For each distinct answer, submissions count from 5 s before to 5 s after its last digit was sent. Points by place:
 {points}; later ones 0. Every submission costs 1 point, whatever its result.</p>
 <p>The response is one line: <code>+8</code> ... <code>+0</code>, <code>early</code> (not sent so far; the board tells
