@@ -1,6 +1,7 @@
 """tools/contest/board.py: hostile viewers. test_board_page.py has the page."""
 import os
 import socket
+import sys
 import threading
 import tracemalloc
 
@@ -48,6 +49,13 @@ def test_a_head_has_no_body(served):
     for path in (b"/", b"/board.txt", b"/events"):
         answer = ask(served, b"HEAD " + path + b" HTTP/1.1")
         assert answer.startswith(b"HTTP/1.1 200 ") and answer.endswith(b"\r\n\r\n")
+
+
+def test_a_picture_without_matplotlib_says_what_to_install(served, monkeypatch):
+    monkeypatch.delitem(sys.modules, "contest.pictures", raising=False)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    answer = ask(served, b"GET /board.png HTTP/1.1")
+    assert answer.startswith(b"HTTP/1.1 503 ") and b"python3-matplotlib" in answer
 
 
 def test_names_that_are_no_files_take_no_memory(served):

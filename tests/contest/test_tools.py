@@ -2,6 +2,7 @@
 import json
 import pathlib
 import subprocess
+import sys
 import threading
 
 import pytest
@@ -151,6 +152,12 @@ def test_explain_m_prints_numbers_and_rounds(tmp_path):
     for words, said in ((["nowhere"], "nowhere"), (["82x"], "'82x'"), (["823", "--n", "0"], "'0'"), ([], "ROUND|M")):
         done = tool("explain-m", *words)
         assert done.returncode == 2 and said in done.stderr
+
+
+def test_explain_m_without_sympy_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "sympy", None)
+    done = tool("explain-m", 2**127 - 1)
+    assert done.returncode == 1 and "apt-get install python3-sympy" in done.stderr
 
 
 def test_the_tool_lists_its_commands_and_refuses_others():

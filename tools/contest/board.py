@@ -64,6 +64,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 self._answer(200, *found)
             else:
                 self._answer(404, b"no such page\n", "text/plain")
+        except ImportError as error:    # matplotlib
+            self._answer(503, f"{error}; pictures need the package python3-matplotlib\n".encode(), "text/plain")
         except (ConnectionError, TimeoutError):
             self.close_connection = True
 

@@ -120,7 +120,11 @@ def main(words):
     except rounds.RoundError as error:
         complain("explain-m", error)
         return 2
-    for name, m in chosen:
-        for line in explain(name, m, n, options.risk, options.seconds):
-            print(line, flush=True)
+    try:
+        for name, m in chosen:
+            for line in explain(name, m, n, options.risk, options.seconds):
+                print(line, flush=True)
+    except ImportError as error:
+        complain("explain-m", f"{error}; apt-get install python3-sympy")
+        return 1
     return 0
