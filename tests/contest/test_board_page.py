@@ -128,6 +128,16 @@ def test_keys_choose_player_span_and_theme(browser, game):
     assert value(browser, nameless) == 0
 
 
+def test_the_last_hour_forgets_what_is_older(browser, game):
+    open_page(browser, game[0])
+    assert value(browser, '''(() => {
+        const part = (from, count) => ({step: 5, times: [...Array(count).keys()].map(i => from + 5 * i),
+                                        scores: {a: Array(count).fill(from)}, latency: Array(count).fill([])});
+        const hour = merge(part(0, 720), part(3600, 10), "hour"), all = merge(part(0, 720), part(3600, 10), "all");
+        return [hour.times.length, hour.times[0], hour.scores.a.length, hour.latency.length, all.times.length];
+    })()''') == [720, 50, 720, 720, 730]
+
+
 def test_focus_stays_with_the_player_when_ranks_change(browser, game):
     open_page(browser, game[0])
     named = "document.activeElement.dataset.name"

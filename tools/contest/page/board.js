@@ -1,7 +1,7 @@
 // The board's page. One state comes with every change (/events); series over time are asked for piece by piece.
 "use strict";
 
-const COLOURS = 8, SERIES_MS = 2000, GONE_MS = 15000;
+const COLOURS = 8, SERIES_MS = 2000, GONE_MS = 15000, HOUR_SAMPLES = 720;       // contest/history.py
 const DASHES = [[], [9, 4], [3, 3], [9, 3, 3, 3]];
 const byId = id => document.getElementById(id);
 const view = {state: null, span: "all", player: "", series: {all: null, hour: null}, latestAnswer: "", heardAt: 0};
@@ -358,13 +358,14 @@ async function askSeries() {
   }
 }
 
-// New samples behind the old ones. Another step: all is asked for again.
+// New samples behind the old ones; the last hour forgets its oldest, as the server does. Another step: all is asked for again.
 function merge(old, fresh, span) {
   if (old && old.step !== fresh.step) { view.series[span] = null; setTimeout(askSeries); return null; }
   if (!old) return fresh;
-  const before = old.times.length, scores = {};
-  for (const [name, values] of Object.entries(fresh.scores)) scores[name] = [...(old.scores[name] || Array(before).fill(null)), ...values];
-  return {...fresh, times: [...old.times, ...fresh.times], scores, latency: [...old.latency, ...fresh.latency]};
+  const before = old.times.length, most = span === "hour" ? HOUR_SAMPLES : Infinity, scores = {};
+  const joined = (first, then) => [...first, ...then].slice(-most);
+  for (const [name, values] of Object.entries(fresh.scores)) scores[name] = joined(old.scores[name] || Array(before).fill(null), values);
+  return {...fresh, times: joined(old.times, fresh.times), scores, latency: joined(old.latency, fresh.latency)};
 }
 
 function listen() {
