@@ -373,6 +373,8 @@ def test_users_who_could_not_submit_are_refused(path, tmp_path):
         done = tool("init", path, "--users", words)
         assert done.returncode == 2 and f"{words}: '{name}': a line is user:password" in done.stderr
         assert "secret" not in done.stderr and not path.exists()
+    words.write_text("swift:p\n  # a comment\nheron:p\nswift:q\n")
+    assert f"{words}: 'swift' stands there twice" in tool("init", path, "--users", words).stderr
 
 
 @pytest.mark.parametrize("words, said", [
@@ -425,8 +427,12 @@ def test_times_and_spans():
     assert [plan.factor_at(s) for s in (0, 1, 1.7, 2.5, 3)] == [1, 2, 4, 4, 1]
     assert [plan.round_at(s) for s in (0, 4.9, 5)] == [0, 0, 1]
     assert Plan.from_json(json.loads(json.dumps(plan.to_json()))) == plan
-    with pytest.raises(PlanError):
-        parse_time("2026-13-01")
+    for wrong in ("2026-13-01", "9999-01-01", "1960-01-01"):
+        with pytest.raises(PlanError, match=wrong):
+            parse_time(wrong)
+    for wrong in ("36501d", "9" * 400):
+        with pytest.raises(PlanError, match=wrong):
+            parse_span(wrong)
 
 
 def test_old_rows_are_deleted_as_planned(path):

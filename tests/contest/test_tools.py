@@ -149,7 +149,8 @@ def test_explain_m_prints_numbers_and_rounds(tmp_path):
     path.write_text("n=6 m=823 hidden=3^9")
     done = tool("explain-m", path)
     assert "M2 = 19683" in done.stdout and "3^9" in done.stdout
-    for words, said in ((["nowhere"], "nowhere"), (["82x"], "'82x'"), (["823", "--n", "0"], "'0'"), ([], "ROUND|M")):
+    for words, said in ((["nowhere"], "nowhere"), (["82x"], "'82x'"), (["823", "--n", "0"], "'0'"), ([], "ROUND|M"),
+                        ([""], "'': neither")):
         done = tool("explain-m", *words)
         assert done.returncode == 2 and said in done.stderr
 

@@ -58,17 +58,21 @@ def interval_of(text):
 def users_of(path):
     try:
         with open(path, encoding="utf-8") as file:
-            lines = [line.strip() for line in file if line.strip() and not line.startswith("#")]
+            lines = [line.strip() for line in file if line.strip() and not line.lstrip().startswith("#")]
     except OSError as error:
         raise argparse.ArgumentTypeError(f"{path}: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise argparse.ArgumentTypeError(f"{path}: no text in UTF-8") from error
+    passwords = {}
     for line in lines:
-        name, colon, _ = line.partition(":")
+        name, colon, password = line.partition(":")
         if not colon or not plan.USER.fullmatch(name):
             raise argparse.ArgumentTypeError(f"{path}: '{name}': a line is user:password, the user 1 to 32 letters,"
                                              " digits and _.-")
-    return dict(line.split(":", 1) for line in lines)
+        if name in passwords:
+            raise argparse.ArgumentTypeError(f"{path}: '{name}' stands there twice")
+        passwords[name] = password
+    return passwords
 
 
 STREAM_WORDS = ("seed", "rate", "burst", "interval_s", "users")

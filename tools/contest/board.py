@@ -11,6 +11,7 @@ It only reads the store, so that no viewer slows a player; `contest serve STORE`
 snapshots from which a restart goes on, and deletes rows that are older than the plan's --keep.
 """
 import argparse
+import errno
 import functools
 import http.server
 import json
@@ -237,7 +238,8 @@ def main(words):
         complain("board", error)
         return 1
     except OSError as error:
-        complain("board", f"{options.bind}:{options.port}: {error.strerror}")
+        way_out = "; choose another port" if error.errno == errno.EADDRINUSE else ""
+        complain("board", f"{options.bind}:{options.port}: {error.strerror}{way_out}")
         return 1
     os.setpriority(os.PRIO_PROCESS, 0, 10)       # the players' server comes first
     for number in (signal.SIGINT, signal.SIGTERM):

@@ -135,7 +135,8 @@ class Connections:
                     listener.sock.close()
                 self.listeners.clear()
                 if self.options.port_base or error.errno != errno.EADDRINUSE:
-                    raise OSError(error.errno, f"{self.options.bind}:{port}: {error.strerror}") from error
+                    way_out = "; choose another port" if error.errno == errno.EADDRINUSE else ""
+                    raise OSError(error.errno, f"{self.options.bind}:{port}: {error.strerror}{way_out}") from error
         raise OSError(errno.EADDRINUSE, "no three free ports in a row")
 
     def _listen(self, kind, port):

@@ -109,7 +109,7 @@ def main(words):
     add("--seconds", type=bounded(float, 0.1, 1e6), default=60, help="for the factors of one modulus (default 60)")
     options = parser.parse_args(words)
     try:
-        if options.what[0][0].isdigit():
+        if options.what[0][:1].isdigit():
             chosen = [(f"M{i}", rounds.parse_number(text)) for i, text in enumerate(options.what, 1)]
             n = options.n or 256
         else:

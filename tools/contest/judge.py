@@ -88,7 +88,7 @@ class Judge:
         if request.method != "POST":
             return 405, "the method is POST"
         if not USER.fullmatch(name):
-            return 400, "user= is missing or malformed"
+            return 400, f"user={ascii(name[:40])}: a name has 1 to 32 letters, digits and _.-"
         if users is not None and not users.admits(name, request.query.get("passwd")):
             return 401, "unknown user or wrong password"
         if users is None and name not in game.contest.users and len(game.contest.users) >= USERS_MAX:

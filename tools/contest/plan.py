@@ -13,6 +13,8 @@ from contest.rounds import ONLINE, Round
 
 
 USER = re.compile(r"[A-Za-z0-9_.-]{1,32}")
+SPAN_S_MAX = 36_500 * 86400
+NS_MAX = 6 * 10**18                     # in the year 2160: a span later still is a number of SQLite's
 
 
 class PlanError(ValueError):
@@ -81,7 +83,10 @@ class Plan:
 def parse_time(text):
     """Returns a local date and time as nanoseconds since the epoch."""
     try:
-        return round(datetime.datetime.fromisoformat(text).timestamp()) * 10**9
+        at_ns = round(datetime.datetime.fromisoformat(text).timestamp()) * 10**9
+        if not 0 <= at_ns < NS_MAX:
+            raise ValueError
+        return at_ns
     except (ValueError, OverflowError) as error:
         raise PlanError(f"'{text}' is no time like 2026-11-23T20:00") from error
 
@@ -91,7 +96,10 @@ def parse_span(text):
     match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)([smhd]?)", text)
     if not match:
         raise PlanError(f"'{text}' is no time span like 90, 15m, 2h or 3d")
-    return float(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}[match[2]]
+    seconds = float(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}[match[2]]
+    if seconds > SPAN_S_MAX:
+        raise PlanError(f"'{text}' is longer than {SPAN_S_MAX // 86400} days")
+    return seconds
 
 
 def parse_phase(text):

@@ -69,7 +69,8 @@ def parse_options(words):
     options = parser.parse_args(words)
     own = {key: value for key in (*STREAM_WORDS, "round", "name") if (value := getattr(options, key)) is not None}
     if options.store and pathlib.Path(options.store).exists() and own:
-        parser.error(f"{options.store} exists and has its own {', '.join(sorted(own)).replace('_s', '')}")
+        parser.error(f"{options.store} exists and has its own {', '.join(sorted(own)).replace('_s', '')}: "
+                     "leave them out, or name another file")
     for key in (*STREAM_WORDS, "round"):
         setattr(options, key, own.get(key, getattr(Options, key)))
     if options.digits and options.store:
