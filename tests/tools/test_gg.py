@@ -19,8 +19,16 @@ def gg(*words):
     (("127.0.0.1",), 2, "--key"), (("127.0.0.1", "--key", "short"), 2, "8 to 64 bytes, this one has 5"),
     (("127.0.0.1", "--key", "0xqq"), 2, "not hexadecimal"), (("127.0.0.1", "--key-file", "/nowhere"), 2, "/nowhere"),
     (("127.0.0.1", "--key-file", "/dev/null"), 2, "/dev/null: no key"),
-    (("127.0.0.1", *KEY, "--port", "0"), 2, "--port"), (("127.0.0.1", *KEY, "--timeout", "inf"), 2, "--timeout"),
-    (("127.0.0.1", *KEY, "--timeout", "nan"), 2, "--timeout"), (("", *KEY), 1, "''"), (("a..b", *KEY), 1, "'a..b'"),
+    (("127.0.0.1", *KEY, "--port", "0"), 2, "--port: '0'"),
+    (("127.0.0.1", *KEY, "--port", "x"), 2, "'x' is not a number"),
+    (("127.0.0.1", *KEY, "--timeout", "inf"), 2, "--timeout: 'inf'"),
+    (("127.0.0.1", *KEY, "--timeout", "nan"), 2, "--timeout: 'nan'"), (("", *KEY), 1, "''"),
+    (("127.0.0.1", *KEY, "--attempts", "0"), 2, "--attempts: '0'"),
+    (("127.0.0.1", *KEY, "--set", "x" * 193), 2, "'xxx"),
+    (("127.0.0.1", *KEY, "--set", ""), 2, "''"),
+    (("127.0.0.1", "--key-file", __file__), 2, f"--key-file {__file__}: a key"),
+    (("127.0.0.1", *KEY, "--set", b"m+=\xff", "--timeout", "0.01", "--port", "1"), 1, "127.0.0.1, UDP port 1"),
+    (("a..b", *KEY), 1, "'a..b'"),
     (("255.255.255.255", *KEY), 1, "255.255.255.255"),
 ])
 def test_bad_words_are_named(words, code, quoted):

@@ -93,7 +93,7 @@ class Client:
 
     def set(self, word):
         """Changes a setting of the running program; returns the statistics. `m+=NUMBER` adds a modulus."""
-        return self._command(SET, word=word.encode())
+        return self._command(SET, word=word.encode("utf-8", "surrogateescape"))
 
     def log(self, position=0):
         """Returns (next position, the log's lines from `position` on). The ring forgets: a gap shows in the numbers."""
