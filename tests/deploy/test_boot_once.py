@@ -197,6 +197,26 @@ class Sequence:
         return self.answers_left.pop(0) if self.answers_left else None
 
 
+def fly_against(monkeypatch, client, linux=lambda: "another boot", silence_s=1.0):
+    """Runs fly against a kernel's client and a Linux of the test's own. `linux()` is what ssh answers: a boot's id."""
+    class Linux:
+        name = "host"
+
+        @staticmethod
+        def answers(connect_seconds=5):
+            return linux()
+
+    monkeypatch.setattr(boot_once, "SILENCE_SECONDS", silence_s)
+    monkeypatch.setattr(boot_once, "FOLLOW_SECONDS", 0.03)
+    monkeypatch.setattr(boot_once.commands, "look_again", lambda *_: (Facts("#fact boot-id 0\n first\n#end\n"),
+                                                                   "key=longenough"))
+    monkeypatch.setattr(boot_once, "client_of", lambda *_, **__: client)
+    monkeypatch.setattr(boot_once, "_arm", lambda *_: None)
+    monkeypatch.setattr(boot_once.commands, "record", lambda *_, **__: 5)
+    options = argparse.Namespace(return_to="", dry_run=False, kexec=False, wait=30, no_follow=False, elf=None)
+    return boot_once.guarded(boot_once.fly, Linux(), options)
+
+
 def test_the_log_is_shown_again_after_a_silence(monkeypatch, capsys):
     logs, linux = Sequence((10, "first\n"), None, None, None, (20, "again\n")), Sequence(None, None, "another boot")
 
@@ -211,26 +231,48 @@ def test_the_log_is_shown_again_after_a_silence(monkeypatch, capsys):
                 raise control.NoAnswer("silent")
             return answer
 
-    class Linux:
-        name = "host"
-
-        @staticmethod
-        def answers(connect_seconds=5):
-            return None if logs.answers_left else linux.next()
-
-    monkeypatch.setattr(boot_once, "SILENCE_SECONDS", 0.05)
-    monkeypatch.setattr(boot_once, "FOLLOW_SECONDS", 0.03)
-    monkeypatch.setattr(boot_once.commands, "look_again", lambda *_: (Facts("#fact boot-id 0\n first\n#end\n"),
-                                                                   "key=longenough"))
-    monkeypatch.setattr(boot_once, "client_of", lambda *_, **__: Client())
-    monkeypatch.setattr(boot_once, "_arm", lambda *_: None)
-    monkeypatch.setattr(boot_once.commands, "record", lambda *_, **__: 5)
-    options = argparse.Namespace(return_to="", dry_run=False, kexec=False, wait=30, no_follow=False, elf=None)
-    assert boot_once.fly(Linux(), options) == 5
+    assert fly_against(monkeypatch, Client(), lambda: None if logs.answers_left else linux.next(), 0.05) == 5
     said = capsys.readouterr().out
     steps = [said.index(step)
              for step in ("first", "is silent", "the kernel answers again", "again\n", "Linux is back")]
     assert steps == sorted(steps)
+
+
+class LossyKernel:
+    """A kernel whose first answers to a command are lost: a challenge came, and then nothing."""
+    where = "a kernel"
+
+    def __init__(self, lost):
+        self.attempts, self.lost_statuses, self.lost_logs, self.logs = 1, lost, lost, ["first\n"]
+
+    def status(self):
+        self.lost_statuses -= 1
+        if self.lost_statuses >= 0:
+            raise control.NotAuthenticated("the key is another one (or the answer was lost)")
+        return "x 1\n"
+
+    def log(self, position):
+        self.lost_logs -= 1
+        if self.lost_logs >= 0:
+            raise control.NotAuthenticated("the key is another one (or the answer was lost)")
+        if not self.logs:
+            raise control.NoAnswer("silent")
+        return position + 6, self.logs.pop()
+
+    @staticmethod
+    def answers():
+        return False
+
+
+def test_fly_goes_on_when_an_answer_is_lost(monkeypatch, capsys):
+    assert fly_against(monkeypatch, LossyKernel(3)) == 5
+    said = capsys.readouterr().out
+    assert "x 1" in said and "first\n" in said and "Linux is back" in said
+
+
+def test_fly_ends_if_the_kernel_never_obeys(monkeypatch, capsys):
+    assert fly_against(monkeypatch, LossyKernel(1000)) == 3
+    assert "the key is another one" in capsys.readouterr().err
 
 
 def test_a_kernel_of_linux_that_came_since_install_is_noticed_before_the_reboot(machine):

@@ -13,6 +13,7 @@ FOLLOW_SECONDS = 0.5                        # between two looks at the log
 SILENCE_SECONDS = 8                         # without an answer on the control channel: the kernel counts as gone
 LEAVING_SECONDS = 60                        # for a reboot to end sshd: then Linux has not been left
 SSH_SECONDS = 10                            # between two tries whether Linux is back already
+UNHEEDED_MAX = 5                            # commands that the kernel did not obey: then the key is another one
 
 
 def run(host, options):
@@ -126,13 +127,17 @@ def _say_statistics(text):
 def _wait_first_status(host, client, before, seconds):
     """Returns the first status text, or None if Linux came up instead. Raises NoAnswer, or RemoteError if Linux was
     never left."""
-    begun = time.monotonic()
+    begun, unheeded = time.monotonic(), 0
     next_look = begun + min(2 * SSH_SECONDS, seconds)
     while True:
         try:
             return client.status()
         except control.NoAnswer:
             time.sleep(0.2)
+        except control.NotAuthenticated:    # or a part of the answer was lost
+            unheeded += 1
+            if unheeded == UNHEEDED_MAX:
+                raise
         passed = time.monotonic() - begun
         if time.monotonic() < next_look:
             continue
@@ -152,7 +157,9 @@ def _wait_first_status(host, client, before, seconds):
 
 
 def _follow(client, position=0):
-    """Prints the log from `position` on as it comes, until nobody answers any more; the position that it came to."""
+    """Prints the log from `position` on as it comes, until nobody answers any more. Returns the position reached.
+
+    The kernel has obeyed the key before."""
     heard = time.monotonic()
     client.attempts = 1
     while time.monotonic() - heard < SILENCE_SECONDS:
@@ -163,9 +170,7 @@ def _follow(client, position=0):
                 print(commands.blackbox.printable(text), end="", flush=True)
         except control.NoAnswer:
             pass
-        except control.NotAuthenticated:    # after a first answer the key is known to be right: this one was lost
-            if position == 0:
-                raise
+        except control.NotAuthenticated:    # a part of the answer was lost
             heard = time.monotonic()
         time.sleep(FOLLOW_SECONDS)
     return position
