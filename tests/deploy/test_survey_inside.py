@@ -1,12 +1,13 @@
 """survey --fly: on a HOST that is a directory, whose reboot starts survey-linux in place of the kernel. Its statistics
 lie in the host's memory afterwards, as a crash record."""
+import argparse
 import json
 import subprocess
 import sys
 
 import pytest
 
-from deploy import survey_inside
+from deploy import commands, control, survey_inside
 from tests.deploy.fakehost import ROOT
 from tests.deploy.test_install import Deployment
 from tests.hosted.test_survey import udp_echo
@@ -96,6 +97,26 @@ def test_whatever_stops_fly_stops_the_survey(machine):
     done = fly(machine)
     assert done.returncode == 1 and "eth0 is driven by ena" in done.stdout
     assert machine.host.tree() == before
+
+
+def test_a_machine_that_fails_keeps_no_other_from_its_survey(monkeypatch, capsys):
+    waits = []
+
+    def survey_host(host, options, found):
+        waits.append(options.wait)
+        if host == "silent":
+            raise control.NoAnswer("silent: no status")
+        if host == "refused":
+            raise commands.Refused("nothing was changed")
+        found.append({"host": host})
+        return 0
+
+    monkeypatch.setattr(survey_inside, "survey_host", survey_host)
+    options = argparse.Namespace(json=True, wait=300, seconds=120)
+    assert survey_inside.survey(["silent", "refused", "good"], options) == 4
+    said = capsys.readouterr()
+    assert json.loads(said.out) == [{"host": "good"}] and "silent: no status" in said.err
+    assert waits == [420, 420, 420]
 
 
 def test_rows_without_a_sample_give_the_reason():

@@ -6,7 +6,7 @@ import time
 from deploy import control
 
 from . import commands, settings
-from .commands import OK, REMOTE, SILENT, Refused, say
+from .commands import OK, REFUSED, REMOTE, SILENT, USAGE, Refused, say
 from .remote import RemoteError
 
 FOLLOW_SECONDS = 0.5                        # between two looks at the log
@@ -17,16 +17,23 @@ UNHEEDED_MAX = 5                            # commands that the kernel did not o
 
 
 def run(host, options):
-    return guarded({"fly": fly, "status": status, "log": log, "gg": gg}[options.command], host, options)
+    return {"fly": fly, "status": status, "log": log, "gg": gg}[options.command](host, options)
 
 
 def guarded(command, *arguments):
-    """Returns the exit code of a command that talks to the kernel."""
+    """Returns the exit code of a command. Prints its failure."""
     try:
         return command(*arguments)
+    except (Refused, settings.SettingsError) as error:
+        text, code = error, REFUSED
+    except RemoteError as error:
+        text, code = error, REMOTE
     except control.ControlError as error:
-        print(f"peregrine: {error}", file=sys.stderr)
-        return SILENT if isinstance(error, (control.NoAnswer, control.StillThere)) else REMOTE
+        text, code = error, SILENT if isinstance(error, (control.NoAnswer, control.StillThere)) else REMOTE
+    except OSError as error:
+        text, code = f"{error.filename}: {error.strerror}" if error.filename else error, USAGE
+    print(f"peregrine: {text}", file=sys.stderr)
+    return code
 
 
 def client_of(host, options, words, *, timeout_s=1.0, attempts=5):

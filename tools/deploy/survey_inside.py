@@ -21,8 +21,9 @@ MACHINE_LINES = re.compile(r"\] ((?:cpu|second CPU|clock|virtio-net): .*)")
 def survey(hosts, options):
     """Surveys one machine after the other; returns the exit code of the first that failed."""
     found = []
+    options.wait += options.seconds     # without a control channel, all of the survey passes in silence
     with contextlib.redirect_stdout(sys.stderr if options.json else sys.stdout):
-        codes = [survey_host(host, options, found) for host in hosts]
+        codes = [boot_once.guarded(survey_host, host, options, found) for host in hosts]
     if options.json:
         say(json.dumps(found, indent=2))
     return next((code for code in codes if code), OK)
@@ -35,7 +36,6 @@ def survey_host(host, options, found):
         with open(os.open(config, os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="utf-8") as file:
             file.write(settings.compose(words, {}, {}))
         commands.install(host, config, options.kernel, options.bzimage, return_to=options.return_to, program=PROGRAM)
-    options.wait += options.seconds     # without a control channel, all of the survey passes in silence
     before, _ = blackbox.newest(commands.fetch_regions(host))
 
     def report(_host, _options):
