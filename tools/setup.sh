@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# tools/setup.sh [run|test|check]: installs what `make run`, `make test` or `make check` (the default) needs, and says
-# what and why. Silent, quick and without the network when nothing is missing.
+# tools/setup.sh [run|test|check|prove]: installs what `make run`, `make test`, `make check` (the default) or
+# `make prove` needs, and says what and why. Silent, quick and without the network when nothing is missing.
 #
 # Plain bash and dpkg: it runs before anything else is there. Made for and tested on Debian 12; the names also cover
 # Ubuntu 22.04 and 24.04 (universe enabled), where it is untested. Changes nothing but packages: no service is
@@ -84,7 +84,7 @@ run) groups=run ;;
 test) groups='run test' ;;
 check) groups='run test check lwip' ;;
 prove) groups='run prove' ;;
-*) die "tools/setup.sh [run|test|check|prove]" ;;
+*) die "'$1' is nothing to set up for: tools/setup.sh [run|test|check|prove]" ;;
 esac
 [ "${STACK-}" != lwip ] || groups+=' lwip'
 wants() { [[ " $groups " == *" $1 "* ]]; }

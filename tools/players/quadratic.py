@@ -62,6 +62,12 @@ def play(options, n, constants):
             output.settimeout(60)
 
 
+def moduli(text):
+    if not re.fullmatch("0*[1-9][0-9]*(,0*[1-9][0-9]*)*", text):
+        raise argparse.ArgumentTypeError(f"'{text}' is no list of moduli like 823,108")
+    return [int(m) for m in text.split(",")]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("host", metavar="HOST")
@@ -69,7 +75,7 @@ def main():
     parser.add_argument("--user", default="quadratic")
     parser.add_argument("--passwd", default="quadratic")
     parser.add_argument("--n", type=int)
-    parser.add_argument("--m", type=lambda text: [int(m) for m in text.split(",")])
+    parser.add_argument("--m", type=moduli)
     options = parser.parse_args()
     while True:
         try:
@@ -78,7 +84,7 @@ def main():
                 n, constants = read_board(options.host, options.port_base)
             play(options, n, constants)
         except (OSError, http.client.HTTPException) as error:
-            print(f"quadratic: {error or type(error).__name__}; again in a second", file=sys.stderr, flush=True)
+            print(f"quadratic: {str(error) or type(error).__name__}; again in a second", file=sys.stderr, flush=True)
         time.sleep(1)
 
 
