@@ -41,7 +41,7 @@ COLD_SOURCES := $(wildcard */settings.c */*/settings*.c drivers/console/*.c driv
 	drivers/virtio/pci*.c drivers/watchdog/*.c kernel/firmware/*.c kernel/memory/*.c) \
 	$(filter-out kernel/rescue/selftest% kernel/rescue/watchdog.c,$(wildcard kernel/rescue/*.c)) kernel/panic.c \
 	image/main.c $(addprefix app/matcher/,add.c early.c modulus.c simd.c) \
-	$(addprefix app/player/,circuit_breaker.c old_names.c program.c session.c) \
+	$(addprefix app/player/,circuit_breaker.c old_names.c program.c send_queue.c session.c) \
 	$(addprefix app/service/,control.c metrics.c service.c start.c stats.c status_page.c status_page_response.c \
 		syslog.c) \
 	$(addprefix base/,big.c format.c hmac.c log.c sha256.c text.c utc.c) \
@@ -49,7 +49,7 @@ COLD_SOURCES := $(wildcard */settings.c */*/settings*.c drivers/console/*.c driv
 	$(addprefix kernel/,cpu/apic.c cpu/cpu.c cpu/random.c cpu/second_cpu.c cpu/segments.c cpu/stacks.c cpu/traps.c \
 		time/kvmclock.c time/pm_timer.c time/rtc.c time/tsc_frequency.c time/wall_clock.c) \
 	$(addprefix net/,http/request.c ip/address.c ip/arp.c ip/dhcp.c ip/icmp.c ip/reassembly.c ip/udp.c) \
-	$(addprefix net/tcp/,check.c info.c listen.c open.c options.c path.c recovery.c time_wait.c)
+	$(addprefix net/tcp/,check.c info.c listen.c open.c options.c path.c recovery.c table.c time_wait.c)
 ifneq ($(filter-out $(wildcard $(COLD_SOURCES)),$(COLD_SOURCES)),)
 $(error tools/make/image.mk: COLD_SOURCES names no file: $(filter-out $(wildcard $(COLD_SOURCES)),$(COLD_SOURCES)))
 endif
