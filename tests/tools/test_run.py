@@ -139,11 +139,21 @@ def test_a_kernel_that_refuses_its_settings_is_one_failure():
     assert found == ["the game did not come to its end; the kernel's log above tells the reason"]
 
 
-def test_probe_refuses_a_machine_that_takes_too_long():
-    works, finding = machine.probe_kvm(seconds=0.05, accelerator="tcg")
-    assert not works and "0.05 s" in finding
+def test_a_boot_that_takes_too_long_is_none():
+    seconds, finding = machine.boot("tcg", 0.05)
+    assert seconds is None and "0.05 s" in finding
 
 
-def test_probe_accepts_a_machine_that_boots():
-    works, finding = machine.probe_kvm(seconds=30, accelerator="tcg")
-    assert works and " s" in finding
+@pytest.mark.parametrize("tcg, kvm, works", [(0.1, 0.9, True), (0.1, 4.2, False), (0.5, 8.0, False),
+                                             (None, 0.2, False)])
+def test_kvm_that_is_far_slower_than_tcg_is_refused(monkeypatch, tmp_path, tcg, kvm, works):
+    """A KVM that interprets every instruction took 4.2 s, where TCG took 0.1."""
+    opened = os.open(tmp_path, os.O_RDONLY)
+
+    def boot(accelerator, limit):
+        taken = {"tcg": tcg, "kvm": kvm}[accelerator]
+        return taken if taken is not None and taken <= limit else None, accelerator
+
+    monkeypatch.setattr(machine, "boot", boot)
+    monkeypatch.setattr(machine.os, "open", lambda *_: opened)
+    assert machine.probe_kvm() == (works, "tcg" if tcg is None else "kvm")
