@@ -405,7 +405,7 @@ NOT_HOT static void poll_timers(uint64_t now_ns)
 
 /* ---- turns ---- */
 
-/* Fetches what the next burst's path needs into the caches, and rehearses its search, in 2 to 4 us. Due after other
+/* Fetches what the next burst's path needs into the caches, and rehearses its search, in 2 to 8 us. Due after other
  * work, and once a millisecond, because the loop may have stood still meanwhile. Comes last before the ring is polled
  * again, and its largest part last. */
 NOT_HOT static void warm_up(void)
