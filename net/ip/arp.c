@@ -19,9 +19,12 @@ void arp_init(struct net_ip *ip, struct arp_entry *entries, uint32_t count)
     ip->arp = (struct arp){ .entries = entries, .entry_count = count, .due_ns = UINT64_MAX };
 }
 
+/* Returns an address's chain by Fibonacci hashing: the product's high bits depend on the low ones, in which neighbours
+ * differ. */
 static uint32_t chain_of(uint32_t address)
 {
-    return (address * UINT32_C(0x9e3779b1)) >> 26; /* Fibonacci hashing: neighbours differ in their low bits */
+    const uint32_t multiplier = 0x9e3779b1; /* 2^32 divided by the golden ratio */
+    return address * multiplier >> 26;
 }
 static_assert(ARP_CHAIN_COUNT == 1 << (32 - 26), "chain_of");
 

@@ -49,7 +49,7 @@ PROOFS = {
            "accept:100,ethernet_accept:20",
            ("-eva-use-spec", "checksum_sum", "-eva-split-return-function", "ethernet_accept:0")),
     "arp": ("ARP", "net/ip/arp.c net/ip/ipv4.c",
-            "table_any:50,arp_input:20,entry_claimed:20,arp_peek:50,held_release:400", ()),
+            "table_any:400,arp_input:20,entry_claimed:20,arp_peek:50,held_release:400", ()),
     "virtqueue": ("virtio's used ring", "", "use:20,virtqueue_peek:20,virtqueue_take:20",
                   ("-eva-split-return-function", "virtqueue_peek:0")),
     "reassembly": ("reassembly", "net/ip/reassembly.c", "accept:20,slots_any:20", ()),
