@@ -2,14 +2,14 @@
 # tools/setup.sh [run|test|check|prove]: installs what `make run`, `make test`, `make check` (the default) or
 # `make prove` needs, and says what and why. Silent, quick and without the network when nothing is missing.
 #
-# Plain bash and dpkg: it runs before anything else is there. Made for and tested on Debian 12; the names also cover
-# Ubuntu 22.04 and 24.04 (universe enabled), where it is untested. Changes nothing but packages: no service is
+# Plain bash and dpkg: it runs before anything else is there. Made for and tested on Debian 12 and 13; the names also
+# cover Ubuntu 22.04 and 24.04 (universe enabled), where it is untested. Changes nothing but packages: no service is
 # installed, no source list is touched; what only the tests need and would start a daemon is unpacked below build/.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 # group package — reason. `make test` needs the group run as well, `make check` all but prove. `a|b`: either will do,
-# the first that the distribution has is installed.
+# the first that the distribution has is installed. A `#` stands for a version in the name, a whole number.
 packages='
 run gcc — compiles the kernel and the hosted programs
 run libc6-dev — C headers of the hosted programs
@@ -65,8 +65,8 @@ check dosfstools — makes its EFI partition
 check e2fsprogs — makes its root file system
 check qemu-utils — qemu-img, for disks that are thrown away after a test
 check dpdk-dev — testpmd, a network device that others wrote, for the games of tests/e2e
-check librte-net-vhost23|librte-net-vhost22|librte-net-vhost24 — its vhost-user port, where the guest is plugged in
-check librte-net-tap23|librte-net-tap22|librte-net-tap24 — its TAP, where the contest is plugged in
+check librte-net-vhost# — its vhost-user port, where the guest is plugged in
+check librte-net-tap# — its TAP, where the contest is plugged in
 check ntpsec-ntpdate — ntpdate and ntpdig, which ask the time program; the libraries of ntpq
 check libbsd0 — a library of ntpd, which is unpacked below
 check libedit2 — a library of chronyd, which is unpacked below
@@ -89,11 +89,20 @@ esac
 [ "${STACK-}" != lwip ] || groups+=' lwip'
 wants() { [[ " $groups " == *" $1 "* ]]; }
 
-command -v dpkg-query >/dev/null || die "this needs Debian 12 or Ubuntu: there is no dpkg here"
+command -v dpkg-query >/dev/null || die "this needs Debian or Ubuntu: there is no dpkg here"
 [ "$(dpkg --print-architecture)" = amd64 ] || die "this needs an amd64 machine, not $(dpkg --print-architecture)"
 
-installed=" $(dpkg-query -W -f '${db:Status-Status} ${Package}\n' 2>/dev/null |
-    sed -n 's/^installed //p' | tr '\n' ' ')"
+installed=$(dpkg-query -W -f '${db:Status-Status} ${Package}\n' 2>/dev/null | sed -n 's/^installed //p')
+newline=$'\n'
+
+# has LIST NAME: succeeds if the list, a package a line, holds the name. Sets `match` to the package.
+has() {
+    match=$2
+    case $2 in
+    *'#'*) match=$(grep -xE "${2//#/[0-9]+}" <<<"$1" | sort -V | tail -n 1) && [ -n "$match" ] ;;
+    *) [[ "$newline$1$newline" == *"$newline$2$newline"* ]] ;;
+    esac
+}
 
 missing=()      # the lines of the table, without their group, of which no alternative is installed
 while read -r group line; do
@@ -101,7 +110,7 @@ while read -r group line; do
     found=
     IFS='|' read -ra names <<<"${line%% *}"
     for name in "${names[@]}"; do
-        [[ $installed == *" $name "* ]] && found=1
+        ! has "$installed" "$name" || found=1
     done
     [ -n "$found" ] || missing+=("$line")
 done <<<"$packages"
@@ -123,52 +132,75 @@ apt_get() {
 
 updated=
 apt_update() {
+    local errors
     [ -z "$updated" ] || return 1
     updated=1
     say "apt-get update: the package lists are missing or old"
-    apt_get update >/dev/null || die "apt-get update failed (network? see its message above)"
+    errors=$(apt_get update 2>&1 >/dev/null) ||
+        die "apt-get update failed; is there a network? $(grep -m 1 '^E:' <<<"$errors")"
 }
 
-# Sets `candidates`: those of the names that the distribution has, each between blanks.
+# Prints those of the packages that the distribution has, a line each. `#` in a name stands for a whole number.
 find_candidates() {
-    candidates=" $(apt-cache policy "$@" 2>/dev/null | awk '/^[^ ]/ { sub(":.*", ""); name = $0 }
-        $1 == "Candidate:" && $2 != "(none)" { printf "%s ", name }')"
+    local name names=()
+    for name in "$@"; do
+        case $name in
+        *'#'*) mapfile -t -O ${#names[@]} names < <(apt-cache pkgnames "${name%%#*}" 2>/dev/null) ;;
+        *) names+=("$name") ;;
+        esac
+    done
+    apt-cache policy "${names[@]}" 2>/dev/null | awk '/^[^ ]/ { sub(":.*", ""); name = $0 }
+        $1 == "Candidate:" && $2 != "(none)" { print name }'
 }
 
 # Sets `chosen`: of each missing line the first alternative that the distribution has. Fails with `unknown` set to the
 # line of which it has none.
 choose() {
-    local line name names
-    # shellcheck disable=SC2046
-    find_candidates $(printf '%s\n' "${missing[@]%% *}" | tr '|' ' ')
+    local line name names candidates
+    IFS='|' read -ra names <<<"$(printf '%s|' "${missing[@]%% *}")"
+    candidates=$(find_candidates "${names[@]}")
     chosen=()
     for line in "${missing[@]}"; do
         unknown=$line
         IFS='|' read -ra names <<<"${line%% *}"
         for name in "${names[@]}"; do
-            [[ $candidates != *" $name "* ]] || { chosen+=("$name"); unknown=; break; }
+            ! has "$candidates" "$name" || { chosen+=("$match"); unknown=; break; }
         done
         [ -z "$unknown" ] || return 1
     done
 }
 
-# apt's output in few lines: the sizes, then how far it is; on a terminal over itself.
+# Shows apt's output in few lines: the sizes, the progress, at most three errors. On a terminal the progress is one line
+# that is written over and over; elsewhere it is a line each quarter. Bash, since awk may read whole blocks.
 show_progress() {
-    local terminal=
+    local line word total=0 shown='' errors=0 terminal=''
+    declare -A done_count
     [ ! -t 1 ] || terminal=1
-    awk -v terminal="$terminal" '
-        function show(text) {
-            if (terminal) printf "\rsetup: %-40s", text
-            else if (text != shown) print "setup: " text
-            shown = text
-            fflush()
-        }
-        function part(count) { return terminal ? count : int(count * 4 / total) * 25 "%" }
-        / newly installed, / { total = $1 + $3 }
-        /^Need to get / || /^After this operation/ { print "setup:   " $0; fflush() }
-        /^Get:/ && total { show("fetching " part(++fetched) (terminal ? " of " total : "")) }
-        /^Setting up / && total { show("installing " part(++done) (terminal ? " of " total : "")) }
-        END { if (terminal && shown) print "" }'
+    while read -r line; do
+        word=
+        case $line in
+        *' newly installed, '*)
+            [[ ! $line =~ ^([0-9]+)' upgraded, '([0-9]+) ]] || total=$((BASH_REMATCH[1] + BASH_REMATCH[2])) ;;
+        'Need to get '* | 'After this operation'*) say "  $line" ;;
+        'Get:'*) word=fetching ;;
+        'Unpacking '*) word=unpacking ;;
+        'Setting up '*) word=installing ;;
+        'E: '*)
+            [ -z "$terminal" ] || [ -z "$shown" ] || echo
+            shown=
+            [ $((++errors)) -gt 3 ] || printf '%s\n' "$line" >&2 ;;
+        esac
+        [ -n "$word" ] && [ "$total" -gt 0 ] || continue
+        done_count[$word]=$((${done_count[$word]:-0} + 1))
+        if [ -n "$terminal" ]; then
+            printf '\rsetup: %-40s' "$word ${done_count[$word]} of $total"
+        else
+            word="$word $((done_count[$word] * 4 / total * 25))%"
+            [ "$word" = "$shown" ] || say "$word"
+        fi
+        shown=$word
+    done
+    [ -z "$terminal" ] || [ -z "$shown" ] || echo
 }
 
 install_missing() {
@@ -181,9 +213,9 @@ install_missing() {
     fi
     choose || { apt_update && choose; } ||
         die "no source of packages has ${unknown%% *} (${unknown#* — }); on Ubuntu: add-apt-repository universe"
-    apt_get install -y --no-install-recommends "${chosen[@]}" | show_progress && return
+    apt_get install -y --no-install-recommends "${chosen[@]}" 2>&1 | show_progress && return
     # Lists older than the archive name files that it no longer has.
-    apt_update && apt_get install -y --no-install-recommends "${chosen[@]}" | show_progress && return
+    apt_update && apt_get install -y --no-install-recommends "${chosen[@]}" 2>&1 | show_progress && return
     die "apt-get install failed; its message stands above. By hand: apt-get install ${chosen[*]}"
 }
 
@@ -194,21 +226,22 @@ unpack() {
     at=$(cut -d/ -f1-3 <<<"$program")
     say "unpacking $(basename "$program") below build/ — $2"
     mkdir -p "$at"
-    for package in "${@:3}"; do
-        (cd "$at" && apt-get -q download "$package" >/dev/null 2>&1) ||
-            { apt_update && (cd "$at" && apt-get -q download "$package" >/dev/null); } || continue
-        dpkg-deb -x "$at/${package}"_*.deb "$at"
-        rm -f "$at/${package}"_*.deb
-        [ ! -x "$program" ] || return 0
-    done
-    die "could not get $(basename "$program") out of its package"
+    package=$(find_candidates "${@:3}" | head -n 1)
+    (cd "$at" && [ -n "$package" ] && apt-get -q download "$package" >/dev/null 2>&1) ||
+        { apt_update && package=$(find_candidates "${@:3}" | head -n 1) &&
+            (cd "$at" && apt-get -q download "$package" >/dev/null); } ||
+        die "could not download a package that holds $(basename "$program"): $(printf '%s\n' "${@:3}" | paste -sd ' ')"
+    dpkg-deb -x "$at/${package}"_*.deb "$at"
+    rm -f "$at/${package}"_*.deb
+    [ -x "$program" ] || die "the package $package holds no $(basename "$program")"
 }
 
 [ ${#missing[@]} = 0 ] || install_missing "$@"
 if wants check; then
     # Debian's package of nginx, and Ubuntu's.
     ! lacks $nginx || unpack $nginx "a server others wrote, which the end-to-end tests play against" nginx nginx-core
-    ! lacks $promtool || unpack $promtool "Prometheus' own linter reads the status page in the tests" prometheus
+    ! lacks $promtool || unpack $promtool "Prometheus' own linter reads the status page in the tests" promtool \
+        prometheus
     ! lacks $chronyd || unpack $chronyd "an NTP server and client, which the time program meets" chrony
     ! lacks $ntpd || unpack $ntpd "another one, with ntpq" ntpsec
 fi
