@@ -282,7 +282,8 @@ static enum program_verdict run(struct netdev *device)
         loop_counters.turn_max_ns = max_size(loop_counters.turn_max_ns, log_clock_ns - before_ns);
         before_ns = log_clock_ns;
         verdict = program.turn(log_clock_ns);
-        bool writing = record_poll(device, begun_ns, log_clock_ns) | log_drain();
+        bool writing = record_poll(device, begun_ns, log_clock_ns);
+        writing |= log_drain();
         if (!writing && virtio_net_can_wake(device)) {
             rest(device);
             before_ns = clock_now_ns();

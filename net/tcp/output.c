@@ -9,7 +9,7 @@
 uint32_t tcp_send_mss(const struct tcp_connection *c)
 {
     enum { SEGMENT_BYTES_MIN = 48 };
-    uint32_t path = c->path_mtu_bytes - IPV4_HEADER_BYTES_MIN - TCP_HEADER_BYTES_MIN;
+    uint32_t path = c->path_mtu_bytes - (uint32_t)(IPV4_HEADER_BYTES_MIN + TCP_HEADER_BYTES_MIN);
     uint32_t mss = c->policy.mss != 0 ? (uint32_t)min_size(c->peer_mss, c->policy.mss) : c->peer_mss;
     ASSERT(path > tcp_options_bytes_each(c));
     return (uint32_t)min_size(max_size(mss, SEGMENT_BYTES_MIN), path) - tcp_options_bytes_each(c);

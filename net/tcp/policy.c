@@ -62,6 +62,6 @@ uint32_t tcp_receive_buffer_of(const struct net_stack *stack, const struct tcp_p
 /* RFC 9293 §3.7.1: Returns the MSS that we offer, without options: the sender subtracts them (RFC 6691). */
 uint16_t tcp_mss_offered(const struct net_stack *stack, const struct tcp_policy *policy)
 {
-    uint32_t mss = stack->ip.interface.mtu_bytes - IPV4_HEADER_BYTES_MIN - TCP_HEADER_BYTES_MIN;
+    uint32_t mss = stack->ip.interface.mtu_bytes - (uint32_t)(IPV4_HEADER_BYTES_MIN + TCP_HEADER_BYTES_MIN);
     return (uint16_t)(policy->mss != 0 ? min_size(policy->mss, mss) : mss);
 }

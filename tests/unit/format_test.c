@@ -36,7 +36,7 @@ static void format_integers_are_as_printf_says(void **state)
     same("%lld %llu %llX", (long long)INT64_MIN, 18446744073709551615ull, 0xfedcba9876543210ull);
     same("%zu %zx %zd", SIZE_MAX, (size_t)0, (ssize_t)-5);
     same("%d %d", INT32_MIN, INT32_MAX);
-    same("%hhu %hd", 200, -3);
+    same("%hhu %hd", (unsigned char)200, (short)-3);
 }
 
 static void format_widths_and_flags_are_as_printf_says(void **state)

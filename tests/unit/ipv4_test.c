@@ -30,7 +30,7 @@ static uint16_t begin_mtu_bytes;
 static int begin_at(uint32_t address, uint32_t mask, uint32_t gateway)
 {
     struct net_config config = {
-        .capacity = { 8, 2, 8, 8, 64, 65536, 65536 },
+        .capacity = { 8, 2, 8, 8, 64, 65536, 65536, 0 },
         .device = &device.device,
         .address = address,
         .mask = mask,

@@ -361,7 +361,7 @@ static uint32_t give(const uint8_t *frame, uint32_t bytes)
 static void begin(void)
 {
     struct net_config config = {
-        .capacity = { 8, 2, 8, 8, 64, 65536, 65536 },
+        .capacity = { 8, 2, 8, 8, 64, 65536, 65536, 0 },
         .device = &device.device,
         .address = ADDRESS,
         .mask = 0xffffff00,

@@ -164,7 +164,7 @@ static void address_over_its_rate_gets_one_kiss_and_then_nothing(void **state)
 {
     (void)state;
     start_with(false, RATE);
-    for (int i = 0; i < BURST; i++)
+    for (uint32_t i = 0; i < BURST; i++)
         assert_true(ask(0x23) && answer().stratum == 2);
     assert_true(ask(0x23));
     assert_int_equal(answer().stratum, 0);
@@ -179,7 +179,7 @@ static void address_over_its_rate_gets_one_kiss_and_then_nothing(void **state)
     assert_true(ask(0x23) && answer().stratum == 2);
     assert_false(ask(0x23));
     now_ns += S; /* quiet for long enough: the limit begins again */
-    for (int i = 0; i < BURST; i++)
+    for (uint32_t i = 0; i < BURST; i++)
         assert_true(ask(0x23) && answer().stratum == 2);
     assert_true(ask(0x23) && answer().reference_id == NTP_KISS_RATE);
     assert_int_equal(ntp_server_counters.kisses, 2);

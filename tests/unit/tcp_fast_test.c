@@ -341,7 +341,7 @@ static void episode_begin(void)
     world.device = (struct netdev){ .ops = &ops, .mtu_bytes = 1500, .link_up = true, .tx_checksum = one_in(2) };
     memcpy(world.device.mac, our_mac, 6);
     struct net_config config = {
-        .capacity = { 4, 1, 4, 4, 8, 4096, 4096 },
+        .capacity = { 4, 1, 4, 4, 8, 4096, 4096, 0 },
         .device = &world.device,
         .address = OURS,
         .mask = 0xffffffff,

@@ -459,7 +459,7 @@ static void full_connection_table_is_reported(void **state)
 {
     (void)state;
     int ids[PEER_CONNECTION_COUNT];
-    for (int i = 0; i < PEER_CONNECTION_COUNT; i++)
+    for (uint32_t i = 0; i < PEER_CONNECTION_COUNT; i++)
         assert_true((ids[i] = tcp_connect(p->stack, PEER_ADDRESS, 80, 0, NULL, p->now_ns)) >= 0);
     assert_int_equal(tcp_connect(p->stack, PEER_ADDRESS, 80, 0, NULL, p->now_ns), TCP_NO_ROOM);
     tcp_abort(p->stack, ids[5], p->now_ns);

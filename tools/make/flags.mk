@@ -3,7 +3,8 @@
 ifeq ($(origin CC),default)
 CC := gcc
 endif
-WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wundef -Werror
+# WERROR=1 makes errors of warnings: .ci/run sets it. A newer compiler with further warnings stops nobody else.
+WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wundef $(if $(filter 1,$(WERROR)),-Werror)
 COMMON := -std=gnu11 -g -I. -I$(BUILD)/gen -MMD -MP $(WARN) -fno-strict-aliasing -fno-common
 
 # -ffile-prefix-map: the image is the same to the byte in whatever folder it is built.
@@ -13,8 +14,8 @@ KERNEL_CFLAGS := $(COMMON) -O2 -ffreestanding -fbuiltin -fno-pic -fno-pie -mno-r
 	-fdata-sections -ffile-prefix-map=$(CURDIR)=. -DPEREGRINE_KERNEL=1
 # No vectors out of straight code: the kernel's build has none, and GCC 12 loads constants for them from memory.
 HOST_CFLAGS := $(COMMON) -O2 -fno-omit-frame-pointer -fno-tree-slp-vectorize
-# The many test programs are linked by gold where it is there, in a third of the time.
-LINKER := $(if $(shell command -v ld.gold),-fuse-ld=gold)
+# The many test programs are linked by gold where it is there, in a third of the time; Clang's ASan does not suit gold.
+LINKER := $(if $(findstring clang,$(CC)),,$(if $(shell command -v ld.gold),-fuse-ld=gold))
 # COVERAGE=1 counts lines instead of looking for faults; tools/coverage.py builds so, in a tree of its own.
 ifdef COVERAGE
 CC := gcc --coverage -fprofile-update=atomic
@@ -23,10 +24,11 @@ TEST_LINK := $(LINKER)
 TEST_CFLAGS := $(COMMON) -O0
 HOST_CFLAGS := $(TEST_CFLAGS)
 else
-TEST_LINK := -fsanitize=address,undefined $(LINKER)
+SANITIZE := -fsanitize=address,undefined
+TEST_LINK := $(SANITIZE) $(LINKER)
 # Lines for the sanitizers' reports, which compile in three quarters of the time; TEST_DEBUG=-g for a debugger.
 TEST_DEBUG ?= -g1
-TEST_CFLAGS := $(COMMON) $(TEST_DEBUG) -Og $(TEST_LINK) -fno-sanitize-recover=all -fno-omit-frame-pointer
+TEST_CFLAGS := $(COMMON) $(TEST_DEBUG) -Og $(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-pointer
 endif
 
 # The product, without the port of lwIP, whose macros convert as they please.

@@ -62,9 +62,10 @@ $(KERNEL_OBJECTS) $(BUILD)/kernel/symbols_empty.o $(BUILD)/kernel/symbols_full.o
 # Every function that fails on purpose stands in the backtrace.
 $(patsubst %.c,$(OBJECTS)/%.o,$(wildcard kernel/rescue/selftest*.c)): KERNEL_CFLAGS += -fno-optimize-sibling-calls
 
-# memcpy and its kin must not be turned into calls of themselves, nor into more than plain moves.
-$(OBJECTS)/kernel/libc.o: KERNEL_CFLAGS := $(KERNEL_CFLAGS) -fno-builtin -fno-tree-loop-distribute-patterns \
-	-fno-tree-vectorize -fno-tree-slp-vectorize
+# memcpy and its kin must not be turned into calls of themselves, nor into more than plain moves. Clang's -fno-builtin
+# includes the word that only GCC knows.
+$(OBJECTS)/kernel/libc.o: KERNEL_CFLAGS := $(KERNEL_CFLAGS) -fno-builtin -fno-tree-vectorize -fno-tree-slp-vectorize \
+	$(if $(findstring clang,$(CC)),,-fno-tree-loop-distribute-patterns)
 
 # Another stack or program in the same build directory: the archive is made again.
 $(BUILD)/kernel/parts-$(STACK)-$(PROGRAM):

@@ -12,6 +12,12 @@ $(BUILD)/test/%.o: %.c
 # GCC's own header adds vectors as signed integers, where the instruction wraps.
 $(BUILD)/test/app/matcher/avx512.o: TEST_CFLAGS += -fno-sanitize=signed-integer-overflow
 
+# GCC 14 lays an ASan frame with 64-byte vectors out for the real stack, whose base is 32 bytes beside a multiple of
+# 64. The frame on the heap, which finds uses after a return, begins at a multiple of 64, so its vectors are misaligned
+# there and aligned stores of 64 bytes trap. The frames of these files stay on the real stack.
+$(BUILD)/test/%avx512.o $(BUILD)/test/%vaes.o: TEST_CFLAGS += \
+	$(if $(findstring clang,$(CC)),,--param asan-use-after-return=0)
+
 # Drivers touch the ports of tests/lib/fake_ports.c.
 $(BUILD)/test/drivers/%.o $(patsubst %,$(BUILD)/test/tests/unit/%_test.o,screen i6300esb nmi_timer): \
 	TEST_CFLAGS += -iquote tests/lib/fake_ports
@@ -40,7 +46,7 @@ unit: $(UNIT_TESTS) $(TSAN_TESTS) ## the C unit tests
 # The concurrent work of two CPUs, under ThreadSanitizer. It knows no fences: a seqlock's words are atomic themselves.
 $(BUILD)/tsan/%.o: %.c
 	@mkdir -p $(@D)
-	$(CC) $(COMMON) -O1 -fsanitize=thread -Wno-tsan $(call cflags_of,$<) -c -o $@ $<
+	$(CC) $(COMMON) -O1 -fsanitize=thread $(if $(findstring clang,$(CC)),,-Wno-tsan) $(call cflags_of,$<) -c -o $@ $<
 TSAN_PAGE := $(patsubst %.c,$(BUILD)/tsan/%.o,tests/unit/status_page_test.c tests/lib/fake_transport.c \
 	tests/lib/support.c $(wildcard app/service/status_page*.c) net/http/request.c app/service/metrics.c \
 	app/service/stats.c base/histogram.c base/text.c base/format.c)
