@@ -38,6 +38,7 @@ include tools/make/sim.mk
 include tools/make/soak.mk
 include tools/make/prove.mk
 include tools/make/linux.mk
+include tools/make/distributions.mk
 include tools/make/tests.mk
 
 .PHONY: all iso setup run contest check clean help

@@ -13,4 +13,4 @@ struct base64_ops {
 extern const struct base64_ops base64_scalar, base64_avx2, base64_avx512;
 
 /* RFC 4648 §4, table 1. */
-extern const char base64_alphabet[64];
+extern const char base64_alphabet[64 + 1];

@@ -4,7 +4,7 @@
 #include "base/assert.h"
 #include "base/bytes.h"
 
-const char base64_alphabet[64] = { "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/" };
+const char base64_alphabet[64 + 1] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 static void scalar_encode(uint8_t *out, const uint8_t *data, size_t triples)
 {

@@ -11,7 +11,7 @@
 #include "app/matcher/matcher.h"
 #include "app/player/answer_set.h"
 
-static const uint8_t secret[32] = "a secret of thirty-two bytes....";
+static const uint8_t secret[32 + 1] = "a secret of thirty-two bytes....";
 
 static bool enter(const char *digits)
 {

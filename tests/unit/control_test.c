@@ -20,9 +20,9 @@
 
 enum { PORT = 18247, PEER = 0x0a000203, PEER_PORT = 40000 };
 static const char key[] = "correct horse";
-static const uint8_t secret[32] = "the secret of this run, 32 bytes";
+static const uint8_t secret[32 + 1] = "the secret of this run, 32 bytes";
 static uint64_t now;
-static uint8_t nonce[16] = "0123456789abcdef";
+static uint8_t nonce[16 + 1] = "0123456789abcdef";
 
 static void start(void)
 {

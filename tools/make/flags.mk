@@ -4,7 +4,8 @@ ifeq ($(origin CC),default)
 CC := gcc
 endif
 # WERROR=1 makes errors of warnings: .ci/run sets it. A newer compiler with further warnings stops nobody else.
-WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wundef $(if $(filter 1,$(WERROR)),-Werror)
+WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wundef \
+	$(if $(filter 1,$(WERROR)),-Werror)
 COMMON := -std=gnu11 -g -I. -I$(BUILD)/gen -MMD -MP $(WARN) -fno-strict-aliasing -fno-common
 
 # -ffile-prefix-map: the image is the same to the byte in whatever folder it is built.
