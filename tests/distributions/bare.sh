@@ -29,7 +29,8 @@ copy_tree() {
 }
 
 # inside NETWORK USER COMMAND: runs a shell command in `root`, with processes and mounts of its own. NETWORK is
-# `network`, or `offline` for a network that has nothing but loopback. The root is no chroot, where Linux refuses user namespaces.
+# `network`, or `offline` for a network that has nothing but loopback. `root` becomes the root by pivot_root: Linux
+# refuses user namespaces to a process in a chroot.
 inside() {
     local net=()
     [ "$1" = network ] || net=(--net)

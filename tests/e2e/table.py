@@ -76,7 +76,7 @@ ROWS = [
     Row("no-offloads", nic="legacy", nic_more=",csum=off,guest_csum=off,mrg_rxbuf=off,event_idx=off,host_mtu=576",
         report=r"legacy, .*mtu 576"),
     Row("large-queues", nic="legacy", nic_more=",rx_queue_size=1024,tx_queue_size=256",
-        report=r"queues rx 1024 tx 256"),
+        report=r"queues rx 1024 tx (256|1024)"),
     # Machines.
     Row("two-cpus", cpus=2, nic="modern"),
     Row("idle-work-on-second-cpu", cpus=2, settings=("cpus=2", "watchdog=5"), report=r"second CPU: \d+ is up"),

@@ -8,5 +8,7 @@ from lints import lints
 def test_lint(name):
     lines = list(lints.LINTS[name](()))
     print("\n".join(lines))
+    if lines and lines[0].startswith("skipped, "):
+        pytest.skip(lines[0])
     findings = [line for line in lines if ": " in line]
     assert not findings, "\n".join(findings)
