@@ -1,4 +1,5 @@
-/* The smallest program: sends back what comes to `port=`, over TCP (RFC 862) and UDP. */
+/* Sends back what comes to `port=`, over TCP and over UDP (RFC 862). The template of a program:
+ * `tools/new-program NAME` makes another one from these files. */
 #include "app/program.h"
 
 #include <string.h>
@@ -9,112 +10,223 @@
 #include "base/time.h"
 #include "net/transport.h"
 
-enum { CONNECTION_COUNT = 8, WAITING_BYTES_MAX = 64 * 1024, EVENTS_PER_TURN_MAX = 64, SILENT_S = 60, PORT_MIN = 1024 };
+enum {
+    CONNECTION_COUNT = 8,
+    WAITING_BYTES_MAX = 64 * 1024, /* for each connection */
+    EVENTS_PER_TURN_MAX = 64,
+    SILENT_S_MAX = 60,    /* without a byte in either direction; then the connection is reset */
+    PEER_PORT_MIN = 1024, /* datagrams from lower ports may come from another echo */
+};
 
-static uint16_t echo_port;
-static const struct setting rows[] = { { "port", SETTING_NUMBER, .bytes = sizeof echo_port, .min = 1, .max = UINT16_MAX,
-                                         .initial = "7", .noun = "a port", .help = "of TCP and UDP" } };
-static const struct settings_table table = { rows, ARRAY_COUNT(rows), &echo_port, sizeof echo_port, NULL };
+/* A connection, and the bytes that have come and have not been sent back. */
+struct connection {
+    bool used;
+    bool ended; /* by the peer */
+    int id;
+    uint64_t active_ns; /* when the last byte came or left */
+    size_t waiting_bytes;
+    uint8_t waiting[WAITING_BYTES_MAX];
+};
 
 static struct {
-    uint64_t accepted, refused, bytes, datagrams;
-} counters;
-static const struct counter counter_table[] = { COUNTER("echo.", counters, accepted),
-                                                COUNTER("echo.", counters, refused), COUNTER("echo.", counters, bytes),
-                                                COUNTER("echo.", counters, datagrams) };
-static const struct counter_group counter_group = { counter_table, ARRAY_COUNT(counter_table) };
+    struct echo_settings {
+        uint16_t port;
+    } settings;
+    struct connection connections[CONNECTION_COUNT];
+    struct {
+        uint64_t accepted, refused, bytes, datagrams;
+    } counters;
+} state;
 
-/* A connection, and the bytes that came and have not been sent back. */
-static struct echo {
-    bool used, ended;
-    int id;
-    uint64_t count, since_ns; /* bytes that wait; when the last one came or left */
-    uint8_t waiting[WAITING_BYTES_MAX];
-} echoes[CONNECTION_COUNT];
-static bool bytes_wait; /* or did: the next turn has work */
+/* ---- tables: what the program is asked for, and what it counts ---- */
+
+static const struct setting rows[] = {
+    { "port", SETTING_NUMBER, SETTING_AT(struct echo_settings, port), .min = 1, .max = UINT16_MAX, .initial = "7",
+      .noun = "a port", .help = "of TCP and UDP" },
+};
+static const struct settings_table settings_table = { rows, ARRAY_COUNT(rows), &state.settings, sizeof state.settings,
+                                                      NULL };
+
+static const struct counter counters[] = {
+    COUNTER("echo.", state.counters, accepted),
+    COUNTER("echo.", state.counters, refused),
+    COUNTER("echo.", state.counters, bytes),
+    COUNTER("echo.", state.counters, datagrams),
+};
+static const struct counter_group counter_group = { counters, ARRAY_COUNT(counters) };
+
+/* ---- the start ---- */
 
 static const char *init(const struct program_machine *machine, uint64_t now_ns)
 {
+    (void)machine;
     (void)now_ns;
-    ASSERT(machine->tsc_khz > 0);
+    ASSERT(state.settings.port != 0);
+    memset(state.connections, 0, sizeof state.connections);
     stats_add_counters(&counter_group);
-    return transport_listen(echo_port) && transport_udp_bind(echo_port) ? NULL : "the port of the echo cannot be had";
-}
-
-/* Returns the echo of a connection, with `is_new` a free one; NULL: there is none. */
-static struct echo *echo_of(int id, bool is_new)
-{
-    for (size_t i = 0; i < CONNECTION_COUNT; i++)
-        if (is_new ? !echoes[i].used : echoes[i].used && echoes[i].id == id)
-            return &echoes[i];
+    if (!transport_listen(state.settings.port) || !transport_udp_bind(state.settings.port))
+        return "port=: this port cannot be had; http.port=, control.port= or another program has it";
     return NULL;
 }
 
+/* ---- events ---- */
+
+/* Returns the connection with this id; NULL: it has been refused. */
+static struct connection *find(int id)
+{
+    for (size_t i = 0; i < CONNECTION_COUNT; i++)
+        if (state.connections[i].used && state.connections[i].id == id)
+            return &state.connections[i];
+    return NULL;
+}
+
+/* Resets a connection: there is no place for it or for its bytes. */
+static void refuse(int id, uint64_t now_ns)
+{
+    state.counters.refused++;
+    transport_abort(id, now_ns);
+}
+
+static void take_connection(int id, uint64_t now_ns)
+{
+    ASSERT(find(id) == NULL);
+    for (size_t i = 0; i < CONNECTION_COUNT; i++) {
+        struct connection *c = &state.connections[i];
+        if (c->used)
+            continue;
+        c->used = true;
+        c->ended = false;
+        c->id = id;
+        c->active_ns = now_ns;
+        c->waiting_bytes = 0;
+        state.counters.accepted++;
+        return;
+    }
+    refuse(id, now_ns);
+}
+
+static void take_data(struct connection *c, struct bytes data, uint64_t now_ns)
+{
+    ASSERT(c->waiting_bytes <= WAITING_BYTES_MAX);
+    if (data.count > WAITING_BYTES_MAX - c->waiting_bytes) {
+        refuse(c->id, now_ns);
+        return;
+    }
+    memcpy(c->waiting + c->waiting_bytes, data.data, data.count);
+    c->waiting_bytes += data.count;
+    c->active_ns = now_ns;
+}
+
+/* Sends a datagram back. A datagram from another echo, or one with such a source forged, gets no answer: two echoes
+ * would never stop. */
+static void take_datagram(const struct transport_event *event, uint64_t now_ns)
+{
+    ASSERT(event->port == state.settings.port);
+    if (event->peer_port < PEER_PORT_MIN || event->peer_port == state.settings.port)
+        return;
+    if (transport_udp_send(event->port, event->address, event->peer_port, event->payload.data, event->payload.count,
+                           now_ns))
+        state.counters.datagrams++;
+}
+
+/* Handles the events of the program's own port, and hands all others to the service. */
 static void take_event(const struct transport_event *event, uint64_t now_ns)
 {
-    bool is_new = event->kind == TRANSPORT_ACCEPTED, is_datagram = event->kind == TRANSPORT_DATAGRAM;
-    bool may_loop = is_datagram && (event->peer_port < PORT_MIN || event->peer_port == echo_port);
-    bool is_ours = event->port == echo_port && !may_loop; /* two echoes would never stop */
-    struct echo *e = is_datagram || (is_new && !is_ours) ? NULL : echo_of(event->connection, is_new);
-    ASSERT(!e || e->count <= WAITING_BYTES_MAX);
-    if (is_datagram && is_ours) {
-        counters.datagrams += transport_udp_send(event->port, event->address, event->peer_port, event->payload.data,
-                                                 event->payload.count, now_ns);
-    } else if (is_new && e) {
-        e->used = true, e->ended = false, e->id = event->connection, e->count = 0, e->since_ns = now_ns;
-        counters.accepted++;
-    } else if ((is_new && is_ours) || (e && event->payload.count > WAITING_BYTES_MAX - e->count)) {
-        counters.refused++; /* no place is free, or the peer sends and does not read */
-        transport_abort(event->connection, now_ns);
-    } else if (!e) {
+    if (event->port != state.settings.port) {
         service_event(event, now_ns);
-    } else if (event->kind == TRANSPORT_DATA) {
-        memcpy(e->waiting + e->count, event->payload.data, event->payload.count);
-        e->count += event->payload.count, e->since_ns = now_ns;
-    } else {
-        e->used = event->kind != TRANSPORT_CLOSED, e->ended = true;
+        return;
+    }
+    struct connection *c = event->kind == TRANSPORT_DATAGRAM ? NULL : find(event->connection);
+    switch (event->kind) {
+    case TRANSPORT_ACCEPTED:
+        take_connection(event->connection, now_ns);
+        break;
+    case TRANSPORT_DATA:
+        if (c)
+            take_data(c, event->payload, now_ns);
+        break;
+    case TRANSPORT_ENDED:
+        if (c)
+            c->ended = true;
+        break;
+    case TRANSPORT_CLOSED:
+        if (c)
+            c->used = false;
+        break;
+    case TRANSPORT_DATAGRAM:
+        take_datagram(event, now_ns);
+        break;
+    case TRANSPORT_NONE:
+    case TRANSPORT_CONNECTED: /* to another machine: the echo never connects */
+        break;
     }
 }
 
-/* Sends one message. A peer that has ended gets our end behind its last byte. True: the next turn has work. */
-static bool send_back(struct echo *e, uint64_t now_ns)
+/* ---- turns ---- */
+
+/* Sends one message of the bytes that wait. */
+static void send_back(struct connection *c, uint64_t now_ns)
 {
-    ASSERT(e->count <= WAITING_BYTES_MAX);
-    size_t count = min_size(e->count, TRANSPORT_MESSAGE_BYTES_MAX);
-    uint8_t *message = transport_message(e->id);
-    if (message)
-        memcpy(message, e->waiting, count);
-    if (now_ns - e->since_ns >= SILENT_S * NS_PER_S)
-        transport_abort(e->id, now_ns);
-    else if (count == 0 && e->ended)
-        transport_close(e->id, now_ns);
-    if (count > 0 && message && transport_send(e->id, 0, (uint32_t)count, now_ns)) {
-        e->count -= count, counters.bytes += count, e->since_ns = now_ns;
-        memmove(e->waiting, e->waiting + count, e->count);
+    size_t bytes = min_size(c->waiting_bytes, TRANSPORT_MESSAGE_BYTES_MAX);
+    uint8_t *message = bytes > 0 ? transport_message(c->id) : NULL;
+    ASSERT(c->waiting_bytes <= WAITING_BYTES_MAX);
+    if (!message)
+        return;
+    memcpy(message, c->waiting, bytes);
+    if (!transport_send(c->id, 0, (uint32_t)bytes, now_ns))
+        return;
+    state.counters.bytes += bytes;
+    c->active_ns = now_ns;
+    c->waiting_bytes -= bytes;
+    memmove(c->waiting, c->waiting + bytes, c->waiting_bytes);
+}
+
+/* Works on a connection, a few microseconds at most. A peer that has ended gets our end after its last byte. */
+static void poll_connection(struct connection *c, uint64_t now_ns)
+{
+    ASSERT(c->used && c->active_ns <= now_ns);
+    if (now_ns - c->active_ns >= SILENT_S_MAX * NS_PER_S) {
+        transport_abort(c->id, now_ns);
+        return;
     }
-    return count > 0;
+    send_back(c, now_ns);
+    if (c->ended && c->waiting_bytes == 0)
+        transport_close(c->id, now_ns);
 }
 
 static enum program_verdict turn(uint64_t now_ns)
 {
     struct transport_event event;
-    bool idle = true;
-    for (unsigned i = 0; i < EVENTS_PER_TURN_MAX && transport_poll(now_ns, &event); i++, idle = false)
+    unsigned events = 0;
+    while (events < EVENTS_PER_TURN_MAX && transport_poll(now_ns, &event)) {
         take_event(&event, now_ns);
-    bytes_wait = false;
+        events++;
+    }
+    ASSERT(events <= EVENTS_PER_TURN_MAX);
     for (size_t i = 0; i < CONNECTION_COUNT; i++)
-        bytes_wait |= echoes[i].used && send_back(&echoes[i], now_ns);
+        if (state.connections[i].used)
+            poll_connection(&state.connections[i], now_ns);
     transport_idle(now_ns);
-    return service_poll(idle, now_ns);
+    return service_poll(events == 0, now_ns);
 }
 
-static uint64_t next_deadline_ns(uint64_t now_ns) { return bytes_wait ? now_ns : service_next_deadline_ns(now_ns); }
+/* Returns the time of the next turn with work: now while bytes wait. A program with a time-out of its own returns the
+ * earlier of the two times. */
+static uint64_t next_deadline_ns(uint64_t now_ns)
+{
+    for (size_t i = 0; i < CONNECTION_COUNT; i++)
+        if (state.connections[i].used && state.connections[i].waiting_bytes > 0)
+            return now_ns;
+    return service_next_deadline_ns(now_ns);
+}
 
-const struct program program = { .name = "echo",
-                                 .settings = &table,
-                                 .connection_count = CONNECTION_COUNT,
-                                 .listener_count = 1,
-                                 .udp_port_count = 1,
-                                 .init = init,
-                                 .turn = turn,
-                                 .next_deadline_ns = next_deadline_ns };
+const struct program program = {
+    .name = "echo",
+    .settings = &settings_table,
+    .connection_count = CONNECTION_COUNT,
+    .listener_count = 1,
+    .udp_port_count = 1,
+    .init = init,
+    .turn = turn,
+    .next_deadline_ns = next_deadline_ns,
+};

@@ -55,6 +55,8 @@ static void queue(struct transport_event event, const void *data, size_t bytes)
         return; /* there is no such connection: bytes sent to it are lost */
     struct queued *q = calloc(1, sizeof *q);
     q->event = event;
+    if (event.kind != TRANSPORT_DATAGRAM)
+        q->event.port = fake.connections[event.connection].own_port;
     if (data) {
         uint8_t *exact = malloc(bytes ? bytes : 1);
         memcpy(exact, data, bytes);
@@ -153,7 +155,8 @@ int fake_accepted(uint16_t port)
     int id = transport_connect(0x0a000202, 0, 0);
     if (id >= 0) {
         fake.connections[id].connected = true;
-        queue((struct transport_event){ .kind = TRANSPORT_ACCEPTED, .connection = id, .port = port }, NULL, 0);
+        fake.connections[id].own_port = port;
+        queue((struct transport_event){ .kind = TRANSPORT_ACCEPTED, .connection = id }, NULL, 0);
     }
     return id;
 }

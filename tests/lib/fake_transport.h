@@ -12,7 +12,8 @@ enum { FAKE_STREAM_BYTES = 64 * 1024, FAKE_DATAGRAM_COUNT = 64 };
 struct fake_connection {
     bool used, connected, closed_by_us, aborted_by_us, over; /* over: TRANSPORT_CLOSED is queued */
     uint32_t address;
-    uint16_t port;
+    uint16_t port;                /* the peer's, if we opened the connection */
+    uint16_t own_port;            /* ours, if we accepted the connection */
     char sent[FAKE_STREAM_BYTES]; /* everything given to transport_send, NUL-terminated */
     uint32_t sent_bytes;
     uint32_t acked_bytes;  /* the test's: of sent_bytes */

@@ -33,17 +33,6 @@ static int setup(void **state)
     return 0;
 }
 
-/* Lets every connection end, so that the next test finds all places free. */
-static int teardown(void **state)
-{
-    (void)state;
-    for (int id = 0; id < TRANSPORT_CONNECTION_COUNT_MAX; id++)
-        if (fake.connections[id].used)
-            fake_closed(id, TRANSPORT_RESET);
-    program.turn(now_ns);
-    return 0;
-}
-
 static void wait(uint64_t ns)
 {
     for (uint64_t end_ns = now_ns + ns; now_ns < end_ns; now_ns += 100 * NS_PER_MS)
@@ -132,10 +121,10 @@ static void datagrams_come_back_but_not_to_another_echo(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(all_bytes_come_back_and_then_the_end, setup, teardown),
-        cmocka_unit_test_setup_teardown(silence_keeps_no_place, setup, teardown),
-        cmocka_unit_test_setup_teardown(who_sends_and_does_not_read_is_cut_off, setup, teardown),
-        cmocka_unit_test_setup_teardown(datagrams_come_back_but_not_to_another_echo, setup, teardown),
+        cmocka_unit_test_setup(all_bytes_come_back_and_then_the_end, setup),
+        cmocka_unit_test_setup(silence_keeps_no_place, setup),
+        cmocka_unit_test_setup(who_sends_and_does_not_read_is_cut_off, setup),
+        cmocka_unit_test_setup(datagrams_come_back_but_not_to_another_echo, setup),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
