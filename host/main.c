@@ -155,6 +155,7 @@ int main(int argc, char **argv)
     const char *mistake = program_start(&platform);
     if (mistake)
         return refuse(mistake);
+    stats_check();
     if (platform.second_cpu && pthread_create(&thread, NULL, second_thread, NULL))
         return refuse("cpus=2: there is no second thread to be had");
 

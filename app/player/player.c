@@ -6,7 +6,6 @@
 #include "app/player/answer_set.h"
 #include "app/player/circuit_breaker.h"
 #include "app/player/input_stream.h"
-#include "app/player/old_names.h"
 #include "app/player/send_queue.h"
 #include "app/player/session.h"
 #include "app/player/settings.h"
@@ -108,7 +107,6 @@ static void register_statistics(void)
     stats_add_counters(&circuit_breaker_counter_group);
     stats_add_counters(&session_counter_group);
     stats_add_counters(&level_group);
-    stats_add_counters(&player_old_names_group);
 }
 
 /* Copies the matcher's statistics and the levels of the pools to where the counters are read. */

@@ -31,7 +31,6 @@ static struct {
 struct stream_merger_counters stream_merger_counters;
 static const struct counter stream_merger_counter_table[] = {
     { "stream_merger.digits", &merger.head },
-    { "weave.digits", &merger.head }, /* old name */
     COUNTER("stream_merger.", stream_merger_counters, repeated),
     COUNTER("stream_merger.", stream_merger_counters, unplaced),
     COUNTER("stream_merger.", stream_merger_counters, placed),

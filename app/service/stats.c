@@ -105,6 +105,14 @@ bool stats_counter(const struct stats_copy *copy, size_t index, struct counter *
     return false;
 }
 
+void stats_check(void)
+{
+    struct counter one, other;
+    for (size_t i = 0; stats_counter(NULL, i, &one); i++)
+        for (size_t k = 0; k < i && stats_counter(NULL, k, &other); k++)
+            ASSERT(strcmp(one.name, other.name) != 0 && one.value != other.value);
+}
+
 bool stats_histogram(const struct stats_copy *copy, size_t index, const char **name, struct histogram *histogram)
 {
     if (index >= stats.histogram_count)

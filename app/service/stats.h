@@ -18,7 +18,7 @@ enum {
     STATS_GROUP_COUNT_MAX = 48,
     STATS_HISTOGRAM_COUNT_MAX = 16,
     STATS_FACT_COUNT_MAX = 32,
-    STATS_COUNTER_COUNT_MAX = 512, /* in all groups: 300 with our own stack */
+    STATS_COUNTER_COUNT_MAX = 512, /* in all groups: 260 with our own stack */
     STATS_LINE_BYTES_MAX = 160,
     STATS_TEXT_BYTES_MAX = 32 * 1024, /* 500 lines of 64 bytes */
 };
@@ -35,6 +35,9 @@ void stats_clear(void);
 void stats_add_counters(const struct counter_group *group);
 void stats_add_histogram(const char *name, const struct histogram *histogram);
 void stats_add_fact(const char *name, const char *text);
+
+/* Asserts that each counter stands once: no two have the same name, or the same value. Slow: on Linux alone. */
+void stats_check(void);
 
 /* Adds the groups of transport_counter_group. */
 void stats_add_transport(void);

@@ -485,9 +485,6 @@ struct counter_group virtio_net_counter_group(void)
         COUNTER("virtio_net.", virtio_net_counters, rx_drop_bad_merge),
         COUNTER("pool.", virtio_net_counters, rx_buffers_free),
         COUNTER("pool.", virtio_net_counters, tx_buffers_free),
-        /* The names of the release before this one; they go with the next. docs/status.md, "Old names". */
-        { "virtio_net.rx_reminders", &virtio_net_counters.rx_rekicks },
-        { "virtio_net.tx_reminders", &virtio_net_counters.tx_rekicks },
     };
     return (struct counter_group){ table, ARRAY_COUNT(table) };
 }

@@ -33,7 +33,6 @@ static const struct counter watchdog_counter_table[] = {
     COUNTER("watchdog.", watchdog_counters, timeout_ns),
     COUNTER("watchdog.", watchdog_counters, checks),
     COUNTER("watchdog.", watchdog_counters, age_ns),
-    { "watchdog.looks", &watchdog_counters.checks }, /* its old name */
 };
 const struct counter_group watchdog_counter_group = { watchdog_counter_table, ARRAY_COUNT(watchdog_counter_table) };
 

@@ -41,7 +41,7 @@ COLD_SOURCES := $(wildcard */settings.c */*/settings*.c drivers/console/*.c driv
 	drivers/virtio/pci*.c drivers/watchdog/*.c kernel/firmware/*.c kernel/memory/*.c) \
 	$(filter-out kernel/rescue/selftest% kernel/rescue/watchdog.c,$(wildcard kernel/rescue/*.c)) kernel/panic.c \
 	image/main.c $(addprefix app/matcher/,add.c early.c modulus.c simd.c) \
-	$(addprefix app/player/,circuit_breaker.c old_names.c program.c send_queue.c session.c) \
+	$(addprefix app/player/,circuit_breaker.c program.c send_queue.c session.c) \
 	$(addprefix app/service/,control.c metrics.c service.c start.c stats.c status_page.c status_page_response.c \
 		syslog.c) \
 	$(addprefix base/,big.c format.c hmac.c log.c sha256.c text.c utc.c) \
