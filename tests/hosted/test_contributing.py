@@ -45,7 +45,7 @@ def copy_tree(tree):
 
 
 def test_the_walk_through_makes_a_program(tmp_path):
-    tree = tmp_path / "peregrine"
+    tree = tmp_path / "it's my clone"           # a path with a space and a quote builds and runs
     copy_tree(tree)
     clean = {name: value for name, value in os.environ.items()
              if name not in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "BUILD", "PYTHONPATH")}

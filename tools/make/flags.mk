@@ -12,7 +12,7 @@ COMMON := -std=gnu11 -g -I. -I$(BUILD)/gen -MMD -MP $(WARN) -fno-strict-aliasing
 # -fbuiltin after -ffreestanding: the loads and stores of bytes.h must stay single instructions, not calls of memcpy.
 KERNEL_CFLAGS := $(COMMON) -O2 -ffreestanding -fbuiltin -fno-pic -fno-pie -mno-red-zone -fno-stack-protector \
 	-fno-omit-frame-pointer -fno-asynchronous-unwind-tables -fcf-protection=none -ffunction-sections \
-	-fdata-sections -ffile-prefix-map=$(CURDIR)=. -DPEREGRINE_KERNEL=1
+	-fdata-sections -ffile-prefix-map='$(subst ','\'',$(CURDIR))=.' -DPEREGRINE_KERNEL=1
 # No vectors out of straight code: the kernel's build has none, and GCC 12 loads constants for them from memory.
 HOST_CFLAGS := $(COMMON) -O2 -fno-omit-frame-pointer -fno-tree-slp-vectorize
 # The many test programs are linked by gold where it is there, in a third of the time; Clang's ASan does not suit gold.
