@@ -1,7 +1,7 @@
 # Peregrine. `make help` lists the targets. See README.md.
 #
 # One tree of sources, three builds of it:
-#   build/kernel/   freestanding: peregrine.elf (and peregrine.iso)
+#   build/kernel/   freestanding: the images, build/peregrine.elf (the player) and build/NAME/peregrine.elf
 #   build/host/     optimised for this CPU's baseline: peregrine-linux, benchmarks
 #   build/test/     ASan + UBSan: unit tests, fuzz targets
 SHELL := /bin/bash
@@ -13,14 +13,16 @@ export STACK BUILD PROGRAM
 export PYTHONPATH := $(CURDIR):$(CURDIR)/tools
 
 # A first `make` on a machine that is not set up says so before the first command fails.
-ifneq ($(filter-out setup run test check prove clean help,$(or $(MAKECMDGOALS),all)),)
-ifeq ($(shell command -v nasm),)
-$(info make: there is no nasm here; tools/setup.sh run installs what the build needs)
+ifneq ($(filter-out setup run contest test check prove clean help,$(or $(MAKECMDGOALS),all)),)
+MISSING := $(strip $(foreach tool,nasm $(PY),$(if $(shell command -v $(tool)),,$(notdir $(tool)))))
+ifneq ($(MISSING),)
+$(error make: there is no $(firstword $(MISSING)) here; tools/setup.sh run installs what the build needs)
 endif
 endif
 
-all: $(BUILD)/peregrine.elf $(BUILD)/peregrine.bzImage ## the image, build/peregrine.elf and .bzImage; PROGRAM=, STACK=
+.DEFAULT_GOAL := all
 
+include tools/make/words.mk
 include tools/make/flags.mk
 include tools/make/program.mk
 include tools/make/image.mk
@@ -40,6 +42,9 @@ include tools/make/prove.mk
 include tools/make/linux.mk
 include tools/make/distributions.mk
 include tools/make/tests.mk
+
+# `make PROGRAM=NAME` makes those of another program in build/NAME/.
+all: $(IMAGE)/peregrine.elf $(IMAGE)/peregrine.bzImage ## the image, build/peregrine.elf and .bzImage; PROGRAM=, STACK=
 
 .PHONY: all iso setup run contest check clean help
 help: ## this list

@@ -1,6 +1,9 @@
-# The image: build/peregrine.elf, and the ISO around it.
+# The image, and the ISO around it. Each program has an image of its own: build/peregrine.elf is the player's,
+# build/NAME/peregrine.elf that of any other.
+image_folder = $(BUILD)$(if $(filter-out player,$1),/$1)
+IMAGE := $(call image_folder,$(PROGRAM))
 
-# The compiled files. Another stack's or program's image, in a build directory of its own, is linked of the same.
+# The compiled files. All programs' images, and that of the other stack in its build directory, are linked of the same.
 OBJECTS ?= $(BUILD)/kernel
 
 # The implementations of the transport interface. The shared files serve both stacks.
@@ -56,7 +59,7 @@ endif
 $(COLD_SOURCES:%.c=$(OBJECTS)/%.o): KERNEL_CFLAGS += -Os
 
 # Other flags, other objects.
-$(KERNEL_OBJECTS) $(BUILD)/kernel/symbols_empty.o $(BUILD)/kernel/symbols_full.o: tools/make/flags.mk \
+$(KERNEL_OBJECTS) $(IMAGE)/kernel/symbols_empty.o $(IMAGE)/kernel/symbols_full.o: tools/make/flags.mk \
 	tools/make/image.mk
 
 # Every function that fails on purpose stands in the backtrace.
@@ -67,52 +70,52 @@ $(patsubst %.c,$(OBJECTS)/%.o,$(wildcard kernel/rescue/selftest*.c)): KERNEL_CFL
 $(OBJECTS)/kernel/libc.o: KERNEL_CFLAGS := $(KERNEL_CFLAGS) -fno-builtin -fno-tree-vectorize -fno-tree-slp-vectorize \
 	$(if $(findstring clang,$(CC)),,-fno-tree-loop-distribute-patterns)
 
-# Another stack or program in the same build directory: the archive is made again.
-$(BUILD)/kernel/parts-$(STACK)-$(PROGRAM):
+# Another stack in the same folder: the archive is made again.
+$(IMAGE)/kernel/parts-$(STACK):
 	@mkdir -p $(@D) && rm -f $(@D)/parts-* && touch $@
 
 # Through archives: code that image/main.c does not reach is not in the image. The machine's archive is searched first,
 # so its variables lie below those of app and net: a machine with less RAM than the image needs can still say so.
 APP_OBJECTS := $(filter $(OBJECTS)/app/% $(OBJECTS)/net/% $(OBJECTS)/$(LWIP)/%,$(KERNEL_OBJECTS))
-$(BUILD)/kernel/libkernel.a: $(filter-out $(APP_OBJECTS),$(KERNEL_OBJECTS))
+$(IMAGE)/kernel/libkernel.a: $(filter-out $(APP_OBJECTS),$(KERNEL_OBJECTS))
 	@rm -f $@
 	ar qcs $@ $^
-$(BUILD)/kernel/libapp.a: $(APP_OBJECTS) $(BUILD)/kernel/parts-$(STACK)-$(PROGRAM)
+$(IMAGE)/kernel/libapp.a: $(APP_OBJECTS) $(IMAGE)/kernel/parts-$(STACK)
 	@rm -f $@
 	ar qcs $@ $(APP_OBJECTS)
 
 # --nmagic: no loader maps pages of the file, so its segments need no padding to pages.
 LINK = ld --build-id=sha1 --gc-sections --nmagic -z noexecstack --fatal-warnings -T image/linker.ld -o $@ \
 	$(OBJECTS)/boot/header.o $(OBJECTS)/boot/entry.o $(filter %.o,$^) \
-	--start-group $(BUILD)/kernel/libkernel.a $(BUILD)/kernel/libapp.a --end-group
-IMAGE_PARTS := $(BUILD)/kernel/libkernel.a $(BUILD)/kernel/libapp.a image/linker.ld
+	--start-group $(IMAGE)/kernel/libkernel.a $(IMAGE)/kernel/libapp.a --end-group
+IMAGE_PARTS := $(IMAGE)/kernel/libkernel.a $(IMAGE)/kernel/libapp.a image/linker.ld
 
 # Linked twice, for the backtrace: first with an empty table of symbols, then with the table of the first. The table is
 # read-only data behind the text, so it moves no function; `cmp` holds that to be true.
 #
 # peregrine.debug is for gdb and for the names of addresses; peregrine.elf is the same without names and lines.
-$(BUILD)/peregrine.elf: $(BUILD)/peregrine.debug
+$(IMAGE)/peregrine.elf: $(IMAGE)/peregrine.debug
 	strip -o $@ $<
-$(BUILD)/peregrine.debug: $(BUILD)/kernel/symbols_full.o $(IMAGE_PARTS)
+$(IMAGE)/peregrine.debug: $(IMAGE)/kernel/symbols_full.o $(IMAGE_PARTS)
 	$(LINK)
-	@cmp <(nm $(BUILD)/kernel/pass1.elf | grep -i ' [tw] ') <(nm $@ | grep -i ' [tw] ') || { rm $@; false; }
-$(BUILD)/kernel/pass1.elf: $(BUILD)/kernel/symbols_empty.o $(IMAGE_PARTS)
+	@cmp <(nm $(IMAGE)/kernel/pass1.elf | grep -i ' [tw] ') <(nm $@ | grep -i ' [tw] ') || { rm $@; false; }
+$(IMAGE)/kernel/pass1.elf: $(IMAGE)/kernel/symbols_empty.o $(IMAGE_PARTS)
 	$(LINK)
-$(BUILD)/kernel/symbols_full.c: $(BUILD)/kernel/pass1.elf
+$(IMAGE)/kernel/symbols_full.c: $(IMAGE)/kernel/pass1.elf
 	nm $< | tools/make/symbols.py >$@
-$(BUILD)/kernel/symbols_empty.c: tools/make/symbols.py
+$(IMAGE)/kernel/symbols_empty.c: tools/make/symbols.py
 	@mkdir -p $(@D)
 	tools/make/symbols.py </dev/null >$@
-$(BUILD)/kernel/symbols_%.o: $(BUILD)/kernel/symbols_%.c
+$(IMAGE)/kernel/symbols_%.o: $(IMAGE)/kernel/symbols_%.c
 	$(CC) $(KERNEL_CFLAGS) -c -o $@ $<
 
 # The same image for the Linux boot protocol.
-symbol = 0x$$(nm $(BUILD)/peregrine.debug | sed -n 's/ . $1$$//p')
-$(BUILD)/peregrine.bzImage: boot/linux.asm boot/x86_spec.asm $(BUILD)/peregrine.elf
-	objcopy -O binary $(BUILD)/peregrine.elf $(BUILD)/kernel/flat.bin
-	nasm -f bin -I. -DIMAGE_BYTES=$$(stat -c %s $(BUILD)/kernel/flat.bin) -DENTRY=$(call symbol,linux_entry) \
-		-DINIT_BYTES=$$(($(call symbol,image_end) - $(call symbol,image_begin))) -o $(BUILD)/kernel/setup.bin $<
-	cat $(BUILD)/kernel/setup.bin $(BUILD)/kernel/flat.bin >$@
+symbol = 0x$$(nm $(IMAGE)/peregrine.debug | sed -n 's/ . $1$$//p')
+$(IMAGE)/peregrine.bzImage: boot/linux.asm boot/x86_spec.asm $(IMAGE)/peregrine.elf
+	objcopy -O binary $(IMAGE)/peregrine.elf $(IMAGE)/kernel/flat.bin
+	nasm -f bin -I. -DIMAGE_BYTES=$$(stat -c %s $(IMAGE)/kernel/flat.bin) -DENTRY=$(call symbol,linux_entry) \
+		-DINIT_BYTES=$$(($(call symbol,image_end) - $(call symbol,image_begin))) -o $(IMAGE)/kernel/setup.bin $<
+	cat $(IMAGE)/kernel/setup.bin $(IMAGE)/kernel/flat.bin >$@
 
 # The console font, from a package that making the ISO needs anyway.
 FONT ?= /usr/share/grub/ascii.pf2
@@ -125,11 +128,11 @@ $(OBJECTS)/font.o: $(OBJECTS)/font.c
 # The ISO boots on BIOS and on UEFI. MODULE=FILE is a settings file, CMDLINE="feed=... submit=..." are settings on the
 # command line of its entry; the kernel reads both. The player's are refused here already if the kernel would refuse
 # them. ISO=FILE names the result.
-ISO ?= $(BUILD)/peregrine.iso
+ISO ?= $(IMAGE)/peregrine.iso
 CMDLINE ?=
 MODULE ?=
 iso: export SETTINGS := $(value CMDLINE)
-iso: $(BUILD)/peregrine.elf ## build/peregrine.iso, or ISO=FILE; CMDLINE= and MODULE=FILE are its settings
+iso: $(IMAGE)/peregrine.elf ## build/peregrine.iso, or ISO=FILE; CMDLINE= and MODULE=FILE are its settings
 	@[ -n "$$SETTINGS$(MODULE)" ] || \
 		echo 'iso: without settings the kernel cannot play: make iso MODULE=FILE (docs/settings.md)'
 	$(if $(filter player,$(PROGRAM)),@[ -z "$$SETTINGS$(MODULE)" ] || \

@@ -5,9 +5,9 @@ $(VHOST_PROBE): $(patsubst %.c,$(BUILD)/host/%.o,$(wildcard tools/probe/*.c) net
 NEEDS_guest += $(VHOST_PROBE)
 
 # The image of the second program with the other stack.
-OTHER_ECHO_IMAGE := $(BUILD)/echo-other/peregrine.elf
+OTHER_ECHO_IMAGE := $(BUILD)/other/echo/peregrine.elf
 $(OTHER_ECHO_IMAGE): FORCE
-	@$(MAKE) -s --no-print-directory BUILD=$(BUILD)/echo-other STACK=$(filter-out $(STACK),own lwip) PROGRAM=echo \
+	@$(MAKE) -s --no-print-directory BUILD=$(BUILD)/other STACK=$(filter-out $(STACK),own lwip) PROGRAM=echo \
 		LWIP=$(LWIP) $@
 
 WIRE_NEEDS := $(VHOST_PROBE) $(addprefix $(BUILD)/,peregrine.elf other/peregrine.elf echo/peregrine.elf) \

@@ -79,13 +79,17 @@ NEEDS_structure_slow := $(NET_OBJECTS)
 # so that no two makes compile the same file.
 OTHER_IMAGE := $(BUILD)/other/peregrine.elf
 OTHER_MAKE = $(MAKE) -s --no-print-directory OBJECTS=$(OBJECTS) LWIP=$(LWIP)
-$(OTHER_IMAGE): FORCE $(NET_OBJECTS) $(BUILD)/peregrine.elf
-	+@$(OTHER_MAKE) BUILD=$(BUILD)/other STACK=$(filter-out $(STACK),own lwip) $@ $(@:.elf=.bzImage)
+$(OTHER_IMAGE): FORCE $(NET_OBJECTS) $(IMAGE)/peregrine.elf
+	+@$(OTHER_MAKE) BUILD=$(BUILD)/other PROGRAM=player STACK=$(filter-out $(STACK),own lwip) $@ $(@:.elf=.bzImage)
 
-# The images with other programs, for tests/guest: build/NAME/peregrine.elf.
-PROGRAM_IMAGES := $(foreach name,echo digest survey time,$(BUILD)/$(name)/peregrine.elf)
-$(PROGRAM_IMAGES): $(BUILD)/%/peregrine.elf: FORCE $(NET_OBJECTS) $(BUILD)/peregrine.elf
-	+@$(OTHER_MAKE) BUILD=$(BUILD)/$* PROGRAM=$* STACK=own $@ $(@:.elf=.bzImage)
+# The images of the programs other than PROGRAM. Each is made after PROGRAM's, for the same reason.
+define program_image
+$(call image_folder,$1)/peregrine.elf: FORCE $(NET_OBJECTS) $(IMAGE)/peregrine.elf
+	+@$$(OTHER_MAKE) PROGRAM=$1 STACK=own $$@ $$(@:.elf=.bzImage)
+$(call image_folder,$1)/peregrine.bzImage: $(call image_folder,$1)/peregrine.elf ;
+endef
+$(foreach name,$(filter-out $(PROGRAM),$(PROGRAMS)),$(eval $(call program_image,$(name))))
+PROGRAM_IMAGES := $(foreach name,$(PROGRAMS),$(call image_folder,$(name))/peregrine.elf)
 
 # Three digest machines behind HAProxy: docs/balance.md.
 NEEDS_balance := $(call linux_program,digest)

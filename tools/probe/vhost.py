@@ -37,7 +37,7 @@ ECHO_INITRAMFS = linux_guest.WORK / "echo-initramfs"
 def kernel_image(stack, program):
     if program == "player":
         return machine.image_of(stack)
-    name = "echo" if any((BUILD / "echo/kernel").glob(f"parts-{stack}-*")) else "echo-other"
+    name = "echo" if (BUILD / f"echo/kernel/parts-{stack}").exists() else "other/echo"
     return BUILD / name / "peregrine.elf"
 
 
