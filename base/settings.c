@@ -118,25 +118,6 @@ static struct settings_refusal set_value(const struct settings_table *table, con
     return good ? settings_accept() : settings_refuse(SETTINGS_EXPECTED);
 }
 
-void settings_begin(struct settings *s, const struct settings_table *const tables[], size_t count)
-{
-    ASSERT(count <= SETTINGS_TABLE_COUNT_MAX);
-    memset(s, 0, sizeof *s);
-    for (size_t t = 0; t < count; t++) {
-        const struct settings_table *table = s->tables[s->table_count++] = tables[t];
-        ASSERT(table->count <= SETTINGS_ROW_COUNT_MAX);
-        if (table->values)
-            memset(table->values, 0, table->values_bytes);
-        for (size_t i = 0; i < table->count; i++) {
-            const struct setting *row = &table->rows[i];
-            if (!row->initial)
-                continue;
-            struct settings_refusal refusal = set_value(table, row, text_of(row->initial));
-            ASSERT(!refusal.reason);
-        }
-    }
-}
-
 /* ---- what a value is, in words ---- */
 
 static size_t describe_time(char *out, size_t out_bytes, uint64_t ns)
@@ -246,6 +227,14 @@ static void fail_word(struct settings *s, const char *source, struct bytes word,
     settings_fail(s, "settings, %s: \"%s\": %s", source, quote(word, quoted), reason);
 }
 
+/*@ requires readable(key); assigns s->error[0 .. SETTINGS_ERROR_BYTES_MAX - 1]; */
+static void fail_key(struct settings *s, const char *source, struct bytes key)
+{
+    char quoted[QUOTE_BYTES_MAX + 4];
+    settings_fail(s, "settings, %s: \"%s\": there is no such key%s%s", source, quote(key, quoted),
+                  s->program ? " in the program " : "", s->program ? s->program : "");
+}
+
 /*@ requires readable(value); assigns s->error[0 .. SETTINGS_ERROR_BYTES_MAX - 1]; */
 static void fail_value(struct settings *s, const char *source, const struct setting *row, struct bytes value,
                        struct settings_refusal refusal)
@@ -264,7 +253,7 @@ static void fail_value(struct settings *s, const char *source, const struct sett
         settings_fail(s, "settings, %s: %s=: \"%s\": %s%s", source, row->name, quote(value, quoted), verb, reason);
 }
 
-/* ---- words ---- */
+/* ---- the tables ---- */
 
 /* Finds the row of a key. False: no table has it. */
 static bool find(const struct settings *s, struct bytes name, size_t *table, size_t *row)
@@ -275,6 +264,90 @@ static bool find(const struct settings *s, struct bytes name, size_t *table, siz
                 return true;
     return false;
 }
+
+/* Returns true if the row's member is as large as what its kind stores. */
+static bool member_fits(const struct setting *row)
+{
+    switch (row->kind) {
+    case SETTING_TIME:
+        return row->bytes == sizeof(uint64_t);
+    case SETTING_SWITCH:
+        return row->bytes == sizeof(bool);
+    case SETTING_CHOICE:
+        return row->bytes == sizeof(enum setting_kind);
+    case SETTING_TEXT:
+        return row->bytes == row->max + 1;
+    case SETTING_ADDRESS:
+        return row->bytes == sizeof(uint32_t);
+    case SETTING_ENDPOINT:
+        return row->bytes == sizeof(struct endpoint);
+    case SETTING_ENDPOINTS:
+        return row->bytes == sizeof(struct endpoints);
+    case SETTING_FOREIGN:
+    case SETTING_NUMBER:
+    case SETTING_CUSTOM:
+        break;
+    }
+    return true;
+}
+
+/* Returns the mistake of a table's author in a row; NULL: there is none. All rows before this one have been checked. */
+/*@ assigns \result \from *s, *row; ensures \result == \null; */
+static const char *mistake_in_row(const struct settings *s, const struct setting *row)
+{
+    const uint64_t most = row->max != 0 ? row->max : UINT64_MAX;
+    size_t t, i;
+    if (find(s, text_of(row->name), &t, &i) && &s->tables[t]->rows[i] != row)
+        return "another row has this key: rename the program's row";
+    if (row->kind == SETTING_FOREIGN)
+        return NULL;
+    if (row->kind == SETTING_CUSTOM && !row->set)
+        return ".set is missing";
+    if (row->kind == SETTING_CHOICE && (!row->choices || !row->choices[0]))
+        return ".choices is missing";
+    if (!row->noun && (row->kind == SETTING_TEXT || row->kind == SETTING_ADDRESS || row->kind == SETTING_CUSTOM))
+        return ".noun is missing";
+    if (!row->help)
+        return ".help is missing";
+    if (!row->required && !row->initial && !row->unset)
+        return "there is no default: set .initial, .unset or .required";
+    if (row->min > most)
+        return ".min is more than .max";
+    if (row->kind == SETTING_NUMBER && row->bytes < sizeof most && most >> (8 * row->bytes) != 0)
+        return ".max does not fit the member: widen it, or lower .max";
+    return member_fits(row) ? NULL : "the member is not of the type that the kind has (base/settings.h)";
+}
+
+static void set_initial(struct settings *s, const struct settings_table *table, const struct setting *row)
+{
+    struct bytes value = text_of(row->initial);
+    struct settings_refusal refusal = set_value(table, row, value);
+    if (refusal.reason)
+        fail_value(s, "the row's default", row, value, refusal);
+}
+
+void settings_begin(struct settings *s, const struct settings_table *const tables[], size_t count)
+{
+    ASSERT(count <= SETTINGS_TABLE_COUNT_MAX);
+    memset(s, 0, sizeof *s);
+    for (size_t t = 0; t < count; t++) {
+        const struct settings_table *table = s->tables[s->table_count++] = tables[t];
+        ASSERT(table->count <= SETTINGS_ROW_COUNT_MAX);
+        if (table->values)
+            memset(table->values, 0, table->values_bytes);
+        for (size_t i = 0; i < table->count; i++) {
+            const struct setting *row = &table->rows[i];
+            const char *mistake = mistake_in_row(s, row);
+            if (mistake)
+                settings_fail(s, "settings, the row of %s=: %s", row->name, mistake);
+            else if (row->initial)
+                set_initial(s, table, row);
+        }
+    }
+    s->table_wrong = s->error[0] != '\0';
+}
+
+/* ---- words ---- */
 
 /*@ requires readable(word) && word.count > 0; assigns *s; */
 static void add_word(struct settings *s, const char *source, struct bytes word, bool first)
@@ -302,8 +375,10 @@ static void add_word(struct settings *s, const char *source, struct bytes word, 
     /* Some loaders put the image's path in front: QEMU, kexec and GRUB by their multiboot forms. */
     if (first && !value.data && (word.data[0] == '/' || word.data[0] == '('))
         return;
-    fail_word(s, source, value.data && name.count ? name : word,
-              value.data ? "there is no such key" : "not a key=value word");
+    if (value.data)
+        fail_key(s, source, name.count ? name : word);
+    else
+        fail_word(s, source, word, "not a key=value word");
 }
 
 /*@ assigns \nothing; ensures \result <==> c == ' ' || '\t' <= c <= '\r'; */
@@ -314,6 +389,8 @@ void settings_add(struct settings *s, const char *source, const char *text, size
     ASSERT(s->table_count > 0);
     size_t at = 0;
     bool first = true;
+    if (s->table_wrong)
+        return;
     /*@ loop invariant at <= bytes; loop assigns at, first, *s; */
     while (at < bytes && text[at]) {
         if (is_space(text[at])) {

@@ -101,11 +101,14 @@ struct settings_table {
 struct settings {
     const struct settings_table *tables[SETTINGS_TABLE_COUNT_MAX];
     size_t table_count;
+    const char *program;                     /* its name, for messages; NULL: it has none */
+    bool table_wrong;                        /* no word is read */
     uint64_t seen[SETTINGS_TABLE_COUNT_MAX]; /* a bit for each row */
     char error[SETTINGS_ERROR_BYTES_MAX];    /* the first mistake, one printable line; "": none so far */
 };
 
-/* Fills the values of each table with the defaults. */
+/* Fills the values of each table with the defaults. A mistake in a table is noted as one in a word is: the reading is
+ * refused, by the row's name. */
 void settings_begin(struct settings *settings, const struct settings_table *const tables[], size_t count);
 
 /* Adds the words of one source, named for messages ("command line", a file's name). The text is borrowed for the

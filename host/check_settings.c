@@ -24,7 +24,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "%s: cannot be read, or is longer than the kernel takes\n", argv[1]);
         return EXIT_USAGE;
     }
-    service_settings_begin(&settings, program.settings, &machine_settings_table);
+    service_settings_begin(&settings, program.name, program.settings, &machine_settings_table);
     settings_add(&settings, argv[1], text, bytes);
     if (!settings_finish(&settings)) {
         fprintf(stderr, "%s\n", settings.error);

@@ -136,7 +136,7 @@ int main(int argc, char **argv)
 {
     static char statistics[STATS_TEXT_BYTES_MAX];
     pthread_t thread;
-    service_settings_begin(&settings, program.settings, &machine_settings_table);
+    service_settings_begin(&settings, program.name, program.settings, &machine_settings_table);
     if (print_help(argc, argv))
         return fflush(stdout) != 0 || ferror(stdout);
     if (!read_settings(argc, argv))

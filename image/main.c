@@ -77,7 +77,7 @@ static _Noreturn void settings_refused(const char *message)
 static void settings_read(void)
 {
     ASSERT(program.settings != NULL && program.turn != NULL);
-    service_settings_begin(&settings, program.settings, &machine_settings_table);
+    service_settings_begin(&settings, program.name, program.settings, &machine_settings_table);
     if (boot.command_line_cut)
         settings_fail(&settings, "settings: the command line is longer than 4095 bytes");
     if (boot.module_cut)
@@ -110,7 +110,7 @@ static void machine_init(enum boot_protocol protocol, const void *information)
     failure_init();
     if (uart_init())
         console_add(uart_write);
-    log_line("peregrine, build %s", build_id_text());
+    log_line("peregrine, program %s, build %s", program.name, build_id_text());
     blackbox_set_build_id(build_id());
     if (!boot_info_parse(&boot, protocol, information, BOOT_MAPPED_END)) {
         if (protocol == BOOT_PVH) /* QEMU pc-bios/optionrom/pvh_main.c: the text runs over what lies behind it */

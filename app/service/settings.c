@@ -91,11 +91,12 @@ static const struct setting loader_rows[] = {
 };
 static const struct settings_table loader_table = { .rows = loader_rows, .count = ARRAY_COUNT(loader_rows) };
 
-void service_settings_begin(struct settings *settings, const struct settings_table *program,
+void service_settings_begin(struct settings *settings, const char *name, const struct settings_table *program,
                             const struct settings_table *machine)
 {
     ASSERT(program && program->rows);
     const struct settings_table *const tables[] = { program, &service_settings_table, &network_settings_table,
                                                     &loader_table, machine };
     settings_begin(settings, tables, ARRAY_COUNT(tables) - (machine == NULL));
+    settings->program = name;
 }

@@ -50,7 +50,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static struct settings settings;
-    service_settings_begin(&settings, &player_settings_table, &machine_settings_table);
+    service_settings_begin(&settings, "player", &player_settings_table, &machine_settings_table);
     /* Two sources, cut at the first 0xff. */
     const uint8_t *cut = memchr(data, 0xff, size);
     size_t first = cut ? (size_t)(cut - data) : size;

@@ -18,7 +18,7 @@ def test_trap_is_recorded_with_registers_and_callers():
     symbols = blackbox.Symbols(qemu.DEBUG)
     for record in records:
         assert (record.state, record.cause) == (2, "page fault")
-        assert f"peregrine, build {record.build_id}" in log
+        assert f"peregrine, program player, build {record.build_id}" in log
         assert record.registers["vector"] == 14 and record.registers["cr2"] == 0
         assert f"rip {record.registers['rip']:016x}" in log
         names = [symbols(address).split("+")[0] for address in record.backtrace]

@@ -22,7 +22,7 @@ void player_setup(const char *words, bool keeps_tables, uint64_t tsc_khz, uint64
 {
     static struct settings settings;
     const struct program_machine machine = { .tsc_khz = tsc_khz, .secret = { 7 } };
-    service_settings_begin(&settings, &player_settings_table, NULL);
+    service_settings_begin(&settings, "player", &player_settings_table, NULL);
     settings_add(&settings, "test", words, strlen(words));
     need(settings_finish(&settings) ? NULL : settings.error);
     if (!keeps_tables)

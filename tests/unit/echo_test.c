@@ -22,7 +22,7 @@ static int setup(void **state)
     (void)state;
     static struct settings settings;
     const struct program_machine machine = { .tsc_khz = 1000000 };
-    service_settings_begin(&settings, program.settings, NULL);
+    service_settings_begin(&settings, program.name, program.settings, NULL);
     settings_add(&settings, "test", "port=4242", 9);
     assert_true(settings_finish(&settings));
     fake_reset();

@@ -17,7 +17,10 @@
 
 static struct settings settings;
 
-static void begin(void) { service_settings_begin(&settings, &player_settings_table, &machine_settings_table); }
+static void begin(void)
+{
+    service_settings_begin(&settings, "player", &player_settings_table, &machine_settings_table);
+}
 
 /* Parses the text in a buffer of exactly its size: ASan sees a read past its end. */
 static bool parse(const char *text)
@@ -214,10 +217,10 @@ static void words_of_boot_loaders_are_skipped(void **state)
 static void an_unknown_key_is_named(void **state)
 {
     (void)state;
-    assert_refused(GAME "fed=1", "settings, command line: \"fed\": there is no such key");
-    assert_refused(GAME "N=5", "settings, command line: \"N\": there is no such key");
+    assert_refused(GAME "fed=1", "settings, command line: \"fed\": there is no such key in the program player");
+    assert_refused(GAME "N=5", "settings, command line: \"N\": there is no such key in the program player");
     assert_refused(GAME "early", "settings, command line: \"early\": this key needs a value: key=value");
-    assert_refused(GAME "=x", "settings, command line: \"=x\": there is no such key");
+    assert_refused(GAME "=x", "settings, command line: \"=x\": there is no such key in the program player");
     assert_refused(GAME "\x01\xff", "settings, command line: \"??\": not a key=value word");
 }
 
@@ -415,11 +418,94 @@ static void words_after_an_error_are_read(void **state)
 {
     (void)state;
     assert_refused("fed=1 simd=scalar xsimd=avx2 blackbox=0x90000,32768",
-                   "settings, command line: \"fed\": there is no such key");
+                   "settings, command line: \"fed\": there is no such key in the program player");
     assert_int_equal(player_settings.simd, MATCHER_SIMD_SCALAR);
     assert_int_equal(machine_settings.blackbox_count, 1);
     assert_false(parse(GAME "blackbox=0x90000,32768,junk"));
     assert_int_equal(machine_settings.blackbox_count, 0);
+}
+
+/* A table with one row, as a program's author may get it wrong. */
+static struct {
+    uint16_t number;
+    uint64_t time;
+    bool on;
+    char text[9];
+} values;
+static const char *const colours[] = { "red", "blue", NULL };
+static struct setting tried;
+static const struct settings_table table = { &tried, 1, &values, sizeof values, NULL };
+#define AT(member) .offset = (uint16_t)((uint8_t *)&values.member - (uint8_t *)&values), .bytes = sizeof values.member
+
+static void assert_row_refused(struct setting wrong, const char *message)
+{
+    tried = wrong;
+    service_settings_begin(&settings, "shout", &table, &machine_settings_table);
+    settings_add(&settings, "command line", "port=70000 x=1", 14);
+    assert_false(settings_finish(&settings));
+    assert_string_equal(settings.error, message);
+}
+
+static void a_mistake_in_a_table_is_reported_by_the_rows_name(void **state)
+{
+    (void)state;
+    struct setting good = { "port",         SETTING_NUMBER,   AT(number),      .min = 1, .max = UINT16_MAX,
+                            .initial = "7", .noun = "a port", .help = "of TCP" };
+    tried = good;
+    service_settings_begin(&settings, "shout", &table, &machine_settings_table);
+    assert_true(settings_finish(&settings));
+    assert_int_equal(values.number, 7);
+
+    struct setting wrong = good;
+    wrong.initial = "abc";
+    assert_row_refused(wrong, "settings, the row's default: port=: \"abc\": expected a port, 1 to 65535");
+    wrong = good;
+    wrong.max = 70000;
+    assert_row_refused(wrong, "settings, the row of port=: .max does not fit the member: widen it, or lower .max");
+    wrong.max = 0;
+    assert_row_refused(wrong, "settings, the row of port=: .max does not fit the member: widen it, or lower .max");
+    wrong = good;
+    wrong.min = 9, wrong.max = 8;
+    assert_row_refused(wrong, "settings, the row of port=: .min is more than .max");
+    wrong = good;
+    wrong.initial = NULL;
+    assert_row_refused(wrong, "settings, the row of port=: there is no default: set .initial, .unset or .required");
+    wrong = good;
+    wrong.help = NULL;
+    assert_row_refused(wrong, "settings, the row of port=: .help is missing");
+
+    static const char *const known[] = { "key", "ip", "watchdog", "console" };
+    for (size_t i = 0; i < ARRAY_COUNT(known); i++) {
+        char message[120];
+        wrong = good;
+        wrong.name = known[i];
+        snprintf(message, sizeof message,
+                 "settings, the row of %s=: another row has this key: rename the program's row", known[i]);
+        assert_row_refused(wrong, message);
+    }
+}
+
+static void a_member_of_another_size_than_its_kind_is_reported(void **state)
+{
+    (void)state;
+    static const char message[] = "settings, the row of x=: the member is not of the type that the kind has "
+                                  "(base/settings.h)";
+    assert_row_refused((struct setting){ "x", SETTING_TIME, AT(number), .initial = "7", .help = "x" }, message);
+    assert_row_refused((struct setting){ "x", SETTING_SWITCH, AT(time), .initial = "on", .help = "x" }, message);
+    assert_row_refused((struct setting){ "x", SETTING_ADDRESS, AT(time), .unset = "none", .noun = "x", .help = "x" },
+                       message);
+    assert_row_refused((struct setting){ "x", SETTING_ENDPOINT, AT(number), .unset = "none", .help = "x" }, message);
+    assert_row_refused(
+        (struct setting){ "x", SETTING_CHOICE, AT(number), .choices = colours, .initial = "red", .help = "x" },
+        message);
+    assert_row_refused(
+        (struct setting){ "x", SETTING_TEXT, AT(text), .max = 9, .unset = "none", .noun = "x", .help = "x" }, message);
+    assert_row_refused((struct setting){ "x", SETTING_TEXT, AT(text), .max = 8, .unset = "none", .help = "x" },
+                       "settings, the row of x=: .noun is missing");
+    assert_row_refused((struct setting){ "x", SETTING_CUSTOM, .unset = "none", .noun = "x", .help = "x" },
+                       "settings, the row of x=: .set is missing");
+    assert_row_refused((struct setting){ "x", SETTING_CHOICE, AT(number), .initial = "red", .help = "x" },
+                       "settings, the row of x=: .choices is missing");
 }
 
 /* Checks that every row describes its expected value, and has a help and a default. */
@@ -464,6 +550,8 @@ int main(void)
         cmocka_unit_test(the_matcher_gets_its_part),
         cmocka_unit_test(words_after_an_error_are_read),
         cmocka_unit_test(every_row_has_a_help_and_a_default),
+        cmocka_unit_test(a_mistake_in_a_table_is_reported_by_the_rows_name),
+        cmocka_unit_test(a_member_of_another_size_than_its_kind_is_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

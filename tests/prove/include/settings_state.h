@@ -11,7 +11,7 @@ static uint8_t text[200];
 
 static void prove_state_begin(void)
 {
-    service_settings_begin(&settings, &player_settings_table, &machine_settings_table);
+    service_settings_begin(&settings, "player", &player_settings_table, &machine_settings_table);
     prove_any(text, sizeof text);
 }
 
