@@ -53,12 +53,16 @@ help: ## this list
 setup: ## installs the packages that the build and the tests need
 	@tools/setup.sh check
 
+# A game asks the settings' parser only if there are SETTINGS of the user's; any other program is asked for its ports.
+RUN_NEEDS = $(IMAGE)/peregrine.elf $(IMAGE)/peregrine.bzImage $(if $(filter player,$(PROGRAM)),\
+	$(if $(value SETTINGS),$(CHECK_SETTINGS)),$(call linux_program,$(PROGRAM)))
+
 # Set-up first, then a second make that may assume it. A bad word of `run` is reported before anything is built. The
 # variables of `run` come from the environment or from the command line, which make exports by itself.
-run: ## plays a game in QEMU; tools/run.py --help lists its variables
+run: ## plays a game in QEMU, or runs PROGRAM=NAME there; tools/run.py --help lists its variables
 	@tools/setup.sh run
 	@$(PY) tools/run.py --check
-	@tools/make/progress.sh $(MAKE) --no-print-directory -j$$(nproc) $(BUILD)/peregrine.elf $(BUILD)/peregrine.bzImage
+	@tools/make/progress.sh $(MAKE) --no-print-directory -j$$(nproc) $(RUN_NEEDS)
 	@$(PY) tools/run.py
 contest: ## serves a contest with sample players and a board until Ctrl-C; it goes on where it ended. STORE=FILE
 	@tools/setup.sh run

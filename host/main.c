@@ -24,12 +24,14 @@
 
 enum { EXIT_SETTINGS = 2, EXIT_NETWORK_LOST = 3, EXIT_SERVER_LOST = 4, FILE_BYTES_MAX = 64 * 1024 };
 
-static const char usage_head[] = "[--file FILE]... [KEY=VALUE]...\n"
-                                 "\n"
-                                 "Runs over Linux sockets, with the settings that the kernel takes (docs/settings.md). "
-                                 "--file FILE takes words from a\n"
-                                 "file, with # comments. --settings prints the keys as the table of docs/settings.md.\n"
-                                 "\n";
+static const char usage_head[] =
+    "[--file FILE]... [KEY=VALUE]...\n"
+    "\n"
+    "Runs over Linux sockets, with the settings that the kernel takes (docs/settings.md). "
+    "--file FILE takes words from a\n"
+    "file, with # comments. --settings prints the keys as the table of docs/settings.md. --ports prints the ports\n"
+    "that the program listens at with these settings, and binds none.\n"
+    "\n";
 static const char usage_tail[] =
     "\n"
     "Addresses are numbers: host names are not resolved. The network's and the machine's keys are Linux's business "
@@ -40,6 +42,7 @@ static const char usage_tail[] =
     "(net.timeout=); 4 the server was (server.timeout=); 0 each other end.\n";
 
 static struct settings settings;
+static bool ports_wanted; /* --ports */
 static volatile sig_atomic_t interrupted;
 
 static void interrupt(int number)
@@ -75,7 +78,9 @@ static bool read_settings(int argc, char **argv)
 {
     ASSERT(argc >= 1);
     for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--file"))
+        if (!strcmp(argv[i], "--ports"))
+            ports_wanted = true;
+        else if (strcmp(argv[i], "--file"))
             settings_add(&settings, "command line", argv[i], strlen(argv[i]));
         else if (++i < argc)
             add_file(argv[i]);
@@ -147,6 +152,8 @@ int main(int argc, char **argv)
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
     stats_clear();
+    if (ports_wanted)
+        sockets_only_note_ports();
     const struct start_platform platform = { .tsc_khz = platform_tsc_khz(),
                                              .second_cpu = service_settings.cpus > 1,
                                              .now_ns = platform_now_ns,
@@ -156,6 +163,10 @@ int main(int argc, char **argv)
     if (mistake)
         return refuse(mistake);
     stats_check();
+    if (ports_wanted) {
+        sockets_print_ports();
+        return 0;
+    }
     if (platform.second_cpu && pthread_create(&thread, NULL, second_thread, NULL))
         return refuse("cpus=2: there is no second thread to be had");
 

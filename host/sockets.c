@@ -12,6 +12,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
@@ -72,6 +73,7 @@ static struct {
     struct transport_network network;
     uint8_t rx[TRANSPORT_DATA_BYTES_MAX];
 } sockets;
+static bool only_note_ports;
 
 static struct {
     uint64_t rx_bytes, rx_calls, rx_empty, tx_bytes, tx_calls, tx_refused, tx_parts, waits, udp_in, udp_out;
@@ -83,6 +85,27 @@ static const struct counter counter_table[] = {
     COUNTER("sockets.", counters, tx_parts), COUNTER("sockets.", counters, waits),
     COUNTER("sockets.", counters, udp_in),   COUNTER("sockets.", counters, udp_out),
 };
+
+void sockets_only_note_ports(void) { only_note_ports = true; }
+
+void sockets_print_ports(void)
+{
+    ASSERT(only_note_ports);
+    for (int i = 0; i < sockets.listener_count; i++)
+        printf("tcp %u\n", sockets.listener_ports[i]);
+    for (int i = 0; i < sockets.udp_count; i++)
+        printf("udp %u\n", sockets.udp_ports[i]);
+}
+
+/* Notes a port. Returns false if the port has been noted before. */
+static bool note_port(uint16_t *ports, int *count, uint16_t port)
+{
+    for (int i = 0; i < *count; i++)
+        if (ports[i] == port)
+            return false;
+    ports[(*count)++] = port;
+    return true;
+}
 
 bool transport_init(const struct transport_config *config, uint64_t now_ns)
 {
@@ -186,7 +209,7 @@ int transport_connect(uint32_t address, uint16_t port, uint64_t now_ns)
 {
     ASSERT(address != 0 && port != 0);
     (void)now_ns;
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    int fd = only_note_ports ? -1 : socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return -1;
     int id = take_id(fd);
@@ -209,6 +232,8 @@ bool transport_listen(uint16_t port)
     ASSERT(sockets.listener_count <= TRANSPORT_LISTENER_COUNT_MAX);
     if (sockets.listener_count == TRANSPORT_LISTENER_COUNT_MAX)
         return false;
+    if (only_note_ports)
+        return note_port(sockets.listener_ports, &sockets.listener_count, port);
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), one = 1;
     struct sockaddr_in at = wire_address(INADDR_ANY, port);
     if (fd < 0)
@@ -554,6 +579,8 @@ bool transport_udp_bind(uint16_t port)
     ASSERT(port != 0);
     if (sockets.udp_count == TRANSPORT_UDP_PORT_COUNT_MAX)
         return false;
+    if (only_note_ports)
+        return note_port(sockets.udp_ports, &sockets.udp_count, port);
     int fd = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     struct sockaddr_in at = wire_address(INADDR_ANY, port);
     if (fd < 0)

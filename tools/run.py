@@ -3,7 +3,10 @@
 
 Exits 0 only if every offered answer was submitted, none was wrong, and the machine was seen to reset. The offer ends
 DURATION seconds after the first burst; the last answers then have GRACE_S to arrive. The kernel's settings hold a
-round's hidden moduli here: finding them is another program's job."""
+round's hidden moduli here: finding them is another program's job.
+
+With PROGRAM=NAME the kernel of that program runs instead, its ports forwarded, until Ctrl-C or GG (vm/serve.py). Exits
+0 if the program left by an order or of itself."""
 import argparse
 import os
 import signal
@@ -17,8 +20,10 @@ import time
 
 from vm import machine
 from vm import qemu
+from vm import serve
 from contest import rounds
 from vm.game import Game, outcome
+from vm.guest_log import Log, end_of, say
 
 USER = "peregrine"
 GRACE_S = 2.0
@@ -27,8 +32,14 @@ UEFI_BYTES_MIN = 96 << 20                   # with 64M, GRUB on OVMF is out of m
 LAST_WORDS = 8                              # lines of the guest's log, after the game
 IN_NAMESPACE = "PEREGRINE_RUN_IN_NAMESPACE"
 
+# The keys of the player's settings that a game sets itself.
+GAME_KEYS = ("feed", "submit", "user", "passwd", "n", "m", "key")
+PROGRAMS = tuple(sorted(path.parent.name for path in machine.ROOT.glob("app/*/program.c")))
+CHECK_S_MAX = 60
+
 # Variable: (default, allowed values or a check, what for).
 VARIABLES = {
+    "PROGRAM": ("player", PROGRAMS, "a folder of app/ with a program.c; the player plays a game"),
     "NET": ("user", ("user", "tap"), "network: QEMU's own, or TAP in a namespace of its own"),
     "FIRMWARE": ("bios", ("bios", "uefi"), "for BOOT=iso"),
     "BOOT": (None, machine.BOOTS, "direct start of the ELF or of the bzImage, ISO with GRUB, or QEMU's microvm"),
@@ -38,11 +49,13 @@ VARIABLES = {
                  "a number of seconds, 1 to 1000000"),
     "CPUS": ("1", lambda v: v.isdecimal() and 1 <= int(v) <= 64, "a number, 1 to 64"),
     "MEMORY": ("256M", lambda v: (machine.memory_bytes(v) or 0) >= 64 << 20, "a size such as 256M or 8G, 64M at least"),
-    "ROUND": ("online", lambda v: v in rounds.ROUNDS or os.path.isfile(v), "online, onsite, qualification or a file"),
+    "ROUND": ("online", lambda v: v in rounds.ROUNDS or os.path.isfile(v),
+              "online, onsite, qualification or a file that exists"),
     "SEED": ("1", lambda v: v != "", "any text: it decides the digits"),
     "SETTINGS": ("", lambda v: True,
                  "further words of docs/settings.md for the kernel, such as 'cpus=2 http.port=8080'"),
 }
+GAME_VARIABLES = ("DURATION", "ROUND", "SEED")
 
 
 class BadValue(Exception):
@@ -59,6 +72,10 @@ def read_variables(environment):
             choice = "one of " + ", ".join(allowed) if isinstance(allowed, tuple) else what
             raise BadValue(f"{name}='{value}': it must be {choice}")
         values[name] = value
+    if values["PROGRAM"] != "player":
+        for name in GAME_VARIABLES:
+            if environment.get(name):
+                raise BadValue(f"{name}='{environment[name]}': PROGRAM={values['PROGRAM']} plays no game")
     values["BOOT"] = values["BOOT"] or ("iso" if values["FIRMWARE"] == "uefi" else "kernel")
     if values["FIRMWARE"] == "uefi" and values["BOOT"] != "iso":
         raise BadValue(f"FIRMWARE='uefi': BOOT='{values['BOOT']}' starts without firmware; use BOOT=iso")
@@ -69,6 +86,8 @@ def read_variables(environment):
     if values["NIC"].startswith("mmio") != on_mmio:
         raise BadValue(f"NIC='{values['NIC']}': BOOT='{values['BOOT']}' has "
                        + ("virtio-mmio only: mmio, mmio-legacy" if on_mmio else "PCI only"))
+    if values["PROGRAM"] == "player":
+        check_keys(values)
     try:
         values["ROUND"] = rounds.load_round(values["ROUND"])
     except rounds.RoundError as error:
@@ -77,6 +96,25 @@ def read_variables(environment):
         raise BadValue(f"ROUND='{values['ROUND'].name}': the kernel plays n up to 1024 and 8 moduli of up to 512 "
                        f"bits")
     return values
+
+
+def check_keys(values):
+    """Raises BadValue for a key in SETTINGS= that the game sets itself."""
+    ours = [*GAME_KEYS, *(["ip", "gw"] if values["NET"] == "tap" else [])]
+    for word in values["SETTINGS"].split():
+        if word.partition("=")[0] in ours:
+            raise BadValue(f"SETTINGS: {word}: `make run` sets {', '.join(ours[:-1])} and {ours[-1]} itself; "
+                           f"n and m are those of ROUND=")
+
+
+def check_settings(settings):
+    """Raises BadValue if the player's own parser refuses the kernel's settings. `make run` builds it for SETTINGS=."""
+    program = qemu.BUILD / "host/check-settings"
+    if not program.exists():
+        return
+    done = subprocess.run([program, "make run"], input=settings, capture_output=True, text=True, timeout=CHECK_S_MAX)
+    if done.returncode:
+        raise BadValue(done.stderr.strip())
 
 
 def is_playable(contest_round):
@@ -88,10 +126,6 @@ def is_playable(contest_round):
 def words_of(error):
     """Returns an OSError without its number."""
     return f"{error.filename}: {error.strerror}" if error.filename else error.strerror or str(error)
-
-
-def say(text=""):
-    print(text, flush=True)
 
 
 def enter_namespace():
@@ -169,28 +203,6 @@ def delay_text(answer):
     return f"{delay_us:+.0f} us" if delay_us >= 0 else f"{-delay_us:.0f} us before it was sent"
 
 
-class Log:
-    """The guest's serial line, as far as it was not shown yet."""
-
-    def __init__(self, host):
-        self.host, self.shown = host, 0
-
-    def show(self):
-        """Prints new lines of the log, whole ones only."""
-        for line in self._take():
-            say(f"  | {line}")
-
-    def show_last(self, count):
-        """Prints the last lines without the statistics, which the control channel has brought."""
-        for line in [line for line in self._take() if "] stats: " not in line][-count:]:
-            say(f"  | {line}")
-
-    def _take(self):
-        lines = self.host.log.split("\n")[:-1]
-        new, self.shown = lines[self.shown:], len(lines)
-        return new
-
-
 def play(host, log, game, duration_s, accelerator):
     """Plays until the last digits have been sent and answered. Returns false if it did not come to that."""
     board_shown = LiveBoard(duration_s)
@@ -239,11 +251,14 @@ def final_board(result):
                   mean {latency['mean']:.0f}, std {latency['std']:.0f} (n {latency['count']}, early ones left out)""")
 
 
-def failures(result, over, statistics, reset):
+def failures(result, over, statistics, reset, log=""):
     """Returns the failures in words; empty when all is well."""
+    cause, reason = end_of(log)
     found = []
+    if cause not in (None, "gg"):
+        found.append(f"the machine has left: {cause}: {reason}")
     if not over:
-        found.append("the game did not come to its end; the kernel's log above tells the reason")
+        found.append("the game did not come to its end")
     elif not result["offered"]:
         found.append("no answer was offered: play longer (DURATION=)")
     found += [f"missed: {shorten(digits)}" for digits in result["missed"]]
@@ -255,11 +270,19 @@ def failures(result, over, statistics, reset):
     return found
 
 
+def setup_of(values, accelerator="tcg"):
+    return machine.Setup(boot=values["BOOT"], firmware=values["FIRMWARE"], nic=values["NIC"], net=values["NET"],
+                         cpus=int(values["CPUS"]), memory=values["MEMORY"], accelerator=accelerator)
+
+
 def run(values):
+    if values["SETTINGS"]:
+        endpoints = ["feed=10.0.2.2:1", "submit=10.0.2.2:1"]
+        check_settings(machine.settings_text(setup_of(values), values["ROUND"], endpoints, USER, "a-key-to-check",
+                                             values["SETTINGS"].split()))
     say("peregrine: checking if KVM works ...")
     kvm, finding = machine.probe_kvm()
-    setup = machine.Setup(boot=values["BOOT"], firmware=values["FIRMWARE"], nic=values["NIC"], net=values["NET"],
-                          cpus=int(values["CPUS"]), memory=values["MEMORY"], accelerator="kvm" if kvm else "tcg")
+    setup = setup_of(values, "kvm" if kvm else "tcg")
     say(f"peregrine: {'KVM' if kvm else 'no KVM, so QEMU emulates the processor (TCG)'} ({finding})")
     say(f"peregrine: boot {setup.boot}, firmware {setup.firmware}, virtio-net {setup.nic}, network {setup.net}, "
         f"{setup.cpus} CPU, {setup.memory}, stack {values['STACK']}, round {values['ROUND'].name}, "
@@ -288,15 +311,25 @@ def run(values):
                 say(str(error))
             say("\n---- the machine's last words ----")
             log.show_last(LAST_WORDS)
+            text = host.log
         result = outcome(game.stop(), USER)
     say("\n---- the kernel's own statistics (those that are 0 left out) ----\n" + without_zeros(statistics or "none\n"))
     say("\n---- the board at the end ----\n" + final_board(result))
-    wrong = failures(result, over, statistics, reset)
-    for line in wrong[:20]:
+    wrong = failures(result, over, statistics, reset, text)
+    for line in wrong[1:20]:
         say(f"peregrine: {line}")
-    say("peregrine: " + ("FAILED" if wrong else
+    say("peregrine: " + (f"FAILED: {wrong[0]}" if wrong else
                          "every offered answer was submitted, none wrong; the machine has reset"))
     return 1 if wrong else 0
+
+
+def run_program(values):
+    program = serve.Program(values["PROGRAM"], setup_of(values), values["SETTINGS"].split())
+    if values["NET"] == "tap":
+        if not os.environ.get(IN_NAMESPACE):
+            serve.listen(program)
+        enter_namespace()
+    return serve.run(program)
 
 
 def read_words():
@@ -328,10 +361,14 @@ def main():
         return
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, end)
-    if values["NET"] == "tap":
-        enter_namespace()
     try:
+        if values["PROGRAM"] != "player":
+            sys.exit(run_program(values))
+        if values["NET"] == "tap":
+            enter_namespace()
         sys.exit(run(values))
+    except (BadValue, serve.Refused) as error:
+        sys.exit(f"run: {error}")
     except OSError as error:
         sys.exit(f"run: {words_of(error)}")
     except (qemu.Timeout, subprocess.TimeoutExpired) as error:

@@ -88,3 +88,19 @@ def test_make_iso_refuses_what_the_kernel_would_refuse(tmp_path):
                               cwd=qemu.ROOT, env=clean, capture_output=True, text=True)
         assert done.returncode != 0 and message in done.stderr, done.stderr
         assert not iso.exists()
+
+
+def test_make_iso_asks_the_parser_of_the_program(tmp_path):
+    iso, module = tmp_path / "an echo.iso", tmp_path / "its settings"
+    clean = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")}
+    module.write_text("port=9\n")
+
+    def make(*words):
+        return subprocess.run(["make", "-s", "PROGRAM=echo", "iso", f"ISO={iso}", *words], cwd=qemu.ROOT, env=clean,
+                              capture_output=True, text=True)
+
+    done = make("CMDLINE=n=3")
+    assert done.returncode == 2 and '"n": there is no such key in the program echo' in done.stderr
+    done = make(f"MODULE={tmp_path}/nowhere")
+    assert done.returncode == 2 and "nowhere: there is no such file" in done.stderr and not iso.exists()
+    assert make(f"MODULE={module}").returncode == 0 and iso.exists()

@@ -80,3 +80,20 @@ def test_program_goes_on_when_nobody_reads_its_log():
 def test_words_of_other_programs_are_unknown():
     done = subprocess.run([PROGRAM, "feed=1.2.3.4:5"], capture_output=True, text=True, timeout=PATIENCE_S)
     assert done.returncode == 2 and '"feed": there is no such key' in done.stderr
+
+
+def test_ports_are_printed_and_none_is_bound():
+    with socket.socket() as taken:
+        taken.bind(("0.0.0.0", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        words = [f"port={port}", "http.port=80", f"key={KEY}", "control.port=9"]
+        done = subprocess.run([PROGRAM, "--ports", *words], capture_output=True, text=True, timeout=PATIENCE_S)
+    assert done.returncode == 0
+    assert sorted(done.stdout.splitlines()) == sorted([f"tcp {port}", f"udp {port}", "tcp 80", "udp 9"])
+
+
+def test_a_port_that_is_wanted_twice_is_refused():
+    done = subprocess.run([PROGRAM, "--ports", "port=80", "http.port=80"], capture_output=True, text=True,
+                          timeout=PATIENCE_S)
+    assert done.returncode == 2 and done.stdout == "" and "port=: this port cannot be had" in done.stderr

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from vm import machine
+from vm import guest_log, machine, qemu
 import run
 from vm.game import outcome
 
@@ -135,12 +135,33 @@ def test_each_missing_condition_of_a_game_is_one_failure():
 
 
 def test_a_kernel_that_refuses_its_settings_is_one_failure():
-    found = run.failures(outcome([], "peregrine"), over=False, statistics=None, reset=True)
-    assert found == ["the game did not come to its end; the kernel's log above tells the reason"]
+    log = ("[    0.000000] peregrine, program player, build 1\n[    0.000000] settings, command line: simd=: no\n"
+           "[    0.000000] back to Linux: the settings cannot be used\n[    0.000000] reset: acpi\n")
+    found = run.failures(outcome([], "peregrine"), over=False, statistics=None, reset=True, log=log)
+    assert found == ["the machine has left: the settings cannot be used: settings, command line: simd=: no",
+                     "the game did not come to its end"]
+
+
+def test_a_panic_is_the_reason_wherever_it_stands():
+    log = "[ 1.0] network: up\n[ 1.1] panic: here\n[ 1.1] registers\n[ 1.2] back to Linux: panic\n"
+    assert guest_log.end_of(log) == ("panic", "panic: here")
+    assert guest_log.end_of("[ 1.0] network: up\n") == (None, None)
+
+
+@pytest.mark.parametrize("variables, quoted", [
+    ({"SETTINGS": "cpus=2 n=0"}, "SETTINGS: n=0: .make run. sets"),
+    ({"SETTINGS": "ip=10.0.0.1/8", "NET": "tap"}, "SETTINGS: ip=10.0.0.1/8: .make run. sets"),
+    ({"PROGRAM": "echo", "DURATION": "3"}, "DURATION='3': PROGRAM=echo plays no game"),
+    ({"PROGRAM": "nosuch"}, "PROGRAM='nosuch': it must be one of .*echo"),
+    ({"ROUND": "/nowhere/final.round"}, "ROUND='/nowhere/final.round': it must be .* a file that exists"),
+])
+def test_words_that_a_run_cannot_use_are_refused_before_the_build(variables, quoted):
+    with pytest.raises(run.BadValue, match=quoted):
+        run.read_variables(variables)
 
 
 def test_a_boot_that_takes_too_long_is_none():
-    seconds, finding = machine.boot("tcg", 0.05)
+    seconds, finding = machine.boot("tcg", 0.05, qemu.IMAGE)
     assert seconds is None and "0.05 s" in finding
 
 
@@ -150,7 +171,7 @@ def test_kvm_that_is_far_slower_than_tcg_is_refused(monkeypatch, tmp_path, tcg, 
     """A KVM that interprets every instruction took 4.2 s, where TCG took 0.1."""
     opened = os.open(tmp_path, os.O_RDONLY)
 
-    def boot(accelerator, limit):
+    def boot(accelerator, limit, _):
         taken = {"tcg": tcg, "kvm": kvm}[accelerator]
         return taken if taken is not None and taken <= limit else None, accelerator
 

@@ -11,23 +11,24 @@ $(HOST_LIBRARY): $(patsubst %.c,$(BUILD)/host/%.o,$(wildcard host/*.c net/http/*
 	@rm -f $@
 	ar qcs $@ $^
 linux_program = $(BUILD)/host/$(if $(filter player,$1),peregrine,$1)-linux
+# The kernel's parser of its settings: for `make iso`, for tools/peregrine and for a game's `make run`.
+check_settings = $(BUILD)/host/check-settings$(if $(filter-out player,$1),-$1)
 define host_program
 $(call linux_program,$1): $(patsubst %.c,$(BUILD)/host/%.o,$(wildcard app/$1/*.c)) $(BUILD)/host/host/main.o \
 	$(HOST_LIBRARY)
 	$$(CC) -pthread -o $$@ $$^
+$(call check_settings,$1): $(patsubst %.c,$(BUILD)/host/%.o,$(wildcard app/$1/*.c)) \
+	$(BUILD)/host/host/check_settings.o $(HOST_LIBRARY)
+	$$(CC) -o $$@ $$(filter-out %.a,$$^) $(HOST_LIBRARY)
 endef
 $(foreach name,$(PROGRAMS),$(eval $(call host_program,$(name))))
 LINUX_PROGRAMS := $(foreach name,$(PROGRAMS),$(call linux_program,$(name)))
 host: $(LINUX_PROGRAMS) ## the programs and the stack's library as Linux programs
 
-# The kernel's parsers of the player's and the survey's settings, for tools/peregrine.
-CHECK_SETTINGS := $(BUILD)/host/check-settings
-CHECK_SETTINGS_SURVEY := $(CHECK_SETTINGS)-survey
-$(CHECK_SETTINGS): $(patsubst %.c,$(BUILD)/host/%.o,$(wildcard app/player/*.c))
-$(CHECK_SETTINGS_SURVEY): $(patsubst %.c,$(BUILD)/host/%.o,$(wildcard app/survey/*.c))
-$(CHECK_SETTINGS) $(CHECK_SETTINGS_SURVEY): $(BUILD)/host/host/check_settings.o $(HOST_LIBRARY)
-	$(CC) -o $@ $(filter-out %.a,$^) $(HOST_LIBRARY)
-all host iso: $(CHECK_SETTINGS)
+CHECK_SETTINGS := $(call check_settings,player)
+CHECK_SETTINGS_SURVEY := $(call check_settings,survey)
+all host iso: $(call check_settings,$(PROGRAM))
+host: $(CHECK_SETTINGS)
 NEEDS_hosted := $(LINUX_PROGRAMS)
 NEEDS_deploy := $(addprefix $(BUILD)/host/,peregrine-linux survey-linux) $(CHECK_SETTINGS) $(CHECK_SETTINGS_SURVEY)
 .PHONY: host

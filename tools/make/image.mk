@@ -126,17 +126,19 @@ $(OBJECTS)/font.o: $(OBJECTS)/font.c
 	$(CC) $(KERNEL_CFLAGS) -c -o $@ $<
 
 # The ISO boots on BIOS and on UEFI. MODULE=FILE is a settings file, CMDLINE="feed=... submit=..." are settings on the
-# command line of its entry; the kernel reads both. The player's are refused here already if the kernel would refuse
-# them. ISO=FILE names the result.
+# command line of its entry; the kernel reads both. The program's own parser refuses here what the kernel would refuse.
+# ISO=FILE names the result.
 ISO ?= $(IMAGE)/peregrine.iso
 CMDLINE ?=
 MODULE ?=
 iso: export SETTINGS := $(value CMDLINE)
+iso: export MODULE := $(value MODULE)
 iso: $(IMAGE)/peregrine.elf ## build/peregrine.iso, or ISO=FILE; CMDLINE= and MODULE=FILE are its settings
-	@[ -n "$$SETTINGS$(MODULE)" ] || \
-		echo 'iso: without settings the kernel cannot play: make iso MODULE=FILE (docs/settings.md)'
-	$(if $(filter player,$(PROGRAM)),@[ -z "$$SETTINGS$(MODULE)" ] || \
-		{ printf '%s\n' "$$SETTINGS"; cat $(MODULE) </dev/null; } | $(CHECK_SETTINGS) "make iso")
-	tools/make/iso.sh $< $(ISO) "$$SETTINGS" $(MODULE)
+	@[ -z "$$MODULE" ] || [ -r "$$MODULE" ] || { echo "iso: MODULE=$$MODULE: there is no such file" >&2; exit 1; }
+	@[ -n "$$SETTINGS$$MODULE" ] || \
+		echo 'iso: these are no settings; without them the player cannot play: make iso MODULE=FILE (docs/settings.md)'
+	@[ -z "$$SETTINGS$$MODULE" ] || \
+		{ printf '%s\n' "$$SETTINGS"; cat -- "$${MODULE:-/dev/null}"; } | $(call check_settings,$(PROGRAM)) "make iso"
+	tools/make/iso.sh $< "$(ISO)" "$$SETTINGS" $${MODULE:+"$$MODULE"}
 
 -include $(KERNEL_OBJECTS:.o=.d)

@@ -98,7 +98,7 @@ check-balance: $(BUILD)/digest/peregrine.elf ## three kernels behind HAProxy: on
 .PHONY: check-balance
 FORCE:
 NEEDS_e2e := $(BUILD)/peregrine.elf $(BUILD)/peregrine.bzImage $(OTHER_IMAGE)
-NEEDS_guest += $(OTHER_IMAGE) $(PROGRAM_IMAGES)
+NEEDS_guest += $(OTHER_IMAGE) $(PROGRAM_IMAGES) $(LINUX_PROGRAMS)
 NEEDS_roundtrip := roundtrip-disk $(CHECK_SETTINGS) $(BUILD)/peregrine.elf $(BUILD)/peregrine.bzImage
 
 # needs IN="folder ...": builds what the tests of these folders want. SLOW=1: those that are marked slow, too.

@@ -115,9 +115,11 @@ def image_of(stack):
     return qemu.BUILD / "other/peregrine.elf"
 
 
-def network_options(setup, udp_port=None):
-    """QEMU's options of the NIC and of what it is plugged into; `udp_port` of ours leads to the control channel."""
-    forward = f",hostfwd=udp:127.0.0.1:{udp_port}-:{CONTROL_PORT}" if udp_port else ""
+def network_options(setup, forwards=()):
+    """QEMU's options of the NIC and of what it is plugged into.
+
+    `forwards` of the user's network: ("udp", a port of ours, the guest's port) and so on."""
+    forward = "".join(f",hostfwd={kind}:127.0.0.1:{ours}-:{theirs}" for kind, ours, theirs in forwards)
     nets = {"user": f"user,id=net0{forward}", "tap": f"tap,id=net0,ifname={TAP},script=no,downscript=no",
             "vhost-user": "vhost-user,id=net0,chardev=device"}
     options = ["-netdev", nets[setup.net]]
@@ -135,6 +137,14 @@ def start(setup, settings, directory):
     if setup.boot == HOSTED:
         control = ("127.0.0.1", ports.free_port(ports.UDP))
         return HostedPlayer([*settings.split(), f"control.port={control[1]}"]), control
+    udp_port = ports.free_port(ports.UDP) if setup.net == "user" else None
+    forwards = [("udp", udp_port, CONTROL_PORT)] if udp_port else []
+    control = ("127.0.0.1", udp_port) if udp_port else (TAP_GUEST, CONTROL_PORT)
+    return boot_image(setup, settings, directory, image_of(setup.stack), forwards), control
+
+
+def boot_image(setup, settings, directory, image, forwards):
+    """Starts QEMU with an image, and returns the machine."""
     module = None
     if setup.module:
         module = pathlib.Path(directory) / "settings"
@@ -142,23 +152,18 @@ def start(setup, settings, directory):
         settings = ""
     options, machine_type = [], "q35" if setup.nic == "rootport" else "pc"
     if setup.boot == "iso":
-        path = qemu.make_iso(pathlib.Path(directory) / f"{secrets.token_hex(4)}.iso", settings, module,
-                             image_of(setup.stack))
+        path = qemu.make_iso(pathlib.Path(directory) / f"{secrets.token_hex(4)}.iso", settings, module, image)
         options += qemu.iso(path, setup.firmware)
     else:
-        image = image_of(setup.stack)
         options += qemu.kernel(settings, module, image.with_suffix(".bzImage") if setup.boot == "bzimage" else image)
     if setup.boot == "microvm":
         # With ACPI tables they name the virtio-mmio devices; without, QEMU's command line does, as Firecracker's.
         old = setup.nic == "mmio-legacy"
         machine_type = f"microvm,acpi={'off' if old else 'on'}"
         options += ["-global", f"virtio-mmio.force-legacy={'on' if old else 'off'}"]
-    udp_port = ports.free_port(ports.UDP) if setup.net == "user" else None
-    options += network_options(setup, udp_port)
-    control = ("127.0.0.1", udp_port) if udp_port else (TAP_GUEST, CONTROL_PORT)
-    machine = qemu.Machine(options, machine=machine_type, memory=setup.memory, cpus=setup.cpus,
-                           cpu=CPUS[setup.accelerator], accelerator=setup.accelerator)
-    return machine, control
+    options += network_options(setup, forwards)
+    return qemu.Machine(options, machine=machine_type, memory=setup.memory, cpus=setup.cpus,
+                        cpu=CPUS[setup.accelerator], accelerator=setup.accelerator)
 
 
 class HostedPlayer:
@@ -195,13 +200,13 @@ class HostedPlayer:
 BOOT_S_MAX = 60                 # a machine that takes longer does not work
 
 
-def boot(accelerator, seconds):
-    """Boots the image without a NIC, so that it hands the machine back at once.
+def boot(accelerator, seconds, image):
+    """Boots an image without a NIC, so that it hands the machine back at once.
 
     Returns (the seconds that took, the finding in words); None if they were more than `seconds`."""
     begun = time.monotonic()
     try:
-        with qemu.Machine([*qemu.kernel("probe=kvm"), "-vga", "none"], accelerator=accelerator,
+        with qemu.Machine([*qemu.kernel("probe=kvm", image=image), "-vga", "none"], accelerator=accelerator,
                           cpu=CPUS[accelerator]) as machine:
             machine.wait_reset(seconds)
     except (qemu.Timeout, AssertionError, OSError) as error:
@@ -210,7 +215,7 @@ def boot(accelerator, seconds):
     return taken, f"a boot under {accelerator} took {taken:.2f} s"
 
 
-def probe_kvm():
+def probe_kvm(image=qemu.IMAGE):
     """Returns (true if KVM works well enough to play, the finding in words).
 
     Some machines' KVM interprets every kernel instruction, at about 1400 cycles each and without SIMD: it opens, and
@@ -219,10 +224,10 @@ def probe_kvm():
         os.close(os.open("/dev/kvm", os.O_RDWR))
     except OSError as error:
         return False, f"/dev/kvm does not open: {error.strerror}"
-    tcg, finding = boot("tcg", BOOT_S_MAX)
+    tcg, finding = boot("tcg", BOOT_S_MAX, image)
     if tcg is None:
         return False, finding
-    kvm, finding = boot("kvm", 1 + 2 * tcg)
+    kvm, finding = boot("kvm", 1 + 2 * tcg, image)
     return kvm is not None, finding
 
 

@@ -83,6 +83,12 @@ def die_with_parent():
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
+def live_apart():
+    """Keeps a Ctrl-C at the terminal from the process: its parent ends it, in order."""
+    os.setpgrp()
+    die_with_parent()
+
+
 class Machine:
     def __init__(self, options, *, machine="pc", memory="256M", cpus=1, cpu="max", accelerator="tcg", network=False):
         """Starts QEMU with `options` as they stand. Without `network` the machine has no NIC unless they add one."""
@@ -105,7 +111,7 @@ class Machine:
         self._ended = False
         self.process = subprocess.Popen(
             self.command, pass_fds=[qmp_theirs.fileno(), serial_theirs.fileno()], stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, preexec_fn=die_with_parent)
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, preexec_fn=live_apart)
         qmp_theirs.close()
         serial_theirs.close()
         self._threads = [threading.Thread(target=t, daemon=True) for t in (self._read_serial, self._read_qmp)]

@@ -1,0 +1,41 @@
+"""The guest's serial line, shown as it comes; and the reason of its end."""
+import re
+
+
+def say(text=""):
+    print(text, flush=True)
+
+
+class Log:
+    """The guest's serial line, as far as it was not shown yet."""
+
+    def __init__(self, host):
+        self.host, self.shown = host, 0
+
+    def show(self):
+        """Prints new lines of the log, whole ones only, except statistics that are 0."""
+        for line in self._take():
+            if not re.search(r"\] stats: \S+ 0$", line):
+                say(f"  | {line}")
+
+    def show_last(self, count):
+        """Prints the last lines without the statistics, which the control channel has brought."""
+        for line in [line for line in self._take() if "] stats: " not in line][-count:]:
+            say(f"  | {line}")
+
+    def _take(self):
+        lines = self.host.log.split("\n")[:-1]
+        new, self.shown = lines[self.shown:], len(lines)
+        return new
+
+
+def end_of(text):
+    """Returns (the cause of the machine's end, the line with the reason); None for what the log does not have.
+
+    A panic and a trap have a line of their own; any other reason stands before the cause."""
+    cause = re.search(r"back to Linux: (.*)", text)
+    lines = text[:cause.start() if cause else None].splitlines()[:-1]
+    before = [re.sub(r"^\[ *[\d.]+\] ", "", line) for line in lines]
+    faults = [line for line in before if re.match(r"(panic|trap): ", line)]
+    reason = faults[0] if faults else before[-1] if cause and before else None
+    return cause and cause[1].strip(), reason
