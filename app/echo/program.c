@@ -117,7 +117,7 @@ static void take_data(struct connection *c, struct bytes data, uint64_t now_ns)
     c->active_ns = now_ns;
 }
 
-/* Sends a datagram back. A datagram from another echo, or one with such a source forged, gets no answer: two echoes
+/* Sends a datagram back. A datagram from another echo, or one with such a source forged, gets no answer: the two
  * would never stop. */
 static void take_datagram(const struct transport_event *event, uint64_t now_ns)
 {

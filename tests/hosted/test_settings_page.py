@@ -17,7 +17,10 @@ def test_the_page_holds_the_tables():
     assert page == settings_page.composed(page, settings_page.table_of(PROGRAM)), "docs/settings.md is old: make docs"
 
 
-@pytest.mark.parametrize("name", ["survey", "time"])
+PAGES = [path.parent.name for path in sorted(ROOT.glob("app/*/README.md")) if settings_page.BEGIN in path.read_text()]
+
+
+@pytest.mark.parametrize("name", PAGES)
 def test_the_page_of_a_program_holds_its_table(name):
     page = (ROOT / f"app/{name}/README.md").read_text()
     table = settings_page.own_keys(settings_page.table_of(BUILD / f"host/{name}-linux"))

@@ -34,10 +34,12 @@ NEEDS_deploy := $(addprefix $(BUILD)/host/,peregrine-linux survey-linux) $(CHECK
 .PHONY: host
 
 # The settings' tables into their page; tests/hosted/test_settings_page.py holds it equal.
-docs: $(addprefix $(BUILD)/host/,peregrine-linux survey-linux time-linux) ## the pages of settings, from their tables
-	tools/make/settings_page.py $< docs/settings.md
-	tools/make/settings_page.py $(BUILD)/host/survey-linux app/survey/README.md own
-	tools/make/settings_page.py $(BUILD)/host/time-linux app/time/README.md own
+# A program's page has a place for its own keys.
+PAGES = $(shell grep -l 'settings: made by' $(wildcard app/*/README.md))
+docs: $(LINUX_PROGRAMS) ## the pages of settings, from their tables
+	tools/make/settings_page.py $(call linux_program,player) docs/settings.md
+	$(foreach page,$(PAGES),tools/make/settings_page.py $(call linux_program,$(patsubst app/%/README.md,%,$(page))) \
+		$(page) own &&) true
 .PHONY: docs
 
 UNIT_EXTRA_player_test := tests/lib/fake_transport.c
@@ -46,7 +48,6 @@ UNIT_EXTRA_syslog_test := tests/lib/fake_transport.c
 UNIT_EXTRA_status_page_test := tests/lib/fake_transport.c
 UNIT_EXTRA_digest_test := $(filter-out app/digest/program.c,$(wildcard app/digest/*.c)) tests/lib/fake_transport.c
 UNIT_EXTRA_digest_server_test := $(UNIT_EXTRA_digest_test)
-UNIT_EXTRA_echo_test := app/echo/program.c tests/lib/fake_transport.c
 UNIT_EXTRA_sockets_test := host/sockets.c
 UNIT_EXTRA_survey_test := app/survey/rows.c app/survey/echo.c tests/lib/fake_transport.c
 
