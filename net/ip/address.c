@@ -54,6 +54,8 @@ static void lease_take(struct net_ip *ip, const struct dhcp_lease *lease, uint64
     if (!same && before.up)
         address_drop(ip);
     address_set(ip, lease->address, lease->mask, lease->gateway, lease->mtu_bytes);
+    if (lease->all_on_link)
+        ipv4_route_add(ip, 0, 0, 0);
     for (size_t i = 0; i < lease->route_count; i++)
         ipv4_route_add(ip, lease->routes[i].network, lease->routes[i].mask, lease->routes[i].gateway);
     ASSERT(ip->interface.up);
@@ -84,8 +86,8 @@ bool net_address_datagram(struct net_ip *ip, const struct udp_datagram *datagram
 {
     if (!ip->address.from_dhcp || datagram->destination_port != DHCP_CLIENT_PORT)
         return false;
-    if (datagram->source_port == DHCP_SERVER_PORT)
-        dhcp_input(&ip->address.dhcp, datagram->payload.data, (uint32_t)datagram->payload.count, now_ns);
+    /* RFC 2131 §4.1 fixes the destination port alone: some servers and relays answer from another port than 67. */
+    dhcp_input(&ip->address.dhcp, datagram->payload.data, (uint32_t)datagram->payload.count, now_ns);
     dhcp_check(&ip->address.dhcp);
     return true;
 }

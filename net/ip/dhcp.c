@@ -105,12 +105,9 @@ const struct counter_group dhcp_counter_group = { dhcp_counter_table, ARRAY_COUN
 
 /* The contents of a message, before they are believed. */
 struct reply {
-    uint8_t type; /* 0: not said */
-    uint8_t overload;
-    bool has_mask, has_lease;
-    uint32_t address, mask, server, router;
-    uint32_t lease_seconds, t1_seconds, t2_seconds; /* t1, t2: 0 if not said */
-    uint16_t mtu_bytes;
+    uint32_t address;
+    /* The options' numbers; 0: not said. */
+    uint32_t type, overload, mask, server, router, lease_seconds, t1_seconds, t2_seconds, mtu_bytes;
     size_t routes_bytes;
     uint8_t routes[ROUTES_BYTES_MAX];
 };
@@ -192,7 +189,7 @@ static bool is_broadcast_of(uint32_t address, uint32_t mask)
 /* Returns true if an OFFER or ACK names all that a lease needs, sanely. */
 static bool reply_is_usable(const struct reply *reply)
 {
-    if (!is_host_address(reply->address) || (reply->has_mask && is_broadcast_of(reply->address, reply->mask))) {
+    if (!is_host_address(reply->address) || is_broadcast_of(reply->address, reply->mask)) {
         dhcp_counters.rx_drop_address++;
         return false;
     }
@@ -200,7 +197,7 @@ static bool reply_is_usable(const struct reply *reply)
         dhcp_counters.rx_drop_no_server++;
         return false;
     }
-    if (!reply->has_lease || reply->lease_seconds == 0) {
+    if (reply->lease_seconds == 0) {
         dhcp_counters.rx_drop_no_lease++;
         return false;
     }
@@ -445,60 +442,49 @@ static bool routes_take(struct reply *reply, const uint8_t *field, size_t from, 
     return true;
 }
 
+/* Takes a number of `bytes` bytes, unless an earlier option of its kind gave one. RFC 2131 §4.1: the values of one
+ * option are put together, and the first one then stands in front. Returns false if the value has another length. */
+static bool number_take(uint32_t *number, size_t bytes, const uint8_t *field, size_t from, size_t to)
+{
+    if (from + bytes != to)
+        return false;
+    if (*number == 0)
+        *number = bytes == 1 ? field[from] : bytes == 2 ? load_be16(field + from) : load_be32(field + from);
+    return true;
+}
+
 /* Takes the value of one option, which lies in `field` at `from` up to `to`. Returns false if the value has a length
- * that it cannot have: the message is not to be trusted. */
+ * that it cannot have. */
 static bool option_take(struct reply *reply, uint8_t option, const uint8_t *field, size_t from, size_t to)
 {
     switch (option) {
     case OPTION_TYPE:
-        if (from + 1 != to)
-            return false;
-        reply->type = field[from];
-        return true;
+        return number_take(&reply->type, 1, field, from, to);
     case OPTION_OVERLOAD:
-        if (from + 1 != to || field[from] > (OVERLOAD_FILE | OVERLOAD_SNAME))
-            return false;
-        reply->overload = field[from];
-        return true;
+        return number_take(&reply->overload, 1, field, from, to);
     case OPTION_MASK:
-        if (from + 4 != to)
-            return false;
-        reply->mask = load_be32(field + from);
-        reply->has_mask = true;
-        return true;
-    case OPTION_ROUTER:
-        if (from + 4 > to || (to - from) % 4 != 0)
-            return false;
-        reply->router = load_be32(field + from); /* in order of preference: RFC 2132 §3.5 */
-        return true;
+        return number_take(&reply->mask, 4, field, from, to);
+    case OPTION_ROUTER: /* in order of preference: RFC 2132 §3.5 */
+        return from + 4 <= to && (to - from) % 4 == 0 && number_take(&reply->router, 4, field, from, from + 4);
     case OPTION_SERVER:
-        if (from + 4 != to)
-            return false;
-        reply->server = load_be32(field + from);
-        return true;
+        return number_take(&reply->server, 4, field, from, to);
     case OPTION_MTU:
-        if (from + 2 != to)
-            return false;
-        reply->mtu_bytes = load_be16(field + from);
-        return true;
+        return number_take(&reply->mtu_bytes, 2, field, from, to);
     case OPTION_LEASE:
+        return number_take(&reply->lease_seconds, 4, field, from, to);
     case OPTION_T1:
+        return number_take(&reply->t1_seconds, 4, field, from, to);
     case OPTION_T2:
-        if (from + 4 != to)
-            return false;
-        *(option == OPTION_LEASE ? &reply->lease_seconds
-          : option == OPTION_T1  ? &reply->t1_seconds
-                                 : &reply->t2_seconds) = load_be32(field + from);
-        reply->has_lease |= option == OPTION_LEASE;
-        return true;
+        return number_take(&reply->t2_seconds, 4, field, from, to);
     case OPTION_ROUTES: /* may come in pieces: RFC 3442, RFC 3396 */
-        return routes_take(reply, field, from, to);
+        return from != to && routes_take(reply, field, from, to);
     default:
-        return true;
+        return from != to; /* not used; one without a value is counted */
     }
 }
 
-/* Parses one field of options, which ends at END or with its last byte. */
+/* Parses one field of options, which ends at END or with its last byte. An option whose length is impossible is ignored
+ * alone, as other clients do. Returns false if an option does not end within the field. */
 static bool options_parse(struct reply *reply, const uint8_t *field, size_t bytes)
 {
     size_t i = 0;
@@ -510,8 +496,10 @@ static bool options_parse(struct reply *reply, const uint8_t *field, size_t byte
         if (i + 2 > bytes)
             return false;
         size_t end = i + 2 + field[i + 1];
-        if (end > bytes || !option_take(reply, field[i], field, i + 2, end))
+        if (end > bytes)
             return false;
+        if (!option_take(reply, field[i], field, i + 2, end))
+            dhcp_counters.rx_ignored_option++;
         i = end;
     }
     return true;
@@ -525,13 +513,23 @@ static bool reply_parse(struct reply *reply, const uint8_t *message, size_t byte
     *reply = (struct reply){ .address = load_be32(message + YIADDR_AT) };
     if (!options_parse(reply, message + OPTIONS_AT, bytes - OPTIONS_AT))
         return false;
-    uint8_t overload = reply->overload;
+    uint32_t overload = reply->overload;
     if ((overload & OVERLOAD_FILE) && !options_parse(reply, message + FILE_AT, FILE_BYTES))
         return false;
     return !(overload & OVERLOAD_SNAME) || options_parse(reply, message + SNAME_AT, SNAME_BYTES);
 }
 
 static uint32_t mask_of(unsigned bits) { return bits == 0 ? 0 : UINT32_MAX << (32 - bits); }
+
+/* Takes a default route; of several, the first. RFC 3442, "Local Subnet Routes": without a gateway, every address is on
+ * the link. */
+static void default_route_take(struct dhcp_lease *lease, uint32_t gateway)
+{
+    if (lease->gateway != 0 || lease->all_on_link)
+        return;
+    lease->gateway = gateway;
+    lease->all_on_link = gateway == 0;
+}
 
 /* RFC 3442: destinations are a width and as many octets of the network as it has, each followed by a router. Routes
  * without sense end the list; what came before holds. False: there was none. */
@@ -555,7 +553,7 @@ static bool routes_parse(struct dhcp_lease *lease, const struct reply *reply)
         if (route.gateway != 0 && !is_host_address(route.gateway))
             dhcp_counters.rx_ignored_option++;
         else if (bits == 0)
-            lease->gateway = lease->gateway != 0 ? lease->gateway : route.gateway;
+            default_route_take(lease, route.gateway);
         else if (lease->route_count >= DHCP_ROUTE_COUNT_MAX)
             dhcp_counters.rx_routes_left_out++;
         else
@@ -570,9 +568,9 @@ static bool routes_parse(struct dhcp_lease *lease, const struct reply *reply)
 static uint32_t mask_choose(const struct reply *reply)
 {
     uint32_t host = ~reply->mask;
-    if (reply->has_mask && reply->mask != 0 && (host & (host + 1)) == 0)
+    if (reply->mask != 0 && (host & (host + 1)) == 0)
         return reply->mask;
-    if (reply->has_mask)
+    if (reply->mask != 0)
         dhcp_counters.rx_ignored_option++;
     if (reply->routes_bytes != 0)
         return mask_of(32);
@@ -586,7 +584,7 @@ static void lease_from_reply(struct dhcp_lease *lease, const struct reply *reply
         .address = reply->address,
         .server = reply->server,
         .mask = mask_choose(reply),
-        .mtu_bytes = reply->mtu_bytes,
+        .mtu_bytes = (uint16_t)reply->mtu_bytes,
         .renews_ns = UINT64_MAX,
         .rebinds_ns = UINT64_MAX,
         .ends_ns = UINT64_MAX,

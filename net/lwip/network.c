@@ -23,6 +23,7 @@ static struct udp_pcb *dhcp_pcb;
 static uint32_t lease_seen; /* the lease_serial that is in force */
 static struct dhcp_route routes[DHCP_ROUTE_COUNT_MAX];
 static size_t route_count;
+static bool all_on_link;     /* the default route has no gateway */
 static uint64_t dhcp_now_ns; /* the time of the latest network_poll, for dhcp_received */
 
 /* --- Routes ---------------------------------------------------------------------------------------------------- */
@@ -31,7 +32,7 @@ static uint64_t dhcp_now_ns; /* the time of the latest network_poll, for dhcp_re
  * The longest match wins. The interface's own network counts as a route, the default gateway as the shortest. */
 static uint32_t next_hop(uint32_t address)
 {
-    uint32_t hop = network.gateway, mask = 0;
+    uint32_t hop = all_on_link ? address : network.gateway, mask = 0;
     ASSERT(route_count <= DHCP_ROUTE_COUNT_MAX);
     if ((address & network.mask) == (network.address & network.mask) && network.mask != 0) {
         hop = address;
@@ -100,6 +101,7 @@ static void lease_apply(const struct dhcp_lease *lease)
     ASSERT(config.address == 0);
     memcpy(routes, lease->routes, sizeof routes);
     route_count = lease->route_count;
+    all_on_link = lease->all_on_link;
     network.from_dhcp = true;
     network.lease_ends_ns = lease->ends_ns == UINT64_MAX ? 0 : lease->ends_ns;
     network_configure(lease->address, lease->mask, lease->gateway, lease->mtu_bytes);
@@ -110,6 +112,7 @@ static void lease_apply(const struct dhcp_lease *lease)
 static void lease_drop(void)
 {
     route_count = 0;
+    all_on_link = false;
     network.lease_ends_ns = 0;
     network_configure(0, 0, 0, 0);
     log_line("net: the DHCP lease is lost");
@@ -120,12 +123,10 @@ static void lease_drop(void)
 static void dhcp_received(void *unused, struct udp_pcb *pcb, struct pbuf *p, const ip_addr_t *from, u16_t port)
 {
     static uint8_t whole[1472]; /* a reassembled message in one piece; a longer one is cut here and refused later */
-    (void)unused, (void)from;
+    (void)unused, (void)from, (void)port; /* RFC 2131 §4.1 fixes the destination port alone */
     ASSERT(pcb == dhcp_pcb);
-    if (port == DHCP_SERVER_PORT) {
-        uint16_t bytes = pbuf_copy_partial(p, whole, sizeof whole, 0);
-        dhcp_input(&dhcp, whole, bytes, dhcp_now_ns);
-    }
+    uint16_t bytes = pbuf_copy_partial(p, whole, sizeof whole, 0);
+    dhcp_input(&dhcp, whole, bytes, dhcp_now_ns);
     pbuf_free(p);
 }
 

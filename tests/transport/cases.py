@@ -717,8 +717,8 @@ class DhcpServer:
     """A server that answers by a function: `answer(kind, options)` returns (reply kind, address, options), a list of
     these, or None for silence."""
 
-    def __init__(self, answer, address=LINUX):
-        self.answer, self.address, self.requests, self.times = answer, address, [], []
+    def __init__(self, answer, address=LINUX, port=67):
+        self.answer, self.address, self.port, self.requests, self.times = answer, address, port, [], []
         self.answered = 0       # requests that have an answer
         self.wire = Wire(address="0.0.0.0", mac=bytes.fromhex("0200000000bb"), arp=False)
         self.thread = threading.Thread(target=self.serve, daemon=True)
@@ -755,7 +755,7 @@ class DhcpServer:
         # Unicast to the leased address, because the client did not ask for a broadcast.
         destination = address if reply_kind != 6 else "255.255.255.255"
         mac = message[28:34] if reply_kind != 6 else b"\xff" * 6
-        self.wire.send(udp(self.address, destination, 67, 68, body), mac)
+        self.wire.send(udp(self.address, destination, self.port, 68, body), mac)
 
 
 def lease(seconds=3600, mask="255.255.255.0", **more):
@@ -802,6 +802,21 @@ def lease_of_one_address_with_routes_and_mtu_is_taken():
         assert mss == 1420 - (12 if STACK_NAME == "own" else 0), mss      # our stack's timestamps take 12 bytes
         driver.command(f"source {connection} 50000 4 1400")
         assert receive(peer, 50000) == stream(4, 50000)
+
+
+@case
+def lease_with_everything_on_the_link_reaches_all_addresses():
+    """RFC 3442, "Local Subnet Routes": option 121 with 0/0 via 0.0.0.0 and no option 3. The server answers from port
+    1067: RFC 2131 §4.1 fixes the destination port alone."""
+    set_up(address=None)
+    sh(f"ip addr add {LINUX}/32 dev tap0 && ip route add {STACK}/32 dev tap0")
+    sh("ip addr add 198.51.100.1/32 dev tap0")
+    DhcpServer(lease(mask="255.255.255.255", _121=bytes(5)), port=1067)
+    with listener(address="198.51.100.1") as far, Driver(static=False) as driver:
+        assert driver.expect("network", "up")[2:4] == [STACK, "255.255.255.255"]
+        connection = driver.connect("198.51.100.1", 8000)
+        accept(far)
+        driver.expect("connected", connection)
 
 
 @case

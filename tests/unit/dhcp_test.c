@@ -527,6 +527,35 @@ static void routes_of_every_width_are_read(void **state)
     }
 }
 
+/* RFC 3442, "Local Subnet Routes": a route without a gateway is on the link, the default route, too. */
+static void routes_of_every_width_may_be_on_the_link(void **state)
+{
+    (void)state;
+    for (unsigned width = 0; width <= 32; width++) {
+        uint8_t routes[9] = { (uint8_t)width, 0xff, 0xff, 0xff, 0xff };
+        size_t octets = (width + 7) / 8;
+        store_be32(routes + 1 + octets, 0);
+        const struct dhcp_lease *lease = lease_with_routes(routes, 1 + octets + 4);
+        assert_int_equal(lease->gateway, 0);
+        assert_int_equal(lease->all_on_link, width == 0);
+        assert_int_equal(lease->route_count, width != 0);
+        assert_int_equal(lease->routes[0].gateway, 0);
+    }
+}
+
+static void first_default_route_counts(void **state)
+{
+    (void)state;
+    static const uint8_t by_link_then_gateway[] = { 0, 0, 0, 0, 0, 0, 10, 0, 2, 9 };
+    static const uint8_t by_gateway_then_link[] = { 0, 10, 0, 2, 9, 0, 0, 0, 0, 0 };
+    const struct dhcp_lease *lease = lease_with_routes(by_link_then_gateway, sizeof by_link_then_gateway);
+    assert_true(lease->all_on_link);
+    assert_int_equal(lease->gateway, 0);
+    lease = lease_with_routes(by_gateway_then_link, sizeof by_gateway_then_link);
+    assert_false(lease->all_on_link);
+    assert_int_equal(lease->gateway, 0x0a000209);
+}
+
 static void impossible_routes_leave_the_router(void **state)
 {
     (void)state;
@@ -683,25 +712,124 @@ static void each_header_defect_is_counted_by_its_reason(void **state)
     }
 }
 
-static void impossible_option_lengths_refuse_the_message(void **state)
+/* Plays an exchange whose ACK has an option of an impossible length before the good options, and again after them. The
+ * lease is the same as without it. */
+static void options_of_impossible_lengths_are_ignored_alone(void **state)
 {
     (void)state;
     static const struct {
         uint8_t option, bytes;
     } cases[] = {
-        { 53, 0 }, { 53, 2 }, { 1, 0 },  { 1, 3 },  { 1, 5 },  { 3, 0 },  { 3, 6 },  { 3, 255 }, { 26, 1 },
-        { 26, 3 }, { 51, 2 }, { 54, 0 }, { 54, 8 }, { 58, 3 }, { 59, 5 }, { 52, 0 }, { 52, 2 },
+        { 53, 0 }, { 53, 2 }, { 1, 0 },  { 1, 3 },  { 1, 5 },  { 3, 0 },  { 3, 3 },  { 3, 6 },   { 3, 255 }, { 6, 0 },
+        { 12, 0 }, { 15, 0 }, { 26, 0 }, { 26, 1 }, { 26, 3 }, { 51, 0 }, { 51, 2 }, { 51, 8 },  { 54, 0 },  { 54, 3 },
+        { 58, 0 }, { 58, 3 }, { 59, 0 }, { 59, 5 }, { 52, 0 }, { 52, 2 }, { 61, 0 }, { 119, 0 }, { 121, 0 }, { 224, 0 },
     };
-    static const uint8_t zeros[255];
-    ask();
+    static uint8_t ones[255];
+    memset(ones, 1, sizeof ones);
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++)
+        for (int first = 0; first < 2; first++) {
+            start(NULL);
+            reach_requesting();
+            ask();
+            uint64_t before = counter("dhcp.rx_ignored_option");
+            struct answer a = answer_begin(ACK, OURS), rest = answer_plain(ACK, 1000);
+            a.bytes = 240;
+            if (first)
+                add(&a, cases[i].option, cases[i].bytes, ones);
+            memcpy(a.message + a.bytes, rest.message + 240, rest.bytes - 240);
+            a.bytes += rest.bytes - 240;
+            add_be32(&a, 3, ROUTER);
+            if (!first)
+                add(&a, cases[i].option, cases[i].bytes, ones);
+            deliver(&a);
+            const struct dhcp_lease *lease = dhcp_lease(&dhcp);
+            assert_non_null(lease);
+            assert_int_equal(counter("dhcp.rx_ignored_option") - before, 1);
+            assert_int_equal(lease->mask, 0xffffff00);
+            assert_int_equal(lease->gateway, ROUTER);
+            assert_int_equal(lease->server, SERVER);
+            assert_int_equal(lease->mtu_bytes, 0);
+            assert_int_equal(lease->route_count, 0);
+            assert_true(lease->renews_ns == now_ns + 500 * second_ns);
+            assert_true(lease->rebinds_ns == now_ns + 875 * second_ns);
+            assert_true(lease->ends_ns == now_ns + 1000 * second_ns);
+        }
+}
+
+/* Takes the value from an option that a message cannot do without. */
+static void needed_option_of_impossible_length_is_missing(void **state)
+{
+    (void)state;
+    static const struct {
+        uint8_t option;
+        const char *counter;
+    } cases[] = {
+        { 53, "dhcp.rx_drop_no_type" },
+        { 54, "dhcp.rx_drop_no_server" },
+        { 51, "dhcp.rx_drop_no_lease" },
+    };
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
-        uint64_t before = counter("dhcp.rx_drop_bad_option");
-        struct answer a = answer_plain(OFFER, 100);
-        add(&a, cases[i].option, cases[i].bytes, zeros);
-        deliver(&a);
-        assert_int_equal(counter("dhcp.rx_drop_bad_option") - before, 1);
+        start(NULL);
+        ask();
+        uint64_t before = counter(cases[i].counter);
+        struct answer a = answer_plain(OFFER, 100), cut = a;
+        cut.bytes = 240;
+        for (size_t at = 240; at < a.bytes; at += 2u + a.message[at + 1])
+            add(&cut, a.message[at], a.message[at] == cases[i].option ? 0 : a.message[at + 1], a.message + at + 2);
+        deliver(&cut);
+        assert_int_equal(counter(cases[i].counter) - before, 1);
         assert_int_equal(dhcp.state, DHCP_SELECTING);
     }
+}
+
+/* RFC 2131 §4.1: the values of an option that comes twice are put together, and the first stands in front. */
+static void first_of_two_values_counts(void **state)
+{
+    (void)state;
+    reach_requesting();
+    ask();
+    struct answer a = answer_plain(ACK, 1000);
+    uint8_t mtu[2] = { 0x05, 0xb4 }, other_mtu[2] = { 0x05, 0x00 }, type = NAK;
+    add_be32(&a, 3, ROUTER);
+    add_be32(&a, 58, 100);
+    add_be32(&a, 59, 200);
+    add(&a, 26, 2, mtu);
+    add_be32(&a, 54, OTHER);
+    add_be32(&a, 51, 77);
+    add_be32(&a, 1, 0xffff0000);
+    add_be32(&a, 3, OTHER);
+    add_be32(&a, 58, 11);
+    add_be32(&a, 59, 22);
+    add(&a, 26, 2, other_mtu);
+    add(&a, 53, 1, &type);
+    deliver(&a);
+    const struct dhcp_lease *lease = dhcp_lease(&dhcp);
+    assert_non_null(lease);
+    assert_int_equal(lease->server, SERVER);
+    assert_int_equal(lease->mask, 0xffffff00);
+    assert_int_equal(lease->gateway, ROUTER);
+    assert_int_equal(lease->mtu_bytes, 1460);
+    assert_true(lease->renews_ns == now_ns + 100 * second_ns);
+    assert_true(lease->rebinds_ns == now_ns + 200 * second_ns);
+    assert_true(lease->ends_ns == now_ns + 1000 * second_ns);
+}
+
+/* Cuts a message within an option: such a message has been damaged. */
+static void option_beyond_the_end_refuses_the_message(void **state)
+{
+    (void)state;
+    static const uint8_t options[] = { 3, 6, 12, 15, 26, 51, 54, 58, 59, 121, 224 };
+    ask();
+    for (size_t i = 0; i < ARRAY_COUNT(options); i++)
+        for (uint8_t missing = 1; missing <= 5; missing++) { /* 5: the length, too */
+            uint64_t before = counter("dhcp.rx_drop_bad_option");
+            struct answer a = answer_plain(OFFER, 100);
+            add_be32(&a, options[i], ROUTER);
+            a.bytes -= missing;
+            deliver(&a);
+            assert_int_equal(counter("dhcp.rx_drop_bad_option") - before, 1);
+            assert_int_equal(dhcp.state, DHCP_SELECTING);
+        }
 }
 
 static void long_lists_of_no_interest_are_skipped(void **state)
@@ -789,6 +917,8 @@ int main(void)
         TEST(lease_of_a_second_asks_a_few_times_a_second),
         TEST(one_address_with_gateway_route_is_understood),
         TEST(routes_of_every_width_are_read),
+        TEST(routes_of_every_width_may_be_on_the_link),
+        TEST(first_default_route_counts),
         TEST(impossible_routes_leave_the_router),
         TEST(routes_beyond_the_table_are_counted),
         TEST(split_routes_are_joined),
@@ -798,7 +928,10 @@ int main(void)
         TEST(impossible_masks_are_replaced),
         TEST(addresses_no_host_has_are_not_taken),
         TEST(each_header_defect_is_counted_by_its_reason),
-        TEST(impossible_option_lengths_refuse_the_message),
+        TEST(options_of_impossible_lengths_are_ignored_alone),
+        TEST(needed_option_of_impossible_length_is_missing),
+        TEST(first_of_two_values_counts),
+        TEST(option_beyond_the_end_refuses_the_message),
         TEST(long_lists_of_no_interest_are_skipped),
         TEST(every_cut_and_every_changed_byte_is_survived),
         TEST(transaction_ids_differ_by_key),
