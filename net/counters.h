@@ -8,7 +8,7 @@
 /* clang-format off */
 #define NET_COUNTERS_ETHERNET(X) \
     X(ethernet, rx_frames) X(ethernet, rx_drop_short) X(ethernet, rx_drop_not_ours) X(ethernet, rx_drop_type) \
-    X(ethernet, tx_frames) X(ethernet, tx_no_buffer) X(ethernet, tx_ring_full)
+    X(ethernet, rx_drop_vlan) X(ethernet, tx_frames) X(ethernet, tx_no_buffer) X(ethernet, tx_ring_full)
 
 #define NET_COUNTERS_ARP(X) \
     X(arp, rx_requests) X(arp, rx_replies) X(arp, rx_drop_malformed) X(arp, rx_drop_unasked) \

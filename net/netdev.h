@@ -13,9 +13,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/bytes.h"
+
 enum {
     NETDEV_MAC_BYTES = 6,
     NETDEV_FRAME_BYTES_MAX = 1514, /* Ethernet header and 1500 bytes; larger MTUs are clamped to this */
+    NETDEV_TAGS_BYTES_MAX = 8,     /* a received frame may be longer by two VLAN tags, which vlan_strip takes off */
     NETDEV_RX_BORROWED_MAX = 64,   /* frames borrowed at once: reassembly and out-of-order segments */
     NETDEV_TX_BUFFER_COUNT = 256,  /* transmit buffers of a machine's device */
 };
@@ -27,6 +30,13 @@ struct frame {
     uint32_t cookie;    /* the device's own; the stack hands it back untouched */
     bool checksum_good; /* the device vouches for the L4 checksum (virtio: DATA_VALID or NEEDS_CSUM) */
 };
+
+/* Returns true if a VLAN tag follows the addresses of a frame: IEEE 802.1Q table 9-1, C-TAG and S-TAG. */
+static inline bool netdev_frame_is_tagged(const uint8_t *frame)
+{
+    uint16_t type = load_be16(frame + 2 * NETDEV_MAC_BYTES);
+    return type == 0x8100 || type == 0x88a8;
+}
 
 enum {
     TX_HELD_BY_STACK = 1,
@@ -51,6 +61,7 @@ struct netdev;
 struct netdev_ops {
     /* Borrows the next received frame, in place; false if there is none. Never notifies the device. */
     bool (*rx_borrow)(struct netdev *device, struct frame *frame);
+    /* Ends the loan of the frame with this cookie; its other members may have changed. */
     void (*rx_release)(struct netdev *device, const struct frame *frame);
 
     /* Returns a free buffer, held by the stack from now on; NULL if none is free (counted). */

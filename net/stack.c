@@ -1,6 +1,7 @@
 /* The stack as a whole: memory, the way of a frame inward, and idle work. */
 #include "net/stack.h"
 
+#include "net/ip/vlan.h"
 #include "net/stack_state.h"
 #include "net/tcp/internal.h"
 
@@ -132,7 +133,14 @@ void net_input_frame(struct net_stack *stack, const struct frame *frame, uint64_
 void net_input_frame_long(struct net_stack *stack, const struct frame *frame, uint64_t now_ns)
 {
     struct ethernet_frame ethernet;
-    if (!ethernet_accept(&stack->ip, frame, &ethernet))
+    struct frame untagged = *frame;
+    if (!vlan_strip(&untagged)) {
+        NET_COUNT(stack, ethernet_rx_frames);
+        NET_COUNT(stack, ethernet_rx_drop_vlan);
+        return;
+    }
+    bool tagged = untagged.data != frame->data;
+    if ((tagged && tcp_fast_receive(stack, &untagged, now_ns)) || !ethernet_accept(&stack->ip, &untagged, &ethernet))
         return;
     switch (ethernet.type) {
     case ETHERNET_TYPE_IPV4:

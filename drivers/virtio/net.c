@@ -17,7 +17,7 @@ enum {
     HEADER_BYTES_LEGACY = 10, /* virtio 1.2 §5.1.6.1: without num_buffers */
     FRAME_ROOM_BYTES = VIRTIO_NET_BUFFER_BYTES - VIRTIO_NET_FRAME_OFFSET,
 };
-static_assert((int)FRAME_ROOM_BYTES >= (int)NETDEV_FRAME_BYTES_MAX,
+static_assert((int)FRAME_ROOM_BYTES >= (int)NETDEV_FRAME_BYTES_MAX + (int)NETDEV_TAGS_BYTES_MAX,
               "virtio 1.2 §5.1.6.3.1: a whole frame fits into one buffer");
 static_assert(offsetof(struct virtio_net_hdr, csum_start) == 6, "header_write");
 static_assert(VIRTIO_NET_BUFFER_BYTES % 128 == 64, "an odd number of cache lines");
@@ -71,6 +71,15 @@ static void rx_free_push(struct virtio_net *net, uint32_t index)
     net->rx_free[net->rx_free_count++] = (uint16_t)index;
 }
 
+/* Returns true if a frame has a length that frames have. VLAN tags make it longer. */
+static bool length_is_possible(const struct frame *frame)
+{
+    uint32_t bytes_max = NETDEV_FRAME_BYTES_MAX;
+    if (frame->bytes > bytes_max && netdev_frame_is_tagged(frame->data))
+        bytes_max += NETDEV_TAGS_BYTES_MAX;
+    return frame->bytes >= ETHERNET_BYTES && frame->bytes <= bytes_max;
+}
+
 /* Joins a frame that is spread over several buffers, in the first one. Returns false if it does not fit there, or if
  * its length is wrong. All its buffers are taken in any case.
  *
@@ -98,7 +107,7 @@ static bool rx_merge(struct virtio_net *net, struct frame *frame, uint32_t buffe
         }
         rx_free_push(net, index);
     }
-    if (!fits || frame->bytes < ETHERNET_BYTES || frame->bytes > NETDEV_FRAME_BYTES_MAX) {
+    if (!fits || !length_is_possible(frame)) {
         virtio_net_counters.rx_drop_bad_merge++;
         rx_free_push(net, frame->cookie);
         return false;
@@ -115,6 +124,8 @@ __attribute__((cold, noinline)) static bool rx_unusual(struct virtio_net *net, s
     const struct virtio_net_hdr *header = (const void *)(frame->data - net->header_bytes);
     if (net->merges && written >= net->header_bytes && header->num_buffers != 1)
         return rx_merge(net, frame, header->num_buffers);
+    if (written >= net->header_bytes && length_is_possible(frame))
+        return true;
 
     if (written < net->header_bytes + (uint32_t)ETHERNET_BYTES)
         virtio_net_counters.rx_drop_short++;

@@ -17,6 +17,7 @@ static const struct counter port_table[] = {
     COUNTER("lwip.", port_counters, rx_copied),
     COUNTER("lwip.", port_counters, rx_drop_truncated),
     COUNTER("lwip.", port_counters, rx_drop_other_mac),
+    COUNTER("lwip.", port_counters, rx_drop_vlan),
     COUNTER("lwip.", port_counters, rx_drop_bad_arp_sender),
     COUNTER("lwip.", port_counters, rx_drop_no_pbuf),
     COUNTER("lwip.", port_counters, tx_frames),

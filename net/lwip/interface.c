@@ -14,6 +14,7 @@
 #include "base/assert.h"
 #include "base/bytes.h"
 #include "net/ip/checksum.h"
+#include "net/ip/vlan.h"
 
 enum {
     ETHERNET_BYTES = 14,
@@ -164,6 +165,11 @@ bool interface_input(void)
     if (!device->ops->rx_borrow(device, &frame))
         return false;
     port_counters.rx_frames++;
+    if (!vlan_strip(&frame)) { /* the device knows the frame by its cookie */
+        port_counters.rx_drop_vlan++;
+        device->ops->rx_release(device, &frame);
+        return true;
+    }
     if (!frame_is_acceptable(&frame)) {
         device->ops->rx_release(device, &frame);
         return true;

@@ -112,6 +112,7 @@ void *hooks_take_segment_owner(void);
 
 struct port_counters {
     uint64_t rx_frames, rx_drop_other_mac, rx_drop_truncated, rx_drop_bad_arp_sender, rx_drop_no_pbuf, rx_copied;
+    uint64_t rx_drop_vlan;
     uint64_t tx_frames, tx_drop_no_buffer, tx_drop_oversize;
     uint64_t udp_drop_oversize, accept_drop_no_connection, events_max, network_drop_bad_mtu;
 };

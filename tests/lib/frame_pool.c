@@ -39,7 +39,7 @@ bool frame_pool_rx_take(struct frame_pool *pool, struct frame *frame)
 
 void frame_pool_rx_lend(struct frame_pool *pool, struct frame *frame, uint32_t bytes)
 {
-    ASSERT(bytes <= NETDEV_FRAME_BYTES_MAX);
+    ASSERT(bytes <= NETDEV_FRAME_BYTES_MAX + NETDEV_TAGS_BYTES_MAX);
     ASSERT(pool->rx_out_count < NETDEV_RX_BORROWED_MAX);
     frame->bytes = bytes;
     pool->rx_out_count++;

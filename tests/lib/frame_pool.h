@@ -26,7 +26,7 @@ struct frame_pool {
 
 void frame_pool_init(struct frame_pool *pool);
 
-/* Takes a free frame for bytes that arrive; `frame->data` has room for NETDEV_FRAME_BYTES_MAX. False: none is free. */
+/* Takes a free frame for bytes that arrive; `frame->data` has room for any frame with its tags. False: none is free. */
 bool frame_pool_rx_take(struct frame_pool *pool, struct frame *frame);
 
 /* Sets a frame's length and lends the frame to the stack. */

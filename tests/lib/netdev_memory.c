@@ -79,7 +79,7 @@ void netdev_memory_init(struct netdev_memory *memory, const uint8_t mac[NETDEV_M
 bool netdev_memory_feed(struct netdev_memory *memory, const void *data, uint32_t bytes, bool checksum_good)
 {
     struct frame frame;
-    ASSERT(bytes <= NETDEV_FRAME_BYTES_MAX);
+    ASSERT(bytes <= NETDEV_FRAME_BYTES_MAX + NETDEV_TAGS_BYTES_MAX);
     if (!frame_pool_rx_take(&memory->pool, &frame))
         return false;
     memcpy(frame.data, data, bytes);

@@ -27,7 +27,8 @@ static bool tap_rx_borrow(struct netdev *self, struct frame *frame)
     (void)self;
     if (!frame_pool_rx_take(&pool, frame))
         return false;
-    struct iovec parts[2] = { { &header, header_bytes }, { frame->data, NETDEV_FRAME_BYTES_MAX } };
+    struct iovec parts[2] = { { &header, header_bytes },
+                              { frame->data, NETDEV_FRAME_BYTES_MAX + NETDEV_TAGS_BYTES_MAX } };
     ssize_t got = readv(fd, parts, 2);
     if (got <= (ssize_t)header_bytes) {
         frame_pool_rx_put_back(&pool, frame);

@@ -717,10 +717,10 @@ class DhcpServer:
     """A server that answers by a function: `answer(kind, options)` returns (reply kind, address, options), a list of
     these, or None for silence."""
 
-    def __init__(self, answer, address=LINUX, port=67):
+    def __init__(self, answer, address=LINUX, port=67, tag=b""):
         self.answer, self.address, self.port, self.requests, self.times = answer, address, port, [], []
         self.answered = 0       # requests that have an answer
-        self.wire = Wire(address="0.0.0.0", mac=bytes.fromhex("0200000000bb"), arp=False)
+        self.wire = Wire(address="0.0.0.0", mac=bytes.fromhex("0200000000bb"), arp=False, tag=tag)
         self.thread = threading.Thread(target=self.serve, daemon=True)
         self.thread.start()
 
@@ -817,6 +817,22 @@ def lease_with_everything_on_the_link_reaches_all_addresses():
         connection = driver.connect("198.51.100.1", 8000)
         accept(far)
         driver.expect("connected", connection)
+
+
+@case
+def priority_tags_of_vlan_0_are_no_vlan():
+    """IEEE 802.1Q §9.6: DHCP, ARP and TCP from hosts that send a tag of VLAN 0 in each frame."""
+    set_up()
+    tag = bytes.fromhex("8100a000")
+    DhcpServer(lease(), tag=tag)
+    wire = Wire(tag=tag)
+    with Driver(static=False) as driver:
+        driver.expect("network", "up")
+        connection = driver.connect(RAW, 9000)
+        peer = RawConnection(wire)
+        driver.expect("connected", connection)
+        peer.send(ACK, b"tagged")
+        assert driver.data(connection, 6) == b"tagged"
 
 
 @case

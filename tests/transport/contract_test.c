@@ -43,15 +43,19 @@ struct peer {
     uint32_t seq, ack;
 };
 
+static uint32_t vlan_tag; /* stands before the type of each frame; 0: none */
+
 static void feed_frame(const uint8_t *packet, uint32_t bytes)
 {
-    uint8_t frame[1514];
-    assert_true(bytes <= sizeof frame - 14);
+    uint8_t frame[1514 + 4];
+    uint32_t tag_bytes = vlan_tag != 0 ? 4 : 0;
+    assert_true(bytes <= 1500);
     memcpy(frame, our_mac, 6);
     memcpy(frame + 6, peer_mac, 6);
-    store_be16(frame + 12, 0x0800);
-    memcpy(frame + 14, packet, bytes);
-    assert_true(netdev_memory_feed(&wire, frame, 14 + bytes, false));
+    store_be32(frame + 12, vlan_tag);
+    store_be16(frame + 12 + tag_bytes, 0x0800);
+    memcpy(frame + 14 + tag_bytes, packet, bytes);
+    assert_true(netdev_memory_feed(&wire, frame, 14 + tag_bytes + bytes, false));
 }
 
 /* Feeds an IPv4 packet, in pieces if it is longer than a frame, or if `empty_end` puts a piece without payload at the
@@ -789,6 +793,59 @@ static void syns_of_one_turn_all_wait_for_arp(void **state)
         ;
 }
 
+/* --- VLAN tags ------------------------------------------------------------------------------------------------- */
+
+/* Plays a connection whose frames to us all have a tag of VLAN 0, full ones and pieces among them. */
+static void frames_with_a_priority_are_untagged_ones(void **state)
+{
+    (void)state;
+    static const uint32_t tags[] = { 0x81000000, 0x8100a000, 0x88a80000 };
+    static uint8_t text[5000];
+    fill(text, sizeof text, 3);
+    for (size_t i = 0; i < ARRAY_COUNT(tags); i++) {
+        vlan_tag = tags[i];
+        struct peer peer = connected();
+        struct transport_event event;
+        struct segment segment;
+        feed_data(&peer, text, 1460);
+        expect_event(TRANSPORT_DATA, peer.connection, &event);
+        assert_int_equal(event.payload.count, 1460);
+        assert_memory_equal(event.payload.data, text, 1460);
+        feed_data(&peer, text, sizeof text); /* one segment, in pieces */
+        for (uint32_t got = 0; got < sizeof text; got += (uint32_t)event.payload.count) {
+            expect_event(TRANSPORT_DATA, peer.connection, &event);
+            assert_memory_equal(event.payload.data, text + got, event.payload.count);
+        }
+        expect_nothing();
+        drain();
+        send_letters(&peer, 'a', 100);
+        assert_true(sent(&segment)); /* without a tag, which sent() would pass over */
+        assert_int_equal(segment.bytes, 100);
+        peer.ack = segment.seq + 100;
+        feed(&peer, ACK, 0xffff, peer.seq, NULL, 0);
+        expect_nothing();
+        assert_int_equal(transport_unacked_bytes(peer.connection), 0);
+        disconnect(&peer);
+    }
+    vlan_tag = 0;
+}
+
+static void frames_of_other_vlans_are_not_taken(void **state)
+{
+    (void)state;
+    struct peer peer = connected();
+    struct transport_event event;
+    vlan_tag = 0x81000064;
+    feed_data(&peer, "12345", 5);
+    peer.seq -= 5;
+    expect_nothing();
+    vlan_tag = 0;
+    feed_data(&peer, "67890", 5);
+    expect_event(TRANSPORT_DATA, peer.connection, &event);
+    assert_memory_equal(event.payload.data, "67890", 5);
+    disconnect(&peer);
+}
+
 /* --- The whole ------------------------------------------------------------------------------------------------- */
 
 static int set_up(void **state)
@@ -864,6 +921,8 @@ int main(void)
         cmocka_unit_test(reset_acknowledges_nothing),
         cmocka_unit_test(a_closed_connection_keeps_its_place_until_it_is_aborted),
         cmocka_unit_test(syns_of_one_turn_all_wait_for_arp),
+        cmocka_unit_test(frames_with_a_priority_are_untagged_ones),
+        cmocka_unit_test(frames_of_other_vlans_are_not_taken),
     };
     return cmocka_run_group_tests(tests, set_up, NULL);
 }

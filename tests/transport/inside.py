@@ -289,10 +289,11 @@ class Segment:
 
 
 class Wire:
-    """Raw frames on tap0 of a host that Linux does not own. Answers ARP for its address, except with arp=False."""
+    """Raw frames on tap0 of a host that Linux does not own. Answers ARP for its address, except with arp=False. Each
+    frame that it sends has `tag` before its type."""
 
-    def __init__(self, address=RAW, mac=RAW_MAC, arp=True):
-        self.address, self.mac, self.arp = address, mac, arp
+    def __init__(self, address=RAW, mac=RAW_MAC, arp=True, tag=b""):
+        self.address, self.mac, self.arp, self.tag = address, mac, arp, tag
         self.socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
         # Linux drops frames in a TAP's queue until some time after the driver has opened the TAP (see
         # wait_for_carrier). Frames of this socket bypass the queue.
@@ -301,7 +302,7 @@ class Wire:
         self.arp_requests = []
 
     def send(self, packet, destination=STACK_MAC, kind=0x0800):
-        self.socket.send(destination + self.mac + struct.pack("!H", kind) + packet)
+        self.socket.send(destination + self.mac + self.tag + struct.pack("!H", kind) + packet)
 
     def frame(self, timeout):
         """Returns the next frame from the stack, or None."""

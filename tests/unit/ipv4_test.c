@@ -25,6 +25,8 @@ static struct netdev_memory device;
 static struct net_stack *stack;
 static uint64_t now_ns;
 static const uint8_t *begin_gateway_mac;
+static const uint8_t *tags; /* stand before the type of each frame that is given */
+static uint32_t tags_bytes;
 static uint16_t begin_mtu_bytes;
 
 static int begin_at(uint32_t address, uint32_t mask, uint32_t gateway)
@@ -40,6 +42,7 @@ static int begin_at(uint32_t address, uint32_t mask, uint32_t gateway)
         memcpy(config.gateway_mac, begin_gateway_mac, 6);
     tcp_policy_default(&config.policy);
     netdev_memory_init(&device, our_mac, false);
+    tags_bytes = 0;
     if (begin_mtu_bytes != 0)
         device.device.mtu_bytes = begin_mtu_bytes;
     now_ns = 1000 * S;
@@ -69,12 +72,14 @@ static void turn(void)
 static void frame_give_from(const uint8_t from[6], const uint8_t to[6], uint16_t type, const void *payload,
                             uint32_t bytes)
 {
-    uint8_t frame[1514];
+    uint8_t frame[1514 + 12];
     memcpy(frame, to, 6);
     memcpy(frame + 6, from, 6);
-    store_be16(frame + 12, type);
-    memcpy(frame + 14, payload, bytes);
-    assert_true(netdev_memory_feed(&device, frame, 14 + bytes, false));
+    if (tags_bytes != 0)
+        memcpy(frame + 12, tags, tags_bytes);
+    store_be16(frame + 12 + tags_bytes, type);
+    memcpy(frame + 14 + tags_bytes, payload, bytes);
+    assert_true(netdev_memory_feed(&device, frame, 14 + tags_bytes + bytes, false));
     turn();
 }
 
@@ -994,10 +999,111 @@ static void frames_for_others_and_of_other_kinds_are_dropped(void **state)
     frame_give((const uint8_t[6]){ 2, 1, 2, 3, 4, 5 }, ETHERNET_TYPE_IPV4, frame, 50);
     assert_int_equal(stack->ip.counters.ethernet_rx_drop_not_ours, 1);
     frame_give(our_mac, 0x86dd, frame, 50);
-    frame_give(our_mac, 0x8100, frame, 50);
-    assert_int_equal(stack->ip.counters.ethernet_rx_drop_type, 2);
+    assert_int_equal(stack->ip.counters.ethernet_rx_drop_type, 1);
     frame_give(our_mac, ETHERNET_TYPE_IPV4, frame, 0);
     assert_int_equal(stack->ip.counters.ipv4_rx_drop_short, 1);
+}
+
+/* ---- VLAN tags ---- */
+
+/* Plays ARP, a ping, a datagram and one in pieces. Returns the count of those that were answered or handed on. */
+static uint32_t protocols_play(void)
+{
+    uint8_t echo[28 + 8] = { 0 };
+    uint32_t count = 0;
+    drain();
+    arp_give(ARP_OPERATION_REQUEST, NEIGHBOUR, ADDRESS, their_mac);
+    count += arp_taken(NULL) != NULL;
+
+    const struct ipv4_output output = { .source = NEIGHBOUR, .destination = ADDRESS, .protocol = 1 };
+    ipv4_header_write((struct ipv4_wire *)echo, &output, 16);
+    echo[20] = 8;
+    store_be16(echo + 22, checksum_finish(checksum_sum(0, echo + 20, 16)));
+    uint64_t pings = stack->ip.counters.icmp_tx_echo_replies;
+    frame_give(our_mac, ETHERNET_TYPE_IPV4, echo, sizeof echo);
+    count += (uint32_t)(stack->ip.counters.icmp_tx_echo_replies - pings);
+
+    udp_bind(&stack->ip, 4000);
+    datagram_fill(1480);
+    fragment_give(1, datagram, (struct piece){ 0, 1480, false }, 17); /* a full frame */
+    count += stack->datagram_ready;
+    if (stack->datagram_ready)
+        expect_datagram(1480);
+    datagram_fill(2509);
+    fragment_give(2, datagram, (struct piece){ 0, 1480, true }, 17);
+    fragment_give(2, datagram, (struct piece){ 1480, 1029, false }, 17);
+    count += stack->datagram_ready;
+    if (stack->datagram_ready)
+        expect_datagram(2509);
+    net_stack_check(stack);
+    return count;
+}
+
+/* IEEE 802.1Q §9.6: VLAN 0 means that the frame has a priority and no VLAN. */
+static void frames_with_a_priority_are_taken_as_untagged(void **state)
+{
+    (void)state;
+    static const struct {
+        uint8_t tags[8];
+        uint32_t bytes;
+    } cases[] = {
+        { { 0x81, 0x00, 0x00, 0x00 }, 4 },
+        { { 0x81, 0x00, 0xa0, 0x00 }, 4 },
+        { { 0x81, 0x00, 0xf0, 0x00 }, 4 },
+        { { 0x88, 0xa8, 0x00, 0x00 }, 4 },
+        { { 0x88, 0xa8, 0xe0, 0x00, 0x81, 0x00, 0x60, 0x00 }, 8 },
+        { { 0x81, 0x00, 0x00, 0x00, 0x81, 0x00, 0x00, 0x00 }, 8 },
+    };
+    assert_int_equal(protocols_play(), 4);
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        tags = cases[i].tags;
+        tags_bytes = cases[i].bytes;
+        assert_int_equal(protocols_play(), 4);
+    }
+    assert_int_equal(stack->ip.counters.ethernet_rx_drop_vlan, 0);
+    assert_int_equal(stack->ip.counters.ethernet_rx_drop_type, 0);
+}
+
+static void frames_of_other_vlans_are_dropped_and_counted(void **state)
+{
+    (void)state;
+    static const struct {
+        uint8_t tags[8];
+        uint32_t bytes;
+    } cases[] = {
+        { { 0x81, 0x00, 0x00, 0x01 }, 4 },
+        { { 0x81, 0x00, 0x0f, 0xff }, 4 },
+        { { 0x88, 0xa8, 0x00, 0x64 }, 4 },
+        { { 0x81, 0x00, 0x00, 0x00, 0x81, 0x00, 0x00, 0x07 }, 8 },
+    };
+    enum { FRAMES = 5 };
+    uint64_t taken = stack->ip.counters.ethernet_rx_frames;
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        tags = cases[i].tags;
+        tags_bytes = cases[i].bytes;
+        assert_int_equal(protocols_play(), 0);
+        assert_int_equal(stack->ip.counters.ethernet_rx_drop_vlan, FRAMES * (i + 1));
+    }
+    assert_int_equal(stack->ip.counters.ethernet_rx_frames - taken, FRAMES * ARRAY_COUNT(cases));
+}
+
+/* Cuts a tagged frame at each length, and sends one tag more than are taken off. */
+static void frames_with_half_a_tag_or_too_many_are_dropped(void **state)
+{
+    (void)state;
+    static const uint8_t three[12] = { 0x81, 0, 0, 0, 0x81, 0, 0, 0, 0x81 };
+    uint8_t frame[64] = { 0 };
+    memcpy(frame, our_mac, 6);
+    memcpy(frame + 6, their_mac, 6);
+    memcpy(frame + 12, three, 4);
+    for (uint32_t bytes = 14; bytes < 18; bytes++)
+        netdev_memory_feed(&device, frame, bytes, false);
+    turn();
+    assert_int_equal(stack->ip.counters.ethernet_rx_drop_type, 4);
+    tags = three;
+    tags_bytes = sizeof three;
+    frame_give(our_mac, ETHERNET_TYPE_IPV4, frame, 50);
+    assert_int_equal(stack->ip.counters.ethernet_rx_drop_type, 5);
 }
 
 static int begin_with_dhcp_and_a_narrow_device(void **state)
@@ -1088,6 +1194,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(dhcp_asks_over_a_narrow_device, begin_with_dhcp_and_a_narrow_device, end),
         TEST(datagrams_from_nowhere_are_dropped),
         TEST(frames_for_others_and_of_other_kinds_are_dropped),
+        TEST(frames_with_a_priority_are_taken_as_untagged),
+        TEST(frames_of_other_vlans_are_dropped_and_counted),
+        TEST(frames_with_half_a_tag_or_too_many_are_dropped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -277,6 +277,18 @@ static uint32_t frame_disturb(uint8_t *at, uint32_t bytes)
     return bytes;
 }
 
+/* Puts VLAN tags into a frame: mostly one of VLAN 0, which both ways take off. Returns the frame's bytes. */
+static uint32_t frame_tag(uint8_t *at, uint32_t bytes)
+{
+    for (uint32_t count = one_in(8) ? 2 + below(2) : 1; count > 0 && bytes >= 14; count--) {
+        memmove(at + 16, at + 12, bytes - 12);
+        store_be16(at + 12, one_in(4) ? 0x88a8 : 0x8100);
+        store_be16(at + 14, (uint16_t)(below(16) << 12 | (one_in(20) ? below(0x1000) : 0)));
+        bytes += 4;
+    }
+    return bytes;
+}
+
 /* ---- Steps, each a function of the world alone ---- */
 
 static struct frame frame_in_hand;
@@ -395,6 +407,8 @@ static void segment_arrives(void)
     segment_sum(world.rx_frame, bytes);
     if (one_in(80))
         world.rx_frame[below(bytes)] ^= (uint8_t)(1u << below(8));
+    if (one_in(8))
+        frame_bytes = frame_tag(world.rx_frame, frame_bytes);
     frame_in_hand = (struct frame){ .data = world.rx_frame, .bytes = frame_bytes, .checksum_good = one_in(2) };
     segments_count++;
     both_ways(step_segment);

@@ -558,6 +558,36 @@ static void jumbo_frame_is_dropped_whole(void **state)
     assert_null(virtio_net_broken(device));
 }
 
+/* Sends full frames with VLAN tags, which make a frame longer than any other: up to two, of 4 bytes each. */
+static void tagged_frames_may_be_longer(void **state)
+{
+    (void)state;
+    static const uint16_t types[] = { 0x8100, 0x88a8, 0x0800 };
+    for (int merges = 0; merges < 2; merges++)
+        for (size_t i = 0; i < ARRAY_COUNT(types); i++)
+            for (uint32_t bytes = 1510; bytes <= 1530; bytes++) {
+                uint8_t sent[1530] = { 1 };
+                struct frame frame;
+                virtio_model_init(&model, VIRTIO_MODEL_MODERN);
+                if (!merges)
+                    model.offered &= ~BIT(VIRTIO_NET_F_MRG_RXBUF);
+                start();
+                uint64_t dropped = virtio_net_counters.rx_drop_long;
+                store_be16(sent + 12, types[i]);
+                assert_true(virtio_model_receive(&model, sent, bytes, 0));
+                bool taken = bytes <= (types[i] == 0x0800 ? 1514u : 1522u);
+                assert_int_equal(device->ops->rx_borrow(device, &frame), taken);
+                assert_int_equal(virtio_net_counters.rx_drop_long - dropped, !taken);
+                if (taken) {
+                    assert_int_equal(frame.bytes, bytes);
+                    assert_memory_equal(frame.data, sent, bytes);
+                    device->ops->rx_release(device, &frame);
+                }
+                assert_null(virtio_net_broken(device));
+                model_memory_free_all();
+            }
+}
+
 static void merge_count_beyond_the_ring_breaks_the_device(void **state)
 {
     (void)state;
@@ -1024,6 +1054,7 @@ int main(void)
         TEST(interrupts_stay_off_for_ever),
         TEST(frame_in_pieces_is_put_together),
         TEST(jumbo_frame_is_dropped_whole),
+        TEST(tagged_frames_may_be_longer),
         TEST(merge_count_beyond_the_ring_breaks_the_device),
         TEST(impossible_lengths_are_dropped_and_counted),
         TEST(broken_device_is_silent_and_reports_the_reason),
