@@ -40,8 +40,9 @@ static const struct counter counter_table[] = {
     COUNTER("ntp.peer.", ntp_client_counters, unanswered),    COUNTER("ntp.peer.", ntp_client_counters, send_failed),
     COUNTER("ntp.peer.", ntp_client_counters, kisses),        COUNTER("ntp.peer.", ntp_client_counters, unsynchronised),
     COUNTER("ntp.peer.", ntp_client_counters, drop_stranger), COUNTER("ntp.peer.", ntp_client_counters, drop_length),
-    COUNTER("ntp.peer.", ntp_client_counters, drop_mode),     COUNTER("ntp.peer.", ntp_client_counters, drop_origin),
-    COUNTER("ntp.peer.", ntp_client_counters, drop_stamps),   COUNTER("ntp.peer.", ntp_client_counters, steps),
+    COUNTER("ntp.peer.", ntp_client_counters, drop_version),  COUNTER("ntp.peer.", ntp_client_counters, drop_mode),
+    COUNTER("ntp.peer.", ntp_client_counters, drop_origin),   COUNTER("ntp.peer.", ntp_client_counters, drop_stamps),
+    COUNTER("ntp.peer.", ntp_client_counters, steps),
 };
 const struct counter_group ntp_client_counter_group = { counter_table, ARRAY_COUNT(counter_table) };
 
@@ -125,6 +126,12 @@ static void obey_kiss(const struct ntp_packet *packet)
     }
 }
 
+/* Returns true if this is an answer. Version 1 knows no modes (RFC 1059 appendix B): its servers leave the bits 0. */
+static bool is_server(const struct ntp_packet *packet)
+{
+    return packet->mode == NTP_MODE_SERVER || (packet->version == 1 && packet->mode == NTP_MODE_RESERVED);
+}
+
 /* Returns the counter of the reason to ignore a datagram; NULL: it answers our latest question. */
 static uint64_t *refuse(const struct transport_event *event, struct ntp_packet *packet)
 {
@@ -134,7 +141,9 @@ static uint64_t *refuse(const struct transport_event *event, struct ntp_packet *
     if (event->payload.count < NTP_PACKET_BYTES)
         return &count->drop_length;
     ntp_packet_read(packet, event->payload.data);
-    if (packet->mode != NTP_MODE_SERVER || packet->version != NTP_VERSION)
+    if (packet->version < NTP_VERSION_MIN || packet->version > NTP_VERSION) /* RFC 5905 A.5.1 takes lower versions */
+        return &count->drop_version;
+    if (!is_server(packet))
         return &count->drop_mode;
     if (!client.waits || packet->origin != client.nonce)
         return &count->drop_origin; /* forged, or for the second time: RFC 5905 §8, "bogus" and "duplicate" */

@@ -42,7 +42,7 @@ void ntp_client_datagram(const struct transport_event *event, uint64_t seen_ns, 
 struct ntp_client_counters {
     uint64_t requests, replies, unanswered, send_failed;
     uint64_t kisses, unsynchronised;
-    uint64_t drop_stranger, drop_length, drop_mode, drop_origin, drop_stamps;
+    uint64_t drop_stranger, drop_length, drop_version, drop_mode, drop_origin, drop_stamps;
     uint64_t steps;
 };
 extern struct ntp_client_counters ntp_client_counters;

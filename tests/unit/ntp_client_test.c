@@ -163,11 +163,42 @@ static void reply_from_another_address_or_port_is_dropped(void **state)
     assert_int_equal(ntp_client_counters.drop_length, 1);
     p.mode = NTP_MODE_CLIENT;
     deliver(&p);
-    p.mode = NTP_MODE_SERVER;
-    p.version = 3;
-    deliver(&p);
-    assert_int_equal(ntp_client_counters.drop_mode, 2);
+    assert_int_equal(ntp_client_counters.drop_mode, 1);
     assert_int_equal(ntp_client_counters.replies, 0);
+}
+
+/* RFC 5905 A.5.1 takes lower versions than its own. */
+static void replies_of_versions_1_to_4_set_the_clock(void **state)
+{
+    (void)state;
+    for (uint8_t version = 0; version < 8; version++) {
+        bool known = version >= 1 && version <= 4;
+        start();
+        for (int i = 0; i < 4; i++) {
+            struct ntp_packet asked = request(), p = answer_to(&asked);
+            p.version = version;
+            deliver(&p);
+        }
+        assert_int_equal(ntp_client_counters.replies, known ? 4 : 0);
+        assert_int_equal(ntp_client_counters.drop_version, known ? 0 : 4);
+        assert_int_equal(reference.stratum, known ? 3 : NTP_STRATUM_UNSYNCHRONISED);
+    }
+}
+
+static void mode_0_is_an_answer_in_version_1_alone(void **state)
+{
+    (void)state;
+    for (uint8_t version = 1; version <= 4; version++)
+        for (uint8_t mode = 0; mode < 8; mode++) {
+            start();
+            struct ntp_packet asked = request(), p = answer_to(&asked);
+            p.version = version;
+            p.mode = mode;
+            deliver(&p);
+            bool taken = mode == NTP_MODE_SERVER || (mode == NTP_MODE_RESERVED && version == 1);
+            assert_int_equal(ntp_client_counters.replies, taken);
+            assert_int_equal(ntp_client_counters.drop_mode, !taken);
+        }
 }
 
 static void unsynchronised_server_is_ignored(void **state)
@@ -320,6 +351,8 @@ int main(void)
         cmocka_unit_test(four_exchanges_in_six_seconds_set_the_clock),
         cmocka_unit_test(reply_without_our_origin_is_dropped),
         cmocka_unit_test(reply_from_another_address_or_port_is_dropped),
+        cmocka_unit_test(replies_of_versions_1_to_4_set_the_clock),
+        cmocka_unit_test(mode_0_is_an_answer_in_version_1_alone),
         cmocka_unit_test(unsynchronised_server_is_ignored),
         cmocka_unit_test(impossible_stamps_are_dropped),
         cmocka_unit_test(kiss_rate_doubles_the_pause_up_to_1024_seconds),
