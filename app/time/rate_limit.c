@@ -8,6 +8,7 @@
 #include "base/time.h"
 
 enum { SET_BITS = 10, SET_COUNT = 1 << SET_BITS, WAY_COUNT = 4 };
+enum { LEAK_ONE_IN = 4 }; /* chrony's ratelimit has the same default */
 
 /* A bucket that leaks one request each period: as many as it holds were asked for and have not yet run out. */
 struct bucket {
@@ -20,6 +21,7 @@ static struct {
     struct siphash_key key;
     uint64_t period_ns; /* 0: no limit */
     uint32_t burst;
+    uint64_t drawn; /* lots so far */
     struct bucket sets[SET_COUNT][WAY_COUNT];
 } limit;
 
@@ -48,6 +50,13 @@ static struct bucket *bucket_of(uint32_t address)
     return oldest;
 }
 
+/* Draws the lot of a request above the rate. */
+static bool leaks(void)
+{
+    limit.drawn++;
+    return siphash(limit.key, &limit.drawn, sizeof limit.drawn) % LEAK_ONE_IN == 0;
+}
+
 enum rate_verdict rate_limit_take(uint32_t address, uint64_t now_ns)
 {
     ASSERT(limit.burst > 0);
@@ -62,7 +71,7 @@ enum rate_verdict rate_limit_take(uint32_t address, uint64_t now_ns)
         bucket->full_until_ns += limit.period_ns;
         return RATE_PASS;
     }
-    enum rate_verdict verdict = bucket->kissed ? RATE_DROP : RATE_KISS;
+    enum rate_verdict verdict = !bucket->kissed ? RATE_KISS : leaks() ? RATE_LEAK : RATE_DROP;
     bucket->kissed = true;
     return verdict;
 }

@@ -1,6 +1,7 @@
-/* A bound on how often one address is answered. Some thousand addresses are remembered, in sets of four. A secret
- * decides the set of an address, so nobody can choose whom to push out. A new address takes the place of the one in its
- * set that could first ask a whole burst again. */
+/* A bound on how often one address is answered. One request in four above the bound is answered all the same, drawn by
+ * a secret: requests under a forged address must not shut its owner out. A reply is no longer than its request. Some
+ * thousand addresses are remembered, in sets of four. A secret decides the set of an address, so nobody can choose whom
+ * to push out. A new address takes the place of the one in its set that could first ask a whole burst again. */
 #pragma once
 
 #include <stdint.h>
@@ -10,6 +11,7 @@
 enum rate_verdict {
     RATE_PASS,
     RATE_KISS, /* the first refusal since the address was last quiet: send a kiss-o'-death */
+    RATE_LEAK, /* above the rate, and to be answered: drawn by lot */
     RATE_DROP,
 };
 

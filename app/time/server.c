@@ -16,7 +16,7 @@ static const struct counter counter_table[] = {
     COUNTER("ntp.", ntp_server_counters, drop_length),  COUNTER("ntp.", ntp_server_counters, drop_version),
     COUNTER("ntp.", ntp_server_counters, drop_mode),    COUNTER("ntp.", ntp_server_counters, drop_source),
     COUNTER("ntp.", ntp_server_counters, drop_private), COUNTER("ntp.", ntp_server_counters, drop_rate),
-    COUNTER("ntp.", ntp_server_counters, send_failed),
+    COUNTER("ntp.", ntp_server_counters, leaks),        COUNTER("ntp.", ntp_server_counters, send_failed),
 };
 const struct counter_group ntp_server_counter_group = { counter_table, ARRAY_COUNT(counter_table) };
 
@@ -106,6 +106,7 @@ bool ntp_server_reply(const struct transport_event *event, uint64_t seen_ns, con
         packet.reference_id = NTP_KISS_RATE;
     } else {
         count_request(packet.version);
+        ntp_server_counters.leaks += rate == RATE_LEAK;
     }
     ntp_packet_write(&packet, reply);
     return true;

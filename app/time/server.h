@@ -26,6 +26,7 @@ struct ntp_server_counters {
     uint64_t requests; /* answered with the time */
     uint64_t requests_v1, requests_v2, requests_v3, requests_v4;
     uint64_t kisses;
+    uint64_t leaks; /* requests above the rate among those answered */
     uint64_t drop_length, drop_version, drop_mode, drop_source, drop_private, drop_rate;
     uint64_t send_failed; /* counted by the caller */
 };
