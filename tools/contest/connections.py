@@ -17,7 +17,7 @@ from contest import http
 from contest.stamp_probe import SO_TIMESTAMPNS
 
 LOG = logging.getLogger("contest")
-OUTBOX_BYTES_MAX = 4 << 20          # for a reader that does not read; beyond it the connection ends
+OUTBOX_BYTES_MAX = 64 << 10         # for a reader that does not read, besides what TCP holds and the latest burst
 CONNECTION_COUNT_MAX = 1000         # below the poll's 1023 events a turn
 ACCEPTS_A_TURN = 4
 LINGER_S = 2.0
@@ -188,14 +188,15 @@ class Connections:
         """Sends as much as can be sent now; the rest follows by itself."""
         if connection.ending or not connection.is_open:
             return
+        if connection.outbox_bytes > OUTBOX_BYTES_MAX:
+            self.drop(connection)
+            return
         due = time.monotonic()
         pieces = self._pieces(data) if split else [data]
         for i, piece in enumerate(pieces):
             connection.outbox.append((due + i * SPLIT_GAP_S, piece))
             connection.outbox_bytes += len(piece)
         self.flush(connection)
-        if connection.outbox_bytes > OUTBOX_BYTES_MAX:
-            self.drop(connection)
 
     def _pieces(self, data):
         cuts = sorted({0, len(data), *(self.splits.randint(0, len(data)) for _ in range(self.splits.randint(1, 8)))})
@@ -228,7 +229,10 @@ class Connections:
                 blocked = True
         if blocked != connection.writing and connection.is_open:
             connection.writing = blocked
-            events = select.EPOLLIN | select.EPOLLRDHUP | (select.EPOLLOUT if blocked else 0)
+            # Who does not take responses is not read: no more of them wait than of one read.
+            events = select.EPOLLOUT if blocked else 0
+            if not blocked or connection.kind == "input":
+                events |= select.EPOLLIN | select.EPOLLRDHUP
             self.loop.poll.modify(connection.sock, events)
 
     # ---- end ----

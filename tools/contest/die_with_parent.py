@@ -6,6 +6,6 @@ PR_SET_PDEATHSIG = 1                # linux/prctl.h
 LIBC = ctypes.CDLL(None)
 
 
-def die_with_parent():
-    """Ends this process when its parent ends. For `preexec_fn`."""
-    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+def die_with_parent(by=signal.SIGTERM):
+    """Ends this process by a signal when its parent ends. For `preexec_fn`."""
+    LIBC.prctl(PR_SET_PDEATHSIG, by)

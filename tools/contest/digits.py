@@ -13,7 +13,6 @@ from contest.oracle import Oracle
 from contest.scoring import WINDOW_NS
 from contest.stream import RecordedStream, Stream
 
-HOLD_S = 0.005                  # the store's writer keeps still so long before a burst
 WARM_S = 0.0006                 # so long before a burst its readers' sockets are touched: tests/contest/test_load.py
 FEED_HEAD = b"HTTP/1.1 200 OK\r\nServer: Most\r\nContent-type: text/plain\r\n"
 
@@ -25,13 +24,15 @@ class Digits:
         self.stream = RecordedStream(self.options.digits) if self.options.digits else self.make_stream()
         game.stored.wind(self.stream)
         self._make_oracle()
+        self.left = None                # the generator's state before the prepared burst; None: that has been sent
         self.begun_at = None            # monotonic seconds of the first burst
         self.due = None                 # the next burst's time, monotonic seconds
         self._prepare()
 
     def make_stream(self):
         plan, number = self.game.plan, self.game.round_number
-        return Stream(self.game.round, plan.seed_of(number), plan.rate, plan.burst, plan.interval_s)
+        return Stream(self.game.round, plan.seed_of(number) + self.game.stored.fresh, plan.rate, plan.burst,
+                      plan.interval_s)
 
     def _make_oracle(self):
         self.oracle, self.oracle_base = Oracle(self.game.round.n, self.game.round.constants), self.stream.position
@@ -90,12 +91,16 @@ class Digits:
             return True
         return limit_s and time.monotonic() - self.begun_at >= limit_s or limit and burst.index + 1 >= limit
 
+    def close(self):
+        """Stores the generator's state, from which a restart goes on."""
+        state = self.left or self.stream.state()
+        self.game.store.tell("generator", idx=state["index"], state=store.pack(state))
+
     # ---- before a burst ----
 
     def _prepare(self):
         """Makes the next burst, long before it is due."""
-        if self.stream.index % store.GENERATOR_EVERY == 0 and not self.options.digits:
-            self.game.store.tell("generator", idx=self.stream.index, state=store.pack(self.stream.state()))
+        self.left = self.stream.state()
         self.burst = self.stream.next_burst()
         self.game.position = self.burst.position
         self.occurrences = None
@@ -116,12 +121,8 @@ class Digits:
         now = time.monotonic()
         self.due = max((self.due or now) + self.burst.pause_s, now)
         self.loop.after((self.due - now) / 2, self._solve)
-        self.loop.after(self.due - now - HOLD_S, self._hold)
         self.loop.after(self.due - now - WARM_S, self._warm)
         self.loop.after(self.due - now, self._send_burst)
-
-    def _hold(self):
-        self.game.store.hold = True
 
     def _warm(self):
         """Brings the way through TCP back into the processor's caches, from where a pause has driven it out."""
@@ -131,10 +132,9 @@ class Digits:
 
     def _send_burst(self):
         self._solve()
-        self._hold()
         game, burst = self.game, self.burst
         ns, spread_ns, preempted, count = self._send_to_all(burst)
-        game.store.hold = False
+        self.left = None
         game.record.tell("burst", index=burst.index, position=burst.position, digits=burst.digits, ns=ns)
         game.store.tell("burst", idx=burst.index, position=burst.position, digits=burst.digits, ns=ns,
                         due_ns=round(self.due * 1e9) + game.clock.origin_ns, spread_ns=spread_ns, players=count,
@@ -143,7 +143,6 @@ class Digits:
         self.judge.tell_merged(ns)
         game.contest.send(self.occurrences, ns)
         game.record.flush()
-        game.tell_gap(ns)
         gc.collect(2 if burst.index % 1000 == 0 else 1)
         if self._was_last(burst):
             self._end()
@@ -204,7 +203,6 @@ class Digits:
         game.contest.begin_round(game.round, ns)
         self.stream = self.make_stream()
         self.stream.index, self.stream.position = index, position
-        game.store.tell("generator", idx=index, state=store.pack(self.stream.state()))
         self._make_oracle()
         self.due = None
         self._prepare()

@@ -1,5 +1,6 @@
 """Follows a store that another process writes, and looks after it: snapshots, and the deletion of what is too old."""
 import logging
+import os
 import sqlite3
 import threading
 import time
@@ -12,18 +13,21 @@ SNAPSHOT_S = 300
 SNAPSHOTS_KEPT_S = 3600         # one of so long is kept, the others go when a newer one is there
 PRUNE_S = 60
 PUBLISH_S = 0.25
+LOG_LOOK_S = 1.0
+LOG_BYTES = 4 << 20             # a longer log of SQLite's is copied into the file, beside the server's writing
+LOG_BYTES_MAX = 64 << 20        # a flood outran the copies: the server waits while the log begins again
 SILENT_S = 3                    # a running contest has a burst at least so often
 
 
 class Follower:
     def __init__(self, path):
         self.path = path
-        self.connection = store.connect(path)
+        self.connection, self.identity = store.connect(path), store.identity(path)
         self.replica = replica.at_present(self.connection)
         self.lock = threading.Lock()
         self.ended = threading.Event()
         self.snapshot_seq, self.snapshot_at = self.replica.seq, time.monotonic()
-        self.pruned_at = time.monotonic()
+        self.pruned_at = self.log_looked_at = time.monotonic()
         self.published_at = self.news_at = time.monotonic()
         self.changed = True
         self.error = ""
@@ -45,6 +49,8 @@ class Follower:
     def warning(self):
         if self.error:
             return self.error
+        if store.identity(self.path) != self.identity:
+            return "the store's file was removed or replaced; end the server to save its rows"
         if silent_s := self.silent_s:
             return f"nothing was stored for {silent_s:.0f} s: the server stands still, or cannot write"
         return self.replica.warning
@@ -79,12 +85,25 @@ class Follower:
 
     def _look_after(self):
         now = time.monotonic()
+        if now - self.log_looked_at >= LOG_LOOK_S:
+            self.log_looked_at = now
+            self._copy_log()
         rows = self.replica.seq - self.snapshot_seq
         if rows >= SNAPSHOT_ROWS or rows and now - self.snapshot_at >= SNAPSHOT_S:
             self._snapshot()
         if self.replica.plan.keep_days and now - self.pruned_at >= PRUNE_S:
             self.pruned_at = now
             self._prune()
+
+    def _copy_log(self):
+        try:
+            log_bytes = os.stat(f"{self.path}-wal").st_size
+        except OSError:
+            return
+        if log_bytes >= LOG_BYTES:
+            self.connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+        if log_bytes >= LOG_BYTES_MAX:
+            self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def _snapshot(self):
         if self.replica.differing or self.replica.has_gap:

@@ -46,9 +46,11 @@ class Game:
             self.stored.snapshot(ns, self)
 
     def close(self):
+        """Ends record and store. Returns false if one of them lacks something."""
         for name in self.contest.users:
             self.record.tell("summary", **self.contest.summary(name))
         self.record.close()
+        self.store.commit()
         self.tell_gap(self.clock.now_ns())
         self.store.tell("stop", ns=self.clock.now_ns())
-        self.store.close()
+        return self.store.close() and not self.record.error

@@ -7,6 +7,7 @@ HEAD_BYTES_MAX = 8192
 BODY_BYTES_MAX = 16384
 TOKEN = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 LINE = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+) ([!-~]+) HTTP/1\.([01])")
+NO_VALUE = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")      # RFC 9110 §5.5; a bare CR or LF too: RFC 9112 §2.2
 REASONS = {100: "Continue", 200: "OK", 400: "Bad Request", 401: "Unauthorized", 403: "Forbidden", 404: "Not Found",
            405: "Method Not Allowed", 411: "Length Required", 413: "Content Too Large", 431: "Head Too Large",
            503: "Service Unavailable"}
@@ -17,7 +18,7 @@ class BadRequest(Exception):
 
     def __init__(self, status, reason):
         super().__init__(reason)
-        self.status = status
+        self.status, self.method = status, ""
 
 
 @dataclasses.dataclass
@@ -25,7 +26,6 @@ class Request:
     method: str
     path: str
     query: dict
-    headers: dict               # lower-case names
     body: bytes
     keep_alive: bool
 
@@ -43,8 +43,13 @@ class RequestParser:
 
     def next_request(self):
         """Returns a request, or None while it is not complete. Raises BadRequest."""
-        if self.head is None and not self._take_head():
-            return None
+        self.method = ""
+        try:
+            if self.head is None and not self._take_head():
+                return None
+        except BadRequest as error:
+            error.method = self.method
+            raise
         request, length = self.head
         if len(self.buffer) < length:
             return None
@@ -67,15 +72,20 @@ class RequestParser:
         match = LINE.fullmatch(first)
         if not match:
             raise BadRequest(400, "the request line is malformed")
+        self.method = match[1].decode()
         headers = {}
         for line in lines:
             name, colon, value = line.partition(b":")
             if not colon or not TOKEN.fullmatch(name):
                 raise BadRequest(400, "a header line is malformed")
+            if NO_VALUE.search(value):
+                raise BadRequest(400, "a header line has a control character")
             key = name.decode().lower()
             text = value.strip(b" \t").decode("latin-1")
             if key == "content-length" and headers.get(key, text) != text:
                 raise BadRequest(400, "two Content-Length headers that differ")
+            if key == "host" and key in headers:
+                raise BadRequest(400, "two Host headers")               # RFC 9112 §3.2
             headers[key] = text
         version_minor = int(match[3])
         if version_minor == 1 and "host" not in headers:
@@ -83,7 +93,7 @@ class RequestParser:
         path, query = self._target(match[2].decode("ascii"))
         connection = [word.strip(" \t") for word in headers.get("connection", "").lower().split(",")]
         self.head = (
-            Request(match[1].decode(), path, query, headers, b"",
+            Request(self.method, path, query, b"",
                     "close" not in connection and (version_minor == 1 or "keep-alive" in connection)),
             self._body_length(match[1], headers))
         self.wants_continue = headers.get("expect", "").lower() == "100-continue"
@@ -114,8 +124,9 @@ class RequestParser:
         return int(text)
 
 
-def response(status, body, content_type="text/plain", keep_alive=True):
+def response(status, body, content_type="text/plain", keep_alive=True, method="GET", more=""):
+    """Returns a response's bytes, for HEAD without the body (RFC 9110 §9.3.2). `more`: further header lines."""
     data = body if isinstance(body, bytes) else body.encode()
     head = (f"HTTP/1.1 {status} {REASONS[status]}\r\nServer: Most\r\nContent-Type: {content_type}\r\n"
-            f"Content-Length: {len(data)}\r\n{'' if keep_alive else 'Connection: close' + chr(13) + chr(10)}\r\n")
-    return head.encode() + data
+            f"Content-Length: {len(data)}\r\n{more}{'' if keep_alive else 'Connection: close' + chr(13) + chr(10)}\r\n")
+    return head.encode() + (b"" if method == "HEAD" else data)

@@ -4,8 +4,12 @@ TCP merges what one connection sends in quick succession, if the server has not 
 gives the stamp of the latest for all. Such a submission counts as arrived with the latest: later than it did, never
 earlier. The bound of this error is the time since the connection had nothing to read. Submissions that came in one
 segment are not merged: the kernel counts segments.
+
+A submission waits as its name and its first N + 1 digits: one digit more than N decides like any longer text. The
+responses of a turn wait until its rows are stored, and no further submission is judged meanwhile.
 """
 import bisect
+import dataclasses
 import socket
 import struct
 
@@ -18,10 +22,25 @@ USERS_MAX = 1000                # names, where anybody may come
 JUDGED_A_TURN = 50              # submissions, those that came first; meanwhile nobody's next ones are read
 
 
+@dataclasses.dataclass
+class Waiting:
+    stamp_ns: int
+    connection: object
+    keep_alive: bool
+    method: str
+    late_ns: int            # the bound of the stamp's error
+    name: str = ""
+    digits: str = ""
+    refusal: tuple = None   # (status, reason): no submission
+    is_malformed: bool = False
+
+
 class Judge:
     def __init__(self, game, connections):
         self.game, self.connections = game, connections
-        self.waiting = []               # (stamp, connection, request or BadRequest, bound of the stamp's error)
+        self.digits_max = 1 + max(r.n for _, r in game.plan.rounds)
+        self.waiting = []               # in no order
+        self.answered = []              # (Waiting, response): judged in this turn, not yet stored
         self.ended = {}                 # connections whose other side has ended, for the turn's end
         self.busy_ns = 0                # the longest that a submission waited for us since the burst before
         self.merged = self.merged_late_ns = 0   # merged submissions since the burst before, bound of their error
@@ -29,21 +48,39 @@ class Judge:
 
     def queue(self, connection, request, late_ns=0):
         connection.pending += 1
-        self.waiting.append((connection.stamp_ns, connection, request, late_ns))
+        entry = Waiting(connection.stamp_ns, connection, request.keep_alive, request.method, late_ns)
+        entry.refusal = self._refusal(request)
+        if not entry.refusal:
+            entry.name = request.query["user"]
+            entry.digits = request.body[:self.digits_max].decode("latin-1")
+        self.waiting.append(entry)
+
+    def queue_malformed(self, connection, error):
+        connection.pending += 1
+        self.waiting.append(Waiting(connection.stamp_ns, connection, False, error.method, 0,
+                                    refusal=(error.status, str(error)), is_malformed=True))
 
     def judge(self, until_ns):
         """Judges the submissions that arrived before, in their order. Each connection has been read since then."""
-        self.waiting.sort(key=lambda entry: entry[0])
-        count = bisect.bisect_right(self.waiting, until_ns, key=lambda entry: entry[0])
+        if self.answered:
+            return
+        self.waiting.sort(key=lambda entry: entry.stamp_ns)
+        count = bisect.bisect_right(self.waiting, until_ns, key=lambda entry: entry.stamp_ns)
         batch = self.waiting[:min(count, JUDGED_A_TURN)]
         del self.waiting[:len(batch)]
-        for stamp_ns, connection, request, late_ns in batch:
-            connection.pending -= 1
-            self.connections.guarded(connection, self._answer, stamp_ns, connection, request, late_ns)
-        if batch:
-            self.busy_ns = max(self.busy_ns, self.game.clock.now_ns() - batch[0][0])
+        for entry in batch:
+            self.connections.guarded(entry.connection, self._answer, entry)
+
+    def respond(self):
+        """Sends the responses of the turn, whose rows are stored."""
+        answered, self.answered = self.answered, []
+        for entry, response in answered:
+            entry.connection.pending -= 1
+            self.connections.guarded(entry.connection, self._send, entry, response)
+        if answered:
+            self.busy_ns = max(self.busy_ns, self.game.clock.now_ns() - answered[0][0].stamp_ns)
         for connection in list(self.ended):
-            if not connection.pending:
+            if not (connection.pending and connection.is_open):
                 del self.ended[connection]
                 self.connections.drop(connection)
 
@@ -60,29 +97,9 @@ class Judge:
 
     # ---- one submission ----
 
-    def _answer(self, stamp_ns, connection, request, late_ns):
-        if isinstance(request, http.BadRequest):
-            self.game.tell("invalid", ns=stamp_ns, ip=connection.ip, reason=str(request))
-            self.connections.send(connection, http.response(request.status, f"{request}\n", keep_alive=False))
-            self.connections.finish(connection)
-            return
-        status, line = self._submission(stamp_ns, connection, request)
-        if late_ns and status == 200:
-            self._note_merged(line, late_ns)
-        self.connections.send(connection, http.response(status, line + "\n", keep_alive=request.keep_alive))
-        if not request.keep_alive:
-            self.connections.finish(connection)
-
-    def _note_merged(self, line, late_ns):
-        self.merged += 1
-        self.merged_late_ns = max(self.merged_late_ns, late_ns)
-        if line.startswith("+") or line == "early":
-            self.scored += 1
-            self.scored_late_ns = max(self.scored_late_ns, late_ns)
-
-    def _submission(self, stamp_ns, connection, request):
-        game, name = self.game, request.query.get("user", "")
-        users = game.plan.users
+    def _refusal(self, request):
+        """Returns status and reason of a request that is no submission, or None."""
+        users, name = self.game.plan.users, request.query.get("user", "")
         if request.path != "/submit":
             return 404, "the path is /submit"
         if request.method != "POST":
@@ -91,16 +108,41 @@ class Judge:
             return 400, f"user={ascii(name[:40])}: a name has 1 to 32 letters, digits and _.-"
         if users is not None and not users.admits(name, request.query.get("passwd")):
             return 401, "unknown user or wrong password"
-        if users is None and name not in game.contest.users and len(game.contest.users) >= USERS_MAX:
+        return None
+
+    def _answer(self, entry):
+        if entry.is_malformed:
+            self.game.tell("invalid", ns=entry.stamp_ns, ip=entry.connection.ip, reason=entry.refusal[1])
+        status, line = entry.refusal or self._submit(entry)
+        if entry.late_ns and status == 200:
+            self._note_merged(line, entry.late_ns)
+        self.answered.append((entry, http.response(status, line + "\n", keep_alive=entry.keep_alive,
+                                                   method=entry.method)))
+
+    def _send(self, entry, response):
+        self.connections.send(entry.connection, response)
+        if not entry.keep_alive:
+            self.connections.finish(entry.connection)
+
+    def _note_merged(self, line, late_ns):
+        self.merged += 1
+        self.merged_late_ns = max(self.merged_late_ns, late_ns)
+        if line.startswith("+") or line == "early":
+            self.scored += 1
+            self.scored_late_ns = max(self.scored_late_ns, late_ns)
+
+    def _submit(self, entry):
+        game, name, connection = self.game, entry.name, entry.connection
+        if game.plan.users is None and name not in game.contest.users and len(game.contest.users) >= USERS_MAX:
             return 403, "there are too many users"
         user = game.contest.user(name)
         if connection.is_open:          # a response before may have ended it
             self.connections.saw_user(connection.ip, name)
             if user.submits % 64 == 0:
                 user.ping_us[connection.ip] = self._ping_us(connection)
-                game.store.tell("ping", ns=stamp_ns, user=name, ip=connection.ip, us=user.ping_us[connection.ip])
-        digits = request.body.decode("latin-1")
-        return 200, game.contest.submit(Submission(stamp_ns, connection.ip, name, digits))
+                game.store.tell("ping", ns=entry.stamp_ns, user=name, ip=connection.ip,
+                                us=user.ping_us[connection.ip])
+        return 200, game.contest.submit(Submission(entry.stamp_ns, connection.ip, name, entry.digits))
 
     @staticmethod
     def _ping_us(connection):

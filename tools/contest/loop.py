@@ -20,6 +20,12 @@ class Loop:
             wait_s = min(wait_s, int(max(self.timers[0][0] - time.monotonic(), 0) * 1000) / 1000)
         return self.poll.poll(wait_s)
 
+    def rest(self, rest_s):
+        """Sleeps, but not beyond the next timer."""
+        if self.timers:
+            rest_s = min(rest_s, self.timers[0][0] - time.monotonic())
+        time.sleep(max(rest_s, 0))
+
     def run_timers(self):
         while self.timers and self.timers[0][0] <= time.monotonic():
             heapq.heappop(self.timers)[2]()

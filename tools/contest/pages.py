@@ -13,11 +13,11 @@ def page(game, connections, begun, request):
         "/board.txt": lambda: (board_text.board_text(game.contest, now_ns, more["record_error"]), "text/plain"),
         "/board.json": lambda: (board_text.json_text(game.contest, now_ns, **more), "application/json"),
     }
+    status, kind = 200, "text/plain"
     if request.method not in ("GET", "HEAD"):
-        answer = http.response(405, "GET only\n", keep_alive=request.keep_alive)
+        status, body = 405, "GET only\n"
     elif request.path not in pages:
-        answer = http.response(404, "no such page\n", keep_alive=request.keep_alive)
+        status, body = 404, "no such page\n"
     else:
         body, kind = pages[request.path]()
-        answer = http.response(200, body, kind + "; charset=utf-8", request.keep_alive)
-    return answer[:answer.index(b"\r\n\r\n") + 4] if request.method == "HEAD" else answer
+    return http.response(status, body, kind + "; charset=utf-8", request.keep_alive, request.method)

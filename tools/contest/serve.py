@@ -100,7 +100,9 @@ class BoardProcess:
         server.after(BOARD_RESTART_S, self.keep)
 
     def _start(self, stdout):
-        return subprocess.Popen(self.words, stdin=subprocess.DEVNULL, stdout=stdout, preexec_fn=die_with_parent)
+        # SIGKILL: a server that is started again in the same moment finds the port free. The store survives it.
+        return subprocess.Popen(self.words, stdin=subprocess.DEVNULL, stdout=stdout,
+                                preexec_fn=lambda: die_with_parent(signal.SIGKILL))
 
     def keep(self):
         if self.process.poll() is not None:
@@ -123,7 +125,7 @@ def come_first(priority=PRIORITY):
 
 
 def play(server, grace_s):
-    """Serves until a signal, or until `grace_s` after the last digits."""
+    """Serves until a signal, or until `grace_s` after the last digits. Returns false if store or record is cut off."""
     ends_at = None
     while not server.stopped:
         server.turn(0.2)
@@ -131,7 +133,7 @@ def play(server, grace_s):
             ends_at = time.monotonic() + grace_s
         if ends_at is not None and time.monotonic() >= ends_at:
             server.stop()
-    server.close()
+    return server.close()
 
 
 def main(words):
@@ -160,12 +162,11 @@ def main(words):
     if board:
         print(board.address, flush=True)
     come_first()
-    sys.setswitchinterval(0.0002)   # the store's writer gives way to the play at once
     gc.freeze()
     gc.disable()                    # the server collects behind a burst
-    play(server, grace_s)
+    whole = play(server, grace_s)
     if board:
         board.end()
     for name in server.contest.users:
         print(json.dumps(server.contest.summary(name)))
-    return 0
+    return 0 if whole else 1

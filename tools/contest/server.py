@@ -19,6 +19,7 @@ from contest.stamp_probe import StampProbe, kernel_stamp_ns
 
 READ_BYTES_MAX = 2048           # a turn reads so much of a connection: a flood keeps the others waiting no longer
 PENDING_MAX = 16                # submissions of a connection that wait to be judged; then it is not read
+LOCKED_S = 0.001                # between two looks at a store that another program has locked
 
 
 class ContestServer:
@@ -59,17 +60,24 @@ class ContestServer:
         self.loop.after(wait_s, call)
 
     def close(self):
+        """Ends the contest's run. Returns false if store or record lacks something."""
         self.judge.waiting.clear()
+        if self.game.store.commit():
+            self.judge.respond()
         self.connections.close()
-        self.game.close()
+        self.digits.close()
+        whole = self.game.close()
         self.probe.close()
         self.loop.poll.close()
+        return whole
 
     def turn(self, wait_s):
         """Waits for the next thing to happen, for so long at most, and handles all that has happened."""
-        connections = self.connections
+        connections, store = self.connections, self.game.store
         self.last_poll_ns, self.poll_ns = self.poll_ns, self.game.clock.now_ns()
-        for number, events in self.loop.wait(0 if self.judge.waiting else wait_s):
+        if store.locked_at:
+            self.loop.rest(LOCKED_S)    # ready connections that are not read would make turns without end
+        for number, events in self.loop.wait(0 if self.judge.waiting or store.waiting else wait_s):
             if listener := connections.listeners.get(number):
                 connections.accept(listener, self.last_poll_ns, self._greet)
             elif connection := connections.table.get(number):
@@ -80,6 +88,9 @@ class ContestServer:
             self.loop.run_timers()      # a burst does not wait for a flood
         self.judge.judge(self.poll_ns)
         self.loop.run_timers()
+        if store.commit():
+            self.judge.respond()
+            self.game.tell_gap(self.poll_ns)
 
     def _greet(self, connection):
         if connection.kind == "input" and self.options.start == "push":
@@ -123,7 +134,7 @@ class ContestServer:
                 self.connections.send(connection, b"HTTP/1.1 100 Continue\r\n\r\n")
         except http.BadRequest as error:
             connection.parser = None
-            self.judge.queue(connection, error)
+            self.judge.queue_malformed(connection, error)
 
     def _take_request(self, connection, request):
         connection.active_at = time.monotonic()
@@ -139,7 +150,7 @@ class ContestServer:
         elif connection.live or connection.ending:
             pass                    # a second request on the input port, or one behind our FIN: no digits would come
         elif request.method != "GET":
-            self.connections.send(connection, http.response(405, "GET only\n", keep_alive=False))
+            self.connections.send(connection, http.response(405, "GET only\n", keep_alive=False, method=request.method))
             self.connections.finish(connection)
         else:
             self.digits.go_live(connection)

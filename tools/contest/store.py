@@ -14,31 +14,36 @@ connection  every connection: when it came and went, address, port, and the posi
 event       all else, fields as JSON: run, begin, round, ping, invalid, fault, gap (what a full disk kept out), stop,
             merged (count and bound of stamps that are late, contest/judge.py; `scored` of those with points or early)
 snapshot    the whole state after the row `seq`, from which a restart goes on (contest/replica.py)
-generator   the state of the digits' generator before burst `idx`
+generator   at the end of a run, the state of the digits' generator before burst `idx`
 
-The writer is a thread of its own. The caller's thread only appends to a queue. It sets `hold` while a burst goes out;
-then the two do not share the interpreter. A killed process loses the rows of its last 100 ms.
+The thread that plays writes the rows of a turn as one transaction, before it sends the responses of this turn. A
+submission that was answered is in the store after a `kill -9`. A commit is a write to the file's log, without waiting
+for the disk. The board's process copies the log into the file (contest/follower.py), and waits for the disk there.
+While another process holds the lock, the rows wait, and with them the responses and all further submissions. While
+nothing can be written (a full disk), the game goes on; rows wait up to a bound, and those beyond are counted.
 """
 import collections
+import contextlib
 import fcntl
+import itertools
 import json
 import logging
+import math
 import os
 import pathlib
 import sqlite3
-import threading
 import time
 import zlib
 
 LOG = logging.getLogger("contest")
 APPLICATION = 0x50435354        # "PCST", in the header of the file
 VERSION = 1
-COMMIT_S = 0.03                 # the longest that a row waits for the writer, besides `hold`
-HOLD_S_MAX = 0.05
 RETRY_S = 1.0
-QUEUE_MAX = 200_000             # rows that wait while nothing can be written; further ones are counted, not kept
-ROWS_AT_ONCE = 100
-GENERATOR_EVERY = 1000          # bursts from state to state of the generator
+LOCK_LOG_S = 1.0                # a lock of another process is logged after so long
+CLOSE_S_MAX = 5.0               # the longest that the end waits for another process's lock
+WAITING_BYTES_MAX = 32 << 20    # rows that wait while nothing can be written; further ones are counted, not kept
+ROW_BYTES = 600                 # a row's tuple and numbers, besides its text
+ROWS_AT_ONCE = 1000             # a transaction of so many takes a few milliseconds, and a burst waits no longer
 
 COLUMNS = {
     "burst": "idx position digits ns due_ns spread_ns players stamp_error_ns busy_ns preempted",
@@ -88,12 +93,12 @@ def create(path, plan):
         raise StoreError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
 
 
-def connect(path, whole=False):
-    """Opens a store to read it; `whole`: after a check of all its pages."""
+def connect(path, whole=False, timeout_s=10):
+    """Opens a store; `whole`: after a check of all its pages. `timeout_s`: the longest wait for another's lock."""
     if not pathlib.Path(path).is_file():
         raise StoreError(f"{path}: no such store; `contest init {path}` makes one")
     try:
-        connection = sqlite3.connect(path, timeout=10, isolation_level=None, check_same_thread=False)
+        connection = sqlite3.connect(path, timeout=timeout_s, isolation_level=None, check_same_thread=False)
         application = connection.execute("PRAGMA application_id").fetchone()[0]
         if application != APPLICATION:
             raise StoreError(f"{path}: is a database, but no contest's store")
@@ -120,34 +125,46 @@ def lock(path):
     return file
 
 
+def identity(path):
+    """Returns what tells a file from all others, or None if there is none."""
+    try:
+        found = os.stat(path)
+        return found.st_dev, found.st_ino
+    except OSError:
+        return None
+
+
 def last_seq(connection):
     return max(connection.execute(f"SELECT coalesce(max(seq), 0) FROM {table}").fetchone()[0]
                for table in (*PLAYED, "snapshot", "generator"))
 
 
 class Store:
-    """Writes a store, as the only one. `tell`, `flush` and `close` never raise; `error` says what could not be written.
-    """
+    """Writes a store, as the only one. `tell`, `commit` and `close` never raise; `error` says why rows wait."""
 
     def __init__(self, path):
         self.path = path
-        connection = connect(path)
-        self.lock = lock(path)
-        self.seq = last_seq(connection)
-        connection.close()
+        self.connection, self.identity = connect(path, timeout_s=0), identity(path)
+        try:
+            self.lock = lock(path)
+            # After a power failure the last rows may lack, never those before. The board's process copies the log.
+            self.connection.execute("PRAGMA synchronous=NORMAL")
+            self.connection.execute("PRAGMA wal_autocheckpoint=0")
+            self.seq = last_seq(self.connection)
+        except StoreError:
+            self.connection.close()
+            raise
         self.error = ""
-        self.hold = False           # set while the writer must keep still
+        self.removed = False        # the file has another place in the file system, or none
         self.lost = collections.Counter()       # kind -> rows for which there was no place
-        self.queue = collections.deque()        # (table, row); the writer takes from the left
-        self.pending = []                       # the writer's own: rows of a transaction that may fail
-        self.closing = threading.Event()
-        self.thread = threading.Thread(target=self._write_all, name="store", daemon=True)
-        self.thread.start()
+        self.waiting = collections.deque()      # (table, row, bytes)
+        self.waiting_bytes = 0
+        self.retry_at = self.looked_at = self.locked_at = 0.0     # monotonic seconds; 0: no lock is waited for
 
     def tell(self, kind, **fields):
         """Appends a row. Kinds that are no table are events."""
         table = kind if kind in COLUMNS else "event"
-        if len(self.queue) + len(self.pending) >= QUEUE_MAX and kind not in ("gap", "snapshot"):
+        if self.waiting_bytes >= WAITING_BYTES_MAX and kind not in ("gap", "snapshot", "generator"):
             self.lost[kind] += 1
             return
         self.seq += 1
@@ -155,94 +172,111 @@ class Store:
             row = (self.seq, fields.pop("ns", 0), kind, json.dumps(fields))
         else:
             row = (self.seq, *(json.dumps(fields[c]) if c == "constants" else fields.get(c) for c in COLUMNS[table]))
-        self.queue.append((table, row))
+        row_bytes = ROW_BYTES + sum(len(value) for value in row if isinstance(value, (str, bytes)))
+        self.waiting.append((table, row, row_bytes))
+        self.waiting_bytes += row_bytes
 
     def snapshot(self, ns, state):
         self.tell("snapshot", ns=ns, state=pack(state))
 
-    def flush(self):
-        """Does nothing: the writer needs no help."""
-
     @property
     def has_gap(self):
         """Returns true if rows were lost and there is space again. The caller then writes the gap and a snapshot."""
-        return bool(self.lost) and not self.error
+        return bool(self.lost) and not self.error and not self.waiting
+
+    def commit(self):
+        """Writes rows that wait. Returns true if responses may go: all rows are written, or nothing can be written."""
+        now = time.monotonic()
+        if now - self.looked_at >= RETRY_S:
+            self.looked_at = now
+            self._look_for_file()
+        if not self.waiting:
+            return True
+        if self.error and now < self.retry_at:
+            return True
+        try:
+            self._write()
+        except (sqlite3.Error, OSError) as error:
+            if "locked" in str(error):
+                self._note_lock(now)
+                return False
+            self._complain(error)
+            self.retry_at = now + RETRY_S
+            return True
+        self.locked_at = 0.0
+        if self.error:
+            LOG.error("the store %s is written again", self.path)
+            self.error = ""
+        return not self.waiting
 
     def close(self):
-        self.hold = False
-        self.closing.set()
-        self.thread.join(30)
+        """Writes what waits. Returns false if rows are lacking in the file."""
+        end = time.monotonic() + CLOSE_S_MAX
+        self.retry_at = 0.0
+        while self.waiting and not self.error and time.monotonic() < end:
+            if not self.commit():
+                time.sleep(0 if not self.locked_at else 0.01)
+        if self.waiting:
+            LOG.error("the store %s lacks the last %d rows", self.path, len(self.waiting))
+        whole = not (self.waiting or self.lost or self.removed)
+        if self.removed:
+            self._rescue()
+        with contextlib.suppress(sqlite3.Error):
+            self.connection.close()
         self.lock.close()
+        return whole
 
-    # ---- the writer ----
-
-    def _write_all(self):
-        connection = None
-        while True:
-            last = self.closing.wait(COMMIT_S)
-            self._wait_while_held()
-            try:
-                if connection is None:
-                    connection = sqlite3.connect(self.path, timeout=5, isolation_level=None)
-                    connection.execute("PRAGMA synchronous=NORMAL")
-                self._write(connection)
-                if self.error:
-                    LOG.error("the store %s is written again", self.path)
-                    self.error = ""
-            except (sqlite3.Error, OSError) as error:
-                self._complain(error)
-                connection = self._give_up(connection)
-                if not last:
-                    self.closing.wait(RETRY_S)
-            if last:
-                break
-        if self.pending:
-            LOG.error("the store %s lacks the last %d rows", self.path, len(self.pending))
-        self._give_up(connection)
-
-    def _write(self, connection):
-        """Writes all waiting rows as one transaction. The rows of a failed write stay in `pending`."""
-        while self.queue:
-            self.pending.append(self.queue.popleft())
-        if not self.pending:
-            return
-        connection.execute("BEGIN IMMEDIATE")
+    def _write(self):
+        """Writes the first rows that wait as one transaction. The rows of a failed write go on waiting."""
+        batch = list(itertools.islice(self.waiting, ROWS_AT_ONCE))
+        tables = {}
+        for table, row, _ in batch:
+            tables.setdefault(table, []).append(row)
+        self.connection.execute("BEGIN IMMEDIATE")
         try:
-            for first in range(0, len(self.pending), ROWS_AT_ONCE):
-                self._wait_while_held()
-                rows = {}
-                for table, row in self.pending[first:first + ROWS_AT_ONCE]:
-                    rows.setdefault(table, []).append(row)
-                for table, entries in rows.items():
-                    places = ", ".join("?" * (len(COLUMNS[table]) + 1))
-                    connection.executemany(f"INSERT INTO {table} VALUES ({places})", entries)
-            connection.execute("COMMIT")
+            for table, rows in tables.items():
+                places = ", ".join("?" * (len(COLUMNS[table]) + 1))
+                self.connection.executemany(f"INSERT INTO {table} VALUES ({places})", rows)
+            self.connection.execute("COMMIT")
         except sqlite3.Error:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
+            if self.connection.in_transaction:
+                self.connection.execute("ROLLBACK")
             raise
-        self.pending.clear()
+        for _, _, row_bytes in batch:
+            self.waiting.popleft()
+            self.waiting_bytes -= row_bytes
 
-    def _wait_while_held(self):
-        began = time.monotonic()
-        while self.hold and time.monotonic() < began + HOLD_S_MAX:
-            time.sleep(0.001)
+    def _note_lock(self, now):
+        """Logs a lock of another process once, when it has lasted."""
+        if not self.locked_at:
+            self.locked_at = now
+        elif now - self.locked_at >= LOCK_LOG_S and self.locked_at != math.inf:
+            LOG.error("another program holds the lock of the store %s; submissions wait for it", self.path)
+            self.locked_at = math.inf
+
+    def _look_for_file(self):
+        """Notes that the file was removed or replaced while it is written."""
+        if not self.removed and identity(self.path) != self.identity:
+            self.removed = True
+            LOG.error("the store %s was removed or replaced; the game goes on, and its rows are saved at the end",
+                      self.path)
+
+    def _rescue(self):
+        """Writes all rows of a removed store to a new file. Under the old name SQLite's old log would damage it."""
+        path = f"{self.path}.saved-{time.strftime('%Y%m%dT%H%M%S')}"
+        try:
+            self.connection.execute("VACUUM INTO ?", (path,))
+            os.chmod(path, 0o600)
+            LOG.error("the rows of the removed store are in %s", path)
+        except (sqlite3.Error, OSError) as error:
+            LOG.error("the rows of the removed store %s are lost: %s", self.path, error)
 
     def _complain(self, error):
         if not self.error:
             LOG.error("the store %s cannot be written: %s; the game goes on", self.path, error)
-        self.error = f"the store {self.path} is not written: {error}; {len(self.pending) + len(self.queue)} rows wait"
+        self.error = f"the store {self.path} is not written: {error}; {len(self.waiting)} rows wait"
         if self.lost:
             self.error += f", {sum(self.lost.values())} are lost"
-
-    @staticmethod
-    def _give_up(connection):
-        try:
-            if connection:
-                connection.close()
-        except sqlite3.Error:
-            pass
-        return None
 
 
 def pack(state):

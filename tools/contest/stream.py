@@ -84,6 +84,9 @@ class RecordedStream:
             raise record.RecordError(f"{path}: holds no burst; `contest record` or `contest export --record` makes one")
         self.index = self.position = 0
 
+    def state(self):
+        return {"index": self.index}
+
     def next_burst(self):
         digits, ns = self.bursts[min(self.index, len(self.bursts) - 1)]
         before_ns = self.bursts[min(self.index, len(self.bursts)) - 1][1] if self.index else ns
