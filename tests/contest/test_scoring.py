@@ -1,9 +1,10 @@
 """tools/contest/scoring.py: the rules of the contest, case by case, and the board that shows them."""
+import json
 import re
 
 import pytest
 
-from contest import board_text as board, rounds
+from contest import board_state, board_text as board, history, rounds
 from contest.oracle import Occurrence
 from contest.scoring import WINDOW_NS, Contest, Submission, quantile
 
@@ -164,3 +165,24 @@ def test_values_too_wide_for_their_column_stay_apart():
     submit(contest, "9876", "b", T0 + 4_999_999_000, "255.255.255.255")
     _, rows, _ = read_board(board.board_text(contest, T0))
     assert all(len(row) == 17 for row in rows.values())
+
+
+def test_the_latency_counts_from_the_sending_that_the_verdict_goes_by():
+    """A modulus of three digits: short answers come again and again, and are open for 5 s each time."""
+    played = rounds.parse_round("n=6 m=823")
+    contest, second = Contest(played), 10**9
+    course = history.History()
+    for at_s in (1, 30, 80, 84):
+        contest.send([Occurrence(0, 3, (0,), "823")], at_s * second)
+    for user, ns, us in (("a", 84 * second + 7000, 7), ("b", 89 * second, 5_000_000), ("c", 84 * second - 1000, 3_999_999)):
+        assert contest.submit(Submission(ns, "ip", user, "823")).startswith("+")
+        assert list(contest.users[user].latencies_us) == [us]
+        course.submission({"ns": ns, "user": user, "digits": "823"}, "+1", contest)
+        assert list(course.per_constant[user, 0]) == [us]
+    assert contest.submit(Submission(89 * second + 1, "ip", "d", "823")) == "late"
+    answer = contest.recent[0]
+    assert [us for _, us in board_state.answer_row(answer)["offsets"]] == [7, 5_000_000, 3_999_999]
+    assert max(user.latency()["p99"] for user in contest.users.values()) <= 5_000_000
+    copy = Contest(played)
+    copy.restore(json.loads(json.dumps(contest.state())))
+    assert copy.state() == contest.state() and copy.answers["823"] == answer

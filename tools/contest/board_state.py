@@ -37,7 +37,7 @@ def answer_row(answer):
     return {"digits": answer.digits if len(answer.digits) <= 40 else f"{answer.digits[:18]}…{answer.digits[-18:]}",
             "length": len(answer.digits), "ns": str(answer.first_ns), "constants": [label(i) for i in answer.constants],
             "factor": answer.factor, "count": answer.count,
-            "offsets": [[user, round((ns - answer.first_ns) / 1000)] for ns, user, _ in answer.submissions[:OFFSETS]]}
+            "offsets": [[user, round((ns - sent_ns) / 1000)] for ns, user, _, sent_ns in answer.submissions[:OFFSETS]]}
 
 
 def histogram(latencies_us):

@@ -57,7 +57,7 @@ def board_text(contest, now_ns, warning=""):
     for answer in contest.recent:
         if answer.submissions:
             lines += [elide(answer.digits), f"{seconds_text(answer.first_ns)} send"]
-            lines += [f"{seconds_text(ns)} {user}@{ip}" for ns, user, ip in answer.submissions]
+            lines += [f"{seconds_text(ns)} {user}@{ip}" for ns, user, ip, _ in answer.submissions]
             lines.append("")
     return "\n".join(lines) + "\n"
 
@@ -76,7 +76,7 @@ def board_json(contest, now_ns, **more):
         } for rank, user in contest.ranking()],
         "recent": [{"digits": answer.digits, "sent": seconds_text(answer.first_ns),
                     "submissions": [{"at": seconds_text(ns), "user": user, "ip": ip}
-                                    for ns, user, ip in answer.submissions]} for answer in contest.recent],
+                                    for ns, user, ip, _ in answer.submissions]} for answer in contest.recent],
     }
 
 

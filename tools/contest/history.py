@@ -81,9 +81,10 @@ class History:
         else:
             self.rate.append([second, 1])
         answer = contest.answers.get(fields["digits"]) if line[0] == "+" else None
-        if answer is None or fields["ns"] < answer.first_ns:
+        sent_ns = answer and answer.sent_ns(fields["ns"])
+        if sent_ns is None:
             return
-        latency_us = (fields["ns"] - answer.first_ns) / 1000
+        latency_us = (fields["ns"] - sent_ns) / 1000
         for constant in answer.constants:
             self.per_constant.setdefault((fields["user"], constant), collections.deque(maxlen=PER_CONSTANT_MAX)).append(
                 latency_us)

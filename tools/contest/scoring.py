@@ -9,7 +9,7 @@ The verdicts, which are also the first word of the server's response:
     +0              correct, for later ones
     early           a multiple that was not sent so far; what becomes of it shows on the board
     dup             the same user submitted the same digits before (and they were not wrong)
-    late            more than 5 s after its digits were last sent
+    late            more than 5 s after its digits were last sent (the latency counts from this sending, too)
     wrong           the rest of the line says why: empty, not digits, leading zero, zero, longer than N, no multiple
 
 The state follows from the calls alone, in their order: contest/replica.py makes the same calls from a store and gets
@@ -38,8 +38,14 @@ class Answer:
     occurrences: int = 0
     takers: int = 0         # a bit for each user who had it, by the user's number
     count: int = 0          # the number of these users
-    submissions: list = dataclasses.field(default_factory=list)     # (ns, user, ip), correct ones in order
+    submissions: list = dataclasses.field(default_factory=list)     # (ns, user, ip, ns sent), correct ones in order
     shown: bool = True      # one of `recent`, which alone keep their submissions
+    before_ns: int = None   # the sending before the last one
+
+    def sent_ns(self, ns):
+        """Returns the latest sending that a submission of this time may answer; None if it came before all."""
+        return next((sent for sent in (self.last_ns, self.before_ns, self.first_ns) if sent is not None and sent <= ns),
+                    None)
 
 
 @dataclasses.dataclass
@@ -142,7 +148,8 @@ class Contest:
                 self.offered += 1
                 self._show(answer)
             self.answers[occurrence.digits] = answer
-            answer.last_ns = ns
+            if ns != answer.last_ns:
+                answer.before_ns, answer.last_ns = answer.last_ns, ns
             answer.occurrences += 1
             self.tell("answer", ns=ns, start=occurrence.start, end=occurrence.end, constants=occurrence.constants,
                       digits=occurrence.digits, first=first)
@@ -277,14 +284,15 @@ class Contest:
         points = POINTS[answer.count] if answer.count < len(POINTS) else 0
         answer.count += 1
         answer.takers |= 1 << user.number
+        sent_ns = answer.sent_ns(submission.ns)
         if answer.shown:
-            answer.submissions.append((submission.ns, submission.user, submission.ip))
+            answer.submissions.append((submission.ns, submission.user, submission.ip, sent_ns or answer.first_ns))
         user.points[points] += 1
         user.bonus += points * (answer.factor - 1)
-        if submission.ns < answer.first_ns:
+        if sent_ns is None:
             user.early += 1
         else:
-            user.latencies_us.append((submission.ns - answer.first_ns) / 1000)
+            user.latencies_us.append((submission.ns - sent_ns) / 1000)
             user.latency_count += 1
         return f"+{points * answer.factor}"
 
@@ -314,11 +322,11 @@ class Contest:
 
 def _answer_state(answer):
     return [answer.digits, list(answer.constants), answer.first_ns, answer.last_ns, answer.factor, answer.occurrences,
-            f"{answer.takers:x}", answer.count, answer.submissions, answer.shown]
+            f"{answer.takers:x}", answer.count, answer.submissions, answer.shown, answer.before_ns]
 
 
 def _answer_of(fields):
     answer = Answer(*fields)
     answer.constants, answer.takers = tuple(answer.constants), int(answer.takers, 16)
-    answer.submissions = [tuple(entry) for entry in answer.submissions]
+    answer.submissions = [(*entry, answer.first_ns)[:4] for entry in answer.submissions]    # older programs keep three
     return answer
