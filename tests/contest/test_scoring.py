@@ -174,7 +174,8 @@ def test_the_latency_counts_from_the_sending_that_the_verdict_goes_by():
     course = history.History()
     for at_s in (1, 30, 80, 84):
         contest.send([Occurrence(0, 3, (0,), "823")], at_s * second)
-    for user, ns, us in (("a", 84 * second + 7000, 7), ("b", 89 * second, 5_000_000), ("c", 84 * second - 1000, 3_999_999)):
+    for user, ns, us in (("a", 84 * second + 7000, 7), ("b", 89 * second, 5_000_000),
+                         ("c", 84 * second - 1000, 3_999_999)):
         assert contest.submit(Submission(ns, "ip", user, "823")).startswith("+")
         assert list(contest.users[user].latencies_us) == [us]
         course.submission({"ns": ns, "user": user, "digits": "823"}, "+1", contest)

@@ -56,9 +56,9 @@ def main():
     running = [server]
     try:
         connection = store.connect(path)
-        plan = replica.plan_of(connection)
+        played = replica.at_present(connection).contest.round
         connection.close()
-        running += players(ports, plan.rounds[0][1])
+        running += players(ports, played)
         print(f"contest: the board is at http://127.0.0.1:{ports['pages']}/ ; digits at port {ports['input']}, submissions at "
               f"{ports['output']}. Ctrl-C ends it.", flush=True)
         server.wait()

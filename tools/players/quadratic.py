@@ -3,14 +3,20 @@
 
     tools/players/quadratic.py HOST [--port-base 10000] [--user U] [--n 256] [--m 823,108]
 
-Without --n and --m it reads them from the board. Quadratic in N, and easy to read: a start for a player of one's own.
+Without --n and --m it reads them from the board, again when a round begins. It ends, with the reason, when the server
+takes no submissions of its user. Quadratic in N, and easy to read: a start for a player of one's own.
 """
 import argparse
 import http.client
 import re
 import socket
 import sys
+import threading
 import time
+import urllib.parse
+
+PAUSE_S = 2.0           # a round begins after a pause of 5 s; bursts have shorter ones
+WRONG_MAX = 5           # wrong answers in a row: the moduli are no longer those of the round
 
 
 def read_board(host, port):
@@ -40,26 +46,64 @@ class Matcher:
         return list(dict.fromkeys(found))
 
 
-def play(options, n, constants):
-    matcher = Matcher(n, constants)
+class Verdicts(threading.Thread):
+    """Reads the responses: why the server takes no submissions, and how many in a row were wrong."""
+
+    def __init__(self, sock):
+        super().__init__(daemon=True)
+        self.file = sock.makefile("rb")
+        self.refusal, self.wrong_count = "", 0
+        self.start()
+
+    def run(self):
+        try:
+            while line := self.file.readline():
+                status, body_bytes = int(line.split()[1]), 0
+                while (line := self.file.readline()).strip():
+                    name, _, value = line.partition(b":")
+                    body_bytes = int(value) if name.lower() == b"content-length" else body_bytes
+                verdict = self.file.read(body_bytes).decode().strip()
+                self.wrong_count = self.wrong_count + 1 if verdict.startswith("wrong") else 0
+                if status != 200:
+                    self.refusal = f"{status} {verdict}"
+                    return
+        except (OSError, ValueError, IndexError):       # the connection ends: the sender notices, too
+            pass
+
+
+def play(options):
+    given = options.n and options.m
+    matcher = Matcher(*((options.n, options.m) if given else read_board(options.host, options.port_base)))
+    query = urllib.parse.urlencode({"user": options.user, "passwd": options.passwd})
     with socket.create_connection((options.host, options.port_base + 1), timeout=60) as feed, \
             socket.create_connection((options.host, options.port_base + 2), timeout=60) as output:
         output.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         feed.sendall(b"GET / HTTP/1.1\r\nHost: contest\r\n\r\n")
         response = http.client.HTTPResponse(feed)
         response.begin()
+        verdicts, heard_at = Verdicts(output), time.monotonic()
         while data := response.read1(65536):
+            silent_s, heard_at = time.monotonic() - heard_at, time.monotonic()
+            if verdicts.refusal:
+                sys.exit(f"quadratic: the server takes no submissions of {options.user}: {verdicts.refusal}")
+            if verdicts.wrong_count >= WRONG_MAX and given:
+                sys.exit(f"quadratic: {WRONG_MAX} answers in a row are wrong: --n and --m are not those of this round")
+            if (silent_s > PAUSE_S or verdicts.wrong_count >= WRONG_MAX) and not given:
+                verdicts.wrong_count = 0
+                matcher = of_this_round(options, matcher)
             for digit in data.decode("ascii"):
                 for answer in matcher.push(digit):
-                    output.sendall(f"POST /submit?user={options.user}&passwd={options.passwd} HTTP/1.1\r\n"
-                                   f"Host: contest\r\nContent-Length: {len(answer)}\r\n\r\n{answer}".encode())
-            output.setblocking(False)
-            try:
-                while output.recv(65536):       # the verdicts, which this player does not read
-                    pass
-            except BlockingIOError:
-                pass
-            output.settimeout(60)
+                    output.sendall(f"POST /submit?{query} HTTP/1.1\r\nHost: contest\r\n"
+                                   f"Content-Length: {len(answer)}\r\n\r\n{answer}".encode())
+
+
+def of_this_round(options, matcher):
+    """Reads the board again; returns the matcher, or one for a new round."""
+    n, constants = read_board(options.host, options.port_base)
+    if (n, constants) == (matcher.n, matcher.constants):
+        return matcher
+    print(f"quadratic: a round begins: N = {n}, M = {', '.join(map(str, constants))}", file=sys.stderr, flush=True)
+    return Matcher(n, constants)
 
 
 def moduli(text):
@@ -79,10 +123,7 @@ def main():
     options = parser.parse_args()
     while True:
         try:
-            n, constants = options.n, options.m
-            if not (n and constants):
-                n, constants = read_board(options.host, options.port_base)
-            play(options, n, constants)
+            play(options)
         except (OSError, http.client.HTTPException) as error:
             print(f"quadratic: {str(error) or type(error).__name__}; again in a second", file=sys.stderr, flush=True)
         time.sleep(1)

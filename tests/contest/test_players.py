@@ -1,0 +1,73 @@
+"""tools/players/quadratic.py against the contest server."""
+import subprocess
+
+import pytest
+
+from contest import rounds, store
+from contest.plan import Plan, Users
+from tests.contest.running import PATIENCE_S, SMALL, run_server, stop_server, wait_for
+from tests.contest.service import ROOT, Service
+
+QUADRATIC = ROOT / "tools/players/quadratic.py"
+
+
+@pytest.fixture
+def player():
+    """Starts players; ends those that are left."""
+    running = []
+
+    def start(ports, *words):
+        running.append(subprocess.Popen([QUADRATIC, "127.0.0.1", "--port-base", str(ports["pages"]), *words],
+                                        stderr=subprocess.PIPE, text=True))
+        return running[-1]
+
+    yield start
+    for process in running:
+        process.terminate()
+        process.communicate(timeout=PATIENCE_S)
+
+
+def test_name_and_password_are_encoded(player):
+    server, thread = run_server(users={"bob": "wonder land&user=x%41+"})
+    player(server.ports, "--user", "bob", "--passwd", "wonder land&user=x%41+")
+    wait_for(lambda: "bob" in server.contest.users and server.contest.users["bob"].correct > 3)
+    stop_server(server, thread)
+
+
+def test_a_wrong_password_ends_the_player_with_the_reason(player):
+    server, thread = run_server(users={"bob": "right"})
+    process = player(server.ports, "--user", "bob", "--passwd", "wrong")
+    assert process.wait(PATIENCE_S) == 1
+    assert process.stderr.read() == ("quadratic: the server takes no submissions of bob: "
+                                     "401 unknown user or wrong password\n")
+    stop_server(server, thread)
+
+
+def test_moduli_that_are_not_of_the_round_end_the_player(player):
+    server, thread = run_server()
+    process = player(server.ports, "--n", "6", "--m", "7")
+    assert process.wait(PATIENCE_S) == 1
+    assert process.stderr.read().startswith("quadratic: 5 answers in a row are wrong: --n and --m are not those")
+    assert server.contest.users["quadratic"].wrong < 100
+    stop_server(server, thread)
+
+
+@pytest.mark.slow
+def test_the_player_notices_a_new_round(player, tmp_path):
+    path = tmp_path / "store"
+    other = rounds.parse_round("n=5 m=4999", "second")
+    store.create(path, Plan(rounds=((0.0, SMALL), (2.0, other)), rate=20, burst=(5, 30), interval_s=(0.05, 0.1),
+                            users=Users.of({"bob": "p"})))
+    with Service(path) as service:
+        process = player(service.ports, "--user", "bob", "--passwd", "p")
+        reading = store.connect(path)
+
+        def found(number):
+            return reading.execute("SELECT count(*) FROM submission WHERE verdict LIKE '+%' AND length(digits) < 6 AND "
+                                   "seq > (SELECT max(seq) FROM event WHERE kind = 'round' AND "
+                                   "json_extract(fields, '$.number') = ?)", (number,)).fetchone()[0]
+        wait_for(lambda: found(1) > 3)
+        wrong = reading.execute("SELECT count(*) FROM submission WHERE verdict LIKE 'wrong%'").fetchone()[0]
+        assert wrong < 20
+        process.terminate()
+        assert "a round begins: N = 5, M = 4999" in process.stderr.read()
