@@ -3,6 +3,7 @@ import os
 import socket
 import sys
 import threading
+import time
 import tracemalloc
 
 import pytest
@@ -19,7 +20,7 @@ def served(tmp_path):
     path = tmp_path / "store"
     store.create(path, Plan())
     server = board.Server(("127.0.0.1", 0), board.Handler)
-    server.pages, server.viewers = board.Pages(Follower(path)), board.Viewers()
+    server.pages = board.Pages(Follower(path))
     thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     yield server
@@ -40,15 +41,21 @@ def ask(server, line, source="127.0.0.1"):
 
 
 def test_any_target_is_answered(served):
-    for target, status in ((b"http://[::1", 400), (b"//[", 404), (b"/" + b"a" * 5000, 404), (b"/\x00", 404),
+    for target, status in ((b"http://[::1", 400), (b"//[", 400), (b"HTTP://x/board.txt", 200), (b"/" + b"a" * 5000, 404), (b"/\x00", 400),
                            (b"/..", 404), (b"/../board.py", 404), (b"/series.json?after=nan&player=%ff", 200)):
         assert ask(served, b"GET " + target + b" HTTP/1.1").startswith(b"HTTP/1.1 %d " % status), target
 
 
 def test_a_head_has_no_body(served):
-    for path in (b"/", b"/board.txt", b"/events"):
+    for path, status in ((b"/", 200), (b"/board.txt", 200), (b"/events", 200), (b"/nothing", 404), (b"//[", 400)):
         answer = ask(served, b"HEAD " + path + b" HTTP/1.1")
-        assert answer.startswith(b"HTTP/1.1 200 ") and answer.endswith(b"\r\n\r\n")
+        assert answer.startswith(b"HTTP/1.1 %d " % status) and answer.find(b"\r\n\r\n") == len(answer) - 4
+    assert ask(served, b"POST / HTTP/1.1\r\nContent-Length: 0").startswith(b"HTTP/1.1 405 ")
+
+
+@pytest.mark.parametrize("line", [b"Host: x", b"X: a\rb", b"X: a\0b", b"X: a\nb", b"X\x0b: a", b"X : a", b" X: a"])
+def test_a_malformed_head_is_refused(served, line):
+    assert ask(served, b"GET / HTTP/1.1\r\n" + line).startswith(b"HTTP/1.1 400 ")
 
 
 def test_a_picture_without_matplotlib_says_what_to_install(served, monkeypatch):
@@ -77,3 +84,45 @@ def test_one_address_takes_no_more_than_its_share(served, monkeypatch):
         sock.close()
     wait_for(lambda: not served.open)
     assert ask(served, b"GET /board.txt HTTP/1.1").startswith(b"HTTP/1.1 200 ")
+
+
+def test_no_few_addresses_take_all_places(served, monkeypatch):
+    """Silent connections and viewers that read nothing: who has the most gives way to who has fewer."""
+    monkeypatch.setattr(board, "SHARE_MAX", 15)
+    monkeypatch.setattr(board, "CONNECTIONS_MAX", 40)
+    watching = []
+    for i in range(60):
+        watching.append(connect(served, f"127.0.0.{2 + i % 3}"))
+        if i % 2:
+            watching[-1].sendall(b"GET /events HTTP/1.1\r\nHost: x\r\n\r\n")
+    wait_for(lambda: len(served.open) == 40)
+    for i in range(5, 15):
+        assert ask(served, b"GET /board.txt HTTP/1.1", source=f"127.0.0.{i}").startswith(b"HTTP/1.1 200 ")
+    held = [connect(served, f"127.0.0.{i}") for i in range(5, 15)]
+    wait_for(lambda: sum(ip in [f"127.0.0.{i}" for i in range(5, 15)] for ip in served.open.values()) == 10)
+    assert len(served.open) == 40
+    for sock in watching + held:
+        sock.close()
+
+
+def test_a_viewer_that_reads_nothing_is_dropped(served, monkeypatch):
+    monkeypatch.setattr(board, "STALLED_S", 0.2)
+    with connect(served) as sock:
+        sock.sendall(b"GET /events HTTP/1.1\r\nHost: x\r\n\r\n")
+        wait_for(lambda: served.pages.watchers)
+        with served.pages.condition:
+            served.pages.data = b"x" * 10_000_000       # more than the sockets take
+            served.pages.version += 1
+            served.pages.condition.notify_all()
+        wait_for(lambda: not served.open and not served.pages.watchers)
+
+
+def test_a_request_has_an_end(served, monkeypatch):
+    """A byte now and then keeps no place."""
+    monkeypatch.setattr(board, "REQUEST_S", 0.5)
+    with connect(served) as sock:
+        with pytest.raises(ConnectionError):
+            for _ in range(PATIENCE_S * 20):
+                sock.sendall(b"G")
+                time.sleep(0.05)
+    wait_for(lambda: not served.open)

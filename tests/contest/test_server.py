@@ -200,6 +200,12 @@ def test_requests_behind_the_last_one_do_not_count(serve):
     (b"POST /submit?user=a HTTP/1.1\r\nHost : x\r\n\r\n", 400),
     (b"GET /" + b"x" * 9000, 431),
     (b"GET /" + b"x" * 9000 + b" HTTP/1.1\r\nHost: x\r\n\r\n", 431),
+    (b"GET / HTTP/1.1\r\nHost: x\r\nHost: x\r\n\r\n", 400),
+    (b"GET / HTTP/1.1\r\nHost: x\r\nX: a\rb\r\n\r\n", 400),
+    (b"GET / HTTP/1.1\r\nHost: x\r\nX: a\nb\r\n\r\n", 400),
+    (b"GET / HTTP/1.1\r\nHost: x\r\nX: a\0b\r\n\r\n", 400),
+    (b"GET / HTTP/1.1\r\nHost: x\r\nX\x0b: a\r\n\r\n", 400),
+    (b"GET / HTTP/1.1\r\nHost: x\r\nX: a\r\n b\r\n\r\n", 400),
     (b"GET //[ HTTP/1.1\r\nHost: x\r\n\r\n", 400),
     (b"GET http://[::1 HTTP/1.1\r\nHost: x\r\n\r\n", 400),
 ])
@@ -210,6 +216,29 @@ def test_malformed_requests_are_refused_and_the_connection_ends(serve, request_b
         assert read_reply(file)[0] == status
         assert read_reply(file) is None
     assert "a" not in server.contest.users
+
+
+@pytest.mark.parametrize("kind, targets", [("output", ((b"/submit?user=a", 405), (b"/x", 404))),
+                                           ("pages", ((b"/board.txt", 200), (b"/x", 404)))])
+def test_a_head_is_answered_without_a_body(serve, kind, targets):
+    """The next response on the connection begins right behind the head."""
+    server = serve(begin="player")
+    with connect(server, kind) as sock, sock.makefile("rb") as file:
+        for target, status in (*targets, *targets):
+            sock.sendall(b"HEAD " + target + b" HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert file.readline().startswith(b"HTTP/1.1 %d " % status)
+            while file.readline() != b"\r\n":
+                pass
+        sock.sendall(b"HEAD / HTTP/1.1\r\n\r\n")        # no Host: the last response
+        assert file.read().endswith(b"\r\n\r\n")
+
+
+def test_the_scheme_of_a_target_may_have_any_case(serve):
+    server = serve(begin="player")
+    with connect(server, "output") as sock, sock.makefile("rb") as file:
+        for scheme in (b"http", b"HTTP", b"hTtP"):
+            sock.sendall(post("0").replace(b"POST /", b"POST " + scheme + b"://x/"))
+            assert read_reply(file) == (200, "wrong: zero")
 
 
 def test_no_byte_of_a_request_is_a_defect(serve):

@@ -11,20 +11,21 @@ It only reads the store, so that no viewer slows a player; `contest serve STORE`
 snapshots from which a restart goes on, and deletes rows that are older than the plan's --keep.
 """
 import argparse
+import collections
+import contextlib
 import errno
 import functools
-import http.server
 import json
 import logging
 import os
 import pathlib
 import signal
+import socket
 import socketserver
 import threading
 import time
-import urllib.parse
 
-from contest import board_state, board_text, store
+from contest import board_state, board_text, http, store
 from contest.arguments import bounded, complain
 from contest.follower import Follower
 
@@ -38,115 +39,121 @@ LIBRARIES = {           # from the packages libjs-dygraphs and libjs-chart.js
 FILES = {**{path.name: path for path in PAGE.iterdir()},
          **{name: pathlib.Path(path) for name, path in LIBRARIES.items()}}
 KINDS = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
-SECURITY = "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:"
+MORE = ("Cache-Control: no-cache\r\nContent-Security-Policy: default-src 'self'; style-src 'self' 'unsafe-inline'; "
+        "img-src 'self' data:\r\n")
+EVENTS = (b"HTTP/1.1 200 OK\r\nServer: Most\r\nContent-Type: text/event-stream\r\nCache-Control: no-store\r\n"
+          b"Connection: close\r\n\r\n")
 FOLLOW_S = 0.1
-CONNECTIONS_MAX = 800       # each has a thread, and a file of the 1024 that a process may have
-SHARE_MAX = 400             # one address has so many at most: it may be a room of viewers
-VIEWERS_MAX = 300
+CONNECTIONS_MAX = 400       # each has a thread, and a file of the 1024 that a process may have
+SHARE_MAX = 150             # one address has so many at most: it may be a room of viewers
+REQUEST_S = 60              # for a whole request, and from one to the next
+STALLED_S = 10              # a viewer that takes nothing for so long is dropped
+SEND_BUFFER_BYTES = 128 << 10       # for one that takes nothing; some states long
 ALIVE_S = 10                # a comment for so long without news, which shows a viewer that is gone
+LOG_S = 60                  # between two lines about connections that were refused
 
 
-class Handler(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    server_version, sys_version = "Most", ""
-    timeout = 60
-
-    def do_GET(self):       # the name is http.server's
+class Handler(socketserver.BaseRequestHandler):
+    def handle(self):
+        parser, request = http.RequestParser(), None
+        self.request.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.request.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
         try:
-            url = urllib.parse.urlsplit(self.path)
-            query = dict(urllib.parse.parse_qsl(url.query))
-        except ValueError:      # a host in brackets that is none
-            self.send_error(400)
-            return
-        try:
-            if url.path == "/events":
-                self._events()
-            elif found := self.server.pages.find(url.path, query):
-                self._answer(200, *found)
-            else:
-                self._answer(404, b"no such page\n", "text/plain")
-        except ImportError as error:    # matplotlib
-            self._answer(503, f"{error}; pictures need the package python3-matplotlib\n".encode(), "text/plain")
-        except (ConnectionError, TimeoutError):
-            self.close_connection = True
+            while request is None or request.keep_alive:
+                request = self._next_request(parser)
+                if request is None:
+                    return
+                if request.path == "/events" and request.method == "GET":
+                    self._send_events()
+                    return
+                self._send(self._response(request))
+        except http.BadRequest as error:
+            with contextlib.suppress(OSError):
+                self._send(http.response(error.status, f"{error}\n", keep_alive=False, method=error.method))
+        except OSError:         # the viewer is gone, or too slow
+            pass
 
-    do_HEAD = do_GET
+    def _next_request(self, parser):
+        """Returns the next request, or None at the end of the connection."""
+        end = time.monotonic() + REQUEST_S
+        while not (request := parser.next_request()):
+            self.request.settimeout(max(end - time.monotonic(), 0.001))
+            if not (data := self.request.recv(4096)):
+                return None
+            parser.feed(data)
+        return request
 
-    def _answer(self, status, body, kind):
-        self.send_response(status)
-        self.send_header("Content-Type", kind + ("" if kind.startswith("image/p") else "; charset=utf-8"))
-        self.send_header("Content-Length", str(len(body)))
-        self.send_header("Cache-Control", "no-cache")
-        self.send_header("Content-Security-Policy", SECURITY)
-        self.end_headers()
-        if self.command == "GET":
-            self.wfile.write(body)
+    def _send(self, data):
+        self.request.settimeout(STALLED_S)
+        self.request.sendall(data)
 
-    def _events(self):
+    def _response(self, request):
+        status, body, kind = 200, b"", "text/event-stream"
+        if request.method not in ("GET", "HEAD"):
+            status, body, kind = 405, b"GET only\n", "text/plain"
+        elif request.path != "/events":
+            try:
+                body, kind = self.server.pages.find(request.path, request.query) or (None, "text/plain")
+            except ImportError as error:    # matplotlib
+                status, body, kind = 503, f"{error}; pictures need the package python3-matplotlib\n", "text/plain"
+            if body is None:
+                status, body = 404, b"no such page\n"
+        kind += "" if kind.startswith("image/p") else "; charset=utf-8"
+        return http.response(status, body, kind, request.keep_alive, request.method, MORE)
+
+    def _send_events(self):
         """Sends server-sent events: the newest state at once, then each newer one. A slow viewer skips some."""
-        with self.server.viewers as admitted:
-            if not admitted:
-                self._answer(503, b"too many viewers\n", "text/plain")
-                return
-            self.close_connection = True
-            self.send_response(200)
-            self.send_header("Content-Type", "text/event-stream")
-            self.send_header("Cache-Control", "no-store")
-            self.end_headers()
-            if self.command == "HEAD":
-                return
-            self.wfile.write(b"retry: 500\n\n")
-            self.server.pages.publish()         # nobody may have looked for a while
+        pages = self.server.pages
+        with pages.watched():
+            self._send(EVENTS + b"retry: 500\n\n")
+            pages.publish()         # nobody may have looked for a while
             version = 0
             while True:
-                newer, data = self.server.pages.news(version)
-                self.wfile.write(b"event: state\ndata: " + data + b"\n\n" if newer > version else b": alive\n\n")
+                newer, data = pages.news(version)
+                self._send(b"event: state\ndata: " + data + b"\n\n" if newer > version else b": alive\n\n")
                 version = newer
 
-    def log_message(self, *_):
-        pass
 
-
-class Viewers:
-    """A count with a limit, as a context."""
-
-    def __init__(self):
-        self.count, self.lock = 0, threading.Lock()
-        self.local = threading.local()
-
-    def __enter__(self):
-        with self.lock:
-            self.local.admitted = self.count < VIEWERS_MAX
-            self.count += self.local.admitted
-        return self.local.admitted
-
-    def __exit__(self, *_):
-        with self.lock:
-            self.count -= self.local.admitted
-
-
-class Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
-    daemon_threads = True
+class Server(socketserver.ThreadingTCPServer):
+    daemon_threads = allow_reuse_address = True
     request_queue_size = 128
 
     def __init__(self, *arguments):
         super().__init__(*arguments)
-        self.open = {}              # connection -> its address
+        self.open, self.open_lock = {}, threading.Lock()    # connection -> its address, the oldest first
+        self.logged_at = -LOG_S
 
     def verify_request(self, request, client_address):
-        """Refuses a connection for which there is no place."""
-        places = list(self.open.values())
-        if len(places) >= CONNECTIONS_MAX or places.count(client_address[0]) >= SHARE_MAX:
-            return False
-        self.open[request] = client_address[0]
-        return True
+        """Gives a connection a place, or refuses it. When all places are taken, the address with the most loses one."""
+        ip = client_address[0]
+        with self.open_lock:
+            counts = collections.Counter(self.open.values())
+            if counts[ip] >= SHARE_MAX:
+                return self._refuse(ip, counts[ip])
+            if len(self.open) >= CONNECTIONS_MAX:
+                largest, count = counts.most_common(1)[0]
+                if count <= counts[ip] + 1:
+                    return self._refuse(ip, counts[ip])
+                oldest = next(sock for sock, owner in self.open.items() if owner == largest)
+                del self.open[oldest]
+                with contextlib.suppress(OSError):
+                    oldest.shutdown(socket.SHUT_RDWR)       # its thread ends
+            self.open[request] = ip
+            return True
+
+    def _refuse(self, ip, count):
+        if time.monotonic() - self.logged_at >= LOG_S:
+            self.logged_at = time.monotonic()
+            LOG.warning("connections of %s are refused: it has %d of %d", ip, count, len(self.open))
+        return False
 
     def shutdown_request(self, request):
-        self.open.pop(request, None)
+        with self.open_lock:
+            self.open.pop(request, None)
         super().shutdown_request(request)
 
     def handle_error(self, request, client_address):
-        LOG.debug("a viewer's connection ended", exc_info=True)
+        LOG.exception("defect in serving %s; the connection ends", client_address[0])
 
 
 class Pages:
@@ -156,6 +163,7 @@ class Pages:
         self.follower = follower
         self.condition = threading.Condition()
         self.version, self.data = 0, b""
+        self.watchers = 0
         self.pictures, self.picture_lock = {}, threading.Lock()     # path -> (version made of, monotonic s, bytes)
 
     def publish(self):
@@ -164,6 +172,17 @@ class Pages:
         with self.condition:
             self.version, self.data = self.version + 1, data
             self.condition.notify_all()
+
+    @contextlib.contextmanager
+    def watched(self):
+        """Counts a viewer of the events."""
+        with self.condition:
+            self.watchers += 1
+        try:
+            yield
+        finally:
+            with self.condition:
+                self.watchers -= 1
 
     def news(self, version):
         """Waits for a newer version; returns the newest."""
@@ -218,7 +237,7 @@ def run(server, follower, pages):
     threading.Thread(target=server.serve_forever, name="web", daemon=True).start()
     pages.publish()
     while not follower.ended.is_set():
-        if follower.step() and server.viewers.count:
+        if follower.step() and pages.watchers:
             pages.publish()
         follower.ended.wait(FOLLOW_S)
 
@@ -244,7 +263,7 @@ def main(words):
     os.setpriority(os.PRIO_PROCESS, 0, 10)       # the players' server comes first
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: follower.ended.set())
-    server.pages, server.viewers = Pages(follower), Viewers()
+    server.pages = Pages(follower)
     print(f"board http://{options.bind}:{server.server_address[1]}/", flush=True)
     run(server, follower, server.pages)
     return 0
