@@ -38,7 +38,7 @@ def test_a_good_machine_is_reported_whole(host):
     before = host.tree()
     found = verdict(host)
     report = dict(found.report)
-    assert not found.findings, preflight.text(found)
+    assert not found.findings, found.lines()
     assert report["system"] == "Debian GNU/Linux 12 (bookworm), Linux 6.1.0-1-amd64"
     assert report["firmware"] == "BIOS"
     assert report["GRUB"] == "2.06 in /boot/grub"
@@ -270,7 +270,7 @@ def test_a_grub_without_multiboot2_takes_the_linux_protocol(tmp_path):
 def test_several_kernels_are_no_obstacle_if_the_default_is_the_one_that_runs(host, default):
     debian_menu(default)(host)
     found = verdict(host)
-    assert not found.stops, preflight.text(found)
+    assert not found.stops, found.lines()
     assert dict(found.report)["kernels"] == "vmlinuz-6.1.0-1-amd64, vmlinuz-6.1.0-2-amd64"
     assert dict(found.report)["default"].endswith("Debian, with Linux 6.1.0-1, vmlinuz-6.1.0-1-amd64")
     assert [finding.text for finding in found.findings] == [
@@ -441,7 +441,7 @@ def test_hostile_facts_do_not_confuse_the_preflight():
         text = "".join(f"#fact {n} {rng.choice('01')}\n"
                        + "".join(f" {rng.choice(pieces)}\n" for _ in range(rng.randrange(3)))
                        for n in rng.sample(names, rng.randrange(len(names))))
-        preflight.text(preflight.judge(facts.Facts(text + "#end\n")))
+        preflight.judge(facts.Facts(text + "#end\n")).lines()
 
 
 def test_a_host_that_ssh_does_not_reach(tmp_path):

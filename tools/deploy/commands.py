@@ -34,7 +34,7 @@ def check(host, kernel=None, bzimage=None, *, return_to=""):
     verdict = preflight.judge(probe(host), image_bytes=image_bytes(kernel, bzimage),
                               linux_protocol=bool(bzimage and bzimage.exists()),
                               return_to=return_to)
-    for line in preflight.text(verdict):
+    for line in verdict.lines():
         say(line)
     stops = len(verdict.stops)
     say(f"the kernel cannot be booted here: {stops} reason{'s' if stops > 1 else ''} above" if stops
@@ -91,7 +91,7 @@ def install(host, config, kernel, bzimage, *, dry_run=False, accept_changes=Fals
     facts = probe(host, names)
     verdict = preflight.judge(facts, image_bytes=image_bytes(kernel, bzimage), linux_protocol=bzimage.exists(),
                               return_to=return_to, accept_changes=accept_changes, given=words)
-    for line in preflight.text_of_findings(verdict):
+    for line in verdict.finding_lines():
         say("  " + line)
     addresses = {name: facts.text(f"resolve {name}").split()[0] for name in names if facts.text(f"resolve {name}")}
     for name in names:
@@ -126,7 +126,7 @@ def look_again(host, return_to=""):
     facts = probe(host)
     text = host.run(["arm"], ["look"], timeout=60).decode(errors="replace")
     verdict = preflight.judge(facts, return_to=return_to, accept_changes=True, installed=settings.handed_over(text))
-    for line in preflight.text_of_findings(verdict, with_words=False):
+    for line in verdict.finding_lines(with_words=False):
         say("  " + line)
     if verdict.stops:
         raise Refused("it was not armed; nothing was changed")

@@ -6,6 +6,7 @@ from . import facts as f
 from . import preflight
 from .commands import OK, REMOTE, image_bytes, probe, say
 from .remote import SCRIPTS, RemoteError
+from .verdict import STOP, WARN
 
 CONNECTS = 200
 VECTORS = (("avx2", "AVX2"), ("avx512f", "AVX-512"), ("sha_ni", "SHA"), ("vaes", "VAES"))
@@ -31,7 +32,7 @@ def survey_host(host, to, seconds, kernel, bzimage):
     verdict = preflight.judge(facts, image_bytes=image_bytes(kernel, bzimage), linux_protocol=bzimage.exists())
     return {"host": host.name, **_machine(facts, measured), **_times(measured),
             "stops": [finding.text for finding in verdict.stops],
-            "warnings": [found.text for found in verdict.findings if found.level == preflight.WARN]}
+            "warnings": [found.text for found in verdict.findings if found.level == WARN]}
 
 
 def _machine(facts, measured):
@@ -134,5 +135,5 @@ def _details(row):
         lines.append(f"  warning: the machine was at work, load {row['load']:g}: its times are upper bounds")
     if row["missing"]:
         lines.append(f"  warning: {row['missing']}")
-    lines += [f"  {preflight.STOP}: {what}" for what in row["stops"]]
-    return lines + [f"  {preflight.WARN}: {what}" for what in row["warnings"]]
+    lines += [f"  {STOP}: {what}" for what in row["stops"]]
+    return lines + [f"  {WARN}: {what}" for what in row["warnings"]]
