@@ -66,6 +66,25 @@ done
 """
 
 
+# Loads nothing, and keeps what was given. A file fake/no-file or fake/no-segments holds the reason why the kernel says
+# no to kexec_file_load or to kexec_load.
+KEXEC = r"""#!/bin/sh
+echo "$*" >> "$ROOT/fake/kexec-calls"
+loaded=$ROOT/sys/kernel/kexec_loaded
+case " $* " in
+*" -u "*) echo 0 > "$loaded"; exit 0 ;;
+*" -e "*) exec "$0-flight" ;;
+*" -s "*) how=file ;;
+*) how=segments ;;
+esac
+[ ! -e "$ROOT/fake/no-$how" ] || { cat "$ROOT/fake/no-$how" >&2; exit 1; }
+for word; do case $word in --initrd=*) cp -p "${word#*=}" "$ROOT/fake/kexec-settings" ;; esac; done
+ls -ld "$ROOT/run/peregrine" "$ROOT"/run/peregrine/* > "$ROOT/fake/kexec-modes"
+echo 1 > "$loaded"
+[ ! -e "$ROOT/fake/lost-when-loaded" ] || touch "$ROOT/fake/away"
+"""
+
+
 class FakeHost(Host):
     def __init__(self, directory, *, grub="grub"):
         self.root = pathlib.Path(directory) / "root"
@@ -116,6 +135,12 @@ class FakeHost(Host):
                                  "00100000-7ffdcfff : System RAM\n  01000000-01ffffff : Kernel code\n")
         self.file("/proc/kcore", b"\x7fELF" + bytes(60))
         self.file("/sys/class/dmi/id/sys_vendor", "QEMU\n")
+        self.file("/sys/kernel/kexec_loaded", "0\n")
+        self.file("/proc/sys/kernel/kexec_load_disabled", "0\n")
+        self.file("/sys/kernel/security/lockdown", "[none] integrity confidentiality\n")
+        (self.root / "run/systemd/system").mkdir(parents=True)
+        (self.root / "fake").mkdir()
+        self.program("kexec", KEXEC)
         self.file("/sys/devices/system/clocksource/clocksource0/current_clocksource", "kvm-clock\n")
         self.file("/sys/devices/system/clocksource/clocksource0/available_clocksource", "kvm-clock tsc acpi_pm\n")
         self.nic()
@@ -177,17 +202,33 @@ class FakeHost(Host):
         self.program("ip", f'[ "$1" != -j ] || {{ cat "$ROOT/fake/$3.json"; exit 0; }}\nprintf "{plain}"\n')
 
     def reboots_into(self, command):
-        """Makes `systemctl reboot` obey grubenv. If the kernel is armed, the shell command runs in place of Linux, and
-        ssh does not answer meanwhile. Then Linux has a new boot id."""
-        self.program("systemctl", f'''
-if [ "$(grub-editenv "$ROOT/boot/grub/grubenv" list | sed -n 's/^next_entry=//p')" = peregrine ]; then
-    grub-editenv "$ROOT/boot/grub/grubenv" set next_entry=
+        """Makes `systemctl reboot` obey grubenv, and `systemctl kexec` what is loaded. If that is the kernel, the shell
+        command runs in place of Linux with $settings, and ssh does not answer meanwhile. Then Linux has a new boot
+        id, and nothing that was in memory."""
+        self.program("kexec-flight", f'''
+settings=$ROOT/fake/kexec-settings
+loaded=$ROOT/sys/kernel/kexec_loaded
+if [ "$1" = reboot ]; then
+    settings=$ROOT/boot/peregrine/settings
+    [ "$(grub-editenv "$ROOT/boot/grub/grubenv" list | sed -n 's/^next_entry=//p')" = peregrine ] || settings=
+    [ -z "$settings" ] || grub-editenv "$ROOT/boot/grub/grubenv" set next_entry=
+else
+    [ "$(cat "$loaded")" = 1 ] || exit 1
+fi
+echo 0 > "$loaded"
+rm -rf "$ROOT/run/peregrine"
+if [ -n "$settings" ]; then
     echo away > "$ROOT/fake/away"
     {command}
     rm "$ROOT/fake/away"
 fi
 echo another $$ > "$ROOT/proc/sys/kernel/random/boot_id"
 ''')
+        self.program("systemctl", '[ "$1" = reboot ] || [ "$1" = kexec ] || exit 0\nexec kexec-flight "$1"\n')
+        self.breakable_ssh()
+
+    def breakable_ssh(self):
+        """Makes ssh fail while there is a file fake/away."""
         away = '[ ! -e "$directory/root/fake/away" ] || { sleep 0.2; exit 255; }\n'
         self.program("ssh", SSH.replace("while :;", away + "while :;", 1))
 

@@ -14,8 +14,7 @@ import pytest
 from tests.deploy.fakehost import ADDRESSES, NEIGHBOUR, ROOT, ROUTES
 from tests.deploy.test_install import Deployment
 
-from deploy import control, boot_once
-from deploy.facts import Facts
+from deploy import boot_once, control, ways
 
 from vm.ports import TCP, UDP, free_port
 
@@ -34,7 +33,7 @@ def machine(tmp_path):
     pid = machine.host.root / "fake/player-pid"
     machine.host.reboots_into(f'''
     if [ ! -e "$ROOT/fake/no-player" ]; then
-        {PLAYER} $(grep -v '^#' "$ROOT/boot/peregrine/settings") >/dev/null 2>"$ROOT/fake/player-log" &
+        {PLAYER} $(grep -v '^#' "$settings") >/dev/null 2>"$ROOT/fake/player-log" &
         echo $! > {pid}
         wait $!
     fi''')
@@ -134,7 +133,7 @@ def test_fly_is_refused_if_nothing_is_installed(machine, words):
     machine.uninstall()
     before = machine.host.tree()
     done = machine.run("fly", *words)
-    assert done.returncode == 3 and "nothing is installed" in done.stderr
+    assert done.returncode == 1 and "nothing is installed" in done.stderr
     assert machine.host.tree() == before
 
 
@@ -154,11 +153,11 @@ def test_a_linux_that_takes_long_to_go_down_stays_armed(machine):
 
 
 def test_a_step_of_arming_that_fails_leaves_nothing_armed(machine):
-    machine.host.program("sync", "exit 1\n")
-    machine.host.program("kexec", "exit 1\n")
-    done = machine.run("fly", "--kexec")
+    machine.host.program("grub-reboot", "grub-editenv \"$ROOT/boot/grub/grubenv\" set next_entry=peregrine\nexit 1\n")
+    done = machine.run("fly", "--by", "grub")
     assert done.returncode == 3
-    assert "kexec could not load the kernel" in done.stderr and "not armed any more" in done.stderr
+    assert "grub-reboot failed" in done.stderr and "not armed any more" in done.stderr
+    assert machine.host.next_boot() != "peregrine"
 
 
 @pytest.mark.parametrize("network, reason", [
@@ -172,8 +171,8 @@ def test_a_step_of_arming_that_fails_leaves_nothing_armed(machine):
 def test_a_network_that_changed_since_install_is_noticed_before_the_reboot(machine, network, reason):
     machine.host.network(*network)
     before = machine.host.tree()
-    done = machine.run("fly")
-    assert done.returncode == 1 and reason in done.stdout and "it was not armed" in done.stderr
+    done = machine.run("fly", "--by", "grub")
+    assert done.returncode == 1 and reason in done.stdout and "nothing was changed" in done.stderr
     assert machine.host.tree() == before
     machine.install()
     assert machine.run("fly", "--dry-run").returncode == 0
@@ -208,12 +207,12 @@ def fly_against(monkeypatch, client, linux=lambda: "another boot", silence_s=1.0
 
     monkeypatch.setattr(boot_once, "SILENCE_SECONDS", silence_s)
     monkeypatch.setattr(boot_once, "FOLLOW_SECONDS", 0.03)
-    monkeypatch.setattr(boot_once.commands, "look_again", lambda *_: (Facts("#fact boot-id 0\n first\n#end\n"),
-                                                                   "key=longenough"))
+    flight = boot_once.Flight(ways.WAYS["grub"], "key=longenough", "first")
+    monkeypatch.setattr(boot_once, "prepare", lambda *_: flight)
     monkeypatch.setattr(boot_once, "client_of", lambda *_, **__: client)
-    monkeypatch.setattr(boot_once, "_arm", lambda *_: None)
+    monkeypatch.setattr(boot_once.ways, "leave", lambda *_: None)
     monkeypatch.setattr(boot_once.commands, "record", lambda *_, **__: 5)
-    options = argparse.Namespace(return_to="", dry_run=False, kexec=False, wait=30, no_follow=False, elf=None)
+    options = argparse.Namespace(return_to="", dry_run=False, by=None, config=None, wait=30, no_follow=False, elf=None)
     return boot_once.guarded(boot_once.fly, Linux(), options)
 
 
@@ -282,7 +281,7 @@ def test_a_kernel_of_linux_that_came_since_install_is_noticed_before_the_reboot(
     for words in ([], ["--dry-run"], ["--kexec"], ["--return-to", "6.1.0-1-amd64"]):
         done = machine.run("fly", *words)
         assert done.returncode == 1 and "come back to 6.1.0-2-amd64" in done.stdout, done.stdout
-        assert "it was not armed" in done.stderr
+        assert "nothing was changed" in done.stderr
     assert machine.host.tree() == before
     done = machine.run("fly", "--dry-run", "--return-to", "6.1.0-2-amd64")
     assert done.returncode == 0 and "the next boot is the kernel's" in done.stdout

@@ -28,12 +28,16 @@ class Deployment:
         self.kernel = directory / "peregrine.elf"
         self.kernel.write_bytes(b"\x7fELF" + bytes(4092) + struct.pack("<I", 0xE85250D6) + b"kernel" * 1000)
         self.bzimage = directory / "peregrine.bz"
+        self.flown_image = directory / "flown.bz"
+        self.flown_image.write_bytes(bytes(0x202) + b"HdrS" + bytes(4096))
 
     def run(self, *words, stop_at=0, **environment):
         command = [sys.executable, ROOT / "tools/peregrine", words[0], "host", "--ssh", " ".join(self.host.ssh),
                    *words[1:]]
         if words[0] in ("check", "install"):
             command += ["--kernel", self.kernel, "--bzimage", self.bzimage]
+        if words[0] == "fly":
+            command += ["--bzimage", self.flown_image]
         if words[0] == "install":
             command += ["--config", self.config]
         return subprocess.run([str(w) for w in command], capture_output=True, text=True, timeout=240,
@@ -76,9 +80,9 @@ def test_install_adds_one_entry_and_linux_stays_the_default(machine):
 def test_the_armed_entry_boots_the_kernel_once(machine):
     machine.install()
     before = machine.host.tree()
-    assert machine.host.run(["arm"], ["look"]) == (machine.host.root / "boot/peregrine/settings").read_bytes()
+    assert machine.host.run(["way", "grub"], ["look"]) == (machine.host.root / "boot/peregrine/settings").read_bytes()
     assert machine.host.tree() == before
-    machine.host.run(["arm"], ["once"])
+    machine.host.run(["way", "grub"], ["load"])
     assert machine.host.next_boot() == "peregrine"
 
 
@@ -102,7 +106,7 @@ def test_install_disarms_a_machine_that_is_armed(machine, default):
     machine.host.file("/etc/default/grub", f"GRUB_DEFAULT={default}\nGRUB_TIMEOUT=5\n")
     machine.host.update_grub()
     machine.install()
-    machine.host.run(["arm"], ["once"])
+    machine.host.run(["way", "grub"], ["load"])
     assert machine.host.next_boot() == "peregrine"
     said = machine.install().stdout
     assert "the next boot of this machine starts it" in said and "- disarm grub-reboot" in said
@@ -111,7 +115,7 @@ def test_install_disarms_a_machine_that_is_armed(machine, default):
 
 def test_a_failing_step_reports_the_next_boot(machine):
     machine.install()
-    machine.host.run(["arm"], ["once"])
+    machine.host.run(["way", "grub"], ["load"])
     machine.host.program("mv", "exit 1\n")
     done = machine.run("install")
     assert done.returncode == 3 and "one boot of the kernel is STILL ARMED" in done.stderr

@@ -22,7 +22,7 @@ def machine(tmp_path):
     machine.config.write_text(f"control.port={free_port(UDP)}\n")
     machine.host.reboots_into(f'''
     cd "$ROOT/fake"
-    {PROGRAM} $(grep -v '^#' "$ROOT/boot/peregrine/settings") >statistics 2>log
+    {PROGRAM} $(grep -v '^#' "$settings") >statistics 2>log
     [ -e no-record ] || PYTHONPATH={ROOT}:{ROOT}/tools {sys.executable} {ROOT}/tests/deploy/leave_record.py \\
         statistics log "$ROOT/proc/kcore" 2>errors''')
     return machine
@@ -52,6 +52,16 @@ def test_survey_is_installed_booted_and_printed_as_a_table(machine):
     settings = (machine.host.root / "boot/peregrine/settings").read_text()
     assert f"survey.seconds=1\necho=127.0.0.1:{port}\n" in settings
     assert "key=0x" in settings and "wait=sleep" in settings
+
+
+def test_survey_flies_by_kexec_where_grub_is_no_way(machine):
+    machine.host.file("/fake/fs", "btrfs\n")
+    before = machine.host.tree()
+    done = fly(machine, "--bzimage", machine.flown_image)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "by kexec" in done.stdout and "matcher_scalar" in done.stdout and "uninstall" not in done.stdout
+    assert "survey.seconds=1\n" in (machine.host.root / "fake/kexec-settings").read_text()
+    assert machine.host.tree() == before
 
 
 def test_json_is_all_that_goes_to_standard_output(machine):

@@ -1,18 +1,23 @@
 """The commands that talk to the kernel while it flies: fly, status, log, gg."""
+import dataclasses
 import json
 import sys
 import time
 
 from deploy import control
 
-from . import commands, settings
+from . import commands, preflight, settings, state, ways
 from .commands import OK, REFUSED, REMOTE, SILENT, USAGE, Refused, say
 from .remote import RemoteError
+from .verdict import GRUB, KEXEC, NAMES
 
 FOLLOW_SECONDS = 0.5                        # between two looks at the log
 SILENCE_SECONDS = 8                         # without an answer on the control channel: the kernel counts as gone
 LEAVING_SECONDS = 60                        # for a reboot to end sshd: then Linux has not been left
 SSH_SECONDS = 10                            # between two tries whether Linux is back already
+# A cause if Linux is not back after the kernel's reset.
+NO_RETURN = ("A host may take a guest's reset for the machine's end (on_reboot=destroy, -no-reboot, Nomad, KubeVirt): "
+             "then start it there, and Linux boots")
 UNHEEDED_MAX = 5                            # commands that the kernel did not obey: then the key is another one
 
 
@@ -75,20 +80,81 @@ def record(host, options):
     return commands.record(host, elf=options.elf)
 
 
+@dataclasses.dataclass
+class Flight:
+    """One boot of the kernel: by which way, with which settings, from which boot of Linux."""
+    way: object                             # a way of ways.py
+    text: str                               # the settings that the kernel gets
+    before: str                             # the id of the boot of Linux
+    image: bytes = b""                      # by kexec; by GRUB it is installed
+
+    @property
+    def words(self):
+        return settings.parse(self.text, "the settings of the flight")
+
+    @property
+    def regions(self):
+        numbers = [int(word, 0) for word in self.words.get("blackbox", "").split(",") if word]
+        return list(zip(numbers[::2], numbers[1::2]))
+
+
+def prepare(host, options, by=None, words=None, source="", program="player"):
+    """Looks at HOST and chooses the way, unless `by` names it. Raises Refused.
+
+    `words`: the settings, read from `source`; None: those that are installed. HOST may have changed since `install`:
+    another kernel of Linux, another default, another disk, another address. `install` has made the menu, and `fly` does
+    not make it again: a new entry that is not in the menu does no harm."""
+    say(f"reading {host.name}")
+    facts = commands.probe(host, settings.host_names(words or {}))
+    text = ""
+    if facts.holds("installed"):
+        text = host.run(["way", "grub"], ["look"], timeout=60).decode(errors="replace")
+    if words is None and not text:
+        raise Refused(f"nothing is installed: peregrine install {host.name} first, to boot by GRUB; or say "
+                      f"--config FILE, to boot by kexec, which needs no install")
+    installed = settings.own(text)
+    verdict = preflight.judge(facts, kexec_bytes=commands.image_bytes(options.bzimage), return_to=options.return_to,
+                              accept_changes=True, given=installed if words is None else words,
+                              installed=settings.handed_over(text))
+    with verdict.only(GRUB):
+        if not text:
+            verdict.stop("nothing is installed", f"Run peregrine install {host.name}")
+        elif words is not None and not settings.alike(words, installed):
+            verdict.stop(f"the installed settings are not those of {source}", f"Run peregrine install {host.name}")
+    way = by or next(iter(verdict.ways), "")
+    for line in verdict.finding_lines(way, with_words=False):
+        say("  " + line)
+    if not way or verdict.stops(way):
+        raise Refused(f"not by {NAMES[way] if way else 'GRUB and not by kexec'}: nothing was changed")
+    say(f"by {NAMES[way]}" + ("" if by or way == GRUB else ", not by GRUB: " + "; ".join(
+        finding.text for finding in verdict.stops(GRUB))))
+    flight = Flight(ways.WAYS[way], text, facts.text("boot-id"))
+    if way == KEXEC:
+        flight.image = commands.kernel_for("linux", None, options.bzimage, program)
+        flight.text = commands.settings_for(facts, verdict, source or "the installed settings", program)
+    return flight
+
+
 def fly(host, options, report=record):
-    """Boots the installed kernel once, and follows it. `report` reads the record at the end; its exit code is ours."""
-    facts, text = commands.look_again(host, options.return_to)
-    before = facts.text("boot-id")
-    client = client_of(host, options, settings.parse(text, "/boot/peregrine/settings"), attempts=1)
+    """Boots the kernel once, and follows it. `report` reads the record at the end; its exit code is ours."""
+    words = commands.read_config(options.config) if options.config else None
+    return go(host, options, prepare(host, options, options.by, words, options.config), report)
+
+
+def go(host, options, flight, report):
+    way, before = flight.way, flight.before
+    client = client_of(host, options, flight.words, attempts=1)
     say(f"{'would do' if options.dry_run else 'flying'} on {host.name}:")
-    say("  - " + ("kexec: load the kernel and start it, without the firmware" if options.kexec else
-                  "grub-reboot peregrine: the next boot is the kernel's, the one after it Linux's; then reboot"))
+    for step in way.steps:
+        say(f"  - {step}")
     say(f"  - wait for the kernel's first status at {client.where}, and follow its log")
     if options.dry_run:
         return OK
-    _arm(host, options.kexec)
+    state.remember(host.name, flight.regions)
+    ways.leave(way, host, flight)
+    say(f"{way.done}; {host.name} is leaving Linux")
     begun = time.monotonic()
-    first = _wait_first_status(host, client, before, options.wait)
+    first = _wait_first_status(host, client, flight, options.wait)
     if not first:
         return _after(host, options, before, report)
     say(f"the kernel answers at {client.where}, {time.monotonic() - begun:.0f} s after Linux was left")
@@ -107,23 +173,6 @@ def fly(host, options, report=record):
     return code
 
 
-def _arm(host, kexec):
-    try:
-        host.run(["arm"], ["kexec" if kexec else "once"], timeout=60)
-    except RemoteError as error:
-        raise RemoteError(f"{error}; {_disarm(host)}", error.status) from None
-    say(f"{'kexec' if kexec else 'grub-reboot'}: done; {host.name} is leaving Linux")
-
-
-def _disarm(host):
-    """Takes an armed boot back; says in words what came of it. Empty: Linux is on its way down, nothing was done."""
-    try:
-        done = host.run(["arm"], ["disarm"], timeout=60)
-    except RemoteError as error:
-        return f"one boot of the kernel may still be armed ({error}); peregrine uninstall disarms it"
-    return "" if done.strip() == b"leaving" else "the kernel is not armed any more"
-
-
 def _say_statistics(text):
     """Prints the statistics that are not zero; `status` has them all."""
     for line in text.splitlines():
@@ -131,7 +180,7 @@ def _say_statistics(text):
             say("  " + line)
 
 
-def _wait_first_status(host, client, before, seconds):
+def _wait_first_status(host, client, flight, seconds):
     """Returns the first status text, or None if Linux came up instead. Raises NoAnswer, or RemoteError if Linux was
     never left."""
     begun, unheeded = time.monotonic(), 0
@@ -149,17 +198,15 @@ def _wait_first_status(host, client, before, seconds):
         if time.monotonic() < next_look:
             continue
         now = host.answers(connect_seconds=3)
-        if now and now != before:
+        if now and now != flight.before:
             say("Linux came up, and no status was seen")
             return None
-        if now and passed >= min(LEAVING_SECONDS, seconds) and (told := _disarm(host)):
+        if now and passed >= min(LEAVING_SECONDS, seconds) and (undone := ways.unload(flight.way, host)):
             raise RemoteError(f"{host.name}: the reboot did not happen: the boot of Linux that was to end still "
-                              f"answers after "
-                              f"{passed:.0f} s; {told}. See there what systemctl reboot says")
+                              f"answers after {passed:.0f} s; {undone}. See there what systemctl says")
         if passed >= seconds:
             raise control.NoAnswer(f"{client.where}: no status within {seconds:g} s, and no Linux. If the kernel runs, "
-                                   f"it ends "
-                                   "by itself (net.timeout=, server.timeout=, deadline=)")
+                                   f"it ends by itself (net.timeout=, server.timeout=, deadline=). {flight.way.ended}")
         next_look = time.monotonic() + min(SSH_SECONDS, max(seconds - passed, 1))
 
 
@@ -215,5 +262,5 @@ def _after(host, options, before, report, client=None):
             say("the kernel answers again")
             return None
         time.sleep(1)
-    print(f"peregrine: {host.name}: ssh does not answer within {options.wait:g} s", file=sys.stderr)
+    print(f"peregrine: {host.name}: ssh does not answer within {options.wait:g} s. {NO_RETURN}", file=sys.stderr)
     return SILENT

@@ -6,9 +6,10 @@ import pathlib
 import secrets
 import struct
 
-from . import blackbox, preflight, settings
+from . import blackbox, preflight, settings, state
 from .facts import Facts
 from .remote import RemoteError
+from .verdict import GRUB, KEXEC, NAMES
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -29,17 +30,26 @@ def probe(host, names=()):
     return Facts(host.run(["probe"], list(names), timeout=180).decode(errors="replace"))
 
 
-def check(host, kernel=None, bzimage=None, *, return_to=""):
+def judge(host, kernel=None, bzimage=None, **how):
+    """Reads HOST and returns the verdict on it."""
     say(f"reading {host.name} (nothing is changed)")
-    verdict = preflight.judge(probe(host), image_bytes=image_bytes(kernel, bzimage),
-                              linux_protocol=bool(bzimage and bzimage.exists()),
-                              return_to=return_to)
+    facts = probe(host, settings.host_names(how.get("given", {})))
+    return preflight.judge(facts, image_bytes=image_bytes(kernel, bzimage), kexec_bytes=image_bytes(bzimage),
+                           linux_protocol=bool(bzimage and bzimage.exists()), **how)
+
+
+def check(host, kernel=None, bzimage=None, *, return_to=""):
+    verdict = judge(host, kernel, bzimage, return_to=return_to)
     for line in verdict.lines():
         say(line)
-    stops = len(verdict.stops)
-    say(f"the kernel cannot be booted here: {stops} reason{'s' if stops > 1 else ''} above" if stops
-        else "the kernel can be booted here")
-    return REFUSED if stops else OK
+    ways = verdict.ways
+    if not ways:
+        say("the kernel cannot be booted here, neither by GRUB nor by kexec, for the reasons above")
+        return REFUSED
+    say(f"the kernel can be booted here by {' or by '.join(NAMES[way] for way in ways)}")
+    if ways == [KEXEC]:
+        say(f"    peregrine fly --by kexec {host.name} --config FILE")
+    return OK
 
 
 def image_bytes(*images):
@@ -60,7 +70,7 @@ def make_key(path):
     return OK
 
 
-def read_config(path, program):
+def read_config(path, program="player"):
     words = settings.load(path)
     settings.check(words, str(path), program)
     return words
@@ -73,6 +83,8 @@ def kernel_for(protocol, kernel, bzimage, program):
         data = path.read_bytes()
     except OSError as error:
         raise Refused(f"{path}: {error.strerror}; build it with `{settings.make_of(program)}`") from None
+    if len(data) < bytes_of(data):
+        raise Refused(f"{path} is cut off: {len(data)} bytes of {bytes_of(data)}")
     if protocol == "multiboot2":
         # Multiboot2 specification §3.1.1: the header lies in the first 32 KiB, on an 8 byte boundary.
         magic = struct.pack("<I", 0xE85250D6)
@@ -83,31 +95,35 @@ def kernel_for(protocol, kernel, bzimage, program):
     return data
 
 
+def bytes_of(data):
+    """Returns the size that an image's own header tells; 0 for no image."""
+    if data[:5] == b"\x7fELF\x02" and len(data) >= 64:       # ELF-64 Object File Format, "Program Header"
+        table, count = struct.unpack_from("<Q", data, 32)[0], struct.unpack_from("<H", data, 56)[0]
+        ends = [table + 56 * count]
+        if len(data) >= ends[0]:
+            ends += [sum(struct.unpack_from("<Q", data, table + 56 * i + at)[0] for at in (8, 32))
+                     for i in range(count)]
+        return max(ends)
+    if data[0x202:0x206] == b"HdrS":        # "The Real-Mode Kernel Header": setup_sects and syssize
+        return ((data[0x1f1] or 4) + 1) * 512 + struct.unpack_from("<I", data, 0x1f4)[0] * 16
+    return 0
+
+
 def install(host, config, kernel, bzimage, *, dry_run=False, accept_changes=False, return_to="", stop_at=0,
             program="player"):
     words = read_config(config, program)
-    names = settings.host_names(words)
     say(f"reading {host.name}")
-    facts = probe(host, names)
+    facts = probe(host, settings.host_names(words))
     verdict = preflight.judge(facts, image_bytes=image_bytes(kernel, bzimage), linux_protocol=bzimage.exists(),
                               return_to=return_to, accept_changes=accept_changes, given=words)
-    for line in verdict.finding_lines():
+    for line in verdict.finding_lines(GRUB):
         say("  " + line)
-    addresses = {name: facts.text(f"resolve {name}").split()[0] for name in names if facts.text(f"resolve {name}")}
-    for name in names:
-        if name not in addresses:
-            verdict.stop(f"{host.name} cannot resolve {name}")
-            say(f"  stop: {host.name} cannot resolve {name}")
-    if verdict.stops:
+    if verdict.stops(GRUB):
+        if not verdict.stops(KEXEC):
+            say(f"  kexec needs no install: peregrine fly --by kexec {host.name} --config {config}")
         raise Refused("nothing was changed")
     data = kernel_for(verdict.protocol, kernel, bzimage, program)
-    text = settings.compose(words, addresses, verdict.added)
-    if len(text.encode()) > settings.BYTES_MAX:
-        raise Refused(f"the settings are longer than the kernel takes ({settings.BYTES_MAX} bytes)")
-    settings.ask_the_kernel(text, str(config), program)
-    text = text.encode()
-    for name, address in addresses.items():
-        say(f"  {name} is {address}")
+    text = settings_for(facts, verdict, config, program).encode()
     say(f"{'would do' if dry_run else 'installing'} on {host.name}:")
     arguments = ["1" if dry_run else "0", str(stop_at), verdict.protocol,
                  str(len(data)), hashlib.sha256(data).hexdigest(), str(len(text)), hashlib.sha256(text).hexdigest(),
@@ -117,20 +133,18 @@ def install(host, config, kernel, bzimage, *, dry_run=False, accept_changes=Fals
     return OK
 
 
-def look_again(host, return_to=""):
-    """Returns the facts of HOST and the text of the installed settings, before a boot of the kernel. Raises Refused.
-
-    HOST may have changed since `install`: another kernel of Linux, another default, another disk, another address.
-    `install` has made the menu, and `fly` does not make it again: a new entry that is not in the menu does no harm."""
-    say(f"reading {host.name}")
-    facts = probe(host)
-    text = host.run(["arm"], ["look"], timeout=60).decode(errors="replace")
-    verdict = preflight.judge(facts, return_to=return_to, accept_changes=True, installed=settings.handed_over(text))
-    for line in verdict.finding_lines(with_words=False):
-        say("  " + line)
-    if verdict.stops:
-        raise Refused("it was not armed; nothing was changed")
-    return facts, text
+def settings_for(facts, verdict, source, program):
+    """Returns the text of the settings that the kernel gets: the user's words, names resolved, and those of Linux.
+    Raises Refused, or SettingsError if the kernel would refuse them."""
+    names = settings.host_names(verdict.given)
+    addresses = {name: facts.text(f"resolve {name}").split()[0] for name in names}
+    for name, address in addresses.items():
+        say(f"  {name} is {address}")
+    text = settings.compose(verdict.given, addresses, verdict.added)
+    if len(text.encode()) > settings.BYTES_MAX:
+        raise Refused(f"the settings are longer than the kernel takes ({settings.BYTES_MAX} bytes)")
+    settings.ask_the_kernel(text, str(source), program)
+    return text
 
 
 def uninstall(host, *, dry_run=False, stop_at=0):
@@ -148,8 +162,8 @@ def _show_step(line):
 def fetch_regions(host, regions=()):
     """Returns the bytes of HOST's black box, region by region; an empty list if none could be read.
 
-    `regions`: (address, bytes) pairs, or those of the installed settings."""
-    arguments = [str(number) for region in regions for number in region]
+    `regions`: (address, bytes) pairs; else those of the last flight from here, else those of the installed settings."""
+    arguments = [str(number) for region in regions or state.regions_of(host.name) for number in region]
     text = host.run(["record"], arguments, timeout=120).decode(errors="replace")
     found, part = [], None
     for line in text.splitlines():

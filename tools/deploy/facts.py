@@ -217,7 +217,30 @@ def grub_entries(lines):
     return entries
 
 
-def grub_version(facts):
+def bls_entries(facts):
+    """Returns the entries by the Boot Loader Specification, the newest version first, as blscfg of GRUB lists them."""
+    entries = []
+    for line in facts.lines("bls-entries"):
+        key, _, value = line.partition(" ")
+        value = value.strip()
+        if key == "entry":
+            entries.append((Entry("menuentry", value, value), [value]))
+        elif entries and key == "title":
+            entries[-1][0].title = value
+        elif entries and key == "linux":
+            entries[-1][0].kernel = value.rpartition("/")[2]
+        elif entries and key == "version":
+            entries[-1][1][0] = value
+    entries.sort(key=lambda pair: _by_version(pair[1][0]), reverse=True)
+    return [entry for entry, _ in entries]
+
+
+def _by_version(text):
+    """Returns a key that sorts 6.9 before 6.10, and a rescue entry ("0-rescue-...") before all."""
+    return [(part.isdigit(), int(part) if part.isdigit() else 0, part) for part in re.findall(r"\d+|[a-z]+", text)]
+
+
+def grub_version(facts, name="grub-version"):
     """Returns (2, 6) from `grub-mkconfig (GRUB) 2.06-13+deb12u1`, or None."""
-    match = re.search(r"\s(\d+)\.(\d+)", facts.text("grub-version"))
+    match = re.search(r"(?:^|\s)(\d+)\.(\d+)", facts.text(name))
     return (int(match[1]), int(match[2])) if match else None

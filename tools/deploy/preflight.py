@@ -3,8 +3,8 @@ them. Collects the values that are handed over to the kernel."""
 import re
 
 from . import facts as f
-from . import judge_grub
-from .verdict import Verdict, others_may
+from . import judge_grub, judge_kexec, judge_return, settings
+from .verdict import GRUB, KEXEC, Verdict, others_may
 
 OTHER_NICS = {
     "ena": "AWS: Nitro machines have no virtio NIC",
@@ -16,32 +16,41 @@ OTHER_NICS = {
     "8139cp": "set the NIC's model to virtio", "8139too": "set the NIC's model to virtio",
 }
 
+# Hosts, by a name in the DMI table, that are often set up to take a guest's reset for its end.
+ENDS_AT_RESET = ("KubeVirt", "Firecracker")
+
 SPARE_KIB = 1024                            # in /boot, for the settings, the copies of GRUB's files, and as a reserve
 
 
-def judge(facts, *, image_bytes=None, linux_protocol=True, return_to="", accept_changes=False, given=None,
-          installed=None):
-    """Judges the facts of HOST and returns the verdict.
+def judge(facts, *, image_bytes=None, kexec_bytes=None, linux_protocol=True, return_to="", accept_changes=False,
+          given=None, installed=None):
+    """Judges the facts of HOST for both ways and returns the verdict.
 
-    `image_bytes`: the size of the image that goes to /boot, if one does. `linux_protocol`: there is an image for the
-    Linux boot protocol. `return_to`: the kernel that the default must be. `accept_changes`: the menu may change for
-    others as well. `given`: the user's settings words (install). `installed`: the words that an earlier install added
-    (fly)."""
+    `image_bytes`, `kexec_bytes`: the size of the image that goes to /boot or to /run. `linux_protocol`: there is an
+    image for the Linux boot protocol. `return_to`: the kernel that the default must be. `accept_changes`: the menu may
+    change for others as well. `given`: the user's settings words (install, fly). `installed`: the words that an earlier
+    install added (fly)."""
     verdict = Verdict(given=given or {})
     if not facts.complete:
         verdict.stop("the facts arrived cut off", "Try again; if it stays so, see whether HOST's sh is a POSIX shell")
         return verdict
     _system(facts, verdict)
     _firmware(facts, verdict)
-    judge_grub.judge(facts, verdict, linux_protocol=linux_protocol, return_to=return_to, accept_changes=accept_changes)
-    _boot(facts, verdict, image_bytes)
+    default = judge_return.judge(facts, verdict, return_to)
+    with verdict.only(GRUB):
+        judge_grub.judge(facts, verdict, default, linux_protocol=linux_protocol, accept_changes=accept_changes)
+        _boot(facts, verdict, image_bytes)
+    with verdict.only(KEXEC):
+        judge_kexec.judge(facts, verdict, kexec_bytes)
     device = _nic(facts, verdict)
     if device:
         _network(facts, verdict, device)
+    _names(facts, verdict)
     _processor(facts, verdict)
     _black_box(facts, verdict)
     _hang(verdict)
-    _changes(verdict, installed or {})
+    with verdict.only(GRUB):
+        _changes(verdict, installed or {})
     return verdict
 
 
@@ -55,6 +64,10 @@ def _system(facts, verdict):
         verdict.stop(f"the processor is {facts.text('arch')}", "The kernel runs on x86-64 alone")
     if kind not in ("kvm", "qemu", "amazon", "google", "unknown", "none"):
         verdict.warn(f"the hypervisor is {kind}; only KVM and QEMU are tested")
+    ends = next((name for name in ENDS_AT_RESET if name.lower() in machine.lower()), None)
+    if ends:
+        verdict.warn(f"machines of {ends} may end at a reset of the guest, and then Linux does not come back",
+                     "See that the machine is restarted at a reset (libvirt: on_reboot=restart)")
 
 
 def _firmware(facts, verdict):
@@ -62,14 +75,11 @@ def _firmware(facts, verdict):
     secure = facts.text("secure-boot").strip() == "1"
     verdict.say("firmware", f"UEFI, Secure Boot {'on' if secure else 'off'}" if uefi else "BIOS")
     if secure:
-        verdict.stop("Secure Boot is on: the firmware and GRUB start only signed kernels, and this one is not signed",
+        verdict.stop("Secure Boot is on: firmware, GRUB and kexec start only signed kernels, and this is none",
                      "Turn Secure Boot off in the machine's settings at the cloud (often: Shielded VM, Trusted launch)")
-    loader = facts.text("efi-loader")
-    if loader and not loader.upper().startswith("GRUB"):
-        verdict.stop(f"the machine is booted by {loader}, not by GRUB",
-                     "grub-reboot arms GRUB alone; install GRUB as the boot loader")
     if facts.text("lockdown") and "[none]" not in facts.text("lockdown"):
-        verdict.warn("the kernel is locked down: the crash record in memory cannot be read", _advise_log(verdict))
+        with verdict.only(GRUB):
+            verdict.warn("the kernel is locked down: the crash record in memory cannot be read", _advise_log(verdict))
 
 
 def _advise_log(verdict):
@@ -83,14 +93,13 @@ def _boot(facts, verdict, image_bytes):
         needed = (image_bytes or 0) // 1024 + SPARE_KIB
         if image_bytes is not None and int(free) < needed:
             verdict.stop(f"/boot is full: {free} KiB free, {needed} KiB needed",
-                         "Remove an old kernel: apt-get autoremove --purge")
+                         "Remove an old kernel of Linux")
     if not facts.holds("boot-writable"):
         verdict.stop("/boot is mounted read-only", "Mount it for writing: mount -o remount,rw /boot")
     if others_may(facts.text("settings-mode")):
         verdict.stop(f"others on the machine can read the installed settings with their key (mode "
                      f"{facts.text('settings-mode')})",
                      "Put /boot on a file system that keeps modes, install again, and use another key")
-    verdict.say("kexec", "there" if facts.holds("kexec") else "not there (only for fly --kexec)")
 
 
 def _nic(facts, verdict):
@@ -169,6 +178,12 @@ def _lease_seconds(facts, device, address):
                 seconds = info.get("valid_life_time", 0)
                 return seconds if 0 < seconds < 0xffffffff else 0
     return 0
+
+
+def _names(facts, verdict):
+    for name in settings.host_names(verdict.given):
+        if not facts.text(f"resolve {name}"):
+            verdict.stop(f"the machine cannot resolve {name}", "Give an address in its place")
 
 
 def _processor(facts, verdict):

@@ -141,3 +141,22 @@ def compose(words, addresses, added):
 def handed_over(text):
     """Returns the words that `install` added to an installed settings file."""
     return parse(text.partition(HANDED_OVER)[2], "/boot/peregrine/settings")
+
+
+def own(text):
+    """Returns the user's words of an installed settings file, where names are addresses already."""
+    return parse(text.partition(HANDED_OVER)[0], "/boot/peregrine/settings")
+
+
+def alike(words, installed):
+    """Returns true if the `installed` words may come of an install of `words`: a name stands for any address."""
+    def endpoint(ours, theirs):
+        host, _, port = ours.rpartition(":")
+        return theirs == ours if is_address(host) else theirs.rpartition(":")[2] == port
+
+    def value(key):
+        ours, theirs = words[key], installed[key]
+        if key not in ENDPOINTS or ours.count(",") != theirs.count(","):
+            return ours == theirs
+        return all(map(endpoint, ours.split(","), theirs.split(",")))
+    return words.keys() == installed.keys() and all(map(value, words))

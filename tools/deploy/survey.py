@@ -29,9 +29,11 @@ def survey_host(host, to, seconds, kernel, bzimage):
         return {"host": host.name, "failed": str(error)}
     except ValueError:
         return {"host": host.name, "failed": f"{host.name}: the measurements arrived cut off"}
-    verdict = preflight.judge(facts, image_bytes=image_bytes(kernel, bzimage), linux_protocol=bzimage.exists())
+    verdict = preflight.judge(facts, image_bytes=image_bytes(kernel, bzimage), kexec_bytes=image_bytes(bzimage),
+                              linux_protocol=bzimage.exists())
     return {"host": host.name, **_machine(facts, measured), **_times(measured),
-            "stops": [finding.text for finding in verdict.stops],
+            "ways": verdict.ways,
+            "stops": [] if verdict.ways else [finding.text for finding in verdict.findings if finding.level == STOP],
             "warnings": [found.text for found in verdict.findings if found.level == WARN]}
 
 
@@ -106,7 +108,7 @@ def _cells(row):
     return (*(_number(connect[key]) for key in ("p10", "p50", "p99")),
             _number((jitter.get("longest_us") or [None])[0], " us"), _number(jitter.get("steal_percent"), " %"),
             f"{row['cpus']} of {row['cores'] or '?'} core{'s' if row['cores'] != 1 else ''}",
-            " ".join(row["vectors"]) or "none", "no" if row["stops"] else "yes")
+            " ".join(row["vectors"]) or "none", " ".join(row["ways"]) or "no")
 
 
 def _number(value, unit=""):

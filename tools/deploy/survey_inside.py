@@ -11,6 +11,7 @@ import tempfile
 
 from . import blackbox, boot_once, commands, control, settings
 from .commands import BAD_RECORD, OK, REMOTE, say
+from .verdict import GRUB
 
 PROGRAM = "survey"
 REFUSAL = "not measured: "
@@ -31,18 +32,35 @@ def survey(hosts, options):
 
 def survey_host(host, options, found):
     words = words_of(options)
-    with tempfile.TemporaryDirectory(prefix="peregrine-") as directory:
-        config = pathlib.Path(directory) / "survey.conf"
-        with open(os.open(config, os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="utf-8") as file:
-            file.write(settings.compose(words, {}, {}))
-        commands.install(host, config, options.kernel, options.bzimage, return_to=options.return_to, program=PROGRAM)
-    before, _ = blackbox.newest(commands.fetch_regions(host))
+    settings.check(words, "the settings of the survey", PROGRAM)
+    way = options.by or way_of(host, options, words)
+    if way == GRUB:
+        with tempfile.TemporaryDirectory(prefix="peregrine-") as directory:
+            config = pathlib.Path(directory) / "survey.conf"
+            with open(os.open(config, os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="utf-8") as file:
+                file.write(settings.compose(words, {}, {}))
+            commands.install(host, config, options.kernel, options.bzimage, return_to=options.return_to,
+                             program=PROGRAM)
+        words = None
+    flight = boot_once.prepare(host, options, way, words, "the settings of the survey", PROGRAM)
+    before, _ = blackbox.newest(commands.fetch_regions(host, flight.regions))
 
     def report(_host, _options):
         return _report(host, options, before, found)
-    code = boot_once.fly(host, options, report)
-    say(f"the survey stays installed: peregrine uninstall {host.name}, or install the kernel that shall play")
+    code = boot_once.go(host, options, flight, report)
+    if way == GRUB:
+        say(f"the survey stays installed: peregrine uninstall {host.name}, or install the kernel that shall play")
     return code
+
+
+def way_of(host, options, words):
+    """Returns the way by which HOST can be surveyed: GRUB, where it can be installed, else kexec."""
+    verdict = commands.judge(host, options.kernel, options.bzimage, return_to=options.return_to, given=words)
+    for line in [] if verdict.ways else verdict.finding_lines():
+        say("  " + line)
+    if not verdict.ways:
+        raise commands.Refused("not by GRUB and not by kexec: nothing was changed")
+    return verdict.ways[0]
 
 
 def words_of(options):

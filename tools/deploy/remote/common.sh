@@ -62,12 +62,15 @@ restore() {
 }
 
 # ---- where things are
+grub='' prefix=''
 for directory in /boot/grub /boot/grub2; do
     [ ! -e "$ROOT$directory/grub.cfg" ] || { grub=$ROOT$directory; break; }
 done
-[ -n "${grub-}" ] || fail "there is no GRUB here"
 for tool in grub-mkconfig grub2-mkconfig; do command -v $tool >/dev/null && { prefix=${tool%-mkconfig}; break; }; done
-[ -n "${prefix-}" ] || fail "there is no grub-mkconfig"
+need_grub() {
+    [ -n "$grub" ] || fail "there is no GRUB here"
+    [ -n "$prefix" ] || fail "there is no grub-mkconfig"
+}
 home=$ROOT/boot/peregrine
 entry=$ROOT/etc/grub.d/42_peregrine
 defaults=$ROOT/etc/default/grub

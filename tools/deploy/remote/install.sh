@@ -1,5 +1,6 @@
 # Puts the kernel and its settings into /boot and one entry into GRUB's menu. Data on standard input: kernel, settings.
 # Arguments (after common.sh's): protocol kernel_bytes kernel_sha256 settings_bytes settings_sha256 accept_changes
+need_grub
 protocol=$1 kernel_bytes=$2 kernel_hash=$3 settings_bytes=$4 settings_hash=$5 accept=$6
 case $protocol in
 multiboot2) kernel=$home/peregrine.elf ;;

@@ -43,13 +43,32 @@ fact virtualisation systemd-detect-virt --vm
 # ---- the firmware
 firmware() { if [ -d "$ROOT/sys/firmware/efi" ]; then echo uefi; else echo bios; fi; }
 fact firmware firmware
-# UEFI 2.10 §3.3: one byte behind the four of the attributes
-efi_byte() { od -An -tu1 -j4 -N1 "$ROOT/sys/firmware/efi/efivars/$1-8be4df61-93ca-11d2-aa0d-00e098032b8c"; }
-fact secure-boot efi_byte SecureBoot
-# The Boot Loader Interface (systemd.io): UTF-16, of ASCII alone in practice, behind the attributes
-loader=$ROOT/sys/firmware/efi/efivars/LoaderInfo-4a67b082-0a4c-41cf-b6c7-440b29bb8c4f
-efi_loader() { tr -d '\000-\037' < "$loader"; }
-[ ! -e "$loader" ] || fact efi-loader efi_loader
+variables=$ROOT/sys/firmware/efi/efivars
+if [ -d "$variables" ]; then
+    # UEFI 2.10 §3.3: four bytes of attributes, then the value
+    global=8be4df61-93ca-11d2-aa0d-00e098032b8c
+    efi_byte() { od -An -tu1 -j4 -N1 "$variables/$1-$global"; }
+    fact secure-boot efi_byte SecureBoot
+    fact boot-next test -e "$variables/BootNext-$global"
+    # The entry that the firmware has booted names the loader's file, in UTF-16 among other bytes (§3.1.3).
+    boot_current() {
+        number=$(od -An -tu2 -j4 -N2 "$variables/BootCurrent-$global") &&
+            tr -cd '[:print:]' < "$variables/Boot$(printf %04X $((number)))-$global"
+    }
+    fact boot-current boot_current
+    # The Boot Loader Interface (systemd.io): UTF-16, of ASCII alone in practice, behind the attributes
+    efi_text() { tr -d '\000-\037' < "$variables/$1-4a67b082-0a4c-41cf-b6c7-440b29bb8c4f"; }
+    fact efi-loader efi_text LoaderInfo
+    fact efi-one-shot efi_text LoaderEntryOneShot
+    # A GRUB in a directory of the ESP reads this first: its whole menu, or a stub that leads to the menu in /boot.
+    esp_menus() {
+        for f in "$ROOT"/boot/efi/EFI/*/grub.cfg "$ROOT"/efi/EFI/*/grub.cfg; do
+            [ ! -e "$f" ] || { printf 'file %s\n' "${f#"$ROOT"}"
+                grep -E '^[[:blank:]]*(search|configfile|set prefix|menuentry|blscfg)' "$f"; }
+        done
+    }
+    fact esp-menus esp_menus
+fi
 file lockdown /sys/kernel/security/lockdown
 
 # ---- GRUB
@@ -61,36 +80,23 @@ fact grub-directory test -n "$grub"
 [ -z "$grub" ] || echo " $grub"
 fact grub-tools test -n "$mkconfig"
 [ -z "$mkconfig" ] || echo " $prefix"
-if [ -n "$grub" ] && [ -n "$mkconfig" ]; then
-    fact grub-version "$mkconfig" --version
-    missing_tools() {
-        for t in editenv reboot probe mkrelpath script-check; do has "$prefix-$t" || echo "$prefix-$t"; done
-    }
-    fact grub-tools-missing missing_tools
-    platform=i386-pc
-    [ "$(firmware)" = bios ] || platform=x86_64-efi
-    modules() { cd "$ROOT$grub/$platform" && ls | sed -n 's/\.mod$//p'; }
-    fact grub-modules modules
-    signed() { [ "$platform" = x86_64-efi ] && first /usr/lib/grub/x86_64-efi-signed/grubx64.efi.signed; }
-    fact grub-signed signed
-    for target in device fs abstraction partmap; do
-        fact "grub-$target" "$prefix-probe" --target=$target "$ROOT$grub"
-    done
+if [ -n "$grub" ]; then
     # Prints the lines that show which kernel an entry loads and which submenu it stands in.
     entries() {
         words='menuentry|submenu|function|linux|linux16|linuxefi'
         grep -E "^[[:blank:]]*(($words)[[:blank:]]|}[[:blank:]]*\$)" "$ROOT$grub/grub.cfg"
     }
     fact grub-entries entries
+    fact grub-blscfg grep -E '^[[:blank:]]*blscfg' "$ROOT$grub/grub.cfg"
     fact grub-once grep -c 'next_entry' "$ROOT$grub/grub.cfg"
     timeouts() { sed -n 's/^[[:blank:]]*set \(timeout=\)/\1/p' "$ROOT$grub/grub.cfg"; }
     fact grub-timeouts timeouts
+    # 41_custom reads custom.cfg after all that grub.cfg has set.
+    fact grub-custom sed -n 's/^[[:blank:]]*set \(default=.*\|timeout=.*\)/\1/p' "$ROOT$grub/custom.cfg"
     superusers() { cat "$ROOT$grub/grub.cfg" "$ROOT$grub/custom.cfg" | sed -n 's/^[[:blank:]]*set superusers=//p'; }
     fact grub-superusers superusers
-    fact grub-mode stat -c %a "$ROOT$grub/grub.cfg"
-    # grub-editenv makes the file even for `list`; nothing is made here.
-    environment() { [ ! -s "$ROOT$grub/grubenv" ] || "$prefix-editenv" "$ROOT$grub/grubenv" list; }
-    fact grub-environment environment
+    # A block of text, without its head and its filling. grub-editenv would make the file even for `list`.
+    fact grub-environment sed '/^#/d' "$ROOT$grub/grubenv"
     grub_settings() (
         . "$ROOT/etc/default/grub"
         for f in "$ROOT"/etc/default/grub.d/*.cfg; do [ ! -e "$f" ] || . "$f"; done
@@ -103,10 +109,39 @@ if [ -n "$grub" ] && [ -n "$mkconfig" ]; then
     drop_ins() { grep -l '^[[:blank:]]*\(export \)\{0,1\}GRUB_DEFAULT=' "$ROOT"/etc/default/grub.d/*.cfg; }
     fact grub-default-overridden drop_ins
 fi
+if [ -n "$grub" ] && [ -n "$mkconfig" ]; then
+    fact grub-version "$mkconfig" --version
+    missing_tools() {
+        for t in editenv reboot probe mkrelpath script-check; do has "$prefix-$t" || echo "$prefix-$t"; done
+    }
+    fact grub-tools-missing missing_tools
+    platform=i386-pc
+    [ "$(firmware)" = bios ] || platform=x86_64-efi
+    modules() { cd "$ROOT$grub/$platform" && ls | sed -n 's/\.mod$//p'; }
+    fact grub-modules modules
+    # grub-install puts modules and core image there at the same time: this one names the version of both.
+    core_version() { tr -c '[:print:]' '\n' < "$ROOT$grub/$platform/normal.mod" | grep -m 1 -E '^[0-9]+\.[0-9]+'; }
+    fact grub-core-version core_version
+    signed() { [ "$platform" = x86_64-efi ] && first /usr/lib/grub/x86_64-efi-signed/grubx64.efi.signed; }
+    fact grub-signed signed
+    for target in device fs abstraction partmap fs_uuid; do
+        fact "grub-$target" "$prefix-probe" --target=$target "$ROOT$grub"
+    done
+    fact xfs xfs_info "$ROOT/boot"
+    fact grub-mode stat -c %a "$ROOT$grub/grub.cfg"
+fi
+# Entries by the Boot Loader Specification, in files of their own: blscfg of GRUB reads them.
+bls_entries() {
+    for f in "$ROOT"/boot/loader/entries/*.conf; do
+        [ ! -e "$f" ] || { f=${f##*/}; printf 'entry %s\n' "${f%.conf}"
+            grep -E '^(title|version|linux)[[:blank:]]' "$ROOT/boot/loader/entries/$f"; }
+    done
+}
+fact bls-entries bls_entries
 kernels() { cd "$ROOT/boot" && ls -d vmlinuz* ; }
 fact kernels kernels
-free_kib() { df -Pk "$ROOT/boot" | sed -n '2p' | { read -r a b c free e; echo "$free"; }; }
-fact boot-free-kib free_kib
+free_kib() { df -Pk "$ROOT$1" | sed -n '2p' | { read -r a b c free e; echo "$free"; }; }
+fact boot-free-kib free_kib /boot
 mount_of() { df -Pk "$ROOT/boot" | sed -n '2p' | { read -r device rest; echo "$device"; }; }
 fact boot-device mount_of
 writable() {
@@ -114,11 +149,17 @@ writable() {
         ! grep -q '^[^ ]* / [^ ]* ro[, ]' "$ROOT/proc/mounts"
 }
 fact boot-writable writable
-fact kexec command -v kexec
-installed() { cd "$ROOT/boot/peregrine" && sha256sum peregrine.elf peregrine.bz settings installed; }
-[ ! -d "$ROOT/boot/peregrine" ] || fact installed installed
+installed() { [ -s "$ROOT/boot/peregrine/settings" ] && grep -q -e '--id peregrine' "$ROOT$grub/grub.cfg"; }
+fact installed installed
 settings_mode() { stat -c %a "$ROOT/boot/peregrine/settings"; }
 [ ! -e "$ROOT/boot/peregrine/settings" ] || fact settings-mode settings_mode
+
+# ---- kexec
+fact kexec command -v kexec
+file kexec-loaded /sys/kernel/kexec_loaded
+file kexec-disabled /proc/sys/kernel/kexec_load_disabled
+file kexec-limit /proc/sys/kernel/kexec_load_limit_reboot
+fact run-free-kib free_kib /run
 
 # ---- the network
 if has ip; then

@@ -2,13 +2,14 @@
 # have changed them since, only our part is taken out.
 before=$home/before
 
-if [ ! -e "$entry" ] && [ ! -d "$home" ] && ! grep -q -e '--id peregrine' "$grub/grub.cfg"; then
+if [ ! -e "$entry" ] && [ ! -d "$home" ] && ! { [ -n "$grub" ] && grep -q -e '--id peregrine' "$grub/grub.cfg"; }; then
     [ "$dry" = 1 ] || sweep
     say "- nothing is installed"
     say "points: $points"
     exit 0
 fi
 
+need_grub
 remove_entry() { rm -f "$entry" && durable "$ROOT/etc/grub.d"; }
 restore_defaults() {
     [ -e "$before/default-grub" ] || { say "  no copy: left as it is"; return 0; }

@@ -1,0 +1,8 @@
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def state_directory(tmp_path, monkeypatch):
+    """Keeps what the program remembers of flights in the directory of the test."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    return tmp_path / "state/peregrine"
