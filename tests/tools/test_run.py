@@ -124,6 +124,14 @@ def test_a_missed_a_wrong_and_a_repeated_answer_are_failures():
     assert len(found) == 2 and "12345" in found[0] and "77" in found[1]
 
 
+def test_an_early_answer_that_the_end_of_the_game_left_undecided_is_not_wrong():
+    lines = LINES + [{"kind": "burst", "position": 10, "digits": "1", "ns": 60 * 10**9}]
+    for submitted_s, wrong in ((54, 1), (56, 0)):
+        line = {"kind": "resolved", "user": "peregrine", "digits": "1", "ns": submitted_s * 10**9,
+                "verdict": "wrong: not in the input"}
+        assert len(outcome([*lines, line], "peregrine")["wrong"]) == wrong
+
+
 def test_each_missing_condition_of_a_game_is_one_failure():
     good = LINES + [{"kind": "submission", "user": "peregrine", "digits": "12345", "verdict": "early"}]
     result = outcome(good, "peregrine")

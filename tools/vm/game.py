@@ -9,6 +9,7 @@ import time
 
 from vm import qemu
 from contest import record
+from contest.scoring import WINDOW_NS
 
 SERVER = pathlib.Path(__file__).resolve().parents[1] / "contest/contest"
 
@@ -78,17 +79,21 @@ class Game:
 
 
 def outcome(lines, user, ip=None):
-    """Returns the fates of the offered answers: the user's summary, and the answers that were never submitted."""
+    """Returns the fates of the offered answers: the user's summary, and the answers that were never submitted.
+
+    An early answer is refuted 5 s later. It is not wrong if the input ended before that."""
     summary = next((line for line in lines if line["kind"] == "summary" and line["user"] == user), None)
     submitted = [line["digits"] for line in lines if line["kind"] == "submission" and line["user"] == user]
     offered = {}                                # digits -> how often
     for answer in record.offered_to(lines, ip):
         offered[answer["digits"]] = offered.get(answer["digits"], 0) + 1
     known = set(submitted)
+    end_ns = max((line["ns"] for line in lines if line["kind"] == "burst" and "ns" in line), default=float("inf"))
     return {
         "summary": summary, "offered": offered, "submitted": submitted,
         "missed": [digits for digits in offered if digits not in known],
         "wrong": [line for line in lines if line["kind"] in ("submission", "resolved") and line["user"] == user
-                  and line["verdict"].startswith("wrong")],
+                  and line["verdict"].startswith("wrong")
+                  and not (line["kind"] == "resolved" and line["ns"] + WINDOW_NS > end_ns)],
         "repeated": [digits for digits in known if submitted.count(digits) > max(1, offered.get(digits, 1))],
     }
