@@ -359,6 +359,70 @@ def test_the_default_among_entries_by_bls_is_known_to_kexec(host, files, return_
     assert found == [] if stop is None else any(stop in text for text in found)
 
 
+# The parts of Fedora's grub.cfg that could mislead. A password is set only if there is one. The menu is hidden after a
+# boot that reported success. The entries are in other files.
+FEDORA = """set pager=1
+if [ -s $prefix/grubenv ]; then
+  load_env
+fi
+if [ "${next_entry}" ] ; then
+   set default="${next_entry}"
+   save_env next_entry
+else
+   set default="${saved_entry}"
+fi
+set timeout_style=menu
+set timeout=5
+if [ -f ${prefix}/user.cfg ]; then
+  source ${prefix}/user.cfg
+  if [ -n "${GRUB2_PASSWORD}" ]; then
+    set superusers="root"
+  fi
+fi
+insmod blscfg
+blscfg
+if [ "${boot_success}" = "1" ]; then
+  set timeout_style=hidden
+  set timeout=1
+fi
+"""
+
+
+def fedora(machine, *words):
+    host, kernel = machine.host, "6.1.0-1-amd64"
+    host.file("/etc/os-release", 'PRETTY_NAME="Fedora Linux 41"\nID=fedora\n')
+    host.file("/etc/default/grub", "GRUB_TIMEOUT=5\nGRUB_DEFAULT=saved\nGRUB_ENABLE_BLSCFG=true\n")
+    host.file("/boot/grub2/grub.cfg", FEDORA)
+    for version in (kernel, "0-rescue-5a1b"):
+        host.file(f"/boot/vmlinuz-{version}")
+        host.file(f"/boot/loader/entries/5a1b-{version}.conf", f"title Fedora {version}\nversion {version}\n"
+                  f"linux /vmlinuz-{version}\n" + "".join(f"{word}\n" for word in words))
+    for word in (f"saved_entry=5a1b-{kernel}", "boot_success=1", "menu_auto_hide=1"):
+        subprocess.run(["grub-editenv", host.grub / "grubenv", "set", word], check=True)
+
+
+def test_fedora_is_flown_from_by_kexec(tmp_path):
+    machine = Deployment(tmp_path, grub="grub2")
+    fedora(machine)
+    before = machine.host.tree()
+    done = machine.run("fly", "--config", machine.config, "--dry-run")
+    assert done.returncode == 0 and "by kexec, not by GRUB: GRUB takes its entries from" in done.stdout
+    assert "of 2 kernels the machine comes back to 6.1.0-1-amd64" in done.stdout
+    assert "BLSCFG=false" not in machine.run("install").stdout
+    assert machine.host.tree() == before
+
+
+@pytest.mark.parametrize("words, asks", [((), False), (("grub_users $grub_users", "grub_arg --unrestricted"), False),
+                                         (("grub_users root",), True)])
+def test_a_password_of_fedora_counts_if_there_is_one_and_the_entry_asks_for_it(tmp_path, words, asks):
+    machine = Deployment(tmp_path, grub="grub2")
+    fedora(machine, *words)
+    assert not verdict(machine.host).stops("kexec")
+    machine.host.file("/boot/grub2/user.cfg", "GRUB2_PASSWORD=grub.pbkdf2.sha512.10000.0\n")
+    assert [f.text for f in verdict(machine.host).stops("kexec") if "asks for a password" in f.text] or not asks
+    assert bool(verdict(machine.host).stops("kexec")) == asks
+
+
 def test_a_machine_without_grub_must_have_one_kernel_or_the_user_names_it(host):
     no_grub(host)
     assert not verdict(host).stops("kexec")

@@ -224,11 +224,15 @@ def bls_entries(facts):
         key, _, value = line.partition(" ")
         value = value.strip()
         if key == "entry":
-            entries.append((Entry("menuentry", value, value), [value]))
+            entries.append((Entry("menuentry", value, value, unrestricted=True), [value]))
         elif entries and key == "title":
             entries[-1][0].title = value
         elif entries and key == "linux":
             entries[-1][0].kernel = value.rpartition("/")[2]
+        elif entries and key == "grub_users":
+            entries[-1][0].unrestricted = False
+        elif entries and key == "grub_arg" and "--unrestricted" in value:
+            entries[-1][0].unrestricted = True
         elif entries and key == "version":
             entries[-1][1][0] = value
     entries.sort(key=lambda pair: _by_version(pair[1][0]), reverse=True)

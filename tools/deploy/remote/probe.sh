@@ -93,7 +93,11 @@ if [ -n "$grub" ]; then
     fact grub-timeouts timeouts
     # 41_custom reads custom.cfg after all that grub.cfg has set.
     fact grub-custom sed -n 's/^[[:blank:]]*set \(default=.*\|timeout=.*\)/\1/p' "$ROOT$grub/custom.cfg"
-    superusers() { cat "$ROOT$grub/grub.cfg" "$ROOT$grub/custom.cfg" | sed -n 's/^[[:blank:]]*set superusers=//p'; }
+    # 01_users of RHEL's family sets them only if user.cfg holds a password.
+    superusers() {
+        grep -q GRUB2_PASSWORD "$ROOT$grub/grub.cfg" && ! grep -q '^GRUB2_PASSWORD=.' "$ROOT$grub/user.cfg" ||
+            cat "$ROOT$grub/grub.cfg" "$ROOT$grub/custom.cfg" | sed -n 's/^[[:blank:]]*set superusers=//p'
+    }
     fact grub-superusers superusers
     # A block of text, without its head and its filling. grub-editenv would make the file even for `list`.
     fact grub-environment sed '/^#/d' "$ROOT$grub/grubenv"
@@ -134,7 +138,7 @@ fi
 bls_entries() {
     for f in "$ROOT"/boot/loader/entries/*.conf; do
         [ ! -e "$f" ] || { f=${f##*/}; printf 'entry %s\n' "${f%.conf}"
-            grep -E '^(title|version|linux)[[:blank:]]' "$ROOT/boot/loader/entries/$f"; }
+            grep -E '^(title|version|linux|grub_users|grub_arg)[[:blank:]]' "$ROOT/boot/loader/entries/$f"; }
     done
 }
 fact bls-entries bls_entries
