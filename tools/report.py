@@ -27,6 +27,8 @@ SECTIONS = (
     ("wire", "On the wire", "A probe outside the machine times a frame to its answer, or a burst to its POST."),
     ("digest", "The digest program", "A hosted program on one core, beside public programs in the same run."),
     ("time", "The time program", "A client outside the machine times a request to its response."),
+    ("roundtrip", "From Linux to the kernel",
+     "Seconds from `peregrine fly` to the first digit of a game: a Debian in QEMU under TCG, one flight each."),
     ("base", "The leaf modules", "Hosted programs on two cores."),
     ("contest", "The contest server", "Measured by the server itself under load."),
     ("instructions", "Instructions", "Counted by valgrind; they do not depend on the machine's load."),

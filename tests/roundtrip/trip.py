@@ -1,15 +1,20 @@
 #!/usr/bin/python3
-"""One round trip: `trip.py bios|uefi|power|kexec|survey`, in a network namespace of its own. A real Debian boots from
-its disk in QEMU, tools/peregrine boots the kernel on it over ssh, and the disk is compared at the end. Prints the
-transcript; exits 0 if all of it went as it should.
+"""One round trip: `trip.py NAME`, in a network namespace of its own. A real Debian boots from its disk in QEMU,
+tools/peregrine boots the kernel on it over ssh, and the disk is compared at the end. Prints the transcript; exits 0 if
+all of it went as it should. The table TRIPS has the machines; make_image.sh tells the kinds of disks.
 
-  bios   check, install, fly, play, status, gg, Linux back, record; a kernel that traps in the middle of a game;
-         uninstall; /etc and /boot are what they were
-  uefi   the same, with a kernel that GRUB cannot load in place of the trap
-  power  on UEFI, the power goes while install runs; Linux boots, install runs again; uninstall
-  kexec  check, install; fly --kexec as above, on BIOS; the bzImage by kexec_file_load and by kexec_load; uninstall
-  survey survey --fly on BIOS, two CPUs: the table of the measurements; uninstall"""
+  by GRUB   check, install, fly, play, status, gg, Linux back, record; uninstall; /etc and /boot are what they were
+  by kexec  the same without install and uninstall: nothing is installed
+
+Some trips hold more:
+
+  bios      a kernel that traps in the middle of a game
+  uefi      a kernel that GRUB cannot load
+  power     the power goes while install runs; Linux boots, install runs again
+  kexec     what is installed, by fly --kexec; the bzImage by kexec_file_load and by kexec_load
+  survey    survey --fly, two CPUs: the table of the measurements"""
 import contextlib
+import dataclasses
 import os
 import pathlib
 import re
@@ -22,6 +27,7 @@ import time
 
 from vm import machine
 from vm import qemu
+from tests.bench import bench_rows
 from tests.hosted.test_survey import udp_echo
 from tests.roundtrip import translations
 from contest import rounds
@@ -30,7 +36,30 @@ from deploy.remote import Host
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
-FIRMWARE = {"bios": "bios", "uefi": "uefi", "power": "uefi", "kexec": "bios", "survey": "bios"}
+
+@dataclasses.dataclass
+class Machine:
+    release: str
+    disk: str
+    firmware: str
+    way: str                                # by which `fly` goes, unless it is asked for another
+    reason: str = ""                        # for which `check` refuses the way by GRUB
+
+
+TRIPS = {
+    "bios": Machine("bookworm", "grub", "bios", "grub"),
+    "uefi": Machine("bookworm", "grub", "uefi", "grub"),
+    "btrfs": Machine("trixie", "btrfs", "bios", "kexec", "there is no GRUB here"),
+    "power": Machine("bookworm", "grub", "uefi", "grub"),
+    "kexec": Machine("bookworm", "grub", "bios", "grub"),
+    "survey": Machine("bookworm", "grub", "bios", "grub"),
+    "trixie-bios": Machine("trixie", "grub", "bios", "grub"),
+    "trixie-uefi": Machine("trixie", "grub", "uefi", "grub"),
+    "systemd-boot": Machine("trixie", "systemd-boot", "uefi", "kexec", "the machine is booted by systemd-boot"),
+    "blscfg": Machine("sid", "blscfg", "bios", "kexec", "GRUB takes its entries from /boot/loader/entries (BLS)"),
+    "lvm": Machine("bookworm", "lvm", "bios", "kexec", "/boot lies on LVM"),
+    "raid": Machine("bookworm", "raid", "bios", "kexec", "/boot lies on RAID"),
+}
 SURVEY_SECONDS = 20
 
 BUILD = (qemu.BUILD / "roundtrip").resolve()       # a disk names its backing file as seen from the disk
@@ -52,11 +81,12 @@ def need(condition, text):
 
 
 class Trip:
-    def __init__(self, firmware, directory, stack):
-        self.firmware, self.directory, self.stack = firmware, pathlib.Path(directory), stack
+    def __init__(self, name, directory, stack):
+        self.name, self.directory, self.stack = name, pathlib.Path(directory), stack
+        self.flown_from = flown_from = TRIPS[name]
         self.begun = time.monotonic()
-        self.image = subprocess.run([ROOT / "tests/roundtrip/make_image.sh", BUILD], check=True, stdout=subprocess.PIPE,
-                                    text=True).stdout.strip()
+        words = [ROOT / "tests/roundtrip/make_image.sh", BUILD, flown_from.release, flown_from.disk]
+        self.image = subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
         self.disk = self.directory / "disk.qcow2"
         subprocess.run(["qemu-img", "create", "-q", "-f", "qcow2", "-b", self.image, "-F", "qcow2", self.disk],
                        check=True)
@@ -64,12 +94,12 @@ class Trip:
         ssh = (f"ssh -i {BUILD}/id_ed25519 -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null "
                "-o LogLevel=ERROR -o KexAlgorithms=curve25519-sha256")
         self.host = Host(f"pilot@{machine.TAP_GUEST}", tuple(ssh.split()))
-        self.environment = {**os.environ, "PEREGRINE_SSH": ssh}
+        self.environment = {**os.environ, "PEREGRINE_SSH": ssh, "XDG_STATE_HOME": str(self.directory / "state")}
         self.key = "0x" + secrets.token_hex(16)
         self.guest = None
         works, why = machine.probe_kvm()
         self.accelerator = "kvm" if works else "tcg"
-        self.say(f"# {firmware}, {self.accelerator} ({why})")
+        self.say(f"# {flown_from.release}, {flown_from.disk}, {flown_from.firmware}, {self.accelerator} ({why})")
 
     # ---- output and commands
 
@@ -111,9 +141,13 @@ class Trip:
                    "-device", f"virtio-net-pci,netdev=net0,mac={MAC}"]
         gdb = self.directory / "gdb"
         options += ["-gdb", f"unix:{gdb},server=on,wait=off"]
-        if self.firmware == "uefi":
+        if self.flown_from.firmware == "uefi":
             need(qemu.OVMF, "no OVMF firmware here: package ovmf")
             options += ["-bios", qemu.OVMF]
+        if self.flown_from.disk == "btrfs":             # no boot loader: the host starts Linux, after each reset again
+            stem = self.image.removesuffix(".qcow2")
+            options += ["-kernel", f"{stem}.vmlinuz", "-initrd", f"{stem}.initrd",
+                        "-append", "root=LABEL=root ro console=ttyS0 quiet norandmaps"]
         self.guest = qemu.Machine([*options, *more], machine="q35", memory=memory, cpus=cpus,
                                   accelerator=self.accelerator, cpu="host" if self.accelerator == "kvm" else "max")
         self.stack.callback(self.guest.close)
@@ -202,13 +236,19 @@ def write_config(trip, game, name, more=()):
     return path
 
 
-def check_and_install(trip, config):
+def check(trip):
     text = trip.peregrine("check")
-    need("the kernel can be booted here" in text and "Multiboot2" in text,
-         "check does not find that the kernel can be booted")
-    need(("UEFI, Secure Boot off" if trip.firmware == "uefi" else "BIOS") in text, "check is wrong about the firmware")
+    need(f"booted here by {'GRUB or by kexec' if trip.flown_from.way == 'grub' else 'kexec'}" in text,
+         "check is wrong about the ways")
+    need(f"not by GRUB: {trip.flown_from.reason}" in text if trip.flown_from.reason else "Multiboot2" in text,
+         "check does not find why GRUB is no way")
+    need(("UEFI, Secure Boot off" if trip.flown_from.firmware == "uefi" else "BIOS") in text,
+         "check is wrong about the firmware")
     need(f"gwmac={machine.tap_mac()}" in text and f"ip={machine.TAP_GUEST}/24" in text,
          "check is wrong about the network")
+
+
+def install(trip, config):
     trip.peregrine("install", "--config", config)
     need("peregrine" not in trip.ssh("sudo grub-editenv list"), "the entry is armed after install")
 
@@ -227,10 +267,10 @@ def build_id(image=qemu.IMAGE):
 
 def boot_and_play(trip, game, config, more=()):
     """Makes one run of the kernel. `fly` runs beside the other commands, as in a second terminal."""
-    before = trip.boot_id()
-    trip.say(" ".join(["$ peregrine fly", *more, "  (in a second terminal; its output stands below)"]))
+    before, begun = trip.boot_id(), time.monotonic()
+    trip.say(" ".join(["$ peregrine fly", *map(str, more), "  (in a second terminal; its output stands below)"]))
     fly = subprocess.Popen([sys.executable, ROOT / "tools/peregrine", "fly", trip.host.name, "--wait",
-                               str(BOOT_SECONDS), *more],
+                               str(BOOT_SECONDS), *map(str, more)],
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=trip.environment)
     said = []
     reader = threading.Thread(target=lambda: said.extend(fly.stdout), daemon=True)
@@ -241,6 +281,7 @@ def boot_and_play(trip, game, config, more=()):
         while not game.board()["begun"]:
             need(fly.poll() is None and time.monotonic() < end, "the game did not begin: " + "".join(said))
             time.sleep(0.2)
+        playing = time.monotonic()
         trip.say("the kernel plays")
         trip.wait_for_game(game)
         text = trip.peregrine("status", "--config", config)
@@ -254,6 +295,12 @@ def boot_and_play(trip, game, config, more=()):
         trip.say("what fly said:")
         trip.quote("".join(said))
     text = "".join(said)
+    trip.say(f"the kernel plays {playing - begun:.1f} s after `fly` was called")
+    if os.environ.get("ROUNDTRIP"):         # `make check-roundtrip`: docs/performance.md
+        rows = bench_rows.Rows(qemu.BUILD / f"bench/roundtrip-{trip.name}.json")
+        way = "kexec" if "by kexec" in text else "grub"
+        rows.keep(f"roundtrip/{way}/{trip.name}/fly-to-playing", "s", 1, round(playing - begun, 1), None,
+                  "make check-roundtrip")
     need("the kernel answers at" in text and "Linux is back" in text, "fly did not report the run from begin to end")
     need("playing with simd=" in text, "fly did not show the log")
     result = outcome(game.stop(), USER)
@@ -328,8 +375,9 @@ def cut_the_power(trip, config):
     need("peregrine" not in trip.ssh("sudo grub-editenv list"), "the entry is armed")
 
 
-def uninstall_and_compare(trip, before):
-    trip.peregrine("uninstall")
+def uninstall_and_compare(trip, before, installed=True):
+    text = trip.peregrine("uninstall")
+    need(installed or "nothing is installed" in text, "something is installed")
     after = trip.files()
     changed = sorted(path for path in before.keys() | after.keys() if before.get(path) != after.get(path))
     need(not changed, f"these are not as they were: {[(p, before.get(p), after.get(p)) for p in changed[:5]]}")
@@ -362,11 +410,12 @@ def go(name, trip):
     before = trip.files()
     if name == "power":
         cut_the_power(trip, config)
-        check_and_install(trip, config)
-        uninstall_and_compare(trip, before)
-        return
-    check_and_install(trip, config)
-    boot_and_play(trip, game, config, ["--kexec"] if name == "kexec" else [])
+    check(trip)
+    by_grub = trip.flown_from.way == "grub"
+    if by_grub:
+        install(trip, config)
+    if name != "power":
+        boot_and_play(trip, game, config, ["--kexec"] if name == "kexec" else [] if by_grub else ["--config", config])
     if name == "uefi":
         boot_a_broken_kernel(trip)
     if name == "kexec":
@@ -374,7 +423,7 @@ def go(name, trip):
             kexec_the_bzimage(trip, how)
     if name == "bios":
         boot_a_trap(trip, start_game(trip, "round trip, the trap"))
-    uninstall_and_compare(trip, before)
+    uninstall_and_compare(trip, before, by_grub)
 
 
 def main():
@@ -383,7 +432,7 @@ def main():
         directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="trip-", dir=BUILD))
         name = sys.argv[1]
         machine.set_up_namespace()
-        trip = Trip(FIRMWARE[name], directory, stack)
+        trip = Trip(name, directory, stack)
         try:
             go(name, trip)
         except (Trouble, AssertionError, subprocess.SubprocessError, OSError) as error:

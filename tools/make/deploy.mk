@@ -1,11 +1,13 @@
 survey: $(BUILD)/survey/peregrine.elf $(CHECK_SETTINGS_SURVEY) ## the image of tools/peregrine survey --fly
 .PHONY: survey
 
-# Deployment: all round trips of a real Debian in QEMU. `make check` goes on the first two. Their disk is made while the
-# compilers run, as it mostly waits; if that fails, the test tries again, and says why.
+# Deployment: all round trips of a real Debian in QEMU. `make check` goes on the first three. Their disks are made while
+# the compilers run, as that mostly waits; if it fails, the test tries again, and says why.
 roundtrip-disk:
 	@mkdir -p $(BUILD)/roundtrip
-	@tests/roundtrip/make_image.sh $(abspath $(BUILD)/roundtrip) >$(BUILD)/roundtrip/disk.log 2>&1 || true
+	@for disk in 'bookworm grub' 'trixie btrfs'; do \
+		tests/roundtrip/make_image.sh $(abspath $(BUILD)/roundtrip) $$disk; \
+	done >$(BUILD)/roundtrip/disk.log 2>&1 || true
 check-roundtrip: setup ## all round trips of a real Debian in QEMU
 	@$(MAKE) --no-print-directory $(BUILD)/peregrine.elf $(BUILD)/peregrine.bzImage $(CHECK_SETTINGS) survey
 	ROUNDTRIP=1 $(PY) -m pytest -q -rs -n 2 tests/roundtrip
