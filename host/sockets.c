@@ -60,7 +60,7 @@ struct connection {
 };
 
 static struct {
-    struct connection connections[TRANSPORT_CONNECTION_COUNT_MANY];
+    struct connection connections[TRANSPORT_CONNECTION_COUNT_LIMIT];
     int connection_count;
     int epoll;           /* -1: with few connections each one is asked. Edge-triggered */
     int cursor;          /* the connection to ask first */
@@ -107,6 +107,12 @@ static bool note_port(uint16_t *ports, int *count, uint16_t port)
     return true;
 }
 
+size_t transport_memory_bytes(uint32_t connection_count)
+{
+    (void)connection_count; /* the memory is static */
+    return 0;
+}
+
 bool transport_init(const struct transport_config *config, uint64_t now_ns)
 {
     ASSERT(config->mtu_bytes == 0 || config->mtu_bytes >= 576);
@@ -116,7 +122,7 @@ bool transport_init(const struct transport_config *config, uint64_t now_ns)
     sockets.reported_closed = -1;
     sockets.connection_count = config->connection_count ? (int)config->connection_count
                                                         : TRANSPORT_CONNECTION_COUNT_MAX;
-    ASSERT(sockets.connection_count <= TRANSPORT_CONNECTION_COUNT_MANY);
+    ASSERT(sockets.connection_count <= TRANSPORT_CONNECTION_COUNT_LIMIT);
     bool many = sockets.connection_count > TRANSPORT_CONNECTION_COUNT_MAX;
     sockets.epoll = many ? epoll_create1(EPOLL_CLOEXEC) : -1;
     ASSERT(!many || sockets.epoll >= 0);
@@ -614,7 +620,7 @@ bool transport_udp_send(uint16_t from_port, uint32_t to_address, uint16_t to_por
 void sockets_wait(uint64_t now_ns, uint64_t deadline_ns)
 {
     struct pollfd
-        fds[TRANSPORT_CONNECTION_COUNT_MANY + 1 + TRANSPORT_LISTENER_COUNT_MAX + TRANSPORT_UDP_PORT_COUNT_MAX];
+        fds[TRANSPORT_CONNECTION_COUNT_LIMIT + 1 + TRANSPORT_LISTENER_COUNT_MAX + TRANSPORT_UDP_PORT_COUNT_MAX];
     nfds_t count = 0;
     ASSERT(sockets.listener_count <= TRANSPORT_LISTENER_COUNT_MAX && sockets.udp_count <= TRANSPORT_UDP_PORT_COUNT_MAX);
     if (sockets.epoll >= 0)

@@ -328,6 +328,7 @@ _Noreturn void kernel_main(enum boot_protocol protocol, const void *information)
                                              .now_ns = clock_now_ns,
                                              .wall_error_ns = wall_clock_error_ns(),
                                              .random = random_bytes,
+                                             .memory_take = memory_take,
                                              .beat = watchdog_beat };
     const char *mistake = program_start(&platform);
     if (mistake != NULL)

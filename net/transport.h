@@ -21,9 +21,9 @@
 enum {
     TRANSPORT_CONNECTION_COUNT_MAX =
         16, /* 8 input streams, submit, 3 that end (app/player/session.h), 4 for the status page */
-    TRANSPORT_CONNECTION_COUNT_MANY = 272, /* the same for a program of MANY_CONNECTIONS (tools/make/program.mk) */
-    TRANSPORT_DATA_BYTES_MAX = 16 * 1024,  /* in one event */
-    TRANSPORT_MESSAGE_BYTES_MAX = 1400,    /* head of a POST (<= 376) and 1024 digits */
+    TRANSPORT_CONNECTION_COUNT_LIMIT = 1024, /* the same for a program that asks for more */
+    TRANSPORT_DATA_BYTES_MAX = 16 * 1024,    /* in one event */
+    TRANSPORT_MESSAGE_BYTES_MAX = 1400,      /* head of a POST (<= 376) and 1024 digits */
     TRANSPORT_DATAGRAM_BYTES_MAX = 1400,
     TRANSPORT_DATAGRAM_HEAD_BYTES = 28, /* the IPv4 and UDP headers within the MTU */
     TRANSPORT_UDP_PORT_COUNT_MAX = 4,
@@ -40,7 +40,9 @@ struct transport_config {
     uint64_t rto_min_ns;                   /* 0: 200 ms */
     bool ecn;                              /* offer and accept RFC 3168; lwIP and Linux sockets ignore this member */
     uint32_t connection_count;             /* 0: TRANSPORT_CONNECTION_COUNT_MAX */
-    uint8_t secret[32];                    /* fresh random bytes: ISNs (RFC 6528), ports (RFC 6056), xids */
+    void *memory;        /* of transport_memory_bytes(connection_count), zeroed, in whole cache lines; lent for ever */
+    size_t memory_bytes; /* 0: no memory is needed */
+    uint8_t secret[32];  /* fresh random bytes: ISNs (RFC 6528), ports (RFC 6056), xids */
 };
 
 /* The network's state, for the log, the statistics and net.timeout. Host order. */
@@ -81,6 +83,9 @@ struct transport_event {
     uint16_t peer_port;
     uint16_t port; /* ours */
 };
+
+/* Returns the bytes of memory that the caller must lend for so many connections; 0: none. */
+size_t transport_memory_bytes(uint32_t connection_count);
 
 /* Starts the network. Call once, before everything else. Returns false if the configuration cannot be used, and logs
  * the reason. */

@@ -8,12 +8,27 @@
 #include "base/hot_section.h"
 #include "base/log.h"
 #include "base/time.h"
+#include "net/stack_state.h"
 #include "net/tcp/internal.h"
-#include "net/transport_room.h"
 
 enum {
-    OWN_CONNECTIONS = TRANSPORT_CONNECTION_COUNT_MANY,
+    OWN_CONNECTIONS = TRANSPORT_CONNECTION_COUNT_LIMIT,
     FRAMES_PER_POLL_MAX = 32, /* frames without an event, before poll returns to the loop */
+    LISTENERS = TRANSPORT_LISTENER_COUNT_MAX,
+    SEGMENTS = 64,                          /* in flight: 64 answers that nobody has acknowledged */
+    TIME_WAITS = 256,                       /* TIME-WAIT has a table of its own */
+    MESSAGES = NETDEV_TX_BUFFER_COUNT - 32, /* the rest is for ARP, ICMP, UDP and acknowledgements */
+
+    /* The player and its like: few connections, one for each id, with large buffers. */
+    FEW = TRANSPORT_CONNECTION_COUNT_MAX,
+    FEW_HALF_OPENS = 64,           /* handshakes under way: the bound for a SYN flood */
+    FEW_RECEIVE_BYTES = 64 * 1024, /* the largest window without scaling; holds out-of-order data */
+    FEW_SEND_BYTES = 16 * 1024,    /* for messages that must be cut: eleven of the longest */
+
+    /* A server: more connections, 40 KiB each. */
+    MANY_HALF_OPENS = 256,          /* all clients may come at once */
+    MANY_RECEIVE_BYTES = 32 * 1024, /* the window of a slow round trip is smaller; memory for the fast ones is saved */
+    MANY_SEND_BYTES = 4 * 1024,
 };
 
 static_assert((int)NET_BORROWED_BYTES_MAX <= TRANSPORT_DATA_BYTES_MAX, "borrowed payload is one event");
@@ -34,21 +49,62 @@ static struct {
     int listeners[TRANSPORT_LISTENER_COUNT_MAX];
     uint32_t listener_count, udp_port_count;
     struct transport_network network;
-} own = { .read_connection = -1 };
+} own;
 
-#define OWN_STACK (*(struct net_stack *)own_memory)
+/* ---- Memory ---- */
+
+/* The memory for few connections. More come out of the caller's memory. */
+static _Alignas(NET_STACK_ALIGN) uint8_t
+    few_memory[NET_ALIGNED(sizeof(struct net_stack))
+               + TCP_BYTES(FEW, LISTENERS, FEW_HALF_OPENS, TIME_WAITS, SEGMENTS, FEW_RECEIVE_BYTES, FEW_SEND_BYTES)
+               + ARP_BYTES(FEW)];
+
+static struct net_capacity capacity_of(uint32_t connection_count)
+{
+    bool few = connection_count <= FEW;
+    return (struct net_capacity){
+        .connection_count = few ? (uint32_t)FEW : connection_count,
+        .listener_count = LISTENERS,
+        .half_open_count = few ? FEW_HALF_OPENS : MANY_HALF_OPENS,
+        .time_wait_count = TIME_WAITS,
+        .segment_count = SEGMENTS,
+        .receive_bytes = few ? FEW_RECEIVE_BYTES : MANY_RECEIVE_BYTES,
+        .send_bytes = few ? FEW_SEND_BYTES : MANY_SEND_BYTES,
+        .message_count = MESSAGES,
+    };
+}
+
+size_t transport_memory_bytes(uint32_t connection_count)
+{
+    struct net_capacity capacity = capacity_of(connection_count);
+    return connection_count <= FEW ? 0 : net_stack_bytes(&capacity);
+}
 
 /* ---- Counters ---- */
 
-static const struct counter own_counter_table[] = {
-#define OWN_COUNTER(module, name) { #module "." #name, &OWN_STACK.ip.counters.module##_##name },
+/* The counters lie in the stack, whose place is known at the start. */
+static const struct {
+    const char *name;
+    size_t offset;
+} own_counters[] = {
+#define OWN_COUNTER(module, name) { #module "." #name, offsetof(struct net_stack, ip.counters.module##_##name) },
     NET_COUNTERS(OWN_COUNTER)
 #undef OWN_COUNTER
 };
+static struct counter own_counter_table[ARRAY_COUNT(own_counters)];
+
+static void find_counters(void)
+{
+    for (size_t i = 0; i < ARRAY_COUNT(own_counters); i++)
+        own_counter_table[i] = (struct counter){
+            own_counters[i].name,
+            (const uint64_t *)(const void *)((const uint8_t *)own.stack + own_counters[i].offset),
+        };
+}
 
 bool transport_counter_group(size_t index, struct counter_group *group)
 {
-    tcp_fast_count(&OWN_STACK);
+    tcp_fast_count(own.stack);
     if (index == 0)
         *group = (struct counter_group){ own_counter_table, ARRAY_COUNT(own_counter_table) };
     else if (index == 1)
@@ -63,7 +119,7 @@ const char *transport_name(void) { return "own"; }
 bool transport_init(const struct transport_config *config, uint64_t now_ns)
 {
     struct net_config net = {
-        .capacity = own_capacity,
+        .capacity = capacity_of(config->connection_count),
         .device = config->device,
         .address = config->address,
         .mask = config->mask,
@@ -71,7 +127,9 @@ bool transport_init(const struct transport_config *config, uint64_t now_ns)
         .mtu_bytes = config->mtu_bytes,
     };
     const char *why = "";
-    ASSERT(config->connection_count <= own_capacity.connection_count);
+    own.read_connection = -1;
+    bool few = transport_memory_bytes(config->connection_count) == 0;
+    ASSERT(few || config->memory != NULL);
     memcpy(net.gateway_mac, config->gateway_mac, sizeof net.gateway_mac);
     memcpy(net.secret, config->secret, sizeof net.secret);
     tcp_policy_default(&net.policy);
@@ -84,10 +142,14 @@ bool transport_init(const struct transport_config *config, uint64_t now_ns)
     net.policy.ecn = config->ecn;
     if (config->rto_min_ns != 0)
         net.policy.rto_min_us = (uint32_t)(config->rto_min_ns / NS_PER_US);
-    own.stack = net_stack_init(own_memory, own_memory_bytes, &net, now_ns, &why);
-    if (own.stack == NULL)
+    own.stack = net_stack_init(few ? few_memory : config->memory, few ? sizeof few_memory : config->memory_bytes, &net,
+                               now_ns, &why);
+    if (own.stack == NULL) {
         log_line("net: %s", why);
-    return own.stack != NULL;
+        return false;
+    }
+    find_counters();
+    return true;
 }
 
 const struct transport_network *transport_network(void)
@@ -283,8 +345,8 @@ __attribute__((noinline)) static bool event_datagram(struct transport_event *eve
 
 static bool event_data(struct transport_event *event)
 {
-    struct net_borrowed *borrowed = &OWN_STACK.borrowed;
-    const struct tcp_connection *c = &OWN_STACK.tcp.connections[borrowed->connection];
+    struct net_borrowed *borrowed = &own.stack->borrowed;
+    const struct tcp_connection *c = &own.stack->tcp.connections[borrowed->connection];
     *event = (struct transport_event){
         .kind = TRANSPORT_DATA,
         .reason = TRANSPORT_DONE, /* every member is named: nothing has to be cleared first */
@@ -309,11 +371,11 @@ static bool event_none(struct transport_event *event)
  * released. */
 static inline __attribute__((always_inline)) bool event_of_frame(struct transport_event *event)
 {
-    if (__builtin_expect(OWN_STACK.borrowed.connection >= 0, 1))
+    if (__builtin_expect(own.stack->borrowed.connection >= 0, 1))
         return event_data(event);
-    if (OWN_STACK.datagram_ready && event_datagram(event))
+    if (own.stack->datagram_ready && event_datagram(event))
         return true;
-    OWN_STACK.ip.device->ops->rx_release(OWN_STACK.ip.device, &own.frame);
+    own.stack->ip.device->ops->rx_release(own.stack->ip.device, &own.frame);
     return false;
 }
 
@@ -322,7 +384,7 @@ static inline __attribute__((always_inline)) bool event_of_frame(struct transpor
 __attribute__((noinline)) static bool poll_long(uint64_t now_ns, struct transport_event *event, bool in_hand)
 {
     ASSERT(!own.borrowed);
-    struct net_stack *const stack = &OWN_STACK;
+    struct net_stack *const stack = own.stack;
     struct netdev *const device = stack->ip.device;
     for (int frames = 0; frames < FRAMES_PER_POLL_MAX; frames++, in_hand = false) {
         if (!in_hand && stack->tcp.changed && event_find(event, now_ns))
@@ -340,7 +402,7 @@ __attribute__((noinline)) static bool poll_long(uint64_t now_ns, struct transpor
 /* Polls for an event. Nearly always no frame has come, or the one segment that was predicted. */
 HOT bool transport_poll(uint64_t now_ns, struct transport_event *event)
 {
-    struct net_stack *const stack = &OWN_STACK; /* own.stack, without a load */
+    struct net_stack *const stack = own.stack;
     struct netdev *const device = stack->ip.device;
     bool in_hand = false;
     if (__builtin_expect(own.borrowed, 0))
@@ -386,9 +448,9 @@ int transport_connect(uint32_t address, uint16_t port, uint64_t now_ns)
 
 bool transport_listen(uint16_t port)
 {
-    if (own.listener_count == own_capacity.listener_count)
+    if (own.listener_count == LISTENERS)
         return false;
-    int listener = tcp_listen(own.stack, port, own_capacity.connection_count, NULL);
+    int listener = tcp_listen(own.stack, port, own.stack->tcp.capacity.connection_count, NULL);
     if (listener < 0)
         return false;
     own.listeners[own.listener_count++] = listener;
@@ -448,8 +510,8 @@ void transport_message_prepare(int connection, uint32_t from, uint32_t bytes)
 void transport_warm(void)
 {
     enum { ANSWER_BYTES = 128 };
-    const struct tcp *tcp = &OWN_STACK.tcp;
-    ASSERT(tcp->connection_end <= own_capacity.connection_count);
+    const struct tcp *tcp = &own.stack->tcp;
+    ASSERT(tcp->connection_end <= own.stack->tcp.capacity.connection_count);
     hot_fetch(tcp->keys, tcp->connection_end * sizeof tcp->keys[0]);
     for (uint32_t i = 0; i < tcp->connection_end; i++) {
         const struct tcp_connection *c = &tcp->connections[i];
@@ -463,11 +525,11 @@ void transport_warm(void)
 
 HOT bool transport_send(int connection, uint32_t from, uint32_t bytes, uint64_t now_ns)
 {
-    ASSERT(connection >= 0 && (uint32_t)connection < own_capacity.connection_count);
+    ASSERT(connection >= 0 && (uint32_t)connection < own.stack->tcp.capacity.connection_count);
     ASSERT(bytes > 0 && bytes <= TRANSPORT_MESSAGE_BYTES_MAX && from <= TRANSPORT_MESSAGE_BYTES_MAX - bytes);
-    struct tcp_connection *c = &OWN_STACK.tcp.connections[connection];
+    struct tcp_connection *c = &own.stack->tcp.connections[connection];
     return !c->orphan && c->message != NULL /* the application has the connection */
-           && tcp_message_send(&OWN_STACK, c, from, bytes, now_ns);
+           && tcp_message_send(own.stack, c, from, bytes, now_ns);
 }
 
 /* ---- Datagrams ---- */

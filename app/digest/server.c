@@ -35,7 +35,7 @@ static struct {
     bool blocked[PLACE_COUNT];
     struct queue ready;
     uint64_t next_expire_ns, next_blocked_ns;
-    int16_t place_of[TRANSPORT_CONNECTION_COUNT_MANY]; /* by id; -1: none */
+    int16_t place_of[TRANSPORT_CONNECTION_COUNT_LIMIT]; /* by id; -1: none */
     struct connection connections[PLACE_COUNT];
 } server;
 
@@ -152,7 +152,7 @@ bool server_event(const struct transport_event *event, uint64_t now_ns)
 {
     if (event->kind == TRANSPORT_DATAGRAM || (event->kind == TRANSPORT_ACCEPTED && event->port != server.port))
         return false;
-    ASSERT(event->connection >= 0 && event->connection < TRANSPORT_CONNECTION_COUNT_MANY);
+    ASSERT(event->connection >= 0 && event->connection < TRANSPORT_CONNECTION_COUNT_LIMIT);
     int place = server.place_of[event->connection];
     if (event->kind == TRANSPORT_ACCEPTED) {
         accept(event->connection, now_ns);

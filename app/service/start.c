@@ -6,15 +6,34 @@
 #include "app/service/syslog.h"
 #include "base/assert.h"
 #include "base/bytes.h"
+#include "base/format.h"
 #include "base/log.h"
 #include "net/settings.h"
 #include "net/transport.h"
 
-static void check_capacities(void)
+enum { CACHE_LINE_BYTES = 64 };
+
+/* Returns NULL if the transport can have what the program and the service ask for, else a message. */
+static const char *check_capacities(void)
 {
-    ASSERT(program.connection_count + SERVICE_CONNECTION_COUNT <= TRANSPORT_CONNECTION_COUNT_MANY);
-    ASSERT(program.listener_count + SERVICE_LISTENER_COUNT <= TRANSPORT_LISTENER_COUNT_MAX);
-    ASSERT(program.udp_port_count + SERVICE_UDP_PORT_COUNT <= TRANSPORT_UDP_PORT_COUNT_MAX);
+    static char message[160];
+    const struct {
+        const char *member;
+        uint32_t wanted, service, most;
+    } capacities[] = {
+        { "connection_count", program.connection_count, SERVICE_CONNECTION_COUNT, TRANSPORT_CONNECTION_COUNT_LIMIT },
+        { "listener_count", program.listener_count, SERVICE_LISTENER_COUNT, TRANSPORT_LISTENER_COUNT_MAX },
+        { "udp_port_count", program.udp_port_count, SERVICE_UDP_PORT_COUNT, TRANSPORT_UDP_PORT_COUNT_MAX },
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(capacities); i++) {
+        ASSERT(capacities[i].service < capacities[i].most);
+        if (capacities[i].wanted <= capacities[i].most - capacities[i].service)
+            continue;
+        format(message, sizeof message, "the program %s asks for a %s of %u: %u is the most (net/transport.h)",
+               program.name, capacities[i].member, capacities[i].wanted, capacities[i].most - capacities[i].service);
+        return message;
+    }
+    return NULL;
 }
 
 const char *program_start(const struct start_platform *platform)
@@ -27,9 +46,10 @@ const char *program_start(const struct start_platform *platform)
     };
     uint8_t secret[32];
     ASSERT(platform->tsc_khz > 0);
-    check_capacities();
     platform->random(machine.secret, sizeof machine.secret);
-    const char *mistake = program.prepare ? program.prepare(&machine) : NULL;
+    const char *mistake = check_capacities();
+    if (!mistake && program.prepare)
+        mistake = program.prepare(&machine);
     if (mistake)
         return mistake;
     if (platform->beat)
@@ -40,6 +60,10 @@ const char *program_start(const struct start_platform *platform)
     network_settings.device = platform->device;
     network_settings.connection_count = (uint32_t)max_size(program.connection_count + SERVICE_CONNECTION_COUNT,
                                                            TRANSPORT_CONNECTION_COUNT_MAX);
+    network_settings.memory_bytes = transport_memory_bytes(network_settings.connection_count);
+    if (network_settings.memory_bytes > 0)
+        network_settings.memory = platform->memory_take(network_settings.memory_bytes, CACHE_LINE_BYTES,
+                                                        "connection_count of the program");
     platform->random(network_settings.secret, sizeof network_settings.secret);
     if (!transport_init(&network_settings, platform->now_ns()))
         return "the network cannot be used as it is set";

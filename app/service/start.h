@@ -15,6 +15,8 @@ struct start_platform {
     uint64_t (*now_ns)(void);
     uint64_t wall_error_ns; /* how far log_wall_origin_ns may be wrong */
     void (*random)(void *out, size_t bytes);
+    /* Hands out zeroed memory that is never given back. NULL if the platform's transport needs none. */
+    void *(*memory_take)(size_t bytes, size_t align, const char *who);
     void (*beat)(void); /* tells its watchdog after each long step that the program is alive; may be NULL */
 };
 

@@ -73,7 +73,7 @@ void status_page_check(void)
         const struct status_page_connection *c = &page.connections[i];
         ASSERT(c->state <= LEAVING);
         ASSERT(c->request_bytes <= sizeof c->request_text);
-        ASSERT(c->state == FREE || (c->id >= 0 && c->id < TRANSPORT_CONNECTION_COUNT_MANY));
+        ASSERT(c->state == FREE || (c->id >= 0 && c->id < TRANSPORT_CONNECTION_COUNT_LIMIT));
         ASSERT(c->state == FREE || page.port != 0);
     }
 }
@@ -90,7 +90,7 @@ static struct status_page_connection *connection_of(int id)
 
 static void accept(int id, uint64_t now_ns)
 {
-    ASSERT(id >= 0 && id < TRANSPORT_CONNECTION_COUNT_MANY);
+    ASSERT(id >= 0 && id < TRANSPORT_CONNECTION_COUNT_LIMIT);
     for (size_t i = 0; i < STATUS_PAGE_CONNECTION_COUNT_MAX; i++) {
         struct status_page_connection *c = &page.connections[i];
         if (c->state != FREE || is_rendering(c))

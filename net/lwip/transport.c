@@ -377,10 +377,20 @@ uint32_t transport_unacked_bytes(int connection)
 
 /* --- The loop's calls ------------------------------------------------------------------------------------------ */
 
+size_t transport_memory_bytes(uint32_t connection_count)
+{
+    (void)connection_count; /* the memory is static */
+    return 0;
+}
+
 bool transport_init(const struct transport_config *config, uint64_t now_ns)
 {
     ASSERT(config->device != NULL);
-    ASSERT(config->connection_count <= LWIP_PORT_CONNECTIONS);
+    if (config->connection_count > LWIP_PORT_CONNECTIONS) {
+        log_line("lwip: the program needs %u connections, the port of lwIP has %u: build it with STACK=own",
+                 config->connection_count, LWIP_PORT_CONNECTIONS);
+        return false;
+    }
     hooks_now_ns = now_ns;
     device = config->device;
     hooks_init(config->secret);

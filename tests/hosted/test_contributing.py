@@ -11,33 +11,38 @@ BUILD = ROOT / os.environ.get("BUILD", "build")
 OBJECTS = ("kernel", "host", "test")    # the parts of build/ that the walk-through builds, too
 BUILD_AND_PLAY_S = 400
 
-# Talks to the program once it listens, in the namespace where the block has left it running.
+# Talks to the program once it listens, in the namespace where the block has left it running: over so many connections
+# at once.
 CLIENT = """
 import socket, sys, time
 end = time.monotonic() + 60
 while True:
     try:
-        connection = socket.create_connection(("127.0.0.1", 7007), timeout=60)
-        connection.sendall(b"hello")
-        connection.shutdown(socket.SHUT_WR)
-        answer = b"".join(iter(lambda: connection.recv(99), b""))
-        if answer:
+        connections = [socket.create_connection(("127.0.0.1", 7007), timeout=60) for _ in range(int(sys.argv[2]))]
+        for connection in connections:
+            connection.sendall(b"hello")
+        answers = [connection.recv(99) for connection in connections]
+        if all(answers):
             break
     except OSError:
         if time.monotonic() > end:
             sys.exit("nobody listens")
     time.sleep(0.05)
-print(sys.argv[1], answer.decode())
+print(sys.argv[1], len(answers), "times", *{answer.decode() for answer in answers})
 """
-# Ends the program as a reader would; then runs the same program as a kernel, which is ended alike.
+# Ends the program as a reader would. Then gives it more connections than the player has, which the kernel's stack
+# follows, and runs it as a kernel. At last asks for more than there can be.
 REST = """
-/usr/bin/python3 -c "$CLIENT" linux:
+/usr/bin/python3 -c "$CLIENT" linux: 5
 tools/gg 127.0.0.1 --key-file build/key
 wait $!
+sed -i 's/CONNECTION_COUNT = 8,/CONNECTION_COUNT = 100,/' app/shout/program.c
 make -s PROGRAM=shout run SETTINGS="port=7007 http.port=7008 key=correct-horse-battery" & run=$!
-/usr/bin/python3 -c "$CLIENT" kernel:
+/usr/bin/python3 -c "$CLIENT" kernel: 100
 tools/gg 127.0.0.1 --key-file build/key
 wait $run
+sed -i 's/CONNECTION_COUNT = 100,/CONNECTION_COUNT = 2000,/' app/shout/program.c
+if make -s PROGRAM=shout run SETTINGS="port=7007"; then exit 1; fi
 """
 
 
@@ -68,9 +73,11 @@ def test_the_walk_through_makes_a_program(tmp_path):
                           env={**clean, "CLIENT": CLIENT}, capture_output=True, text=True, timeout=BUILD_AND_PLAY_S)
     said = (done.stdout + done.stderr)[-5000:]
     assert done.returncode == 0, said
-    assert "1 passed, 0 failed" in done.stdout and "linux: hello" in done.stdout, said
-    assert "shout.bytes 5" in done.stdout and "echo." not in done.stdout, said      # its statistics, by its own name
-    assert "kernel: hello" in done.stdout and "run: shout has left (gg); the machine has reset" in done.stdout, said
+    assert "1 passed, 0 failed" in done.stdout and "linux: 5 times hello" in done.stdout, said
+    assert "shout.bytes 25" in done.stdout and "echo." not in done.stdout, said      # its statistics, by its own name
+    assert "kernel: 100 times hello" in done.stdout, said
+    assert "run: shout has left (gg); the machine has reset" in done.stdout, said
+    assert "the program shout asks for a connection_count of 2000: 1020 is the most" in done.stderr, said
     subprocess.run(["git", "init", "-q"], cwd=tree, check=True)     # as a clone has it: the lints ask for its files
     for lint in ("format", "words", "lines"):
         found = subprocess.run(["tools/lint", lint, "app/shout", "tests/unit/shout_test.c"], cwd=tree, env=clean,

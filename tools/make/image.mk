@@ -8,8 +8,7 @@ OBJECTS ?= $(BUILD)/kernel
 
 # The implementations of the transport interface. The shared files serve both stacks.
 NET_SHARED := $(wildcard net/http/*.c) net/settings.c net/ip/dhcp.c net/ip/vlan.c net/ip/checksum.c
-NET_OTHER_ROOM := net/transport_$(if $(filter $(MANY_CONNECTIONS),$(PROGRAM)),few,many).c
-NET_OWN := $(filter-out $(NET_SHARED) $(NET_OTHER_ROOM),$(wildcard net/*.c net/ip/*.c net/tcp/*.c))
+NET_OWN := $(filter-out $(NET_SHARED),$(wildcard net/*.c net/ip/*.c net/tcp/*.c))
 -include net/lwip/lwip.mk
 NET_SOURCES_own := $(NET_SHARED) $(NET_OWN)
 NET_SOURCES_lwip := $(NET_SHARED) $(LWIP_SOURCES)

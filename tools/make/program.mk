@@ -6,12 +6,6 @@ ifeq ($(and $(filter $(PROGRAMS),$(PROGRAM)),$(filter 1,$(words $(PROGRAM)))),)
 $(error PROGRAM=$(PROGRAM): there is no such program; use one of: $(PROGRAMS))
 endif
 
-# Servers, for which the stack keeps memory for some 270 connections in place of 16. lwIP's port has no such memory.
-MANY_CONNECTIONS := digest
-ifneq ($(and $(filter $(MANY_CONNECTIONS),$(PROGRAM)),$(filter lwip,$(STACK))),)
-$(error PROGRAM=$(PROGRAM) has more connections than lwIP's port: use STACK=own)
-endif
-
 APP_LIBRARY := $(filter-out $(foreach name,$(PROGRAMS),$(wildcard app/$(name)/*.c)),$(wildcard app/*/*.c))
 program_sources = $(APP_LIBRARY) $(wildcard app/$1/*.c)
 APP_SOURCES := $(call program_sources,$(PROGRAM))
