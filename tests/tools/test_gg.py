@@ -1,5 +1,6 @@
 """tools/gg and its client: messages about wrong arguments, and a machine that does not answer."""
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -40,3 +41,10 @@ def test_bad_words_are_named(words, code, quoted):
 def test_a_key_of_any_bytes_is_the_same_bytes():
     assert control.key_from_text(b"caf\xe9caf\xe9".decode("utf-8", "surrogateescape")) == b"caf\xe9caf\xe9"
     assert control.key_from_text("0x6361666563616665") == b"cafecafe"
+
+
+def test_the_manual_page_has_each_option_and_exit_code():
+    page = (GG.parents[1] / "docs/gg.1").read_text().replace("\\-", "-")
+    options = set(re.findall(r"--[a-z-]+", gg("--help").stdout)) - {"--help"}
+    assert len(options) >= 8 and all(option in page for option in options)
+    assert all(f"\n{code}: " in page for code in range(6))
