@@ -40,8 +40,8 @@ struct transport_config {
     uint64_t rto_min_ns;                   /* 0: 200 ms */
     bool ecn;                              /* offer and accept RFC 3168; lwIP and Linux sockets ignore this member */
     uint32_t connection_count;             /* 0: TRANSPORT_CONNECTION_COUNT_MAX */
-    void *memory;        /* of transport_memory_bytes(connection_count), zeroed, in whole cache lines; lent for ever */
-    size_t memory_bytes; /* 0: no memory is needed */
+    void *memory;        /* zeroed, at a cache line; lent while the stack lives. NULL: none is needed */
+    size_t memory_bytes; /* transport_memory_bytes(connection_count) */
     uint8_t secret[32];  /* fresh random bytes: ISNs (RFC 6528), ports (RFC 6056), xids */
 };
 

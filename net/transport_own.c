@@ -53,11 +53,12 @@ static struct {
 
 /* ---- Memory ---- */
 
-/* The memory for few connections. More come out of the caller's memory. */
-static _Alignas(NET_STACK_ALIGN) uint8_t
-    few_memory[NET_ALIGNED(sizeof(struct net_stack))
-               + TCP_BYTES(FEW, LISTENERS, FEW_HALF_OPENS, TIME_WAITS, SEGMENTS, FEW_RECEIVE_BYTES, FEW_SEND_BYTES)
-               + ARP_BYTES(FEW)];
+enum {
+    FEW_BYTES = NET_ALIGNED(sizeof(struct net_stack))
+                + TCP_BYTES(FEW, LISTENERS, FEW_HALF_OPENS, TIME_WAITS, SEGMENTS, FEW_RECEIVE_BYTES, FEW_SEND_BYTES)
+                + ARP_BYTES(FEW),
+};
+static _Alignas(NET_STACK_ALIGN) uint8_t few_memory[FEW_BYTES]; /* more connections lie in the caller's memory */
 
 static struct net_capacity capacity_of(uint32_t connection_count)
 {

@@ -34,7 +34,7 @@ struct service_settings {
 extern struct service_settings service_settings;
 extern const struct settings_table service_settings_table;
 
-/* Begins a reading of the program's keys, the service's, the network's and the machine's (NULL: none). Messages name the
- * program. */
+/* Begins a reading of the program's keys, the service's, the network's and the machine's (NULL: none). Messages have
+ * the program's name. */
 void service_settings_begin(struct settings *settings, const char *name, const struct settings_table *program,
                             const struct settings_table *machine);
