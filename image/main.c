@@ -257,6 +257,7 @@ static bool record_poll(const struct netdev *device, uint64_t begun_ns, uint64_t
         next_ns = now_ns + RECORD_PERIOD_NS;
         virtio_net_levels(device);
         i6300esb_reload();
+        clock_follow_host();
         if (++records % RECORDS_PER_COMPARISON == 0)
             wall_clock_compare();
         blackbox_begin();

@@ -6,6 +6,7 @@
 #include "base/assert.h"
 #include "base/bytes.h"
 #include "base/log.h"
+#include "kernel/cpu/hypervisor.h"
 #include "kernel/cpu/x86_spec.h"
 
 /* SDM vol. 2, CPUID */
@@ -31,7 +32,6 @@ enum {
     CPUID_B_LEVEL_THREADS = 1,
     CPUID_80000001_EDX_PAGE1GB_BIT = 26,
     CPUID_80000007_EDX_INVARIANT_TSC_BIT = 8,
-    CPUID_HYPERVISOR = 0x40000000,
     CPUID_EXTENDED_STATE = 0xd,
 
     ADDRESS_BITS_DEFAULT = 36, /* SDM vol. 3, "Enumeration of Paging Features by CPUID": without leaf 0x80000008 */
@@ -53,16 +53,6 @@ static void take_names(uint32_t extended_max)
         r = cpuid(CPUID_EXTENDED + 2 + i, 0);
         memcpy(cpu.model + 16 * i, &r, 16);
     }
-}
-
-static void take_hypervisor(void)
-{
-    struct cpuid r = cpuid(CPUID_HYPERVISOR, 0);
-    memcpy(cpu.hypervisor, &r.ebx, 4);
-    memcpy(cpu.hypervisor + 4, &r.ecx, 4);
-    memcpy(cpu.hypervisor + 8, &r.edx, 4);
-    /* Old KVM puts 0 into EAX and means leaf 0x40000001 (Linux Documentation/virt/kvm/x86/cpuid.rst). */
-    cpu.hypervisor_leaf_max = r.eax > CPUID_HYPERVISOR ? r.eax : CPUID_HYPERVISOR + 1;
 }
 
 static void xcr0_write(uint64_t value)
@@ -130,7 +120,7 @@ void cpu_init(bool plain)
         leaf_7 = cpuid(7, 0);
     take_names(extended_max);
     if (leaf_1.ecx & BIT(CPUID_1_ECX_HYPERVISOR_BIT))
-        take_hypervisor();
+        hypervisor_find();
     cpu.gib_pages = cpuid(CPUID_EXTENDED + 1, 0).edx & BIT(CPUID_80000001_EDX_PAGE1GB_BIT);
     cpu.tsc_invariant = extended_max >= CPUID_EXTENDED + 7
                         && cpuid(CPUID_EXTENDED + 7, 0).edx & BIT(CPUID_80000007_EDX_INVARIANT_TSC_BIT);
@@ -155,7 +145,7 @@ void cpu_init_second(uint64_t cr4)
 void cpu_report(void)
 {
     log_line("cpu: %s, hypervisor %s, xcr0 0x%zx%s%s%s%s%s", cpu.model[0] ? cpu.model : cpu.vendor,
-             cpu.hypervisor[0] ? cpu.hypervisor : "none", (size_t)cpu.xcr0, cpu.avx2 ? ", avx2" : "",
+             hypervisor.name[0] ? hypervisor.name : "none", (size_t)cpu.xcr0, cpu.avx2 ? ", avx2" : "",
              cpu.avx512 ? ", avx512" : "", cpu.gib_pages ? ", 1 GiB pages" : "", cpu.rdseed ? ", rdseed" : "",
              cpu.rdrand ? ", rdrand" : "");
 }

@@ -4,11 +4,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "kernel/cpu/instructions.h"
+
 struct cpu {
     char vendor[13]; /* "GenuineIntel" */
     char model[49];
-    char hypervisor[13];          /* "KVMKVMKVM", "TCGTCGTCGTCG", ..., "" on bare metal */
-    uint32_t hypervisor_leaf_max; /* 0 without a hypervisor */
     uint32_t leaf_max;
     uint32_t address_bits; /* physical */
     uint32_t thread_bits;  /* the lowest bits of an APIC id, which number a core's hyperthreads; 0 without any */
@@ -30,29 +30,6 @@ void cpu_report(void);
 
 /* Switches on, on the second CPU, the same state as on the first, whose CR4 is `cr4`. */
 void cpu_init_second(uint64_t cr4);
-
-struct cpuid {
-    uint32_t eax, ebx, ecx, edx;
-};
-
-static inline struct cpuid cpuid(uint32_t leaf, uint32_t subleaf)
-{
-    struct cpuid r;
-    __asm__ volatile("cpuid" : "=a"(r.eax), "=b"(r.ebx), "=c"(r.ecx), "=d"(r.edx) : "a"(leaf), "c"(subleaf));
-    return r;
-}
-
-static inline uint64_t msr_read(uint32_t msr)
-{
-    uint32_t low, high;
-    __asm__ volatile("rdmsr" : "=a"(low), "=d"(high) : "c"(msr));
-    return (uint64_t)high << 32 | low;
-}
-
-static inline void msr_write(uint32_t msr, uint64_t value)
-{
-    __asm__ volatile("wrmsr" : : "c"(msr), "a"((uint32_t)value), "d"((uint32_t)(value >> 32)) : "memory");
-}
 
 static inline uint64_t cr0_read(void)
 {

@@ -5,34 +5,35 @@
 #include "base/cycles.h"
 #include "base/log.h"
 #include "kernel/cpu/cpu.h"
+#include "kernel/time/kvmclock.h"
 #include "kernel/time/tsc_frequency.h"
 
 static struct {
     uint64_t start_cycles, start_ns; /* the clock showed start_ns when the TSC was at start_cycles */
     uint64_t ns_per_cycle_q32;       /* nanoseconds a cycle, 32 fraction bits */
-    uint64_t khz;
-    const char *source;
+    struct tsc_frequency frequency;
 } tsc;
 
 static void tsc_set(uint64_t start_cycles, uint64_t start_ns)
 {
-    ASSERT(tsc.khz != 0);
-    tsc.ns_per_cycle_q32 = (UINT64_C(1000000) << 32) / tsc.khz;
+    ASSERT(tsc.frequency.khz != 0);
+    tsc.ns_per_cycle_q32 = (UINT64_C(1000000) << 32) / tsc.frequency.khz;
     tsc.start_cycles = start_cycles;
     tsc.start_ns = start_ns;
 }
 
 bool clock_init(void)
 {
-    tsc.khz = tsc_frequency_khz(&tsc.source);
-    if (tsc.khz == 0) {
+    tsc.frequency = tsc_frequency_find();
+    if (tsc.frequency.khz == 0) {
         log_line("clock: the machine does not report the TSC's frequency, and has no ACPI timer and no PIT to measure "
                  "it by");
         return false;
     }
-    ASSERT(tsc.source != NULL);
+    ASSERT(tsc.frequency.source != NULL);
     tsc_set(cycles_now(), 0);
-    log_line("clock: TSC %zu kHz by %s%s", (size_t)tsc.khz, tsc.source,
+    log_line("clock: TSC %zu kHz by %s%s%s", (size_t)tsc.frequency.khz, tsc.frequency.source,
+             tsc.frequency.certain ? "" : ", which nothing confirms",
              cpu.tsc_invariant ? "" : ", not said to be invariant");
     return true;
 }
@@ -47,25 +48,49 @@ uint64_t clock_at_ns(uint64_t cycles) { return tsc.start_ns + from_cycles_ns(cyc
 
 uint64_t clock_now_ns(void) { return clock_at_ns(cycles_now()); }
 
-bool clock_refine(uint32_t khz)
+/* Goes on with another frequency, without a step. */
+static void frequency_change(uint64_t khz, const char *source)
 {
-    ASSERT(tsc.khz != 0);
-    uint64_t apart = khz > tsc.khz ? khz - tsc.khz : tsc.khz - khz;
-    if (apart * 100 > tsc.khz) {
-        log_line("clock: tsc.khz=%u is not this machine's, keeping %zu", khz, (size_t)tsc.khz);
-        return false;
-    }
     uint64_t cycles = cycles_now();
     uint64_t now_ns = clock_at_ns(cycles);
-    tsc.khz = khz;
-    tsc.source = "tsc.khz=";
+    tsc.frequency = (struct tsc_frequency){ khz, source, true };
     tsc_set(cycles, now_ns);
+}
+
+bool clock_refine(uint32_t khz)
+{
+    const uint64_t here_khz = tsc.frequency.khz;
+    ASSERT(here_khz != 0);
+    uint64_t apart = khz > here_khz ? khz - here_khz : here_khz - khz;
+    if (apart * 100 > here_khz && tsc.frequency.certain) {
+        log_line("clock: tsc.khz=%u is not this machine's, keeping %zu", khz, (size_t)here_khz);
+        return false;
+    }
+    if (apart * 100 > here_khz)
+        log_line("clock: tsc.khz=%u counts, as Linux measured it; %s says %zu kHz", khz, tsc.frequency.source,
+                 (size_t)here_khz);
+    frequency_change(khz, "tsc.khz=");
     return true;
 }
 
-uint64_t clock_tsc_khz(void) { return tsc.khz; }
+void clock_follow_host(void)
+{
+    struct kvmclock_change change;
+    if (!kvmclock_changed(&change))
+        return;
+    ASSERT(tsc.frequency.khz != 0);
+    if (change.stopped)
+        log_line("clock: the host stopped this machine, and let it go on");
+    if (change.khz != 0) {
+        log_line("clock: TSC %zu kHz by kvmclock, %zu before: the host is another one", (size_t)change.khz,
+                 (size_t)tsc.frequency.khz);
+        frequency_change(change.khz, "kvmclock");
+    }
+}
 
-const char *clock_source(void) { return tsc.source; }
+uint64_t clock_tsc_khz(void) { return tsc.frequency.khz; }
+
+const char *clock_source(void) { return tsc.frequency.source; }
 
 void clock_spin_us(uint32_t us)
 {

@@ -10,8 +10,12 @@ bool clock_init(void);
 
 /* Takes the frequency that somebody else has measured over a longer time (Linux, tsc.khz=). Returns false, with a
  * line in the log, if it is more than 1 % from what clock_init found: the settings were written for another machine.
- * Time goes on without a step. */
+ * If clock_init had CPUID's word alone, the measurement counts. Time goes on without a step. */
 bool clock_refine(uint32_t khz);
+
+/* Takes the TSC's new frequency if kvmclock says that this machine has moved to another host, and logs that; also logs
+ * that the host had stopped the machine. Time goes on without a step. Reads memory; costs no exit. Once a second. */
+void clock_follow_host(void);
 
 uint64_t clock_now_ns(void);           /* monotonic, 0 at clock_init */
 uint64_t clock_at_ns(uint64_t cycles); /* the clock's time at a reading of cycles_now() */

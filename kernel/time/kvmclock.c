@@ -1,4 +1,7 @@
-/* Reads the page that KVM fills in, and believes it only when its version says that it is whole. */
+/* Reads the page that KVM fills in, and believes it only when its version says that it is whole.
+ *
+ * Each reading switches the page on again, which makes KVM write it: the time in it is then the host's of this moment.
+ * The page stays on. After a migration or a pause KVM writes it by itself, and the version shows that. */
 #include "kernel/time/kvmclock.h"
 
 #include <assert.h>
@@ -8,14 +11,15 @@
 #include "base/bytes.h"
 #include "base/cycles.h"
 #include "base/time.h"
-#include "kernel/cpu/cpu.h"
+#include "kernel/cpu/hypervisor.h"
 
 enum {
-    CPUID_KVM_FEATURES = 0x40000001,
+    HYPERVISOR_KVM_FEATURES = 1,
     KVM_FEATURE_CLOCKSOURCE2_BIT = 3,
     MSR_KVM_WALL_CLOCK_NEW = 0x4b564d00,
     MSR_KVM_SYSTEM_TIME_NEW = 0x4b564d01,
     KVM_SYSTEM_TIME_ENABLE = 1,
+    PVCLOCK_GUEST_STOPPED_BIT = 1,
     READS_MAX = 1000,
 };
 
@@ -36,44 +40,91 @@ static_assert(sizeof(struct pvclock_wall_clock) == 12, "Linux arch/x86/include/a
 
 static bool present(void)
 {
-    return strcmp(cpu.hypervisor, "KVMKVMKVM") == 0
-           && cpuid(CPUID_KVM_FEATURES, 0).eax & BIT(KVM_FEATURE_CLOCKSOURCE2_BIT);
+    return hypervisor_is(HYPERVISOR_KVM)
+           && hypervisor_leaf(HYPERVISOR_KVM_FEATURES).eax & BIT(KVM_FEATURE_CLOCKSOURCE2_BIT);
 }
 
-/* Reads a whole state of the page, and the TSC at that time. */
-static bool read(struct pvclock_vcpu_time_info *out, uint64_t *cycles)
+static volatile struct pvclock_vcpu_time_info page __attribute__((aligned(64)));
+
+/* The state that kvmclock_changed compares with: of the first reading, or of the last change. */
+static struct {
+    uint32_t version, tsc_to_system_mul;
+    int8_t tsc_shift;
+} noted;
+
+/* Copies a whole state of the page, and reads the TSC at that time. */
+static bool copy(struct pvclock_vcpu_time_info *out, uint64_t *cycles)
 {
-    static volatile struct pvclock_vcpu_time_info page __attribute__((aligned(64)));
     bool whole = false;
-    ASSERT((uintptr_t)&page % 4 == 0); /* bit 0 switches it on */
-    if (!present())
-        return false;
-    msr_write(MSR_KVM_SYSTEM_TIME_NEW, (uintptr_t)&page | KVM_SYSTEM_TIME_ENABLE);
+    ASSERT(out != NULL && cycles != NULL);
     for (int i = 0; i < READS_MAX && !whole; i++) {
         uint32_t version = page.version;
         *out = (struct pvclock_vcpu_time_info){
+            .version = version,
             .tsc_timestamp = page.tsc_timestamp,
             .system_time = page.system_time,
             .tsc_to_system_mul = page.tsc_to_system_mul,
             .tsc_shift = page.tsc_shift,
+            .flags = page.flags,
         };
         *cycles = cycles_now(); /* RDTSCP is not everywhere, least of all where instructions are interpreted */
         whole = version % 2 == 0 && version == page.version;
     }
-    msr_write(MSR_KVM_SYSTEM_TIME_NEW, 0);
     return whole && out->tsc_to_system_mul != 0 && out->tsc_shift >= -31 && out->tsc_shift <= 31;
+}
+
+static void note(const struct pvclock_vcpu_time_info *info)
+{
+    noted.version = info->version;
+    noted.tsc_to_system_mul = info->tsc_to_system_mul;
+    noted.tsc_shift = info->tsc_shift;
+}
+
+/* Has the page written, and copies it. */
+static bool read(struct pvclock_vcpu_time_info *out, uint64_t *cycles)
+{
+    ASSERT((uintptr_t)&page % 4 == 0); /* bit 0 switches it on */
+    if (!present())
+        return false;
+    msr_write(MSR_KVM_SYSTEM_TIME_NEW, (uintptr_t)&page | KVM_SYSTEM_TIME_ENABLE);
+    if (!copy(out, cycles))
+        return false;
+    if (noted.tsc_to_system_mul == 0)
+        note(out);
+    return true;
+}
+
+static uint64_t khz_of(const struct pvclock_vcpu_time_info *info)
+{
+    ASSERT(info->tsc_to_system_mul != 0);
+    /* 1 ms is 10^6 ns = (khz << shift) * mul >> 32. */
+    uint64_t khz_shifted = (UINT64_C(1000000) << 32) / info->tsc_to_system_mul;
+    return info->tsc_shift < 0 ? khz_shifted << -info->tsc_shift : khz_shifted >> info->tsc_shift;
 }
 
 uint64_t kvmclock_tsc_khz(void)
 {
     struct pvclock_vcpu_time_info info;
     uint64_t cycles;
-    if (!read(&info, &cycles))
-        return 0;
-    ASSERT(info.tsc_to_system_mul != 0);
-    /* 1 ms is 10^6 ns = (khz << shift) * mul >> 32. */
-    uint64_t khz_shifted = (UINT64_C(1000000) << 32) / info.tsc_to_system_mul;
-    return info.tsc_shift < 0 ? khz_shifted << -info.tsc_shift : khz_shifted >> info.tsc_shift;
+    return read(&info, &cycles) ? khz_of(&info) : 0;
+}
+
+bool kvmclock_changed(struct kvmclock_change *change)
+{
+    struct pvclock_vcpu_time_info info;
+    uint64_t cycles;
+    if (page.version == noted.version || !copy(&info, &cycles))
+        return false;
+    ASSERT(info.version % 2 == 0);
+    bool rescaled = info.tsc_to_system_mul != noted.tsc_to_system_mul || info.tsc_shift != noted.tsc_shift;
+    *change = (struct kvmclock_change){
+        .stopped = info.flags & BIT(PVCLOCK_GUEST_STOPPED_BIT),
+        .khz = rescaled ? khz_of(&info) : 0,
+    };
+    if (change->stopped) /* KVM keeps it until the guest clears it */
+        page.flags &= (uint8_t)~BIT(PVCLOCK_GUEST_STOPPED_BIT);
+    note(&info);
+    return change->stopped || rescaled;
 }
 
 bool kvmclock_now_ns(uint64_t *ns)

@@ -1,5 +1,5 @@
-/* KVM's clock for guests. Linux Documentation/virt/kvm/x86/{cpuid,msr}.rst. Its page is switched on for each reading
- * and off again: the TSC alone is faster and has one owner here. */
+/* KVM's clock for guests. Linux Documentation/virt/kvm/x86/{cpuid,msr}.rst. Time itself comes from the TSC alone, which
+ * is faster and has one owner here. */
 #pragma once
 
 #include <stdbool.h>
@@ -13,3 +13,12 @@ bool kvmclock_now_ns(uint64_t *ns);
 
 /* Reads nanoseconds since 1970. Returns false if there is no such clock. */
 bool kvmclock_wall_ns(uint64_t *ns);
+
+struct kvmclock_change {
+    bool stopped; /* the host stopped this machine and let it go on (PVCLOCK_GUEST_STOPPED) */
+    uint64_t khz; /* the TSC's new frequency; 0: as before */
+};
+
+/* Returns true if the hypervisor has said something new since the first reading, or since the last call that returned
+ * true. Reads memory as long as the page is unchanged. */
+bool kvmclock_changed(struct kvmclock_change *change);

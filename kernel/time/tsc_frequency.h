@@ -1,8 +1,14 @@
 /* The frequency of the TSC: reported by the hypervisor or the CPU, else measured against a timer of known frequency. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
-/* Returns the frequency and names its source ("kvmclock", "pit", ...; never freed); 0: there is no source. After
- * acpi_init, before the seal. */
-uint64_t tsc_frequency_khz(const char **source);
+struct tsc_frequency {
+    uint64_t khz;       /* 0: there is no source */
+    const char *source; /* "kvmclock", "pit", ...; never freed */
+    bool certain;       /* false: CPUID's word alone, and no timer to check it by */
+};
+
+/* Finds the frequency, after acpi_init, before the seal. */
+struct tsc_frequency tsc_frequency_find(void);

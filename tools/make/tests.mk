@@ -1,6 +1,6 @@
 # Tests. Every C test is one program under ASan and UBSan; pytest runs them all and counts.
 TEST_LIB_SOURCES := kernel/settings.c $(APP_TESTED) $(TIME_PARTS) $(wildcard base/*.c tests/lib/player_setup.c \
-	drivers/*/*.c tests/lib/virtio_model.c tests/lib/device_memory.c tests/lib/fake_ports.c) \
+	drivers/*/*.c tests/lib/virtio_model.c tests/lib/device_memory.c tests/lib/fake_cpu.c tests/lib/fake_ports.c) \
 	host/library/netdev_ip.c $(NET_SOURCES_own)
 TEST_LIB := $(BUILD)/test/libperegrine.a
 UNIT_TESTS := $(patsubst %.c,$(BUILD)/test/%,$(wildcard tests/unit/*_test.c))
@@ -21,8 +21,9 @@ $(BUILD)/test/tests/%.o: TEST_CFLAGS += -Wno-deprecated-declarations
 $(BUILD)/test/%avx512.o $(BUILD)/test/%vaes.o: TEST_CFLAGS += \
 	$(if $(findstring clang,$(CC)),,--param asan-use-after-return=0)
 
-# Drivers touch the ports of tests/lib/fake_ports.c.
-$(BUILD)/test/drivers/%.o $(patsubst %,$(BUILD)/test/tests/unit/%_test.o,screen i6300esb nmi_timer): \
+# Drivers and the clock touch the ports of tests/lib/fake_ports.c, and the registers of tests/lib/fake_cpu.c.
+$(BUILD)/test/drivers/%.o $(BUILD)/test/kernel/time/%.o $(BUILD)/test/kernel/cpu/%.o \
+	$(patsubst %,$(BUILD)/test/tests/unit/%_test.o,clock screen i6300esb nmi_timer): \
 	TEST_CFLAGS += -iquote tests/lib/fake_ports
 
 $(TEST_LIB): $(patsubst %.c,$(BUILD)/test/%.o,$(TEST_LIB_SOURCES))
@@ -39,6 +40,7 @@ UNIT_EXTRA_blackbox_test := kernel/rescue/blackbox.c
 UNIT_EXTRA_console_test := kernel/rescue/console.c
 UNIT_EXTRA_boot_info_test := kernel/firmware/boot_info.c
 UNIT_EXTRA_utc_test := kernel/time/rtc.c
+UNIT_EXTRA_clock_test := kernel/cpu/hypervisor.c $(addprefix kernel/time/,clock.c pm_timer.c tsc_frequency.c)
 UNIT_EXTRA_acpi_test := kernel/firmware/acpi.c
 .SECONDEXPANSION:
 $(UNIT_TESTS): $(BUILD)/test/tests/unit/%: $(BUILD)/test/tests/unit/%.o $(BUILD)/test/tests/lib/support.o \
