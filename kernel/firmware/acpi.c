@@ -1,4 +1,4 @@
-/* Reads the tables once, at the start, and keeps what is asked for later. Believes no length and no checksum. */
+/* Reads the tables once, at the start, and keeps what is asked for later. Believes no length. */
 #include "kernel/firmware/acpi.h"
 
 #include <string.h>
@@ -34,6 +34,8 @@ static struct {
     size_t cpu_count;
     struct acpi_register pm_timer, reset;
     uint32_t pm_timer_bits;
+    struct acpi_power_button button;
+    const char *iommu;
     uint8_t rtc_century;
     struct {
         uint32_t address, gsi_base;
@@ -96,19 +98,22 @@ static bool root_find(const struct boot_info *boot, struct root *root)
 
 /* ------------------------------------------------------------------------------------------------ the tables */
 
-/* Returns the whole table at `physical`, checked, or NULL. */
-static const uint8_t *table_at(uint64_t physical, uint32_t *bytes)
+/* Returns the whole table at `physical`, or NULL. `*sound` says that its checksum is right. */
+static const uint8_t *table_at(uint64_t physical, uint32_t *bytes, bool *sound)
 {
     const uint8_t *table = physical != 0 ? memory_map_table(physical, ACPI_HEADER_BYTES) : NULL;
     if (table == NULL)
         return NULL;
     *bytes = load_le32(table + ACPI_HEADER_LENGTH);
-    if (*bytes < ACPI_HEADER_BYTES || *bytes > TABLE_BYTES_MAX || memory_map_table(physical, *bytes) == NULL
-        || !checksum_good(table, *bytes)) {
+    if (*bytes < ACPI_HEADER_BYTES || *bytes > TABLE_BYTES_MAX || memory_map_table(physical, *bytes) == NULL) {
         log_line("acpi: the table at 0x%zx is broken, skipped", (size_t)physical);
         return NULL;
     }
     ASSERT(*bytes >= ACPI_HEADER_BYTES && *bytes <= TABLE_BYTES_MAX);
+    *sound = checksum_good(table, *bytes);
+    if (!*sound)
+        log_line("acpi: %.4s at 0x%zx has a wrong checksum; it is used if there is no sounder one", (const char *)table,
+                 (size_t)physical);
     return table;
 }
 
@@ -138,7 +143,8 @@ static void dsdt_take(uint64_t physical)
 {
     static const char hid[] = "LNRO0005";
     uint32_t bytes;
-    const uint8_t *dsdt = table_at(physical, &bytes);
+    bool sound;
+    const uint8_t *dsdt = table_at(physical, &bytes, &sound);
     ASSERT(found.virtio_mmio_count <= ACPI_VIRTIO_MMIO_COUNT_MAX);
     bool in_device = false;
     for (uint32_t at = ACPI_HEADER_BYTES; dsdt != NULL && at + MEMORY32_FIXED_BYTES <= bytes; at++) {
@@ -157,20 +163,48 @@ static void dsdt_take(uint64_t physical)
     }
 }
 
+/* Returns a fixed register of the FADT: by its Generic Address Structure, else by the old field, which names a port. */
+static struct acpi_register fixed_register(const uint8_t *fadt, uint32_t bytes, uint32_t x_field, uint32_t field)
+{
+    struct acpi_register at = { 0 };
+    ASSERT(x_field > field);
+    if (bytes >= x_field + GAS_BYTES)
+        at = gas_parse(fadt + x_field);
+    uint32_t port = bytes >= field + 4 ? load_le32(fadt + field) : 0;
+    if (at.space == ACPI_SPACE_NONE && port != 0 && port <= 0xffff)
+        at = (struct acpi_register){ ACPI_SPACE_PORT, port };
+    return at;
+}
+
+/* Takes the registers that hardware-reduced machines lack. */
+static void fixed_hardware_take(const uint8_t *fadt, uint32_t bytes, uint32_t flags)
+{
+    if (bytes <= FADT_PM_TMR_LEN)
+        return;
+    found.pm_timer = fixed_register(fadt, bytes, FADT_X_PM_TMR_BLK, FADT_PM_TMR_BLK);
+    found.pm_timer_bits = flags & BIT(FADT_FLAGS_TMR_VAL_EXT_BIT) ? 32 : 24;
+    ASSERT(found.pm_timer.space == ACPI_SPACE_NONE || found.pm_timer.address != 0);
+    uint32_t event_bytes = fadt[FADT_PM1_EVT_LEN];
+    if (flags & BIT(FADT_FLAGS_PWR_BUTTON_BIT) || event_bytes < 4)
+        return;
+    found.button = (struct acpi_power_button){
+        .event = { fixed_register(fadt, bytes, FADT_X_PM1A_EVT_BLK, FADT_PM1A_EVT_BLK),
+                   fixed_register(fadt, bytes, FADT_X_PM1B_EVT_BLK, FADT_PM1B_EVT_BLK) },
+        .enable_offset = event_bytes / 2,
+        .control = fixed_register(fadt, bytes, FADT_X_PM1A_CNT_BLK, FADT_PM1A_CNT_BLK),
+        .smi_port = (uint16_t)load_le32(fadt + FADT_SMI_CMD),
+        .acpi_enable = fadt[FADT_ACPI_ENABLE],
+    };
+}
+
 /* Takes the FADT, ACPI 6.5 §5.2.9. Old tables are shorter; each field counts only if the table reaches that far. */
 static void fadt_take(const uint8_t *fadt, uint32_t bytes)
 {
     ASSERT(bytes >= ACPI_HEADER_BYTES && bytes <= TABLE_BYTES_MAX);
     uint32_t flags = bytes >= FADT_FLAGS + 4 ? load_le32(fadt + FADT_FLAGS) : 0;
-    if (bytes >= FADT_X_PM_TMR_BLK + GAS_BYTES)
-        found.pm_timer = gas_parse(fadt + FADT_X_PM_TMR_BLK);
-    if (found.pm_timer.space == ACPI_SPACE_NONE && bytes > FADT_PM_TMR_LEN && fadt[FADT_PM_TMR_LEN] == 4) {
-        uint32_t port = load_le32(fadt + FADT_PM_TMR_BLK);
-        bool usable = port != 0 && port <= 0xffff;
-        found.pm_timer = (struct acpi_register){ usable ? ACPI_SPACE_PORT : ACPI_SPACE_NONE, port };
-    }
+    if (!(flags & BIT(FADT_FLAGS_HW_REDUCED_ACPI_BIT)))
+        fixed_hardware_take(fadt, bytes, flags);
     found.rtc_century = bytes > FADT_CENTURY ? fadt[FADT_CENTURY] : 0;
-    found.pm_timer_bits = flags & BIT(FADT_FLAGS_TMR_VAL_EXT_BIT) ? 32 : 24;
     uint64_t dsdt = bytes >= FADT_X_DSDT + 8 ? load_le64(fadt + FADT_X_DSDT) : 0;
     dsdt_take(dsdt != 0 || bytes < FADT_DSDT + 4 ? dsdt : load_le32(fadt + FADT_DSDT));
     if (bytes > FADT_RESET_VALUE && flags & BIT(FADT_FLAGS_RESET_REG_SUP_BIT)) {
@@ -236,10 +270,25 @@ static void mcfg_take(const uint8_t *mcfg, uint32_t bytes)
     }
 }
 
+/* Takes note of an IOMMU: DMA Remapping, I/O Virtualization Reporting, Virtual I/O Translation (ACPI 6.5 §5.2.6). */
+static void iommu_take(const uint8_t *table)
+{
+    static const char *const signatures[] = { "DMAR", "IVRS", "VIOT" };
+    ASSERT(table != NULL);
+    for (size_t i = 0; i < ARRAY_COUNT(signatures); i++)
+        if (memcmp(table, signatures[i], 4) == 0)
+            found.iommu = signatures[i];
+}
+
 static void table_take(uint64_t physical)
 {
     uint32_t bytes;
-    const uint8_t *table = table_at(physical, &bytes);
+    bool sound;
+    const uint8_t *header = physical != 0 ? memory_map_table(physical, ACPI_HEADER_BYTES) : NULL;
+    if (header == NULL)
+        return;
+    iommu_take(header);
+    const uint8_t *table = table_at(physical, &bytes, &sound);
     if (table == NULL)
         return;
     if (memcmp(table, "FACP", 4) == 0)
@@ -250,12 +299,14 @@ static void table_take(uint64_t physical)
         mcfg_take(table, bytes);
 }
 
-/* Takes all tables that the RSDT (pointers of 4 bytes) or the XSDT (8) names; ACPI 6.5 §5.2.7, §5.2.8. */
-static bool root_take(uint64_t physical, unsigned pointer_bytes)
+/* Takes all tables that the RSDT (pointers of 4 bytes) or the XSDT (8) names; ACPI 6.5 §5.2.7, §5.2.8. Returns false if
+ * there is no such root, or if it must have the right checksum and has not. */
+static bool root_take(uint64_t physical, unsigned pointer_bytes, bool must_be_sound)
 {
     uint32_t bytes;
-    const uint8_t *table = table_at(physical, &bytes);
-    if (table == NULL || memcmp(table, pointer_bytes == 8 ? "XSDT" : "RSDT", 4) != 0)
+    bool sound;
+    const uint8_t *table = table_at(physical, &bytes, &sound);
+    if (table == NULL || memcmp(table, pointer_bytes == 8 ? "XSDT" : "RSDT", 4) != 0 || (must_be_sound && !sound))
         return false;
     ASSERT(pointer_bytes == 4 || pointer_bytes == 8);
     size_t count = min_size((bytes - ACPI_HEADER_BYTES) / pointer_bytes, ROOT_ENTRY_COUNT_MAX);
@@ -274,7 +325,8 @@ void acpi_init(const struct boot_info *boot)
         log_line("acpi: no tables");
         return;
     }
-    if (!root_take(root.xsdt, 8) && !root_take(root.rsdt, 4)) {
+    if (!root_take(root.xsdt, 8, true) && !root_take(root.rsdt, 4, true) && !root_take(root.xsdt, 8, false)
+        && !root_take(root.rsdt, 4, false)) {
         log_line("acpi: neither XSDT nor RSDT can be read");
         return;
     }
@@ -282,9 +334,12 @@ void acpi_init(const struct boot_info *boot)
         found.ecams[found.ecam_count++] = (struct acpi_ecam){ .base = found.cba_base, .bus_first = 0, .bus_last = 255 };
     ASSERT(found.ecam_count <= ACPI_ECAM_COUNT_MAX && found.ioapic_count <= IOAPIC_COUNT_MAX);
     ASSERT(found.cpu_count <= ACPI_CPU_COUNT_MAX && found.virtio_mmio_count <= ACPI_VIRTIO_MMIO_COUNT_MAX);
-    log_line("acpi: %zu CPUs, %zu ECAM segments, %zu virtio-mmio devices, %s PM timer, %s reset register",
-             acpi_cpu_count(), found.ecam_count, found.virtio_mmio_count,
-             found.pm_timer.space == ACPI_SPACE_NONE ? "no" : "a", found.reset.space == ACPI_SPACE_NONE ? "no" : "a");
+    struct acpi_power_button button;
+    log_line(
+        "acpi: %zu CPUs, %zu ECAM segments, %zu virtio-mmio devices, %s PM timer, %s reset register, %s power button",
+        acpi_cpu_count(), found.ecam_count, found.virtio_mmio_count,
+        found.pm_timer.space == ACPI_SPACE_NONE ? "no" : "a", found.reset.space == ACPI_SPACE_NONE ? "no" : "a",
+        acpi_power_button(&button) ? "a" : "no");
 }
 
 size_t acpi_ecam_count(void) { return found.ecam_count; }
@@ -323,6 +378,14 @@ const struct acpi_virtio_mmio *acpi_virtio_mmio(size_t index)
 }
 
 uint8_t acpi_rtc_century(void) { return found.rtc_century; }
+
+bool acpi_power_button(struct acpi_power_button *button)
+{
+    *button = found.button;
+    return button->event[0].space != ACPI_SPACE_NONE;
+}
+
+const char *acpi_iommu(void) { return found.iommu; }
 
 struct acpi_register acpi_pm_timer(uint32_t *width_bits)
 {

@@ -1,7 +1,8 @@
 /* The facts of the ACPI tables that the rest of the machine asks for. ACPI 6.5 §5.2.
  *
- * Tables are input: lengths and checksums are checked, a bad table counts as none. AML is not run. Pointers returned
- * here stay valid for ever. */
+ * Tables are input: lengths are checked, and a table that is too short or too long counts as none. A table with a wrong
+ * checksum is used all the same, with a line in the log, as in Linux: its firmware has patched it, and forgotten the
+ * sum. A root with the right sum comes first. AML is not run. Pointers returned here stay valid for ever. */
 #pragma once
 
 #include <stdbool.h>
@@ -54,6 +55,21 @@ struct acpi_register {
 
 /* Returns the register in which the power management timer counts, and its width; space NONE without one. */
 struct acpi_register acpi_pm_timer(uint32_t *width_bits);
+
+/* The fixed power button, ACPI 6.5 §4.8.2.2.1.1. */
+struct acpi_power_button {
+    struct acpi_register event[2]; /* PM1a and PM1b: status, and enable `enable_offset` behind it; space NONE: absent */
+    uint32_t enable_offset;
+    struct acpi_register control; /* PM1a's */
+    uint16_t smi_port;            /* takes `acpi_enable` if the machine is not in ACPI mode yet; 0: there is no other */
+    uint8_t acpi_enable;
+};
+/* Finds the button. Returns false if the machine has none, or one that only AML can read (hardware-reduced ACPI). */
+bool acpi_power_button(struct acpi_power_button *button);
+
+/* Returns the signature of the table that describes an IOMMU, "DMAR", "IVRS" or "VIOT", or NULL. A table that cannot be
+ * read counts. */
+const char *acpi_iommu(void);
 
 /* Returns the RTC's register for the century; 0: it has none. */
 uint8_t acpi_rtc_century(void);

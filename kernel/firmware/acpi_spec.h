@@ -18,16 +18,31 @@ enum {
 
     /* §5.2.9, "Fixed ACPI Description Table (FADT)" */
     FADT_DSDT = 40,
+    FADT_SMI_CMD = 48,
+    FADT_ACPI_ENABLE = 52,
+    FADT_PM1A_EVT_BLK = 56,
+    FADT_PM1B_EVT_BLK = 60,
+    FADT_PM1A_CNT_BLK = 64,
     FADT_PM_TMR_BLK = 76,
+    FADT_PM1_EVT_LEN = 88,
     FADT_PM_TMR_LEN = 91,
     FADT_CENTURY = 108,
     FADT_FLAGS = 112,
     FADT_RESET_REG = 116,
     FADT_RESET_VALUE = 128,
     FADT_X_DSDT = 140,
+    FADT_X_PM1A_EVT_BLK = 148,
+    FADT_X_PM1B_EVT_BLK = 160,
+    FADT_X_PM1A_CNT_BLK = 172,
     FADT_X_PM_TMR_BLK = 208,
+    FADT_FLAGS_PWR_BUTTON_BIT = 4,  /* the button is a device of the DSDT, not the fixed one */
     FADT_FLAGS_TMR_VAL_EXT_BIT = 8, /* the timer has 32 bits, otherwise 24 */
     FADT_FLAGS_RESET_REG_SUP_BIT = 10,
+    FADT_FLAGS_HW_REDUCED_ACPI_BIT = 20, /* §4.1: there are no fixed registers; the reset register is none of them */
+
+    /* §4.8.3.1, "PM1 Event Grouping": 16 bits of status, then 16 of enable; and §4.8.3.2, "PM1 Control Grouping" */
+    PM1_PWRBTN_BIT = 8, /* PWRBTN_STS is cleared by writing 1, PWRBTN_EN enables it */
+    PM1_CNT_SCI_EN_BIT = 0,
 
     /* §6.4.3.4, "32-Bit Fixed Memory Range Descriptor": tag, length (2 bytes), rights, base, bytes */
     MEMORY32_FIXED_TAG = 0x86,

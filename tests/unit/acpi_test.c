@@ -212,6 +212,15 @@ static void acpi_broken_xsdt_is_replaced_by_the_rsdt(void **state)
     assert_all_found();
 }
 
+static void acpi_xsdt_with_a_wrong_checksum_counts_if_the_rsdt_has_one_as_well(void **state)
+{
+    (void)state;
+    memory[XSDT + 9]++;
+    memory[RSDT + 40]++;
+    acpi_init(&boot);
+    assert_all_found();
+}
+
 static void acpi_rsdp_with_a_bad_checksum_is_no_rsdp(void **state)
 {
     (void)state;
@@ -229,13 +238,74 @@ static void acpi_rsdp_with_a_bad_long_checksum_has_no_xsdt(void **state)
     assert_nothing_found();
 }
 
-static void acpi_table_with_a_bad_checksum_is_skipped(void **state)
+static void acpi_tables_with_wrong_checksums_are_used(void **state)
 {
     (void)state;
+    memory[FADT + 9]++;
     memory[MADT + 9]++;
+    memory[MCFG + 9]++;
     acpi_init(&boot);
-    assert_int_equal(acpi_cpu_count(), 1);
-    assert_int_equal(acpi_ecam_count(), 1);
+    assert_all_found();
+}
+
+static void acpi_table_of_an_iommu_is_named(void **state)
+{
+    (void)state;
+    static const char *const signatures[] = { "DMAR", "IVRS", "VIOT" };
+    acpi_init(&boot);
+    assert_null(acpi_iommu());
+    for (size_t i = 0; i < ARRAY_COUNT(signatures); i++) {
+        table_put(MCFG, signatures[i], 60);
+        acpi_init(&boot);
+        assert_string_equal(acpi_iommu(), signatures[i]);
+    }
+    store_le32(memory + MCFG + ACPI_HEADER_LENGTH, 0xffffffff); /* a table that cannot be read is there all the same */
+    acpi_init(&boot);
+    assert_string_equal(acpi_iommu(), "VIOT");
+}
+
+static void acpi_fixed_power_button_is_reported(void **state)
+{
+    (void)state;
+    struct acpi_power_button button;
+    acpi_init(&boot);
+    assert_false(acpi_power_button(&button));
+    memory[FADT + FADT_PM1_EVT_LEN] = 4;
+    store_le32(memory + FADT + FADT_SMI_CMD, 0xb2);
+    memory[FADT + FADT_ACPI_ENABLE] = 0xf1;
+    store_le32(memory + FADT + FADT_PM1A_EVT_BLK, 0x600);
+    store_le32(memory + FADT + FADT_PM1A_CNT_BLK, 0x604);
+    gas_put(FADT + FADT_X_PM1B_EVT_BLK, GAS_SYSTEM_MEMORY, 0xfed80000);
+    table_put(FADT, "FACP", 244);
+    acpi_init(&boot);
+    assert_true(acpi_power_button(&button));
+    assert_int_equal(button.event[0].space, ACPI_SPACE_PORT);
+    assert_int_equal(button.event[0].address, 0x600);
+    assert_int_equal(button.event[1].space, ACPI_SPACE_MEMORY);
+    assert_int_equal(button.event[1].address, 0xfed80000);
+    assert_int_equal(button.enable_offset, 2);
+    assert_int_equal(button.control.address, 0x604);
+    assert_int_equal(button.smi_port, 0xb2);
+    assert_int_equal(button.acpi_enable, 0xf1);
+}
+
+static void acpi_machine_of_reduced_hardware_has_no_fixed_registers(void **state)
+{
+    (void)state;
+    static const uint32_t bits[] = { FADT_FLAGS_PWR_BUTTON_BIT, FADT_FLAGS_HW_REDUCED_ACPI_BIT };
+    for (size_t i = 0; i < ARRAY_COUNT(bits); i++) {
+        struct acpi_power_button button;
+        uint32_t width_bits;
+        uint8_t value;
+        memory[FADT + FADT_PM1_EVT_LEN] = 4;
+        store_le32(memory + FADT + FADT_PM1A_EVT_BLK, 0x600);
+        store_le32(memory + FADT + FADT_FLAGS, (uint32_t)(BIT(FADT_FLAGS_RESET_REG_SUP_BIT) | BIT(bits[i])));
+        table_put(FADT, "FACP", 244);
+        acpi_init(&boot);
+        assert_false(acpi_power_button(&button));
+        assert_int_equal(acpi_pm_timer(&width_bits).space == ACPI_SPACE_NONE, i == 1);
+        assert_int_equal(acpi_reset_register(&value).address, 0xcf9);
+    }
 }
 
 static void acpi_table_with_an_absurd_length_is_skipped(void **state)
@@ -338,7 +408,11 @@ int main(void)
         TEST(acpi_broken_xsdt_is_replaced_by_the_rsdt),
         TEST(acpi_rsdp_with_a_bad_checksum_is_no_rsdp),
         TEST(acpi_rsdp_with_a_bad_long_checksum_has_no_xsdt),
-        TEST(acpi_table_with_a_bad_checksum_is_skipped),
+        TEST(acpi_xsdt_with_a_wrong_checksum_counts_if_the_rsdt_has_one_as_well),
+        TEST(acpi_tables_with_wrong_checksums_are_used),
+        TEST(acpi_table_of_an_iommu_is_named),
+        TEST(acpi_fixed_power_button_is_reported),
+        TEST(acpi_machine_of_reduced_hardware_has_no_fixed_registers),
         TEST(acpi_table_with_an_absurd_length_is_skipped),
         TEST(acpi_fadt_of_version_1_has_a_timer_of_24_bits_and_no_reset_register),
         TEST(acpi_registers_in_memory_are_reported_as_memory),
