@@ -46,6 +46,7 @@ struct virtio_bus {
     const char *name;      /* "legacy", "modern", "mmio v2", ... for the report */
     char place[40];        /* "pci 00:03.0 1af4:1000", "mmio 0xfeb02e00", for the report */
     uint64_t config_bytes; /* the end of the device configuration, for config_read */
+    const char *behind;    /* "DMAR", "SEV", ...: stands between it and memory; NULL: nothing does */
     bool legacy;           /* features of 32 bits, no FEATURES_OK, rings laid out by virtio 1.2 §2.7.2 */
     bool queue_size_fixed; /* legacy PCI: the driver cannot reduce it */
     bool interrupts;       /* the receive queue's interrupt ends a sleep */

@@ -21,7 +21,7 @@ enum virtio_net_error {
     VIRTIO_NET_NO_REGISTERS, /* found, but none of its register blocks can be reached */
     VIRTIO_NET_RESET_TIMEOUT,
     VIRTIO_NET_NOT_VERSION_1,
-    VIRTIO_NET_NEEDS_IOMMU,
+    VIRTIO_NET_NEEDS_PLATFORM, /* ACCESS_PLATFORM, while `behind` of the bus is not NULL */
     VIRTIO_NET_FEATURES_REFUSED,
     VIRTIO_NET_NO_QUEUE,          /* no receive or no transmit queue */
     VIRTIO_NET_QUEUE_SIZE,        /* not a power of two, or too small for a header descriptor and one for data */

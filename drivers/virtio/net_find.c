@@ -9,6 +9,7 @@
 #include "drivers/virtio/mmio.h"
 #include "drivers/virtio/net.h"
 #include "drivers/virtio/pci.h"
+#include "kernel/cpu/hypervisor.h"
 #include "kernel/firmware/acpi.h"
 
 static struct virtio_net net;
@@ -17,12 +18,15 @@ static struct pci_list pci_list;
 static enum virtio_net_error start(struct virtio_bus *bus)
 {
     char text[LOG_LINE_BYTES_MAX];
+    bus->behind = acpi_iommu() != NULL ? acpi_iommu() : hypervisor_memory_encryption();
     enum virtio_net_error error = virtio_net_init(&net, bus);
     if (error == VIRTIO_NET_OK) {
         virtio_net_describe(&net, text, sizeof text);
         log_line("virtio-net: %s", text);
     } else {
-        log_line("virtio-net: %s, %s: %s", bus->place, bus->name, virtio_net_error_text(error));
+        const char *behind = error == VIRTIO_NET_NEEDS_PLATFORM ? bus->behind : "";
+        log_line("virtio-net: %s, %s: %s%s%s", bus->place, bus->name, virtio_net_error_text(error),
+                 behind[0] != '\0' ? ": " : "", behind);
     }
     return error;
 }

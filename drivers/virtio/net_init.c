@@ -16,14 +16,14 @@ enum {
     CONFIG_TRY_COUNT_MAX = 10, /* readings until one is whole, else the last counts: the host seldom changes it */
 };
 
-/* Not accepted, among others: RING_PACKED, ACCESS_PLATFORM (no IOMMU is known), CTRL_VQ, MQ, any segmentation. */
+/* Not accepted, among others: RING_PACKED, MQ, any segmentation. */
 static const uint64_t WANTED_FEATURES =
     BIT(VIRTIO_F_VERSION_1) | BIT(VIRTIO_F_ANY_LAYOUT) | BIT(VIRTIO_F_EVENT_IDX) | BIT(VIRTIO_NET_F_MAC)
     | BIT(VIRTIO_NET_F_STATUS) | BIT(VIRTIO_NET_F_MTU) | BIT(VIRTIO_NET_F_CSUM) | BIT(VIRTIO_NET_F_GUEST_CSUM)
     | BIT(VIRTIO_NET_F_MRG_RXBUF) |
     /* virtio 1.2 §6.1: a device implemented in hardware asks for the platform's barriers; on x86 they are the ones
      * used here. */
-    BIT(VIRTIO_F_ORDER_PLATFORM);
+    BIT(VIRTIO_F_ORDER_PLATFORM) | BIT(VIRTIO_F_ACCESS_PLATFORM);
 
 static bool has(const struct virtio_net *net, unsigned bit) { return (net->features & BIT(bit)) != 0; }
 
@@ -91,6 +91,10 @@ static enum virtio_net_error features_agree(struct virtio_net *net)
     struct virtio_bus *bus = net->bus;
     uint64_t offered = features_offered(bus);
     net->features = offered & WANTED_FEATURES;
+    /* virtio 1.2 §6.1: who accepts ACCESS_PLATFORM programs the IOMMU, or has none. A device that can do without the
+     * feature is driven all the same. */
+    if (bus->behind != NULL)
+        net->features &= ~BIT(VIRTIO_F_ACCESS_PLATFORM);
     if (!mtu_usable(net, offered))
         net->features &= ~BIT(VIRTIO_NET_F_MTU);
     if (bus->legacy)
@@ -105,7 +109,8 @@ static enum virtio_net_error features_agree(struct virtio_net *net)
     status_add(bus, VIRTIO_STATUS_FEATURES_OK);
     if (bus->ops->status_read(bus) & VIRTIO_STATUS_FEATURES_OK)
         return VIRTIO_NET_OK;
-    return offered & BIT(VIRTIO_F_ACCESS_PLATFORM) ? VIRTIO_NET_NEEDS_IOMMU : VIRTIO_NET_FEATURES_REFUSED;
+    return offered & ~net->features & BIT(VIRTIO_F_ACCESS_PLATFORM) ? VIRTIO_NET_NEEDS_PLATFORM
+                                                                    : VIRTIO_NET_FEATURES_REFUSED;
 }
 
 /* virtio 1.2 §5.1.5: Does steps 5 and 6. */
@@ -222,8 +227,8 @@ const char *virtio_net_error_text(enum virtio_net_error error)
         return "the network device does not come out of its reset";
     case VIRTIO_NET_NOT_VERSION_1:
         return "the network device offers modern registers but not VERSION_1";
-    case VIRTIO_NET_NEEDS_IOMMU:
-        return "the network device insists on an IOMMU (ACCESS_PLATFORM), which this kernel does not drive";
+    case VIRTIO_NET_NEEDS_PLATFORM:
+        return "the network device insists on ACCESS_PLATFORM, and this machine has an IOMMU or encrypted memory";
     case VIRTIO_NET_FEATURES_REFUSED:
         return "the network device refuses the features it offered";
     case VIRTIO_NET_NO_QUEUE:
@@ -243,6 +248,7 @@ static const struct {
     { VIRTIO_F_VERSION_1, "VERSION_1" },
     { VIRTIO_F_ANY_LAYOUT, "ANY_LAYOUT" },
     { VIRTIO_F_EVENT_IDX, "EVENT_IDX" },
+    { VIRTIO_F_ACCESS_PLATFORM, "ACCESS_PLATFORM" },
     { VIRTIO_F_ORDER_PLATFORM, "ORDER_PLATFORM" },
     { VIRTIO_NET_F_MAC, "MAC" },
     { VIRTIO_NET_F_STATUS, "STATUS" },

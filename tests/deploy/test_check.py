@@ -196,6 +196,16 @@ def full_run(host):
     host.program("df", "case $2 in */run) free=100 ;; *) free=99999 ;; esac\necho Filesystem\necho x 9 9 $free 9%\n")
 
 
+def insisting_nic(table="FACP", flag="fpu"):
+    """Returns the change to a host: its NIC insists on ACCESS_PLATFORM; an ACPI table, a flag of the processor."""
+    def change(host):
+        host.nic(features="1" * 34)
+        host.file(f"/sys/firmware/acpi/tables/{table}")
+        host.file("/proc/cpuinfo", f"model name\t: Test CPU\nflags\t\t: fpu lm {flag} constant_tsc avx2 bmi2\n\n"
+                                   "processor\t: 1\n")
+    return change
+
+
 BOTH_REFUSED = {
     "a menu that waits for ever": (defaults("GRUB_TIMEOUT=-1\n"), "GRUB_TIMEOUT=-1: after the run GRUB would wait"),
     "a menu that waits after a failed boot": (defaults("GRUB_TIMEOUT=5\nGRUB_RECORDFAIL_TIMEOUT=-1\n"),
@@ -217,8 +227,22 @@ BOTH_REFUSED = {
     "another NIC": (lambda host: host.nic("ena"), "eth0 is driven by ena"),
     "no NIC": (lambda host: host.network([], [], []), "no interface carries an IPv4 default route"),
     "no address": (lambda host: host.network(ROUTES, [], []), "eth0 has no IPv4 address"),
-    "IOMMU": (lambda host: host.nic(features="1" * 34), "insists on an IOMMU"),
+    "IOMMU": (insisting_nic(table="DMAR"), "insists on ACCESS_PLATFORM, and this machine has an IOMMU or encrypted "
+                                           "memory: DMAR"),
+    "virtio-iommu": (insisting_nic(table="VIOT"), "encrypted memory: VIOT"),
+    "SEV": (insisting_nic(flag="sev"), "encrypted memory: SEV"),
+    "TDX": (insisting_nic(flag="tdx_guest"), "encrypted memory: TDX"),
 }
+
+
+@pytest.mark.parametrize("table, features", [("FACP", "1" * 34), ("DMAR", "1" * 33)])
+def test_nic_is_taken_unless_it_insists_and_there_is_an_iommu(table, features, tmp_path):
+    host = Deployment(tmp_path).host
+    host.nic(features=features)
+    host.file(f"/sys/firmware/acpi/tables/{table}")
+    assert not verdict(host).stops
+
+
 
 GRUB_REFUSED = {
     "FAT": (on_fat(0o755), "/boot is on FAT, which keeps no modes"),

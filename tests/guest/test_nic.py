@@ -51,6 +51,14 @@ ROWS = {
     "mmio-v1-plain": ("microvm,acpi=off", "virtio-net-device,any_layout=off,mrg_rxbuf=off,event_idx=off", [],
                       r"mmio v1, features MAC STATUS"),
     "mmio-acpi": ("microvm", "virtio-net-device", ["-global", "virtio-mmio.force-legacy=off"], r"mmio v2"),
+    "platform": ("pc", "virtio-net-pci,disable-legacy=on,iommu_platform=on", [],
+                 r"features VERSION_1 EVENT_IDX ACCESS_PLATFORM"),
+    "platform-root-port": ("q35", "virtio-net-pci,bus=rp,iommu_platform=on", ROOT_PORT, r"ACCESS_PLATFORM"),
+    "platform-mmio": ("microvm", "virtio-net-device,iommu_platform=on",
+                      ["-global", "virtio-mmio.force-legacy=off"], r"mmio v2, features .* ACCESS_PLATFORM"),
+    "platform-no-acpi": ("pc,acpi=off", "virtio-net-pci,disable-legacy=on,iommu_platform=on", [], r"ACCESS_PLATFORM"),
+    "iommu-not-insisted-on": ("q35", "virtio-net-pci,disable-legacy=on", ["-device", "intel-iommu"],
+                              r"features VERSION_1 EVENT_IDX MAC"),
     "no-firmware-pci": ("microvm,pcie=on", "virtio-net-pci", [], r"pci 00:01.0 1af4:1000, transitional"),
     "no-firmware-root-port": ("microvm,pcie=on", "virtio-net-pci,bus=rp", ROOT_PORT, r"pci 01:00.0 1af4:1041, modern"),
 }
@@ -182,9 +190,10 @@ def test_link_changes_are_logged_after_a_silence(wire):
         guest.wait_for("link up$", start=said)
 
 
-def test_device_that_needs_an_iommu_is_refused_with_a_message(wire):
-    with start(wire, "q35", "virtio-net-pci,disable-legacy=on,iommu_platform=on") as guest:
-        guest.wait_for("insists on an IOMMU")
+@pytest.mark.parametrize("iommu, table", [("intel-iommu", "DMAR"), ("amd-iommu", "IVRS"), ("virtio-iommu-pci", "VIOT")])
+def test_device_that_insists_on_an_iommu_is_refused_with_a_message(iommu, table, wire):
+    with start(wire, "q35", "virtio-net-pci,disable-legacy=on,iommu_platform=on", ["-device", iommu]) as guest:
+        guest.wait_for(f"insists on ACCESS_PLATFORM, and this machine has an IOMMU or encrypted memory: {table}$")
         guest.wait_reset()
 
 

@@ -36,6 +36,10 @@ static uint64_t log_begin;
 
 void clock_spin_us(uint32_t us) { (void)us; }
 
+static const char *iommu, *encryption;
+const char *acpi_iommu(void) { return iommu; }
+const char *hypervisor_memory_encryption(void) { return encryption; }
+
 /* Nodes of the ACPI tables have addresses of 32 bits. Here these are the indices of places. */
 volatile void *memory_map_device(uint64_t physical, size_t bytes)
 {
@@ -89,6 +93,7 @@ static int set_up(void **state)
     memset(&words, 0, sizeof words);
     function_count = node_count = 0;
     no_pci = false;
+    iommu = encryption = NULL;
     log_begin = log_end();
     return 0;
 }
@@ -284,6 +289,29 @@ static void place_that_does_not_come_up_leaves_the_machine_to_pci(void **state)
     assert_true(log_has("virtio-net: pci 00:03.0"));
 }
 
+static void access_platform_is_accepted_where_nothing_translates(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *iommu, *encryption, *logged;
+    } cases[] = {
+        { NULL, NULL, "features VERSION_1 ACCESS_PLATFORM" },
+        { "DMAR", NULL, "features VERSION_1 CSUM GUEST_CSUM" }, /* a device that does not insist plays without */
+        { NULL, "SEV", "features VERSION_1 CSUM GUEST_CSUM" },
+        { "VIOT", "TDX", "features VERSION_1 CSUM GUEST_CSUM" },
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        set_up(NULL);
+        iommu = cases[i].iommu;
+        encryption = cases[i].encryption;
+        add_node(0);
+        add_place(0, 1 | 2); /* VERSION_1 and ACCESS_PLATFORM, CSUM and GUEST_CSUM */
+        assert_int_equal(find(), VIRTIO_NET_OK);
+        assert_true(log_has(cases[i].logged));
+        model_memory_free_all();
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -295,6 +323,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(buses_of_a_second_host_bridge_are_searched_last, set_up, clean_up),
         cmocka_unit_test_setup_teardown(place_of_the_settings_plays_and_the_others_are_named, set_up, clean_up),
         cmocka_unit_test_setup_teardown(place_that_does_not_come_up_leaves_the_machine_to_pci, set_up, clean_up),
+        cmocka_unit_test_setup_teardown(access_platform_is_accepted_where_nothing_translates, set_up, clean_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

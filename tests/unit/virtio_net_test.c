@@ -148,8 +148,8 @@ static void errors_of_the_device_are_reported_and_the_device_given_up(void **sta
     } cases[] = {
         { VIRTIO_NET_RESET_TIMEOUT, VIRTIO_MODEL_MODERN, 0, 0, 0, 256, 256, true },
         { VIRTIO_NET_NOT_VERSION_1, VIRTIO_MODEL_MODERN, 0, BIT(VIRTIO_F_VERSION_1), 0, 256, 256, false },
-        { VIRTIO_NET_NEEDS_IOMMU, VIRTIO_MODEL_MODERN, BIT(VIRTIO_F_ACCESS_PLATFORM), 0, BIT(VIRTIO_F_ACCESS_PLATFORM),
-          256, 256, false },
+        { VIRTIO_NET_NEEDS_PLATFORM, VIRTIO_MODEL_MODERN, BIT(VIRTIO_F_ACCESS_PLATFORM), 0,
+          BIT(VIRTIO_F_ACCESS_PLATFORM), 256, 256, false },
         { VIRTIO_NET_FEATURES_REFUSED, VIRTIO_MODEL_MODERN, BIT(7), 0, BIT(7), 256, 256, false },
         { VIRTIO_NET_NO_QUEUE, VIRTIO_MODEL_MODERN, 0, 0, 0, 0, 256, false },
         { VIRTIO_NET_NO_QUEUE, VIRTIO_MODEL_LEGACY_PCI, 0, 0, 0, 256, 0, false },
@@ -159,6 +159,7 @@ static void errors_of_the_device_are_reported_and_the_device_given_up(void **sta
     };
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
         virtio_model_init(&model, cases[i].kind);
+        model.bus.behind = "DMAR";
         model.offered = (model.offered | cases[i].offered_more) & ~cases[i].offered_less;
         model.required = cases[i].required;
         model.never_resets = cases[i].never_resets;
@@ -173,14 +174,20 @@ static void errors_of_the_device_are_reported_and_the_device_given_up(void **sta
     }
 }
 
-static void access_platform_offered_but_not_required_is_declined(void **state)
+static void access_platform_is_accepted_unless_something_translates(void **state)
 {
     (void)state;
-    virtio_model_init(&model, VIRTIO_MODEL_MODERN);
-    model.offered |= BIT(VIRTIO_F_ACCESS_PLATFORM) | BIT(VIRTIO_F_ORDER_PLATFORM);
-    start();
-    assert_false(virtio_model_has(&model, VIRTIO_F_ACCESS_PLATFORM));
-    assert_true(virtio_model_has(&model, VIRTIO_F_ORDER_PLATFORM));
+    static const char *const behind[] = { NULL, "DMAR", "SEV" };
+    for (size_t i = 0; i < ARRAY_COUNT(behind); i++) {
+        virtio_model_init(&model, VIRTIO_MODEL_MODERN);
+        model.bus.behind = behind[i];
+        model.offered |= BIT(VIRTIO_F_ACCESS_PLATFORM) | BIT(VIRTIO_F_ORDER_PLATFORM);
+        model.required = behind[i] == NULL ? BIT(VIRTIO_F_ACCESS_PLATFORM) : 0;
+        start();
+        assert_int_equal(virtio_model_has(&model, VIRTIO_F_ACCESS_PLATFORM), behind[i] == NULL);
+        assert_true(virtio_model_has(&model, VIRTIO_F_ORDER_PLATFORM));
+        model_memory_free_all();
+    }
 }
 
 static void fields_behind_the_end_of_the_configuration_are_not_read(void **state)
@@ -1035,7 +1042,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(start_resets_and_agrees_on_common_features),
         TEST(errors_of_the_device_are_reported_and_the_device_given_up),
-        TEST(access_platform_offered_but_not_required_is_declined),
+        TEST(access_platform_is_accepted_unless_something_translates),
         TEST(fields_behind_the_end_of_the_configuration_are_not_read),
         TEST(mtu_is_obeyed_clamped_or_declined),
         TEST(missing_mac_is_replaced_by_a_local_one),

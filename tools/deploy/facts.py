@@ -99,6 +99,15 @@ def nic(facts):
                lower=words.get("slaves", "").split())
 
 
+def behind_the_nic(facts):
+    """Returns the name of what stands between a NIC and memory, by the kernel's rule: an ACPI table, SEV or TDX."""
+    tables = facts.text("acpi-tables").split()
+    flags = re.search(r"^flags\s*:(.*)", facts.text("processor"), re.MULTILINE)
+    flags = flags[1].split() if flags else []
+    return next((table for table in ("DMAR", "IVRS", "VIOT") if table in tables), "") or \
+        ("TDX" if "tdx_guest" in flags else "SEV" if "sev" in flags else "")
+
+
 def _number(text, default=0):
     return int(text) if text and text.isdigit() else default
 

@@ -123,8 +123,9 @@ def _nic(facts, verdict):
                                                                            "carries the default route"))
         return None
     verdict.say("features", " ".join(f.feature_names(nic.features)))
-    if nic.features >> 33 & 1:
-        verdict.stop("the NIC insists on an IOMMU (ACCESS_PLATFORM), as on confidential machines",
+    behind = f.behind_the_nic(facts)
+    if nic.features >> 33 & 1 and behind:
+        verdict.stop(f"the NIC insists on ACCESS_PLATFORM, and this machine has an IOMMU or encrypted memory: {behind}",
                      "Use an ordinary machine type")
     if nic.features >> 62 & 1:
         verdict.warn("the NIC is one half of a fail-over pair (STANDBY); only this half will be used")

@@ -192,6 +192,7 @@ if has ip; then
         [ ! -d "$d" ] || printf '%s %s\n' "$(ls "$d/net" 2>/dev/null)" "$(readlink -f "$d" | sed "s|^$ROOT||")"; done; }
     fact virtio-nics virtio_nics
 fi
+fact acpi-tables ls "$ROOT/sys/firmware/acpi/tables"
 leases() {
     for f in "$ROOT"/run/systemd/netif/leases/* "$ROOT"/var/lib/dhcp/dhclient*.leases \
              "$ROOT"/var/lib/dhclient/*.lease* "$ROOT"/run/dhclient*.lease* "$ROOT"/var/lib/NetworkManager/*.lease; do
