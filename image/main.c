@@ -30,6 +30,7 @@
 #include "kernel/rescue/blackbox.h"
 #include "kernel/rescue/console.h"
 #include "kernel/rescue/failure.h"
+#include "kernel/rescue/power_button.h"
 #include "kernel/rescue/reset.h"
 #include "kernel/rescue/selftest.h"
 #include "kernel/rescue/shutdown.h"
@@ -61,7 +62,8 @@ static const struct counter_group machine_counter_group = { machine_counter_tabl
 
 static struct boot_info boot;
 static struct settings settings;
-static bool second_cpu; /* it is up */
+static bool second_cpu;   /* it is up */
+static bool powered_down; /* the power button was pressed */
 
 _Noreturn void kernel_main(enum boot_protocol protocol, const void *information); /* from boot/entry.asm */
 
@@ -135,6 +137,7 @@ static void machine_init(enum boot_protocol protocol, const void *information)
     if (!clock_init())
         shutdown_after_failure("no clock");
     log_clock_ns = clock_now_ns();
+    power_button_init();
     wall_clock_init();
     random_init(&boot, sizeof boot);
 }
@@ -258,6 +261,7 @@ static bool record_poll(const struct netdev *device, uint64_t begun_ns, uint64_t
         virtio_net_levels(device);
         i6300esb_reload();
         clock_follow_host();
+        powered_down |= power_button_pressed();
         if (++records % RECORDS_PER_COMPARISON == 0)
             wall_clock_compare();
         blackbox_begin();
@@ -292,6 +296,10 @@ static enum program_verdict run(struct netdev *device)
         if (virtio_net_broken(device) != NULL) {
             log_line("network: %s", virtio_net_broken(device));
             shutdown_after_failure("the network device failed");
+        }
+        if (powered_down && verdict == PROGRAM_ON) {
+            log_line("power button: pressed, which means GG");
+            verdict = PROGRAM_GG;
         }
     } while (verdict == PROGRAM_ON);
     console_take_back();

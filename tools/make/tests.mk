@@ -23,7 +23,7 @@ $(BUILD)/test/%avx512.o $(BUILD)/test/%vaes.o: TEST_CFLAGS += \
 
 # Drivers and the clock touch the ports of tests/lib/fake_ports.c, and the registers of tests/lib/fake_cpu.c.
 $(BUILD)/test/drivers/%.o $(BUILD)/test/kernel/time/%.o $(BUILD)/test/kernel/cpu/%.o \
-	$(patsubst %,$(BUILD)/test/tests/unit/%_test.o,clock screen i6300esb nmi_timer): \
+	$(patsubst %,$(BUILD)/test/tests/unit/%_test.o,clock power_button screen i6300esb nmi_timer): \
 	TEST_CFLAGS += -iquote tests/lib/fake_ports
 
 $(TEST_LIB): $(patsubst %.c,$(BUILD)/test/%.o,$(TEST_LIB_SOURCES))
