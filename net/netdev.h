@@ -86,5 +86,6 @@ struct netdev {
     uint16_t mtu_bytes; /* IP bytes in a frame: 1500, or less if the device says so */
     bool tx_checksum;   /* partial checksums may be given to tx_publish */
     bool link_up;
+    bool announce; /* the device asks for our address on the link (a new host); the stack announces, and clears it */
     bool point_to_point; /* one neighbour with a fixed address: no ARP (Linux: IFF_NOARP) */
 };

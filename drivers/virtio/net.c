@@ -321,7 +321,8 @@ static void tx_release(struct netdev *device, struct tx_buffer *buffer)
 /* ---- upkeep ---- */
 
 /* The silence after which the device's state is read, and the time between two readings: one to two seconds. A
- * reading costs an exit, some of them 10 us long. While frames come in, device and link are alive. */
+ * reading costs an exit, some of them 10 us long. While frames come in, device and link are alive. Only a device that
+ * may ask for an announcement is read then, too. */
 static const uint64_t STATE_READ_CYCLES = BIT(32);
 
 /* The time after which the device is kicked again if it asked for a kick and got none: 26 us at 2.5 GHz. By virtio
@@ -356,6 +357,28 @@ static void rekick(struct virtio_net *net, uint64_t now_cycles)
     }
 }
 
+/* virtio 1.2 §5.1.6.5.4: Has the stack announce our address, and acknowledges the request. The device shows its request
+ * until it has seen that; a command that is still under way is kicked again, and not sent twice. */
+static void announce(struct virtio_net *net)
+{
+    struct virtqueue *queue = &net->control;
+    uint32_t written;
+    ASSERT(net->announces);
+    if (virtqueue_pending(queue) != 0)
+        virtqueue_take(queue, &written);
+    if (virtqueue_in_flight(queue) == 0) {
+        net->device.announce = true;
+        virtio_net_counters.announcements++;
+        net->command = (struct virtio_net_ctrl){ VIRTIO_NET_CTRL_ANNOUNCE, VIRTIO_NET_CTRL_ANNOUNCE_ACK,
+                                                 VIRTIO_NET_ERR };
+        virtqueue_place(queue, 0, &net->command, sizeof net->command);
+        virtqueue_expose(queue);
+    }
+    net->broken = queue->fault;
+    net->bus->ops->kick(net->bus, VIRTIO_NET_CONTROLQ);
+    virtio_net_counters.state_exits++;
+}
+
 static void state_read(struct virtio_net *net)
 {
     uint8_t status = net->bus->ops->status_read(net->bus);
@@ -367,8 +390,10 @@ static void state_read(struct virtio_net *net)
     }
     if (net->reads_status) {
         virtio_net_counters.state_exits++;
-        uint32_t link = net->bus->ops->config_read(net->bus, VIRTIO_NET_CONFIG_STATUS, 2);
-        net->device.link_up = (link & VIRTIO_NET_S_LINK_UP) != 0;
+        uint32_t state = net->bus->ops->config_read(net->bus, VIRTIO_NET_CONFIG_STATUS, 2);
+        net->device.link_up = (state & VIRTIO_NET_S_LINK_UP) != 0;
+        if (net->announces && (state & VIRTIO_NET_S_ANNOUNCE))
+            announce(net);
     }
 }
 
@@ -398,7 +423,7 @@ static void poll(struct netdev *device)
     hot_fetch(net->bus, VIRTIO_BUS_HOT_BYTES);
     uint64_t now_cycles = cycles_now();
     rekick(net, now_cycles);
-    if (net->rx.used_idx != net->last_rx_idx) {
+    if (net->rx.used_idx != net->last_rx_idx && !net->announces) {
         net->last_rx_idx = net->rx.used_idx;
         net->last_rx_cycles = now_cycles;
     } else if (now_cycles - net->last_rx_cycles >= STATE_READ_CYCLES) {
@@ -439,6 +464,8 @@ void virtio_net_check(const struct virtio_net *net)
 {
     virtqueue_check(&net->rx);
     virtqueue_check(&net->tx);
+    if (net->announces)
+        virtqueue_check(&net->control);
     uint32_t rx_free = 0, tx_free = 0, tx_sent = 0;
     for (uint32_t i = 0; i < VIRTIO_NET_RX_BUFFER_COUNT; i++)
         rx_free += net->rx_is_free[i];
@@ -494,6 +521,7 @@ struct counter_group virtio_net_counter_group(void)
         COUNTER("virtio_net.", virtio_net_counters, rx_drop_short),
         COUNTER("virtio_net.", virtio_net_counters, rx_drop_long),
         COUNTER("virtio_net.", virtio_net_counters, rx_drop_bad_merge),
+        COUNTER("virtio_net.", virtio_net_counters, announcements),
         COUNTER("pool.", virtio_net_counters, rx_buffers_free),
         COUNTER("pool.", virtio_net_counters, tx_buffers_free),
     };

@@ -80,12 +80,15 @@ struct virtio_net {
 
     _Alignas(64) struct virtqueue rx;
     _Alignas(64) struct virtqueue tx;
+    struct virtqueue control;       /* only if `announces` */
+    struct virtio_net_ctrl command; /* the one that is under way there */
 
     uint16_t rx_posted_max;   /* buffers that the device has after a refill */
     uint16_t rx_refill_count; /* missing buffers that cause a refill: each writes a line that the device reads */
     bool reads_status;        /* VIRTIO_NET_F_STATUS */
+    bool announces;           /* VIRTIO_NET_F_GUEST_ANNOUNCE, and the queue to acknowledge with */
     const char *broken;       /* NULL, or why the device is not used any more */
-    uint64_t last_rx_cycles;  /* the time of the newest frame, or of the newest reading of the state */
+    uint64_t last_rx_cycles;  /* the time of the newest reading of the state; unless `announces`, of the newest frame */
     uint16_t last_rx_idx;     /* rx.used_idx at that time */
     struct virtio_net_stall {
         uint64_t begin_cycles; /* since then the device asks for a kick, has got none, and has used nothing */
@@ -134,6 +137,7 @@ struct virtio_net_counters {
     uint64_t rx_drop_short;                    /* less than virtio's header and an Ethernet header */
     uint64_t rx_drop_long;                     /* more than NETDEV_FRAME_BYTES_MAX, or than the buffer holds */
     uint64_t rx_drop_bad_merge;                /* several buffers that together are too short or too long */
+    uint64_t announcements;                    /* asked for by the device, after a migration */
     uint64_t rx_buffers_free, tx_buffers_free; /* as virtio_net_levels saw them last */
 };
 extern struct virtio_net_counters virtio_net_counters;

@@ -16,11 +16,14 @@ enum {
     CONFIG_TRY_COUNT_MAX = 10, /* readings until one is whole, else the last counts: the host seldom changes it */
 };
 
+/* virtio 1.2 §5.1.3.1, §5.1.4: GUEST_ANNOUNCE takes the control queue and the status field. */
+#define ANNOUNCE_FEATURES (BIT(VIRTIO_NET_F_GUEST_ANNOUNCE) | BIT(VIRTIO_NET_F_CTRL_VQ))
+
 /* Not accepted, among others: RING_PACKED, MQ, any segmentation. */
 static const uint64_t WANTED_FEATURES =
     BIT(VIRTIO_F_VERSION_1) | BIT(VIRTIO_F_ANY_LAYOUT) | BIT(VIRTIO_F_EVENT_IDX) | BIT(VIRTIO_NET_F_MAC)
     | BIT(VIRTIO_NET_F_STATUS) | BIT(VIRTIO_NET_F_MTU) | BIT(VIRTIO_NET_F_CSUM) | BIT(VIRTIO_NET_F_GUEST_CSUM)
-    | BIT(VIRTIO_NET_F_MRG_RXBUF) |
+    | BIT(VIRTIO_NET_F_MRG_RXBUF) | ANNOUNCE_FEATURES |
     /* virtio 1.2 §6.1: a device implemented in hardware asks for the platform's barriers; on x86 they are the ones
      * used here. */
     BIT(VIRTIO_F_ORDER_PLATFORM) | BIT(VIRTIO_F_ACCESS_PLATFORM);
@@ -95,6 +98,8 @@ static enum virtio_net_error features_agree(struct virtio_net *net)
      * feature is driven all the same. */
     if (bus->behind != NULL)
         net->features &= ~BIT(VIRTIO_F_ACCESS_PLATFORM);
+    if ((net->features & ANNOUNCE_FEATURES) != ANNOUNCE_FEATURES || !has(net, VIRTIO_NET_F_STATUS))
+        net->features &= ~ANNOUNCE_FEATURES;
     if (!mtu_usable(net, offered))
         net->features &= ~BIT(VIRTIO_NET_F_MTU);
     if (bus->legacy)
@@ -140,11 +145,12 @@ static enum virtio_net_error queue_init(struct virtio_net *net, struct virtqueue
                                         uint16_t slot_count_max)
 {
     struct virtio_bus *bus = net->bus;
+    bool control = number == VIRTIO_NET_CONTROLQ;
     uint16_t size = bus->ops->queue_size_max(bus, number);
     if (size == 0)
         return VIRTIO_NET_NO_QUEUE;
     /* virtio 1.2 §5.1.6.6: towards a legacy device without ANY_LAYOUT the header stands in a descriptor of its own. */
-    uint8_t chain_count = has(net, VIRTIO_F_VERSION_1) || has(net, VIRTIO_F_ANY_LAYOUT) ? 1 : 2;
+    uint8_t chain_count = !control && (has(net, VIRTIO_F_VERSION_1) || has(net, VIRTIO_F_ANY_LAYOUT)) ? 1 : 2;
     if (!bus->queue_size_fixed) {
         size = (uint16_t)min_size(size, (size_t)slot_count_max * chain_count);
         while (size & (size - 1))
@@ -158,8 +164,9 @@ static enum virtio_net_error queue_init(struct virtio_net *net, struct virtqueue
         .size = size,
         .used_align_bytes = bus->legacy ? VIRTQ_LEGACY_ALIGN_BYTES : 64,
         .chain_count = chain_count,
-        .head_bytes = net->header_bytes,
+        .head_bytes = control ? offsetof(struct virtio_net_ctrl, ack) : net->header_bytes,
         .device_writes = number == VIRTIO_NET_RECEIVEQ,
+        .device_answers = control,
         .event_index = has(net, VIRTIO_F_EVENT_IDX),
     };
     void *memory = memory_take(virtqueue_bytes(&config), VIRTQ_LEGACY_ALIGN_BYTES, "virtio rings");
@@ -188,6 +195,9 @@ static enum virtio_net_error bring_up(struct virtio_net *net)
     if ((error = queue_init(net, &net->rx, VIRTIO_NET_RECEIVEQ, VIRTIO_NET_RX_SLOT_COUNT_MAX)) != VIRTIO_NET_OK
         || (error = queue_init(net, &net->tx, VIRTIO_NET_TRANSMITQ, VIRTIO_NET_TX_SLOT_COUNT_MAX)) != VIRTIO_NET_OK)
         return error;
+    /* The machine plays without announcements if the third queue cannot be had. */
+    net->announces = has(net, VIRTIO_NET_F_GUEST_ANNOUNCE)
+                     && queue_init(net, &net->control, VIRTIO_NET_CONTROLQ, 1) == VIRTIO_NET_OK;
     virtio_net_buffers_init(net);
     ASSERT(net->rx_posted_max != 0);
     bool kick = virtio_net_rx_post(net);
@@ -256,6 +266,8 @@ static const struct {
     { VIRTIO_NET_F_CSUM, "CSUM" },
     { VIRTIO_NET_F_GUEST_CSUM, "GUEST_CSUM" },
     { VIRTIO_NET_F_MRG_RXBUF, "MRG_RXBUF" },
+    { VIRTIO_NET_F_CTRL_VQ, "CTRL_VQ" },
+    { VIRTIO_NET_F_GUEST_ANNOUNCE, "GUEST_ANNOUNCE" },
 };
 
 size_t virtio_net_describe(const struct virtio_net *net, char *out, size_t out_bytes)

@@ -19,7 +19,7 @@ struct virtio_pci {
     struct registers notify;
     uint32_t notify_bytes, notify_multiplier;
 };
-static_assert(offsetof(struct virtio_pci, device) <= VIRTIO_BUS_HOT_BYTES, "struct virtio_bus");
+static_assert(offsetof(struct virtio_pci, doorbell[VIRTIO_NET_CONTROLQ]) <= VIRTIO_BUS_HOT_BYTES, "struct virtio_bus");
 
 /* Returns true for a virtio network device, virtio 1.2 §4.1.2. */
 bool virtio_pci_is_net(const struct pci_function *function);

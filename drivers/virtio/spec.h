@@ -25,6 +25,8 @@ enum {
     VIRTIO_NET_F_MAC = 5,
     VIRTIO_NET_F_MRG_RXBUF = 15,
     VIRTIO_NET_F_STATUS = 16,
+    VIRTIO_NET_F_CTRL_VQ = 17,
+    VIRTIO_NET_F_GUEST_ANNOUNCE = 21,
     VIRTIO_F_ANY_LAYOUT = 27, /* legacy only */
     VIRTIO_F_EVENT_IDX = 29,
     VIRTIO_F_VERSION_1 = 32,
@@ -166,7 +168,8 @@ enum {
 enum {
     VIRTIO_NET_RECEIVEQ = 0,
     VIRTIO_NET_TRANSMITQ = 1,
-    VIRTIO_NET_QUEUE_COUNT = 2,
+    VIRTIO_NET_CONTROLQ = 2,
+    VIRTIO_NET_QUEUE_COUNT = 3,
 };
 
 /* virtio 1.2 §5.1.4 Device configuration layout: offsets. */
@@ -176,9 +179,23 @@ enum {
     VIRTIO_NET_CONFIG_MTU = 10,
 };
 enum {
-    VIRTIO_NET_S_LINK_UP = 1,      /* mask of the status field */
+    VIRTIO_NET_S_LINK_UP = 1, /* masks of the status field */
+    VIRTIO_NET_S_ANNOUNCE = 2,
     VIRTIO_NET_MTU_BYTES_MIN = 68, /* virtio 1.2 §5.1.4.1 */
 };
+
+/* virtio 1.2 §5.1.6.5 Control Virtqueue, and §5.1.6.5.4 Gratuitous Packet Sending: a command without data. */
+enum {
+    VIRTIO_NET_CTRL_ANNOUNCE = 3,
+    VIRTIO_NET_CTRL_ANNOUNCE_ACK = 0,
+    VIRTIO_NET_ERR = 1,
+};
+struct virtio_net_ctrl {
+    uint8_t class;
+    uint8_t command;
+    uint8_t ack; /* written by the device */
+};
+static_assert(sizeof(struct virtio_net_ctrl) == 3, "virtio 1.2 §5.1.6.5");
 
 /* virtio 1.2 §5.1.6 Device Operation: the header in front of each packet. */
 enum {

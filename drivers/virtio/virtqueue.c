@@ -50,10 +50,11 @@ void virtqueue_init(struct virtqueue *queue, const struct virtqueue_config *conf
     store_le16(&queue->used->ring[config->size], 0); /* avail_event */
 
     /* These stay for ever: the flags of the descriptors, and the slot of each entry in the available ring. */
-    uint16_t writes = config->device_writes ? VIRTQ_DESC_F_WRITE : 0;
+    ASSERT(!config->device_answers || config->chain_count == 2);
     for (uint32_t i = 0; i < config->size; i++) {
         bool first_of_two = config->chain_count == 2 && i % 2 == 0;
-        queue->desc[i].flags = writes | (first_of_two ? VIRTQ_DESC_F_NEXT : 0);
+        bool writes = config->device_writes || (config->device_answers && !first_of_two);
+        queue->desc[i].flags = (writes ? VIRTQ_DESC_F_WRITE : 0) | (first_of_two ? VIRTQ_DESC_F_NEXT : 0);
         queue->desc[i].next = first_of_two ? (uint16_t)(i + 1) : 0;
         queue->avail->ring[i] = (uint16_t)(config->chain_count * (i & (queue->slot_count - 1u)));
         token[i] = VIRTQUEUE_SLOT_FREE;

@@ -54,7 +54,8 @@ struct virtqueue_config {
     uint32_t used_align_bytes; /* VIRTQ_LEGACY_ALIGN_BYTES where the layout is fixed, else 64, a cache line */
     uint8_t chain_count;
     uint8_t head_bytes;
-    bool device_writes; /* receive */
+    bool device_writes;  /* receive */
+    bool device_answers; /* control, chain_count 2: the device reads the first descriptor and writes the second */
     bool event_index;
 };
 

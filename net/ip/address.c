@@ -135,6 +135,9 @@ void net_address_poll(struct net_ip *ip, uint64_t now_ns)
     if (link_up && !a->link_was_up)
         link_came(ip, now_ns);
     a->link_was_up = link_up;
+    if (ip->device->announce && ip->interface.up)
+        arp_announce(ip);
+    ip->device->announce = false; /* an address that is yet to come is announced then */
     if (!a->from_dhcp || !link_up)
         return;
     if (now_ns >= dhcp_next_deadline_ns(&a->dhcp))

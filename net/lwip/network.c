@@ -230,6 +230,9 @@ void network_poll(uint64_t now_ns)
     if (config.address == 0 && link)
         dhcp_poll(now_ns);
     network.up = link && network.address != 0;
+    if (device->announce && network.up)
+        etharp_gratuitous(&interface);
+    device->announce = false; /* lwIP announces an address that is yet to come */
     network.waiting_for = !link ? "link" : network.up ? "" : dhcp_waiting_for(&dhcp);
     ASSERT(network.waiting_for != NULL);
 }

@@ -185,12 +185,13 @@ void virtio_model_init(struct virtio_model *model, enum virtio_model_kind kind)
         },
         .offered = BIT(VIRTIO_F_EVENT_IDX) | BIT(VIRTIO_NET_F_MAC) | BIT(VIRTIO_NET_F_STATUS) | BIT(VIRTIO_NET_F_MTU) |
                    BIT(VIRTIO_NET_F_CSUM) | BIT(VIRTIO_NET_F_GUEST_CSUM) | BIT(VIRTIO_NET_F_MRG_RXBUF) |
+                   BIT(VIRTIO_NET_F_CTRL_VQ) | BIT(VIRTIO_NET_F_GUEST_ANNOUNCE) |
                    (kind == VIRTIO_MODEL_MODERN ? BIT(VIRTIO_F_VERSION_1) : BIT(VIRTIO_F_ANY_LAYOUT)),
         .mac = { 0x52, 0x54, 0x00, 0x12, 0x34, 0x56 },
         .mtu_bytes = 1500,
         .link_status = VIRTIO_NET_S_LINK_UP,
         .status = VIRTIO_STATUS_ACKNOWLEDGE | VIRTIO_STATUS_DRIVER | VIRTIO_STATUS_DRIVER_OK, /* an earlier driver's */
-        .queue = { { .size_max = 256 }, { .size_max = 256 } },
+        .queue = { { .size_max = 256 }, { .size_max = 256 }, { .size_max = 64 } },
     };
 }
 
@@ -329,6 +330,27 @@ bool virtio_model_transmit_take(struct virtio_model *model, struct virtio_model_
 void virtio_model_transmit_done(struct virtio_model *model, const struct virtio_model_packet *packet)
 {
     virtio_model_used_push(model, VIRTIO_NET_TRANSMITQ, packet->head, 0);
+}
+
+bool virtio_model_control_take(struct virtio_model *model, struct virtio_model_control *control)
+{
+    struct virtio_model_queue *queue = &model->queue[VIRTIO_NET_CONTROLQ];
+    if (virtio_model_available(model, VIRTIO_NET_CONTROLQ) == 0)
+        return false;
+    control->head = queue->avail->ring[queue->avail_taken++ & (queue->size - 1)];
+    const struct virtq_desc *command = &queue->desc[control->head],
+                            *ack = &queue->desc[command->next & (queue->size - 1u)];
+    if (command->flags != VIRTQ_DESC_F_NEXT || command->len != 2 || ack->flags != VIRTQ_DESC_F_WRITE || ack->len != 1)
+        violate(model, "a command is not class and command, and a byte to write (§5.1.6.5)");
+    control->command = (const uint8_t *)(uintptr_t)command->addr;
+    control->ack = (uint8_t *)(uintptr_t)ack->addr;
+    return true;
+}
+
+void virtio_model_control_done(struct virtio_model *model, const struct virtio_model_control *control)
+{
+    *control->ack = 0; /* VIRTIO_NET_OK */
+    virtio_model_used_push(model, VIRTIO_NET_CONTROLQ, control->head, 1);
 }
 
 void virtio_model_want_kick(struct virtio_model *model, uint16_t number)

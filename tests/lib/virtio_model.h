@@ -83,6 +83,17 @@ bool virtio_model_transmit_take(struct virtio_model *model, struct virtio_model_
 /* Gives a packet's buffers back; packets may be given back in any order. */
 void virtio_model_transmit_done(struct virtio_model *model, const struct virtio_model_packet *packet);
 
+/* A command on the control queue: class and command, and the place of the answer. */
+struct virtio_model_control {
+    uint16_t head;
+    const uint8_t *command;
+    uint8_t *ack;
+};
+
+/* Takes the next command; false when there is none. The other function answers it with VIRTIO_NET_OK. */
+bool virtio_model_control_take(struct virtio_model *model, struct virtio_model_control *control);
+void virtio_model_control_done(struct virtio_model *model, const struct virtio_model_control *control);
+
 /* virtio 1.2 §2.7.10, the device's half: Asks to be notified of the next available buffer, or asks not to be. */
 void virtio_model_want_kick(struct virtio_model *model, uint16_t queue);
 void virtio_model_refuse_kicks(struct virtio_model *model, uint16_t queue);

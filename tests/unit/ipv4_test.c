@@ -935,6 +935,32 @@ static void waiting_for_arp_makes_no_segments(void **state)
     assert_int_equal(stack->ip.counters.tcp_tx_segments, segments);
 }
 
+static void address_is_announced_if_the_device_asks_and_it_is_in_use(void **state)
+{
+    (void)state;
+    const uint8_t *destination;
+    turn();
+    drain();
+    device.device.announce = true;
+    turn();
+    assert_false(device.device.announce);
+    const struct arp_wire *arp = arp_taken(&destination);
+    assert_non_null(arp);
+    assert_memory_equal(destination, everyone, 6);
+    assert_int_equal(load_be32(&arp->sender_address), ADDRESS);
+    assert_int_equal(load_be32(&arp->target_address), ADDRESS);
+    assert_memory_equal(arp->sender_mac, our_mac, 6);
+    turn();
+    assert_null(arp_taken(NULL));
+
+    stack->ip.interface.up = false; /* as before a lease */
+    device.device.announce = true;
+    turn();
+    assert_false(device.device.announce);
+    assert_null(arp_taken(NULL));
+    stack->ip.interface.up = true;
+}
+
 /* RFC 5227 §2.4: the stack announces its address, at most once in ten seconds. */
 static void claimed_address_is_defended(void **state)
 {
@@ -1189,6 +1215,7 @@ int main(void)
         TEST(strangers_do_not_evict_a_server),
         TEST(server_gets_an_entry_in_a_table_full_of_strangers),
         TEST(waiting_for_arp_makes_no_segments),
+        TEST(address_is_announced_if_the_device_asks_and_it_is_in_use),
         TEST(claimed_address_is_defended),
         TEST(malformed_arp_is_dropped),
         cmocka_unit_test_setup_teardown(dhcp_asks_over_a_narrow_device, begin_with_dhcp_and_a_narrow_device, end),

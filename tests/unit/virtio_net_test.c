@@ -123,9 +123,9 @@ static void start_resets_and_agrees_on_common_features(void **state)
     (void)state;
     virtio_model_init(&model, VIRTIO_MODEL_MODERN);
     model.reset_read_count = 1000;
-    model.offered |= BIT(VIRTIO_F_RING_PACKED) | BIT(17) | BIT(22) | BIT(7) | BIT(11) | BIT(35) | BIT(40);
+    model.offered |= BIT(VIRTIO_F_RING_PACKED) | BIT(18) | BIT(22) | BIT(7) | BIT(11) | BIT(35) | BIT(40);
     uint64_t known = model.offered
-                     & ~(BIT(VIRTIO_F_RING_PACKED) | BIT(17) | BIT(22) | BIT(7) | BIT(11) | BIT(35) | BIT(40));
+                     & ~(BIT(VIRTIO_F_RING_PACKED) | BIT(18) | BIT(22) | BIT(7) | BIT(11) | BIT(35) | BIT(40));
     start();
     assert_true(model.accepted == known);
     assert_int_equal(model.status, 1 | 2 | 4 | 8);
@@ -259,8 +259,10 @@ static void report_is_one_line_with_all_properties(void **state)
     start_kind(VIRTIO_MODEL_MODERN);
     size_t bytes = virtio_net_describe(&net, text, sizeof text);
     assert_int_equal(bytes, strlen(text));
-    assert_string_equal(text, "memory, model, features VERSION_1 EVENT_IDX MAC STATUS MTU CSUM GUEST_CSUM MRG_RXBUF, "
-                              "queues rx 256 tx 256, mac 52:54:00:12:34:56, mtu 1500, link up");
+    assert_string_equal(
+        text,
+        "memory, model, features VERSION_1 EVENT_IDX MAC STATUS MTU CSUM GUEST_CSUM MRG_RXBUF CTRL_VQ GUEST_ANNOUNCE, "
+        "queues rx 256 tx 256, mac 52:54:00:12:34:56, mtu 1500, link up");
     char tight[20];
     virtio_net_describe(&net, tight, sizeof tight);
     assert_int_equal(strlen(tight), sizeof tight - 1);
@@ -672,7 +674,9 @@ static void broken_device_is_silent_and_reports_the_reason(void **state)
 static void status_is_read_after_silence_and_not_under_traffic(void **state)
 {
     (void)state;
-    start_kind(VIRTIO_MODEL_MODERN);
+    virtio_model_init(&model, VIRTIO_MODEL_MODERN);
+    model.offered &= ~BIT(VIRTIO_NET_F_GUEST_ANNOUNCE);
+    start();
     uint32_t reads = model.register_reads;
     net.last_rx_cycles = cycles_now() - BIT(33);
     for (int i = 0; i < 1000; i++) {
@@ -700,6 +704,110 @@ static void status_is_read_after_silence_and_not_under_traffic(void **state)
         device->ops->poll(device);
         assert_non_null(virtio_net_broken(device));
     }
+}
+
+static void expect_acknowledgement(struct virtio_model_control *control)
+{
+    static const uint8_t announce_ack[] = { VIRTIO_NET_CTRL_ANNOUNCE, VIRTIO_NET_CTRL_ANNOUNCE_ACK };
+    assert_true(virtio_model_control_take(&model, control));
+    assert_memory_equal(control->command, announce_ack, sizeof announce_ack);
+    assert_null(model.violation);
+}
+
+static void silence_passes(void)
+{
+    net.last_rx_cycles = cycles_now() - BIT(33);
+    device->ops->poll(device);
+    virtio_net_check(&net);
+}
+
+static void announcement_is_passed_on_and_acknowledged(void **state)
+{
+    (void)state;
+    static const enum virtio_model_kind kinds[] = { VIRTIO_MODEL_MODERN, VIRTIO_MODEL_LEGACY_PCI,
+                                                    VIRTIO_MODEL_LEGACY_MMIO };
+    for (size_t i = 0; i < ARRAY_COUNT(kinds); i++) {
+        struct virtio_model_control control;
+        start_kind(kinds[i]);
+        uint64_t before = virtio_net_counters.announcements;
+        silence_passes();
+        assert_false(device->announce);
+        assert_false(virtio_model_control_take(&model, &control));
+        for (int round = 1; round <= 300; round++) {
+            model.link_status |= VIRTIO_NET_S_ANNOUNCE;
+            silence_passes();
+            assert_true(device->announce);
+            device->announce = false;
+            expect_acknowledgement(&control);
+            model.link_status &= (uint16_t)~VIRTIO_NET_S_ANNOUNCE;
+            virtio_model_control_done(&model, &control);
+            silence_passes();
+            assert_false(device->announce);
+            assert_int_equal(virtio_net_counters.announcements, before + (uint64_t)round);
+        }
+        assert_null(virtio_net_broken(device));
+        model_memory_free_all();
+    }
+}
+
+static void announcement_is_noticed_under_traffic(void **state)
+{
+    (void)state;
+    start_kind(VIRTIO_MODEL_MODERN);
+    model.link_status |= VIRTIO_NET_S_ANNOUNCE;
+    deliver_number(60, 1, 0);
+    expect_number(60, 1);
+    silence_passes();
+    assert_true(device->announce);
+}
+
+static void acknowledgement_that_the_device_leaves_lying_is_kicked_and_not_repeated(void **state)
+{
+    (void)state;
+    struct virtio_model_control control;
+    start_kind(VIRTIO_MODEL_MODERN);
+    model.link_status |= VIRTIO_NET_S_ANNOUNCE;
+    silence_passes();
+    device->announce = false;
+    uint64_t kicks = model.queue[VIRTIO_NET_CONTROLQ].kick_count;
+    for (int i = 0; i < 3; i++)
+        silence_passes();
+    assert_false(device->announce);
+    assert_int_equal(model.queue[VIRTIO_NET_CONTROLQ].kick_count, kicks + 3);
+    expect_acknowledgement(&control);
+    assert_false(virtio_model_control_take(&model, &control));
+}
+
+static void announcements_take_status_control_queue_and_feature(void **state)
+{
+    (void)state;
+    static const unsigned missing[] = { VIRTIO_NET_F_STATUS, VIRTIO_NET_F_CTRL_VQ, VIRTIO_NET_F_GUEST_ANNOUNCE };
+    for (size_t i = 0; i < ARRAY_COUNT(missing); i++) {
+        virtio_model_init(&model, VIRTIO_MODEL_MODERN);
+        model.offered &= ~BIT(missing[i]);
+        start();
+        assert_false(virtio_model_has(&model, VIRTIO_NET_F_GUEST_ANNOUNCE));
+        assert_false(virtio_model_has(&model, VIRTIO_NET_F_CTRL_VQ));
+        assert_false(model.queue[VIRTIO_NET_CONTROLQ].enabled);
+        model_memory_free_all();
+    }
+    virtio_model_init(&model, VIRTIO_MODEL_MODERN); /* a device that promises the queue, and has none */
+    model.queue[VIRTIO_NET_CONTROLQ].size_max = 0;
+    model.link_status |= VIRTIO_NET_S_ANNOUNCE;
+    start();
+    silence_passes();
+    assert_false(device->announce);
+}
+
+static void impossible_answer_on_the_control_queue_breaks_the_device(void **state)
+{
+    (void)state;
+    start_kind(VIRTIO_MODEL_MODERN);
+    model.link_status |= VIRTIO_NET_S_ANNOUNCE;
+    silence_passes();
+    virtio_model_used_push(&model, VIRTIO_NET_CONTROLQ, 77, 1);
+    silence_passes();
+    assert_non_null(virtio_net_broken(device));
 }
 
 /* Plays QEMU's TCG: the device asks for a kick and misses the new index, and the driver misses the request. */
@@ -1066,6 +1174,11 @@ int main(void)
         TEST(impossible_lengths_are_dropped_and_counted),
         TEST(broken_device_is_silent_and_reports_the_reason),
         TEST(status_is_read_after_silence_and_not_under_traffic),
+        TEST(announcement_is_passed_on_and_acknowledged),
+        TEST(announcement_is_noticed_under_traffic),
+        TEST(acknowledgement_that_the_device_leaves_lying_is_kicked_and_not_repeated),
+        TEST(announcements_take_status_control_queue_and_feature),
+        TEST(impossible_answer_on_the_control_queue_breaks_the_device),
         TEST(missed_kick_is_repeated_once_after_a_delay),
         TEST(missed_kick_for_buffers_is_repeated),
         TEST(only_a_device_with_interrupts_can_wake),
