@@ -127,8 +127,9 @@ bool transport_init(const struct transport_config *config, uint64_t now_ns)
     sockets.epoll = many ? epoll_create1(EPOLL_CLOEXEC) : -1;
     ASSERT(!many || sockets.epoll >= 0);
     sockets.network = (struct transport_network){ .up = true, .mtu_bytes = 1500, .waiting_for = "nothing" };
-    if (config->address)
-        log_line("sockets: ip=, gw=, gwmac=, mtu= and rto.min= are Linux's to decide here, and are not used");
+    static const uint8_t any[NETDEV_MAC_BYTES];
+    if (config->address || memcmp(config->nic_mac, any, sizeof any) != 0)
+        log_line("sockets: ip=, gw=, gwmac=, nic=, mtu= and rto.min= are Linux's to decide here, and are not used");
     return true;
 }
 

@@ -39,6 +39,7 @@
 #include "kernel/time/clock.h"
 #include "kernel/time/sleep.h"
 #include "kernel/time/wall_clock.h"
+#include "net/settings.h"
 
 enum {
     READING_PAUSE_MS = 4000, /* how long a message stands on the screen before Linux comes back */
@@ -191,24 +192,42 @@ static void settings_apply(void)
         clock_refine(s->tsc_khz);
 }
 
+static _Noreturn void device_missing(enum virtio_net_error error)
+{
+    log_line("network: %s", virtio_net_error_text(error));
+    shutdown_after_failure("no network device");
+}
+
 /* Finds the network device. With wait=sleep its interrupts are set up as well, where machine and device have them. */
 static struct netdev *device_find(void)
 {
     struct netdev *device;
     bool sleeps = service_settings.wait == SERVICE_WAIT_SLEEP;
     bool can_sleep = sleeps && sleep_init();
-    struct virtio_message message = { sleep_message_address(), sleep_message_data() };
-    enum virtio_net_error error = virtio_net_find(&device, &machine_settings.virtio_mmio, can_sleep ? &message : NULL);
-    if (error != VIRTIO_NET_OK) {
-        log_line("network: %s", virtio_net_error_text(error));
-        shutdown_after_failure("no network device");
-    }
+    static const uint8_t any[NETDEV_MAC_BYTES];
+    static struct virtio_message message;
+    message = (struct virtio_message){ sleep_message_address(), sleep_message_data() };
+    const struct virtio_net_wish wish = {
+        .words = &machine_settings.virtio_mmio,
+        .message = can_sleep ? &message : NULL,
+        .mac = memcmp(network_settings.nic_mac, any, sizeof any) != 0 ? network_settings.nic_mac : NULL,
+    };
+    enum virtio_net_error error = virtio_net_find(&device, &wish);
+    if (error != VIRTIO_NET_OK)
+        device_missing(error);
     ASSERT(device != NULL);
     if (sleeps && !virtio_net_can_wake(device))
         log_line("wait=sleep: this device cannot wake this machine; it spins");
     watchdog_watch(&virtio_net_counters.rx_frames);
     watchdog_beat();
     return device;
+}
+
+static void card_next(void)
+{
+    enum virtio_net_error error = virtio_net_find_next();
+    if (error != VIRTIO_NET_OK)
+        device_missing(error);
 }
 
 /* Does the work that cpus=2 takes off the loop: the log's consoles and the status page's text. */
@@ -332,6 +351,8 @@ _Noreturn void kernel_main(enum boot_protocol protocol, const void *information)
         second_cpu_give(second_cpu_work);
     log_clock_ns = clock_now_ns();
     const struct start_platform platform = { .device = device,
+                                             .cards_left = virtio_net_cards_left,
+                                             .card_next = card_next,
                                              .tsc_khz = clock_tsc_khz(),
                                              .second_cpu = second_cpu_shares(),
                                              .now_ns = clock_now_ns,

@@ -33,9 +33,8 @@ static bool mac_is_zero(const uint8_t mac[NETDEV_MAC_BYTES])
     return memcmp(mac, zero, sizeof zero) == 0;
 }
 
-static struct settings_refusal set_gwmac(void *values, struct bytes value)
+static struct settings_refusal set_mac(uint8_t mac[NETDEV_MAC_BYTES], struct bytes value)
 {
-    uint8_t *mac = ((struct transport_config *)values)->gateway_mac;
     struct bytes part;
     unsigned i = 0;
     for (; text_split(&value, ':', &part); i++) {
@@ -52,6 +51,16 @@ static struct settings_refusal set_gwmac(void *values, struct bytes value)
     return settings_accept();
 }
 
+static struct settings_refusal set_gwmac(void *values, struct bytes value)
+{
+    return set_mac(((struct transport_config *)values)->gateway_mac, value);
+}
+
+static struct settings_refusal set_nic(void *values, struct bytes value)
+{
+    return set_mac(((struct transport_config *)values)->nic_mac, value);
+}
+
 #define AT(member) SETTING_AT(struct transport_config, member)
 static const struct setting rows[] = {
     { "ip", SETTING_CUSTOM, .set = set_ip, .initial = "dhcp", .noun = "dhcp or ADDRESS/LENGTH, like 10.0.2.15/24",
@@ -60,6 +69,8 @@ static const struct setting rows[] = {
       .help = "may lie outside the subnet (`/32` clouds)" },
     { "gwmac", SETTING_CUSTOM, .set = set_gwmac, .unset = "ask ARP",
       .noun = "the gateway's hardware address, like 52:55:0a:00:02:02", .help = "so that no ARP is needed" },
+    { "nic", SETTING_CUSTOM, .set = set_nic, .unset = "the first virtio card; the next if it gets no network",
+      .noun = "the card's hardware address, like 52:54:00:12:34:56", .help = "drives this virtio card and no other" },
     { "mtu", SETTING_NUMBER, AT(mtu_bytes), .min = 576, .max = 1500, .unset = "the device's", /* RFC 791 §3.1: 576 */
       .noun = "bytes", .help = "IP bytes in a frame" },
     { "rto.min", SETTING_TIME, AT(rto_min_ns), .min = NS_PER_MS, .max = 60 * NS_PER_S, .unset = "the stack's (200 ms)",

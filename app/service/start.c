@@ -2,6 +2,7 @@
 
 #include "app/program.h"
 #include "app/service/service.h"
+#include "app/service/settings.h"
 #include "app/service/stats.h"
 #include "app/service/syslog.h"
 #include "base/assert.h"
@@ -36,6 +37,30 @@ static const char *check_capacities(void)
     return NULL;
 }
 
+/* Waits for the network as long as there are other cards to try, each for half of net.timeout=. The loop waits for the
+ * last one. The stack sees another card as a cable that was pulled and put in again. */
+static void find_network(const struct start_platform *platform)
+{
+    while (platform->cards_left != NULL && platform->cards_left() != 0 && service_settings.net_timeout_ns != 0) {
+        const struct transport_network *network;
+        const uint64_t end_ns = platform->now_ns() + service_settings.net_timeout_ns / 2;
+        struct transport_event event;
+        ASSERT(platform->device != NULL);
+        while (!(network = transport_network())->up && platform->now_ns() < end_ns) {
+            transport_poll(platform->now_ns(), &event); /* nobody listens yet */
+            transport_idle(platform->now_ns());
+            if (platform->beat)
+                platform->beat();
+        }
+        if (network->up)
+            return;
+        log_line("network: no %s within half of net.timeout=; trying the next card", network->waiting_for);
+        platform->device->link_up = false;
+        transport_idle(platform->now_ns());
+        platform->card_next();
+    }
+}
+
 const char *program_start(const struct start_platform *platform)
 {
     struct program_machine machine = {
@@ -68,6 +93,7 @@ const char *program_start(const struct start_platform *platform)
     if (!transport_init(&network_settings, platform->now_ns()))
         return "the network cannot be used as it is set";
     stats_add_transport();
+    find_network(platform);
 
     platform->random(secret, sizeof secret);
     platform->random(machine.secret, sizeof machine.secret); /* others than program.prepare had */

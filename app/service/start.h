@@ -10,6 +10,9 @@ struct netdev;
 /* A platform's part. */
 struct start_platform {
     struct netdev *device; /* NULL: the transport needs none */
+    /* Returns how many other cards could be put into `device`; and puts the next one there. NULL: there are none. */
+    size_t (*cards_left)(void);
+    void (*card_next)(void);
     uint64_t tsc_khz;
     bool second_cpu; /* it calls status_page_render */
     uint64_t (*now_ns)(void);

@@ -18,6 +18,7 @@
 enum virtio_net_error {
     VIRTIO_NET_OK,
     VIRTIO_NET_NO_DEVICE,
+    VIRTIO_NET_NO_SUCH_CARD, /* none with the address that is wanted */
     VIRTIO_NET_NO_REGISTERS, /* found, but none of its register blocks can be reached */
     VIRTIO_NET_RESET_TIMEOUT,
     VIRTIO_NET_NOT_VERSION_1,
@@ -46,11 +47,24 @@ bool virtio_net_frame_waits(const struct netdev *device);
 /* Notifies the transmit queue, though no frame is new: for those who measure what that takes. */
 void virtio_net_notify(struct netdev *device);
 
-/* Searches the virtio_mmio.device= words, the ACPI tables, then PCI, for the first network device that comes up, and
- * lends it for ever in *device. Reports it in one line of the log and names the others in a second one. Without any,
- * lists the functions of PCI. The device's interrupts go to `message`; NULL: it gets none. Before memory_seal. */
-enum virtio_net_error virtio_net_find(struct netdev **device, const struct machine_virtio_mmio *words,
-                                      const struct virtio_message *message);
+/* The card that is wanted. All are borrowed until the last call of virtio_net_find_next. */
+struct virtio_net_wish {
+    const struct machine_virtio_mmio *words; /* virtio_mmio.device= */
+    const struct virtio_message *message;    /* gets the card's interrupts; NULL: there are none */
+    const uint8_t *mac;                      /* its address; NULL: the first card that comes up */
+};
+
+/* Searches the virtio_mmio.device= words, the ACPI tables, then PCI, and lends the device for ever in *device. Reports
+ * it in one line of the log and names the others in a second one. Without any, lists the functions of PCI. Before
+ * memory_seal. */
+enum virtio_net_error virtio_net_find(struct netdev **device, const struct virtio_net_wish *wish);
+
+/* Returns how many cards virtio_net_find_next may still try; 0 if the wish names one. */
+size_t virtio_net_cards_left(void);
+
+/* Stops the card that is used, and puts the next one that comes up into the same struct netdev. The caller has shown
+ * the stack a link that is down, and the stack holds no buffer. Each card takes memory of its own: before the seal. */
+enum virtio_net_error virtio_net_find_next(void);
 
 enum {
     VIRTIO_NET_RX_SLOT_COUNT_MAX = 256, /* full frames take 315 us at 10 Gbit/s: longer than a slice of idle work */
@@ -105,6 +119,9 @@ static_assert(offsetof(struct virtio_net, rx) == 64 && sizeof(struct virtqueue) 
 
 /* Brings the device up, ready to send and receive. `net` and `bus` stay in use. Takes memory: before memory_seal. */
 enum virtio_net_error virtio_net_init(struct virtio_net *net, struct virtio_bus *bus);
+
+/* Resets a device and reads its address. Returns false if it has none of its own. The device stays reset. */
+bool virtio_net_peek_mac(struct virtio_bus *bus, uint8_t mac[NETDEV_MAC_BYTES]);
 
 /* Returns why the device cannot be used any more (impossible values in its rings, a request for a reset, no answer), or
  * NULL. The caller gives the machine back. The link's state is device->link_up. */

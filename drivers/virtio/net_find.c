@@ -1,4 +1,7 @@
-/* Finds the network device of this machine: the one place where registers, PCI and the driver meet. */
+/* Finds the network device of this machine: the one place where registers, PCI and the driver meet.
+ *
+ * The cards have an order: places that the settings name, places of the ACPI tables, then PCI. card_next opens one
+ * after the other. The first that comes up is used, or the one with the address of nic=. */
 #include <string.h>
 
 #include "base/assert.h"
@@ -31,18 +34,41 @@ static enum virtio_net_error start(struct virtio_bus *bus)
     return error;
 }
 
-static enum virtio_net_error try_mmio(const struct virtio_mmio_word *word)
-{
-    static struct virtio_mmio mmio;
-    return virtio_mmio_open(&mmio, word, VIRTIO_DEVICE_NET) ? start(&mmio.bus) : VIRTIO_NET_NO_DEVICE;
-}
-
 /* Places that the settings name, then those of the ACPI tables. */
 struct mmio_places {
     const struct machine_virtio_mmio *settings;
     uint32_t next_word; /* into the settings */
     size_t next_node;   /* into the ACPI tables */
 };
+
+#define MAC_FORMAT     "%02x:%02x:%02x:%02x:%02x:%02x"
+#define MAC_BYTES(mac) (mac)[0], (mac)[1], (mac)[2], (mac)[3], (mac)[4], (mac)[5]
+
+/* How far the search has come. */
+static struct {
+    struct virtio_net_wish wish;
+    struct mmio_places places;
+    char place[sizeof((struct virtio_bus *)0)->place]; /* the newest card's: one place may be named twice */
+    const struct pci_access *access;                   /* NULL: PCI's turn has not come, or there is none */
+    unsigned next_bus;
+    size_t next_function; /* into pci_list */
+    size_t cards_left;    /* virtio cards behind the one that is used */
+} search;
+
+/* The cards that are not used, in the order of the search. They are named in the log, for a reader who expected another
+ * one. */
+static struct {
+    char text[LOG_LINE_BYTES_MAX];
+    size_t bytes;
+} others;
+
+static void others_add(const char *place)
+{
+    ASSERT(others.bytes < sizeof others.text);
+    others.bytes += format(others.text + others.bytes, sizeof others.text - others.bytes, " %s", place);
+}
+
+/* ---- the cards, one after the other ---- */
 
 static bool mmio_next(struct mmio_places *places, struct virtio_mmio_word *word)
 {
@@ -58,116 +84,154 @@ static bool mmio_next(struct mmio_places *places, struct virtio_mmio_word *word)
     return node != NULL;
 }
 
-static enum virtio_net_error find_mmio(struct mmio_places *places)
+static struct virtio_bus *card_next_mmio(void)
 {
-    enum virtio_net_error error = VIRTIO_NET_NO_DEVICE;
+    static struct virtio_mmio mmio;
     struct virtio_mmio_word word;
-    while (error != VIRTIO_NET_OK && mmio_next(places, &word)) {
-        enum virtio_net_error here = try_mmio(&word);
-        error = here != VIRTIO_NET_NO_DEVICE ? here : error; /* the last device's error, not that of an empty place */
-    }
-    return error;
+    while (mmio_next(&search.places, &word))
+        if (virtio_mmio_open(&mmio, &word, VIRTIO_DEVICE_NET) && strcmp(mmio.bus.place, search.place) != 0)
+            return &mmio.bus;
+    return NULL;
 }
 
-/* The first device that comes up is used. The others are named in the log, for a reader who expected another one. */
-static struct {
-    char text[LOG_LINE_BYTES_MAX];
-    size_t bytes;
-} others;
-
-static void others_add(const char *place)
+/* Scans the first bus of PCI, if that has not been done. Returns false without PCI. */
+static bool pci_begin(void)
 {
-    ASSERT(others.bytes < sizeof others.text);
-    others.bytes += format(others.text + others.bytes, sizeof others.text - others.bytes, " %s", place);
+    if (search.access != NULL)
+        return true;
+    search.access = pci_access_find();
+    if (search.access == NULL)
+        return false;
+    search.next_bus = search.access->bus_first;
+    pci_scan_bus(search.access, &pci_list, (uint8_t)search.next_bus++);
+    return true;
 }
+
+/* Opens the next virtio function; `*error` changes if one cannot be opened. A second host bridge has buses that no
+ * bridge of the first leads to. They are asked for last: it takes thousands of exits. */
+static struct virtio_bus *card_next_pci(enum virtio_net_error *error)
+{
+    static struct virtio_pci pci;
+    ASSERT(search.access != NULL);
+    for (;;) {
+        while (search.next_function < pci_list.count) {
+            const struct pci_function *function = &pci_list.function[search.next_function++];
+            if (!virtio_pci_is_net(function))
+                continue;
+            pci_assign(search.access, &pci_list, function);
+            if (virtio_pci_open(&pci, search.access, function, search.wish.message))
+                return &pci.bus;
+            *error = VIRTIO_NET_NO_REGISTERS;
+            log_line("virtio-net: %s: %s", pci.bus.place, virtio_net_error_text(*error));
+        }
+        if (search.next_bus > search.access->bus_last)
+            return NULL;
+        pci_scan_bus(search.access, &pci_list, (uint8_t)search.next_bus++);
+    }
+}
+
+static struct virtio_bus *card_next(enum virtio_net_error *error)
+{
+    struct virtio_bus *bus = card_next_mmio();
+    if (bus == NULL && pci_begin())
+        bus = card_next_pci(error);
+    if (bus != NULL)
+        memcpy(search.place, bus->place, sizeof search.place);
+    return bus;
+}
+
+/* ---- the others ---- */
 
 /* Adds the places that were not tried; does not drive them. */
-static void others_of_mmio(struct mmio_places *places)
+static void others_of_mmio(void)
 {
     static struct virtio_mmio other;
+    struct mmio_places places = search.places;
     struct virtio_mmio_word word;
-    while (mmio_next(places, &word))
-        if (virtio_mmio_open(&other, &word, VIRTIO_DEVICE_NET) && strcmp(other.bus.place, net.bus->place) != 0)
+    while (mmio_next(&places, &word))
+        if (virtio_mmio_open(&other, &word, VIRTIO_DEVICE_NET) && strcmp(other.bus.place, search.place) != 0) {
             others_add(other.bus.place);
+            search.cards_left++;
+        }
 }
 
-/* Adds, from the functions found so far, virtio's from `next` on, and all others that call themselves Ethernet
+/* Adds the functions found so far: virtio's that were not tried, and all others that call themselves Ethernet
  * controllers. */
-static void others_of_pci(size_t next)
+static void others_of_pci(void)
 {
-    ASSERT(next <= pci_list.count);
+    ASSERT(search.next_function <= pci_list.count);
     char name[32];
     for (size_t i = 0; i < pci_list.count; i++) {
         const struct pci_function *function = &pci_list.function[i];
-        if (virtio_pci_is_net(function) ? i < next : function->class_code >> 8 != PCI_CLASS_ETHERNET)
+        bool is_card = virtio_pci_is_net(function);
+        if (is_card ? i < search.next_function : function->class_code >> 8 != PCI_CLASS_ETHERNET)
             continue;
         pci_function_name(function, name, sizeof name);
         others_add(name);
+        search.cards_left += is_card;
     }
 }
 
-/* Tries the functions of the list from *next on. */
-static enum virtio_net_error find_pci_listed(const struct pci_access *access, const struct virtio_message *message,
-                                             size_t *next)
+/* ---- the choice ---- */
+
+static bool is_wanted(struct virtio_bus *bus)
 {
-    static struct virtio_pci pci;
-    ASSERT(*next <= pci_list.count);
-    enum virtio_net_error error = VIRTIO_NET_NO_DEVICE;
-    while (error != VIRTIO_NET_OK && *next < pci_list.count) {
-        const struct pci_function *function = &pci_list.function[(*next)++];
-        if (!virtio_pci_is_net(function))
-            continue;
-        pci_assign(access, &pci_list, function);
-        error = virtio_pci_open(&pci, access, function, message) ? start(&pci.bus) : VIRTIO_NET_NO_REGISTERS;
-    }
-    return error;
+    uint8_t mac[NETDEV_MAC_BYTES];
+    char text[sizeof bus->place + 20];
+    if (search.wish.mac == NULL)
+        return true;
+    bool known = virtio_net_peek_mac(bus, mac);
+    if (known && memcmp(mac, search.wish.mac, sizeof mac) == 0)
+        return true;
+    if (known)
+        format(text, sizeof text, "%s " MAC_FORMAT, bus->place, MAC_BYTES(mac));
+    others_add(known ? text : bus->place);
+    return false;
 }
 
-static enum virtio_net_error find_pci(const struct virtio_message *message)
+/* Goes on with the search until a card comes up. */
+static enum virtio_net_error find_on(void)
 {
-    const struct pci_access *access = pci_access_find();
-    if (!access) {
+    enum virtio_net_error error = search.wish.mac == NULL ? VIRTIO_NET_NO_DEVICE : VIRTIO_NET_NO_SUCH_CARD;
+    struct virtio_bus *bus;
+    while (error != VIRTIO_NET_OK && (bus = card_next(&error)) != NULL)
+        if (is_wanted(bus))
+            error = start(bus);
+    if (error != VIRTIO_NET_OK && search.access != NULL)
+        pci_print(search.access, &pci_list);
+    else if (error != VIRTIO_NET_OK)
         log_line("pci: none");
-        return VIRTIO_NET_NO_DEVICE;
-    }
-    size_t next = 0;
-    pci_scan_bus(access, &pci_list, access->bus_first);
-    enum virtio_net_error error = find_pci_listed(access, message, &next);
-
-    /* A second host bridge has buses that no bridge of the first leads to. They are asked for only now: it takes
-     * thousands of exits. */
-    for (unsigned bus = access->bus_first; error == VIRTIO_NET_NO_DEVICE && bus <= access->bus_last; bus++) {
-        pci_scan_bus(access, &pci_list, (uint8_t)bus);
-        error = find_pci_listed(access, message, &next);
-    }
-    if (error != VIRTIO_NET_OK)
-        pci_print(access, &pci_list);
-    else
-        others_of_pci(next);
+    search.cards_left = 0;
+    others_of_mmio();
+    if (pci_begin())
+        others_of_pci();
+    if (search.wish.mac != NULL)
+        search.cards_left = 0;
+    if (error == VIRTIO_NET_NO_SUCH_CARD)
+        log_line("virtio-net: nic=" MAC_FORMAT " is no virtio card of this machine; it has:%s",
+                 MAC_BYTES(search.wish.mac), others.bytes != 0 ? others.text : " none");
+    else if (others.bytes != 0)
+        log_line("virtio-net: other network devices, left alone:%s", others.text);
+    others.bytes = 0;
+    if (error == VIRTIO_NET_OK)
+        virtio_net_check(&net);
     return error;
 }
 
-enum virtio_net_error virtio_net_find(struct netdev **device, const struct machine_virtio_mmio *words,
-                                      const struct virtio_message *message)
+enum virtio_net_error virtio_net_find(struct netdev **device, const struct virtio_net_wish *wish)
 {
-    struct mmio_places places = { .settings = words };
-    enum virtio_net_error error = find_mmio(&places);
-    if (error == VIRTIO_NET_OK) {
-        others_of_mmio(&places);
-        const struct pci_access *access = pci_access_find();
-        if (access)
-            pci_scan_bus(access, &pci_list, access->bus_first);
-        others_of_pci(0);
-    } else {
-        enum virtio_net_error pci_error = find_pci(message);
-        if (pci_error != VIRTIO_NET_NO_DEVICE || error == VIRTIO_NET_NO_DEVICE)
-            error = pci_error;
-    }
-    if (error == VIRTIO_NET_OK) {
-        *device = &net.device;
-        virtio_net_check(&net);
-        if (others.bytes != 0)
-            log_line("virtio-net: other network devices, left alone:%s", others.text);
-    }
-    return error;
+    ASSERT(wish->words != NULL);
+    search.wish = *wish;
+    search.places.settings = wish->words;
+    *device = &net.device;
+    return find_on();
+}
+
+size_t virtio_net_cards_left(void) { return search.cards_left; }
+
+enum virtio_net_error virtio_net_find_next(void)
+{
+    ASSERT(search.cards_left != 0);
+    net.bus->ops->status_write(net.bus, 0); /* virtio 1.2 §2.1.2: it touches its rings no more */
+    return find_on();
 }

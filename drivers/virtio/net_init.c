@@ -118,6 +118,27 @@ static enum virtio_net_error features_agree(struct virtio_net *net)
                                                                     : VIRTIO_NET_FEATURES_REFUSED;
 }
 
+static void mac_read(struct virtio_bus *bus, uint8_t mac[NETDEV_MAC_BYTES])
+{
+    ASSERT(bus->config_bytes >= VIRTIO_NET_CONFIG_MAC + NETDEV_MAC_BYTES);
+    for (uint16_t i = 0; i < NETDEV_MAC_BYTES; i++)
+        mac[i] = (uint8_t)bus->ops->config_read(bus, VIRTIO_NET_CONFIG_MAC + i, 1);
+}
+
+/* virtio 1.2 §3.1.1 step 4 allows to read the configuration before the features are agreed. */
+bool virtio_net_peek_mac(struct virtio_bus *bus, uint8_t mac[NETDEV_MAC_BYTES])
+{
+    bool known = reset_and_acknowledge(bus) == VIRTIO_NET_OK && features_offered(bus) & BIT(VIRTIO_NET_F_MAC);
+    for (int tries = 0; known && tries < CONFIG_TRY_COUNT_MAX; tries++) {
+        uint32_t generation = bus->ops->config_generation(bus);
+        mac_read(bus, mac);
+        if (bus->ops->config_generation(bus) == generation)
+            break;
+    }
+    bus->ops->status_write(bus, 0);
+    return known;
+}
+
 /* virtio 1.2 §5.1.5: Does steps 5 and 6. */
 static void address_and_link_read(struct virtio_net *net)
 {
@@ -132,8 +153,8 @@ static void address_and_link_read(struct virtio_net *net)
     }
     for (int tries = 0; tries < CONFIG_TRY_COUNT_MAX; tries++) {
         uint32_t generation = net->bus->ops->config_generation(net->bus);
-        for (uint16_t i = 0; i < NETDEV_MAC_BYTES && has(net, VIRTIO_NET_F_MAC); i++)
-            device->mac[i] = (uint8_t)config_read(net, VIRTIO_NET_CONFIG_MAC + i, 1);
+        if (has(net, VIRTIO_NET_F_MAC))
+            mac_read(net->bus, device->mac);
         device->link_up = !has(net, VIRTIO_NET_F_STATUS)
                           || (config_read(net, VIRTIO_NET_CONFIG_STATUS, 2) & VIRTIO_NET_S_LINK_UP);
         if (net->bus->ops->config_generation(net->bus) == generation)
@@ -231,6 +252,8 @@ const char *virtio_net_error_text(enum virtio_net_error error)
         return "no error";
     case VIRTIO_NET_NO_DEVICE:
         return "no virtio network device";
+    case VIRTIO_NET_NO_SUCH_CARD:
+        return "no virtio network device has the address that nic= names";
     case VIRTIO_NET_NO_REGISTERS:
         return "the network device's registers cannot be reached";
     case VIRTIO_NET_RESET_TIMEOUT:

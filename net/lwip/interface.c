@@ -252,19 +252,25 @@ bool interface_take_stalled(void)
 
 /* --- Setting up ------------------------------------------------------------------------------------------------ */
 
-static err_t interface_set_up(struct netif *netif)
+/* Copies what lwIP keeps of the device, which may be another card after the link was down. */
+static void interface_take_device(struct netif *netif)
 {
-    ASSERT(netif == &interface);
     ASSERT(device->mtu_bytes > 0);
-    netif->name[0] = 'e';
-    netif->name[1] = 'n';
     netif->hwaddr_len = NETDEV_MAC_BYTES;
     memcpy(netif->hwaddr, device->mac, NETDEV_MAC_BYTES);
     netif->mtu = device->mtu_bytes;
+    NETIF_SET_CHECKSUM_CTRL(netif, NETIF_CHECKSUM_ENABLE_ALL & (u16_t) ~(device->tx_checksum ? L4_GENERATES : 0));
+}
+
+static err_t interface_set_up(struct netif *netif)
+{
+    ASSERT(netif == &interface);
+    netif->name[0] = 'e';
+    netif->name[1] = 'n';
+    interface_take_device(netif);
     netif->flags = NETIF_FLAG_BROADCAST | NETIF_FLAG_ETHARP | NETIF_FLAG_ETHERNET;
     netif->output = etharp_output;
     netif->linkoutput = interface_output;
-    NETIF_SET_CHECKSUM_CTRL(netif, NETIF_CHECKSUM_ENABLE_ALL & (u16_t) ~(device->tx_checksum ? L4_GENERATES : 0));
     return ERR_OK;
 }
 
@@ -281,10 +287,12 @@ void interface_init(struct netdev *given)
 
 void interface_set_link(bool up)
 {
-    if (up)
-        netif_set_link_up(&interface);
-    else
+    if (!up) {
         netif_set_link_down(&interface);
+        return;
+    }
+    interface_take_device(&interface);
+    netif_set_link_up(&interface);
 }
 
 void interface_set_mtu(uint16_t mtu_bytes) { interface.mtu = (u16_t)min_size(mtu_bytes, device->mtu_bytes); }

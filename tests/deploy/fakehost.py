@@ -185,6 +185,7 @@ class FakeHost(Host):
         self.file(f"{pci}/revision", "0x00\n")
         self.file(f"{pci}/virtio0/features", features + "\n")
         self.file(f"{pci}/virtio0/net/eth0/address", "52:54:00:12:34:56\n")
+        self.file(f"{pci}/virtio0/net/eth0/addr_assign_type", "0\n")
         self.file(f"{pci}/virtio0/net/eth0/mtu", "1500\n")
         self.file(f"{pci}/virtio0/net/eth0/queues/rx-0/x")
         (self.root / "sys/bus/pci").mkdir(parents=True, exist_ok=True)

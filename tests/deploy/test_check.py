@@ -579,6 +579,34 @@ def test_a_host_route_lease_as_in_gcp(host):
     assert any("leased for 1433 more minutes" in f.text for f in found.findings)
 
 
+def second_nic_first(host):
+    """Puts another virtio NIC, eth1, before the one with the default route."""
+    pci = "/sys/devices/pci0000:00/0000:00:02.0"
+    host.file(f"{pci}/virtio1/net/eth1/address", "52:54:00:12:34:57\n")
+    for number, name in ((0, "03"), (1, "02")):
+        target = host.root / f"sys/devices/pci0000:00/0000:00:{name}.0/virtio{number}"
+        host.link(f"/sys/bus/virtio/drivers/virtio_net/virtio{1 - number}", target)
+
+
+def test_the_nic_with_the_default_route_is_handed_over(host):
+    assert verdict(host).handed_over["nic"] == "52:54:00:12:34:56"
+    second_nic_first(host)
+    found = verdict(host)
+    assert found.handed_over["nic"] == "52:54:00:12:34:56" and not found.stops
+    assert [f.level for f in found.findings if "virtio NICs" in f.text] == ["note"]
+    assert any("of 2 virtio NICs the kernel takes eth0" in f.text for f in found.findings)
+
+
+def test_a_nic_whose_address_was_set_in_linux_is_not_handed_over(host):
+    """After a reset it has the host's address again."""
+    host.file("/sys/devices/pci0000:00/0000:00:03.0/virtio0/net/eth0/addr_assign_type", "3\n")
+    assert "nic" not in verdict(host).handed_over
+    second_nic_first(host)
+    found = verdict(host)
+    assert "nic" not in found.handed_over
+    assert any("takes the first it finds: eth1" in f.text and "nic=" in f.advice for f in found.findings)
+
+
 def test_a_gateway_that_does_not_answer_is_not_handed_over(host):
     host.network(ROUTES, ADDRESSES, [{**NEIGHBOUR[0], "state": ["FAILED"]}])
     found = verdict(host)
@@ -651,7 +679,7 @@ def test_only_words_that_are_really_added_are_printed(tmp_path):
     machine.host.file("/proc/kcore", b"no")
     machine.config.write_text(machine.config.read_text() + "ip=10.0.2.16/24 mtu=1400 log=192.0.2.9:514\n")
     said = machine.install().stdout
-    assert "hand over  gw=10.0.2.2 gwmac=52:55:0a:00:02:02 tsc.khz=2399998\n" in said
+    assert "hand over  nic=52:54:00:12:34:56 gw=10.0.2.2 gwmac=52:55:0a:00:02:02 tsc.khz=2399998\n" in said
     assert "no crash record in memory" in said and "Add log=" not in said
 
 

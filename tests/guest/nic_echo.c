@@ -114,7 +114,8 @@ _Noreturn void kernel_main(enum boot_protocol protocol, const void *information)
     settings_add(&settings, "command line", boot.command_line, strlen(boot.command_line));
     bool sleeps = strcmp(boot.command_line, "sleep") == 0 && sleep_init();
     struct virtio_message message = { sleep_message_address(), sleep_message_data() };
-    enum virtio_net_error error = virtio_net_find(&device, &machine_settings.virtio_mmio, sleeps ? &message : NULL);
+    const struct virtio_net_wish wish = { &machine_settings.virtio_mmio, sleeps ? &message : NULL, NULL };
+    enum virtio_net_error error = virtio_net_find(&device, &wish);
     if (error != VIRTIO_NET_OK)
         shutdown(virtio_net_error_text(error));
     memory_seal();

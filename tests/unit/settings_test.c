@@ -74,7 +74,8 @@ static void every_other_key_is_read(void **state)
                            "submit.timeout=8 feed.timeout=7s deadline=250us idle.timeout=90 breaker=17 "
                            "breaker.window=2 breaker.linger=0 key=longenough control.port=99 http.port=8080 wait=sleep "
                            "log=10.0.2.2:514 watchdog=2.5 tsc.khz=2499998 blackbox=0x90000,32768,0x1234567000,131072 "
-                           "test.trap=divide test.after=1.5 test.resets=8042,acpi"));
+                           "test.trap=divide test.after=1.5 test.resets=8042,acpi nic=52:54:00:12:34:5F"));
+    assert_memory_equal(network_settings.nic_mac, "\x52\x54\x00\x12\x34\x5f", NETDEV_MAC_BYTES);
     assert_int_equal(player_settings.inputs.count, 3);
     assert_int_equal(player_settings.inputs.at[2].port, 10001);
     assert_int_equal(player_settings.simd, MATCHER_SIMD_AVX2);
@@ -330,6 +331,15 @@ static void malformed_values_are_refused(void **state)
         "gwmac=00:00:00:00:00:00",
         "gwmac=01:00:5e:00:00:01",
         "gwmac=5255:0a:00:02:02:",
+        "nic=",
+        "nic=eth0",
+        "nic=52:54:00:12:34",
+        "nic=52:54:00:12:34:56:78",
+        "nic=52-54-00-12-34-56",
+        "nic=525400123456",
+        "nic=52:54:00:12:34:5g",
+        "nic=00:00:00:00:00:00",
+        "nic=ff:ff:ff:ff:ff:ff",
         "mtu=575",
         "mtu=1501",
         "rto.min=0",

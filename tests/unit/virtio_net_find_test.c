@@ -30,6 +30,7 @@ static struct acpi_virtio_mmio nodes[PLACE_COUNT_MAX];
 static size_t node_count;
 static struct machine_virtio_mmio words;
 static bool no_pci;
+static const uint8_t *wanted_mac;
 static uint64_t log_begin;
 
 /* ---- the machine ---- */
@@ -87,6 +88,7 @@ static int set_up(void **state)
     memset(&net, 0, sizeof net);
     memset(&pci_list, 0, sizeof pci_list);
     memset(&others, 0, sizeof others);
+    memset(&search, 0, sizeof search);
     memset(functions, 0, sizeof functions);
     memset(bars, 0, sizeof bars);
     memset(places, 0, sizeof places);
@@ -94,6 +96,7 @@ static int set_up(void **state)
     function_count = node_count = 0;
     no_pci = false;
     iommu = encryption = NULL;
+    wanted_mac = NULL;
     log_begin = log_end();
     return 0;
 }
@@ -185,8 +188,9 @@ static bool log_has(const char *text)
 static enum virtio_net_error find(void)
 {
     struct netdev *device = NULL;
-    enum virtio_net_error error = virtio_net_find(&device, &words, NULL);
-    assert_true((error == VIRTIO_NET_OK) == (device == &net.device));
+    const struct virtio_net_wish wish = { &words, NULL, wanted_mac };
+    enum virtio_net_error error = virtio_net_find(&device, &wish);
+    assert_ptr_equal(device, &net.device);
     return error;
 }
 
@@ -312,6 +316,94 @@ static void access_platform_is_accepted_where_nothing_translates(void **state)
     }
 }
 
+/* Gives a modern function an address: the features' word is both halves, VERSION_1 with CSUM, and MAC. */
+static void set_mac(const struct fake_function *function, uint8_t last)
+{
+    const uint8_t mac[] = { 0x52, 0x54, 0, 0, 0, last };
+    store_le32(function->memory + VIRTIO_PCI_COMMON_DEVICE_FEATURE, 1 | 1 << VIRTIO_NET_F_MAC);
+    memcpy(function->memory + 0x2000, mac, sizeof mac);
+}
+
+static void card_with_the_wanted_address_plays(void **state)
+{
+    (void)state;
+    for (uint8_t wanted = 1; wanted <= 3; wanted++) {
+        const uint8_t mac[] = { 0x52, 0x54, 0, 0, 0, wanted };
+        set_up(NULL);
+        wanted_mac = mac;
+        for (uint8_t i = 1; i <= 3; i++)
+            set_mac(add_modern(0, i), i);
+        add_function(0, 5, 0x10d38086, 0x020000);
+        assert_int_equal(find(), VIRTIO_NET_OK);
+        assert_memory_equal(net.device.mac, mac, sizeof mac);
+        assert_int_equal(virtio_net_cards_left(), 0);
+        for (uint8_t i = 1; i <= 3; i++) /* the others are reset, or not touched */
+            assert_int_equal(bars[i - 1][VIRTIO_PCI_COMMON_DEVICE_STATUS] != 0, i == wanted);
+        static const char *const left[] = {
+            "left alone: pci 00:02.0 1af4:1041 pci 00:03.0 1af4:1041 pci 00:05.0 8086:10d3",
+            "left alone: pci 00:01.0 1af4:1041 52:54:00:00:00:01 pci 00:03.0 1af4:1041 pci 00:05.0 8086:10d3",
+            "left alone: pci 00:01.0 1af4:1041 52:54:00:00:00:01 pci 00:02.0 1af4:1041 52:54:00:00:00:02 pci 00:05.0",
+        };
+        assert_true(log_has(left[wanted - 1]));
+        model_memory_free_all();
+    }
+}
+
+static void wanted_address_that_no_card_has_is_refused_and_all_are_named(void **state)
+{
+    (void)state;
+    const uint8_t mac[] = { 0x52, 0x54, 0, 0, 0, 9 };
+    wanted_mac = mac;
+    set_mac(add_modern(0, 1), 1);
+    add_modern(0, 2); /* has no address of its own */
+    add_function(0, 5, 0x10d38086, 0x020000);
+    assert_int_equal(find(), VIRTIO_NET_NO_SUCH_CARD);
+    assert_true(log_has("nic=52:54:00:00:00:09 is no virtio card of this machine; it has: pci 00:01.0 1af4:1041 "
+                        "52:54:00:00:00:01 pci 00:02.0 1af4:1041 pci 00:05.0 8086:10d3"));
+
+    set_up(NULL);
+    wanted_mac = mac;
+    no_pci = true;
+    assert_int_equal(find(), VIRTIO_NET_NO_SUCH_CARD);
+    assert_true(log_has("nic=52:54:00:00:00:09 is no virtio card of this machine; it has: none"));
+}
+
+static void wanted_card_is_found_behind_a_second_host_bridge(void **state)
+{
+    (void)state;
+    const uint8_t mac[] = { 0x52, 0x54, 0, 0, 0, 2 };
+    wanted_mac = mac;
+    set_mac(add_modern(0, 1), 1);
+    set_mac(add_modern(0x80, 2), 2);
+    assert_int_equal(find(), VIRTIO_NET_OK);
+    assert_true(log_has("virtio-net: pci 80:02.0"));
+}
+
+static void next_cards_are_tried_in_order_and_the_one_before_is_reset(void **state)
+{
+    (void)state;
+    add_node(0);
+    add_node(0); /* the same place: one card */
+    add_place(0, 1);
+    add_modern(0, 3);
+    add_function(0, 4, 0x10411af4, 0x020000); /* has no registers */
+    add_modern(0, 5);
+    assert_int_equal(find(), VIRTIO_NET_OK);
+    assert_true(log_has("virtio-net: mmio 0x0"));
+    assert_int_equal(virtio_net_cards_left(), 3);
+
+    assert_int_equal(virtio_net_find_next(), VIRTIO_NET_OK);
+    assert_true(log_has("virtio-net: pci 00:03.0 1af4:1041, modern, features"));
+    assert_int_equal(load_le32(places[0] + VIRTIO_MMIO_STATUS), 0);
+    assert_int_equal(virtio_net_cards_left(), 2);
+
+    assert_int_equal(virtio_net_find_next(), VIRTIO_NET_OK);
+    assert_true(log_has("pci 00:04.0 1af4:1041: the network device's registers cannot be reached"));
+    assert_true(log_has("virtio-net: pci 00:05.0 1af4:1041, modern, features"));
+    assert_int_equal(bars[0][VIRTIO_PCI_COMMON_DEVICE_STATUS], 0);
+    assert_int_equal(virtio_net_cards_left(), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -323,6 +415,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(buses_of_a_second_host_bridge_are_searched_last, set_up, clean_up),
         cmocka_unit_test_setup_teardown(place_of_the_settings_plays_and_the_others_are_named, set_up, clean_up),
         cmocka_unit_test_setup_teardown(place_that_does_not_come_up_leaves_the_machine_to_pci, set_up, clean_up),
+        cmocka_unit_test_setup_teardown(card_with_the_wanted_address_plays, set_up, clean_up),
+        cmocka_unit_test_setup_teardown(wanted_address_that_no_card_has_is_refused_and_all_are_named, set_up, clean_up),
+        cmocka_unit_test_setup_teardown(wanted_card_is_found_behind_a_second_host_bridge, set_up, clean_up),
+        cmocka_unit_test_setup_teardown(next_cards_are_tried_in_order_and_the_one_before_is_reset, set_up, clean_up),
         cmocka_unit_test_setup_teardown(access_platform_is_accepted_where_nothing_translates, set_up, clean_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

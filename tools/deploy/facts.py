@@ -57,6 +57,7 @@ def _unquote(value):
 class Nic:
     name: str
     mac: str
+    mac_is_its_own: bool                    # not one that somebody has set in Linux
     mtu: int
     driver: str
     transport: str                          # "PCI, legacy", "PCI, transitional", "PCI, modern", "mmio", or another bus
@@ -93,7 +94,8 @@ def nic(facts):
         transport = "PCI, modern" if device >= 0x1040 else "PCI, transitional" if features >> 32 & 1 else "PCI, legacy"
     elif "virtio-mmio" in words.get("path", "") or "virtio_mmio" in words.get("path", ""):
         transport = "mmio"
-    return Nic(name=words["name"], mac=words.get("address", ""), mtu=_number(words.get("mtu")),
+    return Nic(name=words["name"], mac=words.get("address", ""),
+               mac_is_its_own=words.get("addr_assign_type") == "0", mtu=_number(words.get("mtu")),
                driver=words.get("driver", ""),
                transport=transport, pci=pci, path=path, features=features, queues=_number(words.get("queues")),
                lower=words.get("slaves", "").split())

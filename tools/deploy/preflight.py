@@ -129,13 +129,19 @@ def _nic(facts, verdict):
                      "Use an ordinary machine type")
     if nic.features >> 62 & 1:
         verdict.warn("the NIC is one half of a fail-over pair (STANDBY); only this half will be used")
+    if nic.mac_is_its_own:
+        verdict.handed_over["nic"] = nic.mac
     nics = [line.split()[0] for line in facts.lines("virtio-nics") if line.split()]
-    if nics and nics[0] != nic.name:
+    wanted = verdict.given.get("nic", nic.mac).lower()
+    if wanted != nic.mac:
+        verdict.warn(f"nic={wanted} is not {nic.name}, which carries the default route ({nic.mac})",
+                     "Say ip= and gw= of the network that this card is in")
+    elif nics and nics[0] != nic.name and "nic" not in verdict.given and not nic.mac_is_its_own:
         verdict.warn(f"there are several virtio NICs and the kernel takes the first it finds: {nics[0]}, while the "
-                     f"default route "
-                     f"leaves through {nic.name}", "Remove the others, or make the first one carry the default route")
+                     f"default route leaves through {nic.name}, whose hardware address was set in Linux",
+                     "Say nic= with the address that the host gave the card")
     elif len(nics) > 1:
-        verdict.note(f"of {len(nics)} virtio NICs the kernel takes the first, {nic.name}")
+        verdict.note(f"of {len(nics)} virtio NICs the kernel takes {nic.name}")
     return nic
 
 
@@ -249,7 +255,8 @@ def _hang(verdict):
 
 def _changes(verdict, installed):
     """Warns of changes since install: the kernel would fly with the network of that time."""
-    names = {"ip": "Linux's address", "gw": "the gateway", "gwmac": "the gateway's hardware address", "mtu": "the MTU"}
+    names = {"ip": "Linux's address", "gw": "the gateway", "gwmac": "the gateway's hardware address", "mtu": "the MTU",
+             "nic": "the hardware address of the NIC with the default route"}
     for key, name in names.items():
         now = verdict.handed_over.get(key, "none")
         if key in installed and installed[key] != now and not (key == "gwmac" and now == "none"):

@@ -177,7 +177,7 @@ if has ip; then
     if [ -n "$device" ] && [ -d "$link" ]; then
         printf '#fact nic 0\n name=%s\n' "$device"
         content() { text=; [ ! -r "$2" ] || IFS= read -r text < "$2"; printf ' %s=%s\n' "$1" "$text"; }
-        for property in address mtu; do content $property "$link/$property"; done
+        for property in address addr_assign_type mtu; do content $property "$link/$property"; done
         printf ' path=%s\n' "$(readlink -f "$link/device" 2>/dev/null | sed "s|^$ROOT||")"
         printf ' driver=%s\n' "$(basename "$(readlink -f "$link/device/driver" 2>/dev/null)")"
         content features "$link/device/features"
