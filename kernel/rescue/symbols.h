@@ -5,13 +5,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Ascending addresses of 32 bits (the image lies below 4 GiB), and the names in the same order, a NUL behind each.
- * Generated: symbols_empty.c and symbols_full.c in build/kernel/. */
-extern const uint32_t symbol_addresses[];
-extern const size_t symbol_count;
-extern const char symbol_names[];
+/* The functions by ascending addresses. Each is three things:
+ *   - its distance from the one before, or from image_begin: seven bits a byte, the lowest first, the high bit set in
+ *     all bytes but the last;
+ *   - a byte, the count of characters that its name shares with the name before;
+ *   - the other characters, one or more, the high bit set in the last.
+ * Neighbours are of one file and share their prefix. Generated: symbols_empty.c and symbols_full.c in build/kernel/. */
+extern const uint8_t symbol_table[];
+extern const size_t symbol_table_bytes;
 
-enum { SYMBOL_TEXT_BYTES_MAX = 96 };
+enum { SYMBOL_NAME_BYTES_MAX = 63, SYMBOL_TEXT_BYTES_MAX = 96 };
 
 /* Returns true for an address in the image's executable part. */
 bool symbol_is_text(uint64_t address);
