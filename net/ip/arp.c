@@ -546,6 +546,8 @@ void arp_poll(struct net_ip *ip, uint64_t now_ns)
         struct arp_entry *entry = &ip->arp.entries[i];
         if (!is_due(entry, now_ns))
             continue;
+        if (entry->request_count != 0 && time_stood_still(entry->next_request_ns, now_ns))
+            entry->request_count = 0; /* an answer may have been lost meanwhile: all again */
         if (entry->request_count >= ARP_REQUEST_COUNT_MAX)
             entry_unanswered(ip, entry, now_ns);
         else if (entry->state == ARP_ASKING || entry->request_count != 0 || is_in_use(ip, entry, now_ns))

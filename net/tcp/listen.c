@@ -415,11 +415,12 @@ void tcp_listen_poll(struct net_stack *stack, uint64_t now_ns)
         ASSERT(h->resends <= SYN_ACK_RESENDS_MAX);
         if (h->timer_ns > now_ns) {
             i++;
-        } else if (h->resends == SYN_ACK_RESENDS_MAX) {
+        } else if (h->resends == SYN_ACK_RESENDS_MAX && !time_stood_still(h->timer_ns, now_ns)) {
             NET_COUNT(stack, tcp_half_open_expired);
             half_open_free(stack, h); /* another entry takes this index: test the index again */
         } else {
-            h->resends++;
+            if (h->resends < SYN_ACK_RESENDS_MAX)
+                h->resends++;
             h->timeout_ns = h->timeout_ns * 2 < h->timeout_max_ns ? h->timeout_ns * 2 : h->timeout_max_ns;
             h->timer_ns = now_ns + h->timeout_ns;
             NET_COUNT(stack, tcp_tx_resends);

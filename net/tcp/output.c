@@ -44,6 +44,7 @@ bool tcp_resend(struct net_stack *stack, struct tcp_connection *c, struct tcp_se
 {
     ASSERT(tcp_segment_space(s) != 0);
     ASSERT(bytes <= s->bytes);
+    tcp_stall_note(c, now_ns);
     uint8_t flags_last = s->bytes != 0 ? TCP_FIN | TCP_PSH : TCP_FIN;
     uint8_t flags = TCP_ACK | (bytes == s->bytes ? s->flags & flags_last : 0);
     bool sent = s->buffer != NULL && (s->marks & (TCP_MARK_SHARED | TCP_MARK_CUT)) == 0

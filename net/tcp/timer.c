@@ -22,24 +22,53 @@ void tcp_timer_stop(struct tcp_connection *c)
     c->timer_ns = TCP_NEVER_NS;
 }
 
-/* Notes a stall of our own loop, as in a pause of the machine: a deadline is overdue by a whole time-out. */
+/* Returns R2: the time without an answer after which the peer is given up. RFC 9293 §3.8.3. */
+static uint64_t patience_ns(const struct tcp_connection *c)
+{
+    return (tcp_is_opening(c) ? c->policy.syn_give_up_us : c->policy.data_give_up_us) * NS_PER_US;
+}
+
+/* Returns true if a closed window ends the connection, although the peer answers the probes. RFC 6429 §4. */
+static bool answers_do_not_count(const struct tcp_connection *c) { return c->orphan || c->policy.user_timeout; }
+
+/* Returns the time from which R2 counts. While only a closed window keeps data back, any answer restarts the wait. */
+static uint64_t wait_began_ns(const struct tcp_connection *c)
+{
+    bool any_answer = c->segment_count == 0 && !answers_do_not_count(c);
+    return any_answer && c->last_received_ns > c->unanswered_ns ? c->last_received_ns : c->unanswered_ns;
+}
+
+/* Notes a stall of our own loop, as in a pause of the machine: a deadline is overdue by a whole time-out. The peer
+ * could not answer meanwhile, so R2 does not count the stall. Another time-out at least is left of R2, for an answer to
+ * the next copy. */
 void tcp_stall_note(struct tcp_connection *c, uint64_t now_ns)
 {
-    if (c->timer_ns < now_ns && now_ns - c->timer_ns > c->rto_ns)
-        c->stall_ended_ns = now_ns;
+    if (c->timer_ns >= now_ns || (now_ns - c->timer_ns <= c->rto_ns && !time_stood_still(c->timer_ns, now_ns)))
+        return;
+    uint64_t began_ns = wait_began_ns(c) + (now_ns - c->timer_ns), least_ns = now_ns + c->rto_ns;
+    uint64_t latest_ns = least_ns > patience_ns(c) ? least_ns - patience_ns(c) : 0;
+    c->unanswered_ns = min_ns(now_ns, began_ns > latest_ns ? began_ns : latest_ns);
+    c->stall_ended_ns = now_ns;
+    c->timer_ns = now_ns; /* due, and no longer overdue */
+    if (c->rto_at_ns != 0 && c->rto_at_ns < now_ns)
+        c->rto_at_ns = now_ns;
 }
 
-/* RFC 9293 §3.8.3 (R2): Returns the time at which the peer is given up if no answer comes. */
-static uint64_t give_up_at_ns(const struct tcp_connection *c)
+/* Returns the time at which the peer is given up if no answer comes. RFC 9293 SHLD-10: not before three copies of data
+ * have left, unless the application has chosen the time. */
+static uint64_t give_up_at_ns(const struct tcp_connection *c, uint32_t copies)
 {
-    return c->unanswered_ns + (tcp_is_opening(c) ? c->policy.syn_give_up_us : c->policy.data_give_up_us) * NS_PER_US;
+    bool enough = tcp_is_opening(c) || c->policy.user_timeout || copies >= TCP_R1_RETRANSMITS;
+    return enough ? wait_began_ns(c) + patience_ns(c) : TCP_NEVER_NS;
 }
 
-/* RFC 6298 (5.1), (5.3): Restarts the retransmission time-out, which is never later than the time to give up. */
+/* RFC 6298 (5.1), (5.3): Restarts the retransmission time-out. The time to give up may come first. */
 void tcp_rto_restart(struct tcp_connection *c, uint64_t now_ns)
 {
-    uint64_t give_up_ns = give_up_at_ns(c);
-    c->rto_at_ns = min_ns(now_ns + c->rto_ns, give_up_ns > now_ns ? give_up_ns : now_ns);
+    uint64_t give_up_ns = give_up_at_ns(c, c->backoff);
+    c->rto_at_ns = now_ns + c->rto_ns;
+    if (give_up_ns > now_ns && give_up_ns < c->rto_at_ns)
+        c->rto_at_ns = give_up_ns;
 }
 
 /* RFC 8985 §7.2, TLP_calc_PTO: Returns the time of the tail probe. */
@@ -107,7 +136,7 @@ static void rto_due(struct net_stack *stack, struct tcp_connection *c, uint64_t 
 {
     ASSERT(c->segment_count != 0);
     bool opening = tcp_is_opening(c);
-    if (now_ns >= give_up_at_ns(c)) {
+    if (now_ns >= give_up_at_ns(c, c->backoff)) {
         connection_gave_up(stack, c);
         return;
     }
@@ -136,10 +165,7 @@ static void rto_due(struct net_stack *stack, struct tcp_connection *c, uint64_t 
 static void window_probe_due(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns)
 {
     ASSERT(c->segment_count == 0);
-    uint64_t last_rx_ns = c->last_received_ns > c->unanswered_ns ? c->last_received_ns : c->unanswered_ns;
-    if (c->orphan || c->policy.user_timeout)
-        last_rx_ns = c->unanswered_ns;
-    if (c->last_sent_ns > last_rx_ns && now_ns - last_rx_ns >= c->policy.data_give_up_us * NS_PER_US) {
+    if (c->last_sent_ns > wait_began_ns(c) && now_ns >= give_up_at_ns(c, c->probe_count)) {
         connection_gave_up(stack, c);
         return;
     }
@@ -191,6 +217,7 @@ static void keepalive_due(struct net_stack *stack, struct tcp_connection *c, uin
     uint64_t quiet_ns = now_ns - c->last_received_ns;
     uint64_t idle_ns = c->policy.keepalive_idle_us * NS_PER_US;
     bool outstanding = c->segment_count != 0; /* the retransmission timer probes the peer already */
+    bool stalled = time_stood_still(c->keepalive_ns, now_ns);
     bool dead = c->policy.user_timeout
                     ? c->keepalive_count != 0
                           && quiet_ns >= c->policy.data_give_up_us * NS_PER_US /* Linux: this test instead */
@@ -198,7 +225,7 @@ static void keepalive_due(struct net_stack *stack, struct tcp_connection *c, uin
     if (outstanding || quiet_ns < idle_ns) {
         c->keepalive_count = 0;
         c->keepalive_ns = (outstanding ? now_ns : c->last_received_ns) + idle_ns;
-    } else if (dead) {
+    } else if (dead && !stalled) {        /* while the loop stood still nobody could answer: another probe */
         tcp_reset_send(stack, c, now_ns); /* as Linux: a peer that is alive after all shall know */
         connection_gave_up(stack, c);
         return;
@@ -206,7 +233,8 @@ static void keepalive_due(struct net_stack *stack, struct tcp_connection *c, uin
         const struct tcp_frame frame = { .seq = c->snd_nxt - 1, .flags = TCP_ACK };
         if (tcp_frame_send(stack, c, &frame, now_ns)) { /* without a buffer: at the next interval */
             NET_COUNT(stack, tcp_tx_keepalives);
-            c->keepalive_count++;
+            if (c->keepalive_count < UINT8_MAX)
+                c->keepalive_count++;
         }
         c->keepalive_ns = now_ns + c->policy.keepalive_interval_us * NS_PER_US;
     }

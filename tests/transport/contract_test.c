@@ -793,6 +793,31 @@ static void syns_of_one_turn_all_wait_for_arp(void **state)
         ;
 }
 
+/* --- A pause of the machine ------------------------------------------------------------------------------------ */
+
+/* Lets time pass with a message in flight, and no turn of the loop. A copy leaves afterwards, and its ACK counts. */
+static void message_in_flight_survives_a_pause(void **state)
+{
+    (void)state;
+    static const uint64_t pauses_s[] = { 101, 3 * 3600 };
+    for (size_t i = 0; i < ARRAY_COUNT(pauses_s); i++) {
+        struct peer peer = connected();
+        struct segment segment;
+        send_letters(&peer, 'a', 100);
+        assert_true(sent(&segment));
+        peer.ack = segment.seq + 100;
+        now_ns += pauses_s[i] * UINT64_C(1000000000);
+        pass_ms(300);
+        assert_true(sent(&segment));
+        assert_int_equal(segment.flags & (RST | FIN), 0);
+        assert_int_equal(segment.seq + 100, peer.ack);
+        feed(&peer, ACK, 0xffff, peer.seq, NULL, 0);
+        expect_nothing();
+        assert_int_equal(transport_unacked_bytes(peer.connection), 0);
+        disconnect(&peer);
+    }
+}
+
 /* --- VLAN tags ------------------------------------------------------------------------------------------------- */
 
 /* Plays a connection whose frames to us all have a tag of VLAN 0, full ones and pieces among them. */
@@ -921,6 +946,7 @@ int main(void)
         cmocka_unit_test(reset_acknowledges_nothing),
         cmocka_unit_test(a_closed_connection_keeps_its_place_until_it_is_aborted),
         cmocka_unit_test(syns_of_one_turn_all_wait_for_arp),
+        cmocka_unit_test(message_in_flight_survives_a_pause),
         cmocka_unit_test(frames_with_a_priority_are_untagged_ones),
         cmocka_unit_test(frames_of_other_vlans_are_not_taken),
     };
