@@ -84,12 +84,12 @@ static void ack_advance(struct net_stack *stack, struct tcp_connection *c, const
     if (c->segment_count == 0) { /* RFC 6298 (5.2); no output follows the ACK of our FIN */
         c->rto_at_ns = 0;
         tcp_timer_stop(c);
-        if (c->busy_since_ns != 0 && seq_ge(r->ack, c->snd_end)) {
-            c->busy_ns += now_ns - c->busy_since_ns;
-            c->busy_since_ns = 0;
-        }
     } else {
         tcp_rto_restart(c, now_ns); /* (5.3) */
+    }
+    if (c->busy_since_ns != 0 && seq_ge(r->ack, c->snd_end)) {
+        c->busy_ns += now_ns - c->busy_since_ns;
+        c->busy_since_ns = 0;
     }
     stack->tcp.changed = true; /* there is room to write */
 }

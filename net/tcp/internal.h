@@ -132,6 +132,12 @@ static inline uint8_t tcp_cwr_flag(const struct tcp_connection *c, uint32_t byte
 {
     return c->ecn_cwr && bytes != 0 ? TCP_CWR : 0;
 }
+/* Begins the time in which written data is not acknowledged, if there is such data: struct tcp_info. */
+static inline void tcp_busy_begin(struct tcp_connection *c, uint64_t now_ns)
+{
+    if (c->busy_since_ns == 0 && seq_lt(c->snd_una, c->snd_end))
+        c->busy_since_ns = now_ns;
+}
 /* Sends all that may be sent now: lost segments, then new data and FIN. Sets the timer that follows. */
 void tcp_output(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns);
 /* Sends the first `bytes` of a segment again. Returns false if no buffer is free; tcp_output then tries again at the

@@ -116,8 +116,7 @@ static bool output_lost(struct net_stack *stack, struct tcp_connection *c, uint6
 
 static void flight_begins(struct tcp_connection *c, uint64_t now_ns)
 {
-    if (c->busy_since_ns == 0)
-        c->busy_since_ns = now_ns;
+    tcp_busy_begin(c, now_ns); /* a message has not been in the ring */
     tcp_rto_restart(c, now_ns);
 }
 

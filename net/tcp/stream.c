@@ -80,6 +80,7 @@ uint32_t tcp_ring_write(struct net_stack *stack, struct tcp_connection *c, const
     memcpy(c->snd_ring + begin, data, first);
     memcpy(c->snd_ring, (const uint8_t *)data + first, count - first);
     c->snd_end += count;
+    tcp_busy_begin(c, now_ns);
     tcp_output(stack, c, now_ns);
     tcp_connection_check(c);
     return count;

@@ -165,6 +165,53 @@ static void closed_window_without_answers_is_given_up(void **state)
     }
 }
 
+static uint64_t busy_ms(void)
+{
+    struct tcp_info info;
+    tcp_info(p->stack, p->id, &info);
+    return (info.busy_ns + (info.busy_since_ns != 0 ? p->now_ns - info.busy_since_ns : 0)) / MS;
+}
+
+/* Counts the time from the write to the last ACK, behind a closed window, too; not that of a FIN alone. */
+static void busy_time_begins_with_the_write(void **state)
+{
+    (void)state;
+    p->window = 0;
+    peer_connect(p, OFFER_PLAIN);
+    peer_pass(p, S);
+    EXPECT_NUMBER("busy ms", busy_ms(), 0);
+    peer_write(p, 1000);
+    peer_pass(p, 150 * MS);
+    EXPECT_NUMBER("busy ms", busy_ms(), 150);
+    p->window = 2000;
+    peer_send(p, A, 1, 1, NULL, 0);
+    EXPECT(p, PA, 1, 1, 1000);
+    peer_pass(p, 30 * MS);
+    EXPECT_NUMBER("busy ms", busy_ms(), 180);
+    peer_send(p, A, 1, 1001, NULL, 0);
+    peer_pass(p, S);
+    EXPECT_NUMBER("busy ms", busy_ms(), 180);
+
+    peer_write(p, 3000); /* more than the window: the rest goes on waiting */
+    EXPECT(p, A, 1001, 1, 1460);
+    peer_pass(p, 20 * MS);
+    p->window = 0;
+    peer_send(p, A, 1, 2461, NULL, 0);
+    peer_pass(p, 100 * MS);
+    EXPECT_NUMBER("busy ms", busy_ms(), 300);
+    p->window = 2000;
+    peer_send(p, A, 1, 2461, NULL, 0);
+    EXPECT(p, A, 2461, 1, 1460);
+    EXPECT(p, PA, 3921, 1, 80);
+    peer_send(p, A, 1, 4001, NULL, 0);
+    EXPECT_NUMBER("busy ms", busy_ms(), 300);
+    tcp_shutdown(p->stack, p->id, p->now_ns);
+    peer_step(p);
+    EXPECT(p, FA, 4001, 1, 0);
+    peer_pass(p, 100 * MS);
+    EXPECT_NUMBER("busy ms", busy_ms(), 300);
+}
+
 static void window_update_lost_is_found_by_a_probe(void **state)
 {
     (void)state;
@@ -471,6 +518,7 @@ int main(void)
         TEST(small_window_is_used_in_the_end),
         TEST(closed_window_is_probed_for_as_long_as_answers_come),
         TEST(closed_window_without_answers_is_given_up),
+        TEST(busy_time_begins_with_the_write),
         TEST(window_update_lost_is_found_by_a_probe),
         TEST(window_that_shrinks_under_data_in_flight_does_no_harm),
         TEST(full_queue_goes_on_in_a_window_below_its_segments),
