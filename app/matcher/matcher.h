@@ -21,7 +21,7 @@ enum {
     MATCHER_MODULUS_DIGITS_MAX = 155, /* decimal digits of 2^512 - 1 */
     MATCHER_BURST_DIGITS_MAX = 64 * 1024,
     MATCHER_SEED_BYTES = 16,
-    MATCHER_TIMED_DIGITS = 100, /* in a burst of matcher_time_burst */
+    MATCHER_TIMED_DIGITS = 300, /* at most, in a burst of matcher_time_burst */
 };
 
 enum matcher_simd { MATCHER_SIMD_AUTO, MATCHER_SIMD_SCALAR, MATCHER_SIMD_AVX2, MATCHER_SIMD_AVX512 };
@@ -86,9 +86,9 @@ void matcher_restart(struct matcher *matcher);
  * found, with the digits before the burst. One that is there is not added again. NULL, or a message. */
 const char *matcher_add(struct matcher *matcher, const char *decimal);
 
-/* Searches a burst of MATCHER_TIMED_DIGITS random digits, drawn by `state`, then does all idle work. Returns the TSC
- * cycles of the search. Not for a matcher that finds early answers: nobody would take them. */
-uint64_t matcher_time_burst(struct matcher *matcher, uint64_t *state);
+/* Searches a burst of `count` random digits, drawn by `state`, then does all idle work. Returns the TSC cycles of the
+ * search. Not for a matcher that finds early answers: nobody would take them. */
+uint64_t matcher_time_burst(struct matcher *matcher, uint64_t *state, uint32_t count);
 
 /* For the statistics. */
 struct matcher_stats {
@@ -100,7 +100,7 @@ struct matcher_stats {
     uint64_t early_right, early_wrong; /* early answers whose digits came, or came differently */
     size_t memory_bytes;
     const char *simd;     /* the variant at work */
-    char simd_times[112]; /* the variants' times, if they were compared */
+    char simd_times[192]; /* the variants' times, if they were compared */
 };
 const struct matcher_stats *matcher_stats(const struct matcher *matcher);
 

@@ -106,7 +106,7 @@ static void matcher_row_begin(uint32_t simd, uint64_t now_ns)
 static uint64_t matcher_sample(uint32_t simd)
 {
     ASSERT(matcher_simd_usable(simd));
-    return matcher_time_burst(survey.matcher, &survey.digits_state);
+    return matcher_time_burst(survey.matcher, &survey.digits_state, 100);
 }
 
 static const struct method matcher_method = { matcher_refusal, matcher_row_begin, matcher_sample, no_end };
