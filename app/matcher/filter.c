@@ -117,7 +117,9 @@ void filter_init(struct filter *filter, const struct simd_ops *ops, const struct
     const uint32_t block_words = 8 * ops->lanes;
     filter->cache_words = ((n + 1) / 2 + block_words - 1) / block_words * block_words;
     const size_t sums = n <= 256 ? FILTER_CACHE_SUMS : FILTER_CACHE_SUMS / 4 * 3;
-    filter->cache_vectors = (uint32_t)min_size(filter->vector_count, sums / (ops->lanes * max_size(n, 64)));
+    /* Whole vectors that hold so many probes: the wider ones never hold fewer. */
+    const size_t vector_sums = ops->lanes * max_size(n, 64);
+    filter->cache_vectors = (uint32_t)min_size(filter->vector_count, (sums + vector_sums - 1) / vector_sums);
     ASSERT(filter->probe_count * filter->cache_words <= ARRAY_COUNT(filter->cache));
     filter_check(filter);
 }

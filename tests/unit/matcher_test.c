@@ -444,6 +444,25 @@ static void matcher_auto_takes_a_variant_it_has_timed(void **state)
     assert_string_equal(answers_of(matcher, "20220217214410"), "20220217214410@14");
 }
 
+/* Makes the filter's tables for vectors of 8 and of 16 lanes. */
+static void filter_prepares_as_many_probes_with_wider_vectors(void **state)
+{
+    (void)state;
+    static struct filter filter;
+    static const struct simd_ops narrow = { .lanes = 8 }, wide = { .lanes = 16 };
+    static struct matcher_modulus moduli[4];
+    memcpy(moduli, matcher_online(MATCHER_SIMD_SCALAR)->moduli, sizeof moduli);
+    for (uint32_t i = 0; i < 4; i++)
+        moduli[i].method = MODULUS_FILTER;
+    for (uint32_t n = 64; n <= MATCHER_N_DIGITS_MAX; n += n < 256 ? 64 : 7) {
+        filter_init(&filter, &narrow, moduli, 4, n);
+        const uint32_t probes = filter.cache_vectors * narrow.lanes;
+        assert_true(probes >= 8 && (probes * n >= 3 * FILTER_CACHE_SUMS / 4 || probes >= filter.probe_count));
+        filter_init(&filter, &wide, moduli, 4, n);
+        assert_true(filter.cache_vectors * wide.lanes >= probes || filter.cache_vectors == filter.vector_count);
+    }
+}
+
 static uint32_t beats;
 static void beat(void) { beats++; }
 
@@ -711,6 +730,7 @@ int main(void)
         cmocka_unit_test(matcher_state_holds_after_many_digits),
         cmocka_unit_test(matcher_variants_agree_on_copies_of_the_moduli),
         cmocka_unit_test(matcher_auto_takes_a_variant_it_has_timed),
+        cmocka_unit_test(filter_prepares_as_many_probes_with_wider_vectors),
         cmocka_unit_test(matcher_init_reports_progress_after_each_modulus),
         cmocka_unit_test(matcher_added_modulus_finds_the_same_as_from_the_start),
         cmocka_unit_test(matcher_added_modulus_waits_for_bursts),
