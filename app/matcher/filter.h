@@ -14,6 +14,7 @@ enum {
     FILTER_BLOCK_DIGITS = 256,      /* digits of a burst that are searched at once */
     FILTER_DIGITS_MIN = 8,          /* K of a modulus that is looked ahead for, at least */
     FILTER_BATCH = 3,               /* vectors that a pass takes together: they share each broadcast digit */
+    FILTER_SLICE_PROBES = 144,      /* probes that matcher_next takes at once, whole batches: 15 us at N = 1,024 */
     FILTER_PROBES_MAX = MATCHER_MODULUS_COUNT_MAX * (FILTER_BLOCK_DIGITS / FILTER_DIGITS_MIN + 2),
     FILTER_VECTORS_MAX = FILTER_PROBES_MAX / FILTER_LANES_MIN,
     FILTER_GROUPS_MAX = (MATCHER_N_DIGITS_MAX + FILTER_BLOCK_DIGITS) / FILTER_GROUP + 4,

@@ -125,7 +125,7 @@ void hash_check(const struct matcher_hash *hash)
     ASSERT(hash->first > MATCHER_N_DIGITS_MAX && hash->next >= hash->first);
     ASSERT(hash->next - hash->first <= MODULUS_PLACES && hash->next <= UINT16_MAX);
     ASSERT(hash->key[0] == first_key);
-    ASSERT(hash->first_text >= -(int32_t)MODULUS_PLACES);
+    ASSERT(hash->first_text >= HASH_STALE - MATCHER_BURST_DIGITS_MAX);
     for (uint32_t i = 0; i <= hash->next - hash->first; i++)
         ASSERT(hash->before[i] < hash->first + i);
     for (size_t cell = 0; cell < ARRAY_COUNT(hash->newest); cell++)

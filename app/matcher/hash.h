@@ -9,7 +9,8 @@
 
 enum {
     HASH_CELL_BITS = 13,
-    HASH_BLOCK_DIGITS = 64, /* at most so many digits are taken at once */
+    HASH_BLOCK_DIGITS = 64,           /* at most so many digits are taken at once */
+    HASH_STALE = -2 * MODULUS_PLACES, /* a text index so old that the text has no digit of the table */
 };
 
 struct matcher_hash {

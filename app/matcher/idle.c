@@ -27,7 +27,7 @@ static void shift_window(struct matcher *m)
     memmove(m->text, m->text + m->burst_count, MATCHER_HISTORY);
     m->burst_at += m->burst_count;
     for (uint32_t i = 0; i < m->modulus_count; i++)
-        if ((m->hash_always >> i & 1) != 0) /* the others' tables begin again before they are read */
+        if (m->hash[i].first_text > HASH_STALE)
             m->hash[i].first_text -= (int32_t)m->burst_count;
     m->burst_count = 0;
     const uint32_t digits = (uint32_t)min_size((m->n + 63) / 32 * 32, MATCHER_HISTORY);
@@ -59,12 +59,11 @@ static void list_candidates(struct matcher *m, uint32_t i)
     }
 }
 
-/* Makes a modulus' table of residues again if it is wanted from the burst's beginning on, or nearly full. */
+/* Takes the window into a modulus' table of residues if it is wanted from the burst's beginning on. */
 static void refresh_hash(struct matcher *m, uint32_t i)
 {
-    const bool kept = (m->hash_always >> i & 1) != 0;
-    if ((m->window_overflowed >> i & 1) != 0 || (kept && !hash_has_room(&m->hash[i], ROOM_DIGITS)))
-        matcher_hash_window(m, i, MATCHER_HISTORY);
+    if (((m->window_overflowed | m->hash_always) >> i & 1) != 0)
+        matcher_hash_to(m, i, MATCHER_HISTORY, ROOM_DIGITS);
 }
 
 /* Probes the digits that are there, only to have code and tables in the caches nearest to the CPU. */
@@ -99,7 +98,8 @@ static bool can_rehearse(const struct matcher *m)
 {
     bool room = true;
     for (uint32_t i = 0; i < m->modulus_count; i++)
-        room &= (m->hash_always >> i & 1) == 0 || hash_has_room(&m->hash[i], WARM_DIGITS);
+        room &= (m->hash_always >> i & 1) != 0 ? hash_has_room(&m->hash[i], WARM_DIGITS)
+                                               : m->search.credit[i] >= MATCHER_CREDIT_MAX / 2;
     return room && m->rehearsal_answer_digits != 0 && m->window_overflowed == 0;
 }
 
@@ -120,19 +120,29 @@ static void rehearse(struct matcher *m)
 {
     static const size_t head_bytes = offsetof(struct matcher, search) + offsetof(struct burst_search, queue);
     static uint8_t head[offsetof(struct matcher, search) + offsetof(struct burst_search, queue)];
+    static uint8_t tails[offsetof(struct tails, place)];
     const uint32_t cached = m->filter.cached;
-    uint32_t next[MATCHER_MODULUS_COUNT_MAX];
+    uint32_t next[MATCHER_MODULUS_COUNT_MAX], first[MATCHER_MODULUS_COUNT_MAX], base[MATCHER_MODULUS_COUNT_MAX];
     if (!can_rehearse(m))
         return;
     ASSERT(m->idle_step == IDLE_DONE && m->checks.count == 0);
     memcpy(head, m, head_bytes);
-    for (uint32_t i = 0; i < m->modulus_count; i++)
+    memcpy(tails, &m->tails, sizeof tails);
+    for (uint32_t i = 0; i < m->modulus_count; i++) {
+        first[i] = m->hash[i].first;
         next[i] = m->hash[i].next;
+        base[i] = m->run[i].base;
+    }
     search_rehearsal(m);
     memcpy(m, head, head_bytes);
-    for (uint32_t i = 0; i < m->modulus_count; i++)
-        if ((m->hash_always >> i & 1) != 0)
+    memcpy(&m->tails, tails, sizeof tails);
+    for (uint32_t i = 0; i < m->modulus_count; i++) {
+        if (m->hash[i].first == first[i] && m->hash[i].next >= next[i])
             hash_take_back(&m->hash[i], m->hash[i].next - next[i]);
+        else
+            m->hash[i].first_text = HASH_STALE; /* its modulus is filtered */
+        m->run[i].base = m->run[i].base == base[i] ? base[i] : 0;
+    }
     m->filter.cached = cached;
     m->checks.count = 0;
     ASSERT(!m->search.open && m->idle_step == IDLE_DONE);

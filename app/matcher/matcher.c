@@ -64,8 +64,11 @@ void matcher_use_modulus(struct matcher *m, uint32_t i)
     ASSERT(i < m->modulus_count);
     c->method = c->digits > m->n ? MODULUS_NONE : c->probe.digits >= m->ops->digits_min ? MODULUS_FILTER : MODULUS_HASH;
     m->hash_always |= (uint32_t)(c->method == MODULUS_HASH) << i;
+    for (uint32_t p = 0; p < TAIL_PRIMES && c->tail_digits > 1; p++)
+        tails_provide(&m->tails, p, c->exponents[p]);
+    m->search.credit[i] = MATCHER_CREDIT_MAX;
     m->hash[i].next = 0;
-    matcher_hash_window(m, i, MATCHER_HISTORY);
+    matcher_hash_to(m, i, MATCHER_HISTORY, 0);
 }
 
 void matcher_use(struct matcher *m, const struct simd_ops *ops)
@@ -74,6 +77,8 @@ void matcher_use(struct matcher *m, const struct simd_ops *ops)
     m->hash_always = m->burst_count = 0;
     m->burst_at = 0;
     memset(&m->search, 0, offsetof(struct burst_search, queue));
+    memset(&m->tails, 0, sizeof m->tails);
+    memset(m->run, 0, sizeof m->run);
     memset(m->text, '0', sizeof m->text);
     memset(m->row, 0, sizeof m->row);
     for (uint32_t i = 0; i < m->modulus_count; i++)
@@ -85,135 +90,43 @@ void matcher_use(struct matcher *m, const struct simd_ops *ops)
     matcher_idle_finish(m);
 }
 
-void matcher_hash_window(struct matcher *m, uint32_t i, uint32_t text_index)
+/* Pays for a list of candidates, for candidates, or for a tail that refuses one; false: there is no credit left. */
+static bool pay(struct matcher *m, uint32_t i, uint32_t count)
 {
-    ASSERT(text_index >= MATCHER_HISTORY && i < m->modulus_count);
-    uint32_t at = text_index - m->n;
-    hash_restart(&m->hash[i], (int32_t)at);
-    for (uint32_t part; at < text_index; at += part) {
-        part = (uint32_t)min_size(text_index - at, HASH_BLOCK_DIGITS);
-        hash_take(&m->hash[i], &m->moduli[i], m->text + at, part, m->n);
-    }
-}
-
-/* Returns true if a modulus divides a substring, by the residues in its table or else by a sum. */
-static bool divides(const struct matcher *m, uint32_t i, uint32_t start, uint32_t end)
-{
-    const struct matcher_modulus *c = &m->moduli[i];
-    const struct matcher_hash *hash = &m->hash[i];
-    ASSERT(start < end && end - start <= m->n);
-    if (c->digits > end - start || !modulus_may_end(c, m->text + end, end - start))
+    const uint32_t price = count * MATCHER_CREDIT_STEP;
+    if (m->search.credit[i] < price)
         return false;
-    if ((m->hash_always >> i & 1) != 0 && hash_covers(hash, start) && hash_covers(hash, end))
-        return hash_residues_equal(hash, start, end, c->tolerance);
-    return m->ops->sum(m->text + start, c->key_weights, end - start) <= c->tolerance;
-}
-
-/* Queues a pair that a modulus divides. The first modulus that divides a pair hands it out. */
-static void pair_add(struct matcher *m, uint32_t i, uint32_t start, uint32_t end)
-{
-    struct burst_search *s = &m->search;
-    ASSERT(start < end && end <= MATCHER_HISTORY + m->burst_count && end - start <= m->n);
-    ASSERT(m->text[start] != '0' && s->queued < MATCHER_QUEUE_MAX);
-    for (uint32_t other = 0; other < i; other++)
-        if (divides(m, other, start, end))
-            return;
-    s->queue[s->queued++] = (struct matcher_pair){ start, end, i };
-}
-
-/* The state of the search after a step. */
-enum search_state {
-    SEARCH_ON,    /* take the next step */
-    SEARCH_PAUSE, /* the same, after a poll of the ring */
-    SEARCH_DONE,  /* the burst has been searched */
-};
-
-/* Hashes a modulus over some digits, of one block at most. */
-static void hash_search_begin(struct matcher *m, uint32_t i, uint32_t from, uint32_t to)
-{
-    struct hash_search *h = &m->search.hash;
-    ASSERT(from <= to && to - from <= FILTER_BLOCK_DIGITS && !h->active);
-    if (!hash_has_room(&m->hash[i], to - from))
-        matcher_hash_window(m, i, from);
-    ASSERT(m->hash[i].first_text + (int32_t)(m->hash[i].next - m->hash[i].first) == (int32_t)from);
-    h->active = true;
-    h->walking = false;
-    h->modulus = i;
-    h->from = from;
-    h->to = to;
-    for (uint32_t at = from, w = 0; at < to; at += HASH_BLOCK_DIGITS, w++)
-        h->found[w] = hash_take(&m->hash[i], &m->moduli[i], m->text + at,
-                                (uint32_t)min_size(to - at, HASH_BLOCK_DIGITS), m->n);
-}
-
-/* Goes to the next end that may have a start and whose last digit admits an answer; false: there is none. */
-static bool hash_search_next_end(struct matcher *m, struct hash_search *h)
-{
-    for (uint32_t w = 0; w * HASH_BLOCK_DIGITS < h->to - h->from; w++)
-        while (h->found[w] != 0) {
-            const uint32_t end = h->from + w * HASH_BLOCK_DIGITS + (uint32_t)__builtin_ctzll(h->found[w]) + 1;
-            ASSERT(end <= h->to);
-            h->found[w] &= h->found[w] - 1;
-            if (!modulus_may_end_in(&m->moduli[h->modulus], m->text[end - 1]))
-                continue;
-            h->walk = hash_walk_begin(&m->hash[h->modulus], end - (uint32_t)m->hash[h->modulus].first_text);
-            h->tail = (struct modulus_tail){ 0 };
-            h->end = end;
-            return true;
-        }
-    return false;
-}
-
-/* Queues the answers of the next end that has some, while there is room, within MATCHER_WALK_MAX steps. */
-static enum search_state hash_search_continue(struct matcher *m)
-{
-    struct hash_search *h = &m->search.hash;
-    const struct matcher_modulus *c = &m->moduli[h->modulus];
-    for (uint32_t walked = 0; m->search.queued == 0; walked++) {
-        if (!h->walking && !hash_search_next_end(m, h)) {
-            h->active = false;
-            return SEARCH_ON;
-        }
-        h->walking = true;
-        for (; m->search.queued < MATCHER_QUEUE_MAX; walked++) {
-            if (walked > MATCHER_WALK_MAX)
-                return SEARCH_PAUSE;
-            const uint32_t length = hash_walk_next(&m->hash[h->modulus], &h->walk, c->tolerance, m->n);
-            h->walking = length != 0;
-            if (length == 0)
-                break;
-            if (h->end <= m->search.filtered_to[h->modulus] && h->end - length >= MATCHER_HISTORY - FILTER_GROUP_BEFORE)
-                continue;
-            if (c->tail_digits <= 1 || modulus_tail_divides(c, m->text + h->end, length, &h->tail)) {
-                pair_add(m, h->modulus, h->end - length, h->end);
-            } else if (h->tail.digits == c->tail_digits) {
-                h->walking = false; /* no longer one either */
-                break;
-            }
-        }
-    }
-    return SEARCH_ON;
+    m->search.credit[i] -= price;
+    return true;
 }
 
 /* Queues the answers that begin at a candidate and end in after + 1 .. last; `sum` is that of its digits up to `after`,
  * and a sum of at most `tolerance` means a multiple of m. With tail_digits of 1 at most, M is m times 1, 2, 5 or 10.
- * Then the next K digits behind a multiple make another one only if they are zeros. */
-HOT static void verify(struct matcher *m, uint32_t i, uint32_t start, uint64_t sum, uint32_t after, uint32_t last)
+ * Then the next K digits behind a multiple make another one only if they are zeros. Returns false if the tail has
+ * refused more ends than the modulus can pay for. */
+HOT static bool verify(struct matcher *m, uint32_t i, uint32_t start, uint64_t sum, uint32_t after, uint32_t last)
 {
     const struct matcher_modulus *c = &m->moduli[i];
     ASSERT(start < after && after <= last);
     last = (uint32_t)min_size(last, start + m->n);
+    m->search.work += (last - after) / WORK_SUMMED;
     bool zero = sum <= c->tolerance;
     for (uint32_t end = after; end < last && !(zero && c->tail_digits <= 1 && m->text[end] != '0');) {
         const uint32_t taken = m->ops->scan(m->text + end, c->key_weights + (end - start), last - end, c->tolerance,
                                             &sum);
         if (taken == 0)
-            return;
+            return true;
         end += taken;
         zero = true;
-        if (modulus_may_end(c, m->text + end, end - start))
-            pair_add(m, i, start, end);
+        m->search.work += WORK_TAIL;
+        if (!modulus_may_end_in(c, m->text[end - 1]))
+            continue;
+        if (c->tail_digits <= 1 || modulus_tail_divides(c, m->text + end, end - start))
+            matcher_pair_add(m, i, start, end);
+        else if (m->search.work += c->tail_digits, !pay(m, i, 1))
+            return false;
     }
+    return true;
 }
 
 /* Returns the end up to which the batch at work tests a modulus. */
@@ -247,46 +160,64 @@ static NOT_HOT void overflow(struct matcher *m, uint32_t i, uint32_t from)
 /* Verifies the candidates that idle time has found in the window, for the ends before each modulus' first probe. */
 static NOT_HOT void verify_window(struct matcher *m)
 {
+    struct burst_search *s = &m->search;
     for (uint32_t i = 0; i < m->modulus_count; i++) {
         const struct window_candidates *w = &m->window[i];
         const uint32_t last = MATCHER_HISTORY + (uint32_t)min_size(m->filter.first[i], m->burst_count);
-        if (m->moduli[i].method != MODULUS_FILTER || (m->search.hashed >> i & 1) != 0)
+        const uint32_t queued = s->queued;
+        if (m->moduli[i].method != MODULUS_FILTER || (s->hashed >> i & 1) != 0)
             continue;
         ASSERT(w->count <= MATCHER_CANDIDATES_MAX);
-        if (m->search.queued + w->count * (last - MATCHER_HISTORY) > MATCHER_QUEUE_MAX) {
+        bool paid = queued + w->count * (last - MATCHER_HISTORY) <= MATCHER_QUEUE_MAX && s->work < s->work_max
+                    && pay(m, i, w->count);
+        for (uint32_t k = 0; paid && k < w->count; k++)
+            paid = verify(m, i, w->start[k], w->sum[k], MATCHER_HISTORY, last);
+        if (!paid) {
+            s->queued = queued; /* the hash finds them again */
             overflow(m, i, MATCHER_HISTORY);
-            continue;
         }
-        for (uint32_t k = 0; k < w->count; k++)
-            verify(m, i, w->start[k], w->sum[k], MATCHER_HISTORY, last);
     }
 }
 
-/* Verifies the candidates of the batch at work. */
+/* Verifies the candidates of one probe, k of the batch at work; false: they are too many, or more than the modulus can
+ * pay for. */
+HOT static bool verify_probe(struct matcher *m, uint32_t i, const struct filter_probe *probe, uint32_t last)
+{
+    struct burst_search *s = &m->search;
+    const struct matcher_modulus *c = &m->moduli[i];
+    uint32_t before[MATCHER_CANDIDATES_MAX];
+    const uint32_t after = s->from + probe->end, in_block = probe->end + FILTER_GROUP_BEFORE + 1u;
+    if (!pay(m, i, 1))
+        return false;
+    s->work += m->n / WORK_SUMMED;
+    const uint32_t count = m->ops->candidates(&c->probe, m->text + after, m->pass.part == FILTER_WINDOW ? in_block : 1,
+                                              m->pass.part == FILTER_BLOCK ? (uint32_t)min_size(m->n, in_block) : m->n,
+                                              before, MATCHER_CANDIDATES_MAX);
+    if (count > MATCHER_CANDIDATES_MAX || s->queued + count * (last - after) > MATCHER_QUEUE_MAX || !pay(m, i, count))
+        return false;
+    for (uint32_t j = 0; j < count; j++) {
+        const uint32_t start = after - before[j];
+        s->work += before[j] / WORK_SUMMED;
+        if (!verify(m, i, start, m->ops->sum(m->text + start, c->key_weights, before[j]), after, last))
+            return false;
+    }
+    return true;
+}
+
+/* Verifies the candidates of the batch at work, hot probe by hot probe, up to work_max. */
 HOT static __attribute__((noinline)) void verify_batch(struct matcher *m)
 {
     struct burst_search *s = &m->search;
-    for (uint64_t hot = m->pass.hot; hot != 0; hot &= hot - 1) {
-        const uint32_t k = (uint32_t)__builtin_ctzll(hot);
+    for (; m->pass.hot != 0 && s->work < s->work_max; m->pass.hot &= m->pass.hot - 1) {
+        const uint32_t k = (uint32_t)__builtin_ctzll(m->pass.hot), queued = s->queued;
         const struct filter_probe *probe = &m->filter.probe[m->pass.first + k];
         const uint32_t i = probe->modulus, after = s->from + probe->end;
         const uint32_t last = (uint32_t)min_size(s->from + probe->next, MATCHER_HISTORY + m->burst_count);
         if (after >= last || ((s->hashed >> i & 1) != 0 && after >= s->hashed_from[i]))
             continue;
-        const struct matcher_modulus *c = &m->moduli[i];
-        uint32_t before[MATCHER_CANDIDATES_MAX];
-        const uint32_t in_block = probe->end + FILTER_GROUP_BEFORE + 1u, max = s->budget[i];
-        const uint32_t count = m->ops->candidates(
-            &c->probe, m->text + after, m->pass.part == FILTER_WINDOW ? in_block : 1,
-            m->pass.part == FILTER_BLOCK ? (uint32_t)min_size(m->n, in_block) : m->n, before, max);
-        if (count > max || s->queued + count * (last - after) > MATCHER_QUEUE_MAX) {
+        if (!verify_probe(m, i, probe, last)) {
+            s->queued = queued; /* the hash finds them again */
             overflow(m, i, after);
-            continue;
-        }
-        s->budget[i] -= count;
-        for (uint32_t j = 0; j < count; j++) {
-            const uint32_t start = after - before[j];
-            verify(m, i, start, m->ops->sum(m->text + start, c->key_weights, before[j]), after, last);
         }
     }
 }
@@ -295,12 +226,16 @@ HOT static void block_begin(struct matcher *m, uint32_t from)
 {
     struct burst_search *s = &m->search;
     const uint32_t left = MATCHER_HISTORY + m->burst_count - from;
+    for (uint32_t i = 0; i < m->modulus_count; i++)
+        s->credit[i] = (uint32_t)min_size(s->credit[i] + min_size(left, FILTER_BLOCK_DIGITS), MATCHER_CREDIT_MAX);
     s->from = from;
     s->to = from + (uint32_t)min_size(left, FILTER_BLOCK_DIGITS);
     s->modulus = 0;
     m->ops->write(m->row + from, m->text + from, min_size(left, FILTER_BLOCK_DIGITS + 32));
-    m->pass.needed = m->filter.needed[min_size(left, FILTER_BLOCK_DIGITS + 1)];
+    s->probes = m->filter.needed[min_size(left, FILTER_BLOCK_DIGITS + 1)];
+    m->pass.needed = (uint32_t)min_size(s->probes, FILTER_SLICE_PROBES);
     m->pass.next = 0;
+    m->pass.hot = 0;
     m->pass.part = FILTER_WHOLE;
 }
 
@@ -313,16 +248,16 @@ HOT void matcher_begin(struct matcher *m, const uint8_t *digits, size_t count)
     copy_here(m->text + MATCHER_HISTORY, digits, count);
     memset(m->text + MATCHER_HISTORY + count, '0', 64);
     s->open = true;
-    s->queued = s->given = s->overflowed = 0;
+    s->queued = s->given = s->overflowed = s->sums = 0;
     s->hashed = m->hash_always | m->window_overflowed;
     for (uint32_t i = 0; i < m->modulus_count; i++) {
-        s->budget[i] = MATCHER_BUDGET;
         s->hashed_from[i] = MATCHER_HISTORY;
-        s->filtered_to[i] = 0;
+        s->filtered_to[i] = s->hashed_to[i] = 0;
     }
     m->burst_count = (uint32_t)count;
     m->stats.bursts++;
     m->stats.digits += count;
+    s->work_max = s->work + MATCHER_WORK_MAX / 2;
     block_begin(m, MATCHER_HISTORY);
     if (m->window_any || (m->window_multiple && m->text[MATCHER_HISTORY] == '0'))
         verify_window(m);
@@ -334,7 +269,7 @@ static bool hash_next_modulus(struct matcher *m)
     struct burst_search *s = &m->search;
     while (s->modulus < m->modulus_count) {
         const uint32_t i = s->modulus++;
-        if ((s->hashed >> i & 1) == 0 || hash_covers(&m->hash[i], s->from + 1))
+        if ((s->hashed >> i & 1) == 0 || s->hashed_to[i] > s->from)
             continue; /* filtered; or overflowed at the block's beginning, and hashed in that turn */
         hash_search_begin(m, i, s->from, s->to);
         return true;
@@ -348,12 +283,15 @@ HOT static enum search_state search_step(struct matcher *m)
     struct burst_search *s = &m->search;
     if (__builtin_expect(s->hash.active, 0))
         return hash_search_continue(m);
+    if (__builtin_expect(m->pass.hot != 0, 0)) {
+        verify_batch(m);
+        return SEARCH_ON;
+    }
     if (__builtin_expect(s->overflowed != 0 && m->pass.part != FILTER_BLOCK, 0)) {
         const uint32_t i = (uint32_t)__builtin_ctz(s->overflowed);
         s->overflowed &= s->overflowed - 1;
-        matcher_hash_window(m, i, s->hashed_from[i]);
         hash_search_begin(m, i, s->hashed_from[i], s->to);
-        return SEARCH_PAUSE;
+        return SEARCH_ON;
     }
     if (__builtin_expect(s->hashed != 0, 0) && hash_next_modulus(m))
         return SEARCH_ON;
@@ -362,14 +300,16 @@ HOT static enum search_state search_step(struct matcher *m)
         && m->ops->probe(&m->filter, m->row + s->from, MATCHER_HISTORY + m->burst_count - s->from,
                          s->from == MATCHER_HISTORY, &m->pass)) {
         verify_batch(m);
-        return (m->pass.hot & (m->pass.hot - 1)) == 0 ? SEARCH_ON : SEARCH_PAUSE; /* many: zeros, 20 us */
+        return SEARCH_ON;
     }
     if (s->overflowed != 0)
-        return SEARCH_PAUSE; /* the window's turn has come in between */
+        return SEARCH_ON; /* the window's turn has come in between */
+    if (__builtin_expect(m->pass.needed < s->probes, 0)) {
+        m->pass.needed = (uint32_t)min_size(s->probes, m->pass.needed + FILTER_SLICE_PROBES);
+        return SEARCH_PAUSE;
+    }
     if (s->to == MATCHER_HISTORY + m->burst_count)
         return SEARCH_DONE;
-    for (uint32_t i = 0; i < m->modulus_count; i++)
-        s->budget[i] = (uint32_t)min_size(s->budget[i] + MATCHER_BUDGET_BLOCK, MATCHER_BUDGET);
     block_begin(m, s->to);
     return SEARCH_PAUSE;
 }
@@ -401,13 +341,14 @@ HOT enum matcher_step matcher_next(struct matcher *m, struct matcher_answer *ans
     struct burst_search *s = &m->search;
     if (!s->open)
         return MATCHER_DONE;
+    s->work_max = s->work + MATCHER_WORK_MAX;
     for (;;) {
         while (s->given < s->queued)
             if (pair_give(m, answer))
                 return MATCHER_ANSWER;
         s->given = s->queued = 0;
         const enum search_state search = search_step(m);
-        if (search == SEARCH_PAUSE && s->queued == 0)
+        if (s->queued == 0 && (search == SEARCH_PAUSE || (search == SEARCH_ON && s->work >= s->work_max)))
             return MATCHER_WORKING;
         if (search == SEARCH_DONE)
             break;
@@ -423,8 +364,11 @@ void matcher_restart(struct matcher *m)
     ASSERT(!m->search.open);
     matcher_idle_finish(m);
     memset(m->text, '0', MATCHER_HISTORY);
-    for (uint32_t i = 0; i < m->modulus_count; i++)
-        matcher_hash_window(m, i, MATCHER_HISTORY);
+    for (uint32_t i = 0; i < m->modulus_count; i++) {
+        m->hash[i].first_text = HASH_STALE;
+        matcher_hash_to(m, i, MATCHER_HISTORY, 0);
+    }
+    m->tails.next = 0;
     m->early_answers.pending_count = 0;
     m->early_answers.ready = false;
     matcher_idle_begin(m);

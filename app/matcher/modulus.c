@@ -105,21 +105,21 @@ struct modulus_making modulus_prepare_begin(struct matcher_modulus *c, uint32_t 
 {
     ASSERT(n >= 1 && n <= MATCHER_N_DIGITS_MAX);
     struct big m = c->value, tail = { { 1 } }; /* M = 2^a 5^b m, tail = 2^a 5^b */
-    uint32_t exponent[2] = { 0, 0 };
+    c->exponents[0] = c->exponents[1] = 0;
     static const uint64_t prime[2] = { 2, 5 };
     for (size_t i = 0; i < ARRAY_COUNT(prime); i++) {
         struct big quotient = m;
         while (big_div(&quotient, prime[i]) == 0) {
             m = quotient;
             big_mul_add(&tail, prime[i], 0);
-            exponent[i]++;
+            c->exponents[i]++;
         }
     }
     c->last_digits = 0;
     for (uint32_t digit = 0; digit < 10; digit++)
-        if ((exponent[0] == 0 || digit % 2 == 0) && (exponent[1] == 0 || digit % 5 == 0))
+        if ((c->exponents[0] == 0 || digit % 2 == 0) && (c->exponents[1] == 0 || digit % 5 == 0))
             c->last_digits |= UINT32_C(1) << digit;
-    c->tail_digits = (uint32_t)max_size(exponent[0], exponent[1]);
+    c->tail_digits = (uint32_t)max_size(c->exponents[0], c->exponents[1]);
     c->tolerance = 9 * (uint64_t)n;
     c->sure = big_bits(&c->value) <= 50;
     c->probe.digits = choose_probe_digits(&c->value);
@@ -141,13 +141,10 @@ void modulus_prepare(struct matcher_modulus *c, uint32_t n, const uint8_t seed[M
     modulus_prepare_some(c, &making, MODULUS_PLACES);
 }
 
-bool modulus_tail_divides(const struct matcher_modulus *c, const uint8_t *end, uint32_t length,
-                          struct modulus_tail *tail)
+bool modulus_tail_divides(const struct matcher_modulus *c, const uint8_t *end, uint32_t length)
 {
-    const uint32_t wanted = (uint32_t)min_size(length, c->tail_digits);
-    if (tail->digits > wanted)
-        *tail = (struct modulus_tail){ 0 };
-    for (; tail->digits < wanted; tail->digits++)
-        tail->sum += (uint64_t)(end[-1 - (ptrdiff_t)tail->digits] - '0') * c->tail_weights[tail->digits];
-    return tail->sum <= c->tolerance;
+    uint64_t sum = 0;
+    for (uint32_t t = 0; t < min_size(length, c->tail_digits); t++)
+        sum += (uint64_t)(end[-1 - (ptrdiff_t)t] - '0') * c->tail_weights[t];
+    return sum <= c->tolerance;
 }

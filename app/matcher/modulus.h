@@ -31,11 +31,12 @@ struct modulus_probe {
 
 struct matcher_modulus {
     enum modulus_method method;
-    uint32_t digits;      /* digits of M, and of its shortest answer */
-    uint32_t last_digits; /* bits 0..9: digits that an answer may end in */
-    uint32_t tail_digits; /* max(a, b) for M = 2^a 5^b m */
-    bool sure;            /* 64-bit fractions decide without a doubt */
-    uint64_t tolerance;   /* sums up to here are fractions that are 0 */
+    uint32_t digits;       /* digits of M, and of its shortest answer */
+    uint32_t last_digits;  /* bits 0..9: digits that an answer may end in */
+    uint32_t exponents[2]; /* a and b for M = 2^a 5^b m */
+    uint32_t tail_digits;  /* max(a, b) */
+    bool sure;             /* 64-bit fractions decide without a doubt */
+    uint64_t tolerance;    /* sums up to here are fractions that are 0 */
     struct modulus_probe probe;
     _Alignas(64) uint64_t
         key_weights[MODULUS_PLACES + MODULUS_PAD]; /* [t]: fraction of u 10^-(t + 1) / m, rounded up */
@@ -58,16 +59,8 @@ bool modulus_prepare_some(struct matcher_modulus *modulus, struct modulus_making
 /* Makes all of them at once. */
 void modulus_prepare(struct matcher_modulus *modulus, uint32_t n, const uint8_t seed[MATCHER_SEED_BYTES]);
 
-/* The last digits of one end, as far as they have been summed up. */
-struct modulus_tail {
-    uint32_t digits;
-    uint64_t sum;
-};
-
-/* Returns true if 2^a 5^b divides the last `length` digits before `end`. `tail` keeps their sum from one length of an
- * end to the next; a shorter one, which only a false pair brings, has it summed again. */
-bool modulus_tail_divides(const struct matcher_modulus *modulus, const uint8_t *end, uint32_t length,
-                          struct modulus_tail *tail);
+/* Returns true if 2^a 5^b divides the last `length` digits before `end`, by their sum. */
+bool modulus_tail_divides(const struct matcher_modulus *modulus, const uint8_t *end, uint32_t length);
 
 static inline bool modulus_may_end_in(const struct matcher_modulus *modulus, uint8_t ascii)
 {
@@ -76,7 +69,6 @@ static inline bool modulus_may_end_in(const struct matcher_modulus *modulus, uin
 /* Returns true if 2^a 5^b divides the `length` digits before `end`. */
 static inline bool modulus_may_end(const struct matcher_modulus *modulus, const uint8_t *end, uint32_t length)
 {
-    struct modulus_tail tail = { 0 };
     return modulus_may_end_in(modulus, end[-1])
-           && (modulus->tail_digits <= 1 || modulus_tail_divides(modulus, end, length, &tail));
+           && (modulus->tail_digits <= 1 || modulus_tail_divides(modulus, end, length));
 }

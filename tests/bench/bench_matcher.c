@@ -11,6 +11,8 @@
  *     zeros, nines        these digits alone
  *     sideM               shortest multiples of modulus M (0..) side by side
  *     hotM                the same with another last digit: they are candidates and no answers
+ *     digitD, powerP:FACTORS:DIGITS:ZEROS    bench_stream.h
+ *     random              random digits alone
  *
  * Prints one line, nanoseconds by name, p50 and p99 each. `path` is the search of a whole burst, `idle` the work after
  * it, `slice` the longest call of matcher_prepare, `poll` the longest time between two returns of matcher_next. Then
@@ -172,7 +174,7 @@ int main(int argc, char **argv)
         memset(b.least[t], 0xff, b.bursts * sizeof *b.least[t]);
     }
     if (!recording.burst_count && !bench_stream_worst(b.text, digits, &config, argv[5]))
-        bench_stream_fill(b.text, digits, &config, b.first ? b.burst : 0);
+        bench_stream_fill(b.text, digits, &config, b.first ? b.burst : strcmp(argv[5], "random") == 0 ? digits + 1 : 0);
     struct rusage before, after;
     getrusage(RUSAGE_SELF, &before);
     for (int run = 0, runs = argc == 8 ? atoi(argv[7]) : 5; run < runs; run++) {

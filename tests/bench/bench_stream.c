@@ -3,6 +3,7 @@
 
 #include <gmp.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -75,11 +76,50 @@ void bench_stream_fill(uint8_t *text, size_t count, const struct matcher_config 
     gmp_randclear(random);
 }
 
+/* Writes pieces of `digits` digits, then zeros. With each piece the number that all digits so far write has at least so
+ * many factors of a prime, if its digits can do that. */
+static void fill_powers(uint8_t *text, size_t count, unsigned prime, unsigned factors, unsigned digits, unsigned zeros)
+{
+    enum { BEFORE = 600 }; /* more digits than a modulus has factors */
+    static char number_text[2 * BEFORE];
+    mpz_t number, rest, power, all;
+    mpz_inits(number, rest, power, all, NULL);
+    mpz_ui_pow_ui(power, prime, factors);
+    mpz_ui_pow_ui(all, 10, digits);
+    for (size_t at = 0; at < count; at += digits + zeros) {
+        const size_t before = at < BEFORE ? at : BEFORE, left = count - at;
+        memcpy(number_text, text + at - before, before);
+        number_text[before] = '\0';
+        mpz_set_ui(number, 0);
+        if (before > 0)
+            mpz_set_str(number, number_text, 10);
+        mpz_mul(number, number, all);
+        mpz_add_ui(number, number, 7 * at + 1); /* other digits each time */
+        mpz_cdiv_q(rest, number, power);
+        mpz_mul(number, rest, power);
+        mpz_mod(rest, number, all);
+        gmp_snprintf(number_text, sizeof number_text, "%0*Zd", (int)digits, rest);
+        memcpy(text + at, number_text, digits < left ? digits : left);
+        if (digits < left)
+            memset(text + at + digits, '0', zeros < left - digits ? zeros : left - digits);
+    }
+    mpz_clears(number, rest, power, all, NULL);
+}
+
 bool bench_stream_worst(uint8_t *text, size_t count, const struct matcher_config *config, const char *name)
 {
     const bool side = strncmp(name, "side", 4) == 0, hot = strncmp(name, "hot", 3) == 0;
     if (strcmp(name, "zeros") == 0 || strcmp(name, "nines") == 0) {
         memset(text, name[0] == 'z' ? '0' : '9', count);
+        return true;
+    }
+    unsigned prime, factors, digits, zeros;
+    if (sscanf(name, "power%u:%u:%u:%u", &prime, &factors, &digits, &zeros) == 4) {
+        fill_powers(text, count, prime, factors, digits, zeros);
+        return true;
+    }
+    if (strncmp(name, "digit", 5) == 0) {
+        memset(text, name[5], count);
         return true;
     }
     if (!side && !hot)

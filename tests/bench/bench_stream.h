@@ -15,8 +15,12 @@ bool bench_stream_config(struct matcher_config *config, char *moduli, const char
  * at random places, or (every != 0) ending at multiples of `every`. */
 void bench_stream_fill(uint8_t *text, size_t count, const struct matcher_config *config, size_t every);
 
-/* Writes a worst case: "zeros", "nines", "side0" (shortest multiples of modulus 0 in a row), "hot0" (the same with
- * another last digit). Returns false if there is no such stream. */
+/* Writes a worst case; returns false if there is no such stream:
+ *     zeros, nines        these digits alone
+ *     digit8              eights alone
+ *     side0               shortest multiples of modulus 0 in a row
+ *     hot0                the same with another last digit
+ *     power2:42:13:21     13 digits that give the number so far 42 factors 2, then 21 zeros, again and again */
 bool bench_stream_worst(uint8_t *text, size_t count, const struct matcher_config *config, const char *name);
 
 /* Binds the calling thread to a CPU. */

@@ -338,6 +338,82 @@ static void play_draw_families(void)
     play_plant(100);
 }
 
+/* Writes `count` digits from `at` on, so that the number that all digits so far write has `factors` factors. */
+static void play_divide_by(size_t at, size_t count, uint32_t prime, uint32_t factors)
+{
+    static char digits[TEXT_MAX + 1];
+    mpz_t number, power, rest;
+    mpz_inits(number, power, rest, NULL);
+    const size_t from = at > 600 ? at - 600 : 0, all = at + count - from; /* more digits than a modulus has factors */
+    mpz_ui_pow_ui(power, prime, factors);
+    memcpy(digits, play.text + from, all);
+    digits[all] = 0;
+    mpz_set_str(number, digits, 10);
+    mpz_fdiv_r(rest, number, power);
+    mpz_sub(number, number, rest);
+    mpz_get_str(digits, 10, number);
+    const size_t written = strlen(digits);
+    if (mpz_sgn(number) > 0 && written <= all) {
+        memset(play.text + from, '0', all - written);
+        memcpy(play.text + from + all - written, digits, written);
+    }
+    mpz_clears(number, power, rest, NULL);
+}
+
+/* Draws moduli with many factors 2 or 5, and a stream whose ends have many. There are equal digits, digits made for a
+ * power, zeros behind these, and multiples with fewer digits than the power has factors. */
+static void play_draw_tails(void)
+{
+    const uint32_t prime = random_below(3) == 0 ? 5 : 2, most = prime == 5 ? 200 : 480;
+    const uint32_t power = 2 + (uint32_t)random_below(random_below(2) == 0 ? 60 : most - 2);
+    const uint32_t count = 1 + (uint32_t)random_below(random_below(2) == 0 ? 2 : 8);
+    static const uint32_t others[] = { 1, 1, 1, 3, 9, 11, 13, 823, 99991, 10, 100, 1000000 };
+    while (play.modulus_count < count) {
+        const uint32_t less = (uint32_t)random_below(8);
+        const uint32_t factors[][2] = { { prime, power > less ? power - less : power },
+                                        { others[random_below(sizeof others / sizeof *others)], 1 } };
+        play_add_power(factors, 2);
+    }
+    const uint32_t least = (uint32_t)strlen(play.moduli[0]);
+    play.n = random_below(4) == 0 ? 1024 : least + (uint32_t)random_below(least + 20);
+    play.digits = 300 + random_below(2500);
+    play_fill_random();
+    for (size_t at = 0; at < play.digits;) {
+        size_t run = 1 + random_below(random_below(3) == 0 ? power + 40 : 30);
+        if (run > play.digits - at)
+            run = play.digits - at;
+        switch (random_below(6)) {
+        case 0:
+            memset(play.text + at, '0', run);
+            break;
+        case 1:
+            memset(play.text + at, prime == 2 ? (int)('2' + 2 * random_below(4)) : '5', run);
+            break;
+        case 2:
+            play_divide_by(at, run, prime, 1 + (uint32_t)random_below(power + 5));
+            break;
+        case 3: /* a start with as many factors before it as it needs */
+            memcpy(play.text + at, random_below(2) == 0 ? "14" : "148", run < 3 ? run : 2);
+            break;
+        case 4:
+            for (size_t i = 0; i < run; i++)
+                play.text[at + i] = (uint8_t)(prime == 2 ? '0' + 2 * random_below(5) : '0' + 5 * random_below(2));
+            break;
+        default:
+            break;
+        }
+        at += run;
+        if (random_below(3) == 0 && at < play.digits) {
+            run = 1 + random_below(power + 10);
+            run = run < play.digits - at ? run : play.digits - at;
+            memset(play.text + at, '0', run);
+            at += run;
+        }
+    }
+    if (random_below(2) == 0)
+        play_plant(300);
+}
+
 static bool play_draw(const char *family, uint64_t seed)
 {
     random_state = seed;
@@ -358,6 +434,8 @@ static bool play_draw(const char *family, uint64_t seed)
         play_draw_families();
     else if (strcmp(family, "adversarial") == 0)
         play_draw_adversarial();
+    else if (strcmp(family, "tails") == 0)
+        play_draw_tails();
     else
         return false;
     static const uint32_t burst_max[] = { 1, 2, 7, 40, 300, 1000, 5000 };
@@ -901,7 +979,7 @@ int main(int argc, char **argv)
     if (argc < 4) {
         fprintf(stderr, "usage: matcher_check recording FILE DIGITS [SIMD]\n"
                         "       matcher_check "
-                        "small|mixed|round|online|onsite|wide|adversarial|families|fooled|edges|false|early SEED "
+                        "small|mixed|round|online|onsite|wide|adversarial|families|tails|fooled|edges|false|early SEED "
                         "DIGITS [scalar|avx2|avx512 [RISK]]\n");
         return 2;
     }

@@ -53,7 +53,9 @@ int main(int argc, char **argv)
 {
     struct matcher_config config = { 0 };
     if (argc != 6 || !bench_stream_config(&config, argv[1], argv[2])) {
-        fputs("usage: matcher_poll online|onsite|M1,M2,... SIMD N DIGITS zeros|nines|sideM|hotM|warm\n", stderr);
+        fputs("usage: matcher_poll online|onsite|M1,M2,... SIMD N DIGITS "
+              "zeros|nines|sideM|hotM|digitD|powerP:FACTORS:DIGITS:ZEROS|warm\n",
+              stderr);
         return 2;
     }
     config.n_digits_max = (uint32_t)atoi(argv[3]);

@@ -15,6 +15,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 CHECK = ROOT / "build/host/tests/matcher/matcher_check"
 EMULATED = CHECK.with_name("matcher_check_emulated")        # its AVX-512 is C: tests/matcher/avx512_emulated.h
 POLL = CHECK.with_name("matcher_poll")
+WORK = CHECK.with_name("matcher_work")
 POLL_MAX_US = 50
 SEED = os.environ.get("PEREGRINE_SEED", "20220217")
 
@@ -55,10 +56,28 @@ def test_digits_built_to_fool_one_seed_do_not_fool_another():
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.parametrize("simd", SIMD)
+def test_work_on_the_worst_streams_is_within_the_bounds(simd):
+    """Work is counted, so that the machine's load does not matter."""
+    done = subprocess.run([WORK, simd, ROOT / "tests/matcher/overflow_1024.txt"], capture_output=True, text=True,
+                          timeout=300)
+    if "cannot run it" in done.stderr:
+        pytest.skip(f"this machine has no {simd}")
+    print(done.stdout, done.stderr)
+    assert done.returncode == 0 and done.stdout, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("simd", ((), ("scalar",)), ids=("chosen", "scalar"))
+def test_moduli_with_many_factors_2_and_5_give_the_oracle_s_answers(simd):
+    done = run("tails", SEED, 30_000, *simd)
+    print(done.stdout, done.stderr)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("family, digits", [("small", 300_000), ("mixed", 150_000), ("round", 120_000),
                                             ("wide", 90_000),
-                                            ("adversarial", 200_000), ("families", 200_000)])
+                                            ("adversarial", 200_000), ("families", 200_000), ("tails", 300_000)])
 @pytest.mark.parametrize("part", (0, 1, 2))
 def test_answers_are_the_oracles(family, digits, part):
     """A third of the digits for each variant."""
@@ -77,6 +96,8 @@ def test_variants_agree_on_one_stream(family):
 
 
 EIGHT_LARGE = ",".join(f"202202172144{i}" for i in ("09", "10", "11", "13", "17", "19", "21", "23"))
+EIGHT_TAILS = ",".join(str(2**k) for k in (511, 510, 509, 508, 507, 506)) + ",2,2"
+EIGHT_K8 = ",".join(f"65536000000{i}" for i in ("01", "03", "07", "09", "21", "27", "39", "43"))
 EIGHT_SMALL = "3,7,9,11,13,823,1009,99991"
 
 
@@ -84,7 +105,8 @@ EIGHT_SMALL = "3,7,9,11,13,823,1009,99991"
 @pytest.mark.parametrize("simd", SIMD)
 @pytest.mark.parametrize("moduli, stream", [
     ("online", "warm"), ("online", "zeros"), ("online", "nines"), ("online", "side0"), ("online", "side1"),
-    ("online", "hot0"), ("online", "hot3"), (EIGHT_SMALL, "warm"), (EIGHT_LARGE, "zeros"), (EIGHT_LARGE, "side0")])
+    ("online", "hot0"), ("online", "hot3"), (EIGHT_TAILS, "digit8"), (EIGHT_TAILS, "power2:256:78:240"),
+    (EIGHT_K8, "zeros"), (EIGHT_SMALL, "warm"), (EIGHT_LARGE, "zeros"), (EIGHT_LARGE, "side0")])
 def test_ring_is_polled_each_50_us_within_a_long_burst(simd, moduli, stream):
     """At N = 1024. Time on the CPU, the least of five runs of each turn: a busy machine takes up to twice as long."""
     done = subprocess.run([POLL, moduli, simd, "1024", "3000", stream], capture_output=True, text=True, timeout=60)

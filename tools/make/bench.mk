@@ -23,7 +23,12 @@ MATCHER_POLL := $(BUILD)/host/tests/matcher/matcher_poll
 $(MATCHER_POLL): $(BUILD)/host/tests/matcher/matcher_poll.o $(BUILD)/host/tests/bench/bench_stream.o $(MATCHER_HOST)
 	$(CC) -o $@ $^ -lgmp
 
-NEEDS_matcher := $(MATCHER_CHECK) $(MATCHER_POLL)
+# The work on the worst streams.
+MATCHER_WORK := $(BUILD)/host/tests/matcher/matcher_work
+$(MATCHER_WORK): $(BUILD)/host/tests/matcher/matcher_work.o $(BUILD)/host/tests/bench/bench_stream.o $(MATCHER_HOST)
+	$(CC) -o $@ $^ -lgmp
+
+NEEDS_matcher := $(MATCHER_CHECK) $(MATCHER_POLL) $(MATCHER_WORK)
 NEEDS_matcher_slow := $(MATCHER_CHECK_EMULATED)
 
 BENCH_MATCHER := $(BUILD)/host/tests/bench/bench_matcher

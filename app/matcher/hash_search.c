@@ -1,0 +1,296 @@
+/* The hash's search through a block for one modulus. app/matcher/README.md, "Hash" and "Tails". */
+#include "app/matcher/state.h"
+#include "base/assert.h"
+
+void matcher_hash_to(struct matcher *m, uint32_t i, uint32_t text_index, uint32_t room)
+{
+    struct matcher_hash *hash = &m->hash[i];
+    const int32_t to = (int32_t)text_index, from = to - (int32_t)m->n;
+    int32_t at = hash->first_text + (int32_t)(hash->next - hash->first);
+    ASSERT(text_index >= MATCHER_HISTORY && i < m->modulus_count);
+    if (hash->next > 0 && hash->first_text <= from && at > to) {
+        hash_take_back(hash, (uint32_t)(at - to));
+        at = to;
+    }
+    const int32_t oldest = from - FILTER_BLOCK_DIGITS - MATCHER_MODULUS_DIGITS_MAX;
+    if (hash->next == 0 || hash->first_text > from || at < oldest || at < 0
+        || !hash_has_room(hash, (uint32_t)(to - at) + room)) {
+        hash_restart(hash, from);
+        m->run[i].base = 0;
+        at = from;
+    }
+    m->search.work += WORK_DIGIT * (uint32_t)(to - at);
+    for (int32_t part; at < to; at += part) {
+        part = to - at < HASH_BLOCK_DIGITS ? to - at : HASH_BLOCK_DIGITS;
+        hash_take(hash, &m->moduli[i], m->text + at, (uint32_t)part, m->n);
+    }
+}
+
+/* Takes the block's digits into the tails, and those of the window that are not there. */
+static void tails_to_block(struct matcher *m)
+{
+    const struct burst_search *s = &m->search;
+    const uint64_t at = m->burst_at, oldest = at + s->from - m->n, to = at + s->to;
+    struct tails *t = &m->tails;
+    if (t->first > oldest || t->next < oldest)
+        tails_restart(t, oldest);
+    if (t->next >= to)
+        return;
+    m->search.work += (to - t->next) * (1 + t->words[0] + t->words[1]);
+    tails_take(t, m->text + (t->next - at), (uint32_t)(to - t->next));
+}
+
+/* Returns true if 2^a 5^b of a modulus divides a substring. */
+static bool tail_divides(struct matcher *m, uint32_t i, uint32_t start, uint32_t end)
+{
+    const struct matcher_modulus *c = &m->moduli[i];
+    const uint64_t first = m->burst_at + start, last = m->burst_at + end;
+    m->search.work += WORK_TAIL;
+    if (first >= m->tails.first && last <= m->tails.next)
+        return tails_missing(&m->tails, c->exponents, m->text + start, end - start, last) == 0;
+    m->search.work += c->tail_digits;
+    return modulus_tail_divides(c, m->text + end, end - start);
+}
+
+/* Returns true if a modulus divides a substring, by the residues in its table or else by a sum. Sums grow with N:
+ * after the first few of a burst the table is used. */
+static bool divides(struct matcher *m, uint32_t i, uint32_t start, uint32_t end)
+{
+    const struct matcher_modulus *c = &m->moduli[i];
+    const struct matcher_hash *hash = &m->hash[i];
+    enum { ROOM = FILTER_BLOCK_DIGITS + MATCHER_MODULUS_DIGITS_MAX }; /* a block, and K digits behind the block */
+    ASSERT(start < end && end - start <= m->n);
+    if (c->digits > end - start || !modulus_may_end_in(c, m->text[end - 1]))
+        return false;
+    bool covered = hash->next > 0 && hash_covers(hash, start) && hash_covers(hash, end);
+    if (!covered && ++m->search.sums > MATCHER_SUMS_MAX) {
+        if (!hash_covers(hash, start) || !hash_covers(hash, m->search.from) || !hash_has_room(hash, ROOM))
+            matcher_hash_to(m, i, m->search.from, ROOM);
+        matcher_hash_to(m, i, (uint32_t)max_size(m->search.to, end), 0);
+        if (c->tail_digits > 1)
+            tails_to_block(m);
+        covered = true;
+    }
+    m->search.work += covered ? WORK_START : WORK_START + (end - start) / WORK_SUMMED;
+    if (covered ? !hash_residues_equal(hash, start, end, c->tolerance)
+                : m->ops->sum(m->text + start, c->key_weights, end - start) > c->tolerance)
+        return false;
+    return c->tail_digits <= 1 || tail_divides(m, i, start, end);
+}
+
+/* Queues a pair that a modulus divides. The first modulus that divides a pair hands it out. */
+void matcher_pair_add(struct matcher *m, uint32_t i, uint32_t start, uint32_t end)
+{
+    struct burst_search *s = &m->search;
+    ASSERT(start < end && end <= MATCHER_HISTORY + m->burst_count && end - start <= m->n);
+    ASSERT(m->text[start] != '0' && s->queued < MATCHER_QUEUE_MAX);
+    s->work += WORK_PAIR;
+    for (uint32_t other = 0; other < i; other++)
+        if (divides(m, other, start, end))
+            return;
+    s->queue[s->queued++] = (struct matcher_pair){ start, end, i };
+}
+
+/* Drops the ends whose tail admits no answer. */
+static void hash_search_drop(struct matcher *m, struct hash_search *h)
+{
+    const struct matcher_modulus *c = &m->moduli[h->modulus];
+    tails_to_block(m);
+    m->search.work += h->to - h->from;
+    for (uint32_t at = h->from, w = 0; at < h->to; at += HASH_BLOCK_DIGITS, w++) {
+        uint64_t admitted = 0;
+        for (uint32_t i = 0; i < min_size(h->to - at, HASH_BLOCK_DIGITS); i++) {
+            const struct tail_place *end = tails_at(&m->tails, m->burst_at + at + i + 1);
+            admitted |= (uint64_t)tails_admit(end, c->exponents, c->digits) << i;
+        }
+        h->found[w] &= admitted;
+    }
+}
+
+/* Hashes a modulus over some digits, of one block at most. */
+void hash_search_begin(struct matcher *m, uint32_t i, uint32_t from, uint32_t to)
+{
+    struct hash_search *h = &m->search.hash;
+    ASSERT(from <= to && to - from <= FILTER_BLOCK_DIGITS && !h->active);
+    matcher_hash_to(m, i, from, to - from);
+    m->search.work += WORK_DIGIT * (to - from);
+    m->search.hashed_to[i] = to;
+    h->active = true;
+    h->walking = false;
+    h->modulus = i;
+    h->from = from;
+    h->to = to;
+    uint32_t found = 0;
+    for (uint32_t at = from, w = 0; at < to; at += HASH_BLOCK_DIGITS, w++) {
+        h->found[w] = hash_take(&m->hash[i], &m->moduli[i], m->text + at,
+                                (uint32_t)min_size(to - at, HASH_BLOCK_DIGITS), m->n);
+        found += (uint32_t)__builtin_popcountll(h->found[w]);
+    }
+    h->dropped = m->moduli[i].tail_digits > 1 && found > (to - from) / 4;
+    if (h->dropped)
+        hash_search_drop(m, h); /* most ends have a start, so that tails are worth it */
+}
+
+/* Goes to the next end that may have a start and whose last digit admits an answer; false: there is none. */
+static bool hash_search_next_end(struct matcher *m, struct hash_search *h)
+{
+    for (uint32_t w = 0; w * HASH_BLOCK_DIGITS < h->to - h->from; w++)
+        while (h->found[w] != 0) {
+            const uint32_t end = h->from + w * HASH_BLOCK_DIGITS + (uint32_t)__builtin_ctzll(h->found[w]) + 1;
+            ASSERT(end <= h->to);
+            h->found[w] &= h->found[w] - 1;
+            m->search.work += WORK_END;
+            if (!modulus_may_end_in(&m->moduli[h->modulus], m->text[end - 1]))
+                continue;
+            h->walk = hash_walk_begin(&m->hash[h->modulus], end - (uint32_t)m->hash[h->modulus].first_text);
+            h->tail_known = false;
+            h->end = end;
+            return true;
+        }
+    return false;
+}
+
+/* Puts a start that has the end's residue into the run's list. */
+static void run_add(struct matcher *m, struct hash_search *h, uint32_t length)
+{
+    struct tail_run *run = &m->run[h->modulus];
+    const uint32_t missing = tails_missing(&m->tails, m->moduli[h->modulus].exponents, m->text + h->end - length,
+                                           length, m->burst_at + h->end);
+    const uint32_t ready = h->walk.end + missing;
+    uint32_t k = run->count++;
+    ASSERT(run->count <= ARRAY_COUNT(run->list));
+    for (; k > 0 && run->list[k - 1].ready < ready; k--)
+        run->list[k] = run->list[k - 1];
+    run->list[k].start = h->walk.end - length;
+    run->list[k].ready = ready;
+    m->search.work += WORK_TAIL;
+}
+
+/* Lists the starts of an end whose tail admits every long start: those that are shorter than the tail. */
+static void run_list_short(struct matcher *m, struct hash_search *h)
+{
+    const struct matcher_modulus *c = &m->moduli[h->modulus];
+    struct tail_run *run = &m->run[h->modulus];
+    struct hash_walk walk = h->walk;
+    for (;;) {
+        run->longer = walk;
+        const uint32_t length = hash_walk_next(&m->hash[h->modulus], &walk, c->tolerance, m->n);
+        m->search.work += WORK_START;
+        if (length == 0 || length >= c->tail_digits)
+            return;
+        run_add(m, h, length);
+    }
+}
+
+/* Lists the starts of an end whose tail lacks factors of a prime. A start that is an answer before the run admits all
+ * has as many factors before it as make up for the digits in between: README, "Tails". */
+static void run_list_level(struct matcher *m, struct hash_search *h, uint32_t prime, uint32_t factors)
+{
+    const struct matcher_modulus *c = &m->moduli[h->modulus];
+    struct tail_run *run = &m->run[h->modulus];
+    const uint64_t end = m->burst_at + h->end;
+    uint32_t length = (uint32_t)min_size(m->n, h->walk.end - run->judged);
+    for (; length >= c->digits; length--) {
+        const uint32_t start = h->end - length;
+        m->search.work++;
+        if (tails_at(&m->tails, end - length)->factors[prime] + length == factors && m->text[start] != '0'
+            && hash_residues_equal(&m->hash[h->modulus], start, h->end, c->tolerance))
+            run_add(m, h, length);
+    }
+    run->judged = (uint32_t)max_size(run->judged, h->walk.end - c->digits + 1);
+}
+
+/* Learns which starts the tail of the walk's end admits; false: none. */
+static bool hash_search_tail(struct matcher *m, struct hash_search *h)
+{
+    const struct matcher_modulus *c = &m->moduli[h->modulus];
+    struct tail_run *run = &m->run[h->modulus];
+    tails_to_block(m);
+    m->search.work += WORK_TAIL;
+    const struct tail_place *end = tails_at(&m->tails, m->burst_at + h->end);
+    if (!tails_admit(end, c->exponents, c->digits))
+        return false;
+    const uint32_t base = h->walk.end - end->zeros;
+    enum run_phase phase = RUN_LACKS_2;
+    while (phase < RUN_ADMITS && end->factors[phase] >= c->exponents[phase])
+        phase++;
+    const bool begins = run->base != base || run->phase != phase;
+    if (begins) {
+        run->base = base;
+        run->phase = phase;
+        run->count = 0;
+    }
+    if (phase == RUN_ADMITS) {
+        if (begins)
+            run_list_short(m, h);
+        h->walk.start = run->longer.start;
+        h->walk.other_cell = run->longer.other_cell;
+    } else {
+        if (begins)
+            run->judged = h->walk.end - end->factors[phase];
+        run_list_level(m, h, phase, end->factors[phase]);
+    }
+    h->tail_known = true;
+    h->listed = run->count;
+    return true;
+}
+
+/* Goes to the next start that the end's tail admits: those of the run's list that are ready, then the longer ones.
+ * Returns the number of digits from there to the end, 0 if there is none. */
+static uint32_t run_next(struct matcher *m, struct hash_search *h)
+{
+    const struct matcher_modulus *c = &m->moduli[h->modulus];
+    const struct tail_run *run = &m->run[h->modulus];
+    for (; h->listed > 0 && run->list[h->listed - 1].ready <= h->walk.end; m->search.work++) {
+        const uint32_t length = h->walk.end - run->list[--h->listed].start;
+        if (length <= m->n)
+            return length;
+    }
+    h->listed = 0;
+    uint32_t length = 0;
+    if (run->phase < RUN_ADMITS)
+        return 0;
+    do /* a start that is shorter than the tail can come from another cell */
+        length = hash_walk_next(&m->hash[h->modulus], &h->walk, c->tolerance, m->n);
+    while (length != 0 && length < c->tail_digits
+           && tails_missing(&m->tails, c->exponents, m->text + h->end - length, length, m->burst_at + h->end) != 0);
+    return length;
+}
+
+/* Queues the answers of the next end that has some, while there is room, up to work_max. */
+enum search_state hash_search_continue(struct matcher *m)
+{
+    struct hash_search *h = &m->search.hash;
+    struct burst_search *s = &m->search;
+    const struct matcher_modulus *c = &m->moduli[h->modulus];
+    while (s->queued == 0) {
+        if (!h->walking && !hash_search_next_end(m, h)) {
+            h->active = false;
+            return SEARCH_ON;
+        }
+        h->walking = true;
+        while (s->queued < MATCHER_QUEUE_MAX) {
+            if (s->work >= s->work_max)
+                return SEARCH_PAUSE;
+            if (h->dropped && !h->tail_known && !hash_search_tail(m, h)) {
+                h->walking = false;
+                break;
+            }
+            s->work += WORK_START;
+            const uint32_t length = h->tail_known ? run_next(m, h)
+                                                  : hash_walk_next(&m->hash[h->modulus], &h->walk, c->tolerance, m->n);
+            if (length != 0 && !h->tail_known && c->tail_digits > 1) {
+                h->walk.start = h->walk.end - length; /* this one again */
+                if (hash_search_tail(m, h))
+                    continue;
+            } else if (length != 0) {
+                if (h->end > s->filtered_to[h->modulus] || h->end - length < MATCHER_HISTORY - FILTER_GROUP_BEFORE)
+                    matcher_pair_add(m, h->modulus, h->end - length, h->end);
+                continue;
+            }
+            h->walking = false;
+            break;
+        }
+    }
+    return SEARCH_ON;
+}

@@ -1,0 +1,59 @@
+/* The factors 2 and 5 of a substring, for moduli M = 2^a 5^b m. app/matcher/README.md, "Tails". Knows no modulus: how
+ * many factors there are is kept for each place as the digits come. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "app/matcher/matcher.h"
+
+enum {
+    TAIL_PRIMES = 2,      /* 2 and 5 */
+    TAIL_WORDS_MAX = 9,   /* enough for 2^511 and for 5^220: a word holds 2^60 or 5^26 */
+    TAIL_PLACES = 1 << 11 /* a window, a block, and a power of two */
+};
+
+/* A number modulo a power of a prime: words to the base 2^60 or 5^26, the least significant first. */
+struct tail_number {
+    uint64_t word[TAIL_WORDS_MAX];
+};
+
+/* The number that all digits before a place write. */
+struct tail_place {
+    uint16_t zeros;                /* its last digits that are 0 */
+    uint16_t factors[TAIL_PRIMES]; /* its factors, at most as many as the words hold */
+    /* The factors of the substring from a start this far back to the place, if they had to be counted. */
+    uint16_t pair_digits[TAIL_PRIMES], pair_factors[TAIL_PRIMES];
+};
+
+/* Places are positions of the stream. Digits before the place `first` count as zeros. */
+struct tails {
+    uint32_t words[TAIL_PRIMES]; /* 0: no modulus has the factor */
+    uint64_t first, next;        /* the places that are known; 0: none */
+    struct tail_number number[TAIL_PRIMES];
+    struct tail_place place[TAIL_PLACES];
+};
+
+/* Provides for this many factors of a prime. Forgets all places if they are more than before. */
+void tails_provide(struct tails *tails, uint32_t prime, uint32_t factors);
+/* Begins at a place, with no digit before it. */
+void tails_restart(struct tails *tails, uint64_t place);
+/* Takes the digits from the place `next` on. */
+void tails_take(struct tails *tails, const uint8_t *digits, uint32_t count);
+static inline struct tail_place *tails_at(struct tails *tails, uint64_t place)
+{
+    return &tails->place[place % TAIL_PLACES];
+}
+/* Returns true if the tail of an end admits a substring of so many digits. The end then has the factors of
+ * 2^exponents[0] 5^exponents[1], or at least as many as the substring has digits. */
+static inline bool tails_admit(const struct tail_place *end, const uint32_t exponents[TAIL_PRIMES], uint32_t digits)
+{
+    bool admitted = true;
+    for (uint32_t p = 0; p < TAIL_PRIMES; p++)
+        admitted &= end->factors[p] >= (exponents[p] < digits ? exponents[p] : digits);
+    return admitted;
+}
+/* Returns how many zeros must follow a substring before 2^exponents[0] 5^exponents[1] divides it, 0 if that does so
+ * now. `digits` are the substring's, the first one is not 0; `end` is the place behind it. */
+uint32_t tails_missing(struct tails *tails, const uint32_t exponents[TAIL_PRIMES], const uint8_t *digits,
+                       uint32_t count, uint64_t end);
