@@ -6,6 +6,13 @@ ifeq ($(and $(filter $(PROGRAMS),$(PROGRAM)),$(filter 1,$(words $(PROGRAM)))),)
 $(error PROGRAM=$(PROGRAM): there is no such program; use one of: $(PROGRAMS))
 endif
 
+# net/transport.h: transport_hold is not for lwIP.
+ifeq ($(STACK),lwip)
+ifneq ($(shell grep -l transport_hold app/$(PROGRAM)/*.c),)
+$(error PROGRAM=$(PROGRAM) calls transport_hold, which the port of lwIP does not have: use STACK=own)
+endif
+endif
+
 APP_LIBRARY := $(filter-out $(foreach name,$(PROGRAMS),$(wildcard app/$(name)/*.c)),$(wildcard app/*/*.c))
 program_sources = $(APP_LIBRARY) $(wildcard app/$1/*.c)
 APP_SOURCES := $(call program_sources,$(PROGRAM))
