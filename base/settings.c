@@ -235,6 +235,12 @@ static void fail_key(struct settings *s, const char *source, struct bytes key)
                   s->program ? " in the program " : "", s->program ? s->program : "");
 }
 
+/*@ assigns s->error[0 .. SETTINGS_ERROR_BYTES_MAX - 1]; */
+static void fail_row(struct settings *s, const struct setting *row, const char *mistake)
+{
+    settings_fail(s, "settings, the row of %s=: %s", row->name, mistake);
+}
+
 /*@ requires readable(value); assigns s->error[0 .. SETTINGS_ERROR_BYTES_MAX - 1]; */
 static void fail_value(struct settings *s, const char *source, const struct setting *row, struct bytes value,
                        struct settings_refusal refusal)
@@ -292,7 +298,7 @@ static bool member_fits(const struct setting *row)
 }
 
 /* Returns the mistake of a table's author in a row; NULL: there is none. All rows before this one have been checked. */
-/*@ assigns \result \from *s, *row; ensures \result == \null; */
+/*@ assigns \result \from *s, *row; admit ensures \result == \null; */
 static const char *mistake_in_row(const struct settings *s, const struct setting *row)
 {
     const uint64_t most = row->max != 0 ? row->max : UINT64_MAX;
@@ -339,7 +345,7 @@ void settings_begin(struct settings *s, const struct settings_table *const table
             const struct setting *row = &table->rows[i];
             const char *mistake = mistake_in_row(s, row);
             if (mistake)
-                settings_fail(s, "settings, the row of %s=: %s", row->name, mistake);
+                fail_row(s, row, mistake);
             else if (row->initial)
                 set_initial(s, table, row);
         }
