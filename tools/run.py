@@ -246,7 +246,7 @@ def final_board(result):
         missed    {len(result['missed'])}
         wrong     {len(result['wrong'])}
         dup       {summary['dup']}, late: {summary['late']}, submissions: {summary['submits']}
-        score     {summary['score']}
+        score     {summary['score']}: a submission costs a point
         latency   {quantiles} us
                   mean {latency['mean']:.0f}, std {latency['std']:.0f} (n {latency['count']}, early ones left out)""")
 
