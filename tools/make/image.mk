@@ -134,8 +134,8 @@ iso: export SETTINGS := $(value CMDLINE)
 iso: export MODULE := $(value MODULE)
 iso: $(IMAGE)/peregrine.elf ## build/peregrine.iso, or ISO=FILE; CMDLINE= and MODULE=FILE are its settings
 	@[ -z "$$MODULE" ] || [ -r "$$MODULE" ] || { echo "iso: MODULE=$$MODULE: there is no such file" >&2; exit 1; }
-	@[ -n "$$SETTINGS$$MODULE" ] || \
-		echo 'iso: these are no settings; without them the player cannot play: make iso MODULE=FILE (docs/settings.md)'
+	$(if $(filter player,$(PROGRAM)),@[ -n "$$SETTINGS$$MODULE" ] || \
+		echo 'iso: without settings the kernel cannot play: make iso MODULE=FILE (docs/settings.md)')
 	@[ -z "$$SETTINGS$$MODULE" ] || \
 		{ printf '%s\n' "$$SETTINGS"; cat -- "$${MODULE:-/dev/null}"; } | $(call check_settings,$(PROGRAM)) "make iso"
 	tools/make/iso.sh $< "$(ISO)" "$$SETTINGS" $${MODULE:+"$$MODULE"}
