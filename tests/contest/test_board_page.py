@@ -40,7 +40,7 @@ def game(tmp_path_factory):
     path = tmp_path_factory.mktemp("board") / "store"
     assert tool("init", path, "--name", "Spring Cup", "--rate", "3", "--phase", "0-2=2").returncode == 0
     service = Service(path, "--begin", "player")
-    crowd = beside("crowd", service, "--players", 100, "--seconds", 120, "--rate", 3)
+    crowd = beside("crowd", service, "--players", 100, "--seconds", 900, "--rate", 3)
     assert crowd.stdout.readline() == "ready\n"
     running = [service, crowd]
     yield running
@@ -107,6 +107,48 @@ def test_an_answer_is_on_the_page_within_a_second(browser, game):
             watch.observe(list.firstChild, {attributes: true, attributeFilter: ['data-key']});""")
         late_s.append(seen_ms / 1000 - int(ns) / 1e9)
     assert sorted(late_s)[2] < 1, late_s
+
+
+def test_any_number_of_tabs_follow(browser, game):
+    """A browser allows six connections to a host. Every tab and window has the state, and its requests are answered."""
+    first = browser.current_window_handle
+    browser.get(game[0].board)
+    try:
+        for i in range(12):
+            browser.switch_to.new_window("window" if i % 2 else "tab")
+            browser.get(game[0].board)
+            wait_for(lambda: value(browser, "document.querySelectorAll('#rows tr').length") >= 100)
+            wait_for(lambda: value(browser, "document.getElementById('live').classList.contains('on')"))
+        asked = "const done = arguments[0]; fetch('board.txt').then(answer => done(answer.status))"
+        for handle in browser.window_handles:
+            browser.switch_to.window(handle)
+            before = value(browser, "view.state.now_ns")
+            wait_for(lambda: value(browser, "view.state.now_ns") != before)
+            assert browser.execute_async_script(asked) == 200
+    finally:
+        for handle in browser.window_handles:
+            browser.switch_to.window(handle)
+            if handle != first:
+                browser.close()
+        browser.switch_to.window(first)
+
+
+def test_a_browser_without_shared_workers_follows_in_visible_tabs(browser, game):
+    script = browser.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": "delete window.SharedWorker"})
+    try:
+        open_page(browser, game[0])
+        before = value(browser, "view.state.now_ns")
+        wait_for(lambda: value(browser, "view.state.now_ns") != before)
+        browser.execute_script("Object.defineProperty(document, 'hidden', {value: true, configurable: true});"
+                               "document.dispatchEvent(new Event('visibilitychange'))")
+        time.sleep(0.5)
+        before = value(browser, "view.state.now_ns")
+        time.sleep(1)
+        assert value(browser, "view.state.now_ns") == before
+        browser.execute_script("delete document.hidden; document.dispatchEvent(new Event('visibilitychange'))")
+        wait_for(lambda: value(browser, "view.state.now_ns") != before)
+    finally:
+        browser.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", script)
 
 
 def test_keys_choose_player_span_and_theme(browser, game):

@@ -305,6 +305,44 @@ def test_users_and_paths(serve, target, status):
         assert read_reply(file)[0] == 405
 
 
+def connect_from(server, ip):
+    return socket.create_connection(("127.0.0.1", server.ports["output"]), PATIENCE_S, (ip, 0))
+
+
+def test_wrong_passwords_of_an_address_come_one_a_second(serve, caplog):
+    """A player of this address who is there plays on, one of another address comes in."""
+    server = serve(begin="player", users={"a": "p"})
+    with connect_from(server, "127.0.0.1") as there, there.makefile("rb") as file:
+        there.sendall(post("0", "a"))
+        assert read_reply(file)[0] == 200
+        began, statuses = time.monotonic(), []
+        with connect_from(server, "127.0.0.1") as sock, sock.makefile("rb") as replies:
+            for i in range(200):
+                sock.sendall(post("0", "a", f"guess{i}"))
+                statuses.append(read_reply(replies)[0])
+            wrong = statuses.count(401)
+            assert 20 <= wrong <= 21 + (time.monotonic() - began) and set(statuses) == {401, 429}
+            sock.sendall(post("0", "a"))
+            assert read_reply(replies)[0] in (429, 200)
+        there.sendall(post("0", "a"))
+        assert read_reply(file)[0] == 200
+    with connect_from(server, "127.0.0.2") as other, other.makefile("rb") as file:
+        other.sendall(post("0", "a"))
+        assert read_reply(file)[0] == 200
+    assert caplog.text.count("127.0.0.1 sent more than 20 wrong passwords") == 1
+
+
+def test_one_address_takes_no_more_names_than_its_share(serve, caplog):
+    server = serve(begin="player")
+    for ip, statuses in (("127.0.0.1", [200] * 100 + [403] * 20), ("127.0.0.2", [200] * 3)):
+        with connect_from(server, ip) as sock, sock.makefile("rb") as file:
+            sock.sendall(b"".join(post("0", f"{ip}-{i}") for i in range(len(statuses))))
+            assert [read_reply(file)[0] for _ in statuses] == statuses
+            sock.sendall(post("0", f"{ip}-1"))
+            assert read_reply(file)[0] == 200
+    assert caplog.text.count("127.0.0.1 has 100 names") == 1
+
+
 def test_expect_continue_and_connection_close_are_honoured(serve):
     server = serve(begin="player")
     with connect(server, "output") as sock, sock.makefile("rb") as file:

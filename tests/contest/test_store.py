@@ -499,6 +499,8 @@ def test_users_who_could_not_submit_are_refused(path, tmp_path):
         done = tool("init", path, "--users", words)
         assert done.returncode == 2 and f"{words}: '{name}': a line is user:password" in done.stderr
         assert "secret" not in done.stderr and not path.exists()
+    words.write_text("swift:p\nheron:\n")
+    assert f"{words}: 'heron' has no password" in tool("init", path, "--users", words).stderr
     words.write_text("swift:p\n  # a comment\nheron:p\nswift:q\n")
     assert f"{words}: 'swift' stands there twice" in tool("init", path, "--users", words).stderr
 

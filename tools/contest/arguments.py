@@ -69,6 +69,8 @@ def users_of(path):
         if not colon or not plan.USER.fullmatch(name):
             raise argparse.ArgumentTypeError(f"{path}: '{name}': a line is user:password, the user 1 to 32 letters,"
                                              " digits and _.-")
+        if not password:
+            raise argparse.ArgumentTypeError(f"{path}: '{name}' has no password")
         if name in passwords:
             raise argparse.ArgumentTypeError(f"{path}: '{name}' stands there twice")
         passwords[name] = password

@@ -14,6 +14,7 @@ import socket
 import struct
 
 from contest import http
+from contest.addresses import Addresses
 from contest.plan import USER
 from contest.scoring import Submission
 
@@ -38,6 +39,7 @@ class Waiting:
 class Judge:
     def __init__(self, game, connections):
         self.game, self.connections = game, connections
+        self.addresses = Addresses(game.contest)
         self.digits_max = 1 + max(r.n for _, r in game.plan.rounds)
         self.waiting = []               # in no order
         self.answered = []              # (Waiting, response): judged in this turn, not yet stored
@@ -49,7 +51,7 @@ class Judge:
     def queue(self, connection, request, late_ns=0):
         connection.pending += 1
         entry = Waiting(connection.stamp_ns, connection, request.keep_alive, request.method, late_ns)
-        entry.refusal = self._refusal(request)
+        entry.refusal = self._refusal(connection, request)
         if not entry.refusal:
             entry.name = request.query["user"]
             entry.digits = request.body[:self.digits_max].decode("latin-1")
@@ -97,7 +99,7 @@ class Judge:
 
     # ---- one submission ----
 
-    def _refusal(self, request):
+    def _refusal(self, connection, request):
         """Returns status and reason of a request that is no submission, or None."""
         users, name = self.game.plan.users, request.query.get("user", "")
         if request.path != "/submit":
@@ -106,8 +108,14 @@ class Judge:
             return 405, "the method is POST"
         if not USER.fullmatch(name):
             return 400, f"user={ascii(name[:40])}: a name has 1 to 32 letters, digits and _.-"
-        if users is not None and not users.admits(name, request.query.get("passwd")):
-            return 401, "unknown user or wrong password"
+        if users is not None:
+            if name != connection.user and not self.addresses.may_guess(connection.ip):
+                return 429, "too many wrong passwords came from this address; it has one more each second"
+            if not users.admits(name, request.query.get("passwd")):
+                connection.user = None
+                self.addresses.note_wrong(connection.ip)
+                return 401, "unknown user or wrong password"
+            connection.user = name
         return None
 
     def _answer(self, entry):
@@ -133,8 +141,11 @@ class Judge:
 
     def _submit(self, entry):
         game, name, connection = self.game, entry.name, entry.connection
-        if game.plan.users is None and name not in game.contest.users and len(game.contest.users) >= USERS_MAX:
-            return 403, "there are too many users"
+        if game.plan.users is None and name not in game.contest.users:
+            if len(game.contest.users) >= USERS_MAX:
+                return 403, "there are too many users"
+            if not self.addresses.may_begin_name(connection.ip):
+                return 403, "this address has too many names"
         user = game.contest.user(name)
         if connection.is_open:          # a response before may have ended it
             self.connections.saw_user(connection.ip, name)

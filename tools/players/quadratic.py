@@ -64,7 +64,7 @@ class Verdicts(threading.Thread):
                     body_bytes = int(value) if name.lower() == b"content-length" else body_bytes
                 verdict = self.file.read(body_bytes).decode().strip()
                 self.wrong_count = self.wrong_count + 1 if verdict.startswith("wrong") else 0
-                if status != 200:
+                if status not in (200, 429):        # 429: another player of this address mistook the password
                     self.refusal = f"{status} {verdict}"
                     return
         except (OSError, ValueError, IndexError):       # the connection ends: the sender notices, too

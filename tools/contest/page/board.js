@@ -75,9 +75,9 @@ function drawHeader(state) {
 }
 
 function drawLive() {
-  const on = performance.now() - view.heardAt < GONE_MS && view.source && view.source.readyState === EventSource.OPEN;
+  const on = performance.now() - view.heardAt < GONE_MS && view.connected, state = view.state;
   byId("live").classList.toggle("on", Boolean(on));
-  setText(byId("live").lastElementChild, !on ? "no contact" : view.state && !view.state.running ? "server off" : "live");
+  setText(byId("live").lastElementChild, !on ? "no contact" : state?.over ? "final" : state && !state.running ? "server off" : "live");
 }
 
 // ---- ranking ----
@@ -341,7 +341,7 @@ function take(state) {
 }
 
 async function askSeries() {
-  if (!view.state || view.asking) return;
+  if (!view.state || view.asking || document.hidden) return;
   view.asking = true;
   const {span, player} = view;
   try {
@@ -368,14 +368,33 @@ function merge(old, fresh, span) {
   return {...fresh, times: joined(old.times, fresh.times), scores, latency: joined(old.latency, fresh.latency)};
 }
 
+function hear({open, state}) {
+  if (state) { take(JSON.parse(state)); return; }
+  view.connected = open;
+  if (open) { view.series = {all: null, hour: null}; view.heardAt = performance.now(); setTimeout(askSeries, 300); }
+  drawLive();
+}
+
+// All tabs share one stream in a worker. A browser without such workers gives each visible tab its own.
 function listen() {
-  const source = view.source = new EventSource("events");
-  source.addEventListener("state", event => take(JSON.parse(event.data)));
-  source.addEventListener("open", () => { view.series = {all: null, hour: null}; view.heardAt = performance.now(); drawLive(); setTimeout(askSeries, 300); });
-  source.addEventListener("error", () => {
-    drawLive();
-    if (source.readyState === EventSource.CLOSED) setTimeout(listen, 1000);
-  });
+  if (typeof SharedWorker === "function") {
+    const {port} = new SharedWorker("events.js");
+    port.onmessage = event => hear(event.data);
+    addEventListener("pagehide", () => port.postMessage("closed"));
+    addEventListener("pageshow", event => event.persisted && listen());
+    return;
+  }
+  let source = null;
+  const follow = () => {
+    if (document.hidden) { source?.close(); source = null; return; }
+    if (source && source.readyState !== EventSource.CLOSED) return;
+    source = new EventSource("events");
+    source.addEventListener("state", event => hear({state: event.data}));
+    source.addEventListener("open", () => hear({open: true}));
+    source.addEventListener("error", () => { hear({open: false}); setTimeout(follow, 1000); });
+  };
+  document.addEventListener("visibilitychange", follow);
+  follow();
 }
 
 // ---- choices ----
@@ -407,4 +426,5 @@ document.addEventListener("keydown", event => {
 });
 setInterval(askSeries, SERIES_MS);
 setInterval(drawLive, 1000);
+document.addEventListener("visibilitychange", askSeries);
 listen();

@@ -1,0 +1,28 @@
+// The one event stream of all the board's tabs: a browser allows six connections to a host. Each tab has a port.
+"use strict";
+
+const ports = new Set();
+let source, latest = null;
+
+function tell(message) {
+  for (const port of ports) port.postMessage(message);
+}
+
+function listen() {
+  source = new EventSource("events");
+  source.addEventListener("state", event => { latest = event.data; tell({state: latest}); });
+  source.addEventListener("open", () => tell({open: true}));
+  source.addEventListener("error", () => {
+    tell({open: false});
+    if (source.readyState === EventSource.CLOSED) setTimeout(listen, 1000);
+  });
+}
+
+onconnect = ({ports: [port]}) => {
+  ports.add(port);
+  port.onmessage = () => ports.delete(port);            // the tab is closed
+  if (source.readyState === EventSource.OPEN) port.postMessage({open: true});
+  if (latest) port.postMessage({state: latest});
+};
+
+listen();
