@@ -1,10 +1,13 @@
 """tools/players/quadratic.py against the contest server."""
+import os
+import socket
 import subprocess
 
 import pytest
 
 from contest import rounds, store
 from contest.plan import Plan, Users
+from players import demo as demo_module
 from tests.contest.running import PATIENCE_S, SMALL, run_server, stop_server, wait_for
 from tests.contest.service import ROOT, Service
 
@@ -71,3 +74,26 @@ def test_the_player_notices_a_new_round(player, tmp_path):
         assert wrong < 20
         process.terminate()
         assert "a round begins: N = 5, M = 4999" in process.stderr.read()
+
+
+def demo(**environment):
+    return subprocess.run(["/usr/bin/python3", "-m", "players.demo"], capture_output=True, text=True, cwd=ROOT,
+                          timeout=PATIENCE_S, env={**os.environ, "PYTHONPATH": str(ROOT / "tools"), **environment})
+
+
+def test_a_store_that_cannot_be_made_is_named_once(tmp_path):
+    done = demo(STORE="/proc/nowhere/x.db")
+    assert done.returncode == 1 and done.stderr == "contest: STORE=/proc/nowhere/x.db: No such file or directory\n"
+    page = tmp_path / "README.md"
+    page.write_text("# no store\n" * 100)
+    done = demo(STORE=str(page))
+    assert done.returncode == 1 and done.stderr.count("damaged or no store") == 1 and "Traceback" not in done.stderr
+
+
+def test_ports_in_use_are_said_and_others_taken(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(demo_module, "PORT_BASE", 21_700)
+    with socket.create_server(("127.0.0.1", 21_701)):
+        process, ports = demo_module.serve(tmp_path / "store")
+    process.terminate()
+    assert process.wait(PATIENCE_S) == 0 and 21_701 not in ports.values()
+    assert capsys.readouterr().out == "contest: a port of 21700 to 21702 is in use; free ones are taken\n"

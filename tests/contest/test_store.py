@@ -14,7 +14,7 @@ import tracemalloc
 
 import pytest
 
-from contest import board_state, follower, history, record, replica, rounds, scoring, store
+from contest import board_state, board_text, follower, history, record, replica, rounds, scoring, store
 from contest.follower import Follower
 from contest.oracle import Occurrence
 from contest.plan import Plan, PlanError, Users, parse_phase, parse_span, parse_time
@@ -509,6 +509,9 @@ def test_users_who_could_not_submit_are_refused(path, tmp_path):
     (["--round", "nowhere"], "nowhere"), (["--round", "online@x"], "'x'"), (["--round", "online@5"], "no round begins"),
     (["--round", "online", "--round", "onsite"], "two rounds"), (["--starts", "noon"], "'noon'"),
     (["--ends", "1y"], "'1y'"),
+    (["--round", "online", "--round", "onsite@10m", "--ends", "5m"], "round onsite@10m begins after the end, 5m"),
+    (["--round", "online", "--round", "onsite@5m", "--ends", "5m"], "round onsite@5m begins after the end, 5m"),
+    (["--phase", "90-2h=2", "--ends", "90"], "phase 90s-2h=2 begins after the end, 90s"),
     (["--phase", "5-3=2"], "'5-3=2'"), (["--phase", "3-5=1"], "'3-5=1'"), (["--keep", "-1"], "--keep"),
     (["--burst", "0-3"], "at least one digit"), (["--interval", "0"], "endless"),
 ])
@@ -623,3 +626,48 @@ def test_memory_does_not_grow_with_the_length_of_the_contest(path, monkeypatch):
     tracemalloc.stop()
     assert state.contest.offered == 2400 and state.contest.users["u0"].submits == 4800
     assert late_bytes <= 1.1 * early_bytes, (early_bytes, late_bytes)
+
+
+def test_the_plan_is_printed_and_users_are_added(path, tmp_path):
+    users, more, played = tmp_path / "users", tmp_path / "more", tmp_path / "final.round"
+    users.write_text("swift:a\nheron:b\n")
+    more.write_text("swift:new\notter:c\n")
+    played.write_text("n=32 m=7,11 # short\nhidden=3^4*5^2\n")
+    made = tool("init", path, "--name", "Cup", "--round", "online", "--round", f"{played}@10m", "--ends", "1h",
+                "--phase", "50m-60m=2", "--users", users)
+    assert made.returncode == 0 and made.stdout.endswith(f"{path}: made; `contest serve {path}` plays it\n")
+    shown = tool("plan", path)
+    assert made.stdout.startswith(shown.stdout)
+    for line in ("name      Cup", "schedule  begins with the first service",
+                 "schedule  round 2, final.round: from 10m on", "schedule  points × 2: from 50m to 1h",
+                 "schedule  ends after 1h",
+                 "round 2   N = 32, 2 moduli, 1 hidden", "users     2: heron, swift"):
+        assert line in shown.stdout.splitlines(), shown.stdout
+    assert "users     3: heron, otter, swift" in tool("plan", path, "--users", more, "--ends", "2h").stdout
+    plan = replica.plan_of(store.connect(path))
+    assert plan.ends_s == 7200 and not plan.users.admits("swift", "a")
+    assert all(plan.users.admits(*pair) for pair in (("swift", "new"), ("heron", "b"), ("otter", "c")))
+    assert "begins after the end" in tool("plan", path, "--ends", "5m").stderr
+    server, thread = run_server(store=str(path), pages=False, begin="player")
+    assert "is served already" in tool("plan", path, "--users", more).stderr
+    stop_server(server, thread)
+    other = tmp_path / "open"
+    assert tool("init", other).returncode == 0 and "users     anybody" in tool("plan", other).stdout
+    assert "it has no users" in tool("plan", other, "--users", more).stderr
+    assert "no such store" in tool("plan", tmp_path / "none").stderr
+
+
+def test_a_replay_knows_no_later_time_than_the_last_row(path):
+    store.create(path, small_plan())
+    assert "(last update never)" in tool("replay", path).stdout
+    play(path, 5)
+    last = re.search(r"last update .*", tool("replay", path).stdout)[0]
+    assert re.search(r"last update .*", tool("replay", path, "--at", "2h").stdout)[0][:33] == last[:33]
+
+
+def test_the_rules_tell_schedule_and_encoding_and_fit_a_phone(path):
+    plan = Plan(name="<Cup>", rounds=((0.0, SMALL), (600.0, rounds.ONSITE)), ends_s=5400, phases=((5000.0, 5400.0, 2),))
+    page = board_text.rules_page(Contest(SMALL), {}, plan)
+    for text in ('name="viewport"', "<style>", "&lt;Cup&gt;", "percent-encoded", "round 2, onsite: from 10m on",
+                 "points × 2: from 5000s to 90m", "ends after 90m", "read the board again"):
+        assert text in page, text

@@ -8,6 +8,7 @@ from contest import store
 
 COMMANDS = {
     "init": "makes the store of a contest: its name, rounds, schedule, users",
+    "plan": "prints the plan of a store, adds users, moves the end",
     "serve": "runs a contest: the digits, the submissions, and its board",
     "board": "serves the board of a store: a live page, text, JSON, pictures",
     "replay": "prints the board of any moment of a store",
@@ -17,7 +18,7 @@ COMMANDS = {
     "explain-m": "says what a modulus is made of, and what that means for a player",
 }
 
-MODULES = {"record": "recorder"}        # contest/record.py is the record itself
+MODULES = {"record": "recorder", "plan": "show"}        # contest/record.py and plan.py are the things themselves
 
 
 def usage():

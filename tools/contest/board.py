@@ -213,7 +213,8 @@ class Pages:
         return json.dumps(board_state.board_json(self.follower)), "application/json"
 
     def _rules(self):
-        return board_text.rules_page(self.follower.replica.contest, self.follower.replica.ports), "text/html"
+        replica = self.follower.replica
+        return board_text.rules_page(replica.contest, replica.ports, replica.plan), "text/html"
 
     @staticmethod
     @functools.lru_cache(maxsize=None)

@@ -41,7 +41,7 @@ class Connection:
         self.exact = False          # the stamp is right for all that the latest read took
         self.bytes_read = 0
         self.segments = 0           # that the bytes read came in; None: not known
-        self.user = None            # whose password came last
+        self.user = None            # the name whose password came last
         self.pending = 0            # submissions that wait to be judged
         self.drained = False        # the latest read took all that was there
         self.writing = False        # EPOLLOUT is asked for

@@ -9,8 +9,8 @@ TOKEN = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 LINE = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+) ([!-~]+) HTTP/1\.([01])")
 NO_VALUE = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")      # RFC 9110 §5.5; a bare CR or LF too: RFC 9112 §2.2
 REASONS = {100: "Continue", 200: "OK", 400: "Bad Request", 401: "Unauthorized", 403: "Forbidden", 404: "Not Found",
-           405: "Method Not Allowed", 411: "Length Required", 413: "Content Too Large", 429: "Too Many Requests", 431: "Head Too Large",
-           503: "Service Unavailable"}
+           405: "Method Not Allowed", 411: "Length Required", 413: "Content Too Large", 429: "Too Many Requests",
+           431: "Head Too Large", 503: "Service Unavailable"}
 
 
 class BadRequest(Exception):

@@ -10,6 +10,7 @@ import argparse
 from contest import rounds, store
 from contest.arguments import STREAM_WORDS, add_stream, complain, of_plan
 from contest.plan import Plan, PlanError, Users, parse_phase, parse_span, parse_time
+from contest.show import describe
 
 
 def round_at(text):
@@ -28,7 +29,7 @@ def make_plan(options):
     if len({at_s for at_s, _ in played}) < len(played):
         raise PlanError("two rounds begin at the same time")
     return Plan(name=options.name, rounds=played, starts_ns=options.starts, ends_s=options.ends,
-                phases=tuple(options.phase), keep_days=options.keep / 86400, **fields)
+                phases=tuple(options.phase), keep_days=options.keep / 86400, **fields).checked()
 
 
 def main(words):
@@ -38,7 +39,8 @@ def main(words):
     add("store", metavar="STORE", help="the file to make")
     add("--name", default="Contest", help="what the board is headed with")
     add("--round", type=of_plan(round_at), action="append", metavar="ROUND[@SPAN]",
-        help="online, onsite, qualification or a file; @: when it begins; several may follow each other"
+        help="online, onsite, qualification or a file of words n=256 m=823,108 hidden=3^50*7^30;"
+             " @: when it begins; several may follow each other"
              " (default online)")
     add("--starts", type=of_plan(parse_time), default=0, metavar="TIME", help="local time, like 2026-11-23T20:00")
     add("--ends", type=of_plan(parse_span), default=0.0, metavar="SPAN", help="after the beginning (default: never)")
@@ -49,9 +51,11 @@ def main(words):
     add_stream(add)
     options = parser.parse_args(words)
     try:
-        store.create(options.store, make_plan(options))
+        plan = make_plan(options)
+        store.create(options.store, plan)
     except (PlanError, store.StoreError) as error:
         complain("init", error)
         return 1
+    print("\n".join(describe(plan)))
     print(f"{options.store}: made; `contest serve {options.store}` plays it")
     return 0

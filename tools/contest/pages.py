@@ -9,7 +9,7 @@ def page(game, connections, begun, request):
             "record_error": game.record.error or game.store.error,
             "connections": {"open": len(connections.table), "refused": connections.refused, "idled": connections.idled}}
     pages = {
-        "/": lambda: (board_text.rules_page(game.contest, connections.ports), "text/html"),
+        "/": lambda: (board_text.rules_page(game.contest, connections.ports, game.plan), "text/html"),
         "/board.txt": lambda: (board_text.board_text(game.contest, now_ns, more["record_error"]), "text/plain"),
         "/board.json": lambda: (board_text.json_text(game.contest, now_ns, **more), "application/json"),
     }

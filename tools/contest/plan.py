@@ -54,6 +54,28 @@ class Plan:
     interval_s: tuple = (0.2, 0.5)
     keep_days: float = 0                    # 0: everything
 
+    def checked(self):
+        """Returns the plan; refuses rounds and phases that would never come."""
+        for at_s, played in self.rounds:
+            if self.ends_s and at_s >= self.ends_s:
+                raise PlanError(f"round {played.name}@{span_text(at_s)} begins after the end, {span_text(self.ends_s)}")
+        for start, end, factor in self.phases:
+            if self.ends_s and start >= self.ends_s:
+                raise PlanError(f"phase {span_text(start)}-{span_text(end)}={factor} begins after the end, "
+                                f"{span_text(self.ends_s)}")
+        return self
+
+    def schedule(self):
+        """Returns a line for each date of the plan."""
+        begins = datetime.datetime.fromtimestamp(self.starts_ns / 1e9).strftime("%Y-%m-%d %H:%M:%S") \
+            if self.starts_ns else "with the first service"
+        lines = [f"begins {begins}, local time of the server" if self.starts_ns else f"begins {begins}"]
+        lines += [f"round {number}, {played.name.rsplit('/', 1)[-1]}: from {span_text(at_s)} on"
+                  for number, (at_s, played) in enumerate(self.rounds, 1)]
+        lines += [f"points × {factor}: from {span_text(start)} to {span_text(end)}"
+                  for start, end, factor in self.phases]
+        return lines + [f"ends after {span_text(self.ends_s)}" if self.ends_s else "has no end"]
+
     def factor_at(self, seconds):
         return max((factor for start, end, factor in self.phases if start <= seconds < end), default=1)
 
@@ -100,6 +122,14 @@ def parse_span(text):
     if seconds > SPAN_S_MAX:
         raise PlanError(f"'{text}' is longer than {SPAN_S_MAX // 86400} days")
     return seconds
+
+
+def span_text(seconds):
+    """Writes seconds as parse_span reads them: 0, 90, 15m, 2h, 3d."""
+    for unit, letter in ((86400, "d"), (3600, "h"), (60, "m")):
+        if seconds and seconds % unit == 0:
+            return f"{seconds // unit:.0f}{letter}"
+    return f"{seconds:g}s"
 
 
 def parse_phase(text):

@@ -43,6 +43,7 @@ def state_at(path, at):
     if state.seq == 0 and connection.execute("SELECT value FROM meta WHERE key = 'pruned'").fetchone():
         raise store.StoreError("the rows of that time have been deleted (--keep), and no snapshot is older")
     state.follow(ns)
+    ns = min(ns, replica.latest_ns(connection))     # nothing is known of a later time
     state.contest.expire(ns)
     return state, ns
 

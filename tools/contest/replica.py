@@ -168,6 +168,12 @@ def plan_of(connection):
     return Plan.from_json(json.loads(row[0]))
 
 
+def latest_ns(connection):
+    """Returns the time of the latest row."""
+    return max(connection.execute(f"SELECT coalesce(max(ns), 0) FROM {table}").fetchone()[0]
+               for table in (*store.PLAYED, "snapshot"))
+
+
 def at_present(connection):
     """Returns the state after all rows."""
     replica = Replica(connection)

@@ -2,10 +2,12 @@
 
 It is kept in build/contest.db (STORE=FILE): the next `make contest` goes on where this one ended.
 """
+import contextlib
 import os
 import pathlib
 import re
 import signal
+import socket
 import subprocess
 import sys
 
@@ -21,19 +23,31 @@ def start(*words, **more):
     return subprocess.Popen([str(word) for word in words], preexec_fn=die_with_parent, **more)
 
 
+def are_free(ports):
+    """Returns true if a server could take all these ports."""
+    with contextlib.ExitStack() as held:
+        try:
+            for port in ports:
+                held.enter_context(socket.create_server(("127.0.0.1", port)))
+        except OSError:
+            return False
+    return True
+
+
 def serve(path):
     """Starts the service; returns its process and its ports."""
-    for base in (PORT_BASE, 0):
-        words = [ROOT / "tools/contest/contest", "serve", path, "--bind", "127.0.0.1", "--port-base", base]
-        if not path.exists():
-            words += ["--name", "Peregrine"]
-        process = start(*words, stdout=subprocess.PIPE, text=True)
-        ports = {kind: int(port) for kind, port in re.findall(r"(\w+)=[\d.]+:(\d+)", process.stdout.readline())}
-        if ports:
-            return process, ports
-        if process.wait() != 1 or base == 0:
-            sys.exit("contest: the server did not start")
-    return None
+    base = PORT_BASE
+    if not are_free(range(base, base + 3)):
+        print(f"contest: a port of {base} to {base + 2} is in use; free ones are taken", flush=True)
+        base = 0
+    words = [ROOT / "tools/contest/contest", "serve", path, "--bind", "127.0.0.1", "--port-base", base]
+    if not path.exists():
+        words += ["--name", "Peregrine"]
+    process = start(*words, stdout=subprocess.PIPE, text=True)
+    ports = {kind: int(port) for kind, port in re.findall(r"(\w+)=[\d.]+:(\d+)", process.stdout.readline())}
+    if not ports:           # it has said why
+        sys.exit(process.wait() or 1)
+    return process, ports
 
 
 def players(ports, played):
@@ -50,7 +64,10 @@ def players(ports, played):
 
 def main():
     path = pathlib.Path(os.environ.get("STORE", BUILD / "contest.db"))
-    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        sys.exit(f"contest: STORE={path}: {error.strerror}")
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     server, ports = serve(path)
     running = [server]
