@@ -167,6 +167,21 @@ def test_values_too_wide_for_their_column_stay_apart():
     assert all(len(row) == 17 for row in rows.values())
 
 
+def test_early_submissions_of_a_user_that_wait_are_bounded():
+    contest = Contest(rounds.parse_round("n=9 m=7"))
+    lines = [contest.submit(Submission(i, "ip", "a", str(7 * (i + 1)))) for i in range(300)]
+    assert lines == ["early"] * 200 + ["wrong: too many early answers wait"] * 100 and len(contest.early) == 200
+    assert contest.submit(Submission(300, "ip", "b", "7")) == "early"
+    contest.send([Occurrence(0, 1, (0,), "7")], 400)        # decides one of each
+    assert contest.submit(Submission(500, "ip", "a", "7000")) == "early"
+    assert contest.submit(Submission(500, "ip", "a", "7007")).startswith("wrong: too many")
+    copy = Contest(contest.round)
+    copy.restore(json.loads(json.dumps(contest.state())))
+    assert {u.name: u.waiting for u in copy.users.values()} == {"a": 200, "b": 0}
+    contest.expire(10**10)
+    assert not contest.early and contest.users["a"].waiting == 0 and contest.users["a"].wrong == 301
+
+
 def test_the_latency_counts_from_the_sending_that_the_verdict_goes_by():
     """A modulus of three digits: short answers come again and again, and are open for 5 s each time."""
     played = rounds.parse_round("n=6 m=823")

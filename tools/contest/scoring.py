@@ -25,6 +25,7 @@ POINTS = (8, 4, 4, 2, 2, 2, 1, 1, 1, 1)
 LATENCIES_MAX = 2000
 RECENT_MAX = 100            # answers on the board, with their submissions
 ANSWERS_MAX = 10_000        # answers that are remembered; at one a second, those of three hours
+EARLY_MAX = 200             # early submissions of a user that wait; in 5 s a player has some ten
 IPS_MAX = 8                 # addresses that are counted for a user
 
 
@@ -59,6 +60,7 @@ class User:
     dup: int = 0
     submits: int = 0
     early: int = 0          # correct ones that came before their digits were sent
+    waiting: int = 0        # early ones of which nothing is decided yet
     latencies_us: collections.deque = dataclasses.field(default_factory=lambda: collections.deque(maxlen=LATENCIES_MAX))
     latency_count: int = 0  # all that there were
     ips: collections.Counter = dataclasses.field(default_factory=collections.Counter)
@@ -154,6 +156,7 @@ class Contest:
             self.tell("answer", ns=ns, start=occurrence.start, end=occurrence.end, constants=occurrence.constants,
                       digits=occurrence.digits, first=first)
             for submission in self.early.pop(occurrence.digits, ()):
+                self.user(submission.user).waiting -= 1
                 if submission.ns < ns - WINDOW_NS:
                     self._refute(submission, "not in the input")
                 else:
@@ -177,6 +180,7 @@ class Contest:
             _, digits = self.early_order.popleft()
             waiting = self.early.get(digits, [])
             while waiting and waiting[0].ns < now_ns - WINDOW_NS:
+                self.user(waiting[0].user).waiting -= 1
                 self._refute(waiting.pop(0), "not in the input")
             if not waiting:
                 self.early.pop(digits, None)
@@ -250,6 +254,7 @@ class Contest:
             submission = Submission(*fields)
             self.early.setdefault(submission.digits, []).append(submission)
             self.early_order.append((submission.ns, submission.digits))
+            self.users[submission.user].waiting += 1
 
     # ---- one submission ----
 
@@ -261,11 +266,15 @@ class Contest:
         if reason := self.reason_invalid(submission.digits):
             user.wrong += 1
             return f"wrong: {reason}"
-        waiting = self.early.setdefault(submission.digits, [])
+        waiting = self.early.get(submission.digits, [])
         if any(other.user == submission.user for other in waiting):
             user.dup += 1
             return "dup"
-        waiting.append(submission)
+        if user.waiting >= EARLY_MAX:
+            user.wrong += 1
+            return "wrong: too many early answers wait"
+        user.waiting += 1
+        self.early.setdefault(submission.digits, waiting).append(submission)
         self.early_order.append((submission.ns, submission.digits))
         return "early"
 
