@@ -4,13 +4,15 @@ Screenshots go to build/board/."""
 import json
 import os
 import pathlib
+import subprocess
 import time
 import urllib.request
 
 import pytest
 
+from tests.contest import finished
 from tests.contest.running import PATIENCE_S, tool, wait_for
-from tests.contest.service import ROOT, Service, beside
+from tests.contest.service import ROOT, TOOL, Service, beside
 
 pytestmark = pytest.mark.slow
 webdriver = pytest.importorskip("selenium.webdriver", reason="no selenium")
@@ -94,6 +96,68 @@ def test_the_page_is_whole_and_moves_nothing(browser, game, size, theme):
     assert value(browser, "performance.getEntriesByType('resource').every(e => e.name.startsWith(location.origin))")
 
 
+@pytest.fixture(scope="module")
+def over(tmp_path_factory):
+    """Serves the board of a contest that is over; returns its address."""
+    path = tmp_path_factory.mktemp("over") / "store"
+    finished.make(path)
+    process = subprocess.Popen([TOOL, "board", path, "--bind", "127.0.0.1", "--port", "0"], stdout=subprocess.PIPE,
+                               text=True)
+    yield process.stdout.readline().split()[1]
+    process.terminate()
+    process.communicate(timeout=PATIENCE_S)
+
+
+# Elements that cut their text: sideways, or in a box that does not scroll. The stream's end is meant to be cut.
+CUT = """return [...document.querySelectorAll('body *')].filter(e => {
+    if (e.closest('#digits, #live, [hidden]') || !e.textContent.trim() || e.closest('svg')) return false;
+    const style = getComputedStyle(e), box = e.getBoundingClientRect();
+    const card = e.closest('section')?.getBoundingClientRect();
+    if (!box.width) return false;
+    return style.overflowX !== 'visible' && e.scrollWidth > e.clientWidth
+        || style.overflowY === 'hidden' && e.scrollHeight > e.clientHeight + 1
+        || card && (box.right > card.right + 1 || box.left < card.left - 1);
+}).map(e => `${e.tagName} ${e.className} ${e.textContent.slice(0, 40)} ${e.scrollWidth}/${e.clientWidth}`)"""
+
+
+@pytest.mark.parametrize("size, theme", [(WALL, "light"), (WALL, "dark"), (PHONE, "light"), (PHONE, "dark")])
+def test_no_text_is_cut_on_the_board_of_a_contest_that_is_over(browser, over, size, theme):
+    browser.get_log("browser")
+    resize(browser, size)
+    browser.get(f"{over}?theme={theme}")
+    wait_for(lambda: value(browser, "document.querySelectorAll('#plot-points .end').length") == len(finished.NAMES))
+    wait_for(lambda: value(browser, "document.querySelectorAll('#plot-latency .end').length") == 4)
+    wait_for(lambda: value(browser, "document.getElementById('live').textContent") == "final")
+    SHOTS.mkdir(parents=True, exist_ok=True)
+    height = value(browser, "document.documentElement.scrollHeight")
+    if size == PHONE:
+        resize(browser, (size[0], height))
+    time.sleep(0.5)
+    browser.save_screenshot(str(SHOTS / f"over-{size[0]}x{size[1]}-{theme}.png"))
+    assert browser.execute_script(CUT) == []
+    text = value(browser, "document.getElementById('rows').innerText")
+    assert "412 345" in text and "−123 456" in text and "W" * 32 in text
+    assert value(browser, "document.getElementById('clock').textContent") == "over"
+    assert value(browser, "document.querySelectorAll('#answers li')[0].querySelectorAll('.offsets span').length") == 2
+    # The smallest bar is seen, and the stop parts the lines.
+    assert value(browser, "charts['plot-medians'].scales.y.min * 1.4 < "
+                          "Math.min(...Object.values(view.state.medians).flat())")
+    assert value(browser, "charts['plot-points'].rawData_.some(row => row.slice(1).every(Number.isNaN))")
+    for link in value(browser, "[...document.links].filter(a => a.offsetWidth).map(a => a.href)"):
+        with urllib.request.urlopen(link, timeout=PATIENCE_S) as response:
+            assert response.status == 200
+    assert not complaints(browser)
+
+
+def test_pictures_that_cannot_be_made_have_no_links(browser, over):
+    resize(browser, WALL)
+    browser.get(over)
+    wait_for(lambda: value(browser, "view.state !== null"))
+    assert value(browser, "(() => { drawHeader({...view.state, pictures: false}); "
+                          "return [...document.links].filter(a => a.offsetWidth).map(a => a.textContent); })()") == \
+        ["rules", "board.txt", "board.json"]
+
+
 def test_an_answer_is_on_the_page_within_a_second(browser, game):
     open_page(browser, game[0])
     late_s = []
@@ -109,21 +173,20 @@ def test_an_answer_is_on_the_page_within_a_second(browser, game):
     assert sorted(late_s)[2] < 1, late_s
 
 
-def test_any_number_of_tabs_follow(browser, game):
-    """A browser allows six connections to a host. Every tab and window has the state, and its requests are answered."""
+def test_any_number_of_tabs_follow(browser, over):
+    """A browser allows six connections to a host. Every tab has the state, and its requests are answered."""
     first = browser.current_window_handle
-    browser.get(game[0].board)
+    resize(browser, PHONE)
+    browser.get(over)
     try:
-        for i in range(12):
-            browser.switch_to.new_window("window" if i % 2 else "tab")
-            browser.get(game[0].board)
-            wait_for(lambda: value(browser, "document.querySelectorAll('#rows tr').length") >= 100)
+        for _ in range(8):
+            browser.switch_to.new_window("tab")
+            browser.get(over)
+            wait_for(lambda: value(browser, "document.querySelectorAll('#rows tr').length") == len(finished.NAMES))
             wait_for(lambda: value(browser, "document.getElementById('live').classList.contains('on')"))
         asked = "const done = arguments[0]; fetch('board.txt').then(answer => done(answer.status))"
         for handle in browser.window_handles:
             browser.switch_to.window(handle)
-            before = value(browser, "view.state.now_ns")
-            wait_for(lambda: value(browser, "view.state.now_ns") != before)
             assert browser.execute_async_script(asked) == 200
     finally:
         for handle in browser.window_handles:

@@ -102,3 +102,13 @@ def test_long_submissions_take_no_memory(tmp_path, locked):
     assert {digits for digits, _ in result["answered"]} <= {text[:10] for text in stored(path)}
     assert max(map(len, stored(path))) == 257
     assert grown_kib < GROWTH_KIB_MAX, grown_kib
+
+
+def test_a_service_starts_again_at_its_ports_in_the_moment_of_a_kill(tmp_path):
+    """The board's process, which holds a port, ends with the server."""
+    path = tmp_path / "store"
+    service = Service(path)
+    for _ in range(4):
+        service.kill()
+        service = Service(path, port_base=service.ports["pages"])
+    service.__exit__()

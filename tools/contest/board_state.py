@@ -2,6 +2,7 @@
 
 Nothing here helps a player: an answer is shown when somebody has submitted it, or when its 5 s are over.
 """
+import importlib.util
 import math
 import statistics
 
@@ -15,6 +16,7 @@ LINES = 30                  # lines of the points over time
 DIGITS = 480
 BINS_A_DECADE = 8
 DECADES = (1, 7)            # 10 us to 10 s
+HAS_PICTURES = importlib.util.find_spec("matplotlib") is not None       # a link to a picture would be dead without
 
 
 def is_public(answer, now_ns):
@@ -101,7 +103,7 @@ def state_of(follower):
         "name": plan.name, "now_ns": str(now_ns), "seconds": seconds, "starts_ns": str(plan.starts_ns),
         "ends_s": plan.ends_s, "factor": plan.factor_at(seconds) if seconds is not None else 1,
         "phases": plan.phases, "running": replica.running, "over": replica.over, "warning": follower.warning,
-        "ports": replica.ports,
+        "ports": replica.ports, "pictures": HAS_PICTURES,
         "round": {"name": contest.round.name.rsplit("/", 1)[-1], "n": contest.round.n,
                   "constants": contest.round.constant_texts(), "number": replica.round_number + 1,
                   "of": len(plan.rounds)},

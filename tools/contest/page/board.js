@@ -1,7 +1,7 @@
 // The board's page. One state comes with every change (/events); series over time are asked for piece by piece.
 "use strict";
 
-const COLOURS = 8, SERIES_MS = 2000, GONE_MS = 15000, HOUR_SAMPLES = 720;       // contest/history.py
+const COLOURS = 8, SHOWN = 2, SERIES_MS = 2000, GONE_MS = 15000, HOUR_SAMPLES = 720;       // contest/history.py
 const DASHES = [[], [9, 4], [3, 3], [9, 3, 3, 3]];
 const byId = id => document.getElementById(id);
 const view = {state: null, span: "all", player: "", series: {all: null, hour: null}, latestAnswer: "", heardAt: 0};
@@ -12,7 +12,7 @@ const rem = () => parseFloat(getComputedStyle(document.documentElement).fontSize
 const css = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 const colourOf = place => css(`--c${place % COLOURS}`);
 const dashOf = place => DASHES[Math.floor(place / 2) % DASHES.length];
-const grouped = n => n == null ? "–" : Math.round(n).toLocaleString("en").replaceAll(",", " ");
+const grouped = n => n == null ? "–" : Math.round(n).toLocaleString("en").replaceAll(",", " ").replace("-", "−");
 
 function short(us) {
   if (us == null) return "–";
@@ -72,6 +72,7 @@ function drawHeader(state) {
   const warning = byId("warning");
   warning.hidden = !state.warning;
   setText(warning, state.warning);
+  byId("pictures").hidden = !state.pictures;
 }
 
 function drawLive() {
@@ -87,15 +88,15 @@ function drawRanking(state) {
   while (body.rows.length < state.users.length) {
     const row = body.insertRow();
     row.tabIndex = -1;
-    for (const kind of ["rank", "who", "score", "wide", "wide", "wide", "wide", "", "lost", "", "wide"]) row.insertCell().className = kind;
+    for (const kind of ["rank", "who", "score", "wide", "wide", "wide", "wide", "wide", "lost", "", "wide"]) row.insertCell().className = kind;
     row.cells[1].append(element("i"), element("span"));
   }
   while (body.rows.length > state.users.length) body.deleteRow(-1);
   state.users.forEach((user, place) => {
     const row = body.rows[place], [p8, p4, p2, p1] = user.points;
     row.dataset.name = user.name;
-    const values = [user.rank, null, grouped(user.score), ...[p8, p4, p2, p1].map(n => n < 1e4 ? n : brief(n)), user.early,
-                    user.wrong + user.dup + user.late, brief(user.us[1] || null), brief(user.us[3] || null)];
+    const values = [user.rank, null, grouped(user.score), ...[p8, p4, p2, p1, user.early].map(n => n < 1e5 ? n : brief(n)),
+                    grouped(user.wrong + user.dup + user.late), brief(user.us[1] || null), brief(user.us[3] || null)];
     values.forEach((value, i) => i !== 1 && setText(row.cells[i], String(value)));
     const [swatch, name] = row.cells[1].children;
     setText(name, user.name);
@@ -154,20 +155,17 @@ function drawAnswers(state) {
     if (item.dataset.key === key) return;
     item.dataset.key = key;
     setText(tag, answer.constants.join(" "));
-    const edge = innerWidth < 700 ? 9 : 11, text = answer.digits;
+    const edge = 7, text = answer.digits, more = answer.count - SHOWN;
     setText(digits, text.length > 2 * edge ? `${text.slice(0, edge)}…${text.slice(-edge)}` : text);
-    setText(about, `${answer.length} digits${answer.factor > 1 ? ` ×${answer.factor}` : ""}`);
+    setText(about, `${answer.length} digits${answer.factor > 1 ? ` ×${answer.factor}` : ""}${more > 0 ? `, ${more} more` : ""}`);
     const offsets = item.lastChild;
     offsets.replaceChildren();
     if (!answer.offsets.length) offsets.append("nobody had it");
-    for (const [user, us] of answer.offsets) {
-      if (us < 0) {
-        offsets.append(element("span", `◀ early ${user} ${duration(us)}`, "early"), "  ");
-      } else {
-        offsets.append(element("b", user), ` ${duration(us)}  `);
-      }
+    for (const [user, us] of answer.offsets.slice(0, SHOWN)) {
+      const line = element("span", us < 0 ? "◀ " : "", us < 0 ? "early" : "");
+      line.append(element("b", user), ` ${duration(us)}`);
+      offsets.append(line);
     }
-    if (answer.count > answer.offsets.length) offsets.append(`and ${answer.count - answer.offsets.length} more`);
   });
   if (view.latestAnswer && first !== view.latestAnswer && list.firstChild) {
     list.firstChild.classList.remove("new");
@@ -180,12 +178,12 @@ function drawAnswers(state) {
 function drawServer(state) {
   const m = state.measures, pair = ([middle, most]) => `${short(middle)} / ${short(most)} µs`;
   const rows = [["first to last player", pair(m.spread_us)],
-                [`the same, undisturbed (${m.bursts - m.preempted})`, pair(m.spread_undisturbed_us)],
-                ["error of the receive stamps", pair(m.stamp_error_us)],
-                ["merged / late by at most", `${m.merged} / ${short(m.merged_us)} µs`],
+                [`undisturbed ones (${m.bursts - m.preempted})`, pair(m.spread_undisturbed_us)],
+                ["error of receive stamps", pair(m.stamp_error_us)],
+                ["merged / late by up to", `${m.merged} / ${short(m.merged_us)} µs`],
                 ["burst later than due", pair(m.lag_us)],
                 ["submission waited", pair(m.busy_us)],
-                ["players / submissions per s", `${m.readers} / ${m.rate}`]];
+                ["players / submissions a s", `${m.readers} / ${m.rate}`]];
   const list = byId("measures");
   if (list.children.length !== 2 * rows.length) list.replaceChildren(...rows.flatMap(() => [element("dt"), element("dd")]));
   rows.forEach(([name, value], i) => { setText(list.children[2 * i], name); setText(list.children[2 * i + 1], value); });
@@ -217,7 +215,7 @@ const timeLabel = s => s < 3600 ? `${Math.floor(s / 60)}:${String(Math.floor(s %
 const axisX = () => ({drawGrid: false, axisLabelFormatter: x => Number.isInteger(x) ? timeLabel(x) : "", valueFormatter: x => clock(x), pixelsPerLabel: 70});
 
 // Names at the lines' ends, pushed apart: no colour is needed to tell them.
-function nameEnds(id, names) {
+function nameEnds(id, names, colours) {
   return graph => {
     const area = graph.getArea(), size = rem() * .8125, ends = [];
     names.forEach((name, i) => {
@@ -227,15 +225,18 @@ function nameEnds(id, names) {
       }
     });
     ends.sort((a, b) => a[0] - b[0]);
-    ends.forEach((end, i) => { end[0] = Math.max(end[0], i ? ends[i - 1][0] + size * 1.15 : area.y + size / 2); });
-    for (let i = ends.length - 1, low = area.y + area.h; i >= 0; i--) { ends[i][0] = Math.min(ends[i][0], low); low = ends[i][0] - size * 1.15; }
-    const box = byId(id);
+    const box = byId(id), left = area.x + area.w + 5;
     box.querySelectorAll(".end").forEach(node => node.remove());
-    for (const [y, name, i] of ends) {
+    const nodes = ends.map(([, name, i]) => {
       const node = element("span", name, "end");
-      node.style.cssText = `left:${area.x + area.w + 5}px;top:${y}px;color:${colourOf(i)}`;
+      node.style.cssText = `left:${left}px;max-width:${box.clientWidth - left}px;color:${colours[i]}`;
       box.append(node);
-    }
+      return node;
+    });
+    const room = nodes.map(node => Math.max(node.offsetHeight, size) * 1.1);
+    ends.forEach((end, i) => { end[0] = Math.max(end[0], i ? ends[i - 1][0] + (room[i - 1] + room[i]) / 2 : area.y + room[i] / 2); });
+    for (let i = ends.length - 1, low = box.clientHeight; i >= 0; i--) { ends[i][0] = Math.min(ends[i][0], low - room[i] / 2); low = ends[i][0] - room[i] / 2; }
+    nodes.forEach((node, i) => { node.style.top = `${ends[i][0]}px`; });
   };
 }
 
@@ -256,28 +257,42 @@ function graph(id, file, labels, options) {
   }
 }
 
-const endSpace = () => Math.round(rem() * (innerWidth < 700 ? 5 : 7));
+// The room for the names at the lines' ends: that of the longest, but no more than a part of the plot.
+function endSpace(id, names) {
+  const pen = document.createElement("canvas").getContext("2d");
+  pen.font = `600 ${rem() * .8125}px ${getComputedStyle(document.body).fontFamily}`;
+  return Math.min(Math.ceil(Math.max(...names.map(name => pen.measureText(name).width), 0)) + 10, .4 * byId(id).clientWidth);
+}
+
+// Rows for a plot. A stop of the contest is a gap: NaN parts a line.
+function rowsOf(series, valuesAt) {
+  const gap_s = Math.max(3 * series.step, 15);
+  return series.times.flatMap((s, i) => {
+    const row = [s, ...valuesAt(i)], before = series.times[i - 1];
+    return s - before > gap_s ? [[(s + before) / 2, ...row.slice(1).fill(NaN)], row] : [row];
+  });
+}
 
 function drawPoints(series) {
   const names = view.state.users.map(user => user.name).filter(name => series.scores[name]);
   const own = names.slice(0, COLOURS), others = names.slice(COLOURS).reverse();
   const labels = ["s", ...own, ...others];
-  const file = series.times.map((s, i) => [s, ...own.map(name => series.scores[name][i]), ...others.map(name => series.scores[name][i])]);
+  const file = rowsOf(series, i => [...own, ...others].map(name => series.scores[name][i]));
   const look = {};
   own.forEach((name, place) => { look[name] = {strokePattern: dashOf(place).length ? dashOf(place) : null, strokeWidth: name === view.player ? 4 : 2.2}; });
   others.forEach(name => { look[name] = {strokeWidth: name === view.player ? 3 : .8, strokePattern: null}; });
   graph("plot-points", file, labels, {colors: [...own.map((_, i) => colourOf(i)), ...others.map(() => css("--soft"))], series: look,
-    rightGap: endSpace(), drawCallback: nameEnds("plot-points", own), axes: {x: axisX(), y: {axisLabelWidth: 52}}});
+    rightGap: endSpace("plot-points", own), drawCallback: nameEnds("plot-points", own, own.map((_, i) => colourOf(i))), axes: {x: axisX(), y: {axisLabelWidth: 52, axisLabelFormatter: n => short(n)}}});
 }
 
 function drawLatency(series) {
-  const names = ["10 %", "50 %", "90 %", "99 %"];
-  const file = series.times.map((s, i) => [s, ...[0, 1, 2, 3].map(k => series.latency[i][k] ?? null)]);
+  const names = ["10 %", "50 %", "90 %", "99 %"], colours = names.map((_, i) => css(i === 1 ? "--text" : "--soft"));   // none is a player's
+  const file = rowsOf(series, i => [0, 1, 2, 3].map(k => series.latency[i][k] ?? null));
   if (!file.some(row => row[1] != null)) return;
   const look = {};
   names.forEach((name, i) => { look[name] = {strokePattern: dashOf(i).length ? dashOf(i) : null, strokeWidth: i === 1 ? 3.4 : 2}; });
-  graph("plot-latency", file, ["s", ...names], {colors: names.map((_, i) => colourOf(i)), series: look, logscale: true,
-    rightGap: endSpace() * .55, drawCallback: nameEnds("plot-latency", names), axes: {x: axisX(), y: {axisLabelWidth: 44, axisLabelFormatter: us => short(us), ticker: decades}}});
+  graph("plot-latency", file, ["s", ...names], {colors: colours, series: look, logscale: true,
+    rightGap: endSpace("plot-latency", names), drawCallback: nameEnds("plot-latency", names, colours), axes: {x: axisX(), y: {axisLabelWidth: 44, axisLabelFormatter: us => short(us), ticker: decades}}});
 }
 
 // Labels at 1, 2 and 5 of each decade, as many as there is room for.
@@ -323,10 +338,12 @@ function drawDistribution(state) {
 
 function drawMedians(state) {
   const names = Object.keys(state.medians), count = state.round.constants.length;
+  const least = Math.min(...names.flatMap(name => state.medians[name].filter(us => us > 0)));
+  const range = Number.isFinite(least) ? {min: 10 ** Math.floor(Math.log10(least) - .15)} : {min: 10, max: 1000};
   chart("plot-medians", "bar", {labels: [...Array(count).keys()].map(i => `M${i + 1}`), datasets: names.map((name, place) => ({
     label: name, data: state.medians[name], backgroundColor: colourOf(place), borderColor: name === view.player ? css("--text") : "transparent",
     borderWidth: 2, categoryPercentage: .8, barPercentage: .95}))},
-  {x: {}, y: {type: "logarithmic", ticks: {callback: roundOnly, maxTicksLimit: 6}}});
+  {x: {}, y: {type: "logarithmic", ...range, ticks: {callback: roundOnly, maxTicksLimit: 6}}});
 }
 
 // ---- news ----
