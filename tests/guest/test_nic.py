@@ -27,7 +27,8 @@ EXPANDER = ["-device", "pxb-pcie,id=expander,bus_nr=40", "-device", "pcie-root-p
 # of its rings itself: the transmit ring has 256 entries in QEMU 7.2 and 1,024 in QEMU 10.
 ROWS = {
     "legacy": ("pc", "virtio-net-pci,disable-modern=on", [], r"1af4:1000, legacy, .* rx 256 tx (256|1024)"),
-    "legacy-plain": ("pc", "virtio-net-pci,disable-modern=on,any_layout=off,mrg_rxbuf=off,event_idx=off", [],
+    "legacy-plain": ("pc", "virtio-net-pci,disable-modern=on,any_layout=off,mrg_rxbuf=off,event_idx=off,"
+                     "guest_announce=off", [],
                      r"legacy, features MAC STATUS, "),
     "legacy-merging": ("pc", "virtio-net-pci,disable-modern=on,any_layout=off", [],
                        r"legacy, features EVENT_IDX .*MRG"),
@@ -35,7 +36,8 @@ ROWS = {
                           r"legacy, .* rx 1024 tx (256|1024)"),
     "transitional": ("pc", "virtio-net-pci", [], r"1af4:1000, transitional"),
     "modern": ("q35", "virtio-net-pci,disable-legacy=on", [], r"1af4:1041, modern, features VERSION_1 EVENT_IDX"),
-    "modern-plain": ("q35", "virtio-net-pci,disable-legacy=on,mrg_rxbuf=off,event_idx=off,host_mtu=1400", [],
+    "modern-plain": ("q35", "virtio-net-pci,disable-legacy=on,mrg_rxbuf=off,event_idx=off,host_mtu=1400,"
+                     "guest_announce=off", [],
                      r"modern, features VERSION_1 MAC STATUS MTU, .* mtu 1400"),
     "modern-large-ring": ("q35", "virtio-net-pci,disable-legacy=on,rx_queue_size=1024", [],
                           r"modern, .* rx 256 tx 256"),
