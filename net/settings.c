@@ -27,6 +27,21 @@ static struct settings_refusal set_ip(void *values, struct bytes value)
     return settings_accept();
 }
 
+static struct settings_refusal set_lease(void *values, struct bytes value)
+{
+    struct transport_config *s = values;
+    struct bytes seconds, server;
+    uint64_t number;
+    if (!text_split(&value, '@', &seconds) || !text_split(&value, '@', &server) || value.data
+        || !text_number(seconds, 0, UINT32_MAX, &number) || !text_address(server, &s->lease_server)
+        || !endpoint_address_is_unicast(s->lease_server))
+        return settings_refuse(SETTINGS_EXPECTED);
+    if (number == 0)
+        return settings_refuse("the lease is over; ip=dhcp asks for a new one");
+    s->lease_seconds = (uint32_t)number;
+    return settings_accept();
+}
+
 static bool mac_is_zero(const uint8_t mac[NETDEV_MAC_BYTES])
 {
     static const uint8_t zero[NETDEV_MAC_BYTES];
@@ -71,6 +86,9 @@ static const struct setting rows[] = {
       .noun = "the gateway's hardware address, like 52:55:0a:00:02:02", .help = "so that no ARP is needed" },
     { "nic", SETTING_CUSTOM, .set = set_nic, .unset = "the first virtio card; the next if it gets no network",
       .noun = "the card's hardware address, like 52:54:00:12:34:56", .help = "drives this virtio card and no other" },
+    { "lease", SETTING_CUSTOM, .set = set_lease, .unset = "the address is the machine's own",
+      .noun = "SECONDS@SERVER, like 43200@10.0.2.2",
+      .help = "the rest of the DHCP lease of `ip`, which the kernel renews at that server" },
     { "mtu", SETTING_NUMBER, AT(mtu_bytes), .min = 576, .max = 1500, .unset = "the device's", /* RFC 791 §3.1: 576 */
       .noun = "bytes", .help = "IP bytes in a frame" },
     { "rto.min", SETTING_TIME, AT(rto_min_ns), .min = NS_PER_MS, .max = 60 * NS_PER_S, .unset = "the stack's (200 ms)",
@@ -86,6 +104,8 @@ static const char *finish(void)
         return "gw= goes with ip=ADDRESS/LENGTH, not with DHCP";
     if (s->gateway && s->gateway == s->address)
         return "gw= is the address of ip=: this machine is not its own gateway";
+    if (s->lease_seconds && !s->address)
+        return "lease= goes with ip=ADDRESS/LENGTH";
     if (!mac_is_zero(s->gateway_mac) && !s->gateway)
         return "gwmac= goes with gw=";
     return NULL;

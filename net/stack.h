@@ -42,6 +42,8 @@ struct net_config {
     uint32_t mask;
     uint32_t gateway;                      /* 0: none */
     uint8_t gateway_mac[NETDEV_MAC_BYTES]; /* all 0: ask ARP */
+    uint32_t lease_seconds;                /* the rest of a lease of `address`, from now; 0: the address is ours */
+    uint32_t lease_server;                 /* the DHCP server that renews it */
     uint16_t mtu_bytes;                    /* 0: the device's (and DHCP option 26's) */
     uint8_t secret[32]; /* fresh random bytes: ISNs (RFC 6528), ports (RFC 6056), timestamp offsets, xids */
     struct tcp_policy policy;

@@ -37,6 +37,8 @@ struct transport_config {
     uint32_t gateway;                      /* 0: none */
     uint8_t gateway_mac[NETDEV_MAC_BYTES]; /* all 0: ask ARP */
     uint8_t nic_mac[NETDEV_MAC_BYTES];     /* the card that `device` has to be, for who finds it; all 0: any */
+    uint32_t lease_seconds;                /* the rest of a lease of `address`, from now; 0: the address is ours */
+    uint32_t lease_server;                 /* the DHCP server that renews it */
     uint16_t mtu_bytes;                    /* 0: the device's (and DHCP option 26's) */
     uint64_t rto_min_ns;                   /* 0: 200 ms */
     bool ecn;                              /* offer and accept RFC 3168; lwIP and Linux sockets ignore this member */

@@ -125,6 +125,8 @@ bool transport_init(const struct transport_config *config, uint64_t now_ns)
         .address = config->address,
         .mask = config->mask,
         .gateway = config->gateway,
+        .lease_seconds = config->lease_seconds,
+        .lease_server = config->lease_server,
         .mtu_bytes = config->mtu_bytes,
     };
     const char *why = "";

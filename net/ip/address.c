@@ -27,7 +27,7 @@ static void address_set(struct net_ip *ip, uint32_t address, uint32_t mask, uint
 static void neighbours_meet(struct net_ip *ip, uint64_t now_ns)
 {
     const struct net_address *a = &ip->address;
-    if (a->gateway != 0 && a->gateway_mac_set) {
+    if (a->gateway != 0 && a->gateway_mac_set && a->gateway == a->config.gateway) { /* a new lease may have another */
         arp_set_static(ip, a->gateway, a->config.gateway_mac, now_ns);
         return;
     }
@@ -82,6 +82,20 @@ static void dhcp_begin(struct net_ip *ip, uint64_t now_ns)
     dhcp_start(&ip->address.dhcp, ip->device->mac, key, now_ns);
 }
 
+/* Begins with the lease that the settings hand over. */
+static void dhcp_hand_over(struct net_ip *ip, uint64_t now_ns)
+{
+    const struct net_address_config *config = &ip->address.config;
+    const struct siphash_key key = { secret_random(&ip->secret), secret_random(&ip->secret) };
+    const struct dhcp_lease lease = {
+        .address = config->address,
+        .mask = config->mask,
+        .gateway = config->gateway,
+        .server = config->lease_server,
+    };
+    dhcp_resume(&ip->address.dhcp, ip->device->mac, key, &lease, config->lease_seconds, now_ns);
+}
+
 bool net_address_datagram(struct net_ip *ip, const struct udp_datagram *datagram, uint64_t now_ns)
 {
     if (!ip->address.from_dhcp || datagram->destination_port != DHCP_CLIENT_PORT)
@@ -120,9 +134,11 @@ void net_address_init(struct net_ip *ip, const struct net_address_config *config
     struct net_address *a = &ip->address;
     a->config = *config;
     a->gateway_mac_set = memcmp(config->gateway_mac, unset, NETDEV_MAC_BYTES) != 0;
-    a->from_dhcp = config->address == 0;
+    a->from_dhcp = config->address == 0 || config->lease_seconds != 0;
     if (a->from_dhcp)
         udp_bind(ip, DHCP_CLIENT_PORT);
+    if (config->address != 0 && a->from_dhcp)
+        dhcp_hand_over(ip, now_ns);
     a->link_was_up = ip->device->link_up;
     if (a->link_was_up)
         link_came(ip, now_ns);

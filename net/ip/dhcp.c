@@ -114,6 +114,8 @@ struct reply {
 
 static bool reply_parse(struct reply *reply, const uint8_t *message, size_t bytes);
 static void lease_from_reply(struct dhcp_lease *lease, const struct reply *reply, uint64_t sent_ns);
+static void lease_times_set(struct dhcp_lease *lease, uint32_t seconds, uint32_t t1_seconds, uint32_t t2_seconds,
+                            uint64_t sent_ns);
 
 /* --- State machine --------------------------------------------------------------------------------------------- */
 
@@ -144,6 +146,18 @@ void dhcp_start(struct dhcp *dhcp, const uint8_t mac[6], struct siphash_key key,
     *dhcp = (struct dhcp){ .key = key, .lease_serial = serial + 1 };
     memcpy(dhcp->mac, mac, sizeof dhcp->mac);
     exchange_begin(dhcp, DHCP_INIT, now_ns);
+}
+
+void dhcp_resume(struct dhcp *dhcp, const uint8_t mac[6], struct siphash_key key, const struct dhcp_lease *lease,
+                 uint32_t seconds, uint64_t now_ns)
+{
+    ASSERT(seconds != 0);
+    dhcp_start(dhcp, mac, key, now_ns);
+    dhcp->lease = *lease;
+    lease_times_set(&dhcp->lease, seconds, 0, 0, now_ns);
+    dhcp_counters.leases++;
+    state_enter(dhcp, DHCP_BOUND, dhcp->lease.renews_ns);
+    dhcp_check(dhcp);
 }
 
 static void lease_take(struct dhcp *dhcp, const struct reply *reply)
@@ -585,18 +599,21 @@ static void lease_from_reply(struct dhcp_lease *lease, const struct reply *reply
         .server = reply->server,
         .mask = mask_choose(reply),
         .mtu_bytes = (uint16_t)reply->mtu_bytes,
-        .renews_ns = UINT64_MAX,
-        .rebinds_ns = UINT64_MAX,
-        .ends_ns = UINT64_MAX,
     };
     /* RFC 3442: with routes, the router option is ignored. */
     if (!routes_parse(lease, reply) && is_host_address(reply->router))
         lease->gateway = reply->router;
+    lease_times_set(lease, reply->lease_seconds, reply->t1_seconds, reply->t2_seconds, sent_ns);
+}
 
-    uint64_t seconds = reply->lease_seconds;
+/* Sets T1, T2 and the end of a lease that counts from `sent_ns`. T1 and T2 of 0 are not said. */
+static void lease_times_set(struct dhcp_lease *lease, uint32_t seconds, uint32_t t1_seconds, uint32_t t2_seconds,
+                            uint64_t sent_ns)
+{
+    lease->renews_ns = lease->rebinds_ns = lease->ends_ns = UINT64_MAX;
     if (seconds == UINT32_MAX)
         return; /* for ever: RFC 2131 §3.3 */
-    uint64_t lease_ns = seconds * NS_PER_S, t2_ns = reply->t2_seconds * NS_PER_S, t1_ns = reply->t1_seconds * NS_PER_S;
+    uint64_t lease_ns = seconds * NS_PER_S, t2_ns = t2_seconds * NS_PER_S, t1_ns = t1_seconds * NS_PER_S;
     if (t2_ns == 0 || t2_ns >= lease_ns)
         t2_ns = lease_ns / 8 * 7; /* RFC 2131 §4.4.5 */
     if (t1_ns == 0 || t1_ns >= t2_ns)

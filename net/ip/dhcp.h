@@ -70,6 +70,12 @@ struct dhcp {
 /* Asks for an address again. The key makes the transaction ids unpredictable. */
 void dhcp_start(struct dhcp *dhcp, const uint8_t mac[6], struct siphash_key key, uint64_t now_ns);
 
+/* Begins with a lease that somebody else has got for this machine, at `lease`'s address, mask, gateway and server.
+ * `seconds` of it are left from now on; UINT32_MAX: it never ends. The client renews it as if it had asked: RFC 2131
+ * §4.4.5. */
+void dhcp_resume(struct dhcp *dhcp, const uint8_t mac[6], struct siphash_key key, const struct dhcp_lease *lease,
+                 uint32_t seconds, uint64_t now_ns);
+
 /* Takes a datagram's payload, which is only read. A message that does not fit is dropped and counted by reason. */
 void dhcp_input(struct dhcp *dhcp, const uint8_t *message, size_t bytes, uint64_t now_ns);
 

@@ -26,6 +26,9 @@ static size_t route_count;
 static bool all_on_link;     /* the default route has no gateway */
 static uint64_t dhcp_now_ns; /* the time of the latest network_poll, for dhcp_received */
 
+/* Returns true if a DHCP server lends us the address: the one that we ask for, or the one that is handed over. */
+static bool by_dhcp(void) { return config.address == 0 || config.lease_seconds != 0; }
+
 /* --- Routes ---------------------------------------------------------------------------------------------------- */
 
 /* Returns the next hop towards an address, host order: the address itself if it is on the link, 0 if there is no route.
@@ -85,7 +88,7 @@ static void network_configure(uint32_t address, uint32_t mask, uint32_t gateway,
     ip4_addr_t a = { lwip_htonl(address) }, m = { lwip_htonl(mask) }, g = { lwip_htonl(gateway) };
     netif_set_addr(&interface, &a, &m, &g); /* announces a new address by ARP; aborts connections of the old address */
 
-    if (gateway != 0 && memcmp(config.gateway_mac, none, sizeof none) != 0) {
+    if (gateway != 0 && gateway == config.gateway && memcmp(config.gateway_mac, none, sizeof none) != 0) {
         struct eth_addr mac;
         memcpy(mac.addr, config.gateway_mac, sizeof mac.addr);
         etharp_add_static_entry(&g, &mac);
@@ -98,7 +101,7 @@ static int mask_bits(uint32_t mask) { return mask == 0 ? 0 : 32 - __builtin_ctz(
 static void lease_apply(const struct dhcp_lease *lease)
 {
     ASSERT(lease->route_count <= DHCP_ROUTE_COUNT_MAX);
-    ASSERT(config.address == 0);
+    ASSERT(by_dhcp());
     memcpy(routes, lease->routes, sizeof routes);
     route_count = lease->route_count;
     all_on_link = lease->all_on_link;
@@ -149,7 +152,7 @@ static void dhcp_send(uint64_t now_ns)
 
 static void dhcp_poll(uint64_t now_ns)
 {
-    ASSERT(config.address == 0);
+    ASSERT(by_dhcp());
     if (now_ns >= dhcp_next_deadline_ns(&dhcp))
         dhcp_send(now_ns);
     if (dhcp.lease_serial == lease_seen)
@@ -195,10 +198,22 @@ static void link_poll(uint64_t now_ns)
     ASSERT(device->link_up == (bool)netif_is_link_up(&interface));
     if (!device->link_up)
         return;
-    if (config.address != 0)
+    if (!by_dhcp())
         network_configure(config.address, config.mask, config.gateway, 0);
     else if (dhcp_lease(&dhcp) == NULL)
         dhcp_start(&dhcp, device->mac, hooks_key(), now_ns);
+}
+
+/* Begins with the lease that the configuration hands over. */
+static void dhcp_hand_over(uint64_t now_ns)
+{
+    const struct dhcp_lease lease = {
+        .address = config.address,
+        .mask = config.mask,
+        .gateway = config.gateway,
+        .server = config.lease_server,
+    };
+    dhcp_resume(&dhcp, device->mac, hooks_key(), &lease, config.lease_seconds, now_ns);
 }
 
 bool network_init(const struct transport_config *given, uint64_t now_ns)
@@ -212,11 +227,13 @@ bool network_init(const struct transport_config *given, uint64_t now_ns)
     if (!config_is_usable())
         return false;
     interface_init(device);
-    if (config.address == 0) {
+    if (by_dhcp()) {
         dhcp_pcb = udp_new();
         ASSERT(dhcp_pcb != NULL);
         udp_bind(dhcp_pcb, IP4_ADDR_ANY, DHCP_CLIENT_PORT);
         udp_recv(dhcp_pcb, dhcp_received, NULL);
+        if (config.address != 0)
+            dhcp_hand_over(now_ns);
     }
     network_poll(now_ns);
     return true;
@@ -227,7 +244,7 @@ void network_poll(uint64_t now_ns)
     dhcp_now_ns = now_ns;
     link_poll(now_ns);
     bool link = netif_is_link_up(&interface);
-    if (config.address == 0 && link)
+    if (by_dhcp() && link)
         dhcp_poll(now_ns);
     network.up = link && network.address != 0;
     if (device->announce && network.up)
@@ -239,7 +256,7 @@ void network_poll(uint64_t now_ns)
 
 uint64_t network_next_deadline_ns(void)
 {
-    return config.address == 0 && netif_is_link_up(&interface) ? dhcp_next_deadline_ns(&dhcp) : UINT64_MAX;
+    return by_dhcp() && netif_is_link_up(&interface) ? dhcp_next_deadline_ns(&dhcp) : UINT64_MAX;
 }
 
 const struct transport_network *transport_network(void) { return &network; }

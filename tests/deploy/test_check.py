@@ -607,6 +607,59 @@ def test_a_nic_whose_address_was_set_in_linux_is_not_handed_over(host):
     assert any("takes the first it finds: eth1" in f.text and "nic=" in f.advice for f in found.findings)
 
 
+NETWORKD = "ADDRESS={address}\nNETMASK=255.255.255.0\nROUTER=10.0.2.2\nSERVER_ADDRESS={server}\nLIFETIME=86400\n"
+DHCLIENT = ("lease {{\n  interface \"eth0\";\n  fixed-address 10.0.2.99;\n"
+            "  option dhcp-server-identifier 10.0.2.9;\n}}\n"
+            "lease {{\n  interface \"eth0\";\n  fixed-address {address};\n  option subnet-mask 255.255.255.0;\n"
+            "  option dhcp-lease-time 86400;\n  option dhcp-server-identifier {server};\n}}\n")
+NMCLI = ("DHCP4.OPTION[1]:dhcp_lease_time = 86400\nDHCP4.OPTION[2]:dhcp_server_identifier = {server}\n"
+         "DHCP4.OPTION[5]:ip_address = {address}\nDHCP4.OPTION[6]:requested_broadcast_address = 1\n")
+DHCPCD = "dhcp_lease_time='86400'\ndhcp_server_identifier='{server}'\nip_address='{address}'\nnetwork_number='1'\n"
+
+
+def leased(seconds):
+    return [{**ADDRESSES[0], "addr_info": [{**ADDRESSES[0]["addr_info"][0], "dynamic": True,
+                                            "valid_life_time": seconds}]}]
+
+
+@pytest.mark.parametrize("where, text", [("/run/systemd/netif/leases/2", NETWORKD), ("nmcli", NMCLI),
+                                         ("/var/lib/dhcp/dhclient.eth0.leases", DHCLIENT), ("dhcpcd", DHCPCD)])
+def test_a_lease_is_handed_over_with_its_server(host, where, text):
+    host.network(ROUTES, leased(3600), NEIGHBOUR)
+    address = ADDRESSES[0]["addr_info"][0]["local"]
+    text = text.format(address=address, server="10.0.2.2")
+    if where.startswith("/"):
+        host.file(where, text)
+    else:
+        host.program(where, f"cat <<'END'\n{text}END\n")
+    found = verdict(host)
+    assert found.handed_over["lease"] == "1800@10.0.2.2"
+    assert not any("leased" in finding.text for finding in found.findings)
+
+
+@pytest.mark.parametrize("seconds, text", [
+    (3600, NETWORKD.format(address="10.0.2.99", server="10.0.2.2")),        # leases another address
+    (3600, "ADDRESS=10.0.2.15\nNETMASK=255.255.255.0\n"), (3600, ""),       # no server
+    (3600, NETWORKD.format(address="10.0.2.15", server="10.0.2.256")),
+    (3600, NETWORKD.format(address="10.0.2.15", server="224.0.0.1")),
+    (1, NETWORKD.format(address="10.0.2.15", server="10.0.2.2"))])          # as good as over
+def test_a_lease_that_cannot_be_renewed_is_said(host, seconds, text):
+    host.network(ROUTES, leased(seconds), NEIGHBOUR)
+    host.file("/run/systemd/netif/leases/2", text)
+    found = verdict(host)
+    assert "lease" not in found.handed_over
+    assert any("leased for" in finding.text for finding in found.findings)
+
+
+def test_a_lease_for_ever_and_an_address_of_the_machine_s_own_are_no_lease(host):
+    host.file("/run/systemd/netif/leases/2", NETWORKD.format(address="10.0.2.15", server="10.0.2.2"))
+    for addresses in leased(0xffffffff), ADDRESSES:
+        host.network(ROUTES, addresses, NEIGHBOUR)
+        found = verdict(host)
+        assert "lease" not in found.handed_over
+        assert not any("leased" in finding.text for finding in found.findings)
+
+
 def test_a_gateway_that_does_not_answer_is_not_handed_over(host):
     host.network(ROUTES, ADDRESSES, [{**NEIGHBOUR[0], "state": ["FAILED"]}])
     found = verdict(host)
@@ -695,6 +748,18 @@ def test_a_gateway_of_the_user_s_own_does_not_get_another_s_hardware_address(tmp
     machine.config.write_text(machine.config.read_text() + "gw=10.0.2.3\n")
     machine.install()
     assert "gwmac" not in (machine.host.root / "boot/peregrine/settings").read_text()
+
+
+def test_a_lease_goes_with_linux_s_address_alone(tmp_path):
+    machine = Deployment(tmp_path)
+    machine.host.network(ROUTES, leased(3600), NEIGHBOUR)
+    machine.host.file("/run/systemd/netif/leases/2", NETWORKD.format(address="10.0.2.15", server="10.0.2.2"))
+    machine.install()
+    settings = machine.host.root / "boot/peregrine/settings"
+    assert "lease=1800@10.0.2.2" in settings.read_text().split()
+    machine.config.write_text(machine.config.read_text() + "ip=10.0.2.16/24\n")
+    machine.install()
+    assert "lease=" not in settings.read_text()
 
 
 def test_a_missing_watchdog_is_reported(tmp_path):

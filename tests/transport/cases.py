@@ -919,6 +919,50 @@ def lease_is_renewed_rebound_and_lost():
 
 
 @case
+def handed_over_lease_is_renewed_and_lost():
+    """Begins with 200 s of a lease that somebody else got. Nothing is asked before 100 s; then the server renews the
+    lease by unicast for another 200 s, and falls silent. The address is given up at 300 s, and DHCP asked again."""
+    set_up()
+    alive = [True]
+    server = DhcpServer(lambda kind, options: lease(seconds=200, _3=socket.inet_aton(LINUX))(kind, options)
+                        if alive[0] else None)
+    with tempfile.NamedTemporaryFile() as pcap, listener() as tcp_server, \
+            Driver("--ip", STACK, "--gw", LINUX, "--lease", f"200@{LINUX}", "--speed", "100",
+                   "--pcap", pcap.name) as driver:
+        assert driver.expect("network", "up")[2:] == [STACK, "255.255.255.0", LINUX, "1500", "dhcp"]
+        connection = driver.connect(LINUX, 8000)
+        peer = accept(tcp_server)
+        driver.expect("connected", connection)
+        eventually(lambda: server.answered == len(server.requests) > 0)
+        alive[0] = False
+        driver.forget("network")
+        options, message, frame = server.requests[0][1:]
+        assert server.requests[0][0] == 3 and 50 not in options and 54 not in options
+        assert message[12:16] == frame[26:30] == socket.inet_aton(STACK) and frame[30:34] == socket.inet_aton(LINUX)
+        driver.expect("network", "down")
+        driver.expect("closed", connection, "unreachable")
+        peer.close()
+        eventually(lambda: captured_dhcp(pcap.name)[-1][1] == 1)
+        alive[0] = True
+        driver.expect("network", "up")
+
+
+@case
+def handed_over_lease_that_is_refused_is_asked_for_anew():
+    set_up()
+    answers = {3: (6, "0.0.0.0", {})}
+
+    def answer(kind, options):
+        return answers.pop(kind, None) or lease()(kind, options)
+    server = DhcpServer(answer)
+    with Driver("--ip", STACK, "--gw", LINUX, "--lease", f"20@{LINUX}", "--speed", "10") as driver:
+        driver.expect("network", "up")
+        driver.expect("network", "down")
+        driver.expect("network", "up")
+        assert [kind for kind, *_ in server.requests][:3] == [3, 1, 3]
+
+
+@case
 def bad_offers_are_ignored():
     """Sends three bad offers before each good one: a loopback address, no lease time, no server."""
     set_up()

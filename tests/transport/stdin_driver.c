@@ -424,7 +424,10 @@ int main(int argc, char **argv)
             config.gateway = address_of(value);
         else if (strcmp(key, "--gwmac") == 0)
             mac_of(value, config.gateway_mac);
-        else if (strcmp(key, "--mtu") == 0)
+        else if (strcmp(key, "--lease") == 0) {
+            config.lease_seconds = (uint32_t)atoi(value);
+            config.lease_server = address_of(strchr(value, '@') != NULL ? strchr(value, '@') + 1 : "");
+        } else if (strcmp(key, "--mtu") == 0)
             config.mtu_bytes = (uint16_t)atoi(value);
         else if (strcmp(key, "--rto-min-us") == 0)
             config.rto_min_ns = (uint64_t)atoi(value) * NS_PER_US;

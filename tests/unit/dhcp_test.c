@@ -465,6 +465,61 @@ static void lease_of_a_second_asks_a_few_times_a_second(void **state)
     assert_in_range(count, 60, 180);
 }
 
+/* Begins with a lease that Linux got. */
+static void resume(uint32_t seconds)
+{
+    const struct dhcp_lease lease = { .address = OURS, .mask = 0xffffff00, .gateway = ROUTER, .server = SERVER };
+    dhcp = (struct dhcp){ 0 };
+    dhcp_resume(&dhcp, mac, (struct siphash_key){ 1, 2 }, &lease, seconds, now_ns);
+}
+
+static void lease_that_is_handed_over_is_renewed_as_if_asked_for(void **state)
+{
+    (void)state;
+    resume(1000);
+    uint64_t begin_ns = now_ns;
+    assert_int_equal(ask().bytes, 0); /* BOUND: nothing to say */
+    const struct dhcp_lease *lease = dhcp_lease(&dhcp);
+    assert_non_null(lease);
+    assert_int_not_equal(dhcp.lease_serial, 0);
+    assert_int_equal(lease->address, OURS);
+    assert_int_equal(lease->gateway, ROUTER);
+    struct request r = ask_when_due();
+    assert_true(now_ns == begin_ns + 500 * second_ns);
+    assert_int_equal(kind_of(&r), 3);
+    assert_int_equal(r.source, OURS);
+    assert_int_equal(r.destination, SERVER);
+    assert_int_equal(load_be32(r.message + 12), OURS);
+    assert_null(option_of(&r, 50)); /* RFC 2131, table 4 */
+    assert_null(option_of(&r, 54));
+    deliver_plain(ACK, 2000);
+    assert_true(dhcp_lease(&dhcp)->ends_ns == now_ns + 2000 * second_ns);
+}
+
+static void lease_that_is_handed_over_ends_like_any_other(void **state)
+{
+    (void)state;
+    for (int refused = 0; refused < 2; refused++) {
+        resume(1000);
+        uint64_t begin_ns = now_ns;
+        uint32_t serial = dhcp.lease_serial;
+        struct request r = ask_when_due();
+        if (refused)
+            deliver_plain(NAK, 0);
+        while (dhcp_lease(&dhcp) != NULL) {
+            r = ask_when_due();
+            assert_true(now_ns <= begin_ns + 1000 * second_ns);
+        }
+        assert_int_equal(now_ns == begin_ns + 1000 * second_ns, !refused);
+        assert_int_equal(dhcp.lease_serial, serial + 1);
+        r = refused ? ask_when_due() : r;
+        assert_int_equal(kind_of(&r), 1);
+        assert_int_equal(r.source, 0);
+    }
+    resume(UINT32_MAX);
+    assert_true(dhcp_next_deadline_ns(&dhcp) == UINT64_MAX);
+}
+
 /* --- Options --------------------------------------------------------------------------------------------------- */
 
 static void one_address_with_gateway_route_is_understood(void **state)
@@ -915,6 +970,8 @@ int main(void)
         TEST(lease_for_ever_is_never_renewed),
         TEST(lease_of_no_time_is_not_taken),
         TEST(lease_of_a_second_asks_a_few_times_a_second),
+        TEST(lease_that_is_handed_over_is_renewed_as_if_asked_for),
+        TEST(lease_that_is_handed_over_ends_like_any_other),
         TEST(one_address_with_gateway_route_is_understood),
         TEST(routes_of_every_width_are_read),
         TEST(routes_of_every_width_may_be_on_the_link),

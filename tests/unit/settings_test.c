@@ -74,7 +74,8 @@ static void every_other_key_is_read(void **state)
                            "submit.timeout=8 feed.timeout=7s deadline=250us idle.timeout=90 breaker=17 "
                            "breaker.window=2 breaker.linger=0 key=longenough control.port=99 http.port=8080 wait=sleep "
                            "log=10.0.2.2:514 watchdog=2.5 tsc.khz=2499998 blackbox=0x90000,32768,0x1234567000,131072 "
-                           "test.trap=divide test.after=1.5 test.resets=8042,acpi nic=52:54:00:12:34:5F"));
+                           "test.trap=divide test.after=1.5 test.resets=8042,acpi nic=52:54:00:12:34:5F "
+                           "lease=43200@10.0.2.2"));
     assert_memory_equal(network_settings.nic_mac, "\x52\x54\x00\x12\x34\x5f", NETDEV_MAC_BYTES);
     assert_int_equal(player_settings.inputs.count, 3);
     assert_int_equal(player_settings.inputs.at[2].port, 10001);
@@ -85,6 +86,8 @@ static void every_other_key_is_read(void **state)
     assert_int_equal(network_settings.mask, 0xffffff00);
     assert_int_equal(network_settings.gateway, 0x0a000201);
     assert_memory_equal(network_settings.gateway_mac, "\x52\x55\x0a\x00\x02\x02", 6);
+    assert_int_equal(network_settings.lease_seconds, 43200);
+    assert_int_equal(network_settings.lease_server, 0x0a000202);
     assert_int_equal(network_settings.mtu_bytes, 1460);
     assert_int_equal(network_settings.rto_min_ns, 5000000);
     assert_false(network_settings.ecn);
@@ -340,6 +343,18 @@ static void malformed_values_are_refused(void **state)
         "nic=52:54:00:12:34:5g",
         "nic=00:00:00:00:00:00",
         "nic=ff:ff:ff:ff:ff:ff",
+        "lease=",
+        "lease=43200",
+        "lease=@10.0.2.2",
+        "lease=43200@",
+        "lease=43200@10.0.2",
+        "lease=43200@10.0.2.2@",
+        "lease=43200@224.0.0.1",
+        "lease=43200@0.0.0.0",
+        "lease=12h@10.0.2.2",
+        "lease=-1@10.0.2.2",
+        "lease=4294967296@10.0.2.2",
+        "lease=0@10.0.2.2",
         "mtu=575",
         "mtu=1501",
         "rto.min=0",
@@ -406,6 +421,10 @@ static void network_words_that_need_each_other_are_checked(void **state)
     assert_refused(GAME "ip=10.0.2.15/24 gw=10.0.2.15",
                    "settings: gw= is the address of ip=: this machine is not its own gateway");
     assert_true(parse(GAME "ip=10.0.2.14/31 gw=10.0.2.15"));
+    assert_refused(GAME "lease=43200@10.0.2.2", "settings: lease= goes with ip=ADDRESS/LENGTH");
+    assert_refused(GAME "ip=dhcp lease=43200@10.0.2.2", "settings: lease= goes with ip=ADDRESS/LENGTH");
+    assert_refused(GAME "ip=10.0.2.15/24 lease=0@10.0.2.2",
+                   "settings, command line: lease=: \"0@10.0.2.2\": the lease is over; ip=dhcp asks for a new one");
     assert_refused(GAME "ip=10.0.2.15/24 gwmac=52:55:0a:00:02:02", "settings: gwmac= goes with gw=");
 }
 

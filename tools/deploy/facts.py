@@ -157,7 +157,8 @@ def dhcp_options(facts):
         if line.startswith("file "):
             path = line[5:]
             found["client"] = ("systemd-networkd" if "/netif/leases/" in path else
-                               "NetworkManager" if "NetworkManager" in path else "dhclient")
+                               "NetworkManager" if "NetworkManager" in path else
+                               "dhcpcd" if path == "dhcpcd" else "dhclient")
     # networkd's lease: ROUTES=dst/len,gw ...; dhclient's: option rfc3442-classless-static-routes 32,10,128,0,1,...
     routes = re.search(r"^(?:ROUTES|CLASSLESS_ROUTES)=(.+)|option (?:rfc3442-)?classless-static-routes ([^;]+);", text,
                        re.MULTILINE)
@@ -170,6 +171,30 @@ def dhcp_options(facts):
     if mask:
         found["netmask"] = mask[1] or mask[2]
     return found
+
+
+# The address and the server in a lease of: networkd; dhclient; NetworkManager and dhcpcd.
+LEASE_ADDRESS = r"^(?:ADDRESS=|\s*fixed-address |(?:DHCP4\S*:)?ip_address ?= ?)'?([\d.]+)"
+LEASE_SERVER = (r"^(?:SERVER_ADDRESS=|\s*option dhcp-server-identifier |(?:DHCP4\S*:)?dhcp_server_identifier ?= ?)"
+                r"'?([\d.]+)")
+
+
+def lease_server(facts, address):
+    """Returns the DHCP server that has leased an address, by the last lease that names both, or None."""
+    server = None
+    for lease in re.split(r"^(?:file .*|\s*lease \{.*)$", facts.text("dhcp"), flags=re.MULTILINE):
+        names = [re.search(pattern, lease, re.MULTILINE) for pattern in (LEASE_ADDRESS, LEASE_SERVER)]
+        if all(names) and names[0][1] == address and _is_host(names[1][1]):
+            server = names[1][1]
+    return server
+
+
+def _is_host(text):
+    try:
+        address = ipaddress.IPv4Address(text)
+    except ValueError:
+        return False
+    return not (address.is_multicast or address.is_loopback or address.is_reserved or address.packed[0] == 0)
 
 
 def tsc_khz(facts):

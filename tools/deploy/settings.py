@@ -117,6 +117,8 @@ def additions(words, found):
         left.pop("gw", None)
     if words.get("ip") == "dhcp" or words.get("gw", found.get("gw")) != found.get("gw"):
         left.pop("gwmac", None)
+    if "ip" in words:                       # the lease is of Linux's address
+        left.pop("lease", None)
     return left
 
 

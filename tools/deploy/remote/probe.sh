@@ -198,6 +198,10 @@ leases() {
              "$ROOT"/var/lib/dhclient/*.lease* "$ROOT"/run/dhclient*.lease* "$ROOT"/var/lib/NetworkManager/*.lease; do
         [ ! -s "$f" ] || { printf 'file %s\n' "$f"; tail -n 60 "$f"; }
     done
+    # NetworkManager's files lack the server, and dhcpcd's are packets: the clients print what they hold.
+    [ -n "${device-}" ] || return 0
+    ! has nmcli || { printf 'file NetworkManager\n'; nmcli -t -f DHCP4 device show "$device"; }
+    ! has dhcpcd || { printf 'file dhcpcd\n'; dhcpcd -4 -U "$device" < /dev/null; }
 }
 fact dhcp leases
 for name; do fact "resolve $name" getent ahostsv4 "$name"; done
