@@ -91,10 +91,16 @@ void matcher_pair_add(struct matcher *m, uint32_t i, uint32_t start, uint32_t en
     s->queue[s->queued++] = (struct matcher_pair){ start, end, i };
 }
 
-/* Drops the ends whose tail admits no answer. */
+/* Drops the ends whose tail admits no answer, if many ends have a start: tails take time of their own. */
 static void hash_search_drop(struct matcher *m, struct hash_search *h)
 {
     const struct matcher_modulus *c = &m->moduli[h->modulus];
+    uint32_t found = 0;
+    for (uint32_t at = h->from, w = 0; at < h->to; at += HASH_BLOCK_DIGITS, w++)
+        found += (uint32_t)__builtin_popcountll(h->found[w]);
+    if (found <= (h->to - h->from) / 4)
+        return;
+    h->dropped = true;
     tails_to_block(m);
     m->search.work += h->to - h->from;
     for (uint32_t at = h->from, w = 0; at < h->to; at += HASH_BLOCK_DIGITS, w++) {
@@ -111,24 +117,22 @@ static void hash_search_drop(struct matcher *m, struct hash_search *h)
 void hash_search_begin(struct matcher *m, uint32_t i, uint32_t from, uint32_t to)
 {
     struct hash_search *h = &m->search.hash;
+    struct matcher_hash *hash = &m->hash[i];
     ASSERT(from <= to && to - from <= FILTER_BLOCK_DIGITS && !h->active);
-    matcher_hash_to(m, i, from, to - from);
+    if (hash->first_text + (int32_t)(hash->next - hash->first) != (int32_t)from || !hash_has_room(hash, to - from))
+        matcher_hash_to(m, i, from, to - from);
     m->search.work += WORK_DIGIT * (to - from);
-    m->search.hashed_to[i] = to;
+    m->search.hashed_to[i] = m->burst_at + to;
     h->active = true;
-    h->walking = false;
+    h->walking = h->dropped = false;
     h->modulus = i;
     h->from = from;
     h->to = to;
-    uint32_t found = 0;
-    for (uint32_t at = from, w = 0; at < to; at += HASH_BLOCK_DIGITS, w++) {
-        h->found[w] = hash_take(&m->hash[i], &m->moduli[i], m->text + at,
-                                (uint32_t)min_size(to - at, HASH_BLOCK_DIGITS), m->n);
-        found += (uint32_t)__builtin_popcountll(h->found[w]);
-    }
-    h->dropped = m->moduli[i].tail_digits > 1 && found > (to - from) / 4;
-    if (h->dropped)
-        hash_search_drop(m, h); /* most ends have a start, so that tails are worth it */
+    for (uint32_t at = from, w = 0; at < to; at += HASH_BLOCK_DIGITS, w++)
+        h->found[w] = hash_take(hash, &m->moduli[i], m->text + at, (uint32_t)min_size(to - at, HASH_BLOCK_DIGITS),
+                                m->n);
+    if (m->moduli[i].tail_digits > 1)
+        hash_search_drop(m, h);
 }
 
 /* Goes to the next end that may have a start and whose last digit admits an answer; false: there is none. */

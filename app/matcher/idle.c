@@ -99,7 +99,7 @@ static bool can_rehearse(const struct matcher *m)
     bool room = true;
     for (uint32_t i = 0; i < m->modulus_count; i++)
         room &= (m->hash_always >> i & 1) != 0 ? hash_has_room(&m->hash[i], WARM_DIGITS)
-                                               : m->search.credit[i] >= MATCHER_CREDIT_MAX / 2;
+                                               : m->search.spent[i] + MATCHER_CREDIT_MAX / 2 <= m->search.earned;
     return room && m->rehearsal_answer_digits != 0 && m->window_overflowed == 0;
 }
 

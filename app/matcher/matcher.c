@@ -66,7 +66,7 @@ void matcher_use_modulus(struct matcher *m, uint32_t i)
     m->hash_always |= (uint32_t)(c->method == MODULUS_HASH) << i;
     for (uint32_t p = 0; p < TAIL_PRIMES && c->tail_digits > 1; p++)
         tails_provide(&m->tails, p, c->exponents[p]);
-    m->search.credit[i] = MATCHER_CREDIT_MAX;
+    m->search.spent[i] = 0;
     m->hash[i].next = 0;
     matcher_hash_to(m, i, MATCHER_HISTORY, 0);
 }
@@ -77,6 +77,7 @@ void matcher_use(struct matcher *m, const struct simd_ops *ops)
     m->hash_always = m->burst_count = 0;
     m->burst_at = 0;
     memset(&m->search, 0, offsetof(struct burst_search, queue));
+    m->search.earned = MATCHER_CREDIT_MAX;
     memset(&m->tails, 0, sizeof m->tails);
     memset(m->run, 0, sizeof m->run);
     memset(m->text, '0', sizeof m->text);
@@ -93,10 +94,13 @@ void matcher_use(struct matcher *m, const struct simd_ops *ops)
 /* Pays for a list of candidates, for candidates, or for a tail that refuses one; false: there is no credit left. */
 static bool pay(struct matcher *m, uint32_t i, uint32_t count)
 {
-    const uint32_t price = count * MATCHER_CREDIT_STEP;
-    if (m->search.credit[i] < price)
+    struct burst_search *s = &m->search;
+    const uint64_t price = count * MATCHER_CREDIT_STEP, least = s->earned - MATCHER_CREDIT_MAX;
+    ASSERT(s->earned >= MATCHER_CREDIT_MAX && s->spent[i] <= s->earned);
+    s->spent[i] = max_size(s->spent[i], least);
+    if (s->spent[i] + price > s->earned)
         return false;
-    m->search.credit[i] -= price;
+    s->spent[i] += price;
     return true;
 }
 
@@ -226,10 +230,9 @@ HOT static void block_begin(struct matcher *m, uint32_t from)
 {
     struct burst_search *s = &m->search;
     const uint32_t left = MATCHER_HISTORY + m->burst_count - from;
-    for (uint32_t i = 0; i < m->modulus_count; i++)
-        s->credit[i] = (uint32_t)min_size(s->credit[i] + min_size(left, FILTER_BLOCK_DIGITS), MATCHER_CREDIT_MAX);
     s->from = from;
     s->to = from + (uint32_t)min_size(left, FILTER_BLOCK_DIGITS);
+    s->earned += s->to - from;
     s->modulus = 0;
     m->ops->write(m->row + from, m->text + from, min_size(left, FILTER_BLOCK_DIGITS + 32));
     s->probes = m->filter.needed[min_size(left, FILTER_BLOCK_DIGITS + 1)];
@@ -252,7 +255,7 @@ HOT void matcher_begin(struct matcher *m, const uint8_t *digits, size_t count)
     s->hashed = m->hash_always | m->window_overflowed;
     for (uint32_t i = 0; i < m->modulus_count; i++) {
         s->hashed_from[i] = MATCHER_HISTORY;
-        s->filtered_to[i] = s->hashed_to[i] = 0;
+        s->filtered_to[i] = 0;
     }
     m->burst_count = (uint32_t)count;
     m->stats.bursts++;
@@ -269,7 +272,7 @@ static bool hash_next_modulus(struct matcher *m)
     struct burst_search *s = &m->search;
     while (s->modulus < m->modulus_count) {
         const uint32_t i = s->modulus++;
-        if ((s->hashed >> i & 1) == 0 || s->hashed_to[i] > s->from)
+        if ((s->hashed >> i & 1) == 0 || s->hashed_to[i] > m->burst_at + s->from)
             continue; /* filtered; or overflowed at the block's beginning, and hashed in that turn */
         hash_search_begin(m, i, s->from, s->to);
         return true;

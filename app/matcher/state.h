@@ -75,8 +75,9 @@ struct burst_search {
     /* Answers that end up to here, and begin in the burst or FILTER_GROUP_BEFORE digits before, have been queued by the
      * filter: the hash skips them. */
     uint32_t filtered_to[MATCHER_MODULUS_COUNT_MAX];
-    uint32_t hashed_to[MATCHER_MODULUS_COUNT_MAX]; /* the hash has searched up to here */
-    uint32_t credit[MATCHER_MODULUS_COUNT_MAX];
+    uint64_t hashed_to[MATCHER_MODULUS_COUNT_MAX]; /* the hash has searched up to this place of the stream */
+    uint64_t earned;                               /* credits of each modulus so far, ... */
+    uint64_t spent[MATCHER_MODULUS_COUNT_MAX];     /* ... and those that it has spent, or lost by the maximum */
     uint32_t sums;
     uint64_t work, work_max; /* work so far; at so much matcher_next returns */
     uint32_t queued, given;
