@@ -19,7 +19,15 @@ ASKED = {"avx512": {1000: 4.0}, "avx2": {1000: 4.0}, "scalar": {1000: 12.0}}
 PREPARE_ASKED_NS = 3000
 SMALL = {"small-823": "823", "small-eight": "3,7,9,11,13,823,1009,99991"}
 WORST = {"zeros": "zeros", "nines": "nines", "side-by-side-M1": "side0", "side-by-side-M2": "side1", "hot": "hot0"}
+K8 = ",".join(f"65536000000{i}" for i in ("01", "03", "07", "09", "21", "27", "39", "43"))
+TAILS = ((42, "digit8"), (42, "random"), (42, "power2:13:4:0"), (42, "power2:21:7:21"), (200, "power2:100:31:95"))
+TAILS_1024 = ((511, "random"), (511, "power2:256:78:240"))
 switches = 0
+
+
+def tails(power):
+    """Returns eight powers of two."""
+    return ",".join(str(2**(power - i)) for i in range(8))
 
 
 def measure(moduli, simd, n, burst, mode, bursts):
@@ -87,12 +95,25 @@ def windows(table, simd):
               flush=True)
 
 
+def steps(table, simd):
+    """Measures where a variant's vectors of partial sums become fewer. The table has no step over N."""
+    for n in (384, 385, 512, 768, 769, 1024):
+        line = f"{simd:7} N = {n}"
+        for burst in (32, 100, 256, 1000):
+            _, text = table.digits(f"matcher/n/{n}/{simd}/{burst}", "online", simd, n, burst,
+                                   bursts=1000 if burst < 256 else 200)
+            line += f"  {burst}: {text}"
+        print(line, flush=True)
+
+
 def worst(table, simd, n, scale):
     """Measures the worst cases. The bound is 60 ns a digit and 250 ns an answer at N = 256, four times that at N =
     1024."""
     cases = [(name, "online", mode, 100, 200) for name, mode in WORST.items()]
     cases += [(name, moduli, "warm", 100, 100 if n == 256 else 20) for name, moduli in SMALL.items()]
-    cases += [("long-20000", "online", "warm", 20000, 20)]
+    cases += [("long-20000", "online", "warm", 20000, 20), ("zeros-K8", K8, "zeros", 1000, 20)]
+    cases += [(f"tails-{power}-{mode}", tails(power), mode, 100, 100)
+              for power, mode in (TAILS if n == 256 else TAILS_1024)]
     for name, moduli, mode, burst, bursts in cases:
         found, command, bursts = measure(moduli, simd, n, burst, mode, bursts)
         answers = found["answers"][0] / (bursts + 200) / burst
@@ -144,6 +165,7 @@ def main():
             continue
         rounds(table, simd)
         windows(table, simd)
+        steps(table, simd)
         worst(table, simd, 256, 1)
         worst(table, simd, 1024, 4)
         moduli_rows(table, simd)
