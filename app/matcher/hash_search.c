@@ -107,7 +107,7 @@ static void hash_search_drop(struct matcher *m, struct hash_search *h)
         uint64_t admitted = 0;
         for (uint32_t i = 0; i < min_size(h->to - at, HASH_BLOCK_DIGITS); i++) {
             const struct tail_place *end = tails_at(&m->tails, m->burst_at + at + i + 1);
-            admitted |= (uint64_t)tails_admit(end, c->exponents, c->digits) << i;
+            admitted |= (uint64_t)tails_admit(end, c->needs) << i;
         }
         h->found[w] &= admitted;
     }
@@ -209,10 +209,11 @@ static bool hash_search_tail(struct matcher *m, struct hash_search *h)
 {
     const struct matcher_modulus *c = &m->moduli[h->modulus];
     struct tail_run *run = &m->run[h->modulus];
-    tails_to_block(m);
+    if (!h->dropped)
+        tails_to_block(m);
     m->search.work += WORK_TAIL;
     const struct tail_place *end = tails_at(&m->tails, m->burst_at + h->end);
-    if (!tails_admit(end, c->exponents, c->digits))
+    if (!h->dropped && !tails_admit(end, c->needs))
         return false;
     const uint32_t base = h->walk.end - end->zeros;
     enum run_phase phase = RUN_LACKS_2;

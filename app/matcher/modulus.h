@@ -34,6 +34,7 @@ struct matcher_modulus {
     uint32_t digits;       /* digits of M, and of its shortest answer */
     uint32_t last_digits;  /* bits 0..9: digits that an answer may end in */
     uint32_t exponents[2]; /* a and b for M = 2^a 5^b m */
+    uint32_t needs[2];     /* factors 2 and 5 that an end needs: a and b, but no more than the digits of M */
     uint32_t tail_digits;  /* max(a, b) */
     bool sure;             /* 64-bit fractions decide without a doubt */
     uint64_t tolerance;    /* sums up to here are fractions that are 0 */

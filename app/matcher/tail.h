@@ -44,14 +44,10 @@ static inline struct tail_place *tails_at(struct tails *tails, uint64_t place)
 {
     return &tails->place[place % TAIL_PLACES];
 }
-/* Returns true if the tail of an end admits a substring of so many digits. The end then has the factors of
- * 2^exponents[0] 5^exponents[1], or at least as many as the substring has digits. */
-static inline bool tails_admit(const struct tail_place *end, const uint32_t exponents[TAIL_PRIMES], uint32_t digits)
+/* Returns true if an end has the factors that it needs. */
+static inline bool tails_admit(const struct tail_place *end, const uint32_t needs[TAIL_PRIMES])
 {
-    bool admitted = true;
-    for (uint32_t p = 0; p < TAIL_PRIMES; p++)
-        admitted &= end->factors[p] >= (exponents[p] < digits ? exponents[p] : digits);
-    return admitted;
+    return (end->factors[0] >= needs[0]) & (end->factors[1] >= needs[1]);
 }
 /* Returns how many zeros must follow a substring before 2^exponents[0] 5^exponents[1] divides it, 0 if that does so
  * now. `digits` are the substring's, the first one is not 0; `end` is the place behind it. */
