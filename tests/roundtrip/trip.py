@@ -68,7 +68,7 @@ USER = "swift"
 BOOT_SECONDS = 450                      # Linux under TCG: 30 to 50 s, several times that beside other tests
 GAME_SECONDS = 8
 TRAP_SECONDS = 4                        # play before the trap
-CUT_AT = 16                             # a point of install between the entry and the new grub.cfg
+CUT_AT = 23                             # a point of install: grub.cfg is renamed, and not yet on the disk
 
 
 class Trouble(AssertionError):

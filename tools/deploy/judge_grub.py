@@ -66,6 +66,9 @@ def _once(facts, verdict):
         verdict.stop("/boot is on FAT, which keeps no modes of files: everybody on the machine could read the key in "
                      "the settings",
                      "Mount /boot with umask=0077 (in /etc/fstab), or use a partition with ext4")
+    elif system == "xfs" and not facts.holds("fsfreeze"):
+        verdict.stop("/boot is on XFS and there is no fsfreeze: GRUB would not see what install writes until Linux has "
+                     "emptied the journal", f"Install it: {install(facts, 'util-linux')}")
     if facts.text("grub-once").strip() in ("", "0"):
         verdict.stop("grub.cfg does not look at next_entry, so grub-reboot has no effect", f"Run {make_menu(facts)}")
     _xfs(facts, verdict)

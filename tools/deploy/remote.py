@@ -26,7 +26,12 @@ class RemoteError(Exception):
         self.status = status
 
 
+PLACING = ("common", "grub")                 # scripts that use place.sh
+
+
 def script(*names):
+    """Returns the text of scripts that run as one."""
+    names = [name for wanted in names for name in (("place", wanted) if wanted in PLACING else (wanted,))]
     return "".join((SCRIPTS / f"{name}.sh").read_text() for name in names)
 
 

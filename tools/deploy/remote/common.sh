@@ -1,17 +1,15 @@
-# Shared by install.sh and uninstall.sh; runs on HOST as root.
+# Shared by install.sh and uninstall.sh; runs on HOST as root, after place.sh.
 #
-# Every step obeys one rule: a file is written under another name, brought to the disk, and renamed; a power cut leaves
-# the old one or the new one. The order of the steps is the proof that Linux boots in both cases.
+# Every step obeys one rule: a file is written under another name and placed (place.sh); a power cut leaves the old one
+# or the new one. The order of the steps is the proof that Linux boots in both cases.
 # $ROOT is empty, or a directory that stands for / in the tests.
 export LC_ALL=C PATH="$PATH:${ROOT-}/usr/sbin:${ROOT-}/sbin"
 set -u
 umask 077
-ROOT=${ROOT-}
 dry=${1:?}              # 1: say the steps, do none
 stop_at=${2:?}          # tests: be killed at this point; 0: never
 shift 2
 
-say() { printf '%s\n' "$*" >&2; }
 fail() { say "stopped: $*"; exit 1; }
 
 # step WHAT COMMAND...: says what it does, does it, and is a point at which the tests cut the power.
@@ -34,29 +32,30 @@ next_boot() {
     esac
 }
 
-durable() { sync -- "$@" 2>/dev/null || sync; }
 installed() { sed -n "s/^$1 //p" "$home/installed" 2>/dev/null; }     # the hash of a file as install left it
 hash_of() { if [ -e "$1" ]; then sha256sum < "$1" | cut -d' ' -f1; else echo none; fi; }
-real() { readlink -f "$1" || printf '%s\n' "$1"; }
 
+# Copies a file with its mode, owner and time. cp alone shares the blocks of the two on XFS: GRUB, which writes grubenv
+# in place, would write into the copy as well.
+copy() { cp -p "$1" "$2" && dd if="$1" of="$2" bs=64k 2>/dev/null && touch -r "$1" "$2"; }
 # replace FILE < contents: with FILE's mode and owner if it exists, else mode $2.
 replace() {
-    target=$(real "$1")
-    new=${target%/*}/.${target##*/}.peregrine-new
+    target=$(real "$1") || return 1
+    new=$(beside "$target" new)
     if [ -e "$target" ]; then
         cp -p "$target" "$new" && cat > "$new"
     else
         cat > "$new" && chmod "${2:-600}" "$new"
     fi &&
-        durable "$new" && point && mv -f "$new" "$target" && durable "${target%/*}" && return 0
+        place "$new" "$target" && return 0
     rm -f "$new"
     return 1
 }
 # restore FILE COPY: the copy's bytes, mode, owner and time.
 restore() {
-    target=$(real "$1")
-    new=${target%/*}/.${target##*/}.peregrine-new
-    cp -p "$2" "$new" && durable "$new" && point && mv -f "$new" "$target" && durable "${target%/*}" && return 0
+    target=$(real "$1") || return 1
+    new=$(beside "$target" new)
+    copy "$2" "$new" && place "$new" "$target" && return 0
     rm -f "$new"
     return 1
 }
@@ -79,31 +78,19 @@ incoming=$ROOT/boot/.peregrine-incoming     # install's; holds the settings with
 
 # Removes the files that a run that was cut off may have left.
 sweep() {
-    rm -f "$grub"/.grubenv.peregrine-new "$grub"/.grub.cfg.peregrine-* "$ROOT"/etc/default/.grub.peregrine-new \
-        "$ROOT"/etc/grub.d/.42_peregrine.peregrine-new "$home"/*.new "$home"/.installed.peregrine-new
-    rm -rf "$ROOT/boot/.peregrine-removed" "$incoming"
+    for file in "$grub/grub.cfg" "$environment" "$defaults" "$entry" "$home" "$home/installed" "$home/settings" \
+            "$home/peregrine.elf" "$home/peregrine.bz"; do
+        file=$(real "$file") || return 1
+        for name in new old gone; do sweep_away "$(beside "$file" $name)" || return 1; done
+    done
+    rm -rf "$grub"/.grub.cfg.peregrine-made* "$home"/*.new "$incoming"
 }
 
 # ---- GRUB's settings and environment
 setting() ( set +u; . "$defaults"; for f in "$ROOT"/etc/default/grub.d/*.cfg; do [ ! -e "$f" ] || . "$f"; done
             eval "printf '%s\n' \"\$$1\"" )
-# grub-editenv makes the file even for `list`, so it is not asked where there is none.
-variable() { [ ! -s "$environment" ] || "$prefix-editenv" "$environment" list 2>/dev/null | sed -n "s/^$1=//p"; }
 # The environment without what arms one boot, and without empty variables, which are as good as absent.
 lasting() { [ ! -s "$1" ] || "$prefix-editenv" "$1" list | grep -v -e '^next_entry=' -e '=$'; }
-# with_environment ARGUMENTS of grub-editenv: on a copy, which then takes the file's place.
-with_environment() {
-    new=$grub/.grubenv.peregrine-new
-    if [ -s "$environment" ]; then
-        cp -p "$environment" "$new"
-    else
-        "$prefix-editenv" "$new" create && chmod 644 "$new"
-    fi &&
-        "$prefix-editenv" "$new" "$@" && durable "$new" && point &&
-        mv -f "$new" "$environment" && durable "$grub" && return 0
-    rm -f "$new"
-    return 1
-}
 
 disarm() {
     case $(variable next_entry) in

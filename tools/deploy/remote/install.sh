@@ -11,8 +11,7 @@ esac
 # ---- Before anything is changed: read the data, and see that this is still the machine that was checked.
 if [ "$dry" = 0 ]; then
     # Beside the place where the files go: /boot holds them once, and what a killed run left is swept by the next one.
-    sweep
-    mkdir "$incoming" || fail "/boot cannot be written; nothing was changed"
+    sweep && mkdir "$incoming" || fail "/boot cannot be written; nothing was changed"
     trap 'rm -rf "$incoming"' EXIT
     trap 'exit 1' HUP INT TERM
     head -c "$kernel_bytes" > "$incoming/kernel" && head -c "$settings_bytes" > "$incoming/settings" &&
@@ -35,10 +34,10 @@ uuid=$("$prefix-probe" --target=fs_uuid "$ROOT/boot") && relative=$("$prefix-mkr
 copy_before() {
     [ ! -d "$home/before" ] || { say "  kept from the first time"; return 0; }
     mkdir -p "$home" && rm -rf "$home/before.new" && mkdir "$home/before.new" &&
-        cp -p "$defaults" "$home/before.new/default-grub" &&
-        cp -p "$grub/grub.cfg" "$home/before.new/grub.cfg" || return 1
-    [ ! -e "$environment" ] || cp -p "$environment" "$home/before.new/grubenv" || return 1
-    durable "$home"/before.new/* && point && mv "$home/before.new" "$home/before" && durable "$home" "$ROOT/boot"
+        copy "$defaults" "$home/before.new/default-grub" &&
+        copy "$grub/grub.cfg" "$home/before.new/grub.cfg" || return 1
+    [ ! -e "$environment" ] || copy "$environment" "$home/before.new/grubenv" || return 1
+    settle "$home" && point && mv "$home/before.new" "$home/before" && settle "$home"
 }
 is_private() {  # FAT keeps no modes: there chmod succeeds and changes nothing
     case $(stat -c %a "$1") in *00) return 0 ;; esac
@@ -47,14 +46,15 @@ is_private() {  # FAT keeps no modes: there chmod succeeds and changes nothing
 }
 copy_in() {     # FROM TO
     if cmp -s "$1" "$2" && [ "$(stat -c %a "$2")" = 600 ]; then say "  already so"; return 0; fi
-    chmod 600 "$1" && is_private "$1" && durable "$1" && point && mv -f "$1" "$2" && durable "$home" "$incoming"
+    chmod 600 "$1" && is_private "$1" && place "$1" "$2"
 }
 keep_default() {
     if [ "$(variable saved_entry)" = "$default" ] && [ -z "$(variable next_entry)" ]; then
         say "  already so"
         return 0
     fi
-    with_environment set "saved_entry=$default" && with_environment unset next_entry
+    with_environment set "saved_entry=$default" || return 1
+    ! "$prefix-editenv" "$environment" list | grep -q '^next_entry=' || with_environment unset next_entry
 }
 set_saved() {
     sed 's/^\([[:blank:]]*\)GRUB_DEFAULT=.*/\1GRUB_DEFAULT=saved/' "$defaults" > "$incoming/defaults" || return 1
@@ -120,8 +120,8 @@ update() {
         rm -f "$made"
         say "  already so"
     else
-        { printf 'grub.cfg %s\ndefault-grub %s\n' "$(hash_of "$made")" "$(hash_of "$defaults")"; } |
-            replace "$home/installed" &&
+        printf 'grub.cfg %s\ndefault-grub %s\n' "$(hash_of "$made")" "$(hash_of "$defaults")" > "$incoming/installed" &&
+            replace "$home/installed" < "$incoming/installed" &&
             replace "$grub/grub.cfg" < "$made" && rm -f "$made"
     fi
 }

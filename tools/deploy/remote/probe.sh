@@ -153,6 +153,7 @@ writable() {
         ! grep -q '^[^ ]* / [^ ]* ro[, ]' "$ROOT/proc/mounts"
 }
 fact boot-writable writable
+fact fsfreeze command -v fsfreeze
 installed() { [ -s "$ROOT/boot/peregrine/settings" ] && grep -q -e '--id peregrine' "$ROOT$grub/grub.cfg"; }
 fact installed installed
 settings_mode() { stat -c %a "$ROOT/boot/peregrine/settings"; }

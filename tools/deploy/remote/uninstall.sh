@@ -10,7 +10,7 @@ if [ ! -e "$entry" ] && [ ! -d "$home" ] && ! { [ -n "$grub" ] && grep -q -e '--
 fi
 
 need_grub
-remove_entry() { rm -f "$entry" && durable "$ROOT/etc/grub.d"; }
+remove_entry() { rm -f "$entry" && settle "$ROOT/etc/grub.d"; }
 restore_defaults() {
     [ -e "$before/default-grub" ] || { say "  no copy: left as it is"; return 0; }
     now=$(hash_of "$defaults") was=$(hash_of "$before/default-grub")
@@ -46,8 +46,9 @@ restore_environment() {
     [ -d "$before" ] || return 0
     if [ ! -e "$before/grubenv" ]; then
         # There was none. Only ours may be in it now.
-        [ -n "$(lasting "$environment" | grep -v '^saved_entry=')" ] || rm -f "$environment"
-        return 0
+        [ ! -e "$environment" ] || [ -n "$(lasting "$environment" | grep -v '^saved_entry=')" ] ||
+            displace "$environment"
+        return
     fi
     was=$(lasting "$before/grubenv") now=$(lasting "$environment")
     saved=$(printf '%s\n' "$was" | sed -n 's/^saved_entry=//p')
@@ -63,12 +64,7 @@ restore_environment() {
         with_environment unset saved_entry
     fi
 }
-remove_home() {
-    sweep
-    [ ! -d "$home" ] || { mv "$home" "$ROOT/boot/.peregrine-removed" && durable "$ROOT/boot"; } || return 1
-    point
-    rm -rf "$ROOT/boot/.peregrine-removed" && durable "$ROOT/boot"
-}
+remove_home() { sweep && { [ ! -d "$home" ] || displace "$home"; }; }
 
 step "disarm grub-reboot" disarm
 step "remove GRUB's entry /etc/grub.d/42_peregrine" remove_entry
