@@ -280,6 +280,62 @@ def test_the_grub2_names_of_other_distributions(tmp_path):
     assert machine.host.tree() == before
 
 
+# ---- links
+
+@pytest.fixture
+def linked(machine):
+    """GRUB's files are links to the EFI partition, as where one disk boots by BIOS and by UEFI."""
+    for path in (machine.host.grub / "grubenv", machine.host.grub / "grub.cfg", machine.host.root / "etc/default/grub"):
+        target = machine.host.root / "boot/efi/EFI/redhat" / path.name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        path.rename(target)
+        path.symlink_to(os.path.relpath(target, path.parent))
+    return machine
+
+
+def real_files(machine):
+    return {path.name: path.read_bytes() for path in (machine.host.root / "boot/efi/EFI/redhat").iterdir()}
+
+
+def test_links_are_followed_as_grub_follows_them(linked):
+    machine, links = linked, [linked.host.grub / "grubenv", linked.host.grub / "grub.cfg"]
+    subprocess.run(["grub-editenv", links[0], "set", "saved_entry=gnulinux-5.10.0-9-amd64"], check=True)    # stale
+    before, were = machine.host.tree(), real_files(machine)
+    machine.install()
+    assert all(link.is_symlink() for link in links)
+    assert b"\nsaved_entry=0\n" in real_files(machine)["grubenv"]
+    assert b"--id peregrine" in real_files(machine)["grub.cfg"]
+    machine.host.run(["way", "grub"], ["load"])
+    assert b"next_entry=peregrine\n" in real_files(machine)["grubenv"] and links[0].is_symlink()
+    machine.host.run(["way", "grub"], ["unload"])
+    assert b"next_entry" not in real_files(machine)["grubenv"]
+    machine.host.run(["way", "grub"], ["load"])
+    machine.uninstall()
+    assert all(link.is_symlink() for link in links)
+    assert real_files(machine) == were and machine.host.tree() == before
+
+
+@pytest.mark.parametrize("stop_at", [12, 22, 23])
+def test_a_killed_run_leaves_nothing_beside_the_target_of_a_link(linked, stop_at):
+    before = linked.host.tree()
+    assert linked.run("install", stop_at=stop_at).returncode == 3
+    linked.uninstall()
+    assert linked.host.tree() == before
+
+
+def test_a_link_that_leads_nowhere_is_refused(linked):
+    linked.install()
+    target = linked.host.root / "boot/efi/EFI/redhat/grubenv"
+    target.unlink()
+    before = linked.host.grub.joinpath("grubenv").readlink()
+    for words in (["check"], ["install"], ["fly"]):
+        done = linked.run(*words)
+        assert done.returncode == 1 and "a link that leads nowhere" in done.stdout
+    done = linked.run("uninstall")
+    assert done.returncode == 3 and "a link that leads nowhere" in done.stdout
+    assert linked.host.grub.joinpath("grubenv").readlink() == before and not target.exists()
+
+
 # ---- power failures
 
 def attempt(machine, command, stop_at=0):

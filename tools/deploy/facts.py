@@ -29,6 +29,9 @@ class Facts:
     def lines(self, name):
         return self._texts.get(name, [])
 
+    def has(self, name):
+        return name in self._status
+
     def holds(self, name):
         """Returns true if the command was there and succeeded."""
         return self._status.get(name) == 0

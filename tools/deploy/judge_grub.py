@@ -69,9 +69,24 @@ def _once(facts, verdict):
     elif system == "xfs" and not facts.holds("fsfreeze"):
         verdict.stop("/boot is on XFS and there is no fsfreeze: GRUB would not see what install writes until Linux has "
                      "emptied the journal", f"Install it: {install(facts, 'util-linux')}")
+    if facts.has("grub-environment-link"):
+        _linked_environment(facts, verdict)
     if facts.text("grub-once").strip() in ("", "0"):
         verdict.stop("grub.cfg does not look at next_entry, so grub-reboot has no effect", f"Run {make_menu(facts)}")
     _xfs(facts, verdict)
+
+
+def _linked_environment(facts, verdict):
+    """Checks the file that holds GRUB's environment if grubenv is a link, as to the EFI partition."""
+    name = f"{facts.text('grub-directory')}/grubenv"
+    system = facts.text("grub-environment-fs").strip()
+    verdict.say("environment", f"{name} -> {facts.text('grub-environment-link') or 'nowhere'}")
+    if not facts.holds("grub-environment-link"):
+        verdict.stop(f"{name} is a link that leads nowhere, so GRUB would not see what arms it",
+                     "Mount the file system that holds its target (often: mount /boot/efi), or make the link right")
+    elif system not in GRUB_WRITABLE:
+        verdict.stop(f"{name} is a link to a file on {system or 'a file system that GRUB does not know'}: GRUB cannot "
+                     f"write there, so it could not forget grub-reboot", "Let it lie on ext4, XFS or FAT")
 
 
 def _xfs(facts, verdict):

@@ -101,6 +101,11 @@ if [ -n "$grub" ]; then
     fact grub-superusers superusers
     # A block of text, without its head and its filling. grub-editenv would make the file even for `list`.
     fact grub-environment sed '/^#/d' "$ROOT$grub/grubenv"
+    if [ -L "$ROOT$grub/grubenv" ]; then
+        target() { readlink -f "$ROOT$grub/grubenv" | sed "s|^$ROOT||"; [ -e "$ROOT$grub/grubenv" ]; }
+        fact grub-environment-link target
+        fact grub-environment-fs "$prefix-probe" --target=fs "$ROOT$grub/grubenv"
+    fi
     grub_settings() (
         . "$ROOT/etc/default/grub"
         for f in "$ROOT"/etc/default/grub.d/*.cfg; do [ ! -e "$f" ] || . "$f"; done
@@ -132,7 +137,7 @@ if [ -n "$grub" ] && [ -n "$mkconfig" ]; then
         fact "grub-$target" "$prefix-probe" --target=$target "$ROOT$grub"
     done
     fact xfs xfs_info "$ROOT/boot"
-    fact grub-mode stat -c %a "$ROOT$grub/grub.cfg"
+    fact grub-mode stat -L -c %a "$ROOT$grub/grub.cfg"
 fi
 # Entries by the Boot Loader Specification, in files of their own: blscfg of GRUB reads them.
 bls_entries() {
