@@ -7,6 +7,8 @@ import struct
 import subprocess
 import zlib
 
+from .text import printable
+
 MAGIC = b"PEREGBOX"
 VERSION = 1
 HEADER = struct.Struct("<8sIIIIQQQ16s")
@@ -89,11 +91,6 @@ def newest(regions):
                 reasons.append(f"region {index}: {reason}")
     best = max(found, key=lambda r: (r.sequence, len(r.log)), default=None)
     return best, reasons
-
-
-def printable(text):
-    """Shows control bytes as '?': text that comes out of RAM goes to a terminal."""
-    return "".join(c if c.isprintable() or c == "\n" else " " if c == "\t" else "?" for c in text)
 
 
 def describe(record, symbols=None):

@@ -9,6 +9,7 @@ from deploy import control
 from . import commands, preflight, settings, state, ways
 from .commands import OK, REFUSED, REMOTE, SILENT, USAGE, Refused, say
 from .remote import RemoteError
+from .text import printable
 from .verdict import GRUB, KEXEC, NAMES
 
 FOLLOW_SECONDS = 0.5                        # between two looks at the log
@@ -37,7 +38,7 @@ def guarded(command, *arguments):
         text, code = error, SILENT if isinstance(error, (control.NoAnswer, control.StillThere)) else REMOTE
     except OSError as error:
         text, code = f"{error.filename}: {error.strerror}" if error.filename else error, USAGE
-    print(f"peregrine: {text}", file=sys.stderr)
+    print(f"peregrine: {printable(str(text))}", file=sys.stderr)
     return code
 
 
@@ -65,7 +66,7 @@ def client_from_config(host, options, **how):
 
 def status(host, options):
     text = client_from_config(host, options).status()
-    print(json.dumps(control.parse(text), indent=2) if options.json else text.rstrip("\n"))
+    say(json.dumps(control.parse(text), indent=2) if options.json else text.rstrip("\n"))
     return OK
 
 
@@ -94,7 +95,11 @@ class Flight:
 
     @property
     def regions(self):
-        numbers = [int(word, 0) for word in self.words.get("blackbox", "").split(",") if word]
+        """Returns the places of the record; none if the settings that HOST has installed name them wrongly."""
+        try:
+            numbers = [int(word, 0) for word in self.words.get("blackbox", "").split(",") if word]
+        except ValueError:
+            return []
         return list(zip(numbers[::2], numbers[1::2]))
 
 
@@ -221,7 +226,7 @@ def _follow(client, position=0):
             position, text = client.log(position)
             heard = time.monotonic()
             if text:
-                print(commands.blackbox.printable(text), end="", flush=True)
+                print(text, end="", flush=True)
         except control.NoAnswer:
             pass
         except control.NotAuthenticated:    # a part of the answer was lost

@@ -8,7 +8,8 @@ import struct
 
 from . import blackbox, preflight, settings, state
 from .facts import Facts
-from .remote import RemoteError
+from .remote import OUTPUT_BYTES_MAX, RemoteError
+from .text import printable
 from .verdict import GRUB, KEXEC, NAMES
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -22,7 +23,8 @@ class Refused(Exception):
 
 
 def say(text=""):
-    print(text, flush=True)
+    """Prints text, in which a host's words may stand."""
+    print(printable(text), flush=True)
 
 
 def probe(host, names=()):
@@ -137,7 +139,9 @@ def settings_for(facts, verdict, source, program):
     """Returns the text of the settings that the kernel gets: the user's words, names resolved, and those of Linux.
     Raises Refused, or SettingsError if the kernel would refuse them."""
     names = settings.host_names(verdict.given)
-    addresses = {name: facts.text(f"resolve {name}").split()[0] for name in names}
+    addresses = {name: (facts.text(f"resolve {name}").split() or [""])[0] for name in names}
+    if wrong := [name for name, address in addresses.items() if not settings.is_address(address)]:
+        raise Refused(f"{wrong[0]} is resolved to {addresses[wrong[0]]!r}, which is no IPv4 address")
     for name, address in addresses.items():
         say(f"  {name} is {address}")
     text = settings.compose(verdict.given, addresses, verdict.added)
@@ -163,17 +167,22 @@ def fetch_regions(host, regions=()):
     """Returns the bytes of HOST's black box, region by region; an empty list if none could be read.
 
     `regions`: (address, bytes) pairs; else those of the last flight from here, else those of the installed settings."""
-    arguments = [str(number) for region in regions or state.regions_of(host.name) for number in region]
-    text = host.run(["record"], arguments, timeout=120).decode(errors="replace")
+    regions = regions or state.regions_of(host.name)
+    arguments = [str(number) for region in regions for number in region]
+    most = max(OUTPUT_BYTES_MAX, 4 * sum(size for _, size in regions))      # od writes three characters a byte
+    text = host.run(["record"], arguments, timeout=120, output_bytes_max=most).decode(errors="replace")
     found, part = [], None
     for line in text.splitlines():
         if line.startswith("region "):
             part = []
         elif line == "end" and part is not None:
-            found.append(bytes.fromhex("".join(part)))
+            found.append(b"".join(part))
             part = None
         elif part is not None:
-            part.append(line)
+            try:
+                part.append(bytes.fromhex(line))
+            except ValueError:
+                raise RemoteError(f"{host.name}: memory did not come as hexadecimal: {line[:60]!r}") from None
     return found
 
 

@@ -12,6 +12,8 @@ import socket
 import struct
 import time
 
+from .text import number, printable
+
 PORT = 0x4747                   # 18247, "GG"
 MAGIC, VERSION = b"PGRN", 1
 HELLO, CHALLENGE, COMMAND, REPLY = 1, 2, 3, 4
@@ -67,7 +69,7 @@ def parse(text):
     values = {}
     for line in text.splitlines():
         name, _, value = line.partition(" ")
-        values[name] = int(value) if value.isdigit() else value
+        values[name] = number(value, value)
     return values
 
 
@@ -98,9 +100,9 @@ class Client:
     def log(self, position=0):
         """Returns (next position, the log's lines from `position` on). The ring forgets: a gap shows in the numbers."""
         head, _, text = self._command(LOG, position).partition("\n")
-        if not head.startswith("log "):
+        if not head.startswith("log ") or number(head[4:]) is None:
             raise ControlError(f"{self.where}: the log came without its position")
-        return int(head[4:]), text
+        return number(head[4:]), text
 
     def answers(self):
         """Returns true if somebody there speaks the protocol; needs no key."""
@@ -168,7 +170,7 @@ class Client:
             its_nonce, its_challenge, its_command, result, part, count_now, text_bytes = fields
             if (its_nonce, its_challenge, its_command) != (nonce, challenge, command):
                 continue
-            text = data[fixed:fixed + text_bytes].decode("ascii", "replace")
+            text = printable(data[fixed:fixed + text_bytes].decode("ascii", "replace"))
             if result == REFUSED:
                 raise Refused(f"{self.where}: {text}")
             if result != 0:

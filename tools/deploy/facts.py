@@ -5,6 +5,8 @@ import json
 import re
 import shlex
 
+from .text import number
+
 
 class Facts:
     """Texts by name, with the exit status of what printed them."""
@@ -14,7 +16,7 @@ class Facts:
         name = None
         self.complete = False
         for line in text.split("\n"):      # splitlines() ends lines within a fact's text, too
-            header = re.fullmatch(r"#fact (.+) (\d+)", line)
+            header = re.fullmatch(r"#fact (.+) ([0-9]{1,3})", line)
             if header:
                 name = header[1]
                 self._status[name], self._texts[name] = int(header[2]), []
@@ -37,15 +39,32 @@ class Facts:
         return self._status.get(name) == 0
 
     def json(self, name):
+        """Returns the objects of a list, as `ip -j` prints it."""
         try:
-            return json.loads(self.text(name) or "[]")
-        except ValueError:
+            return _objects(json.loads(self.text(name) or "[]"))
+        except (ValueError, RecursionError):
             return []
 
     def words(self, name):
         """Returns `KEY=value` lines as a dictionary, shell quotes taken off."""
         pairs = (line.partition("=") for line in self.lines(name))
         return {key.strip(): _unquote(value) for key, equals, value in pairs if equals}
+
+
+def _objects(value):
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def _hexadecimal(text):
+    return int(text, 16) if re.fullmatch("(0x)?[0-9a-f]{1,8}", text) else 0
+
+
+def _ipv4(text):
+    """Returns an IPv4 address as it is written, or an empty text if it is none."""
+    try:
+        return str(ipaddress.IPv4Address(text)) if isinstance(text, str) else ""
+    except ValueError:
+        return ""
 
 
 def _unquote(value):
@@ -86,11 +105,11 @@ def nic(facts):
     if not words.get("name"):
         return None
     path = re.findall(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]", words.get("path", ""))
-    bits = words.get("features", "")
+    bits = words.get("features", "")[:128]
     features = sum(1 << i for i, bit in enumerate(bits) if bit == "1")      # sysfs prints bit 0 first
     pci, transport = "", words.get("bus", "") or "no bus"
     if words.get("bus") == "pci":
-        vendor, device, revision = (int(words.get(f"pci_{k}") or "0", 16) for k in ("vendor", "device", "revision"))
+        vendor, device, revision = (_hexadecimal(words.get(f"pci_{k}", "")) for k in ("vendor", "device", "revision"))
         pci = f"{vendor:04x}:{device:04x} rev {revision}"
         # virtio 1.2 §4.1.2.1: 0x1040 + device type is modern only; 0x1000 has a legacy interface, and a modern one as
         # well if Linux could negotiate VERSION_1 on it.
@@ -98,9 +117,9 @@ def nic(facts):
     elif "virtio-mmio" in words.get("path", "") or "virtio_mmio" in words.get("path", ""):
         transport = "mmio"
     return Nic(name=words["name"], mac=words.get("address", ""),
-               mac_is_its_own=words.get("addr_assign_type") == "0", mtu=_number(words.get("mtu")),
+               mac_is_its_own=words.get("addr_assign_type") == "0", mtu=number(words.get("mtu"), 0),
                driver=words.get("driver", ""),
-               transport=transport, pci=pci, path=path, features=features, queues=_number(words.get("queues")),
+               transport=transport, pci=pci, path=path, features=features, queues=number(words.get("queues"), 0),
                lower=words.get("slaves", "").split())
 
 
@@ -111,10 +130,6 @@ def behind_the_nic(facts):
     flags = flags[1].split() if flags else []
     return next((table for table in ("DMAR", "IVRS", "VIOT") if table in tables), "") or \
         ("TDX" if "tdx_guest" in flags else "SEV" if "sev" in flags else "")
-
-
-def _number(text, default=0):
-    return int(text) if text and text.isdigit() else default
 
 
 @dataclasses.dataclass
@@ -133,23 +148,30 @@ def network(facts, device):
     """Returns the addresses of the interface that the default route leaves through."""
     found = Network()
     routes = [r for r in facts.json("route") if r.get("dst") == "default" and r.get("dev") == device]
-    routes.sort(key=lambda r: r.get("metric", 0))
-    found.gateway = next((r["gateway"] for r in routes if r.get("gateway")), "")
+    routes.sort(key=lambda r: number(str(r.get("metric")), 0))
+    found.gateway = next(filter(None, (_ipv4(r.get("gateway")) for r in routes)), "")
     preferred = next((r["prefsrc"] for r in routes if r.get("prefsrc")), None)
-    addresses = [a for link in facts.json("address") if link.get("ifname") == device
-                 for a in link.get("addr_info", []) if a.get("family") == "inet" and a.get("scope") == "global"]
+    addresses = [a for a in addresses_of(facts, device) if a.get("scope") == "global"]
     addresses.sort(key=lambda a: (a.get("local") != preferred, bool(a.get("secondary"))))
     if addresses:
-        found.address, found.length = addresses[0]["local"], addresses[0]["prefixlen"]
+        found.address, found.length = addresses[0]["local"], int(addresses[0]["prefixlen"])
         found.dynamic = bool(addresses[0].get("dynamic"))
         found.others = tuple(a["local"] for a in addresses[1:])
     if found.gateway and found.address:
         subnet = ipaddress.ip_network(f"{found.address}/{found.length}", False)
         found.onlink = ipaddress.ip_address(found.gateway) not in subnet
     for entry in facts.json("neighbours"):
-        if entry.get("dst") == found.gateway and entry.get("dev") == device and entry.get("lladdr"):
-            found.gateway_mac, found.gateway_state = entry["lladdr"], " ".join(entry.get("state", []))
+        if entry.get("dst") == found.gateway and entry.get("dev") == device and \
+                re.fullmatch("[0-9a-fA-F]{2}(:[0-9a-fA-F]{2}){5}", str(entry.get("lladdr"))):
+            found.gateway_mac, found.gateway_state = entry["lladdr"], str(entry.get("state"))
     return found
+
+
+def addresses_of(facts, device):
+    """Returns the IPv4 addresses of an interface, as `ip -j` names their parts."""
+    return [a for link in facts.json("address") if link.get("ifname") == device
+            for a in _objects(link.get("addr_info")) if a.get("family") == "inet" and _ipv4(a.get("local"))
+            and number(str(a.get("prefixlen")), 33) <= 32]
 
 
 def dhcp_options(facts):
@@ -203,8 +225,8 @@ def _is_host(text):
 def tsc_khz(facts):
     """Returns the TSC's frequency by Linux's calibration, or None. Prefers the refined calibration to the first one."""
     text = facts.text("tsc")
-    for pattern in (r"Refined TSC clocksource calibration: (\d+)\.(\d{3}) MHz", r"Detected (\d+)\.(\d{3}) MHz TSC",
-                    r"Detected (\d+)\.(\d{3}) MHz processor"):
+    for pattern in (r"Refined TSC clocksource calibration: ([0-9]{1,6})\.([0-9]{3}) MHz",
+                    r"Detected ([0-9]{1,6})\.([0-9]{3}) MHz TSC", r"Detected ([0-9]{1,6})\.([0-9]{3}) MHz processor"):
         found = re.findall(pattern, text)
         if found:
             return int(found[-1][0]) * 1000 + int(found[-1][1])
@@ -219,7 +241,7 @@ def memory_map(facts):
     """Returns [(first, last, name)] of /proc/iomem's outermost rows; empty if it hid the addresses."""
     rows = []
     for line in facts.lines("memory-map"):
-        match = re.fullmatch(r"([0-9a-f]+)-([0-9a-f]+) : (.*)", line)
+        match = re.fullmatch(r"([0-9a-f]{1,16})-([0-9a-f]{1,16}) : (.*)", line)
         if match:
             rows.append((int(match[1], 16), int(match[2], 16), match[3]))
     return rows if any(last for _, last, _ in rows) else []
@@ -280,10 +302,10 @@ def bls_entries(facts):
 
 def _by_version(text):
     """Returns a key that sorts 6.9 before 6.10, and a rescue entry ("0-rescue-...") before all."""
-    return [(part.isdigit(), int(part) if part.isdigit() else 0, part) for part in re.findall(r"\d+|[a-z]+", text)]
+    return [(part[0].isdigit(), number(part, 0), part) for part in re.findall("[0-9]+|[a-z]+", text)]
 
 
 def grub_version(facts, name="grub-version"):
     """Returns (2, 6) from `grub-mkconfig (GRUB) 2.06-13+deb12u1`, or None."""
-    match = re.search(r"(?:^|\s)(\d+)\.(\d+)", facts.text(name))
+    match = re.search(r"(?:^|\s)([0-9]{1,4})\.([0-9]{1,4})", facts.text(name))
     return (int(match[1]), int(match[2])) if match else None

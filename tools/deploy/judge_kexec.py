@@ -1,5 +1,6 @@
 """Judges a HOST for a boot by kexec: if Linux there loads the kernel, which needs no boot loader and no disk."""
 from .distribution import install
+from .text import number
 
 SPARE_KIB = 256                             # in /run, for the settings and as a reserve
 
@@ -25,5 +26,5 @@ def judge(facts, verdict, image_bytes):
                      "Boot it without lockdown= and without Secure Boot")
     free = facts.text("run-free-kib").strip()
     needed = (image_bytes or 0) // 1024 + SPARE_KIB
-    if free.isdigit() and int(free) < needed:
+    if number(free, needed) < needed:
         verdict.stop(f"/run is full: {free} KiB free, {needed} KiB needed", "See what fills it: du -x /run")

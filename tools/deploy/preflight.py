@@ -4,6 +4,7 @@ import re
 
 from . import facts as f
 from . import judge_grub, judge_kexec, judge_return, settings
+from .text import number
 from .verdict import GRUB, KEXEC, Verdict, others_may
 
 OTHER_NICS = {
@@ -88,7 +89,7 @@ def _advise_log(verdict):
 
 def _boot(facts, verdict, image_bytes):
     free = facts.text("boot-free-kib").strip()
-    if free.isdigit():
+    if number(free) is not None:
         verdict.say("/boot", f"{int(free) // 1024} MiB free on {facts.text('boot-device')}")
         needed = (image_bytes or 0) // 1024 + SPARE_KIB
         if image_bytes is not None and int(free) < needed:
@@ -182,11 +183,10 @@ def _network(facts, verdict, nic):
 
 
 def _lease_seconds(facts, device, address):
-    for link in facts.json("address"):
-        for info in link.get("addr_info", []):
-            if link.get("ifname") == device and info.get("local") == address and info.get("dynamic"):
-                seconds = info.get("valid_life_time", 0)
-                return seconds if 0 < seconds < 0xffffffff else 0
+    for info in f.addresses_of(facts, device):
+        if info["local"] == address and info.get("dynamic"):
+            seconds = number(str(info.get("valid_life_time")), 0)
+            return seconds if seconds < 0xffffffff else 0
     return 0
 
 

@@ -8,7 +8,13 @@ import shlex
 import subprocess
 import threading
 
+from .text import printable
+
 SCRIPTS = pathlib.Path(__file__).resolve().parent / "remote"
+
+OUTPUT_BYTES_MAX = 4 << 20                  # a script's standard output; the facts are some 50 KiB
+ERRORS_BYTES_MAX = 256 << 10                # its standard error, ssh's banner included; install says 2 KiB
+LINE_BYTES_MAX = 2000                       # the part of a line of it that is shown
 
 EXIT_NO_SUDO, EXIT_SUDO_ASKS, EXIT_SSH = 77, 78, 255
 
@@ -44,22 +50,25 @@ class Host:
         return [*self.ssh, "-T", "-o", "BatchMode=yes", "-o", f"ConnectTimeout={connect_seconds}",
                 "-o", "ServerAliveInterval=15", self.name, *words]
 
-    def run(self, names, arguments=(), data=b"", *, timeout=300, show=None):
+    def run(self, names, arguments=(), data=b"", *, timeout=300, show=None, output_bytes_max=OUTPUT_BYTES_MAX):
         """Runs remote scripts as one, as root; returns its standard output. `show` gets each line of its standard
-        error, the steps, as they come. Raises RemoteError."""
+        error, the steps, as they come, without control characters. Raises RemoteError, also if HOST says more than it
+        may."""
         text = script(*names).encode()
         line = shlex.join(["sh", "-c", LOADER, "peregrine", str(len(text)), *arguments])
         process = subprocess.Popen(self.command(line), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                    stderr=subprocess.PIPE)
-        watch = _Watch(process, text + data, timeout, show)
+        watch = _Watch(process, text + data, timeout, show, output_bytes_max)
         output, errors = watch.finish()
+        if watch.too_much:
+            raise RemoteError(f"{self.name}: {watch.too_much}, and was cut off", process.returncode)
         status = process.returncode
         if status == 0:
             return output
         raise RemoteError(self._explain(status, errors, watch.timed_out, timeout), status)
 
     def _explain(self, status, errors, timed_out, timeout):
-        last = errors.strip().splitlines()[-1:] or ["it said nothing"]
+        last = errors.strip().split("\n")[-1:] if errors.strip() else ["it said nothing"]
         if timed_out:
             return f"{self.name}: no answer within {timeout:g} s"
         if status == EXIT_NO_SUDO:
@@ -82,32 +91,36 @@ class Host:
 
     def answers(self, connect_seconds=5):
         """Returns the id of HOST's present boot of Linux, or None if ssh does not answer."""
-        try:
-            done = subprocess.run(self.command("sh -c 'cat ${ROOT-}/proc/sys/kernel/random/boot_id'",
-                                               connect_seconds=connect_seconds),
-                                  stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                                  timeout=connect_seconds + 25)
-        except subprocess.TimeoutExpired:
-            return None
-        return done.stdout.strip() or None if done.returncode == 0 else None
+        text = _ask(self.command("sh -c 'cat ${ROOT-}/proc/sys/kernel/random/boot_id'",
+                                 connect_seconds=connect_seconds), connect_seconds + 25)
+        return text and text.strip() or None
 
     def address(self):
         """Returns the host that ssh connects to: the name behind an alias of the user's ssh configuration."""
-        done = subprocess.run([*self.ssh, "-G", self.name], stdin=subprocess.DEVNULL, capture_output=True, text=True)
-        for line in done.stdout.splitlines():
+        for line in (_ask([*self.ssh, "-G", self.name], 30) or "").splitlines():
             if line.startswith("hostname "):
                 return line.split(None, 1)[1]
         return self.name.rpartition("@")[2]
 
 
-class _Watch:
-    """Feeds a process and reads both its outputs within a time limit."""
+def _ask(command, timeout):
+    """Returns what a command says, or None if it fails, takes longer, or says too much."""
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    watch = _Watch(process, b"", timeout)
+    output, _ = watch.finish()
+    return output.decode(errors="replace") if process.returncode == 0 and not watch.too_much else None
 
-    def __init__(self, process, data, timeout, show):
-        self.process, self.timed_out, self._timeout = process, False, timeout
-        self._output, self._errors, self._show = b"", [], show
-        self._threads = [threading.Thread(target=t, daemon=True) for t in
-                         (lambda: self._feed(data), self._read_output, self._read_errors)]
+
+class _Watch:
+    """Feeds a process and reads both its outputs within a time limit and limits in bytes."""
+
+    def __init__(self, process, data, timeout, show=None, output_bytes_max=OUTPUT_BYTES_MAX):
+        self.process, self.timed_out, self.too_much, self._timeout = process, False, "", timeout
+        self._output, self._errors, self._line, self._show = [], [], b"", show
+        outputs = ((process.stdout, output_bytes_max, self._output.append, "standard output"),
+                   (process.stderr, ERRORS_BYTES_MAX, self._take_errors, "standard error"))
+        self._threads = [threading.Thread(target=self._feed, args=(data,), daemon=True)]
+        self._threads += [threading.Thread(target=self._read, args=output, daemon=True) for output in outputs]
         for thread in self._threads:
             thread.start()
 
@@ -118,15 +131,30 @@ class _Watch:
         except OSError:
             pass                            # the other side left early; its status says why
 
-    def _read_output(self):
-        self._output = self.process.stdout.read()
+    def _read(self, stream, bytes_max, take, name):
+        count = 0
+        with stream:                        # the writer is not left waiting for a reader
+            while chunk := stream.read1(65536):
+                count += len(chunk)
+                if count > bytes_max:
+                    self.too_much = f"said more than {bytes_max >> 10} KiB on {name}"
+                    self.process.kill()
+                    return
+                take(chunk)
 
-    def _read_errors(self):
-        for line in self.process.stderr:
-            text = line.decode(errors="replace").rstrip("\r\n")
-            self._errors.append(text)
-            if self._show:
-                self._show(text)
+    def _take_errors(self, chunk):
+        *lines, self._line = (self._line + chunk).split(b"\n")
+        lines += [self._line] if len(self._line) > LINE_BYTES_MAX else []
+        for line in lines:
+            self._take_line(line)
+        if len(self._line) > LINE_BYTES_MAX:
+            self._line = b""
+
+    def _take_line(self, line):
+        text = printable(line[:LINE_BYTES_MAX].decode(errors="replace").rstrip("\r\n"))
+        self._errors.append(text)
+        if self._show:
+            self._show(text)
 
     def finish(self):
         try:
@@ -137,4 +165,6 @@ class _Watch:
             self.process.wait()
         for thread in self._threads:
             thread.join(5)
-        return self._output, "\n".join(self._errors)
+        if self._line:
+            self._take_line(self._line)
+        return b"".join(self._output), "\n".join(self._errors)

@@ -6,6 +6,7 @@ from . import facts as f
 from . import preflight
 from .commands import OK, REMOTE, image_bytes, probe, say
 from .remote import SCRIPTS, RemoteError
+from .text import number
 from .verdict import STOP, WARN
 
 CONNECTS = 200
@@ -24,17 +25,45 @@ def survey_host(host, to, seconds, kernel, bzimage):
         program = (SCRIPTS / "survey.py").read_bytes()
         arguments = [to[0], str(to[1]), str(CONNECTS), f"{seconds:g}"]
         text = host.run(["survey"], arguments, program, timeout=seconds + 600).decode(errors="replace")
-        measured = json.loads(text)
+        measured = checked(json.loads(text))
     except RemoteError as error:
         return {"host": host.name, "failed": str(error)}
-    except ValueError:
-        return {"host": host.name, "failed": f"{host.name}: the measurements arrived cut off"}
+    except (ValueError, RecursionError):
+        return {"host": host.name, "failed": f"{host.name}: the measurements arrived cut off or are none"}
     verdict = preflight.judge(facts, image_bytes=image_bytes(kernel, bzimage), kexec_bytes=image_bytes(bzimage),
                               linux_protocol=bzimage.exists())
     return {"host": host.name, **_machine(facts, measured), **_times(measured),
             "ways": verdict.ways,
             "stops": [] if verdict.ways else [finding.text for finding in verdict.findings if finding.level == STOP],
             "warnings": [found.text for found in verdict.findings if found.level == WARN]}
+
+
+def checked(measured):
+    """Returns the measurements if they have the form that remote/survey.py gives them. Raises ValueError."""
+    def need(value, kind):
+        if not isinstance(value, kind) or isinstance(value, bool) or isinstance(value, int) and abs(value) > 1e18:
+            raise ValueError(f"{value!r} in the measurements")
+        return value
+
+    need(measured, dict)
+    connect, jitter = measured.get("connect"), measured.get("jitter")
+    if connect is not None:
+        for us in need(need(connect, dict).get("us"), list):
+            need(us, (int, float))
+        for count in need(connect.get("failures"), dict).values():
+            need(count, int)
+    if jitter is not None:
+        for gap in need(need(jitter, dict).get("longest_us"), list):
+            need(gap, (int, float))
+        for limit in ("10", "100", "1000"):
+            need(need(jitter.get("gaps_above_us"), dict).get(limit), int)
+        for key in ("seconds", "reading_ns", "steal_percent"):
+            need(jitter.get(key), (int, float))
+    for cpus in need(measured.get("siblings", []), list):
+        need(cpus, str)
+    need(measured.get("load"), (int, float, type(None)))
+    need(measured.get("missing"), (str, type(None)))
+    return measured
 
 
 def _machine(facts, measured):
@@ -45,7 +74,7 @@ def _machine(facts, measured):
         "system": facts.words("os-release").get("PRETTY_NAME", "unknown"), "kernel": facts.text("kernel"),
         "cloud": " ".join(filter(None, (facts.text("vendor"), facts.text("product")))) or "unnamed",
         "hypervisor": facts.text("virtualisation") or "unknown",
-        "processor": words.get("model name", "unknown"), "cpus": int(facts.text("processors") or 0),
+        "processor": words.get("model name", "unknown"), "cpus": number(facts.text("processors"), 0),
         "cores": len(siblings) or None, "siblings": siblings,
         "vectors": [name for flag, name in VECTORS if flag in flags],
         "tsc_khz": f.tsc_khz(facts) or None,
@@ -61,7 +90,7 @@ def _nic(nic):
 
 
 def _times(measured):
-    connect = measured.get("connect", {"us": [], "failures": {}})
+    connect = measured.get("connect") or {"us": [], "failures": {}}
     ordered = sorted(connect["us"])
     quantiles = {f"p{share}": quantile(ordered, share) for share in (10, 50, 99)}
     return {"connect_us": {**quantiles, "count": len(ordered)},

@@ -103,9 +103,11 @@ def rows_of(statistics):
         if not key.startswith("survey.") or f"{key}.count" not in statistics:
             continue
         name, fact = key.removeprefix("survey."), blackbox.printable(str(statistics[key]))
-        values = {suffix: statistics[f"{key}.{suffix}"] for suffix in ("count", "mean_ns", "p50_ns", "p90_ns", "p99_ns",
-                                                                       "max_ns")}
-        if fact.startswith(REFUSAL):
+        values = {suffix: statistics.get(f"{key}.{suffix}")
+                  for suffix in ("count", "mean_ns", "p50_ns", "p90_ns", "p99_ns", "max_ns")}
+        if not all(isinstance(value, int) for value in values.values()):
+            rows.append({"name": name, "not_measured": "its numbers are not in the record"})
+        elif fact.startswith(REFUSAL):
             rows.append({"name": name, "not_measured": fact.removeprefix(REFUSAL)})
         elif not values["count"]:
             rows.append({"name": name, "not_measured": why_no_sample(name, statistics)})
@@ -115,7 +117,7 @@ def rows_of(statistics):
 
 
 def why_no_sample(name, statistics):
-    sent, answered = statistics.get("survey.echo_sent", 0), statistics.get("survey.echo_answered", 0)
+    sent, answered = (statistics.get(f"survey.echo_{what}") for what in ("sent", "answered"))
     if name in ROUND_TRIPS and sent and not answered:
         return f"none of {sent} datagrams came back"
     return "no sample came of it"
@@ -123,7 +125,7 @@ def why_no_sample(name, statistics):
 
 def per_digit(fact, values):
     """Returns the time of one digit, if a sample is a search of several."""
-    digits = re.match(r"search of (\d+) digits", fact)
+    digits = re.match(r"search of ([1-9][0-9]{0,8}) digits", fact)
     return {"ns_per_digit": values["p50_ns"] / int(digits[1])} if digits else {}
 
 
