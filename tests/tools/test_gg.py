@@ -1,8 +1,14 @@
 """tools/gg and its client: messages about wrong arguments, and a machine that does not answer."""
+import contextlib
+import hashlib
+import hmac
 import pathlib
 import re
+import socket
 import subprocess
 import sys
+import threading
+import time
 
 import pytest
 
@@ -48,3 +54,71 @@ def test_the_manual_page_has_each_option_and_exit_code():
     options = set(re.findall(r"--[a-z-]+", gg("--help").stdout)) - {"--help"}
     assert len(options) >= 8 and all(option in page for option in options)
     assert all(f"\n{code}: " in page for code in range(6))
+
+
+@contextlib.contextmanager
+def machine(key, acts):
+    """Runs a machine that takes datagrams in order. `acts` says for each of them, again from the start, how long it
+    takes; None: it is lost. Yields the port."""
+    over = threading.Event()
+
+    def serve():
+        count = 0
+        while not over.is_set():
+            try:
+                data, peer = sock.recvfrom(2048)
+            except socket.timeout:
+                continue
+            act, count = acts[count % len(acts)], count + 1
+            if act is None:
+                continue
+            time.sleep(act)
+            if data[5] == control.HELLO:
+                head = control.HEADER.pack(control.MAGIC, 1, control.CHALLENGE, 56)
+                answer = head + data[8:24] + bytes(8) + data[:24]
+            elif hmac.new(key, data[:64], hashlib.sha256).digest() == data[64:96]:
+                text = b"x 1\n"
+                head = control.HEADER.pack(control.MAGIC, 1, control.REPLY, 88 + len(text))
+                answer = head + control.REPLY_FIXED.pack(data[8:24], data[32:56], data[56], 0, 0, 1, len(text)) + text
+                answer += hmac.new(key, answer, hashlib.sha256).digest()
+            else:
+                continue
+            sock.sendto(answer, peer)
+
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        sock.bind(("127.0.0.1", 0))
+        sock.settimeout(0.1)
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            yield str(sock.getsockname()[1])
+        finally:
+            over.set()
+            thread.join()
+
+
+@pytest.mark.parametrize("acts, key, code, said", [
+    ((0,), b"another key", 3, "the key is another one"),
+    ((0,), b"12345678", 0, ""),
+    ((0.4,), b"12345678", 0, ""),                                       # each answer comes after the time for it
+    ((0, None), b"12345678", 3, "the key is another one (or the answer was lost)"),
+    ((0, None, None), b"12345678", 1, "it is busy, or datagrams are lost. The key may be right"),
+    ((None, 0, None), b"another key", 1, "answers late or not at all"),
+    ((None,), b"12345678", 1, "no answer to 5 requests"),
+], ids=["other key", "right key", "slow", "commands lost", "busy", "busy, other key", "silent"])
+def test_a_busy_machine_is_told_from_a_wrong_key(acts, key, code, said):
+    with machine(key, acts) as port:
+        done = gg("127.0.0.1", "--key", "12345678", "--status", "--port", port, "--timeout", "0.3")
+    assert done.returncode == code and said in done.stderr, done.stderr
+    assert ("x 1" in done.stdout) == (code == 0)
+
+
+def test_a_key_on_the_command_line_is_warned_of_and_a_file_may_be_settings(tmp_path):
+    path = tmp_path / "settings"
+    for text in ("12345678", "12345678\nmore\n", "# a game\nuser=u passwd=p   # mine\nkey=12345678\n"):
+        path.write_text(text)
+        with machine(b"12345678", (0,)) as port:
+            done = gg("127.0.0.1", "--key-file", str(path), "--status", "--port", port)
+            assert (done.returncode, done.stdout, done.stderr) == (0, "x 1\n", "")
+            done = gg("127.0.0.1", *KEY, "--status", "--port", port)
+            assert done.returncode == 0 and "--key shows the key to all users" in done.stderr

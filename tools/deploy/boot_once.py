@@ -194,8 +194,9 @@ def _wait_first_status(host, client, flight, seconds):
         try:
             return client.status()
         except control.NoAnswer:
+            unheeded = 0                    # a busy kernel answers now and then; another key never
             time.sleep(0.2)
-        except control.NotAuthenticated:    # or a part of the answer was lost
+        except control.NotAuthenticated:    # or the answer was lost
             unheeded += 1
             if unheeded == UNHEEDED_MAX:
                 raise
@@ -227,10 +228,10 @@ def _follow(client, position=0):
             heard = time.monotonic()
             if text:
                 print(text, end="", flush=True)
+        except (control.Busy, control.NotAuthenticated):    # the answer, or a part of it, was lost
+            heard = time.monotonic()
         except control.NoAnswer:
             pass
-        except control.NotAuthenticated:    # a part of the answer was lost
-            heard = time.monotonic()
         time.sleep(FOLLOW_SECONDS)
     return position
 

@@ -35,8 +35,12 @@ class NoAnswer(ControlError):
     """Nobody answers at that address and port."""
 
 
+class Busy(NoAnswer):
+    """Some requests were answered, and no command: the machine is busy, or datagrams are lost."""
+
+
 class NotAuthenticated(ControlError):
-    """A challenge came, but the command was not obeyed."""
+    """Each request was answered by a challenge, and no command was obeyed."""
     exit_code = 3
 
 
@@ -71,6 +75,22 @@ def parse(text):
         name, _, value = line.partition(" ")
         values[name] = number(value, value)
     return values
+
+
+def hello(nonce):
+    return HEADER.pack(MAGIC, VERSION, HELLO, HELLO_BYTES) + nonce + bytes(40)
+
+
+def challenge_in(data, nonces):
+    """Returns (nonce, challenge with its time) if a datagram is the answer to a hello with one of these nonces."""
+    if data[:8] == HEADER.pack(MAGIC, VERSION, CHALLENGE, CHALLENGE_BYTES) and len(data) == CHALLENGE_BYTES \
+            and data[8:24] in nonces:
+        return data[8:24], data[24:56]
+    return None, None
+
+
+def joined(parts):
+    return "".join(text for _, text in sorted(parts.items()))
 
 
 class Client:
@@ -108,7 +128,9 @@ class Client:
         """Returns true if somebody there speaks the protocol; needs no key."""
         try:
             with self._socket() as sock:
-                return self._challenge(sock, os.urandom(16)) is not None
+                nonce = os.urandom(16)
+                self._send(sock, hello(nonce))
+                return any(challenge_in(data, (nonce,))[0] for data in self._datagrams(sock))
         except NoAnswer:
             return False
 
@@ -130,56 +152,53 @@ class Client:
     # ---- one exchange ----
 
     def _command(self, command, argument=0, word=b""):
-        challenged = False
-        for _ in range(self.attempts):
-            with self._socket() as sock:
+        """Asks up to `attempts` times; an answer to an earlier request counts as well, however late it comes.
+
+        A machine takes datagrams in order, so it has seen a command when it answers a later request. If it has, each
+        request got its challenge, and no command an answer, then the key is wrong. Else the machine is busy."""
+        before, asked, heard = {}, {}, {}       # by nonce: commands sent before; the challenge; parts of the answer
+        seen = self.attempts == 1               # with one attempt nobody can tell
+        head = HEADER.pack(MAGIC, VERSION, COMMAND, COMMAND_BYTES + len(word))
+        with self._socket() as sock:
+            for _ in range(self.attempts):
                 nonce = os.urandom(16)
-                challenge = self._challenge(sock, nonce)
-                if challenge is None:
-                    continue
-                challenged = True
-                body = HEADER.pack(MAGIC, VERSION, COMMAND, COMMAND_BYTES + len(word)) + nonce + challenge \
-                    + bytes([command]) + argument.to_bytes(7, "big")
-                self._send(sock, body + self._mac(body + word) + word)
-                parts, count = self._reply(sock, nonce, challenge[8:], command)
-            if parts and (len(parts) == count or command == GG):
-                return "".join(text for _, text in sorted(parts.items()))
-        if challenged:
+                before[nonce] = len(asked)
+                self._send(sock, hello(nonce))
+                for data in self._datagrams(sock):
+                    nonce, challenge = challenge_in(data, before.keys() - asked.keys())
+                    if nonce:
+                        asked[nonce], seen = challenge[8:], seen or before[nonce] > 0
+                        sent = head + nonce + challenge + bytes([command]) + argument.to_bytes(7, "big")
+                        self._send(sock, sent + self._mac(sent + word) + word)
+                    elif (text := self._answer_with(data, command, asked, heard)) is not None:
+                        return text
+                if heard and command == GG:
+                    return joined(max(heard.values(), key=len))
+        if not asked:
+            raise NoAnswer(f"{self.where}: no answer to {self.attempts} requests")
+        if len(asked) == self.attempts and seen and not heard:
             raise NotAuthenticated(f"{self.where}: answers, but does not obey: the key is another one (or the answer "
                                    f"was lost)")
-        raise NoAnswer(f"{self.where}: no answer to {self.attempts} requests")
+        raise Busy(f"{self.where}: answers late or not at all ({len(asked)} of {self.attempts} requests, no command): "
+                   f"it is busy, or datagrams are lost. The key may be right; ask more often, and wait longer")
 
-    def _challenge(self, sock, nonce):
-        """Returns the challenge and its time, as they go into the command; None: no answer."""
-        self._send(sock, HEADER.pack(MAGIC, VERSION, HELLO, HELLO_BYTES) + nonce + bytes(40))
-        for data in self._datagrams(sock):
-            if data[:8] == HEADER.pack(MAGIC, VERSION, CHALLENGE, CHALLENGE_BYTES) and len(data) == CHALLENGE_BYTES \
-                    and data[8:24] == nonce:
-                return data[24:56]
-        return None
-
-    def _reply(self, sock, nonce, challenge, command):
-        """Returns ({part: text}, the number of parts) of all that came before the time was up."""
-        parts, count = {}, 1
-        for data in self._datagrams(sock):
-            fixed = HEADER.size + REPLY_FIXED.size
-            if len(data) < fixed + MAC_BYTES or data[:8] != HEADER.pack(MAGIC, VERSION, REPLY, len(data)) \
-                    or not hmac.compare_digest(self._mac(data[:-MAC_BYTES]), data[-MAC_BYTES:]):
-                continue
-            fields = REPLY_FIXED.unpack_from(data, 8)
-            its_nonce, its_challenge, its_command, result, part, count_now, text_bytes = fields
-            if (its_nonce, its_challenge, its_command) != (nonce, challenge, command):
-                continue
-            text = printable(data[fixed:fixed + text_bytes].decode("ascii", "replace"))
-            if result == REFUSED:
-                raise Refused(f"{self.where}: {text}")
-            if result != 0:
-                raise ControlError(f"{self.where}: does not know command {command}")
-            count = count_now
-            parts[part] = text
-            if len(parts) == count:
-                break
-        return parts, count
+    def _answer_with(self, data, command, asked, heard):
+        """Keeps a datagram that is a part of the answer to one of the commands asked. Returns the text if that is
+        whole, else None."""
+        fixed = HEADER.size + REPLY_FIXED.size
+        if len(data) < fixed + MAC_BYTES or data[:8] != HEADER.pack(MAGIC, VERSION, REPLY, len(data)) \
+                or not hmac.compare_digest(self._mac(data[:-MAC_BYTES]), data[-MAC_BYTES:]):
+            return None
+        nonce, challenge, its_command, result, part, count, text_bytes = REPLY_FIXED.unpack_from(data, 8)
+        if asked.get(nonce) != challenge or its_command != command:
+            return None
+        text = printable(data[fixed:fixed + text_bytes].decode("ascii", "replace"))
+        if result == REFUSED:
+            raise Refused(f"{self.where}: {text}")
+        if result != 0:
+            raise ControlError(f"{self.where}: does not know command {command}")
+        heard.setdefault(nonce, {})[part] = text
+        return joined(heard[nonce]) if len(heard[nonce]) == count else None
 
     def _mac(self, data):
         return hmac.new(self.key, data, hashlib.sha256).digest()
