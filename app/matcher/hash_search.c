@@ -12,6 +12,7 @@ void matcher_hash_to(struct matcher *m, uint32_t i, uint32_t text_index, uint32_
         hash_take_back(hash, (uint32_t)(at - to));
         at = to;
     }
+    /* The table may lag by a block and K digits more than the window holds: a pair is asked for up to there. */
     const int32_t oldest = from - FILTER_BLOCK_DIGITS - MATCHER_MODULUS_DIGITS_MAX;
     if (hash->next == 0 || hash->first_text > from || at < oldest || at < 0
         || !hash_has_room(hash, (uint32_t)(to - at) + room)) {
