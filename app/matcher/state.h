@@ -20,7 +20,7 @@ enum {
     MATCHER_SUMS_MAX = 16,    /* residues summed up in a burst to ask other moduli; after that their tables are used */
     MATCHER_QUEUE_MAX = 512,  /* pairs found and not handed out */
     MATCHER_WORK_MAX = 8000,  /* work between two returns of matcher_next */
-    /* Prices of work, in nanoseconds or less at 2.5 GHz. */
+    /* Prices of work: about nanoseconds at 2.5 GHz. */
     WORK_END = 3,             /* an end, by the hash */
     WORK_START = 3,           /* a start with the end's residue */
     WORK_PAIR = 4,            /* an answer put into the queue */
