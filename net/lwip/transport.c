@@ -12,6 +12,7 @@
 
 #include "base/assert.h"
 #include "base/bytes.h"
+#include "base/log.h"
 #include "base/time.h"
 
 _Static_assert(LWIP_PORT_CONNECTIONS == TRANSPORT_CONNECTION_COUNT_MAX, "lwipopts.h sizes its pools by it");
