@@ -240,7 +240,7 @@ def test_nic_is_taken_unless_it_insists_and_there_is_an_iommu(table, features, t
     host = Deployment(tmp_path).host
     host.nic(features=features)
     host.file(f"/sys/firmware/acpi/tables/{table}")
-    assert not verdict(host).stops
+    assert not stops(host)
 
 
 
@@ -592,7 +592,7 @@ def test_the_nic_with_the_default_route_is_handed_over(host):
     assert verdict(host).handed_over["nic"] == "52:54:00:12:34:56"
     second_nic_first(host)
     found = verdict(host)
-    assert found.handed_over["nic"] == "52:54:00:12:34:56" and not found.stops
+    assert found.handed_over["nic"] == "52:54:00:12:34:56" and not found.stops("kexec")
     assert [f.level for f in found.findings if "virtio NICs" in f.text] == ["note"]
     assert any("of 2 virtio NICs the kernel takes eth0" in f.text for f in found.findings)
 
