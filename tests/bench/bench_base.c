@@ -283,7 +283,7 @@ static void row_stamp(double *samples)
 
 static void row_clock(double *samples)
 {
-    tsc.khz = platform_tsc_khz();
+    tsc.frequency.khz = platform_tsc_khz();
     tsc_set(cycles_now(), 0);
     MEASURE(samples, {
         for (int i = 0; i < BATCH; i++)
