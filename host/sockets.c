@@ -29,7 +29,9 @@
 
 enum {
     EPOLL_EVENTS_MAX = 64,
-    UDP_EVERY_POLLS = 16, /* datagrams are not urgent: asked for at every 16th dry poll and after a wait */
+    /* Datagrams and new connections are asked for at every 16th poll and after a wait, before the streams: no stream is
+     * so busy that GG waits. After a datagram more are asked for behind the streams. */
+    UDP_EVERY_POLLS = 16,
 };
 
 enum connection_state {
@@ -69,7 +71,8 @@ static struct {
     uint16_t listener_ports[TRANSPORT_LISTENER_COUNT_MAX];
     int udp[TRANSPORT_UDP_PORT_COUNT_MAX], udp_count;
     uint16_t udp_ports[TRANSPORT_UDP_PORT_COUNT_MAX];
-    unsigned dry_polls;
+    unsigned polls;
+    bool datagrams_wait; /* perhaps: the last question found one */
     struct transport_network network;
     uint8_t rx[TRANSPORT_DATA_BYTES_MAX];
 } sockets;
@@ -540,6 +543,12 @@ bool transport_poll(uint64_t now_ns, struct transport_event *event)
     (void)now_ns;
     memset(event, 0, sizeof *event);
     sockets.reported_closed = -1;
+    if (sockets.polls++ % UDP_EVERY_POLLS == 0) {
+        accept_some();
+        sockets.datagrams_wait = poll_udp(event);
+        if (sockets.datagrams_wait)
+            return true;
+    }
     for (int i = 0; i < sockets.connection_count; i++) {
         int id = (sockets.cursor + i) % sockets.connection_count;
         struct connection *c = connection_at(id);
@@ -553,14 +562,8 @@ bool transport_poll(uint64_t now_ns, struct transport_event *event)
     }
     if (sockets.epoll >= 0)
         notice_ready();
-    if (sockets.dry_polls++ % UDP_EVERY_POLLS == 0) {
-        accept_some();
-        if (poll_udp(event)) {
-            sockets.dry_polls = 0; /* perhaps there are more */
-            return true;
-        }
-    }
-    return false;
+    sockets.datagrams_wait = sockets.datagrams_wait && poll_udp(event);
+    return sockets.datagrams_wait;
 }
 
 /* tcp(7): quick acknowledgements are not a lasting mode. An acknowledgement at once lets a sender with a small window
@@ -649,5 +652,5 @@ void sockets_wait(uint64_t now_ns, uint64_t deadline_ns)
                               .tv_nsec = (long)((deadline_ns - now_ns) % NS_PER_S) };
     counters.waits++;
     ppoll(fds, count, &pause, NULL);
-    sockets.dry_polls = 0;
+    sockets.polls = 0;
 }

@@ -367,6 +367,55 @@ static void datagrams_come_and_go(void **state)
     close(peer);
 }
 
+/* Keeps a stream busy: each poll finds bytes. A datagram is not kept waiting, nor is the stream by datagrams. */
+static void a_busy_stream_and_datagrams_wait_for_each_other_for_16_polls(void **state)
+{
+    (void)state;
+    enum { POLLS_MAX = 17 };
+    int stream, datagrams = socket(AF_INET, SOCK_DGRAM, 0);
+    struct transport_event event;
+    start();
+    connected(&stream);
+    struct sockaddr_in at = { .sin_family = AF_INET,
+                              .sin_port = htons(taken_by(transport_udp_bind)),
+                              .sin_addr.s_addr = htonl(LOOPBACK) };
+    for (int with_flood = 0; with_flood < 2; with_flood++) {
+        int polls_between[2] = { 0, 0 };
+        for (int i = 0; i < 20 * POLLS_MAX; i++) {
+            assert_int_equal(send(stream, "1", 1, 0), 1);
+            if (with_flood || i % 5 == 0)
+                assert_int_equal(sendto(datagrams, "x", 1, 0, (struct sockaddr *)&at, sizeof at), 1);
+            polls_between[0]++;
+            polls_between[1]++;
+            if (transport_poll(now_ns(), &event))
+                polls_between[event.kind == TRANSPORT_DATAGRAM] = 0;
+            assert_in_range(polls_between[0], 0, POLLS_MAX);
+            assert_in_range(polls_between[1], 0, POLLS_MAX);
+        }
+    }
+    close(datagrams);
+    close(stream);
+}
+
+/* Holds a connection: neither its data nor its end come before it is let go. */
+static void held_data_wait(void **state)
+{
+    (void)state;
+    int peer;
+    start();
+    int id = connected(&peer);
+    transport_hold(id, true);
+    assert_int_equal(send(peer, "123", 3, 0), 3);
+    shutdown(peer, SHUT_WR);
+    no_event();
+    transport_hold(id, false);
+    struct transport_event event = next();
+    assert_int_equal(event.kind, TRANSPORT_DATA);
+    assert_memory_equal(event.payload.data, "123", 3);
+    assert_int_equal(next().kind, TRANSPORT_ENDED);
+    close(peer);
+}
+
 static void ids_run_out_and_come_back(void **state)
 {
     (void)state;
@@ -403,6 +452,8 @@ int main(void)
         cmocka_unit_test(data_that_a_full_window_delays_goes_before_our_end),
         cmocka_unit_test(a_listener_accepts_and_reports_the_peer),
         cmocka_unit_test(datagrams_come_and_go),
+        cmocka_unit_test(a_busy_stream_and_datagrams_wait_for_each_other_for_16_polls),
+        cmocka_unit_test(held_data_wait),
         cmocka_unit_test(ids_run_out_and_come_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
