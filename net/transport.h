@@ -140,7 +140,8 @@ void transport_warm(void);
 bool transport_send(int connection, uint32_t from, uint32_t bytes, uint64_t now_ns);
 
 /* Holds a connection's data back, or lets the data come again. While data is held, neither TRANSPORT_DATA nor
- * TRANSPORT_ENDED is reported, and the peer soon finds its window closed. Not for lwIP. */
+ * TRANSPORT_ENDED is reported, and the peer soon finds its window closed. lwIP keeps one segment instead and drops
+ * the next ones. The end of the connection, TRANSPORT_CLOSED, is reported, and takes with it what was held. */
 void transport_hold(int connection, bool held);
 
 /* Returns the count of bytes that were given to transport_send and that the peer has not acknowledged. After the end

@@ -8,12 +8,13 @@
 #include "base/assert.h"
 
 enum {
-    /* A connection has at most four events in the queue: CONNECTED or ACCEPTED, DATA, ENDED, CLOSED. A frame is taken
-     * only when the queue is empty, and belongs to one connection. Timers and calls of the application add only CLOSED.
-     * One DATAGRAM comes on top. The size is the next power of two. */
+    /* A connection has at most five events in the queue: CONNECTED or ACCEPTED, DATA, ENDED, CLOSED, and DATA again if
+     * it was held. A frame is taken only when the queue is empty, and belongs to one connection. Timers and calls of
+     * the application add only CLOSED, and what was held. One DATAGRAM comes on top. The size is the next power of two.
+     */
     EVENT_COUNT = 128,
 };
-_Static_assert(EVENT_COUNT >= 4 * TRANSPORT_CONNECTION_COUNT_MAX + 1, "see above");
+_Static_assert(EVENT_COUNT >= 5 * TRANSPORT_CONNECTION_COUNT_MAX + 1, "see above");
 
 static struct queued_event events[EVENT_COUNT];
 static uint32_t first, count;
@@ -43,6 +44,29 @@ void events_forget(int connection)
         queued->chain = NULL;
         queued->event.kind = TRANSPORT_NONE;
     }
+}
+
+struct pbuf *events_set_aside(int connection, bool *ended)
+{
+    struct pbuf *chain = NULL;
+    ASSERT(connection >= 0 && connection < TRANSPORT_CONNECTION_COUNT_MAX);
+    for (uint32_t i = 0; i < count; i++) {
+        struct queued_event *queued = &events[(first + i) % EVENT_COUNT];
+        if (queued->event.connection != connection)
+            continue;
+        if (queued->event.kind == TRANSPORT_DATA && queued->chain != NULL) {
+            if (chain == NULL)
+                chain = queued->chain;
+            else
+                pbuf_cat(chain, queued->chain);
+            queued->chain = NULL;
+            queued->event.kind = TRANSPORT_NONE;
+        } else if (queued->event.kind == TRANSPORT_ENDED) {
+            *ended = true;
+            queued->event.kind = TRANSPORT_NONE;
+        }
+    }
+    return chain;
 }
 
 static void borrowed_free(void)

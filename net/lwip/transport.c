@@ -33,6 +33,9 @@ struct connection {
     struct tcp_pcb *pcb; /* NULL in FREE and GONE */
     uint32_t local_address, address;
     uint16_t port, peer_port;
+    bool held;               /* transport_hold: lwIP keeps the data that come, and gives them again */
+    bool held_end;           /* the peer's FIN came meanwhile */
+    struct pbuf *held_chain; /* the data that had been queued as an event */
 
     /* Message areas. An area is sent in place, so it is in use until all its bytes are acknowledged. The lowest free
      * area is taken next: with one answer in flight two areas alternate, and stay in the cache. */
@@ -84,6 +87,9 @@ static struct queued_event *connection_report(const struct connection *c, enum t
 static void connection_end(struct connection *c, enum transport_reason reason)
 {
     ASSERT(c->phase != FREE && c->phase != GONE);
+    if (c->held_chain != NULL)
+        pbuf_free(c->held_chain);
+    c->held_chain = NULL;
     c->pcb = NULL;
     c->phase = GONE;
     acks_due &= ~(uint32_t)BIT(index_of(c));
@@ -98,9 +104,14 @@ static err_t on_received(void *arg, struct tcp_pcb *pcb, struct pbuf *p, err_t e
     (void)err;
     ASSERT(c->pcb == pcb);
     if (p == NULL) {
-        connection_report(c, TRANSPORT_ENDED);
+        if (c->held)
+            c->held_end = true;
+        else
+            connection_report(c, TRANSPORT_ENDED);
         return ERR_OK;
     }
+    if (c->held)
+        return ERR_MEM;
     connection_report(c, TRANSPORT_DATA)->chain = p;
     tcp_recved(pcb, p->tot_len); /* the application will take all of it before the next frame */
     if (pcb->state != TIME_WAIT && (pcb->flags & (TF_ACK_NOW | TF_ACK_DELAY))) { /* TIME-WAIT leaves the connection */
@@ -368,6 +379,28 @@ bool transport_send(int connection, uint32_t from, uint32_t bytes, uint64_t now_
     connection_check(c);
     tcp_output(c->pcb); /* a segment that finds no transmit buffer leaves in transport_idle */
     return true;
+}
+
+/* Lets lwIP keep what the callback refuses (refused_data). It drops what comes behind that; the peer sends it again. */
+void transport_hold(int connection, bool held)
+{
+    struct connection *c = connection_at(connection);
+    ASSERT(c->phase != FREE);
+    if (c->held == held || c->pcb == NULL)
+        return;
+    c->held = held;
+    if (held) {
+        c->held_chain = events_set_aside(connection, &c->held_end);
+        return;
+    }
+    if (c->held_chain != NULL)
+        connection_report(c, TRANSPORT_DATA)->chain = c->held_chain;
+    c->held_chain = NULL;
+    if (c->pcb->refused_data != NULL)
+        tcp_process_refused_data(c->pcb);
+    if (c->held_end && c->pcb != NULL)
+        connection_report(c, TRANSPORT_ENDED);
+    c->held_end = false;
 }
 
 uint32_t transport_unacked_bytes(int connection)

@@ -357,6 +357,56 @@ static void event_that_waits_is_due_at_once(void **state)
     expect_nothing();
 }
 
+/* Holds a connection while data of it are reported, and while more come with the end. All come when it is let go. */
+static void held_data_and_end_come_later_in_order(void **state)
+{
+    (void)state;
+    struct peer peer = connected(), other = connected();
+    struct transport_event event;
+    uint8_t text[600];
+    fill(text, sizeof text, 3);
+    for (uint32_t i = 1; i < 5; i++)
+        feed(&peer, ACK, 0xffff, peer.seq + 100 * i, text + 100 * i, 100);
+    feed(&peer, ACK, 0xffff, peer.seq, text, 100);
+    expect_event(TRANSPORT_DATA, peer.connection, &event);
+    uint32_t got = (uint32_t)event.payload.count;
+    assert_memory_equal(event.payload.data, text, got);
+    transport_hold(peer.connection, true);
+    expect_nothing();
+    feed(&peer, PSH | ACK | FIN, 0xffff, peer.seq + 500, text + 500, 100);
+    peer.seq += 601;
+    expect_nothing();
+    feed_data(&other, "x", 1); /* another connection goes on */
+    expect_event(TRANSPORT_DATA, other.connection, &event);
+    expect_nothing();
+    pass_ms(20);
+    expect_nothing();
+    transport_hold(peer.connection, false);
+    for (; got < sizeof text; got += (uint32_t)event.payload.count) {
+        expect_event(TRANSPORT_DATA, peer.connection, &event);
+        assert_memory_equal(event.payload.data, text + got, event.payload.count);
+    }
+    expect_event(TRANSPORT_ENDED, peer.connection, &event);
+    expect_nothing();
+    disconnect(&peer);
+    disconnect(&other);
+}
+
+/* Resets a connection that is held: the end alone is reported. */
+static void a_held_connection_reports_its_end(void **state)
+{
+    (void)state;
+    struct peer peer = connected();
+    struct transport_event event;
+    transport_hold(peer.connection, true);
+    feed_data(&peer, "123", 3);
+    expect_nothing();
+    feed(&peer, RST, 0, peer.seq, NULL, 0);
+    expect_event(TRANSPORT_CLOSED, peer.connection, &event);
+    assert_int_equal(event.reason, TRANSPORT_RESET);
+    expect_nothing();
+}
+
 /* Sends a segment in fragments whose payload is longer than the longest event. */
 static void long_segment_comes_in_several_events(void **state)
 {
@@ -927,6 +977,8 @@ int main(void)
         cmocka_unit_test(abort_with_data_waiting_ends),
         cmocka_unit_test(data_and_end_in_one_segment_are_reported_in_order),
         cmocka_unit_test(event_that_waits_is_due_at_once),
+        cmocka_unit_test(held_data_and_end_come_later_in_order),
+        cmocka_unit_test(a_held_connection_reports_its_end),
         cmocka_unit_test(long_segment_comes_in_several_events),
         cmocka_unit_test(fragments_behind_a_hole_may_reach_beyond_the_window),
         cmocka_unit_test(end_with_data_behind_our_own_end_is_acknowledged),
