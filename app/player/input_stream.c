@@ -21,6 +21,7 @@ static const struct counter input_stream_counter_table[] = {
     COUNTER("input_stream.", input_stream_counters, streams_ended),
     COUNTER("input_stream.", input_stream_counters, streams_cut),
     COUNTER("input_stream.", input_stream_counters, silent),
+    COUNTER("input_stream.", input_stream_counters, bytes_dropped_closed),
 };
 const struct counter_group input_stream_counter_group = { input_stream_counter_table,
                                                           ARRAY_COUNT(input_stream_counter_table) };
@@ -48,11 +49,27 @@ static void send_request(struct input_stream *input, uint64_t now_ns)
     input_stream_counters.requests++;
 }
 
+void input_stream_hold(struct input_stream *input, bool held)
+{
+    ASSERT(input->session.state == SESSION_UP);
+    if (held != input->held)
+        transport_hold(input->session.connection, held);
+    input->held = held;
+}
+
+/* Leaves the connection. Its owner is then nobody, who ignores the data that still come. */
+static void leave(struct input_stream *input, const char *why, bool in_order, uint64_t now_ns)
+{
+    input_stream_hold(input, false);
+    session_leave(&input->session, why, in_order, now_ns);
+}
+
 void input_stream_connected(struct input_stream *input, uint64_t now_ns)
 {
     session_connected(&input->session, now_ns);
     http_response_begin(&input->response);
     input->request_due = true;
+    input->held = false;
     input->pending.count = 0;
     input->last_digit_ns = now_ns;
     send_request(input, now_ns);
@@ -65,9 +82,11 @@ void input_stream_poll(struct input_stream *input, uint64_t timeout_ns, uint64_t
         return;
     if (input->request_due)
         send_request(input, now_ns);
+    if (input->held)
+        input->last_digit_ns = now_ns; /* its digits wait for us */
     if (timeout_ns && now_ns - input->last_digit_ns >= timeout_ns) {
         input_stream_counters.silent++;
-        session_leave(&input->session, "silent", false, now_ns);
+        leave(input, "silent", false, now_ns);
     }
 }
 
@@ -97,7 +116,7 @@ static bool take_head(struct input_stream *input, uint64_t now_ns)
     input_stream_counters.bad_status++;
     char why[32];
     format(why, sizeof why, "HTTP status %u", input->response.status);
-    session_leave(&input->session, why, false, now_ns);
+    leave(input, why, false, now_ns);
     return false;
 }
 
@@ -159,10 +178,10 @@ NOT_HOT static bool take_step(struct input_stream *input, enum http_step step, u
         return take_head(input, now_ns);
     if (step == HTTP_DONE) {
         input_stream_counters.streams_ended++;
-        session_leave(&input->session, "the stream ended", true, now_ns);
+        leave(input, "the stream ended", true, now_ns);
     } else {
         input_stream_counters.bad_http++;
-        session_leave(&input->session, input->response.bad, false, now_ns);
+        leave(input, input->response.bad, false, now_ns);
     }
     return false;
 }
@@ -200,7 +219,7 @@ void input_stream_ended(struct input_stream *input, uint64_t now_ns)
         input_stream_counters.streams_ended++;
     else
         input_stream_counters.streams_cut++;
-    session_leave(&input->session, "closed by the server", true, now_ns);
+    leave(input, "closed by the server", true, now_ns);
 }
 
 void input_stream_closed(struct input_stream *input, enum transport_reason reason, uint64_t now_ns)

@@ -15,8 +15,10 @@ struct input_stream {
     uint64_t last_digit_ns;            /* when the last digit came, or it connected */
     uint64_t head_logged_ns;           /* when a response's head was last logged: at most one a second */
     bool request_due;                  /* connected, and the GET has not left yet */
+    bool held;                         /* transport_hold: the bytes of an event wait to be taken */
     struct session session;            /* digits on their way touch its beginning and that of `response`: two lines */
     struct http_response response;
+    struct bytes waiting; /* the bytes of that event behind `pending`: the caller's */
 };
 static_assert(offsetof(struct input_stream, session.useful) < 64 && offsetof(struct input_stream, response.state) < 128,
               "struct input_stream");
@@ -31,6 +33,9 @@ void input_stream_init(struct input_stream *input, uint32_t index, const char *n
  * once does not wait for the GET; another does. */
 void input_stream_connected(struct input_stream *input, uint64_t now_ns);
 void input_stream_poll(struct input_stream *input, uint64_t timeout_ns, uint64_t now_ns);
+
+/* Holds the connection's data back, or lets them come. A feed whose data are held is not silent. */
+void input_stream_hold(struct input_stream *input, bool held);
 
 /* Finds the next run of digits between *at and `end`. Returns false when the bytes are used up or the connection was
  * left (wrong status, not HTTP, the stream ended). Other bytes are counted and skipped: they do not end a number. The
@@ -49,6 +54,7 @@ struct input_stream_counters {
     uint64_t requests, responses;
     uint64_t digits, bytes_skipped_line_ends, bytes_skipped_other;
     uint64_t bad_http, bad_status, streams_ended, streams_cut, silent;
+    uint64_t bytes_dropped_closed; /* they waited for the search at hand when their connection was lost */
 };
 extern struct input_stream_counters input_stream_counters;
 extern const struct counter_group input_stream_counter_group;

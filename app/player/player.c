@@ -16,37 +16,55 @@
 #include "app/service/stats.h"
 #include "base/assert.h"
 #include "base/bytes.h"
+#include "base/format.h"
 #include "base/histogram.h"
 #include "base/hot_section.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "base/time.h"
 #include "base/trace.h"
 #include "net/transport.h"
 
 enum {
-    POLL_NS = NS_PER_MS,   /* from one check of the timers to the next */
-    HOLD_UP_NS = NS_PER_S, /* how long a waiting answer holds up the page and the log */
-    SEARCH_WORK_MAX = 32,  /* answers, or 2 blocks of 256 digits, until the ring is polled: some 30 us at worst */
+    POLL_NS = NS_PER_MS,    /* from one check of the timers to the next */
+    PIECE_BYTES_MAX = 4096, /* the clock is read again behind these bytes of an event: 20 us if all are framing */
+
+    /* A turn ends within 50 us. After TURN_NS it begins no further piece of work, and each piece takes less than 25 us.
+     * Events that took this time have not searched: the search at hand then gets SEARCH_NS of its own. */
+    TURN_NS = 20 * NS_PER_US,
+    SEARCH_NS = 10 * NS_PER_US,
+    SENDS_MIN = 4, /* answers that wait are sent in each turn: 1 us by our own stack, some 10 us by Linux */
+    SENDS_MAX = 64,
 };
 
 static struct {
     /* Digits on their way touch the first line alone. */
     _Alignas(64) struct matcher *matcher;
     uint64_t digit_ns; /* when the last digit came */
-    bool searching;    /* answers in the digits at hand are left */
-    bool matcher_busy; /* idle work is left */
-    bool cooled;       /* other work may have pushed the path's code and data out of the nearest caches */
+    uint64_t (*clock_ns)(void);
+    uint64_t turn_ends_ns; /* when the turn begins no further piece of work */
+    bool has_searched;     /* in this turn */
+    bool searching;        /* answers in the digits at hand are left */
+    bool stopped;          /* the breaker is open: nothing is searched any more */
+    bool matcher_busy;     /* idle work is left */
+    bool cooled;           /* other work may have pushed the path's code and data out of the nearest caches */
+    uint8_t waiting;       /* a bit for each input whose bytes wait for the search at hand */
     enum program_verdict verdict;
     struct {
         uint64_t turns, events, answers, answers_repeated, answers_early;
+        uint64_t events_waited, digits_dropped_breaker;
         uint64_t matcher_digits, matcher_bursts, matcher_refuted, matcher_unchecked, matcher_overflows;
         uint64_t early_right, early_wrong, moduli, moduli_pending;
     } counters;
     uint64_t next_poll_ns;
     uint64_t ns_per_cycle_32; /* nanoseconds a TSC cycle, times 2^32 */
-    uint32_t input_count;
+    uint32_t input_count, next_input;
     struct input_stream inputs[PLAYER_INPUT_COUNT_MAX];
 } player;
+
+/* The bytes of each input that wait. */
+static uint8_t waiting_bytes[PLAYER_INPUT_COUNT_MAX][TRANSPORT_DATA_BYTES_MAX];
+static_assert(PLAYER_INPUT_COUNT_MAX <= 8 * sizeof player.waiting, "a bit for each");
 
 /* ---- statistics ---- */
 
@@ -56,6 +74,8 @@ static const struct counter counter_table[] = {
     COUNTER("player.", player.counters, answers),
     COUNTER("player.", player.counters, answers_repeated),
     COUNTER("player.", player.counters, answers_early),
+    COUNTER("player.", player.counters, events_waited),
+    COUNTER("player.", player.counters, digits_dropped_breaker),
     COUNTER("player.", player.counters, early_right),
     COUNTER("player.", player.counters, early_wrong),
     COUNTER("player.", player.counters, moduli),
@@ -143,10 +163,21 @@ const char *player_prepare(const struct program_machine *machine)
     return matcher_init(&matcher, &config);
 }
 
+/* Returns the message that refuses a modulus of at most n=: it divides a substring or more for each digit. */
+static const char *refuse_small(struct bytes word)
+{
+    static char message[128];
+    ASSERT(word.count <= 4);
+    format(message, sizeof message, "m+=%.*s: a modulus of at most n=%u has more than one answer for each digit",
+           (int)word.count, (const char *)word.data, player_settings.n_digits_max);
+    return message;
+}
+
 /* Obeys `m+=NUMBER` over the control channel: plays on while the tables are made. The command's reply shows it. */
 static const char *player_set(struct bytes word)
 {
     char number[MATCHER_MODULUS_DIGITS_MAX + 1];
+    uint64_t small;
     if (!text_skip(&word, "m+="))
         return "the setting that can be changed while the player runs is m+=NUMBER";
     if (word.count > MATCHER_MODULUS_DIGITS_MAX)
@@ -154,6 +185,10 @@ static const char *player_set(struct bytes word)
     for (size_t i = 0; i < word.count; i++)
         if (!text_digit_is(word.data[i]))
             return "m+=: expected a decimal number";
+    if (player.stopped)
+        return "m+=: the breaker is open, so nothing is searched for any more";
+    if (word.count <= 4 && text_number(word, 1, player_settings.n_digits_max, &small))
+        return refuse_small(word);
     text_to_string(number, word);
     const char *refused = matcher_add(player.matcher, number);
     player.matcher_busy = true;
@@ -172,12 +207,16 @@ const char *player_init(const struct program_machine *machine, uint64_t now_ns)
     };
     ASSERT(matcher);
     ASSERT(settings->inputs.count >= 1 && settings->inputs.count <= PLAYER_INPUT_COUNT_MAX);
-    ASSERT(machine->tsc_khz > 0);
+    ASSERT(machine->tsc_khz > 0 && machine->now_ns != NULL);
     memset(&player, 0, sizeof player);
     player.matcher = matcher;
+    player.clock_ns = machine->now_ns;
     player.input_count = settings->inputs.count;
     player.digit_ns = now_ns;
     player.ns_per_cycle_32 = (NS_PER_MS << 32) / machine->tsc_khz;
+    struct matcher_answer answer;
+    while (matcher_next(matcher, &answer) != MATCHER_DONE)
+        continue; /* the game before ended in the middle of a search */
     matcher_restart(matcher);
     session_init_all();
     answer_set_init(machine->secret);
@@ -242,69 +281,125 @@ HOT static void take_answer(const struct matcher_answer *answer, uint64_t now_ns
     note_answer(answer, fresh, sent);
 }
 
-/* Searches the digits at hand, as far as some microseconds go; returns false when they are done. An answer is on its
- * way before the matcher searches for the next. */
+/* Returns true if the turn may begin no further piece of work. */
+static inline bool turn_is_over(void) { return player.clock_ns() >= player.turn_ends_ns; }
+
+/* Searches the digits at hand until the turn is over; returns false when they are done. An answer is on its way before
+ * the matcher searches for the next. */
 HOT static bool search_digits(uint64_t now_ns)
 {
     struct matcher_answer answer;
-    for (uint32_t work = 0; work < SEARCH_WORK_MAX;) {
+    ASSERT(!player.stopped);
+    player.has_searched = true;
+    for (;;) {
         enum matcher_step step = matcher_next(player.matcher, &answer);
         if (step == MATCHER_DONE) {
             player.matcher_busy = true;
             return false;
         }
-        work += step == MATCHER_ANSWER ? 1 : SEARCH_WORK_MAX / 2;
         if (step == MATCHER_ANSWER) {
             trace_stamp_fine(TRACE_MATCHED);
             take_answer(&answer, now_ns);
         }
+        if (turn_is_over())
+            return true;
     }
-    return true;
 }
 
-/* Finishes the search of an earlier burst, whose successor has come. */
-NOT_HOT static void finish_search(uint64_t now_ns)
+/* Finds and submits the answers of a run of digits: the path. If the search takes long, later turns continue it, and
+ * the bytes behind these digits wait. */
+HOT __attribute__((noinline)) static void take_digits(const struct stream_news *news, uint64_t now_ns)
 {
-    while (player.searching)
-        player.searching = search_digits(now_ns);
-}
-
-/* Finds and submits the answers of a frame's digits: the path. If the search takes long, later turns continue it. */
-HOT __attribute__((noinline)) static void take_digits(const uint8_t *digits, size_t count, uint64_t now_ns)
-{
-    while (count > 0) {
-        size_t part = min_size(count, MATCHER_BURST_DIGITS_MAX);
-        if (__builtin_expect(player.searching, 0))
-            finish_search(now_ns);
-        matcher_begin(player.matcher, digits, part);
-        player.searching = search_digits(now_ns);
-        digits += part;
-        count -= part;
-    }
+    ASSERT(!player.searching && news->digits.count <= MATCHER_BURST_DIGITS_MAX);
     player.digit_ns = now_ns;
+    if (__builtin_expect(player.stopped, 0)) {
+        player.counters.digits_dropped_breaker += news->digits.count;
+        return;
+    }
+    if (__builtin_expect(news->gap, 0))
+        matcher_restart(player.matcher);
+    matcher_begin(player.matcher, news->digits.data, news->digits.count);
+    player.searching = search_digits(now_ns);
 }
 
 /* ---- events ---- */
+
+/* Takes the bytes of an input piece by piece, until they are used up, the turn is over, or the search takes longer. */
+HOT static void take_bytes(struct input_stream *input, uint32_t index, const uint8_t **at, const uint8_t *end,
+                           uint64_t now_ns)
+{
+    struct bytes digits;
+    do {
+        const uint8_t *piece_end = *at + min_size((size_t)(end - *at), PIECE_BYTES_MAX);
+        while (input_stream_next(input, at, piece_end, &digits, now_ns)) {
+            struct stream_news news = stream_merger_push(index, digits.data, digits.count);
+            if (__builtin_expect(news.digits.count > 0, 1))
+                take_digits(&news, now_ns);
+            input_stream_counters.digits += digits.count;
+            if (player.searching || turn_is_over())
+                return;
+        }
+    } while (*at < end && input->session.state == SESSION_UP && !turn_is_over());
+}
+
+/* Forgets the bytes of an input that wait if the connection is gone, and its place in the stream. */
+NOT_HOT static void note_disconnection(uint32_t index)
+{
+    struct input_stream *input = &player.inputs[index];
+    if (input->session.state == SESSION_UP)
+        return;
+    if ((player.waiting & BIT(index)) != 0)
+        input_stream_counters.bytes_dropped_closed += input->waiting.count + input->pending.count;
+    player.waiting &= (uint8_t)~BIT(index);
+    stream_merger_disconnect(index);
+}
+
+/* Keeps the bytes of an input that wait, and holds its connection: one event at most waits for each input, and the
+ * peer finds its window closed. Begins with those that input_stream_next has read and not handed out. */
+NOT_HOT static void keep_bytes(uint32_t index, const uint8_t *at, const uint8_t *end)
+{
+    struct input_stream *input = &player.inputs[index];
+    uint8_t *kept = waiting_bytes[index];
+    if (input->session.state != SESSION_UP) {
+        note_disconnection(index); /* the stream has ended before them, or they are none of it */
+        return;
+    }
+    const size_t pending = input->pending.count, count = (size_t)(end - at) + pending;
+    ASSERT(count <= TRANSPORT_DATA_BYTES_MAX && (pending == 0 || input->pending.data + pending == at));
+    if (count > 0)
+        memmove(kept, at - pending, count);
+    input->pending = (struct bytes){ kept, pending };
+    input->waiting = (struct bytes){ kept + pending, count - pending };
+    player.waiting = (uint8_t)((player.waiting & ~BIT(index)) | (count > 0 ? BIT(index) : 0));
+    input_stream_hold(input, count > 0);
+}
 
 HOT __attribute__((noinline)) static void input_data(uint32_t index, const struct transport_event *event,
                                                      uint64_t now_ns)
 {
     struct input_stream *input = &player.inputs[index];
     const uint8_t *at = event->payload.data, *end = at + event->payload.count;
-    struct bytes digits;
-    ASSERT(index < PLAYER_INPUT_COUNT_MAX);
-    while (input_stream_next(input, &at, end, &digits, now_ns)) {
-        struct stream_news news = stream_merger_push(index, digits.data, digits.count);
-        if (__builtin_expect(news.gap, 0)) {
-            finish_search(now_ns);
-            matcher_restart(player.matcher);
-        }
-        if (__builtin_expect(news.digits.count > 0, 1))
-            take_digits(news.digits.data, news.digits.count, now_ns);
-        input_stream_counters.digits += digits.count;
+    ASSERT(index < PLAYER_INPUT_COUNT_MAX && (player.waiting & BIT(index)) == 0);
+    if (__builtin_expect(!player.searching, 1))
+        take_bytes(input, index, &at, end, now_ns);
+    if (__builtin_expect(at < end || input->pending.count > 0 || input->session.state != SESSION_UP, 0)) {
+        player.counters.events_waited++;
+        keep_bytes(index, at, end);
     }
-    if (input->session.state != SESSION_UP)
-        stream_merger_disconnect(index);
+}
+
+/* Goes on with the bytes of the input that waits, the next one in turn. */
+static void take_waiting(uint64_t now_ns)
+{
+    ASSERT(player.waiting != 0 && !player.searching);
+    do
+        player.next_input = (player.next_input + 1) % player.input_count;
+    while ((player.waiting & BIT(player.next_input)) == 0);
+    struct input_stream *input = &player.inputs[player.next_input];
+    const uint8_t *at = input->waiting.data, *end = at + input->waiting.count;
+    player.waiting &= (uint8_t)~BIT(player.next_input);
+    take_bytes(input, player.next_input, &at, end, now_ns);
+    keep_bytes(player.next_input, at, end);
 }
 
 static void input_event(uint32_t index, const struct transport_event *event, uint64_t now_ns)
@@ -317,8 +412,16 @@ static void input_event(uint32_t index, const struct transport_event *event, uin
         input_stream_ended(input, now_ns);
     else if (event->kind == TRANSPORT_CLOSED)
         input_stream_closed(input, event->reason, now_ns);
-    if (input->session.state != SESSION_UP)
-        stream_merger_disconnect(index);
+    note_disconnection(index);
+}
+
+/* Stops the search for good when the breaker has opened: nothing that is found would be submitted. */
+static void watch_breaker(void)
+{
+    if (player.stopped || !circuit_breaker_is_open())
+        return;
+    player.stopped = true;
+    player.searching = player.matcher_busy = false;
 }
 
 NOT_HOT static void take_other_event(const struct transport_event *event, uint64_t now_ns)
@@ -337,6 +440,7 @@ NOT_HOT static void take_other_event(const struct transport_event *event, uint64
         break;
     case SESSION_OF_SUBMIT:
         submit_event(event, now_ns);
+        watch_breaker();
         break;
     }
     if (event->kind != TRANSPORT_DATA)
@@ -384,16 +488,18 @@ void player_check(void)
 
 void player_check_matcher(void) { matcher_check_state(player.matcher); }
 
-bool player_matcher_rests(void) { return !player.searching && !player.matcher_busy; }
+bool player_matcher_rests(void) { return !player.searching && player.waiting == 0 && !player.matcher_busy; }
 
-NOT_HOT static void poll_timers(uint64_t now_ns)
+/* Runs the timers. Nobody is called silent while events wait that the turn has not taken: his may be among them. */
+NOT_HOT static void poll_timers(bool all_taken, uint64_t now_ns)
 {
     player.next_poll_ns = now_ns + POLL_NS;
     player.cooled = true;
+    if (!all_taken || player.waiting != 0 || player.searching)
+        player.digit_ns = now_ns;
     for (uint32_t i = 0; i < player.input_count; i++) {
-        input_stream_poll(&player.inputs[i], player_settings.input_timeout_ns, now_ns);
-        if (player.inputs[i].session.state != SESSION_UP)
-            stream_merger_disconnect(i);
+        input_stream_poll(&player.inputs[i], all_taken ? player_settings.input_timeout_ns : 0, now_ns);
+        note_disconnection(i);
     }
     session_poll_left(now_ns);
     copy_statistics();
@@ -417,33 +523,37 @@ NOT_HOT static void warm_up(void)
     player.cooled = false;
 }
 
-/* Returns true if an answer waits that may leave soon. One that has waited for longer finds no way to its server. The
- * page and the log tell the operator why, and do not wait for it. */
-static bool answer_holds_up(uint64_t now_ns)
+/* Goes on with the search at hand and with the bytes that wait for its end. Events may have taken the turn's time. */
+NOT_HOT static void search_more(uint64_t now_ns)
 {
-    const struct send_queue_entry *entry = send_queue_waiting_count() > 0 ? send_queue_next() : NULL;
-    ASSERT(!entry || entry->offered_ns <= now_ns);
-    return entry && now_ns - entry->offered_ns < HOLD_UP_NS;
+    player.turn_ends_ns = max_size(player.turn_ends_ns, player.clock_ns() + SEARCH_NS);
+    if (player.searching)
+        player.searching = search_digits(now_ns);
+    while (player.waiting != 0 && !player.searching && !turn_is_over())
+        take_waiting(now_ns);
 }
 
-/* Does the rest of a turn in slices, the answers' part first. `events` were found in the ring. */
-__attribute__((noinline)) static enum program_verdict idle_turn(unsigned events, uint64_t now_ns)
+/* Does the rest of a turn in slices, the answers' part first. `events` were taken; `all_taken`: no other one waits. */
+__attribute__((noinline)) static enum program_verdict idle_turn(unsigned events, bool all_taken, uint64_t now_ns)
 {
     player.counters.turns++;
-    if (player.searching) {
-        player.searching = search_digits(now_ns);
+    if (player.searching || player.waiting != 0) {
+        if (!player.has_searched || !turn_is_over())
+            search_more(now_ns);
     } else if (player.matcher_busy) {
         struct matcher_answer answer;
         player.matcher_busy = matcher_prepare(player.matcher);
         while (matcher_next_early(player.matcher, &answer))
             take_answer(&answer, now_ns);
     }
-    submit_poll(now_ns);
-    /* The page and the log never go before such an answer, nor before the tables that make the next one quick. */
-    bool idle = events == 0 && player_matcher_rests() && !answer_holds_up(now_ns);
+    submit_poll(all_taken, now_ns);
+    for (int i = 0; i < SENDS_MAX && (i < SENDS_MIN || !turn_is_over()) && submit_send_waiting(now_ns); i++)
+        continue;
+    /* The page and the log do not go before an answer, nor before the tables that make the next one quick. */
+    bool idle = events == 0 && player_matcher_rests() && send_queue_waiting_count() == 0;
     enum program_verdict verdict = service_poll(idle, now_ns);
     if (now_ns >= player.next_poll_ns && player.verdict == PROGRAM_ON)
-        poll_timers(now_ns);
+        poll_timers(all_taken, now_ns);
     transport_idle(now_ns);
     player.cooled |= events > 0;
     if (player.cooled && events == 0 && player_matcher_rests())
@@ -455,9 +565,15 @@ HOT enum program_verdict player_turn(uint64_t now_ns)
 {
     struct transport_event event;
     unsigned events = 0;
-    for (; events < PLAYER_EVENTS_PER_TURN_MAX && transport_poll(now_ns, &event); events++)
+    bool more;
+    player.turn_ends_ns = now_ns + TURN_NS;
+    player.has_searched = false;
+    while ((more = transport_poll(now_ns, &event))) {
         take_event(&event, now_ns);
-    return idle_turn(events, now_ns);
+        if (++events == PLAYER_EVENTS_PER_TURN_MAX || turn_is_over())
+            break;
+    }
+    return idle_turn(events, !more, now_ns);
 }
 
 uint64_t player_next_deadline_ns(uint64_t now_ns)

@@ -198,29 +198,28 @@ HOT bool submit_answer(const uint8_t *digits, size_t count, uint64_t now_ns)
     return note_answer(digits, count, sent, now_ns);
 }
 
-/* Sends the waiting answers in order, and drops those that are too old. */
-static void send_waiting(uint64_t now_ns)
+bool submit_send_waiting(uint64_t now_ns)
 {
-    struct send_queue_entry *entry;
-    for (unsigned i = 0; i < SUBMIT_ANSWERS_PER_TURN_MAX && (entry = send_queue_next()); i++) {
-        if (circuit_breaker_is_open()) {
-            submit_counters.dropped_breaker++;
-            send_queue_drop();
-            continue;
-        }
-        if (now_ns - entry->offered_ns > SUBMIT_EXPIRY_NS) {
-            submit_counters.dropped_expired++;
-            answer_failed(now_ns);
-            send_queue_drop();
-            continue;
-        }
+    struct send_queue_entry *entry = send_queue_next();
+    if (!entry)
+        return false;
+    if (circuit_breaker_is_open()) {
+        submit_counters.dropped_breaker++;
+        send_queue_drop();
+    } else if (now_ns - entry->offered_ns > SUBMIT_EXPIRY_NS) {
+        submit_counters.dropped_expired++;
+        answer_failed(now_ns);
+        send_queue_drop();
+    } else {
         prepare();
         if (!submit.message || !post(entry->digits, entry->count, now_ns))
-            return;
+            return false;
         submit_counters.posts++;
         submit_counters.posts_again += entry->sent_ns != 0;
         send_queue_sent(now_ns, submit.stream_bytes);
     }
+    update_can_post();
+    return true;
 }
 
 /* Gives up the POSTs that the peer has, or may have: those that end within the first `peer_bytes` of the connection's
@@ -449,18 +448,17 @@ static uint64_t overdue_ns(void)
     return entry ? later(entry->offered_ns, submit.progress_ns) + SUBMIT_EXPIRY_NS + 1 : UINT64_MAX;
 }
 
-void submit_poll(uint64_t now_ns)
+void submit_poll(bool all_taken, uint64_t now_ns)
 {
     if (submit.session.state == SESSION_UP && submit.ended)
         poll_ended(now_ns);
     session_poll(&submit.session, now_ns);
 
     /* The server has hung, or the way to it has: a new connection is better. */
-    if (now_ns >= overdue_ns())
+    if (all_taken && now_ns >= overdue_ns())
         leave("no response", true, submit.stream_bytes, now_ns);
 
     prepare();
-    send_waiting(now_ns);
     update_can_post();
 }
 

@@ -30,7 +30,6 @@
 
 enum {
     SUBMIT_HEAD_BYTES_MAX = 376,         /* net/transport.h: with 1024 digits it fills a message */
-    SUBMIT_ANSWERS_PER_TURN_MAX = 64,    /* sent or dropped: some microseconds */
     SUBMIT_DOUBT_NS = 200 * 1000 * 1000, /* after the peer's FIN, how long to wait for word of what it has */
 };
 
@@ -44,8 +43,12 @@ bool submit_answer(const uint8_t *digits, size_t count, uint64_t now_ns);
 /* Takes the events of the session's connection. */
 void submit_event(const struct transport_event *event, uint64_t now_ns);
 
-/* Connects, sends what waits, drops what expires, leaves a connection that is overdue. */
-void submit_poll(uint64_t now_ns);
+/* Connects. Leaves a connection that is overdue if `all_taken`: no event waits that might be a response. */
+void submit_poll(bool all_taken, uint64_t now_ns);
+
+/* Sends the first answer that waits, or drops it if it is too old. Returns false if none waits, or it cannot be sent
+ * now. */
+bool submit_send_waiting(uint64_t now_ns);
 uint64_t submit_next_deadline_ns(uint64_t now_ns);
 
 /* Returns for how long every answer has failed, from the first failure to the latest; 0 until that is

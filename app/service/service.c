@@ -15,11 +15,12 @@
 
 enum {
     POLL_NS = NS_PER_MS, /* from one check of the time-outs to the next */
+    BUSY_NS = NS_PER_S,  /* a program that has not been idle for this time gives page and log a slice each POLL_NS */
     SLEEP_NS_MAX = 100 * NS_PER_MS,
 };
 
 static struct {
-    uint64_t began_ns, next_poll_ns;
+    uint64_t began_ns, next_poll_ns, idle_ns, next_page_ns;
     uint64_t network_up_ns;     /* when the network was last seen up */
     uint64_t network_logged_ns; /* when its absence was last logged */
     bool network_was_up;
@@ -39,7 +40,7 @@ const char *service_init(const uint8_t secret[32], bool second_cpu, uint64_t now
     const struct service_settings *s = &service_settings;
     memset(&service, 0, sizeof service);
     memset(&service_counters, 0, sizeof service_counters);
-    service.began_ns = service.network_up_ns = now_ns;
+    service.began_ns = service.network_up_ns = service.idle_ns = now_ns;
     stats_add_counters(&counter_group);
     stats_add_counters(&control_counter_group);
     stats_add_counters(&status_page_counter_group);
@@ -126,7 +127,10 @@ enum program_verdict service_poll(bool idle, uint64_t now_ns)
 {
     ASSERT(service.began_ns <= now_ns);
     control_poll(now_ns);
-    if (idle) {
+    if (idle)
+        service.idle_ns = now_ns;
+    if (idle || (now_ns - service.idle_ns >= BUSY_NS && now_ns >= service.next_page_ns)) {
+        service.next_page_ns = now_ns + POLL_NS;
         status_page_poll(now_ns);
         syslog_poll(now_ns);
     }

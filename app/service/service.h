@@ -19,8 +19,9 @@ const char *service_init(const uint8_t secret[32], bool second_cpu, uint64_t now
 /* Takes an event that the program does not know. */
 void service_event(const struct transport_event *event, uint64_t now_ns);
 
-/* Works for some microseconds, once a turn. The status page and the log get their turn only if the program is `idle`:
- * it has nothing better to do. Returns PROGRAM_ON, or the reason why the loop ends. */
+/* Works for some microseconds, once a turn. The status page and the log get a slice if the program is `idle`: it has
+ * nothing better to do. A program that has not been idle for a second gives them one each millisecond. Returns
+ * PROGRAM_ON, or the reason why the loop ends. */
 enum program_verdict service_poll(bool idle, uint64_t now_ns);
 
 /* Returns when service_poll and transport_idle next have something to do, at most 100 ms ahead. */

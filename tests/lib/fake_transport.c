@@ -96,17 +96,31 @@ void fake_datagram(uint32_t address, uint16_t peer_port, uint16_t port, const vo
         data, bytes);
 }
 
+/* Takes the next event out of the queue that is not data, or an end, of a connection that is held; NULL: none. */
+static struct queued *unqueue(void)
+{
+    struct queued **at = &first, *before = NULL, *q;
+    while ((q = *at)) {
+        bool waits = q->event.kind == TRANSPORT_DATA || q->event.kind == TRANSPORT_ENDED;
+        if (!waits || !fake.connections[q->event.connection].held)
+            break;
+        before = q;
+        at = &q->next;
+    }
+    if (q) {
+        *at = q->next;
+        last = q == last ? before : last;
+    }
+    return q;
+}
+
 bool transport_poll(uint64_t now_ns, struct transport_event *event)
 {
     (void)now_ns;
     free_borrowed();
     reported_closed = -1;
     memset(event, 0, sizeof *event);
-    while (first) {
-        borrowed = first;
-        first = first->next;
-        if (!first)
-            last = NULL;
+    while ((borrowed = unqueue())) {
         struct fake_connection *c = &fake.connections[borrowed->event.connection];
         if (borrowed->event.kind != TRANSPORT_DATAGRAM && !c->used) {
             free_borrowed(); /* the connection is gone: a real stack would not report the event */
@@ -116,7 +130,7 @@ bool transport_poll(uint64_t now_ns, struct transport_event *event)
         if (event->kind == TRANSPORT_CONNECTED)
             c->connected = true;
         if (event->kind == TRANSPORT_CLOSED) {
-            c->used = false;
+            c->used = c->held = false;
             reported_closed = event->connection;
         }
         return true;

@@ -18,7 +18,7 @@ struct fake_connection {
     uint32_t sent_bytes;
     uint32_t acked_bytes;  /* the test's: of sent_bytes */
     uint32_t window_bytes; /* the test's: more than this unacknowledged is refused */
-    bool held;             /* by transport_hold: the test must queue no data */
+    bool held;             /* by transport_hold: data and the end wait in the queue */
     bool no_message;       /* the test's: transport_message gives NULL */
     uint8_t message[TRANSPORT_MESSAGE_BYTES_MAX];
     uint32_t prepared_from, prepared_bytes; /* transport_message_prepare's; the bytes must not change until sent */

@@ -38,6 +38,10 @@ enum { FEED = 10001, SUBMIT = 10002, CONTROL = 18247 };
 
 static uint64_t now;
 
+/* Moves on by a microsecond with each reading. */
+static uint64_t clock_that_ticks(void) { return now += 1000; }
+static uint64_t clock_that_stands(void) { return 0; }
+
 static void start_with(const char *words)
 {
     char all[1024];
@@ -120,6 +124,18 @@ static const char *answers_sent(int id)
     }
     list[used] = '\0';
     return list;
+}
+
+/* Returns a counter's value, by its name in the statistics. */
+static uint64_t counter(const char *name)
+{
+    char line[STATS_LINE_BYTES_MAX + 1];
+    const size_t bytes = strlen(name);
+    for (size_t i = 0; stats_line(i, line, sizeof line - 1) != 0; i++)
+        if (!strncmp(line, name, bytes) && line[bytes] == ' ')
+            return strtoull(line + bytes, NULL, 10);
+    fail_msg("there is no counter %s", name);
+    return 0;
 }
 
 /* The stream. */
@@ -1047,11 +1063,14 @@ static void too_many_refused_results_open_the_breaker(void **state)
     results("dup\n", 4);
     assert_int_equal(submit_counters.dropped_breaker, 0);
     results("dup\n", 25);
-    assert_true(submit_counters.dropped_breaker > 0);
-    uint64_t posts = submit_counters.posts, dropped = submit_counters.dropped_breaker;
+    uint64_t posts = submit_counters.posts, searched = counter("player.matcher_digits");
+    uint64_t dropped = counter("player.digits_dropped_breaker");
+    assert_true(dropped > 0);
     digits("08230999823");
+    pass(2 * MS);
     assert_int_equal(submit_counters.posts, posts);
-    assert_true(submit_counters.dropped_breaker > dropped);
+    assert_int_equal(counter("player.matcher_digits"), searched); /* nothing would come of it */
+    assert_int_equal(counter("player.digits_dropped_breaker"), dropped + 11);
     assert_int_equal(turn(S / 2), PROGRAM_ON);
     assert_int_equal(turn(3 * S), PROGRAM_STOPPED);
     assert_string_equal(service_verdict_name(PROGRAM_STOPPED), "submit breaker");
@@ -1147,6 +1166,23 @@ static void the_reply_to_a_new_modulus_shows_it_pending(void **state)
     assert_true(reply_has("player.moduli 2\n") && reply_has("player.moduli_pending 0\n"));
 }
 
+/* Tries moduli by which nearly every burst holds thousands of answers: slips, most likely. */
+static void a_modulus_of_at_most_n_is_not_added(void **state)
+{
+    (void)state;
+    play("n=256 m=823 key=0123456789");
+    set("m+=256");
+    turn(0);
+    turn(0);
+    turn(0);
+    assert_true(reply_has("m+=256: a modulus of at most n=256 has more than one answer for each digit"));
+    pass(2 * MS);
+    set("m+=257");
+    for (int i = 0; i < 200; i++)
+        turn(0);
+    assert_true(reply_has("control.commands_set 2\n"));
+}
+
 static void the_deadline_ends_the_game(void **state)
 {
     (void)state;
@@ -1154,6 +1190,139 @@ static void the_deadline_ends_the_game(void **state)
     assert_int_equal(turn(2400 * MS), PROGRAM_ON);
     assert_int_equal(turn(100 * MS), PROGRAM_DEADLINE);
     assert_string_equal(service_verdict_name(PROGRAM_DEADLINE), "deadline");
+}
+
+/* The time of a turn. */
+
+/* Plays a turn by the clock that ticks. It ends within 50 us, whatever comes. */
+static void short_turn(void)
+{
+    uint64_t began = now;
+    assert_int_equal(player_turn(now), PROGRAM_ON);
+    player_check();
+    assert_in_range(now - began, 0, 50000);
+}
+
+static void start_the_clock(void) { player_setup_clock_ns = clock_that_ticks; }
+
+static int stop_the_clock(void **state)
+{
+    (void)state;
+    player_setup_clock_ns = clock_that_stands;
+    return 0;
+}
+
+/* Sends bursts in which every substring is an answer, and asks the control channel and the page meanwhile. The digits
+ * wait for each other, and none is lost. */
+static void a_long_search_keeps_turns_short_and_loses_no_digit(void **state)
+{
+    (void)state;
+    enum { EVENTS = 4, DIGITS = 600, N = 64, OCCURRENCES = N * EVENTS * DIGITS - N * (N - 1) / 2 };
+    uint8_t hello[64] = "PGRN\1\1\0\100";
+    char burst[DIGITS + 1] = { 0 };
+    start_the_clock();
+    play("n=64 m=1 early=off key=0123456789 http.port=8080 breaker=0 feed.timeout=2");
+    int feed = feed_id(), page = fake_accepted(8080);
+    srand(3);
+    for (int i = 0; i < EVENTS; i++) {
+        for (int k = 0; k < DIGITS; k++)
+            burst[k] = (char)('1' + rand() % 9);
+        fake_text(feed, burst);
+    }
+    fake_datagram(0x0a000203, 40000, CONTROL, hello, sizeof hello);
+    fake_text(page, "GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+    short_turn();
+    short_turn();
+    short_turn();
+    assert_int_equal(fake.datagram_count, 1);
+    assert_true(fake.connections[feed].held);
+    for (int i = 0; i < 1000000 && !player_matcher_rests(); i++) {
+        if (i == 100) { /* the machine stands still for longer than the feed may be silent */
+            now += 5 * S;
+            assert_true(fake.connections[feed].held);
+        }
+        short_turn();
+        if (page >= 0 && fake.connections[page].closed_by_us) {
+            assert_true(fake.connections[feed].held);
+            page = -1; /* the whole page came while digits waited */
+        }
+    }
+    assert_int_equal(page, -1);
+    assert_false(fake.connections[feed].held);
+    assert_int_equal(input_stream_counters.silent, 0);
+    assert_int_equal(input_stream_counters.digits, EVENTS * DIGITS);
+    assert_int_equal(answer_set_counters.entered + answer_set_counters.repeated, OCCURRENCES);
+}
+
+/* Sends one event that is 2,000 bursts: chunks of one digit. */
+static void a_chunk_for_each_digit_keeps_turns_short(void **state)
+{
+    (void)state;
+    enum { CHUNKS = 2000 };
+    static char event[8 * CHUNKS];
+    char *at = event;
+    start_the_clock();
+    start_with("n=64 m=823 early=off");
+    turn(0);
+    up(feed_id());
+    up(submit_id());
+    fake_text(feed_id(), OK_200 "Transfer-Encoding: chunked\r\n\r\n");
+    for (int i = 0; i < CHUNKS; i++)
+        at += sprintf(at, "1\r\n%c\r\n", "823"[i % 3]);
+    fake_text(feed_id(), event);
+    fake_text(feed_id(), "3\r\n823\r\n");
+    for (int i = 0; i < 100000 && input_stream_counters.digits < CHUNKS + 3; i++)
+        short_turn();
+    assert_int_equal(input_stream_counters.digits, CHUNKS + 3);
+    assert_non_null(strstr(sent(submit_id()), post_of("823")));
+}
+
+static void a_reset_takes_the_bytes_that_wait(void **state)
+{
+    (void)state;
+    char burst[601] = { 0 };
+    start_the_clock();
+    play("n=64 m=1 early=off breaker=0");
+    memset(burst, '7', 600);
+    fake_text(feed_id(), burst);
+    fake_text(feed_id(), "8234567");
+    short_turn();
+    short_turn();
+    assert_true(fake.connections[feed_id()].held);
+    fake_closed(feed_id(), TRANSPORT_RESET);
+    short_turn();
+    assert_int_equal(input_stream_counters.bytes_dropped_closed, 7);
+    for (int i = 0; i < 100000 && !player_matcher_rests(); i++)
+        short_turn();
+    up(feed_id());
+    fake_text(feed_id(), OK_200 "\r\n823");
+    turn(0);
+    assert_int_equal(input_stream_counters.digits, 603);
+    assert_int_equal(stream_merger_counters.gaps, 1);
+}
+
+/* Opens the breaker in the middle of a search. */
+static void the_breaker_ends_a_search(void **state)
+{
+    (void)state;
+    char burst[1001] = { 0 };
+    start_the_clock();
+    play("n=256 m=1 early=off breaker=3");
+    for (int k = 0; k < 1000; k++)
+        burst[k] = (char)('1' + k % 9);
+    fake_text(feed_id(), burst);
+    for (int i = 0; i < 3; i++) {
+        short_turn();
+        ack_all(submit_id());
+        fake_text(submit_id(), OK_200 "Content-Length: 3\r\n\r\ndup");
+    }
+    assert_false(player_matcher_rests());
+    short_turn();
+    assert_true(player_matcher_rests());
+    uint64_t answers = counter("player.answers");
+    for (int i = 0; i < 100; i++)
+        short_turn();
+    assert_int_equal(counter("player.answers"), answers);
 }
 
 /* Floods. */
@@ -1200,7 +1369,7 @@ static void expired_answers_are_dropped_a_few_a_turn(void **state)
     const uint64_t waiting = send_queue_waiting_count();
     assert_true(waiting > 10000);
     turn(6 * S);
-    assert_in_range(submit_counters.dropped_expired, 1, SUBMIT_ANSWERS_PER_TURN_MAX);
+    assert_in_range(submit_counters.dropped_expired, 1, 64);
     for (uint64_t i = 0; i < waiting && send_queue_waiting_count() > 0; i++)
         turn(0);
     assert_int_equal(submit_counters.dropped_expired, waiting);
@@ -1454,6 +1623,11 @@ int main(void)
         cmocka_unit_test(a_breaker_stays_closed_while_most_is_right),
         cmocka_unit_test(nobody_asking_ends_the_game),
         cmocka_unit_test(a_flood_of_hellos_does_not_end_the_game),
+        cmocka_unit_test(a_modulus_of_at_most_n_is_not_added),
+        cmocka_unit_test_teardown(a_long_search_keeps_turns_short_and_loses_no_digit, stop_the_clock),
+        cmocka_unit_test_teardown(a_chunk_for_each_digit_keeps_turns_short, stop_the_clock),
+        cmocka_unit_test_teardown(a_reset_takes_the_bytes_that_wait, stop_the_clock),
+        cmocka_unit_test_teardown(the_breaker_ends_a_search, stop_the_clock),
         cmocka_unit_test(a_flood_of_answers_is_bounded_and_counted_and_the_feed_goes_on),
         cmocka_unit_test(expired_answers_are_dropped_a_few_a_turn),
         cmocka_unit_test(the_status_page_never_goes_before_an_answer),
