@@ -58,7 +58,7 @@ void connection_begin(struct connection *c, int id, bool refuse, uint64_t now_ns
     c->sent_bytes = 0;
     c->message_first = c->message_count = 0;
     if (refuse)
-        reply_add_error(&c->reply, 503, "all connections of this machine are in use");
+        reply_add_error(&c->reply, 503, "all connections of this machine are in use", false);
     connection_counters.responses_refused += refuse;
 }
 
@@ -114,10 +114,20 @@ static enum connection_step reply_send(struct connection *c, uint32_t messages_m
     return STEP_DONE;
 }
 
+/* Returns true if the bytes of a request's head say HEAD, however malformed they are. */
+static bool asks_for_head(const struct connection *c)
+{
+    struct bytes text = { c->in + c->in_begin, c->in_count };
+    ASSERT(c->in_begin + c->in_count <= sizeof c->in);
+    (void)(text_skip(&text, "\r\n") || text_skip(&text, "\n")); /* RFC 9112 §2.2: an empty line before it */
+    return text_starts(text, "HEAD ");
+}
+
 /* Refuses the request and, with it, all that may follow: where the next one begins is not known. A response that has
  * begun cannot be taken back: the connection breaks off. */
 static void refuse(struct connection *c, unsigned status, const char *reason, uint64_t now_ns)
 {
+    const bool head_only = c->phase == CONNECTION_HEAD && asks_for_head(c);
     ASSERT(reason != NULL);
     c->phase = CONNECTION_REPLY;
     c->keep_alive = false;
@@ -129,7 +139,7 @@ static void refuse(struct connection *c, unsigned status, const char *reason, ui
         return;
     }
     connection_counters.responses_refused++;
-    reply_add_error(&c->reply, status, reason);
+    reply_add_error(&c->reply, status, reason, head_only);
 }
 
 /* ---- Requests ---- */

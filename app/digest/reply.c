@@ -15,28 +15,39 @@ void reply_add(struct reply *reply, struct bytes text)
 }
 
 /* Appends a head with the length of the body, of one line. */
-static void add_whole(struct reply *reply, unsigned status, const char *fields, bool close, struct bytes line)
+static void add_head(struct reply *reply, unsigned status, const char *fields, bool close, size_t line_bytes)
 {
     char head[256];
     size_t bytes = format(head, sizeof head,
                           "HTTP/1.1 %u %s\r\nContent-Type: text/plain\r\nContent-Length: %zu\r\n%s%s\r\n", status,
-                          http_reason_phrase(status), line.count + 1, fields, close ? "Connection: close\r\n" : "");
+                          http_reason_phrase(status), line_bytes + 1, fields, close ? "Connection: close\r\n" : "");
     ASSERT(bytes < sizeof head);
     reply_add(reply, (struct bytes){ (const uint8_t *)head, bytes });
+}
+
+static void add_line(struct reply *reply, struct bytes line)
+{
     reply_add(reply, line);
     reply_add(reply, text_of("\n"));
 }
 
-void reply_add_result(struct reply *reply, struct bytes line, bool close) { add_whole(reply, 200, "", close, line); }
-
-void reply_add_error(struct reply *reply, unsigned status, const char *reason)
+void reply_add_result(struct reply *reply, struct bytes line, bool close)
 {
+    add_head(reply, 200, "", close, line.count);
+    add_line(reply, line);
+}
+
+void reply_add_error(struct reply *reply, unsigned status, const char *reason, bool head_only)
+{
+    const struct bytes line = text_of(reason);
     ASSERT(status >= 400);
-    add_whole(reply, status,
-              status == 405   ? "Allow: POST\r\n"
-              : status == 503 ? "Retry-After: 1\r\n"
-                              : "",
-              true, text_of(reason));
+    add_head(reply, status,
+             status == 405   ? "Allow: POST\r\n"
+             : status == 503 ? "Retry-After: 1\r\n"
+                             : "",
+             true, line.count);
+    if (!head_only)
+        add_line(reply, line);
 }
 
 void reply_add_stream_head(struct reply *reply, bool chunked, bool close)

@@ -18,9 +18,10 @@ enum { REPLY_TAIL_BYTES = 32 /* the last chunk, and the one that ends the body *
 /* Appends text. */
 void reply_add(struct reply *reply, struct bytes text);
 
-/* Appends a whole response; `close`: the connection ends with it. */
+/* Appends a whole response; `close`: the connection ends with it. With `head_only` the body is left out: the request
+ * was a HEAD (RFC 9110 §9.3.2). */
 void reply_add_result(struct reply *reply, struct bytes line, bool close);
-void reply_add_error(struct reply *reply, unsigned status, const char *reason);
+void reply_add_error(struct reply *reply, unsigned status, const char *reason, bool head_only);
 
 /* Appends the head of a response whose body comes in chunks, or without framing up to the end of the connection. */
 void reply_add_stream_head(struct reply *reply, bool chunked, bool close);

@@ -13,7 +13,6 @@ const char *player_prepare(const struct program_machine *machine);
 /* Begins to play with the tables of player_prepare; again starts afresh. NULL, or a message. */
 const char *player_init(const struct program_machine *machine, uint64_t now_ns);
 
-
 /* Plays one turn: takes the transport's events until it has none, at most PLAYER_EVENTS_PER_TURN_MAX. Sends what can be
  * sent, runs the timers that are due, and gives the service, the transport and the matcher one slice of idle work each.
  * Takes a few microseconds when nothing arrives, and 50 us at most: it begins no further piece of work after 20 us.

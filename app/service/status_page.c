@@ -6,6 +6,7 @@
 #include "app/service/status_page_response.h"
 #include "base/assert.h"
 #include "base/bytes.h"
+#include "base/text.h"
 #include "net/http/request.h"
 
 enum state {
@@ -119,7 +120,8 @@ static void take_bytes(struct status_page_connection *c, const uint8_t *data, si
     if (end == 0 && c->request_bytes < sizeof c->request_text)
         return;
     status_page_counters.requests++;
-    struct status_page_request request = { .status = 431 }; /* RFC 6585 §5 */
+    const struct bytes text = { c->request_text, c->request_bytes };
+    struct status_page_request request = { .status = 431, .head_only = text_starts(text, "HEAD ") }; /* RFC 6585 §5 */
     if (end > 0)
         request = status_page_request_parse(c->request_text, end);
     status_page_response_begin(&c->response, request, &c->copy);

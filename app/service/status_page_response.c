@@ -27,10 +27,8 @@ struct status_page_request status_page_request_parse(const uint8_t *text, size_t
         .head_only = text_is(http.method, "HEAD"),
         .chunked = http.version_minor != 0,
     };
-    if (http.refused != 0) {
-        request.head_only = false;
+    if (http.refused != 0)
         return request;
-    }
     request.page = text_is(http.path, "/metrics") ? PAGE_METRICS : PAGE_PLAIN;
     if (!request.head_only && !text_is(http.method, "GET"))
         request.status = 405;

@@ -8,26 +8,21 @@
 #include <stdint.h>
 
 #include "base/bytes.h"
+#include "net/http/chunks.h"
 #include "net/http/request.h"
 
 enum http_body_state {
     HTTP_BODY_DATA, /* `left` bytes of the body, or of a chunk, are to come */
-    HTTP_BODY_SIZE, /* a chunk's size */
-    HTTP_BODY_EXTENSION,
-    HTTP_BODY_CHUNK_END, /* the CRLF behind a chunk */
-    HTTP_BODY_TRAILER,   /* lines behind the last chunk */
+    HTTP_BODY_FRAMING,
     HTTP_BODY_DONE,
     HTTP_BODY_BAD, /* the chunks are malformed: nothing behind them can be understood */
 };
 
-enum { HTTP_BODY_LINE_BYTES_MAX = 4096 /* a chunk's size and extensions, or all trailers */ };
-
 struct http_body {
     enum http_body_state state;
-    bool chunked, has_digit, line_has_text;
-    bool after_cr; /* the byte before was a CR of the framing */
+    bool chunked;
     uint64_t left;
-    uint32_t line_bytes;
+    struct http_chunks chunks;
 };
 
 /* Begins the body of a well-formed request. A request without length and chunks has no body. */

@@ -5,6 +5,7 @@
 
 #include "base/assert.h"
 #include "base/text.h"
+#include "net/http/token.h"
 
 enum { BAD_REQUEST = 400, NOT_IMPLEMENTED = 501, VERSION_NOT_SUPPORTED = 505 };
 
@@ -37,31 +38,6 @@ static bool line_split(struct bytes *rest, struct bytes *line)
     return true;
 }
 
-/* RFC 9112 §3.2: takes the absolute form apart, too; its authority does not count. */
-/*@ requires \valid(request) && readable(request->target) && request->query.count == 0;
-    assigns request->path, request->query; */
-static void target_split(struct http_request *request)
-{
-    struct bytes rest = request->target;
-    if (text_skip(&rest, "http://")) {
-        size_t at = 0;
-        /*@ loop invariant at <= rest.count; loop assigns at; loop variant rest.count - at; */
-        while (at < rest.count && rest.data[at] != '/' && rest.data[at] != '?')
-            at++;
-        rest = (struct bytes){ rest.data + at, rest.count - at };
-    }
-    size_t path_bytes = 0;
-    /*@ loop invariant path_bytes <= rest.count; loop assigns path_bytes; loop variant rest.count - path_bytes; */
-    while (path_bytes < rest.count && rest.data[path_bytes] != '?')
-        path_bytes++;
-    request->path = (struct bytes){ rest.data, path_bytes };
-    if (path_bytes < rest.count)
-        request->query = (struct bytes){ rest.data + path_bytes + 1, rest.count - path_bytes - 1 };
-    if (path_bytes == 0 && request->target.count != 0)
-        request->path = (struct bytes){ (const uint8_t *)"/", 1 };
-    ASSERT(request->path.count + request->query.count <= request->target.count);
-}
-
 /*@ assigns \nothing; */
 static uint8_t lower(uint8_t c) { return c >= 'A' && c <= 'Z' ? c | 0x20 : c; }
 
@@ -80,6 +56,37 @@ static bool same_name(struct bytes s, const char *name)
     return true;
 }
 
+/* Takes the target apart. RFC 9112 §3.2.2: the absolute form, too; its authority does not count. RFC 3986 §3.1: a
+ * scheme does not mind case. Returns false for an empty host (RFC 9110 §4.2.1). */
+/*@ requires \valid(request) && readable(request->target) && request->query.count == 0;
+    assigns request->path, request->query; */
+static bool target_split(struct http_request *request)
+{
+    enum { SCHEME_BYTES = sizeof "http://" - 1 };
+    struct bytes rest = request->target;
+    if (rest.count >= SCHEME_BYTES && same_name((struct bytes){ rest.data, SCHEME_BYTES }, "http://")) {
+        size_t at = 0;
+        rest = (struct bytes){ rest.data + SCHEME_BYTES, rest.count - SCHEME_BYTES };
+        /*@ loop invariant at <= rest.count; loop assigns at; loop variant rest.count - at; */
+        while (at < rest.count && rest.data[at] != '/' && rest.data[at] != '?')
+            at++;
+        if (at == 0)
+            return false;
+        rest = (struct bytes){ rest.data + at, rest.count - at };
+    }
+    size_t path_bytes = 0;
+    /*@ loop invariant path_bytes <= rest.count; loop assigns path_bytes; loop variant rest.count - path_bytes; */
+    while (path_bytes < rest.count && rest.data[path_bytes] != '?')
+        path_bytes++;
+    request->path = (struct bytes){ rest.data, path_bytes };
+    if (path_bytes < rest.count)
+        request->query = (struct bytes){ rest.data + path_bytes + 1, rest.count - path_bytes - 1 };
+    if (path_bytes == 0 && request->target.count != 0)
+        request->path = (struct bytes){ (const uint8_t *)"/", 1 };
+    ASSERT(request->path.count + request->query.count <= request->target.count);
+    return true;
+}
+
 /*@ assigns \nothing; */
 static bool is_blank(uint8_t c) { return c == ' ' || c == '\t'; }
 
@@ -93,6 +100,17 @@ static struct bytes trimmed(struct bytes s)
     while (s.count > 0 && is_blank(s.data[s.count - 1]))
         s.count--;
     return s;
+}
+
+/* Returns the bytes of the token at the beginning. */
+/*@ requires readable(s); assigns \nothing; ensures \result <= s.count; */
+static size_t token_bytes(struct bytes s)
+{
+    size_t at = 0;
+    /*@ loop invariant at <= s.count; loop assigns at; loop variant s.count - at; */
+    while (at < s.count && http_is_token(s.data[at]))
+        at++;
+    return at;
 }
 
 /* The fields that decide how the request is read. */
@@ -146,7 +164,8 @@ static void field_take(struct http_request *request, struct framing *framing, st
     }
 }
 
-/* Takes the fields. False: one is malformed. RFC 9112 §5: no white space before a colon, and §5.2: no folding. */
+/* Takes the fields. False: one is malformed. RFC 9110 §5.1: a name is a token, so RFC 9112 §5.1: no white space stands
+ * before the colon, and §5.2: no line is folded. */
 /*@ requires \valid(request) && \valid(framing) && \separated(request, framing);
     requires rest.data == \null || readable(rest);
     assigns request->has_length, request->length, request->chunked, request->expects_continue, *framing; */
@@ -157,11 +176,8 @@ static bool fields_take(struct http_request *request, struct framing *framing, s
         loop assigns rest, line, request->has_length, request->length, request->chunked, request->expects_continue,
             *framing; */
     while (line_split(&rest, &line) && line.count > 0) {
-        size_t colon = 0;
-        /*@ loop invariant colon <= line.count; loop assigns colon; loop variant line.count - colon; */
-        while (colon < line.count && line.data[colon] != ':')
-            colon++;
-        if (colon == 0 || colon == line.count || is_blank(line.data[0]) || is_blank(line.data[colon - 1]))
+        size_t colon = token_bytes(line);
+        if (colon == 0 || colon == line.count || line.data[colon] != ':')
             return false;
         ASSERT(colon < line.count);
         struct bytes name = { line.data, colon }, value = { line.data + colon + 1, line.count - colon - 1 };
@@ -226,12 +242,13 @@ struct http_request http_request_parse(const uint8_t *text, size_t bytes)
     if (!line_split(&rest, &line) || (line.count == 0 && !line_split(&rest, &line)))
         return request;
     if (!text_split(&line, ' ', &request.method) || !text_split(&line, ' ', &request.target) || line.data == NULL
-        || request.method.count == 0 || request.target.count == 0)
+        || request.method.count == 0 || request.target.count == 0
+        || token_bytes(request.method) != request.method.count) /* RFC 9110 §9.1 */
         return request;
     uint16_t refused = version_take(&request, line);
     if (refused == 0) {
-        target_split(&request);
-        refused = fields_take(&request, &framing, rest) ? framing_refused(&request, &framing) : BAD_REQUEST;
+        bool is_good = target_split(&request) && fields_take(&request, &framing, rest);
+        refused = is_good ? framing_refused(&request, &framing) : BAD_REQUEST;
     }
     ASSERT(request.method.count != 0);
     ASSERT(refused == 0 || refused >= BAD_REQUEST);

@@ -7,6 +7,7 @@
 #include "base/assert.h"
 #include "base/bytes.h"
 #include "base/hot_section.h"
+#include "net/http/token.h"
 
 enum {
     STATE_START,     /* before the status line; one empty line is skipped */
@@ -19,13 +20,7 @@ enum {
     STATE_BODY_LENGTH,
     STATE_BODY_UNTIL_CLOSE,
     STATE_CHUNK_DATA, /* the last of the three in which the input is body */
-    STATE_CHUNK_SIZE_FIRST,
-    STATE_CHUNK_SIZE,
-    STATE_CHUNK_SPACE, /* white space after the size */
-    STATE_CHUNK_EXTENSION,
-    STATE_CHUNK_SIZE_LF,
-    STATE_CHUNK_DATA_CR,
-    STATE_CHUNK_DATA_LF,
+    STATE_CHUNK_FRAMING,
     STATE_DONE,
     STATE_BAD,
 };
@@ -41,12 +36,6 @@ static enum http_step fail(struct http_response *r, const char *reason)
 static bool is_blank(char c) { return c == ' ' || c == '\t'; }
 static char lower(char c) { return c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : c; }
 static bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
-/* RFC 9110 §5.6.2, tchar. */
-static bool is_token(char c)
-{
-    return is_digit(c) || (lower(c) >= 'a' && lower(c) <= 'z') || (c && strchr("!#$%&'*+-.^_`|~", c));
-}
 
 /* Compares text[from, to) with a name, which does not mind case. */
 static bool equals(const char *text, size_t from, size_t to, const char *lower_case)
@@ -150,12 +139,10 @@ static const char *take_field(struct http_response *r, const char *line, size_t 
 {
     size_t name_bytes = 0;
     ASSERT(bytes <= sizeof r->line);
-    while (name_bytes < bytes && is_token(line[name_bytes]))
+    while (name_bytes < bytes && http_is_token((uint8_t)line[name_bytes]))
         name_bytes++;
     if (name_bytes == 0 || name_bytes >= bytes || line[name_bytes] != ':')
         return "not a field line";
-    if (r->in_trailer)
-        return NULL; /* RFC 9110 §6.5.1: framing is not for trailers to say; the rest we do not need */
 
     const size_t value_at = name_bytes + 1;
     bool is_length = equals(line, 0, name_bytes, "content-length");
@@ -179,7 +166,7 @@ static const char *take_line(struct http_response *r)
     size_t bytes = min_size(r->line_bytes, sizeof r->line);
     ASSERT(bytes <= sizeof r->line);
     r->line_bytes = 0;
-    if (r->in_fields || r->in_trailer)
+    if (r->in_fields)
         return take_field(r, r->line, bytes, whole);
     r->in_fields = true;
     return take_status_line(r, r->line, bytes);
@@ -209,10 +196,6 @@ void http_response_begin(struct http_response *r)
 /* RFC 9112 §6.3, in its order, for a response to GET or POST. */
 static enum http_step head_done(struct http_response *r)
 {
-    if (r->in_trailer) {
-        r->state = STATE_DONE;
-        return HTTP_DONE;
-    }
     if (!r->in_fields)
         return fail(r, "not a status line");
     if (r->status >= 100 && r->status < 200) {
@@ -245,15 +228,16 @@ NOT_HOT static void begin_body(struct http_response *r)
     if (r->status == 204 || r->status == 304)
         r->state = STATE_DONE;
     else if (r->chunked)
-        r->state = STATE_CHUNK_SIZE_FIRST;
+        r->state = STATE_CHUNK_FRAMING;
     else if (r->until_close)
         r->state = STATE_BODY_UNTIL_CLOSE;
     else
         r->state = r->remaining ? STATE_BODY_LENGTH : STATE_DONE;
+    http_chunks_begin(&r->chunks, true);
     ASSERT(r->state != STATE_HEAD_DONE);
 }
 
-/* Takes one byte of a head or a trailer. RFC 9112 §2.2: a lone LF ends a line too; a lone CR is refused. HTTP_MORE: go
+/* Takes one byte of a head. RFC 9112 §2.2: a lone LF ends a line too; a lone CR is refused. HTTP_MORE: go
  * on. */
 NOT_HOT static enum http_step head_byte(struct http_response *r, char c)
 {
@@ -290,7 +274,7 @@ NOT_HOT static enum http_step head_byte(struct http_response *r, char c)
     case STATE_LINE_NEXT:
         if (is_blank(c)) {
             /* RFC 9112 §5.2: a folded line continues the one before, behind a space. None comes before the first. */
-            if (r->line_bytes == 0 || !(r->in_fields || r->in_trailer))
+            if (r->line_bytes == 0 || !r->in_fields)
                 return fail(r, "white space before the first field");
             r->state = STATE_LINE;
             keep(r, ' ');
@@ -313,70 +297,26 @@ NOT_HOT static enum http_step head_byte(struct http_response *r, char c)
     }
 }
 
-static int hex_digit(char c)
+/* Takes one byte between chunks. */
+static enum http_step chunk_byte(struct http_response *r, char byte)
 {
-    return is_digit(c) ? c - '0' : lower(c) >= 'a' && lower(c) <= 'f' ? lower(c) - 'a' + 10 : -1;
+    ASSERT(r->state == STATE_CHUNK_FRAMING);
+    http_chunks_take(&r->chunks, (uint8_t)byte);
+    if (r->chunks.state == HTTP_CHUNK_DATA) {
+        r->state = STATE_CHUNK_DATA;
+        r->remaining = r->chunks.left;
+    } else if (r->chunks.state == HTTP_CHUNK_DONE) {
+        r->state = STATE_DONE;
+        return HTTP_DONE;
+    } else if (r->chunks.state == HTTP_CHUNK_BAD) {
+        return fail(r, r->chunks.bad);
+    }
+    return HTTP_MORE;
 }
 
-/* Takes one byte between chunks. RFC 9112 §7.1. Only CRLF ends a line here: requests were smuggled past proxies that
- * read a lone LF unlike their servers. Extensions are ignored (§7.1.1). */
-NOT_HOT static enum http_step chunk_byte(struct http_response *r, char c)
+static inline int hex_digit(char c)
 {
-    ASSERT(r->state >= STATE_CHUNK_SIZE_FIRST);
-    ASSERT(r->state <= STATE_CHUNK_DATA_LF);
-    int digit = hex_digit(c);
-    if (++r->chunk_line_bytes > HTTP_CHUNK_LINE_BYTES_MAX)
-        return fail(r, "a chunk line of more than 4096 bytes");
-    switch (r->state) {
-    case STATE_CHUNK_SIZE_FIRST:
-    case STATE_CHUNK_SIZE:
-        if (digit >= 0) {
-            if (r->remaining > INT64_MAX >> 4)
-                return fail(r, "a chunk size past 2^63");
-            r->remaining = r->remaining << 4 | (uint64_t)digit;
-            r->state = STATE_CHUNK_SIZE;
-            return HTTP_MORE;
-        }
-        if (r->state == STATE_CHUNK_SIZE_FIRST)
-            return fail(r, "no chunk size");
-        /* fall through */
-    case STATE_CHUNK_SPACE:
-        if (c == '\r')
-            r->state = STATE_CHUNK_SIZE_LF;
-        else if (c == ';')
-            r->state = STATE_CHUNK_EXTENSION;
-        else if (is_blank(c))
-            r->state = STATE_CHUNK_SPACE; /* before an extension; some servers pad the size */
-        else
-            return fail(r, "not a chunk size");
-        return HTTP_MORE;
-    case STATE_CHUNK_EXTENSION:
-        if (c == '\n' || c == '\0')
-            return fail(r, "a faulty chunk extension");
-        if (c == '\r')
-            r->state = STATE_CHUNK_SIZE_LF;
-        return HTTP_MORE;
-    case STATE_CHUNK_SIZE_LF:
-        if (c != '\n')
-            return fail(r, "a lone CR");
-        r->chunk_line_bytes = 0;
-        if (r->remaining) {
-            r->state = STATE_CHUNK_DATA;
-        } else {
-            r->in_trailer = true;
-            r->head_bytes = 0;
-            r->state = STATE_LINE_NEXT;
-        }
-        return HTTP_MORE;
-    case STATE_CHUNK_DATA_CR:
-        r->state = STATE_CHUNK_DATA_LF;
-        return c == '\r' ? HTTP_MORE : fail(r, "a chunk longer than its size");
-    default:
-        ASSERT(r->state == STATE_CHUNK_DATA_LF);
-        r->state = STATE_CHUNK_SIZE_FIRST;
-        r->chunk_line_bytes = 0;
-        return c == '\n' ? HTTP_MORE : fail(r, "a chunk longer than its size");
-    }
+    return is_digit(c) ? c - '0' : lower(c) >= 'a' && lower(c) <= 'f' ? lower(c) - 'a' + 10 : -1;
 }
 
 /* Takes the usual bytes between two chunks at once: CRLF behind the data, and a size line without extension. Returns
@@ -384,11 +324,13 @@ NOT_HOT static enum http_step chunk_byte(struct http_response *r, char c)
 static bool chunk_bytes_usual(struct http_response *r, const uint8_t **at, const uint8_t *end)
 {
     const uint8_t *p = *at, *const last = end - 1; /* there is a byte: *at < end */
-    if (r->state == STATE_CHUNK_DATA_CR) {
+    if (r->state != STATE_CHUNK_FRAMING)
+        return false;
+    if (r->chunks.state == HTTP_CHUNK_DATA_CR) {
         if (p >= last || p[0] != '\r' || p[1] != '\n')
             return false;
         p += 2;
-    } else if (r->state != STATE_CHUNK_SIZE_FIRST) {
+    } else if (r->chunks.state != HTTP_CHUNK_SIZE_FIRST) {
         return false;
     }
     const uint8_t *first = p;
@@ -400,8 +342,9 @@ static bool chunk_bytes_usual(struct http_response *r, const uint8_t **at, const
     }
     if (p - first > 15 || p >= last || p[0] != '\r' || p[1] != '\n' || size == 0)
         return false;
-    r->remaining = size;
-    r->chunk_line_bytes = 0;
+    r->remaining = r->chunks.left = size;
+    r->chunks.line_bytes = 0;
+    r->chunks.state = HTTP_CHUNK_DATA;
     r->state = STATE_CHUNK_DATA;
     *at = p + 2;
     return true;
@@ -455,8 +398,10 @@ HOT enum http_step http_response_step(struct http_response *r, const uint8_t **a
     if (r->state != STATE_BODY_UNTIL_CLOSE) {
         bytes = (size_t)(r->remaining < bytes ? r->remaining : bytes);
         r->remaining -= bytes;
+        if (r->remaining == 0 && r->state == STATE_CHUNK_DATA)
+            http_chunks_data_ended(&r->chunks);
         if (r->remaining == 0)
-            r->state = r->state == STATE_CHUNK_DATA ? STATE_CHUNK_DATA_CR : STATE_DONE;
+            r->state = r->state == STATE_CHUNK_DATA ? STATE_CHUNK_FRAMING : STATE_DONE;
     }
     *body = (struct bytes){ *at, bytes };
     *at += bytes;
@@ -489,9 +434,11 @@ void http_response_check(const struct http_response *r)
     bool is_bad = r->state == STATE_BAD;
     ASSERT(r->state <= STATE_BAD);
     ASSERT(is_bad == (r->bad != NULL));
-    ASSERT(is_bad || (r->head_bytes <= HTTP_HEAD_BYTES_MAX && r->chunk_line_bytes <= HTTP_CHUNK_LINE_BYTES_MAX));
+    ASSERT(is_bad || r->head_bytes <= HTTP_HEAD_BYTES_MAX);
     ASSERT(r->line_bytes <= r->head_bytes);
-    ASSERT(r->chunked || (!r->in_trailer && (r->state < STATE_CHUNK_DATA || r->state >= STATE_DONE)));
+    ASSERT(r->chunked || r->state < STATE_CHUNK_DATA || r->state >= STATE_DONE);
+    if (r->state == STATE_CHUNK_DATA || r->state == STATE_CHUNK_FRAMING)
+        http_chunks_check(&r->chunks);
     ASSERT(r->remaining > 0 || (r->state != STATE_BODY_LENGTH && r->state != STATE_CHUNK_DATA));
     ASSERT(r->until_close == (r->state == STATE_BODY_UNTIL_CLOSE) || !in_body(r));
     ASSERT(!r->until_close || (r->closes && !r->chunked && !r->has_length));

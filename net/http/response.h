@@ -15,11 +15,11 @@
 #include <stdint.h>
 
 #include "base/bytes.h"
+#include "net/http/chunks.h"
 
 enum {
-    HTTP_HEAD_BYTES_MAX = 64 * 1024,  /* status line and fields, interim (1xx) heads included; again for trailers */
-    HTTP_LINE_KEPT_BYTES = 256,       /* longer lines are skipped, unless they decide the framing */
-    HTTP_CHUNK_LINE_BYTES_MAX = 4096, /* a chunk's size and extensions */
+    HTTP_HEAD_BYTES_MAX = 64 * 1024, /* status line and fields, interim (1xx) heads included */
+    HTTP_LINE_KEPT_BYTES = 256,      /* longer lines are skipped, unless they decide the framing */
 };
 
 enum http_step {
@@ -34,9 +34,10 @@ struct http_response {
     /* The parser's own; in the body that is all it looks at. */
     uint64_t remaining; /* bytes of the body or of the chunk */
     uint8_t state;
-    bool in_trailer, in_fields;
+    bool in_fields;
     bool length_bad, says_close, says_keep_alive, coding_seen;
-    uint32_t head_bytes, chunk_line_bytes, line_bytes;
+    struct http_chunks chunks;
+    uint32_t head_bytes, line_bytes;
 
     /* Known from HTTP_HEAD on. */
     uint16_t status;       /* three digits; outside 100..599 it is to be taken as a 5xx (RFC 9110 §15) */

@@ -147,6 +147,8 @@ static void bad_requests_get_an_error_message_and_an_end(void **state)
         { "POST /sha256?rounds=1000000000000 HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n", "400", "rounds.max=" },
         { "POST /mercha?key=1 HTTP/1.1\r\nHost: x\r\nContent-Length: 128\r\n\r\n", "400", "key=" },
         { "POST /sha256 HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nx", "400", "chunks" },
+        { "POST /sha256 HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3 5\r\nabc", "400", "chunks" },
+        { "POST /sha256 HTTP/1.1\r\nHost: x\r\nTrans fer: chunked\r\nContent-Length: 0\r\n\r\n", "400", "malformed" },
     };
     (void)state;
     digest_settings.body_max = 1000;
@@ -157,6 +159,25 @@ static void bad_requests_get_an_error_message_and_an_end(void **state)
         assert_memory_equal(text + 9, rows[i].status, strlen(rows[i].status));
         assert_non_null(strstr(text, rows[i].words));
         assert_non_null(strstr(text, "Connection: close\r\n"));
+        assert_true(fake.connections[id].closed_by_us);
+    }
+}
+
+/* RFC 9110 §9.3.2: a client would read a body as the next response. */
+static void a_head_request_gets_no_body(void **state)
+{
+    static const char *const requests[] = {
+        "HEAD /sha256 HTTP/1.1\r\nHost: x\r\n\r\n",
+        "\r\nHEAD /nothing HTTP/1.1\r\nHost: x\r\n\r\n",
+        "HEAD /sha256 HTTP/1.1\r\n\r\n",
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_COUNT(requests); i++) {
+        int id = opened();
+        const char *text = ask(id, requests[i]), *end = strstr(text, "\r\n\r\n");
+        assert_non_null(end);
+        assert_string_equal(end, "\r\n\r\n");
+        assert_null(strstr(text, "Content-Length: 0"));
         assert_true(fake.connections[id].closed_by_us);
     }
 }
@@ -426,6 +447,7 @@ int main(void)
         cmocka_unit_test_setup(an_old_client_gets_its_stream_up_to_the_end, setup),
         cmocka_unit_test_setup(a_client_that_expects_100_continue_gets_100, setup),
         cmocka_unit_test_setup(bad_requests_get_an_error_message_and_an_end, setup),
+        cmocka_unit_test_setup(a_head_request_gets_no_body, setup),
         cmocka_unit_test_setup(a_body_that_ends_early_is_refused, setup),
         cmocka_unit_test_setup(a_chunked_body_above_the_limit_is_refused, setup),
         cmocka_unit_test_setup(a_head_without_end_is_refused, setup),

@@ -62,15 +62,49 @@ static void bodies_are_read_in_any_pieces(void **state)
     check("5\r\nhello\r\n0\r\n\r\nGET", true, 0, HTTP_BODY_DONE, "hello", 3);
     check("5;name=\"v\"\r\nhello\r\n00A\r\n 12345678,\r\n0\r\nTrailer: x\r\n\r\n", true, 0, HTTP_BODY_DONE,
           "hello 12345678,", 0);
-    check("5 \r\nhello\r\n0\r\n\r\n", true, 0, HTTP_BODY_DONE, "hello", 0);
+    check("5 ;a\r\nhello\r\n0\t ; b = \"c\"\r\nX-Y:\r\nz~: 1:2\r\n\r\n", true, 0, HTTP_BODY_DONE, "hello", 0);
     check("3\r\nab", true, 0, HTTP_BODY_DATA, "ab", 0);
 }
 
 static void malformed_chunks_are_refused(void **state)
 {
     static const char *const texts[] = {
-        "\r\n",   "x\r\n", "-1\r\n",       ";a\r\n",  "1000000000000000\r\n", "5\r\nhellox", "5\n", "5;a\n", "5\rx",
-        "5;a\rx", "5\r\r", "5\r\nhello\n", "0\r\n\n", "0\r\nTrailer: x\n", /* lone LF and CR */
+        "\r\n",
+        "x\r\n",
+        "-1\r\n",
+        ";a\r\n",
+        "8000000000000000\r\n",
+        "5\r\nhellox",
+        "5\n",
+        "5;a\n",
+        "5\rx",
+        "5;a\rx",
+        "5\r\r",
+        "5\r\nhello\n",
+        "0\r\n\n",
+        "0\r\nTrailer: x\n", /* lone LF and CR */
+        "0\r\nTrailer: x\r\r",
+        "0\r\n\rx",
+        "5;a\x01",
+        "5;a\x7f",
+        /* Something behind the size that is no extension. */
+        "3 5\r\n",
+        "3\tx\r\n",
+        "0 x\r\n",
+        "5 \r\n",
+        "0x5\r\n",
+        "5,\r\n",
+        "5g\r\n",
+        " 5\r\n",
+        "+5\r\n",
+        /* Trailers that are no fields. */
+        "0\r\nnocolon\r\n\r\n",
+        "0\r\n: x\r\n\r\n",
+        "0\r\nTrailer : x\r\n\r\n",
+        "0\r\n folded: x\r\n\r\n",
+        "0\r\nA: x\r\n y\r\n\r\n",
+        "0\r\nX[y]: z\r\n\r\n",
+        "0\r\n\x85: z\r\n\r\n",
     };
     (void)state;
     for (size_t i = 0; i < ARRAY_COUNT(texts); i++) {
@@ -92,7 +126,7 @@ static void sizes_extensions_and_trailers_without_end_are_refused(void **state)
         char out[8] = "";
         struct http_body body = begun(true, 0);
         feed(&body, rows[i].head, strlen(rows[i].head), 1, out);
-        for (int k = rows[i].line_bytes; k < HTTP_BODY_LINE_BYTES_MAX; k++)
+        for (int k = rows[i].line_bytes; k < HTTP_CHUNK_LINE_BYTES_MAX; k++)
             assert_int_equal(feed(&body, rows[i].more, 1, 1, out), 1);
         assert_true(body.state < HTTP_BODY_DONE);
         feed(&body, rows[i].more, 1, 1, out);

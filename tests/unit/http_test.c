@@ -226,6 +226,10 @@ static const struct {
     { OK CHUNKED "\r\n5\r\n12345\n0\r\n\r\n", "200+[12345...bad: a chunk longer than its size" },
     { OK CHUNKED "\r\n5\r\n12345\r0\r\n\r\n", "200+[12345...bad: a chunk longer than its size" },
     { OK CHUNKED "\r\n0\r\n folded\r\n\r\n", "200+[...bad: white space before the first field" },
+    { OK CHUNKED "\r\n3 5\r\n123", "200+[...bad: not a chunk size" },
+    { OK CHUNKED "\r\n0\r\nX[y]: z\r\n\r\n", "200+[...bad: not a field line" },
+    { OK CHUNKED "\r\n0\r\nX : z\r\n\r\n", "200+[...bad: not a field line" },
+    { OK CHUNKED "\r\n0\r\nX: z\n\r\n", "200+[...bad: a lone LF or a NUL in a trailer" },
     { OK CHUNKED "\r\n0\r\nnonsense\r\n\r\n", "200+[...bad: not a field line" },
 };
 
@@ -326,9 +330,9 @@ static void a_trailer_and_a_chunk_line_are_bounded(void **state)
     (void)state;
     struct transcript *t = begin();
     feed(t, OK CHUNKED "\r\n0\r\n", strlen(OK CHUNKED "\r\n0\r\n"));
-    for (size_t i = 0; i < HTTP_HEAD_BYTES_MAX / 6 + 1; i++)
+    for (size_t i = 0; i < HTTP_CHUNK_LINE_BYTES_MAX / 6 + 1; i++)
         feed(t, "X: y\r\n", 6);
-    assert_string_equal(t->text, "200+[...bad: a head of more than 64 KiB");
+    assert_string_equal(t->text, "200+[...bad: trailers of more than 4096 bytes");
 
     t = begin();
     feed(t, OK CHUNKED "\r\n5;", strlen(OK CHUNKED "\r\n5;"));
@@ -416,6 +420,9 @@ static void a_request_is_taken_apart(void **state)
         { "GET / HTTP/1.0\r\n\r\n", "GET", "/", NULL, false, false, false, 0 },
         { "GET / HTTP/1.0\r\nConnection: Keep-Alive\r\n\r\n", "GET", "/", NULL, true, false, false, 0 },
         { "GET http://a.b:80?q HTTP/1.1\r\nHost: x\r\n\r\n", "GET", "/", "q", true, false, false, 0 },
+        { "GET HTTP://a/b?q HTTP/1.1\r\nHost: x\r\n\r\n", "GET", "/b", "q", true, false, false, 0 },
+        { "GET hTtP://a HTTP/1.1\r\nHost: x\r\n!#$%&'*+-.^_`|~09azAZ:\r\n\r\n", "GET", "/", NULL, true, false, false,
+          0 },
         { "OPTIONS * HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nContent-Length: 5\r\n\r\n", "OPTIONS", "*", NULL, true,
           false, true, 5 },
     };
@@ -461,6 +468,29 @@ static void a_request_framed_in_two_ways_is_refused(void **state)
     assert_int_equal(parse("GET  HTTP/1.1\r\n\r\n").refused, 400); /* RFC 9112 §3.2: a target is not empty */
 }
 
+/* RFC 9110 §5.1, §9.1, §4.2.1: others may read a name that is no token as the one that it resembles. */
+static void a_name_that_is_no_token_is_refused(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+        "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding\x0b: chunked\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: x\r\n\x01Transfer-Encoding: chunked\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: x\r\nTrans fer: chunked\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: x\r\nX[y]: z\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: x\r\n\"X\": z\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding\x85: chunked\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: x\r\nContent-Length\x0b: 9\r\nContent-Length: 3\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: x\r\nX\x7f: z\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: x\r\n: z\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: x\r\nX\r\n\r\n",
+        "G(ET / HTTP/1.1\r\nHost: x\r\n\r\n",
+        "GET http:// HTTP/1.1\r\nHost: x\r\n\r\n",
+        "GET HTTP:///a HTTP/1.1\r\nHost: x\r\n\r\n",
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        assert_int_equal(parse(texts[i]).refused, 400);
+}
+
 /* RFC 9112 §2.2, RFC 9110 §5.5. */
 static void a_request_with_a_nul_or_a_lone_cr_is_refused(void **state)
 {
@@ -504,6 +534,7 @@ int main(void)
         cmocka_unit_test(the_end_is_reported_again_until_begin),
         cmocka_unit_test(a_request_is_taken_apart),
         cmocka_unit_test(a_request_framed_in_two_ways_is_refused),
+        cmocka_unit_test(a_name_that_is_no_token_is_refused),
         cmocka_unit_test(a_request_with_a_nul_or_a_lone_cr_is_refused),
         cmocka_unit_test(names_are_percent_encoded),
     };

@@ -183,6 +183,9 @@ static void head_has_no_body(void **state)
     const char *response = ask("HEAD /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
     assert_memory_equal(response, "HTTP/1.1 200 OK\r\n", 17);
     assert_string_equal(strstr(response, "\r\n\r\n"), "\r\n\r\n");
+    response = ask("HEAD / HTTP/1.1\r\n\r\n");
+    assert_memory_equal(response, "HTTP/1.1 400 ", 13);
+    assert_string_equal(strstr(response, "\r\n\r\n"), "\r\n\r\n");
 }
 
 static void an_empty_line_before_the_request_is_skipped(void **state)
@@ -206,6 +209,7 @@ static void a_bad_request_gets_a_status_with_the_reason(void **state)
         { "GET / HTTP/1.1\r\nHost : x\r\n\r\n", "400 Bad Request" },
         { "GET / HTTP/1.1\r\nHost: x\r\n folded\r\n\r\n", "400 Bad Request" },
         { "GET / HTTP/1.1\r\nHost: x\r\nnonsense\r\n\r\n", "400 Bad Request" },
+        { "GET / HTTP/1.1\r\nHost: x\r\nX[y]: z\r\n\r\n", "400 Bad Request" },
         { "GET /\r\n\r\n", "400 Bad Request" },
         { "GET  / HTTP/1.1\r\nHost: x\r\n\r\n", "400 Bad Request" },
         { "GET / HTTP/1.1 x\r\nHost: x\r\n\r\n", "400 Bad Request" },
@@ -221,6 +225,7 @@ static void a_bad_request_gets_a_status_with_the_reason(void **state)
     assert_int_equal(status_page_counters.responses_refused, sizeof rows / sizeof *rows);
     assert_has(ask("POST / HTTP/1.1\r\nHost: x\r\n\r\n"), "\r\nAllow: GET, HEAD\r\n");
     assert_has(ask("GET http://a.b:80/metrics HTTP/1.1\r\nhOsT:x\r\n\r\n"), "peregrine_build_info");
+    assert_has(ask("GET HTTP://a.b:80/metrics HTTP/1.1\r\nHost: x\r\n\r\n"), "peregrine_build_info");
     assert_has(ask("GET http://a.b HTTP/1.1\nHost: x\n\n"), "build 12ab");
 }
 
