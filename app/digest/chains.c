@@ -5,8 +5,9 @@
 #include "base/bytes.h"
 
 static struct {
-    struct chain *all[CHAIN_COUNT_MAX]; /* in any order, but those of the last slice come first */
+    struct chain *all[CHAIN_COUNT_MAX]; /* in any order, but those of the last slices come first */
     size_t count;
+    uint64_t added, slices;
 } chains;
 
 void chains_clear(void) { chains.count = 0; }
@@ -16,6 +17,7 @@ void chains_add(struct chain *chain)
 {
     ASSERT(chain->rounds_left > 0);
     ASSERT(chains.count < CHAIN_COUNT_MAX);
+    chain->number = chains.added++;
     chains.all[chains.count++] = chain;
 }
 
@@ -28,17 +30,33 @@ void chains_remove(struct chain *chain)
     chains.all[i] = chains.all[--chains.count];
 }
 
-/* Brings the chains with the fewest rounds left to the front. */
-static void shortest_first(size_t count)
+/* Returns true if a chain comes before another one in this slice. */
+static bool is_before(const struct chain *a, const struct chain *b)
 {
-    ASSERT(count <= chains.count);
-    for (size_t to = 0; to < count; to++) {
-        size_t least = to;
-        for (size_t i = to + 1; i < chains.count; i++)
-            least = chains.all[i]->rounds_left < chains.all[least]->rounds_left ? i : least;
-        struct chain *chain = chains.all[least];
-        chains.all[least] = chains.all[to];
-        chains.all[to] = chain;
+    return chains.slices % 2 == 0 ? a->rounds_left < b->rounds_left : a->number < b->number;
+}
+
+/* Returns the place of the chain that comes last among the first `count`. */
+static size_t last_of(size_t count)
+{
+    size_t last = 0;
+    ASSERT(count > 0 && count <= chains.count);
+    for (size_t i = 1; i < count; i++)
+        last = is_before(chains.all[last], chains.all[i]) ? i : last;
+    return last;
+}
+
+/* Brings the chains of this slice to the front. Most of them are there since the slice before the last. */
+static void choose(size_t count)
+{
+    size_t last = last_of(count);
+    for (size_t i = count; i < chains.count; i++) {
+        struct chain *chain = chains.all[i];
+        if (!is_before(chain, chains.all[last]))
+            continue;
+        chains.all[i] = chains.all[last];
+        chains.all[last] = chain;
+        last = last_of(count);
     }
 }
 
@@ -51,8 +69,11 @@ uint64_t chains_work(void)
     size_t waiting = min_size(chains.count, SHA256_LANES_MAX);
     const struct sha256_ops *ops = variants.chains[waiting];
     size_t count = min_size(chains.count, ops->lanes);
-    shortest_first(count);
-    uint32_t rounds = (uint32_t)min_size(chains.all[0]->rounds_left, variants.chain_rounds[waiting]);
+    choose(count);
+    chains.slices++;
+    uint32_t rounds = variants.chain_rounds[waiting];
+    for (size_t i = 0; i < count; i++)
+        rounds = (uint32_t)min_size(chains.all[i]->rounds_left, rounds);
     for (size_t lane = 0; lane < ops->lanes; lane++)
         digests[lane] = lane < count ? chains.all[lane]->digest : unused[lane];
     ops->rounds(digests, rounds);

@@ -1,5 +1,6 @@
-/* Chains of SHA-256: requests with rounds=N > 1, worked on in slices. The chains with the fewest rounds left come
- * first; several run side by side where the CPU does that faster. */
+/* Chains of SHA-256: requests with rounds=N > 1, worked on in slices. Every other slice is that of the chains with the
+ * fewest rounds left, so that a short one does not wait for long ones. The slices between are those of the oldest
+ * chains, so that a long one does not wait for ever. Several run side by side where the CPU does that faster. */
 #pragma once
 
 #include <stdbool.h>
@@ -9,6 +10,7 @@
 struct chain {
     uint32_t digest[8];
     uint64_t rounds_left;
+    uint64_t number; /* older chains have lower ones: this module's own */
 };
 
 /* Forgets all chains; adds one; takes one out that has not ended. At most CHAIN_COUNT_MAX at once. */

@@ -311,13 +311,14 @@ static void variants_of_base64_equal_the_scalar_one(void **state)
 
 /* ---- Chains ---- */
 
-static void chains_end_shortest_first_and_right(void **state)
+static void every_other_slice_is_of_the_shortest_chains_and_all_end_right(void **state)
 {
     enum { COUNT = 40 };
     static struct chain chains[COUNT];
     static uint32_t expected[COUNT][8];
-    uint64_t ended_rounds = 0;
+    uint64_t ended_rounds = 0, slice = 0;
     (void)state;
+    chains_clear();
     for (size_t i = 0; i < COUNT; i++) {
         fill_random(chains[i].digest, sizeof chains[i].digest);
         memcpy(expected[i], chains[i].digest, sizeof expected[i]);
@@ -330,9 +331,10 @@ static void chains_end_shortest_first_and_right(void **state)
         for (size_t i = 0; i < COUNT; i++)
             if (chains[i].rounds_left > 0 && chains[i].rounds_left < least)
                 least = chains[i].rounds_left;
+        const bool is_of_shortest = slice++ % 2 == 0;
         uint64_t rounds = chains_work();
         assert_true(rounds > 0);
-        for (size_t i = 0; i < COUNT; i++)
+        for (size_t i = 0; is_of_shortest && i < COUNT; i++)
             assert_true(chains[i].rounds_left == 0 || chains[i].rounds_left + rounds >= least);
         ended_rounds += rounds;
     }
@@ -340,6 +342,29 @@ static void chains_end_shortest_first_and_right(void **state)
         assert_memory_equal(chains[i].digest, expected[i], sizeof expected[i]);
     assert_true(ended_rounds > COUNT);
     assert_int_equal(chains_work(), 0);
+}
+
+/* Adds a short chain for each that ends. A long one ends nevertheless, in twice the time that it takes alone. */
+static void a_long_chain_ends_among_short_ones(void **state)
+{
+    enum { SHORT_COUNT = 40, SHORT_SLICES = 10, LONG_SLICES = 50 };
+    static struct chain shorts[SHORT_COUNT], long_one;
+    const uint64_t slice_rounds = variants.chain_rounds[SHA256_LANES_MAX];
+    (void)state;
+    chains_clear();
+    long_one.rounds_left = LONG_SLICES * slice_rounds;
+    chains_add(&long_one);
+    for (int slices = 0; long_one.rounds_left > 0; slices++) {
+        assert_true(slices < 2 * LONG_SLICES);
+        for (size_t i = 0; i < SHORT_COUNT; i++) {
+            if (shorts[i].rounds_left > 0)
+                continue;
+            shorts[i].rounds_left = SHORT_SLICES * slice_rounds;
+            chains_add(&shorts[i]);
+        }
+        chains_work();
+    }
+    chains_clear();
 }
 
 int main(void)
@@ -358,7 +383,8 @@ int main(void)
         cmocka_unit_test_setup(variants_of_nabhash_equal_the_scalar_one, setup),
         cmocka_unit_test_setup(variants_of_mercha_equal_the_scalar_one, setup),
         cmocka_unit_test_setup(variants_of_base64_equal_the_scalar_one, setup),
-        cmocka_unit_test_setup(chains_end_shortest_first_and_right, setup),
+        cmocka_unit_test_setup(every_other_slice_is_of_the_shortest_chains_and_all_end_right, setup),
+        cmocka_unit_test_setup(a_long_chain_ends_among_short_ones, setup),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
