@@ -4,6 +4,7 @@
 #include "app/digest/variants.h"
 #include "base/assert.h"
 #include "base/text.h"
+#include "base/time.h"
 #include "net/http/request.h"
 
 struct connection_counters connection_counters;
@@ -44,12 +45,13 @@ static void in_skip(struct connection *c, size_t bytes)
     hold(c);
 }
 
-void connection_begin(struct connection *c, int id, bool refuse, uint64_t now_ns)
+void connection_begin(struct connection *c, int id, uint32_t address, bool refuse, uint64_t now_ns)
 {
     ASSERT(c->phase == CONNECTION_FREE && id >= 0);
     c->phase = refuse ? CONNECTION_REPLY : CONNECTION_HEAD;
     c->id = id;
-    c->ended = c->held = c->reply_begun = false;
+    c->address = address;
+    c->ended = c->expired = c->dropped = c->held = c->reply_begun = false;
     c->keep_alive = !refuse;
     c->progress_ns = now_ns;
     c->method = NULL;
@@ -67,7 +69,10 @@ void connection_take(struct connection *c, const struct transport_event *event, 
     ASSERT(c->phase != CONNECTION_FREE);
     if (c->phase == CONNECTION_HEAD && c->in_count == 0) /* a head has one time-out, not one a byte */
         c->progress_ns = now_ns;
-    c->ended |= event->kind == TRANSPORT_ENDED;
+    if (event->kind == TRANSPORT_ENDED) {
+        c->ended = true;
+        c->ended_ns = now_ns;
+    }
     if (event->kind != TRANSPORT_DATA || c->phase == CONNECTION_LEAVING)
         return;
     ASSERT(c->in_count <= CONNECTION_HEAD_BYTES_MAX && event->payload.count <= TRANSPORT_DATA_BYTES_MAX);
@@ -133,9 +138,7 @@ static void refuse(struct connection *c, unsigned status, const char *reason, ui
     c->keep_alive = false;
     if (c->reply_begun) {
         connection_counters.broken_off++;
-        c->reply.bytes = 0;
-        transport_abort(c->id, now_ns);
-        c->phase = CONNECTION_LEAVING;
+        connection_drop(c, now_ns);
         return;
     }
     connection_counters.responses_refused++;
@@ -186,7 +189,8 @@ static void request_begin(struct connection *c, const struct http_request *reque
     c->streams_chunks = request->version_minor != 0;
     c->keep_alive = request->keep_alive && (c->streams_chunks || !c->method->streams);
     c->phase = CONNECTION_BODY;
-    c->progress_ns = now_ns;
+    c->progress_ns = c->period_begins_ns = now_ns;
+    c->period_bytes = 0;
     if (request->expects_continue && request->version_minor != 0 && c->body.state != HTTP_BODY_DONE)
         reply_add(&c->reply, text_of("HTTP/1.1 100 Continue\r\n\r\n"));
 }
@@ -342,19 +346,70 @@ void connection_chain_ended(struct connection *c, uint64_t now_ns)
     c->progress_ns = now_ns;
 }
 
+/* Returns true if a body comes more slowly than CONNECTION_BODY_RATE_MIN. Begins the next period if it does not. */
+static bool is_too_slow(struct connection *c, uint64_t now_ns)
+{
+    const uint64_t period_ns = now_ns - c->period_begins_ns;
+    ASSERT(c->phase == CONNECTION_BODY && c->period_bytes <= c->body_bytes);
+    if (period_ns < digest_settings.client_timeout_ns)
+        return false;
+    if ((c->body_bytes - c->period_bytes) * NS_PER_S < CONNECTION_BODY_RATE_MIN * period_ns)
+        return true;
+    c->period_begins_ns = now_ns;
+    c->period_bytes = c->body_bytes;
+    return false;
+}
+
+bool connection_is_overdue(struct connection *c, uint64_t now_ns)
+{
+    ASSERT(c->phase != CONNECTION_FREE && c->progress_ns <= now_ns);
+    if (c->dropped)
+        return false;
+    if (c->phase == CONNECTION_CHAIN)
+        return c->ended && now_ns - c->ended_ns >= digest_settings.client_timeout_ns;
+    if (c->expired) /* 408 is on its way */
+        return now_ns - c->progress_ns >= NS_PER_S
+               || (c->phase == CONNECTION_LEAVING && connection_messages_out(c, now_ns) == 0);
+    return now_ns - c->progress_ns >= digest_settings.client_timeout_ns
+           || (c->phase == CONNECTION_BODY && is_too_slow(c, now_ns));
+}
+
 void connection_expire(struct connection *c, uint64_t now_ns)
 {
     bool is_asking = (c->phase == CONNECTION_HEAD && c->in_count > 0) || c->phase == CONNECTION_BODY;
-    ASSERT(c->phase != CONNECTION_FREE && c->phase != CONNECTION_CHAIN);
+    ASSERT(c->phase != CONNECTION_FREE && !c->dropped);
     c->progress_ns = now_ns;
+    c->expired = true;
     if (is_asking && !c->reply_begun) {
-        refuse(c, 408, "the request did not come within the setting client.timeout=", now_ns);
+        refuse(c, 408, "the request did not come within the setting client.timeout=, or a body too slowly", now_ns);
     } else if (c->phase == CONNECTION_HEAD) {
         c->keep_alive = false;
         c->phase = CONNECTION_REPLY;
     } else {
-        transport_abort(c->id, now_ns);
+        connection_drop(c, now_ns);
     }
+}
+
+bool connection_is_spare(struct connection *c, uint64_t now_ns)
+{
+    ASSERT(c->phase != CONNECTION_FREE);
+    if (c->dropped)
+        return false;
+    if (c->phase == CONNECTION_CHAIN)
+        return c->ended;
+    return c->phase == CONNECTION_LEAVING && connection_messages_out(c, now_ns) == 0;
+}
+
+void connection_drop(struct connection *c, uint64_t now_ns)
+{
+    ASSERT(c->phase != CONNECTION_FREE && !c->dropped);
+    if (c->phase == CONNECTION_CHAIN && c->chain.rounds_left > 0)
+        chains_remove(&c->chain);
+    in_skip(c, c->in_count);
+    c->reply.bytes = 0;
+    c->phase = CONNECTION_LEAVING;
+    c->dropped = true;
+    transport_abort(c->id, now_ns);
 }
 
 void connection_end(struct connection *c)

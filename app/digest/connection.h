@@ -17,7 +17,8 @@ enum {
     CONNECTION_HEAD_BYTES_MAX = 4096,
     /* With more than a head's bytes unread the transport holds back the rest, so one more event always fits. */
     CONNECTION_IN_BYTES = CONNECTION_HEAD_BYTES_MAX + TRANSPORT_DATA_BYTES_MAX,
-    CONNECTION_MESSAGES_MAX = 64, /* out and not acknowledged */
+    CONNECTION_MESSAGES_MAX = 64,   /* out and not acknowledged */
+    CONNECTION_BODY_RATE_MIN = 500, /* bytes a second of a body, in each period of client.timeout= */
 };
 
 enum connection_phase {
@@ -39,9 +40,12 @@ enum connection_step {
 struct connection {
     enum connection_phase phase;
     int id;
-    bool ended;      /* the peer has sent FIN */
-    bool held;       /* transport_hold */
-    bool keep_alive; /* another request may follow this one */
+    uint32_t address; /* the client's */
+    bool ended;       /* the peer has sent FIN */
+    bool expired;     /* its time was up: the place is free as soon as the client has what was sent */
+    bool dropped;     /* reset: the place is free when the transport says so */
+    bool held;        /* transport_hold */
+    bool keep_alive;  /* another request may follow this one */
     bool streams_chunks;
     bool reply_begun;     /* a part of a streamed response is written */
     uint64_t progress_ns; /* when it last made progress: bytes that nobody waits for are none */
@@ -52,7 +56,10 @@ struct connection {
     const struct method *method;
     size_t method_index;
     struct http_body body;
-    uint64_t body_bytes; /* so far */
+    uint64_t body_bytes;       /* so far */
+    uint64_t ended_ns;         /* when the peer's FIN came */
+    uint64_t period_begins_ns; /* the body's time of CONNECTION_BODY_RATE_MIN */
+    uint64_t period_bytes;     /* body_bytes then */
     union method_job job;
     struct chain chain;
     size_t in_begin, in_count;
@@ -67,7 +74,7 @@ extern struct connection_counters connection_counters;
 extern const struct counter_group connection_counter_group;
 
 /* Begins a connection. With `refuse` its only response says that there are too many. */
-void connection_begin(struct connection *c, int id, bool refuse, uint64_t now_ns);
+void connection_begin(struct connection *c, int id, uint32_t address, bool refuse, uint64_t now_ns);
 
 /* Takes TRANSPORT_DATA and TRANSPORT_ENDED. */
 void connection_take(struct connection *c, const struct transport_event *event, uint64_t now_ns);
@@ -81,9 +88,19 @@ uint32_t connection_messages_out(struct connection *c, uint64_t now_ns);
 /* Gives the rounds' result as the response. */
 void connection_chain_ended(struct connection *c, uint64_t now_ns);
 
-/* Ends a connection that has made no progress for too long: with a response, if it is in the middle of a request. Not
- * while its chain runs: that time is ours. */
+/* Returns true if the connection has made no progress for client.timeout=, or if its body comes too slowly. A chain has
+ * all the time while its client waits: that time is ours. It is overdue client.timeout= after its client has ended. */
+bool connection_is_overdue(struct connection *c, uint64_t now_ns);
+
+/* Ends a connection that is overdue: with a response, if it is in the middle of a request. */
 void connection_expire(struct connection *c, uint64_t now_ns);
+
+/* Returns true if the place may be given to somebody else. Either a chain runs for a client that has ended, or the
+ * client has all that was sent and need only close. */
+bool connection_is_spare(struct connection *c, uint64_t now_ns);
+
+/* Resets the connection. */
+void connection_drop(struct connection *c, uint64_t now_ns);
 
 /* Forgets a connection that the transport has closed. */
 void connection_end(struct connection *c);

@@ -9,9 +9,12 @@
 #include "app/service/stats.h"
 #include "base/assert.h"
 #include "base/log.h"
+#include "base/time.h"
 #include "net/transport.h"
 
-enum { EVENTS_PER_TURN_MAX = 64 };
+enum { EVENTS_PER_TURN_MAX = 64, EVENTS_NS = 10 * NS_PER_US /* after which the turn takes no further event */ };
+
+static uint64_t (*clock_ns)(void);
 
 /* Returns true if no vector instructions are to be used. */
 static bool wants_plain_cpu(void) { return digest_settings.simd == DIGEST_SIMD_SCALAR; }
@@ -28,8 +31,9 @@ static const char *prepare(const struct program_machine *machine)
 
 static const char *init(const struct program_machine *machine, uint64_t now_ns)
 {
-    (void)machine, (void)now_ns;
-    ASSERT(variants.sha256 != NULL);
+    (void)now_ns;
+    ASSERT(variants.sha256 != NULL && machine->now_ns != NULL);
+    clock_ns = machine->now_ns;
     stats_add_fact("digest.sha256", variants.sha256->name);
     stats_add_fact("digest.nabhash", variants.nabhash->name);
     stats_add_fact("digest.mercha", variants.mercha->name);
@@ -41,9 +45,13 @@ static enum program_verdict turn(uint64_t now_ns)
 {
     struct transport_event event;
     bool idle = true;
-    for (unsigned i = 0; i < EVENTS_PER_TURN_MAX && transport_poll(now_ns, &event); i++, idle = false)
+    for (unsigned i = 0; i < EVENTS_PER_TURN_MAX && transport_poll(now_ns, &event); i++) {
+        idle = false;
         if (!server_event(&event, now_ns))
             service_event(&event, now_ns);
+        if (clock_ns() >= now_ns + EVENTS_NS)
+            break;
+    }
     server_work(now_ns);
     transport_idle(now_ns);
     return service_poll(idle, now_ns);

@@ -29,10 +29,11 @@ struct queue {
 
 static struct {
     uint16_t port;
-    uint32_t used_count, blocked_count;
+    uint32_t used_count, dropped_count, blocked_count;
     uint32_t messages_out; /* at most so many are; counted again when there seem to be too many */
     uint64_t next_count_ns;
     bool blocked[PLACE_COUNT];
+    uint16_t share[PLACE_COUNT]; /* the places in use of the same address, this one included; 0: free */
     struct queue ready;
     uint64_t next_expire_ns, next_blocked_ns;
     int16_t place_of[TRANSPORT_CONNECTION_COUNT_LIMIT]; /* by id; -1: none */
@@ -40,12 +41,13 @@ static struct {
 } server;
 
 static struct {
-    uint64_t accepted, refused_busy, rounds, expired, evicted;
+    uint64_t accepted, refused_busy, rounds, expired, evicted, dropped_spare, dropped_share;
 } counters;
 static const struct counter counter_table[] = {
-    COUNTER("digest.", counters, accepted), COUNTER("digest.", counters, refused_busy),
-    COUNTER("digest.", counters, rounds),   COUNTER("digest.", counters, expired),
-    COUNTER("digest.", counters, evicted),
+    COUNTER("digest.", counters, accepted),      COUNTER("digest.", counters, refused_busy),
+    COUNTER("digest.", counters, rounds),        COUNTER("digest.", counters, expired),
+    COUNTER("digest.", counters, evicted),       COUNTER("digest.", counters, dropped_spare),
+    COUNTER("digest.", counters, dropped_share),
 };
 static const struct counter_group counter_group = { counter_table, ARRAY_COUNT(counter_table) };
 
@@ -65,20 +67,22 @@ bool server_init(uint16_t port)
 
 void server_check(void)
 {
-    uint32_t used = 0, blocked = 0, chains = 0, ready = 0, messages = 0;
+    uint32_t used = 0, dropped = 0, blocked = 0, chains = 0, ready = 0, messages = 0;
     for (size_t place = 0; place < PLACE_COUNT; place++) {
         const struct connection *c = &server.connections[place];
         bool is_used = c->phase != CONNECTION_FREE;
         connection_check(c);
         ASSERT(!is_used || server.place_of[c->id] == (int16_t)place);
         ASSERT(is_used || !server.blocked[place]);
+        ASSERT((server.share[place] > 0) == is_used);
         used += is_used;
+        dropped += is_used && c->dropped;
         messages += is_used ? c->message_count : 0;
         blocked += server.blocked[place];
         chains += c->phase == CONNECTION_CHAIN;
         ready += server.ready.has[place];
     }
-    ASSERT(used == server.used_count && blocked == server.blocked_count);
+    ASSERT(used == server.used_count && blocked == server.blocked_count && dropped == server.dropped_count);
     ASSERT(chains >= chains_count());
     ASSERT(messages <= server.messages_out);
     ASSERT(ready == server.ready.count);
@@ -119,14 +123,80 @@ static void blocked_set(size_t place, bool blocked)
 
 /* ---- Events ---- */
 
-static void accept(int id, uint64_t now_ns)
+/* Corrects the shares of an address, of which one place comes or goes. */
+static void share_change(uint32_t address, int change)
+{
+    for (size_t place = 0; place < PLACE_COUNT; place++)
+        if (server.connections[place].phase != CONNECTION_FREE && server.connections[place].address == address)
+            server.share[place] = (uint16_t)(server.share[place] + change);
+}
+
+/* Returns the places in use of an address. */
+static uint32_t share_of(uint32_t address)
+{
+    for (size_t place = 0; place < PLACE_COUNT; place++)
+        if (server.share[place] > 0 && server.connections[place].address == address)
+            return server.share[place];
+    return 0;
+}
+
+static void drop(struct connection *c, uint64_t now_ns)
+{
+    connection_drop(c, now_ns);
+    blocked_set((size_t)(c - server.connections), false);
+    server.dropped_count++;
+    ASSERT(server.dropped_count <= server.used_count);
+}
+
+/* Drops a connection whose place nobody needs any more. Returns false if there is none. */
+static bool drop_spare(uint64_t now_ns)
+{
+    for (size_t place = 0; place < PLACE_COUNT; place++) {
+        struct connection *c = &server.connections[place];
+        if (c->phase == CONNECTION_FREE || !connection_is_spare(c, now_ns))
+            continue;
+        drop(c, now_ns);
+        counters.dropped_spare++;
+        return true;
+    }
+    return false;
+}
+
+/* Drops a connection of the address with the most places. An address with `share` must have at least two fewer; else
+ * returns false. The connection waits for a request, or is the one that made progress the longest time ago. */
+static bool drop_greedy(uint32_t share, uint64_t now_ns)
+{
+    struct connection *victim = NULL;
+    uint32_t most = share + 1;
+    uint64_t victim_ns = 0;
+    for (size_t place = 0; place < PLACE_COUNT; place++) {
+        struct connection *c = &server.connections[place];
+        if (c->phase == CONNECTION_FREE || c->dropped || server.share[place] < most)
+            continue;
+        const bool is_idle = c->phase == CONNECTION_HEAD && c->in_count == 0;
+        const uint64_t since_ns = is_idle ? 0 : c->progress_ns;
+        if (server.share[place] == most && (victim == NULL || since_ns >= victim_ns))
+            continue;
+        victim = c;
+        victim_ns = since_ns;
+        most = server.share[place];
+    }
+    if (victim == NULL)
+        return false;
+    drop(victim, now_ns);
+    counters.dropped_share++;
+    return true;
+}
+
+static void accept(int id, uint32_t address, uint64_t now_ns)
 {
     size_t place = 0;
-    bool refuse = server.used_count >= SERVER_CONNECTION_COUNT;
+    bool is_full = server.used_count - server.dropped_count >= SERVER_CONNECTION_COUNT;
+    bool refuse = is_full && !drop_spare(now_ns) && !drop_greedy(share_of(address), now_ns);
     while (place < PLACE_COUNT && server.connections[place].phase != CONNECTION_FREE)
         place++;
     counters.accepted++;
-    counters.refused_busy += refuse;
+    counters.refused_busy += refuse || place == PLACE_COUNT;
     if (place == PLACE_COUNT) {
         transport_abort(id, now_ns);
         return;
@@ -134,7 +204,9 @@ static void accept(int id, uint64_t now_ns)
     ASSERT(server.place_of[id] < 0);
     server.place_of[id] = (int16_t)place;
     server.used_count++;
-    connection_begin(&server.connections[place], id, refuse, now_ns);
+    server.share[place] = (uint16_t)share_of(address);
+    connection_begin(&server.connections[place], id, address, refuse, now_ns);
+    share_change(address, 1);
     ready_add(place);
 }
 
@@ -144,6 +216,9 @@ static void closed(size_t place)
     ASSERT(server.used_count > 0);
     server.place_of[c->id] = -1;
     server.used_count--;
+    server.dropped_count -= c->dropped;
+    share_change(c->address, -1);
+    server.share[place] = 0;
     blocked_set(place, false);
     connection_end(c);
 }
@@ -155,7 +230,7 @@ bool server_event(const struct transport_event *event, uint64_t now_ns)
     ASSERT(event->connection >= 0 && event->connection < TRANSPORT_CONNECTION_COUNT_LIMIT);
     int place = server.place_of[event->connection];
     if (event->kind == TRANSPORT_ACCEPTED) {
-        accept(event->connection, now_ns);
+        accept(event->connection, event->address, now_ns);
         return true;
     }
     if (place < 0)
@@ -197,7 +272,9 @@ static void steps_work(uint64_t now_ns)
         uint64_t body_bytes = connection_counters.body_bytes, sent_bytes = connection_counters.sent_bytes;
         if (c->phase == CONNECTION_FREE)
             continue;
+        const bool was_dropped = c->dropped;
         enum connection_step step = connection_step(c, messages_are_out(now_ns) ? 0 : share, now_ns);
+        server.dropped_count += c->dropped && !was_dropped;
         server.messages_out += connection_counters.sent_bytes > sent_bytes;
         blocked_set(place, step == STEP_BLOCKED);
         if (step == STEP_DONE)
@@ -230,7 +307,9 @@ static void slowest_evict(uint64_t now_ns)
     uint64_t slowest_ns = UINT64_MAX; /* since when it has stood still */
     for (size_t place = 0; place < PLACE_COUNT; place++) {
         struct connection *c = &server.connections[place];
-        bool is_out = c->phase != CONNECTION_FREE && connection_messages_out(c, now_ns) > 0;
+        if (c->phase == CONNECTION_FREE || c->dropped)
+            continue;
+        bool is_out = connection_messages_out(c, now_ns) > 0;
         uint64_t still_ns = server.blocked[place] ? c->progress_ns : is_out ? c->acked_ns : UINT64_MAX;
         if (still_ns < slowest_ns) {
             slowest = c;
@@ -241,8 +320,7 @@ static void slowest_evict(uint64_t now_ns)
         return;
     ASSERT(slowest->phase != CONNECTION_FREE);
     counters.evicted++;
-    slowest->progress_ns = slowest->acked_ns = now_ns; /* until TRANSPORT_CLOSED comes */
-    transport_abort(slowest->id, now_ns);
+    drop(slowest, now_ns);
 }
 
 static void blocked_try(uint64_t now_ns)
@@ -265,12 +343,12 @@ static void expire(uint64_t now_ns)
     server.next_expire_ns = now_ns + EXPIRE_NS;
     for (size_t place = 0; place < PLACE_COUNT; place++) {
         struct connection *c = &server.connections[place];
-        if (c->phase == CONNECTION_FREE || c->phase == CONNECTION_CHAIN
-            || now_ns - c->progress_ns < digest_settings.client_timeout_ns)
+        if (c->phase == CONNECTION_FREE || !connection_is_overdue(c, now_ns))
             continue;
         ASSERT(c->progress_ns <= now_ns);
-        counters.expired++;
+        counters.expired += !c->expired;
         connection_expire(c, now_ns);
+        server.dropped_count += c->dropped;
         ready_add(place);
     }
 }

@@ -14,7 +14,9 @@ static const struct setting rows[] = {
     { "body.max", SETTING_NUMBER, SETTING_AT(struct digest_settings, body_max), .min = 1, .max = INT64_MAX,
       .initial = "0", .zero = "no limit", .noun = "a number of bytes", .help = "the longest body of a request" },
     { "client.timeout", SETTING_TIME, SETTING_AT(struct digest_settings, client_timeout_ns), .min = NS_PER_S,
-      .max = 3600 * NS_PER_S, .initial = "10", .help = "a connection that moves no byte for so long is closed" },
+      .max = 3600 * NS_PER_S, .initial = "10",
+      .help =
+          "a connection that moves no byte for so long is closed, or whose body brings less than 500 bytes a second" },
     { "simd", SETTING_CHOICE, SETTING_AT(struct digest_settings, simd), .choices = simd_choices, .initial = "auto",
       .help = "the variants: the fastest ones by timing at the start, or no vector instructions" },
 };

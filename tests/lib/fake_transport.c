@@ -1,5 +1,6 @@
 #include "tests/lib/fake_transport.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,6 +14,7 @@ struct queued {
 };
 static struct queued *first, *last, *borrowed;
 static int reported_closed = -1;
+static int connection_end; /* past the last that was used */
 
 static void free_borrowed(void)
 {
@@ -33,7 +35,9 @@ void fake_reset(void)
     }
     last = NULL;
     reported_closed = -1;
-    memset(&fake, 0, sizeof fake);
+    memset(fake.connections, 0, (size_t)connection_end * sizeof fake.connections[0]);
+    connection_end = 0;
+    memset(&fake.network, 0, sizeof fake - offsetof(struct fake, network));
     fake.network = (struct transport_network){
         .up = true, .address = 0x0a00020f, .mtu_bytes = 1500, .waiting_for = "nothing"
     };
@@ -41,7 +45,7 @@ void fake_reset(void)
 
 int fake_to(uint16_t port)
 {
-    for (int id = TRANSPORT_CONNECTION_COUNT_MAX - 1; id >= 0; id--) {
+    for (int id = connection_end - 1; id >= 0; id--) {
         struct fake_connection *c = &fake.connections[id];
         if (c->used && c->port == port && !c->closed_by_us && !c->aborted_by_us)
             return id;
@@ -144,11 +148,12 @@ int transport_connect(uint32_t address, uint16_t port, uint64_t now_ns)
     fake.connect_count++;
     if (fake.refuse_connect)
         return -1;
-    for (int id = 0; id < TRANSPORT_CONNECTION_COUNT_MAX; id++) {
+    for (int id = 0; id < (fake.many ? FAKE_CONNECTION_COUNT : TRANSPORT_CONNECTION_COUNT_MAX); id++) {
         struct fake_connection *c = &fake.connections[id];
         if (c->used || id == reported_closed)
             continue;
         memset(c, 0, sizeof *c);
+        connection_end = id >= connection_end ? id + 1 : connection_end;
         c->used = true;
         c->address = address;
         c->port = port;
@@ -164,16 +169,18 @@ bool transport_listen(uint16_t port)
     return !fake.refuse_listen;
 }
 
-int fake_accepted(uint16_t port)
+int fake_accepted_from(uint32_t address, uint16_t port)
 {
-    int id = transport_connect(0x0a000202, 0, 0);
+    int id = transport_connect(address, 0, 0);
     if (id >= 0) {
         fake.connections[id].connected = true;
         fake.connections[id].own_port = port;
-        queue((struct transport_event){ .kind = TRANSPORT_ACCEPTED, .connection = id }, NULL, 0);
+        queue((struct transport_event){ .kind = TRANSPORT_ACCEPTED, .connection = id, .address = address }, NULL, 0);
     }
     return id;
 }
+
+int fake_accepted(uint16_t port) { return fake_accepted_from(0x0a000202, port); }
 
 uint8_t *transport_message(int id)
 {

@@ -7,7 +7,7 @@
 
 #include "net/transport.h"
 
-enum { FAKE_STREAM_BYTES = 64 * 1024, FAKE_DATAGRAM_COUNT = 64 };
+enum { FAKE_STREAM_BYTES = 64 * 1024, FAKE_DATAGRAM_COUNT = 64, FAKE_CONNECTION_COUNT = 272 };
 
 struct fake_connection {
     bool used, connected, closed_by_us, aborted_by_us, over; /* over: TRANSPORT_CLOSED is queued */
@@ -33,11 +33,12 @@ struct fake_datagram {
 };
 
 struct fake {
-    struct fake_connection connections[TRANSPORT_CONNECTION_COUNT_MAX];
-    struct transport_network network;
-    uint32_t connect_count; /* calls, refused ones too */
-    uint32_t warmed_count;  /* calls of transport_warm */
-    uint16_t listening;     /* the port last given to transport_listen */
+    struct fake_connection connections[FAKE_CONNECTION_COUNT];
+    struct transport_network network; /* from here on fake_reset clears all */
+    bool many;                        /* the test's: all places are given out, not TRANSPORT_CONNECTION_COUNT_MAX */
+    uint32_t connect_count;           /* calls, refused ones too */
+    uint32_t warmed_count;            /* calls of transport_warm */
+    uint16_t listening;               /* the port last given to transport_listen */
     bool refuse_connect, refuse_listen, refuse_udp_bind, refuse_udp;
     bool linger; /* peers never close their side: transport_close is not the end */
     struct fake_datagram datagrams[FAKE_DATAGRAM_COUNT];
@@ -55,6 +56,8 @@ void fake_connected(int id);
 void fake_data(int id, const void *data, size_t bytes);
 void fake_text(int id, const char *text);
 void fake_ended(int id);
-int fake_accepted(uint16_t port); /* a peer connects to a port with a listener; returns the connection */
+/* Connects a peer to a port with a listener; returns the connection. */
+int fake_accepted(uint16_t port);
+int fake_accepted_from(uint32_t address, uint16_t port);
 void fake_closed(int id, enum transport_reason reason);
 void fake_datagram(uint32_t address, uint16_t peer_port, uint16_t port, const void *data, size_t bytes);

@@ -4,10 +4,12 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
+#include "app/digest/chains.h"
 #include "app/digest/connection.h"
 #include "app/digest/server.h"
 #include "app/digest/settings.h"
@@ -335,22 +337,158 @@ static void unexpected_bytes_keep_no_connection(void **state)
     assert_non_null(strstr(answer(refused), "404 Not Found"));
 }
 
+/* Sends bodies that last for three times client.timeout=. */
 static void a_body_that_keeps_coming_has_all_the_time(void **state)
 {
+    enum { SECONDS = 30, RATE = CONNECTION_BODY_RATE_MIN + 10 };
+    static const uint8_t part[RATE];
+    char head[128];
     (void)state;
     int id = opened(), eager = opened(); /* sends the body before it has read 100 */
     fake.connections[eager].window_bytes = 0;
-    ask(id, "POST /sha256 HTTP/1.1\r\nHost: x\r\nContent-Length: 30\r\n\r\n");
-    ask(eager, "POST /sha256 HTTP/1.1\r\nHost: x\r\nContent-Length: 30\r\nExpect: 100-continue\r\n\r\n");
-    for (int i = 0; i < 30; i++) {
-        fake_data(id, "x", 1);
-        fake_data(eager, "x", 1);
+    snprintf(head, sizeof head, "POST /sha256 HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n", SECONDS * RATE);
+    ask(id, head);
+    snprintf(head, sizeof head,
+             "POST /sha256 HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\nExpect: 100-continue\r\n\r\n", SECONDS * RATE);
+    ask(eager, head);
+    for (int i = 0; i < SECONDS; i++) {
+        fake_data(id, part, sizeof part);
+        fake_data(eager, part, sizeof part);
         wait(NS_PER_S);
     }
     fake.connections[eager].window_bytes = UINT32_MAX;
     wait(NS_PER_S);
     assert_non_null(strstr(answer(id), "200 OK"));
     assert_non_null(strstr(answer(eager), "200 OK"));
+}
+
+/* Sends a byte of a body each second, of a stream too. The place is free as soon as the client has the 408. */
+static void a_body_that_trickles_gets_408_and_gives_up_its_place(void **state)
+{
+    (void)state;
+    fake.linger = true; /* the clients never close */
+    int hash = opened(), stream = opened();
+    ask(hash, "POST /sha256 HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n");
+    ask(stream, "POST /base64 HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n");
+    for (int i = 0; i < 21 && (!fake.connections[hash].closed_by_us || !fake.connections[stream].aborted_by_us); i++) {
+        if (!fake.connections[hash].closed_by_us)
+            fake_data(hash, "x", 1);
+        if (!fake.connections[stream].aborted_by_us)
+            fake_data(stream, "x", 1);
+        fake.connections[stream].acked_bytes = fake.connections[stream].sent_bytes;
+        wait(NS_PER_S);
+    }
+    assert_non_null(strstr(answer(hash), "408 Request Timeout"));
+    assert_true(fake.connections[stream].aborted_by_us); /* its response had begun */
+    fake.connections[hash].acked_bytes = fake.connections[hash].sent_bytes;
+    wait(300 * NS_PER_MS);
+    assert_true(fake.connections[hash].aborted_by_us);
+}
+
+/* ---- Shares ---- */
+
+enum { GREEDY = 0x0a000301, MODEST = 0x0a000302 };
+
+/* Takes the events that are queued, and works for one turn: chains are not awaited. */
+static void one_turn(void)
+{
+    struct transport_event event;
+    now_ns += NS_PER_US;
+    while (transport_poll(now_ns, &event))
+        server_event(&event, now_ns);
+    server_work(now_ns);
+    server_check();
+}
+
+static int opened_from(uint32_t address)
+{
+    int id = fake_accepted_from(address, PORT);
+    assert_true(id >= 0);
+    one_turn();
+    return id;
+}
+
+/* Takes all places with requests of many rounds, whose clients then end if `ended`. */
+static void take_all_places(bool ended)
+{
+    fake.many = fake.linger = true;
+    for (int i = 0; i < SERVER_CONNECTION_COUNT; i++) {
+        int id = opened_from(GREEDY);
+        fake_text(id, "POST /sha256?rounds=1000000 HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\nx");
+        if (ended)
+            fake_ended(id);
+        one_turn();
+    }
+    for (int i = 0; i < 20; i++)
+        one_turn();
+}
+
+static const char *ask_shortly(int id)
+{
+    fake_text(id, "POST /sha256 HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\nx");
+    for (int i = 0; i < 10; i++)
+        one_turn();
+    return answer(id);
+}
+
+/* Returns a counter's value, by its name in the statistics. */
+static uint64_t counter(const char *name)
+{
+    char line[STATS_LINE_BYTES_MAX + 1];
+    const size_t bytes = strlen(name);
+    for (size_t i = 0; stats_line(i, line, sizeof line - 1) > 0; i++)
+        if (!strncmp(line, name, bytes) && line[bytes] == ' ')
+            return strtoull(line + bytes, NULL, 10);
+    fail_msg("there is no counter %s", name);
+    return 0;
+}
+
+static void an_address_with_all_places_gives_one_to_another_address(void **state)
+{
+    (void)state;
+    take_all_places(false);
+    for (int i = 1; i <= 5; i++)
+        assert_non_null(strstr(ask_shortly(opened_from(MODEST)), "200 OK"));
+    assert_int_equal(counter("digest.dropped_share"), 5);
+    assert_non_null(strstr(ask_shortly(opened_from(GREEDY)), "503 "));
+    assert_int_equal(counter("digest.dropped_share"), 5);
+}
+
+static void two_addresses_come_to_equal_shares(void **state)
+{
+    (void)state;
+    fake.many = fake.linger = true;
+    for (int i = 0; i < SERVER_CONNECTION_COUNT; i++)
+        opened_from(GREEDY);
+    for (int i = 0; i < SERVER_CONNECTION_COUNT / 2; i++)
+        assert_null(strstr(answer(opened_from(MODEST)), "503 "));
+    assert_int_equal(counter("digest.dropped_share"), SERVER_CONNECTION_COUNT / 2);
+    assert_non_null(strstr(answer(opened_from(MODEST)), "503 "));
+}
+
+static void a_chain_whose_client_has_ended_gives_up_its_place(void **state)
+{
+    (void)state;
+    take_all_places(true);
+    for (int i = 1; i <= 5; i++)
+        assert_non_null(strstr(ask_shortly(opened_from(GREEDY)), "200 OK"));
+    assert_int_equal(counter("digest.dropped_spare"), 5);
+    now_ns += 11 * NS_PER_S; /* client.timeout= is 10 */
+    for (int i = 0; i < 10; i++)
+        one_turn();
+    assert_int_equal(counter("digest.expired"), SERVER_CONNECTION_COUNT); /* the five are idle */
+    assert_true(chains_count() == 0);
+}
+
+/* Ends as `printf ... | nc -N` does, and waits for the answer. */
+static void a_client_that_ended_gets_its_answer_in_time(void **state)
+{
+    (void)state;
+    int id = opened();
+    fake_text(id, "POST /sha256?rounds=1000 HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc");
+    fake_ended(id);
+    turn();
+    assert_non_null(strstr(answer(id), "200 OK"));
 }
 
 static void a_body_has_its_own_time_after_a_slow_head(void **state)
@@ -459,6 +597,11 @@ int main(void)
         cmocka_unit_test_setup(slow_senders_get_408, setup),
         cmocka_unit_test_setup(unexpected_bytes_keep_no_connection, setup),
         cmocka_unit_test_setup(a_body_that_keeps_coming_has_all_the_time, setup),
+        cmocka_unit_test_setup(a_body_that_trickles_gets_408_and_gives_up_its_place, setup),
+        cmocka_unit_test_setup(an_address_with_all_places_gives_one_to_another_address, setup),
+        cmocka_unit_test_setup(two_addresses_come_to_equal_shares, setup),
+        cmocka_unit_test_setup(a_chain_whose_client_has_ended_gives_up_its_place, setup),
+        cmocka_unit_test_setup(a_client_that_ended_gets_its_answer_in_time, setup),
         cmocka_unit_test_setup(a_body_has_its_own_time_after_a_slow_head, setup),
         cmocka_unit_test_setup(a_slow_head_behind_a_stream_gets_408, setup),
         cmocka_unit_test_setup(a_chain_does_not_expire, setup),
