@@ -13,7 +13,9 @@
 enum {
     CONNECTION_COUNT = 8,
     WAITING_BYTES_MAX = 64 * 1024, /* for each connection */
-    EVENTS_PER_TURN_MAX = 64,
+    EVENTS_PER_TURN_MAX = 16,
+    EQUAL_COUNT_MAX = 16, /* equal datagrams of one address and port are answered, until none comes for SILENT_S_MAX */
+    RECENT_COUNT = 256,   /* datagrams whose equals are counted */
     SILENT_S_MAX = 60,    /* without a byte in either direction; then the connection is reset */
     PEER_PORT_MIN = 1024, /* datagrams from lower ports may come from another echo */
 };
@@ -34,7 +36,10 @@ static struct {
     } settings;
     struct connection connections[CONNECTION_COUNT];
     struct {
-        uint64_t accepted, refused, bytes, datagrams;
+        uint64_t hash, last_ns, count;
+    } recent[RECENT_COUNT];
+    struct {
+        uint64_t accepted, refused, bytes, datagrams, drop_equal;
     } counters;
 } state;
 
@@ -48,10 +53,9 @@ static const struct settings_table settings_table = { rows, ARRAY_COUNT(rows), &
                                                       NULL };
 
 static const struct counter counters[] = {
-    COUNTER("echo.", state.counters, accepted),
-    COUNTER("echo.", state.counters, refused),
-    COUNTER("echo.", state.counters, bytes),
-    COUNTER("echo.", state.counters, datagrams),
+    COUNTER("echo.", state.counters, accepted),   COUNTER("echo.", state.counters, refused),
+    COUNTER("echo.", state.counters, bytes),      COUNTER("echo.", state.counters, datagrams),
+    COUNTER("echo.", state.counters, drop_equal),
 };
 static const struct counter_group counter_group = { counters, ARRAY_COUNT(counters) };
 
@@ -63,6 +67,7 @@ static const char *init(const struct program_machine *machine, uint64_t now_ns)
     (void)now_ns;
     ASSERT(state.settings.port != 0);
     memset(state.connections, 0, sizeof state.connections);
+    memset(state.recent, 0, sizeof state.recent);
     stats_add_counters(&counter_group);
     if (!transport_listen(state.settings.port) || !transport_udp_bind(state.settings.port))
         return "port=: this port cannot be had; http.port=, control.port= or another program has it";
@@ -117,6 +122,23 @@ static void take_data(struct connection *c, struct bytes data, uint64_t now_ns)
     c->active_ns = now_ns;
 }
 
+/* Returns true if more than EQUAL_COUNT_MAX equal datagrams came from one address and port. Most likely that is an echo
+ * that answers our answers, because a datagram was forged in its name. */
+static bool is_loop(const struct transport_event *event, uint64_t now_ns)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325) ^ event->address ^ (uint64_t)event->peer_port << 32;
+    for (size_t i = 0; i < event->payload.count; i++)
+        hash = (hash ^ event->payload.data[i]) * UINT64_C(0x100000001b3); /* FNV-1a */
+    size_t place = (hash ^ hash >> 32) % RECENT_COUNT;
+    ASSERT(event->kind == TRANSPORT_DATAGRAM);
+    if (state.recent[place].hash != hash || now_ns - state.recent[place].last_ns >= SILENT_S_MAX * NS_PER_S) {
+        state.recent[place].hash = hash;
+        state.recent[place].count = 0;
+    }
+    state.recent[place].last_ns = now_ns;
+    return ++state.recent[place].count > EQUAL_COUNT_MAX;
+}
+
 /* Sends a datagram back. A datagram from another echo, or one with such a source forged, gets no answer: the two
  * would never stop. */
 static void take_datagram(const struct transport_event *event, uint64_t now_ns)
@@ -124,6 +146,10 @@ static void take_datagram(const struct transport_event *event, uint64_t now_ns)
     ASSERT(event->port == state.settings.port);
     if (event->peer_port < PEER_PORT_MIN || event->peer_port == state.settings.port)
         return;
+    if (is_loop(event, now_ns)) {
+        state.counters.drop_equal++;
+        return;
+    }
     if (transport_udp_send(event->port, event->address, event->peer_port, event->payload.data, event->payload.count,
                            now_ns))
         state.counters.datagrams++;

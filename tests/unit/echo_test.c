@@ -118,12 +118,37 @@ static void datagrams_come_back_but_not_to_another_echo(void **state)
     assert_memory_equal(fake.datagrams[1].data, "abc", 3);
 }
 
+/* Plays another echo, whose name was forged: it answers each of our answers. */
+static void an_answer_to_an_answer_ends(void **state)
+{
+    enum { ECHO = 0x0a000309, ECHO_PORT = 8888 };
+    (void)state;
+    uint32_t answers = 0;
+    fake_datagram(ECHO, ECHO_PORT, PORT, "loop", 4);
+    program.turn(now_ns);
+    while (answers < fake.datagram_count && answers < 100) {
+        answers++;
+        now_ns += 3 * NS_PER_S; /* a slow path does not help it */
+        fake_datagram(ECHO, ECHO_PORT, PORT, "loop", 4);
+        program.turn(now_ns);
+    }
+    assert_int_equal(answers, 16);
+    fake_datagram(ECHO, ECHO_PORT, PORT, "loops", 5); /* others are answered */
+    program.turn(now_ns);
+    assert_int_equal(fake.datagram_count, 17);
+    now_ns += 61 * NS_PER_S;
+    fake_datagram(ECHO, ECHO_PORT, PORT, "loop", 4);
+    program.turn(now_ns);
+    assert_int_equal(fake.datagram_count, 18);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(all_bytes_come_back_and_then_the_end, setup),
         cmocka_unit_test_setup(silence_keeps_no_place, setup),
         cmocka_unit_test_setup(who_sends_and_does_not_read_is_cut_off, setup),
+        cmocka_unit_test_setup(an_answer_to_an_answer_ends, setup),
         cmocka_unit_test_setup(datagrams_come_back_but_not_to_another_echo, setup),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
