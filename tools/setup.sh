@@ -62,8 +62,8 @@ check fakeroot — the same without root
 check debian-archive-keyring — checks the packages of that Debian
 check gdisk — partitions its disk
 check dosfstools — makes its EFI partition
-check btrfs-progs — makes the root file system of another one
 check e2fsprogs — makes its root file system
+check btrfs-progs — makes that of another Debian there
 check xfsprogs — XFS, on which the power is cut in tests/deploy
 check qemu-utils — qemu-img, for disks that are thrown away after a test
 check dpdk-dev — testpmd, a network device that others wrote, for the games of tests/e2e
