@@ -209,7 +209,9 @@ class FakeHost(Host):
         self.program("kexec-flight", f'''
 settings=$ROOT/fake/kexec-settings
 loaded=$ROOT/sys/kernel/kexec_loaded
-if [ "$1" = reboot ]; then
+if [ "$1" = reboot ] && [ "$(cat "$loaded")" = 1 ] && [ -z "$SYSTEMCTL_SKIP_AUTO_KEXEC" ]; then
+    settings=                               # systemd starts what is loaded: another's
+elif [ "$1" = reboot ]; then
     settings=$ROOT/boot/peregrine/settings
     [ "$(grub-editenv "$ROOT/boot/grub/grubenv" list | sed -n 's/^next_entry=//p')" = peregrine ] || settings=
     [ -z "$settings" ] || grub-editenv "$ROOT/boot/grub/grubenv" set next_entry=

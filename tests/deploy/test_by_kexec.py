@@ -287,6 +287,14 @@ def test_kexec_takes_the_installed_settings_if_no_others_are_given(with_grub):
     assert "user=swift" in text and text.count("ip=") == 1 and "ip=10.0.2.99/24\ngw=10.0.2.3\n" in text
 
 
+def test_a_kernel_that_another_has_loaded_does_not_take_the_place_of_grub(with_grub):
+    with_grub.install()
+    with_grub.host.reboots_into('cp "$settings" "$ROOT/fake/flown"')
+    with_grub.host.file("/sys/kernel/kexec_loaded", "1\n")
+    done = with_grub.run("fly", "--wait", "10")
+    assert "by GRUB\n" in done.stdout and (with_grub.host.root / "fake/flown").exists()
+
+
 def test_a_boot_that_is_armed_by_grub_does_not_follow_a_flight(with_grub):
     with_grub.install()
     with_grub.host.run(["way", "grub"], ["load"])

@@ -17,6 +17,8 @@ load)
     with_environment set next_entry=peregrine && [ "$(variable next_entry)" = peregrine ] ||
         fail "grub-editenv did not arm the entry" ;;
 leave)
+    # systemctl(1), reboot: it would start what another program has loaded for kexec, or another root.
+    export SYSTEMCTL_SKIP_AUTO_KEXEC=1 SYSTEMCTL_SKIP_AUTO_SOFT_REBOOT=1
     if has_systemd; then later 1 systemctl reboot; else later 1 reboot; fi ;;
 unload)
     ! stopping || { echo leaving; exit 0; }
