@@ -126,7 +126,7 @@ partition() {
 # The guest itself does what needs its kernel's drivers, and lets Debian's own package install GRUB.
 finish_inside() {
     say "booting it once to install GRUB"
-    timeout 600 qemu-system-x86_64 -M q35 -accel tcg -cpu max -smp 2 -m 1024 -nodefaults -nographic \
+    timeout 1200 qemu-system-x86_64 -M q35 -accel tcg -cpu max -smp 2 -m 1024 -nodefaults -nographic \
         -drive "file=$disk,if=virtio,format=raw,cache=unsafe" -no-reboot \
         -serial "file:$out/making-$name.log" -device virtio-rng-pci \
         -kernel "$work/vmlinuz" -initrd "$work/initrd" \

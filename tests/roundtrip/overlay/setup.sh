@@ -88,6 +88,6 @@ Type=oneshot
 ExecStart=/bin/sh /root/finish.sh
 StandardOutput=journal+console
 StandardError=journal+console
-TimeoutStartSec=300
+TimeoutStartSec=900
 END
 rm -f /root/setup.sh /root/key.pub
