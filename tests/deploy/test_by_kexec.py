@@ -186,7 +186,8 @@ def test_without_systemd_the_file_systems_are_made_read_only_first(machine):
 def test_silence_names_a_host_that_ends_its_machines_at_a_reset(machine):
     machine.host.program("systemctl", '[ "$1" != kexec ] || echo away > "$ROOT/fake/away"\n')
     done = machine.run("fly", "--config", machine.config, "--wait", "3")
-    assert done.returncode == 4 and "start it there: nothing is armed, and Linux boots" in done.stderr
+    assert done.returncode == 4
+    assert "on_reboot=destroy" in done.stderr and "nothing is armed, and Linux boots" in done.stderr
     (machine.host.root / "fake/away").unlink()
     machine.host.program("systemctl", '[ "$1" != kexec ] || echo away > "$ROOT/fake/away"\n')
 

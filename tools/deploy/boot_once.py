@@ -16,9 +16,6 @@ FOLLOW_SECONDS = 0.5                        # between two looks at the log
 SILENCE_SECONDS = 8                         # without an answer on the control channel: the kernel counts as gone
 LEAVING_SECONDS = 60                        # for a reboot to end sshd: then Linux has not been left
 SSH_SECONDS = 10                            # between two tries whether Linux is back already
-# A cause if Linux is not back after the kernel's reset.
-NO_RETURN = ("A host may take a guest's reset for the machine's end (on_reboot=destroy, -no-reboot, Nomad, KubeVirt): "
-             "then start it there, and Linux boots")
 UNHEEDED_MAX = 5                            # commands that the kernel did not obey: then the key is another one
 
 
@@ -268,5 +265,5 @@ def _after(host, options, before, report, client=None):
             say("the kernel answers again")
             return None
         time.sleep(1)
-    print(f"peregrine: {host.name}: ssh does not answer within {options.wait:g} s. {NO_RETURN}", file=sys.stderr)
+    print(f"peregrine: {host.name}: ssh does not answer within {options.wait:g} s. {ways.Kexec.ended}", file=sys.stderr)
     return SILENT

@@ -10,7 +10,6 @@ from .verdict import others_may
 # on block lists: copy-on-write file systems (btrfs, zfs) and layered disks (LVM, RAID, LUKS) cannot be written so.
 GRUB_WRITABLE = {"ext2", "xfs", "fat"}
 
-
 # Features of XFS, as xfs_info names them, and the first GRUB that reads a file system with them (NEWS of GRUB).
 XFS_FEATURES = (("bigtime", (2, 6)), ("nrext64", (2, 12)), ("exchange", (2, 14)), ("parent", (2, 14)))
 

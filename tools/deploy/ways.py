@@ -1,5 +1,5 @@
 """The two ways from Linux to the kernel, behind one interface: what a way does, how it loads, leaves and unloads.
-judge_grub.py and judge_kexec.py say what stops each. state.py remembers where its crash record lies.
+judge_grub.py and judge_kexec.py say what stops each. state.py remembers where the crash record lies.
 
     way     writes                              comes back by
     GRUB    /boot and /etc, by `install`        any reset: GRUB forgets the armed entry before it starts the kernel
@@ -10,6 +10,8 @@ from .remote import RemoteError
 from .verdict import GRUB, KEXEC
 
 UNLOAD_SECONDS = 120                        # after a load: HOST unloads the kernel unless it is leaving Linux
+# How hosts are set up that take a guest's reset for the machine's end.
+NO_RESET = "(on_reboot=destroy, -no-reboot, Nomad, KubeVirt)"
 
 
 class Grub:
@@ -18,8 +20,8 @@ class Grub:
     done = "grub-reboot: done"
     unloaded = "the kernel is not armed any more"
     uncertain = "one boot of the kernel may still be armed; peregrine uninstall disarms it"
-    ended = ("A host may take Linux' own reboot for the machine's end (on_reboot=destroy, -no-reboot, Nomad, "
-             "KubeVirt). Then the kernel is still armed: the next start of the machine boots it, the one after Linux")
+    ended = (f"A host may take Linux' own reboot for the machine's end {NO_RESET}. Then the kernel is still armed: the "
+             f"next start of the machine boots it, the one after that Linux")
 
     def load(self, host, flight):
         host.run(["way", "grub"], ["load"], timeout=60)
@@ -33,7 +35,8 @@ class Kexec:
     unloaded = "the kernel is not loaded any more, and the machine stays in Linux"
     uncertain = (f"unless it is leaving Linux already, the machine stays there, and unloads the kernel by itself "
                  f"{UNLOAD_SECONDS} s after the load")
-    ended = "If the machine has ended instead, start it there: nothing is armed, and Linux boots"
+    ended = (f"A host may take the kernel's reset for the machine's end {NO_RESET}. Then start it there: nothing is "
+             f"armed, and Linux boots")
 
     def load(self, host, flight):
         image, text = flight.image, flight.text.encode()
