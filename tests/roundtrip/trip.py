@@ -11,7 +11,8 @@ Some trips hold more:
   bios      a kernel that traps in the middle of a game
   uefi      a kernel that GRUB cannot load
   power     the power goes while install runs; Linux boots, install runs again
-  kexec     what is installed, by fly --kexec; the bzImage by kexec_file_load and by kexec_load
+  kexec     ssh is lost between load and jump; what is installed, by fly --kexec; the bzImage by kexec_file_load and
+            by kexec_load
   survey    survey --fly, two CPUs: the table of the measurements"""
 import contextlib
 import dataclasses
@@ -32,6 +33,7 @@ from tests.hosted.test_survey import udp_echo
 from tests.roundtrip import translations
 from contest import rounds
 from vm.game import Game, outcome
+from deploy import ways
 from deploy.remote import Host
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -366,6 +368,24 @@ def kexec_the_bzimage(trip, how):
          "the image did not start")
 
 
+def lose_the_connection(trip, config):
+    """Loads the kernel by kexec, and loses ssh before the order to leave. Linux stays, and unloads the kernel."""
+    before = trip.boot_id()
+    wrapper = trip.directory / "lossy-ssh"
+    wrapper.write_text('#!/bin/sh\ncase "$*" in *" leave" | *" unload") exit 255 ;; esac\nexec "$@"\n')
+    wrapper.chmod(0o755)
+    text = trip.peregrine("fly", "--by", "kexec", "--config", config, expect=3,
+                          environment={"PEREGRINE_SSH": f"{wrapper} {trip.environment['PEREGRINE_SSH']}"})
+    need("unloads the kernel by itself" in text, "fly does not say what becomes of the kernel")
+    need(trip.ssh("cat /sys/kernel/kexec_loaded").strip() == "1", "the kernel is not loaded")
+    end = time.monotonic() + 2 * ways.UNLOAD_SECONDS
+    while trip.ssh("cat /sys/kernel/kexec_loaded; ls -d /run/peregrine", check=False).strip() != "0":
+        need(time.monotonic() < end, "the kernel is still loaded")
+        time.sleep(5)
+    need(trip.boot_id() == before, "the machine did not stay in Linux")
+    trip.say("the machine stayed in Linux and has unloaded the kernel")
+
+
 def cut_the_power(trip, config):
     """Cuts the power while install runs."""
     trip.peregrine("install", "--config", config, expect=3, environment={"PEREGRINE_TEST_STOP_AT": str(CUT_AT)})
@@ -419,6 +439,7 @@ def go(name, trip):
     if name == "uefi":
         boot_a_broken_kernel(trip)
     if name == "kexec":
+        lose_the_connection(trip, config)
         for how in KEXEC_BZIMAGE:
             kexec_the_bzimage(trip, how)
     if name == "bios":
