@@ -252,7 +252,7 @@ GRUB_REFUSED = {
     "systemd-boot": (put("/sys/firmware/efi/efivars/LoaderInfo-4a67b082-0a4c-41cf-b6c7-440b29bb8c4f",
                          b"\x06\0\0\0" + "systemd-boot 252".encode("utf-16-le")), "booted by systemd-boot 252"),
     "LVM": (put("/fake/abstraction", "lvm\n"), "/boot lies on LVM: GRUB cannot write there"),
-    "RAID": (put("/fake/abstraction", "mdraid1x\n"), "/boot lies on RAID"),
+    "RAID": (put("/fake/abstraction", "diskfilter mdraid1x\n"), "/boot lies on RAID: GRUB cannot write"),
     "encryption": (put("/fake/abstraction", "cryptodisk luks\n"), "/boot lies on encryption"),
     "btrfs": (put("/fake/fs", "btrfs\n"), "/boot is on btrfs: GRUB cannot write there"),
     "zfs": (put("/fake/fs", "zfs\n"), "/boot is on zfs"),

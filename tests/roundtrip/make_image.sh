@@ -58,6 +58,7 @@ keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 mirror() {
     apt-get indextargets --format '$(REPO_URI) $(RELEASE) $(COMPONENT) $(ORIGIN)' 'Created-By: Packages' |
     while read -r uri release component origin; do
+        [ "$suite" != sid ] || [ "$release" = "${release%%-*}" ] || continue      # it has no updates
         case $origin:$component in
         Debian:main) echo "deb [signed-by=$keyring] $uri $suite${release#"${release%%-*}"} main" ;;
         esac
@@ -69,6 +70,7 @@ grep -q " $suite " "$work/sources.list" || sources=()
 
 # 1. The tree. The kernel is the one Debian gives to clouds. Modules for the initrd are listed, because a guest under
 # TCG spends most of its boot unpacking what it does not need.
+# A mirror that stands still for some weeks will do.
 say "debootstrapping $suite"
 mkdir "$work/hooks"
 cat > "$work/hooks/extract" <<'HOOK'
@@ -81,7 +83,7 @@ HOOK
 printf 'printf "%%s\\\\n" %s > "$1/etc/initramfs-tools/modules"\n' "$modules" >> "$work/hooks/extract"
 chmod +x "$work/hooks/extract"
 mmdebstrap --quiet --variant=minbase --include="$packages" \
-    --aptopt='APT::Install-Recommends "false"' \
+    --aptopt='APT::Install-Recommends "false"' --aptopt='Acquire::Check-Valid-Until "false"' \
     --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/man/*' \
     --dpkgopt='path-exclude=/usr/share/locale/*' \
     --extract-hook="$work/hooks/extract" \

@@ -56,7 +56,8 @@ def _once(facts, verdict):
               "and the machine would never come back to Linux")
     if layers:
         names = {"lvm": "LVM", "mdraid1x": "RAID", "mdraid09": "RAID", "cryptodisk": "encryption", "luks": "encryption"}
-        verdict.stop(f"/boot lies on {' and '.join(sorted({names.get(x, x) for x in layers}))}: {reason}",
+        found = {names.get(layer, layer) for layer in layers}       # grub-probe names diskfilter beside its kinds
+        verdict.stop(f"/boot lies on {' and '.join(sorted(found - {'diskfilter'} or found))}: {reason}",
                      "A plain partition with ext4 for /boot is needed")
     elif system not in GRUB_WRITABLE:
         verdict.stop(f"/boot is on {system or 'a file system that GRUB does not know'}: {reason}",
