@@ -28,7 +28,8 @@ SECTIONS = (
     ("digest", "The digest program", "A hosted program on one core, beside public programs in the same run."),
     ("time", "The time program", "A client outside the machine times a request to its response."),
     ("roundtrip", "From Linux to the kernel",
-     "Seconds from `peregrine fly` to the first digit of a game: a Debian in QEMU under TCG, one flight each."),
+     "Seconds from `peregrine fly` to the first digit of a game: a Debian in QEMU under TCG, one flight each.\n"
+     "A busy machine gives upper bounds; rows of one load can be compared."),
     ("base", "The leaf modules", "Hosted programs on two cores."),
     ("contest", "The contest server", "Measured by the server itself under load."),
     ("instructions", "Instructions", "Counted by valgrind; they do not depend on the machine's load."),

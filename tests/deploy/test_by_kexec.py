@@ -77,7 +77,7 @@ def test_a_flight_without_grub_from_check_to_the_record(machine, state_directory
         flight.kill()
         flight.wait()
     text = flown_settings(machine)
-    assert "ip=10.0.2.15/24\ngw=10.0.2.2\ngwmac=52:55:0a:00:02:02\nmtu=1500\ntsc.khz=2399998\nblackbox=0x90000," in text
+    assert "nic=52:54:00:12:34:56\nip=10.0.2.15/24\ngw=10.0.2.2\ngwmac=52:55:0a:00:02:02\nmtu=1500\ntsc.khz=" in text
     assert machine.host.tree() == before
     done = machine.run("uninstall")
     assert done.returncode == 0 and "nothing is installed" in done.stdout
