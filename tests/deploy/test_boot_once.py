@@ -4,6 +4,7 @@ import argparse
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -153,10 +154,11 @@ def test_a_linux_that_takes_long_to_go_down_stays_armed(machine):
 
 
 def test_a_step_of_arming_that_fails_leaves_nothing_armed(machine):
-    machine.host.program("grub-reboot", "grub-editenv \"$ROOT/boot/grub/grubenv\" set next_entry=peregrine\nexit 1\n")
+    real = shutil.which("grub-editenv")
+    machine.host.program("grub-editenv", f'{real} "$@"\ncase "$*" in *next_entry=peregrine*) exit 1 ;; esac\n')
     done = machine.run("fly", "--by", "grub")
     assert done.returncode == 3
-    assert "grub-reboot failed" in done.stderr and "not armed any more" in done.stderr
+    assert "grub-editenv did not arm the entry" in done.stderr and "not armed any more" in done.stderr
     assert machine.host.next_boot() != "peregrine"
 
 
