@@ -53,7 +53,7 @@ def test_a_machine_that_is_not_set_up_is_told_how_before_a_command_fails(tmp_pat
 
 def test_a_program_that_lwip_cannot_serve_is_refused():
     done = make("PROGRAM=digest", "STACK=lwip")
-    assert done.returncode == 2 and "PROGRAM=digest calls transport_hold" in done.stderr and "STACK=own" in done.stderr
+    assert done.returncode == 2 and "PROGRAM=digest needs 264 connections" in done.stderr and "STACK=own" in done.stderr
 
 
 def test_an_unknown_target_leads_to_the_list_of_targets():
