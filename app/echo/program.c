@@ -14,8 +14,9 @@ enum {
     CONNECTION_COUNT = 8,
     WAITING_BYTES_MAX = 64 * 1024, /* for each connection */
     EVENTS_PER_TURN_MAX = 16,
-    EQUAL_COUNT_MAX = 16, /* equal datagrams of one address and port are answered, until none comes for SILENT_S_MAX */
-    RECENT_COUNT = 256,   /* datagrams whose equals are counted */
+    EQUAL_COUNT_MAX = 1024, /* the last of so many equal datagrams from one address and port is dropped */
+    RECENT_COUNT = 256,     /* datagrams whose equals are counted */
+    RECENT_S = 1,           /* without an equal one, then another datagram may be counted in its place */
     SILENT_S_MAX = 60,    /* without a byte in either direction; then the connection is reset */
     PEER_PORT_MIN = 1024, /* datagrams from lower ports may come from another echo */
 };
@@ -122,21 +123,27 @@ static void take_data(struct connection *c, struct bytes data, uint64_t now_ns)
     c->active_ns = now_ns;
 }
 
-/* Returns true if more than EQUAL_COUNT_MAX equal datagrams came from one address and port. Most likely that is an echo
- * that answers our answers, because a datagram was forged in its name. */
+/* Returns true for each EQUAL_COUNT_MAX-th equal datagram from one address and port. An echo that answers our answers,
+ * because a datagram was forged in its name, sends the same datagram again and again: one that is dropped ends the loop.
+ * Of many loops that share a place one is counted after the other. */
 static bool is_loop(const struct transport_event *event, uint64_t now_ns)
 {
+    ASSERT(event->kind == TRANSPORT_DATAGRAM);
     uint64_t hash = UINT64_C(0xcbf29ce484222325) ^ event->address ^ (uint64_t)event->peer_port << 32;
     for (size_t i = 0; i < event->payload.count; i++)
         hash = (hash ^ event->payload.data[i]) * UINT64_C(0x100000001b3); /* FNV-1a */
     size_t place = (hash ^ hash >> 32) % RECENT_COUNT;
-    ASSERT(event->kind == TRANSPORT_DATAGRAM);
-    if (state.recent[place].hash != hash || now_ns - state.recent[place].last_ns >= SILENT_S_MAX * NS_PER_S) {
-        state.recent[place].hash = hash;
+    if (state.recent[place].count > 0 && state.recent[place].hash != hash
+        && now_ns - state.recent[place].last_ns < RECENT_S * NS_PER_S)
+        return false;
+    if (state.recent[place].hash != hash)
         state.recent[place].count = 0;
-    }
+    state.recent[place].hash = hash;
     state.recent[place].last_ns = now_ns;
-    return ++state.recent[place].count > EQUAL_COUNT_MAX;
+    if (++state.recent[place].count < EQUAL_COUNT_MAX)
+        return false;
+    state.recent[place].count = 0;
+    return true;
 }
 
 /* Sends a datagram back. A datagram from another echo, or one with such a source forged, gets no answer: the two
