@@ -17,8 +17,8 @@ enum {
     EQUAL_COUNT_MAX = 1024, /* the last of so many equal datagrams from one address and port is dropped */
     RECENT_COUNT = 256,     /* datagrams whose equals are counted */
     RECENT_S = 1,           /* without an equal one, then another datagram may be counted in its place */
-    SILENT_S_MAX = 60,    /* without a byte in either direction; then the connection is reset */
-    PEER_PORT_MIN = 1024, /* datagrams from lower ports may come from another echo */
+    SILENT_S_MAX = 60,      /* without a byte in either direction; then the connection is reset */
+    PEER_PORT_MIN = 1024,   /* datagrams from lower ports may come from another echo */
 };
 
 /* A connection, and the bytes that have come and have not been sent back. */
@@ -124,8 +124,8 @@ static void take_data(struct connection *c, struct bytes data, uint64_t now_ns)
 }
 
 /* Returns true for each EQUAL_COUNT_MAX-th equal datagram from one address and port. An echo that answers our answers,
- * because a datagram was forged in its name, sends the same datagram again and again: one that is dropped ends the loop.
- * Of many loops that share a place one is counted after the other. */
+ * because a datagram was forged in its name, sends the same datagram again and again: a drop ends the loop. Loops that
+ * share a place are counted one after the other. */
 static bool is_loop(const struct transport_event *event, uint64_t now_ns)
 {
     ASSERT(event->kind == TRANSPORT_DATAGRAM);

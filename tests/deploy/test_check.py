@@ -242,6 +242,7 @@ def test_nic_is_taken_unless_it_insists_and_there_is_an_iommu(table, features, t
     host.file(f"/sys/firmware/acpi/tables/{table}")
     assert not stops(host)
 
+
 GRUB_REFUSED = {
     "FAT": (on_fat(0o755), "/boot is on FAT, which keeps no modes"),
     "a menu that is going to wait": (put("/etc/default/grub", "GRUB_TIMEOUT=-1\n"), "GRUB_TIMEOUT=-1"),

@@ -146,7 +146,7 @@ static void an_answer_to_an_answer_ends(void **state)
     assert_int_equal(running, 0);
 }
 
-/* A client that always sends the same loses one datagram of 1,024; one whose datagrams differ loses none. */
+/* Plays a client that sends equal datagrams and loses one of 1,024, and a client of differing ones that loses none. */
 static void clients_lose_next_to_nothing(void **state)
 {
     (void)state;
