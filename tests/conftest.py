@@ -1,6 +1,7 @@
 """The order of a run of the tests, its lines of progress, and its last line: `N passed, N failed`."""
 import os
 import pathlib
+import signal
 import sys
 import threading
 import time
@@ -13,6 +14,9 @@ from tests.lib import unchanged
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), str(ROOT / "tools")])
 
+
+# A job in the background of a shell's script ignores SIGINT, and its children inherit that. Tests send this signal.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 REASON_CHARS_MAX = 4000         # the longest reason of a first failure that is shown at the end
 PROGRESS_S = 30         # the longest time between two lines of progress, if the output is no terminal

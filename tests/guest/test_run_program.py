@@ -34,7 +34,11 @@ class Running:
 
     def finish(self):
         """Returns the exit code and the last line."""
-        rest, _ = self.process.communicate(timeout=PATIENCE_S)
+        try:
+            rest, _ = self.process.communicate(timeout=PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            self.process.terminate()        # the machine ends with it
+            raise
         self.said += rest
         return self.process.returncode, self.said.splitlines()[-1]
 
