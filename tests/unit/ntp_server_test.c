@@ -218,7 +218,7 @@ static void lots_are_drawn_by_the_secret(void **state)
     (void)state;
     for (uint64_t i = 0; i < 3; i++) {
         rate_limit_init((struct siphash_key){ i / 2, 3 }, RATE, BURST);
-        for (int n = 0; n < BURST + 1; n++)
+        for (uint32_t n = 0; n < BURST + 1; n++)
             rate_limit_take(STRANGER, S);
         for (int n = 0; n < 64; n++)
             lots[i] = lots[i] << 1 | (rate_limit_take(STRANGER, S) == RATE_LEAK);
