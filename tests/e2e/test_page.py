@@ -127,7 +127,7 @@ def test_status_page_while_playing(stack, cpus):
     in_buckets = values["peregrine_latency_seconds_bucket", (("le", "+Inf"), ("stage", "answer.seen_to_kicked"))]
     assert 0 < in_buckets <= answers
     assert values["peregrine_kicks_per_answer", ()] > 0
-    assert values["peregrine_player_uptime_seconds", ()] > 1
+    assert values["peregrine_program_uptime_seconds", ()] > 1
     assert any(name == "peregrine_drops_total" for name, _ in values)
     assert any(name == "peregrine_pool_rx_buffers_free" for name, _ in values)
     build = next(dict(labels) for name, labels in values if name == "peregrine_build_info")
