@@ -25,8 +25,8 @@ SETTINGS = ("base/settings.c base/text.c base/format.c "
 SETTINGS_SLEVELS = ("prove_state_begin:50,settings_begin:200,set_value:200,number_fits:10,"
                     "set_choice:50,set_text:200,set_endpoint:1000,set_endpoints:2000,"
                     "add_word:5000,text_skip:200,text_is:50,text_to_string:200,text_number:50,text_duration:2000,"
-                    "text_chance:5000,set_key:300,set_ip:1000,set_gwmac:2000,set_blackbox:5000,"
-                    "set_test_methods:2000,set_m:5000")
+                    "text_chance:5000,set_key:300,set_ip:1000,set_mac:2000,set_gwmac:50,set_nic:50,set_lease:2000,"
+                    "set_blackbox:5000,set_test_methods:2000,set_m:5000")
 # A part of a value keeps its own length if text_split is read in its callers. The messages have a proof of their own.
 SETTINGS_OPTIONS = ("-inline-calls", "text_split,find",
                     "-eva-use-spec", "fail_value,fail_word,fail_key,fail_row,mistake_in_row,text_address",
@@ -38,9 +38,11 @@ PROOFS = {
     "dhcp": ("DHCP messages", "net/ip/dhcp.c base/siphash.c", "dhcp_input:50,siphash:50", ()),
     "tcp": ("TCP header and options", "net/tcp/input.c net/tcp/options.c net/ip/checksum.c",
             "segment_parse:5,checksum_sum_wide:100", ()),
-    "http_response": ("HTTP responses", "net/http/response.c",
-                      "step:20,http_response_step:20,step_to_body:50,head_byte:50,chunk_bytes_usual:50,in_body:5",
-                      ("-eva-widening-delay", "30", "-eva-split-return-function", "chunk_bytes_usual:0,in_body:0")),
+    "http_response": ("HTTP responses", "net/http/response.c net/http/chunks.c",
+                      "step:20,between_chunks:200,http_response_step:20,step_to_body:50,head_byte:50,"
+                      "chunk_bytes_usual:50,in_body:5,chunk_byte:200,http_chunks_take:50,next_state:50,size_take:50,trailer_first:20,line_ends:10",
+                      ("-eva-widening-delay", "30", "-inline-calls", "http_chunks_take", "-eva-split-return-function",
+                       "chunk_bytes_usual:0,in_body:0,next_state:5:14,size_take:14,trailer_first:14,line_ends:14")),
     "control": ("control datagrams", "app/service/control.c base/hmac.c base/sha256.c base/siphash.c",
                 "datagram:10,control_datagram:20,hmac_key_set:70,sha256_add:20,sha256_finish:20,sha256_schedule:70,"
                 "sha256_compress:70,sha256_block:20,transport_udp_send:200,make_challenge:5,siphash:40,"
