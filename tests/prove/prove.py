@@ -40,7 +40,8 @@ PROOFS = {
             "segment_parse:5,checksum_sum_wide:100", ()),
     "http_response": ("HTTP responses", "net/http/response.c net/http/chunks.c",
                       "step:20,between_chunks:200,http_response_step:20,step_to_body:50,head_byte:50,"
-                      "chunk_bytes_usual:50,in_body:5,chunk_byte:200,http_chunks_take:50,next_state:50,size_take:50,trailer_first:20,line_ends:10",
+                      "chunk_bytes_usual:50,in_body:5,chunk_byte:200,http_chunks_take:50,next_state:50,"
+                      "size_take:50,trailer_first:20,line_ends:10",
                       ("-eva-widening-delay", "30", "-inline-calls", "http_chunks_take", "-eva-split-return-function",
                        "chunk_bytes_usual:0,in_body:0,next_state:5:14,size_take:14,trailer_first:14,line_ends:14")),
     "control": ("control datagrams", "app/service/control.c base/hmac.c base/sha256.c base/siphash.c",
