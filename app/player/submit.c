@@ -14,7 +14,10 @@
 #include "base/time.h"
 #include "net/http/response.h"
 
-enum { WORD_BYTES_MAX = 16 }; /* the part of a response's body that holds the result */
+enum {
+    WORD_BYTES_MAX = 16, /* the part of a response's body that holds the result */
+    GIVE_UP_MAX = 64,    /* POSTs given up in a slice: each may miss the cache, some 6 us in all (not measured) */
+};
 
 /* The first line is all that an answer on its way touches. */
 static struct {
@@ -29,6 +32,8 @@ static struct {
     char word[WORD_BYTES_MAX];
     uint32_t word_bytes;
     uint64_t ended_ns;
+    bool settling;                        /* the connection is over, POSTs on it are still to be given up */
+    uint64_t settle_bytes;                /* then: POSTs that end within these bytes of its stream are given up */
     uint64_t progress_ns;                 /* when a POST's response was last complete, or the connection came up */
     uint64_t timeout_ns;                  /* submit.timeout= */
     uint64_t failing_since_ns, failed_ns; /* the first answer to fail since the last response, the latest; 0: none */
@@ -91,7 +96,8 @@ void submit_check(void)
     session_check(&submit.session);
     send_queue_check();
     ASSERT(!submit.message || submit.session.state == SESSION_UP);
-    ASSERT(submit.session.state == SESSION_UP || send_queue_unanswered_count() == 0);
+    ASSERT(submit.session.state == SESSION_UP || submit.settling || send_queue_unanswered_count() == 0);
+    ASSERT(!submit.settling || submit.session.state == SESSION_DOWN);
     ASSERT(submit.word_bytes <= WORD_BYTES_MAX);
     ASSERT(!submit.can_post || (send_queue_waiting_count() == 0 && !circuit_breaker_is_open()));
 }
@@ -222,28 +228,42 @@ bool submit_send_waiting(uint64_t now_ns)
     return true;
 }
 
-/* Gives up the POSTs that the peer has, or may have: those that end within the first `peer_bytes` of the connection's
- * stream. Behind a response that ends the connection the peer acts on nothing (RFC 9112 §9.6). That holds even if the
- * response was cut short by the RST of a server that closes with POSTs unread. */
-static void give_up_unanswered(uint64_t peer_bytes, uint64_t now_ns)
+/* Gives up POSTs that end within the first `peer_bytes` of the connection's stream, at most GIVE_UP_MAX of them.
+ * Returns true if none is left. */
+static bool give_up_unanswered(uint64_t peer_bytes, uint64_t now_ns)
 {
+    const struct send_queue_entry *entry;
     ASSERT(peer_bytes <= submit.stream_bytes);
-    struct send_queue_entry *entry = send_queue_oldest();
-    if (submit.last_response && entry)
-        peer_bytes = min_size(peer_bytes, entry->stream_end);
-    while ((entry = send_queue_oldest()) && entry->stream_end <= peer_bytes) {
+    for (int i = 0; (entry = send_queue_oldest()) && entry->stream_end <= peer_bytes; i++) {
+        if (i == GIVE_UP_MAX)
+            return false;
         submit_counters.unanswered++;
         answer_failed(now_ns);
         send_queue_remove_oldest();
     }
+    return true;
 }
 
-/* Prepares for the end of the connection: POSTs that the peer never had wait again. */
+/* Goes on with the end of the connection: POSTs that the peer never had wait again after the others are given up. */
+static void settle(uint64_t now_ns)
+{
+    ASSERT(submit.settling);
+    if (!give_up_unanswered(submit.settle_bytes, now_ns))
+        return;
+    send_queue_take_back();
+    submit.settling = false;
+}
+
+/* Ends the connection. Gives up the POSTs that the peer has, or may have: those within `peer_bytes`. Behind a response
+ * that ends the connection the peer acts on nothing (RFC 9112 §9.6). That holds even if the response was cut short by
+ * the RST of a server that closes with POSTs unread. */
 static void connection_over(uint64_t peer_bytes, uint64_t now_ns)
 {
-    give_up_unanswered(peer_bytes, now_ns);
-    send_queue_take_back();
+    const struct send_queue_entry *entry = send_queue_oldest();
+    submit.settle_bytes = submit.last_response && entry ? min_size(peer_bytes, entry->stream_end) : peer_bytes;
+    submit.settling = true;
     submit.message = NULL;
+    settle(now_ns);
 }
 
 /* Leaves the connection, by FIN if `in_order`, else by RST. */
@@ -422,7 +442,8 @@ void submit_event(const struct transport_event *event, uint64_t now_ns)
  * wait a little for its RST (it is gone) or its acknowledgement (it reads on). */
 static void poll_ended(uint64_t now_ns)
 {
-    give_up_unanswered(submit.stream_bytes - transport_unacked_bytes(submit.session.connection), now_ns);
+    if (!give_up_unanswered(submit.stream_bytes - transport_unacked_bytes(submit.session.connection), now_ns))
+        return;
     if (send_queue_unanswered_count() > 0 && now_ns - submit.ended_ns < SUBMIT_DOUBT_NS)
         return;
     leave("closed by the server", true, submit.stream_bytes, now_ns);
@@ -452,7 +473,10 @@ void submit_poll(bool all_taken, uint64_t now_ns)
 {
     if (submit.session.state == SESSION_UP && submit.ended)
         poll_ended(now_ns);
-    session_poll(&submit.session, now_ns);
+    else if (submit.settling)
+        settle(now_ns);
+    if (!submit.settling) /* a new connection's stream begins at 0 again */
+        session_poll(&submit.session, now_ns);
 
     /* The server has hung, or the way to it has: a new connection is better. */
     if (all_taken && now_ns >= overdue_ns())
@@ -464,6 +488,8 @@ void submit_poll(bool all_taken, uint64_t now_ns)
 
 uint64_t submit_next_deadline_ns(uint64_t now_ns)
 {
+    if (submit.settling)
+        return now_ns;
     uint64_t deadline_ns = session_next_deadline_ns(&submit.session);
     if (submit.session.state == SESSION_UP && (submit.ended || !submit.message || send_queue_waiting_count() > 0))
         deadline_ns = now_ns + NS_PER_MS;

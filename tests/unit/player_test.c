@@ -560,6 +560,44 @@ static void a_post_that_a_reset_peer_never_had_is_sent_again(void **state)
     assert_int_equal(submit_counters.posts_again, 1);
 }
 
+/* Ends the submit connection with hundreds of POSTs unanswered. Each turn gives up a part of them, a fresh connection
+ * waits for the last one, and the POST that the peer never had goes out again. */
+static void unanswered_posts_are_given_up_in_slices(void **state)
+{
+    (void)state;
+    char burst[121] = { 0 };
+    play("n=6 m=1 early=off breaker=0");
+    srand(5);
+    for (int i = 0; i < 120; i++)
+        burst[i] = (char)('1' + rand() % 9);
+    digits(burst);
+    for (int i = 0; i < 1000 && send_queue_waiting_count() > 0; i++)
+        turn(0);
+    uint32_t count = send_queue_unanswered_count();
+    assert_in_range(count, 400, 720);
+    assert_int_equal(send_queue_waiting_count(), 0);
+    ack_all(submit_id());
+    fake.connections[submit_id()].acked_bytes -= 1; /* the last POST's end */
+    int connects = fake.connect_count;
+    fake_closed(submit_id(), TRANSPORT_RESET);
+    uint64_t before = 0;
+    for (int i = 0; i < 100 && submit_counters.unanswered < count - 1; i++) {
+        assert_int_equal(fake.connect_count, connects);
+        turn(0);
+        player_check();
+        assert_in_range(submit_counters.unanswered - before, 1, 128); /* the event's slice, and the poll's */
+        before = submit_counters.unanswered;
+    }
+    assert_int_equal(submit_counters.unanswered, count - 1);
+    assert_int_equal(send_queue_waiting_count(), 1);
+    turn(S);
+    assert_int_equal(fake.connect_count, connects + 1);
+    up(submit_id());
+    turn(0);
+    assert_int_equal(submit_counters.posts_again, 1);
+    assert_int_equal(send_queue_unanswered_count(), 1);
+}
+
 static void a_post_that_was_in_flight_when_the_network_died_is_not_repeated(void **state)
 {
     (void)state;
@@ -1595,6 +1633,7 @@ int main(void)
         cmocka_unit_test(a_closed_window_makes_answers_wait_in_order),
         cmocka_unit_test(an_acknowledged_post_without_response_is_not_repeated),
         cmocka_unit_test(a_post_that_a_reset_peer_never_had_is_sent_again),
+        cmocka_unit_test(unanswered_posts_are_given_up_in_slices),
         cmocka_unit_test(a_post_that_was_in_flight_when_the_network_died_is_not_repeated),
         cmocka_unit_test(posts_behind_a_closing_response_are_sent_again),
         cmocka_unit_test(posts_behind_a_response_with_two_framings_are_not_sent_again),
