@@ -56,8 +56,24 @@ static bool same_name(struct bytes s, const char *name)
     return true;
 }
 
+/* Returns true if the bytes can be a host and a port: letters, digits and
+ * -._~%!$&'()*+,;=:[] by RFC 3986 §3.2.2. A reader before us may have taken
+ * what follows another byte for a second host, a path or a user. */
+/*@ requires readable(s); assigns \nothing; */
+static bool is_authority(struct bytes s)
+{
+    const uint64_t below_64 = UINT64_C(0x2fff7ff200000000), below_128 = UINT64_C(0x47fffffeaffffffe);
+    /*@ loop invariant i <= s.count; loop assigns i; loop variant s.count - i; */
+    for (size_t i = 0; i < s.count; i++) {
+        const uint8_t c = s.data[i];
+        if (c >= 128 || ((c < 64 ? below_64 >> c : below_128 >> (c - 64)) & 1) == 0)
+            return false;
+    }
+    return true;
+}
+
 /* Takes the target apart. RFC 9112 §3.2.2: the absolute form, too; its authority does not count. RFC 3986 §3.1: a
- * scheme does not mind case. Returns false for an empty host (RFC 9110 §4.2.1). */
+ * scheme does not mind case. Returns false for an empty host (RFC 9110 §4.2.1), or a faulty one. */
 /*@ requires \valid(request) && readable(request->target) && request->query.count == 0;
     assigns request->path, request->query; */
 static bool target_split(struct http_request *request)
@@ -70,7 +86,7 @@ static bool target_split(struct http_request *request)
         /*@ loop invariant at <= rest.count; loop assigns at; loop variant rest.count - at; */
         while (at < rest.count && rest.data[at] != '/' && rest.data[at] != '?')
             at++;
-        if (at == 0)
+        if (at == 0 || rest.data[0] == ':' || !is_authority((struct bytes){ rest.data, at }))
             return false;
         rest = (struct bytes){ rest.data + at, rest.count - at };
     }
@@ -116,7 +132,7 @@ static size_t token_bytes(struct bytes s)
 /* The fields that decide how the request is read. */
 struct framing {
     unsigned hosts, codings;
-    bool bad_length, says_close, says_keep_alive;
+    bool bad_host, bad_length, says_close, says_keep_alive;
 };
 
 /* RFC 9112 §6.3: a length that is repeated must be the same. */
@@ -152,6 +168,7 @@ static void field_take(struct http_request *request, struct framing *framing, st
     ASSERT(name.count != 0);
     if (same_name(name, "host")) {
         framing->hosts++;
+        framing->bad_host = framing->bad_host || !is_authority(value);
     } else if (same_name(name, "content-length")) {
         length_take(request, framing, value);
     } else if (same_name(name, "transfer-encoding")) {
@@ -192,8 +209,8 @@ static bool fields_take(struct http_request *request, struct framing *framing, s
     ensures \result == 0 || \result >= BAD_REQUEST; */
 static uint16_t framing_refused(struct http_request *request, const struct framing *framing)
 {
-    bool host_needed = request->version_minor != 0; /* §3.2: exactly one in 1.1 */
-    if (framing->hosts != 1 && (framing->hosts != 0 || host_needed))
+    bool host_needed = request->version_minor != 0; /* §3.2: exactly one in 1.1, and a valid one */
+    if (framing->bad_host || (framing->hosts != 1 && (framing->hosts != 0 || host_needed)))
         return BAD_REQUEST;
     if (framing->bad_length || (framing->codings != 0 && (request->has_length || request->version_minor == 0)))
         return BAD_REQUEST;

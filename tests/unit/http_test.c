@@ -491,6 +491,29 @@ static void a_name_that_is_no_token_is_refused(void **state)
         assert_int_equal(parse(texts[i]).refused, 400);
 }
 
+/* RFC 9112 §3.2, RFC 9110 §4.2.1, §4.2.4. */
+static void a_faulty_host_is_refused(void **state)
+{
+    (void)state;
+    static const char *const good[] = { "", "x", "x:80", "x:", "[::1]:80", "a-b.c_d~e", "a%20b", "a,b" };
+    static const char *const bad[] = { "a b", "a\tb", "a/b", "a?b", "a#b", "u@a", "a\\b", "a\"b", "\xc3\xa9", "a\x01" };
+    static const char *const bad_targets[] = { "http://:80/", "http://u@a/", "http://a\\b/", "http://a#b/",
+                                               "http://\xff/" };
+    char text[200];
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        snprintf(text, sizeof text, "GET / HTTP/1.1\r\nHost: %s\r\n\r\n", good[i]);
+        assert_int_equal(parse(text).refused, 0);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        snprintf(text, sizeof text, "GET / HTTP/1.%zu\r\nHost: %s\r\n\r\n", i % 2, bad[i]);
+        assert_int_equal(parse(text).refused, 400);
+    }
+    for (size_t i = 0; i < sizeof bad_targets / sizeof *bad_targets; i++) {
+        snprintf(text, sizeof text, "GET %s HTTP/1.1\r\nHost: x\r\n\r\n", bad_targets[i]);
+        assert_int_equal(parse(text).refused, 400);
+    }
+}
+
 /* RFC 9112 §2.2, RFC 9110 §5.5. */
 static void a_request_with_a_nul_or_a_lone_cr_is_refused(void **state)
 {
@@ -535,6 +558,7 @@ int main(void)
         cmocka_unit_test(a_request_is_taken_apart),
         cmocka_unit_test(a_request_framed_in_two_ways_is_refused),
         cmocka_unit_test(a_name_that_is_no_token_is_refused),
+        cmocka_unit_test(a_faulty_host_is_refused),
         cmocka_unit_test(a_request_with_a_nul_or_a_lone_cr_is_refused),
         cmocka_unit_test(names_are_percent_encoded),
     };
