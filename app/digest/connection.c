@@ -346,6 +346,14 @@ void connection_chain_ended(struct connection *c, uint64_t now_ns)
     c->progress_ns = now_ns;
 }
 
+void connection_stall(struct connection *c, uint64_t stall_ns, uint64_t now_ns)
+{
+    uint64_t *const times[] = { &c->progress_ns, &c->acked_ns, &c->ended_ns, &c->period_begins_ns };
+    ASSERT(c->phase != CONNECTION_FREE && stall_ns <= now_ns);
+    for (size_t i = 0; i < ARRAY_COUNT(times); i++)
+        *times[i] = min_size(*times[i] + stall_ns, now_ns);
+}
+
 /* Returns true if a body comes more slowly than CONNECTION_BODY_RATE_MIN. Begins the next period if it does not. */
 static bool is_too_slow(struct connection *c, uint64_t now_ns)
 {

@@ -88,6 +88,9 @@ uint32_t connection_messages_out(struct connection *c, uint64_t now_ns);
 /* Gives the rounds' result as the response. */
 void connection_chain_ended(struct connection *c, uint64_t now_ns);
 
+/* Counts a time in which the machine stood still neither against the client nor for it. */
+void connection_stall(struct connection *c, uint64_t stall_ns, uint64_t now_ns);
+
 /* Returns true if the connection has made no progress for client.timeout=, or if its body comes too slowly. A chain has
  * all the time while its client waits: that time is ours. It is overdue client.timeout= after its client has ended. */
 bool connection_is_overdue(struct connection *c, uint64_t now_ns);

@@ -353,6 +353,17 @@ static void expire(uint64_t now_ns)
     }
 }
 
+/* Gives all connections the time back in which the machine stood still: their bytes could not come meanwhile. */
+static void stall_note(uint64_t now_ns)
+{
+    if (!time_stood_still(server.next_expire_ns, now_ns))
+        return;
+    ASSERT(server.next_expire_ns < now_ns);
+    for (size_t place = 0; place < PLACE_COUNT; place++)
+        if (server.connections[place].phase != CONNECTION_FREE)
+            connection_stall(&server.connections[place], now_ns - server.next_expire_ns, now_ns);
+}
+
 void server_work(uint64_t now_ns)
 {
     size_t before = chains_count();
@@ -360,6 +371,7 @@ void server_work(uint64_t now_ns)
     ASSERT(chains_count() <= before);
     if (chains_count() < before)
         chains_answer(now_ns);
+    stall_note(now_ns);
     blocked_try(now_ns);
     expire(now_ns);
     steps_work(now_ns);

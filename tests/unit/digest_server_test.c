@@ -385,6 +385,28 @@ static void a_body_that_trickles_gets_408_and_gives_up_its_place(void **state)
     assert_true(fake.connections[hash].aborted_by_us);
 }
 
+/* Lets the machine stand still for longer than client.timeout=: nobody is late, and the time-out goes on from there. */
+static void a_pause_of_the_machine_ends_nobody(void **state)
+{
+    (void)state;
+    fake.linger = true;
+    int head = opened(), body = opened(), silent = opened(), reader = opened();
+    fake.connections[reader].window_bytes = 0;
+    ask(head, "POST /sha256 HTTP/1.1\r\nHost: ");
+    ask(body, "POST /sha256 HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\na");
+    ask(reader, "POST /sha256 HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc");
+    wait(5 * NS_PER_S);
+    now_ns += 100 * NS_PER_S;
+    wait(4 * NS_PER_S);
+    fake.connections[reader].window_bytes = UINT32_MAX;
+    assert_non_null(strstr(ask(head, "x\r\nContent-Length: 3\r\n\r\nabc"), "200 OK"));
+    assert_non_null(strstr(ask(body, "bc"), "200 OK"));
+    assert_non_null(strstr(answer(reader), "200 OK"));
+    assert_false(fake.connections[silent].closed_by_us);
+    wait(3 * NS_PER_S);
+    assert_true(fake.connections[silent].closed_by_us);
+}
+
 /* ---- Shares ---- */
 
 enum { GREEDY = 0x0a000301, MODEST = 0x0a000302 };
@@ -473,8 +495,7 @@ static void a_chain_whose_client_has_ended_gives_up_its_place(void **state)
     for (int i = 1; i <= 5; i++)
         assert_non_null(strstr(ask_shortly(opened_from(GREEDY)), "200 OK"));
     assert_int_equal(counter("digest.dropped_spare"), 5);
-    now_ns += 11 * NS_PER_S; /* client.timeout= is 10 */
-    for (int i = 0; i < 10; i++)
+    for (int i = 0; i < 12; i++, now_ns += NS_PER_S) /* client.timeout= is 10 */
         one_turn();
     assert_int_equal(counter("digest.expired"), SERVER_CONNECTION_COUNT); /* the five are idle */
     assert_true(chains_count() == 0);
@@ -598,6 +619,7 @@ int main(void)
         cmocka_unit_test_setup(unexpected_bytes_keep_no_connection, setup),
         cmocka_unit_test_setup(a_body_that_keeps_coming_has_all_the_time, setup),
         cmocka_unit_test_setup(a_body_that_trickles_gets_408_and_gives_up_its_place, setup),
+        cmocka_unit_test_setup(a_pause_of_the_machine_ends_nobody, setup),
         cmocka_unit_test_setup(an_address_with_all_places_gives_one_to_another_address, setup),
         cmocka_unit_test_setup(two_addresses_come_to_equal_shares, setup),
         cmocka_unit_test_setup(a_chain_whose_client_has_ended_gives_up_its_place, setup),
