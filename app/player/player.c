@@ -35,6 +35,7 @@ enum {
     SEARCH_NS = 10 * NS_PER_US,
     SENDS_MIN = 4, /* answers that wait are sent in each turn: 1 us by our own stack, some 10 us by Linux */
     SENDS_MAX = 64,
+    UNTAKEN_POLLS_MAX = 1000, /* a second */
 };
 
 static struct {
@@ -50,6 +51,7 @@ static struct {
     bool cooled;           /* other work may have pushed the path's code and data out of the nearest caches */
     uint8_t waiting;       /* a bit for each input whose bytes wait for the search at hand */
     enum program_verdict verdict;
+    uint32_t untaken_polls; /* checks of the timers one after the other, in turns that left events */
     struct {
         uint64_t turns, events, answers, answers_repeated, answers_early;
         uint64_t events_waited, digits_dropped_breaker;
@@ -490,20 +492,24 @@ void player_check_matcher(void) { matcher_check_state(player.matcher); }
 
 bool player_matcher_rests(void) { return !player.searching && player.waiting == 0 && !player.matcher_busy; }
 
-/* Runs the timers. Nobody is called silent while events wait that the turn has not taken: his may be among them. */
+/* Runs the timers. Nobody is called silent in a turn that leaves events, since digits may be among them. A flood of
+ * events that goes on for UNTAKEN_POLLS_MAX polls protects nobody any longer. */
 NOT_HOT static void poll_timers(bool all_taken, uint64_t now_ns)
 {
     player.next_poll_ns = now_ns + POLL_NS;
     player.cooled = true;
-    if (!all_taken || player.waiting != 0 || player.searching)
+    player.untaken_polls = all_taken ? 0 : player.untaken_polls + 1;
+    const bool judges = all_taken || player.untaken_polls >= UNTAKEN_POLLS_MAX;
+    if (player.waiting != 0 || player.searching)
         player.digit_ns = now_ns;
     for (uint32_t i = 0; i < player.input_count; i++) {
-        input_stream_poll(&player.inputs[i], all_taken ? player_settings.input_timeout_ns : 0, now_ns);
+        input_stream_poll(&player.inputs[i], judges ? player_settings.input_timeout_ns : 0, now_ns);
         note_disconnection(i);
     }
     session_poll_left(now_ns);
     copy_statistics();
-    player.verdict = judge(now_ns);
+    if (judges)
+        player.verdict = judge(now_ns);
     player_check();
 }
 

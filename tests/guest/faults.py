@@ -116,7 +116,9 @@ def command(client, sock, which, key=KEY.encode()):
     challenge = None
     for _ in range(20):                         # a busy machine may answer late, or not at all
         nonce = os.urandom(16)
-        challenge = client._challenge(sock, nonce)
+        client._send(sock, control.hello(nonce))
+        challenge = next((found for data in client._datagrams(sock)
+                          for _, found in [control.challenge_in(data, (nonce,))] if found), None)
         if challenge:
             break
     assert challenge, "no challenge"
