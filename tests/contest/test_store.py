@@ -217,7 +217,8 @@ def test_a_client_that_takes_no_responses_fills_no_memory(path):
         except TimeoutError:
             pass
         connection = next(iter(server.connections))
-        assert connection.outbox_bytes < 10_000 and connection.pending == 0
+        wait_for(lambda: connection.writing and connection.pending == 0)
+        assert connection.outbox_bytes < 10_000
         turns, turn = [], server.turn
         server.turn = lambda wait_s: (turns.append(1), turn(wait_s))
         time.sleep(1)
