@@ -10,6 +10,9 @@ import pytest
 from tests.hosted import test_echo
 from vm import ports, qemu
 
+# One after the other: each run forwards a port of its own number where that is free.
+pytestmark = pytest.mark.xdist_group("make-run")
+
 RUN = qemu.ROOT / "tools/run.py"
 PATIENCE_S = 120
 
