@@ -91,6 +91,6 @@ def acpi_tables_above_4_gib():
 def test_acpi_tables_above_4_gib_are_read(tmp_path):
     with qemu.Machine(loader(tmp_path, 0x100000, tables=acpi_tables_above_4_gib()), memory="5G") as guest:
         guest.wait_for(WAITING, 60)
-    assert re.search(r"acpi: 2 CPUs, 0 ECAM segments, 0 virtio-mmio devices, a PM timer, no reset register, no power button$", guest.log,
-                     re.MULTILINE), guest.log
+    assert re.search(r"acpi: 2 CPUs, 0 ECAM segments, 0 virtio-mmio devices, a PM timer, no reset register, "
+                     r"no power button$", guest.log, re.MULTILINE), guest.log
     assert "by acpi pm timer" in guest.log
