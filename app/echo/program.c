@@ -165,6 +165,7 @@ static void take_datagram(const struct transport_event *event, uint64_t now_ns)
 /* Handles the events of the program's own port, and hands all others to the service. */
 static void take_event(const struct transport_event *event, uint64_t now_ns)
 {
+    ASSERT(event->kind != TRANSPORT_NONE);
     if (event->port != state.settings.port) {
         service_event(event, now_ns);
         return;

@@ -71,8 +71,8 @@ CONTRACTS = {
     "http_request": ("HTTP requests", "net/http/request.c base/text.c",
                      "http_request_head_bytes http_request_parse has_stray_end is_authority line_split target_split "
                      "lower same_name trimmed length_take connection_take field_take fields_take framing_refused "
-                     "version_take text_of text_is text_to_string text_skip text_starts text_split text_digit_is text_hex_digit "
-                     "text_number text_address text_duration text_chance"),
+                     "version_take text_of text_is text_to_string text_skip text_starts text_split text_digit_is "
+                     "text_hex_digit text_number text_address text_duration text_chance"),
     "settings_text": ("settings: a text into words", "base/settings.c", "settings_add is_space"),
 }
 # Preconditions of this name are not proved: they say that a C string ends, and each such argument is a literal.
