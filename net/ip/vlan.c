@@ -30,5 +30,6 @@ bool vlan_strip(struct frame *frame)
         frame->bytes -= tags_bytes;
     }
     ASSERT(tags_bytes <= NETDEV_TAGS_BYTES_MAX);
-    return frame->bytes <= NETDEV_FRAME_BYTES_MAX;
+    /* An untagged frame is as long as its device allows: more than an Ethernet frame in the library. */
+    return tags_bytes == 0 || frame->bytes <= NETDEV_FRAME_BYTES_MAX;
 }
