@@ -44,7 +44,7 @@ struct mmio_places {
 #define MAC_FORMAT     "%02x:%02x:%02x:%02x:%02x:%02x"
 #define MAC_BYTES(mac) (mac)[0], (mac)[1], (mac)[2], (mac)[3], (mac)[4], (mac)[5]
 
-/* How far the search has come. */
+/* The progress of the search. */
 static struct {
     struct virtio_net_wish wish;
     struct mmio_places places;

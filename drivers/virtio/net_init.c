@@ -19,7 +19,7 @@ enum {
 /* virtio 1.2 §5.1.3.1, §5.1.4: GUEST_ANNOUNCE takes the control queue and the status field. */
 #define ANNOUNCE_FEATURES (BIT(VIRTIO_NET_F_GUEST_ANNOUNCE) | BIT(VIRTIO_NET_F_CTRL_VQ))
 
-/* Not accepted, among others: RING_PACKED, MQ, any segmentation. */
+/* RING_PACKED, MQ and segmentation are among the features that are left out. */
 static const uint64_t WANTED_FEATURES =
     BIT(VIRTIO_F_VERSION_1) | BIT(VIRTIO_F_ANY_LAYOUT) | BIT(VIRTIO_F_EVENT_IDX) | BIT(VIRTIO_NET_F_MAC)
     | BIT(VIRTIO_NET_F_STATUS) | BIT(VIRTIO_NET_F_MTU) | BIT(VIRTIO_NET_F_CSUM) | BIT(VIRTIO_NET_F_GUEST_CSUM)

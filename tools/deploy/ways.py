@@ -10,7 +10,7 @@ from .remote import RemoteError
 from .verdict import GRUB, KEXEC
 
 UNLOAD_SECONDS = 120                        # after a load: HOST unloads the kernel unless it is leaving Linux
-# How hosts are set up that take a guest's reset for the machine's end.
+# Settings of hosts that take a guest's reset for the machine's end.
 NO_RESET = "(on_reboot=destroy, -no-reboot, Nomad, KubeVirt)"
 
 
