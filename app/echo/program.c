@@ -123,7 +123,7 @@ static void take_data(struct connection *c, struct bytes data, uint64_t now_ns)
     c->active_ns = now_ns;
 }
 
-/* Returns true for each EQUAL_COUNT_MAX-th equal datagram from one address and port. An echo that answers our answers,
+/* Returns true for each EQUAL_COUNT_MAX-th equal datagram from one address and port. A server that answers our answers,
  * because a datagram was forged in its name, sends the same datagram again and again: a drop ends the loop. Loops that
  * share a place are counted one after the other. */
 static bool is_loop(const struct transport_event *event, uint64_t now_ns)
@@ -146,8 +146,8 @@ static bool is_loop(const struct transport_event *event, uint64_t now_ns)
     return true;
 }
 
-/* Sends a datagram back. A datagram from another echo, or one with such a source forged, gets no answer: the two
- * would never stop. */
+/* Sends a datagram back. A datagram from a server like this one, or one with such a source forged, gets no answer: the
+ * two would never stop. */
 static void take_datagram(const struct transport_event *event, uint64_t now_ns)
 {
     ASSERT(event->port == state.settings.port);

@@ -17,12 +17,13 @@ CLIENT = """
 import socket, sys, time
 end = time.monotonic() + 60
 while True:
+    answers, connections = [], []
     try:
-        connections = [socket.create_connection(("127.0.0.1", 7007), timeout=60) for _ in range(int(sys.argv[2]))]
-        for connection in connections:
-            connection.sendall(b"hello")
-        answers = [connection.recv(99) for connection in connections]
-        if all(answers):
+        for _ in range(int(sys.argv[2])):       # one after the other: QEMU's forwarded port has a backlog of 1
+            connections.append(socket.create_connection(("127.0.0.1", 7007), timeout=60))
+            connections[-1].sendall(b"hello")
+            answers.append(connections[-1].recv(99))
+        if all(answers):     # an answer without bytes: the port is forwarded, and the machine still boots
             break
     except OSError:
         if time.monotonic() > end:
@@ -34,12 +35,12 @@ print(sys.argv[1], len(answers), "times", *{answer.decode() for answer in answer
 # follows, and runs it as a kernel. At last asks for more than there can be.
 REST = """
 /usr/bin/python3 -c "$CLIENT" linux: 5
-tools/gg 127.0.0.1 --key-file build/key
+tools/gg 127.0.0.1 --key-file build/shout.conf
 wait $!
 sed -i 's/CONNECTION_COUNT = 8,/CONNECTION_COUNT = 100,/' app/shout/program.c
-make -s PROGRAM=shout run SETTINGS="port=7007 http.port=7008 key=correct-horse-battery" & run=$!
+make -s PROGRAM=shout run SETTINGS="port=7007 http.port=7008 $(cat build/shout.conf)" & run=$!
 /usr/bin/python3 -c "$CLIENT" kernel: 100
-tools/gg 127.0.0.1 --key-file build/key
+tools/gg 127.0.0.1 --key-file build/shout.conf
 wait $run
 sed -i 's/CONNECTION_COUNT = 100,/CONNECTION_COUNT = 2000,/' app/shout/program.c
 if make -s PROGRAM=shout run SETTINGS="port=7007"; then exit 1; fi
@@ -69,7 +70,8 @@ def test_the_walk_through_makes_a_program(tmp_path):
              if name not in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "BUILD", "PYTHONPATH", "SLOW")}
     block = walk_through().replace("make PROGRAM", "make -s -j2 PROGRAM")
     network = ["unshare", "-n"] if os.geteuid() == 0 else ["unshare", "-Urn"]      # all ports are free there
-    done = subprocess.run([*network, "sh", "-ec", f"ip link set lo up\n{block}\n{REST}"], cwd=tree,
+    ending = "trap 'for job in $(jobs -p); do kill $job; done' EXIT"      # a step that fails leaves no program behind
+    done = subprocess.run([*network, "sh", "-ec", f"{ending}\nip link set lo up\n{block}\n{REST}"], cwd=tree,
                           env={**clean, "CLIENT": CLIENT}, capture_output=True, text=True, timeout=BUILD_AND_PLAY_S)
     said = (done.stdout + done.stderr)[-5000:]
     assert done.returncode == 0, said
@@ -79,10 +81,13 @@ def test_the_walk_through_makes_a_program(tmp_path):
     assert "run: shout has left (gg); the machine has reset" in done.stdout, said
     assert "the program shout asks for a connection_count of 2000: 1020 is the most" in done.stderr, said
     subprocess.run(["git", "init", "-q"], cwd=tree, check=True)     # as a clone has it: the lints ask for its files
+    longest = "a" * 20      # as a name: no line of the template has become too long
+    subprocess.run(["tools/new-program", longest], cwd=tree, env=clean, check=True, timeout=60)
     for lint in ("format", "words", "lines"):
-        found = subprocess.run(["tools/lint", lint, "app/shout", "tests/unit/shout_test.c"], cwd=tree, env=clean,
-                               capture_output=True, text=True, timeout=60)
-        assert found.returncode == 0, found.stdout
+        for name in ("shout", longest):
+            found = subprocess.run(["tools/lint", lint, f"app/{name}", f"tests/unit/{name}_test.c"], cwd=tree,
+                                   env=clean, capture_output=True, text=True, timeout=60)
+            assert found.returncode == 0, found.stdout
 
 
 def test_a_name_that_cannot_be_a_program_is_refused():

@@ -127,7 +127,7 @@ static bool is_answered(uint16_t port, uint32_t text)
     return fake.datagram_count == 1;
 }
 
-/* Plays another echo, in whose name datagrams were forged: it answers each of our answers. Some loops share a place. */
+/* Plays a server in whose name datagrams were forged: it answers each of our answers. Some loops share a place. */
 static void an_answer_to_an_answer_ends(void **state)
 {
     enum { LOOPS = 1000, ROUNDS_MAX = 1024 * 20 };
