@@ -52,7 +52,10 @@ check chromium-driver — drives it
 check python3-selenium — speaks to the driver
 check valgrind — counts instructions
 check libssl-dev — OpenSSL beside our hashes in `make bench-digest`
-check haproxy — the balancer of docs/balance.md and its test
+check libopentracing-c-wrapper0t64|libopentracing-c-wrapper0 — a library of haproxy, which is unpacked below
+check liblua5.3-0 — Lua, a library of haproxy on Debian 12
+check liblua5.4-0 — Lua, a library of haproxy on Debian 13
+check libjemalloc2 — a library of haproxy on Debian 13
 check wrk — load over HTTP in that test
 check g++ — compiles the queue of boost that `make bench-base` measures
 check libboost-dev — that queue
@@ -118,6 +121,7 @@ while read -r group line; do
 done <<<"$packages"
 
 # Programs for tests alone whose packages would start a daemon: tools/setup.sh unpacks them, and installs nothing.
+haproxy=build/third-party/haproxy/usr/sbin/haproxy
 nginx=build/third-party/nginx/usr/sbin/nginx
 promtool=build/third-party/prometheus/usr/bin/promtool
 chronyd=build/third-party/chrony/usr/sbin/chronyd
@@ -242,6 +246,7 @@ unpack() {
 if wants check; then
     # Debian's package of nginx, and Ubuntu's.
     ! lacks $nginx || unpack $nginx "a server others wrote, which the end-to-end tests play against" nginx nginx-core
+    ! lacks $haproxy || unpack $haproxy "the balancer of docs/balance.md, which its test plays" haproxy
     ! lacks $promtool || unpack $promtool "Prometheus' own linter reads the status page in the tests" promtool \
         prometheus
     ! lacks $chronyd || unpack $chronyd "an NTP server and client, which the time program meets" chrony

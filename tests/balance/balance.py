@@ -30,7 +30,8 @@ from vm import qemu
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = ROOT / os.environ.get("BUILD", "build")
 KEY, PATIENCE_S, FROZEN_S = "a-key-for-tests", 60, 5
-HAPROXY = shutil.which("haproxy") or "/usr/sbin/haproxy"
+HAPROXY = shutil.which("haproxy", path="/usr/local/sbin:/usr/sbin:/usr/bin") or \
+    ROOT / "build/third-party/haproxy/usr/sbin/haproxy"       # unpacked there: an installed package would start it
 WRK_SCRIPT = """
 wrk.method = "POST"
 wrk.body = "hello"
