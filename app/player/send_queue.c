@@ -14,9 +14,11 @@ static_assert(offsetof(struct send_queue_entry, dropped) < ENTRY_ALIGN, "a fille
 static_assert(SEND_QUEUE_BYTES % ENTRY_ALIGN == 0, "entries stay aligned past the ring's end");
 
 /* A place is a count of bytes, which only grows while the queue is in use; its remainder is the offset in the ring. An
- * entry lies in one piece: where one does not fit before the ring's end, a dropped filler takes the rest. */
+ * entry lies in one piece: where one does not fit before the ring's end, a dropped filler takes the rest. Dropped
+ * entries that follow one another become one, so that the oldest place passes any number of them in one step; `dropped`
+ * is the place of the last one. */
 static struct {
-    uint64_t oldest, next, end;
+    uint64_t oldest, next, end, dropped;
     uint32_t waiting, unanswered;
     alignas(64) uint8_t ring[SEND_QUEUE_BYTES];
 } queue;
@@ -28,7 +30,7 @@ static struct send_queue_entry *entry_at(uint64_t place)
 
 void send_queue_init(void)
 {
-    queue.oldest = queue.next = queue.end = 0;
+    queue.oldest = queue.next = queue.end = queue.dropped = 0;
     queue.waiting = queue.unanswered = 0;
 }
 
@@ -48,11 +50,23 @@ static uint32_t entry_bytes(size_t count)
     return (uint32_t)((sizeof(struct send_queue_entry) + count + ENTRY_ALIGN - 1) / ENTRY_ALIGN * ENTRY_ALIGN);
 }
 
-/* Moves a place past dropped entries, up to `limit` at most. */
-static void skip_dropped(uint64_t *place, uint64_t limit)
+/* Moves the next place past a dropped entry, which becomes part of the entry before if that one is dropped, too. */
+static void pass_dropped(void)
 {
-    while (*place < limit && entry_at(*place)->dropped)
-        *place += entry_at(*place)->bytes;
+    struct send_queue_entry *before = entry_at(queue.dropped), *entry = entry_at(queue.next);
+    ASSERT(entry->dropped);
+    bool follows = queue.dropped >= queue.oldest && before->dropped && queue.dropped + before->bytes == queue.next;
+    queue.next += entry->bytes;
+    if (follows)
+        before->bytes += entry->bytes;
+    else
+        queue.dropped = queue.next - entry->bytes;
+}
+
+static void skip_dropped_oldest(void)
+{
+    while (queue.oldest < queue.next && entry_at(queue.oldest)->dropped)
+        queue.oldest += entry_at(queue.oldest)->bytes;
 }
 
 /* Returns the bytes to fill before the ring's end so that an entry lies in one piece. */
@@ -66,7 +80,7 @@ bool send_queue_has_room(size_t count)
 {
     ASSERT(count <= UINT16_MAX);
     uint32_t bytes = entry_bytes(count);
-    skip_dropped(&queue.oldest, queue.next);
+    skip_dropped_oldest();
     return queue.end + filler_bytes(bytes) + bytes - queue.oldest <= SEND_QUEUE_BYTES;
 }
 
@@ -96,7 +110,8 @@ bool send_queue_append(const uint8_t *digits, size_t count, uint64_t now_ns)
 
 struct send_queue_entry *send_queue_next(void)
 {
-    skip_dropped(&queue.next, queue.end);
+    while (queue.next < queue.end && entry_at(queue.next)->dropped)
+        pass_dropped();
     return queue.next < queue.end ? entry_at(queue.next) : NULL;
 }
 
@@ -116,13 +131,13 @@ void send_queue_drop(void)
     struct send_queue_entry *entry = send_queue_next();
     ASSERT(entry);
     entry->dropped = true;
-    queue.next += entry->bytes;
+    pass_dropped();
     queue.waiting--;
 }
 
 struct send_queue_entry *send_queue_oldest(void)
 {
-    skip_dropped(&queue.oldest, queue.next);
+    skip_dropped_oldest();
     return queue.oldest < queue.next ? entry_at(queue.oldest) : NULL;
 }
 
@@ -133,7 +148,7 @@ void send_queue_remove_oldest(void)
     queue.oldest += entry->bytes;
     queue.unanswered--;
     if (queue.oldest == queue.end)
-        queue.oldest = queue.next = queue.end = 0; /* empty: keep using the same, warm lines */
+        queue.oldest = queue.next = queue.end = queue.dropped = 0; /* empty: keep using the same, warm lines */
 }
 
 void send_queue_take_back(void)

@@ -69,6 +69,40 @@ static void a_dropped_answer_stays_dropped_when_the_sent_ones_are_taken_back(voi
     assert_entry(send_queue_oldest(), "3");
 }
 
+/* Drops all answers but each hundredth, which are sent; then those as well. */
+static void dropped_answers_become_one_entry(void **state)
+{
+    enum { ANSWERS = 60000 };
+    (void)state;
+    send_queue_init();
+    for (int i = 0; i < ANSWERS; i++)
+        assert_true(put("42", 0));
+    const struct send_queue_entry *first = send_queue_next(), *second = NULL;
+    send_queue_sent(0, 0);
+    for (int i = 1; i < ANSWERS; i++)
+        if (i % 100 == 0)
+            send_queue_sent(0, 0);
+        else if (second)
+            send_queue_drop();
+        else {
+            second = send_queue_next();
+            send_queue_drop();
+        }
+    uint32_t bytes = first->bytes;
+    assert_int_equal(second->bytes, 99 * bytes);
+    assert_int_equal(send_queue_unanswered_count(), ANSWERS / 100);
+    send_queue_take_back();
+    send_queue_sent(0, 0);
+    while (send_queue_next())
+        send_queue_drop();
+    assert_int_equal(second->bytes, (ANSWERS - 1) * bytes);
+    assert_int_equal(send_queue_waiting_count(), 0);
+    send_queue_remove_oldest();
+    assert_null(send_queue_oldest());
+    assert_true(send_queue_has_room(2));
+    assert_int_equal(send_queue_used_bytes(), 0);
+}
+
 /* The model: every answer ever put, with its state. */
 enum { MODEL_MAX = 400000 };
 static struct model {
@@ -163,6 +197,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_answer_waits_is_sent_and_answered),
+        cmocka_unit_test(dropped_answers_become_one_entry),
         cmocka_unit_test(a_dropped_answer_stays_dropped_when_the_sent_ones_are_taken_back),
         cmocka_unit_test(the_ring_equals_the_model),
         cmocka_unit_test(room_is_used_up_to_the_stated_bytes),
