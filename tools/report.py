@@ -17,26 +17,32 @@ import figures
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 
-# Tables in the order of the page: the first part of a row's name, a heading, and one sentence on how it is measured.
+# Tables in the order of the page. Each has the first part of a row's name, a heading, a sentence on how it is measured,
+# and the parts of a name that become columns.
 SECTIONS = (
     ("net", "The network, ring to ring",
      "A hosted program: the kernel's driver over a model device in memory, a stack, the player.\n"
-     "A figure is the least of several runs, and the stacks take turns."),
+     "A figure is the least of several runs, and the stacks take turns. A sample of a short row is the mean of\n"
+     "several events (tests/bench/bench_net.c).", ("own", "lwip")),
     ("matcher", "The matcher",
-     "A hosted program. A figure is taken over the least time of each burst in several runs."),
-    ("wire", "On the wire", "A probe outside the machine times a frame to its answer, or a burst to its POST."),
-    ("digest", "The digest program", "A hosted program on one core, beside public programs in the same run."),
-    ("time", "The time program", "A client outside the machine times a request to its response."),
+     "A hosted program. A figure is taken over the least time of each burst in several runs.",
+     ("avx512", "avx2", "scalar")),
+    ("wire", "On the wire", "A probe outside the machine times a frame to its answer, or a burst to its POST.",
+     ("own", "lwip", "guest")),
+    ("digest", "The digest program", "A hosted program on one core, beside public programs in the same run.", ()),
+    ("time", "The time program", "A client outside the machine times a request to its response.",
+     ("kernel", "chronyd")),
     ("roundtrip", "From Linux to the kernel",
      "Seconds from `peregrine fly` to the first digit of a game: a Debian in QEMU under TCG, one flight each.\n"
-     "A busy machine gives upper bounds; rows of one load can be compared."),
-    ("base", "The leaf modules", "Hosted programs on two cores."),
-    ("contest", "The contest server", "Measured by the server itself under load."),
-    ("instructions", "Instructions", "Counted by valgrind; they do not depend on the machine's load."),
-    ("coverage", "Coverage", "Lines and branches that `make coverage` reaches, by folder."),
+     "A busy machine gives upper bounds; rows of one load can be compared.", ()),
+    ("base", "The leaf modules", "Hosted programs on two cores.", ()),
+    ("contest", "The contest server", "Measured by the server itself under load.", ()),
+    ("instructions", "Instructions", "Counted by valgrind; they do not depend on the machine's load.", ()),
+    ("coverage", "Coverage", "Lines and branches that `make coverage` reaches, by folder.", ()),
 )
 EXPLAINED = {"warm": "bursts follow each other", "cold": "64 MB are walked through between two bursts",
              "rested": "the processor did other work for milliseconds between two bursts"}
+OTHERS_MAX = 0.05       # processors' worth of other work beside a row that counts as measured on an idle machine
 
 
 class ReportError(Exception):
@@ -81,14 +87,34 @@ def figure(value):
     return f"{value:.2f}".rstrip("0").rstrip(".") if abs(value) < 10 else f"{value:.1f}"
 
 
-def table(rows, with_source):
-    lines = ["| row | unit | p50 | p99 | spread | n | command |", "|---|---|--:|--:|--:|--:|---|"]
+def cell(row):
+    """Formats a row's figures: the median, the 99th percentile, the spread, a star if the machine was not idle."""
+    text = figure(row["p50"])
+    text += f" ({figure(row['p99'])})" if row.get("p99") is not None else ""
+    text += f" ±{figure(row['spread'])}" if row.get("spread") else ""
+    return text + ("\\*" if row.get("others", 0) > OTHERS_MAX else "")
+
+
+def table(rows, columns):
+    """Returns the table: rows whose names differ only in a part that is one of the columns share a line."""
+    lines = {}
     for row in rows:
-        source = f" ({row['commit']}, {row['machine']})" if with_source else ""
-        command = row["command"].replace("|", "\\|")
-        lines.append(f"| {row['name']} | {row['unit']} | {figure(row['p50'])} | {figure(row.get('p99'))} | "
-                     f"{figure(row.get('spread'))} | {row.get('n', '')} | `{command}`{source} |")
-    return "\n".join(lines)
+        parts = row["name"].split("/")[1:]
+        column = next((part for part in parts if part in columns), "")
+        label = "/".join(part for part in parts if part != column)
+        lines.setdefault((label, row["unit"]), {})[column] = row
+    shown = [column for column in ("", *columns) if any(column in line for line in lines.values())]
+    return "\n".join([f"| row | unit | {' | '.join(shown)} | n |".replace("|  |", "| p50 (p99) |"),
+                      f"|---|---|{'--:|' * len(shown)}--:|"]
+                     + [f"| {label} | {unit} | {' | '.join(cell(line[c]) if c in line else '' for c in shown)} | "
+                        f"{'/'.join(dict.fromkeys(str(row['n']) for row in line.values() if 'n' in row))} |"
+                        for (label, unit), line in lines.items()])
+
+
+def sources(rows):
+    """Returns a sentence on the commits and machines of rows that may be of several."""
+    found = dict.fromkeys(f"commit {row['commit']} on {row['machine']}" for row in rows)
+    return f"Measured at {'; '.join(found)}."
 
 
 def series(rows):
@@ -132,18 +158,21 @@ def page(rows, plots_folder, with_source, note=""):
     parts = ["# Performance", "",
              "<!-- Written by `make report` from build/bench/*.json. Do not edit: run `make bench report`. -->", ""]
     if not with_source:
-        parts += [f"Commit {rows[0]['commit']} on {rows[0]['machine']}. Each row names the command that measures it.",
-                  ""]
+        parts += [f"Commit {rows[0]['commit']} on {rows[0]['machine']}.", ""]
     parts += [note, ""] if note else []
-    parts += ["`p50` and `p99` are the median and the 99th percentile, `n` the number of samples, `spread` the largest",
-              "median of the runs less the least.", ""]
-    known = {name for name, *_ in SECTIONS}
+    parts += ["`28 (31) ±2` is a median of 28, a 99th percentile of 31, and 2 between the largest and the least median",
+              f"of the runs; `n` is the number of samples. A star says that other work took more than {OTHERS_MAX:.0%}",
+              "of a processor meanwhile. Each table names its first row's command; the JSON files have all.", ""]
+    known = {section[0] for section in SECTIONS}
     others = sorted({row["name"].split("/")[0] for row in rows} - known)
-    for name, heading, how in (*SECTIONS, *((other, other, "") for other in others)):
+    for name, heading, how, columns in (*SECTIONS, *((other, other, "", ()) for other in others)):
         chosen = [row for row in rows if row["name"].split("/")[0] == name]
         if not chosen:
             continue
-        parts += [f"## {heading}", "", how, ""]
+        parts += [f"## {heading}", "", how, f"Command: `{chosen[0]['command']}`", ""]
+        steps = {row["clock_step_ns"] for row in chosen if "clock_step_ns" in row}
+        parts += [f"The clock steps by {figure(max(steps))} ns.", ""] if steps else []
+        parts += [sources(chosen), ""] if with_source else []
         kinds = {part for row in chosen for part in row["name"].split("/")}
         parts += [f"- `{kind}`: {text}" for kind, text in EXPLAINED.items() if kind in kinds]
         parts += [""] if parts[-1].startswith("- ") else []
@@ -151,7 +180,7 @@ def page(rows, plots_folder, with_source, note=""):
             file = f"performance-{name}-{re.sub('[^a-z]+', '-', unit.lower()).strip('-') or 'share'}.svg"
             plot(plots_folder / file, heading, unit, bars)
             parts += [f"![{heading}, {unit}]({file})", ""]
-        parts += [table(chosen, with_source), ""]
+        parts += [table(chosen, columns), ""]
     return "\n".join(parts).rstrip() + "\n"
 
 
@@ -160,8 +189,8 @@ def main(words=None):
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bench", type=pathlib.Path, default=ROOT / "build/bench", help="folder of the JSON files")
     parser.add_argument("--out", type=pathlib.Path, default=ROOT / "docs/performance.md")
-    parser.add_argument("--mixed", action="store_true", help="rows of several commits or machines; each row names its "
-                                                             "own")
+    parser.add_argument("--mixed", action="store_true", help="rows of several commits or machines; each table names "
+                                                             "them")
     parser.add_argument("--note", default="", help="a sentence under the heading, such as what else the machine did")
     options = parser.parse_args(words)
     try:

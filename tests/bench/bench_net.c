@@ -1,10 +1,14 @@
 /* The speed of one stack, ring to ring. The kernel's driver runs over a model device in memory (tests/lib/), with the
  * transport that the program is linked with. In the row burst-to-post the player and the matcher run on top.
  *
- *     bench_net ROW warm|cold|rested N   prints  p50 p99, then for burst-to-post the shares, then the timer's own time,
- *                                        which is subtracted from each; nanoseconds
+ *     bench_net ROW warm|cold|rested N   times N events and prints lines of
+ *                                        NAME P50 P99 SAMPLES EVENTS in nanoseconds: the row, and the shares of
+ *                                        burst-to-post; then `clock STEP READING`
  *     bench_net ROW count N              the same calls under `valgrind --tool=callgrind --collect-atstart=no`, which
  *                                        counts the instructions of the timed part, less the matcher's
+ *
+ * Some TSCs advance in steps of 10 ns. A warm sample is the mean of EVENTS events that are timed one by one: the step
+ * is at most a twentieth of their sum. A cold sample is one event.
  *
  * ROW names the timed part, between serialised readings of the TSC, less the time of two readings around nothing:
  *
@@ -12,7 +16,7 @@
  *                    the device vouches for the checksum
  *     segment-in-sum the same, and the stack sums it
  *     answer-out     100 digits are there, the POST's head stands in the message area -> the frame is published: the
- * device's doorbell rings (the model always wants it).
+ *                    device's doorbell rings (the model always wants it)
  *     burst-to-post  the player's turn begins, a burst of 100 digits in the used ring -> the POST of the answer that
  *                    ends with its last digit is published
  *     bulk           40 full segments in the ring -> all handed to the application and acknowledged (one idle call);
@@ -61,6 +65,9 @@ enum {
     STEP_NS = 100000, /* virtual time between two steps */
     REST_TURNS = 20,
     TURNS_MAX = 100000,
+    STEP_SHARE = 20, /* a step of the TSC is one part of so many of a sample, or less */
+    EVENTS_MAX = 40, /* in a sample */
+    SAMPLES_MIN = 20,
 };
 
 static struct virtio_model model;
@@ -77,7 +84,7 @@ static struct {
     bool counting, collecting, kick_ends;
     bool shares; /* the matcher's part is timed too, which takes runs of its own */
 } timed;
-static double timer_cost_cycles, timer_cost_cycles_p99;
+static double timer_cost_cycles; /* the mean time of two readings around nothing */
 static uint64_t tsc_step_cycles = UINT64_MAX;
 
 static void collect(bool on)
@@ -119,8 +126,8 @@ static int compare(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Returns a quantile. A sample stands for all durations half a step of the TSC around it, so equal samples are spread
- * over the step. Some TSCs advance in steps of 10 ns. */
+/* Returns a quantile of sums of events. A sum stands for all durations half a step of the TSC around it, so equal sums
+ * are spread over the step. */
 static double quantile(uint64_t *sorted, size_t count, size_t percent)
 {
     ASSERT(count > 0 && percent < 100 && tsc_step_cycles > 0);
@@ -133,11 +140,13 @@ static double quantile(uint64_t *sorted, size_t count, size_t percent)
     return (double)sorted[at] + (place - 0.5) * (double)tsc_step_cycles;
 }
 
-/* Measures the least step of the TSC, and the time of two readings around nothing. */
+/* Measures the least step of the TSC, and the mean time of two readings around nothing: the largest tenth,
+ * which other programs lengthen, is left out. */
 static void timer_calibrate(void)
 {
     enum { N = 10000 };
     static uint64_t cycles[N];
+    uint64_t sum = 0;
     for (int i = 0; i < N; i++) {
         uint64_t before = cycles_now(), now = cycles_now();
         if (now > before && now - before < tsc_step_cycles)
@@ -146,8 +155,9 @@ static void timer_calibrate(void)
         cycles[i] = cycles_now_serialised() - from;
     }
     qsort(cycles, N, sizeof *cycles, compare);
-    timer_cost_cycles = quantile(cycles, N, 50);
-    timer_cost_cycles_p99 = quantile(cycles, N, 99);
+    for (int i = 0; i < N; i++)
+        sum += i < N * 9 / 10 ? cycles[i] : 0;
+    timer_cost_cycles = (double)sum / (N * 9 / 10);
 }
 
 static uint8_t *cold_memory;
@@ -465,12 +475,38 @@ static uint64_t time_one(enum row row, bool cold, int connection)
                                : time_burst(cold);
 }
 
-static void print_quantiles(const char *name, uint64_t *cycles, size_t count)
+/* Returns how many events a sample is made of, by the least mean of CHUNK events: what interrupts an event does not
+ * count. */
+static size_t events_of_a_sample(const uint64_t *cycles, size_t count)
 {
+    enum { CHUNK = 100 };
+    double least = 1e18, needed = STEP_SHARE * (double)tsc_step_cycles;
+    for (size_t from = 0; from < count; from += CHUNK) {
+        size_t in_chunk = count - from < CHUNK ? count - from : CHUNK;
+        double sum = 0;
+        for (size_t i = 0; i < in_chunk; i++)
+            sum += (double)cycles[from + i] - timer_cost_cycles;
+        least = sum / (double)in_chunk < least ? sum / (double)in_chunk : least;
+    }
+    size_t events = least * EVENTS_MAX <= needed ? EVENTS_MAX : (size_t)(needed / least) + 1;
+    size_t most = count / SAMPLES_MIN + 1;
+    return events < most ? events : most;
+}
+
+/* Prints the quantiles of the samples that the events make. The events' times are lost. */
+static void print_quantiles(const char *name, uint64_t *cycles, size_t count, bool single)
+{
+    size_t events = single ? 1 : events_of_a_sample(cycles, count), samples = count / events;
+    for (size_t i = 0; i < samples; i++) {
+        uint64_t sum = 0;
+        for (size_t j = 0; j < events; j++)
+            sum += cycles[i * events + j];
+        cycles[i] = sum;
+    }
+    qsort(cycles, samples, sizeof *cycles, compare);
     double ns = 1e6 / (double)platform_tsc_khz();
-    qsort(cycles, count, sizeof *cycles, compare);
-    printf("%s %.1f %.1f\n", name, (quantile(cycles, count, 50) - timer_cost_cycles) * ns,
-           (quantile(cycles, count, 99) - timer_cost_cycles) * ns);
+    printf("%s %.2f %.2f %zu %zu\n", name, (quantile(cycles, samples, 50) / (double)events - timer_cost_cycles) * ns,
+           (quantile(cycles, samples, 99) / (double)events - timer_cost_cycles) * ns, samples, events);
 }
 
 /* Maps memory in pages of 2 MiB, as the kernel maps its data (kernel/memory/paging.c). A burst touches some 80 pages of
@@ -541,7 +577,7 @@ int main(int argc, char **argv)
     timed.counting = was_counting;
     for (size_t i = 0; i < count; i++)
         total[i] = time_one(row, cold, connection);
-    print_quantiles(rows[r].name, total, count);
+    print_quantiles(rows[r].name, total, count, cold || timed.counting);
     timed.shares = row == BURST && !timed.counting;
     for (size_t i = 0; timed.shares && i < count; i++) {
         time_one(row, cold, connection);
@@ -550,11 +586,11 @@ int main(int argc, char **argv)
         parts[2 * count + i] = after_cycles;
     }
     if (timed.shares) {
-        print_quantiles("before-matcher", parts, count);
-        print_quantiles("matcher", parts + count, count);
-        print_quantiles("after-matcher", parts + 2 * count, count);
+        print_quantiles("before-matcher", parts, count, cold);
+        print_quantiles("matcher", parts + count, count, cold);
+        print_quantiles("after-matcher", parts + 2 * count, count, cold);
     }
     double ns = 1e6 / (double)platform_tsc_khz();
-    printf("timer %.1f %.1f\n", timer_cost_cycles * ns, timer_cost_cycles_p99 * ns);
+    printf("clock %.2f %.2f\n", (double)tsc_step_cycles * ns, timer_cost_cycles * ns);
     return 0;
 }

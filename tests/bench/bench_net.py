@@ -3,8 +3,8 @@
 
 `make bench-net` runs this program. A row is measured REPEAT times with each stack in turn. The table keeps the least
 median and the least 99th percentile of these runs, because other work on the machine only adds time. `spread` is the
-largest median less the least. QUICK=1 measures a tenth. tests/bench/bench_net.c says which time each row measures. Rows
-named `timer` are the time of two readings of the clock, which the other rows do not include."""
+largest median less the least, of each part by itself. QUICK=1 measures a tenth. tests/bench/bench_net.c says which time
+each row measures, and of how many events a sample of a short row is the mean."""
 import os
 import subprocess
 import sys
@@ -28,58 +28,68 @@ BATCH_BITS = 40 * 1460 * 8      # a `bulk` batch: BULK_COUNT full frames; timest
 
 
 def run(stack, row, kind, count):
-    """Returns {name: (p50, p99)} of one run, and its command."""
+    """Returns {part: (p50, p99, samples, events a sample)} of one run, the clock's (step, reading) and the command."""
     command = [f"build/host/tests/bench/bench_net-{stack}", row, kind, str(count)]
     done = subprocess.run([BUILD.parent / command[0], *command[1:]], capture_output=True, text=True, cwd=ROOT)
     if done.returncode != 0:
         sys.exit(f"{' '.join(command)}: {done.stderr}")
-    found = {name: (float(p50), float(p99)) for name, p50, p99 in map(str.split, done.stdout.splitlines())}
-    return found, " ".join(command)
+    found = {part: tuple(map(float, figures)) for part, *figures in map(str.split, done.stdout.splitlines())}
+    return found, found.pop("clock"), " ".join(command)
 
 
 def measure(row, kind, count):
-    """Measures both stacks in turn. Returns {stack: ({name: the least (p50, p99)}, a command, the medians' spread)}."""
+    """Measures both stacks in turn. Returns {stack: ({part: figures}, a command)} and the clock's (step, reading).
+
+    The figures of a part are those that Rows.keep takes."""
     runs = {stack: [] for stack in STACKS}
     for _ in range(REPEAT):
         for stack in STACKS:
-            found, command = run(stack, row, kind, count)
+            found, clock, command = run(stack, row, kind, count)
             runs[stack].append(found)
     best = {}
     for stack, done in runs.items():
-        least = {name: tuple(map(min, zip(*(found[name] for found in done)))) for name in done[0]}
-        best[stack] = least, command.replace(STACKS[-1], stack), max(found[row][0] for found in done) - least[row][0]
-    return best
+        parts = {}
+        for part in done[0]:
+            p50, p99, samples, events = zip(*(found[part] for found in done))
+            parts[part] = {"p50": min(p50), "p99": min(p99), "spread": max(p50) - min(p50), "n": int(samples[0]),
+                           "events": int(events[0])}
+        best[stack] = parts, command.replace(STACKS[-1], stack)
+    return best, clock
 
 
 def main():
     rows = Rows(OUT)
 
-    def keep(name, unit, count, p50, p99, spread, command):
-        rows.keep(name, unit, count, round(p50, 1), round(p99, 1), command, spread=round(spread, 1))
+    def keep(name, unit, figures, command):
+        rows.keep(name, unit, command=command, clock_step_ns=clock[0],
+                  **{key: round(value, 1) for key, value in figures.items()})
 
     print(f"{rows.machine}, {rows.commit}; ns: p50 (p99), the least of {REPEAT} runs in turn")
-    print(f"{'':24}{'own':>18}{'lwIP':>18}{'ratio':>8}   asked")
-    for row, kind, count, asked_ns, asked_ratio in ROWS:
-        best = measure(row, kind, count)
+    for number, (row, kind, count, asked_ns, asked_ratio) in enumerate(ROWS):
+        best, clock = measure(row, kind, count)
+        if number == 0:
+            print(f"the clock steps by {clock[0]:.1f} ns; rows leave out {clock[1]:.1f} ns for two readings")
+            print(f"{'':24}{'own':>18}{'lwIP':>18}{'ratio':>8}   asked")
         name = row if kind == "warm" else f"{row}/{kind}"
         if row.startswith("bulk"):
-            gbits = {stack: (BATCH_BITS / found[row][0], BATCH_BITS / found[row][1])
-                     for stack, (found, _, _) in best.items()}
-            for stack, (found, command, spread) in best.items():
-                keep(f"net/{stack}/{name}", "Gbit/s", count, *gbits[stack],
-                     gbits[stack][0] - BATCH_BITS / (found[row][0] + spread), command)
-            print(f"{name:24}{gbits['own'][0]:18.1f}{gbits['lwip'][0]:18.1f}"
-                  f"{gbits['own'][0] / gbits['lwip'][0]:8.2f}   >= 40 Gbit/s", flush=True)
+            gbits = {}
+            for stack, (parts, command) in best.items():
+                ns = parts[row]
+                gbits[stack] = BATCH_BITS / ns["p50"]
+                keep(f"net/{stack}/{name}", "Gbit/s",
+                     {**ns, "p50": gbits[stack], "p99": BATCH_BITS / ns["p99"],
+                      "spread": gbits[stack] - BATCH_BITS / (ns["p50"] + ns["spread"])}, command)
+            print(f"{name:24}{gbits['own']:18.1f}{gbits['lwip']:18.1f}{gbits['own'] / gbits['lwip']:8.2f}"
+                  "   >= 40 Gbit/s", flush=True)
             continue
-        for stack, (found, command, spread) in best.items():
-            for part, (p50, p99) in found.items():
-                path = f"net/{stack}/{name}" + ("" if part == row else f"/{part}")
-                keep(path, "ns", count, p50, p99, spread, command)
-        own, lwip = best["own"][0], best["lwip"][0]
+        for stack, (parts, command) in best.items():
+            for part, figures in parts.items():
+                keep(f"net/{stack}/{name}" + ("" if part == row else f"/{part}"), "ns", figures, command)
         asked = [f"<= {asked_ns} ns"] * bool(asked_ns) + [f"<= {asked_ratio} of lwIP"] * bool(asked_ratio)
-        for part in [part for part in own if part != "timer"]:
-            print(f"{name if part == row else '  ' + part:24}{own[part][0]:9.1f} ({own[part][1]:6.0f})"
-                  f"{lwip[part][0]:9.1f} ({lwip[part][1]:6.0f}){own[part][0] / lwip[part][0]:8.2f}   "
+        for part, own in best["own"][0].items():
+            lwip = best["lwip"][0][part]
+            print(f"{name if part == row else '  ' + part:24}{own['p50']:9.1f} ({own['p99']:6.0f})"
+                  f"{lwip['p50']:9.1f} ({lwip['p99']:6.0f}){own['p50'] / lwip['p50']:8.2f}   "
                   f"{', '.join(asked) if part == row else ''}", flush=True)
 
 

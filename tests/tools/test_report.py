@@ -25,9 +25,14 @@ def bench(tmp_path):
 
 def test_a_row_stands_with_its_figures_and_command(bench):
     pytest.importorskip("matplotlib")       # installed for `make check`
-    bench("net.json", {}, {"name": "net/lwip/segment-in", "p50": 133})
+    bench("net.json", {"others": 0.01}, {"name": "net/lwip/segment-in", "p50": 133, "spread": 3, "others": 0.3},
+          {"name": "net/lwip/bulk"}, {"name": "base/pool", "p99": None, "n": 7})
     assert bench.run() == 0
-    assert "| net/own/segment-in | ns | 24.0 | 56 |  | 100 | `build/x segment-in \\| cat` |" in bench.page()
+    assert "| row | unit | own | lwip | n |" in bench.page()
+    assert "| segment-in | ns | 24.0 (56) | 133 (56) ±3\\* | 100 |" in bench.page()
+    assert "| bulk | ns |  | 24.0 (56) | 100 |" in bench.page()
+    assert "| row | unit | p50 (p99) | n |" in bench.page() and "| pool | ns | 24.0 | 7 |" in bench.page()
+    assert "Command: `build/x segment-in | cat`" in bench.page()
     assert "Commit abc1234 on a processor." in bench.page()
     assert (bench.docs / "performance-net-ns.svg").read_text().startswith("<?xml")
 
