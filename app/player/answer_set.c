@@ -1,3 +1,27 @@
+/* The set of the answers that were given.
+ *
+ * The problem: the contest counts a value once. The same value comes again, as a multiple that zeros follow, or in a
+ * stream that is read a second time. Before an answer leaves, the player must know whether it is new, on a path of a
+ * few hundred nanoseconds. Strangers choose the digits, up to 1,024 of them.
+ *
+ * The first idea is a table of the digits. 131,072 answers would be 128 MiB, and a comparison would read sixteen lines
+ * of cold memory.
+ *
+ * The second is a table of hashes in place of the digits. A wrong "known" loses an answer for good, and whoever knows
+ * the function finds two answers with one hash. So the hash is long, and its keys are random bytes of this machine: two
+ * answers agree with a chance of 2^-128, whoever chose them (hash_digits). Buckets follow the keyed hash as well, so
+ * nobody can make a chain long.
+ *
+ * The table is still too slow. The hash takes 5 ns, but a bucket and an entry are two lines of 6 MiB, both cold.
+ *
+ * The third idea is a filter before the table, small enough to stay in the second-level cache. A bit that is not set
+ * proves that an answer is new, and nearly every answer is. Such an answer leaves at once, and its entry is made after
+ * that, off the path. Any other answer is looked up in the table. The filter is never cleared: the more bits are set,
+ * the more answers are looked up. That costs speed and no answer.
+ *
+ * The bound of memory: entries lie in a ring, and a new one takes the oldest one's place. No chain is repaired for
+ * that. Serial numbers only fall along a chain, so an entry that is too old, or younger than the one before, ends the
+ * walk. */
 #include "app/player/answer_set.h"
 
 #include <string.h>
@@ -150,8 +174,7 @@ static void enter(uint32_t *bucket, const uint64_t hash[4], size_t count)
     __builtin_prefetch(&answer_set.entries[(serial + 1) % ANSWER_SET_ANSWER_COUNT], 1); /* for the next */
 }
 
-/* Walks the answer's chain, then inserts it in front. Nothing is ever unlinked: serials only fall along a chain, so the
- * first that is too old to be in memory ends it. */
+/* Walks the answer's chain, then inserts the answer in front. */
 bool answer_set_insert(const uint8_t *digits, size_t count)
 {
     ASSERT(count >= 1 && count <= MATCHER_N_DIGITS_MAX);
