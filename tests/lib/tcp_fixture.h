@@ -2,34 +2,18 @@
  * for each test. The test program includes this file once. */
 #pragma once
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "base/bytes.h"
 #include "net/stack_state.h"
 #include "tests/lib/tcp_peer.h"
+#include "tests/lib/test.h"
 
 static struct peer peer;
 static struct peer *const p = &peer;
 
-static inline int begin(void **state)
-{
-    (void)state;
-    peer_begin(p, NULL);
-    return 0;
-}
-static inline int end(void **state)
-{
-    (void)state;
-    peer_end(p);
-    return 0;
-}
+BEFORE_EACH() { peer_begin(p, NULL); }
+AFTER_EACH() { peer_end(p); }
 
 static inline void begin_with(struct tcp_policy *policy)
 {
@@ -60,5 +44,3 @@ static inline void shutdown_sends_fin(void)
     peer_step(p);
     EXPECT(p, FA, 1, 1, 0);
 }
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)

@@ -1,13 +1,8 @@
 /* See tcp_peer.h. */
 #include "tests/lib/tcp_peer.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "base/bytes.h"
 #include "net/ip/arp_wire.h"
@@ -16,6 +11,7 @@
 #include "net/ip/ipv4.h"
 #include "net/tcp/internal.h"
 #include "tests/lib/stack_create.h"
+#include "tests/lib/test.h"
 
 uint8_t peer_pattern(uint32_t seq) { return (uint8_t)(seq * 37 + (seq >> 8)); }
 uint8_t peer_stack_pattern(uint32_t seq) { return (uint8_t)(seq * 29 + (seq >> 7)); }

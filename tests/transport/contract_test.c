@@ -1,19 +1,12 @@
 /* The rules of net/transport.h that a TAP device cannot show: over a device in memory, in virtual time, with a peer of
  * single segments. Linked with each stack. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
-#include <cmocka.h>
-
-#include "base/assert.h"
 #include "base/bytes.h"
 #include "net/ip/checksum.h"
 #include "net/transport.h"
 #include "tests/lib/netdev_memory.h"
+#include "tests/lib/test.h"
 
 enum { OURS = 0x0a090002, PEER = 0x0a090001, PORT = 9000 };
 enum { FIN = 1, SYN = 2, RST = 4, PSH = 8, ACK = 16 };
@@ -21,12 +14,6 @@ enum { FIN = 1, SYN = 2, RST = 4, PSH = 8, ACK = 16 };
 static const uint8_t our_mac[6] = { 0x52, 0x54, 0, 0x12, 0x34, 0x56 }, peer_mac[6] = { 2, 0, 0, 0, 0, 1 };
 static struct netdev_memory wire;
 static uint64_t now_ns;
-
-_Noreturn void assert_failed(const char *file, int line, const char *condition)
-{
-    mock_assert(0, condition, file, line);
-    __builtin_trap();
-}
 
 /* --- The peer -------------------------------------------------------------------------------------------------- */
 
@@ -230,9 +217,8 @@ static void fill(uint8_t *at, uint32_t bytes, uint8_t first)
 
 /* --- Receiving ------------------------------------------------------------------------------------------------- */
 
-static void data_is_borrowed_in_place_and_acknowledged_only_when_idle(void **state)
+TEST(data_is_borrowed_in_place_and_acknowledged_only_when_idle)
 {
-    (void)state;
     struct peer peer = connected();
     struct transport_event event;
     struct segment segment;
@@ -256,9 +242,8 @@ static void data_is_borrowed_in_place_and_acknowledged_only_when_idle(void **sta
     disconnect(&peer);
 }
 
-static void answer_carries_the_acknowledgement(void **state)
+TEST(answer_carries_the_acknowledgement)
 {
-    (void)state;
     struct peer peer = connected();
     struct transport_event event;
     struct segment segment;
@@ -277,9 +262,8 @@ static void answer_carries_the_acknowledgement(void **state)
     disconnect(&peer);
 }
 
-static void data_behind_a_filled_hole_is_reported_whole_and_in_order(void **state)
+TEST(data_behind_a_filled_hole_is_reported_whole_and_in_order)
 {
-    (void)state;
     struct peer peer = connected();
     struct transport_event event;
     uint8_t text[600];
@@ -300,9 +284,8 @@ static void data_behind_a_filled_hole_is_reported_whole_and_in_order(void **stat
 }
 
 /* Aborts a connection whose data waits. The data may still be reported; the end is reported, and all frames go back. */
-static void abort_with_data_waiting_ends(void **state)
+TEST(abort_with_data_waiting_ends)
 {
-    (void)state;
     struct peer peer = connected();
     struct transport_event event;
     uint8_t text[300] = { 0 };
@@ -313,9 +296,8 @@ static void abort_with_data_waiting_ends(void **state)
     disconnect(&peer);
 }
 
-static void data_and_end_in_one_segment_are_reported_in_order(void **state)
+TEST(data_and_end_in_one_segment_are_reported_in_order)
 {
-    (void)state;
     struct peer peer = connected();
     struct transport_event event;
     feed(&peer, PSH | ACK | FIN, 0xffff, peer.seq, "bye", 3);
@@ -336,9 +318,8 @@ static void data_and_end_in_one_segment_are_reported_in_order(void **state)
 }
 
 /* Checks that a loop that sleeps until the next deadline does not sleep while an event waits. */
-static void event_that_waits_is_due_at_once(void **state)
+TEST(event_that_waits_is_due_at_once)
 {
-    (void)state;
     struct peer peer = connected();
     struct transport_event event;
     feed(&peer, PSH | ACK | FIN, 0xffff, peer.seq, "bye", 3);
@@ -358,9 +339,8 @@ static void event_that_waits_is_due_at_once(void **state)
 }
 
 /* Holds a connection while data of it are reported, and while more come with the end. All come when it is let go. */
-static void held_data_and_end_come_later_in_order(void **state)
+TEST(held_data_and_end_come_later_in_order)
 {
-    (void)state;
     struct peer peer = connected(), other = connected();
     struct transport_event event;
     uint8_t text[600];
@@ -393,9 +373,8 @@ static void held_data_and_end_come_later_in_order(void **state)
 }
 
 /* Resets a connection that is held: the end alone is reported. */
-static void a_held_connection_reports_its_end(void **state)
+TEST(a_held_connection_reports_its_end)
 {
-    (void)state;
     struct peer peer = connected();
     struct transport_event event;
     transport_hold(peer.connection, true);
@@ -408,9 +387,8 @@ static void a_held_connection_reports_its_end(void **state)
 }
 
 /* Sends a segment in fragments whose payload is longer than the longest event. */
-static void long_segment_comes_in_several_events(void **state)
+TEST(long_segment_comes_in_several_events)
 {
-    (void)state;
     enum { LONG = TRANSPORT_DATA_BYTES_MAX + 1000 };
     static uint8_t text[LONG];
     struct peer peer = connected();
@@ -427,9 +405,8 @@ static void long_segment_comes_in_several_events(void **state)
 }
 
 /* Fills the window with segments in fragments, the last one first. That one reaches beyond the window. */
-static void fragments_behind_a_hole_may_reach_beyond_the_window(void **state)
+TEST(fragments_behind_a_hole_may_reach_beyond_the_window)
 {
-    (void)state;
     enum { LONG = 12 * 1480 - 20, SHORT = 8 * 1480 - 20 };
     static const uint8_t text[LONG];
     struct peer peer = connected();
@@ -447,9 +424,8 @@ static void fragments_behind_a_hole_may_reach_beyond_the_window(void **state)
 }
 
 /* Sends data and FIN in one segment behind our own FIN. The connection is over, and the peer still gets its ACK. */
-static void end_with_data_behind_our_own_end_is_acknowledged(void **state)
+TEST(end_with_data_behind_our_own_end_is_acknowledged)
 {
-    (void)state;
     struct peer peer = connected();
     struct transport_event event;
     struct segment segment;
@@ -472,9 +448,8 @@ static void end_with_data_behind_our_own_end_is_acknowledged(void **state)
 
 /* Pings in two pieces, of which the second is empty, from a stranger, while out-of-order segments hold all frames that
  * the device lends. */
-static void ping_with_an_empty_last_piece_is_harmless(void **state)
+TEST(ping_with_an_empty_last_piece_is_harmless)
 {
-    (void)state;
     enum { STRANGER = PEER + 7, CONNECTIONS = 3, HOLES = 28 };
     struct peer peers[CONNECTIONS];
     uint8_t ping[16] = { 8 };
@@ -502,9 +477,8 @@ static void ping_with_an_empty_last_piece_is_harmless(void **state)
 
 /* --- Sending --------------------------------------------------------------------------------------------------- */
 
-static void message_area_keeps_its_bytes_until_it_is_sent(void **state)
+TEST(message_area_keeps_its_bytes_until_it_is_sent)
 {
-    (void)state;
     struct peer peer = connected();
     struct transport_event event;
     uint8_t *area = transport_message(peer.connection);
@@ -529,9 +503,8 @@ static void message_area_keeps_its_bytes_until_it_is_sent(void **state)
 }
 
 /* Checks that a frame carries the message sent, with a right checksum, after any other preparation. */
-static void prepared_message_leaves_like_any_other(void **state)
+TEST(prepared_message_leaves_like_any_other)
 {
-    (void)state;
     static const struct {
         uint32_t prepared_from, prepared, from, bytes;
     } cases[] = {
@@ -560,9 +533,8 @@ static void prepared_message_leaves_like_any_other(void **state)
 }
 
 /* Writes a new message after one was sent, and checks that the retransmission carries the old bytes. */
-static void retransmission_carries_the_same_bytes(void **state)
+TEST(retransmission_carries_the_same_bytes)
 {
-    (void)state;
     struct peer peer = connected();
     struct segment first, again;
     memcpy(transport_message(peer.connection), "first", 5);
@@ -576,9 +548,8 @@ static void retransmission_carries_the_same_bytes(void **state)
     disconnect(&peer);
 }
 
-static void send_into_a_closed_window_is_refused_and_changes_nothing(void **state)
+TEST(send_into_a_closed_window_is_refused_and_changes_nothing)
 {
-    (void)state;
     struct peer peer = connected();
     struct segment segment;
     feed(&peer, ACK, 1000, peer.seq, NULL, 0);
@@ -605,9 +576,8 @@ static void send_into_a_closed_window_is_refused_and_changes_nothing(void **stat
 }
 
 /* Sends a message larger than the window, in pieces, and checks that the FIN comes after the last piece. */
-static void fin_comes_after_the_last_piece(void **state)
+TEST(fin_comes_after_the_last_piece)
 {
-    (void)state;
     struct peer peer = connected();
     struct transport_event event;
     struct segment segment;
@@ -643,9 +613,8 @@ static void fin_comes_after_the_last_piece(void **state)
 
 /* Lets a probe of the closed window carry the last byte, as lwIP's do. The peer takes the byte. In the second round the
  * peer also opens the window. */
-static void probe_that_carries_the_last_byte_ends_the_probing(void **state)
+TEST(probe_that_carries_the_last_byte_ends_the_probing)
 {
-    (void)state;
     for (int opens = 0; opens <= 1; opens++) {
         struct peer peer = connected();
         struct segment segment;
@@ -669,9 +638,8 @@ static void probe_that_carries_the_last_byte_ends_the_probing(void **state)
 }
 
 /* RFC 9293 §3.7.1: an MSS option without SYN counts for nothing, even while a message waits for a window. */
-static void later_mss_changes_nothing(void **state)
+TEST(later_mss_changes_nothing)
 {
-    (void)state;
     struct peer peer = connected();
     struct segment segment = { 0 };
     feed(&peer, ACK, 0, peer.seq, NULL, 0);
@@ -689,9 +657,8 @@ static void later_mss_changes_nothing(void **state)
 }
 
 /* Takes all transmit buffers for a moment. The message is not lost, and does not wait for a retransmission. */
-static void full_transmit_ring_only_delays(void **state)
+TEST(full_transmit_ring_only_delays)
 {
-    (void)state;
     struct peer peer = connected();
     struct segment segment;
     wire.sent_max = 0;
@@ -710,9 +677,8 @@ static void full_transmit_ring_only_delays(void **state)
     disconnect(&peer);
 }
 
-static void many_messages_in_flight_are_all_acknowledged(void **state)
+TEST(many_messages_in_flight_are_all_acknowledged)
 {
-    (void)state;
     struct peer peer = connected();
     struct segment segment;
     uint32_t given = 0, seen = 0;
@@ -749,9 +715,8 @@ static void many_messages_in_flight_are_all_acknowledged(void **state)
     disconnect(&peer);
 }
 
-static void closing_refuses_messages(void **state)
+TEST(closing_refuses_messages)
 {
-    (void)state;
     struct peer peer = connected();
     assert_non_null(transport_message(peer.connection));
     transport_close(peer.connection, now_ns);
@@ -760,9 +725,8 @@ static void closing_refuses_messages(void **state)
     disconnect(&peer);
 }
 
-static void close_before_connected_is_an_abort(void **state)
+TEST(close_before_connected_is_an_abort)
 {
-    (void)state;
     struct transport_event event;
     int connection = transport_connect(PEER, PORT, now_ns);
     transport_close(connection, now_ns);
@@ -774,9 +738,8 @@ static void close_before_connected_is_an_abort(void **state)
     drain();
 }
 
-static void unacked_bytes_are_known_after_a_reset(void **state)
+TEST(unacked_bytes_are_known_after_a_reset)
 {
-    (void)state;
     struct peer peer = connected();
     struct transport_event event;
     send_letters(&peer, 'a', 10);
@@ -793,9 +756,8 @@ static void unacked_bytes_are_known_after_a_reset(void **state)
 
 /* RFC 9293 §3.10.7.4: Checks that RST is processed before ACK. The peer may not have processed bytes that a RST
  * acknowledges. */
-static void reset_acknowledges_nothing(void **state)
+TEST(reset_acknowledges_nothing)
 {
-    (void)state;
     struct peer peer = connected();
     struct transport_event event;
     send_letters(&peer, 'a', 10);
@@ -807,9 +769,8 @@ static void reset_acknowledges_nothing(void **state)
     drain();
 }
 
-static void syns_of_one_turn_all_wait_for_arp(void **state)
+TEST(syns_of_one_turn_all_wait_for_arp)
 {
-    (void)state;
     enum { COUNT = 9, OTHER = PEER + 7 };
     static const uint8_t other_mac[6] = { 2, 0, 0, 0, 0, 9 };
     uint8_t frame[1514], reply[60] = { 0 };
@@ -846,9 +807,8 @@ static void syns_of_one_turn_all_wait_for_arp(void **state)
 /* --- A pause of the machine ------------------------------------------------------------------------------------ */
 
 /* Lets time pass with a message in flight, and no turn of the loop. A copy leaves afterwards, and its ACK counts. */
-static void message_in_flight_survives_a_pause(void **state)
+TEST(message_in_flight_survives_a_pause)
 {
-    (void)state;
     static const uint64_t pauses_s[] = { 101, 3 * 3600 };
     for (size_t i = 0; i < ARRAY_COUNT(pauses_s); i++) {
         struct peer peer = connected();
@@ -871,9 +831,8 @@ static void message_in_flight_survives_a_pause(void **state)
 /* --- VLAN tags ------------------------------------------------------------------------------------------------- */
 
 /* Plays a connection whose frames to us all have a tag of VLAN 0, full ones and pieces among them. */
-static void frames_with_a_priority_are_untagged_ones(void **state)
+TEST(frames_with_a_priority_are_untagged_ones)
 {
-    (void)state;
     static const uint32_t tags[] = { 0x81000000, 0x8100a000, 0x88a80000 };
     static uint8_t text[5000];
     fill(text, sizeof text, 3);
@@ -905,9 +864,8 @@ static void frames_with_a_priority_are_untagged_ones(void **state)
     vlan_tag = 0;
 }
 
-static void frames_of_other_vlans_are_not_taken(void **state)
+TEST(frames_of_other_vlans_are_not_taken)
 {
-    (void)state;
     struct peer peer = connected();
     struct transport_event event;
     vlan_tag = 0x81000064;
@@ -923,9 +881,8 @@ static void frames_of_other_vlans_are_not_taken(void **state)
 
 /* --- The whole ------------------------------------------------------------------------------------------------- */
 
-static int set_up(void **state)
+BEFORE_ALL()
 {
-    (void)state;
     netdev_memory_init(&wire, our_mac, true); /* with checksum offload, which the device completes */
     struct transport_config config = {
         .device = &wire.device,
@@ -935,17 +892,15 @@ static int set_up(void **state)
         .secret = { 1, 2, 3 },
     };
     memcpy(config.gateway_mac, peer_mac, sizeof peer_mac);
-    if (!transport_init(&config, now_ns))
-        return -1;
+    assert_true(transport_init(&config, now_ns));
     drain();
-    return transport_network()->up ? 0 : -1;
+    assert_true(transport_network()->up);
 }
 
 /* Closes more connections than there are places, to a peer that never closes its side. Each place is free after an
  * abort. */
-static void a_closed_connection_keeps_its_place_until_it_is_aborted(void **state)
+TEST(a_closed_connection_keeps_its_place_until_it_is_aborted)
 {
-    (void)state;
     for (int i = 0; i < 2 * TRANSPORT_CONNECTION_COUNT_MAX; i++) {
         struct peer peer = connected();
         struct segment segment;
@@ -966,41 +921,4 @@ static void a_closed_connection_keeps_its_place_until_it_is_aborted(void **state
         assert_int_equal(event.reason, TRANSPORT_ABORTED);
         expect_nothing();
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(data_is_borrowed_in_place_and_acknowledged_only_when_idle),
-        cmocka_unit_test(answer_carries_the_acknowledgement),
-        cmocka_unit_test(data_behind_a_filled_hole_is_reported_whole_and_in_order),
-        cmocka_unit_test(abort_with_data_waiting_ends),
-        cmocka_unit_test(data_and_end_in_one_segment_are_reported_in_order),
-        cmocka_unit_test(event_that_waits_is_due_at_once),
-        cmocka_unit_test(held_data_and_end_come_later_in_order),
-        cmocka_unit_test(a_held_connection_reports_its_end),
-        cmocka_unit_test(long_segment_comes_in_several_events),
-        cmocka_unit_test(fragments_behind_a_hole_may_reach_beyond_the_window),
-        cmocka_unit_test(end_with_data_behind_our_own_end_is_acknowledged),
-        cmocka_unit_test(ping_with_an_empty_last_piece_is_harmless),
-        cmocka_unit_test(message_area_keeps_its_bytes_until_it_is_sent),
-        cmocka_unit_test(prepared_message_leaves_like_any_other),
-        cmocka_unit_test(retransmission_carries_the_same_bytes),
-        cmocka_unit_test(send_into_a_closed_window_is_refused_and_changes_nothing),
-        cmocka_unit_test(fin_comes_after_the_last_piece),
-        cmocka_unit_test(probe_that_carries_the_last_byte_ends_the_probing),
-        cmocka_unit_test(later_mss_changes_nothing),
-        cmocka_unit_test(full_transmit_ring_only_delays),
-        cmocka_unit_test(many_messages_in_flight_are_all_acknowledged),
-        cmocka_unit_test(closing_refuses_messages),
-        cmocka_unit_test(close_before_connected_is_an_abort),
-        cmocka_unit_test(unacked_bytes_are_known_after_a_reset),
-        cmocka_unit_test(reset_acknowledges_nothing),
-        cmocka_unit_test(a_closed_connection_keeps_its_place_until_it_is_aborted),
-        cmocka_unit_test(syns_of_one_turn_all_wait_for_arp),
-        cmocka_unit_test(message_in_flight_survives_a_pause),
-        cmocka_unit_test(frames_with_a_priority_are_untagged_ones),
-        cmocka_unit_test(frames_of_other_vlans_are_not_taken),
-    };
-    return cmocka_run_group_tests(tests, set_up, NULL);
 }

@@ -1,18 +1,12 @@
 /* ACPI tables in a small simulated physical memory: good, old, broken, and random. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "base/bytes.h"
 #include "kernel/firmware/acpi.h"
 #include "kernel/firmware/acpi_spec.h"
 #include "kernel/firmware/boot_info.h"
 #include "kernel/memory/memory.h"
+#include "tests/lib/test.h"
 
 /* Physical memory is [0, MEMORY_BYTES), all of it on the heap, so that ASan watches its ends. memory_map_table returns
  * NULL for any other address. */
@@ -69,9 +63,8 @@ static void gas_put(uint32_t at, uint8_t space, uint64_t address)
 }
 
 /* Lays out the tables of a q35: 2 CPUs enabled of 3, one ECAM segment, timer and reset register in ports. */
-static int begin(void **state)
+BEFORE_EACH()
 {
-    (void)state;
     memory = calloc(1, MEMORY_BYTES);
     memset(&boot, 0, sizeof boot);
     boot_ebda = 0;
@@ -112,15 +105,9 @@ static int begin(void **state)
     table_put(MCFG, "MCFG", MCFG_ENTRIES + MCFG_ENTRY_BYTES);
 
     table_put(DSDT, "DSDT", 36);
-    return 0;
 }
 
-static int end(void **state)
-{
-    (void)state;
-    free(memory);
-    return 0;
-}
+AFTER_EACH() { free(memory); }
 
 static void assert_all_found(void)
 {
@@ -158,16 +145,14 @@ static void assert_nothing_found(void)
     assert_int_equal(acpi_reset_register(&value).space, ACPI_SPACE_NONE);
 }
 
-static void acpi_is_found_in_the_bios_area(void **state)
+TEST(acpi_is_found_in_the_bios_area)
 {
-    (void)state;
     acpi_init(&boot);
     assert_all_found();
 }
 
-static void acpi_is_found_in_the_ebda(void **state)
+TEST(acpi_is_found_in_the_ebda)
 {
-    (void)state;
     memset(memory + RSDP, 0, 36);
     boot_ebda = 0x9fc00;
     rsdp_put(0x9fc00 + 0x3d0, 2);
@@ -175,9 +160,8 @@ static void acpi_is_found_in_the_ebda(void **state)
     assert_all_found();
 }
 
-static void acpi_is_found_at_the_loaders_address(void **state)
+TEST(acpi_is_found_at_the_loaders_address)
 {
-    (void)state;
     memset(memory + RSDP, 0, 36);
     rsdp_put(0x110008, 2); /* aligned to 8 only: a pointer needs no alignment to 16 */
     boot.rsdp = 0x110008;
@@ -185,9 +169,8 @@ static void acpi_is_found_at_the_loaders_address(void **state)
     assert_all_found();
 }
 
-static void acpi_is_found_by_the_loaders_copy(void **state)
+TEST(acpi_is_found_by_the_loaders_copy)
 {
-    (void)state;
     memcpy(boot.rsdp_copy, memory + RSDP, 36);
     boot.rsdp_copy_bytes = 36;
     memset(memory + RSDP, 0, 36);
@@ -195,52 +178,46 @@ static void acpi_is_found_by_the_loaders_copy(void **state)
     assert_all_found();
 }
 
-static void acpi_of_version_1_has_an_rsdt(void **state)
+TEST(acpi_of_version_1_has_an_rsdt)
 {
-    (void)state;
     rsdp_put(RSDP, 0);
     memset(memory + XSDT, 0, 100);
     acpi_init(&boot);
     assert_all_found();
 }
 
-static void acpi_broken_xsdt_is_replaced_by_the_rsdt(void **state)
+TEST(acpi_broken_xsdt_is_replaced_by_the_rsdt)
 {
-    (void)state;
     memory[XSDT + 40]++;
     acpi_init(&boot);
     assert_all_found();
 }
 
-static void acpi_xsdt_with_a_wrong_checksum_counts_if_the_rsdt_has_one_as_well(void **state)
+TEST(acpi_xsdt_with_a_wrong_checksum_counts_if_the_rsdt_has_one_as_well)
 {
-    (void)state;
     memory[XSDT + 9]++;
     memory[RSDT + 40]++;
     acpi_init(&boot);
     assert_all_found();
 }
 
-static void acpi_rsdp_with_a_bad_checksum_is_no_rsdp(void **state)
+TEST(acpi_rsdp_with_a_bad_checksum_is_no_rsdp)
 {
-    (void)state;
     memory[RSDP + 8]++;
     acpi_init(&boot);
     assert_nothing_found();
 }
 
-static void acpi_rsdp_with_a_bad_long_checksum_has_no_xsdt(void **state)
+TEST(acpi_rsdp_with_a_bad_long_checksum_has_no_xsdt)
 {
-    (void)state;
     memory[RSDP + 32]++;
     memset(memory + RSDT, 0, 100);
     acpi_init(&boot);
     assert_nothing_found();
 }
 
-static void acpi_tables_with_wrong_checksums_are_used(void **state)
+TEST(acpi_tables_with_wrong_checksums_are_used)
 {
-    (void)state;
     memory[FADT + 9]++;
     memory[MADT + 9]++;
     memory[MCFG + 9]++;
@@ -248,9 +225,8 @@ static void acpi_tables_with_wrong_checksums_are_used(void **state)
     assert_all_found();
 }
 
-static void acpi_table_of_an_iommu_is_named(void **state)
+TEST(acpi_table_of_an_iommu_is_named)
 {
-    (void)state;
     static const char *const signatures[] = { "DMAR", "IVRS", "VIOT" };
     acpi_init(&boot);
     assert_null(acpi_iommu());
@@ -264,9 +240,8 @@ static void acpi_table_of_an_iommu_is_named(void **state)
     assert_string_equal(acpi_iommu(), "VIOT");
 }
 
-static void acpi_fixed_power_button_is_reported(void **state)
+TEST(acpi_fixed_power_button_is_reported)
 {
-    (void)state;
     struct acpi_power_button button;
     acpi_init(&boot);
     assert_false(acpi_power_button(&button));
@@ -289,9 +264,8 @@ static void acpi_fixed_power_button_is_reported(void **state)
     assert_int_equal(button.acpi_enable, 0xf1);
 }
 
-static void acpi_machine_of_reduced_hardware_has_no_fixed_registers(void **state)
+TEST(acpi_machine_of_reduced_hardware_has_no_fixed_registers)
 {
-    (void)state;
     static const uint32_t bits[] = { FADT_FLAGS_PWR_BUTTON_BIT, FADT_FLAGS_HW_REDUCED_ACPI_BIT };
     for (size_t i = 0; i < ARRAY_COUNT(bits); i++) {
         struct acpi_power_button button;
@@ -308,9 +282,8 @@ static void acpi_machine_of_reduced_hardware_has_no_fixed_registers(void **state
     }
 }
 
-static void acpi_table_with_an_absurd_length_is_skipped(void **state)
+TEST(acpi_table_with_an_absurd_length_is_skipped)
 {
-    (void)state;
     static const uint32_t lengths[] = { 0, 35, MEMORY_BYTES, 0x7fffffff, 0xffffffff };
     for (size_t i = 0; i < ARRAY_COUNT(lengths); i++) {
         store_le32(memory + MCFG + ACPI_HEADER_LENGTH, lengths[i]);
@@ -320,9 +293,8 @@ static void acpi_table_with_an_absurd_length_is_skipped(void **state)
     }
 }
 
-static void acpi_fadt_of_version_1_has_a_timer_of_24_bits_and_no_reset_register(void **state)
+TEST(acpi_fadt_of_version_1_has_a_timer_of_24_bits_and_no_reset_register)
 {
-    (void)state;
     uint32_t bits;
     uint8_t value;
     store_le32(memory + FADT + FADT_FLAGS, BIT(FADT_FLAGS_RESET_REG_SUP_BIT));
@@ -334,9 +306,8 @@ static void acpi_fadt_of_version_1_has_a_timer_of_24_bits_and_no_reset_register(
     assert_int_equal(acpi_reset_register(&value).space, ACPI_SPACE_NONE);
 }
 
-static void acpi_registers_in_memory_are_reported_as_memory(void **state)
+TEST(acpi_registers_in_memory_are_reported_as_memory)
 {
-    (void)state;
     uint32_t bits;
     uint8_t value;
     gas_put(FADT + FADT_X_PM_TMR_BLK, GAS_SYSTEM_MEMORY, 0xfed00000);
@@ -351,18 +322,16 @@ static void acpi_registers_in_memory_are_reported_as_memory(void **state)
     assert_int_equal(acpi_reset_register(&value).space, ACPI_SPACE_NONE);
 }
 
-static void acpi_madt_entry_of_no_length_ends_the_list(void **state)
+TEST(acpi_madt_entry_of_no_length_ends_the_list)
 {
-    (void)state;
     memory[MADT + MADT_ENTRIES + 9] = 0; /* the I/O APIC's length */
     table_put(MADT, "APIC", load_le32(memory + MADT + ACPI_HEADER_LENGTH));
     acpi_init(&boot);
     assert_int_equal(acpi_cpu_count(), 1);
 }
 
-static void acpi_dsdt_names_virtio_mmio_devices(void **state)
+TEST(acpi_dsdt_names_virtio_mmio_devices)
 {
-    (void)state;
     static const uint8_t aml[] = "....VR05_HID\x0dLNRO0005\0_CRS\x86\x09\0\x01\0\x2e\xb0\xfe\0\x02\0\0......"
                                  "OTHR_CRS\x86\x09\0\x01\0\0\0\xf0\0\x10\0\0...."
                                  "_HID\x0dLNRO0005\0_CRS\x86\x09\0\x01\0\x2c\xb0\xfe\0\x02\0"; /* cut off */
@@ -374,9 +343,8 @@ static void acpi_dsdt_names_virtio_mmio_devices(void **state)
     assert_int_equal(acpi_virtio_mmio(0)->bytes, 0x200);
 }
 
-static void acpi_of_random_bytes_is_survived(void **state)
+TEST(acpi_of_random_bytes_is_survived)
 {
-    (void)state;
     const char *given = getenv("SEED");
     unsigned seed = given ? (unsigned)strtoul(given, NULL, 0) : 20220217;
     print_message("SEED=%u\n", seed);
@@ -393,32 +361,4 @@ static void acpi_of_random_bytes_is_survived(void **state)
         assert_true(acpi_cpu_count() <= ACPI_CPU_COUNT_MAX);
         assert_true(acpi_ecam_count() <= ACPI_ECAM_COUNT_MAX);
     }
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(acpi_is_found_in_the_bios_area),
-        TEST(acpi_is_found_in_the_ebda),
-        TEST(acpi_is_found_at_the_loaders_address),
-        TEST(acpi_is_found_by_the_loaders_copy),
-        TEST(acpi_of_version_1_has_an_rsdt),
-        TEST(acpi_broken_xsdt_is_replaced_by_the_rsdt),
-        TEST(acpi_rsdp_with_a_bad_checksum_is_no_rsdp),
-        TEST(acpi_rsdp_with_a_bad_long_checksum_has_no_xsdt),
-        TEST(acpi_xsdt_with_a_wrong_checksum_counts_if_the_rsdt_has_one_as_well),
-        TEST(acpi_tables_with_wrong_checksums_are_used),
-        TEST(acpi_table_of_an_iommu_is_named),
-        TEST(acpi_fixed_power_button_is_reported),
-        TEST(acpi_machine_of_reduced_hardware_has_no_fixed_registers),
-        TEST(acpi_table_with_an_absurd_length_is_skipped),
-        TEST(acpi_fadt_of_version_1_has_a_timer_of_24_bits_and_no_reset_register),
-        TEST(acpi_registers_in_memory_are_reported_as_memory),
-        TEST(acpi_madt_entry_of_no_length_ends_the_list),
-        TEST(acpi_dsdt_names_virtio_mmio_devices),
-        TEST(acpi_of_random_bytes_is_survived),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,9 @@
 /* app/player/answer_set.c */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "app/matcher/matcher.h"
 #include "app/player/answer_set.h"
+#include "tests/lib/test.h"
 
 static const uint8_t secret[32 + 1] = "a secret of thirty-two bytes....";
 
@@ -33,9 +27,8 @@ static bool enter_number(uint64_t number)
     return enter(digits);
 }
 
-static void an_answer_is_entered_once(void **state)
+TEST(an_answer_is_entered_once)
 {
-    (void)state;
     answer_set_init(secret);
     assert_true(enter("823"));
     assert_false(enter("823"));
@@ -47,9 +40,8 @@ static void an_answer_is_entered_once(void **state)
     assert_int_equal(answer_set_counters.repeated, 2);
 }
 
-static void answers_that_differ_in_one_digit_are_distinguished_at_every_length(void **state)
+TEST(answers_that_differ_in_one_digit_are_distinguished_at_every_length)
 {
-    (void)state;
     answer_set_init(secret);
     char digits[MATCHER_N_DIGITS_MAX + 1];
     for (size_t count = 1; count <= MATCHER_N_DIGITS_MAX; count += count < 40 ? 1 : 123) {
@@ -70,9 +62,8 @@ static void answers_that_differ_in_one_digit_are_distinguished_at_every_length(v
     assert_false(enter(digits));
 }
 
-static void swapped_words_are_distinguished(void **state)
+TEST(swapped_words_are_distinguished)
 {
-    (void)state;
     answer_set_init(secret);
     assert_true(enter("1111111122222222"));
     assert_true(enter("2222222211111111"));
@@ -81,9 +72,8 @@ static void swapped_words_are_distinguished(void **state)
 }
 
 /* Checks the share of answers that the filter alone knows to be new. All others are looked up before they are sent. */
-static void a_few_thousand_answers_leave_nearly_all_others_certain(void **state)
+TEST(a_few_thousand_answers_leave_nearly_all_others_certain)
 {
-    (void)state;
     answer_set_init(secret);
     uint32_t certain = 0;
     for (uint64_t i = 0; i < 4000; i++) {
@@ -96,9 +86,8 @@ static void a_few_thousand_answers_leave_nearly_all_others_certain(void **state)
     assert_in_range(certain, 3985, 4000); /* one answer is expected to have all three bits from others */
 }
 
-static void exactly_the_stated_number_is_remembered(void **state)
+TEST(exactly_the_stated_number_is_remembered)
 {
-    (void)state;
     answer_set_init(secret);
     for (uint64_t i = 1; i <= ANSWER_SET_ANSWER_COUNT; i++)
         assert_true(enter_number(i));
@@ -113,9 +102,8 @@ static void exactly_the_stated_number_is_remembered(void **state)
     assert_true(enter_number(1));
 }
 
-static void an_answer_that_keeps_coming_is_not_forgotten(void **state)
+TEST(an_answer_that_keeps_coming_is_not_forgotten)
 {
-    (void)state;
     answer_set_init(secret);
     assert_true(enter("7"));
     for (uint64_t i = 1; i <= 3 * (uint64_t)ANSWER_SET_ANSWER_COUNT; i++) {
@@ -126,9 +114,8 @@ static void an_answer_that_keeps_coming_is_not_forgotten(void **state)
     assert_false(enter("7"));
 }
 
-static void answers_that_are_entered_again_fill_the_set_and_no_more(void **state)
+TEST(answers_that_are_entered_again_fill_the_set_and_no_more)
 {
-    (void)state;
     const uint64_t distinct = ANSWER_SET_ANSWER_COUNT * 3 / 4; /* each is older than half the set when it comes again */
     answer_set_init(secret);
     for (uint64_t i = 0; i < 3 * distinct; i++)
@@ -138,28 +125,12 @@ static void answers_that_are_entered_again_fill_the_set_and_no_more(void **state
     assert_int_equal(answer_set_used_count(), ANSWER_SET_ANSWER_COUNT);
 }
 
-static void another_secret_gives_other_keys_and_the_same_answers(void **state)
+TEST(another_secret_gives_other_keys_and_the_same_answers)
 {
-    (void)state;
     static const uint8_t other[32] = { 1 };
     answer_set_init(other);
     assert_true(enter("823"));
     assert_false(enter("823"));
     answer_set_init(secret);
     assert_true(enter("823"));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_answer_is_entered_once),
-        cmocka_unit_test(answers_that_differ_in_one_digit_are_distinguished_at_every_length),
-        cmocka_unit_test(swapped_words_are_distinguished),
-        cmocka_unit_test(a_few_thousand_answers_leave_nearly_all_others_certain),
-        cmocka_unit_test(exactly_the_stated_number_is_remembered),
-        cmocka_unit_test(an_answer_that_keeps_coming_is_not_forgotten),
-        cmocka_unit_test(answers_that_are_entered_again_fill_the_set_and_no_more),
-        cmocka_unit_test(another_secret_gives_other_keys_and_the_same_answers),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

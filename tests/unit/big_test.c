@@ -1,13 +1,6 @@
 /* base/big.h, against numbers that Python computed (seed 1). */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "base/big.h"
+#include "tests/lib/test.h"
 
 static const struct {
     const char *modulus, *digits, *remainder;
@@ -61,9 +54,8 @@ static struct big big_of(const char *decimal)
     return value;
 }
 
-static void big_appended_digits_leave_the_remainder(void **state)
+TEST(big_appended_digits_leave_the_remainder)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct big modulus = big_of(cases[i].modulus), expected = big_of(cases[i].remainder);
         size_t count = strlen(cases[i].digits);
@@ -76,9 +68,8 @@ static void big_appended_digits_leave_the_remainder(void **state)
     }
 }
 
-static void big_fraction_is_rounded_down(void **state)
+TEST(big_fraction_is_rounded_down)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct big modulus = big_of(cases[i].modulus), value = big_of(cases[i].remainder);
         /* the table has the nearest */
@@ -86,9 +77,8 @@ static void big_fraction_is_rounded_down(void **state)
     }
 }
 
-static void big_division_undoes_multiplication(void **state)
+TEST(big_division_undoes_multiplication)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct big value = big_of(cases[i].modulus), before = value;
         big_mul_add(&value, 1000003, 77);
@@ -97,9 +87,8 @@ static void big_division_undoes_multiplication(void **state)
     }
 }
 
-static void big_asserts_on_overflow_and_on_less_than_nothing(void **state)
+TEST(big_asserts_on_overflow_and_on_less_than_nothing)
 {
-    (void)state;
     struct big one = { { 1 } }, two = { { 2 } }, most;
     memset(&most, 0xff, sizeof most);
     expect_assert_failure(big_add(&most, &one));
@@ -109,15 +98,4 @@ static void big_asserts_on_overflow_and_on_less_than_nothing(void **state)
     expect_assert_failure(big_div(&two, 0));
     const struct big half = { { [7] = UINT64_C(1) << 63 } }, too_large = { { [8] = 1 } }; /* 2^511, 2^512 */
     expect_assert_failure(big_fraction(&half, &too_large));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(big_appended_digits_leave_the_remainder),
-        cmocka_unit_test(big_fraction_is_rounded_down),
-        cmocka_unit_test(big_division_undoes_multiplication),
-        cmocka_unit_test(big_asserts_on_overflow_and_on_less_than_nothing),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

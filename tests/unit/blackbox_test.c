@@ -1,18 +1,12 @@
 /* kernel/rescue/blackbox.c, read back by a reader written from docs/blackbox.md. (tests/guest/test_record.py uses the
  * reader of tools/deploy/blackbox.py.) */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "base/bytes.h"
 #include "base/format.h"
 #include "base/log.h"
 #include "kernel/rescue/blackbox.h"
+#include "tests/lib/test.h"
 
 /* One region of each shape. blackbox.c takes at most four regions, and never gives one back. */
 enum { SMALL_BYTES = 4096, ODD_BYTES = 3 * 4096, LARGE_BYTES = 128 * 1024 };
@@ -98,28 +92,24 @@ static void assert_section(const uint8_t *slot, uint32_t type, const char *text)
     assert_memory_equal(at, text, bytes);
 }
 
-static int add_regions(void **state)
+BEFORE_ALL()
 {
-    (void)state;
     memcpy(small, "PEREGBOX old", 12);
     memcpy(small + 2048, "PEREGBOX old", 12);
     blackbox_add_region(small, sizeof small);
     blackbox_add_region(odd, sizeof odd);
     blackbox_add_region(large, sizeof large);
     blackbox_set_statistics(statistics);
-    return 0;
 }
 
-static void a_record_of_an_earlier_run_is_invalidated(void **state)
+TEST(a_record_of_an_earlier_run_is_invalidated)
 {
-    (void)state;
     assert_memory_not_equal(small, "PEREGBOX", 8);
     assert_memory_not_equal(small + 2048, "PEREGBOX", 8);
 }
 
-static void a_record_holds_cause_statistics_and_log(void **state)
+TEST(a_record_holds_cause_statistics_and_log)
 {
-    (void)state;
     log_clock_ns = 7000000000;
     log_line("one");
     log_line("two");
@@ -140,9 +130,8 @@ static void a_record_holds_cause_statistics_and_log(void **state)
     assert_int_equal(load_le64(newest(odd, 4096) + 24), load_le64(slot + 24));
 }
 
-static void records_alternate_between_the_slots(void **state)
+TEST(records_alternate_between_the_slots)
 {
-    (void)state;
     for (int i = 0; i < 5; i++) {
         const uint8_t *before = newest(odd, 4096);
         uint64_t sequence = load_le64(before + 24);
@@ -154,9 +143,8 @@ static void records_alternate_between_the_slots(void **state)
     }
 }
 
-static void a_record_cut_off_at_any_step_leaves_the_one_before(void **state)
+TEST(a_record_cut_off_at_any_step_leaves_the_one_before)
 {
-    (void)state;
     for (int steps = 0;; steps++) {
         blackbox_write(BLACKBOX_REQUESTED, "whole");
         uint64_t sequence = load_le64(newest(odd, 4096) + 24);
@@ -173,9 +161,8 @@ static void a_record_cut_off_at_any_step_leaves_the_one_before(void **state)
     }
 }
 
-static void a_log_too_long_is_cut_at_its_old_end(void **state)
+TEST(a_log_too_long_is_cut_at_its_old_end)
 {
-    (void)state;
     for (int i = 0; i < 1500; i++)
         log_line("line %d", i);
     blackbox_write(BLACKBOX_FAILED, "panic");
@@ -191,9 +178,8 @@ static void a_log_too_long_is_cut_at_its_old_end(void **state)
     }
 }
 
-static void a_trap_while_statistics_are_written_leaves_them_out(void **state)
+TEST(a_trap_while_statistics_are_written_leaves_them_out)
 {
-    (void)state;
     blackbox_set_statistics(statistics_that_trap);
     blackbox_write(BLACKBOX_FAILED, "panic");
     assert_true(trapping_count > 0);
@@ -205,9 +191,8 @@ static void a_trap_while_statistics_are_written_leaves_them_out(void **state)
     blackbox_set_statistics(statistics);
 }
 
-static void registers_and_addresses_are_recorded(void **state)
+TEST(registers_and_addresses_are_recorded)
 {
-    (void)state;
     uint64_t registers[BLACKBOX_REGISTER_COUNT];
     for (size_t i = 0; i < BLACKBOX_REGISTER_COUNT; i++)
         registers[i] = 0x1000 + i;
@@ -222,18 +207,4 @@ static void registers_and_addresses_are_recorded(void **state)
     at = section(slot, 3, &bytes);
     assert_int_equal(bytes, BLACKBOX_ADDRESS_COUNT_MAX * 8);
     assert_int_equal(load_le64(at + 8), 0x1000001);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_record_of_an_earlier_run_is_invalidated),
-        cmocka_unit_test(a_record_holds_cause_statistics_and_log),
-        cmocka_unit_test(records_alternate_between_the_slots),
-        cmocka_unit_test(a_record_cut_off_at_any_step_leaves_the_one_before),
-        cmocka_unit_test(a_log_too_long_is_cut_at_its_old_end),
-        cmocka_unit_test(a_trap_while_statistics_are_written_leaves_them_out),
-        cmocka_unit_test(registers_and_addresses_are_recorded),
-    };
-    return cmocka_run_group_tests(tests, add_regions, NULL);
 }

@@ -1,17 +1,11 @@
 /* The structures of all boot protocols: whole, cut short at every byte, and with wrong lengths. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "base/bytes.h"
 #include "kernel/firmware/boot_info.h"
 #include "kernel/firmware/multiboot2_spec.h"
 #include "kernel/firmware/pvh_spec.h"
+#include "tests/lib/test.h"
 
 static struct boot_info boot;
 
@@ -67,9 +61,8 @@ static bool parse_copy(const void *information, size_t bytes, enum boot_protocol
     return good;
 }
 
-static void multiboot2_tags_are_taken(void **state)
+TEST(multiboot2_tags_are_taken)
 {
-    (void)state;
     mbi_typical();
     assert_true(parse_copy(mbi, mbi_bytes, BOOT_MULTIBOOT2));
     assert_string_equal(boot.command_line, "feed=1.2.3.4:5 n=6");
@@ -87,9 +80,8 @@ static void multiboot2_tags_are_taken(void **state)
     assert_string_equal(boot.module, "");
 }
 
-static void multiboot2_cut_at_any_byte_is_read_no_further(void **state)
+TEST(multiboot2_cut_at_any_byte_is_read_no_further)
 {
-    (void)state;
     mbi_typical();
     size_t whole = mbi_bytes;
     for (size_t bytes = 8; bytes < whole; bytes++) {
@@ -99,9 +91,8 @@ static void multiboot2_cut_at_any_byte_is_read_no_further(void **state)
     }
 }
 
-static void multiboot2_tag_that_is_too_short_or_too_long_is_refused(void **state)
+TEST(multiboot2_tag_that_is_too_short_or_too_long_is_refused)
 {
-    (void)state;
     static const uint32_t sizes[] = { 0, 7, 0x7fffffff, 0xfffffff8, 0xffffffff };
     for (size_t i = 0; i < ARRAY_COUNT(sizes); i++) {
         mbi_typical();
@@ -116,9 +107,8 @@ static void multiboot2_tag_that_is_too_short_or_too_long_is_refused(void **state
     }
 }
 
-static void multiboot2_memory_map_with_longer_entries_is_read(void **state)
+TEST(multiboot2_memory_map_with_longer_entries_is_read)
 {
-    (void)state;
     struct {
         uint32_t entry_size, version;
         struct {
@@ -140,9 +130,8 @@ static void multiboot2_memory_map_with_longer_entries_is_read(void **state)
     assert_int_equal(boot.region_count, 0);
 }
 
-static void multiboot2_command_line_that_is_too_long_is_marked(void **state)
+TEST(multiboot2_command_line_that_is_too_long_is_marked)
 {
-    (void)state;
     static char text[BOOT_COMMAND_LINE_BYTES_MAX + 1];
     memset(text, 'x', sizeof text);
     mbi_begin();
@@ -158,9 +147,8 @@ static void multiboot2_command_line_that_is_too_long_is_marked(void **state)
     assert_true(boot.command_line_cut);
 }
 
-static void multiboot2_command_line_of_grub_is_unescaped(void **state)
+TEST(multiboot2_command_line_of_grub_is_unescaped)
 {
-    (void)state;
     static const char escaped[] = "passwd=a\\\\b\\'c\\\"d\\e n=3";
     mbi_begin();
     tag(MULTIBOOT2_INFO_COMMAND_LINE, escaped, sizeof escaped);
@@ -176,17 +164,15 @@ static void multiboot2_command_line_of_grub_is_unescaped(void **state)
     assert_string_equal(boot.command_line, escaped);
 }
 
-static void multiboot2_total_size_beyond_the_mapped_memory_is_refused(void **state)
+TEST(multiboot2_total_size_beyond_the_mapped_memory_is_refused)
 {
-    (void)state;
     mbi_typical();
     assert_false(boot_info_parse(&boot, BOOT_MULTIBOOT2, mbi, (uintptr_t)mbi + mbi_bytes - 1));
     assert_true(boot_info_parse(&boot, BOOT_MULTIBOOT2, mbi, (uintptr_t)mbi + mbi_bytes));
 }
 
-static void multiboot2_of_random_bytes_is_survived(void **state)
+TEST(multiboot2_of_random_bytes_is_survived)
 {
-    (void)state;
     const char *given = getenv("SEED");
     unsigned seed = given ? (unsigned)strtoul(given, NULL, 0) : 20220217;
     print_message("SEED=%u\n", seed);
@@ -230,9 +216,8 @@ static void pvh_typical(void)
     };
 }
 
-static void pvh_start_info_is_taken(void **state)
+TEST(pvh_start_info_is_taken)
 {
-    (void)state;
     pvh_typical();
     assert_true(boot_info_parse(&boot, BOOT_PVH, &start, UINT64_MAX));
     assert_string_equal(boot.command_line, "n=6 user=u");
@@ -244,26 +229,23 @@ static void pvh_start_info_is_taken(void **state)
     assert_false(boot.command_line_cut || boot.module_cut);
 }
 
-static void pvh_without_its_magic_is_refused(void **state)
+TEST(pvh_without_its_magic_is_refused)
 {
-    (void)state;
     pvh_typical();
     start.magic++;
     assert_false(boot_info_parse(&boot, BOOT_PVH, &start, UINT64_MAX));
 }
 
-static void pvh_version_0_has_no_memory_map(void **state)
+TEST(pvh_version_0_has_no_memory_map)
 {
-    (void)state;
     pvh_typical();
     start.version = 0;
     assert_true(boot_info_parse(&boot, BOOT_PVH, &start, UINT64_MAX));
     assert_int_equal(boot.region_count, 0);
 }
 
-static void pvh_parts_out_of_reach_count_as_cut(void **state)
+TEST(pvh_parts_out_of_reach_count_as_cut)
 {
-    (void)state;
     pvh_typical();
     modules[0].paddr = UINT64_MAX - 3;
     assert_true(boot_info_parse(&boot, BOOT_PVH, &start, UINT64_MAX));
@@ -282,9 +264,8 @@ static void pvh_parts_out_of_reach_count_as_cut(void **state)
     assert_int_equal(boot.region_count, 0);
 }
 
-static void pvh_module_that_is_too_long_is_marked(void **state)
+TEST(pvh_module_that_is_too_long_is_marked)
 {
-    (void)state;
     static char text[BOOT_MODULE_BYTES_MAX];
     memset(text, 'y', sizeof text);
     pvh_typical();
@@ -297,9 +278,8 @@ static void pvh_module_that_is_too_long_is_marked(void **state)
 }
 
 /* Takes an empty settings file. GRUB reports it at address 0. */
-static void empty_module_is_no_cut_one(void **state)
+TEST(empty_module_is_no_cut_one)
 {
-    (void)state;
     static const uint32_t at_0[3];
     mbi_begin();
     tag(MULTIBOOT2_INFO_MODULE, at_0, sizeof at_0);
@@ -346,9 +326,8 @@ static void linux_typical(void)
     memcpy(params + 0x24, &(uint16_t){ 5120 }, 2);
 }
 
-static void linux_boot_params_are_taken(void **state)
+TEST(linux_boot_params_are_taken)
 {
-    (void)state;
     linux_typical();
     assert_true(boot_info_parse(&boot, BOOT_LINUX, params, UINT64_MAX));
     assert_string_equal(boot.loader, "GRUB");
@@ -368,9 +347,8 @@ static void linux_boot_params_are_taken(void **state)
 }
 
 /* Takes a command line that has no end below `mapped_end`. The words below it must not pass for the whole line. */
-static void command_line_that_ends_out_of_reach_counts_as_cut(void **state)
+TEST(command_line_that_ends_out_of_reach_counts_as_cut)
 {
-    (void)state;
     pvh_typical();
     uint64_t text = start.cmdline_paddr;
     assert_true(boot_info_parse(&boot, BOOT_PVH, &start, text + 3));
@@ -384,9 +362,8 @@ static void command_line_that_ends_out_of_reach_counts_as_cut(void **state)
     assert_true(boot.command_line_cut);
 }
 
-static void linux_module_out_of_reach_counts_as_cut(void **state)
+TEST(linux_module_out_of_reach_counts_as_cut)
 {
-    (void)state;
     linux_typical();
     memset(params + 0xc0, 0xff, 4);
     assert_true(boot_info_parse(&boot, BOOT_LINUX, params, (uintptr_t)1 << 47));
@@ -397,28 +374,4 @@ static void linux_module_out_of_reach_counts_as_cut(void **state)
     params[0x1e8] = 255; /* more than the table has room for */
     assert_true(boot_info_parse(&boot, BOOT_LINUX, params, (uintptr_t)1 << 47));
     assert_true(boot.region_count <= 128);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(multiboot2_tags_are_taken),
-        cmocka_unit_test(multiboot2_cut_at_any_byte_is_read_no_further),
-        cmocka_unit_test(multiboot2_tag_that_is_too_short_or_too_long_is_refused),
-        cmocka_unit_test(multiboot2_memory_map_with_longer_entries_is_read),
-        cmocka_unit_test(multiboot2_command_line_that_is_too_long_is_marked),
-        cmocka_unit_test(multiboot2_command_line_of_grub_is_unescaped),
-        cmocka_unit_test(multiboot2_total_size_beyond_the_mapped_memory_is_refused),
-        cmocka_unit_test(multiboot2_of_random_bytes_is_survived),
-        cmocka_unit_test(pvh_start_info_is_taken),
-        cmocka_unit_test(pvh_without_its_magic_is_refused),
-        cmocka_unit_test(pvh_version_0_has_no_memory_map),
-        cmocka_unit_test(pvh_parts_out_of_reach_count_as_cut),
-        cmocka_unit_test(pvh_module_that_is_too_long_is_marked),
-        cmocka_unit_test(empty_module_is_no_cut_one),
-        cmocka_unit_test(linux_boot_params_are_taken),
-        cmocka_unit_test(command_line_that_ends_out_of_reach_counts_as_cut),
-        cmocka_unit_test(linux_module_out_of_reach_counts_as_cut),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,17 +1,11 @@
 /* base/bytes.h */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
 #include "base/bytes.h"
+#include "tests/lib/test.h"
 
-static void loads_and_stores_are_in_the_stated_order(void **state)
+TEST(loads_and_stores_are_in_the_stated_order)
 {
-    (void)state;
     uint8_t b[9] = { 0, 0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x07, 0x08 }; /* from b + 1: unaligned on purpose */
     assert_int_equal(load_be16(b + 1), 0x0102);
     assert_int_equal(load_be32(b + 1), 0x01020304);
@@ -24,9 +18,8 @@ static void loads_and_stores_are_in_the_stated_order(void **state)
 }
 
 /* Copies every length on both ways; ASan sees a byte read beyond `from`. */
-static void copies_copy_all_and_no_more(void **state)
+TEST(copies_copy_all_and_no_more)
 {
-    (void)state;
     enum { BYTES_MAX = 700 };
     static uint8_t to[BYTES_MAX + 2];
     for (size_t bytes = 0; bytes <= BYTES_MAX; bytes++) {
@@ -41,13 +34,4 @@ static void copies_copy_all_and_no_more(void **state)
         assert_int_equal(to[1 + bytes], 0);
         free(from);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(loads_and_stores_are_in_the_stated_order),
-        cmocka_unit_test(copies_copy_all_and_no_more),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,17 +1,11 @@
 /* net/ip/checksum.h against the plain reference: add 16-bit words, wrap the carry, complement. */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
 #include "base/bytes.h"
 #include "net/ip/checksum.h"
+#include "tests/lib/test.h"
 
 static uint64_t seed;
 
@@ -23,13 +17,11 @@ static uint64_t random_next(void) /* splitmix64 */
     return z ^ z >> 31;
 }
 
-static int seed_set_up(void **state)
+BEFORE_ALL()
 {
-    (void)state;
     const char *given = getenv("SEED");
     seed = given != NULL ? strtoull(given, NULL, 0) : 20220217;
     print_message("SEED=%llu\n", (unsigned long long)seed);
-    return 0;
 }
 
 static uint16_t reference(const uint8_t *data, size_t bytes)
@@ -42,23 +34,17 @@ static uint16_t reference(const uint8_t *data, size_t bytes)
     return (uint16_t)~sum;
 }
 
-static void example_of_rfc_1071_section_3_is_met(void **state)
+TEST(example_of_rfc_1071_section_3_is_met)
 {
-    (void)state;
     const uint8_t data[] = { 0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7 };
     assert_int_equal(checksum_fold(checksum_sum(0, data, sizeof data)), 0xddf2);
     assert_int_equal(checksum_finish(checksum_sum(0, data, sizeof data)), 0x220d);
 }
 
-static void no_bytes_sum_to_zero(void **state)
-{
-    (void)state;
-    assert_int_equal(checksum_finish(checksum_sum(0, NULL, 0)), 0xffff);
-}
+TEST(no_bytes_sum_to_zero) { assert_int_equal(checksum_finish(checksum_sum(0, NULL, 0)), 0xffff); }
 
-static void every_length_and_alignment_equals_the_reference(void **state)
+TEST(every_length_and_alignment_equals_the_reference)
 {
-    (void)state;
     uint8_t buffer[1600 + 64];
     for (size_t i = 0; i < sizeof buffer; i++)
         buffer[i] = (uint8_t)random_next();
@@ -69,9 +55,8 @@ static void every_length_and_alignment_equals_the_reference(void **state)
 }
 
 /* Tests all ones, which make most carries, and all zeros, which distinguish the two zeros. */
-static void extremes_equal_the_reference(void **state)
+TEST(extremes_equal_the_reference)
 {
-    (void)state;
     static uint8_t buffer[65535];
     for (int value = 0; value <= 0xff; value += 0xff) {
         memset(buffer, value, sizeof buffer);
@@ -81,9 +66,8 @@ static void extremes_equal_the_reference(void **state)
     }
 }
 
-static void parts_sum_as_the_whole(void **state)
+TEST(parts_sum_as_the_whole)
 {
-    (void)state;
     uint8_t buffer[600];
     for (int round = 0; round < 2000; round++) {
         for (size_t i = 0; i < sizeof buffer; i++)
@@ -101,9 +85,8 @@ static void parts_sum_as_the_whole(void **state)
     }
 }
 
-static void pseudo_header_equals_its_bytes(void **state)
+TEST(pseudo_header_equals_its_bytes)
 {
-    (void)state;
     for (int round = 0; round < 2000; round++) {
         uint32_t source = (uint32_t)random_next(), destination = (uint32_t)random_next();
         uint8_t protocol = (uint8_t)random_next();
@@ -116,17 +99,4 @@ static void pseudo_header_equals_its_bytes(void **state)
         assert_int_equal(checksum_finish(checksum_pseudo_ipv4(source, destination, protocol, l4_bytes)),
                          reference(header, sizeof header));
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(example_of_rfc_1071_section_3_is_met),
-        cmocka_unit_test(no_bytes_sum_to_zero),
-        cmocka_unit_test(every_length_and_alignment_equals_the_reference),
-        cmocka_unit_test(extremes_equal_the_reference),
-        cmocka_unit_test(parts_sum_as_the_whole),
-        cmocka_unit_test(pseudo_header_equals_its_bytes),
-    };
-    return cmocka_run_group_tests(tests, seed_set_up, NULL);
 }

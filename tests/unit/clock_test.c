@@ -2,14 +2,6 @@
  * when the machine moves to another host. kernel/cpu/hypervisor.c and kernel/time/{tsc_frequency,kvmclock,clock}.c.
  *
  * The TSC is this CPU's own. Its frequency is what the fake timers make it: they count by the TSC. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "base/log.h"
 #include "base/time.h"
 #include "kernel/cpu/cpu.h"
@@ -21,6 +13,7 @@
 
 /* The state of the one page starts again with each test. */
 #include "kernel/time/kvmclock.c"
+#include "tests/lib/test.h"
 
 enum {
     TRUE_KHZ = 2000000,
@@ -86,9 +79,8 @@ static void msr_written(uint32_t msr, uint64_t value)
     page_put();
 }
 
-static int begin(void **state)
+BEFORE_EACH()
 {
-    (void)state;
     fake_cpu_reset();
     fake_cpu_msr_written = msr_written;
     fake_ports_reset(0xff);
@@ -102,7 +94,6 @@ static int begin(void **state)
     pit_high_next = false;
     cpu.tsc_invariant = true;
     log_begin = log_end();
-    return 0;
 }
 
 static bool logged(const char *text)
@@ -143,9 +134,8 @@ static void expect_clock(const char *source, uint64_t khz)
     assert_in_range(clock_tsc_khz(), khz - khz / 200, khz + khz / 200);
 }
 
-static void kvm_is_found_behind_the_leaves_of_hyperv(void **state)
+TEST(kvm_is_found_behind_the_leaves_of_hyperv)
 {
-    (void)state;
     add_claim();
     add_hypervisor(FIRST_BASE, 0x40000006, "Microsoft Hv");
     add_kvm(0x40000100);
@@ -154,18 +144,16 @@ static void kvm_is_found_behind_the_leaves_of_hyperv(void **state)
     expect_clock("kvmclock", TRUE_KHZ);
 }
 
-static void kvm_is_found_at_the_last_place(void **state)
+TEST(kvm_is_found_at_the_last_place)
 {
-    (void)state;
     add_hypervisor(FIRST_BASE, 0x40000006, "Microsoft Hv");
     add_kvm(0x4000ff00);
     hypervisor_find();
     expect_clock("kvmclock", TRUE_KHZ);
 }
 
-static void leaf_of_the_timing_lies_at_the_base_of_kvm(void **state)
+TEST(leaf_of_the_timing_lies_at_the_base_of_kvm)
 {
-    (void)state;
     add_hypervisor(FIRST_BASE, 0x40000010, "Microsoft Hv");
     fake_cpu_leaf(0x40000010, (struct cpuid){ .eax = 1234567 });
     add_hypervisor(0x40000200, 0x40000210, "KVMKVMKVM\0\0\0");
@@ -174,9 +162,8 @@ static void leaf_of_the_timing_lies_at_the_base_of_kvm(void **state)
     expect_clock("hypervisor leaf", TRUE_KHZ);
 }
 
-static void hypervisor_without_kvm_is_named_by_its_first_leaf(void **state)
+TEST(hypervisor_without_kvm_is_named_by_its_first_leaf)
 {
-    (void)state;
     add_hypervisor(FIRST_BASE, 0x40000010, "VMwareVMware");
     fake_cpu_leaf(0x40000010, (struct cpuid){ .eax = TRUE_KHZ });
     hypervisor_find();
@@ -184,9 +171,8 @@ static void hypervisor_without_kvm_is_named_by_its_first_leaf(void **state)
     expect_clock("hypervisor leaf", TRUE_KHZ);
 }
 
-static void old_kvm_with_zero_for_its_last_leaf_has_two(void **state)
+TEST(old_kvm_with_zero_for_its_last_leaf_has_two)
 {
-    (void)state;
     add_hypervisor(FIRST_BASE, 0, "KVMKVMKVM\0\0\0");
     fake_cpu_leaf(FIRST_BASE + 1, (struct cpuid){ .eax = BIT(KVM_FEATURE_CLOCKSOURCE2_BIT) });
     fake_cpu_leaf(FIRST_BASE + 0x10, (struct cpuid){ .eax = 1234567 });
@@ -194,18 +180,16 @@ static void old_kvm_with_zero_for_its_last_leaf_has_two(void **state)
     expect_clock("kvmclock", TRUE_KHZ);
 }
 
-static void frequency_that_no_cpu_has_is_not_believed(void **state)
+TEST(frequency_that_no_cpu_has_is_not_believed)
 {
-    (void)state;
     add_kvm(FIRST_BASE);
     host_says.tsc_to_system_mul = 1;
     hypervisor_find();
     expect_clock("acpi pm timer", TRUE_KHZ);
 }
 
-static void claim_of_cpuid_that_the_timer_contradicts_does_not_count(void **state)
+TEST(claim_of_cpuid_that_the_timer_contradicts_does_not_count)
 {
-    (void)state;
     add_claim();
     expect_clock("acpi pm timer", TRUE_KHZ);
     assert_true(logged("CPUID 0x15 says 3600000 kHz, but the acpi pm timer "));
@@ -214,18 +198,16 @@ static void claim_of_cpuid_that_the_timer_contradicts_does_not_count(void **stat
     assert_false(clock_refine(CLAIMED_KHZ));
 }
 
-static void claim_of_cpuid_is_checked_by_the_pit_where_there_is_no_pm_timer(void **state)
+TEST(claim_of_cpuid_is_checked_by_the_pit_where_there_is_no_pm_timer)
 {
-    (void)state;
     add_claim();
     has_pm_timer = false;
     expect_clock("pit", TRUE_KHZ);
     assert_true(logged("CPUID 0x15 says 3600000 kHz, but the pit "));
 }
 
-static void claim_of_cpuid_that_the_timer_confirms_counts_to_the_last_digit(void **state)
+TEST(claim_of_cpuid_that_the_timer_confirms_counts_to_the_last_digit)
 {
-    (void)state;
     fake_cpu_leaf(0, (struct cpuid){ .eax = 0x16 });
     fake_cpu_leaf(0x15, (struct cpuid){ 1, 80, 25000123, 0 });
     expect_clock("cpuid 0x15", 2000009);
@@ -234,18 +216,16 @@ static void claim_of_cpuid_that_the_timer_confirms_counts_to_the_last_digit(void
     assert_false(clock_refine(CLAIMED_KHZ));
 }
 
-static void claim_of_leaf_0x16_is_checked_as_well(void **state)
+TEST(claim_of_leaf_0x16_is_checked_as_well)
 {
-    (void)state;
     fake_cpu_leaf(0, (struct cpuid){ .eax = 0x16 });
     fake_cpu_leaf(0x15, (struct cpuid){ 2, 288, 0, 0 }); /* no crystal */
     fake_cpu_leaf(0x16, (struct cpuid){ .eax = CLAIMED_KHZ / 1000 });
     expect_clock("acpi pm timer", TRUE_KHZ);
 }
 
-static void claim_of_cpuid_without_a_timer_gives_way_to_the_measurement_of_linux(void **state)
+TEST(claim_of_cpuid_without_a_timer_gives_way_to_the_measurement_of_linux)
 {
-    (void)state;
     add_claim();
     has_pm_timer = has_pit = false;
     expect_clock("cpuid 0x15", CLAIMED_KHZ);
@@ -256,16 +236,14 @@ static void claim_of_cpuid_without_a_timer_gives_way_to_the_measurement_of_linux
     assert_false(clock_refine(CLAIMED_KHZ)); /* the settings have the key once; the measurement is certain */
 }
 
-static void machine_without_any_source_has_no_clock(void **state)
+TEST(machine_without_any_source_has_no_clock)
 {
-    (void)state;
     has_pm_timer = has_pit = false;
     assert_false(clock_init());
 }
 
-static void change_of_the_page_without_a_change_of_scale_is_silent(void **state)
+TEST(change_of_the_page_without_a_change_of_scale_is_silent)
 {
-    (void)state;
     uint64_t ns;
     add_kvm(FIRST_BASE);
     hypervisor_find();
@@ -280,9 +258,8 @@ static void change_of_the_page_without_a_change_of_scale_is_silent(void **state)
     assert_int_equal(clock_tsc_khz(), TRUE_KHZ);
 }
 
-static void another_host_has_another_scale_and_time_goes_on_without_a_step(void **state)
+TEST(another_host_has_another_scale_and_time_goes_on_without_a_step)
 {
-    (void)state;
     add_kvm(FIRST_BASE);
     hypervisor_find();
     expect_clock("kvmclock", TRUE_KHZ);
@@ -301,9 +278,8 @@ static void another_host_has_another_scale_and_time_goes_on_without_a_step(void 
     assert_int_equal(log_end(), log_begin);
 }
 
-static void scale_that_changes_between_two_readings_of_others_is_noticed(void **state)
+TEST(scale_that_changes_between_two_readings_of_others_is_noticed)
 {
-    (void)state;
     uint64_t ns;
     add_kvm(FIRST_BASE);
     hypervisor_find();
@@ -314,9 +290,8 @@ static void scale_that_changes_between_two_readings_of_others_is_noticed(void **
     assert_int_equal(clock_tsc_khz(), 4000000);
 }
 
-static void host_that_stopped_the_machine_is_logged_once(void **state)
+TEST(host_that_stopped_the_machine_is_logged_once)
 {
-    (void)state;
     add_kvm(FIRST_BASE);
     hypervisor_find();
     expect_clock("kvmclock", TRUE_KHZ);
@@ -332,9 +307,8 @@ static void host_that_stopped_the_machine_is_logged_once(void **state)
     assert_int_equal(log_end(), log_begin);
 }
 
-static void page_that_is_being_written_is_not_read(void **state)
+TEST(page_that_is_being_written_is_not_read)
 {
-    (void)state;
     add_kvm(FIRST_BASE);
     hypervisor_find();
     expect_clock("kvmclock", TRUE_KHZ);
@@ -348,9 +322,8 @@ static void page_that_is_being_written_is_not_read(void **state)
     assert_int_equal(clock_tsc_khz(), 4000000);
 }
 
-static void encrypted_memory_is_named(void **state)
+TEST(encrypted_memory_is_named)
 {
-    (void)state;
     assert_null(hypervisor_memory_encryption());
     fake_cpu_leaf(0, (struct cpuid){ .eax = 0x21 });
     assert_null(hypervisor_memory_encryption());
@@ -358,12 +331,12 @@ static void encrypted_memory_is_named(void **state)
     fake_cpu_leaf(0x8000001f, (struct cpuid){ .eax = 1 << 1 });
     fake_cpu_msr(0xc0010131, 0); /* the CPU could, and does not */
     assert_null(hypervisor_memory_encryption());
-    begin(NULL);
+    test_before_each();
     fake_cpu_leaf(0x80000000, (struct cpuid){ .eax = 0x8000001f });
     fake_cpu_leaf(0x8000001f, (struct cpuid){ .eax = 1 << 1 });
     fake_cpu_msr(0xc0010131, 1);
     assert_string_equal(hypervisor_memory_encryption(), "SEV");
-    begin(NULL);
+    test_before_each();
     struct cpuid tdx = { 0 };
     memcpy(&tdx.ebx, "Inte", 4);
     memcpy(&tdx.edx, "lTDX", 4);
@@ -371,30 +344,4 @@ static void encrypted_memory_is_named(void **state)
     fake_cpu_leaf(0, (struct cpuid){ .eax = 0x21 });
     fake_cpu_leaf(0x21, tdx);
     assert_string_equal(hypervisor_memory_encryption(), "TDX");
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup(name, begin)
-    static const struct CMUnitTest tests[] = {
-        TEST(kvm_is_found_behind_the_leaves_of_hyperv),
-        TEST(kvm_is_found_at_the_last_place),
-        TEST(leaf_of_the_timing_lies_at_the_base_of_kvm),
-        TEST(hypervisor_without_kvm_is_named_by_its_first_leaf),
-        TEST(old_kvm_with_zero_for_its_last_leaf_has_two),
-        TEST(frequency_that_no_cpu_has_is_not_believed),
-        TEST(claim_of_cpuid_that_the_timer_contradicts_does_not_count),
-        TEST(claim_of_cpuid_is_checked_by_the_pit_where_there_is_no_pm_timer),
-        TEST(claim_of_cpuid_that_the_timer_confirms_counts_to_the_last_digit),
-        TEST(claim_of_leaf_0x16_is_checked_as_well),
-        TEST(claim_of_cpuid_without_a_timer_gives_way_to_the_measurement_of_linux),
-        TEST(machine_without_any_source_has_no_clock),
-        TEST(change_of_the_page_without_a_change_of_scale_is_silent),
-        TEST(another_host_has_another_scale_and_time_goes_on_without_a_step),
-        TEST(scale_that_changes_between_two_readings_of_others_is_noticed),
-        TEST(host_that_stopped_the_machine_is_logged_once),
-        TEST(page_that_is_being_written_is_not_read),
-        TEST(encrypted_memory_is_named),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,5 @@
 /* kernel/rescue/console.c: the first CPU takes the consoles back while a thread, the second CPU, writes to them. */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
 #include <pthread.h>
 #include <unistd.h>
 
@@ -14,6 +7,7 @@
 #include "kernel/rescue/console.h"
 #include "kernel/rescue/watchdog.h"
 #include "kernel/time/clock.h"
+#include "tests/lib/test.h"
 
 enum { PAUSE_US = 300000, PIECE_BYTES = 4 };
 
@@ -64,16 +58,10 @@ static void *second_cpu(void *unused)
     return unused;
 }
 
-static int add_console(void **state)
-{
-    (void)state;
-    console_add(console_write);
-    return 0;
-}
+BEFORE_ALL() { console_add(console_write); }
 
-static int set_up(void **state)
+BEFORE_EACH()
 {
-    (void)state;
     writing = has_failed = has_fired = false;
     spin_count = 0;
     written_bytes = 0;
@@ -85,7 +73,6 @@ static int set_up(void **state)
     while (log_drain()) {
     }
     assert_int_equal(written_bytes, 0);
-    return 0;
 }
 
 static void expect_each_line_once(void)
@@ -95,9 +82,8 @@ static void expect_each_line_once(void)
     assert_string_equal(written, "[    0.000000] one\n[    0.000000] two\n[    0.000000] three\n");
 }
 
-static void second_cpu_that_the_host_stops_in_a_write_is_waited_for(void **state)
+TEST(second_cpu_that_the_host_stops_in_a_write_is_waited_for)
 {
-    (void)state;
     pthread_t thread;
     assert_int_equal(pthread_create(&thread, NULL, second_cpu, NULL), 0);
     while (!__atomic_load_n(&writing, __ATOMIC_ACQUIRE))
@@ -106,28 +92,16 @@ static void second_cpu_that_the_host_stops_in_a_write_is_waited_for(void **state
     pthread_join(thread, NULL);
 }
 
-static void second_cpu_that_has_trapped_is_not_waited_for(void **state)
+TEST(second_cpu_that_has_trapped_is_not_waited_for)
 {
-    (void)state;
     has_failed = true;
     expect_each_line_once();
     assert_int_equal(spin_count, 0);
 }
 
-static void second_cpu_that_has_fired_the_watchdog_is_not_waited_for(void **state)
+TEST(second_cpu_that_has_fired_the_watchdog_is_not_waited_for)
 {
-    (void)state;
     has_fired = true;
     expect_each_line_once();
     assert_int_equal(spin_count, 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(second_cpu_that_the_host_stops_in_a_write_is_waited_for, set_up),
-        cmocka_unit_test_setup(second_cpu_that_has_trapped_is_not_waited_for, set_up),
-        cmocka_unit_test_setup(second_cpu_that_has_fired_the_watchdog_is_not_waited_for, set_up),
-    };
-    return cmocka_run_group_tests(tests, add_console, NULL);
 }

@@ -1,13 +1,6 @@
 /* app/service/control.c over a fake transport. The client is written here byte by byte, from docs/control.md. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "app/service/control.h"
 #include "app/service/stats.h"
@@ -15,6 +8,7 @@
 #include "base/hmac.h"
 #include "base/log.h"
 #include "tests/lib/fake_transport.h"
+#include "tests/lib/test.h"
 
 #define MS UINT64_C(1000000)
 
@@ -117,9 +111,8 @@ static const char *reply_text(uint32_t from, uint8_t command)
     return text;
 }
 
-static void the_statistics_are_sent_to_the_owner_of_the_key(void **state)
+TEST(the_statistics_are_sent_to_the_owner_of_the_key)
 {
-    (void)state;
     uint8_t command[96];
     start();
     hello();
@@ -157,9 +150,8 @@ static const char *log_from(uint64_t position)
     return reply_text(before, 3);
 }
 
-static void the_log_is_sent_from_a_position_on(void **state)
+TEST(the_log_is_sent_from_a_position_on)
 {
-    (void)state;
     start();
     uint64_t next = 0, again;
     for (;;) { /* to the end of the lines that other tests have left */
@@ -188,9 +180,8 @@ static void the_log_is_sent_from_a_position_on(void **state)
     assert_non_null(strstr(log_from(UINT64_C(0xffffffffffffff)), "one of many\n")); /* never written: the oldest */
 }
 
-static void long_statistics_come_in_parts(void **state)
+TEST(long_statistics_come_in_parts)
 {
-    (void)state;
     static char words[30][81];
     uint8_t command[96];
     start();
@@ -211,9 +202,8 @@ static void long_statistics_come_in_parts(void **state)
 }
 
 /* Checks MTUs below 1316 too, where parts are smaller. */
-static void parts_fit_the_mtu(void **state)
+TEST(parts_fit_the_mtu)
 {
-    (void)state;
     static const uint16_t mtus[] = { 1500, 1316, 1315, 1280, 577, 576 };
     for (size_t k = 0; k < sizeof mtus / sizeof mtus[0]; k++) {
         uint8_t command[96];
@@ -273,9 +263,8 @@ static void start_set(const char *answer)
     hello();
 }
 
-static void set_is_given_to_the_program_once(void **state)
+TEST(set_is_given_to_the_program_once)
 {
-    (void)state;
     uint8_t command[96 + 200];
     start_set(NULL);
     size_t bytes = make_set(command, "m+=10007", key);
@@ -290,9 +279,8 @@ static void set_is_given_to_the_program_once(void **state)
     assert_int_equal(control_counters.drop_replayed, 1);
 }
 
-static void set_is_refused_with_the_programs_reason(void **state)
+TEST(set_is_refused_with_the_programs_reason)
 {
-    (void)state;
     uint8_t command[96 + 200];
     start_set("no such setting");
     deliver(command, make_set(command, "x=1", key));
@@ -306,9 +294,8 @@ static void set_is_refused_with_the_programs_reason(void **state)
     assert_non_null(strstr(reply_text(1, 4), "this program has no setting"));
 }
 
-static void set_under_a_wrong_key_or_with_another_word_is_dropped(void **state)
+TEST(set_under_a_wrong_key_or_with_another_word_is_dropped)
 {
-    (void)state;
     uint8_t command[96 + 200];
     start_set(NULL);
     deliver(command, make_set(command, "m+=10007", "wrong horse.."));
@@ -325,9 +312,8 @@ static void set_under_a_wrong_key_or_with_another_word_is_dropped(void **state)
     assert_int_equal(fake.datagram_count, 1);
 }
 
-static void set_has_a_word_of_1_to_192_bytes(void **state)
+TEST(set_has_a_word_of_1_to_192_bytes)
 {
-    (void)state;
     uint8_t command[96 + 200];
     char word[194];
     memset(word, '1', sizeof word);
@@ -360,9 +346,8 @@ static void send_gg(void)
     deliver(command, 96);
 }
 
-static void gg_is_answered_three_times_and_then_obeyed(void **state)
+TEST(gg_is_answered_three_times_and_then_obeyed)
 {
-    (void)state;
     send_gg();
     pass(20);
     assert_false(control_gg_done());
@@ -374,9 +359,8 @@ static void gg_is_answered_three_times_and_then_obeyed(void **state)
     reply_text(1 + 2 * parts, 2);
 }
 
-static void gg_is_obeyed_even_if_its_answer_cannot_be_sent(void **state)
+TEST(gg_is_obeyed_even_if_its_answer_cannot_be_sent)
 {
-    (void)state;
     uint8_t command[96];
     start();
     hello();
@@ -390,9 +374,8 @@ static void gg_is_obeyed_even_if_its_answer_cannot_be_sent(void **state)
     assert_int_equal(fake.datagram_count, 1);
 }
 
-static void gg_is_answered_by_a_machine_that_stalled_meanwhile(void **state)
+TEST(gg_is_answered_by_a_machine_that_stalled_meanwhile)
 {
-    (void)state;
     send_gg();
     now += 5000 * MS;
     for (int turns = 0; !control_gg_done() && turns < 1000; turns++) {
@@ -404,9 +387,8 @@ static void gg_is_answered_by_a_machine_that_stalled_meanwhile(void **state)
     assert_int_equal(fake.datagram_count, 1 + 3 * load_be16(fake.datagrams[1].data + 52));
 }
 
-static void a_wrong_key_is_counted_and_not_answered(void **state)
+TEST(a_wrong_key_is_counted_and_not_answered)
 {
-    (void)state;
     uint8_t command[96];
     start();
     hello();
@@ -422,9 +404,8 @@ static void a_wrong_key_is_counted_and_not_answered(void **state)
     assert_int_equal(control_counters.commands_status, 1);
 }
 
-static void a_replay_is_counted_and_not_answered(void **state)
+TEST(a_replay_is_counted_and_not_answered)
 {
-    (void)state;
     uint8_t command[96];
     start();
     hello();
@@ -442,9 +423,8 @@ static void a_replay_is_counted_and_not_answered(void **state)
     assert_int_equal(control_counters.commands_status, 1);
 }
 
-static void a_challenge_is_good_for_ten_seconds(void **state)
+TEST(a_challenge_is_good_for_ten_seconds)
 {
-    (void)state;
     uint8_t command[96];
     start();
     hello();
@@ -460,9 +440,8 @@ static void a_challenge_is_good_for_ten_seconds(void **state)
     assert_int_equal(control_counters.drop_stale, 2);
 }
 
-static void a_challenge_is_good_for_one_peer(void **state)
+TEST(a_challenge_is_good_for_one_peer)
 {
-    (void)state;
     uint8_t command[96];
     start();
     hello();
@@ -473,9 +452,8 @@ static void a_challenge_is_good_for_one_peer(void **state)
     assert_int_equal(control_counters.commands_gg, 0);
 }
 
-static void a_challenge_of_another_run_is_worthless(void **state)
+TEST(a_challenge_of_another_run_is_worthless)
 {
-    (void)state;
     static const uint8_t other[32] = { 1 };
     uint8_t command[96];
     start();
@@ -486,9 +464,8 @@ static void a_challenge_of_another_run_is_worthless(void **state)
     assert_int_equal(control_counters.drop_challenge, 1);
 }
 
-static void no_flood_of_hellos_keeps_an_honest_client_out(void **state)
+TEST(no_flood_of_hellos_keeps_an_honest_client_out)
 {
-    (void)state;
     uint8_t command[96], out[64];
     start();
     hello();
@@ -504,9 +481,8 @@ static void no_flood_of_hellos_keeps_an_honest_client_out(void **state)
 
 /* Sends 4,000 HELLOs a second under the client's own address for 20 s, from ports at random. Each HELLO of the client
  * is answered, and its command is obeyed. */
-static void a_flood_under_the_clients_address_does_not_lock_the_client_out(void **state)
+TEST(a_flood_under_the_clients_address_does_not_lock_the_client_out)
 {
-    (void)state;
     uint8_t command[96], out[64];
     start();
     for (uint32_t i = 0; i < 80000; i++) {
@@ -525,9 +501,8 @@ static void a_flood_under_the_clients_address_does_not_lock_the_client_out(void 
     }
 }
 
-static void a_flood_of_hellos_costs_a_bounded_number_of_answers(void **state)
+TEST(a_flood_of_hellos_costs_a_bounded_number_of_answers)
 {
-    (void)state;
     uint8_t out[64];
     start();
     assert_int_equal(control_last_refused_ns(), 0);
@@ -552,9 +527,8 @@ static void a_flood_of_hellos_costs_a_bounded_number_of_answers(void **state)
 }
 
 /* Plays forgers who saw no challenge. They fill no bucket. */
-static void forged_challenges_do_not_keep_a_client_out(void **state)
+TEST(forged_challenges_do_not_keep_a_client_out)
 {
-    (void)state;
     uint8_t forged[96], command[96];
     start();
     hello();
@@ -570,9 +544,8 @@ static void forged_challenges_do_not_keep_a_client_out(void **state)
 }
 
 /* Plays a peer that has proved its address and has another key. */
-static void a_flood_of_wrong_keys_costs_a_bounded_number_of_hashes(void **state)
+TEST(a_flood_of_wrong_keys_costs_a_bounded_number_of_hashes)
 {
-    (void)state;
     uint8_t forged[96], command[96];
     start();
     hello();
@@ -591,9 +564,8 @@ static void a_flood_of_wrong_keys_costs_a_bounded_number_of_hashes(void **state)
     assert_int_equal(control_counters.commands_gg, 0);
 }
 
-static void commands_are_bounded_in_number_and_room_comes_back(void **state)
+TEST(commands_are_bounded_in_number_and_room_comes_back)
 {
-    (void)state;
     uint8_t command[96];
     start();
     for (uint32_t i = 0; i < CONTROL_USED_COUNT_MAX + 5; i++) {
@@ -614,9 +586,8 @@ static void commands_are_bounded_in_number_and_room_comes_back(void **state)
     assert_int_equal(control_counters.commands_status, CONTROL_USED_COUNT_MAX + 1);
 }
 
-static void an_unknown_command_is_refused_by_name(void **state)
+TEST(an_unknown_command_is_refused_by_name)
 {
-    (void)state;
     uint8_t command[96];
     start();
     memcpy(nonce, "0123456789abcdef", 16);
@@ -629,9 +600,8 @@ static void an_unknown_command_is_refused_by_name(void **state)
     assert_int_equal(control_counters.commands_unknown, 1);
 }
 
-static void every_single_byte_of_a_command_counts(void **state)
+TEST(every_single_byte_of_a_command_counts)
 {
-    (void)state;
     uint8_t command[96];
     start();
     hello();
@@ -659,9 +629,8 @@ static void every_single_byte_of_a_command_counts(void **state)
     assert_int_equal(control_counters.commands_gg, 1);
 }
 
-static void no_reply_is_longer_than_its_datagram(void **state)
+TEST(no_reply_is_longer_than_its_datagram)
 {
-    (void)state;
     const char *given = getenv("SEED");
     unsigned seed = given ? (unsigned)strtoul(given, NULL, 0) : 20220217;
     print_message("SEED=%u\n", seed);
@@ -687,9 +656,8 @@ static void no_reply_is_longer_than_its_datagram(void **state)
                 && control_counters.drop_magic > 1000);
 }
 
-static void without_a_key_nothing_is_bound_and_nothing_answers(void **state)
+TEST(without_a_key_nothing_is_bound_and_nothing_answers)
 {
-    (void)state;
     start();
     fake.refuse_udp_bind = true;
     assert_true(control_init(NULL, 0, PORT, secret));
@@ -697,37 +665,4 @@ static void without_a_key_nothing_is_bound_and_nothing_answers(void **state)
     assert_int_equal(fake.datagram_count, 0);
     assert_int_equal(control_counters.drop_unbound, 1);
     assert_false(control_init((const uint8_t *)key, strlen(key), PORT, secret));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_statistics_are_sent_to_the_owner_of_the_key),
-        cmocka_unit_test(the_log_is_sent_from_a_position_on),
-        cmocka_unit_test(long_statistics_come_in_parts),
-        cmocka_unit_test(parts_fit_the_mtu),
-        cmocka_unit_test(gg_is_answered_three_times_and_then_obeyed),
-        cmocka_unit_test(gg_is_obeyed_even_if_its_answer_cannot_be_sent),
-        cmocka_unit_test(gg_is_answered_by_a_machine_that_stalled_meanwhile),
-        cmocka_unit_test(a_wrong_key_is_counted_and_not_answered),
-        cmocka_unit_test(a_replay_is_counted_and_not_answered),
-        cmocka_unit_test(a_challenge_is_good_for_ten_seconds),
-        cmocka_unit_test(a_challenge_is_good_for_one_peer),
-        cmocka_unit_test(a_challenge_of_another_run_is_worthless),
-        cmocka_unit_test(no_flood_of_hellos_keeps_an_honest_client_out),
-        cmocka_unit_test(a_flood_of_hellos_costs_a_bounded_number_of_answers),
-        cmocka_unit_test(a_flood_under_the_clients_address_does_not_lock_the_client_out),
-        cmocka_unit_test(forged_challenges_do_not_keep_a_client_out),
-        cmocka_unit_test(a_flood_of_wrong_keys_costs_a_bounded_number_of_hashes),
-        cmocka_unit_test(commands_are_bounded_in_number_and_room_comes_back),
-        cmocka_unit_test(an_unknown_command_is_refused_by_name),
-        cmocka_unit_test(every_single_byte_of_a_command_counts),
-        cmocka_unit_test(set_is_given_to_the_program_once),
-        cmocka_unit_test(set_is_refused_with_the_programs_reason),
-        cmocka_unit_test(set_under_a_wrong_key_or_with_another_word_is_dropped),
-        cmocka_unit_test(set_has_a_word_of_1_to_192_bytes),
-        cmocka_unit_test(no_reply_is_longer_than_its_datagram),
-        cmocka_unit_test(without_a_key_nothing_is_bound_and_nothing_answers),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

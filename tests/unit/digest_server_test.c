@@ -1,13 +1,6 @@
 /* app/digest/: requests over a fake transport. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "app/digest/chains.h"
 #include "app/digest/connection.h"
@@ -18,13 +11,13 @@
 #include "base/bytes.h"
 #include "base/time.h"
 #include "tests/lib/fake_transport.h"
+#include "tests/lib/test.h"
 
 enum { PORT = 8080 };
 static uint64_t now_ns;
 
-static int setup(void **state)
+BEFORE_EACH()
 {
-    (void)state;
     fake_reset();
     stats_clear();
     variants_choose(false, 2000000);
@@ -32,7 +25,6 @@ static int setup(void **state)
     now_ns = NS_PER_S;
     assert_true(server_init(PORT));
     assert_int_equal(fake.listening, PORT);
-    return 0;
 }
 
 /* Takes the events that are queued, and works until nothing is left to do. */
@@ -72,9 +64,8 @@ static const char *ask(int id, const char *text)
     return answer(id);
 }
 
-static void a_request_is_answered_and_the_next_one_too(void **state)
+TEST(a_request_is_answered_and_the_next_one_too)
 {
-    (void)state;
     int id = opened();
     const char *text = ask(id, "POST /sha256 HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc");
     assert_string_equal(text, "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 65\r\n\r\n"
@@ -85,9 +76,8 @@ static void a_request_is_answered_and_the_next_one_too(void **state)
     assert_false(fake.connections[id].closed_by_us);
 }
 
-static void requests_in_one_piece_are_answered_in_order(void **state)
+TEST(requests_in_one_piece_are_answered_in_order)
 {
-    (void)state;
     char text[400] = "";
     for (int i = 0; i < 3; i++)
         strcat(text, "POST /base64 HTTP/1.1\r\nHost: x\r\nContent-Length: 6\r\n\r\nfoobar");
@@ -100,11 +90,10 @@ static void requests_in_one_piece_are_answered_in_order(void **state)
         assert_memory_equal(all + i * strlen(one), one, strlen(one));
 }
 
-static void a_request_byte_by_byte_is_answered(void **state)
+TEST(a_request_byte_by_byte_is_answered)
 {
     static const char text[] = "POST /base64 HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
                                "3;x\r\nfoo\r\n3\r\nbar\r\n0\r\nT: 1\r\n\r\n";
-    (void)state;
     int id = opened();
     for (size_t i = 0; i + 1 < sizeof text; i++) {
         fake_data(id, text + i, 1);
@@ -113,18 +102,16 @@ static void a_request_byte_by_byte_is_answered(void **state)
     assert_non_null(strstr(answer(id), "\r\n\r\n004\r\nZm9v\r\n004\r\nYmFy\r\n0\r\n\r\n"));
 }
 
-static void an_old_client_gets_its_stream_up_to_the_end(void **state)
+TEST(an_old_client_gets_its_stream_up_to_the_end)
 {
-    (void)state;
     int id = opened();
     ask(id, "POST /base64 HTTP/1.0\r\nContent-Length: 7\r\nConnection: keep-alive\r\n\r\nfoobarf");
     assert_non_null(strstr(answer(id), "Connection: close\r\n\r\nZm9vYmFyZg=="));
     assert_true(fake.connections[id].closed_by_us);
 }
 
-static void a_client_that_expects_100_continue_gets_100(void **state)
+TEST(a_client_that_expects_100_continue_gets_100)
 {
-    (void)state;
     int id = opened();
     ask(id, "POST /sha256 HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n");
     assert_string_equal(answer(id), "HTTP/1.1 100 Continue\r\n\r\n");
@@ -132,7 +119,7 @@ static void a_client_that_expects_100_continue_gets_100(void **state)
     assert_non_null(strstr(answer(id), "200 OK"));
 }
 
-static void bad_requests_get_an_error_message_and_an_end(void **state)
+TEST(bad_requests_get_an_error_message_and_an_end)
 {
     static const struct {
         const char *request, *status, *words;
@@ -152,7 +139,6 @@ static void bad_requests_get_an_error_message_and_an_end(void **state)
         { "POST /sha256 HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3 5\r\nabc", "400", "chunks" },
         { "POST /sha256 HTTP/1.1\r\nHost: x\r\nTrans fer: chunked\r\nContent-Length: 0\r\n\r\n", "400", "malformed" },
     };
-    (void)state;
     digest_settings.body_max = 1000;
     for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
         int id = opened();
@@ -166,14 +152,13 @@ static void bad_requests_get_an_error_message_and_an_end(void **state)
 }
 
 /* RFC 9110 §9.3.2: a client would read a body as the next response. */
-static void a_head_request_gets_no_body(void **state)
+TEST(a_head_request_gets_no_body)
 {
     static const char *const requests[] = {
         "HEAD /sha256 HTTP/1.1\r\nHost: x\r\n\r\n",
         "\r\nHEAD /nothing HTTP/1.1\r\nHost: x\r\n\r\n",
         "HEAD /sha256 HTTP/1.1\r\n\r\n",
     };
-    (void)state;
     for (size_t i = 0; i < ARRAY_COUNT(requests); i++) {
         int id = opened();
         const char *text = ask(id, requests[i]), *end = strstr(text, "\r\n\r\n");
@@ -184,9 +169,8 @@ static void a_head_request_gets_no_body(void **state)
     }
 }
 
-static void a_body_that_ends_early_is_refused(void **state)
+TEST(a_body_that_ends_early_is_refused)
 {
-    (void)state;
     int id = opened();
     fake_text(id, "POST /sha256 HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nabc");
     fake_ended(id);
@@ -195,18 +179,16 @@ static void a_body_that_ends_early_is_refused(void **state)
     assert_non_null(strstr(answer(id), "ends before its length"));
 }
 
-static void a_chunked_body_above_the_limit_is_refused(void **state)
+TEST(a_chunked_body_above_the_limit_is_refused)
 {
-    (void)state;
     digest_settings.body_max = 5;
     int id = opened();
     ask(id, "POST /sha256 HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n6\r\nabcdef\r\n");
     assert_non_null(strstr(answer(id), "413 "));
 }
 
-static void a_head_without_end_is_refused(void **state)
+TEST(a_head_without_end_is_refused)
 {
-    (void)state;
     int id = opened();
     fake_text(id, "POST /sha256 HTTP/1.1\r\n");
     for (int i = 0; i < 300 && answer(id)[0] == '\0'; i++)
@@ -214,19 +196,17 @@ static void a_head_without_end_is_refused(void **state)
     assert_non_null(strstr(answer(id), "431 "));
 }
 
-static void a_stream_that_turns_bad_breaks_off(void **state)
+TEST(a_stream_that_turns_bad_breaks_off)
 {
-    (void)state;
     int id = opened();
     ask(id, "POST /base64 HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nfoo\r\nx");
     assert_true(fake.connections[id].aborted_by_us);
     assert_null(strstr(answer(id), "400"));
 }
 
-static void rounds_are_worked_on_side_by_side(void **state)
+TEST(rounds_are_worked_on_side_by_side)
 {
     int ids[8];
-    (void)state;
     for (size_t i = 0; i < ARRAY_COUNT(ids); i++) {
         char text[128];
         snprintf(text, sizeof text, "POST /sha256?rounds=%zu HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc",
@@ -243,9 +223,8 @@ static void rounds_are_worked_on_side_by_side(void **state)
     }
 }
 
-static void a_chain_ends_with_its_client(void **state)
+TEST(a_chain_ends_with_its_client)
 {
-    (void)state;
     int id = opened();
     fake_text(id, "POST /sha256?rounds=1000000 HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc");
     struct transport_event event;
@@ -260,10 +239,9 @@ static void a_chain_ends_with_its_client(void **state)
     assert_true(server_next_deadline_ns(now_ns) == UINT64_MAX);
 }
 
-static void a_slow_reader_holds_back_its_own_stream_alone(void **state)
+TEST(a_slow_reader_holds_back_its_own_stream_alone)
 {
     static uint8_t body[TRANSPORT_DATA_BYTES_MAX];
-    (void)state;
     int slow = opened(), other = opened();
     struct fake_connection *c = &fake.connections[slow];
     c->window_bytes = 3000;
@@ -289,9 +267,8 @@ static void a_slow_reader_holds_back_its_own_stream_alone(void **state)
     assert_string_equal(answer(slow) + c->sent_bytes - 7, "\r\n0\r\n\r\n");
 }
 
-static void a_reader_that_reads_nothing_is_cut_off(void **state)
+TEST(a_reader_that_reads_nothing_is_cut_off)
 {
-    (void)state;
     int id = opened();
     fake.connections[id].window_bytes = 0;
     ask(id, "POST /sha256 HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc");
@@ -301,9 +278,8 @@ static void a_reader_that_reads_nothing_is_cut_off(void **state)
     assert_true(fake.connections[id].aborted_by_us);
 }
 
-static void slow_senders_get_408(void **state)
+TEST(slow_senders_get_408)
 {
-    (void)state;
     int head = opened(), body = opened(), silent = opened();
     fake_text(head, "POST /sha256 HTTP/1.1\r\nX: ");
     fake_text(body, "POST /sha256 HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nabc");
@@ -317,9 +293,8 @@ static void slow_senders_get_408(void **state)
     assert_true(fake.connections[silent].closed_by_us);
 }
 
-static void unexpected_bytes_keep_no_connection(void **state)
+TEST(unexpected_bytes_keep_no_connection)
 {
-    (void)state;
     fake.linger = true;
     int refused = opened(), reader = opened(), stream = opened();
     fake.connections[reader].window_bytes = fake.connections[stream].window_bytes = 0;
@@ -338,12 +313,11 @@ static void unexpected_bytes_keep_no_connection(void **state)
 }
 
 /* Sends bodies that last for three times client.timeout=. */
-static void a_body_that_keeps_coming_has_all_the_time(void **state)
+TEST(a_body_that_keeps_coming_has_all_the_time)
 {
     enum { SECONDS = 30, RATE = CONNECTION_BODY_RATE_MIN + 10 };
     static const uint8_t part[RATE];
     char head[128];
-    (void)state;
     int id = opened(), eager = opened(); /* sends the body before it has read 100 */
     fake.connections[eager].window_bytes = 0;
     snprintf(head, sizeof head, "POST /sha256 HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n", SECONDS * RATE);
@@ -363,9 +337,8 @@ static void a_body_that_keeps_coming_has_all_the_time(void **state)
 }
 
 /* Sends a byte of a body each second, of a stream too. The place is free as soon as the client has the 408. */
-static void a_body_that_trickles_gets_408_and_gives_up_its_place(void **state)
+TEST(a_body_that_trickles_gets_408_and_gives_up_its_place)
 {
-    (void)state;
     fake.linger = true; /* the clients never close */
     int hash = opened(), stream = opened();
     ask(hash, "POST /sha256 HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n");
@@ -386,9 +359,8 @@ static void a_body_that_trickles_gets_408_and_gives_up_its_place(void **state)
 }
 
 /* Lets the machine stand still for longer than client.timeout=: nobody is late, and the time-out goes on from there. */
-static void a_pause_of_the_machine_ends_nobody(void **state)
+TEST(a_pause_of_the_machine_ends_nobody)
 {
-    (void)state;
     fake.linger = true;
     int head = opened(), body = opened(), silent = opened(), reader = opened();
     fake.connections[reader].window_bytes = 0;
@@ -465,9 +437,8 @@ static uint64_t counter(const char *name)
     return 0;
 }
 
-static void an_address_with_all_places_gives_one_to_another_address(void **state)
+TEST(an_address_with_all_places_gives_one_to_another_address)
 {
-    (void)state;
     take_all_places(false);
     for (int i = 1; i <= 5; i++)
         assert_non_null(strstr(ask_shortly(opened_from(MODEST)), "200 OK"));
@@ -476,9 +447,8 @@ static void an_address_with_all_places_gives_one_to_another_address(void **state
     assert_int_equal(counter("digest.dropped_share"), 5);
 }
 
-static void two_addresses_come_to_equal_shares(void **state)
+TEST(two_addresses_come_to_equal_shares)
 {
-    (void)state;
     fake.many = fake.linger = true;
     for (int i = 0; i < SERVER_CONNECTION_COUNT; i++)
         opened_from(GREEDY);
@@ -488,9 +458,8 @@ static void two_addresses_come_to_equal_shares(void **state)
     assert_non_null(strstr(answer(opened_from(MODEST)), "503 "));
 }
 
-static void a_chain_whose_client_has_ended_gives_up_its_place(void **state)
+TEST(a_chain_whose_client_has_ended_gives_up_its_place)
 {
-    (void)state;
     take_all_places(true);
     for (int i = 1; i <= 5; i++)
         assert_non_null(strstr(ask_shortly(opened_from(GREEDY)), "200 OK"));
@@ -502,9 +471,8 @@ static void a_chain_whose_client_has_ended_gives_up_its_place(void **state)
 }
 
 /* Ends as `printf ... | nc -N` does, and waits for the answer. */
-static void a_client_that_ended_gets_its_answer_in_time(void **state)
+TEST(a_client_that_ended_gets_its_answer_in_time)
 {
-    (void)state;
     int id = opened();
     fake_text(id, "POST /sha256?rounds=1000 HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc");
     fake_ended(id);
@@ -512,9 +480,8 @@ static void a_client_that_ended_gets_its_answer_in_time(void **state)
     assert_non_null(strstr(answer(id), "200 OK"));
 }
 
-static void a_body_has_its_own_time_after_a_slow_head(void **state)
+TEST(a_body_has_its_own_time_after_a_slow_head)
 {
-    (void)state;
     int id = opened();
     fake_text(id, "POST /sha256 HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n");
     wait(8 * NS_PER_S);
@@ -525,9 +492,8 @@ static void a_body_has_its_own_time_after_a_slow_head(void **state)
     assert_non_null(strstr(answer(id), "200 OK"));
 }
 
-static void a_slow_head_behind_a_stream_gets_408(void **state)
+TEST(a_slow_head_behind_a_stream_gets_408)
 {
-    (void)state;
     int id = opened();
     ask(id, "POST /base64 HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nfoo");
     assert_non_null(strstr(answer(id), "Zm9v"));
@@ -537,10 +503,9 @@ static void a_slow_head_behind_a_stream_gets_408(void **state)
 }
 
 /* Plays with clients of which each message keeps one of the machine's 256 transmit buffers. */
-static void clients_that_acknowledge_nothing_do_not_take_all_buffers(void **state)
+TEST(clients_that_acknowledge_nothing_do_not_take_all_buffers)
 {
     static const char request[] = "POST /sha256 HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n";
-    (void)state;
     int other = opened(), silent[12];
     uint32_t reply_bytes = 0, messages = 0;
     for (int i = 0; i < 12; i++) {
@@ -562,10 +527,9 @@ static void clients_that_acknowledge_nothing_do_not_take_all_buffers(void **stat
         assert_true(fake.connections[silent[i]].aborted_by_us || fake.connections[silent[i]].closed_by_us);
 }
 
-static void a_client_that_acknowledges_late_gets_all_responses(void **state)
+TEST(a_client_that_acknowledges_late_gets_all_responses)
 {
     static const char request[] = "POST /sha256 HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n";
-    (void)state;
     int id = opened();
     struct fake_connection *c = &fake.connections[id];
     uint32_t reply_bytes = (uint32_t)strlen(ask(id, request));
@@ -579,9 +543,8 @@ static void a_client_that_acknowledges_late_gets_all_responses(void **state)
     assert_false(c->aborted_by_us);
 }
 
-static void a_chain_does_not_expire(void **state)
+TEST(a_chain_does_not_expire)
 {
-    (void)state;
     char line[STATS_LINE_BYTES_MAX];
     int id = opened();
     fake_text(id, "POST /sha256?rounds=1000000 HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc");
@@ -595,40 +558,4 @@ static void a_chain_does_not_expire(void **state)
     for (size_t i = 0; stats_line(i, line, sizeof line) > 0; i++)
         if (!strncmp(line, "digest.expired ", 15))
             assert_string_equal(line, "digest.expired 0\n");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(a_request_is_answered_and_the_next_one_too, setup),
-        cmocka_unit_test_setup(requests_in_one_piece_are_answered_in_order, setup),
-        cmocka_unit_test_setup(a_request_byte_by_byte_is_answered, setup),
-        cmocka_unit_test_setup(an_old_client_gets_its_stream_up_to_the_end, setup),
-        cmocka_unit_test_setup(a_client_that_expects_100_continue_gets_100, setup),
-        cmocka_unit_test_setup(bad_requests_get_an_error_message_and_an_end, setup),
-        cmocka_unit_test_setup(a_head_request_gets_no_body, setup),
-        cmocka_unit_test_setup(a_body_that_ends_early_is_refused, setup),
-        cmocka_unit_test_setup(a_chunked_body_above_the_limit_is_refused, setup),
-        cmocka_unit_test_setup(a_head_without_end_is_refused, setup),
-        cmocka_unit_test_setup(a_stream_that_turns_bad_breaks_off, setup),
-        cmocka_unit_test_setup(rounds_are_worked_on_side_by_side, setup),
-        cmocka_unit_test_setup(a_chain_ends_with_its_client, setup),
-        cmocka_unit_test_setup(a_slow_reader_holds_back_its_own_stream_alone, setup),
-        cmocka_unit_test_setup(a_reader_that_reads_nothing_is_cut_off, setup),
-        cmocka_unit_test_setup(slow_senders_get_408, setup),
-        cmocka_unit_test_setup(unexpected_bytes_keep_no_connection, setup),
-        cmocka_unit_test_setup(a_body_that_keeps_coming_has_all_the_time, setup),
-        cmocka_unit_test_setup(a_body_that_trickles_gets_408_and_gives_up_its_place, setup),
-        cmocka_unit_test_setup(a_pause_of_the_machine_ends_nobody, setup),
-        cmocka_unit_test_setup(an_address_with_all_places_gives_one_to_another_address, setup),
-        cmocka_unit_test_setup(two_addresses_come_to_equal_shares, setup),
-        cmocka_unit_test_setup(a_chain_whose_client_has_ended_gives_up_its_place, setup),
-        cmocka_unit_test_setup(a_client_that_ended_gets_its_answer_in_time, setup),
-        cmocka_unit_test_setup(a_body_has_its_own_time_after_a_slow_head, setup),
-        cmocka_unit_test_setup(a_slow_head_behind_a_stream_gets_408, setup),
-        cmocka_unit_test_setup(a_chain_does_not_expire, setup),
-        cmocka_unit_test_setup(clients_that_acknowledge_nothing_do_not_take_all_buffers, setup),
-        cmocka_unit_test_setup(a_client_that_acknowledges_late_gets_all_responses, setup),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

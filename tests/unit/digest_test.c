@@ -1,12 +1,5 @@
 /* app/digest/: the methods by published values, and every variant that this CPU can run against its scalar twin. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "app/digest/chains.h"
 #include "app/digest/method.h"
@@ -14,6 +7,7 @@
 #include "app/digest/variants.h"
 #include "base/sha256.h"
 #include "base/text.h"
+#include "tests/lib/test.h"
 
 enum { BODY_BYTES_MAX = 3 * MERCHA_GROUP_BYTES };
 static uint8_t body[BODY_BYTES_MAX];
@@ -31,14 +25,12 @@ static void fill_random(void *out, size_t bytes)
         ((uint8_t *)out)[i] = (uint8_t)random_bits();
 }
 
-static int setup(void **state)
+BEFORE_EACH()
 {
-    (void)state;
     digest_settings.rounds_max = 1000000;
     variants_choose(false, 2000000);
     chains_clear();
     fill_random(body, sizeof body);
-    return 0;
 }
 
 /* Returns a method's result, with the body cut into random pieces. */
@@ -68,7 +60,7 @@ static const char *result_of(const struct method *method, const char *query, con
     return text;
 }
 
-static void nabhash_has_the_published_values(void **state)
+TEST(nabhash_has_the_published_values)
 {
     static const struct {
         const char *input;
@@ -79,13 +71,12 @@ static void nabhash_has_the_published_values(void **state)
         { "\xde\xad\xbe\xef", 4, "9041d0d440fe93f69515b771619aa54c" },
         { "Meng Zhuo is the author of NABHash", 34, "be7b4ad42ddd356e7abd8755902961dd" },
     };
-    (void)state;
     for (size_t i = 0; i < ARRAY_COUNT(rows); i++)
         assert_string_equal(result_of(&method_nabhash, "", (const uint8_t *)rows[i].input, rows[i].bytes),
                             rows[i].hash);
 }
 
-static void mercha_has_the_published_values(void **state)
+TEST(mercha_has_the_published_values)
 {
     static const char query[] = "key=000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f&nonce="
                                 "000102030405060708090A0B";
@@ -95,7 +86,6 @@ static void mercha_has_the_published_values(void **state)
         "d54b26737ae056b6b0502be8b5b332779a90e77c05f6dcd94f0de78a1203ebf4d1f06f3406a2f861f55ca953b06d4520"
         "1e89b338c949fad9ee0e6fe868537c1e";
     uint32_t x = 1;
-    (void)state;
     for (size_t i = 0; i < 1024; i++) {
         x = (1103515245 * x + 12345) & 0x7fffffff;
         body[i] = (uint8_t)(x % 255);
@@ -120,12 +110,11 @@ static void tree_of(const struct mercha_job *job, uint32_t first, uint32_t block
 }
 
 /* Plays the lengths below, at and above one group of blocks, whose tree a variant computes at once. */
-static void mercha_has_root_and_left_child_at_each_length(void **state)
+TEST(mercha_has_root_and_left_child_at_each_length)
 {
     static const char query[] = "key=0000000000000000000000000000000000000000000000000000000000000000&nonce="
                                 "000000000000000000000000";
     static const struct mercha_job zero;
-    (void)state;
     for (uint32_t blocks = 2; blocks <= 2 * MERCHA_GROUP_BLOCKS; blocks *= 2) {
         char lines[METHOD_RESULT_BYTES_MAX + 1] = "";
         uint32_t root[16], left[16];
@@ -138,9 +127,8 @@ static void mercha_has_root_and_left_child_at_each_length(void **state)
     }
 }
 
-static void mercha_refuses_bad_keys(void **state)
+TEST(mercha_refuses_bad_keys)
 {
-    (void)state;
     assert_non_null(strstr(result_of(&method_mercha, "", body, 128), "key= must be"));
     assert_non_null(strstr(result_of(&method_mercha, "key=00&nonce=00", body, 128), "key= must be"));
     assert_non_null(
@@ -152,21 +140,19 @@ static void mercha_refuses_bad_keys(void **state)
         "key= must be"));
 }
 
-static void mercha_of_many_groups_is_that_of_the_scalar_steps(void **state)
+TEST(mercha_of_many_groups_is_that_of_the_scalar_steps)
 {
     static const char query[] = "key=e95d23c24b2674d7547b81cabdd108ce6bf0230ecbb8460f5a7b94b0fc1f74c4&nonce="
                                 "218772b801af290067947a6c";
     char all[METHOD_RESULT_BYTES_MAX + 1], scalar[METHOD_RESULT_BYTES_MAX + 1];
-    (void)state;
     strcpy(all, result_of(&method_mercha, query, body, 2 * MERCHA_GROUP_BYTES));
     variants_choose(true, 2000000);
     strcpy(scalar, result_of(&method_mercha, query, body, 2 * MERCHA_GROUP_BYTES));
     assert_string_equal(all, scalar);
 }
 
-static void sha256_is_that_of_base(void **state)
+TEST(sha256_is_that_of_base)
 {
-    (void)state;
     for (size_t bytes = 0; bytes < 300; bytes++) {
         struct sha256 hash;
         uint8_t digest[SHA256_BYTES];
@@ -179,31 +165,28 @@ static void sha256_is_that_of_base(void **state)
     }
 }
 
-static void rounds_beyond_the_setting_are_refused(void **state)
+TEST(rounds_beyond_the_setting_are_refused)
 {
     static const char *const queries[] = { "rounds=0",  "rounds=1000001", "rounds=",
                                            "rounds=1x", "rounds=-1",      "rounds=99999999999999999999" };
-    (void)state;
     for (size_t i = 0; i < ARRAY_COUNT(queries); i++)
         assert_non_null(strstr(result_of(&method_sha256, queries[i], body, 3), "rounds= must be"));
     assert_non_null(strstr(result_of(&method_sha256, "x=3&y&rounds=1", (const uint8_t *)"abc", 3), "ba7816bf"));
 }
 
-static void base64_has_the_values_of_its_rfc(void **state)
+TEST(base64_has_the_values_of_its_rfc)
 {
     /* RFC 4648 §10. */
     static const char *const rows[] = { "", "Zg==", "Zm8=", "Zm9v", "Zm9vYg==", "Zm9vYmE=", "Zm9vYmFy" };
-    (void)state;
     for (size_t bytes = 0; bytes < ARRAY_COUNT(rows); bytes++)
         assert_string_equal(result_of(&method_base64, "", (const uint8_t *)"foobar", bytes), rows[bytes]);
 }
 
 /* ---- Variants ---- */
 
-static void the_schedule_of_the_second_block_is_right(void **state)
+TEST(the_schedule_of_the_second_block_is_right)
 {
     uint32_t w[64] = { 0x80000000, [15] = 512 };
-    (void)state;
     for (int t = 16; t < 64; t++) {
         uint32_t a = w[t - 15], b = w[t - 2];
         w[t] = w[t - 16] + w[t - 7] + ((a >> 7 | a << 25) ^ (a >> 18 | a << 14) ^ a >> 3)
@@ -230,9 +213,8 @@ static void rounds_played(uint32_t digest[8], uint32_t rounds)
     }
 }
 
-static void variants_of_sha256_equal_the_scalar_one(void **state)
+TEST(variants_of_sha256_equal_the_scalar_one)
 {
-    (void)state;
     for (size_t v = 0; sha256_all[v] != NULL; v++) {
         const struct sha256_ops *ops = sha256_all[v];
         uint32_t expected[SHA256_LANES_MAX][8], got[SHA256_LANES_MAX][8], *lanes[SHA256_LANES_MAX];
@@ -255,9 +237,8 @@ static void variants_of_sha256_equal_the_scalar_one(void **state)
     }
 }
 
-static void variants_of_nabhash_equal_the_scalar_one(void **state)
+TEST(variants_of_nabhash_equal_the_scalar_one)
 {
-    (void)state;
     for (size_t v = 0; nabhash_all[v] != NULL; v++) {
         if (!variants_usable(nabhash_all[v]->name))
             continue;
@@ -274,10 +255,9 @@ static void variants_of_nabhash_equal_the_scalar_one(void **state)
     }
 }
 
-static void variants_of_mercha_equal_the_scalar_one(void **state)
+TEST(variants_of_mercha_equal_the_scalar_one)
 {
     struct mercha_job job;
-    (void)state;
     for (size_t v = 0; mercha_all[v] != NULL; v++) {
         if (!variants_usable(mercha_all[v]->name))
             continue;
@@ -291,9 +271,8 @@ static void variants_of_mercha_equal_the_scalar_one(void **state)
     }
 }
 
-static void variants_of_base64_equal_the_scalar_one(void **state)
+TEST(variants_of_base64_equal_the_scalar_one)
 {
-    (void)state;
     for (size_t v = 0; base64_all[v] != NULL; v++) {
         if (!variants_usable(base64_all[v]->name))
             continue;
@@ -311,13 +290,12 @@ static void variants_of_base64_equal_the_scalar_one(void **state)
 
 /* ---- Chains ---- */
 
-static void every_other_slice_is_of_the_shortest_chains_and_all_end_right(void **state)
+TEST(every_other_slice_is_of_the_shortest_chains_and_all_end_right)
 {
     enum { COUNT = 40 };
     static struct chain chains[COUNT];
     static uint32_t expected[COUNT][8];
     uint64_t ended_rounds = 0, slice = 0;
-    (void)state;
     chains_clear();
     for (size_t i = 0; i < COUNT; i++) {
         fill_random(chains[i].digest, sizeof chains[i].digest);
@@ -345,12 +323,11 @@ static void every_other_slice_is_of_the_shortest_chains_and_all_end_right(void *
 }
 
 /* Adds a short chain for each that ends. A long one ends nevertheless, in twice the time that it takes alone. */
-static void a_long_chain_ends_among_short_ones(void **state)
+TEST(a_long_chain_ends_among_short_ones)
 {
     enum { SHORT_COUNT = 40, SHORT_SLICES = 10, LONG_SLICES = 50 };
     static struct chain shorts[SHORT_COUNT], long_one;
     const uint64_t slice_rounds = variants.chain_rounds[SHA256_LANES_MAX];
-    (void)state;
     chains_clear();
     long_one.rounds_left = LONG_SLICES * slice_rounds;
     chains_add(&long_one);
@@ -365,26 +342,4 @@ static void a_long_chain_ends_among_short_ones(void **state)
         chains_work();
     }
     chains_clear();
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(nabhash_has_the_published_values, setup),
-        cmocka_unit_test_setup(mercha_has_the_published_values, setup),
-        cmocka_unit_test_setup(mercha_has_root_and_left_child_at_each_length, setup),
-        cmocka_unit_test_setup(mercha_refuses_bad_keys, setup),
-        cmocka_unit_test_setup(mercha_of_many_groups_is_that_of_the_scalar_steps, setup),
-        cmocka_unit_test_setup(sha256_is_that_of_base, setup),
-        cmocka_unit_test_setup(rounds_beyond_the_setting_are_refused, setup),
-        cmocka_unit_test_setup(base64_has_the_values_of_its_rfc, setup),
-        cmocka_unit_test_setup(the_schedule_of_the_second_block_is_right, setup),
-        cmocka_unit_test_setup(variants_of_sha256_equal_the_scalar_one, setup),
-        cmocka_unit_test_setup(variants_of_nabhash_equal_the_scalar_one, setup),
-        cmocka_unit_test_setup(variants_of_mercha_equal_the_scalar_one, setup),
-        cmocka_unit_test_setup(variants_of_base64_equal_the_scalar_one, setup),
-        cmocka_unit_test_setup(every_other_slice_is_of_the_shortest_chains_and_all_end_right, setup),
-        cmocka_unit_test_setup(a_long_chain_ends_among_short_ones, setup),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

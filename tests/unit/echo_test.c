@@ -1,25 +1,17 @@
 /* app/echo/program.c over a transport that the test plays. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "app/program.h"
 #include "app/service/service.h"
 #include "app/service/settings.h"
 #include "app/service/stats.h"
 #include "base/time.h"
 #include "tests/lib/fake_transport.h"
+#include "tests/lib/test.h"
 
 enum { PORT = 4242, CONNECTION_COUNT = 8, PEER = 0x0a000202 };
 static uint64_t now_ns;
 
-static int setup(void **state)
+BEFORE_EACH()
 {
-    (void)state;
     static struct settings settings;
     const struct program_machine machine = { .tsc_khz = 1000000 };
     service_settings_begin(&settings, program.name, program.settings, NULL);
@@ -30,7 +22,6 @@ static int setup(void **state)
     now_ns = NS_PER_S;
     assert_null(service_init(machine.secret, false, now_ns));
     assert_null(program.init(&machine, now_ns));
-    return 0;
 }
 
 static void wait(uint64_t ns)
@@ -47,10 +38,9 @@ static int opened(void)
     return id;
 }
 
-static void all_bytes_come_back_and_then_the_end(void **state)
+TEST(all_bytes_come_back_and_then_the_end)
 {
     static uint8_t data[5000];
-    (void)state;
     int id = opened();
     struct fake_connection *c = &fake.connections[id];
     for (size_t i = 0; i < sizeof data; i++)
@@ -66,9 +56,8 @@ static void all_bytes_come_back_and_then_the_end(void **state)
     assert_memory_equal(c->sent, data, sizeof data);
 }
 
-static void silence_keeps_no_place(void **state)
+TEST(silence_keeps_no_place)
 {
-    (void)state;
     int ids[CONNECTION_COUNT];
     for (int i = 0; i < CONNECTION_COUNT; i++)
         ids[i] = opened();
@@ -86,10 +75,9 @@ static void silence_keeps_no_place(void **state)
     assert_string_equal(fake.connections[again].sent, "echo");
 }
 
-static void who_sends_and_does_not_read_is_cut_off(void **state)
+TEST(who_sends_and_does_not_read_is_cut_off)
 {
     static const uint8_t data[TRANSPORT_DATA_BYTES_MAX];
-    (void)state;
     int id = opened();
     fake.connections[id].window_bytes = 0;
     for (int i = 0; i < 5; i++) {
@@ -100,11 +88,10 @@ static void who_sends_and_does_not_read_is_cut_off(void **state)
     assert_true(fake.connections[id].aborted_by_us);
 }
 
-static void datagrams_come_back_but_not_to_another_echo(void **state)
+TEST(datagrams_come_back_but_not_to_another_echo)
 {
     static const uint8_t data[TRANSPORT_DATAGRAM_BYTES_MAX + 1];
     static const uint16_t echoes[] = { 0, PORT, 7, 19, 53, 123, 1023 };
-    (void)state;
     for (size_t i = 0; i < sizeof echoes / sizeof echoes[0]; i++)
         fake_datagram(PEER, echoes[i], PORT, data, 4);
     fake_datagram(PEER, 40000, PORT, data, sizeof data); /* longer than is sent */
@@ -128,11 +115,10 @@ static bool is_answered(uint16_t port, uint32_t text)
 }
 
 /* Plays a server in whose name datagrams were forged: it answers each of our answers. Some loops share a place. */
-static void an_answer_to_an_answer_ends(void **state)
+TEST(an_answer_to_an_answer_ends)
 {
     enum { LOOPS = 1000, ROUNDS_MAX = 1024 * 20 };
     static bool runs[LOOPS];
-    (void)state;
     uint32_t running = LOOPS, rounds = 0;
     memset(runs, true, sizeof runs);
     for (; running > 0 && rounds < ROUNDS_MAX; rounds++) {
@@ -147,26 +133,12 @@ static void an_answer_to_an_answer_ends(void **state)
 }
 
 /* Plays a client that sends equal datagrams and loses one of 1,024, and a client of differing ones that loses none. */
-static void clients_lose_next_to_nothing(void **state)
+TEST(clients_lose_next_to_nothing)
 {
-    (void)state;
     uint32_t answers = 0;
     for (uint32_t i = 0; i < 4096; i++) {
         answers += is_answered(40000, 0);
         assert_true(is_answered(40001, i));
     }
     assert_int_equal(answers, 4092);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(all_bytes_come_back_and_then_the_end, setup),
-        cmocka_unit_test_setup(silence_keeps_no_place, setup),
-        cmocka_unit_test_setup(who_sends_and_does_not_read_is_cut_off, setup),
-        cmocka_unit_test_setup(an_answer_to_an_answer_ends, setup),
-        cmocka_unit_test_setup(clients_lose_next_to_nothing, setup),
-        cmocka_unit_test_setup(datagrams_come_back_but_not_to_another_echo, setup),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,9 @@
 /* format() against the C library's printf, over the subset that format() supports. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "base/format.h"
+#include "tests/lib/test.h"
 
 /* Checks that both write the same, in a buffer of any size. */
 static __attribute__((format(printf, 1, 2))) void same(const char *form, ...)
@@ -28,9 +22,8 @@ static __attribute__((format(printf, 1, 2))) void same(const char *form, ...)
     }
 }
 
-static void format_integers_are_as_printf_says(void **state)
+TEST(format_integers_are_as_printf_says)
 {
-    (void)state;
     same("%d %i %u %x %X", -1, 42, 7u, 0xbeefu, 0xBEEFu);
     same("%ld %lu %lx", INT64_MIN, UINT64_MAX, UINT64_MAX);
     same("%lld %llu %llX", (long long)INT64_MIN, 18446744073709551615ull, 0xfedcba9876543210ull);
@@ -39,9 +32,8 @@ static void format_integers_are_as_printf_says(void **state)
     same("%hhu %hd", (unsigned char)200, (short)-3);
 }
 
-static void format_widths_and_flags_are_as_printf_says(void **state)
+TEST(format_widths_and_flags_are_as_printf_says)
 {
-    (void)state;
     same("[%5d][%-5d][%05d][%-5d]", 42, 42, -42, -42);
     same("[%2d][%016lx][%08x]", 12345, 0xabcul, 0x1234u);
     same("[%*d][%-*d][%*d]", 6, 1, 6, 2, -6, 3);
@@ -50,9 +42,8 @@ static void format_widths_and_flags_are_as_printf_says(void **state)
     same("[%c][%3c][%-3c]%%", 'x', 'y', 'z');
 }
 
-static void format_of_a_string_with_precision_reads_no_further(void **state)
+TEST(format_of_a_string_with_precision_reads_no_further)
 {
-    (void)state;
     char *text = malloc(3); /* without a terminator: ASan watches the byte behind */
     memcpy(text, "abc", 3);
     char out[16];
@@ -61,9 +52,8 @@ static void format_of_a_string_with_precision_reads_no_further(void **state)
     free(text);
 }
 
-static void format_pointers_and_null_strings_are_readable(void **state)
+TEST(format_pointers_and_null_strings_are_readable)
 {
-    (void)state;
     char out[64];
     format(out, sizeof out, "%p", (void *)0x1234);
     assert_string_equal(out, "0x1234");
@@ -72,9 +62,8 @@ static void format_pointers_and_null_strings_are_readable(void **state)
     assert_string_equal(out, "(null)");
 }
 
-static void format_copies_unknown_conversions(void **state)
+TEST(format_copies_unknown_conversions)
 {
-    (void)state;
     char out[64];
     const char *volatile unknown = "a %q b %-5", *volatile form = unknown;
 #pragma GCC diagnostic push
@@ -85,9 +74,8 @@ static void format_copies_unknown_conversions(void **state)
     assert_string_equal(out, "a %q b %-5");
 }
 
-static void format_into_no_room_writes_nothing(void **state)
+TEST(format_into_no_room_writes_nothing)
 {
-    (void)state;
     char out[1] = { 'x' };
     assert_int_equal(format(out, 0, "abc"), 0);
     assert_int_equal(out[0], 'x');
@@ -95,9 +83,8 @@ static void format_into_no_room_writes_nothing(void **state)
     assert_int_equal(out[0], '\0');
 }
 
-static void format_random_numbers_are_as_printf_says(void **state)
+TEST(format_random_numbers_are_as_printf_says)
 {
-    (void)state;
     const char *given = getenv("SEED");
     unsigned seed = given ? (unsigned)strtoul(given, NULL, 0) : 20220217;
     print_message("SEED=%u\n", seed);
@@ -109,26 +96,10 @@ static void format_random_numbers_are_as_printf_says(void **state)
     }
 }
 
-static void format_of_an_address_is_a_dotted_quad(void **state)
+TEST(format_of_an_address_is_a_dotted_quad)
 {
-    (void)state;
     char out[64];
     const uint32_t addresses[] = { 0x0a000202, 0xffffffff, 0 };
     format(out, sizeof out, "%pI4h:%u [%-10pI4h] %pI4h.", &addresses[0], 80, &addresses[2], &addresses[1]);
     assert_string_equal(out, "10.0.2.2:80 [0.0.0.0   ] 255.255.255.255.");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(format_of_an_address_is_a_dotted_quad),
-        cmocka_unit_test(format_integers_are_as_printf_says),
-        cmocka_unit_test(format_widths_and_flags_are_as_printf_says),
-        cmocka_unit_test(format_of_a_string_with_precision_reads_no_further),
-        cmocka_unit_test(format_pointers_and_null_strings_are_readable),
-        cmocka_unit_test(format_copies_unknown_conversions),
-        cmocka_unit_test(format_into_no_room_writes_nothing),
-        cmocka_unit_test(format_random_numbers_are_as_printf_says),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,8 @@
 /* base/hmac.c against RFC 4231's vectors. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "base/hmac.h"
+#include "tests/lib/test.h"
 
 static const char *hex(const uint8_t *bytes)
 {
@@ -19,9 +13,8 @@ static const char *hex(const uint8_t *bytes)
 }
 
 /* RFC 4231 §4.2-4.8. */
-static void hmac_gives_the_vectors_of_rfc_4231(void **state)
+TEST(hmac_gives_the_vectors_of_rfc_4231)
 {
-    (void)state;
     static uint8_t aa[131], ascending[25], dd[50], cd[50], b0[20], c0[20];
     memset(aa, 0xaa, sizeof aa);
     memset(dd, 0xdd, sizeof dd);
@@ -59,9 +52,8 @@ static void hmac_gives_the_vectors_of_rfc_4231(void **state)
     }
 }
 
-static void comparison_sees_every_bit(void **state)
+TEST(comparison_sees_every_bit)
 {
-    (void)state;
     uint8_t a[32] = { 0 }, b[32] = { 0 };
     assert_true(bytes_equal_constant_time(a, b, 32));
     for (size_t bit = 0; bit < 256; bit++) {
@@ -69,13 +61,4 @@ static void comparison_sees_every_bit(void **state)
         assert_false(bytes_equal_constant_time(a, b, 32));
         b[bit / 8] ^= (uint8_t)(1 << bit % 8);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(hmac_gives_the_vectors_of_rfc_4231),
-        cmocka_unit_test(comparison_sees_every_bit),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

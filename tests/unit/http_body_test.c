@@ -1,15 +1,9 @@
 /* net/http/body.c: each body is read whole, split at every byte, and byte by byte. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "base/text.h"
 #include "net/http/body.h"
+#include "tests/lib/test.h"
 
 /* Feeds bytes from a buffer of exactly their size. Appends the body's own bytes to `out`; returns those taken. */
 static size_t feed(struct http_body *body, const char *text, size_t bytes, size_t run_max, char *out)
@@ -54,9 +48,8 @@ static void check(const char *text, bool chunked, uint64_t length, enum http_bod
     }
 }
 
-static void bodies_are_read_in_any_pieces(void **state)
+TEST(bodies_are_read_in_any_pieces)
 {
-    (void)state;
     check("helloGET", false, 5, HTTP_BODY_DONE, "hello", 3);
     check("GET", false, 0, HTTP_BODY_DONE, "", 3);
     check("5\r\nhello\r\n0\r\n\r\nGET", true, 0, HTTP_BODY_DONE, "hello", 3);
@@ -66,7 +59,7 @@ static void bodies_are_read_in_any_pieces(void **state)
     check("3\r\nab", true, 0, HTTP_BODY_DATA, "ab", 0);
 }
 
-static void malformed_chunks_are_refused(void **state)
+TEST(malformed_chunks_are_refused)
 {
     static const char *const texts[] = {
         "\r\n",
@@ -106,7 +99,6 @@ static void malformed_chunks_are_refused(void **state)
         "0\r\nX[y]: z\r\n\r\n",
         "0\r\n\x85: z\r\n\r\n",
     };
-    (void)state;
     for (size_t i = 0; i < ARRAY_COUNT(texts); i++) {
         char out[64] = "";
         struct http_body body = begun(true, 0);
@@ -115,13 +107,12 @@ static void malformed_chunks_are_refused(void **state)
     }
 }
 
-static void sizes_extensions_and_trailers_without_end_are_refused(void **state)
+TEST(sizes_extensions_and_trailers_without_end_are_refused)
 {
     static const struct {
         const char *head, *more;
         int line_bytes;
     } rows[] = { { "0", "0", 1 }, { "1;", "a", 2 }, { "0\r\n", "a", 0 } };
-    (void)state;
     for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
         char out[8] = "";
         struct http_body body = begun(true, 0);
@@ -132,14 +123,4 @@ static void sizes_extensions_and_trailers_without_end_are_refused(void **state)
         feed(&body, rows[i].more, 1, 1, out);
         assert_int_equal(body.state, HTTP_BODY_BAD);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bodies_are_read_in_any_pieces),
-        cmocka_unit_test(malformed_chunks_are_refused),
-        cmocka_unit_test(sizes_extensions_and_trailers_without_end_are_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

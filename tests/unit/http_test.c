@@ -1,16 +1,10 @@
 /* net/http/response.c. Every example is read whole, split at every byte, byte by byte, and cut short at every byte. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "base/text.h"
 #include "net/http/request.h"
 #include "net/http/response.h"
+#include "tests/lib/test.h"
 
 /* The parser's results for a connection's bytes, with a space between: "200+ [body]" a response on a connection to
  * keep, "200- [body]" on a connection to close, "bad: reason", and "..." an incomplete response. */
@@ -233,9 +227,8 @@ static const struct {
     { OK CHUNKED "\r\n0\r\nnonsense\r\n\r\n", "200+[...bad: not a field line" },
 };
 
-static void every_example_reads_the_same_in_any_pieces(void **state)
+TEST(every_example_reads_the_same_in_any_pieces)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof examples / sizeof *examples; i++) {
         const char *input = examples[i].input;
         size_t bytes = strlen(input);
@@ -261,9 +254,8 @@ static void every_example_reads_the_same_in_any_pieces(void **state)
 
 /* Cuts every example short. A body without a length is complete at any cut; any other cut is reported, or nothing
  * came. */
-static void every_example_cut_short_is_reported(void **state)
+TEST(every_example_cut_short_is_reported)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof examples / sizeof *examples; i++) {
         for (size_t cut = 0; cut < strlen(examples[i].input); cut++) {
             struct transcript *t = begin();
@@ -280,9 +272,8 @@ static void every_example_cut_short_is_reported(void **state)
     }
 }
 
-static void a_nul_in_the_head_is_refused(void **state)
+TEST(a_nul_in_the_head_is_refused)
 {
-    (void)state;
     static const char input[] = OK "X: a\0b\r\n\r\n";
     struct transcript *t = begin();
     feed(t, input, sizeof input - 1);
@@ -302,9 +293,8 @@ static const char *read_head_of(size_t bytes, const char *field)
     return t->text;
 }
 
-static void a_long_head_is_read_up_to_its_bound(void **state)
+TEST(a_long_head_is_read_up_to_its_bound)
 {
-    (void)state;
     assert_string_equal(read_head_of(HTTP_HEAD_BYTES_MAX, "X-Long: y"), "200-[");
     assert_string_equal(read_head_of(HTTP_HEAD_BYTES_MAX + 1, "X-Long: y"), "bad: a head of more than 64 KiB");
     assert_string_equal(read_head_of(HTTP_LINE_KEPT_BYTES + 17 + 4, "Content-Length: 5"), "200+[");
@@ -315,9 +305,8 @@ static void a_long_head_is_read_up_to_its_bound(void **state)
     assert_string_equal(read_head_of(2000, "Connection: close"), "200-[");
 }
 
-static void interim_responses_without_end_are_bounded(void **state)
+TEST(interim_responses_without_end_are_bounded)
 {
-    (void)state;
     static const char interim[] = "HTTP/1.1 102 Processing\r\n\r\n";
     struct transcript *t = begin();
     for (size_t i = 0; i < HTTP_HEAD_BYTES_MAX / (sizeof interim - 1) + 1; i++)
@@ -325,9 +314,8 @@ static void interim_responses_without_end_are_bounded(void **state)
     assert_string_equal(t->text, "bad: a head of more than 64 KiB");
 }
 
-static void a_trailer_and_a_chunk_line_are_bounded(void **state)
+TEST(a_trailer_and_a_chunk_line_are_bounded)
 {
-    (void)state;
     struct transcript *t = begin();
     feed(t, OK CHUNKED "\r\n0\r\n", strlen(OK CHUNKED "\r\n0\r\n"));
     for (size_t i = 0; i < HTTP_CHUNK_LINE_BYTES_MAX / 6 + 1; i++)
@@ -341,9 +329,8 @@ static void a_trailer_and_a_chunk_line_are_bounded(void **state)
     assert_string_equal(t->text, "200+[...bad: a chunk line of more than 4096 bytes");
 }
 
-static void chunks_without_end_are_read(void **state)
+TEST(chunks_without_end_are_read)
 {
-    (void)state;
     struct http_response r;
     struct bytes body;
     http_response_begin(&r);
@@ -361,9 +348,8 @@ static void chunks_without_end_are_read(void **state)
     }
 }
 
-static void a_hundred_pipelined_responses_are_separated(void **state)
+TEST(a_hundred_pipelined_responses_are_separated)
 {
-    (void)state;
     struct transcript *t = begin();
     for (int i = 0; i < 100; i++)
         feed(t, i % 2 ? OK LENGTH_5 "\r\n12345" : OK CHUNKED "\r\n5\r\n12345\r\n0\r\n\r\n",
@@ -373,9 +359,8 @@ static void a_hundred_pipelined_responses_are_separated(void **state)
     assert_false(t->over);
 }
 
-static void the_end_is_reported_again_until_begin(void **state)
+TEST(the_end_is_reported_again_until_begin)
 {
-    (void)state;
     struct http_response r;
     struct bytes body;
     http_response_begin(&r);
@@ -404,9 +389,8 @@ static struct http_request parse(const char *text)
     return http_request_parse((const uint8_t *)text, bytes);
 }
 
-static void a_request_is_taken_apart(void **state)
+TEST(a_request_is_taken_apart)
 {
-    (void)state;
     static const struct {
         const char *text, *method, *path, *query;
         bool keep_alive, chunked, has_length;
@@ -440,9 +424,8 @@ static void a_request_is_taken_apart(void **state)
 }
 
 /* RFC 9112 §6.3: a body framed in two ways is request smuggling, because two readers disagree on its end. */
-static void a_request_framed_in_two_ways_is_refused(void **state)
+TEST(a_request_framed_in_two_ways_is_refused)
 {
-    (void)state;
     static const struct {
         uint16_t refused;
         const char *fields;
@@ -469,9 +452,8 @@ static void a_request_framed_in_two_ways_is_refused(void **state)
 }
 
 /* RFC 9110 §5.1, §9.1, §4.2.1: others may read a name that is no token as the one that it resembles. */
-static void a_name_that_is_no_token_is_refused(void **state)
+TEST(a_name_that_is_no_token_is_refused)
 {
-    (void)state;
     static const char *const texts[] = {
         "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding\x0b: chunked\r\n\r\n",
         "POST / HTTP/1.1\r\nHost: x\r\n\x01Transfer-Encoding: chunked\r\n\r\n",
@@ -492,9 +474,8 @@ static void a_name_that_is_no_token_is_refused(void **state)
 }
 
 /* RFC 9112 §3.2, RFC 9110 §4.2.1, §4.2.4. */
-static void a_faulty_host_is_refused(void **state)
+TEST(a_faulty_host_is_refused)
 {
-    (void)state;
     static const char *const good[] = { "", "x", "x:80", "x:", "[::1]:80", "a-b.c_d~e", "a%20b", "a,b" };
     static const char *const bad[] = { "a b", "a\tb", "a/b", "a?b", "a#b", "u@a", "a\\b", "a\"b", "\xc3\xa9", "a\x01" };
     static const char *const bad_targets[] = { "http://:80/", "http://u@a/", "http://a\\b/", "http://a#b/",
@@ -515,9 +496,8 @@ static void a_faulty_host_is_refused(void **state)
 }
 
 /* RFC 9112 §2.2, RFC 9110 §5.5. */
-static void a_request_with_a_nul_or_a_lone_cr_is_refused(void **state)
+TEST(a_request_with_a_nul_or_a_lone_cr_is_refused)
 {
-    (void)state;
     static const char head[] = "POST /a?b HTTP/1.1\r\nHost: x\r\nX: a Content-Length: 5\r\n\r\n";
     uint8_t text[sizeof head - 1];
     assert_int_equal(parse(head).refused, 0);
@@ -531,9 +511,8 @@ static void a_request_with_a_nul_or_a_lone_cr_is_refused(void **state)
         }
 }
 
-static void names_are_percent_encoded(void **state)
+TEST(names_are_percent_encoded)
 {
-    (void)state;
     char out[64];
     assert_int_equal(http_percent_encode(out, "aZ09-._~", 8), 8);
     assert_string_equal(out, "aZ09-._~");
@@ -541,26 +520,4 @@ static void names_are_percent_encoded(void **state)
     assert_string_equal(out, "a%20b%26c%3Dd%2F%C3%A9%25%2B");
     assert_int_equal(http_percent_encode(out, "\0", 1), 3);
     assert_string_equal(out, "%00");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_example_reads_the_same_in_any_pieces),
-        cmocka_unit_test(every_example_cut_short_is_reported),
-        cmocka_unit_test(a_nul_in_the_head_is_refused),
-        cmocka_unit_test(a_long_head_is_read_up_to_its_bound),
-        cmocka_unit_test(interim_responses_without_end_are_bounded),
-        cmocka_unit_test(a_trailer_and_a_chunk_line_are_bounded),
-        cmocka_unit_test(chunks_without_end_are_read),
-        cmocka_unit_test(a_hundred_pipelined_responses_are_separated),
-        cmocka_unit_test(the_end_is_reported_again_until_begin),
-        cmocka_unit_test(a_request_is_taken_apart),
-        cmocka_unit_test(a_request_framed_in_two_ways_is_refused),
-        cmocka_unit_test(a_name_that_is_no_token_is_refused),
-        cmocka_unit_test(a_faulty_host_is_refused),
-        cmocka_unit_test(a_request_with_a_nul_or_a_lone_cr_is_refused),
-        cmocka_unit_test(names_are_percent_encoded),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

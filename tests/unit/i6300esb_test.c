@@ -1,12 +1,4 @@
 /* drivers/watchdog/i6300esb.c against a configuration space of one function and a page of registers. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "base/bytes.h"
 #include "drivers/pci/pci.h"
 #include "drivers/pci/spec.h"
@@ -16,6 +8,7 @@
 
 /* The state of the one watchdog starts again with each test. */
 #include "drivers/watchdog/i6300esb.c"
+#include "tests/lib/test.h"
 
 enum { DEVICE = 5, SECOND_NS = 1000000000 };
 
@@ -82,9 +75,8 @@ static void watchdog_written(uint16_t port, uint32_t bytes, uint32_t value)
         lock = (uint8_t)value;
 }
 
-static int set_up(void **state)
+BEFORE_EACH()
 {
-    (void)state;
     registers = NULL;
     memset(&functions, 0, sizeof functions);
     memset(config, 0, sizeof config);
@@ -98,12 +90,10 @@ static int set_up(void **state)
     fake_ports_reset(0);
     fake_ports_read = watchdog_read;
     fake_ports_written = watchdog_written;
-    return 0;
 }
 
-static void machine_without_the_watchdog_starts_none(void **state)
+TEST(machine_without_the_watchdog_starts_none)
 {
-    (void)state;
     config[PCI_VENDOR_DEVICE / 4] = 0x10008086;
     assert_false(i6300esb_start(SECOND_NS));
     no_pci = true;
@@ -112,17 +102,15 @@ static void machine_without_the_watchdog_starts_none(void **state)
     assert_int_equal(load_le16(block + RELOAD), 0);
 }
 
-static void watchdog_without_an_address_is_left_alone(void **state)
+TEST(watchdog_without_an_address_is_left_alone)
 {
-    (void)state;
     config[PCI_BAR0 / 4] = 0;
     assert_false(i6300esb_start(SECOND_NS));
     assert_int_equal(lock, 0xff);
 }
 
-static void watchdog_that_does_not_start_is_not_used(void **state)
+TEST(watchdog_that_does_not_start_is_not_used)
 {
-    (void)state;
     lock = 0;
     lock_ignored = true;
     assert_false(i6300esb_start(SECOND_NS));
@@ -139,9 +127,8 @@ static uint32_t absent(uint16_t port, uint32_t bytes, uint32_t kept)
 }
 
 /* Takes a machine whose configuration space is in memory alone, such as QEMU's microvm. */
-static void watchdog_without_the_configuration_ports_is_not_used(void **state)
+TEST(watchdog_without_the_configuration_ports_is_not_used)
 {
-    (void)state;
     fake_ports_read = absent;
     fake_ports_written = NULL;
     assert_false(i6300esb_start(SECOND_NS));
@@ -150,9 +137,8 @@ static void watchdog_without_the_configuration_ports_is_not_used(void **state)
     assert_int_equal(load_le16(block + RELOAD), 0);
 }
 
-static void both_stages_share_the_time_and_the_first_is_silent(void **state)
+TEST(both_stages_share_the_time_and_the_first_is_silent)
 {
-    (void)state;
     assert_true(i6300esb_start(2 * (uint64_t)SECOND_NS));
     assert_int_equal(load_le32(block + PRELOAD_1), 1008); /* 1008 ticks of 993 us are just above a second */
     assert_int_equal(load_le32(block + PRELOAD_2), 1008);
@@ -162,34 +148,18 @@ static void both_stages_share_the_time_and_the_first_is_silent(void **state)
     assert_true(config[PCI_COMMAND_STATUS / 4] & 2);
 }
 
-static void longest_time_is_2082_seconds(void **state)
+TEST(longest_time_is_2082_seconds)
 {
-    (void)state;
     assert_true(i6300esb_start(UINT64_MAX));
     assert_int_equal(load_le32(block + PRELOAD_1), STAGE_TICKS_MAX);
 }
 
-static void time_starts_again_with_each_reload(void **state)
+TEST(time_starts_again_with_each_reload)
 {
-    (void)state;
     assert_true(i6300esb_start(3 * (uint64_t)SECOND_NS));
     for (int i = 0; i < 2; i++) {
         store_le16(block + RELOAD, 0);
         i6300esb_reload();
         assert_int_equal(load_le16(block + RELOAD), RELOAD_NOW);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(machine_without_the_watchdog_starts_none, set_up),
-        cmocka_unit_test_setup(watchdog_without_an_address_is_left_alone, set_up),
-        cmocka_unit_test_setup(watchdog_that_does_not_start_is_not_used, set_up),
-        cmocka_unit_test_setup(watchdog_without_the_configuration_ports_is_not_used, set_up),
-        cmocka_unit_test_setup(both_stages_share_the_time_and_the_first_is_silent, set_up),
-        cmocka_unit_test_setup(longest_time_is_2082_seconds, set_up),
-        cmocka_unit_test_setup(time_starts_again_with_each_reload, set_up),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

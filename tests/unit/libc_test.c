@@ -12,6 +12,7 @@
 #define strstr        kernel_strstr
 #define __popcountdi2 kernel_popcount
 #include "kernel/libc.c"
+#include "tests/lib/test.h"
 #undef memcpy
 #undef memmove
 #undef memset
@@ -25,12 +26,7 @@
 #undef strstr
 #undef __popcountdi2
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 /* Declares glibc's functions under their own names. The header's prototypes are those of the kernel's functions. */
 extern int memcmp(const void *, const void *, size_t);
@@ -44,9 +40,8 @@ static void fill(uint8_t *area)
         area[i] = (uint8_t)(i * 31 + (i >> 8));
 }
 
-static void memcpy_copies_exactly(void **state)
+TEST(memcpy_copies_exactly)
 {
-    (void)state;
     for (size_t bytes = 0; bytes < 700; bytes++) {
         for (size_t offset = 0; offset < 3; offset++) {
             uint8_t *from = malloc(bytes + offset), *to = malloc(bytes + offset); /* ASan watches both ends */
@@ -60,9 +55,8 @@ static void memcpy_copies_exactly(void **state)
     }
 }
 
-static void memmove_moves_overlapping_bytes(void **state)
+TEST(memmove_moves_overlapping_bytes)
 {
-    (void)state;
     static uint8_t expected[AREA], actual[AREA];
     for (size_t bytes = 0; bytes < 300; bytes++) {
         for (int shift = -40; shift <= 40; shift++) {
@@ -75,9 +69,8 @@ static void memmove_moves_overlapping_bytes(void **state)
     }
 }
 
-static void memset_sets_exactly(void **state)
+TEST(memset_sets_exactly)
 {
-    (void)state;
     uint8_t area[64];
     for (size_t bytes = 0; bytes <= 60; bytes++) {
         kernel_memset(area, 1, sizeof area);
@@ -89,9 +82,8 @@ static void memset_sets_exactly(void **state)
 
 static int sign(int value) { return (value > 0) - (value < 0); }
 
-static void memcmp_compares_as_unsigned_bytes(void **state)
+TEST(memcmp_compares_as_unsigned_bytes)
 {
-    (void)state;
     for (size_t bytes = 0; bytes < 40; bytes++) {
         uint8_t *a = calloc(1, bytes + 1), *b = calloc(1, bytes + 1);
         assert_int_equal(kernel_memcmp(a, b, bytes), 0);
@@ -107,9 +99,8 @@ static void memcmp_compares_as_unsigned_bytes(void **state)
     }
 }
 
-static void strings_are_searched_and_compared(void **state)
+TEST(strings_are_searched_and_compared)
 {
-    (void)state;
     assert_int_equal(kernel_strlen(""), 0);
     assert_int_equal(kernel_strlen("abc"), 3);
     assert_int_equal(kernel_strnlen("abc", 2), 2);
@@ -132,9 +123,8 @@ static void strings_are_searched_and_compared(void **state)
     assert_null(kernel_memchr(text, 'e', 5));
 }
 
-static void popcount_counts_bits(void **state)
+TEST(popcount_counts_bits)
 {
-    (void)state;
     for (unsigned n = 0; n < 64; n++) {
         assert_int_equal(kernel_popcount((int64_t)(UINT64_C(1) << n)), 1);
         assert_int_equal(kernel_popcount((int64_t)(UINT64_MAX >> n)), 64 - n);
@@ -142,14 +132,4 @@ static void popcount_counts_bits(void **state)
                          __builtin_popcountll(UINT64_C(0x9e3779b97f4a7c15) << n));
     }
     assert_int_equal(kernel_popcount(0), 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(memcpy_copies_exactly), cmocka_unit_test(memmove_moves_overlapping_bytes),
-        cmocka_unit_test(memset_sets_exactly),   cmocka_unit_test(memcmp_compares_as_unsigned_bytes),
-        cmocka_unit_test(popcount_counts_bits),  cmocka_unit_test(strings_are_searched_and_compared),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

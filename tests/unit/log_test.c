@@ -1,15 +1,9 @@
 /* The log ring and its sinks. Each test begins with the lines that the test before left in the ring. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "base/bytes.h"
 #include "base/log.h"
+#include "tests/lib/test.h"
 
 /* Two sinks for the whole program: one takes everything, the other as many bytes as a test allows. */
 static char eager[1 << 20], slow[1 << 20];
@@ -33,9 +27,8 @@ static size_t slow_sink(const char *text, size_t bytes)
     return taken;
 }
 
-static int begin(void **state)
+BEFORE_EACH()
 {
-    (void)state;
     static bool added;
     if (!added) {
         log_add_sink(eager_sink);
@@ -48,28 +41,24 @@ static int begin(void **state)
     eager_bytes = slow_bytes = slow_calls = 0;
     log_lines_missed_count = 0;
     log_clock_ns = 0;
-    return 0;
 }
 
-static void log_line_has_stamp_and_newline(void **state)
+TEST(log_line_has_stamp_and_newline)
 {
-    (void)state;
     log_clock_ns = 12345678901;
     log_line("hello %d", 7);
     assert_int_equal(eager_bytes, strlen("[   12.345678] hello 7\n"));
     assert_memory_equal(eager, "[   12.345678] hello 7\n", eager_bytes);
 }
 
-static void log_line_makes_control_characters_harmless(void **state)
+TEST(log_line_makes_control_characters_harmless)
 {
-    (void)state;
     log_line("a\nb\x1b[31m\x7f");
     assert_memory_equal(eager + 15, "a?b?[31m?\n", 10);
 }
 
-static void log_line_too_long_is_cut(void **state)
+TEST(log_line_too_long_is_cut)
 {
-    (void)state;
     char text[2 * LOG_LINE_BYTES_MAX];
     memset(text, 'x', sizeof text);
     log_line("%.*s", (int)sizeof text, text);
@@ -77,9 +66,8 @@ static void log_line_too_long_is_cut(void **state)
     assert_int_equal(eager[eager_bytes - 1], '\n');
 }
 
-static void log_deferred_writes_nothing_until_drained(void **state)
+TEST(log_deferred_writes_nothing_until_drained)
 {
-    (void)state;
     log_defer(true);
     slow_step = 3;
     log_line("0123456789");
@@ -94,9 +82,8 @@ static void log_deferred_writes_nothing_until_drained(void **state)
     assert_memory_equal(slow, eager, eager_bytes);
 }
 
-static void log_sink_that_is_overtaken_loses_whole_lines(void **state)
+TEST(log_sink_that_is_overtaken_loses_whole_lines)
 {
-    (void)state;
     log_defer(true);
     slow_step = 0;
     for (int i = 0; i < 10000; i++)
@@ -114,9 +101,8 @@ static void log_sink_that_is_overtaken_loses_whole_lines(void **state)
     assert_int_equal(slow_bytes, lines * 25); /* none is torn */
 }
 
-static void log_flush_gives_up_on_a_stalled_sink(void **state)
+TEST(log_flush_gives_up_on_a_stalled_sink)
 {
-    (void)state;
     slow_step = 0;
     log_line("nobody reads this");
     assert_int_equal(slow_bytes, 0);
@@ -126,9 +112,8 @@ static void log_flush_gives_up_on_a_stalled_sink(void **state)
     assert_memory_equal(slow + 15, "but this\n", 9);
 }
 
-static void log_flush_counts_each_line_that_a_stalled_sink_misses(void **state)
+TEST(log_flush_counts_each_line_that_a_stalled_sink_misses)
 {
-    (void)state;
     log_defer(true);
     slow_step = 0;
     for (int i = 0; i < 3; i++)
@@ -137,9 +122,8 @@ static void log_flush_counts_each_line_that_a_stalled_sink_misses(void **state)
     assert_int_equal(log_lines_missed_count, 3);
 }
 
-static void log_flush_ends_a_line_that_was_torn(void **state)
+TEST(log_flush_ends_a_line_that_was_torn)
 {
-    (void)state;
     slow_room = 20;
     log_line("half of this");
     assert_int_equal(log_lines_missed_count, 1);
@@ -149,9 +133,8 @@ static void log_flush_ends_a_line_that_was_torn(void **state)
     assert_memory_equal(slow, "[    0.000000] half \n[    0.000000] next\n", slow_bytes);
 }
 
-static void log_overtaken_sink_ends_its_line(void **state)
+TEST(log_overtaken_sink_ends_its_line)
 {
-    (void)state;
     log_defer(true);
     slow_step = 18;
     log_line("overtaken");
@@ -164,9 +147,8 @@ static void log_overtaken_sink_ends_its_line(void **state)
     assert_memory_equal(slow, "[    0.000000] ove\n[", 20);
 }
 
-static void log_flush_waits_less_for_a_sink_that_has_stalled(void **state)
+TEST(log_flush_waits_less_for_a_sink_that_has_stalled)
 {
-    (void)state;
     slow_step = 0;
     log_line("first");
     size_t first = slow_calls;
@@ -179,9 +161,8 @@ static void log_flush_waits_less_for_a_sink_that_has_stalled(void **state)
     assert_int_equal(slow_calls, first);
 }
 
-static void log_tail_holds_the_newest_whole_lines(void **state)
+TEST(log_tail_holds_the_newest_whole_lines)
 {
-    (void)state;
     log_line("one");
     log_line("two");
     log_line("three");
@@ -194,9 +175,8 @@ static void log_tail_holds_the_newest_whole_lines(void **state)
     assert_int_equal(log_tail_position(20, &end), end);
 }
 
-static void log_sink_added_late_gets_the_lines_in_the_ring(void **state)
+TEST(log_sink_added_late_gets_the_lines_in_the_ring)
 {
-    (void)state;
     log_line("before");
     eager_bytes = 0;
     log_add_sink(eager_sink); /* again: a third sink into the same buffer */
@@ -208,9 +188,8 @@ static void log_sink_added_late_gets_the_lines_in_the_ring(void **state)
     assert_int_equal(eager_bytes, at);
 }
 
-static void log_read_continues_at_its_position(void **state)
+TEST(log_read_continues_at_its_position)
 {
-    (void)state;
     char line[LOG_LINE_BYTES_MAX];
     uint64_t position = 0;
     while (log_read(&position, line) != 0)
@@ -224,9 +203,8 @@ static void log_read_continues_at_its_position(void **state)
     assert_int_equal(log_read(&position, line), 0);
 }
 
-static void log_read_skips_overwritten_lines(void **state)
+TEST(log_read_skips_overwritten_lines)
 {
-    (void)state;
     char line[LOG_LINE_BYTES_MAX];
     uint64_t position = 0, lines = 0, bytes;
     log_line("old");
@@ -245,25 +223,4 @@ static void log_read_skips_overwritten_lines(void **state)
     assert_int_equal(position - before, 3000 * strlen("[    0.000000] 0000 is the number of this line of the log\n"));
     position += 1000; /* a position of another run: begins with the oldest line again */
     assert_true(log_read(&position, line) != 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(log_line_has_stamp_and_newline, begin),
-        cmocka_unit_test_setup(log_line_makes_control_characters_harmless, begin),
-        cmocka_unit_test_setup(log_line_too_long_is_cut, begin),
-        cmocka_unit_test_setup(log_deferred_writes_nothing_until_drained, begin),
-        cmocka_unit_test_setup(log_sink_that_is_overtaken_loses_whole_lines, begin),
-        cmocka_unit_test_setup(log_flush_gives_up_on_a_stalled_sink, begin),
-        cmocka_unit_test_setup(log_flush_counts_each_line_that_a_stalled_sink_misses, begin),
-        cmocka_unit_test_setup(log_flush_ends_a_line_that_was_torn, begin),
-        cmocka_unit_test_setup(log_overtaken_sink_ends_its_line, begin),
-        cmocka_unit_test_setup(log_flush_waits_less_for_a_sink_that_has_stalled, begin),
-        cmocka_unit_test_setup(log_tail_holds_the_newest_whole_lines, begin),
-        cmocka_unit_test_setup(log_sink_added_late_gets_the_lines_in_the_ring, begin),
-        cmocka_unit_test_setup(log_read_continues_at_its_position, begin),
-        cmocka_unit_test_setup(log_read_skips_overwritten_lines, begin),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,21 +5,15 @@
  * Families: Ripple20 (CVE-2020-11896), AMNESIA:33 (CVE-2020-13988, 17437), FreeRTOS+TCP (CVE-2018-16523, 16601, 16603),
  * URGENT/11 (CVE-2019-12256). Fragments: ipv4_test.c. Options of every length, and changes of every byte of every kind
  * of packet: net_malformed_test.c. Such segments in an open connection: tests/wire. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "base/bytes.h"
 #include "net/ip/checksum.h"
 #include "net/stack_state.h"
 #include "tests/lib/netdev_memory.h"
 #include "tests/lib/stack_create.h"
+#include "tests/lib/test.h"
 
 enum { ADDRESS = 0x0a000001, NEIGHBOUR = 0x0a000007, UDP_PORT = 4000, TCP_PORT = 80 };
 static const uint8_t our_mac[6] = { 2, 0, 0, 0, 0, 1 }, their_mac[6] = { 2, 0, 0, 0, 0, 9 };
@@ -404,9 +398,8 @@ static void check_serves(const char *after)
     assert_int_equal(frame_pool_tx_held_count(&device.pool), 0);
 }
 
-static void each_row_is_counted_answered_as_allowed_and_survived(void **state)
+TEST(each_row_is_counted_answered_as_allowed_and_survived)
 {
-    (void)state;
     begin();
     check_serves("the beginning");
     for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
@@ -425,9 +418,8 @@ static void each_row_is_counted_answered_as_allowed_and_survived(void **state)
 }
 
 /* Expects an ICMP error that quotes the datagram with its options, and that has no options itself. */
-static void errors_carry_no_options(void **state)
+TEST(errors_carry_no_options)
 {
-    (void)state;
     uint8_t frame[FRAME_BYTES];
     static uint8_t out[NETDEV_FRAME_BYTES_MAX];
     const struct row row = {
@@ -448,9 +440,8 @@ static void errors_carry_no_options(void **state)
 }
 
 /* Sends ARP from ten thousand addresses. Needed entries stay, and the table does not grow. */
-static void ten_thousand_arp_senders_are_survived(void **state)
+TEST(ten_thousand_arp_senders_are_survived)
 {
-    (void)state;
     begin();
     for (uint32_t i = 0; i < 10000; i++) {
         uint8_t frame[FRAME_BYTES];
@@ -463,14 +454,4 @@ static void ten_thousand_arp_senders_are_survived(void **state)
     give(frame, base_frame(ARP, frame));
     check_serves("ten thousand senders");
     free(stack);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_row_is_counted_answered_as_allowed_and_survived),
-        cmocka_unit_test(errors_carry_no_options),
-        cmocka_unit_test(ten_thousand_arp_senders_are_survived),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

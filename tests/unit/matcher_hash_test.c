@@ -1,14 +1,8 @@
 /* The hash of prefix residues where keys of equal residues lie on either side of a cell's edge. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "app/matcher/hash.h"
+#include "tests/lib/test.h"
 
 enum { N = 64, DIGITS = 2000 };
 
@@ -41,9 +35,8 @@ static uint32_t count_walked(uint32_t end)
 /* Checks keys at a cell's edge. The first digit raises the key to just below an edge. Each other digit adds the
  * rounding error 1, or goes to another edge. Some digits go there and back to a little below. Then the cell below an
  * edge gets starts that are newer than the end. */
-static void hash_finds_equal_residues_across_an_edge(void **state)
+TEST(hash_finds_equal_residues_across_an_edge)
 {
-    (void)state;
     uint32_t crossed = 0;
     for (unsigned seed = 1; seed <= 200; seed++) {
         srand(seed);
@@ -74,9 +67,8 @@ static void hash_finds_equal_residues_across_an_edge(void **state)
     assert_true(crossed > 1000);
 }
 
-static void restart_clears_the_hash(void **state)
+TEST(restart_clears_the_hash)
 {
-    (void)state;
     memset(&modulus, 0, sizeof modulus);
     modulus.tolerance = 9 * N;
     memset(text, '1', DIGITS);
@@ -90,13 +82,4 @@ static void restart_clears_the_hash(void **state)
         assert_int_equal(count_walked(1902), N);
         hash_check(&hash);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(hash_finds_equal_residues_across_an_edge),
-        cmocka_unit_test(restart_clears_the_hash),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

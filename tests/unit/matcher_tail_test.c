@@ -1,14 +1,8 @@
 /* The factors 2 and 5 of substrings, against a division of each. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "app/matcher/tail.h"
+#include "tests/lib/test.h"
 
 enum { FIRST = 5000, DIGITS = 2000, LENGTH_MAX = 36 };
 
@@ -43,9 +37,8 @@ static void begin(void)
 }
 
 /* Takes digits with long runs of zeros, eights and fives, in pieces of different lengths. */
-static void factors_are_those_of_a_division(void **state)
+TEST(factors_are_those_of_a_division)
 {
-    (void)state;
     uint32_t refused = 0, counted = 0;
     for (unsigned seed = 1; seed <= 40; seed++) {
         srand(seed);
@@ -72,9 +65,8 @@ static void factors_are_those_of_a_division(void **state)
 
 /* Plays 1, then 2^92 or 5^40, then zeros: the start behind the 1 has as many factors as make up for its digits. More
  * than one word of factors is counted, and no more than the words hold. */
-static void factors_beyond_a_word_are_counted(void **state)
+TEST(factors_beyond_a_word_are_counted)
 {
-    (void)state;
     static const struct {
         const char *number;
         uint32_t factors[TAIL_PRIMES];
@@ -99,9 +91,8 @@ static void factors_beyond_a_word_are_counted(void **state)
     }
 }
 
-static void an_end_admits_answers_with_the_factors_that_they_need(void **state)
+TEST(an_end_admits_answers_with_the_factors_that_they_need)
 {
-    (void)state;
     static const uint32_t needs[TAIL_PRIMES] = { 13, 3 };
     memset(text, '0', sizeof text);
     text[0] = '8';
@@ -114,24 +105,12 @@ static void an_end_admits_answers_with_the_factors_that_they_need(void **state)
     assert_true(tails_admit(tails_at(&tails, FIRST + 4), more));
 }
 
-static void more_factors_make_the_tails_begin_again(void **state)
+TEST(more_factors_make_the_tails_begin_again)
 {
-    (void)state;
     begin();
     tails_take(&tails, text, 10);
     tails_provide(&tails, 0, 100); /* fewer */
     assert_int_equal(tails.next, FIRST + 10);
     tails_provide(&tails, 1, 200);
     assert_int_equal(tails.next, 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(factors_are_those_of_a_division),
-        cmocka_unit_test(factors_beyond_a_word_are_counted),
-        cmocka_unit_test(an_end_admits_answers_with_the_factors_that_they_need),
-        cmocka_unit_test(more_factors_make_the_tails_begin_again),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

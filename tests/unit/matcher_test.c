@@ -1,16 +1,10 @@
 /* app/matcher/matcher.h: its contract, on streams short enough to check by eye. Streams at length: tests/matcher. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "app/matcher/matcher.h"
 #include "app/matcher/state.h"
+#include "tests/lib/test.h"
 #include "tests/matcher/take.h"
 
 static struct matcher *matcher_of(uint32_t n, const char *first, const char *second)
@@ -59,24 +53,21 @@ static const char *answers_of(struct matcher *matcher, const char *burst)
     return text;
 }
 
-static void matcher_finds_the_examples_of_the_rules(void **state)
+TEST(matcher_finds_the_examples_of_the_rules)
 {
-    (void)state;
     assert_string_equal(answers_of(matcher_of(1, "3", NULL), "123456789"), "3@3 6@6 9@9");
     assert_string_equal(answers_of(matcher_of(6, "823", "108"), "123456789987654321"), "12345@5 3456@6 9876@13 432@17");
 }
 
-static void matcher_answers_once_if_both_constants_divide(void **state)
+TEST(matcher_answers_once_if_both_constants_divide)
 {
-    (void)state;
     assert_string_equal(answers_of(matcher_of(3, "2", "3"), "126"), "12@2 2@2 126@3 26@3 6@3");
 }
 
 /* Plays a multiple of p, 3 p and 8 p. Its last digit alone does not decide about 8 p. The number comes in one burst or
  * in two, so its start is in the last burst, or before that burst. */
-static void matcher_answers_once_if_three_probes_find_it(void **state)
+TEST(matcher_answers_once_if_three_probes_find_it)
 {
-    (void)state;
     static const char *const number = "2480551282353889923388157041790079467388214018872", *const seven =
                                                                                                "77777777777777777777";
     struct matcher_config config = { .n_digits_max = 64,
@@ -97,15 +88,13 @@ static void matcher_answers_once_if_three_probes_find_it(void **state)
         }
 }
 
-static void matcher_answers_of_one_are_all_substrings(void **state)
+TEST(matcher_answers_of_one_are_all_substrings)
 {
-    (void)state;
     assert_string_equal(answers_of(matcher_of(2, "1", NULL), "1023"), "1@1 10@2 2@3 23@4 3@4");
 }
 
-static void matcher_answer_spans_many_bursts_and_grows_by_zeros(void **state)
+TEST(matcher_answer_spans_many_bursts_and_grows_by_zeros)
 {
-    (void)state;
     struct matcher *matcher = matcher_of(7, "99991", NULL);
     assert_string_equal(answers_of(matcher, "9"), "");
     assert_string_equal(answers_of(matcher, ""), "");
@@ -117,17 +106,15 @@ static void matcher_answer_spans_many_bursts_and_grows_by_zeros(void **state)
     assert_int_equal(matcher_stats(matcher)->digits, 9);
 }
 
-static void matcher_powers_of_two_and_five_are_decided_by_the_last_digits(void **state)
+TEST(matcher_powers_of_two_and_five_are_decided_by_the_last_digits)
 {
-    (void)state;
     assert_string_equal(answers_of(matcher_of(4, "8", NULL), "1016"), "1016@4 16@4");
     assert_string_equal(answers_of(matcher_of(4, "125", NULL), "90125"), "125@5");
     assert_string_equal(answers_of(matcher_of(3, "10", NULL), "1002"), "10@2 100@3");
 }
 
-static void matcher_restart_lets_no_answer_span_the_gap(void **state)
+TEST(matcher_restart_lets_no_answer_span_the_gap)
 {
-    (void)state;
     struct matcher *matcher = matcher_of(6, "99991", NULL);
     assert_string_equal(answers_of(matcher, "9999"), "");
     matcher_restart(matcher);
@@ -136,9 +123,8 @@ static void matcher_restart_lets_no_answer_span_the_gap(void **state)
 }
 
 /* Plays 104648257118348370704723119 * 987654321987654321, which an early answer completes. */
-static void matcher_early_answer_comes_before_its_digits_and_once(void **state)
+TEST(matcher_early_answer_comes_before_its_digits_and_once)
 {
-    (void)state;
     static const char *const m2 = "104648257118348370704723119", *const answer_text =
                                                                      "103356303431412080037885380298776802588947199";
     struct matcher_config config = {
@@ -172,9 +158,8 @@ static void matcher_early_answer_comes_before_its_digits_and_once(void **state)
     assert_int_equal(matcher_stats(matcher)->early_wrong, 0);
 }
 
-static void matcher_early_answer_is_counted_wrong_if_other_digits_come(void **state)
+TEST(matcher_early_answer_is_counted_wrong_if_other_digits_come)
 {
-    (void)state;
     struct matcher_config config = { .n_digits_max = 64,
                                      .modulus_count = 1,
                                      .early = true,
@@ -209,9 +194,8 @@ static struct matcher *matcher_online(enum matcher_simd simd)
 }
 
 /* Plays P, then the sevens. P * 10^30 + 1...1 is a multiple of M3, P * 10^30 + 7...7 one of M4. */
-static void matcher_early_answer_hides_no_other_of_the_same_place(void **state)
+TEST(matcher_early_answer_hides_no_other_of_the_same_place)
 {
-    (void)state;
     static const char *const p = "938436799740247382147731506454088048717622007344272428334396149311995899418532109887"
                                  "068507988288155235191632707409217664045";
     static const char *const sevens = "777777777777777777777777777777";
@@ -247,9 +231,8 @@ static void matcher_early_answer_hides_no_other_of_the_same_place(void **state)
 
 /* Plays d and zeros: 8 d M3 is d, thirteen or fourteen zeros, and more digits. The zeros come from the structure of M3,
  * not by chance. */
-static void matcher_gives_no_early_answer_after_a_run_of_zeros(void **state)
+TEST(matcher_gives_no_early_answer_after_a_run_of_zeros)
 {
-    (void)state;
     struct matcher *matcher = matcher_online(MATCHER_SIMD_SCALAR);
     for (char digit = '1'; digit <= '9'; digit++)
         for (size_t zeros = 6; zeros <= 20; zeros++) {
@@ -266,9 +249,8 @@ static void matcher_gives_no_early_answer_after_a_run_of_zeros(void **state)
         }
 }
 
-static void matcher_long_search_returns_in_between(void **state)
+TEST(matcher_long_search_returns_in_between)
 {
-    (void)state;
     static uint8_t digits[4096];
     memset(digits, '9', sizeof digits);
     struct matcher *matcher = matcher_online(MATCHER_SIMD_SCALAR);
@@ -311,10 +293,9 @@ static void play_copies(enum matcher_simd simd, size_t copies, size_t ahead,
 }
 
 /* Plays a window and a burst full of answers. There are more candidates than the filter lists, so the hash is used. */
-static void matcher_gives_each_answer_once_when_the_filter_overflows(void **state)
+TEST(matcher_gives_each_answer_once_when_the_filter_overflows)
 {
     static uint8_t expected[COPIES_MAX * COPY_DIGITS + 2 * COPY_DIGITS][257], given[ARRAY_COUNT(expected)][257];
-    (void)state;
     for (size_t copies = 1; copies <= COPIES_MAX; copies++)
         for (size_t ahead = 0; ahead <= 5; ahead += 5) {
             memset(expected, 0, sizeof expected);
@@ -385,9 +366,8 @@ static uint64_t play_stream_of_copies(const struct matcher_config *config, uint3
 }
 
 /* Plays more digits than a table of residues has places. */
-static void matcher_state_holds_after_many_digits(void **state)
+TEST(matcher_state_holds_after_many_digits)
 {
-    (void)state;
     for (enum matcher_simd simd = MATCHER_SIMD_SCALAR; simd <= MATCHER_SIMD_AVX512; simd++) {
         if (!matcher_simd_usable(simd))
             continue;
@@ -399,11 +379,10 @@ static void matcher_state_holds_after_many_digits(void **state)
     }
 }
 
-static void matcher_variants_agree_on_copies_of_the_moduli(void **state)
+TEST(matcher_variants_agree_on_copies_of_the_moduli)
 {
     static const char *const moduli[] = { "104648257118348370704723119", "20220217214410", "92233720368547758",
                                           "10885732038215355481752285039386319187390558900925053798518152998488201" };
-    (void)state;
     for (uint32_t trial = 0; trial < COPIES_TRIALS; trial++) {
         struct matcher_config config = { .n_digits_max = 30 + trial * 97 % 480, .modulus_count = 1 + trial % 3 };
         for (uint32_t i = 0; i < config.modulus_count; i++)
@@ -416,9 +395,8 @@ static void matcher_variants_agree_on_copies_of_the_moduli(void **state)
     }
 }
 
-static void matcher_auto_takes_a_variant_it_has_timed(void **state)
+TEST(matcher_auto_takes_a_variant_it_has_timed)
 {
-    (void)state;
     struct matcher_config config = { .n_digits_max = 256, .modulus_count = 4, .tsc_khz = 2000000 };
     memcpy(config.moduli, online, sizeof online);
     struct matcher *matcher;
@@ -445,9 +423,8 @@ static void matcher_auto_takes_a_variant_it_has_timed(void **state)
 }
 
 /* Makes the filter's tables for vectors of 8 and of 16 lanes. */
-static void filter_prepares_as_many_probes_with_wider_vectors(void **state)
+TEST(filter_prepares_as_many_probes_with_wider_vectors)
 {
-    (void)state;
     static struct filter filter;
     static const struct simd_ops narrow = { .lanes = 8 }, wide = { .lanes = 16 };
     static struct matcher_modulus moduli[4];
@@ -468,9 +445,8 @@ static void beat(void) { beats++; }
 
 /* Counts the calls for the watchdog. On a host that interprets code each modulus takes seconds, which must not count as
  * a hang. */
-static void matcher_init_reports_progress_after_each_modulus(void **state)
+TEST(matcher_init_reports_progress_after_each_modulus)
 {
-    (void)state;
     struct matcher_config config = { .n_digits_max = 256, .modulus_count = 4, .beat = beat };
     memcpy(config.moduli, online, sizeof online);
     struct matcher *matcher;
@@ -479,9 +455,8 @@ static void matcher_init_reports_progress_after_each_modulus(void **state)
     assert_int_equal(beats, 4);
 }
 
-static void matcher_refuses_n_and_constants_out_of_range(void **state)
+TEST(matcher_refuses_n_and_constants_out_of_range)
 {
-    (void)state;
     struct matcher *matcher;
     struct matcher_config config = { .n_digits_max = 0, .modulus_count = 1, .moduli = { "3" } };
     assert_non_null(matcher_init(&matcher, &config));
@@ -548,9 +523,8 @@ static void assert_warm_rehearses(struct matcher *m, uint32_t answer_digits)
     matcher_check_state(m);
 }
 
-static void matcher_warm_rehearses_an_answer_and_puts_the_state_back(void **state)
+TEST(matcher_warm_rehearses_an_answer_and_puts_the_state_back)
 {
-    (void)state;
     struct matcher *m = matcher_of(256, "104648257118348370704723119", "823");
     answers_of(m, "2718281828459045235360287471352662497757");
     assert_warm_rehearses(m, 27);
@@ -562,9 +536,8 @@ static void matcher_warm_rehearses_an_answer_and_puts_the_state_back(void **stat
     }
 }
 
-static void matcher_warm_ends_soon_if_every_place_has_an_answer(void **state)
+TEST(matcher_warm_ends_soon_if_every_place_has_an_answer)
 {
-    (void)state;
     struct matcher *m = matcher_of(256, "1", "104648257118348370704723119");
     static struct matcher before;
     answers_of(m, "271828");
@@ -575,9 +548,8 @@ static void matcher_warm_ends_soon_if_every_place_has_an_answer(void **state)
     matcher_check_state(m);
 }
 
-static void matcher_asserts_its_preconditions(void **state)
+TEST(matcher_asserts_its_preconditions)
 {
-    (void)state;
     static uint8_t many[MATCHER_BURST_DIGITS_MAX + 1];
     struct matcher_answer answer;
     memset(many, '0', sizeof many);
@@ -646,9 +618,8 @@ static void play_adding(enum matcher_simd simd, uint32_t before, char found[ADD_
     }
 }
 
-static void matcher_added_modulus_finds_the_same_as_from_the_start(void **state)
+TEST(matcher_added_modulus_finds_the_same_as_from_the_start)
 {
-    (void)state;
     static char all[ADD_BURSTS][8192], added[ADD_BURSTS][8192];
     for (enum matcher_simd simd = MATCHER_SIMD_SCALAR; simd <= MATCHER_SIMD_AVX512; simd++) {
         if (!matcher_simd_usable(simd))
@@ -664,9 +635,8 @@ static void matcher_added_modulus_finds_the_same_as_from_the_start(void **state)
 
 /* Plays bursts while the new modulus' tables are computed. They are searched as before, and the work goes on after
  * them. */
-static void matcher_added_modulus_waits_for_bursts(void **state)
+TEST(matcher_added_modulus_waits_for_bursts)
 {
-    (void)state;
     struct matcher *matcher = matcher_of(40, "823", NULL);
     struct matcher_answer answer;
     assert_null(matcher_add(matcher, "10007"));
@@ -687,9 +657,8 @@ static void matcher_added_modulus_waits_for_bursts(void **state)
     assert_non_null(strstr(answers_of(matcher, "10007"), "10007@"));
 }
 
-static void matcher_add_refuses_and_repeats(void **state)
+TEST(matcher_add_refuses_and_repeats)
 {
-    (void)state;
     struct matcher *matcher = matcher_of(40, "823", NULL);
     static const char *const wrong[] = { "", "0", "012", "12x", "-1" };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
@@ -709,36 +678,4 @@ static void matcher_add_refuses_and_repeats(void **state)
         continue;
     assert_int_equal(matcher_stats(matcher)->moduli, 8);
     assert_non_null(strstr(matcher_add(matcher, "839"), "there are 8"));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(matcher_finds_the_examples_of_the_rules),
-        cmocka_unit_test(matcher_answers_once_if_both_constants_divide),
-        cmocka_unit_test(matcher_answers_once_if_three_probes_find_it),
-        cmocka_unit_test(matcher_answers_of_one_are_all_substrings),
-        cmocka_unit_test(matcher_answer_spans_many_bursts_and_grows_by_zeros),
-        cmocka_unit_test(matcher_powers_of_two_and_five_are_decided_by_the_last_digits),
-        cmocka_unit_test(matcher_restart_lets_no_answer_span_the_gap),
-        cmocka_unit_test(matcher_early_answer_comes_before_its_digits_and_once),
-        cmocka_unit_test(matcher_early_answer_is_counted_wrong_if_other_digits_come),
-        cmocka_unit_test(matcher_early_answer_hides_no_other_of_the_same_place),
-        cmocka_unit_test(matcher_gives_no_early_answer_after_a_run_of_zeros),
-        cmocka_unit_test(matcher_long_search_returns_in_between),
-        cmocka_unit_test(matcher_gives_each_answer_once_when_the_filter_overflows),
-        cmocka_unit_test(matcher_state_holds_after_many_digits),
-        cmocka_unit_test(matcher_variants_agree_on_copies_of_the_moduli),
-        cmocka_unit_test(matcher_auto_takes_a_variant_it_has_timed),
-        cmocka_unit_test(filter_prepares_as_many_probes_with_wider_vectors),
-        cmocka_unit_test(matcher_init_reports_progress_after_each_modulus),
-        cmocka_unit_test(matcher_added_modulus_finds_the_same_as_from_the_start),
-        cmocka_unit_test(matcher_added_modulus_waits_for_bursts),
-        cmocka_unit_test(matcher_add_refuses_and_repeats),
-        cmocka_unit_test(matcher_refuses_n_and_constants_out_of_range),
-        cmocka_unit_test(matcher_warm_rehearses_an_answer_and_puts_the_state_back),
-        cmocka_unit_test(matcher_warm_ends_soon_if_every_place_has_an_answer),
-        cmocka_unit_test(matcher_asserts_its_preconditions),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,9 @@
 /* RAM ranges from a loader's map: by example, and against a plain model of pages on random maps. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "base/bytes.h"
 #include "kernel/memory/map.h"
+#include "tests/lib/test.h"
 
 static struct memory_map map;
 
@@ -26,9 +20,8 @@ static void assert_range(size_t index, uint64_t begin, uint64_t end)
     assert_int_equal(map.ranges[index].end, end);
 }
 
-static void map_of_a_pc_is_its_ram(void **state)
+TEST(map_of_a_pc_is_its_ram)
 {
-    (void)state;
     BUILD_FROM({ 0, 0x9fc00, REGION_RAM }, { 0x9fc00, 0x400, REGION_RESERVED }, { 0xf0000, 0x10000, REGION_RESERVED },
                { 0x100000, 0x7ee0000, REGION_RAM }, { 0x7fe0000, 0x20000, REGION_RESERVED },
                { 0x100000000, 0x40000000, REGION_RAM });
@@ -39,9 +32,8 @@ static void map_of_a_pc_is_its_ram(void **state)
     assert_int_equal(memory_map_bytes(&map), 0x9f000 + 0x7ee0000 + 0x40000000);
 }
 
-static void map_where_regions_overlap_reserved_memory_wins(void **state)
+TEST(map_where_regions_overlap_reserved_memory_wins)
 {
-    (void)state;
     BUILD_FROM({ 0x3000, 0x1000, REGION_ACPI_NVS }, { 0x1000, 0x9000, REGION_RAM }, { 0x8800, 0x10, REGION_BAD });
     assert_int_equal(map.count, 3);
     assert_range(0, 0x1000, 0x3000);
@@ -49,25 +41,22 @@ static void map_where_regions_overlap_reserved_memory_wins(void **state)
     assert_range(2, 0x9000, 0xa000);
 }
 
-static void map_joins_neighbours_in_any_order(void **state)
+TEST(map_joins_neighbours_in_any_order)
 {
-    (void)state;
     BUILD_FROM({ 0x5000, 0x1000, REGION_RAM }, { 0x1000, 0x1000, REGION_RAM }, { 0x2000, 0x3000, REGION_RAM });
     assert_int_equal(map.count, 1);
     assert_range(0, 0x1000, 0x6000);
 }
 
-static void map_drops_partial_pages(void **state)
+TEST(map_drops_partial_pages)
 {
-    (void)state;
     BUILD_FROM({ 0x1001, 0x1ffe, REGION_RAM }, { 0x10800, 0x1800, REGION_RAM });
     assert_int_equal(map.count, 1);
     assert_range(0, 0x11000, 0x12000);
 }
 
-static void map_at_the_end_of_the_address_space_does_not_wrap(void **state)
+TEST(map_at_the_end_of_the_address_space_does_not_wrap)
 {
-    (void)state;
     BUILD_FROM({ 0x1000, 0x1000, REGION_RAM }, { UINT64_MAX - 0x1fff, 0x1fff, REGION_RAM },
                { UINT64_MAX - 0x10, 0x10, REGION_RESERVED });
     assert_int_equal(map.count, 2);
@@ -75,9 +64,8 @@ static void map_at_the_end_of_the_address_space_does_not_wrap(void **state)
     assert_range(1, UINT64_MAX - 0x1fff, UINT64_MAX - 0xfff);
 }
 
-static void map_that_is_too_long_loses_the_highest_and_is_marked(void **state)
+TEST(map_that_is_too_long_loses_the_highest_and_is_marked)
 {
-    (void)state;
     BUILD_FROM({ 0, UINT64_C(1) << 40, REGION_RAM });
     for (uint64_t i = 0; i < MEMORY_RANGE_COUNT_MAX + 10; i++)
         memory_map_remove(&map, (2 * i + 1) << 12, (2 * i + 2) << 12);
@@ -89,9 +77,8 @@ static void map_that_is_too_long_loses_the_highest_and_is_marked(void **state)
 
 enum { MODEL_PAGES = 64 };
 
-static void map_of_random_regions_equals_a_table_of_pages(void **state)
+TEST(map_of_random_regions_equals_a_table_of_pages)
 {
-    (void)state;
     const char *given = getenv("SEED");
     unsigned seed = given ? (unsigned)strtoul(given, NULL, 0) : 20220217;
     print_message("SEED=%u\n", seed);
@@ -129,18 +116,4 @@ static void map_of_random_regions_equals_a_table_of_pages(void **state)
         }
         assert_memory_equal(said, ram, sizeof ram);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(map_of_a_pc_is_its_ram),
-        cmocka_unit_test(map_where_regions_overlap_reserved_memory_wins),
-        cmocka_unit_test(map_joins_neighbours_in_any_order),
-        cmocka_unit_test(map_drops_partial_pages),
-        cmocka_unit_test(map_at_the_end_of_the_address_space_does_not_wrap),
-        cmocka_unit_test(map_that_is_too_long_loses_the_highest_and_is_marked),
-        cmocka_unit_test(map_of_random_regions_equals_a_table_of_pages),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,30 +1,19 @@
 /* Inputs that crashed small stacks in the past: no crash, no forbidden reply, no leak, and a valid exchange still works
  * afterwards. Under ASan and UBSan every out-of-bounds byte is a failure. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "base/bytes.h"
 #include "net/ip/checksum.h"
 #include "net/ip/udp_wire.h"
 #include "net/stack_state.h"
 #include "tests/lib/tcp_peer.h"
+#include "tests/lib/test.h"
 
 static struct peer peer;
 static struct peer *const p = &peer;
 
-static int begin(void **state)
-{
-    (void)state;
-    peer_begin(p, NULL);
-    return 0;
-}
+BEFORE_EACH() { peer_begin(p, NULL); }
 
 static void drain(void)
 {
@@ -33,9 +22,8 @@ static void drain(void)
 }
 
 /* Checks that the stack still opens, carries and closes a connection, after any test. */
-static int end(void **state)
+AFTER_EACH()
 {
-    (void)state;
     drain();
     peer_pass(p, S);
     drain();
@@ -49,7 +37,6 @@ static int end(void **state)
     EXPECT(p, A, 101, 101, 0);
     peer_read(p, 1, 100);
     peer_end(p);
-    return 0;
 }
 
 /* The port and ISS of the open connection. The peer also sees the listener's answers, which overwrite the peer's own
@@ -215,9 +202,8 @@ static void reopen_if_ended(void)
 
 /* ---- The generators ---- */
 
-static void every_byte_changed_in_many_ways(void **state)
+TEST(every_byte_changed_in_many_ways)
 {
-    (void)state;
     static const uint8_t values[] = { 0, 1, 0x7f, 0x80, 0xff };
     open_everything();
     for (unsigned kind = 0; kind < KINDS; kind++) {
@@ -239,9 +225,8 @@ static void every_byte_changed_in_many_ways(void **state)
     }
 }
 
-static void truncated_at_every_length(void **state)
+TEST(truncated_at_every_length)
 {
-    (void)state;
     open_everything();
     for (unsigned kind = 0; kind < KINDS; kind++) {
         uint8_t good[512], cut[512];
@@ -262,9 +247,8 @@ static void truncated_at_every_length(void **state)
 }
 
 /* Sends all kinds and lengths of TCP options, also an option that ends after its length byte. */
-static void all_tcp_options_of_all_lengths(void **state)
+TEST(all_tcp_options_of_all_lengths)
 {
-    (void)state;
     open_everything();
     for (unsigned kind = 0; kind < 256; kind++) {
         for (unsigned length = 0; length <= 41; length++) {
@@ -295,9 +279,8 @@ static void all_tcp_options_of_all_lengths(void **state)
     }
 }
 
-static void all_ip_options_of_all_lengths(void **state)
+TEST(all_ip_options_of_all_lengths)
 {
-    (void)state;
     open_everything();
     for (unsigned kind = 0; kind < 256; kind++) {
         for (unsigned length = 0; length <= 41; length++) {
@@ -325,9 +308,8 @@ static uint64_t random_next(uint64_t *r)
 }
 
 /* Changes several bytes at once, at random. A failure prints the seed. */
-static void random_changes(void **state)
+TEST(random_changes)
 {
-    (void)state;
     const char *given = getenv("SEED");
     uint64_t random = given != NULL ? strtoull(given, NULL, 0) : 0x2545f4914f6cdd1d;
     fprintf(stderr, "SEED=%#llx\n", (unsigned long long)random);
@@ -349,9 +331,8 @@ static void random_changes(void **state)
 
 /* ---- Single shapes ---- */
 
-static void odd_ip_headers_are_dropped(void **state)
+TEST(odd_ip_headers_are_dropped)
 {
-    (void)state;
     static const struct {
         uint32_t at;
         uint8_t value;
@@ -372,9 +353,8 @@ static void odd_ip_headers_are_dropped(void **state)
     assert_int_equal(p->stack->ip.counters.ethernet_tx_frames, replies_before);
 }
 
-static void udp_of_odd_lengths_is_dropped(void **state)
+TEST(udp_of_odd_lengths_is_dropped)
 {
-    (void)state;
     static const uint16_t lengths[] = { 0, 7, 41, 65535 };
     udp_bind(&p->stack->ip, 4000);
     for (size_t i = 0; i < ARRAY_COUNT(lengths); i++) {
@@ -394,9 +374,8 @@ static void udp_of_odd_lengths_is_dropped(void **state)
     assert_int_equal(p->stack->datagram.payload.count, 0);
 }
 
-static void errors_are_never_answered_by_errors(void **state)
+TEST(errors_are_never_answered_by_errors)
 {
-    (void)state;
     uint8_t packet[128], body[64] = { ICMP_UNREACHABLE, 3 };
     uint64_t errors = 0;
     struct {
@@ -425,9 +404,8 @@ static void errors_are_never_answered_by_errors(void **state)
     }
 }
 
-static void icmp_floods_are_answered_within_limits(void **state)
+TEST(icmp_floods_are_answered_within_limits)
 {
-    (void)state;
     for (int i = 0; i < 10000; i++) {
         uint8_t packet[128];
         give(packet, valid_packet(5, packet));
@@ -437,21 +415,4 @@ static void icmp_floods_are_answered_within_limits(void **state)
     uint8_t packet[128];
     give(packet, valid_packet(5, packet));
     assert_in_range(p->stack->ip.counters.icmp_tx_echo_replies, 33, 129);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(every_byte_changed_in_many_ways),
-        TEST(truncated_at_every_length),
-        TEST(all_tcp_options_of_all_lengths),
-        TEST(all_ip_options_of_all_lengths),
-        TEST(random_changes),
-        TEST(odd_ip_headers_are_dropped),
-        TEST(udp_of_odd_lengths_is_dropped),
-        TEST(errors_are_never_answered_by_errors),
-        TEST(icmp_floods_are_answered_within_limits),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

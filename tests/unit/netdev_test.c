@@ -1,29 +1,20 @@
 /* The hosted network devices of host/: frame accounting, seeded faults, the capture file. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "tests/lib/netdev_faults.h"
 #include "tests/lib/netdev_memory.h"
 #include "tests/lib/netdev_pcap.h"
+#include "tests/lib/test.h"
 
 static const uint8_t mac[6] = { 2, 0, 0, 0, 0, 1 };
 static struct netdev_memory a, b;
 static struct netdev_faults faulty;
 
-static int set_up(void **state)
+BEFORE_EACH()
 {
-    (void)state;
     netdev_memory_init(&a, mac, false);
     netdev_memory_init(&b, mac, false);
-    return 0;
 }
 
 static void send_number(struct netdev *device, uint32_t number)
@@ -47,9 +38,8 @@ static bool receive_number(struct netdev *device, uint32_t *number)
     return true;
 }
 
-static void memory_carries_frames_in_order(void **state)
+TEST(memory_carries_frames_in_order)
 {
-    (void)state;
     uint32_t number;
     for (uint32_t i = 0; i < 1000; i++) {
         send_number(&a.device, i);
@@ -65,9 +55,8 @@ static void memory_carries_frames_in_order(void **state)
     assert_int_equal(frame_pool_tx_held_count(&a.pool), 0);
 }
 
-static void frames_come_back_in_any_order(void **state)
+TEST(frames_come_back_in_any_order)
 {
-    (void)state;
     struct frame frames[NETDEV_RX_BORROWED_MAX];
     for (int round = 0; round < 5; round++) {
         for (uint32_t i = 0; i < NETDEV_RX_BORROWED_MAX; i++) {
@@ -82,9 +71,8 @@ static void frames_come_back_in_any_order(void **state)
     }
 }
 
-static void misuse_is_caught(void **state)
+TEST(misuse_is_caught)
 {
-    (void)state;
     struct frame frame;
     send_number(&a.device, 1);
     netdev_memory_exchange(&a, &b);
@@ -100,9 +88,8 @@ static void misuse_is_caught(void **state)
     expect_assert_failure(a.device.ops->tx_publish(&a.device, buffer, 60, 0, 0)); /* not held */
 }
 
-static void full_ring_is_reported(void **state)
+TEST(full_ring_is_reported)
 {
-    (void)state;
     struct tx_buffer *buffer = a.device.ops->tx_acquire(&a.device);
     a.sent_max = 0;
     assert_false(a.device.ops->tx_publish(&a.device, buffer, 60, 0, 0));
@@ -139,18 +126,16 @@ static void run_numbers(uint64_t seed, struct faults faults, uint32_t count, uin
     assert_int_equal(b.pool.rx_out_count, 0);
 }
 
-static void faults_of_zero_change_nothing(void **state)
+TEST(faults_of_zero_change_nothing)
 {
-    (void)state;
     uint32_t seen[500], count, swaps;
     run_numbers(1, (struct faults){ 0 }, 500, seen, &count, &swaps);
     assert_int_equal(count, 500);
     assert_int_equal(swaps, 0);
 }
 
-static void faults_happen_about_as_often_as_configured(void **state)
+TEST(faults_happen_about_as_often_as_configured)
 {
-    (void)state;
     static uint32_t seen[10000];
     uint32_t count, swaps;
     run_numbers(7, (struct faults){ .lose = 1000 }, 10000, seen, &count, &swaps);
@@ -167,9 +152,8 @@ static void faults_happen_about_as_often_as_configured(void **state)
     assert_int_equal(faulty.counters.corrupted, 100);
 }
 
-static void same_seed_same_faults(void **state)
+TEST(same_seed_same_faults)
 {
-    (void)state;
     static uint32_t first[2000], second[2000];
     uint32_t count, swaps, again, swaps_again;
     const struct faults faults = { .lose = 500, .duplicate = 500, .swap = 500 };
@@ -182,9 +166,8 @@ static void same_seed_same_faults(void **state)
     assert_memory_not_equal(first, second, sizeof first);
 }
 
-static void sent_frames_are_lost_too(void **state)
+TEST(sent_frames_are_lost_too)
 {
-    (void)state;
     uint32_t number, got = 0;
     netdev_faults_init(&faulty, &a.device, (struct faults){ .lose = 2500, .swap = 1000 }, 9);
     for (uint32_t i = 0; i < 4000; i++) {
@@ -202,9 +185,8 @@ static void sent_frames_are_lost_too(void **state)
 
 static uint64_t fixed_clock(void) { return UINT64_C(5000000123); }
 
-static void capture_file_has_both_directions(void **state)
+TEST(capture_file_has_both_directions)
 {
-    (void)state;
     char *text = NULL;
     size_t bytes = 0;
     uint32_t number;
@@ -225,20 +207,4 @@ static void capture_file_has_both_directions(void **state)
     assert_memory_equal(text + 24 + 76, record, sizeof record);
     assert_int_equal(text[24 + 76 + 16 + 14], 78);
     free(text);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(memory_carries_frames_in_order, set_up),
-        cmocka_unit_test_setup(frames_come_back_in_any_order, set_up),
-        cmocka_unit_test_setup(misuse_is_caught, set_up),
-        cmocka_unit_test_setup(full_ring_is_reported, set_up),
-        cmocka_unit_test_setup(faults_of_zero_change_nothing, set_up),
-        cmocka_unit_test_setup(faults_happen_about_as_often_as_configured, set_up),
-        cmocka_unit_test_setup(same_seed_same_faults, set_up),
-        cmocka_unit_test_setup(sent_frames_are_lost_too, set_up),
-        cmocka_unit_test_setup(capture_file_has_both_directions, set_up),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

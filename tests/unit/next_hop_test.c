@@ -1,12 +1,5 @@
 /* Many neighbours under connections, and a gateway that changes: ARP's table and TCP's copies of its addresses. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "base/bytes.h"
 #include "net/ip/arp_wire.h"
@@ -15,6 +8,7 @@
 #include "net/stack_state.h"
 #include "tests/lib/netdev_memory.h"
 #include "tests/lib/stack_create.h"
+#include "tests/lib/test.h"
 
 enum { CONNECTIONS = 256, PORT = 80, PEER_PORT = 1000, ADDRESS = 0x0a000001, MASK = 0xffff0000, CLIENTS = 0x0a000100 };
 static const uint8_t our_mac[6] = { 2, 0, 0, 0, 0, 1 }, everyone[6] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff };
@@ -26,7 +20,7 @@ static uint64_t now_ns;
 static int listener;
 static uint8_t taken[NETDEV_FRAME_BYTES_MAX]; /* the latest frame that the stack sent */
 
-static int begin_at(uint32_t address)
+static void begin_at(uint32_t address)
 {
     struct net_config config = {
         .capacity = { .connection_count = CONNECTIONS,
@@ -45,30 +39,18 @@ static int begin_at(uint32_t address)
     netdev_memory_init(&device, our_mac, false);
     now_ns = 1000 * S;
     stack = stack_create(&config, now_ns, NULL);
-    if (stack == NULL)
-        return -1;
+    assert_non_null(stack);
     listener = tcp_listen(stack, PORT, CONNECTIONS, NULL);
-    return 0;
 }
 
-static int begin(void **state)
-{
-    (void)state;
-    return begin_at(ADDRESS);
-}
+BEFORE_EACH() { begin_at(ADDRESS); }
 
-static int begin_with_dhcp(void **state)
-{
-    (void)state;
-    return begin_at(0);
-}
+static void begin_with_dhcp(void) { begin_at(0); }
 
-static int end(void **state)
+AFTER_EACH()
 {
-    (void)state;
     net_stack_check(stack);
     free(stack);
-    return 0;
 }
 
 /* Takes the stack's next frame of an EtherType into `taken`. Returns false if there is none. */
@@ -162,9 +144,8 @@ static void mac_of_client(uint32_t client, uint8_t mac[6])
 }
 
 /* Fills the stack with connections from neighbours that ask for our address first, as Linux does. */
-static void neighbour_under_each_connection_is_known(void **state)
+TEST(neighbour_under_each_connection_is_known)
 {
-    (void)state;
     uint8_t mac[6];
     int id[CONNECTIONS];
     for (uint32_t i = 0; i < CONNECTIONS; i++) {
@@ -185,9 +166,8 @@ static void neighbour_under_each_connection_is_known(void **state)
 }
 
 /* Opens connections from neighbours that know our address already, as after our restart, and answers no ARP request. */
-static void clients_that_come_at_once_are_answered_without_arp(void **state)
+TEST(clients_that_come_at_once_are_answered_without_arp)
 {
-    (void)state;
     enum { CLIENT_COUNT = 2 * ARP_HELD_COUNT_MAX };
     uint8_t mac[6];
     int id[CLIENT_COUNT];
@@ -214,9 +194,8 @@ static void clients_that_come_at_once_are_answered_without_arp(void **state)
 }
 
 /* Lets strangers ask while all connections have a neighbour of their own. */
-static void strangers_evict_no_neighbour_under_a_connection(void **state)
+TEST(strangers_evict_no_neighbour_under_a_connection)
 {
-    (void)state;
     uint8_t mac[6];
     int id[CONNECTIONS];
     for (uint32_t i = 0; i < CONNECTIONS; i++) {
@@ -306,9 +285,8 @@ static void lease_renew(uint32_t gateway, uint16_t mtu_bytes)
 }
 
 /* Renews a lease of the same address with another gateway. The old one is gone. */
-static void connection_follows_the_gateway_of_a_new_lease(void **state)
+TEST_AFTER(begin_with_dhcp, connection_follows_the_gateway_of_a_new_lease)
 {
-    (void)state;
     lease_get();
     arp_give(ARP_OPERATION_REPLY, GATEWAY, gateway_mac);
     int id = client_opens(gateway_mac, FAR);
@@ -338,9 +316,8 @@ static uint32_t longest_packet_of(int id, size_t bytes)
 }
 
 /* Renews a lease with a smaller MTU. */
-static void connection_follows_the_mtu_of_a_new_lease(void **state)
+TEST_AFTER(begin_with_dhcp, connection_follows_the_mtu_of_a_new_lease)
 {
-    (void)state;
     enum { TEXT_BYTES = 1400, MTU_BYTES = 600 };
     lease_get();
     arp_give(ARP_OPERATION_REPLY, GATEWAY, gateway_mac);
@@ -353,9 +330,8 @@ static void connection_follows_the_mtu_of_a_new_lease(void **state)
 }
 
 /* Lets a lease end while the link is down: the address may be another host's when the link comes back. */
-static void address_of_an_ended_lease_is_not_announced(void **state)
+TEST_AFTER(begin_with_dhcp, address_of_an_ended_lease_is_not_announced)
 {
-    (void)state;
     lease_get();
     device.device.link_up = false;
     net_idle(stack, now_ns);
@@ -365,18 +341,4 @@ static void address_of_an_ended_lease_is_not_announced(void **state)
     net_idle(stack, now_ns);
     assert_false(take(ETHERNET_TYPE_ARP));
     assert_false(stack->ip.interface.up);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(neighbour_under_each_connection_is_known),
-        TEST(clients_that_come_at_once_are_answered_without_arp),
-        TEST(strangers_evict_no_neighbour_under_a_connection),
-        cmocka_unit_test_setup_teardown(connection_follows_the_gateway_of_a_new_lease, begin_with_dhcp, end),
-        cmocka_unit_test_setup_teardown(connection_follows_the_mtu_of_a_new_lease, begin_with_dhcp, end),
-        cmocka_unit_test_setup_teardown(address_of_an_ended_lease_is_not_announced, begin_with_dhcp, end),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

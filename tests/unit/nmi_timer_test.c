@@ -1,16 +1,9 @@
 /* kernel/rescue/nmi_timer.c against a PIT, one pin of an I/O APIC, and a host that stops the machine. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "tests/lib/fake_ports.h"
 
 /* The state of the one timer starts again with each test. */
 #include "kernel/rescue/nmi_timer.c"
+#include "tests/lib/test.h"
 
 enum { WIRED_PIN = 2, APIC = 7 };
 
@@ -86,9 +79,8 @@ static uint32_t pit_read(uint16_t port, uint32_t bytes, uint32_t kept)
     return port == PIT_CHANNEL0 ? (uint32_t)out << PIT_STATUS_OUT_BIT : kept;
 }
 
-static int set_up(void **state)
+BEFORE_EACH()
 {
-    (void)state;
     memset(ioapic_page, 0, sizeof ioapic_page);
     ioapic_page[IOAPIC_IOWIN / 4] = 23 << IOAPIC_VERSION_LAST_BIT;
     ioapic = NULL;
@@ -99,12 +91,10 @@ static int set_up(void **state)
     fake_ports_reset(0);
     fake_ports_written = pit_written;
     fake_ports_read = pit_read;
-    return 0;
 }
 
-static void timer_ticks_from_its_start_on(void **state)
+TEST(timer_ticks_from_its_start_on)
 {
-    (void)state;
     assert_true(nmi_timer_start());
     assert_int_equal(nmi_count, 1);
     assert_in_range(left_us, 54900, 54930);
@@ -115,9 +105,8 @@ static void timer_ticks_from_its_start_on(void **state)
 }
 
 /* Counts NMIs that nobody expects: each would be the machine's end. */
-static void host_that_stops_the_machine_in_the_trial_does_no_harm(void **state)
+TEST(host_that_stops_the_machine_in_the_trial_does_no_harm)
 {
-    (void)state;
     stop_us = 5000;
     bool started = nmi_timer_start();
     assert_int_equal(foreign_count, 0);
@@ -127,38 +116,23 @@ static void host_that_stops_the_machine_in_the_trial_does_no_harm(void **state)
     assert_int_equal(nmi_count, 2);
 }
 
-static void line_that_leads_to_pin_0_is_found(void **state)
+TEST(line_that_leads_to_pin_0_is_found)
 {
-    (void)state;
     wired_pin = 0;
     assert_true(nmi_timer_start());
     assert_int_equal(foreign_count, 0);
 }
 
-static void timer_that_leads_nowhere_is_left_alone(void **state)
+TEST(timer_that_leads_nowhere_is_left_alone)
 {
-    (void)state;
     wired_pin = 9;
     assert_false(nmi_timer_start());
     assert_true(ioapic_page[IOAPIC_IOWIN / 4] & BIT(IOAPIC_MASKED_BIT));
     assert_false(nmi_timer_has_fired());
 }
 
-static void nmi_before_the_count_has_run_out_is_from_elsewhere(void **state)
+TEST(nmi_before_the_count_has_run_out_is_from_elsewhere)
 {
-    (void)state;
     assert_true(nmi_timer_start());
     assert_false(nmi_timer_has_fired());
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(timer_ticks_from_its_start_on, set_up),
-        cmocka_unit_test_setup(host_that_stops_the_machine_in_the_trial_does_no_harm, set_up),
-        cmocka_unit_test_setup(line_that_leads_to_pin_0_is_found, set_up),
-        cmocka_unit_test_setup(timer_that_leads_nowhere_is_left_alone, set_up),
-        cmocka_unit_test_setup(nmi_before_the_count_has_run_out_is_from_elsewhere, set_up),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

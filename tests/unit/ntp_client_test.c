@@ -1,15 +1,9 @@
 /* app/time/client.c over a fake transport: the times of its requests, and the replies that it accepts. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "app/time/client.h"
 #include "tests/lib/fake_transport.h"
+#include "tests/lib/test.h"
 
 #define S  INT64_C(1000000000)
 #define MS INT64_C(1000000)
@@ -93,9 +87,8 @@ static void exchange(void)
     deliver(&p);
 }
 
-static void request_reveals_nothing_except_its_mode(void **state)
+TEST(request_reveals_nothing_except_its_mode)
 {
-    (void)state;
     start();
     struct ntp_packet p = request();
     assert_int_equal(p.version, 4);
@@ -111,9 +104,8 @@ static void request_reveals_nothing_except_its_mode(void **state)
     assert_true(ntp_client_port() != port && request().transmit != first);
 }
 
-static void four_exchanges_in_six_seconds_set_the_clock(void **state)
+TEST(four_exchanges_in_six_seconds_set_the_clock)
 {
-    (void)state;
     start();
     uint64_t began_ns = now_ns;
     for (int i = 0; i < 3; i++)
@@ -133,9 +125,8 @@ static void four_exchanges_in_six_seconds_set_the_clock(void **state)
     assert_int_equal(ntp_client_next_deadline_ns(), now_ns - 2 * MS + 16 * S); /* the burst is over */
 }
 
-static void reply_without_our_origin_is_dropped(void **state)
+TEST(reply_without_our_origin_is_dropped)
 {
-    (void)state;
     start();
     struct ntp_packet asked = request(), p = answer_to(&asked);
     p.origin++;
@@ -151,9 +142,8 @@ static void reply_without_our_origin_is_dropped(void **state)
     assert_int_equal(ntp_client_counters.replies, 1);
 }
 
-static void reply_from_another_address_or_port_is_dropped(void **state)
+TEST(reply_from_another_address_or_port_is_dropped)
 {
-    (void)state;
     start();
     struct ntp_packet asked = request(), p = answer_to(&asked);
     deliver_from(PEER + 1, PEER_PORT, &p, NTP_PACKET_BYTES);
@@ -168,9 +158,8 @@ static void reply_from_another_address_or_port_is_dropped(void **state)
 }
 
 /* RFC 5905 A.5.1 takes lower versions than its own. */
-static void replies_of_versions_1_to_4_set_the_clock(void **state)
+TEST(replies_of_versions_1_to_4_set_the_clock)
 {
-    (void)state;
     for (uint8_t version = 0; version < 8; version++) {
         bool known = version >= 1 && version <= 4;
         start();
@@ -185,9 +174,8 @@ static void replies_of_versions_1_to_4_set_the_clock(void **state)
     }
 }
 
-static void mode_0_is_an_answer_in_version_1_alone(void **state)
+TEST(mode_0_is_an_answer_in_version_1_alone)
 {
-    (void)state;
     for (uint8_t version = 1; version <= 4; version++)
         for (uint8_t mode = 0; mode < 8; mode++) {
             start();
@@ -201,9 +189,8 @@ static void mode_0_is_an_answer_in_version_1_alone(void **state)
         }
 }
 
-static void unsynchronised_server_is_ignored(void **state)
+TEST(unsynchronised_server_is_ignored)
 {
-    (void)state;
     start();
     for (int i = 0; i < 12; i++) {
         struct ntp_packet asked = request(), p = answer_to(&asked);
@@ -219,9 +206,8 @@ static void unsynchronised_server_is_ignored(void **state)
     assert_int_equal(reference.stratum, NTP_STRATUM_UNSYNCHRONISED);
 }
 
-static void impossible_stamps_are_dropped(void **state)
+TEST(impossible_stamps_are_dropped)
 {
-    (void)state;
     start();
     for (int i = 0; i < 9; i++) {
         struct ntp_packet asked = request(), p = answer_to(&asked);
@@ -249,9 +235,8 @@ static uint64_t kiss_rate(void)
     return asked_ns;
 }
 
-static void kiss_rate_doubles_the_pause_up_to_1024_seconds(void **state)
+TEST(kiss_rate_doubles_the_pause_up_to_1024_seconds)
 {
-    (void)state;
     start();
     for (int64_t pause_ns = 32 * S; pause_ns <= 4096 * S; pause_ns *= 2) {
         uint64_t asked_ns = kiss_rate();
@@ -260,9 +245,8 @@ static void kiss_rate_doubles_the_pause_up_to_1024_seconds(void **state)
 }
 
 /* Begins with the longest pause, which no kiss can make longer. */
-static void kiss_rate_ends_the_burst_whatever_the_pause(void **state)
+TEST(kiss_rate_ends_the_burst_whatever_the_pause)
 {
-    (void)state;
     start_with(1, 1024 * (uint64_t)S);
     kiss_rate();
     for (int i = 0; i < 3; i++) {
@@ -272,9 +256,8 @@ static void kiss_rate_ends_the_burst_whatever_the_pause(void **state)
     }
 }
 
-static void genuine_kiss_deny_ends_the_requests(void **state)
+TEST(genuine_kiss_deny_ends_the_requests)
 {
-    (void)state;
     start();
     struct ntp_packet asked = request(), p = answer_to(&asked);
     p.stratum = 0;
@@ -290,9 +273,8 @@ static void genuine_kiss_deny_ends_the_requests(void **state)
     assert_int_equal(fake.datagram_count, 0);
 }
 
-static void silent_server_is_asked_quickly_eight_times_only(void **state)
+TEST(silent_server_is_asked_quickly_eight_times_only)
 {
-    (void)state;
     start();
     for (int i = 0; i < 9; i++)
         request();
@@ -304,9 +286,8 @@ static void silent_server_is_asked_quickly_eight_times_only(void **state)
 }
 
 /* Plays a peer that has no time yet, and gets one later. */
-static void unsynchronised_server_is_asked_quickly_eight_times_only(void **state)
+TEST(unsynchronised_server_is_asked_quickly_eight_times_only)
 {
-    (void)state;
     start();
     for (int i = 0; i < 9; i++) {
         struct ntp_packet asked = request(), p = answer_to(&asked);
@@ -320,9 +301,8 @@ static void unsynchronised_server_is_asked_quickly_eight_times_only(void **state
     }
 }
 
-static void request_that_cannot_be_sent_is_tried_again_soon(void **state)
+TEST(request_that_cannot_be_sent_is_tried_again_soon)
 {
-    (void)state;
     start();
     fake.refuse_udp = true;
     ntp_client_poll(now_ns);
@@ -334,34 +314,11 @@ static void request_that_cannot_be_sent_is_tried_again_soon(void **state)
     assert_int_equal(ntp_client_counters.replies, 1);
 }
 
-static void without_a_port_there_is_no_client(void **state)
+TEST(without_a_port_there_is_no_client)
 {
     const struct ntp_client_config config = { .address = PEER, .port = PEER_PORT, .poll_ns = 1, .now_ns = clock_now };
-    (void)state;
     fake_reset();
     fake.refuse_udp_bind = true;
     assert_false(ntp_client_init(&config, 0));
     assert_true(ntp_client_next_deadline_ns() == UINT64_MAX);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(request_reveals_nothing_except_its_mode),
-        cmocka_unit_test(four_exchanges_in_six_seconds_set_the_clock),
-        cmocka_unit_test(reply_without_our_origin_is_dropped),
-        cmocka_unit_test(reply_from_another_address_or_port_is_dropped),
-        cmocka_unit_test(replies_of_versions_1_to_4_set_the_clock),
-        cmocka_unit_test(mode_0_is_an_answer_in_version_1_alone),
-        cmocka_unit_test(unsynchronised_server_is_ignored),
-        cmocka_unit_test(impossible_stamps_are_dropped),
-        cmocka_unit_test(kiss_rate_doubles_the_pause_up_to_1024_seconds),
-        cmocka_unit_test(kiss_rate_ends_the_burst_whatever_the_pause),
-        cmocka_unit_test(genuine_kiss_deny_ends_the_requests),
-        cmocka_unit_test(silent_server_is_asked_quickly_eight_times_only),
-        cmocka_unit_test(unsynchronised_server_is_asked_quickly_eight_times_only),
-        cmocka_unit_test(request_that_cannot_be_sent_is_tried_again_soon),
-        cmocka_unit_test(without_a_port_there_is_no_client),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

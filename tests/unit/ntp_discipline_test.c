@@ -1,15 +1,9 @@
 /* app/time/clock.c, filter.c and discipline.c in virtual time: machines whose clocks are wrong, and servers behind a
  * network that delays at random. The seed is fixed. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "app/time/discipline.h"
+#include "tests/lib/test.h"
 
 #define S  INT64_C(1000000000)
 #define MS INT64_C(1000000)
@@ -82,10 +76,9 @@ static int64_t play(int count, int64_t poll_ns)
     return worst_ns;
 }
 
-static void clock_goes_by_its_frequency_and_ends_a_slew(void **state)
+TEST(clock_goes_by_its_frequency_and_ends_a_slew)
 {
     struct ntp_clock clock;
-    (void)state;
     ntp_clock_init(&clock, 1000, 50);
     assert_int_equal(ntp_clock_ns(&clock, 50 + 3 * S), 1000 + 3 * S);
     ntp_clock_set_frequency(&clock, NTP_RATE_OF_PPM(100), 50);
@@ -98,10 +91,9 @@ static void clock_goes_by_its_frequency_and_ends_a_slew(void **state)
     assert_in_range(ntp_clock_ns(&clock, 50 + 10 * S), 1000 + 9 * S, 1000 + 9 * S + S / 2);
 }
 
-static void slew_is_never_faster_than_500_ppm_with_the_frequency(void **state)
+TEST(slew_is_never_faster_than_500_ppm_with_the_frequency)
 {
     struct ntp_clock clock;
-    (void)state;
     for (int64_t ppm = -500; ppm <= 500; ppm += 100)
         for (int64_t offset_ns = -128 * MS; offset_ns <= 128 * MS; offset_ns += 16 * MS) {
             ntp_clock_init(&clock, 0, 0);
@@ -118,10 +110,9 @@ static void slew_is_never_faster_than_500_ppm_with_the_frequency(void **state)
 }
 
 /* Reads the clock each nanosecond. Frequency and slew are both negative, and each is rounded down. */
-static void slowed_clock_never_goes_back_by_a_nanosecond(void **state)
+TEST(slowed_clock_never_goes_back_by_a_nanosecond)
 {
     struct ntp_clock clock;
-    (void)state;
     ntp_clock_init(&clock, 1000, 50);
     ntp_clock_set_frequency(&clock, NTP_RATE_OF_PPM(-300), 50);
     ntp_clock_slew(&clock, -10 * US, (uint64_t)S, 50);
@@ -133,10 +124,9 @@ static void slowed_clock_never_goes_back_by_a_nanosecond(void **state)
     }
 }
 
-static void filter_prefers_the_sample_with_the_least_delay(void **state)
+TEST(filter_prefers_the_sample_with_the_least_delay)
 {
     struct ntp_filter filter = { 0 };
-    (void)state;
     for (uint32_t i = 0; i < 20; i++) {
         struct ntp_sample sample = { .at_ns = i * (uint64_t)S,
                                      .ahead_ns = i,
@@ -148,10 +138,9 @@ static void filter_prefers_the_sample_with_the_least_delay(void **state)
     assert_int_equal(ntp_filter_best(&filter, 200000 * (uint64_t)S)->ahead_ns, 15); /* all age at the same rate */
 }
 
-static void jitter_is_the_root_mean_square(void **state)
+TEST(jitter_is_the_root_mean_square)
 {
     struct ntp_filter filter = { 0 };
-    (void)state;
     for (uint32_t i = 0; i < 8; i++) {
         struct ntp_sample sample = { .at_ns = i * (uint64_t)S, .ahead_ns = i % 2 ? 3000 : -3000, .delay_ns = 1 };
         ntp_filter_add(&filter, &sample);
@@ -160,9 +149,8 @@ static void jitter_is_the_root_mean_square(void **state)
     assert_int_equal(ntp_filter_jitter_ns(&filter, &middle, 0), 3000);
 }
 
-static void first_four_samples_set_the_clock_by_one_step(void **state)
+TEST(first_four_samples_set_the_clock_by_one_step)
 {
-    (void)state;
     begin(50, -20 * 365 * 86400 * S, 100 * US, 0);
     for (int i = 0; i < 3; i++, world.true_ns += 2 * S)
         assert_int_equal(exchange(2 * S), NTP_UPDATE_NONE);
@@ -171,9 +159,8 @@ static void first_four_samples_set_the_clock_by_one_step(void **state)
 }
 
 /* Checks the required bound: 0.5 ms over ten minutes. The queues are those of a busy machine. */
-static void clock_of_100_ppm_stays_within_half_a_millisecond(void **state)
+TEST(clock_of_100_ppm_stays_within_half_a_millisecond)
 {
-    (void)state;
     for (int64_t ppm = -400; ppm <= 400; ppm += 100) {
         begin(ppm, 3 * S, 150 * US, 300 * US);
         play(8, 2 * S);
@@ -183,9 +170,8 @@ static void clock_of_100_ppm_stays_within_half_a_millisecond(void **state)
 }
 
 /* Plays four minutes in which every reply is late by up to 40 ms: the clock coasts, within the bound. */
-static void busy_network_does_not_move_the_clock(void **state)
+TEST(busy_network_does_not_move_the_clock)
 {
-    (void)state;
     begin(100, 0, 100 * US, 50 * US);
     play(40, 4 * S);
     world.queue_ns = 40 * MS;
@@ -197,9 +183,8 @@ static void busy_network_does_not_move_the_clock(void **state)
 }
 
 /* Moves the server further away for good. After some minutes the new delay is the least, and the clock is right. */
-static void longer_route_is_learnt(void **state)
+TEST(longer_route_is_learnt)
 {
-    (void)state;
     begin(100, 0, 100 * US, 50 * US);
     play(40, 4 * S);
     world.delay_ns = 5 * MS;
@@ -207,9 +192,8 @@ static void longer_route_is_learnt(void **state)
     assert_in_range(play(40, 4 * S), 0, 300 * US);
 }
 
-static void slow_polls_keep_the_clock_as_well(void **state)
+TEST(slow_polls_keep_the_clock_as_well)
 {
-    (void)state;
     begin(80, 0, 20 * MS, 2 * MS);
     play(8, 2 * S);
     play(12, 64 * S);
@@ -217,9 +201,8 @@ static void slow_polls_keep_the_clock_as_well(void **state)
     assert_in_range(llabs(world.clock.frequency - NTP_RATE_OF_PPM(80)), 0, NTP_RATE_OF_PPM(10));
 }
 
-static void single_late_reply_moves_nothing(void **state)
+TEST(single_late_reply_moves_nothing)
 {
-    (void)state;
     begin(20, 0, 100 * US, 20 * US);
     play(30, 4 * S);
     int64_t delay_ns = world.delay_ns;
@@ -231,9 +214,8 @@ static void single_late_reply_moves_nothing(void **state)
 }
 
 /* Stops the machine for 50 ms: its clock is slewed, its frequency stays. */
-static void short_stop_is_slewed_without_touching_the_frequency(void **state)
+TEST(short_stop_is_slewed_without_touching_the_frequency)
 {
-    (void)state;
     begin(100, 0, 100 * US, 50 * US);
     play(40, 4 * S);
     world.true_ns += 50 * MS;
@@ -244,9 +226,8 @@ static void short_stop_is_slewed_without_touching_the_frequency(void **state)
     assert_in_range(play(20, 4 * S), 0, 200 * US);
 }
 
-static void long_stop_is_stepped_after_300_seconds(void **state)
+TEST(long_stop_is_stepped_after_300_seconds)
 {
-    (void)state;
     begin(100, 0, 100 * US, 50 * US);
     play(40, 4 * S);
     world.true_ns += 5 * S;
@@ -262,9 +243,8 @@ static void long_stop_is_stepped_after_300_seconds(void **state)
     assert_in_range(play(20, 4 * S), 0, 200 * US);
 }
 
-static void clock_never_goes_back_after_the_first_step(void **state)
+TEST(clock_never_goes_back_after_the_first_step)
 {
-    (void)state;
     begin(-300, 7 * S, 200 * US, 5 * MS);
     play(4, 2 * S);
     int64_t before_ns = ntp_clock_ns(&world.clock, machine_ns());
@@ -277,25 +257,4 @@ static void clock_never_goes_back_after_the_first_step(void **state)
             world.true_ns += S / 100;
         }
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(clock_goes_by_its_frequency_and_ends_a_slew),
-        cmocka_unit_test(slew_is_never_faster_than_500_ppm_with_the_frequency),
-        cmocka_unit_test(slowed_clock_never_goes_back_by_a_nanosecond),
-        cmocka_unit_test(filter_prefers_the_sample_with_the_least_delay),
-        cmocka_unit_test(jitter_is_the_root_mean_square),
-        cmocka_unit_test(first_four_samples_set_the_clock_by_one_step),
-        cmocka_unit_test(clock_of_100_ppm_stays_within_half_a_millisecond),
-        cmocka_unit_test(busy_network_does_not_move_the_clock),
-        cmocka_unit_test(longer_route_is_learnt),
-        cmocka_unit_test(slow_polls_keep_the_clock_as_well),
-        cmocka_unit_test(single_late_reply_moves_nothing),
-        cmocka_unit_test(short_stop_is_slewed_without_touching_the_frequency),
-        cmocka_unit_test(long_stop_is_stepped_after_300_seconds),
-        cmocka_unit_test(clock_never_goes_back_after_the_first_step),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

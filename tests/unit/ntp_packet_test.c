@@ -1,15 +1,9 @@
 /* app/time/packet.c and reference.c against bytes written out by hand from RFC 5905 figure 8. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "app/time/packet.h"
 #include "app/time/reference.h"
+#include "tests/lib/test.h"
 
 #define S INT64_C(1000000000)
 
@@ -22,10 +16,9 @@ static const uint8_t wire[NTP_PACKET_BYTES] = {
     9,    10, 11,   12,   13,   14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24,
 };
 
-static void packet_is_read_field_by_field(void **state)
+TEST(packet_is_read_field_by_field)
 {
     struct ntp_packet p;
-    (void)state;
     ntp_packet_read(&p, wire);
     assert_int_equal(p.leap, 1);
     assert_int_equal(p.version, 4);
@@ -42,11 +35,10 @@ static void packet_is_read_field_by_field(void **state)
     assert_true(p.transmit == UINT64_C(0x1112131415161718));
 }
 
-static void packet_written_equals_the_packet_read(void **state)
+TEST(packet_written_equals_the_packet_read)
 {
     struct ntp_packet p;
     uint8_t again[NTP_PACKET_BYTES];
-    (void)state;
     ntp_packet_read(&p, wire);
     p.transmit = 0;
     ntp_packet_write(&p, again);
@@ -54,20 +46,18 @@ static void packet_written_equals_the_packet_read(void **state)
     assert_memory_equal(again, wire, sizeof wire);
 }
 
-static void dispersion_is_rounded_up_and_ends_at_the_field(void **state)
+TEST(dispersion_is_rounded_up_and_ends_at_the_field)
 {
     struct ntp_packet p = { .root_dispersion_ns = 1, .root_delay_ns = UINT64_MAX }, again;
     uint8_t bytes[NTP_PACKET_BYTES];
-    (void)state;
     ntp_packet_write(&p, bytes);
     ntp_packet_read(&again, bytes);
     assert_int_equal(again.root_dispersion_ns, 15259); /* 2^-16 s */
     assert_int_equal(again.root_delay_ns, 65535 * S);
 }
 
-static void stamp_of_1970_and_of_the_next_era(void **state)
+TEST(stamp_of_1970_and_of_the_next_era)
 {
-    (void)state;
     assert_true(ntp_stamp(0) == UINT64_C(2208988800) << 32);
     assert_true(ntp_stamp(-1) >> 32 == 2208988799);
     assert_true(ntp_stamp(S / 2) == (UINT64_C(2208988800) << 32 | UINT64_C(1) << 31));
@@ -77,9 +67,8 @@ static void stamp_of_1970_and_of_the_next_era(void **state)
     assert_true(ntp_stamp_ns(ntp_stamp(era_1_ns - 1)) == era_1_ns - 1);
 }
 
-static void stamp_converts_back_to_the_same_nanosecond(void **state)
+TEST(stamp_converts_back_to_the_same_nanosecond)
 {
-    (void)state;
     srand(7);
     for (int i = 0; i < 100000; i++) {
         int64_t ns = (int64_t)rand() * 2 * S + rand() % S; /* 1970 to 2106, of which 2104 counts */
@@ -89,11 +78,10 @@ static void stamp_converts_back_to_the_same_nanosecond(void **state)
     assert_true(ntp_stamp_ns(ntp_stamp(S - 1)) == S - 1);
 }
 
-static void unset_clock_has_leap_3_and_stratum_0(void **state)
+TEST(unset_clock_has_leap_3_and_stratum_0)
 {
     struct ntp_reference reference = ntp_reference_none();
     struct ntp_packet p = { 0 };
-    (void)state;
     ntp_reference_fill(&reference, &p, 5 * (uint64_t)S);
     assert_int_equal(p.leap, NTP_LEAP_UNKNOWN);
     assert_int_equal(p.stratum, 0);
@@ -102,13 +90,12 @@ static void unset_clock_has_leap_3_and_stratum_0(void **state)
     assert_int_equal(p.root_dispersion_ns, NTP_DISPERSION_MAX_NS);
 }
 
-static void dispersion_grows_by_phi_until_the_clock_counts_as_unset(void **state)
+TEST(dispersion_grows_by_phi_until_the_clock_counts_as_unset)
 {
     struct ntp_reference reference = {
         .stratum = 3, .id = 0xc0000201, .root_dispersion_ns = 1000, .updated_ns = 7 * (uint64_t)S
     };
     struct ntp_packet p = { 0 };
-    (void)state;
     ntp_reference_fill(&reference, &p, 107 * (uint64_t)S);
     assert_int_equal(p.stratum, 3);
     assert_int_equal(p.leap, NTP_LEAP_NONE);
@@ -118,18 +105,4 @@ static void dispersion_grows_by_phi_until_the_clock_counts_as_unset(void **state
     assert_int_equal(p.stratum, 0);
     assert_int_equal(p.leap, NTP_LEAP_UNKNOWN);
     assert_int_equal(p.reference_id, NTP_KISS_INIT); /* at stratum 0 an address would be read as a kiss code */
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(packet_is_read_field_by_field),
-        cmocka_unit_test(packet_written_equals_the_packet_read),
-        cmocka_unit_test(dispersion_is_rounded_up_and_ends_at_the_field),
-        cmocka_unit_test(stamp_of_1970_and_of_the_next_era),
-        cmocka_unit_test(stamp_converts_back_to_the_same_nanosecond),
-        cmocka_unit_test(unset_clock_has_leap_3_and_stratum_0),
-        cmocka_unit_test(dispersion_grows_by_phi_until_the_clock_counts_as_unset),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,10 @@
 /* app/time/server.c and rate_limit.c: the requests that get a reply, the replies, and their rate. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "app/time/rate_limit.h"
 #include "app/time/server.h"
 #include "base/bytes.h"
+#include "tests/lib/test.h"
 
 #define S  UINT64_C(1000000000)
 #define MS UINT64_C(1000000)
@@ -66,9 +60,8 @@ static struct ntp_packet answer(void)
     return p;
 }
 
-static void versions_1_to_4_are_answered_in_their_version(void **state)
+TEST(versions_1_to_4_are_answered_in_their_version)
 {
-    (void)state;
     start();
     for (uint8_t version = 1; version <= 4; version++) {
         assert_true(ask((uint8_t)(version << 3 | NTP_MODE_CLIENT)));
@@ -84,10 +77,9 @@ static void versions_1_to_4_are_answered_in_their_version(void **state)
     assert_int_equal(ntp_server_counters.requests_v1, 1);
 }
 
-static void origin_is_the_transmit_stamp_of_the_request(void **state)
+TEST(origin_is_the_transmit_stamp_of_the_request)
 {
     struct ntp_packet p;
-    (void)state;
     start();
     assert_true(ask(0x23));
     p = answer();
@@ -99,18 +91,16 @@ static void origin_is_the_transmit_stamp_of_the_request(void **state)
     assert_int_equal(p.precision, -24);
 }
 
-static void modes_other_than_3_are_ignored(void **state)
+TEST(modes_other_than_3_are_ignored)
 {
-    (void)state;
     start();
     for (uint8_t mode = 0; mode < 8; mode++)
         assert_int_equal(ask((uint8_t)(4 << 3 | mode)), mode == NTP_MODE_CLIENT);
     assert_int_equal(ntp_server_counters.drop_mode, 7);
 }
 
-static void version_1_without_a_mode_is_a_client_unless_it_asks_from_port_123(void **state)
+TEST(version_1_without_a_mode_is_a_client_unless_it_asks_from_port_123)
 {
-    (void)state;
     start();
     assert_true(ask(1 << 3));
     assert_int_equal(answer().mode, NTP_MODE_SERVER);
@@ -119,9 +109,8 @@ static void version_1_without_a_mode_is_a_client_unless_it_asks_from_port_123(vo
     assert_int_equal(ntp_server_counters.drop_mode, 1);
 }
 
-static void short_requests_and_port_0_are_ignored(void **state)
+TEST(short_requests_and_port_0_are_ignored)
 {
-    (void)state;
     start();
     for (size_t bytes = 0; bytes < NTP_PACKET_BYTES; bytes++)
         assert_false(ask_from(STRANGER, PORT, 0x23, bytes));
@@ -131,9 +120,8 @@ static void short_requests_and_port_0_are_ignored(void **state)
     assert_int_equal(ntp_server_counters.drop_source, 1);
 }
 
-static void reply_of_an_unsynchronised_server_shows_it(void **state)
+TEST(reply_of_an_unsynchronised_server_shows_it)
 {
-    (void)state;
     start();
     reference = ntp_reference_none();
     assert_true(ask(0x23));
@@ -142,14 +130,13 @@ static void reply_of_an_unsynchronised_server_shows_it(void **state)
     assert_int_equal(answer().reference_id, NTP_KISS_INIT);
 }
 
-static void private_sources_are_refused_on_request(void **state)
+TEST(private_sources_are_refused_on_request)
 {
     static const uint32_t refused[] = { 0x0a000001, 0x0affffff, 0xac100001, 0xac1fffff, PRIVATE,
                                         0x64400001, 0x647fffff, 0xa9fe0101, 0x7f000001 };
     static const uint32_t served[] = {
         STRANGER, 0x09ffffff, 0x0b000000, 0xac0fffff, 0xac200000, 0x643fffff, 0x64800000
     };
-    (void)state;
     start_with(true, 0);
     for (size_t i = 0; i < ARRAY_COUNT(refused); i++)
         assert_false(ask_from(refused[i], PORT, 0x23, NTP_PACKET_BYTES));
@@ -160,9 +147,8 @@ static void private_sources_are_refused_on_request(void **state)
     assert_true(ask_from(PRIVATE, PORT, 0x23, NTP_PACKET_BYTES));
 }
 
-static void address_over_its_rate_gets_one_kiss_and_then_a_quarter(void **state)
+TEST(address_over_its_rate_gets_one_kiss_and_then_a_quarter)
 {
-    (void)state;
     start_with(false, RATE);
     for (uint32_t i = 0; i < BURST; i++)
         assert_true(ask(0x23) && answer().stratum == 2);
@@ -192,10 +178,9 @@ static void address_over_its_rate_gets_one_kiss_and_then_a_quarter(void **state)
 }
 
 /* Asks each half second, while somebody forges requests from the same address, at 20 to 1,000 a second. */
-static void forged_requests_leave_their_victim_a_share(void **state)
+TEST(forged_requests_leave_their_victim_a_share)
 {
     static const unsigned per_s[] = { 20, 50, 200, 1000 };
-    (void)state;
     for (size_t i = 0; i < ARRAY_COUNT(per_s); i++) {
         unsigned answered = 0, asked = 0;
         start_with(false, RATE);
@@ -212,10 +197,9 @@ static void forged_requests_leave_their_victim_a_share(void **state)
 }
 
 /* Plays the same flood under three keys: which requests are answered must not be known beforehand. */
-static void lots_are_drawn_by_the_secret(void **state)
+TEST(lots_are_drawn_by_the_secret)
 {
     uint64_t lots[3] = { 0 };
-    (void)state;
     for (uint64_t i = 0; i < 3; i++) {
         rate_limit_init((struct siphash_key){ i / 2, 3 }, RATE, BURST);
         for (uint32_t n = 0; n < BURST + 1; n++)
@@ -227,9 +211,8 @@ static void lots_are_drawn_by_the_secret(void **state)
 }
 
 /* Floods from random sources, which must not free an address of its limit often: its bucket is one of thousands. */
-static void flood_of_addresses_hardly_frees_a_limited_one(void **state)
+TEST(flood_of_addresses_hardly_frees_a_limited_one)
 {
-    (void)state;
     start_with(false, RATE);
     int passed = 0;
     srand(3);
@@ -240,31 +223,11 @@ static void flood_of_addresses_hardly_frees_a_limited_one(void **state)
     assert_in_range(passed, BURST, 20 * BURST);
 }
 
-static void long_run_of_requests_passes_at_the_rate(void **state)
+TEST(long_run_of_requests_passes_at_the_rate)
 {
     int passed = 0;
-    (void)state;
     start_with(false, RATE);
     for (int ms = 0; ms < 60000; ms++, now_ns += MS)
         passed += rate_limit_take(STRANGER, now_ns) == RATE_PASS;
     assert_in_range(passed, 60 * RATE, 60 * RATE + BURST);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(versions_1_to_4_are_answered_in_their_version),
-        cmocka_unit_test(origin_is_the_transmit_stamp_of_the_request),
-        cmocka_unit_test(modes_other_than_3_are_ignored),
-        cmocka_unit_test(version_1_without_a_mode_is_a_client_unless_it_asks_from_port_123),
-        cmocka_unit_test(short_requests_and_port_0_are_ignored),
-        cmocka_unit_test(reply_of_an_unsynchronised_server_shows_it),
-        cmocka_unit_test(private_sources_are_refused_on_request),
-        cmocka_unit_test(address_over_its_rate_gets_one_kiss_and_then_a_quarter),
-        cmocka_unit_test(forged_requests_leave_their_victim_a_share),
-        cmocka_unit_test(lots_are_drawn_by_the_secret),
-        cmocka_unit_test(flood_of_addresses_hardly_frees_a_limited_one),
-        cmocka_unit_test(long_run_of_requests_passes_at_the_rate),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

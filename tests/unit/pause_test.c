@@ -54,9 +54,8 @@ static uint64_t end_await(unsigned *copies)
 
 /* Lets the ACK of 6 bytes be lost, at any time of the wait for it. After the pause a copy leaves at once, and the
  * peer's ACK 20 ms later counts. */
-static void data_in_flight_is_sent_again_and_its_ack_counts(void **state)
+TEST(data_in_flight_is_sent_again_and_its_ack_counts)
 {
-    (void)state;
     static const uint64_t waits_ns[] = { 0, 190 * MS, S, 30 * S, 70 * S, 99 * S };
     for (size_t i = 0; i < ARRAY_COUNT(pauses_ns) * ARRAY_COUNT(waits_ns); i++) {
         begin_as_kernel();
@@ -76,9 +75,8 @@ static void data_in_flight_is_sent_again_and_its_ack_counts(void **state)
 }
 
 /* RFC 9293 §3.8.3: three copies at least leave before the peer is given up, and R2 is as long as without the pause. */
-static void silence_after_a_pause_ends_by_r2(void **state)
+TEST(silence_after_a_pause_ends_by_r2)
 {
-    (void)state;
     for (size_t i = 0; i < ARRAY_COUNT(pauses_ns); i++) {
         unsigned copies;
         begin_as_kernel();
@@ -92,9 +90,8 @@ static void silence_after_a_pause_ends_by_r2(void **state)
 }
 
 /* Pauses shortly before the end of R2. One more time-out is left for an answer. */
-static void end_of_r2_in_a_pause_leaves_a_time_out(void **state)
+TEST(end_of_r2_in_a_pause_leaves_a_time_out)
 {
-    (void)state;
     for (size_t i = 0; i < ARRAY_COUNT(pauses_ns); i++) {
         unsigned copies;
         begin_as_kernel();
@@ -110,9 +107,8 @@ static void end_of_r2_in_a_pause_leaves_a_time_out(void **state)
 }
 
 /* Takes a segment of the peer, an old one, before the timers run. */
-static void segment_that_waits_in_the_ring_ends_nothing(void **state)
+TEST(segment_that_waits_in_the_ring_ends_nothing)
 {
-    (void)state;
     for (size_t i = 0; i < ARRAY_COUNT(pauses_ns); i++) {
         begin_as_kernel();
         peer_connect_after(p, OFFER_PLAIN, 20 * MS);
@@ -130,9 +126,8 @@ static void segment_that_waits_in_the_ring_ends_nothing(void **state)
 }
 
 /* Plays a slow path without a pause, whose time-outs are nearly as long as R2: RFC 9293 SHLD-10. */
-static void slow_path_gets_three_copies(void **state)
+TEST(slow_path_gets_three_copies)
 {
-    (void)state;
     unsigned copies;
     struct tcp_policy policy = peer_policy_default();
     policy.data_give_up_us = 100000000;
@@ -145,9 +140,8 @@ static void slow_path_gets_three_copies(void **state)
     assert_int_equal(copies, COPIES_MIN);
 }
 
-static void application_s_own_time_out_is_as_long_as_it_chose(void **state)
+TEST(application_s_own_time_out_is_as_long_as_it_chose)
 {
-    (void)state;
     struct tcp_policy policy = peer_policy_default();
     policy.data_give_up_us = 2500000;
     policy.user_timeout = true;
@@ -161,9 +155,8 @@ static void application_s_own_time_out_is_as_long_as_it_chose(void **state)
     assert_true(copies >= COPIES_MIN);
 }
 
-static void syn_is_sent_again_and_its_answer_counts(void **state)
+TEST(syn_is_sent_again_and_its_answer_counts)
 {
-    (void)state;
     static const uint64_t waits_ns[] = { 0, 5 * S, 19 * S };
     for (size_t i = 0; i < ARRAY_COUNT(pauses_ns) * ARRAY_COUNT(waits_ns); i++) {
         begin_as_kernel();
@@ -179,9 +172,8 @@ static void syn_is_sent_again_and_its_answer_counts(void **state)
     }
 }
 
-static void syn_without_an_answer_ends_by_its_r2(void **state)
+TEST(syn_without_an_answer_ends_by_its_r2)
 {
-    (void)state;
     unsigned copies;
     begin_as_kernel();
     open_sends_syn();
@@ -191,9 +183,8 @@ static void syn_without_an_answer_ends_by_its_r2(void **state)
 }
 
 /* Pauses after each SYN,ACK, also the last one, after which the half-open connection would end. */
-static void syn_ack_is_sent_again_and_its_answer_counts(void **state)
+TEST(syn_ack_is_sent_again_and_its_answer_counts)
 {
-    (void)state;
     enum { SYN_ACKS = 6 };
     for (unsigned sent = 1; sent <= SYN_ACKS; sent++) {
         begin_as_kernel();
@@ -215,9 +206,8 @@ static void syn_ack_is_sent_again_and_its_answer_counts(void **state)
     }
 }
 
-static void fin_is_sent_again_and_its_ack_counts(void **state)
+TEST(fin_is_sent_again_and_its_ack_counts)
 {
-    (void)state;
     for (size_t i = 0; i < ARRAY_COUNT(pauses_ns); i++)
         for (int passive = 0; passive < 2; passive++) {
             begin_as_kernel();
@@ -242,9 +232,8 @@ static void fin_is_sent_again_and_its_ack_counts(void **state)
 /* ---- Closed windows ---- */
 
 /* Pauses while a probe is out, whose answer is lost. Another probe leaves, and its answer counts. */
-static void closed_window_is_probed_again_and_the_answer_counts(void **state)
+TEST(closed_window_is_probed_again_and_the_answer_counts)
 {
-    (void)state;
     for (size_t i = 0; i < ARRAY_COUNT(pauses_ns); i++)
         for (int orphan = 0; orphan < 2; orphan++) {
             begin_as_kernel();
@@ -264,9 +253,8 @@ static void closed_window_is_probed_again_and_the_answer_counts(void **state)
         }
 }
 
-static void closed_window_without_answers_ends_by_r2(void **state)
+TEST(closed_window_without_answers_ends_by_r2)
 {
-    (void)state;
     for (size_t i = 0; i < ARRAY_COUNT(pauses_ns); i++) {
         unsigned copies;
         begin_as_kernel();
@@ -282,9 +270,8 @@ static void closed_window_without_answers_ends_by_r2(void **state)
 /* ---- Keepalive ---- */
 
 /* Pauses before the last judgement. The peer is asked once more. */
-static void keepalive_asks_once_more(void **state)
+TEST(keepalive_asks_once_more)
 {
-    (void)state;
     for (int answers = 0; answers < 2; answers++) {
         begin_as_kernel();
         peer_connect(p, OFFER_PLAIN);
@@ -308,9 +295,8 @@ static void keepalive_asks_once_more(void **state)
     }
 }
 
-static void idle_connection_is_asked_and_lives(void **state)
+TEST(idle_connection_is_asked_and_lives)
 {
-    (void)state;
     peer_connect(p, OFFER_PLAIN);
     machine_pauses(30 * 24 * 3600 * S);
     EXPECT_NONE(p);
@@ -326,9 +312,8 @@ static void idle_connection_is_asked_and_lives(void **state)
 
 /* ---- Other timers of TCP ---- */
 
-static void delayed_ack_leaves_at_once(void **state)
+TEST(delayed_ack_leaves_at_once)
 {
-    (void)state;
     struct tcp_policy policy = peer_policy_default();
     policy.ack = TCP_ACK_DELAYED;
     begin_with(&policy);
@@ -340,9 +325,8 @@ static void delayed_ack_leaves_at_once(void **state)
 }
 
 /* Pauses in states that only wait for the network to forget. */
-static void time_wait_and_an_orphan_s_fin_wait_2_end(void **state)
+TEST(time_wait_and_an_orphan_s_fin_wait_2_end)
 {
-    (void)state;
     peer_connect(p, OFFER_PLAIN);
     close_sends_fin();
     peer_send(p, A, 1, 2, NULL, 0);
@@ -362,9 +346,8 @@ static void time_wait_and_an_orphan_s_fin_wait_2_end(void **state)
 /* ---- IP ---- */
 
 /* Pauses after each of the three requests for the gateway's MAC. The answer to the next one counts. */
-static void neighbour_is_asked_again(void **state)
+TEST(neighbour_is_asked_again)
 {
-    (void)state;
     for (unsigned asked = 1; asked <= ARP_REQUEST_COUNT_MAX; asked++) {
         peer_end(p);
         peer_begin_with(p, NULL, 0xffffffff, true);
@@ -384,9 +367,8 @@ static void neighbour_is_asked_again(void **state)
     }
 }
 
-static void unfinished_datagram_is_dropped(void **state)
+TEST(unfinished_datagram_is_dropped)
 {
-    (void)state;
     uint8_t packet[20 + 16] = { 0 };
     const struct ipv4_output output = {
         .source = PEER_ADDRESS,
@@ -404,9 +386,8 @@ static void unfinished_datagram_is_dropped(void **state)
 
 /* ---- DHCP: the server's clock went on, so a lease counts the pause ---- */
 
-static void lease_counts_the_pause(void **state)
+TEST(lease_counts_the_pause)
 {
-    (void)state;
     enum { SERVER = 0x0a000202, OURS = 0x0a00020f };
     static const struct {
         uint64_t seconds;
@@ -436,30 +417,4 @@ static void lease_counts_the_pause(void **state)
         assert_int_equal(destination, cases[i].destination);
         assert_int_equal(dhcp_lease(&dhcp) != NULL, cases[i].state != DHCP_SELECTING);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(data_in_flight_is_sent_again_and_its_ack_counts),
-        TEST(silence_after_a_pause_ends_by_r2),
-        TEST(end_of_r2_in_a_pause_leaves_a_time_out),
-        TEST(segment_that_waits_in_the_ring_ends_nothing),
-        TEST(slow_path_gets_three_copies),
-        TEST(application_s_own_time_out_is_as_long_as_it_chose),
-        TEST(syn_is_sent_again_and_its_answer_counts),
-        TEST(syn_without_an_answer_ends_by_its_r2),
-        TEST(syn_ack_is_sent_again_and_its_answer_counts),
-        TEST(fin_is_sent_again_and_its_ack_counts),
-        TEST(closed_window_is_probed_again_and_the_answer_counts),
-        TEST(closed_window_without_answers_ends_by_r2),
-        TEST(keepalive_asks_once_more),
-        TEST(idle_connection_is_asked_and_lives),
-        TEST(delayed_ack_leaves_at_once),
-        TEST(time_wait_and_an_orphan_s_fin_wait_2_end),
-        TEST(neighbour_is_asked_again),
-        TEST(unfinished_datagram_is_dropped),
-        TEST(lease_counts_the_pause),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,9 @@
 /* drivers/pci/access.c: the configuration space by ports and by memory, and the choice between both. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "drivers/pci/pci.h"
 #include "kernel/firmware/acpi.h"
 #include "kernel/memory/memory.h"
 #include "tests/lib/fake_ports.h"
+#include "tests/lib/test.h"
 
 enum { CONFIG_ADDRESS = 0xcf8, CONFIG_DATA = 0xcfc, BUS_BYTES = 1 << 20 };
 
@@ -31,13 +24,11 @@ volatile void *memory_map_device(uint64_t physical, size_t bytes)
     return bus_memory;
 }
 
-static int set_up(void **state)
+BEFORE_EACH()
 {
-    (void)state;
     fake_ports_reset(0);
     table_count = 0;
     map_count = 0;
-    return 0;
 }
 
 static uint32_t absent(uint16_t port, uint32_t bytes, uint32_t kept)
@@ -48,9 +39,8 @@ static uint32_t absent(uint16_t port, uint32_t bytes, uint32_t kept)
     return UINT32_MAX;
 }
 
-static void machine_without_table_and_ports_has_no_pci(void **state)
+TEST(machine_without_table_and_ports_has_no_pci)
 {
-    (void)state;
     fake_ports_read = absent;
     assert_null(pci_access_find());
 }
@@ -69,9 +59,8 @@ static void note(uint16_t port, uint32_t bytes, uint32_t value)
     *(port == CONFIG_ADDRESS ? &selected : &written) = value;
 }
 
-static void ports_select_a_word_and_move_it(void **state)
+TEST(ports_select_a_word_and_move_it)
 {
-    (void)state;
     fake_ports_read = data_of_selected;
     fake_ports_written = note;
     const struct pci_access *access = pci_access_find();
@@ -88,9 +77,8 @@ static void ports_select_a_word_and_move_it(void **state)
     assert_int_equal(written, 0xfeedf00d);
 }
 
-static void table_of_segment_0_is_preferred_and_buses_are_mapped_when_needed(void **state)
+TEST(table_of_segment_0_is_preferred_and_buses_are_mapped_when_needed)
 {
-    (void)state;
     table[0] = (struct acpi_ecam){ .base = 0x90000000, .segment = 1, .bus_last = 255 };
     table[1] = (struct acpi_ecam){ .base = 0xb0000000, .bus_first = 2, .bus_last = 9 };
     table_count = 2;
@@ -114,24 +102,12 @@ static void table_of_segment_0_is_preferred_and_buses_are_mapped_when_needed(voi
     assert_int_equal(map_count, 2);
 }
 
-static void table_out_of_the_32_bit_hole_gives_no_spare_addresses(void **state)
+TEST(table_out_of_the_32_bit_hole_gives_no_spare_addresses)
 {
-    (void)state;
     table_count = 1;
     static const uint64_t bases[] = { 0x40000000, UINT64_C(0x4000000000) };
     for (size_t i = 0; i < 2; i++) {
         table[0] = (struct acpi_ecam){ .base = bases[i], .bus_last = 255 };
         assert_int_equal(pci_access_find()->spare, 0);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(machine_without_table_and_ports_has_no_pci, set_up),
-        cmocka_unit_test_setup(ports_select_a_word_and_move_it, set_up),
-        cmocka_unit_test_setup(table_of_segment_0_is_preferred_and_buses_are_mapped_when_needed, set_up),
-        cmocka_unit_test_setup(table_out_of_the_32_bit_hole_gives_no_spare_addresses, set_up),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

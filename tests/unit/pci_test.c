@@ -1,16 +1,9 @@
 /* drivers/pci/pci.c over a configuration space made here: functions with registers, write masks, and bridges that
  * forward only the buses they are numbered for. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "base/bytes.h"
 #include "drivers/pci/pci.h"
 #include "drivers/pci/spec.h"
+#include "tests/lib/test.h"
 
 /* A function in the tree: `behind` is the index of the bridge it stands behind, or -1 for the root bus. */
 struct fake_function {
@@ -103,14 +96,12 @@ static void fake_write(void *context, struct pci_address address, uint16_t offse
 static const struct pci_access access = { .read = fake_read, .write = fake_write, .bus_last = 255, .name = "fake" };
 static struct pci_list list;
 
-static int set_up(void **state)
+BEFORE_EACH()
 {
-    (void)state;
     fake_count = 0;
     read_count = 0;
     root_bus = 0;
     memset(&list, 0, sizeof list);
-    return 0;
 }
 
 static const struct pci_function *listed(uint32_t id)
@@ -121,9 +112,8 @@ static const struct pci_function *listed(uint32_t id)
     return NULL;
 }
 
-static void functions_of_a_bus_are_found(void **state)
+TEST(functions_of_a_bus_are_found)
 {
-    (void)state;
     add(-1, 0, 0, 0x12378086);
     add(-1, 3, 0, 0x10001af4);
     fake[add(-1, 31, 0, 0x29188086)].word[PCI_HEADER_TYPE_DWORD / 4] = 0x00800000;
@@ -142,9 +132,8 @@ static void functions_of_a_bus_are_found(void **state)
     assert_int_equal(list.count, 4); /* a bus is scanned once */
 }
 
-static void numbered_bridges_are_scanned_and_not_renumbered(void **state)
+TEST(numbered_bridges_are_scanned_and_not_renumbered)
 {
-    (void)state;
     int up = add_bridge(-1, 1, 1, 3), middle = add_bridge(up, 0, 2, 3), down = add_bridge(middle, 4, 3, 3);
     int other = add_bridge(-1, 2, 7, 7);
     add(down, 0, 0, 0x10411af4);
@@ -158,9 +147,8 @@ static void numbered_bridges_are_scanned_and_not_renumbered(void **state)
 }
 
 /* Scans a tree that no firmware has configured. Every function behind every bridge is reachable afterwards. */
-static void unnumbered_bridges_are_numbered_depth_first(void **state)
+TEST(unnumbered_bridges_are_numbered_depth_first)
 {
-    (void)state;
     int a = add_bridge(-1, 1, 0, 0), b = add_bridge(-1, 2, 0, 0);
     int a1 = add_bridge(a, 0, 0, 0), a2 = add_bridge(a, 1, 0, 0), a11 = add_bridge(a1, 0, 0, 0);
     add(a11, 0, 0, 0x00010001);
@@ -179,9 +167,8 @@ static void unnumbered_bridges_are_numbered_depth_first(void **state)
     assert_int_equal((uint8_t)fake[a1].word[PCI_BRIDGE_BUSES / 4], 1); /* primary */
 }
 
-static void a_new_number_is_above_all_that_firmware_gave(void **state)
+TEST(a_new_number_is_above_all_that_firmware_gave)
 {
-    (void)state;
     int fresh = add_bridge(-1, 1, 0, 0);
     add_bridge(-1, 9, 5, 8);
     add(fresh, 0, 0, 0x10411af4);
@@ -190,9 +177,8 @@ static void a_new_number_is_above_all_that_firmware_gave(void **state)
     assert_int_equal(listed(0x10411af4)->address.bus, 9);
 }
 
-static void bridges_that_lead_in_circles_end(void **state)
+TEST(bridges_that_lead_in_circles_end)
 {
-    (void)state;
     int a = add_bridge(-1, 1, 1, 255);
     add_bridge(a, 0, 1, 1); /* claims the bus it is on */
     add_bridge(a, 1, 0xff, 0xff);
@@ -201,9 +187,8 @@ static void bridges_that_lead_in_circles_end(void **state)
     assert_int_equal(list.count, 4);
 }
 
-static void a_crowded_machine_is_counted_beyond_the_list(void **state)
+TEST(a_crowded_machine_is_counted_beyond_the_list)
 {
-    (void)state;
     for (int i = 0; i < 5; i++) {
         int bridge = add_bridge(-1, (uint8_t)i, (uint8_t)(i + 1), (uint8_t)(i + 1));
         for (uint8_t d = 0; d < 32; d++)
@@ -225,9 +210,8 @@ static void make_nic(void)
     fake[0].writable[PCI_COMMAND_STATUS / 4] = 0xffff;
 }
 
-static void capabilities_are_walked_by_id(void **state)
+TEST(capabilities_are_walked_by_id)
 {
-    (void)state;
     make_nic();
     put(&fake[0], PCI_CAPABILITY_POINTER, 0x43, 0); /* the low bits are to be ignored */
     put(&fake[0], 0x40, 0x00005009, 0);
@@ -241,9 +225,8 @@ static void capabilities_are_walked_by_id(void **state)
     assert_int_equal(pci_capability_next(&access, nic, PCI_CAPABILITY_MSIX, 0, &budget), 0x50);
 }
 
-static void no_capability_bit_means_no_capabilities(void **state)
+TEST(no_capability_bit_means_no_capabilities)
 {
-    (void)state;
     make_nic();
     fake[0].word[PCI_COMMAND_STATUS / 4] = 0;
     put(&fake[0], PCI_CAPABILITY_POINTER, 0x40, 0);
@@ -252,12 +235,11 @@ static void no_capability_bit_means_no_capabilities(void **state)
     assert_int_equal(pci_capability_next(&access, nic, PCI_CAPABILITY_VENDOR, 0, &budget), 0);
 }
 
-static void capability_lists_without_end_end(void **state)
+TEST(capability_lists_without_end_end)
 {
-    (void)state;
     static const uint32_t next[] = { 0x40, 0x44, 0x00, 0x3c, 0xfc };
     for (size_t i = 0; i < ARRAY_COUNT(next); i++) {
-        set_up(NULL);
+        test_before_each();
         make_nic();
         put(&fake[0], PCI_CAPABILITY_POINTER, 0x40, 0);
         put(&fake[0], 0x40, next[i] << 8 | PCI_CAPABILITY_VENDOR, 0);
@@ -274,9 +256,8 @@ static void capability_lists_without_end_end(void **state)
 
 /* ---- base address registers ---- */
 
-static void bars_are_sized_with_decoding_off_and_restored(void **state)
+TEST(bars_are_sized_with_decoding_off_and_restored)
 {
-    (void)state;
     make_nic();
     put(&fake[0], PCI_COMMAND_STATUS, PCI_COMMAND_IO | PCI_COMMAND_MEMORY | PCI_COMMAND_BUS_MASTER, 0xffff);
     put(&fake[0], PCI_BAR0 + 0, 0xc041, 0xffffffe0);      /* 32 ports */
@@ -304,9 +285,8 @@ static void bars_are_sized_with_decoding_off_and_restored(void **state)
 }
 
 /* Takes an untouched machine: the NIC's BARs get addresses of their own, and every bridge above forwards them. */
-static void unassigned_bars_are_assigned_behind_bridges(void **state)
+TEST(unassigned_bars_are_assigned_behind_bridges)
 {
-    (void)state;
     struct pci_access spare = access;
     spare.spare = 0xdff00000;
     int up = add_bridge(-1, 1, 0, 0), down = add_bridge(up, 2, 0, 0);
@@ -338,9 +318,8 @@ static void unassigned_bars_are_assigned_behind_bridges(void **state)
     assert_int_equal(fake[nic_index].word[PCI_BAR0 / 4 + 1], 0);
 }
 
-static void a_bar_larger_than_the_spare_addresses_stays_unassigned(void **state)
+TEST(a_bar_larger_than_the_spare_addresses_stays_unassigned)
 {
-    (void)state;
     struct pci_access spare = access;
     spare.spare = 0xdff00000;
     make_nic();
@@ -351,9 +330,8 @@ static void a_bar_larger_than_the_spare_addresses_stays_unassigned(void **state)
 }
 
 /* Takes a watchdog and a network card that both want addresses: each gets its own. */
-static void two_functions_get_different_addresses(void **state)
+TEST(two_functions_get_different_addresses)
 {
-    (void)state;
     struct pci_access spare = access;
     spare.spare = 0xdff00000;
     for (uint8_t device = 1; device <= 2; device++)
@@ -376,9 +354,8 @@ static void wait_for_reset(uint32_t us)
     put(&fake[0], PCI_BAR0 + 20, 0, 0xffffffff);
 }
 
-static void enabling_wakes_the_function_and_masks_interrupts(void **state)
+TEST(enabling_wakes_the_function_and_masks_interrupts)
 {
-    (void)state;
     make_nic();
     put(&fake[0], PCI_CAPABILITY_POINTER, 0x40, 0);
     put(&fake[0], 0x40, 0x5000 | PCI_CAPABILITY_POWER, 0);
@@ -396,25 +373,4 @@ static void enabling_wakes_the_function_and_masks_interrupts(void **state)
     assert_int_equal(waited_us, 10000);
     pci_enable(&access, nic, wait_for_reset);
     assert_int_equal(waited_us, 10000);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(functions_of_a_bus_are_found, set_up),
-        cmocka_unit_test_setup(numbered_bridges_are_scanned_and_not_renumbered, set_up),
-        cmocka_unit_test_setup(unnumbered_bridges_are_numbered_depth_first, set_up),
-        cmocka_unit_test_setup(a_new_number_is_above_all_that_firmware_gave, set_up),
-        cmocka_unit_test_setup(bridges_that_lead_in_circles_end, set_up),
-        cmocka_unit_test_setup(a_crowded_machine_is_counted_beyond_the_list, set_up),
-        cmocka_unit_test_setup(capabilities_are_walked_by_id, set_up),
-        cmocka_unit_test_setup(no_capability_bit_means_no_capabilities, set_up),
-        cmocka_unit_test_setup(capability_lists_without_end_end, set_up),
-        cmocka_unit_test_setup(bars_are_sized_with_decoding_off_and_restored, set_up),
-        cmocka_unit_test_setup(unassigned_bars_are_assigned_behind_bridges, set_up),
-        cmocka_unit_test_setup(a_bar_larger_than_the_spare_addresses_stays_unassigned, set_up),
-        cmocka_unit_test_setup(two_functions_get_different_addresses, set_up),
-        cmocka_unit_test_setup(enabling_wakes_the_function_and_masks_interrupts, set_up),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,9 @@
 /* app/player/player.c with its input streams and its submit connection, over tests/lib/fake_transport.c, with the real
  * matcher. */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
-
-#include <cmocka.h>
 
 #include "app/player/answer_set.h"
 #include "app/player/input_stream.h"
@@ -28,6 +21,7 @@
 #include "base/log.h"
 #include "tests/lib/fake_transport.h"
 #include "tests/lib/player_setup.h"
+#include "tests/lib/test.h"
 
 #define S      UINT64_C(1000000000)
 #define MS     UINT64_C(1000000)
@@ -140,9 +134,8 @@ static uint64_t counter(const char *name)
 
 /* The stream. */
 
-static void both_connections_are_made_and_the_request_is_sent_at_once(void **state)
+TEST(both_connections_are_made_and_the_request_is_sent_at_once)
 {
-    (void)state;
     start_with("n=6 m=823");
     turn(0);
     assert_int_equal(fake.connect_count, 2);
@@ -150,26 +143,23 @@ static void both_connections_are_made_and_the_request_is_sent_at_once(void **sta
     assert_string_equal(sent(feed_id()), "GET / HTTP/1.1\r\nHost: 10.0.2.2:10001\r\n\r\n");
 }
 
-static void an_answer_is_posted(void **state)
+TEST(an_answer_is_posted)
 {
-    (void)state;
     play("n=6 m=823");
     digits("1282311");
     assert_string_equal(sent(submit_id()), post_of("823"));
     assert_int_equal(send_queue_unanswered_count(), 1);
 }
 
-static void the_example_of_the_contest_is_played(void **state)
+TEST(the_example_of_the_contest_is_played)
 {
-    (void)state;
     play("n=6 m=823,108");
     digits("123456789987654321");
     assert_string_equal(answers_sent(submit_id()), "12345 9876 3456 432 ");
 }
 
-static void a_response_before_the_request_is_read(void **state)
+TEST(a_response_before_the_request_is_read)
 {
-    (void)state;
     start_with("n=6 m=823");
     turn(0);
     int feed = feed_id();
@@ -185,9 +175,8 @@ static void a_response_before_the_request_is_read(void **state)
     assert_string_equal(sent(feed), "GET / HTTP/1.1\r\nHost: 10.0.2.2:10001\r\n\r\n");
 }
 
-static void the_stream_may_be_cut_anywhere(void **state)
+TEST(the_stream_may_be_cut_anywhere)
 {
-    (void)state;
     static const char *const streams[] = {
         OK_200 "Server: Most\r\n\r\n55823105582300000551086",
         "HTTP/1.1 100 Continue\r\n\r\n" OK_200 "Transfer-Encoding: chunked\r\n\r\n"
@@ -220,9 +209,8 @@ static void the_stream_may_be_cut_anywhere(void **state)
     }
 }
 
-static void bytes_that_are_no_digits_are_counted_and_skipped(void **state)
+TEST(bytes_that_are_no_digits_are_counted_and_skipped)
 {
-    (void)state;
     play("n=6 m=823");
     digits("8\r\n2 x\xff\x30\x2f\x3a"
            "823");
@@ -233,9 +221,8 @@ static void bytes_that_are_no_digits_are_counted_and_skipped(void **state)
 }
 
 /* Tries every place and every byte: digits are read by words (app/player/input_stream.c). */
-static void one_byte_that_is_no_digit_is_found_in_a_long_run(void **state)
+TEST(one_byte_that_is_no_digit_is_found_in_a_long_run)
 {
-    (void)state;
     play("n=6 m=1000003");
     char text[75];
     uint64_t skipped = 0, counted = 0;
@@ -254,9 +241,8 @@ static void one_byte_that_is_no_digit_is_found_in_a_long_run(void **state)
         }
 }
 
-static void an_answer_that_comes_again_is_posted_once(void **state)
+TEST(an_answer_that_comes_again_is_posted_once)
 {
-    (void)state;
     play("n=3 m=823");
     digits("8239823");
     digits("1823");
@@ -264,9 +250,8 @@ static void an_answer_that_comes_again_is_posted_once(void **state)
     assert_int_equal(answer_set_counters.repeated, 2);
 }
 
-static void the_longest_answer_fits_a_message(void **state)
+TEST(the_longest_answer_fits_a_message)
 {
-    (void)state;
     /* The modulus is 128 sevens: 128, 256, ... 1024 sevens are its multiples. The longest head: every byte of the name
      * and the password takes three, and the address is as long as an address can be. */
     char sevens[1025], amps[48], words[256];
@@ -293,9 +278,8 @@ static void the_longest_answer_fits_a_message(void **state)
 
 /* Gaps. */
 
-static void no_answer_reaches_across_a_lost_feed(void **state)
+TEST(no_answer_reaches_across_a_lost_feed)
 {
-    (void)state;
     play("n=6 m=823");
     digits("1118");
     int old = feed_id();
@@ -310,9 +294,8 @@ static void no_answer_reaches_across_a_lost_feed(void **state)
     assert_int_equal(stream_merger_counters.gaps, 1);
 }
 
-static void a_feed_that_ends_is_connected_again(void **state)
+TEST(a_feed_that_ends_is_connected_again)
 {
-    (void)state;
     play("n=6 m=823");
     digits("111");
     fake_ended(feed_id());
@@ -323,9 +306,8 @@ static void a_feed_that_ends_is_connected_again(void **state)
     assert_string_equal(sent(feed_id()), "");
 }
 
-static void a_status_other_than_200_is_reported_and_its_body_is_no_stream(void **state)
+TEST(a_status_other_than_200_is_reported_and_its_body_is_no_stream)
 {
-    (void)state;
     start_with("n=6 m=823");
     turn(0);
     up(submit_id());
@@ -342,9 +324,8 @@ static void a_status_other_than_200_is_reported_and_its_body_is_no_stream(void *
     assert_string_equal(answers_sent(submit_id()), "823 ");
 }
 
-static void a_feed_that_is_not_http_is_left(void **state)
+TEST(a_feed_that_is_not_http_is_left)
 {
-    (void)state;
     start_with("n=6 m=823");
     turn(0);
     up(submit_id());
@@ -355,9 +336,8 @@ static void a_feed_that_is_not_http_is_left(void **state)
     assert_int_equal(input_stream_counters.bad_http, 1);
 }
 
-static void a_silent_feed_is_left_after_its_timeout(void **state)
+TEST(a_silent_feed_is_left_after_its_timeout)
 {
-    (void)state;
     play("n=6 m=823 feed.timeout=2");
     digits("1");
     pass(2 * S - 10 * MS);
@@ -367,9 +347,8 @@ static void a_silent_feed_is_left_after_its_timeout(void **state)
     assert_int_equal(fake.connect_count, 3);
 }
 
-static void several_feeds_make_one_stream(void **state)
+TEST(several_feeds_make_one_stream)
 {
-    (void)state;
     start_with("n=6 m=823 feeds=2");
     turn(0);
     assert_int_equal(fake.connect_count, 3);
@@ -402,9 +381,8 @@ static void several_feeds_make_one_stream(void **state)
 
 /* Responses. */
 
-static void responses_are_counted_by_result_wherever_they_are_cut(void **state)
+TEST(responses_are_counted_by_result_wherever_they_are_cut)
 {
-    (void)state;
     static const char responses[] = PLUS_8 OK_200
         "Transfer-Encoding: chunked\r\n\r\n1\r\n+\r\n2\r\n4\n\r\n0\r\n\r\n" OK_200
         "Content-Length: 4\r\n\r\ndup\n" OK_200 "Content-Length: 5\r\n\r\nlate\n" OK_200
@@ -439,9 +417,8 @@ static void responses_are_counted_by_result_wherever_they_are_cut(void **state)
 }
 
 /* Plays a phase of the contest that doubles the points: docs/contest.md. */
-static void points_of_two_digits_are_counted_whole(void **state)
+TEST(points_of_two_digits_are_counted_whole)
 {
-    (void)state;
     static const char responses[] = OK_200 "Content-Length: 4\r\n\r\n+16\n" PLUS_8 OK_200
                                            "Content-Length: 3\r\n\r\n+x\n" OK_200 "Content-Length: 1\r\n\r\n+";
     for (size_t cut = 0; cut <= strlen(responses); cut++) {
@@ -457,9 +434,8 @@ static void points_of_two_digits_are_counted_whole(void **state)
     }
 }
 
-static void an_unexpected_response_is_counted(void **state)
+TEST(an_unexpected_response_is_counted)
 {
-    (void)state;
     play("n=6 m=823");
     int old = submit_id();
     fake_text(old, "HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
@@ -474,9 +450,8 @@ static void an_unexpected_response_is_counted(void **state)
 
 /* No answer is sent twice, and none is lost that can be kept. */
 
-static void answers_wait_for_a_connection(void **state)
+TEST(answers_wait_for_a_connection)
 {
-    (void)state;
     start_with("n=6 m=823");
     turn(0);
     up(feed_id());
@@ -490,9 +465,8 @@ static void answers_wait_for_a_connection(void **state)
     assert_int_equal(submit_counters.waited, 2);
 }
 
-static void an_answer_not_sent_in_five_seconds_is_dropped(void **state)
+TEST(an_answer_not_sent_in_five_seconds_is_dropped)
 {
-    (void)state;
     play("n=6 m=823");
     fake_closed(submit_id(), TRANSPORT_RESET);
     turn(0);
@@ -514,9 +488,8 @@ static void an_answer_not_sent_in_five_seconds_is_dropped(void **state)
     assert_string_equal(answers_sent(submit_id()), "1646 ");
 }
 
-static void a_closed_window_makes_answers_wait_in_order(void **state)
+TEST(a_closed_window_makes_answers_wait_in_order)
 {
-    (void)state;
     play("n=2 m=1");
     fake.connections[submit_id()].window_bytes = 250; /* two POSTs */
     digits("12345");
@@ -529,9 +502,8 @@ static void a_closed_window_makes_answers_wait_in_order(void **state)
     assert_string_equal(answers_sent(submit_id()), "1 2 12 3 23 4 34 5 45 ");
 }
 
-static void an_acknowledged_post_without_response_is_not_repeated(void **state)
+TEST(an_acknowledged_post_without_response_is_not_repeated)
 {
-    (void)state;
     play("n=6 m=823");
     digits("823");
     ack_all(submit_id());
@@ -543,9 +515,8 @@ static void an_acknowledged_post_without_response_is_not_repeated(void **state)
     assert_int_equal(submit_counters.unanswered, 1);
 }
 
-static void a_post_that_a_reset_peer_never_had_is_sent_again(void **state)
+TEST(a_post_that_a_reset_peer_never_had_is_sent_again)
 {
-    (void)state;
     play("n=6 m=823");
     digits("823");
     ack_all(submit_id());
@@ -562,9 +533,8 @@ static void a_post_that_a_reset_peer_never_had_is_sent_again(void **state)
 
 /* Ends the submit connection with hundreds of POSTs unanswered. Each turn gives up a part of them, a fresh connection
  * waits for the last one, and the POST that the peer never had goes out again. */
-static void unanswered_posts_are_given_up_in_slices(void **state)
+TEST(unanswered_posts_are_given_up_in_slices)
 {
-    (void)state;
     char burst[121] = { 0 };
     play("n=6 m=1 early=off breaker=0");
     srand(5);
@@ -598,9 +568,8 @@ static void unanswered_posts_are_given_up_in_slices(void **state)
     assert_int_equal(send_queue_unanswered_count(), 1);
 }
 
-static void a_post_that_was_in_flight_when_the_network_died_is_not_repeated(void **state)
+TEST(a_post_that_was_in_flight_when_the_network_died_is_not_repeated)
 {
-    (void)state;
     play("n=6 m=823");
     digits("823");
     fake_closed(submit_id(), TRANSPORT_TIMED_OUT);
@@ -611,9 +580,8 @@ static void a_post_that_was_in_flight_when_the_network_died_is_not_repeated(void
     assert_int_equal(submit_counters.unanswered, 1);
 }
 
-static void posts_behind_a_closing_response_are_sent_again(void **state)
+TEST(posts_behind_a_closing_response_are_sent_again)
 {
-    (void)state;
     play("n=2 m=1");
     digits("123"); /* 1 2 12 3 23 in the matcher's order */
     ack_all(submit_id());
@@ -628,9 +596,8 @@ static void posts_behind_a_closing_response_are_sent_again(void **state)
 }
 
 /* Plays with a server that states a length and chunks, which proves nothing about the POSTs behind. */
-static void posts_behind_a_response_with_two_framings_are_not_sent_again(void **state)
+TEST(posts_behind_a_response_with_two_framings_are_not_sent_again)
 {
-    (void)state;
     play("n=2 m=1");
     digits("123"); /* 1 2 12 3 23 in the matcher's order */
     ack_all(submit_id());
@@ -647,9 +614,8 @@ static void posts_behind_a_response_with_two_framings_are_not_sent_again(void **
 
 /* Plays with an HTTP/1.0 server that reads one request a connection and closes with the others unread.
  * The RST overtakes the FIN. */
-static void posts_behind_a_closing_response_that_was_cut_short_are_sent_again(void **state)
+TEST(posts_behind_a_closing_response_that_was_cut_short_are_sent_again)
 {
-    (void)state;
     for (int how = 0; how < 2; how++) {
         play("n=6 m=823");
         digits("82316462469");
@@ -668,9 +634,8 @@ static void posts_behind_a_closing_response_that_was_cut_short_are_sent_again(vo
     }
 }
 
-static void the_end_of_the_connection_completes_a_response_without_length(void **state)
+TEST(the_end_of_the_connection_completes_a_response_without_length)
 {
-    (void)state;
     play("n=6 m=823");
     digits("823");
     digits("1646");
@@ -685,9 +650,8 @@ static void the_end_of_the_connection_completes_a_response_without_length(void *
     assert_string_equal(answers_sent(submit_id()), "1646 ");
 }
 
-static void a_peer_that_ended_and_has_all_gets_nothing_again(void **state)
+TEST(a_peer_that_ended_and_has_all_gets_nothing_again)
 {
-    (void)state;
     play("n=6 m=823");
     digits("823");
     ack_all(submit_id());
@@ -700,9 +664,8 @@ static void a_peer_that_ended_and_has_all_gets_nothing_again(void **state)
     assert_int_equal(submit_counters.unanswered, 1);
 }
 
-static void a_peer_that_ended_has_time_to_acknowledge(void **state)
+TEST(a_peer_that_ended_has_time_to_acknowledge)
 {
-    (void)state;
     for (int variant = 0; variant < 3; variant++) {
         play("n=6 m=823");
         int old = submit_id();
@@ -727,9 +690,8 @@ static void a_peer_that_ended_has_time_to_acknowledge(void **state)
     }
 }
 
-static void a_server_that_never_responds_is_left_after_five_seconds(void **state)
+TEST(a_server_that_never_responds_is_left_after_five_seconds)
 {
-    (void)state;
     play("n=6 m=823 feed.timeout=0");
     digits("823");
     ack_all(submit_id());
@@ -743,9 +705,8 @@ static void a_server_that_never_responds_is_left_after_five_seconds(void **state
     assert_int_equal(submit_counters.unanswered, 1);
 }
 
-static void a_slow_server_is_kept_as_long_as_it_responds(void **state)
+TEST(a_slow_server_is_kept_as_long_as_it_responds)
 {
-    (void)state;
     play("n=2 m=1 feed.timeout=0 server.timeout=0");
     digits("12345678");
     ack_all(submit_id());
@@ -761,9 +722,8 @@ static void a_slow_server_is_kept_as_long_as_it_responds(void **state)
 
 /* Backing off. */
 
-static void retries_begin_at_once_and_slow_down_to_one_a_second(void **state)
+TEST(retries_begin_at_once_and_slow_down_to_one_a_second)
 {
-    (void)state;
     start_with("n=6 m=823 net.timeout=0 server.timeout=0");
     turn(0);
     uint64_t attempts_ns[20];
@@ -788,9 +748,8 @@ static void retries_begin_at_once_and_slow_down_to_one_a_second(void **state)
     }
 }
 
-static void a_server_that_accepts_and_closes_is_not_hammered(void **state)
+TEST(a_server_that_accepts_and_closes_is_not_hammered)
 {
-    (void)state;
     start_with("n=6 m=823 net.timeout=0 server.timeout=0");
     for (int i = 0; i < 10000; i++) {
         turn(MS);
@@ -804,9 +763,8 @@ static void a_server_that_accepts_and_closes_is_not_hammered(void **state)
     assert_in_range(input_stream_counters.digits, 100, 1000); /* 10 s: 10 ms apart, a turn or two each */
 }
 
-static void a_connection_request_without_answer_is_given_up_after_three_seconds(void **state)
+TEST(a_connection_request_without_answer_is_given_up_after_three_seconds)
 {
-    (void)state;
     start_with("n=6 m=823");
     turn(0);
     int old = feed_id();
@@ -847,9 +805,8 @@ static void fresh_answer(void)
     digits(burst);
 }
 
-static void connections_that_the_server_never_closes_give_up_their_places(void **state)
+TEST(connections_that_the_server_never_closes_give_up_their_places)
 {
-    (void)state;
     uint64_t from = log_end();
     play("n=9 m=823 early=off");
     fake.linger = true;
@@ -873,9 +830,8 @@ static void connections_that_the_server_never_closes_give_up_their_places(void *
     assert_int_equal(held(), 2);
 }
 
-static void feeds_that_the_server_never_closes_give_up_their_places(void **state)
+TEST(feeds_that_the_server_never_closes_give_up_their_places)
 {
-    (void)state;
     start_with("n=9 m=823 early=off feeds=8");
     turn(0);
     fake.linger = true;
@@ -895,9 +851,8 @@ static void feeds_that_the_server_never_closes_give_up_their_places(void **state
 }
 
 /* Covers bytes that stay unacknowledged: the stack keeps them in its transmit buffers, enough for four connections. */
-static void a_connection_with_bytes_unacknowledged_is_not_ended_in_order(void **state)
+TEST(a_connection_with_bytes_unacknowledged_is_not_ended_in_order)
 {
-    (void)state;
     play("n=9 m=823 early=off");
     fake.linger = true;
     int first = submit_id();
@@ -909,9 +864,8 @@ static void a_connection_with_bytes_unacknowledged_is_not_ended_in_order(void **
     assert_int_equal(held(), 2); /* the feed's and a new one; the first has ended */
 }
 
-static void a_response_that_trickles_is_no_progress(void **state)
+TEST(a_response_that_trickles_is_no_progress)
 {
-    (void)state;
     play("n=9 m=823 early=off");
     fresh_answer();
     int first = submit_id();
@@ -932,9 +886,8 @@ static void a_response_that_trickles_is_no_progress(void **state)
     assert_int_equal(submit_counters.posts_again, 0);
 }
 
-static void a_connection_that_takes_nothing_is_left(void **state)
+TEST(a_connection_that_takes_nothing_is_left)
 {
-    (void)state;
     play("n=9 m=823 early=off");
     int first = submit_id();
     fake.connections[first].window_bytes = 0;
@@ -953,9 +906,8 @@ static void a_connection_that_takes_nothing_is_left(void **state)
 }
 
 /* Sends a response now and then. This is progress, but must not keep the send queue full. */
-static void a_server_that_is_slow_for_ever_does_not_keep_the_send_queue_full(void **state)
+TEST(a_server_that_is_slow_for_ever_does_not_keep_the_send_queue_full)
 {
-    (void)state;
     play("n=256 m=3 server.timeout=0 submit.timeout=0 feed.timeout=0");
     char burst[21];
     srand(3);
@@ -978,9 +930,8 @@ static void a_server_that_is_slow_for_ever_does_not_keep_the_send_queue_full(voi
     assert_true(send_queue_used_bytes() < SEND_QUEUE_BYTES / 2);
 }
 
-static void a_submit_server_that_takes_no_answer_is_lost(void **state)
+TEST(a_submit_server_that_takes_no_answer_is_lost)
 {
-    (void)state;
     uint64_t from = log_end();
     play("n=9 m=823 early=off submit.timeout=20 server.timeout=60 breaker=0");
     fake.linger = true;
@@ -1007,9 +958,8 @@ static void a_submit_server_that_takes_no_answer_is_lost(void **state)
     assert_true(fake.connect_count >= 10);
 }
 
-static void a_lost_server_that_responds_again_is_back(void **state)
+TEST(a_lost_server_that_responds_again_is_back)
 {
-    (void)state;
     uint64_t from = log_end();
     play("n=9 m=823 early=off submit.timeout=20 server.timeout=60");
     fake_closed(submit_id(), TRANSPORT_REFUSED);
@@ -1040,9 +990,8 @@ static void a_lost_server_that_responds_again_is_back(void **state)
 
 /* Ends of the game. */
 
-static void the_network_may_be_away_for_its_timeout(void **state)
+TEST(the_network_may_be_away_for_its_timeout)
 {
-    (void)state;
     start_with("n=6 m=823 net.timeout=3 server.timeout=0");
     fake.network.up = false;
     fake.network.waiting_for = "DHCP offer";
@@ -1064,9 +1013,8 @@ static void the_network_may_be_away_for_its_timeout(void **state)
     assert_int_equal(turn(S / 2), PROGRAM_NETWORK_LOST);
 }
 
-static void the_server_may_be_silent_for_its_timeout(void **state)
+TEST(the_server_may_be_silent_for_its_timeout)
 {
-    (void)state;
     play("n=6 m=823 server.timeout=4 feed.timeout=0");
     assert_int_equal(turn(3 * S), PROGRAM_ON);
     digits("1");
@@ -1091,9 +1039,8 @@ static void results(const char *result, int count)
     }
 }
 
-static void too_many_refused_results_open_the_breaker(void **state)
+TEST(too_many_refused_results_open_the_breaker)
 {
-    (void)state;
     play("n=9 m=823 early=off breaker=40 breaker.window=5 breaker.linger=3");
     results("wrong\n", 4);
     assert_true(submit_counters.results_wrong > 20 && submit_counters.results_wrong < 40);
@@ -1114,9 +1061,8 @@ static void too_many_refused_results_open_the_breaker(void **state)
     assert_string_equal(service_verdict_name(PROGRAM_STOPPED), "submit breaker");
 }
 
-static void a_breaker_stays_closed_while_most_is_right(void **state)
+TEST(a_breaker_stays_closed_while_most_is_right)
 {
-    (void)state;
     play("n=9 m=823 early=off breaker=10 breaker.window=60 server.timeout=0");
     results("+8\n", 40);
     results("wrong\n", 20);
@@ -1127,9 +1073,8 @@ static void a_breaker_stays_closed_while_most_is_right(void **state)
     assert_int_equal(submit_counters.dropped_breaker, 0);
 }
 
-static void nobody_asking_ends_the_game(void **state)
+TEST(nobody_asking_ends_the_game)
 {
-    (void)state;
     play("n=6 m=823 key=0123456789 idle.timeout=2.5");
     assert_int_equal(turn(2400 * MS), PROGRAM_ON);
     assert_int_equal(turn(100 * MS), PROGRAM_IDLE);
@@ -1137,9 +1082,8 @@ static void nobody_asking_ends_the_game(void **state)
 }
 
 /* Sends HELLOs that the rate limit drops. The operator's may be among them, so the game does not end. */
-static void a_flood_of_hellos_does_not_end_the_game(void **state)
+TEST(a_flood_of_hellos_does_not_end_the_game)
 {
-    (void)state;
     enum { STRANGER = 0x0a000299 };
     uint8_t hello[64] = "PGRN\1\1\0\100";
     uint64_t from = log_end();
@@ -1188,9 +1132,8 @@ static bool reply_has(const char *text)
 }
 
 /* Adds a modulus. Its tables take longer than the reply, which is sent within the same millisecond. */
-static void the_reply_to_a_new_modulus_shows_it_pending(void **state)
+TEST(the_reply_to_a_new_modulus_shows_it_pending)
 {
-    (void)state;
     play("n=256 m=823 key=0123456789");
     set("m+=104648257118348370704723119");
     for (int i = 0; i < 200; i++)
@@ -1205,9 +1148,8 @@ static void the_reply_to_a_new_modulus_shows_it_pending(void **state)
 }
 
 /* Tries moduli by which nearly every burst holds thousands of answers: slips, most likely. */
-static void a_modulus_of_at_most_n_is_not_added(void **state)
+TEST(a_modulus_of_at_most_n_is_not_added)
 {
-    (void)state;
     play("n=256 m=823 key=0123456789");
     set("m+=256");
     turn(0);
@@ -1221,9 +1163,8 @@ static void a_modulus_of_at_most_n_is_not_added(void **state)
     assert_true(reply_has("control.commands_set 2\n"));
 }
 
-static void the_deadline_ends_the_game(void **state)
+TEST(the_deadline_ends_the_game)
 {
-    (void)state;
     play("n=6 m=823 deadline=2.5");
     assert_int_equal(turn(2400 * MS), PROGRAM_ON);
     assert_int_equal(turn(100 * MS), PROGRAM_DEADLINE);
@@ -1243,18 +1184,12 @@ static void short_turn(void)
 
 static void start_the_clock(void) { player_setup_clock_ns = clock_that_ticks; }
 
-static int stop_the_clock(void **state)
-{
-    (void)state;
-    player_setup_clock_ns = clock_that_stands;
-    return 0;
-}
+AFTER_EACH() { player_setup_clock_ns = clock_that_stands; }
 
 /* Sends bursts in which every substring is an answer, and asks the control channel and the page meanwhile. The digits
  * wait for each other, and none is lost. */
-static void a_long_search_keeps_turns_short_and_loses_no_digit(void **state)
+TEST(a_long_search_keeps_turns_short_and_loses_no_digit)
 {
-    (void)state;
     enum { EVENTS = 4, DIGITS = 600, N = 64, OCCURRENCES = N * EVENTS * DIGITS - N * (N - 1) / 2 };
     uint8_t hello[64] = "PGRN\1\1\0\100";
     char burst[DIGITS + 1] = { 0 };
@@ -1293,9 +1228,8 @@ static void a_long_search_keeps_turns_short_and_loses_no_digit(void **state)
 }
 
 /* Sends one event that is 2,000 bursts: chunks of one digit. */
-static void a_chunk_for_each_digit_keeps_turns_short(void **state)
+TEST(a_chunk_for_each_digit_keeps_turns_short)
 {
-    (void)state;
     enum { CHUNKS = 2000 };
     static char event[8 * CHUNKS];
     char *at = event;
@@ -1315,9 +1249,8 @@ static void a_chunk_for_each_digit_keeps_turns_short(void **state)
     assert_non_null(strstr(sent(submit_id()), post_of("823")));
 }
 
-static void a_reset_takes_the_bytes_that_wait(void **state)
+TEST(a_reset_takes_the_bytes_that_wait)
 {
-    (void)state;
     char burst[601] = { 0 };
     start_the_clock();
     play("n=64 m=1 early=off breaker=0");
@@ -1340,9 +1273,8 @@ static void a_reset_takes_the_bytes_that_wait(void **state)
 }
 
 /* Opens the breaker in the middle of a search. */
-static void the_breaker_ends_a_search(void **state)
+TEST(the_breaker_ends_a_search)
 {
-    (void)state;
     char burst[1001] = { 0 };
     start_the_clock();
     play("n=256 m=1 early=off breaker=3");
@@ -1365,9 +1297,8 @@ static void the_breaker_ends_a_search(void **state)
 
 /* Floods. */
 
-static void a_flood_of_answers_is_bounded_and_counted_and_the_feed_goes_on(void **state)
+TEST(a_flood_of_answers_is_bounded_and_counted_and_the_feed_goes_on)
 {
-    (void)state;
     play("n=256 m=3");
     fake.connections[submit_id()].window_bytes = 10000;
     char burst[1001];
@@ -1392,9 +1323,8 @@ static void a_flood_of_answers_is_bounded_and_counted_and_the_feed_goes_on(void 
 }
 
 /* Lets thousands of answers expire at once. A turn drops a few, so that the next digits do not wait. */
-static void expired_answers_are_dropped_a_few_a_turn(void **state)
+TEST(expired_answers_are_dropped_a_few_a_turn)
 {
-    (void)state;
     char burst[501] = { 0 };
     play("n=256 m=3 early=off");
     fake_closed(submit_id(), TRANSPORT_RESET);
@@ -1414,9 +1344,8 @@ static void expired_answers_are_dropped_a_few_a_turn(void **state)
 }
 
 /* Requests the page when the digits come, while answers wait for the window. The page must wait, too. */
-static void the_status_page_never_goes_before_an_answer(void **state)
+TEST(the_status_page_never_goes_before_an_answer)
 {
-    (void)state;
     play("n=6 m=823 http.port=8080");
     int page = fake_accepted(8080);
     fake.connections[submit_id()].window_bytes = 0;
@@ -1433,9 +1362,8 @@ static void the_status_page_never_goes_before_an_answer(void **state)
 }
 
 /* Takes the submit server away for 10 s, in which an answer always waits. The log says that the server is gone. */
-static void page_and_log_go_on_while_no_answer_can_leave(void **state)
+TEST(page_and_log_go_on_while_no_answer_can_leave)
 {
-    (void)state;
     play("n=9 m=823 early=off http.port=8080 log=10.0.2.2:514");
     fake_closed(submit_id(), TRANSPORT_RESET);
     fresh_answer();
@@ -1452,9 +1380,8 @@ static void page_and_log_go_on_while_no_answer_can_leave(void **state)
     assert_true(syslog_counters.lines_sent > lines_sent);
 }
 
-static void the_path_is_warmed_once_after_work_and_once_a_millisecond(void **state)
+TEST(the_path_is_warmed_once_after_work_and_once_a_millisecond)
 {
-    (void)state;
     enum { TURNS = 100 }; /* enough for the matcher's idle work */
     play("n=6 m=823,108");
     uint32_t before = fake.warmed_count;
@@ -1468,9 +1395,8 @@ static void the_path_is_warmed_once_after_work_and_once_a_millisecond(void **sta
     assert_true(player_next_deadline_ns(now) > now);
 }
 
-static void sleeping_never_misses_a_deadline(void **state)
+TEST(sleeping_never_misses_a_deadline)
 {
-    (void)state;
     start_with("n=6 m=823 feed.timeout=2");
     turn(0);
     assert_true(player_next_deadline_ns(now) <= now + 3 * S);
@@ -1485,9 +1411,8 @@ static void sleeping_never_misses_a_deadline(void **state)
 }
 
 /* Takes the network away before the first connections. The service looks for it each millisecond. */
-static void the_machine_sleeps_while_the_network_is_down(void **state)
+TEST(the_machine_sleeps_while_the_network_is_down)
 {
-    (void)state;
     start_with("n=6 m=823");
     fake.network.up = false;
     fake.network.waiting_for = "link";
@@ -1569,9 +1494,8 @@ static void sim_step(int id)
     }
 }
 
-static void no_answer_is_submitted_twice_by_any_server(void **state)
+TEST(no_answer_is_submitted_twice_by_any_server)
 {
-    (void)state;
     const char *given = getenv("SEED");
     unsigned seed = given ? (unsigned)strtoul(given, NULL, 0) : 20220217;
     print_message("SEED=%u\n", seed);
@@ -1605,76 +1529,4 @@ static void no_answer_is_submitted_twice_by_any_server(void **state)
     assert_true(answer_set_counters.entered > 1000);
     assert_true(submit_counters.posts_again > 10 && submit_counters.unanswered > 10
                 && submit_counters.results_points > 100);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(both_connections_are_made_and_the_request_is_sent_at_once),
-        cmocka_unit_test(an_answer_is_posted),
-        cmocka_unit_test(the_example_of_the_contest_is_played),
-        cmocka_unit_test(a_response_before_the_request_is_read),
-        cmocka_unit_test(the_stream_may_be_cut_anywhere),
-        cmocka_unit_test(bytes_that_are_no_digits_are_counted_and_skipped),
-        cmocka_unit_test(one_byte_that_is_no_digit_is_found_in_a_long_run),
-        cmocka_unit_test(an_answer_that_comes_again_is_posted_once),
-        cmocka_unit_test(the_longest_answer_fits_a_message),
-        cmocka_unit_test(no_answer_reaches_across_a_lost_feed),
-        cmocka_unit_test(a_feed_that_ends_is_connected_again),
-        cmocka_unit_test(a_status_other_than_200_is_reported_and_its_body_is_no_stream),
-        cmocka_unit_test(a_feed_that_is_not_http_is_left),
-        cmocka_unit_test(a_silent_feed_is_left_after_its_timeout),
-        cmocka_unit_test(several_feeds_make_one_stream),
-        cmocka_unit_test(responses_are_counted_by_result_wherever_they_are_cut),
-        cmocka_unit_test(points_of_two_digits_are_counted_whole),
-        cmocka_unit_test(an_unexpected_response_is_counted),
-        cmocka_unit_test(answers_wait_for_a_connection),
-        cmocka_unit_test(an_answer_not_sent_in_five_seconds_is_dropped),
-        cmocka_unit_test(a_closed_window_makes_answers_wait_in_order),
-        cmocka_unit_test(an_acknowledged_post_without_response_is_not_repeated),
-        cmocka_unit_test(a_post_that_a_reset_peer_never_had_is_sent_again),
-        cmocka_unit_test(unanswered_posts_are_given_up_in_slices),
-        cmocka_unit_test(a_post_that_was_in_flight_when_the_network_died_is_not_repeated),
-        cmocka_unit_test(posts_behind_a_closing_response_are_sent_again),
-        cmocka_unit_test(posts_behind_a_response_with_two_framings_are_not_sent_again),
-        cmocka_unit_test(posts_behind_a_closing_response_that_was_cut_short_are_sent_again),
-        cmocka_unit_test(the_end_of_the_connection_completes_a_response_without_length),
-        cmocka_unit_test(a_peer_that_ended_and_has_all_gets_nothing_again),
-        cmocka_unit_test(a_peer_that_ended_has_time_to_acknowledge),
-        cmocka_unit_test(a_server_that_never_responds_is_left_after_five_seconds),
-        cmocka_unit_test(a_slow_server_is_kept_as_long_as_it_responds),
-        cmocka_unit_test(retries_begin_at_once_and_slow_down_to_one_a_second),
-        cmocka_unit_test(a_server_that_accepts_and_closes_is_not_hammered),
-        cmocka_unit_test(a_connection_request_without_answer_is_given_up_after_three_seconds),
-        cmocka_unit_test(connections_that_the_server_never_closes_give_up_their_places),
-        cmocka_unit_test(feeds_that_the_server_never_closes_give_up_their_places),
-        cmocka_unit_test(a_connection_with_bytes_unacknowledged_is_not_ended_in_order),
-        cmocka_unit_test(a_response_that_trickles_is_no_progress),
-        cmocka_unit_test(a_connection_that_takes_nothing_is_left),
-        cmocka_unit_test(a_server_that_is_slow_for_ever_does_not_keep_the_send_queue_full),
-        cmocka_unit_test(a_submit_server_that_takes_no_answer_is_lost),
-        cmocka_unit_test(a_lost_server_that_responds_again_is_back),
-        cmocka_unit_test(the_network_may_be_away_for_its_timeout),
-        cmocka_unit_test(the_server_may_be_silent_for_its_timeout),
-        cmocka_unit_test(the_deadline_ends_the_game),
-        cmocka_unit_test(the_reply_to_a_new_modulus_shows_it_pending),
-        cmocka_unit_test(too_many_refused_results_open_the_breaker),
-        cmocka_unit_test(a_breaker_stays_closed_while_most_is_right),
-        cmocka_unit_test(nobody_asking_ends_the_game),
-        cmocka_unit_test(a_flood_of_hellos_does_not_end_the_game),
-        cmocka_unit_test(a_modulus_of_at_most_n_is_not_added),
-        cmocka_unit_test_teardown(a_long_search_keeps_turns_short_and_loses_no_digit, stop_the_clock),
-        cmocka_unit_test_teardown(a_chunk_for_each_digit_keeps_turns_short, stop_the_clock),
-        cmocka_unit_test_teardown(a_reset_takes_the_bytes_that_wait, stop_the_clock),
-        cmocka_unit_test_teardown(the_breaker_ends_a_search, stop_the_clock),
-        cmocka_unit_test(a_flood_of_answers_is_bounded_and_counted_and_the_feed_goes_on),
-        cmocka_unit_test(expired_answers_are_dropped_a_few_a_turn),
-        cmocka_unit_test(the_status_page_never_goes_before_an_answer),
-        cmocka_unit_test(page_and_log_go_on_while_no_answer_can_leave),
-        cmocka_unit_test(the_path_is_warmed_once_after_work_and_once_a_millisecond),
-        cmocka_unit_test(sleeping_never_misses_a_deadline),
-        cmocka_unit_test(the_machine_sleeps_while_the_network_is_down),
-        cmocka_unit_test(no_answer_is_submitted_twice_by_any_server),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

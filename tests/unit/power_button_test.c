@@ -1,16 +1,9 @@
 /* kernel/rescue/power_button.c against made-up PM1 registers, in ports and in memory. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "tests/lib/fake_ports.h"
 
 /* The state of the one button starts again with each test. */
 #include "kernel/rescue/power_button.c"
+#include "tests/lib/test.h"
 
 enum { EVENT_A = 0x600, CONTROL = 0x604, SMI = 0xb2, ENABLE_VALUE = 0xf1, PRESSED = 1 << 8, TIMER = 1 };
 
@@ -51,9 +44,8 @@ static void port_written(uint16_t port, uint32_t bytes, uint32_t value)
         fake_ports[CONTROL] |= 1;
 }
 
-static int begin(void **state)
+BEFORE_EACH()
 {
-    (void)state;
     fake_ports_reset(0);
     fake_ports_read = port_value;
     fake_ports_written = port_written;
@@ -69,12 +61,10 @@ static int begin(void **state)
     has_button = firmware_obeys = true;
     status_a = 0;
     waited_us = 0;
-    return 0;
 }
 
-static void press_is_seen_once(void **state)
+TEST(press_is_seen_once)
 {
-    (void)state;
     power_button_init();
     assert_int_equal(fake_ports[EVENT_A + 2] | fake_ports[EVENT_A + 3] << 8, PRESSED);
     assert_int_equal(fake_ports[CONTROL] & 1, 1);
@@ -85,17 +75,15 @@ static void press_is_seen_once(void **state)
     assert_false(power_button_pressed());
 }
 
-static void press_from_before_the_kernel_is_forgotten(void **state)
+TEST(press_from_before_the_kernel_is_forgotten)
 {
-    (void)state;
     status_a = PRESSED;
     power_button_init();
     assert_false(power_button_pressed());
 }
 
-static void machine_in_acpi_mode_is_not_put_there_again(void **state)
+TEST(machine_in_acpi_mode_is_not_put_there_again)
 {
-    (void)state;
     fake_ports[CONTROL] = 1;
     firmware_obeys = false;
     power_button_init();
@@ -105,9 +93,8 @@ static void machine_in_acpi_mode_is_not_put_there_again(void **state)
     assert_true(power_button_pressed());
 }
 
-static void machine_without_a_legacy_mode_needs_no_command(void **state)
+TEST(machine_without_a_legacy_mode_needs_no_command)
 {
-    (void)state;
     table.smi_port = 0;
     firmware_obeys = false;
     power_button_init();
@@ -115,9 +102,8 @@ static void machine_without_a_legacy_mode_needs_no_command(void **state)
     assert_true(power_button_pressed());
 }
 
-static void firmware_that_keeps_the_button_is_left_alone(void **state)
+TEST(firmware_that_keeps_the_button_is_left_alone)
 {
-    (void)state;
     firmware_obeys = false;
     power_button_init();
     assert_in_range(waited_us, 1000000, 4000000);
@@ -126,9 +112,8 @@ static void firmware_that_keeps_the_button_is_left_alone(void **state)
     assert_false(power_button_pressed());
 }
 
-static void second_block_in_memory_counts(void **state)
+TEST(second_block_in_memory_counts)
 {
-    (void)state;
     table.event[1] = (struct acpi_register){ ACPI_SPACE_MEMORY, (uintptr_t)memory_block };
     power_button_init();
     assert_int_equal(memory_block[1], PRESSED);
@@ -136,27 +121,11 @@ static void second_block_in_memory_counts(void **state)
     assert_true(power_button_pressed());
 }
 
-static void machine_without_a_button_reads_no_port(void **state)
+TEST(machine_without_a_button_reads_no_port)
 {
-    (void)state;
     has_button = false;
     table = (struct acpi_power_button){ 0 };
     power_button_init();
     status_a = PRESSED;
     assert_false(power_button_pressed());
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup(name, begin)
-    static const struct CMUnitTest tests[] = {
-        TEST(press_is_seen_once),
-        TEST(press_from_before_the_kernel_is_forgotten),
-        TEST(machine_in_acpi_mode_is_not_put_there_again),
-        TEST(machine_without_a_legacy_mode_needs_no_command),
-        TEST(firmware_that_keeps_the_button_is_left_alone),
-        TEST(second_block_in_memory_counts),
-        TEST(machine_without_a_button_reads_no_port),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,4 @@
 /* drivers/console/screen.c: VGA text and framebuffers as memory, and the screens that it refuses. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "base/bytes.h"
 #include "drivers/console/font.h"
 #include "kernel/memory/memory.h"
@@ -14,6 +6,7 @@
 
 /* The state of the one screen starts again with each test. */
 #include "drivers/console/screen.c"
+#include "tests/lib/test.h"
 
 enum { GRAPHICS_VALUE = 0x3cf, CURSOR_INDEX = 0x3d4, COLUMNS = 80, ROWS = 25 };
 
@@ -42,16 +35,14 @@ volatile void *memory_map_framebuffer(uint64_t physical, size_t bytes)
     return pixels_out_of_reach ? NULL : pixels;
 }
 
-static int set_up(void **state)
+BEFORE_EACH()
 {
-    (void)state;
     memset(&screen, 0, sizeof screen);
     memset(text, 0xaa, sizeof text);
     memset(pixels, 0xaa, sizeof pixels);
     pixels_out_of_reach = false;
     fake_ports_reset(0);
     fake_ports[GRAPHICS_VALUE] = 0x0e; /* text at 0xb8000 */
-    return 0;
 }
 
 static void write_all(const char *line)
@@ -72,9 +63,8 @@ static void expect_row(uint32_t row, const char *expected)
 
 static const struct boot_framebuffer vga = { .kind = SCREEN_UNKNOWN };
 
-static void machine_without_vga_text_has_no_screen(void **state)
+TEST(machine_without_vga_text_has_no_screen)
 {
-    (void)state;
     fake_ports[GRAPHICS_VALUE] = 0xff;
     assert_false(screen_init(&vga));
     fake_ports[GRAPHICS_VALUE] = 0x04; /* at 0xa0000 */
@@ -83,9 +73,8 @@ static void machine_without_vga_text_has_no_screen(void **state)
     assert_string_equal(screen_name(), "no screen");
 }
 
-static void vga_text_is_cleared_and_its_cursor_hidden(void **state)
+TEST(vga_text_is_cleared_and_its_cursor_hidden)
 {
-    (void)state;
     assert_true(screen_init(&(struct boot_framebuffer){ .kind = SCREEN_TEXT }));
     assert_string_equal(screen_name(), "VGA text 80x25");
     for (uint32_t row = 0; row < ROWS; row++)
@@ -94,9 +83,8 @@ static void vga_text_is_cleared_and_its_cursor_hidden(void **state)
     assert_int_equal(fake_ports[CURSOR_INDEX + 1] & 0x20, 0x20);
 }
 
-static void lines_fill_the_screen_and_begin_again_at_the_top_above_an_empty_row(void **state)
+TEST(lines_fill_the_screen_and_begin_again_at_the_top_above_an_empty_row)
 {
-    (void)state;
     assert_true(screen_init(&vga));
     write_all("first\nsecond\n");
     expect_row(0, "first");
@@ -116,9 +104,8 @@ static void lines_fill_the_screen_and_begin_again_at_the_top_above_an_empty_row(
     expect_row(2, "");
 }
 
-static void long_line_goes_on_in_the_next_row(void **state)
+TEST(long_line_goes_on_in_the_next_row)
 {
-    (void)state;
     assert_true(screen_init(&vga));
     char line[COLUMNS + 3];
     memset(line, 'a', sizeof line);
@@ -140,15 +127,14 @@ static struct boot_framebuffer framebuffer_of(uint8_t pixel_bits)
     };
 }
 
-static void framebuffer_of_any_depth_shows_the_glyph(void **state)
+TEST(framebuffer_of_any_depth_shows_the_glyph)
 {
-    (void)state;
     static const struct {
         uint8_t bits;
         const char *name;
     } depths[] = { { 15, "framebuffer 25x48x15" }, { 24, "framebuffer 25x48x24" }, { 32, "framebuffer 25x48x32" } };
     for (size_t i = 0; i < ARRAY_COUNT(depths); i++) {
-        set_up(NULL);
+        test_before_each();
         uint32_t pixel_bytes = (depths[i].bits + 7u) / 8;
         struct boot_framebuffer framebuffer = framebuffer_of(depths[i].bits);
         assert_true(screen_init(&framebuffer));
@@ -165,9 +151,8 @@ static void framebuffer_of_any_depth_shows_the_glyph(void **state)
     }
 }
 
-static void character_without_glyph_is_a_question_mark(void **state)
+TEST(character_without_glyph_is_a_question_mark)
 {
-    (void)state;
     struct boot_framebuffer framebuffer = framebuffer_of(32);
     assert_true(screen_init(&framebuffer));
     write_all("\x7f");
@@ -175,9 +160,8 @@ static void character_without_glyph_is_a_question_mark(void **state)
     assert_int_equal(pixels[0][4], 0);
 }
 
-static void impossible_framebuffer_is_refused(void **state)
+TEST(impossible_framebuffer_is_refused)
 {
-    (void)state;
     struct boot_framebuffer bad[] = { framebuffer_of(8),  framebuffer_of(40), framebuffer_of(32), framebuffer_of(32),
                                       framebuffer_of(32), framebuffer_of(32), framebuffer_of(32), framebuffer_of(32) };
     bad[2].width = FONT_WIDTH - 1;
@@ -193,18 +177,4 @@ static void impossible_framebuffer_is_refused(void **state)
     struct boot_framebuffer framebuffer = framebuffer_of(32);
     assert_false(screen_init(&framebuffer));
     assert_string_equal(screen_name(), "no screen");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(machine_without_vga_text_has_no_screen, set_up),
-        cmocka_unit_test_setup(vga_text_is_cleared_and_its_cursor_hidden, set_up),
-        cmocka_unit_test_setup(lines_fill_the_screen_and_begin_again_at_the_top_above_an_empty_row, set_up),
-        cmocka_unit_test_setup(long_line_goes_on_in_the_next_row, set_up),
-        cmocka_unit_test_setup(framebuffer_of_any_depth_shows_the_glyph, set_up),
-        cmocka_unit_test_setup(character_without_glyph_is_a_question_mark, set_up),
-        cmocka_unit_test_setup(impossible_framebuffer_is_refused, set_up),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

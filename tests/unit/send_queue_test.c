@@ -1,15 +1,9 @@
 /* app/player/send_queue.c, against a plain model of it: lists of answers. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "app/player/send_queue.h"
+#include "tests/lib/test.h"
 
 static bool put(const char *digits, uint64_t now_ns)
 {
@@ -23,9 +17,8 @@ static void assert_entry(const struct send_queue_entry *entry, const char *digit
     assert_memory_equal(entry->digits, digits, strlen(digits));
 }
 
-static void an_answer_waits_is_sent_and_answered(void **state)
+TEST(an_answer_waits_is_sent_and_answered)
 {
-    (void)state;
     send_queue_init();
     assert_null(send_queue_next());
     assert_null(send_queue_oldest());
@@ -48,9 +41,8 @@ static void an_answer_waits_is_sent_and_answered(void **state)
     assert_null(send_queue_next());
 }
 
-static void a_dropped_answer_stays_dropped_when_the_sent_ones_are_taken_back(void **state)
+TEST(a_dropped_answer_stays_dropped_when_the_sent_ones_are_taken_back)
 {
-    (void)state;
     send_queue_init();
     assert_true(put("1", 0) && put("2", 0) && put("3", 0) && put("4", 0));
     send_queue_sent(0, 0);
@@ -70,10 +62,9 @@ static void a_dropped_answer_stays_dropped_when_the_sent_ones_are_taken_back(voi
 }
 
 /* Drops all answers but each hundredth, which are sent; then those as well. */
-static void dropped_answers_become_one_entry(void **state)
+TEST(dropped_answers_become_one_entry)
 {
     enum { ANSWERS = 60000 };
-    (void)state;
     send_queue_init();
     for (int i = 0; i < ANSWERS; i++)
         assert_true(put("42", 0));
@@ -129,9 +120,8 @@ static void assert_model(struct send_queue_entry *entry, const struct model *m)
     assert_memory_equal(entry->digits, digits, m->count);
 }
 
-static void the_ring_equals_the_model(void **state)
+TEST(the_ring_equals_the_model)
 {
-    (void)state;
     const char *given = getenv("SEED");
     unsigned seed = given ? (unsigned)strtoul(given, NULL, 0) : 20220217;
     print_message("SEED=%u\n", seed);
@@ -177,9 +167,8 @@ static void the_ring_equals_the_model(void **state)
     assert_true(refused > 0 && put_count > 100000);
 }
 
-static void room_is_used_up_to_the_stated_bytes(void **state)
+TEST(room_is_used_up_to_the_stated_bytes)
 {
-    (void)state;
     send_queue_init();
     uint8_t digits[1024];
     memset(digits, '7', sizeof digits);
@@ -191,16 +180,4 @@ static void room_is_used_up_to_the_stated_bytes(void **state)
     send_queue_remove_oldest();
     assert_true(send_queue_append(digits, sizeof digits, 0));
     assert_false(send_queue_append(digits, sizeof digits, 0));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_answer_waits_is_sent_and_answered),
-        cmocka_unit_test(dropped_answers_become_one_entry),
-        cmocka_unit_test(a_dropped_answer_stays_dropped_when_the_sent_ones_are_taken_back),
-        cmocka_unit_test(the_ring_equals_the_model),
-        cmocka_unit_test(room_is_used_up_to_the_stated_bytes),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

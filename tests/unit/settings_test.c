@@ -1,17 +1,11 @@
 /* base/settings.c and base/text.c, with the tables of the player, the service, the network and the machine. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "app/player/settings.h"
 #include "app/service/settings.h"
 #include "kernel/settings.h"
 #include "net/settings.h"
+#include "tests/lib/test.h"
 
 #define GAME "feed=10.0.2.2:10001 submit=10.0.2.2:10002 user=swift passwd=secret n=256 m=20220217214410,823 "
 
@@ -42,9 +36,8 @@ static void assert_refused(const char *text, const char *message)
     assert_string_equal(settings.error, message);
 }
 
-static void a_game_is_read_whole(void **state)
+TEST(a_game_is_read_whole)
 {
-    (void)state;
     assert_true(parse(GAME));
     assert_int_equal(player_settings.inputs.count, 1);
     assert_int_equal(player_settings.inputs.at[0].address, 0x0a000202);
@@ -66,9 +59,8 @@ static void a_game_is_read_whole(void **state)
     assert_int_equal(machine_settings.test_methods, 15);
 }
 
-static void every_other_key_is_read(void **state)
+TEST(every_other_key_is_read)
 {
-    (void)state;
     assert_true(parse(GAME "feeds=3 simd=avx2 early=off early.risk=2.5e-3 ip=10.0.2.15/24 gw=10.0.2.1 "
                            "gwmac=52:55:0A:00:02:02 mtu=1460 rto.min=5ms ecn=off net.timeout=0 server.timeout=0.25 "
                            "submit.timeout=8 feed.timeout=7s deadline=250us idle.timeout=90 breaker=17 "
@@ -119,9 +111,8 @@ static void every_other_key_is_read(void **state)
     assert_int_equal(machine_settings.test_methods, 0);
 }
 
-static void the_watchdog_is_on_unless_it_is_switched_off(void **state)
+TEST(the_watchdog_is_on_unless_it_is_switched_off)
 {
-    (void)state;
     assert_true(parse(GAME));
     assert_int_equal(machine_settings.watchdog_ns, 30000000000);
     assert_true(parse(GAME "watchdog=off"));
@@ -130,9 +121,8 @@ static void the_watchdog_is_on_unless_it_is_switched_off(void **state)
     assert_int_equal(machine_settings.watchdog_ns, 0);
 }
 
-static void a_black_box_is_whole_pages(void **state)
+TEST(a_black_box_is_whole_pages)
 {
-    (void)state;
     static const char *const wrong[] = { "",
                                          "0x90000",
                                          "0x90000,",
@@ -157,9 +147,8 @@ static void a_black_box_is_whole_pages(void **state)
     assert_int_equal(machine_settings.blackbox_count, 4);
 }
 
-static void a_host_route_mask_is_read(void **state)
+TEST(a_host_route_mask_is_read)
 {
-    (void)state;
     assert_true(parse(GAME "ip=10.128.0.7/32 gw=10.128.0.1"));
     assert_int_equal(network_settings.mask, 0xffffffff);
     assert_true(parse(GAME "ip=10.128.0.7/1"));
@@ -168,9 +157,8 @@ static void a_host_route_mask_is_read(void **state)
     assert_int_equal(network_settings.address, 0);
 }
 
-static void several_feeds_are_spread_over_the_connections(void **state)
+TEST(several_feeds_are_spread_over_the_connections)
 {
-    (void)state;
     assert_true(parse("feed=1.2.3.4:5,6.7.8.9:10 feeds=5 submit=1.2.3.4:6 user=u passwd= n=1 m=3"));
     assert_int_equal(player_settings.inputs.count, 5);
     assert_int_equal(player_settings.inputs.at[0].port, 5);
@@ -183,9 +171,8 @@ static void several_feeds_are_spread_over_the_connections(void **state)
                    "settings: feeds= is less than the number of addresses in feed=");
 }
 
-static void comments_white_space_and_several_sources_are_taken(void **state)
+TEST(comments_white_space_and_several_sources_are_taken)
 {
-    (void)state;
     static const char file[] = "# the game\n\tfeed=10.0.2.2:10001\r\n  submit=10.0.2.2:10002 # where answers go\n"
                                "#user=nobody\nuser=a#b\n\npasswd=p#\nn=6";
     begin();
@@ -196,18 +183,16 @@ static void comments_white_space_and_several_sources_are_taken(void **state)
     assert_string_equal(player_settings.passwd, "p#");
 }
 
-static void the_text_ends_at_a_nul(void **state)
+TEST(the_text_ends_at_a_nul)
 {
-    (void)state;
     static const char text[] = GAME "\0nonsense";
     begin();
     settings_add(&settings, "x", text, sizeof text);
     assert_true(settings_finish(&settings));
 }
 
-static void words_of_boot_loaders_are_skipped(void **state)
+TEST(words_of_boot_loaders_are_skipped)
 {
-    (void)state;
     assert_true(parse("/boot/peregrine.elf " GAME
                       "BOOT_IMAGE=/boot/peregrine console=ttyS0 reboot=k panic=1 pci=off nomodules "
                       "8250.nr_uarts=0 i8042.noaux i8042.nomux i8042.dumbkbd root=/dev/vda rw quiet "
@@ -218,9 +203,8 @@ static void words_of_boot_loaders_are_skipped(void **state)
     assert_refused(GAME "/boot/peregrine.elf", "settings, command line: \"/boot/peregrine.elf\": not a key=value word");
 }
 
-static void an_unknown_key_is_named(void **state)
+TEST(an_unknown_key_is_named)
 {
-    (void)state;
     assert_refused(GAME "fed=1", "settings, command line: \"fed\": there is no such key in the program player");
     assert_refused(GAME "N=5", "settings, command line: \"N\": there is no such key in the program player");
     assert_refused(GAME "early", "settings, command line: \"early\": this key needs a value: key=value");
@@ -228,9 +212,8 @@ static void an_unknown_key_is_named(void **state)
     assert_refused(GAME "\x01\xff", "settings, command line: \"??\": not a key=value word");
 }
 
-static void implausible_times_are_refused(void **state)
+TEST(implausible_times_are_refused)
 {
-    (void)state;
     assert_refused(GAME "idle.timeout=9", "settings: idle.timeout= goes with key=: without it nobody can ask");
     assert_refused(GAME "watchdog=0.5",
                    "settings, command line: watchdog=: \"0.5\": expected a time, 1s to 3600s; 0 or off: never");
@@ -238,23 +221,17 @@ static void implausible_times_are_refused(void **state)
                    "settings, command line: breaker.window=: \"0\": expected a time of at least 1ms");
 }
 
-static void a_repeated_key_is_named(void **state)
-{
-    (void)state;
-    assert_refused(GAME "n=256", "settings, command line: \"n\": given twice");
-}
+TEST(a_repeated_key_is_named) { assert_refused(GAME "n=256", "settings, command line: \"n\": given twice"); }
 
-static void a_missing_key_is_named(void **state)
+TEST(a_missing_key_is_named)
 {
-    (void)state;
     assert_refused("", "settings: feed= is missing; required: feed, submit, user, passwd, n and m");
     assert_refused("feed=10.0.2.2:1 submit=10.0.2.2:1 user=a passwd=b n=1",
                    "settings: m= is missing; required: feed, submit, user, passwd, n and m");
 }
 
-static void a_malformed_constant_is_quoted(void **state)
+TEST(a_malformed_constant_is_quoted)
 {
-    (void)state;
     assert_refused("m=823,1o8",
                    "settings, command line: m=: \"1o8\": expected decimal numbers with commas between them");
     assert_refused("m=823,,108", "settings, command line: m=: \"823,,108\": an empty number in the list");
@@ -275,9 +252,8 @@ static void a_malformed_constant_is_quoted(void **state)
         "073546...\": a modulus has at most 512 bits");
 }
 
-static void malformed_values_are_refused(void **state)
+TEST(malformed_values_are_refused)
 {
-    (void)state;
     static const char *const words[] = {
         "n=0",
         "n=1025",
@@ -399,24 +375,21 @@ static void malformed_values_are_refused(void **state)
     }
 }
 
-static void a_secret_is_never_repeated(void **state)
+TEST(a_secret_is_never_repeated)
 {
-    (void)state;
     assert_refused("key=hunter2", "settings, command line: key= (7 bytes, not shown): "
                                   "expected 8 to 64 bytes, as text or as 0x and hexadecimal digits");
 }
 
-static void a_key_in_hexadecimal_is_decoded(void **state)
+TEST(a_key_in_hexadecimal_is_decoded)
 {
-    (void)state;
     assert_true(parse(GAME "key=0x00112233445566fF"));
     assert_int_equal(service_settings.key_bytes, 8);
     assert_memory_equal(service_settings.key, "\x00\x11\x22\x33\x44\x55\x66\xff", 8);
 }
 
-static void network_words_that_need_each_other_are_checked(void **state)
+TEST(network_words_that_need_each_other_are_checked)
 {
-    (void)state;
     assert_refused(GAME "gw=10.0.2.2", "settings: gw= goes with ip=ADDRESS/LENGTH, not with DHCP");
     assert_refused(GAME "ip=10.0.2.15/24 gw=10.0.2.15",
                    "settings: gw= is the address of ip=: this machine is not its own gateway");
@@ -428,9 +401,8 @@ static void network_words_that_need_each_other_are_checked(void **state)
     assert_refused(GAME "ip=10.0.2.15/24 gwmac=52:55:0a:00:02:02", "settings: gwmac= goes with gw=");
 }
 
-static void the_matcher_gets_its_part(void **state)
+TEST(the_matcher_gets_its_part)
 {
-    (void)state;
     assert_true(parse(GAME "early=off simd=scalar"));
     struct matcher_config matcher;
     player_settings_matcher(&matcher);
@@ -443,9 +415,8 @@ static void the_matcher_gets_its_part(void **state)
 
 /* Reads the words after an error. They may name the regions of the crash record, which keeps the reason of a failed
  * start. */
-static void words_after_an_error_are_read(void **state)
+TEST(words_after_an_error_are_read)
 {
-    (void)state;
     assert_refused("fed=1 simd=scalar xsimd=avx2 blackbox=0x90000,32768",
                    "settings, command line: \"fed\": there is no such key in the program player");
     assert_int_equal(player_settings.simd, MATCHER_SIMD_SCALAR);
@@ -475,9 +446,8 @@ static void assert_row_refused(struct setting wrong, const char *message)
     assert_string_equal(settings.error, message);
 }
 
-static void a_mistake_in_a_table_is_reported_by_the_rows_name(void **state)
+TEST(a_mistake_in_a_table_is_reported_by_the_rows_name)
 {
-    (void)state;
     struct setting good = { "port",         SETTING_NUMBER,   AT(number),      .min = 1, .max = UINT16_MAX,
                             .initial = "7", .noun = "a port", .help = "of TCP" };
     tried = good;
@@ -514,9 +484,8 @@ static void a_mistake_in_a_table_is_reported_by_the_rows_name(void **state)
     }
 }
 
-static void a_member_of_another_size_than_its_kind_is_reported(void **state)
+TEST(a_member_of_another_size_than_its_kind_is_reported)
 {
-    (void)state;
     static const char message[] = "settings, the row of x=: the member is not of the type that the kind has "
                                   "(base/settings.h)";
     assert_row_refused((struct setting){ "x", SETTING_TIME, AT(number), .initial = "7", .help = "x" }, message);
@@ -538,9 +507,8 @@ static void a_member_of_another_size_than_its_kind_is_reported(void **state)
 }
 
 /* Checks that every row describes its expected value, and has a help and a default. */
-static void every_row_has_a_help_and_a_default(void **state)
+TEST(every_row_has_a_help_and_a_default)
 {
-    (void)state;
     begin();
     for (size_t t = 0; t < settings.table_count; t++) {
         for (size_t i = 0; i < settings.tables[t]->count; i++) {
@@ -553,34 +521,4 @@ static void every_row_has_a_help_and_a_default(void **state)
             assert_true(row->required || row->initial || row->unset);
         }
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_game_is_read_whole),
-        cmocka_unit_test(every_other_key_is_read),
-        cmocka_unit_test(the_watchdog_is_on_unless_it_is_switched_off),
-        cmocka_unit_test(a_black_box_is_whole_pages),
-        cmocka_unit_test(a_host_route_mask_is_read),
-        cmocka_unit_test(several_feeds_are_spread_over_the_connections),
-        cmocka_unit_test(comments_white_space_and_several_sources_are_taken),
-        cmocka_unit_test(the_text_ends_at_a_nul),
-        cmocka_unit_test(words_of_boot_loaders_are_skipped),
-        cmocka_unit_test(an_unknown_key_is_named),
-        cmocka_unit_test(implausible_times_are_refused),
-        cmocka_unit_test(a_repeated_key_is_named),
-        cmocka_unit_test(a_missing_key_is_named),
-        cmocka_unit_test(a_malformed_constant_is_quoted),
-        cmocka_unit_test(malformed_values_are_refused),
-        cmocka_unit_test(a_secret_is_never_repeated),
-        cmocka_unit_test(a_key_in_hexadecimal_is_decoded),
-        cmocka_unit_test(network_words_that_need_each_other_are_checked),
-        cmocka_unit_test(the_matcher_gets_its_part),
-        cmocka_unit_test(words_after_an_error_are_read),
-        cmocka_unit_test(every_row_has_a_help_and_a_default),
-        cmocka_unit_test(a_mistake_in_a_table_is_reported_by_the_rows_name),
-        cmocka_unit_test(a_member_of_another_size_than_its_kind_is_reported),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

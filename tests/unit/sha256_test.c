@@ -1,14 +1,7 @@
 /* SHA-256 against the examples of FIPS 180-4 (NIST "SHA256.pdf" and the CAVP long message), and split anywhere. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "base/bytes.h"
 #include "base/sha256.h"
+#include "tests/lib/test.h"
 
 static void digest_of(uint8_t digest[SHA256_BYTES], const char *text, size_t bytes, size_t split)
 {
@@ -19,9 +12,8 @@ static void digest_of(uint8_t digest[SHA256_BYTES], const char *text, size_t byt
     sha256_finish(&hash, digest);
 }
 
-static void sha256_of_known_messages_is_as_published(void **state)
+TEST(sha256_of_known_messages_is_as_published)
 {
-    (void)state;
     static const struct {
         const char *text;
         uint32_t first, last;
@@ -38,9 +30,8 @@ static void sha256_of_known_messages_is_as_published(void **state)
     }
 }
 
-static void sha256_of_a_million_a_is_as_published(void **state)
+TEST(sha256_of_a_million_a_is_as_published)
 {
-    (void)state;
     char text[1000];
     memset(text, 'a', sizeof text);
     struct sha256 hash;
@@ -56,9 +47,8 @@ static void sha256_of_a_million_a_is_as_published(void **state)
     assert_memory_equal(digest, published, sizeof published);
 }
 
-static void sha256_does_not_depend_on_where_the_message_is_split(void **state)
+TEST(sha256_does_not_depend_on_where_the_message_is_split)
 {
-    (void)state;
     char text[200];
     for (size_t i = 0; i < sizeof text; i++)
         text[i] = (char)(i * 7);
@@ -70,14 +60,4 @@ static void sha256_does_not_depend_on_where_the_message_is_split(void **state)
             assert_memory_equal(whole, parts, sizeof whole);
         }
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sha256_of_known_messages_is_as_published),
-        cmocka_unit_test(sha256_of_a_million_a_is_as_published),
-        cmocka_unit_test(sha256_does_not_depend_on_where_the_message_is_split),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

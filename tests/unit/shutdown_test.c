@@ -1,14 +1,8 @@
 /* kernel/rescue/shutdown.c in virtual time: the order of the steps, and how long the final flush and the pause last. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 /* The state of the one shutdown starts again with each test. */
 #include "kernel/rescue/shutdown.c"
+#include "tests/lib/test.h"
 
 volatile uint64_t watchdog_beats;
 
@@ -55,9 +49,8 @@ static bool flush_step(void)
     return left > 0;
 }
 
-static int set_up(void **state)
+BEFORE_EACH()
 {
-    (void)state;
     memset(order, 0, sizeof order);
     flushing = false;
     final_flush_step = flush_step;
@@ -65,7 +58,6 @@ static int set_up(void **state)
     khz = 1000000;
     step_ns = NS_PER_US;
     left = steps = 0;
-    return 0;
 }
 
 static void shut_down(void)
@@ -74,58 +66,41 @@ static void shut_down(void)
         shutdown("gg");
 }
 
-static void record_is_written_before_the_flush_and_the_pause(void **state)
+TEST(record_is_written_before_the_flush_and_the_pause)
 {
-    (void)state;
     shut_down();
     assert_string_equal(order, "crfp");
     assert_true(shutdown_is_flushing());
 }
 
-static void flush_ends_when_nothing_has_been_left_for_a_while(void **state)
+TEST(flush_ends_when_nothing_has_been_left_for_a_while)
 {
-    (void)state;
     left = 100;
     shut_down();
     assert_int_equal(left, 0);
     assert_in_range(time_ns, NS_PER_S + 150 * NS_PER_MS, NS_PER_S + 151 * NS_PER_MS); /* 50 ms, and the FIFO's 100 */
 }
 
-static void flush_ends_after_a_second(void **state)
+TEST(flush_ends_after_a_second)
 {
-    (void)state;
     left = UINT32_MAX;
     shut_down();
     assert_in_range(time_ns, NS_PER_S + 1100 * NS_PER_MS, NS_PER_S + 1101 * NS_PER_MS);
 }
 
 /* Stops the machine in each step, for longer than the flush waits for a device that takes nothing. */
-static void flush_that_the_host_interrupts_goes_on(void **state)
+TEST(flush_that_the_host_interrupts_goes_on)
 {
-    (void)state;
     left = 10;
     step_ns = 60 * NS_PER_MS;
     shut_down();
     assert_int_equal(left, 0);
 }
 
-static void machine_without_a_clock_does_not_flush(void **state)
+TEST(machine_without_a_clock_does_not_flush)
 {
-    (void)state;
     khz = 0;
     shut_down();
     assert_int_equal(steps, 0);
     assert_string_equal(order, "crp");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(record_is_written_before_the_flush_and_the_pause, set_up),
-        cmocka_unit_test_setup(flush_ends_when_nothing_has_been_left_for_a_while, set_up),
-        cmocka_unit_test_setup(flush_ends_after_a_second, set_up),
-        cmocka_unit_test_setup(flush_that_the_host_interrupts_goes_on, set_up),
-        cmocka_unit_test_setup(machine_without_a_clock_does_not_flush, set_up),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,9 @@
 /* base/siphash.h, by the vectors of the paper's reference implementation: key 00..0f, input 00..(n-1). */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "base/siphash.h"
+#include "tests/lib/test.h"
 
-static void outputs_are_the_published_ones(void **state)
+TEST(outputs_are_the_published_ones)
 {
-    (void)state;
     uint8_t bytes[64];
     for (size_t i = 0; i < sizeof bytes; i++)
         bytes[i] = (uint8_t)i;
@@ -23,9 +16,8 @@ static void outputs_are_the_published_ones(void **state)
     assert_true(siphash(key, bytes, 63) == 0x958a324ceb064572);
 }
 
-static void one_bit_of_key_or_input_changes_about_half_the_output(void **state)
+TEST(one_bit_of_key_or_input_changes_about_half_the_output)
 {
-    (void)state;
     uint8_t input[12] = { 0 };
     struct siphash_key key = { 1, 2 };
     uint64_t plain = siphash(key, input, sizeof input);
@@ -37,13 +29,4 @@ static void one_bit_of_key_or_input_changes_about_half_the_output(void **state)
     }
     key.k1 ^= 1;
     assert_in_range(__builtin_popcountll(plain ^ siphash(key, input, sizeof input)), 12, 52);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(outputs_are_the_published_ones),
-        cmocka_unit_test(one_bit_of_key_or_input_changes_about_half_the_output),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

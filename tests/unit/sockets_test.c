@@ -1,22 +1,15 @@
 /* host/sockets.c keeps the contract of net/transport.h, against plain sockets of the same process on loopback. */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <poll.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "host/sockets.h"
 #include "net/transport.h"
+#include "tests/lib/test.h"
 
 enum { LOOPBACK = 0x7f000001 };
 #define MS          UINT64_C(1000000)
@@ -123,9 +116,8 @@ static void reset_by(int peer)
     close(peer);
 }
 
-static void a_refused_connection_is_reported_once(void **state)
+TEST(a_refused_connection_is_reported_once)
 {
-    (void)state;
     uint16_t port;
     start();
     close(listener(&port));
@@ -135,9 +127,8 @@ static void a_refused_connection_is_reported_once(void **state)
     no_event();
 }
 
-static void bytes_go_both_ways(void **state)
+TEST(bytes_go_both_ways)
 {
-    (void)state;
     int peer;
     char got[16] = { 0 };
     start();
@@ -157,9 +148,8 @@ static void bytes_go_both_ways(void **state)
     close(peer);
 }
 
-static void the_peers_end_is_reported_and_our_close_ends_the_connection(void **state)
+TEST(the_peers_end_is_reported_and_our_close_ends_the_connection)
 {
-    (void)state;
     int peer;
     start();
     int id = connected(&peer);
@@ -179,9 +169,8 @@ static void the_peers_end_is_reported_and_our_close_ends_the_connection(void **s
     close(peer);
 }
 
-static void our_close_lets_the_peers_data_arrive(void **state)
+TEST(our_close_lets_the_peers_data_arrive)
 {
-    (void)state;
     int peer;
     char got[16];
     start();
@@ -195,9 +184,8 @@ static void our_close_lets_the_peers_data_arrive(void **state)
     no_event();
 }
 
-static void a_peer_that_does_not_close_holds_the_connection_until_we_abort(void **state)
+TEST(a_peer_that_does_not_close_holds_the_connection_until_we_abort)
 {
-    (void)state;
     int peer;
     char byte;
     start();
@@ -215,9 +203,8 @@ static void a_peer_that_does_not_close_holds_the_connection_until_we_abort(void 
     close(peer);
 }
 
-static void a_reset_is_reported_with_the_unacknowledged_bytes(void **state)
+TEST(a_reset_is_reported_with_the_unacknowledged_bytes)
 {
-    (void)state;
     int peer;
     start();
     int id = connected(&peer);
@@ -284,9 +271,8 @@ static uint32_t drain(int peer, uint32_t sent, uint64_t at_ns, bool *closed)
     return got;
 }
 
-static void a_full_window_refuses_whole_messages_and_loses_nothing(void **state)
+TEST(a_full_window_refuses_whole_messages_and_loses_nothing)
 {
-    (void)state;
     int peer;
     start();
     int id = connected(&peer);
@@ -296,9 +282,8 @@ static void a_full_window_refuses_whole_messages_and_loses_nothing(void **state)
     close(peer);
 }
 
-static void data_that_a_full_window_delays_goes_before_our_end(void **state)
+TEST(data_that_a_full_window_delays_goes_before_our_end)
 {
-    (void)state;
     for (int peer_has_ended = 0; peer_has_ended < 2; peer_has_ended++) {
         int peer;
         char byte;
@@ -325,9 +310,8 @@ static void data_that_a_full_window_delays_goes_before_our_end(void **state)
     }
 }
 
-static void a_listener_accepts_and_reports_the_peer(void **state)
+TEST(a_listener_accepts_and_reports_the_peer)
 {
-    (void)state;
     uint16_t port;
     start();
     port = taken_by(transport_listen);
@@ -344,9 +328,8 @@ static void a_listener_accepts_and_reports_the_peer(void **state)
     close(peer);
 }
 
-static void datagrams_come_and_go(void **state)
+TEST(datagrams_come_and_go)
 {
-    (void)state;
     uint16_t port;
     start();
     port = taken_by(transport_udp_bind);
@@ -368,9 +351,8 @@ static void datagrams_come_and_go(void **state)
 }
 
 /* Keeps a stream busy: each poll finds bytes. A datagram is not kept waiting, nor is the stream by datagrams. */
-static void a_busy_stream_and_datagrams_wait_for_each_other_for_16_polls(void **state)
+TEST(a_busy_stream_and_datagrams_wait_for_each_other_for_16_polls)
 {
-    (void)state;
     enum { POLLS_MAX = 17 };
     int stream, datagrams = socket(AF_INET, SOCK_DGRAM, 0);
     struct transport_event event;
@@ -398,9 +380,8 @@ static void a_busy_stream_and_datagrams_wait_for_each_other_for_16_polls(void **
 }
 
 /* Holds a connection: neither its data nor its end come before it is let go. */
-static void held_data_wait(void **state)
+TEST(held_data_wait)
 {
-    (void)state;
     int peer;
     start();
     int id = connected(&peer);
@@ -416,9 +397,8 @@ static void held_data_wait(void **state)
     close(peer);
 }
 
-static void ids_run_out_and_come_back(void **state)
+TEST(ids_run_out_and_come_back)
 {
-    (void)state;
     uint16_t port;
     start();
     int server = listener(&port);
@@ -437,24 +417,4 @@ static void ids_run_out_and_come_back(void **state)
     no_event();
     assert_true(transport_connect(LOOPBACK, port, now_ns()) >= 0);
     close(server);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_refused_connection_is_reported_once),
-        cmocka_unit_test(bytes_go_both_ways),
-        cmocka_unit_test(the_peers_end_is_reported_and_our_close_ends_the_connection),
-        cmocka_unit_test(our_close_lets_the_peers_data_arrive),
-        cmocka_unit_test(a_peer_that_does_not_close_holds_the_connection_until_we_abort),
-        cmocka_unit_test(a_reset_is_reported_with_the_unacknowledged_bytes),
-        cmocka_unit_test(a_full_window_refuses_whole_messages_and_loses_nothing),
-        cmocka_unit_test(data_that_a_full_window_delays_goes_before_our_end),
-        cmocka_unit_test(a_listener_accepts_and_reports_the_peer),
-        cmocka_unit_test(datagrams_come_and_go),
-        cmocka_unit_test(a_busy_stream_and_datagrams_wait_for_each_other_for_16_polls),
-        cmocka_unit_test(held_data_wait),
-        cmocka_unit_test(ids_run_out_and_come_back),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

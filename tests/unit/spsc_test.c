@@ -1,15 +1,9 @@
 /* base/spsc.h: records of all lengths, in order and whole, in one thread and between two. */
 #include <pthread.h>
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "base/spsc.h"
+#include "tests/lib/test.h"
 
 enum { CELL_COUNT = 16, RECORD_BYTES_MAX = 300, RECORDS = 20000 };
 static struct spsc ring;
@@ -49,10 +43,9 @@ static bool take(uint32_t number)
     return true;
 }
 
-static void records_come_whole_and_in_order_over_many_laps(void **state)
+TEST(records_come_whole_and_in_order_over_many_laps)
 {
     uint32_t given = 0, taken = 0;
-    (void)state;
     start();
     while (taken < RECORDS) {
         while (put(given))
@@ -63,10 +56,9 @@ static void records_come_whole_and_in_order_over_many_laps(void **state)
     }
 }
 
-static void full_ring_takes_nothing_and_changes_nothing(void **state)
+TEST(full_ring_takes_nothing_and_changes_nothing)
 {
     uint8_t record[SPSC_CELL_DATA_BYTES] = { 1 };
-    (void)state;
     start();
     for (int i = 0; i < CELL_COUNT; i++)
         assert_true(spsc_put(&ring, cells, CELL_COUNT, record, sizeof record));
@@ -76,10 +68,9 @@ static void full_ring_takes_nothing_and_changes_nothing(void **state)
     assert_true(spsc_put(&ring, cells, CELL_COUNT, record, 1));
 }
 
-static void empty_ring_gives_nothing(void **state)
+TEST(empty_ring_gives_nothing)
 {
     uint8_t record[1];
-    (void)state;
     start();
     assert_int_equal(spsc_take(&ring, cells, CELL_COUNT, record, sizeof record), 0);
     assert_true(spsc_put(&ring, cells, CELL_COUNT, "x", 1));
@@ -88,10 +79,9 @@ static void empty_ring_gives_nothing(void **state)
 }
 
 /* Puts records whose bytes equal turn numbers of a later lap, in cells that begin a record in that lap. */
-static void bytes_of_a_record_are_no_turn(void **state)
+TEST(bytes_of_a_record_are_no_turn)
 {
     uint64_t numbers[RECORD_BYTES_MAX / 8], taken[RECORD_BYTES_MAX / 8];
-    (void)state;
     start();
     for (uint64_t lap = 0; lap < 1000; lap++) {
         for (size_t i = 0; i < ARRAY_COUNT(numbers); i++)
@@ -113,10 +103,9 @@ static void *put_all(void *unused)
     return unused;
 }
 
-static void two_threads_pass_records_whole(void **state)
+TEST(two_threads_pass_records_whole)
 {
     pthread_t other;
-    (void)state;
     start();
     assert_int_equal(pthread_create(&other, NULL, put_all, NULL), 0);
     for (uint32_t number = 0; number < RECORDS;)
@@ -125,16 +114,4 @@ static void two_threads_pass_records_whole(void **state)
         else
             sched_yield();
     pthread_join(other, NULL);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(records_come_whole_and_in_order_over_many_laps),
-        cmocka_unit_test(full_ring_takes_nothing_and_changes_nothing),
-        cmocka_unit_test(empty_ring_gives_nothing),
-        cmocka_unit_test(bytes_of_a_record_are_no_turn),
-        cmocka_unit_test(two_threads_pass_records_whole),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,9 @@
 /* base/histogram.c, app/service/stats.c */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "app/service/stats.h"
 #include "net/transport.h"
+#include "tests/lib/test.h"
 
 bool transport_counter_group(size_t index, struct counter_group *group)
 {
@@ -21,9 +15,8 @@ bool transport_counter_group(size_t index, struct counter_group *group)
 
 static struct histogram h;
 
-static void buckets_follow_each_other_without_gap_or_overlap(void **state)
+TEST(buckets_follow_each_other_without_gap_or_overlap)
 {
-    (void)state;
     for (uint32_t b = 0; b + 1 < HISTOGRAM_BUCKET_COUNT; b++) {
         assert_int_equal(histogram_bucket_of(histogram_bucket_last(b)), b);
         assert_int_equal(histogram_bucket_of(histogram_bucket_last(b) + 1), b + 1);
@@ -38,9 +31,8 @@ static int compare_u64(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-static void quantiles_are_at_most_a_sixteenth_too_high(void **state)
+TEST(quantiles_are_at_most_a_sixteenth_too_high)
 {
-    (void)state;
     static uint64_t values[10001];
     histogram_clear(&h);
     assert_int_equal(histogram_quantile(&h, 500), 0);
@@ -60,9 +52,8 @@ static void quantiles_are_at_most_a_sixteenth_too_high(void **state)
     assert_int_equal(histogram_quantile(&h, 1000), values[10000]);
 }
 
-static void one_value_is_every_quantile(void **state)
+TEST(one_value_is_every_quantile)
 {
-    (void)state;
     histogram_clear(&h);
     histogram_add(&h, 123456789);
     assert_int_equal(histogram_quantile(&h, 1), 123456789);
@@ -71,9 +62,8 @@ static void one_value_is_every_quantile(void **state)
     assert_true(histogram_quantile(&h, 1000) == UINT64_MAX);
 }
 
-static void lines_are_rendered_whole_and_in_order(void **state)
+TEST(lines_are_rendered_whole_and_in_order)
 {
-    (void)state;
     static const uint64_t a = 1, b = UINT64_MAX;
     static const struct counter table[] = { { "x.a", &a }, { "x.b", &b } };
     static const struct counter_group group = { table, 2 };
@@ -101,9 +91,8 @@ static void lines_are_rendered_whole_and_in_order(void **state)
     }
 }
 
-static void a_copy_keeps_the_published_values(void **state)
+TEST(a_copy_keeps_the_published_values)
 {
-    (void)state;
     static uint64_t a;
     static const struct counter table[] = { { "x.a", &a } };
     static const struct counter_group group = { table, 1 };
@@ -139,9 +128,8 @@ static void a_copy_keeps_the_published_values(void **state)
     assert_int_equal(stats_copy_line(&copy, 9, line, sizeof line), 0);
 }
 
-static void a_long_fact_is_cut_and_still_ends_its_line(void **state)
+TEST(a_long_fact_is_cut_and_still_ends_its_line)
 {
-    (void)state;
     char text[400], line[STATS_LINE_BYTES_MAX];
     memset(text, 'x', sizeof text - 1);
     text[sizeof text - 1] = '\0';
@@ -150,17 +138,4 @@ static void a_long_fact_is_cut_and_still_ends_its_line(void **state)
     size_t bytes = stats_line(0, line, sizeof line);
     assert_true(bytes < sizeof line && line[bytes - 1] == '\n' && line[bytes] == '\0');
     assert_int_equal(stats_line(1, line, sizeof line), 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(buckets_follow_each_other_without_gap_or_overlap),
-        cmocka_unit_test(quantiles_are_at_most_a_sixteenth_too_high),
-        cmocka_unit_test(one_value_is_every_quantile),
-        cmocka_unit_test(lines_are_rendered_whole_and_in_order),
-        cmocka_unit_test(a_copy_keeps_the_published_values),
-        cmocka_unit_test(a_long_fact_is_cut_and_still_ends_its_line),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

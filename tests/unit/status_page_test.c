@@ -2,19 +2,13 @@
  * threads (also under ThreadSanitizer). */
 #include <pthread.h>
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "app/service/stats.h"
 #include "app/service/status_page.h"
 #include "tests/lib/fake_transport.h"
+#include "tests/lib/test.h"
 
 enum { PORT = 8080 };
 #define SECOND UINT64_C(1000000000)
@@ -41,9 +35,8 @@ static const struct counter_group group = { table, sizeof table / sizeof *table 
 static struct histogram histogram;
 static uint64_t now_ns;
 
-static int setup(void **state)
+BEFORE_EACH()
 {
-    (void)state;
     fake_reset();
     stats_clear();
     memset(&v, 0, sizeof v);
@@ -55,7 +48,6 @@ static int setup(void **state)
     now_ns = SECOND;
     assert_true(status_page_init(PORT, false));
     assert_int_equal(fake.listening, PORT);
-    return 0;
 }
 
 /* Turns the loop until no event is left. */
@@ -111,9 +103,8 @@ static char *body_of(const char *response)
             fail_msg("no %s in:\n%s", part, text);                                                                     \
     } while (0)
 
-static void plain_page_is_the_statistics(void **state)
+TEST(plain_page_is_the_statistics)
 {
-    (void)state;
     char expected[8192];
     v.points = 7;
     stats_render(expected, sizeof expected);
@@ -123,9 +114,8 @@ static void plain_page_is_the_statistics(void **state)
     assert_int_equal(status_page_counters.responses_200, 1);
 }
 
-static void metrics_have_kinds_results_and_reasons(void **state)
+TEST(metrics_have_kinds_results_and_reasons)
 {
-    (void)state;
     v.answers = 10, v.answers_early = 4, v.points = 8, v.wrong = 1, v.responses = 9, v.drops = 3, v.dropped = 2;
     v.used = 4096, v.uptime_ns = UINT64_C(12345678901), v.kicks = 15, v.posts = 10, v.other = 6;
     histogram_add(&histogram, 100);
@@ -156,9 +146,8 @@ static void metrics_have_kinds_results_and_reasons(void **state)
 }
 
 /* Checks that every sample comes after its own metric's type line, and that each type line comes once. */
-static void metrics_are_grouped(void **state)
+TEST(metrics_are_grouped)
 {
-    (void)state;
     char *body = body_of(ask("GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")), type[128] = "";
     unsigned types = 0;
     for (char *line = strtok(body, "\n"); line; line = strtok(NULL, "\n"))
@@ -169,17 +158,15 @@ static void metrics_are_grouped(void **state)
     assert_int_equal(types, 1 + 1 + 1 + 1 + 2 + 1 + 1 + 2 + 4 + 1);
 }
 
-static void http_1_0_gets_no_chunks(void **state)
+TEST(http_1_0_gets_no_chunks)
 {
-    (void)state;
     const char *response = ask("GET / HTTP/1.0\r\n\r\n");
     assert_null(strstr(response, "chunked"));
     assert_has(response, "\r\n\r\nbuild 12ab\n");
 }
 
-static void head_has_no_body(void **state)
+TEST(head_has_no_body)
 {
-    (void)state;
     const char *response = ask("HEAD /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
     assert_memory_equal(response, "HTTP/1.1 200 OK\r\n", 17);
     assert_string_equal(strstr(response, "\r\n\r\n"), "\r\n\r\n");
@@ -188,15 +175,13 @@ static void head_has_no_body(void **state)
     assert_string_equal(strstr(response, "\r\n\r\n"), "\r\n\r\n");
 }
 
-static void an_empty_line_before_the_request_is_skipped(void **state)
+TEST(an_empty_line_before_the_request_is_skipped)
 {
-    (void)state;
     assert_memory_equal(ask("\r\nGET / HTTP/1.1\r\nHost: x\r\n\r\n"), "HTTP/1.1 200 OK\r\n", 17);
 }
 
-static void a_bad_request_gets_a_status_with_the_reason(void **state)
+TEST(a_bad_request_gets_a_status_with_the_reason)
 {
-    (void)state;
     static const struct {
         const char *request, *status;
     } rows[] = {
@@ -229,9 +214,8 @@ static void a_bad_request_gets_a_status_with_the_reason(void **state)
     assert_has(ask("GET http://a.b HTTP/1.1\nHost: x\n\n"), "build 12ab");
 }
 
-static void request_may_come_in_bytes(void **state)
+TEST(request_may_come_in_bytes)
 {
-    (void)state;
     static const char request[] = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
     int id = fake_accepted(PORT);
     for (size_t i = 0; i < sizeof request - 1; i++) {
@@ -242,17 +226,15 @@ static void request_may_come_in_bytes(void **state)
     assert_has(fake.connections[id].sent, "build 12ab");
 }
 
-static void head_that_never_ends_is_refused(void **state)
+TEST(head_that_never_ends_is_refused)
 {
-    (void)state;
     static char request[STATUS_PAGE_REQUEST_BYTES_MAX + 1] = "GET / HTTP/1.1\r\nX: ";
     memset(request + strlen(request), 'a', sizeof request - 1 - strlen(request));
     assert_has(ask(request), "HTTP/1.1 431 ");
 }
 
-static void fifth_connection_is_reset_and_a_place_comes_free(void **state)
+TEST(fifth_connection_is_reset_and_a_place_comes_free)
 {
-    (void)state;
     int ids[STATUS_PAGE_CONNECTION_COUNT_MAX + 1];
     for (size_t i = 0; i < STATUS_PAGE_CONNECTION_COUNT_MAX + 1; i++) {
         ids[i] = fake_accepted(PORT);
@@ -267,9 +249,8 @@ static void fifth_connection_is_reset_and_a_place_comes_free(void **state)
     assert_int_equal(status_page_counters.responses_200, 1);
 }
 
-static void peer_that_asks_nothing_is_reset_in_time(void **state)
+TEST(peer_that_asks_nothing_is_reset_in_time)
 {
-    (void)state;
     int id = fake_accepted(PORT);
     turn();
     assert_int_equal(status_page_next_deadline_ns(now_ns), now_ns + STATUS_PAGE_PATIENCE_NS + 1);
@@ -282,9 +263,8 @@ static void peer_that_asks_nothing_is_reset_in_time(void **state)
     assert_int_equal(status_page_next_deadline_ns(now_ns), UINT64_MAX);
 }
 
-static void peer_that_takes_nothing_is_waited_for_then_reset(void **state)
+TEST(peer_that_takes_nothing_is_waited_for_then_reset)
 {
-    (void)state;
     int id = fake_accepted(PORT);
     struct fake_connection *c = &fake.connections[id];
     c->window_bytes = 0;
@@ -308,9 +288,8 @@ static void peer_that_takes_nothing_is_waited_for_then_reset(void **state)
 }
 
 /* Stalls a reader behind its first piece while the counters move and another reader asks. */
-static void page_keeps_its_moment_when_another_reader_asks(void **state)
+TEST(page_keeps_its_moment_when_another_reader_asks)
 {
-    (void)state;
     static const char request[] = "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n";
     v.posts = v.other = 7;
     int first = fake_accepted(PORT);
@@ -326,9 +305,8 @@ static void page_keeps_its_moment_when_another_reader_asks(void **state)
     assert_has(body, "peregrine_tcp_tx_resends_total 7\n");
 }
 
-static void place_is_not_free_while_its_page_is_rendered(void **state)
+TEST(place_is_not_free_while_its_page_is_rendered)
 {
-    (void)state;
     assert_true(status_page_init(PORT, true));
     int gone = fake_accepted(PORT), ids[STATUS_PAGE_CONNECTION_COUNT_MAX];
     fake_text(gone, "GET / HTTP/1.1\r\nHost: x\r\n\r\n");
@@ -367,9 +345,8 @@ static uint64_t value_in(const char *body, const char *name)
 
 /* Renders on the second CPU while the first one counts and peers come and go. Every page is whole, and of one
  * moment. */
-static void two_cpus_make_whole_pages(void **state)
+TEST(two_cpus_make_whole_pages)
 {
-    (void)state;
     enum { ROUNDS = 60 };
     static const char *const requests[] = {
         "GET / HTTP/1.1\r\nHost: x\r\n\r\n",
@@ -420,35 +397,11 @@ static void two_cpus_make_whole_pages(void **state)
     assert_int_equal(pthread_join(thread, NULL), 0);
 }
 
-static void without_a_port_there_is_no_listener(void **state)
+TEST(without_a_port_there_is_no_listener)
 {
-    (void)state;
     fake.listening = 0;
     assert_true(status_page_init(0, false));
     assert_int_equal(fake.listening, 0);
     fake.refuse_listen = true;
     assert_false(status_page_init(PORT, false));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(plain_page_is_the_statistics, setup),
-        cmocka_unit_test_setup(metrics_have_kinds_results_and_reasons, setup),
-        cmocka_unit_test_setup(metrics_are_grouped, setup),
-        cmocka_unit_test_setup(http_1_0_gets_no_chunks, setup),
-        cmocka_unit_test_setup(head_has_no_body, setup),
-        cmocka_unit_test_setup(an_empty_line_before_the_request_is_skipped, setup),
-        cmocka_unit_test_setup(a_bad_request_gets_a_status_with_the_reason, setup),
-        cmocka_unit_test_setup(request_may_come_in_bytes, setup),
-        cmocka_unit_test_setup(head_that_never_ends_is_refused, setup),
-        cmocka_unit_test_setup(fifth_connection_is_reset_and_a_place_comes_free, setup),
-        cmocka_unit_test_setup(peer_that_asks_nothing_is_reset_in_time, setup),
-        cmocka_unit_test_setup(peer_that_takes_nothing_is_waited_for_then_reset, setup),
-        cmocka_unit_test_setup(page_keeps_its_moment_when_another_reader_asks, setup),
-        cmocka_unit_test_setup(place_is_not_free_while_its_page_is_rendered, setup),
-        cmocka_unit_test_setup(two_cpus_make_whole_pages, setup),
-        cmocka_unit_test_setup(without_a_port_there_is_no_listener, setup),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

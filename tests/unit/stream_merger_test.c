@@ -1,18 +1,12 @@
 /* app/player/stream_merger.c: copies of a stream that start, lag, break and lie at random, against the stream
  * itself. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
-
-#include <cmocka.h>
 
 #include "app/player/stream_merger.h"
 #include "base/bytes.h"
+#include "tests/lib/test.h"
 
 enum { STREAM_DIGITS = 400000 };
 static uint8_t stream[STREAM_DIGITS], out[STREAM_DIGITS];
@@ -80,9 +74,8 @@ static void begin_two(void)
     begin_with(2);
 }
 
-static void one_feed_is_passed_through_in_place(void **state)
+TEST(one_feed_is_passed_through_in_place)
 {
-    (void)state;
     stream_merger_init(1);
     static const uint8_t digits[] = "123";
     struct stream_news news = stream_merger_push(0, digits, 3);
@@ -97,9 +90,8 @@ static void one_feed_is_passed_through_in_place(void **state)
     assert_int_equal(stream_merger_counters.gaps, 1);
 }
 
-static void the_first_to_deliver_supplies_each_digit(void **state)
+TEST(the_first_to_deliver_supplies_each_digit)
 {
-    (void)state;
     begin_two();
     assert_int_equal(push(0, stream, 200).digits.count, 200);
     assert_int_equal(push(1, stream + 100, 60).digits.count, 0);  /* 60 digits do not locate the copy */
@@ -112,9 +104,8 @@ static void the_first_to_deliver_supplies_each_digit(void **state)
     assert_int_equal(stream_merger_counters.gaps, 0);
 }
 
-static void the_stream_goes_on_without_gap_when_its_leader_is_lost(void **state)
+TEST(the_stream_goes_on_without_gap_when_its_leader_is_lost)
 {
-    (void)state;
     begin_two();
     push(0, stream, 300);
     push(1, stream + 150, 100);
@@ -128,9 +119,8 @@ static void the_stream_goes_on_without_gap_when_its_leader_is_lost(void **state)
     assert_int_equal(stream_merger_counters.gaps, 0);
 }
 
-static void a_stream_that_repeats_itself_places_nobody(void **state)
+TEST(a_stream_that_repeats_itself_places_nobody)
 {
-    (void)state;
     begin_with(2);
     for (size_t i = 0; i < 4000; i++)
         stream[i] = (uint8_t)('0' + i % 7);
@@ -160,9 +150,8 @@ static uint64_t search_ns(const uint8_t *first, const uint8_t *second)
 
 /* Plays a server that makes each digit of the history look like the feed's place: the answers of the others wait for
  * the search. */
-static void a_search_takes_as_long_whatever_the_digits(void **state)
+TEST(a_search_takes_as_long_whatever_the_digits)
 {
-    (void)state;
     enum { DIGITS = STREAM_DIGITS / 2, AS_LONG = 4 };
     seeded();
     random_stream();
@@ -179,9 +168,8 @@ static void a_search_takes_as_long_whatever_the_digits(void **state)
                  (unsigned long long)zeros_ns, (unsigned long long)ones_ns);
 }
 
-static void a_feed_of_another_stream_adds_nothing(void **state)
+TEST(a_feed_of_another_stream_adds_nothing)
 {
-    (void)state;
     begin_two();
     for (size_t at = 0; at < 100000; at += 250) {
         push(0, stream + at, 250);
@@ -191,9 +179,8 @@ static void a_feed_of_another_stream_adds_nothing(void **state)
     assert_memory_equal(out, stream, out_count);
 }
 
-static void a_feed_that_disagrees_has_to_find_its_place_again(void **state)
+TEST(a_feed_that_disagrees_has_to_find_its_place_again)
 {
-    (void)state;
     begin_two();
     push(0, stream, 300);
     push(1, stream, 250);
@@ -209,9 +196,8 @@ static void a_feed_that_disagrees_has_to_find_its_place_again(void **state)
 
 /* Feeds connect, deliver and break at random. The output between two gaps is always a block of the stream. Each digit
  * is counted once: as new, as repeated, or as unplaced. */
-static void the_output_is_the_stream(void **state)
+TEST(the_output_is_the_stream)
 {
-    (void)state;
     seeded();
     for (int round = 0; round < 20; round++) {
         random_stream();
@@ -247,19 +233,4 @@ static void the_output_is_the_stream(void **state)
         assert_int_equal(pushed_count, *stream_merger_counter_group.counters[0].value + stream_merger_counters.repeated
                                            + stream_merger_counters.unplaced);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_feed_is_passed_through_in_place),
-        cmocka_unit_test(the_first_to_deliver_supplies_each_digit),
-        cmocka_unit_test(the_stream_goes_on_without_gap_when_its_leader_is_lost),
-        cmocka_unit_test(a_stream_that_repeats_itself_places_nobody),
-        cmocka_unit_test(a_search_takes_as_long_whatever_the_digits),
-        cmocka_unit_test(a_feed_of_another_stream_adds_nothing),
-        cmocka_unit_test(a_feed_that_disagrees_has_to_find_its_place_again),
-        cmocka_unit_test(the_output_is_the_stream),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

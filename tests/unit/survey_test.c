@@ -1,12 +1,5 @@
 /* app/survey/: the round trips over a fake transport, and the rows on a fake machine. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "app/machine.h"
 #include "app/service/stats.h"
@@ -14,6 +7,7 @@
 #include "app/survey/rows.h"
 #include "base/time.h"
 #include "tests/lib/fake_transport.h"
+#include "tests/lib/test.h"
 
 enum { PEER = 0xc0000201, PEER_PORT = 7, PORT = 50000, TSC_KHZ = 2000000, PROBE_CYCLES = 800 };
 
@@ -68,9 +62,8 @@ static uint64_t reply(uint32_t address, uint16_t port, size_t bytes)
     return survey_echo_datagram(&event, now_ns);
 }
 
-static void echo_round_trip_is_timed_and_the_next_one_waits(void **state)
+TEST(echo_round_trip_is_timed_and_the_next_one_waits)
 {
-    (void)state;
     start_echo(NS_PER_MS);
     survey_echo_poll(now_ns);
     assert_int_equal(fake.datagram_count, 1);
@@ -88,9 +81,8 @@ static void echo_round_trip_is_timed_and_the_next_one_waits(void **state)
     assert_int_equal(survey_echo_counters.answered, 1);
 }
 
-static void echo_of_others_and_second_copies_are_no_round_trips(void **state)
+TEST(echo_of_others_and_second_copies_are_no_round_trips)
 {
-    (void)state;
     start_echo(0);
     survey_echo_poll(now_ns);
     now_ns += 1000;
@@ -103,9 +95,8 @@ static void echo_of_others_and_second_copies_are_no_round_trips(void **state)
     assert_int_equal(survey_echo_counters.foreign, 5);
 }
 
-static void echo_that_is_lost_is_counted_and_the_next_one_leaves(void **state)
+TEST(echo_that_is_lost_is_counted_and_the_next_one_leaves)
 {
-    (void)state;
     start_echo(0);
     survey_echo_poll(now_ns);
     now_ns += SURVEY_ECHO_LOST_MS * NS_PER_MS;
@@ -115,9 +106,8 @@ static void echo_that_is_lost_is_counted_and_the_next_one_leaves(void **state)
     assert_memory_not_equal(fake.datagrams[0].data, fake.datagrams[1].data, SURVEY_ECHO_BYTES);
 }
 
-static void echo_is_tried_again_while_the_network_is_down(void **state)
+TEST(echo_is_tried_again_while_the_network_is_down)
 {
-    (void)state;
     start_echo(0);
     fake.refuse_udp = true;
     survey_echo_poll(now_ns);
@@ -152,9 +142,8 @@ static void start_rows(uint64_t duration_ns, uint32_t echo_address)
     assert_null(survey_rows_init(&config, now_ns));
 }
 
-static void each_row_has_its_share_and_refused_rows_give_the_reason(void **state)
+TEST(each_row_has_its_share_and_refused_rows_give_the_reason)
 {
-    (void)state;
     start_rows(60 * NS_PER_S, 0);
     uint64_t worked_ns = now_ns;
     while (survey_rows_work(now_ns)) {
@@ -176,9 +165,8 @@ static void each_row_has_its_share_and_refused_rows_give_the_reason(void **state
     assert_int_equal(fake.datagram_count, 0);
 }
 
-static void round_trips_are_rows_and_one_of_them_sleeps(void **state)
+TEST(round_trips_are_rows_and_one_of_them_sleeps)
 {
-    (void)state;
     bool slept = false;
     sleep_refusal = NULL;
     start_rows(8 * NS_PER_S, PEER);
@@ -205,17 +193,4 @@ static void round_trips_are_rows_and_one_of_them_sleeps(void **state)
     sleep_refusal = "the test's machine does not sleep";
     start_rows(8 * NS_PER_S, PEER);
     assert_string_equal(line_of("survey.echo_asleep"), "not measured: the test's machine does not sleep\n");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(echo_round_trip_is_timed_and_the_next_one_waits),
-        cmocka_unit_test(echo_of_others_and_second_copies_are_no_round_trips),
-        cmocka_unit_test(echo_that_is_lost_is_counted_and_the_next_one_leaves),
-        cmocka_unit_test(echo_is_tried_again_while_the_network_is_down),
-        cmocka_unit_test(each_row_has_its_share_and_refused_rows_give_the_reason),
-        cmocka_unit_test(round_trips_are_rows_and_one_of_them_sleeps),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

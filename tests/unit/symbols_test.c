@@ -1,12 +1,6 @@
 /* kernel/rescue/symbols.c reads the table that tests/tools/test_symbols.py has tools/make/symbols.py write. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "kernel/rescue/symbols.h"
+#include "tests/lib/test.h"
 
 enum { IMAGE_BYTES = 0x10000 };
 const char image_begin[IMAGE_BYTES] = { 1 };
@@ -27,9 +21,8 @@ static void expect(uint64_t offset, enum symbol_use use, const char *expected)
     assert_string_equal(text, expected);
 }
 
-static void addresses_are_named_by_the_function_before_them(void **state)
+TEST(addresses_are_named_by_the_function_before_them)
 {
-    (void)state;
     expect(0x10, SYMBOL_EXACT, "start+0x0");
     expect(0x1f, SYMBOL_EXACT, "start+0xf");
     expect(0x20, SYMBOL_EXACT, "startle+0x0");
@@ -41,20 +34,10 @@ static void addresses_are_named_by_the_function_before_them(void **state)
     expect(0xffff, SYMBOL_EXACT, "matcher_push+0xbe4f");
 }
 
-static void addresses_outside_all_functions_have_no_name(void **state)
+TEST(addresses_outside_all_functions_have_no_name)
 {
-    (void)state;
     expect(0xf, SYMBOL_EXACT, "?");
     expect(0x10, SYMBOL_RETURN, "?");
     expect(IMAGE_BYTES, SYMBOL_EXACT, "?");
     expect((uint64_t)-1, SYMBOL_EXACT, "?");
-}
-
-int main(void)
-{
-    static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(addresses_are_named_by_the_function_before_them),
-        cmocka_unit_test(addresses_outside_all_functions_have_no_name),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,24 +1,17 @@
 /* app/service/syslog.c over a fake transport: RFC 5424 to the byte, and its bounds. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "app/service/syslog.h"
 #include "base/log.h"
 #include "tests/lib/fake_transport.h"
+#include "tests/lib/test.h"
 
 static const struct endpoint to = { 0x0a000202, 514 };
 static uint64_t now_ns = 1000000000;
 
 /* Drops the text that earlier tests logged: the whole program has one log. */
-static int setup(void **state)
+BEFORE_EACH()
 {
-    (void)state;
     fake_reset();
     syslog_init(&to);
     while (syslog_flush_step(now_ns)) {
@@ -27,7 +20,6 @@ static int setup(void **state)
     fake.datagram_count = 0;
     log_wall_origin_ns = UINT64_C(1645358369545511000);
     log_clock_ns = 1500000000;
-    return 0;
 }
 
 static const char *text(uint32_t index)
@@ -48,9 +40,8 @@ static void pass(uint64_t ns)
         syslog_poll(now_ns);
 }
 
-static void line_is_a_message_of_rfc_5424(void **state)
+TEST(line_is_a_message_of_rfc_5424)
 {
-    (void)state;
     syslog_init(&to);
     log_line("back to Linux: deadline");
     uint32_t last = 0;
@@ -63,9 +54,8 @@ static void line_is_a_message_of_rfc_5424(void **state)
     assert_int_equal(fake.datagrams[last].to_port, 514);
 }
 
-static void severity_depends_on_the_lines_text(void **state)
+TEST(severity_depends_on_the_lines_text)
 {
-    (void)state;
     log_line("trap: page fault (14)");
     log_line("panic: no");
     log_line("net: link up");
@@ -75,9 +65,8 @@ static void severity_depends_on_the_lines_text(void **state)
     assert_memory_equal(text(2), "<134>1 ", 7);
 }
 
-static void unknown_time_or_address_is_a_dash(void **state)
+TEST(unknown_time_or_address_is_a_dash)
 {
-    (void)state;
     log_wall_origin_ns = 0;
     log_line("x");
     pass(2000000);
@@ -88,9 +77,8 @@ static void unknown_time_or_address_is_a_dash(void **state)
     assert_memory_equal(text(1), "<134>1 - - peregrine - - [", 26);
 }
 
-static void at_most_one_line_a_millisecond(void **state)
+TEST(at_most_one_line_a_millisecond)
 {
-    (void)state;
     for (int i = 0; i < 20; i++)
         log_line("%d", i);
     pass(10000000);
@@ -100,9 +88,8 @@ static void at_most_one_line_a_millisecond(void **state)
     assert_string_equal(message(19), "19");
 }
 
-static void network_that_is_down_or_busy_loses_nothing(void **state)
+TEST(network_that_is_down_or_busy_loses_nothing)
 {
-    (void)state;
     fake.network.up = false;
     log_line("one");
     assert_true(syslog_next_deadline_ns() == UINT64_MAX);
@@ -119,9 +106,8 @@ static void network_that_is_down_or_busy_loses_nothing(void **state)
     assert_string_equal(message(0), "one");
 }
 
-static void overwritten_lines_are_counted_and_leave_a_gap(void **state)
+TEST(overwritten_lines_are_counted_and_leave_a_gap)
 {
-    (void)state;
     unsigned before, after;
     log_line("first");
     pass(2000000);
@@ -137,18 +123,16 @@ static void overwritten_lines_are_counted_and_leave_a_gap(void **state)
     assert_int_equal(syslog_counters.lines_missed + syslog_counters.lines_sent, 3001);
 }
 
-static void long_line_is_cut_to_the_mtu(void **state)
+TEST(long_line_is_cut_to_the_mtu)
 {
-    (void)state;
     fake.network.mtu_bytes = 300;
     log_line("%0400d", 7);
     pass(2000000);
     assert_int_equal(fake.datagrams[0].bytes, 272);
 }
 
-static void without_a_receiver_nothing_is_sent(void **state)
+TEST(without_a_receiver_nothing_is_sent)
 {
-    (void)state;
     static const struct endpoint none;
     syslog_init(&none);
     log_line("x");
@@ -156,19 +140,4 @@ static void without_a_receiver_nothing_is_sent(void **state)
     assert_false(syslog_flush_step(now_ns));
     assert_int_equal(fake.datagram_count, 0);
     assert_true(syslog_next_deadline_ns() == UINT64_MAX);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(line_is_a_message_of_rfc_5424, setup),
-        cmocka_unit_test_setup(severity_depends_on_the_lines_text, setup),
-        cmocka_unit_test_setup(unknown_time_or_address_is_a_dash, setup),
-        cmocka_unit_test_setup(at_most_one_line_a_millisecond, setup),
-        cmocka_unit_test_setup(network_that_is_down_or_busy_loses_nothing, setup),
-        cmocka_unit_test_setup(overwritten_lines_are_counted_and_leave_a_gap, setup),
-        cmocka_unit_test_setup(long_line_is_cut_to_the_mtu, setup),
-        cmocka_unit_test_setup(without_a_receiver_nothing_is_sent, setup),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,9 +2,8 @@
 #include "net/tcp/internal.h"
 #include "tests/lib/tcp_fixture.h"
 
-static void closing_first_goes_through_time_wait(void **state)
+TEST(closing_first_goes_through_time_wait)
 {
-    (void)state;
     uint8_t byte;
     peer_connect(p, OFFER_PLAIN);
     assert_int_equal(tcp_shutdown(p->stack, p->id, p->now_ns), TCP_OK);
@@ -34,9 +33,8 @@ static void closing_first_goes_through_time_wait(void **state)
     EXPECT(p, TCP_RST, 2, 0, 0); /* the connection no longer exists */
 }
 
-static void closing_second_ends_with_the_last_ack(void **state)
+TEST(closing_second_ends_with_the_last_ack)
 {
-    (void)state;
     uint8_t byte;
     peer_connect(p, OFFER_PLAIN);
     peer_send(p, FA, 1, 1, NULL, 0);
@@ -58,9 +56,8 @@ static void closing_second_ends_with_the_last_ack(void **state)
     assert_int_equal(p->stack->tcp.time_wait_used, 0);
 }
 
-static void both_may_close_at_once(void **state)
+TEST(both_may_close_at_once)
 {
-    (void)state;
     peer_connect(p, OFFER_PLAIN);
     shutdown_sends_fin();
     peer_send(p, FA, 1, 1, NULL, 0); /* does not acknowledge the stack's FIN */
@@ -71,9 +68,8 @@ static void both_may_close_at_once(void **state)
 }
 
 /* Takes the address away from a connection that has closed in order. This is no error for the application. */
-static void time_wait_survives_the_loss_of_the_address_without_error(void **state)
+TEST(time_wait_survives_the_loss_of_the_address_without_error)
 {
-    (void)state;
     peer_connect(p, OFFER_PLAIN);
     shutdown_sends_fin();
     peer_send(p, FA, 1, 2, NULL, 0);
@@ -85,9 +81,8 @@ static void time_wait_survives_the_loss_of_the_address_without_error(void **stat
     assert_int_equal(tcp_take_error(p->stack, p->id), TCP_OK);
 }
 
-static void fin_with_ack_of_ours_skips_a_state(void **state)
+TEST(fin_with_ack_of_ours_skips_a_state)
 {
-    (void)state;
     peer_connect(p, OFFER_PLAIN);
     close_sends_fin();
     peer_send(p, FA, 1, 2, NULL, 0);
@@ -96,9 +91,8 @@ static void fin_with_ack_of_ours_skips_a_state(void **state)
     assert_int_equal(p->stack->tcp.connection_end, 0);
 }
 
-static void last_data_carries_the_fin(void **state)
+TEST(last_data_carries_the_fin)
 {
-    (void)state;
     peer_connect(p, OFFER_PLAIN);
     peer_write(p, 1460);
     EXPECT(p, PA, 1, 1, 1460);
@@ -118,9 +112,8 @@ static void last_data_carries_the_fin(void **state)
     peer_send(p, TCP_RST | A, 1, 1562, NULL, 0);
 }
 
-static void fin_lost_is_sent_again(void **state)
+TEST(fin_lost_is_sent_again)
 {
-    (void)state;
     peer_connect(p, OFFER_PLAIN);
     shutdown_sends_fin();
     for (unsigned i = 0; i < 4; i++) {
@@ -135,9 +128,8 @@ static void fin_lost_is_sent_again(void **state)
     EXPECT(p, A, 2, 2, 0);
 }
 
-static void ack_of_their_fin_lost_is_sent_again(void **state)
+TEST(ack_of_their_fin_lost_is_sent_again)
 {
-    (void)state;
     peer_connect(p, OFFER_PLAIN);
     peer_send(p, FA, 1, 1, NULL, 0);
     EXPECT(p, A, 1, 2, 0);
@@ -146,9 +138,8 @@ static void ack_of_their_fin_lost_is_sent_again(void **state)
     EXPECT_STATE(p, TCP_CLOSE_WAIT);
 }
 
-static void fin_is_sent_again_if_the_last_ack_is_lost(void **state)
+TEST(fin_is_sent_again_if_the_last_ack_is_lost)
 {
-    (void)state;
     peer_connect(p, OFFER_PLAIN);
     peer_send(p, FA, 1, 1, NULL, 0);
     EXPECT(p, A, 1, 2, 0);
@@ -161,9 +152,8 @@ static void fin_is_sent_again_if_the_last_ack_is_lost(void **state)
     assert_int_equal(p->stack->tcp.connection_end, 0);
 }
 
-static void fin_before_its_data_is_held(void **state)
+TEST(fin_before_its_data_is_held)
 {
-    (void)state;
     uint8_t byte;
     peer_connect(p, OFFER_PLAIN);
     peer_send(p, FA, 101, 1, NULL, 50);
@@ -176,9 +166,8 @@ static void fin_before_its_data_is_held(void **state)
     assert_int_equal(tcp_read(p->stack, p->id, &byte, 1, false, p->now_ns), 0);
 }
 
-static void bare_fin_before_data_is_held(void **state)
+TEST(bare_fin_before_data_is_held)
 {
-    (void)state;
     peer_connect(p, OFFER_PLAIN);
     peer_send(p, FA, 51, 1, NULL, 0);
     EXPECT(p, A, 1, 1, 0);
@@ -188,9 +177,8 @@ static void bare_fin_before_data_is_held(void **state)
     peer_read(p, 1, 50);
 }
 
-static void data_beyond_the_fin_is_not_delivered(void **state)
+TEST(data_beyond_the_fin_is_not_delivered)
 {
-    (void)state;
     uint8_t byte;
     peer_connect(p, OFFER_PLAIN);
     peer_send(p, FA, 51, 1, NULL, 10); /* FIN at 61 */
@@ -208,9 +196,8 @@ static void data_beyond_the_fin_is_not_delivered(void **state)
 }
 
 /* RFC 9293 SHLD-3, RFC 2525 §2.17. */
-static void closing_with_unread_data_resets(void **state)
+TEST(closing_with_unread_data_resets)
 {
-    (void)state;
     peer_connect(p, OFFER_PLAIN);
     peer_send(p, PA, 1, 1, NULL, 10);
     EXPECT(p, A, 1, 11, 0);
@@ -220,9 +207,8 @@ static void closing_with_unread_data_resets(void **state)
     assert_int_equal(p->stack->tcp.connection_end, 0);
 }
 
-static void data_after_close_is_reset(void **state)
+TEST(data_after_close_is_reset)
 {
-    (void)state;
     peer_connect(p, OFFER_PLAIN);
     close_sends_fin();
     peer_send(p, A, 1, 2, NULL, 0);
@@ -231,9 +217,8 @@ static void data_after_close_is_reset(void **state)
     assert_int_equal(p->stack->tcp.connection_end, 0);
 }
 
-static void closed_connection_whose_peer_never_closes_is_given_up(void **state)
+TEST(closed_connection_whose_peer_never_closes_is_given_up)
 {
-    (void)state;
     peer_connect(p, OFFER_PLAIN);
     close_sends_fin();
     peer_send(p, A, 1, 2, NULL, 0);
@@ -244,9 +229,8 @@ static void closed_connection_whose_peer_never_closes_is_given_up(void **state)
     EXPECT_NONE(p);
 }
 
-static void abort_resets_in_every_state_that_has_a_peer(void **state)
+TEST(abort_resets_in_every_state_that_has_a_peer)
 {
-    (void)state;
     peer_connect(p, OFFER_PLAIN); /* ESTABLISHED */
     tcp_abort(p->stack, p->id, p->now_ns);
     peer_step(p);
@@ -275,9 +259,8 @@ static void abort_resets_in_every_state_that_has_a_peer(void **state)
 }
 
 /* RFC 9293 MUST-12: Distinguishes an end from a reset. */
-static void reset_is_distinguished_from_an_end(void **state)
+TEST(reset_is_distinguished_from_an_end)
 {
-    (void)state;
     uint8_t bytes[16];
     peer_connect(p, OFFER_PLAIN);
     peer_send(p, PA, 1, 1, NULL, 10);
@@ -291,9 +274,8 @@ static void reset_is_distinguished_from_an_end(void **state)
 }
 
 /* RFC 9293 §3.10.7.1. */
-static void segments_to_nowhere_are_reset(void **state)
+TEST(segments_to_nowhere_are_reset)
 {
-    (void)state;
     p->stack_port = 9;
     p->stack_iss = 0;
     peer_send(p, A, 100, 7777, NULL, 10);
@@ -310,9 +292,8 @@ static void segments_to_nowhere_are_reset(void **state)
 }
 
 /* RFC 6191, RFC 1122 §4.2.2.13. */
-static void time_wait_gives_way_to_a_newer_syn_only(void **state)
+TEST(time_wait_gives_way_to_a_newer_syn_only)
 {
-    (void)state;
     peer_accept(p, OFFER_ALL);
     uint32_t old_iss = p->stack_iss;
     close_sends_fin();
@@ -332,9 +313,8 @@ static void time_wait_gives_way_to_a_newer_syn_only(void **state)
     peer_send(p, TCP_RST, 0x80000101, 0, NULL, 0);
 }
 
-static void late_segments_in_time_wait_are_answered_or_dropped(void **state)
+TEST(late_segments_in_time_wait_are_answered_or_dropped)
 {
-    (void)state;
     peer_connect(p, OFFER_PLAIN);
     close_sends_fin();
     peer_send(p, FA, 1, 2, NULL, 0);
@@ -350,9 +330,8 @@ static void late_segments_in_time_wait_are_answered_or_dropped(void **state)
     EXPECT_NONE(p);
 }
 
-static void time_waits_are_bounded(void **state)
+TEST(time_waits_are_bounded)
 {
-    (void)state;
     for (int i = 0; i < 100; i++) {
         peer_connect(p, OFFER_PLAIN);
         tcp_close(p->stack, p->id, p->now_ns);
@@ -367,9 +346,8 @@ static void time_waits_are_bounded(void **state)
 }
 
 /* Finds no buffer to send the FIN again, and then gets the ACK of the first one. Nothing is left to try. */
-static void fin_acknowledged_while_it_waits_for_a_buffer_is_over(void **state)
+TEST(fin_acknowledged_while_it_waits_for_a_buffer_is_over)
 {
-    (void)state;
     peer_connect(p, OFFER_PLAIN);
     shutdown_sends_fin();
     uint32_t free_count = p->device.free_count;
@@ -381,33 +359,4 @@ static void fin_acknowledged_while_it_waits_for_a_buffer_is_over(void **state)
     EXPECT_STATE(p, TCP_FIN_WAIT_2);
     EXPECT_NONE(p);
     assert_true(net_next_deadline_ns(p->stack) > p->now_ns);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(fin_acknowledged_while_it_waits_for_a_buffer_is_over),
-        TEST(closing_first_goes_through_time_wait),
-        TEST(closing_second_ends_with_the_last_ack),
-        TEST(both_may_close_at_once),
-        TEST(time_wait_survives_the_loss_of_the_address_without_error),
-        TEST(fin_with_ack_of_ours_skips_a_state),
-        TEST(last_data_carries_the_fin),
-        TEST(fin_lost_is_sent_again),
-        TEST(ack_of_their_fin_lost_is_sent_again),
-        TEST(fin_is_sent_again_if_the_last_ack_is_lost),
-        TEST(fin_before_its_data_is_held),
-        TEST(bare_fin_before_data_is_held),
-        TEST(data_beyond_the_fin_is_not_delivered),
-        TEST(closing_with_unread_data_resets),
-        TEST(data_after_close_is_reset),
-        TEST(closed_connection_whose_peer_never_closes_is_given_up),
-        TEST(abort_resets_in_every_state_that_has_a_peer),
-        TEST(reset_is_distinguished_from_an_end),
-        TEST(segments_to_nowhere_are_reset),
-        TEST(time_wait_gives_way_to_a_newer_syn_only),
-        TEST(late_segments_in_time_wait_are_answered_or_dropped),
-        TEST(time_waits_are_bounded),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,17 +2,11 @@
  * path and once without. All memory must be the same afterwards: every connection, ring, counter and transmitted byte.
  *
  * Most segments are the predicted one; some differ in one field. SEED=n replays. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "net/ip/checksum.h"
 #include "net/tcp/internal.h"
+#include "tests/lib/test.h"
 
 enum {
     OURS = 0x0a00020f,
@@ -443,9 +437,16 @@ static void application_reads(void)
         tcp_read_done(stack, world.id, below((uint32_t)bytes + 1), world.now_ns);
 }
 
-static void fast_and_long_way_agree(void **state)
+BEFORE_ALL()
 {
-    (void)state;
+    const char *given = getenv("SEED");
+    seed = given != NULL ? strtoull(given, NULL, 0) : 20220311;
+    random_state = seed;
+    print_message("SEED=%llu\n", (unsigned long long)seed);
+}
+
+TEST(fast_and_long_way_agree)
+{
     for (int episode = 0; episode < EPISODES; episode++) {
         episode_begin();
         for (int i = 0; i < STEPS && tcp_connection_of(stack, world.id) != NULL; i++) {
@@ -478,14 +479,4 @@ static void fast_and_long_way_agree(void **state)
                   (unsigned long long)messages_count, (unsigned long long)messages_fast_count);
     assert_true(segments_fast_count > segments_count / 10);
     assert_true(messages_fast_count > messages_count / 10);
-}
-
-int main(void)
-{
-    const char *given = getenv("SEED");
-    seed = given != NULL ? strtoull(given, NULL, 0) : 20220311;
-    random_state = seed;
-    print_message("SEED=%llu\n", (unsigned long long)seed);
-    const struct CMUnitTest tests[] = { cmocka_unit_test(fast_and_long_way_agree) };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

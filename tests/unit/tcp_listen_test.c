@@ -1,38 +1,25 @@
 /* Listening: the backlog, the half-open table under a flood, SYN-RECEIVED's rules. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "net/stack_state.h"
 #include "tests/lib/tcp_peer.h"
+#include "tests/lib/test.h"
 
 static struct peer peer;
 static struct peer *const p = &peer;
 
-static int begin(void **state)
+BEFORE_EACH()
 {
-    (void)state;
     peer_begin(p, NULL);
     p->listener = tcp_listen(p->stack, PEER_STACK_PORT, 2, NULL);
     p->stack_port = PEER_STACK_PORT;
-    return p->listener >= 0 ? 0 : -1;
+    assert_true(p->listener >= 0);
 }
 
-static int end(void **state)
-{
-    (void)state;
-    peer_end(p);
-    return 0;
-}
+AFTER_EACH() { peer_end(p); }
 
-static void listener_answers_only_syns(void **state)
+TEST(listener_answers_only_syns)
 {
-    (void)state;
     static const struct {
         uint8_t flags;
         bool reset;
@@ -58,9 +45,8 @@ static void listener_answers_only_syns(void **state)
 }
 
 /* Expects a SYN,ACK again after 1, 2, 4, 8, 16 s, and no memory of the connection after 63 s. */
-static void syn_ack_is_sent_again_and_given_up(void **state)
+TEST(syn_ack_is_sent_again_and_given_up)
 {
-    (void)state;
     peer_send(p, TCP_SYN, 0, 0, NULL, 0);
     EXPECT(p, SA, 0, 1, 0);
     for (unsigned i = 0; i < 5; i++) {
@@ -75,9 +61,8 @@ static void syn_ack_is_sent_again_and_given_up(void **state)
     EXPECT(p, TCP_RST, 1, 0, 0);
 }
 
-static void syn_again_is_answered_again(void **state)
+TEST(syn_again_is_answered_again)
 {
-    (void)state;
     peer_send(p, TCP_SYN, 0, 0, NULL, 0);
     EXPECT(p, SA, 0, 1, 0);
     peer_pass(p, 500 * MS);
@@ -86,9 +71,8 @@ static void syn_again_is_answered_again(void **state)
     assert_int_equal(p->stack->tcp.half_open_used, 1);
 }
 
-static void half_open_obeys_rfc_5961(void **state)
+TEST(half_open_obeys_rfc_5961)
 {
-    (void)state;
     peer_send(p, TCP_SYN, 0, 0, NULL, 0);
     EXPECT(p, SA, 0, 1, 0);
     peer_send(p, TCP_RST, 100, 0, NULL, 0); /* in the window: a challenge */
@@ -132,9 +116,8 @@ static void flood(uint32_t syns)
     }
 }
 
-static void flood_of_syns_is_bounded_in_space_and_time(void **state)
+TEST(flood_of_syns_is_bounded_in_space_and_time)
 {
-    (void)state;
     for (uint32_t i = 0; i < 20000; i++)
         assert_int_equal(syn_is_answered((uint16_t)(1024 + i)), i < 16);
     assert_int_equal(p->stack->tcp.half_open_used, 16);
@@ -146,9 +129,8 @@ static void flood_of_syns_is_bounded_in_space_and_time(void **state)
     assert_in_range(p->stack->ip.counters.tcp_half_open_evicted, 1590, 1616);
 }
 
-static void client_gets_through_a_flood_by_repeated_syns(void **state)
+TEST(client_gets_through_a_flood_by_repeated_syns)
 {
-    (void)state;
     uint32_t tries = 1;
     flood(550);
     for (uint64_t wait_s = 1; !syn_is_answered(7000); wait_s *= 2, tries++) {
@@ -167,9 +149,8 @@ static void client_gets_through_a_flood_by_repeated_syns(void **state)
     assert_true(p->id >= 0);
 }
 
-static void flood_takes_nothing_from_open_connections(void **state)
+TEST(flood_takes_nothing_from_open_connections)
 {
-    (void)state;
     peer_accept(p, OFFER_PLAIN);
     uint32_t iss = p->stack_iss;
     for (uint32_t i = 0; i < 5000; i++) {
@@ -188,9 +169,8 @@ static void flood_takes_nothing_from_open_connections(void **state)
 }
 
 /* Fills the backlog. As in Linux, the last ACK is dropped, and the SYN,ACK sent again finds room. */
-static void full_backlog_makes_peers_wait(void **state)
+TEST(full_backlog_makes_peers_wait)
 {
-    (void)state;
     uint32_t iss[4];
     for (uint32_t i = 0; i < 3; i++) { /* three handshakes begin, two fit */
         p->peer_port = (uint16_t)(3000 + i);
@@ -221,9 +201,8 @@ static void full_backlog_makes_peers_wait(void **state)
     assert_true(p->id >= 0);
 }
 
-static void unlistening_resets_waiting_connections(void **state)
+TEST(unlistening_resets_waiting_connections)
 {
-    (void)state;
     peer_send(p, TCP_SYN, 0, 0, NULL, 0);
     EXPECT(p, SA, 0, 1, 0);
     peer_send(p, A, 1, 1, NULL, 0);
@@ -238,9 +217,8 @@ static void unlistening_resets_waiting_connections(void **state)
     EXPECT(p, TCP_RST | A, 0, 1, 0);
 }
 
-static void peer_that_resets_before_accept_is_forgotten(void **state)
+TEST(peer_that_resets_before_accept_is_forgotten)
 {
-    (void)state;
     for (int i = 0; i < 10; i++) {
         peer_send(p, TCP_SYN, 0, 0, NULL, 0);
         EXPECT(p, SA, 0, 1, 0);
@@ -251,9 +229,8 @@ static void peer_that_resets_before_accept_is_forgotten(void **state)
     assert_int_equal(p->stack->tcp.listeners[p->listener].waiting_count, 0);
 }
 
-static void ports_are_listened_on_once(void **state)
+TEST(ports_are_listened_on_once)
 {
-    (void)state;
     assert_int_equal(tcp_listen(p->stack, PEER_STACK_PORT, 1, NULL), TCP_IN_USE);
     assert_int_equal(tcp_listen(p->stack, 0, 1, NULL), TCP_INVALID);
     int others[3];
@@ -265,9 +242,8 @@ static void ports_are_listened_on_once(void **state)
 }
 
 /* Changes the listener's policy between its SYN,ACK and the ACK: the connection has the options of the SYN,ACK. */
-static void options_of_a_syn_ack_outlast_a_change_of_the_listener(void **state)
+TEST(options_of_a_syn_ack_outlast_a_change_of_the_listener)
 {
-    (void)state;
     static const uint8_t options[] = { 1, 1, 4, 2, 1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 0, 1, 3, 3, 7 };
     struct tcp_policy policy = peer_policy_default();
     policy.window_scale = 7;
@@ -289,24 +265,4 @@ static void options_of_a_syn_ack_outlast_a_change_of_the_listener(void **state)
     assert_true(tcp_info(p->stack, p->id, &info));
     assert_true(info.sack);
     peer_read(p, 1, 1000);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(listener_answers_only_syns),
-        TEST(syn_ack_is_sent_again_and_given_up),
-        TEST(syn_again_is_answered_again),
-        TEST(half_open_obeys_rfc_5961),
-        TEST(flood_of_syns_is_bounded_in_space_and_time),
-        TEST(client_gets_through_a_flood_by_repeated_syns),
-        TEST(flood_takes_nothing_from_open_connections),
-        TEST(full_backlog_makes_peers_wait),
-        TEST(unlistening_resets_waiting_connections),
-        TEST(peer_that_resets_before_accept_is_forgotten),
-        TEST(ports_are_listened_on_once),
-        TEST(options_of_a_syn_ack_outlast_a_change_of_the_listener),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

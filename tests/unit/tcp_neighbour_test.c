@@ -232,9 +232,8 @@ static void one_case(bool options, size_t s, size_t k)
                  count, reference[options][s][k].count);
 }
 
-static void every_state_answers_every_segment_the_same_with_arp_between(void **state)
+TEST(every_state_answers_every_segment_the_same_with_arp_between)
 {
-    (void)state;
     for (way = FROM_SETTINGS; way < WAY_COUNT; way++) {
         peer_end(p);
         peer_begin_with(p, NULL, 0xffffffff, way != FROM_SETTINGS);
@@ -251,7 +250,7 @@ static void every_state_answers_every_segment_the_same_with_arp_between(void **s
 }
 
 /* RFC 9293 §3.10.7.4 and RFC 5961 for SYN-RECEIVED, reached by crossing SYNs while ARP answered late. */
-static void crossed_syns_are_answered_as_the_rfc_asks(void **state)
+TEST(crossed_syns_are_answered_as_the_rfc_asks)
 {
     static const struct {
         uint8_t flags;
@@ -271,7 +270,6 @@ static void crossed_syns_are_answered_as_the_rfc_asks(void **state)
         { A, 1, 1, 0, 0, 0, 0, TCP_ESTABLISHED },          { SA, 0, 1, 0, 0, 0, 0, TCP_ESTABLISHED }, /* figure 8 */
         { PA, 1, 1, 100, A, 1, 101, TCP_ESTABLISHED },     { FA, 1, 1, 0, A, 1, 2, TCP_CLOSE_WAIT },
     };
-    (void)state;
     peer_end(p);
     peer_begin_with(p, NULL, 0xffffffff, true);
     way = LATE;
@@ -295,9 +293,8 @@ static void crossed_syns_are_answered_as_the_rfc_asks(void **state)
 }
 
 /* Changes settings before the peer's SYN, which decides the options of a prepared head. No head is prepared before. */
-static void settings_changed_in_syn_sent_leave_room_for_timestamps(void **state)
+TEST(settings_changed_in_syn_sent_leave_room_for_timestamps)
 {
-    (void)state;
     struct tcp_policy policy = peer_policy_default();
     way = FROM_SETTINGS;
     make_syn_sent(true);
@@ -309,14 +306,4 @@ static void settings_changed_in_syn_sent_leave_room_for_timestamps(void **state)
     p->timestamps = true;
     send_one(TCP_SYN, 0, 0, 0);
     assert_true(EXPECT(p, A, 1, 1, 0)->timestamps);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(crossed_syns_are_answered_as_the_rfc_asks),
-        TEST(settings_changed_in_syn_sent_leave_room_for_timestamps),
-        TEST(every_state_answers_every_segment_the_same_with_arp_between),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,9 +1,8 @@
 /* Opening: handshakes from one side and from both, options, sequence numbers, ports, and refused openings. */
 #include "tests/lib/tcp_fixture.h"
 
-static void options_of_syn_stand_in_linux_order(void **state)
+TEST(options_of_syn_stand_in_linux_order)
 {
-    (void)state;
     p->id = tcp_connect(p->stack, PEER_ADDRESS, PEER_PORT, 0, NULL, p->now_ns);
     peer_step(p);
     const struct seen *syn = EXPECT(p, TCP_SYN, 0, 0, 0);
@@ -14,9 +13,8 @@ static void options_of_syn_stand_in_linux_order(void **state)
     assert_true(syn->dont_fragment);
 }
 
-static void disabled_options_are_not_offered(void **state)
+TEST(disabled_options_are_not_offered)
 {
-    (void)state;
     static const struct {
         bool sack, timestamps, scaling;
         uint32_t bytes;
@@ -41,9 +39,8 @@ static void disabled_options_are_not_offered(void **state)
     }
 }
 
-static void handshake_agrees_on_options_that_both_offer(void **state)
+TEST(handshake_agrees_on_options_that_both_offer)
 {
-    (void)state;
     struct tcp_info info;
     peer_connect(p, OFFER_ALL);
     tcp_info(p->stack, p->id, &info);
@@ -60,9 +57,8 @@ static void handshake_agrees_on_options_that_both_offer(void **state)
     assert_int_equal(info.snd_mss, 536); /* MUST-15 */
 }
 
-static void accepted_connection_answers_with_the_offered_options(void **state)
+TEST(accepted_connection_answers_with_the_offered_options)
 {
-    (void)state;
     static const struct {
         struct offer offer;
         uint32_t bytes;
@@ -107,9 +103,8 @@ static void accepted_connection_answers_with_the_offered_options(void **state)
     }
 }
 
-static void mss_of_any_size_is_survived(void **state)
+TEST(mss_of_any_size_is_survived)
 {
-    (void)state;
     static const struct {
         uint16_t mss;
         uint32_t segment;
@@ -133,9 +128,8 @@ static void mss_of_any_size_is_survived(void **state)
 }
 
 /* RFC 9293 §3.10.7.3, first step. */
-static void syn_ack_with_wrong_ack_is_reset_and_the_wait_goes_on(void **state)
+TEST(syn_ack_with_wrong_ack_is_reset_and_the_wait_goes_on)
 {
-    (void)state;
     open_sends_syn();
     for (int i = 0; i < 3; i++) {
         static const uint32_t acks[] = { 0, 2, 0x80000000 };
@@ -148,9 +142,8 @@ static void syn_ack_with_wrong_ack_is_reset_and_the_wait_goes_on(void **state)
     EXPECT_STATE(p, TCP_ESTABLISHED);
 }
 
-static void reset_in_syn_sent_counts_only_with_our_ack(void **state)
+TEST(reset_in_syn_sent_counts_only_with_our_ack)
 {
-    (void)state;
     open_sends_syn();
     peer_send(p, TCP_RST, 0, 0, NULL, 0);
     peer_send(p, TCP_RST | A, 0, 0, NULL, 0);
@@ -165,9 +158,8 @@ static void reset_in_syn_sent_counts_only_with_our_ack(void **state)
     assert_int_equal(tcp_take_error(p->stack, p->id), TCP_OK);
 }
 
-static void segment_without_syn_in_syn_sent_is_dropped(void **state)
+TEST(segment_without_syn_in_syn_sent_is_dropped)
 {
-    (void)state;
     open_sends_syn();
     peer_send(p, A, 0, 1, NULL, 0);
     peer_send(p, TCP_FIN, 0, 0, NULL, 0);
@@ -177,9 +169,8 @@ static void segment_without_syn_in_syn_sent_is_dropped(void **state)
 }
 
 /* RFC 9293 MUST-10 and figure 8: both SYNs cross. */
-static void both_may_open_at_once(void **state)
+TEST(both_may_open_at_once)
 {
-    (void)state;
     uint8_t options[] = { 2, 4, 5, 0xb4, 1, 3, 3, 2 };
     open_sends_syn();
     peer_send_options(p, TCP_SYN, 0, 0, NULL, 0, options, sizeof options);
@@ -196,9 +187,8 @@ static void both_may_open_at_once(void **state)
     peer_read(p, 1, 50);
 }
 
-static void crossing_open_whose_syn_ack_is_lost_is_completed(void **state)
+TEST(crossing_open_whose_syn_ack_is_lost_is_completed)
 {
-    (void)state;
     open_sends_syn();
     peer_send(p, TCP_SYN, 0, 0, NULL, 0);
     EXPECT(p, SA, 0, 1, 0);
@@ -208,9 +198,8 @@ static void crossing_open_whose_syn_ack_is_lost_is_completed(void **state)
     EXPECT_STATE(p, TCP_ESTABLISHED);
 }
 
-static void reset_in_crossing_open_refuses(void **state)
+TEST(reset_in_crossing_open_refuses)
 {
-    (void)state;
     open_sends_syn();
     peer_send(p, TCP_SYN, 0, 0, NULL, 0);
     EXPECT(p, SA, 0, 1, 0);
@@ -220,9 +209,8 @@ static void reset_in_crossing_open_refuses(void **state)
 }
 
 /* RFC 9293 MUST-20 to 23: the SYN is sent again after 1, 2, 4, ... s, and given up after 3 minutes. */
-static void silent_peer_sees_syns_at_doubled_distances(void **state)
+TEST(silent_peer_sees_syns_at_doubled_distances)
 {
-    (void)state;
     static const unsigned seconds[] = { 1, 2, 4, 8, 16, 32, 64 };
     open_sends_syn();
     for (size_t i = 0; i < ARRAY_COUNT(seconds); i++) {
@@ -236,9 +224,8 @@ static void silent_peer_sees_syns_at_doubled_distances(void **state)
     assert_int_equal(tcp_take_error(p->stack, p->id), TCP_TIMED_OUT);
 }
 
-static void first_timeout_and_patience_of_a_syn_are_settings(void **state)
+TEST(first_timeout_and_patience_of_a_syn_are_settings)
 {
-    (void)state;
     struct tcp_policy policy = peer_policy_default();
     policy.rto_initial_us = 250000;
     policy.syn_give_up_us = 1000000;
@@ -254,9 +241,8 @@ static void first_timeout_and_patience_of_a_syn_are_settings(void **state)
 }
 
 /* Loses the SYN. Without a measurement the RTO is 3 s (RFC 6298 (5.7)), and the window one segment (RFC 5681 §3.1). */
-static void lost_syn_sets_a_long_timeout_and_one_segment(void **state)
+TEST(lost_syn_sets_a_long_timeout_and_one_segment)
 {
-    (void)state;
     struct tcp_info info;
     open_sends_syn();
     assert_true(peer_wait(p, 2 * S));
@@ -273,9 +259,8 @@ static void lost_syn_sets_a_long_timeout_and_one_segment(void **state)
     EXPECT_AFTER(p, EXPECT(p, A, 1, 1, 1460), 3 * S);
 }
 
-static void measured_syn_sets_the_timeout(void **state)
+TEST(measured_syn_sets_the_timeout)
 {
-    (void)state;
     struct tcp_info info;
     open_sends_syn();
     peer_pass(p, 300 * MS);
@@ -286,9 +271,8 @@ static void measured_syn_sets_the_timeout(void **state)
     assert_int_equal(info.rto_us, 900000); /* RFC 6298 (2.2): SRTT + 4 RTTVAR */
 }
 
-static void data_written_while_opening_follows_the_handshake(void **state)
+TEST(data_written_while_opening_follows_the_handshake)
 {
-    (void)state;
     open_sends_syn();
     peer_write(p, 10);
     EXPECT_NONE(p);
@@ -297,9 +281,8 @@ static void data_written_while_opening_follows_the_handshake(void **state)
     EXPECT_NONE(p);
 }
 
-static void shut_down_while_opening_sends_fin_after_the_handshake(void **state)
+TEST(shut_down_while_opening_sends_fin_after_the_handshake)
 {
-    (void)state;
     open_sends_syn();
     peer_write(p, 10);
     assert_int_equal(tcp_shutdown(p->stack, p->id, p->now_ns), TCP_OK);
@@ -308,9 +291,8 @@ static void shut_down_while_opening_sends_fin_after_the_handshake(void **state)
     EXPECT_STATE(p, TCP_FIN_WAIT_1);
 }
 
-static void data_in_the_syn_ack_is_kept(void **state)
+TEST(data_in_the_syn_ack_is_kept)
 {
-    (void)state;
     open_sends_syn();
     uint8_t data[5];
     for (uint32_t i = 0; i < 5; i++)
@@ -320,9 +302,8 @@ static void data_in_the_syn_ack_is_kept(void **state)
     peer_read(p, 1, 5);
 }
 
-static void data_in_a_syn_is_left_to_be_resent(void **state)
+TEST(data_in_a_syn_is_left_to_be_resent)
 {
-    (void)state;
     p->listener = tcp_listen(p->stack, PEER_STACK_PORT, 4, NULL);
     p->stack_port = PEER_STACK_PORT;
     peer_send(p, TCP_SYN, 0, 0, NULL, 5);
@@ -333,9 +314,8 @@ static void data_in_a_syn_is_left_to_be_resent(void **state)
     peer_read(p, 1, 5);
 }
 
-static void data_with_the_last_ack_is_delivered(void **state)
+TEST(data_with_the_last_ack_is_delivered)
 {
-    (void)state;
     p->listener = tcp_listen(p->stack, PEER_STACK_PORT, 4, NULL);
     p->stack_port = PEER_STACK_PORT;
     peer_send(p, TCP_SYN, 0, 0, NULL, 0);
@@ -347,9 +327,8 @@ static void data_with_the_last_ack_is_delivered(void **state)
     peer_read(p, 1, 100);
 }
 
-static void connecting_to_broadcast_and_multicast_is_refused(void **state)
+TEST(connecting_to_broadcast_and_multicast_is_refused)
 {
-    (void)state;
     static const uint32_t addresses[] = { 0xffffffff, 0xe0000001, 0xf0000001, 0, 0x7f000001, PEER_STACK_ADDRESS };
     for (size_t i = 0; i < ARRAY_COUNT(addresses); i++)
         assert_int_equal(tcp_connect(p->stack, addresses[i], 80, 0, NULL, p->now_ns), TCP_NO_ROUTE);
@@ -357,9 +336,8 @@ static void connecting_to_broadcast_and_multicast_is_refused(void **state)
     EXPECT_NONE(p);
 }
 
-static void syn_to_broadcast_is_ignored(void **state)
+TEST(syn_to_broadcast_is_ignored)
 {
-    (void)state;
     static const struct {
         uint32_t source, destination;
     } table[] = {
@@ -382,9 +360,8 @@ static void syn_to_broadcast_is_ignored(void **state)
 }
 
 /* RFC 6528: for one 4-tuple the ISNs follow a clock of 4 us. Between tuples, and between secrets, they look random. */
-static void initial_sequence_numbers_are_a_clock_and_a_keyed_function(void **state)
+TEST(initial_sequence_numbers_are_a_clock_and_a_keyed_function)
 {
-    (void)state;
     struct secret one, other;
     uint8_t bytes[32] = { 1 };
     secret_init(&one, bytes);
@@ -413,9 +390,8 @@ static void initial_sequence_numbers_are_a_clock_and_a_keyed_function(void **sta
 
 /* RFC 6056: no port comes back before all have been used, ports are spread evenly, and each destination has another
  * order. */
-static void source_ports_look_random_and_do_not_repeat(void **state)
+TEST(source_ports_look_random_and_do_not_repeat)
 {
-    (void)state;
     static uint8_t used[65536];
     uint32_t bins[64] = { 0 }, close = 0;
     uint16_t before = 0;
@@ -440,9 +416,8 @@ static void source_ports_look_random_and_do_not_repeat(void **state)
     assert_in_range(close, 0, 60); /* 20 by chance */
 }
 
-static void ports_in_use_are_not_chosen_nor_given(void **state)
+TEST(ports_in_use_are_not_chosen_nor_given)
 {
-    (void)state;
     int a = tcp_connect(p->stack, PEER_ADDRESS, 80, 40000, NULL, p->now_ns);
     assert_true(a >= 0);
     assert_int_equal(tcp_connect(p->stack, PEER_ADDRESS, 80, 40000, NULL, p->now_ns), TCP_IN_USE);
@@ -455,46 +430,12 @@ static void ports_in_use_are_not_chosen_nor_given(void **state)
     }
 }
 
-static void full_connection_table_is_reported(void **state)
+TEST(full_connection_table_is_reported)
 {
-    (void)state;
     int ids[PEER_CONNECTION_COUNT];
     for (uint32_t i = 0; i < PEER_CONNECTION_COUNT; i++)
         assert_true((ids[i] = tcp_connect(p->stack, PEER_ADDRESS, 80, 0, NULL, p->now_ns)) >= 0);
     assert_int_equal(tcp_connect(p->stack, PEER_ADDRESS, 80, 0, NULL, p->now_ns), TCP_NO_ROOM);
     tcp_abort(p->stack, ids[5], p->now_ns);
     assert_int_equal(tcp_connect(p->stack, PEER_ADDRESS, 80, 0, NULL, p->now_ns), ids[5]);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(options_of_syn_stand_in_linux_order),
-        TEST(disabled_options_are_not_offered),
-        TEST(handshake_agrees_on_options_that_both_offer),
-        TEST(accepted_connection_answers_with_the_offered_options),
-        TEST(mss_of_any_size_is_survived),
-        TEST(syn_ack_with_wrong_ack_is_reset_and_the_wait_goes_on),
-        TEST(reset_in_syn_sent_counts_only_with_our_ack),
-        TEST(segment_without_syn_in_syn_sent_is_dropped),
-        TEST(both_may_open_at_once),
-        TEST(crossing_open_whose_syn_ack_is_lost_is_completed),
-        TEST(reset_in_crossing_open_refuses),
-        TEST(silent_peer_sees_syns_at_doubled_distances),
-        TEST(first_timeout_and_patience_of_a_syn_are_settings),
-        TEST(lost_syn_sets_a_long_timeout_and_one_segment),
-        TEST(measured_syn_sets_the_timeout),
-        TEST(data_written_while_opening_follows_the_handshake),
-        TEST(shut_down_while_opening_sends_fin_after_the_handshake),
-        TEST(data_in_the_syn_ack_is_kept),
-        TEST(data_in_a_syn_is_left_to_be_resent),
-        TEST(data_with_the_last_ack_is_delivered),
-        TEST(connecting_to_broadcast_and_multicast_is_refused),
-        TEST(syn_to_broadcast_is_ignored),
-        TEST(initial_sequence_numbers_are_a_clock_and_a_keyed_function),
-        TEST(source_ports_look_random_and_do_not_repeat),
-        TEST(ports_in_use_are_not_chosen_nor_given),
-        TEST(full_connection_table_is_reported),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,8 @@
 /* Whole connections between two of our stacks: open, transfer, close, with losses and delays. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "tests/lib/stack_pair.h"
+#include "tests/lib/test.h"
 
 /* Returns byte i of the stream, which both ends know. */
 static uint8_t stream_byte(uint64_t i) { return (uint8_t)(i * 31 + (i >> 8) * 17 + (i >> 16)); }
@@ -42,9 +36,8 @@ static uint64_t transfer(struct pair *pair, int from, int from_id, int to_id, ui
     return pair->now_ns - begin_ns;
 }
 
-static void connects_transfers_and_closes(void **state)
+TEST(connects_transfers_and_closes)
 {
-    (void)state;
     static struct pair pair;
     int a, b;
     uint8_t byte;
@@ -110,9 +103,8 @@ static void transfers_through(unsigned loss_percent, unsigned delay_percent, uin
     pair_close(&pair);
 }
 
-static void transfers_through_loss_and_reordering(void **state)
+TEST(transfers_through_loss_and_reordering)
 {
-    (void)state;
     for (int options = 0; options < 4; options++) {
         transfers_through(0, 0, 5 * PAIR_S, options & 1, options & 2);
         transfers_through(1, 0, 20 * PAIR_S, options & 1, options & 2);
@@ -121,13 +113,4 @@ static void transfers_through_loss_and_reordering(void **state)
         transfers_through(0, 30, 60 * PAIR_S, options & 1, options & 2);
         transfers_through(3, 10, 60 * PAIR_S, options & 1, options & 2);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(connects_transfers_and_closes),
-        cmocka_unit_test(transfers_through_loss_and_reordering),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

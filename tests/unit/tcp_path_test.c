@@ -5,9 +5,8 @@
 enum { FRAGMENTATION_NEEDED = ICMP_CODE_FRAGMENTATION_NEEDED };
 
 /* RFC 791 §3.2: a link may take no more than 68 bytes. */
-static void full_segment_fits_the_narrowest_link(void **state)
+TEST(full_segment_fits_the_narrowest_link)
 {
-    (void)state;
     peer_connect(p, OFFER_ALL);
     struct tcp_connection *c = &p->stack->tcp.connections[p->id];
     c->path_mtu_bytes = IPV4_MTU_BYTES_MIN;
@@ -17,9 +16,8 @@ static void full_segment_fits_the_narrowest_link(void **state)
     EXPECT_NUMBER("payload", tcp_send_mss(c), 48 - 12);
 }
 
-static void port_and_protocol_unreachable_refuse_a_syn(void **state)
+TEST(port_and_protocol_unreachable_refuse_a_syn)
 {
-    (void)state;
     for (uint8_t code = 2; code <= 3; code++) {
         p->id = tcp_connect(p->stack, PEER_ADDRESS, PEER_PORT, 0, NULL, p->now_ns);
         peer_step(p);
@@ -33,9 +31,8 @@ static void port_and_protocol_unreachable_refuse_a_syn(void **state)
 }
 
 /* Ends a SYN that a filter prohibits: RFC 9293 MUST-56 does not name this ICMP code. */
-static void prohibited_ends_a_syn(void **state)
+TEST(prohibited_ends_a_syn)
 {
-    (void)state;
     static const struct {
         uint8_t code;
         enum tcp_result why;
@@ -56,9 +53,8 @@ static void prohibited_ends_a_syn(void **state)
 }
 
 /* RFC 9293 MUST-56. */
-static void soft_errors_never_end_a_connection(void **state)
+TEST(soft_errors_never_end_a_connection)
 {
-    (void)state;
     static const struct {
         uint8_t type, code;
     } errors[] = {
@@ -84,9 +80,8 @@ static void soft_errors_never_end_a_connection(void **state)
     peer_send(p, A, 1, 101, NULL, 0);
 }
 
-static void soft_error_is_the_reason_of_a_syn_timeout(void **state)
+TEST(soft_error_is_the_reason_of_a_syn_timeout)
 {
-    (void)state;
     open_sends_syn();
     peer_send_icmp(p, ICMP_UNREACHABLE, 1, 0, 0);
     peer_pass(p, 200 * S);
@@ -97,9 +92,8 @@ static void soft_error_is_the_reason_of_a_syn_timeout(void **state)
 }
 
 /* RFC 9293 MUST-55, RFC 6633. */
-static void source_quench_is_ignored(void **state)
+TEST(source_quench_is_ignored)
 {
-    (void)state;
     peer_connect(p, OFFER_PLAIN);
     peer_write(p, 1460);
     EXPECT(p, PA, 1, 1, 1460);
@@ -111,9 +105,8 @@ static void source_quench_is_ignored(void **state)
     peer_send(p, A, 1, 1461, NULL, 0);
 }
 
-static void narrow_path_cuts_and_resends_at_once(void **state)
+TEST(narrow_path_cuts_and_resends_at_once)
 {
-    (void)state;
     peer_connect(p, OFFER_PLAIN);
     peer_write(p, 2920);
     EXPECT(p, A, 1, 1, 1460);
@@ -137,9 +130,8 @@ static void narrow_path_cuts_and_resends_at_once(void **state)
 }
 
 /* Resends in several round trips what the narrow path has dropped. None of it counts as congestion. */
-static void narrow_path_is_no_congestion(void **state)
+TEST(narrow_path_is_no_congestion)
 {
-    (void)state;
     struct tcp_info before, after;
     peer_connect(p, OFFER_SACK);
     peer_write(p, 8 * 1460);
@@ -161,9 +153,8 @@ static void narrow_path_is_no_congestion(void **state)
 }
 
 /* Fills the table of path MTUs: a new host takes the place of the entry that expires first, for ten minutes. */
-static void path_of_a_ninth_host_replaces_the_oldest(void **state)
+TEST(path_of_a_ninth_host_replaces_the_oldest)
 {
-    (void)state;
     enum { OLDEST = 5, OTHERS = 0x0a630001 };
     peer_connect(p, OFFER_PLAIN);
     struct tcp_path *paths = p->stack->tcp.paths;
@@ -184,9 +175,8 @@ static void path_of_a_ninth_host_replaces_the_oldest(void **state)
 }
 
 /* Cuts a message that lies in its transmit buffer. No part's head may overwrite another part. */
-static void message_cut_for_a_narrow_path_stays_whole(void **state)
+TEST(message_cut_for_a_narrow_path_stays_whole)
 {
-    (void)state;
     peer_connect(p, OFFER_PLAIN);
     struct tcp_connection *c = &p->stack->tcp.connections[p->id];
     uint8_t *area = tcp_message(p->stack, c);
@@ -212,9 +202,8 @@ static void message_cut_for_a_narrow_path_stays_whole(void **state)
 }
 
 /* Leaves buffers of the device to ARP, UDP and others, though the peer acknowledges nothing. */
-static void messages_keep_no_more_buffers_than_they_may(void **state)
+TEST(messages_keep_no_more_buffers_than_they_may)
 {
-    (void)state;
     peer_connect(p, OFFER_PLAIN);
     struct tcp_connection *c = &p->stack->tcp.connections[p->id];
     p->stack->tcp.capacity.message_count = 3;
@@ -238,9 +227,8 @@ static void messages_keep_no_more_buffers_than_they_may(void **state)
 }
 
 /* RFC 5927 §4.1: a blind attacker does not know the sequence numbers in flight. */
-static void error_that_quotes_nothing_in_flight_is_ignored(void **state)
+TEST(error_that_quotes_nothing_in_flight_is_ignored)
 {
-    (void)state;
     static const uint32_t seqs[] = { 0, 1461, 100000, 0x80000000, 0xffffff00 };
     peer_connect(p, OFFER_PLAIN);
     peer_write(p, 1460);
@@ -258,9 +246,8 @@ static void error_that_quotes_nothing_in_flight_is_ignored(void **state)
 }
 
 /* Sends ICMP errors with MTU 0 (RFC 1191 §5: the next plateau below the quoted length), with absurd and larger MTUs. */
-static void odd_path_mtus_are_survived(void **state)
+TEST(odd_path_mtus_are_survived)
 {
-    (void)state;
     static const struct {
         uint16_t reported, used;
         bool may_fragment;
@@ -295,9 +282,8 @@ static void odd_path_mtus_are_survived(void **state)
     }
 }
 
-static void neighbour_that_does_not_answer_ends_the_opening(void **state)
+TEST(neighbour_that_does_not_answer_ends_the_opening)
 {
-    (void)state;
     peer_end(p);
     peer_begin_with(p, NULL, 0xffffff00, true); /* the gateway's MAC is unknown, and the gateway is silent */
     p->id = tcp_connect(p->stack, PEER_ADDRESS, PEER_PORT, 0, NULL, p->now_ns);
@@ -308,25 +294,4 @@ static void neighbour_that_does_not_answer_ends_the_opening(void **state)
     assert_int_equal(tcp_take_error(p->stack, p->id), TCP_UNREACHABLE);
     EXPECT_NONE(p);
     assert_int_equal(p->stack->ip.counters.arp_tx_requests, 1 + 3); /* the announcement, and three requests */
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(full_segment_fits_the_narrowest_link),
-        TEST(port_and_protocol_unreachable_refuse_a_syn),
-        TEST(prohibited_ends_a_syn),
-        TEST(soft_errors_never_end_a_connection),
-        TEST(soft_error_is_the_reason_of_a_syn_timeout),
-        TEST(source_quench_is_ignored),
-        TEST(narrow_path_cuts_and_resends_at_once),
-        TEST(narrow_path_is_no_congestion),
-        TEST(path_of_a_ninth_host_replaces_the_oldest),
-        TEST(message_cut_for_a_narrow_path_stays_whole),
-        TEST(messages_keep_no_more_buffers_than_they_may),
-        TEST(error_that_quotes_nothing_in_flight_is_ignored),
-        TEST(odd_path_mtus_are_survived),
-        TEST(neighbour_that_does_not_answer_ends_the_opening),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -28,9 +28,8 @@ static void send_thousands(uint32_t segments)
     }
 }
 
-static void data_is_acknowledged_at_the_next_idle_turn(void **state)
+TEST(data_is_acknowledged_at_the_next_idle_turn)
 {
-    (void)state;
     peer_connect(p, OFFER_PLAIN);
     peer_send(p, PA, 1, 1, NULL, 100);
     EXPECT(p, A, 1, 101, 0);
@@ -40,9 +39,8 @@ static void data_is_acknowledged_at_the_next_idle_turn(void **state)
 }
 
 /* RFC 9293 MUST-40; and every second full segment is acknowledged (SHLD-19). */
-static void delayed_ack_waits_its_delay_or_for_a_second_segment(void **state)
+TEST(delayed_ack_waits_its_delay_or_for_a_second_segment)
 {
-    (void)state;
     connect_delaying();
     peer_send(p, PA, 1, 1, NULL, 100);
     EXPECT_NONE(p);
@@ -66,9 +64,8 @@ static void delayed_ack_waits_its_delay_or_for_a_second_segment(void **state)
     assert_false(peer_wait(p, S));
 }
 
-static void delayed_ack_is_not_delayed_for_holes(void **state)
+TEST(delayed_ack_is_not_delayed_for_holes)
 {
-    (void)state;
     connect_delaying();
     peer_send(p, A, 101, 1, NULL, 100);
     EXPECT(p, A, 1, 1, 0);
@@ -80,18 +77,16 @@ static void delayed_ack_is_not_delayed_for_holes(void **state)
     EXPECT(p, A, 1, 201, 0);
 }
 
-static void delayed_ack_is_not_delayed_for_fin(void **state)
+TEST(delayed_ack_is_not_delayed_for_fin)
 {
-    (void)state;
     connect_delaying();
     peer_send(p, FA, 1, 1, NULL, 100);
     EXPECT(p, A, 1, 102, 0);
     assert_false(peer_wait(p, S));
 }
 
-static void fin_of_an_application_that_closes_at_once_carries_the_ack(void **state)
+TEST(fin_of_an_application_that_closes_at_once_carries_the_ack)
 {
-    (void)state;
     connect_delaying();
     p->idle_later = true;
     peer_send(p, FA, 1, 1, NULL, 100);
@@ -103,9 +98,8 @@ static void fin_of_an_application_that_closes_at_once_carries_the_ack(void **sta
 }
 
 /* RFC 9293 MUST-58, MUST-59: segments that come together are acknowledged together. */
-static void queued_segments_are_acknowledged_by_one_ack(void **state)
+TEST(queued_segments_are_acknowledged_by_one_ack)
 {
-    (void)state;
     peer_connect(p, OFFER_PLAIN);
     uint8_t packet[3][1600];
     for (uint32_t i = 0; i < 3; i++) {
@@ -130,9 +124,8 @@ static void queued_segments_are_acknowledged_by_one_ack(void **state)
     peer_read(p, 1, 300);
 }
 
-static void segments_in_any_order_become_the_stream(void **state)
+TEST(segments_in_any_order_become_the_stream)
 {
-    (void)state;
     /* All 720 orders of 6 pieces of 100 bytes, each overlapping the next by some. */
     for (unsigned order = 0; order < 720; order++) {
         unsigned rest = order, left[6] = { 0, 1, 2, 3, 4, 5 };
@@ -153,9 +146,8 @@ static void segments_in_any_order_become_the_stream(void **state)
     }
 }
 
-static void holes_beyond_the_table_are_dropped_and_come_again(void **state)
+TEST(holes_beyond_the_table_are_dropped_and_come_again)
 {
-    (void)state;
     peer_connect(p, OFFER_SACK);
     for (uint32_t i = 100; i > 0; i--) /* one byte in two, backwards */
         peer_send(p, A, 1 + 2 * i, 1, NULL, 1);
@@ -167,9 +159,8 @@ static void holes_beyond_the_table_are_dropped_and_come_again(void **state)
     peer_read(p, 1, 1000);
 }
 
-static void duplicates_are_dropped_and_acknowledged(void **state)
+TEST(duplicates_are_dropped_and_acknowledged)
 {
-    (void)state;
     peer_connect(p, OFFER_PLAIN);
     for (int i = 0; i < 3; i++) {
         peer_send(p, A, 1, 1, NULL, 100);
@@ -181,9 +172,8 @@ static void duplicates_are_dropped_and_acknowledged(void **state)
 }
 
 /* RFC 2018 §4: the latest first, and all that fit. */
-static void sack_blocks_name_the_latest_first(void **state)
+TEST(sack_blocks_name_the_latest_first)
 {
-    (void)state;
     peer_connect(p, OFFER_SACK);
     static const uint32_t lefts[] = { 201, 401, 601, 801, 1001 };
     struct seen *s = NULL;
@@ -206,9 +196,8 @@ static void sack_blocks_name_the_latest_first(void **state)
     assert_int_equal(s->sack_count, 3);
 }
 
-static void sack_with_timestamps_has_three_blocks(void **state)
+TEST(sack_with_timestamps_has_three_blocks)
 {
-    (void)state;
     peer_connect(p, OFFER_ALL);
     for (uint32_t i = 0; i < 5; i++)
         peer_send(p, A, 201 + 200 * i, 1, NULL, 100);
@@ -220,18 +209,16 @@ static void sack_with_timestamps_has_three_blocks(void **state)
     assert_int_equal(s->option_bytes, 40);
 }
 
-static void without_sack_agreed_there_are_no_blocks(void **state)
+TEST(without_sack_agreed_there_are_no_blocks)
 {
-    (void)state;
     peer_connect(p, OFFER_PLAIN);
     peer_send(p, A, 201, 1, NULL, 100);
     assert_int_equal(EXPECT(p, A, 1, 1, 0)->option_bytes, 0);
 }
 
 /* RFC 2883 §4. */
-static void repetitions_are_reported_by_dsack(void **state)
+TEST(repetitions_are_reported_by_dsack)
 {
-    (void)state;
     peer_connect(p, OFFER_SACK);
     peer_send(p, A, 1, 1, NULL, 200);
     assert_int_equal(EXPECT(p, A, 1, 201, 0)->sack_count, 0);
@@ -257,11 +244,10 @@ static void repetitions_are_reported_by_dsack(void **state)
 }
 
 /* RFC 2883 §4.2.3, example 6: with three blocks in any order, and a segment at any place over them. */
-static void dsack_names_the_first_of_several_repeated_parts(void **state)
+TEST(dsack_names_the_first_of_several_repeated_parts)
 {
     static const uint32_t orders[6][3] = { { 201, 401, 601 }, { 201, 601, 401 }, { 401, 201, 601 },
                                            { 401, 601, 201 }, { 601, 201, 401 }, { 601, 401, 201 } };
-    (void)state;
     for (size_t order = 0; order < 6; order++)
         for (uint32_t left = 151; left < 750; left += 50)
             for (uint32_t right = left + 50; right <= 751; right += 50) {
@@ -289,9 +275,8 @@ static void dsack_names_the_first_of_several_repeated_parts(void **state)
             }
 }
 
-static void window_closes_as_the_application_does_not_read_and_never_shrinks(void **state)
+TEST(window_closes_as_the_application_does_not_read_and_never_shrinks)
 {
-    (void)state;
     connect_with_buffer(10000);
     uint32_t edge = 1 + 10000, sent = 0;
     for (int i = 0; i < 10; i++) {
@@ -312,9 +297,8 @@ static void window_closes_as_the_application_does_not_read_and_never_shrinks(voi
 }
 
 /* RFC 9293 MUST-39: reads of 1 byte open no windows of 1 byte. */
-static void window_opens_by_segments_not_by_bytes(void **state)
+TEST(window_opens_by_segments_not_by_bytes)
 {
-    (void)state;
     connect_with_buffer(10000);
     send_thousands(10);
     uint32_t updates = 0, window = 0;
@@ -330,9 +314,8 @@ static void window_opens_by_segments_not_by_bytes(void **state)
     assert_true(window >= 10000 - 2 * 1460);
 }
 
-static void window_update_after_zero_comes_with_a_segment_of_room(void **state)
+TEST(window_update_after_zero_comes_with_a_segment_of_room)
 {
-    (void)state;
     connect_with_buffer(4000);
     send_thousands(4);
     peer_read(p, 1, 1459);
@@ -342,9 +325,8 @@ static void window_update_after_zero_comes_with_a_segment_of_room(void **state)
 }
 
 /* RFC 7323 §2.3. */
-static void large_buffer_is_offered_by_scale(void **state)
+TEST(large_buffer_is_offered_by_scale)
 {
-    (void)state;
     struct tcp_policy policy = peer_policy_default();
     policy.receive_buffer_bytes = 65536;
     policy.window_scale = 4;
@@ -366,9 +348,8 @@ static void large_buffer_is_offered_by_scale(void **state)
     }
 }
 
-static void scale_of_the_peer_applies_to_all_but_syns(void **state)
+TEST(scale_of_the_peer_applies_to_all_but_syns)
 {
-    (void)state;
     static const struct {
         uint8_t offered, used;
     } table[] = { { 0, 0 }, { 7, 7 }, { 14, 14 }, { 15, 14 }, { 255, 14 } };
@@ -394,9 +375,8 @@ static void scale_of_the_peer_applies_to_all_but_syns(void **state)
 }
 
 /* RFC 7323 §4.3, §5. */
-static void timestamps_are_echoed_by_the_rule_and_old_ones_refused(void **state)
+TEST(timestamps_are_echoed_by_the_rule_and_old_ones_refused)
 {
-    (void)state;
     peer_connect(p, OFFER_ALL);
     uint32_t t = p->timestamp;
     p->timestamp = t + 10;
@@ -416,9 +396,8 @@ static void timestamps_are_echoed_by_the_rule_and_old_ones_refused(void **state)
     assert_int_equal(p->stack->ip.counters.tcp_rx_drop_paws, 1);
 }
 
-static void timestamp_that_wrapped_is_newer(void **state)
+TEST(timestamp_that_wrapped_is_newer)
 {
-    (void)state;
     p->timestamp = 0xfffffff0;
     peer_connect(p, OFFER_ALL);
     p->timestamp = 0x10;
@@ -427,9 +406,8 @@ static void timestamp_that_wrapped_is_newer(void **state)
 }
 
 /* RFC 7323 §5.5: after 24 days of silence any time will do. */
-static void timestamp_after_24_days_is_accepted(void **state)
+TEST(timestamp_after_24_days_is_accepted)
 {
-    (void)state;
     peer_connect(p, OFFER_ALL);
     peer_pass(p, UINT64_C(25) * 24 * 3600 * S);
     p->timestamp = 1;
@@ -437,9 +415,8 @@ static void timestamp_after_24_days_is_accepted(void **state)
     assert_int_equal(EXPECT(p, A, 1, 101, 0)->timestamp_echo, 1);
 }
 
-static void timestamps_stand_in_every_segment_and_begin_anywhere(void **state)
+TEST(timestamps_stand_in_every_segment_and_begin_anywhere)
 {
-    (void)state;
     peer_connect(p, OFFER_ALL);
     peer_write(p, 3000);
     uint32_t stamp = 0;
@@ -454,9 +431,8 @@ static void timestamps_stand_in_every_segment_and_begin_anywhere(void **state)
 }
 
 /* RFC 9293 MUST-30, MUST-31: the urgent pointer does no harm, and urgent data is delivered in line. */
-static void urgent_data_is_delivered_in_line(void **state)
+TEST(urgent_data_is_delivered_in_line)
 {
-    (void)state;
     static const uint16_t pointers[] = { 0, 1, 50, 100, 1000, 65535 };
     peer_connect(p, OFFER_PLAIN);
     uint32_t seq = 1;
@@ -483,9 +459,8 @@ static void urgent_data_is_delivered_in_line(void **state)
     }
 }
 
-static void peek_leaves_the_bytes(void **state)
+TEST(peek_leaves_the_bytes)
 {
-    (void)state;
     uint8_t bytes[10];
     peer_connect(p, OFFER_PLAIN);
     assert_int_equal(tcp_read(p->stack, p->id, bytes, 10, false, p->now_ns), TCP_AGAIN);
@@ -497,9 +472,8 @@ static void peek_leaves_the_bytes(void **state)
     assert_int_equal(tcp_read(p->stack, p->id, bytes, 10, true, p->now_ns), TCP_AGAIN);
 }
 
-static void bad_checksum_is_dropped_in_silence(void **state)
+TEST(bad_checksum_is_dropped_in_silence)
 {
-    (void)state;
     peer_connect(p, OFFER_PLAIN);
     for (uint32_t bit = 0; bit < 30 * 8; bit++) {
         uint8_t packet[200], segment[30] = { 0, PEER_PORT };
@@ -518,37 +492,4 @@ static void bad_checksum_is_dropped_in_silence(void **state)
     }
     assert_int_equal(tcp_poll_bits(p->stack, p->id) & TCP_POLL_READ, 0);
     EXPECT_STATE(p, TCP_ESTABLISHED);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(data_is_acknowledged_at_the_next_idle_turn),
-        TEST(delayed_ack_waits_its_delay_or_for_a_second_segment),
-        TEST(delayed_ack_is_not_delayed_for_holes),
-        TEST(delayed_ack_is_not_delayed_for_fin),
-        TEST(fin_of_an_application_that_closes_at_once_carries_the_ack),
-        TEST(queued_segments_are_acknowledged_by_one_ack),
-        TEST(segments_in_any_order_become_the_stream),
-        TEST(holes_beyond_the_table_are_dropped_and_come_again),
-        TEST(duplicates_are_dropped_and_acknowledged),
-        TEST(sack_blocks_name_the_latest_first),
-        TEST(sack_with_timestamps_has_three_blocks),
-        TEST(without_sack_agreed_there_are_no_blocks),
-        TEST(repetitions_are_reported_by_dsack),
-        TEST(dsack_names_the_first_of_several_repeated_parts),
-        TEST(window_closes_as_the_application_does_not_read_and_never_shrinks),
-        TEST(window_opens_by_segments_not_by_bytes),
-        TEST(window_update_after_zero_comes_with_a_segment_of_room),
-        TEST(large_buffer_is_offered_by_scale),
-        TEST(scale_of_the_peer_applies_to_all_but_syns),
-        TEST(timestamps_are_echoed_by_the_rule_and_old_ones_refused),
-        TEST(timestamp_that_wrapped_is_newer),
-        TEST(timestamp_after_24_days_is_accepted),
-        TEST(timestamps_stand_in_every_segment_and_begin_anywhere),
-        TEST(urgent_data_is_delivered_in_line),
-        TEST(peek_leaves_the_bytes),
-        TEST(bad_checksum_is_dropped_in_silence),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -48,9 +48,8 @@ static void send_flight(struct offer offer, uint32_t count)
 
 /* ---- Growth ---- */
 
-static void slow_start_grows_by_acknowledged_bytes_two_segments_at_most(void **state)
+TEST(slow_start_grows_by_acknowledged_bytes_two_segments_at_most)
 {
-    (void)state;
     struct tcp_policy policy = peer_policy_default();
     policy.initial_window_segments = 4;
     policy.slow_start_ack_segments = 2;
@@ -68,9 +67,8 @@ static void slow_start_grows_by_acknowledged_bytes_two_segments_at_most(void **s
 }
 
 /* RFC 5681 §3.1, ACK division: a segment acknowledged byte by byte counts once. */
-static void splitting_acks_gains_nothing(void **state)
+TEST(splitting_acks_gains_nothing)
 {
-    (void)state;
     peer_connect(p, OFFER_1000);
     peer_write(p, 60000);
     expect_segments(1, 10, false);
@@ -79,9 +77,8 @@ static void splitting_acks_gains_nothing(void **state)
     EXPECT_BETWEEN("cwnd", cwnd(), 10 * MSS, 11 * MSS);
 }
 
-static void congestion_avoidance_grows_a_segment_a_window(void **state)
+TEST(congestion_avoidance_grows_a_segment_a_window)
 {
-    (void)state;
     struct tcp_policy policy = peer_policy_default();
     policy.congestion = TCP_NEWRENO;
     begin_with(&policy);
@@ -109,9 +106,8 @@ static void congestion_avoidance_grows_a_segment_a_window(void **state)
     }
 }
 
-static void window_that_is_not_used_does_not_grow(void **state)
+TEST(window_that_is_not_used_does_not_grow)
 {
-    (void)state;
     peer_connect(p, OFFER_1000);
     for (uint32_t i = 0; i < 50; i++) {
         peer_write(p, 100);
@@ -122,9 +118,8 @@ static void window_that_is_not_used_does_not_grow(void **state)
 }
 
 /* RFC 9438 §4.2: after a loss at W_max the window is back there after K seconds. */
-static void cubic_returns_to_the_old_window_in_its_time(void **state)
+TEST(cubic_returns_to_the_old_window_in_its_time)
 {
-    (void)state;
     struct tcp_congestion c;
     struct tcp_policy policy = peer_policy_default();
     tcp_congestion_init(&c, 10 * MSS);
@@ -153,9 +148,8 @@ static void cubic_returns_to_the_old_window_in_its_time(void **state)
 }
 
 /* Grows a large window with a large MSS, long after a loss: the cubic's product must not overflow. */
-static void cubic_grows_without_overflow(void **state)
+TEST(cubic_grows_without_overflow)
 {
-    (void)state;
     enum { MSS_LARGE = 46117, WINDOW = 4000 * MSS_LARGE }; /* 10^18 / 2500 times this MSS is little more than 2^64 */
     struct tcp_congestion c;
     struct tcp_policy policy;
@@ -174,9 +168,8 @@ static void cubic_grows_without_overflow(void **state)
 /* ---- Without SACK: RFC 5681, RFC 6582, RFC 3042 ---- */
 
 /* Plays a loss more than 2^31 bytes behind the last one: the guard of RFC 6582 §3.2 step 2 is long passed. */
-static void third_duplicate_ack_resends_long_after_the_last_loss(void **state)
+TEST(third_duplicate_ack_resends_long_after_the_last_loss)
 {
-    (void)state;
     connect_with_rtt(OFFER_1000);
     struct tcp_connection *c = &p->stack->tcp.connections[p->id];
     c->recover = c->snd_una - 0x80000001;
@@ -187,9 +180,8 @@ static void third_duplicate_ack_resends_long_after_the_last_loss(void **state)
     EXPECT(p, A, 2, 1, MSS);
 }
 
-static void third_duplicate_ack_resends(void **state)
+TEST(third_duplicate_ack_resends)
 {
-    (void)state;
     send_flight(OFFER_1000, 10);
     peer_send(p, A, 1, 2, NULL, 0);
     peer_send(p, A, 1, 2, NULL, 0);
@@ -202,9 +194,8 @@ static void third_duplicate_ack_resends(void **state)
     EXPECT_NUMBER("cwnd", cwnd(), 7 * MSS + 0); /* CUBIC: 0.7 of 10 */
 }
 
-static void segments_with_data_or_other_windows_are_no_duplicates(void **state)
+TEST(segments_with_data_or_other_windows_are_no_duplicates)
 {
-    (void)state;
     send_flight(OFFER_1000, 10);
     for (uint32_t i = 0; i < 4; i++)
         peer_send(p, PA, 1 + i, 2, NULL, 1);
@@ -217,9 +208,8 @@ static void segments_with_data_or_other_windows_are_no_duplicates(void **state)
     EXPECT_NONE(p);
 }
 
-static void partial_acks_resend_hole_after_hole(void **state)
+TEST(partial_acks_resend_hole_after_hole)
 {
-    (void)state;
     send_flight(OFFER_1000, 10); /* 1st, 4th and 7th are lost */
     for (int i = 0; i < 7; i++)
         peer_send(p, A, 1, 2, NULL, 0);
@@ -239,9 +229,8 @@ static void partial_acks_resend_hole_after_hole(void **state)
 }
 
 /* RFC 6582 §3.2, step 2: duplicates caused by needless resends after a timeout are not a loss. */
-static void duplicates_after_a_timeout_do_not_resend_again(void **state)
+TEST(duplicates_after_a_timeout_do_not_resend_again)
 {
-    (void)state;
     send_flight(OFFER_1000, 4);
     assert_true(peer_wait(p, S));
     EXPECT(p, A, 2, 1, MSS); /* the timeout's; all had only been late */
@@ -259,9 +248,8 @@ static void duplicates_after_a_timeout_do_not_resend_again(void **state)
 
 /* ---- SACK ---- */
 
-static void three_segments_sacked_beyond_a_hole_resend_it(void **state)
+TEST(three_segments_sacked_beyond_a_hole_resend_it)
 {
-    (void)state;
     connect_with_rtt(OFFER_1000_SACK);
     peer_write(p, 12 * MSS);
     expect_segments(2, 10, false);
@@ -276,9 +264,8 @@ static void three_segments_sacked_beyond_a_hole_resend_it(void **state)
     peer_send(p, A, 1, 2 + 12 * MSS, NULL, 0);
 }
 
-static void only_the_holes_are_resent(void **state)
+TEST(only_the_holes_are_resent)
 {
-    (void)state;
     send_flight(OFFER_1000_SACK, 10); /* 1st, 3rd, 6th are lost */
     peer_pass(p, 100 * MS);
     struct block blocks[] = { { 2 + 6 * MSS, 2 + 10 * MSS }, { 2 + 3 * MSS, 2 + 5 * MSS }, { 2 + MSS, 2 + 2 * MSS } };
@@ -308,9 +295,8 @@ static void only_the_holes_are_resent(void **state)
 }
 
 /* RFC 8985 §6.2: a segment is given a quarter of the least round trip to be merely late. */
-static void reordering_within_a_quarter_round_trip_is_waited_for(void **state)
+TEST(reordering_within_a_quarter_round_trip_is_waited_for)
 {
-    (void)state;
     send_flight(OFFER_1000_SACK, 3);
     peer_pass(p, 100 * MS);
     peer_send_sack(p, 1, 2, &(struct block){ 2 + MSS, 2 + 3 * MSS }, 1);
@@ -322,9 +308,8 @@ static void reordering_within_a_quarter_round_trip_is_waited_for(void **state)
     peer_send(p, A, 1, 2 + 3 * MSS, NULL, 0);
 }
 
-static void reordered_segments_are_not_resent_once_reordering_is_known(void **state)
+TEST(reordered_segments_are_not_resent_once_reordering_is_known)
 {
-    (void)state;
     connect_with_rtt(OFFER_1000_SACK);
     uint32_t seq = 2;
     for (int i = 0; i < 10; i++) {
@@ -342,9 +327,8 @@ static void reordered_segments_are_not_resent_once_reordering_is_known(void **st
 }
 
 /* RFC 8985: a lost resend is found by time, without waiting for the timeout. */
-static void lost_resend_is_resent_within_a_round_trip(void **state)
+TEST(lost_resend_is_resent_within_a_round_trip)
 {
-    (void)state;
     connect_with_rtt(OFFER_1000_SACK);
     peer_write(p, 20 * MSS);
     expect_segments(2, 10, false);
@@ -363,9 +347,8 @@ static void lost_resend_is_resent_within_a_round_trip(void **state)
 }
 
 /* RFC 2018 §8, RFC 6675 §5.1: after a timeout a SACKed segment counts as lost until it is SACKed again. */
-static void timeout_forgets_sacked_segments(void **state)
+TEST(timeout_forgets_sacked_segments)
 {
-    (void)state;
     struct tcp_policy policy = peer_policy_default();
     policy.tail_probe = false;
     begin_with(&policy);
@@ -382,9 +365,8 @@ static void timeout_forgets_sacked_segments(void **state)
 }
 
 /* Sends impossible SACK blocks (CVE-2019-11477 and similar). */
-static void impossible_sack_blocks_are_ignored(void **state)
+TEST(impossible_sack_blocks_are_ignored)
 {
-    (void)state;
     send_flight(OFFER_1000_SACK, 10);
     static const struct block bad[] = {
         { 2 + 3 * MSS, 2 + MSS },
@@ -427,9 +409,8 @@ static void impossible_sack_blocks_are_ignored(void **state)
 }
 
 /* RFC 6937: during a recovery the window sinks evenly to ssthresh. */
-static void window_sinks_evenly_through_recovery(void **state)
+TEST(window_sinks_evenly_through_recovery)
 {
-    (void)state;
     struct tcp_policy policy = peer_policy_default();
     policy.initial_window_segments = 20;
     policy.congestion = TCP_NEWRENO;
@@ -451,9 +432,8 @@ static void window_sinks_evenly_through_recovery(void **state)
 
 /* ---- Tail probes: RFC 8985 §7 ---- */
 
-static void lone_segment_is_probed_after_two_round_trips_and_the_peers_delay(void **state)
+TEST(lone_segment_is_probed_after_two_round_trips_and_the_peers_delay)
 {
-    (void)state;
     struct tcp_policy policy = peer_policy_default();
     policy.rto_min_us = 1000000;
     begin_with(&policy);
@@ -469,9 +449,8 @@ static void lone_segment_is_probed_after_two_round_trips_and_the_peers_delay(voi
     peer_send(p, A, 1, 102, NULL, 0);
 }
 
-static void tail_of_a_flight_is_probed_after_two_round_trips(void **state)
+TEST(tail_of_a_flight_is_probed_after_two_round_trips)
 {
-    (void)state;
     struct tcp_policy policy = peer_policy_default();
     policy.rto_min_us = 1000000;
     begin_with(&policy);
@@ -490,9 +469,8 @@ static void tail_of_a_flight_is_probed_after_two_round_trips(void **state)
     peer_send(p, A, 1, 2 + 5 * MSS, NULL, 0);
 }
 
-static void probe_prefers_new_data(void **state)
+TEST(probe_prefers_new_data)
 {
-    (void)state;
     struct tcp_policy policy = peer_policy_default();
     policy.rto_min_us = 1000000;
     policy.initial_window_segments = 3;
@@ -507,9 +485,8 @@ static void probe_prefers_new_data(void **state)
 }
 
 /* §7.4: a probe that repaired a loss is a sign of congestion. A needless probe is not. */
-static void probe_that_repaired_reduces_the_window(void **state)
+TEST(probe_that_repaired_reduces_the_window)
 {
-    (void)state;
     for (int needless = 0; needless < 2; needless++) {
         struct tcp_policy policy = peer_policy_default();
         policy.rto_min_us = 1000000;
@@ -536,9 +513,8 @@ static void probe_that_repaired_reduces_the_window(void **state)
 
 /* ---- Timeouts ---- */
 
-static void timeout_leaves_one_segment_and_slow_starts(void **state)
+TEST(timeout_leaves_one_segment_and_slow_starts)
 {
-    (void)state;
     struct tcp_policy policy = peer_policy_default();
     policy.congestion = TCP_NEWRENO;
     begin_with(&policy);
@@ -558,9 +534,8 @@ static void timeout_leaves_one_segment_and_slow_starts(void **state)
     peer_send(p, A, 1, 2 + 10 * MSS, NULL, 0);
 }
 
-static void repeated_timeout_of_one_segment_reduces_once(void **state)
+TEST(repeated_timeout_of_one_segment_reduces_once)
 {
-    (void)state;
     send_flight(OFFER_1000, 10);
     assert_true(peer_wait(p, 2 * S));
     EXPECT(p, A, 2, 1, MSS);
@@ -574,9 +549,8 @@ static void repeated_timeout_of_one_segment_reduces_once(void **state)
 }
 
 /* RFC 3522 (Eifel): an echo from before the resend shows that nothing was lost. */
-static void needless_timeout_is_undone_by_timestamps(void **state)
+TEST(needless_timeout_is_undone_by_timestamps)
 {
-    (void)state;
     struct tcp_policy policy = peer_policy_default();
     policy.tail_probe = false;
     begin_with(&policy);
@@ -595,9 +569,8 @@ static void needless_timeout_is_undone_by_timestamps(void **state)
     peer_send(p, A, 1, 1 + 10 * MSS, NULL, 0);
 }
 
-static void needless_recovery_is_undone_by_dsack(void **state)
+TEST(needless_recovery_is_undone_by_dsack)
 {
-    (void)state;
     send_flight(OFFER_1000_SACK, 10);
     uint32_t before = cwnd();
     peer_send_sack(p, 1, 2, &(struct block){ 2 + MSS, 2 + 4 * MSS }, 1);
@@ -611,9 +584,8 @@ static void needless_recovery_is_undone_by_dsack(void **state)
 }
 
 /* Plays a DSACK more than 2^31 bytes behind the last one: RFC 8985 §6.2 step 4 widens the window once more. */
-static void dsack_widens_the_window_long_after_the_last_one(void **state)
+TEST(dsack_widens_the_window_long_after_the_last_one)
 {
-    (void)state;
     connect_with_rtt(OFFER_1000_SACK);
     struct tcp_connection *c = &p->stack->tcp.connections[p->id];
     c->rack.dsack_round_on = true;
@@ -624,9 +596,8 @@ static void dsack_widens_the_window_long_after_the_last_one(void **state)
 
 /* Loses a segment on a path whose round trip of 400 ms is longer than the RTO's margin of 200 ms. The fast retransmit
  * has its own time-out: the one of the original would come before the answer. With SACK and without. */
-static void fast_retransmit_restarts_the_time_out(void **state)
+TEST(fast_retransmit_restarts_the_time_out)
 {
-    (void)state;
     for (int sack = 0; sack < 2; sack++) {
         uint32_t seq = 1;
         peer_connect_after(p, sack ? OFFER_1000_SACK : OFFER_1000, 400 * MS);
@@ -674,9 +645,8 @@ static void machine_pauses(uint64_t ns)
 
 /* Pauses with data in flight. The answer lies in the ring when the machine goes on, and is taken before the timers
  * run; or the timers run first. */
-static void round_trip_across_a_pause_is_no_sample(void **state)
+TEST(round_trip_across_a_pause_is_no_sample)
 {
-    (void)state;
     for (int timestamps = 0; timestamps < 2; timestamps++)
         for (int timers_first = 0; timers_first < 2; timers_first++) {
             peer_connect_after(p, (struct offer){ MSS + 12 * timestamps, -1, true, timestamps }, 100 * MS);
@@ -706,9 +676,8 @@ static void round_trip_across_a_pause_is_no_sample(void **state)
 }
 
 /* Pauses between SYN and SYN,ACK, and between SYN,ACK and ACK. */
-static void handshake_across_a_pause_is_no_sample(void **state)
+TEST(handshake_across_a_pause_is_no_sample)
 {
-    (void)state;
     open_sends_syn();
     machine_pauses(60 * S);
     peer_send(p, SA, 0, 1, NULL, 0);
@@ -731,9 +700,8 @@ static void handshake_across_a_pause_is_no_sample(void **state)
 /* ---- Every single loss ---- */
 
 /* Loses the k-th segment of a transfer of 12 segments, for each k, with each set of options. */
-static void any_one_segment_may_be_lost(void **state)
+TEST(any_one_segment_may_be_lost)
 {
-    (void)state;
     for (int options = 0; options < 4; options++) {
         for (uint32_t lost = 0; lost < 12; lost++) {
             struct offer offer = { (options & 2) ? MSS + 12 : MSS, -1, options & 1, options & 2 };
@@ -776,9 +744,8 @@ static void any_one_segment_may_be_lost(void **state)
 
 /* Writes shortly before the time-out of an earlier segment. The later one may still be on its way, and keeps nothing
  * from being sent again. */
-static void timeout_resends_beside_data_sent_a_moment_ago(void **state)
+TEST(timeout_resends_beside_data_sent_a_moment_ago)
 {
-    (void)state;
     struct tcp_policy policy = peer_policy_default();
     policy.tail_probe = false;
     begin_with(&policy);
@@ -797,44 +764,4 @@ static void timeout_resends_beside_data_sent_a_moment_ago(void **state)
     peer_pass(p, 150 * MS);
     EXPECT(p, PA, 1461, 1, 1460);
     peer_send(p, A, 1, 4381, NULL, 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(slow_start_grows_by_acknowledged_bytes_two_segments_at_most),
-        TEST(splitting_acks_gains_nothing),
-        TEST(congestion_avoidance_grows_a_segment_a_window),
-        TEST(window_that_is_not_used_does_not_grow),
-        TEST(cubic_returns_to_the_old_window_in_its_time),
-        TEST(cubic_grows_without_overflow),
-        TEST(third_duplicate_ack_resends),
-        TEST(third_duplicate_ack_resends_long_after_the_last_loss),
-        TEST(segments_with_data_or_other_windows_are_no_duplicates),
-        TEST(partial_acks_resend_hole_after_hole),
-        TEST(duplicates_after_a_timeout_do_not_resend_again),
-        TEST(three_segments_sacked_beyond_a_hole_resend_it),
-        TEST(only_the_holes_are_resent),
-        TEST(reordering_within_a_quarter_round_trip_is_waited_for),
-        TEST(reordered_segments_are_not_resent_once_reordering_is_known),
-        TEST(lost_resend_is_resent_within_a_round_trip),
-        TEST(timeout_forgets_sacked_segments),
-        TEST(impossible_sack_blocks_are_ignored),
-        TEST(window_sinks_evenly_through_recovery),
-        TEST(lone_segment_is_probed_after_two_round_trips_and_the_peers_delay),
-        TEST(tail_of_a_flight_is_probed_after_two_round_trips),
-        TEST(probe_prefers_new_data),
-        TEST(probe_that_repaired_reduces_the_window),
-        TEST(timeout_leaves_one_segment_and_slow_starts),
-        TEST(repeated_timeout_of_one_segment_reduces_once),
-        TEST(needless_timeout_is_undone_by_timestamps),
-        TEST(needless_recovery_is_undone_by_dsack),
-        TEST(dsack_widens_the_window_long_after_the_last_one),
-        TEST(timeout_resends_beside_data_sent_a_moment_ago),
-        TEST(fast_retransmit_restarts_the_time_out),
-        TEST(round_trip_across_a_pause_is_no_sample),
-        TEST(handshake_across_a_pause_is_no_sample),
-        TEST(any_one_segment_may_be_lost),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

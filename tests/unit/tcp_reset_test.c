@@ -2,9 +2,8 @@
 #include "tests/lib/tcp_fixture.h"
 
 /* §3.2: only the exact number resets. Others in the window are challenged, and those outside are dropped. */
-static void only_the_exact_reset_resets(void **state)
+TEST(only_the_exact_reset_resets)
 {
-    (void)state;
     static const struct {
         uint32_t seq;
         bool challenged, resets;
@@ -30,9 +29,8 @@ static void only_the_exact_reset_resets(void **state)
 }
 
 /* §4.2: with any sequence number. */
-static void syn_in_an_open_connection_is_challenged(void **state)
+TEST(syn_in_an_open_connection_is_challenged)
 {
-    (void)state;
     static const uint32_t seqs[] = { 0, 1, 100, 65536, 0x80000000 };
     peer_connect(p, OFFER_PLAIN);
     for (size_t i = 0; i < sizeof seqs / sizeof seqs[0]; i++) {
@@ -46,9 +44,8 @@ static void syn_in_an_open_connection_is_challenged(void **state)
 }
 
 /* §5.2: an ACK beyond the bytes sent, or older than any window. Its payload is not taken. */
-static void impossible_ack_is_challenged_and_its_data_dropped(void **state)
+TEST(impossible_ack_is_challenged_and_its_data_dropped)
 {
-    (void)state;
     peer_connect(p, OFFER_PLAIN);
     peer_write(p, 1000);
     EXPECT(p, PA, 1, 1, 1000);
@@ -65,9 +62,8 @@ static void impossible_ack_is_challenged_and_its_data_dropped(void **state)
     peer_read(p, 1, 10);
 }
 
-static void challenges_are_limited_per_connection(void **state)
+TEST(challenges_are_limited_per_connection)
 {
-    (void)state;
     peer_connect(p, OFFER_PLAIN);
     uint32_t count = 0;
     for (uint32_t i = 0; i < 1000; i++) {
@@ -96,9 +92,8 @@ static void challenges_are_limited_per_connection(void **state)
 }
 
 /* RFC 9293 §3.10.7.4, first: an unacceptable segment is answered by an ACK, and nothing else happens. */
-static void segments_outside_the_window_are_acknowledged_and_dropped(void **state)
+TEST(segments_outside_the_window_are_acknowledged_and_dropped)
 {
-    (void)state;
     peer_connect(p, OFFER_PLAIN);
     peer_send(p, A, 65537, 1, NULL, 10);
     EXPECT(p, A, 1, 1, 0);
@@ -112,9 +107,8 @@ static void segments_outside_the_window_are_acknowledged_and_dropped(void **stat
     assert_int_equal(tcp_poll_bits(p->stack, p->id) & TCP_POLL_READ, 0);
 }
 
-static void segment_without_ack_is_dropped(void **state)
+TEST(segment_without_ack_is_dropped)
 {
-    (void)state;
     peer_connect(p, OFFER_PLAIN);
     peer_send(p, 0, 1, 0, NULL, 10);
     peer_send(p, TCP_FIN, 1, 0, NULL, 0);
@@ -122,18 +116,16 @@ static void segment_without_ack_is_dropped(void **state)
     EXPECT_STATE(p, TCP_ESTABLISHED);
 }
 
-static void resets_with_data_count_by_their_sequence(void **state)
+TEST(resets_with_data_count_by_their_sequence)
 {
-    (void)state;
     peer_connect(p, OFFER_PLAIN);
     peer_send(p, TCP_RST, 1, 0, NULL, 20);
     EXPECT_NONE(p);
     EXPECT_STATE(p, TCP_CLOSED);
 }
 
-static void odd_flags_do_no_harm(void **state)
+TEST(odd_flags_do_no_harm)
 {
-    (void)state;
     for (unsigned flags = 0; flags < 256; flags++) {
         peer_connect(p, OFFER_PLAIN);
         peer_send(p, (uint8_t)flags, 5, 1, NULL, 10);
@@ -145,19 +137,4 @@ static void odd_flags_do_no_harm(void **state)
         for (struct seen s; peer_take(p, &s);) {
         }
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(only_the_exact_reset_resets),
-        TEST(syn_in_an_open_connection_is_challenged),
-        TEST(impossible_ack_is_challenged_and_its_data_dropped),
-        TEST(challenges_are_limited_per_connection),
-        TEST(segments_outside_the_window_are_acknowledged_and_dropped),
-        TEST(segment_without_ack_is_dropped),
-        TEST(resets_with_data_count_by_their_sequence),
-        TEST(odd_flags_do_no_harm),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,9 +1,8 @@
 /* Sending: Nagle, silly windows, closed windows and their probes, the timeout's table, keepalive. */
 #include "tests/lib/tcp_fixture.h"
 
-static void last_segment_is_pushed(void **state)
+TEST(last_segment_is_pushed)
 {
-    (void)state;
     peer_connect(p, OFFER_PLAIN);
     peer_write(p, 4000);
     EXPECT(p, A, 1, 1, 1460);
@@ -13,9 +12,8 @@ static void last_segment_is_pushed(void **state)
 }
 
 /* RFC 9293 SHLD-7, in Minshall's form: only an unacknowledged small segment holds back another. */
-static void nagle_holds_back_a_second_small_segment(void **state)
+TEST(nagle_holds_back_a_second_small_segment)
 {
-    (void)state;
     peer_connect(p, OFFER_PLAIN);
     peer_write(p, 10);
     EXPECT(p, PA, 1, 1, 10);
@@ -35,9 +33,8 @@ static void nagle_holds_back_a_second_small_segment(void **state)
 }
 
 /* Plays a small segment more than 2^31 bytes behind the last one. */
-static void nagle_forgets_the_small_segment_of_long_ago(void **state)
+TEST(nagle_forgets_the_small_segment_of_long_ago)
 {
-    (void)state;
     peer_connect(p, OFFER_PLAIN);
     struct tcp_connection *c = &p->stack->tcp.connections[p->id];
     c->snd_small_end = c->snd_una - 0x80000001;
@@ -47,9 +44,8 @@ static void nagle_forgets_the_small_segment_of_long_ago(void **state)
 }
 
 /* RFC 9293 MUST-17. */
-static void nagle_can_be_off(void **state)
+TEST(nagle_can_be_off)
 {
-    (void)state;
     peer_connect(p, OFFER_PLAIN);
     peer_write(p, 10);
     EXPECT(p, PA, 1, 1, 10);
@@ -65,9 +61,8 @@ static void nagle_can_be_off(void **state)
     peer_send(p, A, 1, 26, NULL, 0);
 }
 
-static void window_of_the_peer_is_not_overrun(void **state)
+TEST(window_of_the_peer_is_not_overrun)
 {
-    (void)state;
     p->window = 2000;
     peer_connect(p, OFFER_PLAIN);
     peer_write(p, 10000);
@@ -82,9 +77,8 @@ static void window_of_the_peer_is_not_overrun(void **state)
 }
 
 /* RFC 9293 MUST-1: the window is unsigned. */
-static void window_above_32767_is_used(void **state)
+TEST(window_above_32767_is_used)
 {
-    (void)state;
     struct tcp_policy policy = peer_policy_default();
     policy.initial_window_segments = 45;
     begin_with(&policy);
@@ -98,9 +92,8 @@ static void window_above_32767_is_used(void **state)
 }
 
 /* RFC 9293 §3.8.6.2.1 (3): half of the largest window so far; (4): after the override timeout, any size. */
-static void small_window_is_used_in_the_end(void **state)
+TEST(small_window_is_used_in_the_end)
 {
-    (void)state;
     p->window = 1000;
     peer_connect(p, OFFER_PLAIN);
     peer_write(p, 3000);
@@ -118,9 +111,8 @@ static void small_window_is_used_in_the_end(void **state)
 }
 
 /* RFC 9293 MUST-36, MUST-37: probes double their distance up to a bound, and go on as long as they are answered. */
-static void closed_window_is_probed_for_as_long_as_answers_come(void **state)
+TEST(closed_window_is_probed_for_as_long_as_answers_come)
 {
-    (void)state;
     p->window = 0;
     peer_connect(p, OFFER_PLAIN);
     peer_write(p, 100);
@@ -147,9 +139,8 @@ static void closed_window_is_probed_for_as_long_as_answers_come(void **state)
     EXPECT_NUMBER("first probe, ms", (EXPECT(p, A, 100, 1, 0)->at_ns - previous_ns) / MS, 200);
 }
 
-static void closed_window_without_answers_is_given_up(void **state)
+TEST(closed_window_without_answers_is_given_up)
 {
-    (void)state;
     struct tcp_policy policy = peer_policy_default();
     policy.data_give_up_us = 100000000;
     begin_with(&policy);
@@ -173,9 +164,8 @@ static uint64_t busy_ms(void)
 }
 
 /* Counts the time from the write to the last ACK, behind a closed window, too; not that of a FIN alone. */
-static void busy_time_begins_with_the_write(void **state)
+TEST(busy_time_begins_with_the_write)
 {
-    (void)state;
     p->window = 0;
     peer_connect(p, OFFER_PLAIN);
     peer_pass(p, S);
@@ -212,9 +202,8 @@ static void busy_time_begins_with_the_write(void **state)
     EXPECT_NUMBER("busy ms", busy_ms(), 300);
 }
 
-static void window_update_lost_is_found_by_a_probe(void **state)
+TEST(window_update_lost_is_found_by_a_probe)
 {
-    (void)state;
     p->window = 1000;
     peer_connect(p, OFFER_PLAIN);
     peer_write(p, 2000);
@@ -230,9 +219,8 @@ static void window_update_lost_is_found_by_a_probe(void **state)
 
 /* RFC 9293 MUST-34: if the window shrinks to nothing, data in flight is sent again as the probe, and the connection
  * lives. */
-static void window_that_shrinks_under_data_in_flight_does_no_harm(void **state)
+TEST(window_that_shrinks_under_data_in_flight_does_no_harm)
 {
-    (void)state;
     struct tcp_policy policy = peer_policy_default();
     policy.data_give_up_us = 100000000;
     begin_with(&policy);
@@ -256,9 +244,8 @@ static void window_that_shrinks_under_data_in_flight_does_no_harm(void **state)
     EXPECT(p, A, 1461, 1, 1460);
 }
 
-static void window_smaller_than_the_segment_cuts_the_resend(void **state)
+TEST(window_smaller_than_the_segment_cuts_the_resend)
 {
-    (void)state;
     peer_connect(p, OFFER_PLAIN);
     peer_write(p, 1000);
     EXPECT(p, PA, 1, 1, 1000);
@@ -273,9 +260,8 @@ static void window_smaller_than_the_segment_cuts_the_resend(void **state)
 }
 
 /* RFC 6298 (5.5), R2: the table of a segment that is never answered. */
-static void unanswered_data_is_sent_again_at_doubled_distances(void **state)
+TEST(unanswered_data_is_sent_again_at_doubled_distances)
 {
-    (void)state;
     struct tcp_policy policy = peer_policy_default();
     policy.rto_min_us = 1000000;
     policy.rto_max_us = 60000000;
@@ -296,9 +282,8 @@ static void unanswered_data_is_sent_again_at_doubled_distances(void **state)
 }
 
 /* RFC 6298 §2: the numbers of the formula. */
-static void timeout_follows_the_measured_round_trips(void **state)
+TEST(timeout_follows_the_measured_round_trips)
 {
-    (void)state;
     struct tcp_policy policy = peer_policy_default();
     struct tcp_info info;
     policy.rto_min_us = 1000;
@@ -329,9 +314,8 @@ static void timeout_follows_the_measured_round_trips(void **state)
 
 /* Takes no sample from the ACK of a resent segment (Karn's algorithm). The doubled timeout stays until the next
  * sample. */
-static void resent_segment_measures_nothing(void **state)
+TEST(resent_segment_measures_nothing)
 {
-    (void)state;
     struct tcp_info info;
     uint32_t srtt_us;
     peer_connect(p, OFFER_PLAIN);
@@ -355,9 +339,8 @@ static void resent_segment_measures_nothing(void **state)
     assert_int_equal(info.rto_us, 200000 + info.srtt_us);
 }
 
-static void timestamps_measure_even_resends(void **state)
+TEST(timestamps_measure_even_resends)
 {
-    (void)state;
     struct tcp_policy policy = peer_policy_default();
     policy.tail_probe = false;
     begin_with(&policy);
@@ -374,9 +357,8 @@ static void timestamps_measure_even_resends(void **state)
 }
 
 /* RFC 9293 MUST-24 to 29. */
-static void keepalive_is_off_and_probes_when_on(void **state)
+TEST(keepalive_is_off_and_probes_when_on)
 {
-    (void)state;
     peer_connect(p, OFFER_PLAIN);
     assert_false(peer_wait(p, 3 * 7200 * S));
     tcp_set_keepalive(p->stack, p->id, true, p->now_ns);
@@ -400,9 +382,8 @@ static void keepalive_is_off_and_probes_when_on(void **state)
 }
 
 /* Takes all transmit buffers away for longer than all probes take. */
-static void keepalive_that_could_not_leave_does_not_count(void **state)
+TEST(keepalive_that_could_not_leave_does_not_count)
 {
-    (void)state;
     static struct tx_buffer *buffers[NETDEV_IP_BUFFER_COUNT];
     struct netdev *device = &p->device.device;
     size_t count = 0;
@@ -421,9 +402,8 @@ static void keepalive_that_could_not_leave_does_not_count(void **state)
 }
 
 /* RFC 5681 §4.1. */
-static void window_after_idle_is_the_initial_window(void **state)
+TEST(window_after_idle_is_the_initial_window)
 {
-    (void)state;
     struct tcp_info info;
     peer_connect(p, OFFER_PLAIN);
     uint32_t seq = 1;
@@ -444,9 +424,8 @@ static void window_after_idle_is_the_initial_window(void **state)
     peer_send(p, A, 1, seq + 20 * 1460, NULL, 0);
 }
 
-static void initial_window_is_ten_segments_or_as_configured(void **state)
+TEST(initial_window_is_ten_segments_or_as_configured)
 {
-    (void)state;
     static const uint32_t segments[] = { 1, 2, 3, 4, 10, 16 };
     for (size_t i = 0; i < ARRAY_COUNT(segments); i++) {
         struct tcp_policy policy = peer_policy_default();
@@ -461,9 +440,8 @@ static void initial_window_is_ten_segments_or_as_configured(void **state)
     }
 }
 
-static void send_buffer_bounds_a_write(void **state)
+TEST(send_buffer_bounds_a_write)
 {
-    (void)state;
     static uint8_t data[100000];
     p->window = 0;
     peer_connect(p, OFFER_PLAIN);
@@ -474,9 +452,8 @@ static void send_buffer_bounds_a_write(void **state)
 
 /* Fills the queue of segments, then shrinks the window below one segment. A full queue has no place for the rest of a
  * segment that is cut. */
-static void full_queue_goes_on_in_a_window_below_its_segments(void **state)
+TEST(full_queue_goes_on_in_a_window_below_its_segments)
 {
-    (void)state;
     enum { SEGMENTS = 128, BYTES = 400 };
     struct tcp_policy policy = peer_policy_default();
     policy.nodelay = true;
@@ -504,34 +481,4 @@ static void full_queue_goes_on_in_a_window_below_its_segments(void **state)
     peer_step(p);
     for (struct seen s; peer_take(p, &s);) {
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(last_segment_is_pushed),
-        TEST(nagle_holds_back_a_second_small_segment),
-        TEST(nagle_forgets_the_small_segment_of_long_ago),
-        TEST(nagle_can_be_off),
-        TEST(window_of_the_peer_is_not_overrun),
-        TEST(window_above_32767_is_used),
-        TEST(small_window_is_used_in_the_end),
-        TEST(closed_window_is_probed_for_as_long_as_answers_come),
-        TEST(closed_window_without_answers_is_given_up),
-        TEST(busy_time_begins_with_the_write),
-        TEST(window_update_lost_is_found_by_a_probe),
-        TEST(window_that_shrinks_under_data_in_flight_does_no_harm),
-        TEST(full_queue_goes_on_in_a_window_below_its_segments),
-        TEST(window_smaller_than_the_segment_cuts_the_resend),
-        TEST(unanswered_data_is_sent_again_at_doubled_distances),
-        TEST(timeout_follows_the_measured_round_trips),
-        TEST(resent_segment_measures_nothing),
-        TEST(timestamps_measure_even_resends),
-        TEST(keepalive_is_off_and_probes_when_on),
-        TEST(keepalive_that_could_not_leave_does_not_count),
-        TEST(window_after_idle_is_the_initial_window),
-        TEST(initial_window_is_ten_segments_or_as_configured),
-        TEST(send_buffer_bounds_a_write),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

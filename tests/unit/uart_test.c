@@ -1,14 +1,7 @@
 /* drivers/console/uart.c: the registers that it sets, and the bytes that it writes into a FIFO of 16. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "drivers/console/uart.h"
 #include "tests/lib/fake_ports.h"
+#include "tests/lib/test.h"
 
 enum { COM1 = 0x3f8, LINE_CONTROL = COM1 + 3, LINE_STATUS = COM1 + 5, SCRATCH = COM1 + 7, FIFO_EMPTY = 0x20 };
 
@@ -28,15 +21,13 @@ static void note(uint16_t port, uint32_t bytes, uint32_t value)
         sent[sent_bytes++] = (char)value;
 }
 
-static int set_up(void **state)
+BEFORE_EACH()
 {
-    (void)state;
     fake_ports_reset(0);
     fake_ports_written = note;
     fake_ports[LINE_STATUS] = FIFO_EMPTY;
     sent_bytes = 0;
     memset(sent, 0, sizeof sent);
-    return 0;
 }
 
 static uint32_t absent(uint16_t port, uint32_t bytes, uint32_t kept)
@@ -47,17 +38,15 @@ static uint32_t absent(uint16_t port, uint32_t bytes, uint32_t kept)
     return 0xff;
 }
 
-static void uart_init_without_port_is_refused(void **state)
+TEST(uart_init_without_port_is_refused)
 {
-    (void)state;
     fake_ports_read = absent;
     assert_false(uart_init());
     assert_int_equal(sent_bytes, 0);
 }
 
-static void uart_init_sets_115200_8n1_without_interrupts(void **state)
+TEST(uart_init_sets_115200_8n1_without_interrupts)
 {
-    (void)state;
     assert_true(uart_init());
     assert_int_equal(divisor, 1);
     assert_int_equal(fake_ports[COM1 + 1], 0);
@@ -66,17 +55,15 @@ static void uart_init_sets_115200_8n1_without_interrupts(void **state)
     assert_int_equal(sent_bytes, 0);
 }
 
-static void uart_write_takes_nothing_while_the_fifo_is_not_empty(void **state)
+TEST(uart_write_takes_nothing_while_the_fifo_is_not_empty)
 {
-    (void)state;
     fake_ports[LINE_STATUS] = 0;
     assert_int_equal(uart_write("text", 4), 0);
     assert_int_equal(sent_bytes, 0);
 }
 
-static void uart_write_takes_a_slice_and_ends_lines_with_cr_lf(void **state)
+TEST(uart_write_takes_a_slice_and_ends_lines_with_cr_lf)
 {
-    (void)state;
     assert_int_equal(uart_write("abcdef", 6), UART_SLICE_BYTES);
     assert_string_equal(sent, "abcd");
     assert_int_equal(uart_write("ef\nx", 4), 3);
@@ -84,15 +71,4 @@ static void uart_write_takes_a_slice_and_ends_lines_with_cr_lf(void **state)
     assert_int_equal(uart_write("xyz\n", 4), 3); /* CR and LF do not fit: they wait together */
     assert_int_equal(uart_write("\n", 1), 1);
     assert_string_equal(sent, "abcdef\r\nxyz\r\n");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(uart_init_without_port_is_refused, set_up),
-        cmocka_unit_test_setup(uart_init_sets_115200_8n1_without_interrupts, set_up),
-        cmocka_unit_test_setup(uart_write_takes_nothing_while_the_fifo_is_not_empty, set_up),
-        cmocka_unit_test_setup(uart_write_takes_a_slice_and_ends_lines_with_cr_lf, set_up),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

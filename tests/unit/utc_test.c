@@ -1,21 +1,14 @@
 /* base/utc.c against the C library, and kernel/time/rtc.c over fake registers. */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
 #include <time.h>
-
-#include <cmocka.h>
 
 #include "base/time.h"
 #include "base/utc.h"
 #include "kernel/time/rtc.h"
+#include "tests/lib/test.h"
 
-static void dates_are_those_of_the_c_library(void **state)
+TEST(dates_are_those_of_the_c_library)
 {
-    (void)state;
     for (uint64_t seconds = 0; seconds < UINT64_C(4102444800) * 3; seconds += 40007 * 11) { /* to 2360, two a month */
         time_t t = (time_t)seconds;
         struct tm tm;
@@ -32,9 +25,8 @@ static void dates_are_those_of_the_c_library(void **state)
     }
 }
 
-static void impossible_dates_are_refused(void **state)
+TEST(impossible_dates_are_refused)
 {
-    (void)state;
     static const struct utc wrong[] = {
         { 1969, 12, 31, 0, 0, 0, 0 }, { 2026, 0, 1, 0, 0, 0, 0 },  { 2026, 13, 1, 0, 0, 0, 0 },
         { 2026, 1, 0, 0, 0, 0, 0 },   { 2026, 2, 29, 0, 0, 0, 0 }, { 2100, 2, 29, 0, 0, 0, 0 },
@@ -47,9 +39,8 @@ static void impossible_dates_are_refused(void **state)
     assert_true(utc_to_ns(&(struct utc){ 2000, 2, 29, 23, 59, 59, 0 }, &ns));
 }
 
-static void text_is_rfc_3339(void **state)
+TEST(text_is_rfc_3339)
 {
-    (void)state;
     char text[UTC_TEXT_BYTES + 1];
     utc_format(text, UINT64_C(1645358369545511999));
     assert_string_equal(text, "2022-02-20T11:59:29.545511Z");
@@ -93,9 +84,8 @@ static const char *rtc_text(uint8_t century)
     return text;
 }
 
-static void every_format_of_a_date_is_read(void **state)
+TEST(every_format_of_a_date_is_read)
 {
-    (void)state;
     set(0x02, (const uint8_t[]){ 0x59, 0x58, 0x23, 0x21, 0x11, 0x26, 0x20 }); /* BCD, 24 hours */
     assert_string_equal(rtc_text(50), "2026-11-21T23:58:59.000000Z");
     set(0x06, (const uint8_t[]){ 59, 58, 23, 21, 11, 26, 20 }); /* binary */
@@ -111,9 +101,8 @@ static void every_format_of_a_date_is_read(void **state)
     assert_string_equal(rtc_text(0), "2026-11-21T23:58:59.000000Z"); /* no register for the century */
 }
 
-static void second_that_passes_meanwhile_is_never_half_read(void **state)
+TEST(second_that_passes_meanwhile_is_never_half_read)
 {
-    (void)state;
     for (int reads = 1; reads < 40; reads++) {
         set(0x02, (const uint8_t[]){ 0x59, 0x59, 0x23, 0x31, 0x12, 0x26, 0x20 });
         reads_until_tick = reads;
@@ -123,24 +112,10 @@ static void second_that_passes_meanwhile_is_never_half_read(void **state)
     }
 }
 
-static void machine_without_rtc_is_reported(void **state)
+TEST(machine_without_rtc_is_reported)
 {
-    (void)state;
     memset(registers, 0xff, sizeof registers);
     assert_string_equal(rtc_text(50), "none");
     memset(registers, 0, sizeof registers);
     assert_string_equal(rtc_text(50), "none");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(dates_are_those_of_the_c_library),
-        cmocka_unit_test(impossible_dates_are_refused),
-        cmocka_unit_test(text_is_rfc_3339),
-        cmocka_unit_test(every_format_of_a_date_is_read),
-        cmocka_unit_test(second_that_passes_meanwhile_is_never_half_read),
-        cmocka_unit_test(machine_without_rtc_is_reported),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

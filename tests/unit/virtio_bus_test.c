@@ -1,18 +1,11 @@
 /* drivers/virtio/pci_modern.c, pci_legacy.c and mmio.c: each operation reads or writes the register that the
  * specification names. The registers are plain memory, so a read returns the last write. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "base/bytes.h"
 #include "drivers/virtio/mmio.h"
 #include "drivers/virtio/pci.h"
 #include "kernel/memory/memory.h"
 #include "kernel/time/clock.h"
+#include "tests/lib/test.h"
 
 static _Alignas(4096) uint8_t block[4096];
 static struct virtio_pci pci;
@@ -56,9 +49,8 @@ static void common_part(struct virtio_bus *bus, uint32_t status_offset, uint32_t
     assert_int_equal(bus->ops->config_read(bus, 4, 4), 0x44332211);
 }
 
-static void modern_registers_are_those_of_the_common_structure(void **state)
+TEST(modern_registers_are_those_of_the_common_structure)
 {
-    (void)state;
     struct virtio_bus *bus = pci_make(&virtio_pci_modern_ops);
     common_part(bus, VIRTIO_PCI_COMMON_DEVICE_STATUS, 1024);
     store_le32(block + VIRTIO_PCI_COMMON_DEVICE_FEATURE, 0x80000005);
@@ -76,9 +68,8 @@ static void modern_registers_are_those_of_the_common_structure(void **state)
     assert_int_equal(bus->ops->config_generation(bus), 9);
 }
 
-static void modern_queue_has_its_own_doorbell_within_the_area(void **state)
+TEST(modern_queue_has_its_own_doorbell_within_the_area)
 {
-    (void)state;
     struct virtio_bus *bus = pci_make(&virtio_pci_modern_ops);
     store_le16(block + VIRTIO_PCI_COMMON_QUEUE_NOTIFY_OFF, 3);
     assert_true(bus->ops->queue_enable(bus, 1, &rings));
@@ -91,9 +82,8 @@ static void modern_queue_has_its_own_doorbell_within_the_area(void **state)
     assert_false(bus->ops->queue_enable(bus, 0, &rings));
 }
 
-static void legacy_registers_are_those_of_the_block(void **state)
+TEST(legacy_registers_are_those_of_the_block)
 {
-    (void)state;
     struct virtio_bus *bus = pci_make(&virtio_pci_legacy_ops);
     common_part(bus, VIRTIO_PCI_LEGACY_DEVICE_STATUS, 1024);
     store_le32(block + VIRTIO_PCI_LEGACY_DEVICE_FEATURES, 0x10020);
@@ -110,9 +100,8 @@ static void legacy_registers_are_those_of_the_block(void **state)
     assert_int_equal(bus->ops->config_generation(bus), 0);
 }
 
-static void mmio_registers_are_those_of_version_2(void **state)
+TEST(mmio_registers_are_those_of_version_2)
 {
-    (void)state;
     struct virtio_mmio mmio;
     struct virtio_mmio_word word = { .address = (uintptr_t)block, .bytes = 512 };
     memset(block, 0, sizeof block);
@@ -134,15 +123,4 @@ static void mmio_registers_are_those_of_version_2(void **state)
     assert_int_equal(load_le32(block + VIRTIO_MMIO_QUEUE_NOTIFY), 1);
     store_le32(block + VIRTIO_MMIO_CONFIG_GENERATION, 5);
     assert_int_equal(bus->ops->config_generation(bus), 5);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(modern_registers_are_those_of_the_common_structure),
-        cmocka_unit_test(modern_queue_has_its_own_doorbell_within_the_area),
-        cmocka_unit_test(legacy_registers_are_those_of_the_block),
-        cmocka_unit_test(mmio_registers_are_those_of_version_2),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

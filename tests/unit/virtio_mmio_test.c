@@ -1,16 +1,9 @@
 /* drivers/virtio/mmio.c: the words of the command line, and the driver's writes to the registers of each version. The
  * registers are plain memory here, which keeps the last write. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "base/bytes.h"
 #include "drivers/virtio/mmio.h"
 #include "kernel/memory/memory.h"
+#include "tests/lib/test.h"
 
 static _Alignas(4096) uint32_t block[1024];
 
@@ -20,9 +13,8 @@ volatile void *memory_map_device(uint64_t physical, size_t bytes)
     return (volatile void *)(uintptr_t)physical;
 }
 
-static void words_of_the_known_machines_are_read(void **state)
+TEST(words_of_the_known_machines_are_read)
 {
-    (void)state;
     static const struct {
         const char *text;
         uint64_t bytes, address;
@@ -42,9 +34,8 @@ static void words_of_the_known_machines_are_read(void **state)
     }
 }
 
-static void malformed_words_are_refused(void **state)
+TEST(malformed_words_are_refused)
 {
-    (void)state;
     static const char *const texts[] = {
         "",
         " ",
@@ -95,9 +86,8 @@ static struct virtio_mmio_word word_of(size_t bytes)
     return (struct virtio_mmio_word){ .address = (uintptr_t)block, .bytes = bytes };
 }
 
-static void only_a_known_device_is_opened(void **state)
+TEST(only_a_known_device_is_opened)
 {
-    (void)state;
     struct virtio_mmio mmio;
     struct virtio_mmio_word word = word_of(512), small = word_of(128);
     device_make(VIRTIO_MMIO_MAGIC, 2, 1);
@@ -119,9 +109,8 @@ static void only_a_known_device_is_opened(void **state)
     assert_false(virtio_mmio_open(&mmio, &word, VIRTIO_DEVICE_NET));
 }
 
-static void queues_are_enabled_as_the_version_asks(void **state)
+TEST(queues_are_enabled_as_the_version_asks)
 {
-    (void)state;
     struct virtio_mmio mmio;
     struct virtio_mmio_word word = word_of(512);
     struct virtqueue rings = { .desc = (void *)(uintptr_t)0x123456000,
@@ -150,15 +139,4 @@ static void queues_are_enabled_as_the_version_asks(void **state)
     assert_int_equal(block[VIRTIO_MMIO_QUEUE_READY / 4], 0);
     rings.desc = (void *)(uintptr_t)0x100000000000; /* page 2^32: beyond QueuePFN */
     assert_false(mmio.bus.ops->queue_enable(&mmio.bus, 0, &rings));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(words_of_the_known_machines_are_read),
-        cmocka_unit_test(malformed_words_are_refused),
-        cmocka_unit_test(only_a_known_device_is_opened),
-        cmocka_unit_test(queues_are_enabled_as_the_version_asks),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

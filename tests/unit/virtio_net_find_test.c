@@ -1,13 +1,5 @@
 /* drivers/virtio/net_find.c: the choice of a machine's network device, the log's lines about the others, and the result
  * if none comes up. Devices are registers in plain memory, which keeps the last write. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "base/bytes.h"
 #include "kernel/memory/memory.h"
 #include "kernel/time/clock.h"
@@ -15,6 +7,7 @@
 
 /* The state of the one device starts again with each test. */
 #include "drivers/virtio/net_find.c"
+#include "tests/lib/test.h"
 
 enum { FUNCTION_COUNT_MAX = 4, BAR_BYTES = 16384, PLACE_COUNT_MAX = 4, PLACE_BYTES = 4096 };
 
@@ -82,9 +75,8 @@ const struct pci_access *pci_access_find(void)
     return no_pci ? NULL : &access;
 }
 
-static int set_up(void **state)
+BEFORE_EACH()
 {
-    (void)state;
     memset(&net, 0, sizeof net);
     memset(&pci_list, 0, sizeof pci_list);
     memset(&others, 0, sizeof others);
@@ -98,15 +90,9 @@ static int set_up(void **state)
     iommu = encryption = NULL;
     wanted_mac = NULL;
     log_begin = log_end();
-    return 0;
 }
 
-static int clean_up(void **state)
-{
-    (void)state;
-    model_memory_free_all();
-    return 0;
-}
+AFTER_EACH() { model_memory_free_all(); }
 
 static struct fake_function *add_function(uint8_t bus, uint8_t device, uint32_t id, uint32_t class_code)
 {
@@ -194,25 +180,22 @@ static enum virtio_net_error find(void)
     return error;
 }
 
-static void machine_without_pci_and_places_has_no_device(void **state)
+TEST(machine_without_pci_and_places_has_no_device)
 {
-    (void)state;
     no_pci = true;
     assert_int_equal(find(), VIRTIO_NET_NO_DEVICE);
     assert_true(log_has("pci: none"));
 }
 
-static void machine_with_other_cards_alone_lists_them(void **state)
+TEST(machine_with_other_cards_alone_lists_them)
 {
-    (void)state;
     add_function(0, 3, 0x10d38086, 0x020000);
     assert_int_equal(find(), VIRTIO_NET_NO_DEVICE);
     assert_true(log_has("00:03.0 8086:10d3"));
 }
 
-static void first_function_plays_and_the_others_are_named(void **state)
+TEST(first_function_plays_and_the_others_are_named)
 {
-    (void)state;
     add_modern(0, 3);
     add_modern(0, 4);
     add_function(0, 5, 0x10d38086, 0x020000);
@@ -224,23 +207,21 @@ static void first_function_plays_and_the_others_are_named(void **state)
     assert_int_equal(bars[1][VIRTIO_PCI_COMMON_DEVICE_STATUS], 0);
 }
 
-static void function_without_registers_is_skipped(void **state)
+TEST(function_without_registers_is_skipped)
 {
-    (void)state;
     add_function(0, 3, 0x10411af4, 0x020000);
     assert_int_equal(find(), VIRTIO_NET_NO_REGISTERS);
     assert_true(log_has("00:03.0 1af4:1041"));
 
-    set_up(NULL);
+    test_before_each();
     add_function(0, 3, 0x10411af4, 0x020000);
     add_modern(0, 4);
     assert_int_equal(find(), VIRTIO_NET_OK);
     assert_true(log_has("virtio-net: pci 00:04.0"));
 }
 
-static void function_that_does_not_come_up_is_reported(void **state)
+TEST(function_that_does_not_come_up_is_reported)
 {
-    (void)state;
     add_modern(0, 3);
     store_le16(bars[0] + VIRTIO_PCI_COMMON_NUM_QUEUES, 1);
     assert_int_equal(find(), VIRTIO_NET_NO_QUEUE);
@@ -248,18 +229,16 @@ static void function_that_does_not_come_up_is_reported(void **state)
     assert_true(bars[0][VIRTIO_PCI_COMMON_DEVICE_STATUS] & VIRTIO_STATUS_FAILED);
 }
 
-static void buses_of_a_second_host_bridge_are_searched_last(void **state)
+TEST(buses_of_a_second_host_bridge_are_searched_last)
 {
-    (void)state;
     add_function(0, 1, 0x12378086, 0x060000);
     add_modern(0x80, 2);
     assert_int_equal(find(), VIRTIO_NET_OK);
     assert_true(log_has("virtio-net: pci 80:02.0"));
 }
 
-static void place_of_the_settings_plays_and_the_others_are_named(void **state)
+TEST(place_of_the_settings_plays_and_the_others_are_named)
 {
-    (void)state;
     add_word("4K@nowhere:5");
     add_word_of_place(0); /* nothing is there */
     add_word_of_place(1);
@@ -276,16 +255,15 @@ static void place_of_the_settings_plays_and_the_others_are_named(void **state)
     assert_int_equal(load_le32(places[2] + VIRTIO_MMIO_STATUS), 0);
 }
 
-static void place_that_does_not_come_up_leaves_the_machine_to_pci(void **state)
+TEST(place_that_does_not_come_up_leaves_the_machine_to_pci)
 {
-    (void)state;
     add_node(0);
     add_node(1);
     add_place(0, 2); /* GUEST_CSUM without VERSION_1 */
     assert_int_equal(find(), VIRTIO_NET_NOT_VERSION_1);
     assert_true(log_has("virtio-net: mmio 0x0, mmio v2: the network device offers modern registers but not VERSION_1"));
 
-    set_up(NULL);
+    test_before_each();
     add_node(0);
     add_place(0, 2);
     add_modern(0, 3);
@@ -293,9 +271,8 @@ static void place_that_does_not_come_up_leaves_the_machine_to_pci(void **state)
     assert_true(log_has("virtio-net: pci 00:03.0"));
 }
 
-static void access_platform_is_accepted_where_nothing_translates(void **state)
+TEST(access_platform_is_accepted_where_nothing_translates)
 {
-    (void)state;
     static const struct {
         const char *iommu, *encryption, *logged;
     } cases[] = {
@@ -305,7 +282,7 @@ static void access_platform_is_accepted_where_nothing_translates(void **state)
         { "VIOT", "TDX", "features VERSION_1 CSUM GUEST_CSUM" },
     };
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
-        set_up(NULL);
+        test_before_each();
         iommu = cases[i].iommu;
         encryption = cases[i].encryption;
         add_node(0);
@@ -324,12 +301,11 @@ static void set_mac(const struct fake_function *function, uint8_t last)
     memcpy(function->memory + 0x2000, mac, sizeof mac);
 }
 
-static void card_with_the_wanted_address_plays(void **state)
+TEST(card_with_the_wanted_address_plays)
 {
-    (void)state;
     for (uint8_t wanted = 1; wanted <= 3; wanted++) {
         const uint8_t mac[] = { 0x52, 0x54, 0, 0, 0, wanted };
-        set_up(NULL);
+        test_before_each();
         wanted_mac = mac;
         for (uint8_t i = 1; i <= 3; i++)
             set_mac(add_modern(0, i), i);
@@ -349,9 +325,8 @@ static void card_with_the_wanted_address_plays(void **state)
     }
 }
 
-static void wanted_address_that_no_card_has_is_refused_and_all_are_named(void **state)
+TEST(wanted_address_that_no_card_has_is_refused_and_all_are_named)
 {
-    (void)state;
     const uint8_t mac[] = { 0x52, 0x54, 0, 0, 0, 9 };
     wanted_mac = mac;
     set_mac(add_modern(0, 1), 1);
@@ -361,16 +336,15 @@ static void wanted_address_that_no_card_has_is_refused_and_all_are_named(void **
     assert_true(log_has("nic=52:54:00:00:00:09 is no virtio card of this machine; it has: pci 00:01.0 1af4:1041 "
                         "52:54:00:00:00:01 pci 00:02.0 1af4:1041 pci 00:05.0 8086:10d3"));
 
-    set_up(NULL);
+    test_before_each();
     wanted_mac = mac;
     no_pci = true;
     assert_int_equal(find(), VIRTIO_NET_NO_SUCH_CARD);
     assert_true(log_has("nic=52:54:00:00:00:09 is no virtio card of this machine; it has: none"));
 }
 
-static void wanted_card_is_found_behind_a_second_host_bridge(void **state)
+TEST(wanted_card_is_found_behind_a_second_host_bridge)
 {
-    (void)state;
     const uint8_t mac[] = { 0x52, 0x54, 0, 0, 0, 2 };
     wanted_mac = mac;
     set_mac(add_modern(0, 1), 1);
@@ -379,9 +353,8 @@ static void wanted_card_is_found_behind_a_second_host_bridge(void **state)
     assert_true(log_has("virtio-net: pci 80:02.0"));
 }
 
-static void next_cards_are_tried_in_order_and_the_one_before_is_reset(void **state)
+TEST(next_cards_are_tried_in_order_and_the_one_before_is_reset)
 {
-    (void)state;
     add_node(0);
     add_node(0); /* the same place: one card */
     add_place(0, 1);
@@ -402,24 +375,4 @@ static void next_cards_are_tried_in_order_and_the_one_before_is_reset(void **sta
     assert_true(log_has("virtio-net: pci 00:05.0 1af4:1041, modern, features"));
     assert_int_equal(bars[0][VIRTIO_PCI_COMMON_DEVICE_STATUS], 0);
     assert_int_equal(virtio_net_cards_left(), 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(machine_without_pci_and_places_has_no_device, set_up, clean_up),
-        cmocka_unit_test_setup_teardown(machine_with_other_cards_alone_lists_them, set_up, clean_up),
-        cmocka_unit_test_setup_teardown(first_function_plays_and_the_others_are_named, set_up, clean_up),
-        cmocka_unit_test_setup_teardown(function_without_registers_is_skipped, set_up, clean_up),
-        cmocka_unit_test_setup_teardown(function_that_does_not_come_up_is_reported, set_up, clean_up),
-        cmocka_unit_test_setup_teardown(buses_of_a_second_host_bridge_are_searched_last, set_up, clean_up),
-        cmocka_unit_test_setup_teardown(place_of_the_settings_plays_and_the_others_are_named, set_up, clean_up),
-        cmocka_unit_test_setup_teardown(place_that_does_not_come_up_leaves_the_machine_to_pci, set_up, clean_up),
-        cmocka_unit_test_setup_teardown(card_with_the_wanted_address_plays, set_up, clean_up),
-        cmocka_unit_test_setup_teardown(wanted_address_that_no_card_has_is_refused_and_all_are_named, set_up, clean_up),
-        cmocka_unit_test_setup_teardown(wanted_card_is_found_behind_a_second_host_bridge, set_up, clean_up),
-        cmocka_unit_test_setup_teardown(next_cards_are_tried_in_order_and_the_one_before_is_reset, set_up, clean_up),
-        cmocka_unit_test_setup_teardown(access_platform_is_accepted_where_nothing_translates, set_up, clean_up),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

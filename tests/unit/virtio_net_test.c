@@ -1,18 +1,12 @@
 /* drivers/virtio/net*.c against the model device: start, frames both ways, ownership, and a hostile device.
  * SEED=n replays the random ones. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "base/bytes.h"
 #include "base/trace.h"
 #include "drivers/virtio/net.h"
 #include "tests/lib/device_memory.h"
+#include "tests/lib/test.h"
 #include "tests/lib/virtio_model.h"
 
 static uint64_t seed;
@@ -30,21 +24,17 @@ static uint64_t random_u64(void)
 
 static uint32_t random_below(uint32_t limit) { return (uint32_t)(random_u64() % limit); }
 
-static int seed_set_up(void **state)
+BEFORE_ALL()
 {
-    (void)state;
     const char *given = getenv("SEED");
     seed = given != NULL ? strtoull(given, NULL, 0) : 20220311;
     print_message("SEED=%llu\n", (unsigned long long)seed);
-    return 0;
 }
 
-static int clean_up(void **state)
+AFTER_EACH()
 {
-    (void)state;
     model_memory_free_all();
     memset(&virtio_net_counters, 0, sizeof virtio_net_counters);
-    return 0;
 }
 
 static void start(void)
@@ -118,9 +108,8 @@ static void expect_none(void)
 
 /* ---- start ---- */
 
-static void start_resets_and_agrees_on_common_features(void **state)
+TEST(start_resets_and_agrees_on_common_features)
 {
-    (void)state;
     virtio_model_init(&model, VIRTIO_MODEL_MODERN);
     model.reset_read_count = 1000;
     model.offered |= BIT(VIRTIO_F_RING_PACKED) | BIT(18) | BIT(22) | BIT(7) | BIT(11) | BIT(35) | BIT(40);
@@ -136,9 +125,8 @@ static void start_resets_and_agrees_on_common_features(void **state)
     assert_null(virtio_net_broken(device));
 }
 
-static void errors_of_the_device_are_reported_and_the_device_given_up(void **state)
+TEST(errors_of_the_device_are_reported_and_the_device_given_up)
 {
-    (void)state;
     struct {
         enum virtio_net_error expected;
         enum virtio_model_kind kind;
@@ -174,9 +162,8 @@ static void errors_of_the_device_are_reported_and_the_device_given_up(void **sta
     }
 }
 
-static void access_platform_is_accepted_unless_something_translates(void **state)
+TEST(access_platform_is_accepted_unless_something_translates)
 {
-    (void)state;
     static const char *const behind[] = { NULL, "DMAR", "SEV" };
     for (size_t i = 0; i < ARRAY_COUNT(behind); i++) {
         virtio_model_init(&model, VIRTIO_MODEL_MODERN);
@@ -190,9 +177,8 @@ static void access_platform_is_accepted_unless_something_translates(void **state
     }
 }
 
-static void fields_behind_the_end_of_the_configuration_are_not_read(void **state)
+TEST(fields_behind_the_end_of_the_configuration_are_not_read)
 {
-    (void)state;
     static const struct {
         uint64_t config_bytes;
         bool mac, status, mtu;
@@ -211,9 +197,8 @@ static void fields_behind_the_end_of_the_configuration_are_not_read(void **state
     }
 }
 
-static void mtu_is_obeyed_clamped_or_declined(void **state)
+TEST(mtu_is_obeyed_clamped_or_declined)
 {
-    (void)state;
     static const struct {
         uint16_t reported, used;
         bool merges, accepted;
@@ -232,9 +217,8 @@ static void mtu_is_obeyed_clamped_or_declined(void **state)
     }
 }
 
-static void missing_mac_is_replaced_by_a_local_one(void **state)
+TEST(missing_mac_is_replaced_by_a_local_one)
 {
-    (void)state;
     virtio_model_init(&model, VIRTIO_MODEL_LEGACY_PCI);
     model.offered = 0;
     start();
@@ -243,18 +227,16 @@ static void missing_mac_is_replaced_by_a_local_one(void **state)
     assert_false(device->tx_checksum);
 }
 
-static void torn_configuration_is_read_again(void **state)
+TEST(torn_configuration_is_read_again)
 {
-    (void)state;
     virtio_model_init(&model, VIRTIO_MODEL_MODERN);
     model.generation_changes_left = 5;
     start();
     assert_memory_equal(device->mac, model.mac, 6);
 }
 
-static void report_is_one_line_with_all_properties(void **state)
+TEST(report_is_one_line_with_all_properties)
 {
-    (void)state;
     char text[512];
     start_kind(VIRTIO_MODEL_MODERN);
     size_t bytes = virtio_net_describe(&net, text, sizeof text);
@@ -270,9 +252,8 @@ static void report_is_one_line_with_all_properties(void **state)
 
 /* ---- frames ---- */
 
-static void transmit_header_is_written_whole_even_if_data_has_moved(void **state)
+TEST(transmit_header_is_written_whole_even_if_data_has_moved)
 {
-    (void)state;
     for (int kind = VIRTIO_MODEL_MODERN; kind <= VIRTIO_MODEL_LEGACY_PCI; kind++) {
         virtio_model_init(&model, kind);
         if (kind == VIRTIO_MODEL_LEGACY_PCI)
@@ -302,9 +283,8 @@ static void transmit_header_is_written_whole_even_if_data_has_moved(void **state
     }
 }
 
-static void buffer_is_free_only_when_neither_holds_it(void **state)
+TEST(buffer_is_free_only_when_neither_holds_it)
 {
-    (void)state;
     start_kind(VIRTIO_MODEL_MODERN);
     struct tx_buffer *buffer = device->ops->tx_acquire(device);
     struct virtio_model_packet packet;
@@ -328,9 +308,8 @@ static void buffer_is_free_only_when_neither_holds_it(void **state)
     assert_int_equal(buffer->holders, 0);
 }
 
-static void misuse_of_buffers_is_an_assertion(void **state)
+TEST(misuse_of_buffers_is_an_assertion)
 {
-    (void)state;
     start_kind(VIRTIO_MODEL_MODERN);
     struct tx_buffer *buffer = device->ops->tx_acquire(device);
     expect_assert_failure(device->ops->tx_publish(device, buffer, 13, 0, 0));
@@ -348,9 +327,8 @@ static void misuse_of_buffers_is_an_assertion(void **state)
     expect_assert_failure(device->ops->rx_release(device, &frame));
 }
 
-static void full_ring_and_empty_pool_refuse_for_now(void **state)
+TEST(full_ring_and_empty_pool_refuse_for_now)
 {
-    (void)state;
     virtio_model_init(&model, VIRTIO_MODEL_MODERN);
     model.queue[VIRTIO_NET_TRANSMITQ].size_max = 4;
     start();
@@ -377,9 +355,8 @@ static void full_ring_and_empty_pool_refuse_for_now(void **state)
     assert_null(model.violation);
 }
 
-static void checksum_is_vouched_for_only_as_negotiated(void **state)
+TEST(checksum_is_vouched_for_only_as_negotiated)
 {
-    (void)state;
     static const struct {
         uint8_t flags;
         bool negotiated, good;
@@ -401,9 +378,8 @@ static void checksum_is_vouched_for_only_as_negotiated(void **state)
     }
 }
 
-static void stages_are_stamped_in_order(void **state)
+TEST(stages_are_stamped_in_order)
 {
-    (void)state;
     start_kind(VIRTIO_MODEL_MODERN);
     trace_stamp(TRACE_FRAME_SEEN); /* the loop does, as its turn begins */
     trace.fine = true;
@@ -415,9 +391,8 @@ static void stages_are_stamped_in_order(void **state)
 }
 
 /* Borrows 64 frames: the device must go on receiving, even with the smallest rings. */
-static void borrowed_frames_leave_the_ring_full(void **state)
+TEST(borrowed_frames_leave_the_ring_full)
 {
-    (void)state;
     for (uint16_t size = 1; size <= 256; size *= 4) {
         struct frame borrowed[NETDEV_RX_BORROWED_MAX], frame;
         virtio_model_init(&model, VIRTIO_MODEL_MODERN);
@@ -442,9 +417,8 @@ static void borrowed_frames_leave_the_ring_full(void **state)
     }
 }
 
-static void release_alone_keeps_the_ring_from_running_dry(void **state)
+TEST(release_alone_keeps_the_ring_from_running_dry)
 {
-    (void)state;
     for (uint16_t size = 1; size <= 256; size *= 4) {
         virtio_model_init(&model, VIRTIO_MODEL_MODERN);
         model.queue[VIRTIO_NET_RECEIVEQ].size_max = size;
@@ -457,9 +431,8 @@ static void release_alone_keeps_the_ring_from_running_dry(void **state)
     }
 }
 
-static void receive_kicks_only_when_asked_and_once_a_refill(void **state)
+TEST(receive_kicks_only_when_asked_and_once_a_refill)
 {
-    (void)state;
     for (int event_index = 0; event_index < 2; event_index++) {
         start_with_event_index(event_index);
         struct virtio_model_queue *queue = &model.queue[VIRTIO_NET_RECEIVEQ];
@@ -486,9 +459,8 @@ static void receive_kicks_only_when_asked_and_once_a_refill(void **state)
     }
 }
 
-static void transmit_kicks_once_and_only_if_asked(void **state)
+TEST(transmit_kicks_once_and_only_if_asked)
 {
-    (void)state;
     for (int event_index = 0; event_index < 2; event_index++) {
         start_with_event_index(event_index);
         struct virtio_model_queue *queue = &model.queue[VIRTIO_NET_TRANSMITQ];
@@ -510,13 +482,12 @@ static void transmit_kicks_once_and_only_if_asked(void **state)
             device->ops->poll(device);
         }
         assert_int_equal(virtio_net_counters.tx_kicks, kicks);
-        clean_up(NULL);
+        test_after_each();
     }
 }
 
-static void interrupts_stay_off_for_ever(void **state)
+TEST(interrupts_stay_off_for_ever)
 {
-    (void)state;
     start_kind(VIRTIO_MODEL_MODERN);
     for (uint32_t i = 0; i < 140000; i++) {
         uint16_t old = model.queue[VIRTIO_NET_RECEIVEQ].used_idx;
@@ -530,9 +501,8 @@ static void interrupts_stay_off_for_ever(void **state)
 
 /* ---- merged frames ---- */
 
-static void frame_in_pieces_is_put_together(void **state)
+TEST(frame_in_pieces_is_put_together)
 {
-    (void)state;
     virtio_model_init(&model, VIRTIO_MODEL_MODERN);
     model.split_bytes = 100;
     start();
@@ -553,9 +523,8 @@ static void frame_in_pieces_is_put_together(void **state)
     assert_true(virtio_model_available(&model, VIRTIO_NET_RECEIVEQ) >= 224);
 }
 
-static void jumbo_frame_is_dropped_whole(void **state)
+TEST(jumbo_frame_is_dropped_whole)
 {
-    (void)state;
     start_kind(VIRTIO_MODEL_MODERN);
     assert_true(deliver_number(4000, 1, 0)); /* three buffers, filled as §5.1.6.4 says */
     assert_true(deliver_number(1515, 2, 0));
@@ -568,9 +537,8 @@ static void jumbo_frame_is_dropped_whole(void **state)
 }
 
 /* Sends full frames with VLAN tags, which make a frame longer than any other: up to two, of 4 bytes each. */
-static void tagged_frames_may_be_longer(void **state)
+TEST(tagged_frames_may_be_longer)
 {
-    (void)state;
     static const uint16_t types[] = { 0x8100, 0x88a8, 0x0800 };
     for (int merges = 0; merges < 2; merges++)
         for (size_t i = 0; i < ARRAY_COUNT(types); i++)
@@ -597,9 +565,8 @@ static void tagged_frames_may_be_longer(void **state)
             }
 }
 
-static void merge_count_beyond_the_ring_breaks_the_device(void **state)
+TEST(merge_count_beyond_the_ring_breaks_the_device)
 {
-    (void)state;
     static const uint16_t counts[] = { 0, 2, 3, 256, 0xffff };
     for (size_t i = 0; i < ARRAY_COUNT(counts); i++) {
         start_kind(VIRTIO_MODEL_MODERN);
@@ -614,9 +581,8 @@ static void merge_count_beyond_the_ring_breaks_the_device(void **state)
 
 /* ---- a hostile device ---- */
 
-static void impossible_lengths_are_dropped_and_counted(void **state)
+TEST(impossible_lengths_are_dropped_and_counted)
 {
-    (void)state;
     for (int merges = 0; merges < 2; merges++) {
         virtio_model_init(&model, VIRTIO_MODEL_MODERN);
         if (!merges)
@@ -652,9 +618,8 @@ static void impossible_lengths_are_dropped_and_counted(void **state)
     }
 }
 
-static void broken_device_is_silent_and_reports_the_reason(void **state)
+TEST(broken_device_is_silent_and_reports_the_reason)
 {
-    (void)state;
     start_kind(VIRTIO_MODEL_MODERN);
     struct tx_buffer *buffer = device->ops->tx_acquire(device);
     virtio_model_used_push(&model, VIRTIO_NET_RECEIVEQ, 300, 60);
@@ -671,9 +636,8 @@ static void broken_device_is_silent_and_reports_the_reason(void **state)
     assert_non_null(virtio_net_broken(device));
 }
 
-static void status_is_read_after_silence_and_not_under_traffic(void **state)
+TEST(status_is_read_after_silence_and_not_under_traffic)
 {
-    (void)state;
     virtio_model_init(&model, VIRTIO_MODEL_MODERN);
     model.offered &= ~BIT(VIRTIO_NET_F_GUEST_ANNOUNCE);
     start();
@@ -721,9 +685,8 @@ static void silence_passes(void)
     virtio_net_check(&net);
 }
 
-static void announcement_is_passed_on_and_acknowledged(void **state)
+TEST(announcement_is_passed_on_and_acknowledged)
 {
-    (void)state;
     static const enum virtio_model_kind kinds[] = { VIRTIO_MODEL_MODERN, VIRTIO_MODEL_LEGACY_PCI,
                                                     VIRTIO_MODEL_LEGACY_MMIO };
     for (size_t i = 0; i < ARRAY_COUNT(kinds); i++) {
@@ -750,9 +713,8 @@ static void announcement_is_passed_on_and_acknowledged(void **state)
     }
 }
 
-static void announcement_is_noticed_under_traffic(void **state)
+TEST(announcement_is_noticed_under_traffic)
 {
-    (void)state;
     start_kind(VIRTIO_MODEL_MODERN);
     model.link_status |= VIRTIO_NET_S_ANNOUNCE;
     deliver_number(60, 1, 0);
@@ -761,9 +723,8 @@ static void announcement_is_noticed_under_traffic(void **state)
     assert_true(device->announce);
 }
 
-static void acknowledgement_that_the_device_leaves_lying_is_kicked_and_not_repeated(void **state)
+TEST(acknowledgement_that_the_device_leaves_lying_is_kicked_and_not_repeated)
 {
-    (void)state;
     struct virtio_model_control control;
     start_kind(VIRTIO_MODEL_MODERN);
     model.link_status |= VIRTIO_NET_S_ANNOUNCE;
@@ -778,9 +739,8 @@ static void acknowledgement_that_the_device_leaves_lying_is_kicked_and_not_repea
     assert_false(virtio_model_control_take(&model, &control));
 }
 
-static void announcements_take_status_control_queue_and_feature(void **state)
+TEST(announcements_take_status_control_queue_and_feature)
 {
-    (void)state;
     static const unsigned missing[] = { VIRTIO_NET_F_STATUS, VIRTIO_NET_F_CTRL_VQ, VIRTIO_NET_F_GUEST_ANNOUNCE };
     for (size_t i = 0; i < ARRAY_COUNT(missing); i++) {
         virtio_model_init(&model, VIRTIO_MODEL_MODERN);
@@ -799,9 +759,8 @@ static void announcements_take_status_control_queue_and_feature(void **state)
     assert_false(device->announce);
 }
 
-static void impossible_answer_on_the_control_queue_breaks_the_device(void **state)
+TEST(impossible_answer_on_the_control_queue_breaks_the_device)
 {
-    (void)state;
     start_kind(VIRTIO_MODEL_MODERN);
     model.link_status |= VIRTIO_NET_S_ANNOUNCE;
     silence_passes();
@@ -811,9 +770,8 @@ static void impossible_answer_on_the_control_queue_breaks_the_device(void **stat
 }
 
 /* Plays QEMU's TCG: the device asks for a kick and misses the new index, and the driver misses the request. */
-static void missed_kick_is_repeated_once_after_a_delay(void **state)
+TEST(missed_kick_is_repeated_once_after_a_delay)
 {
-    (void)state;
     for (int kind = 0; kind < 2; kind++) {
         virtio_model_init(&model, VIRTIO_MODEL_MODERN);
         if (kind == 1)
@@ -856,9 +814,8 @@ static void missed_kick_is_repeated_once_after_a_delay(void **state)
     }
 }
 
-static void missed_kick_for_buffers_is_repeated(void **state)
+TEST(missed_kick_for_buffers_is_repeated)
 {
-    (void)state;
     start_kind(VIRTIO_MODEL_MODERN);
     const struct virtio_model_queue *queue = &model.queue[VIRTIO_NET_RECEIVEQ];
     virtio_model_refuse_kicks(&model, VIRTIO_NET_RECEIVEQ);
@@ -996,9 +953,8 @@ static void trial_end(struct trial *trial)
         fail_msg("the driver: %s", model.violation);
 }
 
-static void any_features_any_sizes_any_order_lose_nothing(void **state)
+TEST(any_features_any_sizes_any_order_lose_nothing)
 {
-    (void)state;
     static struct trial trial;
     uint64_t frames = 0;
     for (int round = 0; round < 200; round++) {
@@ -1008,16 +964,15 @@ static void any_features_any_sizes_any_order_lose_nothing(void **state)
             trial_step(&trial);
         trial_end(&trial);
         frames += trial.rx_seen + trial.tx_seen;
-        clean_up(NULL);
+        test_after_each();
     }
     assert_true(frames > 20000);
 }
 
 /* Plays such trials with a device that sometimes writes wrong values. No access leaves the buffers (ASan watches), no
  * assertion fails, and each frame lies within its buffer. */
-static void any_write_of_a_hostile_device_is_survived(void **state)
+TEST(any_write_of_a_hostile_device_is_survived)
 {
-    (void)state;
     static struct trial trial;
     int broken_count = 0;
     for (int round = 0; round < 600; round++) {
@@ -1063,23 +1018,21 @@ static void any_write_of_a_hostile_device_is_survived(void **state)
             }
         }
         broken_count += virtio_net_broken(device) != NULL;
-        clean_up(NULL);
+        test_after_each();
     }
     assert_true(broken_count > 300);
 }
 
-static void only_a_device_with_interrupts_can_wake(void **state)
+TEST(only_a_device_with_interrupts_can_wake)
 {
-    (void)state;
     start_kind(VIRTIO_MODEL_MODERN);
     assert_false(virtio_net_can_wake(device));
     model.bus.interrupts = true;
     assert_true(virtio_net_can_wake(device));
 }
 
-static void wake_asks_for_an_interrupt_and_quiet_for_none(void **state)
+TEST(wake_asks_for_an_interrupt_and_quiet_for_none)
 {
-    (void)state;
     uint8_t frame[60];
     frame_fill(frame, sizeof frame, 1);
     for (int with_index = 0; with_index < 2; with_index++) {
@@ -1097,13 +1050,12 @@ static void wake_asks_for_an_interrupt_and_quiet_for_none(void **state)
         before = model.queue[VIRTIO_NET_RECEIVEQ].used_idx;
         assert_true(virtio_model_receive(&model, frame, sizeof frame, 0));
         assert_false(virtio_model_would_interrupt(&model, VIRTIO_NET_RECEIVEQ, before));
-        clean_up(NULL);
+        test_after_each();
     }
 }
 
-static void survey_sees_a_waiting_frame_and_may_notify_without_one(void **state)
+TEST(survey_sees_a_waiting_frame_and_may_notify_without_one)
 {
-    (void)state;
     struct frame frame;
     start_kind(VIRTIO_MODEL_MODERN);
     uint64_t kicks = virtio_net_counters.tx_kicks, frames = virtio_net_counters.tx_frames;
@@ -1119,12 +1071,11 @@ static void survey_sees_a_waiting_frame_and_may_notify_without_one(void **state)
     assert_int_equal(model.queue[VIRTIO_NET_TRANSMITQ].kick_count, 1);
     assert_int_equal(virtio_net_counters.tx_frames, frames);
     assert_null(virtio_net_broken(device));
-    clean_up(NULL);
+    test_after_each();
 }
 
-static void levels_count_the_free_buffers(void **state)
+TEST(levels_count_the_free_buffers)
 {
-    (void)state;
     start_kind(VIRTIO_MODEL_MODERN);
     struct tx_buffer *buffer = device->ops->tx_acquire(device);
     virtio_net_levels(device);
@@ -1141,52 +1092,4 @@ static void levels_count_the_free_buffers(void **state)
             return;
         }
     fail_msg("the statistics do not name the free transmit buffers");
-}
-
-#define TEST(name) cmocka_unit_test_teardown(name, clean_up)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(start_resets_and_agrees_on_common_features),
-        TEST(errors_of_the_device_are_reported_and_the_device_given_up),
-        TEST(access_platform_is_accepted_unless_something_translates),
-        TEST(fields_behind_the_end_of_the_configuration_are_not_read),
-        TEST(mtu_is_obeyed_clamped_or_declined),
-        TEST(missing_mac_is_replaced_by_a_local_one),
-        TEST(torn_configuration_is_read_again),
-        TEST(report_is_one_line_with_all_properties),
-        TEST(transmit_header_is_written_whole_even_if_data_has_moved),
-        TEST(buffer_is_free_only_when_neither_holds_it),
-        TEST(misuse_of_buffers_is_an_assertion),
-        TEST(full_ring_and_empty_pool_refuse_for_now),
-        TEST(checksum_is_vouched_for_only_as_negotiated),
-        TEST(stages_are_stamped_in_order),
-        TEST(borrowed_frames_leave_the_ring_full),
-        TEST(release_alone_keeps_the_ring_from_running_dry),
-        TEST(receive_kicks_only_when_asked_and_once_a_refill),
-        TEST(transmit_kicks_once_and_only_if_asked),
-        TEST(interrupts_stay_off_for_ever),
-        TEST(frame_in_pieces_is_put_together),
-        TEST(jumbo_frame_is_dropped_whole),
-        TEST(tagged_frames_may_be_longer),
-        TEST(merge_count_beyond_the_ring_breaks_the_device),
-        TEST(impossible_lengths_are_dropped_and_counted),
-        TEST(broken_device_is_silent_and_reports_the_reason),
-        TEST(status_is_read_after_silence_and_not_under_traffic),
-        TEST(announcement_is_passed_on_and_acknowledged),
-        TEST(announcement_is_noticed_under_traffic),
-        TEST(acknowledgement_that_the_device_leaves_lying_is_kicked_and_not_repeated),
-        TEST(announcements_take_status_control_queue_and_feature),
-        TEST(impossible_answer_on_the_control_queue_breaks_the_device),
-        TEST(missed_kick_is_repeated_once_after_a_delay),
-        TEST(missed_kick_for_buffers_is_repeated),
-        TEST(only_a_device_with_interrupts_can_wake),
-        TEST(wake_asks_for_an_interrupt_and_quiet_for_none),
-        TEST(survey_sees_a_waiting_frame_and_may_notify_without_one),
-        TEST(levels_count_the_free_buffers),
-        TEST(any_features_any_sizes_any_order_lose_nothing),
-        TEST(any_write_of_a_hostile_device_is_survived),
-    };
-    return cmocka_run_group_tests(tests, seed_set_up, NULL);
 }

@@ -1,18 +1,11 @@
 /* drivers/virtio/pci.c: the choice of registers by capabilities. The configuration space and the memory BAR are arrays
  * here. Port BARs are recognised, and never accessed. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "base/bytes.h"
 #include "drivers/pci/spec.h"
 #include "drivers/virtio/pci.h"
 #include "kernel/memory/memory.h"
 #include "kernel/time/clock.h"
+#include "tests/lib/test.h"
 
 static uint32_t config[64], writable[64];
 static _Alignas(16384) uint8_t bar_memory[16384];
@@ -48,9 +41,8 @@ static struct virtio_pci pci;
 static uint8_t capability_at;
 
 /* Sets up a port BAR 0 of 32 ports, and a 64-bit memory BAR 4 of 16 KiB; no capabilities yet. */
-static int set_up(void **state)
+BEFORE_EACH()
 {
-    (void)state;
     memset(config, 0, sizeof config);
     memset(writable, 0, sizeof writable);
     memset(bar_memory, 0, sizeof bar_memory);
@@ -63,7 +55,6 @@ static int set_up(void **state)
     config[PCI_BAR0 / 4 + 5] = (uint32_t)((uintptr_t)bar_memory >> 32);
     writable[PCI_BAR0 / 4 + 5] = UINT32_MAX;
     capability_at = 0;
-    return 0;
 }
 
 static void add_capability(uint8_t type, uint8_t bar, uint32_t offset, uint32_t bytes)
@@ -89,9 +80,8 @@ static void add_modern(void)
     add_capability(VIRTIO_PCI_CAP_NOTIFY_CFG, 4, 0x3000, 0x1000);
 }
 
-static void both_ids_are_network_devices_and_others_are_not(void **state)
+TEST(both_ids_are_network_devices_and_others_are_not)
 {
-    (void)state;
     struct pci_function f = { .vendor = 0x1af4, .device = 0x1041 };
     assert_true(virtio_pci_is_net(&f));
     f.device = 0x1000;
@@ -105,9 +95,8 @@ static void both_ids_are_network_devices_and_others_are_not(void **state)
     assert_false(virtio_pci_is_net(&f));
 }
 
-static void capabilities_decide_for_modern(void **state)
+TEST(capabilities_decide_for_modern)
 {
-    (void)state;
     add_modern();
     assert_true(virtio_pci_open(&pci, &access, &function, NULL));
     assert_false(pci.bus.legacy);
@@ -129,9 +118,8 @@ static void capabilities_decide_for_modern(void **state)
     assert_false(pci.bus.ops->queue_enable(&pci.bus, 1, &rings));
 }
 
-static void no_capabilities_means_legacy(void **state)
+TEST(no_capabilities_means_legacy)
 {
-    (void)state;
     assert_true(virtio_pci_open(&pci, &access, &function, NULL));
     assert_true(pci.bus.legacy && pci.bus.queue_size_fixed);
     assert_null(pci.common.memory);
@@ -140,9 +128,8 @@ static void no_capabilities_means_legacy(void **state)
     assert_int_equal(pci.bus.config_bytes, 12);
 }
 
-static void first_of_two_capabilities_counts_and_reserved_ones_do_not(void **state)
+TEST(first_of_two_capabilities_counts_and_reserved_ones_do_not)
 {
-    (void)state;
     add_capability(VIRTIO_PCI_CAP_COMMON_CFG, 6, 0, 0x1000); /* a reserved BAR */
     add_capability(9, 4, 0, 0x1000);                         /* an unknown type */
     add_modern();
@@ -153,16 +140,15 @@ static void first_of_two_capabilities_counts_and_reserved_ones_do_not(void **sta
     assert_ptr_equal(pci.device.memory, bar_memory + 0x2000);
 }
 
-static void registers_outside_their_bar_are_not_taken(void **state)
+TEST(registers_outside_their_bar_are_not_taken)
 {
-    (void)state;
     static const struct {
         uint32_t offset, bytes;
     } bad[] = {
         { 0x4000, 0x100 }, { 0x3fff, 0x100 }, { 0xfffffff0, 0x100 }, { 0, 0x4001 }, { 0, UINT32_MAX }, { 0, 55 }
     };
     for (size_t i = 0; i < ARRAY_COUNT(bad); i++) {
-        set_up(NULL);
+        test_before_each();
         add_capability(VIRTIO_PCI_CAP_COMMON_CFG, 4, bad[i].offset, bad[i].bytes);
         add_capability(VIRTIO_PCI_CAP_DEVICE_CFG, 4, 0x2000, 0x1000);
         add_capability(VIRTIO_PCI_CAP_NOTIFY_CFG, 4, 0x3000, 0x1000);
@@ -174,9 +160,8 @@ static void registers_outside_their_bar_are_not_taken(void **state)
     }
 }
 
-static void bar_without_an_address_is_not_used(void **state)
+TEST(bar_without_an_address_is_not_used)
 {
-    (void)state;
     add_modern();
     config[PCI_BAR0 / 4 + 4] = 0xc;
     config[PCI_BAR0 / 4 + 5] = 0;
@@ -196,9 +181,8 @@ static void add_msix(uint32_t bar, uint32_t offset)
 
 static const struct virtio_message message = { UINT64_C(0xfee01000), 0x40 };
 
-static void interrupts_go_to_the_given_address(void **state)
+TEST(interrupts_go_to_the_given_address)
 {
-    (void)state;
     add_modern();
     add_msix(4, 0x1800);
     assert_true(virtio_pci_open(&pci, &access, &function, &message));
@@ -216,9 +200,8 @@ static void interrupts_go_to_the_given_address(void **state)
     assert_true(pci.bus.interrupts);
 }
 
-static void legacy_configuration_moves_behind_the_vectors(void **state)
+TEST(legacy_configuration_moves_behind_the_vectors)
 {
-    (void)state;
     config[PCI_CAPABILITY_POINTER / 4] = capability_at = 0x40;
     config[0x40 / 4] = 0x05; /* some capability in front */
     add_msix(4, 0);
@@ -227,12 +210,11 @@ static void legacy_configuration_moves_behind_the_vectors(void **state)
     assert_int_equal(pci.device.port, 0xc040 + 24);
 }
 
-static void without_a_reachable_table_there_are_no_interrupts(void **state)
+TEST(without_a_reachable_table_there_are_no_interrupts)
 {
-    (void)state;
     static const uint32_t bars[] = { 0, 1, 6, 7 }; /* ports, nothing, reserved */
     for (size_t i = 0; i <= ARRAY_COUNT(bars); i++) {
-        set_up(NULL);
+        test_before_each();
         add_modern();
         if (i < ARRAY_COUNT(bars))
             add_msix(bars[i], 0);
@@ -242,7 +224,7 @@ static void without_a_reachable_table_there_are_no_interrupts(void **state)
         assert_false(pci.bus.interrupts);
         assert_int_equal(config[0xc0 / 4] >> 30, 0);
     }
-    set_up(NULL);
+    test_before_each();
     add_modern();
     add_msix(4, 0);
     config[0xc0 / 4] |= 1u << 31;
@@ -250,9 +232,8 @@ static void without_a_reachable_table_there_are_no_interrupts(void **state)
     assert_int_equal(config[0xc0 / 4] >> 30, 0);
 }
 
-static void notify_area_may_be_ports(void **state)
+TEST(notify_area_may_be_ports)
 {
-    (void)state;
     add_capability(VIRTIO_PCI_CAP_COMMON_CFG, 4, 0x0000, 0x1000);
     add_capability(VIRTIO_PCI_CAP_DEVICE_CFG, 4, 0x2000, 0x1000);
     add_capability(VIRTIO_PCI_CAP_NOTIFY_CFG, 0, 16, 4);
@@ -261,9 +242,8 @@ static void notify_area_may_be_ports(void **state)
     assert_int_equal(pci.notify.port, 0xc050);
 }
 
-static void sleeping_device_is_given_time_to_wake(void **state)
+TEST(sleeping_device_is_given_time_to_wake)
 {
-    (void)state;
     add_modern();
     config[capability_at / 4] |= 0xa0 << 8;
     config[0xa0 / 4] = PCI_CAPABILITY_POWER;
@@ -272,22 +252,4 @@ static void sleeping_device_is_given_time_to_wake(void **state)
     spun_us = 0;
     assert_true(virtio_pci_open(&pci, &access, &function, NULL));
     assert_true(spun_us >= 10000);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(both_ids_are_network_devices_and_others_are_not, set_up),
-        cmocka_unit_test_setup(capabilities_decide_for_modern, set_up),
-        cmocka_unit_test_setup(no_capabilities_means_legacy, set_up),
-        cmocka_unit_test_setup(first_of_two_capabilities_counts_and_reserved_ones_do_not, set_up),
-        cmocka_unit_test_setup(registers_outside_their_bar_are_not_taken, set_up),
-        cmocka_unit_test_setup(bar_without_an_address_is_not_used, set_up),
-        cmocka_unit_test_setup(interrupts_go_to_the_given_address, set_up),
-        cmocka_unit_test_setup(legacy_configuration_moves_behind_the_vectors, set_up),
-        cmocka_unit_test_setup(without_a_reachable_table_there_are_no_interrupts, set_up),
-        cmocka_unit_test_setup(notify_area_may_be_ports, set_up),
-        cmocka_unit_test_setup(sleeping_device_is_given_time_to_wake, set_up),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

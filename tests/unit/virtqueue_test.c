@@ -1,26 +1,15 @@
 /* drivers/virtio/virtqueue.h: the rings themselves, without packets. The test plays the device. */
 #include <pthread.h>
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
-
-#include <cmocka.h>
 
 #include "drivers/virtio/virtqueue.h"
 #include "kernel/memory/memory.h"
 #include "tests/lib/device_memory.h"
+#include "tests/lib/test.h"
 
-static int free_memory(void **state)
-{
-    (void)state;
-    model_memory_free_all();
-    return 0;
-}
+AFTER_EACH() { model_memory_free_all(); }
 
 static void queue_make(struct virtqueue *queue, struct virtqueue_config config)
 {
@@ -47,9 +36,8 @@ static void device_uses(struct virtqueue *queue, uint32_t id, uint32_t len)
 }
 
 /* virtio 1.2 §2.7.2's formula, for all sizes a device may dictate */
-static void layout_is_the_documents_for_every_size(void **state)
+TEST(layout_is_the_documents_for_every_size)
 {
-    (void)state;
     for (uint32_t size = 1; size <= VIRTQ_SIZE_MAX; size *= 2) {
         struct virtqueue queue;
         queue_make(&queue, (struct virtqueue_config){ .size = (uint16_t)size, .used_align_bytes = 4096 });
@@ -63,9 +51,8 @@ static void layout_is_the_documents_for_every_size(void **state)
     }
 }
 
-static void rings_are_poisoned_and_indices_zero_before_the_device_sees_them(void **state)
+TEST(rings_are_poisoned_and_indices_zero_before_the_device_sees_them)
 {
-    (void)state;
     struct virtqueue queue;
     queue_make(&queue, (struct virtqueue_config){ .size = 8, .device_writes = true });
     assert_int_equal(queue.avail->idx, 0);
@@ -79,9 +66,8 @@ static void rings_are_poisoned_and_indices_zero_before_the_device_sees_them(void
     }
 }
 
-static void two_descriptor_slots_chain_head_and_body(void **state)
+TEST(two_descriptor_slots_chain_head_and_body)
 {
-    (void)state;
     struct virtqueue queue;
     uint8_t bytes[100];
     queue_make(&queue, (struct virtqueue_config){ .size = 4, .chain_count = 2, .head_bytes = 10 });
@@ -107,9 +93,8 @@ static void two_descriptor_slots_chain_head_and_body(void **state)
     assert_non_null(queue.fault);
 }
 
-static void slots_come_back_in_any_order(void **state)
+TEST(slots_come_back_in_any_order)
 {
-    (void)state;
     struct virtqueue queue;
     uint8_t byte;
     uint32_t written;
@@ -138,9 +123,8 @@ static void slots_come_back_in_any_order(void **state)
 }
 
 /* Writes every kind of wrong used entry. Each is a fault, found at once, and final. */
-static void wrong_used_entries_are_faults(void **state)
+TEST(wrong_used_entries_are_faults)
 {
-    (void)state;
     static const struct {
         uint32_t id;
         uint16_t jump;
@@ -167,9 +151,8 @@ static void wrong_used_entries_are_faults(void **state)
     }
 }
 
-static void a_slot_used_twice_is_a_fault(void **state)
+TEST(a_slot_used_twice_is_a_fault)
 {
-    (void)state;
     struct virtqueue queue;
     uint8_t byte;
     uint32_t written;
@@ -194,9 +177,8 @@ static bool kick_by_the_document(uint16_t old, uint16_t count, uint16_t event)
     return false;
 }
 
-static void event_index_is_obeyed_across_the_wrap(void **state)
+TEST(event_index_is_obeyed_across_the_wrap)
 {
-    (void)state;
     static const uint16_t starts[] = { 0, 1, 5, 0x7ffe, 0x8000, 0xfff9, 0xfffe, 0xffff };
     for (size_t s = 0; s < sizeof starts / sizeof starts[0]; s++)
         for (uint16_t count = 1; count <= 8; count++)
@@ -215,9 +197,8 @@ static void event_index_is_obeyed_across_the_wrap(void **state)
             }
 }
 
-static void without_event_index_the_flag_decides(void **state)
+TEST(without_event_index_the_flag_decides)
 {
-    (void)state;
     struct virtqueue queue;
     uint8_t byte;
     queue_make(&queue, (struct virtqueue_config){ .size = 8 });
@@ -230,9 +211,8 @@ static void without_event_index_the_flag_decides(void **state)
     assert_false(virtqueue_expose(&queue));
 }
 
-static void wake_asks_for_the_next_entry_and_quiet_for_none(void **state)
+TEST(wake_asks_for_the_next_entry_and_quiet_for_none)
 {
-    (void)state;
     for (int event_index = 0; event_index < 2; event_index++)
         for (uint32_t start = 0xfffe; start <= 0x10001; start++) {
             struct virtqueue queue;
@@ -301,9 +281,8 @@ static void *sleeper_device(void *argument)
     return NULL;
 }
 
-static void no_kick_is_lost_between_two_cpus(void **state)
+TEST(no_kick_is_lost_between_two_cpus)
 {
-    (void)state;
     static struct sleeper s;
     static uint8_t byte;
     pthread_t device;
@@ -331,21 +310,4 @@ static void no_kick_is_lost_between_two_cpus(void **state)
     pthread_join(device, NULL);
     assert_false(s.lost);
     assert_null(s.queue.fault);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(layout_is_the_documents_for_every_size, free_memory),
-        cmocka_unit_test_teardown(rings_are_poisoned_and_indices_zero_before_the_device_sees_them, free_memory),
-        cmocka_unit_test_teardown(two_descriptor_slots_chain_head_and_body, free_memory),
-        cmocka_unit_test_teardown(slots_come_back_in_any_order, free_memory),
-        cmocka_unit_test_teardown(wrong_used_entries_are_faults, free_memory),
-        cmocka_unit_test_teardown(a_slot_used_twice_is_a_fault, free_memory),
-        cmocka_unit_test_teardown(event_index_is_obeyed_across_the_wrap, free_memory),
-        cmocka_unit_test_teardown(without_event_index_the_flag_decides, free_memory),
-        cmocka_unit_test_teardown(wake_asks_for_the_next_entry_and_quiet_for_none, free_memory),
-        cmocka_unit_test_teardown(no_kick_is_lost_between_two_cpus, free_memory),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,17 +1,10 @@
 /* kernel/rescue/watchdog.c: both ways to check the loop, in virtual time. The host may stop the machine. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "base/bytes.h"
 #include "base/time.h"
 
 /* The state of the one watchdog starts again with each test. */
 #include "kernel/rescue/watchdog.c"
+#include "tests/lib/test.h"
 
 #define TIMEOUT_NS (30 * NS_PER_S)
 #define TICK_NS    (55 * NS_PER_MS)
@@ -55,9 +48,8 @@ void blackbox_write(enum blackbox_state state, const char *cause)
 
 _Noreturn void reset_now(void) { longjmp(at_reset, 1); }
 
-static int set_up(void **state)
+BEFORE_EACH()
 {
-    (void)state;
     static const uint64_t nothing;
     time_ns += 1000 * NS_PER_S;
     pause_ns = dump_beats = 0;
@@ -69,7 +61,6 @@ static int set_up(void **state)
     memset(&watchdog_counters, 0, sizeof watchdog_counters);
     watchdog_beat();
     age();
-    return 0;
 }
 
 /* Lets the second CPU poll every 10 ms until it resets the machine, or for so long. Returns the time that passed. */
@@ -104,9 +95,8 @@ static void expect_about(uint64_t ns, uint64_t expected_ns)
     assert_in_range(ns, expected_ns - 2 * CHECK_GAP_NS_MAX, expected_ns + 2 * CHECK_GAP_NS_MAX);
 }
 
-static void loop_that_turns_is_left_alone(void **state)
+TEST(loop_that_turns_is_left_alone)
 {
-    (void)state;
     static uint64_t frames;
     assert_true(watchdog_arm(NS_PER_S, true));
     watchdog_watch(&frames);
@@ -121,17 +111,15 @@ static void loop_that_turns_is_left_alone(void **state)
     assert_true(watchdog_counters.checks > 100);
 }
 
-static void loop_without_anybody_to_check_it_is_reported(void **state)
+TEST(loop_without_anybody_to_check_it_is_reported)
 {
-    (void)state;
     has_timer = false;
     assert_false(watchdog_arm(TIMEOUT_NS, false));
     assert_true(watchdog_arm(TIMEOUT_NS, true));
 }
 
-static void nmi_from_elsewhere_is_no_tick(void **state)
+TEST(nmi_from_elsewhere_is_no_tick)
 {
-    (void)state;
     assert_true(watchdog_arm(TIMEOUT_NS, false));
     timer_is_out = false;
     assert_false(watchdog_tick());
@@ -139,27 +127,24 @@ static void nmi_from_elsewhere_is_no_tick(void **state)
     assert_false(watchdog_has_fired());
 }
 
-static void second_cpu_resets_a_loop_that_answers_no_nmi(void **state)
+TEST(second_cpu_resets_a_loop_that_answers_no_nmi)
 {
-    (void)state;
     assert_true(watchdog_arm(TIMEOUT_NS, true));
     expect_about(poll_for(UINT64_MAX), TIMEOUT_NS + WATCHDOG_DUMP_NS);
     assert_int_equal(nmi_count, 1);
     assert_string_equal(record, "watchdog: the loop stood still and did not answer an NMI");
 }
 
-static void second_cpu_waits_for_a_dump_that_shows_signs_of_life(void **state)
+TEST(second_cpu_waits_for_a_dump_that_shows_signs_of_life)
 {
-    (void)state;
     assert_true(watchdog_arm(TIMEOUT_NS, true));
     dump_beats = 4000; /* 20 s */
     expect_about(poll_for(UINT64_MAX), TIMEOUT_NS + 20 * NS_PER_S + WATCHDOG_DUMP_NS);
 }
 
 /* Stops the machine for an hour in the loop, then for an hour in the dump. */
-static void time_in_which_the_host_stops_the_machine_does_not_count(void **state)
+TEST(time_in_which_the_host_stops_the_machine_does_not_count)
 {
-    (void)state;
     assert_true(watchdog_arm(TIMEOUT_NS, true));
     poll_for(NS_PER_S);
     time_ns += 3600 * NS_PER_S;
@@ -169,9 +154,8 @@ static void time_in_which_the_host_stops_the_machine_does_not_count(void **state
     expect_about(poll_for(UINT64_MAX), 9 * NS_PER_S + 3600 * NS_PER_S + WATCHDOG_DUMP_NS);
 }
 
-static void tick_begins_the_dump_and_later_ones_watch_it(void **state)
+TEST(tick_begins_the_dump_and_later_ones_watch_it)
 {
-    (void)state;
     assert_true(watchdog_arm(TIMEOUT_NS, false));
     expect_about(tick_for(UINT64_MAX), TIMEOUT_NS);
     assert_true(watchdog_has_fired());
@@ -180,28 +164,12 @@ static void tick_begins_the_dump_and_later_ones_watch_it(void **state)
     assert_string_equal(record, "watchdog: the loop stood still and did not answer an NMI");
 }
 
-static void dump_that_hangs_after_a_sign_of_life_has_no_more_than_its_own_time(void **state)
+TEST(dump_that_hangs_after_a_sign_of_life_has_no_more_than_its_own_time)
 {
-    (void)state;
     assert_true(watchdog_arm(TIMEOUT_NS, false));
     expect_about(tick_for(UINT64_MAX), TIMEOUT_NS);
     tick_for(NS_PER_S);
     watchdog_beat();
     expect_about(tick_for(UINT64_MAX), WATCHDOG_DUMP_NS);
     assert_non_null(record);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(loop_that_turns_is_left_alone, set_up),
-        cmocka_unit_test_setup(loop_without_anybody_to_check_it_is_reported, set_up),
-        cmocka_unit_test_setup(nmi_from_elsewhere_is_no_tick, set_up),
-        cmocka_unit_test_setup(second_cpu_resets_a_loop_that_answers_no_nmi, set_up),
-        cmocka_unit_test_setup(second_cpu_waits_for_a_dump_that_shows_signs_of_life, set_up),
-        cmocka_unit_test_setup(time_in_which_the_host_stops_the_machine_does_not_count, set_up),
-        cmocka_unit_test_setup(tick_begins_the_dump_and_later_ones_watch_it, set_up),
-        cmocka_unit_test_setup(dump_that_hangs_after_a_sign_of_life_has_no_more_than_its_own_time, set_up),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -44,7 +44,7 @@ UNIT_EXTRA_clock_test := kernel/cpu/hypervisor.c $(addprefix kernel/time/,clock.
 UNIT_EXTRA_symbols_test := kernel/rescue/symbols.c
 UNIT_EXTRA_acpi_test := kernel/firmware/acpi.c
 .SECONDEXPANSION:
-$(UNIT_TESTS): $(BUILD)/test/tests/unit/%: $(BUILD)/test/tests/unit/%.o $(BUILD)/test/tests/lib/support.o \
+$(UNIT_TESTS): $(BUILD)/test/tests/unit/%: $(BUILD)/test/tests/unit/%.o $(BUILD)/test/tests/lib/test.o \
 		$$(addprefix $(BUILD)/test/,$$(UNIT_EXTRA_$$*:.c=.o)) $(TEST_LIB)
 	$(CC) $(TEST_LINK) -o $@ $^ -lcmocka -lm $(UNIT_LIBS_$*)
 
@@ -57,10 +57,10 @@ $(BUILD)/tsan/%.o: %.c
 	@mkdir -p $(@D)
 	$(CC) $(COMMON) -O1 -fsanitize=thread $(if $(findstring clang,$(CC)),,-Wno-tsan) $(call cflags_of,$<) -c -o $@ $<
 TSAN_PAGE := $(patsubst %.c,$(BUILD)/tsan/%.o,tests/unit/status_page_test.c tests/lib/fake_transport.c \
-	tests/lib/support.c $(wildcard app/service/status_page*.c) net/http/request.c app/service/metrics.c \
+	tests/lib/test.c $(wildcard app/service/status_page*.c) net/http/request.c app/service/metrics.c \
 	app/service/stats.c base/histogram.c base/text.c base/format.c)
 $(BUILD)/tsan/status_page_test: $(TSAN_PAGE)
-$(BUILD)/tsan/spsc_test: $(addprefix $(BUILD)/tsan/tests/,unit/spsc_test.o lib/support.o)
+$(BUILD)/tsan/spsc_test: $(addprefix $(BUILD)/tsan/tests/,unit/spsc_test.o lib/test.o)
 $(TSAN_TESTS):
 	$(CC) -fsanitize=thread -o $@ $^ -lcmocka
 

@@ -10,6 +10,7 @@ define transport_program
 $(BUILD)/test/transport/%-$(1): $(BUILD)/test/tests/transport/%.o $(call transport_objects,test,$(1))
 	@mkdir -p $$(@D)
 	$$(CC) $(TEST_LINK) -o $$@ $$^ -lcmocka
+$(BUILD)/test/transport/contract_test-$(1): $(BUILD)/test/tests/lib/test.o
 endef
 $(foreach stack,$(TRANSPORT_STACKS),$(eval $(call transport_program,$(stack))))
 
