@@ -1,4 +1,4 @@
-# The wire probe as a vhost-user back end: tools/probe.py --wire vhost-user.
+# The wire probe as a vhost-user back end: tools/wire_probe.py --wire vhost-user.
 VHOST_PROBE := $(BUILD)/host/tools/probe/vhost_probe
 $(VHOST_PROBE): $(patsubst %.c,$(BUILD)/host/%.o,$(wildcard tools/probe/*.c) net/ip/checksum.c)
 	$(CC) -o $@ $^
@@ -13,5 +13,5 @@ $(OTHER_ECHO_IMAGE): FORCE
 WIRE_NEEDS := $(VHOST_PROBE) $(addprefix $(BUILD)/,peregrine.elf other/peregrine.elf echo/peregrine.elf) \
 	$(OTHER_ECHO_IMAGE) $(LINUX_PROGRAMS)
 bench-wire: $(WIRE_NEEDS) ## the wire without QEMU's main loop: build/bench/wire.json
-	$(PY) tools/probe.py --wire vhost-user own lwip guest
+	$(PY) tools/wire_probe.py --wire vhost-user own lwip guest
 .PHONY: bench-wire

@@ -1,7 +1,7 @@
 """The smallest Linux guest that can play: Debian's cloud kernel, busybox, and host/peregrine-linux in an initramfs.
 
-For comparison only (tools/probe.py guest). The packages are fetched from the distribution and unpacked below build/,
-never installed."""
+For comparison only (tools/wire_probe.py guest). The packages are fetched from the distribution and unpacked
+below build/, never installed."""
 import pathlib
 import re
 import subprocess

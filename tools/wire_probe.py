@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """The wire probe: how long a player takes from a burst to its POST, seen from outside the player's machine.
 
-    tools/probe.py kernel guest linux       the unikernel in QEMU; a Linux guest in the same QEMU with the Linux player
-                                            in it; the Linux player on this host, without a virtual machine
-    tools/probe.py --listen 192.0.2.1       any player: prints its settings, waits for it
-    tools/probe.py --wire vhost-user own lwip guest
-                                            the probe is the network device, and polls the rings on a core of its own.
-                                            It times echoes of Ethernet, ICMP and UDP, too.
+    tools/wire_probe.py kernel guest linux                  each of the players named here
+    tools/wire_probe.py --listen 192.0.2.1                  any player: prints its settings, waits for it
+    tools/wire_probe.py --wire vhost-user own lwip guest    the probe is the network device, and polls the rings on a
+                                                            core of its own; times echoes of Ethernet, ICMP, UDP, too
+
+The players are the unikernel in QEMU (`kernel`), the Linux player in a Linux guest in the same QEMU (`guest`), and the
+Linux player on this host, without a virtual machine (`linux`).
 
 One player runs at a time, as they all spin; they take turns, so that what the machine does besides hits
 all of them. Prints a table and writes build/bench/wire.json. Makes a network namespace: run it as root or where user
@@ -114,7 +115,7 @@ def commit():
 
 
 def command():
-    return " ".join(["tools/probe.py", *sys.argv[1:]])
+    return " ".join(["tools/wire_probe.py", *sys.argv[1:]])
 
 
 def path_of(name):
