@@ -12,7 +12,7 @@ import stat
 import subprocess
 
 from deploy import facts
-from deploy.remote import Host
+from deploy.ssh import Host
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 

@@ -242,7 +242,7 @@ def test_the_record_is_read_where_the_last_flight_from_here_put_it(machine):
     low[0x8f000:0x8f000 + 32768] = region(make(5, sections=[(1, b"gg")]))
     machine.host.file("/proc/kcore", kcore({0x1000: bytes(low)}))
     done = machine.run("record")
-    assert done.returncode == 3 and "no flight from here is remembered" in done.stderr and "--regions" in done.stderr
+    assert done.returncode == 3 and "no boot from here is remembered" in done.stderr and "--regions" in done.stderr
     state.remember("host", [(0x90000, 0x8000)])
     done = machine.run("record")
     assert done.returncode == 0 and "why it came back: gg" in done.stdout

@@ -7,7 +7,7 @@ import pytest
 
 from tests.deploy.fakehost import ADDRESSES, LINUX, NEIGHBOUR, ROOT, ROUTES, UUID, FakeHost
 
-from deploy import commands, facts, preflight
+from deploy import commands, facts, judge_grub, judge_machine, preflight
 from tests.deploy.test_install import Deployment
 
 
@@ -365,7 +365,7 @@ def test_a_missing_package_comes_with_the_distribution_s_own_command(host, syste
     ({"newer": "6.1.0-2-amd64"}, "", "come back to 6.1.0-2-amd64, the default, while 6.1.0-1-amd64 runs"),
     ({"newer": "6.1.0-2-amd64", "saved": "id-6.1.0-1-amd64"}, "", None),
     ({"newer": "6.1.0-2-amd64"}, "6.1.0-2-amd64", None),
-    ({"newer": "6.1.0-2-amd64", "saved": "gone"}, "", "it cannot be told which one GRUB boots by default"),
+    ({"newer": "6.1.0-2-amd64", "saved": "gone"}, "", "it is not known which one GRUB boots by default"),
     ({"newer": "6.1.0-2-amd64", "saved": "gone"}, "6.1.0-2-amd64", None),
     ({"newer": "0-rescue-0123", "saved": "id-6.1.0-1-amd64"}, "", None),
 ])
@@ -450,7 +450,7 @@ def test_a_machine_without_grub_must_have_one_kernel_or_the_user_names_it(host):
     no_grub(host)
     assert not verdict(host).stops("kexec")
     newer_kernel(host)
-    assert "cannot be told which one boots by default" in verdict(host).stops("kexec")[0].text
+    assert "it is not known which one boots by default" in verdict(host).stops("kexec")[0].text
     assert not verdict(host, return_to="6.1.0-2-amd64").stops("kexec")
     assert "/boot holds no kernel 7" in verdict(host, return_to="7").stops("kexec")[0].text
 
@@ -683,13 +683,13 @@ def test_an_unstable_tsc_is_not_handed_over(host):
 def test_black_box_regions_lie_in_ram_and_only_there():
     rows = [(0x1000, 0x9fbff, "System RAM"), (0x100000, 0x3fffffff, "System RAM"),
             (0x100000000, 0x1ffffffff, "System RAM")]
-    assert preflight.black_box_regions(rows) == [(0x90000, 0x8000), (0x10000000, 0x20000), (0x18000000, 0x20000),
+    assert judge_machine.black_box_regions(rows) == [(0x90000, 0x8000), (0x10000000, 0x20000), (0x18000000, 0x20000),
                                                  (0x20000000, 0x20000)]
     hole = [(0x1000, 0x8ffff, "System RAM"), (0x100000, 0x17ffffff, "System RAM"),
             (0x18100000, 0x3fffffff, "System RAM")]
-    assert preflight.black_box_regions(hole) == [(0x10000000, 0x20000), (0x20000000, 0x20000)]
+    assert judge_machine.black_box_regions(hole) == [(0x10000000, 0x20000), (0x20000000, 0x20000)]
     low = [(0x1000, 0x9fbff, "System RAM"), (0x100000, 0x7ffffff, "System RAM")]
-    assert preflight.black_box_regions(low)[1:] == [(0x4000000, 0x20000)]
+    assert judge_machine.black_box_regions(low)[1:] == [(0x4000000, 0x20000)]
 
 
 def test_truncated_facts_are_refused(host):
@@ -711,7 +711,7 @@ def test_entries_without_a_password_will_do(host):
 @pytest.mark.parametrize("missing_kib, code", [(0, 0), (1, 1)])
 def test_check_and_install_ask_for_the_same_space(tmp_path, missing_kib, code):
     machine = Deployment(tmp_path)
-    free = machine.kernel.stat().st_size // 1024 + preflight.SPARE_KIB - missing_kib
+    free = machine.kernel.stat().st_size // 1024 + judge_grub.SPARE_KIB - missing_kib
     machine.host.program("df", f"echo Filesystem blocks Used Available\necho /dev/vda1 100000 99000 {free} 99% /boot\n")
     for command in ("check", "install", "install"):
         assert machine.run(command).returncode == code
@@ -731,7 +731,7 @@ def test_only_words_that_are_really_added_are_printed(tmp_path):
     machine.host.file("/proc/kcore", b"no")
     machine.config.write_text(machine.config.read_text() + "ip=10.0.2.16/24 mtu=1400 log=192.0.2.9:514\n")
     said = machine.install().stdout
-    assert "hand over  nic=52:54:00:12:34:56 gw=10.0.2.2 gwmac=52:55:0a:00:02:02 tsc.khz=2399998\n" in said
+    assert "hand over  tsc.khz=2399998 nic=52:54:00:12:34:56 gw=10.0.2.2 gwmac=52:55:0a:00:02:02\n" in said
     assert "no crash record in memory" in said and "Add log=" not in said
 
 

@@ -12,7 +12,7 @@ import pytest
 from tests.deploy.fakehost import ROOT, FakeHost
 
 from deploy import commands
-from deploy.remote import RemoteError
+from deploy.ssh import RemoteError
 
 CONFIG = ("feed=feed.example:10001,192.0.2.8:10001 submit=192.0.2.8:10002  # the contest\n"
           "user=swift passwd=secret n=256 m=823,108\nkey=0x000102030405060708090a0b0c0d0e0f\n")

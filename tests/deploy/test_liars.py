@@ -13,7 +13,7 @@ import pytest
 
 from deploy import blackbox, control, preflight, survey, survey_inside
 from deploy.facts import Facts
-from deploy.remote import Host
+from deploy.ssh import Host
 from tests.deploy.fakehost import ROOT, FakeHost
 
 COMMANDS = (("check",), ("install", "--config", "CONFIG"), ("fly",), ("uninstall",), ("record",),

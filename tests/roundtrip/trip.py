@@ -34,7 +34,7 @@ from tests.roundtrip import translations
 from contest import rounds
 from vm.game import Game, outcome
 from deploy import ways
-from deploy.remote import Host
+from deploy.ssh import Host
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 

@@ -1,4 +1,4 @@
-"""The commands that talk to the kernel while it flies: fly, status, log, gg."""
+"""The commands that talk to the running kernel: fly, status, log, gg."""
 import dataclasses
 import json
 import sys
@@ -8,7 +8,7 @@ from deploy import control
 
 from . import commands, preflight, settings, state, ways
 from .commands import OK, REFUSED, REMOTE, SILENT, USAGE, Refused, say
-from .remote import RemoteError
+from .ssh import RemoteError
 from .text import printable
 from .verdict import GRUB, KEXEC, NAMES
 
@@ -16,7 +16,7 @@ FOLLOW_SECONDS = 0.5                        # between two looks at the log
 SILENCE_SECONDS = 8                         # without an answer on the control channel: the kernel counts as gone
 LEAVING_SECONDS = 60                        # for a reboot to end sshd: then Linux has not been left
 SSH_SECONDS = 10                            # between two tries whether Linux is back already
-UNHEEDED_MAX = 5                            # commands that the kernel did not obey: then the key is another one
+REJECTED_MAX = 5                            # commands in a row; then the kernel has another key
 
 
 def run(host, options):
@@ -79,7 +79,7 @@ def record(host, options):
 
 
 @dataclasses.dataclass
-class Flight:
+class Boot:
     """One boot of the kernel: by which way, with which settings, from which boot of Linux."""
     way: object                             # a way of ways.py
     text: str                               # the settings that the kernel gets
@@ -88,7 +88,7 @@ class Flight:
 
     @property
     def words(self):
-        return settings.parse(self.text, "the settings of the flight")
+        return settings.parse(self.text, "the settings of this boot")
 
     @property
     def regions(self):
@@ -130,11 +130,11 @@ def prepare(host, options, by=None, words=None, source="", program="player"):
         raise Refused(f"not by {NAMES[way] if way else 'GRUB and not by kexec'}: nothing was changed")
     say(f"by {NAMES[way]}" + ("" if by or way == GRUB else ", not by GRUB: " + "; ".join(
         finding.text for finding in verdict.stops(GRUB))))
-    flight = Flight(ways.WAYS[way], text, facts.text("boot-id"))
+    boot = Boot(ways.WAYS[way], text, facts.text("boot-id"))
     if way == KEXEC:
-        flight.image = commands.kernel_for("linux", None, options.bzimage, program)
-        flight.text = commands.settings_for(facts, verdict, source or "the installed settings", program)
-    return flight
+        boot.image = commands.kernel_for("linux", None, options.bzimage, program)
+        boot.text = commands.settings_for(facts, verdict, source or "the installed settings", program)
+    return boot
 
 
 def fly(host, options, report=record):
@@ -143,20 +143,20 @@ def fly(host, options, report=record):
     return go(host, options, prepare(host, options, options.by, words, options.config), report)
 
 
-def go(host, options, flight, report):
-    way, before = flight.way, flight.before
-    client = client_of(host, options, flight.words, attempts=1)
-    say(f"{'would do' if options.dry_run else 'flying'} on {host.name}:")
+def go(host, options, boot, report):
+    way, before = boot.way, boot.before
+    client = client_of(host, options, boot.words, attempts=1)
+    say(f"{'would do' if options.dry_run else 'booting'} on {host.name}:")
     for step in way.steps:
         say(f"  - {step}")
     say(f"  - wait for the kernel's first status at {client.where}, and follow its log")
     if options.dry_run:
         return OK
-    state.remember(host.name, flight.regions)
-    ways.leave(way, host, flight)
+    state.remember(host.name, boot.regions)
+    ways.leave(way, host, boot)
     say(f"{way.done}; {host.name} is leaving Linux")
     begun = time.monotonic()
-    first = _wait_first_status(host, client, flight, options.wait)
+    first = _wait_first_status(host, client, boot, options.wait)
     if not first:
         return _after(host, options, before, report)
     say(f"the kernel answers at {client.where}, {time.monotonic() - begun:.0f} s after Linux was left")
@@ -170,7 +170,7 @@ def go(host, options, flight, report):
             say("the kernel is silent")
             code = _after(host, options, before, report, client)
     except KeyboardInterrupt:
-        say(f"\nit flies on. peregrine status, log and gg {host.name} reach it")
+        say(f"\nthe kernel runs on. peregrine status, log and gg {host.name} reach it")
         return OK
     return code
 
@@ -182,34 +182,34 @@ def _say_statistics(text):
             say("  " + line)
 
 
-def _wait_first_status(host, client, flight, seconds):
+def _wait_first_status(host, client, boot, seconds):
     """Returns the first status text, or None if Linux came up instead. Raises NoAnswer, or RemoteError if Linux was
     never left."""
-    begun, unheeded = time.monotonic(), 0
+    begun, rejected = time.monotonic(), 0
     next_look = begun + min(2 * SSH_SECONDS, seconds)
     while True:
         try:
             return client.status()
         except control.NoAnswer:
-            unheeded = 0                    # a busy kernel answers now and then; another key never
+            rejected = 0                    # a busy kernel answers now and then; another key never
             time.sleep(0.2)
         except control.NotAuthenticated:    # or the answer was lost
-            unheeded += 1
-            if unheeded == UNHEEDED_MAX:
+            rejected += 1
+            if rejected == REJECTED_MAX:
                 raise
         passed = time.monotonic() - begun
         if time.monotonic() < next_look:
             continue
         now = host.answers(connect_seconds=3)
-        if now and now != flight.before:
+        if now and now != boot.before:
             say("Linux came up, and no status was seen")
             return None
-        if now and passed >= min(LEAVING_SECONDS, seconds) and (undone := ways.unload(flight.way, host)):
+        if now and passed >= min(LEAVING_SECONDS, seconds) and (undone := ways.unload(boot.way, host)):
             raise RemoteError(f"{host.name}: the reboot did not happen: the boot of Linux that was to end still "
                               f"answers after {passed:.0f} s; {undone}. See there what systemctl says")
         if passed >= seconds:
             raise control.NoAnswer(f"{client.where}: no status within {seconds:g} s, and no Linux. If the kernel runs, "
-                                   f"it ends by itself (net.timeout=, server.timeout=, deadline=). {flight.way.ended}")
+                                   f"it ends by itself (net.timeout=, server.timeout=, deadline=). {boot.way.ended}")
         next_look = time.monotonic() + min(SSH_SECONDS, max(seconds - passed, 1))
 
 
@@ -217,16 +217,16 @@ def _follow(client, position=0):
     """Prints the log from `position` on as it comes, until nobody answers any more. Returns the position reached.
 
     The kernel has obeyed the key before."""
-    heard = time.monotonic()
+    answered = time.monotonic()
     client.attempts = 1
-    while time.monotonic() - heard < SILENCE_SECONDS:
+    while time.monotonic() - answered < SILENCE_SECONDS:
         try:
             position, text = client.log(position)
-            heard = time.monotonic()
+            answered = time.monotonic()
             if text:
                 print(text, end="", flush=True)
         except (control.Busy, control.NotAuthenticated):    # the answer, or a part of it, was lost
-            heard = time.monotonic()
+            answered = time.monotonic()
         except control.NoAnswer:
             pass
         time.sleep(FOLLOW_SECONDS)
@@ -246,7 +246,7 @@ def gg(host, options):
             raise
         say(f"{host.name} is in Linux already")
     else:
-        say("it goes. Its last statistics:")
+        say("the kernel ends. Its last statistics:")
         _say_statistics(text)
         client.wait_gone(30)
     return _after(host, options, None, record)

@@ -1,5 +1,5 @@
 """The commands of tools/peregrine that change HOST or look at it: check, install, uninstall, record. boot_once.py has
-those that talk to the kernel while it flies."""
+those that talk to the kernel while it runs."""
 import hashlib
 import os
 import pathlib
@@ -8,13 +8,13 @@ import struct
 
 from . import blackbox, preflight, settings, state
 from .facts import Facts
-from .remote import OUTPUT_BYTES_MAX, RemoteError
+from .ssh import OUTPUT_BYTES_MAX, RemoteError
 from .text import printable
 from .verdict import GRUB, KEXEC, NAMES
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
-# Exit codes, as the man page tells them.
+# Exit codes, as in the man page.
 OK, REFUSED, USAGE, REMOTE, SILENT, BAD_RECORD = 0, 1, 2, 3, 4, 5
 
 
@@ -98,7 +98,7 @@ def kernel_for(protocol, kernel, bzimage, program):
 
 
 def bytes_of(data):
-    """Returns the size that an image's own header tells; 0 for no image."""
+    """Returns the size that an image's own header gives; 0 for no image."""
     if data[:5] == b"\x7fELF\x02" and len(data) >= 64:       # ELF-64 Object File Format, "Program Header"
         table, count = struct.unpack_from("<Q", data, 32)[0], struct.unpack_from("<H", data, 56)[0]
         ends = [table + 56 * count]
@@ -166,7 +166,7 @@ def _show_step(line):
 def fetch_regions(host, regions=()):
     """Returns the bytes of HOST's black box, region by region; an empty list if none could be read.
 
-    `regions`: (address, bytes) pairs; else those of the last flight from here, else those of the installed settings."""
+    `regions`: (address, bytes) pairs; else those of the last boot from here, else those of the installed settings."""
     regions = regions or state.regions_of(host.name)
     arguments = [str(number) for region in regions for number in region]
     most = max(OUTPUT_BYTES_MAX, 4 * sum(size for _, size in regions))      # od writes three characters a byte

@@ -1,4 +1,4 @@
-"""The client's side of the control channel (docs/control.md): ask a machine for its statistics, or tell it to leave.
+"""The client's side of the control channel (docs/control.md): ask a machine for its statistics, or order it to leave.
 
     client = Client("10.0.2.15", key_from_text("correct horse"))
     print(client.status())          # `name value` lines
@@ -145,7 +145,7 @@ class Client:
                 if silent == 0:
                     time.sleep(0.1)
                 if time.monotonic() > deadline and silent == 0:
-                    raise StillThere(f"{self.where}: was told to leave and still answers after {timeout_s:g} s")
+                    raise StillThere(f"{self.where}: was ordered to leave and still answers after {timeout_s:g} s")
         finally:
             self.timeout_s = patient
 
@@ -156,8 +156,8 @@ class Client:
 
         A machine takes datagrams in order, so it has seen a command when it answers a later request. If it has, each
         request got its challenge, and no command an answer, then the key is wrong. Else the machine is busy."""
-        before, asked, heard = {}, {}, {}       # by nonce: commands sent before; the challenge; parts of the answer
-        seen = self.attempts == 1               # with one attempt nobody can tell
+        before, asked, received = {}, {}, {}       # by nonce: commands sent before; the challenge; parts of the answer
+        seen = self.attempts == 1               # with one attempt nobody knows
         head = HEADER.pack(MAGIC, VERSION, COMMAND, COMMAND_BYTES + len(word))
         with self._socket() as sock:
             for _ in range(self.attempts):
@@ -170,19 +170,19 @@ class Client:
                         asked[nonce], seen = challenge[8:], seen or before[nonce] > 0
                         sent = head + nonce + challenge + bytes([command]) + argument.to_bytes(7, "big")
                         self._send(sock, sent + self._mac(sent + word) + word)
-                    elif (text := self._answer_with(data, command, asked, heard)) is not None:
+                    elif (text := self._answer_with(data, command, asked, received)) is not None:
                         return text
-                if heard and command == GG:
-                    return joined(max(heard.values(), key=len))
+                if received and command == GG:
+                    return joined(max(received.values(), key=len))
         if not asked:
             raise NoAnswer(f"{self.where}: no answer to {self.attempts} requests")
-        if len(asked) == self.attempts and seen and not heard:
-            raise NotAuthenticated(f"{self.where}: answers, but does not obey: the key is another one (or the answer "
-                                   f"was lost)")
+        if len(asked) == self.attempts and seen and not received:
+            raise NotAuthenticated(
+                f"{self.where}: answers, but does not obey: the key is another one (or the answer was lost)")
         raise Busy(f"{self.where}: answers late or not at all ({len(asked)} of {self.attempts} requests, no command): "
                    f"it is busy, or datagrams are lost. The key may be right; ask more often, and wait longer")
 
-    def _answer_with(self, data, command, asked, heard):
+    def _answer_with(self, data, command, asked, received):
         """Keeps a datagram that is a part of the answer to one of the commands asked. Returns the text if that is
         whole, else None."""
         fixed = HEADER.size + REPLY_FIXED.size
@@ -197,8 +197,8 @@ class Client:
             raise Refused(f"{self.where}: {text}")
         if result != 0:
             raise ControlError(f"{self.where}: does not know command {command}")
-        heard.setdefault(nonce, {})[part] = text
-        return joined(heard[nonce]) if len(heard[nonce]) == count else None
+        received.setdefault(nonce, {})[part] = text
+        return joined(received[nonce]) if len(received[nonce]) == count else None
 
     def _mac(self, data):
         return hmac.new(self.key, data, hashlib.sha256).digest()

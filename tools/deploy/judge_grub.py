@@ -4,6 +4,7 @@ import re
 from . import facts as f
 from .distribution import install, make_menu
 from .judge_return import KERNEL_NAME, installed_kernels, restricted
+from .text import number
 from .verdict import others_may
 
 # File systems of which GRUB can rewrite a block in place, by grub-probe's names (ext2 is ext2 to ext4). save_env works
@@ -13,8 +14,10 @@ GRUB_WRITABLE = {"ext2", "xfs", "fat"}
 # Features of XFS, as xfs_info names them, and the first GRUB that reads a file system with them (NEWS of GRUB).
 XFS_FEATURES = (("bigtime", (2, 6)), ("nrext64", (2, 12)), ("exchange", (2, 14)), ("parent", (2, 14)))
 
+SPARE_KIB = 1024                            # in /boot, for the settings, the copies of GRUB's files, and as a reserve
 
-def judge(facts, verdict, default, *, linux_protocol, accept_changes):
+
+def judge(facts, verdict, default, *, image_bytes, linux_protocol, accept_changes):
     """Judges a boot by GRUB. `default`: of judge_return; None if GRUB does not boot HOST."""
     loader = facts.text("efi-loader")
     if loader and not loader.upper().startswith("GRUB"):
@@ -25,6 +28,7 @@ def judge(facts, verdict, default, *, linux_protocol, accept_changes):
         _boot_protocol(facts, verdict, linux_protocol)
         if default:
             _default(facts, verdict, default, accept_changes)
+    _boot(facts, verdict, image_bytes)
 
 
 def _tools(facts, verdict):
@@ -133,15 +137,16 @@ def _default(facts, verdict, default, accept_changes):
                      f"has looked at next_entry, so grub-reboot has no effect",
                      "Set GRUB_DEFAULT in /etc/default/grub instead")
     if counter := facts.words("grub-environment").get("boot_counter"):
-        verdict.stop(f"GRUB counts boots (boot_counter={counter}): the kernel's boot reports no success, and GRUB may "
-                     f"then boot another entry than the default",
-                     f"Run {facts.text('grub-tools').strip()}-editenv {facts.text('grub-directory')}/grubenv unset "
-                     f"boot_counter")
+        verdict.stop(
+            f"GRUB counts boots (boot_counter={counter}): the kernel's boot reports no success, and GRUB may then "
+            "boot another entry than the default",
+            f"Run {facts.text('grub-tools').strip()}-editenv {facts.text('grub-directory')}/grubenv unset boot_counter")
     linux = [e for e in default.entries if e.kind == "menuentry"]
     if linux and linux[0] is not default.entry and (first := restricted(facts, linux[0])):
-        verdict.stop(f"GRUB asks for a password before it starts {first.title!r}, to which it goes if it cannot load "
-                     f"the kernel", "Add --unrestricted to the menu entries of Linux (CLASS= in /etc/grub.d/10_linux); "
-                                    f"then run {make_menu(facts)}")
+        verdict.stop(
+            f"GRUB asks for a password before it starts {first.title!r}, to which it goes if it cannot load the kernel",
+            "Add --unrestricted to the menu entries of Linux (CLASS= in /etc/grub.d/10_linux); then run "
+            f"{make_menu(facts)}")
     listed = [e.kernel for e in linux if KERNEL_NAME.search(e.kernel)]
     missing = [kernel for kernel in installed_kernels(facts) if kernel not in listed]
     if missing and listed and not default.blscfg and not accept_changes:
@@ -152,6 +157,22 @@ def _default(facts, verdict, default, accept_changes):
         verdict.stop(f"GRUB_DEFAULT is set in {', '.join(facts.lines('grub-default-overridden'))}, which overrides "
                      f"/etc/default/grub",
                      f"Set GRUB_DEFAULT=saved there, run grub-set-default 0 and {make_menu(facts)}")
+
+
+def _boot(facts, verdict, image_bytes):
+    free = facts.text("boot-free-kib").strip()
+    if number(free) is not None:
+        verdict.say("/boot", f"{int(free) // 1024} MiB free on {facts.text('boot-device')}")
+        needed = (image_bytes or 0) // 1024 + SPARE_KIB
+        if image_bytes is not None and int(free) < needed:
+            verdict.stop(f"/boot is full: {free} KiB free, {needed} KiB needed",
+                         "Remove an old kernel of Linux")
+    if not facts.holds("boot-writable"):
+        verdict.stop("/boot is mounted read-only", "Mount it for writing: mount -o remount,rw /boot")
+    if others_may(facts.text("settings-mode")):
+        verdict.stop(f"others on the machine can read the installed settings with their key (mode "
+                     f"{facts.text('settings-mode')})",
+                     "Put /boot on a file system that keeps modes, install again, and use another key")
 
 
 def _boot_protocol(facts, verdict, linux_protocol):
@@ -165,8 +186,7 @@ def _boot_protocol(facts, verdict, linux_protocol):
     if not verdict.protocol:
         platform = "x86_64-efi" if facts.text("firmware") == "uefi" else "i386-pc"
         package = "grub-efi-amd64-bin" if platform == "x86_64-efi" else "grub-pc-bin"
-        verdict.stop(f"{facts.text('grub-directory')}/{platform} holds no multiboot2.mod, so GRUB cannot start the "
-                     f"kernel",
-                     f"{install(facts, package)}, then copy /usr/lib/grub/{platform}/multiboot2.mod there (the same "
-                     f"version as the "
-                     "other modules), or give a kernel with a Linux boot protocol header (--bzimage)")
+        verdict.stop(
+            f"{facts.text('grub-directory')}/{platform} holds no multiboot2.mod, so GRUB cannot start the kernel",
+            f"{install(facts, package)}, then copy /usr/lib/grub/{platform}/multiboot2.mod there (the same version as "
+            "the other modules), or give a kernel with a Linux boot protocol header (--bzimage)")

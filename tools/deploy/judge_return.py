@@ -1,5 +1,5 @@
-"""Judges what a HOST boots after a flight, by either way: it must be Linux, without a person's help, and a Linux that
-was seen to boot there."""
+"""Judges what a HOST boots after a run of the kernel, by either way. It must be Linux, without a person's help, and a
+Linux that was seen to boot there."""
 import dataclasses
 import re
 
@@ -32,15 +32,15 @@ def judge(facts, verdict, return_to):
     if not boots_by_grub(facts):
         verdict.say("default", "what the machine boots by itself")
         with verdict.only(KEXEC):
-            _unknown_kernel(facts, verdict, "it cannot be told which one boots by default", kernels, return_to)
+            _unknown_kernel(facts, verdict, "it is not known which one boots by default", kernels, return_to)
         return None
     default = grub_default(facts)
     entry = default.entry
-    told = facts.words("grub-settings").get("GRUB_DEFAULT", "")
-    verdict.say("default", f"GRUB_DEFAULT={told or 'unset'}"
-                           f"{', saved_entry=' + (default.wanted or 'unset') if default.saved else ''}: "
-                           f"{entry.title if entry else 'no such entry'}"
-                           f"{', ' + entry.kernel if entry and entry.kernel else ''}")
+    given = facts.words("grub-settings").get("GRUB_DEFAULT", "")
+    verdict.say(
+        "default",
+        f"GRUB_DEFAULT={given or 'unset'}{', saved_entry=' + (default.wanted or 'unset') if default.saved else ''}: "
+        f"{entry.title if entry else 'no such entry'}{', ' + entry.kernel if entry and entry.kernel else ''}")
     set_it = "Run grub-set-default with" if default.saved else "In /etc/default/grub set GRUB_DEFAULT to"
     then = f"then run {make_menu(facts)}"
     if entry and entry.kind == "menuentry" and not KERNEL_NAME.search(entry.kernel):
@@ -53,7 +53,7 @@ def judge(facts, verdict, return_to):
     else:
         with verdict.only(GRUB):
             if entry:
-                verdict.stop(f"the default entry {entry.title!r} is a submenu, so it cannot be told which kernel the "
+                verdict.stop(f"the default entry {entry.title!r} is a submenu, so it is not known which kernel the "
                              f"machine would come back to",
                              f"{set_it} one entry of it, 'SUBMENU>ENTRY', or 0; {then}")
             elif default.entries:
@@ -63,7 +63,7 @@ def judge(facts, verdict, return_to):
             else:
                 verdict.stop("grub.cfg lists no entry at all", f"Run {make_menu(facts)}")
         with verdict.only(KEXEC):
-            _unknown_kernel(facts, verdict, "it cannot be told which one GRUB boots by default", kernels, return_to)
+            _unknown_kernel(facts, verdict, "it is not known which one GRUB boots by default", kernels, return_to)
     _menu_waits(facts, verdict)
     return default
 
@@ -81,7 +81,7 @@ def _armed_by_others(facts, verdict):
     """Checks that nothing is armed for the next boot alone: it would take the place of the kernel, or of Linux after
     it."""
     if facts.holds("boot-next"):
-        verdict.stop("the firmware is told what to boot next (BootNext), for one boot alone",
+        verdict.stop("the firmware has an order what to boot next (BootNext), for one boot alone",
                      "Reboot first, or run efibootmgr --delete-bootnext")
     if one_shot := facts.text("efi-one-shot").strip():
         verdict.stop(f"one boot of {one_shot!r} is armed already (LoaderEntryOneShot)",
@@ -92,14 +92,15 @@ def _armed_by_others(facts, verdict):
     disarm = (f"{facts.text('grub-tools').strip() or 'grub'}-editenv {facts.text('grub-directory')}/grubenv unset "
               f"next_entry")
     if armed and not armed.startswith("peregrine"):
-        verdict.stop(f"one boot of {armed!r} is armed already (grub-reboot), and a boot of the kernel would forget or "
-                     f"meet that", f"Reboot first, or run {disarm}")
+        verdict.stop(
+            f"one boot of {armed!r} is armed already (grub-reboot), and a boot of the kernel would forget or meet that",
+            f"Reboot first, or run {disarm}")
     elif armed:
         with verdict.only(GRUB):
             verdict.warn("one boot of the kernel is armed already: the next boot of this machine starts it",
                          f"install and uninstall disarm it; so does {disarm}")
         with verdict.only(KEXEC):
-            verdict.stop("one boot of the kernel by GRUB is armed already: it would follow the flight",
+            verdict.stop("one boot of the kernel by GRUB is armed already: it would follow this one",
                          f"Run peregrine uninstall, or {disarm}")
 
 
@@ -146,8 +147,8 @@ def _kernel_to_return_to(facts, verdict, entry, kernels, return_to):
     elif return_to or len(kernels) < 2:
         return
     elif entry.kernel in running:
-        verdict.note(f"of {len(kernels)} kernels the machine comes back to {release}, "
-                     "which is the default and runs now")
+        verdict.note(
+            f"of {len(kernels)} kernels the machine comes back to {release}, which is the default and runs now")
     else:
         verdict.stop(f"several kernels are installed, and the machine would come back to {release}, the default, while "
                      f"{facts.text('kernel')} runs: that the default boots here has not been seen",
@@ -200,5 +201,6 @@ def _menu_waits(facts, verdict):
             verdict.stop(f"{asked}: after the run GRUB would wait at its menu for a person",
                          f"Set {asked.partition('=')[0]}=5 in /etc/default/grub; then run {make_menu(facts)}")
         elif waits:
-            verdict.stop("grub.cfg sets no timeout, or a negative one: after the run GRUB would wait at its menu for a "
-                         "person", f"Set GRUB_TIMEOUT=5 in /etc/default/grub; then run {make_menu(facts)}")
+            verdict.stop(
+                "grub.cfg sets no timeout, or a negative one: after the run GRUB would wait at its menu for a person",
+                f"Set GRUB_TIMEOUT=5 in /etc/default/grub; then run {make_menu(facts)}")

@@ -69,7 +69,7 @@ def parse(text, source):
 def check(words, source, program="player"):
     """Raises SettingsError if the kernel would refuse the words, or could not be commanded to come back."""
     if "key" not in words:
-        raise SettingsError(f"{source}: there is no key=, so the machine could not be told to come back. "
+        raise SettingsError(f"{source}: there is no key=, so the machine could not be called back. "
                             f"Make one with: tools/peregrine key {source}")
     for key in ENDPOINTS:
         for part in words.get(key, "").split(",") if key in words else []:

@@ -1,4 +1,4 @@
-"""The memory of a flight on this side: where its crash record lies. By kexec nothing of that stands on HOST.
+"""The memory of a boot on this side: where its crash record lies. By kexec nothing of that stands on HOST.
 
 A file for each HOST in $XDG_STATE_HOME/peregrine (~/.local/state/peregrine), by the name that the user gave."""
 import json
@@ -26,7 +26,7 @@ def remember(name, regions):
 
 
 def regions_of(name):
-    """Returns the (address, bytes) pairs of the last flight of HOST from here; empty if none is known."""
+    """Returns the (address, bytes) pairs of the last boot of HOST from here; empty if none is known."""
     try:
         regions = json.loads(file_of(name).read_text())["regions"]
         return [(int(address), int(size)) for address, size in regions]

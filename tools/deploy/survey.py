@@ -5,7 +5,7 @@ import json
 from . import facts as f
 from . import preflight
 from .commands import OK, REMOTE, image_bytes, probe, say
-from .remote import SCRIPTS, RemoteError
+from .ssh import SCRIPTS, RemoteError
 from .text import number
 from .verdict import STOP, WARN
 

@@ -1,5 +1,5 @@
 """peregrine survey --fly: boots a machine once with the program survey, and reads the measurements in its record.
-app/survey/README.md tells the rows."""
+app/survey/README.md describes the rows."""
 import contextlib
 import json
 import os
@@ -42,12 +42,12 @@ def survey_host(host, options, found):
             commands.install(host, config, options.kernel, options.bzimage, return_to=options.return_to,
                              program=PROGRAM)
         words = None
-    flight = boot_once.prepare(host, options, way, words, "the settings of the survey", PROGRAM)
-    before, _ = blackbox.newest(commands.fetch_regions(host, flight.regions))
+    boot = boot_once.prepare(host, options, way, words, "the settings of the survey", PROGRAM)
+    before, _ = blackbox.newest(commands.fetch_regions(host, boot.regions))
 
     def report(_host, _options):
         return _report(host, options, before, found)
-    code = boot_once.go(host, options, flight, report)
+    code = boot_once.go(host, options, boot, report)
     if way == GRUB:
         say(f"the survey stays installed: peregrine uninstall {host.name}, or install the kernel that shall play")
     return code
@@ -75,7 +75,7 @@ def words_of(options):
 
 
 def _report(host, options, before, found):
-    """Reads the record and prints what it tells. `before` is the record of an earlier run, or None."""
+    """Reads the record and prints its measurements. `before` is the record of an earlier run, or None."""
     record, reasons = blackbox.newest(commands.fetch_regions(host))
     if not record or (before and (record.sequence, record.uptime_ns) == (before.sequence, before.uptime_ns)):
         return commands.no_record([] if record else reasons)

@@ -6,7 +6,7 @@ judge_grub.py and judge_kexec.py say what stops each. state.py remembers where t
     kexec   nothing but /run, which is memory   any reset: nothing is armed"""
 import hashlib
 
-from .remote import RemoteError
+from .ssh import RemoteError
 from .verdict import GRUB, KEXEC
 
 UNLOAD_SECONDS = 120                        # after a load: HOST unloads the kernel unless it is leaving Linux
@@ -23,7 +23,7 @@ class Grub:
     ended = (f"A host may take Linux' own reboot for the machine's end {NO_RESET}. Then the kernel is still armed: the "
              f"next start of the machine boots it, the one after that Linux")
 
-    def load(self, host, flight):
+    def load(self, host, boot):
         host.run(["way", "grub"], ["load"], timeout=60)
 
 
@@ -38,8 +38,8 @@ class Kexec:
     ended = (f"A host may take the kernel's reset for the machine's end {NO_RESET}. Then start it there: nothing is "
              f"armed, and Linux boots")
 
-    def load(self, host, flight):
-        image, text = flight.image, flight.text.encode()
+    def load(self, host, boot):
+        image, text = boot.image, boot.text.encode()
         arguments = [str(UNLOAD_SECONDS)]
         for data in (image, text):
             arguments += [str(len(data)), hashlib.sha256(data).hexdigest()]
@@ -49,10 +49,10 @@ class Kexec:
 WAYS = {way.name: way for way in (Grub(), Kexec())}
 
 
-def leave(way, host, flight):
+def leave(way, host, boot):
     """Loads the kernel and leaves Linux. Raises RemoteError, with the state in which HOST is."""
     try:
-        way.load(host, flight)
+        way.load(host, boot)
         host.run(["way", way.name], ["leave"], timeout=60)
     except RemoteError as error:
         if undone := unload(way, host):

@@ -10,7 +10,7 @@ fail() { printf '%s\n' "$*" >&2; exit 1; }
 
 if [ $# = 0 ]; then
     words=$(sed -n 's/^blackbox=//p' "$ROOT/boot/peregrine/settings" 2>/dev/null | tr ',' ' ')
-    [ -n "$words" ] || fail "no flight from here is remembered, and no installed settings name a place: say --regions"
+    [ -n "$words" ] || fail "no boot from here is remembered, and no installed settings name a place: say --regions"
     for word in $words; do set -- "$@" $((word)); done
 fi
 
