@@ -29,7 +29,7 @@ def digits_of(contest_round, seed, count):
 
 def finder_of(contest_round, known=None):
     return Finder(contest_round.n, rounds.primes_of(contest_round.hidden[0]),
-                  contest_round.told if known is None else known)
+                  contest_round.known if known is None else known)
 
 
 def run(*words, **more):

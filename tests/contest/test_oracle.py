@@ -71,7 +71,7 @@ def test_rate_0_plants_nothing_and_n_below_m_cannot():
 
 def test_round_words_are_understood():
     r = rounds.parse_round("n=6 m=823,2^2*27  # as in the example\nhidden=3^50*7^30*11^20")
-    assert (r.n, r.told) == (6, (823, 108))
+    assert (r.n, r.known) == (6, (823, 108))
     assert r.constant_texts()[2] == ("a hidden but fixed integer, whose prime factors include and only include "
                                      "3, 7 and 11")
 

@@ -103,7 +103,7 @@ def test_record_holds_all_that_was_offered(serve):
     submissions = [line for line in lines if line["kind"] == "submission"]
     sent_ns = {a["digits"]: a["ns"] for a in answers if a["first"]}
     assert all(0 < s["ns"] - sent_ns[s["digits"]] < 5 * 10**9 for s in submissions)
-    assert lines[0]["kind"] == "contest" and lines[0]["told"] == 2
+    assert lines[0]["kind"] == "contest" and lines[0]["known"] == 2
 
 
 def test_a_count_of_bursts_offers_the_same_on_any_machine(serve):

@@ -177,7 +177,7 @@ def test_rows_are_there_after_their_commit(path):
     store.create(path, small_plan())
     writer = store.Store(path)
     for i in range(20):
-        writer.tell("submission", **submission(i))
+        writer.log("submission", **submission(i))
         assert writer.commit() and count_rows(path) == i + 1
     writer.close()
 
@@ -232,7 +232,7 @@ def test_the_log_of_the_store_is_copied_and_begins_again(path, monkeypatch):
     store.create(path, small_plan())
     writer, board, log = store.Store(path), Follower(path), path.with_name("store-wal")
     for i in range(3000):
-        writer.tell("submission", **submission(i))
+        writer.log("submission", **submission(i))
         writer.commit()
         if i % 20 == 0:
             board.replica.seq = i           # the rows are of no interest
@@ -288,7 +288,7 @@ def test_a_full_disk_is_reported_and_the_waiting_rows_are_kept(path, full, monke
     monkeypatch.setattr(store, "WAITING_BYTES_MAX", 10 * store.ROW_BYTES)
     full.set()
     for i in range(25):
-        writer.tell("submission", **submission(i))
+        writer.log("submission", **submission(i))
         assert writer.commit(), "the game goes on"
     assert "database or disk is full" in writer.error and caplog.text.count("cannot be written") == 1
     assert writer.lost == {"submission": 15} and not writer.has_gap
@@ -305,7 +305,7 @@ def test_rows_that_wait_are_bounded_in_bytes(path, full):
     full.set()
     tracemalloc.start()
     for i in range(2 * store.WAITING_BYTES_MAX // 4000):
-        writer.tell("submission", ns=time.time_ns(), ip=f"ip{i}", user=f"user{i}", digits=f"{i:4000}", verdict=f"+{i}")
+        writer.log("submission", ns=time.time_ns(), ip=f"ip{i}", user=f"user{i}", digits=f"{i:4000}", verdict=f"+{i}")
         writer.commit()
     taken = tracemalloc.get_traced_memory()[0]
     tracemalloc.stop()

@@ -55,7 +55,7 @@ def test_the_stream_supplies_the_digits_that_boards_elide(onsite, tmp_path):
     assert all(int(a) % m == 0 for a in in_full(elided, 256, digits) for m in rounds.ONSITE.constants
                if all(int(a) % other for other in rounds.ONSITE.constants if other != m))
     # Only the elided answers, without the others.
-    finder = AnswerFinder([2, 3, 7], rounds.ONSITE.told)
+    finder = AnswerFinder([2, 3, 7], rounds.ONSITE.known)
     assert not finder.push(in_full(elided, 256)) and finder.constant == 0 and finder.doubt == 1
     assert finder.push(in_full(elided, 256, digits)) and finder.constant % rounds.ONSITE.hidden[0] == 0
     board, stream = tmp_path / "board", tmp_path / "stream"

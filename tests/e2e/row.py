@@ -105,7 +105,7 @@ def play(row, accelerator):
             endpoints = stack.enter_context(front).endpoints(setup.host)
         if row.lease:
             stack.enter_context(dhcp_server.DhcpServer(machine.TAP, machine.TAP_HOST, machine.TAP_GUEST))
-        known_round = dataclasses.replace(contest_round, told=contest_round.told[:-1]) if row.added else contest_round
+        known_round = dataclasses.replace(contest_round, known=contest_round.known[:-1]) if row.added else contest_round
         settings = machine.settings_text(setup, known_round, endpoints, USER, key, guest_words(row))
         host, control = machine.start(setup, settings, directory)
         stack.enter_context(host)
@@ -115,7 +115,7 @@ def play(row, accelerator):
             disturb = switch.restart
         elif row.added:
             def disturb():
-                added_ns.append(add_constant(host, control, key, contest_round.told[-1]))
+                added_ns.append(add_constant(host, control, key, contest_round.known[-1]))
         grace_polls = GRACE_POLLS_RESTARTED if row.restart else GRACE_POLLS
         if stopped := until_over(host, game, row.seconds, disturb, grace_polls):
             problems.append(stopped)
@@ -135,7 +135,7 @@ def play(row, accelerator):
         lines = game.stop()
         log = host.log
     if row.added:
-        last = len(contest_round.told) - 1
+        last = len(contest_round.known) - 1
         lines = demanded(lines, last, added_ns[0] if added_ns else time.time_ns())
         if not any(line["kind"] == "answer" and line["constants"] == [last] for line in lines):
             problems.append("no answer was offered for the modulus that was added")

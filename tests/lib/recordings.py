@@ -11,7 +11,7 @@ def make_recording(path, contest_round, bursts, **stream):
         def write(**fields):
             file.write(json.dumps(fields) + "\n")
         write(kind="contest", n=contest_round.n, constants=[str(m) for m in contest_round.constants],
-              told=len(contest_round.told))
+              known=len(contest_round.known))
         for _ in range(bursts):
             burst = source.next_burst()
             ns += round(burst.pause_s * 1e9)

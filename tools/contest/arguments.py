@@ -67,8 +67,8 @@ def users_of(path):
     for line in lines:
         name, colon, password = line.partition(":")
         if not colon or not plan.USER.fullmatch(name):
-            raise argparse.ArgumentTypeError(f"{path}: '{name}': a line is user:password, the user 1 to 32 letters,"
-                                             " digits and _.-")
+            raise argparse.ArgumentTypeError(
+                f"{path}: '{name}': a line is user:password, the user 1 to 32 letters, digits and _.-")
         if not password:
             raise argparse.ArgumentTypeError(f"{path}: '{name}' has no password")
         if name in passwords:

@@ -107,7 +107,7 @@ are percent-encoded: a space is <code>%20</code>. Connections may be kept and re
 when its last byte arrives.</p>
 <p>For each distinct answer, submissions count from 5 s before to 5 s after its last digit was sent. Points by place:
 {points}; later ones 0. Every submission costs 1 point, whatever its result.</p>
-<p>The response is one line: <code>+8</code> ... <code>+0</code>, <code>early</code> (not sent so far; the board tells
+<p>The response is one line: <code>+8</code> ... <code>+0</code>, <code>early</code> (not sent so far; the board shows
 what becomes of it), <code>dup</code>, <code>late</code>, or <code>wrong: why</code>. Status 401 says that name or
 password is unknown, 429 that too many wrong passwords came from your address.</p>
 {f"<h2>Schedule</h2><ul>{schedule}</ul>" if schedule else ""}

@@ -93,7 +93,7 @@ class Connections:
         except Exception as error:
             self.game.faults += 1
             LOG.exception("defect in serving %s on the %s port; the connection ends", connection.ip, connection.kind)
-            self.game.tell("fault", ns=self.game.clock.now_ns(), ip=connection.ip, port=connection.kind,
+            self.game.log("fault", ns=self.game.clock.now_ns(), ip=connection.ip, port=connection.kind,
                            reason=repr(error))
             self.drop(connection)
 
@@ -170,7 +170,7 @@ class Connections:
             sock.setblocking(False)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self.loop.poll.register(sock, select.EPOLLIN | select.EPOLLRDHUP)
-            self.game.store.tell("connection", ns=self.game.clock.now_ns(), change="open", id=connection.number,
+            self.game.store.log("connection", ns=self.game.clock.now_ns(), change="open", id=connection.number,
                                  port=connection.kind, ip=connection.ip)
             self.guarded(connection, greet, connection)
 
@@ -258,7 +258,7 @@ class Connections:
             return
         self._close_feed(connection)
         del self.table[connection.sock.fileno()]
-        self.game.store.tell("connection", ns=self.game.clock.now_ns(), change="close", id=connection.number,
+        self.game.store.log("connection", ns=self.game.clock.now_ns(), change="close", id=connection.number,
                              port=connection.kind, ip=connection.ip)
         self.shares[connection.ip] -= 1
         if not self.shares[connection.ip]:
@@ -272,7 +272,7 @@ class Connections:
     def _close_feed(self, connection):
         if connection.live:
             connection.live = False
-            self.game.record.tell("feed-close", id=connection.number, position=self.game.position,
+            self.game.record.log("feed-close", id=connection.number, position=self.game.position,
                                   ns=self.game.clock.now_ns())
 
     def close_players(self):

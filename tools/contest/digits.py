@@ -55,7 +55,7 @@ class Digits:
         game, now_ns = self.game, self.game.clock.now_ns()
         if not game.begun_ns:
             game.begun_ns = game.plan.starts_ns or now_ns
-            game.store.tell("begin", ns=game.begun_ns)
+            game.store.log("begin", ns=game.begun_ns)
         self.begun_at = time.monotonic() - (now_ns - game.begun_ns) / 1e9
         self._schedule()
 
@@ -65,16 +65,16 @@ class Digits:
         head = FEED_HEAD + (b"Transfer-Encoding: chunked\r\n" if self.options.body == "chunked" else b"") + b"\r\n"
         self.connections.send(connection, head, split=self.options.split)
         connection.live = True
-        game.store.tell("connection", ns=game.clock.now_ns(), change="live", id=connection.number,
+        game.store.log("connection", ns=game.clock.now_ns(), change="live", id=connection.number,
                         port=connection.kind, ip=connection.ip, position=game.position)
-        game.record.tell("feed-open", id=connection.number, ip=connection.ip, position=game.position,
+        game.record.log("feed-open", id=connection.number, ip=connection.ip, position=game.position,
                          ns=game.clock.now_ns())
         if not game.plan.starts_ns and not game.over:
             self._begin()
 
     def _end(self):
         self.game.over = True
-        self.game.store.tell("over", ns=self.game.clock.now_ns())
+        self.game.store.log("over", ns=self.game.clock.now_ns())
         self._expire()
 
     def _expire(self):
@@ -82,7 +82,7 @@ class Digits:
         if self.game.contest.early:
             ns = self.game.clock.now_ns()
             self.game.contest.expire(ns)
-            self.game.store.tell("expire", ns=ns)
+            self.game.store.log("expire", ns=ns)
         self.loop.after(0.5, self._expire)
 
     def _was_last(self, burst):
@@ -94,7 +94,7 @@ class Digits:
     def close(self):
         """Stores the generator's state, from which a restart goes on."""
         state = self.left or self.stream.state()
-        self.game.store.tell("generator", idx=state["index"], state=store.pack(state))
+        self.game.store.log("generator", idx=state["index"], state=store.pack(state))
 
     # ---- before a burst ----
 
@@ -135,12 +135,12 @@ class Digits:
         game, burst = self.game, self.burst
         ns, spread_ns, preempted, count = self._send_to_all(burst)
         self.left = None
-        game.record.tell("burst", index=burst.index, position=burst.position, digits=burst.digits, ns=ns)
-        game.store.tell("burst", idx=burst.index, position=burst.position, digits=burst.digits, ns=ns,
+        game.record.log("burst", index=burst.index, position=burst.position, digits=burst.digits, ns=ns)
+        game.store.log("burst", idx=burst.index, position=burst.position, digits=burst.digits, ns=ns,
                         due_ns=round(self.due * 1e9) + game.clock.origin_ns, spread_ns=spread_ns, players=count,
                         stamp_error_ns=self.probe.error_ns(game.clock), busy_ns=self.judge.take_busy_ns(),
                         preempted=preempted)
-        self.judge.tell_merged(ns)
+        self.judge.log_merged(ns)
         game.contest.send(self.occurrences, ns)
         game.record.flush()
         gc.collect(2 if burst.index % 1000 == 0 else 1)
@@ -199,7 +199,7 @@ class Digits:
         game, ns = self.game, self.game.clock.now_ns()
         game.round_number = game.plan.round_at((ns - game.begun_ns) / 1e9)
         index, position = self.stream.index, self.stream.position
-        game.store.tell("round", ns=ns, number=game.round_number)
+        game.store.log("round", ns=ns, number=game.round_number)
         game.contest.begin_round(game.round, ns)
         self.stream = self.make_stream()
         self.stream.index, self.stream.position = index, position

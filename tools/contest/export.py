@@ -27,7 +27,7 @@ def write_record(connection, file):
     plan = replica.plan_of(connection)
     first = plan.rounds[0][1]
     lines = [(0, {"kind": "contest", "n": first.n, "constants": [str(m) for m in first.constants],
-                  "told": len(first.told), "seed": plan.seed, "rate": plan.rate, "burst": plan.burst,
+                  "known": len(first.known), "seed": plan.seed, "rate": plan.rate, "burst": plan.burst,
                   "interval_s": plan.interval_s})]
     for table in ("burst", "answer", "submission", "resolved"):
         columns = ["index" if column == "idx" else column for column in store.COLUMNS[table]]

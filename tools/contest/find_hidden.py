@@ -62,12 +62,12 @@ def read_board(text):
     n = re.search(r"^N\s*= (\d+)$", text, re.MULTILINE)
     hidden = HIDDEN.findall(text)
     if not n:
-        raise Unreachable("the board tells no N")
+        raise Unreachable("the board shows no N")
     if len(hidden) != 1:
         raise Unreachable(f"the board hides {len(hidden)} constants, not one")
     name, primes = hidden[0]
-    told = [int(m) for m in re.findall(r"^M\d+ = (\d+)$", text, re.MULTILINE)]
-    return int(n[1]), told, f"M{name}", [int(p) for p in re.findall(r"\d+", primes)]
+    known = [int(m) for m in re.findall(r"^M\d+ = (\d+)$", text, re.MULTILINE)]
+    return int(n[1]), known, f"M{name}", [int(p) for p in re.findall(r"\d+", primes)]
 
 
 def pieces(options, digits):
@@ -107,8 +107,8 @@ def read_record(path):
 
 def find_on_boards(options, boards, digits):
     """Searches boards, with the digits if there are any. Returns the finder, the modulus's name, and if it is sure."""
-    n, told, name, primes = read_board(boards[0])
-    finder = AnswerFinder(options.primes or primes, told)
+    n, known, name, primes = read_board(boards[0])
+    finder = AnswerFinder(options.primes or primes, known)
     finder.push(in_full(set().union(*map(answers_on, boards)), options.n or n, digits))
     say(f"{name} has the primes {', '.join(map(str, finder.primes))}; "
         f"{finder.planted} of its answers on {len(boards)} boards")
@@ -171,14 +171,14 @@ def main(words):
         if boards:
             finder, name, sure = find_on_boards(options, boards, digits)
             return conclude(finder, name, sure)
-        n, told, primes = options.n, [], options.primes
+        n, known, primes = options.n, [], options.primes
         if options.digits and not (n and primes):
             raise record.RecordError(f"{options.digits}: --digits needs --n and --primes, or a board")
         if options.host and not (n and primes):
-            n, told, name, primes = read_board(get_board(options))
+            n, known, name, primes = read_board(get_board(options))
         n, primes = options.n or n, options.primes or primes
         say(f"{name} has the primes {', '.join(map(str, primes))}; N = {n}")
-        finder = Finder(n, primes, told)
+        finder = Finder(n, primes, known)
         sure = find(finder, options, digits)
     except (Unreachable, HiddenError) as error:
         say(str(error))

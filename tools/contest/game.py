@@ -16,7 +16,7 @@ class Game:
         self.begun_ns = self.stored.begun_ns    # by the contest's clock; 0: not yet
         self.round_number = self.stored.round_number
         self.contest = self.stored.contest or Contest(self.round)
-        self.contest.tell, self.contest.factor_at = self.tell, self._factor_at
+        self.contest.log, self.contest.factor_at = self.log, self._factor_at
         self.over = False               # the last burst has been sent
         self.position = 0               # the first digit of the next burst
         self.faults = 0                 # defects of ours that each ended one connection
@@ -25,10 +25,10 @@ class Game:
     def round(self):
         return self.plan.rounds[self.round_number][1]
 
-    def tell(self, kind, **fields):
+    def log(self, kind, **fields):
         """Writes to the record and to the store."""
-        self.record.tell(kind, **fields)
-        self.store.tell(kind, **fields)
+        self.record.log(kind, **fields)
+        self.store.log(kind, **fields)
 
     def _factor_at(self, ns):
         return self.plan.factor_at((ns - self.begun_ns) / 1e9) if self.begun_ns else 1
@@ -38,19 +38,19 @@ class Game:
             return False
         return (self.clock.now_ns() - self.begun_ns) / 1e9 >= self.plan.ends_s
 
-    def tell_gap(self, ns):
+    def log_gap(self, ns):
         """Writes the lost rows' counts and a snapshot, once the store can be written again."""
         if self.store.has_gap:
             lost, self.store.lost = dict(self.store.lost), type(self.store.lost)()
-            self.store.tell("gap", ns=ns, lost=lost)
+            self.store.log("gap", ns=ns, lost=lost)
             self.stored.snapshot(ns, self)
 
     def close(self):
         """Ends record and store. Returns false if one of them lacks something."""
         for name in self.contest.users:
-            self.record.tell("summary", **self.contest.summary(name))
+            self.record.log("summary", **self.contest.summary(name))
         self.record.close()
         self.store.commit()
-        self.tell_gap(self.clock.now_ns())
-        self.store.tell("stop", ns=self.clock.now_ns())
+        self.log_gap(self.clock.now_ns())
+        self.store.log("stop", ns=self.clock.now_ns())
         return self.store.close() and not self.record.error

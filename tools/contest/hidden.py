@@ -57,14 +57,14 @@ class _Sieve:
 
 
 class Finder:
-    """`primes`: all that the modulus has. `told`: the other moduli. Feed digits by `push`."""
-    def __init__(self, n, primes, told=()):
+    """`primes`: all that the modulus has. `known`: the other moduli. Feed digits by `push`."""
+    def __init__(self, n, primes, known=()):
         self.n, self.primes = n, tuple(primes)
         self.sieves = [_Sieve(p, n) for p in self.primes if 10 % p]
         if not self.sieves:
-            raise HiddenError("a modulus of 2 and 5 alone has nothing that tells where its multiples begin")
+            raise HiddenError("a modulus of 2 and 5 alone has nothing by which the begin of its multiples is known")
         # Their multiples look planted, too, and are not this modulus's.
-        self.rivals = [m for m in told if self._stands_out(self._powers(m))]
+        self.rivals = [m for m in known if self._stands_out(self._powers(m))]
         self.digits = 0                         # so far
         self.text = ""                          # the last of them
         self.last_nonzero_end = 0

@@ -38,12 +38,12 @@ def in_full(answers, n, stream=""):
 
 
 class AnswerFinder:
-    """`primes`: all that the modulus has. `told`: the other moduli."""
+    """`primes`: all that the modulus has. `known`: the other moduli."""
 
-    def __init__(self, primes, told=()):
+    def __init__(self, primes, known=()):
         if not primes:
-            raise HiddenError("no primes are told")
-        self.primes, self.told = tuple(primes), tuple(told)
+            raise HiddenError("no primes are given")
+        self.primes, self.known = tuple(primes), tuple(known)
         self.seen = set()
         self.powers = None
 
@@ -66,7 +66,7 @@ class AnswerFinder:
         before = len(self.seen)
         for digits in answers - self.seen:
             number = int(digits)
-            if any(number % m == 0 for m in self.told):
+            if any(number % m == 0 for m in self.known):
                 continue
             self.seen.add(digits)
             powers = {p: _exponent(number, p) for p in self.primes}

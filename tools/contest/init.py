@@ -38,10 +38,13 @@ def main(words):
     add = parser.add_argument
     add("store", metavar="STORE", help="the file to make")
     add("--name", default="Contest", help="what the board is headed with")
-    add("--round", type=of_plan(round_at), action="append", metavar="ROUND[@SPAN]",
-        help="online, onsite, qualification or a file of words n=256 m=823,108 hidden=3^50*7^30;"
-             " @: when it begins; several may follow each other"
-             " (default online)")
+    add(
+        "--round",
+        type=of_plan(round_at),
+        action="append",
+        metavar="ROUND[@SPAN]",
+        help="online, onsite, qualification or a file of words n=256 m=823,108 hidden=3^50*7^30; @: when it begins; "
+             "several may follow each other (default online)")
     add("--starts", type=of_plan(parse_time), default=0, metavar="TIME", help="local time, like 2026-11-23T20:00")
     add("--ends", type=of_plan(parse_span), default=0.0, metavar="SPAN", help="after the beginning (default: never)")
     add("--phase", type=of_plan(parse_phase), action="append", default=[], metavar="FROM-TO=FACTOR",

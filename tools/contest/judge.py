@@ -90,10 +90,10 @@ class Judge:
         busy_ns, self.busy_ns = self.busy_ns, 0
         return busy_ns
 
-    def tell_merged(self, ns):
+    def log_merged(self, ns):
         """Stores how many submissions were merged with later ones, and by how much their stamps may be late."""
         if self.merged:
-            self.game.store.tell("merged", ns=ns, count=self.merged, late_ns=self.merged_late_ns,
+            self.game.store.log("merged", ns=ns, count=self.merged, late_ns=self.merged_late_ns,
                                  scored=self.scored, scored_late_ns=self.scored_late_ns)
             self.merged = self.merged_late_ns = self.scored = self.scored_late_ns = 0
 
@@ -120,7 +120,7 @@ class Judge:
 
     def _answer(self, entry):
         if entry.is_malformed:
-            self.game.tell("invalid", ns=entry.stamp_ns, ip=entry.connection.ip, reason=entry.refusal[1])
+            self.game.log("invalid", ns=entry.stamp_ns, ip=entry.connection.ip, reason=entry.refusal[1])
         status, line = entry.refusal or self._submit(entry)
         if entry.late_ns and status == 200:
             self._note_merged(line, entry.late_ns)
@@ -151,7 +151,7 @@ class Judge:
             self.connections.saw_user(connection.ip, name)
             if user.submits % 64 == 0:
                 user.ping_us[connection.ip] = self._ping_us(connection)
-                game.store.tell("ping", ns=entry.stamp_ns, user=name, ip=connection.ip,
+                game.store.log("ping", ns=entry.stamp_ns, user=name, ip=connection.ip,
                                 us=user.ping_us[connection.ip])
         return 200, game.contest.submit(Submission(entry.stamp_ns, connection.ip, name, entry.digits))
 

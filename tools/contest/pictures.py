@@ -6,7 +6,7 @@ import matplotlib
 matplotlib.use("Agg")
 from matplotlib.figure import Figure  # noqa: E402  (the backend is chosen before)
 
-# Okabe and Ito's colours, which the colour-blind tell apart; line styles repeat the distinction.
+# Okabe and Ito's colours, which the colour-blind distinguish; line styles repeat the distinction.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#777777", "#000000")
 STYLES = ("-", "--", "-.", ":")
 PLAYERS_MAX = 8

@@ -88,14 +88,14 @@ class Plan:
 
     def to_json(self):
         fields = dataclasses.asdict(self)
-        fields["rounds"] = [[at_s, r.name, r.n, [str(m) for m in r.told], [str(m) for m in r.hidden]]
+        fields["rounds"] = [[at_s, r.name, r.n, [str(m) for m in r.known], [str(m) for m in r.hidden]]
                             for at_s, r in self.rounds]
         return fields
 
     @classmethod
     def from_json(cls, fields):
-        rounds = tuple((at_s, Round(name, n, tuple(map(int, told)), tuple(map(int, hidden))))
-                       for at_s, name, n, told, hidden in fields["rounds"])
+        rounds = tuple((at_s, Round(name, n, tuple(map(int, known)), tuple(map(int, hidden))))
+                       for at_s, name, n, known, hidden in fields["rounds"])
         users = fields["users"] and Users(**fields["users"])
         pairs = {key: tuple(fields[key]) for key in ("burst", "interval_s")}
         return cls(**{**fields, **pairs, "rounds": rounds, "users": users,

@@ -37,7 +37,7 @@ class Record:
                 self.file.close()
                 raise FileExistsError(errno.EEXIST, "is not empty; name another file for the record", path)
 
-    def tell(self, kind, **fields):
+    def log(self, kind, **fields):
         if self.file:
             self._attempt(self.file.write, json.dumps({"kind": kind, **fields}) + "\n")
 

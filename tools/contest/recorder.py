@@ -31,9 +31,9 @@ class Recorder:
         self.boards = 0
         self.constants = None
 
-    def tell(self, kind, **fields):
+    def log(self, kind, **fields):
         with self.lock:
-            self.record.tell(kind, ns=time.time_ns(), **fields)
+            self.record.log(kind, ns=time.time_ns(), **fields)
             self.record.flush()
         if self.record.error:
             self.ended.set()
@@ -55,10 +55,10 @@ class Recorder:
             response.begin()
             if response.status != 200:
                 raise http.client.HTTPException(f"HTTP {response.status} {response.reason}")
-            self.tell("feed-open", id=self.index, ip=self.options.host, position=self.position)
+            self.log("feed-open", id=self.index, ip=self.options.host, position=self.position)
             while not self.ended.is_set() and (data := response.read1(65536)):
                 digits = re.sub("[^0-9]", "", data.decode("ascii", "replace"))
-                self.tell("burst", index=self.index, position=self.position, digits=digits)
+                self.log("burst", index=self.index, position=self.position, digits=digits)
                 self.index, self.position = self.index + 1, self.position + len(digits)
 
     def follow_board(self):
@@ -66,11 +66,11 @@ class Recorder:
         while not self.ended.is_set():
             try:
                 text = self._read_board()
-                told = re.sub(r"\(last update .*\)", "", text)
-                if told != before:
-                    self._tell_constants(text)
-                    self.tell("board", text=text)
-                    before, self.boards = told, self.boards + 1
+                shown = re.sub(r"\(last update .*\)", "", text)
+                if shown != before:
+                    self._log_constants(text)
+                    self.log("board", text=text)
+                    before, self.boards = shown, self.boards + 1
             except (OSError, http.client.HTTPException) as error:
                 LOG.warning("the board: %s; again", str(error) or type(error).__name__)
             self.ended.wait(self.options.every)
@@ -86,11 +86,11 @@ class Recorder:
         finally:
             connection.close()
 
-    def _tell_constants(self, text):
-        n, told = re.search(r"^N\s*= (\d+)$", text, re.M), re.findall(r"^M\d+ = (\d+)$", text, re.M)
-        if n and (n[1], told) != self.constants:
-            self.constants = n[1], told
-            self.tell("contest", n=int(n[1]), constants=told, told=len(told))
+    def _log_constants(self, text):
+        n, known = re.search(r"^N\s*= (\d+)$", text, re.M), re.findall(r"^M\d+ = (\d+)$", text, re.M)
+        if n and (n[1], known) != self.constants:
+            self.constants = n[1], known
+            self.log("contest", n=int(n[1]), constants=known, known=len(known))
 
 
 def main(words):

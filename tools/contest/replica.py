@@ -80,8 +80,9 @@ class Replica:
         """Yields the rows of all tables in their order."""
         def of_table(table):
             columns = store.COLUMNS[table]
-            for row in self.connection.execute(f"SELECT seq, {', '.join(columns)} FROM {table} "
-                                               "WHERE seq > ? AND seq <= ? ORDER BY seq", (after, last)):
+            for row in self.connection.execute(
+                    f"SELECT seq, {', '.join(columns)} FROM {table} WHERE seq > ? AND seq <= ? ORDER BY seq",
+                    (after, last)):
                 yield row[0], table, dict(zip(columns, row[1:]))
         return list(heapq.merge(*(of_table(table) for table in store.PLAYED), key=lambda row: row[0]))
 

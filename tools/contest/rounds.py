@@ -21,17 +21,17 @@ class RoundError(ValueError):
 class Round:
     name: str
     n: int
-    told: tuple
+    known: tuple
     hidden: tuple = ()
 
     @property
     def constants(self):
         """Returns all M's in their order: the known ones first."""
-        return self.told + self.hidden
+        return self.known + self.hidden
 
     def constant_texts(self):
         """Returns the text that players may read for each M."""
-        return [str(m) for m in self.told] + [
+        return [str(m) for m in self.known] + [
             "a hidden but fixed integer, whose prime factors include and only include " + list_in_words(primes_of(m))
             for m in self.hidden
         ]

@@ -115,11 +115,11 @@ def latency_summary(latencies_us):
 
 
 class Contest:
-    """`tell(kind, fields)` is called with every event, for the record; `factor_at(ns)` multiplies points."""
+    """`log(kind, fields)` is called with every event, for the record; `factor_at(ns)` multiplies points."""
 
-    def __init__(self, contest_round, tell=lambda kind, **fields: None, factor_at=lambda ns: 1):
+    def __init__(self, contest_round, log=lambda kind, **fields: None, factor_at=lambda ns: 1):
         self.round = contest_round
-        self.tell = tell
+        self.log = log
         self.factor_at = factor_at
         self.users = {}
         self.answers = {}           # digits -> Answer, the one that was sent longest ago first
@@ -153,7 +153,7 @@ class Contest:
             if ns != answer.last_ns:
                 answer.before_ns, answer.last_ns = answer.last_ns, ns
             answer.occurrences += 1
-            self.tell("answer", ns=ns, start=occurrence.start, end=occurrence.end, constants=occurrence.constants,
+            self.log("answer", ns=ns, start=occurrence.start, end=occurrence.end, constants=occurrence.constants,
                       digits=occurrence.digits, first=first)
             for submission in self.early.pop(occurrence.digits, ()):
                 self.user(submission.user).waiting -= 1
@@ -170,7 +170,7 @@ class Contest:
         user.submits += 1
         user.came_from(submission.ip)
         line = self._judge(submission)
-        self.tell("submission", ns=submission.ns, ip=submission.ip, user=submission.user, digits=submission.digits,
+        self.log("submission", ns=submission.ns, ip=submission.ip, user=submission.user, digits=submission.digits,
                   verdict=line)
         return line
 
@@ -310,7 +310,7 @@ class Contest:
         self._resolve(submission, f"wrong: {reason}")
 
     def _resolve(self, submission, verdict):
-        self.tell("resolved", ns=submission.ns, user=submission.user, digits=submission.digits, verdict=verdict)
+        self.log("resolved", ns=submission.ns, user=submission.user, digits=submission.digits, verdict=verdict)
 
     # ---- memory ----
 

@@ -30,11 +30,11 @@ class ContestServer:
         self.judge = Judge(self.game, self.connections)
         self.ports = self.connections.ports
         game, plan = self.game, self.game.plan
-        game.record.tell("contest", n=game.round.n, constants=[str(m) for m in game.round.constants],
-                         told=len(game.round.told), seed=plan.seed, rate=plan.rate, burst=plan.burst,
+        game.record.log("contest", n=game.round.n, constants=[str(m) for m in game.round.constants],
+                         known=len(game.round.known), seed=plan.seed, rate=plan.rate, burst=plan.burst,
                          interval_s=plan.interval_s, body=options.body, start=options.start, ports=self.ports,
                          ns=game.clock.now_ns())
-        game.store.tell("run", ns=game.clock.now_ns(), ports=self.ports, clock_origin_ns=game.clock.origin_ns)
+        game.store.log("run", ns=game.clock.now_ns(), ports=self.ports, clock_origin_ns=game.clock.origin_ns)
         self.digits = Digits(game, self.loop, self.connections, self.probe, self.judge)
         self.poll_ns = self.last_poll_ns = 0    # when this turn's poll began, and the one before
         self.stopped = False
@@ -90,7 +90,7 @@ class ContestServer:
         self.loop.run_timers()
         if store.commit():
             self.judge.respond()
-            self.game.tell_gap(self.poll_ns)
+            self.game.log_gap(self.poll_ns)
 
     def _greet(self, connection):
         if connection.kind == "input" and self.options.start == "push":

@@ -16,11 +16,11 @@ from contest.plan import PlanError, Users, parse_span, span_text
 
 
 def describe(plan):
-    """Returns the lines that tell a host the plan."""
+    """Returns the lines that show the plan to a host."""
     lines = [f"name      {plan.name}"]
     lines += [f"schedule  {line}" for line in plan.schedule()]
     for number, (_, played) in enumerate(plan.rounds, 1):
-        lines.append(f"round {number}   N = {played.n}, {len(played.told)} moduli, {len(played.hidden)} hidden")
+        lines.append(f"round {number}   N = {played.n}, {len(played.known)} moduli, {len(played.hidden)} hidden")
     low, high = plan.burst
     lines.append(f"digits    {low}-{high} a burst, {plan.interval_s[0]:g}-{plan.interval_s[1]:g} s apart, "
                  f"{plan.rate:g} answers a second planted, seed {plan.seed}")

@@ -81,8 +81,8 @@ def create(path, plan):
         made = True
         connection = sqlite3.connect(path)
         with connection:
-            connection.executescript(f"PRAGMA journal_mode=WAL; PRAGMA application_id={APPLICATION};"
-                                     f"PRAGMA user_version={VERSION}; {SCHEMA}")
+            connection.executescript(
+                f"PRAGMA journal_mode=WAL; PRAGMA application_id={APPLICATION};PRAGMA user_version={VERSION}; {SCHEMA}")
             connection.execute("INSERT INTO meta VALUES ('plan', ?)", (json.dumps(plan.to_json()),))
         connection.close()
     except FileExistsError as error:
@@ -126,7 +126,7 @@ def lock(path):
 
 
 def identity(path):
-    """Returns what tells a file from all others, or None if there is none."""
+    """Returns the identity of a file, or None if there is none."""
     try:
         found = os.stat(path)
         return found.st_dev, found.st_ino
@@ -140,7 +140,7 @@ def last_seq(connection):
 
 
 class Store:
-    """Writes a store, as the only one. `tell`, `commit` and `close` never raise; `error` says why rows wait."""
+    """Writes a store, as the only one. `log`, `commit` and `close` never raise; `error` says why rows wait."""
 
     def __init__(self, path):
         self.path = path
@@ -161,7 +161,7 @@ class Store:
         self.waiting_bytes = 0
         self.retry_at = self.looked_at = self.locked_at = 0.0     # monotonic seconds; 0: no lock is waited for
 
-    def tell(self, kind, **fields):
+    def log(self, kind, **fields):
         """Appends a row. Kinds that are no table are events."""
         table = kind if kind in COLUMNS else "event"
         if self.waiting_bytes >= WAITING_BYTES_MAX and kind not in ("gap", "snapshot", "generator"):
@@ -177,7 +177,7 @@ class Store:
         self.waiting_bytes += row_bytes
 
     def snapshot(self, ns, state):
-        self.tell("snapshot", ns=ns, state=pack(state))
+        self.log("snapshot", ns=ns, state=pack(state))
 
     @property
     def has_gap(self):

@@ -22,7 +22,7 @@ class NoStore:
     def wind(self, stream):
         pass
 
-    def tell(self, kind, **fields):
+    def log(self, kind, **fields):
         pass
 
     def commit(self):

@@ -214,7 +214,7 @@ const charts = {};
 const timeLabel = s => s < 3600 ? `${Math.floor(s / 60)}:${String(Math.floor(s % 60)).padStart(2, "0")}` : `${clock(s).slice(0, -3)} h`;
 const axisX = () => ({drawGrid: false, axisLabelFormatter: x => Number.isInteger(x) ? timeLabel(x) : "", valueFormatter: x => clock(x), pixelsPerLabel: 70});
 
-// Names at the lines' ends, pushed apart: no colour is needed to tell them.
+// Names at the lines' ends, pushed apart: they are known without their colours.
 function nameEnds(id, names, colours) {
   return graph => {
     const area = graph.getArea(), size = rem() * .8125, ends = [];
@@ -385,7 +385,7 @@ function merge(old, fresh, span) {
   return {...fresh, times: joined(old.times, fresh.times), scores, latency: joined(old.latency, fresh.latency)};
 }
 
-function hear({open, state}) {
+function show({open, state}) {
   if (state) { take(JSON.parse(state)); return; }
   view.connected = open;
   if (open) { view.series = {all: null, hour: null}; view.heardAt = performance.now(); setTimeout(askSeries, 300); }
@@ -396,7 +396,7 @@ function hear({open, state}) {
 function listen() {
   if (typeof SharedWorker === "function") {
     const {port} = new SharedWorker("events.js");
-    port.onmessage = event => hear(event.data);
+    port.onmessage = event => show(event.data);
     addEventListener("pagehide", () => port.postMessage("closed"));
     addEventListener("pageshow", event => event.persisted && listen());
     return;
@@ -406,9 +406,9 @@ function listen() {
     if (document.hidden) { source?.close(); source = null; return; }
     if (source && source.readyState !== EventSource.CLOSED) return;
     source = new EventSource("events");
-    source.addEventListener("state", event => hear({state: event.data}));
-    source.addEventListener("open", () => hear({open: true}));
-    source.addEventListener("error", () => { hear({open: false}); setTimeout(follow, 1000); });
+    source.addEventListener("state", event => show({state: event.data}));
+    source.addEventListener("open", () => show({open: true}));
+    source.addEventListener("error", () => { show({open: false}); setTimeout(follow, 1000); });
   };
   document.addEventListener("visibilitychange", follow);
   follow();

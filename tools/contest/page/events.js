@@ -4,16 +4,16 @@
 const ports = new Set();
 let source, latest = null;
 
-function tell(message) {
+function report(message) {
   for (const port of ports) port.postMessage(message);
 }
 
 function listen() {
   source = new EventSource("events");
-  source.addEventListener("state", event => { latest = event.data; tell({state: latest}); });
-  source.addEventListener("open", () => tell({open: true}));
+  source.addEventListener("state", event => { latest = event.data; report({state: latest}); });
+  source.addEventListener("open", () => report({open: true}));
   source.addEventListener("error", () => {
-    tell({open: false});
+    report({open: false});
     if (source.readyState === EventSource.CLOSED) setTimeout(listen, 1000);
   });
 }
