@@ -2,7 +2,9 @@
 remote/record.sh."""
 import os
 import random
+import re
 import struct
+import subprocess
 import zlib
 
 import pytest
@@ -62,11 +64,35 @@ def test_a_trap_is_described_with_function_names(tmp_path):
     backtrace = struct.pack("<QQ", 0x100010, 0x100123)
     record, _ = blackbox.read_slot(make(state=2, sections=[(1, b"page fault"), (2, registers), (3, backtrace),
                                                            (4, b"answers 3\n")]))
-    lines = blackbox.describe(record, lambda address: f"f+{address & 0xff:#x}")
+    lines = blackbox.describe(record, lambda address, returned_to: f"f.c:{address & 0xff:#x} {returned_to}")
     assert lines[0] == "why it came back: page fault (came back because something failed)"
     assert ("  rax    0000000000001000  rbx    0000000000001001  rcx    0000000000001002  rdx    0000000000001003"
             in lines)
-    assert "  #1 0x100123 f+0x23" in lines and "  answers 3" in lines
+    assert "  #0 0x100010 f.c:0x10 False" in lines and "  #1 0x100123 f.c:0x23 True" in lines and "  answers 3" in lines
+
+
+def test_an_address_is_named_by_line_and_function_of_the_same_build(tmp_path):
+    source = tmp_path / "one.c"
+    source.write_text("static inline __attribute__((always_inline)) int add(int *x)\n{\n    return *x + 1;\n}\n"
+                      "int one(int *x) { return add(x); }\n")
+    def build(name, *flags):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        subprocess.run(["gcc", "-g", "-O1", "-shared", "-fPIC", "-Wl,--build-id=sha1", *flags, "-o", tmp_path / name,
+                        source], check=True)
+        return blackbox.DebugFile(tmp_path / name)
+    other, mine = build("peregrine.debug", "-Dadd=plus"), build("time/peregrine.debug")
+    line = subprocess.run(["nm", mine.path], capture_output=True, text=True).stdout
+    address = int(re.search(r"(\w+) T one", line)[1], 16)
+    record, _ = blackbox.read_slot(make(sections=[(1, b"x")]))
+    assert mine(address).endswith("one.c:5 one")
+    inlined = re.compile(r"\S*one.c:3 add, inlined into \S*one.c:5 one")
+    assert any(inlined.fullmatch(mine(address + at, returned_to=True)) for at in range(1, 9))
+    record.build_id = mine.build_id
+    assert blackbox.debug_file_of(record, other.path)[0].path == mine.path
+    record.build_id = "00" * 16
+    reason = f"the record is of build {'00' * 16}, {other.path} is of {other.build_id}"
+    assert blackbox.debug_file_of(record, other.path) == (None, reason)
+    assert blackbox.debug_file_of(record, tmp_path / "gone/x.debug")[1].startswith("there is no debug file")
 
 
 def test_control_bytes_do_not_reach_the_terminal():

@@ -334,7 +334,7 @@ def boot_a_trap(trip, game):
     rip = re.search(r"  rip    ([0-9a-f]{16})", text)
     need(rip and "  cr2    0000000000000000" in text, "the record does not show the registers")
     need(f"rip {rip[1]}" in trip.guest.log, "the record's registers are not those of the dump")
-    names = re.findall(r"^  #\d+ 0x[0-9a-f]+ ([a-z0-9_]+)\+0x", text, re.MULTILINE)
+    names = re.findall(r"^  #\d+ 0x[0-9a-f]+ (?:.* )?([a-z0-9_]+)$", text, re.MULTILINE)
     need(names[:2] == ["trap_null", "selftest_trap"] and "kernel_main" in names, f"the backtrace names {names}")
     need(statistic(text, "player.answers") > 0, "the record shows no game")
 

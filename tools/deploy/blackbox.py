@@ -1,8 +1,9 @@
 """Reads a crash record, docs/blackbox.md. Bytes in, a Record or None out; where the bytes are is
 remote/record.sh's."""
-import bisect
 import dataclasses
 import datetime
+import os
+import re
 import struct
 import subprocess
 import zlib
@@ -93,9 +94,8 @@ def newest(regions):
     return best, reasons
 
 
-def describe(record, symbols=None):
-    """Describes the record as lines of text. `symbols` names an address, or is None."""
-    name = symbols or (lambda address: "")
+def describe(record, name=None):
+    """Describes the record as lines of text. `name` is a DebugFile or the like, or None."""
     lines = [f"why it came back: {printable(record.cause) or 'not said'} "
              f"({STATES.get(record.state, f'state {record.state}')})",
              f"after {record.uptime_ns / 1e9:.3f} s, record {record.sequence}, build {record.build_id or 'unknown'}"]
@@ -108,7 +108,8 @@ def describe(record, symbols=None):
         lines += ["  " + "  ".join(items[i:i + 4]) for i in range(0, len(items), 4)]
     if record.backtrace:
         lines.append("backtrace:")
-        lines += [f"  #{i} 0x{address:x} {name(address)}".rstrip() for i, address in enumerate(record.backtrace)]
+        lines += [f"  #{i} 0x{address:x} {name(address, i > 0) if name else ''}".rstrip()
+                  for i, address in enumerate(record.backtrace)]
     if record.statistics:
         lines += ["statistics:"] + ["  " + line for line in printable(record.statistics).splitlines()]
     if record.log:
@@ -116,19 +117,33 @@ def describe(record, symbols=None):
     return lines
 
 
-class Symbols:
-    """Names for addresses from an ELF, through nm (binutils)."""
+class DebugFile:
+    """The debug file of a build: names an address as `FILE:LINE FUNCTION`, through addr2line (binutils)."""
 
     def __init__(self, path):
-        done = subprocess.run(["nm", "-n", "-C", str(path)], capture_output=True, text=True)
-        self._table = []
-        for line in done.stdout.splitlines():
-            parts = line.split(None, 2)
-            if len(parts) == 3 and parts[1] in "tT":
-                self._table.append((int(parts[0], 16), parts[2]))
+        self.path = path
+        notes = subprocess.run(["readelf", "-n", path], capture_output=True, text=True).stdout
+        found = re.search(r"Build ID: ([0-9a-f]{32})", notes)       # the kernel knows the first 16 bytes of its own
+        self.build_id = found[1] if found else ""
 
-    def __call__(self, address):
-        index = bisect.bisect_right(self._table, (address, "\U0010ffff")) - 1
-        if index < 0 or address - self._table[index][0] > 1 << 20:
-            return ""
-        return f"{self._table[index][1]}+0x{address - self._table[index][0]:x}"
+    def __call__(self, address, returned_to=False):
+        """Names the instruction at an address, or the call that returns to it. Inlined functions stand before those
+        that they are part of."""
+        done = subprocess.run(["addr2line", "-e", self.path, "-f", "-i", f"{address - returned_to:#x}"],
+                              capture_output=True, text=True)
+        lines = done.stdout.splitlines()
+        names = [f"{os.path.normpath(place)} {function}" if not place.startswith("??") else function
+                 for function, place in zip(lines[::2], lines[1::2]) if function != "??"]
+        return ", inlined into ".join(re.sub(r" \(discriminator \d+\)", "", name) for name in names)
+
+
+def debug_file_of(record, path):
+    """Returns (the debug file of the record's build, None), or (None, the reason). Looks at `path`, then in the folders
+    beside it, where the builds of other programs lie."""
+    found = [DebugFile(file) for file in (path, *sorted(path.parent.glob("*/*.debug"))) if file.is_file()]
+    for file in found:
+        if file.build_id and file.build_id == record.build_id:
+            return file, None
+    if not found:
+        return None, f"there is no debug file {path}"
+    return None, f"the record is of build {record.build_id or 'unknown'}, {path} is of {found[0].build_id or 'none'}"

@@ -75,7 +75,7 @@ def log(host, options):
 
 
 def record(host, options):
-    return commands.record(host, elf=options.elf)
+    return commands.record(host, debug=options.debug)
 
 
 @dataclasses.dataclass

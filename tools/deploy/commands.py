@@ -186,7 +186,7 @@ def fetch_regions(host, regions=()):
     return found
 
 
-def record(host, *, elf=None, regions=(), raw=None):
+def record(host, *, debug=None, regions=(), raw=None):
     regions = fetch_regions(host, regions)
     if raw:
         raw.write_bytes(b"".join(regions))
@@ -196,10 +196,18 @@ def record(host, *, elf=None, regions=(), raw=None):
         return no_record(reasons)
     alike = [best for best, _ in (blackbox.newest([region]) for region in regions) if best
              and best.sequence == found.sequence]
-    for line in blackbox.describe(found, blackbox.Symbols(elf) if elf and elf.exists() else None):
-        say(line)
+    describe(found, debug)
     say(f"it stands in {len(alike)} of the {len(regions)} regions read")
     return OK
+
+
+def describe(found, debug):
+    """Prints a record, with source lines in its backtrace if the debug file of its build is there."""
+    file, reason = blackbox.debug_file_of(found, debug) if debug and found.backtrace else (None, None)
+    for line in blackbox.describe(found, file):
+        say(line)
+    if reason:
+        say(f"the backtrace has no source lines: {reason} (--debug FILE names another)")
 
 
 def no_record(reasons):

@@ -10,7 +10,7 @@ import sys
 import tempfile
 
 from . import blackbox, boot_once, commands, control, settings
-from .commands import BAD_RECORD, OK, REMOTE, say
+from .commands import BAD_RECORD, OK, REMOTE, describe, say
 from .verdict import GRUB
 
 PROGRAM = "survey"
@@ -92,7 +92,7 @@ def _report(host, options, before, found):
     if record.cause == "finished":
         return OK
     say("the survey did not end by itself:")
-    say("\n".join(blackbox.describe(record, blackbox.Symbols(options.elf) if options.elf.exists() else None)))
+    describe(record, options.debug)
     return REMOTE
 
 
