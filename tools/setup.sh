@@ -61,7 +61,8 @@ check g++ — compiles the queue of boost that `make bench-base` measures
 check libboost-dev — that queue
 check liburcu-dev — what the sequence lock is measured beside
 check mmdebstrap — makes the Debian of tests/roundtrip
-check fakeroot — the same without root
+check uidmap — the same without root: more than one user id
+check fakeroot — writes its file system without root
 check debian-archive-keyring — checks the packages of that Debian
 check gdisk — partitions its disk
 check dosfstools — makes its EFI partition

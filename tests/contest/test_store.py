@@ -456,7 +456,7 @@ def test_rounds_follow_each_other_and_phases_count_more(path):
     server, thread = run_server(store=str(path), begin="player", pages=False)
     player = PlainPlayer(server.ports, SMALL.n, SMALL.constants)
     wait_for(lambda: server.game.round_number == 1, PATIENCE_S)
-    wait_for(lambda: server.contest.offered > len(player.submitted) + 2)
+    wait_for(lambda: server.contest.offered > len(player.submitted) + 2 and "+24" in player.verdicts, PATIENCE_S)
     end_stream(server, player)
     stop_server(server, thread)
     player.thread.join(PATIENCE_S)

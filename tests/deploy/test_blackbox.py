@@ -75,6 +75,7 @@ def test_an_address_is_named_by_line_and_function_of_the_same_build(tmp_path):
     source = tmp_path / "one.c"
     source.write_text("static inline __attribute__((always_inline)) int add(int *x)\n{\n    return *x + 1;\n}\n"
                       "int one(int *x) { return add(x); }\n")
+
     def build(name, *flags):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         subprocess.run(["gcc", "-g", "-O1", "-shared", "-fPIC", "-Wl,--build-id=sha1", *flags, "-o", tmp_path / name,

@@ -209,7 +209,7 @@ def fly_against(monkeypatch, client, linux=lambda: "another boot", silence_s=1.0
 
     monkeypatch.setattr(boot_once, "SILENCE_SECONDS", silence_s)
     monkeypatch.setattr(boot_once, "FOLLOW_SECONDS", 0.03)
-    flight = boot_once.Flight(ways.WAYS["grub"], "key=longenough", "first")
+    flight = boot_once.Boot(ways.WAYS["grub"], "key=longenough", "first")
     monkeypatch.setattr(boot_once, "prepare", lambda *_: flight)
     monkeypatch.setattr(boot_once, "client_of", lambda *_, **__: client)
     monkeypatch.setattr(boot_once.ways, "leave", lambda *_: None)

@@ -77,7 +77,8 @@ def test_a_flight_without_grub_from_check_to_the_record(machine, state_directory
         flight.kill()
         flight.wait()
     text = flown_settings(machine)
-    assert "nic=52:54:00:12:34:56\nip=10.0.2.15/24\ngw=10.0.2.2\ngwmac=52:55:0a:00:02:02\nmtu=1500\ntsc.khz=" in text
+    assert "nic=52:54:00:12:34:56\nip=10.0.2.15/24\ngw=10.0.2.2\ngwmac=52:55:0a:00:02:02\nmtu=1500\n" in text
+    assert "\ntsc.khz=2399998\n" in text
     assert machine.host.tree() == before
     done = machine.run("uninstall")
     assert done.returncode == 0 and "nothing is installed" in done.stdout
@@ -132,7 +133,7 @@ def test_a_connection_lost_between_load_and_jump_leaves_the_machine_in_linux(mac
     monkeypatch.setattr(ways, "UNLOAD_SECONDS", 2)
     monkeypatch.setattr(ways.Kexec, "uncertain", "it unloads the kernel by itself")
     machine.host.file("/fake/lost-when-loaded")
-    flight = boot_once.Flight(ways.WAYS["kexec"], "key=longenough", "first", machine.flown_image.read_bytes())
+    flight = boot_once.Boot(ways.WAYS["kexec"], "key=longenough", "first", machine.flown_image.read_bytes())
     with pytest.raises(commands.RemoteError, match="it unloads the kernel by itself"):
         ways.leave(flight.way, machine.host, flight)
     assert loaded(machine)
@@ -150,7 +151,7 @@ def test_the_message_after_a_lost_connection_says_where_the_machine_is(machine):
 
 def test_a_load_that_was_forgotten_does_not_end_a_later_one(machine, monkeypatch):
     monkeypatch.setattr(ways, "UNLOAD_SECONDS", 2)
-    flight = boot_once.Flight(ways.WAYS["kexec"], "key=longenough", "first", machine.flown_image.read_bytes())
+    flight = boot_once.Boot(ways.WAYS["kexec"], "key=longenough", "first", machine.flown_image.read_bytes())
     flight.way.load(machine.host, flight)
     assert ways.unload(flight.way, machine.host) == flight.way.unloaded and not loaded(machine)
     monkeypatch.setattr(ways, "UNLOAD_SECONDS", 600)
@@ -160,7 +161,7 @@ def test_a_load_that_was_forgotten_does_not_end_a_later_one(machine, monkeypatch
 
 
 def test_a_kernel_that_another_has_loaded_is_left_alone(machine):
-    flight = boot_once.Flight(ways.WAYS["kexec"], "key=longenough", "first", machine.flown_image.read_bytes())
+    flight = boot_once.Boot(ways.WAYS["kexec"], "key=longenough", "first", machine.flown_image.read_bytes())
     machine.host.file("/sys/kernel/kexec_loaded", "1\n")
     with pytest.raises(commands.RemoteError, match="another kernel is loaded for kexec already"):
         ways.leave(flight.way, machine.host, flight)
@@ -304,4 +305,4 @@ def test_a_boot_that_is_armed_by_grub_does_not_follow_a_flight(with_grub):
     with_grub.install()
     with_grub.host.run(["way", "grub"], ["load"])
     done = with_grub.run("fly", "--kexec")
-    assert done.returncode == 1 and "it would follow the flight" in done.stdout and not calls(with_grub)
+    assert done.returncode == 1 and "it would follow this one" in done.stdout and not calls(with_grub)

@@ -72,9 +72,9 @@ def test_install_adds_one_entry_and_linux_stays_the_default(machine):
     assert stat.S_IMODE(home.stat().st_mode) == 0o700
     assert (home / "settings").read_text() == (
         "feed=192.0.2.7:10001,192.0.2.8:10001\nsubmit=192.0.2.8:10002\nuser=swift\npasswd=secret\nn=256\nm=823,108\n"
-        "key=0x000102030405060708090a0b0c0d0e0f\n# handed over from Linux\nnic=52:54:00:12:34:56\n"
-        "ip=10.0.2.15/24\ngw=10.0.2.2\ngwmac=52:55:0a:00:02:02\nmtu=1500\ntsc.khz=2399998\n"
-        "blackbox=0x90000,32768,0x1ffe0000,131072,0x2ffe0000,131072,0x3ffe0000,131072\n")
+        "key=0x000102030405060708090a0b0c0d0e0f\n# handed over from Linux\ntsc.khz=2399998\n"
+        "blackbox=0x90000,32768,0x1ffe0000,131072,0x2ffe0000,131072,0x3ffe0000,131072\n"
+        "nic=52:54:00:12:34:56\nip=10.0.2.15/24\ngw=10.0.2.2\ngwmac=52:55:0a:00:02:02\nmtu=1500\n")
 
 
 def test_the_armed_entry_boots_the_kernel_once(machine):

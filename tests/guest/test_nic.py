@@ -26,7 +26,7 @@ EXPANDER = ["-device", "pxb-pcie,id=expander,bus_nr=40", "-device", "pcie-root-p
 # name: machine, device, other options, a regular expression for the driver's report. A legacy device chooses the sizes
 # of its rings itself: the transmit ring has 256 entries in QEMU 7.2 and 1,024 in QEMU 10.
 ROWS = {
-    "legacy": ("pc", "virtio-net-pci,disable-modern=on", [], r"1af4:1000, legacy, .* rx 256 tx (256|1024)"),
+    "legacy": ("pc", "virtio-net-pci,disable-modern=on", [], r"1af4:1000, legacy, .* rx (256|1024) tx (256|1024)"),
     "legacy-plain": ("pc", "virtio-net-pci,disable-modern=on,any_layout=off,mrg_rxbuf=off,event_idx=off,"
                      "guest_announce=off", [],
                      r"legacy, features MAC STATUS, "),

@@ -5,6 +5,7 @@ import hashlib
 import http.client
 import os
 import pathlib
+import resource
 import socket
 import subprocess
 import time
@@ -165,6 +166,8 @@ def test_the_slowest_of_many_stalled_readers_are_evicted():
 
 
 def test_a_thousand_connections_and_slow_clients_stall_nobody():
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, 4096)), hard))      # an ordinary user has 1,024
     with running() as program, contextlib.ExitStack() as stack:
         address = ("127.0.0.1", program.service)
         for _ in range(20):

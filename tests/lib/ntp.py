@@ -24,6 +24,7 @@ def third_party(package, path):
 
 
 CHRONYD = third_party("chrony", "usr/sbin/chronyd")
+NTPDATE = "/usr/sbin/ntpdate"
 NTPD, NTPQ = third_party("ntpsec", "usr/sbin/ntpd"), third_party("ntpsec", "usr/bin/ntpq")
 PORT = 123
 PATIENCE_S = 60
@@ -133,7 +134,7 @@ def chronyd_offset_s(address, directory, port=PORT):
 def ntpdate_offset_s(address):
     """Returns the offsets that ntpsec's ntpdate and ntpdig measure, and the strata that they print."""
     found = [re.search(r"\+0000\) (\S+) \+/- \S+ (\S+) s(\d+) no-leap", run(program, *words, address))
-             for program, *words in (("ntpdate", "-q"), ("ntpdig",))]
+             for program, *words in ((NTPDATE, "-q"), ("ntpdig",))]
     assert all(found), found
     return [(float(match[1]), int(match[3])) for match in found]
 

@@ -68,6 +68,12 @@ mirror > "$work/sources.list"
 sources=("$work/sources.list")
 grep -q " $suite " "$work/sources.list" || sources=()
 
+[ "$(id -u)" = 0 ] || grep -q "^$(id -un):" /etc/subuid || {
+    say "mmdebstrap needs user ids beside $(id -un)'s: sudo usermod --add-subuids 100000-165535 --add-subgids" \
+        "100000-165535 $(id -un)"
+    exit 1
+}
+
 # 1. The tree. The kernel is the one Debian gives to clouds. Modules for the initrd are listed, because a guest under
 # TCG spends most of its boot unpacking what it does not need.
 # A mirror that stands still for some weeks will do.

@@ -12,8 +12,6 @@ from lints import files
 CPPCHECK = ["cppcheck", "-q", "-j2", "--enable=warning,performance,portability", "-I.", "--std=c11", "--inline-suppr",
             "--template={file}:{line}: {id}: {message}", "--suppress=internalAstError", "--suppress=missingInclude",
             "--suppress=arrayIndexThenCheck", "--suppress=returnDanglingLifetime",
-            # Information of newer versions, no finding.
-            "--suppress=normalCheckLevelMaxBranches",
             # Traps on purpose; ranges of which the first kept_count are set; one index for two arrays side by side.
             "--suppress=*:kernel/rescue/selftest*", "--suppress=uninitvar:net/tcp/receive.c",
             "--suppress=pointerOutOfBounds:app/matcher/*"]
@@ -21,8 +19,8 @@ CPPCHECK = ["cppcheck", "-q", "-j2", "--enable=warning,performance,portability",
 # Ours, or a document's; codespell takes them for misspelt.
 SPELLING_OURS = "ect,nd,ist,hel,conect,fo,ot,te,caf,abd"
 
-# The layout of C is what this version makes of .clang-format; versions differ in details.
-CLANG_FORMAT = "14"
+# Programs whose findings differ from version to version, and the version that judges.
+JUDGES = {"clang-format": "14", "cppcheck": "2.10"}
 
 FINDING = re.compile(r"^(?P<file>[^\s:]+):(?P<line>\d+):")
 
@@ -91,27 +89,27 @@ def run(name, command, paths):
         yield f"tools/lint:1: {name}: {command[0]} failed: {(done.stderr or done.stdout).strip()[-200:]}"
 
 
-def clang_format_differs():
-    """Returns why clang-format here cannot judge the layout, or None."""
+def version_differs(program):
+    """Returns why the program's version here cannot judge, or None."""
     try:
-        done = subprocess.run(["clang-format", "--version"], capture_output=True, text=True, check=True)
+        done = subprocess.run([program, "--version"], capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError):
         return None             # the lint itself says what is missing
-    version = re.search(r"version (\d+)", done.stdout)
-    if version and version[1] != CLANG_FORMAT:
-        return f"skipped, since the layout is held by clang-format {CLANG_FORMAT} and this is version {version[1]}"
+    version, judge = re.search(r"\d+(\.\d+)*", done.stdout), JUDGES[program]
+    if version and not f"{version[0]}.".startswith(f"{judge}."):
+        return f"skipped, since {program} {judge} judges and this is version {version[0]}"
     return None
 
 
 def format_c(paths):
-    if reason := clang_format_differs():
+    if reason := version_differs("clang-format"):
         yield reason
         return
     yield from run_on_changed("format", ["clang-format", "--dry-run", "-Werror"], files.of_kind(paths, "c"))
 
 
 def format_c_fix(paths):
-    if reason := clang_format_differs():
+    if reason := version_differs("clang-format"):
         print(f"format: {reason}")
     elif sources := files.of_kind(paths, "c"):
         subprocess.run(["clang-format", "-i", *sources], cwd=files.ROOT, check=True)
@@ -128,6 +126,9 @@ def shell(paths):
 
 def cppcheck(paths):
     """Yields what cppcheck finds in .c files. It keeps its findings for files that have not changed."""
+    if reason := version_differs("cppcheck"):
+        yield reason
+        return
     kept = files.ROOT / "build/cppcheck"
     kept.mkdir(parents=True, exist_ok=True)
     sources = [name for name in files.of_kind(paths, "c") if name.endswith(".c")]
