@@ -173,7 +173,7 @@ void big_div_ten_mod(struct big *value, const struct big *modulus)
     ASSERT(negative_inverse[last_digit(modulus)] != 0);
     struct big multiple = *modulus;
     big_mul_add(&multiple, factor, 0);
-    big_add(value, &multiple); /* the same residue, and the last digit is 0 */
+    big_add(value, &multiple); /* multiples of 10: keeps the residue, and the last digit is 0 */
     const uint64_t remainder = big_div(value, 10);
     ASSERT(remainder == 0);
     ASSERT(big_compare(value, modulus) < 0);

@@ -115,7 +115,7 @@ static int take_count(const char **form, va_list *list)
     return count;
 }
 
-/* Parses a conversion from behind its '%'. Returns the place behind its letter, or the terminator. */
+/* Parses the conversion that follows a '%'. Returns the place after its letter, or the terminator. */
 static const char *conversion_parse(struct conversion *how, const char *form, va_list *list)
 {
     *how = (struct conversion){ 0 };

@@ -1,6 +1,6 @@
 /* The functions on an answer's way, from the ring to the ring. They lie beside each other, in a section of their own,
  * which fills a third of the pages that they would be scattered over. With cold caches each page costs a walk through
- * the page tables. Rare work is kept out of them, in functions of its own or behind __builtin_expect.
+ * the page tables. Rare work is kept out of them, in functions of its own or in branches of __builtin_expect.
  *
  * Other work, and other users of the CPU, push the path out of the caches: idle time fetches it back.
  *
@@ -22,7 +22,7 @@ static inline void hot_fetch(const void *at, size_t bytes)
         __builtin_prefetch(line);
 }
 
-/* Fetches them as far as the second-level cache: for data of which a burst needs few lines. */
+/* Fetches the lines of some data into the second-level cache: for data of which a burst needs few lines. */
 static inline void hot_fetch_l2(const void *at, size_t bytes)
 {
     for (const char *line = at, *end = line + bytes; line < end; line += HOT_LINE_BYTES)

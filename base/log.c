@@ -12,7 +12,8 @@ enum {
     /* Offers in a row that a sink may refuse: polls of a serial line's status, 0.2 us each under QEMU's TCG, some 3 us
      * under KVM. 16 bytes at 9600 baud take 17 ms; ten times as long is a line that nobody empties, or a busy host. */
     LOG_STALL_COUNT_MAX = 1000000,
-    /* The same for a sink that was given up and has taken nothing since: a dump of 40 lines must not wait for each. */
+    /* The limit for a sink that was given up and has taken nothing since: a dump of 40 lines must not wait for
+     * each. */
     LOG_STALL_COUNT_AGAIN_MAX = 20000,
 };
 
@@ -32,14 +33,14 @@ static struct {
 static struct {
     log_sink *offer;
     uint64_t position; /* the next byte it has not taken */
-    bool torn;         /* the rest of the line that it has begun was skipped: it gets a '\n' first */
+    bool torn;         /* the rest of its last line was skipped: a '\n' comes first */
     bool stalled;      /* given up by log_flush, and nothing taken since */
 } sinks[LOG_SINK_COUNT_MAX];
 static size_t sink_count;
 
 static char ring_at(uint64_t position) { return ring.bytes[position % LOG_RING_BYTES]; }
 
-/* Returns the position behind the '\n' of the line that `position` lies in. */
+/* Returns the position after the '\n' of the line that `position` lies in. */
 static uint64_t line_end(uint64_t position)
 {
     while (position < ring.end && ring_at(position) != '\n')
@@ -102,7 +103,7 @@ uint64_t log_lines_forgotten(void) { return ring.lines_forgotten; }
 uint64_t log_tail_position(size_t bytes_max, uint64_t *end)
 {
     uint64_t begin = ring.begin;
-    if (ring.end - begin > bytes_max) /* the first line that begins at or behind this byte */
+    if (ring.end - begin > bytes_max) /* the first line that begins at this byte or later */
         begin = line_end(ring.end - bytes_max - 1);
     *end = ring.end;
     return begin;
@@ -175,7 +176,7 @@ void log_flush(void)
                 stalls++;
             } else {
                 stalls = 0;
-                most = LOG_STALL_COUNT_MAX; /* it takes again */
+                most = LOG_STALL_COUNT_MAX; /* the sink takes again */
             }
         }
         sinks[i].stalled = !sink_has_all(i);

@@ -14,8 +14,9 @@
 
 enum {
     LOG_LINE_BYTES_MAX = 512,
-    LOG_RING_BYTES = 64 * 1024, /* the last ~1000 lines: the notable events of a whole run, and the boot report */
-    LOG_SINK_COUNT_MAX = 4,     /* serial line, screen; two to spare */
+    /* The last 1000 lines or so: the notable events of a whole run, and the boot report. */
+    LOG_RING_BYTES = 64 * 1024,
+    LOG_SINK_COUNT_MAX = 4, /* serial line, screen; two to spare */
 };
 
 /* Appends one line (no newline in `form`; control characters become '?') to the ring, stamped with log_clock_ns. */
@@ -27,11 +28,11 @@ extern uint64_t log_clock_ns;
 /* The wall clock at stamp 0, nanoseconds since 1970 UTC; 0: unknown. Set once by the platform. */
 extern uint64_t log_wall_origin_ns;
 
-/* Copies the line at `*position` (0: the oldest), without terminator, and moves the position behind it. For a reader
- * that comes back. Skips lines that the ring has forgotten. Returns its bytes; 0: nothing new. */
+/* Copies the line at `*position` (0: the oldest), without terminator, and moves the position past the line. For a
+ * reader that comes back. Skips lines that the ring has forgotten. Returns its bytes; 0: nothing new. */
 size_t log_read(uint64_t *position, char out[LOG_LINE_BYTES_MAX]);
 
-/* Returns the position behind the newest line. */
+/* Returns the position after the newest line. */
 uint64_t log_end(void);
 /* Returns how many lines the ring has forgotten since the start. */
 uint64_t log_lines_forgotten(void);

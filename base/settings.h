@@ -38,7 +38,7 @@ struct endpoints {
 
 /* The kind of a value, and the type of the member that it goes into. */
 enum setting_kind {
-    SETTING_FOREIGN,   /* a word of boot loaders: passed over, with or without a value, as often as it comes */
+    SETTING_FOREIGN,   /* for boot loaders: ignored with any value, however often */
     SETTING_NUMBER,    /* decimal: an unsigned integer of any size */
     SETTING_TIME,      /* "30" (seconds), "0.5", "200ms", with `zero` also "off": uint64_t, nanoseconds */
     SETTING_SWITCH,    /* "on" or "off": bool */
@@ -73,7 +73,7 @@ struct setting {
     const char *name;
     enum setting_kind kind;
     uint16_t offset, bytes;     /* the member's, in the table's values: SETTING_AT */
-    uint64_t min, max;          /* a number's, a time's (max 0: none), or those of a text's bytes */
+    uint64_t min, max;          /* for a number, a time (max 0: none), or a text's bytes */
     const char *initial;        /* the default, as text; NULL: the member stays zero */
     const char *unset;          /* without `initial`: the default in words */
     const char *zero;           /* 0 is accepted besides min..max, and means this */
@@ -101,7 +101,7 @@ struct settings_table {
 struct settings {
     const struct settings_table *tables[SETTINGS_TABLE_COUNT_MAX];
     size_t table_count;
-    const char *program;                     /* its name, for messages; NULL: it has none */
+    const char *program;                     /* the program's name, for messages; NULL: none */
     bool table_wrong;                        /* no word is read */
     uint64_t seen[SETTINGS_TABLE_COUNT_MAX]; /* a bit for each row */
     char error[SETTINGS_ERROR_BYTES_MAX];    /* the first mistake, one printable line; "": none so far */
@@ -120,7 +120,7 @@ void settings_add(struct settings *settings, const char *source, const char *tex
 /* Notes a mistake, unless there was one before. */
 void settings_fail(struct settings *settings, const char *form, ...) __attribute__((format(printf, 2, 3)));
 
-/* Returns true if no mistake was made, what is required was given, and the words agree with each other. */
+/* Returns true if no mistake was made, all required words were given, and the words agree with each other. */
 bool settings_finish(struct settings *settings);
 
 /* Asserts the invariant. */

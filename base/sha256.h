@@ -7,12 +7,12 @@
 enum { SHA256_BYTES = 32, SHA256_BLOCK_BYTES = 64 };
 
 extern const uint32_t sha256_k[64];      /* the constants of its 64 steps, §4.2.2 */
-extern const uint32_t sha256_initial[8]; /* §5.3.3: the first 32 bits of the square roots of the first 8 primes */
+extern const uint32_t sha256_initial[8]; /* §5.3.3: from the square roots of the first 8 primes */
 
 struct sha256 {
     uint32_t state[8];
     uint64_t bytes;                    /* taken so far */
-    uint8_t block[SHA256_BLOCK_BYTES]; /* its last bytes % 64 bytes */
+    uint8_t block[SHA256_BLOCK_BYTES]; /* the last bytes % 64 bytes */
 };
 
 void sha256_begin(struct sha256 *hash);

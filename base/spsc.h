@@ -18,8 +18,9 @@
 enum { SPSC_LINE_BYTES = 64, SPSC_CELL_DATA_BYTES = SPSC_LINE_BYTES - 12 };
 
 struct spsc_cell {
-    _Alignas(SPSC_LINE_BYTES) uint64_t turn; /* in the first cell of a record: cells put before it, and 1 */
-    uint32_t bytes;                          /* the record's */
+    /* In the first cell of a record `turn` is 1 more than the number of cells that were put before this one. */
+    _Alignas(SPSC_LINE_BYTES) uint64_t turn;
+    uint32_t bytes; /* the record's */
     uint8_t data[SPSC_CELL_DATA_BYTES];
 };
 static_assert(sizeof(struct spsc_cell) == SPSC_LINE_BYTES, "a cell is a line");
@@ -27,7 +28,7 @@ static_assert(sizeof(struct spsc_cell) == SPSC_LINE_BYTES, "a cell is a line");
 /* Cells are counted from the start of time, and fall into the ring by their remainder. Zeroed: empty. */
 struct spsc {
     _Alignas(2 * SPSC_LINE_BYTES) uint64_t put;   /* the putting CPU's alone */
-    uint64_t taken_seen;                          /* its latest reading of `taken` */
+    uint64_t taken_seen;                          /* the putting CPU's latest reading of `taken` */
     _Alignas(2 * SPSC_LINE_BYTES) uint64_t taken; /* written by the taking CPU */
 };
 

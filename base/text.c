@@ -87,7 +87,7 @@ bool text_duration(struct bytes s, uint64_t *ns)
             return false;
         /*@ loop assigns i, unit_ns; loop variant decimals.count - i; */
         for (size_t i = 0; i < decimals.count; i++)
-            unit_ns /= 10; /* 10^-9 s is 1 ns; finer decimals of ms and us count as nothing */
+            unit_ns /= 10; /* a digit below 1 ns counts as nothing */
         v += number * unit_ns;
     }
     *ns = v;

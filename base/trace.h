@@ -16,7 +16,7 @@
 enum { TRACE_FINE_EACH = 16 };
 
 enum trace_stage {
-    TRACE_FRAME_SEEN, /* the loop's turn began in which the frame was seen: its clock, read anyway */
+    TRACE_FRAME_SEEN, /* the start of the turn that saw the frame: its clock */
     TRACE_MATCHED,    /* fine: the matcher named an answer */
     TRACE_PUBLISHED,  /* fine: the POST's frame stands in the available ring */
     TRACE_KICKED,     /* the device was notified, or needed no notification */

@@ -9,7 +9,7 @@ struct utc {
     uint32_t hour, minute, second, nanosecond;
 };
 
-/* Converts a date. Returns false if there is no such date from 1970 to 2500. */
+/* Converts a date. Returns false unless the date exists and lies between 1970 and 2500. */
 bool utc_to_ns(const struct utc *utc, uint64_t *ns);
 struct utc utc_from_ns(uint64_t ns);
 

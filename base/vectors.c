@@ -32,8 +32,8 @@ static bool has_in_ecx(uint32_t leaf, uint32_t features)
 /* Bits of XCR0: the registers that the system keeps. */
 enum {
     SSE_STATE = 0x2,
-    AVX_STATE = 0x6,     /* and those of SSE */
-    AVX512_STATE = 0xe6, /* and those of AVX; opmask, upper halves of ZMM0-15, ZMM16-31 */
+    AVX_STATE = 0x6,     /* AVX and SSE registers */
+    AVX512_STATE = 0xe6, /* AVX, SSE, opmask, upper halves of ZMM0-15, ZMM16-31 */
 };
 
 bool vectors_avx2(void) { return has(bit_AVX2 | bit_BMI2, AVX_STATE); }

@@ -4,9 +4,9 @@
 
 #include <stdbool.h>
 
-bool vectors_avx2(void);   /* and BMI2 */
+bool vectors_avx2(void);   /* with BMI2 */
 bool vectors_avx512(void); /* F, BW, VL, DQ, and BMI2 */
 bool vectors_avx512_vbmi(void);
-bool vectors_sha(void);     /* and SSSE3, SSE4.1 */
-bool vectors_aes(void);     /* and SSE4.1 */
+bool vectors_sha(void);     /* with SSSE3, SSE4.1 */
+bool vectors_aes(void);     /* with SSE4.1 */
 bool vectors_vaes512(void); /* AES on vectors of 512 bits, and on those of 128 */
