@@ -70,8 +70,8 @@ start:
 
 ; ---------------------------------------------------------------------------------------------- can it run here?
 
-; Refuses if there is no memory at the image's end: loaders copy the file without a look at .bss behind it. Up to here
-; nothing has touched .bss. EDI and ESI survive.
+; Refuses if there is no memory at the image's end: loaders copy the file without a look at the .bss that follows. Up
+; to here nothing has touched .bss. EDI and ESI survive.
 check_memory:
     mov ebp, image_end
 .next:
@@ -121,7 +121,7 @@ write_hex:
     loop .next
     ret
 
-; Refuses by name what is missing. Each row: leaf, bit mask of EDX, message.
+; Refuses a CPU that lacks a feature, by the feature's name. Each row: leaf, bit mask of EDX, message.
 check_cpu:
     pushfd                              ; SDM vol. 2, CPUID: there is one iff EFLAGS.ID can be changed
     pop eax
@@ -137,7 +137,8 @@ check_cpu:
 
     mov ebp, needs
 .next:
-    mov eax, [ebp]                      ; the leaf must exist: EAX of leaf 0 or 0x80000000 is the highest one
+    ; The leaf must exist: EAX of leaf 0 or 0x80000000 is the highest one.
+    mov eax, [ebp]
     and eax, 0x80000000
     cpuid
     cmp eax, [ebp]
@@ -207,7 +208,8 @@ refuse:
     call print
     mov ebx, message_end
     call print
-    mov ecx, 5000000                    ; 5 s: an access to port 0x80 takes about a microsecond (1 s under QEMU's TCG)
+    ; Waits 5 s: an access to port 0x80 takes about a microsecond, or 0.2 us under QEMU's TCG.
+    mov ecx, 5000000
 .wait:
     in al, 0x80
     dec ecx
@@ -222,7 +224,7 @@ refuse:
     in al, 0x80
     dec ecx
     jnz .wait_again
-    lidt [no_idt]                       ; and a triple fault, which no machine survives
+    lidt [no_idt]                       ; a triple fault, which no machine survives
     int3
     jmp $
 

@@ -4,7 +4,7 @@
 ; (nasm -f bin) with IMAGE_BYTES, INIT_BYTES and ENTRY from the linked image; see tools/make/image.mk.
 ;
 ; The real-mode part is one page, and becomes struct boot_params where it lies. The header stands at the same offset in
-; both. The memory map goes to its place behind the header, and the code lies behind the map.
+; both. The memory map goes to its place after the header, and the code follows the map.
 
 %include "boot/x86_spec.asm"
 
@@ -80,7 +80,8 @@ collect:
     mov ss, ax
     mov sp, REAL_MODE_STACK
     sti
-    mov ax, 0x2401                      ; A20 on: PS/2's BIOS call; a loader that loads high has done so already
+    ; Switches A20 on by PS/2's BIOS call. A loader that loads high has done so already.
+    mov ax, 0x2401
     int 0x15
 
     ; ACPI 6.4 §15.1 "INT 15H, E820H - Query System Address Map"
@@ -144,8 +145,8 @@ stub:
     mov ecx, PARAMS_BYTES
     rep movsb
 
-    ; Leaves the place of the image and its .bss. The last pages that init_size claims from here lie behind both, and
-    ; behind the image as it was loaded, which moves only after this code.
+    ; Leaves the place of the image and its .bss. The last pages that init_size claims from here lie above both, and
+    ; above the image as it was loaded, which moves only after this code.
     mov eax, ebx
     cmp ebx, IMAGE_BEGIN
     jb .stay

@@ -5,7 +5,7 @@
 
 extern boot_pml4, second_cpu_main, stacks
 
-STACK_SECOND            equ 5           ; its place in enum stack_id; asserted in kernel/cpu/stacks.c
+STACK_SECOND            equ 5           ; the place in enum stack_id; asserted in kernel/cpu/stacks.c
 CODE_32_SELECTOR        equ 0x18        ; in second_gdt
 
 bits 16
