@@ -32,7 +32,7 @@ enum {
 static struct {
     uint32_t columns, rows; /* in characters; 0: no screen */
     uint32_t column, row;   /* the place of the next character */
-    uint32_t blank;         /* cells of the next row that still have to be blanked, from the right */
+    uint32_t blank;         /* cells of the next row still to be blanked, from the right */
 
     volatile uint8_t *base;
     uint32_t pitch_bytes, pixel_bytes; /* pixel_bytes 0: VGA text */

@@ -12,7 +12,7 @@
 /* Clears the screen. Returns false when there is none that can be used. Before memory_seal. */
 bool screen_init(const struct boot_framebuffer *framebuffer);
 
-enum { SCREEN_SLICE_CHARACTERS = 2 }; /* each is a VM exit on VGA text, or 128 writes to a framebuffer */
+enum { SCREEN_SLICE_CHARACTERS = 2 }; /* one VM exit on VGA text, 128 writes to a framebuffer */
 
 /* Writes at most SCREEN_SLICE_CHARACTERS, and returns how many bytes it took. A log_sink. */
 size_t screen_write(const char *text, size_t bytes);

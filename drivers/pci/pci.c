@@ -8,8 +8,8 @@
 #include "drivers/pci/spec.h"
 
 enum {
-    PCI_DEPTH_MAX = 16,               /* bridges behind bridges; a VM has two or three */
-    PCI_CAPABILITY_OFFSET_MIN = 0x40, /* PCI 3.0 §6.7: behind the header */
+    PCI_DEPTH_MAX = 16,               /* the depth of bridges; a VM has two or three */
+    PCI_CAPABILITY_OFFSET_MIN = 0x40, /* PCI 3.0 §6.7: after the header */
 };
 
 uint32_t pci_read(const struct pci_access *access, struct pci_address address, uint16_t offset)
@@ -88,16 +88,16 @@ static void pci_list_add(const struct pci_access *access, struct pci_list *list,
 static void pci_scan_depth(const struct pci_access *access, struct pci_list *list, uint8_t bus, bool may_number,
                            unsigned depth);
 
-/* Scans the bus behind a bridge. Firmware has numbered it in almost every machine. Otherwise it gets the next free
- * number here, and the buses behind it the numbers after that. The bridge forwards all buses up to the last one until
- * the end of that range is known. PCI-to-PCI Bridge 1.2 §3.2.5. */
+/* Scans the bus behind a bridge. Firmware has numbered it in almost every machine. Otherwise the bus gets the next
+ * free number here, and the buses below it the numbers after that. The bridge forwards all buses up to the last one
+ * until the end of that range is known. PCI-to-PCI Bridge 1.2 §3.2.5. */
 static void pci_scan_behind(const struct pci_access *access, struct pci_list *list, struct pci_address bridge,
                             bool may_number, unsigned depth)
 {
     uint32_t buses = pci_read(access, bridge, PCI_BRIDGE_BUSES);
     uint8_t secondary = (uint8_t)(buses >> 8);
     if (secondary != 0) {
-        /* Not numbered any further behind this one: its range may be full. */
+        /* Below a bridge with a number nothing is numbered: its range may be full. */
         if (secondary > bridge.bus && secondary <= access->bus_last)
             pci_scan_depth(access, list, secondary, false, depth + 1);
         return;

@@ -9,7 +9,7 @@
 enum {
     PCI_FUNCTION_COUNT_MAX = 128, /* remembered and listed; a VM has 5 to 40 */
     PCI_BAR_COUNT = 6,
-    PCI_CAPABILITY_COUNT_MAX = 48, /* each has 4 bytes at least, in 192 bytes: more is a circle */
+    PCI_CAPABILITY_COUNT_MAX = 48, /* at least 4 of 192 bytes each: more is a circle */
 };
 
 struct pci_address {
@@ -23,14 +23,14 @@ struct pci_access {
     void *context;
     uint8_t bus_first, bus_last;
     const char *name; /* "ports", "ecam" */
-    uint32_t spare;   /* addresses from here downwards are pci_assign's; 0: none are known to be free */
+    uint32_t spare;   /* pci_assign takes addresses below this one; 0: none are free */
 };
 enum { PCI_SPARE_BYTES = 1 << 20 }; /* for each function: the least window of a bridge */
 
 struct pci_function {
     struct pci_address address;
     uint16_t vendor, device;
-    uint16_t subsystem;  /* its id; of transitional virtio devices the device type */
+    uint16_t subsystem;  /* the subsystem's id; of transitional virtio devices the device type */
     uint32_t class_code; /* class, subclass, interface: 0x020000 is Ethernet */
     bool is_bridge;
 };
@@ -50,11 +50,11 @@ struct pci_bar {
     uint64_t bytes;
 };
 
-/* Returns the accessor of this machine's configuration space, valid for ever; NULL when there is no PCI. Before
+/* Returns the accessor of this machine's configuration space, which stays valid. NULL: there is no PCI. Before
  * memory_seal. */
 const struct pci_access *pci_access_find(void);
 
-/* Adds the functions of a bus and of all buses behind it to the list. Gives numbers to the buses that firmware has not
+/* Adds the functions of a bus and of all buses below it to the list. Gives numbers to the buses that firmware has not
  * numbered. A bus seen before is not scanned again. */
 void pci_scan_bus(const struct pci_access *access, struct pci_list *list, uint8_t bus);
 

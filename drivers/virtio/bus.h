@@ -15,7 +15,8 @@ struct virtio_bus_ops {
     uint64_t (*features_read)(struct virtio_bus *bus);
     void (*features_write)(struct virtio_bus *bus, uint64_t features);
 
-    /* The largest size the device allows, or the size it dictates (queue_size_fixed). 0: it has no such queue. */
+    /* The largest size the device allows, or the size it dictates (queue_size_fixed). 0: the device lacks this
+     * queue. */
     uint16_t (*queue_size_max)(struct virtio_bus *bus, uint16_t queue);
 
     /* Writes the size and the addresses of the rings to the device and enables the queue. Returns false if the
@@ -47,7 +48,7 @@ struct virtio_bus {
     char place[40];        /* "pci 00:03.0 1af4:1000", "mmio 0xfeb02e00", for the report */
     uint64_t config_bytes; /* the end of the device configuration, for config_read */
     const char *behind;    /* "DMAR", "SEV", ...: stands between it and memory; NULL: nothing does */
-    bool legacy;           /* features of 32 bits, no FEATURES_OK, rings laid out by virtio 1.2 §2.7.2 */
+    bool legacy;           /* 32 feature bits, no FEATURES_OK, rings by virtio 1.2 §2.7.2 */
     bool queue_size_fixed; /* legacy PCI: the driver cannot reduce it */
     bool interrupts;       /* the receive queue's interrupt ends a sleep */
 };

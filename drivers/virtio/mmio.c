@@ -18,8 +18,8 @@ static int digit_value(char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* Parses a number in C's notation and moves *text behind it. Returns false if there is none, or it has more than 64
- * bits. */
+/* Parses a number in C's notation and moves *text past the number. Returns false if there is none, or it has more than
+ * 64 bits. */
 static bool number_parse(const char **text, uint64_t *value)
 {
     const char *at = *text;

@@ -10,7 +10,7 @@
 #include "drivers/virtio/bus.h"
 
 /* A word `virtio_mmio.device=SIZE@ADDRESS:IRQ[:ID]` (Linux, "kernel-parameters"): numbers in C's notation, SIZE and
- * ADDRESS with K, M or G behind them. */
+ * ADDRESS may end in K, M or G. */
 struct virtio_mmio_word {
     uint64_t address;
     uint64_t bytes;

@@ -1,7 +1,7 @@
 /* The virtio network device, virtio 1.2 §5.1, as the stack's struct netdev: polled, two queues, frames in place.
  *
- * virtio_net_find (drivers/virtio/net_find.c) searches the machine; virtio_net_init drives whatever stands behind a
- * struct virtio_bus, so the same code runs hosted against the model of tests/lib/. */
+ * virtio_net_find (drivers/virtio/net_find.c) searches the machine; virtio_net_init drives any device by its struct
+ * virtio_bus, so the same code runs hosted against the model of tests/lib/. */
 #pragma once
 
 #include <assert.h>
@@ -22,11 +22,12 @@ enum virtio_net_error {
     VIRTIO_NET_NO_REGISTERS, /* found, but none of its register blocks can be reached */
     VIRTIO_NET_RESET_TIMEOUT,
     VIRTIO_NET_NOT_VERSION_1,
-    VIRTIO_NET_NEEDS_PLATFORM, /* ACCESS_PLATFORM, while `behind` of the bus is not NULL */
+    VIRTIO_NET_NEEDS_PLATFORM, /* ACCESS_PLATFORM, and `behind` of the bus is not NULL */
     VIRTIO_NET_FEATURES_REFUSED,
-    VIRTIO_NET_NO_QUEUE,          /* no receive or no transmit queue */
-    VIRTIO_NET_QUEUE_SIZE,        /* not a power of two, or too small for a header descriptor and one for data */
-    VIRTIO_NET_QUEUE_UNREACHABLE, /* rings where a legacy device cannot be pointed at, or a doorbell outside its area */
+    VIRTIO_NET_NO_QUEUE,   /* no receive or no transmit queue */
+    VIRTIO_NET_QUEUE_SIZE, /* no power of two, or no room for header and data */
+    /* A legacy device cannot be pointed at the rings, or a doorbell lies outside its area. */
+    VIRTIO_NET_QUEUE_UNREACHABLE,
 };
 const char *virtio_net_error_text(enum virtio_net_error error);
 
@@ -51,12 +52,12 @@ void virtio_net_notify(struct netdev *device);
 struct virtio_net_wish {
     const struct machine_virtio_mmio *words; /* virtio_mmio.device= */
     const struct virtio_message *message;    /* gets the card's interrupts; NULL: there are none */
-    const uint8_t *mac;                      /* its address; NULL: the first card that comes up */
+    const uint8_t *mac;                      /* the card's address; NULL: the first card that comes up */
 };
 
-/* Searches the virtio_mmio.device= words, the ACPI tables, then PCI, and lends the device for ever in *device. Reports
- * it in one line of the log and names the others in a second one. Without any, lists the functions of PCI. Before
- * memory_seal. */
+/* Searches the virtio_mmio.device= words, the ACPI tables, then PCI, and lends the device until the machine's end in
+ * *device. Reports it in one line of the log and names the others in a second one. Without any, lists the functions of
+ * PCI. Before memory_seal. */
 enum virtio_net_error virtio_net_find(struct netdev **device, const struct virtio_net_wish *wish);
 
 /* Returns how many cards virtio_net_find_next may still try; 0 if the wish names one. */
@@ -67,8 +68,10 @@ size_t virtio_net_cards_left(void);
 enum virtio_net_error virtio_net_find_next(void);
 
 enum {
-    VIRTIO_NET_RX_SLOT_COUNT_MAX = 256, /* full frames take 315 us at 10 Gbit/s: longer than a slice of idle work */
-    VIRTIO_NET_TX_SLOT_COUNT_MAX = 256, /* as many as buffers: the ring is no limit if the device allows it */
+    /* VIRTIO_NET_RX_SLOT_COUNT_MAX full frames take 315 us at 10 Gbit/s: longer than a slice of idle work. For
+     * transmission there are as many slots as buffers: the ring is no limit if the device allows that. */
+    VIRTIO_NET_RX_SLOT_COUNT_MAX = 256,
+    VIRTIO_NET_TX_SLOT_COUNT_MAX = 256,
 
     VIRTIO_NET_RX_BUFFER_COUNT = VIRTIO_NET_RX_SLOT_COUNT_MAX /* posted */
                                  + NETDEV_RX_BORROWED_MAX,    /* borrowed by the stack: the ring stays full meanwhile */
@@ -86,7 +89,7 @@ enum {
 struct virtio_net {
     struct netdev device;           /* first: net.c casts it back to struct virtio_net */
     uint8_t header_bytes;           /* 10 or 12, virtio 1.2 §5.1.6.1 */
-    uint8_t checksum_flags;         /* flags of a received header that vouch for the checksum; 0 without GUEST_CSUM */
+    uint8_t checksum_flags;         /* flags of received headers that vouch for checksums; 0: none do */
     bool merges;                    /* VIRTIO_NET_F_MRG_RXBUF */
     uint8_t *rx_memory, *tx_memory; /* the buffers */
     struct virtio_bus *bus;
@@ -97,16 +100,19 @@ struct virtio_net {
     struct virtqueue control;       /* only if `announces` */
     struct virtio_net_ctrl command; /* the one that is under way there */
 
-    uint16_t rx_posted_max;   /* buffers that the device has after a refill */
-    uint16_t rx_refill_count; /* missing buffers that cause a refill: each writes a line that the device reads */
-    bool reads_status;        /* VIRTIO_NET_F_STATUS */
-    bool announces;           /* VIRTIO_NET_F_GUEST_ANNOUNCE, and the queue to acknowledge with */
-    const char *broken;       /* NULL, or why the device is not used any more */
-    uint64_t last_rx_cycles;  /* the time of the newest reading of the state; unless `announces`, of the newest frame */
-    uint16_t last_rx_idx;     /* rx.used_idx at that time */
+    uint16_t rx_posted_max; /* buffers that the device has after a refill */
+    /* A refill begins at this many missing buffers, because each refill writes a line that the device reads. */
+    uint16_t rx_refill_count;
+    bool reads_status;  /* VIRTIO_NET_F_STATUS */
+    bool announces;     /* VIRTIO_NET_F_GUEST_ANNOUNCE, and the queue to acknowledge with */
+    const char *broken; /* NULL, or why the device is not used any more */
+    /* The time of the newest reading of the state. Unless `announces`, the time of the newest frame. */
+    uint64_t last_rx_cycles;
+    uint16_t last_rx_idx; /* rx.used_idx at that time */
     struct virtio_net_stall {
-        uint64_t begin_cycles; /* since then the device asks for a kick, has got none, and has used nothing */
-        uint16_t used_idx;     /* the queue's at that time */
+        /* Since this time the device asks for a kick, has got none, and has used nothing. */
+        uint64_t begin_cycles;
+        uint16_t used_idx; /* the queue's at that time */
     } rx_stall, tx_stall;
     uint64_t features; /* agreed */
 

@@ -52,7 +52,7 @@ static struct {
     const struct pci_access *access;                   /* NULL: PCI's turn has not come, or there is none */
     unsigned next_bus;
     size_t next_function; /* into pci_list */
-    size_t cards_left;    /* virtio cards behind the one that is used */
+    size_t cards_left;    /* virtio cards that follow the used one */
 } search;
 
 /* The cards that are not used, in the order of the search. They are named in the log, for a reader who expected another

@@ -13,7 +13,9 @@ enum {
     MTU_BYTES_MAX = NETDEV_FRAME_BYTES_MAX - 14,
     /* Each read is a VM exit of at least half a microsecond, mostly several: no reset takes that many. */
     RESET_READ_COUNT_MAX = 500000,
-    CONFIG_TRY_COUNT_MAX = 10, /* readings until one is whole, else the last counts: the host seldom changes it */
+    /* The last of CONFIG_TRY_COUNT_MAX readings counts, even if all were torn: the host seldom changes the
+     * configuration. */
+    CONFIG_TRY_COUNT_MAX = 10,
 };
 
 /* virtio 1.2 §5.1.3.1, §5.1.4: GUEST_ANNOUNCE takes the control queue and the status field. */
@@ -55,7 +57,7 @@ static uint32_t config_read(const struct virtio_net *net, uint16_t offset, uint8
     return net->bus->ops->config_read(net->bus, offset, bytes);
 }
 
-/* virtio 1.2 §2.5.1: Returns the features that the device offers, without those whose field lies behind the end of its
+/* virtio 1.2 §2.5.1: Returns the features that the device offers, without those whose field lies past the end of its
  * configuration. */
 static uint64_t features_offered(struct virtio_bus *bus)
 {

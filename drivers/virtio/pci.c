@@ -106,7 +106,7 @@ static bool msix_open(const struct pci_access *access, struct pci_address addres
     registers_write32(table, PCI_MSIX_ENTRY_ADDRESS, (uint32_t)message->address);
     registers_write32(table, PCI_MSIX_ENTRY_ADDRESS + 4, (uint32_t)(message->address >> 32));
     registers_write32(table, PCI_MSIX_ENTRY_DATA, message->data);
-    registers_write32(table, PCI_MSIX_ENTRY_CONTROL, 0); /* not masked */
+    registers_write32(table, PCI_MSIX_ENTRY_CONTROL, 0); /* 0: unmasked */
     pci_msix_set(access, address, true);
     return true;
 }

@@ -14,7 +14,7 @@ enum {
     VIRTIO_STATUS_FEATURES_OK = 8,
     VIRTIO_STATUS_NEEDS_RESET = 64,
     VIRTIO_STATUS_FAILED = 128,
-    VIRTIO_STATUS_GONE = 255, /* not in the document: the reading of a register that is no longer there */
+    VIRTIO_STATUS_GONE = 255, /* ours: the reading of a register that has gone */
 };
 
 /* virtio 1.2 §6 Reserved Feature Bits and §5.1.3 (network): bit numbers. */

@@ -6,8 +6,9 @@
 #include "base/assert.h"
 #include "base/bytes.h"
 
-/* virtio 1.2 §2.7.2: Returns the offset of the available ring behind the descriptors; the used ring follows it,
- * aligned. Legacy devices demand this order; modern ones accept any. Each ring ends in the other side's event index. */
+/* virtio 1.2 §2.7.2: Returns the offset of the available ring, which follows the descriptors; the used ring follows
+ * it, aligned. Legacy devices demand this order; modern ones accept any. Each ring ends in the other side's event
+ * index. */
 static size_t avail_offset(uint16_t size) { return sizeof(struct virtq_desc) * size; }
 
 static size_t used_offset(const struct virtqueue_config *config)
@@ -49,7 +50,7 @@ void virtqueue_init(struct virtqueue *queue, const struct virtqueue_config *conf
     queue->used->flags = queue->used->idx = 0;
     store_le16(&queue->used->ring[config->size], 0); /* avail_event */
 
-    /* These stay for ever: the flags of the descriptors, and the slot of each entry in the available ring. */
+    /* Two things never change: the flags of the descriptors, and the slot of each entry in the available ring. */
     ASSERT(!config->device_answers || config->chain_count == 2);
     for (uint32_t i = 0; i < config->size; i++) {
         bool first_of_two = config->chain_count == 2 && i % 2 == 0;

@@ -55,7 +55,7 @@ struct virtqueue_config {
     uint8_t chain_count;
     uint8_t head_bytes;
     bool device_writes;  /* receive */
-    bool device_answers; /* control, chain_count 2: the device reads the first descriptor and writes the second */
+    bool device_answers; /* control, chain_count 2: the second descriptor is the device's to write */
     bool event_index;
 };
 
@@ -118,8 +118,8 @@ static inline bool virtqueue_wants_notice(const struct virtqueue *queue, uint16_
 {
     if (!queue->event_index)
         return !(__atomic_load_n(&queue->used->flags, __ATOMIC_RELAXED) & VIRTQ_USED_F_NO_NOTIFY);
-    /* Notify if one of the entries has the index avail_event. All modulo 2^16: avail_event lies new - event - 1 entries
-     * behind the newest one. */
+    /* Notify if one of the entries has the index avail_event. All modulo 2^16: avail_event lies new - event - 1
+     * entries before the newest one. */
     uint16_t event = __atomic_load_n(queue->avail_event, __ATOMIC_RELAXED);
     return (uint16_t)(new - event - 1) < (uint16_t)(new - old);
 }

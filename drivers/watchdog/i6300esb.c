@@ -86,7 +86,7 @@ bool i6300esb_start(uint64_t timeout_ns)
     i6300esb_reload();
     port_out8(pci_port_select(address, WDT_LOCK), (uint8_t)BIT(WDT_ENABLE_BIT));
     uint8_t lock = port_in8(pci_port_select(address, WDT_LOCK));
-    if (lock == 0xff || !(lock & BIT(WDT_ENABLE_BIT))) { /* 0xff: no such ports, the space is in memory alone */
+    if (lock == 0xff || !(lock & BIT(WDT_ENABLE_BIT))) { /* 0xff: nothing answers, the space is in memory alone */
         log_line("watchdog: i6300esb does not start");
         registers = NULL;
         return false;
