@@ -48,7 +48,7 @@ void platform_init(void)
     struct timespec wall;
     clock_gettime(CLOCK_REALTIME, &wall);
     log_wall_origin_ns = (uint64_t)wall.tv_sec * NS_PER_S + (uint64_t)wall.tv_nsec - platform_now_ns();
-    signal(SIGPIPE, SIG_IGN); /* a pipe that nobody reads is a closed stderr, and not the program's end */
+    signal(SIGPIPE, SIG_IGN); /* a pipe without a reader closes stderr; the program goes on */
     log_add_sink(log_to_stderr);
 }
 

@@ -30,7 +30,7 @@
 enum {
     EPOLL_EVENTS_MAX = 64,
     /* Datagrams and new connections are asked for at every 16th poll and after a wait, before the streams: no stream is
-     * so busy that GG waits. After a datagram more are asked for behind the streams. */
+     * so busy that GG waits. After a datagram, more are asked for after the streams. */
     UDP_EVERY_POLLS = 16,
 };
 
@@ -66,7 +66,7 @@ static struct {
     int connection_count;
     int epoll;           /* -1: with few connections each one is asked. Edge-triggered */
     int cursor;          /* the connection to ask first */
-    int reported_closed; /* its TRANSPORT_CLOSED is the latest event; -1: none */
+    int reported_closed; /* the connection whose TRANSPORT_CLOSED is the latest event; -1: none */
     int listeners[TRANSPORT_LISTENER_COUNT_MAX], listener_count;
     uint16_t listener_ports[TRANSPORT_LISTENER_COUNT_MAX];
     int udp[TRANSPORT_UDP_PORT_COUNT_MAX], udp_count;
@@ -342,7 +342,7 @@ void transport_close(int id, uint64_t now_ns)
     case ENDED:
         fin_send(c);
         if (c->state == ENDED && c->fin_sent) {
-            over(c, TRANSPORT_DONE); /* the kernel sends what is left */
+            over(c, TRANSPORT_DONE); /* the kernel sends the rest */
             break;
         }
         c->state = CLOSING;

@@ -1,4 +1,4 @@
-/* The state that the files of libperegrine-net.so share: the stack behind a handle, and its sockets.
+/* The state that the files of libperegrine-net.so share: the stack of a handle, and its sockets.
  *
  *   peregrine_net.c   stacks: creation, packets, time
  *   words.c           the policy words
@@ -37,7 +37,7 @@ struct pnet {
     struct netdev_ip device;
 };
 
-/* Returns the socket of a number; NULL: no such socket, or no stack. */
+/* Returns the socket of a number; NULL: there is no socket of this number, or no stack. */
 struct socket *pnet_socket_of(struct pnet *net, int number);
 
 /* Checks the state of one socket in use. */

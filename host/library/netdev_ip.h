@@ -13,7 +13,7 @@
 
 enum {
     NETDEV_IP_PACKET_BYTES_MAX = 65535, /* into the stack: the longest packet of IPv4 */
-    NETDEV_IP_QUEUE_BYTES = 256 * 1024, /* into the stack: four of the longest packets, some 170 of 1500 bytes */
+    NETDEV_IP_QUEUE_BYTES = 256 * 1024, /* into the stack: four longest packets, or 170 of 1500 bytes */
     NETDEV_IP_BUFFER_COUNT = 1024,      /* out of the stack: a window of segments, and held messages */
     NETDEV_IP_BUFFER_BYTES = 1600,
 };

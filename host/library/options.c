@@ -149,7 +149,7 @@ static int set_tcp_option(struct pnet *net, struct socket *s, int name, int valu
     case OPTION_KEEPINTVL:
     case OPTION_KEEPCNT:
         return set_keepalive_option(net, s, name, value);
-    case OPTION_LINGER2: /* below 0 means "not at all" in Linux, and the shortest time here */
+    case OPTION_LINGER2: /* below 0: "not at all" in Linux, the shortest time here */
         s->linger2_s = value < 0 ? -1 : (int)min_size((size_t)value, FIN_WAIT_2_S_MAX);
         s->policy.fin_wait_2_us = value < 0    ? 1
                                   : value == 0 ? tcp_policy_get(net->stack)->fin_wait_2_us

@@ -1,4 +1,4 @@
-/* libperegrine-net.so: the stacks behind the handles of host/library/peregrine_net.h. Sockets are in
+/* libperegrine-net.so: the stacks of the handles of host/library/peregrine_net.h. Sockets are in
  * host/library/sockets.c; host/library/words.c reads the words. */
 #include "host/library/internal.h"
 
@@ -19,7 +19,7 @@ enum {
 /* The lead of the stack's clock over the caller's. Nothing in the stack happens at 0, because some of its times use 0
  * for "never". */
 #define CLOCK_AHEAD_NS NS_PER_S
-#define NOW_US_MAX     (UINT64_C(1) << 53) /* 285 years; as nanoseconds plus any timeout, the time still fits 64 bits */
+#define NOW_US_MAX     (UINT64_C(1) << 53) /* 285 years; with any timeout added, nanoseconds still fit 64 bits */
 
 /* Ends the process with a message: the mistake is the library's own. */
 _Noreturn void assert_failed(const char *file, int line, const char *condition)

@@ -34,7 +34,7 @@ struct pnet;
  *   address=A.B.C.D        our address; required. Every peer is reached directly, without ARP.
  *   mtu=BYTES              576..65535; 1500
  *   ack=quick              acknowledges every batch at once (default)
- *   ack=delayed            as RFC 9293 §3.8.6.3; also a FIN behind text
+ *   ack=delayed            as RFC 9293 §3.8.6.3; also a FIN after text
  *   ack=adaptive           as Linux: quick for 16 ACKs and after a repetition, then delayed. Delayed at once if the
  *                          application answers within ack_delay_us (until one ACK waits in vain), or after a FIN.
  *   ack_delay_us=US        for ack=delayed and adaptive; 40000
@@ -160,7 +160,7 @@ PNET_API int pnet_peer(struct pnet *net, int socket, uint32_t *address, uint16_t
  *                  TCP_LINGER2 8: seconds in FIN-WAIT-2 once closed.
  *                  TCP_QUICKACK 12: 1 is ack=quick, 0 ack=delayed, for good.
  *                  TCP_USER_TIMEOUT 18: milliseconds that data may wait for an acknowledgement or for a closed window.
- *                      Holds for keepalive too. 0: data_give_up_us=, and answered window probes wait for ever. */
+ *                      Holds for keepalive too. 0: data_give_up_us=, and answered window probes wait without end. */
 PNET_API int pnet_set_option(struct pnet *net, int socket, int level, int name, int value);
 PNET_API int pnet_get_option(struct pnet *net, int socket, int level, int name, int *value);
 PNET_API int pnet_set_linger(struct pnet *net, int socket, int on, int seconds);
@@ -177,7 +177,7 @@ struct pnet_tcp_info {
     uint8_t tcpi_state;
     uint8_t tcpi_ca_state;    /* Open 0, Disorder 1, Recovery 3, Loss 4 */
     uint8_t tcpi_retransmits; /* retransmissions of the oldest segment, in a row */
-    uint8_t tcpi_options;     /* timestamps 1, SACK 2, window scaling 4, ECN 8, a mark has come 16 */
+    uint8_t tcpi_options;     /* timestamps 1, SACK 2, scaling 4, ECN 8, ECN mark seen 16 */
     uint8_t tcpi_snd_wscale, tcpi_rcv_wscale;
     uint32_t tcpi_rto, tcpi_rtt, tcpi_rttvar, tcpi_min_rtt;
     uint32_t tcpi_snd_mss, tcpi_rcv_mss, tcpi_pmtu;
