@@ -1,5 +1,5 @@
-/* The machine as a program measures it: app/machine.h. Time is read with cycles_now_serialised on both sides of what is
- * measured, so two readings are part of each probe. */
+/* The machine as a program measures it: app/machine.h. Time is read with cycles_now_serialised before and after each
+ * probe, so two readings are part of each. */
 #include "app/machine.h"
 
 #include <stdbool.h>
@@ -24,7 +24,7 @@
 enum {
     DIAGNOSTIC_PORT = 0x80, /* shows the firmware's progress; writes do nothing else */
     ANSWER_POLLS = 4096,    /* in one slice of the second CPU */
-    ANSWER_US_MAX = 50000,  /* a host stops the second CPU for some milliseconds, and that belongs to the tail */
+    ANSWER_US_MAX = 50000,  /* a host may stop the second CPU for milliseconds: the tail */
     WAKE_NS_MAX = ANSWER_US_MAX * NS_PER_US,
     HALT_US = 20, /* the first CPU has halted by then */
 };

@@ -44,7 +44,8 @@
 enum {
     READING_PAUSE_MS = 4000, /* how long a message stands on the screen before Linux comes back */
     RECORD_PERIOD_NS = NS_PER_S,
-    /* It acts last: behind the watchdog, and the dump that this sets off. Longer than from one reload to the next. */
+    /* The i6300ESB acts last: after the kernel's watchdog, and after the dump that the watchdog sets off. The spare
+     * time is longer than a reload's period. */
     I6300ESB_SPARE_NS = 2 * NS_PER_S,
     RECORDS_PER_COMPARISON = 60, /* between the clocks: an exit or two, once a minute */
 };
@@ -63,7 +64,7 @@ static const struct counter_group machine_counter_group = { machine_counter_tabl
 
 static struct boot_info boot;
 static struct settings settings;
-static bool second_cpu;   /* it is up */
+static bool second_cpu;   /* the second CPU is up */
 static bool powered_down; /* the power button was pressed */
 
 _Noreturn void kernel_main(enum boot_protocol protocol, const void *information); /* from boot/entry.asm */
@@ -116,7 +117,7 @@ static void machine_init(enum boot_protocol protocol, const void *information)
     log_line("peregrine, program %s, build %s", program.name, build_id_text());
     blackbox_set_build_id(build_id());
     if (!boot_info_parse(&boot, protocol, information, BOOT_MAPPED_END)) {
-        if (protocol == BOOT_PVH) /* QEMU pc-bios/optionrom/pvh_main.c: the text runs over what lies behind it */
+        if (protocol == BOOT_PVH) /* QEMU pc-bios/optionrom/pvh_main.c: the text overwrites start_info */
             log_line("PVH: no start_info: QEMU overwrites it when the command line is longer than 4095 bytes");
         shutdown_after_failure("what the loader handed over is broken");
     }
