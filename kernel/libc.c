@@ -167,7 +167,7 @@ char *strstr(const char *text, const char *needle)
 int __popcountdi2(int64_t value);
 int __popcountdi2(int64_t value)
 {
-    uint64_t x = (uint64_t)value; /* sums in fields of 2, 4 and 8 bits, then of all bytes */
+    uint64_t x = (uint64_t)value; /* sums in fields of 2, 4, 8 bits, then of all bytes */
     x -= x >> 1 & UINT64_C(0x5555555555555555);
     x = (x & UINT64_C(0x3333333333333333)) + (x >> 2 & UINT64_C(0x3333333333333333));
     x = (x + (x >> 4)) & UINT64_C(0x0f0f0f0f0f0f0f0f);

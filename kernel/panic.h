@@ -1,5 +1,5 @@
 /* Panic: the end of a kernel that has found its own mistake. Stands below every room of the kernel, because all of them
- * may panic; knows no console, no record and no reset. kernel/rescue/failure.c registers what is done. */
+ * may panic; knows no console, no record and no reset. kernel/rescue/failure.c registers the actions. */
 #pragma once
 
 #include <stdint.h>

@@ -28,7 +28,7 @@ struct machine_virtio_mmio {
 };
 
 struct machine_settings {
-    uint64_t watchdog_ns; /* the loop may stand still for so long; 0: for ever */
+    uint64_t watchdog_ns; /* the longest stall of the loop; 0: no limit */
     uint32_t tsc_khz;     /* as Linux measured it; 0: not given */
     struct machine_region blackbox[MACHINE_BLACKBOX_COUNT_MAX];
     uint32_t blackbox_count;

@@ -25,7 +25,7 @@ enum {
     APIC_ICR_STARTUP = 0x4600,
     APIC_ICR_PENDING_BIT = 12,
     APIC_SVR_ENABLE_BIT = 8,
-    APIC_LVT_MASKED_BIT = 16, /* an LVT entry without it and without a mode: fixed delivery, one shot */
+    APIC_LVT_MASKED_BIT = 16, /* without this bit and without a mode: fixed delivery, one shot */
     APIC_TIMER_DIVIDE_BY_16 = 0x3,
 
     APIC_X2APIC_MSR = 0x800, /* "x2APIC Register Address Space": plus offset / 16 */

@@ -14,7 +14,7 @@ enum {
     CPUID_1_EDX_MCE_BIT = 7,
     CPUID_1_ECX_XSAVE_BIT = 26,
     CPUID_1_ECX_RDRAND_BIT = 30,
-    CPUID_1_ECX_HYPERVISOR_BIT = 31, /* not Intel's: the bit that hypervisors agreed on */
+    CPUID_1_ECX_HYPERVISOR_BIT = 31, /* always 0 in Intel's manual; hypervisors set this bit */
     CPUID_7_EBX_AVX2_BIT = 5,
     CPUID_7_EBX_SMEP_BIT = 7,
     CPUID_7_EBX_BMI2_BIT = 8,

@@ -11,10 +11,11 @@ struct cpu {
     char model[49];
     uint32_t leaf_max;
     uint32_t address_bits; /* physical */
-    uint32_t thread_bits;  /* the lowest bits of an APIC id, which number a core's hyperthreads; 0 without any */
+    uint32_t thread_bits;  /* an APIC id's lowest bits, which number a core's threads; 0: none */
     bool gib_pages, tsc_invariant, rdrand, rdseed;
-    uint64_t xcr0;     /* state that is switched on; 0 without XSAVE */
-    bool avx2, avx512; /* AVX2 with BMI2; AVX-512 F, BW, VL, DQ: the CPU has them, and their state is switched on */
+    uint64_t xcr0; /* state that is switched on; 0 without XSAVE */
+    /* The CPU has these vectors, and their state is switched on. AVX2 with BMI2; AVX-512 is F, BW, VL and DQ. */
+    bool avx2, avx512;
 };
 
 /* Valid after cpu_init. */
@@ -61,7 +62,7 @@ static inline void cr4_write(uint64_t v) { __asm__ volatile("mov %0, %%cr4" : : 
 /* Tells the core that this is a loop that waits. */
 static inline void cpu_pause(void) { __asm__ volatile("pause"); }
 
-/* Stops this CPU for ever; only an NMI, a machine check or a reset from outside comes through. */
+/* Stops this CPU; only an NMI, a machine check or a reset from outside comes through. */
 static inline _Noreturn void cpu_stop(void)
 {
     for (;;)

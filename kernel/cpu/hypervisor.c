@@ -1,7 +1,7 @@
 /* Reads the leaves that hypervisors add to CPUID, and those that tell a machine with encrypted memory.
  *
- * A hypervisor has its leaves at 0x40000000. One that imitates another puts the other's leaves there, and its own 0x100
- * or more behind. KVM has its leaves at 0x40000100 if it offers Windows those of Hyper-V. */
+ * A hypervisor has its leaves at 0x40000000. One that imitates another puts the other's leaves there, and its own
+ * 0x100 or more higher. KVM has its leaves at 0x40000100 if it offers Windows those of Hyper-V. */
 #include "kernel/cpu/hypervisor.h"
 
 #include <string.h>

@@ -24,7 +24,7 @@ void hypervisor_find(void);
 
 bool hypervisor_is(const char *name);
 
-/* Returns the leaf that many behind the first one; zeros if the hypervisor has no such leaf. */
+/* Returns the leaf `number` leaves after the first one; zeros if the hypervisor does not have the leaf. */
 struct cpuid hypervisor_leaf(uint32_t number);
 
 /* Returns the name of the technique that keeps this machine's memory from its host, "SEV" or "TDX", or NULL. */

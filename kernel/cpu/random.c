@@ -37,8 +37,8 @@ static bool rdseed(uint64_t *word)
     return good;
 }
 
-/* Adds words of the CPU's generator, and returns how many count. Some CPUs return all ones (or all zeros) for ever
- * after a suspend, so equal neighbours do not count. */
+/* Adds words of the CPU's generator, and returns how many count. Some CPUs return nothing but ones (or zeros) after a
+ * suspend, so equal neighbours do not count. */
 static unsigned hardware_add(struct sha256 *pool, bool (*draw)(uint64_t *))
 {
     ASSERT(draw != NULL);

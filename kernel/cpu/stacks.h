@@ -7,7 +7,7 @@
 
 enum stack_id {
     STACK_MAIN, /* everything but traps; boot/entry.asm starts on it */
-    STACK_TRAP, /* all exceptions but the three below: a page fault may be the stack's overflow */
+    STACK_TRAP, /* all exceptions but the three below: #PF may be an overflow */
     STACK_DOUBLE_FAULT,
     STACK_NMI,
     STACK_MACHINE_CHECK,

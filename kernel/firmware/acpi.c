@@ -1,4 +1,4 @@
-/* Reads the tables once, at the start, and keeps what is asked for later. Believes no length. */
+/* Reads the tables once, at the start, and keeps the facts that are asked for later. Believes no length. */
 #include "kernel/firmware/acpi.h"
 
 #include <string.h>
@@ -300,7 +300,7 @@ static void table_take(uint64_t physical)
 }
 
 /* Takes all tables that the RSDT (pointers of 4 bytes) or the XSDT (8) names; ACPI 6.5 §5.2.7, §5.2.8. Returns false if
- * there is no such root, or if it must have the right checksum and has not. */
+ * there is no root of this kind, or if the root must have the right checksum and has not. */
 static bool root_take(uint64_t physical, unsigned pointer_bytes, bool must_be_sound)
 {
     uint32_t bytes;

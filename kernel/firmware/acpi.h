@@ -2,7 +2,7 @@
  *
  * Tables are input: lengths are checked, and a table that is too short or too long counts as none. A table with a wrong
  * checksum is used all the same, with a line in the log, as in Linux: its firmware has patched it, and forgotten the
- * sum. A root with the right sum comes first. AML is not run. Pointers returned here stay valid for ever. */
+ * sum. A root with the right sum comes first. AML is not run. Pointers returned here stay valid. */
 #pragma once
 
 #include <stdbool.h>
@@ -31,7 +31,7 @@ uint8_t acpi_cpu_apic_id(size_t index);
 
 /* The pin of an I/O APIC at which the PIT's interrupt, ISA line 0, comes in. */
 struct acpi_timer_line {
-    uint64_t ioapic; /* its registers */
+    uint64_t ioapic; /* the address of its registers */
     uint32_t pin;
     bool active_low;
 };
@@ -58,10 +58,11 @@ struct acpi_register acpi_pm_timer(uint32_t *width_bits);
 
 /* The fixed power button, ACPI 6.5 §4.8.2.2.1.1. */
 struct acpi_power_button {
-    struct acpi_register event[2]; /* PM1a and PM1b: status, and enable `enable_offset` behind it; space NONE: absent */
+    struct acpi_register event[2]; /* PM1a and PM1b: status, and `enable_offset` higher enable; space NONE: absent */
     uint32_t enable_offset;
     struct acpi_register control; /* PM1a's */
-    uint16_t smi_port;            /* takes `acpi_enable` if the machine is not in ACPI mode yet; 0: there is no other */
+    /* The command port takes `acpi_enable` if the machine is not in ACPI mode yet. 0: there is no other mode. */
+    uint16_t smi_port;
     uint8_t acpi_enable;
 };
 /* Finds the button. Returns false if the machine has none, or one that only AML can read (hardware-reduced ACPI). */

@@ -38,7 +38,7 @@ enum {
     FADT_FLAGS_PWR_BUTTON_BIT = 4,  /* the button is a device of the DSDT, not the fixed one */
     FADT_FLAGS_TMR_VAL_EXT_BIT = 8, /* the timer has 32 bits, otherwise 24 */
     FADT_FLAGS_RESET_REG_SUP_BIT = 10,
-    FADT_FLAGS_HW_REDUCED_ACPI_BIT = 20, /* §4.1: there are no fixed registers; the reset register is none of them */
+    FADT_FLAGS_HW_REDUCED_ACPI_BIT = 20, /* §4.1: no fixed registers exist, except for the reset register */
 
     /* §4.8.3.1, "PM1 Event Grouping": 16 bits of status, then 16 of enable; and §4.8.3.2, "PM1 Control Grouping" */
     PM1_PWRBTN_BIT = 8, /* PWRBTN_STS is cleared by writing 1, PWRBTN_EN enables it */
@@ -95,7 +95,7 @@ enum {
     MCFG_ENTRY_BYTES = 16,
 };
 
-/* A method that only returns a constant, as AML encodes it behind its name (§20.2.3, §20.2.5.2). */
+/* A method that only returns a constant, as AML encodes the method after its name (§20.2.3, §20.2.5.2). */
 enum {
     AML_METHOD_FLAGS_NONE = 0x00,
     AML_RETURN = 0xa4,

@@ -133,7 +133,7 @@ static void tag_take(struct boot_info *boot, uint32_t type, const uint8_t *tag, 
     case MULTIBOOT2_INFO_FRAMEBUFFER:
         take_framebuffer(boot, tag);
         break;
-    case MULTIBOOT2_INFO_ACPI_OLD: /* both may come; the newer one, which is longer, wins */
+    case MULTIBOOT2_INFO_ACPI_OLD: /* the newer of the two, which is longer, wins */
     case MULTIBOOT2_INFO_ACPI_NEW:
         if (size - sizeof(struct multiboot2_tag) > boot->rsdp_copy_bytes) {
             boot->rsdp_copy_bytes = (uint32_t)min_size(size - sizeof(struct multiboot2_tag), sizeof boot->rsdp_copy);
@@ -262,7 +262,7 @@ static bool linux_parse(struct boot_info *boot, const uint8_t *params, uint64_t 
 
 bool boot_info_parse(struct boot_info *boot, enum boot_protocol protocol, const void *information, uint64_t mapped_end)
 {
-    memset(boot, 0, sizeof *boot); /* not a compound literal: that would be 28 KiB on the stack */
+    memset(boot, 0, sizeof *boot); /* a compound literal would take 28 KiB of the stack */
     boot->protocol = protocol;
     if (protocol == BOOT_PVH)
         return pvh_parse(boot, information, mapped_end);

@@ -12,7 +12,7 @@
 #include "kernel/memory/map.h"
 
 enum {
-    BOOT_COMMAND_LINE_BYTES_MAX = 4096, /* 8 moduli of 512 bits are 1.3 KB; Linux' limit is 2 KiB or 4 KiB */
+    BOOT_COMMAND_LINE_BYTES_MAX = 4096, /* 8 moduli of 512 bits are 1.3 KB; Linux takes 2 KiB */
     BOOT_MODULE_BYTES_MAX = 16384,      /* a settings file with comments */
 };
 
@@ -28,12 +28,13 @@ struct boot_framebuffer {
 
 struct boot_info {
     enum boot_protocol protocol;
-    char loader[64]; /* its name, or "" */
+    char loader[64]; /* the loader's name, or "" */
     char
         command_line[BOOT_COMMAND_LINE_BYTES_MAX]; /* terminated; GRUB's BOOT_IMAGE= is a word of it under BOOT_LINUX */
     char module[BOOT_MODULE_BYTES_MAX];            /* terminated; "" without a module */
-    bool command_line_cut, module_cut;             /* not all could be read: half the settings must not be used */
-    uint32_t module_count;                         /* only the first is read */
+    /* The text could not be read whole. Half the settings must not be used. */
+    bool command_line_cut, module_cut;
+    uint32_t module_count; /* only the first is read */
     struct memory_region regions[MEMORY_REGION_COUNT_MAX];
     size_t region_count;
     uint32_t regions_dropped_count;

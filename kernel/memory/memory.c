@@ -48,7 +48,9 @@ void *memory_claim(uint64_t address, size_t bytes)
     uint64_t end = address + bytes;
     if (end < address || !memory_map_holds(&reported, address, end))
         return NULL;
-    if (end <= LOW_MEMORY_END) /* not handed out and not mapped: asking twice is the caller's mistake */
+    /* Memory below LOW_MEMORY_END is neither handed out nor mapped. To ask for the same range twice is the caller's
+     * mistake. */
+    if (end <= LOW_MEMORY_END)
         return paging_map(address, end, PAGING_DATA) ? (void *)address : NULL;
     return ram_remove(address, end) ? (void *)address : NULL;
 }

@@ -17,7 +17,7 @@ enum paging_kind {
     PAGING_FRAMEBUFFER, /* write-combining */
 };
 
-/* Maps the image and all of `ram` and leaves the first tables behind. */
+/* Maps the image and all of `ram` in new tables, and loads these. */
 void paging_init(const struct memory_map *ram);
 /* Loads the same tables on the second CPU. */
 void paging_init_second(void);

@@ -3,7 +3,7 @@
 
 #include <stdint.h>
 
-enum { BACKTRACE_LINE_COUNT_MAX = 32 }; /* a run of the same return address, as recursion leaves it, is one line */
+enum { BACKTRACE_LINE_COUNT_MAX = 32 }; /* a run of one return address, as recursion leaves, is one line */
 
 /* Logs the backtrace of a trap: `rip` first, then the return address on top of the stack if there is one, then the
  * chain. */

@@ -11,7 +11,7 @@ enum {
     BLACKBOX_REGION_COUNT_MAX = 4,
     BLACKBOX_PAGE_BYTES = 4096,
     BLACKBOX_REGISTER_COUNT = 26,
-    BLACKBOX_ADDRESS_COUNT_MAX = 40, /* a backtrace has 32 at most; some are left for a panic inside the dump */
+    BLACKBOX_ADDRESS_COUNT_MAX = 40, /* a backtrace has 32 at most; the rest is for nested panics */
 };
 
 enum blackbox_state { BLACKBOX_RUNNING, BLACKBOX_REQUESTED, BLACKBOX_FAILED };
@@ -19,7 +19,7 @@ enum blackbox_state { BLACKBOX_RUNNING, BLACKBOX_REQUESTED, BLACKBOX_FAILED };
 /* Writes line `index`, ended by '\n', returns its bytes; 0 past the last. app/service/stats.h's stats_line. */
 typedef size_t blackbox_line(size_t index, char *out, size_t out_bytes);
 
-/* Adds memory that nobody else uses; borrowed for ever. Makes the record of an earlier boot in it void. */
+/* Adds memory, which belongs to the record from then on. Makes the record of an earlier boot in it void. */
 void blackbox_add_region(void *memory, size_t bytes);
 
 /* Sets the source of the statistics. */

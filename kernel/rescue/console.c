@@ -10,7 +10,7 @@
 
 enum {
     CELL_COUNT = 512,            /* 32 KiB */
-    TAKE_BACK_WAIT_US = 1000000, /* a slice of the second CPU takes microseconds, unless the host stops it */
+    TAKE_BACK_WAIT_US = 1000000, /* a slice takes microseconds, unless the host stops the second CPU */
     STALL_COUNT_MAX = 1000000,   /* offers that a sink takes nothing of: some seconds */
 };
 

@@ -51,8 +51,8 @@ static bool is_armed(void) { return __atomic_load_n(&armed_count, __ATOMIC_ACQUI
 
 /* Tries the pin: if an NMI comes, its handler arms the next one. Edge triggered: nothing has to be acknowledged.
  *
- * The first count ends the ticks of the firmware behind the mask. Otherwise one of them could bring an NMI between two
- * bytes of the second count, and its handler would load the PIT as well. */
+ * The first count ends the firmware's ticks while the pin is masked. Otherwise one of them could bring an NMI between
+ * two bytes of the second count, and its handler would load the PIT as well. */
 static bool pin_try(uint32_t pin, bool active_low)
 {
     ASSERT(ioapic != NULL && !in_use);

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 /* Sets it up for this CPU, sees that an NMI comes, and starts the time to the first tick. Before the seal. Returns
- * false if this machine has no such timer. */
+ * false if this machine lacks the timer. */
 bool nmi_timer_start(void);
 
 /* Starts the time to the next tick. */

@@ -17,7 +17,7 @@ enum {
     I8042_PULSE_RESET = 0xfe,
     I8042_POLLS_MAX = 10000,
 
-    PORT_POST = 0x80, /* a write takes about a microsecond wherever it goes: a clock of last resort */
+    PORT_POST = 0x80, /* a write takes about 1 us anywhere: a clock of last resort */
 };
 
 static struct acpi_register acpi_register;

@@ -19,7 +19,7 @@ void reset_use_methods(uint32_t mask);
 /* Learns the ACPI reset register, after acpi_init. Without it the first method does nothing. */
 void reset_arm(void);
 
-/* Tries each method, with a pause behind it. */
+/* Tries each method, with a pause after each. */
 _Noreturn void reset_now(void);
 
 /* Waits without a clock, which may be what failed, or may not be there yet. An exit a microsecond. */

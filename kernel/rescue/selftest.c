@@ -74,7 +74,7 @@ static __attribute__((noinline)) void trap_double(void)
 {
     struct descriptor_table idt;
     __asm__ volatile("sidt %0" : "=m"(idt));
-    idt.limit = (VECTOR_DF + 1) * sizeof(struct idt_gate) - 1; /* #GP and #PF lie behind */
+    idt.limit = (VECTOR_DF + 1) * sizeof(struct idt_gate) - 1; /* #GP and #PF lie beyond */
     __asm__ volatile("lidt %0" : : "m"(idt));
     trap_null();
 }

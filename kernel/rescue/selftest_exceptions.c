@@ -13,7 +13,7 @@
 #include "kernel/cpu/x86_spec.h"
 
 enum {
-    SELECTOR_ABSENT = 0x28, /* behind kernel/cpu/segments.c's own */
+    SELECTOR_ABSENT = 0x28, /* after kernel/cpu/segments.c's own */
     GDT_COUNT = SELECTOR_ABSENT / 8 + 1,
     /* SDM vol. 1, "x87 FPU Control Word": the default of FNINIT without the zero-divide mask */
     FPU_CONTROL_UNMASK_ZE = 0x37b,
@@ -23,7 +23,7 @@ enum {
 #define VECTORS_WITH_ERROR                                                                                             \
     (BIT(8) | BIT(10) | BIT(11) | BIT(12) | BIT(13) | BIT(14) | BIT(17) | BIT(21) | BIT(29) | BIT(30))
 
-/* A GDT that can be changed: the kernel's, and behind it a data segment whose P bit is clear. */
+/* A GDT that can be changed: the kernel's, then a data segment whose P bit is clear. */
 static uint64_t gdt[GDT_COUNT];
 
 static void gdt_replace(void)
@@ -53,8 +53,7 @@ static __attribute__((noinline)) void trap_device(void) /* CR0.TS says that the 
     __asm__ volatile("mov %%cr0, %%rax\n\tor $8, %%rax\n\tmov %%rax, %%cr0\n\tfnop" : : : "rax", "memory");
 }
 
-/* Shortens the TSS, so that the NMI's stack lies behind its limit and the fault's within. SDM vol. 3, "Interrupt
- * 10". */
+/* Shortens the TSS, so that the NMI's stack lies past its limit and the fault's within. SDM vol. 3, "Interrupt 10". */
 static __attribute__((noinline)) void trap_tss(void)
 {
     const unsigned at = SELECTOR_TSS / 8;

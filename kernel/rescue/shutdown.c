@@ -44,7 +44,8 @@ static void final_flush(void)
     while (now_ns - begin_ns < FLUSH_MS_MAX * NS_PER_MS && now_ns - busy_ns < FLUSH_IDLE_MS_MAX * NS_PER_MS) {
         bool busy = final_flush_step();
         now_ns = clock_now_ns();
-        if (busy) /* by the time after the step: the host may have stopped the machine within it */
+        /* The time after the step counts: the host may have stopped the machine within the step. */
+        if (busy)
             busy_ns = now_ns;
     }
 }

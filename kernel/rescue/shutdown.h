@@ -14,8 +14,8 @@ _Noreturn void shutdown_after_failure(const char *cause);
 /* Sets how long a failure stays on the screen. */
 void shutdown_set_reading_pause(uint32_t ms);
 
-/* Sets the final flush: a step that sends what is left before the reset. It is called again and again, as long as it
- * returns true or has done so lately, for a second at most. */
+/* Sets the final flush: a step that sends the rest of the log before the reset. The step is called again and again, as
+ * long as it returns true or has done so lately, for a second at most. */
 void shutdown_set_final_flush(bool (*step)(void));
 
 /* Returns true during the final flush. A trap or a panic in it resets at once: the cause has been reported. */

@@ -19,7 +19,7 @@ enum { SYMBOL_NAME_BYTES_MAX = 63, SYMBOL_TEXT_BYTES_MAX = 96 };
 /* Returns true for an address in the image's executable part. */
 bool symbol_is_text(uint64_t address);
 
-/* SYMBOL_RETURN is looked up one byte lower, at the call: behind a call that never returns the next function may
+/* SYMBOL_RETURN is looked up one byte lower, at the call: after a call that never returns the next function may
  * begin. */
 enum symbol_use { SYMBOL_EXACT, SYMBOL_RETURN };
 

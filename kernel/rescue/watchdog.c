@@ -17,7 +17,7 @@
 
 enum {
     CHECK_PERIOD_NS = 10000000,   /* on the second CPU; time-outs are a second or more */
-    CHECK_GAP_NS_MAX = 200000000, /* checks are at most so far apart, unless the host stops the machine */
+    CHECK_GAP_NS_MAX = 200000000, /* the longest gap between checks, unless the host stops the machine */
 };
 
 volatile uint64_t watchdog_beats;

@@ -5,13 +5,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Returns the TSC's frequency as the hypervisor reports it; 0: there is no such clock. */
+/* Returns the TSC's frequency as the hypervisor reports it; 0: there is no kvmclock. */
 uint64_t kvmclock_tsc_khz(void);
 
-/* Reads nanoseconds since the virtual machine's start. Returns false if there is no such clock. */
+/* Reads nanoseconds since the virtual machine's start. Returns false if there is no kvmclock. */
 bool kvmclock_now_ns(uint64_t *ns);
 
-/* Reads nanoseconds since 1970. Returns false if there is no such clock. */
+/* Reads nanoseconds since 1970. Returns false if there is no kvmclock. */
 bool kvmclock_wall_ns(uint64_t *ns);
 
 struct kvmclock_change {

@@ -22,7 +22,7 @@ enum {
     RTC_B_BINARY_BIT = 2,
     RTC_HOURS_PM_BIT = 7,
     READS_MAX = 20,
-    UIP_POLLS_MAX = 10000, /* it lasts 2 ms at most, and an access takes 0.2 us or more */
+    UIP_POLLS_MAX = 10000, /* an update lasts 2 ms, an access at least 0.2 us */
 };
 
 struct registers {

@@ -69,19 +69,19 @@ struct counter_clock {
 };
 
 enum {
-    MEASURE_MS = 20, /* a reading is good to about 1 us at either end: 100 ppm */
+    MEASURE_MS = 20, /* a reading is good to 1 us at either end: 100 ppm */
     MEASURE_AGREE_PPM = 500,
-    CLAIM_AGREE_PPM = 10000, /* as clock_refine: a TSC is scaled by more than 1 %, or need not be */
+    CLAIM_AGREE_PPM = 10000, /* as clock_refine: a scaled TSC differs by more than 1 % */
     MEASURE_TRIES_MAX = 8,   /* a host that takes the CPU away spoils one; two must agree */
     READING_TRIES = 8,
-    STUCK_READS_MAX = 1000000, /* about a second of reads without the counter moving: there is no timer */
+    STUCK_READS_MAX = 1000000, /* about a second of reads: a counter that stands is no timer */
 };
 
 static uint32_t pit_read(void)
 {
     port_out8(PIT_CONTROL, PIT_LATCH_CHANNEL2);
     uint32_t low = port_in8(PIT_CHANNEL2);
-    return -(low | (uint32_t)port_in8(PIT_CHANNEL2) << 8); /* it counts down */
+    return -(low | (uint32_t)port_in8(PIT_CHANNEL2) << 8); /* the counter counts down */
 }
 
 static void pit_start(void)
