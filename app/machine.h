@@ -6,13 +6,14 @@
 #include <stdint.h>
 
 enum machine_probe {
-    MACHINE_EXIT,          /* CPUID, which always leaves the guest */
-    MACHINE_PORT_WRITE,    /* an OUT to port 0x80, which no device of the kernel's takes: KVM leaves it to the VMM */
+    MACHINE_EXIT, /* CPUID, which always leaves the guest */
+    /* An OUT to port 0x80. No device of the kernel's takes it, so KVM leaves it to the VMM. */
+    MACHINE_PORT_WRITE,
     MACHINE_NOTIFICATION,  /* to the network card's transmit queue, without a new frame */
-    MACHINE_LINE_TRANSFER, /* a cache line's way to the second CPU: half of there and back */
+    MACHINE_LINE_TRANSFER, /* a cache line's way to the second CPU: half a round trip */
     MACHINE_WAKE_IPI,      /* from the second CPU's interrupt until the first one has left HLT */
-    MACHINE_WAKE_MSI,      /* from a received frame's entry in the ring until the turn that follows has begun */
-    MACHINE_SPIN,          /* nothing: the second CPU spins while the program measures something of its own */
+    MACHINE_WAKE_MSI,      /* from a frame's entry in the ring until the next turn begins */
+    MACHINE_SPIN,          /* the second CPU spins, while the program measures something of its own */
     MACHINE_PROBE_COUNT,
 };
 

@@ -14,7 +14,7 @@
 
 /* Why a program's loop ends. */
 enum program_verdict {
-    PROGRAM_ON,           /* it does not: go on turning */
+    PROGRAM_ON,           /* the loop does not end */
     PROGRAM_GG,           /* ordered over the control channel; its answer has been sent */
     PROGRAM_FINISHED,     /* the program's: its work is done */
     PROGRAM_NETWORK_LOST, /* net.timeout= */
@@ -27,15 +27,16 @@ enum program_verdict {
 /* The machine's gifts to a program at its start. */
 struct program_machine {
     uint64_t tsc_khz;         /* turns the stamps of base/trace.h into nanoseconds */
-    uint64_t (*now_ns)(void); /* the clock that a turn is called with, read again: for stamps of one moment */
+    uint64_t (*now_ns)(void); /* reads the turn's clock again, for stamps of one moment */
     uint64_t wall_error_ns;   /* how far log_wall_origin_ns (base/log.h) may be from the time of its source */
     uint8_t secret[32];       /* fresh random bytes */
-    void (*beat)(void);       /* shows a watchdog, between parts of long work, that it goes on; may be NULL */
+    /* Tells a watchdog, between parts of long work, that the program progresses. May be NULL. */
+    void (*beat)(void);
 };
 
 struct program {
     const char *name;                      /* the folder's */
-    const struct settings_table *settings; /* its keys */
+    const struct settings_table *settings; /* the program's keys */
     const char *stopped;                   /* "submit breaker": PROGRAM_STOPPED in words; NULL: it never stops */
 
     /* Capacities: what it takes of the transport besides app/service/service.h. */

@@ -1,6 +1,6 @@
 /* Chains of SHA-256: requests with rounds=N > 1, worked on in slices. Every other slice is that of the chains with the
  * fewest rounds left, so that a short one does not wait for long ones. The slices between are those of the oldest
- * chains, so that a long one does not wait for ever. Several run side by side where the CPU does that faster. */
+ * chains, so that a long one is not starved. Several run side by side where the CPU does that faster. */
 #pragma once
 
 #include <stdbool.h>

@@ -98,7 +98,7 @@ uint32_t connection_messages_out(struct connection *c, uint64_t now_ns)
     return c->message_count;
 }
 
-/* Sends what is written of a response. */
+/* Sends the written part of a response. */
 static enum connection_step reply_send(struct connection *c, uint32_t messages_max, uint64_t now_ns)
 {
     uint32_t bytes = (uint32_t)c->reply.bytes;
@@ -301,7 +301,7 @@ static enum connection_step body_step(struct connection *c, uint32_t messages_ma
     return STEP_DONE;
 }
 
-/* Goes on behind a complete response: to the next request, or to the end. */
+/* Goes on after a complete response: to the next request, or to the end. */
 static enum connection_step reply_step(struct connection *c, uint32_t messages_max, uint64_t now_ns)
 {
     ASSERT(c->phase == CONNECTION_REPLY);

@@ -42,7 +42,7 @@ struct connection {
     int id;
     uint32_t address; /* the client's */
     bool ended;       /* the peer has sent FIN */
-    bool expired;     /* its time was up: the place is free as soon as the client has what was sent */
+    bool expired;     /* timed out: the place is free once the response has left */
     bool dropped;     /* reset: the place is free when the transport says so */
     bool held;        /* transport_hold */
     bool keep_alive;  /* another request may follow this one */

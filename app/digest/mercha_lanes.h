@@ -1,5 +1,5 @@
 /* ChaCha20 and the tree in vectors. Each lane has a run of blocks of its own, so cipher and tree are lane by lane until
- * one node a lane is left. A file sets LANES and the type v32 of so many 32-bit words. It defines rotate16, rotate8 and
+ * one node a lane is left. A file sets LANES and v32, a type of LANES 32-bit words. It defines rotate16, rotate8 and
  * transpose, includes this header, and so has a variant. */
 #include "app/digest/mercha_ops.h"
 #include "base/assert.h"

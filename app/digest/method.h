@@ -12,13 +12,13 @@ enum {
     METHOD_COUNT = 4,
     METHOD_RESULT_BYTES_MAX = 320, /* /mercha: two lines of 128 characters */
     METHOD_BLOCK_BYTES = 64,
-    MERCHA_GROUP_BYTES = 4096, /* taken by a variant at once: 64 blocks, a tree of six levels */
+    MERCHA_GROUP_BYTES = 4096, /* a variant takes 64 blocks at once, a tree of six levels */
     MERCHA_LEVEL_COUNT = 33,   /* a counter of 32 bits is 2^32 blocks */
 };
 
 /* The request as a method sees it. */
 struct method_request {
-    struct bytes query; /* behind the '?'; may be empty */
+    struct bytes query; /* after the '?'; may be empty */
     bool has_length;
     uint64_t length;
 };
@@ -35,7 +35,7 @@ struct method_result {
     const char *refusal;
 };
 
-/* The bytes of a body behind its last whole block. */
+/* The bytes of a body after its last whole block. */
 struct method_rest {
     uint64_t bytes; /* so far, of the body */
     uint8_t block[METHOD_BLOCK_BYTES];
@@ -100,7 +100,7 @@ struct bytes method_query_value(struct bytes query, const char *key);
  * is whole now. */
 bool method_rest_fill(struct method_rest *rest, struct bytes *data);
 
-/* Counts the rest of `data`, and keeps what lies behind its last whole block. */
+/* Counts the rest of `data`, and keeps the bytes after its last whole block. */
 void method_rest_keep(struct method_rest *rest, struct bytes data);
 
 /* Writes bytes as lower-case hexadecimal; returns the end of the text. */

@@ -26,7 +26,7 @@ void reply_add_error(struct reply *reply, unsigned status, const char *reason, b
 /* Appends the head of a response whose body comes in chunks, or without framing up to the end of the connection. */
 void reply_add_stream_head(struct reply *reply, bool chunked, bool close);
 
-/* Returns the bytes of a stream for which there is room, behind a chunk's head and before its end. */
+/* Returns the bytes of a stream for which there is room, between a chunk's head and its end. */
 size_t reply_stream_room(const struct reply *reply);
 
 /* Returns the place of a stream's next bytes, and then takes their count: a chunk, unless it is 0. */

@@ -12,12 +12,14 @@
 
 enum {
     PLACE_COUNT = SERVER_CONNECTION_COUNT + SERVER_REFUSAL_COUNT,
-    MESSAGES_SHARED = 128,   /* among the readers that are slow */
-    MESSAGES_OUT_MAX = 192,  /* in all: the network, the control channel and others need buffers, too */
-    BLOCKED_COUNT_MAX = 100, /* beyond both, the reader that has stood still the longest is cut off */
-    STEP_NS = 1000,          /* for a step that takes no body: a head, a response */
+    MESSAGES_SHARED = 128,  /* among the readers that are slow */
+    MESSAGES_OUT_MAX = 192, /* in all: the network, the control channel and others need buffers, too */
+    /* Above BLOCKED_COUNT_MAX slow readers and MESSAGES_SHARED messages, the reader that has stalled the longest is cut
+     * off. */
+    BLOCKED_COUNT_MAX = 100,
+    STEP_NS = 1000, /* for a step that takes no body: a head, a response */
     EXPIRE_NS = 100 * NS_PER_MS,
-    BLOCKED_NS = NS_PER_MS, /* after which a response that the transport did not take is tried again */
+    BLOCKED_NS = NS_PER_MS, /* after this time a response is offered to the transport again */
 };
 
 /* Places whose connection may go on: a ring in the order in which they came to be so. */
@@ -30,10 +32,12 @@ struct queue {
 static struct {
     uint16_t port;
     uint32_t used_count, dropped_count, blocked_count;
-    uint32_t messages_out; /* at most so many are; counted again when there seem to be too many */
+    /* An upper bound of the messages that the transport holds. The exact number is counted if the bound seems too
+     * high. */
+    uint32_t messages_out;
     uint64_t next_count_ns;
     bool blocked[PLACE_COUNT];
-    uint16_t share[PLACE_COUNT]; /* the places in use of the same address, this one included; 0: free */
+    uint16_t share[PLACE_COUNT]; /* places of the same address, with this one; 0: free */
     struct queue ready;
     uint64_t next_expire_ns, next_blocked_ns;
     int16_t place_of[TRANSPORT_CONNECTION_COUNT_LIMIT]; /* by id; -1: none */

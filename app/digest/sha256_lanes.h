@@ -1,4 +1,4 @@
-/* Rounds of one chain a lane, in vectors. A file sets LANES and the type v32 of so many 32-bit words, includes this
+/* Rounds of one chain a lane, in vectors. A file sets LANES and v32, a type of LANES 32-bit words, includes this
  * header, and so has a variant. */
 #include "app/digest/sha256_ops.h"
 #include "base/assert.h"

@@ -38,7 +38,7 @@ static inline void rounds4(struct pair *p, __m128i wk)
     p->abef = _mm_sha256rnds2_epu32(p->abef, p->cdgh, _mm_shuffle_epi32(wk, 0x0e));
 }
 
-/* Returns the next four words of the schedule, behind w[0] to w[3]. FIPS 180-4 §6.2.2. */
+/* Returns the four words of the schedule that follow w[0] to w[3]. FIPS 180-4 §6.2.2. */
 static inline __m128i schedule(const __m128i w[VECTORS])
 {
     __m128i sum = _mm_add_epi32(_mm_sha256msg1_epu32(w[0], w[1]), _mm_alignr_epi8(w[3], w[2], 4));

@@ -123,7 +123,7 @@ static void choose_chains(bool scalar, uint64_t tsc_khz)
     }
 }
 
-/* Returns the bytes of a slice, if BYTES_TIMED take so many cycles: a multiple of three and of a block. */
+/* Returns the bytes of a slice, if BYTES_TIMED take `cycles`: a multiple of three and of a block. */
 static uint32_t slice_bytes(uint64_t cycles, uint64_t tsc_khz)
 {
     uint64_t ns = cycles * 1000000 / tsc_khz + 1, bytes = (uint64_t)BYTES_TIMED * VARIANTS_SLICE_NS / ns;

@@ -14,11 +14,13 @@ enum {
     CONNECTION_COUNT = 8,
     WAITING_BYTES_MAX = 64 * 1024, /* for each connection */
     EVENTS_PER_TURN_MAX = 16,
-    EQUAL_COUNT_MAX = 1024, /* the last of so many equal datagrams from one address and port is dropped */
-    RECENT_COUNT = 256,     /* datagrams whose equals are counted */
-    RECENT_S = 1,           /* without an equal one, then another datagram may be counted in its place */
-    SILENT_S_MAX = 60,      /* without a byte in either direction; then the connection is reset */
-    PEER_PORT_MIN = 1024,   /* datagrams from lower ports may come from another echo */
+    /* The EQUAL_COUNT_MAX-th equal datagram from one address and port is dropped. */
+    EQUAL_COUNT_MAX = 1024,
+    RECENT_COUNT = 256, /* datagrams whose equals are counted */
+    /* After RECENT_S without an equal one, another datagram may be counted in the place of a recent one. */
+    RECENT_S = 1,
+    SILENT_S_MAX = 60,    /* without a byte in either direction; then the connection is reset */
+    PEER_PORT_MIN = 1024, /* datagrams from lower ports may come from another echo */
 };
 
 /* A connection, and the bytes that have come and have not been sent back. */

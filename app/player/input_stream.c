@@ -83,7 +83,7 @@ void input_stream_poll(struct input_stream *input, uint64_t timeout_ns, uint64_t
     if (input->request_due)
         send_request(input, now_ns);
     if (input->held)
-        input->last_digit_ns = now_ns; /* its digits wait for us */
+        input->last_digit_ns = now_ns; /* the held digits wait for us, so the input is not silent */
     if (timeout_ns && now_ns - input->last_digit_ns >= timeout_ns) {
         input_stream_counters.silent++;
         leave(input, "silent", false, now_ns);
@@ -153,7 +153,8 @@ static size_t count_digits(const uint8_t *at, size_t bytes)
     return n;
 }
 
-/* Takes the first run of digits of the pending bytes, behind bytes that are skipped; false if there is none. */
+/* Takes the first run of digits of the pending bytes, and skips the bytes before the run. Returns false if there is
+ * none. */
 __attribute__((noinline)) static bool take_part(struct input_stream *input, struct bytes *digits)
 {
     const uint8_t *from = input->pending.data, *end = from + input->pending.count;

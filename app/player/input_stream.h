@@ -16,9 +16,10 @@ struct input_stream {
     uint64_t head_logged_ns;           /* when a response's head was last logged: at most one a second */
     bool request_due;                  /* connected, and the GET has not left yet */
     bool held;                         /* transport_hold: the bytes of an event wait to be taken */
-    struct session session;            /* digits on their way touch its beginning and that of `response`: two lines */
+    /* Digits on their way touch the beginning of `session` and that of `response`: two lines. */
+    struct session session;
     struct http_response response;
-    struct bytes waiting; /* the bytes of that event behind `pending`: the caller's */
+    struct bytes waiting; /* the bytes of that event after `pending`: the caller's */
 };
 static_assert(offsetof(struct input_stream, session.useful) < 64 && offsetof(struct input_stream, response.state) < 128,
               "struct input_stream");
@@ -26,7 +27,7 @@ static_assert(offsetof(struct input_stream, session.useful) < 64 && offsetof(str
 /* Clears the counters of all input streams. */
 void input_stream_init_all(void);
 
-/* Sets up the input stream of that index. `name` is borrowed for ever. */
+/* Sets up the input stream of that index. `name` must stay valid. */
 void input_stream_init(struct input_stream *input, uint32_t index, const char *name, const struct endpoint *to);
 
 /* Takes TRANSPORT_CONNECTED: sends the GET, and tries again with each poll until it has left. A server that sends at
@@ -54,7 +55,7 @@ struct input_stream_counters {
     uint64_t requests, responses;
     uint64_t digits, bytes_skipped_line_ends, bytes_skipped_other;
     uint64_t bad_http, bad_status, streams_ended, streams_cut, silent;
-    uint64_t bytes_dropped_closed; /* they waited for the search at hand when their connection was lost */
+    uint64_t bytes_dropped_closed; /* waited for the running search when their connection was lost */
 };
 extern struct input_stream_counters input_stream_counters;
 extern const struct counter_group input_stream_counter_group;

@@ -26,14 +26,16 @@
 #include "net/transport.h"
 
 enum {
-    POLL_NS = NS_PER_MS,    /* from one check of the timers to the next */
-    PIECE_BYTES_MAX = 4096, /* the clock is read again behind these bytes of an event: 20 us if all are framing */
+    POLL_NS = NS_PER_MS, /* from one check of the timers to the next */
+    /* The clock is read again after this many bytes of an event: 20 us if all are framing. */
+    PIECE_BYTES_MAX = 4096,
 
     /* A turn ends within 50 us. After TURN_NS it begins no further piece of work, and each piece takes less than 25 us.
-     * Events that took this time have not searched: the search at hand then gets SEARCH_NS of its own. */
+     * Events that took this time have not searched: the running search then gets SEARCH_NS of its own. */
     TURN_NS = 20 * NS_PER_US,
     SEARCH_NS = 10 * NS_PER_US,
-    SENDS_MIN = 4, /* answers that wait are sent in each turn: 1 us by our own stack, some 10 us by Linux */
+    /* Waiting answers that each turn sends: 1 us by our own stack, some 10 us by Linux. */
+    SENDS_MIN = 4,
     SENDS_MAX = 64,
     UNTAKEN_POLLS_MAX = 1000, /* a second */
 };
@@ -45,13 +47,13 @@ static struct {
     uint64_t (*clock_ns)(void);
     uint64_t turn_ends_ns; /* when the turn begins no further piece of work */
     bool has_searched;     /* in this turn */
-    bool searching;        /* answers in the digits at hand are left */
+    bool searching;        /* answers in the current digits are left */
     bool stopped;          /* the breaker is open: nothing is searched any more */
     bool matcher_busy;     /* idle work is left */
-    bool cooled;           /* other work may have pushed the path's code and data out of the nearest caches */
-    uint8_t waiting;       /* a bit for each input whose bytes wait for the search at hand */
+    bool cooled;           /* other work may have pushed the path out of the nearest caches */
+    uint8_t waiting;       /* a bit for each input whose bytes wait for the running search */
     enum program_verdict verdict;
-    uint32_t untaken_polls; /* checks of the timers one after the other, in turns that left events */
+    uint32_t untaken_polls; /* consecutive checks of the timers in turns that left events */
     struct {
         uint64_t turns, events, answers, answers_repeated, answers_early;
         uint64_t events_waited, digits_dropped_breaker;
@@ -286,7 +288,7 @@ HOT static void take_answer(const struct matcher_answer *answer, uint64_t now_ns
 /* Returns true if the turn may begin no further piece of work. */
 static inline bool turn_is_over(void) { return player.clock_ns() >= player.turn_ends_ns; }
 
-/* Searches the digits at hand until the turn is over; returns false when they are done. An answer is on its way before
+/* Searches the current digits until the turn is over; returns false when they are done. An answer is on its way before
  * the matcher searches for the next. */
 HOT static bool search_digits(uint64_t now_ns)
 {
@@ -309,7 +311,7 @@ HOT static bool search_digits(uint64_t now_ns)
 }
 
 /* Finds and submits the answers of a run of digits: the path. If the search takes long, later turns continue it, and
- * the bytes behind these digits wait. */
+ * the bytes after these digits wait. */
 HOT __attribute__((noinline)) static void take_digits(const struct stream_news *news, uint64_t now_ns)
 {
     ASSERT(!player.searching && news->digits.count <= MATCHER_BURST_DIGITS_MAX);
@@ -529,7 +531,7 @@ NOT_HOT static void warm_up(void)
     player.cooled = false;
 }
 
-/* Goes on with the search at hand and with the bytes that wait for its end. Events may have taken the turn's time. */
+/* Goes on with the running search and with the bytes that wait for its end. Events may have taken the turn's time. */
 NOT_HOT static void search_more(uint64_t now_ns)
 {
     player.turn_ends_ns = max_size(player.turn_ends_ns, player.clock_ns() + SEARCH_NS);

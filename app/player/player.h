@@ -31,7 +31,7 @@ uint64_t player_next_deadline_ns(uint64_t now_ns);
 void player_check(void);
 /* Asserts the matcher's: takes longer than a slice, for tests. */
 void player_check_matcher(void);
-/* Returns true if no answers are left in the digits at hand, and the matcher is prepared for the next ones. */
+/* Returns true if no answers are left in the current digits, and the matcher is prepared for the next ones. */
 bool player_matcher_rests(void);
 
 struct player_levels {

@@ -31,7 +31,7 @@ void send_queue_init(void);
 /* Returns the bytes of the ring in use, all entries' heads included. */
 uint32_t send_queue_used_bytes(void);
 
-/* Returns true if an answer of so many digits fits. */
+/* Returns true if an answer of `count` digits fits. */
 bool send_queue_has_room(size_t count);
 
 /* Appends a waiting answer. False: there is no room. */

@@ -53,7 +53,7 @@ struct session {
 /* Forgets all connections. */
 void session_init_all(void);
 
-/* Sets the session up, down and to be connected at once. `name` is borrowed for ever. */
+/* Sets the session up, down and to be connected at once. `name` must stay valid. */
 void session_init(struct session *session, const char *name, struct session_owner owner, const struct endpoint *to);
 
 /* Connects if it is time to; gives up a connection attempt that takes too long. */
@@ -86,7 +86,7 @@ struct session_counters {
     uint64_t attempts, connected;
     uint64_t lost_closed, lost_refused, lost_reset, lost_timed_out, lost_unreachable;
     uint64_t left;       /* by us: session_leave */
-    uint64_t left_reset; /* among them, those that ended in order: the server did not close its side */
+    uint64_t left_reset; /* among them, those whose server did not close its side in time */
 };
 extern struct session_counters session_counters;
 extern const struct counter_group session_counter_group;

@@ -27,12 +27,15 @@ struct player_settings {
     bool early;
     uint64_t early_risk; /* units of 2^-40 */
 
-    /* 0: never. */
-    uint64_t server_timeout_ns; /* the game ends after so long without digits, or with every answer failed */
-    uint64_t submit_timeout_ns; /* the submit server counts as lost after so long with every answer failed */
-    uint64_t input_timeout_ns;  /* an input connection is made again after so long without digits */
-    uint64_t breaker_linger_ns; /* the game ends so long after the breaker opened */
-    uint32_t breaker_count;     /* so many refused results in a window open the breaker */
+    /* Each 0: never. Without digits, or with every answer failed, the game ends after server_timeout_ns. With every
+     * answer failed, the submit server counts as lost after submit_timeout_ns. An input connection is made again after
+     * input_timeout_ns without digits. The breaker opens at breaker_count refused results in a window, and the game
+     * ends breaker_linger_ns later. */
+    uint64_t server_timeout_ns;
+    uint64_t submit_timeout_ns;
+    uint64_t input_timeout_ns;
+    uint64_t breaker_linger_ns;
+    uint32_t breaker_count;
 
     uint64_t breaker_window_ns;
 };

@@ -7,21 +7,22 @@
 #include "base/bytes.h"
 #include "base/hot_section.h"
 
-enum { COMPARED_MAX = 64 }; /* places of the history that a search compares; among random digits it compares one */
+/* Places of the history that a search compares. Among random digits a search compares one. */
+enum { COMPARED_MAX = 64 };
 static_assert((int)STREAM_MERGER_ANCHOR_DIGITS >= (int)sizeof(uint64_t), "find_place compares 8 digits first");
 
 /* An input's place in the stream, or the digits by which it is searched for. */
 struct stream_place {
     bool placed;
     uint64_t position; /* placed: that of the input's next digit */
-    uint32_t kept;     /* not placed: the number of `digits` */
+    uint32_t kept;     /* while not placed: the number of `digits` */
     uint8_t digits[STREAM_MERGER_JOIN_DIGITS];
 };
 
 static struct {
     _Alignas(64) uint32_t input_count;
     uint32_t placed_count;
-    uint64_t head; /* position behind the stream's newest digit: the number of all digits so far */
+    uint64_t head; /* position after the stream's newest digit: the number of all digits */
     uint64_t base; /* position of history[0] */
     uint32_t kept; /* digits in history: head - base */
     uint8_t history[2 * STREAM_MERGER_HISTORY_DIGITS]; /* linear; moved down when full */
@@ -68,7 +69,7 @@ void stream_merger_check(void)
 
 static struct stream_news no_news(const uint8_t *digits) { return (struct stream_news){ { digits, 0 }, false }; }
 
-/* Moves the stream's end behind these digits, which are new. */
+/* Moves the stream's end past these digits, which are new. */
 static struct stream_news news_of(const uint8_t *digits, size_t count)
 {
     merger.head += count;

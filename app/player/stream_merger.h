@@ -17,12 +17,12 @@
 enum {
     STREAM_MERGER_INPUT_COUNT_MAX = 8,
     STREAM_MERGER_ANCHOR_DIGITS = 64,         /* random digits agree by chance once in 10^64 places */
-    STREAM_MERGER_HISTORY_DIGITS = 16 * 1024, /* 50 bursts of 300, 10 s: an input that lags more is of no use */
+    STREAM_MERGER_HISTORY_DIGITS = 16 * 1024, /* 50 bursts of 300, 10 s: an older input is useless */
     STREAM_MERGER_JOIN_DIGITS = 2048,         /* kept of an input without a place: its newest */
 };
 
 struct stream_news {
-    struct bytes digits; /* in the bytes pushed, or in the input's own buffer until the next push */
+    struct bytes digits; /* in the pushed bytes, or the input's until the next push */
     bool gap;            /* the stream was interrupted before these */
 };
 
@@ -39,7 +39,7 @@ void stream_merger_check(void);
 
 struct stream_merger_counters {
     uint64_t repeated;  /* brought by a second input */
-    uint64_t unplaced;  /* brought by an input without a place, and given up before it found one */
+    uint64_t unplaced;  /* brought by an input that found no place in time */
     uint64_t placed;    /* times an input found its place */
     uint64_t ambiguous; /* searches that found several places, or too many that look like one */
     uint64_t disagreed; /* times an input's digits differed from the stream's */

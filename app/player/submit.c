@@ -16,7 +16,8 @@
 
 enum {
     WORD_BYTES_MAX = 16, /* the part of a response's body that holds the result */
-    GIVE_UP_MAX = 64,    /* POSTs given up in a slice: each may miss the cache, some 6 us in all (not measured) */
+    /* POSTs given up in a slice. Each may miss the cache: some 6 us in all (not measured). */
+    GIVE_UP_MAX = 64,
 };
 
 /* The first line is all that an answer on its way touches. */
@@ -32,11 +33,11 @@ static struct {
     char word[WORD_BYTES_MAX];
     uint32_t word_bytes;
     uint64_t ended_ns;
-    bool settling;                        /* the connection is over, POSTs on it are still to be given up */
-    uint64_t settle_bytes;                /* then: POSTs that end within these bytes of its stream are given up */
+    bool settling;                        /* the connection is over, POSTs on it must be given up */
+    uint64_t settle_bytes;                /* while settling: POSTs within these bytes of its stream are given up */
     uint64_t progress_ns;                 /* when a POST's response was last complete, or the connection came up */
     uint64_t timeout_ns;                  /* submit.timeout= */
-    uint64_t failing_since_ns, failed_ns; /* the first answer to fail since the last response, the latest; 0: none */
+    uint64_t failing_since_ns, failed_ns; /* the first and the latest failure since the last response; 0: none */
     bool lost;                            /* from the first to the latest is submit.timeout= or more */
     uint64_t bad_status_logged_ns;
     char head[SUBMIT_HEAD_BYTES_MAX]; /* up to and with "Content-Length: " */
@@ -69,8 +70,8 @@ static const struct counter submit_counter_table[] = {
 };
 const struct counter_group submit_counter_group = { submit_counter_table, ARRAY_COUNT(submit_counter_table) };
 
-/* Prepares the head, which ends before the one value that changes. That value's digits, the empty line and the body are
- * written behind it: no padding, no leading zeros for a server to trip over, and nothing is moved. */
+/* Prepares the head, which ends before the one value that changes. That value's digits, the empty line and the body
+ * are written after the head: no padding, no leading zeros for a server to trip over, and nothing is moved. */
 void submit_init(const struct player_settings *settings)
 {
     memset(&submit, 0, sizeof submit);
@@ -87,7 +88,7 @@ void submit_init(const struct player_settings *settings)
         submit.head, sizeof submit.head,
         "POST /submit?user=%s&passwd=%s HTTP/1.1\r\nHost: %pI4h:%u\r\nContent-Length: ", user, passwd,
         &settings->submit.address, settings->submit.port);
-    /* "1024\r\n\r\n" behind it. settings.h bounds the name and the password so that this holds. */
+    /* "1024\r\n\r\n" follows the head. settings.h bounds the name and the password so that this holds. */
     ASSERT(submit.head_bytes + 8 <= SUBMIT_HEAD_BYTES_MAX);
 }
 

@@ -3,8 +3,8 @@
  * The fate of a POST when its connection ends without a response to it:
  * - A response to an earlier POST ends the connection, by `Connection: close` or because nothing but the connection's
  *   end marks the end of that response. Then the server must not act on the POST (RFC 9112 §9.6). It goes out again,
- *   even if that response was cut short behind its head. A response with both a length and a coding is no such one:
- *   the connection is left because its framing is not trusted, but the server may go on.
+ *   even if that response was cut short after its head. A response with both a length and a coding does not count
+ *   here: the connection is left because its framing is not trusted, but the server may go on.
  * - The peer reset the connection and had not acknowledged the POST's last byte. It never had the whole request, so
  *   it cannot have acted on it. The POST goes out again. (Wrong only if that acknowledgement was lost, or overtaken
  *   by the reset. A reset follows the segment it answers, so the two cross only if the network reorders.)
@@ -29,8 +29,9 @@
 #define SUBMIT_EXPIRY_NS (5 * NS_PER_S) /* docs/contest.md, `late`: no points after that */
 
 enum {
-    SUBMIT_HEAD_BYTES_MAX = 376,         /* net/transport.h: with 1024 digits it fills a message */
-    SUBMIT_DOUBT_NS = 200 * 1000 * 1000, /* after the peer's FIN, how long to wait for word of what it has */
+    SUBMIT_HEAD_BYTES_MAX = 376, /* net/transport.h: with 1024 digits it fills a message */
+    /* How long to wait, after the peer's FIN, for acknowledgements of what it has received. */
+    SUBMIT_DOUBT_NS = 200 * 1000 * 1000,
 };
 
 /* Begins, before all else here. The settings are borrowed for the call. */

@@ -53,7 +53,7 @@ static struct {
     uint64_t last_refused_ns; /* the last HELLO that a full bucket refused */
 
     bool leaving; /* GG was obeyed: no further command is */
-    bool left;    /* and its answer has been sent, or could not be */
+    bool left;    /* the answer to GG has been sent, or could not be */
     uint64_t leaving_since_ns;
 
     /* The command obeyed last, and where its reply goes. */
@@ -332,7 +332,7 @@ static void take_command(const struct transport_event *event, uint64_t now_ns)
     control_check();
 }
 
-/* Returns true if a datagram of this type may have so many bytes. */
+/* Returns true if a datagram of this type may have `bytes`. */
 static bool length_is_right(const struct control_header_wire *header, size_t bytes)
 {
     const struct control_command_wire *command = (const struct control_command_wire *)header;
@@ -349,7 +349,7 @@ static bool length_is_right(const struct control_header_wire *header, size_t byt
     return word_bytes == 0;
 }
 
-/* Checks what is cheap first; nothing is computed for a datagram that is not of the right form. */
+/* Checks the cheap conditions first; nothing is computed for a datagram that is not of the right form. */
 void control_datagram(const struct transport_event *event, uint64_t now_ns)
 {
     const struct control_header_wire *header = (const struct control_header_wire *)event->payload.data;

@@ -4,7 +4,7 @@
  *
  *     HELLO      ->   64 bytes, the client's nonce
  *                <-   CHALLENGE, 56 bytes: never more than was asked with
- *     COMMAND    ->   96 bytes, HMAC-SHA-256 over all of it, the challenge included; SET: with a word behind
+ *     COMMAND    ->   96 bytes, HMAC-SHA-256 over all of it, the challenge included; SET: a word follows
  *                <-   REPLY, in parts, each with its own HMAC
  *
  * A challenge is a keyed hash of the peer's address and port, its nonce and the time, under a secret of this run.
@@ -37,8 +37,10 @@ enum {
     CONTROL_UNKNOWN_COMMAND = 1,
     CONTROL_REFUSED = 2, /* SET: the text says why */
 
-    CONTROL_RATE_BURST = 100,    /* HELLOs, and commands under a wrong key, of one client (and others of its bucket) */
-    CONTROL_RATE_PERIOD_MS = 10, /* afterwards one each */
+    /* HELLOs, and commands under a wrong key, of one client and of others in its bucket: CONTROL_RATE_BURST at once,
+     * then one each CONTROL_RATE_PERIOD_MS. */
+    CONTROL_RATE_BURST = 100,
+    CONTROL_RATE_PERIOD_MS = 10,
 
     CONTROL_NONCE_BYTES = 16,
     CONTROL_CHALLENGE_BYTES = 24,
@@ -67,7 +69,8 @@ struct control_header_wire {
 struct control_hello_wire {
     struct control_header_wire header;
     uint8_t nonce[CONTROL_NONCE_BYTES];
-    uint8_t zero[40]; /* as large as what it may be answered with; not looked at */
+    /* Pads the HELLO to the size of its answer, against amplification. Ignored. */
+    uint8_t zero[40];
 };
 
 struct control_challenge_wire {
@@ -85,7 +88,7 @@ struct control_command_wire {
     uint8_t command;
     uint8_t argument[7];            /* LOG: the position from which on; else not looked at */
     uint8_t mac[CONTROL_MAC_BYTES]; /* over the bytes before it and the word */
-};                                  /* SET: a word of 1 to CONTROL_WORD_BYTES_MAX bytes behind it */
+};                                  /* SET: a word of 1 to CONTROL_WORD_BYTES_MAX bytes follows */
 
 struct control_reply_wire {
     struct control_header_wire header;

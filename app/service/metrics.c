@@ -128,7 +128,7 @@ static void name_copy(char out[NAME_BYTES_MAX], const char *path, size_t bytes)
     out[bytes] = '\0';
 }
 
-/* Returns the part of a path behind its last dot. */
+/* Returns the part of a path after its last dot. */
 static const char *last_part(const char *path)
 {
     for (const char *dot; (dot = strchr(path, '.')) != NULL;)

@@ -15,7 +15,8 @@
 
 enum {
     POLL_NS = NS_PER_MS, /* from one check of the time-outs to the next */
-    BUSY_NS = NS_PER_S,  /* a program that has not been idle for this time gives page and log a slice each POLL_NS */
+    /* After BUSY_NS without idle time, page and log get a slice each POLL_NS. */
+    BUSY_NS = NS_PER_S,
     SLEEP_NS_MAX = 100 * NS_PER_MS,
 };
 

@@ -8,7 +8,7 @@
 
 enum {
     SERVICE_KEY_BYTES_MIN = 8,
-    SERVICE_KEY_BYTES_MAX = 64, /* SHA-256's block: a longer HMAC key would be hashed first (RFC 2104 §2) */
+    SERVICE_KEY_BYTES_MAX = 64, /* SHA-256's block: a longer HMAC key is hashed first (RFC 2104 §2) */
 };
 
 enum service_wait {
@@ -18,9 +18,9 @@ enum service_wait {
 
 struct service_settings {
     /* Times after which the machine is given back; 0: never. */
-    uint64_t net_timeout_ns;  /* no usable address for so long */
-    uint64_t deadline_ns;     /* running for so long */
-    uint64_t idle_timeout_ns; /* no genuine command on the control channel for so long */
+    uint64_t net_timeout_ns;  /* no usable address for this time */
+    uint64_t deadline_ns;     /* running for this time */
+    uint64_t idle_timeout_ns; /* no genuine command on the control channel for this time */
 
     uint8_t key[SERVICE_KEY_BYTES_MAX]; /* the control channel's */
     size_t key_bytes;                   /* 0: off */
@@ -28,7 +28,7 @@ struct service_settings {
     uint16_t http_port;  /* the status page's; 0: off */
     struct endpoint log; /* the receiver of app/service/syslog.h; address 0: none */
     enum service_wait wait;
-    uint32_t cpus; /* 2: a second CPU or thread renders the status page, where there is one */
+    uint32_t cpus; /* 2: a second CPU or thread, if any, renders the status page */
 };
 
 extern struct service_settings service_settings;

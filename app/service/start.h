@@ -14,18 +14,18 @@ struct start_platform {
     size_t (*cards_left)(void);
     void (*card_next)(void);
     uint64_t tsc_khz;
-    bool second_cpu; /* it calls status_page_render */
+    bool second_cpu; /* the second CPU calls status_page_render */
     uint64_t (*now_ns)(void);
     uint64_t wall_error_ns; /* how far log_wall_origin_ns may be wrong */
     void (*random)(void *out, size_t bytes);
     /* Hands out zeroed memory that is never given back. NULL if the platform's transport needs none. */
     void *(*memory_take)(size_t bytes, size_t align, const char *who);
-    void (*beat)(void); /* tells its watchdog after each long step that the program is alive; may be NULL */
+    void (*beat)(void); /* after each long step: shows the watchdog progress; may be NULL */
 };
 
 /* Starts the linked program with the settings that have been read, and registers the statistics. Returns NULL, or
  * the reason why that cannot be. */
 const char *program_start(const struct start_platform *platform);
 
-/* Sends what is left of the log over UDP, at the end: a line whenever it is called. False: nothing more can be sent. */
+/* Sends the rest of the log over UDP, at the end: a line whenever it is called. False: nothing more can be sent. */
 bool program_flush_step(uint64_t now_ns);

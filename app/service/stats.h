@@ -31,7 +31,7 @@ struct stats_copy {
 /* Forgets everything that was registered. */
 void stats_clear(void);
 
-/* Adds to the statistics; names and values are borrowed for ever. A fact's text is a word or a few ("build 1a2b3c"). */
+/* Adds to the statistics; names and values must stay valid. A fact's text is a word or a few ("build 1a2b3c"). */
 void stats_add_counters(const struct counter_group *group);
 void stats_add_histogram(const char *name, const struct histogram *histogram);
 void stats_add_fact(const char *name, const char *text);

@@ -10,7 +10,8 @@
 #include "net/http/request.h"
 
 enum state {
-    FREE,   /* no connection; its place is not given out while the last response is still being rendered */
+    /* FREE: there is no connection. The place is not given out while the last response is still being rendered. */
+    FREE,
     ASKING, /* the request is not complete */
     ASKED,  /* the request is complete; the statistics have not been published for it */
     SENDING,
@@ -107,7 +108,7 @@ static void accept(int id, uint64_t now_ns)
     transport_abort(id, now_ns);
 }
 
-/* Collects the request's head. A body or a second request behind it is passed over. */
+/* Collects the request's head. A body or a second request after the head is passed over. */
 static void take_bytes(struct status_page_connection *c, const uint8_t *data, size_t bytes, uint64_t now_ns)
 {
     if (c->state != ASKING)
@@ -159,7 +160,7 @@ bool status_page_render(void)
         if (!is_rendering(c))
             continue;
         if (!c->response.begun && !stats_copy_read(&c->copy))
-            return true; /* it met stats_publish: read again next time */
+            return true; /* stats_publish came in between: read again next time */
         if (status_page_response_step(&c->response))
             __atomic_store_n(&c->rendering, false, __ATOMIC_RELEASE);
         return true;

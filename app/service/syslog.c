@@ -69,7 +69,7 @@ static unsigned priority_of(struct bytes text)
     return text_starts(text, "back to Linux:") || text_starts(text, "breaker:") ? PRIORITY_NOTICE : PRIORITY_INFO;
 }
 
-/* Writes a message. RFC 5424 §6: "-" stands for what is not known. */
+/* Writes a message. RFC 5424 §6: "-" stands for an unknown value. */
 static size_t message_write(char *out, size_t out_bytes, struct bytes line)
 {
     ASSERT(syslog.sequence < SEQUENCE_MAX);

@@ -14,10 +14,10 @@
 
 enum {
     SYSLOG_PERIOD_NS = 1000 * 1000,      /* at most one line a millisecond */
-    SYSLOG_SETTLE_NS = 50 * 1000 * 1000, /* after the network came up: ARP keeps a datagram or two, no more */
+    SYSLOG_SETTLE_NS = 50 * 1000 * 1000, /* after the network came up: ARP keeps a datagram or two */
 };
 
-/* Begins; `to` is borrowed for ever; address 0: off. */
+/* Begins. `to` must stay valid. Address 0: off. */
 void syslog_init(const struct endpoint *to);
 
 /* Sends one line, if one is due. The caller has nothing better to do. */

@@ -30,7 +30,7 @@ static struct {
     uint16_t echo_port;
     uint64_t share_ns, row_ends_ns;
     size_t row;   /* the one at work */
-    bool working; /* it has begun */
+    bool working; /* the row at work has begun */
     struct matcher *matcher;
     uint64_t digits_state;
 } survey;
@@ -129,10 +129,14 @@ static const struct method beside_method = { beside_refusal, beside_begin, besid
 /* ---- round trips ---- */
 
 enum echo_kind {
-    ECHO_AWAKE,  /* a datagram each millisecond; the loop spins */
-    ECHO_ASLEEP, /* the same; the machine sleeps until the reply comes */
-    ECHO_WAKE,   /* the same; measured is how long the machine takes to wake */
-    ECHO_REPLY,  /* the next datagram leaves when the reply is seen, and the time in between is measured */
+    /* The time from one datagram a millisecond to its reply, while the loop spins. */
+    ECHO_AWAKE,
+    /* The time to the reply, while the machine sleeps until the reply comes. */
+    ECHO_ASLEEP,
+    /* The time that the machine takes to wake for the reply. */
+    ECHO_WAKE,
+    /* The time from a datagram to its reply; the next datagram leaves when the reply is seen. */
+    ECHO_REPLY,
 };
 
 static const char *echo_refusal(uint32_t kind)

@@ -1,4 +1,4 @@
-/* The rows of the survey: what is measured, one after the other, each for its share of the time. A row is a histogram
+/* The rows of the survey: the measurements, one after the other, each for its share of the time. A row is a histogram
  * and a fact of the statistics, both under its name: the fact says what one sample is, or "not measured: " and why. */
 #pragma once
 

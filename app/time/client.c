@@ -28,7 +28,7 @@ static struct {
 
     /* the latest question */
     bool waits;     /* nobody has answered it */
-    uint64_t nonce; /* its transmit stamp */
+    uint64_t nonce; /* the query's transmit stamp */
     uint64_t sent_ns;
     uint32_t unanswered; /* in a row */
     uint32_t fruitless;  /* questions since the last sample, the latest included */

@@ -48,7 +48,7 @@ struct ntp_client_counters {
 extern struct ntp_client_counters ntp_client_counters;
 extern const struct counter_group ntp_client_counter_group;
 
-/* Values that also go down. The clock is ahead or behind, the machine slow or fast: the other value is 0. */
+/* Values that also go down. In each pair of opposites one value is 0. */
 struct ntp_client_levels {
     uint64_t peer_ahead_ns, peer_behind_ns; /* at the latest update, before it */
     uint64_t machine_slow_ppb, machine_fast_ppb;

@@ -14,7 +14,7 @@
 
 struct ntp_clock {
     uint64_t since_ns; /* the machine's clock at the latest change */
-    int64_t wall_ns;   /* and ours then, since 1970 */
+    int64_t wall_ns;   /* our nanoseconds at that moment, since 1970 */
     int64_t frequency; /* our seconds a machine's second, less 1 */
     int64_t slew;      /* added to the frequency until slew_ends_ns */
     uint64_t slew_ends_ns;

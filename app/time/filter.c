@@ -88,7 +88,7 @@ static uint64_t square_root(uint64_t value)
 
 uint64_t ntp_filter_jitter_ns(const struct ntp_filter *filter, const struct ntp_sample *best, int64_t frequency)
 {
-    const int64_t far_ns = (int64_t)NS_PER_S; /* its square, times the samples, fits 64 bits */
+    const int64_t far_ns = (int64_t)NS_PER_S; /* the square, times the samples, fits 64 bits */
     uint32_t count = ntp_filter_count(filter);
     uint64_t sum = 0;
     ASSERT(count > 0 && NTP_FILTER_COUNT <= 16);
