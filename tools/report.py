@@ -33,7 +33,7 @@ SECTIONS = (
     ("time", "The time program", "A client outside the machine times a request to its response.",
      ("kernel", "chronyd")),
     ("roundtrip", "From Linux to the kernel",
-     "Seconds from `peregrine fly` to the first digit of a game: a Debian in QEMU under TCG, one flight each.\n"
+     "Seconds from `peregrine fly` to the first digit of a game: a Debian in QEMU under TCG, one boot each.\n"
      "A busy machine gives upper bounds; rows of one load can be compared.", ()),
     ("base", "The leaf modules", "Hosted programs on two cores.", ()),
     ("contest", "The contest server", "Measured by the server itself under load.", ()),
@@ -74,8 +74,8 @@ def check_together(rows):
         for row in rows:
             found.setdefault(row[what], set()).add(row["file"])
         if len(found) > 1:
-            told = "; ".join(f"{value}: {', '.join(sorted(files))}" for value, files in sorted(found.items()))
-            raise ReportError(f"the files are of more than one {what} ({told}); measure again or say --mixed")
+            values = "; ".join(f"{value}: {', '.join(sorted(files))}" for value, files in sorted(found.items()))
+            raise ReportError(f"the files are of more than one {what} ({values}); measure again or say --mixed")
 
 
 def figure(value):
@@ -189,8 +189,8 @@ def main(words=None):
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bench", type=pathlib.Path, default=ROOT / "build/bench", help="folder of the JSON files")
     parser.add_argument("--out", type=pathlib.Path, default=ROOT / "docs/performance.md")
-    parser.add_argument("--mixed", action="store_true", help="rows of several commits or machines; each table names "
-                                                             "them")
+    parser.add_argument("--mixed", action="store_true",
+                        help="rows of several commits or machines; each table names them")
     parser.add_argument("--note", default="", help="a sentence under the heading, such as what else the machine did")
     options = parser.parse_args(words)
     try:

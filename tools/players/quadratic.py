@@ -20,7 +20,7 @@ WRONG_MAX = 5           # wrong answers in a row: the moduli are no longer those
 
 
 def read_board(host, port):
-    """Returns N and the moduli that the board tells."""
+    """Returns N and the moduli that the board shows."""
     connection = http.client.HTTPConnection(host, port, timeout=10)
     connection.request("GET", "/board.txt")
     text = connection.getresponse().read().decode()
