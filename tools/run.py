@@ -93,8 +93,8 @@ def read_variables(environment):
     except rounds.RoundError as error:
         raise BadValue(f"ROUND: {error}") from error
     if not is_playable(values["ROUND"]):
-        raise BadValue(f"ROUND='{values['ROUND'].name}': the kernel plays n up to 1024 and 8 moduli of up to 512 "
-                       f"bits")
+        raise BadValue(
+            f"ROUND='{values['ROUND'].name}': the kernel plays n up to 1024 and 8 moduli of up to 512 bits")
     return values
 
 
