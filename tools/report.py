@@ -130,7 +130,7 @@ def plot(path, title, unit, bars):
     import matplotlib
     matplotlib.use("svg")
     import matplotlib.pyplot as plt
-    plt.rcParams["svg.hashsalt"] = "peregrine"         # the same rows give the same file
+    plt.rcParams["svg.hashsalt"] = "peregrine"         # equal rows give an equal file
     labels, p50, p99 = zip(*bars)
     drawn, axes = plt.subplots(figsize=(8, 0.8 + 0.22 * len(bars)))
     places = range(len(bars))

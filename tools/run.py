@@ -27,8 +27,8 @@ from vm.guest_log import Log, end_of, say
 
 USER = "peregrine"
 GRACE_S = 2.0
-BOOT_S_MAX = {"kvm": 60, "tcg": 120}        # until the first connection; UEFI under TCG on a busy machine: 20 s
-UEFI_BYTES_MIN = 96 << 20                   # with 64M, GRUB on OVMF is out of memory before it has loaded us
+BOOT_S_MAX = {"kvm": 60, "tcg": 120}        # until the first connection; UEFI under TCG takes 20 s
+UEFI_BYTES_MIN = 96 << 20                   # with 64M, GRUB on OVMF is out of memory too early
 LAST_WORDS = 8                              # lines of the guest's log, after the game
 IN_NAMESPACE = "PEREGRINE_RUN_IN_NAMESPACE"
 

@@ -110,7 +110,7 @@ has() {
     esac
 }
 
-missing=()      # the lines of the table, without their group, of which no alternative is installed
+missing=()      # the table's lines, without group, of which nothing is installed
 while read -r group line; do
     [ -n "$group" ] && wants "$group" || continue
     found=

@@ -6,8 +6,8 @@
     tools/wire_probe.py --wire vhost-user own lwip guest    the probe is the network device, and polls the rings on a
                                                             core of its own; times echoes of Ethernet, ICMP, UDP, too
 
-The players are the unikernel in QEMU (`kernel`), the Linux player in a Linux guest in the same QEMU (`guest`), and the
-Linux player on this host, without a virtual machine (`linux`).
+The player `kernel` is the unikernel in QEMU. `guest` is the Linux player in a Linux guest in the same QEMU, and `linux`
+the Linux player on this host, without a virtual machine.
 
 One player runs at a time, as they all spin; they take turns, so that what the machine does besides hits
 all of them. Prints a table and writes build/bench/wire.json. Makes a network namespace: run it as root or where user

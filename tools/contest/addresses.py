@@ -5,7 +5,7 @@ import time
 
 LOG = logging.getLogger("contest")
 WRONG_MAX = 20              # passwords at once; one more each second
-NAMES_MAX = 100             # each address has so many at most; contest/judge.py has the bound of all
+NAMES_MAX = 100             # names of one address; contest/judge.py has the bound of all
 ADDRESSES_MAX = 10_000      # are remembered; the one that was wrong longest ago is forgotten first
 LOG_S = 60                  # between two lines about an address
 

@@ -44,12 +44,12 @@ MORE = ("Cache-Control: no-cache\r\nContent-Security-Policy: default-src 'self';
 EVENTS = (b"HTTP/1.1 200 OK\r\nServer: Most\r\nContent-Type: text/event-stream\r\nCache-Control: no-store\r\n"
           b"Connection: close\r\n\r\n")
 FOLLOW_S = 0.1
-CONNECTIONS_MAX = 400       # each has a thread, and a file of the 1024 that a process may have
-SHARE_MAX = 150             # one address has so many at most: it may be a room of viewers
+CONNECTIONS_MAX = 400       # each takes a thread, and one of the process's 1024 files
+SHARE_MAX = 150             # viewers of one address, which may be a room of them
 REQUEST_S = 60              # for a whole request, and from one to the next
 STALLED_S = 10              # a viewer that takes nothing for so long is dropped
 SEND_BUFFER_BYTES = 128 << 10       # for one that takes nothing; some states long
-ALIVE_S = 10                # a comment for so long without news, which shows a viewer that is gone
+ALIVE_S = 10                # without news, then a comment shows if the viewer is gone
 LOG_S = 60                  # between two lines about connections that were refused
 
 
@@ -137,7 +137,7 @@ class Server(socketserver.ThreadingTCPServer):
                 oldest = next(sock for sock, owner in self.open.items() if owner == largest)
                 del self.open[oldest]
                 with contextlib.suppress(OSError):
-                    oldest.shutdown(socket.SHUT_RDWR)       # its thread ends
+                    oldest.shutdown(socket.SHUT_RDWR)       # the viewer's thread ends
             self.open[request] = ip
             return True
 

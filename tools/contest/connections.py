@@ -17,7 +17,7 @@ from contest import http
 from contest.stamp_probe import SO_TIMESTAMPNS
 
 LOG = logging.getLogger("contest")
-OUTBOX_BYTES_MAX = 64 << 10         # for a reader that does not read, besides what TCP holds and the latest burst
+OUTBOX_BYTES_MAX = 64 << 10         # for a slow reader, besides TCP's buffer and the latest burst
 CONNECTION_COUNT_MAX = 1000         # below the poll's 1023 events a turn
 ACCEPTS_A_TURN = 4
 LINGER_S = 2.0
@@ -69,7 +69,7 @@ class Listener:
 
 
 class Connections:
-    """`serve(connection, events)` is called for what is ready, `greet(connection)` for a new one."""
+    """`serve(connection, events)` is called for a ready connection, `greet(connection)` for a new one."""
 
     def __init__(self, game, loop):
         self.game, self.options, self.loop = game, game.options, loop
@@ -106,7 +106,7 @@ class Connections:
             users.add(name)
 
     def burst_order(self, index):
-        """Returns the players' readers in the order of this burst, and the further readers that come behind them."""
+        """Returns the players' readers in the order of this burst, and the further readers that follow them."""
         readers = {}
         for connection in self.table.values():
             if connection.live:
@@ -204,7 +204,7 @@ class Connections:
         return [data[a:b] for a, b in zip(cuts, cuts[1:])]
 
     def flush(self, connection, at_once=False):
-        """Sends what is due, or at once all that waits, until TCP takes no more."""
+        """Sends the due bytes, or at once all that wait, until TCP takes no more."""
         blocked = False
         while connection.outbox and not blocked:
             due, data = connection.outbox[0]
@@ -239,7 +239,7 @@ class Connections:
     # ---- end ----
 
     def finish(self, connection):
-        """Says FIN, goes on reading (and judging) what is on its way, then drops the connection."""
+        """Says FIN, goes on reading (and judging) the bytes on their way, then drops the connection."""
         if connection.ending or not connection.is_open:
             return
         self.flush(connection, at_once=True)        # pieces whose time has not come

@@ -150,7 +150,7 @@ class Digits:
         if self.options.close_after and (burst.index + 1) % self.options.close_after == 0:
             self._prepare()
             wait_s = self.options.close_wait_s or self.burst.pause_s / 2
-            self.due = time.monotonic() + wait_s        # however late we are: the next burst comes behind it
+            self.due = time.monotonic() + wait_s        # however late we are: the next burst comes a pause later
             self.loop.after(wait_s, self.connections.close_players)
             self._schedule()
         elif game.plan.round_at((ns - game.begun_ns) / 1e9) != game.round_number:
@@ -162,7 +162,7 @@ class Digits:
     def _send_to_all(self, burst):
         """Gives a burst to all readers at once.
 
-        Returns the time before the first, the nanoseconds until behind the last player, how often the system took the
+        Returns the time before the first, the nanoseconds until after the last player, how often the system took the
         processor away in between, and the count of the players' readers."""
         first, further = self.connections.burst_order(burst.index)
         payload, size, rest, split = self.payload, len(self.payload), [], self.options.split
@@ -175,7 +175,7 @@ class Digits:
                 try:
                     count = send(payload)
                 except OSError:
-                    count = 0           # no place, or a reader that is gone: the slow way finds out
+                    count = 0           # no room, or a reader that is gone: the slow way decides
                 if count < size:
                     rest.append((connection, payload[count:]))
 

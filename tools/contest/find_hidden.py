@@ -26,7 +26,7 @@ HIDDEN = re.compile(r"^M(\d+) = a hidden .*prime factors include and only includ
 
 
 class Unreachable(Exception):
-    """The server, or what is asked of it, is not there."""
+    """The server, or the page that is asked for, is not there."""
 
 
 def say(text):

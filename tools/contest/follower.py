@@ -1,4 +1,4 @@
-"""Follows a store that another process writes, and looks after it: snapshots, and the deletion of what is too old."""
+"""Follows a store that another process writes, and looks after it: snapshots, and the deletion of old rows."""
 import logging
 import os
 import sqlite3
@@ -10,12 +10,12 @@ from contest import replica, store
 LOG = logging.getLogger("contest")
 SNAPSHOT_ROWS = 20_000
 SNAPSHOT_S = 300
-SNAPSHOTS_KEPT_S = 3600         # one of so long is kept, the others go when a newer one is there
+SNAPSHOTS_KEPT_S = 3600         # one this old is kept; others go after a newer one
 PRUNE_S = 60
 PUBLISH_S = 0.25
 LOG_LOOK_S = 1.0
-LOG_BYTES = 4 << 20             # a longer log of SQLite's is copied into the file, beside the server's writing
-LOG_BYTES_MAX = 64 << 20        # a flood outran the copies: the server waits while the log begins again
+LOG_BYTES = 4 << 20             # then SQLite's log is copied, while the server writes
+LOG_BYTES_MAX = 64 << 20        # the log outran the copies: the server waits
 SILENT_S = 3                    # a running contest has a burst at least so often
 
 
@@ -56,7 +56,7 @@ class Follower:
         return self.replica.warning
 
     def step(self):
-        """Takes what is new; returns whether the board should be published."""
+        """Takes the new rows; returns true if the board should be published."""
         try:
             with self.lock:
                 if self.replica.follow():
@@ -74,7 +74,7 @@ class Follower:
         return True
 
     def _go_over_gap(self):
-        """Skips rows that a full disk kept out: takes the server's snapshot behind the gap."""
+        """Skips rows that a full disk kept out: takes the server's snapshot after the gap."""
         row = self.connection.execute("SELECT max(seq) FROM snapshot").fetchone()
         if row[0] and row[0] > self.snapshot_seq:
             fresh = replica.Replica(self.connection)

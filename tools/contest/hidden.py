@@ -8,11 +8,11 @@ A substring whose smooth part is beyond SMOOTH_LEAST is therefore planted, and M
 do not count there: all substrings that end where the planted one ends have the same powers of them.)
 
 A digit ends N substrings. Only those are factored that are multiples of a power of p, for a prime p that does not
-divide 10. The prefix values y_i = sum of d_k * 10^-k (mod p^e) in front of such a substring and behind it are equal.
+divide 10. The prefix values y_i = sum of d_k * 10^-k (mod p^e) in front of such a substring and after it are equal.
 The power is small: any M worth finding has it from at least one prime. It is large enough that few others pass."""
 import math
 
-SMOOTH_LEAST = 10**18           # 10^6 digits with N = 256 have a chance of some 10^-8 to get there
+SMOOTH_LEAST = 10**18           # with N = 256, 10^6 digits get there by a chance of 10^-8
 SIEVE_LEAST = 1 << 20           # a hundred chance passes in 10^6 digits with N = 256
 
 
@@ -28,7 +28,7 @@ class _Sieve:
             self.modulus *= prime
         self.tenth = pow(10, -1, self.modulus)
         self.weight, self.value, self.n = 1, 0, n
-        self.starts = {}                        # prefix value -> where the digits begin behind it
+        self.starts = {}                        # prefix value -> the place of the digits that follow
         self.in_order = []                      # (start, prefix value), to forget the old ones
 
     def before_nonzero(self, start):
@@ -81,7 +81,7 @@ class Finder:
     def doubt(self):
         """Returns the chance that the result is a multiple of M: all random factors share one more prime of the set.
 
-        An answer with a 0 behind it counts one more 2 and 5, because that 0 cannot be distinguished from its own."""
+        An answer before a 0 counts one more 2 and 5, because that 0 cannot be distinguished from its own."""
         return min(1.0, sum((1 / p + (0.1 if 10 % p == 0 else 0))**self.planted for p in self.primes))
 
     def push(self, digits):
@@ -102,7 +102,7 @@ class Finder:
         return self.planted > before
 
     def _look(self):
-        """Examines the substrings that ended before the coming digit, which is not 0, with the zeros behind them.
+        """Examines the substrings that ended before the coming digit, which is not 0, with the zeros after them.
 
         An answer keeps its zeros: without them it would lack a 2 that M has."""
         starts = {start for sieve in self.sieves for start in sieve.before_nonzero(self.digits)}

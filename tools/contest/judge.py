@@ -46,7 +46,7 @@ class Judge:
         self.ended = {}                 # connections whose other side has ended, for the turn's end
         self.busy_ns = 0                # the longest that a submission waited for us since the burst before
         self.merged = self.merged_late_ns = 0   # merged submissions since the burst before, bound of their error
-        self.scored = self.scored_late_ns = 0   # the same of those that had points or were early
+        self.scored = self.scored_late_ns = 0   # merged ones that had points or were early
 
     def queue(self, connection, request, late_ns=0):
         connection.pending += 1

@@ -15,9 +15,9 @@ class Options:
     body: str = "raw"               # raw | chunked
     start: str = "push"             # push at connect | wait for the request
     begin: str = "now"              # the first burst: now | player (once an input connection is there)
-    duration_s: float = 0           # length of the stream from its first burst; 0: for ever
-    bursts: int = 0                 # length of the stream in bursts; 0: for ever. Does not depend on the machine
-    close_after: int = 0            # both players' connections end after every so many bursts; 0: never
+    duration_s: float = 0           # length of the stream from its first burst; 0: no end
+    bursts: int = 0                 # length of the stream in bursts, on any machine; 0: no end
+    close_after: int = 0            # bursts after which both players' connections end; 0: never
     close_how: str = "fin"          # fin | rst
     close_wait_s: float = 0         # after the burst; 0: half a pause
     close_for_s: float = 0          # nobody is let in again for so long
@@ -26,7 +26,7 @@ class Options:
     port_base: int = 10000          # 0: any three free ports
     record: str = ""
     users: dict = None              # name -> password; None: anybody
-    store: str = ""                 # its plan stands for round, seed, rate, burst, interval_s and users
+    store: str = ""                 # the file's plan stands for round, seed, rate, burst, interval_s and users
     digits: str = ""                # a record whose bursts are played again
     pages: bool = True              # False: the first port is left to the board
     idle_s: float = 120             # a connection without a completed request for so long ends

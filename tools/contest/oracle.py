@@ -64,7 +64,7 @@ class Oracle:
         self.constants = [_Constant(m, n) for m in constants]
         self.keep = max([n] + [c.tail_digits for c in self.constants])
         self.position = 0
-        self.text = ""                  # the last digits, at least `keep` of them once there are as many
+        self.text = ""                  # the last digits: `keep` of them or more, once that many exist
 
     def push(self, text):
         """Takes the next digits; returns the occurrences that end in them: by their end, longest first."""

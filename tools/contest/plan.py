@@ -14,7 +14,7 @@ from contest.rounds import ONLINE, Round
 
 USER = re.compile(r"[A-Za-z0-9_.-]{1,32}")
 SPAN_S_MAX = 36_500 * 86400
-NS_MAX = 6 * 10**18                     # in the year 2160: a span later still is a number of SQLite's
+NS_MAX = 6 * 10**18                     # in the year 2160: a later moment is no number of SQLite's
 
 
 class PlanError(ValueError):

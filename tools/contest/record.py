@@ -22,7 +22,7 @@ LOG = logging.getLogger("contest")
 
 
 class RecordError(ValueError):
-    """Says what is wrong with a record."""
+    """Says why a record is wrong."""
 
 
 class Record:

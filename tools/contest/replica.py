@@ -34,7 +34,7 @@ class Replica:
         self.bursts = 0
         self.clock_origin_ns = 0    # the contest's clock less CLOCK_MONOTONIC, in the run
         self.lost = {}              # kind -> rows that a full disk kept out
-        self.has_gap = False        # the rows taken are not all: only a snapshot behind them holds
+        self.has_gap = False        # rows are missing: only a snapshot after them holds
         self.differing = 0
 
     @property

@@ -10,7 +10,7 @@ import re
 
 WORD = re.compile(r"([a-z]+)=(\S+)")
 N_MAX = 4096                    # Python makes no text of more than 4300 digits
-CONSTANT_BITS_MAX = 4096        # far more than a player takes; a slip of the pen in an exponent ends here
+CONSTANT_BITS_MAX = 4096        # far more than a player takes: catches a mistyped exponent
 
 
 class RoundError(ValueError):

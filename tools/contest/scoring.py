@@ -25,7 +25,7 @@ POINTS = (8, 4, 4, 2, 2, 2, 1, 1, 1, 1)
 LATENCIES_MAX = 2000
 RECENT_MAX = 100            # answers on the board, with their submissions
 ANSWERS_MAX = 10_000        # answers that are remembered; at one a second, those of three hours
-EARLY_MAX = 200             # early submissions of a user that wait; in 5 s a player has some ten
+EARLY_MAX = 200             # early submissions of a user that wait; some ten are usual
 IPS_MAX = 8                 # addresses that are counted for a user
 
 

@@ -163,7 +163,7 @@ def main(words):
         print(board.address, flush=True)
     come_first()
     gc.freeze()
-    gc.disable()                    # the server collects behind a burst
+    gc.disable()                    # the server collects after a burst
     whole = play(server, grace_s)
     if board:
         board.end()

@@ -17,8 +17,8 @@ from contest.loop import Loop
 from contest.pages import page
 from contest.stamp_probe import StampProbe, kernel_stamp_ns
 
-READ_BYTES_MAX = 2048           # a turn reads so much of a connection: a flood keeps the others waiting no longer
-PENDING_MAX = 16                # submissions of a connection that wait to be judged; then it is not read
+READ_BYTES_MAX = 2048           # from a connection in one turn, so that a flood delays nobody
+PENDING_MAX = 16                # submissions of a connection that wait; then it is not read
 LOCKED_S = 0.001                # between two looks at a store that another program has locked
 
 
@@ -128,7 +128,7 @@ class ContestServer:
             while connection.is_open and connection.parser and (request := parser.next_request()):
                 self._take_request(connection, request)
                 if not request.keep_alive:
-                    connection.parser = None        # RFC 9112 §9.6: no request behind this one counts
+                    connection.parser = None        # RFC 9112 §9.6: no request after this one counts
             if parser.wants_continue:
                 parser.wants_continue = False
                 self.connections.send(connection, b"HTTP/1.1 100 Continue\r\n\r\n")
@@ -148,7 +148,8 @@ class ContestServer:
             if not request.keep_alive:
                 self.connections.finish(connection)
         elif connection.live or connection.ending:
-            pass                    # a second request on the input port, or one behind our FIN: no digits would come
+            # A second request on the input port, or one after our FIN, would get no digits.
+            pass
         elif request.method != "GET":
             self.connections.send(connection, http.response(405, "GET only\n", keep_alive=False, method=request.method))
             self.connections.finish(connection)

@@ -41,9 +41,9 @@ VERSION = 1
 RETRY_S = 1.0
 LOCK_LOG_S = 1.0                # a lock of another process is logged after so long
 CLOSE_S_MAX = 5.0               # the longest that the end waits for another process's lock
-WAITING_BYTES_MAX = 32 << 20    # rows that wait while nothing can be written; further ones are counted, not kept
+WAITING_BYTES_MAX = 32 << 20    # rows that wait for the disk; further ones are only counted
 ROW_BYTES = 600                 # a row's tuple and numbers, besides its text
-ROWS_AT_ONCE = 1000             # a transaction of so many takes a few milliseconds, and a burst waits no longer
+ROWS_AT_ONCE = 1000             # a transaction of this size takes milliseconds, and delays no burst longer
 
 COLUMNS = {
     "burst": "idx position digits ns due_ns spread_ns players stamp_error_ns busy_ns preempted",
@@ -65,7 +65,7 @@ CREATE INDEX burst_ns ON burst (ns);
 
 
 class StoreError(Exception):
-    """Says what is wrong with a store, and the way out."""
+    """Says why a store is wrong, and the way out."""
 
 
 def recovery(path):
@@ -73,11 +73,11 @@ def recovery(path):
 
 
 def create(path, plan):
-    """Makes the store of a contest that has not begun. One that cannot be made whole leaves nothing behind."""
+    """Makes the store of a contest that has not begun. One that cannot be made whole leaves no file."""
     path = pathlib.Path(path)
     made = False
     try:
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))    # it holds hashes of passwords
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))    # the file holds hashes of passwords
         made = True
         connection = sqlite3.connect(path)
         with connection:

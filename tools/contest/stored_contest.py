@@ -58,11 +58,11 @@ class StoredContest:
             return
         if row:
             stream.restore(store.unpack(row[0]))
-        while stream.index < self.next_index:       # a store of an older program has a state of every 1,000 bursts
+        while stream.index < self.next_index:       # an older program's store has a state each 1,000 bursts
             stream.next_burst()
 
     def snapshot(self, ns, game):
-        """Returns a state that holds, behind a gap in the rows; the history of the gap is lost."""
+        """Returns a state that holds, after a gap in the rows; the history of the gap is lost."""
         connection = store.connect(self.store.path)
         state = replica.at_present(connection)
         connection.close()

@@ -193,7 +193,7 @@ def _wait_first_status(host, client, boot, seconds):
         except control.NoAnswer:
             rejected = 0                    # a busy kernel answers now and then; another key never
             time.sleep(0.2)
-        except control.NotAuthenticated:    # or the answer was lost
+        except control.NotAuthenticated:    # another key, or a lost answer
             rejected += 1
             if rejected == REJECTED_MAX:
                 raise

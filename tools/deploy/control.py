@@ -216,7 +216,7 @@ class Client:
     def _send(sock, data):
         try:
             sock.send(data)
-        except OSError:         # an ICMP error that came for the datagram before; counts as no answer
+        except OSError:         # an ICMP error for the datagram before: counts as no answer
             pass
 
     def _datagrams(self, sock):

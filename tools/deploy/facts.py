@@ -79,7 +79,7 @@ def _unquote(value):
 class Nic:
     name: str
     mac: str
-    mac_is_its_own: bool                    # not one that somebody has set in Linux
+    mac_is_its_own: bool                    # false: somebody has set the address in Linux
     mtu: int
     driver: str
     transport: str                          # "PCI, legacy", "PCI, transitional", "PCI, modern", "mmio", or another bus

@@ -14,7 +14,7 @@ GRUB_WRITABLE = {"ext2", "xfs", "fat"}
 # Features of XFS, as xfs_info names them, and the first GRUB that reads a file system with them (NEWS of GRUB).
 XFS_FEATURES = (("bigtime", (2, 6)), ("nrext64", (2, 12)), ("exchange", (2, 14)), ("parent", (2, 14)))
 
-SPARE_KIB = 1024                            # in /boot, for the settings, the copies of GRUB's files, and as a reserve
+SPARE_KIB = 1024                            # in /boot: settings, copies of GRUB's files, and a reserve
 
 
 def judge(facts, verdict, default, *, image_bytes, linux_protocol, accept_changes):
@@ -51,7 +51,7 @@ def _tools(facts, verdict):
 
 
 def _once(facts, verdict):
-    """Checks that GRUB itself can forget grub-reboot: else the machine would boot into the kernel for ever."""
+    """Checks that GRUB itself can forget grub-reboot: else the machine would boot into the kernel each time."""
     layers, system = facts.text("grub-abstraction").split(), facts.text("grub-fs").strip()
     where = f"{facts.text('grub-device').strip() or 'unknown device'}, {system or 'unknown'}"
     verdict.say("boot disk", f"{where}{', ' + '+'.join(layers) if layers else ''}, partition table "

@@ -93,7 +93,7 @@ def _network(facts, verdict, nic):
         verdict.note(f"the MTU is {nic.mtu}; the kernel uses 1500")
     lifetime, server = _lease_seconds(facts, nic.name, net.address), f.lease_server(facts, net.address)
     if lifetime // 2 and server:
-        # Linux renews at half of a lease. Half of what is left now is left, too, when the kernel starts later.
+        # Linux renews at half of a lease. Half of the present rest still remains when the kernel starts later.
         verdict.handed_over["lease"] = f"{lifetime // 2}@{server}"
     elif lifetime and "ip" not in verdict.given:
         verdict.note(f"the address is leased for {lifetime // 60} more minutes, and no lease here names the server "

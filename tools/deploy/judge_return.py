@@ -18,10 +18,10 @@ class Default:
     """The entry that GRUB boots by default."""
     entries: list                           # all but ours
     wanted: str                             # the value of `default`
-    saved: bool                             # it is saved_entry
+    saved: bool                             # `default` is saved_entry
     custom: str                             # a default that custom.cfg sets in its place
     blscfg: bool                            # the entries are files in /boot/loader/entries
-    entry: object                           # None: no such entry
+    entry: object                           # None: the entry does not exist
 
 
 def judge(facts, verdict, return_to):
@@ -189,7 +189,7 @@ def _password(facts, verdict, entry):
 def _menu_waits(facts, verdict):
     """Checks that GRUB goes on by itself, without a person at the keyboard.
 
-    Its menu waits for ever if `timeout` is negative, unset, or no number (GRUB, grub-core/normal/menu.c)."""
+    GRUB's menu waits without end if `timeout` is negative, unset, or no number (GRUB, grub-core/normal/menu.c)."""
     made = [line.partition("=")[2].strip("'\" ") for line in facts.lines("grub-timeouts") + facts.lines("grub-custom")
             if line.startswith("timeout=")]
     waits = not made or not all(re.fullmatch(r"[0-9]+|.*\$.*", value) for value in made)

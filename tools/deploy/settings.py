@@ -12,7 +12,7 @@ PARSERS = pathlib.Path(__file__).resolve().parents[2] / "build/host"
 BYTES_MAX = 16383                           # size of the settings in the kernel
 ENDPOINTS = ("feed", "submit", "log", "echo")   # settings of the form IP:PORT, where the user may write host names
 SECRETS = ("passwd", "key")
-ANY_ADDRESS = "192.0.2.1"                   # RFC 5737: stands for what is not known yet
+ANY_ADDRESS = "192.0.2.1"                   # RFC 5737: stands for an unknown value
 HANDED_OVER = "# handed over from Linux"
 
 

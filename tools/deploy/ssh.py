@@ -13,7 +13,7 @@ from .text import printable
 SCRIPTS = pathlib.Path(__file__).resolve().parent / "remote"
 
 OUTPUT_BYTES_MAX = 4 << 20                  # a script's standard output; the facts are some 50 KiB
-ERRORS_BYTES_MAX = 256 << 10                # its standard error, ssh's banner included; install says 2 KiB
+ERRORS_BYTES_MAX = 256 << 10                # a script's standard error, ssh's banner included; install says 2 KiB
 LINE_BYTES_MAX = 2000                       # the part of a line of it that is shown
 
 EXIT_NO_SUDO, EXIT_SUDO_ASKS, EXIT_SSH = 77, 78, 255
@@ -96,7 +96,8 @@ class Host:
         return text and text.strip() or None
 
     def address(self):
-        """Returns the host that ssh connects to: the name behind an alias of the user's ssh configuration."""
+        """Returns the host that ssh connects to: the name for which an alias of the user's ssh configuration
+        stands."""
         for line in (_ask([*self.ssh, "-G", self.name], 30) or "").splitlines():
             if line.startswith("hostname "):
                 return line.split(None, 1)[1]

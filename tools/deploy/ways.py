@@ -1,4 +1,4 @@
-"""The two ways from Linux to the kernel, behind one interface: what a way does, how it loads, leaves and unloads.
+"""The two ways from Linux to the kernel, with one interface: what a way does, how it loads, leaves and unloads.
 judge_grub.py and judge_kexec.py say what stops each. state.py remembers where the crash record lies.
 
     way     writes                              comes back by

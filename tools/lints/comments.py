@@ -20,7 +20,7 @@ C_ATTRIBUTE = re.compile(r"__attribute__\s*\(\(.*?\)\)\s*", re.DOTALL)
 @dataclasses.dataclass(frozen=True)
 class Comment:
     line: int           # the first one
-    text: str           # without the comment's own marks; one line of the file is one line here
+    text: str           # without the comment's marks; its lines are the file's lines
     function: str = ""  # the function that the comment stands above
     alone: bool = True  # no code on its first line
 

@@ -39,7 +39,7 @@ def git(*words):
 
 
 def older():
-    """Returns the words for git that leave out commits older than this file, which knew no such rules."""
+    """Returns the words for git that leave out commits older than this file: they knew no rules."""
     done = git("log", "--diff-filter=A", "--format=%H", "--", "tools/lints/commits.py")
     return [f"^{commit}^@" for commit in done.stdout.split()]
 

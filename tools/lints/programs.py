@@ -94,7 +94,7 @@ def version_differs(program):
     try:
         done = subprocess.run([program, "--version"], capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError):
-        return None             # the lint itself says what is missing
+        return None             # the lint itself names the missing program
     version, judge = re.search(r"\d+(\.\d+)*", done.stdout), JUDGES[program]
     if version and not f"{version[0]}.".startswith(f"{judge}."):
         return f"skipped, since {program} {judge} judges and this is version {version[0]}"

@@ -10,7 +10,8 @@ SENTENCE_OPENERS_FORBIDDEN = ("what", "whether", "of", "where", "those", "whose"
 # Each with its plain word.
 WORDS_FORBIDDEN = {"anew": "again", "whence": "from where", "told": "reported", "tend": "poll", "standstill": "stall"}
 
-# A function's comment opens with a verb in the third person, which ends in "s". These end so, and are no such verbs.
+# A function's comment opens with a verb in the third person, which ends in "s". These end in "s" too, and are no
+# verbs.
 NOT_VERBS = frozenset("""
     this its thus as always perhaps afterwards besides else less plus various across towards unless ours theirs whereas
     us bits bytes cells constants counters digits events facts frames functions lines nanoseconds numbers octets

@@ -8,7 +8,7 @@ MATCHER_CHECK_HOST := $(patsubst %,$(BUILD)/host/tests/matcher/%.o,matcher_check
 $(MATCHER_CHECK): $(MATCHER_CHECK_HOST) $(MATCHER_HOST)
 	$(CC) -o $@ $^ -lgmp
 
-# The same with AVX-512 in C (tests/matcher/avx512_emulated.h), for machines that do not have it.
+# matcher_check with AVX-512 in C (tests/matcher/avx512_emulated.h), for machines that do not have it.
 MATCHER_CHECK_EMULATED := $(BUILD)/host/tests/matcher/matcher_check_emulated
 $(BUILD)/host/tests/matcher/matcher_avx512_emulated.o: app/matcher/avx512.c tests/matcher/avx512_emulated.h
 	@mkdir -p $(@D)
@@ -79,7 +79,7 @@ NEEDS_bench := $(BENCH_NET)
 bench-net: $(BENCH_NET) ## the stacks ring to ring: build/bench/net.json; QUICK=1, REPEAT=5
 	$(PY) tests/bench/bench_net.py
 
-# The same in instructions, for tests/bench/test_instructions.py: writes its baseline.
+# Instruction counts, for tests/bench/test_instructions.py: writes its baseline.
 count-net: $(BENCH_NET) ## instructions of both stacks (callgrind): writes the baseline of tests/bench
 	$(PY) tests/bench/test_instructions.py
 .PHONY: bench-net count-net
@@ -92,7 +92,7 @@ $(BENCH_DIGEST): $(patsubst %.c,$(BUILD)/host/%.o,tests/bench/bench_digest.c hos
 	$(CC) -o $@ $^ -lcrypto
 bench-digest: $(BENCH_DIGEST) ## hashes beside OpenSSL, Go, coreutils: build/bench/digest.json; QUICK=1, REPEAT=5
 	$(PY) tests/bench/bench_digest.py
-# The same over the wire, in QEMU: as a kernel, in a Linux guest, and Go's net/http there.
+# The digest over the wire, in QEMU: as a kernel, in a Linux guest, and Go's net/http there.
 bench-digest-wire: $(call linux_program,digest) $(BUILD)/digest/peregrine.elf ## /sha256 over the wire, kernel and Linux
 	$(PY) tests/bench/bench_digest_wire.py
 .PHONY: bench-digest bench-digest-wire

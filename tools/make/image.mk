@@ -90,7 +90,7 @@ LINK = ld --build-id=sha1 --gc-sections --nmagic -z noexecstack --fatal-warnings
 IMAGE_PARTS := $(IMAGE)/kernel/libkernel.a $(IMAGE)/kernel/libapp.a image/linker.ld
 
 # Linked twice, for the backtrace: first with an empty table of symbols, then with the table of the first. The table is
-# read-only data behind the text, so it moves no function; `cmp` holds that to be true.
+# read-only data after the text, so it moves no function; `cmp` holds that to be true.
 #
 # peregrine.debug is for gdb and for the names of addresses; peregrine.elf is the same without names and lines.
 $(IMAGE)/peregrine.elf: $(IMAGE)/peregrine.debug
@@ -108,7 +108,7 @@ $(IMAGE)/kernel/symbols_empty.c: tools/make/symbols.py
 $(IMAGE)/kernel/symbols_%.o: $(IMAGE)/kernel/symbols_%.c
 	$(CC) $(KERNEL_CFLAGS) -c -o $@ $<
 
-# The same image for the Linux boot protocol.
+# The image for the Linux boot protocol.
 symbol = 0x$$(nm $(IMAGE)/peregrine.debug | sed -n 's/ . $1$$//p')
 $(IMAGE)/peregrine.bzImage: boot/linux.asm boot/x86_spec.asm $(IMAGE)/peregrine.elf
 	objcopy -O binary $(IMAGE)/peregrine.elf $(IMAGE)/kernel/flat.bin

@@ -2,7 +2,7 @@
 SIM_OBJECTS := $(patsubst %.c,$(BUILD)/test/%.o,$(wildcard tests/sim/*.c base/*.c) tests/lib/frame_pool.c \
 	tests/lib/recording.c \
 	tests/lib/netdev_memory.c $(filter-out net/transport_own.c,$(NET_SOURCES_own)))
-# Both stacks in one program: lwIP's names (tcp_connect, ...) stay inside, only net/transport.h's come out.
+# One program holds both stacks: lwIP's names (tcp_connect, ...) stay inside, only net/transport.h's come out.
 SIM_LWIP := $(BUILD)/test/lwip_alone.o
 $(SIM_LWIP): $(patsubst %.c,$(BUILD)/test/%.o,$(LWIP_SOURCES))
 	ld -r -o $@ $^

@@ -45,7 +45,7 @@ def serve(path):
         words += ["--name", "Peregrine"]
     process = start(*words, stdout=subprocess.PIPE, text=True)
     ports = {kind: int(port) for kind, port in re.findall(r"(\w+)=[\d.]+:(\d+)", process.stdout.readline())}
-    if not ports:           # it has said why
+    if not ports:           # the program has said why
         sys.exit(process.wait() or 1)
     return process, ports
 

@@ -15,8 +15,8 @@ import threading
 import time
 import urllib.parse
 
-PAUSE_S = 2.0           # a round begins after a pause of 5 s; bursts have shorter ones
-WRONG_MAX = 5           # wrong answers in a row: the moduli are no longer those of the round
+PAUSE_S = 2.0           # the pause before a round is 5 s, between bursts less
+WRONG_MAX = 5           # wrong answers in a row: the round's moduli have changed
 
 
 def read_board(host, port):

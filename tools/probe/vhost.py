@@ -68,7 +68,7 @@ def build_linux():
 
 @contextlib.contextmanager
 def on_core(core):
-    """Pins what is started inside to a core; None: to none."""
+    """Pins the programs that are started inside to a core; None: to none."""
     cores = os.sched_getaffinity(0)
     os.sched_setaffinity(0, cores if core is None else {core})
     try:
@@ -122,7 +122,7 @@ def visit(options_of, program, shots, gaps_ms, seed, accelerator="tcg", nic="mod
         probe = stack.enter_context(subprocess.Popen(list(map(str, words)), stdout=subprocess.PIPE,
                                                      stderr=subprocess.PIPE, text=True))
         stack.callback(probe.kill)
-        probe.stdout.readline()         # it listens
+        probe.stdout.readline()         # the server listens
         with on_core(guest_core):
             guest = stack.enter_context(qemu.Machine(
                 [*options_of(setup, program), *machine.network_options(setup)], memory=setup.memory,

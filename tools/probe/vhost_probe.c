@@ -53,13 +53,13 @@ enum {
     ICMP_BYTES = 56,
     UDP_BYTES = 64,
     NTP_PORT = 123,
-    NTP_BYTES = 48, /* RFC 5905 figure 8: the origin stamp stands at 24, the transmit stamp at 40 */
+    NTP_BYTES = 48, /* RFC 5905 figure 8: origin stamp at 24, transmit stamp at 40 */
     NTP_RATE_COUNT = 512,
     NTP_RATE_WINDOW = 32,
     PAYLOAD_BYTES_MAX = 1200,
     ANSWER_COUNT_MAX = 16,
     WARM_UP_SHOTS = 20,
-    TRIES = 3,          /* a first frame may wait for a neighbour, or find a guest that still starts */
+    TRIES = 3,          /* a first frame may meet a neighbour, or a guest that starts */
     SERVE_TURNS = 4096, /* turns of the loop between two looks at QEMU's socket */
 };
 static const uint64_t SECOND_NS = 1000000000, START_NS = 120 * SECOND_NS, SHOT_NS = 5 * SECOND_NS;
@@ -124,7 +124,7 @@ static void send_arp(uint16_t operation, const uint8_t *to, uint64_t *sent_ns)
     send_frame(frame, sizeof frame, sent_ns);
 }
 
-/* Sends the IPv4 packet whose payload stands in `frame` behind both headers. */
+/* Sends the IPv4 packet whose payload stands in `frame` after both headers. */
 static void send_ipv4(uint8_t *frame, uint8_t protocol, uint32_t bytes, uint64_t *sent_ns)
 {
     static uint16_t id;

@@ -290,7 +290,7 @@ static int chain_take(struct vhost_user *device, struct vhost_user_queue *queue)
     if (!queue->running || __atomic_load_n(&queue->avail->idx, __ATOMIC_ACQUIRE) == queue->taken)
         return -1;
     uint16_t head = queue->avail->ring[queue->taken++ % queue->size];
-    if (has(device, VIRTIO_RING_F_EVENT_IDX)) /* behind the driver's index: no notification, §2.7.10 */
+    if (has(device, VIRTIO_RING_F_EVENT_IDX)) /* before the driver's index: no notification, §2.7.10 */
         *(uint16_t *)&queue->used->ring[queue->size] = (uint16_t)(queue->taken - 1);
     return head;
 }

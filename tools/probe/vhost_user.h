@@ -1,4 +1,4 @@
-/* A virtio network device of our own behind QEMU: the back end of the vhost-user protocol, for one queue pair.
+/* A virtio network device of our own for QEMU: the back end of the vhost-user protocol, for one queue pair.
  *
  * QEMU keeps the device's registers and hands the rings over (docs/interop/vhost-user.rst of QEMU). Split virtqueues:
  * virtio 1.2 §2.7. The device polls both rings and never asks to be notified. A frame is taken from and put into the

@@ -1,7 +1,7 @@
 """One player's delay from burst to POST, by the kernel's own stamps on both ends of the wire.
 
 A burst ends with the last digit of an answer. The burst's stamp is taken when the network device takes its segment
-(SO_TIMESTAMPING, transmit, software: behind this host's TCP). The POST's stamp is taken when the device delivers its
+(SO_TIMESTAMPING, transmit, software: below this host's TCP). The POST's stamp is taken when the device delivers its
 segment (SO_TIMESTAMPNS). The figure holds the wire and the player, and neither Python nor this host's sockets.
 """
 import dataclasses

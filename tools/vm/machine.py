@@ -12,7 +12,7 @@ import time
 
 from deploy import control as control_channel
 from vm import ports
-from vm import qemu                 # the harness of the tests: one QEMU with its serial line and QMP
+from vm import qemu                 # the tests' harness: one QEMU with serial line and QMP
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -49,7 +49,7 @@ class Setup:
     memory: str = "256M"
     accelerator: str = "tcg"
     stack: str = ""             # own | lwip; "": whichever the image was built with
-    module: bool = False        # the settings come in a file beside the image, not on the command line
+    module: bool = False        # the settings come in a file beside the image
     lease: bool = False         # the guest asks DHCP on TAP, too
 
     @property
@@ -123,7 +123,7 @@ def network_options(setup, forwards=()):
     nets = {"user": f"user,id=net0{forward}", "tap": f"tap,id=net0,ifname={TAP},script=no,downscript=no",
             "vhost-user": "vhost-user,id=net0,chardev=device"}
     options = ["-netdev", nets[setup.net]]
-    if setup.net == "vhost-user":       # the other program maps the guest's memory, and may end and start again
+    if setup.net == "vhost-user":       # the other program maps the guest's memory, and may restart
         options = ["-object", f"memory-backend-memfd,id=ram,size={setup.memory},share=on",
                    "-machine", "memory-backend=ram",
                    "-chardev", f"socket,id=device,path={setup.socket},reconnect=1", *options]

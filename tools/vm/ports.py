@@ -7,7 +7,7 @@ ports do. Another process that asks meanwhile gets another port."""
 import random
 import socket
 
-FIRST, LAST = 12000, 19999      # below the contest servers' (20000 to 32001) and the ephemeral ones (32768 and on)
+FIRST, LAST = 12000, 19999      # below the contest servers' (20000 to 32001) and the ephemeral (from 32768)
 TCP, UDP = socket.SOCK_STREAM, socket.SOCK_DGRAM
 
 _kept = []

@@ -21,7 +21,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("BUILD", ROOT / "build"))
 IMAGE = BUILD / "peregrine.elf"
-DEBUG = BUILD / "peregrine.debug"         # the same with names and lines
+DEBUG = BUILD / "peregrine.debug"         # the image with names and lines
 
 OVMF = next((p for p in ("/usr/share/ovmf/OVMF.fd", "/usr/share/qemu/OVMF.fd") if os.path.exists(p)), None)
 
@@ -198,7 +198,7 @@ class Machine:
         self._qmp.close()
         self.process.stderr.close()
 
-    # ---- behind it
+    # ---- inside
 
     def _wait(self, ready, seconds):
         deadline = time.monotonic() + seconds

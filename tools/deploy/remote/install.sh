@@ -68,7 +68,7 @@ write_entry() {
     {
         cat <<'END'
 #!/bin/sh
-# Written by `peregrine install`, removed by `peregrine uninstall`. The number puts it behind every entry of Linux, so
+# Written by `peregrine install`, removed by `peregrine uninstall`. The number puts it after every entry of Linux, so
 # that entries named by number stay what they are.
 cat <<'ENTRY'
 menuentry 'Peregrine: once, then Linux' --class peregrine --unrestricted --id peregrine {
@@ -125,7 +125,8 @@ update() {
             replace "$grub/grub.cfg" < "$made" && rm -f "$made"
     fi
 }
-withdraw() {    # the menu could not be made: nothing of ours may stay for the next update-grub to find
+# The menu could not be made: no file of ours may stay for the next update-grub to find.
+withdraw() {
     rm -f "$entry" "$grub"/.grub.cfg.peregrine-made*
     fail "the entry is withdrawn and grub.cfg is as it was; peregrine uninstall takes back the rest"
 }

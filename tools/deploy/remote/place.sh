@@ -50,7 +50,9 @@ settle() {
     ext*|xfs) ! command -v fsfreeze >/dev/null || { freeze "$1"; return; } ;;
     esac
     [ "$kind" != xfs ] || { say "  there is no fsfreeze (package util-linux), which XFS needs"; return 1; }
-    sync            # FAT has no journal. ext4 without fsfreeze: all but what is changed at this moment
+    # FAT has no journal, so all data is written. On ext4 without fsfreeze this covers all except the changes of this
+    # moment.
+    sync
 }
 
 # place FROM TARGET: FROM, on the same file system, takes the place of TARGET, which is no link.

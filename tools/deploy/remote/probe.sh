@@ -56,7 +56,7 @@ if [ -d "$variables" ]; then
             tr -cd '[:print:]' < "$variables/Boot$(printf %04X $((number)))-$global"
     }
     fact boot-current boot_current
-    # The Boot Loader Interface (systemd.io): UTF-16, of ASCII alone in practice, behind the attributes
+    # the loader's name, UTF-16 of ASCII letters, after the attributes
     efi_text() { tr -d '\000-\037' < "$variables/$1-4a67b082-0a4c-41cf-b6c7-440b29bb8c4f"; }
     fact efi-loader efi_text LoaderInfo
     fact efi-one-shot efi_text LoaderEntryOneShot
