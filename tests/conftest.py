@@ -18,8 +18,8 @@ os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), str(ROOT / "tools")])
 # A job in the background of a shell's script ignores SIGINT, and its children inherit that. Tests send this signal.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-REASON_CHARS_MAX = 4000         # the longest reason of a first failure that is shown at the end
-PROGRESS_S = 30         # the longest time between two lines of progress, if the output is no terminal
+REASON_CHARS_MAX = 4000         # the longest reason of a failure that the end repeats
+PROGRESS_S = 30         # between two lines of progress, if the output is no terminal
 
 # These start first, in this order, since a single test of theirs takes minutes; the last ones are the quickest.
 LONG_FIRST = ("roundtrip", "fuzz", "sim", "flood", "linux", "transport", "e2e", "guest")

@@ -13,7 +13,7 @@
  *     pool                  tx_acquire and tx_release of drivers/virtio/net.c: a frame buffer
  *     pool-malloc           malloc and free of as many bytes, as many at once
  *     seqlock-read          base/seqlock.h: 8 words that nobody writes meanwhile
- *     seqlock-read-urcu     the same words behind a pointer of liburcu (the variant without barriers, QSBR)
+ *     seqlock-read-urcu     the same words by a pointer of liburcu (the variant without barriers, QSBR)
  *     seqlock-write         8 words
  *     seqlock-write-urcu    rcu_assign_pointer of the other of two blocks, without waiting for readers
  *     stamp                 trace_stamp of base/trace.h

@@ -17,7 +17,7 @@ extern const uint8_t bench_peer_mac[6];
 struct bench_peer {
     uint16_t port, peer_port; /* the peer's, and the stack's; 0: unused */
     bool timestamps;
-    uint32_t seq, ack; /* the next number that the peer sends, and the next that it expects */
+    uint32_t seq, ack; /* the numbers that the peer sends next, and expects next */
     uint32_t timestamp_echo;
     uint8_t mac[6]; /* the stack's */
     uint64_t bytes; /* payload received */

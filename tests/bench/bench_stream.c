@@ -76,8 +76,8 @@ void bench_stream_fill(uint8_t *text, size_t count, const struct matcher_config 
     gmp_randclear(random);
 }
 
-/* Writes pieces of `digits` digits, then zeros. With each piece the number that all digits so far write has at least so
- * many factors of a prime, if its digits can do that. */
+/* Writes pieces of `digits` digits, then zeros. With each piece the number that all digits so far write has at least
+ * `factors` factors of a prime, if its digits can do that. */
 static void fill_powers(uint8_t *text, size_t count, unsigned prime, unsigned factors, unsigned digits, unsigned zeros)
 {
     enum { BEFORE = 600 }; /* more digits than a modulus has factors */

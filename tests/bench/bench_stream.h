@@ -7,15 +7,15 @@
 
 #include "app/matcher/matcher.h"
 
-/* Reads moduli and variant. `moduli` is "online", "onsite" or numbers with commas, which are split in place and
- * must outlive the matcher. Returns false if there is no such variant. */
+/* Reads moduli and variant. `moduli` is "online", "onsite" or numbers with commas, which are split in place and must
+ * outlive the matcher. Returns false if the variant does not exist. */
 bool bench_stream_config(struct matcher_config *config, char *moduli, const char *simd);
 
 /* Writes `count` random digits, the same each time. About every 400 digits stands a multiple of one of the moduli:
  * at random places, or (every != 0) ending at multiples of `every`. */
 void bench_stream_fill(uint8_t *text, size_t count, const struct matcher_config *config, size_t every);
 
-/* Writes a worst case; returns false if there is no such stream:
+/* Writes a worst case; returns false if the stream is unknown:
  *     zeros, nines        these digits alone
  *     digit8              eights alone
  *     side0               shortest multiples of modulus 0 in a row

@@ -2,7 +2,7 @@
 """The time program as a kernel against chronyd in a Linux guest: the same QEMU, the same virtio device, the same probe.
 
     bench_time.py                    `make bench-time`: a request to its reply, and requests a second
-    bench_time.py drift MINUTES      `make drift-time`: the kernel's clock behind this host's chronyd, for a client
+    bench_time.py drift MINUTES      `make drift-time`: the kernel's clock against this host's chronyd, for a client
 
 The probe is the network device itself (tools/probe/vhost_probe.c), on a core of its own. No system call and no main
 loop of QEMU lies between a request and its reply. The systems take turns in ROUNDS=3 rounds. The table keeps the

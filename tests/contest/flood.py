@@ -10,7 +10,7 @@ import select
 import socket
 import time
 
-LEFT_S = 60             # a server that does not end leaves no process behind
+LEFT_S = 60             # a server that does not end is killed
 
 
 class Client:

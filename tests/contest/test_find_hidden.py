@@ -94,7 +94,7 @@ def test_what_has_its_twos_from_the_planted_ones_end_is_not_planted():
     constant = 2**66 * 11**8 * 65537**5
     finder = Finder(200, [2, 11, 65537])
     planted = str(constant * 3**50)
-    for other in range(1, 10**6):       # digits in front of an end of it, which make a multiple of 11^6 by chance
+    for other in range(1, 10**6):       # the digits before an end may be a multiple of 11^6
         text = f"{other}{planted[-70:]}"
         if int(text) % 11**6 == 0:
             break

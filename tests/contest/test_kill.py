@@ -11,7 +11,7 @@ from tests.contest.service import Service, beside
 
 pytestmark = pytest.mark.slow
 
-WINDOW = 40             # digits: two equal runs of so many are no chance
+WINDOW = 40             # digits: two equal runs of this length are no chance
 GROWTH_KIB_MAX = 30_000
 
 

@@ -18,9 +18,9 @@ pytestmark = pytest.mark.slow
 SECONDS = 6
 PLAYERS = 100
 TOLERANCE_NS = 100_000          # error of a stamp, beyond the two clock readings around the send
-SPREAD_NS_MAX = 1_000_000       # from the first player's burst to the last player's, at the median of the bursts
+SPREAD_NS_MAX = 1_000_000       # from the first player's burst to the last's, at the median
 SERVER_KIB_MAX = 150_000        # resident memory of the server under attack
-OTHERS_MAX = 0.1                # share of the machine that other programs may take, if times of bursts shall count
+OTHERS_MAX = 0.1                # processor share of other programs, above which times do not count
 
 
 def plain_spreads_ns(is_over):

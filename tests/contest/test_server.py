@@ -221,7 +221,7 @@ def test_malformed_requests_are_refused_and_the_connection_ends(serve, request_b
 @pytest.mark.parametrize("kind, targets", [("output", ((b"/submit?user=a", 405), (b"/x", 404))),
                                            ("pages", ((b"/board.txt", 200), (b"/x", 404)))])
 def test_a_head_is_answered_without_a_body(serve, kind, targets):
-    """The next response on the connection begins right behind the head."""
+    """The next response on the connection begins right after the head."""
     server = serve(begin="player")
     with connect(server, kind) as sock, sock.makefile("rb") as file:
         for target, status in (*targets, *targets):

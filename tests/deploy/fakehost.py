@@ -203,9 +203,9 @@ class FakeHost(Host):
         self.program("ip", f'[ "$1" != -j ] || {{ cat "$ROOT/fake/$3.json"; exit 0; }}\nprintf "{plain}"\n')
 
     def reboots_into(self, command):
-        """Makes `systemctl reboot` obey grubenv, and `systemctl kexec` what is loaded. If that is the kernel, the shell
-        command runs in place of Linux with $settings, and ssh does not answer meanwhile. Then Linux has a new boot
-        id, and nothing that was in memory."""
+        """Makes `systemctl reboot` obey grubenv, and `systemctl kexec` the loaded image. If that is the kernel, the
+        shell command runs in place of Linux with $settings, and ssh does not answer meanwhile. Then Linux has a new
+        boot id, and nothing that was in memory."""
         self.program("kexec-flight", f'''
 settings=$ROOT/fake/kexec-settings
 loaded=$ROOT/sys/kernel/kexec_loaded

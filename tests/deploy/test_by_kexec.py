@@ -1,4 +1,4 @@
-"""fly --by kexec: on a HOST that is a directory, and has no GRUB. kexec is a stand-in that keeps what is loaded, and
+"""fly --by kexec: on a HOST that is a directory, and has no GRUB. kexec is a stand-in that keeps the loaded image, and
 peregrine-linux plays in place of the kernel."""
 import json
 import struct

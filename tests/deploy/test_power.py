@@ -33,7 +33,7 @@ class Machine(Deployment):
             (self.boot / "ballast").write_bytes(b"\xcc" * (free - (3 << 20)))
         for how in ("--freeze", "--unfreeze"):
             subprocess.run([disk.which("fsfreeze"), how, self.boot], check=True)
-        if busy:                    # changes the block in which GRUB's inodes and names lie, all the time
+        if busy:                    # keeps changing the block with GRUB's inodes and names
             self.busy = subprocess.Popen(["sh", "-c", "while sleep 0.003; do echo x >> log; : > log.1; rm log.1; done"],
                                          cwd=self.boot / "grub", start_new_session=True)
         self.watch = watched and disk.Watch(self.host, self.disks[-1], directory / "cuts", mounted=self.boot, fill=full)

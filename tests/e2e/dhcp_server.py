@@ -1,7 +1,7 @@
 """A DHCP server for one guest, which leases as the strictest clouds do.
 
 It leases a /32 address and MTU 1460 (option 26). The routes come by option 121 only (RFC 3442): the gateway is on the
-link, everything else behind it. A guest that asks for another address than `guest`, which may change, gets a NAK."""
+link, everything else beyond it. A guest that asks for another address than `guest`, which may change, gets a NAK."""
 import socket
 import struct
 import time

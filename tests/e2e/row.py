@@ -25,12 +25,12 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 USER = "peregrine"
 BOOT_S_MAX = 180                        # UEFI under TCG on a busy machine
 DISTURBED_AFTER = 3
-GRACE_POLLS = 20                        # without a further answer, 0.1 s each; answers in lost digits never come
-GRACE_POLLS_RESTARTED = 200             # after an outage TCP sends the digits again, after twice the outage's length
+GRACE_POLLS = 20                        # without a further answer, 0.1 s each; lost answers never come
+GRACE_POLLS_RESTARTED = 200             # TCP sends the digits again after twice an outage's length
 
 
 def server_words(row, directory):
-    # Later words win: the row's own stand behind these. A count of bursts offers the same on a busy machine.
+    # Later words win: the row's own follow these. A count of bursts offers the same on a busy machine.
     words = ["--begin", "player", "--bursts", round(row.seconds / 0.045), "--body", row.body, "--start", row.start,
              "--seed", row.name, "--burst", "20-150", "--interval", "0.02-0.07", "--rate", "12"]
     name = row.round

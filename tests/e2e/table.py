@@ -38,7 +38,7 @@ class Row:
     front: str = ""                 # a server that stands before ours: of foreign.py, of hostile.py
     round: str = "online"           # a name, or the text of a round file
     added: bool = False             # the last modulus is added while the player plays
-    seconds: float = 1.4            # time of play, on a machine that keeps up: 22 bursts a second
+    seconds: float = 1.4            # seconds of play on an unhurried machine: 22 bursts a second
     # the player
     settings: tuple = ()
     # the expected results

@@ -4,7 +4,7 @@
  *     flood KIND BURSTS          KIND: syn, syn-closed, rst, ack, arp, icmp, fragments, tiny-fragments, mixed
  *
  * Before each turn of the loop flood frames fill the receive ring, as from a wire that never pauses. A burst of digits
- * goes behind all of them, into the last place but one. The measured time is that of the player's turns from there
+ * goes after all of them, into the last place but one. The measured time is that of the player's turns from there
  * until the POST of the answer is published, without the device's own work. Quiet and flooded bursts alternate in
  * blocks of fifty. A burst during which Linux ran another process is played again.
  *

@@ -1,7 +1,7 @@
 """Floods at full ring speed while a game is on (flood.c): no answer lost, memory bounded, and the answer's time.
 
 The p99 may at most double by the board's clock. That clock includes the round trip of the contest's fastest network
-(CONTEST_NS: 120 us). Ring to ring the p99 more than doubles, because the burst stands behind a whole ring of frames:
+(CONTEST_NS: 120 us). Ring to ring the p99 more than doubles, because the burst waits for a whole ring of frames:
 docs/conformance.md has the cost of a frame."""
 import pathlib
 import subprocess
@@ -10,7 +10,7 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CONTEST_NS = 120_000
-SHARED = 1.25           # allowance for a neighbour on the machine: `make check` runs two tests at a time
+SHARED = 1.25           # for a neighbour on the machine: `make check` runs two tests
 BURSTS = 500
 
 

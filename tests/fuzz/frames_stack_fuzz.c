@@ -27,7 +27,7 @@ static uint64_t now_ns;
 static struct {
     bool known;
     uint16_t port;     /* the stack's */
-    uint32_t seq, ack; /* the number that the stack expects, and the end of the bytes it has sent */
+    uint32_t seq, ack; /* the number that the stack expects, and its last byte sent */
 } flows[PORT_COUNT];
 
 _Noreturn void assert_failed(const char *file, int line, const char *condition)

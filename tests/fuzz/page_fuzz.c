@@ -1,5 +1,5 @@
 /* Fuzzes net/http/request.c and body.c. Each head has all its parts, or is refused by one of the known answers. No byte
- * beyond the head is read. The body behind the head is the same in one piece and byte by byte. */
+ * beyond the head is read. The body after the head is the same in one piece and byte by byte. */
 #include <stdlib.h>
 #include <string.h>
 

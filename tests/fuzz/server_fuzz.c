@@ -23,7 +23,8 @@
 
 #define BEGIN_NS    (10 * NS_PER_S)
 #define SCRIPT_NS   (20 * NS_PER_S) /* the virtual time of a script, at most */
-#define RECOVERY_NS (20 * NS_PER_S) /* a silent feed for 2 s, a submission for 5 s; a SYN lost twice: 3 s */
+/* A silent feed lasts 2 s, a submission 5 s, and a SYN lost twice 3 s. */
+#define RECOVERY_NS (20 * NS_PER_S)
 #define TURN_NS     UINT64_C(50000) /* one way */
 #define BURST_NS    (100 * NS_PER_MS)
 

@@ -1,9 +1,9 @@
 /* A kernel for testing the network drivers without a stack. It returns each frame as it came.
  *
- * By EtherType (IEEE 802, local experimental and behind): ECHO is returned with the addresses swapped. HOLD is returned
- * too, but its receive buffer stays borrowed until NETDEV_RX_BORROWED_MAX are. COUNTERS is answered with the driver's
- * counters, 8 bytes each. RESET ends the machine. Link changes go to the log. With the word "sleep" on the command line
- * the machine sleeps between frames, for seconds. A frame that fails to wake it comes back too late. */
+ * By EtherType (IEEE 802, local experimental and the next ones): ECHO is returned with the addresses swapped. HOLD is
+ * returned too, but its receive buffer stays borrowed until NETDEV_RX_BORROWED_MAX are. COUNTERS is answered with the
+ * driver's counters, 8 bytes each. RESET ends the machine. Link changes go to the log. With the word "sleep" on the
+ * command line the machine sleeps between frames, for seconds. A frame that fails to wake it comes back too late. */
 #include <string.h>
 
 #include "base/bytes.h"

@@ -1,6 +1,6 @@
 """The Linux boot protocol from the loader linux_loader.asm. The image lies at another address than pref_address, over
-its destination, or above 4 GiB. struct boot_params lies in the destination. GRUB and QEMU make no such maps and
-tables."""
+its destination, or above 4 GiB. struct boot_params lies in the destination. GRUB and QEMU make no maps of this kind
+and tables."""
 import re
 import struct
 import subprocess

@@ -18,7 +18,7 @@ def boot(*words, cpus=1, seconds=SECONDS):
 
 
 def test_machine_with_two_cpus_and_an_echo_is_measured_whole():
-    for seconds in (SECONDS, 4 * SECONDS, 16 * SECONDS):    # a busy host may run one of the two CPUs at a time
+    for seconds in (SECONDS, 4 * SECONDS, 16 * SECONDS):    # a busy host may run only one of the CPUs
         log = boot("wait=sleep", "echo=10.0.2.2:{port}", cpus=2, seconds=seconds)
         if all(test_survey.value(log, f"survey.{name}.count") for name in ("line_transfer", "wake_msi")):
             break

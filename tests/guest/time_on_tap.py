@@ -19,7 +19,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 IMAGE = qemu.BUILD / "time/peregrine.elf"
 KEY = "a-key-for-tests"
 SAMPLE_S = 0.1
-FILTER_COUNT = 40               # samples, of which a client takes the one with the least delay, as RFC 5905 §10 does
+FILTER_COUNT = 40               # a client takes the one with the least delay (RFC 5905 §10)
 START_S = 8                    # after the step: the rest of the burst, and its slew
 
 

@@ -11,7 +11,7 @@ BUILD = ROOT / os.environ.get("BUILD", "build")
 OBJECTS = ("kernel", "host", "test")    # the parts of build/ that the walk-through builds, too
 BUILD_AND_PLAY_S = 400
 
-# Talks to the program once it listens, in the namespace where the block has left it running: over so many connections
+# Talks to the program once it listens, in the namespace where the block has left it running: over several connections
 # at once.
 CLIENT = """
 import socket, sys, time
@@ -70,13 +70,13 @@ def test_the_walk_through_makes_a_program(tmp_path):
              if name not in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "BUILD", "PYTHONPATH", "SLOW")}
     block = walk_through().replace("make PROGRAM", "make -s -j2 PROGRAM")
     network = ["unshare", "-n"] if os.geteuid() == 0 else ["unshare", "-Urn"]      # all ports are free there
-    ending = "trap 'for job in $(jobs -p); do kill $job; done' EXIT"      # a step that fails leaves no program behind
+    ending = "trap 'for job in $(jobs -p); do kill $job; done' EXIT"      # a step that fails leaves no program running
     done = subprocess.run([*network, "sh", "-ec", f"{ending}\nip link set lo up\n{block}\n{REST}"], cwd=tree,
                           env={**clean, "CLIENT": CLIENT}, capture_output=True, text=True, timeout=BUILD_AND_PLAY_S)
     said = (done.stdout + done.stderr)[-5000:]
     assert done.returncode == 0, said
     assert "1 passed, 0 failed" in done.stdout and "linux: 5 times hello" in done.stdout, said
-    assert "shout.bytes 25" in done.stdout and "echo." not in done.stdout, said      # its statistics, by its own name
+    assert "shout.bytes 25" in done.stdout and "echo." not in done.stdout, said      # statistics by the program's name
     assert "kernel: 100 times hello" in done.stdout, said
     assert "run: shout has left (gg); the machine has reset" in done.stdout, said
     assert "the program shout asks for a connection_count of 2000: 1020 is the most" in done.stderr, said

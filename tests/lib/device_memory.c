@@ -19,7 +19,7 @@ void *memory_take(size_t bytes, size_t align, const char *who)
     (void)who;
     ASSERT(block_count < BLOCK_COUNT_MAX);
     void *at = NULL;
-    /* The exact size, so that ASan sees the first byte behind it. */
+    /* The exact size, so that ASan sees the first byte after it. */
     int failed = posix_memalign(&at, align < sizeof(void *) ? sizeof(void *) : align, bytes);
     ASSERT(!failed);
     memset(at, 0, bytes);

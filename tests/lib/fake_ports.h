@@ -1,5 +1,5 @@
-/* The I/O ports of a unit test: bytes that keep what is written. A test changes the bytes, or sets functions for reads
- * and writes. */
+/* The I/O ports of a unit test: bytes that keep the written values. A test changes the bytes, or sets functions for
+ * reads and writes. */
 #pragma once
 
 #include <stdint.h>

@@ -56,7 +56,7 @@ int fake_to(uint16_t port)
 static void queue(struct transport_event event, const void *data, size_t bytes)
 {
     if (event.connection < 0)
-        return; /* there is no such connection: bytes sent to it are lost */
+        return; /* the connection does not exist: bytes sent to it are lost */
     struct queued *q = calloc(1, sizeof *q);
     q->event = event;
     if (event.kind != TRANSPORT_DATAGRAM)

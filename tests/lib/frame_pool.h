@@ -1,7 +1,7 @@
 /* Frame memory of the hosted network devices: receive frames that the stack borrows, and transmit buffers.
  *
  * Checks the rules of net/netdev.h for a stack. The stack borrows no more frames than it may, releases none twice, and
- * uses no transmit buffer that it does not hold. Under AddressSanitizer the bytes behind a received frame are out of
+ * uses no transmit buffer that it does not hold. Under AddressSanitizer the bytes after a received frame are out of
  * bounds. */
 #pragma once
 

@@ -11,7 +11,7 @@ static _Noreturn void leave(const char *path, const char *why)
     exit(2);
 }
 
-/* Returns the text behind `"key": ` in a line, or NULL. */
+/* Returns the text after `"key": ` in a line, or NULL. */
 static char *value_of(char *line, const char *key)
 {
     char quoted[32];

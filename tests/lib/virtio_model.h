@@ -21,7 +21,7 @@
 enum virtio_model_kind { VIRTIO_MODEL_MODERN, VIRTIO_MODEL_LEGACY_PCI, VIRTIO_MODEL_LEGACY_MMIO };
 
 struct virtio_model_queue {
-    uint16_t size_max; /* offered; 0: there is no such queue */
+    uint16_t size_max; /* offered; 0: the queue does not exist */
     uint16_t size;     /* agreed */
     bool enabled;
     const struct virtq_desc *desc;
@@ -43,13 +43,13 @@ struct virtio_model {
     bool never_resets;
     uint32_t reset_read_count;       /* reads of the status until a reset is done */
     void (*on_kick)(uint16_t queue); /* called first in each kick, or NULL */
-    uint32_t split_bytes; /* a merged frame: so many bytes a buffer; 0: as many as fit, virtio 1.2 §5.1.6.4 */
+    uint32_t split_bytes;            /* for merged frames, a buffer; 0: no limit, virtio 1.2 §5.1.6.4 */
 
     /* The device's state */
     uint64_t accepted;
     uint8_t status;
     uint16_t link_status;
-    uint32_t generation, generation_changes_left; /* the configuration changes during so many reads of it */
+    uint32_t generation, generation_changes_left; /* reads of the configuration during which it changes */
     uint32_t reset_reads_left;
     uint32_t register_reads;
     struct virtio_model_queue queue[VIRTIO_NET_QUEUE_COUNT];

@@ -25,7 +25,7 @@ RATIO_MAX = 1.5
 class Row:
     name: str
     words: str
-    check_bytes: int = 0            # bytes of a run in `make check`; 0: the row is not played there
+    check_bytes: int = 0            # bytes of a run in `make check`; 0: it is left out
     side_by_side: int = 9
     bytes: int = 10 << 20
     give_up_s: int = 300

@@ -219,7 +219,7 @@ static void own_open(struct end *end)
     char words[200];
     const char *why;
     uint64_t window = 6 << 20;
-    if (plan.window != 0 && !end->sends) /* whole segments, as in Linux: a lost last segment is then not alone */
+    if (plan.window != 0 && !end->sends) /* whole segments, as in Linux: a last segment is seldom alone */
         window = (plan.window + SEGMENT_BYTES - 1) / SEGMENT_BYTES * SEGMENT_BYTES;
     snprintf(words, sizeof words,
              "address=10.8.0.%d ack=delayed rcvbuf=%" PRIu64 " sndbuf=4194304 start_us=%" PRIu64 " secret=%" PRIu64,

@@ -67,7 +67,7 @@ def print_output(bochs, serial, log):
         for line in (line.decode(errors="replace").rstrip("\r") for line in lines):
             if line == END:
                 return failed
-            if begun and not re.match(r"\[ *\d+\.\d{6}\] ", line):     # not Linux' own
+            if begun and not re.match(r"\[ *\d+\.\d{6}\] ", line):     # no line of Linux
                 print(line, flush=True)
             begun |= line == BEGIN
             failed += bool(re.fullmatch("exit status [1-9][0-9]*", line))

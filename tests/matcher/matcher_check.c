@@ -99,8 +99,8 @@ static void play_fill_random(void)
         play.text[i] = (uint8_t)('0' + random_below(10));
 }
 
-/* Overwrites random places by random multiples with random numbers of digits, some with zeros behind, which then go on
- * into the next burst as well. */
+/* Overwrites random places by random multiples with random numbers of digits, some with zeros after them, which then
+ * go on into the next burst as well. */
 static void play_plant(uint32_t every)
 {
     mpz_t value, modulus, ten;
@@ -361,7 +361,7 @@ static void play_divide_by(size_t at, size_t count, uint32_t prime, uint32_t fac
 }
 
 /* Draws moduli with many factors 2 or 5, and a stream whose ends have many. There are equal digits, digits made for a
- * power, zeros behind these, and multiples with fewer digits than the power has factors. */
+ * power, zeros after these, and multiples with fewer digits than the power has factors. */
 static void play_draw_tails(void)
 {
     const uint32_t prime = random_below(3) == 0 ? 5 : 2, most = prime == 5 ? 200 : 480;
@@ -821,9 +821,9 @@ static void unit_of(mpz_t unit, const mpz_t modulus, const uint8_t seed[MATCHER_
     mpz_clears(factor, divisor, NULL);
 }
 
-/* Runs digits that a sender who knows the seed chose: the matcher takes them for a multiple. They are
- * v = s 10^(N + L) / u modulo M, as L digits behind a window of N, with a small s. A matcher with that seed hands these
- * digits out, and counts them as refuted. A matcher with another seed does not. */
+/* Runs digits that a sender who knows the seed chose: the matcher takes them for a multiple. They are v = s 10^(N + L)
+ * / u modulo M, as L digits after a window of N, with a small s. A matcher with that seed hands these digits out, and
+ * counts them as refuted. A matcher with another seed does not. */
 static int fooled_run(uint64_t seed)
 {
     struct matcher_config config = { .n_digits_max = 256, .modulus_count = 1, .simd = MATCHER_SIMD_SCALAR };

@@ -52,7 +52,7 @@ static bool suffix_extend(struct modulus *m, uint32_t slot, uint8_t digit)
     mp_limb_t product[LIMBS + 1];
     product[m->count] = mpn_mul_1(product, r, m->count, 10);
     product[m->count] += mpn_add_1(product, product, m->count, digit);
-    for (unsigned k = 0; k < 4; k++) /* below 10 times the modulus: subtract 8, 4, 2, 1 times where it fits */
+    for (unsigned k = 0; k < 4; k++) /* below 10 times the modulus: subtract 8, 4, 2, 1 times */
         if (mpn_cmp(product, m->multiple[k], m->count + 1) >= 0)
             mpn_sub_n(product, product, m->multiple[k], m->count + 1);
     mpn_copyi(r, product, m->count);

@@ -18,5 +18,5 @@ void oracle_free(struct oracle *oracle);
 void oracle_push(struct oracle *oracle, uint8_t digit);
 uint32_t oracle_divisors(const struct oracle *oracle, uint32_t length);
 
-/* Begins again behind a gap in the stream. */
+/* Begins again after a gap in the stream. */
 void oracle_restart(struct oracle *oracle);

@@ -13,7 +13,7 @@ from tests.lib.recordings import make_recording
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CHECK = ROOT / "build/host/tests/matcher/matcher_check"
-EMULATED = CHECK.with_name("matcher_check_emulated")        # its AVX-512 is C: tests/matcher/avx512_emulated.h
+EMULATED = CHECK.with_name("matcher_check_emulated")        # this one's AVX-512 is C: tests/matcher/avx512_emulated.h
 POLL = CHECK.with_name("matcher_poll")
 WORK = CHECK.with_name("matcher_work")
 POLL_MAX_US = 50
@@ -89,7 +89,7 @@ def test_answers_are_the_oracles(family, digits, part):
 @pytest.mark.slow
 @pytest.mark.parametrize("family", ("mixed", "round", "adversarial"))
 def test_variants_agree_on_one_stream(family):
-    """The same seed, one variant after the other: each equals the oracle, and finds as many answers."""
+    """With one seed the variants run one after the other: each equals the oracle, and finds as many answers."""
     said = {run(family, SEED, 20_000, simd).stdout for simd in SIMD}
     assert len(said) == 1, said
     assert "all as the oracle has them" in said.pop()

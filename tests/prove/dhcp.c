@@ -1,6 +1,6 @@
 /* DHCP: any datagram in any state, then the work that is due.
  *
- * A datagram ends where the buffer ends, so that a read behind it is an error. One length stands for all: a message
+ * A datagram ends where the buffer ends, so that a read past it is an error. One length stands for all: a message
  * whose first options are PAD leaves the parser as a shorter message does. Lengths below a header are tried one by
  * one. */
 #include "net/ip/dhcp.c"

@@ -23,7 +23,7 @@ static void value(const struct settings_table *table, const struct setting *row,
     prove_state_holds();
 }
 
-/* Gives m= numbers of about as many digits as it takes, behind which any two bytes stand. */
+/* Gives m= numbers of about as many digits as it takes, followed by any two bytes. */
 static void long_numbers(const struct settings_table *table, const struct setting *row)
 {
     for (size_t bytes = MATCHER_MODULUS_DIGITS_MAX; bytes <= MATCHER_MODULUS_DIGITS_MAX + 3; bytes++) {

@@ -58,7 +58,7 @@ keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 mirror() {
     apt-get indextargets --format '$(REPO_URI) $(RELEASE) $(COMPONENT) $(ORIGIN)' 'Created-By: Packages' |
     while read -r uri release component origin; do
-        [ "$suite" != sid ] || [ "$release" = "${release%%-*}" ] || continue      # it has no updates
+        [ "$suite" != sid ] || [ "$release" = "${release%%-*}" ] || continue      # the release has no updates
         case $origin:$component in
         Debian:main) echo "deb [signed-by=$keyring] $uri $suite${release#"${release%%-*}"} main" ;;
         esac

@@ -11,7 +11,7 @@ Some trips hold more:
   bios      a kernel that traps in the middle of a game
   uefi      a kernel that GRUB cannot load
   power     the power goes while install runs; Linux boots, install runs again
-  kexec     ssh is lost between load and jump; what is installed, by fly --kexec; the bzImage by kexec_file_load and
+  kexec     ssh is lost between load and jump; the installed system, by fly --kexec; the bzImage by kexec_file_load and
             by kexec_load
   survey    survey --fly, two CPUs: the table of the measurements"""
 import contextlib
@@ -67,10 +67,10 @@ SURVEY_SECONDS = 20
 BUILD = (qemu.BUILD / "roundtrip").resolve()       # a disk names its backing file as seen from the disk
 MAC = "52:54:00:70:65:02"               # overlay/setup.sh gives it 10.77.0.2
 USER = "swift"
-BOOT_SECONDS = 450                      # Linux under TCG: 30 to 50 s, several times that beside other tests
+BOOT_SECONDS = 450                      # Linux under TCG: 30 to 50 s, several times that when busy
 GAME_SECONDS = 8
 TRAP_SECONDS = 4                        # play before the trap
-CUT_AT = 23                             # a point of install: grub.cfg is renamed, and not yet on the disk
+CUT_AT = 23                             # a point of install: grub.cfg is renamed, not yet on disk
 
 
 class Trouble(AssertionError):

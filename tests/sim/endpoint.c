@@ -39,7 +39,7 @@ static void half_end(struct half *half, bool broken, int reason, uint64_t now_ns
 
 /* ---- Opening ---- */
 
-static struct endpoint *lwip_endpoint; /* the endpoint that lwIP serves; its device must stay for ever */
+static struct endpoint *lwip_endpoint; /* the endpoint that lwIP serves; its device must stay */
 
 static void mac_of(uint32_t index, uint8_t mac[NETDEV_MAC_BYTES])
 {

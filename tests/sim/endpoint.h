@@ -1,5 +1,5 @@
 /* One endpoint of a game: a stack and the application on it. The stack is ours (net/stack.h, a new one for each game)
- * or lwIP (behind net/transport.h, one for the whole program).
+ * or lwIP (by net/transport.h, one for the whole program).
  *
  * Each connection of a game has a port of its own, by which both endpoints know the connection. Its two streams are
  * functions of the offset, so that every byte received is checked. */

@@ -53,7 +53,7 @@ static void send(struct network *network, uint32_t from, uint8_t *data, uint32_t
         network->repeated++;
         schedule(network, !from, data, bytes, now_ns + random_between(random, f->delay_least_ns, 2 * f->delay_most_ns));
     }
-    if (random_chance(random, f->corrupt)) { /* one bit, behind the Ethernet header: every checksum must see it */
+    if (random_chance(random, f->corrupt)) { /* one bit, after the Ethernet header: every checksum must see it */
         network->corrupted++;
         uint64_t bit = random_between(random, 14 * 8, bytes * 8 - 1);
         data[bit / 8] ^= (uint8_t)(1 << bit % 8);
@@ -92,7 +92,7 @@ bool network_deliver(struct network *network, uint64_t now_ns)
         return false;
     struct network_frame *frame = &network->in_transit[index];
     if (!netdev_memory_feed(network->ends[frame->to], frame->data, frame->bytes, false))
-        network->lost++; /* its receive ring is full */
+        network->lost++; /* the endpoint's receive ring is full */
     *frame = network->in_transit[--network->count];
     return true;
 }

@@ -234,7 +234,7 @@ static bool advance(uint64_t until_ns)
     for (uint32_t s = 0; s < 2; s++) {
         uint64_t deadline_ns = endpoint_stands_still(s) ? pauses.until_ns
                                                         : endpoint_next_deadline_ns(&endpoints[s], now_ns);
-        if (deadline_ns <= now_ns) /* a deadline that net_idle leaves behind would spin the kernel's loop */
+        if (deadline_ns <= now_ns) /* a deadline that net_idle leaves undone would spin the kernel's loop */
             deadline_ns = now_ns + 1000;
         next_ns = deadline_ns < next_ns ? deadline_ns : next_ns;
     }
@@ -357,7 +357,7 @@ static uint64_t number_of(const char *option, const char *text)
     return value;
 }
 
-/* Leaves out the bursts behind PACED_NS_MAX, so that a game ends long before GAME_NS_MAX. */
+/* Leaves out the bursts after PACED_NS_MAX, so that a game ends long before GAME_NS_MAX. */
 static void cut_recording(void)
 {
     uint64_t pauses_ns = 0;

@@ -11,7 +11,7 @@ import time
 TUNSETIFF, IFF_TAP, IFF_NO_PI = 0x400454CA, 0x0002, 0x1000
 FRAME_BYTES_MAX = 65536
 LOSS, REPEAT, HOLD = 0.01, 0.005, 0.02      # shares of the frames while the wire is faulty
-HOLD_S = 0.01                               # a held frame arrives so much later
+HOLD_S = 0.01                               # the time by which a held frame is late
 
 
 def checksum(data):

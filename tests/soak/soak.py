@@ -31,11 +31,11 @@ USER = "peregrine"
 LEASES = ("10.77.0.2", "10.77.0.3")
 PORT_BASE = 10000                           # all ports are free in the network namespace
 S_NS = 10**9
-BEFORE_NS, AFTER_NS = 1 * S_NS, 1 * S_NS    # around a break by this program; answers in transit then may be lost
+BEFORE_NS, AFTER_NS = 1 * S_NS, 1 * S_NS    # around a break by this program; answers may be lost then
 RSS_GROWTH_MAX = 16 << 20                   # QEMU's own memory; the guest's is fixed
 FLOOD_RATE = 1000
-RECONNECT_S_MEDIAN, RECONNECT_S_MAX = 0.5, 2.5  # the server refuses for 0.1 s; a SYN that the wire drops costs 1 s
-EARLY_RISK = "1e-12"                        # at the usual 1e-5 a burst, one early answer is wrong in three hours
+RECONNECT_S_MEDIAN, RECONNECT_S_MAX = 0.5, 2.5  # the server refuses for 0.1 s; a dropped SYN costs 1 s
+EARLY_RISK = "1e-12"                        # at 1e-5 a burst, one is wrong in three hours
 SAMPLE_LATE_S_MAX = 1.0                     # the largest delay of a sample
 DRIFT_PPM_MAX = 1000                        # the figure is reported; this bound catches a wrong frequency
 

@@ -1,4 +1,4 @@
-"""The cases, one a function: a stack behind net/transport.h against a Linux peer, or against a peer of raw frames.
+"""The cases, one a function: a stack with net/transport.h against a Linux peer, or against a peer of raw frames.
 
 test_transport.py runs each case in a namespace of its own. By hand:
 
@@ -361,7 +361,7 @@ def unanswered_data_backs_off_and_times_out():
         closed = driver.stamp_us / 1e6
         times = captured_segments(pcap.name, lambda s: s.data == b"anybody")
         waits = gaps(times[PROBES:])[:6]
-        assert 0.19 <= waits[0] <= 0.4, waits       # the minimum and a round trip: 10 ms of real time are 250 ms here
+        assert 0.19 <= waits[0] <= 0.4, waits       # the minimum and a round trip: 10 ms are 250 ms here
         for shorter, longer in zip(waits, waits[1:]):
             assert 1.9 <= longer / shorter <= 2.1, waits
         assert len(times) >= 9 and 100 <= closed - times[0], (closed, times)
@@ -627,7 +627,7 @@ def broadcast_and_broken_echo_are_not_answered():
         wire.send(ip_header(RAW, "255.255.255.255", 1, len(good)) + good, b"\xff" * 6)
         wire.send(ip_header(RAW, STACK, 1, len(echo)) + echo)               # checksum 0 is wrong here
         wire.send(ip_header(RAW, STACK, 1, 4) + good[:4])
-        wire.send(ip_header(RAW, STACK, 1, len(good)) + good, b"\x02\0\0\0\0\x99")     # not our MAC
+        wire.send(ip_header(RAW, STACK, 1, len(good)) + good, b"\x02\0\0\0\0\x99")     # a stranger's MAC
         assert wire.ip(1, timeout=0.3) is None
         wire.send(ip_header(RAW, STACK, 1, len(good)) + good)
         assert wire.ip(1, timeout=PATIENCE_S) is not None

@@ -423,7 +423,7 @@ TEST(fragments_behind_a_hole_may_reach_beyond_the_window)
     disconnect(&peer);
 }
 
-/* Sends data and FIN in one segment behind our own FIN. The connection is over, and the peer still gets its ACK. */
+/* Sends data and FIN in one segment after our own FIN. The connection is over, and the peer still gets its ACK. */
 TEST(end_with_data_behind_our_own_end_is_acknowledged)
 {
     struct peer peer = connected();

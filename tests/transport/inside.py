@@ -18,7 +18,7 @@ STACK_MAC = bytes.fromhex("525400123456")
 RAW_MAC = bytes.fromhex("0200000000aa")
 FIN, SYN, RST, PSH, ACK = 1, 2, 4, 8, 16
 SOL_PACKET, PACKET_QDISC_BYPASS = 263, 20      # <linux/if_packet.h>
-PATIENCE_S = 60                 # bound of a wait for an immediate event, on a machine that is slow, busy or stalled
+PATIENCE_S = 60                 # the bound of a wait for an immediate event
 
 
 def sh(command):
