@@ -345,7 +345,7 @@ def tcp_packet(port, to, seq, flags):
 
 
 def test_a_reply_that_found_the_queue_full_leaves_when_there_is_room():
-    """Both ends open at once while the queue is full of RSTs: the SYN,ACK does not wait for its timeout."""
+    """A simultaneous open while the queue is full of RSTs: the SYN,ACK does not wait for its timeout."""
     a = Net("address=192.168.0.1")
     client = a.socket()
     a.dial(client, B, 80)

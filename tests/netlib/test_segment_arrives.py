@@ -91,7 +91,7 @@ class Connection:
         if self.socket is None:
             accepted = self.net.accept(self.listener, None, None)
             if accepted == -errno.EAGAIN:
-                return "SYN-RECEIVED"   # or CLOSED: a listener does not show the difference
+                return "SYN-RECEIVED"   # CLOSED counts too: a listener does not show the difference
             self.socket = accepted
         number = self.net.info(self.socket).tcpi_state
         return next(name for name in STATES if STATES[name] == number)
@@ -137,7 +137,7 @@ def allowed_outcomes(state, s, nxt, rcv):
     acceptable = rcv <= s.seq < edge or (space > 0 and rcv <= s.seq + space - 1 < edge)
     if not s.flags & ACK:                                       # dropped in any place once open, as Linux and FreeBSD
         return ack_only if state == "SYN-RECEIVED" and not acceptable else silence
-    at_edge = s.seq == edge and space == 0                      # its ACK is taken, as in Linux
+    at_edge = s.seq == edge and space == 0                      # the segment's ACK is taken, as in Linux
     if not (acceptable or at_edge):
         return ack_only
     allowed = ack_only if at_edge and not acceptable else set()
@@ -153,7 +153,7 @@ def allowed_outcomes(state, s, nxt, rcv):
         after = {"FIN-WAIT-1": "FIN-WAIT-2", "CLOSING": "TIME-WAIT", "LAST-ACK": "CLOSED"}.get(state, state)
     if after not in ("ESTABLISHED", "FIN-WAIT-1", "FIN-WAIT-2"):
         replies = {(None, after)} | ({(ack, after)} if space and after != "CLOSED" else set())
-        return allowed | replies                                # text behind a FIN is ignored
+        return allowed | replies                                # text after a FIN is ignored
     if space == 0:
         return allowed | {(None, after)}
     next_rcv = max(rcv, min(s.seq + s.bytes, edge)) if s.seq <= rcv else rcv

@@ -126,7 +126,7 @@ static const char *option_read(struct wire_option *o, struct wire_base *base, co
 {
     *o = (struct wire_option){ .kind = at[0] };
     if (at[0] == TCP_OPTION_END || at[0] == TCP_OPTION_NOP) {
-        o->raw_bytes = 1; /* its length, for the caller */
+        o->raw_bytes = 1; /* the segment's length, for the caller */
         return NULL;
     }
     if (bytes < 2 || at[1] < 2 || at[1] > bytes)

@@ -49,7 +49,7 @@ struct wire_base {
     uint16_t peer_port, port;
     bool stack_known, timestamp_known;
     uint32_t stack_isn, peer_isn, timestamp;
-    int cuttable_id; /* the ID of the last packet without "don't fragment"; -1: there was none */
+    int cuttable_id; /* the ID of the last packet without DF; -1: none came */
 };
 
 /* Returns byte `offset` of the stream. The SYN is 0, so payload begins at 1. */
