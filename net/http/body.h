@@ -15,7 +15,7 @@ enum http_body_state {
     HTTP_BODY_DATA, /* `left` bytes of the body, or of a chunk, are to come */
     HTTP_BODY_FRAMING,
     HTTP_BODY_DONE,
-    HTTP_BODY_BAD, /* the chunks are malformed: nothing behind them can be understood */
+    HTTP_BODY_BAD, /* the chunks are malformed: nothing after them can be understood */
 };
 
 struct http_body {
@@ -28,8 +28,9 @@ struct http_body {
 /* Begins the body of a well-formed request. A request without length and chunks has no body. */
 void http_body_begin(struct http_body *body, const struct http_request *request);
 
-/* Takes the framing at the beginning of `text`, and finds the run of the body's own bytes behind it. Returns the bytes
- * taken: framing and, at their end, the run. The run is at most `run_bytes_max` long; the caller takes all of it. */
+/* Takes the framing at the beginning of `text`, and finds the run of the body's own bytes that follows. Returns the
+ * bytes taken: framing and, at their end, the run. The run is at most `run_bytes_max` long; the caller takes all of
+ * it. */
 size_t http_body_step(struct http_body *body, const uint8_t *text, size_t bytes, size_t run_bytes_max,
                       struct bytes *run);
 

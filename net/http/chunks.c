@@ -29,8 +29,8 @@ static uint8_t fail(struct http_chunks *c, const char *reason)
 
 static bool is_blank(uint8_t byte) { return byte == ' ' || byte == '\t'; }
 
-/* Takes a byte of a chunk's size, or behind it. §7.1: at least one digit, then extensions or the line's end. White
- * space stands before an extension alone (§7.1.1, BWS). */
+/* Takes a byte of a chunk's size, or one after the size. §7.1: at least one digit, then extensions or the line's end.
+ * White space stands before an extension alone (§7.1.1, BWS). */
 static uint8_t size_take(struct http_chunks *c, uint8_t byte)
 {
     const int digit = text_hex_digit(byte);
@@ -50,7 +50,7 @@ static uint8_t size_take(struct http_chunks *c, uint8_t byte)
     return is_blank(byte) ? HTTP_CHUNK_BLANK : fail(c, "not a chunk size");
 }
 
-/* Takes the first byte of a line behind the last chunk. RFC 9112 §5.2: a server refuses a folded line. */
+/* Takes the first byte of a line after the last chunk. RFC 9112 §5.2: a server refuses a folded line. */
 static uint8_t trailer_first(struct http_chunks *c, uint8_t byte)
 {
     if (byte == '\r')

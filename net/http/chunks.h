@@ -12,19 +12,19 @@ enum { HTTP_CHUNK_LINE_BYTES_MAX = 4096 /* a chunk's size and extensions, or all
 enum http_chunk_state {
     HTTP_CHUNK_SIZE_FIRST,
     HTTP_CHUNK_SIZE,
-    HTTP_CHUNK_BLANK, /* white space behind the size */
+    HTTP_CHUNK_BLANK, /* white space after the size */
     HTTP_CHUNK_EXTENSION,
     HTTP_CHUNK_SIZE_LF,
     HTTP_CHUNK_DATA, /* `left` bytes of the body are to come: the caller's */
     HTTP_CHUNK_DATA_CR,
     HTTP_CHUNK_DATA_LF,
-    HTTP_CHUNK_TRAILER, /* at the beginning of a line behind the last chunk */
+    HTTP_CHUNK_TRAILER, /* at the beginning of a line after the last chunk */
     HTTP_CHUNK_TRAILER_NAME,
     HTTP_CHUNK_TRAILER_VALUE,
     HTTP_CHUNK_TRAILER_LF,
     HTTP_CHUNK_END_LF,
     HTTP_CHUNK_DONE,
-    HTTP_CHUNK_BAD, /* `bad` says why; nothing behind can be understood */
+    HTTP_CHUNK_BAD, /* `bad` says why; nothing that follows can be understood */
 };
 
 struct http_chunks {
@@ -42,7 +42,7 @@ void http_chunks_begin(struct http_chunks *chunks, bool of_response);
 /* Takes one byte that is not the body's own: in any state but HTTP_CHUNK_DATA, _DONE and _BAD. */
 void http_chunks_take(struct http_chunks *chunks, uint8_t byte);
 
-/* Goes on behind a chunk's data. */
+/* Goes on after a chunk's data. */
 void http_chunks_data_ended(struct http_chunks *chunks);
 
 /* Asserts the invariant. */

@@ -11,16 +11,16 @@
 #include "base/bytes.h"
 
 struct http_request {
-    uint16_t refused;      /* 0: well formed; else the status that says why not: 400, 501, 505 */
+    uint16_t refused;      /* 0: well formed; else the status of the refusal: 400, 501, 505 */
     uint8_t version_minor; /* the x of HTTP/1.x; 0 if the version is not known */
     struct bytes method, target;
     struct bytes path;     /* the target without scheme, authority and query; "/" if it has none */
-    struct bytes query;    /* behind the '?'; data NULL: there is none */
+    struct bytes query;    /* after the '?'; data NULL: there is none */
     bool keep_alive;       /* the connection may be used again (RFC 9112 §9.3) */
     bool chunked;          /* the body comes in chunks */
-    bool expects_continue; /* the client waits for 100 before it sends the body (RFC 9110 §10.1.1) */
+    bool expects_continue; /* the client waits for 100 before the body (RFC 9110 §10.1.1) */
     bool has_length;
-    uint64_t length; /* the body's bytes, if has_length; without length and chunks there is no body */
+    uint64_t length; /* of the body, if has_length; without length and chunks 0 */
 };
 
 /* Returns the bytes of the head, with the empty line that ends it; 0: it is not complete. */

@@ -207,7 +207,7 @@ static enum http_step head_done(struct http_response *r)
     r->keep_alive = !r->says_close && (r->version_minor >= 1 || r->says_keep_alive);
     r->closes = !r->keep_alive;
     if (r->coding_seen && (r->has_length || r->length_bad || r->version_minor == 0))
-        r->keep_alive = false; /* RFC 9112 §6.1: the coding wins, but such a peer's framing is not trusted on */
+        r->keep_alive = false; /* RFC 9112 §6.1: the coding wins, but the peer is not trusted */
     if (!r->coding_seen && r->length_bad)
         return fail(r, "a faulty Content-Length");
     r->has_length = r->has_length && !r->coding_seen;
@@ -273,7 +273,7 @@ NOT_HOT static enum http_step head_byte(struct http_response *r, char c)
         return c == '\n' ? HTTP_MORE : fail(r, "a lone CR");
     case STATE_LINE_NEXT:
         if (is_blank(c)) {
-            /* RFC 9112 §5.2: a folded line continues the one before, behind a space. None comes before the first. */
+            /* RFC 9112 §5.2: a folded line continues the one before, after a space. None comes before the first. */
             if (r->line_bytes == 0 || !r->in_fields)
                 return fail(r, "white space before the first field");
             r->state = STATE_LINE;
@@ -319,7 +319,7 @@ static inline int hex_digit(char c)
     return is_digit(c) ? c - '0' : lower(c) >= 'a' && lower(c) <= 'f' ? lower(c) - 'a' + 10 : -1;
 }
 
-/* Takes the usual bytes between two chunks at once: CRLF behind the data, and a size line without extension. Returns
+/* Takes the usual bytes between two chunks at once: CRLF after the data, and a size line without extension. Returns
  * false and changes nothing if they are not all there; then they are taken byte by byte. */
 static bool chunk_bytes_usual(struct http_response *r, const uint8_t **at, const uint8_t *end)
 {

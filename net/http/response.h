@@ -24,10 +24,10 @@ enum {
 
 enum http_step {
     HTTP_MORE, /* all input is used up, the response is not complete */
-    HTTP_HEAD, /* the head of the final response is complete: the fields below are known */
+    HTTP_HEAD, /* the response is complete; further input is the next one's */
     HTTP_BODY, /* a part of the body, never empty */
     HTTP_DONE, /* the response is complete; input after it belongs to the next one */
-    HTTP_BAD,  /* not HTTP/1.x, or not framed; `bad` says why. Close the connection */
+    HTTP_BAD,  /* the response is no HTTP/1.x, or lacks framing, as `bad` says: close */
 };
 
 struct http_response {
@@ -40,15 +40,15 @@ struct http_response {
     uint32_t head_bytes, line_bytes;
 
     /* Known from HTTP_HEAD on. */
-    uint16_t status;       /* three digits; outside 100..599 it is to be taken as a 5xx (RFC 9110 §15) */
+    uint16_t status;       /* three digits; outside 100..599 a 5xx (RFC 9110 §15) */
     uint8_t version_minor; /* the x of HTTP/1.x */
     bool keep_alive;       /* the connection may be used again after HTTP_DONE (RFC 9112 §9.3) */
-    bool closes;           /* the server acts on nothing that comes behind this request (RFC 9112 §9.6) */
+    bool closes;           /* the server acts on no request after this one (RFC 9112 §9.6) */
     bool until_close;      /* the body has no end but the connection's */
     bool chunked;
     bool has_length;
     uint64_t length; /* Content-Length, if has_length */
-    const char *bad; /* after HTTP_BAD: what is wrong, a literal */
+    const char *bad; /* after HTTP_BAD: the mistake, a literal */
 
     char line[HTTP_LINE_KEPT_BYTES];
 };
