@@ -6,8 +6,8 @@
 
 #include "app/program.h"
 
-/* Checks the settings and builds the matcher's tables, for some hundred milliseconds. NULL, or a message, valid for
- * ever. */
+/* Checks the settings and builds the matcher's tables, for some hundred milliseconds. NULL, or a message, which stays
+ * valid. */
 const char *player_prepare(const struct program_machine *machine);
 
 /* Begins to play with the tables of player_prepare; again starts afresh. NULL, or a message. */

@@ -255,7 +255,7 @@ static void settle(uint64_t now_ns)
     submit.settling = false;
 }
 
-/* Ends the connection. Gives up the POSTs that the peer has, or may have: those within `peer_bytes`. Behind a response
+/* Ends the connection. Gives up the POSTs that the peer has, or may have: those within `peer_bytes`. After a response
  * that ends the connection the peer acts on nothing (RFC 9112 §9.6). That holds even if the response was cut short by
  * the RST of a server that closes with POSTs unread. */
 static void connection_over(uint64_t peer_bytes, uint64_t now_ns)

@@ -17,7 +17,7 @@ enum ntp_update {
     NTP_UPDATE_NONE,    /* nothing new: too few samples, or an older one was better */
     NTP_UPDATE_SLEWED,  /* the clock is on its way to the server's */
     NTP_UPDATE_STEPPED, /* the clock shows the server's time */
-    NTP_UPDATE_FAR,     /* over 128 ms off, for less than 300 s: the clock goes on unchanged */
+    NTP_UPDATE_FAR,     /* over 128 ms off, for less than 300 s: nothing changes */
 };
 
 /* Zeroed: nothing measured. */

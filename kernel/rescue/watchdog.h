@@ -15,12 +15,12 @@
 /* The longest time without a beat of a dump: a full log at 115200 baud takes 5.7 s. */
 #define WATCHDOG_DUMP_NS UINT64_C(8000000000)
 
-/* Resets the machine from now on when the loop shows no sign of life for so long. Says in the log who checks. Returns
- * false if nobody can: there is neither a second CPU nor a timer that sends an NMI. */
+/* Resets the machine from now on when the loop shows no sign of life for `timeout_ns`. Says in the log who checks.
+ * Returns false if nobody can: there is neither a second CPU nor a timer that sends an NMI. */
 bool watchdog_arm(uint64_t timeout_ns, bool second_cpu);
 
-/* Takes a change of `counter` for a sign of life too, such as a count of frames within a long turn. Borrowed for
- * ever. */
+/* Takes a change of `counter` for a sign of life too, such as a count of frames within a long turn. `counter` must
+ * stay valid. */
 void watchdog_watch(const uint64_t *counter);
 
 /* Checks the loop, on the second CPU, once in 10 ms at most. */
