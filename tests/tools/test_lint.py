@@ -86,3 +86,26 @@ def test_the_exit_status_is_0_without_findings_and_2_for_an_unknown_name():
     assert (good.returncode, good.stdout) == (0, "")
     bad = subprocess.run([program, "no_such_thing"], capture_output=True, text=True)
     assert bad.returncode == 2 and "no_such_thing" in bad.stderr
+
+
+def telegrams(source):
+    return [message for comment in comments.c_comments(source) for _, message in words.telegrams(comment)]
+
+
+@pytest.mark.parametrize("source", [
+    "int x; /* the room after the head */\n", "/* Itself a room, behind a bridge and behind the NAT. */\n",
+    "/* Leaves no room behind. */\n", "/* Notes the room. It is empty. */\n",
+    "/* " + "word " * 20 + "above its line. */\nint x;\n", "int x; /* " + "w " * 12 + "*/\n"])
+def test_a_comment_that_stands_by_itself_passes(source):
+    assert not telegrams(source)
+
+
+@pytest.mark.parametrize("source, expected", [
+    ("/* It is empty. */\n", '"It"'), ("int x; /* its room */\n", '"its"'),
+    ("/* The same,\n * later. */\n", '"The same"'),
+    ("int x; /* not used */\n", '"not"'), ("int x; /* or the room */\n", '"or"'),
+    ("int x; /* " + "w " * 13 + "*/\n", "13 words"), ("/* Waits for\n * ever. */\n", '"for ever"'),
+    ("/* The bytes behind the head. */\n", '"behind"'), ("/* At most so many rooms. */\n", '"so many"'),
+    ("/* Sends what is left. */\n", '"what is"'), ("/* No such room. */\n", '"No such"')])
+def test_a_telegram_is_found(source, expected):
+    assert any(expected in message for message in telegrams(source)), telegrams(source)

@@ -1,6 +1,7 @@
-"""The rules for the words of comments: how a function's comment opens, how a sentence opens, how long a sentence is."""
+"""The rules for the words of comments: how comments and sentences open, how long they are, which words they have."""
 import re
 
+from lints import files
 from lints.comments import comments_of
 
 SENTENCE_WORDS_MAX = 30
@@ -9,6 +10,24 @@ SENTENCE_OPENERS_FORBIDDEN = ("what", "whether", "of", "where", "those", "whose"
 
 # Each with its plain word.
 WORDS_FORBIDDEN = {"anew": "again", "whence": "from where", "told": "reported", "tend": "poll", "standstill": "stall"}
+
+# Phrases of telegrams: each needs the line above it, or has a plain word (after, below, current, a number).
+PHRASES_FORBIDDEN = re.compile(r"\b(so many|so much|for ever|at hand|no such|what is|behind)\b", re.IGNORECASE)
+# The exceptions: a place that every message reaches through another one, and a thing that is left there.
+BEHIND_A_DOOR = re.compile(r"""
+    \bbehind\ (?:an?\ |the\ |this\ |one\ |these\ )?(?:\w+\ )?
+    (?:bridges?|gateway|hub|middlebox|HAProxy|NAT|TUN\ device|vhost-user)\b
+    | \b(?:leaves?|left|leaving)\b(?:\ \w+){0,3}\ behind\b""", re.VERBOSE | re.IGNORECASE)
+
+# A comment is understood without the line above it, so it does not open with a word that points there.
+COMMENT_OPENERS_FORBIDDEN = re.compile(r"(it|they|its|the same|not|nor|both|and|or)\b", re.IGNORECASE)
+
+# A comment after code is a few words; a sentence stands above the line.
+TRAILING_WORDS_MAX = 12
+# Kinds in which these rules for comments hold. Pages and manuals have sentences that lean on those before them.
+COMMENT_KINDS = ("c", "asm", "py", "sh", "mk", "wire")
+# Folders in which they do not hold yet, because their files are being moved.
+COMMENT_FOLDERS_LEFT_OUT = ("app/matcher/", "net/", "tests/unit/")
 
 # A function's comment opens with a verb in the third person, which ends in "s". These end in "s" too, and are no
 # verbs.
@@ -97,7 +116,25 @@ def findings_of_comment(comment):
                 yield line, f'"{word}": write "{WORDS_FORBIDDEN[word]}": {sentence[:60]}'
 
 
+def telegrams(comment, trailing_words_max=TRAILING_WORDS_MAX):
+    """Yields (line, message) for each fault that makes a comment a telegram."""
+    text = " ".join(comment.text.split())
+    if opener := COMMENT_OPENERS_FORBIDDEN.match(text):
+        yield comment.line, f'a comment opens with "{opener[0]}", which points outside: {text[:60]}'
+    count = count_words(comment.text)
+    if not comment.alone and count > trailing_words_max:
+        yield comment.line, f"a comment of {count} words after code, more than {trailing_words_max}: goes above"
+    for phrase in PHRASES_FORBIDDEN.findall(BEHIND_A_DOOR.sub("", re.sub(r"`[^`]*`", "", text))):
+        line = next((number for number, words in comment.lines() if phrase in words), comment.line)
+        yield line, f'"{phrase}": write what is meant (after, below, current, a number): {text[:60]}'
+
+
 def findings(path):
     """Yields (line, message) for each fault of a file's comments."""
+    kind = files.kind(path)
+    # In a makefile the text after code is a target's help.
+    trailing_words_max = TRAILING_WORDS_MAX if kind != "mk" else 1000
     for comment in comments_of(path):
         yield from findings_of_comment(comment)
+        if kind in COMMENT_KINDS and not path.startswith(COMMENT_FOLDERS_LEFT_OUT):
+            yield from telegrams(comment, trailing_words_max)

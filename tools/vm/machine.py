@@ -43,7 +43,7 @@ class Setup:
     firmware: str = "bios"
     nic: str = "transitional"
     nic_more: str = ""          # further properties of the NIC: ",mrg_rxbuf=off"
-    net: str = "user"           # user | tap | vhost-user: another program is the device, behind `socket`
+    net: str = "user"           # user | tap | vhost-user: another program is the device, at `socket`
     socket: str = ""
     cpus: int = 1
     memory: str = "256M"
