@@ -42,7 +42,7 @@ SECTIONS = (
 )
 EXPLAINED = {"warm": "bursts follow each other", "cold": "64 MB are walked through between two bursts",
              "rested": "the processor did other work for milliseconds between two bursts"}
-OTHERS_MAX = 0.05       # processors' worth of other work beside a row that counts as measured on an idle machine
+OTHERS_MAX = 0.05       # processors busy with other work; less counts as an idle machine
 
 
 class ReportError(Exception):
