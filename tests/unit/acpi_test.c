@@ -316,7 +316,7 @@ TEST(acpi_registers_in_memory_are_reported_as_memory)
     acpi_init(&boot);
     assert_int_equal(acpi_pm_timer(&bits).space, ACPI_SPACE_MEMORY);
     assert_int_equal(acpi_reset_register(&value).address, 0x1fed00000);
-    gas_put(FADT + FADT_RESET_REG, GAS_SYSTEM_IO, 0x10cf9); /* no such port */
+    gas_put(FADT + FADT_RESET_REG, GAS_SYSTEM_IO, 0x10cf9); /* a port beyond 0xffff */
     table_put(FADT, "FACP", 244);
     acpi_init(&boot);
     assert_int_equal(acpi_reset_register(&value).space, ACPI_SPACE_NONE);

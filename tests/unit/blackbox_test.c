@@ -174,7 +174,7 @@ TEST(a_log_too_long_is_cut_at_its_old_end)
         assert_true(bytes + 64 > slot_bytes - load_le32(slot + 12) && bytes > 500);
         assert_int_equal(log[0], '[');
         assert_memory_equal(log + bytes - strlen(last), last, strlen(last));
-        assert_true(slot_bytes - load_le32(slot + 12) < 40); /* not one more line would fit */
+        assert_true(slot_bytes - load_le32(slot + 12) < 40); /* one more line would not fit */
     }
 }
 

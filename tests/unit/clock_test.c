@@ -1,4 +1,4 @@
-/* The TSC's frequency behind made-up hypervisors: the places of KVM's leaves, the source that counts, and the changes
+/* The TSC's frequency under made-up hypervisors: the places of KVM's leaves, the source that counts, and the changes
  * when the machine moves to another host. kernel/cpu/hypervisor.c and kernel/time/{tsc_frequency,kvmclock,clock}.c.
  *
  * The TSC is this CPU's own. Its frequency is what the fake timers make it: they count by the TSC. */

@@ -271,7 +271,7 @@ TEST(discovers_back_off_to_a_minute)
     for (size_t i = 0; i < ARRAY_COUNT(waits); i++) {
         uint64_t wait_ns = dhcp_next_deadline_ns(&dhcp) - now_ns;
         assert_true(wait_ns >= waits[i] * second_ns * 3 / 4 && wait_ns <= waits[i] * second_ns * 5 / 4);
-        assert_int_equal(ask().bytes, 0); /* not before its time */
+        assert_int_equal(ask().bytes, 0); /* nothing is asked before its time */
         struct request r = ask_when_due();
         assert_int_equal(kind_of(&r), 1);
         assert_int_equal(load_be16(r.message + 8), (uint16_t)((now_ns - 77 * second_ns) / second_ns));
@@ -690,7 +690,7 @@ TEST(addresses_no_host_has_are_not_taken)
 {
     static const uint32_t addresses[] = {
         0, 1, 0x7f000001, 0xe0000001, 0xf0000001, 0xffffffff, OURS | 0xff, OURS & ~0xffu
-    }; /* its network's broadcast addresses */
+    }; /* the last two: broadcast addresses of its network */
     reach_requesting();
     ask();
     for (size_t i = 0; i < ARRAY_COUNT(addresses); i++) {

@@ -352,7 +352,7 @@ TEST(a_body_that_trickles_gets_408_and_gives_up_its_place)
         wait(NS_PER_S);
     }
     assert_non_null(strstr(answer(hash), "408 Request Timeout"));
-    assert_true(fake.connections[stream].aborted_by_us); /* its response had begun */
+    assert_true(fake.connections[stream].aborted_by_us); /* a response has begun, and cannot be taken back */
     fake.connections[hash].acked_bytes = fake.connections[hash].sent_bytes;
     wait(300 * NS_PER_MS);
     assert_true(fake.connections[hash].aborted_by_us);

@@ -44,7 +44,7 @@ TEST(format_widths_and_flags_are_as_printf_says)
 
 TEST(format_of_a_string_with_precision_reads_no_further)
 {
-    char *text = malloc(3); /* without a terminator: ASan watches the byte behind */
+    char *text = malloc(3); /* without a terminator: ASan watches the byte after */
     memcpy(text, "abc", 3);
     char out[16];
     assert_int_equal(format(out, sizeof out, "%.3s", text), 3);

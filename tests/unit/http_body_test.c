@@ -80,7 +80,7 @@ TEST(malformed_chunks_are_refused)
         "0\r\n\rx",
         "5;a\x01",
         "5;a\x7f",
-        /* Something behind the size that is no extension. */
+        /* Something after the size that is no extension. */
         "3 5\r\n",
         "3\tx\r\n",
         "0 x\r\n",

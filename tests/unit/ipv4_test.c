@@ -512,7 +512,7 @@ TEST(neighbour_is_asked_three_times_and_given_up)
         turn();
     }
     assert_null(arp_taken(NULL));
-    assert_int_equal(stack->ip.arp.held_count, ARP_HELD_STRANGERS_MAX); /* they wait for the next request */
+    assert_int_equal(stack->ip.arp.held_count, ARP_HELD_STRANGERS_MAX); /* the rest waits for the next request */
     now_ns += S / 2;
     turn();
     assert_non_null(arp_taken(NULL));
@@ -549,7 +549,7 @@ TEST(new_mac_of_an_unused_neighbour_is_taken_at_once)
 {
     arp_give(1, NEIGHBOUR, ADDRESS, their_mac);
     now_ns += ARP_FRESH_NS;
-    arp_give(1, NEIGHBOUR, NEIGHBOUR, new_mac); /* its own announcement */
+    arp_give(1, NEIGHBOUR, NEIGHBOUR, new_mac); /* an announcement by the neighbour itself */
     assert_memory_equal(arp_known(&stack->ip, NEIGHBOUR), new_mac, 6);
     assert_int_equal(stack->ip.counters.arp_address_changed, 1);
     arp_give(2, NEIGHBOUR + 1, ADDRESS, their_mac); /* nobody asked */
@@ -592,7 +592,7 @@ TEST(neighbour_that_has_moved_is_found_in_a_second)
     arp_give(2, GATEWAY, ADDRESS, their_mac);
     now_ns += 2 * S;
     drain();
-    arp_give(1, GATEWAY, GATEWAY, new_mac); /* its announcement */
+    arp_give(1, GATEWAY, GATEWAY, new_mac); /* the gateway's announcement */
     assert_non_null(arp_taken(&destination));
     assert_memory_equal(destination, their_mac, 6); /* asked there, and silent */
     now_ns += S;

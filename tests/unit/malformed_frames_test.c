@@ -1,6 +1,6 @@
 /* Frames that crashed small stacks in the past. A row names the changed bytes, the counter of the reason, and the
  * number of reply frames. After each row all buffers are back, and a ping, a datagram and a SYN are served. Frames have
- * their exact length, and AddressSanitizer guards the byte behind.
+ * their exact length, and AddressSanitizer guards the byte after them.
  *
  * Families: Ripple20 (CVE-2020-11896), AMNESIA:33 (CVE-2020-13988, 17437), FreeRTOS+TCP (CVE-2018-16523, 16601, 16603),
  * URGENT/11 (CVE-2019-12256). Fragments: ipv4_test.c. Options of every length, and changes of every byte of every kind
@@ -50,7 +50,7 @@ static uint32_t base_frame(enum base base, uint8_t *frame)
     case ECHO:
         frame[L4] = 8;
         return ipv4_begin(frame, 20, 1, 8 + 16);
-    case OPTIONS: /* an echo request behind 40 bytes of NOP */
+    case OPTIONS: /* an echo request after 40 bytes of NOP */
         memset(frame + L4, 1, 40);
         frame[OPTIONS_L4] = 8;
         return ipv4_begin(frame, 60, 1, 8 + 16);
@@ -119,7 +119,7 @@ struct row {
         uint8_t bytes[6];
     } bends[3];
     uint8_t cut;          /* the frame ends here; 0: at its right end */
-    uint8_t padding;      /* bytes behind it */
+    uint8_t padding;      /* bytes after the packet */
     bool wrong_checksum;  /* the transport's */
     bool own_ip_checksum; /* the changes include the IP checksum */
     const char *counter;

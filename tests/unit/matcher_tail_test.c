@@ -63,7 +63,7 @@ TEST(factors_are_those_of_a_division)
     assert_true(refused > 10000 && counted > 10000);
 }
 
-/* Plays 1, then 2^92 or 5^40, then zeros: the start behind the 1 has as many factors as make up for its digits. More
+/* Plays 1, then 2^92 or 5^40, then zeros: the start after the 1 has as many factors as make up for its digits. More
  * than one word of factors is counted, and no more than the words hold. */
 TEST(factors_beyond_a_word_are_counted)
 {

@@ -149,7 +149,7 @@ TEST(matcher_early_answer_comes_before_its_digits_and_once)
         }
     }
     assert_true(early);
-    /* The answer's digits come, and it is not returned again. A 0 behind them makes another answer. */
+    /* The answer's digits come, and it is not returned again. A 0 after them makes another answer. */
     assert_string_equal(answers_of(matcher, answer_text + sent), "");
     char tail[80];
     snprintf(tail, sizeof tail, "%s0@%zu", answer_text, count + 1);
@@ -500,8 +500,8 @@ static void assert_hash_equal(const struct matcher_hash *hash, const struct matc
     assert_memory_equal(hash->newest, before->newest, sizeof hash->newest);
 }
 
-/* Warms a matcher, and checks that the rehearsal's answer of so many digits was the last that was found, and that the
- * state is what it was. */
+/* Warms a matcher, and checks that the rehearsal's answer of `answer_digits` digits was the last that was found, and
+ * that the state is what it was. */
 static void assert_warm_rehearses(struct matcher *m, uint32_t answer_digits)
 {
     static struct matcher before;
@@ -528,7 +528,7 @@ TEST(matcher_warm_rehearses_an_answer_and_puts_the_state_back)
     struct matcher *m = matcher_of(256, "104648257118348370704723119", "823");
     answers_of(m, "2718281828459045235360287471352662497757");
     assert_warm_rehearses(m, 27);
-    /* Hashed moduli alone: the last one's answer comes behind all others. */
+    /* Hashed moduli alone: the last one's answer comes after all others. */
     m = matcher_of(256, "30011", "1000003");
     for (int i = 0; i < 100; i++) { /* the tables begin again in between */
         answers_of(m, "27182818284590452353602874713526624977570000000");

@@ -218,7 +218,7 @@ TEST(every_byte_changed_in_many_ways)
                                                       : (uint8_t)(good[at] + (v == ARRAY_COUNT(values) ? 1 : -1));
                 give(changed, bytes); /* with the old checksums */
                 fix_checksums(changed, bytes);
-                give(changed, bytes); /* and with right ones */
+                give(changed, bytes); /* once more with right checksums */
                 drain();
             }
         }
@@ -236,7 +236,7 @@ TEST(truncated_at_every_length)
             bytes = valid_packet(kind, good);
             give(good, length); /* the frame is short */
             memcpy(cut, good, length);
-            if (length >= 20) { /* and its total length says so */
+            if (length >= 20) { /* the total length is shortened, too */
                 store_be16(cut + 2, (uint16_t)length);
                 fix_checksums(cut, length);
                 give(cut, length);

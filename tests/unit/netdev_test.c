@@ -85,7 +85,7 @@ TEST(misuse_is_caught)
     expect_assert_failure(a.device.ops->tx_publish(&a.device, buffer, 1515, 0, 0));
     expect_assert_failure(a.device.ops->tx_publish(&a.device, buffer, 60, 34, 16)); /* no offload here */
     a.device.ops->tx_release(&a.device, buffer);
-    expect_assert_failure(a.device.ops->tx_publish(&a.device, buffer, 60, 0, 0)); /* not held */
+    expect_assert_failure(a.device.ops->tx_publish(&a.device, buffer, 60, 0, 0)); /* nobody holds the buffer */
 }
 
 TEST(full_ring_is_reported)

@@ -7,7 +7,7 @@
 
 enum { WIRED_PIN = 2, APIC = 7 };
 
-static uint32_t ioapic_page[8]; /* a select register, and the window behind it: the latest write */
+static uint32_t ioapic_page[8]; /* a select register, and the window after it: the latest write */
 static unsigned wired_pin;      /* the pin that the PIT's line leads to */
 static uint32_t stop_us;        /* the host stops the machine for so long after each count */
 static unsigned bytes_written;  /* bytes of a count since the control word */

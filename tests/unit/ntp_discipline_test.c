@@ -1,4 +1,4 @@
-/* app/time/clock.c, filter.c and discipline.c in virtual time: machines whose clocks are wrong, and servers behind a
+/* app/time/clock.c, filter.c and discipline.c in virtual time: machines whose clocks are wrong, and servers across a
  * network that delays at random. The seed is fixed. */
 #include <stdlib.h>
 

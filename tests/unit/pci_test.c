@@ -5,7 +5,7 @@
 #include "drivers/pci/spec.h"
 #include "tests/lib/test.h"
 
-/* A function in the tree: `behind` is the index of the bridge it stands behind, or -1 for the root bus. */
+/* A function in the tree: `behind` is the index of the bridge above it, or -1 for the root bus. */
 struct fake_function {
     int behind;
     uint8_t device, function;
@@ -48,7 +48,7 @@ static int add_bridge(int behind, uint8_t device, uint8_t secondary, uint8_t sub
 static uint8_t secondary_of(int bridge) { return (uint8_t)(fake[bridge].word[PCI_BRIDGE_BUSES / 4] >> 8); }
 static uint8_t subordinate_of(int bridge) { return (uint8_t)(fake[bridge].word[PCI_BRIDGE_BUSES / 4] >> 16); }
 
-/* Returns true if a request for `bus` comes out behind `bridge` (-1: on the root bus), all bridges above forwarding
+/* Returns true if a request for `bus` comes out below `bridge` (-1: on the root bus), all bridges above forwarding
  * it. */
 static bool reaches(int bridge, uint8_t bus)
 {
@@ -299,7 +299,7 @@ TEST(unassigned_bars_are_assigned_behind_bridges)
     put(&fake[nic_index], PCI_BAR0 + 20, 0, 0xffffffff);
     pci_scan_bus(&spare, &list, 0);
     pci_assign(&spare, &list, listed(0x10411af4));
-    assert_ptr_equal(listed(0x10411af4), &list.function[3]);       /* its MiB is the fourth from the top */
+    assert_ptr_equal(listed(0x10411af4), &list.function[3]);       /* the function's MiB is the fourth from the top */
     assert_int_equal(fake[nic_index].word[PCI_BAR0 / 4 + 0], 0x1); /* ports are left alone */
     assert_int_equal(fake[nic_index].word[PCI_BAR0 / 4 + 1], 0xdfc00000);
     assert_int_equal(fake[nic_index].word[PCI_BAR0 / 4 + 4], 0xdfc0400c);

@@ -196,7 +196,7 @@ TEST(the_stream_may_be_cut_anywhere)
             assert_string_equal(answers_sent(submit_id()), "823 8230 82300 823000 108 ");
             assert_int_equal(input_stream_counters.digits, 23);
         }
-        /* And byte by byte. */
+        /* Now byte by byte. */
         start_with("n=6 m=823,108");
         turn(0);
         up(feed_id());
@@ -595,7 +595,7 @@ TEST(posts_behind_a_closing_response_are_sent_again)
     assert_int_equal(submit_counters.posts_again, 3);
 }
 
-/* Plays with a server that states a length and chunks, which proves nothing about the POSTs behind. */
+/* Plays with a server that states a length and chunks, which proves nothing about the POSTs that follow. */
 TEST(posts_behind_a_response_with_two_framings_are_not_sent_again)
 {
     play("n=2 m=1");
@@ -673,7 +673,7 @@ TEST(a_peer_that_ended_has_time_to_acknowledge)
         fake_ended(old);
         turn(0);
         assert_false(fake.connections[old].closed_by_us);
-        digits("1646"); /* not on a connection that ends */
+        digits("1646"); /* no answer goes to a connection that ends */
         assert_string_equal(answers_sent(old), "823 ");
         if (variant == 0)
             fake_closed(old, TRANSPORT_RESET); /* the peer has not received the answer */
@@ -1475,7 +1475,7 @@ static void sim_step(int id)
         break;
     case 2:
         if (sim[id].unanswered) {
-            /* RFC 9112 §9.6: the server obeys no request behind the one with this response. */
+            /* RFC 9112 §9.6: the server obeys no request after the one with this response. */
             while (--sim[id].unanswered)
                 fake_text(id, PLUS_8);
             fake_text(id, OK_200 "Connection: close\r\nContent-Length: 3\r\n\r\n+8\n");

@@ -9,7 +9,7 @@ enum { EVENT_A = 0x600, CONTROL = 0x604, SMI = 0xb2, ENABLE_VALUE = 0xf1, PRESSE
 
 static struct acpi_power_button table;
 static bool has_button, firmware_obeys;
-static uint16_t memory_block[2]; /* PM1b: status, enable; it keeps what is written */
+static uint16_t memory_block[2]; /* PM1b: status, enable; keeps each written value */
 static unsigned waited_us;
 
 bool acpi_power_button(struct acpi_power_button *out)

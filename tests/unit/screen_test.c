@@ -147,7 +147,7 @@ TEST(framebuffer_of_any_depth_shows_the_glyph)
                             && (y == 0 || y == FONT_HEIGHT - 1 || in_cell == 0 || in_cell == FONT_WIDTH - 1);
                 assert_int_equal(pixels[y][x], edge ? 0xff : 0);
             }
-        assert_int_equal(pixels[0][3 * FONT_WIDTH * pixel_bytes], 0xaa); /* behind the last column */
+        assert_int_equal(pixels[0][3 * FONT_WIDTH * pixel_bytes], 0xaa); /* right of the last column */
     }
 }
 

@@ -287,7 +287,7 @@ TEST(peer_that_takes_nothing_is_waited_for_then_reset)
     assert_int_equal(status_page_counters.given_up, 1);
 }
 
-/* Stalls a reader behind its first piece while the counters move and another reader asks. */
+/* Stalls a reader after its first piece while the counters move and another reader asks. */
 TEST(page_keeps_its_moment_when_another_reader_asks)
 {
     static const char request[] = "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n";
@@ -365,7 +365,7 @@ TEST(two_cpus_make_whole_pages)
         unsigned count = round % 3 == 0 ? 1 : STATUS_PAGE_CONNECTION_COUNT_MAX;
         int ids[STATUS_PAGE_CONNECTION_COUNT_MAX];
         for (unsigned i = 0; i < count; i++) {
-            do { /* a place whose page is still being rendered for the peer before is not free */
+            do { /* a place is not free while its last page is rendered */
                 status_page_poll(now_ns);
                 ids[i] = fake_accepted(PORT);
                 while (transport_poll(now_ns, &event))

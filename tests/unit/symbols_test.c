@@ -6,7 +6,7 @@ enum { IMAGE_BYTES = 0x10000 };
 const char image_begin[IMAGE_BYTES] = { 1 };
 __asm__(".globl text_end\n\t.set text_end, image_begin + 0x10000");
 
-/* `start` at 0x10, `startle` at 0x20, `star` at 0x1b0 and `matcher_push` at 0x41b0 behind image_begin. */
+/* `start` at 0x10, `startle` at 0x20, `star` at 0x1b0 and `matcher_push` at 0x41b0 after image_begin. */
 #define LAST(c) ((c) | 0x80)
 const uint8_t symbol_table[] = {
     0x10, 0,    's', 't', 'a', 'r', LAST('t'), 0x10, 5,   'l', LAST('e'), 0x90, 0x03, 3,   LAST('r'), 0x80,
@@ -26,7 +26,7 @@ TEST(addresses_are_named_by_the_function_before_them)
     expect(0x10, SYMBOL_EXACT, "start+0x0");
     expect(0x1f, SYMBOL_EXACT, "start+0xf");
     expect(0x20, SYMBOL_EXACT, "startle+0x0");
-    expect(0x20, SYMBOL_RETURN, "start+0x10"); /* behind a call that never returns */
+    expect(0x20, SYMBOL_RETURN, "start+0x10"); /* after a call that never returns */
     expect(0x1af, SYMBOL_EXACT, "startle+0x18f");
     expect(0x1b0, SYMBOL_EXACT, "star+0x0");
     expect(0x41af, SYMBOL_EXACT, "star+0x3fff");

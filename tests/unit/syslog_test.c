@@ -31,7 +31,7 @@ static const char *text(uint32_t index)
     return copy;
 }
 
-/* Returns the message behind the structured data, whose sequence number grows from test to test. */
+/* Returns the message after the structured data, whose sequence number grows from test to test. */
 static const char *message(uint32_t index) { return strchr(text(index), ']') + 2; }
 
 static void pass(uint64_t ns)

@@ -323,7 +323,7 @@ TEST(late_segments_in_time_wait_are_answered_or_dropped)
     EXPECT_NONE(p);
     peer_send(p, A, 1, 2, NULL, 10); /* old data */
     EXPECT(p, A, 2, 2, 0);
-    peer_send(p, TCP_RST, 1, 0, NULL, 0); /* not exactly the next: ignored (RFC 1337) */
+    peer_send(p, TCP_RST, 1, 0, NULL, 0); /* off by one: ignored (RFC 1337) */
     assert_int_equal(p->stack->tcp.time_wait_used, 1);
     peer_send(p, TCP_RST, 2, 0, NULL, 0);
     assert_int_equal(p->stack->tcp.time_wait_used, 0);

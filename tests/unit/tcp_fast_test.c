@@ -233,7 +233,7 @@ static struct segment segment_draw(const struct tcp_connection *c)
     case 12:
         s.seq += 1 + below(60), s.bytes = below(20), s.flags |= TCP_FIN;
         break;
-    case 11: /* SACK blocks behind the timestamps */
+    case 11: /* SACK blocks after the timestamps */
         store_be32(s.options + s.option_bytes, 0x0101050a);
         store_be32(s.options + s.option_bytes + 4, c->snd_una + below(200));
         store_be32(s.options + s.option_bytes + 8, c->snd_una + 200 + below(300));

@@ -265,7 +265,7 @@ TEST(crossed_syns_are_answered_as_the_rfc_asks)
         { TCP_RST, 100, 0, 0, A, 1, 1, TCP_SYN_RECEIVED }, { TCP_RST, 0, 0, 0, 0, 0, 0, TCP_SYN_RECEIVED },
         { A, 1, 2, 0, TCP_RST, 2, 0, TCP_SYN_RECEIVED },   /* fifth: of the unsent */
         { PA, -49, 1, 50, A, 1, 1, TCP_SYN_RECEIVED },     /* first: old text, */
-        { PA, 70000, 1, 100, A, 1, 1, TCP_SYN_RECEIVED },  /* and text beyond the window */
+        { PA, 70000, 1, 100, A, 1, 1, TCP_SYN_RECEIVED },  /* with text beyond the window */
         { TCP_PSH, 1, 0, 100, 0, 0, 0, TCP_SYN_RECEIVED }, /* fifth: no ACK, no answer */
         { A, 1, 1, 0, 0, 0, 0, TCP_ESTABLISHED },          { SA, 0, 1, 0, 0, 0, 0, TCP_ESTABLISHED }, /* figure 8 */
         { PA, 1, 1, 100, A, 1, 101, TCP_ESTABLISHED },     { FA, 1, 1, 0, A, 1, 2, TCP_CLOSE_WAIT },

@@ -307,7 +307,7 @@ TEST(data_in_a_syn_is_left_to_be_resent)
     p->listener = tcp_listen(p->stack, PEER_STACK_PORT, 4, NULL);
     p->stack_port = PEER_STACK_PORT;
     peer_send(p, TCP_SYN, 0, 0, NULL, 5);
-    EXPECT(p, SA, 0, 1, 0); /* not acknowledged, so not lost */
+    EXPECT(p, SA, 0, 1, 0); /* the text is left unacknowledged, so the peer sends it again */
     peer_send(p, PA, 1, 1, NULL, 5);
     EXPECT(p, A, 1, 6, 0);
     p->id = tcp_accept(p->stack, p->listener);

@@ -11,7 +11,7 @@ TEST(full_segment_fits_the_narrowest_link)
     struct tcp_connection *c = &p->stack->tcp.connections[p->id];
     c->path_mtu_bytes = IPV4_MTU_BYTES_MIN;
     EXPECT_NUMBER("payload", tcp_send_mss(c), IPV4_MTU_BYTES_MIN - sizeof(struct ipv4_wire) - 20 - 12);
-    c->peer_mss = 1; /* not followed: Linux's TCP_MIN_SND_MSS */
+    c->peer_mss = 1; /* too small: Linux's TCP_MIN_SND_MSS */
     c->path_mtu_bytes = 1500;
     EXPECT_NUMBER("payload", tcp_send_mss(c), 48 - 12);
 }
@@ -74,7 +74,7 @@ TEST(soft_errors_never_end_a_connection)
     EXPECT(p, PA, 1, 1, 100);
     for (size_t i = 0; i < sizeof errors / sizeof errors[0]; i++)
         peer_send_icmp(p, errors[i].type, errors[i].code, 0, 1);
-    for (uint8_t code = 2; code <= 3; code++) /* nor do hard ones, once it is open: RFC 5461 §4.1 */
+    for (uint8_t code = 2; code <= 3; code++) /* hard ones do not end an open connection: RFC 5461 §4.1 */
         peer_send_icmp(p, ICMP_UNREACHABLE, code, 0, 1);
     EXPECT_STATE(p, TCP_ESTABLISHED);
     peer_send(p, A, 1, 101, NULL, 0);
@@ -121,7 +121,7 @@ TEST(narrow_path_cuts_and_resends_at_once)
     EXPECT_NONE(p);
     tcp_info(p->stack, p->id, &after);
     assert_int_equal(after.path_mtu_bytes, 1040);
-    assert_int_equal(after.cwnd_bytes, before.cwnd_bytes); /* not congestion */
+    assert_int_equal(after.cwnd_bytes, before.cwnd_bytes); /* no congestion */
     peer_send(p, A, 1, 2921, NULL, 0);
     peer_write(p, 2000);
     EXPECT(p, A, 2921, 1, 1000);
@@ -219,7 +219,7 @@ TEST(messages_keep_no_more_buffers_than_they_may)
     net_stack_check(p->stack);
     peer_send(p, A, 1, 2, NULL, 0);
     assert_non_null(tcp_message(p->stack, c));
-    assert_non_null(tcp_message(p->stack, c)); /* the same */
+    assert_non_null(tcp_message(p->stack, c)); /* a second call finds room as well */
     EXPECT_NUMBER("messages", p->stack->tcp.message_count, 3);
     tcp_reset(p->stack, p->id, p->now_ns);
     EXPECT_NUMBER("messages", p->stack->tcp.message_count, 0);
@@ -236,7 +236,7 @@ TEST(error_that_quotes_nothing_in_flight_is_ignored)
     for (size_t i = 0; i < sizeof seqs / sizeof seqs[0]; i++)
         peer_send_icmp(p, ICMP_UNREACHABLE, FRAGMENTATION_NEEDED, 1040, seqs[i]);
     p->peer_port++;
-    peer_send_icmp(p, ICMP_UNREACHABLE, FRAGMENTATION_NEEDED, 1040, 1); /* no such connection */
+    peer_send_icmp(p, ICMP_UNREACHABLE, FRAGMENTATION_NEEDED, 1040, 1); /* the connection does not exist */
     p->peer_port--;
     EXPECT_NONE(p);
     struct tcp_info info;

@@ -71,7 +71,7 @@ TEST(delayed_ack_is_not_delayed_for_holes)
     EXPECT(p, A, 1, 1, 0);
     peer_send(p, A, 1, 1, NULL, 50); /* fills a part of the gap */
     EXPECT(p, A, 1, 51, 0);
-    peer_send(p, A, 51, 1, NULL, 50); /* and the rest */
+    peer_send(p, A, 51, 1, NULL, 50); /* the rest */
     EXPECT(p, A, 1, 201, 0);
     peer_send(p, A, 51, 1, NULL, 50); /* a repetition */
     EXPECT(p, A, 1, 201, 0);
@@ -339,7 +339,7 @@ TEST(large_buffer_is_offered_by_scale)
     peer_send_options(p, SA, 0, 1, NULL, 0, "\x02\x04\x05\xb4\x03\x03\x07\x01", 8);
     assert_int_equal(EXPECT(p, A, 1, 1, 0)->window, 65520 >> 4);
     uint32_t edge = 65521;
-    for (uint32_t i = 0; i < 60; i++) { /* odd sizes: in units of 16 the edge cannot always be kept exactly */
+    for (uint32_t i = 0; i < 60; i++) { /* odd sizes: in units of 16 the edge cannot stay exact */
         peer_send(p, A, 1 + 1001 * i, 1, NULL, 1001);
         s = EXPECT(p, A, 1, 1 + 1001 * (i + 1), 0);
         assert_true(s->ack + ((uint32_t)s->window << 4) > edge - 16);

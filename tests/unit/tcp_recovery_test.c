@@ -167,7 +167,7 @@ TEST(cubic_grows_without_overflow)
 
 /* ---- Without SACK: RFC 5681, RFC 6582, RFC 3042 ---- */
 
-/* Plays a loss more than 2^31 bytes behind the last one: the guard of RFC 6582 §3.2 step 2 is long passed. */
+/* Plays a loss more than 2^31 bytes after the last one: the guard of RFC 6582 §3.2 step 2 is long passed. */
 TEST(third_duplicate_ack_resends_long_after_the_last_loss)
 {
     connect_with_rtt(OFFER_1000);
@@ -577,13 +577,13 @@ TEST(needless_recovery_is_undone_by_dsack)
     EXPECT(p, A, 2, 1, MSS);
     peer_send(p, A, 1, 2 + 4 * MSS, NULL, 0); /* the first had only been late */
     assert_true(cwnd() < before);
-    peer_send_sack(p, 1, 2 + 5 * MSS, &(struct block){ 2, 2 + MSS }, 1); /* and came twice */
+    peer_send_sack(p, 1, 2 + 5 * MSS, &(struct block){ 2, 2 + MSS }, 1); /* the segment came twice */
     EXPECT_NUMBER("undone", p->stack->ip.counters.tcp_recoveries_undone, 1);
     assert_true(cwnd() >= before);
     peer_send(p, A, 1, 2 + 10 * MSS, NULL, 0);
 }
 
-/* Plays a DSACK more than 2^31 bytes behind the last one: RFC 8985 §6.2 step 4 widens the window once more. */
+/* Plays a DSACK more than 2^31 bytes after the last one: RFC 8985 §6.2 step 4 widens the window once more. */
 TEST(dsack_widens_the_window_long_after_the_last_one)
 {
     connect_with_rtt(OFFER_1000_SACK);

@@ -80,7 +80,7 @@ TEST(challenges_are_limited_per_connection)
     peer_connect(p, OFFER_PLAIN); /* another connection has a limit of its own */
     peer_send(p, TCP_RST, 100, 0, NULL, 0);
     EXPECT(p, A, 1, 1, 0);
-    peer_send(p, TCP_RST, 100, 0, NULL, 0); /* the same segment again: no second answer */
+    peer_send(p, TCP_RST, 100, 0, NULL, 0); /* the segment again: no second answer */
     EXPECT_NONE(p);
     peer_pass(p, 500 * MS);
     peer_send(p, TCP_RST, 100, 0, NULL, 0);

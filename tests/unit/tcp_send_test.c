@@ -32,7 +32,7 @@ TEST(nagle_holds_back_a_second_small_segment)
     peer_send(p, A, 1, 2991, NULL, 0);
 }
 
-/* Plays a small segment more than 2^31 bytes behind the last one. */
+/* Plays a small segment more than 2^31 bytes after the last one. */
 TEST(nagle_forgets_the_small_segment_of_long_ago)
 {
     peer_connect(p, OFFER_PLAIN);
@@ -163,7 +163,7 @@ static uint64_t busy_ms(void)
     return (info.busy_ns + (info.busy_since_ns != 0 ? p->now_ns - info.busy_since_ns : 0)) / MS;
 }
 
-/* Counts the time from the write to the last ACK, behind a closed window, too; not that of a FIN alone. */
+/* Counts the time from the write to the last ACK, over a closed window, too; not that of a FIN alone. */
 TEST(busy_time_begins_with_the_write)
 {
     p->window = 0;

@@ -78,7 +78,7 @@ TEST(modern_queue_has_its_own_doorbell_within_the_area)
     assert_int_equal(load_le32(block + VIRTIO_PCI_COMMON_QUEUE_DESC + 4), 1);
     bus->ops->kick(bus, 1);
     assert_int_equal(load_le16(block + 2048 + 12), 1);
-    store_le16(block + VIRTIO_PCI_COMMON_QUEUE_NOTIFY_OFF, 16); /* 64: behind the area */
+    store_le16(block + VIRTIO_PCI_COMMON_QUEUE_NOTIFY_OFF, 16); /* 64: past the area */
     assert_false(bus->ops->queue_enable(bus, 0, &rings));
 }
 

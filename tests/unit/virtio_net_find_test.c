@@ -356,7 +356,7 @@ TEST(wanted_card_is_found_behind_a_second_host_bridge)
 TEST(next_cards_are_tried_in_order_and_the_one_before_is_reset)
 {
     add_node(0);
-    add_node(0); /* the same place: one card */
+    add_node(0); /* a second node of one place: one card */
     add_place(0, 1);
     add_modern(0, 3);
     add_function(0, 4, 0x10411af4, 0x020000); /* has no registers */

@@ -423,7 +423,7 @@ TEST(release_alone_keeps_the_ring_from_running_dry)
         virtio_model_init(&model, VIRTIO_MODEL_MODERN);
         model.queue[VIRTIO_NET_RECEIVEQ].size_max = size;
         start();
-        for (uint32_t i = 0; i < 1000; i++) { /* and nobody polls */
+        for (uint32_t i = 0; i < 1000; i++) { /* nobody polls */
             assert_true(deliver_number(100, i, 0));
             expect_number(100, i);
         }
@@ -857,7 +857,7 @@ static void trial_start(void)
         if (model.bus.legacy && !(model.offered & BIT(VIRTIO_F_ANY_LAYOUT)) && size < 2)
             size = 2;
         if (!model.bus.queue_size_fixed && random_below(4) == 0 && size > 4)
-            size -= random_below(size / 4); /* not a power of two: an upper bound only */
+            size -= random_below(size / 4); /* other sizes than powers of two: an upper bound only */
         model.queue[i].size_max = (uint16_t)size;
     }
     model.reset_read_count = random_below(10);

@@ -114,7 +114,7 @@ TEST(capabilities_decide_for_modern)
     pci.bus.ops->kick(&pci.bus, 1);
     assert_int_equal(load_le16(bar_memory + 0x3000 + 12), 1);
     assert_int_equal(load_le16(bar_memory + VIRTIO_PCI_COMMON_QUEUE_ENABLE), 1);
-    store_le16(bar_memory + VIRTIO_PCI_COMMON_QUEUE_NOTIFY_OFF, 0x400); /* 4 * 0x400: behind the area */
+    store_le16(bar_memory + VIRTIO_PCI_COMMON_QUEUE_NOTIFY_OFF, 0x400); /* 4 * 0x400: past the area */
     assert_false(pci.bus.ops->queue_enable(&pci.bus, 1, &rings));
 }
 
@@ -154,7 +154,7 @@ TEST(registers_outside_their_bar_are_not_taken)
         add_capability(VIRTIO_PCI_CAP_NOTIFY_CFG, 4, 0x3000, 0x1000);
         assert_true(virtio_pci_open(&pci, &access, &function, NULL)); /* by its ports */
         assert_true(pci.bus.legacy);
-        config[PCI_BAR0 / 4] = 0; /* and without those, not at all */
+        config[PCI_BAR0 / 4] = 0; /* without those the device cannot be driven */
         writable[PCI_BAR0 / 4] = 0;
         assert_false(virtio_pci_open(&pci, &access, &function, NULL));
     }
