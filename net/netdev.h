@@ -18,7 +18,7 @@
 enum {
     NETDEV_MAC_BYTES = 6,
     NETDEV_FRAME_BYTES_MAX = 1514, /* Ethernet header and 1500 bytes; larger MTUs are clamped to this */
-    NETDEV_TAGS_BYTES_MAX = 8,     /* a received frame may be longer by two VLAN tags, which vlan_strip takes off */
+    NETDEV_TAGS_BYTES_MAX = 8,     /* two VLAN tags, which vlan_strip takes off received frames */
     NETDEV_RX_BORROWED_MAX = 64,   /* frames borrowed at once: reassembly and out-of-order segments */
     NETDEV_TX_BUFFER_COUNT = 256,  /* transmit buffers of a machine's device */
 };
@@ -43,8 +43,8 @@ enum {
     TX_HELD_BY_DEVICE = 2,
 };
 
-/* A transmit buffer. `data` points at NETDEV_FRAME_BYTES_MAX writable bytes, 2 past a multiple of 16, so the IP
- * header behind the Ethernet header is aligned to 16. The driver keeps its own header in front of `data`.
+/* A transmit buffer. `data` points at NETDEV_FRAME_BYTES_MAX writable bytes, 2 past a multiple of 16, so the IP header
+ * after the Ethernet header is aligned to 16. The driver keeps its own header in front of `data`.
  *
  * The stack may move `data` forward before tx_publish, by as much as the frame is shorter than
  * NETDEV_FRAME_BYTES_MAX. The frame, and the driver's header before it, then begin there (a head that ends where
@@ -83,9 +83,11 @@ struct netdev_ops {
 struct netdev {
     const struct netdev_ops *ops;
     uint8_t mac[NETDEV_MAC_BYTES];
-    uint16_t mtu_bytes; /* IP bytes in a frame: 1500, or less if the device says so */
+    uint16_t mtu_bytes; /* IP bytes in a frame: 1500, or less by the device */
     bool tx_checksum;   /* partial checksums may be given to tx_publish */
     bool link_up;
-    bool announce; /* the device asks for our address on the link (a new host); the stack announces, and clears it */
+    /* The device asks for an announcement of our address on the link, because the host is new. The stack clears
+     * this. */
+    bool announce;
     bool point_to_point; /* one neighbour with a fixed address: no ARP (Linux: IFF_NOARP) */
 };

@@ -27,12 +27,12 @@ struct net_stack;
 struct net_capacity {
     uint32_t connection_count; /* open connections, accepted or not, and closing ones; at most 1024 */
     uint32_t listener_count;   /* at most 64 */
-    uint32_t half_open_count;  /* SYNs answered and not yet acknowledged; a SYN flood is bounded by it */
+    uint32_t half_open_count;  /* SYNs answered, not yet acknowledged: bounds a SYN flood */
     uint32_t time_wait_count;  /* the oldest is given up for the newest */
     uint32_t segment_count;    /* segments in flight, a connection; a power of two */
     uint32_t receive_bytes;    /* receive buffer, a connection; a power of two, at most 2^30 */
     uint32_t send_bytes;       /* send buffer, a connection; a power of two, at most 2^30 */
-    uint32_t message_count;    /* transmit buffers that messages may keep, prepared or out; 0: all of the device's */
+    uint32_t message_count;    /* transmit buffers for messages, prepared or out; 0: all */
 };
 
 struct net_config {
@@ -42,7 +42,7 @@ struct net_config {
     uint32_t mask;
     uint32_t gateway;                      /* 0: none */
     uint8_t gateway_mac[NETDEV_MAC_BYTES]; /* all 0: ask ARP */
-    uint32_t lease_seconds;                /* the rest of a lease of `address`, from now; 0: the address is ours */
+    uint32_t lease_seconds;                /* the rest of the address's lease, from now; 0: no lease */
     uint32_t lease_server;                 /* the DHCP server that renews it */
     uint16_t mtu_bytes;                    /* 0: the device's (and DHCP option 26's) */
     uint8_t secret[32]; /* fresh random bytes: ISNs (RFC 6528), ports (RFC 6056), timestamp offsets, xids */

@@ -19,13 +19,13 @@ struct net_stack {
     struct net_borrowed borrowed;
     bool datagram_ready;          /* net_input_frame has left a datagram in `datagram` */
     bool fast_off;                /* for tests: every segment takes the slow path */
-    uint32_t fast_received_count; /* not yet added to the counters by tcp_fast_count */
+    uint32_t fast_received_count; /* to be added to the counters by tcp_fast_count */
     struct net_ip ip;
     _Alignas(NET_STACK_ALIGN) struct tcp tcp;
     struct udp_datagram datagram;
     /* The counts of changes of neighbours and routes, and of lost addresses, that TCP knows of: net/stack.c. */
     uint32_t next_hop_changes_seen, addresses_lost_seen;
-    uint64_t now_ns; /* the time of the latest call, to assert that time does not run backwards */
+    uint64_t now_ns; /* the latest call's time: a later call asserts that time goes on */
 };
 
 /* The memory of ARP's table; it follows TCP's. */

@@ -20,8 +20,10 @@
 
 enum {
     TRANSPORT_CONNECTION_COUNT_MAX =
-        16, /* 8 input streams, submit, 3 that end (app/player/session.h), 4 for the status page */
-    TRANSPORT_CONNECTION_COUNT_LIMIT = 1024, /* the same for a program that asks for more */
+        /* The player needs 8 input streams, the submit connection, 3 connections that end, and 4 for the status
+         * page. */
+    16,
+    TRANSPORT_CONNECTION_COUNT_LIMIT = 1024, /* the upper bound, for programs that ask for more */
     TRANSPORT_DATA_BYTES_MAX = 16 * 1024,    /* in one event */
     TRANSPORT_MESSAGE_BYTES_MAX = 1400,      /* head of a POST (<= 376) and 1024 digits */
     TRANSPORT_DATAGRAM_BYTES_MAX = 1400,
@@ -36,16 +38,16 @@ struct transport_config {
     uint32_t mask;
     uint32_t gateway;                      /* 0: none */
     uint8_t gateway_mac[NETDEV_MAC_BYTES]; /* all 0: ask ARP */
-    uint8_t nic_mac[NETDEV_MAC_BYTES];     /* the card that `device` has to be, for who finds it; all 0: any */
-    uint32_t lease_seconds;                /* the rest of a lease of `address`, from now; 0: the address is ours */
+    uint8_t nic_mac[NETDEV_MAC_BYTES];     /* the wanted card, for the search of one; all 0: any */
+    uint32_t lease_seconds;                /* the rest of the address's lease, from now; 0: no lease */
     uint32_t lease_server;                 /* the DHCP server that renews it */
     uint16_t mtu_bytes;                    /* 0: the device's (and DHCP option 26's) */
     uint64_t rto_min_ns;                   /* 0: 200 ms */
     bool ecn;                              /* offer and accept RFC 3168; lwIP and Linux sockets ignore this member */
     uint32_t connection_count;             /* 0: TRANSPORT_CONNECTION_COUNT_MAX */
-    void *memory;        /* zeroed, at a cache line; lent while the stack lives. NULL: none is needed */
-    size_t memory_bytes; /* transport_memory_bytes(connection_count) */
-    uint8_t secret[32];  /* fresh random bytes: ISNs (RFC 6528), ports (RFC 6056), xids */
+    void *memory;                          /* zeroed, at a cache line, for the stack's life; NULL: none needed */
+    size_t memory_bytes;                   /* transport_memory_bytes(connection_count) */
+    uint8_t secret[32];                    /* fresh random bytes: ISNs (RFC 6528), ports (RFC 6056), xids */
 };
 
 /* The network's state, for the log, the statistics and net.timeout. Host order. */
@@ -63,13 +65,13 @@ enum transport_event_kind {
     TRANSPORT_CONNECTED, /* our connect succeeded */
     TRANSPORT_ACCEPTED,  /* a peer connected to `port` of transport_listen; `connection` is new */
     TRANSPORT_DATA,      /* in-order bytes of the stream: `payload`, 1 to TRANSPORT_DATA_BYTES_MAX */
-    TRANSPORT_ENDED,     /* the peer sent FIN: no more data will come; we may still send */
+    TRANSPORT_ENDED,     /* the peer sent FIN: its data ends, ours may go on */
     TRANSPORT_CLOSED,    /* the connection is gone; `reason` says why */
     TRANSPORT_DATAGRAM,  /* UDP to `port`: `payload`, from address:peer_port */
 };
 
 enum transport_reason {
-    TRANSPORT_DONE,        /* both sides closed in order */
+    TRANSPORT_DONE,        /* each side closed in order */
     TRANSPORT_REFUSED,     /* RST or port unreachable answered the SYN */
     TRANSPORT_RESET,       /* RST in an open connection */
     TRANSPORT_TIMED_OUT,   /* SYN or data unanswered for too long */
@@ -87,7 +89,7 @@ struct transport_event {
     uint16_t port; /* ours */
 };
 
-/* Returns the bytes of memory that the caller must lend for so many connections; 0: none. */
+/* Returns the bytes of memory that the caller must lend for `connection_count` connections; 0: none. */
 size_t transport_memory_bytes(uint32_t connection_count);
 
 /* Starts the network. Call once, before everything else. Returns false if the configuration cannot be used, and logs

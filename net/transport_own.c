@@ -26,8 +26,9 @@ enum {
     FEW_SEND_BYTES = 16 * 1024,    /* for messages that must be cut: eleven of the longest */
 
     /* A server: more connections, 40 KiB each. */
-    MANY_HALF_OPENS = 256,          /* all clients may come at once */
-    MANY_RECEIVE_BYTES = 32 * 1024, /* the window of a slow round trip is smaller; memory for the fast ones is saved */
+    MANY_HALF_OPENS = 256, /* all clients may come at once */
+    /* The window of a slow round trip is smaller. Memory for the fast ones is saved. */
+    MANY_RECEIVE_BYTES = 32 * 1024,
     MANY_SEND_BYTES = 4 * 1024,
 };
 
@@ -39,9 +40,9 @@ enum reported { REPORTED_NOTHING, REPORTED_OPENING, REPORTED_OPEN, REPORTED_ENDE
 static struct {
     struct net_stack *stack;
     struct frame frame; /* borrowed by the application until the next poll */
-    bool borrowed;      /* the last event's data is borrowed: from the frame, or from a ring */
+    bool borrowed;      /* the last event's data is borrowed, from frame or ring */
     bool frame_borrowed;
-    int read_connection; /* the connection that owns the ring of the last event's data; -1: none */
+    int read_connection; /* the owner of the ring of the last event's data; -1: none */
     uint32_t read_bytes;
     enum reported reported[OWN_CONNECTIONS];
     bool held[OWN_CONNECTIONS];

@@ -20,7 +20,7 @@ struct http_request {
     bool chunked;          /* the body comes in chunks */
     bool expects_continue; /* the client waits for 100 before the body (RFC 9110 §10.1.1) */
     bool has_length;
-    uint64_t length; /* of the body, if has_length; without length and chunks 0 */
+    uint64_t length; /* the body's bytes, if has_length; without length and chunks none follow */
 };
 
 /* Returns the bytes of the head, with the empty line that ends it; 0: it is not complete. */

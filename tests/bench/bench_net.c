@@ -65,7 +65,7 @@ enum {
     STEP_NS = 100000, /* virtual time between two steps */
     REST_TURNS = 20,
     TURNS_MAX = 100000,
-    STEP_SHARE = 20, /* a step of the TSC is one part of so many of a sample, or less */
+    STEP_SHARE = 20, /* a sample lasts at least this many steps of the TSC */
     EVENTS_MAX = 40, /* in a sample */
     SAMPLES_MIN = 20,
 };
