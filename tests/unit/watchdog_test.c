@@ -10,7 +10,7 @@
 #define TICK_NS    (55 * NS_PER_MS)
 
 static uint64_t time_ns, pause_ns; /* `pause_ns` passes within the next nap: the host stops the machine */
-static uint64_t dump_beats;        /* naps of the second CPU in which the dump shows signs of life */
+static uint64_t dump_beats;        /* naps of the second CPU in which the dump is alive */
 static bool has_timer, timer_is_out;
 static unsigned arm_count, nmi_count, nap_count;
 static const char *record; /* the cause in the crash record; NULL: none was written */
