@@ -29,15 +29,6 @@ static inline void seqlock_write_end(struct seqlock *lock)
     __atomic_store_n(&lock->sequence, lock->sequence + 1, __ATOMIC_RELEASE);
 }
 
-/* Writes a block whose words lie together. */
-static inline void seqlock_write(struct seqlock *lock, uint64_t *shared, const uint64_t *from, size_t words)
-{
-    seqlock_write_begin(lock);
-    for (size_t i = 0; i < words; i++)
-        seqlock_write_word(&shared[i], from[i]);
-    seqlock_write_end(lock);
-}
-
 /* Tries once to read the block. Returns false, and `to` is of no use, if it met the writer. */
 static inline bool seqlock_read(const struct seqlock *lock, const uint64_t *shared, uint64_t *to, size_t words)
 {

@@ -105,15 +105,6 @@ int memcmp(const void *left, const void *right, size_t bytes)
     return 0;
 }
 
-void *memchr(const void *in, int value, size_t bytes)
-{
-    const uint8_t *at = in;
-    for (; bytes > 0; at++, bytes--)
-        if (*at == (uint8_t)value)
-            return (void *)(uintptr_t)at;
-    return NULL;
-}
-
 size_t strlen(const char *text)
 {
     size_t bytes = 0;

@@ -67,9 +67,3 @@ static inline bool modulus_may_end_in(const struct matcher_modulus *modulus, uin
 {
     return (modulus->last_digits >> (ascii - '0') & 1) != 0;
 }
-/* Returns true if 2^a 5^b divides the `length` digits before `end`. */
-static inline bool modulus_may_end(const struct matcher_modulus *modulus, const uint8_t *end, uint32_t length)
-{
-    return modulus_may_end_in(modulus, end[-1])
-           && (modulus->tail_digits <= 1 || modulus_tail_divides(modulus, end, length));
-}

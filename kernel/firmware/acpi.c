@@ -370,8 +370,6 @@ bool acpi_timer_line(struct acpi_timer_line *line)
     return true;
 }
 
-size_t acpi_virtio_mmio_count(void) { return found.virtio_mmio_count; }
-
 const struct acpi_virtio_mmio *acpi_virtio_mmio(size_t index)
 {
     return index < found.virtio_mmio_count ? &found.virtio_mmios[index] : NULL;

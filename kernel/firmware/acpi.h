@@ -43,7 +43,7 @@ struct acpi_virtio_mmio {
     uint32_t base, bytes;
 };
 enum { ACPI_VIRTIO_MMIO_COUNT_MAX = 32 };
-size_t acpi_virtio_mmio_count(void); /* at most ACPI_VIRTIO_MMIO_COUNT_MAX */
+/* Returns the device of an index below ACPI_VIRTIO_MMIO_COUNT_MAX, or NULL. */
 const struct acpi_virtio_mmio *acpi_virtio_mmio(size_t index);
 
 /* A register by address. */

@@ -1,8 +1,7 @@
 /* The Internet checksum: RFC 1071, updated in place by RFC 1624.
  *
- * A partial sum is what is passed from call to call; it is opaque save that sums may be added with checksum_join.
- * Parts of one message are summed in order, each but the last of an even number of bytes, at any alignment. Finished
- * checksums are host order, as everything behind store_be16. */
+ * A partial sum goes from call to call, and is opaque. Parts of one message are summed in order, each but the last of
+ * an even number of bytes, at any alignment. Finished checksums are host order, as everything that store_be16 takes. */
 #pragma once
 
 #include <stddef.h>
@@ -15,12 +14,6 @@ uint32_t checksum_sum(uint32_t sum, const void *data, size_t bytes);
 
 /* Does the same without folding in between: the sum has 64 bits, and carries have come back in below. */
 uint64_t checksum_sum_wide(uint64_t sum, const void *data, size_t bytes);
-
-static inline uint32_t checksum_join(uint32_t a, uint32_t b)
-{
-    uint32_t sum = a + b; /* both are below 2^17 */
-    return (sum & 0xffff) + (sum >> 16);
-}
 
 /* Adds up the pseudo-header of TCP and UDP over IPv4: RFC 9293 §3.1, RFC 768. All in host order. */
 uint32_t checksum_pseudo_ipv4(uint32_t source, uint32_t destination, uint8_t protocol, uint16_t l4_bytes);

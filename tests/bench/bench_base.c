@@ -241,7 +241,10 @@ static void row_seqlock_write(double *samples)
     MEASURE(samples, {
         for (int i = 0; i < BATCH; i++) {
             words[0]++;
-            seqlock_write(&lock, shared, words, WORDS);
+            seqlock_write_begin(&lock);
+            for (size_t word = 0; word < WORDS; word++)
+                seqlock_write_word(&shared[word], words[word]);
+            seqlock_write_end(&lock);
         }
     });
 }

@@ -84,10 +84,8 @@ static void feed_ipv4(uint8_t *frame, uint8_t protocol, uint16_t fragment, uint3
     uint32_t at = protocol == 6 ? 16 : protocol == 17 ? 6 : protocol == 1 ? 2 : 0;
     if (at != 0 && bytes >= at + 2 && fragment == 0) {
         store_be16(l4 + at, 0);
-        uint32_t sum = checksum_sum(0, l4, bytes);
-        if (protocol != 1)
-            sum = checksum_join(sum, checksum_pseudo_ipv4(PEER, OURS, protocol, (uint16_t)bytes));
-        store_be16(l4 + at, checksum_finish(sum));
+        uint32_t pseudo = protocol == 1 ? 0 : checksum_pseudo_ipv4(PEER, OURS, protocol, (uint16_t)bytes);
+        store_be16(l4 + at, checksum_finish(checksum_sum(pseudo, l4, bytes)));
     }
     netdev_memory_feed(&wire, frame, 34 + bytes, false);
 }
@@ -139,10 +137,8 @@ static void frame_check(const uint8_t *frame, uint32_t bytes)
         return;
     const uint8_t *tcp = ip + 20;
     uint32_t tcp_bytes = total - 20, header_bytes = tcp[12] >> 4 << 2;
-    ASSERT(checksum_finish(
-               checksum_join(checksum_sum(0, tcp, tcp_bytes),
-                             checksum_pseudo_ipv4(load_be32(ip + 12), load_be32(ip + 16), 6, (uint16_t)tcp_bytes)))
-           == 0);
+    uint32_t pseudo = checksum_pseudo_ipv4(load_be32(ip + 12), load_be32(ip + 16), 6, (uint16_t)tcp_bytes);
+    ASSERT(checksum_finish(checksum_sum(pseudo, tcp, tcp_bytes)) == 0);
     ASSERT(header_bytes >= 20 && header_bytes <= tcp_bytes);
     uint32_t flow = (uint32_t)load_be16(tcp + 2) - PORT_FIRST;
     if (flow >= PORT_COUNT || (tcp[13] & RST))

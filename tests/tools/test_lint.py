@@ -3,7 +3,7 @@ import subprocess
 
 import pytest
 
-from lints import asserts, comments, commits, files, lines, words
+from lints import asserts, comments, commits, files, lines, unused, words
 
 
 def faults(source):
@@ -109,3 +109,18 @@ def test_a_comment_that_stands_by_itself_passes(source):
     ("/* Sends what is left. */\n", '"what is"'), ("/* No such room. */\n", '"No such"')])
 def test_a_telegram_is_found(source, expected):
     assert any(expected in message for message in telegrams(source)), telegrams(source)
+
+
+def test_a_function_that_nothing_calls_is_found(tmp_path, monkeypatch):
+    sources = {
+        "a.c": "int main(void)\n{\n    return used();\n}\n\nint used(void) { return inner(); }\n",
+        "b.c": "int inner(void)\n{\n    return 1; /* lost */\n}\n\nint lost(void) { return inner(); }\n",
+        "b.h": "int lost(void);\nint called_by_lost(void);\n\nstatic inline int asked(void)\n{\n    return 1;\n}\n",
+        "c.c": "int circle(void)\n{\n    return circle();\n}\n\nstatic int (*const table[])(void) = { listed };\n\n"
+               "int listed(void)\n{\n    return 1;\n}\n\nvoid room_check(void)\n{\n}\n\nint kept(void)\n{\n}\n",
+        "d.asm": "extern kept ; not lost\n"}
+    for name, text in sources.items():
+        (tmp_path / name).write_text(text)
+    monkeypatch.setattr(files, "ROOT", tmp_path)
+    found, outside = unused.references(sources)
+    assert [name for _, _, name in unused.unreached(found, outside)] == ["lost", "asked", "circle"]

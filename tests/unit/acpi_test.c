@@ -140,7 +140,7 @@ static void assert_nothing_found(void)
     assert_int_equal(acpi_cpu_apic_id(0), 0);
     assert_int_equal(acpi_ecam_count(), 0);
     assert_null(acpi_ecam(0));
-    assert_int_equal(acpi_virtio_mmio_count(), 0);
+    assert_null(acpi_virtio_mmio(0));
     assert_int_equal(acpi_pm_timer(&bits).space, ACPI_SPACE_NONE);
     assert_int_equal(acpi_reset_register(&value).space, ACPI_SPACE_NONE);
 }
@@ -338,9 +338,9 @@ TEST(acpi_dsdt_names_virtio_mmio_devices)
     memcpy(memory + DSDT + 36, aml, sizeof aml - 1);
     table_put(DSDT, "DSDT", 36 + sizeof aml - 1);
     acpi_init(&boot);
-    assert_int_equal(acpi_virtio_mmio_count(), 1);
     assert_int_equal(acpi_virtio_mmio(0)->base, 0xfeb02e00);
     assert_int_equal(acpi_virtio_mmio(0)->bytes, 0x200);
+    assert_null(acpi_virtio_mmio(1));
 }
 
 TEST(acpi_of_random_bytes_is_survived)

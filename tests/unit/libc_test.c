@@ -3,7 +3,6 @@
 #define memmove       kernel_memmove
 #define memset        kernel_memset
 #define memcmp        kernel_memcmp
-#define memchr        kernel_memchr
 #define strlen        kernel_strlen
 #define strnlen       kernel_strnlen
 #define strcmp        kernel_strcmp
@@ -17,7 +16,6 @@
 #undef memmove
 #undef memset
 #undef memcmp
-#undef memchr
 #undef strlen
 #undef strnlen
 #undef strcmp
@@ -119,8 +117,6 @@ TEST(strings_are_searched_and_compared)
     assert_ptr_equal(kernel_strchr(text, 'n'), text + 4);
     assert_ptr_equal(kernel_strchr(text, '\0'), text + 14);
     assert_null(kernel_strchr(text, 'z'));
-    assert_ptr_equal(kernel_memchr(text, 'e', 14), text + 5);
-    assert_null(kernel_memchr(text, 'e', 5));
 }
 
 TEST(popcount_counts_bits)

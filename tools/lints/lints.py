@@ -1,5 +1,5 @@
 """The table of lints. Each takes paths (none: all that the rule is about) and yields lines of findings."""
-from lints import asserts, commits, files, lines, programs, words
+from lints import asserts, commits, files, lines, programs, unused, words
 
 KINDS = ("c", "asm", "py", "sh", "mk", "md", "man", "wire")
 PRODUCT = ("image", "base", "kernel", "drivers", "net", "app", "host", "boot")
@@ -71,6 +71,15 @@ def lint_spelling(paths):
     yield from programs.spelling(paths)
 
 
+def lint_unused(paths):
+    """Checks for functions of the product that nothing calls."""
+    below = tuple(f"{path}/" for path in paths)
+    for file, line, function in unused.findings(PRODUCT):
+        if not paths or file in paths or file.startswith(below):
+            yield f"{file}:{line}: unused: nothing calls {function}"
+
+
 LINTS = {"format": lint_format, "words": lint_words, "lines": lint_lines, "python": lint_python, "shell": lint_shell,
-         "cppcheck": lint_cppcheck, "spelling": lint_spelling, "asserts": lint_asserts, "commits": lint_commits}
+         "cppcheck": lint_cppcheck, "spelling": lint_spelling, "asserts": lint_asserts, "unused": lint_unused,
+         "commits": lint_commits}
 FIXES = {"format": programs.format_c_fix}

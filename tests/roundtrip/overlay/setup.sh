@@ -1,5 +1,5 @@
-# shellcheck shell=sh Runs in the new tree, in a chroot: users, network, services started at boot. Argument: the kind
-# of disk.
+# shellcheck shell=sh
+# Runs in the new tree, in a chroot: users, network, services started at boot. Argument: the kind of disk.
 set -e
 disk=$1
 
