@@ -2,13 +2,15 @@
 """Draws the pictures of the documents: docs/data-path.svg, docs/rooms.svg, and docs/burst.svg.
 Run by `make report`.
 
-The times in the data path come from build/bench/net.json; a stage that was not measured shows none. The rooms and their
-arrows are those of docs/architecture.md, and tests/structure holds the code to them.
+The times in the data path come from build/bench/net.json; a stage that was not measured shows none. The arrows of the
+rooms are those of tools/lints/rooms.py, to which tests/structure holds the code.
 """
 import html
 import json
 import pathlib
 import sys
+
+from lints import rooms as rules
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 FONT = "font-family='DejaVu Sans, Helvetica, sans-serif'"
@@ -27,18 +29,18 @@ STAGES = (
 TIMED = (("before-matcher", 0, 2), ("matcher", 3, 3), ("after-matcher", 4, 5))
 OFF_PATH = "afterwards, off the path: ACKs, refill, timers, verification, early answers, responses, log"
 
-# Rooms from top to bottom, and the arrows that must hold: a room includes only rooms that an arrow leads to.
+# The places of the rooms. The dashed line between two rooms of which one sees a single header of the other: its path,
+# the place of its text.
 ROOMS = {"image": (60, 20), "host": (330, 20), "app": (330, 120), "net": (330, 220), "drivers": (60, 170),
          "kernel": (60, 270), "base": (195, 370)}
+ONE_HEADER_LINES = {("drivers", "net"): ("M310,190 C320,190 320,240 328,246", 322, 210),
+                    ("host", "kernel"): ("M345,76 C318,90 314,200 306,268", 334, 100)}
 ROOM_TEXTS = {
     "image": "boot order, the one loop", "host": "the same programs on Linux; a library",
     "app": "program.h, service, matcher, one room a program", "net": "transport.h, ip, tcp, http, lwip",
     "drivers": "pci, virtio, console, watchdog", "kernel": "cpu, memory, time, firmware, rescue",
     "base": "assert, log, format, sha256, settings",
 }
-ARROWS = (("image", "app"), ("image", "drivers"), ("host", "app"), ("app", "net"), ("net", "base"),
-          ("drivers", "kernel"),
-          ("kernel", "base"))
 
 
 def text(x, y, words, size=12, anchor="middle", weight="normal", fill=INK):
@@ -98,15 +100,17 @@ def rooms():
         parts += [box(x, y, width, height, BLUE if name in ("app", "net") else GREY),
                   text(x + width / 2, y + 23, name + "/", 15, weight="bold"),
                   text(x + width / 2, y + 43, ROOM_TEXTS[name], 10)]
-    for upper, lower in ARROWS:
+    for upper, lower in rules.arrows():
         (x1, y1), (x2, y2) = ROOMS[upper], ROOMS[lower]
         if upper == "image" and lower == "app":
             parts.append(arrow(x1 + width - 20, y1 + height, x2 + 10, y2 - 2))
             continue
         shift = 40 if lower == "base" and upper == "kernel" else (-40 if lower == "base" else 0)
         parts.append(arrow(x1 + width / 2, y1 + height, x2 + width / 2 - shift, y2 - 2))
-    parts += [f"<path d='M310,190 C320,190 320,240 328,246' fill='none' stroke='{INK}' stroke-dasharray='4 3' "
-              "marker-end='url(#head)'/>", text(322, 210, "netdev.h only", 9, anchor="start")]
+    for rooms_of, header in rules.ONE_HEADER.items():
+        path, x, y = ONE_HEADER_LINES[rooms_of]
+        parts += [f"<path d='{path}' fill='none' stroke='{INK}' stroke-dasharray='4 3' marker-end='url(#head)'/>",
+                  text(x, y, f"{header.split('/')[-1]} only", 9, anchor="start")]
     return document(640, 440, "The rooms; arrows point at what a room may include", parts)
 
 

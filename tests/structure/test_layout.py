@@ -1,15 +1,17 @@
 """The allowed includes, and the symbols that the objects of net/ and app/ may leave undefined.
 
-The directions: net includes base only; app includes net's public headers and base. Drivers include kernel, and net's
-device interface. kernel includes base only; nobody includes tests or tools. host/ and image/ put the parts together.
-They include all except the programs. From app/ they include app/program.h, app/machine.h and app/service/. No program
-includes another's files."""
+tools/lints/rooms.py has the directions between rooms; here are the rules within them. app includes net's public headers
+alone. host/ and image/ put the parts together: they include app/program.h, app/machine.h and app/service/ of app, and
+no program. No program includes another's files. Nobody includes tests or tools."""
 import os
 import pathlib
 import re
 import subprocess
 
 import pytest
+
+import figures
+from lints import rooms
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("BUILD", ROOT / "build"))
@@ -24,7 +26,7 @@ if not BUILD.is_absolute():
 KERNEL_ROOMS = ("", "cpu", "memory", "firmware", "time", "rescue")
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
-FOLDERS = ("image", "base", "kernel", "drivers", "net", "app", "host")
+FOLDERS = tuple(rooms.MAY_INCLUDE)
 
 # The headers that net/ offers to applications: the socket-like interface, HTTP text, checksums and hashes of bytes.
 NET_PUBLIC = ("net/transport.h", "net/netdev.h", "net/http/response.h", "net/http/request.h", "net/http/body.h",
@@ -42,20 +44,18 @@ SEAMS = ("app/program.h", "app/machine.h")
 
 def allowed(source, header):
     """Returns true if the file `source` may include `header`; both are paths from the root."""
-    folder, target = source.split("/")[0], header.split("/")[0]
-    if folder in ("image", "host"):
-        return target in FOLDERS and (target != "app" or header in SEAMS or header.startswith("app/service/"))
-    if source.startswith("base/"):
-        return header.startswith("base/")
-    if folder == "kernel":
-        return target == "base" or target == "kernel" and kernel_floor(header) <= kernel_floor(source)
-    if folder == "drivers":
-        return target in ("kernel", "drivers", "base") or header == "net/netdev.h"
-    if folder == "net":
-        return allowed_in_net(source, header) if target == "net" else header.startswith("base/")
-    if folder == "app":
-        return app_allows(source, header) if target == "app" else header in NET_PUBLIC or header.startswith("base/")
-    return False
+    room, target = source.split("/")[0], header.split("/")[0]
+    if not rooms.may_include(room, header):
+        return False
+    if room in ("image", "host"):
+        return target != "app" or header in SEAMS or header.startswith("app/service/")
+    if room == "kernel" and target == "kernel":
+        return kernel_floor(header) <= kernel_floor(source)
+    if room == "net" and target == "net":
+        return allowed_in_net(source, header)
+    if room == "app" and target != "base":
+        return app_allows(source, header) if target == "app" else header in NET_PUBLIC
+    return True
 
 
 # The rooms of net/. These headers at the top of net/ include no room. Any file in net/ may include them.
@@ -134,6 +134,7 @@ def test_includes_go_the_allowed_ways(folder):
     ("app/service/stats.c", "app/player/player.h"), ("app/matcher/matcher.c", "app/service/stats.h"),
     ("app/program.h", "app/service/stats.h"), ("app/machine.h", "app/service/stats.h"),
     ("app/survey/rows.c", "app/player/session.h"), ("app/survey/rows.c", "image/machine.c"),
+    ("host/main.c", "kernel/time/clock.h"), ("host/main.c", "drivers/pci/pci.h"), ("image/main.c", "host/sockets.h"),
     ("app/machine.h", "kernel/cpu/second_cpu.h")])
 def test_the_rules_forbid(source, header):
     assert not allowed(source, header)
@@ -276,3 +277,19 @@ def test_the_answer_s_way_lies_in_the_section_that_idle_time_fetches():
     at = {name: int(re.search(rf"^(\w+) \w {name}$", listing, re.MULTILINE)[1], 16) for name in names}
     assert max(at.values()) - min(at.values()) < 32 * 1024, "too much to fetch every millisecond"
     assert min(at, key=at.get) == names[0] and max(at, key=at.get) == names[-1]
+
+
+def test_the_picture_of_the_rooms_shows_the_rules():
+    """docs/rooms.svg is drawn from tools/lints/rooms.py: `make report`."""
+    assert (ROOT / "docs/rooms.svg").read_text() == figures.rooms()
+
+
+def test_the_arrows_are_the_fewest_that_give_the_rules():
+    arrows = rooms.arrows()
+
+    def leads(upper):
+        below = {lower for start, lower in arrows if start == upper}
+        return below.union(*map(leads, below))
+
+    assert {room: leads(room) for room in rooms.MAY_INCLUDE} == {r: set(t) for r, t in rooms.MAY_INCLUDE.items()}
+    assert ("image", "base") not in arrows

@@ -1,0 +1,28 @@
+"""The rooms of the product, and the rooms that each may include. tests/structure holds the code to this table, and
+tools/figures.py draws docs/rooms.svg from it."""
+
+# From the top down: a room includes itself and the rooms named here.
+MAY_INCLUDE = {
+    "image": ("app", "net", "drivers", "kernel", "base"),
+    "host": ("app", "net", "base"),
+    "app": ("net", "base"),
+    "net": ("base",),
+    "drivers": ("kernel", "base"),
+    "kernel": ("base",),
+    "base": (),
+}
+
+# Single headers of a further room: (room, that room): header.
+ONE_HEADER = {("drivers", "net"): "net/netdev.h", ("host", "kernel"): "kernel/settings.h"}
+
+
+def may_include(room, header):
+    """Returns true if the rooms alone allow that a file of a room includes a header."""
+    target = header.split("/")[0]
+    return target == room or target in MAY_INCLUDE[room] or header == ONE_HEADER.get((room, target))
+
+
+def arrows():
+    """Returns (upper, lower) pairs: the fewest from which the table follows."""
+    return [(upper, lower) for upper, below in MAY_INCLUDE.items() for lower in below
+            if not any(lower in MAY_INCLUDE[between] for between in below)]
