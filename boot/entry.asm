@@ -68,7 +68,7 @@ start:
     lgdt [boot_gdt_pointer]
     jmp CODE_SELECTOR:enter_64
 
-; ---------------------------------------------------------------------------------------------- can it run here?
+; ---- can it run here? ----
 
 ; Refuses if there is no memory at the image's end: loaders copy the file without a look at the .bss that follows. Up
 ; to here nothing has touched .bss. EDI and ESI survive.
@@ -156,7 +156,7 @@ check_cpu:
     mov ebx, [ebp + 8]
     jmp refuse
 
-; ---------------------------------------------------------------------------------------------- the first page tables
+; ---- the first page tables ----
 
 ; Four page directories of 512 entries of 2 MiB, one page directory pointer table, one top.
 map_first_4gib:
@@ -180,7 +180,7 @@ map_first_4gib:
     jb .pd
     ret
 
-; --------------------------------------------------------------------------------------------- messages and the way out
+; ---- messages and the way out ----
 
 ; 115200 baud, 8N1, FIFO on (16550 data sheet, "Line Control Register").
 serial_init:
@@ -257,7 +257,7 @@ print:
 .done:
     ret
 
-; ---------------------------------------------------------------------------------------------- long mode
+; ---- long mode ----
 
 bits 64
 enter_64:

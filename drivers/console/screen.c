@@ -88,7 +88,7 @@ size_t screen_write(const char *text, size_t bytes)
     return taken;
 }
 
-/* ------------------------------------------------------------------------------------------------ init */
+/* ---- init ---- */
 
 /* Returns true if the graphics controller shows text at 0xb8000. Without one the port reads all ones. */
 static bool vga_shows_text(void)

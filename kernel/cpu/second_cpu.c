@@ -34,7 +34,7 @@ static bool (*given_work)(void);
 static bool has_failed;
 static struct second_cpu_failure failure;
 
-/* ------------------------------------------------------------------------------------------------ on the second CPU */
+/* ---- on the second CPU ---- */
 
 void second_cpu_nap(void)
 {
@@ -87,7 +87,7 @@ _Noreturn void second_cpu_panicked(const char *message)
     __builtin_trap();
 }
 
-/* ------------------------------------------------------------------------------------------------ on the first CPU */
+/* ---- on the first CPU ---- */
 
 /* Sends INIT, waits 10 ms, sends SIPI, and once more if the CPU is not up. SDM vol. 3, "Typical BSP Initialization
  * Sequence". */

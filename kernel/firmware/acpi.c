@@ -55,7 +55,7 @@ static bool checksum_good(const uint8_t *table, size_t bytes)
     return sum == 0;
 }
 
-/* ------------------------------------------------------------------------------------------------ the root */
+/* ---- the root ---- */
 
 struct root {
     uint64_t xsdt, rsdt; /* 0: not given */
@@ -96,7 +96,7 @@ static bool root_find(const struct boot_info *boot, struct root *root)
            || rsdp_search(BIOS_AREA_BEGIN, BIOS_AREA_END, root);
 }
 
-/* ------------------------------------------------------------------------------------------------ the tables */
+/* ---- the tables ---- */
 
 /* Returns the whole table at `physical`, or NULL. `*sound` says that its checksum is right. */
 static const uint8_t *table_at(uint64_t physical, uint32_t *bytes, bool *sound)

@@ -60,7 +60,7 @@ static void module_take(struct boot_info *boot, uint64_t address, uint64_t bytes
                        || text_copy(boot->module, sizeof boot->module, (const char *)(uintptr_t)address, (size_t)bytes);
 }
 
-/* ------------------------------------------------------------------------------------------------ Multiboot2 */
+/* ---- Multiboot2 ---- */
 
 /* Addresses are 32 bits wide here, so all of them are mapped. */
 
@@ -183,7 +183,7 @@ static bool multiboot2_parse(struct boot_info *boot, const uint8_t *information,
     return true;
 }
 
-/* ------------------------------------------------------------------------------------------------ PVH */
+/* ---- PVH ---- */
 
 static bool pvh_parse(struct boot_info *boot, const uint8_t *information, uint64_t mapped_end)
 {
@@ -213,7 +213,7 @@ static bool pvh_parse(struct boot_info *boot, const uint8_t *information, uint64
     return true;
 }
 
-/* ------------------------------------------------------------------------------------------- Linux boot protocol */
+/* ---- Linux boot protocol ---- */
 
 /* Returns a number of 64 bits whose halves lie apart, at offsets. */
 static uint64_t halves(const uint8_t *params, uint32_t low, uint32_t high)

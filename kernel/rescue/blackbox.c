@@ -90,7 +90,7 @@ static uint32_t crc_add(uint32_t crc, const uint8_t *at, size_t bytes)
     return crc;
 }
 
-/* ------------------------------------------------------------------------------------------------ sections */
+/* ---- sections ---- */
 
 static void section_open(uint32_t type)
 {
@@ -133,7 +133,7 @@ static void section_whole(uint32_t type, const void *data, size_t bytes)
     section_close();
 }
 
-/* ------------------------------------------------------------------------------------------------ the steps */
+/* ---- the steps ---- */
 
 static uint64_t slot_sequence(const uint8_t *slot)
 {
@@ -278,7 +278,7 @@ void blackbox_write(enum blackbox_state state, const char *cause)
     }
 }
 
-/* ------------------------------------------------------------------------------------------------ the contents */
+/* ---- the contents ---- */
 
 void blackbox_add_region(void *memory, size_t bytes)
 {

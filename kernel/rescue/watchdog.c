@@ -93,7 +93,7 @@ static _Noreturn void reset_without_loop(void)
     reset_now();
 }
 
-/* ------------------------------------------------------------------------------------------------ the second CPU */
+/* ---- the second CPU ---- */
 
 /* Checks seldom: each check takes the cache line of the beats from the loop's CPU, which writes it in each turn. */
 void watchdog_poll(void)
@@ -113,7 +113,7 @@ void watchdog_poll(void)
     reset_without_loop();
 }
 
-/* ------------------------------------------------------------------------------------------------ the NMI */
+/* ---- the NMI ---- */
 
 /* Turns the first tick that finds the loop stuck into the dump, which never returns. NMIs are unblocked before it, on a
  * stack of their own, and watch the dump. */

@@ -36,7 +36,7 @@ enum {
     TSC_KHZ_MAX = 10000000,
 };
 
-/* ------------------------------------------------------------------------------------------------ reported */
+/* ---- reported ---- */
 
 static uint64_t khz_of_hypervisor_leaf(void)
 {
@@ -59,7 +59,7 @@ static uint64_t khz_of_cpuid(void)
     return leaf_max >= CPUID_FREQUENCY ? (uint64_t)(cpuid(CPUID_FREQUENCY, 0).eax & 0xffff) * 1000 : 0;
 }
 
-/* ------------------------------------------------------------------------------------------------ measured */
+/* ---- measured ---- */
 
 /* A counter that goes up at a known rate. */
 struct counter_clock {
@@ -171,7 +171,7 @@ static struct tsc_frequency measured(bool *settled)
     return (struct tsc_frequency){ khz, "pit", true };
 }
 
-/* ------------------------------------------------------------------------------------------------ the choice */
+/* ---- the choice ---- */
 
 static bool is_plausible(uint64_t khz) { return khz >= TSC_KHZ_MIN && khz <= TSC_KHZ_MAX; }
 

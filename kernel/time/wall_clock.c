@@ -74,7 +74,7 @@ void wall_clock_init(void)
     reference_begin();
 }
 
-/* ------------------------------------------------------------------------------------------------ the comparison */
+/* ---- the comparison ---- */
 
 /* Reads timer and TSC at one moment: takes the shortest of several readings. */
 static uint64_t pm_sample(uint64_t *tsc_ns)

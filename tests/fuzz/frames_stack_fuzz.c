@@ -36,7 +36,7 @@ _Noreturn void assert_failed(const char *file, int line, const char *condition)
     abort();
 }
 
-/* --- The script ------------------------------------------------------------------------------------------------ */
+/* ---- The script ---- */
 
 struct script {
     const uint8_t *at, *end;
@@ -58,7 +58,7 @@ static uint32_t take(struct script *s, uint8_t *out, uint32_t wanted)
     return count;
 }
 
-/* --- Frames to the stack --------------------------------------------------------------------------------------- */
+/* ---- Frames to the stack ---- */
 
 static void ethernet(uint8_t *frame, uint16_t type)
 {
@@ -121,7 +121,7 @@ static void feed_arp(uint32_t at, uint8_t value, uint32_t bytes)
     netdev_memory_feed(&wire, frame, bytes, false);
 }
 
-/* --- Frames from the stack ------------------------------------------------------------------------------------- */
+/* ---- Frames from the stack ---- */
 
 /* Checks that a frame of the stack is well-formed, and learns the state of its connection. */
 static void frame_check(const uint8_t *frame, uint32_t bytes)
@@ -248,7 +248,7 @@ static void step_do(struct script *s)
     stack_run();
 }
 
-/* --- The whole ------------------------------------------------------------------------------------------------- */
+/* ---- The whole ---- */
 
 static void start_once(void)
 {

@@ -15,7 +15,7 @@ static const uint8_t our_mac[6] = { 0x52, 0x54, 0, 0x12, 0x34, 0x56 }, peer_mac[
 static struct netdev_memory wire;
 static uint64_t now_ns;
 
-/* --- The peer -------------------------------------------------------------------------------------------------- */
+/* ---- The peer ---- */
 
 struct segment {
     uint16_t source_port, port;
@@ -213,7 +213,7 @@ static void fill(uint8_t *at, uint32_t bytes, uint8_t first)
         at[i] = (uint8_t)(first + i * 7);
 }
 
-/* --- Receiving ------------------------------------------------------------------------------------------------- */
+/* ---- Receiving ---- */
 
 TEST(data_is_borrowed_in_place_and_acknowledged_only_when_idle)
 {
@@ -473,7 +473,7 @@ TEST(ping_with_an_empty_last_piece_is_harmless)
     assert_int_equal(wire.pool.rx_out_count, 0);
 }
 
-/* --- Sending --------------------------------------------------------------------------------------------------- */
+/* ---- Sending ---- */
 
 TEST(message_area_keeps_its_bytes_until_it_is_sent)
 {
@@ -802,7 +802,7 @@ TEST(syns_of_one_turn_all_wait_for_arp)
         ;
 }
 
-/* --- A pause of the machine ------------------------------------------------------------------------------------ */
+/* ---- A pause of the machine ---- */
 
 /* Lets time pass with a message in flight, and no turn of the loop. A copy leaves afterwards, and its ACK counts. */
 TEST(message_in_flight_survives_a_pause)
@@ -826,7 +826,7 @@ TEST(message_in_flight_survives_a_pause)
     }
 }
 
-/* --- VLAN tags ------------------------------------------------------------------------------------------------- */
+/* ---- VLAN tags ---- */
 
 /* Plays a connection whose frames to us all have a tag of VLAN 0, full ones and pieces among them. */
 TEST(frames_with_a_priority_are_untagged_ones)
@@ -877,7 +877,7 @@ TEST(frames_of_other_vlans_are_not_taken)
     disconnect(&peer);
 }
 
-/* --- The whole ------------------------------------------------------------------------------------------------- */
+/* ---- The whole ---- */
 
 BEFORE_ALL()
 {

@@ -93,7 +93,7 @@ static void say(const char *form, ...)
 
 static size_t log_to_stderr(const char *text, size_t bytes) { return fwrite(text, 1, bytes, stderr); }
 
-/* --- Bytes ----------------------------------------------------------------------------------------------------- */
+/* ---- Bytes ---- */
 
 static uint8_t stream_byte(uint64_t seed, uint64_t at)
 {
@@ -164,7 +164,7 @@ static const char *dotted(uint32_t address)
     return out;
 }
 
-/* --- Events ---------------------------------------------------------------------------------------------------- */
+/* ---- Events ---- */
 
 static void data_received(const struct transport_event *e)
 {
@@ -223,7 +223,7 @@ static void network_print(void)
         n->mtu_bytes, n->from_dhcp ? "dhcp" : "static");
 }
 
-/* --- Sending --------------------------------------------------------------------------------------------------- */
+/* ---- Sending ---- */
 
 /* Sends one message of the queued bytes, if the transport takes the message. */
 static bool pump_message(int id)
@@ -277,7 +277,7 @@ static bool pump(void)
     return ended;
 }
 
-/* --- Commands -------------------------------------------------------------------------------------------------- */
+/* ---- Commands ---- */
 
 static void counters_print(void)
 {
@@ -363,7 +363,7 @@ static void commands_read(void)
     memmove(buffer, line, filled);
 }
 
-/* --- The loop -------------------------------------------------------------------------------------------------- */
+/* ---- The loop ---- */
 
 static void wait_for_something(void)
 {

@@ -9,7 +9,7 @@
 
 static struct boot_info boot;
 
-/* ------------------------------------------------------------------------------------------------ Multiboot2 */
+/* ---- Multiboot2 ---- */
 
 static uint8_t mbi[8192];
 static size_t mbi_bytes;
@@ -189,7 +189,7 @@ TEST(multiboot2_of_random_bytes_is_survived)
     }
 }
 
-/* ------------------------------------------------------------------------------------------------ PVH */
+/* ---- PVH ---- */
 
 static struct hvm_start_info start;
 static struct hvm_modlist_entry modules[2];

@@ -23,7 +23,7 @@ static uint64_t counter(const char *name)
     return 0;
 }
 
-/* --- The client's messages ------------------------------------------------------------------------------------- */
+/* ---- The client's messages ---- */
 
 struct request {
     size_t bytes;
@@ -65,7 +65,7 @@ static struct request ask_when_due(void)
     return ask();
 }
 
-/* --- The server's messages ------------------------------------------------------------------------------------- */
+/* ---- The server's messages ---- */
 
 struct answer {
     size_t bytes;
@@ -155,7 +155,7 @@ static void reach_bound_plain(uint32_t lease_seconds)
     assert_non_null(dhcp_lease(&dhcp));
 }
 
-/* --- The exchange ---------------------------------------------------------------------------------------------- */
+/* ---- The exchange ---- */
 
 TEST(discover_is_whole_and_goes_to_everybody)
 {
@@ -322,7 +322,7 @@ TEST(refusal_in_every_state_is_survived)
     assert_int_equal(dhcp.state, DHCP_INIT);
 }
 
-/* --- The lease's times ----------------------------------------------------------------------------------------- */
+/* ---- The lease's times ---- */
 
 TEST(lease_is_renewed_at_half_by_unicast)
 {
@@ -494,7 +494,7 @@ TEST(lease_that_is_handed_over_ends_like_any_other)
     assert_true(dhcp_next_deadline_ns(&dhcp) == UINT64_MAX);
 }
 
-/* --- Options --------------------------------------------------------------------------------------------------- */
+/* ---- Options ---- */
 
 TEST(one_address_with_gateway_route_is_understood)
 {
@@ -705,7 +705,7 @@ TEST(addresses_no_host_has_are_not_taken)
     }
 }
 
-/* --- Malformed ------------------------------------------------------------------------------------------------- */
+/* ---- Malformed ---- */
 
 TEST(each_header_defect_is_counted_by_its_reason)
 {

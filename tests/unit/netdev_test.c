@@ -97,7 +97,7 @@ TEST(full_ring_is_reported)
     a.device.ops->tx_release(&a.device, buffer);
 }
 
-/* --- Faults ---------------------------------------------------------------------------------------------------- */
+/* ---- Faults ---- */
 
 static void run_numbers(uint64_t seed, struct faults faults, uint32_t count, uint32_t *seen, uint32_t *seen_count,
                         uint32_t *swaps)
@@ -181,7 +181,7 @@ TEST(sent_frames_are_lost_too)
     assert_int_equal(got, 4000 - faulty.counters.lost);
 }
 
-/* --- Capture --------------------------------------------------------------------------------------------------- */
+/* ---- Capture ---- */
 
 static uint64_t fixed_clock(void) { return UINT64_C(5000000123); }
 
