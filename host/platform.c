@@ -39,7 +39,7 @@ void platform_init(void)
 {
     origin_ns = monotonic_ns();
     uint64_t began = cycles_now_serialised();
-    struct timespec pause = { .tv_nsec = 20 * 1000 * 1000 };
+    struct timespec pause = { .tv_nsec = 20 * NS_PER_MS };
     nanosleep(&pause, NULL);
     uint64_t cycles = cycles_now_serialised() - began;
     uint64_t elapsed_ns = monotonic_ns() - origin_ns;

@@ -73,7 +73,7 @@ uint64_t chains_work(void)
     chains.slices++;
     uint32_t rounds = variants.chain_rounds[waiting];
     for (size_t i = 0; i < count; i++)
-        rounds = (uint32_t)min_size(chains.all[i]->rounds_left, rounds);
+        rounds = (uint32_t)min_u64(chains.all[i]->rounds_left, rounds);
     for (size_t lane = 0; lane < ops->lanes; lane++)
         digests[lane] = lane < count ? chains.all[lane]->digest : unused[lane];
     ops->rounds(digests, rounds);

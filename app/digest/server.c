@@ -268,7 +268,7 @@ static bool messages_are_out(uint64_t now_ns)
 /* Goes on with the connections in turn, a step each, for VARIANTS_TURN_NS. */
 static void steps_work(uint64_t now_ns)
 {
-    uint32_t share = (uint32_t)max_size(MESSAGES_SHARED / (server.blocked_count + 1), 1);
+    uint32_t share = max_u32(MESSAGES_SHARED / (server.blocked_count + 1), 1);
     uint64_t spent_ns = 0;
     for (uint32_t left = server.ready.count; left > 0 && spent_ns < VARIANTS_TURN_NS; left--) {
         size_t place = ready_take();

@@ -7,6 +7,7 @@
 #include "base/assert.h"
 #include "base/bytes.h"
 #include "base/cycles.h"
+#include "base/time.h"
 #include "base/vectors.h"
 
 enum { REPEATS = 8, ROUNDS_TIMED = 16, BYTES_TIMED = MERCHA_GROUP_BYTES, SLICE_BYTES_MIN = 192 };
@@ -126,7 +127,7 @@ static void choose_chains(bool scalar, uint64_t tsc_khz)
 /* Returns the bytes of a slice, if BYTES_TIMED take `cycles`: a multiple of three and of a block. */
 static uint32_t slice_bytes(uint64_t cycles, uint64_t tsc_khz)
 {
-    uint64_t ns = cycles * 1000000 / tsc_khz + 1, bytes = (uint64_t)BYTES_TIMED * VARIANTS_SLICE_NS / ns;
+    uint64_t ns = cycles * NS_PER_MS / tsc_khz + 1, bytes = (uint64_t)BYTES_TIMED * VARIANTS_SLICE_NS / ns;
     bytes = min_size(bytes, 4 * MERCHA_GROUP_BYTES) / SLICE_BYTES_MIN * SLICE_BYTES_MIN;
     ASSERT(bytes % METHOD_BLOCK_BYTES == 0);
     return (uint32_t)max_size(bytes, SLICE_BYTES_MIN);

@@ -31,7 +31,7 @@
 enum {
     SUBMIT_HEAD_BYTES_MAX = 376, /* net/transport.h: with 1024 digits it fills a message */
     /* How long to wait, after the peer's FIN, for acknowledgements of what it has received. */
-    SUBMIT_DOUBT_NS = 200 * 1000 * 1000,
+    SUBMIT_DOUBT_NS = 200 * NS_PER_MS,
 };
 
 /* Begins, before all else here. The settings are borrowed for the call. */

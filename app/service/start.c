@@ -83,8 +83,8 @@ const char *program_start(const struct start_platform *platform)
     stats_add_fact("program", program.name);
     stats_add_fact("stack", transport_name());
     network_settings.device = platform->device;
-    network_settings.connection_count = (uint32_t)max_size(program.connection_count + SERVICE_CONNECTION_COUNT,
-                                                           TRANSPORT_CONNECTION_COUNT_MAX);
+    network_settings.connection_count = max_u32(program.connection_count + SERVICE_CONNECTION_COUNT,
+                                                TRANSPORT_CONNECTION_COUNT_MAX);
     network_settings.memory_bytes = transport_memory_bytes(network_settings.connection_count);
     if (network_settings.memory_bytes > 0)
         network_settings.memory = platform->memory_take(network_settings.memory_bytes, CACHE_LINE_BYTES,

@@ -11,10 +11,11 @@
 
 #include "base/counters.h"
 #include "base/settings.h"
+#include "base/time.h"
 
 enum {
-    SYSLOG_PERIOD_NS = 1000 * 1000,      /* at most one line a millisecond */
-    SYSLOG_SETTLE_NS = 50 * 1000 * 1000, /* after the network came up: ARP keeps a datagram or two */
+    SYSLOG_PERIOD_NS = NS_PER_MS,      /* at most one line a millisecond */
+    SYSLOG_SETTLE_NS = 50 * NS_PER_MS, /* after the network came up: ARP keeps a datagram or two */
 };
 
 /* Begins. `to` must stay valid. Address 0: off. */

@@ -237,7 +237,7 @@ static void add_cycles(uint64_t cycles)
 {
     ASSERT(survey.working);
     if (cycles > 0)
-        histogram_add(&histograms[survey.row], cycles * 1000000 / survey.tsc_khz);
+        histogram_add(&histograms[survey.row], cycles * NS_PER_MS / survey.tsc_khz);
 }
 
 void survey_rows_datagram(const struct transport_event *event, uint64_t now_ns)

@@ -78,7 +78,7 @@ bool i6300esb_start(uint64_t timeout_ns)
     registers = memory_map_device(bar.base, REGISTER_BYTES);
 
     ASSERT(timeout_ns != 0);
-    uint32_t ticks = (uint32_t)min_size(timeout_ns / (2 * TICK_NS) + 1, STAGE_TICKS_MAX);
+    uint32_t ticks = (uint32_t)min_u64(timeout_ns / (2 * TICK_NS) + 1, STAGE_TICKS_MAX);
     port_out8(pci_port_select(address, WDT_LOCK), 0);
     port_out16(pci_port_select(address, WDT_CONFIGURATION), WDT_INT_TYPE_DISABLED);
     preload_set(PRELOAD_1, ticks);

@@ -98,9 +98,9 @@ static uint32_t syn_patience_us(const struct tcp_policy *policy, int count)
     ASSERT(count >= 0 && count <= SYN_COUNT_MAX);
     for (int i = 0; i <= count; i++) {
         patience_us += rto_us;
-        rto_us = min_size(2 * rto_us, policy->rto_max_us);
+        rto_us = min_u64(2 * rto_us, policy->rto_max_us);
     }
-    return (uint32_t)min_size(patience_us, UINT32_MAX);
+    return (uint32_t)min_u64(patience_us, UINT32_MAX);
 }
 
 /* Returns the number of SYN retransmissions that fit into syn_give_up_us. */

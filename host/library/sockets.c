@@ -137,7 +137,7 @@ int pnet_listen(struct pnet *net, int number, int backlog)
     if (s->kind == SOCKET_CONNECTION)
         return -EINVAL;
     /* As in Linux, the queue takes one more than asked for, and a negative number counts as a large one. */
-    uint32_t count = (uint32_t)min_size((uint32_t)backlog, BACKLOG_MAX) + 1;
+    uint32_t count = min_u32((uint32_t)backlog, BACKLOG_MAX) + 1;
     if (s->kind == SOCKET_LISTENER) {
         s->backlog = count;
         tcp_listen_change(net->stack, s->id, count, &s->policy);

@@ -108,7 +108,7 @@ static void enable_protection(struct cpuid leaf_1, struct cpuid leaf_7)
 static uint32_t address_bits(uint32_t extended_max)
 {
     uint32_t bits = extended_max >= CPUID_EXTENDED + 8 ? cpuid(CPUID_EXTENDED + 8, 0).eax & 0xff : ADDRESS_BITS_DEFAULT;
-    return (uint32_t)min_size(bits, ADDRESS_BITS_MAX);
+    return min_u32(bits, ADDRESS_BITS_MAX);
 }
 
 void cpu_init(bool plain)

@@ -16,8 +16,8 @@
 #include "kernel/time/clock.h"
 
 enum {
-    CHECK_PERIOD_NS = 10000000,   /* on the second CPU; time-outs are a second or more */
-    CHECK_GAP_NS_MAX = 200000000, /* the longest gap between checks, unless the host stops the machine */
+    CHECK_PERIOD_NS = 10 * NS_PER_MS,   /* on the second CPU; time-outs are a second or more */
+    CHECK_GAP_NS_MAX = 200 * NS_PER_MS, /* the longest gap between checks, unless the host stops the machine */
 };
 
 volatile uint64_t watchdog_beats;

@@ -37,7 +37,7 @@ bool sleep_init(void)
     uint64_t end_ns = clock_now_ns();
     ASSERT(end_ns > begin_ns);
     apic_write(APIC_TIMER_INITIAL, 0);
-    ticks_per_ms = (uint32_t)(ticks * 1000000 / (end_ns - begin_ns));
+    ticks_per_ms = (uint32_t)(ticks * NS_PER_MS / (end_ns - begin_ns));
     log_line("sleep: APIC timer %u kHz", ticks_per_ms);
     return ticks_per_ms >= TICKS_PER_MS_MIN;
 }
@@ -57,8 +57,8 @@ void sleep_until_ns(uint64_t now_ns, uint64_t deadline_ns)
         return;
     ASSERT(ticks_per_ms >= TICKS_PER_MS_MIN);
     uint64_t sleep_ns = min_size(deadline_ns - now_ns, SLEEP_NS_MAX);
-    uint64_t ticks = sleep_ns * ticks_per_ms / 1000000;
-    apic_write(APIC_TIMER_INITIAL, ticks == 0 ? 1 : (uint32_t)min_size(ticks, UINT32_MAX));
+    uint64_t ticks = sleep_ns * ticks_per_ms / NS_PER_MS;
+    apic_write(APIC_TIMER_INITIAL, ticks == 0 ? 1 : (uint32_t)min_u64(ticks, UINT32_MAX));
     /* SDM vol. 2, STI: interrupts are recognised only after the next instruction. So one that is already pending, or
      * comes between the two, ends the HLT; none is lost in front of it. */
     __asm__ volatile("sti\n\thlt\n\tcli" : : : "memory");

@@ -4,10 +4,8 @@
 #include <stddef.h>
 
 #include "base/assert.h"
+#include "base/bytes.h"
 #include "base/time.h"
-
-static uint32_t min_u32(uint32_t a, uint32_t b) { return a < b ? a : b; }
-static uint32_t max_u32(uint32_t a, uint32_t b) { return a > b ? a : b; }
 
 enum {
     CWND_BYTES_MAX = 1 << 30, /* the largest window that sequence space allows: RFC 7323 §2.3 */

@@ -104,7 +104,7 @@ static void feed_segment(uint16_t source, uint16_t port, uint32_t seq, uint32_t 
     option_bytes = take(options, tcp + 20, option_bytes);
     uint32_t header_bytes = 20 + (option_bytes + 3) / 4 * 4;
     store_be16(tcp + 12, (uint16_t)(header_bytes << 10 | flags));
-    data_bytes = take(options, tcp + header_bytes, (uint32_t)min_size(data_bytes, 1480 - header_bytes));
+    data_bytes = take(options, tcp + header_bytes, min_u32(data_bytes, 1480 - header_bytes));
     feed_ipv4(frame, 6, 0, header_bytes + data_bytes);
 }
 

@@ -290,8 +290,8 @@ bool virtio_model_receive(struct virtio_model *model, const void *frame, uint32_
         }
         uint32_t room = chain.bytes - skip;
         if (merges && model->split_bytes != 0)
-            room = (uint32_t)min_size(room, model->split_bytes);
-        uint32_t part = (uint32_t)min_size(bytes - done, room);
+            room = min_u32(room, model->split_bytes);
+        uint32_t part = min_u32(bytes - done, room);
         memcpy(chain.at + skip, (const uint8_t *)frame + done, part);
         done += part;
         used_write(queue, queue->used_idx++, chain.head, part + skip);

@@ -55,7 +55,7 @@ static void feed_packet(uint32_t source, uint8_t protocol, const uint8_t *payloa
     id++;
     for (uint32_t at = 0; at < bytes || (empty_end && at == bytes); at += piece_bytes == 0 ? 1 : piece_bytes) {
         uint8_t packet[20 + PIECE_BYTES] = { 0x45 };
-        piece_bytes = (uint32_t)min_size(bytes - at, PIECE_BYTES);
+        piece_bytes = min_u32(bytes - at, PIECE_BYTES);
         bool more = at + piece_bytes < bytes || (empty_end && piece_bytes != 0);
         store_be16(packet + 2, (uint16_t)(20 + piece_bytes));
         store_be16(packet + 4, id);

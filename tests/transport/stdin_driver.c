@@ -245,7 +245,7 @@ static bool pump_message(int id)
         uint32_t from = (uint32_t)(o->source_at % 8); /* any place in the message area, not only its start */
         uint64_t wanted = 1 + (o->source_at * 2654435761u >> 7) % o->source_max;
         uint32_t bytes = (uint32_t)(wanted < o->source_left ? wanted : o->source_left);
-        bytes = (uint32_t)min_size(bytes, TRANSPORT_MESSAGE_BYTES_MAX - from);
+        bytes = min_u32(bytes, TRANSPORT_MESSAGE_BYTES_MAX - from);
         for (uint32_t i = 0; i < bytes; i++)
             area[from + i] = stream_byte(o->source_seed, o->source_at + i);
         if (!transport_send(id, from, bytes, now_ns()))

@@ -366,8 +366,7 @@ TEST(echo_of_any_size_comes_back_whole)
         store_be16(datagram + 6, i);
         store_be16(datagram + 2, checksum_finish(checksum_sum(0, datagram, sizes[i])));
         for (uint32_t at = 0; at < sizes[i]; at += 1480)
-            fragment_give(i, datagram,
-                          (struct piece){ at, (uint32_t)min_size(1480, sizes[i] - at), at + 1480 < sizes[i] }, 1);
+            fragment_give(i, datagram, (struct piece){ at, min_u32(1480, sizes[i] - at), at + 1480 < sizes[i] }, 1);
         uint8_t frame[NETDEV_FRAME_BYTES_MAX];
         uint32_t got = 0, end_bytes = 0;
         while (netdev_memory_take(&device, frame) != 0) {

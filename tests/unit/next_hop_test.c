@@ -311,7 +311,7 @@ static uint32_t longest_packet_of(int id, size_t bytes)
     drain();
     assert_int_equal(tcp_write(stack, id, text, bytes, now_ns), bytes);
     while (take(ETHERNET_TYPE_IPV4))
-        longest = (uint32_t)max_size(longest, load_be16(taken + 14 + 2));
+        longest = max_u32(longest, load_be16(taken + 14 + 2));
     return longest;
 }
 
