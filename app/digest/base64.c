@@ -24,10 +24,10 @@ static size_t base64_take(union method_job *job, const uint8_t *data, size_t byt
         bytes -= part;
         if (text->rest_bytes < 3)
             return 0;
-        base64_scalar.encode(out, text->rest, 1);
+        digest_base64_scalar.encode(out, text->rest, 1);
         out += 4;
     }
-    variants.base64->encode(out, data, bytes / 3);
+    digest_variants.base64->encode(out, data, bytes / 3);
     out += bytes / 3 * 4;
     text->rest_bytes = (uint32_t)(bytes % 3);
     memcpy(text->rest, data + bytes / 3 * 3, text->rest_bytes);
@@ -42,13 +42,13 @@ static enum method_end base64_end(union method_job *job, struct method_result *r
     result->bytes = 0;
     if (text->rest_bytes > 0) {
         memset(text->rest + text->rest_bytes, 0, 3 - text->rest_bytes);
-        base64_scalar.encode(result->text, text->rest, 1);
+        digest_base64_scalar.encode(result->text, text->rest, 1);
         memset(result->text + 1 + text->rest_bytes, '=', 3 - text->rest_bytes);
         result->bytes = 4;
     }
     return METHOD_ENDED;
 }
 
-const struct method method_base64 = {
+const struct method digest_method_base64 = {
     .path = "/base64", .streams = true, .begin = base64_begin, .take = base64_take, .end = base64_end
 };

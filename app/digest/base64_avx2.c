@@ -31,7 +31,7 @@ static void avx2_encode(uint8_t *out, const uint8_t *data, size_t triples)
         range = _mm256_or_si256(range, _mm256_and_si256(first, _mm256_set1_epi8(13)));
         _mm256_storeu_si256((__m256i *)out, _mm256_add_epi8(_mm256_shuffle_epi8(shifts, range), values));
     }
-    base64_scalar.encode(out, data, triples);
+    digest_base64_scalar.encode(out, data, triples);
 }
 
-const struct base64_ops base64_avx2 = { .name = "avx2", .encode = avx2_encode };
+const struct base64_ops digest_base64_avx2 = { .name = "avx2", .encode = avx2_encode };

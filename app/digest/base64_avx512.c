@@ -15,7 +15,7 @@ static void avx512_encode(uint8_t *out, const uint8_t *data, size_t triples)
         order[4 * i + 1] = (uint8_t)(3 * i);
         order[4 * i + 2] = (uint8_t)(3 * i + 2);
     }
-    const __m512i spread = _mm512_loadu_si512(order), letters = _mm512_loadu_si512(base64_alphabet);
+    const __m512i spread = _mm512_loadu_si512(order), letters = _mm512_loadu_si512(digest_base64_alphabet);
     const __m512i shifts = _mm512_set1_epi64(0x3036242a1016040a); /* bits at which the groups of 6 begin */
     ASSERT(data != NULL || triples == 0);
     while (triples > 0) {
@@ -30,4 +30,4 @@ static void avx512_encode(uint8_t *out, const uint8_t *data, size_t triples)
     }
 }
 
-const struct base64_ops base64_avx512 = { .name = "avx512", .encode = avx512_encode };
+const struct base64_ops digest_base64_avx512 = { .name = "avx512", .encode = avx512_encode };

@@ -10,7 +10,7 @@ struct base64_ops {
     void (*encode)(uint8_t *out, const uint8_t *data, size_t triples);
 };
 
-extern const struct base64_ops base64_scalar, base64_avx2, base64_avx512;
+extern const struct base64_ops digest_base64_scalar, digest_base64_avx2, digest_base64_avx512;
 
 /* RFC 4648 §4, table 1. */
-extern const char base64_alphabet[64 + 1];
+extern const char digest_base64_alphabet[64 + 1];

@@ -4,7 +4,7 @@
 #include "base/assert.h"
 #include "base/bytes.h"
 
-const char base64_alphabet[64 + 1] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+const char digest_base64_alphabet[64 + 1] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 static void scalar_encode(uint8_t *out, const uint8_t *data, size_t triples)
 {
@@ -12,8 +12,8 @@ static void scalar_encode(uint8_t *out, const uint8_t *data, size_t triples)
     for (; triples > 0; triples--, data += 3, out += 4) {
         uint32_t bits = (uint32_t)data[0] << 16 | (uint32_t)data[1] << 8 | data[2];
         for (unsigned i = 0; i < 4; i++)
-            out[i] = (uint8_t)base64_alphabet[bits >> (18 - 6 * i) & 63];
+            out[i] = (uint8_t)digest_base64_alphabet[bits >> (18 - 6 * i) & 63];
     }
 }
 
-const struct base64_ops base64_scalar = { .name = "scalar", .encode = scalar_encode };
+const struct base64_ops digest_base64_scalar = { .name = "scalar", .encode = scalar_encode };

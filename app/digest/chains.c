@@ -10,10 +10,10 @@ static struct {
     uint64_t added, slices;
 } chains;
 
-void chains_clear(void) { chains.count = 0; }
-size_t chains_count(void) { return chains.count; }
+void digest_chains_clear(void) { chains.count = 0; }
+size_t digest_chains_count(void) { return chains.count; }
 
-void chains_add(struct chain *chain)
+void digest_chains_add(struct chain *chain)
 {
     ASSERT(chain->rounds_left > 0);
     ASSERT(chains.count < CHAIN_COUNT_MAX);
@@ -21,7 +21,7 @@ void chains_add(struct chain *chain)
     chains.all[chains.count++] = chain;
 }
 
-void chains_remove(struct chain *chain)
+void digest_chains_remove(struct chain *chain)
 {
     size_t i = 0;
     while (i < chains.count && chains.all[i] != chain)
@@ -60,18 +60,18 @@ static void choose(size_t count)
     }
 }
 
-uint64_t chains_work(void)
+uint64_t digest_chains_work(void)
 {
     static uint32_t unused[SHA256_LANES_MAX][8]; /* for lanes that no chain is in */
     uint32_t *digests[SHA256_LANES_MAX] = { unused[0] };
     if (chains.count == 0)
         return 0;
     size_t waiting = min_size(chains.count, SHA256_LANES_MAX);
-    const struct sha256_ops *ops = variants.chains[waiting];
+    const struct sha256_ops *ops = digest_variants.chains[waiting];
     size_t count = min_size(chains.count, ops->lanes);
     choose(count);
     chains.slices++;
-    uint32_t rounds = variants.chain_rounds[waiting];
+    uint32_t rounds = digest_variants.chain_rounds[waiting];
     for (size_t i = 0; i < count; i++)
         rounds = (uint32_t)min_u64(chains.all[i]->rounds_left, rounds);
     for (size_t lane = 0; lane < ops->lanes; lane++)
@@ -80,7 +80,7 @@ uint64_t chains_work(void)
     for (size_t i = count; i-- > 0;) {
         chains.all[i]->rounds_left -= rounds;
         if (chains.all[i]->rounds_left == 0)
-            chains_remove(chains.all[i]);
+            digest_chains_remove(chains.all[i]);
     }
     ASSERT(rounds > 0);
     return (uint64_t)rounds * count;

@@ -15,12 +15,12 @@ struct chain {
 
 /* Forgets all chains; adds one; takes one out that has not ended. At most CHAIN_COUNT_MAX at once. */
 enum { CHAIN_COUNT_MAX = 256 };
-void chains_clear(void);
-void chains_add(struct chain *chain);
-void chains_remove(struct chain *chain);
+void digest_chains_clear(void);
+void digest_chains_add(struct chain *chain);
+void digest_chains_remove(struct chain *chain);
 
 /* Returns the count of chains. */
-size_t chains_count(void);
+size_t digest_chains_count(void);
 
 /* Works for one slice. Returns the rounds done. A chain whose rounds_left is then 0 has left. */
-uint64_t chains_work(void);
+uint64_t digest_chains_work(void);

@@ -7,15 +7,18 @@
 #include "base/time.h"
 #include "net/http/request.h"
 
-struct connection_counters connection_counters;
+struct digest_connection_counters digest_connection_counters;
 static const struct counter counter_table[] = {
-    COUNTER("digest.", connection_counters, requests),          COUNTER("digest.", connection_counters, responses_200),
-    COUNTER("digest.", connection_counters, responses_refused), COUNTER("digest.", connection_counters, body_bytes),
-    COUNTER("digest.", connection_counters, sent_bytes),        COUNTER("digest.", connection_counters, broken_off),
+    COUNTER("digest.", digest_connection_counters, requests),
+    COUNTER("digest.", digest_connection_counters, responses_200),
+    COUNTER("digest.", digest_connection_counters, responses_refused),
+    COUNTER("digest.", digest_connection_counters, body_bytes),
+    COUNTER("digest.", digest_connection_counters, sent_bytes),
+    COUNTER("digest.", digest_connection_counters, broken_off),
 };
-const struct counter_group connection_counter_group = { counter_table, ARRAY_COUNT(counter_table) };
+const struct counter_group digest_connection_counter_group = { counter_table, ARRAY_COUNT(counter_table) };
 
-void connection_check(const struct connection *c)
+void digest_connection_check(const struct connection *c)
 {
     ASSERT(c->phase <= CONNECTION_LEAVING);
     ASSERT(c->in_begin + c->in_count <= sizeof c->in);
@@ -45,7 +48,7 @@ static void in_skip(struct connection *c, size_t bytes)
     hold(c);
 }
 
-void connection_begin(struct connection *c, int id, uint32_t address, bool refuse, uint64_t now_ns)
+void digest_connection_begin(struct connection *c, int id, uint32_t address, bool refuse, uint64_t now_ns)
 {
     ASSERT(c->phase == CONNECTION_FREE && id >= 0);
     c->phase = refuse ? CONNECTION_REPLY : CONNECTION_HEAD;
@@ -60,11 +63,11 @@ void connection_begin(struct connection *c, int id, uint32_t address, bool refus
     c->sent_bytes = 0;
     c->message_first = c->message_count = 0;
     if (refuse)
-        reply_add_error(&c->reply, 503, "all connections of this machine are in use", false);
-    connection_counters.responses_refused += refuse;
+        digest_reply_add_error(&c->reply, 503, "all connections of this machine are in use", false);
+    digest_connection_counters.responses_refused += refuse;
 }
 
-void connection_take(struct connection *c, const struct transport_event *event, uint64_t now_ns)
+void digest_connection_take(struct connection *c, const struct transport_event *event, uint64_t now_ns)
 {
     ASSERT(c->phase != CONNECTION_FREE);
     if (c->phase == CONNECTION_HEAD && c->in_count == 0) /* a head has one time-out, not one a byte */
@@ -81,12 +84,12 @@ void connection_take(struct connection *c, const struct transport_event *event, 
     c->in_begin = 0;
     c->in_count += event->payload.count;
     hold(c);
-    connection_check(c);
+    digest_connection_check(c);
 }
 
 /* ---- Bytes out ---- */
 
-uint32_t connection_messages_out(struct connection *c, uint64_t now_ns)
+uint32_t digest_connection_messages_out(struct connection *c, uint64_t now_ns)
 {
     uint64_t unacked_bytes = transport_unacked_bytes(c->id), acked_bytes = c->sent_bytes - unacked_bytes;
     uint32_t before = c->message_count;
@@ -99,11 +102,11 @@ uint32_t connection_messages_out(struct connection *c, uint64_t now_ns)
 }
 
 /* Sends the written part of a response. */
-static enum connection_step reply_send(struct connection *c, uint32_t messages_max, uint64_t now_ns)
+static enum digest_connection_step reply_send(struct connection *c, uint32_t messages_max, uint64_t now_ns)
 {
     uint32_t bytes = (uint32_t)c->reply.bytes;
     ASSERT(bytes > 0 && bytes <= sizeof c->reply.text);
-    if (connection_messages_out(c, now_ns) >= min_size(messages_max, CONNECTION_MESSAGES_MAX))
+    if (digest_connection_messages_out(c, now_ns) >= min_size(messages_max, CONNECTION_MESSAGES_MAX))
         return STEP_BLOCKED;
     uint8_t *message = transport_message(c->id);
     if (message == NULL)
@@ -111,7 +114,7 @@ static enum connection_step reply_send(struct connection *c, uint32_t messages_m
     memcpy(message, c->reply.text, bytes);
     if (!transport_send(c->id, 0, bytes, now_ns))
         return STEP_BLOCKED;
-    connection_counters.sent_bytes += bytes;
+    digest_connection_counters.sent_bytes += bytes;
     c->sent_bytes += bytes;
     c->message_ends[(c->message_first + c->message_count++) % CONNECTION_MESSAGES_MAX] = c->sent_bytes;
     c->reply.bytes = 0;
@@ -137,12 +140,12 @@ static void refuse(struct connection *c, unsigned status, const char *reason, ui
     c->phase = CONNECTION_REPLY;
     c->keep_alive = false;
     if (c->reply_begun) {
-        connection_counters.broken_off++;
-        connection_drop(c, now_ns);
+        digest_connection_counters.broken_off++;
+        digest_connection_drop(c, now_ns);
         return;
     }
-    connection_counters.responses_refused++;
-    reply_add_error(&c->reply, status, reason, head_only);
+    digest_connection_counters.responses_refused++;
+    digest_reply_add_error(&c->reply, status, reason, head_only);
 }
 
 /* ---- Requests ---- */
@@ -158,7 +161,7 @@ static const char *refusal_of(const struct http_request *request, unsigned *stat
         return "the request is malformed";
     size_t index;
     *status = 404;
-    if (method_of(request->path, &index) == NULL)
+    if (digest_method_of(request->path, &index) == NULL)
         return "there are /sha256?rounds=, /nabhash, /mercha?key=&nonce= and /base64";
     *status = 405;
     if (!text_is(request->method, "POST"))
@@ -177,7 +180,7 @@ static const char *refusal_of(const struct http_request *request, unsigned *stat
 static void request_begin(struct connection *c, const struct http_request *request, uint64_t now_ns)
 {
     const struct method_request asked = { request->query, request->has_length, request->length };
-    c->method = method_of(request->path, &c->method_index);
+    c->method = digest_method_of(request->path, &c->method_index);
     ASSERT(c->method != NULL);
     const char *reason = c->method->begin(&c->job, &asked);
     if (reason != NULL) {
@@ -192,11 +195,11 @@ static void request_begin(struct connection *c, const struct http_request *reque
     c->progress_ns = c->period_begins_ns = now_ns;
     c->period_bytes = 0;
     if (request->expects_continue && request->version_minor != 0 && c->body.state != HTTP_BODY_DONE)
-        reply_add(&c->reply, text_of("HTTP/1.1 100 Continue\r\n\r\n"));
+        digest_reply_add(&c->reply, text_of("HTTP/1.1 100 Continue\r\n\r\n"));
 }
 
 /* Takes a request's head. */
-static enum connection_step head_step(struct connection *c, uint64_t now_ns)
+static enum digest_connection_step head_step(struct connection *c, uint64_t now_ns)
 {
     size_t bytes = http_request_head_bytes(c->in + c->in_begin, c->in_count);
     ASSERT(bytes <= c->in_count);
@@ -207,7 +210,7 @@ static enum connection_step head_step(struct connection *c, uint64_t now_ns)
         c->phase = CONNECTION_REPLY;
         return STEP_DONE;
     }
-    connection_counters.requests++;
+    digest_connection_counters.requests++;
     if (bytes == 0 || bytes > CONNECTION_HEAD_BYTES_MAX) {
         refuse(c, 431, "the head of a request is at most 4096 bytes", now_ns);
         return STEP_DONE;
@@ -237,38 +240,38 @@ static void body_end(struct connection *c, uint64_t now_ns)
         memcpy(c->chain.digest, c->job.sha256.state, sizeof c->chain.digest);
         c->chain.rounds_left = c->job.sha256.rounds - 1;
         c->phase = CONNECTION_CHAIN;
-        chains_add(&c->chain);
+        digest_chains_add(&c->chain);
         return;
     }
     c->phase = CONNECTION_REPLY;
-    connection_counters.responses_200++;
+    digest_connection_counters.responses_200++;
     if (!c->method->streams) {
-        reply_add_result(&c->reply, (struct bytes){ result.text, result.bytes }, !c->keep_alive);
+        digest_reply_add_result(&c->reply, (struct bytes){ result.text, result.bytes }, !c->keep_alive);
         return;
     }
-    memcpy(reply_stream_begin(&c->reply), result.text, result.bytes);
-    reply_stream_end(&c->reply, result.bytes, c->streams_chunks);
-    reply_add(&c->reply, text_of(c->streams_chunks ? "0\r\n\r\n" : ""));
+    memcpy(digest_reply_stream_begin(&c->reply), result.text, result.bytes);
+    digest_reply_stream_end(&c->reply, result.bytes, c->streams_chunks);
+    digest_reply_add(&c->reply, text_of(c->streams_chunks ? "0\r\n\r\n" : ""));
 }
 
 /* Returns how many bytes of the body may be taken now; 0: the reply must be sent first. */
 static size_t run_bytes_max(const struct connection *c)
 {
-    size_t slice = variants.slice_bytes[c->method_index];
+    size_t slice = digest_variants.slice_bytes[c->method_index];
     if (!c->method->streams)
         return slice;
-    size_t room = reply_stream_room(&c->reply) / 4 * 3;
+    size_t room = digest_reply_stream_room(&c->reply) / 4 * 3;
     return room > 3 ? min_size(slice, room - 3) : 0;
 }
 
 /* Takes a run of the body. */
-static enum connection_step body_step(struct connection *c, uint32_t messages_max, uint64_t now_ns)
+static enum digest_connection_step body_step(struct connection *c, uint32_t messages_max, uint64_t now_ns)
 {
     struct bytes run;
     if (c->in_count > 0 && (c->reply.bytes == 0 || !c->method->streams)) /* else a reader is awaited */
         c->progress_ns = now_ns;
     if (c->method->streams && !c->reply_begun)
-        reply_add_stream_head(&c->reply, c->streams_chunks, !c->keep_alive);
+        digest_reply_add_stream_head(&c->reply, c->streams_chunks, !c->keep_alive);
     c->reply_begun = c->method->streams;
     size_t most = run_bytes_max(c);
     if (most == 0)
@@ -276,12 +279,12 @@ static enum connection_step body_step(struct connection *c, uint32_t messages_ma
     size_t taken = http_body_step(&c->body, c->in + c->in_begin, c->in_count, most, &run);
     ASSERT(run.count <= most);
     c->body_bytes += run.count;
-    connection_counters.body_bytes += run.count;
+    digest_connection_counters.body_bytes += run.count;
     if (run.count > 0) {
-        uint8_t *out = c->method->streams ? reply_stream_begin(&c->reply) : NULL;
+        uint8_t *out = c->method->streams ? digest_reply_stream_begin(&c->reply) : NULL;
         size_t written = c->method->take(&c->job, run.data, run.count, out);
         if (c->method->streams)
-            reply_stream_end(&c->reply, written, c->streams_chunks);
+            digest_reply_stream_end(&c->reply, written, c->streams_chunks);
     }
     in_skip(c, taken);
     if (digest_settings.body_max != 0 && c->body_bytes > digest_settings.body_max)
@@ -302,7 +305,7 @@ static enum connection_step body_step(struct connection *c, uint32_t messages_ma
 }
 
 /* Goes on after a complete response: to the next request, or to the end. */
-static enum connection_step reply_step(struct connection *c, uint32_t messages_max, uint64_t now_ns)
+static enum digest_connection_step reply_step(struct connection *c, uint32_t messages_max, uint64_t now_ns)
 {
     ASSERT(c->phase == CONNECTION_REPLY);
     if (c->reply.bytes > 0 && reply_send(c, messages_max, now_ns) == STEP_BLOCKED)
@@ -319,34 +322,34 @@ static enum connection_step reply_step(struct connection *c, uint32_t messages_m
     return STEP_STARVED;
 }
 
-enum connection_step connection_step(struct connection *c, uint32_t messages_max, uint64_t now_ns)
+enum digest_connection_step digest_connection_step(struct connection *c, uint32_t messages_max, uint64_t now_ns)
 {
-    enum connection_step result = STEP_STARVED;
-    connection_check(c);
+    enum digest_connection_step result = STEP_STARVED;
+    digest_connection_check(c);
     if (c->phase == CONNECTION_HEAD)
         result = head_step(c, now_ns);
     else if (c->phase == CONNECTION_BODY)
         result = body_step(c, messages_max, now_ns);
     else if (c->phase == CONNECTION_REPLY)
         result = reply_step(c, messages_max, now_ns);
-    connection_check(c);
+    digest_connection_check(c);
     return result;
 }
 
-void connection_chain_ended(struct connection *c, uint64_t now_ns)
+void digest_connection_chain_ended(struct connection *c, uint64_t now_ns)
 {
     uint8_t digest[sizeof c->chain.digest], line[2 * sizeof digest];
     ASSERT(c->phase == CONNECTION_CHAIN && c->chain.rounds_left == 0);
     for (size_t i = 0; i < ARRAY_COUNT(c->chain.digest); i++)
         store_be32(digest + 4 * i, c->chain.digest[i]);
-    method_hex_write(line, digest, sizeof digest);
-    reply_add_result(&c->reply, (struct bytes){ line, sizeof line }, !c->keep_alive);
-    connection_counters.responses_200++;
+    digest_method_hex_write(line, digest, sizeof digest);
+    digest_reply_add_result(&c->reply, (struct bytes){ line, sizeof line }, !c->keep_alive);
+    digest_connection_counters.responses_200++;
     c->phase = CONNECTION_REPLY;
     c->progress_ns = now_ns;
 }
 
-void connection_stall(struct connection *c, uint64_t stall_ns, uint64_t now_ns)
+void digest_connection_stall(struct connection *c, uint64_t stall_ns, uint64_t now_ns)
 {
     uint64_t *const times[] = { &c->progress_ns, &c->acked_ns, &c->ended_ns, &c->period_begins_ns };
     ASSERT(c->phase != CONNECTION_FREE && stall_ns <= now_ns);
@@ -368,7 +371,7 @@ static bool is_too_slow(struct connection *c, uint64_t now_ns)
     return false;
 }
 
-bool connection_is_overdue(struct connection *c, uint64_t now_ns)
+bool digest_connection_is_overdue(struct connection *c, uint64_t now_ns)
 {
     ASSERT(c->phase != CONNECTION_FREE && c->progress_ns <= now_ns);
     if (c->dropped)
@@ -377,12 +380,12 @@ bool connection_is_overdue(struct connection *c, uint64_t now_ns)
         return c->ended && now_ns - c->ended_ns >= digest_settings.client_timeout_ns;
     if (c->expired) /* 408 is on its way */
         return now_ns - c->progress_ns >= NS_PER_S
-               || (c->phase == CONNECTION_LEAVING && connection_messages_out(c, now_ns) == 0);
+               || (c->phase == CONNECTION_LEAVING && digest_connection_messages_out(c, now_ns) == 0);
     return now_ns - c->progress_ns >= digest_settings.client_timeout_ns
            || (c->phase == CONNECTION_BODY && is_too_slow(c, now_ns));
 }
 
-void connection_expire(struct connection *c, uint64_t now_ns)
+void digest_connection_expire(struct connection *c, uint64_t now_ns)
 {
     bool is_asking = (c->phase == CONNECTION_HEAD && c->in_count > 0) || c->phase == CONNECTION_BODY;
     ASSERT(c->phase != CONNECTION_FREE && !c->dropped);
@@ -394,25 +397,25 @@ void connection_expire(struct connection *c, uint64_t now_ns)
         c->keep_alive = false;
         c->phase = CONNECTION_REPLY;
     } else {
-        connection_drop(c, now_ns);
+        digest_connection_drop(c, now_ns);
     }
 }
 
-bool connection_is_spare(struct connection *c, uint64_t now_ns)
+bool digest_connection_is_spare(struct connection *c, uint64_t now_ns)
 {
     ASSERT(c->phase != CONNECTION_FREE);
     if (c->dropped)
         return false;
     if (c->phase == CONNECTION_CHAIN)
         return c->ended;
-    return c->phase == CONNECTION_LEAVING && connection_messages_out(c, now_ns) == 0;
+    return c->phase == CONNECTION_LEAVING && digest_connection_messages_out(c, now_ns) == 0;
 }
 
-void connection_drop(struct connection *c, uint64_t now_ns)
+void digest_connection_drop(struct connection *c, uint64_t now_ns)
 {
     ASSERT(c->phase != CONNECTION_FREE && !c->dropped);
     if (c->phase == CONNECTION_CHAIN && c->chain.rounds_left > 0)
-        chains_remove(&c->chain);
+        digest_chains_remove(&c->chain);
     in_skip(c, c->in_count);
     c->reply.bytes = 0;
     c->phase = CONNECTION_LEAVING;
@@ -420,10 +423,10 @@ void connection_drop(struct connection *c, uint64_t now_ns)
     transport_abort(c->id, now_ns);
 }
 
-void connection_end(struct connection *c)
+void digest_connection_end(struct connection *c)
 {
     ASSERT(c->phase != CONNECTION_FREE);
     if (c->phase == CONNECTION_CHAIN && c->chain.rounds_left > 0)
-        chains_remove(&c->chain);
+        digest_chains_remove(&c->chain);
     c->phase = CONNECTION_FREE;
 }

@@ -31,7 +31,7 @@ enum connection_phase {
 };
 
 /* The result of a step. */
-enum connection_step {
+enum digest_connection_step {
     STEP_DONE,    /* go on at once */
     STEP_STARVED, /* nothing to do before the next event, or before the chain ends */
     STEP_BLOCKED, /* the transport does not take the response now */
@@ -67,46 +67,46 @@ struct connection {
     uint8_t in[CONNECTION_IN_BYTES];
 };
 
-struct connection_counters {
+struct digest_connection_counters {
     uint64_t requests, responses_200, responses_refused, body_bytes, sent_bytes, broken_off;
 };
-extern struct connection_counters connection_counters;
-extern const struct counter_group connection_counter_group;
+extern struct digest_connection_counters digest_connection_counters;
+extern const struct counter_group digest_connection_counter_group;
 
 /* Begins a connection. With `refuse` its only response says that there are too many. */
-void connection_begin(struct connection *c, int id, uint32_t address, bool refuse, uint64_t now_ns);
+void digest_connection_begin(struct connection *c, int id, uint32_t address, bool refuse, uint64_t now_ns);
 
 /* Takes TRANSPORT_DATA and TRANSPORT_ENDED. */
-void connection_take(struct connection *c, const struct transport_event *event, uint64_t now_ns);
+void digest_connection_take(struct connection *c, const struct transport_event *event, uint64_t now_ns);
 
 /* Goes on by one step of at most a slice (variants.h). With `messages_max` messages out nothing is sent. */
-enum connection_step connection_step(struct connection *c, uint32_t messages_max, uint64_t now_ns);
+enum digest_connection_step digest_connection_step(struct connection *c, uint32_t messages_max, uint64_t now_ns);
 
 /* Returns how many messages are out. Each keeps a transmit buffer until the client acknowledges it. */
-uint32_t connection_messages_out(struct connection *c, uint64_t now_ns);
+uint32_t digest_connection_messages_out(struct connection *c, uint64_t now_ns);
 
 /* Gives the rounds' result as the response. */
-void connection_chain_ended(struct connection *c, uint64_t now_ns);
+void digest_connection_chain_ended(struct connection *c, uint64_t now_ns);
 
 /* Counts a time in which the machine stood still neither against the client nor for it. */
-void connection_stall(struct connection *c, uint64_t stall_ns, uint64_t now_ns);
+void digest_connection_stall(struct connection *c, uint64_t stall_ns, uint64_t now_ns);
 
 /* Returns true if the connection has made no progress for client.timeout=, or if its body comes too slowly. A chain has
  * all the time while its client waits: that time is ours. It is overdue client.timeout= after its client has ended. */
-bool connection_is_overdue(struct connection *c, uint64_t now_ns);
+bool digest_connection_is_overdue(struct connection *c, uint64_t now_ns);
 
 /* Ends a connection that is overdue: with a response, if it is in the middle of a request. */
-void connection_expire(struct connection *c, uint64_t now_ns);
+void digest_connection_expire(struct connection *c, uint64_t now_ns);
 
 /* Returns true if the place may be given to somebody else. Either a chain runs for a client that has ended, or the
  * client has all that was sent and need only close. */
-bool connection_is_spare(struct connection *c, uint64_t now_ns);
+bool digest_connection_is_spare(struct connection *c, uint64_t now_ns);
 
 /* Resets the connection. */
-void connection_drop(struct connection *c, uint64_t now_ns);
+void digest_connection_drop(struct connection *c, uint64_t now_ns);
 
 /* Forgets a connection that the transport has closed. */
-void connection_end(struct connection *c);
+void digest_connection_end(struct connection *c);
 
 /* Asserts the whole invariant. */
-void connection_check(const struct connection *c);
+void digest_connection_check(const struct connection *c);

@@ -37,9 +37,9 @@ static const char *mercha_begin(union method_job *job, const struct method_reque
     tree->bytes = 0;
     memset(tree->key, 0, sizeof tree->key);
     memset(tree->nonce, 0, sizeof tree->nonce);
-    if (!words_read(method_query_value(request->query, "key"), tree->key, ARRAY_COUNT(tree->key)))
+    if (!words_read(digest_method_query_value(request->query, "key"), tree->key, ARRAY_COUNT(tree->key)))
         return "key= must be 64 hexadecimal digits";
-    if (!words_read(method_query_value(request->query, "nonce"), tree->nonce, ARRAY_COUNT(tree->nonce)))
+    if (!words_read(digest_method_query_value(request->query, "nonce"), tree->nonce, ARRAY_COUNT(tree->nonce)))
         return "nonce= must be 24 hexadecimal digits";
     return request->has_length && !is_right_length(request->length) ? wrong_length : NULL;
 }
@@ -50,7 +50,7 @@ static void node_add(struct mercha_job *tree, uint32_t level, uint64_t index, ui
     for (; (index & 1) != 0; level++, index >>= 1) {
         uint32_t parent[16];
         ASSERT(level + 1 < MERCHA_LEVEL_COUNT);
-        mercha_join(tree->nodes[level], node, parent);
+        digest_mercha_join(tree->nodes[level], node, parent);
         memcpy(node, parent, sizeof parent);
     }
     memcpy(tree->nodes[level], node, sizeof tree->nodes[level]);
@@ -62,7 +62,8 @@ static void group_add(struct mercha_job *tree, uint64_t group, const uint8_t *da
     if (group >> (MERCHA_LEVEL_COUNT - 1 - GROUP_LEVEL) != 0)
         return; /* longer than any tree: refused at the end */
     /* The left child is in the result if this group is the whole body. */
-    variants.mercha->group(tree, (uint32_t)(group * MERCHA_GROUP_BLOCKS), data, node, tree->nodes[GROUP_LEVEL - 1]);
+    digest_variants.mercha->group(tree, (uint32_t)(group * MERCHA_GROUP_BLOCKS), data, node,
+                                  tree->nodes[GROUP_LEVEL - 1]);
     node_add(tree, GROUP_LEVEL, group, node);
 }
 
@@ -89,7 +90,7 @@ static uint8_t *node_write(uint8_t *out, const uint32_t node[16])
     uint8_t bytes[BLOCK_BYTES];
     for (size_t i = 0; i < 16; i++)
         store_le32(bytes + 4 * i, node[i]);
-    return method_hex_write(out, bytes, sizeof bytes);
+    return digest_method_hex_write(out, bytes, sizeof bytes);
 }
 
 static enum method_end mercha_end(union method_job *job, struct method_result *result)
@@ -101,7 +102,7 @@ static enum method_end mercha_end(union method_job *job, struct method_result *r
         return METHOD_REFUSED;
     for (uint64_t i = 0; blocks < MERCHA_GROUP_BLOCKS && i < blocks; i++) {
         uint32_t node[16];
-        mercha_block(tree, (uint32_t)i, tree->rest + i * BLOCK_BYTES, node);
+        digest_mercha_block(tree, (uint32_t)i, tree->rest + i * BLOCK_BYTES, node);
         node_add(tree, 0, i, node);
     }
     unsigned level = (unsigned)__builtin_ctzll(blocks);
@@ -112,6 +113,6 @@ static enum method_end mercha_end(union method_job *job, struct method_result *r
     return METHOD_ENDED;
 }
 
-const struct method method_mercha = {
+const struct method digest_method_mercha = {
     .path = "/mercha", .begin = mercha_begin, .take = mercha_take, .end = mercha_end
 };

@@ -44,4 +44,4 @@ static inline __attribute__((always_inline)) void transpose(v32 rows[LANES])
 
 #include "app/digest/mercha_lanes.h"
 
-const struct mercha_ops mercha_avx2 = { .name = "avx2", .group = lanes_group };
+const struct mercha_ops digest_mercha_avx2 = { .name = "avx2", .group = lanes_group };

@@ -33,4 +33,4 @@ static inline __attribute__((always_inline)) void transpose(v32 rows[LANES])
 
 #include "app/digest/mercha_lanes.h"
 
-const struct mercha_ops mercha_avx512 = { .name = "avx512", .group = lanes_group };
+const struct mercha_ops digest_mercha_avx512 = { .name = "avx512", .group = lanes_group };

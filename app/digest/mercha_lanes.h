@@ -38,7 +38,7 @@ static void blocks_cipher(const struct mercha_job *job, uint32_t counter, const 
     for (int lane = 0; lane < LANES; lane++)
         counters[lane] = counter + (uint32_t)(lane * LANE_BLOCKS);
     for (int i = 0; i < 4; i++)
-        s[i] = (v32){ 0 } + mercha_constants[i];
+        s[i] = (v32){ 0 } + digest_mercha_constants[i];
     for (int i = 0; i < 8; i++)
         s[4 + i] = (v32){ 0 } + job->key[i];
     s[12] = counters;
@@ -55,7 +55,7 @@ static void blocks_cipher(const struct mercha_job *job, uint32_t counter, const 
     words_load(node, data);
 #pragma GCC unroll 4
     for (int i = 0; i < 4; i++)
-        node[i] ^= s[i] + mercha_constants[i];
+        node[i] ^= s[i] + digest_mercha_constants[i];
 #pragma GCC unroll 8
     for (int i = 0; i < 8; i++)
         node[4 + i] ^= s[4 + i] + job->key[i];

@@ -16,13 +16,13 @@ struct mercha_ops {
                   uint32_t root[16], uint32_t left[16]);
 };
 
-extern const struct mercha_ops mercha_scalar, mercha_avx2, mercha_avx512;
+extern const struct mercha_ops digest_mercha_scalar, digest_mercha_avx2, digest_mercha_avx512;
 
 /* RFC 8439 §2.3: "expand 32-byte k". */
-extern const uint32_t mercha_constants[4];
+extern const uint32_t digest_mercha_constants[4];
 
 /* Ciphers one block into 16 words. */
-void mercha_block(const struct mercha_job *job, uint32_t counter, const uint8_t data[64], uint32_t words[16]);
+void digest_mercha_block(const struct mercha_job *job, uint32_t counter, const uint8_t data[64], uint32_t words[16]);
 
 /* Joins two nodes into their parent, which may be one of them. */
-void mercha_join(const uint32_t left[16], const uint32_t right[16], uint32_t parent[16]);
+void digest_mercha_join(const uint32_t left[16], const uint32_t right[16], uint32_t parent[16]);

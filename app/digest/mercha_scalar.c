@@ -5,7 +5,7 @@
 
 #include "base/assert.h"
 
-const uint32_t mercha_constants[4] = { 0x61707865, 0x3320646e, 0x79622d32, 0x6b206574 };
+const uint32_t digest_mercha_constants[4] = { 0x61707865, 0x3320646e, 0x79622d32, 0x6b206574 };
 
 static inline uint32_t rotate_left(uint32_t x, unsigned n) { return x << n | x >> (32 - n); }
 
@@ -18,10 +18,10 @@ static inline void quarter_round(uint32_t s[16], int a, int b, int c, int d)
     s[c] += s[d], s[b] = rotate_left(s[b] ^ s[c], 7);
 }
 
-void mercha_block(const struct mercha_job *job, uint32_t counter, const uint8_t data[64], uint32_t words[16])
+void digest_mercha_block(const struct mercha_job *job, uint32_t counter, const uint8_t data[64], uint32_t words[16])
 {
     uint32_t begin[16], s[16];
-    memcpy(begin, mercha_constants, sizeof mercha_constants);
+    memcpy(begin, digest_mercha_constants, sizeof digest_mercha_constants);
     memcpy(begin + 4, job->key, sizeof job->key);
     begin[12] = counter;
     memcpy(begin + 13, job->nonce, sizeof job->nonce);
@@ -36,7 +36,7 @@ void mercha_block(const struct mercha_job *job, uint32_t counter, const uint8_t 
         words[i] = (s[i] + begin[i]) ^ load_le32(data + 4 * i);
 }
 
-void mercha_join(const uint32_t left[16], const uint32_t right[16], uint32_t parent[16])
+void digest_mercha_join(const uint32_t left[16], const uint32_t right[16], uint32_t parent[16])
 {
     uint32_t s[16];
     for (int i = 0; i < 8; i++) {
@@ -66,12 +66,12 @@ static void scalar_group(const struct mercha_job *job, uint32_t counter, const u
     ASSERT(counter % MERCHA_GROUP_BLOCKS == 0);
     for (uint32_t block = 0; block < MERCHA_GROUP_BLOCKS; block++) {
         uint32_t level = 0;
-        mercha_block(job, counter + block, data + 64 * block, root);
+        digest_mercha_block(job, counter + block, data + 64 * block, root);
         for (; (block >> level & 1) != 0; level++)
-            mercha_join(lefts[level], root, root);
+            digest_mercha_join(lefts[level], root, root);
         memcpy(lefts[level], root, sizeof lefts[level]);
     }
     memcpy(left, lefts[ROOT_LEVEL - 1], sizeof lefts[ROOT_LEVEL - 1]);
 }
 
-const struct mercha_ops mercha_scalar = { .name = "scalar", .group = scalar_group };
+const struct mercha_ops digest_mercha_scalar = { .name = "scalar", .group = scalar_group };

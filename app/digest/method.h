@@ -87,21 +87,21 @@ struct method {
 };
 #define METHOD_OUT_BYTES(bytes) (((bytes) + 2) / 3 * 4)
 
-extern const struct method method_sha256, method_nabhash, method_mercha, method_base64;
-extern const struct method *const methods[METHOD_COUNT];
+extern const struct method digest_method_sha256, digest_method_nabhash, digest_method_mercha, digest_method_base64;
+extern const struct method *const digest_methods[METHOD_COUNT];
 
 /* Returns the method of a path, and its index; NULL: there is none. */
-const struct method *method_of(struct bytes path, size_t *index);
+const struct method *digest_method_of(struct bytes path, size_t *index);
 
 /* Returns the value of a query's key; data NULL: the key is not there. */
-struct bytes method_query_value(struct bytes query, const char *key);
+struct bytes digest_method_query_value(struct bytes query, const char *key);
 
 /* Completes the block that an earlier part of the body has begun, from the front of `data`. Returns true if the block
  * is whole now. */
-bool method_rest_fill(struct method_rest *rest, struct bytes *data);
+bool digest_method_rest_fill(struct method_rest *rest, struct bytes *data);
 
 /* Counts the rest of `data`, and keeps the bytes after its last whole block. */
-void method_rest_keep(struct method_rest *rest, struct bytes data);
+void digest_method_rest_keep(struct method_rest *rest, struct bytes data);
 
 /* Writes bytes as lower-case hexadecimal; returns the end of the text. */
-uint8_t *method_hex_write(uint8_t *out, const void *data, size_t bytes);
+uint8_t *digest_method_hex_write(uint8_t *out, const void *data, size_t bytes);

@@ -4,18 +4,19 @@
 #include "base/assert.h"
 #include "base/text.h"
 
-const struct method *const methods[METHOD_COUNT] = { &method_sha256, &method_nabhash, &method_mercha, &method_base64 };
+const struct method *const digest_methods[METHOD_COUNT] = { &digest_method_sha256, &digest_method_nabhash,
+                                                            &digest_method_mercha, &digest_method_base64 };
 
-const struct method *method_of(struct bytes path, size_t *index)
+const struct method *digest_method_of(struct bytes path, size_t *index)
 {
     ASSERT(path.data != NULL);
     for (*index = 0; *index < METHOD_COUNT; ++*index)
-        if (text_is(path, methods[*index]->path))
-            return methods[*index];
+        if (text_is(path, digest_methods[*index]->path))
+            return digest_methods[*index];
     return NULL;
 }
 
-struct bytes method_query_value(struct bytes query, const char *key)
+struct bytes digest_method_query_value(struct bytes query, const char *key)
 {
     struct bytes part;
     ASSERT(key[0] != '\0');
@@ -27,7 +28,7 @@ struct bytes method_query_value(struct bytes query, const char *key)
     return (struct bytes){ NULL, 0 };
 }
 
-bool method_rest_fill(struct method_rest *rest, struct bytes *data)
+bool digest_method_rest_fill(struct method_rest *rest, struct bytes *data)
 {
     size_t filled = rest->bytes % METHOD_BLOCK_BYTES;
     if (filled == 0)
@@ -40,7 +41,7 @@ bool method_rest_fill(struct method_rest *rest, struct bytes *data)
     return filled + part == METHOD_BLOCK_BYTES;
 }
 
-void method_rest_keep(struct method_rest *rest, struct bytes data)
+void digest_method_rest_keep(struct method_rest *rest, struct bytes data)
 {
     size_t kept = data.count % METHOD_BLOCK_BYTES;
     ASSERT(data.count == 0 || rest->bytes % METHOD_BLOCK_BYTES == 0);
@@ -49,7 +50,7 @@ void method_rest_keep(struct method_rest *rest, struct bytes data)
         memcpy(rest->block, data.data + data.count - kept, kept);
 }
 
-uint8_t *method_hex_write(uint8_t *out, const void *data, size_t bytes)
+uint8_t *digest_method_hex_write(uint8_t *out, const void *data, size_t bytes)
 {
     static const char digits[] = "0123456789abcdef";
     const uint8_t *from = data;

@@ -23,10 +23,10 @@ static size_t nabhash_take(union method_job *job, const uint8_t *data, size_t by
     struct bytes left = { data, bytes };
     (void)out;
     ASSERT(bytes > 0);
-    if (method_rest_fill(&hash->rest, &left))
-        variants.nabhash->blocks(hash->lanes, hash->rest.block, 1);
-    variants.nabhash->blocks(hash->lanes, left.data, left.count / METHOD_BLOCK_BYTES);
-    method_rest_keep(&hash->rest, left);
+    if (digest_method_rest_fill(&hash->rest, &left))
+        digest_variants.nabhash->blocks(hash->lanes, hash->rest.block, 1);
+    digest_variants.nabhash->blocks(hash->lanes, left.data, left.count / METHOD_BLOCK_BYTES);
+    digest_method_rest_keep(&hash->rest, left);
     return 0;
 }
 
@@ -36,16 +36,16 @@ static enum method_end nabhash_end(union method_job *job, struct method_result *
     size_t filled = hash->rest.bytes % METHOD_BLOCK_BYTES;
     if (filled > 0) {
         memset(hash->rest.block + filled, 0, METHOD_BLOCK_BYTES - filled);
-        variants.nabhash->blocks(hash->lanes, hash->rest.block, 1);
+        digest_variants.nabhash->blocks(hash->lanes, hash->rest.block, 1);
     }
     for (uint8_t *lane = hash->lanes; lane < hash->lanes + sizeof hash->lanes; lane += LANE_BYTES)
         store_le64(lane, load_le64(lane) ^ hash->rest.bytes);
-    variants.nabhash->join(hash->lanes);
-    result->bytes = (size_t)(method_hex_write(result->text, hash->lanes, LANE_BYTES) - result->text);
+    digest_variants.nabhash->join(hash->lanes);
+    result->bytes = (size_t)(digest_method_hex_write(result->text, hash->lanes, LANE_BYTES) - result->text);
     ASSERT(result->bytes == 2 * LANE_BYTES);
     return METHOD_ENDED;
 }
 
-const struct method method_nabhash = {
+const struct method digest_method_nabhash = {
     .path = "/nabhash", .begin = nabhash_begin, .take = nabhash_take, .end = nabhash_end
 };

@@ -31,4 +31,4 @@ static void aesni_join(uint8_t lanes[64])
     _mm_storeu_si128((__m128i *)lanes, hash);
 }
 
-const struct nabhash_ops nabhash_aesni = { .name = "aes-ni", .blocks = aesni_blocks, .join = aesni_join };
+const struct nabhash_ops digest_nabhash_aesni = { .name = "aes-ni", .blocks = aesni_blocks, .join = aesni_join };

@@ -12,4 +12,4 @@ struct nabhash_ops {
     void (*join)(uint8_t lanes[64]);
 };
 
-extern const struct nabhash_ops nabhash_scalar, nabhash_aesni, nabhash_vaes;
+extern const struct nabhash_ops digest_nabhash_scalar, digest_nabhash_aesni, digest_nabhash_vaes;

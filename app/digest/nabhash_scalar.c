@@ -64,4 +64,4 @@ static void scalar_join(uint8_t lanes[64])
     }
 }
 
-const struct nabhash_ops nabhash_scalar = { .name = "scalar", .blocks = scalar_blocks, .join = scalar_join };
+const struct nabhash_ops digest_nabhash_scalar = { .name = "scalar", .blocks = scalar_blocks, .join = scalar_join };

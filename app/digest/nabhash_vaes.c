@@ -13,6 +13,6 @@ static void vaes_blocks(uint8_t lanes[64], const uint8_t *data, size_t count)
     _mm512_storeu_si512(lanes, all);
 }
 
-static void vaes_join(uint8_t lanes[64]) { nabhash_aesni.join(lanes); }
+static void vaes_join(uint8_t lanes[64]) { digest_nabhash_aesni.join(lanes); }
 
-const struct nabhash_ops nabhash_vaes = { .name = "vaes", .blocks = vaes_blocks, .join = vaes_join };
+const struct nabhash_ops digest_nabhash_vaes = { .name = "vaes", .blocks = vaes_blocks, .join = vaes_join };

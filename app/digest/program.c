@@ -21,24 +21,25 @@ static bool wants_plain_cpu(void) { return digest_settings.simd == DIGEST_SIMD_S
 
 static const char *prepare(const struct program_machine *machine)
 {
-    variants_choose(digest_settings.simd == DIGEST_SIMD_SCALAR, machine->tsc_khz);
-    ASSERT(variants.sha256 != NULL && variants.base64 != NULL);
+    digest_variants_choose(digest_settings.simd == DIGEST_SIMD_SCALAR, machine->tsc_khz);
+    ASSERT(digest_variants.sha256 != NULL && digest_variants.base64 != NULL);
     log_line("digest: SHA-256 %s, chains of 1, 4, 16: %s, %s, %s; NABHash %s, MerCha %s, base64 %s",
-             variants.sha256->name, variants.chains[1]->name, variants.chains[4]->name, variants.chains[16]->name,
-             variants.nabhash->name, variants.mercha->name, variants.base64->name);
+             digest_variants.sha256->name, digest_variants.chains[1]->name, digest_variants.chains[4]->name,
+             digest_variants.chains[16]->name, digest_variants.nabhash->name, digest_variants.mercha->name,
+             digest_variants.base64->name);
     return NULL;
 }
 
 static const char *init(const struct program_machine *machine, uint64_t now_ns)
 {
     (void)now_ns;
-    ASSERT(variants.sha256 != NULL && machine->now_ns != NULL);
+    ASSERT(digest_variants.sha256 != NULL && machine->now_ns != NULL);
     clock_ns = machine->now_ns;
-    stats_add_fact("digest.sha256", variants.sha256->name);
-    stats_add_fact("digest.nabhash", variants.nabhash->name);
-    stats_add_fact("digest.mercha", variants.mercha->name);
-    stats_add_fact("digest.base64", variants.base64->name);
-    return server_init(digest_settings.port) ? NULL : "the port of the service cannot be had";
+    stats_add_fact("digest.sha256", digest_variants.sha256->name);
+    stats_add_fact("digest.nabhash", digest_variants.nabhash->name);
+    stats_add_fact("digest.mercha", digest_variants.mercha->name);
+    stats_add_fact("digest.base64", digest_variants.base64->name);
+    return digest_server_init(digest_settings.port) ? NULL : "the port of the service cannot be had";
 }
 
 static enum program_verdict turn(uint64_t now_ns)
@@ -47,19 +48,19 @@ static enum program_verdict turn(uint64_t now_ns)
     bool idle = true;
     for (unsigned i = 0; i < EVENTS_PER_TURN_MAX && transport_poll(now_ns, &event); i++) {
         idle = false;
-        if (!server_event(&event, now_ns))
+        if (!digest_server_event(&event, now_ns))
             service_event(&event, now_ns);
         if (clock_ns() >= now_ns + EVENTS_NS)
             break;
     }
-    server_work(now_ns);
+    digest_server_work(now_ns);
     transport_idle(now_ns);
     return service_poll(idle, now_ns);
 }
 
 static uint64_t next_deadline_ns(uint64_t now_ns)
 {
-    uint64_t service_ns = service_next_deadline_ns(now_ns), server_ns = server_next_deadline_ns(now_ns);
+    uint64_t service_ns = service_next_deadline_ns(now_ns), server_ns = digest_server_next_deadline_ns(now_ns);
     ASSERT(service_ns < UINT64_MAX);
     return server_ns < service_ns ? server_ns : service_ns;
 }

@@ -7,7 +7,7 @@
 
 enum { CHUNK_HEAD_BYTES = 5 /* three digits and CRLF */, CHUNK_END_BYTES = 2 };
 
-void reply_add(struct reply *reply, struct bytes text)
+void digest_reply_add(struct reply *reply, struct bytes text)
 {
     ASSERT(text.count <= sizeof reply->text - reply->bytes);
     memcpy(reply->text + reply->bytes, text.data, text.count);
@@ -22,22 +22,22 @@ static void add_head(struct reply *reply, unsigned status, const char *fields, b
                           "HTTP/1.1 %u %s\r\nContent-Type: text/plain\r\nContent-Length: %zu\r\n%s%s\r\n", status,
                           http_reason_phrase(status), line_bytes + 1, fields, close ? "Connection: close\r\n" : "");
     ASSERT(bytes < sizeof head);
-    reply_add(reply, (struct bytes){ (const uint8_t *)head, bytes });
+    digest_reply_add(reply, (struct bytes){ (const uint8_t *)head, bytes });
 }
 
 static void add_line(struct reply *reply, struct bytes line)
 {
-    reply_add(reply, line);
-    reply_add(reply, text_of("\n"));
+    digest_reply_add(reply, line);
+    digest_reply_add(reply, text_of("\n"));
 }
 
-void reply_add_result(struct reply *reply, struct bytes line, bool close)
+void digest_reply_add_result(struct reply *reply, struct bytes line, bool close)
 {
     add_head(reply, 200, "", close, line.count);
     add_line(reply, line);
 }
 
-void reply_add_error(struct reply *reply, unsigned status, const char *reason, bool head_only)
+void digest_reply_add_error(struct reply *reply, unsigned status, const char *reason, bool head_only)
 {
     const struct bytes line = text_of(reason);
     ASSERT(status >= 400);
@@ -50,23 +50,23 @@ void reply_add_error(struct reply *reply, unsigned status, const char *reason, b
         add_line(reply, line);
 }
 
-void reply_add_stream_head(struct reply *reply, bool chunked, bool close)
+void digest_reply_add_stream_head(struct reply *reply, bool chunked, bool close)
 {
     ASSERT(chunked || close);
-    reply_add(reply, text_of("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n"));
-    reply_add(reply, text_of(chunked ? "Transfer-Encoding: chunked\r\n" : ""));
-    reply_add(reply, text_of(close ? "Connection: close\r\n\r\n" : "\r\n"));
+    digest_reply_add(reply, text_of("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n"));
+    digest_reply_add(reply, text_of(chunked ? "Transfer-Encoding: chunked\r\n" : ""));
+    digest_reply_add(reply, text_of(close ? "Connection: close\r\n\r\n" : "\r\n"));
 }
 
-size_t reply_stream_room(const struct reply *reply)
+size_t digest_reply_stream_room(const struct reply *reply)
 {
     size_t needed = reply->bytes + CHUNK_HEAD_BYTES + CHUNK_END_BYTES + REPLY_TAIL_BYTES;
     return needed < sizeof reply->text ? sizeof reply->text - needed : 0;
 }
 
-uint8_t *reply_stream_begin(struct reply *reply) { return reply->text + reply->bytes + CHUNK_HEAD_BYTES; }
+uint8_t *digest_reply_stream_begin(struct reply *reply) { return reply->text + reply->bytes + CHUNK_HEAD_BYTES; }
 
-void reply_stream_end(struct reply *reply, size_t bytes, bool chunked)
+void digest_reply_stream_end(struct reply *reply, size_t bytes, bool chunked)
 {
     static const char digits[] = "0123456789abcdef";
     uint8_t *const head = reply->text + reply->bytes;
@@ -82,5 +82,5 @@ void reply_stream_end(struct reply *reply, size_t bytes, bool chunked)
         head[i] = (uint8_t)digits[bytes >> (8 - 4 * i) & 15];
     memcpy(head + 3, "\r\n", 2);
     reply->bytes += CHUNK_HEAD_BYTES + bytes;
-    reply_add(reply, text_of("\r\n"));
+    digest_reply_add(reply, text_of("\r\n"));
 }

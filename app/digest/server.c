@@ -55,27 +55,27 @@ static const struct counter counter_table[] = {
 };
 static const struct counter_group counter_group = { counter_table, ARRAY_COUNT(counter_table) };
 
-bool server_init(uint16_t port)
+bool digest_server_init(uint16_t port)
 {
     ASSERT(port != 0);
     memset(&server, 0, sizeof server);
     memset(server.place_of, -1, sizeof server.place_of);
     memset(&counters, 0, sizeof counters);
-    memset(&connection_counters, 0, sizeof connection_counters);
+    memset(&digest_connection_counters, 0, sizeof digest_connection_counters);
     server.port = port;
-    chains_clear();
+    digest_chains_clear();
     stats_add_counters(&counter_group);
-    stats_add_counters(&connection_counter_group);
+    stats_add_counters(&digest_connection_counter_group);
     return transport_listen(port);
 }
 
-void server_check(void)
+void digest_server_check(void)
 {
     uint32_t used = 0, dropped = 0, blocked = 0, chains = 0, ready = 0, messages = 0;
     for (size_t place = 0; place < PLACE_COUNT; place++) {
         const struct connection *c = &server.connections[place];
         bool is_used = c->phase != CONNECTION_FREE;
-        connection_check(c);
+        digest_connection_check(c);
         ASSERT(!is_used || server.place_of[c->id] == (int16_t)place);
         ASSERT(is_used || !server.blocked[place]);
         ASSERT((server.share[place] > 0) == is_used);
@@ -87,7 +87,7 @@ void server_check(void)
         ready += server.ready.has[place];
     }
     ASSERT(used == server.used_count && blocked == server.blocked_count && dropped == server.dropped_count);
-    ASSERT(chains >= chains_count());
+    ASSERT(chains >= digest_chains_count());
     ASSERT(messages <= server.messages_out);
     ASSERT(ready == server.ready.count);
     for (uint32_t i = 0; i < server.ready.count; i++)
@@ -146,7 +146,7 @@ static uint32_t share_of(uint32_t address)
 
 static void drop(struct connection *c, uint64_t now_ns)
 {
-    connection_drop(c, now_ns);
+    digest_connection_drop(c, now_ns);
     blocked_set((size_t)(c - server.connections), false);
     server.dropped_count++;
     ASSERT(server.dropped_count <= server.used_count);
@@ -157,7 +157,7 @@ static bool drop_spare(uint64_t now_ns)
 {
     for (size_t place = 0; place < PLACE_COUNT; place++) {
         struct connection *c = &server.connections[place];
-        if (c->phase == CONNECTION_FREE || !connection_is_spare(c, now_ns))
+        if (c->phase == CONNECTION_FREE || !digest_connection_is_spare(c, now_ns))
             continue;
         drop(c, now_ns);
         counters.dropped_spare++;
@@ -209,7 +209,7 @@ static void accept(int id, uint32_t address, uint64_t now_ns)
     server.place_of[id] = (int16_t)place;
     server.used_count++;
     server.share[place] = (uint16_t)share_of(address);
-    connection_begin(&server.connections[place], id, address, refuse, now_ns);
+    digest_connection_begin(&server.connections[place], id, address, refuse, now_ns);
     share_change(address, 1);
     ready_add(place);
 }
@@ -224,10 +224,10 @@ static void closed(size_t place)
     share_change(c->address, -1);
     server.share[place] = 0;
     blocked_set(place, false);
-    connection_end(c);
+    digest_connection_end(c);
 }
 
-bool server_event(const struct transport_event *event, uint64_t now_ns)
+bool digest_server_event(const struct transport_event *event, uint64_t now_ns)
 {
     if (event->kind == TRANSPORT_DATAGRAM || (event->kind == TRANSPORT_ACCEPTED && event->port != server.port))
         return false;
@@ -243,7 +243,7 @@ bool server_event(const struct transport_event *event, uint64_t now_ns)
         closed((size_t)place);
         return true;
     }
-    connection_take(&server.connections[place], event, now_ns);
+    digest_connection_take(&server.connections[place], event, now_ns);
     ready_add((size_t)place);
     return true;
 }
@@ -258,7 +258,7 @@ static bool messages_are_out(uint64_t now_ns)
     server.messages_out = 0;
     for (size_t place = 0; place < PLACE_COUNT; place++)
         if (server.connections[place].phase != CONNECTION_FREE)
-            server.messages_out += connection_messages_out(&server.connections[place], now_ns);
+            server.messages_out += digest_connection_messages_out(&server.connections[place], now_ns);
     if (server.messages_out >= MESSAGES_OUT_MAX)
         server.next_count_ns = now_ns + BLOCKED_NS;
     ASSERT(server.messages_out <= PLACE_COUNT * CONNECTION_MESSAGES_MAX);
@@ -273,20 +273,20 @@ static void steps_work(uint64_t now_ns)
     for (uint32_t left = server.ready.count; left > 0 && spent_ns < VARIANTS_TURN_NS; left--) {
         size_t place = ready_take();
         struct connection *c = &server.connections[place];
-        uint64_t body_bytes = connection_counters.body_bytes, sent_bytes = connection_counters.sent_bytes;
+        uint64_t body_bytes = digest_connection_counters.body_bytes, sent_bytes = digest_connection_counters.sent_bytes;
         if (c->phase == CONNECTION_FREE)
             continue;
         const bool was_dropped = c->dropped;
-        enum connection_step step = connection_step(c, messages_are_out(now_ns) ? 0 : share, now_ns);
+        enum digest_connection_step step = digest_connection_step(c, messages_are_out(now_ns) ? 0 : share, now_ns);
         server.dropped_count += c->dropped && !was_dropped;
-        server.messages_out += connection_counters.sent_bytes > sent_bytes;
+        server.messages_out += digest_connection_counters.sent_bytes > sent_bytes;
         blocked_set(place, step == STEP_BLOCKED);
         if (step == STEP_DONE)
             ready_add(place);
         spent_ns += STEP_NS;
-        if (connection_counters.body_bytes > body_bytes)
-            spent_ns += (connection_counters.body_bytes - body_bytes) * VARIANTS_SLICE_NS
-                        / variants.slice_bytes[c->method_index];
+        if (digest_connection_counters.body_bytes > body_bytes)
+            spent_ns += (digest_connection_counters.body_bytes - body_bytes) * VARIANTS_SLICE_NS
+                        / digest_variants.slice_bytes[c->method_index];
     }
     ASSERT(spent_ns <= VARIANTS_TURN_NS + VARIANTS_SLICE_NS + STEP_NS);
 }
@@ -298,7 +298,7 @@ static void chains_answer(uint64_t now_ns)
         struct connection *c = &server.connections[place];
         if (c->phase != CONNECTION_CHAIN || c->chain.rounds_left > 0)
             continue;
-        connection_chain_ended(c, now_ns);
+        digest_connection_chain_ended(c, now_ns);
         ASSERT(c->phase == CONNECTION_REPLY);
         ready_add(place);
     }
@@ -313,7 +313,7 @@ static void slowest_evict(uint64_t now_ns)
         struct connection *c = &server.connections[place];
         if (c->phase == CONNECTION_FREE || c->dropped)
             continue;
-        bool is_out = connection_messages_out(c, now_ns) > 0;
+        bool is_out = digest_connection_messages_out(c, now_ns) > 0;
         uint64_t still_ns = server.blocked[place] ? c->progress_ns : is_out ? c->acked_ns : UINT64_MAX;
         if (still_ns < slowest_ns) {
             slowest = c;
@@ -347,11 +347,11 @@ static void expire(uint64_t now_ns)
     server.next_expire_ns = now_ns + EXPIRE_NS;
     for (size_t place = 0; place < PLACE_COUNT; place++) {
         struct connection *c = &server.connections[place];
-        if (c->phase == CONNECTION_FREE || !connection_is_overdue(c, now_ns))
+        if (c->phase == CONNECTION_FREE || !digest_connection_is_overdue(c, now_ns))
             continue;
         ASSERT(c->progress_ns <= now_ns);
         counters.expired += !c->expired;
-        connection_expire(c, now_ns);
+        digest_connection_expire(c, now_ns);
         server.dropped_count += c->dropped;
         ready_add(place);
     }
@@ -365,15 +365,15 @@ static void stall_note(uint64_t now_ns)
     ASSERT(server.next_expire_ns < now_ns);
     for (size_t place = 0; place < PLACE_COUNT; place++)
         if (server.connections[place].phase != CONNECTION_FREE)
-            connection_stall(&server.connections[place], now_ns - server.next_expire_ns, now_ns);
+            digest_connection_stall(&server.connections[place], now_ns - server.next_expire_ns, now_ns);
 }
 
-void server_work(uint64_t now_ns)
+void digest_server_work(uint64_t now_ns)
 {
-    size_t before = chains_count();
-    counters.rounds += chains_work();
-    ASSERT(chains_count() <= before);
-    if (chains_count() < before)
+    size_t before = digest_chains_count();
+    counters.rounds += digest_chains_work();
+    ASSERT(digest_chains_count() <= before);
+    if (digest_chains_count() < before)
         chains_answer(now_ns);
     stall_note(now_ns);
     blocked_try(now_ns);
@@ -381,10 +381,10 @@ void server_work(uint64_t now_ns)
     steps_work(now_ns);
 }
 
-uint64_t server_next_deadline_ns(uint64_t now_ns)
+uint64_t digest_server_next_deadline_ns(uint64_t now_ns)
 {
     ASSERT(server.used_count <= PLACE_COUNT);
-    if (server.ready.count > 0 || chains_count() > 0)
+    if (server.ready.count > 0 || digest_chains_count() > 0)
         return now_ns;
     if (server.blocked_count > 0)
         return server.next_blocked_ns;

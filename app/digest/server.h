@@ -12,16 +12,16 @@ enum {
 };
 
 /* Listens. Returns false if the port cannot be had. */
-bool server_init(uint16_t port);
+bool digest_server_init(uint16_t port);
 
 /* Takes an event of the transport. Returns false if it is not of a connection of the service. */
-bool server_event(const struct transport_event *event, uint64_t now_ns);
+bool digest_server_event(const struct transport_event *event, uint64_t now_ns);
 
 /* Works for at most 50 us. */
-void server_work(uint64_t now_ns);
+void digest_server_work(uint64_t now_ns);
 
 /* Asserts the invariant of all connections: takes longer than a turn. */
-void server_check(void);
+void digest_server_check(void);
 
-/* Returns when server_work next has something to do if no event comes; UINT64_MAX: never. */
-uint64_t server_next_deadline_ns(uint64_t now_ns);
+/* Returns when digest_server_work next has something to do if no event comes; UINT64_MAX: never. */
+uint64_t digest_server_next_deadline_ns(uint64_t now_ns);

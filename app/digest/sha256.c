@@ -11,7 +11,7 @@ enum { LENGTH_AT = 56 };
 
 static const char *sha256_start(union method_job *job, const struct method_request *request)
 {
-    struct bytes rounds = method_query_value(request->query, "rounds");
+    struct bytes rounds = digest_method_query_value(request->query, "rounds");
     job->sha256 = (struct sha256_job){ .rounds = 1 };
     memcpy(job->sha256.state, sha256_initial, sizeof sha256_initial);
     if (rounds.data != NULL && !text_number(rounds, 1, digest_settings.rounds_max, &job->sha256.rounds))
@@ -26,10 +26,10 @@ static size_t sha256_take(union method_job *job, const uint8_t *data, size_t byt
     struct bytes left = { data, bytes };
     (void)out;
     ASSERT(bytes > 0);
-    if (method_rest_fill(&hash->rest, &left))
-        variants.sha256->blocks(hash->state, hash->rest.block, 1);
-    variants.sha256->blocks(hash->state, left.data, left.count / METHOD_BLOCK_BYTES);
-    method_rest_keep(&hash->rest, left);
+    if (digest_method_rest_fill(&hash->rest, &left))
+        digest_variants.sha256->blocks(hash->state, hash->rest.block, 1);
+    digest_variants.sha256->blocks(hash->state, left.data, left.count / METHOD_BLOCK_BYTES);
+    digest_method_rest_keep(&hash->rest, left);
     return 0;
 }
 
@@ -42,16 +42,16 @@ static enum method_end sha256_end(union method_job *job, struct method_result *r
     memcpy(last, hash->rest.block, filled);
     last[filled] = 0x80;
     store_be64(last + blocks * METHOD_BLOCK_BYTES - 8, hash->rest.bytes * 8);
-    variants.sha256->blocks(hash->state, last, blocks);
+    digest_variants.sha256->blocks(hash->state, last, blocks);
     if (hash->rounds > 1)
         return METHOD_CHAIN;
     for (size_t i = 0; i < 8; i++)
         store_be32(digest + 4 * i, hash->state[i]);
-    result->bytes = (size_t)(method_hex_write(result->text, digest, sizeof digest) - result->text);
+    result->bytes = (size_t)(digest_method_hex_write(result->text, digest, sizeof digest) - result->text);
     ASSERT(result->bytes == 2 * sizeof digest);
     return METHOD_ENDED;
 }
 
-const struct method method_sha256 = {
+const struct method digest_method_sha256 = {
     .path = "/sha256", .begin = sha256_start, .take = sha256_take, .end = sha256_end
 };

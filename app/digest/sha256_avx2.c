@@ -6,7 +6,7 @@ typedef uint32_t v32 __attribute__((vector_size(32)));
 
 #include "app/digest/sha256_lanes.h"
 
-const struct sha256_ops sha256_avx2 = {
+const struct sha256_ops digest_sha256_avx2 = {
     .name = "avx2",
     .lanes = LANES,
     .blocks = lanes_blocks,

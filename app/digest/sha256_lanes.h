@@ -60,7 +60,7 @@ static void lanes_rounds(uint32_t *const digests[], uint32_t rounds)
             s[i] = (v32){ 0 } + sha256_initial[i];
         }
 #define FIRST_WK(t)  first_wk(w, t)
-#define SECOND_WK(t) sha256_second_wk[t]
+#define SECOND_WK(t) digest_sha256_second_wk[t]
 #pragma GCC unroll 8
         for (int t = 0; t < 64; t += 8)
             ROUNDS8(s, FIRST_WK, t);
@@ -80,5 +80,5 @@ static void lanes_rounds(uint32_t *const digests[], uint32_t rounds)
 /* Takes one stream, which has nothing to fill lanes with, as the scalar variant does. */
 static void lanes_blocks(uint32_t state[8], const uint8_t *data, size_t count)
 {
-    sha256_scalar.blocks(state, data, count);
+    digest_sha256_scalar.blocks(state, data, count);
 }

@@ -19,7 +19,8 @@ struct sha256_ops {
     void (*rounds)(uint32_t *const digests[], uint32_t rounds);
 };
 
-extern const struct sha256_ops sha256_scalar, sha256_shani, sha256_shani2, sha256_avx2, sha256_avx512;
+extern const struct sha256_ops digest_sha256_scalar, digest_sha256_shani, digest_sha256_shani2, digest_sha256_avx2,
+    digest_sha256_avx512;
 
 /* The constants plus the message schedule of a round's second block. */
-extern const uint32_t sha256_second_wk[64];
+extern const uint32_t digest_sha256_second_wk[64];

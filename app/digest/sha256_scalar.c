@@ -7,7 +7,7 @@
 #include "base/bytes.h"
 
 /* sha256_k plus the schedule of the block 0x80, 0, ..., 512; tests/unit/digest_test.c computes it again. */
-_Alignas(64) const uint32_t sha256_second_wk[64] = {
+_Alignas(64) const uint32_t digest_sha256_second_wk[64] = {
     0xc28a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
     0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf374,
     0x649b69c1, 0xf0fe4786, 0x0fe1edc6, 0x240cf254, 0x4fe9346f, 0x6cc984be, 0x61b9411e, 0x16f988fa,
@@ -46,11 +46,11 @@ static void scalar_rounds(uint32_t *const digests[], uint32_t rounds)
         memcpy(digest, sha256_initial, sizeof sha256_initial);
         sha256_schedule(wk, block);
         sha256_compress(digest, wk);
-        sha256_compress(digest, sha256_second_wk);
+        sha256_compress(digest, digest_sha256_second_wk);
     }
 }
 
-const struct sha256_ops sha256_scalar = {
+const struct sha256_ops digest_sha256_scalar = {
     .name = "scalar",
     .lanes = 1,
     .blocks = scalar_blocks,

@@ -82,7 +82,7 @@ static inline __attribute__((always_inline)) void second_take(struct pair states
     for (int i = 0; i < 16; i++)
 #pragma GCC unroll 2
         for (int lane = 0; lane < lanes; lane++)
-            rounds4(&states[lane], load_k(sha256_second_wk, i));
+            rounds4(&states[lane], load_k(digest_sha256_second_wk, i));
     for (int lane = 0; lane < lanes; lane++)
         states[lane] = pair_add(states[lane], before[lane]);
 }
@@ -141,14 +141,14 @@ static void shani_blocks(uint32_t state[8], const uint8_t *data, size_t count)
 static void shani_rounds(uint32_t *const digests[], uint32_t rounds) { rounds_of(digests, rounds, 1); }
 static void shani_rounds2(uint32_t *const digests[], uint32_t rounds) { rounds_of(digests, rounds, 2); }
 
-const struct sha256_ops sha256_shani = {
+const struct sha256_ops digest_sha256_shani = {
     .name = "sha-ni",
     .lanes = 1,
     .blocks = shani_blocks,
     .rounds = shani_rounds,
 };
 
-const struct sha256_ops sha256_shani2 = {
+const struct sha256_ops digest_sha256_shani2 = {
     .name = "sha-ni x2",
     .lanes = 2,
     .blocks = shani_blocks,

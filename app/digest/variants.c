@@ -12,15 +12,19 @@
 
 enum { REPEATS = 8, ROUNDS_TIMED = 16, BYTES_TIMED = MERCHA_GROUP_BYTES, SLICE_BYTES_MIN = 192 };
 
-struct variants variants;
+struct digest_variants digest_variants;
 
-const struct sha256_ops *const sha256_all[] = { &sha256_scalar, &sha256_shani,  &sha256_shani2,
-                                                &sha256_avx2,   &sha256_avx512, NULL };
-const struct nabhash_ops *const nabhash_all[] = { &nabhash_scalar, &nabhash_aesni, &nabhash_vaes, NULL };
-const struct mercha_ops *const mercha_all[] = { &mercha_scalar, &mercha_avx2, &mercha_avx512, NULL };
-const struct base64_ops *const base64_all[] = { &base64_scalar, &base64_avx2, &base64_avx512, NULL };
+const struct sha256_ops *const digest_sha256_all[] = { &digest_sha256_scalar, &digest_sha256_shani,
+                                                       &digest_sha256_shani2, &digest_sha256_avx2,
+                                                       &digest_sha256_avx512, NULL };
+const struct nabhash_ops *const digest_nabhash_all[] = { &digest_nabhash_scalar, &digest_nabhash_aesni,
+                                                         &digest_nabhash_vaes, NULL };
+const struct mercha_ops *const digest_mercha_all[] = { &digest_mercha_scalar, &digest_mercha_avx2,
+                                                       &digest_mercha_avx512, NULL };
+const struct base64_ops *const digest_base64_all[] = { &digest_base64_scalar, &digest_base64_avx2,
+                                                       &digest_base64_avx512, NULL };
 
-bool variants_usable(const char *name)
+bool digest_variants_usable(const char *name)
 {
     static const struct {
         const char *name;
@@ -86,7 +90,7 @@ static uint64_t cycles_of(void (*run)(const void *ops), const void *ops)
 static bool is_faster(const char *name, void (*run)(const void *ops), const void *ops, bool scalar, uint64_t *least)
 {
     ASSERT(name != NULL && *least > 0);
-    if (!variants_usable(name) || (scalar && strcmp(name, "scalar") != 0))
+    if (!digest_variants_usable(name) || (scalar && strcmp(name, "scalar") != 0))
         return false;
     uint64_t cycles = cycles_of(run, ops);
     if (cycles >= *least)
@@ -100,11 +104,11 @@ static bool is_faster(const char *name, void (*run)(const void *ops), const void
 /* Chooses for each count of waiting chains the variant that does most of their rounds in a time. */
 static void choose_chains(bool scalar, uint64_t tsc_khz)
 {
-    const struct sha256_ops **const chosen = variants.chains;
+    const struct sha256_ops **const chosen = digest_variants.chains;
     uint64_t best[SHA256_LANES_MAX + 1] = { 0 }; /* cycles of ROUNDS_TIMED */
-    memset(chosen, 0, sizeof variants.chains);
-    for (size_t i = 0; sha256_all[i] != NULL; i++) {
-        const struct sha256_ops *ops = sha256_all[i];
+    memset(chosen, 0, sizeof digest_variants.chains);
+    for (size_t i = 0; digest_sha256_all[i] != NULL; i++) {
+        const struct sha256_ops *ops = digest_sha256_all[i];
         uint64_t cycles = UINT64_MAX;
         if (!is_faster(ops->name, run_chains, ops, scalar, &cycles))
             continue;
@@ -119,8 +123,8 @@ static void choose_chains(bool scalar, uint64_t tsc_khz)
     }
     for (uint32_t count = 1; count <= SHA256_LANES_MAX; count++) {
         uint64_t round_ps = best[count] * 1000000000 / tsc_khz / ROUNDS_TIMED + 1;
-        variants.chain_rounds[count] = (uint32_t)(VARIANTS_CHAIN_SLICE_NS * UINT64_C(1000) / round_ps + 1);
-        ASSERT(variants.chains[count] != NULL);
+        digest_variants.chain_rounds[count] = (uint32_t)(VARIANTS_CHAIN_SLICE_NS * UINT64_C(1000) / round_ps + 1);
+        ASSERT(digest_variants.chains[count] != NULL);
     }
 }
 
@@ -133,24 +137,24 @@ static uint32_t slice_bytes(uint64_t cycles, uint64_t tsc_khz)
     return (uint32_t)max_size(bytes, SLICE_BYTES_MIN);
 }
 
-void variants_choose(bool scalar, uint64_t tsc_khz)
+void digest_variants_choose(bool scalar, uint64_t tsc_khz)
 {
     uint64_t sha256 = UINT64_MAX, nabhash = UINT64_MAX, mercha = UINT64_MAX, base64 = UINT64_MAX;
     ASSERT(tsc_khz > 0);
-    for (size_t i = 0; sha256_all[i] != NULL; i++)
-        if (is_faster(sha256_all[i]->name, run_sha256, sha256_all[i], scalar, &sha256))
-            variants.sha256 = sha256_all[i];
-    for (size_t i = 0; nabhash_all[i] != NULL; i++)
-        if (is_faster(nabhash_all[i]->name, run_nabhash, nabhash_all[i], scalar, &nabhash))
-            variants.nabhash = nabhash_all[i];
-    for (size_t i = 0; mercha_all[i] != NULL; i++)
-        if (is_faster(mercha_all[i]->name, run_mercha, mercha_all[i], scalar, &mercha))
-            variants.mercha = mercha_all[i];
-    for (size_t i = 0; base64_all[i] != NULL; i++)
-        if (is_faster(base64_all[i]->name, run_base64, base64_all[i], scalar, &base64))
-            variants.base64 = base64_all[i];
+    for (size_t i = 0; digest_sha256_all[i] != NULL; i++)
+        if (is_faster(digest_sha256_all[i]->name, run_sha256, digest_sha256_all[i], scalar, &sha256))
+            digest_variants.sha256 = digest_sha256_all[i];
+    for (size_t i = 0; digest_nabhash_all[i] != NULL; i++)
+        if (is_faster(digest_nabhash_all[i]->name, run_nabhash, digest_nabhash_all[i], scalar, &nabhash))
+            digest_variants.nabhash = digest_nabhash_all[i];
+    for (size_t i = 0; digest_mercha_all[i] != NULL; i++)
+        if (is_faster(digest_mercha_all[i]->name, run_mercha, digest_mercha_all[i], scalar, &mercha))
+            digest_variants.mercha = digest_mercha_all[i];
+    for (size_t i = 0; digest_base64_all[i] != NULL; i++)
+        if (is_faster(digest_base64_all[i]->name, run_base64, digest_base64_all[i], scalar, &base64))
+            digest_variants.base64 = digest_base64_all[i];
     choose_chains(scalar, tsc_khz);
     const uint64_t cycles[METHOD_COUNT] = { sha256, nabhash, mercha, base64 }; /* the order of `methods` */
     for (size_t i = 0; i < METHOD_COUNT; i++)
-        variants.slice_bytes[i] = slice_bytes(cycles[i], tsc_khz);
+        digest_variants.slice_bytes[i] = slice_bytes(cycles[i], tsc_khz);
 }

@@ -10,7 +10,7 @@
 #include "app/digest/nabhash_ops.h"
 #include "app/digest/sha256_ops.h"
 
-struct variants {
+struct digest_variants {
     const struct sha256_ops *sha256; /* for bodies */
     const struct nabhash_ops *nabhash;
     const struct mercha_ops *mercha;
@@ -21,7 +21,7 @@ struct variants {
     /* By method, in the order of the table: bytes of a body in a slice. */
     uint32_t slice_bytes[METHOD_COUNT];
 };
-extern struct variants variants;
+extern struct digest_variants digest_variants;
 
 enum {
     VARIANTS_SLICE_NS = 10000,       /* for a body: a turn begins such slices for VARIANTS_TURN_NS */
@@ -30,13 +30,13 @@ enum {
 };
 
 /* Every variant that is built, in tables ended by NULL; the scalar one comes first. */
-extern const struct sha256_ops *const sha256_all[];
-extern const struct nabhash_ops *const nabhash_all[];
-extern const struct mercha_ops *const mercha_all[];
-extern const struct base64_ops *const base64_all[];
+extern const struct sha256_ops *const digest_sha256_all[];
+extern const struct nabhash_ops *const digest_nabhash_all[];
+extern const struct mercha_ops *const digest_mercha_all[];
+extern const struct base64_ops *const digest_base64_all[];
 
 /* Returns true if this CPU has the instructions of a variant, by its name. */
-bool variants_usable(const char *name);
+bool digest_variants_usable(const char *name);
 
 /* Chooses, in some milliseconds. */
-void variants_choose(bool scalar, uint64_t tsc_khz);
+void digest_variants_choose(bool scalar, uint64_t tsc_khz);

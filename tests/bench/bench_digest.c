@@ -77,10 +77,10 @@ static void chains_rounds(const void *count)
     static struct chain chains[SHA256_LANES_MAX];
     for (size_t i = 0; i < *(const size_t *)count; i++) {
         chains[i].rounds_left = ROUNDS;
-        chains_add(&chains[i]);
+        digest_chains_add(&chains[i]);
     }
-    while (chains_count() > 0)
-        chains_work();
+    while (digest_chains_count() > 0)
+        digest_chains_work();
 }
 
 static void rows_of_rounds(void)
@@ -149,7 +149,7 @@ static void base64_body(const void *ops) { ((const struct base64_ops *)ops)->enc
     for (size_t i = 0; all[i] != NULL; i++) {                                                                          \
         char name[64];                                                                                                 \
         snprintf(name, sizeof name, "%s/%s", method, all[i]->name);                                                    \
-        if (variants_usable(all[i]->name) && strchr(name, ' ') == NULL)                                                \
+        if (digest_variants_usable(all[i]->name) && strchr(name, ' ') == NULL)                                         \
             row(name, "GB/s", run, all[i], sizeof body);                                                               \
     }
 
@@ -158,16 +158,16 @@ int main(int count, char **words)
     samples = count > 1 ? strtoul(words[1], NULL, 10) : samples;
     samples = samples < 10 ? 10 : min_size(samples, SAMPLES_MAX);
     platform_init();
-    variants_choose(false, platform_tsc_khz());
+    digest_variants_choose(false, platform_tsc_khz());
     memset(body, 0x5a, sizeof body);
     rows_of_rounds();
     row("memcpy", "GB/s", memcpy_body, NULL, sizeof body);
     row("openssl/sha256", "GB/s", openssl_body, NULL, sizeof body);
-    ROWS_OF("sha256", sha256_all, sha256_body)
-    if (variants_usable("aes-ni"))
+    ROWS_OF("sha256", digest_sha256_all, sha256_body)
+    if (digest_variants_usable("aes-ni"))
         row("nabhash/bound", "GB/s", aesenc_chain, NULL, sizeof body);
-    ROWS_OF("nabhash", nabhash_all, nabhash_body)
-    ROWS_OF("mercha", mercha_all, mercha_body)
-    ROWS_OF("base64", base64_all, base64_body)
+    ROWS_OF("nabhash", digest_nabhash_all, nabhash_body)
+    ROWS_OF("mercha", digest_mercha_all, mercha_body)
+    ROWS_OF("base64", digest_base64_all, base64_body)
     return 0;
 }

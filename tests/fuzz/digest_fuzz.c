@@ -17,9 +17,9 @@ static void turn(uint64_t now_ns)
 {
     struct transport_event event;
     while (transport_poll(now_ns, &event))
-        server_event(&event, now_ns);
-    server_work(now_ns);
-    server_check();
+        digest_server_event(&event, now_ns);
+    digest_server_work(now_ns);
+    digest_server_check();
 }
 
 static void act(uint8_t action, const uint8_t *data, size_t bytes, uint64_t *now_ns)
@@ -66,7 +66,7 @@ static void leave(uint64_t now_ns)
     for (int id = 0; id < TRANSPORT_CONNECTION_COUNT_MAX; id++)
         if (fake.connections[id].used)
             fake_over(id, TRANSPORT_RESET);
-    for (int i = 0; server_next_deadline_ns(now_ns) != UINT64_MAX; i++) {
+    for (int i = 0; digest_server_next_deadline_ns(now_ns) != UINT64_MAX; i++) {
         ASSERT(i < TURNS_MAX);
         turn(now_ns);
     }
@@ -80,12 +80,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     fake_reset();
     stats_clear();
     if (!chosen)
-        variants_choose(true, 2000000);
+        digest_variants_choose(true, 2000000);
     chosen = true;
     digest_settings = (struct digest_settings){ .rounds_max = 1000,
                                                 .body_max = 3000,
                                                 .client_timeout_ns = 10 * NS_PER_S };
-    ASSERT(server_init(PORT));
+    ASSERT(digest_server_init(PORT));
     for (int i = 0; i < ACTIONS_MAX && size >= 2; i++) {
         size_t bytes = min_size(data[1], size - 2);
         act(data[0], data + 2, bytes, &now_ns);

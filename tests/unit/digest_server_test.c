@@ -20,10 +20,10 @@ BEFORE_EACH()
 {
     fake_reset();
     stats_clear();
-    variants_choose(false, 2000000);
+    digest_variants_choose(false, 2000000);
     digest_settings = (struct digest_settings){ .rounds_max = 1000000, .client_timeout_ns = 10 * NS_PER_S };
     now_ns = NS_PER_S;
-    assert_true(server_init(PORT));
+    assert_true(digest_server_init(PORT));
     assert_int_equal(fake.listening, PORT);
 }
 
@@ -34,10 +34,10 @@ static void turn(void)
     do {
         now_ns += NS_PER_US;
         while (transport_poll(now_ns, &event))
-            server_event(&event, now_ns);
-        server_work(now_ns);
-        server_check();
-    } while (server_next_deadline_ns(now_ns) <= now_ns);
+            digest_server_event(&event, now_ns);
+        digest_server_work(now_ns);
+        digest_server_check();
+    } while (digest_server_next_deadline_ns(now_ns) <= now_ns);
 }
 
 /* Lets time pass, in steps. */
@@ -230,13 +230,13 @@ TEST(a_chain_ends_with_its_client)
     struct transport_event event;
     for (int i = 0; i < 8; i++) {
         while (transport_poll(now_ns, &event))
-            server_event(&event, now_ns);
-        server_work(now_ns);
+            digest_server_event(&event, now_ns);
+        digest_server_work(now_ns);
     }
-    assert_int_equal(server_next_deadline_ns(now_ns), now_ns);
+    assert_int_equal(digest_server_next_deadline_ns(now_ns), now_ns);
     fake_closed(id, TRANSPORT_RESET);
     turn();
-    assert_true(server_next_deadline_ns(now_ns) == UINT64_MAX);
+    assert_true(digest_server_next_deadline_ns(now_ns) == UINT64_MAX);
 }
 
 TEST(a_slow_reader_holds_back_its_own_stream_alone)
@@ -389,9 +389,9 @@ static void one_turn(void)
     struct transport_event event;
     now_ns += NS_PER_US;
     while (transport_poll(now_ns, &event))
-        server_event(&event, now_ns);
-    server_work(now_ns);
-    server_check();
+        digest_server_event(&event, now_ns);
+    digest_server_work(now_ns);
+    digest_server_check();
 }
 
 static int opened_from(uint32_t address)
@@ -467,7 +467,7 @@ TEST(a_chain_whose_client_has_ended_gives_up_its_place)
     for (int i = 0; i < 12; i++, now_ns += NS_PER_S) /* client.timeout= is 10 */
         one_turn();
     assert_int_equal(counter("digest.expired"), SERVER_CONNECTION_COUNT); /* the five are idle */
-    assert_true(chains_count() == 0);
+    assert_true(digest_chains_count() == 0);
 }
 
 /* Ends as `printf ... | nc -N` does, and waits for the answer. */
@@ -551,8 +551,8 @@ TEST(a_chain_does_not_expire)
     struct transport_event event;
     for (int i = 0; i < 8; i++, now_ns += 5 * NS_PER_S) {
         while (transport_poll(now_ns, &event))
-            server_event(&event, now_ns);
-        server_work(now_ns);
+            digest_server_event(&event, now_ns);
+        digest_server_work(now_ns);
     }
     assert_false(fake.connections[id].aborted_by_us);
     for (size_t i = 0; stats_line(i, line, sizeof line) > 0; i++)

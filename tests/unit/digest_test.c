@@ -28,8 +28,8 @@ static void fill_random(void *out, size_t bytes)
 BEFORE_EACH()
 {
     digest_settings.rounds_max = 1000000;
-    variants_choose(false, 2000000);
-    chains_clear();
+    digest_variants_choose(false, 2000000);
+    digest_chains_clear();
     fill_random(body, sizeof body);
 }
 
@@ -72,7 +72,7 @@ TEST(nabhash_has_the_published_values)
         { "Meng Zhuo is the author of NABHash", 34, "be7b4ad42ddd356e7abd8755902961dd" },
     };
     for (size_t i = 0; i < ARRAY_COUNT(rows); i++)
-        assert_string_equal(result_of(&method_nabhash, "", (const uint8_t *)rows[i].input, rows[i].bytes),
+        assert_string_equal(result_of(&digest_method_nabhash, "", (const uint8_t *)rows[i].input, rows[i].bytes),
                             rows[i].hash);
 }
 
@@ -90,10 +90,10 @@ TEST(mercha_has_the_published_values)
         x = (1103515245 * x + 12345) & 0x7fffffff;
         body[i] = (uint8_t)(x % 255);
     }
-    assert_string_equal(result_of(&method_mercha, query, body, 1024), lines);
+    assert_string_equal(result_of(&digest_method_mercha, query, body, 1024), lines);
     for (size_t bytes = 0; bytes < 512; bytes += 32)
         if (bytes != 128 && bytes != 256)
-            assert_non_null(strstr(result_of(&method_mercha, query, body, bytes), "64 * 2^k"));
+            assert_non_null(strstr(result_of(&digest_method_mercha, query, body, bytes), "64 * 2^k"));
 }
 
 /* Computes the root over blocks of the body by the definition, from the leaves up. */
@@ -101,12 +101,12 @@ static void tree_of(const struct mercha_job *job, uint32_t first, uint32_t block
 {
     uint32_t right[16];
     if (blocks == 1) {
-        mercha_block(job, first, body + METHOD_BLOCK_BYTES * first, node);
+        digest_mercha_block(job, first, body + METHOD_BLOCK_BYTES * first, node);
         return;
     }
     tree_of(job, first, blocks / 2, node);
     tree_of(job, first + blocks / 2, blocks / 2, right);
-    mercha_join(node, right, node);
+    digest_mercha_join(node, right, node);
 }
 
 /* Plays the lengths below, at and above one group of blocks, whose tree a variant computes at once. */
@@ -120,24 +120,24 @@ TEST(mercha_has_root_and_left_child_at_each_length)
         uint32_t root[16], left[16];
         tree_of(&zero, 0, blocks, root);
         tree_of(&zero, 0, blocks / 2, left);
-        uint8_t *end = method_hex_write((uint8_t *)lines, root, sizeof root);
+        uint8_t *end = digest_method_hex_write((uint8_t *)lines, root, sizeof root);
         *end++ = '\n';
-        method_hex_write(end, left, sizeof left);
-        assert_string_equal(result_of(&method_mercha, query, body, (size_t)METHOD_BLOCK_BYTES * blocks), lines);
+        digest_method_hex_write(end, left, sizeof left);
+        assert_string_equal(result_of(&digest_method_mercha, query, body, (size_t)METHOD_BLOCK_BYTES * blocks), lines);
     }
 }
 
 TEST(mercha_refuses_bad_keys)
 {
-    assert_non_null(strstr(result_of(&method_mercha, "", body, 128), "key= must be"));
-    assert_non_null(strstr(result_of(&method_mercha, "key=00&nonce=00", body, 128), "key= must be"));
+    assert_non_null(strstr(result_of(&digest_method_mercha, "", body, 128), "key= must be"));
+    assert_non_null(strstr(result_of(&digest_method_mercha, "key=00&nonce=00", body, 128), "key= must be"));
     assert_non_null(
-        strstr(result_of(&method_mercha, "nonce=0&key=000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f",
-                         body, 128),
+        strstr(result_of(&digest_method_mercha,
+                         "nonce=0&key=000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f", body, 128),
                "nonce= must be"));
-    assert_non_null(strstr(
-        result_of(&method_mercha, "key=x00102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f", body, 128),
-        "key= must be"));
+    assert_non_null(strstr(result_of(&digest_method_mercha,
+                                     "key=x00102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f", body, 128),
+                           "key= must be"));
 }
 
 TEST(mercha_of_many_groups_is_that_of_the_scalar_steps)
@@ -145,9 +145,9 @@ TEST(mercha_of_many_groups_is_that_of_the_scalar_steps)
     static const char query[] = "key=e95d23c24b2674d7547b81cabdd108ce6bf0230ecbb8460f5a7b94b0fc1f74c4&nonce="
                                 "218772b801af290067947a6c";
     char all[METHOD_RESULT_BYTES_MAX + 1], scalar[METHOD_RESULT_BYTES_MAX + 1];
-    strcpy(all, result_of(&method_mercha, query, body, 2 * MERCHA_GROUP_BYTES));
-    variants_choose(true, 2000000);
-    strcpy(scalar, result_of(&method_mercha, query, body, 2 * MERCHA_GROUP_BYTES));
+    strcpy(all, result_of(&digest_method_mercha, query, body, 2 * MERCHA_GROUP_BYTES));
+    digest_variants_choose(true, 2000000);
+    strcpy(scalar, result_of(&digest_method_mercha, query, body, 2 * MERCHA_GROUP_BYTES));
     assert_string_equal(all, scalar);
 }
 
@@ -160,8 +160,8 @@ TEST(sha256_is_that_of_base)
         sha256_begin(&hash);
         sha256_add(&hash, body, bytes);
         sha256_finish(&hash, digest);
-        method_hex_write((uint8_t *)hex, digest, sizeof digest);
-        assert_string_equal(result_of(&method_sha256, "", body, bytes), hex);
+        digest_method_hex_write((uint8_t *)hex, digest, sizeof digest);
+        assert_string_equal(result_of(&digest_method_sha256, "", body, bytes), hex);
     }
 }
 
@@ -170,8 +170,8 @@ TEST(rounds_beyond_the_setting_are_refused)
     static const char *const queries[] = { "rounds=0",  "rounds=1000001", "rounds=",
                                            "rounds=1x", "rounds=-1",      "rounds=99999999999999999999" };
     for (size_t i = 0; i < ARRAY_COUNT(queries); i++)
-        assert_non_null(strstr(result_of(&method_sha256, queries[i], body, 3), "rounds= must be"));
-    assert_non_null(strstr(result_of(&method_sha256, "x=3&y&rounds=1", (const uint8_t *)"abc", 3), "ba7816bf"));
+        assert_non_null(strstr(result_of(&digest_method_sha256, queries[i], body, 3), "rounds= must be"));
+    assert_non_null(strstr(result_of(&digest_method_sha256, "x=3&y&rounds=1", (const uint8_t *)"abc", 3), "ba7816bf"));
 }
 
 TEST(base64_has_the_values_of_its_rfc)
@@ -179,7 +179,7 @@ TEST(base64_has_the_values_of_its_rfc)
     /* RFC 4648 §10. */
     static const char *const rows[] = { "", "Zg==", "Zm8=", "Zm9v", "Zm9vYg==", "Zm9vYmE=", "Zm9vYmFy" };
     for (size_t bytes = 0; bytes < ARRAY_COUNT(rows); bytes++)
-        assert_string_equal(result_of(&method_base64, "", (const uint8_t *)"foobar", bytes), rows[bytes]);
+        assert_string_equal(result_of(&digest_method_base64, "", (const uint8_t *)"foobar", bytes), rows[bytes]);
 }
 
 /* ---- Variants ---- */
@@ -193,7 +193,7 @@ TEST(the_schedule_of_the_second_block_is_right)
                + ((b >> 17 | b << 15) ^ (b >> 19 | b << 13) ^ b >> 10);
     }
     for (int t = 0; t < 64; t++)
-        assert_int_equal(sha256_second_wk[t], w[t] + sha256_k[t]);
+        assert_int_equal(digest_sha256_second_wk[t], w[t] + sha256_k[t]);
 }
 
 /* Plays rounds by base/sha256.h. */
@@ -204,7 +204,7 @@ static void rounds_played(uint32_t digest[8], uint32_t rounds)
         struct sha256 hash;
         for (size_t i = 0; i < 8; i++)
             store_be32(bytes + 4 * i, digest[i]);
-        method_hex_write(hex, bytes, sizeof bytes);
+        digest_method_hex_write(hex, bytes, sizeof bytes);
         sha256_begin(&hash);
         sha256_add(&hash, hex, sizeof hex);
         sha256_finish(&hash, bytes);
@@ -215,10 +215,10 @@ static void rounds_played(uint32_t digest[8], uint32_t rounds)
 
 TEST(variants_of_sha256_equal_the_scalar_one)
 {
-    for (size_t v = 0; sha256_all[v] != NULL; v++) {
-        const struct sha256_ops *ops = sha256_all[v];
+    for (size_t v = 0; digest_sha256_all[v] != NULL; v++) {
+        const struct sha256_ops *ops = digest_sha256_all[v];
         uint32_t expected[SHA256_LANES_MAX][8], got[SHA256_LANES_MAX][8], *lanes[SHA256_LANES_MAX];
-        if (!variants_usable(ops->name))
+        if (!digest_variants_usable(ops->name))
             continue;
         for (uint32_t run = 1; run < 8; run++) {
             fill_random(got, sizeof got);
@@ -230,7 +230,7 @@ TEST(variants_of_sha256_equal_the_scalar_one)
             }
             ops->rounds(lanes, run);
             assert_memory_equal(got, expected, sizeof got);
-            sha256_scalar.blocks(expected[0], body + run, run);
+            digest_sha256_scalar.blocks(expected[0], body + run, run);
             ops->blocks(got[0], body + run, run);
             assert_memory_equal(got, expected, sizeof got);
         }
@@ -239,17 +239,17 @@ TEST(variants_of_sha256_equal_the_scalar_one)
 
 TEST(variants_of_nabhash_equal_the_scalar_one)
 {
-    for (size_t v = 0; nabhash_all[v] != NULL; v++) {
-        if (!variants_usable(nabhash_all[v]->name))
+    for (size_t v = 0; digest_nabhash_all[v] != NULL; v++) {
+        if (!digest_variants_usable(digest_nabhash_all[v]->name))
             continue;
         for (size_t blocks = 0; blocks < 20; blocks++) {
             uint8_t expected[64], got[64];
             fill_random(got, sizeof got);
             memcpy(expected, got, sizeof got);
-            nabhash_scalar.blocks(expected, body + blocks, blocks);
-            nabhash_scalar.join(expected);
-            nabhash_all[v]->blocks(got, body + blocks, blocks);
-            nabhash_all[v]->join(got);
+            digest_nabhash_scalar.blocks(expected, body + blocks, blocks);
+            digest_nabhash_scalar.join(expected);
+            digest_nabhash_all[v]->blocks(got, body + blocks, blocks);
+            digest_nabhash_all[v]->join(got);
             assert_memory_equal(got, expected, 16);
         }
     }
@@ -258,14 +258,14 @@ TEST(variants_of_nabhash_equal_the_scalar_one)
 TEST(variants_of_mercha_equal_the_scalar_one)
 {
     struct mercha_job job;
-    for (size_t v = 0; mercha_all[v] != NULL; v++) {
-        if (!variants_usable(mercha_all[v]->name))
+    for (size_t v = 0; digest_mercha_all[v] != NULL; v++) {
+        if (!digest_variants_usable(digest_mercha_all[v]->name))
             continue;
         for (uint32_t run = 0; run < 4; run++) {
             uint32_t expected[2][16], got[2][16]; /* the root and its left child */
             fill_random(&job, sizeof job);
-            mercha_scalar.group(&job, run * MERCHA_GROUP_BLOCKS, body + run, expected[0], expected[1]);
-            mercha_all[v]->group(&job, run * MERCHA_GROUP_BLOCKS, body + run, got[0], got[1]);
+            digest_mercha_scalar.group(&job, run * MERCHA_GROUP_BLOCKS, body + run, expected[0], expected[1]);
+            digest_mercha_all[v]->group(&job, run * MERCHA_GROUP_BLOCKS, body + run, got[0], got[1]);
             assert_memory_equal(got, expected, sizeof got);
         }
     }
@@ -273,15 +273,15 @@ TEST(variants_of_mercha_equal_the_scalar_one)
 
 TEST(variants_of_base64_equal_the_scalar_one)
 {
-    for (size_t v = 0; base64_all[v] != NULL; v++) {
-        if (!variants_usable(base64_all[v]->name))
+    for (size_t v = 0; digest_base64_all[v] != NULL; v++) {
+        if (!digest_variants_usable(digest_base64_all[v]->name))
             continue;
         for (size_t triples = 0; triples < 200; triples++) {
             uint8_t *exact = malloc(triples * 3 + 1), *expected = malloc(triples * 4 + 1),
                     *got = malloc(triples * 4 + 1);
             fill_random(exact, triples * 3);
-            base64_scalar.encode(expected, exact, triples);
-            base64_all[v]->encode(got, exact, triples);
+            digest_base64_scalar.encode(expected, exact, triples);
+            digest_base64_all[v]->encode(got, exact, triples);
             assert_memory_equal(got, expected, triples * 4);
             free(exact), free(expected), free(got);
         }
@@ -296,21 +296,21 @@ TEST(every_other_slice_is_of_the_shortest_chains_and_all_end_right)
     static struct chain chains[COUNT];
     static uint32_t expected[COUNT][8];
     uint64_t ended_rounds = 0, slice = 0;
-    chains_clear();
+    digest_chains_clear();
     for (size_t i = 0; i < COUNT; i++) {
         fill_random(chains[i].digest, sizeof chains[i].digest);
         memcpy(expected[i], chains[i].digest, sizeof expected[i]);
         chains[i].rounds_left = 1 + random_bits() % 500;
         rounds_played(expected[i], (uint32_t)chains[i].rounds_left);
-        chains_add(&chains[i]);
+        digest_chains_add(&chains[i]);
     }
-    while (chains_count() > 0) {
+    while (digest_chains_count() > 0) {
         uint64_t least = UINT64_MAX;
         for (size_t i = 0; i < COUNT; i++)
             if (chains[i].rounds_left > 0 && chains[i].rounds_left < least)
                 least = chains[i].rounds_left;
         const bool is_of_shortest = slice++ % 2 == 0;
-        uint64_t rounds = chains_work();
+        uint64_t rounds = digest_chains_work();
         assert_true(rounds > 0);
         for (size_t i = 0; is_of_shortest && i < COUNT; i++)
             assert_true(chains[i].rounds_left == 0 || chains[i].rounds_left + rounds >= least);
@@ -319,7 +319,7 @@ TEST(every_other_slice_is_of_the_shortest_chains_and_all_end_right)
     for (size_t i = 0; i < COUNT; i++)
         assert_memory_equal(chains[i].digest, expected[i], sizeof expected[i]);
     assert_true(ended_rounds > COUNT);
-    assert_int_equal(chains_work(), 0);
+    assert_int_equal(digest_chains_work(), 0);
 }
 
 /* Adds a short chain for each that ends. A long one ends nevertheless, in twice the time that it takes alone. */
@@ -327,19 +327,19 @@ TEST(a_long_chain_ends_among_short_ones)
 {
     enum { SHORT_COUNT = 40, SHORT_SLICES = 10, LONG_SLICES = 50 };
     static struct chain shorts[SHORT_COUNT], long_one;
-    const uint64_t slice_rounds = variants.chain_rounds[SHA256_LANES_MAX];
-    chains_clear();
+    const uint64_t slice_rounds = digest_variants.chain_rounds[SHA256_LANES_MAX];
+    digest_chains_clear();
     long_one.rounds_left = LONG_SLICES * slice_rounds;
-    chains_add(&long_one);
+    digest_chains_add(&long_one);
     for (int slices = 0; long_one.rounds_left > 0; slices++) {
         assert_true(slices < 2 * LONG_SLICES);
         for (size_t i = 0; i < SHORT_COUNT; i++) {
             if (shorts[i].rounds_left > 0)
                 continue;
             shorts[i].rounds_left = SHORT_SLICES * slice_rounds;
-            chains_add(&shorts[i]);
+            digest_chains_add(&shorts[i]);
         }
-        chains_work();
+        digest_chains_work();
     }
-    chains_clear();
+    digest_chains_clear();
 }
