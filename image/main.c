@@ -111,37 +111,37 @@ static void machine_init(enum boot_protocol protocol, const void *information)
         [BOOT_PVH] = "PVH",
         [BOOT_LINUX] = "Linux boot protocol",
     };
-    failure_init();
-    if (uart_init())
+    failure_init();  /* a panic is dumped, and ends in a reset */
+    if (uart_init()) /* the serial line shows the log */
         console_add(uart_write);
     log_line("peregrine, program %s, build %s", program.name, build_id_text());
-    blackbox_set_build_id(build_id());
+    blackbox_set_build_id(build_id()); /* names the image in the crash record */
     if (!boot_info_parse(&boot, protocol, information, BOOT_MAPPED_END)) {
         if (protocol == BOOT_PVH) /* QEMU pc-bios/optionrom/pvh_main.c: the text overwrites start_info */
             log_line("PVH: no start_info: QEMU overwrites it when the command line is longer than 4095 bytes");
         shutdown_after_failure("what the loader handed over is broken");
     }
     ASSERT(protocol < ARRAY_COUNT(protocols));
-    settings_read();
-    cpu_init(program.wants_plain_cpu != NULL && program.wants_plain_cpu());
-    traps_init(failure_of_trap);
-    memory_init(boot.regions, boot.region_count, boot.regions_dropped_count == 0);
-    blackbox_claim();
-    apic_init(memory_map_device);
-    if (screen_init(&boot.framebuffer)) {
+    settings_read(); /* words of the command line and of the module */
+    cpu_init(program.wants_plain_cpu != NULL && program.wants_plain_cpu()); /* vector state, SMEP, SMAP */
+    traps_init(failure_of_trap);                                            /* an exception is dumped like a panic */
+    memory_init(boot.regions, boot.region_count, boot.regions_dropped_count == 0); /* page tables, free RAM */
+    blackbox_claim();                     /* the regions of the crash record leave the free RAM */
+    apic_init(memory_map_device);         /* the local APIC, without interrupts of its own */
+    if (screen_init(&boot.framebuffer)) { /* the screen shows the log as well */
         console_add(screen_write);
         shutdown_set_reading_pause(READING_PAUSE_MS);
     }
     log_line("started by %s%s%s; %s", protocols[protocol], boot.loader[0] ? ", " : "", boot.loader, screen_name());
-    cpu_report();
-    acpi_init(&boot);
-    reset_arm();
-    if (!clock_init())
+    cpu_report();      /* model and vectors, in the log */
+    acpi_init(&boot);  /* other CPUs, timers, the reset register */
+    reset_arm();       /* a reset may use that register from now on */
+    if (!clock_init()) /* the TSC and its frequency */
         shutdown_after_failure("no clock");
     log_clock_ns = clock_now_ns();
-    power_button_init();
-    wall_clock_init();
-    random_init(&boot, sizeof boot);
+    power_button_init();             /* a press means GG */
+    wall_clock_init();               /* the date, from kvmclock or the RTC */
+    random_init(&boot, sizeof boot); /* the seed of all secrets */
 }
 
 static _Noreturn void test_trap(void)

@@ -1,9 +1,8 @@
 /* The network as an application sees it: connections, datagrams, one event at a time.
  *
- * The implementation is chosen at link time: net/transport_own.c (our own stack), net/lwip/ (lwIP) or host/sockets.c.
- * The last uses Linux sockets, for the player that runs as a Linux program. Nothing here blocks, calls back or reads
- * a clock. `now_ns` is monotonic nanoseconds since start. transport_poll returns a connection's events in the order
- * in which they happened.
+ * The implementation is chosen at link time (docs/architecture.md lists them). Nothing here blocks, calls back or reads
+ * a clock. `now_ns` is monotonic nanoseconds since start. transport_poll returns a connection's events in the order in
+ * which they happened.
  *
  * IPv4 addresses are host order (10.0.2.2 is 0x0a000202). A connection id is a small index. The id is valid from
  * transport_connect or TRANSPORT_ACCEPTED until transport_poll returns TRANSPORT_CLOSED for the id. Each closed
@@ -19,10 +18,8 @@
 #include "net/netdev.h"
 
 enum {
-    TRANSPORT_CONNECTION_COUNT_MAX =
-        /* The player needs 8 input streams, the submit connection, 3 connections that end, and 4 for the status
-         * page. */
-    16,
+    /* The player needs 8 input streams, the submit connection, 3 connections that end, and 4 for the status page. */
+    TRANSPORT_CONNECTION_COUNT_MAX = 16,
     TRANSPORT_CONNECTION_COUNT_LIMIT = 1024, /* the upper bound, for programs that ask for more */
     TRANSPORT_DATA_BYTES_MAX = 16 * 1024,    /* in one event */
     TRANSPORT_MESSAGE_BYTES_MAX = 1400,      /* head of a POST (<= 376) and 1024 digits */
@@ -33,7 +30,7 @@ enum {
 };
 
 struct transport_config {
-    struct netdev *device; /* unused by host/sockets.c */
+    struct netdev *device; /* NULL: the transport needs none */
     uint32_t address;      /* 0: ask DHCP */
     uint32_t mask;
     uint32_t gateway;                      /* 0: none */
@@ -43,7 +40,7 @@ struct transport_config {
     uint32_t lease_server;                 /* the DHCP server that renews it */
     uint16_t mtu_bytes;                    /* 0: the device's (and DHCP option 26's) */
     uint64_t rto_min_ns;                   /* 0: 200 ms */
-    bool ecn;                              /* offer and accept RFC 3168; lwIP and Linux sockets ignore this member */
+    bool ecn;                              /* offer and accept RFC 3168, if the transport can */
     uint32_t connection_count;             /* 0: TRANSPORT_CONNECTION_COUNT_MAX */
     void *memory;                          /* zeroed, at a cache line, for the stack's life; NULL: none needed */
     size_t memory_bytes;                   /* transport_memory_bytes(connection_count) */
@@ -55,7 +52,7 @@ struct transport_network {
     bool up; /* an address is set and usable */
     bool from_dhcp;
     uint32_t address, mask, gateway;
-    uint16_t mtu_bytes;      /* the largest packet sent in one frame; host/sockets.c: 1500 */
+    uint16_t mtu_bytes;      /* the largest packet sent in one frame, as far as known */
     uint64_t lease_ends_ns;  /* 0: never */
     const char *waiting_for; /* while not up: "link", "DHCP offer", ..., a literal; never NULL */
 };
@@ -106,7 +103,7 @@ bool transport_poll(uint64_t now_ns, struct transport_event *event);
 void transport_idle(uint64_t now_ns);
 
 /* Returns the time at which transport_idle next has a timer to run: perhaps in the past, UINT64_MAX if never. 0 if an
- * event waits. For platforms that sleep; with host/sockets.c it is sockets_wait that wakes for events. */
+ * event waits. For platforms that sleep, and that wake for events by means of their own. */
 uint64_t transport_next_deadline_ns(void);
 
 /* Returns the network's state: the stack's own object, valid until the next call into the stack. */
@@ -142,8 +139,8 @@ void transport_warm(void);
 bool transport_send(int connection, uint32_t from, uint32_t bytes, uint64_t now_ns);
 
 /* Holds a connection's data back, or lets the data come again. While data is held, neither TRANSPORT_DATA nor
- * TRANSPORT_ENDED is reported, and the peer soon finds its window closed. lwIP keeps one segment instead and drops
- * the next ones. The end of the connection, TRANSPORT_CLOSED, is reported, and takes with it what was held. */
+ * TRANSPORT_ENDED is reported, and the peer soon finds its window closed, or its next segments dropped. The end of the
+ * connection, TRANSPORT_CLOSED, is reported, and takes the held data with it. */
 void transport_hold(int connection, bool held);
 
 /* Returns the count of bytes that were given to transport_send and that the peer has not acknowledged. After the end
@@ -171,5 +168,5 @@ bool transport_udp_send(uint16_t from_port, uint32_t to_address, uint16_t to_por
  * same each time. Their values are live, or at most a few milliseconds old. */
 bool transport_counter_group(size_t index, struct counter_group *group);
 
-/* Returns the stack's name: "lwip 2.1.3", "own" or "linux". */
+/* Returns the stack's name, with its version if it has one. */
 const char *transport_name(void);
