@@ -43,7 +43,7 @@ class Switch:
                  "--vdev", f"net_vhost0,iface={self.socket}", "--vdev", f"net_tap0,iface={TAP}",
                  "--", "--total-num-mbufs=4096", "--auto-start", "--disable-link-check"],
                 stdin=subprocess.PIPE, stdout=log, stderr=log, preexec_fn=qemu.die_with_parent,
-                env={**os.environ, "RUNTIME_DIRECTORY": str(self.socket.parent)})   # not /var/run: it needs root
+                env={**os.environ, "RUNTIME_DIRECTORY": str(self.socket.parent)})   # /var/run needs root
         end = time.monotonic() + START_S_MAX
         while "binding succeeded" not in self.log.read_text(encoding="utf-8"):
             assert self.process.poll() is None and time.monotonic() < end, self.log.read_text(encoding="utf-8")
