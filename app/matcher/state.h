@@ -200,6 +200,7 @@ void matcher_use_modulus(struct matcher *m, uint32_t i);
 void matcher_use(struct matcher *m, const struct simd_ops *ops);
 void matcher_idle_begin(struct matcher *m);
 void matcher_idle_finish(struct matcher *m); /* at once, all that the next burst cannot do without */
+void matcher_window_step(struct matcher *m); /* one slice, up to IDLE_WARM */
 
 void matcher_add_step(struct matcher *m); /* one slice, between bursts */
 /* Makes the burst that idle time rehearses the search with. */
@@ -211,6 +212,6 @@ void early_settle(struct matcher *m);     /* counts pending ones whose end has c
 bool early_step(struct matcher *m);       /* one slice; true while there is more */
 bool exact_check_step(struct matcher *m); /* the same */
 void early_check(const struct matcher *m);
-/* Times the usable variants (simd.c), and returns the one that is the fastest over all lengths of a burst. */
+/* Times the usable variants (fastest.c), and returns the one that is the fastest over all lengths of a burst. */
 enum matcher_simd simd_fastest(struct matcher *m, uint64_t tsc_khz);
 const struct simd_ops *simd_ops_of(enum matcher_simd simd);

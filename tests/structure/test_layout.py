@@ -210,9 +210,9 @@ def test_circle_is_found():
     assert circle({"a": {"b"}, "b": {"c"}, "c": {"b"}}) == ["b", "c", "b"]
 
 
-def kernel_calls():
-    """Returns {file of kernel/: files whose symbols it uses}, without suffixes, by the objects' symbols."""
-    built = {p.relative_to(BUILD / "kernel").with_suffix("").as_posix(): p for p in current(objects("kernel"))}
+def calls_within(room):
+    """Returns {file of a room: files of it whose symbols the file uses}, without suffixes, by the objects' symbols."""
+    built = {p.relative_to(BUILD / "kernel").with_suffix("").as_posix(): p for p in current(objects(room))}
     owners = {name: module for module, path in built.items() for name in symbols([path], undefined=False)}
     return {module: {owners[name] for name in symbols([path], undefined=True) if name in owners} - {module}
             for module, path in built.items()}
@@ -234,11 +234,17 @@ def test_kernel_has_no_circle_of_includes():
 
 
 def test_kernel_has_no_circle_of_calls():
-    calls = kernel_calls()
+    calls = calls_within("kernel")
     assert len(calls) >= 20, "the kernel's objects are not built: make"
     assert circle(calls) is None
     upwards = [(a, b) for a in calls for b in calls[a] if kernel_floor(b + ".c") > kernel_floor(a + ".c")]
     assert not upwards, "a room of the kernel uses one above it"
+
+
+def test_matcher_has_no_circle_of_calls():
+    calls = calls_within("app/matcher")
+    assert len(calls) >= 10, "the kernel's objects are not built: make"
+    assert circle(calls) is None
 
 
 # Objects that may use vectors: chosen by CPUID or a setting.

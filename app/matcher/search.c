@@ -1,0 +1,275 @@
+/* The search of a burst. app/matcher/README.md explains the methods, with an example. */
+#include "app/matcher/state.h"
+#include "base/assert.h"
+#include "base/hot_section.h"
+
+/* Pays for a list of candidates, for candidates, or for a tail that refuses one; false: there is no credit left. */
+static bool pay(struct matcher *m, uint32_t i, uint32_t count)
+{
+    struct burst_search *s = &m->search;
+    const uint64_t price = count * MATCHER_CREDIT_STEP, least = s->earned - MATCHER_CREDIT_MAX;
+    ASSERT(s->earned >= MATCHER_CREDIT_MAX && s->spent[i] <= s->earned);
+    s->spent[i] = max_size(s->spent[i], least);
+    if (s->spent[i] + price > s->earned)
+        return false;
+    s->spent[i] += price;
+    return true;
+}
+
+/* Queues the answers that begin at a candidate and end in after + 1 .. last; `sum` is that of its digits up to `after`,
+ * and a sum of at most `tolerance` means a multiple of m. With tail_digits of 1 at most, M is m times 1, 2, 5 or 10.
+ * Then the next K digits behind a multiple make another one only if they are zeros. Returns false if the tail has
+ * refused more ends than the modulus can pay for. */
+HOT static bool verify(struct matcher *m, uint32_t i, uint32_t start, uint64_t sum, uint32_t after, uint32_t last)
+{
+    const struct matcher_modulus *c = &m->moduli[i];
+    ASSERT(start < after && after <= last);
+    last = (uint32_t)min_size(last, start + m->n);
+    m->search.work += (last - after) / WORK_SUMMED;
+    bool zero = sum <= c->tolerance;
+    for (uint32_t end = after; end < last && !(zero && c->tail_digits <= 1 && m->text[end] != '0');) {
+        const uint32_t taken = m->ops->scan(m->text + end, c->key_weights + (end - start), last - end, c->tolerance,
+                                            &sum);
+        if (taken == 0)
+            return true;
+        end += taken;
+        zero = true;
+        m->search.work += WORK_TAIL;
+        if (!modulus_may_end_in(c, m->text[end - 1]))
+            continue;
+        if (c->tail_digits <= 1 || modulus_tail_divides(c, m->text + end, end - start))
+            matcher_pair_add(m, i, start, end);
+        else if (m->search.work += c->tail_digits, !pay(m, i, 1))
+            return false;
+    }
+    return true;
+}
+
+/* Returns the end up to which the batch at work tests a modulus. */
+static uint32_t batch_end(const struct matcher *m, uint32_t i)
+{
+    uint32_t end = 0;
+    for (uint32_t k = m->pass.first; k < m->pass.next; k++)
+        if (m->filter.probe[k].modulus == i)
+            end = m->search.from + m->filter.probe[k].next;
+    ASSERT(end != 0);
+    return end;
+}
+
+/* Hashes a modulus with too many candidates for the rest of the burst, from a text index on. `filtered_to` depends on
+ * the turn, as the filter has queued answers from the block:
+ *   block's turn, or the whole at once    up to `from`
+ *   window's turn                         up to the batch's end
+ *   window's turn, overflowed before      up to where the block's turn has overflowed */
+static NOT_HOT void overflow(struct matcher *m, uint32_t i, uint32_t from)
+{
+    struct burst_search *s = &m->search;
+    const bool again = (s->hashed >> i & 1) != 0;
+    ASSERT(from >= s->from && from <= s->to && (!again || from < s->hashed_from[i]));
+    s->filtered_to[i] = again ? s->hashed_from[i] : m->pass.part == FILTER_WINDOW ? batch_end(m, i) : from;
+    s->hashed |= UINT32_C(1) << i;
+    s->overflowed |= UINT32_C(1) << i;
+    s->hashed_from[i] = from;
+    m->stats.filter_overflows++;
+}
+
+/* Verifies the candidates that idle time has found in the window, for the ends before each modulus' first probe. */
+static NOT_HOT void verify_window(struct matcher *m)
+{
+    struct burst_search *s = &m->search;
+    for (uint32_t i = 0; i < m->modulus_count; i++) {
+        const struct window_candidates *w = &m->window[i];
+        const uint32_t last = MATCHER_HISTORY + (uint32_t)min_size(m->filter.first[i], m->burst_count);
+        const uint32_t queued = s->queued;
+        if (m->moduli[i].method != MODULUS_FILTER || (s->hashed >> i & 1) != 0)
+            continue;
+        ASSERT(w->count <= MATCHER_CANDIDATES_MAX);
+        bool paid = queued + w->count * (last - MATCHER_HISTORY) <= MATCHER_QUEUE_MAX && s->work < s->work_max
+                    && pay(m, i, w->count);
+        for (uint32_t k = 0; paid && k < w->count; k++)
+            paid = verify(m, i, w->start[k], w->sum[k], MATCHER_HISTORY, last);
+        if (!paid) {
+            s->queued = queued; /* the hash finds them again */
+            overflow(m, i, MATCHER_HISTORY);
+        }
+    }
+}
+
+/* Verifies the candidates of one probe, k of the batch at work; false: they are too many, or more than the modulus can
+ * pay for. */
+HOT static bool verify_probe(struct matcher *m, uint32_t i, const struct filter_probe *probe, uint32_t last)
+{
+    struct burst_search *s = &m->search;
+    const struct matcher_modulus *c = &m->moduli[i];
+    uint32_t before[MATCHER_CANDIDATES_MAX];
+    const uint32_t after = s->from + probe->end, in_block = probe->end + FILTER_GROUP_BEFORE + 1u;
+    if (!pay(m, i, 1))
+        return false;
+    s->work += m->n / WORK_SUMMED;
+    const uint32_t count = m->ops->candidates(&c->probe, m->text + after, m->pass.part == FILTER_WINDOW ? in_block : 1,
+                                              m->pass.part == FILTER_BLOCK ? (uint32_t)min_size(m->n, in_block) : m->n,
+                                              before, MATCHER_CANDIDATES_MAX);
+    if (count > MATCHER_CANDIDATES_MAX || s->queued + count * (last - after) > MATCHER_QUEUE_MAX || !pay(m, i, count))
+        return false;
+    for (uint32_t j = 0; j < count; j++) {
+        const uint32_t start = after - before[j];
+        s->work += before[j] / WORK_SUMMED;
+        if (!verify(m, i, start, m->ops->sum(m->text + start, c->key_weights, before[j]), after, last))
+            return false;
+    }
+    return true;
+}
+
+/* Verifies the candidates of the batch at work, hot probe by hot probe, up to work_max. */
+HOT static __attribute__((noinline)) void verify_batch(struct matcher *m)
+{
+    struct burst_search *s = &m->search;
+    for (; m->pass.hot != 0 && s->work < s->work_max; m->pass.hot &= m->pass.hot - 1) {
+        const uint32_t k = (uint32_t)__builtin_ctzll(m->pass.hot), queued = s->queued;
+        const struct filter_probe *probe = &m->filter.probe[m->pass.first + k];
+        const uint32_t i = probe->modulus, after = s->from + probe->end;
+        const uint32_t last = (uint32_t)min_size(s->from + probe->next, MATCHER_HISTORY + m->burst_count);
+        if (after >= last || ((s->hashed >> i & 1) != 0 && after >= s->hashed_from[i]))
+            continue;
+        if (!verify_probe(m, i, probe, last)) {
+            s->queued = queued; /* the hash finds them again */
+            overflow(m, i, after);
+        }
+    }
+}
+
+HOT static void block_begin(struct matcher *m, uint32_t from)
+{
+    struct burst_search *s = &m->search;
+    const uint32_t left = MATCHER_HISTORY + m->burst_count - from;
+    s->from = from;
+    s->to = from + (uint32_t)min_size(left, FILTER_BLOCK_DIGITS);
+    s->earned += s->to - from;
+    s->modulus = 0;
+    m->ops->write(m->row + from, m->text + from, min_size(left, FILTER_BLOCK_DIGITS + 32));
+    s->probes = m->filter.needed[min_size(left, FILTER_BLOCK_DIGITS + 1)];
+    m->pass.needed = (uint32_t)min_size(s->probes, FILTER_SLICE_PROBES);
+    m->pass.next = 0;
+    m->pass.hot = 0;
+    m->pass.part = FILTER_WHOLE;
+}
+
+HOT void matcher_begin(struct matcher *m, const uint8_t *digits, size_t count)
+{
+    struct burst_search *s = &m->search;
+    ASSERT(count <= MATCHER_BURST_DIGITS_MAX);
+    ASSERT(!s->open);
+    matcher_idle_finish(m);
+    copy_here(m->text + MATCHER_HISTORY, digits, count);
+    memset(m->text + MATCHER_HISTORY + count, '0', 64);
+    s->open = true;
+    s->queued = s->given = s->overflowed = s->sums = 0;
+    s->hashed = m->hash_always | m->window_overflowed;
+    for (uint32_t i = 0; i < m->modulus_count; i++) {
+        s->hashed_from[i] = MATCHER_HISTORY;
+        s->filtered_to[i] = 0;
+    }
+    m->burst_count = (uint32_t)count;
+    m->stats.bursts++;
+    m->stats.digits += count;
+    s->work_max = s->work + MATCHER_WORK_MAX / 2;
+    block_begin(m, MATCHER_HISTORY);
+    if (m->window_any || (m->window_multiple && m->text[MATCHER_HISTORY] == '0'))
+        verify_window(m);
+}
+
+/* Begins to hash the next modulus of the block that is to be hashed; false if there is none. */
+static bool hash_next_modulus(struct matcher *m)
+{
+    struct burst_search *s = &m->search;
+    while (s->modulus < m->modulus_count) {
+        const uint32_t i = s->modulus++;
+        if ((s->hashed >> i & 1) == 0 || s->hashed_to[i] > m->burst_at + s->from)
+            continue; /* filtered; or overflowed at the block's beginning, and hashed in that turn */
+        hash_search_begin(m, i, s->from, s->to);
+        return true;
+    }
+    return false;
+}
+
+/* Goes on with the search by a step, which may have found answers or not. */
+HOT static enum search_state search_step(struct matcher *m)
+{
+    struct burst_search *s = &m->search;
+    if (__builtin_expect(s->hash.active, 0))
+        return hash_search_continue(m);
+    if (__builtin_expect(m->pass.hot != 0, 0)) {
+        verify_batch(m);
+        return SEARCH_ON;
+    }
+    if (__builtin_expect(s->overflowed != 0 && m->pass.part != FILTER_BLOCK, 0)) {
+        const uint32_t i = (uint32_t)__builtin_ctz(s->overflowed);
+        s->overflowed &= s->overflowed - 1;
+        hash_search_begin(m, i, s->hashed_from[i], s->to);
+        return SEARCH_ON;
+    }
+    if (__builtin_expect(s->hashed != 0, 0) && hash_next_modulus(m))
+        return SEARCH_ON;
+    s->modulus = m->modulus_count; /* one that overflows from here on has its own turn */
+    if (m->pass.needed > 0
+        && m->ops->probe(&m->filter, m->row + s->from, MATCHER_HISTORY + m->burst_count - s->from,
+                         s->from == MATCHER_HISTORY, &m->pass)) {
+        verify_batch(m);
+        return SEARCH_ON;
+    }
+    if (s->overflowed != 0)
+        return SEARCH_ON; /* the window's turn has come in between */
+    if (__builtin_expect(m->pass.needed < s->probes, 0)) {
+        m->pass.needed = (uint32_t)min_size(s->probes, m->pass.needed + FILTER_SLICE_PROBES);
+        return SEARCH_PAUSE;
+    }
+    if (s->to == MATCHER_HISTORY + m->burst_count)
+        return SEARCH_DONE;
+    block_begin(m, s->to);
+    return SEARCH_PAUSE;
+}
+
+/* Hands out the next pair of the queue, unless it was given early. */
+HOT static inline bool pair_give(struct matcher *m, struct matcher_answer *answer)
+{
+    const struct matcher_pair *pair = &m->search.queue[m->search.given++];
+    if (__builtin_expect(m->early_answers.pending_count > 0, 0) && early_was_given(m, pair))
+        return false;
+    *answer = (struct matcher_answer){
+        .digits = m->text + pair->start,
+        .count = pair->end - pair->start,
+        .modulus = pair->modulus,
+        .end = matcher_stream_position(m, pair->end),
+    };
+    m->stats.answers++;
+    if (m->moduli[pair->modulus].sure)
+        return true;
+    if (m->checks.count < MATCHER_CHECKS_MAX)
+        m->checks.pair[m->checks.count++] = *pair;
+    else
+        m->stats.candidates_unchecked++;
+    return true;
+}
+
+HOT enum matcher_step matcher_next(struct matcher *m, struct matcher_answer *answer)
+{
+    struct burst_search *s = &m->search;
+    if (!s->open)
+        return MATCHER_DONE;
+    s->work_max = s->work + MATCHER_WORK_MAX;
+    for (;;) {
+        while (s->given < s->queued)
+            if (pair_give(m, answer))
+                return MATCHER_ANSWER;
+        s->given = s->queued = 0;
+        const enum search_state search = search_step(m);
+        if (s->queued == 0 && (search == SEARCH_PAUSE || (search == SEARCH_ON && s->work >= s->work_max)))
+            return MATCHER_WORKING;
+        if (search == SEARCH_DONE)
+            break;
+    }
+    s->open = false;
+    if (m->burst_count > 0)
+        matcher_idle_begin(m);
+    return MATCHER_DONE;
+}

@@ -1,0 +1,125 @@
+/* The window between bursts: everything that the next burst needs, so that its path only adds and compares. */
+#include "app/matcher/state.h"
+#include "base/assert.h"
+
+enum { ROOM_DIGITS = 1024 }; /* the length of a burst that fits into a table of residues */
+
+void matcher_idle_begin(struct matcher *m)
+{
+    m->idle_step = IDLE_CHECK;
+    m->idle_modulus = 0;
+    m->filter.cached = 0;
+    m->window_any = m->window_multiple = false;
+    m->window_overflowed = 0;
+    m->checks.remainder.digits = 0;
+    memset(&m->early_answers.search, 0, offsetof(struct early_search, value.value));
+}
+
+/* Makes the end of the burst the window. */
+static void shift_window(struct matcher *m)
+{
+    early_settle(m);
+    memmove(m->text, m->text + m->burst_count, MATCHER_HISTORY);
+    m->burst_at += m->burst_count;
+    for (uint32_t i = 0; i < m->modulus_count; i++)
+        if (m->hash[i].first_text > HASH_STALE)
+            m->hash[i].first_text -= (int32_t)m->burst_count;
+    m->burst_count = 0;
+    const uint32_t digits = (uint32_t)min_size((m->n + 63) / 32 * 32, MATCHER_HISTORY);
+    m->ops->write(m->row + MATCHER_HISTORY - digits, m->text + MATCHER_HISTORY - digits, digits);
+}
+
+/* Lists a modulus' candidates in the window, by a probe from the burst's beginning. */
+static void list_candidates(struct matcher *m, uint32_t i)
+{
+    const struct matcher_modulus *c = &m->moduli[i];
+    struct window_candidates *w = &m->window[i];
+    const uint8_t *burst = m->text + MATCHER_HISTORY;
+    uint32_t before[MATCHER_CANDIDATES_MAX];
+    w->count = 0;
+    if (c->probe.digits == 0)
+        return;
+    w->count = m->ops->candidates(&c->probe, burst, 1, m->n, before, MATCHER_CANDIDATES_MAX);
+    if (w->count > MATCHER_CANDIDATES_MAX) {
+        m->window_overflowed |= (uint32_t)(c->method == MODULUS_FILTER) << i;
+        m->stats.filter_overflows += c->method == MODULUS_FILTER;
+        return;
+    }
+    for (uint32_t k = 0; k < w->count; k++) {
+        w->start[k] = MATCHER_HISTORY - before[k];
+        w->sum[k] = m->ops->sum(burst - before[k], c->key_weights, before[k]);
+        const bool multiple = w->sum[k] <= c->tolerance && c->tail_digits <= 1;
+        m->window_any |= c->method == MODULUS_FILTER && !multiple;
+        m->window_multiple |= c->method == MODULUS_FILTER && multiple;
+    }
+}
+
+/* Takes the window into a modulus' table of residues if it is wanted from the burst's beginning on. */
+static void refresh_hash(struct matcher *m, uint32_t i)
+{
+    if (((m->window_overflowed | m->hash_always) >> i & 1) != 0)
+        matcher_hash_to(m, i, MATCHER_HISTORY, ROOM_DIGITS);
+}
+
+void matcher_window_step(struct matcher *m)
+{
+    ASSERT(!m->search.open && m->idle_step < IDLE_WARM);
+    switch (m->idle_step) {
+    case IDLE_CHECK:
+        if (m->checks.count == 0 || !exact_check_step(m))
+            m->idle_step = IDLE_SHIFT;
+        break;
+    case IDLE_SHIFT:
+        shift_window(m);
+        m->idle_step = IDLE_MODULI;
+        break;
+    case IDLE_MODULI:
+        if (m->idle_modulus < m->modulus_count) {
+            list_candidates(m, m->idle_modulus);
+            refresh_hash(m, m->idle_modulus++);
+        } else {
+            m->idle_step = IDLE_CACHE;
+        }
+        break;
+    case IDLE_CACHE:
+        if (m->filter.cached < m->filter.cache_vectors) {
+            m->ops->fill_cache(&m->filter, m->row + MATCHER_HISTORY, m->filter.cached);
+            m->filter.cached++;
+        } else {
+            m->idle_step = m->early ? IDLE_EARLY : IDLE_WARM;
+        }
+        break;
+    case IDLE_EARLY:
+        if (!early_step(m))
+            m->idle_step = IDLE_WARM;
+        break;
+    case IDLE_WARM:
+    case IDLE_DONE:
+        break;
+    }
+}
+
+void matcher_idle_finish(struct matcher *m)
+{
+    if (m->idle_step >= IDLE_CACHE)
+        return; /* without the cache the path takes longer */
+    m->stats.candidates_unchecked += m->checks.count;
+    m->checks.count = 0;
+    while (m->idle_step < IDLE_CACHE)
+        matcher_window_step(m);
+}
+
+void matcher_restart(struct matcher *m)
+{
+    ASSERT(!m->search.open);
+    matcher_idle_finish(m);
+    memset(m->text, '0', MATCHER_HISTORY);
+    for (uint32_t i = 0; i < m->modulus_count; i++) {
+        m->hash[i].first_text = HASH_STALE;
+        matcher_hash_to(m, i, MATCHER_HISTORY, 0);
+    }
+    m->tails.next = 0;
+    m->early_answers.pending_count = 0;
+    m->early_answers.ready = false;
+    matcher_idle_begin(m);
+}
