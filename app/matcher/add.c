@@ -3,7 +3,7 @@
 #include "app/matcher/state.h"
 #include "base/assert.h"
 
-enum { WEIGHTS_A_SLICE = 16 }; /* 4 us with a modulus of 512 bits */
+enum { PLACES_A_SLICE = 16 }; /* 4 us with a modulus of 512 bits */
 
 const char *matcher_add(struct matcher *m, const char *decimal)
 {
@@ -40,7 +40,7 @@ static void commit(struct matcher *m)
 void matcher_add_step(struct matcher *m)
 {
     ASSERT(m->adding && m->modulus_count < MATCHER_MODULUS_COUNT_MAX);
-    if (modulus_prepare_some(&m->moduli[m->modulus_count], &m->making, WEIGHTS_A_SLICE))
+    if (modulus_prepare_some(&m->moduli[m->modulus_count], &m->making, PLACES_A_SLICE))
         return;
     commit(m);
     matcher_idle_begin(m);

@@ -82,7 +82,7 @@ bool matcher_next_early(struct matcher *matcher, struct matcher_answer *answer);
 void matcher_restart(struct matcher *matcher);
 
 /* Adds a modulus while the matcher plays. matcher_prepare makes its tables in further slices. This call takes up to
- * 0.1 ms, and the last slice up to 0.2 ms: as the eighth modulus at N = 1,024. From the next burst on its multiples are
+ * 25 us, and the last slice up to 0.2 ms: as the eighth modulus at N = 1,024. From the next burst on its multiples are
  * found, with the digits before the burst. One that is there is not added again. NULL, or a message. */
 const char *matcher_add(struct matcher *matcher, const char *decimal);
 

@@ -42,27 +42,6 @@ static struct big draw_unit(const struct big *value, const uint8_t seed[MATCHER_
     return unit;
 }
 
-bool modulus_prepare_some(struct matcher_modulus *c, struct modulus_making *making, uint32_t count)
-{
-    ASSERT(making->places <= MODULUS_PLACES);
-    for (; count > 0 && making->places < MODULUS_PLACES; count--) {
-        big_div_ten_mod(&making->power, &making->m);
-        c->key_weights[making->places++] = big_fraction(&making->power, &making->m) + 1;
-    }
-    return making->places < MODULUS_PLACES;
-}
-
-static void fill_tail_weights(struct matcher_modulus *c, uint32_t n, const struct big *tail, struct big power)
-{
-    big_mod(&power, tail);
-    memset(c->tail_weights, 0, sizeof c->tail_weights);
-    for (uint32_t t = 0; t < min_size(c->tail_digits, n); t++) {
-        c->tail_weights[t] = big_fraction(&power, tail) + 1;
-        big_mul_add(&power, 10, 0);
-        big_mod(&power, tail);
-    }
-}
-
 /* Chooses K, the largest number with 10^K 2^16 <= M. */
 static uint32_t choose_probe_digits(const struct big *value)
 {
@@ -75,43 +54,58 @@ static uint32_t choose_probe_digits(const struct big *value)
     }
 }
 
-/* Fills the weights of a probe. Each is off by half a unit at most. A sum is off by the most if it takes two digits by
- * one weight, up to 99: up to n / 2 + 2 of them. */
-static void prepare_probe(struct modulus_probe *probe, uint32_t n, const struct big *value)
+/* Makes a weight of the probe, in units of 2^-32. Each is off by half a unit at most. A sum is off by the most if it
+ * takes two digits by one weight, up to 99: up to n / 2 + 2 of them. */
+static void make_probe_weight(struct modulus_probe *probe, struct modulus_making *making, uint32_t at,
+                              const struct big *value)
 {
-    memset(probe->weights, 0, sizeof probe->weights);
-    if (probe->digits == 0)
-        return;
-    struct big power = { { 1 } };
-    for (uint32_t t = 1; t < probe->digits; t++)
-        big_mul_add(&power, 10, 0); /* 10^(K - 1) < M */
-    uint64_t reach = 0;
-    for (uint32_t at = 0; at <= n; at++) {
-        const uint64_t fraction = big_fraction(&power, value);
-        if (at == 1)
-            reach = fraction;
-        probe->weights[MODULUS_BEHIND - at] = (uint32_t)((fraction + BIT(31)) >> 32);
-        big_mul_add(&power, 10, 0);
-        big_mod(&power, value);
+    const uint64_t fraction = big_fraction(&making->ahead, value);
+    probe->weights[MODULUS_BEHIND - at] = (uint32_t)((fraction + BIT(31)) >> 32);
+    big_mul_add(&making->ahead, 10, 0);
+    big_mod(&making->ahead, value);
+    if (at == 1) { /* the fraction of 10^K / M */
+        const uint32_t error = (making->n / 2 + 2) * 99 / 2 + 1, reach = (uint32_t)(fraction >> 32) + 1;
+        probe->offset = reach + error;
+        probe->limit = reach + 2 * error;
+        ASSERT(probe->limit < BIT(17));
     }
-    const uint32_t error = (n / 2 + 2) * 99 / 2 + 1, units = (uint32_t)(reach >> 32) + 1;
-    probe->offset = units + error;
-    probe->limit = units + 2 * error;
-    ASSERT(probe->limit < BIT(17));
+}
+
+static uint64_t make_tail_weight(struct modulus_making *making)
+{
+    const uint64_t weight = big_fraction(&making->tail_power, &making->tail) + 1;
+    big_mul_add(&making->tail_power, 10, 0);
+    big_mod(&making->tail_power, &making->tail);
+    return weight;
+}
+
+bool modulus_prepare_some(struct matcher_modulus *c, struct modulus_making *making, uint32_t count)
+{
+    ASSERT(making->places <= MODULUS_PLACES);
+    for (; count > 0 && making->places < MODULUS_PLACES; count--) {
+        const uint32_t t = making->places++;
+        big_div_ten_mod(&making->power, &making->m);
+        c->key_weights[t] = big_fraction(&making->power, &making->m) + 1;
+        if (c->probe.digits > 0 && t <= making->n)
+            make_probe_weight(&c->probe, making, t, &c->value);
+        if (t < min_size(c->tail_digits, making->n))
+            c->tail_weights[t] = make_tail_weight(making);
+    }
+    return making->places < MODULUS_PLACES;
 }
 
 struct modulus_making modulus_prepare_begin(struct matcher_modulus *c, uint32_t n,
                                             const uint8_t seed[MATCHER_SEED_BYTES])
 {
     ASSERT(n >= 1 && n <= MATCHER_N_DIGITS_MAX);
-    struct big m = c->value, tail = { { 1 } }; /* M = 2^a 5^b m, tail = 2^a 5^b */
+    struct modulus_making making = { .m = c->value, .tail = { { 1 } }, .ahead = { { 1 } }, .n = n };
     c->exponents[0] = c->exponents[1] = 0;
     static const uint64_t prime[2] = { 2, 5 };
     for (size_t i = 0; i < ARRAY_COUNT(prime); i++) {
-        struct big quotient = m;
+        struct big quotient = making.m;
         while (big_div(&quotient, prime[i]) == 0) {
-            m = quotient;
-            big_mul_add(&tail, prime[i], 0);
+            making.m = quotient;
+            big_mul_add(&making.tail, prime[i], 0);
             c->exponents[i]++;
         }
     }
@@ -128,12 +122,14 @@ struct modulus_making modulus_prepare_begin(struct matcher_modulus *c, uint32_t 
     c->probe.young_digits = c->digits - c->probe.digits - 1;
     ASSERT(c->probe.young_digits >= MODULUS_YOUNG_DIGITS || c->probe.digits == 0);
 
-    const struct big unit = draw_unit(&c->value, seed);
-    fill_tail_weights(c, n, &tail, unit);
-    prepare_probe(&c->probe, n, &c->value);
+    for (uint32_t k = 1; k < c->probe.digits; k++)
+        big_mul_add(&making.ahead, 10, 0);
+    making.power = making.tail_power = draw_unit(&c->value, seed);
+    big_mod(&making.power, &making.m);
+    big_mod(&making.tail_power, &making.tail);
+    memset(c->probe.weights, 0, sizeof c->probe.weights);
     memset(c->key_weights, 0, sizeof c->key_weights);
-    struct modulus_making making = { .m = m, .power = unit };
-    big_mod(&making.power, &m);
+    memset(c->tail_weights, 0, sizeof c->tail_weights);
     return making;
 }
 

@@ -47,15 +47,17 @@ struct matcher_modulus {
 
 /* Reads a decimal number of 1..2^512-1 without leading zeros; false if it is none. */
 bool modulus_read(struct matcher_modulus *modulus, const char *decimal);
-/* The key weights under way. */
+/* The tables under way: how many places have their weights, and the powers that the next place takes. */
 struct modulus_making {
-    struct big m, power; /* M without its factors 2 and 5; u 10^-places mod m */
-    uint32_t places;
+    uint32_t n, places;
+    struct big m, power;         /* M without its factors 2 and 5; u 10^-places mod m */
+    struct big tail, tail_power; /* 2^a 5^b; u 10^places modulo that */
+    struct big ahead;            /* 10^(K - 1 + places) mod M */
 };
-/* Begins to make a modulus' tables, with the unit u drawn from the seed: all except key weights. */
+/* Begins to make a modulus' tables of weights, with the unit u drawn from the seed. */
 struct modulus_making modulus_prepare_begin(struct matcher_modulus *modulus, uint32_t n,
                                             const uint8_t seed[MATCHER_SEED_BYTES]);
-/* Makes up to `count` key weights. Returns true while there are more. */
+/* Makes the weights of up to `count` further places. Returns true while there are more. */
 bool modulus_prepare_some(struct matcher_modulus *modulus, struct modulus_making *making, uint32_t count);
 /* Makes all of them at once. */
 void modulus_prepare(struct matcher_modulus *modulus, uint32_t n, const uint8_t seed[MATCHER_SEED_BYTES]);
