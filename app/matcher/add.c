@@ -24,24 +24,28 @@ const char *matcher_add(struct matcher *m, const char *decimal)
     return NULL;
 }
 
-/* Lets the search know the new modulus. */
+/* Lets the search know the new modulus. Until the filter is made again, bursts are hashed. */
 static void commit(struct matcher *m)
 {
     const uint32_t i = m->modulus_count++;
     ASSERT(i < MATCHER_MODULUS_COUNT_MAX && !m->search.open && m->burst_count == 0);
     matcher_use_modulus(m, i);
-    filter_init(&m->filter, m->ops, m->moduli, m->modulus_count, m->n);
+    filter_begin(&m->filter, m->ops->lanes, m->moduli, m->modulus_count, m->n);
     early_init(m, m->early_risk);
-    m->adding = false;
     m->stats.moduli = m->modulus_count;
-    m->stats.moduli_pending = 0;
+    matcher_idle_begin(m);
 }
 
 void matcher_add_step(struct matcher *m)
 {
-    ASSERT(m->adding && m->modulus_count < MATCHER_MODULUS_COUNT_MAX);
-    if (modulus_prepare_some(&m->moduli[m->modulus_count], &m->making, PLACES_A_SLICE))
-        return;
-    commit(m);
-    matcher_idle_begin(m);
+    ASSERT(m->adding);
+    if (!m->filter.ready) {
+        if (filter_fill(&m->filter, m->moduli))
+            return;
+        m->adding = false;
+        m->stats.moduli_pending = 0;
+        matcher_idle_begin(m);
+    } else if (!modulus_prepare_some(&m->moduli[m->modulus_count], &m->making, PLACES_A_SLICE)) {
+        commit(m);
+    }
 }

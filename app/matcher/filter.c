@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "app/matcher/simd_ops.h"
 #include "base/assert.h"
 #include "base/bytes.h"
 
@@ -42,7 +41,6 @@ static void place_probes(struct filter *filter, const struct matcher_modulus *mo
             filter->probe[filter->probe_count++] = (struct filter_probe){ (uint16_t)end, (uint16_t)next[i],
                                                                           (uint16_t)i };
         }
-        filter->needed[end + 1] = (uint16_t)filter->probe_count;
     }
 }
 
@@ -65,21 +63,25 @@ static uint32_t weight_at(const struct modulus_probe *probe, uint32_t n, uint32_
     return probe->weights[MODULUS_BEHIND - index];
 }
 
-/* Fills one vector's rows from `row` on; returns the place behind them. They reach down to the lowest group of all
- * vectors, because those of a batch go down together. */
-static uint32_t *fill_vector(struct filter *filter, uint32_t index, uint32_t lanes,
-                             const struct matcher_modulus *moduli, uint32_t *row)
+/* Fills the next vector's rows. They reach down to the lowest group of all vectors, because those of a batch go down
+ * together. */
+static void fill_vector(struct filter *filter, const struct matcher_modulus *moduli)
 {
-    const struct filter_probe *probes = &filter->probe[index * lanes];
-    const uint32_t used = (uint32_t)min_size(filter->probe_count - index * lanes, lanes), cold = UINT32_C(1) << 30;
+    const uint32_t lanes = filter->lanes, first = filter->filled * lanes, cold = UINT32_C(1) << 30;
+    const struct filter_probe *probes = &filter->probe[first];
+    const uint32_t used = (uint32_t)min_size(filter->probe_count - first, lanes);
     const int32_t oldest = bottom_group(filter->n, filter->probe[0].end);
-    struct filter_vector *v = &filter->vector[index];
-    ASSERT(index < filter->vector_count && used >= 1);
+    struct filter_vector *v = &filter->vector[filter->filled++];
+    uint32_t *row = filter->row_next;
+    ASSERT(filter->filled <= filter->vector_count && used >= 1);
     *v = (struct filter_vector){
         .top = (probes[used - 1].end + FILTER_GROUP_BEFORE - 1) / FILTER_GROUP,
         .bottom = bottom_group(filter->n, probes[0].end),
     };
     v->group0 = row + v->top * (int32_t)((1 + FILTER_ROWS) * lanes);
+    filter->row_next += (v->top - oldest + 1) * (int32_t)((1 + FILTER_ROWS) * lanes);
+    ASSERT(filter->row_next <= filter->row + ARRAY_COUNT(filter->row));
+    memset(row, 0, (size_t)(filter->row_next - row) * sizeof *row);
     for (uint32_t l = 0; l < lanes; l++)
         v->start[l] = cold; /* for ever, if there is no probe in this lane */
     for (uint32_t l = 0; l < used; l++) {
@@ -98,36 +100,56 @@ static uint32_t *fill_vector(struct filter *filter, uint32_t index, uint32_t lan
                 row[l] = weight_at(&moduli[probes[l].modulus].probe, filter->n, probes[l].end,
                                    FILTER_GROUP * group - FILTER_GROUP_BEFORE + s);
     }
-    return row;
 }
 
-void filter_init(struct filter *filter, const struct simd_ops *ops, const struct matcher_modulus *moduli,
-                 uint32_t count, uint32_t n)
+void filter_begin(struct filter *filter, uint32_t lanes, const struct matcher_modulus *moduli, uint32_t count,
+                  uint32_t n)
 {
     memset(filter, 0, offsetof(struct filter, cache));
-    memset(filter->row, 0, sizeof filter->row);
     filter->n = n;
+    filter->lanes = lanes;
+    filter->row_next = filter->row;
     place_probes(filter, moduli, count);
-    filter->vector_count = (filter->probe_count + ops->lanes - 1) / ops->lanes;
-    uint32_t *row = filter->row;
-    for (uint32_t index = 0; index < filter->vector_count; index++)
-        row = fill_vector(filter, index, ops->lanes, moduli, row);
-    ASSERT(row <= filter->row + ARRAY_COUNT(filter->row));
-
-    const uint32_t block_words = 8 * ops->lanes;
+    filter->vector_count = (filter->probe_count + lanes - 1) / lanes;
+    const uint32_t block_words = 8 * lanes;
     filter->cache_words = ((n + 1) / 2 + block_words - 1) / block_words * block_words;
-    const size_t sums = n <= 256 ? FILTER_CACHE_SUMS : FILTER_CACHE_SUMS / 4 * 3;
-    /* Whole vectors that hold so many probes: the wider ones never hold fewer. */
-    const size_t vector_sums = ops->lanes * max_size(n, 64);
-    filter->cache_vectors = (uint32_t)min_size(filter->vector_count, (sums + vector_sums - 1) / vector_sums);
     ASSERT(filter->probe_count * filter->cache_words <= ARRAY_COUNT(filter->cache));
+}
+
+bool filter_fill(struct filter *filter, const struct matcher_modulus *moduli)
+{
+    ASSERT(!filter->ready);
+    if (filter->filled < filter->vector_count) {
+        fill_vector(filter, moduli);
+        return true;
+    }
+    for (uint32_t end = 1, k = 0; end <= FILTER_BLOCK_DIGITS; end++) {
+        while (k < filter->probe_count && filter->probe[k].end == end)
+            k++;
+        filter->needed[end + 1] = (uint16_t)k;
+    }
+    const size_t sums = filter->n <= 256 ? FILTER_CACHE_SUMS : FILTER_CACHE_SUMS / 4 * 3;
+    /* Whole vectors that hold so many probes: the wider ones never hold fewer. */
+    const size_t vector_sums = filter->lanes * max_size(filter->n, 64);
+    filter->cache_vectors = (uint32_t)min_size(filter->vector_count, (sums + vector_sums - 1) / vector_sums);
+    filter->ready = true;
     filter_check(filter);
+    return false;
+}
+
+void filter_init(struct filter *filter, uint32_t lanes, const struct matcher_modulus *moduli, uint32_t count,
+                 uint32_t n)
+{
+    filter_begin(filter, lanes, moduli, count, n);
+    while (filter_fill(filter, moduli))
+        continue;
 }
 
 void filter_check(const struct filter *filter)
 {
     ASSERT(filter->probe_count <= FILTER_PROBES_MAX && filter->vector_count <= FILTER_VECTORS_MAX);
     ASSERT(filter->cached <= filter->cache_vectors && filter->cache_vectors <= filter->vector_count);
+    ASSERT(filter->filled <= filter->vector_count && (!filter->ready || filter->filled == filter->vector_count));
     for (uint32_t k = 0; k < filter->probe_count; k++) {
         const struct filter_probe *probe = &filter->probe[k];
         ASSERT(probe->end >= 5 && probe->end <= FILTER_BLOCK_DIGITS && probe->next > probe->end);

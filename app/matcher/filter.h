@@ -37,8 +37,10 @@ struct filter_vector {
 };
 
 struct filter {
-    uint32_t n;
+    uint32_t n, lanes;
     uint32_t probe_count, vector_count;
+    uint32_t filled;                           /* vectors that have their rows */
+    bool ready;                                /* all have: probes may be taken */
     uint16_t needed[FILTER_BLOCK_DIGITS + 2];  /* probes that a block with so many digits left needs */
     uint16_t first[MATCHER_MODULUS_COUNT_MAX]; /* the position of each modulus' first probe; 0: it has none */
     struct filter_probe probe[FILTER_PROBES_MAX];
@@ -51,6 +53,7 @@ struct filter {
     uint32_t cache_vectors; /* vectors that idle time fills */
     uint32_t cached;        /* vectors that are filled now */
     _Alignas(64) uint32_t cache[FILTER_PROBES_MAX * (MATCHER_N_DIGITS_MAX / 2 + FILTER_LANES_MAX)];
+    uint32_t *row_next; /* the rows of the next vector to fill */
     _Alignas(64) uint32_t row[FILTER_ROW_WORDS];
 };
 
@@ -70,8 +73,13 @@ struct filter_pass {
     _Alignas(64) uint32_t moves[FILTER_BATCH * FILTER_LANES_MAX]; /* added to partial sums: 16 bits, twice */
 };
 
-struct simd_ops;
-/* Makes the tables for windows of n digits. */
-void filter_init(struct filter *filter, const struct simd_ops *ops, const struct matcher_modulus *moduli,
-                 uint32_t count, uint32_t n);
+/* Begins to make the tables for windows of n digits and vectors of so many lanes. Until they are ready, no block needs
+ * a probe. */
+void filter_begin(struct filter *filter, uint32_t lanes, const struct matcher_modulus *moduli, uint32_t count,
+                  uint32_t n);
+/* Makes a further vector's tables. Returns true while there are more. */
+bool filter_fill(struct filter *filter, const struct matcher_modulus *moduli);
+/* Makes all of them at once. */
+void filter_init(struct filter *filter, uint32_t lanes, const struct matcher_modulus *moduli, uint32_t count,
+                 uint32_t n);
 void filter_check(const struct filter *filter);

@@ -11,6 +11,8 @@ void matcher_idle_begin(struct matcher *m)
     m->filter.cached = 0;
     m->window_any = m->window_multiple = false;
     m->window_overflowed = 0;
+    for (uint32_t i = 0; i < m->modulus_count && !m->filter.ready; i++)
+        m->window_overflowed |= (uint32_t)(m->moduli[i].method == MODULUS_FILTER) << i;
     m->checks.remainder.digits = 0;
     memset(&m->early_answers.search, 0, offsetof(struct early_search, value.value));
 }

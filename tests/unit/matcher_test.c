@@ -426,17 +426,16 @@ TEST(matcher_auto_takes_a_variant_it_has_timed)
 TEST(filter_prepares_as_many_probes_with_wider_vectors)
 {
     static struct filter filter;
-    static const struct simd_ops narrow = { .lanes = 8 }, wide = { .lanes = 16 };
     static struct matcher_modulus moduli[4];
     memcpy(moduli, matcher_online(MATCHER_SIMD_SCALAR)->moduli, sizeof moduli);
     for (uint32_t i = 0; i < 4; i++)
         moduli[i].method = MODULUS_FILTER;
     for (uint32_t n = 64; n <= MATCHER_N_DIGITS_MAX; n += n < 256 ? 64 : 7) {
-        filter_init(&filter, &narrow, moduli, 4, n);
-        const uint32_t probes = filter.cache_vectors * narrow.lanes;
+        filter_init(&filter, 8, moduli, 4, n);
+        const uint32_t probes = filter.cache_vectors * 8;
         assert_true(probes >= 8 && (probes * n >= 3 * FILTER_CACHE_SUMS / 4 || probes >= filter.probe_count));
-        filter_init(&filter, &wide, moduli, 4, n);
-        assert_true(filter.cache_vectors * wide.lanes >= probes || filter.cache_vectors == filter.vector_count);
+        filter_init(&filter, 16, moduli, 4, n);
+        assert_true(filter.cache_vectors * 16 >= probes || filter.cache_vectors == filter.vector_count);
     }
 }
 
@@ -655,6 +654,32 @@ TEST(matcher_added_modulus_waits_for_bursts)
     assert_in_range(slices, 100, 10000);
     matcher_restart(matcher);
     assert_non_null(strstr(answers_of(matcher, "10007"), "10007@"));
+}
+
+/* Plays a burst after each slice in which the filter is made again for the new modulus. */
+TEST(matcher_finds_all_while_the_filter_is_made_again)
+{
+    static const char old[] = "104648257118348370704723119", new[] = "20220217214410";
+    struct matcher *matcher = matcher_of(40, old, NULL);
+    uint32_t slices = 0;
+    assert_null(matcher_add(matcher, new));
+    while (matcher_stats(matcher)->moduli == 1)
+        assert_true(matcher_prepare(matcher));
+    for (; matcher_stats(matcher)->moduli_pending > 0; slices++) {
+        char burst[100];
+        const uint32_t filled = matcher->filter.filled;
+        assert_in_range(slices, 0, 100);
+        snprintf(burst, sizeof burst, "7%s3%s", old, new);
+        matcher_begin(matcher, (const uint8_t *)burst, strlen(burst));
+        struct matcher_answer answer;
+        assert_true(matcher_take(matcher, &answer) && answer.count == sizeof old - 1);
+        assert_true(matcher_take(matcher, &answer) && answer.count == sizeof new - 1);
+        assert_false(matcher_take(matcher, &answer));
+        while (matcher_prepare(matcher) && matcher->filter.filled == filled)
+            matcher_check_state(matcher);
+    }
+    assert_true(slices > 1 || matcher->filter.vector_count == 0);
+    assert_non_null(strstr(answers_of(matcher, new), new));
 }
 
 TEST(matcher_add_refuses_and_repeats)
