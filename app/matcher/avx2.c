@@ -7,7 +7,6 @@
 enum { LANES = 8, LANES64 = LANES / 2 };
 typedef uint32_t v32 __attribute__((vector_size(32), aligned(4), may_alias));
 typedef uint64_t v64 __attribute__((vector_size(32), aligned(8), may_alias));
-static inline v32 v32_all(uint32_t value) { return (v32)_mm256_set1_epi32((int)value); }
 static inline v32 v32_min(v32 a, v32 b) { return (v32)_mm256_min_epu32((__m256i)a, (__m256i)b); }
 static inline uint32_t v32_at_most(v32 a, v32 b) { return (uint32_t)_mm256_movemask_ps((__m256)(v32_min(a, b) == a)); }
 static inline v32 v32_suffix(v32 a)
@@ -31,7 +30,6 @@ static inline bool v16_any_at_most(v32 a, v32 b)
 {
     return _mm256_movemask_epi8(_mm256_cmpeq_epi16((__m256i)v16_min(a, b), (__m256i)a)) != 0;
 }
-static inline v64 v64_all(uint64_t value) { return (v64)_mm256_set1_epi64x((long long)value); }
 static inline v64 v64_widen(const uint8_t *digits)
 {
     int four;

@@ -6,7 +6,6 @@
 enum { LANES = 16, LANES64 = LANES / 2 };
 typedef uint32_t v32 __attribute__((vector_size(64), aligned(4), may_alias));
 typedef uint64_t v64 __attribute__((vector_size(64), aligned(8), may_alias));
-static inline v32 v32_all(uint32_t value) { return (v32)_mm512_set1_epi32((int)value); }
 static inline v32 v32_min(v32 a, v32 b) { return (v32)_mm512_min_epu32((__m512i)a, (__m512i)b); }
 static inline uint32_t v32_at_most(v32 a, v32 b) { return _mm512_cmple_epu32_mask((__m512i)a, (__m512i)b); }
 static inline v32 v32_suffix(v32 a)
@@ -28,7 +27,6 @@ static inline v32 v32_widen(const uint8_t *digits)
 static inline v32 v16_add(v32 a, v32 b) { return (v32)_mm512_add_epi16((__m512i)a, (__m512i)b); }
 static inline v32 v16_min(v32 a, v32 b) { return (v32)_mm512_min_epu16((__m512i)a, (__m512i)b); }
 static inline bool v16_any_at_most(v32 a, v32 b) { return _mm512_cmple_epu16_mask((__m512i)a, (__m512i)b) != 0; }
-static inline v64 v64_all(uint64_t value) { return (v64)_mm512_set1_epi64((long long)value); }
 static inline v64 v64_widen(const uint8_t *digits)
 {
     return (v64)_mm512_cvtepu8_epi64(_mm_loadl_epi64((const void *)digits));

@@ -22,6 +22,8 @@ enum {
 };
 
 static inline int32_t min_int32(int32_t a, int32_t b) { return a < b ? a : b; }
+static inline v32 v32_all(uint32_t value) { return (v32){ 0 } + value; }
+static inline v64 v64_all(uint64_t value) { return (v64){ 0 } + value; }
 static inline v32 v32_load(const uint32_t *at) { return *(const v32 *)at; }
 static inline void v32_store(uint32_t *at, v32 value) { *(v32 *)at = value; }
 

@@ -51,7 +51,6 @@ const char *matcher_init(struct matcher **matcher, const struct matcher_config *
     matcher_use(m, simd_ops_of(simd));
     matcher_rehearsal_init(m, config->moduli);
     m->stats.simd = matcher_simd_name(simd);
-    m->stats.memory_bytes = sizeof *m;
     early_init(m, config->early_risk);
     *matcher = m;
     return NULL;

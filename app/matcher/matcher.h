@@ -98,9 +98,8 @@ struct matcher_stats {
     uint64_t candidates_unchecked;     /* answers that were not checked exactly: the next burst came first */
     uint64_t filter_overflows;         /* a modulus had too many candidates in a burst and was hashed */
     uint64_t early_right, early_wrong; /* early answers whose digits came, or came differently */
-    size_t memory_bytes;
-    const char *simd;     /* the variant at work */
-    char simd_times[192]; /* the variants' times, if they were compared */
+    const char *simd;                  /* the variant at work */
+    char simd_times[192];              /* the variants' times, if they were compared */
 };
 const struct matcher_stats *matcher_stats(const struct matcher *matcher);
 

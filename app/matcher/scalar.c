@@ -56,20 +56,6 @@ static uint32_t scalar_candidates(const struct modulus_probe *probe, const uint8
     return count;
 }
 
-static void scalar_fill_cache(struct filter *filter, const uint32_t *row, uint32_t vector)
-{
-    (void)row;
-    ASSERT(vector < filter->vector_count); /* there is none */
-}
-
-static bool scalar_probe(const struct filter *filter, const uint32_t *row, uint32_t left, bool first_block,
-                         struct filter_pass *pass)
-{
-    (void)row, (void)left, (void)first_block, (void)pass;
-    ASSERT(filter->probe_count == 0);
-    return false;
-}
-
 const struct simd_ops simd_ops_scalar = {
     .digits_min = UINT32_MAX,
     .lanes = FILTER_LANES_MIN,
@@ -77,6 +63,4 @@ const struct simd_ops simd_ops_scalar = {
     .sum = scalar_sum,
     .scan = scalar_scan,
     .candidates = scalar_candidates,
-    .fill_cache = scalar_fill_cache,
-    .probe = scalar_probe,
 };
