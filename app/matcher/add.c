@@ -29,11 +29,11 @@ static void commit(struct matcher *m)
 {
     const uint32_t i = m->modulus_count++;
     ASSERT(i < MATCHER_MODULUS_COUNT_MAX && !m->search.open && m->burst_count == 0);
-    matcher_use_modulus(m, i);
+    matcher_setup_modulus(m, i);
     filter_begin(&m->filter, m->ops->lanes, m->moduli, m->modulus_count, m->n);
     early_init(m, m->early_risk);
     m->stats.moduli = m->modulus_count;
-    matcher_idle_begin(m);
+    matcher_window_begin(m);
 }
 
 void matcher_add_step(struct matcher *m)
@@ -44,7 +44,7 @@ void matcher_add_step(struct matcher *m)
             return;
         m->adding = false;
         m->stats.moduli_pending = 0;
-        matcher_idle_begin(m);
+        matcher_window_begin(m);
     } else if (!modulus_prepare_some(&m->moduli[m->modulus_count], &m->making, PLACES_A_SLICE)) {
         commit(m);
     }

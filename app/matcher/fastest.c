@@ -24,7 +24,7 @@ uint64_t matcher_time_burst(struct matcher *m, uint64_t *state, uint32_t count)
     return cycles;
 }
 
-enum { LENGTHS = 3, TURNS = 3, BURSTS = 24 };
+enum { LENGTHS = 3, ROUNDS = 3, BURSTS = 24 };
 static const uint32_t lengths[LENGTHS] = { 32, 100, 300 };
 
 /* Lowers the least time of a burst of each length. Takes bursts while the time lasts, one of each length at least. All
@@ -39,7 +39,7 @@ static void time_bursts(struct matcher *m, uint64_t limit_cycles, uint64_t least
 }
 
 /* Times the variants in turn, so that one that an interruption has slowed down is timed again in the next turn. */
-enum matcher_simd simd_fastest(struct matcher *m, uint64_t tsc_khz)
+enum matcher_simd matcher_simd_fastest(struct matcher *m, uint64_t tsc_khz)
 {
     enum { LIMIT_MS = 2 };
     uint64_t least[MATCHER_SIMD_AVX512 + 1][LENGTHS], best_sum = UINT64_MAX;
@@ -47,11 +47,11 @@ enum matcher_simd simd_fastest(struct matcher *m, uint64_t tsc_khz)
     size_t used = 0;
     ASSERT(tsc_khz > 0);
     memset(least, 0xff, sizeof least);
-    for (uint32_t turn = 0; turn < TURNS; turn++)
+    for (uint32_t round = 0; round < ROUNDS; round++)
         for (enum matcher_simd simd = MATCHER_SIMD_SCALAR; simd <= MATCHER_SIMD_AVX512; simd++) {
             if (!matcher_simd_usable(simd))
                 continue;
-            matcher_use(m, simd_ops_of(simd));
+            matcher_setup(m, simd_ops_of(simd));
             time_bursts(m, LIMIT_MS * tsc_khz, least[simd]);
         }
     for (enum matcher_simd simd = MATCHER_SIMD_SCALAR; simd <= MATCHER_SIMD_AVX512; simd++) {

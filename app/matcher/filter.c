@@ -7,7 +7,7 @@
 #include "base/bytes.h"
 
 /* Returns true if a modulus may have a probe at this position. The sum over zeros alone looks like a candidate's.
- * Therefore a lane is cold from its position back to the first beginning of a group: no sum there can be a candidate's.
+ * Therefore a lane is muted from its position back to the first beginning of a group: no sum there can be a candidate's.
  * At least one digit must lie in between, and at most young_digits: no start there is old enough for an answer. */
 static bool probe_may_end(const struct modulus_probe *probe, uint32_t end)
 {
@@ -60,44 +60,44 @@ static uint32_t weight_at(const struct modulus_probe *probe, uint32_t n, uint32_
     if (digit >= (int32_t)(end + end % 2) || index > (int32_t)n)
         return 0;
     ASSERT(index >= 0 && index <= MATCHER_N_DIGITS_MAX);
-    return probe->weights[MODULUS_BEHIND - index];
+    return probe->weights[MODULUS_AFTER - index];
 }
 
 /* Fills the next vector's rows. They reach down to the lowest group of all vectors, because those of a batch go down
  * together. */
 static void fill_vector(struct filter *filter, const struct matcher_modulus *moduli)
 {
-    const uint32_t lanes = filter->lanes, first = filter->filled * lanes, cold = UINT32_C(1) << 30;
+    const uint32_t lanes = filter->lanes, first = filter->filled * lanes, muted = UINT32_C(1) << 30;
     const struct filter_probe *probes = &filter->probe[first];
     const uint32_t used = (uint32_t)min_size(filter->probe_count - first, lanes);
-    const int32_t oldest = bottom_group(filter->n, filter->probe[0].end);
+    const int32_t oldest = bottom_group(filter->n, filter->probe[0].at);
     struct filter_vector *v = &filter->vector[filter->filled++];
     uint32_t *row = filter->row_next;
     ASSERT(filter->filled <= filter->vector_count && used >= 1);
     *v = (struct filter_vector){
-        .top = (probes[used - 1].end + FILTER_GROUP_BEFORE - 1) / FILTER_GROUP,
-        .bottom = bottom_group(filter->n, probes[0].end),
+        .top = (probes[used - 1].at + FILTER_GROUP_BEFORE - 1) / FILTER_GROUP,
+        .bottom = bottom_group(filter->n, probes[0].at),
     };
     v->group0 = row + v->top * (int32_t)((1 + FILTER_ROWS) * lanes);
     filter->row_next += (v->top - oldest + 1) * (int32_t)((1 + FILTER_ROWS) * lanes);
     ASSERT(filter->row_next <= filter->row + ARRAY_COUNT(filter->row));
     memset(row, 0, (size_t)(filter->row_next - row) * sizeof *row);
     for (uint32_t l = 0; l < lanes; l++)
-        v->start[l] = cold; /* for ever, if there is no probe in this lane */
+        v->start[l] = muted; /* for ever, if there is no probe in this lane */
     for (uint32_t l = 0; l < used; l++) {
         const struct modulus_probe *of = &moduli[probes[l].modulus].probe;
-        v->start[l] = of->offset + cold;
+        v->start[l] = of->offset + muted;
         v->limit[l] = of->limit;
         const uint32_t upper = (of->limit >> 16) + 1;
         filter->cache_limit = (uint32_t)max_size(filter->cache_limit, upper * (1 + (1 << 16)));
     }
     for (int32_t group = v->top; group >= oldest; group--) {
         for (uint32_t l = 0; l < used; l++)
-            row[l] = group == (int32_t)(probes[l].end + FILTER_GROUP_BEFORE) / FILTER_GROUP - 1 ? 0 - cold : 0;
+            row[l] = group == (int32_t)(probes[l].at + FILTER_GROUP_BEFORE) / FILTER_GROUP - 1 ? 0 - muted : 0;
         row += lanes;
         for (int32_t s = 1; s < FILTER_GROUP; s += 2, row += lanes)
             for (uint32_t l = 0; l < used; l++)
-                row[l] = weight_at(&moduli[probes[l].modulus].probe, filter->n, probes[l].end,
+                row[l] = weight_at(&moduli[probes[l].modulus].probe, filter->n, probes[l].at,
                                    FILTER_GROUP * group - FILTER_GROUP_BEFORE + s);
     }
 }
@@ -124,7 +124,7 @@ bool filter_fill(struct filter *filter, const struct matcher_modulus *moduli)
         return true;
     }
     for (uint32_t end = 1, k = 0; end <= FILTER_BLOCK_DIGITS; end++) {
-        while (k < filter->probe_count && filter->probe[k].end == end)
+        while (k < filter->probe_count && filter->probe[k].at == end)
             k++;
         filter->needed[end + 1] = (uint16_t)k;
     }
@@ -152,8 +152,8 @@ void filter_check(const struct filter *filter)
     ASSERT(filter->filled <= filter->vector_count && (!filter->ready || filter->filled == filter->vector_count));
     for (uint32_t k = 0; k < filter->probe_count; k++) {
         const struct filter_probe *probe = &filter->probe[k];
-        ASSERT(probe->end >= 5 && probe->end <= FILTER_BLOCK_DIGITS && probe->next > probe->end);
-        ASSERT(k == 0 || filter->probe[k - 1].end <= probe->end);
+        ASSERT(probe->at >= 5 && probe->at <= FILTER_BLOCK_DIGITS && probe->reach > probe->at);
+        ASSERT(k == 0 || filter->probe[k - 1].at <= probe->at);
     }
     for (uint32_t index = 0; index < filter->vector_count; index++) {
         const struct filter_vector *v = &filter->vector[index];

@@ -23,8 +23,8 @@ enum {
 };
 
 struct filter_probe {
-    uint16_t end;  /* the position: digits of the block before it */
-    uint16_t next; /* the modulus' next probe: this one is for the ends up to there */
+    uint16_t at;    /* the position: digits of the block before it */
+    uint16_t reach; /* the modulus' next probe: this one is for the ends up to there */
     uint16_t modulus;
 };
 
@@ -66,9 +66,9 @@ enum filter_part {
 
 /* A pass, and the batch at work. */
 struct filter_pass {
-    uint32_t needed, next; /* probes to take; probes taken */
-    uint32_t first;        /* the batch's first probe */
-    uint64_t hot;          /* probes of the batch that may have a candidate; the first one is bit 0 */
+    uint32_t needed, taken; /* probes to take; probes taken */
+    uint32_t first;         /* the batch's first probe */
+    uint64_t hits;          /* probes of the batch that may have a candidate; the first one is bit 0 */
     enum filter_part part;
     _Alignas(64) uint32_t moves[FILTER_BATCH * FILTER_LANES_MAX]; /* added to partial sums: 16 bits, twice */
 };

@@ -4,7 +4,7 @@
 
 void matcher_hash_to(struct matcher *m, uint32_t i, uint32_t text_index, uint32_t room)
 {
-    struct matcher_hash *hash = &m->hash[i];
+    struct matcher_hash *hash = &m->table[i];
     const int32_t to = (int32_t)text_index, from = to - (int32_t)m->n;
     int32_t at = hash->first_text + (int32_t)(hash->next - hash->first);
     ASSERT(text_index >= MATCHER_HISTORY && i < m->modulus_count);
@@ -58,7 +58,7 @@ static bool tail_divides(struct matcher *m, uint32_t i, uint32_t start, uint32_t
 static bool divides(struct matcher *m, uint32_t i, uint32_t start, uint32_t end)
 {
     const struct matcher_modulus *c = &m->moduli[i];
-    const struct matcher_hash *hash = &m->hash[i];
+    const struct matcher_hash *hash = &m->table[i];
     enum { ROOM = FILTER_BLOCK_DIGITS + MATCHER_MODULUS_DIGITS_MAX }; /* a block, and K digits behind the block */
     ASSERT(start < end && end - start <= m->n);
     if (c->digits > end - start || !modulus_may_end_in(c, m->text[end - 1]))
@@ -117,8 +117,8 @@ static void hash_search_drop(struct matcher *m, struct hash_search *h)
 /* Hashes a modulus over some digits, of one block at most. */
 void hash_search_begin(struct matcher *m, uint32_t i, uint32_t from, uint32_t to)
 {
-    struct hash_search *h = &m->search.hash;
-    struct matcher_hash *hash = &m->hash[i];
+    struct hash_search *h = &m->search.hashing;
+    struct matcher_hash *hash = &m->table[i];
     ASSERT(from <= to && to - from <= FILTER_BLOCK_DIGITS && !h->active);
     if (hash->first_text + (int32_t)(hash->next - hash->first) != (int32_t)from || !hash_has_room(hash, to - from))
         matcher_hash_to(m, i, from, to - from);
@@ -147,7 +147,7 @@ static bool hash_search_next_end(struct matcher *m, struct hash_search *h)
             m->search.work += WORK_END;
             if (!modulus_may_end_in(&m->moduli[h->modulus], m->text[end - 1]))
                 continue;
-            h->walk = hash_walk_begin(&m->hash[h->modulus], end - (uint32_t)m->hash[h->modulus].first_text);
+            h->walk = hash_walk_begin(&m->table[h->modulus], end - (uint32_t)m->table[h->modulus].first_text);
             h->tail_known = false;
             h->end = end;
             return true;
@@ -179,7 +179,7 @@ static void run_list_short(struct matcher *m, struct hash_search *h)
     struct hash_walk walk = h->walk;
     for (;;) {
         run->longer = walk;
-        const uint32_t length = hash_walk_next(&m->hash[h->modulus], &walk, c->tolerance, m->n);
+        const uint32_t length = hash_walk_next(&m->table[h->modulus], &walk, c->tolerance, m->n);
         m->search.work += WORK_START;
         if (length == 0 || length >= c->tail_digits)
             return;
@@ -199,7 +199,7 @@ static void run_list_level(struct matcher *m, struct hash_search *h, uint32_t pr
         const uint32_t start = h->end - length;
         m->search.work++;
         if (tails_at(&m->tails, end - length)->factors[prime] + length == factors && m->text[start] != '0'
-            && hash_residues_equal(&m->hash[h->modulus], start, h->end, c->tolerance))
+            && hash_residues_equal(&m->table[h->modulus], start, h->end, c->tolerance))
             run_add(m, h, length);
     }
     run->judged = (uint32_t)max_size(run->judged, h->walk.end - c->digits + 1);
@@ -257,7 +257,7 @@ static uint32_t run_next(struct matcher *m, struct hash_search *h)
     if (run->phase < RUN_ADMITS)
         return 0;
     do /* a start that is shorter than the tail can come from another cell */
-        length = hash_walk_next(&m->hash[h->modulus], &h->walk, c->tolerance, m->n);
+        length = hash_walk_next(&m->table[h->modulus], &h->walk, c->tolerance, m->n);
     while (length != 0 && length < c->tail_digits
            && tails_missing(&m->tails, c->exponents, m->text + h->end - length, length, m->burst_at + h->end) != 0);
     return length;
@@ -266,7 +266,7 @@ static uint32_t run_next(struct matcher *m, struct hash_search *h)
 /* Queues the answers of the next end that has some, while there is room, up to work_max. */
 enum search_state hash_search_continue(struct matcher *m)
 {
-    struct hash_search *h = &m->search.hash;
+    struct hash_search *h = &m->search.hashing;
     struct burst_search *s = &m->search;
     const struct matcher_modulus *c = &m->moduli[h->modulus];
     while (s->queued == 0) {
@@ -284,7 +284,7 @@ enum search_state hash_search_continue(struct matcher *m)
             }
             s->work += WORK_START;
             const uint32_t length = h->tail_known ? run_next(m, h)
-                                                  : hash_walk_next(&m->hash[h->modulus], &h->walk, c->tolerance, m->n);
+                                                  : hash_walk_next(&m->table[h->modulus], &h->walk, c->tolerance, m->n);
             if (length != 0 && !h->tail_known && c->tail_digits > 1) {
                 h->walk.start = h->walk.end - length; /* this one again */
                 if (hash_search_tail(m, h))

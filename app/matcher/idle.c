@@ -12,13 +12,13 @@ enum {
 static void warm(struct matcher *m)
 {
     m->pass.needed = m->filter.needed[WARM_DIGITS];
-    m->pass.next = 0;
+    m->pass.taken = 0;
     m->pass.part = FILTER_WHOLE;
     while (m->pass.needed > 0 && m->ops->probe(&m->filter, m->row + MATCHER_HISTORY, WARM_DIGITS, true, &m->pass))
         continue; /* zeros behind the last burst's digits are candidates */
     for (uint32_t i = 0; i < m->modulus_count; i++)
-        if ((m->hash_always >> i & 1) != 0)
-            hot_fetch(m->hash[i].newest, sizeof m->hash[i].newest);
+        if ((m->hash_moduli >> i & 1) != 0)
+            hot_fetch(m->table[i].newest, sizeof m->table[i].newest);
 }
 
 void matcher_rehearsal_init(struct matcher *m, const char *const *moduli)
@@ -40,9 +40,9 @@ static bool can_rehearse(const struct matcher *m)
 {
     bool room = true;
     for (uint32_t i = 0; i < m->modulus_count; i++)
-        room &= (m->hash_always >> i & 1) != 0 ? hash_has_room(&m->hash[i], WARM_DIGITS)
+        room &= (m->hash_moduli >> i & 1) != 0 ? hash_has_room(&m->table[i], WARM_DIGITS)
                                                : m->search.spent[i] + MATCHER_CREDIT_MAX / 2 <= m->search.earned;
-    return room && m->rehearsal_answer_digits != 0 && m->window_overflowed == 0;
+    return room && m->rehearsal_answer_digits != 0 && m->window_hashed == 0;
 }
 
 /* Searches the made-up burst up to the answer at its end, or for as many answers before. */
@@ -71,18 +71,18 @@ static void rehearse(struct matcher *m)
     memcpy(head, m, head_bytes);
     memcpy(tails, &m->tails, sizeof tails);
     for (uint32_t i = 0; i < m->modulus_count; i++) {
-        first[i] = m->hash[i].first;
-        next[i] = m->hash[i].next;
+        first[i] = m->table[i].first;
+        next[i] = m->table[i].next;
         base[i] = m->run[i].base;
     }
     search_rehearsal(m);
     memcpy(m, head, head_bytes);
     memcpy(&m->tails, tails, sizeof tails);
     for (uint32_t i = 0; i < m->modulus_count; i++) {
-        if (m->hash[i].first == first[i] && m->hash[i].next >= next[i])
-            hash_take_back(&m->hash[i], m->hash[i].next - next[i]);
+        if (m->table[i].first == first[i] && m->table[i].next >= next[i])
+            hash_take_back(&m->table[i], m->table[i].next - next[i]);
         else
-            m->hash[i].first_text = HASH_STALE; /* its modulus is filtered */
+            m->table[i].first_text = HASH_STALE; /* its modulus is filtered */
         m->run[i].base = m->run[i].base == base[i] ? base[i] : 0;
     }
     m->filter.cached = cached;
@@ -121,7 +121,7 @@ void matcher_warm(struct matcher *m)
             continue;
         hot_fetch(&m->window[i], sizeof m->window[i]);
         hot_fetch(c, offsetof(struct matcher_modulus, probe.weights));
-        hot_fetch(&c->probe.weights[MODULUS_BEHIND - m->n], m->n * sizeof c->probe.weights[0]);
+        hot_fetch(&c->probe.weights[MODULUS_AFTER - m->n], m->n * sizeof c->probe.weights[0]);
         hot_fetch(c->key_weights, m->n * sizeof c->key_weights[0]);
     }
     warm(m);

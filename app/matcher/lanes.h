@@ -99,7 +99,7 @@ HOT static uint32_t lanes_scan(const uint8_t *digits, const uint64_t *weights, u
     return 0;
 }
 
-HOT static uint32_t lanes_candidates(const struct modulus_probe *probe, const uint8_t *at, uint32_t from, uint32_t n,
+HOT static uint32_t lanes_candidates(const struct modulus_probe *probe, const uint8_t *at, uint32_t least, uint32_t n,
                                      uint32_t *list, uint32_t max)
 {
     ASSERT(n <= MATCHER_N_DIGITS_MAX && probe->digits > 0);
@@ -108,13 +108,13 @@ HOT static uint32_t lanes_candidates(const struct modulus_probe *probe, const ui
     uint32_t count = 0;
     for (uint32_t t = LANES; t < n + LANES - 1; t += LANES) { /* digits before the position: t is the first one's */
         const v32 digits = v32_widen(at - t) - '0';
-        sums = v32_all(sums[0]) + v32_suffix(digits * v32_load(probe->weights + MODULUS_BEHIND - t));
-        uint32_t hot = v32_at_most(sums, limits);
-        if (__builtin_expect(hot == 0, 1))
+        sums = v32_all(sums[0]) + v32_suffix(digits * v32_load(probe->weights + MODULUS_AFTER - t));
+        uint32_t hits = v32_at_most(sums, limits);
+        if (__builtin_expect(hits == 0, 1))
             continue;
-        for (hot &= ~v32_at_most(digits, v32_all(0)); hot != 0; hot &= hot - 1) {
-            const uint32_t before = t - (uint32_t)__builtin_ctz(hot);
-            if (before < from || before >= n || before <= probe->young_digits)
+        for (hits &= ~v32_at_most(digits, v32_all(0)); hits != 0; hits &= hits - 1) {
+            const uint32_t before = t - (uint32_t)__builtin_ctz(hits);
+            if (before < least || before >= n || before <= probe->young_digits)
                 continue;
             if (count == max)
                 return max + 1;
@@ -189,16 +189,16 @@ INLINED uint64_t take_batch(const struct filter *filter, const uint32_t *block, 
     take_groups(&b, 2, top[1] - top[2]);
     take_groups(&b, 3, top[2] - bottom + 1);
 
-    uint64_t hot = 0;
+    uint64_t hits = 0;
 #pragma GCC unroll 3
     for (uint32_t j = 0; j < BATCH; j++) {
         if (j >= vectors)
             break;
         uint32_t at = (vectors - 1 - j) * LANES;
-        hot |= (uint64_t)v32_at_most(b.least[j], v32_load(v[vectors - 1 - j].limit)) << at;
+        hits |= (uint64_t)v32_at_most(b.least[j], v32_load(v[vectors - 1 - j].limit)) << at;
         v32_store(pass->moves + at, cache_moves(b.sum[j]));
     }
-    return hot & (BIT(count) - 1);
+    return hits & (BIT(count) - 1);
 }
 
 /* Returns the least moved sums, in 16 bits each, of a part of a probe's cache. */
@@ -216,18 +216,18 @@ static inline uint64_t cache_compare(const struct filter *filter, const struct f
 {
     const uint32_t *cache = filter->cache + pass->first * filter->cache_words;
     const v32 limit = v32_all(filter->cache_limit);
-    uint64_t hot = 0;
+    uint64_t hits = 0;
     for (uint32_t k = 0; k < count; k++, cache += filter->cache_words) {
-        const int32_t reach = ((int32_t)filter->n - filter->probe[pass->first + k].end) / 2;
+        const int32_t reach = ((int32_t)filter->n - filter->probe[pass->first + k].at) / 2;
         if (reach <= 0)
             break;
         const v32 moves = v32_all(pass->moves[k]);
         v32 a = cache_block_least(cache, moves);
         for (int32_t at = CACHE_BLOCK_WORDS; at < reach; at += CACHE_BLOCK_WORDS)
             a = v16_min(a, cache_block_least(cache + at, moves));
-        hot |= (uint64_t)v16_any_at_most(a, limit) << k;
+        hits |= (uint64_t)v16_any_at_most(a, limit) << k;
     }
-    return hot;
+    return hits;
 }
 
 HOT static bool lanes_probe(const struct filter *filter, const uint32_t *block, uint32_t left, bool first_block,
@@ -236,20 +236,20 @@ HOT static bool lanes_probe(const struct filter *filter, const uint32_t *block, 
     for (;;) {
         if (pass->part == FILTER_BLOCK) {
             pass->part = FILTER_WINDOW;
-            pass->hot = cache_compare(filter, pass, pass->next - pass->first);
-        } else if (pass->next < pass->needed) {
+            pass->hits = cache_compare(filter, pass, pass->taken - pass->first);
+        } else if (pass->taken < pass->needed) {
             const uint32_t ready = filter->cached * LANES;
-            const bool cached = first_block && pass->next < ready;
+            const bool cached = first_block && pass->taken < ready;
             const size_t end = cached ? min_size(pass->needed, ready) : pass->needed;
             pass->part = cached ? FILTER_BLOCK : FILTER_WHOLE;
-            const uint32_t count = (uint32_t)min_size(end - pass->next, (size_t)BATCH * LANES);
-            pass->first = pass->next;
-            pass->next += count;
-            pass->hot = take_batch(filter, block, left, cached, count, pass);
+            const uint32_t count = (uint32_t)min_size(end - pass->taken, (size_t)BATCH * LANES);
+            pass->first = pass->taken;
+            pass->taken += count;
+            pass->hits = take_batch(filter, block, left, cached, count, pass);
         } else {
             return false;
         }
-        if (__builtin_expect(pass->hot != 0, 0))
+        if (__builtin_expect(pass->hits != 0, 0))
             return true;
     }
 }

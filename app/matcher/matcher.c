@@ -47,8 +47,8 @@ const char *matcher_init(struct matcher **matcher, const struct matcher_config *
     }
     enum matcher_simd simd = config->simd;
     if (simd == MATCHER_SIMD_AUTO)
-        simd = config->tsc_khz > 0 ? simd_fastest(m, config->tsc_khz) : matcher_simd_best();
-    matcher_use(m, simd_ops_of(simd));
+        simd = config->tsc_khz > 0 ? matcher_simd_fastest(m, config->tsc_khz) : matcher_simd_best();
+    matcher_setup(m, simd_ops_of(simd));
     matcher_rehearsal_init(m, config->moduli);
     m->stats.simd = matcher_simd_name(simd);
     early_init(m, config->early_risk);
@@ -66,22 +66,22 @@ void matcher_check_state(const struct matcher *m)
     ASSERT(m->burst_count <= MATCHER_BURST_DIGITS_MAX);
     ASSERT(s->given <= s->queued && s->queued <= MATCHER_QUEUE_MAX);
     ASSERT(m->checks.count <= MATCHER_CHECKS_MAX);
-    ASSERT(!s->hash.active || s->open);
+    ASSERT(!s->hashing.active || s->open);
     ASSERT(m->adding ? !m->filter.ready || m->modulus_count < MATCHER_MODULUS_COUNT_MAX : m->filter.ready);
     for (uint32_t i = 0; i < MATCHER_HISTORY + m->burst_count + 64; i++)
         ASSERT(m->text[i] >= '0' && m->text[i] <= '9');
     for (uint32_t i = 0; i < m->modulus_count; i++) {
         ASSERT(m->window[i].count <= MATCHER_CANDIDATES_MAX + 1);
-        hash_check(&m->hash[i]);
+        hash_check(&m->table[i]);
         /* A table that is always kept ends where the text does. */
-        const int32_t reached = m->hash[i].first_text + (int32_t)(m->hash[i].next - m->hash[i].first);
+        const int32_t reached = m->table[i].first_text + (int32_t)(m->table[i].next - m->table[i].first);
         const int32_t end = (int32_t)(MATCHER_HISTORY + (m->idle_step <= IDLE_SHIFT ? m->burst_count : 0));
-        ASSERT(s->open || (m->hash_always >> i & 1) == 0 || reached == end);
+        ASSERT(s->open || (m->hash_moduli >> i & 1) == 0 || reached == end);
     }
     filter_check(&m->filter);
     for (uint32_t k = 0; k < m->filter.probe_count; k++) {
         const struct filter_probe *probe = &m->filter.probe[k];
-        ASSERT((uint32_t)(probe->next - probe->end) <= m->moduli[probe->modulus].probe.digits);
+        ASSERT((uint32_t)(probe->reach - probe->at) <= m->moduli[probe->modulus].probe.digits);
     }
     early_check(m);
 }

@@ -60,7 +60,7 @@ static void make_probe_weight(struct modulus_probe *probe, struct modulus_making
                               const struct big *value)
 {
     const uint64_t fraction = big_fraction(&making->ahead, value);
-    probe->weights[MODULUS_BEHIND - at] = (uint32_t)((fraction + BIT(31)) >> 32);
+    probe->weights[MODULUS_AFTER - at] = (uint32_t)((fraction + BIT(31)) >> 32);
     big_mul_add(&making->ahead, 10, 0);
     big_mod(&making->ahead, value);
     if (at == 1) { /* the fraction of 10^K / M */

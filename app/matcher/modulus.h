@@ -6,7 +6,7 @@
 
 enum {
     MODULUS_PAD = 16, /* vectors read so many weights or digits more */
-    MODULUS_BEHIND = MODULUS_PAD + MATCHER_N_DIGITS_MAX,
+    MODULUS_AFTER = MODULUS_PAD + MATCHER_N_DIGITS_MAX,
     MODULUS_PLACES = 4096,     /* digits that prefix residues are counted over before their table begins again */
     MODULUS_RESIDUE_BITS = 16, /* a start is a candidate by chance once in 2^15 or less */
     MODULUS_YOUNG_DIGITS = 4,  /* a start with no more digits behind it has no answer within K: at least so many */
@@ -24,9 +24,9 @@ struct modulus_probe {
     uint32_t digits;       /* K; 0: M is too small to look ahead */
     uint32_t young_digits; /* a start with no more digits so far has no answer within K */
     uint32_t offset, limit;
-    /* In the order of the text: [MODULUS_BEHIND] is of the digit behind the position, those before it are of the digits
+    /* In the order of the text: [MODULUS_AFTER] is of the digit behind the position, those before it are of the digits
      * before that. */
-    uint32_t weights[MODULUS_BEHIND + 1];
+    uint32_t weights[MODULUS_AFTER + 1];
 };
 
 struct matcher_modulus {

@@ -38,7 +38,7 @@ static uint32_t scalar_scan(const uint8_t *digits, const uint64_t *weights, uint
     return 0;
 }
 
-static uint32_t scalar_candidates(const struct modulus_probe *probe, const uint8_t *at, uint32_t from, uint32_t n,
+static uint32_t scalar_candidates(const struct modulus_probe *probe, const uint8_t *at, uint32_t least, uint32_t n,
                                   uint32_t *list, uint32_t max)
 {
     ASSERT(n <= MATCHER_N_DIGITS_MAX && probe->digits > 0);
@@ -46,8 +46,8 @@ static uint32_t scalar_candidates(const struct modulus_probe *probe, const uint8
 #pragma GCC unroll 8
     for (uint32_t t = 1; t < n; t++) {
         const uint32_t digit = (uint32_t)(at[-(ptrdiff_t)t] - '0');
-        sum += digit * probe->weights[MODULUS_BEHIND - t];
-        if (__builtin_expect(sum > probe->limit, 1) || digit == 0 || t < from || t <= probe->young_digits)
+        sum += digit * probe->weights[MODULUS_AFTER - t];
+        if (__builtin_expect(sum > probe->limit, 1) || digit == 0 || t < least || t <= probe->young_digits)
             continue;
         if (count == max)
             return max + 1;

@@ -49,9 +49,9 @@ HOT static bool verify(struct matcher *m, uint32_t i, uint32_t start, uint64_t s
 static uint32_t batch_end(const struct matcher *m, uint32_t i)
 {
     uint32_t end = 0;
-    for (uint32_t k = m->pass.first; k < m->pass.next; k++)
+    for (uint32_t k = m->pass.first; k < m->pass.taken; k++)
         if (m->filter.probe[k].modulus == i)
-            end = m->search.from + m->filter.probe[k].next;
+            end = m->search.from + m->filter.probe[k].reach;
     ASSERT(end != 0);
     return end;
 }
@@ -102,7 +102,7 @@ HOT static bool verify_probe(struct matcher *m, uint32_t i, const struct filter_
     struct burst_search *s = &m->search;
     const struct matcher_modulus *c = &m->moduli[i];
     uint32_t before[MATCHER_CANDIDATES_MAX];
-    const uint32_t after = s->from + probe->end, in_block = probe->end + FILTER_GROUP_BEFORE + 1u;
+    const uint32_t after = s->from + probe->at, in_block = probe->at + FILTER_GROUP_BEFORE + 1u;
     if (!pay(m, i, 1))
         return false;
     s->work += m->n / WORK_SUMMED;
@@ -124,11 +124,11 @@ HOT static bool verify_probe(struct matcher *m, uint32_t i, const struct filter_
 HOT static __attribute__((noinline)) void verify_batch(struct matcher *m)
 {
     struct burst_search *s = &m->search;
-    for (; m->pass.hot != 0 && s->work < s->work_max; m->pass.hot &= m->pass.hot - 1) {
-        const uint32_t k = (uint32_t)__builtin_ctzll(m->pass.hot), queued = s->queued;
+    for (; m->pass.hits != 0 && s->work < s->work_max; m->pass.hits &= m->pass.hits - 1) {
+        const uint32_t k = (uint32_t)__builtin_ctzll(m->pass.hits), queued = s->queued;
         const struct filter_probe *probe = &m->filter.probe[m->pass.first + k];
-        const uint32_t i = probe->modulus, after = s->from + probe->end;
-        const uint32_t last = (uint32_t)min_size(s->from + probe->next, MATCHER_HISTORY + m->burst_count);
+        const uint32_t i = probe->modulus, after = s->from + probe->at;
+        const uint32_t last = (uint32_t)min_size(s->from + probe->reach, MATCHER_HISTORY + m->burst_count);
         if (after >= last || ((s->hashed >> i & 1) != 0 && after >= s->hashed_from[i]))
             continue;
         if (!verify_probe(m, i, probe, last)) {
@@ -149,8 +149,8 @@ HOT static void block_begin(struct matcher *m, uint32_t from)
     m->ops->write(m->row + from, m->text + from, min_size(left, FILTER_BLOCK_DIGITS + 32));
     s->probes = m->filter.needed[min_size(left, FILTER_BLOCK_DIGITS + 1)];
     m->pass.needed = (uint32_t)min_size(s->probes, FILTER_SLICE_PROBES);
-    m->pass.next = 0;
-    m->pass.hot = 0;
+    m->pass.taken = 0;
+    m->pass.hits = 0;
     m->pass.part = FILTER_WHOLE;
 }
 
@@ -159,12 +159,12 @@ HOT void matcher_begin(struct matcher *m, const uint8_t *digits, size_t count)
     struct burst_search *s = &m->search;
     ASSERT(count <= MATCHER_BURST_DIGITS_MAX);
     ASSERT(!s->open);
-    matcher_idle_finish(m);
+    matcher_window_finish(m);
     copy_here(m->text + MATCHER_HISTORY, digits, count);
     memset(m->text + MATCHER_HISTORY + count, '0', 64);
     s->open = true;
     s->queued = s->given = s->overflowed = s->sums = 0;
-    s->hashed = m->hash_always | m->window_overflowed;
+    s->hashed = m->hash_moduli | m->window_hashed;
     for (uint32_t i = 0; i < m->modulus_count; i++) {
         s->hashed_from[i] = MATCHER_HISTORY;
         s->filtered_to[i] = 0;
@@ -196,9 +196,9 @@ static bool hash_next_modulus(struct matcher *m)
 HOT static enum search_state search_step(struct matcher *m)
 {
     struct burst_search *s = &m->search;
-    if (__builtin_expect(s->hash.active, 0))
+    if (__builtin_expect(s->hashing.active, 0))
         return hash_search_continue(m);
-    if (__builtin_expect(m->pass.hot != 0, 0)) {
+    if (__builtin_expect(m->pass.hits != 0, 0)) {
         verify_batch(m);
         return SEARCH_ON;
     }
@@ -270,6 +270,6 @@ HOT enum matcher_step matcher_next(struct matcher *m, struct matcher_answer *ans
     }
     s->open = false;
     if (m->burst_count > 0)
-        matcher_idle_begin(m);
+        matcher_window_begin(m);
     return MATCHER_DONE;
 }

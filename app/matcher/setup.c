@@ -2,23 +2,23 @@
 #include "app/matcher/state.h"
 #include "base/assert.h"
 
-void matcher_use_modulus(struct matcher *m, uint32_t i)
+void matcher_setup_modulus(struct matcher *m, uint32_t i)
 {
     struct matcher_modulus *c = &m->moduli[i];
     ASSERT(i < m->modulus_count);
     c->method = c->digits > m->n ? MODULUS_NONE : c->probe.digits >= m->ops->digits_min ? MODULUS_FILTER : MODULUS_HASH;
-    m->hash_always |= (uint32_t)(c->method == MODULUS_HASH) << i;
+    m->hash_moduli |= (uint32_t)(c->method == MODULUS_HASH) << i;
     for (uint32_t p = 0; p < TAIL_PRIMES && c->tail_digits > 1; p++)
         tails_provide(&m->tails, p, c->exponents[p]);
     m->search.spent[i] = 0;
-    m->hash[i].next = 0;
+    m->table[i].next = 0;
     matcher_hash_to(m, i, MATCHER_HISTORY, 0);
 }
 
-void matcher_use(struct matcher *m, const struct simd_ops *ops)
+void matcher_setup(struct matcher *m, const struct simd_ops *ops)
 {
     m->ops = ops;
-    m->hash_always = m->burst_count = 0;
+    m->hash_moduli = m->burst_count = 0;
     m->burst_at = 0;
     memset(&m->search, 0, offsetof(struct burst_search, queue));
     m->search.earned = MATCHER_CREDIT_MAX;
@@ -27,10 +27,10 @@ void matcher_use(struct matcher *m, const struct simd_ops *ops)
     memset(m->text, '0', sizeof m->text);
     memset(m->row, 0, sizeof m->row);
     for (uint32_t i = 0; i < m->modulus_count; i++)
-        matcher_use_modulus(m, i);
+        matcher_setup_modulus(m, i);
     filter_init(&m->filter, ops->lanes, m->moduli, m->modulus_count, m->n);
     m->stats.digits = m->stats.bursts = m->stats.answers = m->stats.filter_overflows = 0;
     m->stats.candidates_unchecked = m->stats.candidates_refuted = 0;
-    matcher_idle_begin(m);
-    matcher_idle_finish(m);
+    matcher_window_begin(m);
+    matcher_window_finish(m);
 }

@@ -16,14 +16,14 @@ struct simd_ops {
     /* Adds digits times weights to the sum until it is at most the tolerance. Returns how many digits that took, 0 if
      * `count` of them do not do it. */
     uint32_t (*scan)(const uint8_t *digits, const uint64_t *weights, uint32_t count, uint64_t tolerance, uint64_t *sum);
-    /* Lists a probe's candidates that begin from..n - 1 digits before its position `at`: no digits 0. Lists at most
+    /* Lists a probe's candidates that begin least..n - 1 digits before its position `at`: no digits 0. Lists at most
      * `max`, and returns max + 1 if there are more. */
-    uint32_t (*candidates)(const struct modulus_probe *probe, const uint8_t *at, uint32_t from, uint32_t n,
+    uint32_t (*candidates)(const struct modulus_probe *probe, const uint8_t *at, uint32_t least, uint32_t n,
                            uint32_t *list, uint32_t max);
     /* Fills the partial sums of one vector's probes. */
     void (*fill_cache)(struct filter *filter, const uint32_t *row, uint32_t vector);
     /* Goes on through the probes of a block that has `left` digits or more, batch by batch. Puts the next one that may
-     * have a candidate into pass->hot; false if there is none. The burst's first block has the window in the cache. */
+     * have a candidate into pass->hits; false if there is none. The burst's first block has the window in the cache. */
     bool (*probe)(const struct filter *filter, const uint32_t *row, uint32_t left, bool first_block,
                   struct filter_pass *pass);
 };

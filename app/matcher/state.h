@@ -81,7 +81,7 @@ struct burst_search {
     uint32_t sums;
     uint64_t work, work_max; /* work so far; at so much matcher_next returns */
     uint32_t queued, given;
-    struct hash_search hash;
+    struct hash_search hashing;
     struct matcher_pair queue[MATCHER_QUEUE_MAX];
 };
 
@@ -143,11 +143,11 @@ struct early_answers {
 struct matcher {
     _Alignas(64) const struct simd_ops *ops;
     uint32_t n, modulus_count;
-    uint32_t hash_always; /* bits: moduli whose method is the hash */
+    uint32_t hash_moduli; /* bits: moduli whose method is the hash */
     bool early;
-    bool window_any;            /* a probe from the burst's beginning has a candidate, ... */
-    bool window_multiple;       /* ... or a multiple of M, which only zeros make another one */
-    uint32_t window_overflowed; /* bits: moduli with more than are listed */
+    bool window_any;        /* a probe from the burst's beginning has a candidate, ... */
+    bool window_multiple;   /* ... or a multiple of M, which only zeros make another one */
+    uint32_t window_hashed; /* bits: moduli with more than are listed */
     enum idle_step idle_step;
     uint32_t idle_modulus;
     uint32_t burst_count;
@@ -163,7 +163,7 @@ struct matcher {
     uint64_t early_risk; /* the configuration's, as is `seed` */
     uint8_t seed[MATCHER_SEED_BYTES];
     struct matcher_modulus moduli[MATCHER_MODULUS_COUNT_MAX];
-    struct matcher_hash hash[MATCHER_MODULUS_COUNT_MAX];
+    struct matcher_hash table[MATCHER_MODULUS_COUNT_MAX];
     struct tails tails;
     struct tail_run run[MATCHER_MODULUS_COUNT_MAX];
     struct filter filter;
@@ -195,12 +195,12 @@ void hash_search_begin(struct matcher *m, uint32_t modulus, uint32_t from, uint3
 /* Queues the answers of the next end that has some, while there is room, up to work_max. */
 enum search_state hash_search_continue(struct matcher *m);
 /* Chooses a modulus' method for the variant, and makes its table of residues. */
-void matcher_use_modulus(struct matcher *m, uint32_t i);
+void matcher_setup_modulus(struct matcher *m, uint32_t i);
 /* Makes ready for a variant: its filter, an empty window. */
-void matcher_use(struct matcher *m, const struct simd_ops *ops);
-void matcher_idle_begin(struct matcher *m);
-void matcher_idle_finish(struct matcher *m); /* at once, all that the next burst cannot do without */
-void matcher_window_step(struct matcher *m); /* one slice, up to IDLE_WARM */
+void matcher_setup(struct matcher *m, const struct simd_ops *ops);
+void matcher_window_begin(struct matcher *m);
+void matcher_window_finish(struct matcher *m); /* at once, all that the next burst cannot do without */
+void matcher_window_step(struct matcher *m);   /* one slice, up to IDLE_WARM */
 
 void matcher_add_step(struct matcher *m); /* one slice, between bursts */
 /* Makes the burst that idle time rehearses the search with. */
@@ -213,5 +213,5 @@ bool early_step(struct matcher *m);       /* one slice; true while there is more
 bool exact_check_step(struct matcher *m); /* the same */
 void early_check(const struct matcher *m);
 /* Times the usable variants (fastest.c), and returns the one that is the fastest over all lengths of a burst. */
-enum matcher_simd simd_fastest(struct matcher *m, uint64_t tsc_khz);
+enum matcher_simd matcher_simd_fastest(struct matcher *m, uint64_t tsc_khz);
 const struct simd_ops *simd_ops_of(enum matcher_simd simd);

@@ -4,15 +4,15 @@
 
 enum { ROOM_DIGITS = 1024 }; /* the length of a burst that fits into a table of residues */
 
-void matcher_idle_begin(struct matcher *m)
+void matcher_window_begin(struct matcher *m)
 {
     m->idle_step = IDLE_CHECK;
     m->idle_modulus = 0;
     m->filter.cached = 0;
     m->window_any = m->window_multiple = false;
-    m->window_overflowed = 0;
+    m->window_hashed = 0;
     for (uint32_t i = 0; i < m->modulus_count && !m->filter.ready; i++)
-        m->window_overflowed |= (uint32_t)(m->moduli[i].method == MODULUS_FILTER) << i;
+        m->window_hashed |= (uint32_t)(m->moduli[i].method == MODULUS_FILTER) << i;
     m->checks.remainder.digits = 0;
     memset(&m->early_answers.search, 0, offsetof(struct early_search, value.value));
 }
@@ -24,8 +24,8 @@ static void shift_window(struct matcher *m)
     memmove(m->text, m->text + m->burst_count, MATCHER_HISTORY);
     m->burst_at += m->burst_count;
     for (uint32_t i = 0; i < m->modulus_count; i++)
-        if (m->hash[i].first_text > HASH_STALE)
-            m->hash[i].first_text -= (int32_t)m->burst_count;
+        if (m->table[i].first_text > HASH_STALE)
+            m->table[i].first_text -= (int32_t)m->burst_count;
     m->burst_count = 0;
     const uint32_t digits = (uint32_t)min_size((m->n + 63) / 32 * 32, MATCHER_HISTORY);
     m->ops->write(m->row + MATCHER_HISTORY - digits, m->text + MATCHER_HISTORY - digits, digits);
@@ -43,7 +43,7 @@ static void list_candidates(struct matcher *m, uint32_t i)
         return;
     w->count = m->ops->candidates(&c->probe, burst, 1, m->n, before, MATCHER_CANDIDATES_MAX);
     if (w->count > MATCHER_CANDIDATES_MAX) {
-        m->window_overflowed |= (uint32_t)(c->method == MODULUS_FILTER) << i;
+        m->window_hashed |= (uint32_t)(c->method == MODULUS_FILTER) << i;
         m->stats.filter_overflows += c->method == MODULUS_FILTER;
         return;
     }
@@ -61,7 +61,7 @@ static void list_candidates(struct matcher *m, uint32_t i)
 /* Takes the window into a modulus' table of residues if it is wanted from the burst's beginning on. */
 static void refresh_hash(struct matcher *m, uint32_t i)
 {
-    if (((m->window_overflowed | m->hash_always) >> i & 1) != 0)
+    if (((m->window_hashed | m->hash_moduli) >> i & 1) != 0)
         matcher_hash_to(m, i, MATCHER_HISTORY, ROOM_DIGITS);
 }
 
@@ -103,7 +103,7 @@ void matcher_window_step(struct matcher *m)
     }
 }
 
-void matcher_idle_finish(struct matcher *m)
+void matcher_window_finish(struct matcher *m)
 {
     if (m->idle_step >= IDLE_CACHE)
         return; /* without the cache the path takes longer */
@@ -116,14 +116,14 @@ void matcher_idle_finish(struct matcher *m)
 void matcher_restart(struct matcher *m)
 {
     ASSERT(!m->search.open);
-    matcher_idle_finish(m);
+    matcher_window_finish(m);
     memset(m->text, '0', MATCHER_HISTORY);
     for (uint32_t i = 0; i < m->modulus_count; i++) {
-        m->hash[i].first_text = HASH_STALE;
+        m->table[i].first_text = HASH_STALE;
         matcher_hash_to(m, i, MATCHER_HISTORY, 0);
     }
     m->tails.next = 0;
     m->early_answers.pending_count = 0;
     m->early_answers.ready = false;
-    matcher_idle_begin(m);
+    matcher_window_begin(m);
 }

@@ -515,7 +515,7 @@ static void assert_warm_rehearses(struct matcher *m, uint32_t answer_digits)
     assert_memory_equal(&m->early_answers, &before.early_answers, sizeof m->early_answers);
     assert_memory_equal(m->moduli, before.moduli, sizeof m->moduli);
     for (uint32_t i = 0; i < m->modulus_count; i++)
-        assert_hash_equal(&m->hash[i], &before.hash[i]);
+        assert_hash_equal(&m->table[i], &before.table[i]);
     assert_memory_equal(&m->filter, &before.filter, sizeof m->filter);
     assert_memory_equal(m->text, before.text, MATCHER_HISTORY);
     assert_memory_equal(m->row, before.row, MATCHER_HISTORY * sizeof m->row[0]);
@@ -543,7 +543,7 @@ TEST(matcher_warm_ends_soon_if_every_place_has_an_answer)
     memcpy(&before, m, sizeof before);
     matcher_warm(m);
     assert_memory_equal(m, &before, offsetof(struct matcher, search) + offsetof(struct burst_search, queue));
-    assert_hash_equal(&m->hash[0], &before.hash[0]);
+    assert_hash_equal(&m->table[0], &before.table[0]);
     matcher_check_state(m);
 }
 
