@@ -1,5 +1,6 @@
-/* A further modulus while the matcher plays. Its tables are made in idle time, at the place behind the ones that are
- * searched for. The search knows nothing of it until the last slice, which makes the filter again. */
+/* A further modulus while the matcher plays. Its tables are made in idle time, next to those that are in use. The
+ * search learns of the modulus when they are whole. Then the filter is made again, slice by slice, while bursts are
+ * hashed. */
 #include "app/matcher/state.h"
 #include "base/assert.h"
 

@@ -7,7 +7,7 @@ enum {
     DIGITS_A_SLICE = 256,   /* about 2 us of exact arithmetic on moduli of 512 bits */
     EARLY_ZEROS_MAX = 4,    /* more at the end of a completion are not tried */
     EARLY_APART_DIGITS = 8, /* a shorter completion makes a longer one doubtful */
-    EARLY_RUN_DIGITS = 6,   /* so many equal digits at the end are no chance */
+    EARLY_RUN_DIGITS = 6,   /* equal digits at the end that are no chance any more */
 };
 
 static const uint8_t zeros[MATCHER_MODULUS_DIGITS_MAX] = { [0 ... MATCHER_MODULUS_DIGITS_MAX - 1] = '0' };
@@ -112,7 +112,7 @@ static struct early_completion find_completion(const struct matcher_modulus *c, 
     big_sub(&found.value, &residue);
     for (uint32_t k = 0; k < digits; k++)
         big_mul_add(&limit, 10, 0);
-    /* Not a candidate that is one within the tolerance only, nor one that zeros alone make a multiple. */
+    /* There is none if the candidate was one by rounding alone, or if zeros alone make it a multiple. */
     if (big_compare(&found.value, &limit) >= 0)
         return (struct early_completion){ 0 };
 
@@ -120,7 +120,7 @@ static struct early_completion find_completion(const struct matcher_modulus *c, 
     for (struct big shorter = found.value; found.count > 1 && big_div(&shorter, 10) == 0; found.count--)
         found.value = shorter;
     for (uint32_t most = found.count + EARLY_ZEROS_MAX; found.count <= min_size(most, digits); found.count++) {
-        struct big whole = *value; /* value * 10^count + completion is M then, or rather its next multiple */
+        struct big whole = *value; /* with the completion this becomes M itself */
         big_append_mod(&whole, zeros, found.count, &c->value);
         big_add(&whole, &found.value);
         if (big_compare(&whole, &c->value) == 0)
@@ -130,8 +130,8 @@ static struct early_completion find_completion(const struct matcher_modulus *c, 
     return (struct early_completion){ 0 };
 }
 
-/* Returns true if the risk allows a completion. If M is close to a short number times a power of 10, the
- * starts of a planted answer are not independent: the completion must be the shortest by far. */
+/* Returns true if the risk allows a completion. If M is close to a short number times a power of 10, the starts of a
+ * planted answer are not independent: the completion must be the shortest by far. */
 static bool completion_is_allowed(const struct matcher *m, uint32_t i, uint32_t k)
 {
     const struct early_answers *e = &m->early_answers;

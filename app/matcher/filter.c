@@ -1,4 +1,42 @@
-/* The look-ahead filter's tables: where the probes stand, and their rows of weights. */
+/* The look-ahead filter's tables: where the probes stand, and their rows of weights.
+ *
+ * The problem: a burst of 100 digits has 100 ends, and each end has N starts for each modulus. At N = 256 and four
+ * moduli these are 100,000 sums, and nearly never is one of them an answer.
+ *
+ * First idea: go back from each end over the digits, and add digit times weight. The sum after each digit is the
+ * fraction of v / M for the start there; 0 is an answer. A vector takes several ends at once, each lane with weights of
+ * its own. That is a multiplication for each pair: with eight lanes 13,000 for the burst above.
+ *
+ * Second idea: look ahead. K more digits add less than 10^K to v(i, e) 10^K. They make a multiple only if the fraction
+ * of v(i, e) 10^K / M is 0, or at most 10^K / M below 1. So the digits up to e rule out K ends at once, and each
+ * modulus has a probe at each K-th position. K is the largest number with 10^K 2^16 <= M: one sum in 2^15 is a hit by
+ * chance.
+ *
+ *     group          -1          0           1           2           3
+ *     digits     -12 .. -5    -4 .. 3     4 .. 11    12 .. 19    20 .. 27
+ *     at 5        ########    ########    mm......    ........    ........     lane 0
+ *     at 13       ########    ########    ########    mm......    ........     lane 1      # weights
+ *     at 16       ########    ########    ########    mmmm....    ........     lane 2      m weights, muted
+ *     at 21       ########    ########    ########    ########    mm......     lane 3      . weights of 0
+ *              <-- digits are taken from right to left, the same for each lane --
+ *
+ * A row of weights serves two digits, as one number, and all lanes of a vector: one load, one broadcast digit pair, one
+ * multiplication. Probes of all moduli are sorted by position, so a vector's lanes begin close together. Three
+ * vectors make a batch. The last one has the highest groups and begins alone:
+ *
+ *     vector 0     |<--------------------------|
+ *     vector 1     |<--------------------------|---------------|
+ *     vector 2     |<--------------------------|---------------|-----------|
+ *                bottom   three together       top 0   two     top 1  one  top 2
+ *
+ * Two things break it. A sum over zeros, or over no digits yet, is 0, and so a hit: hence lanes are muted first
+ * (probe_may_stand). Weights are rounded: hence the limit is wider by the error (modulus.c).
+ *
+ * Most digits are the window's, and known before the burst. Idle time adds up their share of each sum, 16 bits a start.
+ * The path takes the block's digits, adds the result to these partial sums, and compares.
+ *
+ * The bound: digits / K probes a modulus, each over N digits at most, whatever the digits are. Hits cost more, and have
+ * a bound of their own: search.c. */
 #include "app/matcher/filter.h"
 
 #include <string.h>
@@ -6,22 +44,25 @@
 #include "base/assert.h"
 #include "base/bytes.h"
 
-/* Returns true if a modulus may have a probe at this position. The sum over zeros alone looks like a candidate's.
- * Therefore a lane is muted from its position back to the first beginning of a group: no sum there can be a candidate's.
- * At least one digit must lie in between, and at most young_digits: no start there is old enough for an answer. */
-static bool probe_may_end(const struct modulus_probe *probe, uint32_t end)
+/* Muted lanes have this much added to their sums: a quarter of the range, out of reach of each limit. */
+enum { MUTED = 1 << 30 };
+
+/* Returns true if a modulus may have a probe at this position. A lane is muted from its position back to the first
+ * beginning of a group, where no sum can then be a hit. At least one digit must lie in between, and at most
+ * young_digits: no start there is old enough for an answer. */
+static bool probe_may_stand(const struct modulus_probe *probe, uint32_t at)
 {
-    const uint32_t into_group = (end + FILTER_GROUP_BEFORE) % FILTER_GROUP;
+    const uint32_t into_group = (at + FILTER_GROUP_BEFORE) % FILTER_GROUP;
     return into_group >= 1 && into_group <= probe->young_digits;
 }
 
-/* Returns the position of a modulus' next probe behind a position: at most K digits on, at last the block's end. */
-static uint32_t next_end(const struct modulus_probe *probe, uint32_t end)
+/* Returns the position of a modulus' next probe after a position: at most K digits on, at last the block's end. */
+static uint32_t next_position(const struct modulus_probe *probe, uint32_t at)
 {
-    uint32_t next = (uint32_t)min_size(end + probe->digits, FILTER_BLOCK_DIGITS);
-    while (!probe_may_end(probe, next))
+    uint32_t next = (uint32_t)min_size(at + probe->digits, FILTER_BLOCK_DIGITS);
+    while (!probe_may_stand(probe, next))
         next--;
-    ASSERT(next > end);
+    ASSERT(next > at && next - at <= probe->digits);
     return next;
 }
 
@@ -31,33 +72,33 @@ static void place_probes(struct filter *filter, const struct matcher_modulus *mo
     uint32_t next[MATCHER_MODULUS_COUNT_MAX] = { 0 };
     for (uint32_t i = 0; i < count; i++)
         if (moduli[i].method == MODULUS_FILTER)
-            filter->first[i] = (uint16_t)(next[i] = next_end(&moduli[i].probe, 0));
-    for (uint32_t end = 1; end <= FILTER_BLOCK_DIGITS; end++) {
+            filter->first[i] = (uint16_t)(next[i] = next_position(&moduli[i].probe, 0));
+    for (uint32_t at = 1; at <= FILTER_BLOCK_DIGITS; at++) {
         for (uint32_t i = 0; i < count; i++) {
-            if (next[i] != end)
+            if (next[i] != at)
                 continue;
             ASSERT(filter->probe_count < FILTER_PROBES_MAX);
-            next[i] = end < FILTER_BLOCK_DIGITS ? next_end(&moduli[i].probe, end) : end + filter->first[i];
-            filter->probe[filter->probe_count++] = (struct filter_probe){ (uint16_t)end, (uint16_t)next[i],
+            next[i] = at < FILTER_BLOCK_DIGITS ? next_position(&moduli[i].probe, at) : at + filter->first[i];
+            filter->probe[filter->probe_count++] = (struct filter_probe){ (uint16_t)at, (uint16_t)next[i],
                                                                           (uint16_t)i };
         }
     }
 }
 
 /* Returns the group of the oldest start that a probe at this position reaches. */
-static int32_t bottom_group(uint32_t n, uint32_t end)
+static int32_t bottom_group(uint32_t n, uint32_t at)
 {
-    const int32_t oldest = (int32_t)end + 1 - (int32_t)n + FILTER_GROUP_BEFORE;
+    const int32_t oldest = (int32_t)at + 1 - (int32_t)n + FILTER_GROUP_BEFORE;
     return (oldest + MATCHER_N_DIGITS_MAX) / FILTER_GROUP - MATCHER_N_DIGITS_MAX / FILTER_GROUP;
 }
 
-/* Returns the weight of a digit, counted from the block's first, for a probe. At an odd position the last digit shares
- * its weight with the digit behind the position. That digit counts as well: the probe then looks K - 1 digits ahead,
- * from behind it. */
-static uint32_t weight_at(const struct modulus_probe *probe, uint32_t n, uint32_t end, int32_t digit)
+/* Returns the weight of a digit, counted from the block's first, for a probe. Two digits share a weight. At an odd
+ * position the last digit shares it with the digit after the position. That digit counts as well, and the probe then
+ * looks K - 1 digits ahead from there. */
+static uint32_t weight_at(const struct modulus_probe *probe, uint32_t n, uint32_t at, int32_t digit)
 {
-    const int32_t index = (int32_t)end - digit;
-    if (digit >= (int32_t)(end + end % 2) || index > (int32_t)n)
+    const int32_t index = (int32_t)at - digit;
+    if (digit >= (int32_t)(at + at % 2) || index > (int32_t)n)
         return 0;
     ASSERT(index >= 0 && index <= MATCHER_N_DIGITS_MAX);
     return probe->weights[MODULUS_AFTER - index];
@@ -67,7 +108,7 @@ static uint32_t weight_at(const struct modulus_probe *probe, uint32_t n, uint32_
  * together. */
 static void fill_vector(struct filter *filter, const struct matcher_modulus *moduli)
 {
-    const uint32_t lanes = filter->lanes, first = filter->filled * lanes, muted = UINT32_C(1) << 30;
+    const uint32_t lanes = filter->lanes, first = filter->filled * lanes;
     const struct filter_probe *probes = &filter->probe[first];
     const uint32_t used = (uint32_t)min_size(filter->probe_count - first, lanes);
     const int32_t oldest = bottom_group(filter->n, filter->probe[0].at);
@@ -83,17 +124,19 @@ static void fill_vector(struct filter *filter, const struct matcher_modulus *mod
     ASSERT(filter->row_next <= filter->row + ARRAY_COUNT(filter->row));
     memset(row, 0, (size_t)(filter->row_next - row) * sizeof *row);
     for (uint32_t l = 0; l < lanes; l++)
-        v->start[l] = muted; /* for ever, if there is no probe in this lane */
+        v->start[l] = MUTED; /* a lane without a probe stays so */
     for (uint32_t l = 0; l < used; l++) {
         const struct modulus_probe *of = &moduli[probes[l].modulus].probe;
-        v->start[l] = of->offset + muted;
+        v->start[l] = of->offset + MUTED;
+        ASSERT(of->limit < MUTED / 2);
         v->limit[l] = of->limit;
         const uint32_t upper = (of->limit >> 16) + 1;
         filter->cache_limit = (uint32_t)max_size(filter->cache_limit, upper * (1 + (1 << 16)));
     }
     for (int32_t group = v->top; group >= oldest; group--) {
         for (uint32_t l = 0; l < used; l++)
-            row[l] = group == (int32_t)(probes[l].at + FILTER_GROUP_BEFORE) / FILTER_GROUP - 1 ? 0 - muted : 0;
+            row[l] = group == (int32_t)(probes[l].at + FILTER_GROUP_BEFORE) / FILTER_GROUP - 1 ? 0 - (uint32_t)MUTED
+                                                                                               : 0;
         row += lanes;
         for (int32_t s = 1; s < FILTER_GROUP; s += 2, row += lanes)
             for (uint32_t l = 0; l < used; l++)
@@ -129,7 +172,7 @@ bool filter_fill(struct filter *filter, const struct matcher_modulus *moduli)
         filter->needed[end + 1] = (uint16_t)k;
     }
     const size_t sums = filter->n <= 256 ? FILTER_CACHE_SUMS : FILTER_CACHE_SUMS / 4 * 3;
-    /* Whole vectors that hold so many probes: the wider ones never hold fewer. */
+    /* Rounded up to whole vectors: the wider ones never hold fewer probes. */
     const size_t vector_sums = filter->lanes * max_size(filter->n, 64);
     filter->cache_vectors = (uint32_t)min_size(filter->vector_count, (sums + vector_sums - 1) / vector_sums);
     filter->ready = true;

@@ -1,6 +1,4 @@
-/* The look-ahead filter's tables and the state of a pass. app/matcher/README.md, "Filter". Digits are taken backwards,
- * in groups of eight: group g is the digits 8 g - 4 .. 8 g + 3 of the block. The shift by 4 makes 256, the block's end,
- * a position that probe_may_end allows. */
+/* The look-ahead filter's tables and the state of a pass. filter.c explains the method and draws the tables. */
 #pragma once
 
 #include "app/matcher/modulus.h"
@@ -8,48 +6,58 @@
 enum {
     FILTER_LANES_MAX = 16,
     FILTER_LANES_MIN = 8,
+
+    /* Digits are taken backwards, in groups of eight: group g is the digits 8 g - 4 .. 8 g + 3 of the block. The shift
+     * by 4 makes 256, the block's end, a position that probe_may_stand allows. Two digits share a row of weights, as
+     * one number. */
     FILTER_GROUP = 8,
     FILTER_GROUP_BEFORE = 4,
-    FILTER_ROWS = FILTER_GROUP / 2, /* rows of weights in a group: two digits share one, as one number */
-    FILTER_BLOCK_DIGITS = 256,      /* digits of a burst that are searched at once */
-    FILTER_DIGITS_MIN = 8,          /* K of a modulus that is looked ahead for, at least */
-    FILTER_BATCH = 3,               /* vectors that a pass takes together: they share each broadcast digit */
-    FILTER_SLICE_PROBES = 144,      /* probes that matcher_next takes at once, whole batches: 15 us at N = 1,024 */
+    FILTER_ROWS = FILTER_GROUP / 2,
+
+    FILTER_BLOCK_DIGITS = 256, /* digits of a burst that are searched at once */
+    FILTER_DIGITS_MIN = 8,     /* K of a modulus that is looked ahead for, at least */
+    FILTER_BATCH = 3,          /* vectors that a pass takes together: they share each broadcast digit */
+    FILTER_SLICE_PROBES = 144, /* probes of a slice, whole batches: 15 us at N = 1,024 */
     FILTER_PROBES_MAX = MATCHER_MODULUS_COUNT_MAX * (FILTER_BLOCK_DIGITS / FILTER_DIGITS_MIN + 2),
     FILTER_VECTORS_MAX = FILTER_PROBES_MAX / FILTER_LANES_MIN,
     FILTER_GROUPS_MAX = (MATCHER_N_DIGITS_MAX + FILTER_BLOCK_DIGITS) / FILTER_GROUP + 4,
     FILTER_ROW_WORDS = FILTER_VECTORS_MAX * FILTER_GROUPS_MAX * (1 + FILTER_ROWS) * FILTER_LANES_MIN,
-    FILTER_CACHE_SUMS = 64 * 256, /* partial sums prepared for a burst at N <= 256, 2 us; 3/4 of that beyond */
+
+    /* Partial sums that idle time prepares in 2 us, for N <= 256. Three quarters of that beyond. */
+    FILTER_CACHE_SUMS = 64 * 256,
 };
 
+/* A probe stands at a position, and decides the ends after that up to its reach, the modulus' next position. */
 struct filter_probe {
-    uint16_t at;    /* the position: digits of the block before it */
-    uint16_t reach; /* the modulus' next probe: this one is for the ends up to there */
+    uint16_t at; /* digits of the block before the position */
+    uint16_t reach;
     uint16_t modulus;
 };
 
+/* The tables of as many probes as a vector has lanes. */
 struct filter_vector {
     uint32_t start[FILTER_LANES_MAX]; /* the sum before the first digit */
     uint32_t limit[FILTER_LANES_MAX];
-    int32_t top, bottom;    /* its groups: from top down to bottom, that of its oldest start */
-    const uint32_t *group0; /* Each group: the words added before it, then rows of weights, the first digit's
-                               first. Group 0 is here, the later ones are before it. */
+    int32_t top, bottom; /* its groups: from top down to bottom, that of its oldest start */
+    /* A group is the words added before its digits are taken, then rows of weights, the first digit's first. Group 0 is
+     * here, the later ones are before it. */
+    const uint32_t *group0;
 };
 
 struct filter {
     uint32_t n, lanes;
     uint32_t probe_count, vector_count;
     uint32_t filled;                           /* vectors that have their rows */
-    bool ready;                                /* all have: probes may be taken */
-    uint16_t needed[FILTER_BLOCK_DIGITS + 2];  /* probes that a block with so many digits left needs */
+    bool ready;                                /* all vectors have their rows: probes may be taken */
+    uint16_t needed[FILTER_BLOCK_DIGITS + 2];  /* probes that a block needs, by the number of digits left */
     uint16_t first[MATCHER_MODULUS_COUNT_MAX]; /* the position of each modulus' first probe; 0: it has none */
     struct filter_probe probe[FILTER_PROBES_MAX];
     struct filter_vector vector[FILTER_VECTORS_MAX];
 
-    /* Partial sums: of each start in the window, what it adds to a probe's sum, known before the burst. The upper 16
-     * bits of each, two a word, group after group from the newest on. */
-    uint32_t cache_words;   /* one probe's share: enough for N digits, in whole vectors */
-    uint32_t cache_limit;   /* the upper 16 bits of the largest limit, plus 1, in both halves of the word */
+    /* Partial sums: the part of a probe's sum, for each start in the window, that is known before the burst. The upper
+     * 16 bits of each are kept, two a word, group after group from the newest on. A probe has cache_words of them,
+     * enough for N digits, in whole vectors. cache_limit is the upper 16 bits of the largest limit, plus 1, twice. */
+    uint32_t cache_words, cache_limit;
     uint32_t cache_vectors; /* vectors that idle time fills */
     uint32_t cached;        /* vectors that are filled now */
     _Alignas(64) uint32_t cache[FILTER_PROBES_MAX * (MATCHER_N_DIGITS_MAX / 2 + FILTER_LANES_MAX)];
@@ -57,24 +65,23 @@ struct filter {
     _Alignas(64) uint32_t row[FILTER_ROW_WORDS];
 };
 
-/* The starts by which the probes of a batch are hot. */
+/* The starts by which the probes of a batch have hits: search.c draws them. */
 enum filter_part {
-    FILTER_WHOLE,  /* all of them */
-    FILTER_BLOCK,  /* the block's, and FILTER_GROUP_BEFORE digits before: the window's turn comes next */
-    FILTER_WINDOW, /* the window's further back, by the cache */
+    FILTER_WHOLE,  /* all starts */
+    FILTER_BLOCK,  /* the block's starts, and those at most FILTER_GROUP_BEFORE digits before */
+    FILTER_WINDOW, /* the starts further back, by the cache */
 };
 
 /* A pass, and the batch at work. */
 struct filter_pass {
-    uint32_t needed, taken; /* probes to take; probes taken */
+    uint32_t needed, taken; /* probes */
     uint32_t first;         /* the batch's first probe */
-    uint64_t hits;          /* probes of the batch that may have a candidate; the first one is bit 0 */
+    uint64_t hits;          /* bits: probes of the batch that may have a candidate */
     enum filter_part part;
     _Alignas(64) uint32_t moves[FILTER_BATCH * FILTER_LANES_MAX]; /* added to partial sums: 16 bits, twice */
 };
 
-/* Begins to make the tables for windows of n digits and vectors of so many lanes. Until they are ready, no block needs
- * a probe. */
+/* Begins to make the tables for windows of n digits. Until they are ready, no block needs a probe. */
 void filter_begin(struct filter *filter, uint32_t lanes, const struct matcher_modulus *moduli, uint32_t count,
                   uint32_t n);
 /* Makes a further vector's tables. Returns true while there are more. */

@@ -1,5 +1,6 @@
 #include "app/matcher/hash.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/assert.h"
@@ -27,7 +28,10 @@ void hash_restart(struct matcher_hash *hash, int32_t text_index)
 
 static inline uint64_t cell_of(uint64_t key) { return key >> KEY_BITS_BELOW_CELL; }
 
-/* Returns not 0 if an older place with the same residue, whose key is less by the tolerance at most, may lie below. */
+/* An older place with the same residue lies in the key's cell or in the one below. */
+static_assert(MODULUS_TOLERANCE_MAX < BIT(KEY_BITS_BELOW_CELL - 1), "residue 0 never leaves its cell");
+
+/* Returns not 0 if an older place with the same residue may lie in the cell below. */
 static inline uint64_t edge_crossed(uint64_t key, uint64_t tolerance) { return cell_of(key ^ (key - tolerance)); }
 
 static NOT_HOT uint64_t ends_near_an_edge(const uint64_t *key, uint32_t count, uint64_t tolerance)
@@ -79,7 +83,7 @@ void hash_take_back(struct matcher_hash *hash, uint32_t count)
     ASSERT(count <= hash->next - hash->first);
     for (; count > 0; count--) {
         const uint32_t index = --hash->next - hash->first;
-        hash->newest[cell_of(hash->key[index])] = hash->before[index]; /* as this digit found its cell */
+        hash->newest[cell_of(hash->key[index])] = hash->before[index]; /* undoes the digit's insertion */
     }
 }
 
@@ -105,7 +109,7 @@ HOT uint32_t hash_walk_next(const struct matcher_hash *hash, struct hash_walk *w
             return 0;
         walk->other_cell = true;
         walk->start = hash->newest[cell_of(key - tolerance)];
-        while (walk->start >= walk->end) /* inserted since */
+        while (walk->start >= walk->end) /* inserted after the end's digit */
             walk->start = hash->before[walk->start - hash->first];
     }
 }

@@ -59,7 +59,7 @@ static bool divides(struct matcher *m, uint32_t i, uint32_t start, uint32_t end)
 {
     const struct matcher_modulus *c = &m->moduli[i];
     const struct matcher_hash *hash = &m->table[i];
-    enum { ROOM = FILTER_BLOCK_DIGITS + MATCHER_MODULUS_DIGITS_MAX }; /* a block, and K digits behind the block */
+    enum { ROOM = FILTER_BLOCK_DIGITS + MATCHER_MODULUS_DIGITS_MAX }; /* a block, and K digits after that */
     ASSERT(start < end && end - start <= m->n);
     if (c->digits > end - start || !modulus_may_end_in(c, m->text[end - 1]))
         return false;
@@ -79,7 +79,6 @@ static bool divides(struct matcher *m, uint32_t i, uint32_t start, uint32_t end)
     return c->tail_digits <= 1 || tail_divides(m, i, start, end);
 }
 
-/* Queues a pair that a modulus divides. The first modulus that divides a pair hands it out. */
 void matcher_pair_add(struct matcher *m, uint32_t i, uint32_t start, uint32_t end)
 {
     struct burst_search *s = &m->search;
@@ -114,7 +113,6 @@ static void hash_search_drop(struct matcher *m, struct hash_search *h)
     }
 }
 
-/* Hashes a modulus over some digits, of one block at most. */
 void hash_search_begin(struct matcher *m, uint32_t i, uint32_t from, uint32_t to)
 {
     struct hash_search *h = &m->search.hashing;
@@ -136,7 +134,7 @@ void hash_search_begin(struct matcher *m, uint32_t i, uint32_t from, uint32_t to
         hash_search_drop(m, h);
 }
 
-/* Goes to the next end that may have a start and whose last digit admits an answer; false: there is none. */
+/* Goes to the next end that may have a start and whose last digit admits an answer. Returns false if there is none. */
 static bool hash_search_next_end(struct matcher *m, struct hash_search *h)
 {
     for (uint32_t w = 0; w * HASH_BLOCK_DIGITS < h->to - h->from; w++)
@@ -187,8 +185,12 @@ static void run_list_short(struct matcher *m, struct hash_search *h)
     }
 }
 
-/* Lists the starts of an end whose tail lacks factors of a prime. A start that is an answer before the run admits all
- * has as many factors before it as make up for the digits in between: README, "Tails". */
+/* The starts on one level, at most. From one to the next, g digits on, the factors grow by g > 0.43 times their number:
+ * 0, 1, 2, 3, 5, 8, ... 483 are 17 below 512. README, "Tails". */
+enum { RUN_LEVEL_MAX = 17 };
+
+/* Lists the starts of an end whose tail lacks factors of a prime. Only a start on the end's level can be an answer: the
+ * factors before it and the digits in between add up to the factors before the end. */
 static void run_list_level(struct matcher *m, struct hash_search *h, uint32_t prime, uint32_t factors)
 {
     const struct matcher_modulus *c = &m->moduli[h->modulus];
@@ -203,9 +205,10 @@ static void run_list_level(struct matcher *m, struct hash_search *h, uint32_t pr
             run_add(m, h, length);
     }
     run->judged = (uint32_t)max_size(run->judged, h->walk.end - c->digits + 1);
+    ASSERT(run->count <= RUN_LEVEL_MAX);
 }
 
-/* Learns which starts the tail of the walk's end admits; false: none. */
+/* Finds out which starts the tail of the walk's end admits. Returns false if it admits none. */
 static bool hash_search_tail(struct matcher *m, struct hash_search *h)
 {
     const struct matcher_modulus *c = &m->moduli[h->modulus];
@@ -256,14 +259,13 @@ static uint32_t run_next(struct matcher *m, struct hash_search *h)
     uint32_t length = 0;
     if (run->phase < RUN_ADMITS)
         return 0;
-    do /* a start that is shorter than the tail can come from another cell */
+    do /* a short start can come from another cell */
         length = hash_walk_next(&m->table[h->modulus], &h->walk, c->tolerance, m->n);
     while (length != 0 && length < c->tail_digits
            && tails_missing(&m->tails, c->exponents, m->text + h->end - length, length, m->burst_at + h->end) != 0);
     return length;
 }
 
-/* Queues the answers of the next end that has some, while there is room, up to work_max. */
 enum search_state hash_search_continue(struct matcher *m)
 {
     struct hash_search *h = &m->search.hashing;
@@ -286,7 +288,7 @@ enum search_state hash_search_continue(struct matcher *m)
             const uint32_t length = h->tail_known ? run_next(m, h)
                                                   : hash_walk_next(&m->table[h->modulus], &h->walk, c->tolerance, m->n);
             if (length != 0 && !h->tail_known && c->tail_digits > 1) {
-                h->walk.start = h->walk.end - length; /* this one again */
+                h->walk.start = h->walk.end - length; /* looked at again, now with the tail */
                 if (hash_search_tail(m, h))
                     continue;
             } else if (length != 0) {

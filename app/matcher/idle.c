@@ -15,7 +15,7 @@ static void warm(struct matcher *m)
     m->pass.taken = 0;
     m->pass.part = FILTER_WHOLE;
     while (m->pass.needed > 0 && m->ops->probe(&m->filter, m->row + MATCHER_HISTORY, WARM_DIGITS, true, &m->pass))
-        continue; /* zeros behind the last burst's digits are candidates */
+        continue; /* zeros after the last burst's digits are candidates */
     for (uint32_t i = 0; i < m->modulus_count; i++)
         if ((m->hash_moduli >> i & 1) != 0)
             hot_fetch(m->table[i].newest, sizeof m->table[i].newest);

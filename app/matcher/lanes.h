@@ -1,4 +1,4 @@
-/* The text of the vector variants: a variant's file includes it behind its LANES and the operations on its vectors.
+/* The text of the vector variants: a variant's file includes it after its LANES and the operations on its vectors.
  *
  * v32 is a vector of LANES numbers of 32 bits, v64 one of LANES64 numbers of 64 bits. v16_ operations take the 16-bit
  * halves of a v32. v32_suffix makes of each lane the sum from it to the last lane, v64_prefix that from the first lane
@@ -27,8 +27,8 @@ static inline v64 v64_all(uint64_t value) { return (v64){ 0 } + value; }
 static inline v32 v32_load(const uint32_t *at) { return *(const v32 *)at; }
 static inline void v32_store(uint32_t *at, v32 value) { *(v32 *)at = value; }
 
-/* Writes digits as words: the filter takes two at a time, as one number. The word at an odd place is the digit there,
- * the one at an even place is the number that the digits there and behind it write. */
+/* Writes digits as words, because the filter takes two at a time, as one number. An odd index gets its digit. An even
+ * index gets the number that its digit and the next one write: digits 3 1 4 1 become 31 1 41 1. */
 HOT static void lanes_write(uint32_t *row, const uint8_t *digits, size_t count)
 {
     enum { MANY = 32 };
@@ -66,7 +66,7 @@ HOT static uint64_t lanes_sum(const uint8_t *digits, const uint64_t *weights, si
 #pragma GCC unroll 4
         for (int i = 0; i < MANY; i += LANES64)
             sum += fractions(digits + i, weights + i);
-    /* The rest, and zeros behind it: a loop of unknown length costs more. */
+    /* The rest, filled up with zeros: a loop of unknown length costs more. */
     __m128i known = _mm_loadu_si128((const __m128i *)(ones_then_zeros + MANY - count));
     uint8_t rest[MANY];
     __m128i last = _mm_blendv_epi8(_mm_set1_epi8('0'), _mm_loadu_si128((const __m128i *)digits), known);
@@ -130,7 +130,7 @@ struct batch {
     const uint32_t *row[BATCH], *digits; /* the next group's rows of weights, and its digits */
 };
 
-/* Takes the first `count` vectors through so many groups of digits, from the last digit of a group to its first. At
+/* Takes the first `count` vectors through `groups` groups of digits, from the last digit of a group to its first. At
  * each digit, a lane's sum is that of the start there. */
 INLINED void take_groups(struct batch *b, const int count, int32_t groups)
 {

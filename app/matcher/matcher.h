@@ -48,7 +48,8 @@ struct matcher_answer {
 };
 
 struct matcher;
-/* Sets up the one matcher, in static memory. NULL on success, else a message that quotes the fault, valid for ever.
+/* Sets up the one matcher, in static memory. NULL on success, else a message that quotes the fault and
+ * stays valid.
  * The simd variant must be usable on this machine (matcher_simd_usable). */
 const char *matcher_init(struct matcher **matcher, const struct matcher_config *config);
 
@@ -68,7 +69,8 @@ enum matcher_step {
 
 /* Goes on with the search, up to the next answer. */
 enum matcher_step matcher_next(struct matcher *matcher, struct matcher_answer *answer);
-/* Does one slice of idle work, at most 5 us. Returns true while there is more to do before the next burst. */
+/* Does one slice of idle work, at most 5 us, or 10 us while a modulus is added. Returns true while there is more to do
+ * before the next burst. */
 bool matcher_prepare(struct matcher *matcher);
 /* Brings the path's code and tables back into the nearest caches when matcher_prepare is done, and rehearses the search
  * of a burst. Takes 1 us with the contest's moduli, up to 7 us with eight moduli and N = 1,024. */
@@ -81,9 +83,10 @@ bool matcher_next_early(struct matcher *matcher, struct matcher_answer *answer);
  * before must be done. */
 void matcher_restart(struct matcher *matcher);
 
-/* Adds a modulus while the matcher plays, in up to 30 us. matcher_prepare makes its tables in some 600 further slices of
- * up to 10 us. In the last 35 of them the filter is made again, and a burst that comes between them is hashed. Its
- * multiples are then found, with the digits before the burst. One that is there is not added again. NULL, or a message. */
+/* Adds a modulus while the matcher plays, in up to 30 us. matcher_prepare makes its tables in some 300 further slices,
+ * of up to 10 us. In the last 35 of them the filter is made again, and a burst that comes between them is hashed. The
+ * modulus' multiples are then found, with the digits before the burst. One that is there is not added again. NULL, or a
+ * message. */
 const char *matcher_add(struct matcher *matcher, const char *decimal);
 
 /* Searches a burst of `count` random digits, drawn by `state`, then does all idle work. Returns the TSC cycles of the

@@ -1,10 +1,14 @@
 #include "app/matcher/modulus.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/assert.h"
 #include "base/bytes.h"
 #include "base/siphash.h"
+
+/* A residue that is not 0 is at least 1 / M. */
+static_assert(UINT64_C(1) << (64 - MODULUS_SURE_BITS) > MODULUS_TOLERANCE_MAX, "no doubt is left");
 
 bool modulus_read(struct matcher_modulus *modulus, const char *decimal)
 {
@@ -117,7 +121,7 @@ struct modulus_making modulus_prepare_begin(struct matcher_modulus *c, uint32_t 
         c->needs[i] = (uint32_t)min_size(c->exponents[i], c->digits);
     c->tail_digits = (uint32_t)max_size(c->exponents[0], c->exponents[1]);
     c->tolerance = 9 * (uint64_t)n;
-    c->sure = big_bits(&c->value) <= 50;
+    c->sure = big_bits(&c->value) <= MODULUS_SURE_BITS;
     c->probe.digits = choose_probe_digits(&c->value);
     c->probe.young_digits = c->digits - c->probe.digits - 1;
     ASSERT(c->probe.young_digits >= MODULUS_YOUNG_DIGITS || c->probe.digits == 0);

@@ -5,11 +5,13 @@
 #include "base/big.h"
 
 enum {
-    MODULUS_PAD = 16, /* vectors read so many weights or digits more */
+    MODULUS_PAD = 16, /* weights, or digits, that vectors may read beyond the last one */
     MODULUS_AFTER = MODULUS_PAD + MATCHER_N_DIGITS_MAX,
     MODULUS_PLACES = 4096,     /* digits that prefix residues are counted over before their table begins again */
     MODULUS_RESIDUE_BITS = 16, /* a start is a candidate by chance once in 2^15 or less */
-    MODULUS_YOUNG_DIGITS = 4,  /* a start with no more digits behind it has no answer within K: at least so many */
+    MODULUS_YOUNG_DIGITS = 4,  /* young_digits of each modulus, at least */
+    MODULUS_SURE_BITS = 50,    /* fractions of a modulus of this size leave no doubt */
+    MODULUS_TOLERANCE_MAX = 9 * MATCHER_N_DIGITS_MAX,
 };
 
 enum modulus_method {
@@ -21,11 +23,12 @@ enum modulus_method {
 /* Looks K digits ahead from one position. A start is a candidate if the sum of its digits times weights, plus `offset`,
  * modulo 2^32, is at most `limit`. */
 struct modulus_probe {
-    uint32_t digits;       /* K; 0: M is too small to look ahead */
-    uint32_t young_digits; /* a start with no more digits so far has no answer within K */
+    uint32_t digits; /* K; 0: M is too small to look ahead */
+    /* A start with at most this many digits so far has no answer within K. */
+    uint32_t young_digits;
     uint32_t offset, limit;
-    /* In the order of the text: [MODULUS_AFTER] is of the digit behind the position, those before it are of the digits
-     * before that. */
+    /* In the order of the text: [MODULUS_AFTER] is the weight of the digit after the position, and the ones before it
+     * are the weights of the digits before the position. */
     uint32_t weights[MODULUS_AFTER + 1];
 };
 
@@ -34,7 +37,7 @@ struct matcher_modulus {
     uint32_t digits;       /* digits of M, and of its shortest answer */
     uint32_t last_digits;  /* bits 0..9: digits that an answer may end in */
     uint32_t exponents[2]; /* a and b for M = 2^a 5^b m */
-    uint32_t needs[2];     /* factors 2 and 5 that an end needs: a and b, but no more than the digits of M */
+    uint32_t needs[2];     /* factors that an end needs: min(a, digits), min(b, digits) */
     uint32_t tail_digits;  /* max(a, b) */
     bool sure;             /* 64-bit fractions decide without a doubt */
     uint64_t tolerance;    /* sums up to here are fractions that are 0 */

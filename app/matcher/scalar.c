@@ -13,7 +13,7 @@ static void scalar_write(uint32_t *row, const uint8_t *digits, size_t count)
     uint64_t bad = 0;
     for (size_t i = 0; i < count; i += 8) {
         uint64_t digit = load_le64(digits + i) ^ '0' * ones;
-        bad |= digit | (digit + (128 - 10) * ones); /* a byte of 10 or more gets its top bit, here or there */
+        bad |= digit | (digit + (128 - 10) * ones); /* sets the top bit of a byte of 10 or more */
     }
     ASSERT((bad & tops) == 0);
 }

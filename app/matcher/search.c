@@ -1,9 +1,45 @@
-/* The search of a burst. app/matcher/README.md explains the methods, with an example. */
+/* The search of a burst: block by block, first the moduli that are hashed, then the filter's probes.
+ *
+ * The problem: hand out each answer at once and only once, and poll the ring often, whatever the digits are.
+ *
+ * First idea: take all probes through the burst, and verify their hits. A hit costs a list of its candidates, and each
+ * candidate a sum for each of K ends. That breaks in three ways.
+ *
+ * Long bursts: one may have 65,536 digits. Therefore it is searched in blocks of 256 digits, and a block in slices of
+ * 144 probes. Each step adds its price to `work`, and matcher_next returns when that has grown by MATCHER_WORK_MAX.
+ *
+ * Late answers: most answers begin in the burst itself, but most of a probe's starts are in the window. Therefore a
+ * batch with partial sums is searched in two parts. Answers of the first part leave before the second part begins:
+ *
+ *                           window                            |           block
+ *     ----------------------------------------------+---------+---------------+----------+---------+------
+ *                                                    4 digits                 p          q         r
+ *     block's part    the digits are taken           <----------------------------------------------
+ *     window's part   partial sums, for  <----------
+ *                     starts further back                         p, q, r: probes of the batch
+ *
+ * A batch without partial sums goes on through the window's digits, in one part: the whole.
+ *
+ * Hits without end: zeros, nines, or digits that somebody has chosen. Therefore a modulus pays for each hit with
+ * credit, and earns one credit with each digit (`pay`). Without credit it overflows: from the probe's position to the
+ * burst's end the modulus is hashed. The answers that the probe has queued are taken back, because the hash finds them
+ * again. The block's part may have handed out others: the hash skips answers whose start is in that part, for ends up
+ * to filtered_to.
+ *
+ *     the overflow is in                    the hash begins at    filtered_to
+ *     the whole, or the block's part, at p  p                     p: nothing is skipped
+ *     the window's part, at p               p                     the reach of the modulus' last probe in the batch
+ *     the window's part, at p, after an     p                     q: the block's part ended there
+ *     overflow in the block's part at q
+ *
+ * The bound: a step costs 64 credits and at most 80 ns at N = 256. So hits cost 1.3 ns for each digit and modulus, and
+ * the hash, which replaces them, has a bound of its own (README, "Tails"). */
 #include "app/matcher/state.h"
 #include "base/assert.h"
 #include "base/hot_section.h"
 
-/* Pays for a list of candidates, for candidates, or for a tail that refuses one; false: there is no credit left. */
+/* Pays for a list of candidates, for candidates, or for a tail that refuses one. Returns false if there is not enough
+ * credit. */
 static bool pay(struct matcher *m, uint32_t i, uint32_t count)
 {
     struct burst_search *s = &m->search;
@@ -16,10 +52,13 @@ static bool pay(struct matcher *m, uint32_t i, uint32_t count)
     return true;
 }
 
-/* Queues the answers that begin at a candidate and end in after + 1 .. last; `sum` is that of its digits up to `after`,
- * and a sum of at most `tolerance` means a multiple of m. With tail_digits of 1 at most, M is m times 1, 2, 5 or 10.
- * Then the next K digits behind a multiple make another one only if they are zeros. Returns false if the tail has
- * refused more ends than the modulus can pay for. */
+/* Queues the answers that begin at a candidate and end in after + 1 .. last. `sum` is that of its digits up to `after`.
+ * A sum of at most `tolerance` means a multiple of m. Returns false if the tail has refused more ends than the modulus
+ * can pay for.
+ *
+ * A multiple v of m ends the loop if the tail has at most one digit, so that M is m times 1, 2, 5 or 10. With k more
+ * digits d the number is 10^k v + d. If m divides that, then also d. As d < 10^K < M / 10 <= m, d is 0. So only zeros
+ * make further answers. */
 HOT static bool verify(struct matcher *m, uint32_t i, uint32_t start, uint64_t sum, uint32_t after, uint32_t last)
 {
     const struct matcher_modulus *c = &m->moduli[i];
@@ -45,7 +84,7 @@ HOT static bool verify(struct matcher *m, uint32_t i, uint32_t start, uint64_t s
     return true;
 }
 
-/* Returns the end up to which the batch at work tests a modulus. */
+/* Returns the end to which a modulus' last probe of the batch at work reaches. */
 static uint32_t batch_end(const struct matcher *m, uint32_t i)
 {
     uint32_t end = 0;
@@ -56,17 +95,14 @@ static uint32_t batch_end(const struct matcher *m, uint32_t i)
     return end;
 }
 
-/* Hashes a modulus with too many candidates for the rest of the burst, from a text index on. `filtered_to` depends on
- * the turn, as the filter has queued answers from the block:
- *   block's turn, or the whole at once    up to `from`
- *   window's turn                         up to the batch's end
- *   window's turn, overflowed before      up to where the block's turn has overflowed */
+/* Leaves a modulus with too many candidates to the hash for the rest of the burst, from a text index on. */
 static NOT_HOT void overflow(struct matcher *m, uint32_t i, uint32_t from)
 {
     struct burst_search *s = &m->search;
     const bool again = (s->hashed >> i & 1) != 0;
     ASSERT(from >= s->from && from <= s->to && (!again || from < s->hashed_from[i]));
     s->filtered_to[i] = again ? s->hashed_from[i] : m->pass.part == FILTER_WINDOW ? batch_end(m, i) : from;
+    ASSERT(s->filtered_to[i] >= from);
     s->hashed |= UINT32_C(1) << i;
     s->overflowed |= UINT32_C(1) << i;
     s->hashed_from[i] = from;
@@ -95,8 +131,8 @@ static NOT_HOT void verify_window(struct matcher *m)
     }
 }
 
-/* Verifies the candidates of one probe, k of the batch at work; false: they are too many, or more than the modulus can
- * pay for. */
+/* Verifies the candidates of one probe of the batch at work. Returns false if they are too many, or more than the
+ * modulus can pay for. */
 HOT static bool verify_probe(struct matcher *m, uint32_t i, const struct filter_probe *probe, uint32_t last)
 {
     struct burst_search *s = &m->search;
@@ -120,7 +156,7 @@ HOT static bool verify_probe(struct matcher *m, uint32_t i, const struct filter_
     return true;
 }
 
-/* Verifies the candidates of the batch at work, hot probe by hot probe, up to work_max. */
+/* Verifies the candidates of the batch at work, hit by hit, up to work_max. */
 HOT static __attribute__((noinline)) void verify_batch(struct matcher *m)
 {
     struct burst_search *s = &m->search;
@@ -185,14 +221,14 @@ static bool hash_next_modulus(struct matcher *m)
     while (s->modulus < m->modulus_count) {
         const uint32_t i = s->modulus++;
         if ((s->hashed >> i & 1) == 0 || s->hashed_to[i] > m->burst_at + s->from)
-            continue; /* filtered; or overflowed at the block's beginning, and hashed in that turn */
+            continue; /* filtered, or hashed already because it overflowed at the block's beginning */
         hash_search_begin(m, i, s->from, s->to);
         return true;
     }
     return false;
 }
 
-/* Goes on with the search by a step, which may have found answers or not. */
+/* Goes on with the search by a step, which may find answers. */
 HOT static enum search_state search_step(struct matcher *m)
 {
     struct burst_search *s = &m->search;
@@ -210,7 +246,7 @@ HOT static enum search_state search_step(struct matcher *m)
     }
     if (__builtin_expect(s->hashed != 0, 0) && hash_next_modulus(m))
         return SEARCH_ON;
-    s->modulus = m->modulus_count; /* one that overflows from here on has its own turn */
+    s->modulus = m->modulus_count; /* one that overflows later is in `overflowed` */
     if (m->pass.needed > 0
         && m->ops->probe(&m->filter, m->row + s->from, MATCHER_HISTORY + m->burst_count - s->from,
                          s->from == MATCHER_HISTORY, &m->pass)) {
@@ -218,8 +254,9 @@ HOT static enum search_state search_step(struct matcher *m)
         return SEARCH_ON;
     }
     if (s->overflowed != 0)
-        return SEARCH_ON; /* the window's turn has come in between */
+        return SEARCH_ON; /* the window's part had no hits: the hash is next */
     if (__builtin_expect(m->pass.needed < s->probes, 0)) {
+        ASSERT(m->pass.taken == m->pass.needed);
         m->pass.needed = (uint32_t)min_size(s->probes, m->pass.needed + FILTER_SLICE_PROBES);
         return SEARCH_PAUSE;
     }

@@ -19,7 +19,7 @@ void tails_provide(struct tails *t, uint32_t prime, uint32_t factors)
     t->first = t->next = 0;
 }
 
-/* Puts a digit behind a number. The prime is known when this is compiled. */
+/* Appends a digit to a number. The prime is known when this is compiled. */
 INLINED void number_append(struct tail_number *number, uint32_t words, uint32_t prime, uint64_t digit)
 {
     const uint64_t base = prime == 0 ? UINT64_C(1) << 60 : UINT64_C(1490116119384765625); /* 5^26 */
@@ -94,7 +94,7 @@ INLINED uint32_t count_factors(const uint8_t *digits, uint32_t count, uint32_t w
     return number_factors(&number, words, prime);
 }
 
-/* Counts the factors of a substring, and remembers them with the place behind its last digit that is not 0. */
+/* Counts the factors of a substring, and remembers them with the place after its last digit that is not 0. */
 static uint32_t pair_factors(struct tails *t, uint32_t prime, const uint8_t *digits, uint32_t count, uint64_t end)
 {
     const uint32_t zeros = tails_at(t, end)->zeros, words = t->words[prime];

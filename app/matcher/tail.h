@@ -49,7 +49,7 @@ static inline bool tails_admit(const struct tail_place *end, const uint32_t need
 {
     return (end->factors[0] >= needs[0]) & (end->factors[1] >= needs[1]);
 }
-/* Returns how many zeros must follow a substring before 2^exponents[0] 5^exponents[1] divides it, 0 if that does so
- * now. `digits` are the substring's, the first one is not 0; `end` is the place behind it. */
+/* Returns how many zeros must follow a substring before 2^exponents[0] 5^exponents[1] divides it: 0 if that divides it
+ * already. `digits` are the substring's, and the first one is not 0. `end` is the place after the last one. */
 uint32_t tails_missing(struct tails *tails, const uint32_t exponents[TAIL_PRIMES], const uint8_t *digits,
                        uint32_t count, uint64_t end);
