@@ -38,7 +38,7 @@ static void time_bursts(struct matcher *m, uint64_t limit_cycles, uint64_t least
             least[k] = (uint64_t)min_size(least[k], matcher_time_burst(m, &state, lengths[k]));
 }
 
-/* Times the variants in turn, so that one that an interruption has slowed down is timed again in the next turn. */
+/* Times the variants in rounds, so that one that an interruption has slowed down is timed again in the next round. */
 enum matcher_simd matcher_simd_fastest(struct matcher *m, uint64_t tsc_khz)
 {
     enum { LIMIT_MS = 2 };

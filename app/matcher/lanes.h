@@ -124,7 +124,7 @@ HOT static uint32_t lanes_candidates(const struct modulus_probe *probe, const ui
     return count;
 }
 
-/* Up to three vectors of probes, that with the latest positions first: it starts with the latest digits. */
+/* Up to three vectors of probes. The one with the latest positions is first: it starts with the latest digits. */
 struct batch {
     v32 sum[BATCH], least[BATCH];        /* the sums, and the least ones so far */
     const uint32_t *row[BATCH], *digits; /* the next group's rows of weights, and its digits */
@@ -163,9 +163,8 @@ static inline v32 cache_moves(v32 sum)
     return v16_add(half | half << 16, v32_all(0x10001));
 }
 
-/* Takes the probes pass->first.. through the digits, to the block's first group if the rest is cached; returns those
- * that have a candidate there. The first vector goes alone to the second one's last group, then the two go on together
- * to the third one's. */
+/* Takes `count` probes from pass->first on through the digits, down to the block's first group if the rest is cached.
+ * Returns those that are hits there. The vectors join group by group, as filter.c draws. */
 INLINED uint64_t take_batch(const struct filter *filter, const uint32_t *block, uint32_t left, bool cached,
                             uint32_t count, struct filter_pass *pass)
 {
@@ -211,7 +210,7 @@ static inline v32 cache_block_least(const uint32_t *cache, v32 moves)
     return a;
 }
 
-/* Returns the probes of the batch at work that may have a candidate in the window. */
+/* Returns the probes of the batch at work that are hits by their partial sums. */
 static inline uint64_t cache_compare(const struct filter *filter, const struct filter_pass *pass, uint32_t count)
 {
     const uint32_t *cache = filter->cache + pass->first * filter->cache_words;

@@ -41,7 +41,8 @@ const char *matcher_init(struct matcher **matcher, const struct matcher_config *
                    decimal == NULL ? "(none)" : decimal);
             return message;
         }
-        modulus_prepare(&m->moduli[i], m->n, config->seed);
+        m->making = modulus_prepare_begin(&m->moduli[i], m->n, m->seed);
+        modulus_prepare_some(&m->moduli[i], &m->making, MODULUS_PLACES);
         if (config->beat != NULL)
             config->beat();
     }

@@ -137,12 +137,6 @@ struct modulus_making modulus_prepare_begin(struct matcher_modulus *c, uint32_t 
     return making;
 }
 
-void modulus_prepare(struct matcher_modulus *c, uint32_t n, const uint8_t seed[MATCHER_SEED_BYTES])
-{
-    struct modulus_making making = modulus_prepare_begin(c, n, seed);
-    modulus_prepare_some(c, &making, MODULUS_PLACES);
-}
-
 bool modulus_tail_divides(const struct matcher_modulus *c, const uint8_t *end, uint32_t length)
 {
     uint64_t sum = 0;

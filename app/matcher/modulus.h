@@ -62,8 +62,6 @@ struct modulus_making modulus_prepare_begin(struct matcher_modulus *modulus, uin
                                             const uint8_t seed[MATCHER_SEED_BYTES]);
 /* Makes the weights of up to `count` further places. Returns true while there are more. */
 bool modulus_prepare_some(struct matcher_modulus *modulus, struct modulus_making *making, uint32_t count);
-/* Makes all of them at once. */
-void modulus_prepare(struct matcher_modulus *modulus, uint32_t n, const uint8_t seed[MATCHER_SEED_BYTES]);
 
 /* Returns true if 2^a 5^b divides the last `length` digits before `end`, by their sum. */
 bool modulus_tail_divides(const struct matcher_modulus *modulus, const uint8_t *end, uint32_t length);

@@ -13,8 +13,8 @@ struct simd_ops {
     void (*write)(uint32_t *row, const uint8_t *digits, size_t count);
     /* Returns the sum of digits times weights; both may be read MODULUS_PAD further. */
     uint64_t (*sum)(const uint8_t *digits, const uint64_t *weights, size_t count);
-    /* Adds digits times weights to the sum until it is at most the tolerance. Returns how many digits that took, 0 if
-     * `count` of them do not do it. */
+    /* Adds digits times weights to the sum until that is at most the tolerance. Returns how many digits were added, or
+     * 0 if the sum was above the tolerance after each of `count` digits. */
     uint32_t (*scan)(const uint8_t *digits, const uint64_t *weights, uint32_t count, uint64_t tolerance, uint64_t *sum);
     /* Lists a probe's candidates that begin least..n - 1 digits before its position `at`: no digits 0. Lists at most
      * `max`, and returns max + 1 if there are more. */
@@ -22,8 +22,8 @@ struct simd_ops {
                            uint32_t *list, uint32_t max);
     /* Fills the partial sums of one vector's probes. */
     void (*fill_cache)(struct filter *filter, const uint32_t *row, uint32_t vector);
-    /* Goes on through the probes of a block that has `left` digits or more, batch by batch. Puts the next one that may
-     * have a candidate into pass->hits; false if there is none. The burst's first block has the window in the cache. */
+    /* Goes on through the probes of a block that has `left` digits or more, part by part of each batch. Returns true
+     * with the hits of the next part that has some, false if no part is left. Partial sums serve the first block. */
     bool (*probe)(const struct filter *filter, const uint32_t *row, uint32_t left, bool first_block,
                   struct filter_pass *pass);
 };
