@@ -18,7 +18,7 @@ static void on_datagram(void *arg, struct udp_pcb *pcb, struct pbuf *p, const ip
         pbuf_free(p);
         return;
     }
-    if (p->next != NULL) { /* a reassembled datagram is copied into one piece, if the pool has one */
+    if (p->next != NULL) { /* a reassembled datagram becomes one piece, if the pool has one */
         struct pbuf *whole = pbuf_coalesce(p, PBUF_RAW);
         if (whole == p) {
             port_counters.rx_drop_no_pbuf++;

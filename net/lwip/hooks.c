@@ -55,7 +55,7 @@ uint16_t lwip_port_checksum(const void *data, int bytes)
 }
 
 /* Ends the list of options where lwIP 2.1.3 would misread it, both found by tests/fuzz/frames_stack_fuzz.c. A kind in
- * the last byte has no length, which lwIP would read from behind the segment. Without SYN there is no option for this
+ * the last byte has no length, which lwIP would read from past the segment. Without SYN there is no option for this
  * port; lwIP would take an MSS at any time, and assert when it splits a segment that is longer now. */
 static void options_close(struct tcp_hdr *header, u16_t option_bytes, u16_t option1_bytes, u8_t *option2)
 {

@@ -15,7 +15,7 @@ u32_t lwip_port_isn(const ip_addr_t *local, u16_t local_port, const ip_addr_t *r
 #define LWIP_HOOK_TCP_ISN lwip_port_isn
 
 /* Records the connection (or the listener) that the segment in hand belongs to, and closes the segment's options.
- * Always returns ERR_OK: go on. The options stand behind the header; if the pbuf ends within them, the rest stands at
+ * Always returns ERR_OK: go on. The options follow the header; if the pbuf ends within them, the rest stands at
  * option2. */
 err_t lwip_port_segment_seen(struct tcp_pcb *pcb, struct tcp_hdr *header, u16_t option_bytes, u16_t option1_bytes,
                              u8_t *option2);

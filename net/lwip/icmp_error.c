@@ -13,7 +13,7 @@ enum {
     PROTOCOL_TCP = 6,
     ICMP_BYTES = 8,
     TYPE_UNREACHABLE = 3, /* RFC 792 */
-    QUOTED_BYTES = 8,     /* the part of the TCP header that every error quotes: ports and sequence number */
+    QUOTED_BYTES = 8,     /* bytes of the TCP header that every error quotes */
 };
 
 /* RFC 1122 §3.2.2.1 and §4.2.3.9: protocol and port unreachable are final; so are the administrative ones of RFC 1812

@@ -2,7 +2,7 @@
  * is a sum with a reason per term. Settings that are not named here keep lwIP's default (lwip/opt.h). */
 #pragma once
 
-/* --- One loop, no system ------------------------------------------------------------------------------------------
+/* ---- One loop, no system ----
  * Callback interface only. lwIP's own timer list is off: transport_idle calls the few periodic functions when they
  * are due, by the time that its caller passes. */
 #define NO_SYS                        1
@@ -13,7 +13,7 @@
 #define LWIP_SINGLE_NETIF             1
 #define LWIP_HOOK_FILENAME            "net/lwip/hooks.h"
 
-/* --- Protocols ----------------------------------------------------------------------------------------------------*/
+/* ---- Protocols ---- */
 #define LWIP_IPV6                     0
 #define LWIP_RAW                      0
 #define LWIP_DHCP                     0 /* net/ip/dhcp.h instead: lwIP's client knows no /32 leases, no option 121 */
@@ -29,7 +29,7 @@
 /* RFC 2131 §4.1: the DHCP client takes datagrams before there is an address. The port is in network order. */
 #define LWIP_IP_ACCEPT_UDP_PORT(port) ((port) == PP_HTONS(68))
 
-/* --- TCP ----------------------------------------------------------------------------------------------------------*/
+/* ---- TCP ---- */
 #define TCP_MSS                       1460 /* 1500 - 40; lowered per connection by the device's or the lease's MTU */
 #define TCP_CALCULATE_EFF_SEND_MSS    1
 /* 44 segments. An input stream sends some KiB a second, and one segment is consumed before the next is taken, so the
@@ -43,7 +43,7 @@
 #define TCP_SND_QUEUELEN              96
 #define TCP_OVERSIZE                  0 /* messages are sent in place: no room is kept for appending copies */
 #define LWIP_TCP_SACK_OUT             1
-#define LWIP_TCP_TIMESTAMPS           0 /* 12 bytes and a parse per segment, for samples that answers do not need */
+#define LWIP_TCP_TIMESTAMPS           0 /* would cost 12 bytes and a parse a segment */
 #define TCP_QUEUE_OOSEQ               1
 /* Per connection, so that one cannot hold all received frames (below). With the pieces of one datagram they fit the
  * window: lwIP does not cut the first segment that comes out of order to the window, and asserts that all fit. */
@@ -67,9 +67,9 @@
 /* SYNs are sent at 0, 1, 3, 7 and 15 s; then lwIP gives up. RFC 9293 §3.8.3 asks for three minutes. A player whose
  * server has just restarted tries again sooner. */
 #define TCP_SYNMAXRTX                 4
-#define TCP_MSL                       30000 /* TIME-WAIT lasts 60 s, as in Linux; the oldest pcb may be reused */
+#define TCP_MSL                       30000 /* TIME-WAIT lasts 60 s, as in Linux */
 
-/* --- Memory: static, nothing grows ---------------------------------------------------------------------------------
+/* ---- Memory: static, nothing grows ----
  * Connections: TRANSPORT_CONNECTION_COUNT_MAX, checked against it in net/lwip/transport.c. */
 #define LWIP_PORT_CONNECTIONS         16
 #define LWIP_PORT_MESSAGES            32 /* areas of a connection, sent or being written */
@@ -108,11 +108,11 @@
 #define MEMP_NUM_REASSDATA            4
 #define IP_FRAG                       1 /* replies to such a ping */
 
-/* --- Checksums: per device and, on receive, per frame (net/lwip/interface.c) -------------------------------------- */
+/* ---- Checksums: per device and, on receive, per frame (net/lwip/interface.c) ---- */
 #define LWIP_CHECKSUM_CTRL_PER_NETIF  1
 #define LWIP_CHECKSUM_ON_COPY         0
 
-/* --- Counters ----------------------------------------------------------------------------------------------------- */
+/* ---- Counters ---- */
 #define LWIP_STATS                    1
 #define LWIP_STATS_LARGE              1
 #define LWIP_STATS_DISPLAY            0

@@ -12,7 +12,8 @@
 #include "net/lwip/hooks.h"
 
 enum {
-    MTU_BYTES_MIN = 576, /* RFC 791 §3.1: every IPv4 host takes 576 bytes; a smaller MTU is a mistake or an attack */
+    /* RFC 791 §3.1: every IPv4 host takes 576 bytes. A smaller MTU is a mistake or an attack. */
+    MTU_BYTES_MIN = 576,
 };
 
 static struct transport_config config;
@@ -29,7 +30,7 @@ static uint64_t dhcp_now_ns; /* the time of the latest network_poll, for dhcp_re
 /* Returns true if a DHCP server lends us the address: the one that we ask for, or the one that is handed over. */
 static bool by_dhcp(void) { return config.address == 0 || config.lease_seconds != 0; }
 
-/* --- Routes ---------------------------------------------------------------------------------------------------- */
+/* ---- Routes ---- */
 
 /* Returns the next hop towards an address, host order: the address itself if it is on the link, 0 if there is no route.
  * The longest match wins. The interface's own network counts as a route, the default gateway as the shortest. */
@@ -67,7 +68,7 @@ bool network_has_neighbour(uint32_t address)
     return etharp_find_addr(&interface, &hop, &mac, &known) >= 0;
 }
 
-/* --- Addresses ------------------------------------------------------------------------------------------------- */
+/* ---- Addresses ---- */
 
 static void network_configure(uint32_t address, uint32_t mask, uint32_t gateway, uint16_t mtu_bytes)
 {
@@ -121,11 +122,12 @@ static void lease_drop(void)
     log_line("net: the DHCP lease is lost");
 }
 
-/* --- DHCP over lwIP -------------------------------------------------------------------------------------------- */
+/* ---- DHCP over lwIP ---- */
 
 static void dhcp_received(void *unused, struct udp_pcb *pcb, struct pbuf *p, const ip_addr_t *from, u16_t port)
 {
-    static uint8_t whole[1472]; /* a reassembled message in one piece; a longer one is cut here and refused later */
+    /* A reassembled message in one piece. A longer one is cut here and refused later. */
+    static uint8_t whole[1472];
     (void)unused, (void)from, (void)port; /* RFC 2131 §4.1 fixes the destination port alone */
     ASSERT(pcb == dhcp_pcb);
     uint16_t bytes = pbuf_copy_partial(p, whole, sizeof whole, 0);
@@ -165,7 +167,7 @@ static void dhcp_poll(uint64_t now_ns)
         lease_drop();
 }
 
-/* --- The whole ------------------------------------------------------------------------------------------------- */
+/* ---- The whole ---- */
 
 static bool is_usable(uint32_t address) { return address >> 24 != 0 && address >> 24 != 127 && address >> 28 < 14; }
 

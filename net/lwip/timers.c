@@ -15,9 +15,10 @@
 #include "base/time.h"
 
 enum {
-    RTO_MIN_US_DEFAULT = 200 * 1000, /* RFC 6298 §2.4 asks for 1 s; Linux takes 200 ms, above a delayed ACK of 40 ms */
+    /* RFC 6298 §2.4 asks for 1 s. Linux takes 200 ms, above a delayed ACK of 40 ms. */
+    RTO_MIN_US_DEFAULT = 200 * 1000,
     SYN_RTO_TICKS = 1000 / TCP_SLOW_INTERVAL, /* RFC 6298 §2.1 */
-    TICKS_LATE_MAX = 4, /* after a longer pause, as of the machine, the missed ticks are dropped */
+    TICKS_LATE_MAX = 4,                       /* after a longer pause of the machine, missed ticks are dropped */
 };
 
 static const uint64_t tcp_interval_ns = TCP_TMR_INTERVAL * UINT64_C(1000000);

@@ -19,9 +19,11 @@ _Static_assert(LWIP_PORT_CONNECTIONS == TRANSPORT_CONNECTION_COUNT_MAX, "lwipopt
 _Static_assert(LWIP_PORT_MESSAGES == 32, "free_areas has a bit for each");
 
 enum {
-    FRAMES_PER_POLL_MAX = 32, /* frames without an event (ACKs, ARP) processed before the loop gets its turn */
-    PORT_TRIES_MAX = 16,      /* random local ports tried before giving up; at most 40 of 16384 are in use */
-    PORT_FIRST = 49152,       /* RFC 6335 §6: dynamic ports */
+    /* Frames without an event (ACKs, ARP) that are processed before the loop gets its turn. */
+    FRAMES_PER_POLL_MAX = 32,
+    /* Random local ports that are tried before giving up. At most 40 of 16384 are in use. */
+    PORT_TRIES_MAX = 16,
+    PORT_FIRST = 49152, /* RFC 6335 §6: dynamic ports */
     PORT_COUNT = 16384,
     NO_AREA = -1,
 };
@@ -44,7 +46,7 @@ struct connection {
     uint64_t sent_bytes, acked_bytes; /* positions in the stream since it opened */
     uint32_t sent_first, sent_count;  /* ring of areas in flight */
     struct {
-        uint64_t end_bytes; /* the position in the stream: the area is free again when acked_bytes reaches it */
+        uint64_t end_bytes; /* the area is free once acked_bytes reaches this position */
         uint8_t area;
     } sent[LWIP_PORT_MESSAGES];
 };
@@ -96,7 +98,7 @@ static void connection_end(struct connection *c, enum transport_reason reason)
     connection_report(c, TRANSPORT_CLOSED)->event.reason = reason;
 }
 
-/* --- Callbacks of lwIP ----------------------------------------------------------------------------------------- */
+/* ---- Callbacks of lwIP ---- */
 
 static err_t on_received(void *arg, struct tcp_pcb *pcb, struct pbuf *p, err_t err)
 {
@@ -176,7 +178,7 @@ static err_t on_connected(void *arg, struct tcp_pcb *pcb, err_t err)
     return ERR_OK;
 }
 
-/* --- Connections ----------------------------------------------------------------------------------------------- */
+/* ---- Connections ---- */
 
 static struct connection *connection_take(struct tcp_pcb *pcb, uint32_t address, uint16_t peer_port)
 {
@@ -255,7 +257,7 @@ int transport_connect(uint32_t address, uint16_t port, uint64_t now_ns)
         return -1;
     struct connection *c = bind_random_port(pcb) ? connection_take(pcb, address, port) : NULL;
     if (c == NULL) {
-        tcp_abort(pcb); /* not connected yet: tcp_abort only frees the pcb, and makes no callback */
+        tcp_abort(pcb); /* before the connection is up, tcp_abort only frees the pcb */
         return -1;
     }
     ip_addr_t to = IPADDR4_INIT(lwip_htonl(address));
@@ -294,7 +296,7 @@ void transport_close(int connection, uint64_t now_ns)
         transport_abort(connection, now_ns);
     } else if (c->phase == OPEN) {
         c->phase = FIN_SENT;
-        tcp_shutdown(c->pcb, 0, 1); /* if lwIP has no memory for the FIN now, its timer tries again */
+        tcp_shutdown(c->pcb, 0, 1); /* without memory for the FIN, lwIP's timer tries again */
     }
     connection_check(c);
 }
@@ -328,7 +330,7 @@ void transport_unreachable_received(const struct icmp_error *error)
     }
 }
 
-/* --- Messages -------------------------------------------------------------------------------------------------- */
+/* ---- Messages ---- */
 
 uint8_t *transport_message(int connection)
 {
@@ -381,7 +383,8 @@ bool transport_send(int connection, uint32_t from, uint32_t bytes, uint64_t now_
     return true;
 }
 
-/* Lets lwIP keep what the callback refuses (refused_data). It drops what comes behind that; the peer sends it again. */
+/* Lets lwIP keep what the callback refuses (refused_data). It drops the segments after that; the peer sends them
+ * again. */
 void transport_hold(int connection, bool held)
 {
     struct connection *c = connection_at(connection);
@@ -409,7 +412,7 @@ uint32_t transport_unacked_bytes(int connection)
     return (uint32_t)(c->sent_bytes - c->acked_bytes);
 }
 
-/* --- The loop's calls ------------------------------------------------------------------------------------------ */
+/* ---- The loop's calls ---- */
 
 size_t transport_memory_bytes(uint32_t connection_count)
 {
