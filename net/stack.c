@@ -1,11 +1,10 @@
 /* The stack as a whole: memory, the way of a frame inward, and idle work. */
 #include "net/stack.h"
 
+#include "base/time.h"
 #include "net/ip/vlan.h"
 #include "net/stack_state.h"
 #include "net/tcp/internal.h"
-
-static uint64_t min_ns(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
 /* ---- Memory: one piece, cut once ---- */
 

@@ -1,49 +1,8 @@
-/* The acknowledgement in a segment: checks it, frees acknowledged segments, measures the round trip. RFC 9293
- * §3.10.7.4 (fifth), RFC 5961 §5, RFC 6298 §2 and §3, RFC 7323 §4. */
+/* The acknowledgement in a segment: checks it, frees acknowledged segments. RFC 9293 §3.10.7.4 (fifth), RFC 5961 §5,
+ * RFC 6298 (5.2) and (5.3). */
 #include "net/tcp/internal.h"
 
 #include "base/time.h"
-
-/* RFC 6298 §2: Takes one round trip into SRTT, RTTVAR and the RTO. As in Linux, the RTO is at least SRTT + rto_min, not
- * just rto_min: a peer that delays its ACKs by up to rto_min then causes no timeout. Beyond Linux's 200 ms a larger
- * rto_min is the least RTO alone, as in (2.4). */
-void tcp_rtt_measured(struct tcp_connection *c, uint64_t rtt_ns)
-{
-    if (rtt_ns == 0)
-        rtt_ns = 1;        /* 0 means "none yet" */
-    if (c->srtt_ns == 0) { /* (2.2) */
-        c->srtt_ns = rtt_ns;
-        c->rttvar_ns = rtt_ns / 2;
-    } else { /* (2.3) */
-        uint64_t distance = c->srtt_ns > rtt_ns ? c->srtt_ns - rtt_ns : rtt_ns - c->srtt_ns;
-        c->rttvar_ns = (3 * c->rttvar_ns + distance) / 4;
-        c->srtt_ns = (7 * c->srtt_ns + rtt_ns) / 8;
-    }
-    const uint64_t margin_ns_max = 200000000; /* Linux: TCP_RTO_MIN */
-    uint64_t min_ns = c->policy.rto_min_us * NS_PER_US, max_ns = c->policy.rto_max_us * NS_PER_US;
-    uint64_t rto_ns = c->srtt_ns + (uint64_t)max_size(4 * c->rttvar_ns, min_size(min_ns, margin_ns_max));
-    c->rto_ns = rto_ns < min_ns ? min_ns : rto_ns > max_ns ? max_ns : rto_ns;
-    ASSERT(c->srtt_ns != 0);
-}
-
-/* RFC 6298 §3, RFC 7323 §4.1: Measures one round trip an ACK. `sent_ns` is the time of the oldest segment that the ACK
- * newly acknowledges, TCP_NEVER_NS if there is none. If any segment was sent again (Karn), the ACK may answer the
- * second copy; the echoed timestamp then serves instead. A round trip across a stall of our own loop is not measured:
- * it says nothing of the path, and would keep the RTO high for dozens of ACKs. */
-static void rtt_sample(struct tcp_connection *c, const struct tcp_received *r, bool resent, uint64_t sent_ns,
-                       uint64_t now_ns)
-{
-    uint64_t rtt_ns = TCP_NEVER_NS; /* no sample */
-    if (!resent && sent_ns != TCP_NEVER_NS) {
-        rtt_ns = now_ns - sent_ns;
-    } else if (c->timestamps_on && r->options.has_timestamps && r->options.timestamp_echo != 0) {
-        uint32_t age_ms = tcp_timestamp_clock(now_ns, c->timestamp_offset) - r->options.timestamp_echo;
-        if (age_ms < UINT32_C(1) << 31)
-            rtt_ns = age_ms * NS_PER_MS;
-    }
-    if (rtt_ns <= now_ns - c->stall_ended_ns)
-        tcp_rtt_measured(c, rtt_ns);
-}
 
 /* Frees the segments that the cumulative acknowledgement covers. */
 static void ack_advance(struct net_stack *stack, struct tcp_connection *c, const struct tcp_received *r,
@@ -80,7 +39,7 @@ static void ack_advance(struct net_stack *stack, struct tcp_connection *c, const
     c->unanswered_ns = now_ns;
     c->soft_error = TCP_OK; /* out of date: the path works */
     c->tail_probe_wanted = true;
-    rtt_sample(c, r, resent, sent_ns, now_ns);
+    tcp_rtt_sample(c, r, resent, sent_ns, now_ns);
     if (c->segment_count == 0) { /* RFC 6298 (5.2); no output follows the ACK of our FIN */
         c->rto_at_ns = 0;
         tcp_timer_stop(c);

@@ -56,6 +56,9 @@ uint32_t tcp_options_write_syn(uint8_t *at, const struct tcp_syn_options *option
 /* Processes the acknowledgement of a segment. Returns false if the segment is to be dropped. */
 bool tcp_ack_accept(struct net_stack *stack, struct tcp_connection *c, const struct tcp_received *r, uint64_t now_ns);
 void tcp_rtt_measured(struct tcp_connection *c, uint64_t rtt_ns);
+void tcp_rtt_sample(struct tcp_connection *c, const struct tcp_received *r, bool resent, uint64_t sent_ns,
+                    uint64_t now_ns);
+void tcp_rtt_min_take(struct tcp_connection *c, uint64_t rtt_ns, uint64_t now_ns);
 /* Returns true if `edge`, an earlier snd_nxt, has not been acknowledged. A comparison with snd_una alone would be wrong
  * once 2^31 bytes have followed the edge. */
 static inline bool tcp_edge_in_flight(const struct tcp_connection *c, uint32_t edge)
@@ -83,6 +86,9 @@ static inline void tcp_window_take(struct tcp_connection *c, uint32_t window, ui
 void tcp_receive_payload(struct net_stack *stack, struct tcp_connection *c, struct tcp_received *r, uint64_t now_ns);
 void tcp_receive_duplicate(struct net_stack *stack, struct tcp_connection *c, uint32_t left, uint32_t right);
 bool tcp_receive_window_worth_reporting(const struct tcp_connection *c);
+struct tcp_range tcp_ranges_repeated(const struct tcp_connection *c, struct tcp_range added);
+bool tcp_ranges_add(struct tcp_connection *c, struct tcp_range added);
+void tcp_ranges_absorb(struct tcp_connection *c);
 uint32_t tcp_receive_sack_blocks(const struct tcp_connection *c, struct tcp_range *blocks, uint32_t count_max);
 static inline uint32_t tcp_receive_unread(const struct tcp_connection *c)
 {
@@ -148,6 +154,25 @@ bool tcp_resend(struct net_stack *stack, struct tcp_connection *c, struct tcp_se
 void tcp_output_sent(struct net_stack *stack, struct tcp_connection *c, uint32_t bytes, uint64_t now_ns);
 /* Sends one segment of new data, whatever the congestion window is; nothing if there is none. */
 void tcp_output_tail(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns);
+/* Returns the bytes that the peer's window still takes beyond `seq`. */
+static inline uint32_t tcp_window_beyond(const struct tcp_connection *c, uint32_t seq)
+{
+    uint32_t edge = c->snd_una + c->snd_wnd;
+    return seq_lt(seq, edge) ? edge - seq : 0;
+}
+static inline bool tcp_can_send_data(const struct tcp_connection *c)
+{
+    return c->state == TCP_ESTABLISHED || c->state == TCP_CLOSE_WAIT || c->state == TCP_FIN_WAIT_1
+           || c->state == TCP_CLOSING || c->state == TCP_LAST_ACK;
+}
+static inline uint32_t tcp_unsent_bytes(const struct tcp_connection *c)
+{
+    return seq_lt(c->snd_nxt, c->snd_end) ? c->snd_end - c->snd_nxt : 0;
+}
+static inline bool tcp_fin_unsent(const struct tcp_connection *c)
+{
+    return c->fin_wanted && seq_le(c->snd_nxt, c->snd_end);
+}
 /* Returns true if data or a FIN waits while nothing is in flight: for the peer's window, or for the end of a cork. */
 bool tcp_output_waits_for_window(const struct tcp_connection *c);
 /* Sends a pure ACK. Without a buffer the ACK is due at the next net_idle. */
@@ -239,7 +264,6 @@ void tcp_recovery_after_ack(struct net_stack *stack, struct tcp_connection *c, c
 void tcp_recovery_repair(struct tcp_connection *c);
 void tcp_recovery_timeout(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns);
 void tcp_recovery_reorder_timeout(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns);
-void tcp_tail_probe_send(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns);
 void tcp_recovery_sent(struct tcp_connection *c, uint32_t bytes);
 
 /* ---- timer.c ---- */
@@ -248,6 +272,8 @@ void tcp_recovery_sent(struct tcp_connection *c, uint32_t bytes);
 void tcp_rto_restart(struct tcp_connection *c, uint64_t now_ns);
 void tcp_timer_set(struct net_stack *stack, struct tcp_connection *c, enum tcp_timer timer, uint64_t at_ns);
 void tcp_timer_stop(struct tcp_connection *c);
+uint64_t tcp_wait_began_ns(const struct tcp_connection *c);
+uint64_t tcp_give_up_at_ns(const struct tcp_connection *c, uint32_t copies);
 /* Notes the end of a stall of our own loop. Comes before any change of the timer. */
 void tcp_stall_note(struct tcp_connection *c, uint64_t now_ns);
 void tcp_keepalive_start(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns);
@@ -401,6 +427,7 @@ uint64_t tcp_time_wait_next_deadline_ns(const struct net_stack *stack);
 
 /* ---- path.c ---- */
 
+void tcp_path_remember(struct net_stack *stack, const struct tcp_connection *c, uint64_t now_ns);
 /* Takes the path MTU that earlier connections have found into a new connection. */
 void tcp_path_recall(const struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns);
 /* Takes an ICMP error that quotes one of our segments. */

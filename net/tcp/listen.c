@@ -17,14 +17,6 @@ enum { SYN_ACK_RESENDS_MAX = 5 }; /* Linux: tcp_synack_retries; with 1 s to begi
  * flood ten times as fast, one of these SYNs more likely than not gets through. */
 #define HALF_OPEN_TURN_NS  NS_PER_MS
 
-struct tcp_listener *tcp_listener_find(const struct net_stack *stack, uint16_t port)
-{
-    for (uint32_t i = 0; i < stack->tcp.capacity.listener_count; i++)
-        if (stack->tcp.listeners[i].used && stack->tcp.listeners[i].port == port)
-            return &stack->tcp.listeners[i];
-    return NULL;
-}
-
 static struct tcp_half_open *half_open_find(struct net_stack *stack, uint64_t key)
 {
     struct tcp *tcp = &stack->tcp;

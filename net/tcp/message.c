@@ -16,13 +16,6 @@ uint8_t *tcp_message(struct net_stack *stack, struct tcp_connection *c)
     return c->message != NULL ? c->message->data + TCP_MESSAGE_OFFSET : NULL;
 }
 
-void tcp_message_release(struct net_stack *stack, struct tx_buffer *buffer)
-{
-    ASSERT(stack->tcp.message_count > 0);
-    stack->tcp.message_count--;
-    stack->ip.device->ops->tx_release(stack->ip.device, buffer);
-}
-
 /* Updates the accounts after a message has left as one segment: its buffer is the message area no longer. */
 void tcp_message_sent(struct net_stack *stack, struct tcp_connection *c, uint32_t bytes, uint64_t now_ns)
 {

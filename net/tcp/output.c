@@ -4,37 +4,6 @@
 
 #include "base/time.h"
 
-/* RFC 9293 §3.7.1, RFC 6691: Returns the effective payload of a full segment. An MSS below 48 bytes with options is not
- * followed (Linux: TCP_MIN_SND_MSS, against CVE-2019-11479); the path's MTU is. */
-uint32_t tcp_send_mss(const struct tcp_connection *c)
-{
-    enum { SEGMENT_BYTES_MIN = 48 };
-    uint32_t path = c->path_mtu_bytes - (uint32_t)(IPV4_HEADER_BYTES_MIN + TCP_HEADER_BYTES_MIN);
-    uint32_t mss = c->policy.mss != 0 ? (uint32_t)min_size(c->peer_mss, c->policy.mss) : c->peer_mss;
-    ASSERT(path > tcp_options_bytes_each(c));
-    return (uint32_t)min_size(max_size(mss, SEGMENT_BYTES_MIN), path) - tcp_options_bytes_each(c);
-}
-
-/* Returns the bytes that the peer's window still takes beyond `seq`. */
-static uint32_t window_beyond(const struct tcp_connection *c, uint32_t seq)
-{
-    uint32_t edge = c->snd_una + c->snd_wnd;
-    return seq_lt(seq, edge) ? edge - seq : 0;
-}
-
-static bool can_send_data(const struct tcp_connection *c)
-{
-    return c->state == TCP_ESTABLISHED || c->state == TCP_CLOSE_WAIT || c->state == TCP_FIN_WAIT_1
-           || c->state == TCP_CLOSING || c->state == TCP_LAST_ACK;
-}
-
-static uint32_t unsent_bytes(const struct tcp_connection *c)
-{
-    return seq_lt(c->snd_nxt, c->snd_end) ? c->snd_end - c->snd_nxt : 0;
-}
-
-static bool fin_unsent(const struct tcp_connection *c) { return c->fin_wanted && seq_le(c->snd_nxt, c->snd_end); }
-
 /* ---- Retransmission ---- */
 
 /* Sends the first `bytes` of a segment of the queue again. Sends in place if the segment has its own buffer and the
@@ -76,7 +45,7 @@ static bool resend_cut(struct tcp_connection *c, uint32_t index, uint32_t *bytes
 {
     ASSERT(index < c->segment_count);
     struct tcp_segment *s = tcp_sendqueue_at(c, index);
-    uint32_t room = (uint32_t)min_size(tcp_send_mss(c), window_beyond(c, s->seq));
+    uint32_t room = (uint32_t)min_size(tcp_send_mss(c), tcp_window_beyond(c, s->seq));
     if (room == 0) {
         if (s->seq != c->snd_una)
             return false;       /* the window has shrunk below the segment */
@@ -184,14 +153,14 @@ static bool should_send(const struct tcp_connection *c, uint32_t bytes, bool all
 
 static bool output_new(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns)
 {
-    uint32_t unsent = unsent_bytes(c);
+    uint32_t unsent = tcp_unsent_bytes(c);
     ASSERT(seq_le(c->snd_una, c->snd_nxt));
-    if ((unsent == 0 && !fin_unsent(c)) || tcp_sendqueue_full(c))
+    if ((unsent == 0 && !tcp_fin_unsent(c)) || tcp_sendqueue_full(c))
         return false;
-    uint32_t room = window_beyond(c, c->snd_nxt);
+    uint32_t room = tcp_window_beyond(c, c->snd_nxt);
     uint32_t bytes = (uint32_t)min_size(min_size(unsent, c->snd_mss), room);
     bool all = bytes == unsent;
-    bool fin = all && fin_unsent(c) && room > bytes;
+    bool fin = all && tcp_fin_unsent(c) && room > bytes;
     if ((bytes == 0 && !fin) || !should_send(c, bytes, all, fin))
         return false;
     uint32_t flight = tcp_in_flight(c);
@@ -215,8 +184,8 @@ static void restart_after_idle(struct tcp_connection *c, uint64_t now_ns)
 /* Notes if only the peer's window holds data back. Linux: TCP_CHRONO_RWND_LIMITED. */
 static void window_limited_note(struct tcp_connection *c, uint64_t now_ns)
 {
-    uint32_t unsent = unsent_bytes(c);
-    bool limited = unsent != 0 && !c->cwnd_limited && window_beyond(c, c->snd_nxt) < min_size(unsent, c->snd_mss);
+    uint32_t unsent = tcp_unsent_bytes(c);
+    bool limited = unsent != 0 && !c->cwnd_limited && tcp_window_beyond(c, c->snd_nxt) < min_size(unsent, c->snd_mss);
     if (limited == (c->window_limited_since_ns != 0))
         return;
     if (!limited)
@@ -226,11 +195,11 @@ static void window_limited_note(struct tcp_connection *c, uint64_t now_ns)
 
 void tcp_output(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns)
 {
-    if (!can_send_data(c))
+    if (!tcp_can_send_data(c))
         return;
     c->blocked = false;
     uint32_t nxt_before = c->snd_nxt;
-    if (unsent_bytes(c) != 0) {
+    if (tcp_unsent_bytes(c) != 0) {
         restart_after_idle(c, now_ns);
         c->cwnd_limited = false;
     }
@@ -256,15 +225,10 @@ void tcp_output(struct net_stack *stack, struct tcp_connection *c, uint64_t now_
 /* RFC 8985 §7.3: Sends new data as a tail probe, whatever the congestion window is. */
 void tcp_output_tail(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns)
 {
-    uint32_t unsent = unsent_bytes(c);
-    uint32_t bytes = (uint32_t)min_size(min_size(unsent, c->snd_mss), window_beyond(c, c->snd_nxt));
+    uint32_t unsent = tcp_unsent_bytes(c);
+    uint32_t bytes = (uint32_t)min_size(min_size(unsent, c->snd_mss), tcp_window_beyond(c, c->snd_nxt));
     if (bytes != 0 && !tcp_sendqueue_full(c))
         output_segment(stack, c, bytes, false, bytes == unsent, now_ns);
-}
-
-bool tcp_output_waits_for_window(const struct tcp_connection *c)
-{
-    return can_send_data(c) && c->segment_count == 0 && !c->blocked && (unsent_bytes(c) != 0 || fin_unsent(c));
 }
 
 /* ---- Acknowledgements and probes ---- */
@@ -299,8 +263,8 @@ void tcp_ack_send_now(struct net_stack *stack, struct tcp_connection *c, uint64_
 void tcp_probe_send(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns)
 {
     ASSERT(c->segment_count == 0);
-    uint32_t room = window_beyond(c, c->snd_nxt);
-    uint32_t bytes = (uint32_t)min_size(min_size(unsent_bytes(c), c->snd_mss), room);
+    uint32_t room = tcp_window_beyond(c, c->snd_nxt);
+    uint32_t bytes = (uint32_t)min_size(min_size(tcp_unsent_bytes(c), c->snd_mss), room);
     NET_COUNT(stack, tcp_tx_window_probes);
     if (bytes != 0 && !tcp_sendqueue_full(c)) {
         output_segment(stack, c, bytes, false, true, now_ns); /* PSH: more comes only after this is read; as Linux */

@@ -13,36 +13,6 @@ static uint16_t plateau_below(uint32_t bytes)
     return 68;
 }
 
-/* RFC 1191 §6.3: time for which new connections to a host use a path MTU that was found, as long as in Linux
- * (ip_rt_mtu_expires). */
-#define PATH_KEPT_NS UINT64_C(600000000000)
-
-static void path_remember(struct net_stack *stack, const struct tcp_connection *c, uint64_t now_ns)
-{
-    ASSERT(c->path_mtu_bytes >= IPV4_MTU_BYTES_MIN);
-    struct tcp_path *paths = stack->tcp.paths, *path = &paths[0];
-    for (size_t i = 0; i < TCP_PATH_COUNT && path->peer_address != c->peer_address; i++)
-        if (paths[i].peer_address == c->peer_address || paths[i].until_ns < path->until_ns)
-            path = &paths[i]; /* the entry of this peer, or the one that expires first */
-    *path = (struct tcp_path){
-        .peer_address = c->peer_address,
-        .mtu_bytes = c->path_mtu_bytes,
-        .fragment_ok = c->fragment_ok,
-        .until_ns = now_ns + PATH_KEPT_NS,
-    };
-}
-
-void tcp_path_recall(const struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns)
-{
-    for (size_t i = 0; i < TCP_PATH_COUNT; i++) {
-        const struct tcp_path *path = &stack->tcp.paths[i];
-        if (path->peer_address == c->peer_address && path->until_ns > now_ns && c->policy.path_mtu) {
-            c->path_mtu_bytes = (uint16_t)min_size(c->path_mtu_bytes, path->mtu_bytes);
-            c->fragment_ok = path->fragment_ok;
-        }
-    }
-}
-
 /* Lowers the path MTU: makes segments smaller, and resends at once those that were too large. That loss does not
  * count as congestion (RFC 1191 §6.5). */
 static void path_mtu_lower(struct net_stack *stack, struct tcp_connection *c, uint32_t mtu_bytes, uint64_t now_ns)
@@ -59,7 +29,7 @@ static void path_mtu_lower(struct net_stack *stack, struct tcp_connection *c, ui
     c->fragment_ok = c->fragment_ok || cut;
     NET_COUNT(stack, tcp_path_mtu_lowered);
     c->path_mtu_bytes = (uint16_t)min_size(mtu_bytes, c->path_mtu_bytes);
-    path_remember(stack, c, now_ns);
+    tcp_path_remember(stack, c, now_ns);
     c->snd_mss = (uint16_t)tcp_send_mss(c);
     tcp_frame_head_prepare(stack, c, now_ns);
     for (uint32_t i = 0; i < c->segment_count; i++) {
@@ -122,19 +92,6 @@ void tcp_icmp_error(struct net_stack *stack, const struct icmp_error *error, uin
 
 /* ---- Neighbours ---- */
 
-void tcp_next_hop_set(struct net_stack *stack, struct tcp_connection *c, uint32_t next_hop, uint64_t now_ns)
-{
-    uint32_t *known = &stack->tcp.next_hops[c->index];
-    ASSERT(c->used);
-    if (*known == next_hop)
-        return;
-    if (*known != 0)
-        arp_connection_remove(&stack->ip, *known);
-    if (next_hop != 0)
-        arp_connection_add(&stack->ip, next_hop, now_ns);
-    *known = next_hop;
-}
-
 /* Takes the connection's route, and ARP's knowledge of its next hop. Without an answer an opening connection ends now;
  * an open one waits for its own time-out. */
 static void next_hop_update(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns)
@@ -181,4 +138,15 @@ void tcp_next_hops_changed(struct net_stack *stack, uint64_t now_ns)
         if (c->used && !tcp_is_over(c))
             link_mtu_update(stack, c, now_ns);
     }
+}
+
+void tcp_address_lost(struct net_stack *stack)
+{
+    for (uint32_t i = stack->tcp.connection_end; i-- > 0;) {
+        struct tcp_connection *c = &stack->tcp.connections[i];
+        if (c->used && !tcp_is_over(c)) /* TIME-WAIT has closed in order */
+            tcp_connection_end(stack, c, TCP_UNREACHABLE);
+    }
+    tcp_listen_forget(stack, -1);
+    stack->tcp.time_wait_used = 0;
 }

@@ -8,7 +8,6 @@ enum {
     DUPLICATE_ACKS_LOSS = TCP_REORDERING_LEAST,
     RACK_WINDOW_PERSIST = 16, /* RFC 8985 §6.2, step 4: recoveries for which a widened window stays */
 };
-#define RTT_MIN_WINDOW_NS UINT64_C(300000000000) /* RFC 8985 §6.1 asks for a windowed minimum; Linux: 5 min */
 
 /* ---- RACK: time, not counts ---- */
 
@@ -16,14 +15,6 @@ enum {
 static bool sent_after(uint64_t a_ns, uint32_t a_end, uint64_t b_ns, uint32_t b_end)
 {
     return a_ns > b_ns || (a_ns == b_ns && seq_gt(a_end, b_end));
-}
-
-static void rtt_min_take(struct tcp_connection *c, uint64_t rtt_ns, uint64_t now_ns)
-{
-    if (c->rtt_min_ns == 0 || rtt_ns <= c->rtt_min_ns || now_ns >= c->rtt_min_until_ns) {
-        c->rtt_min_ns = rtt_ns != 0 ? rtt_ns : 1;
-        c->rtt_min_until_ns = now_ns + RTT_MIN_WINDOW_NS;
-    }
 }
 
 /* Notes that a segment came so many bytes behind the highest one delivered. Linux: tcp_check_sack_reordering. */
@@ -51,7 +42,7 @@ void tcp_rack_delivered(struct tcp_connection *c, const struct tcp_segment *s, c
         if (rtt_ns < c->rtt_min_ns)
             return;
     } else {
-        rtt_min_take(c, rtt_ns, now_ns);
+        tcp_rtt_min_take(c, rtt_ns, now_ns);
     }
     c->rack.rtt_ns = rtt_ns;
     if (sent_after(s->sent_ns, end, c->rack.sent_ns, c->rack.end_seq)) {
@@ -499,19 +490,4 @@ void tcp_recovery_timeout(struct net_stack *stack, struct tcp_connection *c, uin
     }
     ASSERT(c->sacked_bytes == 0);
     c->congestion.cwnd = tcp_in_flight(c) + c->snd_mss; /* one segment beside those that may still arrive: as Linux */
-}
-
-/* RFC 8985 §7.3: Sends new data if there is any and the peer takes it, else the last segment again. */
-void tcp_tail_probe_send(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns)
-{
-    ASSERT(c->segment_count != 0);
-    NET_COUNT(stack, tcp_tx_tail_probes);
-    uint32_t nxt_before = c->snd_nxt;
-    tcp_output_tail(stack, c, now_ns);
-    c->tail_probe.is_resend = c->snd_nxt == nxt_before;
-    struct tcp_segment *last = tcp_sendqueue_at(c, c->segment_count - 1);
-    if (c->tail_probe.is_resend && !tcp_resend(stack, c, last, last->bytes, now_ns))
-        return;
-    c->tail_probe_on = true;
-    c->tail_probe.end_seq = c->snd_nxt;
 }

@@ -35,6 +35,13 @@ struct tcp_segment *tcp_sendqueue_push(struct tcp_connection *c, uint32_t seq, u
     return s;
 }
 
+void tcp_message_release(struct net_stack *stack, struct tx_buffer *buffer)
+{
+    ASSERT(stack->tcp.message_count > 0);
+    stack->tcp.message_count--;
+    stack->ip.device->ops->tx_release(stack->ip.device, buffer);
+}
+
 void tcp_sendqueue_pop(struct net_stack *stack, struct tcp_connection *c)
 {
     ASSERT(c->segment_count > 0);

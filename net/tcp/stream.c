@@ -146,27 +146,6 @@ void tcp_shutdown_read(struct net_stack *stack, int connection)
         c->read_shut = true;
 }
 
-void tcp_reset_send(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns)
-{
-    ASSERT(c->used);
-    struct tcp_reply reply = {
-        .address = c->address,
-        .peer_address = c->peer_address,
-        .port = c->port,
-        .peer_port = c->peer_port,
-        .seq = c->snd_nxt,
-        .ack = c->rcv_nxt,
-        .flags = TCP_RST | TCP_ACK,
-        .ttl = c->policy.ttl,
-        .tos = c->policy.tos,
-        .initiated = !c->passive,
-    };
-    if (c->timestamps_on) /* RFC 7323 §3.2: SHOULD */
-        tcp_reply_add_timestamps(&reply, tcp_timestamp_clock(now_ns, c->timestamp_offset), c->ts_recent);
-    NET_COUNT(stack, tcp_tx_resets);
-    tcp_reply_send(stack, &reply, now_ns);
-}
-
 void tcp_close(struct net_stack *stack, int connection, uint64_t now_ns)
 {
     struct tcp_connection *c = tcp_connection_of(stack, connection);

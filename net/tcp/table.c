@@ -126,6 +126,14 @@ struct tcp_connection *tcp_connection_take(struct net_stack *stack, uint32_t pee
     return c;
 }
 
+struct tcp_listener *tcp_listener_find(const struct net_stack *stack, uint16_t port)
+{
+    for (uint32_t i = 0; i < stack->tcp.capacity.listener_count; i++)
+        if (stack->tcp.listeners[i].used && stack->tcp.listeners[i].port == port)
+            return &stack->tcp.listeners[i];
+    return NULL;
+}
+
 void tcp_listener_left(struct net_stack *stack, struct tcp_connection *c)
 {
     if (c->listener >= 0)
@@ -172,15 +180,4 @@ void tcp_connection_end(struct net_stack *stack, struct tcp_connection *c, enum 
         tcp_connection_free(stack, c);
     else
         tcp_connection_check(c);
-}
-
-void tcp_address_lost(struct net_stack *stack)
-{
-    for (uint32_t i = stack->tcp.connection_end; i-- > 0;) {
-        struct tcp_connection *c = &stack->tcp.connections[i];
-        if (c->used && !tcp_is_over(c)) /* TIME-WAIT has closed in order */
-            tcp_connection_end(stack, c, TCP_UNREACHABLE);
-    }
-    tcp_listen_forget(stack, -1);
-    stack->tcp.time_wait_used = 0;
 }

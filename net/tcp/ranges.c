@@ -1,0 +1,88 @@
+/* The received data beyond rcv_nxt as ranges of sequence numbers, and the reports of them: SACK blocks, DSACK. RFC 2018,
+ * RFC 2883. Knows no payload. */
+#include "net/tcp/internal.h"
+
+/* Returns the first part of `added` that has come before; an empty range if none has. RFC 2883 §4.2.3, example 6: a
+ * DSACK names one part, the lowest. */
+struct tcp_range tcp_ranges_repeated(const struct tcp_connection *c, struct tcp_range added)
+{
+    ASSERT(seq_lt(added.left, added.right));
+    struct tcp_range first = { added.right, added.right };
+    for (uint32_t i = 0; i < c->range_count; i++) {
+        struct tcp_range both = { seq_max(c->ranges[i].left, added.left), seq_min(c->ranges[i].right, added.right) };
+        if (seq_lt(both.left, both.right) && seq_lt(both.left, first.left))
+            first = both;
+    }
+    return first;
+}
+
+/* Notes left..right as received. The union of all ranges that it touches becomes the first (RFC 2018 §4: the block
+ * that contains the latest segment). Returns false if there are too many holes; nothing was noted. */
+bool tcp_ranges_add(struct tcp_connection *c, struct tcp_range added)
+{
+    ASSERT(seq_gt(added.left, c->rcv_nxt));
+    struct tcp_range merged = added;
+    uint32_t kept_count = 0, touched_count = 0;
+    for (uint32_t i = 0; i < c->range_count; i++)
+        touched_count += seq_le(c->ranges[i].left, added.right) && seq_ge(c->ranges[i].right, added.left);
+    if (touched_count == 0 && c->range_count == TCP_RANGE_COUNT_MAX)
+        return false;
+
+    struct tcp_range kept[TCP_RANGE_COUNT_MAX];
+    for (uint32_t i = 0; i < c->range_count; i++) {
+        struct tcp_range range = c->ranges[i];
+        if (seq_gt(range.left, added.right) || seq_lt(range.right, added.left)) {
+            kept[kept_count++] = range;
+            continue;
+        }
+        merged.left = seq_min(merged.left, range.left);
+        merged.right = seq_max(merged.right, range.right);
+    }
+    c->ranges[0] = merged;
+    for (uint32_t i = 0; i < kept_count; i++)
+        c->ranges[i + 1] = kept[i];
+    c->range_count = (uint8_t)(kept_count + 1);
+    ASSERT(c->range_count <= TCP_RANGE_COUNT_MAX);
+    return true;
+}
+
+/* Moves rcv_nxt over ranges that it has reached. */
+void tcp_ranges_absorb(struct tcp_connection *c)
+{
+    for (uint32_t i = 0; i < c->range_count;) {
+        if (seq_gt(c->ranges[i].left, c->rcv_nxt)) {
+            i++;
+            continue;
+        }
+        c->rcv_nxt = seq_max(c->rcv_nxt, c->ranges[i].right);
+        for (uint32_t k = i + 1; k < c->range_count; k++)
+            c->ranges[k - 1] = c->ranges[k];
+        c->range_count--;
+        i = 0; /* an earlier range may have become reachable */
+    }
+    ASSERT(seq_le(c->rcv_nxt, c->rcv_adv));
+}
+
+uint32_t tcp_receive_sack_blocks(const struct tcp_connection *c, struct tcp_range *blocks, uint32_t count_max)
+{
+    uint32_t count = 0;
+    if (c->dsack_pending)
+        blocks[count++] = c->dsack; /* RFC 2883 §4: always the first */
+    for (uint32_t i = 0; i < c->range_count && count < count_max; i++) {
+        blocks[count] = c->ranges[i];
+        /* The last block includes a FIN behind it: Linux takes the last segment for missing if one octet is missing. */
+        blocks[count++].right += c->fin_seen && c->ranges[i].right == c->fin_seq;
+    }
+    ASSERT(count <= count_max);
+    return count;
+}
+
+void tcp_receive_duplicate(struct net_stack *stack, struct tcp_connection *c, uint32_t left, uint32_t right)
+{
+    if (!seq_lt(left, right))
+        return;
+    stack->ip.counters.tcp_rx_duplicate_bytes += right - left;
+    tcp_ack_quicken(c);
+    c->dsack = (struct tcp_range){ left, right };
+    c->dsack_pending = c->sack_on;
+}
