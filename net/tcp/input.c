@@ -59,14 +59,12 @@ void tcp_input(struct net_stack *stack, const struct ipv4_packet *packet, uint64
     if (!segment_parse(stack, packet, &r))
         return;
     struct tcp_connection *c = tcp_find(stack, r.address, r.peer_port, r.port);
-    if (c != NULL) {
-        tcp_connection_input(stack, c, &r, now_ns);
-        return;
+    if (c == NULL && !tcp_time_wait_input(stack, &r, now_ns) && !tcp_listen_input(stack, &r, now_ns, &c)) {
+        NET_COUNT(stack, tcp_rx_drop_no_connection);
+        tcp_reply_reset(stack, &r, now_ns);
     }
-    if (tcp_time_wait_input(stack, &r, now_ns) || tcp_listen_input(stack, &r, now_ns))
-        return;
-    NET_COUNT(stack, tcp_rx_drop_no_connection);
-    tcp_reply_reset(stack, &r, now_ns);
+    if (c != NULL)
+        tcp_connection_input(stack, c, &r, now_ns);
 }
 
 /* ---- SYN-SENT: RFC 9293 §3.10.7.3 ---- */

@@ -408,7 +408,10 @@ void tcp_reset_send(struct net_stack *stack, struct tcp_connection *c, uint64_t 
 /* ---- listen.c ---- */
 
 struct tcp_listener *tcp_listener_find(const struct net_stack *stack, uint16_t port); /* NULL: no listener */
-bool tcp_listen_input(struct net_stack *stack, struct tcp_received *r, uint64_t now_ns);
+/* Takes a segment that belongs to no connection yet. Returns false if it belongs to no listener either. If the segment
+ * completes a handshake, the new connection is in `completed`, and the caller gives it the segment; else NULL. */
+bool tcp_listen_input(struct net_stack *stack, const struct tcp_received *r, uint64_t now_ns,
+                      struct tcp_connection **completed);
 void tcp_listen_forget(struct net_stack *stack, int listener); /* -1: all listeners */
 bool tcp_listen_holds(const struct net_stack *stack, uint64_t key);
 void tcp_listen_poll(struct net_stack *stack, uint64_t now_ns);

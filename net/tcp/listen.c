@@ -229,14 +229,15 @@ static void listen_syn(struct net_stack *stack, struct tcp_listener *listener, c
 
 /* ---- SYN-RECEIVED ---- */
 
-static void half_open_complete(struct net_stack *stack, struct tcp_half_open *h, struct tcp_received *r,
-                               uint64_t now_ns)
+/* Makes the connection of a half-open one whose SYN,ACK `r` acknowledges. NULL: not now, or no room. */
+static struct tcp_connection *half_open_complete(struct net_stack *stack, struct tcp_half_open *h,
+                                                 const struct tcp_received *r, uint64_t now_ns)
 {
     struct tcp_listener *listener = &stack->tcp.listeners[h->listener];
     ASSERT(listener->half_open_count != 0);
     if (listener->waiting_count >= listener->backlog) {
         NET_COUNT(stack, tcp_rx_drop_accept_full); /* as Linux: forget the ACK; the SYN,ACK is sent again */
-        return;
+        return NULL;
     }
     struct tcp_policy policy = listener->policy; /* it may have changed; what the SYN,ACK offered holds */
     policy.timestamps = h->timestamps_on;
@@ -248,7 +249,7 @@ static void half_open_complete(struct net_stack *stack, struct tcp_half_open *h,
         NET_COUNT(stack, tcp_rx_drop_table_full); /* nothing to wait for: report by RST */
         half_open_free(stack, h);
         tcp_reply_reset(stack, r, now_ns);
-        return;
+        return NULL;
     }
     const struct tcp_options agreed = {
         .has_mss = true,
@@ -281,10 +282,12 @@ static void half_open_complete(struct net_stack *stack, struct tcp_half_open *h,
     half_open_free(stack, h);
     tcp_established(stack, c, now_ns);
     NET_COUNT(stack, tcp_accepts);
-    tcp_connection_input(stack, c, r, now_ns);
+    return c;
 }
 
-static void half_open_input(struct net_stack *stack, struct tcp_half_open *h, struct tcp_received *r, uint64_t now_ns)
+/* Takes a segment of a half-open connection. Returns the connection that the segment completes, or NULL. */
+static struct tcp_connection *half_open_input(struct net_stack *stack, struct tcp_half_open *h,
+                                              const struct tcp_received *r, uint64_t now_ns)
 {
     const uint32_t left = h->irs + 1, right = left + (uint32_t)min_size(h->window, 0xffff);
     bool in_window = seq_within(r->seq, left, right);
@@ -296,20 +299,20 @@ static void half_open_input(struct net_stack *stack, struct tcp_half_open *h, st
             h->sent_twice = true;
             syn_ack_send(stack, h, now_ns);
         }
-        return;
+        return NULL;
     }
     if ((r->flags & (TCP_ACK | TCP_RST)) == TCP_ACK && r->ack != h->iss + 1) {
         /* RFC 9293 §3.5.2, group 2. Tested before SEG.SEQ, as in Linux: a peer with an old connection shall be
          * reset. */
         NET_COUNT(stack, tcp_rx_drop_bad_ack);
         tcp_reply_reset(stack, r, now_ns);
-        return;
+        return NULL;
     }
     if (h->timestamps_on && r->options.has_timestamps && (r->flags & TCP_RST) == 0
         && seq_lt(r->options.timestamp, h->ts_recent)) {
         NET_COUNT(stack, tcp_rx_drop_paws);
         half_open_challenge(stack, h, r, now_ns);
-        return;
+        return NULL;
     }
     if ((r->flags & TCP_RST) != 0) { /* RFC 5961 §3.2; a passive open simply goes back to LISTEN */
         if (r->seq == h->irs + 1) {
@@ -320,24 +323,25 @@ static void half_open_input(struct net_stack *stack, struct tcp_half_open *h, st
             if (in_window)
                 half_open_challenge(stack, h, r, now_ns);
         }
-        return;
+        return NULL;
     }
     bool reaches_in = tcp_received_space(r) != 0 && seq_within(r->seq + tcp_received_space(r) - 1, left, right);
     if (!(in_window || reaches_in) || (r->flags & TCP_SYN) != 0) {
         NET_COUNT(stack, tcp_rx_drop_out_of_window);
         half_open_challenge(stack, h, r, now_ns);
-        return;
+        return NULL;
     }
     if ((r->flags & TCP_ACK) == 0) {
         NET_COUNT(stack, tcp_rx_drop_no_ack);
-        return;
+        return NULL;
     }
-    half_open_complete(stack, h, r, now_ns);
+    return half_open_complete(stack, h, r, now_ns);
 }
 
-/* Takes an ACK that finds no half-open connection. If the ACK answers a cookie, there was one. Returns false if not. */
-static bool cookie_input(struct net_stack *stack, struct tcp_listener *listener, struct tcp_received *r,
-                         uint64_t now_ns)
+/* Takes an ACK that finds no half-open connection. If the ACK answers a cookie, there was one, and the connection is in
+ * `completed`. Returns false if not. */
+static bool cookie_input(struct net_stack *stack, struct tcp_listener *listener, const struct tcp_received *r,
+                         uint64_t now_ns, struct tcp_connection **completed)
 {
     uint32_t options;
     if (now_ns >= stack->tcp.cookies_until_ns || (r->flags & TCP_SYN) != 0
@@ -368,16 +372,18 @@ static bool cookie_input(struct net_stack *stack, struct tcp_listener *listener,
     };
     memcpy(h->mac, r->packet->link_source, sizeof h->mac);
     listener->half_open_count++;
-    half_open_complete(stack, h, r, now_ns);
+    *completed = half_open_complete(stack, h, r, now_ns);
     return true;
 }
 
-bool tcp_listen_input(struct net_stack *stack, struct tcp_received *r, uint64_t now_ns)
+bool tcp_listen_input(struct net_stack *stack, const struct tcp_received *r, uint64_t now_ns,
+                      struct tcp_connection **completed)
 {
     ASSERT(r->port != 0);
+    *completed = NULL;
     struct tcp_half_open *h = half_open_find(stack, tcp_key(r->address, r->peer_port, r->port));
     if (h != NULL) {
-        half_open_input(stack, h, r, now_ns);
+        *completed = half_open_input(stack, h, r, now_ns);
         return true;
     }
     struct tcp_listener *listener = tcp_listener_find(stack, r->port);
@@ -388,7 +394,7 @@ bool tcp_listen_input(struct net_stack *stack, struct tcp_received *r, uint64_t 
         return true;
     }
     if ((r->flags & TCP_ACK) != 0) /* second: the caller resets it */
-        return cookie_input(stack, listener, r, now_ns);
+        return cookie_input(stack, listener, r, now_ns, completed);
     if ((r->flags & (TCP_SYN | TCP_FIN)) != TCP_SYN) {
         NET_COUNT(stack, tcp_rx_drop_flags); /* third and fourth; SYN with FIN is nobody's, as in Linux */
         return true;

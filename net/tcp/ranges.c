@@ -1,5 +1,5 @@
-/* The received data beyond rcv_nxt as ranges of sequence numbers, and the reports of them: SACK blocks, DSACK. RFC 2018,
- * RFC 2883. Knows no payload. */
+/* The received data beyond rcv_nxt as ranges of sequence numbers, and the reports of them: SACK blocks, DSACK. Knows no
+ * payload. RFC 2018, RFC 2883. */
 #include "net/tcp/internal.h"
 
 /* Returns the first part of `added` that has come before; an empty range if none has. RFC 2883 §4.2.3, example 6: a

@@ -1,7 +1,7 @@
 /* Loss detection and the pace of repair. RFC 8985 (RACK-TLP) with SACK, RFC 6582 (NewReno) without. RFC 6937 (PRR)
  * spreads the repair over the ACKs; RFC 3522 and RFC 2883 undo needless reductions.
  *
- * Marks segments and sets windows; sends only the tail probe. */
+ * Marks segments, sets windows and the reordering timer; sends nothing. */
 #include "net/tcp/internal.h"
 
 enum {
@@ -461,7 +461,6 @@ void tcp_recovery_reorder_timeout(struct net_stack *stack, struct tcp_connection
     }
     if (wait_ns != 0)
         tcp_timer_set(stack, c, TCP_TIMER_REORDER, now_ns + wait_ns);
-    tcp_output(stack, c, now_ns);
 }
 
 /* RFC 5681 §3.1 (end), RFC 6675 §5.1, RFC 8985 §6.3: Marks all data lost that could have been acknowledged by now.

@@ -92,6 +92,7 @@ static void timer_due(struct net_stack *stack, struct tcp_connection *c, uint64_
         break;
     case TCP_TIMER_REORDER:
         tcp_recovery_reorder_timeout(stack, c, now_ns);
+        tcp_output(stack, c, now_ns);
         break;
     case TCP_TIMER_WINDOW_PROBE:
         window_probe_due(stack, c, now_ns);

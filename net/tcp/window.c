@@ -1,5 +1,5 @@
-/* Both windows of a connection, and the size of its segments: the bytes that we promise to take, and those that the peer
- * still takes. RFC 9293 §3.7.1, §3.8.6.2. Sends nothing. */
+/* Both windows of a connection, and the size of its segments: the bytes that we promise to take, and those that the
+ * peer still takes. Sends nothing. RFC 9293 §3.7.1, §3.8.6.2. */
 #include "net/tcp/internal.h"
 
 /* RFC 9293 §3.7.1, RFC 6691: Returns the effective payload of a full segment. An MSS below 48 bytes with options is not
