@@ -4,7 +4,12 @@
 #include "base/time.h"
 #include "net/ip/vlan.h"
 #include "net/stack_state.h"
-#include "net/tcp/internal.h"
+#include "net/tcp/check.h"
+#include "net/tcp/fast.h"
+#include "net/tcp/input.h"
+#include "net/tcp/path.h"
+#include "net/tcp/table.h"
+#include "net/tcp/timer.h"
 
 /* ---- Memory: one piece, cut once ---- */
 

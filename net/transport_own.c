@@ -9,7 +9,11 @@
 #include "base/log.h"
 #include "base/time.h"
 #include "net/stack_state.h"
-#include "net/tcp/internal.h"
+#include "net/tcp/fast.h"
+#include "net/tcp/message.h"
+#include "net/tcp/seq.h"
+#include "net/tcp/table.h"
+#include "net/tcp/window.h"
 
 enum {
     OWN_CONNECTIONS = TRANSPORT_CONNECTION_COUNT_LIMIT,

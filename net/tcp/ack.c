@@ -1,8 +1,15 @@
 /* The acknowledgement in a segment: checks it, frees acknowledged segments. RFC 9293 §3.10.7.4 (fifth), RFC 5961 §5,
  * RFC 6298 (5.2) and (5.3). */
-#include "net/tcp/internal.h"
+#include "net/tcp/ack.h"
 
-#include "base/time.h"
+#include "net/stack_state.h"
+#include "net/tcp/challenge.h"
+#include "net/tcp/deadline.h"
+#include "net/tcp/recovery.h"
+#include "net/tcp/rtt.h"
+#include "net/tcp/send_queue.h"
+#include "net/tcp/seq.h"
+#include "net/tcp/window.h"
 
 /* Frees the segments that the cumulative acknowledgement covers. */
 static void ack_advance(struct net_stack *stack, struct tcp_connection *c, const struct tcp_received *r,

@@ -1,5 +1,8 @@
 /* Challenge ACKs, and how many of them leave. RFC 5961 §7. */
-#include "net/tcp/internal.h"
+#include "net/tcp/challenge.h"
+
+#include "net/stack_state.h"
+#include "net/tcp/output.h"
 
 /* Returns true if a challenge ACK may leave. The limit is for each connection, so a stranger cannot measure one
  * connection's challenges from another (CVE-2016-5696). */

@@ -1,6 +1,12 @@
 /* The invariant of a connection between two calls, whole and in one place. Every slow path ends with
  * tcp_connection_check, and the tests call it after each step. Reads only; knows no policy and no time. */
-#include "net/tcp/internal.h"
+#include "net/tcp/check.h"
+
+#include "net/stack_state.h"
+#include "net/tcp/route.h"
+#include "net/tcp/send_queue.h"
+#include "net/tcp/seq.h"
+#include "net/tcp/window.h"
 
 static void check_head(const struct tcp_connection *c)
 {

@@ -1,20 +1,44 @@
 /* The transmission control block, and the structs that the files of TCP share. Not for users of the stack.
  *
- *   input.c        input of a segment: its connection, and RFC 9293 §3.10.7 step by step
- *   ack.c          its acknowledgement: segments freed, round trips, duplicates
- *   receive.c      its payload: order, overlap, the window
- *   output.c       choice of the data to send now
- *   frame.c        one segment onto the wire
- *   send_queue.c   the segments in flight: marks and sums
- *   recovery.c     RFC 8985 (RACK-TLP), RFC 6675, RFC 6937 (PRR), RFC 3168 (ECN, as sender)
- *   congestion.c   RFC 5681, RFC 9438 (CUBIC)
- *   timer.c        RFC 6298 and every other deadline
- *   listen.c       half-open connections; time_wait.c: closed ones
- *   path.c         ICMP errors, the path MTU, neighbours
- *   fast.c         the predicted segment, and the prepared message
- *   table.c        control blocks; policy.c: their defaults
- *   check.c        the invariant of a control block
- *   open.c, stream.c, info.c: the calls of net/tcp/tcp.h
+ * The files, floor by floor. A file uses files on lower floors alone (tests/structure/test_layout.py), so each can be
+ * read, and tested, without those above:
+ *
+ *   12 input.c      input of a segment: its connection, and RFC 9293 §3.10.7 step by step
+ *   12 timer.c      the work of the deadlines that are due
+ *   12 fast.c       the predicted segment, and the prepared message
+ *   11 receive.c    the payload of a segment: order, overlap, FIN
+ *   11 open.c       calls of tcp.h: connect, listen, accept
+ *   11 info.c       calls of tcp.h: queries and options
+ *   11 path.c       ICMP errors, the path MTU, changes of neighbours and addresses
+ *   10 ack.c        the acknowledgement of a segment: segments freed, duplicates
+ *   10 listen.c     half-open connections
+ *   10 time_wait.c  closed connections
+ *   10 message.c    messages that are sent from where they were written
+ *    9 stream.c     calls of tcp.h: read, write, shutdown, close, abort
+ *    9 challenge.c  challenge ACKs
+ *    8 output.c     choice of the data to send now
+ *    8 handshake.c  our SYN, the options agreed on, ESTABLISHED
+ *    7 frame.c      one segment onto the wire
+ *    6 recovery.c   RFC 8985 (RACK-TLP), RFC 6675, RFC 6937 (PRR), RFC 3168 (ECN, as sender)
+ *    6 ranges.c     the received data beyond rcv_nxt: SACK blocks, DSACK
+ *    6 table.c      control blocks: taken, found, ended
+ *    5 deadline.c   every deadline: set, stopped, chosen
+ *    5 check.c      the invariant of a control block
+ *    4 window.c     both windows, and the size of segments
+ *    4 send_queue.c the segments in flight: marks and sums
+ *    4 rtt.c        RFC 6298: the round trip and the RTO
+ *    4 route.c      the next hop, and path MTUs found earlier
+ *    4 policy.c     the defaults of a connection, and the values that follow from them
+ *    4 options.c    TCP options, both ways
+ *    3 connection.h this file
+ *    2 congestion.c RFC 5681, RFC 9438 (CUBIC)
+ *    1 tcp.h        the calls for users of the stack
+ *    1 seq.h        sequence numbers
+ *    1 wire.h       headers on the wire
+ *
+ * A call that takes input, runs a timer or ends a connection may free the control block: tcp_connection_end does so if
+ * the application has given the connection back. The caller then tests c->used before it touches the connection again.
+ * The block itself stays in the table until another connection takes it.
  *
  * Names are RFC 9293's. Sequence numbers are compared with net/tcp/seq.h only. */
 #pragma once
@@ -319,6 +343,13 @@ static inline bool tcp_is_opening(const struct tcp_connection *c)
 static inline bool tcp_is_over(const struct tcp_connection *c)
 {
     return c->state == TCP_CLOSED || c->state == TCP_TIME_WAIT;
+}
+
+/* Returns the time of the latest segment with payload. The fast path, whose segments all have payload, stores
+ * last_received_ns alone. */
+static inline uint64_t tcp_data_received_ns(const struct tcp_connection *c)
+{
+    return c->last_received_ns != c->bare_received_ns ? c->last_received_ns : c->data_received_ns;
 }
 
 /* A SYN received and answered: SYN-RECEIVED of a passive open in RFC 9293. */

@@ -1,10 +1,13 @@
-/* The deadlines of a connection: each is set, stopped and chosen here; timer.c does what is due. RFC 6298 §5
- * (retransmission), RFC 8985 §7.2 (tail probes), RFC 9293 §3.8.6.1 (zero windows), §3.8.3 (giving up).
+/* The deadlines of a connection: set, stopped and chosen. RFC 6298 §5 (retransmission), RFC 8985 §7.2 (tail probes),
+ * RFC 9293 §3.8.6.1 (zero windows), §3.8.3 (giving up). Does not know the work that follows: timer.c.
  *
- * Four deadlines exclude each other (enum tcp_timer), as in Linux; the rest are independent. */
-#include "net/tcp/internal.h"
+ * Each deadline is a time; nothing ticks. Four of them exclude each other (enum tcp_timer), as in Linux; the rest are
+ * independent. */
+#include "net/tcp/deadline.h"
 
+#include "base/assert.h"
 #include "base/time.h"
+#include "net/tcp/window.h"
 
 void tcp_timer_set(struct net_stack *stack, struct tcp_connection *c, enum tcp_timer timer, uint64_t at_ns)
 {

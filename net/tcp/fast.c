@@ -8,9 +8,18 @@
  * The predicted segment is the next one of a quiet connection: ESTABLISHED, all our data acknowledged, nothing out of
  * order, no timer except keepalive. The segment has payload, the one possible acknowledgement, no flag except
  * PSH, and no option except the agreed timestamps. */
+#include "net/tcp/fast.h"
+
 #include "base/hot_section.h"
 #include "net/ip/checksum.h"
-#include "net/tcp/internal.h"
+#include "net/stack_state.h"
+#include "net/tcp/frame.h"
+#include "net/tcp/message.h"
+#include "net/tcp/receive.h"
+#include "net/tcp/rtt.h"
+#include "net/tcp/seq.h"
+#include "net/tcp/table.h"
+#include "net/tcp/window.h"
 
 /* Fields in memory order, several at a time. Offsets from the Ethernet header. */
 enum {

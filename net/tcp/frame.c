@@ -2,8 +2,15 @@
  *
  * Decides nothing: output.c and timer.c choose the segment and the time. Two forms: segments of an open connection,
  * whose head stands prepared in the control block, and single replies without a connection. */
+#include "net/tcp/frame.h"
+
 #include "net/ip/checksum.h"
-#include "net/tcp/internal.h"
+#include "net/stack_state.h"
+#include "net/tcp/ranges.h"
+#include "net/tcp/route.h"
+#include "net/tcp/rtt.h"
+#include "net/tcp/table.h"
+#include "net/tcp/window.h"
 
 enum {
     TCP_HEAD_OFFSET = sizeof(struct ethernet_wire) + sizeof(struct ipv4_wire), /* the TCP header's place */

@@ -1,7 +1,17 @@
 /* The handshake, of active and passive opens: our SYN, the options agreed on, ESTABLISHED. RFC 9293 §3.5. */
-#include "net/tcp/internal.h"
+#include "net/tcp/handshake.h"
 
 #include "base/time.h"
+#include "net/stack_state.h"
+#include "net/tcp/congestion.h"
+#include "net/tcp/deadline.h"
+#include "net/tcp/frame.h"
+#include "net/tcp/options.h"
+#include "net/tcp/policy.h"
+#include "net/tcp/rtt.h"
+#include "net/tcp/send_queue.h"
+#include "net/tcp/seq.h"
+#include "net/tcp/window.h"
 
 /* Applies the options that both ends have offered. RFC 7323 §2.5, §3.2: an option counts if both SYNs carry it. */
 void tcp_options_agree(struct net_stack *stack, struct tcp_connection *c, const struct tcp_options *o, uint64_t now_ns)

@@ -1,5 +1,18 @@
 /* Queries of a connection, and changes of its options while it is open. */
-#include "net/tcp/internal.h"
+#include "net/tcp/tcp.h"
+
+#include "base/time.h"
+#include "net/stack_state.h"
+#include "net/tcp/check.h"
+#include "net/tcp/deadline.h"
+#include "net/tcp/frame.h"
+#include "net/tcp/output.h"
+#include "net/tcp/policy.h"
+#include "net/tcp/send_queue.h"
+#include "net/tcp/seq.h"
+#include "net/tcp/table.h"
+#include "net/tcp/time_wait.h"
+#include "net/tcp/window.h"
 
 uint32_t tcp_poll_bits(const struct net_stack *stack, int connection)
 {

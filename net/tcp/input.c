@@ -1,7 +1,24 @@
 /* The input of segments. RFC 9293 §3.10.7, in its order; RFC 5961 if it is stricter; RFC 7323 §5 before both. */
+#include "net/tcp/input.h"
+
 #include "base/time.h"
 #include "net/ip/checksum.h"
-#include "net/tcp/internal.h"
+#include "net/stack_state.h"
+#include "net/tcp/ack.h"
+#include "net/tcp/challenge.h"
+#include "net/tcp/check.h"
+#include "net/tcp/deadline.h"
+#include "net/tcp/frame.h"
+#include "net/tcp/handshake.h"
+#include "net/tcp/listen.h"
+#include "net/tcp/options.h"
+#include "net/tcp/output.h"
+#include "net/tcp/ranges.h"
+#include "net/tcp/receive.h"
+#include "net/tcp/seq.h"
+#include "net/tcp/table.h"
+#include "net/tcp/time_wait.h"
+#include "net/tcp/window.h"
 
 /* ---- Parsing and dispatch ---- */
 

@@ -5,9 +5,19 @@
  * a millisecond, and then gives way in its turn. A SYN that comes too early for a place is dropped before it costs
  * anything. A peer without an entry can still complete the handshake: the sequence number of a SYN,ACK from a full
  * table is a cookie. */
-#include "net/tcp/internal.h"
+#include "net/tcp/listen.h"
 
 #include "base/time.h"
+#include "net/stack_state.h"
+#include "net/tcp/challenge.h"
+#include "net/tcp/deadline.h"
+#include "net/tcp/frame.h"
+#include "net/tcp/handshake.h"
+#include "net/tcp/options.h"
+#include "net/tcp/policy.h"
+#include "net/tcp/rtt.h"
+#include "net/tcp/seq.h"
+#include "net/tcp/table.h"
 
 enum { SYN_ACK_RESENDS_MAX = 5 }; /* Linux: tcp_synack_retries; with 1 s to begin, given up after 63 s */
 /* The least time between two answers to a repeated SYN. Linux: tcp_invalid_ratelimit. */

@@ -1,6 +1,13 @@
 /* Messages: payload that is written once, in the place from which it is sent. The message area is a transmit buffer.
  * The stack keeps its hold until the peer has acknowledged, so a retransmission needs no copy either. */
-#include "net/tcp/internal.h"
+#include "net/tcp/message.h"
+
+#include "net/stack_state.h"
+#include "net/tcp/check.h"
+#include "net/tcp/frame.h"
+#include "net/tcp/output.h"
+#include "net/tcp/send_queue.h"
+#include "net/tcp/stream.h"
 
 uint8_t *tcp_message(struct net_stack *stack, struct tcp_connection *c)
 {

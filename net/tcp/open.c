@@ -1,7 +1,17 @@
 /* Opening connections: the active open, and the listener's side of net/tcp/tcp.h. RFC 9293 §3.10.1. */
-#include "net/tcp/internal.h"
+#include "net/tcp/tcp.h"
 
-#include "base/time.h"
+#include "net/stack_state.h"
+#include "net/tcp/check.h"
+#include "net/tcp/deadline.h"
+#include "net/tcp/frame.h"
+#include "net/tcp/handshake.h"
+#include "net/tcp/listen.h"
+#include "net/tcp/route.h"
+#include "net/tcp/send_queue.h"
+#include "net/tcp/seq.h"
+#include "net/tcp/table.h"
+#include "net/tcp/time_wait.h"
 
 /* ---- Active open ---- */
 

@@ -1,5 +1,8 @@
 /* TCP options, both ways. RFC 9293 §3.2, RFC 7323 §2.2 and §3.2, RFC 2018 §2 and §3. */
-#include "net/tcp/internal.h"
+#include "net/tcp/options.h"
+
+#include "base/assert.h"
+#include "base/bytes.h"
 
 /* Takes the option that lies in `field` at `from` up to `to`. The last one of repeated options counts, as in Linux. */
 static void option_take(struct tcp_options *o, const uint8_t *field, uint32_t from, uint32_t to)

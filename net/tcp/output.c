@@ -1,8 +1,16 @@
 /* Output: chooses the data that may be sent now and is worth sending. RFC 9293 §3.8.6.2.1 (the sender's side of the
  * silly window), §3.7.4 (Nagle), §3.8.6.1 (zero windows). Lost data goes first. */
-#include "net/tcp/internal.h"
+#include "net/tcp/output.h"
 
 #include "base/time.h"
+#include "net/stack_state.h"
+#include "net/tcp/congestion.h"
+#include "net/tcp/deadline.h"
+#include "net/tcp/frame.h"
+#include "net/tcp/recovery.h"
+#include "net/tcp/send_queue.h"
+#include "net/tcp/seq.h"
+#include "net/tcp/window.h"
 
 /* ---- Retransmission ---- */
 

@@ -1,7 +1,19 @@
 /* Reports of the network about our segments: ICMP errors, the path MTU, neighbours. RFC 9293 §3.9.2.2, RFC 5927
  * (validation), RFC 1191 (the path MTU). */
+#include "net/tcp/path.h"
+
 #include "net/ip/icmp_wire.h"
-#include "net/tcp/internal.h"
+#include "net/stack_state.h"
+#include "net/tcp/check.h"
+#include "net/tcp/frame.h"
+#include "net/tcp/listen.h"
+#include "net/tcp/output.h"
+#include "net/tcp/recovery.h"
+#include "net/tcp/route.h"
+#include "net/tcp/send_queue.h"
+#include "net/tcp/seq.h"
+#include "net/tcp/table.h"
+#include "net/tcp/window.h"
 
 /* RFC 1191 §7, table 7-1: Returns the next smaller MTU of common networks, for routers that name none. */
 static uint16_t plateau_below(uint32_t bytes)

@@ -1,5 +1,7 @@
 /* The policy: its default, and the values that follow from it for a connection. */
-#include "net/tcp/internal.h"
+#include "net/tcp/policy.h"
+
+#include "net/stack_state.h"
 
 void tcp_policy_default(struct tcp_policy *policy)
 {

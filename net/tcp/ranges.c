@@ -1,6 +1,10 @@
 /* The received data beyond rcv_nxt as ranges of sequence numbers, and the reports of them: SACK blocks, DSACK. Knows no
  * payload. RFC 2018, RFC 2883. */
-#include "net/tcp/internal.h"
+#include "net/tcp/ranges.h"
+
+#include "net/stack_state.h"
+#include "net/tcp/deadline.h"
+#include "net/tcp/seq.h"
 
 /* Returns the first part of `added` that has come before; an empty range if none has. RFC 2883 §4.2.3, example 6: a
  * DSACK names one part, the lowest. */

@@ -3,7 +3,15 @@
  * A byte of sequence s lies at rcv_ring[s & rcv_mask], in order or not; `ranges` names the data beyond rcv_nxt.
  * Memory is therefore bounded by the window, whatever the sizes of segments and holes. In-order payload of a
  * `zero_copy` connection with nothing unread is not copied: the application borrows it in place. */
-#include "net/tcp/internal.h"
+#include "net/tcp/receive.h"
+
+#include "net/stack_state.h"
+#include "net/tcp/deadline.h"
+#include "net/tcp/output.h"
+#include "net/tcp/ranges.h"
+#include "net/tcp/seq.h"
+#include "net/tcp/time_wait.h"
+#include "net/tcp/window.h"
 
 /* ---- Payload ---- */
 

@@ -2,7 +2,14 @@
  * spreads the repair over the ACKs; RFC 3522 and RFC 2883 undo needless reductions.
  *
  * Marks segments, sets windows and the reordering timer; sends nothing. */
-#include "net/tcp/internal.h"
+#include "net/tcp/recovery.h"
+
+#include "net/stack_state.h"
+#include "net/tcp/congestion.h"
+#include "net/tcp/deadline.h"
+#include "net/tcp/rtt.h"
+#include "net/tcp/send_queue.h"
+#include "net/tcp/seq.h"
 
 enum {
     DUPLICATE_ACKS_LOSS = TCP_REORDERING_LEAST,

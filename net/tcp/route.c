@@ -1,5 +1,7 @@
 /* The way to a peer: the next hop of each connection, and path MTUs that later connections use. RFC 1191. */
-#include "net/tcp/internal.h"
+#include "net/tcp/route.h"
+
+#include "net/stack_state.h"
 
 /* RFC 1191 §6.3: time for which new connections to a host use a path MTU that was found, as long as in Linux
  * (ip_rt_mtu_expires). */

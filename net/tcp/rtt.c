@@ -1,6 +1,8 @@
 /* The round trip: its samples, the estimate, the least one, and the RTO. RFC 6298 §2 and §3, RFC 7323 §4. */
-#include "net/tcp/internal.h"
+#include "net/tcp/rtt.h"
 
+#include "base/assert.h"
+#include "base/bytes.h"
 #include "base/time.h"
 
 #define RTT_MIN_WINDOW_NS UINT64_C(300000000000) /* RFC 8985 §6.1 asks for a windowed minimum; Linux: 5 min */

@@ -2,7 +2,9 @@
  *
  * RFC 6675's scoreboard, by segment instead of by byte: we send segments, and the network loses segments. Moves no
  * payload, sends nothing. */
-#include "net/tcp/internal.h"
+#include "net/tcp/send_queue.h"
+
+#include "net/stack_state.h"
 
 /* Adds a segment's space to the sums that its marks select, or subtracts it. A SACKed segment is in no other sum. */
 static void sendqueue_account(struct tcp_connection *c, const struct tcp_segment *s, uint32_t space, bool add)

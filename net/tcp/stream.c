@@ -1,7 +1,14 @@
 /* The stream as the application sees it: read, write, shut down, close, abort. RFC 9293 §3.10.2 to §3.10.5. */
-#include "net/tcp/internal.h"
+#include "net/tcp/stream.h"
 
 #include "base/time.h"
+#include "net/stack_state.h"
+#include "net/tcp/check.h"
+#include "net/tcp/deadline.h"
+#include "net/tcp/frame.h"
+#include "net/tcp/output.h"
+#include "net/tcp/table.h"
+#include "net/tcp/window.h"
 
 /* ---- Reading and writing ---- */
 

@@ -1,7 +1,14 @@
 /* Control blocks: their memory, and how one is taken, found and ended. */
-#include "net/tcp/internal.h"
+#include "net/tcp/table.h"
 
 #include "base/time.h"
+#include "net/stack_state.h"
+#include "net/tcp/check.h"
+#include "net/tcp/deadline.h"
+#include "net/tcp/policy.h"
+#include "net/tcp/route.h"
+#include "net/tcp/send_queue.h"
+#include "net/tcp/window.h"
 
 /* ---- Memory ---- */
 

@@ -1,8 +1,16 @@
 /* TIME-WAIT: closed connections that still answer. RFC 9293 §3.6.1, RFC 6191 (reuse). In the bounded table the oldest
  * entry gives way. MUST-13 holds as long as there is room; entries given up are counted. */
-#include "net/tcp/internal.h"
+#include "net/tcp/time_wait.h"
 
 #include "base/time.h"
+#include "net/stack_state.h"
+#include "net/tcp/challenge.h"
+#include "net/tcp/deadline.h"
+#include "net/tcp/frame.h"
+#include "net/tcp/rtt.h"
+#include "net/tcp/seq.h"
+#include "net/tcp/table.h"
+#include "net/tcp/window.h"
 
 static struct tcp_time_wait *time_wait_find(struct net_stack *stack, uint64_t key)
 {

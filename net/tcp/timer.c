@@ -1,13 +1,22 @@
-/* Deadlines. RFC 6298 (retransmission), RFC 8985 §7 (tail probes), RFC 9293 §3.8.6.1 (zero windows), §3.8.4
- * (keepalive), §3.8.6.3 (delayed ACKs).
+/* The work of the deadlines that are due. RFC 6298 (retransmission), RFC 8985 §7 (tail probes), RFC 9293 §3.8.6.1 (zero
+ * windows), §3.8.4 (keepalive), §3.8.6.3 (delayed ACKs).
  *
- * Each deadline is a time; nothing ticks. Four of them exclude each other (enum tcp_timer), as in Linux; the rest are
- * independent. tcp.due_ns is never later than the earliest deadline, so an idle turn costs one comparison. */
-#include "net/tcp/internal.h"
+ * tcp.due_ns is never later than the earliest deadline, so an idle turn costs one comparison. */
+#include "net/tcp/timer.h"
 
 #include "base/time.h"
-
-/* ---- Expired deadlines ---- */
+#include "net/stack_state.h"
+#include "net/tcp/check.h"
+#include "net/tcp/deadline.h"
+#include "net/tcp/frame.h"
+#include "net/tcp/handshake.h"
+#include "net/tcp/listen.h"
+#include "net/tcp/output.h"
+#include "net/tcp/recovery.h"
+#include "net/tcp/route.h"
+#include "net/tcp/send_queue.h"
+#include "net/tcp/table.h"
+#include "net/tcp/time_wait.h"
 
 static void connection_gave_up(struct net_stack *stack, struct tcp_connection *c)
 {

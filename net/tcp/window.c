@@ -1,6 +1,10 @@
 /* Both windows of a connection, and the size of its segments: the bytes that we promise to take, and those that the
  * peer still takes. Sends nothing. RFC 9293 §3.7.1, §3.8.6.2. */
-#include "net/tcp/internal.h"
+#include "net/tcp/window.h"
+
+#include "base/assert.h"
+#include "base/bytes.h"
+#include "net/tcp/seq.h"
 
 /* RFC 9293 §3.7.1, RFC 6691: Returns the effective payload of a full segment. An MSS below 48 bytes with options is not
  * followed (Linux: TCP_MIN_SND_MSS, against CVE-2019-11479); the path's MTU is. */

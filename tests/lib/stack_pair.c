@@ -7,7 +7,8 @@
 #include "base/assert.h"
 #include "base/bytes.h"
 #include "net/ip/ipv4_wire.h"
-#include "net/tcp/internal.h"
+#include "net/stack.h"
+#include "net/tcp/wire.h"
 #include "tests/lib/stack_create.h"
 
 uint64_t pair_random(struct pair *pair)

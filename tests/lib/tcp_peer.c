@@ -9,7 +9,8 @@
 #include "net/ip/checksum.h"
 #include "net/ip/icmp_wire.h"
 #include "net/ip/ipv4.h"
-#include "net/tcp/internal.h"
+#include "net/stack_state.h"
+#include "net/tcp/table.h"
 #include "tests/lib/stack_create.h"
 #include "tests/lib/test.h"
 

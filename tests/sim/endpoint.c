@@ -5,7 +5,7 @@
 
 #include "base/assert.h"
 #include "base/bytes.h"
-#include "net/tcp/internal.h"
+#include "net/stack_state.h"
 #include "net/transport.h"
 #include "tests/lib/stack_create.h"
 #include "tests/sim/random.h"

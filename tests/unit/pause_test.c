@@ -6,7 +6,8 @@
 #include "tests/lib/tcp_fixture.h"
 
 #include "net/ip/dhcp.h"
-#include "net/tcp/internal.h"
+#include "net/stack_state.h"
+#include "net/tcp/table.h"
 
 static const uint64_t pauses_ns[] = { 101 * S, 3 * 3600 * S };
 enum { COPIES_MIN = 3 };

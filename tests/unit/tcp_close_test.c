@@ -1,5 +1,6 @@
 /* Closing: FIN from either side and from both, each of its segments lost, half-closed streams, TIME-WAIT, resets. */
-#include "net/tcp/internal.h"
+#include "net/stack_state.h"
+#include "net/tcp/path.h"
 #include "tests/lib/tcp_fixture.h"
 
 TEST(closing_first_goes_through_time_wait)

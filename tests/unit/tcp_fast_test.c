@@ -5,7 +5,13 @@
 #include <stdlib.h>
 
 #include "net/ip/checksum.h"
-#include "net/tcp/internal.h"
+#include "net/stack_state.h"
+#include "net/tcp/check.h"
+#include "net/tcp/fast.h"
+#include "net/tcp/frame.h"
+#include "net/tcp/message.h"
+#include "net/tcp/rtt.h"
+#include "net/tcp/table.h"
 #include "tests/lib/test.h"
 
 enum {

@@ -1,5 +1,7 @@
 /* ICMP about the stack's segments (RFC 9293 §3.9.2.2, RFC 5927, RFC 1191), and neighbours that do not answer. */
-#include "net/tcp/internal.h"
+#include "net/stack_state.h"
+#include "net/tcp/message.h"
+#include "net/tcp/window.h"
 #include "tests/lib/tcp_fixture.h"
 
 enum { FRAGMENTATION_NEEDED = ICMP_CODE_FRAGMENTATION_NEEDED };

@@ -16,7 +16,7 @@
 #include "host/library/netdev_ip.h"
 #include "net/ip/arp_wire.h"
 #include "net/ip/ethernet_wire.h"
-#include "net/tcp/internal.h"
+#include "net/stack_state.h"
 #include "tests/lib/stack_create.h"
 #include "tests/wire/script.h"
 

@@ -1,0 +1,33 @@
+/* The choice of the data to send now. */
+#pragma once
+
+#include "net/tcp/connection.h"
+#include "net/tcp/seq.h"
+
+/* Returns CWR if new data shall report to the peer that our window has been reduced. RFC 3168 §6.1.2. */
+static inline uint8_t tcp_cwr_flag(const struct tcp_connection *c, uint32_t bytes)
+{
+    return c->ecn_cwr && bytes != 0 ? TCP_CWR : 0;
+}
+
+/* Begins the time in which written data is not acknowledged, if there is such data: struct tcp_info. */
+static inline void tcp_busy_begin(struct tcp_connection *c, uint64_t now_ns)
+{
+    if (c->busy_since_ns == 0 && seq_lt(c->snd_una, c->snd_end))
+        c->busy_since_ns = now_ns;
+}
+
+/* Sends all that may be sent now: lost segments, then new data and FIN. Sets the timer that follows. */
+void tcp_output(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns);
+/* Sends the first `bytes` of a segment again. Returns false if no buffer is free; tcp_output then tries again at the
+ * next net_idle. */
+bool tcp_resend(struct net_stack *stack, struct tcp_connection *c, struct tcp_segment *s, uint32_t bytes,
+                uint64_t now_ns);
+/* Notes that a message of `bytes` has left as one segment, which is in the queue already. */
+void tcp_output_sent(struct net_stack *stack, struct tcp_connection *c, uint32_t bytes, uint64_t now_ns);
+/* Sends one segment of new data, whatever the congestion window is; nothing if there is none. */
+void tcp_output_tail(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns);
+/* Sends a pure ACK. Without a buffer the ACK is due at the next net_idle. */
+void tcp_ack_send_now(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns);
+/* Probes a window that is closed, or too small for the data that waits. */
+void tcp_probe_send(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns);
