@@ -210,41 +210,75 @@ def test_circle_is_found():
     assert circle({"a": {"b"}, "b": {"c"}, "c": {"b"}}) == ["b", "c", "b"]
 
 
-def calls_within(room):
-    """Returns {file of a room: files of it whose symbols the file uses}, without suffixes, by the objects' symbols."""
-    built = {p.relative_to(BUILD / "kernel").with_suffix("").as_posix(): p for p in current(objects(room))}
+def calls(folder, deep=False):
+    """Returns {file of a folder: files whose symbols it uses}, without suffixes, by the objects' symbols. An inline
+    function of a header is no symbol: what it calls is used by the file that calls it."""
+    built = {p.relative_to(BUILD / "kernel").with_suffix("").as_posix(): p for p in current(objects(folder))
+             if deep or p.parent == BUILD / "kernel" / folder}
     owners = {name: module for module, path in built.items() for name in symbols([path], undefined=False)}
     return {module: {owners[name] for name in symbols([path], undefined=True) if name in owners} - {module}
             for module, path in built.items()}
 
 
-def kernel_includes():
-    """Returns {file of kernel/: files that it or its header includes}, without suffixes."""
+def modules_included(folder):
+    """Returns {file of a folder: files of the folder that it or its header includes}, without suffixes."""
     arrows = {}
-    for source in sources("kernel"):
-        if source.startswith("kernel/"):
-            targets = {h.rsplit(".", 1)[0] for h in includes(source) if h.startswith("kernel/")}
-            module = source.rsplit(".", 1)[0]
-            arrows.setdefault(module, set()).update(targets - {module})
+    for source in sources(folder):
+        targets = {h.rsplit(".", 1)[0] for h in includes(source) if h.startswith(folder + "/")}
+        module = source.rsplit(".", 1)[0]
+        arrows.setdefault(module, set()).update(targets - {module})
     return arrows
 
 
 def test_kernel_has_no_circle_of_includes():
-    assert circle(kernel_includes()) is None
+    assert circle(modules_included("kernel")) is None
 
 
 def test_kernel_has_no_circle_of_calls():
-    calls = calls_within("kernel")
-    assert len(calls) >= 20, "the kernel's objects are not built: make"
-    assert circle(calls) is None
-    upwards = [(a, b) for a in calls for b in calls[a] if kernel_floor(b + ".c") > kernel_floor(a + ".c")]
+    found = calls("kernel", deep=True)
+    assert len(found) >= 20, "the kernel's objects are not built: make"
+    assert circle(found) is None
+    upwards = [(a, b) for a in found for b in found[a] if kernel_floor(b + ".c") > kernel_floor(a + ".c")]
     assert not upwards, "a room of the kernel uses one above it"
 
 
-def test_matcher_has_no_circle_of_calls():
-    calls = calls_within("app/matcher")
-    assert len(calls) >= 10, "the kernel's objects are not built: make"
-    assert circle(calls) is None
+# The folders whose files call each other. app/: the programs of the image that is built, and the libraries.
+CALLING = sorted({p.parent.relative_to(ROOT).as_posix() for folder in FOLDERS for p in (ROOT / folder).rglob("*.c")}
+                 - {"host", "host/library", "net/lwip"})
+CIRCLES_LEFT = ("app/matcher", "drivers/virtio", "net/ip", "net/lwip")
+
+
+@pytest.mark.parametrize("folder", [*CALLING, pytest.param("net/lwip", marks=pytest.mark.slow)])
+def test_files_of_a_folder_call_in_no_circle(folder):
+    found = calls(folder)
+    if not found and folder.startswith("app/"):
+        pytest.skip(f"build/kernel has no objects of {folder}: make PROGRAM={folder[4:]}")
+    assert len(found) == len(list((ROOT / folder).glob("*.c"))), f"objects of {folder} are not built: make"
+    if folder not in CIRCLES_LEFT:
+        assert circle(found) is None
+
+
+# The floors of net/tcp, in the head of connection.h: a floor's number, a file, its work.
+TCP_FLOOR = re.compile(r"^ \*\s+(\d+) (\w+)\.[ch] ", re.MULTILINE)
+
+
+def tcp_floors():
+    """Returns {file of net/tcp: its floor}, without suffixes, as connection.h lists them."""
+    head = (ROOT / "net/tcp/connection.h").read_text().split("*/")[0]
+    return {"net/tcp/" + name: int(floor) for floor, name in TCP_FLOOR.findall(head)}
+
+
+def test_every_file_of_tcp_has_a_floor():
+    assert set(tcp_floors()) == {source[:-2] for source in sources("net/tcp")}
+
+
+def test_files_of_tcp_use_files_on_lower_floors_alone():
+    """By calls and by includes: no header lets a file see a floor above its own either."""
+    floors, called, included = tcp_floors(), calls("net/tcp"), modules_included("net/tcp")
+    assert called, "objects of net/tcp are not built: make"
+    arrows = {(a, b) for graph in (called, included) for a in graph for b in graph[a]}
+    upwards = sorted(f"{a} -> {b}" for a, b in arrows if floors.get(b, 0) >= floors.get(a, 0))
+    assert not upwards, f"{len(upwards)} of {len(arrows)} arrows go up or stay on their floor: {upwards}"
 
 
 # Objects that may use vectors: chosen by CPUID or a setting.
