@@ -234,7 +234,7 @@ static void arp_transmit(struct net_ip *ip, uint16_t operation, const uint8_t de
                          const uint8_t target_mac[NETDEV_MAC_BYTES], uint32_t target_address)
 {
     ASSERT(operation == ARP_OPERATION_REQUEST || operation == ARP_OPERATION_REPLY);
-    struct tx_buffer *buffer = ipv4_output_begin(ip);
+    struct tx_buffer *buffer = ethernet_send_begin(ip);
     if (buffer == NULL)
         return;
     struct ethernet_wire *ethernet = (struct ethernet_wire *)buffer->data;

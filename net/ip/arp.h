@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "base/time.h"
-#include "net/ip/ipv4.h"
+#include "net/ip/ipv4_route.h"
 #include "net/netdev.h"
 
 struct net_ip;

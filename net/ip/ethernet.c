@@ -26,6 +26,14 @@ bool ethernet_accept(struct net_ip *ip, const struct frame *frame, struct ethern
     return true;
 }
 
+struct tx_buffer *ethernet_send_begin(struct net_ip *ip)
+{
+    struct tx_buffer *buffer = ip->device->ops->tx_acquire(ip->device);
+    if (buffer == NULL)
+        IP_COUNT(ip, ethernet_tx_no_buffer);
+    return buffer;
+}
+
 bool ethernet_send(struct net_ip *ip, struct tx_buffer *buffer, uint32_t bytes, uint16_t csum_start,
                    uint16_t csum_offset)
 {

@@ -22,6 +22,9 @@ struct ethernet_frame {
 /* Takes a frame apart. False: dropped and counted. */
 bool ethernet_accept(struct net_ip *ip, const struct frame *frame, struct ethernet_frame *out);
 
+/* Returns a buffer for a frame of our own. NULL: none is free, which is counted. */
+struct tx_buffer *ethernet_send_begin(struct net_ip *ip);
+
 /* Sends a whole frame and ends the stack's hold on its buffer, sent or not. False: dropped and counted. */
 bool ethernet_send(struct net_ip *ip, struct tx_buffer *buffer, uint32_t bytes, uint16_t csum_start,
                    uint16_t csum_offset);

@@ -114,7 +114,7 @@ void icmp_error_send(struct net_ip *ip, const struct ipv4_packet *packet, uint8_
 {
     if (!icmp_error_permitted(packet) || !icmp_reply_allowed(ip, now_ns))
         return;
-    struct tx_buffer *buffer = ipv4_output_begin(ip);
+    struct tx_buffer *buffer = ethernet_send_begin(ip);
     ASSERT(packet->header_bytes <= IPV4_HEADER_BYTES_MAX);
     if (buffer == NULL)
         return;

@@ -4,6 +4,8 @@
  * suite's segment. Four datagrams at a time, the oldest gives way; each has room for the longest one there is, so no
  * offset can point outside. Fragments that overlap differently from a plain repetition cost the whole datagram: no
  * honest sender makes them (RFC 5722 §1, and Linux for IPv4 alike). */
+#include "net/ip/reassembly.h"
+
 #include "base/time.h"
 #include "net/ip/checksum.h"
 #include "net/ip/ip.h"

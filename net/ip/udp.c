@@ -105,7 +105,7 @@ bool udp_send_from(struct net_ip *ip, uint32_t source, uint16_t from_port, uint3
     };
     bool sent = false;
     if (udp_bytes <= ipv4_payload_room(ip)) {
-        struct tx_buffer *buffer = ipv4_output_begin(ip);
+        struct tx_buffer *buffer = ethernet_send_begin(ip);
         if (buffer != NULL) {
             udp_write(buffer->data + IPV4_PAYLOAD_OFFSET, &output, from_port, port, data, bytes);
             sent = ipv4_output_send(ip, buffer, &output, udp_bytes, now_ns);

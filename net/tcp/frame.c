@@ -146,7 +146,7 @@ static void frame_payload_copy(const struct tcp_connection *c, uint8_t *at, cons
 
 bool tcp_frame_send(struct net_stack *stack, struct tcp_connection *c, const struct tcp_frame *frame, uint64_t now_ns)
 {
-    struct tx_buffer *buffer = ipv4_output_begin(&stack->ip);
+    struct tx_buffer *buffer = ethernet_send_begin(&stack->ip);
     if (buffer == NULL)
         return false;
     if (!c->neighbour_known) /* ARP may know the neighbour without a report to us: a new gateway */
@@ -214,7 +214,7 @@ bool tcp_frame_send_held(struct net_stack *stack, struct tcp_connection *c, stru
 bool tcp_reply_send(struct net_stack *stack, const struct tcp_reply *reply, uint64_t now_ns)
 {
     ASSERT(reply->option_bytes <= TCP_OPTION_BYTES_MAX);
-    struct tx_buffer *buffer = ipv4_output_begin(&stack->ip);
+    struct tx_buffer *buffer = ethernet_send_begin(&stack->ip);
     if (buffer == NULL)
         return false;
     struct tcp_wire *tcp = (struct tcp_wire *)(buffer->data + IPV4_PAYLOAD_OFFSET);

@@ -17,7 +17,7 @@ uint8_t *tcp_message(struct net_stack *stack, struct tcp_connection *c)
     struct tcp *tcp = &stack->tcp;
     bool room = tcp->capacity.message_count == 0 || tcp->message_count < tcp->capacity.message_count;
     if (c->message == NULL && room) {
-        c->message = ipv4_output_begin(&stack->ip);
+        c->message = ethernet_send_begin(&stack->ip);
         tcp->message_count += c->message != NULL;
     }
     return c->message != NULL ? c->message->data + TCP_MESSAGE_OFFSET : NULL;

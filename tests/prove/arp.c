@@ -12,7 +12,7 @@ static uint8_t packet[sizeof(struct arp_wire)], frame[NETDEV_FRAME_BYTES_MAX];
 static struct tx_buffer buffer = { .data = frame };
 static struct arp_entry entries[ARP_ENTRY_COUNT(1)];
 
-struct tx_buffer *ipv4_output_begin(struct net_ip *of) { return of->interface.up ? &buffer : NULL; }
+struct tx_buffer *ethernet_send_begin(struct net_ip *of) { return of->interface.up ? &buffer : NULL; }
 
 bool ethernet_send(struct net_ip *of, struct tx_buffer *full, uint32_t bytes, uint16_t start, uint16_t offset)
 {

@@ -13,7 +13,7 @@ uint32_t ipv4_payload_room(const struct net_ip *of)
     return (uint32_t)prove_number(IPV4_MTU_BYTES_MIN - IPV4_HEADER_BYTES_MIN, 1480);
 }
 
-struct tx_buffer *ipv4_output_begin(struct net_ip *of) { return of->interface.up ? &buffer : NULL; }
+struct tx_buffer *ethernet_send_begin(struct net_ip *of) { return of->interface.up ? &buffer : NULL; }
 
 bool ipv4_output_send(struct net_ip *of, struct tx_buffer *full, const struct ipv4_output *output, uint32_t bytes,
                       uint64_t now_ns)

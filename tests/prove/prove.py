@@ -49,10 +49,11 @@ PROOFS = {
                 "sha256_compress:70,sha256_block:20,transport_udp_send:200,make_challenge:5,siphash:40,"
                 "length_is_right:20,take_set:10,set:200",
                 ("-eva-split-return-function", "length_is_right:0")),
-    "ip": ("VLAN tags, Ethernet and IPv4 headers", "net/ip/ipv4.c net/ip/ethernet.c net/ip/vlan.c net/ip/checksum.c",
+    "ip": ("VLAN tags, Ethernet and IPv4 headers", "net/ip/ipv4.c net/ip/ipv4_route.c net/ip/ethernet.c net/ip/vlan.c "
+           "net/ip/checksum.c",
            "accept:100,vlan_strip:20,ethernet_accept:20",
            ("-eva-use-spec", "checksum_sum", "-eva-split-return-function", "ethernet_accept:0")),
-    "arp": ("ARP", "net/ip/arp.c net/ip/ipv4.c",
+    "arp": ("ARP", "net/ip/arp.c net/ip/ipv4_route.c",
             "table_any:400,arp_input:20,entry_claimed:20,arp_peek:50,held_release:400", ()),
     "virtqueue": ("virtio's used ring", "", "use:20,virtqueue_peek:20,virtqueue_take:20",
                   ("-eva-split-return-function", "virtqueue_peek:0")),
