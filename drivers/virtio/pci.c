@@ -74,11 +74,6 @@ static bool modern_open(struct virtio_pci *pci, const struct pci_access *access,
     return true;
 }
 
-uint32_t virtio_pci_config_read(struct virtio_bus *bus, uint16_t offset, uint8_t bytes)
-{
-    return registers_read(virtio_pci_of(bus)->device, offset, bytes);
-}
-
 static bool legacy_open(struct virtio_pci *pci, const struct pci_bar *bar)
 {
     ASSERT(pci->bus.ops == NULL);

@@ -33,4 +33,7 @@ bool virtio_pci_open(struct virtio_pci *pci, const struct pci_access *access, co
 extern const struct virtio_bus_ops virtio_pci_modern_ops; /* drivers/virtio/pci_modern.c */
 extern const struct virtio_bus_ops virtio_pci_legacy_ops; /* drivers/virtio/pci_legacy.c */
 static inline struct virtio_pci *virtio_pci_of(struct virtio_bus *bus) { return (struct virtio_pci *)bus; }
-uint32_t virtio_pci_config_read(struct virtio_bus *bus, uint16_t offset, uint8_t bytes);
+static inline uint32_t virtio_pci_config_read(struct virtio_bus *bus, uint16_t offset, uint8_t bytes)
+{
+    return registers_read(virtio_pci_of(bus)->device, offset, bytes);
+}
