@@ -158,9 +158,10 @@ static bool frame_is_acceptable(const struct frame *frame)
     return true;
 }
 
-bool interface_input(void)
+bool interface_input(struct icmp_error *refused)
 {
     struct frame frame;
+    *refused = (struct icmp_error){ .port = 0 };
     ASSERT(device != NULL);
     if (!device->ops->rx_borrow(device, &frame))
         return false;
@@ -176,9 +177,8 @@ bool interface_input(void)
     }
 
     bool is_ip = load_be16(frame.data + TYPE_AT) == ETHTYPE_IP;
-    struct icmp_error error;
-    if (is_ip && icmp_error_parse(frame.data + ETHERNET_BYTES, &error))
-        transport_unreachable_received(&error);
+    if (is_ip)
+        icmp_error_parse(frame.data + ETHERNET_BYTES, refused);
 
     /* The device vouches for one frame. A datagram that came in fragments is checked after reassembly. */
     bool vouched = frame.checksum_good && is_ip && !is_fragment(frame.data + ETHERNET_BYTES);

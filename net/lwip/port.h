@@ -25,8 +25,16 @@ extern struct netif interface;
 
 void interface_init(struct netdev *device);
 
-/* Takes one frame from the device and lets lwIP process it. False when there was none. */
-bool interface_input(void);
+/* A segment of ours that an ICMP error refuses for good. Host order. */
+struct icmp_error {
+    enum transport_reason reason;
+    uint32_t local_address, address, seq;
+    uint16_t local_port, port;
+};
+
+/* Takes one frame from the device and lets lwIP process it. Returns false when there was none. `refused` is the ICMP
+ * error in the frame; its port is 0 if the frame has none. */
+bool interface_input(struct icmp_error *refused);
 
 /* Returns true once after a frame found no transmit buffer. lwIP keeps the segment, and tcp_txnow sends it later. */
 bool interface_take_stalled(void);
@@ -39,20 +47,9 @@ void interface_set_mtu(uint16_t mtu_bytes);
 
 /* icmp_error.c -------------------------------------------------------------------------------------------------- */
 
-/* A segment of ours that was refused for good. Host order. */
-struct icmp_error {
-    enum transport_reason reason;
-    uint32_t local_address, address, seq;
-    uint16_t local_port, port;
-};
-
-/* Returns true if an IPv4 packet carries such an error. The packet must lie whole within the frame. */
+/* Returns true if an IPv4 packet carries such an error; else the ports of `error` stay as they were. The packet must
+ * lie whole within the frame. */
 bool icmp_error_parse(const uint8_t *packet, struct icmp_error *error);
-
-/* transport.c --------------------------------------------------------------------------------------------------- */
-
-/* Ends the connection whose SYN was refused, if there is one. */
-void transport_unreachable_received(const struct icmp_error *error);
 
 /* events.c ------------------------------------------------------------------------------------------------------ */
 

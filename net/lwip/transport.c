@@ -316,7 +316,7 @@ void transport_abort(int connection, uint64_t now_ns)
 
 /* RFC 5927 §4.1: Ends the connection whose SYN has the quoted sequence number. Sends no RST: the peer has no
  * connection. */
-void transport_unreachable_received(const struct icmp_error *error)
+static void unreachable_received(const struct icmp_error *error)
 {
     for (size_t i = 0; i < ARRAY_COUNT(connections); i++) {
         struct connection *c = &connections[i];
@@ -461,7 +461,10 @@ bool transport_poll(uint64_t now_ns, struct transport_event *event)
     hooks_now_ns = now_ns;
     if (next_event(event))
         return true;
-    for (int i = 0; i < FRAMES_PER_POLL_MAX && interface_input(); i++) {
+    struct icmp_error refused;
+    for (int i = 0; i < FRAMES_PER_POLL_MAX && interface_input(&refused); i++) {
+        if (refused.port != 0)
+            unreachable_received(&refused);
         notice_time_wait();
         if (next_event(event))
             return true;
