@@ -72,7 +72,8 @@ FOLDERS := $(sort $(patsubst tests/%/,%,$(dir $(wildcard tests/*/test_*.py))))
 # T=: of the unit programs those whose names hold T; if there are none, the test may be one of another kind.
 UNIT_CHOSEN := $(foreach test,$(UNIT_TESTS) $(TSAN_TESTS),$(if $(findstring $(T),$(notdir $(test))),$(test)))
 NEEDS_unit := $(or $(strip $(UNIT_CHOSEN)),$(UNIT_TESTS) $(TSAN_TESTS))
-NEEDS_structure := $(BUILD)/peregrine.elf
+# The image, and the objects of the other programs.
+NEEDS_structure := $(BUILD)/peregrine.elf $(patsubst %.c,$(OBJECTS)/%.o,$(wildcard app/*/*.c))
 NEEDS_tools := $(BUILD)/peregrine.elf
 NEEDS_tools_slow := $(BUILD)/peregrine.bzImage
 
