@@ -4,6 +4,7 @@
 
 #include "net/stack_state.h"
 #include "net/tcp/route.h"
+#include "net/tcp/rtt.h"
 #include "net/tcp/send_queue.h"
 #include "net/tcp/seq.h"
 #include "net/tcp/window.h"
@@ -156,6 +157,7 @@ void tcp_connection_check(const struct tcp_connection *c)
     check_send(c);
     check_timers(c);
     check_receive(c);
+    tcp_rtt_check(c);
 }
 
 /* Checks that each listener counts its half-open connections, and those that wait for tcp_accept. */

@@ -265,11 +265,12 @@ struct tcp_connection {
     bool ecn_seen;                    /* a congestion mark has come at some time */
 
     /* Round trip and retransmission. */
-    uint64_t srtt_ns, rttvar_ns, rto_ns;
-    uint64_t rtt_min_ns;
-    uint64_t rtt_min_until_ns;
-    uint64_t stall_ended_ns; /* the end of the last stall of our own loop; 0: none yet */
-    uint8_t backoff;         /* timeouts in a row */
+    struct {
+        uint64_t srtt_ns, rttvar_ns, rto_ns; /* srtt_ns 0: no round trip has been measured */
+        uint64_t min_ns, min_until_ns;       /* the least round trip, and the end of its window */
+    } rtt;                                   /* written by rtt.c alone */
+    uint64_t stall_ended_ns;                 /* the end of the last stall of our own loop; 0: none yet */
+    uint8_t backoff;                         /* timeouts in a row */
     bool syn_resent;
     /* RFC 3168. While ecn_echo or ecn_cwr is set, no message is made ready: its flags would differ. */
     bool ecn_echo;          /* a congestion mark has come: ECE in each segment, until CWR comes */

@@ -43,9 +43,9 @@ uint64_t tcp_wait_began_ns(const struct tcp_connection *c)
  * the next copy. */
 void tcp_stall_note(struct tcp_connection *c, uint64_t now_ns)
 {
-    if (c->timer_ns >= now_ns || (now_ns - c->timer_ns <= c->rto_ns && !time_stood_still(c->timer_ns, now_ns)))
+    if (c->timer_ns >= now_ns || (now_ns - c->timer_ns <= c->rtt.rto_ns && !time_stood_still(c->timer_ns, now_ns)))
         return;
-    uint64_t began_ns = tcp_wait_began_ns(c) + (now_ns - c->timer_ns), least_ns = now_ns + c->rto_ns;
+    uint64_t began_ns = tcp_wait_began_ns(c) + (now_ns - c->timer_ns), least_ns = now_ns + c->rtt.rto_ns;
     uint64_t latest_ns = least_ns > patience_ns(c) ? least_ns - patience_ns(c) : 0;
     c->unanswered_ns = min_ns(now_ns, began_ns > latest_ns ? began_ns : latest_ns);
     c->stall_ended_ns = now_ns;
@@ -66,7 +66,7 @@ uint64_t tcp_give_up_at_ns(const struct tcp_connection *c, uint32_t copies)
 void tcp_rto_restart(struct tcp_connection *c, uint64_t now_ns)
 {
     uint64_t give_up_ns = tcp_give_up_at_ns(c, c->backoff);
-    c->rto_at_ns = now_ns + c->rto_ns;
+    c->rto_at_ns = now_ns + c->rtt.rto_ns;
     if (give_up_ns > now_ns && give_up_ns < c->rto_at_ns)
         c->rto_at_ns = give_up_ns;
 }
@@ -75,8 +75,8 @@ void tcp_rto_restart(struct tcp_connection *c, uint64_t now_ns)
 static uint64_t tail_probe_at_ns(const struct tcp_connection *c, uint64_t now_ns)
 {
     uint64_t wait_ns = NS_PER_S;
-    if (c->srtt_ns != 0) {
-        wait_ns = 2 * c->srtt_ns;
+    if (c->rtt.srtt_ns != 0) {
+        wait_ns = 2 * c->rtt.srtt_ns;
         if (c->segment_count == 1)
             wait_ns += c->policy.tlp_ack_delay_us * NS_PER_US;
     }
@@ -87,7 +87,7 @@ static uint64_t tail_probe_at_ns(const struct tcp_connection *c, uint64_t now_ns
  * peer without SACK can still acknowledge a lone segment. */
 static bool tail_probe_allowed(const struct tcp_connection *c)
 {
-    bool lone = c->policy.tail_probe_without_sack && c->segment_count == 1 && c->srtt_ns != 0;
+    bool lone = c->policy.tail_probe_without_sack && c->segment_count == 1 && c->rtt.srtt_ns != 0;
     return c->policy.tail_probe && (c->sack_on || lone) && c->recovery == TCP_OPEN && c->sacked_bytes == 0
            && !c->tail_probe_on && c->duplicate_acks == 0;
 }
@@ -102,7 +102,7 @@ void tcp_timer_rearm(struct net_stack *stack, struct tcp_connection *c, uint64_t
         } else if (c->timer != TCP_TIMER_WINDOW_PROBE) {
             if (c->probe_count == 0)
                 c->unanswered_ns = now_ns; /* the time-out of this wait begins here */
-            uint64_t wait_ns = c->rto_ns << (c->probe_count < 16 ? c->probe_count : 16);
+            uint64_t wait_ns = c->rtt.rto_ns << (c->probe_count < 16 ? c->probe_count : 16);
             uint64_t at_ns = now_ns + min_ns(wait_ns, c->policy.rto_max_us * NS_PER_US);
             if (c->policy.user_timeout)
                 at_ns = min_ns(at_ns, c->unanswered_ns + c->policy.data_give_up_us * NS_PER_US);

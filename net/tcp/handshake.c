@@ -41,15 +41,11 @@ void tcp_options_agree(struct net_stack *stack, struct tcp_connection *c, const 
 void tcp_established(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns)
 {
     ASSERT(seq_gt(c->snd_una, c->iss));
-    /* RFC 5681 §3.1, RFC 6928 §2: a lost SYN leaves one segment. RFC 6298 (5.7): and a timeout of 3 s. */
+    /* RFC 5681 §3.1, RFC 6928 §2: a lost SYN leaves one segment. */
     uint32_t segments = c->syn_resent ? 1 : c->policy.initial_window_segments;
     tcp_congestion_init(&c->congestion, tcp_congestion_initial_window(segments, c->snd_mss));
-    if (c->srtt_ns == 0) {
-        const uint64_t after_loss_ns = UINT64_C(3000000000);
-        c->rto_ns = c->policy.rto_initial_us * NS_PER_US;
-        if (c->syn_resent && c->rto_ns < after_loss_ns)
-            c->rto_ns = after_loss_ns;
-    }
+    if (c->rtt.srtt_ns == 0)
+        tcp_rto_begin(c);
     c->backoff = 0;
     c->was_open = true;
     c->state = c->fin_wanted ? TCP_FIN_WAIT_1 : TCP_ESTABLISHED; /* tcp_shutdown was called while opening */

@@ -184,7 +184,7 @@ static bool output_new(struct net_stack *stack, struct tcp_connection *c, uint64
 static void restart_after_idle(struct tcp_connection *c, uint64_t now_ns)
 {
     if (c->policy.slow_start_after_idle && c->segment_count == 0 && c->last_data_sent_ns != 0
-        && now_ns - c->last_data_sent_ns > c->rto_ns)
+        && now_ns - c->last_data_sent_ns > c->rtt.rto_ns)
         tcp_congestion_idle(&c->congestion,
                             tcp_congestion_initial_window(c->policy.initial_window_segments, c->snd_mss));
 }

@@ -46,7 +46,7 @@ void tcp_rack_delivered(struct tcp_connection *c, const struct tcp_segment *s, c
         uint32_t stamp = tcp_timestamp_clock(s->sent_ns, c->timestamp_offset);
         if (c->timestamps_on && r->options.has_timestamps && seq_lt(r->options.timestamp_echo, stamp))
             return;
-        if (rtt_ns < c->rtt_min_ns)
+        if (rtt_ns < c->rtt.min_ns)
             return;
     } else {
         tcp_rtt_min_take(c, rtt_ns, now_ns);
@@ -74,8 +74,8 @@ static uint64_t rack_window_ns(const struct tcp_connection *c)
         if (sacked_count >= DUPLICATE_ACKS_LOSS)
             return 0;
     }
-    uint64_t window_ns = c->rack.window_multiplier * (c->rtt_min_ns / 4);
-    return window_ns < c->srtt_ns ? window_ns : c->srtt_ns;
+    uint64_t window_ns = c->rack.window_multiplier * (c->rtt.min_ns / 4);
+    return window_ns < c->rtt.srtt_ns ? window_ns : c->rtt.srtt_ns;
 }
 
 static void rack_window_adapt(struct tcp_connection *c, bool dsack)
@@ -440,7 +440,7 @@ void tcp_recovery_after_ack(struct net_stack *stack, struct tcp_connection *c, c
         /* Bytes that SACK or duplicates reported before have released segments already (RFC 3042), and do not count
          * again. */
         tcp_congestion_acked(&c->congestion, &c->policy, (uint32_t)min_size(d->acked_bytes, d->delivered_bytes),
-                             c->snd_mss, c->srtt_ns, d->limited, after_timeout, now_ns);
+                             c->snd_mss, c->rtt.srtt_ns, d->limited, after_timeout, now_ns);
 
     if (wait_ns != 0)
         tcp_timer_set(stack, c, TCP_TIMER_REORDER, now_ns + wait_ns);

@@ -13,20 +13,20 @@
 void tcp_rtt_measured(struct tcp_connection *c, uint64_t rtt_ns)
 {
     if (rtt_ns == 0)
-        rtt_ns = 1;        /* 0 means "none yet" */
-    if (c->srtt_ns == 0) { /* (2.2) */
-        c->srtt_ns = rtt_ns;
-        c->rttvar_ns = rtt_ns / 2;
+        rtt_ns = 1;            /* 0 means "none yet" */
+    if (c->rtt.srtt_ns == 0) { /* (2.2) */
+        c->rtt.srtt_ns = rtt_ns;
+        c->rtt.rttvar_ns = rtt_ns / 2;
     } else { /* (2.3) */
-        uint64_t distance = c->srtt_ns > rtt_ns ? c->srtt_ns - rtt_ns : rtt_ns - c->srtt_ns;
-        c->rttvar_ns = (3 * c->rttvar_ns + distance) / 4;
-        c->srtt_ns = (7 * c->srtt_ns + rtt_ns) / 8;
+        uint64_t distance = c->rtt.srtt_ns > rtt_ns ? c->rtt.srtt_ns - rtt_ns : rtt_ns - c->rtt.srtt_ns;
+        c->rtt.rttvar_ns = (3 * c->rtt.rttvar_ns + distance) / 4;
+        c->rtt.srtt_ns = (7 * c->rtt.srtt_ns + rtt_ns) / 8;
     }
     const uint64_t margin_ns_max = 200000000; /* Linux: TCP_RTO_MIN */
     uint64_t min_ns = c->policy.rto_min_us * NS_PER_US, max_ns = c->policy.rto_max_us * NS_PER_US;
-    uint64_t rto_ns = c->srtt_ns + (uint64_t)max_size(4 * c->rttvar_ns, min_size(min_ns, margin_ns_max));
-    c->rto_ns = rto_ns < min_ns ? min_ns : rto_ns > max_ns ? max_ns : rto_ns;
-    ASSERT(c->srtt_ns != 0);
+    uint64_t rto_ns = c->rtt.srtt_ns + (uint64_t)max_size(4 * c->rtt.rttvar_ns, min_size(min_ns, margin_ns_max));
+    c->rtt.rto_ns = rto_ns < min_ns ? min_ns : rto_ns > max_ns ? max_ns : rto_ns;
+    ASSERT(c->rtt.srtt_ns != 0);
 }
 
 /* RFC 6298 §3, RFC 7323 §4.1: Measures one round trip an ACK. `sent_ns` is the time of the oldest segment that the ACK
@@ -50,8 +50,28 @@ void tcp_rtt_sample(struct tcp_connection *c, const struct tcp_received *r, bool
 
 void tcp_rtt_min_take(struct tcp_connection *c, uint64_t rtt_ns, uint64_t now_ns)
 {
-    if (c->rtt_min_ns == 0 || rtt_ns <= c->rtt_min_ns || now_ns >= c->rtt_min_until_ns) {
-        c->rtt_min_ns = rtt_ns != 0 ? rtt_ns : 1;
-        c->rtt_min_until_ns = now_ns + RTT_MIN_WINDOW_NS;
+    if (c->rtt.min_ns == 0 || rtt_ns <= c->rtt.min_ns || now_ns >= c->rtt.min_until_ns) {
+        c->rtt.min_ns = rtt_ns != 0 ? rtt_ns : 1;
+        c->rtt.min_until_ns = now_ns + RTT_MIN_WINDOW_NS;
     }
+}
+
+void tcp_rto_begin(struct tcp_connection *c)
+{
+    const uint64_t after_loss_ns = UINT64_C(3000000000);
+    ASSERT(c->rtt.srtt_ns == 0);
+    c->rtt.rto_ns = c->policy.rto_initial_us * NS_PER_US;
+    if (c->syn_resent && c->rtt.rto_ns < after_loss_ns)
+        c->rtt.rto_ns = after_loss_ns;
+}
+
+void tcp_rto_back_off(struct tcp_connection *c)
+{
+    c->rtt.rto_ns = min_ns(c->rtt.rto_ns * 2, c->policy.rto_max_us * NS_PER_US);
+}
+
+void tcp_rtt_check(const struct tcp_connection *c)
+{
+    /* Both estimates begin with the first round trip. */
+    ASSERT(c->rtt.srtt_ns != 0 || c->rtt.rttvar_ns == 0);
 }

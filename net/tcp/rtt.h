@@ -17,3 +17,9 @@ void tcp_rtt_sample(struct tcp_connection *c, const struct tcp_received *r, bool
                     uint64_t now_ns);
 /* Takes one round trip into the least one. */
 void tcp_rtt_min_take(struct tcp_connection *c, uint64_t rtt_ns, uint64_t now_ns);
+/* Sets the RTO after a handshake that gave no round trip. RFC 6298 (2.1), (5.7): 3 s at least if a SYN was lost. */
+void tcp_rto_begin(struct tcp_connection *c);
+/* Doubles the RTO after a time-out. RFC 6298 (5.5). */
+void tcp_rto_back_off(struct tcp_connection *c);
+/* Checks the invariant of the estimates. */
+void tcp_rtt_check(const struct tcp_connection *c);

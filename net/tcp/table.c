@@ -113,7 +113,7 @@ struct tcp_connection *tcp_connection_take(struct net_stack *stack, uint32_t pee
         .peer_mss = TCP_MSS_DEFAULT,
         .path_mtu_bytes = stack->ip.interface.mtu_bytes,
         .timestamp_offset = secret_timestamp_offset(&stack->ip.secret, &tuple),
-        .rto_ns = policy->rto_initial_us * NS_PER_US,
+        .rtt.rto_ns = policy->rto_initial_us * NS_PER_US,
         .timer_ns = TCP_NEVER_NS,
         .ack_timer_ns = TCP_NEVER_NS,
         .keepalive_ns = TCP_NEVER_NS,

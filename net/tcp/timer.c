@@ -14,6 +14,7 @@
 #include "net/tcp/output.h"
 #include "net/tcp/recovery.h"
 #include "net/tcp/route.h"
+#include "net/tcp/rtt.h"
 #include "net/tcp/send_queue.h"
 #include "net/tcp/table.h"
 #include "net/tcp/time_wait.h"
@@ -41,7 +42,7 @@ static void rto_due(struct net_stack *stack, struct tcp_connection *c, uint64_t 
         c->backoff++;
     if ((opening || c->backoff == TCP_R1_RETRANSMITS) && tcp_next_hop(stack, c) != 0)
         arp_doubt(&stack->ip, tcp_next_hop(stack, c), now_ns);
-    c->rto_ns = min_ns(c->rto_ns * 2, c->policy.rto_max_us * NS_PER_US); /* RFC 6298 (5.5) */
+    tcp_rto_back_off(c);
     tcp_rto_restart(c, now_ns);
     if (opening) {
         tcp_syn_send(stack, c, now_ns);

@@ -286,6 +286,27 @@ def test_files_of_tcp_use_files_on_lower_floors_alone():
     assert not upwards, f"{len(upwards)} of {len(arrows)} arrows go up or stay on their floor: {upwards}"
 
 
+# A part of a connection that one file writes: the end of its struct in connection.h.
+TCP_PART = re.compile(r"\} (\w+); +/\* written by (\w+)\.c alone \*/")
+
+
+def writes(source, part):
+    """Returns the lines of a file that write a part of a connection, or that take its address."""
+    member = rf"c->{part}\b[\w.\[\]]*"
+    write = re.compile(rf"(\+\+|--|&){member}|{member}\s*(\+\+|--|([-+*/%&|^]|<<|>>)?=(?!=))")
+    return [line.strip() for line in (ROOT / source).read_text().splitlines() if write.search(line)]
+
+
+def test_parts_of_a_connection_are_written_by_their_owners_alone():
+    parts = TCP_PART.findall((ROOT / "net/tcp/connection.h").read_text())
+    assert parts
+    for part, owner in parts:
+        written = {source: lines for source in sources("net") if (lines := writes(source, part))}
+        own = {f"net/tcp/{owner}.c", f"net/tcp/{owner}.h"}
+        assert own & set(written), f"{owner}.c never writes {part}: the test finds no writes, or the owner is another"
+        assert set(written) <= own, f"{part} is {owner}.c's: {written}"
+
+
 # Objects that may use vectors: chosen by CPUID or a setting.
 VECTORS = ("app/matcher/avx2.o", "app/matcher/avx512.o")
 VECTORS_OF_DIGEST = re.compile(r"app/digest/\w+_(avx2|avx512|shani|aesni|vaes)\.o")

@@ -100,7 +100,7 @@ TEST(end_of_r2_in_a_pause_leaves_a_time_out)
         peer_write(p, 6);
         peer_pass(p, 99500 * MS);
         drain();
-        uint64_t rto_ns = tcp_connection_of(p->stack, p->id)->rto_ns;
+        uint64_t rto_ns = tcp_connection_of(p->stack, p->id)->rtt.rto_ns;
         machine_pauses(pauses_ns[i]);
         EXPECT(p, PA, 1, 1, 6);
         EXPECT_BETWEEN("ns until the end", end_await(&copies), rto_ns - S, 2 * rto_ns + S);
