@@ -3,6 +3,7 @@
 #include "net/tcp/check.h"
 
 #include "net/stack_state.h"
+#include "net/tcp/ecn.h"
 #include "net/tcp/route.h"
 #include "net/tcp/rtt.h"
 #include "net/tcp/send_queue.h"
@@ -27,9 +28,7 @@ static void check_head(const struct tcp_connection *c)
     /* The neighbour's address stands in the ready frame. */
     ASSERT(!c->ready.on || c->neighbour_known);
     /* The ready frame's flags are ACK and PSH. */
-    ASSERT(!c->ready.on || !(c->ecn_echo || c->ecn_cwr));
-    /* ECN flags that were not agreed on mean nothing. */
-    ASSERT(c->ecn_on || !(c->ecn_echo || c->ecn_cwr));
+    ASSERT(!c->ready.on || !(c->ecn.echo || c->ecn.cwr));
 }
 
 static void check_state(const struct tcp_connection *c)
@@ -158,6 +157,7 @@ void tcp_connection_check(const struct tcp_connection *c)
     check_timers(c);
     check_receive(c);
     tcp_rtt_check(c);
+    tcp_ecn_check(c);
 }
 
 /* Checks that each listener counts its half-open connections, and those that wait for tcp_accept. */

@@ -18,12 +18,13 @@
  *    9 challenge.c  challenge ACKs
  *    8 output.c     choice of the data to send now
  *    8 handshake.c  our SYN, the options agreed on, ESTABLISHED
+ *    8 table.c      control blocks: taken, found, ended
  *    7 frame.c      one segment onto the wire
- *    6 recovery.c   RFC 8985 (RACK-TLP), RFC 6675, RFC 6937 (PRR), RFC 3168 (ECN, as sender)
+ *    7 recovery.c   RFC 8985 (RACK-TLP), RFC 6675, RFC 6937 (PRR)
+ *    7 check.c      the invariant of a control block
+ *    6 ecn.c        RFC 3168: congestion marks, reductions of our window
  *    6 ranges.c     the received data beyond rcv_nxt: SACK blocks, DSACK
- *    6 table.c      control blocks: taken, found, ended
  *    5 deadline.c   every deadline: set, stopped, chosen
- *    5 check.c      the invariant of a control block
  *    4 window.c     both windows, and the size of segments
  *    4 send_queue.c the segments in flight: marks and sums
  *    4 rtt.c        RFC 6298: the round trip and the RTO
@@ -260,9 +261,8 @@ struct tcp_connection {
     uint8_t *snd_ring;
     uint32_t snd_mask;
     uint32_t snd_buffer_bytes;
-    uint32_t duplicate_bytes;         /* without SACK: bytes that have left the network, by duplicate ACKs */
-    bool sack_on, scaling_on, ecn_on; /* agreed in the SYNs */
-    bool ecn_seen;                    /* a congestion mark has come at some time */
+    uint32_t duplicate_bytes; /* without SACK: bytes that have left the network, by duplicate ACKs */
+    bool sack_on, scaling_on; /* agreed in the SYNs */
 
     /* Round trip and retransmission. */
     struct {
@@ -272,10 +272,14 @@ struct tcp_connection {
     uint64_t stall_ended_ns;                 /* the end of the last stall of our own loop; 0: none yet */
     uint8_t backoff;                         /* timeouts in a row */
     bool syn_resent;
-    /* RFC 3168. While ecn_echo or ecn_cwr is set, no message is made ready: its flags would differ. */
-    bool ecn_echo;          /* a congestion mark has come: ECE in each segment, until CWR comes */
-    bool ecn_cwr;           /* our window has been reduced: CWR in the next new data */
-    uint32_t ecn_recover;   /* snd_nxt at the last reduction: one reduction a window is enough */
+    /* RFC 3168. While `echo` or `cwr` is set, no message is made ready: its flags would differ. */
+    struct {
+        bool on;            /* agreed in the SYNs */
+        bool seen;          /* a congestion mark has come at some time */
+        bool echo;          /* a congestion mark has come: ECE in each segment, until CWR comes */
+        bool cwr;           /* our window has been reduced: CWR in the next new data */
+        uint32_t recover;   /* snd_nxt at the last reduction: one reduction a window is enough */
+    } ecn;                  /* written by ecn.c alone */
     uint64_t timer_ns;      /* time at which `timer` is due */
     uint64_t rto_at_ns;     /* RFC 6298 (5.1): time-out of the oldest segment; 0: nothing in flight */
     uint64_t unanswered_ns; /* time since which the peer owes an answer, for R2 */

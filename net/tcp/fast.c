@@ -18,7 +18,6 @@
 #include "net/tcp/receive.h"
 #include "net/tcp/rtt.h"
 #include "net/tcp/seq.h"
-#include "net/tcp/table.h"
 #include "net/tcp/window.h"
 
 /* Fields in memory order, several at a time. Offsets from the Ethernet header. */
@@ -136,8 +135,8 @@ HOT bool tcp_fast_receive(struct net_stack *stack, const struct frame *frame, ui
 void tcp_fast_prepare(struct net_stack *stack, struct tcp_connection *c, uint32_t from, uint32_t bytes)
 {
     ASSERT(c->message != NULL);
-    c->ready.on = c->neighbour_known && !tcp_may_be_cut(c) && !c->ecn_echo
-                  && !c->ecn_cwr; /* a packet that may be fragmented has its own ID */
+    c->ready.on = c->neighbour_known && !tcp_may_be_cut(c) && !c->ecn.echo
+                  && !c->ecn.cwr; /* a packet that may be fragmented has its own ID */
     if (!c->ready.on)
         return;
     ASSERT(c->head_bytes != 0);
@@ -145,7 +144,7 @@ void tcp_fast_prepare(struct net_stack *stack, struct tcp_connection *c, uint32_
     struct tcp_head_wire *head = (struct tcp_head_wire *)at;
     uint32_t tcp_bytes = c->head_bytes - (uint32_t)AT_TCP;
     memcpy(at, &c->head, c->head_bytes);
-    head->ipv4.tos |= c->ecn_on ? IPV4_ECN_CAPABLE : 0;
+    head->ipv4.tos |= c->ecn.on ? IPV4_ECN_CAPABLE : 0;
     head->ipv4.total_bytes = head->ipv4.checksum = 0;
     head->tcp.seq = head->tcp.ack = 0;
     head->tcp.offset = (uint8_t)(tcp_bytes / 4 << 4);

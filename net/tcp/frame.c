@@ -9,7 +9,6 @@
 #include "net/tcp/ranges.h"
 #include "net/tcp/route.h"
 #include "net/tcp/rtt.h"
-#include "net/tcp/table.h"
 #include "net/tcp/window.h"
 
 enum {
@@ -27,7 +26,7 @@ void tcp_frame_head_prepare(struct net_stack *stack, struct tcp_connection *c, u
         .source = c->address,
         .destination = c->peer_address,
         .protocol = IPV4_PROTOCOL_TCP,
-        .tos = c->ecn_on ? c->policy.tos & (uint8_t)~IPV4_ECN_MASK : c->policy.tos,
+        .tos = c->ecn.on ? c->policy.tos & (uint8_t)~IPV4_ECN_MASK : c->policy.tos,
         .ttl = c->policy.ttl,
         .flags_offset = tcp_may_be_cut(c) ? 0 : IPV4_DONT_FRAGMENT,
     };
@@ -64,7 +63,7 @@ void tcp_frame_sent(struct tcp_connection *c, uint64_t now_ns)
 /* Returns the ECN codepoint of a segment. RFC 3168 §6.1.4, §6.1.5: routers may mark new data, and nothing else. */
 static uint8_t frame_codepoint(const struct tcp_connection *c, bool new_data)
 {
-    return c->ecn_on && new_data ? IPV4_ECN_CAPABLE : 0;
+    return c->ecn.on && new_data ? IPV4_ECN_CAPABLE : 0;
 }
 
 /* Writes the fields that differ from segment to segment into a copy of the prepared head at `at`. */
@@ -85,7 +84,7 @@ static void frame_head_fill(struct net_stack *stack, const struct tcp_connection
     store_be32(&head->tcp.seq, frame->seq);
     store_be32(&head->tcp.ack, (frame->flags & TCP_ACK) != 0 ? c->rcv_nxt : 0);
     head->tcp.offset = (uint8_t)(tcp_bytes / 4 << 4);
-    head->tcp.flags = frame->flags | (c->ecn_echo ? TCP_ECE : 0);
+    head->tcp.flags = frame->flags | (c->ecn.echo ? TCP_ECE : 0);
     store_be16(&head->tcp.window, window);
     if (c->timestamps_on) {
         store_be32(&head->timestamps.value, tcp_timestamp_clock(now_ns, c->timestamp_offset));

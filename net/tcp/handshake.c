@@ -5,6 +5,7 @@
 #include "net/stack_state.h"
 #include "net/tcp/congestion.h"
 #include "net/tcp/deadline.h"
+#include "net/tcp/ecn.h"
 #include "net/tcp/frame.h"
 #include "net/tcp/options.h"
 #include "net/tcp/policy.h"
@@ -51,7 +52,7 @@ void tcp_established(struct net_stack *stack, struct tcp_connection *c, uint64_t
     c->state = c->fin_wanted ? TCP_FIN_WAIT_1 : TCP_ESTABLISHED; /* tcp_shutdown was called while opening */
     c->recovery = TCP_OPEN;
     c->rack.fack = c->rack.end_seq = c->snd_una;
-    c->ecn_recover = c->iss;
+    tcp_ecn_begin(c);
     c->last_received_ns = now_ns;
     if (c->policy.keepalive)
         tcp_keepalive_start(stack, c, now_ns);

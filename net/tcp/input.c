@@ -8,6 +8,7 @@
 #include "net/tcp/challenge.h"
 #include "net/tcp/check.h"
 #include "net/tcp/deadline.h"
+#include "net/tcp/ecn.h"
 #include "net/tcp/frame.h"
 #include "net/tcp/handshake.h"
 #include "net/tcp/listen.h"
@@ -128,7 +129,7 @@ static void syn_sent_input(struct net_stack *stack, struct tcp_connection *c, st
     tcp_ack_accept(stack, c, r, now_ns);
     /* RFC 3168 §6.1.1: ECE of a SYN,ACK accepts ECN, and is no mark. A SYN,ACK with both flags comes from a peer that
      * echoes flags it does not know. */
-    c->ecn_on = c->policy.ecn && !c->syn_resent && (r->flags & (TCP_ECE | TCP_CWR)) == TCP_ECE;
+    tcp_ecn_agree(c, c->policy.ecn && !c->syn_resent && (r->flags & (TCP_ECE | TCP_CWR)) == TCP_ECE);
     tcp_established(stack, c, now_ns);
     c->ack_now = true;
     if (r->bytes != 0 || (r->flags & TCP_FIN) != 0)
@@ -266,24 +267,6 @@ static void timestamp_take(struct tcp_connection *c, const struct tcp_received *
     }
 }
 
-/* RFC 3168 §6.1.3: Echoes a congestion mark until the peer reports that it has reduced its window. Acknowledges a new
- * mark at once. */
-static void congestion_mark_take(struct net_stack *stack, struct tcp_connection *c, const struct tcp_received *r)
-{
-    ASSERT(c->ecn_on);
-    bool echo_before = c->ecn_echo;
-    if ((r->flags & TCP_CWR) != 0)
-        c->ecn_echo = false;
-    if (r->congested) {
-        NET_COUNT(stack, tcp_rx_marked);
-        c->ecn_echo = c->ecn_seen = true;
-        c->ack_now = c->ack_now || !echo_before;
-    }
-    c->ready.on = c->ready.on && !c->ecn_echo;
-    if (c->ack_now)
-        tcp_timer_due_at(stack, 0);
-}
-
 static void received_note(struct tcp_connection *c, const struct tcp_received *r, uint64_t now_ns)
 {
     if (r->bytes == 0) {
@@ -340,8 +323,8 @@ static void other_input(struct net_stack *stack, struct tcp_connection *c, struc
     }
     received_note(c, r, now_ns);
     timestamp_take(c, r, now_ns);
-    if (c->ecn_on && r->bytes != 0)
-        congestion_mark_take(stack, c, r);
+    if (c->ecn.on && r->bytes != 0)
+        tcp_ecn_mark_take(stack, c, r);
     if (fin_is_acked(c) && !fin_acked(stack, c, now_ns))
         return;
 

@@ -11,6 +11,7 @@
 #include "net/stack_state.h"
 #include "net/tcp/challenge.h"
 #include "net/tcp/deadline.h"
+#include "net/tcp/ecn.h"
 #include "net/tcp/frame.h"
 #include "net/tcp/handshake.h"
 #include "net/tcp/options.h"
@@ -280,7 +281,7 @@ static struct tcp_connection *half_open_complete(struct net_stack *stack, struct
     c->snd_wl1 = r->seq - 1;
     c->syn_resent = h->resends != 0;
     tcp_options_agree(stack, c, &agreed, now_ns);
-    c->ecn_on = h->ecn_on;
+    tcp_ecn_agree(c, h->ecn_on);
     /* Karn: an ACK of a SYN,ACK sent twice may be of either copy. An overdue timer: a stall of our own loop. */
     if (h->resends == 0 && !h->sent_twice && h->timer_ns > now_ns)
         tcp_rtt_measured(c, now_ns - h->sent_ns);

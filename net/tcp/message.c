@@ -4,6 +4,7 @@
 
 #include "net/stack_state.h"
 #include "net/tcp/check.h"
+#include "net/tcp/ecn.h"
 #include "net/tcp/frame.h"
 #include "net/tcp/output.h"
 #include "net/tcp/send_queue.h"
@@ -48,7 +49,7 @@ static bool message_send_whole(struct net_stack *stack, struct tcp_connection *c
         || !tcp_frame_send_held(stack, c, buffer, buffer->data + TCP_MESSAGE_OFFSET + from, bytes, c->snd_nxt,
                                 TCP_ACK | TCP_PSH | tcp_cwr_flag(c, bytes), false, now_ns))
         return false;
-    c->ecn_cwr = false;
+    tcp_cwr_sent(c, bytes);
     tcp_message_sent(stack, c, bytes, now_ns);
     tcp_connection_check(c);
     return true;

@@ -6,6 +6,7 @@
 #include "net/stack_state.h"
 #include "net/tcp/congestion.h"
 #include "net/tcp/deadline.h"
+#include "net/tcp/ecn.h"
 #include "net/tcp/frame.h"
 #include "net/tcp/recovery.h"
 #include "net/tcp/send_queue.h"
@@ -116,7 +117,7 @@ static bool output_segment(struct net_stack *stack, struct tcp_connection *c, ui
         return false;
     }
     c->snd_nxt += tcp_segment_space(s);
-    c->ecn_cwr = c->ecn_cwr && bytes == 0;
+    tcp_cwr_sent(c, bytes);
     if (bytes != 0 && bytes < c->snd_mss)
         c->snd_small_end = c->snd_nxt;
     if (c->rto_at_ns == 0)

@@ -4,12 +4,6 @@
 #include "net/tcp/connection.h"
 #include "net/tcp/seq.h"
 
-/* Returns CWR if new data shall report to the peer that our window has been reduced. RFC 3168 §6.1.2. */
-static inline uint8_t tcp_cwr_flag(const struct tcp_connection *c, uint32_t bytes)
-{
-    return c->ecn_cwr && bytes != 0 ? TCP_CWR : 0;
-}
-
 /* Begins the time in which written data is not acknowledged, if there is such data: struct tcp_info. */
 static inline void tcp_busy_begin(struct tcp_connection *c, uint64_t now_ns)
 {

@@ -7,6 +7,7 @@
 #include "net/stack_state.h"
 #include "net/tcp/congestion.h"
 #include "net/tcp/deadline.h"
+#include "net/tcp/ecn.h"
 #include "net/tcp/rtt.h"
 #include "net/tcp/send_queue.h"
 #include "net/tcp/seq.h"
@@ -253,7 +254,7 @@ static void undo_remember(struct tcp_connection *c, uint64_t now_ns)
     c->undo.una = c->snd_una;
     c->undo.resends = 0;
     c->undo.resent = false;
-    c->undo.ecn_cwr = c->ecn_cwr;
+    c->undo.ecn_cwr = c->ecn.cwr;
     c->undo.resend_timestamp = tcp_timestamp_clock(now_ns, c->timestamp_offset);
 }
 
@@ -261,22 +262,6 @@ static uint32_t flight_size(const struct tcp_connection *c)
 {
     /* RFC 5681 §3.2 step 2: data sent by limited transmit does not count. */
     return (uint32_t)min_size(c->snd_nxt - c->snd_una, c->congestion.cwnd);
-}
-
-/* Notes that the window has been reduced, for whatever reason. CWR reports the reduction to the peer, once for this
- * window. */
-static void reduction_note(struct tcp_connection *c)
-{
-    c->ecn_recover = c->snd_nxt;
-    c->ecn_cwr = c->ecn_on;
-    c->ready.on = c->ready.on && !c->ecn_cwr;
-}
-
-/* RFC 3168 §6.1.2: Returns true if data in flight from here on has reduced the window already. A mark and a loss in one
- * window of data reduce it once. */
-static bool window_is_reduced(const struct tcp_connection *c)
-{
-    return c->ecn_on && tcp_edge_in_flight(c, c->ecn_recover);
 }
 
 static void recovery_enter(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns)
@@ -287,9 +272,9 @@ static void recovery_enter(struct net_stack *stack, struct tcp_connection *c, ui
     ASSERT(c->lost_bytes != 0);
     c->recovery = TCP_RECOVERY;
     c->recover = c->snd_nxt;
-    if (!window_is_reduced(c)) {
+    if (!tcp_ecn_window_is_reduced(c)) {
         tcp_congestion_lost(&c->congestion, &c->policy, flight_size(c), c->snd_mss);
-        reduction_note(c);
+        tcp_ecn_reduction_note(c);
     }
     c->prr.delivered = c->prr.out = 0;
     c->prr.flight = c->snd_nxt - c->snd_una;
@@ -371,7 +356,7 @@ static void recovery_undo(struct net_stack *stack, struct tcp_connection *c)
     c->duplicate_acks = 0;
     c->duplicate_bytes = 0;
     c->undo.on = false;
-    c->ecn_cwr = c->ecn_cwr && c->undo.ecn_cwr; /* a mark from before stands */
+    tcp_ecn_reduction_undo(c, c->undo.ecn_cwr);
 }
 
 /* RFC 8985 §7.4.2: Tests if a tail probe's resend has repaired a loss, which then counts as congestion. */
@@ -385,7 +370,7 @@ static void tail_probe_acked(struct tcp_connection *c, const struct tcp_received
         c->tail_probe_on = false;
         tcp_congestion_lost(&c->congestion, &c->policy, flight_size(c), c->snd_mss);
         c->congestion.cwnd = (uint32_t)min_size(c->congestion.cwnd, c->congestion.ssthresh);
-        reduction_note(c);
+        tcp_ecn_reduction_note(c);
     } else if (!d->advanced && r->bytes == 0 && r->options.sack_count == 0) {
         c->tail_probe_on = false; /* both copies have arrived */
     }
@@ -396,14 +381,14 @@ static void tail_probe_acked(struct tcp_connection *c, const struct tcp_received
 static bool congestion_echoed(struct net_stack *stack, struct tcp_connection *c, const struct tcp_received *r,
                               const struct tcp_delivery *d)
 {
-    if (!c->ecn_on || (r->flags & (TCP_ECE | TCP_SYN)) != TCP_ECE)
+    if (!c->ecn.on || (r->flags & (TCP_ECE | TCP_SYN)) != TCP_ECE)
         return false;
-    if (c->recovery == TCP_OPEN && !is_not_passed(c, c->ecn_recover)) {
+    if (c->recovery == TCP_OPEN && !is_not_passed(c, c->ecn.recover)) {
         NET_COUNT(stack, tcp_window_marked);
         uint32_t flight = (uint32_t)min_size(c->snd_nxt - c->snd_una + d->acked_bytes, c->congestion.cwnd);
         tcp_congestion_lost(&c->congestion, &c->policy, flight, c->snd_mss);
         c->congestion.cwnd = (uint32_t)min_size(c->congestion.cwnd, c->congestion.ssthresh);
-        reduction_note(c);
+        tcp_ecn_reduction_note(c);
     }
     return true;
 }
@@ -478,13 +463,13 @@ void tcp_recovery_timeout(struct net_stack *stack, struct tcp_connection *c, uin
     NET_COUNT(stack, tcp_rto_timeouts);
     if (c->recovery == TCP_OPEN || (c->recovery == TCP_LOSS && c->backoff == 0)) {
         undo_remember(c, now_ns);
-        if (!window_is_reduced(c))
+        if (!tcp_ecn_window_is_reduced(c))
             tcp_congestion_lost(&c->congestion, &c->policy, flight_size(c), c->snd_mss);
     }
     c->congestion.acked_bytes = 0;
     c->recovery = TCP_LOSS;
     c->recover = c->snd_nxt;
-    reduction_note(c);
+    tcp_ecn_reduction_note(c);
     c->duplicate_acks = 0;
     c->duplicate_bytes = 0;
     c->tail_probe_on = false;
