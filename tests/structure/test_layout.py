@@ -252,15 +252,13 @@ def test_kernel_has_no_circle_of_calls():
 # The folders of the product that have objects in build/kernel.
 CALLING = sorted({p.parent.relative_to(ROOT).as_posix() for folder in FOLDERS for p in (ROOT / folder).rglob("*.c")}
                  - {"host", "host/library", "net/lwip"})
-CIRCLES_LEFT = ("app/matcher",)
 
 
 @pytest.mark.parametrize("folder", [*CALLING, pytest.param("net/lwip", marks=pytest.mark.slow)])
 def test_files_of_a_folder_call_in_no_circle(folder):
     found = calls(folder)
     assert len(found) == len(list((ROOT / folder).glob("*.c"))), f"objects of {folder} are not built: make"
-    if folder not in CIRCLES_LEFT:
-        assert circle(found) is None
+    assert circle(found) is None
 
 
 # The floors of net/tcp, in the head of connection.h: a floor's number, a file, its work.
