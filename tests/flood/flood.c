@@ -34,8 +34,8 @@
 #include "net/transport.h"
 #include "tests/bench/bench_peer.h"
 #include "tests/lib/player_setup.h"
+#include "tests/lib/random.h"
 #include "tests/lib/virtio_model.h"
-#include "tests/sim/random.h"
 
 enum {
     FEED_PORT = 10001,
@@ -91,7 +91,7 @@ static void wire_turn(void)
 
 /* ---- The flood ---- */
 
-static uint32_t draw(void) { return (uint32_t)random_next(&random_state); }
+static uint32_t draw(void) { return (uint32_t)random_from(&random_state); }
 
 static uint32_t ipv4_frame(uint8_t *frame, uint32_t source, uint8_t protocol, const void *payload, uint32_t bytes)
 {

@@ -20,6 +20,7 @@
 #include "net/transport_own.c"
 #include "tests/lib/netdev_memory.h"
 #include "tests/lib/player_setup.h"
+#include "tests/lib/random.h"
 
 #define BEGIN_NS    (10 * NS_PER_S)
 #define SCRIPT_NS   (20 * NS_PER_S) /* the virtual time of a script, at most */
@@ -59,7 +60,7 @@ static struct net_stack *server;
 static void *server_memory;
 static int listeners[2];
 static struct peer peers[PEERS];
-static uint64_t now_ns, burst_next_ns, digits_state, steps;
+static uint64_t now_ns, burst_next_ns, steps;
 static uint32_t lose_to_server, lose_to_player;
 static bool hold_next, holding, repeat_next, is_good;
 static uint8_t held[NETDEV_FRAME_BYTES_MAX];
@@ -174,11 +175,9 @@ static void read_requests(struct peer *p)
 static void send_digits(struct peer *p)
 {
     char digits[BURST_DIGITS + 1];
-    for (int i = 0; i < BURST_DIGITS; i++) {
-        digits_state = digits_state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-        digits[i] = (char)('0' + (digits_state >> 33) % 10);
-    }
-    snprintf(digits + BURST_DIGITS - 6, 7, "%u", 823 * (unsigned)(122 + digits_state % 1090));
+    for (int i = 0; i < BURST_DIGITS; i++)
+        digits[i] = (char)('0' + random_below(10));
+    snprintf(digits + BURST_DIGITS - 6, 7, "%u", 823 * (unsigned)(122 + random_below(1090)));
     if (!p->streaming)
         server_say(p, "HTTP/1.1 200 OK\r\n\r\n");
     p->streaming = true;
@@ -442,7 +441,7 @@ static void begin(void)
     hold_next = holding = repeat_next = is_good = false;
     good_post_count = 0;
     burst_next_ns = now_ns;
-    digits_state = 1;
+    random_state = 1;
 }
 
 /* Makes the server good, and asserts that the player finds it. */

@@ -5,20 +5,13 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "tests/lib/random.h"
 
 static struct netdev_faults *of(struct netdev *device) { return (struct netdev_faults *)device; }
 
-static uint64_t random_next(struct netdev_faults *self) /* splitmix64 */
-{
-    uint64_t z = self->random += 0x9e3779b97f4a7c15;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-    z = (z ^ z >> 27) * 0x94d049bb133111eb;
-    return z ^ z >> 31;
-}
-
 static bool happens(struct netdev_faults *self, uint32_t chance, uint64_t *count)
 {
-    bool yes = random_next(self) % 10000 < chance;
+    bool yes = random_chance(&self->random, chance);
     *count += yes;
     return yes;
 }
@@ -27,7 +20,7 @@ static void maybe_corrupt(struct netdev_faults *self, uint8_t *data, uint32_t by
 {
     if (!happens(self, self->faults.corrupt, &self->counters.corrupted))
         return;
-    uint64_t bit = random_next(self) % (8u * bytes);
+    uint64_t bit = random_from(&self->random) % (8u * bytes);
     data[bit / 8] ^= (uint8_t)(1 << bit % 8);
 }
 

@@ -11,14 +11,6 @@
 #include "net/tcp/wire.h"
 #include "tests/lib/stack_create.h"
 
-uint64_t pair_random(struct pair *pair)
-{
-    pair->random ^= pair->random << 13; /* Marsaglia, "Xorshift RNGs", 2003 */
-    pair->random ^= pair->random >> 7;
-    pair->random ^= pair->random << 17;
-    return pair->random;
-}
-
 static void stack_open(struct pair *pair, int side, const struct tcp_policy *policy)
 {
     struct net_config config = {

@@ -51,8 +51,6 @@ bool pair_step(struct pair *pair, uint64_t until_ns);
 
 void pair_run(struct pair *pair, uint64_t for_ns);
 
-uint64_t pair_random(struct pair *pair);
-
 /* Connects a to b's `port`, accepts, and returns both connections. */
 void pair_connect(struct pair *pair, uint16_t port, int *a, int *b);
 

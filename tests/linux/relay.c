@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "tests/sim/random.h"
+#include "tests/lib/random.h"
 
 void relay_init(struct relay *relay, const struct relay_faults *faults, uint64_t seed)
 {

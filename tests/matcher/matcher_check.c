@@ -15,9 +15,9 @@
 #include "app/matcher/matcher.h"
 #include "base/assert.h"
 #include "base/siphash.h"
+#include "tests/lib/random.h"
 #include "tests/lib/recording.h"
 #include "tests/matcher/oracle.h"
-#include "tests/matcher/random.h"
 #include "tests/matcher/take.h"
 
 _Noreturn void assert_failed(const char *file, int line, const char *condition)

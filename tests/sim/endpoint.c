@@ -7,8 +7,8 @@
 #include "base/bytes.h"
 #include "net/stack_state.h"
 #include "net/transport.h"
+#include "tests/lib/random.h"
 #include "tests/lib/stack_create.h"
-#include "tests/sim/random.h"
 
 uint8_t endpoint_stream_byte(uint32_t from, uint32_t connection, uint64_t offset)
 {
@@ -52,7 +52,7 @@ void endpoint_open(struct endpoint *endpoint, uint32_t index, bool lwip, const s
     uint8_t mac[NETDEV_MAC_BYTES], secret[32];
     mac_of(index, mac);
     for (size_t i = 0; i < sizeof secret; i++)
-        secret[i] = (uint8_t)random_next(&seed);
+        secret[i] = (uint8_t)random_from(&seed);
     endpoint->lwip = lwip;
     endpoint->index = index;
     if (lwip) {

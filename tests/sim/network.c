@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "tests/sim/random.h"
+#include "tests/lib/random.h"
 
 void network_init(struct network *network, struct netdev_memory *a, struct netdev_memory *b,
                   const struct network_faults *faults, uint64_t perfect_from_ns, uint64_t seed)

@@ -23,9 +23,9 @@
 #include "base/assert.h"
 #include "base/bytes.h"
 #include "net/transport.h"
+#include "tests/lib/random.h"
 #include "tests/sim/endpoint.h"
 #include "tests/sim/network.h"
-#include "tests/sim/random.h"
 
 #define MS             UINT64_C(1000000)
 #define S              UINT64_C(1000000000)
@@ -182,7 +182,7 @@ static void game_open(uint64_t *random)
         struct tcp_policy policy;
         choose_policy(&policy, random);
         memset(endpoints[s].halves, 0, sizeof endpoints[s].halves);
-        endpoint_open(&endpoints[s], s, s == lwip_index, &policy, random_next(random), now_ns);
+        endpoint_open(&endpoints[s], s, s == lwip_index, &policy, random_from(random), now_ns);
         for (uint32_t i = 0; i < connection_count; i++)
             choose_plan(&endpoints[s].halves[i].plan, random);
     }
@@ -193,7 +193,7 @@ static void game_open(uint64_t *random)
         plan->write_pause_ns = 0;
     }
     network_init(&network, &endpoints[0].device, &endpoints[1].device, &faults,
-                 now_ns + random_between(random, 0, 60) * S, random_next(random));
+                 now_ns + random_between(random, 0, 60) * S, random_from(random));
     uint32_t crossing = choose_neighbours();
     endpoint_start(&endpoints[1], connection_count, crossing, now_ns);
     endpoint_start(&endpoints[0], connection_count, crossing, now_ns);

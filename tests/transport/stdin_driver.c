@@ -33,6 +33,7 @@
 #include "tests/lib/netdev_faults.h"
 #include "tests/lib/netdev_pcap.h"
 #include "tests/lib/netdev_tap.h"
+#include "tests/lib/random.h"
 
 enum { LINE_BYTES_MAX = 64 * 1024, QUEUE_BYTES_MAX = 64 * 1024 };
 
@@ -97,11 +98,8 @@ static size_t log_to_stderr(const char *text, size_t bytes) { return fwrite(text
 
 static uint8_t stream_byte(uint64_t seed, uint64_t at)
 {
-    uint64_t z = seed + (at / 8 + 1) * 0x9e3779b97f4a7c15; /* splitmix64, by position */
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-    z = (z ^ z >> 27) * 0x94d049bb133111eb;
-    z ^= z >> 31;
-    return (uint8_t)(z >> 8 * (at % 8));
+    uint64_t state = seed + at / 8 * RANDOM_STEP; /* the state after at / 8 numbers */
+    return (uint8_t)(random_from(&state) >> 8 * (at % 8));
 }
 
 static uint32_t crc32_update(uint32_t crc, const uint8_t *data, size_t bytes)

@@ -6,6 +6,7 @@
 #include "kernel/firmware/acpi_spec.h"
 #include "kernel/firmware/boot_info.h"
 #include "kernel/memory/memory.h"
+#include "tests/lib/random.h"
 #include "tests/lib/test.h"
 
 /* Physical memory is [0, MEMORY_BYTES), all of it on the heap, so that ASan watches its ends. memory_map_table returns
@@ -345,15 +346,12 @@ TEST(acpi_dsdt_names_virtio_mmio_devices)
 
 TEST(acpi_of_random_bytes_is_survived)
 {
-    const char *given = getenv("SEED");
-    unsigned seed = given ? (unsigned)strtoul(given, NULL, 0) : 20220217;
-    print_message("SEED=%u\n", seed);
-    srand(seed);
+    random_seed(20220217);
     static const uint32_t tables[] = { XSDT, RSDT, FADT, MADT, MCFG, DSDT };
     for (int round = 0; round < 300; round++) {
-        uint32_t at = tables[(size_t)rand() % ARRAY_COUNT(tables)];
-        for (int i = rand() % 8; i >= 0; i--)
-            memory[at + 4 + (size_t)rand() % 120] = (uint8_t)rand();
+        uint32_t at = tables[random_below(ARRAY_COUNT(tables))];
+        for (int i = random_below(8); i >= 0; i--)
+            memory[at + 4 + random_below(120)] = (uint8_t)random_next();
         uint32_t bytes = load_le32(memory + at + ACPI_HEADER_LENGTH);
         if (bytes >= 36 && bytes <= MEMORY_BYTES - at)
             checksum_fix(at, bytes, 9);

@@ -5,6 +5,7 @@
 #include "kernel/firmware/boot_info.h"
 #include "kernel/firmware/multiboot2_spec.h"
 #include "kernel/firmware/pvh_spec.h"
+#include "tests/lib/random.h"
 #include "tests/lib/test.h"
 
 static struct boot_info boot;
@@ -173,15 +174,12 @@ TEST(multiboot2_total_size_beyond_the_mapped_memory_is_refused)
 
 TEST(multiboot2_of_random_bytes_is_survived)
 {
-    const char *given = getenv("SEED");
-    unsigned seed = given ? (unsigned)strtoul(given, NULL, 0) : 20220217;
-    print_message("SEED=%u\n", seed);
-    srand(seed);
+    random_seed(20220217);
     for (int round = 0; round < 20000; round++) {
         mbi_typical();
-        for (int i = rand() % 8; i >= 0; i--) {
-            size_t at = 8 + (size_t)rand() % (mbi_bytes - 8);
-            mbi[at] = (uint8_t)rand();
+        for (int i = random_below(8); i >= 0; i--) {
+            size_t at = 8 + random_below(mbi_bytes - 8);
+            mbi[at] = (uint8_t)random_next();
             if (load_le32(mbi + at / 8 * 8) == MULTIBOOT2_INFO_MODULE)
                 mbi[at / 8 * 8] = 0x55; /* no module: the parser trusts a module's address */
         }

@@ -1,28 +1,12 @@
 /* net/ip/checksum.h against the plain reference: add 16-bit words, wrap the carry, complement. */
 #define _GNU_SOURCE
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "base/bytes.h"
 #include "net/ip/checksum.h"
+#include "tests/lib/random.h"
 #include "tests/lib/test.h"
 
-static uint64_t seed;
-
-static uint64_t random_next(void) /* splitmix64 */
-{
-    uint64_t z = seed += 0x9e3779b97f4a7c15;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-    z = (z ^ z >> 27) * 0x94d049bb133111eb;
-    return z ^ z >> 31;
-}
-
-BEFORE_ALL()
-{
-    const char *given = getenv("SEED");
-    seed = given != NULL ? strtoull(given, NULL, 0) : 20220217;
-    print_message("SEED=%llu\n", (unsigned long long)seed);
-}
+BEFORE_ALL() { random_seed(20220217); }
 
 static uint16_t reference(const uint8_t *data, size_t bytes)
 {

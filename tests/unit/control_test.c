@@ -1,13 +1,11 @@
 /* app/service/control.c over a fake transport. The client is written here byte by byte, from docs/control.md. */
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "app/service/control.h"
 #include "app/service/stats.h"
 #include "base/bytes.h"
 #include "base/hmac.h"
 #include "base/log.h"
 #include "tests/lib/fake_transport.h"
+#include "tests/lib/random.h"
 #include "tests/lib/test.h"
 
 #define MS UINT64_C(1000000)
@@ -631,19 +629,16 @@ TEST(every_single_byte_of_a_command_counts)
 
 TEST(no_reply_is_longer_than_its_datagram)
 {
-    const char *given = getenv("SEED");
-    unsigned seed = given ? (unsigned)strtoul(given, NULL, 0) : 20220217;
-    print_message("SEED=%u\n", seed);
-    srand(seed);
+    random_seed(20220217);
     start();
     for (int i = 0; i < 100000; i++) {
         uint8_t out[200];
-        size_t bytes = (size_t)(rand() % 3 ? 64 + 32 * (rand() % 2) : rand() % 200);
+        size_t bytes = (size_t)(random_below(3) ? 64 + 32 * random_below(2) : random_below(200));
         for (size_t k = 0; k < bytes; k++)
-            out[k] = (uint8_t)rand();
-        if (rand() % 4 && bytes >= 8) {
+            out[k] = (uint8_t)random_next();
+        if (random_below(4) && bytes >= 8) {
             memcpy(out, "PGRN\1", 5);
-            out[5] = (uint8_t)(rand() % 6);
+            out[5] = (uint8_t)random_below(6);
             store_be16(out + 6, (uint16_t)bytes);
         }
         fake.datagram_count = 0;

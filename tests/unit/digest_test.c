@@ -7,30 +7,18 @@
 #include "app/digest/variants.h"
 #include "base/sha256.h"
 #include "base/text.h"
+#include "tests/lib/random.h"
 #include "tests/lib/test.h"
 
 enum { BODY_BYTES_MAX = 3 * MERCHA_GROUP_BYTES };
 static uint8_t body[BODY_BYTES_MAX];
-static uint64_t seed = 20221122;
-
-static uint32_t random_bits(void)
-{
-    seed = seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    return (uint32_t)(seed >> 32);
-}
-
-static void fill_random(void *out, size_t bytes)
-{
-    for (size_t i = 0; i < bytes; i++)
-        ((uint8_t *)out)[i] = (uint8_t)random_bits();
-}
 
 BEFORE_EACH()
 {
     digest_settings.rounds_max = 1000000;
     digest_variants_choose(false, 2000000);
     digest_chains_clear();
-    fill_random(body, sizeof body);
+    random_fill(body, sizeof body);
 }
 
 /* Returns a method's result, with the body cut into random pieces. */
@@ -40,13 +28,13 @@ static const char *result_of(const struct method *method, const char *query, con
     static union method_job job;
     struct method_result result = { .bytes = 0 };
     const struct method_request request = { .query = text_of(query) };
-    fill_random(&job, sizeof job); /* another request's */
+    random_fill(&job, sizeof job); /* another request's */
     const char *reason = method->begin(&job, &request);
     size_t used = 0;
     if (reason != NULL)
         return reason;
     for (size_t at = 0; at < bytes;) {
-        size_t part = min_size(bytes - at, 1 + random_bits() % (random_bits() % 4 ? 100 : 5000));
+        size_t part = min_size(bytes - at, 1 + random_below(random_below(4) ? 100 : 5000));
         uint8_t *exact = malloc(part);
         memcpy(exact, data + at, part);
         used += method->take(&job, exact, part, (uint8_t *)text + used);
@@ -221,7 +209,7 @@ TEST(variants_of_sha256_equal_the_scalar_one)
         if (!digest_variants_usable(ops->name))
             continue;
         for (uint32_t run = 1; run < 8; run++) {
-            fill_random(got, sizeof got);
+            random_fill(got, sizeof got);
             memcpy(expected, got, sizeof got);
             for (size_t i = 0; i < SHA256_LANES_MAX; i++) {
                 lanes[i] = got[i];
@@ -244,7 +232,7 @@ TEST(variants_of_nabhash_equal_the_scalar_one)
             continue;
         for (size_t blocks = 0; blocks < 20; blocks++) {
             uint8_t expected[64], got[64];
-            fill_random(got, sizeof got);
+            random_fill(got, sizeof got);
             memcpy(expected, got, sizeof got);
             digest_nabhash_scalar.blocks(expected, body + blocks, blocks);
             digest_nabhash_scalar.join(expected);
@@ -263,7 +251,7 @@ TEST(variants_of_mercha_equal_the_scalar_one)
             continue;
         for (uint32_t run = 0; run < 4; run++) {
             uint32_t expected[2][16], got[2][16]; /* the root and its left child */
-            fill_random(&job, sizeof job);
+            random_fill(&job, sizeof job);
             digest_mercha_scalar.group(&job, run * MERCHA_GROUP_BLOCKS, body + run, expected[0], expected[1]);
             digest_mercha_all[v]->group(&job, run * MERCHA_GROUP_BLOCKS, body + run, got[0], got[1]);
             assert_memory_equal(got, expected, sizeof got);
@@ -279,7 +267,7 @@ TEST(variants_of_base64_equal_the_scalar_one)
         for (size_t triples = 0; triples < 200; triples++) {
             uint8_t *exact = malloc(triples * 3 + 1), *expected = malloc(triples * 4 + 1),
                     *got = malloc(triples * 4 + 1);
-            fill_random(exact, triples * 3);
+            random_fill(exact, triples * 3);
             digest_base64_scalar.encode(expected, exact, triples);
             digest_base64_all[v]->encode(got, exact, triples);
             assert_memory_equal(got, expected, triples * 4);
@@ -298,9 +286,9 @@ TEST(every_other_slice_is_of_the_shortest_chains_and_all_end_right)
     uint64_t ended_rounds = 0, slice = 0;
     digest_chains_clear();
     for (size_t i = 0; i < COUNT; i++) {
-        fill_random(chains[i].digest, sizeof chains[i].digest);
+        random_fill(chains[i].digest, sizeof chains[i].digest);
         memcpy(expected[i], chains[i].digest, sizeof expected[i]);
-        chains[i].rounds_left = 1 + random_bits() % 500;
+        chains[i].rounds_left = 1 + random_below(500);
         rounds_played(expected[i], (uint32_t)chains[i].rounds_left);
         digest_chains_add(&chains[i]);
     }

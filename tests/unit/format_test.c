@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/format.h"
+#include "tests/lib/random.h"
 #include "tests/lib/test.h"
 
 /* Checks that both write the same, in a buffer of any size. */
@@ -85,13 +86,10 @@ TEST(format_into_no_room_writes_nothing)
 
 TEST(format_random_numbers_are_as_printf_says)
 {
-    const char *given = getenv("SEED");
-    unsigned seed = given ? (unsigned)strtoul(given, NULL, 0) : 20220217;
-    print_message("SEED=%u\n", seed);
-    srand(seed);
+    random_seed(20220217);
     for (int i = 0; i < 20000; i++) {
-        uint64_t value = ((uint64_t)rand() << 42 ^ (uint64_t)rand() << 21 ^ (uint64_t)rand()) >> rand() % 64;
-        int width = rand() % 24;
+        uint64_t value = random_next() >> random_below(64);
+        int width = random_below(24);
         same("%*lu|%-*ld|%0*lx", width, value, width, (int64_t)-value, width, value);
     }
 }

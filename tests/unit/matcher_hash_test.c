@@ -1,7 +1,6 @@
 /* The hash of prefix residues where keys of equal residues lie on either side of a cell's edge. */
-#include <stdlib.h>
-
 #include "app/matcher/hash.h"
+#include "tests/lib/random.h"
 #include "tests/lib/test.h"
 
 enum { N = 64, DIGITS = 2000 };
@@ -39,18 +38,18 @@ TEST(hash_finds_equal_residues_across_an_edge)
 {
     uint32_t crossed = 0;
     for (unsigned seed = 1; seed <= 200; seed++) {
-        srand(seed);
+        random_state = seed;
         modulus.tolerance = 9 * N;
         for (uint32_t i = 0; i < DIGITS; i++) {
-            text[i] = (uint8_t)('0' + rand() % 10);
-            modulus.key_weights[i] = rand() % 97 == 0 ? UINT64_C(1) << 51 : 1;
+            text[i] = (uint8_t)('0' + random_below(10));
+            modulus.key_weights[i] = random_below(97) == 0 ? UINT64_C(1) << 51 : 1;
             if (seed % 2 == 0 && i % 20 >= 18) {
                 text[i] = '1';
                 modulus.key_weights[i] = i % 20 == 18 ? UINT64_C(1) << 51 : 0 - (UINT64_C(1) << 51) - 9;
             }
         }
         text[0] = '1';
-        modulus.key_weights[0] = (UINT64_C(1) << 50) - (uint64_t)(rand() % 3000);
+        modulus.key_weights[0] = (UINT64_C(1) << 50) - random_below(3000);
         hash_restart(&hash, 0);
         for (uint32_t at = 0; at < DIGITS; at += 50) {
             const uint64_t found = hash_take(&hash, &modulus, text + at, 50, N);

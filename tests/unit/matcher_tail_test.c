@@ -1,7 +1,6 @@
 /* The factors 2 and 5 of substrings, against a division of each. */
-#include <stdlib.h>
-
 #include "app/matcher/tail.h"
+#include "tests/lib/random.h"
 #include "tests/lib/test.h"
 
 enum { FIRST = 5000, DIGITS = 2000, LENGTH_MAX = 36 };
@@ -41,17 +40,17 @@ TEST(factors_are_those_of_a_division)
 {
     uint32_t refused = 0, counted = 0;
     for (unsigned seed = 1; seed <= 40; seed++) {
-        srand(seed);
+        random_state = seed;
         for (uint32_t i = 0; i < DIGITS; i++)
-            text[i] = (uint8_t)(rand() % 4 != 0 && i > 0 ? text[i - 1] : "0000858412345679"[rand() % 16]);
+            text[i] = (uint8_t)(random_below(4) != 0 && i > 0 ? text[i - 1] : "0000858412345679"[random_below(16)]);
         begin();
         for (uint32_t at = 0, part; at < DIGITS; at += part) {
-            part = (uint32_t)rand() % 100;
+            part = random_below(100);
             part = part < DIGITS - at ? part : DIGITS - at;
             tails_take(&tails, text + at, part);
             for (uint32_t end = at + 1; end <= at + part; end++)
                 for (uint32_t length = 1; length <= LENGTH_MAX && length <= end; length++) {
-                    const uint32_t exponents[TAIL_PRIMES] = { (uint32_t)rand() % 60, (uint32_t)rand() % 30 };
+                    const uint32_t exponents[TAIL_PRIMES] = { random_below(60), random_below(30) };
                     if (text[end - length] == '0')
                         continue;
                     const uint32_t missing = tails_missing(&tails, exponents, text + end - length, length, FIRST + end);

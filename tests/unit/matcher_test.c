@@ -4,6 +4,7 @@
 
 #include "app/matcher/matcher.h"
 #include "app/matcher/state.h"
+#include "tests/lib/random.h"
 #include "tests/lib/test.h"
 #include "tests/matcher/take.h"
 
@@ -320,12 +321,11 @@ TEST(matcher_gives_each_answer_once_when_the_filter_overflows)
 #endif
 
 /* Makes a burst of copies of the moduli and of their parts, zeros, and random digits. */
-static size_t make_copies(char *burst, size_t bytes_max, const struct matcher_config *config, uint32_t *random)
+static size_t make_copies(char *burst, size_t bytes_max, const struct matcher_config *config)
 {
     size_t bytes = 0;
     while (bytes < bytes_max) {
-        *random = *random * 1103515245 + 12345;
-        const uint32_t draw = *random >> 16;
+        const uint64_t draw = random_below(1 << 16);
         const char *modulus = config->moduli[draw % config->modulus_count];
         const size_t whole = strlen(modulus), part = draw % 16 < 12 ? whole : draw / 16 % whole;
         const size_t count = part < bytes_max - bytes ? part : bytes_max - bytes;
@@ -337,17 +337,17 @@ static size_t make_copies(char *burst, size_t bytes_max, const struct matcher_co
 }
 
 /* Plays bursts of copies, and writes the answers of each into a table by end and length. */
-static uint64_t play_stream_of_copies(const struct matcher_config *config, uint32_t random)
+static uint64_t play_stream_of_copies(const struct matcher_config *config, uint64_t seed)
 {
     static char burst[1200];
     static uint8_t given[1200][512];
     struct matcher *matcher;
     struct matcher_answer answer;
     uint64_t hash = 0, at = 0;
+    random_state = seed;
     assert_null(matcher_init(&matcher, config));
     for (int i = 0; i < 6; i++) {
-        random = random * 1103515245 + 12345;
-        const size_t bytes = make_copies(burst, 1 + (random >> 16) % sizeof burst, config, &random);
+        const size_t bytes = make_copies(burst, 1 + random_below(sizeof burst), config);
         memset(given, 0, sizeof given);
         matcher_begin(matcher, (const uint8_t *)burst, bytes);
         while (matcher_take(matcher, &answer))
@@ -579,12 +579,10 @@ enum { ADD_BURSTS = 12, ADD_AT = 5 };
 static void make_bursts(char burst[ADD_BURSTS][400])
 {
     static const char big[] = "104648257118348370704723119";
-    uint32_t state = 12345;
+    random_state = 12345;
     for (int i = 0; i < ADD_BURSTS; i++) {
-        for (int k = 0; k < 300; k++) {
-            state = state * 1103515245 + 12345;
-            burst[i][k] = (char)('0' + (state >> 16) % 10);
-        }
+        for (int k = 0; k < 300; k++)
+            burst[i][k] = (char)('0' + random_below(10));
         memcpy(burst[i] + 100, big, sizeof big - 1);
         burst[i][300] = '\0';
     }

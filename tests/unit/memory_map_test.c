@@ -1,8 +1,7 @@
 /* RAM ranges from a loader's map: by example, and against a plain model of pages on random maps. */
-#include <stdlib.h>
-
 #include "base/bytes.h"
 #include "kernel/memory/map.h"
+#include "tests/lib/random.h"
 #include "tests/lib/test.h"
 
 static struct memory_map map;
@@ -79,18 +78,15 @@ enum { MODEL_PAGES = 64 };
 
 TEST(map_of_random_regions_equals_a_table_of_pages)
 {
-    const char *given = getenv("SEED");
-    unsigned seed = given ? (unsigned)strtoul(given, NULL, 0) : 20220217;
-    print_message("SEED=%u\n", seed);
-    srand(seed);
+    random_seed(20220217);
     for (int round = 0; round < 5000; round++) {
         struct memory_region regions[12];
-        size_t count = (size_t)(rand() % 12);
+        size_t count = random_below(12);
         bool ram[MODEL_PAGES] = { 0 };
         for (size_t i = 0; i < count; i++) {
-            regions[i].base = (uint64_t)(rand() % (MODEL_PAGES * 4096));
-            regions[i].bytes = 1 + (uint64_t)rand() % (MODEL_PAGES * 4096 - regions[i].base);
-            regions[i].type = rand() % 3 ? REGION_RAM : REGION_RESERVED;
+            regions[i].base = random_below(MODEL_PAGES * 4096);
+            regions[i].bytes = 1 + random_below(MODEL_PAGES * 4096 - regions[i].base);
+            regions[i].type = random_below(3) ? REGION_RAM : REGION_RESERVED;
         }
         for (int pass = 0; pass < 2;
              pass++) { /* first whole pages of RAM, then all pages that another region touches */

@@ -7,6 +7,7 @@
 #include "net/ip/checksum.h"
 #include "net/ip/udp_wire.h"
 #include "net/stack_state.h"
+#include "tests/lib/random.h"
 #include "tests/lib/tcp_peer.h"
 #include "tests/lib/test.h"
 
@@ -301,30 +302,22 @@ TEST(all_ip_options_of_all_lengths)
     assert_true(p->stack->ip.counters.ipv4_rx_drop_source_route > 0);
 }
 
-static uint64_t random_next(uint64_t *r)
-{
-    *r ^= *r << 13, *r ^= *r >> 7, *r ^= *r << 17;
-    return *r;
-}
-
 /* Changes several bytes at once, at random. A failure prints the seed. */
 TEST(random_changes)
 {
-    const char *given = getenv("SEED");
-    uint64_t random = given != NULL ? strtoull(given, NULL, 0) : 0x2545f4914f6cdd1d;
-    fprintf(stderr, "SEED=%#llx\n", (unsigned long long)random);
+    random_seed(20220217);
     open_everything();
     for (int i = 0; i < 60000; i++) {
         uint8_t packet[512];
         reopen_if_ended();
-        uint32_t bytes = valid_packet((unsigned)(random_next(&random) >> 20) % KINDS, packet);
-        unsigned bends = 1 + (unsigned)(random_next(&random) >> 20) % 4;
+        uint32_t bytes = valid_packet((unsigned)random_below(KINDS), packet);
+        unsigned bends = 1 + (unsigned)random_below(4);
         for (unsigned b = 0; b < bends; b++)
-            packet[(random_next(&random) >> 13) % bytes] = (uint8_t)(random_next(&random) >> 33);
+            packet[random_below(bytes)] = (uint8_t)random_next();
         fix_checksums(packet, bytes);
-        give(packet, bytes - (random_next(&random) >> 20) % 3);
+        give(packet, bytes - (uint32_t)random_below(3));
         if (i % 64 == 0)
-            peer_pass(p, random_next(&random) % (50 * MS));
+            peer_pass(p, random_below(50 * MS));
         drain();
     }
 }

@@ -1,9 +1,8 @@
 /* app/time/server.c and rate_limit.c: the requests that get a reply, the replies, and their rate. */
-#include <stdlib.h>
-
 #include "app/time/rate_limit.h"
 #include "app/time/server.h"
 #include "base/bytes.h"
+#include "tests/lib/random.h"
 #include "tests/lib/test.h"
 
 #define S  UINT64_C(1000000000)
@@ -215,9 +214,9 @@ TEST(flood_of_addresses_hardly_frees_a_limited_one)
 {
     start_with(false, RATE);
     int passed = 0;
-    srand(3);
+    random_state = 3;
     for (int i = 0; i < 10000; i++) {
-        rate_limit_take((uint32_t)rand(), now_ns);
+        rate_limit_take((uint32_t)random_next(), now_ns);
         passed += rate_limit_take(STRANGER, now_ns) == RATE_PASS;
     }
     assert_in_range(passed, BURST, 20 * BURST);

@@ -21,6 +21,7 @@
 #include "base/log.h"
 #include "tests/lib/fake_transport.h"
 #include "tests/lib/player_setup.h"
+#include "tests/lib/random.h"
 #include "tests/lib/test.h"
 
 #define S      UINT64_C(1000000000)
@@ -360,9 +361,9 @@ TEST(several_feeds_make_one_stream)
     up(two);
     up(submit_id());
     char stream[201], part[300];
-    srand(1);
+    random_state = 1;
     for (int i = 0; i < 200; i++)
-        stream[i] = (char)('0' + rand() % 10);
+        stream[i] = (char)('0' + random_below(10));
     stream[200] = '\0';
     memcpy(stream + 150, "823", 3);
     snprintf(part, sizeof part, OK_200 "\r\n%.151s", stream); /* the first feed stops inside the answer */
@@ -537,9 +538,9 @@ TEST(unanswered_posts_are_given_up_in_slices)
 {
     char burst[121] = { 0 };
     play("n=6 m=1 early=off breaker=0");
-    srand(5);
+    random_state = 5;
     for (int i = 0; i < 120; i++)
-        burst[i] = (char)('1' + rand() % 9);
+        burst[i] = (char)('1' + random_below(9));
     digits(burst);
     for (int i = 0; i < 1000 && send_queue_waiting_count() > 0; i++)
         turn(0);
@@ -910,10 +911,10 @@ TEST(a_server_that_is_slow_for_ever_does_not_keep_the_send_queue_full)
 {
     play("n=256 m=3 server.timeout=0 submit.timeout=0 feed.timeout=0");
     char burst[21];
-    srand(3);
+    random_state = 3;
     for (int i = 0; i < 100 && fake.connect_count == 2; i++) {
         for (int k = 0; k < 20; k++)
-            burst[k] = (char)('0' + rand() % 10);
+            burst[k] = (char)('0' + random_below(10));
         burst[20] = '\0';
         digits(burst);
         for (int k = 0; k < 100 && fake.connect_count == 2; k++) { /* the server acknowledges all */
@@ -1196,10 +1197,10 @@ TEST(a_long_search_keeps_turns_short_and_loses_no_digit)
     start_the_clock();
     play("n=64 m=1 early=off key=0123456789 http.port=8080 breaker=0 feed.timeout=2");
     int feed = feed_id(), page = fake_accepted(8080);
-    srand(3);
+    random_state = 3;
     for (int i = 0; i < EVENTS; i++) {
         for (int k = 0; k < DIGITS; k++)
-            burst[k] = (char)('1' + rand() % 9);
+            burst[k] = (char)('1' + random_below(9));
         fake_text(feed, burst);
     }
     fake_datagram(0x0a000203, 40000, CONTROL, hello, sizeof hello);
@@ -1302,11 +1303,11 @@ TEST(a_flood_of_answers_is_bounded_and_counted_and_the_feed_goes_on)
     play("n=256 m=3");
     fake.connections[submit_id()].window_bytes = 10000;
     char burst[1001];
-    srand(2);
+    random_state = 2;
     uint64_t offered = 0;
     for (int i = 0; i < 8; i++) {
         for (int k = 0; k < 1000; k++)
-            burst[k] = (char)('0' + rand() % 10);
+            burst[k] = (char)('0' + random_below(10));
         burst[1000] = '\0';
         digits(burst);
         turn(100 * MS);
@@ -1328,9 +1329,9 @@ TEST(expired_answers_are_dropped_a_few_a_turn)
     char burst[501] = { 0 };
     play("n=256 m=3 early=off");
     fake_closed(submit_id(), TRANSPORT_RESET);
-    srand(4);
+    random_state = 4;
     for (int i = 0; i < 500; i++)
-        burst[i] = (char)('0' + rand() % 10);
+        burst[i] = (char)('0' + random_below(10));
     digits(burst);
     for (int i = 0; i < 2000 && !player_matcher_rests(); i++)
         turn(0);
@@ -1460,16 +1461,16 @@ static void sim_step(int id)
 {
     struct fake_connection *c = &fake.connections[id];
     uint32_t in_flight = c->sent_bytes - c->acked_bytes;
-    switch (rand() % 40) {
+    switch (random_below(40)) {
     case 0:
         fake_closed(id, TRANSPORT_RESET);
         break;
     case 1:
-        if (rand() % 2) {
+        if (random_below(2)) {
             fake_closed(id, TRANSPORT_TIMED_OUT);
         } else {
             fake_ended(id);
-            if (rand() % 2)
+            if (random_below(2))
                 fake_closed(id, TRANSPORT_RESET);
         }
         break;
@@ -1483,11 +1484,11 @@ static void sim_step(int id)
         }
         break;
     default:
-        c->acked_bytes += in_flight ? (uint32_t)rand() % (in_flight + 1) : 0;
-        if (rand() % 3 == 0)
+        c->acked_bytes += in_flight ? random_below(in_flight + 1) : 0;
+        if (random_below(3) == 0)
             c->acked_bytes = c->sent_bytes;
         sim_take_requests(id);
-        while (sim[id].unanswered && rand() % 3 && !sim[id].closing) {
+        while (sim[id].unanswered && random_below(3) && !sim[id].closing) {
             fake_text(id, PLUS_8);
             sim[id].unanswered--;
         }
@@ -1496,10 +1497,7 @@ static void sim_step(int id)
 
 TEST(no_answer_is_submitted_twice_by_any_server)
 {
-    const char *given = getenv("SEED");
-    unsigned seed = given ? (unsigned)strtoul(given, NULL, 0) : 20220217;
-    print_message("SEED=%u\n", seed);
-    srand(seed);
+    random_seed(20220217);
     memset(sim, 0, sizeof sim);
     memset(sim_count, 0, sizeof sim_count);
     play("n=5 m=7 server.timeout=0");
@@ -1508,20 +1506,20 @@ TEST(no_answer_is_submitted_twice_by_any_server)
         int id = submit_id();
         if (id >= 0 && !fake.connections[id].connected) {
             memset(&sim[id], 0, sizeof sim[id]);
-            if (rand() % 3)
+            if (random_below(3))
                 fake_connected(id);
             else
                 fake_closed(id, TRANSPORT_REFUSED);
         } else if (id >= 0) {
-            fake.connections[id].window_bytes = 200 + (uint32_t)rand() % 3000;
+            fake.connections[id].window_bytes = 200 + random_below(3000);
             sim_step(id);
         }
-        if (rand() % 20 == 0) {
+        if (random_below(20) == 0) {
             char burst[20];
-            snprintf(burst, sizeof burst, "%d", rand());
+            snprintf(burst, sizeof burst, "%u", (unsigned)random_below(1u << 31));
             fake_text(feed_id(), burst);
         }
-        turn((uint64_t)(rand() % 20) * MS);
+        turn(random_below(20) * MS);
         uint64_t gone = submit_counters.unanswered + submit_counters.responses_2xx + submit_counters.dropped_expired;
         assert_int_equal(answer_set_counters.entered,
                          gone + send_queue_waiting_count() + send_queue_unanswered_count());

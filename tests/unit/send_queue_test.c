@@ -1,8 +1,6 @@
 /* app/player/send_queue.c, against a plain model of it: lists of answers. */
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "app/player/send_queue.h"
+#include "tests/lib/random.h"
 #include "tests/lib/test.h"
 
 static bool put(const char *digits, uint64_t now_ns)
@@ -104,11 +102,9 @@ static struct model {
 
 static void digits_of(const struct model *m, uint8_t *out)
 {
-    uint32_t x = m->seed;
-    for (size_t i = 0; i < m->count; i++) {
-        x = x * 1664525 + 1013904223;
-        out[i] = (uint8_t)('0' + (x >> 16) % 10);
-    }
+    uint64_t state = m->seed;
+    for (size_t i = 0; i < m->count; i++)
+        out[i] = (uint8_t)('0' + random_from(&state) % 10);
 }
 
 static void assert_model(struct send_queue_entry *entry, const struct model *m)
@@ -122,16 +118,13 @@ static void assert_model(struct send_queue_entry *entry, const struct model *m)
 
 TEST(the_ring_equals_the_model)
 {
-    const char *given = getenv("SEED");
-    unsigned seed = given ? (unsigned)strtoul(given, NULL, 0) : 20220217;
-    print_message("SEED=%u\n", seed);
-    srand(seed);
+    random_seed(20220217);
     send_queue_init();
     size_t put_count = 0, oldest = 0, next = 0, refused = 0;
     for (size_t step = 0; step < 600000 && put_count < MODEL_MAX; step++) {
         send_queue_check();
         /* Alternates between filling to the brim and draining. */
-        int action = rand() % 16, filling = step / 40000 % 2;
+        int action = random_below(16), filling = step / 40000 % 2;
         while (next < put_count && model[next].state == '-')
             next++;
         while (oldest < next && model[oldest].state == '-')
@@ -139,7 +132,8 @@ TEST(the_ring_equals_the_model)
         if (action < (filling ? 12 : 4)) {
             struct model *m = &model[put_count];
             uint8_t digits[1024];
-            *m = (struct model){ (uint32_t)rand(), (uint16_t)(1 + (rand() % 8 ? rand() % 300 : rand() % 1024)), 'w' };
+            *m = (struct model){ (uint32_t)random_next(),
+                                 (uint16_t)(1 + (random_below(8) ? random_below(300) : random_below(1024))), 'w' };
             digits_of(m, digits);
             if (send_queue_append(digits, m->count, put_count))
                 put_count++;
@@ -148,7 +142,7 @@ TEST(the_ring_equals_the_model)
         } else if (action < 13 && next < put_count) {
             assert_model(send_queue_next(), &model[next]);
             assert_int_equal(send_queue_next()->offered_ns, next);
-            if (rand() % 10)
+            if (random_below(10))
                 send_queue_sent(0, 0), model[next++].state = 's';
             else
                 send_queue_drop(), model[next++].state = '-';
@@ -156,7 +150,7 @@ TEST(the_ring_equals_the_model)
             assert_model(send_queue_oldest(), &model[oldest]);
             send_queue_remove_oldest();
             model[oldest++].state = '-';
-        } else if (rand() % 1000 == 0) {
+        } else if (random_below(1000) == 0) {
             send_queue_take_back();
             next = oldest;
             for (size_t i = oldest; i < put_count; i++)

@@ -3,6 +3,7 @@
 
 #include "app/service/stats.h"
 #include "net/transport.h"
+#include "tests/lib/random.h"
 #include "tests/lib/test.h"
 
 bool transport_counter_group(size_t index, struct counter_group *group)
@@ -36,10 +37,8 @@ TEST(quantiles_are_at_most_a_sixteenth_too_high)
     static uint64_t values[10001];
     histogram_clear(&h);
     assert_int_equal(histogram_quantile(&h, 500), 0);
-    uint64_t x = 88172645463325252u; /* xorshift64 */
     for (size_t i = 0; i < 10001; i++) {
-        x ^= x << 13, x ^= x >> 7, x ^= x << 17;
-        values[i] = x % (1000 + i * i);
+        values[i] = random_below(1000 + i * i);
         histogram_add(&h, values[i]);
     }
     qsort(values, 10001, sizeof *values, compare_u64);

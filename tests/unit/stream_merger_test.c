@@ -1,11 +1,10 @@
 /* app/player/stream_merger.c: copies of a stream that start, lag, break and lie at random, against the stream
  * itself. */
-#include <stdio.h>
-#include <stdlib.h>
 #include <time.h>
 
 #include "app/player/stream_merger.h"
 #include "base/bytes.h"
+#include "tests/lib/random.h"
 #include "tests/lib/test.h"
 
 enum { STREAM_DIGITS = 400000 };
@@ -55,16 +54,10 @@ static void disconnect(uint32_t feed)
 static void random_stream(void)
 {
     for (size_t i = 0; i < sizeof stream; i++)
-        stream[i] = (uint8_t)('0' + rand() % 10);
+        stream[i] = (uint8_t)('0' + random_below(10));
 }
 
-static void seeded(void)
-{
-    const char *given = getenv("SEED");
-    unsigned seed = given ? (unsigned)strtoul(given, NULL, 0) : 20220217;
-    print_message("SEED=%u\n", seed);
-    srand(seed);
-}
+static void seeded(void) { random_seed(20220217); }
 
 /* Begins with two inputs of a random stream. */
 static void begin_two(void)
@@ -201,25 +194,25 @@ TEST(the_output_is_the_stream)
     seeded();
     for (int round = 0; round < 20; round++) {
         random_stream();
-        uint32_t feeds = 2 + (uint32_t)rand() % 7;
+        uint32_t feeds = 2 + random_below(7);
         size_t at[STREAM_MERGER_INPUT_COUNT_MAX] = { 0 }, live = 0, begin = 0;
         bool connected[STREAM_MERGER_INPUT_COUNT_MAX] = { false };
         begin_with(feeds);
         while (live < STREAM_DIGITS / 20) {
-            uint32_t f = (uint32_t)rand() % feeds;
-            if (rand() % 4 == 0)
-                live += (size_t)rand() % 300; /* the server sends */
+            uint32_t f = random_below(feeds);
+            if (random_below(4) == 0)
+                live += random_below(300); /* the server sends */
             if (!connected[f]) {
-                connected[f] = rand() % 4 == 0;
+                connected[f] = random_below(4) == 0;
                 at[f] = live;
                 continue;
             }
-            if (rand() % 50 == 0) {
+            if (random_below(50) == 0) {
                 connected[f] = false;
                 disconnect(f);
                 continue;
             }
-            size_t count = min_size((size_t)rand() % 500, live - at[f]);
+            size_t count = min_size(random_below(500), live - at[f]);
             struct stream_news news = push(f, stream + at[f], count);
             at[f] += count;
             if (out_count == news.digits.count)

@@ -2,8 +2,6 @@
  * path and once without. All memory must be the same afterwards: every connection, ring, counter and transmitted byte.
  *
  * Most segments are the predicted one; some differ in one field. SEED=n replays. */
-#include <stdlib.h>
-
 #include "net/ip/checksum.h"
 #include "net/stack_state.h"
 #include "net/tcp/check.h"
@@ -12,6 +10,7 @@
 #include "net/tcp/message.h"
 #include "net/tcp/rtt.h"
 #include "net/tcp/table.h"
+#include "tests/lib/random.h"
 #include "tests/lib/test.h"
 
 enum {
@@ -46,17 +45,10 @@ static struct world {
 } world, before, fast;
 
 static struct net_stack *const stack = (struct net_stack *)world.memory;
-static uint64_t seed, random_state;
+static uint64_t seed;
 static uint64_t segments_count, segments_fast_count, messages_count, messages_fast_count;
 
-static uint64_t random_u64(void)
-{
-    uint64_t z = random_state += 0x9e3779b97f4a7c15;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-    return z ^ (z >> 31);
-}
-static uint32_t below(uint32_t limit) { return (uint32_t)(random_u64() % limit); }
+static uint32_t below(uint32_t limit) { return (uint32_t)random_below(limit); }
 static bool one_in(uint32_t n) { return below(n) == 0; }
 
 /* ---- A device that keeps transmitted buffers until the next poll ---- */
@@ -141,7 +133,7 @@ static uint32_t segment_write(uint8_t *at, const struct segment *s, uint16_t por
     head->ipv4.ttl = (uint8_t)(1 + below(255));
     head->ipv4.protocol = IPV4_PROTOCOL_TCP;
     store_be16(&head->ipv4.total_bytes, (uint16_t)(IPV4_HEADER_BYTES_MIN + tcp_bytes));
-    store_be16(&head->ipv4.id, (uint16_t)random_u64());
+    store_be16(&head->ipv4.id, (uint16_t)random_next());
     store_be16(&head->ipv4.flags_offset, one_in(3) ? 0 : IPV4_DONT_FRAGMENT);
     store_be32(&head->ipv4.source, PEER);
     store_be32(&head->ipv4.destination, OURS);
@@ -154,7 +146,7 @@ static uint32_t segment_write(uint8_t *at, const struct segment *s, uint16_t por
     store_be16(&head->tcp.window, s->window);
     memcpy(&head->timestamps, s->options, s->option_bytes);
     for (uint32_t i = 0; i < s->bytes; i++)
-        at[54 + s->option_bytes + i] = (uint8_t)random_u64();
+        at[54 + s->option_bytes + i] = (uint8_t)random_next();
     return 34 + tcp_bytes;
 }
 
@@ -262,10 +254,10 @@ static uint32_t frame_disturb(uint8_t *at, uint32_t bytes)
         store_be16(at + 16, (uint16_t)(load_be16(at + 16) + below(80) - 40));
         break;
     case 2:
-        store_be16(at + 20, (uint16_t)random_u64());
+        store_be16(at + 20, (uint16_t)random_next());
         break;
     case 3:
-        at[46] = (uint8_t)random_u64();
+        at[46] = (uint8_t)random_next();
         break;
     case 4:
         return bytes + below(40); /* padding */
@@ -349,7 +341,7 @@ static void both_ways(void (*step)(void))
 static void episode_begin(void)
 {
     memset(&world, 0, sizeof world);
-    world.now_ns = 1000000000 + random_u64() % 1000000000;
+    world.now_ns = 1000000000 + random_next() % 1000000000;
     world.device = (struct netdev){ .ops = &ops, .mtu_bytes = 1500, .link_up = true, .tx_checksum = one_in(2) };
     memcpy(world.device.mac, our_mac, 6);
     struct net_config config = {
@@ -377,7 +369,7 @@ static void episode_begin(void)
     world.id = tcp_connect(stack, PEER, 10001, 0, NULL, world.now_ns);
     assert_true(world.id >= 0);
     struct tcp_connection *c = connection();
-    struct segment syn = { .seq = (uint32_t)random_u64(),
+    struct segment syn = { .seq = (uint32_t)random_next(),
                            .ack = c->iss + 1,
                            .flags = TCP_SYN | TCP_ACK | (one_in(6) ? TCP_ECE : 0),
                            .window = 60000 };
@@ -422,7 +414,7 @@ static void message_leaves(void)
     message_from = one_in(5) ? below(100) : 0;
     message_bytes = 1 + below(one_in(10) ? 1300 : 300);
     for (uint32_t i = 0; i < message_bytes; i++)
-        area[message_from + i] = (uint8_t)random_u64();
+        area[message_from + i] = (uint8_t)random_next();
     connection()->ready.on = false; /* the prepared bytes have changed since */
     if (!one_in(4))                 /* a message may turn out shorter than was prepared, or begin elsewhere */
         tcp_fast_prepare(stack, connection(), one_in(10) ? below(100) : message_from,
@@ -445,10 +437,8 @@ static void application_reads(void)
 
 BEFORE_ALL()
 {
-    const char *given = getenv("SEED");
-    seed = given != NULL ? strtoull(given, NULL, 0) : 20220311;
-    random_state = seed;
-    print_message("SEED=%llu\n", (unsigned long long)seed);
+    random_seed(20220311);
+    seed = random_state;
 }
 
 TEST(fast_and_long_way_agree)
@@ -456,7 +446,7 @@ TEST(fast_and_long_way_agree)
     for (int episode = 0; episode < EPISODES; episode++) {
         episode_begin();
         for (int i = 0; i < STEPS && tcp_connection_of(stack, world.id) != NULL; i++) {
-            world.now_ns += one_in(50) ? random_u64() % 3000000000 : random_u64() % 1000000;
+            world.now_ns += one_in(50) ? random_next() % 3000000000 : random_next() % 1000000;
             if (one_in(window_closed ? 5 : 60))
                 window_closed = !window_closed;
             if (one_in(acks_lost ? 20 : 100))

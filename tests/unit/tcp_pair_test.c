@@ -1,6 +1,7 @@
 /* Whole connections between two of our stacks: open, transfer, close, with losses and delays. */
 #include <stdio.h>
 
+#include "tests/lib/random.h"
 #include "tests/lib/stack_pair.h"
 #include "tests/lib/test.h"
 
@@ -75,10 +76,10 @@ static bool apply_faults(struct pair *pair, int from, uint32_t index, struct pai
     const struct path_faults *faults = pair->user;
     (void)from;
     (void)index;
-    if (pair_random(pair) % 100 < faults->loss_percent)
+    if (random_from(&pair->random) % 100 < faults->loss_percent)
         return false;
-    if (pair_random(pair) % 100 < faults->delay_percent)
-        packet->arrives_ns += pair_random(pair) % faults->delay_ns;
+    if (random_from(&pair->random) % 100 < faults->delay_percent)
+        packet->arrives_ns += random_from(&pair->random) % faults->delay_ns;
     return true;
 }
 

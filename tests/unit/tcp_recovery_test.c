@@ -1,5 +1,6 @@
 /* Losses: fast retransmit and recovery with and without SACK, RACK's clock, tail probes, timeouts, the congestion
  * windows, and a hostile peer's SACK blocks. */
+#include "tests/lib/random.h"
 #include "tests/lib/tcp_fixture.h"
 
 enum { MSS = 1000 };
@@ -386,13 +387,11 @@ TEST(impossible_sack_blocks_are_ignored)
         EXPECT_NUMBER("sacked bytes", info.sacked_bytes, 0);
         EXPECT_NUMBER("lost bytes", info.lost_bytes, 0);
     }
-    uint64_t random = 88172645463325252;
     for (int i = 0; i < 3000; i++) {
         struct block blocks[4];
         for (int k = 0; k < 4; k++) {
-            random ^= random << 13, random ^= random >> 7, random ^= random << 17;
-            blocks[k].left = 2 + (uint32_t)(random >> 8) % (11 * MSS);
-            blocks[k].right = blocks[k].left + (uint32_t)(random >> 40) % (4 * MSS);
+            blocks[k].left = 2 + (uint32_t)random_below(11 * MSS);
+            blocks[k].right = blocks[k].left + (uint32_t)random_below(4 * MSS);
         }
         peer_send_sack(p, 1, 2, blocks, 1 + (uint32_t)i % 4);
         peer_pass(p, MS / 10);

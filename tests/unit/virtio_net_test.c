@@ -1,35 +1,18 @@
 /* drivers/virtio/net*.c against the model device: start, frames both ways, ownership, and a hostile device.
  * SEED=n replays the random ones. */
-#include <stdlib.h>
-
 #include "base/bytes.h"
 #include "base/trace.h"
 #include "drivers/virtio/net.h"
 #include "tests/lib/device_memory.h"
+#include "tests/lib/random.h"
 #include "tests/lib/test.h"
 #include "tests/lib/virtio_model.h"
 
-static uint64_t seed;
 static struct virtio_model model;
 static struct virtio_net net;
 static struct netdev *const device = &net.device;
 
-static uint64_t random_u64(void)
-{
-    uint64_t z = seed += 0x9e3779b97f4a7c15;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-    return z ^ (z >> 31);
-}
-
-static uint32_t random_below(uint32_t limit) { return (uint32_t)(random_u64() % limit); }
-
-BEFORE_ALL()
-{
-    const char *given = getenv("SEED");
-    seed = given != NULL ? strtoull(given, NULL, 0) : 20220311;
-    print_message("SEED=%llu\n", (unsigned long long)seed);
-}
+BEFORE_ALL() { random_seed(20220311); }
 
 AFTER_EACH()
 {
@@ -851,7 +834,7 @@ static void trial_start(void)
 {
     virtio_model_init(&model, (enum virtio_model_kind)random_below(3));
     uint64_t all = model.offered | BIT(VIRTIO_F_ORDER_PLATFORM);
-    model.offered = (random_u64() & all & ~BIT(VIRTIO_F_VERSION_1)) | (all & BIT(VIRTIO_F_VERSION_1));
+    model.offered = (random_next() & all & ~BIT(VIRTIO_F_VERSION_1)) | (all & BIT(VIRTIO_F_VERSION_1));
     for (int i = 0; i < VIRTIO_NET_QUEUE_COUNT; i++) {
         uint32_t size = 1u << random_below(random_below(10) == 0 ? 16 : 10);
         if (model.bus.legacy && !(model.offered & BIT(VIRTIO_F_ANY_LAYOUT)) && size < 2)
@@ -983,15 +966,15 @@ TEST(any_write_of_a_hostile_device_is_survived)
             struct frame frame;
             switch (random_below(12)) {
             case 0:
-                virtio_model_used_push(&model, queue, (uint32_t)(random_u64() >> random_below(64)),
-                                       (uint32_t)(random_u64() >> random_below(64)));
+                virtio_model_used_push(&model, queue, (uint32_t)(random_next() >> random_below(64)),
+                                       (uint32_t)(random_next() >> random_below(64)));
                 break;
             case 1:
                 virtio_model_used_push(&model, queue, random_below(model.queue[queue].size), random_below(3000));
                 break;
             case 2:
                 if (random_below(20) == 0)
-                    virtio_model_used_jump(&model, queue, (uint16_t)random_u64());
+                    virtio_model_used_jump(&model, queue, (uint16_t)random_next());
                 break;
             case 3: {
                 const struct virtq_desc *desc = &model.queue[0].desc[random_below(model.queue[0].size)];
@@ -1007,7 +990,7 @@ TEST(any_write_of_a_hostile_device_is_survived)
                 break;
             case 6:
                 if (!net.rx.fault)
-                    deliver_number(14 + random_below(3000), 0, (uint8_t)random_u64());
+                    deliver_number(14 + random_below(3000), 0, (uint8_t)random_next());
                 break;
             default:
                 if (device->ops->rx_borrow(device, &frame)) {
