@@ -1,25 +1,11 @@
-/* Losses: fast retransmit and recovery with and without SACK, RACK's clock, tail probes, timeouts, the congestion
- * windows, and a hostile peer's SACK blocks. */
+/* Rules of losses that no timeline of tests/wire/recovery can say: state from long ago, pauses of the machine, blocks
+ * at random, every single loss, CUBIC's arithmetic. */
 #include "tests/lib/random.h"
 #include "tests/lib/tcp_fixture.h"
 
 enum { MSS = 1000 };
 #define OFFER_1000      ((struct offer){ MSS, -1, false, false })
 #define OFFER_1000_SACK ((struct offer){ MSS, -1, true, false })
-
-static uint32_t cwnd(void)
-{
-    struct tcp_info info;
-    tcp_info(p->stack, p->id, &info);
-    return info.cwnd_bytes;
-}
-
-static uint32_t ssthresh(void)
-{
-    struct tcp_info info;
-    tcp_info(p->stack, p->id, &info);
-    return info.ssthresh_bytes;
-}
 
 /* Expects `count` full segments from `seq` on; `pushed`: the last has PSH. */
 static void expect_segments(uint32_t seq, uint32_t count, bool pushed)
@@ -45,77 +31,6 @@ static void send_flight(struct offer offer, uint32_t count)
     connect_with_rtt(offer);
     peer_write(p, count * MSS);
     expect_segments(2, count, true);
-}
-
-/* ---- Growth ---- */
-
-TEST(slow_start_grows_by_acknowledged_bytes_two_segments_at_most)
-{
-    struct tcp_policy policy = peer_policy_default();
-    policy.initial_window_segments = 4;
-    policy.slow_start_ack_segments = 2;
-    begin_with(&policy);
-    peer_connect(p, OFFER_1000);
-    peer_write(p, 60000);
-    expect_segments(1, 4, false);
-    peer_send(p, A, 1, 1 + MSS, NULL, 0); /* one segment: one more, and the one it frees */
-    expect_segments(1 + 4 * MSS, 2, false);
-    peer_send(p, A, 1, 1 + 3 * MSS, NULL, 0); /* two: two */
-    expect_segments(1 + 6 * MSS, 4, false);
-    EXPECT_NUMBER("cwnd", cwnd(), 7 * MSS);
-    peer_send(p, A, 1, 1 + 6 * MSS, NULL, 0); /* three: L = 2 (RFC 3465) */
-    EXPECT_NUMBER("cwnd", cwnd(), 9 * MSS);
-}
-
-/* RFC 5681 §3.1, ACK division: a segment acknowledged byte by byte counts once. */
-TEST(splitting_acks_gains_nothing)
-{
-    peer_connect(p, OFFER_1000);
-    peer_write(p, 60000);
-    expect_segments(1, 10, false);
-    for (uint32_t i = 1; i <= MSS; i++)
-        peer_send(p, A, 1, 1 + i, NULL, 0);
-    EXPECT_BETWEEN("cwnd", cwnd(), 10 * MSS, 11 * MSS);
-}
-
-TEST(congestion_avoidance_grows_a_segment_a_window)
-{
-    struct tcp_policy policy = peer_policy_default();
-    policy.congestion = TCP_NEWRENO;
-    begin_with(&policy);
-    peer_connect(p, OFFER_1000);
-    peer_write(p, 64000);
-    expect_segments(1, 10, false);
-    for (int i = 0; i < 3; i++) /* a loss leads to congestion avoidance */
-        peer_send(p, A, 1, 1, NULL, 0);
-    EXPECT(p, A, 1 + 10 * MSS, 1, MSS); /* limited transmit, RFC 3042 */
-    EXPECT(p, A, 1 + 11 * MSS, 1, MSS);
-    EXPECT(p, A, 1, 1, MSS);
-    EXPECT_NUMBER("ssthresh", ssthresh(), 5 * MSS);
-    peer_send(p, A, 1, 1 + 12 * MSS, NULL, 0);
-    EXPECT_NUMBER("cwnd", cwnd(), 5 * MSS);
-    uint32_t ack = 1 + 12 * MSS;
-    for (int i = 0; i < 5; i++) {
-        for (struct seen s; peer_take(p, &s);) {
-        }
-        EXPECT_NUMBER("cwnd", cwnd(), 5 * MSS);
-        ack += MSS;
-        peer_send(p, A, 1, ack, NULL, 0);
-    }
-    EXPECT_NUMBER("cwnd", cwnd(), 6 * MSS);
-    for (struct seen s; peer_take(p, &s);) {
-    }
-}
-
-TEST(window_that_is_not_used_does_not_grow)
-{
-    peer_connect(p, OFFER_1000);
-    for (uint32_t i = 0; i < 50; i++) {
-        peer_write(p, 100);
-        EXPECT(p, PA, 1 + 100 * i, 1, 100);
-        peer_send(p, A, 1, 101 + 100 * i, NULL, 0);
-    }
-    EXPECT_NUMBER("cwnd", cwnd(), 10 * MSS);
 }
 
 /* RFC 9438 §4.2: after a loss at W_max the window is back there after K seconds. */
@@ -166,9 +81,7 @@ TEST(cubic_grows_without_overflow)
     EXPECT_NUMBER("cwnd", c.cwnd, WINDOW + WINDOW / 2);
 }
 
-/* ---- Without SACK: RFC 5681, RFC 6582, RFC 3042 ---- */
-
-/* Plays a loss more than 2^31 bytes after the last one: the guard of RFC 6582 §3.2 step 2 is long passed. */
+/* Plays a loss more than 2^31 bytes behind the last one: the guard of RFC 6582 §3.2 step 2 is long passed. */
 TEST(third_duplicate_ack_resends_long_after_the_last_loss)
 {
     connect_with_rtt(OFFER_1000);
@@ -181,212 +94,10 @@ TEST(third_duplicate_ack_resends_long_after_the_last_loss)
     EXPECT(p, A, 2, 1, MSS);
 }
 
-TEST(third_duplicate_ack_resends)
-{
-    send_flight(OFFER_1000, 10);
-    peer_send(p, A, 1, 2, NULL, 0);
-    peer_send(p, A, 1, 2, NULL, 0);
-    EXPECT_NONE(p);
-    peer_send(p, A, 1, 2, NULL, 0);
-    EXPECT(p, A, 2, 1, MSS);
-    EXPECT_NONE(p);
-    peer_send(p, A, 1, 2 + 10 * MSS, NULL, 0);
-    EXPECT_NONE(p);
-    EXPECT_NUMBER("cwnd", cwnd(), 7 * MSS + 0); /* CUBIC: 0.7 of 10 */
-}
-
-TEST(segments_with_data_or_other_windows_are_no_duplicates)
-{
-    send_flight(OFFER_1000, 10);
-    for (uint32_t i = 0; i < 4; i++)
-        peer_send(p, PA, 1 + i, 2, NULL, 1);
-    for (uint32_t i = 0; i < 4; i++)
-        EXPECT(p, A, 2 + 10 * MSS, 2 + i, 0);
-    for (uint16_t i = 0; i < 4; i++) {
-        p->window = (uint16_t)(60000 + i);
-        peer_send(p, A, 5, 2, NULL, 0);
-    }
-    EXPECT_NONE(p);
-}
-
-TEST(partial_acks_resend_hole_after_hole)
-{
-    send_flight(OFFER_1000, 10); /* 1st, 4th and 7th are lost */
-    for (int i = 0; i < 7; i++)
-        peer_send(p, A, 1, 2, NULL, 0);
-    EXPECT(p, A, 2, 1, MSS);
-    EXPECT_NONE(p);
-    peer_send(p, A, 1, 2 + 3 * MSS, NULL, 0);
-    EXPECT(p, A, 2 + 3 * MSS, 1, MSS);
-    peer_send(p, A, 1, 2 + 6 * MSS, NULL, 0);
-    EXPECT(p, A, 2 + 6 * MSS, 1, MSS);
-    peer_send(p, A, 1, 2 + 10 * MSS, NULL, 0);
-    EXPECT_NONE(p);
-    struct tcp_info info;
-    tcp_info(p->stack, p->id, &info);
-    assert_false(info.in_recovery);
-    EXPECT_NUMBER("resends", info.retransmits_total, 3);
-    EXPECT_NUMBER("ssthresh", info.ssthresh_bytes, 7 * MSS); /* one loss event, one reduction */
-}
-
-/* RFC 6582 §3.2, step 2: duplicates caused by needless resends after a timeout are not a loss. */
-TEST(duplicates_after_a_timeout_do_not_resend_again)
-{
-    send_flight(OFFER_1000, 4);
-    assert_true(peer_wait(p, S));
-    EXPECT(p, A, 2, 1, MSS); /* the timeout's; all had only been late */
-    for (uint32_t i = 1; i <= 4; i++)
-        peer_send(p, A, 1, 2 + i * MSS, NULL, 0);
-    for (struct seen s; peer_take(p, &s);) {
-    }
-    peer_write(p, 3 * MSS);
-    for (struct seen s; peer_take(p, &s);) {
-    }
-    for (int i = 0; i < 3; i++)
-        peer_send(p, A, 1, 2 + 4 * MSS, NULL, 0); /* ACKs of segments sent twice */
-    EXPECT_NONE(p);
-}
-
-/* ---- SACK ---- */
-
-TEST(three_segments_sacked_beyond_a_hole_resend_it)
-{
-    connect_with_rtt(OFFER_1000_SACK);
-    peer_write(p, 12 * MSS);
-    expect_segments(2, 10, false);
-    peer_pass(p, 100 * MS);
-    peer_send_sack(p, 1, 2, &(struct block){ 2 + MSS, 2 + 2 * MSS }, 1);
-    EXPECT(p, A, 2 + 10 * MSS, 1, MSS); /* limited transmit */
-    peer_send_sack(p, 1, 2, &(struct block){ 2 + MSS, 2 + 3 * MSS }, 1);
-    EXPECT(p, PA, 2 + 11 * MSS, 1, MSS);
-    peer_send_sack(p, 1, 2, &(struct block){ 2 + MSS, 2 + 4 * MSS }, 1);
-    EXPECT(p, A, 2, 1, MSS);
-    EXPECT_NONE(p);
-    peer_send(p, A, 1, 2 + 12 * MSS, NULL, 0);
-}
-
-TEST(only_the_holes_are_resent)
-{
-    send_flight(OFFER_1000_SACK, 10); /* 1st, 3rd, 6th are lost */
-    peer_pass(p, 100 * MS);
-    struct block blocks[] = { { 2 + 6 * MSS, 2 + 10 * MSS }, { 2 + 3 * MSS, 2 + 5 * MSS }, { 2 + MSS, 2 + 2 * MSS } };
-    peer_send_sack(p, 1, 2, blocks, 3);
-    uint32_t seqs[3], count = 0;
-    struct seen s;
-    while (peer_take(p, &s) && count < 3)
-        seqs[count++] = s.seq;
-    peer_pass(p, 100 * MS);
-    peer_send_sack(p, 1, 2 + 2 * MSS, blocks, 2);
-    while (peer_take(p, &s) && count < 3)
-        seqs[count++] = s.seq;
-    peer_pass(p, 100 * MS);
-    peer_send_sack(p, 1, 2 + 5 * MSS, blocks, 1);
-    while (peer_take(p, &s) && count < 3)
-        seqs[count++] = s.seq;
-    assert_int_equal(count, 3);
-    assert_int_equal(seqs[0], 2);
-    assert_int_equal(seqs[1], 2 + 2 * MSS);
-    assert_int_equal(seqs[2], 2 + 5 * MSS);
-    peer_send(p, A, 1, 2 + 10 * MSS, NULL, 0);
-    EXPECT_NONE(p);
-    struct tcp_info info;
-    tcp_info(p->stack, p->id, &info);
-    EXPECT_NUMBER("resends", info.retransmits_total, 3);
-    EXPECT_NUMBER("cwnd", info.cwnd_bytes, 7 * MSS);
-}
-
-/* RFC 8985 §6.2: a segment is given a quarter of the least round trip to be merely late. */
-TEST(reordering_within_a_quarter_round_trip_is_waited_for)
-{
-    send_flight(OFFER_1000_SACK, 3);
-    peer_pass(p, 100 * MS);
-    peer_send_sack(p, 1, 2, &(struct block){ 2 + MSS, 2 + 3 * MSS }, 1);
-    EXPECT_NONE(p);
-    uint64_t began_ns = p->now_ns;
-    assert_true(peer_wait(p, S));
-    struct seen *s = EXPECT(p, A, 2, 1, MSS);
-    EXPECT_NUMBER("the reordering window, us", (s->at_ns - began_ns) / 1000, 25000);
-    peer_send(p, A, 1, 2 + 3 * MSS, NULL, 0);
-}
-
-TEST(reordered_segments_are_not_resent_once_reordering_is_known)
-{
-    connect_with_rtt(OFFER_1000_SACK);
-    uint32_t seq = 2;
-    for (int i = 0; i < 10; i++) {
-        peer_write(p, 5 * MSS);
-        expect_segments(seq, 5, true);
-        peer_pass(p, 100 * MS);
-        peer_send_sack(p, 1, seq, &(struct block){ seq + MSS, seq + (i == 0 ? 3 : 5) * MSS }, 1);
-        EXPECT_NONE(p);
-        peer_pass(p, 10 * MS);
-        peer_send(p, A, 1, seq + 5 * MSS, NULL, 0); /* the first comes 10 ms later */
-        EXPECT_NONE(p);
-        seq += 5 * MSS;
-    }
-    EXPECT_NUMBER("recoveries", p->stack->ip.counters.tcp_recoveries, 0);
-}
-
-/* RFC 8985: a lost resend is found by time, without waiting for the timeout. */
-TEST(lost_resend_is_resent_within_a_round_trip)
-{
-    connect_with_rtt(OFFER_1000_SACK);
-    peer_write(p, 20 * MSS);
-    expect_segments(2, 10, false);
-    peer_pass(p, 100 * MS);
-    peer_send_sack(p, 1, 2, &(struct block){ 2 + MSS, 2 + 10 * MSS }, 1);
-    EXPECT(p, A, 2, 1, MSS); /* lost again */
-    uint32_t last = 0;
-    for (struct seen s; peer_take(p, &s);)
-        last = s.seq + s.bytes;
-    assert_true(last > 2 + 10 * MSS);
-    peer_pass(p, 100 * MS);
-    peer_send_sack(p, 1, 2, &(struct block){ 2 + MSS, last }, 1); /* the segments after it have come */
-    EXPECT(p, A, 2, 1, MSS);
-    EXPECT_NUMBER("timeouts", p->stack->ip.counters.tcp_rto_timeouts, 0);
-    peer_send(p, A, 1, last, NULL, 0);
-}
-
-/* RFC 2018 §8, RFC 6675 §5.1: after a timeout a SACKed segment counts as lost until it is SACKed again. */
-TEST(timeout_forgets_sacked_segments)
-{
-    struct tcp_policy policy = peer_policy_default();
-    policy.tail_probe = false;
-    begin_with(&policy);
-    send_flight(OFFER_1000_SACK, 3);
-    peer_send_sack(p, 1, 2, &(struct block){ 2 + MSS, 2 + 3 * MSS }, 1);
-    assert_true(peer_wait(p, S));
-    EXPECT(p, A, 2, 1, MSS); /* RACK's */
-    assert_true(peer_wait(p, S));
-    EXPECT(p, A, 2, 1, MSS);              /* the timeout's */
-    peer_send(p, A, 1, 2 + MSS, NULL, 0); /* the peer has dropped the rest */
-    EXPECT(p, A, 2 + MSS, 1, MSS);
-    EXPECT(p, PA, 2 + 2 * MSS, 1, MSS);
-    peer_send(p, A, 1, 2 + 3 * MSS, NULL, 0);
-}
-
-/* Sends impossible SACK blocks (CVE-2019-11477 and similar). */
-TEST(impossible_sack_blocks_are_ignored)
+/* Sends SACK blocks at random (CVE-2019-11477 and similar). */
+TEST(any_sack_blocks_are_survived)
 {
     send_flight(OFFER_1000_SACK, 10);
-    static const struct block bad[] = {
-        { 2 + 3 * MSS, 2 + MSS },
-        { 2 + MSS, 2 + MSS },
-        { 2 + MSS, 2 + 11 * MSS },
-        { 2 + MSS, 2 + MSS + 0x80000000 },
-        { 2 + 20 * MSS, 2 + 30 * MSS },
-        { 0x80000000, 0x80000100 },
-        { 1, 0 },
-        { 2 + MSS + 1, 2 + 2 * MSS - 1 },
-        { 2 + MSS, 2 + MSS + 1 },
-    };
-    for (size_t i = 0; i < ARRAY_COUNT(bad); i++) {
-        peer_send_sack(p, 1, 2, &bad[i], 1);
-        struct tcp_info info;
-        tcp_info(p->stack, p->id, &info);
-        EXPECT_NUMBER("sacked bytes", info.sacked_bytes, 0);
-        EXPECT_NUMBER("lost bytes", info.lost_bytes, 0);
-    }
     for (int i = 0; i < 3000; i++) {
         struct block blocks[4];
         for (int k = 0; k < 4; k++) {
@@ -407,182 +118,7 @@ TEST(impossible_sack_blocks_are_ignored)
     EXPECT_NUMBER("sacked bytes", info.sacked_bytes, 0);
 }
 
-/* RFC 6937: during a recovery the window sinks evenly to ssthresh. */
-TEST(window_sinks_evenly_through_recovery)
-{
-    struct tcp_policy policy = peer_policy_default();
-    policy.initial_window_segments = 20;
-    policy.congestion = TCP_NEWRENO;
-    begin_with(&policy);
-    connect_with_rtt(OFFER_1000_SACK);
-    peer_write(p, 60 * MSS);
-    expect_segments(2, 20, false);
-    peer_pass(p, 100 * MS);
-    uint32_t sent = 0;
-    for (uint32_t i = 1; i < 20; i++) {
-        peer_send_sack(p, 1, 2, &(struct block){ 2 + MSS, 2 + (i + 1) * MSS }, 1);
-        for (struct seen s; peer_take(p, &s);)
-            sent++;
-    }
-    /* Two by limited transmit and one resend. Then one segment for two ACKs: half of the 17 further ones. */
-    EXPECT_BETWEEN("segments sent in recovery", sent, 10, 13);
-    EXPECT_NUMBER("ssthresh", ssthresh(), 10 * MSS);
-}
-
-/* ---- Tail probes: RFC 8985 §7 ---- */
-
-TEST(lone_segment_is_probed_after_two_round_trips_and_the_peers_delay)
-{
-    struct tcp_policy policy = peer_policy_default();
-    policy.rto_min_us = 1000000;
-    begin_with(&policy);
-    connect_with_rtt(OFFER_1000_SACK);
-    struct tcp_info info;
-    tcp_info(p->stack, p->id, &info);
-    peer_write(p, 100);
-    EXPECT(p, PA, 2, 1, 100);
-    assert_true(peer_wait(p, 2 * S));
-    EXPECT_AFTER(p, EXPECT(p, PA, 2, 1, 100), (2 * info.srtt_us + 200000) * UINT64_C(1000));
-    assert_true(peer_wait(p, 2 * S));
-    EXPECT_AFTER(p, EXPECT(p, PA, 2, 1, 100), 1 * S); /* then the timeout, from the probe on */
-    peer_send(p, A, 1, 102, NULL, 0);
-}
-
-TEST(tail_of_a_flight_is_probed_after_two_round_trips)
-{
-    struct tcp_policy policy = peer_policy_default();
-    policy.rto_min_us = 1000000;
-    begin_with(&policy);
-    connect_with_rtt(OFFER_1000_SACK);
-    struct tcp_info info;
-    tcp_info(p->stack, p->id, &info);
-    peer_write(p, 5 * MSS);
-    expect_segments(2, 5, true);
-    assert_true(peer_wait(p, 2 * S));
-    EXPECT_AFTER(p, EXPECT(p, PA, 2 + 4 * MSS, 1, MSS), 2 * info.srtt_us * UINT64_C(1000)); /* the last again */
-    /* The probe arrived, the other segments did not: RACK resends them at once. */
-    peer_pass(p, 100 * MS);
-    peer_send_sack(p, 1, 2, &(struct block){ 2 + 4 * MSS, 2 + 5 * MSS }, 1);
-    EXPECT(p, A, 2, 1, MSS);
-    EXPECT_NUMBER("timeouts", p->stack->ip.counters.tcp_rto_timeouts, 0);
-    peer_send(p, A, 1, 2 + 5 * MSS, NULL, 0);
-}
-
-TEST(probe_prefers_new_data)
-{
-    struct tcp_policy policy = peer_policy_default();
-    policy.rto_min_us = 1000000;
-    policy.initial_window_segments = 3;
-    begin_with(&policy);
-    connect_with_rtt(OFFER_1000_SACK);
-    peer_write(p, 5 * MSS);
-    expect_segments(2, 3, false);
-    assert_true(peer_wait(p, 2 * S));
-    EXPECT(p, A, 2 + 3 * MSS, 1, MSS);
-    EXPECT_NUMBER("tail probes", p->stack->ip.counters.tcp_tx_tail_probes, 1);
-    peer_send(p, A, 1, 2 + 4 * MSS, NULL, 0);
-}
-
-/* §7.4: a probe that repaired a loss is a sign of congestion. A needless probe is not. */
-TEST(probe_that_repaired_reduces_the_window)
-{
-    for (int needless = 0; needless < 2; needless++) {
-        struct tcp_policy policy = peer_policy_default();
-        policy.rto_min_us = 1000000;
-        begin_with(&policy);
-        connect_with_rtt(OFFER_1000_SACK);
-        peer_write(p, 5 * MSS);
-        expect_segments(2, 5, true);
-        assert_true(peer_wait(p, 2 * S));
-        EXPECT(p, PA, 2 + 4 * MSS, 1, MSS);
-        if (needless)
-            peer_send_sack(p, 1, 2 + 5 * MSS, &(struct block){ 2 + 4 * MSS, 2 + 5 * MSS }, 1); /* DSACK */
-        else
-            peer_send(p, A, 1, 2 + 5 * MSS, NULL, 0);
-        uint32_t before = cwnd();
-        peer_write(p, MSS);
-        EXPECT(p, PA, 2 + 5 * MSS, 1, MSS);
-        peer_send(p, A, 1, 2 + 6 * MSS, NULL, 0);
-        if (needless)
-            assert_true(cwnd() >= before);
-        else
-            assert_true(cwnd() < before);
-    }
-}
-
-/* ---- Timeouts ---- */
-
-TEST(timeout_leaves_one_segment_and_slow_starts)
-{
-    struct tcp_policy policy = peer_policy_default();
-    policy.congestion = TCP_NEWRENO;
-    begin_with(&policy);
-    send_flight(OFFER_1000, 10);
-    assert_true(peer_wait(p, 2 * S));
-    EXPECT(p, A, 2, 1, MSS);
-    EXPECT_NONE(p);
-    EXPECT_NUMBER("cwnd", cwnd(), MSS);
-    EXPECT_NUMBER("ssthresh", ssthresh(), 5 * MSS);
-    peer_send(p, A, 1, 2 + MSS, NULL, 0);
-    EXPECT(p, A, 2 + MSS, 1, MSS);
-    EXPECT(p, A, 2 + 2 * MSS, 1, MSS);
-    EXPECT_NONE(p);
-    assert_true(peer_wait(p, 2 * S)); /* lost again: ssthresh from the bytes now in flight, RFC 5681 §3.1 */
-    EXPECT(p, A, 2 + MSS, 1, MSS);
-    EXPECT_NUMBER("cwnd", cwnd(), MSS);
-    peer_send(p, A, 1, 2 + 10 * MSS, NULL, 0);
-}
-
-TEST(repeated_timeout_of_one_segment_reduces_once)
-{
-    send_flight(OFFER_1000, 10);
-    assert_true(peer_wait(p, 2 * S));
-    EXPECT(p, A, 2, 1, MSS);
-    uint32_t first = ssthresh();
-    for (int i = 0; i < 4; i++) {
-        assert_true(peer_wait(p, 20 * S));
-        EXPECT(p, A, 2, 1, MSS);
-        EXPECT_NUMBER("ssthresh", ssthresh(), first);
-    }
-    peer_send(p, A, 1, 2 + 10 * MSS, NULL, 0);
-}
-
-/* RFC 3522 (Eifel): an echo from before the resend shows that nothing was lost. */
-TEST(needless_timeout_is_undone_by_timestamps)
-{
-    struct tcp_policy policy = peer_policy_default();
-    policy.tail_probe = false;
-    begin_with(&policy);
-    peer_connect(p, (struct offer){ MSS + 12, -1, false, true });
-    peer_write(p, 10 * MSS);
-    expect_segments(1, 10, true);
-    uint32_t echo = p->timestamp_echo;
-    uint32_t before = cwnd();
-    assert_true(peer_wait(p, 2 * S));
-    EXPECT(p, A, 1, 1, MSS);
-    EXPECT_NUMBER("cwnd", cwnd(), MSS);
-    p->timestamp_echo = echo; /* the answer to the first sending, late */
-    peer_send(p, A, 1, 1 + 2 * MSS, NULL, 0);
-    EXPECT_NONE(p); /* nothing is resent any more */
-    assert_true(cwnd() >= before);
-    peer_send(p, A, 1, 1 + 10 * MSS, NULL, 0);
-}
-
-TEST(needless_recovery_is_undone_by_dsack)
-{
-    send_flight(OFFER_1000_SACK, 10);
-    uint32_t before = cwnd();
-    peer_send_sack(p, 1, 2, &(struct block){ 2 + MSS, 2 + 4 * MSS }, 1);
-    EXPECT(p, A, 2, 1, MSS);
-    peer_send(p, A, 1, 2 + 4 * MSS, NULL, 0); /* the first had only been late */
-    assert_true(cwnd() < before);
-    peer_send_sack(p, 1, 2 + 5 * MSS, &(struct block){ 2, 2 + MSS }, 1); /* the segment came twice */
-    EXPECT_NUMBER("undone", p->stack->ip.counters.tcp_recoveries_undone, 1);
-    assert_true(cwnd() >= before);
-    peer_send(p, A, 1, 2 + 10 * MSS, NULL, 0);
-}
-
-/* Plays a DSACK more than 2^31 bytes after the last one: RFC 8985 §6.2 step 4 widens the window once more. */
+/* Plays a DSACK more than 2^31 bytes behind the last one: RFC 8985 §6.2 step 4 widens the window once more. */
 TEST(dsack_widens_the_window_long_after_the_last_one)
 {
     connect_with_rtt(OFFER_1000_SACK);
@@ -625,8 +161,6 @@ TEST(fast_retransmit_restarts_the_time_out)
         }
     }
 }
-
-/* ---- Pauses of the machine ---- */
 
 static uint32_t rto_us(void)
 {
@@ -696,8 +230,6 @@ TEST(handshake_across_a_pause_is_no_sample)
     EXPECT_NUMBER("rto_us", rto_us(), 1000000);
 }
 
-/* ---- Every single loss ---- */
-
 /* Loses the k-th segment of a transfer of 12 segments, for each k, with each set of options. */
 TEST(any_one_segment_may_be_lost)
 {
@@ -739,28 +271,4 @@ TEST(any_one_segment_may_be_lost)
             }
         }
     }
-}
-
-/* Writes shortly before the time-out of an earlier segment. The later one may still be on its way, and keeps nothing
- * from being sent again. */
-TEST(timeout_resends_beside_data_sent_a_moment_ago)
-{
-    struct tcp_policy policy = peer_policy_default();
-    policy.tail_probe = false;
-    begin_with(&policy);
-    peer_connect_after(p, OFFER_SACK, 500 * MS);
-    peer_write(p, 1460);
-    EXPECT(p, PA, 1, 1, 1460);
-    peer_pass(p, 500 * MS);
-    peer_send(p, A, 1, 1461, NULL, 0);
-    struct tcp_info info;
-    tcp_info(p->stack, p->id, &info);
-    peer_write(p, 1460); /* lost */
-    EXPECT(p, PA, 1461, 1, 1460);
-    peer_pass(p, (info.rto_us - 100000) * UINT64_C(1000));
-    peer_write(p, 1460);
-    EXPECT(p, PA, 2921, 1, 1460);
-    peer_pass(p, 150 * MS);
-    EXPECT(p, PA, 1461, 1, 1460);
-    peer_send(p, A, 1, 4381, NULL, 0);
 }
