@@ -409,3 +409,18 @@ TEST(icmp_floods_are_answered_within_limits)
     give(packet, valid_packet(5, packet));
     assert_in_range(p->stack->ip.counters.icmp_tx_echo_replies, 33, 129);
 }
+
+TEST(odd_flags_do_no_harm)
+{
+    for (unsigned flags = 0; flags < 256; flags++) {
+        peer_connect(p, OFFER_PLAIN);
+        peer_send(p, (uint8_t)flags, 5, 1, NULL, 10);
+        peer_send(p, (uint8_t)flags, 1, 1, NULL, 0);
+        for (struct seen s; peer_take(p, &s);)
+            assert_false((flags & TCP_RST) != 0 && (s.flags & TCP_RST) != 0); /* never a RST for a RST */
+        tcp_abort(p->stack, p->id, p->now_ns);
+        peer_pass(p, 10 * MS);
+        for (struct seen s; peer_take(p, &s);) {
+        }
+    }
+}

@@ -1,4 +1,4 @@
-/* Listening: the backlog, the half-open table under a flood, SYN-RECEIVED's rules. */
+/* Rules of listening that no timeline of tests/wire/listen can say: long floods, ports, changes of the listener. */
 #include <stdio.h>
 
 #include "net/stack_state.h"
@@ -17,81 +17,6 @@ BEFORE_EACH()
 }
 
 AFTER_EACH() { peer_end(p); }
-
-TEST(listener_answers_only_syns)
-{
-    static const struct {
-        uint8_t flags;
-        bool reset;
-    } table[] = {
-        { 0, false },
-        { TCP_FIN, false },
-        { TCP_RST, false },
-        { TCP_RST | A, false },
-        { TCP_SYN | TCP_FIN, false },
-        { TCP_SYN | TCP_RST, false },
-        { A, true },
-        { FA, true },
-        { SA, true },
-        { PA | TCP_URG, true },
-    };
-    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
-        peer_send(p, table[i].flags, 5, 77, NULL, 0);
-        if (table[i].reset)
-            EXPECT(p, TCP_RST, 77, 0, 0);
-        EXPECT_NONE(p);
-        assert_int_equal(p->stack->tcp.half_open_used, 0);
-    }
-}
-
-/* Expects a SYN,ACK again after 1, 2, 4, 8, 16 s, and no memory of the connection after 63 s. */
-TEST(syn_ack_is_sent_again_and_given_up)
-{
-    peer_send(p, TCP_SYN, 0, 0, NULL, 0);
-    EXPECT(p, SA, 0, 1, 0);
-    for (unsigned i = 0; i < 5; i++) {
-        assert_true(peer_wait(p, 100 * S));
-        EXPECT_AFTER(p, EXPECT(p, SA, 0, 1, 0), (UINT64_C(1) << i) * S);
-    }
-    assert_false(peer_wait(p, 31 * S));
-    assert_int_equal(p->stack->tcp.half_open_used, 1);
-    assert_false(peer_wait(p, 2 * S));
-    assert_int_equal(p->stack->tcp.half_open_used, 0);
-    peer_send(p, A, 1, 1, NULL, 0);
-    EXPECT(p, TCP_RST, 1, 0, 0);
-}
-
-TEST(syn_again_is_answered_again)
-{
-    peer_send(p, TCP_SYN, 0, 0, NULL, 0);
-    EXPECT(p, SA, 0, 1, 0);
-    peer_pass(p, 500 * MS);
-    peer_send(p, TCP_SYN, 0, 0, NULL, 0);
-    EXPECT(p, SA, 0, 1, 0);
-    assert_int_equal(p->stack->tcp.half_open_used, 1);
-}
-
-TEST(half_open_obeys_rfc_5961)
-{
-    peer_send(p, TCP_SYN, 0, 0, NULL, 0);
-    EXPECT(p, SA, 0, 1, 0);
-    peer_send(p, TCP_RST, 100, 0, NULL, 0); /* in the window: a challenge */
-    EXPECT(p, A, 1, 1, 0);
-    peer_send(p, TCP_RST, 70000, 0, NULL, 0); /* outside: ignored */
-    EXPECT_NONE(p);
-    peer_send(p, TCP_SYN, 100, 0, NULL, 0); /* another SYN */
-    EXPECT(p, A, 1, 1, 0);
-    peer_send(p, A, 1, 2, NULL, 0); /* an ACK of bytes that the stack has not sent */
-    EXPECT(p, TCP_RST, 2, 0, 0);
-    peer_send(p, A, 70000, 1, NULL, 0);
-    EXPECT(p, A, 1, 1, 0);
-    peer_send(p, PA, 1, 0, NULL, 5); /* an older ACK */
-    EXPECT(p, TCP_RST, 0, 0, 0);
-    assert_int_equal(p->stack->tcp.half_open_used, 1);
-    peer_send(p, TCP_RST, 1, 0, NULL, 0); /* exactly: back to LISTEN */
-    EXPECT_NONE(p);
-    assert_int_equal(p->stack->tcp.half_open_used, 0);
-}
 
 /* Sends a SYN from a port. Returns true if the stack answers. */
 static bool syn_is_answered(uint16_t port)
@@ -149,25 +74,6 @@ TEST(client_gets_through_a_flood_by_repeated_syns)
     assert_true(p->id >= 0);
 }
 
-TEST(flood_takes_nothing_from_open_connections)
-{
-    peer_accept(p, OFFER_PLAIN);
-    uint32_t iss = p->stack_iss;
-    for (uint32_t i = 0; i < 5000; i++) {
-        p->peer_port = (uint16_t)(1024 + i);
-        peer_send(p, TCP_SYN, 0, 0, NULL, 0);
-        for (struct seen s; peer_take(p, &s);) {
-        }
-    }
-    p->stack_iss = iss;
-    p->peer_port = PEER_PORT;
-    peer_write(p, 100);
-    EXPECT(p, PA, 1, 1, 100);
-    peer_send(p, PA, 1, 101, NULL, 50);
-    EXPECT(p, A, 101, 51, 0);
-    peer_read(p, 1, 50);
-}
-
 /* Fills the backlog. As in Linux, the last ACK is dropped, and the SYN,ACK sent again finds room. */
 TEST(full_backlog_makes_peers_wait)
 {
@@ -199,22 +105,6 @@ TEST(full_backlog_makes_peers_wait)
     peer_send(p, A, 1, 1, NULL, 0);
     p->id = tcp_accept(p->stack, p->listener);
     assert_true(p->id >= 0);
-}
-
-TEST(unlistening_resets_waiting_connections)
-{
-    peer_send(p, TCP_SYN, 0, 0, NULL, 0);
-    EXPECT(p, SA, 0, 1, 0);
-    peer_send(p, A, 1, 1, NULL, 0);
-    assert_int_equal(tcp_listener_poll_bits(p->stack, p->listener), TCP_POLL_READ);
-    tcp_unlisten(p->stack, p->listener, p->now_ns);
-    peer_step(p);
-    EXPECT(p, TCP_RST | A, 1, 1, 0);
-    assert_int_equal(tcp_accept(p->stack, p->listener), TCP_INVALID);
-    p->listener = -1;
-    p->stack_iss = 0;
-    peer_send(p, TCP_SYN, 0, 0, NULL, 0);
-    EXPECT(p, TCP_RST | A, 0, 1, 0);
 }
 
 TEST(peer_that_resets_before_accept_is_forgotten)

@@ -249,49 +249,6 @@ TEST(every_state_answers_every_segment_the_same_with_arp_between)
     }
 }
 
-/* RFC 9293 §3.10.7.4 and RFC 5961 for SYN-RECEIVED, reached by crossing SYNs while ARP answered late. */
-TEST(crossed_syns_are_answered_as_the_rfc_asks)
-{
-    static const struct {
-        uint8_t flags;
-        uint32_t seq, ack, bytes;
-        uint8_t answer; /* 0: none */
-        uint32_t answer_seq, answer_ack;
-        enum tcp_state then;
-    } table[] = {
-        { TCP_SYN, 0, 0, 0, A, 1, 1, TCP_SYN_RECEIVED },   /* first: it is not acceptable */
-        { TCP_SYN, 100, 0, 0, A, 1, 1, TCP_SYN_RECEIVED }, /* fourth: a challenge */
-        { TCP_RST, 1, 0, 0, 0, 0, 0, TCP_CLOSED },         /* second: refused */
-        { TCP_RST, 100, 0, 0, A, 1, 1, TCP_SYN_RECEIVED }, { TCP_RST, 0, 0, 0, 0, 0, 0, TCP_SYN_RECEIVED },
-        { A, 1, 2, 0, TCP_RST, 2, 0, TCP_SYN_RECEIVED },   /* fifth: of the unsent */
-        { PA, -49, 1, 50, A, 1, 1, TCP_SYN_RECEIVED },     /* first: old text, */
-        { PA, 70000, 1, 100, A, 1, 1, TCP_SYN_RECEIVED },  /* with text beyond the window */
-        { TCP_PSH, 1, 0, 100, 0, 0, 0, TCP_SYN_RECEIVED }, /* fifth: no ACK, no answer */
-        { A, 1, 1, 0, 0, 0, 0, TCP_ESTABLISHED },          { SA, 0, 1, 0, 0, 0, 0, TCP_ESTABLISHED }, /* figure 8 */
-        { PA, 1, 1, 100, A, 1, 101, TCP_ESTABLISHED },     { FA, 1, 1, 0, A, 1, 2, TCP_CLOSE_WAIT },
-    };
-    peer_end(p);
-    peer_begin_with(p, NULL, 0xffffffff, true);
-    way = LATE;
-    mac_last = 2;
-    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
-        p->peer_port++;
-        arp_flush(&p->stack->ip);
-        make_syn_sent(false);
-        EXPECT(p, TCP_SYN, 0, 0, 0);
-        send_syn(TCP_SYN, 0, false);
-        EXPECT(p, SA, 0, 1, 0);
-        peer_send(p, table[i].flags, table[i].seq, table[i].ack, NULL, table[i].bytes);
-        if (table[i].answer != 0)
-            EXPECT(p, table[i].answer, table[i].answer_seq, table[i].answer_ack, 0);
-        EXPECT_NONE(p);
-        EXPECT_STATE(p, table[i].then);
-        tcp_abort(p->stack, p->id, p->now_ns);
-        for (struct seen seen; peer_step(p), peer_take(p, &seen);) {
-        }
-    }
-}
-
 /* Changes settings before the peer's SYN, which decides the options of a prepared head. No head is prepared before. */
 TEST(settings_changed_in_syn_sent_leave_room_for_timestamps)
 {

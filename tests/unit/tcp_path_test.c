@@ -1,7 +1,6 @@
-/* ICMP about the stack's segments (RFC 9293 §3.9.2.2, RFC 5927, RFC 1191), and neighbours that do not answer. */
-#include "net/stack_state.h"
-#include "net/tcp/message.h"
-#include "net/tcp/window.h"
+/* Rules of narrow paths that no timeline of tests/wire/icmp can say: the table of paths, messages that are cut, all
+ * MTUs; and a neighbour that does not answer. */
+#include "net/tcp/internal.h"
 #include "tests/lib/tcp_fixture.h"
 
 enum { FRAGMENTATION_NEEDED = ICMP_CODE_FRAGMENTATION_NEEDED };
@@ -16,119 +15,6 @@ TEST(full_segment_fits_the_narrowest_link)
     c->peer_mss = 1; /* too small: Linux's TCP_MIN_SND_MSS */
     c->path_mtu_bytes = 1500;
     EXPECT_NUMBER("payload", tcp_send_mss(c), 48 - 12);
-}
-
-TEST(port_and_protocol_unreachable_refuse_a_syn)
-{
-    for (uint8_t code = 2; code <= 3; code++) {
-        p->id = tcp_connect(p->stack, PEER_ADDRESS, PEER_PORT, 0, NULL, p->now_ns);
-        peer_step(p);
-        EXPECT(p, TCP_SYN, 0, 0, 0);
-        peer_send_icmp(p, ICMP_UNREACHABLE, code, 0, 5); /* quotes a segment that the stack has not sent */
-        EXPECT_STATE(p, TCP_SYN_SENT);
-        peer_send_icmp(p, ICMP_UNREACHABLE, code, 0, 0);
-        EXPECT_STATE(p, TCP_CLOSED);
-        assert_int_equal(tcp_take_error(p->stack, p->id), TCP_REFUSED);
-    }
-}
-
-/* Ends a SYN that a filter prohibits: RFC 9293 MUST-56 does not name this ICMP code. */
-TEST(prohibited_ends_a_syn)
-{
-    static const struct {
-        uint8_t code;
-        enum tcp_result why;
-    } errors[] = {
-        { ICMP_CODE_NET_PROHIBITED, TCP_NO_ROUTE },
-        { ICMP_CODE_HOST_PROHIBITED, TCP_UNREACHABLE },
-        { ICMP_CODE_FILTERED, TCP_UNREACHABLE },
-    };
-    for (size_t i = 0; i < sizeof errors / sizeof errors[0]; i++) {
-        p->id = tcp_connect(p->stack, PEER_ADDRESS, PEER_PORT, 0, NULL, p->now_ns);
-        peer_step(p);
-        EXPECT(p, TCP_SYN, 0, 0, 0);
-        EXPECT_STATE(p, TCP_SYN_SENT);
-        peer_send_icmp(p, ICMP_UNREACHABLE, errors[i].code, 0, 0);
-        EXPECT_STATE(p, TCP_CLOSED);
-        assert_int_equal(tcp_take_error(p->stack, p->id), errors[i].why);
-    }
-}
-
-/* RFC 9293 MUST-56. */
-TEST(soft_errors_never_end_a_connection)
-{
-    static const struct {
-        uint8_t type, code;
-    } errors[] = {
-        { ICMP_UNREACHABLE, 0 },   { ICMP_UNREACHABLE, 1 },   { ICMP_UNREACHABLE, 5 },       { ICMP_UNREACHABLE, 12 },
-        { ICMP_TIME_EXCEEDED, 0 }, { ICMP_TIME_EXCEEDED, 1 }, { ICMP_PARAMETER_PROBLEM, 0 },
-    };
-    open_sends_syn();
-    for (size_t i = 0; i < sizeof errors / sizeof errors[0]; i++) {
-        peer_send_icmp(p, errors[i].type, errors[i].code, 0, 0);
-        EXPECT_STATE(p, TCP_SYN_SENT);
-        assert_int_equal(tcp_take_soft_error(p->stack, p->id), i == 0 ? TCP_NO_ROUTE : TCP_UNREACHABLE);
-        assert_int_equal(tcp_take_soft_error(p->stack, p->id), TCP_OK);
-    }
-    peer_send(p, SA, 0, 1, NULL, 0);
-    EXPECT(p, A, 1, 1, 0);
-    peer_write(p, 100);
-    EXPECT(p, PA, 1, 1, 100);
-    for (size_t i = 0; i < sizeof errors / sizeof errors[0]; i++)
-        peer_send_icmp(p, errors[i].type, errors[i].code, 0, 1);
-    for (uint8_t code = 2; code <= 3; code++) /* hard ones do not end an open connection: RFC 5461 §4.1 */
-        peer_send_icmp(p, ICMP_UNREACHABLE, code, 0, 1);
-    EXPECT_STATE(p, TCP_ESTABLISHED);
-    peer_send(p, A, 1, 101, NULL, 0);
-}
-
-TEST(soft_error_is_the_reason_of_a_syn_timeout)
-{
-    open_sends_syn();
-    peer_send_icmp(p, ICMP_UNREACHABLE, 1, 0, 0);
-    peer_pass(p, 200 * S);
-    EXPECT_STATE(p, TCP_CLOSED);
-    assert_int_equal(tcp_take_error(p->stack, p->id), TCP_UNREACHABLE);
-    for (struct seen s; peer_take(p, &s);) {
-    }
-}
-
-/* RFC 9293 MUST-55, RFC 6633. */
-TEST(source_quench_is_ignored)
-{
-    peer_connect(p, OFFER_PLAIN);
-    peer_write(p, 1460);
-    EXPECT(p, PA, 1, 1, 1460);
-    struct tcp_info before, after;
-    tcp_info(p->stack, p->id, &before);
-    peer_send_icmp(p, ICMP_SOURCE_QUENCH, 0, 0, 1);
-    tcp_info(p->stack, p->id, &after);
-    assert_int_equal(after.cwnd_bytes, before.cwnd_bytes);
-    peer_send(p, A, 1, 1461, NULL, 0);
-}
-
-TEST(narrow_path_cuts_and_resends_at_once)
-{
-    peer_connect(p, OFFER_PLAIN);
-    peer_write(p, 2920);
-    EXPECT(p, A, 1, 1, 1460);
-    EXPECT(p, PA, 1461, 1, 1460);
-    struct tcp_info before, after;
-    tcp_info(p->stack, p->id, &before);
-    peer_send_icmp(p, ICMP_UNREACHABLE, FRAGMENTATION_NEEDED, 1040, 1);
-    EXPECT(p, A, 1, 1, 1000);
-    EXPECT(p, A, 1001, 1, 460);
-    EXPECT(p, A, 1461, 1, 1000);
-    EXPECT(p, PA, 2461, 1, 460);
-    EXPECT_NONE(p);
-    tcp_info(p->stack, p->id, &after);
-    assert_int_equal(after.path_mtu_bytes, 1040);
-    assert_int_equal(after.cwnd_bytes, before.cwnd_bytes); /* no congestion */
-    peer_send(p, A, 1, 2921, NULL, 0);
-    peer_write(p, 2000);
-    EXPECT(p, A, 2921, 1, 1000);
-    EXPECT(p, PA, 3921, 1, 1000);
-    peer_send(p, A, 1, 4921, NULL, 0);
 }
 
 /* Resends in several round trips what the narrow path has dropped. None of it counts as congestion. */
@@ -226,25 +112,6 @@ TEST(messages_keep_no_more_buffers_than_they_may)
     tcp_reset(p->stack, p->id, p->now_ns);
     EXPECT_NUMBER("messages", p->stack->tcp.message_count, 0);
     net_stack_check(p->stack);
-}
-
-/* RFC 5927 §4.1: a blind attacker does not know the sequence numbers in flight. */
-TEST(error_that_quotes_nothing_in_flight_is_ignored)
-{
-    static const uint32_t seqs[] = { 0, 1461, 100000, 0x80000000, 0xffffff00 };
-    peer_connect(p, OFFER_PLAIN);
-    peer_write(p, 1460);
-    EXPECT(p, PA, 1, 1, 1460);
-    for (size_t i = 0; i < sizeof seqs / sizeof seqs[0]; i++)
-        peer_send_icmp(p, ICMP_UNREACHABLE, FRAGMENTATION_NEEDED, 1040, seqs[i]);
-    p->peer_port++;
-    peer_send_icmp(p, ICMP_UNREACHABLE, FRAGMENTATION_NEEDED, 1040, 1); /* the connection does not exist */
-    p->peer_port--;
-    EXPECT_NONE(p);
-    struct tcp_info info;
-    tcp_info(p->stack, p->id, &info);
-    assert_int_equal(info.path_mtu_bytes, 1500);
-    peer_send(p, A, 1, 1461, NULL, 0);
 }
 
 /* Sends ICMP errors with MTU 0 (RFC 1191 §5: the next plateau below the quoted length), with absurd and larger MTUs. */
