@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "base/bytes.h"
-#include "net/ip/checksum.h"
 #include "net/tcp/wire.h"
+#include "tests/lib/packet.h"
 
 const uint8_t bench_peer_mac[6] = { 0x52, 0x54, 0x00, 0x00, 0x02, 0x01 };
 struct bench_peer bench_peers[BENCH_PEER_COUNT];
@@ -22,34 +22,22 @@ struct bench_peer *bench_peer_of(uint16_t port)
 static uint32_t segment(struct bench_peer *peer, uint8_t *frame, uint8_t flags, const void *options,
                         uint32_t option_bytes, const void *payload, uint32_t bytes)
 {
-    struct ethernet_wire *ethernet = (struct ethernet_wire *)frame;
-    struct ipv4_wire *ipv4 = (struct ipv4_wire *)(ethernet + 1);
-    struct tcp_wire *tcp = (struct tcp_wire *)(ipv4 + 1);
-    uint32_t tcp_bytes = (uint32_t)sizeof *tcp + option_bytes + bytes;
-    memcpy(ethernet->destination, peer->mac, 6);
-    memcpy(ethernet->source, bench_peer_mac, 6);
-    store_be16(&ethernet->type, ETHERNET_TYPE_IPV4);
-    *ipv4 = (struct ipv4_wire){ .version_ihl = 0x45, .ttl = 63, .protocol = IPV4_PROTOCOL_TCP };
-    store_be16(&ipv4->total_bytes, (uint16_t)(sizeof *ipv4 + tcp_bytes));
-    store_be16(&ipv4->id, (uint16_t)peer->seq);
-    store_be16(&ipv4->flags_offset, IPV4_DONT_FRAGMENT);
-    store_be32(&ipv4->source, BENCH_PEER_ADDRESS);
-    store_be32(&ipv4->destination, BENCH_ADDRESS);
-    store_be16(&ipv4->checksum, checksum_finish(checksum_sum(0, ipv4, sizeof *ipv4)));
-    *tcp = (struct tcp_wire){ .offset = (uint8_t)((sizeof *tcp + option_bytes) / 4 << 4), .flags = flags };
-    store_be16(&tcp->source_port, peer->port);
-    store_be16(&tcp->destination_port, peer->peer_port);
-    store_be32(&tcp->seq, peer->seq);
-    store_be32(&tcp->ack, peer->ack);
-    store_be16(&tcp->window, WINDOW);
-    if (option_bytes != 0)
-        memcpy(tcp + 1, options, option_bytes);
-    if (bytes != 0)
-        memcpy((uint8_t *)(tcp + 1) + option_bytes, payload, bytes);
-    uint32_t sum = checksum_pseudo_ipv4(BENCH_PEER_ADDRESS, BENCH_ADDRESS, IPV4_PROTOCOL_TCP, (uint16_t)tcp_bytes);
-    store_be16(&tcp->checksum, checksum_finish(checksum_sum(sum, tcp, tcp_bytes)));
+    uint8_t *packet = frame + sizeof(struct ethernet_wire);
+    packet_ethernet(frame, peer->mac, bench_peer_mac, ETHERNET_TYPE_IPV4);
+    uint32_t packet_bytes = packet_tcp(packet, &(struct packet_tcp){ .source = BENCH_PEER_ADDRESS,
+                                                                     .destination = BENCH_ADDRESS,
+                                                                     .source_port = peer->port,
+                                                                     .destination_port = peer->peer_port,
+                                                                     .seq = peer->seq,
+                                                                     .ack = peer->ack,
+                                                                     .flags = flags,
+                                                                     .window = WINDOW,
+                                                                     .options = options,
+                                                                     .option_bytes = option_bytes,
+                                                                     .payload = payload,
+                                                                     .bytes = bytes });
     peer->seq += bytes + ((flags & TCP_SYN) != 0);
-    return OFFSET_TCP + tcp_bytes;
+    return (uint32_t)sizeof(struct ethernet_wire) + packet_bytes;
 }
 
 /* Writes the timestamps option as Linux does: NOP NOP timestamps, in every segment once agreed. */

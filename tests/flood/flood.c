@@ -26,13 +26,13 @@
 #include "drivers/virtio/net.h"
 #include "host/platform.h"
 #include "net/ip/arp_wire.h"
-#include "net/ip/checksum.h"
 #include "net/ip/ethernet_wire.h"
 #include "net/ip/icmp_wire.h"
 #include "net/ip/ipv4_wire.h"
 #include "net/tcp/wire.h"
 #include "net/transport.h"
 #include "tests/bench/bench_peer.h"
+#include "tests/lib/packet.h"
 #include "tests/lib/player_setup.h"
 #include "tests/lib/random.h"
 #include "tests/lib/virtio_model.h"
@@ -95,21 +95,8 @@ static uint32_t draw(void) { return (uint32_t)random_from(&random_state); }
 
 static uint32_t ipv4_frame(uint8_t *frame, uint32_t source, uint8_t protocol, const void *payload, uint32_t bytes)
 {
-    struct ethernet_wire *ethernet = (struct ethernet_wire *)frame;
-    struct ipv4_wire *ipv4 = (struct ipv4_wire *)(ethernet + 1);
-    memcpy(ethernet->destination, net.device.mac, 6);
-    memcpy(ethernet->source, bench_peer_mac, 6);
-    store_be16(&ethernet->type, ETHERNET_TYPE_IPV4);
-    memset(ipv4, 0, sizeof *ipv4);
-    ipv4->version_ihl = 0x45;
-    store_be16(&ipv4->total_bytes, (uint16_t)(sizeof *ipv4 + bytes));
-    ipv4->ttl = 64;
-    ipv4->protocol = protocol;
-    store_be32(&ipv4->source, source);
-    store_be32(&ipv4->destination, BENCH_ADDRESS);
-    store_be16(&ipv4->checksum, checksum_finish(checksum_sum(0, ipv4, sizeof *ipv4)));
-    memcpy(ipv4 + 1, payload, bytes);
-    return (uint32_t)(sizeof *ethernet + sizeof *ipv4) + bytes;
+    packet_ethernet(frame, net.device.mac, bench_peer_mac, ETHERNET_TYPE_IPV4);
+    return 14 + packet_around(frame + 14, protocol, source, BENCH_ADDRESS, payload, bytes);
 }
 
 struct flood_segment {
@@ -126,8 +113,6 @@ static uint32_t tcp_frame(uint8_t *frame, const struct flood_segment *s)
     store_be32(&tcp.seq, s->seq);
     store_be32(&tcp.ack, s->ack);
     store_be16(&tcp.window, 65535);
-    uint32_t sum = checksum_pseudo_ipv4(s->source, BENCH_ADDRESS, 6, sizeof tcp);
-    store_be16(&tcp.checksum, checksum_finish(checksum_sum(sum, &tcp, sizeof tcp)));
     return ipv4_frame(frame, s->source, 6, &tcp, sizeof tcp);
 }
 
@@ -164,21 +149,12 @@ static uint32_t play_frame(uint8_t *frame, bool reset)
 
 static uint32_t arp_frame(uint8_t *frame)
 {
-    struct ethernet_wire *ethernet = (struct ethernet_wire *)frame;
-    struct arp_wire *arp = (struct arp_wire *)(ethernet + 1);
+    uint8_t mac[6] = { 2 };
     memset(frame, 0, 60);
-    memset(ethernet->destination, 0xff, 6);
-    store_be16(&ethernet->type, ETHERNET_TYPE_ARP);
-    store_be16(&arp->hardware_type, ARP_HARDWARE_ETHERNET);
-    store_be16(&arp->protocol_type, ETHERNET_TYPE_IPV4);
-    arp->hardware_bytes = 6;
-    arp->protocol_bytes = 4;
-    store_be16(&arp->operation, draw() % 2 ? ARP_OPERATION_REQUEST : ARP_OPERATION_REPLY);
-    arp->sender_mac[0] = ethernet->source[0] = 2;
-    store_be32(arp->sender_mac + 2, draw());
-    memcpy(ethernet->source, arp->sender_mac, 6);
-    store_be32(&arp->sender_address, 0x0a000200 | draw() % 0xffff);
-    store_be32(&arp->target_address, BENCH_ADDRESS);
+    store_be32(mac + 2, draw());
+    packet_ethernet(frame, (const uint8_t[6]){ 0xff, 0xff, 0xff, 0xff, 0xff, 0xff }, mac, ETHERNET_TYPE_ARP);
+    *(struct arp_wire *)(frame + 14) = packet_arp(draw() % 2 ? ARP_OPERATION_REQUEST : ARP_OPERATION_REPLY, mac,
+                                                  0x0a000200 | draw() % 0xffff, BENCH_ADDRESS);
     return 60;
 }
 
@@ -188,7 +164,6 @@ static uint32_t icmp_frame(uint8_t *frame)
         struct icmp_wire head;
         uint8_t data[56];
     } echo = { .head.type = ICMP_ECHO };
-    store_be16(&echo.head.checksum, checksum_finish(checksum_sum(0, &echo, sizeof echo)));
     return ipv4_frame(frame, 0x0b000000 | draw() % 0xffffff, 1, &echo, sizeof echo);
 }
 
@@ -197,11 +172,9 @@ static uint32_t fragment_frame(uint8_t *frame, uint32_t bytes)
 {
     static const uint8_t payload[FRAGMENT_BYTES];
     uint32_t frame_bytes = ipv4_frame(frame, 0x0b000000 | draw() % 0xffffff, draw() % 2 ? 1 : 17, payload, bytes);
-    struct ipv4_wire *ipv4 = (struct ipv4_wire *)(frame + sizeof(struct ethernet_wire));
-    store_be16(&ipv4->id, (uint16_t)draw());
-    store_be16(&ipv4->flags_offset, IPV4_MORE_FRAGMENTS);
-    ipv4->checksum = 0;
-    store_be16(&ipv4->checksum, checksum_finish(checksum_sum(0, ipv4, sizeof *ipv4)));
+    store_be16(frame + 14 + 4, (uint16_t)draw());
+    store_be16(frame + 14 + 6, IPV4_MORE_FRAGMENTS);
+    packet_sum(frame + 14, frame_bytes - 14);
     return frame_bytes;
 }
 

@@ -14,6 +14,7 @@
 #include "net/ip/checksum.h"
 #include "net/transport.h"
 #include "tests/lib/netdev_memory.h"
+#include "tests/lib/packet.h"
 
 enum { OURS = 0x0a090002, PEER = 0x0a090001, PORT_FIRST = 7000, PORT_COUNT = 4, LISTEN_PORT = 80, UDP_PORT = 4000 };
 enum { FIN = 1, SYN = 2, RST = 4, ACK = 16 };
@@ -60,33 +61,13 @@ static uint32_t take(struct script *s, uint8_t *out, uint32_t wanted)
 
 /* ---- Frames to the stack ---- */
 
-static void ethernet(uint8_t *frame, uint16_t type)
-{
-    memcpy(frame, our_mac, 6);
-    memcpy(frame + 6, peer_mac, 6);
-    store_be16(frame + 12, type);
-}
-
 /* Feeds an IPv4 packet around `bytes` at frame + 34, with right checksums. */
 static void feed_ipv4(uint8_t *frame, uint8_t protocol, uint16_t fragment, uint32_t bytes)
 {
-    uint8_t *ip = frame + 14, *l4 = ip + 20;
-    ethernet(frame, 0x0800);
-    memset(ip, 0, 20);
-    ip[0] = 0x45;
-    store_be16(ip + 2, (uint16_t)(20 + bytes));
-    store_be16(ip + 6, fragment);
-    ip[8] = 64;
-    ip[9] = protocol;
-    store_be32(ip + 12, PEER);
-    store_be32(ip + 16, OURS);
-    store_be16(ip + 10, checksum_finish(checksum_sum(0, ip, 20)));
-    uint32_t at = protocol == 6 ? 16 : protocol == 17 ? 6 : protocol == 1 ? 2 : 0;
-    if (at != 0 && bytes >= at + 2 && fragment == 0) {
-        store_be16(l4 + at, 0);
-        uint32_t pseudo = protocol == 1 ? 0 : checksum_pseudo_ipv4(PEER, OURS, protocol, (uint16_t)bytes);
-        store_be16(l4 + at, checksum_finish(checksum_sum(pseudo, l4, bytes)));
-    }
+    packet_ethernet(frame, our_mac, peer_mac, ETHERNET_TYPE_IPV4);
+    packet_ipv4(frame + 14, protocol, PEER, OURS, bytes);
+    store_be16(frame + 14 + 6, fragment);
+    packet_sum(frame + 14, 20 + bytes);
     netdev_memory_feed(&wire, frame, 34 + bytes, false);
 }
 
@@ -115,7 +96,7 @@ static void feed_arp(uint32_t at, uint8_t value, uint32_t bytes)
     static const uint8_t request[28] = { 0,  1, 8, 0, 6, 4, 0, 1, 2, 0, 0,  0, 0, 1,
                                          10, 9, 0, 1, 0, 0, 0, 0, 0, 0, 10, 9, 0, 2 };
     static uint8_t frame[42];
-    ethernet(frame, 0x0806);
+    packet_ethernet(frame, our_mac, peer_mac, ETHERNET_TYPE_ARP);
     memcpy(frame + 14, request, sizeof request);
     frame[14 + at % 28] = value;
     netdev_memory_feed(&wire, frame, bytes, false);

@@ -1,5 +1,6 @@
 /* See tcp_peer.h. */
 #include "tests/lib/tcp_peer.h"
+#include "tests/lib/packet.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -236,15 +237,6 @@ void peer_pass(struct peer *p, uint64_t ns)
 
 /* ---- The peer ---- */
 
-uint16_t peer_ip_packet(uint8_t *packet, uint8_t protocol, uint32_t source, uint32_t destination, const void *payload,
-                        uint32_t bytes)
-{
-    const struct ipv4_output output = { .source = source, .destination = destination, .protocol = protocol, .id = 1 };
-    ipv4_header_write((struct ipv4_wire *)packet, &output, bytes);
-    memcpy(packet + 20, payload, bytes);
-    return (uint16_t)(20 + bytes);
-}
-
 void peer_send_packet(struct peer *p, const void *packet, uint32_t bytes)
 {
     assert_true(netdev_ip_push(&p->device, packet, bytes));
@@ -254,24 +246,25 @@ void peer_send_packet(struct peer *p, const void *packet, uint32_t bytes)
 void peer_send_options(struct peer *p, uint8_t flags, uint32_t seq, uint32_t ack, const void *data, uint32_t bytes,
                        const void *options, uint32_t option_bytes)
 {
-    uint8_t packet[65536], segment[65536] = { 0 };
-    struct tcp_wire *tcp = (struct tcp_wire *)segment;
-    uint8_t *payload = segment + 20 + option_bytes;
+    uint8_t packet[65536 + 60], payload[65536];
     assert_int_equal(option_bytes % 4, 0);
-    store_be16(&tcp->source_port, p->peer_port);
-    store_be16(&tcp->destination_port, p->stack_port);
-    store_be32(&tcp->seq, PEER_ISS + seq);
-    store_be32(&tcp->ack, (flags & TCP_ACK) != 0 ? p->stack_iss + ack : 0);
-    tcp->offset = (uint8_t)((20 + option_bytes) / 4 << 4);
-    tcp->flags = flags;
-    store_be16(&tcp->window, p->window);
-    memcpy(segment + 20, options, option_bytes);
     for (uint32_t i = 0; i < bytes; i++)
         payload[i] = data != NULL ? ((const uint8_t *)data)[i] : peer_pattern(seq + i);
-    uint32_t tcp_bytes = 20 + option_bytes + bytes;
-    uint32_t sum = checksum_pseudo_ipv4(PEER_ADDRESS, PEER_STACK_ADDRESS, 6, (uint16_t)tcp_bytes);
-    store_be16(&tcp->checksum, checksum_finish(checksum_sum(sum, segment, tcp_bytes)));
-    peer_send_packet(p, packet, peer_ip_packet(packet, 6, PEER_ADDRESS, PEER_STACK_ADDRESS, segment, tcp_bytes));
+    const struct packet_tcp segment = {
+        .source = PEER_ADDRESS,
+        .destination = PEER_STACK_ADDRESS,
+        .source_port = p->peer_port,
+        .destination_port = p->stack_port,
+        .seq = PEER_ISS + seq,
+        .ack = (flags & TCP_ACK) != 0 ? p->stack_iss + ack : 0,
+        .flags = flags,
+        .window = p->window,
+        .options = options,
+        .option_bytes = option_bytes,
+        .payload = payload,
+        .bytes = bytes,
+    };
+    peer_send_packet(p, packet, packet_tcp(packet, &segment));
 }
 
 void neighbour_mark_old_address_silent(struct net_stack *stack, uint32_t address)
@@ -285,15 +278,9 @@ void neighbour_mark_old_address_silent(struct net_stack *stack, uint32_t address
 
 void peer_send_arp_reply(struct peer *p, uint8_t last)
 {
-    struct arp_wire arp = { .hardware_bytes = NETDEV_MAC_BYTES, .protocol_bytes = 4 };
     p->gateway_mac[5] = last;
-    store_be16(&arp.hardware_type, ARP_HARDWARE_ETHERNET);
-    store_be16(&arp.protocol_type, ETHERNET_TYPE_IPV4);
-    store_be16(&arp.operation, ARP_OPERATION_REPLY);
-    memcpy(arp.sender_mac, p->gateway_mac, NETDEV_MAC_BYTES);
-    store_be32(&arp.sender_address, PEER_GATEWAY);
+    struct arp_wire arp = packet_arp(ARP_OPERATION_REPLY, p->gateway_mac, PEER_GATEWAY, PEER_STACK_ADDRESS);
     memcpy(arp.target_mac, p->device.device.mac, NETDEV_MAC_BYTES);
-    store_be32(&arp.target_address, PEER_STACK_ADDRESS);
     neighbour_mark_old_address_silent(p->stack, PEER_GATEWAY);
     net_input_arp(p->stack, (const uint8_t *)&arp, sizeof arp, p->now_ns);
     peer_step(p);
@@ -330,18 +317,17 @@ void peer_send_sack(struct peer *p, uint32_t seq, uint32_t ack, const struct blo
 
 void peer_send_icmp(struct peer *p, uint8_t type, uint8_t code, uint16_t mtu, uint32_t seq)
 {
-    uint8_t packet[128], message[8 + 28];
-    uint8_t transport[8];
-    struct icmp_wire *icmp = (struct icmp_wire *)message;
-    store_be16(transport, p->stack_port);
-    store_be16(transport + 2, p->peer_port);
-    store_be32(transport + 4, p->stack_iss + seq);
-    peer_ip_packet(message + 8, 6, PEER_STACK_ADDRESS, PEER_ADDRESS, transport, 8);
-    store_be16(message + 8 + 2, 1500);
+    uint8_t packet[20 + 8 + 28], *quote = packet + 20 + 8;
+    struct icmp_wire *icmp = (struct icmp_wire *)(packet + 20);
     *icmp = (struct icmp_wire){ .type = type, .code = code };
     store_be16(&icmp->unreachable.next_hop_mtu, mtu);
-    store_be16(&icmp->checksum, checksum_finish(checksum_sum(0, message, sizeof message)));
-    peer_send_packet(p, packet, peer_ip_packet(packet, 1, PEER_GATEWAY, PEER_STACK_ADDRESS, message, sizeof message));
+    packet_ipv4(quote, IPV4_PROTOCOL_TCP, PEER_STACK_ADDRESS, PEER_ADDRESS, 1480);
+    store_be16(quote + 20, p->stack_port);
+    store_be16(quote + 22, p->peer_port);
+    store_be32(quote + 24, p->stack_iss + seq);
+    packet_ipv4(packet, IPV4_PROTOCOL_ICMP, PEER_GATEWAY, PEER_STACK_ADDRESS, 8 + 28);
+    packet_sum(packet, sizeof packet);
+    peer_send_packet(p, packet, sizeof packet);
 }
 
 static uint32_t offer_write(struct peer *p, uint8_t *at, struct offer offer)

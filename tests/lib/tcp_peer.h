@@ -119,8 +119,6 @@ void peer_send_arp_reply(struct peer *p, uint8_t last);
 void peer_send_icmp(struct peer *p, uint8_t type, uint8_t code, uint16_t mtu, uint32_t seq);
 uint8_t peer_pattern(uint32_t seq);       /* the peer's byte at this relative sequence */
 uint8_t peer_stack_pattern(uint32_t seq); /* the stack's byte, with which its payload is compared */
-uint16_t peer_ip_packet(uint8_t *packet, uint8_t protocol, uint32_t source, uint32_t destination, const void *payload,
-                        uint32_t bytes); /* the packet's length */
 
 void peer_step(struct peer *p);              /* input, idle, collect */
 void peer_pass(struct peer *p, uint64_t ns); /* time, timer by timer */

@@ -6,6 +6,7 @@
 #include "net/ip/checksum.h"
 #include "net/transport.h"
 #include "tests/lib/netdev_memory.h"
+#include "tests/lib/packet.h"
 #include "tests/lib/test.h"
 
 enum { OURS = 0x0a090002, PEER = 0x0a090001, PORT = 9000 };
@@ -37,10 +38,9 @@ static void feed_frame(const uint8_t *packet, uint32_t bytes)
     uint8_t frame[1514 + 4];
     uint32_t tag_bytes = vlan_tag != 0 ? 4 : 0;
     assert_true(bytes <= 1500);
-    memcpy(frame, our_mac, 6);
-    memcpy(frame + 6, peer_mac, 6);
+    packet_ethernet(frame, our_mac, peer_mac, 0);
     store_be32(frame + 12, vlan_tag);
-    store_be16(frame + 12 + tag_bytes, 0x0800);
+    store_be16(frame + 12 + tag_bytes, ETHERNET_TYPE_IPV4);
     memcpy(frame + 14 + tag_bytes, packet, bytes);
     assert_true(netdev_memory_feed(&wire, frame, 14 + tag_bytes + bytes, false));
 }
@@ -49,22 +49,18 @@ static void feed_frame(const uint8_t *packet, uint32_t bytes)
  * end. */
 static void feed_packet(uint32_t source, uint8_t protocol, const uint8_t *payload, uint32_t bytes, bool empty_end)
 {
-    enum { PIECE_BYTES = 1480, MORE = 0x2000 };
+    enum { PIECE_BYTES = 1480 };
     static uint16_t id;
     uint32_t piece_bytes;
     id++;
     for (uint32_t at = 0; at < bytes || (empty_end && at == bytes); at += piece_bytes == 0 ? 1 : piece_bytes) {
-        uint8_t packet[20 + PIECE_BYTES] = { 0x45 };
-        piece_bytes = min_u32(bytes - at, PIECE_BYTES);
+        uint8_t packet[20 + PIECE_BYTES];
+        piece_bytes = (uint32_t)min_size(bytes - at, PIECE_BYTES);
         bool more = at + piece_bytes < bytes || (empty_end && piece_bytes != 0);
-        store_be16(packet + 2, (uint16_t)(20 + piece_bytes));
+        packet_ipv4(packet, protocol, source, OURS, piece_bytes);
         store_be16(packet + 4, id);
-        store_be16(packet + 6, (uint16_t)((more ? MORE : 0) | at / 8));
-        packet[8] = 64;
-        packet[9] = protocol;
-        store_be32(packet + 12, source);
-        store_be32(packet + 16, OURS);
-        store_be16(packet + 10, checksum_finish(checksum_sum(0, packet, 20)));
+        store_be16(packet + 6, (uint16_t)((more ? IPV4_MORE_FRAGMENTS : 0) | at / 8));
+        packet_sum(packet, 20 + piece_bytes);
         memcpy(packet + 20, payload + at, piece_bytes);
         feed_frame(packet, 20 + piece_bytes);
     }
@@ -74,24 +70,22 @@ static void feed_packet(uint32_t source, uint8_t protocol, const uint8_t *payloa
 static void feed_with_mss(const struct peer *peer, uint8_t flags, uint16_t window, uint32_t seq, uint16_t mss,
                           const void *data, uint32_t bytes)
 {
-    static uint8_t tcp[24 + 20000];
-    uint32_t header_bytes = mss != 0 ? 24 : 20, tcp_bytes = header_bytes + bytes;
-    assert_true(tcp_bytes <= sizeof tcp);
-    memset(tcp, 0, header_bytes);
-    store_be16(tcp, PORT);
-    store_be16(tcp + 2, peer->port);
-    store_be32(tcp + 4, seq);
-    store_be32(tcp + 8, peer->ack);
-    tcp[12] = (uint8_t)(header_bytes << 2);
-    tcp[13] = flags;
-    store_be16(tcp + 14, window);
-    if (mss != 0)
-        store_be32(tcp + 20, 0x02040000 | mss);
-    if (bytes != 0)
-        memcpy(tcp + header_bytes, data, bytes);
-    uint32_t pseudo = checksum_pseudo_ipv4(PEER, OURS, 6, (uint16_t)tcp_bytes);
-    store_be16(tcp + 16, checksum_finish(checksum_sum(pseudo, tcp, tcp_bytes)));
-    feed_packet(PEER, 6, tcp, tcp_bytes, false);
+    static uint8_t packet[20 + 24 + 20000];
+    uint8_t option[4];
+    store_be32(option, 0x02040000 | mss);
+    uint32_t packet_bytes = packet_tcp(packet, &(struct packet_tcp){ .source = PEER,
+                                                                     .destination = OURS,
+                                                                     .source_port = PORT,
+                                                                     .destination_port = peer->port,
+                                                                     .seq = seq,
+                                                                     .ack = peer->ack,
+                                                                     .flags = flags,
+                                                                     .window = window,
+                                                                     .options = option,
+                                                                     .option_bytes = mss != 0 ? sizeof option : 0,
+                                                                     .payload = data,
+                                                                     .bytes = bytes });
+    feed_packet(PEER, 6, packet + 20, packet_bytes - 20, false);
 }
 
 static void feed(const struct peer *peer, uint8_t flags, uint16_t window, uint32_t seq, const void *data,

@@ -7,6 +7,7 @@
 #include "net/ip/checksum.h"
 #include "net/stack_state.h"
 #include "tests/lib/netdev_memory.h"
+#include "tests/lib/packet.h"
 #include "tests/lib/stack_create.h"
 #include "tests/lib/test.h"
 
@@ -61,8 +62,7 @@ static void frame_give_from(const uint8_t from[6], const uint8_t to[6], uint16_t
                             uint32_t bytes)
 {
     uint8_t frame[1514 + 12];
-    memcpy(frame, to, 6);
-    memcpy(frame + 6, from, 6);
+    packet_ethernet(frame, to, from, type);
     if (tags_bytes != 0)
         memcpy(frame + 12, tags, tags_bytes);
     store_be16(frame + 12 + tags_bytes, type);
@@ -98,13 +98,7 @@ static const struct arp_wire *arp_taken(const uint8_t **destination)
 
 static void arp_give(uint16_t operation, uint32_t sender, uint32_t target, const uint8_t mac[6])
 {
-    struct arp_wire arp = { .hardware_bytes = 6, .protocol_bytes = 4 };
-    store_be16(&arp.hardware_type, 1);
-    store_be16(&arp.protocol_type, 0x0800);
-    store_be16(&arp.operation, operation);
-    memcpy(arp.sender_mac, mac, 6);
-    store_be32(&arp.sender_address, sender);
-    store_be32(&arp.target_address, target);
+    struct arp_wire arp = packet_arp(operation, mac, sender, target);
     frame_give(operation == 1 ? everyone : our_mac, ETHERNET_TYPE_ARP, &arp, sizeof arp);
 }
 
@@ -410,12 +404,9 @@ TEST(echo_to_everyone_is_not_answered)
     arp_give(1, NEIGHBOUR, ADDRESS, their_mac);
     drain();
     for (size_t i = 0; i < ARRAY_COUNT(destinations); i++) {
-        uint8_t packet[64], echo[8] = { ICMP_ECHO };
-        store_be16(echo + 2, checksum_finish(checksum_sum(0, echo, 8)));
-        const struct ipv4_output output = { .source = NEIGHBOUR, .destination = destinations[i], .protocol = 1 };
-        ipv4_header_write((struct ipv4_wire *)packet, &output, 8);
-        memcpy(packet + 20, echo, 8);
-        frame_give(everyone, ETHERNET_TYPE_IPV4, packet, 28);
+        uint8_t packet[28], echo[8] = { ICMP_ECHO };
+        packet_around(packet, IPV4_PROTOCOL_ICMP, NEIGHBOUR, destinations[i], echo, sizeof echo);
+        frame_give(everyone, ETHERNET_TYPE_IPV4, packet, sizeof packet);
         uint8_t frame[NETDEV_FRAME_BYTES_MAX];
         assert_int_equal(netdev_memory_take(&device, frame), 0);
     }
@@ -652,19 +643,15 @@ TEST_AFTER(begin_with_gateway_mac, right_gateway_mac_stays)
 
 static void segment_give(uint8_t flags, uint32_t seq, uint32_t ack)
 {
-    uint8_t packet[40] = { 0 };
-    struct tcp_wire *tcp = (struct tcp_wire *)(packet + 20);
-    const struct ipv4_output output = { .source = NEIGHBOUR, .destination = ADDRESS, .protocol = IPV4_PROTOCOL_TCP };
-    ipv4_header_write((struct ipv4_wire *)packet, &output, 20);
-    store_be16(&tcp->source_port, 99);
-    store_be16(&tcp->destination_port, 80);
-    store_be32(&tcp->seq, seq);
-    store_be32(&tcp->ack, ack);
-    tcp->offset = 5 << 4;
-    tcp->flags = flags;
-    store_be16(&tcp->window, 1000);
-    uint32_t sum = checksum_pseudo_ipv4(NEIGHBOUR, ADDRESS, IPV4_PROTOCOL_TCP, sizeof *tcp);
-    store_be16(&tcp->checksum, checksum_finish(checksum_sum(sum, tcp, sizeof *tcp)));
+    uint8_t packet[40];
+    packet_tcp(packet, &(struct packet_tcp){ .source = NEIGHBOUR,
+                                             .destination = ADDRESS,
+                                             .source_port = 99,
+                                             .destination_port = 80,
+                                             .seq = seq,
+                                             .ack = ack,
+                                             .flags = flags,
+                                             .window = 1000 });
     frame_give(our_mac, ETHERNET_TYPE_IPV4, packet, sizeof packet);
 }
 
@@ -769,17 +756,13 @@ TEST(requests_do_not_evict_the_gateway)
 
 static void tcp_give(uint32_t source, uint8_t flags, uint16_t port, const uint8_t mac[6])
 {
-    uint8_t packet[40] = { 0 };
-    struct tcp_wire *tcp = (struct tcp_wire *)(packet + 20);
-    const struct ipv4_output output = { .source = source, .destination = ADDRESS, .protocol = IPV4_PROTOCOL_TCP };
-    ipv4_header_write((struct ipv4_wire *)packet, &output, sizeof *tcp);
-    store_be16(&tcp->source_port, 1000);
-    store_be16(&tcp->destination_port, port);
-    tcp->offset = 5 << 4;
-    tcp->flags = flags;
-    store_be16(&tcp->window, 1000);
-    uint32_t sum = checksum_pseudo_ipv4(source, ADDRESS, IPV4_PROTOCOL_TCP, sizeof *tcp);
-    store_be16(&tcp->checksum, checksum_finish(checksum_sum(sum, tcp, sizeof *tcp)));
+    uint8_t packet[40];
+    packet_tcp(packet, &(struct packet_tcp){ .source = source,
+                                             .destination = ADDRESS,
+                                             .source_port = 1000,
+                                             .destination_port = port,
+                                             .flags = flags,
+                                             .window = 1000 });
     frame_give_from(mac, our_mac, ETHERNET_TYPE_IPV4, packet, sizeof packet);
 }
 
@@ -935,13 +918,7 @@ TEST(claimed_address_is_defended)
 
 TEST(malformed_arp_is_dropped)
 {
-    struct arp_wire good = { .hardware_bytes = 6, .protocol_bytes = 4 };
-    store_be16(&good.hardware_type, 1);
-    store_be16(&good.protocol_type, 0x0800);
-    store_be16(&good.operation, 1);
-    memcpy(good.sender_mac, their_mac, 6);
-    store_be32(&good.sender_address, NEIGHBOUR);
-    store_be32(&good.target_address, ADDRESS);
+    struct arp_wire good = packet_arp(ARP_OPERATION_REQUEST, their_mac, NEIGHBOUR, ADDRESS);
     drain();
     for (uint32_t length = 0; length < sizeof good; length++)
         frame_give(our_mac, ETHERNET_TYPE_ARP, &good, length);
@@ -980,16 +957,13 @@ TEST(frames_for_others_and_of_other_kinds_are_dropped)
 /* Plays ARP, a ping, a datagram and one in pieces. Returns the count of those that were answered or handed on. */
 static uint32_t protocols_play(void)
 {
-    uint8_t echo[28 + 8] = { 0 };
+    uint8_t echo[28 + 8], request[16] = { ICMP_ECHO };
     uint32_t count = 0;
     drain();
     arp_give(ARP_OPERATION_REQUEST, NEIGHBOUR, ADDRESS, their_mac);
     count += arp_taken(NULL) != NULL;
 
-    const struct ipv4_output output = { .source = NEIGHBOUR, .destination = ADDRESS, .protocol = 1 };
-    ipv4_header_write((struct ipv4_wire *)echo, &output, 16);
-    echo[20] = 8;
-    store_be16(echo + 22, checksum_finish(checksum_sum(0, echo + 20, 16)));
+    packet_around(echo, IPV4_PROTOCOL_ICMP, NEIGHBOUR, ADDRESS, request, sizeof request);
     uint64_t pings = stack->ip.counters.icmp_tx_echo_replies;
     frame_give(our_mac, ETHERNET_TYPE_IPV4, echo, sizeof echo);
     count += (uint32_t)(stack->ip.counters.icmp_tx_echo_replies - pings);

@@ -9,9 +9,9 @@
 #include <stdlib.h>
 
 #include "base/bytes.h"
-#include "net/ip/checksum.h"
 #include "net/stack_state.h"
 #include "tests/lib/netdev_memory.h"
+#include "tests/lib/packet.h"
 #include "tests/lib/stack_create.h"
 #include "tests/lib/test.h"
 
@@ -30,22 +30,15 @@ enum { IP = 14, L4 = 34, OPTIONS_L4 = 74, QUOTE = L4 + 8, FRAME_BYTES = 128 };
 
 static uint32_t ipv4_begin(uint8_t *frame, uint32_t header_bytes, uint8_t protocol, uint32_t payload_bytes)
 {
-    uint8_t *ip = frame + IP;
-    ip[0] = (uint8_t)(0x40 | header_bytes / 4);
-    store_be16(ip + 2, (uint16_t)(header_bytes + payload_bytes));
-    ip[8] = 64;
-    ip[9] = protocol;
-    store_be32(ip + 12, NEIGHBOUR);
-    store_be32(ip + 16, ADDRESS);
+    packet_ipv4(frame + IP, protocol, NEIGHBOUR, ADDRESS, header_bytes - 20 + payload_bytes);
+    frame[IP] = (uint8_t)(0x40 | header_bytes / 4);
     return IP + header_bytes + payload_bytes;
 }
 
 static uint32_t base_frame(enum base base, uint8_t *frame)
 {
     memset(frame, 0, FRAME_BYTES);
-    memcpy(frame, our_mac, 6);
-    memcpy(frame + 6, their_mac, 6);
-    store_be16(frame + 12, base == ARP ? 0x0806 : 0x0800);
+    packet_ethernet(frame, our_mac, their_mac, base == ARP ? ETHERNET_TYPE_ARP : ETHERNET_TYPE_IPV4);
     switch (base) {
     case ECHO:
         frame[L4] = 8;
@@ -57,11 +50,7 @@ static uint32_t base_frame(enum base base, uint8_t *frame)
     case ERROR: /* port unreachable, about a segment that the stack never sent */
         frame[L4] = 3;
         frame[L4 + 1] = 3;
-        frame[QUOTE] = 0x45;
-        store_be16(frame + QUOTE + 2, 40);
-        frame[QUOTE + 9] = 6;
-        store_be32(frame + QUOTE + 12, ADDRESS);
-        store_be32(frame + QUOTE + 16, NEIGHBOUR);
+        packet_ipv4(frame + QUOTE, 6, ADDRESS, NEIGHBOUR, 20);
         return ipv4_begin(frame, 20, 1, 8 + 20 + 8);
     case DATAGRAM:
         store_be16(frame + L4, 1000);
@@ -75,10 +64,7 @@ static uint32_t base_frame(enum base base, uint8_t *frame)
         frame[L4 + 13] = TCP_SYN;
         return ipv4_begin(frame, 20, 6, 20);
     case ARP:
-        memcpy(frame + 14, (const uint8_t[]){ 0, 1, 8, 0, 6, 4, 0, 1 }, 8);
-        memcpy(frame + 22, their_mac, 6);
-        store_be32(frame + 28, NEIGHBOUR);
-        store_be32(frame + 38, ADDRESS);
+        *(struct arp_wire *)(frame + 14) = packet_arp(ARP_OPERATION_REQUEST, their_mac, NEIGHBOUR, ADDRESS);
         return 42;
     }
     return 0;
@@ -87,25 +73,8 @@ static uint32_t base_frame(enum base base, uint8_t *frame)
 /* Makes the checksums right, if the changed headers still lead to them. */
 static void checksums_fix(uint8_t *frame, uint32_t bytes)
 {
-    uint8_t *ip = frame + IP;
-    if (bytes < L4 || load_be16(frame + 12) != 0x0800)
-        return;
-    uint32_t header_bytes = (ip[0] & 0xfu) * 4, total = load_be16(ip + 2);
-    if (header_bytes < 20 || header_bytes > bytes - IP)
-        header_bytes = 20;
-    store_be16(ip + 10, 0);
-    store_be16(ip + 10, checksum_finish(checksum_sum(0, ip, header_bytes)));
-    if (total < header_bytes || total > bytes - IP)
-        return;
-    uint32_t payload_bytes = total - header_bytes, at = ip[9] == 6 ? 16 : ip[9] == 17 ? 6 : 2;
-    if ((ip[9] != 6 && ip[9] != 17 && ip[9] != 1) || payload_bytes < at + 2)
-        return;
-    uint32_t sum = ip[9] == 1
-                       ? 0
-                       : checksum_pseudo_ipv4(load_be32(ip + 12), load_be32(ip + 16), ip[9], (uint16_t)payload_bytes);
-    uint8_t *payload = ip + header_bytes;
-    store_be16(payload + at, 0);
-    store_be16(payload + at, checksum_finish(checksum_sum(sum, payload, payload_bytes)));
+    if (bytes >= L4 && load_be16(frame + 12) == ETHERNET_TYPE_IPV4)
+        packet_sum(frame + IP, bytes - IP);
 }
 
 /* ---- The rows ---- */

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 
 #include "base/bytes.h"
-#include "net/ip/checksum.h"
 #include "net/ip/udp_wire.h"
 #include "net/stack_state.h"
+#include "tests/lib/packet.h"
 #include "tests/lib/random.h"
 #include "tests/lib/tcp_peer.h"
 #include "tests/lib/test.h"
@@ -44,42 +44,6 @@ AFTER_EACH()
  * copies. */
 static uint16_t open_port;
 static uint32_t open_iss;
-
-/* ---- Checksums of changed packets ---- */
-
-static void fix_checksums(uint8_t *packet, uint32_t bytes)
-{
-    uint32_t header_bytes = (packet[0] & 0xfu) * 4;
-    if (bytes < 20 || header_bytes < 20 || header_bytes > bytes)
-        return;
-    packet[10] = packet[11] = 0;
-    store_be16(packet + 10, checksum_finish(checksum_sum(0, packet, header_bytes)));
-    uint32_t total = load_be16(packet + 2), at;
-    if (total < header_bytes || total > bytes)
-        return;
-    switch (packet[9]) {
-    case 6:
-        at = 16;
-        break;
-    case 17:
-        at = 6;
-        break;
-    case 1:
-        at = 2;
-        break;
-    default:
-        return;
-    }
-    uint8_t *payload = packet + header_bytes;
-    uint32_t payload_bytes = total - header_bytes;
-    if (payload_bytes < at + 2)
-        return;
-    uint32_t sum = packet[9] == 1 ? 0
-                                  : checksum_pseudo_ipv4(load_be32(packet + 12), load_be32(packet + 16), packet[9],
-                                                         (uint16_t)payload_bytes);
-    payload[at] = payload[at + 1] = 0;
-    store_be16(payload + at, checksum_finish(checksum_sum(sum, payload, payload_bytes)));
-}
 
 /* Gives a packet from a block of its exact size, so that the sanitizer sees a read beyond. (The device copies the
  * packet into a queue without poisoned bytes. The stack gets the copy's length.) */
@@ -155,7 +119,7 @@ static uint32_t valid_packet(unsigned kind, uint8_t *packet)
         memcpy(body + 28, (uint8_t[]){ 0, 0, 0, PEER_PORT, 0, 0, 0, 0 }, 8);
         store_be16(body + 28, open_port);
         store_be32(body + 32, open_iss + 1);
-        peer_ip_packet(body + 8, 6, PEER_STACK_ADDRESS, PEER_ADDRESS, body + 28, 8);
+        packet_ipv4(body + 8, 6, PEER_STACK_ADDRESS, PEER_ADDRESS, 8);
         bytes = 36;
         break;
     default: /* UDP to a bound port */
@@ -167,9 +131,7 @@ static uint32_t valid_packet(unsigned kind, uint8_t *packet)
         bytes = 40;
         break;
     }
-    uint32_t total = peer_ip_packet(packet, protocol, PEER_ADDRESS, PEER_STACK_ADDRESS, body, bytes);
-    fix_checksums(packet, total);
-    return total;
+    return packet_around(packet, protocol, PEER_ADDRESS, PEER_STACK_ADDRESS, body, bytes);
 }
 
 static void connect_again(void)
@@ -218,8 +180,8 @@ TEST(every_byte_changed_in_many_ways)
                 changed[at] = v < ARRAY_COUNT(values) ? values[v]
                                                       : (uint8_t)(good[at] + (v == ARRAY_COUNT(values) ? 1 : -1));
                 give(changed, bytes); /* with the old checksums */
-                fix_checksums(changed, bytes);
-                give(changed, bytes); /* once more with right checksums */
+                packet_sum(changed, bytes);
+                give(changed, bytes); /* and with right ones */
                 drain();
             }
         }
@@ -239,7 +201,7 @@ TEST(truncated_at_every_length)
             memcpy(cut, good, length);
             if (length >= 20) { /* the total length is shortened, too */
                 store_be16(cut + 2, (uint16_t)length);
-                fix_checksums(cut, length);
+                packet_sum(cut, length);
                 give(cut, length);
             }
             drain();
@@ -270,9 +232,7 @@ TEST(all_tcp_options_of_all_lengths)
                     body[at + 1] = (uint8_t)length;
                     for (uint32_t i = at + 2; i < 60; i++)
                         body[i] = (uint8_t)(i * 71);
-                    uint32_t bytes = peer_ip_packet(packet, 6, PEER_ADDRESS, PEER_STACK_ADDRESS, body, 60);
-                    fix_checksums(packet, bytes);
-                    give(packet, bytes);
+                    give(packet, packet_around(packet, 6, PEER_ADDRESS, PEER_STACK_ADDRESS, body, 60));
                     drain();
                 }
             }
@@ -286,7 +246,7 @@ TEST(all_ip_options_of_all_lengths)
     for (unsigned kind = 0; kind < 256; kind++) {
         for (unsigned length = 0; length <= 41; length++) {
             uint8_t packet[256], body[64] = { ICMP_ECHO };
-            peer_ip_packet(packet, 1, PEER_ADDRESS, PEER_STACK_ADDRESS, body, 40 + 8);
+            packet_ipv4(packet, 1, PEER_ADDRESS, PEER_STACK_ADDRESS, 40 + 8);
             memset(packet + 20, 1, 40);
             packet[0] = 0x4f;
             packet[20] = (uint8_t)kind;
@@ -294,7 +254,7 @@ TEST(all_ip_options_of_all_lengths)
             for (uint32_t i = 22; i < 60; i++)
                 packet[i] = (uint8_t)(i * 71);
             memcpy(packet + 60, body, 8);
-            fix_checksums(packet, 68);
+            packet_sum(packet, 68);
             give(packet, 68);
         }
     }
@@ -314,7 +274,7 @@ TEST(random_changes)
         unsigned bends = 1 + (unsigned)random_below(4);
         for (unsigned b = 0; b < bends; b++)
             packet[random_below(bytes)] = (uint8_t)random_next();
-        fix_checksums(packet, bytes);
+        packet_sum(packet, bytes);
         give(packet, bytes - (uint32_t)random_below(3));
         if (i % 64 == 0)
             peer_pass(p, random_below(50 * MS));
@@ -339,7 +299,7 @@ TEST(odd_ip_headers_are_dropped)
         uint8_t packet[128];
         uint32_t bytes = valid_packet(5, packet);
         packet[bends[i].at] = bends[i].value;
-        fix_checksums(packet, bytes);
+        packet_sum(packet, bytes);
         give(packet, bytes);
     }
     /* Only an IP datagram whose payload is one odd byte, or none, got through, to be dropped by ICMP. */
@@ -354,7 +314,7 @@ TEST(udp_of_odd_lengths_is_dropped)
         uint8_t packet[128];
         uint32_t bytes = valid_packet(7, packet);
         store_be16(packet + 24, lengths[i]);
-        fix_checksums(packet, bytes);
+        packet_sum(packet, bytes);
         give(packet, bytes);
         assert_false(p->stack->datagram_ready);
     }
@@ -389,9 +349,7 @@ TEST(errors_are_never_answered_by_errors)
             store_be16(body + 2, 999);
             store_be16(body + 4, 36);
         }
-        uint32_t bytes = peer_ip_packet(packet, table[i].protocol, table[i].source, table[i].destination, body, 36);
-        fix_checksums(packet, bytes);
-        give(packet, bytes);
+        give(packet, packet_around(packet, table[i].protocol, table[i].source, table[i].destination, body, 36));
         assert_int_equal(p->stack->ip.counters.icmp_tx_errors - errors, table[i].answered);
         errors = p->stack->ip.counters.icmp_tx_errors;
     }

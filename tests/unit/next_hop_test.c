@@ -3,10 +3,10 @@
 
 #include "base/bytes.h"
 #include "net/ip/arp_wire.h"
-#include "net/ip/checksum.h"
 #include "net/ip/udp_wire.h"
 #include "net/stack_state.h"
 #include "tests/lib/netdev_memory.h"
+#include "tests/lib/packet.h"
 #include "tests/lib/stack_create.h"
 #include "tests/lib/test.h"
 
@@ -71,9 +71,7 @@ static void drain(void)
 static void frame_give(const uint8_t from[6], const uint8_t to[6], uint16_t type, const void *payload, uint32_t bytes)
 {
     uint8_t frame[NETDEV_FRAME_BYTES_MAX];
-    memcpy(frame, to, 6);
-    memcpy(frame + 6, from, 6);
-    store_be16(frame + 12, type);
+    packet_ethernet(frame, to, from, type);
     memcpy(frame + 14, payload, bytes);
     assert_true(netdev_memory_feed(&device, frame, 14 + bytes, false));
     net_input(stack, now_ns);
@@ -82,35 +80,27 @@ static void frame_give(const uint8_t from[6], const uint8_t to[6], uint16_t type
 
 static void arp_give(uint16_t operation, uint32_t sender, const uint8_t mac[6])
 {
-    struct arp_wire arp = { .hardware_bytes = 6, .protocol_bytes = 4 };
-    store_be16(&arp.hardware_type, ARP_HARDWARE_ETHERNET);
-    store_be16(&arp.protocol_type, ETHERNET_TYPE_IPV4);
-    store_be16(&arp.operation, operation);
-    memcpy(arp.sender_mac, mac, 6);
-    store_be32(&arp.sender_address, sender);
-    store_be32(&arp.target_address, ADDRESS);
+    struct arp_wire arp = packet_arp(operation, mac, sender, ADDRESS);
     frame_give(mac, operation == ARP_OPERATION_REQUEST ? everyone : our_mac, ETHERNET_TYPE_ARP, &arp, sizeof arp);
 }
 
 static void segment_give(const uint8_t mac[6], uint32_t source, uint8_t flags, uint32_t seq, uint32_t ack)
 {
     static const uint8_t mss[] = { 2, 4, 1460 >> 8, 1460 & 0xff };
-    uint8_t packet[sizeof(struct ipv4_wire) + sizeof(struct tcp_wire) + sizeof mss] = { 0 };
-    struct tcp_wire *tcp = (struct tcp_wire *)(packet + sizeof(struct ipv4_wire));
-    const struct ipv4_output output = { .source = source, .destination = ADDRESS, .protocol = IPV4_PROTOCOL_TCP };
-    uint16_t tcp_bytes = sizeof *tcp + ((flags & TCP_SYN) != 0 ? sizeof mss : 0);
-    ipv4_header_write((struct ipv4_wire *)packet, &output, tcp_bytes);
-    store_be16(&tcp->source_port, PEER_PORT);
-    store_be16(&tcp->destination_port, PORT);
-    store_be32(&tcp->seq, seq);
-    store_be32(&tcp->ack, ack);
-    tcp->offset = (uint8_t)(tcp_bytes / 4 << 4);
-    tcp->flags = flags;
-    store_be16(&tcp->window, 4000);
-    memcpy(tcp + 1, mss, tcp_bytes - sizeof *tcp);
-    uint32_t sum = checksum_pseudo_ipv4(source, ADDRESS, IPV4_PROTOCOL_TCP, tcp_bytes);
-    store_be16(&tcp->checksum, checksum_finish(checksum_sum(sum, tcp, tcp_bytes)));
-    frame_give(mac, our_mac, ETHERNET_TYPE_IPV4, packet, (uint32_t)sizeof(struct ipv4_wire) + tcp_bytes);
+    uint8_t packet[sizeof(struct ipv4_wire) + sizeof(struct tcp_wire) + sizeof mss];
+    const struct packet_tcp segment = {
+        .source = source,
+        .destination = ADDRESS,
+        .source_port = PEER_PORT,
+        .destination_port = PORT,
+        .seq = seq,
+        .ack = ack,
+        .flags = flags,
+        .window = 4000,
+        .options = mss,
+        .option_bytes = (flags & TCP_SYN) != 0 ? sizeof mss : 0,
+    };
+    frame_give(mac, our_mac, ETHERNET_TYPE_IPV4, packet, packet_tcp(packet, &segment));
 }
 
 /* Opens a connection from `source`. Returns it. */

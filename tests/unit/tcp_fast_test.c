@@ -10,6 +10,7 @@
 #include "net/tcp/message.h"
 #include "net/tcp/rtt.h"
 #include "net/tcp/table.h"
+#include "tests/lib/packet.h"
 #include "tests/lib/random.h"
 #include "tests/lib/test.h"
 
@@ -125,18 +126,12 @@ static uint32_t segment_write(uint8_t *at, const struct segment *s, uint16_t por
     struct tcp_head_wire *head = (struct tcp_head_wire *)at;
     uint32_t tcp_bytes = TCP_HEADER_BYTES_MIN + s->option_bytes + s->bytes;
     memset(at, 0, sizeof *head);
-    memcpy(head->ethernet.destination, our_mac, 6);
-    memcpy(head->ethernet.source, gateway_mac, 6);
-    store_be16(&head->ethernet.type, ETHERNET_TYPE_IPV4);
-    head->ipv4.version_ihl = 0x45;
+    packet_ethernet(at, our_mac, gateway_mac, ETHERNET_TYPE_IPV4);
+    packet_ipv4((uint8_t *)&head->ipv4, IPV4_PROTOCOL_TCP, PEER, OURS, tcp_bytes);
     head->ipv4.tos = (uint8_t)(one_in(10) ? below(256) : 4 * below(64));
     head->ipv4.ttl = (uint8_t)(1 + below(255));
-    head->ipv4.protocol = IPV4_PROTOCOL_TCP;
-    store_be16(&head->ipv4.total_bytes, (uint16_t)(IPV4_HEADER_BYTES_MIN + tcp_bytes));
     store_be16(&head->ipv4.id, (uint16_t)random_next());
     store_be16(&head->ipv4.flags_offset, one_in(3) ? 0 : IPV4_DONT_FRAGMENT);
-    store_be32(&head->ipv4.source, PEER);
-    store_be32(&head->ipv4.destination, OURS);
     store_be16(&head->tcp.source_port, peer_port);
     store_be16(&head->tcp.destination_port, port);
     store_be32(&head->tcp.seq, s->seq);

@@ -1,5 +1,5 @@
 /* Rules of receiving that no timeline of tests/wire can say: all orders, all overlaps, every bit, the loop's turns. */
-#include "net/ip/checksum.h"
+#include "tests/lib/packet.h"
 #include "tests/lib/tcp_fixture.h"
 
 static void connect_delaying(void)
@@ -120,18 +120,19 @@ TEST(bad_checksum_is_dropped_in_silence)
 {
     peer_connect(p, OFFER_PLAIN);
     for (uint32_t bit = 0; bit < 30 * 8; bit++) {
-        uint8_t packet[200], segment[30] = { 0, PEER_PORT };
-        struct tcp_wire *tcp = (struct tcp_wire *)segment;
-        store_be16(&tcp->destination_port, p->stack_port);
-        store_be32(&tcp->seq, PEER_ISS + 1);
-        store_be32(&tcp->ack, p->stack_iss + 1);
-        tcp->offset = 0x50;
-        tcp->flags = A;
-        store_be16(&tcp->window, 65535);
-        uint32_t sum = checksum_pseudo_ipv4(PEER_ADDRESS, PEER_STACK_ADDRESS, 6, 30);
-        store_be16(&tcp->checksum, checksum_finish(checksum_sum(sum, segment, 30)));
-        segment[bit / 8] ^= (uint8_t)(1 << bit % 8);
-        peer_send_packet(p, packet, peer_ip_packet(packet, 6, PEER_ADDRESS, PEER_STACK_ADDRESS, segment, 30));
+        uint8_t packet[50];
+        packet_tcp(packet, &(struct packet_tcp){ .source = PEER_ADDRESS,
+                                                 .destination = PEER_STACK_ADDRESS,
+                                                 .source_port = PEER_PORT,
+                                                 .destination_port = p->stack_port,
+                                                 .seq = PEER_ISS + 1,
+                                                 .ack = p->stack_iss + 1,
+                                                 .flags = A,
+                                                 .window = 65535,
+                                                 .payload = "ten bytes",
+                                                 .bytes = 10 });
+        packet[20 + bit / 8] ^= (uint8_t)(1 << bit % 8);
+        peer_send_packet(p, packet, sizeof packet);
         EXPECT_NONE(p);
     }
     assert_int_equal(tcp_poll_bits(p->stack, p->id) & TCP_POLL_READ, 0);

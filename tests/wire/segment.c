@@ -1,5 +1,6 @@
 /* See segment.h. */
 #include "tests/wire/segment.h"
+#include "tests/lib/packet.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -54,17 +55,6 @@ static uint32_t option_write(const struct wire_option *o, const struct wire_base
     return at[1];
 }
 
-static void ipv4_write(uint8_t *packet, uint8_t protocol, uint32_t source, uint32_t destination, uint8_t tos,
-                       size_t bytes)
-{
-    struct ipv4_wire *ipv4 = (struct ipv4_wire *)packet;
-    *ipv4 = (struct ipv4_wire){ .version_ihl = 0x45, .tos = tos, .ttl = 64, .protocol = protocol };
-    store_be16(&ipv4->total_bytes, (uint16_t)bytes);
-    store_be32(&ipv4->source, source);
-    store_be32(&ipv4->destination, destination);
-    store_be16(&ipv4->checksum, checksum_finish(checksum_sum(0, ipv4, sizeof *ipv4)));
-}
-
 /* Writes an ICMP error about a segment of the stack. The error quotes the IP header and 8 bytes, RFC 792's minimum. */
 static size_t icmp_write(const struct wire_segment *s, const struct wire_base *base, uint8_t *packet)
 {
@@ -73,13 +63,12 @@ static size_t icmp_write(const struct wire_segment *s, const struct wire_base *b
     uint8_t *quote = (uint8_t *)(icmp + 1), *ports = quote + sizeof(struct ipv4_wire);
     *icmp = (struct icmp_wire){ .type = s->icmp_type, .code = s->icmp_code };
     store_be16(&icmp->unreachable.next_hop_mtu, s->icmp_mtu);
-    ipv4_write(quote, IPV4_PROTOCOL_TCP, WIRE_STACK_ADDRESS, WIRE_PEER_ADDRESS, 0, 40 + s->bytes);
+    packet_ipv4(quote, IPV4_PROTOCOL_TCP, WIRE_STACK_ADDRESS, WIRE_PEER_ADDRESS, 20 + s->bytes);
     store_be16(ports, base->port);
     store_be16(ports + 2, base->peer_port);
     store_be32(ports + 4, base->stack_isn + s->seq);
-    store_be16(&icmp->checksum, checksum_finish(checksum_sum(0, icmp, sizeof *icmp + QUOTE_BYTES)));
-    size_t bytes = sizeof(struct ipv4_wire) + sizeof *icmp + QUOTE_BYTES;
-    ipv4_write(packet, IPV4_PROTOCOL_ICMP, s->source, s->destination, 0, bytes);
+    uint32_t bytes = packet_ipv4(packet, IPV4_PROTOCOL_ICMP, s->source, s->destination, sizeof *icmp + QUOTE_BYTES);
+    packet_sum(packet, bytes);
     return bytes;
 }
 
@@ -108,12 +97,11 @@ size_t wire_segment_write(const struct wire_segment *s, const struct wire_base *
     store_be32(&tcp->ack, (s->flags & TCP_ACK) != 0 ? base->stack_isn + s->ack : s->ack);
     store_be16(&tcp->window, (uint16_t)(s->window < 0 ? 65535 : s->window));
     store_be16(&tcp->urgent, (uint16_t)s->urgent);
-    uint32_t sum = checksum_pseudo_ipv4(s->source, s->destination, IPV4_PROTOCOL_TCP, tcp_bytes);
-    store_be16(&tcp->checksum,
-               (uint16_t)(checksum_finish(checksum_sum(sum, tcp, tcp_bytes)) ^ (s->corrupt ? 0x10 : 0)));
-    ipv4_write(packet, IPV4_PROTOCOL_TCP, s->source, s->destination, s->codepoint,
-               sizeof(struct ipv4_wire) + tcp_bytes);
-    return sizeof(struct ipv4_wire) + tcp_bytes;
+    uint32_t bytes = packet_ipv4(packet, IPV4_PROTOCOL_TCP, s->source, s->destination, tcp_bytes);
+    packet[1] = s->codepoint;
+    packet_sum(packet, bytes);
+    tcp->checksum ^= (uint16_t)(s->corrupt ? 0x10 : 0);
+    return bytes;
 }
 
 uint16_t wire_segment_peer_port(const uint8_t *packet, size_t bytes)
