@@ -42,7 +42,7 @@ static inline struct arp_wire packet_arp(uint16_t operation, const uint8_t sende
 }
 
 /* Makes the checksums of a packet right: IPv4's, and those of ICMP, TCP and UDP, as far as the headers lead to them. A
- * fragment has no checksum of its own behind the header. */
+ * fragment has no checksum of its own after the header. */
 static inline void packet_sum(uint8_t *packet, uint32_t bytes)
 {
     uint32_t header_bytes = (packet[0] & 0xfu) * 4, total = load_be16(packet + 2);
@@ -64,7 +64,7 @@ static inline void packet_sum(uint8_t *packet, uint32_t bytes)
     store_be16(payload + at, checksum_finish(checksum_sum(sum, payload, total - header_bytes)));
 }
 
-/* Writes an IPv4 header for a payload of `bytes` behind it. Returns the packet's length. */
+/* Writes an IPv4 header before a payload of `bytes`. Returns the packet's length. */
 static inline uint32_t packet_ipv4(uint8_t *packet, uint8_t protocol, uint32_t source, uint32_t destination,
                                    uint32_t bytes)
 {

@@ -7,7 +7,7 @@
 #include "base/assert.h"
 #include "base/bytes.h"
 #include "net/ip/ipv4_wire.h"
-#include "net/stack.h"
+#include "net/stack_state.h"
 #include "net/tcp/wire.h"
 #include "tests/lib/stack_create.h"
 

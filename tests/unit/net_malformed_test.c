@@ -181,7 +181,7 @@ TEST(every_byte_changed_in_many_ways)
                                                       : (uint8_t)(good[at] + (v == ARRAY_COUNT(values) ? 1 : -1));
                 give(changed, bytes); /* with the old checksums */
                 packet_sum(changed, bytes);
-                give(changed, bytes); /* and with right ones */
+                give(changed, bytes); /* with right ones */
                 drain();
             }
         }

@@ -1,5 +1,5 @@
 /* Rules of closing that no timeline of tests/wire/close can say: a lost address, buffers that run out. */
-#include "net/tcp/internal.h"
+#include "net/tcp/path.h"
 #include "tests/lib/tcp_fixture.h"
 
 /* Takes the address away from a connection that has closed in order. This is no error for the application. */

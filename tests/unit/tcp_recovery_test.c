@@ -81,7 +81,7 @@ TEST(cubic_grows_without_overflow)
     EXPECT_NUMBER("cwnd", c.cwnd, WINDOW + WINDOW / 2);
 }
 
-/* Plays a loss more than 2^31 bytes behind the last one: the guard of RFC 6582 §3.2 step 2 is long passed. */
+/* Plays a loss more than 2^31 bytes after the last one: the guard of RFC 6582 §3.2 step 2 is long passed. */
 TEST(third_duplicate_ack_resends_long_after_the_last_loss)
 {
     connect_with_rtt(OFFER_1000);
@@ -118,7 +118,7 @@ TEST(any_sack_blocks_are_survived)
     EXPECT_NUMBER("sacked bytes", info.sacked_bytes, 0);
 }
 
-/* Plays a DSACK more than 2^31 bytes behind the last one: RFC 8985 §6.2 step 4 widens the window once more. */
+/* Plays a DSACK more than 2^31 bytes after the last one: RFC 8985 §6.2 step 4 widens the window once more. */
 TEST(dsack_widens_the_window_long_after_the_last_one)
 {
     connect_with_rtt(OFFER_1000_SACK);

@@ -1,7 +1,7 @@
 /* Rules of sending that no timeline of tests/wire can say: state from long ago, busy time, full buffers and queues. */
 #include "tests/lib/tcp_fixture.h"
 
-/* Plays a small segment more than 2^31 bytes behind the last one. */
+/* Plays a small segment more than 2^31 bytes after the last one. */
 TEST(nagle_forgets_the_small_segment_of_long_ago)
 {
     peer_connect(p, OFFER_PLAIN);
