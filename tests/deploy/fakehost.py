@@ -214,6 +214,7 @@ if [ "$1" = reboot ] && [ "$(cat "$loaded")" = 1 ] && [ -z "$SYSTEMCTL_SKIP_AUTO
 elif [ "$1" = reboot ]; then
     settings=$ROOT/boot/peregrine/settings
     [ "$(grub-editenv "$ROOT/boot/grub/grubenv" list | sed -n 's/^next_entry=//p')" = peregrine ] || settings=
+    [ ! -e "$ROOT/fake/power-cut" ] || settings=
     [ -z "$settings" ] || grub-editenv "$ROOT/boot/grub/grubenv" set next_entry=
 else
     [ "$(cat "$loaded")" = 1 ] || exit 1

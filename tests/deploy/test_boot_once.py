@@ -116,6 +116,13 @@ def test_a_run_that_ends_at_once_is_noticed(machine, monkeypatch):
     assert "Linux came up, and no status was seen" in done.stdout
 
 
+def test_an_entry_that_grub_never_saw_is_disarmed_when_linux_is_back(machine):
+    machine.host.file("/fake/power-cut")
+    done = machine.run("fly", "--wait", "60")
+    assert "no status was seen; the kernel is not armed any more" in done.stdout, done.stdout
+    assert not machine.host.variables().get("next_entry")
+
+
 def test_gg_to_a_machine_that_is_back_already_reads_the_record(machine):
     done = machine.run("gg", "--config", machine.config)
     assert done.returncode == 5 and "is in Linux already" in done.stdout
