@@ -17,6 +17,15 @@ POLLIN, POLLOUT, POLLERR, POLLHUP, POLLRDHUP = 1, 4, 8, 16, 0x2000
 SYN, ACK, RST, FIN = 0x02, 0x10, 0x04, 0x01
 
 
+def test_the_example_of_the_readme_connects_two_stacks(tmp_path):
+    example = ROOT / "host/library/example/two_stacks.c"
+    assert str(example.relative_to(ROOT)) in (ROOT / "README.md").read_text()
+    subprocess.run(["gcc", "-Wall", "-Wextra", "-Werror", f"-I{ROOT}", "-o", tmp_path / "two_stacks", example,
+                    BUILD / "host/libperegrine-net.so", f"-Wl,-rpath,{BUILD}/host"], check=True)
+    done = subprocess.run([tmp_path / "two_stacks"], capture_output=True, text=True, timeout=20)
+    assert (done.returncode, done.stdout) == (0, "hello after 0 us\n"), done.stderr
+
+
 def pair(words_a="", words_b="", **wire):
     a, b = Net(f"address=192.168.0.1 {words_a}"), Net(f"address=192.168.0.2 {words_b}")
     return a, b, Wire(a, b, **wire)
