@@ -1,4 +1,25 @@
-/* The input of segments. RFC 9293 §3.10.7, in its order; RFC 5961 if it is stricter; RFC 7323 §5 before both. */
+/* The input of segments. RFC 9293 §3.10.7, in its order; RFC 5961 if it is stricter; RFC 7323 §5 before both.
+ *
+ * All cases. "challenge" is an ACK of a limited rate (challenge.c); "reset" is an RST (tcp_reply_reset).
+ *
+ *     state              RST                    SYN                   an ACK not ours      FIN, all before it here
+ *     none               dropped                reset                 reset                reset
+ *     LISTEN             dropped                half-open (listen.c)  a cookie's, or reset dropped
+ *     SYN-SENT           with our SYN's ACK:    opens; without ACK:   reset                received with the SYN,ACK
+ *                        ends, else dropped     SYN-RECEIVED
+ *     SYN-RECEIVED       ends, refused          challenge, except     reset                CLOSE-WAIT
+ *                                               figure 8's SYN,ACK
+ *     ESTABLISHED        ends, reset            challenge             challenge            CLOSE-WAIT
+ *     FIN-WAIT-1         ends, reset            challenge             challenge            CLOSING
+ *     FIN-WAIT-2         ends, reset            challenge             challenge            TIME-WAIT
+ *     CLOSE-WAIT         ends, broken pipe      challenge             challenge            old: acknowledged
+ *     CLOSING, LAST-ACK  ends, reset            challenge             challenge            old: acknowledged
+ *     TIME-WAIT          ends                   a new connection,     dropped              acknowledged, 2 MSL anew
+ *     (time_wait.c)                             or challenge
+ *
+ * From SYN-RECEIVED on, an RST ends a connection at RCV.NXT alone: elsewhere in the window it gets a challenge, outside
+ * it is dropped. Any other segment outside the window gets an ACK (sequence_refused). An ACK of old data is late and is
+ * processed; "not ours" is one of data that was never sent, or from before any window. */
 #include "net/tcp/input.h"
 
 #include "base/time.h"
