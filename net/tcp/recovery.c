@@ -1,7 +1,30 @@
 /* Loss detection and the pace of repair. RFC 8985 (RACK-TLP) with SACK, RFC 6582 (NewReno) without. RFC 6937 (PRR)
  * spreads the repair over the ACKs; RFC 3522 and RFC 2883 undo needless reductions.
  *
- * Marks segments, sets windows and the reordering timer; sends nothing. */
+ * Marks segments, sets windows and the reordering timer; sends nothing.
+ *
+ * The problem: an ACK tells what has come, and never what was lost. A segment that is missing may be late. Whoever
+ * sends again too early wastes the path and halves a window without need; whoever waits for the time-out stands still
+ * for 200 ms and more.
+ *
+ * The first idea counts: three later segments have come, so the missing one is lost. One round trip suffices, but a
+ * path that reorders by three segments looks like a loss, and a lost retransmission or a lost tail is never seen.
+ *
+ * The second idea measures time (RACK). A segment is lost if one that was sent later has come, and it does not come
+ * itself within a quarter of the least round trip. That holds for retransmissions, too. The window of reordering is
+ * zero until reordering has been seen, widens when DSACK shows a needless resend, and is never above one SRTT. A tail
+ * has nothing after it, so a probe makes the peer speak (timer.c). A peer without SACK does not say what has come:
+ * there the count of three is left, and one hole is repaired in a round trip.
+ *
+ * The pace: a repair that sends all at once meets the full queue again. PRR lets an ACK of n bytes release n times
+ * ssthresh / flight of them, so the window has fallen to ssthresh when the repair ends, without a pause.
+ *
+ * The way back: when the ACK of the first resend echoes a time before it, or the peer reports everything twice, nothing
+ * was lost. The window is what it was.
+ *
+ *     OPEN      nothing is missing
+ *     RECOVERY  from a detected loss until all that was sent before it is acknowledged; PRR paces
+ *     LOSS      the same after a time-out, or after a loss that is no congestion; slow start paces */
 #include "net/tcp/recovery.h"
 
 #include "net/stack_state.h"
