@@ -38,7 +38,7 @@ struct filter_probe {
 struct filter_vector {
     uint32_t start[FILTER_LANES_MAX]; /* the sum before the first digit */
     uint32_t limit[FILTER_LANES_MAX];
-    int32_t top, bottom; /* its groups: from top down to bottom, that of its oldest start */
+    int32_t top, bottom; /* the groups from top down to bottom; bottom holds the oldest start */
     /* A group is the words added before its digits are taken, then rows of weights, the first digit's first. Group 0 is
      * here, the later ones are before it. */
     const uint32_t *group0;

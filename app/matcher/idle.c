@@ -82,7 +82,7 @@ static void rehearse(struct matcher *m)
         if (m->table[i].first == first[i] && m->table[i].next >= next[i])
             hash_take_back(&m->table[i], m->table[i].next - next[i]);
         else
-            m->table[i].first_text = HASH_STALE; /* its modulus is filtered */
+            m->table[i].first_text = HASH_STALE; /* the rehearsal has restarted the table of a filtered modulus */
         m->run[i].base = m->run[i].base == base[i] ? base[i] : 0;
     }
     m->filter.cached = cached;

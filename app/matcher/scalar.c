@@ -9,7 +9,7 @@ static const uint64_t ones = 0x0101010101010101, tops = 0x8080808080808080;
 
 static void scalar_write(uint32_t *row, const uint8_t *digits, size_t count)
 {
-    (void)row; /* its sums read the text */
+    (void)row; /* this variant's sums read the text */
     uint64_t bad = 0;
     for (size_t i = 0; i < count; i += 8) {
         uint64_t digit = load_le64(digits + i) ^ '0' * ones;

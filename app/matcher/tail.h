@@ -20,8 +20,8 @@ struct tail_number {
 
 /* The number that all digits before a place write. */
 struct tail_place {
-    uint16_t zeros;                /* its last digits that are 0 */
-    uint16_t factors[TAIL_PRIMES]; /* its factors, at most as many as the words hold */
+    uint16_t zeros;                /* count of the number's trailing zeros */
+    uint16_t factors[TAIL_PRIMES]; /* the number's factors, at most as many as the words hold */
     /* The factors of the substring from a start this far back to the place, if they had to be counted. */
     uint16_t pair_digits[TAIL_PRIMES], pair_factors[TAIL_PRIMES];
 };
