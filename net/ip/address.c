@@ -4,7 +4,9 @@
 
 #include "net/ip/ip.h"
 
-enum { DHCP_MTU_BYTES_MIN = 576 }; /* every IPv4 host takes that much (RFC 791 §3.1); less is a mistake, or worse */
+/* RFC 791 §3.1: Every IPv4 host takes datagrams of 576 bytes. A smaller MTU from a server is a mistake or an
+ * attack. */
+enum { DHCP_MTU_BYTES_MIN = 576 };
 
 /* ---- Put on, taken off ---- */
 
@@ -72,7 +74,8 @@ static void dhcp_message_send(struct net_ip *ip, uint64_t now_ns)
     size_t bytes = dhcp_output(&ip->address.dhcp, message, &source, &destination, now_ns);
     dhcp_check(&ip->address.dhcp);
     ASSERT(bytes <= sizeof message);
-    if (bytes != 0) /* not sent: as if lost on the way, it will be sent again */
+    /* A message that cannot leave now counts as lost on the way: DHCP sends the message again. */
+    if (bytes != 0)
         udp_send_from(ip, source, DHCP_CLIENT_PORT, destination, DHCP_SERVER_PORT, message, bytes, now_ns);
 }
 

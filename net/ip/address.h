@@ -16,8 +16,8 @@ struct net_address_config {
     uint32_t mask;
     uint32_t gateway;                      /* 0: none */
     uint8_t gateway_mac[NETDEV_MAC_BYTES]; /* all 0: ask ARP */
-    uint32_t lease_seconds;                /* the rest of a lease of `address`, from now; 0: the address is ours */
-    uint32_t lease_server;                 /* the DHCP server that renews it */
+    uint32_t lease_seconds;                /* the rest of `address`'s lease, from now; 0: the address is ours */
+    uint32_t lease_server;                 /* the DHCP server that renews the lease */
     uint16_t mtu_bytes;                    /* 0: the device's (and DHCP option 26's) */
 };
 
@@ -28,7 +28,7 @@ struct net_address {
     bool gateway_mac_set;
     uint32_t gateway;       /* the default one in force; 0: none */
     uint32_t lost_count;    /* addresses given up so far */
-    uint32_t renewed_count; /* leases so far that changed the routes or the MTU of our address */
+    uint32_t renewed_count; /* leases that changed the routes or MTU of our address */
     uint32_t lease_serial_seen;
     struct dhcp dhcp;
 };

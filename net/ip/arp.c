@@ -123,11 +123,12 @@ static void held_release(struct net_ip *ip, uint32_t next_hop, const uint8_t *ma
     arp->held_count = kept_count;
 }
 
-/* A new neighbour, by its right to a place in a full table. */
+/* A new neighbour, by its right to a place in a full table. A stranger may not exist at all. Strangers displace no
+ * entry that is asking: a flood of strangers would otherwise keep all other neighbours out. */
 enum newcomer {
-    NEWCOMER_STRANGER, /* may not exist. A flood of these displaces no entry that is asking, or all others were out */
+    NEWCOMER_STRANGER, /* receives an answer from us */
     NEWCOMER_SENDER,   /* has sent us a packet */
-    NEWCOMER_CHOSEN,   /* by us, or by a connection */
+    NEWCOMER_CHOSEN,   /* chosen by us, or by a connection */
 };
 
 /* Ranks an entry by who may take its place: 0 goes first. */
@@ -380,7 +381,7 @@ static bool arp_is_well_formed(const struct arp_wire *arp, uint32_t bytes)
 /* RFC 5227 §2.4 (c): Announces that an address claimed by another is ours, at most once in ARP_DEFEND_INTERVAL_NS. */
 static void own_address_claimed(struct net_ip *ip, const uint8_t mac[NETDEV_MAC_BYTES], uint64_t now_ns)
 {
-    IP_COUNT(ip, arp_rx_drop_own_address); /* or our own frame came back */
+    IP_COUNT(ip, arp_rx_drop_own_address); /* counts our own frames that come back, too */
     if (memcmp(mac, ip->device->mac, NETDEV_MAC_BYTES) == 0 || now_ns < ip->arp.defend_ns)
         return;
     ip->arp.defend_ns = now_ns + ARP_DEFEND_INTERVAL_NS;
@@ -547,13 +548,13 @@ void arp_poll(struct net_ip *ip, uint64_t now_ns)
         if (!is_due(entry, now_ns))
             continue;
         if (entry->request_count != 0 && time_stood_still(entry->next_request_ns, now_ns))
-            entry->request_count = 0; /* an answer may have been lost meanwhile: all again */
+            entry->request_count = 0; /* an answer may have been lost meanwhile: ask from the start */
         if (entry->request_count >= ARP_REQUEST_COUNT_MAX)
             entry_unanswered(ip, entry, now_ns);
         else if (entry->state == ARP_ASKING || entry->request_count != 0 || is_in_use(ip, entry, now_ns))
             arp_ask(ip, entry, now_ns);
         else
-            entry_due_at(ip, entry, now_ns + ARP_FRESH_NS); /* not in use: let it be */
+            entry_due_at(ip, entry, now_ns + ARP_FRESH_NS); /* an unused neighbour is not asked */
         check_entry(ip, entry);
     }
     ip->arp.due_ns = arp_next_deadline_ns(ip);

@@ -18,12 +18,12 @@ struct net_ip;
 
 enum {
     ARP_SPARE_COUNT = 16,       /* entries without a connection: servers between two games, strangers */
-    ARP_CHAIN_COUNT = 64,       /* four or five entries each, if 256 connections have neighbours of their own */
-    ARP_HELD_COUNT_MAX = 16,    /* packets waiting for an answer: the SYNs of all connections of a player */
+    ARP_CHAIN_COUNT = 64,       /* four or five entries each if 256 connections have their own neighbours */
+    ARP_HELD_COUNT_MAX = 16,    /* packets that wait for an answer: the SYNs of a player */
     ARP_HELD_STRANGERS_MAX = 8, /* the part of them for strangers */
     ARP_REQUEST_COUNT_MAX = 3,  /* unanswered ones before the neighbour is called unreachable (Linux: 3) */
 };
-/* Entries of a stack with so many connections. */
+/* Entries of a stack with `connections` connections. */
 #define ARP_ENTRY_COUNT(connections)                                                                                   \
     ((connections)          /* each on the link, and each with a neighbour of its own */                               \
      + IPV4_ROUTE_COUNT_MAX /* gateways, and the neighbour of gwmac= */                                                \
@@ -52,7 +52,7 @@ struct arp_entry {
     uint64_t initiated_ns;     /* the time of the last one */
     uint64_t confirmed_ns;
     uint64_t used_ns;
-    uint64_t next_request_ns; /* not before; UINT64_MAX: never by itself */
+    uint64_t next_request_ns; /* the earliest time of the next request; UINT64_MAX: none */
 };
 
 /* A frame that lacks only its Ethernet destination. */
@@ -66,10 +66,12 @@ struct arp_held {
 struct arp {
     struct arp_entry *entries;
     uint32_t entry_count;
-    uint16_t chains[ARP_CHAIN_COUNT]; /* entries in use, by a hash of their address: the first of each, as `next` */
-    uint32_t change_count;            /* so far: entries under a connection that became known, changed, or failed */
-    uint64_t due_ns;                  /* no request is due before */
-    uint64_t defend_ns;               /* our address is not defended again before */
+    /* The first entry of each chain, encoded as `next`. A chain holds the entries in use whose addresses have the same
+     * hash. */
+    uint16_t chains[ARP_CHAIN_COUNT];
+    uint32_t change_count; /* so far: entries under a connection that became known, changed, or failed */
+    uint64_t due_ns;       /* no request is due before */
+    uint64_t defend_ns;    /* our address is not defended again before */
     uint32_t held_count;
     struct arp_held held[ARP_HELD_COUNT_MAX]; /* oldest first */
 };

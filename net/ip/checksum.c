@@ -9,7 +9,7 @@
 #include "base/bytes.h"
 #include "base/hot_section.h"
 
-/* Folds a sum to at most 16 bits: each fold at least halves what is above them. */
+/* Folds a sum to at most 16 bits. Each fold at least halves the number of bits above these 16. */
 static uint32_t fold_64(uint64_t sum)
 {
     sum = (sum & 0xffffffff) + (sum >> 32); /* < 2^33 */

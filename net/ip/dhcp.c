@@ -230,7 +230,7 @@ static void offer_received(struct dhcp *dhcp, const struct reply *reply, uint64_
         return;
     dhcp->offer.address = reply->address;
     dhcp->offer.server = reply->server;
-    state_enter(dhcp, DHCP_REQUESTING, now_ns); /* the same transaction: RFC 2131 §4.4.1 */
+    state_enter(dhcp, DHCP_REQUESTING, now_ns); /* RFC 2131 §4.4.1: the transaction (xid) is kept */
 }
 
 /* Returns true if a reply comes from the server that we asked. In REBINDING any server may answer. */
@@ -374,8 +374,8 @@ static uint64_t retry_ns(struct dhcp *dhcp, uint64_t now_ns)
     return now_ns + seconds * NS_PER_S - half_ns / 2 + random_draw(dhcp) % half_ns;
 }
 
-/* RFC 2131 §4.4.5: again after half of what is left to the deadline, but not more often than each minute. A lease so
- * short that nothing is left by then is asked for once a state. */
+/* RFC 2131 §4.4.5: Returns the time of the next request, after half of the time left to the deadline and at least a
+ * minute. Returns the deadline if less time is left: the state then sends no further request. */
 static uint64_t renew_retry_ns(uint64_t deadline_ns, uint64_t now_ns)
 {
     if (deadline_ns <= now_ns)
@@ -493,7 +493,7 @@ static bool option_take(struct reply *reply, uint8_t option, const uint8_t *fiel
     case OPTION_ROUTES: /* may come in pieces: RFC 3442, RFC 3396 */
         return from != to && routes_take(reply, field, from, to);
     default:
-        return from != to; /* not used; one without a value is counted */
+        return from != to; /* an option that we do not use; an empty one is counted */
     }
 }
 
@@ -561,7 +561,7 @@ static bool routes_parse(struct dhcp_lease *lease, const struct reply *reply)
             break;
         memcpy(network, reply->routes + i + 1, octets);
         struct dhcp_route route = { .mask = mask_of(bits), .gateway = load_be32(reply->routes + end - 4) };
-        route.network = load_be32(network) & route.mask; /* RFC 3442: clear what is outside the mask */
+        route.network = load_be32(network) & route.mask; /* RFC 3442: clear the bits outside the mask */
         i = end;
         any = true;
         if (route.gateway != 0 && !is_host_address(route.gateway))
@@ -612,7 +612,7 @@ static void lease_times_set(struct dhcp_lease *lease, uint32_t seconds, uint32_t
 {
     lease->renews_ns = lease->rebinds_ns = lease->ends_ns = UINT64_MAX;
     if (seconds == UINT32_MAX)
-        return; /* for ever: RFC 2131 §3.3 */
+        return; /* RFC 2131 §3.3: the lease never ends */
     uint64_t lease_ns = seconds * NS_PER_S, t2_ns = t2_seconds * NS_PER_S, t1_ns = t1_seconds * NS_PER_S;
     if (t2_ns == 0 || t2_ns >= lease_ns)
         t2_ns = lease_ns / 8 * 7; /* RFC 2131 §4.4.5 */

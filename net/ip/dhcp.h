@@ -32,9 +32,9 @@ struct dhcp_route {
 };
 
 struct dhcp_lease {
-    uint32_t address, mask, server; /* host order; a usable unicast address each, the mask contiguous */
-    uint32_t gateway;               /* default gateway, 0: none; from option 121 if there is one, else from 3 */
-    bool all_on_link;               /* the default route has no gateway: every address is on the link */
+    uint32_t address, mask, server;                 /* host order; a usable unicast address each, the mask contiguous */
+    uint32_t gateway;                               /* default gateway, of option 121, else of option 3; 0: none */
+    bool all_on_link;                               /* the default route has no gateway: every address is on the link */
     struct dhcp_route routes[DHCP_ROUTE_COUNT_MAX]; /* without the default route */
     size_t route_count;
     uint16_t mtu_bytes;                      /* 0: the server named none */

@@ -24,10 +24,10 @@ struct icmp {
 struct icmp_error {
     uint8_t type, code;
     uint16_t next_hop_mtu_bytes; /* in "fragmentation needed"; 0: not named */
-    uint8_t protocol;            /* the quoted datagram's, as the rest */
+    uint8_t protocol;            /* the quoted datagram's, like the members below */
     uint32_t destination;
     uint16_t total_bytes;
-    const uint8_t *transport; /* the first 8 bytes of its payload; valid as long as the packet */
+    const uint8_t *transport; /* the payload's first 8 bytes, valid as long as the packet */
 };
 
 /* Answers an echo. True: `error` describes an error about a datagram of ours. */

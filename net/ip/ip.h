@@ -17,7 +17,7 @@
 #include "net/netdev.h"
 #include "net/secret.h"
 
-/* A build for coverage-guided fuzzing skips checksums, so that mutations reach the code behind them. */
+/* A build for coverage-guided fuzzing skips checksums, so that mutations reach the code after the checks. */
 #ifndef NET_SKIP_CHECKSUMS
 #define NET_SKIP_CHECKSUMS 0
 #endif

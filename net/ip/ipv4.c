@@ -80,7 +80,7 @@ bool ipv4_accept(struct net_ip *ip, const struct ethernet_frame *frame, bool che
         return false;
     }
 
-    /* It is for us, and from someone. */
+    /* The datagram must be for us, and from a possible source. */
     *packet = (struct ipv4_packet){
         .header = data,
         .header_bytes = header_bytes,

@@ -1,6 +1,6 @@
 /* Received IPv4 datagrams. RFC 791, RFC 1122. Our own: ipv4_output.h; addresses and routes: ipv4_route.h.
  *
- * Knows no transport; net/stack.c hands on what is left of a datagram. Everything host order. */
+ * Knows no transport: net/stack.c hands the payload of a datagram on. Everything host order. */
 #pragma once
 
 #include <stdbool.h>
@@ -20,7 +20,7 @@ struct ipv4_packet {
     uint8_t *payload;
     uint32_t payload_bytes;
     uint32_t source, destination;
-    const uint8_t *link_source; /* the MAC address that the frame came from; NULL: given up by the reassembly's timer */
+    const uint8_t *link_source; /* the frame's source MAC address; NULL: given up by the reassembly's timer */
     uint8_t protocol, tos;
     bool broadcast;     /* to more than us: by its IP or its Ethernet address */
     bool checksum_good; /* the device vouches for the transport's checksum */
@@ -28,6 +28,6 @@ struct ipv4_packet {
 };
 
 /* Checks a received frame's payload and describes it. False: dropped and counted, or kept for reassembly.
- * The frame may hold padding behind the datagram. */
+ * The frame may hold padding after the datagram. */
 bool ipv4_accept(struct net_ip *ip, const struct ethernet_frame *frame, bool checksum_good, uint64_t now_ns,
                  struct ipv4_packet *packet);

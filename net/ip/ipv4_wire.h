@@ -7,9 +7,9 @@
 
 enum {
     IPV4_ECN_MASK = 3,      /* the low bits of `tos`: RFC 3168 §5 */
-    IPV4_ECN_INCAPABLE = 0, /* Not-ECT */
-    IPV4_ECN_CAPABLE = 2,   /* ECT(0) */
-    IPV4_ECN_CONGESTED = 3, /* CE */
+    IPV4_ECN_INCAPABLE = 0, /* codepoint Not-ECT */
+    IPV4_ECN_CAPABLE = 2,   /* codepoint ECT(0) */
+    IPV4_ECN_CONGESTED = 3, /* codepoint CE */
     IPV4_VERSION = 4,
     IPV4_HEADER_BYTES_MIN = 20,
     IPV4_HEADER_BYTES_MAX = 60,

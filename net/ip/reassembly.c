@@ -46,7 +46,7 @@ static struct ipv4_reassembly *reassembly_find(struct net_ip *ip, const struct i
     return best;
 }
 
-/* Copies a fragment to its place. False: it contradicts what is there. */
+/* Copies a fragment to its place. Returns false if the fragment contradicts earlier ones. */
 static bool reassembly_place(struct ipv4_reassembly *slot, uint32_t offset, const uint8_t *data, uint32_t bytes,
                              bool last)
 {

@@ -11,13 +11,14 @@ enum {
     /* RFC 791 §3.2 asks for datagrams of 576 bytes; the largest ping needs more. Four datagrams of the longest kind
      * have room at once. */
     IPV4_REASSEMBLY_COUNT = 4,
-    /* Fragments that are copied: so many at once, and in the long run. A flood of them must not cost more than one of
-     * any other frames; two of the longest datagrams need 90. */
+    /* The most fragments that are copied at once, and in a second in the long run. A flood of fragments must not cost
+     * more than a flood of any other frames. Two of the longest datagrams need 90. */
     IPV4_FRAGMENTS_BURST = 256,
     IPV4_FRAGMENTS_PER_S = 500,
     IPV4_REASSEMBLY_UNIT_COUNT = 65536 / IPV4_FRAGMENT_UNIT_BYTES,
 };
-#define IPV4_REASSEMBLY_NS UINT64_C(30000000000) /* RFC 1122 §3.3.2 asks 60 to 120 s; Linux, and here: 30 s */
+/* RFC 1122 §3.3.2 asks for 60 to 120 s. The value, 30 s, is Linux's. */
+#define IPV4_REASSEMBLY_NS UINT64_C(30000000000)
 
 /* A datagram being put together. Its payload lies where it belongs; a bit per 8 bytes says what has come. */
 struct ipv4_reassembly {

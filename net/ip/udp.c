@@ -110,7 +110,8 @@ bool udp_send_from(struct net_ip *ip, uint32_t source, uint16_t from_port, uint3
             udp_write(buffer->data + IPV4_PAYLOAD_OFFSET, &output, from_port, port, data, bytes);
             sent = ipv4_output_send(ip, buffer, &output, udp_bytes, now_ns);
         }
-    } else if (dhcp) { /* a device may have an MTU below the 576 bytes that a DHCP message takes: then in fragments */
+    } else if (dhcp) {
+        /* A DHCP message takes 576 bytes and leaves in fragments if the device's MTU is smaller. */
         uint8_t datagram[sizeof(struct udp_wire) + DHCP_OUTPUT_BYTES_MAX];
         ASSERT(bytes <= DHCP_OUTPUT_BYTES_MAX);
         udp_write(datagram, &output, from_port, port, data, bytes);
