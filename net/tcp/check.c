@@ -48,7 +48,7 @@ static void check_state(const struct tcp_connection *c)
     ASSERT(!c->orphan || !tcp_is_over(c));
 }
 
-/* Checks that the segments in flight lie one behind the other from snd_una to snd_nxt, and that the sums are those of
+/* Checks that the segments in flight lie one after the other from snd_una to snd_nxt, and that the sums are those of
  * their marks. */
 static void check_segments(const struct tcp_connection *c)
 {
@@ -88,7 +88,7 @@ static void check_send(const struct tcp_connection *c)
     ASSERT((c->state == TCP_FIN_WAIT_2) == (c->fin_wanted && c->snd_una == c->snd_end + 1));
     /* The acknowledgement of the SYN leads to ESTABLISHED. */
     ASSERT(tcp_is_opening(c) ? c->snd_una == c->iss && c->snd_nxt == c->iss + 1 : seq_gt(c->snd_una, c->iss));
-    /* Output with an MSS of 0 would send empty segments for ever. */
+    /* Output with an MSS of 0 would send empty segments without end. */
     ASSERT(c->snd_mss != 0);
 }
 

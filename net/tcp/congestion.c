@@ -9,8 +9,8 @@
 
 enum {
     CWND_BYTES_MAX = 1 << 30, /* the largest window that sequence space allows: RFC 7323 §2.3 */
-    CUBIC_EPOCH_MS_MAX =
-        400000, /* there the cubic is above CWND_BYTES_MAX with any MSS, and its product fits 64 bits */
+    /* At this age the cubic is above CWND_BYTES_MAX with any MSS. The product of the cubic still fits 64 bits. */
+    CUBIC_EPOCH_MS_MAX = 400000,
 };
 
 uint32_t tcp_congestion_initial_window(uint32_t segments, uint32_t mss)

@@ -57,7 +57,7 @@
 struct net_stack;
 
 enum {
-    TCP_RANGE_COUNT_MAX = 32, /* holes that a receiver tracks: an ACK reports 4, the rest is for heavy loss */
+    TCP_RANGE_COUNT_MAX = 32, /* holes that a receiver tracks, for heavy loss; ACKs report 4 */
     TCP_PORT_FIRST = 32768,   /* RFC 6056 §3.2: a large range, here SECRET_PORT_COUNT ports; servers are below */
     TCP_PATH_MTU_MIN = 552,   /* ICMP cannot push us below this (Linux: route/min_pmtu) */
     TCP_ACK_QUICK_COUNT = 16, /* TCP_ACK_ADAPTIVE. Linux: TCP_MAX_QUICKACKS */
@@ -79,13 +79,16 @@ struct tcp_challenges {
     uint8_t flags, count;
 };
 
+/* The marks of a segment. The peer may still drop a SACKed segment (RFC 2018 §8). A transmit buffer that segments share
+ * is released with the last of the segments. A head in front of a cut segment would overwrite the payload of the
+ * previous segment. */
 enum tcp_mark {
-    TCP_MARK_SACKED = 1,      /* the peer holds the segment, but may still drop it (RFC 2018 §8) */
+    TCP_MARK_SACKED = 1,      /* the peer holds the segment */
     TCP_MARK_LOST = 2,        /* believed lost */
     TCP_MARK_RESENT = 4,      /* a retransmission is in flight */
     TCP_MARK_EVER_RESENT = 8, /* Karn: the segment gives no RTT */
-    TCP_MARK_SHARED = 16,     /* the next segment lies in the same transmit buffer, and will release the buffer */
-    TCP_MARK_CUT = 32,        /* the previous segment lay in the same buffer: a head here would overwrite its payload */
+    TCP_MARK_SHARED = 16,     /* the next segment lies in the same transmit buffer */
+    TCP_MARK_CUT = 32,        /* the previous segment lay in the same transmit buffer */
 };
 
 /* A segment sent and not yet acknowledged. Its payload lies in the send ring at its sequence number, or in a
@@ -129,7 +132,7 @@ struct tcp_received {
     uint8_t flags;
     bool congested;  /* a router has marked the packet: RFC 3168, CE */
     uint16_t window; /* the wire's value */
-    uint8_t scale;   /* the shift of `window`: snd_scale, and 0 in a SYN (RFC 7323 §2.2) */
+    uint8_t scale;   /* RFC 7323 §2.2: snd_scale, the shift of `window`; 0 in SYNs */
     const uint8_t *data;
     uint32_t bytes;
     struct tcp_options options;
@@ -167,7 +170,7 @@ struct tcp_connection {
     bool zero_copy;                          /* payload may be borrowed in place: net/transport_own.c */
     bool timestamps_on;                      /* agreed in the SYNs, as sack_on, scaling_on below */
     uint16_t index;
-    uint16_t head_bytes; /* from Ethernet to the first payload byte; 0: there is no head yet */
+    uint16_t head_bytes; /* from Ethernet to the first payload byte; 0: no head yet */
 
     /* The reasons for which a connection is not quiet. A connection is quiet if all of them are 0. */
     union {
@@ -184,12 +187,15 @@ struct tcp_connection {
         };
     };
 
+    /* Sequence numbers. The application reads next at rcv_read; the bytes from there to rcv_nxt lie in the ring. The
+     * right edge that we have advertised, rcv_adv, never moves left (SHLD-14). The application has written the bytes
+     * before snd_end. */
     uint32_t rcv_nxt;
-    uint32_t rcv_read;      /* next to be read by the application; rcv_nxt - rcv_read lie in the ring */
-    uint32_t rcv_adv;       /* right edge we have advertised; never moves left (SHLD-14) */
+    uint32_t rcv_read;
+    uint32_t rcv_adv;
     uint32_t last_ack_sent; /* RFC 7323 §4.3 */
     uint32_t snd_una, snd_nxt;
-    uint32_t snd_end;       /* one past the last byte the application wrote */
+    uint32_t snd_end;
     uint32_t segment_count; /* in flight */
     uint32_t ts_recent;
     uint16_t snd_mss; /* payload of a full segment, options taken off */
@@ -256,7 +262,7 @@ struct tcp_connection {
 
     /* Send. */
     uint32_t iss;
-    uint32_t snd_small_end; /* end of the last segment sent that was not full (Nagle by Minshall) */
+    uint32_t snd_small_end; /* Minshall's Nagle: the end of the last short segment sent */
     uint16_t peer_mss;
     uint8_t *snd_ring;
     uint32_t snd_mask;
@@ -269,7 +275,7 @@ struct tcp_connection {
         uint64_t srtt_ns, rttvar_ns, rto_ns; /* srtt_ns 0: no round trip has been measured */
         uint64_t min_ns, min_until_ns;       /* the least round trip, and the end of its window */
     } rtt;                                   /* written by rtt.c alone */
-    uint64_t stall_ended_ns;                 /* the end of the last stall of our own loop; 0: none yet */
+    uint64_t stall_ended_ns;                 /* the end of our loop's last stall; 0: none yet */
     uint8_t backoff;                         /* timeouts in a row */
     bool syn_resent;
     /* RFC 3168. While `echo` or `cwr` is set, no message is made ready: its flags would differ. */
@@ -284,7 +290,7 @@ struct tcp_connection {
     uint64_t rto_at_ns;     /* RFC 6298 (5.1): time-out of the oldest segment; 0: nothing in flight */
     uint64_t unanswered_ns; /* time since which the peer owes an answer, for R2 */
     uint64_t last_sent_ns, last_data_sent_ns;
-    bool tail_probe_wanted; /* new data has been sent, or acknowledged, since the last probe was set */
+    bool tail_probe_wanted; /* new data sent or acknowledged since the last probe was set */
     uint64_t keepalive_ns;
     uint64_t fin_wait_2_ends_ns; /* end of an orphan's FIN-WAIT-2 */
 
@@ -314,11 +320,15 @@ struct tcp_connection {
         uint32_t resends; /* resends that no DSACK has shown to be needless */
         uint32_t resend_timestamp;
     } undo;
-    uint64_t window_limited_since_ns; /* start of the time in which only the peer's window keeps data back; 0: none */
-    uint64_t window_limited_ns;       /* earlier such time, in all */
-    bool cwnd_limited;                /* cwnd ended the last output */
-    uint32_t flight_max;              /* the most bytes in flight in this window */
-    uint32_t flight_max_seq;          /* the window ends when this number is acknowledged (Linux: max_packets_out) */
+    /* Times in which only the peer's window keeps data back: the start of the current one (0: none), and the sum of the
+     * earlier ones. */
+    uint64_t window_limited_since_ns;
+    uint64_t window_limited_ns;
+    bool cwnd_limited; /* cwnd ended the last output */
+    /* The most bytes in flight in the current window of data, which ends when flight_max_seq is acknowledged (Linux:
+     * max_packets_out). */
+    uint32_t flight_max;
+    uint32_t flight_max_seq;
 
     uint64_t busy_ns, busy_since_ns; /* as in struct tcp_info */
     /* The latest segment without payload, and the latest one with payload before it: tcp_data_received_ns. */
@@ -410,7 +420,7 @@ enum { TCP_PATH_COUNT = 8 }; /* a player has one server; the rest is for tests a
  * key omits it. */
 struct tcp {
     uint64_t *keys;      /* keys of connections; 0: free (no port is 0) */
-    uint32_t *next_hops; /* the neighbour of each connection; 0: not resolved yet, or the connection is over */
+    uint32_t *next_hops; /* each connection's neighbour; 0: not resolved, or the connection is over */
     struct tcp_connection *connections;
     uint64_t due_ns;         /* no deadline is earlier than this */
     uint32_t connection_end; /* one past the highest index in use */

@@ -16,7 +16,7 @@ void tcp_timer_set(struct net_stack *stack, struct tcp_connection *c, enum tcp_t
 void tcp_timer_stop(struct tcp_connection *c);
 /* Sets rto_at_ns, a full time-out from now. tcp_timer_set or tcp_timer_rearm must follow. */
 void tcp_rto_restart(struct tcp_connection *c, uint64_t now_ns);
-/* Chooses the timer that excludes the others, from what is in flight. */
+/* Chooses the timer that excludes the others, by the segments in flight. */
 void tcp_timer_rearm(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns);
 /* Notes the end of a stall of our own loop. Comes before any change of the timer. */
 void tcp_stall_note(struct tcp_connection *c, uint64_t now_ns);

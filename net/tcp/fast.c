@@ -27,7 +27,7 @@ enum {
     AT_FRAGMENT = 20, /* flags and offset, time to live, protocol */
     AT_SOURCE = 26,
     AT_DESTINATION = 30,
-    AT_TCP = 34,    /* both ports */
+    AT_TCP = 34,    /* source and destination port */
     AT_OFFSET = 46, /* header length, flags */
     AT_TIMESTAMPS = 54,
 };
@@ -153,7 +153,7 @@ void tcp_fast_prepare(struct net_stack *stack, struct tcp_connection *c, uint32_
     if (c->timestamps_on)
         head->timestamps.value = head->timestamps.echo = 0;
 
-    bytes &= ~UINT32_C(1); /* every part of a sum, except the last, has an even number of bytes */
+    bytes &= ~UINT32_C(1); /* each part of a sum, except the last, has even length */
     c->ready.from = (uint16_t)from;
     c->ready.bytes = (uint16_t)bytes;
     c->ready.ipv4_sum = checksum_sum(0, &head->ipv4, sizeof head->ipv4);

@@ -148,7 +148,8 @@ bool tcp_frame_send(struct net_stack *stack, struct tcp_connection *c, const str
     struct tx_buffer *buffer = ethernet_send_begin(&stack->ip);
     if (buffer == NULL)
         return false;
-    if (!c->neighbour_known) /* ARP may know the neighbour without a report to us: a new gateway */
+    /* ARP may know the neighbour without a report to us, for example after a change of the gateway. */
+    if (!c->neighbour_known)
         tcp_frame_head_prepare(stack, c, now_ns);
     ASSERT(c->head_bytes != 0);
 

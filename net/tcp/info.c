@@ -107,8 +107,10 @@ void tcp_set_nodelay(struct net_stack *stack, int connection, bool nodelay, uint
         return;
     bool cork = c->policy.cork;
     c->policy.nodelay = nodelay;
-    c->policy.cork = cork && !nodelay; /* as in Linux: data held by a cork goes, too; later data is held again */
-    tcp_output(stack, c, now_ns);      /* data that Nagle held back goes */
+    /* TCP_NODELAY releases the data that Nagle's algorithm or a cork holds back. As in Linux, the cork then holds later
+     * data. */
+    c->policy.cork = cork && !nodelay;
+    tcp_output(stack, c, now_ns);
     c->policy.cork = cork;
 }
 

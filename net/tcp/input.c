@@ -139,7 +139,7 @@ static void syn_sent_input(struct net_stack *stack, struct tcp_connection *c, st
     tcp_options_agree(stack, c, &r->options, now_ns);
     r->seq++;
     r->flags &= (uint8_t)~TCP_SYN;
-    if (!has_ack) { /* both ends have opened: figure 8 */
+    if (!has_ack) { /* RFC 9293 §3.5, figure 8: a simultaneous open */
         c->state = TCP_SYN_RECEIVED;
         c->snd_wnd = r->window;
         c->snd_wl1 = r->seq - 1;
@@ -222,8 +222,9 @@ static void reset_input(struct net_stack *stack, struct tcp_connection *c, const
 {
     if (r->seq != c->rcv_nxt) {
         NET_COUNT(stack, tcp_rx_resets_ignored);
+        /* An RST that begins outside the window gets no challenge, even if its text reaches into the window. */
         if (seq_within(r->seq, c->rcv_nxt, c->rcv_nxt + tcp_receive_window(c)))
-            tcp_challenge(stack, c, r, now_ns); /* not for an RST outside the window whose text reaches into it */
+            tcp_challenge(stack, c, r, now_ns);
         return;
     }
     NET_COUNT(stack, tcp_rx_resets);

@@ -83,8 +83,8 @@ static struct tcp_half_open *half_open_take(struct net_stack *stack, uint64_t ke
 /* ---- Cookies: RFC 4987 §3.6 ---- */
 
 /* A cookie has five bits of time, three of options (one of SACK, two of MSS), and 24 bits of proof. No other option is
- * offered with a cookie. */
-#define COOKIE_TICK_SHIFT 36 /* 2^36 ns are 69 s; a cookie is good for this tick and the next */
+ * offered with a cookie. A tick of 2^36 ns takes 69 s. A cookie is good for its tick and the next one. */
+#define COOKIE_TICK_SHIFT 36
 static const uint16_t cookie_mss[] = { TCP_MSS_DEFAULT, 1300, 1440, 1460 };
 enum { COOKIE_SACK = 4 };
 
@@ -250,7 +250,8 @@ static struct tcp_connection *half_open_complete(struct net_stack *stack, struct
         NET_COUNT(stack, tcp_rx_drop_accept_full); /* as Linux: forget the ACK; the SYN,ACK is sent again */
         return NULL;
     }
-    struct tcp_policy policy = listener->policy; /* it may have changed; what the SYN,ACK offered holds */
+    /* The offers of the SYN,ACK hold, even if the listener's policy has changed since. */
+    struct tcp_policy policy = listener->policy;
     policy.timestamps = h->timestamps_on;
     policy.sack = h->sack_on;
     policy.window_scaling = h->scaling_on;
@@ -285,7 +286,9 @@ static struct tcp_connection *half_open_complete(struct net_stack *stack, struct
     /* Karn: an ACK of a SYN,ACK sent twice may be of either copy. An overdue timer: a stall of our own loop. */
     if (h->resends == 0 && !h->sent_twice && h->timer_ns > now_ns)
         tcp_rtt_measured(c, now_ns - h->sent_ns);
-    uint32_t next_hop; /* many clients may come at once, and few segments can wait for ARP */
+    /* The SYN's MAC address makes a request needless: many clients may come at once, and few segments can wait for
+     * ARP. */
+    uint32_t next_hop;
     if (ipv4_next_hop(&stack->ip, h->peer_address, &next_hop) && next_hop == h->peer_address)
         arp_answered(&stack->ip, next_hop, h->mac, now_ns);
     listener->waiting_count++;
@@ -304,7 +307,8 @@ static struct tcp_connection *half_open_input(struct net_stack *stack, struct tc
     bool in_window = seq_within(r->seq, left, right);
 
     if ((r->flags & (TCP_SYN | TCP_ACK | TCP_RST)) == TCP_SYN && r->seq == h->irs) {
-        if (now_ns >= h->again_ns) { /* the same SYN again; our SYN,ACK was lost, or is on its way */
+        /* The SYN came again: our SYN,ACK was lost, or is on its way. */
+        if (now_ns >= h->again_ns) {
             h->again_ns = now_ns + HALF_OPEN_AGAIN_NS;
             h->timer_ns = now_ns + h->timeout_ns;
             h->sent_twice = true;

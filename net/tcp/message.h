@@ -3,7 +3,7 @@
 
 #include "net/tcp/connection.h"
 
-/* The message area begins behind the longest head; its last bytes still fit the buffer. */
+/* The message area begins after the longest head; its last bytes still fit the buffer. */
 enum { TCP_MESSAGE_OFFSET = sizeof(struct tcp_head_wire) };
 
 /* Returns the message area, which is taken if the connection has none. NULL: not now. */

@@ -34,7 +34,8 @@ static void path_mtu_lower(struct net_stack *stack, struct tcp_connection *c, ui
     if (mtu_bytes < MTU_BYTES_LEAST)
         mtu_bytes = MTU_BYTES_LEAST;
     bool cut = mtu_bytes < TCP_PATH_MTU_MIN && !c->fragment_ok;
-    if (mtu_bytes < TCP_PATH_MTU_MIN) /* such a claim may be an attack: let routers fragment, and stay useful */
+    /* A claim below TCP_PATH_MTU_MIN may be an attack. Routers may then fragment, and the connection stays useful. */
+    if (mtu_bytes < TCP_PATH_MTU_MIN)
         mtu_bytes = TCP_PATH_MTU_MIN;
     if (mtu_bytes >= c->path_mtu_bytes && !cut)
         return;
@@ -59,7 +60,7 @@ static void path_mtu_lower(struct net_stack *stack, struct tcp_connection *c, ui
  * FreeBSD end the connection, too. Every other error is soft, unless the policy asks for hard ones. */
 static void path_error(struct net_stack *stack, struct tcp_connection *c, uint8_t type, uint8_t code)
 {
-    bool unreachable = type == ICMP_UNREACHABLE; /* or time exceeded, parameter problem */
+    bool unreachable = type == ICMP_UNREACHABLE; /* else time exceeded, or parameter problem */
     bool by_host = unreachable && (code == ICMP_CODE_PORT_UNREACHABLE || code == ICMP_CODE_PROTOCOL_UNREACHABLE);
     bool forbidden = unreachable
                      && (code == ICMP_CODE_NET_PROHIBITED || code == ICMP_CODE_HOST_PROHIBITED

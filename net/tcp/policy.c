@@ -51,8 +51,8 @@ uint8_t tcp_window_scale_of(const struct net_stack *stack, const struct tcp_poli
     return scale;
 }
 
-/* Returns the part of the ring that a connection may fill. One unit of the window field stays spare: the right edge
- * may be rounded up by so much. */
+/* Returns the part of the ring that a connection may fill. One unit of the window field stays spare, because the
+ * right edge may be rounded up by up to one unit. */
 uint32_t tcp_receive_buffer_of(const struct net_stack *stack, const struct tcp_policy *policy)
 {
     uint32_t ring_bytes = stack->tcp.capacity.receive_bytes, spare_bytes = 0;

@@ -74,7 +74,8 @@ uint32_t tcp_receive_sack_blocks(const struct tcp_connection *c, struct tcp_rang
         blocks[count++] = c->dsack; /* RFC 2883 §4: always the first */
     for (uint32_t i = 0; i < c->range_count && count < count_max; i++) {
         blocks[count] = c->ranges[i];
-        /* The last block includes a FIN behind it: Linux takes the last segment for missing if one octet is missing. */
+        /* The last block includes the FIN that follows the data: Linux takes the last segment for missing if one octet
+         * is missing. */
         blocks[count++].right += c->fin_seen && c->ranges[i].right == c->fin_seq;
     }
     ASSERT(count <= count_max);

@@ -83,7 +83,7 @@ static void receive_fin(struct net_stack *stack, struct tcp_connection *c, uint6
     }
 }
 
-/* Returns true if the FIN of a segment that ends at `seq` is valid: in the window, with no received data behind it.
+/* Returns true if the FIN of a segment that ends at `seq` is valid: in the window, with no received data after it.
  * The first FIN counts, wherever later ones are. */
 static bool fin_is_possible(const struct tcp_connection *c, uint32_t seq, uint32_t edge)
 {

@@ -48,7 +48,7 @@ static bool sent_after(uint64_t a_ns, uint32_t a_end, uint64_t b_ns, uint32_t b_
     return a_ns > b_ns || (a_ns == b_ns && seq_gt(a_end, b_end));
 }
 
-/* Notes that a segment came so many bytes behind the highest one delivered. Linux: tcp_check_sack_reordering. */
+/* Notes that a segment came late, `behind_bytes` below the highest one delivered. Linux: tcp_check_sack_reordering. */
 static void reordering_note(struct tcp_connection *c, uint32_t behind_bytes)
 {
     uint32_t segments = (behind_bytes + c->snd_mss - 1) / c->snd_mss;
@@ -86,7 +86,8 @@ void tcp_rack_delivered(struct tcp_connection *c, const struct tcp_segment *s, c
         reordering_note(c, c->rack.fack - s->seq);
 }
 
-/* RFC 8985 §6.2, step 4: Returns the reordering window: the longest delay of a segment behind its successors. */
+/* RFC 8985 §6.2, step 4: Returns the reordering window: the longest time by which a segment may come later than its
+ * successors. */
 static uint64_t rack_window_ns(const struct tcp_connection *c)
 {
     if (c->rack.reordering_count == 0) {
@@ -395,7 +396,7 @@ static void tail_probe_acked(struct tcp_connection *c, const struct tcp_received
         c->congestion.cwnd = (uint32_t)min_size(c->congestion.cwnd, c->congestion.ssthresh);
         tcp_ecn_reduction_note(c);
     } else if (!d->advanced && r->bytes == 0 && r->options.sack_count == 0) {
-        c->tail_probe_on = false; /* both copies have arrived */
+        c->tail_probe_on = false; /* the original and the probe have arrived */
     }
 }
 
@@ -443,10 +444,9 @@ void tcp_recovery_after_ack(struct net_stack *stack, struct tcp_connection *c, c
     bool echoed = congestion_echoed(stack, c, r, d);
     if (c->recovery == TCP_RECOVERY)
         prr_apply(c, d);
-    else if (d->acked_bytes != 0 && !echoed
-             && !repaired) /* the ACK that ends a repair begins no growth; slow start after a timeout goes on */
-        /* Bytes that SACK or duplicates reported before have released segments already (RFC 3042), and do not count
-         * again. */
+    else if (d->acked_bytes != 0 && !echoed && !repaired)
+        /* The ACK that ends a repair begins no growth; slow start after a timeout goes on. Bytes that SACK or
+         * duplicates reported before have released segments already (RFC 3042), and do not count again. */
         tcp_congestion_acked(&c->congestion, &c->policy, (uint32_t)min_size(d->acked_bytes, d->delivered_bytes),
                              c->snd_mss, c->rtt.srtt_ns, d->limited, after_timeout, now_ns);
 

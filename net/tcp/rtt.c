@@ -72,6 +72,6 @@ void tcp_rto_back_off(struct tcp_connection *c)
 
 void tcp_rtt_check(const struct tcp_connection *c)
 {
-    /* Both estimates begin with the first round trip. */
+    /* The estimates SRTT and RTTVAR begin with the first round trip. */
     ASSERT(c->rtt.srtt_ns != 0 || c->rtt.rttvar_ns == 0);
 }

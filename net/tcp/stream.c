@@ -118,7 +118,7 @@ int64_t tcp_write(struct net_stack *stack, int connection, const void *data, siz
 
 /* ---- Closing ---- */
 
-/* RFC 9293 §3.10.4: Queues a FIN behind all data written. */
+/* RFC 9293 §3.10.4: Queues a FIN after all data written. */
 static void fin_queue(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns)
 {
     if (c->fin_wanted)

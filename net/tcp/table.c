@@ -179,7 +179,8 @@ void tcp_connection_end(struct net_stack *stack, struct tcp_connection *c, enum 
     c->rto_at_ns = 0;
     c->ack_timer_ns = c->keepalive_ns = c->fin_wait_2_ends_ns = TCP_NEVER_NS;
     tcp_timer_stop(c);
-    if (c->listener >= 0) { /* the connection has not been reported to the application, and need not be */
+    /* A connection that waits for tcp_accept has not been reported to the application, and need not be. */
+    if (c->listener >= 0) {
         tcp_listener_left(stack, c);
         c->orphan = true;
     }

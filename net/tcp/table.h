@@ -9,7 +9,8 @@ size_t tcp_bytes(const struct net_capacity *capacity);
 void tcp_init(struct net_stack *stack, const struct net_config *config, uint8_t *memory);
 struct tcp_connection *tcp_find(const struct net_stack *stack, uint32_t peer_address, uint16_t peer_port,
                                 uint16_t port);
-struct tcp_connection *tcp_connection_of(const struct net_stack *stack, int connection); /* NULL: no such one */
+/* Returns the connection that the application has under this index, or NULL. */
+struct tcp_connection *tcp_connection_of(const struct net_stack *stack, int connection);
 /* Returns a new control block, CLOSED, with the policy's values; NULL: the table is full. */
 struct tcp_connection *tcp_connection_take(struct net_stack *stack, uint32_t peer_address, uint16_t peer_port,
                                            uint16_t port, const struct tcp_policy *policy, uint64_t now_ns);

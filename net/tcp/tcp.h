@@ -15,11 +15,12 @@
 
 struct net_stack;
 
-/* Results of calls that return no count. Negative, so that a count and a result share one integer. */
+/* Results of calls that return no count. Negative, so that a count and a result share one integer. TCP_UNREACHABLE has
+ * three causes: no ARP answer, an ICMP error after which no answer came, and the loss of our address. */
 enum tcp_result {
     TCP_OK = 0,
-    TCP_AGAIN = -1,         /* not now: nothing to read, no room to write, no connection to accept */
-    TCP_INVALID = -2,       /* no such connection or listener, or not in a state for this call */
+    TCP_AGAIN = -1,         /* nothing to read, no room to write, no connection to accept now */
+    TCP_INVALID = -2,       /* no connection or listener of this index, or a wrong state */
     TCP_IN_USE = -3,        /* the port, or the pair of address and port, is taken */
     TCP_NO_ROOM = -4,       /* the table (connections, listeners, ports) is full */
     TCP_NO_ROUTE = -5,      /* no address yet, or none for this destination; broadcast and multicast too */
@@ -28,7 +29,7 @@ enum tcp_result {
     TCP_REFUSED = -8,       /* RST, or ICMP port or protocol unreachable, answered our SYN */
     TCP_RESET = -9,         /* RST in an open connection */
     TCP_TIMED_OUT = -10,    /* SYN, data or probes unanswered for too long */
-    TCP_UNREACHABLE = -11,  /* no ARP answer, ICMP unreachable and then no answer, or we lost our address */
+    TCP_UNREACHABLE = -11,  /* no way to the peer, or no address of ours any more */
     TCP_ABORTED = -12,      /* tcp_reset, tcp_abort */
 };
 
@@ -48,10 +49,12 @@ enum tcp_state {
 };
 
 enum tcp_ack_policy {
-    TCP_ACK_QUICK,    /* every batch of received data is acknowledged by the next net_idle */
-    TCP_ACK_DELAYED,  /* RFC 9293 §3.8.6.3: every second full segment, or after ack_delay_us */
-    TCP_ACK_ADAPTIVE, /* as Linux: quick for 16 ACKs, and after a repetition again; delayed then, and as soon as
-                         the application answers what it gets. A FIN is acknowledged at once, unlike in Linux */
+    TCP_ACK_QUICK,   /* every batch of received data is acknowledged by the next net_idle */
+    TCP_ACK_DELAYED, /* RFC 9293 §3.8.6.3: every second full segment, or after ack_delay_us */
+    /* Linux's policy: quick for 16 ACKs at first, and for 16 more after a repetition. The policy changes to delayed
+     * after these ACKs, and as soon as the application answers received data. A FIN is acknowledged at once, unlike in
+     * Linux. */
+    TCP_ACK_ADAPTIVE,
 };
 
 enum tcp_congestion_policy {
@@ -66,38 +69,51 @@ enum { TCP_WINDOW_SCALE_AUTO = 255 };
 struct tcp_policy {
     enum tcp_ack_policy ack;
     enum tcp_congestion_policy congestion;
-    uint32_t ack_delay_us;     /* TCP_ACK_DELAYED: at most 500 ms (MUST-40) */
-    uint32_t rto_initial_us;   /* RFC 6298 (2.1): 1 s */
-    uint32_t rto_min_us;       /* RFC 6298 (2.4): SHOULD be 1 s; Linux and the default: 200 ms more than SRTT */
-    uint32_t rto_max_us;       /* RFC 6298 (2.5): at least 60 s; Linux and the default: 120 s */
-    uint32_t tlp_ack_delay_us; /* RFC 8985 §7.2, TLP.max_ack_delay: the longest delay of a lone ACK by the peer */
+    uint32_t ack_delay_us; /* TCP_ACK_DELAYED: at most 500 ms (MUST-40) */
+
+    /* RFC 6298, the retransmission time-out. The default is Linux's: the time-out is longer than SRTT by at least
+     * rto_min_us, 200 ms, and is at most rto_max_us, 120 s. */
+    uint32_t rto_initial_us; /* (2.1): 1 s */
+    uint32_t rto_min_us;     /* (2.4): SHOULD be 1 s */
+    uint32_t rto_max_us;     /* (2.5): at least 60 s */
+    /* RFC 8985 §7.2, TLP.max_ack_delay: the longest time by which the peer delays the ACK of a lone segment. */
+    uint32_t tlp_ack_delay_us;
+
     uint32_t initial_window_segments; /* RFC 6928: 10 */
-    uint32_t
-        slow_start_ack_segments;   /* RFC 3465: most growth for one ACK, L. 0: the segments that the ACK acknowledges */
+    /* RFC 3465, L: the most segments by which slow start grows with one ACK. 0: as many as the ACK acknowledges. */
+    uint32_t slow_start_ack_segments;
     uint32_t receive_buffer_bytes; /* at most the capacity given to net_stack_init */
-    uint32_t send_buffer_bytes;    /* likewise */
-    uint8_t window_scale;       /* RFC 7323: our shift, 0..14; TCP_WINDOW_SCALE_AUTO: the shift that the buffer needs */
-    bool window_scaling;        /* offer and accept the option */
-    bool timestamps;            /* likewise, RFC 7323 */
-    bool sack;                  /* likewise, RFC 2018 */
-    bool ecn;                   /* offer and accept ECN, RFC 3168 */
-    bool slow_start_after_idle; /* RFC 5681 §4.1: begin again after an idle time longer than the RTO */
-    bool tail_probe;            /* RFC 8985 §7, on connections with SACK, */
-    bool tail_probe_without_sack; /* and, for a lone segment, on others, which no RFC foresees */
-    bool nodelay;                 /* Nagle's algorithm off (MUST-17) */
-    bool cork;                    /* TCP_CORK: full segments only, until it is off or an RTO has passed */
-    bool keepalive;               /* off by default (MUST-25) */
-    bool syn_soft_errors;         /* host unreachable and the like end an opening, as in Linux, against MUST-56 */
-    bool path_mtu;                /* honour ICMP fragmentation needed; packets carry DF */
-    bool user_timeout; /* data_give_up_us is the application's choice. It then holds for data that waits for a window,
-                          although the peer answers probes (MUST-36), and for keepalive */
-    uint16_t mss;      /* largest segment we announce and send; 0: by the MTU */
-    uint8_t ttl;       /* time to live of the connection's packets (MUST-49); 0: 64 */
-    uint8_t tos;       /* differentiated services field of its packets (MUST-48) */
+    uint32_t send_buffer_bytes;    /* at most the capacity given to net_stack_init */
+
+    /* Options that we offer and accept. The shift that we offer, window_scale, is 0 to 14. TCP_WINDOW_SCALE_AUTO is the
+     * shift that the receive buffer needs. */
+    uint8_t window_scale;
+    bool window_scaling; /* RFC 7323 */
+    bool timestamps;     /* RFC 7323 */
+    bool sack;           /* RFC 2018 */
+    bool ecn;            /* RFC 3168 */
+
+    bool slow_start_after_idle; /* RFC 5681 §4.1: begins again after a pause longer than the RTO */
+    /* RFC 8985 §7: tail loss probes on connections with SACK. Without SACK, only a lone segment can have a probe, which
+     * no RFC foresees. */
+    bool tail_probe;
+    bool tail_probe_without_sack;
+    bool nodelay;         /* Nagle's algorithm off (MUST-17) */
+    bool cork;            /* TCP_CORK: holds short segments back, for one RTO at most */
+    bool keepalive;       /* off by default (MUST-25) */
+    bool syn_soft_errors; /* soft ICMP errors end an opening, as in Linux, against MUST-56 */
+    bool path_mtu;        /* honour ICMP fragmentation needed; packets carry DF */
+    /* The application has chosen data_give_up_us. That limit then holds for keepalive, too, and for data that waits for
+     * a window although the peer answers probes (MUST-36). */
+    bool user_timeout;
+    uint16_t mss; /* largest segment we announce and send; 0: by the MTU */
+    uint8_t ttl;  /* time to live of the connection's packets (MUST-49); 0: 64 */
+    uint8_t tos;  /* differentiated services field of its packets (MUST-48) */
+
     uint32_t syn_give_up_us;    /* R2 for a SYN: at least 3 min (MUST-23) */
     uint32_t data_give_up_us;   /* R2 for data: at least 100 s (SHLD-11) */
     uint32_t time_wait_us;      /* 2 MSL: 60 s, as Linux */
-    uint32_t fin_wait_2_us;     /* wait of a closed connection for the peer's FIN: 60 s, as Linux */
+    uint32_t fin_wait_2_us;     /* wait for the peer's FIN after a close: 60 s, as Linux */
     uint64_t keepalive_idle_us; /* at least 2 h by default (MUST-28) */
     uint64_t keepalive_interval_us;
     uint32_t keepalive_count; /* probes unanswered before the connection is dead */
@@ -163,7 +179,7 @@ void tcp_reset(struct net_stack *stack, int connection, uint64_t now_ns);
 void tcp_abort(struct net_stack *stack, int connection, uint64_t now_ns);
 
 enum tcp_poll_bit {
-    TCP_POLL_READ = 1,    /* tcp_read returns at once: bytes, the end or an error; or tcp_accept has a connection */
+    TCP_POLL_READ = 1,    /* tcp_read has bytes, end or error; tcp_accept has a connection */
     TCP_POLL_WRITE = 2,   /* tcp_write takes bytes, or returns an error at once */
     TCP_POLL_ENDED = 4,   /* the peer sent FIN (POLLRDHUP) */
     TCP_POLL_HUNG_UP = 8, /* neither direction is open any more (POLLHUP) */
@@ -187,7 +203,7 @@ struct tcp_endpoints {
     uint32_t address, peer_address;
     uint16_t port, peer_port;
 };
-/* Reads both endpoints of a connection. Returns false if there is no such connection. */
+/* Reads both endpoints of a connection. Returns false for an unused index. */
 bool tcp_endpoints(const struct net_stack *stack, int connection, struct tcp_endpoints *endpoints);
 
 /* Sets options of an open connection. */
@@ -234,5 +250,5 @@ struct tcp_info {
     bool in_loss;
     bool in_disorder; /* SACKs or duplicate ACKs, but nothing believed lost yet */
 };
-/* Fills in `info`. Returns false if there is no such connection. */
+/* Fills in `info`. Returns false for an unused index. */
 bool tcp_info(const struct net_stack *stack, int connection, struct tcp_info *info);

@@ -71,7 +71,8 @@ void tcp_time_wait_enter(struct net_stack *stack, struct tcp_connection *c, uint
     w->ends_ns = now_ns + w->time_wait_ns;
     tcp_timer_due_at(stack, w->ends_ns);
     tcp_connection_end(stack, c, TCP_OK);
-    if (c->used) /* the application has the connection still: it shall read the data, and see the reason */
+    /* If the application still has the connection, tcp_read gives the data and then the reason of the end. */
+    if (c->used)
         c->state = TCP_TIME_WAIT;
 }
 
@@ -137,7 +138,8 @@ bool tcp_time_wait_input(struct net_stack *stack, struct tcp_received *r, uint64
         return false;
     }
     bool in_window = seq_ge(r->seq, w->rcv_nxt) && seq_le(r->seq, w->rcv_nxt + w->rcv_wnd);
-    if ((r->flags & TCP_RST) != 0) { /* RFC 5961 §3.2, as in open states: the exact RST is not RFC 1337's old one */
+    /* RFC 5961 §3.2, as in open states: an RST with the exact number is not one of the old RSTs of RFC 1337. */
+    if ((r->flags & TCP_RST) != 0) {
         if (r->seq == w->rcv_nxt) {
             time_wait_free(stack, w);
             return true;

@@ -1,4 +1,4 @@
-/* Both windows of a connection, and the size of its segments: the bytes that we promise to take, and those that the
+/* The two windows of a connection, and the size of its segments: the bytes that we promise to take, and those that the
  * peer still takes. Sends nothing. RFC 9293 §3.7.1, §3.8.6.2. */
 #include "net/tcp/window.h"
 

@@ -1,4 +1,4 @@
-/* Both windows of a connection, and the size of its segments. */
+/* The two windows of a connection, and the size of its segments. */
 #pragma once
 
 #include "base/bytes.h"

@@ -46,7 +46,7 @@ struct tcp_wire {
     uint16_t destination_port;
     uint32_t seq;
     uint32_t ack;
-    uint8_t offset; /* high four bits: header length in words; low four reserved or unused, sent 0 */
+    uint8_t offset; /* high four bits: header length in words; low four: sent 0 */
     uint8_t flags;
     uint16_t window;
     uint16_t checksum;
