@@ -26,8 +26,6 @@ COMMENT_OPENERS_FORBIDDEN = re.compile(r"(it|they|its|the same|not|nor|both|and|
 TRAILING_WORDS_MAX = 12
 # Kinds in which these rules for comments hold. Pages and manuals have sentences that lean on those before them.
 COMMENT_KINDS = ("c", "asm", "py", "sh", "mk", "wire")
-# Folders in which they do not hold yet, because their files are being moved.
-COMMENT_FOLDERS_LEFT_OUT = ("app/matcher/", "net/ip/", "net/tcp/")
 
 # A function's comment opens with a verb in the third person, which ends in "s". These end in "s" too, and are no
 # verbs.
@@ -136,5 +134,5 @@ def findings(path):
     trailing_words_max = TRAILING_WORDS_MAX if kind != "mk" else 1000
     for comment in comments_of(path):
         yield from findings_of_comment(comment)
-        if kind in COMMENT_KINDS and not path.startswith(COMMENT_FOLDERS_LEFT_OUT):
+        if kind in COMMENT_KINDS:
             yield from telegrams(comment, trailing_words_max)
