@@ -41,6 +41,7 @@ include tools/make/soak.mk
 include tools/make/prove.mk
 include tools/make/linux.mk
 include tools/make/distributions.mk
+include tools/make/mutate.mk
 include tools/make/tests.mk
 
 # `make PROGRAM=NAME` makes those of another program in build/NAME/.
