@@ -18,7 +18,7 @@ SYN, ACK, RST, FIN = 0x02, 0x10, 0x04, 0x01
 
 
 def test_the_example_of_the_readme_connects_two_stacks(tmp_path):
-    example = ROOT / "host/library/example/two_stacks.c"
+    example = ROOT / "docs/two_stacks.c"
     assert str(example.relative_to(ROOT)) in (ROOT / "README.md").read_text()
     subprocess.run(["gcc", "-Wall", "-Wextra", "-Werror", f"-I{ROOT}", "-o", tmp_path / "two_stacks", example,
                     BUILD / "host/libperegrine-net.so", f"-Wl,-rpath,{BUILD}/host"], check=True)

@@ -1,7 +1,7 @@
 /* Two stacks in one program and a connection between them: no device, no thread, and a clock that the program sets.
  *
  *     make host
- *     cc -I. -o two_stacks host/library/example/two_stacks.c build/host/libperegrine-net.so -Wl,-rpath,build/host */
+ *     cc -I. -o two_stacks docs/two_stacks.c build/host/libperegrine-net.so -Wl,-rpath,build/host */
 #include <stdio.h>
 
 #include "host/library/peregrine_net.h"
