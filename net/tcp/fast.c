@@ -127,6 +127,7 @@ HOT bool tcp_fast_receive(struct net_stack *stack, const struct frame *frame, ui
     c->keepalive_count = 0;
     stack->fast_received_count++;
     tcp_receive_in_order(stack, c, at + c->head_bytes, bytes, true, now_ns);
+    ASSERT(c->rcv_nxt == seq + bytes);
     return true;
 }
 
@@ -233,6 +234,7 @@ HOT bool tcp_message_send(struct net_stack *stack, struct tcp_connection *c, uin
     NET_COUNT(stack, tcp_tx_fast);
     tcp_frame_sent(c, now_ns);
     tcp_message_sent(stack, c, bytes, now_ns);
+    ASSERT(c->snd_nxt - c->snd_una <= c->snd_wnd);
     return true;
 }
 
