@@ -160,8 +160,8 @@ def page(rows, plots_folder, with_source, note=""):
     if not with_source:
         parts += [f"Commit {rows[0]['commit']} on {rows[0]['machine']}.", ""]
     parts += [note, ""] if note else []
-    parts += ["`28 (31) ±2` is a median of 28, a 99th percentile of 31, and 2 between the largest and the least median",
-              f"of the runs; `n` is the number of samples. A star says that other work took more than {OTHERS_MAX:.0%}",
+    parts += ["`28 (31) ±2`: the median is 28, the 99th percentile 31; the medians of the runs lie within 2.",
+              f"`n` is the number of samples. A star says that other work took more than {OTHERS_MAX:.0%}",
               "of a processor meanwhile. Each table names its first row's command; the JSON files have all.", ""]
     known = {section[0] for section in SECTIONS}
     others = sorted({row["name"].split("/")[0] for row in rows} - known)

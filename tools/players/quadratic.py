@@ -16,6 +16,7 @@ import time
 import urllib.parse
 
 PAUSE_S = 2.0           # the pause before a round is 5 s, between bursts less
+BOARD_LAG_S = 20.0      # the board may show a round after its first digits
 WRONG_MAX = 5           # wrong answers in a row: the round's moduli have changed
 
 
@@ -82,15 +83,18 @@ def play(options):
         response = http.client.HTTPResponse(feed)
         response.begin()
         verdicts, heard_at = Verdicts(output), time.monotonic()
+        look_at = look_until = 0.0          # when to read the board again, and until when each second
         while data := response.read1(65536):
             silent_s, heard_at = time.monotonic() - heard_at, time.monotonic()
             if verdicts.refusal:
                 sys.exit(f"quadratic: the server takes no submissions of {options.user}: {verdicts.refusal}")
             if verdicts.wrong_count >= WRONG_MAX and given:
                 sys.exit(f"quadratic: {WRONG_MAX} answers in a row are wrong: --n and --m are not those of this round")
-            if (silent_s > PAUSE_S or verdicts.wrong_count >= WRONG_MAX) and not given:
-                verdicts.wrong_count = 0
-                matcher = of_this_round(options, matcher)
+            if not given and (silent_s > PAUSE_S or verdicts.wrong_count):
+                look_until, verdicts.wrong_count = heard_at + BOARD_LAG_S, 0
+            if look_at <= heard_at < look_until:
+                before, matcher = matcher, of_this_round(options, matcher)
+                look_at, look_until = heard_at + 1, look_until if matcher is before else 0.0
             for digit in data.decode("ascii"):
                 for answer in matcher.push(digit):
                     output.sendall(f"POST /submit?{query} HTTP/1.1\r\nHost: contest\r\n"
