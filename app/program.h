@@ -12,7 +12,7 @@
 
 #include "base/settings.h"
 
-/* Why a program's loop ends. */
+/* The reason why a program's loop ends. */
 enum program_verdict {
     PROGRAM_ON,           /* the loop does not end */
     PROGRAM_GG,           /* ordered over the control channel; its answer has been sent */
@@ -28,7 +28,7 @@ enum program_verdict {
 struct program_machine {
     uint64_t tsc_khz;         /* turns the stamps of base/trace.h into nanoseconds */
     uint64_t (*now_ns)(void); /* reads the turn's clock again, for stamps of one moment */
-    uint64_t wall_error_ns;   /* how far log_wall_origin_ns (base/log.h) may be from the time of its source */
+    uint64_t wall_error_ns;   /* the largest error of log_wall_origin_ns (base/log.h) */
     uint8_t secret[32];       /* fresh random bytes */
     /* Tells a watchdog, between parts of long work, that the program progresses. May be NULL. */
     void (*beat)(void);

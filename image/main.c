@@ -42,7 +42,7 @@
 #include "net/settings.h"
 
 enum {
-    READING_PAUSE_MS = 4000, /* how long a message stands on the screen before Linux comes back */
+    READING_PAUSE_MS = 4000, /* a message stands on the screen before Linux comes back */
     RECORD_PERIOD_NS = NS_PER_S,
     /* The i6300ESB acts last: after the kernel's watchdog, and after the dump that the watchdog sets off. The spare
      * time is longer than a reload's period. */

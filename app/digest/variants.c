@@ -1,4 +1,4 @@
-/* Which variants this machine can run, and which are the fastest. */
+/* The variants that this machine can run, and the fastest of them. */
 #include "app/digest/variants.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Which variant is the fastest on this machine. */
+/* The choice of the fastest variant on this machine. */
 #include "app/matcher/state.h"
 #include "base/assert.h"
 #include "base/cycles.h"

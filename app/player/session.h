@@ -23,7 +23,7 @@ enum {
 
 enum session_state { SESSION_DOWN, SESSION_CONNECTING, SESSION_UP };
 
-/* Who uses a session: which part of the player, and the index among its like. */
+/* The user of a session: a part of the player, and its index among several. */
 enum session_owner_kind { SESSION_OF_NOBODY, SESSION_OF_INPUT, SESSION_OF_SUBMIT };
 struct session_owner {
     uint8_t kind;

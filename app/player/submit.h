@@ -30,7 +30,7 @@
 
 enum {
     SUBMIT_HEAD_BYTES_MAX = 376, /* net/transport.h: with 1024 digits it fills a message */
-    /* How long to wait, after the peer's FIN, for acknowledgements of what it has received. */
+    /* The time after the peer's FIN in which its acknowledgements of received bytes may still come. */
     SUBMIT_DOUBT_NS = 200 * NS_PER_MS,
 };
 

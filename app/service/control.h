@@ -51,7 +51,7 @@ enum {
     CONTROL_LOG_TEXT_BYTES_MAX = 8 * CONTROL_REPLY_TEXT_BYTES_MAX, /* the log's in one answer: eight datagrams */
     CONTROL_LOG_HEAD_BYTES = 24,                                   /* "log ", 19 digits, '\n' */
 
-    CONTROL_CHALLENGE_MS = 10000, /* how long a challenge is good */
+    CONTROL_CHALLENGE_MS = 10000, /* a challenge is valid for this time */
     CONTROL_USED_COUNT_MAX = 64,  /* commands in that time; more are refused */
     CONTROL_GG_REPEATS = 3,       /* nobody can ask again afterwards */
     CONTROL_GG_PAUSE_MS = 30,

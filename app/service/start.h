@@ -16,7 +16,7 @@ struct start_platform {
     uint64_t tsc_khz;
     bool second_cpu; /* the second CPU calls status_page_render */
     uint64_t (*now_ns)(void);
-    uint64_t wall_error_ns; /* how far log_wall_origin_ns may be wrong */
+    uint64_t wall_error_ns; /* the largest error of log_wall_origin_ns */
     void (*random)(void *out, size_t bytes);
     /* Hands out zeroed memory that is never given back. NULL if the platform's transport needs none. */
     void *(*memory_take)(size_t bytes, size_t align, const char *who);

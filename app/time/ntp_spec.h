@@ -25,7 +25,7 @@ enum {
     NTP_STRATUM_UNSYNCHRONISED = 16,
 
     /* §7.2, figure 6 */
-    NTP_PHI_PPM = 15,          /* how fast a clock is taken to drift */
+    NTP_PHI_PPM = 15,          /* the assumed drift of a clock */
     NTP_FREQUENCY_PPM = 500,   /* MAXFREQ: the fastest that a clock is slewed */
     NTP_POLL_MIN = 0,          /* log2 of seconds; MINPOLL is 4, for servers of others */
     NTP_POLL_MAX = 10,         /* as clients have it; MAXPOLL is 17 */

@@ -14,7 +14,7 @@ enum {
     /* IBM VGA: graphics controller and CRT controller, index and data port */
     VGA_GRAPHICS_INDEX = 0x3ce,
     VGA_GRAPHICS_MISCELLANEOUS = 6,
-    VGA_MISCELLANEOUS_MAP_MASK = 0x0c, /* which addresses the memory answers at; both bits set: 0xb8000 */
+    VGA_MISCELLANEOUS_MAP_MASK = 0x0c, /* the addresses at which the memory answers; both bits set: 0xb8000 */
     VGA_MISCELLANEOUS_GRAPHICS = 0x01,
     VGA_CRTC_INDEX = 0x3d4,
     VGA_CRTC_CURSOR_START = 0x0a,

@@ -26,7 +26,7 @@ enum {
     CPUID_7_EBX_AVX512VL_BIT = 31,
     CPUID_7_ECX_UMIP_BIT = 2,
     CPUID_TOPOLOGY = 0xb,
-    CPUID_B_EAX_SHIFT_MASK = 0x1f,   /* how far an x2APIC id is shifted for the next level's id */
+    CPUID_B_EAX_SHIFT_MASK = 0x1f,   /* the shift of an x2APIC id to the next level's id */
     CPUID_B_EBX_COUNT_MASK = 0xffff, /* 0: the leaf says nothing */
     CPUID_B_ECX_LEVEL_BIT = 8,       /* to 15: the level's type */
     CPUID_B_LEVEL_THREADS = 1,

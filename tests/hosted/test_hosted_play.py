@@ -143,7 +143,7 @@ def test_several_feeds_bridge_each_other(tmp_path):
     assert_perfect(result, stats, log)
 
 
-# How it ends.
+# The end of a game.
 
 def run(words, seconds=PATIENCE_S):
     with Player(words) as player:

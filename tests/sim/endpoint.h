@@ -40,7 +40,7 @@ struct half {
     size_t burst;
     bool shut, peer_shut; /* FIN asked for; FIN seen */
     bool broken;          /* ended by an error, or by its own plan before the end */
-    int reason;           /* why, in the stack's own numbers; 0 */
+    int reason;           /* for the end, in the stack's own numbers; 0 */
     uint64_t write_next_ns, read_next_ns;
     uint64_t done_ns;
 };

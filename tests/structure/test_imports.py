@@ -1,4 +1,4 @@
-"""Who imports whom in Python: tests import tools, tools import no tests, and tools' packages import downwards only."""
+"""The imports of Python: tests import tools, tools import no tests, and tools' packages import downwards only."""
 import ast
 
 import pytest

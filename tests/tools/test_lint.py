@@ -101,7 +101,7 @@ def test_a_comment_that_stands_by_itself_passes(source):
 
 
 @pytest.mark.parametrize("source, expected", [
-    ("/* It is empty. */\n", '"It"'), ("int x; /* its room */\n", '"its"'),
+    ("/* It is empty. */\n", '"It"'), ("int x; /* its room */\n", '"its"'), ("/* How long it waits. */\n", '"How"'),
     ("/* The same,\n * later. */\n", '"The same"'),
     ("int x; /* not used */\n", '"not"'), ("int x; /* or the room */\n", '"or"'),
     ("int x; /* " + "w " * 13 + "*/\n", "13 words"), ("/* Waits for\n * ever. */\n", '"for ever"'),

@@ -230,7 +230,7 @@ class Connections:
                 blocked = True
         if blocked != connection.writing and connection.is_open:
             connection.writing = blocked
-            # Who does not take responses is not read: no more of them wait than of one read.
+            # A player that takes no responses is not read: only the responses to one read wait.
             events = select.EPOLLOUT if blocked else 0
             if not blocked or connection.kind == "input":
                 events |= select.EPOLLIN | select.EPOLLRDHUP

@@ -23,7 +23,7 @@ class PlanError(ValueError):
 
 @dataclasses.dataclass(frozen=True)
 class Users:
-    """Who may submit. Holds hashes of the passwords, each with the same salt."""
+    """The users that may submit. Holds hashes of the passwords, each with the same salt."""
     salt: str
     hashes: dict                    # name -> SHA-256, hexadecimal
 

@@ -1,4 +1,4 @@
-"""Who gets what for which submission. Knows no sockets and no clock: every call carries its time in nanoseconds.
+"""The points of each submission. Knows no sockets and no clock: every call carries its time in nanoseconds.
 
 An answer is its digits: the same digits sent again are the same answer, and open it for another 5 s. Who had it
 before has a duplicate then. A multiple that has not been sent yet waits for up to 5 s. If its digits come it counts

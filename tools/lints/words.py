@@ -20,7 +20,8 @@ BEHIND_A_DOOR = re.compile(r"""
     | \b(?:leaves?|left|leaving)\b(?:\ \w+){0,3}\ behind\b""", re.VERBOSE | re.IGNORECASE)
 
 # A comment is understood without the line above it, so it does not open with a word that points there.
-COMMENT_OPENERS_FORBIDDEN = re.compile(r"(it|they|its|the same|not|nor|both|and|or)\b", re.IGNORECASE)
+COMMENT_OPENERS_FORBIDDEN = re.compile(
+    r"(it|they|its|the same|not|nor|both|and|or|how|what|why|who|which|whether)\b", re.IGNORECASE)
 
 # A comment after code is a few words; a sentence stands above the line.
 TRAILING_WORDS_MAX = 12

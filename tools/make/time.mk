@@ -7,6 +7,6 @@ UNIT_EXTRA_ntp_client_test := tests/lib/fake_transport.c
 TIME_IMAGE := $(BUILD)/time/peregrine.elf
 bench-time: $(TIME_IMAGE) $(BUILD)/host/tools/probe/vhost_probe ## NTP against chronyd in Linux; QUICK=1, ROUNDS=3
 	$(PY) tests/bench/bench_time.py
-drift-time: $(TIME_IMAGE) ## how far the kernel's clock is from that of this host's chronyd; MINUTES=10
+drift-time: $(TIME_IMAGE) ## the kernel's clock less that of this host's chronyd; MINUTES=10
 	$(PY) tests/bench/bench_time.py drift $(or $(MINUTES),10)
 .PHONY: bench-time drift-time
