@@ -17,7 +17,6 @@ static uint64_t magnitude(int64_t value) { return value < 0 ? -(uint64_t)value :
 void ntp_discipline_check(const struct ntp_discipline *discipline)
 {
     ASSERT(!discipline->is_set || discipline->filter.added_count > 0);
-    ASSERT(discipline->is_set || discipline->frequency_count == 0);
     ASSERT(discipline->is_set || discipline->far_since_ns == 0);
 }
 
@@ -34,11 +33,10 @@ static bool is_steady(const struct ntp_discipline *discipline, const struct ntp_
     return magnitude(moved_ns) <= sample->delay_ns + used->delay_ns + NS_PER_MS + elapsed_ns / NS_PER_MS * change_ppm;
 }
 
-/* Brings a new measurement into the frequency: the mean of the first four, then a moving average. */
+/* Brings a measurement into the frequency: the mean of the first four, then a moving average. */
 static void update_frequency(struct ntp_discipline *discipline, struct ntp_clock *clock, uint64_t now_ns)
 {
     int64_t measured, error;
-    ASSERT(discipline->is_set);
     if (!ntp_filter_frequency(&discipline->filter, discipline->least_ns, &measured, &error))
         return;
     if (discipline->frequency_count < NTP_FREQUENCY_AVERAGE)
@@ -101,10 +99,15 @@ enum ntp_update ntp_discipline_add(struct ntp_discipline *discipline, struct ntp
     uint64_t least_ns = discipline->least_ns + discipline->least_ns / LEAST_GROWTH;
     discipline->least_ns = least_ns == 0 || sample->delay_ns < least_ns ? sample->delay_ns : least_ns;
     const struct ntp_sample *best = ntp_filter_best(filter, now_ns);
-    if (discipline->is_set ? best->at_ns <= discipline->used.at_ns : ntp_filter_count(filter) < FIRST_COUNT)
+    if (!discipline->is_set && ntp_filter_count(filter) < FIRST_COUNT)
         return NTP_UPDATE_NONE;
-    if (discipline->is_set)
+    /* The first samples give the frequency at once, even if an older one gives the offset: at 400 ppm the clock would
+     * be wrong by milliseconds before the next best sample comes, and a slew has only 100 ppm left to mend that. */
+    bool is_newer = !discipline->is_set || best->at_ns > discipline->used.at_ns;
+    if (is_newer || discipline->frequency_count < NTP_FREQUENCY_AVERAGE)
         update_frequency(discipline, clock, now_ns);
+    if (!is_newer)
+        return NTP_UPDATE_NONE;
     discipline->used = *best;
     discipline->offset_ns = offset_of(clock, best, now_ns);
     discipline->delay_ns = best->delay_ns;

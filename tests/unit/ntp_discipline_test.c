@@ -1,8 +1,9 @@
 /* app/time/clock.c, filter.c and discipline.c in virtual time: machines whose clocks are wrong, and servers across a
- * network that delays at random. The seed is fixed. */
+ * network that delays at random. */
 #include <stdlib.h>
 
 #include "app/time/discipline.h"
+#include "tests/lib/random.h"
 #include "tests/lib/test.h"
 
 #define S  INT64_C(1000000000)
@@ -31,7 +32,7 @@ static int64_t error_ns(void)
     return ntp_clock_ns(&world.clock, machine_ns()) - (epoch_ns + world.server_ahead_ns + world.true_ns);
 }
 
-static int64_t queue_ns(void) { return world.queue_ns ? rand() % world.queue_ns : 0; }
+static int64_t queue_ns(void) { return world.queue_ns ? (int64_t)random_below((uint64_t)world.queue_ns) : 0; }
 
 /* Measures once; the discipline expects the next sample in `poll_ns`. */
 static enum ntp_update exchange(int64_t poll_ns)
@@ -54,7 +55,6 @@ static enum ntp_update exchange(int64_t poll_ns)
 static void begin(int64_t slow_ppm, int64_t wrong_ns, int64_t delay_ns, int64_t queue_ns_max)
 {
     memset(&world, 0, sizeof world);
-    srand(1);
     world.slow_ppb = slow_ppm * 1000;
     world.delay_ns = delay_ns;
     world.queue_ns = queue_ns_max;
@@ -158,15 +158,18 @@ TEST(first_four_samples_set_the_clock_by_one_step)
     assert_in_range(llabs(error_ns()), 0, 10 * US);
 }
 
-/* Checks the required bound: 0.5 ms over ten minutes. The queues are those of a busy machine. */
-TEST(clock_of_100_ppm_stays_within_half_a_millisecond)
+/* Checks the required bound: 0.5 ms over ten minutes. The queues are those of a busy machine: some 2 of 10,000 networks
+ * feign more. */
+TEST(clock_of_400_ppm_stays_within_half_a_millisecond)
 {
-    for (int64_t ppm = -400; ppm <= 400; ppm += 100) {
-        begin(ppm, 3 * S, 150 * US, 300 * US);
-        play(8, 2 * S);
-        assert_in_range(play(150, 4 * S), 0, 500 * US);
-        assert_in_range(llabs(world.clock.frequency - NTP_RATE_OF_PPM(ppm)), 0, NTP_RATE_OF_PPM(30));
-    }
+    random_seed(1);
+    for (int network = 0; network < 20; network++)
+        for (int64_t ppm = -400; ppm <= 400; ppm += 100) {
+            begin(ppm, 3 * S, 150 * US, 300 * US);
+            play(8, 2 * S);
+            assert_in_range(play(150, 4 * S), 0, 500 * US);
+            assert_in_range(llabs(world.clock.frequency - NTP_RATE_OF_PPM(ppm)), 0, NTP_RATE_OF_PPM(30));
+        }
 }
 
 /* Plays four minutes in which every reply is late by up to 40 ms: the clock coasts, within the bound. */
