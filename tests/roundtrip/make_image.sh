@@ -40,6 +40,7 @@ image=$out/$name-$hash.qcow2
 if [ -f "$image" ]; then echo "$image"; exit 0; fi
 
 mkdir -p "$out"
+PATH=$PATH:/usr/sbin:/sbin      # of an ordinary user: for sgdisk, mke2fs and others
 exec 9>"$out/.lock-$name"
 flock -w 1500 9
 if [ -f "$image" ]; then echo "$image"; exit 0; fi
@@ -78,21 +79,16 @@ grep -q " $suite " "$work/sources.list" || sources=()
 # TCG spends most of its boot unpacking what it does not need.
 # A mirror that stands still for some weeks will do.
 say "debootstrapping $suite"
-mkdir "$work/hooks"
-cat > "$work/hooks/extract" <<'HOOK'
-#!/bin/sh
-# Before any package is configured: the initrd is made small from the first.
-set -e
-mkdir -p "$1/etc/initramfs-tools/conf.d"
-printf 'MODULES=list\nCOMPRESS=lz4\n' > "$1/etc/initramfs-tools/conf.d/peregrine"
-HOOK
-printf 'printf "%%s\\\\n" %s > "$1/etc/initramfs-tools/modules"\n' "$modules" >> "$work/hooks/extract"
-chmod +x "$work/hooks/extract"
+# Before any package is configured: the initrd is made small from the first. The hook is a text, because the user of
+# mmdebstrap's namespace may not enter a home directory.
+# shellcheck disable=SC2016 # The hook's shell expands $1.
+small_initrd='cd "$1/etc" && mkdir -p initramfs-tools/conf.d &&
+printf "MODULES=list\nCOMPRESS=lz4\n" >initramfs-tools/conf.d/peregrine && printf "%s\n" '$modules' >initramfs-tools/modules'
 mmdebstrap --quiet --variant=minbase --include="$packages" \
     --aptopt='APT::Install-Recommends "false"' --aptopt='Acquire::Check-Valid-Until "false"' \
     --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/man/*' \
     --dpkgopt='path-exclude=/usr/share/locale/*' \
-    --extract-hook="$work/hooks/extract" \
+    --extract-hook="$small_initrd" \
     --customize-hook="upload $here/overlay/setup.sh /root/setup.sh" \
     --customize-hook="upload $here/overlay/finish.sh /root/finish.sh" \
     --customize-hook="upload $out/id_ed25519.pub /root/key.pub" \
