@@ -101,7 +101,7 @@ enum ntp_update ntp_discipline_add(struct ntp_discipline *discipline, struct ntp
     const struct ntp_sample *best = ntp_filter_best(filter, now_ns);
     if (!discipline->is_set && ntp_filter_count(filter) < FIRST_COUNT)
         return NTP_UPDATE_NONE;
-    /* The first samples give the frequency at once, even if an older one gives the offset: at 400 ppm the clock would
+    /* The first samples give the frequency at once, even if an older one gives the offset. At 400 ppm the clock would
      * be wrong by milliseconds before the next best sample comes, and a slew has only 100 ppm left to mend that. */
     bool is_newer = !discipline->is_set || best->at_ns > discipline->used.at_ns;
     if (is_newer || discipline->frequency_count < NTP_FREQUENCY_AVERAGE)

@@ -1,8 +1,8 @@
 /* The discipline: what measurements of a server do to our clock. RFC 5905 §10 and §11.3, in the small.
  *
  * The first four samples set the clock by a step, because no client has got a time from it yet, and its frequency. From
- * then on it is slewed. An offset above 128 ms that lasts for 300 s is a step again: a machine that stood still would need hours
- * otherwise.
+ * then on it is slewed. An offset above 128 ms that lasts for 300 s is a step again: a machine that stood still would
+ * need hours otherwise.
  * An offset that a queue may have feigned is left alone: a busy network does not move the clock.
  * All that is measured is relative to the machine's own clock, so no correction disturbs the next measurement. */
 #pragma once

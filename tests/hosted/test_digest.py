@@ -155,7 +155,7 @@ def stalled_reader(port):
 
 
 def test_the_slowest_of_many_stalled_readers_are_evicted():
-    # The first readers get more messages than their share once all have come: 4 to 6 are evicted for that, and up to
+    # The first readers get more messages than their share once all have come. Some are evicted for that: 4 to 6, or
     # some 35 if the program finds many requests at once.
     with running("client.timeout=60") as program, contextlib.ExitStack() as stack:
         for _ in range(104):

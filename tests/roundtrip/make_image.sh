@@ -40,7 +40,7 @@ image=$out/$name-$hash.qcow2
 if [ -f "$image" ]; then echo "$image"; exit 0; fi
 
 mkdir -p "$out"
-PATH=$PATH:/usr/sbin:/sbin      # of an ordinary user: for sgdisk, mke2fs and others
+PATH=$PATH:/usr/sbin:/sbin      # an ordinary user lacks them; for sgdisk and others
 exec 9>"$out/.lock-$name"
 flock -w 1500 9
 if [ -f "$image" ]; then echo "$image"; exit 0; fi
@@ -83,7 +83,8 @@ say "debootstrapping $suite"
 # mmdebstrap's namespace may not enter a home directory.
 # shellcheck disable=SC2016 # The hook's shell expands $1.
 small_initrd='cd "$1/etc" && mkdir -p initramfs-tools/conf.d &&
-printf "MODULES=list\nCOMPRESS=lz4\n" >initramfs-tools/conf.d/peregrine && printf "%s\n" '$modules' >initramfs-tools/modules'
+printf "MODULES=list\nCOMPRESS=lz4\n" >initramfs-tools/conf.d/peregrine &&
+printf "%s\n" '$modules' >initramfs-tools/modules'
 mmdebstrap --quiet --variant=minbase --include="$packages" \
     --aptopt='APT::Install-Recommends "false"' --aptopt='Acquire::Check-Valid-Until "false"' \
     --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/man/*' \
