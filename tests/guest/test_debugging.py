@@ -1,0 +1,61 @@
+"""docs/debugging.md, section by section, as written, in a network of its own."""
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs/debugging.md").read_text()
+BUILD_AND_PLAY_S = 400
+
+
+def blocks(heading):
+    section = re.search(rf"^## {heading}\n(.*?)(?=^## |\Z)", PAGE, re.DOTALL | re.MULTILINE)[1]
+    return re.findall(r"^```sh\n(.*?)^```", section, re.DOTALL | re.MULTILINE)
+
+
+def play(*parts):
+    """Plays blocks as a reader would, in one shell. Returns what they print."""
+    clean = {name: value for name, value in os.environ.items()
+             if name not in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "BUILD", "CC", "CFLAGS_EXTRA", "PYTHONPATH")}
+    network = ["unshare", "-n"] if os.geteuid() == 0 else ["unshare", "-Urn"]
+    ending = "trap 'for job in $(jobs -p); do kill $job; done' EXIT; ip link set lo up"
+    done = subprocess.run([*network, "bash", "-ec", "\n".join((ending, *parts))], cwd=ROOT, env=clean, text=True,
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          timeout=BUILD_AND_PLAY_S)
+    assert done.returncode == 0, done.stdout[-5000:]
+    return done.stdout
+
+
+def test_the_kernel_under_gdb():
+    shown = play(*blocks("An image for gdb"), *blocks("The kernel under gdb"))
+    assert re.search(r"#0  tcp_input .* at net/tcp/input\.c:\d+", shown), shown
+    assert "in turn (" in shown and "at app/echo/program.c" in shown, shown
+    assert "payload_bytes = 2" in shown and "snd_una = " in shown, shown
+    assert (ROOT / "build/debug/echo.pcap").stat().st_size > 500
+
+
+def test_a_hang_is_walked_to_its_line():
+    shown = play(*blocks("An image for gdb"), *blocks("A loop that hangs, a trap, a failed assertion"))
+    assert "back to Linux: watchdog: the loop stood still" in shown
+    lines = shown[shown.index("back to Linux:"):]
+    assert re.search(r"^0x0*1\w+: trap_hang at selftest\.c:\d+", lines, re.MULTILINE), shown
+    assert re.search(r"kernel_main at main\.c:\d+", lines), shown
+
+
+def test_the_program_on_linux_under_gdb_and_the_sanitizers():
+    gdb, sanitizers, _ = blocks("The program on Linux")
+    shown = play(gdb, sanitizers)
+    assert re.search(r"#0  service_poll .* at app/service/service\.c:\d+", shown), shown
+    assert shown.count("leaving: deadline") == 2 and "exited normally" in shown, shown
+
+
+def test_the_program_on_linux_under_perf(tmp_path):
+    found = shutil.which("perf") and subprocess.run(["perf", "record", "-o", tmp_path / "perf.data", "true"],
+                                                    capture_output=True, text=True, timeout=60)
+    if not found or found.returncode:
+        pytest.skip(f"perf: {found.stderr.strip()[-300:] if found else 'not installed'}")
+    assert re.search(r"%  echo-linux +echo-linux .*transport_poll", play(blocks("The program on Linux")[2]))
