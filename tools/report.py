@@ -29,6 +29,9 @@ SECTIONS = (
      ("avx512", "avx2", "scalar")),
     ("wire", "On the wire", "A probe outside the machine times a frame to its answer, or a burst to its POST.",
      ("own", "lwip", "guest")),
+    ("halfrtt", "Half round trips",
+     "An echo of that many bytes, back to back. `linux` is a program of the host, over its loopback and its sockets;\n"
+     "the others are guests, from descriptor to descriptor.", ("own", "lwip", "guest", "linux")),
     ("digest", "The digest program", "A hosted program on one core, beside public programs in the same run.", ()),
     ("time", "The time program", "A client outside the machine times a request to its response.",
      ("kernel", "chronyd")),

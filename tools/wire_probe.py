@@ -4,13 +4,15 @@
     tools/wire_probe.py kernel guest linux                  each of the players named here
     tools/wire_probe.py --listen 192.0.2.1                  any player: prints its settings, waits for it
     tools/wire_probe.py --wire vhost-user own lwip guest    the probe is the network device, and polls the rings on a
-                                                            core of its own; times echoes of Ethernet, ICMP, UDP, too
+                                                            core of its own; times echoes of all protocols, too
+    tools/wire_probe.py --table own lwip guest linux        half round trips of an echo by payload, back to back
+    tools/wire_probe.py --table 192.0.2.9:7                 the same of any echo, such as `make PROGRAM=echo` elsewhere
 
 The player `kernel` is the unikernel in QEMU. `guest` is the Linux player in a Linux guest in the same QEMU, and `linux`
 the Linux player on this host, without a virtual machine.
 
 One player runs at a time, as they all spin; they take turns, so that what the machine does besides hits
-all of them. Prints a table and writes build/bench/wire.json. Makes a network namespace: run it as root or where user
+all of them. Prints a table and writes build/bench/wire.json, or half_rtt.json. Makes a network namespace: run it as root or where user
 namespaces work."""
 import argparse
 import contextlib
@@ -30,10 +32,12 @@ from vm import linux_guest
 from vm import machine
 from contest import rounds
 from contest.scoring import quantile
+from probe import half_rtt
 from probe import vhost
 from probe.wire import ProbeError, Wire
 
 ROOT = machine.ROOT
+BENCH = ROOT / "build/bench"
 LINUX_PLAYER = ROOT / "build/host/peregrine-linux"
 ROUND = rounds.ONLINE
 USER = "probe"
@@ -148,6 +152,21 @@ def probe_devices(names, count, turns, seed):
     return rows
 
 
+def probe_echoes(names, count):
+    if "guest" in names:
+        vhost.build_linux()
+    kvm, finding = machine.probe_kvm()
+    load = os.getloadavg()[0]
+    print(f"KVM: {finding}; load {load:.2f}", flush=True)
+    common = {"machine": cpu_name(), "load": load, "commit": commit(), "command": command()}
+    rows = []
+    with vhost.ahead_of_others():
+        for name in names:
+            rows += half_rtt.rows_of(name, half_rtt.measure(name, count, "kvm" if kvm else "tcg"), common)
+    half_rtt.show(rows)
+    return rows
+
+
 def show(rows):
     print(f"{'player':32} {'n':>6} {'p10':>9} {'p50':>9} {'p90':>9} {'p99':>9} us   ratio of p50")
     for row in rows:
@@ -196,37 +215,47 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("players", nargs="*", metavar="kernel|guest|linux", help="which to shoot at, in turns")
     parser.add_argument("--wire", choices=("tap", "vhost-user"), default="tap", help="the network (default tap)")
+    parser.add_argument("--table", action="store_true", help="half round trips of echoes: own, lwip, guest, linux, "
+                        "or ADDRESS:PORT; 100,000 of each, or --count")
     parser.add_argument("--listen", metavar="ADDRESS", help="shoot at any player that connects here")
-    parser.add_argument("--count", type=int, default=1000, help="shots at each (default 1000)")
+    parser.add_argument("--count", type=int, help="shots at each (default 1000)")
     parser.add_argument("--turns", type=int, default=TURNS, help=f"turns of each player (default {TURNS})")
     parser.add_argument("--seed", default="1")
+    parser.add_argument("--out", type=pathlib.Path, metavar="FILE", help="where the rows go as JSON; -: standard output")
     words = parser.parse_args()
-    known = PLAYERS if words.wire == "tap" else vhost.SYSTEMS
-    if unknown := set(words.players) - set(known):
+    known = half_rtt.NAMES if words.table else PLAYERS if words.wire == "tap" else vhost.SYSTEMS
+    if unknown := {name for name in words.players
+                   if name not in known and not (words.table and half_rtt.is_address(name))}:
         parser.error(f"'{min(unknown)}' is no player; {', '.join(known)} are")
-    if bool(words.players) == bool(words.listen) or min(words.count, words.turns) < 1:
+    count = words.count if words.count is not None else 100000 if words.table else 1000
+    if bool(words.players) == bool(words.listen) or min(count, words.turns) < 1:
         parser.error("name players, or --listen; at least one shot, at least one turn")
     try:
+        if words.table:
+            return write(probe_echoes(words.players, count), words.out or BENCH / "half_rtt.json")
         if words.wire == "vhost-user":
-            return write(probe_devices(words.players, words.count, words.turns, words.seed))
+            return write(probe_devices(words.players, count, words.turns, words.seed), words.out or BENCH / "wire.json")
         if words.listen:
-            delays, where = probe_anybody(words.listen, words.count, words.seed)
+            delays, where = probe_anybody(words.listen, count, words.seed)
         else:
             if "guest" in words.players and not os.environ.get(IN_NAMESPACE):
                 linux_guest.build(LINUX_PLAYER)         # needs the network, which the namespace has not
             enter_namespace()
-            delays, where = probe_players(words.players, words.count, words.turns, words.seed)
+            delays, where = probe_players(words.players, count, words.turns, words.seed)
     except (ProbeError, OSError, machine.qemu.Timeout, subprocess.SubprocessError) as error:
         sys.exit(f"probe: {error}")
     rows = rows_of(delays, where)
     show(rows)
-    write(rows)
+    write(rows, words.out or BENCH / "wire.json")
 
 
-def write(rows):
-    path = ROOT / "build/bench/wire.json"
+def write(rows, path):
+    text = json.dumps(rows, indent=1) + "\n"
+    if str(path) == "-":
+        print(text, end="")
+        return
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(rows, indent=1) + "\n")
+    path.write_text(text)
 
 
 if __name__ == "__main__":

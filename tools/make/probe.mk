@@ -1,8 +1,12 @@
 # The wire probe as a vhost-user back end: tools/wire_probe.py --wire vhost-user.
 VHOST_PROBE := $(BUILD)/host/tools/probe/vhost_probe
-$(VHOST_PROBE): $(patsubst %.c,$(BUILD)/host/%.o,$(wildcard tools/probe/*.c) net/ip/checksum.c)
+$(VHOST_PROBE): $(patsubst %.c,$(BUILD)/host/%.o,$(wildcard tools/probe/vhost_*.c) net/ip/checksum.c)
 	$(CC) -o $@ $^
-NEEDS_guest += $(VHOST_PROBE)
+# The same echoes by sockets of this machine.
+ECHO_PROBE := $(BUILD)/host/tools/probe/echo_probe
+$(ECHO_PROBE): $(BUILD)/host/tools/probe/echo_probe.o
+	$(CC) -o $@ $^
+NEEDS_guest += $(VHOST_PROBE) $(ECHO_PROBE)
 
 # The image of the second program with the other stack.
 OTHER_ECHO_IMAGE := $(BUILD)/other/echo/peregrine.elf
@@ -14,4 +18,6 @@ WIRE_NEEDS := $(VHOST_PROBE) $(addprefix $(BUILD)/,peregrine.elf other/peregrine
 	$(OTHER_ECHO_IMAGE) $(LINUX_PROGRAMS)
 bench-wire: $(WIRE_NEEDS) ## the wire without QEMU's main loop: build/bench/wire.json
 	$(PY) tools/wire_probe.py --wire vhost-user own lwip guest
-.PHONY: bench-wire
+bench-half-rtt: $(WIRE_NEEDS) $(ECHO_PROBE) ## half round trips of echoes by payload: build/bench/half_rtt.json
+	$(PY) tools/wire_probe.py --table own lwip guest linux
+.PHONY: bench-wire bench-half-rtt

@@ -23,7 +23,7 @@ from vm import qemu
 BUILD = qemu.BUILD
 PROGRAM = BUILD / "host/tools/probe/vhost_probe"
 ROUND = rounds.ONLINE
-PLAYS = {"player": ("ethernet", "icmp", "burst"), "echo": ("udp",)}
+PLAYS = {"player": ("ethernet", "icmp", "burst"), "echo": ("udp:64", "tcp:64")}
 GAPS_MS = (1, 10)
 WARM_SHOTS = 20         # vhost_probe.c: WARM_UP_SHOTS
 VISIT_S_MAX = 600
@@ -105,8 +105,8 @@ def write_bursts(path, count, seed):
     path.write_text("\n".join(lines) + "\n")
 
 
-def visit(options_of, program, shots, gaps_ms, seed, accelerator="tcg", nic="modern", nic_more=""):
-    """Starts a system once, and plays what its program answers or the play of that name.
+def visit(options_of, program, shots, gaps_ms, seed, accelerator="tcg", nic="modern", nic_more="", plays=None):
+    """Starts a system once, and plays `plays`, or what its program answers, or the play of the program's name.
 
     Returns {(play, gap in ms): [ns]}."""
     guest_core, probe_core = two_cores()
@@ -115,7 +115,7 @@ def visit(options_of, program, shots, gaps_ms, seed, accelerator="tcg", nic="mod
         setup = machine.Setup(net="vhost-user", socket=str(socket), nic=nic, nic_more=nic_more, accelerator=accelerator,
                               memory="512M")
         words = [PROGRAM, socket, -1 if probe_core is None else probe_core, shots, ",".join(map(str, gaps_ms)),
-                 ",".join(PLAYS.get(program, (program,)))]
+                 ",".join(plays or PLAYS.get(program, (program,)))]
         if program == "player":
             write_bursts(bursts, len(gaps_ms) * (shots + WARM_SHOTS), seed)
             words.append(bursts)
@@ -155,7 +155,7 @@ def rows_of(times, common):
     rows = []
     for (name, play, gap), found in sorted(times.items(), key=lambda item: (item[0][1], item[0][2], item[0][0])):
         of = {percent: [quantile(values, percent) / 1000 for values in found] for percent in (10, 50, 99)}
-        rows.append({"name": f"wire/vhost-user/{name}/{play}/{gap}ms", "unit": "us", "n": sum(map(len, found)),
+        rows.append({"name": f"wire/vhost-user/{name}/{play.partition(':')[0]}/{gap}ms", "unit": "us", "n": sum(map(len, found)),
                      "p10": min(of[10]), "p50": min(of[50]), "p50_median": statistics.median(of[50]),
                      "spread": max(of[50]) - min(of[50]), "p99": min(of[99]), **common})
     return rows

@@ -7,7 +7,8 @@
  *
  *     ethernet   an ARP request and its reply: the lowest frame that every guest answers
  *     icmp       an echo request of 56 bytes and its reply
- *     udp        a datagram of 64 bytes to port 7 and its echo
+ *     udp:BYTES  a datagram with that payload to port 7 and its echo; at least 2 bytes
+ *     tcp:BYTES  the same over one connection: until the last byte is back
  *     ntp        an NTP request and its reply
  *     ntp-rate   NTP_RATE_COUNT of them, NTP_RATE_WINDOW at a time; one time for all
  *     burst      digits on the input stream and the POST of the answer that they end with. BURSTS is a file of lines
@@ -49,9 +50,9 @@ enum {
     OUTPUT_PORT = 10002,
     ECHO_PORT = 7,
     OUR_UDP_PORT = 40007,
+    OUR_TCP_PORT = 40008,
     TCP_WINDOW = 65000,
     ICMP_BYTES = 56,
-    UDP_BYTES = 64,
     NTP_PORT = 123,
     NTP_BYTES = 48, /* RFC 5905 figure 8: origin stamp at 24, transmit stamp at 40 */
     NTP_RATE_COUNT = 512,
@@ -65,7 +66,7 @@ enum {
 static const uint64_t SECOND_NS = 1000000000, START_NS = 120 * SECOND_NS, SHOT_NS = 5 * SECOND_NS;
 static const uint8_t our_mac[6] = { 0x02, 0x00, 0x0a, 0x4d, 0x00, 0x01 };
 
-/* One side of a connection that the guest opened to one of our ports. */
+/* One side of a connection: the guest opened it to one of our ports, or we opened it to the echo's. */
 struct peer {
     uint16_t port, guest_port; /* guest_port 0: nobody has come */
     uint32_t seq, ack;         /* the next number that we send, and the next that we expect */
@@ -84,10 +85,13 @@ struct answer {
 };
 
 static struct vhost_user device;
-static struct peer peers[] = { { .port = INPUT_PORT }, { .port = OUTPUT_PORT } };
-static struct peer *const input = &peers[0], *const output = &peers[1];
+static struct peer peers[] = { { .port = INPUT_PORT }, { .port = OUTPUT_PORT }, { .port = OUR_TCP_PORT } };
+static struct peer *const input = &peers[0], *const output = &peers[1], *const echo = &peers[2];
 static uint8_t guest_mac[6];
 static bool guest_known, input_open; /* the guest's address is known; the input request has been answered */
+static bool echo_open;               /* our connection is ESTABLISHED */
+static uint32_t echo_bytes;          /* payload of a datagram or segment to the echo */
+static uint32_t echo_bytes_left;     /* of a segment's: not yet back */
 
 /* ---- Frames to the guest ---- */
 
@@ -176,10 +180,10 @@ static void send_datagram(uint16_t port, const uint8_t *payload, uint32_t bytes,
 
 static void send_echo_datagram(uint16_t number, uint64_t *sent_ns)
 {
-    uint8_t payload[UDP_BYTES];
-    memset(payload, 'u', sizeof payload);
+    uint8_t payload[PAYLOAD_BYTES_MAX];
+    memset(payload, 'u', echo_bytes);
     store_be16(payload, number);
-    send_datagram(ECHO_PORT, payload, sizeof payload, sent_ns);
+    send_datagram(ECHO_PORT, payload, echo_bytes, sent_ns);
 }
 
 static void send_ntp_request(uint16_t number, uint64_t *sent_ns)
@@ -242,12 +246,18 @@ static void take_segment(const struct tcp_wire *tcp, uint32_t bytes, struct answ
 {
     uint32_t head_bytes = (uint32_t)(tcp->offset >> 4) * 4;
     uint16_t port = load_be16(&tcp->destination_port), guest_port = load_be16(&tcp->source_port);
-    struct peer *peer = port == INPUT_PORT ? input : port == OUTPUT_PORT ? output : NULL;
+    struct peer *peer = port == INPUT_PORT ? input : port == OUTPUT_PORT ? output : port == OUR_TCP_PORT ? echo : NULL;
     uint64_t sent_ns;
     if (peer == NULL || head_bytes < sizeof *tcp || head_bytes > bytes)
         return;
     uint32_t stamp = 0;
     bool stamped = timestamp_of(tcp, head_bytes, &stamp);
+    if (peer == echo && (tcp->flags & (TCP_SYN | TCP_ACK)) == (TCP_SYN | TCP_ACK)) {
+        peer->ack = load_be32(&tcp->seq) + 1;
+        send_segment(peer, TCP_ACK, NULL, 0, &sent_ns);
+        echo_open = true;
+        return;
+    }
     if (tcp->flags & TCP_SYN) {
         if (peer->guest_port != 0 && peer->guest_port != guest_port)
             errx(1, "the guest left its connection to port %u and came again", port);
@@ -282,7 +292,7 @@ static void take_datagram(const struct udp_wire *udp, uint32_t bytes, struct ans
     if (bytes < sizeof *udp || load_be16(&udp->destination_port) != OUR_UDP_PORT)
         return;
     bytes -= (uint32_t)sizeof *udp;
-    answer->is_udp = load_be16(&udp->source_port) == ECHO_PORT && bytes == UDP_BYTES;
+    answer->is_udp = load_be16(&udp->source_port) == ECHO_PORT && bytes == echo_bytes;
     answer->is_ntp = load_be16(&udp->source_port) == NTP_PORT && bytes == NTP_BYTES;
     answer->number = answer->is_udp ? load_be16(payload) : answer->is_ntp ? load_be16(payload + 30) : 0;
 }
@@ -356,6 +366,8 @@ static void serve(const struct answer *answer)
              bytes += sizeof verdict - 1)
             memcpy(verdicts + bytes, verdict, sizeof verdict - 1);
         send_segment(output, TCP_ACK | TCP_PSH, verdicts, bytes, &sent_ns);
+    } else if (answer->peer == echo) {
+        send_segment(echo, TCP_ACK, NULL, 0, &sent_ns);
     }
 }
 
@@ -429,6 +441,42 @@ static uint64_t shoot_udp(uint16_t number)
     uint64_t sent_ns;
     send_echo_datagram(number, &sent_ns);
     return wait_answer(sent_ns, SHOT_NS, is_udp_echo, number);
+}
+
+static bool is_echo_whole(const struct answer *answer, uint16_t number)
+{
+    (void)number;
+    if (answer->peer != echo)
+        return false;
+    assert(answer->payload_bytes <= echo_bytes_left);
+    echo_bytes_left -= answer->payload_bytes;
+    return echo_bytes_left == 0;
+}
+
+/* Opens the connection to the echo, which all shots use. */
+static void open_echo(void)
+{
+    struct answer answer;
+    uint64_t sent_ns;
+    *echo = (struct peer){ .port = OUR_TCP_PORT, .guest_port = ECHO_PORT, .seq = 0x10203040 };
+    send_segment(echo, TCP_SYN, NULL, 0, &sent_ns);
+    for (uint64_t end_ns = vhost_user_now_ns() + SHOT_NS; !echo_open && vhost_user_now_ns() < end_ns;)
+        if (turn(&answer))
+            serve(&answer);
+    if (!echo_open)
+        errx(1, "tcp: the guest's port %u does not open", ECHO_PORT);
+}
+
+static uint64_t shoot_tcp(uint16_t number)
+{
+    uint8_t payload[PAYLOAD_BYTES_MAX];
+    uint64_t sent_ns;
+    if (!echo_open)
+        open_echo();
+    memset(payload, 't', echo_bytes);
+    echo_bytes_left = echo_bytes;
+    send_segment(echo, TCP_ACK | TCP_PSH, payload, echo_bytes, &sent_ns);
+    return wait_answer(sent_ns, SHOT_NS, is_echo_whole, number);
 }
 
 static bool is_ntp_reply(const struct answer *answer, uint16_t number)
@@ -535,10 +583,30 @@ static uint64_t shoot_burst(uint16_t number)
 static const struct play {
     const char *name;
     uint64_t (*shoot)(uint16_t number);
-} plays[] = { { "ethernet", shoot_ethernet }, { "icmp", shoot_icmp },         { "udp", shoot_udp },
-              { "ntp", shoot_ntp },           { "ntp-rate", shoot_ntp_rate }, { "burst", shoot_burst } };
+    uint32_t bytes_min; /* of the payload that is named after a colon; 0: none is */
+} plays[] = {
+    { "ethernet", shoot_ethernet, 0 }, { "icmp", shoot_icmp, 0 }, { "udp", shoot_udp, 2 },
+    { "tcp", shoot_tcp, 1 },           { "ntp", shoot_ntp, 0 },   { "ntp-rate", shoot_ntp_rate, 0 },
+    { "burst", shoot_burst, 0 },
+};
 
-static void play_one(const struct play *play, long gap_ms, long shots)
+/* Finds a play by its name, and sets echo_bytes. */
+static const struct play *find_play(const char *words)
+{
+    size_t name_count = strcspn(words, ":");
+    for (size_t i = 0; i < ARRAY_COUNT(plays); i++) {
+        if (strlen(plays[i].name) != name_count || memcmp(plays[i].name, words, name_count) != 0)
+            continue;
+        long bytes = words[name_count] != 0 ? atol(words + name_count + 1) : 0;
+        if (bytes < plays[i].bytes_min || bytes > (plays[i].bytes_min != 0 ? PAYLOAD_BYTES_MAX : 0))
+            errx(2, "'%s': %u to %u bytes", words, plays[i].bytes_min, PAYLOAD_BYTES_MAX);
+        echo_bytes = (uint32_t)bytes;
+        return &plays[i];
+    }
+    errx(2, "'%s' is no play", words);
+}
+
+static void play_one(const struct play *play, const char *name, long gap_ms, long shots)
 {
     static uint16_t number;
     for (long i = -WARM_UP_SHOTS; i < shots; i++) {
@@ -546,11 +614,11 @@ static void play_one(const struct play *play, long gap_ms, long shots)
         uint64_t time_ns = 0;
         for (int tries = i == -WARM_UP_SHOTS ? TRIES : 1; time_ns == 0; tries--) {
             if (tries == 0)
-                errx(1, "%s: no answer to shot %ld within %u s", play->name, i, (unsigned)(SHOT_NS / SECOND_NS));
+                errx(1, "%s: no answer to shot %ld within %u s", name, i, (unsigned)(SHOT_NS / SECOND_NS));
             time_ns = play->shoot(++number);
         }
         if (i >= 0)
-            printf("%s %ld %llu\n", play->name, gap_ms, (unsigned long long)time_ns);
+            printf("%s %ld %llu\n", name, gap_ms, (unsigned long long)time_ns);
     }
 }
 
@@ -610,14 +678,10 @@ int main(int argc, char **argv)
     setvbuf(stdout, NULL, _IOFBF, 1 << 20);
     wait_guest(bursts != NULL);
     for (char *rest_plays = argv[5], *name; (name = strsep(&rest_plays, ",")) != NULL;) {
-        size_t i = 0;
-        while (i < ARRAY_COUNT(plays) && strcmp(plays[i].name, name) != 0)
-            i++;
-        if (i == ARRAY_COUNT(plays))
-            errx(2, "'%s' is no play", name);
+        const struct play *play = find_play(name);
         char *gaps = strdup(argv[4]);
         for (char *rest = gaps, *gap; (gap = strsep(&rest, ",")) != NULL;)
-            play_one(&plays[i], atol(gap), atol(argv[3]));
+            play_one(play, name, atol(gap), atol(argv[3]));
         free(gaps);
     }
     return 0;
