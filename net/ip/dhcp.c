@@ -117,7 +117,7 @@ static void lease_from_reply(struct dhcp_lease *lease, const struct reply *reply
 static void lease_times_set(struct dhcp_lease *lease, uint32_t seconds, uint32_t t1_seconds, uint32_t t2_seconds,
                             uint64_t sent_ns);
 
-/* --- State machine --------------------------------------------------------------------------------------------- */
+/* ---- State machine ---- */
 
 static uint64_t random_draw(struct dhcp *dhcp)
 {
@@ -314,7 +314,7 @@ void dhcp_input(struct dhcp *dhcp, const uint8_t *message, size_t bytes, uint64_
     }
 }
 
-/* --- Messages out ---------------------------------------------------------------------------------------------- */
+/* ---- Messages out ---- */
 
 static uint8_t *put_option(uint8_t *at, uint8_t option, const void *value, uint8_t bytes)
 {
@@ -441,7 +441,7 @@ size_t dhcp_output(struct dhcp *dhcp, uint8_t message[DHCP_OUTPUT_BYTES_MAX], ui
     return message_write(dhcp, message, REQUEST);
 }
 
-/* --- Messages in ----------------------------------------------------------------------------------------------- */
+/* ---- Messages in ---- */
 
 /* Appends a piece of the routes. Returns false if they are more than fit. */
 static bool routes_take(struct reply *reply, const uint8_t *field, size_t from, size_t to)
@@ -623,7 +623,7 @@ static void lease_times_set(struct dhcp_lease *lease, uint32_t seconds, uint32_t
     lease->ends_ns = sent_ns + lease_ns;
 }
 
-/* --- What must hold -------------------------------------------------------------------------------------------- */
+/* ---- What must hold ---- */
 
 void dhcp_check(const struct dhcp *dhcp)
 {

@@ -42,7 +42,7 @@ static struct rx_pbuf *rx_free[RX_PBUF_COUNT]; /* last in, first out: the newest
 static size_t rx_free_count;
 static bool stalled;
 
-/* --- In -------------------------------------------------------------------------------------------------------- */
+/* ---- In ---- */
 
 static void rx_pbuf_free(struct pbuf *p)
 {
@@ -191,7 +191,7 @@ bool interface_input(struct icmp_error *refused)
     return true;
 }
 
-/* --- Out ------------------------------------------------------------------------------------------------------- */
+/* ---- Out ---- */
 
 /* A checksum that the device completes: the first byte summed, and the field's offset from there. 0: no checksum to
  * complete. virtio 1.2 §5.1.6.2: the field holds the pseudo-header's sum. */
@@ -250,7 +250,7 @@ bool interface_take_stalled(void)
     return was;
 }
 
-/* --- Setting up ------------------------------------------------------------------------------------------------ */
+/* ---- Setting up ---- */
 
 /* Copies what lwIP keeps of the device, which may be another card after the link was down. */
 static void interface_take_device(struct netif *netif)

@@ -18,7 +18,7 @@
 #include "base/siphash.h"
 #include "net/transport.h"
 
-/* interface.c --------------------------------------------------------------------------------------------------- */
+/* ---- interface.c ---- */
 
 /* The only interface, valid after interface_init. */
 extern struct netif interface;
@@ -45,13 +45,13 @@ void interface_set_link(bool up);
 /* Sets the MTU, at most the device's. */
 void interface_set_mtu(uint16_t mtu_bytes);
 
-/* icmp_error.c -------------------------------------------------------------------------------------------------- */
+/* ---- icmp_error.c ---- */
 
 /* Returns true if an IPv4 packet carries such an error; else the ports of `error` stay as they were. The packet must
  * lie whole within the frame. */
 bool icmp_error_parse(const uint8_t *packet, struct icmp_error *error);
 
-/* events.c ------------------------------------------------------------------------------------------------------ */
+/* ---- events.c ---- */
 
 struct queued_event {
     struct transport_event event; /* without data and bytes, which `chain` has */
@@ -72,7 +72,7 @@ bool events_waiting(void);
  * Returns false if the queue is empty. */
 bool events_take(struct transport_event *event);
 
-/* network.c ----------------------------------------------------------------------------------------------------- */
+/* ---- network.c ---- */
 
 bool network_init(const struct transport_config *config, uint64_t now_ns);
 void network_poll(uint64_t now_ns);
@@ -84,7 +84,7 @@ bool network_has_route(uint32_t address);
 /* Returns true if the MAC of the next hop towards an address is known. */
 bool network_has_neighbour(uint32_t address);
 
-/* timers.c ------------------------------------------------------------------------------------------------------ */
+/* ---- timers.c ---- */
 
 void timers_init(uint32_t rto_min_us, uint64_t now_ns);
 void timers_run(uint64_t now_ns);
@@ -93,7 +93,7 @@ uint64_t timers_next_deadline_ns(void);
 /* RFC 6298 §2.2: Sets the estimate from the first round trip, the SYN's. Called when a connection opens. */
 void timers_first_sample(struct tcp_pcb *pcb);
 
-/* hooks.c ------------------------------------------------------------------------------------------------------- */
+/* ---- hooks.c ---- */
 
 void hooks_init(const uint8_t secret[32]);
 
@@ -107,7 +107,7 @@ struct siphash_key hooks_key(void);
  * none. */
 void *hooks_take_segment_owner(void);
 
-/* counters.c ---------------------------------------------------------------------------------------------------- */
+/* ---- counters.c ---- */
 
 struct port_counters {
     uint64_t rx_frames, rx_drop_other_mac, rx_drop_truncated, rx_drop_bad_arp_sender, rx_drop_no_pbuf, rx_copied;
