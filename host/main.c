@@ -17,6 +17,7 @@
 #include "app/service/status_page.h"
 #include "base/assert.h"
 #include "base/log.h"
+#include "base/version.h"
 #include "host/platform.h"
 #include "host/settings_page.h"
 #include "host/sockets.h"
@@ -30,7 +31,7 @@ static const char usage_head[] =
     "Runs over Linux sockets, with the settings that the kernel takes (docs/settings.md). "
     "--file FILE takes words from a\n"
     "file, with # comments. --settings prints the keys as the table of docs/settings.md. --ports prints the ports\n"
-    "that the program listens at with these settings, and binds none.\n"
+    "that the program listens at with these settings, and binds none. --version prints the version.\n"
     "\n";
 static const char usage_tail[] =
     "\n"
@@ -98,6 +99,10 @@ static bool print_help(int argc, char **argv)
             settings_page_print_table(&settings);
             return true;
         }
+        if (!strcmp(argv[i], "--version")) {
+            printf("%s %s\n", program_invocation_short_name, version_text);
+            return true;
+        }
         if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
             printf("%s %s", program_invocation_short_name, usage_head);
             settings_page_print_help(&settings);
@@ -154,6 +159,8 @@ int main(int argc, char **argv)
     stats_clear();
     if (ports_wanted)
         sockets_only_note_ports();
+    else
+        log_line("peregrine %s, program %s, on Linux", version_text, program.name);
     const struct start_platform platform = { .tsc_khz = platform_tsc_khz(),
                                              .second_cpu = service_settings.cpus > 1,
                                              .now_ns = platform_now_ns,

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/time.h"
 #include "base/trace.h"
+#include "base/version.h"
 #include "drivers/console/screen.h"
 #include "drivers/console/uart.h"
 #include "drivers/virtio/net.h"
@@ -114,7 +115,7 @@ static void machine_init(enum boot_protocol protocol, const void *information)
     failure_init();  /* a panic is dumped, and ends in a reset */
     if (uart_init()) /* the serial line shows the log */
         console_add(uart_write);
-    log_line("peregrine, program %s, build %s", program.name, build_id_text());
+    log_line("peregrine %s, program %s, build %s", version_text, program.name, build_id_text());
     blackbox_set_build_id(build_id()); /* names the image in the crash record */
     if (!boot_info_parse(&boot, protocol, information, BOOT_MAPPED_END)) {
         if (protocol == BOOT_PVH) /* QEMU pc-bios/optionrom/pvh_main.c: the text overwrites start_info */

@@ -14,6 +14,7 @@ import re
 import sys
 
 import figures
+from command_line import add_version
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 
@@ -195,6 +196,7 @@ def main(words=None):
     parser.add_argument("--mixed", action="store_true",
                         help="rows of several commits or machines; each table names them")
     parser.add_argument("--note", default="", help="a sentence under the heading, such as what else the machine did")
+    add_version(parser)
     options = parser.parse_args(words)
     try:
         rows = load(options.bench)

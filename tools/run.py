@@ -18,6 +18,7 @@ import tempfile
 import textwrap
 import time
 
+from command_line import add_version
 from vm import machine
 from vm import qemu
 from vm import serve
@@ -343,6 +344,7 @@ def read_words():
                                      epilog="variables (and their defaults):\n" + "\n".join(rows),
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="only say if the variables are good")
+    add_version(parser)
     return parser.parse_args()
 
 

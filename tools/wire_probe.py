@@ -28,6 +28,7 @@ import sys
 import tempfile
 import time
 
+from command_line import add_version
 from vm import linux_guest
 from vm import machine
 from contest import rounds
@@ -222,6 +223,7 @@ def main():
     parser.add_argument("--turns", type=int, default=TURNS, help=f"turns of each player (default {TURNS})")
     parser.add_argument("--seed", default="1")
     parser.add_argument("--out", type=pathlib.Path, metavar="FILE", help="where the rows go as JSON; -: standard output")
+    add_version(parser)
     words = parser.parse_args()
     known = half_rtt.NAMES if words.table else PLAYERS if words.wire == "tap" else vhost.SYSTEMS
     if unknown := {name for name in words.players

@@ -9,6 +9,7 @@
 #include "base/bytes.h"
 #include "base/format.h"
 #include "base/log.h"
+#include "base/version.h"
 #include "net/settings.h"
 #include "net/transport.h"
 
@@ -80,6 +81,7 @@ const char *program_start(const struct start_platform *platform)
     if (platform->beat)
         platform->beat();
 
+    stats_add_fact("version", version_text);
     stats_add_fact("program", program.name);
     stats_add_fact("stack", transport_name());
     network_settings.device = platform->device;

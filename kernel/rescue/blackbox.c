@@ -6,6 +6,7 @@
 #include "base/assert.h"
 #include "base/bytes.h"
 #include "base/log.h"
+#include "base/version.h"
 
 enum {
     VERSION = 1,
@@ -27,6 +28,7 @@ enum {
     SECTION_BACKTRACE,
     SECTION_STATISTICS,
     SECTION_LOG,
+    SECTION_VERSION,
     CRC_BYTES_PER_STEP = 512,
     LINE_BYTES_MAX = LOG_LINE_BYTES_MAX,
 };
@@ -181,6 +183,7 @@ static void step_begin(void)
     memcpy(slot + HEADER_BUILD_ID_AT, build, sizeof build);
     writer.bytes = HEADER_BYTES;
     section_whole(SECTION_CAUSE, writer.cause, strlen(writer.cause));
+    section_whole(SECTION_VERSION, version_text, strlen(version_text));
     section_whole(SECTION_REGISTERS, registers_noted, registers_known ? sizeof registers_noted : 0);
     section_whole(SECTION_BACKTRACE, addresses, address_count * sizeof addresses[0]);
     writer.line = 0;

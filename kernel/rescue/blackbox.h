@@ -1,6 +1,6 @@
-/* The crash record: cause, registers, backtrace, statistics and the newest log lines, checksummed, in memory that Linux
- * reads after the reset. docs/blackbox.md has the format and says which memory. Knows no clock: records carry
- * log_clock_ns. */
+/* The crash record: cause, version, registers, backtrace, statistics and the newest log lines, checksummed, in memory
+ * that Linux reads after the reset. docs/blackbox.md has the format and says which memory. Knows no clock: records
+ * carry log_clock_ns. */
 #pragma once
 
 #include <stdbool.h>

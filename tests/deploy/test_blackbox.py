@@ -71,6 +71,12 @@ def test_a_trap_is_described_with_function_names(tmp_path):
     assert "  #0 0x100010 f.c:0x10 False" in lines and "  #1 0x100123 f.c:0x23 True" in lines and "  answers 3" in lines
 
 
+def test_the_version_of_the_release_is_read():
+    record, _ = blackbox.read_slot(make(sections=[(1, b"GG"), (6, b"1.2.3\x1b")]))
+    assert record.version == "1.2.3\x1b" and ", version 1.2.3\\x1b, build" in blackbox.describe(record)[1]
+    assert ", version unknown, build" in blackbox.describe(blackbox.read_slot(make(sections=[(1, b"GG")]))[0])[1]
+
+
 def test_an_address_is_named_by_line_and_function_of_the_same_build(tmp_path):
     source = tmp_path / "one.c"
     source.write_text("static inline __attribute__((always_inline)) int add(int *x)\n{\n    return *x + 1;\n}\n"

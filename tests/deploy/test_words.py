@@ -1,4 +1,5 @@
 """tools/peregrine: a message about wrong arguments quotes the argument, and comes before any action."""
+import re
 import stat
 import subprocess
 import sys
@@ -47,6 +48,19 @@ def test_bad_words_are_named(tmp_path, words, content, quoted):
 def peregrine(*words, **how):
     return subprocess.run([sys.executable, ROOT / "tools/peregrine", *map(str, words)], capture_output=True, text=True,
                           timeout=20, **how)
+
+
+def test_the_synopsis_of_the_manual_page_has_the_options_of_every_command():
+    """--ssh and the short form of `--by kexec` stand once, among the options."""
+    page = (ROOT / "docs/peregrine.1").read_text()
+    synopsis = page[page.index(".Sh SYNOPSIS"):page.index(".Sh DESCRIPTION")]
+    shown = {}
+    for command, options in re.findall(r"\.Nm\n\.Cm (\w+)\n((?:\.(?!Nm).*\n)*)", synopsis):
+        shown.setdefault(command, {"ssh", "kexec"}).update(re.findall(r"Fl -([a-z-]+)", options))
+    assert len(shown) == 10
+    for command, options in shown.items():
+        usage = peregrine(command, "--help").stdout.split("\n\n")[0]
+        assert set(re.findall(r"--([a-z][a-z-]*)", usage)) | {"ssh", "kexec"} == options, command
 
 
 def test_the_example_is_taken_once_it_has_a_key(tmp_path):

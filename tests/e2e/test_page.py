@@ -10,6 +10,7 @@ import time
 
 import pytest
 
+from command_line import VERSION
 from vm import machine
 from vm import ports
 from vm import qemu
@@ -131,5 +132,6 @@ def test_status_page_while_playing(stack, cpus):
     assert any(name == "peregrine_drops_total" for name, _ in values)
     assert any(name == "peregrine_pool_rx_buffers_free" for name, _ in values)
     build = next(dict(labels) for name, labels in values if name == "peregrine_build_info")
+    assert build["version"] == VERSION and f"peregrine {VERSION}, program player, build" in guest.log
     assert f"build {build['build']}\n" in plain and f"build {build['build']}" in guest.log
     assert f"\nsubmit.posts {len(result['submitted'])}\n" in plain

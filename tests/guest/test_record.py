@@ -22,7 +22,7 @@ def test_trap_is_recorded_with_registers_and_callers():
     log, records = run("test.trap=null")
     for record in records:
         assert (record.state, record.cause) == (2, "page fault")
-        assert f"peregrine, program player, build {record.build_id}" in log
+        assert f"peregrine {record.version}, program player, build {record.build_id}" in log
         assert record.registers["vector"] == 14 and record.registers["cr2"] == 0
         assert f"rip {record.registers['rip']:016x}" in log
         names = functions_of(record)

@@ -5,6 +5,7 @@ import pathlib
 import socket
 import subprocess
 
+from command_line import VERSION
 from vm import ports
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -46,7 +47,8 @@ def check(echo, status, gg_port):
     assert echo_over_tcp(("127.0.0.1", echo), data) == data
     assert echo_over_udp(("127.0.0.1", echo), data[:1000]) == data[:1000]
     found = page(status)
-    assert found["program"] == "echo" and found["echo.accepted"] == "1" and found["echo.bytes"] == "40000"
+    assert (found["version"], found["program"]) == (VERSION, "echo")
+    assert found["echo.accepted"] == "1" and found["echo.bytes"] == "40000"
     assert int(found["echo.datagrams"]) >= 1 and not any(name.startswith("player.") for name in found)
     done = subprocess.run([ROOT / "tools/gg", "127.0.0.1", "--port", str(gg_port), "--key", KEY, "--timeout", "20"],
                           capture_output=True, text=True, timeout=PATIENCE_S)
@@ -58,6 +60,7 @@ def test_echo_answers_on_both_protocols_shows_its_page_and_ends_by_gg():
     words = [f"port={echo}", f"http.port={status}", f"key={KEY}", f"control.port={gg_port}", "wait=sleep",
              "deadline=60"]
     with subprocess.Popen([PROGRAM, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as program:
+        assert program.stderr.readline().endswith(f"] peregrine {VERSION}, program echo, on Linux\n")
         for line in program.stderr:
             if "echo: running" in line:
                 break
@@ -75,6 +78,11 @@ def test_program_goes_on_when_nobody_reads_its_log():
         program.stderr.close()
         statistics = program.stdout.read()
     assert program.returncode == 0 and "program.uptime_ns" in statistics
+
+
+def test_version_is_printed():
+    done = subprocess.run([PROGRAM, "--version"], capture_output=True, text=True, timeout=PATIENCE_S)
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"echo-linux {VERSION}\n", "")
 
 
 def test_words_of_other_programs_are_unknown():

@@ -62,7 +62,7 @@ READ_THE_IMAGE = ("test_image.py", "test_run.py")
 
 def tools_inputs(item):
     image = (BUILD / "peregrine.elf", BUILD / "peregrine.debug") if item.path.name in READ_THE_IMAGE else ()
-    return ("tools/**/*", "tests/tools/*", *image)
+    return ("VERSION", "tools/**/*", "tests/tools/*", *image)
 
 
 # By folder of tests/: the files, as patterns, or a function of the test.
@@ -70,7 +70,7 @@ INPUTS = {
     "structure": structure_inputs,
     "unit": unit_inputs,
     "wire": wire_inputs,
-    "contest": ("tools/contest*", "tools/contest/**/*", "tests/contest/*"),
+    "contest": ("VERSION", "tools/command_line.py", "tools/contest/**/*", "tests/contest/*"),
     "sim": (BUILD / "test/sim-own", "tests/sim/*.py"),
     "matcher": (BUILD / "host/tests/matcher/matcher_check", "tests/matcher/*.py"),
     "tools": tools_inputs,

@@ -143,7 +143,7 @@ def test_each_missing_condition_of_a_game_is_one_failure():
 
 
 def test_a_kernel_that_refuses_its_settings_is_one_failure():
-    log = ("[    0.000000] peregrine, program player, build 1\n[    0.000000] settings, command line: simd=: no\n"
+    log = ("[    0.000000] peregrine 1.0.0, program player, build 1\n[    0.000000] settings, command line: simd=: no\n"
            "[    0.000000] back to Linux: the settings cannot be used\n[    0.000000] reset: acpi\n")
     found = run.failures(outcome([], "peregrine"), over=False, statistics=None, reset=True, log=log)
     assert found == ["the machine has left: the settings cannot be used: settings, command line: simd=: no",

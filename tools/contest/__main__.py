@@ -1,10 +1,13 @@
 """`python3 -m contest COMMAND ...`, which tools/contest/contest runs."""
+import argparse
 import importlib
 import os
 import sqlite3
 import sys
 
+from command_line import VERSION
 from contest import store
+from contest.arguments import PROGRAM
 
 COMMANDS = {
     "init": "makes the store of a contest: its name, rounds, schedule, users",
@@ -23,24 +26,39 @@ MODULES = {"record": "recorder", "plan": "show"}        # contest/record.py and 
 
 def usage():
     rows = "\n".join(f"  {name:12} {text}" for name, text in COMMANDS.items())
-    return f"usage: contest COMMAND ...      (contest COMMAND --help)\n\n{rows}\n"
+    return f"usage: {PROGRAM} COMMAND ...      ({PROGRAM} COMMAND --help)\n\n{rows}\n"
+
+
+def module_of(command):
+    return importlib.import_module(f"contest.{MODULES.get(command, command.replace('-', '_'))}")
+
+
+def make_parser():
+    """Returns one parser of all commands, for the shell's completion. `main` loads the module of one command only."""
+    top = argparse.ArgumentParser(prog=PROGRAM)
+    commands = top.add_subparsers()
+    for command, text in COMMANDS.items():
+        commands.add_parser(command, help=text, parents=[module_of(command).make_parser()], add_help=False)
+    return top
 
 
 def main(words):
     if not words or words[0] in ("help", "-h", "--help"):
         print(usage(), end="")
         return 0 if words else 2
+    if words[0] == "--version":
+        print(f"{PROGRAM} {VERSION}")
+        return 0
     if words[0] not in COMMANDS:
-        print(f"contest: '{words[0]}' is no command\n{usage()}", end="", file=sys.stderr)
+        print(f"{PROGRAM}: '{words[0]}' is no command\n{usage()}", end="", file=sys.stderr)
         return 2
-    module = importlib.import_module(f"contest.{MODULES.get(words[0], words[0].replace('-', '_'))}")
     try:
-        status = module.main(words[1:])
+        status = module_of(words[0]).main(words[1:])
         sys.stdout.flush()
         return status
     except (store.StoreError, sqlite3.Error) as error:
         way_out = "" if isinstance(error, store.StoreError) else f"; {store.recovery('STORE')}"
-        print(f"contest {words[0]}: the store cannot be read: {error}{way_out}", file=sys.stderr)
+        print(f"{PROGRAM} {words[0]}: the store cannot be read: {error}{way_out}", file=sys.stderr)
         return 1
     except BrokenPipeError:         # the reader of our output has enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

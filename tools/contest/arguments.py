@@ -1,8 +1,31 @@
 """Parsers for the words that several commands share."""
 import argparse
+import re
 import sys
 
+from command_line import INSTALLED, add_version, bounded
 from contest import plan, rounds
+
+PROGRAM = "peregrine-contest" if INSTALLED else "contest"
+SERVED = "/var/lib/peregrine-contest/contest.db"       # the store of the installed service
+
+
+def command_parser(command, description):
+    """Returns the parser of a command, to which its options are added."""
+    examples = re.sub(r"(^    |`)contest (?=\w)", rf"\1{PROGRAM} ", description, flags=re.MULTILINE)
+    parser = argparse.ArgumentParser(prog=f"{PROGRAM} {command}", description=examples,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    add_version(parser)
+    return parser
+
+
+def add_store(parser, help_text):
+    """Adds STORE. An installed contest has one, where its service looks."""
+    if INSTALLED:
+        parser.add_argument("store", nargs="?", default=SERVED, metavar="STORE",
+                            help=f"{help_text} (default: {SERVED})")
+    else:
+        parser.add_argument("store", metavar="STORE", help=help_text)
 
 
 def span(kind, most):
@@ -16,18 +39,6 @@ def span(kind, most):
         if not 0 <= pair[0] <= pair[1] <= most:
             raise argparse.ArgumentTypeError(f"'{text}' is not MIN-MAX, at most {most}")
         return pair
-    return parse
-
-
-def bounded(kind, low, high):
-    def parse(text):
-        try:
-            value = kind(text)
-        except ValueError:
-            value = None
-        if value is None or not low <= value <= high:
-            raise argparse.ArgumentTypeError(f"'{text}' is not a number from {low} to {high}")
-        return value
     return parse
 
 
@@ -91,4 +102,4 @@ def add_stream(add):
 
 
 def complain(command, text):
-    print(f"contest {command}: {text}", file=sys.stderr)
+    print(f"{PROGRAM} {command}: {text}", file=sys.stderr)

@@ -10,7 +10,6 @@
 It only reads the store, so that no viewer slows a player; `contest serve STORE` starts it by itself. It also writes the
 snapshots from which a restart goes on, and deletes rows that are older than the plan's --keep.
 """
-import argparse
 import collections
 import contextlib
 import errno
@@ -26,7 +25,7 @@ import threading
 import time
 
 from contest import board_state, board_text, http, store
-from contest.arguments import bounded, complain
+from contest.arguments import add_store, bounded, command_parser, complain
 from contest.follower import Follower
 
 LOG = logging.getLogger("contest")
@@ -243,13 +242,16 @@ def run(server, follower, pages):
         follower.ended.wait(FOLLOW_S)
 
 
-def main(words):
-    parser = argparse.ArgumentParser(prog="contest board", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("store", metavar="STORE")
+def make_parser():
+    parser = command_parser("board", __doc__)
+    add_store(parser, "the contest")
     parser.add_argument("--bind", default="0.0.0.0", metavar="ADDRESS")
     parser.add_argument("--port", type=bounded(int, 0, 65535), default=10000, help="0: any free one (default 10000)")
-    options = parser.parse_args(words)
+    return parser
+
+
+def main(words):
+    options = make_parser().parse_args(words)
     logging.basicConfig(format="contest board: %(message)s")
     try:
         follower = Follower(options.store)

@@ -10,12 +10,11 @@ Prints four facts for each modulus:
     - how many substrings are multiples by chance
     - how many digits before its end an answer can be submitted, with a given risk
 """
-import argparse
 import math
 import multiprocessing
 
 from contest import rounds
-from contest.arguments import bounded, complain
+from contest.arguments import bounded, command_parser, complain
 
 BURST_DIGITS_A_SECOND = 350 / 0.7           # 50 to 300 digits each 0.2 to 0.5 s
 
@@ -99,15 +98,18 @@ def explain(name, m, n, risk, seconds):
         f"  early       never: a completion of one digit is not sure to {risk:g}"
 
 
-def main(words):
-    parser = argparse.ArgumentParser(prog="contest explain-m", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+def make_parser():
+    parser = command_parser("explain-m", __doc__)
     add = parser.add_argument
     add("what", nargs="+", metavar="ROUND|M", help="a round's name or file, or numbers like 823 or 3^50*7^30")
     add("--n", type=bounded(int, 1, rounds.N_MAX), default=0, help="longest answer (default: the round's, or 256)")
     add("--risk", type=bounded(float, 1e-300, 0.5), default=1e-6, help="of a false early answer (default 1e-6)")
     add("--seconds", type=bounded(float, 0.1, 1e6), default=60, help="for the factors of one modulus (default 60)")
-    options = parser.parse_args(words)
+    return parser
+
+
+def main(words):
+    options = make_parser().parse_args(words)
     try:
         if options.what[0][:1].isdigit():
             chosen = [(f"M{i}", rounds.parse_number(text)) for i, text in enumerate(options.what, 1)]

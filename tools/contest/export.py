@@ -5,7 +5,6 @@
     contest export cup.db --digits             the stream, as text
     contest export cup.db --record             JSON lines as of `contest serve --record`, for --digits of `serve`
 """
-import argparse
 import csv
 import json
 import pathlib
@@ -13,7 +12,7 @@ import sqlite3
 import sys
 
 from contest import replica, store
-from contest.arguments import complain
+from contest.arguments import add_store, command_parser, complain
 
 
 def write_table(connection, table, file):
@@ -40,16 +39,19 @@ def write_record(connection, file):
         file.write(json.dumps(line) + "\n")
 
 
-def main(words):
-    parser = argparse.ArgumentParser(prog="contest export", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("store", metavar="STORE")
+def make_parser():
+    parser = command_parser("export", __doc__)
+    add_store(parser, "the contest")
     way = parser.add_mutually_exclusive_group(required=True)
     way.add_argument("--to", type=pathlib.Path, metavar="FOLDER")
     way.add_argument("--table", choices=store.PLAYED)
     way.add_argument("--digits", action="store_true")
     way.add_argument("--record", action="store_true")
-    options = parser.parse_args(words)
+    return parser
+
+
+def main(words):
+    options = make_parser().parse_args(words)
     try:
         connection = store.connect(options.store)
         if options.to:

@@ -18,7 +18,7 @@ import sys
 import time
 
 from contest import record, rounds
-from contest.arguments import bounded
+from contest.arguments import bounded, command_parser
 from contest.hidden import Finder, HiddenError
 from contest.hidden_answers import AnswerFinder, answers_on, in_full
 
@@ -139,9 +139,8 @@ def primes_list(text):
     return primes
 
 
-def parse_options(words):
-    parser = argparse.ArgumentParser(prog="contest find-hidden", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+def make_parser():
+    parser = command_parser("find-hidden", __doc__)
     add = parser.add_argument
     add("host", nargs="?", metavar="HOST", help="address or name of the contest server")
     add("--port-base", type=bounded(int, 1, 65534), default=10000, metavar="PORT",
@@ -155,6 +154,11 @@ def parse_options(words):
     add("--doubt", type=bounded(float, 0, 1), default=1e-6, metavar="CHANCE", help="how sure it must be (default 1e-6)")
     add("--timeout", type=bounded(float, 0.001, 1e6), default=60, metavar="S",
         help="give up if nothing comes for so long (default 60)")
+    return parser
+
+
+def parse_options(words):
+    parser = make_parser()
     options = parser.parse_args(words)
     if bool(options.host) == bool(options.digits or options.board):
         parser.error("either HOST or --digits FILE, or --board FILE")

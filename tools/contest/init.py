@@ -5,10 +5,11 @@
 
 Spans count from the beginning: 90, 15m, 2h, 3d. Without --starts a contest begins when it is first served.
 """
-import argparse
+
+import os
 
 from contest import rounds, store
-from contest.arguments import STREAM_WORDS, add_stream, complain, of_plan
+from contest.arguments import PROGRAM, STREAM_WORDS, add_store, add_stream, command_parser, complain, of_plan
 from contest.plan import Plan, PlanError, Users, parse_phase, parse_span, parse_time
 from contest.show import describe
 
@@ -32,11 +33,17 @@ def make_plan(options):
                 phases=tuple(options.phase), keep_days=options.keep / 86400, **fields).checked()
 
 
-def main(words):
-    parser = argparse.ArgumentParser(prog="contest init", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+def give_to_folder(path):
+    """Gives a store that root makes to the owner of its folder: the user of the service, which plays it."""
+    if os.geteuid() == 0:
+        owner = os.stat(os.path.dirname(os.path.abspath(path)))
+        os.chown(path, owner.st_uid, owner.st_gid)
+
+
+def make_parser():
+    parser = command_parser("init", __doc__)
     add = parser.add_argument
-    add("store", metavar="STORE", help="the file to make")
+    add_store(parser, "the file to make")
     add("--name", default="Contest", help="what the board is headed with")
     add(
         "--round",
@@ -52,13 +59,18 @@ def main(words):
     add("--keep", type=of_plan(parse_span), default=0.0, metavar="SPAN",
         help="the board's process deletes rows that are older; snapshots stay (default: everything is kept)")
     add_stream(add)
-    options = parser.parse_args(words)
+    return parser
+
+
+def main(words):
+    options = make_parser().parse_args(words)
     try:
         plan = make_plan(options)
         store.create(options.store, plan)
+        give_to_folder(options.store)
     except (PlanError, store.StoreError) as error:
         complain("init", error)
         return 1
     print("\n".join(describe(plan)))
-    print(f"{options.store}: made; `contest serve {options.store}` plays it")
+    print(f"{options.store}: made; `{PROGRAM} serve {options.store}` plays it")
     return 0

@@ -5,7 +5,6 @@
 FILE gets JSON lines (contest/record.py). "contest" has N and the moduli that the board shows. "burst" has the bytes
 of one read, with its time. "board" comes whenever the board has changed. `contest serve --digits FILE` plays the digits
 again with their pauses; `contest find-hidden --digits FILE` takes both. A connection that ends is made again. """
-import argparse
 import http.client
 import logging
 import re
@@ -14,7 +13,7 @@ import sys
 import threading
 import time
 
-from contest.arguments import bounded, complain
+from contest.arguments import bounded, command_parser, complain
 from contest.record import Record
 
 LOG = logging.getLogger("contest")
@@ -93,9 +92,8 @@ class Recorder:
             self.log("contest", n=int(n[1]), constants=known, known=len(known))
 
 
-def main(words):
-    parser = argparse.ArgumentParser(prog="contest record", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+def make_parser():
+    parser = command_parser("record", __doc__)
     add = parser.add_argument
     add("--as-player", dest="host", required=True, metavar="HOST", help="address or name of the contest")
     add("file", metavar="FILE", help="a file that is not empty is refused")
@@ -103,7 +101,11 @@ def main(words):
     add("--seconds", type=bounded(float, 0, 1e9), default=0, help="how long (default: until a signal)")
     add("--every", type=bounded(float, 0.1, 3600), default=5, metavar="S", help="from board to board (default 5)")
     add("--timeout", type=bounded(float, 0.1, 3600), default=60, metavar="S", help="without a digit (default 60)")
-    options = parser.parse_args(words)
+    return parser
+
+
+def main(words):
+    options = make_parser().parse_args(words)
     logging.basicConfig(format="contest record: %(message)s")
     try:
         recorder = Recorder(options)

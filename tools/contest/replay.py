@@ -2,11 +2,10 @@
 
     contest replay cup.db --at 2026-11-23T20:15        contest replay cup.db --at 15m --json
 """
-import argparse
 import re
 
 from contest import board_text, replica, store
-from contest.arguments import complain, of_plan
+from contest.arguments import add_store, command_parser, complain, of_plan
 from contest.plan import parse_span, parse_time
 
 
@@ -48,14 +47,17 @@ def state_at(path, at):
     return state, ns
 
 
-def main(words):
-    parser = argparse.ArgumentParser(prog="contest replay", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("store", metavar="STORE")
+def make_parser():
+    parser = command_parser("replay", __doc__)
+    add_store(parser, "the contest")
     parser.add_argument("--at", type=of_plan(moment), metavar="TIME|SPAN",
                         help="local time, or span from the beginning (default: the end)")
     parser.add_argument("--json", action="store_true", help="board.json")
-    options = parser.parse_args(words)
+    return parser
+
+
+def main(words):
+    options = make_parser().parse_args(words)
     try:
         state, ns = state_at(options.store, options.at)
     except store.StoreError as error:

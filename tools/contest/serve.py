@@ -4,7 +4,6 @@ With STORE everything is kept there, a process of its own serves the board, and 
 run. A store that does not exist is made. Without STORE the contest is forgotten at the end. Everything that is sent
 follows from the seed. `contest/record.py` describes the record, `contest/scoring.py` the verdicts, `contest/rounds.py`
 the file that --round takes. """
-import argparse
 import contextlib
 import gc
 import json
@@ -16,8 +15,9 @@ import subprocess
 import sys
 import time
 
+from command_line import INSTALLED
 from contest import rounds, store
-from contest.arguments import STREAM_WORDS, add_stream, bounded, complain, of_plan
+from contest.arguments import SERVED, STREAM_WORDS, add_stream, bounded, command_parser, complain, of_plan
 from contest.connections import CONNECTION_COUNT_MAX
 from contest.die_with_parent import die_with_parent
 from contest.options import Options
@@ -29,11 +29,11 @@ BOARD_RESTART_S = 2
 PRIORITY = -15                  # nice(2)
 
 
-def parse_options(words):
-    parser = argparse.ArgumentParser(prog="contest serve", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+def make_parser():
+    parser = command_parser("serve", __doc__)
     add = parser.add_argument
-    add("store", nargs="?", default="", metavar="STORE", help="where the contest is kept (default: nowhere)")
+    nowhere = f"{SERVED} if it exists, else nowhere" if INSTALLED else "nowhere"
+    add("store", nargs="?", metavar="STORE", help=f"where the contest is kept (default: {nowhere})")
     add("--name", help="what the board of a new STORE is headed with")
     add("--round", type=of_plan(rounds.load_round), metavar="online|onsite|qualification|FILE")
     add_stream(add)
@@ -66,7 +66,14 @@ def parse_options(words):
              f" (default {Options.share})")
     add("--record", default="", metavar="FILE",
         help="all that was offered and submitted, as JSON lines; a file that is not empty is refused")
+    return parser
+
+
+def parse_options(words):
+    parser = make_parser()
     options = parser.parse_args(words)
+    if options.store is None:
+        options.store = SERVED if INSTALLED and os.path.exists(SERVED) and not options.digits else ""
     own = {key: value for key in (*STREAM_WORDS, "round", "name") if (value := getattr(options, key)) is not None}
     if options.store and pathlib.Path(options.store).exists() and own:
         parser.error(f"{options.store} exists and has its own {', '.join(sorted(own)).replace('_s', '')}: "

@@ -6,12 +6,11 @@
 
 A contest that is served has to be ended first; the next `contest serve` goes on with the new plan.
 """
-import argparse
 import dataclasses
 import json
 
 from contest import replica, store
-from contest.arguments import complain, of_plan, users_of
+from contest.arguments import add_store, command_parser, complain, of_plan, users_of
 from contest.plan import PlanError, Users, parse_span, span_text
 
 
@@ -41,13 +40,16 @@ def change(plan, options):
     return plan
 
 
-def main(words):
-    parser = argparse.ArgumentParser(prog="contest plan", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("store", metavar="STORE")
+def make_parser():
+    parser = command_parser("plan", __doc__)
+    add_store(parser, "the contest")
     parser.add_argument("--users", type=users_of, metavar="FILE", help="lines user:password")
     parser.add_argument("--ends", type=of_plan(parse_span), metavar="SPAN", help="after the beginning; 0: never")
-    options = parser.parse_args(words)
+    return parser
+
+
+def main(words):
+    options = make_parser().parse_args(words)
     connection = store.connect(options.store)
     plan = replica.plan_of(connection)
     try:

@@ -14,7 +14,7 @@ MAGIC = b"PEREGBOX"
 VERSION = 1
 HEADER = struct.Struct("<8sIIIIQQQ16s")
 SECTION = struct.Struct("<II")
-CAUSE, REGISTERS, BACKTRACE, STATISTICS, LOG = 1, 2, 3, 4, 5
+CAUSE, REGISTERS, BACKTRACE, STATISTICS, LOG, RELEASE = 1, 2, 3, 4, 5, 6
 STATES = {0: "still running when this was written", 1: "came back as ordered", 2: "came back because something failed"}
 REGISTER_NAMES = ("rax rbx rcx rdx rsi rdi rbp rsp r8 r9 r10 r11 r12 r13 r14 r15 rip rflags cs ss vector error "
                   "cr0 cr2 cr3 cr4").split()
@@ -29,6 +29,7 @@ class Record:
     wall_ns: int
     build_id: str
     cause: str = ""
+    version: str = ""           # the release's; empty before 1.0.0
     registers: dict = dataclasses.field(default_factory=dict)
     backtrace: list = dataclasses.field(default_factory=list)
     statistics: str = ""
@@ -69,8 +70,8 @@ def read_slot(slot):
 
 
 def _take(record, kind, payload):
-    if kind in (CAUSE, STATISTICS, LOG):
-        name = {CAUSE: "cause", STATISTICS: "statistics", LOG: "log"}[kind]
+    if kind in (CAUSE, RELEASE, STATISTICS, LOG):
+        name = {CAUSE: "cause", RELEASE: "version", STATISTICS: "statistics", LOG: "log"}[kind]
         setattr(record, name, payload.decode("utf-8", "replace").rstrip("\0"))
     elif kind in (REGISTERS, BACKTRACE):
         numbers = [number for number, in struct.iter_unpack("<Q", payload[:len(payload) & ~7])]
@@ -98,7 +99,8 @@ def describe(record, name=None):
     """Describes the record as lines of text. `name` is a DebugFile or the like, or None."""
     lines = [f"why it came back: {printable(record.cause) or 'not said'} "
              f"({STATES.get(record.state, f'state {record.state}')})",
-             f"after {record.uptime_ns / 1e9:.3f} s, record {record.sequence}, build {record.build_id or 'unknown'}"]
+             f"after {record.uptime_ns / 1e9:.3f} s, record {record.sequence}, "
+             f"version {printable(record.version) or 'unknown'}, build {record.build_id or 'unknown'}"]
     if record.wall_ns:
         written = datetime.datetime.fromtimestamp(record.wall_ns / 1e9, datetime.timezone.utc)
         lines.append(f"written {written:%Y-%m-%d %H:%M:%S} UTC")

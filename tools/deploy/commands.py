@@ -2,7 +2,6 @@
 those that talk to the kernel while it runs."""
 import hashlib
 import os
-import pathlib
 import secrets
 import struct
 
@@ -11,8 +10,6 @@ from .facts import Facts
 from .ssh import OUTPUT_BYTES_MAX, RemoteError
 from .text import printable
 from .verdict import GRUB, KEXEC, NAMES
-
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 # Exit codes, as in the man page.
 OK, REFUSED, USAGE, REMOTE, SILENT, BAD_RECORD = 0, 1, 2, 3, 4, 5

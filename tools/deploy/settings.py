@@ -1,14 +1,14 @@
 """The settings words (docs/settings.md), as far as the deployment must read and add to them. The kernel's own parser
 judges them, before anything is copied: host/check_settings.c."""
 import ipaddress
-import pathlib
 import re
 import subprocess
 import sys
 
+from command_line import BUILD, COMMANDS
 from deploy import control
 
-PARSERS = pathlib.Path(__file__).resolve().parents[2] / "build/host"
+PARSERS = BUILD / "host"
 BYTES_MAX = 16383                           # size of the settings in the kernel
 ENDPOINTS = ("feed", "submit", "log", "echo")   # settings of the form IP:PORT, where the user may write host names
 SECRETS = ("passwd", "key")
@@ -70,7 +70,7 @@ def check(words, source, program="player"):
     """Raises SettingsError if the kernel would refuse the words, or could not be commanded to come back."""
     if "key" not in words:
         raise SettingsError(f"{source}: there is no key=, so the machine could not be called back. "
-                            f"Make one with: tools/peregrine key {source}")
+                            f"Make one with: {COMMANDS}peregrine key {source}")
     for key in ENDPOINTS:
         for part in words.get(key, "").split(",") if key in words else []:
             if not re.fullmatch(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?:\d{1,5}", part):

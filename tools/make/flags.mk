@@ -37,6 +37,10 @@ STRICT := -Wconversion -Wsign-conversion -Wcast-qual -Wswitch-enum
 STRICT_FOLDERS := image/% base/% kernel/% drivers/% net/% app/% host/%
 is_strict = $(filter $(STRICT_FOLDERS),$(filter-out net/lwip/%,$1))
 
+# The one place where make reads the version; a further version compiles base/version.c again.
+VERSION := $(file <VERSION)
+$(patsubst %,$(BUILD)/%/base/version.o,kernel host pic test fuzz): VERSION
+
 # The vector instructions of a file, by the end of its name.
 CFLAGS_AVX512 := -mavx512f -mavx512bw -mavx512vl -mavx512dq -mbmi2 -mprefer-vector-width=512
 vectors_of = $(if $(findstring avx512.,$1),$(CFLAGS_AVX512) $(if $(findstring base64,$1),-mavx512vbmi)) \
@@ -45,4 +49,4 @@ vectors_of = $(if $(findstring avx512.,$1),$(CFLAGS_AVX512) $(if $(findstring ba
 
 # Per-file additions, the same in every build. CFLAGS_EXTRA is set per target by fragments (net/lwip/lwip.mk).
 cflags_of = $(if $(call is_strict,$1),$(STRICT)) $(if $(findstring matcher/scalar.,$1),-mgeneral-regs-only) \
-	$(vectors_of) $(CFLAGS_EXTRA)
+	$(if $(filter base/version.c,$1),-DPEREGRINE_VERSION='"$(VERSION)"') $(vectors_of) $(CFLAGS_EXTRA)

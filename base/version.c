@@ -1,0 +1,3 @@
+#include "base/version.h"
+
+const char version_text[] = PEREGRINE_VERSION;

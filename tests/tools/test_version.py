@@ -1,0 +1,24 @@
+"""One version, the file VERSION: every tool says it."""
+import re
+import subprocess
+
+import pytest
+
+from command_line import VERSION
+from contest.__main__ import COMMANDS
+from lints import files
+
+TOOLS = [path for path in files.of_kind(("tools",), "py")
+         if path.count("/") == 1 and "ArgumentParser(" in (files.ROOT / path).read_text()]
+CONTEST = [("tools/contest/contest", *command) for command in ((), *((name,) for name in COMMANDS))]
+
+
+@pytest.mark.parametrize("words", [(tool,) for tool in TOOLS] + CONTEST, ids=" ".join)
+def test_every_tool_says_the_version(words):
+    done = subprocess.run([files.ROOT / words[0], *words[1:], "--version"], capture_output=True, text=True, timeout=20)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert re.fullmatch(rf"[\w /.-]+ {re.escape(VERSION)}\n", done.stdout)
+
+
+def test_all_tools_with_a_command_line_are_among_them():
+    assert {"tools/gg", "tools/lint", "tools/new-program", "tools/peregrine", "tools/run.py"} <= set(TOOLS)
