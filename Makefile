@@ -43,6 +43,7 @@ include tools/make/linux.mk
 include tools/make/distributions.mk
 include tools/make/mutate.mk
 include tools/make/tests.mk
+include tools/make/install.mk
 
 # `make PROGRAM=NAME` makes those of another program in build/NAME/.
 all: $(IMAGE)/peregrine.elf $(IMAGE)/peregrine.bzImage ## the image, build/peregrine.elf and .bzImage; PROGRAM=, STACK=

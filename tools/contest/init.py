@@ -9,7 +9,7 @@ Spans count from the beginning: 90, 15m, 2h, 3d. Without --starts a contest begi
 import os
 
 from contest import rounds, store
-from contest.arguments import PROGRAM, STREAM_WORDS, add_store, add_stream, command_parser, complain, of_plan
+from contest.arguments import PROGRAM, SERVED, STREAM_WORDS, add_store, add_stream, command_parser, complain, of_plan
 from contest.plan import Plan, PlanError, Users, parse_phase, parse_span, parse_time
 from contest.show import describe
 
@@ -34,7 +34,7 @@ def make_plan(options):
 
 
 def give_to_folder(path):
-    """Gives a store that root makes to the owner of its folder: the user of the service, which plays it."""
+    """Gives a store that root makes to the owner of its folder: the user of the service that plays it."""
     if os.geteuid() == 0:
         owner = os.stat(os.path.dirname(os.path.abspath(path)))
         os.chown(path, owner.st_uid, owner.st_gid)
@@ -66,10 +66,15 @@ def main(words):
     options = make_parser().parse_args(words)
     try:
         plan = make_plan(options)
+        if options.store == SERVED:
+            os.makedirs(os.path.dirname(SERVED), mode=0o700, exist_ok=True)
         store.create(options.store, plan)
         give_to_folder(options.store)
     except (PlanError, store.StoreError) as error:
         complain("init", error)
+        return 1
+    except OSError as error:
+        complain("init", f"{error.filename}: {error.strerror}")
         return 1
     print("\n".join(describe(plan)))
     print(f"{options.store}: made; `{PROGRAM} serve {options.store}` plays it")

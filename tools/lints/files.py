@@ -35,7 +35,7 @@ def kind(name):
         return ""
     first = first_line(name)
     if first.startswith(b"#!"):
-        return "py" if b"python" in first else "sh"
+        return "py" if b"python" in first else "mk" if first.startswith(b"#!/usr/bin/make") else "sh"
     return ""
 
 

@@ -1,0 +1,90 @@
+# `make install`, the source archive, and Debian's packages. The tools stand with their version in folders of their own,
+# lib/peregrine and lib/peregrine-contest: neither package needs the other.
+PREFIX ?= /usr/local
+DESTDIR ?=
+INSTALL_BIN = $(abspath $(DESTDIR)$(PREFIX))/bin
+INSTALL_LIB = $(abspath $(DESTDIR)$(PREFIX))/lib
+INSTALL_SHARE = $(abspath $(DESTDIR)$(PREFIX))/share
+
+# The programs over lwIP, after those over our stack, whose objects they share.
+LWIP_PROGRAMS := $(filter-out digest,$(PROGRAMS))
+lwip_folder = $(BUILD)/other$(if $(filter-out player,$1),/$1)
+define lwip_image
+$(call lwip_folder,$1)/peregrine.bzImage: FORCE $(NET_OBJECTS) $(call image_folder,$1)/peregrine.elf
+	+@$$(OTHER_MAKE) BUILD=$(BUILD)/other PROGRAM=$1 STACK=lwip $$(@:.bzImage=.elf) $$@
+endef
+ifeq ($(STACK),own)
+$(foreach name,$(LWIP_PROGRAMS),$(eval $(call lwip_image,$(name))))
+endif
+
+# The installed name of a program on Linux: none of them takes a common word.
+linux_command = $(if $(filter player,$1),peregrine-linux,peregrine-$1-linux)
+INSTALLED_PAGES := README blackbox balance cloud conformance control resources settings status
+INSTALL_NEEDS = $(foreach name,$(PROGRAMS),$(call image_folder,$(name))/peregrine.elf \
+	$(call image_folder,$(name))/peregrine.bzImage $(call linux_program,$(name))) \
+	$(foreach name,$(LWIP_PROGRAMS),$(call lwip_folder,$(name))/peregrine.bzImage) \
+	$(CHECK_SETTINGS) $(CHECK_SETTINGS_SURVEY)
+
+# need_commands WHO,COMMAND...,PACKAGES: ends with the packages to install if a command is not there.
+need_commands = @for command in $2; do command -v $$command >/dev/null || \
+	{ echo "make $1: there is no $$command here: apt-get install $3" >&2; exit 1; }; done
+
+# put_images FROM,TO: an image, its twin for the Linux boot protocol, and the names of its addresses.
+put_images = install -d $2 && install -m 755 $1/peregrine.elf $2 && \
+	install -m 644 $1/peregrine.bzImage $1/peregrine.debug $2 &&
+# put_tools NAME,FOLDER...: the version and packages of Python.
+put_tools = install -d $(INSTALL_LIB)/$1 && install -m 644 VERSION tools/command_line.py $(INSTALL_LIB)/$1 && \
+	tar -c -C tools --exclude=__pycache__ --exclude=demo.py --no-same-owner $2 | tar -x -C $(INSTALL_LIB)/$1
+
+# put_completion COMMAND,FILE,FUNCTION: from the installed tool, whose names and defaults differ from the tree's.
+put_completion = PYTHONPATH=$(INSTALL_LIB)/$(firstword $(subst /, ,$2)) $(PY) -B tools/make/completion.py $1 \
+	$(INSTALL_LIB)/$2 $3 $(INSTALL_SHARE) $(PREFIX)
+
+install: $(INSTALL_NEEDS) ## tools, images, manual pages, completion, below DESTDIR= and PREFIX=
+	$(if $(filter own,$(STACK)),,$(error make install: it has the images of both stacks, so leave STACK= out))
+	$(call need_commands,install,help2man shtab,help2man python3-shtab)
+	install -d $(INSTALL_BIN) $(INSTALL_SHARE)/man/man1 $(INSTALL_SHARE)/doc/peregrine
+	$(call put_tools,peregrine,deploy)
+	install -m 755 tools/peregrine tools/gg $(INSTALL_LIB)/peregrine
+	$(foreach name,$(PROGRAMS),$(call put_images,$(call image_folder,$(name)),$(INSTALL_LIB)/peregrine/images$(if \
+		$(filter-out player,$(name)),/$(name)))) true
+	$(foreach name,$(LWIP_PROGRAMS),$(call put_images,$(call lwip_folder,$(name)),$(INSTALL_LIB)/peregrine/images/$(if \
+		$(filter-out player,$(name)),$(name)-)lwip)) true
+	install -D -t $(INSTALL_LIB)/peregrine/images/host $(CHECK_SETTINGS) $(CHECK_SETTINGS_SURVEY) $(LINUX_PROGRAMS)
+	$(call put_tools,peregrine-contest,contest players)
+	ln -sf ../lib/peregrine/peregrine ../lib/peregrine/gg $(INSTALL_BIN)
+	ln -sf ../lib/peregrine-contest/contest/contest $(INSTALL_BIN)/peregrine-contest
+	$(foreach name,$(PROGRAMS),ln -sf ../lib/peregrine/images/host/$(notdir $(call linux_program,$(name))) \
+		$(INSTALL_BIN)/$(call linux_command,$(name)) &&) true
+	install -m 644 docs/peregrine.1 docs/gg.1 $(INSTALL_SHARE)/man/man1
+	sed -E 's/^(\.TH )CONTEST/\1PEREGRINE-CONTEST/; s/^((\.B )?)contest( |$$)/\1peregrine-contest\3/' docs/contest.1 \
+		>$(INSTALL_SHARE)/man/man1/peregrine-contest.1
+	$(foreach name,$(PROGRAMS),help2man --no-info --name "the program $(name) of Peregrine, on Linux" \
+		--output $(INSTALL_SHARE)/man/man1/$(call linux_command,$(name)).1 \
+		$(INSTALL_BIN)/$(call linux_command,$(name)) &&) true
+	$(call put_completion,peregrine,peregrine/peregrine,parser)
+	$(call put_completion,gg,peregrine/gg,make_parser)
+	$(call put_completion,peregrine-contest,peregrine-contest/contest/__main__.py,make_parser)
+	install -m 644 docs/example.conf $(INSTALLED_PAGES:%=docs/%.md) $(INSTALL_SHARE)/doc/peregrine
+	install -D -m 644 -t $(INSTALL_SHARE)/doc/peregrine-contest docs/contest.md
+
+# An archive of a commit has the same bytes wherever and whenever it is made.
+RELEASE_NAME := peregrine-$(VERSION)
+DIST := $(BUILD)/$(RELEASE_NAME).tar.gz
+dist: ## build/peregrine-VERSION.tar.gz, the source of the commit that is checked out
+	@mkdir -p $(BUILD)
+	git -c tar.umask=0022 archive --format=tar --prefix=$(RELEASE_NAME)/ HEAD | gzip -9 -n >$(DIST)
+	@sha256sum $(DIST)
+
+# Made of that archive, in a folder of its own, to which the fetched lwIP is added.
+DEB_COMMANDS := dpkg-buildpackage dh dh_python3 help2man lintian shtab
+DEB_PACKAGES := build-essential debhelper dh-python help2man lintian python3-shtab
+deb: dist $(LWIP_FETCHED) ## build/deb/*.deb: peregrine, and peregrine-contest, the server
+	$(call need_commands,deb,$(DEB_COMMANDS),$(DEB_PACKAGES))
+	rm -rf $(BUILD)/deb && mkdir $(BUILD)/deb
+	tar -xf $(DIST) -C $(BUILD)/deb
+	mkdir $(BUILD)/deb/$(RELEASE_NAME)/build && cp -a $(LWIP) $(BUILD)/deb/$(RELEASE_NAME)/build
+	cd $(BUILD)/deb/$(RELEASE_NAME) && \
+		env -u MAKEFLAGS -u MAKELEVEL -u BUILD -u STACK -u PROGRAM dpkg-buildpackage -b -us -uc -j$$(nproc)
+	cd $(BUILD)/deb && lintian --fail-on error *.changes
+.PHONY: install dist deb
