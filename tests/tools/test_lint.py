@@ -53,6 +53,11 @@ def test_comments_of_other_languages_are_read():
         (2, "\nruns on\nhost ,\nonce."), (7, "B"), (12, "init\nD --e.")]
 
 
+def test_a_tree_without_git_has_the_same_files():
+    assert files.unpacked(()) == files.tracked()
+    assert files.unpacked(("docs", "VERSION")) == files.tracked("docs", "VERSION")
+
+
 @pytest.mark.parametrize("subject", [
     "net/tcp: answer a SYN in SYN-SENT", "tests/e2e, tests/hosted: play servers that never close", "all: format C",
     "docs: address the reader"])

@@ -22,3 +22,10 @@ def test_every_tool_says_the_version(words):
 
 def test_all_tools_with_a_command_line_are_among_them():
     assert {"tools/gg", "tools/lint", "tools/new-program", "tools/peregrine", "tools/run.py"} <= set(TOOLS)
+
+
+def test_the_lists_of_changes_begin_with_this_version():
+    package = (files.ROOT / "debian/changelog").read_text()
+    assert package.startswith(f"peregrine ({VERSION}) ")
+    page = (files.ROOT / "CHANGELOG.md").read_text()
+    assert re.search(r"^## (.*)$", page, re.MULTILINE)[1] == VERSION

@@ -46,6 +46,8 @@ def older():
 
 def findings():
     """Yields (commit, message) for the newest commits. A tree without history has none."""
+    if not files.has_history():
+        return
     done = git("log", "--no-merges", f"-{COMMITS_MAX}", "--format=%h %s", "HEAD", *older())
     for line in done.stdout.splitlines():
         commit, subject = line.split(" ", 1)

@@ -8,8 +8,27 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 BINARY = (".bin", ".raw", ".crash", ".seed")
 
 
+# These are no sources: those of .gitignore, and of git itself.
+MADE = (".git", "build", "__pycache__", ".pytest_cache", ".hypothesis")
+
+
+def has_history():
+    """Returns false in a tree that was unpacked from the source archive."""
+    return (ROOT / ".git").exists()
+
+
+def unpacked(paths):
+    """Returns the files below the paths without asking git."""
+    starts = [ROOT / path for path in paths or (".",)]
+    found = [file for start in starts for file in (start, *start.rglob("*")) if file.is_file()]
+    names = {file.relative_to(ROOT) for file in found}
+    return sorted(str(name) for name in names if not set(MADE) & set(name.parts))
+
+
 def tracked(*paths):
     """Returns the files that git knows below the paths, or all of them: new files as well, deleted ones not."""
+    if not has_history():
+        return unpacked(paths)
     done = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard", "--", *paths], cwd=ROOT,
                           capture_output=True, text=True, check=True)
     return sorted({name for name in done.stdout.splitlines() if (ROOT / name).is_file()})
