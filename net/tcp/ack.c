@@ -93,7 +93,7 @@ bool tcp_ack_accept(struct net_stack *stack, struct tcp_connection *c, const str
                 || (c->congestion.cwnd < c->congestion.ssthresh && c->congestion.cwnd < 2 * c->flight_max);
     window_take(stack, c, r);
     bool opened = window_before == 0 && c->snd_wnd != 0 && r->ack == c->snd_una;
-    if (opened && c->recovery == TCP_LOSS && c->segment_count != 0)
+    if (opened && c->recovery_state == TCP_LOSS && c->segment_count != 0)
         tcp_sendqueue_mark(c, tcp_sendqueue_at(c, 0), 0,
                            TCP_MARK_RESENT); /* the peer refused the segment: not in flight */
     if (c->snd_wnd == 0 && c->segment_count != 0 && !c->orphan)

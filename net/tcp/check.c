@@ -4,6 +4,7 @@
 
 #include "net/stack_state.h"
 #include "net/tcp/ecn.h"
+#include "net/tcp/recovery.h"
 #include "net/tcp/route.h"
 #include "net/tcp/rtt.h"
 #include "net/tcp/send_queue.h"
@@ -158,6 +159,7 @@ void tcp_connection_check(const struct tcp_connection *c)
     check_receive(c);
     tcp_rtt_check(c);
     tcp_ecn_check(c);
+    tcp_recovery_check(c);
 }
 
 /* Checks that each listener counts its half-open connections, and those that wait for tcp_accept. */

@@ -10,18 +10,18 @@
  *   11 open.c       calls of tcp.h: connect, listen, accept
  *   11 info.c       calls of tcp.h: queries and options
  *   11 path.c       ICMP errors, the path MTU, changes of neighbours and addresses
+ *   11 message.c    messages that are sent from where they were written
+ *   10 stream.c     calls of tcp.h: read, write, shutdown, close, abort
  *   10 ack.c        the acknowledgement of a segment: segments freed, duplicates
  *   10 listen.c     half-open connections
  *   10 time_wait.c  closed connections
- *   10 message.c    messages that are sent from where they were written
- *    9 stream.c     calls of tcp.h: read, write, shutdown, close, abort
  *    9 challenge.c  challenge ACKs
+ *    9 table.c      control blocks: taken, found, ended
  *    8 output.c     choice of the data to send now
  *    8 handshake.c  our SYN, the options agreed on, ESTABLISHED
- *    8 table.c      control blocks: taken, found, ended
+ *    8 check.c      the invariant of a control block
  *    7 frame.c      one segment onto the wire
  *    7 recovery.c   RFC 8985 (RACK-TLP), RFC 6675, RFC 6937 (PRR)
- *    7 check.c      the invariant of a control block
  *    6 ecn.c        RFC 3168: congestion marks, reductions of our window
  *    6 ranges.c     the received data beyond rcv_nxt: SACK blocks, DSACK
  *    5 deadline.c   every deadline: set, stopped, chosen
@@ -176,14 +176,14 @@ struct tcp_connection {
     union {
         uint64_t busy;
         struct {
-            bool fin_wanted; /* FIN follows snd_end */
-            bool fin_seen;   /* the peer's FIN came, perhaps out of order, at fin_seq */
-            bool blocked;    /* output found no buffer: tried again at the next net_idle */
-            bool tail_probe_on;
+            bool fin_wanted;    /* FIN follows snd_end */
+            bool fin_seen;      /* the peer's FIN came, perhaps out of order, at fin_seq */
+            bool blocked;       /* output found no buffer: tried again at the next net_idle */
+            bool tail_probe_on; /* written by recovery.c alone */
             uint8_t range_count;
-            uint8_t timer;       /* enum tcp_timer */
-            uint8_t recovery;    /* enum tcp_recovery_state */
-            uint8_t probe_count; /* window probes since the window closed */
+            uint8_t timer;          /* enum tcp_timer */
+            uint8_t recovery_state; /* enum tcp_recovery_state; written by recovery.c alone */
+            uint8_t probe_count;    /* window probes since the window closed */
         };
     };
 
@@ -267,7 +267,6 @@ struct tcp_connection {
     uint8_t *snd_ring;
     uint32_t snd_mask;
     uint32_t snd_buffer_bytes;
-    uint32_t duplicate_bytes; /* without SACK: bytes that have left the network, by duplicate ACKs */
     bool sack_on, scaling_on; /* agreed in the SYNs */
 
     /* Round trip and retransmission. */
@@ -294,32 +293,35 @@ struct tcp_connection {
     uint64_t keepalive_ns;
     uint64_t fin_wait_2_ends_ns; /* end of an orphan's FIN-WAIT-2 */
 
-    /* Recovery. */
-    uint8_t duplicate_acks;
-    uint32_t recover; /* RFC 6582 */
+    /* Loss detection and repair. */
     struct {
-        uint64_t sent_ns, rtt_ns; /* for the latest-sent segment among those delivered */
-        uint32_t end_seq;
-        uint32_t fack;                /* highest sequence delivered */
-        uint32_t reordering_count;    /* segments that came late */
-        uint32_t reordering_segments; /* Linux: tp->reordering. Reported only: RACK goes by time */
-        bool dsack_round_on;
-        uint8_t window_multiplier, window_persist;
-        uint32_t dsack_round;
-    } rack;
-    struct {
-        uint32_t end_seq;
-        bool is_resend;
-    } tail_probe; /* while tail_probe_on */
-    struct {
-        uint32_t delivered, out, flight;
-    } prr;
-    struct { /* state that a spurious recovery restores (RFC 3522, RFC 2883) */
-        bool on, resent, ecn_cwr;
-        uint32_t cwnd, ssthresh, una;
-        uint32_t resends; /* resends that no DSACK has shown to be needless */
-        uint32_t resend_timestamp;
-    } undo;
+        uint8_t duplicate_acks;
+        uint32_t duplicate_bytes; /* without SACK: bytes that have left the network, by duplicate ACKs */
+        uint32_t recover;         /* RFC 6582 */
+        struct {
+            uint64_t sent_ns, rtt_ns; /* for the latest-sent segment among those delivered */
+            uint32_t end_seq;
+            uint32_t fack;                /* highest sequence delivered */
+            uint32_t reordering_count;    /* segments that came late */
+            uint32_t reordering_segments; /* Linux: tp->reordering. Reported only: RACK goes by time */
+            bool dsack_round_on;
+            uint8_t window_multiplier, window_persist;
+            uint32_t dsack_round;
+        } rack;
+        struct {
+            uint32_t end_seq;
+            bool is_resend;
+        } tail_probe; /* while tail_probe_on */
+        struct {
+            uint32_t delivered, out, flight;
+        } prr;
+        struct { /* state that a spurious recovery restores (RFC 3522, RFC 2883) */
+            bool on, resent, ecn_cwr;
+            uint32_t cwnd, ssthresh, una;
+            uint32_t resends; /* resends that no DSACK has shown to be needless */
+            uint32_t resend_timestamp;
+        } undo;
+    } recovery; /* written by recovery.c alone */
     /* Times in which only the peer's window keeps data back: the start of the current one (0: none), and the sum of the
      * earlier ones. */
     uint64_t window_limited_since_ns;

@@ -50,8 +50,6 @@ void tcp_established(struct net_stack *stack, struct tcp_connection *c, uint64_t
     c->backoff = 0;
     c->was_open = true;
     c->state = c->fin_wanted ? TCP_FIN_WAIT_1 : TCP_ESTABLISHED; /* tcp_shutdown was called while opening */
-    c->recovery = TCP_OPEN;
-    c->rack.fack = c->rack.end_seq = c->snd_una;
     tcp_ecn_begin(c);
     c->last_received_ns = now_ns;
     if (c->policy.keepalive)

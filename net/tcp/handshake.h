@@ -2,13 +2,14 @@
 #pragma once
 
 #include "base/bytes.h"
-#include "net/tcp/connection.h"
+#include "net/tcp/recovery.h"
 
 /* Sets the numbers of a connection that begins with our SYN, not acknowledged yet. */
 static inline void tcp_iss_set(struct tcp_connection *c, uint32_t iss)
 {
-    c->iss = c->snd_una = c->recover = c->rack.fack = iss;
+    c->iss = c->snd_una = iss;
     c->snd_nxt = c->snd_end = c->snd_small_end = iss + 1;
+    tcp_recovery_begin(c);
 }
 
 /* Sets the numbers after the peer's SYN. Our SYN offered `window` bytes, as far as its unscaled field can. */

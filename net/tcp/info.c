@@ -245,8 +245,8 @@ bool tcp_info(const struct net_stack *stack, int connection, struct tcp_info *in
         .retransmits = c->backoff,
         .window_probes = c->probe_count,
         .mss_offered = tcp_mss_offered(stack, &c->policy),
-        .reordering_segments = c->rack.reordering_segments,
-        .reordering_count = c->rack.reordering_count,
+        .reordering_segments = c->recovery.rack.reordering_segments,
+        .reordering_count = c->recovery.rack.reordering_count,
         .busy_ns = c->busy_ns,
         .busy_since_ns = c->busy_since_ns,
         .last_data_received_ns = tcp_data_received_ns(c),
@@ -256,9 +256,9 @@ bool tcp_info(const struct net_stack *stack, int connection, struct tcp_info *in
         .retransmits_total = c->retransmits_total,
         .bytes_acked = c->bytes_acked,
         .bytes_received = c->bytes_received,
-        .in_recovery = c->recovery != TCP_OPEN,
-        .in_loss = c->recovery == TCP_LOSS,
-        .in_disorder = c->recovery == TCP_OPEN && (c->sacked_bytes != 0 || c->duplicate_acks != 0),
+        .in_recovery = c->recovery_state != TCP_OPEN,
+        .in_loss = c->recovery_state == TCP_LOSS,
+        .in_disorder = c->recovery_state == TCP_OPEN && (c->sacked_bytes != 0 || c->recovery.duplicate_acks != 0),
     };
     return true;
 }

@@ -41,8 +41,7 @@ bool tcp_resend(struct net_stack *stack, struct tcp_connection *c, struct tcp_se
     tcp_sendqueue_mark(c, s, TCP_MARK_RESENT | TCP_MARK_EVER_RESENT, 0);
     s->sent_ns = now_ns;
     c->retransmits_total++;
-    c->undo.resent = true;
-    c->undo.resends++;
+    tcp_recovery_resent(c);
     if (s->seq == c->snd_una) /* RFC 6675 §6, Linux: the time-out is that of the new copy */
         tcp_rto_restart(c, now_ns);
     return true;
@@ -85,7 +84,7 @@ static bool output_lost(struct net_stack *stack, struct tcp_connection *c, uint6
     if (!tcp_resend(stack, c, s, bytes, now_ns))
         return false;
     tcp_recovery_sent(c, space);
-    if (c->recovery == TCP_RECOVERY)
+    if (c->recovery_state == TCP_RECOVERY)
         NET_COUNT(stack, tcp_tx_resends_fast);
     return true;
 }

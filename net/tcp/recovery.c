@@ -40,6 +40,11 @@ enum {
     RACK_WINDOW_PERSIST = 16, /* RFC 8985 §6.2, step 4: recoveries for which a widened window stays */
 };
 
+void tcp_recovery_begin(struct tcp_connection *c)
+{
+    c->recovery.recover = c->recovery.rack.fack = c->recovery.rack.end_seq = c->iss;
+}
+
 /* ---- RACK: time, not counts ---- */
 
 /* RFC 8985 §6.2, RACK_sent_after: Returns true if segment a was sent after segment b. */
@@ -52,8 +57,8 @@ static bool sent_after(uint64_t a_ns, uint32_t a_end, uint64_t b_ns, uint32_t b_
 static void reordering_note(struct tcp_connection *c, uint32_t behind_bytes)
 {
     uint32_t segments = (behind_bytes + c->snd_mss - 1) / c->snd_mss;
-    c->rack.reordering_count++;
-    c->rack.reordering_segments = (uint32_t)max_size(c->rack.reordering_segments, segments);
+    c->recovery.rack.reordering_count++;
+    c->recovery.rack.reordering_segments = (uint32_t)max_size(c->recovery.rack.reordering_segments, segments);
 }
 
 /* RFC 8985 §6.2, steps 1 to 3: Takes a segment just acknowledged or SACKed, with its marks from before. */
@@ -75,50 +80,50 @@ void tcp_rack_delivered(struct tcp_connection *c, const struct tcp_segment *s, c
     } else {
         tcp_rtt_min_take(c, rtt_ns, now_ns);
     }
-    c->rack.rtt_ns = rtt_ns;
-    if (sent_after(s->sent_ns, end, c->rack.sent_ns, c->rack.end_seq)) {
-        c->rack.sent_ns = s->sent_ns;
-        c->rack.end_seq = end;
+    c->recovery.rack.rtt_ns = rtt_ns;
+    if (sent_after(s->sent_ns, end, c->recovery.rack.sent_ns, c->recovery.rack.end_seq)) {
+        c->recovery.rack.sent_ns = s->sent_ns;
+        c->recovery.rack.end_seq = end;
     }
-    if (seq_gt(end, c->rack.fack))
-        c->rack.fack = end;
-    else if (seq_lt(end, c->rack.fack) && !resent)
-        reordering_note(c, c->rack.fack - s->seq);
+    if (seq_gt(end, c->recovery.rack.fack))
+        c->recovery.rack.fack = end;
+    else if (seq_lt(end, c->recovery.rack.fack) && !resent)
+        reordering_note(c, c->recovery.rack.fack - s->seq);
 }
 
 /* RFC 8985 §6.2, step 4: Returns the reordering window: the longest time by which a segment may come later than its
  * successors. */
 static uint64_t rack_window_ns(const struct tcp_connection *c)
 {
-    if (c->rack.reordering_count == 0) {
+    if (c->recovery.rack.reordering_count == 0) {
         uint32_t sacked_count = 0;
-        if (c->recovery != TCP_OPEN)
+        if (c->recovery_state != TCP_OPEN)
             return 0;
         for (uint32_t i = 0; c->sacked_bytes != 0 && i < c->segment_count; i++)
             sacked_count += (tcp_sendqueue_at(c, i)->marks & TCP_MARK_SACKED) != 0;
         if (sacked_count >= DUPLICATE_ACKS_LOSS)
             return 0;
     }
-    uint64_t window_ns = c->rack.window_multiplier * (c->rtt.min_ns / 4);
+    uint64_t window_ns = c->recovery.rack.window_multiplier * (c->rtt.min_ns / 4);
     return window_ns < c->rtt.srtt_ns ? window_ns : c->rtt.srtt_ns;
 }
 
 static void rack_window_adapt(struct tcp_connection *c, bool dsack)
 {
-    if (dsack && (!c->rack.dsack_round_on || !tcp_edge_in_flight(c, c->rack.dsack_round))) {
-        c->rack.dsack_round_on = true;
-        c->rack.dsack_round = c->snd_nxt;
-        if (c->rack.window_multiplier < UINT8_MAX)
-            c->rack.window_multiplier++;
-        c->rack.window_persist = RACK_WINDOW_PERSIST;
+    if (dsack && (!c->recovery.rack.dsack_round_on || !tcp_edge_in_flight(c, c->recovery.rack.dsack_round))) {
+        c->recovery.rack.dsack_round_on = true;
+        c->recovery.rack.dsack_round = c->snd_nxt;
+        if (c->recovery.rack.window_multiplier < UINT8_MAX)
+            c->recovery.rack.window_multiplier++;
+        c->recovery.rack.window_persist = RACK_WINDOW_PERSIST;
     }
-    ASSERT(c->rack.window_multiplier != 0);
+    ASSERT(c->recovery.rack.window_multiplier != 0);
 }
 
 static void rack_window_recovered(struct tcp_connection *c)
 {
-    if (c->rack.window_persist != 0 && --c->rack.window_persist == 0)
-        c->rack.window_multiplier = 1;
+    if (c->recovery.rack.window_persist != 0 && --c->recovery.rack.window_persist == 0)
+        c->recovery.rack.window_multiplier = 1;
 }
 
 /* RFC 8985 §6.2, step 5: Marks segments lost that were sent long enough before a delivered one. Returns the time
@@ -127,15 +132,15 @@ static uint64_t rack_detect(struct tcp_connection *c, uint32_t *lost_bytes, uint
 {
     ASSERT(c->sack_on);
     uint64_t wait_ns = 0;
-    if (c->rack.sent_ns == 0 && c->rack.rtt_ns == 0)
+    if (c->recovery.rack.sent_ns == 0 && c->recovery.rack.rtt_ns == 0)
         return 0;
     uint64_t window_ns = rack_window_ns(c);
     for (uint32_t i = 0; i < c->segment_count; i++) {
         struct tcp_segment *s = tcp_sendqueue_at(c, i);
         if ((s->marks & TCP_MARK_SACKED) != 0 || (s->marks & (TCP_MARK_LOST | TCP_MARK_RESENT)) == TCP_MARK_LOST
-            || !sent_after(c->rack.sent_ns, c->rack.end_seq, s->sent_ns, tcp_segment_end(s)))
+            || !sent_after(c->recovery.rack.sent_ns, c->recovery.rack.end_seq, s->sent_ns, tcp_segment_end(s)))
             continue;
-        uint64_t lost_at_ns = s->sent_ns + c->rack.rtt_ns + window_ns;
+        uint64_t lost_at_ns = s->sent_ns + c->recovery.rack.rtt_ns + window_ns;
         if (lost_at_ns <= now_ns) {
             *lost_bytes += tcp_segment_space(s);
             tcp_sendqueue_mark(c, s, TCP_MARK_LOST, TCP_MARK_RESENT);
@@ -160,8 +165,8 @@ static bool sack_is_dsack(const struct tcp_received *r)
 
 static void undo_count_dsack(struct tcp_connection *c, const struct tcp_range *block)
 {
-    if (c->undo.on && c->undo.resends > 0 && seq_ge(block->left, c->undo.una))
-        c->undo.resends--;
+    if (c->recovery.undo.on && c->recovery.undo.resends > 0 && seq_ge(block->left, c->recovery.undo.una))
+        c->recovery.undo.resends--;
 }
 
 /* Copies the blocks that report segments in flight. Counts the impossible ones, and takes the DSACK out. Returns their
@@ -237,15 +242,16 @@ static void newreno_duplicate(struct tcp_connection *c, struct tcp_delivery *d)
 {
     ASSERT(c->segment_count != 0);
     uint32_t behind_front = c->snd_nxt - tcp_segment_end(tcp_sendqueue_at(c, 0));
-    if (c->duplicate_acks < UINT8_MAX)
-        c->duplicate_acks++;
-    if (c->recovery == TCP_LOSS)
+    if (c->recovery.duplicate_acks < UINT8_MAX)
+        c->recovery.duplicate_acks++;
+    if (c->recovery_state == TCP_LOSS)
         return;
-    uint32_t more = (uint32_t)min_size(c->snd_mss, behind_front - min_size(behind_front, c->duplicate_bytes));
-    c->duplicate_bytes += more;
+    uint32_t more = (uint32_t)min_size(c->snd_mss, behind_front - min_size(behind_front, c->recovery.duplicate_bytes));
+    c->recovery.duplicate_bytes += more;
     d->delivered_bytes += more;
     /* §3.2 step 2: no loss if the duplicates answer needless resends of a timeout or of the last recovery. */
-    if (c->recovery == TCP_OPEN && c->duplicate_acks >= DUPLICATE_ACKS_LOSS && !is_not_passed(c, c->recover))
+    if (c->recovery_state == TCP_OPEN && c->recovery.duplicate_acks >= DUPLICATE_ACKS_LOSS
+        && !is_not_passed(c, c->recovery.recover))
         newreno_mark_front(c, d);
 }
 
@@ -253,33 +259,33 @@ static void newreno_advanced(struct tcp_connection *c, struct tcp_delivery *d)
 {
     /* The first segment filled the hole; the rest has been counted by duplicates already. */
     uint32_t behind_hole = d->acked_bytes > c->snd_mss ? d->acked_bytes - c->snd_mss : 0;
-    uint32_t eaten = (uint32_t)min_size(c->duplicate_bytes, behind_hole);
-    c->duplicate_bytes -= eaten;
+    uint32_t eaten = (uint32_t)min_size(c->recovery.duplicate_bytes, behind_hole);
+    c->recovery.duplicate_bytes -= eaten;
     ASSERT(eaten <= d->delivered_bytes);
     d->delivered_bytes -= eaten;
-    if (c->recovery != TCP_RECOVERY) {
-        c->duplicate_acks = 0;
-        c->duplicate_bytes = 0;
+    if (c->recovery_state != TCP_RECOVERY) {
+        c->recovery.duplicate_acks = 0;
+        c->recovery.duplicate_bytes = 0;
         return;
     }
     /* §3.2 step 3, a partial ACK: the next hole's segment is lost. */
     newreno_mark_front(c, d);
     uint32_t behind_front = c->segment_count != 0 ? c->snd_nxt - tcp_segment_end(tcp_sendqueue_at(c, 0)) : 0;
-    c->duplicate_bytes = (uint32_t)min_size(c->duplicate_bytes, behind_front);
+    c->recovery.duplicate_bytes = (uint32_t)min_size(c->recovery.duplicate_bytes, behind_front);
 }
 
 /* ---- Into recovery, through it, out of it ---- */
 
 static void undo_remember(struct tcp_connection *c, uint64_t now_ns)
 {
-    c->undo.on = true;
-    c->undo.cwnd = c->congestion.cwnd;
-    c->undo.ssthresh = c->congestion.ssthresh;
-    c->undo.una = c->snd_una;
-    c->undo.resends = 0;
-    c->undo.resent = false;
-    c->undo.ecn_cwr = c->ecn.cwr;
-    c->undo.resend_timestamp = tcp_timestamp_clock(now_ns, c->timestamp_offset);
+    c->recovery.undo.on = true;
+    c->recovery.undo.cwnd = c->congestion.cwnd;
+    c->recovery.undo.ssthresh = c->congestion.ssthresh;
+    c->recovery.undo.una = c->snd_una;
+    c->recovery.undo.resends = 0;
+    c->recovery.undo.resent = false;
+    c->recovery.undo.ecn_cwr = c->ecn.cwr;
+    c->recovery.undo.resend_timestamp = tcp_timestamp_clock(now_ns, c->timestamp_offset);
 }
 
 static uint32_t flight_size(const struct tcp_connection *c)
@@ -290,19 +296,19 @@ static uint32_t flight_size(const struct tcp_connection *c)
 
 static void recovery_enter(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns)
 {
-    ASSERT(c->recovery == TCP_OPEN);
+    ASSERT(c->recovery_state == TCP_OPEN);
     NET_COUNT(stack, tcp_recoveries);
     undo_remember(c, now_ns);
     ASSERT(c->lost_bytes != 0);
-    c->recovery = TCP_RECOVERY;
-    c->recover = c->snd_nxt;
+    c->recovery_state = TCP_RECOVERY;
+    c->recovery.recover = c->snd_nxt;
     if (!tcp_ecn_window_is_reduced(c)) {
         tcp_congestion_lost(&c->congestion, &c->policy, flight_size(c), c->snd_mss);
         tcp_ecn_reduction_note(c);
     }
-    c->prr.delivered = c->prr.out = 0;
-    c->prr.flight = c->snd_nxt - c->snd_una;
-    ASSERT(c->prr.flight != 0);
+    c->recovery.prr.delivered = c->recovery.prr.out = 0;
+    c->recovery.prr.flight = c->snd_nxt - c->snd_una;
+    ASSERT(c->recovery.prr.flight != 0);
     c->tail_probe_on = false;
 }
 
@@ -311,46 +317,47 @@ static void recovery_enter(struct net_stack *stack, struct tcp_connection *c, ui
 void tcp_recovery_repair(struct tcp_connection *c)
 {
     ASSERT(c->lost_bytes != 0);
-    if (c->recovery != TCP_OPEN)
+    if (c->recovery_state != TCP_OPEN)
         return;
-    c->recovery = TCP_LOSS;
-    c->recover = c->snd_nxt;
-    c->undo.on = c->tail_probe_on = false;
+    c->recovery_state = TCP_LOSS;
+    c->recovery.recover = c->snd_nxt;
+    c->recovery.undo.on = c->tail_probe_on = false;
 }
 
 static void recovery_leave(struct tcp_connection *c)
 {
-    ASSERT(c->recovery != TCP_OPEN);
-    if (c->recovery == TCP_RECOVERY)
+    ASSERT(c->recovery_state != TCP_OPEN);
+    if (c->recovery_state == TCP_RECOVERY)
         c->congestion.cwnd = c->congestion.ssthresh; /* RFC 6937 §3, end of recovery */
-    c->recovery = TCP_OPEN;
-    c->duplicate_acks = 0;
-    c->duplicate_bytes = 0;
-    c->undo.on = false;
+    c->recovery_state = TCP_OPEN;
+    c->recovery.duplicate_acks = 0;
+    c->recovery.duplicate_bytes = 0;
+    c->recovery.undo.on = false;
     rack_window_recovered(c);
 }
 
 /* RFC 6937 §3.1: Sets the bytes that this ACK releases, so that the window falls evenly to ssthresh. */
 static void prr_apply(struct tcp_connection *c, const struct tcp_delivery *d)
 {
-    ASSERT(c->recovery == TCP_RECOVERY);
-    ASSERT(c->prr.flight != 0);
+    ASSERT(c->recovery_state == TCP_RECOVERY);
+    ASSERT(c->recovery.prr.flight != 0);
     uint32_t mss = c->snd_mss, pipe = tcp_in_flight(c), ssthresh = c->congestion.ssthresh;
     int64_t send;
-    c->prr.delivered += d->delivered_bytes;
+    c->recovery.prr.delivered += d->delivered_bytes;
     if (pipe > ssthresh) {
-        uint64_t share = ((uint64_t)c->prr.delivered * ssthresh + c->prr.flight - 1) / c->prr.flight;
-        send = (int64_t)share - c->prr.out;
+        uint64_t share = ((uint64_t)c->recovery.prr.delivered * ssthresh + c->recovery.prr.flight - 1)
+                         / c->recovery.prr.flight;
+        send = (int64_t)share - c->recovery.prr.out;
     } else {
         /* Slow start as long as the repair makes progress, else the bytes that have left the network. All bytes that
          * this ACK reports count in any case, as in Linux. RFC 6937 would subtract earlier sendings. */
-        int64_t limit = (int64_t)c->prr.delivered - c->prr.out;
+        int64_t limit = (int64_t)c->recovery.prr.delivered - c->recovery.prr.out;
         limit = limit > d->delivered_bytes ? limit : d->delivered_bytes;
         if (d->advanced && d->lost_bytes == 0)
             limit += mss;
         send = limit < (int64_t)ssthresh - pipe ? limit : (int64_t)ssthresh - pipe;
     }
-    if (c->prr.out == 0 && send < mss)
+    if (c->recovery.prr.out == 0 && send < mss)
         send = mss; /* the fast retransmit itself */
     c->congestion.cwnd = pipe + (uint32_t)(send > 0 ? send : 0);
 }
@@ -360,37 +367,37 @@ static void prr_apply(struct tcp_connection *c, const struct tcp_delivery *d)
 static bool recovery_was_needless(const struct tcp_connection *c, const struct tcp_received *r,
                                   const struct tcp_delivery *d)
 {
-    if (!c->undo.on || !c->undo.resent)
+    if (!c->recovery.undo.on || !c->recovery.undo.resent)
         return false;
     bool echo_older = d->advanced && c->timestamps_on && r->options.has_timestamps
-                      && seq_lt(r->options.timestamp_echo, c->undo.resend_timestamp);
-    return echo_older || (d->dsack && c->undo.resends == 0);
+                      && seq_lt(r->options.timestamp_echo, c->recovery.undo.resend_timestamp);
+    return echo_older || (d->dsack && c->recovery.undo.resends == 0);
 }
 
 static void recovery_undo(struct net_stack *stack, struct tcp_connection *c)
 {
     NET_COUNT(stack, tcp_recoveries_undone);
-    c->congestion.cwnd = (uint32_t)max_size(c->congestion.cwnd, c->undo.cwnd);
-    c->congestion.ssthresh = c->undo.ssthresh;
+    c->congestion.cwnd = (uint32_t)max_size(c->congestion.cwnd, c->recovery.undo.cwnd);
+    c->congestion.ssthresh = c->recovery.undo.ssthresh;
     c->congestion.epoch_ns = 0;
     for (uint32_t i = 0; i < c->segment_count; i++)
         tcp_sendqueue_mark(c, tcp_sendqueue_at(c, i), 0, TCP_MARK_LOST);
     ASSERT(c->lost_bytes == 0);
-    c->recovery = TCP_OPEN;
-    c->duplicate_acks = 0;
-    c->duplicate_bytes = 0;
-    c->undo.on = false;
-    tcp_ecn_reduction_undo(c, c->undo.ecn_cwr);
+    c->recovery_state = TCP_OPEN;
+    c->recovery.duplicate_acks = 0;
+    c->recovery.duplicate_bytes = 0;
+    c->recovery.undo.on = false;
+    tcp_ecn_reduction_undo(c, c->recovery.undo.ecn_cwr);
 }
 
 /* RFC 8985 §7.4.2: Tests if a tail probe's resend has repaired a loss, which then counts as congestion. */
 static void tail_probe_acked(struct tcp_connection *c, const struct tcp_received *r, const struct tcp_delivery *d)
 {
-    if (!c->tail_probe_on || seq_lt(r->ack, c->tail_probe.end_seq))
+    if (!c->tail_probe_on || seq_lt(r->ack, c->recovery.tail_probe.end_seq))
         return;
-    if (!c->tail_probe.is_resend || (d->dsack && d->dsack_end == c->tail_probe.end_seq)) {
+    if (!c->recovery.tail_probe.is_resend || (d->dsack && d->dsack_end == c->recovery.tail_probe.end_seq)) {
         c->tail_probe_on = false;
-    } else if (seq_gt(r->ack, c->tail_probe.end_seq)) {
+    } else if (seq_gt(r->ack, c->recovery.tail_probe.end_seq)) {
         c->tail_probe_on = false;
         tcp_congestion_lost(&c->congestion, &c->policy, flight_size(c), c->snd_mss);
         c->congestion.cwnd = (uint32_t)min_size(c->congestion.cwnd, c->congestion.ssthresh);
@@ -407,7 +414,7 @@ static bool congestion_echoed(struct net_stack *stack, struct tcp_connection *c,
 {
     if (!c->ecn.on || (r->flags & (TCP_ECE | TCP_SYN)) != TCP_ECE)
         return false;
-    if (c->recovery == TCP_OPEN && !is_not_passed(c, c->ecn.recover)) {
+    if (c->recovery_state == TCP_OPEN && !is_not_passed(c, c->ecn.recover)) {
         NET_COUNT(stack, tcp_window_marked);
         uint32_t flight = (uint32_t)min_size(c->snd_nxt - c->snd_una + d->acked_bytes, c->congestion.cwnd);
         tcp_congestion_lost(&c->congestion, &c->policy, flight, c->snd_mss);
@@ -426,9 +433,9 @@ void tcp_recovery_after_ack(struct net_stack *stack, struct tcp_connection *c, c
     if (recovery_was_needless(c, r, d))
         recovery_undo(stack, c);
     ASSERT(c->sacked_bytes + c->lost_bytes <= c->snd_nxt - c->snd_una);
-    bool after_timeout = c->recovery == TCP_LOSS, repaired = false;
-    if (c->recovery != TCP_OPEN && seq_ge(c->snd_una, c->recover)) {
-        repaired = c->recovery == TCP_RECOVERY;
+    bool after_timeout = c->recovery_state == TCP_LOSS, repaired = false;
+    if (c->recovery_state != TCP_OPEN && seq_ge(c->snd_una, c->recovery.recover)) {
+        repaired = c->recovery_state == TCP_RECOVERY;
         recovery_leave(c);
     }
 
@@ -439,10 +446,10 @@ void tcp_recovery_after_ack(struct net_stack *stack, struct tcp_connection *c, c
     else if (d->advanced)
         newreno_advanced(c, d);
 
-    if (c->recovery == TCP_OPEN && c->lost_bytes != 0)
+    if (c->recovery_state == TCP_OPEN && c->lost_bytes != 0)
         recovery_enter(stack, c, now_ns);
     bool echoed = congestion_echoed(stack, c, r, d);
-    if (c->recovery == TCP_RECOVERY)
+    if (c->recovery_state == TCP_RECOVERY)
         prr_apply(c, d);
     else if (d->acked_bytes != 0 && !echoed && !repaired)
         /* The ACK that ends a repair begins no growth; slow start after a timeout goes on. Bytes that SACK or
@@ -454,13 +461,26 @@ void tcp_recovery_after_ack(struct net_stack *stack, struct tcp_connection *c, c
         tcp_timer_set(stack, c, TCP_TIMER_REORDER, now_ns + wait_ns);
     else if (c->timer == TCP_TIMER_REORDER)
         tcp_timer_stop(c);
-    ASSERT(c->recovery != TCP_OPEN || c->lost_bytes == 0);
+    ASSERT(c->recovery_state != TCP_OPEN || c->lost_bytes == 0);
 }
 
 void tcp_recovery_sent(struct tcp_connection *c, uint32_t bytes)
 {
-    if (c->recovery == TCP_RECOVERY)
-        c->prr.out += bytes;
+    if (c->recovery_state == TCP_RECOVERY)
+        c->recovery.prr.out += bytes;
+}
+
+void tcp_recovery_resent(struct tcp_connection *c)
+{
+    c->recovery.undo.resent = true;
+    c->recovery.undo.resends++;
+}
+
+void tcp_recovery_tail_probed(struct tcp_connection *c, bool is_resend)
+{
+    c->tail_probe_on = true;
+    c->recovery.tail_probe.is_resend = is_resend;
+    c->recovery.tail_probe.end_seq = c->snd_nxt;
 }
 
 /* RFC 8985 §6.3: Processes the end of the reordering window: the missing segments have not come. */
@@ -469,9 +489,9 @@ void tcp_recovery_reorder_timeout(struct net_stack *stack, struct tcp_connection
     struct tcp_delivery d = { 0 };
     uint64_t wait_ns = rack_detect(c, &d.lost_bytes, now_ns);
     if (d.lost_bytes != 0) {
-        if (c->recovery == TCP_OPEN)
+        if (c->recovery_state == TCP_OPEN)
             recovery_enter(stack, c, now_ns);
-        if (c->recovery == TCP_RECOVERY)
+        if (c->recovery_state == TCP_RECOVERY)
             prr_apply(c, &d);
     }
     if (wait_ns != 0)
@@ -484,19 +504,19 @@ void tcp_recovery_timeout(struct net_stack *stack, struct tcp_connection *c, uin
 {
     ASSERT(c->segment_count != 0);
     NET_COUNT(stack, tcp_rto_timeouts);
-    if (c->recovery == TCP_OPEN || (c->recovery == TCP_LOSS && c->backoff == 0)) {
+    if (c->recovery_state == TCP_OPEN || (c->recovery_state == TCP_LOSS && c->backoff == 0)) {
         undo_remember(c, now_ns);
         if (!tcp_ecn_window_is_reduced(c))
             tcp_congestion_lost(&c->congestion, &c->policy, flight_size(c), c->snd_mss);
     }
     c->congestion.acked_bytes = 0;
-    c->recovery = TCP_LOSS;
-    c->recover = c->snd_nxt;
+    c->recovery_state = TCP_LOSS;
+    c->recovery.recover = c->snd_nxt;
     tcp_ecn_reduction_note(c);
-    c->duplicate_acks = 0;
-    c->duplicate_bytes = 0;
+    c->recovery.duplicate_acks = 0;
+    c->recovery.duplicate_bytes = 0;
     c->tail_probe_on = false;
-    uint64_t recent_ns = c->sack_on ? c->rack.rtt_ns : 0;
+    uint64_t recent_ns = c->sack_on ? c->recovery.rack.rtt_ns : 0;
     for (uint32_t i = 0; i < c->segment_count; i++) {
         struct tcp_segment *s = tcp_sendqueue_at(c, i);
         bool lost = i == 0 || s->sent_ns + recent_ns <= now_ns;
@@ -504,4 +524,16 @@ void tcp_recovery_timeout(struct net_stack *stack, struct tcp_connection *c, uin
     }
     ASSERT(c->sacked_bytes == 0);
     c->congestion.cwnd = tcp_in_flight(c) + c->snd_mss; /* one segment beside those that may still arrive: as Linux */
+}
+
+void tcp_recovery_check(const struct tcp_connection *c)
+{
+    /* Lost data is repaired. */
+    ASSERT(c->recovery_state != TCP_OPEN || c->lost_bytes == 0);
+    /* A repair takes the place of a tail probe, and only a repair can be undone. */
+    ASSERT(c->recovery_state == TCP_OPEN ? !c->recovery.undo.on : !c->tail_probe_on);
+    /* With SACK the marks say what has left the network. */
+    ASSERT(!c->sack_on || c->recovery.duplicate_bytes == 0);
+    /* Without a window of reordering each segment that comes late would count as lost. */
+    ASSERT(c->recovery.rack.window_multiplier != 0);
 }

@@ -16,6 +16,8 @@ struct tcp_delivery {
     bool limited;   /* before the ACK the congestion window held us back */
 };
 
+/* Begins with nothing delivered before our SYN. */
+void tcp_recovery_begin(struct tcp_connection *c);
 /* Takes a segment just acknowledged or SACKed, with its marks from before. */
 void tcp_rack_delivered(struct tcp_connection *c, const struct tcp_segment *s, const struct tcp_received *r,
                         uint64_t now_ns);
@@ -33,3 +35,9 @@ void tcp_recovery_timeout(struct net_stack *stack, struct tcp_connection *c, uin
 void tcp_recovery_reorder_timeout(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns);
 /* Counts bytes sent during a recovery. */
 void tcp_recovery_sent(struct tcp_connection *c, uint32_t bytes);
+/* Counts a segment sent again, whose resend may prove needless. */
+void tcp_recovery_resent(struct tcp_connection *c);
+/* Notes that a tail probe has left, up to snd_nxt: new data, or the last segment again. */
+void tcp_recovery_tail_probed(struct tcp_connection *c, bool is_resend);
+/* Checks the invariant of loss detection and repair. */
+void tcp_recovery_check(const struct tcp_connection *c);

@@ -111,6 +111,6 @@ void tcp_sendqueue_clear(struct net_stack *stack, struct tcp_connection *c)
 uint32_t tcp_in_flight(const struct tcp_connection *c)
 {
     uint32_t out = c->snd_nxt - c->snd_una + c->resent_bytes;
-    uint32_t gone = c->sacked_bytes + c->lost_bytes + c->duplicate_bytes;
+    uint32_t gone = c->sacked_bytes + c->lost_bytes + c->recovery.duplicate_bytes;
     return out > gone ? out - gone : 0;
 }

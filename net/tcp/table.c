@@ -119,8 +119,8 @@ struct tcp_connection *tcp_connection_take(struct net_stack *stack, uint32_t pee
         .keepalive_ns = TCP_NEVER_NS,
         .fin_wait_2_ends_ns = TCP_NEVER_NS,
         .last_received_ns = now_ns,
-        .rack.window_multiplier = 1,
-        .rack.reordering_segments = TCP_REORDERING_LEAST,
+        .recovery.rack.window_multiplier = 1,
+        .recovery.rack.reordering_segments = TCP_REORDERING_LEAST,
     };
     c->policy.window_scale = tcp_window_scale_of(stack, policy); /* our SYN's; no later buffer changes it */
     c->ack_adaptive = policy->ack == TCP_ACK_ADAPTIVE;

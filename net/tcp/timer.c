@@ -76,12 +76,10 @@ static void tail_probe_send(struct net_stack *stack, struct tcp_connection *c, u
     NET_COUNT(stack, tcp_tx_tail_probes);
     uint32_t nxt_before = c->snd_nxt;
     tcp_output_tail(stack, c, now_ns);
-    c->tail_probe.is_resend = c->snd_nxt == nxt_before;
+    bool resend = c->snd_nxt == nxt_before;
     struct tcp_segment *last = tcp_sendqueue_at(c, c->segment_count - 1);
-    if (c->tail_probe.is_resend && !tcp_resend(stack, c, last, last->bytes, now_ns))
-        return;
-    c->tail_probe_on = true;
-    c->tail_probe.end_seq = c->snd_nxt;
+    if (!resend || tcp_resend(stack, c, last, last->bytes, now_ns))
+        tcp_recovery_tail_probed(c, resend);
 }
 
 static void timer_due(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns)

@@ -86,7 +86,7 @@ TEST(third_duplicate_ack_resends_long_after_the_last_loss)
 {
     connect_with_rtt(OFFER_1000);
     struct tcp_connection *c = &p->stack->tcp.connections[p->id];
-    c->recover = c->snd_una - 0x80000001;
+    c->recovery.recover = c->snd_una - 0x80000001;
     peer_write(p, 10 * MSS);
     expect_segments(2, 10, true);
     for (int i = 0; i < 3; i++)
@@ -123,10 +123,10 @@ TEST(dsack_widens_the_window_long_after_the_last_one)
 {
     connect_with_rtt(OFFER_1000_SACK);
     struct tcp_connection *c = &p->stack->tcp.connections[p->id];
-    c->rack.dsack_round_on = true;
-    c->rack.dsack_round = c->snd_una - 0x80000001;
+    c->recovery.rack.dsack_round_on = true;
+    c->recovery.rack.dsack_round = c->snd_una - 0x80000001;
     peer_send_sack(p, 1, 2, &(struct block){ 1, 2 }, 1);
-    EXPECT_NUMBER("quarters of the round trip", c->rack.window_multiplier, 2);
+    EXPECT_NUMBER("quarters of the round trip", c->recovery.rack.window_multiplier, 2);
 }
 
 /* Loses a segment on a path whose round trip of 400 ms is longer than the RTO's margin of 200 ms. The fast retransmit
