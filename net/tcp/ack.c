@@ -41,18 +41,9 @@ static void ack_advance(struct net_stack *stack, struct tcp_connection *c, const
     c->snd_una = r->ack;
     ASSERT(c->segment_count != 0 || c->snd_una == c->snd_nxt);
     c->bytes_acked += d->acked_bytes;
-    c->backoff = 0;
-    c->probe_count = 0; /* the window had opened: a later wait counts from 0 */
-    c->unanswered_ns = now_ns;
     c->soft_error = TCP_OK; /* out of date: the path works */
-    c->tail_probe_wanted = true;
     tcp_rtt_sample(c, r, resent, sent_ns, now_ns);
-    if (c->segment_count == 0) { /* RFC 6298 (5.2); no output follows the ACK of our FIN */
-        c->rto_at_ns = 0;
-        tcp_timer_stop(c);
-    } else {
-        tcp_rto_restart(c, now_ns); /* (5.3) */
-    }
+    tcp_rto_acked(c, now_ns);
     if (c->busy_since_ns != 0 && seq_ge(r->ack, c->snd_end)) {
         c->busy_ns += now_ns - c->busy_since_ns;
         c->busy_since_ns = 0;
@@ -97,7 +88,7 @@ bool tcp_ack_accept(struct net_stack *stack, struct tcp_connection *c, const str
         tcp_sendqueue_mark(c, tcp_sendqueue_at(c, 0), 0,
                            TCP_MARK_RESENT); /* the peer refused the segment: not in flight */
     if (c->snd_wnd == 0 && c->segment_count != 0 && !c->orphan)
-        c->unanswered_ns = now_ns; /* MUST-36 also holds for data in flight when the window closed */
+        tcp_wait_restart(c, now_ns); /* MUST-36 also holds for data in flight when the window closed */
     if (seq_gt(r->ack, c->snd_una)) {
         ack_advance(stack, c, r, &d, now_ns);
     } else if (c->segment_count != 0 && tcp_received_space(r) == 0 && c->snd_wnd == window_before) {

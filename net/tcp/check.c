@@ -3,6 +3,7 @@
 #include "net/tcp/check.h"
 
 #include "net/stack_state.h"
+#include "net/tcp/deadline.h"
 #include "net/tcp/ecn.h"
 #include "net/tcp/recovery.h"
 #include "net/tcp/route.h"
@@ -81,6 +82,7 @@ static void check_send(const struct tcp_connection *c)
     check_segments(c);
     if (tcp_is_over(c)) {
         ASSERT(c->segment_count == 0); /* a connection gives its transmit buffers back at its end */
+        ASSERT(!c->blocked);           /* nothing more is sent */
         return;
     }
     /* Everything sent has been written, except the FIN. */
@@ -89,33 +91,10 @@ static void check_send(const struct tcp_connection *c)
     ASSERT((c->state == TCP_FIN_WAIT_2) == (c->fin_wanted && c->snd_una == c->snd_end + 1));
     /* The acknowledgement of the SYN leads to ESTABLISHED. */
     ASSERT(tcp_is_opening(c) ? c->snd_una == c->iss && c->snd_nxt == c->iss + 1 : seq_gt(c->snd_una, c->iss));
-    /* Output with an MSS of 0 would send empty segments without end. */
-    ASSERT(c->snd_mss != 0);
-}
-
-static void check_timers(const struct tcp_connection *c)
-{
-    bool resends = c->timer == TCP_TIMER_RTO || c->timer == TCP_TIMER_TAIL_PROBE || c->timer == TCP_TIMER_REORDER;
-    ASSERT((c->timer == TCP_TIMER_NONE) == (c->timer_ns == TCP_NEVER_NS));
-    /* The oldest segment in flight has exactly one deadline. */
-    ASSERT((c->segment_count != 0) == (c->rto_at_ns != 0));
-    /* Data in flight is resent if no answer comes. The fast path takes "no timer" for "nothing in flight". */
-    ASSERT((c->segment_count != 0) == resends);
-    /* A closed window is probed: the peer's update may be lost. */
-    ASSERT(!tcp_output_waits_for_window(c) || c->timer == TCP_TIMER_WINDOW_PROBE);
     /* With nothing left to send, each turn would try again for nothing. */
     ASSERT(c->state != TCP_FIN_WAIT_2 || !c->blocked);
-    if (tcp_is_over(c)) {
-        /* A timer that fired now would send for a connection that is no more. */
-        ASSERT(!c->blocked && !c->ack_now);
-        ASSERT(c->timer == TCP_TIMER_NONE && c->ack_timer_ns == TCP_NEVER_NS);
-        ASSERT(c->keepalive_ns == TCP_NEVER_NS && c->fin_wait_2_ends_ns == TCP_NEVER_NS);
-        return;
-    }
-    /* An ACK owed is due at some time. */
-    ASSERT(c->ack_unsent_bytes == 0 || c->ack_now || c->ack_timer_ns != TCP_NEVER_NS);
-    /* RFC 6429: FIN-WAIT-2 of an orphan ends. */
-    ASSERT(!(c->orphan && c->state == TCP_FIN_WAIT_2) || c->fin_wait_2_ends_ns != TCP_NEVER_NS);
+    /* Output with an MSS of 0 would send empty segments without end. */
+    ASSERT(c->snd_mss != 0);
 }
 
 /* Checks that the blocks lie beyond rcv_nxt, in the window, apart from each other. */
@@ -155,8 +134,8 @@ void tcp_connection_check(const struct tcp_connection *c)
     check_head(c);
     check_state(c);
     check_send(c);
-    check_timers(c);
     check_receive(c);
+    tcp_deadline_check(c);
     tcp_rtt_check(c);
     tcp_ecn_check(c);
     tcp_recovery_check(c);

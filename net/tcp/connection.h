@@ -181,9 +181,9 @@ struct tcp_connection {
             bool blocked;       /* output found no buffer: tried again at the next net_idle */
             bool tail_probe_on; /* written by recovery.c alone */
             uint8_t range_count;
-            uint8_t timer;          /* enum tcp_timer */
+            uint8_t timer;          /* enum tcp_timer; written by deadline.c alone */
             uint8_t recovery_state; /* enum tcp_recovery_state; written by recovery.c alone */
-            uint8_t probe_count;    /* window probes since the window closed */
+            uint8_t probe_count;    /* window probes since the window closed; written by deadline.c alone */
         };
     };
 
@@ -205,18 +205,23 @@ struct tcp_connection {
     uint32_t snd_wnd, snd_wl1, snd_wl2;
     uint32_t snd_wnd_max;
     uint64_t ts_recent_ns;
-    uint64_t last_received_ns;
+    uint64_t last_received_ns; /* written by deadline.c alone */
     uint64_t bytes_received;
-    uint64_t ack_timer_ns;
-    uint32_t ack_unsent_bytes;        /* received since the last ACK */
-    uint16_t rcv_mss;                 /* the largest payload seen, for the delayed ACK's "full-sized" */
-    bool ack_now;                     /* an ACK is due at the next net_idle at the latest */
-    uint8_t keepalive_count;          /* keepalive probes unanswered */
+    /* The ACK of received data. */
+    struct {
+        uint64_t timer_ns;            /* the delayed ACK is due */
+        uint32_t unsent_bytes;        /* received since the last ACK */
+        bool now;                     /* an ACK is due at the next net_idle at the latest */
+        bool adaptive;                /* policy.ack changes between quick and delayed */
+        uint8_t quick_left;           /* number of further ACKs that are quick */
+    } ack;                            /* written by deadline.c alone */
     struct tcp_congestion congestion; /* cwnd lies in the second cache line, the rest in the third */
     uint32_t peer_address;
     uint16_t port, peer_port;
     bool orphan;              /* the application has given the connection back */
+    uint8_t keepalive_count;  /* keepalive probes unanswered; written by deadline.c alone */
     int16_t listener;         /* the listener whose tcp_accept will return it; -1: none */
+    uint16_t rcv_mss;         /* the largest payload seen, for the delayed ACK's "full-sized" */
     struct tcp_policy policy; /* `ack` lies in the third cache line, too */
 
     /* The members that a message touches besides. The message area is ready if its frame stands in the buffer up to
@@ -254,11 +259,7 @@ struct tcp_connection {
     struct tcp_range dsack;                       /* RFC 2883: the range that came twice */
     struct tcp_range ranges[TCP_RANGE_COUNT_MAX]; /* out of order; the latest first (RFC 2018 §4) */
 
-    /* Acknowledgements owed. */
     struct tcp_challenges challenges;
-    bool ack_adaptive;      /* policy.ack changes between quick and delayed */
-    uint8_t ack_quick_left; /* number of further ACKs that are quick */
-    uint64_t ack_data_ns;   /* time of the last ACK for data */
 
     /* Send. */
     uint32_t iss;
@@ -274,24 +275,28 @@ struct tcp_connection {
         uint64_t srtt_ns, rttvar_ns, rto_ns; /* srtt_ns 0: no round trip has been measured */
         uint64_t min_ns, min_until_ns;       /* the least round trip, and the end of its window */
     } rtt;                                   /* written by rtt.c alone */
-    uint64_t stall_ended_ns;                 /* the end of our loop's last stall; 0: none yet */
-    uint8_t backoff;                         /* timeouts in a row */
     bool syn_resent;
     /* RFC 3168. While `echo` or `cwr` is set, no message is made ready: its flags would differ. */
     struct {
-        bool on;            /* agreed in the SYNs */
-        bool seen;          /* a congestion mark has come at some time */
-        bool echo;          /* a congestion mark has come: ECE in each segment, until CWR comes */
-        bool cwr;           /* our window has been reduced: CWR in the next new data */
-        uint32_t recover;   /* snd_nxt at the last reduction: one reduction a window is enough */
-    } ecn;                  /* written by ecn.c alone */
-    uint64_t timer_ns;      /* time at which `timer` is due */
-    uint64_t rto_at_ns;     /* RFC 6298 (5.1): time-out of the oldest segment; 0: nothing in flight */
-    uint64_t unanswered_ns; /* time since which the peer owes an answer, for R2 */
+        bool on;          /* agreed in the SYNs */
+        bool seen;        /* a congestion mark has come at some time */
+        bool echo;        /* a congestion mark has come: ECE in each segment, until CWR comes */
+        bool cwr;         /* our window has been reduced: CWR in the next new data */
+        uint32_t recover; /* snd_nxt at the last reduction: one reduction a window is enough */
+    } ecn;                /* written by ecn.c alone */
+    /* Deadlines, and what they count from. TCP_NEVER_NS: not set. */
+    struct {
+        uint64_t timer_ns;      /* time at which `timer` is due */
+        uint64_t rto_at_ns;     /* RFC 6298 (5.1): time-out of the oldest segment; 0: nothing in flight */
+        uint64_t unanswered_ns; /* time since which the peer owes an answer, for R2 */
+        uint64_t keepalive_ns;
+        uint64_t fin_wait_2_ends_ns; /* end of an orphan's FIN-WAIT-2 */
+        uint64_t stall_ended_ns;     /* the end of our loop's last stall; 0: none yet */
+        uint64_t ack_data_ns;        /* time of the last ACK for data */
+        uint8_t backoff;             /* timeouts in a row */
+        bool tail_probe_wanted;      /* new data sent or acknowledged since the last probe was set */
+    } deadline;                      /* written by deadline.c alone */
     uint64_t last_sent_ns, last_data_sent_ns;
-    bool tail_probe_wanted; /* new data sent or acknowledged since the last probe was set */
-    uint64_t keepalive_ns;
-    uint64_t fin_wait_2_ends_ns; /* end of an orphan's FIN-WAIT-2 */
 
     /* Loss detection and repair. */
     struct {

@@ -17,11 +17,10 @@ void tcp_ecn_mark_take(struct net_stack *stack, struct tcp_connection *c, const 
     if (r->congested) {
         NET_COUNT(stack, tcp_rx_marked);
         c->ecn.echo = c->ecn.seen = true;
-        c->ack_now = c->ack_now || !echo_before;
+        if (!echo_before)
+            tcp_ack_owe(stack, c);
     }
     c->ready.on = c->ready.on && !c->ecn.echo;
-    if (c->ack_now)
-        tcp_timer_due_at(stack, 0);
 }
 
 /* Notes that the window has been reduced, for whatever reason. CWR reports the reduction to the peer, once for this

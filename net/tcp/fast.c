@@ -123,8 +123,7 @@ HOT bool tcp_fast_receive(struct net_stack *stack, const struct frame *frame, ui
         c->ts_recent = timestamp;
         c->ts_recent_ns = now_ns;
     }
-    c->last_received_ns = now_ns;
-    c->keepalive_count = 0;
+    tcp_received_note(c, now_ns);
     stack->fast_received_count++;
     tcp_receive_in_order(stack, c, at + c->head_bytes, bytes, true, now_ns);
     ASSERT(c->rcv_nxt == seq + bytes);

@@ -6,6 +6,7 @@
 
 #include "net/ip/checksum.h"
 #include "net/stack_state.h"
+#include "net/tcp/deadline.h"
 #include "net/tcp/ranges.h"
 #include "net/tcp/route.h"
 #include "net/tcp/rtt.h"
@@ -55,9 +56,7 @@ void tcp_frame_sent(struct tcp_connection *c, uint64_t now_ns)
 {
     c->last_ack_sent = c->rcv_nxt;
     c->last_sent_ns = now_ns;
-    c->ack_now = false;
-    c->ack_unsent_bytes = 0;
-    c->ack_timer_ns = TCP_NEVER_NS;
+    tcp_ack_sent(c);
 }
 
 /* Returns the ECN codepoint of a segment. RFC 3168 §6.1.4, §6.1.5: routers may mark new data, and nothing else. */

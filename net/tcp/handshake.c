@@ -47,16 +47,15 @@ void tcp_established(struct net_stack *stack, struct tcp_connection *c, uint64_t
     tcp_congestion_init(&c->congestion, tcp_congestion_initial_window(segments, c->snd_mss));
     if (c->rtt.srtt_ns == 0)
         tcp_rto_begin(c);
-    c->backoff = 0;
     c->was_open = true;
     c->state = c->fin_wanted ? TCP_FIN_WAIT_1 : TCP_ESTABLISHED; /* tcp_shutdown was called while opening */
     tcp_ecn_begin(c);
-    c->last_received_ns = now_ns;
+    tcp_received_note(c, now_ns);
     if (c->policy.keepalive)
         tcp_keepalive_start(stack, c, now_ns);
     tcp_frame_head_prepare(stack, c, now_ns);
     ASSERT(c->head_bytes != 0);
-    tcp_timer_stop(c);
+    ASSERT(c->timer == TCP_TIMER_NONE && c->deadline.backoff == 0); /* our SYN has been acknowledged */
     stack->tcp.changed = true;
 }
 

@@ -130,8 +130,7 @@ void tcp_set_ack_policy(struct net_stack *stack, int connection, enum tcp_ack_po
         return;
     c->policy.ack = policy;
     c->policy.ack_delay_us = delay_us;
-    c->ack_adaptive = policy == TCP_ACK_ADAPTIVE;
-    tcp_ack_quicken(c);
+    tcp_ack_policy_take(c);
 }
 
 void tcp_set_receive_buffer(struct net_stack *stack, int connection, uint32_t bytes)
@@ -159,7 +158,7 @@ void tcp_set_keepalive(struct net_stack *stack, int connection, bool on, uint64_
     if (c == NULL)
         return;
     c->policy.keepalive = on;
-    c->keepalive_ns = TCP_NEVER_NS;
+    tcp_keepalive_set(stack, c, TCP_NEVER_NS);
     if (on && c->state >= TCP_ESTABLISHED && c->state != TCP_TIME_WAIT)
         tcp_keepalive_start(stack, c, now_ns);
 }
@@ -173,10 +172,8 @@ void tcp_set_keepalive_times(struct net_stack *stack, int connection, const stru
     c->policy.keepalive_idle_us = policy->keepalive_idle_us;
     c->policy.keepalive_interval_us = policy->keepalive_interval_us;
     c->policy.keepalive_count = policy->keepalive_count;
-    if (idle_changed && c->keepalive_ns != TCP_NEVER_NS) { /* the present wait counts from the last received segment */
-        c->keepalive_ns = (uint64_t)max_size(now_ns, c->last_received_ns + c->policy.keepalive_idle_us * NS_PER_US);
-        tcp_timer_due_at(stack, c->keepalive_ns);
-    }
+    if (idle_changed && c->deadline.keepalive_ns != TCP_NEVER_NS) /* the wait counts from the last received segment */
+        tcp_keepalive_set(stack, c, max_size(now_ns, c->last_received_ns + c->policy.keepalive_idle_us * NS_PER_US));
 }
 
 void tcp_set_patience(struct net_stack *stack, int connection, const struct tcp_policy *policy)
@@ -242,7 +239,7 @@ bool tcp_info(const struct net_stack *stack, int connection, struct tcp_info *in
         .lost_bytes = c->lost_bytes,
         .resent_bytes = c->resent_bytes,
         .unacked_segments = c->segment_count,
-        .retransmits = c->backoff,
+        .retransmits = c->deadline.backoff,
         .window_probes = c->probe_count,
         .mss_offered = tcp_mss_offered(stack, &c->policy),
         .reordering_segments = c->recovery.rack.reordering_segments,

@@ -144,7 +144,7 @@ static void syn_sent_input(struct net_stack *stack, struct tcp_connection *c, st
         c->snd_wnd = r->window;
         c->snd_wl1 = r->seq - 1;
         tcp_syn_send(stack, c, now_ns);
-        tcp_timer_set(stack, c, TCP_TIMER_RTO, c->rto_at_ns);
+        tcp_timer_set(stack, c, TCP_TIMER_RTO, c->deadline.rto_at_ns);
         return;
     }
     tcp_ack_accept(stack, c, r, now_ns);
@@ -152,12 +152,12 @@ static void syn_sent_input(struct net_stack *stack, struct tcp_connection *c, st
      * echoes flags it does not know. */
     tcp_ecn_agree(c, c->policy.ecn && !c->syn_resent && (r->flags & (TCP_ECE | TCP_CWR)) == TCP_ECE);
     tcp_established(stack, c, now_ns);
-    c->ack_now = true;
+    tcp_ack_owe(stack, c);
     if (r->bytes != 0 || (r->flags & TCP_FIN) != 0)
         tcp_receive_payload(stack, c, r, now_ns);
     if (c->used)
         tcp_output(stack, c, now_ns);
-    if (c->used && c->ack_now) /* unless data carried the ACK */
+    if (c->used && c->ack.now) /* unless data carried the ACK */
         tcp_ack_send_now(stack, c, now_ns);
 }
 
@@ -263,10 +263,8 @@ static bool fin_acked(struct net_stack *stack, struct tcp_connection *c, uint64_
         c->state = TCP_FIN_WAIT_2;
         c->blocked = false; /* a FIN that was to be sent again */
         stack->tcp.changed = true;
-        if (c->orphan) {
-            c->fin_wait_2_ends_ns = now_ns + c->policy.fin_wait_2_us * NS_PER_US;
-            tcp_timer_due_at(stack, c->fin_wait_2_ends_ns);
-        }
+        if (c->orphan)
+            tcp_fin_wait_2_limit(stack, c, now_ns);
         return true;
     case TCP_CLOSING:
         tcp_time_wait_enter(stack, c, now_ns);
@@ -295,8 +293,7 @@ static void received_note(struct tcp_connection *c, const struct tcp_received *r
         c->data_received_ns = tcp_data_received_ns(c);
         c->bare_received_ns = now_ns;
     }
-    c->last_received_ns = now_ns;
-    c->keepalive_count = 0;
+    tcp_received_note(c, now_ns);
 }
 
 static void other_input(struct net_stack *stack, struct tcp_connection *c, struct tcp_received *r, uint64_t now_ns)

@@ -61,8 +61,8 @@ int tcp_connect(struct net_stack *stack, uint32_t address, uint16_t port, uint16
     tcp_next_hop_set(stack, c, next_hop, now_ns);
     tcp_iss_set(c, secret_isn(&stack->ip.secret, &tuple, now_ns));
     tcp_sendqueue_push(c, c->iss, 0, TCP_SYN, now_ns)->sent_ns = TCP_NEVER_NS; /* until tcp_syn_send sends it */
-    tcp_rto_restart(c, now_ns);
-    tcp_timer_set(stack, c, TCP_TIMER_RTO, c->rto_at_ns);
+    tcp_rto_start(c, now_ns);
+    tcp_timer_set(stack, c, TCP_TIMER_RTO, c->deadline.rto_at_ns);
     tcp_syn_send(stack, c, now_ns);
     NET_COUNT(stack, tcp_connects);
     tcp_connection_check(c);

@@ -94,7 +94,7 @@ static bool output_lost(struct net_stack *stack, struct tcp_connection *c, uint6
 static void flight_begins(struct tcp_connection *c, uint64_t now_ns)
 {
     tcp_busy_begin(c, now_ns); /* a message has not been in the ring */
-    tcp_rto_restart(c, now_ns);
+    tcp_rto_start(c, now_ns);
 }
 
 /* Moves `bytes` from the unsent end of the stream into a segment and sends it. Returns false if there is no buffer. */
@@ -105,7 +105,8 @@ static bool output_segment(struct net_stack *stack, struct tcp_connection *c, ui
     ASSERT(bytes <= c->snd_mss);
     uint8_t flags = TCP_ACK | (fin ? TCP_FIN : 0) | (push ? TCP_PSH : 0);
     struct tcp_segment *s = tcp_sendqueue_push(c, c->snd_nxt, (uint16_t)bytes, flags, now_ns);
-    if (bytes != 0 && (c->ack_unsent_bytes != 0 || now_ns - c->ack_data_ns < c->policy.ack_delay_us * NS_PER_US))
+    if (bytes != 0
+        && (c->ack.unsent_bytes != 0 || now_ns - c->deadline.ack_data_ns < c->policy.ack_delay_us * NS_PER_US))
         tcp_ack_slow_down(c); /* an answer: the next answer will carry its ACK */
     const struct tcp_frame frame = {
         .seq = c->snd_nxt, .flags = flags | tcp_cwr_flag(c, bytes), .segment = s, .bytes = bytes
@@ -119,7 +120,7 @@ static bool output_segment(struct net_stack *stack, struct tcp_connection *c, ui
     tcp_cwr_sent(c, bytes);
     if (bytes != 0 && bytes < c->snd_mss)
         c->snd_small_end = c->snd_nxt;
-    if (c->rto_at_ns == 0)
+    if (c->deadline.rto_at_ns == 0)
         flight_begins(c, now_ns);
     tcp_recovery_sent(c, tcp_segment_space(s));
     return true;
@@ -138,12 +139,12 @@ static void flight_note(struct tcp_connection *c)
 /* Updates timers and window accounts after a message has left by itself. */
 void tcp_output_sent(struct net_stack *stack, struct tcp_connection *c, uint32_t bytes, uint64_t now_ns)
 {
-    if (c->rto_at_ns == 0)
+    if (c->deadline.rto_at_ns == 0)
         flight_begins(c, now_ns);
     tcp_recovery_sent(c, bytes);
     flight_note(c);
     c->last_data_sent_ns = now_ns;
-    c->tail_probe_wanted = true;
+    tcp_tail_probe_want(c);
     tcp_timer_rearm(stack, c, now_ns);
 }
 
@@ -224,7 +225,7 @@ void tcp_output(struct net_stack *stack, struct tcp_connection *c, uint64_t now_
         tcp_timer_due_at(stack, 0);
     if (c->snd_nxt != nxt_before) {
         c->last_data_sent_ns = now_ns;
-        c->tail_probe_wanted = true;
+        tcp_tail_probe_want(c);
     }
     tcp_timer_rearm(stack, c, now_ns);
     ASSERT(c->segment_count == 0 || c->timer != TCP_TIMER_NONE);
@@ -251,17 +252,13 @@ void tcp_ack_send_now(struct net_stack *stack, struct tcp_connection *c, uint64_
         .seq = seq_min(c->snd_nxt, edge),
         .flags = TCP_ACK,
     };
-    bool of_text = c->ack_unsent_bytes != 0;
+    bool of_text = c->ack.unsent_bytes != 0;
     if (tcp_frame_send(stack, c, &frame, now_ns)) {
         NET_COUNT(stack, tcp_tx_acks);
-        if (of_text) {
-            c->ack_data_ns = now_ns;
-            if (c->ack_quick_left != 0 && --c->ack_quick_left == 0)
-                tcp_ack_slow_down(c);
-        }
+        if (of_text)
+            tcp_ack_of_data_count(c, now_ns);
     } else {
-        c->ack_now = true;
-        tcp_timer_due_at(stack, 0);
+        tcp_ack_owe(stack, c);
     }
 }
 

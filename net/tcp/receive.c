@@ -34,8 +34,7 @@ void tcp_receive_gap_filled(struct net_stack *stack, struct tcp_connection *c, u
     tcp_ranges_absorb(c);
     c->bytes_received += c->rcv_nxt - before;
     stack->tcp.changed = true;
-    c->ack_now = true;
-    tcp_timer_due_at(stack, 0);
+    tcp_ack_owe(stack, c);
 }
 
 static void receive_out_of_order(struct net_stack *stack, struct tcp_connection *c, uint32_t seq, const uint8_t *data,
@@ -63,8 +62,7 @@ static void receive_fin(struct net_stack *stack, struct tcp_connection *c, uint6
     c->fin_received = true;
     c->range_count = 0;
     c->dsack_pending = false; /* as Linux: a sender could conclude nothing from a DSACK now */
-    c->ack_now = true;
-    tcp_timer_due_at(stack, 0);
+    tcp_ack_owe(stack, c);
     stack->tcp.changed = true;
     switch (c->state) {
     case TCP_SYN_RECEIVED:
@@ -117,14 +115,14 @@ void tcp_receive_payload(struct net_stack *stack, struct tcp_connection *c, stru
         data += old;
         bytes -= old;
         if (old != 0)
-            c->ack_now = true;
+            tcp_ack_owe(stack, c);
     }
     uint32_t end = seq_min(seq + bytes, edge);
     if (c->fin_seen)
         end = seq_min(end, c->fin_seq);
     if (seq_lt(end, seq + bytes)) {
         bytes = seq_lt(seq, end) ? end - seq : 0;
-        c->ack_now = true;
+        tcp_ack_owe(stack, c);
     }
 
     ASSERT(bytes <= r->bytes);
@@ -140,6 +138,4 @@ void tcp_receive_payload(struct net_stack *stack, struct tcp_connection *c, stru
         receive_fin(stack, c, now_ns);
     if (out_of_order) /* RFC 5681 §4.2: a duplicate ACK for each segment, at once */
         tcp_ack_send_now(stack, c, now_ns);
-    else if (c->ack_now)
-        tcp_timer_due_at(stack, 0);
 }

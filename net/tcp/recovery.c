@@ -504,7 +504,7 @@ void tcp_recovery_timeout(struct net_stack *stack, struct tcp_connection *c, uin
 {
     ASSERT(c->segment_count != 0);
     NET_COUNT(stack, tcp_rto_timeouts);
-    if (c->recovery_state == TCP_OPEN || (c->recovery_state == TCP_LOSS && c->backoff == 0)) {
+    if (c->recovery_state == TCP_OPEN || (c->recovery_state == TCP_LOSS && c->deadline.backoff == 0)) {
         undo_remember(c, now_ns);
         if (!tcp_ecn_window_is_reduced(c))
             tcp_congestion_lost(&c->congestion, &c->policy, flight_size(c), c->snd_mss);

@@ -44,7 +44,7 @@ void tcp_rtt_sample(struct tcp_connection *c, const struct tcp_received *r, bool
         if (age_ms < UINT32_C(1) << 31)
             rtt_ns = age_ms * NS_PER_MS;
     }
-    if (rtt_ns <= now_ns - c->stall_ended_ns)
+    if (rtt_ns <= now_ns - c->deadline.stall_ended_ns)
         tcp_rtt_measured(c, rtt_ns);
 }
 

@@ -25,8 +25,6 @@ struct tcp_segment *tcp_sendqueue_push(struct tcp_connection *c, uint32_t seq, u
                                        uint64_t now_ns)
 {
     ASSERT(!tcp_sendqueue_full(c));
-    if (c->segment_count == 0)
-        c->unanswered_ns = now_ns;
     struct tcp_segment *s = tcp_sendqueue_at(c, c->segment_count++);
     *s = (struct tcp_segment){
         .seq = seq,

@@ -169,10 +169,8 @@ void tcp_close(struct net_stack *stack, int connection, uint64_t now_ns)
         tcp_reset_send(stack, c, now_ns); /* SHLD-3: data was lost, and the peer must know */
         tcp_connection_end(stack, c, TCP_ABORTED);
     } else {
-        if (c->state == TCP_FIN_WAIT_2) {
-            c->fin_wait_2_ends_ns = now_ns + c->policy.fin_wait_2_us * NS_PER_US;
-            tcp_timer_due_at(stack, c->fin_wait_2_ends_ns);
-        }
+        if (c->state == TCP_FIN_WAIT_2)
+            tcp_fin_wait_2_limit(stack, c, now_ns);
         fin_queue(stack, c, now_ns);
     }
 }

@@ -114,17 +114,16 @@ struct tcp_connection *tcp_connection_take(struct net_stack *stack, uint32_t pee
         .path_mtu_bytes = stack->ip.interface.mtu_bytes,
         .timestamp_offset = secret_timestamp_offset(&stack->ip.secret, &tuple),
         .rtt.rto_ns = policy->rto_initial_us * NS_PER_US,
-        .timer_ns = TCP_NEVER_NS,
-        .ack_timer_ns = TCP_NEVER_NS,
-        .keepalive_ns = TCP_NEVER_NS,
-        .fin_wait_2_ends_ns = TCP_NEVER_NS,
+        .ack.timer_ns = TCP_NEVER_NS,
+        .deadline.timer_ns = TCP_NEVER_NS,
+        .deadline.keepalive_ns = TCP_NEVER_NS,
+        .deadline.fin_wait_2_ends_ns = TCP_NEVER_NS,
         .last_received_ns = now_ns,
         .recovery.rack.window_multiplier = 1,
         .recovery.rack.reordering_segments = TCP_REORDERING_LEAST,
     };
     c->policy.window_scale = tcp_window_scale_of(stack, policy); /* our SYN's; no later buffer changes it */
-    c->ack_adaptive = policy->ack == TCP_ACK_ADAPTIVE;
-    tcp_ack_quicken(c);
+    tcp_ack_policy_take(c);
     tcp_path_recall(stack, c, now_ns);
     c->snd_mss = (uint16_t)tcp_send_mss(c);
     tcp->keys[index] = tcp_key(peer_address, peer_port, port);
@@ -175,10 +174,8 @@ void tcp_connection_end(struct net_stack *stack, struct tcp_connection *c, enum 
     c->state = TCP_CLOSED;
     c->error = why;
     c->range_count = 0;
-    c->ack_now = c->blocked = false;
-    c->rto_at_ns = 0;
-    c->ack_timer_ns = c->keepalive_ns = c->fin_wait_2_ends_ns = TCP_NEVER_NS;
-    tcp_timer_stop(c);
+    c->blocked = false;
+    tcp_deadline_end(c);
     /* A connection that waits for tcp_accept has not been reported to the application, and need not be. */
     if (c->listener >= 0) {
         tcp_listener_left(stack, c);

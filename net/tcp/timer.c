@@ -14,7 +14,6 @@
 #include "net/tcp/output.h"
 #include "net/tcp/recovery.h"
 #include "net/tcp/route.h"
-#include "net/tcp/rtt.h"
 #include "net/tcp/send_queue.h"
 #include "net/tcp/table.h"
 #include "net/tcp/time_wait.h"
@@ -30,7 +29,7 @@ static void rto_due(struct net_stack *stack, struct tcp_connection *c, uint64_t 
 {
     ASSERT(c->segment_count != 0);
     bool opening = tcp_is_opening(c);
-    if (now_ns >= tcp_give_up_at_ns(c, c->backoff)) {
+    if (now_ns >= tcp_give_up_at_ns(c, c->deadline.backoff)) {
         connection_gave_up(stack, c);
         return;
     }
@@ -38,15 +37,12 @@ static void rto_due(struct net_stack *stack, struct tcp_connection *c, uint64_t 
         c->syn_resent = true;
     else
         tcp_recovery_timeout(stack, c, now_ns);
-    if (c->backoff < UINT8_MAX)
-        c->backoff++;
-    if ((opening || c->backoff == TCP_R1_RETRANSMITS) && tcp_next_hop(stack, c) != 0)
+    tcp_rto_expired(c, now_ns);
+    if ((opening || c->deadline.backoff == TCP_R1_RETRANSMITS) && tcp_next_hop(stack, c) != 0)
         arp_doubt(&stack->ip, tcp_next_hop(stack, c), now_ns);
-    tcp_rto_back_off(c);
-    tcp_rto_restart(c, now_ns);
     if (opening) {
         tcp_syn_send(stack, c, now_ns);
-        tcp_timer_set(stack, c, TCP_TIMER_RTO, c->rto_at_ns);
+        tcp_timer_set(stack, c, TCP_TIMER_RTO, c->deadline.rto_at_ns);
     } else {
         tcp_output(stack, c, now_ns);
     }
@@ -63,8 +59,7 @@ static void window_probe_due(struct net_stack *stack, struct tcp_connection *c, 
         connection_gave_up(stack, c);
         return;
     }
-    if (c->probe_count < UINT8_MAX)
-        c->probe_count++;
+    tcp_window_probe_count(c);
     tcp_probe_send(stack, c, now_ns);
     tcp_timer_rearm(stack, c, now_ns);
 }
@@ -95,8 +90,7 @@ static void timer_due(struct net_stack *stack, struct tcp_connection *c, uint64_
     case TCP_TIMER_TAIL_PROBE:
         tail_probe_send(stack, c, now_ns);
         tcp_rto_restart(c, now_ns); /* RFC 8985 §7.3, end */
-        c->tail_probe_wanted = false;
-        tcp_timer_set(stack, c, TCP_TIMER_RTO, c->rto_at_ns);
+        tcp_timer_rearm(stack, c, now_ns);
         break;
     case TCP_TIMER_REORDER:
         tcp_recovery_reorder_timeout(stack, c, now_ns);
@@ -114,18 +108,17 @@ static void timer_due(struct net_stack *stack, struct tcp_connection *c, uint64_
  * peer must answer. */
 static void keepalive_due(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns)
 {
-    ASSERT(c->keepalive_ns != TCP_NEVER_NS);
+    ASSERT(c->deadline.keepalive_ns != TCP_NEVER_NS);
     uint64_t quiet_ns = now_ns - c->last_received_ns;
     uint64_t idle_ns = c->policy.keepalive_idle_us * NS_PER_US;
     bool outstanding = c->segment_count != 0; /* the retransmission timer probes the peer already */
-    bool stalled = time_stood_still(c->keepalive_ns, now_ns);
+    bool stalled = time_stood_still(c->deadline.keepalive_ns, now_ns);
     bool dead = c->policy.user_timeout
                     ? c->keepalive_count != 0
                           && quiet_ns >= c->policy.data_give_up_us * NS_PER_US /* Linux: this test instead */
                     : c->keepalive_count >= c->policy.keepalive_count;
     if (outstanding || quiet_ns < idle_ns) {
-        c->keepalive_count = 0;
-        c->keepalive_ns = (outstanding ? now_ns : c->last_received_ns) + idle_ns;
+        tcp_keepalive_start(stack, c, outstanding ? now_ns : c->last_received_ns);
     } else if (dead && !stalled) {        /* while the loop stood still nobody could answer: another probe */
         tcp_reset_send(stack, c, now_ns); /* as Linux: a peer that is alive after all shall know */
         connection_gave_up(stack, c);
@@ -134,10 +127,9 @@ static void keepalive_due(struct net_stack *stack, struct tcp_connection *c, uin
         const struct tcp_frame frame = { .seq = c->snd_nxt - 1, .flags = TCP_ACK };
         if (tcp_frame_send(stack, c, &frame, now_ns)) { /* without a buffer: at the next interval */
             NET_COUNT(stack, tcp_tx_keepalives);
-            if (c->keepalive_count < UINT8_MAX)
-                c->keepalive_count++;
+            tcp_keepalive_count(c);
         }
-        c->keepalive_ns = now_ns + c->policy.keepalive_interval_us * NS_PER_US;
+        tcp_keepalive_set(stack, c, now_ns + c->policy.keepalive_interval_us * NS_PER_US);
     }
 }
 
@@ -147,9 +139,9 @@ static void deadlines_poll(struct net_stack *stack, struct tcp_connection *c, ui
         tcp_syn_send(stack, c, now_ns);
     else if (c->blocked)
         tcp_output(stack, c, now_ns);
-    if (c->timer_ns <= now_ns)
+    if (c->deadline.timer_ns <= now_ns)
         timer_due(stack, c, now_ns);
-    if (c->used && c->keepalive_ns <= now_ns)
+    if (c->used && c->deadline.keepalive_ns <= now_ns)
         keepalive_due(stack, c, now_ns);
     if (c->used)
         tcp_connection_check(c);
@@ -159,13 +151,13 @@ static void deadlines_poll(struct net_stack *stack, struct tcp_connection *c, ui
 static void connection_poll(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns)
 {
     ASSERT(c->used);
-    if (c->blocked || c->timer_ns <= now_ns || c->keepalive_ns <= now_ns)
+    if (c->blocked || c->deadline.timer_ns <= now_ns || c->deadline.keepalive_ns <= now_ns)
         deadlines_poll(stack, c, now_ns);
-    if (c->used && c->ack_timer_ns <= now_ns && c->ack_adaptive && c->ack_quick_left != 0)
+    if (c->used && c->ack.timer_ns <= now_ns && c->ack.adaptive && c->ack.quick_left != 0)
         c->policy.ack = TCP_ACK_QUICK; /* the application's answer has not come: Linux, tcp_delack_timer_handler */
-    if (c->used && (c->ack_now || c->ack_timer_ns <= now_ns))
+    if (c->used && (c->ack.now || c->ack.timer_ns <= now_ns))
         tcp_ack_send_now(stack, c, now_ns);
-    if (c->used && c->fin_wait_2_ends_ns <= now_ns)
+    if (c->used && c->deadline.fin_wait_2_ends_ns <= now_ns)
         tcp_connection_end(stack, c, TCP_TIMED_OUT);
 }
 
@@ -173,9 +165,10 @@ static uint64_t connection_next_deadline_ns(const struct tcp_connection *c)
 {
     if (!c->used)
         return TCP_NEVER_NS;
-    if (c->blocked || c->ack_now)
+    if (c->blocked || c->ack.now)
         return 0;
-    return min_ns(min_ns(c->timer_ns, c->ack_timer_ns), min_ns(c->keepalive_ns, c->fin_wait_2_ends_ns));
+    return min_ns(min_ns(c->deadline.timer_ns, c->ack.timer_ns),
+                  min_ns(c->deadline.keepalive_ns, c->deadline.fin_wait_2_ends_ns));
 }
 
 uint64_t tcp_next_deadline_ns(const struct net_stack *stack)
