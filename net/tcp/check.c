@@ -5,6 +5,7 @@
 #include "net/stack_state.h"
 #include "net/tcp/deadline.h"
 #include "net/tcp/ecn.h"
+#include "net/tcp/ranges.h"
 #include "net/tcp/recovery.h"
 #include "net/tcp/route.h"
 #include "net/tcp/rtt.h"
@@ -97,20 +98,6 @@ static void check_send(const struct tcp_connection *c)
     ASSERT(c->snd_mss != 0);
 }
 
-/* Checks that the blocks lie beyond rcv_nxt, in the window, apart from each other. */
-static void check_ranges(const struct tcp_connection *c)
-{
-    ASSERT(c->range_count <= TCP_RANGE_COUNT_MAX);
-    for (uint32_t i = 0; i < c->range_count; i++) {
-        const struct tcp_range *range = &c->ranges[i];
-        ASSERT(seq_lt(range->left, range->right));
-        ASSERT(seq_gt(range->left, c->rcv_nxt));  /* a block at rcv_nxt would be in order */
-        ASSERT(seq_le(range->right, c->rcv_adv)); /* the ring has no room beyond */
-        for (uint32_t k = 0; k < i; k++)          /* blocks that touch each other would be one */
-            ASSERT(seq_lt(range->right, c->ranges[k].left) || seq_gt(range->left, c->ranges[k].right));
-    }
-}
-
 static void check_receive(const struct tcp_connection *c)
 {
     /* Nothing is read before it has come. */
@@ -119,13 +106,10 @@ static void check_receive(const struct tcp_connection *c)
     ASSERT(seq_le(c->rcv_nxt, c->rcv_adv + (c->fin_received ? 1 : 0)));
     /* The ring has room for all unread and all promised bytes, so data is stored without a test. */
     ASSERT(tcp_receive_unread(c) + tcp_receive_window(c) <= c->rcv_mask + 1);
-    check_ranges(c);
     /* No data follows a FIN. */
     ASSERT(!c->fin_received || (c->fin_seen && c->rcv_nxt == c->fin_seq + 1 && c->range_count == 0));
     /* A FIN that has been seen and not received waits for the data before it. */
     ASSERT(!c->fin_seen || c->fin_received || tcp_is_over(c) || seq_gt(c->fin_seq, c->rcv_nxt));
-    /* RFC 2883: a DSACK report names at least one byte, and the peer understands SACK. */
-    ASSERT(!c->dsack_pending || (c->sack_on && seq_lt(c->dsack.left, c->dsack.right)));
 }
 
 void tcp_connection_check(const struct tcp_connection *c)
@@ -135,6 +119,7 @@ void tcp_connection_check(const struct tcp_connection *c)
     check_state(c);
     check_send(c);
     check_receive(c);
+    tcp_ranges_check(c);
     tcp_deadline_check(c);
     tcp_rtt_check(c);
     tcp_ecn_check(c);

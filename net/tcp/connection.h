@@ -176,11 +176,11 @@ struct tcp_connection {
     union {
         uint64_t busy;
         struct {
-            bool fin_wanted;    /* FIN follows snd_end */
-            bool fin_seen;      /* the peer's FIN came, perhaps out of order, at fin_seq */
-            bool blocked;       /* output found no buffer: tried again at the next net_idle */
-            bool tail_probe_on; /* written by recovery.c alone */
-            uint8_t range_count;
+            bool fin_wanted;        /* FIN follows snd_end */
+            bool fin_seen;          /* the peer's FIN came, perhaps out of order, at fin_seq */
+            bool blocked;           /* output found no buffer: tried again at the next net_idle */
+            bool tail_probe_on;     /* written by recovery.c alone */
+            uint8_t range_count;    /* in ranges.blocks; written by ranges.c alone */
             uint8_t timer;          /* enum tcp_timer; written by deadline.c alone */
             uint8_t recovery_state; /* enum tcp_recovery_state; written by recovery.c alone */
             uint8_t probe_count;    /* window probes since the window closed; written by deadline.c alone */
@@ -255,10 +255,11 @@ struct tcp_connection {
     bool read_shut; /* the application will read no more */
     uint32_t fin_seq;
     uint8_t *rcv_ring;
-    bool dsack_pending;
-    struct tcp_range dsack;                       /* RFC 2883: the range that came twice */
-    struct tcp_range ranges[TCP_RANGE_COUNT_MAX]; /* out of order; the latest first (RFC 2018 §4) */
-
+    struct {
+        bool dsack_pending;
+        struct tcp_range dsack;                       /* RFC 2883: the range that came twice */
+        struct tcp_range blocks[TCP_RANGE_COUNT_MAX]; /* out of order; the latest first (RFC 2018 §4) */
+    } ranges;                                         /* written by ranges.c alone */
     struct tcp_challenges challenges;
 
     /* Send. */

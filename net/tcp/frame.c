@@ -106,7 +106,7 @@ static void frame_checksum(const struct tcp_connection *c, uint8_t *at, uint32_t
 static uint32_t frame_sack_write(struct tcp_connection *c, uint8_t *at, uint32_t payload_bytes)
 {
     struct tcp_range blocks[TCP_SACK_BLOCK_COUNT_MAX];
-    if (!c->sack_on || (c->range_count == 0 && !c->dsack_pending))
+    if (!c->sack_on || (c->range_count == 0 && !c->ranges.dsack_pending))
         return 0;
     uint32_t count = tcp_receive_sack_blocks(c, blocks, c->timestamps_on ? 3 : 4);
     ASSERT(count != 0);
@@ -121,7 +121,7 @@ static uint32_t frame_sack_write(struct tcp_connection *c, uint8_t *at, uint32_t
         store_be32(at + 4 + i * TCP_OPTION_SACK_BLOCK_BYTES, blocks[i].left);
         store_be32(at + 8 + i * TCP_OPTION_SACK_BLOCK_BYTES, blocks[i].right);
     }
-    c->dsack_pending = false;
+    tcp_dsack_sent(c);
     return bytes;
 }
 

@@ -29,7 +29,7 @@ void tcp_receive_gap_filled(struct net_stack *stack, struct tcp_connection *c, u
     ASSERT(c->range_count != 0);
     uint32_t before = c->rcv_nxt;
     struct tcp_range repeated = tcp_ranges_repeated(c, (struct tcp_range){ before - bytes, before });
-    if (!c->dsack_pending) /* a repetition below the segment is reported first */
+    if (!c->ranges.dsack_pending) /* a repetition below the segment is reported first */
         tcp_receive_duplicate(stack, c, repeated.left, repeated.right);
     tcp_ranges_absorb(c);
     c->bytes_received += c->rcv_nxt - before;
@@ -60,8 +60,7 @@ static void receive_fin(struct net_stack *stack, struct tcp_connection *c, uint6
     ASSERT(!c->fin_received);
     c->rcv_nxt++;
     c->fin_received = true;
-    c->range_count = 0;
-    c->dsack_pending = false; /* as Linux: a sender could conclude nothing from a DSACK now */
+    tcp_ranges_clear(c);
     tcp_ack_owe(stack, c);
     stack->tcp.changed = true;
     switch (c->state) {
@@ -88,7 +87,7 @@ static bool fin_is_possible(const struct tcp_connection *c, uint32_t seq, uint32
     if (c->fin_seen || seq_lt(seq, c->rcv_nxt) || seq_gt(seq, edge))
         return false;
     for (uint32_t i = 0; i < c->range_count; i++)
-        if (seq_gt(c->ranges[i].right, seq))
+        if (seq_gt(c->ranges.blocks[i].right, seq))
             return false;
     return true;
 }

@@ -6,6 +6,7 @@
 #include "net/tcp/check.h"
 #include "net/tcp/deadline.h"
 #include "net/tcp/policy.h"
+#include "net/tcp/ranges.h"
 #include "net/tcp/route.h"
 #include "net/tcp/send_queue.h"
 #include "net/tcp/window.h"
@@ -173,7 +174,7 @@ void tcp_connection_end(struct net_stack *stack, struct tcp_connection *c, enum 
     stack->tcp.changed = true;
     c->state = TCP_CLOSED;
     c->error = why;
-    c->range_count = 0;
+    tcp_ranges_clear(c);
     c->blocked = false;
     tcp_deadline_end(c);
     /* A connection that waits for tcp_accept has not been reported to the application, and need not be. */
