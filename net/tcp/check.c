@@ -51,39 +51,10 @@ static void check_state(const struct tcp_connection *c)
     ASSERT(!c->orphan || !tcp_is_over(c));
 }
 
-/* Checks that the segments in flight lie one after the other from snd_una to snd_nxt, and that the sums are those of
- * their marks. */
-static void check_segments(const struct tcp_connection *c)
-{
-    uint32_t seq = c->snd_una, sacked_bytes = 0, lost_bytes = 0, resent_bytes = 0;
-    ASSERT(c->segment_count <= c->segment_mask + 1);
-    for (uint32_t i = 0; i < c->segment_count; i++) {
-        const struct tcp_segment *s = tcp_sendqueue_at(c, i);
-        uint32_t space = tcp_segment_space(s);
-        ASSERT(s->seq == seq);
-        ASSERT(space != 0); /* an empty one would never be acknowledged */
-        seq += space;
-        if ((s->marks & TCP_MARK_SACKED) != 0) {
-            sacked_bytes += space;
-            continue;
-        }
-        lost_bytes += (s->marks & TCP_MARK_LOST) != 0 ? space : 0;
-        resent_bytes += (s->marks & TCP_MARK_RESENT) != 0 ? space : 0;
-    }
-    /* Sent data that is not in the queue could not be sent again. */
-    ASSERT(tcp_is_over(c) || seq == c->snd_nxt);
-    ASSERT(c->sacked_bytes == sacked_bytes);
-    ASSERT(c->lost_bytes == lost_bytes);
-    ASSERT(c->resent_bytes == resent_bytes);
-    ASSERT(c->sacked_bytes + c->lost_bytes <= seq - c->snd_una);
-}
-
 static void check_send(const struct tcp_connection *c)
 {
-    check_segments(c);
     if (tcp_is_over(c)) {
-        ASSERT(c->segment_count == 0); /* a connection gives its transmit buffers back at its end */
-        ASSERT(!c->blocked);           /* nothing more is sent */
+        ASSERT(!c->blocked); /* nothing more is sent */
         return;
     }
     /* Everything sent has been written, except the FIN. */
@@ -119,6 +90,7 @@ void tcp_connection_check(const struct tcp_connection *c)
     check_state(c);
     check_send(c);
     check_receive(c);
+    tcp_sendqueue_check(c);
     tcp_ranges_check(c);
     tcp_deadline_check(c);
     tcp_rtt_check(c);
@@ -161,7 +133,7 @@ static uint32_t messages_of(const struct tcp_connection *c)
 {
     uint32_t count = c->message != NULL;
     for (uint32_t i = 0; i < c->segment_count; i++) {
-        const struct tcp_segment *s = &c->segments[(c->segment_head + i) & c->segment_mask];
+        const struct tcp_segment *s = tcp_sendqueue_at(c, i);
         count += s->buffer != NULL && (s->marks & TCP_MARK_SHARED) == 0;
     }
     return count;

@@ -196,7 +196,7 @@ struct tcp_connection {
     uint32_t last_ack_sent; /* RFC 7323 §4.3 */
     uint32_t snd_una, snd_nxt;
     uint32_t snd_end;
-    uint32_t segment_count; /* in flight */
+    uint32_t segment_count; /* in flight; written by send_queue.c alone */
     uint32_t ts_recent;
     uint16_t snd_mss; /* payload of a full segment, options taken off */
     uint8_t rcv_scale, snd_scale;
@@ -236,9 +236,12 @@ struct tcp_connection {
     uint32_t rcv_buffer_bytes; /* the part of the ring that the window may promise */
     uint32_t rcv_mask;
     uint32_t timestamp_offset;
-    uint32_t sacked_bytes, lost_bytes, resent_bytes; /* sums over the marks */
-    struct tcp_segment *segments;                    /* in flight: a ring, in order of seq */
-    uint32_t segment_mask, segment_head;
+    uint32_t segment_mask;
+    struct tcp_segment *segments; /* in flight: a ring, in order of seq */
+    struct {
+        uint32_t sacked_bytes, lost_bytes, resent_bytes; /* sums over the marks */
+        uint32_t head;                                   /* index of the oldest segment, before the mask */
+    } queue;                                             /* written by send_queue.c alone */
 
     /* Beginning and end of the connection. */
     bool used;
@@ -352,9 +355,9 @@ struct tcp_connection {
 static_assert(offsetof(struct tcp_connection, snd_wnd) == 64, "the first line of a connection");
 static_assert(offsetof(struct tcp_connection, congestion.ssthresh) < 128, "the second line of a connection");
 static_assert(offsetof(struct tcp_connection, policy) + offsetof(struct tcp_policy, ack) < 192, "the third");
-static_assert(offsetof(struct tcp_connection, segment_head) - offsetof(struct tcp_connection, ready) < 64, "one line");
+static_assert(offsetof(struct tcp_connection, queue.head) - offsetof(struct tcp_connection, ready) < 64, "one line");
 enum {
-    TCP_HOT_BYTES = offsetof(struct tcp_connection, segment_head)
+    TCP_HOT_BYTES = offsetof(struct tcp_connection, queue.head)
 }; /* the fast path touches the members before, and no others */
 
 /* Returns true while the handshake is under way. */

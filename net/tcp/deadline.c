@@ -120,7 +120,7 @@ static uint64_t tail_probe_at_ns(const struct tcp_connection *c, uint64_t now_ns
 static bool tail_probe_allowed(const struct tcp_connection *c)
 {
     bool lone = c->policy.tail_probe_without_sack && c->segment_count == 1 && c->rtt.srtt_ns != 0;
-    return c->policy.tail_probe && (c->sack_on || lone) && c->recovery_state == TCP_OPEN && c->sacked_bytes == 0
+    return c->policy.tail_probe && (c->sack_on || lone) && c->recovery_state == TCP_OPEN && c->queue.sacked_bytes == 0
            && !c->tail_probe_on && c->recovery.duplicate_acks == 0;
 }
 

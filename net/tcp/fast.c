@@ -167,7 +167,7 @@ void tcp_fast_prepare(struct net_stack *stack, struct tcp_connection *c, uint32_
 static bool message_is_ready(const struct net_stack *stack, const struct tcp_connection *c, uint32_t from,
                              uint32_t bytes)
 {
-    uint32_t out = c->snd_nxt - c->snd_una + c->resent_bytes + bytes;
+    uint32_t out = c->snd_nxt - c->snd_una + c->queue.resent_bytes + bytes;
     return c->ready.on && from == c->ready.from && bytes >= c->ready.bytes && bytes <= c->snd_mss
            && c->state == TCP_ESTABLISHED && !c->fin_wanted && c->snd_nxt == c->snd_end && out <= c->snd_wnd
            && out <= c->congestion.cwnd && c->segment_count <= c->segment_mask && !stack->fast_off;

@@ -235,9 +235,9 @@ bool tcp_info(const struct net_stack *stack, int connection, struct tcp_info *in
         .unsent_bytes = seq_lt(c->snd_nxt, c->snd_end) ? c->snd_end - c->snd_nxt : 0,
         .unacked_bytes = c->snd_nxt - c->snd_una,
         .in_flight_bytes = tcp_in_flight(c),
-        .sacked_bytes = c->sacked_bytes,
-        .lost_bytes = c->lost_bytes,
-        .resent_bytes = c->resent_bytes,
+        .sacked_bytes = c->queue.sacked_bytes,
+        .lost_bytes = c->queue.lost_bytes,
+        .resent_bytes = c->queue.resent_bytes,
         .unacked_segments = c->segment_count,
         .retransmits = c->deadline.backoff,
         .window_probes = c->probe_count,
@@ -255,7 +255,7 @@ bool tcp_info(const struct net_stack *stack, int connection, struct tcp_info *in
         .bytes_received = c->bytes_received,
         .in_recovery = c->recovery_state != TCP_OPEN,
         .in_loss = c->recovery_state == TCP_LOSS,
-        .in_disorder = c->recovery_state == TCP_OPEN && (c->sacked_bytes != 0 || c->recovery.duplicate_acks != 0),
+        .in_disorder = c->recovery_state == TCP_OPEN && (c->queue.sacked_bytes != 0 || c->recovery.duplicate_acks != 0),
     };
     return true;
 }

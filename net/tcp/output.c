@@ -66,10 +66,10 @@ static bool resend_cut(struct tcp_connection *c, uint32_t index, uint32_t *bytes
 /* Resends the first segment that is believed lost, if the congestion window takes it. */
 static bool output_lost(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns)
 {
-    if (c->lost_bytes == 0)
+    if (c->queue.lost_bytes == 0)
         return false;
     uint32_t index = 0, bytes;
-    ASSERT(c->lost_bytes <= c->snd_nxt - c->snd_una);
+    ASSERT(c->queue.lost_bytes <= c->snd_nxt - c->snd_una);
     for (; index < c->segment_count; index++) {
         const struct tcp_segment *s = tcp_sendqueue_at(c, index);
         if ((s->marks & (TCP_MARK_LOST | TCP_MARK_RESENT | TCP_MARK_SACKED)) == TCP_MARK_LOST)
@@ -112,7 +112,7 @@ static bool output_segment(struct net_stack *stack, struct tcp_connection *c, ui
         .seq = c->snd_nxt, .flags = flags | tcp_cwr_flag(c, bytes), .segment = s, .bytes = bytes
     };
     if (!tcp_frame_send(stack, c, &frame, now_ns)) {
-        c->segment_count--;
+        tcp_sendqueue_unpush(c);
         c->blocked = true;
         return false;
     }

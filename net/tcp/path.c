@@ -50,7 +50,7 @@ static void path_mtu_lower(struct net_stack *stack, struct tcp_connection *c, ui
         if (s->bytes > c->snd_mss && (s->marks & TCP_MARK_SACKED) == 0)
             tcp_sendqueue_mark(c, s, TCP_MARK_LOST, TCP_MARK_RESENT);
     }
-    if (c->lost_bytes != 0)
+    if (c->queue.lost_bytes != 0)
         tcp_recovery_repair(c);
     tcp_output(stack, c, now_ns);
 }

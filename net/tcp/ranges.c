@@ -68,11 +68,10 @@ void tcp_ranges_absorb(struct tcp_connection *c)
     ASSERT(seq_le(c->rcv_nxt, c->rcv_adv));
 }
 
-/* The DSACK goes as well, as in Linux: after a FIN a sender could conclude nothing from it. */
 void tcp_ranges_clear(struct tcp_connection *c)
 {
     c->range_count = 0;
-    c->ranges.dsack_pending = false;
+    c->ranges.dsack_pending = false; /* as Linux: a sender could conclude nothing from a DSACK now */
 }
 
 uint32_t tcp_receive_sack_blocks(const struct tcp_connection *c, struct tcp_range *blocks, uint32_t count_max)

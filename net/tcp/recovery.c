@@ -99,7 +99,7 @@ static uint64_t rack_window_ns(const struct tcp_connection *c)
         uint32_t sacked_count = 0;
         if (c->recovery_state != TCP_OPEN)
             return 0;
-        for (uint32_t i = 0; c->sacked_bytes != 0 && i < c->segment_count; i++)
+        for (uint32_t i = 0; c->queue.sacked_bytes != 0 && i < c->segment_count; i++)
             sacked_count += (tcp_sendqueue_at(c, i)->marks & TCP_MARK_SACKED) != 0;
         if (sacked_count >= DUPLICATE_ACKS_LOSS)
             return 0;
@@ -299,7 +299,7 @@ static void recovery_enter(struct net_stack *stack, struct tcp_connection *c, ui
     ASSERT(c->recovery_state == TCP_OPEN);
     NET_COUNT(stack, tcp_recoveries);
     undo_remember(c, now_ns);
-    ASSERT(c->lost_bytes != 0);
+    ASSERT(c->queue.lost_bytes != 0);
     c->recovery_state = TCP_RECOVERY;
     c->recovery.recover = c->snd_nxt;
     if (!tcp_ecn_window_is_reduced(c)) {
@@ -316,7 +316,7 @@ static void recovery_enter(struct net_stack *stack, struct tcp_connection *c, ui
  * Linux: tcp_simple_retransmit. */
 void tcp_recovery_repair(struct tcp_connection *c)
 {
-    ASSERT(c->lost_bytes != 0);
+    ASSERT(c->queue.lost_bytes != 0);
     if (c->recovery_state != TCP_OPEN)
         return;
     c->recovery_state = TCP_LOSS;
@@ -382,7 +382,7 @@ static void recovery_undo(struct net_stack *stack, struct tcp_connection *c)
     c->congestion.epoch_ns = 0;
     for (uint32_t i = 0; i < c->segment_count; i++)
         tcp_sendqueue_mark(c, tcp_sendqueue_at(c, i), 0, TCP_MARK_LOST);
-    ASSERT(c->lost_bytes == 0);
+    ASSERT(c->queue.lost_bytes == 0);
     c->recovery_state = TCP_OPEN;
     c->recovery.duplicate_acks = 0;
     c->recovery.duplicate_bytes = 0;
@@ -432,7 +432,7 @@ void tcp_recovery_after_ack(struct net_stack *stack, struct tcp_connection *c, c
     rack_window_adapt(c, d->dsack);
     if (recovery_was_needless(c, r, d))
         recovery_undo(stack, c);
-    ASSERT(c->sacked_bytes + c->lost_bytes <= c->snd_nxt - c->snd_una);
+    ASSERT(c->queue.sacked_bytes + c->queue.lost_bytes <= c->snd_nxt - c->snd_una);
     bool after_timeout = c->recovery_state == TCP_LOSS, repaired = false;
     if (c->recovery_state != TCP_OPEN && seq_ge(c->snd_una, c->recovery.recover)) {
         repaired = c->recovery_state == TCP_RECOVERY;
@@ -446,7 +446,7 @@ void tcp_recovery_after_ack(struct net_stack *stack, struct tcp_connection *c, c
     else if (d->advanced)
         newreno_advanced(c, d);
 
-    if (c->recovery_state == TCP_OPEN && c->lost_bytes != 0)
+    if (c->recovery_state == TCP_OPEN && c->queue.lost_bytes != 0)
         recovery_enter(stack, c, now_ns);
     bool echoed = congestion_echoed(stack, c, r, d);
     if (c->recovery_state == TCP_RECOVERY)
@@ -461,7 +461,7 @@ void tcp_recovery_after_ack(struct net_stack *stack, struct tcp_connection *c, c
         tcp_timer_set(stack, c, TCP_TIMER_REORDER, now_ns + wait_ns);
     else if (c->timer == TCP_TIMER_REORDER)
         tcp_timer_stop(c);
-    ASSERT(c->recovery_state != TCP_OPEN || c->lost_bytes == 0);
+    ASSERT(c->recovery_state != TCP_OPEN || c->queue.lost_bytes == 0);
 }
 
 void tcp_recovery_sent(struct tcp_connection *c, uint32_t bytes)
@@ -522,14 +522,14 @@ void tcp_recovery_timeout(struct net_stack *stack, struct tcp_connection *c, uin
         bool lost = i == 0 || s->sent_ns + recent_ns <= now_ns;
         tcp_sendqueue_mark(c, s, lost ? TCP_MARK_LOST : 0, TCP_MARK_SACKED | (lost ? TCP_MARK_RESENT : 0));
     }
-    ASSERT(c->sacked_bytes == 0);
+    ASSERT(c->queue.sacked_bytes == 0);
     c->congestion.cwnd = tcp_in_flight(c) + c->snd_mss; /* one segment beside those that may still arrive: as Linux */
 }
 
 void tcp_recovery_check(const struct tcp_connection *c)
 {
     /* Lost data is repaired. */
-    ASSERT(c->recovery_state != TCP_OPEN || c->lost_bytes == 0);
+    ASSERT(c->recovery_state != TCP_OPEN || c->queue.lost_bytes == 0);
     /* A repair takes the place of a tail probe, and only a repair can be undone. */
     ASSERT(c->recovery_state == TCP_OPEN ? !c->recovery.undo.on : !c->tail_probe_on);
     /* With SACK the marks say what has left the network. */

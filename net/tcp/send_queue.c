@@ -10,15 +10,15 @@
 static void sendqueue_account(struct tcp_connection *c, const struct tcp_segment *s, uint32_t space, bool add)
 {
     uint32_t change = add ? space : -space;
-    ASSERT(add || (s->marks & TCP_MARK_SACKED) == 0 || c->sacked_bytes >= space);
+    ASSERT(add || (s->marks & TCP_MARK_SACKED) == 0 || c->queue.sacked_bytes >= space);
     if ((s->marks & TCP_MARK_SACKED) != 0) {
-        c->sacked_bytes += change;
+        c->queue.sacked_bytes += change;
         return;
     }
     if ((s->marks & TCP_MARK_LOST) != 0)
-        c->lost_bytes += change;
+        c->queue.lost_bytes += change;
     if ((s->marks & TCP_MARK_RESENT) != 0)
-        c->resent_bytes += change;
+        c->queue.resent_bytes += change;
 }
 
 struct tcp_segment *tcp_sendqueue_push(struct tcp_connection *c, uint32_t seq, uint16_t bytes, uint8_t flags,
@@ -50,7 +50,7 @@ void tcp_sendqueue_pop(struct net_stack *stack, struct tcp_connection *c)
     if (s->buffer != NULL && (s->marks & TCP_MARK_SHARED) == 0)
         tcp_message_release(stack, s->buffer);
     s->buffer = NULL;
-    c->segment_head++;
+    c->queue.head++;
     c->segment_count--;
 }
 
@@ -103,12 +103,40 @@ void tcp_sendqueue_clear(struct net_stack *stack, struct tcp_connection *c)
 {
     while (c->segment_count > 0)
         tcp_sendqueue_pop(stack, c);
-    ASSERT(c->sacked_bytes == 0 && c->lost_bytes == 0 && c->resent_bytes == 0);
+    ASSERT(c->queue.sacked_bytes == 0 && c->queue.lost_bytes == 0 && c->queue.resent_bytes == 0);
 }
 
 uint32_t tcp_in_flight(const struct tcp_connection *c)
 {
-    uint32_t out = c->snd_nxt - c->snd_una + c->resent_bytes;
-    uint32_t gone = c->sacked_bytes + c->lost_bytes + c->recovery.duplicate_bytes;
+    uint32_t out = c->snd_nxt - c->snd_una + c->queue.resent_bytes;
+    uint32_t gone = c->queue.sacked_bytes + c->queue.lost_bytes + c->recovery.duplicate_bytes;
     return out > gone ? out - gone : 0;
+}
+
+/* Checks that the segments in flight lie one after the other from snd_una to snd_nxt, and that the sums are those of
+ * their marks. */
+void tcp_sendqueue_check(const struct tcp_connection *c)
+{
+    uint32_t seq = c->snd_una, sacked_bytes = 0, lost_bytes = 0, resent_bytes = 0;
+    ASSERT(c->segment_count <= c->segment_mask + 1);
+    for (uint32_t i = 0; i < c->segment_count; i++) {
+        const struct tcp_segment *s = tcp_sendqueue_at(c, i);
+        uint32_t space = tcp_segment_space(s);
+        ASSERT(s->seq == seq);
+        ASSERT(space != 0); /* an empty one would never be acknowledged */
+        seq += space;
+        if ((s->marks & TCP_MARK_SACKED) != 0) {
+            sacked_bytes += space;
+            continue;
+        }
+        lost_bytes += (s->marks & TCP_MARK_LOST) != 0 ? space : 0;
+        resent_bytes += (s->marks & TCP_MARK_RESENT) != 0 ? space : 0;
+    }
+    /* Sent data that is not in the queue could not be sent again. */
+    ASSERT(tcp_is_over(c) || seq == c->snd_nxt);
+    ASSERT(!tcp_is_over(c) || c->segment_count == 0); /* a connection gives its transmit buffers back at its end */
+    ASSERT(c->queue.sacked_bytes == sacked_bytes);
+    ASSERT(c->queue.lost_bytes == lost_bytes);
+    ASSERT(c->queue.resent_bytes == resent_bytes);
+    ASSERT(c->queue.sacked_bytes + c->queue.lost_bytes <= seq - c->snd_una);
 }

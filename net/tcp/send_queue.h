@@ -6,7 +6,7 @@
 
 static inline struct tcp_segment *tcp_sendqueue_at(const struct tcp_connection *c, uint32_t index)
 {
-    return &c->segments[(c->segment_head + index) & c->segment_mask];
+    return &c->segments[(c->queue.head + index) & c->segment_mask];
 }
 
 static inline bool tcp_sendqueue_full(const struct tcp_connection *c) { return c->segment_count > c->segment_mask; }
@@ -19,6 +19,8 @@ static inline bool tcp_edge_in_flight(const struct tcp_connection *c, uint32_t e
 
 struct tcp_segment *tcp_sendqueue_push(struct tcp_connection *c, uint32_t seq, uint16_t bytes, uint8_t flags,
                                        uint64_t now_ns);
+/* Takes back the segment that was pushed last and could not be sent. */
+static inline void tcp_sendqueue_unpush(struct tcp_connection *c) { c->segment_count--; }
 void tcp_sendqueue_pop(struct net_stack *stack, struct tcp_connection *c);
 void tcp_sendqueue_trim(struct tcp_connection *c, uint32_t ack); /* the front is acknowledged up to `ack` */
 bool tcp_sendqueue_split(struct tcp_connection *c, uint32_t index, uint32_t bytes);
@@ -28,3 +30,5 @@ void tcp_sendqueue_clear(struct net_stack *stack, struct tcp_connection *c);
 uint32_t tcp_in_flight(const struct tcp_connection *c);
 /* Gives a message's buffer back to the device. */
 void tcp_message_release(struct net_stack *stack, struct tx_buffer *buffer);
+/* Checks the invariant of the segments and of their sums. */
+void tcp_sendqueue_check(const struct tcp_connection *c);
