@@ -52,7 +52,7 @@ COLD_SOURCES := $(wildcard */settings.c */*/settings*.c drivers/console/*.c driv
 		cpu/stacks.c cpu/traps.c time/kvmclock.c time/pm_timer.c time/rtc.c time/tsc_frequency.c time/wall_clock.c) \
 	$(addprefix net/,http/request.c ip/address.c ip/arp.c ip/dhcp.c ip/icmp.c ip/reassembly.c ip/udp.c) \
 	$(addprefix net/tcp/,challenge.c check.c ecn.c handshake.c info.c listen.c open.c options.c path.c policy.c \
-		recovery.c route.c table.c time_wait.c)
+		ranges.c recovery.c route.c table.c time_wait.c)
 ifneq ($(filter-out $(wildcard $(COLD_SOURCES)),$(COLD_SOURCES)),)
 $(error tools/make/image.mk: COLD_SOURCES names no file: $(filter-out $(wildcard $(COLD_SOURCES)),$(COLD_SOURCES)))
 endif
