@@ -5,6 +5,7 @@
 #include "net/stack_state.h"
 #include "net/tcp/challenge.h"
 #include "net/tcp/deadline.h"
+#include "net/tcp/output.h"
 #include "net/tcp/recovery.h"
 #include "net/tcp/rtt.h"
 #include "net/tcp/send_queue.h"
@@ -44,10 +45,7 @@ static void ack_advance(struct net_stack *stack, struct tcp_connection *c, const
     c->soft_error = TCP_OK; /* out of date: the path works */
     tcp_rtt_sample(c, r, resent, sent_ns, now_ns);
     tcp_rto_acked(c, now_ns);
-    if (c->busy_since_ns != 0 && seq_ge(r->ack, c->snd_end)) {
-        c->busy_ns += now_ns - c->busy_since_ns;
-        c->busy_since_ns = 0;
-    }
+    tcp_busy_end(c, now_ns);
     stack->tcp.changed = true; /* there is room to write */
 }
 
@@ -80,8 +78,8 @@ bool tcp_ack_accept(struct net_stack *stack, struct tcp_connection *c, const str
 
     /* The order matters: the window before the duplicate test, the marks before the detection. */
     uint32_t window_before = c->snd_wnd;
-    d.limited = c->cwnd_limited
-                || (c->congestion.cwnd < c->congestion.ssthresh && c->congestion.cwnd < 2 * c->flight_max);
+    d.limited = c->output.cwnd_limited
+                || (c->congestion.cwnd < c->congestion.ssthresh && c->congestion.cwnd < 2 * c->output.flight_max);
     window_take(stack, c, r);
     bool opened = window_before == 0 && c->snd_wnd != 0 && r->ack == c->snd_una;
     if (opened && c->recovery_state == TCP_LOSS && c->segment_count != 0)

@@ -300,7 +300,20 @@ struct tcp_connection {
         uint8_t backoff;             /* timeouts in a row */
         bool tail_probe_wanted;      /* new data sent or acknowledged since the last probe was set */
     } deadline;                      /* written by deadline.c alone */
-    uint64_t last_sent_ns, last_data_sent_ns;
+    uint64_t last_sent_ns;
+
+    /* Output: the limits that it has met, and the times that struct tcp_info reports. */
+    struct {
+        uint64_t last_data_sent_ns;
+        bool cwnd_limited; /* cwnd ended the last output */
+        /* The most bytes in flight in the current window of data, which ends when flight_max_seq is acknowledged
+         * (Linux: max_packets_out). */
+        uint32_t flight_max, flight_max_seq;
+        /* Times in which only the peer's window keeps data back, and in which written data is not acknowledged. For
+         * each the start of the current one (0: none), and the sum of the earlier ones. */
+        uint64_t window_limited_since_ns, window_limited_ns;
+        uint64_t busy_since_ns, busy_ns;
+    } output; /* written by output.c alone */
 
     /* Loss detection and repair. */
     struct {
@@ -331,17 +344,6 @@ struct tcp_connection {
             uint32_t resend_timestamp;
         } undo;
     } recovery; /* written by recovery.c alone */
-    /* Times in which only the peer's window keeps data back: the start of the current one (0: none), and the sum of the
-     * earlier ones. */
-    uint64_t window_limited_since_ns;
-    uint64_t window_limited_ns;
-    bool cwnd_limited; /* cwnd ended the last output */
-    /* The most bytes in flight in the current window of data, which ends when flight_max_seq is acknowledged (Linux:
-     * max_packets_out). */
-    uint32_t flight_max;
-    uint32_t flight_max_seq;
-
-    uint64_t busy_ns, busy_since_ns; /* as in struct tcp_info */
     /* The latest segment without payload, and the latest one with payload before it: tcp_data_received_ns. */
     uint64_t bare_received_ns, data_received_ns;
 

@@ -130,9 +130,9 @@ static bool output_segment(struct net_stack *stack, struct tcp_connection *c, ui
 static void flight_note(struct tcp_connection *c)
 {
     uint32_t flight = c->snd_nxt - c->snd_una;
-    if (seq_ge(c->snd_una, c->flight_max_seq) || c->cwnd_limited || flight > c->flight_max) {
-        c->flight_max = flight;
-        c->flight_max_seq = c->snd_nxt;
+    if (seq_ge(c->snd_una, c->output.flight_max_seq) || c->output.cwnd_limited || flight > c->output.flight_max) {
+        c->output.flight_max = flight;
+        c->output.flight_max_seq = c->snd_nxt;
     }
 }
 
@@ -143,7 +143,7 @@ void tcp_output_sent(struct net_stack *stack, struct tcp_connection *c, uint32_t
         flight_begins(c, now_ns);
     tcp_recovery_sent(c, bytes);
     flight_note(c);
-    c->last_data_sent_ns = now_ns;
+    c->output.last_data_sent_ns = now_ns;
     tcp_tail_probe_want(c);
     tcp_timer_rearm(stack, c, now_ns);
 }
@@ -174,7 +174,7 @@ static bool output_new(struct net_stack *stack, struct tcp_connection *c, uint64
         return false;
     uint32_t flight = tcp_in_flight(c);
     if (flight != 0 && flight + bytes > c->congestion.cwnd) {
-        c->cwnd_limited = true;
+        c->output.cwnd_limited = true;
         return false;
     }
     /* PSH marks the end of the data, and a segment cut by the window: more comes only after this one is read. */
@@ -184,8 +184,8 @@ static bool output_new(struct net_stack *stack, struct tcp_connection *c, uint64
 /* RFC 5681 §4.1: Reduces the window to an initial one after an idle time longer than the RTO. */
 static void restart_after_idle(struct tcp_connection *c, uint64_t now_ns)
 {
-    if (c->policy.slow_start_after_idle && c->segment_count == 0 && c->last_data_sent_ns != 0
-        && now_ns - c->last_data_sent_ns > c->rtt.rto_ns)
+    if (c->policy.slow_start_after_idle && c->segment_count == 0 && c->output.last_data_sent_ns != 0
+        && now_ns - c->output.last_data_sent_ns > c->rtt.rto_ns)
         tcp_congestion_idle(&c->congestion,
                             tcp_congestion_initial_window(c->policy.initial_window_segments, c->snd_mss));
 }
@@ -194,12 +194,13 @@ static void restart_after_idle(struct tcp_connection *c, uint64_t now_ns)
 static void window_limited_note(struct tcp_connection *c, uint64_t now_ns)
 {
     uint32_t unsent = tcp_unsent_bytes(c);
-    bool limited = unsent != 0 && !c->cwnd_limited && tcp_window_beyond(c, c->snd_nxt) < min_size(unsent, c->snd_mss);
-    if (limited == (c->window_limited_since_ns != 0))
+    bool limited = unsent != 0 && !c->output.cwnd_limited
+                   && tcp_window_beyond(c, c->snd_nxt) < min_size(unsent, c->snd_mss);
+    if (limited == (c->output.window_limited_since_ns != 0))
         return;
     if (!limited)
-        c->window_limited_ns += now_ns - c->window_limited_since_ns;
-    c->window_limited_since_ns = limited ? now_ns : 0;
+        c->output.window_limited_ns += now_ns - c->output.window_limited_since_ns;
+    c->output.window_limited_since_ns = limited ? now_ns : 0;
 }
 
 void tcp_output(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns)
@@ -210,21 +211,21 @@ void tcp_output(struct net_stack *stack, struct tcp_connection *c, uint64_t now_
     uint32_t nxt_before = c->snd_nxt;
     if (tcp_unsent_bytes(c) != 0) {
         restart_after_idle(c, now_ns);
-        c->cwnd_limited = false;
+        c->output.cwnd_limited = false;
     }
     while (output_lost(stack, c, now_ns)) {
     }
     while (output_new(stack, c, now_ns)) {
     }
     if (tcp_in_flight(c) + c->snd_mss > c->congestion.cwnd)
-        c->cwnd_limited = true; /* the window is full, even if no data waits: as Linux's tcp_write_xmit */
+        c->output.cwnd_limited = true; /* the window is full, even if no data waits: as Linux's tcp_write_xmit */
     window_limited_note(c, now_ns);
     if (c->snd_nxt != nxt_before)
         flight_note(c);
     if (c->blocked)
         tcp_timer_due_at(stack, 0);
     if (c->snd_nxt != nxt_before) {
-        c->last_data_sent_ns = now_ns;
+        c->output.last_data_sent_ns = now_ns;
         tcp_tail_probe_want(c);
     }
     tcp_timer_rearm(stack, c, now_ns);

@@ -7,8 +7,17 @@
 /* Begins the time in which written data is not acknowledged, if there is such data: struct tcp_info. */
 static inline void tcp_busy_begin(struct tcp_connection *c, uint64_t now_ns)
 {
-    if (c->busy_since_ns == 0 && seq_lt(c->snd_una, c->snd_end))
-        c->busy_since_ns = now_ns;
+    if (c->output.busy_since_ns == 0 && seq_lt(c->snd_una, c->snd_end))
+        c->output.busy_since_ns = now_ns;
+}
+
+/* Ends that time if all written data is acknowledged. */
+static inline void tcp_busy_end(struct tcp_connection *c, uint64_t now_ns)
+{
+    if (c->output.busy_since_ns != 0 && seq_ge(c->snd_una, c->snd_end)) {
+        c->output.busy_ns += now_ns - c->output.busy_since_ns;
+        c->output.busy_since_ns = 0;
+    }
 }
 
 /* Sends all that may be sent now: lost segments, then new data and FIN. Sets the timer that follows. */
