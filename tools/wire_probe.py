@@ -11,9 +11,9 @@
 The player `kernel` is the unikernel in QEMU. `guest` is the Linux player in a Linux guest in the same QEMU, and `linux`
 the Linux player on this host, without a virtual machine.
 
-One player runs at a time, as they all spin; they take turns, so that what the machine does besides hits
-all of them. Prints a table and writes build/bench/wire.json, or half_rtt.json. Makes a network namespace: run it as root or where user
-namespaces work."""
+One player runs at a time, as they all spin; they take turns, so that what the machine does besides hits all of them.
+Prints a table and writes build/bench/wire.json, or half_rtt.json. Makes a network namespace: run it as root or where
+user namespaces work."""
 import argparse
 import contextlib
 import json
@@ -222,7 +222,7 @@ def main():
     parser.add_argument("--count", type=int, help="shots at each (default 1000)")
     parser.add_argument("--turns", type=int, default=TURNS, help=f"turns of each player (default {TURNS})")
     parser.add_argument("--seed", default="1")
-    parser.add_argument("--out", type=pathlib.Path, metavar="FILE", help="where the rows go as JSON; -: standard output")
+    parser.add_argument("--out", type=pathlib.Path, metavar="FILE", help="file for the rows; -: standard output")
     add_version(parser)
     words = parser.parse_args()
     known = half_rtt.NAMES if words.table else PLAYERS if words.wire == "tap" else vhost.SYSTEMS
@@ -236,7 +236,8 @@ def main():
         if words.table:
             return write(probe_echoes(words.players, count), words.out or BENCH / "half_rtt.json")
         if words.wire == "vhost-user":
-            return write(probe_devices(words.players, count, words.turns, words.seed), words.out or BENCH / "wire.json")
+            rows = probe_devices(words.players, count, words.turns, words.seed)
+            return write(rows, words.out or BENCH / "wire.json")
         if words.listen:
             delays, where = probe_anybody(words.listen, count, words.seed)
         else:

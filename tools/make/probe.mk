@@ -2,7 +2,7 @@
 VHOST_PROBE := $(BUILD)/host/tools/probe/vhost_probe
 $(VHOST_PROBE): $(patsubst %.c,$(BUILD)/host/%.o,$(wildcard tools/probe/vhost_*.c) net/ip/checksum.c)
 	$(CC) -o $@ $^
-# The same echoes by sockets of this machine.
+# Times an echo by sockets of this machine.
 ECHO_PROBE := $(BUILD)/host/tools/probe/echo_probe
 $(ECHO_PROBE): $(BUILD)/host/tools/probe/echo_probe.o
 	$(CC) -o $@ $^

@@ -155,7 +155,8 @@ def rows_of(times, common):
     rows = []
     for (name, play, gap), found in sorted(times.items(), key=lambda item: (item[0][1], item[0][2], item[0][0])):
         of = {percent: [quantile(values, percent) / 1000 for values in found] for percent in (10, 50, 99)}
-        rows.append({"name": f"wire/vhost-user/{name}/{play.partition(':')[0]}/{gap}ms", "unit": "us", "n": sum(map(len, found)),
+        protocol = play.partition(":")[0]
+        rows.append({"name": f"wire/vhost-user/{name}/{protocol}/{gap}ms", "unit": "us", "n": sum(map(len, found)),
                      "p10": min(of[10]), "p50": min(of[50]), "p50_median": statistics.median(of[50]),
                      "spread": max(of[50]) - min(of[50]), "p99": min(of[99]), **common})
     return rows

@@ -91,7 +91,7 @@ static uint8_t guest_mac[6];
 static bool guest_known, input_open; /* the guest's address is known; the input request has been answered */
 static bool echo_open;               /* our connection is ESTABLISHED */
 static uint32_t echo_bytes;          /* payload of a datagram or segment to the echo */
-static uint32_t echo_bytes_left;     /* of a segment's: not yet back */
+static uint32_t echo_bytes_left;     /* the part of a segment's that is not yet back */
 
 /* ---- Frames to the guest ---- */
 
@@ -583,7 +583,7 @@ static uint64_t shoot_burst(uint16_t number)
 static const struct play {
     const char *name;
     uint64_t (*shoot)(uint16_t number);
-    uint32_t bytes_min; /* of the payload that is named after a colon; 0: none is */
+    uint32_t bytes_min; /* the least payload that a colon may name; 0: none */
 } plays[] = {
     { "ethernet", shoot_ethernet, 0 }, { "icmp", shoot_icmp, 0 }, { "udp", shoot_udp, 2 },
     { "tcp", shoot_tcp, 1 },           { "ntp", shoot_ntp, 0 },   { "ntp-rate", shoot_ntp_rate, 0 },
