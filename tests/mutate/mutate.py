@@ -1,7 +1,8 @@
 """Counts the mutants of net/tcp that its tests notice: `make mutants COUNT=200 SEED=25`.
 
 A mutant is the product with one small change: another operator, another constant, a statement left out. It is killed
-if a unit program of TCP or a timeline fails, or runs for too long. Mutants that do not compile, or from which the
+if a unit program of TCP or a timeline fails, or runs for too long. If neither does, games of tests/sim and the rules of
+tests/netlib are played, too. Mutants that do not compile, or from which the
 compiler makes the same code, do not count. Each worker changes a copy of the tree. The survivors stand in
 build/mutants.json, to be read: some change nothing that can be seen."""
 import argparse
@@ -26,6 +27,9 @@ UNIT = ("tcp_*", "next_hop", "pause", "net_malformed")      # names of unit prog
 # No sanitizers: a mutant is built and played in seconds.
 MAKE = ("make", "-s", "-j2", "BUILD=build", "SANITIZE=", "TEST_DEBUG=-g0", "WARN=")
 COMPILE = ("gcc", "-std=gnu11", "-O2", "-I.", "-w", "-c", "-o")
+LIBRARY = "build/host/libperegrine-net.so"
+RULES = (sys.executable, "-m", "pytest", "-q", "-x", "-n0", "-p", "no:cacheprovider", "--reruns=0", "tests/netlib")
+GAMES = ("build/test/sim-own", "--peer", "own", "--seed", "1795308856910413", "--steps", "100000")
 # The limits of one program. The longest takes 1 s on an idle machine.
 CPU_S_MAX = 20
 TIME_S_MAX = 120
@@ -104,11 +108,13 @@ class Tree:
         self.timeline = "build/test/tests/wire/timeline"
         self.timelines = sorted(str(path.relative_to(folder)) for path in folder.glob("tests/wire/*/*.wire"))
         self.make()
-        for vehicle in VEHICLES:
+        self.commands = {"unit": [[program] for program in self.unit], "wire": [[self.timeline, *self.timelines]],
+                         "others": [GAMES, RULES]}
+        for vehicle in self.commands:
             assert not self.fails(vehicle), f"{vehicle} fails without any change"
 
     def make(self):
-        subprocess.run([*MAKE, *self.unit, self.timeline], cwd=self.folder, check=True)
+        subprocess.run([*MAKE, *self.unit, self.timeline, GAMES[0], LIBRARY], cwd=self.folder, check=True)
 
     def object_of(self, path):
         """Returns the bytes of a file's object; None if the file does not compile."""
@@ -117,12 +123,11 @@ class Tree:
 
     def fails(self, vehicle):
         """Returns the first program or timeline that fails; None if all pass."""
-        commands = [[program] for program in self.unit] if vehicle == "unit" else [[self.timeline, *self.timelines]]
         limit = lambda: resource.setrlimit(resource.RLIMIT_CPU, (CPU_S_MAX, CPU_S_MAX))
-        for command in commands:
+        for command in self.commands[vehicle]:
             try:
                 done = subprocess.run(command, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-                                      text=True, errors="replace", timeout=TIME_S_MAX, preexec_fn=limit)
+                                      env={**os.environ, "PYTHONPATH": ".:tools"}, text=True, errors="replace", timeout=TIME_S_MAX, preexec_fn=limit)
             except subprocess.TimeoutExpired:
                 return command[0]
             if done.returncode != 0:
@@ -141,12 +146,10 @@ class Tree:
             if self.object_of(mutant.path) in (None, self.plain[mutant.path]):
                 return None
             self.make()
-            return {vehicle: self.fails(vehicle) for vehicle in VEHICLES}
+            fails = {vehicle: self.fails(vehicle) for vehicle in ("unit", "wire")}
+            return {**fails, "others": None if any(fails.values()) else self.fails("others")}
         finally:
             path.write_text(text)
-
-
-VEHICLES = ("unit", "wire")
 
 
 def line_of(mutant, text):
@@ -200,17 +203,17 @@ def main():
     rows = collections.defaultdict(collections.Counter)
     results = []
     for mutant, fails, line in run(options.count, options.seed, trees):
-        killed = {"unit": bool(fails["unit"]), "wire": bool(fails["wire"])}
+        killed = {vehicle: bool(failed) for vehicle, failed in fails.items()}
         for row in (mutant.kind, "all"):
             rows[row].update({"mutants": 1, "killed": any(killed.values()), **killed})
         results.append({**line, "kind": mutant.kind, **fails})
         print(f"{len(results):4} {'killed' if any(killed.values()) else 'ALIVE '} {line['at']}: {line['was']}  ->  "
               f"{line['is']}", flush=True)
     (BUILD / "mutants.json").write_text(json.dumps(results, indent=1))
-    print(f"\n{'change':10} {'mutants':>8} {'killed':>8} {'by unit':>8} {'by wire':>8}")
+    print(f"\n{'change':10} {'mutants':>8} {'killed':>8} {'by unit':>8} {'by wire':>8} {'others':>8}")
     for row in ("operator", "constant", "statement", "all"):
         n = rows[row]
-        print(f"{row:10} {n['mutants']:8} {n['killed']:8} {n['unit']:8} {n['wire']:8}")
+        print(f"{row:10} {n['mutants']:8} {n['killed']:8} {n['unit']:8} {n['wire']:8} {n['others']:8}")
 
 
 if __name__ == "__main__":
