@@ -1,10 +1,12 @@
-/* The invariant of a connection between two calls, whole and in one place. Every slow path ends with
- * tcp_connection_check, and the tests call it after each step. Reads only; knows no policy and no time. */
+/* The invariant of a connection between two calls. That of each part stands in the file that writes the part; here is
+ * the rest, that of several parts. Every slow path ends with tcp_connection_check, and the tests call it after each
+ * step. Reads only; knows no policy and no time. */
 #include "net/tcp/check.h"
 
 #include "net/stack_state.h"
 #include "net/tcp/deadline.h"
 #include "net/tcp/ecn.h"
+#include "net/tcp/frame.h"
 #include "net/tcp/ranges.h"
 #include "net/tcp/recovery.h"
 #include "net/tcp/route.h"
@@ -13,17 +15,8 @@
 #include "net/tcp/seq.h"
 #include "net/tcp/window.h"
 
-static void check_head(const struct tcp_connection *c)
+static void check_message(const struct tcp_connection *c)
 {
-    const uint32_t plain_bytes = offsetof(struct tcp_head_wire, timestamps), all_bytes = sizeof(struct tcp_head_wire);
-    /* A head has room for the options agreed on, and for no other. */
-    ASSERT(c->head_bytes == 0 || c->head_bytes == (c->timestamps_on ? all_bytes : plain_bytes));
-    /* A segment to a known neighbour leaves without another test of the head. */
-    ASSERT(!c->neighbour_known || c->head_bytes != 0);
-    /* The options are agreed by the peer's SYN. */
-    ASSERT(c->state != TCP_SYN_SENT || c->head_bytes == 0);
-    /* The fast path reads head_bytes without a test. */
-    ASSERT(tcp_is_opening(c) || c->state == TCP_CLOSED || c->head_bytes != 0);
     /* A message area is taken by an open connection, and given back by its end. */
     ASSERT(c->message == NULL || !(tcp_is_opening(c) || tcp_is_over(c)));
     /* The ready frame stands in the message area. */
@@ -69,14 +62,8 @@ static void check_send(const struct tcp_connection *c)
     ASSERT(c->snd_mss != 0);
 }
 
-static void check_receive(const struct tcp_connection *c)
+static void check_fin(const struct tcp_connection *c)
 {
-    /* Nothing is read before it has come. */
-    ASSERT(seq_le(c->rcv_read, c->rcv_nxt - (c->fin_received ? 1 : 0)));
-    /* Nothing passes the window, except a FIN, which takes no room. */
-    ASSERT(seq_le(c->rcv_nxt, c->rcv_adv + (c->fin_received ? 1 : 0)));
-    /* The ring has room for all unread and all promised bytes, so data is stored without a test. */
-    ASSERT(tcp_receive_unread(c) + tcp_receive_window(c) <= c->rcv_mask + 1);
     /* No data follows a FIN. */
     ASSERT(!c->fin_received || (c->fin_seen && c->rcv_nxt == c->fin_seq + 1 && c->range_count == 0));
     /* A FIN that has been seen and not received waits for the data before it. */
@@ -86,10 +73,12 @@ static void check_receive(const struct tcp_connection *c)
 void tcp_connection_check(const struct tcp_connection *c)
 {
     ASSERT(c->used);
-    check_head(c);
+    check_message(c);
     check_state(c);
     check_send(c);
-    check_receive(c);
+    check_fin(c);
+    tcp_frame_check(c);
+    tcp_window_check(c);
     tcp_sendqueue_check(c);
     tcp_ranges_check(c);
     tcp_deadline_check(c);

@@ -208,6 +208,19 @@ bool tcp_frame_send_held(struct net_stack *stack, struct tcp_connection *c, stru
     return true;
 }
 
+void tcp_frame_check(const struct tcp_connection *c)
+{
+    const uint32_t plain_bytes = offsetof(struct tcp_head_wire, timestamps), all_bytes = sizeof(struct tcp_head_wire);
+    /* A head has room for the options agreed on, and for no other. */
+    ASSERT(c->head_bytes == 0 || c->head_bytes == (c->timestamps_on ? all_bytes : plain_bytes));
+    /* A segment to a known neighbour leaves without another test of the head. */
+    ASSERT(!c->neighbour_known || c->head_bytes != 0);
+    /* The options are agreed by the peer's SYN. */
+    ASSERT(c->state != TCP_SYN_SENT || c->head_bytes == 0);
+    /* The fast path reads head_bytes without a test. */
+    ASSERT(tcp_is_opening(c) || c->state == TCP_CLOSED || c->head_bytes != 0);
+}
+
 /* ---- Replies without a connection ---- */
 
 bool tcp_reply_send(struct net_stack *stack, const struct tcp_reply *reply, uint64_t now_ns)

@@ -22,6 +22,8 @@ bool tcp_frame_send_held(struct net_stack *stack, struct tcp_connection *c, stru
  * Makes neither in SYN-SENT. */
 void tcp_frame_head_prepare(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns);
 void tcp_frame_sent(struct tcp_connection *c, uint64_t now_ns); /* an ACK of rcv_nxt has left */
+/* Checks the invariant of the head. */
+void tcp_frame_check(const struct tcp_connection *c);
 /* Returns true if the connection's packets leave without "don't fragment". */
 static inline bool tcp_may_be_cut(const struct tcp_connection *c) { return !c->policy.path_mtu || c->fragment_ok; }
 

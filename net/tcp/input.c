@@ -135,14 +135,12 @@ static void syn_sent_input(struct net_stack *stack, struct tcp_connection *c, st
         return;
     }
     tcp_irs_set(c, r->seq, tcp_receive_window(c)); /* our SYN's window */
-    c->snd_wl1 = r->seq - 1;
+    tcp_window_begin(c, r->window, r->seq);
     tcp_options_agree(stack, c, &r->options, now_ns);
     r->seq++;
     r->flags &= (uint8_t)~TCP_SYN;
     if (!has_ack) { /* RFC 9293 §3.5, figure 8: a simultaneous open */
         c->state = TCP_SYN_RECEIVED;
-        c->snd_wnd = r->window;
-        c->snd_wl1 = r->seq - 1;
         tcp_syn_send(stack, c, now_ns);
         tcp_timer_set(stack, c, TCP_TIMER_RTO, c->deadline.rto_at_ns);
         return;
@@ -334,7 +332,7 @@ static void other_input(struct net_stack *stack, struct tcp_connection *c, struc
             tcp_reply_reset(stack, r, now_ns);
             return;
         }
-        c->snd_wl1 = r->seq - 1;
+        tcp_window_begin(c, c->snd_wnd, r->seq);
         tcp_ack_accept(stack, c, r, now_ns);
         tcp_established(stack, c, now_ns);
     } else if (!tcp_ack_accept(stack, c, r, now_ns)) {

@@ -19,6 +19,7 @@
 #include "net/tcp/rtt.h"
 #include "net/tcp/seq.h"
 #include "net/tcp/table.h"
+#include "net/tcp/window.h"
 
 enum { SYN_ACK_RESENDS_MAX = 5 }; /* Linux: tcp_synack_retries; with 1 s to begin, given up after 63 s */
 /* The least time between two answers to a repeated SYN. Linux: tcp_invalid_ratelimit. */
@@ -279,7 +280,7 @@ static struct tcp_connection *half_open_complete(struct net_stack *stack, struct
     c->snd_una = c->snd_nxt; /* r acknowledges the SYN */
     tcp_irs_set(c, h->irs, h->window);
     c->last_ack_sent = c->rcv_nxt;
-    c->snd_wl1 = r->seq - 1;
+    tcp_window_begin(c, 0, r->seq); /* the window of `r` is yet to be taken */
     c->syn_resent = h->resends != 0;
     tcp_options_agree(stack, c, &agreed, now_ns);
     tcp_ecn_agree(c, h->ecn_on);

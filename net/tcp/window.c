@@ -55,3 +55,13 @@ bool tcp_output_waits_for_window(const struct tcp_connection *c)
     return tcp_can_send_data(c) && c->segment_count == 0 && !c->blocked
            && (tcp_unsent_bytes(c) != 0 || tcp_fin_unsent(c));
 }
+
+void tcp_window_check(const struct tcp_connection *c)
+{
+    /* Nothing is read before it has come. */
+    ASSERT(seq_le(c->rcv_read, c->rcv_nxt - (c->fin_received ? 1 : 0)));
+    /* Nothing passes the window, except a FIN, which takes no room. */
+    ASSERT(seq_le(c->rcv_nxt, c->rcv_adv + (c->fin_received ? 1 : 0)));
+    /* The ring has room for all unread and all promised bytes, so data is stored without a test. */
+    ASSERT(tcp_receive_unread(c) + tcp_receive_window(c) <= c->rcv_mask + 1);
+}

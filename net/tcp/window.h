@@ -69,6 +69,13 @@ static inline void tcp_window_set(struct tcp_connection *c, uint32_t window, uin
         c->snd_wnd_max = window;
 }
 
+/* Begins with `window`, and lets the segment at `seq` bring another. */
+static inline void tcp_window_begin(struct tcp_connection *c, uint32_t window, uint32_t seq)
+{
+    c->snd_wnd = window;
+    c->snd_wl1 = seq - 1;
+}
+
 /* RFC 9293 §3.10.7.4: Takes the window of a newer segment; an old segment must not bring back an old window. */
 static inline void tcp_window_take(struct tcp_connection *c, uint32_t window, uint32_t seq, uint32_t ack)
 {
@@ -101,3 +108,5 @@ static inline bool tcp_fin_unsent(const struct tcp_connection *c)
 
 /* Returns true if data or a FIN waits while nothing is in flight: for the peer's window, or for the end of a cork. */
 bool tcp_output_waits_for_window(const struct tcp_connection *c);
+/* Checks the invariant of the window that we promise. */
+void tcp_window_check(const struct tcp_connection *c);
