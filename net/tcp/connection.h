@@ -161,23 +161,24 @@ enum tcp_recovery_state {
     TCP_LOSS,     /* after a timeout, likewise */
 };
 
-/* A connection. The predicted segment touches the first three cache lines alone; a prepared message also touches the
+/* A connection. Each file writes its own members, as the comments say; the others call it (test_layout.py holds that).
+ * The predicted segment touches the first three cache lines alone; a prepared message also touches the
  * fourth and the sixth (fast.c). */
 struct tcp_connection {
     /* Identity. The key of the connection is in tcp.keys. */
     _Alignas(NET_STACK_ALIGN) uint8_t state; /* enum tcp_state */
-    bool fin_received;                       /* the peer's FIN has come in order: rcv_nxt is past the FIN */
+    bool fin_received;                       /* rcv_nxt is past the peer's FIN; written by receive.c alone */
     bool zero_copy;                          /* payload may be borrowed in place: net/transport_own.c */
-    bool timestamps_on;                      /* agreed in the SYNs, as sack_on, scaling_on below */
+    bool timestamps_on;                      /* agreed in the SYNs; written by handshake.c alone */
     uint16_t index;
-    uint16_t head_bytes; /* from Ethernet to the first payload byte; 0: no head yet */
+    uint16_t head_bytes; /* to the first payload byte; 0: no head; written by frame.c alone */
 
     /* The reasons for which a connection is not quiet. A connection is quiet if all of them are 0. */
     union {
         uint64_t busy;
         struct {
-            bool fin_wanted;        /* FIN follows snd_end */
-            bool fin_seen;          /* the peer's FIN came, perhaps out of order, at fin_seq */
+            bool fin_wanted;        /* FIN follows snd_end; written by stream.c alone */
+            bool fin_seen;          /* a FIN came, perhaps out of order; written by receive.c alone */
             bool blocked;           /* output found no buffer: tried again at the next net_idle */
             bool tail_probe_on;     /* written by recovery.c alone */
             uint8_t range_count;    /* in ranges.blocks; written by ranges.c alone */
@@ -189,39 +190,41 @@ struct tcp_connection {
 
     /* Sequence numbers. The application reads next at rcv_read; the bytes from there to rcv_nxt lie in the ring. The
      * right edge that we have advertised, rcv_adv, never moves left (SHLD-14). The application has written the bytes
-     * before snd_end. */
-    uint32_t rcv_nxt;
-    uint32_t rcv_read;
-    uint32_t rcv_adv;
-    uint32_t last_ack_sent; /* RFC 7323 §4.3 */
-    uint32_t snd_una, snd_nxt;
-    uint32_t snd_end;
-    uint32_t segment_count; /* in flight; written by send_queue.c alone */
-    uint32_t ts_recent;
-    uint16_t snd_mss; /* payload of a full segment, options taken off */
-    uint8_t rcv_scale, snd_scale;
-    struct tx_buffer *message; /* transport_message's area */
+     * before snd_end. The handshake sets the first of each number. Payload moves the edges of both streams where it is
+     * taken or sent, on the slow path and on the fast path, so some have several writers. */
+    uint32_t rcv_nxt;             /* written by receive.c, ranges.c, handshake.c alone */
+    uint32_t rcv_read;            /* written by receive.c, stream.c, handshake.c alone */
+    uint32_t rcv_adv;             /* written by window.c, handshake.c alone */
+    uint32_t last_ack_sent;       /* RFC 7323 §4.3; written by frame.c, handshake.c, listen.c alone */
+    uint32_t snd_una;             /* written by ack.c, handshake.c, listen.c alone */
+    uint32_t snd_nxt;             /* written by output.c, message.c, handshake.c alone */
+    uint32_t snd_end;             /* written by stream.c, message.c, handshake.c alone */
+    uint32_t segment_count;       /* in flight; written by send_queue.c alone */
+    uint32_t ts_recent;           /* written by input.c, fast.c, handshake.c alone */
+    uint16_t snd_mss;             /* payload of a full segment, options taken off */
+    uint8_t rcv_scale, snd_scale; /* written by handshake.c alone */
+    struct tx_buffer *message;    /* transport_message's area */
 
-    uint32_t snd_wnd, snd_wl1, snd_wl2;
-    uint32_t snd_wnd_max;
-    uint64_t ts_recent_ns;
-    uint64_t last_received_ns; /* written by deadline.c alone */
-    uint64_t bytes_received;
+    uint32_t snd_wnd, snd_wl1, snd_wl2, snd_wnd_max; /* written by window.c alone */
+    uint64_t ts_recent_ns;                           /* written by input.c, fast.c, handshake.c alone */
+    uint64_t last_received_ns;                       /* written by deadline.c alone */
+    uint64_t bytes_received;                         /* written by receive.c alone */
     /* The ACK of received data. */
     struct {
-        uint64_t timer_ns;            /* the delayed ACK is due */
-        uint32_t unsent_bytes;        /* received since the last ACK */
-        bool now;                     /* an ACK is due at the next net_idle at the latest */
-        bool adaptive;                /* policy.ack changes between quick and delayed */
-        uint8_t quick_left;           /* number of further ACKs that are quick */
-    } ack;                            /* written by deadline.c alone */
-    struct tcp_congestion congestion; /* cwnd lies in the second cache line, the rest in the third */
+        uint64_t timer_ns;     /* the delayed ACK is due */
+        uint32_t unsent_bytes; /* received since the last ACK */
+        bool now;              /* an ACK is due at the next net_idle at the latest */
+        bool adaptive;         /* policy.ack changes between quick and delayed */
+        uint8_t quick_left;    /* number of further ACKs that are quick */
+    } ack;                     /* written by deadline.c alone */
+    /* cwnd lies in the second cache line, the rest in the third. */
+    struct tcp_congestion congestion; /* written by recovery.c, output.c, handshake.c alone */
     uint32_t peer_address;
     uint16_t port, peer_port;
-    bool orphan;              /* the application has given the connection back */
+    bool orphan;              /* given back by the application; written by stream.c, table.c alone */
     uint8_t keepalive_count;  /* keepalive probes unanswered; written by deadline.c alone */
     int16_t listener;         /* the listener whose tcp_accept will return it; -1: none */
-    uint16_t rcv_mss;         /* the largest payload seen, for the delayed ACK's "full-sized" */
+    uint16_t rcv_mss;         /* the largest payload seen: full-sized; written by deadline.c, handshake.c alone */
     struct tcp_policy policy; /* `ack` lies in the third cache line, too */
 
     /* The members that a message touches besides. The message area is ready if its frame stands in the buffer up to
@@ -231,8 +234,8 @@ struct tcp_connection {
         uint16_t from, bytes;       /* the prepared part of the payload: from `from` in the area */
         uint32_t ipv4_sum, tcp_sum; /* partial checksums; TCP's covers the pseudo-header alone if the device sums */
     } ready;
-    bool neighbour_known; /* head.ethernet.destination is filled in */
-    uint16_t path_mtu_bytes;
+    bool neighbour_known;      /* head.ethernet.destination is filled in; written by frame.c alone */
+    uint16_t path_mtu_bytes;   /* written by path.c, route.c alone */
     uint32_t rcv_buffer_bytes; /* the part of the ring that the window may promise */
     uint32_t rcv_mask;
     uint32_t timestamp_offset;
@@ -244,35 +247,35 @@ struct tcp_connection {
     } queue;                                             /* written by send_queue.c alone */
 
     /* Beginning and end of the connection. */
-    bool used;
-    bool passive;          /* from a listener (MUST-11) */
-    bool was_open;         /* the connection has been ESTABLISHED */
-    uint32_t accept_stamp; /* the oldest connection has the lowest */
+    bool used;             /* written by table.c alone */
+    bool passive;          /* from a listener (MUST-11); written by listen.c alone */
+    bool was_open;         /* has been ESTABLISHED; written by handshake.c alone */
+    uint32_t accept_stamp; /* the oldest connection has the lowest; written by listen.c alone */
     uint32_t address;
-    enum tcp_result error; /* reason of the end; TCP_OK: no end, or an end in order */
+    enum tcp_result error; /* TCP_OK: no end, or one in order; written by table.c alone */
     bool error_taken;
     enum tcp_result soft_error;
 
     /* Receive. */
-    uint32_t irs;
-    bool read_shut; /* the application will read no more */
-    uint32_t fin_seq;
+    uint32_t irs;     /* written by handshake.c alone */
+    bool read_shut;   /* the application will read no more; written by stream.c alone */
+    uint32_t fin_seq; /* written by receive.c alone */
     uint8_t *rcv_ring;
     struct {
         bool dsack_pending;
         struct tcp_range dsack;                       /* RFC 2883: the range that came twice */
         struct tcp_range blocks[TCP_RANGE_COUNT_MAX]; /* out of order; the latest first (RFC 2018 §4) */
     } ranges;                                         /* written by ranges.c alone */
-    struct tcp_challenges challenges;
+    struct tcp_challenges challenges;                 /* written by challenge.c alone */
 
     /* Send. */
-    uint32_t iss;
+    uint32_t iss;           /* written by handshake.c alone */
     uint32_t snd_small_end; /* Minshall's Nagle: the end of the last short segment sent */
-    uint16_t peer_mss;
+    uint16_t peer_mss;      /* written by handshake.c alone */
     uint8_t *snd_ring;
     uint32_t snd_mask;
     uint32_t snd_buffer_bytes;
-    bool sack_on, scaling_on; /* agreed in the SYNs */
+    bool sack_on, scaling_on; /* agreed in the SYNs; written by handshake.c alone */
 
     /* Round trip and retransmission. */
     struct {
@@ -300,7 +303,7 @@ struct tcp_connection {
         uint8_t backoff;             /* timeouts in a row */
         bool tail_probe_wanted;      /* new data sent or acknowledged since the last probe was set */
     } deadline;                      /* written by deadline.c alone */
-    uint64_t last_sent_ns;
+    uint64_t last_sent_ns;           /* written by frame.c, handshake.c alone */
 
     /* Output: the limits that it has met, and the times that struct tcp_info reports. */
     struct {
@@ -345,12 +348,14 @@ struct tcp_connection {
         } undo;
     } recovery; /* written by recovery.c alone */
     /* The latest segment without payload, and the latest one with payload before it: tcp_data_received_ns. */
-    uint64_t bare_received_ns, data_received_ns;
+    uint64_t bare_received_ns, data_received_ns; /* written by input.c alone */
 
-    uint64_t retransmits_total, bytes_acked;
+    uint64_t retransmits_total; /* written by output.c, handshake.c alone */
+    uint64_t bytes_acked;       /* written by ack.c alone */
 
     /* The frame's head before the payload, ready to be copied. */
-    bool fragment_ok; /* the path is narrower than TCP_PATH_MTU_MIN: routers must fragment */
+    /* The path is narrower than TCP_PATH_MTU_MIN: routers must fragment. */
+    bool fragment_ok; /* written by path.c, route.c alone */
     struct tcp_head_wire head;
 };
 

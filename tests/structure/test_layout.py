@@ -285,7 +285,7 @@ def test_files_of_tcp_use_files_on_lower_floors_alone():
 
 
 # Members of a connection, or the end of a struct of them, and the files that write them: in connection.h.
-TCP_PART = re.compile(r"^ +(?:\}|\w[\w ]*?)[ *]+(\w[\w, ]*)(?:\[\w+\])?; +/\* (?:.*; )?written by (.*) alone \*/$",
+TCP_PART = re.compile(r"^ +(?:\}|\w[\w ]*?)[ *]+(\w+(?:, \w+)*)(?:\[\w+\])?; +/\* (?:.*; )?written by (.*) alone \*/$",
                       re.MULTILINE)
 
 
