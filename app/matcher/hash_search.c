@@ -8,14 +8,8 @@ void matcher_hash_to(struct matcher *m, uint32_t i, uint32_t text_index, uint32_
     const int32_t to = (int32_t)text_index, from = to - (int32_t)m->n;
     int32_t at = hash->first_text + (int32_t)(hash->next - hash->first);
     ASSERT(text_index >= MATCHER_HISTORY && i < m->modulus_count);
-    if (hash->next > 0 && hash->first_text <= from && at > to) {
-        hash_take_back(hash, (uint32_t)(at - to));
-        at = to;
-    }
-    /* The table may lag by a block and K digits more than the window holds: a pair is asked for up to there. */
-    const int32_t oldest = from - FILTER_BLOCK_DIGITS - MATCHER_MODULUS_DIGITS_MAX;
-    if (hash->next == 0 || hash->first_text > from || at < oldest || at < 0
-        || !hash_has_room(hash, (uint32_t)(to - at) + room)) {
+    ASSERT(hash->next == 0 || at <= to);
+    if (hash->next == 0 || hash->first_text > from || at < from || !hash_has_room(hash, (uint32_t)(to - at) + room)) {
         hash_restart(hash, from);
         m->run[i].base = 0;
         at = from;
@@ -41,53 +35,25 @@ static void tails_to_block(struct matcher *m)
     tails_take(t, m->text + (t->next - at), (uint32_t)(to - t->next));
 }
 
-/* Returns true if 2^a 5^b of a modulus divides a substring. */
-static bool tail_divides(struct matcher *m, uint32_t i, uint32_t start, uint32_t end)
-{
-    const struct matcher_modulus *c = &m->moduli[i];
-    const uint64_t first = m->burst_at + start, last = m->burst_at + end;
-    m->search.work += WORK_TAIL;
-    if (first >= m->tails.first && last <= m->tails.next)
-        return tails_missing(&m->tails, c->exponents, m->text + start, end - start, last) == 0;
-    m->search.work += c->tail_digits;
-    return modulus_tail_divides(c, m->text + end, end - start);
-}
-
-/* Returns true if a modulus divides a substring, by the residues in its table or else by a sum. Sums grow with N:
- * after the first few of a burst the table is used. */
-static bool divides(struct matcher *m, uint32_t i, uint32_t start, uint32_t end)
-{
-    const struct matcher_modulus *c = &m->moduli[i];
-    const struct matcher_hash *hash = &m->table[i];
-    enum { ROOM = FILTER_BLOCK_DIGITS + MATCHER_MODULUS_DIGITS_MAX }; /* a block, and K digits after that */
-    ASSERT(start < end && end - start <= m->n);
-    if (c->digits > end - start || !modulus_may_end_in(c, m->text[end - 1]))
-        return false;
-    bool covered = hash->next > 0 && hash_covers(hash, start) && hash_covers(hash, end);
-    if (!covered && ++m->search.sums > MATCHER_SUMS_MAX) {
-        if (!hash_covers(hash, start) || !hash_covers(hash, m->search.from) || !hash_has_room(hash, ROOM))
-            matcher_hash_to(m, i, m->search.from, ROOM);
-        matcher_hash_to(m, i, (uint32_t)max_size(m->search.to, end), 0);
-        if (c->tail_digits > 1)
-            tails_to_block(m);
-        covered = true;
-    }
-    m->search.work += covered ? WORK_START : WORK_START + (end - start) / WORK_SUMMED;
-    if (covered ? !hash_residues_equal(hash, start, end, c->tolerance)
-                : m->ops->sum(m->text + start, c->key_weights, end - start) > c->tolerance)
-        return false;
-    return c->tail_digits <= 1 || tail_divides(m, i, start, end);
-}
-
 void matcher_pair_add(struct matcher *m, uint32_t i, uint32_t start, uint32_t end)
 {
     struct burst_search *s = &m->search;
+    const uint32_t words = 1 + (m->n + 255) / 256 * 4; /* a mark, then bits */
+    uint64_t *of_end = &m->queued_pairs[end % MATCHER_QUEUED_ENDS * words];
+    uint64_t *word = &of_end[1 + (end - start - 1) / 64];
+    const uint64_t mark = m->burst_mark + end, bit = BIT((end - start - 1) % 64);
     ASSERT(start < end && end <= MATCHER_HISTORY + m->burst_count && end - start <= m->n);
+    ASSERT(end > s->from && end <= s->from + FILTER_BLOCK_DIGITS + MATCHER_MODULUS_DIGITS_MAX);
     ASSERT(m->text[start] != '0' && s->queued < MATCHER_QUEUE_MAX);
     s->work += WORK_PAIR;
-    for (uint32_t other = 0; other < i; other++)
-        if (divides(m, other, start, end))
-            return;
+    if (*of_end != mark) {
+        *of_end = mark;
+        for (uint32_t w = 1; w < words; w += 4)
+            memset(of_end + w, 0, 4 * sizeof *of_end);
+    }
+    if ((*word & bit) != 0)
+        return;
+    *word |= bit;
     s->queue[s->queued++] = (struct matcher_pair){ start, end, i };
 }
 
@@ -113,15 +79,14 @@ static void hash_search_drop(struct matcher *m, struct hash_search *h)
     }
 }
 
-void hash_search_begin(struct matcher *m, uint32_t i, uint32_t from, uint32_t to)
+void hash_search_begin(struct matcher *m, uint32_t i)
 {
     struct hash_search *h = &m->search.hashing;
     struct matcher_hash *hash = &m->table[i];
+    const uint32_t from = m->search.from, to = m->search.to;
     ASSERT(from <= to && to - from <= FILTER_BLOCK_DIGITS && !h->active);
-    if (hash->first_text + (int32_t)(hash->next - hash->first) != (int32_t)from || !hash_has_room(hash, to - from))
-        matcher_hash_to(m, i, from, to - from);
+    matcher_hash_to(m, i, from, to - from);
     m->search.work += WORK_DIGIT * (to - from);
-    m->search.hashed_to[i] = m->burst_at + to;
     h->active = true;
     h->walking = h->dropped = false;
     h->modulus = i;
@@ -292,8 +257,7 @@ enum search_state hash_search_continue(struct matcher *m)
                 if (hash_search_tail(m, h))
                     continue;
             } else if (length != 0) {
-                if (h->end > s->filtered_to[h->modulus] || h->end - length < MATCHER_HISTORY - FILTER_GROUP_BEFORE)
-                    matcher_pair_add(m, h->modulus, h->end - length, h->end);
+                matcher_pair_add(m, h->modulus, h->end - length, h->end);
                 continue;
             }
             h->walking = false;

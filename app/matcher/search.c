@@ -21,16 +21,9 @@
  * A batch without partial sums goes on through the window's digits, in one part: the whole.
  *
  * Hits without end: zeros, nines, or digits that somebody has chosen. Therefore a modulus pays for each hit with
- * credit, and earns one credit with each digit (`pay`). Without credit it overflows: from the probe's position to the
- * burst's end the modulus is hashed. The answers that the probe has queued are taken back, because the hash finds them
- * again. The block's part may have handed out others: the hash skips answers whose start is in that part, for ends up
- * to filtered_to.
- *
- *     the overflow is in                    the hash begins at    filtered_to
- *     the whole, or the block's part, at p  p                     p: nothing is skipped
- *     the window's part, at p               p                     the reach of the modulus' last probe in the batch
- *     the window's part, at p, after an     p                     q: the block's part ended there
- *     overflow in the block's part at q
+ * credit, and earns one credit with each digit (`pay`). Without credit it overflows: the hash searches the block again,
+ * and the rest of the burst. Bits for each end show which pairs have been queued, so no pair is handed out twice
+ * (`matcher_pair_add`). That serves several moduli that divide one pair, too.
  *
  * The bound: a step costs 64 credits and at most 80 ns at N = 256. So hits cost 1.3 ns for each digit and modulus, and
  * the hash, which replaces them, has a bound of its own (README, "Tails"). */
@@ -84,28 +77,12 @@ HOT static bool verify(struct matcher *m, uint32_t i, uint32_t start, uint64_t s
     return true;
 }
 
-/* Returns the end to which a modulus' last probe of the batch at work reaches. */
-static uint32_t batch_end(const struct matcher *m, uint32_t i)
+/* Leaves a modulus with too many candidates to the hash, from this block on to the burst's end. */
+static NOT_HOT void overflow(struct matcher *m, uint32_t i)
 {
-    uint32_t end = 0;
-    for (uint32_t k = m->pass.first; k < m->pass.taken; k++)
-        if (m->filter.probe[k].modulus == i)
-            end = m->search.from + m->filter.probe[k].reach;
-    ASSERT(end != 0);
-    return end;
-}
-
-/* Leaves a modulus with too many candidates to the hash for the rest of the burst, from a text index on. */
-static NOT_HOT void overflow(struct matcher *m, uint32_t i, uint32_t from)
-{
-    struct burst_search *s = &m->search;
-    const bool again = (s->hashed >> i & 1) != 0;
-    ASSERT(from >= s->from && from <= s->to && (!again || from < s->hashed_from[i]));
-    s->filtered_to[i] = again ? s->hashed_from[i] : m->pass.part == FILTER_WINDOW ? batch_end(m, i) : from;
-    ASSERT(s->filtered_to[i] >= from);
-    s->hashed |= UINT32_C(1) << i;
-    s->overflowed |= UINT32_C(1) << i;
-    s->hashed_from[i] = from;
+    ASSERT((m->search.hashed >> i & 1) == 0);
+    m->search.hashed |= UINT32_C(1) << i;
+    m->search.to_hash |= UINT32_C(1) << i;
     m->stats.filter_overflows++;
 }
 
@@ -116,18 +93,15 @@ static NOT_HOT void verify_window(struct matcher *m)
     for (uint32_t i = 0; i < m->modulus_count; i++) {
         const struct window_candidates *w = &m->window[i];
         const uint32_t last = MATCHER_HISTORY + (uint32_t)min_size(m->filter.first[i], m->burst_count);
-        const uint32_t queued = s->queued;
         if (m->moduli[i].method != MODULUS_FILTER || (s->hashed >> i & 1) != 0)
             continue;
         ASSERT(w->count <= MATCHER_CANDIDATES_MAX);
-        bool paid = queued + w->count * (last - MATCHER_HISTORY) <= MATCHER_QUEUE_MAX && s->work < s->work_max
+        bool paid = s->queued + w->count * (last - MATCHER_HISTORY) <= MATCHER_QUEUE_MAX && s->work < s->work_max
                     && pay(m, i, w->count);
         for (uint32_t k = 0; paid && k < w->count; k++)
             paid = verify(m, i, w->start[k], w->sum[k], MATCHER_HISTORY, last);
-        if (!paid) {
-            s->queued = queued; /* the hash finds them again */
-            overflow(m, i, MATCHER_HISTORY);
-        }
+        if (!paid)
+            overflow(m, i);
     }
 }
 
@@ -161,16 +135,12 @@ HOT static __attribute__((noinline)) void verify_batch(struct matcher *m)
 {
     struct burst_search *s = &m->search;
     for (; m->pass.hits != 0 && s->work < s->work_max; m->pass.hits &= m->pass.hits - 1) {
-        const uint32_t k = (uint32_t)__builtin_ctzll(m->pass.hits), queued = s->queued;
+        const uint32_t k = (uint32_t)__builtin_ctzll(m->pass.hits);
         const struct filter_probe *probe = &m->filter.probe[m->pass.first + k];
         const uint32_t i = probe->modulus, after = s->from + probe->at;
         const uint32_t last = (uint32_t)min_size(s->from + probe->reach, MATCHER_HISTORY + m->burst_count);
-        if (after >= last || ((s->hashed >> i & 1) != 0 && after >= s->hashed_from[i]))
-            continue;
-        if (!verify_probe(m, i, probe, last)) {
-            s->queued = queued; /* the hash finds them again */
-            overflow(m, i, after);
-        }
+        if (after < last && (s->hashed >> i & 1) == 0 && !verify_probe(m, i, probe, last))
+            overflow(m, i);
     }
 }
 
@@ -181,7 +151,7 @@ HOT static void block_begin(struct matcher *m, uint32_t from)
     s->from = from;
     s->to = from + (uint32_t)min_size(left, FILTER_BLOCK_DIGITS);
     s->earned += s->to - from;
-    s->modulus = 0;
+    s->to_hash = s->hashed;
     m->ops->write(m->row + from, m->text + from, min_size(left, FILTER_BLOCK_DIGITS + 32));
     s->probes = m->filter.needed[min_size(left, FILTER_BLOCK_DIGITS + 1)];
     m->pass.needed = (uint32_t)min_size(s->probes, FILTER_SLICE_PROBES);
@@ -199,12 +169,9 @@ HOT void matcher_begin(struct matcher *m, const uint8_t *digits, size_t count)
     copy_here(m->text + MATCHER_HISTORY, digits, count);
     memset(m->text + MATCHER_HISTORY + count, '0', 64);
     s->open = true;
-    s->queued = s->given = s->overflowed = s->sums = 0;
+    s->queued = s->given = 0;
     s->hashed = m->hash_moduli | m->window_hashed;
-    for (uint32_t i = 0; i < m->modulus_count; i++) {
-        s->hashed_from[i] = MATCHER_HISTORY;
-        s->filtered_to[i] = 0;
-    }
+    m->burst_mark += MATCHER_TEXT_DIGITS;
     m->burst_count = (uint32_t)count;
     m->stats.bursts++;
     m->stats.digits += count;
@@ -212,20 +179,6 @@ HOT void matcher_begin(struct matcher *m, const uint8_t *digits, size_t count)
     block_begin(m, MATCHER_HISTORY);
     if (m->window_any || (m->window_multiple && m->text[MATCHER_HISTORY] == '0'))
         verify_window(m);
-}
-
-/* Begins to hash the next modulus of the block that is to be hashed; false if there is none. */
-static bool hash_next_modulus(struct matcher *m)
-{
-    struct burst_search *s = &m->search;
-    while (s->modulus < m->modulus_count) {
-        const uint32_t i = s->modulus++;
-        if ((s->hashed >> i & 1) == 0 || s->hashed_to[i] > m->burst_at + s->from)
-            continue; /* filtered, or hashed already because it overflowed at the block's beginning */
-        hash_search_begin(m, i, s->from, s->to);
-        return true;
-    }
-    return false;
 }
 
 /* Goes on with the search by a step, which may find answers. */
@@ -238,23 +191,17 @@ HOT static enum search_state search_step(struct matcher *m)
         verify_batch(m);
         return SEARCH_ON;
     }
-    if (__builtin_expect(s->overflowed != 0 && m->pass.part != FILTER_BLOCK, 0)) {
-        const uint32_t i = (uint32_t)__builtin_ctz(s->overflowed);
-        s->overflowed &= s->overflowed - 1;
-        hash_search_begin(m, i, s->hashed_from[i], s->to);
+    if (__builtin_expect(s->to_hash != 0, 0)) {
+        hash_search_begin(m, (uint32_t)__builtin_ctz(s->to_hash));
+        s->to_hash &= s->to_hash - 1;
         return SEARCH_ON;
     }
-    if (__builtin_expect(s->hashed != 0, 0) && hash_next_modulus(m))
-        return SEARCH_ON;
-    s->modulus = m->modulus_count; /* one that overflows later is in `overflowed` */
     if (m->pass.needed > 0
         && m->ops->probe(&m->filter, m->row + s->from, MATCHER_HISTORY + m->burst_count - s->from,
                          s->from == MATCHER_HISTORY, &m->pass)) {
         verify_batch(m);
         return SEARCH_ON;
     }
-    if (s->overflowed != 0)
-        return SEARCH_ON; /* the window's part had no hits: the hash is next */
     if (__builtin_expect(m->pass.needed < s->probes, 0)) {
         ASSERT(m->pass.taken == m->pass.needed);
         m->pass.needed = (uint32_t)min_size(s->probes, m->pass.needed + FILTER_SLICE_PROBES);

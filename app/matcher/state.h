@@ -32,10 +32,9 @@ enum {
     MATCHER_CREDIT_MAX = 1024,
     MATCHER_CREDIT_STEP = 64,
 
-    /* Residues of other moduli that a burst's answers may sum up. After that the moduli's tables are used. */
-    MATCHER_SUMS_MAX = 16,
-    MATCHER_QUEUE_MAX = 512, /* pairs found and not handed out */
-    MATCHER_WORK_MAX = 8000, /* work between two returns of matcher_next */
+    MATCHER_QUEUE_MAX = 512,   /* pairs found and not handed out */
+    MATCHER_QUEUED_ENDS = 512, /* more than a block's digits and K */
+    MATCHER_WORK_MAX = 8000,   /* work between two returns of matcher_next */
 
     /* Prices of work: about nanoseconds at 2.5 GHz. */
     WORK_END = 3,    /* an end, by the hash */
@@ -88,21 +87,12 @@ struct hash_search {
 struct burst_search {
     bool open;         /* there may be answers that are not handed out yet */
     uint32_t from, to; /* the block at work */
-    uint32_t modulus;  /* the next one to hash in this block */
     uint32_t probes;   /* probes that the block needs: pass.needed goes up to that in slices */
 
-    /* Bits: moduli that are hashed in this burst, each from hashed_from[] on, and those of them that overflowed in the
-     * block at work. The hash has searched up to the place hashed_to[]. */
-    uint32_t hashed, overflowed;
-    uint32_t hashed_from[MATCHER_MODULUS_COUNT_MAX];
-    uint64_t hashed_to[MATCHER_MODULUS_COUNT_MAX];
-    /* The filter has queued the answers with an end of at most filtered_to[] that begin after the window, or at most
-     * FILTER_GROUP_BEFORE digits before its end. The hash skips them. */
-    uint32_t filtered_to[MATCHER_MODULUS_COUNT_MAX];
-
+    /* Bits: moduli that are hashed from this block on, and those that are still to be hashed in this block. */
+    uint32_t hashed, to_hash;
     /* The credit that each modulus has earned so far, and what it has spent or lost by the maximum. */
     uint64_t earned, spent[MATCHER_MODULUS_COUNT_MAX];
-    uint32_t sums;           /* residues summed up in this burst, to ask other moduli */
     uint64_t work, work_max; /* work so far, and the work at which matcher_next returns */
     uint32_t queued, given;
     struct hash_search hashing;
@@ -196,6 +186,11 @@ struct matcher {
     struct tails tails;
     struct tail_run run[MATCHER_MODULUS_COUNT_MAX];
     struct filter filter;
+    /* The pairs that this burst has queued, by their ends: burst_mark + end, then a bit for each length. With another
+     * mark the entry is of an older end. Ends of one block, and of up to K digits more, are looked up at a time. So
+     * ends that share an entry never meet. */
+    uint64_t burst_mark;
+    uint64_t queued_pairs[MATCHER_QUEUED_ENDS * (1 + MATCHER_N_DIGITS_MAX / 64)];
     uint8_t rehearsal[MATCHER_REHEARSAL_DIGITS]; /* digits that end in a modulus */
     uint32_t rehearsal_answer_digits;            /* the number of its digits; 0: no modulus fits */
     _Alignas(64) uint8_t text[MATCHER_TEXT_DIGITS];
@@ -219,10 +214,10 @@ enum search_state {
 /* Makes a modulus' table of residues end at a text index, with room for more digits. The table goes on if it can, so
  * that each digit is taken once; else it begins again with the n digits before. */
 void matcher_hash_to(struct matcher *m, uint32_t modulus, uint32_t text_index, uint32_t room);
-/* Queues a pair that a modulus divides. The first modulus that divides a pair hands it out. */
+/* Queues a pair that a modulus divides, unless it has been queued in this burst. */
 void matcher_pair_add(struct matcher *m, uint32_t modulus, uint32_t start, uint32_t end);
-/* Hashes a modulus over text[from..to), of one block at most. */
-void hash_search_begin(struct matcher *m, uint32_t modulus, uint32_t from, uint32_t to);
+/* Hashes a modulus over the block at work. */
+void hash_search_begin(struct matcher *m, uint32_t modulus);
 /* Queues the answers of the next end that has some, while there is room, up to work_max. */
 enum search_state hash_search_continue(struct matcher *m);
 
