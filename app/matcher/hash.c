@@ -12,7 +12,7 @@ enum { KEY_BITS_BELOW_CELL = 64 - HASH_CELL_BITS };
 /* The key of the first place. Keys only grow by rounding: the residue 0 stays in the middle of its cell. */
 static const uint64_t first_key = UINT64_C(1) << (KEY_BITS_BELOW_CELL - 1);
 
-void hash_restart(struct matcher_hash *hash, int32_t text_index)
+void hash_restart(struct matcher_hash *hash, uint64_t place)
 {
     /* The gap makes every older start too old, so that cells need not be cleared. */
     hash->first = hash->next + MATCHER_N_DIGITS_MAX + 1;
@@ -21,7 +21,7 @@ void hash_restart(struct matcher_hash *hash, int32_t text_index)
         hash->first = MATCHER_N_DIGITS_MAX + 1;
     }
     hash->next = hash->first;
-    hash->first_text = text_index;
+    hash->place = place;
     hash->key[0] = first_key;
     hash->before[0] = 0;
 }
@@ -114,14 +114,6 @@ HOT uint32_t hash_walk_next(const struct matcher_hash *hash, struct hash_walk *w
     }
 }
 
-bool hash_residues_equal(const struct matcher_hash *hash, uint32_t start_text, uint32_t end_text, uint64_t tolerance)
-{
-    ASSERT(hash_covers(hash, start_text) && hash_covers(hash, end_text) && start_text < end_text);
-    const uint64_t *key = hash->key;
-    const uint32_t start = start_text - (uint32_t)hash->first_text, end = end_text - (uint32_t)hash->first_text;
-    return key[end] - key[start] <= tolerance;
-}
-
 void hash_check(const struct matcher_hash *hash)
 {
     if (hash->next == 0)
@@ -129,7 +121,6 @@ void hash_check(const struct matcher_hash *hash)
     ASSERT(hash->first > MATCHER_N_DIGITS_MAX && hash->next >= hash->first);
     ASSERT(hash->next - hash->first <= MODULUS_PLACES && hash->next <= UINT16_MAX);
     ASSERT(hash->key[0] == first_key);
-    ASSERT(hash->first_text >= HASH_STALE - MATCHER_BURST_DIGITS_MAX);
     for (uint32_t i = 0; i <= hash->next - hash->first; i++)
         ASSERT(hash->before[i] < hash->first + i);
     for (size_t cell = 0; cell < ARRAY_COUNT(hash->newest); cell++)

@@ -5,19 +5,19 @@
 void matcher_hash_to(struct matcher *m, uint32_t i, uint32_t text_index, uint32_t room)
 {
     struct matcher_hash *hash = &m->table[i];
-    const int32_t to = (int32_t)text_index, from = to - (int32_t)m->n;
-    int32_t at = hash->first_text + (int32_t)(hash->next - hash->first);
+    const uint64_t to = m->burst_at + text_index, from = to - m->n;
+    uint64_t at = hash->place + (hash->next - hash->first);
     ASSERT(text_index >= MATCHER_HISTORY && i < m->modulus_count);
-    ASSERT(hash->next == 0 || at <= to);
-    if (hash->next == 0 || hash->first_text > from || at < from || !hash_has_room(hash, (uint32_t)(to - at) + room)) {
+    if (hash->next == 0 || hash->place > from || at < from || !hash_has_room(hash, (uint32_t)(to - at) + room)) {
         hash_restart(hash, from);
         m->run[i].base = 0;
         at = from;
     }
-    m->search.work += WORK_DIGIT * (uint32_t)(to - at);
-    for (int32_t part; at < to; at += part) {
-        part = to - at < HASH_BLOCK_DIGITS ? to - at : HASH_BLOCK_DIGITS;
-        hash_take(hash, &m->moduli[i], m->text + at, (uint32_t)part, m->n);
+    ASSERT(at <= to);
+    m->search.work += WORK_DIGIT * (to - at);
+    for (uint32_t part; at < to; at += part) {
+        part = (uint32_t)min_size(to - at, HASH_BLOCK_DIGITS);
+        hash_take(hash, &m->moduli[i], m->text + (at - m->burst_at), part, m->n);
     }
 }
 
@@ -61,20 +61,18 @@ void matcher_pair_add(struct matcher *m, uint32_t i, uint32_t start, uint32_t en
 static void hash_search_drop(struct matcher *m, struct hash_search *h)
 {
     const struct matcher_modulus *c = &m->moduli[h->modulus];
+    const uint32_t from = m->search.from, to = m->search.to;
     uint32_t found = 0;
-    for (uint32_t at = h->from, w = 0; at < h->to; at += HASH_BLOCK_DIGITS, w++)
+    for (uint32_t w = 0; w * HASH_BLOCK_DIGITS < to - from; w++)
         found += (uint32_t)__builtin_popcountll(h->found[w]);
-    if (found <= (h->to - h->from) / 4)
+    if (found <= (to - from) / 4)
         return;
-    h->dropped = true;
     tails_to_block(m);
-    m->search.work += h->to - h->from;
-    for (uint32_t at = h->from, w = 0; at < h->to; at += HASH_BLOCK_DIGITS, w++) {
+    m->search.work += to - from;
+    for (uint32_t at = from, w = 0; at < to; w++) {
         uint64_t admitted = 0;
-        for (uint32_t i = 0; i < min_size(h->to - at, HASH_BLOCK_DIGITS); i++) {
-            const struct tail_place *end = tails_at(&m->tails, m->burst_at + at + i + 1);
-            admitted |= (uint64_t)tails_admit(end, c->needs) << i;
-        }
+        for (uint32_t k = 0; k < HASH_BLOCK_DIGITS && at < to; k++)
+            admitted |= (uint64_t)tails_admit(tails_at(&m->tails, m->burst_at + ++at), c->needs) << k;
         h->found[w] &= admitted;
     }
 }
@@ -88,10 +86,8 @@ void hash_search_begin(struct matcher *m, uint32_t i)
     matcher_hash_to(m, i, from, to - from);
     m->search.work += WORK_DIGIT * (to - from);
     h->active = true;
-    h->walking = h->dropped = false;
+    h->walking = false;
     h->modulus = i;
-    h->from = from;
-    h->to = to;
     for (uint32_t at = from, w = 0; at < to; at += HASH_BLOCK_DIGITS, w++)
         h->found[w] = hash_take(hash, &m->moduli[i], m->text + at, (uint32_t)min_size(to - at, HASH_BLOCK_DIGITS),
                                 m->n);
@@ -102,15 +98,16 @@ void hash_search_begin(struct matcher *m, uint32_t i)
 /* Goes to the next end that may have a start and whose last digit admits an answer. Returns false if there is none. */
 static bool hash_search_next_end(struct matcher *m, struct hash_search *h)
 {
-    for (uint32_t w = 0; w * HASH_BLOCK_DIGITS < h->to - h->from; w++)
+    const struct matcher_hash *hash = &m->table[h->modulus];
+    for (uint32_t w = 0; w * HASH_BLOCK_DIGITS < m->search.to - m->search.from; w++)
         while (h->found[w] != 0) {
-            const uint32_t end = h->from + w * HASH_BLOCK_DIGITS + (uint32_t)__builtin_ctzll(h->found[w]) + 1;
-            ASSERT(end <= h->to);
+            const uint32_t end = m->search.from + w * HASH_BLOCK_DIGITS + (uint32_t)__builtin_ctzll(h->found[w]) + 1;
+            ASSERT(end <= m->search.to);
             h->found[w] &= h->found[w] - 1;
             m->search.work += WORK_END;
             if (!modulus_may_end_in(&m->moduli[h->modulus], m->text[end - 1]))
                 continue;
-            h->walk = hash_walk_begin(&m->table[h->modulus], end - (uint32_t)m->table[h->modulus].first_text);
+            h->walk = hash_walk_begin(hash, (uint32_t)(m->burst_at + end - hash->place));
             h->tail_known = false;
             h->end = end;
             return true;
@@ -160,13 +157,14 @@ static void run_list_level(struct matcher *m, struct hash_search *h, uint32_t pr
 {
     const struct matcher_modulus *c = &m->moduli[h->modulus];
     struct tail_run *run = &m->run[h->modulus];
-    const uint64_t end = m->burst_at + h->end;
+    const struct matcher_hash *hash = &m->table[h->modulus];
+    const uint64_t end = m->burst_at + h->end, *key = &hash->key[end - hash->place];
     uint32_t length = (uint32_t)min_size(m->n, h->walk.end - run->judged);
     for (; length >= c->digits; length--) {
         const uint32_t start = h->end - length;
         m->search.work++;
         if (tails_at(&m->tails, end - length)->factors[prime] + length == factors && m->text[start] != '0'
-            && hash_residues_equal(&m->table[h->modulus], start, h->end, c->tolerance))
+            && *key - *(key - length) <= c->tolerance)
             run_add(m, h, length);
     }
     run->judged = (uint32_t)max_size(run->judged, h->walk.end - c->digits + 1);
@@ -178,11 +176,10 @@ static bool hash_search_tail(struct matcher *m, struct hash_search *h)
 {
     const struct matcher_modulus *c = &m->moduli[h->modulus];
     struct tail_run *run = &m->run[h->modulus];
-    if (!h->dropped)
-        tails_to_block(m);
+    tails_to_block(m);
     m->search.work += WORK_TAIL;
     const struct tail_place *end = tails_at(&m->tails, m->burst_at + h->end);
-    if (!h->dropped && !tails_admit(end, c->needs))
+    if (!tails_admit(end, c->needs))
         return false;
     const uint32_t base = h->walk.end - end->zeros;
     enum run_phase phase = RUN_LACKS_2;
@@ -245,10 +242,6 @@ enum search_state hash_search_continue(struct matcher *m)
         while (s->queued < MATCHER_QUEUE_MAX) {
             if (s->work >= s->work_max)
                 return SEARCH_PAUSE;
-            if (h->dropped && !h->tail_known && !hash_search_tail(m, h)) {
-                h->walking = false;
-                break;
-            }
             s->work += WORK_START;
             const uint32_t length = h->tail_known ? run_next(m, h)
                                                   : hash_walk_next(&m->table[h->modulus], &h->walk, c->tolerance, m->n);

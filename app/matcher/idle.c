@@ -64,25 +64,25 @@ static void rehearse(struct matcher *m)
     static uint8_t head[offsetof(struct matcher, search) + offsetof(struct burst_search, queue)];
     static uint8_t tails[offsetof(struct tails, place)];
     const uint32_t cached = m->filter.cached;
-    uint32_t next[MATCHER_MODULUS_COUNT_MAX], first[MATCHER_MODULUS_COUNT_MAX], base[MATCHER_MODULUS_COUNT_MAX];
+    uint32_t next[MATCHER_MODULUS_COUNT_MAX], base[MATCHER_MODULUS_COUNT_MAX];
     if (!can_rehearse(m))
         return;
     ASSERT(m->idle_step == IDLE_DONE && m->checks.count == 0);
     memcpy(head, m, head_bytes);
     memcpy(tails, &m->tails, sizeof tails);
     for (uint32_t i = 0; i < m->modulus_count; i++) {
-        first[i] = m->table[i].first;
         next[i] = m->table[i].next;
         base[i] = m->run[i].base;
     }
     search_rehearsal(m);
+    const uint32_t overflowed = m->search.hashed & ~m->hash_moduli;
     memcpy(m, head, head_bytes);
     memcpy(&m->tails, tails, sizeof tails);
     for (uint32_t i = 0; i < m->modulus_count; i++) {
-        if (m->table[i].first == first[i] && m->table[i].next >= next[i])
-            hash_take_back(&m->table[i], m->table[i].next - next[i]);
+        if ((overflowed >> i & 1) != 0)
+            m->table[i].next = 0;
         else
-            m->table[i].first_text = HASH_STALE; /* the rehearsal has restarted the table of a filtered modulus */
+            hash_take_back(&m->table[i], m->table[i].next - next[i]);
         m->run[i].base = m->run[i].base == base[i] ? base[i] : 0;
     }
     m->filter.cached = cached;

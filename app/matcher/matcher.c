@@ -74,10 +74,10 @@ void matcher_check_state(const struct matcher *m)
     for (uint32_t i = 0; i < m->modulus_count; i++) {
         ASSERT(m->window[i].count <= MATCHER_CANDIDATES_MAX + 1);
         hash_check(&m->table[i]);
-        /* A table that is always kept ends where the text does. */
-        const int32_t reached = m->table[i].first_text + (int32_t)(m->table[i].next - m->table[i].first);
-        const int32_t end = (int32_t)(MATCHER_HISTORY + (m->idle_step <= IDLE_SHIFT ? m->burst_count : 0));
-        ASSERT(s->open || (m->hash_moduli >> i & 1) == 0 || reached == end);
+        /* A table that is always kept ends where the window does. */
+        const uint64_t reached = m->table[i].place + (m->table[i].next - m->table[i].first);
+        ASSERT(s->open || m->idle_step <= IDLE_MODULI || (m->hash_moduli >> i & 1) == 0
+               || reached == m->burst_at + MATCHER_HISTORY);
     }
     filter_check(&m->filter);
     for (uint32_t k = 0; k < m->filter.probe_count; k++) {

@@ -69,11 +69,10 @@ struct tail_run {
     } list[MATCHER_MODULUS_BITS_MAX]; /* the first one to be ready is the last */
 };
 
-/* The hash's search through text[from..to) for one modulus. The walk is that of one end. */
+/* The hash's search through the block for one modulus. The walk is that of one end. */
 struct hash_search {
     bool active, walking;
-    bool dropped; /* ends whose tail admits nothing are no longer in `found` */
-    uint32_t modulus, from, to;
+    uint32_t modulus;
     uint64_t found[FILTER_BLOCK_DIGITS / HASH_BLOCK_DIGITS]; /* ends that may have a start */
     uint32_t end;
     struct hash_walk walk;

@@ -23,9 +23,6 @@ static void shift_window(struct matcher *m)
     early_settle(m);
     memmove(m->text, m->text + m->burst_count, MATCHER_HISTORY);
     m->burst_at += m->burst_count;
-    for (uint32_t i = 0; i < m->modulus_count; i++)
-        if (m->table[i].first_text > HASH_STALE)
-            m->table[i].first_text -= (int32_t)m->burst_count;
     m->burst_count = 0;
     const uint32_t digits = (uint32_t)min_size((m->n + 63) / 32 * 32, MATCHER_HISTORY);
     m->ops->write(m->row + MATCHER_HISTORY - digits, m->text + MATCHER_HISTORY - digits, digits);
@@ -118,10 +115,8 @@ void matcher_restart(struct matcher *m)
     ASSERT(!m->search.open);
     matcher_window_finish(m);
     memset(m->text, '0', MATCHER_HISTORY);
-    for (uint32_t i = 0; i < m->modulus_count; i++) {
-        m->table[i].first_text = HASH_STALE;
-        matcher_hash_to(m, i, MATCHER_HISTORY, 0);
-    }
+    for (uint32_t i = 0; i < m->modulus_count; i++)
+        m->table[i].next = 0;
     m->tails.next = 0;
     m->early_answers.pending_count = 0;
     m->early_answers.ready = false;
