@@ -40,13 +40,12 @@ static void commit(struct matcher *m)
 void matcher_add_step(struct matcher *m)
 {
     ASSERT(m->adding);
-    if (!m->filter.ready) {
-        if (filter_fill(&m->filter, m->moduli))
-            return;
+    if (m->making.places < MODULUS_PLACES) {
+        if (!modulus_prepare_some(&m->moduli[m->modulus_count], &m->making, PLACES_A_SLICE))
+            commit(m);
+    } else if (!filter_fill(&m->filter, m->moduli)) {
         m->adding = false;
         m->stats.moduli_pending = 0;
         matcher_window_begin(m);
-    } else if (!modulus_prepare_some(&m->moduli[m->modulus_count], &m->making, PLACES_A_SLICE)) {
-        commit(m);
     }
 }

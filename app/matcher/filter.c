@@ -154,51 +154,38 @@ void filter_begin(struct filter *filter, uint32_t lanes, const struct matcher_mo
     filter->row_next = filter->row;
     place_probes(filter, moduli, count);
     filter->vector_count = (filter->probe_count + lanes - 1) / lanes;
-    const uint32_t block_words = 8 * lanes;
-    filter->cache_words = ((n + 1) / 2 + block_words - 1) / block_words * block_words;
-    ASSERT(filter->probe_count * filter->cache_words <= ARRAY_COUNT(filter->cache));
-}
-
-bool filter_fill(struct filter *filter, const struct matcher_modulus *moduli)
-{
-    ASSERT(!filter->ready);
-    if (filter->filled < filter->vector_count) {
-        fill_vector(filter, moduli);
-        return true;
-    }
     for (uint32_t end = 1, k = 0; end <= FILTER_BLOCK_DIGITS; end++) {
         while (k < filter->probe_count && filter->probe[k].at == end)
             k++;
         filter->needed[end + 1] = (uint16_t)k;
     }
-    const size_t sums = filter->n <= 256 ? FILTER_CACHE_SUMS : FILTER_CACHE_SUMS / 4 * 3;
+    const uint32_t block_words = 8 * lanes;
+    filter->cache_words = ((n + 1) / 2 + block_words - 1) / block_words * block_words;
+    ASSERT(filter->probe_count * filter->cache_words <= ARRAY_COUNT(filter->cache));
     /* Rounded up to whole vectors: the wider ones never hold fewer probes. */
-    const size_t vector_sums = filter->lanes * max_size(filter->n, 64);
+    const size_t sums = n <= 256 ? FILTER_CACHE_SUMS : FILTER_CACHE_SUMS / 4 * 3, vector_sums = lanes * max_size(n, 64);
     filter->cache_vectors = (uint32_t)min_size(filter->vector_count, (sums + vector_sums - 1) / vector_sums);
-    filter->ready = true;
     filter_check(filter);
-    return false;
 }
 
-void filter_init(struct filter *filter, uint32_t lanes, const struct matcher_modulus *moduli, uint32_t count,
-                 uint32_t n)
+bool filter_fill(struct filter *filter, const struct matcher_modulus *moduli)
 {
-    filter_begin(filter, lanes, moduli, count, n);
-    while (filter_fill(filter, moduli))
-        continue;
+    if (!filter_ready(filter))
+        fill_vector(filter, moduli);
+    return !filter_ready(filter);
 }
 
 void filter_check(const struct filter *filter)
 {
     ASSERT(filter->probe_count <= FILTER_PROBES_MAX && filter->vector_count <= FILTER_VECTORS_MAX);
     ASSERT(filter->cached <= filter->cache_vectors && filter->cache_vectors <= filter->vector_count);
-    ASSERT(filter->filled <= filter->vector_count && (!filter->ready || filter->filled == filter->vector_count));
+    ASSERT(filter->filled <= filter->vector_count && (filter->cached == 0 || filter_ready(filter)));
     for (uint32_t k = 0; k < filter->probe_count; k++) {
         const struct filter_probe *probe = &filter->probe[k];
         ASSERT(probe->at >= 5 && probe->at <= FILTER_BLOCK_DIGITS && probe->reach > probe->at);
         ASSERT(k == 0 || filter->probe[k - 1].at <= probe->at);
     }
-    for (uint32_t index = 0; index < filter->vector_count; index++) {
+    for (uint32_t index = 0; index < filter->filled; index++) {
         const struct filter_vector *v = &filter->vector[index];
         ASSERT(v->top >= v->bottom - 1 && v->top - v->bottom < FILTER_GROUPS_MAX);
     }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "app/matcher/modulus.h"
+#include "base/bytes.h"
 
 enum {
     FILTER_LANES_MAX = 16,
@@ -48,7 +49,6 @@ struct filter {
     uint32_t n, lanes;
     uint32_t probe_count, vector_count;
     uint32_t filled;                           /* vectors that have their rows */
-    bool ready;                                /* all vectors have their rows: probes may be taken */
     uint16_t needed[FILTER_BLOCK_DIGITS + 2];  /* probes that a block needs, by the number of digits left */
     uint16_t first[MATCHER_MODULUS_COUNT_MAX]; /* the position of each modulus' first probe; 0: it has none */
     struct filter_probe probe[FILTER_PROBES_MAX];
@@ -81,12 +81,15 @@ struct filter_pass {
     _Alignas(64) uint32_t moves[FILTER_BATCH * FILTER_LANES_MAX]; /* added to partial sums: 16 bits, twice */
 };
 
-/* Begins to make the tables for windows of n digits. Until they are ready, no block needs a probe. */
+/* Begins to make the tables for windows of n digits. */
 void filter_begin(struct filter *filter, uint32_t lanes, const struct matcher_modulus *moduli, uint32_t count,
                   uint32_t n);
 /* Makes a further vector's tables. Returns true while there are more. */
 bool filter_fill(struct filter *filter, const struct matcher_modulus *moduli);
-/* Makes all of them at once. */
-void filter_init(struct filter *filter, uint32_t lanes, const struct matcher_modulus *moduli, uint32_t count,
-                 uint32_t n);
+static inline bool filter_ready(const struct filter *filter) { return filter->filled == filter->vector_count; }
+/* Returns how many probes a block with `left` digits or more needs: none until all vectors have their tables. */
+static inline uint32_t filter_needed(const struct filter *filter, uint32_t left)
+{
+    return filter_ready(filter) ? filter->needed[min_size(left, FILTER_BLOCK_DIGITS + 1)] : 0;
+}
 void filter_check(const struct filter *filter);

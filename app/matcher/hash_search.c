@@ -109,6 +109,7 @@ static bool hash_search_next_end(struct matcher *m, struct hash_search *h)
                 continue;
             h->walk = hash_walk_begin(hash, (uint32_t)(m->burst_at + end - hash->place));
             h->tail_known = false;
+            h->walking = true;
             h->end = end;
             return true;
         }
@@ -171,13 +172,15 @@ static void run_list_level(struct matcher *m, struct hash_search *h, uint32_t pr
     ASSERT(run->count <= RUN_LEVEL_MAX);
 }
 
-/* Finds out which starts the tail of the walk's end admits. Returns false if it admits none. */
-static bool hash_search_tail(struct matcher *m, struct hash_search *h)
+/* Finds out which starts the tail of the walk's end admits, now that the walk has found the first one, `length` digits
+ * back. Returns false if it admits none. */
+static bool hash_search_tail(struct matcher *m, struct hash_search *h, uint32_t length)
 {
     const struct matcher_modulus *c = &m->moduli[h->modulus];
     struct tail_run *run = &m->run[h->modulus];
     tails_to_block(m);
     m->search.work += WORK_TAIL;
+    h->walk.start = h->walk.end - length; /* looked at again, by the run */
     const struct tail_place *end = tails_at(&m->tails, m->burst_at + h->end);
     if (!tails_admit(end, c->needs))
         return false;
@@ -233,29 +236,20 @@ enum search_state hash_search_continue(struct matcher *m)
     struct hash_search *h = &m->search.hashing;
     struct burst_search *s = &m->search;
     const struct matcher_modulus *c = &m->moduli[h->modulus];
-    while (s->queued == 0) {
+    while (s->queued < MATCHER_QUEUE_MAX && (h->walking || s->queued == 0)) {
+        if (s->work >= s->work_max)
+            return SEARCH_PAUSE;
         if (!h->walking && !hash_search_next_end(m, h)) {
             h->active = false;
-            return SEARCH_ON;
-        }
-        h->walking = true;
-        while (s->queued < MATCHER_QUEUE_MAX) {
-            if (s->work >= s->work_max)
-                return SEARCH_PAUSE;
-            s->work += WORK_START;
-            const uint32_t length = h->tail_known ? run_next(m, h)
-                                                  : hash_walk_next(&m->table[h->modulus], &h->walk, c->tolerance, m->n);
-            if (length != 0 && !h->tail_known && c->tail_digits > 1) {
-                h->walk.start = h->walk.end - length; /* looked at again, now with the tail */
-                if (hash_search_tail(m, h))
-                    continue;
-            } else if (length != 0) {
-                matcher_pair_add(m, h->modulus, h->end - length, h->end);
-                continue;
-            }
-            h->walking = false;
             break;
         }
+        s->work += WORK_START;
+        const uint32_t length = h->tail_known ? run_next(m, h)
+                                              : hash_walk_next(&m->table[h->modulus], &h->walk, c->tolerance, m->n);
+        if (length != 0 && (h->tail_known || c->tail_digits <= 1))
+            matcher_pair_add(m, h->modulus, h->end - length, h->end);
+        else if (length == 0 || !hash_search_tail(m, h, length))
+            h->walking = false;
     }
     return SEARCH_ON;
 }

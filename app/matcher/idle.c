@@ -11,7 +11,7 @@ enum {
 /* Probes the digits that are there, only to have code and tables in the caches nearest to the CPU. */
 static void warm(struct matcher *m)
 {
-    m->pass.needed = m->filter.needed[WARM_DIGITS];
+    m->pass.needed = filter_needed(&m->filter, WARM_DIGITS);
     m->pass.taken = 0;
     m->pass.part = FILTER_WHOLE;
     while (m->pass.needed > 0 && m->ops->probe(&m->filter, m->row + MATCHER_HISTORY, WARM_DIGITS, true, &m->pass))

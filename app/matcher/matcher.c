@@ -68,7 +68,7 @@ void matcher_check_state(const struct matcher *m)
     ASSERT(s->given <= s->queued && s->queued <= MATCHER_QUEUE_MAX);
     ASSERT(m->checks.count <= MATCHER_CHECKS_MAX);
     ASSERT(!s->hashing.active || s->open);
-    ASSERT(m->adding ? !m->filter.ready || m->modulus_count < MATCHER_MODULUS_COUNT_MAX : m->filter.ready);
+    ASSERT(filter_ready(&m->filter) || m->adding);
     for (uint32_t i = 0; i < MATCHER_HISTORY + m->burst_count + 64; i++)
         ASSERT(m->text[i] >= '0' && m->text[i] <= '9');
     for (uint32_t i = 0; i < m->modulus_count; i++) {

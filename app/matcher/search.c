@@ -153,7 +153,7 @@ HOT static void block_begin(struct matcher *m, uint32_t from)
     s->earned += s->to - from;
     s->to_hash = s->hashed;
     m->ops->write(m->row + from, m->text + from, min_size(left, FILTER_BLOCK_DIGITS + 32));
-    s->probes = m->filter.needed[min_size(left, FILTER_BLOCK_DIGITS + 1)];
+    s->probes = filter_needed(&m->filter, left);
     m->pass.needed = (uint32_t)min_size(s->probes, FILTER_SLICE_PROBES);
     m->pass.taken = 0;
     m->pass.hits = 0;

@@ -27,7 +27,9 @@ void matcher_setup(struct matcher *m, const struct simd_ops *ops)
     memset(m->row, 0, sizeof m->row);
     for (uint32_t i = 0; i < m->modulus_count; i++)
         matcher_setup_modulus(m, i);
-    filter_init(&m->filter, ops->lanes, m->moduli, m->modulus_count, m->n);
+    filter_begin(&m->filter, ops->lanes, m->moduli, m->modulus_count, m->n);
+    while (filter_fill(&m->filter, m->moduli))
+        continue;
     m->stats.digits = m->stats.bursts = m->stats.answers = m->stats.filter_overflows = 0;
     m->stats.candidates_unchecked = m->stats.candidates_refuted = 0;
     matcher_window_begin(m);

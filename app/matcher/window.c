@@ -11,7 +11,7 @@ void matcher_window_begin(struct matcher *m)
     m->filter.cached = 0;
     m->window_any = m->window_multiple = false;
     m->window_hashed = 0;
-    for (uint32_t i = 0; i < m->modulus_count && !m->filter.ready; i++)
+    for (uint32_t i = 0; i < m->modulus_count && !filter_ready(&m->filter); i++)
         m->window_hashed |= (uint32_t)(m->moduli[i].method == MODULUS_FILTER) << i;
     m->checks.remainder.digits = 0;
     memset(&m->early_answers.search, 0, offsetof(struct early_search, value.value));
@@ -83,7 +83,7 @@ void matcher_window_step(struct matcher *m)
         }
         break;
     case IDLE_CACHE:
-        if (m->filter.cached < m->filter.cache_vectors) {
+        if (filter_ready(&m->filter) && m->filter.cached < m->filter.cache_vectors) {
             m->ops->fill_cache(&m->filter, m->row + MATCHER_HISTORY, m->filter.cached);
             m->filter.cached++;
         } else {
