@@ -4,7 +4,6 @@
 
 enum {
     RISK_BITS = 40,
-    DIGITS_A_SLICE = 256,   /* about 2 us of exact arithmetic on moduli of 512 bits */
     EARLY_ZEROS_MAX = 4,    /* more at the end of a completion are not tried */
     EARLY_APART_DIGITS = 8, /* a shorter completion makes a longer one doubtful */
     EARLY_RUN_DIGITS = 6,   /* equal digits at the end that are no chance any more */
@@ -12,31 +11,21 @@ enum {
 
 static const uint8_t zeros[MATCHER_MODULUS_DIGITS_MAX] = { [0 ... MATCHER_MODULUS_DIGITS_MAX - 1] = '0' };
 
-/* Takes the next digits of text[start..end) into a remainder; true: all of them have been taken. */
-static bool remainder_step(const struct matcher *m, struct remainder *r, uint32_t start, uint32_t end, uint32_t modulus)
+/* Computes the exact remainder of text[start..end). */
+static struct big remainder_of(const struct matcher *m, uint32_t start, uint32_t end, uint32_t modulus)
 {
-    ASSERT(modulus < m->modulus_count && start + r->digits < end);
-    if (r->digits == 0)
-        r->value = (struct big){ { 0 } };
-    const uint32_t count = (uint32_t)min_size(end - start - r->digits, DIGITS_A_SLICE);
-    big_append_mod(&r->value, m->text + start + r->digits, count, &m->moduli[modulus].value);
-    r->digits += count;
-    if (start + r->digits < end)
-        return false;
-    r->digits = 0;
-    return true;
+    struct big value = { { 0 } };
+    ASSERT(modulus < m->modulus_count && start < end && end - start <= m->n);
+    big_append_mod(&value, m->text + start, end - start, &m->moduli[modulus].value);
+    return value;
 }
 
-bool exact_check_step(struct matcher *m)
+void exact_check_step(struct matcher *m)
 {
-    struct exact_checks *checks = &m->checks;
-    ASSERT(checks->count > 0 && checks->count <= MATCHER_CHECKS_MAX);
-    const struct matcher_pair *pair = &checks->pair[checks->count - 1];
-    if (remainder_step(m, &checks->remainder, pair->start, pair->end, pair->modulus)) {
-        m->stats.candidates_refuted += !big_is_zero(&checks->remainder.value);
-        checks->count--;
-    }
-    return checks->count > 0;
+    ASSERT(m->checks.count > 0 && m->checks.count <= MATCHER_CHECKS_MAX);
+    const struct matcher_pair *pair = &m->checks.pair[--m->checks.count];
+    const struct big remainder = remainder_of(m, pair->start, pair->end, pair->modulus);
+    m->stats.candidates_refuted += !big_is_zero(&remainder);
 }
 
 /* Computes which completions count. One random start in M / 10^k has one of k digits or less. C moduli of n starts
@@ -186,7 +175,7 @@ static void offer(struct matcher *m, uint32_t i, uint32_t k)
     m->stats.early_answers++;
 }
 
-/* Computes in slices each candidate's exact value modulo M and its completion, then makes the offers. */
+/* Computes each candidate's exact value modulo M and its completion, one a slice, then makes the offers. */
 bool early_step(struct matcher *m)
 {
     struct early_answers *e = &m->early_answers;
@@ -196,20 +185,16 @@ bool early_step(struct matcher *m)
     if (s->modulus == m->modulus_count || ends_in_a_run(m))
         return false;
     const uint32_t i = s->modulus, count = m->window[i].count;
-    const uint32_t *start = &m->window[i].start[s->candidate];
     if (e->digits_max[i] == 0 || count > MATCHER_CANDIDATES_MAX || s->candidate == count) {
-        const bool offers_come = s->step != EARLY_OFFER && s->candidate > 0;
-        s->step = offers_come ? EARLY_OFFER : EARLY_VALUE;
+        const bool offers_come = !s->offering && s->candidate > 0;
+        s->offering = offers_come;
         s->modulus += !offers_come;
         s->candidate = 0;
-    } else if (s->step == EARLY_VALUE) {
-        if (remainder_step(m, &s->value, *start, MATCHER_HISTORY, i))
-            s->step = EARLY_COMPLETION;
-    } else if (s->step == EARLY_COMPLETION) {
-        s->completion[s->candidate++] = find_completion(&m->moduli[i], &s->value.value);
-        s->step = EARLY_VALUE;
-    } else {
+    } else if (s->offering) {
         offer(m, i, s->candidate++);
+    } else {
+        const struct big value = remainder_of(m, m->window[i].start[s->candidate], MATCHER_HISTORY, i);
+        s->completion[s->candidate++] = find_completion(&m->moduli[i], &value);
     }
     return true;
 }

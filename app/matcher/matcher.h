@@ -69,8 +69,8 @@ enum matcher_step {
 
 /* Goes on with the search, up to the next answer. */
 enum matcher_step matcher_next(struct matcher *matcher, struct matcher_answer *answer);
-/* Does one slice of idle work, at most 5 us, or 10 us while a modulus is added. Returns true while there is more to do
- * before the next burst. */
+/* Does one slice of idle work, at most 7 us, or 10 us while a modulus is added or if N is 1,024. Returns true while
+ * there is more to do before the next burst. */
 bool matcher_prepare(struct matcher *matcher);
 /* Brings the path's code and tables back into the nearest caches when matcher_prepare is done, and rehearses the search
  * of a burst. Takes 1 us with the contest's moduli, up to 7 us with eight moduli and N = 1,024. */

@@ -107,17 +107,10 @@ struct window_candidates {
 
 enum idle_step { IDLE_CHECK, IDLE_SHIFT, IDLE_MODULI, IDLE_CACHE, IDLE_EARLY, IDLE_WARM, IDLE_DONE };
 
-/* The exact remainder of a substring, computed in slices. */
-struct remainder {
-    uint32_t digits; /* digits taken so far */
-    struct big value;
-};
-
 /* Answers to check exactly, off the path. */
 struct exact_checks {
     uint32_t count;
     struct matcher_pair pair[MATCHER_CHECKS_MAX];
-    struct remainder remainder; /* that of the last one */
 };
 
 /* The shortest completion of a candidate: `count` digits, 0 if it has none. */
@@ -126,11 +119,10 @@ struct early_completion {
     struct big value;
 };
 
-/* The search for early answers: modulus by modulus, first each candidate's value and completion, then the offers. */
+/* The search for early answers: modulus by modulus, first each candidate's completion, then the offers. */
 struct early_search {
-    enum early_step { EARLY_VALUE, EARLY_COMPLETION, EARLY_OFFER } step;
+    bool offering;
     uint32_t modulus, candidate;
-    struct remainder value; /* the candidate's, modulo M */
     struct early_completion completion[MATCHER_CANDIDATES_MAX];
 };
 
@@ -228,8 +220,8 @@ bool early_was_given(const struct matcher *m, const struct matcher_pair *pair);
 void early_settle(struct matcher *m);
 /* Does one slice of the search for early answers. Returns true while there is more to do. */
 bool early_step(struct matcher *m);
-/* Does one slice of the exact checks. Returns true while there is more to do. */
-bool exact_check_step(struct matcher *m);
+/* Checks one answer exactly. */
+void exact_check_step(struct matcher *m);
 void early_check(const struct matcher *m);
 
 /* window.c */

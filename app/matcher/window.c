@@ -13,8 +13,8 @@ void matcher_window_begin(struct matcher *m)
     m->window_hashed = 0;
     for (uint32_t i = 0; i < m->modulus_count && !filter_ready(&m->filter); i++)
         m->window_hashed |= (uint32_t)(m->moduli[i].method == MODULUS_FILTER) << i;
-    m->checks.remainder.digits = 0;
-    memset(&m->early_answers.search, 0, offsetof(struct early_search, value.value));
+    m->early_answers.search.offering = false;
+    m->early_answers.search.modulus = m->early_answers.search.candidate = 0;
 }
 
 /* Makes the end of the burst the window. */
@@ -67,7 +67,9 @@ void matcher_window_step(struct matcher *m)
     ASSERT(!m->search.open && m->idle_step < IDLE_WARM);
     switch (m->idle_step) {
     case IDLE_CHECK:
-        if (m->checks.count == 0 || !exact_check_step(m))
+        if (m->checks.count > 0)
+            exact_check_step(m);
+        else
             m->idle_step = IDLE_SHIFT;
         break;
     case IDLE_SHIFT:
