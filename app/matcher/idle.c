@@ -94,14 +94,9 @@ bool matcher_prepare(struct matcher *m)
 {
     if (m->search.open)
         return false; /* answers of the burst are still to be taken */
-    if (m->idle_step < IDLE_WARM) {
+    if (m->idle_step < IDLE_DONE) {
         matcher_window_step(m);
-        return true;
-    }
-    if (m->idle_step == IDLE_WARM) {
-        warm(m);
-        m->idle_step = IDLE_DONE;
-        return m->adding;
+        return m->idle_step < IDLE_DONE || m->adding;
     }
     if (!m->adding)
         return false;

@@ -105,7 +105,7 @@ struct window_candidates {
     uint64_t sum[MATCHER_CANDIDATES_MAX];   /* sums of key weights, up to the burst */
 };
 
-enum idle_step { IDLE_CHECK, IDLE_SHIFT, IDLE_MODULI, IDLE_CACHE, IDLE_EARLY, IDLE_WARM, IDLE_DONE };
+enum idle_step { IDLE_CHECK, IDLE_SHIFT, IDLE_MODULI, IDLE_CACHE, IDLE_EARLY, IDLE_DONE };
 
 /* Answers to check exactly, off the path. */
 struct exact_checks {
@@ -228,7 +228,7 @@ void early_check(const struct matcher *m);
 
 /* Makes idle work begin again. */
 void matcher_window_begin(struct matcher *m);
-/* Does one slice of idle work. There is one until idle_step is IDLE_WARM. */
+/* Does one slice of idle work. There is one until idle_step is IDLE_DONE. */
 void matcher_window_step(struct matcher *m);
 /* Does at once all that the next burst cannot do without. */
 void matcher_window_finish(struct matcher *m);

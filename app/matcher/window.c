@@ -64,7 +64,7 @@ static void refresh_hash(struct matcher *m, uint32_t i)
 
 void matcher_window_step(struct matcher *m)
 {
-    ASSERT(!m->search.open && m->idle_step < IDLE_WARM);
+    ASSERT(!m->search.open && m->idle_step < IDLE_DONE);
     switch (m->idle_step) {
     case IDLE_CHECK:
         if (m->checks.count > 0)
@@ -89,14 +89,13 @@ void matcher_window_step(struct matcher *m)
             m->ops->fill_cache(&m->filter, m->row + MATCHER_HISTORY, m->filter.cached);
             m->filter.cached++;
         } else {
-            m->idle_step = m->early ? IDLE_EARLY : IDLE_WARM;
+            m->idle_step = m->early ? IDLE_EARLY : IDLE_DONE;
         }
         break;
     case IDLE_EARLY:
         if (!early_step(m))
-            m->idle_step = IDLE_WARM;
+            m->idle_step = IDLE_DONE;
         break;
-    case IDLE_WARM:
     case IDLE_DONE:
         break;
     }
