@@ -57,6 +57,9 @@ apt install /tmp/older/*.deb
 [ "$(peregrine --version)" = "peregrine $older" ] || fail "this is not the older version"
 peregrine-contest init --name 'Spring Cup'
 [ -s $store ] || fail "init did not write where the service looks"
+install -d -o games /tmp/theirs
+peregrine-contest init /tmp/theirs/contest.db
+[ "$(stat -c %U /tmp/theirs/contest.db)" = games ] || fail "a store does not belong to the owner of its folder"
 serve
 curl -sf -d 123 'http://127.0.0.1:10002/submit?user=alice&passwd=a' >/dev/null
 wait_for alice http://127.0.0.1:10000/board.txt

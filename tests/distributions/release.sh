@@ -36,8 +36,8 @@ for release in "$@"; do
     mkdir "$root/build" "$root/tests"
     tar -xf "$archive" -C "$root/build"
     tar -xf "$archive" -C "$root/tests"
-    play network packages "cd /build/peregrine-$version && dpkg-buildpackage -b -us -uc &&
-        cd .. && lintian --fail-on error *.changes"
+    play network packages "cd /build/peregrine-$version && dpkg-buildpackage -b -us -uc && cd .. &&
+        lintian --fail-on error *.changes"
     rm -rf "build/distributions/$release-deb"
     mkdir "build/distributions/$release-deb"
     cp "$root"/build/*.deb "build/distributions/$release-deb"

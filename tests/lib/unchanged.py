@@ -62,7 +62,7 @@ READ_THE_IMAGE = ("test_image.py", "test_run.py")
 
 def tools_inputs(item):
     image = (BUILD / "peregrine.elf", BUILD / "peregrine.debug") if item.path.name in READ_THE_IMAGE else ()
-    return ("VERSION", "tools/**/*", "tests/tools/*", *image)
+    return ("VERSION", "CHANGELOG.md", "debian/*", "tools/**/*", "tests/tools/*", *image)
 
 
 # By folder of tests/: the files, as patterns, or a function of the test.
