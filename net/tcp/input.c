@@ -208,7 +208,7 @@ static void sequence_refused(struct net_stack *stack, struct tcp_connection *c, 
     }
     duplicate_note(stack, c, r);
     if (tcp_received_space(r) != 0 && (r->flags & TCP_SYN) == 0)
-        tcp_ack_send_now(stack, c, now_ns); /* Linux: the ACK of repeated data or FIN is never withheld */
+        tcp_ack_send_now(stack, c, now_ns); /* never withheld: the peer repeats data or FIN until an ACK arrives */
     else
         tcp_challenge(stack, c, r, now_ns);
 }
@@ -227,10 +227,10 @@ static void reset_input(struct net_stack *stack, struct tcp_connection *c, const
     }
     NET_COUNT(stack, tcp_rx_resets);
     NET_COUNT(stack, tcp_resets_in_open);
-    /* CLOSING and LAST-ACK too, as in Linux and FreeBSD: the data before our FIN may never have arrived. */
+    /* CLOSING and LAST-ACK too, where the RFC would end in silence: the data before our FIN may never have arrived. */
     tcp_connection_end(stack, c,
                        c->state == TCP_SYN_RECEIVED ? TCP_REFUSED
-                       : c->state == TCP_CLOSE_WAIT ? TCP_PIPE /* Linux: our writing failed */
+                       : c->state == TCP_CLOSE_WAIT ? TCP_PIPE /* the peer had ended its side: our writing failed */
                                                     : TCP_RESET);
 }
 
@@ -298,7 +298,8 @@ static void other_input(struct net_stack *stack, struct tcp_connection *c, struc
 {
     ASSERT(c->state >= TCP_SYN_RECEIVED);
     ASSERT(c->state != TCP_TIME_WAIT);
-    /* The fifth step's test of the ACK bit, before the first step as in Linux: no answer. */
+    /* The fifth step's test of the ACK bit, before the first step: a segment without ACK is made by hand, and gets no
+     * answer that tells the window. Linux has this order. */
     if ((r->flags & (TCP_ACK | TCP_RST | TCP_SYN)) == 0) {
         NET_COUNT(stack, tcp_rx_drop_no_ack);
         return;
@@ -349,7 +350,7 @@ static void other_input(struct net_stack *stack, struct tcp_connection *c, struc
     if (r->bytes != 0 && (c->orphan || c->read_shut) && (c->state == TCP_FIN_WAIT_1 || c->state == TCP_FIN_WAIT_2)
         && seq_gt(r->seq + r->bytes, c->rcv_nxt)) {
         NET_COUNT(stack, tcp_rx_drop_after_close); /* RFC 9293 §3.6.1: nobody will ever read the data */
-        tcp_reply_reset(stack, r, now_ns);         /* as without a connection; so does Linux */
+        tcp_reply_reset(stack, r, now_ns);         /* numbered as without a connection: the data is not acknowledged */
         tcp_connection_end(stack, c, TCP_RESET);
         return;
     }

@@ -248,7 +248,9 @@ static struct tcp_connection *half_open_complete(struct net_stack *stack, struct
     struct tcp_listener *listener = &stack->tcp.listeners[h->listener];
     ASSERT(listener->half_open_count != 0);
     if (listener->waiting_count >= listener->backlog) {
-        NET_COUNT(stack, tcp_rx_drop_accept_full); /* as Linux: forget the ACK; the SYN,ACK is sent again */
+        /* The ACK is forgotten, and the SYN,ACK sent again later, as Linux does. An RST would tell a client that nobody
+         * listens, while the application is only slow to accept. */
+        NET_COUNT(stack, tcp_rx_drop_accept_full);
         return NULL;
     }
     /* The offers of the SYN,ACK hold, even if the listener's policy has changed since. */
@@ -411,8 +413,9 @@ bool tcp_listen_input(struct net_stack *stack, const struct tcp_received *r, uin
     }
     if ((r->flags & TCP_ACK) != 0) /* second: the caller resets it */
         return cookie_input(stack, listener, r, now_ns, completed);
+    /* Third and fourth. SYN with FIN is dropped, as Linux does: no host sends it, but scanners do to pass filters. */
     if ((r->flags & (TCP_SYN | TCP_FIN)) != TCP_SYN) {
-        NET_COUNT(stack, tcp_rx_drop_flags); /* third and fourth; SYN with FIN is nobody's, as in Linux */
+        NET_COUNT(stack, tcp_rx_drop_flags);
         return true;
     }
     listen_syn(stack, listener, r, now_ns);

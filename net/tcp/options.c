@@ -4,12 +4,13 @@
 #include "base/assert.h"
 #include "base/bytes.h"
 
-/* Takes the option that lies in `field` at `from` up to `to`. The last one of repeated options counts, as in Linux. */
+/* Takes the option that lies in `field` at `from` up to `to`. The last one of repeated options counts: the RFCs do not
+ * say which, and middleboxes that rewrite options are made for Linux, where it is the last. */
 static void option_take(struct tcp_options *o, const uint8_t *field, uint32_t from, uint32_t to)
 {
     switch (field[from]) {
     case TCP_OPTION_MSS:
-        if (from + TCP_OPTION_MSS_BYTES == to && load_be16(field + from + 2) != 0) { /* 0 says nothing, as in Linux */
+        if (from + TCP_OPTION_MSS_BYTES == to && load_be16(field + from + 2) != 0) { /* 0 says nothing */
             o->has_mss = true;
             o->mss = load_be16(field + from + 2);
         }

@@ -42,7 +42,7 @@ bool tcp_resend(struct net_stack *stack, struct tcp_connection *c, struct tcp_se
     s->sent_ns = now_ns;
     c->retransmits_total++;
     tcp_recovery_resent(c);
-    if (s->seq == c->snd_una) /* RFC 6675 §6, Linux: the time-out is that of the new copy */
+    if (s->seq == c->snd_una) /* RFC 6675 §6: else the old copy's time-out would end the recovery */
         tcp_rto_restart(c, now_ns);
     return true;
 }
@@ -150,7 +150,8 @@ void tcp_output_sent(struct net_stack *stack, struct tcp_connection *c, uint32_t
 
 /* RFC 9293 §3.8.6.2.1: Returns true if a piece of `bytes` should leave. (1) A full segment leaves; (2, 3) all unsent
  * data, if Nagle lets it go; (3) half of the largest window seen. The override (4) is the window probe's. Nagle has
- * Minshall's form, as in Linux: only an unacknowledged small segment holds another small one back. */
+ * Minshall's form: only an unacknowledged small segment holds another small one back. With Nagle's own form the last
+ * part of each long message would wait for a round trip. */
 static bool should_send(const struct tcp_connection *c, uint32_t bytes, bool all, bool fin)
 {
     if (bytes >= c->snd_mss || fin)
@@ -190,7 +191,7 @@ static void restart_after_idle(struct tcp_connection *c, uint64_t now_ns)
                             tcp_congestion_initial_window(c->policy.initial_window_segments, c->snd_mss));
 }
 
-/* Notes if only the peer's window holds data back. Linux: TCP_CHRONO_RWND_LIMITED. */
+/* Notes if only the peer's window holds data back: tcpi_rwnd_limited of Linux. */
 static void window_limited_note(struct tcp_connection *c, uint64_t now_ns)
 {
     uint32_t unsent = tcp_unsent_bytes(c);
@@ -218,7 +219,7 @@ void tcp_output(struct net_stack *stack, struct tcp_connection *c, uint64_t now_
     while (output_new(stack, c, now_ns)) {
     }
     if (tcp_in_flight(c) + c->snd_mss > c->congestion.cwnd)
-        c->output.cwnd_limited = true; /* the window is full, even if no data waits: as Linux's tcp_write_xmit */
+        c->output.cwnd_limited = true; /* full, even if no data waits: a used window may grow */
     window_limited_note(c, now_ns);
     if (c->snd_nxt != nxt_before)
         flight_note(c);
@@ -273,7 +274,7 @@ void tcp_probe_send(struct net_stack *stack, struct tcp_connection *c, uint64_t 
     uint32_t bytes = (uint32_t)min_size(min_size(tcp_unsent_bytes(c), c->snd_mss), room);
     NET_COUNT(stack, tcp_tx_window_probes);
     if (bytes != 0 && !tcp_sendqueue_full(c)) {
-        output_segment(stack, c, bytes, false, true, now_ns); /* PSH: more comes only after this is read; as Linux */
+        output_segment(stack, c, bytes, false, true, now_ns); /* PSH: more comes only after this is read */
         return;
     }
     const struct tcp_frame frame = { .seq = c->snd_una - 1, .flags = TCP_ACK };

@@ -71,7 +71,7 @@ void tcp_ranges_absorb(struct tcp_connection *c)
 void tcp_ranges_clear(struct tcp_connection *c)
 {
     c->range_count = 0;
-    c->ranges.dsack_pending = false; /* as Linux: a sender could conclude nothing from a DSACK now */
+    c->ranges.dsack_pending = false; /* a sender could conclude nothing from a DSACK now */
 }
 
 uint32_t tcp_receive_sack_blocks(const struct tcp_connection *c, struct tcp_range *blocks, uint32_t count_max)

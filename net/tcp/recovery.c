@@ -200,8 +200,8 @@ static bool sack_covers(const struct tcp_range *blocks, uint32_t count, const st
     return false;
 }
 
-/* Marks the segments that the ACK newly reports, in order of sequence, as Linux does. The order of the blocks says
- * nothing about the order of arrival: several blocks are new at once if earlier ACKs were lost or merged. */
+/* Marks the segments that the ACK newly reports, in order of sequence. The order of the blocks says nothing about the
+ * order of arrival: several blocks are new at once if earlier ACKs were lost or merged. */
 void tcp_sack_accept(struct net_stack *stack, struct tcp_connection *c, const struct tcp_received *r,
                      struct tcp_delivery *d, uint64_t now_ns)
 {
@@ -350,7 +350,8 @@ static void prr_apply(struct tcp_connection *c, const struct tcp_delivery *d)
         send = (int64_t)share - c->recovery.prr.out;
     } else {
         /* Slow start as long as the repair makes progress, else the bytes that have left the network. All bytes that
-         * this ACK reports count in any case, as in Linux. RFC 6937 would subtract earlier sendings. */
+         * this ACK reports count in any case. RFC 6937 would subtract earlier sendings, and a burst of ACKs that were
+         * held up would then release nothing. Linux counts as we do. */
         int64_t limit = (int64_t)c->recovery.prr.delivered - c->recovery.prr.out;
         limit = limit > d->delivered_bytes ? limit : d->delivered_bytes;
         if (d->advanced && d->lost_bytes == 0)
@@ -523,7 +524,9 @@ void tcp_recovery_timeout(struct net_stack *stack, struct tcp_connection *c, uin
         tcp_sendqueue_mark(c, s, lost ? TCP_MARK_LOST : 0, TCP_MARK_SACKED | (lost ? TCP_MARK_RESENT : 0));
     }
     ASSERT(c->queue.sacked_bytes == 0);
-    c->congestion.cwnd = tcp_in_flight(c) + c->snd_mss; /* one segment beside those that may still arrive: as Linux */
+    /* One segment beside those that may still arrive. RFC 5681 §3.1 allows one segment in all: that would wait until
+     * the younger ones in flight are given up, too. */
+    c->congestion.cwnd = tcp_in_flight(c) + c->snd_mss;
 }
 
 void tcp_recovery_check(const struct tcp_connection *c)

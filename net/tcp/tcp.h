@@ -163,8 +163,8 @@ int64_t tcp_write(struct net_stack *stack, int connection, const void *data, siz
 /* Sends FIN after the data written; the peer's data still arrives. Returns TCP_OK, TCP_PIPE or TCP_NOT_CONNECTED. */
 int tcp_shutdown(struct net_stack *stack, int connection, uint64_t now_ns);
 
-/* Notes that the application will read no more. Later data is stored all the same (as Linux does). Once our FIN has
- * left, such data is answered with RST: nobody waits for it (RFC 9293 §3.6.1). */
+/* Notes that the application will read no more. Later data is stored all the same: a peer that still sends shall end in
+ * order. Once our FIN has left, such data is answered with RST: nobody waits for it (RFC 9293 §3.6.1). */
 void tcp_shutdown_read(struct net_stack *stack, int connection);
 
 /* Gives the connection back. Sends FIN after the data written, or RST if received bytes are unread (RFC 9293 §3.6.1,

@@ -133,7 +133,7 @@ bool tcp_time_wait_input(struct net_stack *stack, struct tcp_received *r, uint64
     if (time_wait_gives_way(stack, w, r)) {
         NET_COUNT(stack, tcp_time_wait_reused);
         r->replaces_time_wait = true;
-        r->isn_least = w->snd_nxt + 65535 + 2; /* as Linux: beyond any window of the old connection */
+        r->isn_least = w->snd_nxt + 65535 + 2; /* beyond any window of the old connection */
         time_wait_free(stack, w);
         return false;
     }

@@ -113,14 +113,13 @@ static void keepalive_due(struct net_stack *stack, struct tcp_connection *c, uin
     uint64_t idle_ns = c->policy.keepalive_idle_us * NS_PER_US;
     bool outstanding = c->segment_count != 0; /* the retransmission timer probes the peer already */
     bool stalled = time_stood_still(c->deadline.keepalive_ns, now_ns);
-    bool dead = c->policy.user_timeout
-                    ? c->keepalive_count != 0
-                          && quiet_ns >= c->policy.data_give_up_us * NS_PER_US /* Linux: this test instead */
-                    : c->keepalive_count >= c->policy.keepalive_count;
+    /* RFC 5482: a user's time-out replaces the count of probes. */
+    bool dead = c->policy.user_timeout ? c->keepalive_count != 0 && quiet_ns >= c->policy.data_give_up_us * NS_PER_US
+                                       : c->keepalive_count >= c->policy.keepalive_count;
     if (outstanding || quiet_ns < idle_ns) {
         tcp_keepalive_start(stack, c, outstanding ? now_ns : c->last_received_ns);
     } else if (dead && !stalled) {        /* while the loop stood still nobody could answer: another probe */
-        tcp_reset_send(stack, c, now_ns); /* as Linux: a peer that is alive after all shall know */
+        tcp_reset_send(stack, c, now_ns); /* a peer that is alive after all shall know */
         connection_gave_up(stack, c);
         return;
     } else {

@@ -127,7 +127,8 @@ class Tree:
         for command in self.commands[vehicle]:
             try:
                 done = subprocess.run(command, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-                                      env={**os.environ, "PYTHONPATH": ".:tools"}, text=True, errors="replace", timeout=TIME_S_MAX, preexec_fn=limit)
+                                      env={**os.environ, "PYTHONPATH": ".:tools"}, text=True, errors="replace",
+                                      timeout=TIME_S_MAX, preexec_fn=limit)
             except subprocess.TimeoutExpired:
                 return command[0]
             if done.returncode != 0:
