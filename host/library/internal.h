@@ -13,6 +13,7 @@
 #include "host/library/peregrine_net.h"
 #include "net/stack.h"
 #include "net/stack_state.h"
+#include "net/tcp/sockets.h"
 
 enum socket_kind { SOCKET_FREE, SOCKET_FRESH, SOCKET_LISTENER, SOCKET_CONNECTION };
 

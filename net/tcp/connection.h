@@ -33,6 +33,7 @@
  *    4 options.c    TCP options, both ways
  *    3 connection.h this file
  *    2 congestion.c RFC 5681, RFC 9438 (CUBIC)
+ *    2 sockets.h    further calls, for interfaces of sockets
  *    1 tcp.h        the calls for users of the stack
  *    1 seq.h        sequence numbers
  *    1 wire.h       headers on the wire

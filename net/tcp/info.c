@@ -1,5 +1,5 @@
 /* Queries of a connection, and changes of its options while it is open. */
-#include "net/tcp/tcp.h"
+#include "net/tcp/sockets.h"
 
 #include "base/time.h"
 #include "net/stack_state.h"

@@ -1,5 +1,5 @@
-/* Opening connections: the active open, and the listener's side of net/tcp/tcp.h. RFC 9293 §3.10.1. */
-#include "net/tcp/tcp.h"
+/* Opening connections: the active open, and the listener's side. RFC 9293 §3.10.1. */
+#include "net/tcp/sockets.h"
 
 #include "net/stack_state.h"
 #include "net/tcp/check.h"

@@ -7,6 +7,7 @@
 #include "net/tcp/deadline.h"
 #include "net/tcp/frame.h"
 #include "net/tcp/output.h"
+#include "net/tcp/sockets.h"
 #include "net/tcp/table.h"
 #include "net/tcp/window.h"
 

@@ -8,7 +8,7 @@
 
 #include "host/library/netdev_ip.h"
 #include "net/stack.h"
-#include "net/tcp/tcp.h"
+#include "net/tcp/sockets.h"
 
 enum { PAIR_PACKETS_MAX = 4096, PAIR_ADDRESS_A = 0x0a000001, PAIR_ADDRESS_B = 0x0a000002 };
 

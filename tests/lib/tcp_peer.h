@@ -11,7 +11,7 @@
 
 #include "host/library/netdev_ip.h"
 #include "net/stack.h"
-#include "net/tcp/tcp.h"
+#include "net/tcp/sockets.h"
 #include "net/tcp/wire.h"
 
 enum {

@@ -6,6 +6,7 @@
 #include "base/assert.h"
 #include "base/bytes.h"
 #include "net/stack_state.h"
+#include "net/tcp/sockets.h"
 #include "net/transport.h"
 #include "tests/lib/random.h"
 #include "tests/lib/stack_create.h"

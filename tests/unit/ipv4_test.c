@@ -6,6 +6,7 @@
 #include "net/ip/arp_wire.h"
 #include "net/ip/checksum.h"
 #include "net/stack_state.h"
+#include "net/tcp/sockets.h"
 #include "tests/lib/netdev_memory.h"
 #include "tests/lib/packet.h"
 #include "tests/lib/stack_create.h"

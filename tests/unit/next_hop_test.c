@@ -5,6 +5,7 @@
 #include "net/ip/arp_wire.h"
 #include "net/ip/udp_wire.h"
 #include "net/stack_state.h"
+#include "net/tcp/sockets.h"
 #include "tests/lib/netdev_memory.h"
 #include "tests/lib/packet.h"
 #include "tests/lib/stack_create.h"

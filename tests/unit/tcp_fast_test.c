@@ -9,6 +9,7 @@
 #include "net/tcp/frame.h"
 #include "net/tcp/message.h"
 #include "net/tcp/rtt.h"
+#include "net/tcp/sockets.h"
 #include "net/tcp/table.h"
 #include "tests/lib/packet.h"
 #include "tests/lib/random.h"

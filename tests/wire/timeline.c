@@ -17,6 +17,7 @@
 #include "net/ip/arp_wire.h"
 #include "net/ip/ethernet_wire.h"
 #include "net/stack_state.h"
+#include "net/tcp/sockets.h"
 #include "tests/lib/stack_create.h"
 #include "tests/wire/script.h"
 
