@@ -17,6 +17,7 @@
 #include "app/player/send_queue.h"
 #include "app/player/submit.h"
 #include "base/siphash.h"
+#include "net/tcp/sockets.h"
 #include "net/transport_own.c"
 #include "tests/lib/netdev_memory.h"
 #include "tests/lib/player_setup.h"
