@@ -70,9 +70,12 @@ static uint32_t next_position(const struct modulus_probe *probe, uint32_t at)
 static void place_probes(struct filter *filter, const struct matcher_modulus *moduli, uint32_t count)
 {
     uint32_t next[MATCHER_MODULUS_COUNT_MAX] = { 0 };
-    for (uint32_t i = 0; i < count; i++)
-        if (moduli[i].method == MODULUS_FILTER)
-            filter->first[i] = (uint16_t)(next[i] = next_position(&moduli[i].probe, 0));
+    for (uint32_t i = 0; i < count; i++) {
+        if (moduli[i].method != MODULUS_FILTER)
+            continue;
+        ASSERT(moduli[i].probe.digits >= FILTER_DIGITS_MIN);
+        filter->first[i] = (uint16_t)(next[i] = next_position(&moduli[i].probe, 0));
+    }
     for (uint32_t at = 1; at <= FILTER_BLOCK_DIGITS; at++) {
         for (uint32_t i = 0; i < count; i++) {
             if (next[i] != at)

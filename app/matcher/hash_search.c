@@ -1,6 +1,18 @@
-/* The hash's search through a block for one modulus. app/matcher/README.md, "Hash" and "Tails". */
+/* The hash's search through a block for one modulus. app/matcher/README.md, "Hash" and "Tails".
+ *
+ *     each end that shares its cell with a start      hash_search_next_end
+ *       each start with the end's residue             hash_walk_next
+ *         no tail: an answer                          matcher_pair_add
+ *         the first start, with a tail                hash_search_tail: lists the short starts of the end's run
+ *           the listed starts that are ready,
+ *           then the walk's longer ones: answers      run_next */
+#include <assert.h>
+
 #include "app/matcher/state.h"
 #include "base/assert.h"
+
+/* An answer ends in the block, or at most K digits after that. */
+static_assert(FILTER_BLOCK_DIGITS + MATCHER_MODULUS_DIGITS_MAX <= MATCHER_QUEUED_ENDS, "each end has an entry");
 
 void matcher_hash_to(struct matcher *m, uint32_t i, uint32_t text_index, uint32_t room)
 {

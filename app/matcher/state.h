@@ -59,6 +59,7 @@ struct matcher_pair {
  * those of the modulus' table. */
 struct tail_run {
     uint32_t base; /* the place before the zeros; 0: none */
+    /* The prime of which the end lacks factors (as an index: 0 for 2, 1 for 5), or it has all of both. */
     enum run_phase { RUN_LACKS_2, RUN_LACKS_5, RUN_ADMITS } phase;
     /* RUN_ADMITS: the walk goes on from here when all listed starts are done. */
     struct hash_walk longer;
