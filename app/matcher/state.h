@@ -1,7 +1,8 @@
 /* The matcher's state: one struct a step.
  *
  * Words: `from` and `to` bound a range of text indices, `to` excluded. A start and an end bound a substring in the same
- * way. A place is a position of the stream; `next` is the one that is taken next. A probe stands at a position.
+ * way. A place is a text index plus burst_at, so the stream's position plus MATCHER_HISTORY; it is never negative. A
+ * probe stands at a position of the block.
  *
  * The files call down only:
  *     matcher             the interface: start, statistics, invariant
