@@ -138,6 +138,8 @@ bool transport_init(const struct transport_config *config, uint64_t now_ns)
 
 const struct transport_network *transport_network(void) { return &sockets.network; }
 const char *transport_name(void) { return "linux"; }
+
+bool transport_alters_frames(void) { return false; }
 uint64_t transport_next_deadline_ns(void) { return UINT64_MAX; }
 
 bool transport_counter_group(size_t index, struct counter_group *group)

@@ -168,5 +168,8 @@ bool transport_udp_send(uint16_t from_port, uint32_t to_address, uint16_t to_por
  * same each time. Their values are live, or at most a few milliseconds old. */
 bool transport_counter_group(size_t index, struct counter_group *group);
 
+/* Returns true if the stack changes received frames in place while it has them. */
+bool transport_alters_frames(void);
+
 /* Returns the stack's name, with its version if it has one. */
 const char *transport_name(void);

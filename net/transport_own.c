@@ -133,6 +133,7 @@ bool transport_counter_group(size_t index, struct counter_group *group)
 }
 
 const char *transport_name(void) { return "own"; }
+bool transport_alters_frames(void) { return false; }
 
 /* ---- The network ---- */
 

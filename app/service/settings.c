@@ -1,6 +1,7 @@
 #include "app/service/settings.h"
 
 #include "base/assert.h"
+#include "net/capture.h"
 #include "net/settings.h"
 
 struct service_settings service_settings;
@@ -26,6 +27,27 @@ static struct settings_refusal set_key(void *values, struct bytes value)
     return settings_accept();
 }
 
+static struct settings_refusal set_capture(void *values, struct bytes value)
+{
+    enum { FRAMES_USUAL = 1024 };
+    struct service_settings *s = values;
+    struct bytes rest = value, bytes = value, frames;
+    uint64_t number, count = FRAMES_USUAL;
+    text_split(&rest, ',', &bytes);
+    if (!text_number(bytes, 1, CAPTURE_BYTES_MAX, &number))
+        return settings_refuse_part(SETTINGS_EXPECTED, bytes);
+    if (text_split(&rest, ',', &frames) && !text_number(frames, CAPTURE_FRAMES_MIN, CAPTURE_FRAMES_MAX, &count))
+        return settings_refuse_part(SETTINGS_EXPECTED, frames);
+    if (rest.data)
+        return settings_refuse(SETTINGS_EXPECTED);
+    ASSERT(count >= CAPTURE_FRAMES_MIN);
+    s->capture_bytes = (uint32_t)number;
+    s->capture_frames = (uint32_t)count;
+    if (capture_memory_bytes(s->capture_bytes, s->capture_frames) > CAPTURE_MEMORY_BYTES_MAX)
+        return settings_refuse("a capture takes 16 MiB of memory at most: BYTES and 40 for each frame");
+    return settings_accept();
+}
+
 /* In the order of enum service_wait. */
 static const char *const wait_names[] = { "spin", "sleep", NULL };
 
@@ -45,6 +67,12 @@ static const struct setting rows[] = {
     { "http.port", SETTING_NUMBER, AT(http_port), .min = 1, .max = UINT16_MAX, .initial = "0", .zero = "none",
       .noun = "a TCP port", .help = "the status page ([status.md](status.md)); anybody who reaches it may read it" },
     { "log", SETTING_ENDPOINT, AT(log), .unset = "none", .help = "the log over UDP ([status.md](status.md))" },
+    { "capture", SETTING_CUSTOM, .set = set_capture, .unset = "off",
+      .noun = "BYTES or BYTES,FRAMES: 1 to 1514 bytes of each of 16 to 65536 frames",
+      .help = "keeps the first bytes of the last frames (without FRAMES: 1024), in and out, for Wireshark "
+              "([capture.md](capture.md)); in the kernel alone" },
+    { "capture.http", SETTING_SWITCH, AT(capture_http), .initial = "off",
+      .help = "serves them at `/capture` of `http.port`: anybody who reaches it reads the traffic" },
     { "wait", SETTING_CHOICE, AT(wait), .choices = wait_names, .initial = "spin",
       .help = "with `sleep` the CPU sleeps until something arrives, where the platform can (in the kernel: a device "
               "with MSI-X)" },
@@ -59,6 +87,10 @@ static const char *finish(void)
 {
     if (service_settings.idle_timeout_ns && service_settings.key_bytes == 0)
         return "idle.timeout= goes with key=: without it nobody can ask";
+    if (service_settings.capture_http && service_settings.capture_bytes == 0)
+        return "capture.http=on goes with capture=: else there is nothing to serve";
+    if (service_settings.capture_http && service_settings.http_port == 0)
+        return "capture.http=on goes with http.port=: the status page serves it";
     return NULL;
 }
 

@@ -28,7 +28,9 @@ struct service_settings {
     uint16_t http_port;  /* the status page's; 0: off */
     struct endpoint log; /* the receiver of app/service/syslog.h; address 0: none */
     enum service_wait wait;
-    uint32_t cpus; /* 2: a second CPU or thread, if any, renders the status page */
+    uint32_t capture_bytes, capture_frames; /* net/capture.h; 0: off */
+    bool capture_http;                      /* the status page has the capture */
+    uint32_t cpus;                          /* 2: a second CPU or thread, if any, renders the status page */
 };
 
 extern struct service_settings service_settings;

@@ -10,6 +10,7 @@
 #include "base/format.h"
 #include "base/log.h"
 #include "base/version.h"
+#include "net/capture.h"
 #include "net/settings.h"
 #include "net/transport.h"
 
@@ -59,7 +60,59 @@ static void find_network(const struct start_platform *platform)
         platform->device->link_up = false;
         transport_idle(platform->now_ns());
         platform->card_next();
+        capture_attach(platform->device);
     }
+}
+
+/* ---- the capture ---- */
+
+static void refresh_counters(void)
+{
+    struct counter_group group;
+    bool any = transport_counter_group(0, &group);
+    ASSERT(any);
+}
+
+/* Begins a capture if one is asked for, before the stack knows the device. NULL, or a message. */
+static const char *capture_begin(const struct start_platform *platform)
+{
+    const struct service_settings *s = &service_settings;
+    if (s->capture_bytes == 0)
+        return NULL;
+    if (platform->device == NULL)
+        return "capture= is for the kernel: over Linux sockets there are no frames; tcpdump captures those of Linux";
+    ASSERT(platform->memory_take != NULL);
+    capture_init(&(struct capture_config){
+        .bytes = s->capture_bytes,
+        .frames = s->capture_frames,
+        .memory = platform->memory_take(capture_memory_bytes(s->capture_bytes, s->capture_frames), CACHE_LINE_BYTES,
+                                        "capture="),
+        .now_ns = platform->now_ns,
+        .refresh = refresh_counters,
+        .early = transport_alters_frames(),
+    });
+    capture_attach(platform->device);
+    return NULL;
+}
+
+/* Returns how many counters are registered. */
+static size_t counter_count(void)
+{
+    size_t count = 0;
+    struct counter counter;
+    while (stats_counter(NULL, count, &counter))
+        count++;
+    return count;
+}
+
+/* Watches the drops of stack, service and program. `first`: the counters before are the machine's. Its device counts
+ * drops of frames that never reach the stack. */
+static void watch_drops(size_t first)
+{
+    struct counter counter;
+    ASSERT(first <= counter_count());
+    for (size_t i = first; stats_counter(NULL, i, &counter); i++)
+        capture_watch(&counter);
 }
 
 const char *program_start(const struct start_platform *platform)
@@ -73,7 +126,10 @@ const char *program_start(const struct start_platform *platform)
     uint8_t secret[32];
     ASSERT(platform->tsc_khz > 0);
     platform->random(machine.secret, sizeof machine.secret);
+    const size_t machine_counters = counter_count();
     const char *mistake = check_capacities();
+    if (!mistake)
+        mistake = capture_begin(platform);
     if (!mistake && program.prepare)
         mistake = program.prepare(&machine);
     if (mistake)
@@ -103,6 +159,7 @@ const char *program_start(const struct start_platform *platform)
     if (mistake)
         return mistake;
     mistake = program.init(&machine, platform->now_ns());
+    watch_drops(machine_counters);
     if (!mistake)
         log_line("%s: running, TCP/IP stack %s", program.name, transport_name());
     return mistake;

@@ -7,6 +7,7 @@
 #include "base/assert.h"
 #include "base/bytes.h"
 #include "base/text.h"
+#include "net/capture.h"
 #include "net/http/request.h"
 
 enum state {
@@ -32,6 +33,7 @@ struct status_page_connection {
 static struct {
     uint16_t port;
     bool elsewhere; /* another CPU calls status_page_render */
+    bool capture;   /* "/capture" is served */
     struct status_page_connection connections[STATUS_PAGE_CONNECTION_COUNT_MAX];
     unsigned turn; /* the next connection */
 } page;
@@ -49,13 +51,15 @@ static const struct counter status_page_counter_table[] = {
 const struct counter_group status_page_counter_group = { status_page_counter_table,
                                                          ARRAY_COUNT(status_page_counter_table) };
 
-bool status_page_init(uint16_t port, bool elsewhere)
+bool status_page_init(uint16_t port, bool elsewhere, bool capture)
 {
     __atomic_store_n(&page_open, false, __ATOMIC_RELEASE);
     memset(&page, 0, sizeof page);
     memset(&status_page_counters, 0, sizeof status_page_counters);
     page.port = port;
     page.elsewhere = elsewhere;
+    page.capture = capture;
+    ASSERT(!capture || capture_bytes() != 0);
     __atomic_store_n(&page_open, port != 0, __ATOMIC_RELEASE);
     return port == 0 || transport_listen(port);
 }
@@ -125,6 +129,8 @@ static void take_bytes(struct status_page_connection *c, const uint8_t *data, si
     struct status_page_request request = { .status = 431, .head_only = text_starts(text, "HEAD ") }; /* RFC 6585 §5 */
     if (end > 0)
         request = status_page_request_parse(c->request_text, end);
+    if (request.status == 200 && request.page == PAGE_CAPTURE && !page.capture)
+        request.status = 404;
     status_page_response_begin(&c->response, request, &c->copy);
     c->state = ASKED;
     c->since_ns = now_ns;
@@ -178,7 +184,10 @@ static void send_piece(struct status_page_connection *c, uint64_t now_ns)
         if (!message)
             return;
         memcpy(message, r->piece, r->bytes);
-        if (!transport_send(c->id, 0, (uint32_t)r->bytes, now_ns))
+        capture_mute(r->request.page == PAGE_CAPTURE);
+        bool sent = transport_send(c->id, 0, (uint32_t)r->bytes, now_ns);
+        capture_mute(false);
+        if (!sent)
             return;
     }
     c->since_ns = now_ns;
@@ -208,6 +217,8 @@ void status_page_poll(uint64_t now_ns)
         c->since_ns = now_ns; /* until TRANSPORT_CLOSED says that it is gone */
     } else if (c->state == ASKED) {
         stats_publish();
+        capture_flush();
+        c->response.capture.end = capture_newest();
         c->state = SENDING;
         render_more(c);
     } else if (c->state == SENDING && !is_rendering(c)) {

@@ -1,5 +1,6 @@
-/* The status page over HTTP (docs/status.md): the statistics as plain text at "/", for Prometheus at "/metrics". Off
- * unless http.port= is set; anybody may read it. One request a connection.
+/* The status page over HTTP (docs/status.md): the statistics as plain text at "/", for Prometheus at "/metrics", and
+ * with capture.http=on the capture at "/capture" (docs/capture.md). Off unless http.port= is set; anybody may read it.
+ * One request a connection.
  *
  * A page is rendered a few lines a call into pieces of one message each. Connections and messages are the first
  * CPU's, which calls status_page_poll only when nothing else is to be done, so no answer ever waits for a page. A
@@ -21,8 +22,9 @@ enum {
 #define STATUS_PAGE_PATIENCE_NS (10 * NS_PER_S) /* a peer that neither asks nor takes is reset */
 
 /* Begins, after transport_init; requests are taken once all statistics are registered. `port` 0: off. `elsewhere`:
- * another CPU calls status_page_render, else status_page_poll does. False: the port cannot be had. */
-bool status_page_init(uint16_t port, bool elsewhere);
+ * another CPU calls status_page_render, else status_page_poll does. `capture`: there is a capture, and it is served.
+ * False: the port cannot be had. */
+bool status_page_init(uint16_t port, bool elsewhere, bool capture);
 
 /* Renders a few lines, some microseconds; false when nothing was asked for. */
 bool status_page_render(void);

@@ -29,11 +29,13 @@ struct status_page_request status_page_request_parse(const uint8_t *text, size_t
     };
     if (http.refused != 0)
         return request;
-    request.page = text_is(http.path, "/metrics") ? PAGE_METRICS : PAGE_PLAIN;
+    request.page = text_is(http.path, "/metrics")   ? PAGE_METRICS
+                   : text_is(http.path, "/capture") ? PAGE_CAPTURE
+                                                    : PAGE_PLAIN;
     if (!request.head_only && !text_is(http.method, "GET"))
         request.status = 405;
     else
-        request.status = request.page == PAGE_METRICS || text_is(http.path, "/") ? 200 : 404;
+        request.status = request.page != PAGE_PLAIN || text_is(http.path, "/") ? 200 : 404;
     return request;
 }
 
@@ -44,6 +46,8 @@ void status_page_response_begin(struct status_page_response *r, struct status_pa
     r->request = request;
     r->from = from;
     r->metrics = (struct metrics_cursor){ .from = from };
+    r->capture.position = r->capture.end = 0;
+    r->capture.bytes = r->capture.at = 0;
     r->begun = r->over = false;
     r->line = r->bytes = r->chunk_at = 0;
 }
@@ -55,10 +59,13 @@ static void write_head(struct status_page_response *r)
 {
     ASSERT(r->bytes == 0 && !r->begun);
     uint16_t status = r->request.status;
+    bool is_capture = status == 200 && r->request.page == PAGE_CAPTURE;
     r->bytes = format((char *)r->piece, HEAD_BYTES_MAX,
-                      "HTTP/1.1 %u %s\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n"
+                      "HTTP/1.1 %u %s\r\nContent-Type: %s\r\n"
                       "Cache-Control: no-store\r\n%s%sConnection: close\r\n\r\n",
-                      status, http_reason_phrase(status), status == 405 ? "Allow: GET, HEAD\r\n" : "",
+                      status, http_reason_phrase(status),
+                      is_capture ? "application/x-pcapng" : "text/plain; version=0.0.4; charset=utf-8",
+                      status == 405 ? "Allow: GET, HEAD\r\n" : "",
                       r->request.chunked ? "Transfer-Encoding: chunked\r\n" : "");
     r->begun = true;
 }
@@ -73,6 +80,20 @@ static void begin_piece(struct status_page_response *r)
         r->bytes += CHUNK_HEAD_BYTES;
 }
 
+/* Hands out the next part of the capture's block, and goes on to the next block. */
+static bool render_capture(struct status_page_response *r, char text[METRICS_TEXT_BYTES_MAX], size_t *bytes)
+{
+    ASSERT(r->capture.at <= r->capture.bytes);
+    if (r->capture.at == r->capture.bytes) {
+        r->capture.bytes = pcapng_next(&r->capture.position, r->capture.end, r->capture.block);
+        r->capture.at = 0;
+    }
+    *bytes = min_size(r->capture.bytes - r->capture.at, METRICS_TEXT_BYTES_MAX);
+    memcpy(text, r->capture.block + r->capture.at, *bytes);
+    r->capture.at += *bytes;
+    return *bytes > 0;
+}
+
 /* Renders the next text of the body, which may be empty; false when there is none. */
 static bool render(struct status_page_response *r, char text[METRICS_TEXT_BYTES_MAX], size_t *bytes)
 {
@@ -85,6 +106,8 @@ static bool render(struct status_page_response *r, char text[METRICS_TEXT_BYTES_
     }
     if (r->request.page == PAGE_METRICS)
         return metrics_next(&r->metrics, text, bytes);
+    if (r->request.page == PAGE_CAPTURE)
+        return render_capture(r, text, bytes);
     *bytes = stats_copy_line(r->from, r->line++, text, STATS_LINE_BYTES_MAX);
     return *bytes > 0;
 }

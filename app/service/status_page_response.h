@@ -8,9 +8,10 @@
 
 #include "app/service/metrics.h"
 #include "app/service/stats.h"
+#include "net/pcapng.h"
 #include "net/transport.h"
 
-enum status_page_name { PAGE_PLAIN, PAGE_METRICS }; /* "/" and "/metrics" */
+enum status_page_name { PAGE_PLAIN, PAGE_METRICS, PAGE_CAPTURE }; /* "/", "/metrics", "/capture" */
 
 /* A request, and how to answer it. */
 struct status_page_request {
@@ -28,12 +29,17 @@ struct status_page_response {
     bool begun, over; /* the first piece has its head; the last one its end */
     const struct stats_copy *from;
     struct metrics_cursor metrics;
+    struct {
+        uint64_t position, end; /* pcapng_next's */
+        size_t bytes, at;       /* the block's; those that are in a piece */
+        uint8_t block[PCAPNG_BLOCK_BYTES_MAX];
+    } capture;
     size_t line;            /* the plain page's */
     size_t bytes, chunk_at; /* the piece's; the place of its chunk's head */
     uint8_t piece[TRANSPORT_MESSAGE_BYTES_MAX];
 };
 
-/* Begins a response. `from` is borrowed until its last piece, and filled in before the first. */
+/* Begins a response. `from` is borrowed until its last piece, and filled in before the first; so is `capture.end`. */
 void status_page_response_begin(struct status_page_response *response, struct status_page_request request,
                                 const struct stats_copy *from);
 

@@ -509,4 +509,6 @@ uint64_t transport_next_deadline_ns(void)
 
 const char *transport_name(void) { return "lwip 2.1.3"; }
 
+bool transport_alters_frames(void) { return true; } /* lwIP: tcp_input turns the header's numbers into host order */
+
 bool transport_counter_group(size_t index, struct counter_group *group) { return counters_group(index, group); }

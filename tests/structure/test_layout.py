@@ -31,8 +31,7 @@ FOLDERS = tuple(rooms.MAY_INCLUDE)
 
 # The headers that net/ offers to applications: the socket-like interface, HTTP text, checksums and hashes of bytes.
 NET_PUBLIC = ("net/transport.h", "net/netdev.h", "net/http/response.h", "net/http/request.h", "net/http/body.h",
-              "net/ip/checksum.h",
-              "net/settings.h")
+              "net/ip/checksum.h", "net/capture.h", "net/pcapng.h", "net/settings.h")
 
 # The names that any object may leave undefined: those of kernel/libc.c, and the receiver of failed assertions.
 PLATFORM = {"assert_failed"}

@@ -212,6 +212,34 @@ TEST(an_unknown_key_is_named)
     assert_refused(GAME "\x01\xff", "settings, command line: \"??\": not a key=value word");
 }
 
+TEST(a_capture_is_bounded)
+{
+    assert_true(parse(GAME "capture=128 http.port=80 capture.http=on"));
+    assert_int_equal(service_settings.capture_bytes, 128);
+    assert_int_equal(service_settings.capture_frames, 1024);
+    assert_true(service_settings.capture_http);
+    assert_true(parse(GAME "capture=1514,10000"));
+    assert_int_equal(service_settings.capture_frames, 10000);
+    assert_true(parse(GAME "capture=1,65536"));
+    assert_int_equal(service_settings.capture_frames, 65536);
+    assert_true(parse(GAME));
+    assert_int_equal(service_settings.capture_bytes, 0);
+#define EXPECTED ": expected BYTES or BYTES,FRAMES: 1 to 1514 bytes of each of 16 to 65536 frames"
+    assert_refused(GAME "capture=0", "settings, command line: capture=: \"0\"" EXPECTED);
+    assert_refused(GAME "capture=1515,16", "settings, command line: capture=: \"1515\"" EXPECTED);
+    assert_refused(GAME "capture=on", "settings, command line: capture=: \"on\"" EXPECTED);
+    assert_refused(GAME "capture=64,15", "settings, command line: capture=: \"15\"" EXPECTED);
+    assert_refused(GAME "capture=64,65537", "settings, command line: capture=: \"65537\"" EXPECTED);
+    assert_refused(GAME "capture=64,16,1", "settings, command line: capture=: \"64,16,1\"" EXPECTED);
+    assert_refused(GAME "capture=1514,16384",
+                   "settings, command line: capture=: \"1514,16384\": a capture takes 16 MiB "
+                   "of memory at most: BYTES and 40 for each frame");
+    assert_refused(GAME "capture=64 capture.http=on",
+                   "settings: capture.http=on goes with http.port=: the status page serves it");
+    assert_refused(GAME "http.port=80 capture.http=on",
+                   "settings: capture.http=on goes with capture=: else there is nothing to serve");
+}
+
 TEST(implausible_times_are_refused)
 {
     assert_refused(GAME "idle.timeout=9", "settings: idle.timeout= goes with key=: without it nobody can ask");

@@ -7,6 +7,9 @@
 
 #include "app/service/stats.h"
 #include "app/service/status_page.h"
+#include "base/bytes.h"
+#include "net/capture.h"
+#include "net/pcapng.h"
 #include "tests/lib/fake_transport.h"
 #include "tests/lib/test.h"
 
@@ -46,7 +49,7 @@ BEFORE_EACH()
     stats_add_histogram("answer.seen_to_matched", &histogram);
     stats_add_counters(&group);
     now_ns = SECOND;
-    assert_true(status_page_init(PORT, false));
+    assert_true(status_page_init(PORT, false, false));
     assert_int_equal(fake.listening, PORT);
 }
 
@@ -72,11 +75,14 @@ static const char *ask(const char *request)
     return fake.connections[id].sent;
 }
 
-/* Returns the body of a chunked response, or NULL if it is framed wrongly. */
+static size_t body_bytes;
+
+/* Returns the body of a chunked response, body_bytes of it, or NULL if it is framed wrongly. */
 static char *body_of(const char *response)
 {
     static char body[FAKE_STREAM_BYTES];
     size_t used = 0;
+    body_bytes = 0;
     assert_non_null(strstr(response, "\r\nTransfer-Encoding: chunked\r\n"));
     const char *at = strstr(response, "\r\n\r\n") + 4;
     for (;;) {
@@ -92,6 +98,7 @@ static char *body_of(const char *response)
         at += bytes + 2;
         if (bytes == 0) {
             body[used] = '\0';
+            body_bytes = used;
             return *at == '\0' ? body : NULL;
         }
     }
@@ -307,7 +314,7 @@ TEST(page_keeps_its_moment_when_another_reader_asks)
 
 TEST(place_is_not_free_while_its_page_is_rendered)
 {
-    assert_true(status_page_init(PORT, true));
+    assert_true(status_page_init(PORT, true, false));
     int gone = fake_accepted(PORT), ids[STATUS_PAGE_CONNECTION_COUNT_MAX];
     fake_text(gone, "GET / HTTP/1.1\r\nHost: x\r\n\r\n");
     turn();
@@ -358,7 +365,7 @@ TEST(two_cpus_make_whole_pages)
     };
     pthread_t thread;
     struct transport_event event;
-    assert_true(status_page_init(PORT, true));
+    assert_true(status_page_init(PORT, true, false));
     serving = true;
     assert_int_equal(pthread_create(&thread, NULL, second_cpu, NULL), 0);
     for (unsigned round = 0; round < ROUNDS; round++) {
@@ -397,11 +404,117 @@ TEST(two_cpus_make_whole_pages)
     assert_int_equal(pthread_join(thread, NULL), 0);
 }
 
+/* ---- the capture ---- */
+
+enum { CAPTURED_BYTES = 100, CAPTURED_FRAMES = 32 };
+static uint8_t frame_bytes[CAPTURED_BYTES];
+
+static bool frame_borrow(struct netdev *device, struct frame *frame)
+{
+    (void)device;
+    *frame = (struct frame){ frame_bytes, sizeof frame_bytes, 0, true };
+    return true;
+}
+
+static void frame_release(struct netdev *device, const struct frame *frame)
+{
+    (void)device;
+    assert_ptr_equal(frame->data, frame_bytes);
+}
+
+static const struct netdev_ops frame_ops = { .rx_borrow = frame_borrow, .rx_release = frame_release };
+static struct netdev device;
+
+static uint64_t clock_ns(void) { return now_ns; }
+
+static void capture_begin(bool elsewhere)
+{
+    static _Alignas(8) uint8_t memory[CAPTURED_FRAMES * (CAPTURED_BYTES + 64)];
+    memset(memory, 0, sizeof memory);
+    device.ops = &frame_ops;
+    capture_init(&(struct capture_config){ CAPTURED_BYTES, CAPTURED_FRAMES, memory, clock_ns, NULL, false });
+    capture_attach(&device);
+    assert_true(status_page_init(PORT, elsewhere, true));
+}
+
+static void capture_frame(uint8_t fill)
+{
+    struct frame frame;
+    memset(frame_bytes, fill, sizeof frame_bytes);
+    assert_true(device.ops->rx_borrow(&device, &frame));
+    device.ops->rx_release(&device, &frame);
+}
+
+TEST(capture_is_served_as_a_file)
+{
+    static uint8_t expected[FAKE_STREAM_BYTES];
+    size_t bytes, expected_bytes = 0;
+    uint64_t position = 0;
+    capture_begin(false);
+    for (uint8_t i = 0; i < 25; i++)
+        capture_frame(i);
+    while ((bytes = pcapng_next(&position, 25, expected + expected_bytes)) != 0)
+        expected_bytes += bytes;
+    const char *response = ask("GET /capture HTTP/1.1\r\nHost: x\r\n\r\n");
+    assert_has(response, "\r\nContent-Type: application/x-pcapng\r\n");
+    const char *body = body_of(response);
+    assert_non_null(body);
+    assert_int_equal(body_bytes, expected_bytes);
+    assert_memory_equal(body, expected, expected_bytes);
+    assert_has(ask("HEAD /capture HTTP/1.1\r\nHost: x\r\n\r\n"), "HTTP/1.1 200 OK\r\n");
+}
+
+TEST(capture_is_hidden_unless_it_is_to_be_served)
+{
+    capture_begin(false);
+    assert_true(status_page_init(PORT, false, false));
+    assert_has(ask("GET /capture HTTP/1.1\r\nHost: x\r\n\r\n"), "HTTP/1.1 404 Not Found\r\n");
+}
+
+/* Overwrites the ring, again and again, while the second CPU renders it. Each frame in the file is whole. */
+TEST(two_cpus_make_whole_captures)
+{
+    pthread_t thread;
+    struct transport_event event;
+    size_t packets = 0;
+    capture_begin(true);
+    for (uint8_t i = 0; i < CAPTURED_FRAMES; i++)
+        capture_frame(i);
+    serving = true;
+    assert_int_equal(pthread_create(&thread, NULL, second_cpu, NULL), 0);
+    for (unsigned round = 0; round < 40; round++) {
+        int id = fake_accepted(PORT);
+        fake_text(id, "GET /capture HTTP/1.1\r\nHost: x\r\n\r\n");
+        for (uint8_t i = 0; !fake.connections[id].closed_by_us; i++) {
+            while (transport_poll(now_ns, &event))
+                status_page_event(&event, now_ns);
+            status_page_poll(now_ns);
+            if (i % 32 == 0)
+                capture_frame((uint8_t)(i + round));
+            sched_yield();
+        }
+        const uint8_t *at = (const uint8_t *)body_of(fake.connections[id].sent), *end = at + body_bytes;
+        assert_non_null(at);
+        for (; at < end; at += load_le32(at + 4)) {
+            if (load_le32(at) != 6) /* Enhanced Packet Block */
+                continue;
+            packets++;
+            for (size_t i = 0; i < CAPTURED_BYTES; i++)
+                assert_int_equal(at[28 + i], at[28]);
+        }
+        while (status_page_render())
+            continue;
+    }
+    __atomic_store_n(&serving, false, __ATOMIC_RELEASE);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_true(packets > 100);
+}
+
 TEST(without_a_port_there_is_no_listener)
 {
     fake.listening = 0;
-    assert_true(status_page_init(0, false));
+    assert_true(status_page_init(0, false, false));
     assert_int_equal(fake.listening, 0);
     fake.refuse_listen = true;
-    assert_false(status_page_init(PORT, false));
+    assert_false(status_page_init(PORT, false, false));
 }

@@ -7,7 +7,7 @@ $(BUILD)/host/%.o: %.c
 # Every program over Linux sockets: build/host/NAME-linux; the player is peregrine-linux.
 HOST_LIBRARY := $(BUILD)/host/libhost.a
 $(HOST_LIBRARY): $(patsubst %.c,$(BUILD)/host/%.o,$(wildcard host/*.c net/http/*.c base/*.c) $(SETTINGS_SOURCES) \
-	$(APP_LIBRARY))
+	$(CAPTURE_SOURCES) $(APP_LIBRARY))
 	@rm -f $@
 	ar qcs $@ $^
 linux_program = $(BUILD)/host/$(if $(filter player,$1),peregrine,$1)-linux
@@ -53,7 +53,8 @@ UNIT_EXTRA_survey_test := app/survey/rows.c app/survey/echo.c tests/lib/fake_tra
 
 # Our stack as a library (host/library/peregrine_net.h). Only pnet_* is visible.
 NET_LIBRARY_OBJECTS := $(patsubst %.c,$(BUILD)/pic/%.o,$(wildcard host/library/*.c) \
-	$(filter-out net/transport_own.c net/settings.c base/settings.c $(wildcard net/http/*.c) base/hot_section.c, \
+	$(filter-out net/transport_own.c net/settings.c $(CAPTURE_SOURCES) base/settings.c $(wildcard net/http/*.c) \
+		base/hot_section.c, \
 		$(NET_SOURCES_own) $(wildcard base/*.c)))
 $(BUILD)/pic/%.o: %.c
 	@mkdir -p $(@D)

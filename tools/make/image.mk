@@ -7,7 +7,8 @@ IMAGE := $(call image_folder,$(PROGRAM))
 OBJECTS ?= $(BUILD)/kernel
 
 # The implementations of the transport interface. The shared files serve both stacks.
-NET_SHARED := $(wildcard net/http/*.c) net/settings.c net/ip/dhcp.c net/ip/vlan.c net/ip/checksum.c
+CAPTURE_SOURCES := net/capture.c net/pcapng.c
+NET_SHARED := $(wildcard net/http/*.c) $(CAPTURE_SOURCES) net/settings.c net/ip/dhcp.c net/ip/vlan.c net/ip/checksum.c
 NET_OWN := $(filter-out $(NET_SHARED),$(wildcard net/*.c net/ip/*.c net/tcp/*.c))
 -include net/lwip/lwip.mk
 NET_SOURCES_own := $(NET_SHARED) $(NET_OWN)
@@ -50,7 +51,7 @@ COLD_SOURCES := $(wildcard */settings.c */*/settings*.c drivers/console/*.c driv
 	$(addprefix drivers/virtio/,mmio.c virtqueue.c) \
 	$(addprefix kernel/,cpu/apic.c cpu/cpu.c cpu/hypervisor.c cpu/random.c cpu/second_cpu.c cpu/segments.c \
 		cpu/stacks.c cpu/traps.c time/kvmclock.c time/pm_timer.c time/rtc.c time/tsc_frequency.c time/wall_clock.c) \
-	$(addprefix net/,http/request.c ip/address.c ip/arp.c ip/dhcp.c ip/icmp.c ip/reassembly.c ip/udp.c) \
+	$(addprefix net/,pcapng.c http/request.c ip/address.c ip/arp.c ip/dhcp.c ip/icmp.c ip/reassembly.c ip/udp.c) \
 	$(addprefix net/tcp/,challenge.c check.c ecn.c handshake.c info.c listen.c open.c options.c path.c policy.c \
 		ranges.c recovery.c route.c table.c time_wait.c)
 ifneq ($(filter-out $(wildcard $(COLD_SOURCES)),$(COLD_SOURCES)),)

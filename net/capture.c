@@ -1,0 +1,341 @@
+/* The problem: a capture copies frames, and the path has no time for a copy. The bytes are there for longer than the
+ * path lasts, though. A received frame is the stack's until rx_release, after the answer has left. A sent one lies in
+ * its buffer until the stack uses the buffer again.
+ *
+ * The first idea is to copy at these two moments. A frame then gets its place in the ring in the order of the copies,
+ * and a frame on which the stack crashed is never copied.
+ *
+ * The second idea gives a frame its number on the path, and with it its place in the ring. `waiting` keeps time, place
+ * and length of a frame until its bytes are copied there: at rx_release, at the next poll, or before the buffer may
+ * change. capture_flush copies all of it, also out of the handler of a crash.
+ *
+ * A drop is seen from outside. Counters of drops that rose between the copies of two frames rose for the second one,
+ * because the stack takes one frame after the other. Nothing in the stack knows of the capture.
+ *
+ * The bound: a poll copies POLL_FRAMES_MAX sent frames. More wait for the next one, at most one for each buffer. */
+#include "net/capture.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/bytes.h"
+#include "base/seqlock.h"
+
+enum {
+    ETHERNET_BYTES = 14,
+    POLL_FRAMES_MAX = 16,
+    BITS = 64, /* in a word of `sent_waits` */
+};
+
+/* A place of the ring. Words: the number, the stamp, the counter's name, the lengths; then the bytes. */
+struct slot {
+    struct seqlock lock;
+    uint64_t words[];
+};
+enum { WORD_NUMBER, WORD_STAMP, WORD_DROPPED, WORD_LENGTHS };
+static_assert((int)CAPTURE_HEAD_WORDS == (int)WORD_LENGTHS + 1, "the bytes follow the head");
+enum { LENGTHS_KEPT_SHIFT = 16, LENGTHS_SENT_SHIFT = 32 };
+
+/* A frame with a number, until its bytes are in the ring. */
+struct waiting {
+    uint64_t number, stamp_ns;
+    const uint8_t *data;
+    uint32_t bytes;
+    /* For received frames. `copied`: the bytes are in the ring; the reason to drop the frame may follow. */
+    uint32_t cookie;
+    bool copied;
+};
+
+static struct {
+    struct capture_config config; /* `bytes` 0: no capture */
+    const struct netdev_ops *below;
+    const uint8_t *mac;
+    size_t slot_bytes;
+    uint64_t newest; /* atomic: the number given out last */
+    bool muted;
+    uint32_t received_count;
+    struct waiting received[NETDEV_RX_BORROWED_MAX]; /* borrowed by the stack */
+    uint64_t sent_waits[NETDEV_TX_BUFFER_COUNT / BITS];
+    struct waiting sent[NETDEV_TX_BUFFER_COUNT]; /* by the buffer's index */
+    uint32_t counter_count;
+    struct counter counters[CAPTURE_COUNTERS_MAX];
+    uint64_t counted[CAPTURE_COUNTERS_MAX];
+} capture;
+
+/* ---- the ring ---- */
+
+static size_t slot_bytes_of(uint32_t bytes)
+{
+    return sizeof(struct slot) + (CAPTURE_HEAD_WORDS + ((size_t)bytes + 7) / 8) * sizeof(uint64_t);
+}
+
+size_t capture_memory_bytes(uint32_t bytes, uint32_t frames)
+{
+    ASSERT(bytes >= 1 && bytes <= CAPTURE_BYTES_MAX);
+    ASSERT(frames >= CAPTURE_FRAMES_MIN && frames <= CAPTURE_FRAMES_MAX);
+    return slot_bytes_of(bytes) * frames;
+}
+
+static struct slot *slot_of(uint64_t number)
+{
+    ASSERT(number != 0);
+    return (struct slot *)((uint8_t *)capture.config.memory + number % capture.config.frames * capture.slot_bytes);
+}
+
+static bool is_overwritten(uint64_t number) { return capture.newest - number >= capture.config.frames; }
+
+static uint64_t number_next(void)
+{
+    ASSERT(capture.config.bytes != 0);
+    uint64_t number = capture.newest + 1;
+    __atomic_store_n(&capture.newest, number, __ATOMIC_RELEASE);
+    return number;
+}
+
+static void copy(const struct waiting *frame, bool sent, const char *dropped)
+{
+    if (is_overwritten(frame->number))
+        return;
+    struct slot *slot = slot_of(frame->number);
+    size_t kept_bytes = min_size(frame->bytes, capture.config.bytes);
+    ASSERT(frame->bytes <= UINT16_MAX);
+    seqlock_write_begin(&slot->lock);
+    seqlock_write_word(&slot->words[WORD_NUMBER], frame->number);
+    seqlock_write_word(&slot->words[WORD_STAMP], frame->stamp_ns);
+    seqlock_write_word(&slot->words[WORD_DROPPED], (uintptr_t)dropped);
+    seqlock_write_word(&slot->words[WORD_LENGTHS],
+                       frame->bytes | kept_bytes << LENGTHS_KEPT_SHIFT | (uint64_t)sent << LENGTHS_SENT_SHIFT);
+    uint64_t *to = slot->words + CAPTURE_HEAD_WORDS, last = 0;
+    size_t at = 0;
+    for (; at + sizeof last <= kept_bytes; at += sizeof last)
+        seqlock_write_word(to++, load_le64(frame->data + at));
+    memcpy(&last, frame->data + at, kept_bytes - at);
+    if (at < kept_bytes)
+        seqlock_write_word(to, last);
+    seqlock_write_end(&slot->lock);
+}
+
+/* Adds the reason to a frame whose bytes are in the ring. */
+static void mark_dropped(const struct waiting *frame, const char *dropped)
+{
+    if (is_overwritten(frame->number))
+        return;
+    struct slot *slot = slot_of(frame->number);
+    ASSERT(slot->words[WORD_NUMBER] == frame->number);
+    seqlock_write_begin(&slot->lock);
+    seqlock_write_word(&slot->words[WORD_DROPPED], (uintptr_t)dropped);
+    seqlock_write_end(&slot->lock);
+}
+
+/* ---- drops ---- */
+
+/* Returns true for a name with the word "drop": "ipv4.rx_drop_short", "control.drop_mac", "lwip.tcp.drop". Drops of
+ * queues ("dropped_expired"), of sent frames, and after a time-out, are no drops of the frame that has just come. */
+static bool is_drop_of_frame(const char *name)
+{
+    const char *at = strstr(name, "drop");
+    return at && at != name && (at[-1] == '.' || at[-1] == '_') && (at[4] == '_' || at[4] == '\0')
+           && !strstr(name, ".tx_") && !strstr(name, "timeout");
+}
+
+void capture_watch(const struct counter *counter)
+{
+    ASSERT(counter->name != NULL && counter->value != NULL);
+    if (capture.config.bytes == 0 || !is_drop_of_frame(counter->name))
+        return;
+    ASSERT(capture.counter_count < CAPTURE_COUNTERS_MAX);
+    capture.counted[capture.counter_count] = *counter->value;
+    capture.counters[capture.counter_count++] = *counter;
+}
+
+/* Returns the name of the first counter that has risen since the last call, or NULL. */
+static const char *drop_find(void)
+{
+    const char *name = NULL;
+    ASSERT(capture.counter_count <= CAPTURE_COUNTERS_MAX);
+    if (capture.config.refresh)
+        capture.config.refresh();
+    for (uint32_t i = capture.counter_count; i-- > 0;) {
+        uint64_t value = *capture.counters[i].value;
+        if (value == capture.counted[i])
+            continue;
+        capture.counted[i] = value;
+        name = capture.counters[i].name;
+    }
+    return name;
+}
+
+/* ---- the device's operations ---- */
+
+static bool rx_borrow(struct netdev *device, struct frame *frame)
+{
+    if (!capture.below->rx_borrow(device, frame))
+        return false;
+    ASSERT(capture.received_count < NETDEV_RX_BORROWED_MAX);
+    struct waiting *waiting = &capture.received[capture.received_count++];
+    *waiting = (struct waiting){
+        number_next(), capture.config.now_ns(), frame->data, frame->bytes, frame->cookie, false
+    };
+    /* vlan_strip moves the addresses over the tag. */
+    if (capture.config.early || (frame->bytes >= ETHERNET_BYTES && netdev_frame_is_tagged(frame->data))) {
+        copy(waiting, false, NULL);
+        waiting->copied = true;
+    }
+    return true;
+}
+
+static void rx_release(struct netdev *device, const struct frame *frame)
+{
+    uint32_t i = capture.received_count;
+    while (i > 0 && capture.received[i - 1].cookie != frame->cookie)
+        i--;
+    ASSERT(i > 0);
+    struct waiting *waiting = &capture.received[i - 1];
+    const char *dropped = drop_find();
+    if (!waiting->copied)
+        copy(waiting, false, dropped);
+    else if (dropped)
+        mark_dropped(waiting, dropped);
+    *waiting = capture.received[--capture.received_count];
+    capture.below->rx_release(device, frame);
+}
+
+static bool sent_is_waiting(uint16_t index)
+{
+    ASSERT(index < NETDEV_TX_BUFFER_COUNT);
+    return (capture.sent_waits[index / BITS] & BIT(index % BITS)) != 0;
+}
+
+static void sent_copy(uint16_t index)
+{
+    ASSERT(sent_is_waiting(index));
+    capture.sent_waits[index / BITS] &= ~BIT(index % BITS);
+    copy(&capture.sent[index], true, NULL);
+}
+
+static struct tx_buffer *tx_acquire(struct netdev *device)
+{
+    struct tx_buffer *buffer = capture.below->tx_acquire(device);
+    if (buffer && sent_is_waiting(buffer->index))
+        sent_copy(buffer->index);
+    return buffer;
+}
+
+static bool tx_publish(struct netdev *device, struct tx_buffer *buffer, uint32_t bytes, uint16_t csum_start,
+                       uint16_t csum_offset)
+{
+    uint16_t index = buffer->index;
+    if (sent_is_waiting(index))
+        sent_copy(index);
+    if (!capture.below->tx_publish(device, buffer, bytes, csum_start, csum_offset))
+        return false;
+    if (capture.muted)
+        return true;
+    /* The stamp is taken when the frame has left: the way out is no longer. */
+    capture.sent[index] = (struct waiting){ number_next(), capture.config.now_ns(), buffer->data, bytes, 0, false };
+    capture.sent_waits[index / BITS] |= BIT(index % BITS);
+    return true;
+}
+
+static void tx_release(struct netdev *device, struct tx_buffer *buffer) { capture.below->tx_release(device, buffer); }
+
+/* Copies at most `most` frames that were sent. */
+static void sent_copy_some(uint32_t most)
+{
+    ASSERT(most > 0);
+    for (size_t i = 0; i < ARRAY_COUNT(capture.sent_waits); i++)
+        while (capture.sent_waits[i] != 0 && most-- > 0)
+            sent_copy((uint16_t)(i * BITS + (size_t)__builtin_ctzll(capture.sent_waits[i])));
+}
+
+static void poll(struct netdev *device)
+{
+    sent_copy_some(POLL_FRAMES_MAX); /* before the device gives buffers back */
+    capture.below->poll(device);
+}
+
+static const struct netdev_ops capture_ops = {
+    .rx_borrow = rx_borrow,
+    .rx_release = rx_release,
+    .tx_acquire = tx_acquire,
+    .tx_publish = tx_publish,
+    .tx_release = tx_release,
+    .poll = poll,
+};
+
+/* ---- set-up and reading ---- */
+
+void capture_init(const struct capture_config *config)
+{
+    memset(&capture, 0, sizeof capture);
+    capture.config = *config;
+    ASSERT(config->bytes == 0 || (config->memory != NULL && config->now_ns != NULL));
+    ASSERT(config->bytes == 0 || capture_memory_bytes(config->bytes, config->frames) <= CAPTURE_MEMORY_BYTES_MAX);
+    capture.slot_bytes = slot_bytes_of(config->bytes);
+}
+
+void capture_attach(struct netdev *device)
+{
+    if (capture.config.bytes == 0)
+        return;
+    ASSERT(device->ops != &capture_ops);
+    capture.below = device->ops;
+    capture.mac = device->mac;
+    capture.received_count = 0;
+    memset(capture.sent_waits, 0, sizeof capture.sent_waits);
+    device->ops = &capture_ops;
+    capture_check();
+}
+
+void capture_mute(bool mute) { capture.muted = mute; }
+
+void capture_flush(void)
+{
+    sent_copy_some(NETDEV_TX_BUFFER_COUNT);
+    ASSERT(capture.received_count <= NETDEV_RX_BORROWED_MAX);
+    for (uint32_t i = 0; i < capture.received_count; i++) {
+        if (!capture.received[i].copied)
+            copy(&capture.received[i], false, NULL);
+        capture.received[i].copied = true;
+    }
+}
+
+uint64_t capture_newest(void) { return __atomic_load_n(&capture.newest, __ATOMIC_ACQUIRE); }
+
+uint64_t capture_oldest(void)
+{
+    uint64_t newest = capture_newest();
+    return newest > capture.config.frames ? newest - capture.config.frames + 1 : 1;
+}
+
+uint32_t capture_bytes(void) { return capture.config.bytes; }
+
+const uint8_t *capture_mac(void) { return capture.mac; }
+
+bool capture_read(uint64_t number, struct capture_frame *frame)
+{
+    ASSERT(number != 0 && capture.config.bytes != 0);
+    const struct slot *slot = slot_of(number);
+    size_t words = (capture.slot_bytes - sizeof *slot) / sizeof(uint64_t);
+    if (!seqlock_read(&slot->lock, slot->words, frame->words, words) || frame->words[WORD_NUMBER] != number)
+        return false;
+    uint64_t lengths = frame->words[WORD_LENGTHS];
+    frame->number = number;
+    frame->stamp_ns = frame->words[WORD_STAMP];
+    frame->dropped = (const char *)(uintptr_t)frame->words[WORD_DROPPED];
+    frame->frame_bytes = (uint16_t)lengths;
+    frame->kept_bytes = (uint16_t)(lengths >> LENGTHS_KEPT_SHIFT);
+    frame->sent = (lengths >> LENGTHS_SENT_SHIFT & 1) != 0;
+    ASSERT(frame->kept_bytes <= capture.config.bytes && frame->kept_bytes <= frame->frame_bytes);
+    return true;
+}
+
+void capture_check(void)
+{
+    ASSERT(capture.received_count <= NETDEV_RX_BORROWED_MAX);
+    for (uint32_t i = 0; i < capture.received_count; i++)
+        ASSERT(capture.received[i].number != 0 && capture.received[i].number <= capture.newest);
+    for (uint16_t i = 0; i < NETDEV_TX_BUFFER_COUNT; i++)
+        ASSERT(!sent_is_waiting(i) || (capture.sent[i].number != 0 && capture.sent[i].number <= capture.newest));
+}

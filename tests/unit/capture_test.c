@@ -1,0 +1,435 @@
+/* net/capture.c over a device in memory, and its file, read back by a reader written from draft-ietf-opsawg-pcapng. */
+#include "base/bytes.h"
+#include "base/log.h"
+#include "net/capture.h"
+#include "net/pcapng.h"
+#include "tests/lib/netdev_memory.h"
+#include "tests/lib/test.h"
+
+enum { BYTES = 70, FRAMES = 16 };
+static const uint8_t mac[6] = { 2, 0, 0, 0, 0, 1 };
+static struct netdev_memory wire;
+static struct netdev *const device = &wire.device;
+static _Alignas(8) uint8_t memory[FRAMES * 2048];
+static uint64_t now_ns, refreshed;
+static uint64_t short_count, sent_count, expired_count, late_count, own_count;
+static const struct counter counters[] = {
+    { "ipv4.rx_drop_short", &short_count },   { "ipv4.tx_drop_no_route", &sent_count },
+    { "submit.dropped_expired", &own_count }, { "ipv4.rx_drop_fragment_timeout", &late_count },
+    { "lwip.tcp.drop", &expired_count },
+};
+
+static uint64_t clock_ns(void) { return now_ns += 10; }
+static void refresh(void) { refreshed++; }
+
+static void begin(uint32_t bytes, bool early)
+{
+    memset(memory, 0, sizeof memory);
+    assert_true(capture_memory_bytes(bytes, FRAMES) <= sizeof memory);
+    netdev_memory_init(&wire, mac, false);
+    capture_init(&(struct capture_config){ bytes, FRAMES, memory, clock_ns, refresh, early });
+    capture_attach(device);
+    for (size_t i = 0; i < ARRAY_COUNT(counters); i++)
+        capture_watch(&counters[i]);
+}
+
+BEFORE_EACH()
+{
+    now_ns = 1000, refreshed = 0;
+    log_wall_origin_ns = 0;
+    begin(BYTES, false);
+}
+
+AFTER_EACH() { capture_check(); }
+
+/* Makes a frame of bytes that `seed` tells from others. */
+static void make(uint8_t *data, uint32_t bytes, uint8_t seed)
+{
+    for (uint32_t i = 0; i < bytes; i++)
+        data[i] = (uint8_t)(seed + i);
+}
+
+static void borrow(struct frame *frame, uint32_t bytes, uint8_t seed)
+{
+    uint8_t data[NETDEV_FRAME_BYTES_MAX];
+    make(data, bytes, seed);
+    assert_true(netdev_memory_feed(&wire, data, bytes, true));
+    assert_true(device->ops->rx_borrow(device, frame));
+}
+
+static void receive(uint32_t bytes, uint8_t seed)
+{
+    struct frame frame;
+    borrow(&frame, bytes, seed);
+    device->ops->rx_release(device, &frame);
+}
+
+static void publish(struct tx_buffer *buffer, uint32_t bytes, uint8_t seed)
+{
+    uint8_t out[NETDEV_FRAME_BYTES_MAX];
+    make(buffer->data, bytes, seed);
+    assert_true(device->ops->tx_publish(device, buffer, bytes, 0, 0));
+    netdev_memory_take(&wire, out);
+}
+
+static struct tx_buffer *send_held(uint32_t bytes, uint8_t seed)
+{
+    struct tx_buffer *buffer = device->ops->tx_acquire(device);
+    assert_non_null(buffer);
+    publish(buffer, bytes, seed);
+    return buffer;
+}
+
+static void assert_frame(uint64_t number, bool sent, uint32_t bytes, uint8_t seed, const char *dropped)
+{
+    struct capture_frame frame;
+    uint8_t data[NETDEV_FRAME_BYTES_MAX];
+    make(data, bytes, seed);
+    assert_true(capture_read(number, &frame));
+    assert_int_equal(frame.number, number);
+    assert_int_equal(frame.sent, sent);
+    assert_int_equal(frame.frame_bytes, bytes);
+    assert_int_equal(frame.kept_bytes, min_size(bytes, capture_bytes()));
+    assert_memory_equal(capture_data(&frame), data, frame.kept_bytes);
+    if (dropped)
+        assert_string_equal(frame.dropped, dropped);
+    else
+        assert_null(frame.dropped);
+}
+
+static uint64_t stamp_of(uint64_t number)
+{
+    struct capture_frame frame;
+    assert_true(capture_read(number, &frame));
+    return frame.stamp_ns;
+}
+
+TEST(frames_of_both_directions_stand_in_the_order_of_the_wire)
+{
+    struct frame first, second;
+    borrow(&first, 60, 1);
+    struct tx_buffer *buffer = send_held(61, 2);
+    borrow(&second, 62, 3);
+    device->ops->rx_release(device, &second);
+    device->ops->rx_release(device, &first);
+    device->ops->poll(device);
+    device->ops->tx_release(device, buffer);
+    assert_int_equal(capture_newest(), 3);
+    assert_int_equal(capture_oldest(), 1);
+    assert_frame(1, false, 60, 1, NULL);
+    assert_frame(2, true, 61, 2, NULL);
+    assert_frame(3, false, 62, 3, NULL);
+    assert_int_equal(stamp_of(1), 1010);
+    assert_int_equal(stamp_of(2), 1020);
+    assert_int_equal(stamp_of(3), 1030);
+}
+
+TEST(long_frames_are_cut)
+{
+    receive(NETDEV_FRAME_BYTES_MAX, 5);
+    assert_frame(1, false, NETDEV_FRAME_BYTES_MAX, 5, NULL);
+    receive(1, 6);
+    assert_frame(2, false, 1, 6, NULL);
+}
+
+TEST(a_whole_frame_and_a_single_byte_can_be_kept)
+{
+    begin(CAPTURE_BYTES_MAX, false);
+    receive(NETDEV_FRAME_BYTES_MAX, 5);
+    assert_frame(1, false, NETDEV_FRAME_BYTES_MAX, 5, NULL);
+    begin(1, false);
+    receive(NETDEV_FRAME_BYTES_MAX, 5);
+    assert_frame(1, false, NETDEV_FRAME_BYTES_MAX, 5, NULL);
+}
+
+TEST(a_dropped_frame_has_the_name_of_the_counter)
+{
+    struct frame frame;
+    borrow(&frame, 60, 1);
+    short_count++;
+    device->ops->rx_release(device, &frame);
+    receive(60, 2);
+    borrow(&frame, 60, 3);
+    expired_count += 2;
+    device->ops->rx_release(device, &frame);
+    borrow(&frame, 60, 4);
+    sent_count++, own_count++, late_count++; /* none is a drop of this frame */
+    device->ops->rx_release(device, &frame);
+    assert_frame(1, false, 60, 1, "ipv4.rx_drop_short");
+    assert_frame(2, false, 60, 2, NULL);
+    assert_frame(3, false, 60, 3, "lwip.tcp.drop");
+    assert_frame(4, false, 60, 4, NULL);
+    assert_int_equal(refreshed, 4);
+}
+
+TEST(the_ring_keeps_the_last_frames)
+{
+    struct capture_frame frame;
+    for (uint8_t i = 1; i <= 40; i++)
+        receive(60, i);
+    assert_int_equal(capture_newest(), 40);
+    assert_int_equal(capture_oldest(), 40 - FRAMES + 1);
+    for (uint8_t i = 1; i <= 40; i++)
+        if (i < capture_oldest())
+            assert_false(capture_read(i, &frame));
+        else
+            assert_frame(i, false, 60, i, NULL);
+    assert_false(capture_read(41, &frame));
+}
+
+TEST(a_buffer_that_is_sent_again_is_kept_twice)
+{
+    struct tx_buffer *buffer = send_held(60, 1);
+    uint8_t out[NETDEV_FRAME_BYTES_MAX];
+    assert_true(device->ops->tx_publish(device, buffer, 60, 0, 0)); /* before a poll, with the same bytes */
+    netdev_memory_take(&wire, out);
+    device->ops->poll(device);
+    publish(buffer, 60, 2);
+    device->ops->poll(device);
+    assert_frame(1, true, 60, 1, NULL);
+    assert_frame(2, true, 60, 1, NULL);
+    assert_frame(3, true, 60, 2, NULL);
+    device->ops->tx_release(device, buffer);
+}
+
+TEST(a_buffer_that_is_used_again_is_copied_before)
+{
+    struct capture_frame frame;
+    struct tx_buffer *buffer = send_held(60, 1), *again;
+    device->ops->tx_release(device, buffer);
+    assert_false(capture_read(1, &frame)); /* no poll since */
+    while ((again = device->ops->tx_acquire(device)) != buffer)
+        assert_non_null(again);
+    memset(buffer->data, 0xff, 60);
+    assert_frame(1, true, 60, 1, NULL);
+}
+
+TEST(a_poll_copies_a_bounded_number)
+{
+    struct capture_frame frame;
+    struct tx_buffer *buffers[FRAMES + 4];
+    for (uint8_t i = 0; i < ARRAY_COUNT(buffers); i++)
+        buffers[i] = send_held(60, i);
+    int copied[2] = { 0, 0 };
+    for (int round = 0; round < 2; round++) {
+        device->ops->poll(device);
+        for (uint64_t i = capture_oldest(); i <= capture_newest(); i++)
+            copied[round] += capture_read(i, &frame);
+    }
+    assert_true(copied[0] >= FRAMES - 4 && copied[0] <= FRAMES); /* four of the first sixteen are overwritten already */
+    assert_int_equal(copied[1], FRAMES);
+    for (uint8_t i = 4; i < ARRAY_COUNT(buffers); i++)
+        assert_frame(i + 1u, true, 60, i, NULL);
+}
+
+TEST(a_frame_held_for_long_overwrites_no_younger_one)
+{
+    struct frame frame;
+    borrow(&frame, 60, 1);
+    for (uint8_t i = 2; i < 2 + FRAMES; i++)
+        receive(60, i);
+    device->ops->rx_release(device, &frame);
+    for (uint8_t i = 2; i < 2 + FRAMES; i++)
+        assert_frame(i, false, 60, i, NULL);
+}
+
+TEST(a_flush_shows_frames_that_the_stack_still_has)
+{
+    struct frame frame;
+    borrow(&frame, 60, 1);
+    struct tx_buffer *buffer = send_held(60, 2);
+    capture_flush();
+    assert_frame(1, false, 60, 1, NULL);
+    assert_frame(2, true, 60, 2, NULL);
+    short_count++;
+    frame.data[0] = 0xff; /* read once, the bytes stay */
+    device->ops->rx_release(device, &frame);
+    assert_frame(1, false, 60, 1, "ipv4.rx_drop_short");
+    device->ops->tx_release(device, buffer);
+}
+
+TEST(a_stack_that_changes_frames_and_a_tag_that_is_taken_off_are_copied_at_once)
+{
+    struct frame frame;
+    uint8_t tagged[60];
+    make(tagged, sizeof tagged, 7);
+    store_be16(tagged + 12, 0x8100);
+    assert_true(netdev_memory_feed(&wire, tagged, sizeof tagged, true));
+    assert_true(device->ops->rx_borrow(device, &frame));
+    memset(frame.data, 0xff, sizeof tagged);
+    device->ops->rx_release(device, &frame);
+    struct capture_frame kept;
+    assert_true(capture_read(1, &kept));
+    assert_memory_equal(capture_data(&kept), tagged, sizeof tagged);
+
+    begin(BYTES, true);
+    borrow(&frame, 60, 1);
+    memset(frame.data, 0xff, 60);
+    short_count++;
+    device->ops->rx_release(device, &frame);
+    assert_frame(1, false, 60, 1, "ipv4.rx_drop_short");
+}
+
+TEST(a_mute_reader_leaves_no_frames)
+{
+    capture_mute(true);
+    struct tx_buffer *buffer = send_held(60, 1);
+    receive(60, 2);
+    capture_mute(false);
+    publish(buffer, 60, 3);
+    device->ops->poll(device);
+    assert_int_equal(capture_newest(), 2);
+    assert_frame(1, false, 60, 2, NULL);
+    assert_frame(2, true, 60, 3, NULL);
+    device->ops->tx_release(device, buffer);
+}
+
+TEST(a_frame_that_the_device_refuses_is_none)
+{
+    struct tx_buffer *buffer = device->ops->tx_acquire(device);
+    assert_non_null(buffer);
+    wire.sent_max = 0;
+    assert_false(device->ops->tx_publish(device, buffer, 60, 0, 0));
+    assert_int_equal(capture_newest(), 0);
+    device->ops->tx_release(device, buffer);
+}
+
+TEST(without_a_capture_a_device_keeps_its_operations)
+{
+    netdev_memory_init(&wire, mac, false);
+    const struct netdev_ops *ops = device->ops;
+    capture_init(&(struct capture_config){ .bytes = 0 });
+    capture_attach(device);
+    capture_watch(&counters[0]);
+    assert_ptr_equal(device->ops, ops);
+    assert_int_equal(capture_bytes(), 0);
+    capture_flush();
+    assert_int_equal(capture_newest(), 0);
+}
+
+/* ---- the file ---- */
+
+static uint8_t file[FRAMES * 256];
+static size_t file_bytes;
+
+static void write_file(void)
+{
+    uint64_t position = 0, end = capture_newest();
+    uint8_t block[PCAPNG_BLOCK_BYTES_MAX];
+    size_t bytes;
+    file_bytes = 0;
+    while ((bytes = pcapng_next(&position, end, block)) != 0) {
+        assert_true(bytes <= sizeof block && file_bytes + bytes <= sizeof file);
+        memcpy(file + file_bytes, block, bytes);
+        file_bytes += bytes;
+    }
+}
+
+/* Returns block `index`, whose lengths are right, or NULL past the last. */
+static const uint8_t *block_of(size_t index)
+{
+    size_t at = 0;
+    for (size_t i = 0; at < file_bytes; i++) {
+        uint32_t bytes = load_le32(file + at + 4);
+        assert_true(bytes % 4 == 0 && bytes >= 12 && bytes <= file_bytes - at);
+        assert_int_equal(load_le32(file + at + bytes - 4), bytes);
+        if (i == index)
+            return file + at;
+        at += bytes;
+    }
+    return NULL;
+}
+
+/* Returns the value of an option; NULL: the options, which begin at `at`, end without it. */
+static const uint8_t *option_of(const uint8_t *block, size_t at, uint16_t code, uint16_t *bytes)
+{
+    for (;;) {
+        assert_true(at + 8 <= load_le32(block + 4));
+        uint16_t found = load_le16(block + at);
+        *bytes = load_le16(block + at + 2);
+        if (found == code)
+            return block + at + 4;
+        if (found == 0)
+            return NULL;
+        at += 4 + ((*bytes + 3u) & ~3u);
+    }
+}
+
+static void assert_packet(size_t index, uint8_t seed, uint32_t bytes, uint64_t time_ns, uint32_t flags,
+                          const char *comment)
+{
+    uint8_t data[NETDEV_FRAME_BYTES_MAX];
+    uint16_t option_bytes;
+    const uint8_t *block = block_of(index);
+    assert_non_null(block);
+    uint32_t kept = load_le32(block + 20);
+    make(data, bytes, seed);
+    assert_int_equal(load_le32(block), 6);
+    assert_int_equal(load_le32(block + 8), 0);
+    assert_int_equal((uint64_t)load_le32(block + 12) << 32 | load_le32(block + 16), time_ns);
+    assert_int_equal(kept, min_size(bytes, BYTES));
+    assert_int_equal(load_le32(block + 24), bytes);
+    assert_memory_equal(block + 28, data, kept);
+    size_t options = 28 + ((kept + 3u) & ~3u);
+    const uint8_t *option = option_of(block, options, 2, &option_bytes);
+    assert_non_null(option);
+    assert_int_equal(option_bytes, 4);
+    assert_int_equal(load_le32(option), flags);
+    option = option_of(block, options, 1, &option_bytes);
+    assert_int_equal(option != NULL, comment != NULL);
+    if (comment) {
+        assert_int_equal(option_bytes, strlen(comment));
+        assert_memory_equal(option, comment, option_bytes);
+    }
+}
+
+TEST(a_file_has_its_head_and_a_packet_for_each_frame)
+{
+    struct frame frame;
+    uint16_t bytes;
+    log_wall_origin_ns = UINT64_C(1800000000) * 1000000000;
+    borrow(&frame, 61, 1);
+    short_count++;
+    device->ops->rx_release(device, &frame);
+    struct tx_buffer *buffer = send_held(1000, 2);
+    device->ops->poll(device);
+    device->ops->tx_release(device, buffer);
+    write_file();
+    const uint8_t *section = block_of(0), *interface = block_of(1);
+    assert_int_equal(load_le32(section), 0x0a0d0d0a);
+    assert_int_equal(load_le32(section + 8), 0x1a2b3c4d);
+    assert_int_equal(load_le16(section + 12), 1);
+    assert_int_equal(load_le16(section + 14), 0);
+    assert_int_equal(load_le64(section + 16), UINT64_MAX);
+    assert_int_equal(load_le32(interface), 1);
+    assert_int_equal(load_le16(interface + 8), 1);
+    assert_int_equal(load_le32(interface + 12), BYTES);
+    assert_memory_equal(option_of(interface, 16, 6, &bytes), mac, 6);
+    assert_int_equal(bytes, 6);
+    assert_int_equal(*option_of(interface, 16, 9, &bytes), 9);
+    assert_int_equal(bytes, 1);
+    assert_packet(2, 1, 61, log_wall_origin_ns + 1010, 1, "ipv4.rx_drop_short");
+    assert_packet(3, 2, 1000, log_wall_origin_ns + 1020, 2, NULL);
+    assert_null(block_of(4));
+}
+
+TEST(a_file_that_is_read_while_frames_come_leaves_out_the_overwritten)
+{
+    uint8_t block[PCAPNG_BLOCK_BYTES_MAX];
+    uint64_t position = 0;
+    for (uint8_t i = 1; i <= FRAMES; i++)
+        receive(60, i);
+    uint64_t end = capture_newest();
+    assert_true(pcapng_next(&position, end, file) > 0);
+    for (uint8_t i = 0; i < 5; i++)
+        receive(60, (uint8_t)(100 + i));
+    for (uint8_t i = 6; i <= FRAMES; i++) {
+        file_bytes = pcapng_next(&position, end, file);
+        assert_packet(0, i, 60, 1000 + 10u * i, 1, NULL);
+    }
+    assert_int_equal(pcapng_next(&position, end, block), 0);
+    for (uint8_t i = 0; i < FRAMES; i++) /* all that the reader wanted */
+        receive(60, i);
+    position = 1;
+    assert_int_equal(pcapng_next(&position, end, block), 0);
+}
