@@ -11,12 +11,15 @@
 #include "base/log.h"
 #include "base/siphash.h"
 #include "base/time.h"
+#include "net/capture.h"
+#include "net/pcapng.h"
 
 static_assert(sizeof(struct control_header_wire) == 8, "docs/control.md");
 static_assert(sizeof(struct control_hello_wire) == 64, "docs/control.md");
 static_assert(sizeof(struct control_challenge_wire) == 56, "docs/control.md");
 static_assert(sizeof(struct control_command_wire) == 96, "docs/control.md");
 static_assert(sizeof(struct control_reply_wire) == 56, "docs/control.md");
+static_assert((int)CONTROL_CAPTURE_TEXT_BYTES_MAX <= (int)STATS_TEXT_BYTES_MAX, "control.text");
 static_assert(sizeof(struct control_challenge_wire) <= sizeof(struct control_hello_wire), "no amplification");
 static_assert(sizeof(struct control_reply_wire) + CONTROL_REPLY_TEXT_BYTES_MAX + CONTROL_MAC_BYTES
                   <= TRANSPORT_DATAGRAM_BYTES_MAX,
@@ -64,8 +67,8 @@ static struct {
 
     /* The reply under way: rendered as a whole, then sent in parts. */
     bool replying, rendered;
-    uint32_t line; /* rendered next; of the statistics */
-    uint64_t log_position;
+    uint32_t line;                      /* rendered next; of the statistics */
+    uint64_t position, end;             /* rendered next, of log or capture; its last frame */
     size_t text_bytes, part_text_bytes; /* the whole text's; those of a part that is not the last */
     char text[STATS_TEXT_BYTES_MAX];
     uint32_t part, repeats_left; /* sent next */
@@ -74,15 +77,25 @@ static struct {
 
 struct control_counters control_counters;
 static const struct counter control_counter_table[] = {
-    COUNTER("control.", control_counters, hellos),       COUNTER("control.", control_counters, commands_status),
-    COUNTER("control.", control_counters, commands_gg),  COUNTER("control.", control_counters, commands_log),
-    COUNTER("control.", control_counters, commands_set), COUNTER("control.", control_counters, commands_unknown),
-    COUNTER("control.", control_counters, drop_length),  COUNTER("control.", control_counters, drop_magic),
-    COUNTER("control.", control_counters, drop_version), COUNTER("control.", control_counters, drop_type),
-    COUNTER("control.", control_counters, drop_stale),   COUNTER("control.", control_counters, drop_challenge),
-    COUNTER("control.", control_counters, drop_mac),     COUNTER("control.", control_counters, drop_replayed),
-    COUNTER("control.", control_counters, drop_busy),    COUNTER("control.", control_counters, drop_rate),
-    COUNTER("control.", control_counters, drop_unbound), COUNTER("control.", control_counters, sent),
+    COUNTER("control.", control_counters, hellos),
+    COUNTER("control.", control_counters, commands_status),
+    COUNTER("control.", control_counters, commands_gg),
+    COUNTER("control.", control_counters, commands_log),
+    COUNTER("control.", control_counters, commands_set),
+    COUNTER("control.", control_counters, commands_capture),
+    COUNTER("control.", control_counters, commands_unknown),
+    COUNTER("control.", control_counters, drop_length),
+    COUNTER("control.", control_counters, drop_magic),
+    COUNTER("control.", control_counters, drop_version),
+    COUNTER("control.", control_counters, drop_type),
+    COUNTER("control.", control_counters, drop_stale),
+    COUNTER("control.", control_counters, drop_challenge),
+    COUNTER("control.", control_counters, drop_mac),
+    COUNTER("control.", control_counters, drop_replayed),
+    COUNTER("control.", control_counters, drop_busy),
+    COUNTER("control.", control_counters, drop_rate),
+    COUNTER("control.", control_counters, drop_unbound),
+    COUNTER("control.", control_counters, sent),
     COUNTER("control.", control_counters, send_failed),
 };
 const struct counter_group control_counter_group = { control_counter_table, ARRAY_COUNT(control_counter_table) };
@@ -278,13 +291,20 @@ static void begin_reply(const struct transport_event *event, const struct contro
     control.part = control.line = 0;
     control.text_bytes = 0;
     control.part_text_bytes = part_text_bytes_now();
-    if (command->command == CONTROL_LOG) {
+    control.position = 0;
+    for (unsigned i = 0; i < sizeof command->argument; i++)
+        control.position = control.position << 8 | command->argument[i];
+    if (command->command == CONTROL_LOG)
         control.text_bytes = CONTROL_LOG_HEAD_BYTES; /* filled in when it is known how far the text goes */
-        control.log_position = 0;
-        for (unsigned i = 0; i < sizeof command->argument; i++)
-            control.log_position = control.log_position << 8 | command->argument[i];
-    }
     control_check();
+}
+
+static void refuse(const char *message)
+{
+    ASSERT(message[0] != '\0');
+    control.result = CONTROL_REFUSED;
+    control.text_bytes = min_size(strlen(message), CONTROL_REPLY_TEXT_BYTES_MAX);
+    memcpy(control.text, message, control.text_bytes);
 }
 
 /* Lets the program change a setting. A message of the program's is the reply. */
@@ -293,11 +313,21 @@ static void take_set(struct bytes word)
     control_counters.commands_set++;
     const char *refused = control.set ? control.set(word)
                                       : "this program has no setting that can be changed while it runs";
-    if (!refused)
+    if (refused)
+        refuse(refused);
+}
+
+static void take_capture(void)
+{
+    control_counters.commands_capture++;
+    if (capture_bytes() == 0) {
+        refuse("no frames are kept: capture= is not set");
         return;
-    control.result = CONTROL_REFUSED;
-    control.text_bytes = min_size(strlen(refused), CONTROL_REPLY_TEXT_BYTES_MAX);
-    memcpy(control.text, refused, control.text_bytes);
+    }
+    capture_flush();
+    control.end = capture_newest();
+    ASSERT(control.text_bytes == 0);
+    control.text_bytes = CONTROL_CAPTURE_HEAD_BYTES; /* filled in as the log's is */
 }
 
 /* Obeys or refuses a command. Its reply replaces one that is still under way. */
@@ -325,6 +355,8 @@ static void take_command(const struct transport_event *event, uint64_t now_ns)
         control_counters.commands_log++;
     } else if (command->command == CONTROL_SET) {
         take_set((struct bytes){ event->payload.data + sizeof *command, event->payload.count - sizeof *command });
+    } else if (command->command == CONTROL_CAPTURE) {
+        take_capture();
     } else {
         control_counters.commands_unknown++;
         control.result = CONTROL_UNKNOWN_COMMAND;
@@ -379,20 +411,36 @@ static size_t render_line(char line[LOG_LINE_BYTES_MAX])
         size_t bytes = stats_line(control.line++, line, STATS_LINE_BYTES_MAX);
         return bytes <= sizeof control.text - control.text_bytes ? bytes : 0;
     }
-    uint64_t position = control.log_position;
+    uint64_t position = control.position;
     size_t bytes = log_read(&position, line);
     if (bytes == 0 || bytes > CONTROL_LOG_TEXT_BYTES_MAX - control.text_bytes)
         return 0;
-    control.log_position = position;
+    control.position = position;
     return bytes;
 }
 
-/* Writes in front of the text from where to ask next time. */
-static void render_log_head(void)
+/* Writes the next block of the capture to the text. Returns false if there is none, or if no further one fits. */
+static bool render_block(void)
 {
-    char head[CONTROL_LOG_HEAD_BYTES + 1];
-    format(head, sizeof head, "log %019llu\n", (unsigned long long)control.log_position);
-    memcpy(control.text, head, CONTROL_LOG_HEAD_BYTES);
+    ASSERT(control.text_bytes >= CONTROL_CAPTURE_HEAD_BYTES);
+    if (CONTROL_CAPTURE_TEXT_BYTES_MAX - control.text_bytes < PCAPNG_BLOCK_BYTES_MAX)
+        return false;
+    size_t bytes = pcapng_next(&control.position, control.end, (uint8_t *)control.text + control.text_bytes);
+    control.text_bytes += bytes;
+    return bytes != 0;
+}
+
+/* Writes in front of the text from where to ask next time; of the capture, up to where as well. */
+static void render_head(void)
+{
+    char head[CONTROL_CAPTURE_HEAD_BYTES + 1];
+    if (control.command.command == CONTROL_LOG)
+        format(head, sizeof head, "log %019llu\n", (unsigned long long)control.position);
+    else
+        format(head, sizeof head, "capture %019llu %019llu\n", (unsigned long long)control.position,
+               (unsigned long long)control.end);
+    ASSERT(strlen(head) <= control.text_bytes);
+    memcpy(control.text, head, strlen(head));
 }
 
 /* Appends a few lines. */
@@ -400,14 +448,19 @@ static void render_some(void)
 {
     static_assert((int)STATS_LINE_BYTES_MAX <= (int)LOG_LINE_BYTES_MAX, "one buffer for both");
     char line[LOG_LINE_BYTES_MAX];
+    bool is_capture = control.command.command == CONTROL_CAPTURE && control.result == CONTROL_DONE;
     for (unsigned i = 0; i < LINES_PER_TURN && !control.rendered; i++) {
+        if (is_capture) {
+            control.rendered = !render_block();
+            continue;
+        }
         size_t bytes = control.result == CONTROL_DONE ? render_line(line) : 0;
         memcpy(control.text + control.text_bytes, line, bytes);
         control.text_bytes += bytes;
         control.rendered = bytes == 0;
     }
-    if (control.rendered && control.command.command == CONTROL_LOG)
-        render_log_head();
+    if (control.rendered && (is_capture || control.command.command == CONTROL_LOG))
+        render_head();
     control_check();
 }
 
@@ -430,7 +483,10 @@ static bool send_part(uint64_t now_ns)
     store_be16(reply->text_bytes, (uint16_t)text_bytes);
     memcpy(reply->text, control.text + from, text_bytes);
     hmac(&control.key, out, sizeof *reply + text_bytes, reply->text + text_bytes);
-    if (!transport_udp_send(control.port, control.address, control.peer_port, out, bytes, now_ns)) {
+    capture_mute(reply->command == CONTROL_CAPTURE);
+    bool sent = transport_udp_send(control.port, control.address, control.peer_port, out, bytes, now_ns);
+    capture_mute(false);
+    if (!sent) {
         control_counters.send_failed++;
         return false;
     }

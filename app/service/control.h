@@ -1,6 +1,6 @@
-/* The control channel: authenticated commands over UDP, docs/control.md. Four commands: the statistics, the order to
- * give the machine back ("GG"), the log from a position on, and a change of one setting of the running program. GG and
- * the change are answered with the statistics too.
+/* The control channel: authenticated commands over UDP, docs/control.md. Five commands: the statistics, the order to
+ * give the machine back ("GG"), log and capture from a position on, and a change of one setting of the running program.
+ * GG and the change are answered with the statistics too.
  *
  *     HELLO      ->   64 bytes, the client's nonce
  *                <-   CHALLENGE, 56 bytes: never more than was asked with
@@ -32,10 +32,11 @@ enum {
     CONTROL_GG = 2,
     CONTROL_LOG = 3,
     CONTROL_SET = 4,
+    CONTROL_CAPTURE = 5,
 
     CONTROL_DONE = 0, /* results */
     CONTROL_UNKNOWN_COMMAND = 1,
-    CONTROL_REFUSED = 2, /* SET: the text says why */
+    CONTROL_REFUSED = 2, /* SET and CAPTURE: the text says why */
 
     /* HELLOs, and commands under a wrong key, of one client and of others in its bucket: CONTROL_RATE_BURST at once,
      * then one each CONTROL_RATE_PERIOD_MS. */
@@ -50,6 +51,10 @@ enum {
 
     CONTROL_LOG_TEXT_BYTES_MAX = 8 * CONTROL_REPLY_TEXT_BYTES_MAX, /* the log's in one answer: eight datagrams */
     CONTROL_LOG_HEAD_BYTES = 24,                                   /* "log ", 19 digits, '\n' */
+
+    /* The capture's in one answer. More datagrams at once than the log's: a file has hundreds. */
+    CONTROL_CAPTURE_TEXT_BYTES_MAX = 24 * CONTROL_REPLY_TEXT_BYTES_MAX,
+    CONTROL_CAPTURE_HEAD_BYTES = 48, /* "capture ", 19 digits, ' ', 19 digits, '\n' */
 
     CONTROL_CHALLENGE_MS = 10000, /* a challenge is valid for this time */
     CONTROL_USED_COUNT_MAX = 64,  /* commands in that time; more are refused */
@@ -86,7 +91,7 @@ struct control_command_wire {
     uint8_t time_ms[8]; /* these two as they came in the challenge */
     uint8_t challenge[CONTROL_CHALLENGE_BYTES];
     uint8_t command;
-    uint8_t argument[7];            /* LOG: the position from which on; else not looked at */
+    uint8_t argument[7];            /* LOG, CAPTURE: the position from which on */
     uint8_t mac[CONTROL_MAC_BYTES]; /* over the bytes before it and the word */
 };                                  /* SET: a word of 1 to CONTROL_WORD_BYTES_MAX bytes follows */
 
@@ -130,7 +135,7 @@ uint64_t control_next_deadline_ns(uint64_t now_ns);
 void control_check(void);
 
 struct control_counters {
-    uint64_t hellos, commands_status, commands_gg, commands_log, commands_set, commands_unknown;
+    uint64_t hellos, commands_status, commands_gg, commands_log, commands_set, commands_capture, commands_unknown;
     uint64_t drop_length, drop_magic, drop_version, drop_type, drop_stale, drop_challenge, drop_mac, drop_replayed,
         drop_busy, drop_rate, drop_unbound;
     uint64_t sent, send_failed;

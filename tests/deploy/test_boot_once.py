@@ -69,6 +69,8 @@ def test_status_log_and_gg_reach_the_kernel(machine):
         assert re.search(r"^control\.commands_status \d+$", text, re.MULTILINE)
         values = json.loads(machine.run("status", "--config", machine.config, "--json").stdout)
         assert values["control.commands_status"] > 1
+        done = machine.run("capture", "--config", machine.config)
+        assert done.returncode == 3 and "no frames are kept: capture= is not set" in done.stderr
         log = subprocess.Popen([sys.executable, ROOT / "tools/peregrine", "log", "fake", "--ssh",
                                 " ".join(machine.host.ssh),
                                 "--config", machine.config], stdout=subprocess.PIPE, text=True)

@@ -9,6 +9,7 @@
 #include "base/bytes.h"
 #include "base/hmac.h"
 #include "tests/fuzz/datagrams.h"
+#include "tests/lib/fake_capture.h"
 #include "tests/lib/fake_transport.c"
 
 enum { SIGN = 1, MEND = 2, LATER = 4, OTHER_PEER = 8, PORT = 18247, DATAGRAMS_MAX = 200 };
@@ -32,7 +33,7 @@ static const char *take_set(struct bytes word)
 static uint64_t obeyed_count(void)
 {
     return control_counters.commands_status + control_counters.commands_gg + control_counters.commands_log
-           + control_counters.commands_set + control_counters.commands_unknown;
+           + control_counters.commands_set + control_counters.commands_capture + control_counters.commands_unknown;
 }
 
 static void sign(struct control_command_wire *command, size_t bytes)
@@ -60,6 +61,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memset(&challenge, 0, sizeof challenge);
     ASSERT(control_init(key, sizeof key, PORT, secret));
     control_on_set(take_set);
+    fake_capture_begin(size % 2 == 0 ? CAPTURE_BYTES_MAX : 0);
     struct fuzz_datagram datagram;
     for (int i = 0; i < DATAGRAMS_MAX && fuzz_datagram_take(&datagram, &data, &size); i++) {
         if ((datagram.flags & MEND) && datagram.bytes >= 8) {
@@ -78,6 +80,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                          .address = datagram.flags & OTHER_PEER ? 2 : 1,
                                          .peer_port = 5,
                                          .port = PORT };
+        if (capture_bytes() != 0 && datagram.bytes > 0)
+            fake_capture_frame(datagram.data, (uint32_t)datagram.bytes);
         control_datagram(&event, now_ns);
         if (!(datagram.flags & SIGN)) {
             ASSERT(obeyed == obeyed_count());

@@ -159,7 +159,8 @@ def test_bad_settings_exit_with_2_and_name_the_word():
             (GAME + ["fed=1"], '"fed": there is no such key'),
             (GAME[:-2], "m= is missing"), (["--file", "/nonexistent"], "/nonexistent: No such file"),
             (["--file"], "--file needs"),
-            (GAME + ["n=6"], '"n": given twice'), (["feed=localhost:1"], "no host names")]:
+            (GAME + ["n=6"], '"n": given twice'),
+            (GAME + ["capture=96"], "capture= is for the kernel"), (["feed=localhost:1"], "no host names")]:
         code, stats, log = run(words)
         assert code == 2 and message in log and not stats, log
 

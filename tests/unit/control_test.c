@@ -4,6 +4,8 @@
 #include "base/bytes.h"
 #include "base/hmac.h"
 #include "base/log.h"
+#include "net/pcapng.h"
+#include "tests/lib/fake_capture.h"
 #include "tests/lib/fake_transport.h"
 #include "tests/lib/random.h"
 #include "tests/lib/test.h"
@@ -76,7 +78,9 @@ static void pass(uint64_t ms)
     }
 }
 
-/* Returns the reply's text: its parts from `from` on put together, each checked. */
+static size_t reply_bytes;
+
+/* Returns the reply's text, reply_bytes of it: its parts from `from` on put together, each checked. */
 static const char *reply_text(uint32_t from, uint8_t command)
 {
     static char text[STATS_TEXT_BYTES_MAX + 1];
@@ -106,6 +110,7 @@ static const char *reply_text(uint32_t from, uint8_t command)
         used += text_bytes;
     }
     text[used] = '\0';
+    reply_bytes = used;
     return text;
 }
 
@@ -130,14 +135,14 @@ TEST(the_statistics_are_sent_to_the_owner_of_the_key)
     assert_int_equal(control_next_deadline_ns(now), UINT64_MAX);
 }
 
-/* Returns the text of a LOG command's answer from `position` on. */
-static const char *log_from(uint64_t position)
+/* Returns the text of the answer to a command that asks from `position` on. */
+static const char *ask_from(uint8_t number, uint64_t position)
 {
     uint8_t command[96];
     struct hmac_key k;
     nonce[15]++;
     hello();
-    make_command(command, 3, key);
+    make_command(command, number, key);
     for (int i = 0; i < 7; i++)
         command[57 + i] = (uint8_t)(position >> (48 - 8 * i));
     hmac_key_set(&k, key, strlen(key));
@@ -145,8 +150,10 @@ static const char *log_from(uint64_t position)
     uint32_t before = fake.datagram_count;
     deliver(command, 96);
     pass(100);
-    return reply_text(before, 3);
+    return reply_text(before, number);
 }
+
+static const char *log_from(uint64_t position) { return ask_from(3, position); }
 
 TEST(the_log_is_sent_from_a_position_on)
 {
@@ -176,6 +183,55 @@ TEST(the_log_is_sent_from_a_position_on)
     assert_true(strlen(text) > 9000 && strlen(text) <= 9600);
     assert_int_equal(text[strlen(text) - 1], '\n');
     assert_non_null(strstr(log_from(UINT64_C(0xffffffffffffff)), "one of many\n")); /* never written: the oldest */
+}
+
+/* Reads the capture as tools/peregrine does, and compares it with the file as it is written at once. */
+static void assert_capture_is(uint64_t frames)
+{
+    static uint8_t expected[FAKE_CAPTURE_FRAMES * PCAPNG_BLOCK_BYTES_MAX], file[sizeof expected];
+    size_t expected_bytes = 0, file_bytes = 0, bytes;
+    uint64_t position = 0, next = 0, end = UINT64_MAX;
+    while ((bytes = pcapng_next(&position, capture_newest(), expected + expected_bytes)) != 0)
+        expected_bytes += bytes;
+    while (next <= end) {
+        fake_reset();
+        const char *text = ask_from(5, next);
+        assert_memory_equal(text, "capture ", 8);
+        assert_int_equal(text[47], '\n');
+        assert_true(strtoull(text + 8, NULL, 10) > next);
+        next = strtoull(text + 8, NULL, 10);
+        end = strtoull(text + 28, NULL, 10);
+        assert_int_equal(end, frames);
+        memcpy(file + file_bytes, text + 48, reply_bytes - 48);
+        file_bytes += reply_bytes - 48;
+    }
+    assert_int_equal(file_bytes, expected_bytes);
+    assert_memory_equal(file, expected, file_bytes);
+}
+
+TEST(the_capture_is_sent_from_a_position_on)
+{
+    uint8_t data[NETDEV_FRAME_BYTES_MAX] = { 0 };
+    start();
+    fake_capture_begin(CAPTURE_BYTES_MAX);
+    fake_capture_frame(data, 60);
+    assert_capture_is(1);
+    for (uint32_t i = 0; i < 40; i++) { /* two answers */
+        memset(data, (int)i, sizeof data);
+        fake_capture_frame(data, NETDEV_FRAME_BYTES_MAX - i);
+    }
+    assert_capture_is(41);
+    assert_string_equal(ask_from(5, 42), "capture 0000000000000000042 0000000000000000041\n");
+    assert_true(control_counters.commands_capture >= 4);
+}
+
+TEST(without_a_capture_the_command_is_refused)
+{
+    start();
+    fake_capture_begin(0);
+    const char *text = ask_from(5, 0);
+    assert_string_equal(text, "no frames are kept: capture= is not set");
+    assert_int_equal(fake.datagrams[fake.datagram_count - 1].data[49], 2);
 }
 
 TEST(long_statistics_come_in_parts)

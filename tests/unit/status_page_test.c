@@ -8,8 +8,8 @@
 #include "app/service/stats.h"
 #include "app/service/status_page.h"
 #include "base/bytes.h"
-#include "net/capture.h"
 #include "net/pcapng.h"
+#include "tests/lib/fake_capture.h"
 #include "tests/lib/fake_transport.h"
 #include "tests/lib/test.h"
 
@@ -406,43 +406,19 @@ TEST(two_cpus_make_whole_pages)
 
 /* ---- the capture ---- */
 
-enum { CAPTURED_BYTES = 100, CAPTURED_FRAMES = 32 };
-static uint8_t frame_bytes[CAPTURED_BYTES];
-
-static bool frame_borrow(struct netdev *device, struct frame *frame)
-{
-    (void)device;
-    *frame = (struct frame){ frame_bytes, sizeof frame_bytes, 0, true };
-    return true;
-}
-
-static void frame_release(struct netdev *device, const struct frame *frame)
-{
-    (void)device;
-    assert_ptr_equal(frame->data, frame_bytes);
-}
-
-static const struct netdev_ops frame_ops = { .rx_borrow = frame_borrow, .rx_release = frame_release };
-static struct netdev device;
-
-static uint64_t clock_ns(void) { return now_ns; }
+enum { CAPTURED_BYTES = 100 };
 
 static void capture_begin(bool elsewhere)
 {
-    static _Alignas(8) uint8_t memory[CAPTURED_FRAMES * (CAPTURED_BYTES + 64)];
-    memset(memory, 0, sizeof memory);
-    device.ops = &frame_ops;
-    capture_init(&(struct capture_config){ CAPTURED_BYTES, CAPTURED_FRAMES, memory, clock_ns, NULL, false });
-    capture_attach(&device);
+    fake_capture_begin(CAPTURED_BYTES);
     assert_true(status_page_init(PORT, elsewhere, true));
 }
 
 static void capture_frame(uint8_t fill)
 {
-    struct frame frame;
-    memset(frame_bytes, fill, sizeof frame_bytes);
-    assert_true(device.ops->rx_borrow(&device, &frame));
-    device.ops->rx_release(&device, &frame);
+    uint8_t data[CAPTURED_BYTES];
+    memset(data, fill, sizeof data);
+    fake_capture_frame(data, sizeof data);
 }
 
 TEST(capture_is_served_as_a_file)
@@ -478,7 +454,7 @@ TEST(two_cpus_make_whole_captures)
     struct transport_event event;
     size_t packets = 0;
     capture_begin(true);
-    for (uint8_t i = 0; i < CAPTURED_FRAMES; i++)
+    for (uint8_t i = 0; i < FAKE_CAPTURE_FRAMES; i++)
         capture_frame(i);
     serving = true;
     assert_int_equal(pthread_create(&thread, NULL, second_cpu, NULL), 0);

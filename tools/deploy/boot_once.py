@@ -1,4 +1,4 @@
-"""The commands that talk to the running kernel: fly, status, log, gg."""
+"""The commands that talk to the running kernel: fly, status, log, capture, gg."""
 import dataclasses
 import json
 import sys
@@ -20,7 +20,7 @@ REJECTED_MAX = 5                            # commands in a row; then the kernel
 
 
 def run(host, options):
-    return {"fly": fly, "status": status, "log": log, "gg": gg}[options.command](host, options)
+    return {"fly": fly, "status": status, "log": log, "capture": capture, "gg": gg}[options.command](host, options)
 
 
 def guarded(command, *arguments):
@@ -71,6 +71,15 @@ def log(host, options):
     client = client_from_config(host, options)
     client.log()                            # is anybody there at all?
     _follow(client)
+    return OK
+
+
+def capture(host, options):
+    if sys.stdout.isatty():
+        raise Refused("a capture is no text: say > FILE.pcapng, or | tshark -r -")
+    for part in client_from_config(host, options).capture():
+        sys.stdout.buffer.write(part)
+        sys.stdout.buffer.flush()
     return OK
 
 

@@ -17,13 +17,14 @@ from .text import number, printable
 PORT = 0x4747                   # 18247, "GG"
 MAGIC, VERSION = b"PGRN", 1
 HELLO, CHALLENGE, COMMAND, REPLY = 1, 2, 3, 4
-STATUS, GG, LOG, SET = 1, 2, 3, 4
+STATUS, GG, LOG, SET, CAPTURE = 1, 2, 3, 4, 5
 REFUSED = 2                     # a result: the text says why
 HEADER = struct.Struct("!4sBBH")                # magic, version, type, bytes of the datagram
 HELLO_BYTES, CHALLENGE_BYTES, COMMAND_BYTES = 64, 56, 96
 REPLY_FIXED = struct.Struct("!16s24sBBHHH")     # nonce, challenge, command, result, part, parts, bytes of text
 MAC_BYTES = 32
 WORD_BYTES_MAX = 192
+COMMANDS_MAX, COMMANDS_SECONDS = 64, 10          # the machine obeys no more commands in that time
 
 
 class ControlError(Exception):
@@ -45,7 +46,7 @@ class NotAuthenticated(ControlError):
 
 
 class Refused(ControlError):
-    """The running program does not change that setting."""
+    """The machine does not do that: the program does not change that setting, or no frames are kept."""
     exit_code = 5
 
 
@@ -90,7 +91,11 @@ def challenge_in(data, nonces):
 
 
 def joined(parts):
-    return "".join(text for _, text in sorted(parts.items()))
+    return b"".join(data for _, data in sorted(parts.items()))
+
+
+def text_of(data):
+    return printable(data.decode("ascii", "replace"))
 
 
 class Client:
@@ -105,24 +110,38 @@ class Client:
             raise NoAnswer(f"'{host}': {getattr(error, 'strerror', None) or error}") from error
 
     def status(self):
-        return self._command(STATUS)
+        return text_of(self._command(STATUS))
 
     def gg(self):
         """Commands the machine to leave; returns its last statistics.
 
         Lost parts are left out: nobody is there to be asked again."""
-        return self._command(GG)
+        return text_of(self._command(GG))
 
     def set(self, word):
         """Changes a setting of the running program; returns the statistics. `m+=NUMBER` adds a modulus."""
-        return self._command(SET, word=word.encode("utf-8", "surrogateescape"))
+        return text_of(self._command(SET, word=word.encode("utf-8", "surrogateescape")))
 
     def log(self, position=0):
         """Returns (next position, the log's lines from `position` on). The ring forgets: a gap shows in the numbers."""
-        head, _, text = self._command(LOG, position).partition("\n")
+        head, _, text = text_of(self._command(LOG, position)).partition("\n")
         if not head.startswith("log ") or number(head[4:]) is None:
             raise ControlError(f"{self.where}: the log came without its position")
         return number(head[4:]), text
+
+    def capture(self):
+        """Yields the frames that the machine keeps, up to now, as the parts of a pcapng file."""
+        position, end, asked = 0, None, 0
+        while end is None or position <= end:
+            if asked >= COMMANDS_MAX // 2:
+                time.sleep(COMMANDS_SECONDS / COMMANDS_MAX)
+            head, _, part = self._command(CAPTURE, position).partition(b"\n")
+            words = text_of(head).split()
+            numbers = [number(word) for word in words[1:]]
+            if words[:1] != ["capture"] or len(numbers) != 2 or None in numbers or numbers[0] <= position:
+                raise ControlError(f"{self.where}: the capture came without its position")
+            position, end, asked = numbers[0], numbers[1] if end is None else end, asked + 1
+            yield part
 
     def answers(self):
         """Returns true if somebody there speaks the protocol; needs no key."""
@@ -170,8 +189,8 @@ class Client:
                         asked[nonce], seen = challenge[8:], seen or before[nonce] > 0
                         sent = head + nonce + challenge + bytes([command]) + argument.to_bytes(7, "big")
                         self._send(sock, sent + self._mac(sent + word) + word)
-                    elif (text := self._answer_with(data, command, asked, received)) is not None:
-                        return text
+                    elif (answer := self._answer_with(data, command, asked, received)) is not None:
+                        return answer
                 if received and command == GG:
                     return joined(max(received.values(), key=len))
         if not asked:
@@ -183,7 +202,7 @@ class Client:
                    f"it is busy, or datagrams are lost. The key may be right; ask more often, and wait longer")
 
     def _answer_with(self, data, command, asked, received):
-        """Keeps a datagram that is a part of the answer to one of the commands asked. Returns the text if that is
+        """Keeps a datagram that is a part of the answer to one of the commands asked. Returns the answer if that is
         whole, else None."""
         fixed = HEADER.size + REPLY_FIXED.size
         if len(data) < fixed + MAC_BYTES or data[:8] != HEADER.pack(MAGIC, VERSION, REPLY, len(data)) \
@@ -192,12 +211,11 @@ class Client:
         nonce, challenge, its_command, result, part, count, text_bytes = REPLY_FIXED.unpack_from(data, 8)
         if asked.get(nonce) != challenge or its_command != command:
             return None
-        text = printable(data[fixed:fixed + text_bytes].decode("ascii", "replace"))
         if result == REFUSED:
-            raise Refused(f"{self.where}: {text}")
+            raise Refused(f"{self.where}: {text_of(data[fixed:fixed + text_bytes])}")
         if result != 0:
             raise ControlError(f"{self.where}: does not know command {command}")
-        received.setdefault(nonce, {})[part] = text
+        received.setdefault(nonce, {})[part] = data[fixed:fixed + text_bytes]
         return joined(received[nonce]) if len(received[nonce]) == count else None
 
     def _mac(self, data):
