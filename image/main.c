@@ -40,6 +40,7 @@
 #include "kernel/time/clock.h"
 #include "kernel/time/sleep.h"
 #include "kernel/time/wall_clock.h"
+#include "net/pcapng.h"
 #include "net/settings.h"
 
 enum {
@@ -247,6 +248,8 @@ static void statistics_init(void)
     ASSERT(device_counters.count > 0);
     stats_clear();
     blackbox_set_statistics(stats_line);
+    if (service_settings.capture_bytes != 0)
+        blackbox_set_frames(pcapng_record);
     stats_add_fact("build", build_id_text());
     stats_add_fact("clock", clock_source());
     stats_add_counters(&device_counters);

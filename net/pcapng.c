@@ -124,3 +124,26 @@ size_t pcapng_next(uint64_t *position, uint64_t end, uint8_t block[PCAPNG_BLOCK_
             return packet(&frame, block);
     return 0;
 }
+
+size_t pcapng_record(size_t index, char *out, size_t bytes)
+{
+    static uint64_t next; /* the number of the next packet */
+    static struct capture_frame frame;
+    uint8_t block[PCAPNG_BLOCK_BYTES_MAX];
+    size_t block_bytes = 0;
+    if (capture_bytes() == 0)
+        return 0;
+    if (index == 0) {
+        capture_flush();
+        next = capture_newest();
+        block_bytes = head(block);
+    }
+    while (block_bytes == 0 && next >= capture_oldest())
+        if (capture_read(next--, &frame))
+            block_bytes = packet(&frame, block);
+    ASSERT(block_bytes <= sizeof block);
+    if (block_bytes > bytes)
+        return 0;
+    memcpy(out, block, block_bytes);
+    return block_bytes;
+}

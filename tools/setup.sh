@@ -52,6 +52,7 @@ check chromium-driver — drives it
 check python3-selenium — speaks to the driver
 check valgrind — counts instructions
 check gdb — plays docs/debugging.md
+check tshark — reads the frames that `capture=` keeps
 check libssl-dev — OpenSSL beside our hashes in `make bench-digest`
 check libopentracing-c-wrapper0t64|libopentracing-c-wrapper0 — a library of haproxy, which is unpacked below
 check liblua5.3-0 — Lua, a library of haproxy on Debian 12

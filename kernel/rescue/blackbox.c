@@ -29,6 +29,7 @@ enum {
     SECTION_STATISTICS,
     SECTION_LOG,
     SECTION_VERSION,
+    SECTION_FRAMES,
     CRC_BYTES_PER_STEP = 512,
     LINE_BYTES_MAX = LOG_LINE_BYTES_MAX,
 };
@@ -41,7 +42,7 @@ struct region {
 
 static struct region regions[BLACKBOX_REGION_COUNT_MAX];
 static size_t region_count;
-static blackbox_line *statistics;
+static blackbox_line *statistics, *frames;
 static uint64_t registers_noted[BLACKBOX_REGISTER_COUNT];
 static bool registers_known;
 static uint64_t addresses[BLACKBOX_ADDRESS_COUNT_MAX];
@@ -49,7 +50,7 @@ static size_t address_count;
 static uint64_t sequence;
 static uint8_t build[BLACKBOX_BUILD_ID_BYTES];
 
-enum stage { STAGE_BEGIN, STAGE_STATISTICS, STAGE_LOG, STAGE_CHECKSUM, STAGE_DONE };
+enum stage { STAGE_BEGIN, STAGE_STATISTICS, STAGE_LOG, STAGE_FRAMES, STAGE_CHECKSUM, STAGE_DONE };
 
 /* The record that is being written. */
 static struct {
@@ -61,7 +62,7 @@ static struct {
     uint8_t *slot;
     size_t slot_bytes, bytes;
     size_t section; /* the offset of the open section's head */
-    size_t line;    /* the next one of the statistics */
+    size_t line;    /* the next one of the statistics, or of the frames */
     uint64_t log_position, log_end;
     size_t crc_bytes;
     uint32_t crc;
@@ -159,11 +160,23 @@ static void section_begin_if_room(uint32_t type, enum stage stage)
     writer.stage = stage;
 }
 
+static bool has_frames(void) { return frames != NULL && !writer.without_statistics; }
+
+/* Begins the log, which leaves half of the room to frames. */
 static void log_begin(void)
 {
     section_begin_if_room(SECTION_LOG, STAGE_LOG);
     if (writer.stage == STAGE_LOG)
-        writer.log_position = log_tail_position(section_room(), &writer.log_end);
+        writer.log_position = log_tail_position(section_room() / (has_frames() ? 2 : 1), &writer.log_end);
+}
+
+static void frames_begin(void)
+{
+    writer.line = 0;
+    if (has_frames())
+        section_begin_if_room(SECTION_FRAMES, STAGE_FRAMES);
+    else
+        writer.stage = STAGE_CHECKSUM;
 }
 
 static void step_begin(void)
@@ -214,6 +227,18 @@ static void step_log(void)
             return;
     }
     section_close();
+    frames_begin();
+}
+
+/* Adds a block, which its source writes in place. */
+static void step_frames(void)
+{
+    size_t room = section_room(), bytes = frames(writer.line++, (char *)writer.slot + writer.bytes, room);
+    ASSERT(bytes <= room);
+    writer.bytes += bytes;
+    if (bytes != 0)
+        return;
+    section_close();
     writer.stage = STAGE_CHECKSUM;
 }
 
@@ -258,6 +283,9 @@ bool blackbox_step(void)
     case STAGE_LOG:
         step_log();
         break;
+    case STAGE_FRAMES:
+        step_frames();
+        break;
     case STAGE_CHECKSUM:
         step_checksum();
         break;
@@ -297,6 +325,8 @@ void blackbox_add_region(void *memory, size_t bytes)
 }
 
 void blackbox_set_statistics(blackbox_line *line) { statistics = line; }
+
+void blackbox_set_frames(blackbox_line *block) { frames = block; }
 
 void blackbox_set_build_id(const uint8_t id[BLACKBOX_BUILD_ID_BYTES]) { memcpy(build, id, sizeof build); }
 

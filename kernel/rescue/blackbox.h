@@ -1,6 +1,6 @@
-/* The crash record: cause, version, registers, backtrace, statistics and the newest log lines, checksummed, in memory
- * that Linux reads after the reset. docs/blackbox.md has the format and says which memory. Knows no clock: records
- * carry log_clock_ns. */
+/* The crash record: cause, version, registers, backtrace, statistics, the newest log lines and frames, checksummed, in
+ * memory that Linux reads after the reset. docs/blackbox.md has the format and says which memory. Knows no clock:
+ * records carry log_clock_ns. */
 #pragma once
 
 #include <stdbool.h>
@@ -24,6 +24,9 @@ void blackbox_add_region(void *memory, size_t bytes);
 
 /* Sets the source of the statistics. */
 void blackbox_set_statistics(blackbox_line *line);
+
+/* Sets the source of the frames, if any are kept: net/pcapng.h's pcapng_record. They share the room with the log. */
+void blackbox_set_frames(blackbox_line *block);
 
 enum { BLACKBOX_BUILD_ID_BYTES = 16 };
 

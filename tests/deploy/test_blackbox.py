@@ -196,6 +196,24 @@ def test_the_record_is_found_by_its_physical_address(host, capsys):
     assert [len(r) for r in commands.fetch_regions(host, [(0x90000, 32768)])] == [32768]
 
 
+def block(text):
+    """Builds a block as pcapng has them: type, length, body, length."""
+    return struct.pack("<II", 6, 12 + len(text)) + text + struct.pack("<I", 12 + len(text))
+
+
+def test_frames_are_written_with_the_oldest_first(host, capsys, tmp_path):
+    frames = b"".join(map(block, (b"head", b"link", b"new ", b"mid ", b"old ")))
+    assert blackbox.blocks_of(frames[:-1]) == blackbox.blocks_of(frames)[:-1]
+    assert blackbox.blocks_of(frames[:20] + struct.pack("<I", 0) * 9) == [block(b"head")]
+    file = tmp_path / "x.pcapng"
+    host.file("/boot/peregrine/settings", "blackbox=0x90000,32768\n", 0o600)
+    for section, said in (((6, frames), f"3 frames to {file}"), ((5, b"log\n"), f"{file} is not written")):
+        host.file("/proc/kcore", kcore({0x90000: region(make(6, sections=[(1, b"gg"), section]))}))
+        assert commands.record(host, capture=file) == 0
+        assert said in capsys.readouterr().out
+    assert file.read_bytes() == b"".join(map(block, (b"head", b"link", b"old ", b"mid ", b"new ")))
+
+
 def test_a_missing_record_is_reported_with_the_reason(host, capsys):
     host.file("/proc/kcore", kcore({0x1000: bytes(0x9e000)}))
     host.file("/boot/peregrine/settings", "blackbox=0x90000,32768\n", 0o600)

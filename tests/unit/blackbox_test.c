@@ -181,6 +181,32 @@ TEST(a_log_too_long_is_cut_at_its_old_end)
     }
 }
 
+/* Writes blocks of 100 bytes: the first is full of 0, the next of 1. */
+static size_t blocks(size_t index, char *out, size_t out_bytes)
+{
+    if (index == 30 || out_bytes < 100)
+        return 0;
+    memset(out, (int)index, 100);
+    return 100;
+}
+
+TEST(frames_share_the_room_with_a_long_log)
+{
+    size_t bytes, log_bytes;
+    blackbox_set_frames(blocks);
+    blackbox_write(BLACKBOX_FAILED, "panic"); /* with the log of the test before */
+    const uint8_t *at = section(newest(large, LARGE_BYTES / 2), 7, &bytes);
+    assert_int_equal(bytes, 30 * 100);
+    for (size_t i = 0; i < bytes; i++)
+        assert_int_equal(at[i], i / 100);
+    at = section(newest(odd, 4096), 7, &bytes);
+    assert_non_null(section(newest(odd, 4096), 5, &log_bytes));
+    assert_true(bytes % 100 == 0 && bytes >= 1500 && log_bytes >= 1500); /* 4096 less 64, a cause, and statistics */
+    blackbox_set_frames(NULL);
+    blackbox_write(BLACKBOX_FAILED, "panic");
+    assert_null(section(newest(large, LARGE_BYTES / 2), 7, &bytes));
+}
+
 TEST(a_trap_while_statistics_are_written_leaves_them_out)
 {
     blackbox_set_statistics(statistics_that_trap);

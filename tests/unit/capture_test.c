@@ -433,3 +433,23 @@ TEST(a_file_that_is_read_while_frames_come_leaves_out_the_overwritten)
     position = 1;
     assert_int_equal(pcapng_next(&position, end, block), 0);
 }
+
+TEST(a_record_has_the_newest_first_as_far_as_there_is_room)
+{
+    struct frame frame;
+    for (uint8_t i = 1; i < 30; i++)
+        receive(60, i);
+    borrow(&frame, 60, 30); /* the stack crashes here */
+    size_t room = 500, bytes, index = 0;
+    for (file_bytes = 0; (bytes = pcapng_record(index++, (char *)file + file_bytes, room - file_bytes)) != 0;)
+        file_bytes += bytes;
+    assert_int_equal(load_le32(block_of(0)), 0x0a0d0d0a);
+    assert_packet(2, 30, 60, 1300, 1, NULL);
+    assert_packet(3, 29, 60, 1290, 1, NULL);
+    assert_true(file_bytes > room - 108 && file_bytes <= room); /* a packet of 60 bytes takes 108 with its options */
+    file_bytes = pcapng_record(0, (char *)file, sizeof file);
+    for (index = 1; (bytes = pcapng_record(index, (char *)file + file_bytes, sizeof file - file_bytes)) != 0; index++)
+        file_bytes += bytes;
+    assert_int_equal(index, FRAMES + 1);
+    device->ops->rx_release(device, &frame);
+}

@@ -14,7 +14,8 @@ MAGIC = b"PEREGBOX"
 VERSION = 1
 HEADER = struct.Struct("<8sIIIIQQQ16s")
 SECTION = struct.Struct("<II")
-CAUSE, REGISTERS, BACKTRACE, STATISTICS, LOG, RELEASE = 1, 2, 3, 4, 5, 6
+CAUSE, REGISTERS, BACKTRACE, STATISTICS, LOG, RELEASE, FRAMES = 1, 2, 3, 4, 5, 6, 7
+HEAD_BLOCKS = 2                         # a capture begins with section and interface
 STATES = {0: "still running when this was written", 1: "came back as ordered", 2: "came back because something failed"}
 REGISTER_NAMES = ("rax rbx rcx rdx rsi rdi rbp rsp r8 r9 r10 r11 r12 r13 r14 r15 rip rflags cs ss vector error "
                   "cr0 cr2 cr3 cr4").split()
@@ -34,6 +35,7 @@ class Record:
     backtrace: list = dataclasses.field(default_factory=list)
     statistics: str = ""
     log: str = ""
+    frames: bytes = b""                 # blocks of pcapng
 
 
 def slots(region):
@@ -73,6 +75,8 @@ def _take(record, kind, payload):
     if kind in (CAUSE, RELEASE, STATISTICS, LOG):
         name = {CAUSE: "cause", RELEASE: "version", STATISTICS: "statistics", LOG: "log"}[kind]
         setattr(record, name, payload.decode("utf-8", "replace").rstrip("\0"))
+    elif kind == FRAMES:
+        record.frames = payload
     elif kind in (REGISTERS, BACKTRACE):
         numbers = [number for number, in struct.iter_unpack("<Q", payload[:len(payload) & ~7])]
         if kind == REGISTERS:
@@ -112,11 +116,30 @@ def describe(record, name=None):
         lines.append("backtrace:")
         lines += [f"  #{i} 0x{address:x} {name(address, i > 0) if name else ''}".rstrip()
                   for i, address in enumerate(record.backtrace)]
+    if blocks := blocks_of(record.frames):
+        lines.append(f"frames: the last {len(blocks) - HEAD_BLOCKS} (--capture FILE writes them)")
     if record.statistics:
         lines += ["statistics:"] + ["  " + line for line in printable(record.statistics).splitlines()]
     if record.log:
         lines += ["log:"] + ["  " + line for line in printable(record.log).splitlines()]
     return lines
+
+
+def blocks_of(frames):
+    """Returns the blocks of a record's frames: draft-ietf-opsawg-pcapng, "General Block Structure"."""
+    blocks, at = [], 0
+    while at + 12 <= len(frames):
+        size = struct.unpack_from("<I", frames, at + 4)[0]
+        if not 12 <= size <= len(frames) - at:
+            break
+        blocks.append(frames[at:at + size])
+        at += size
+    return blocks
+
+
+def in_order(blocks):
+    """Returns the blocks as a file, the oldest frame first. A record has the newest first."""
+    return b"".join(blocks[:HEAD_BLOCKS] + blocks[:HEAD_BLOCKS - 1:-1])
 
 
 class DebugFile:

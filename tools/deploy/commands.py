@@ -183,7 +183,7 @@ def fetch_regions(host, regions=()):
     return found
 
 
-def record(host, *, debug=None, regions=(), raw=None):
+def record(host, *, debug=None, regions=(), raw=None, capture=None):
     regions = fetch_regions(host, regions)
     if raw:
         raw.write_bytes(b"".join(regions))
@@ -191,11 +191,23 @@ def record(host, *, debug=None, regions=(), raw=None):
     found, reasons = blackbox.newest(regions)
     if not found:
         return no_record(reasons)
+    if capture:
+        keep_frames(found, capture)
     alike = [best for best, _ in (blackbox.newest([region]) for region in regions) if best
              and best.sequence == found.sequence]
     describe(found, debug)
     say(f"it stands in {len(alike)} of the {len(regions)} regions read")
     return OK
+
+
+def keep_frames(found, path):
+    """Writes a record's frames to a file."""
+    blocks = blackbox.blocks_of(found.frames)
+    if not blocks:
+        say(f"the record has no frames (capture= was not set): {path} is not written")
+        return
+    path.write_bytes(blackbox.in_order(blocks))
+    say(f"{len(blocks) - blackbox.HEAD_BLOCKS} frames to {path}")
 
 
 def describe(found, debug):
