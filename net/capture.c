@@ -59,8 +59,9 @@ static struct {
     uint64_t sent_waits[NETDEV_TX_BUFFER_COUNT / BITS];
     struct waiting sent[NETDEV_TX_BUFFER_COUNT]; /* by the buffer's index */
     uint32_t counter_count;
-    struct counter counters[CAPTURE_COUNTERS_MAX];
-    uint64_t counted[CAPTURE_COUNTERS_MAX];
+    const uint64_t *values[CAPTURE_COUNTERS_MAX];
+    const char *names[CAPTURE_COUNTERS_MAX];
+    uint64_t counted[CAPTURE_COUNTERS_MAX], counted_sum; /* the values when they were last looked at */
 } capture;
 
 /* ---- the ring ---- */
@@ -145,23 +146,30 @@ void capture_watch(const struct counter *counter)
     if (capture.config.bytes == 0 || !is_drop_of_frame(counter->name))
         return;
     ASSERT(capture.counter_count < CAPTURE_COUNTERS_MAX);
-    capture.counted[capture.counter_count] = *counter->value;
-    capture.counters[capture.counter_count++] = *counter;
+    uint32_t i = capture.counter_count++;
+    capture.names[i] = counter->name;
+    capture.values[i] = counter->value;
+    capture.counted[i] = *counter->value;
+    capture.counted_sum += *counter->value;
 }
 
-/* Returns the name of the first counter that has risen since the last call, or NULL. */
+/* Returns the name of the first counter that has risen since the last call, or NULL. Counters only rise, so their sum
+ * says if one has. */
 static const char *drop_find(void)
 {
     const char *name = NULL;
+    uint64_t sum = 0;
     ASSERT(capture.counter_count <= CAPTURE_COUNTERS_MAX);
     if (capture.config.refresh)
         capture.config.refresh();
+    for (uint32_t i = 0; i < capture.counter_count; i++)
+        sum += *capture.values[i];
+    if (__builtin_expect(sum == capture.counted_sum, 1))
+        return NULL;
+    capture.counted_sum = sum;
     for (uint32_t i = capture.counter_count; i-- > 0;) {
-        uint64_t value = *capture.counters[i].value;
-        if (value == capture.counted[i])
-            continue;
-        capture.counted[i] = value;
-        name = capture.counters[i].name;
+        name = *capture.values[i] != capture.counted[i] ? capture.names[i] : name;
+        capture.counted[i] = *capture.values[i];
     }
     return name;
 }

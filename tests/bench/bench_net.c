@@ -26,7 +26,9 @@
  * Everything else (the device's copies, acknowledgements, idle work) lies between the timed parts. The bursts are drawn
  * before the first timed part. `cold` walks 64 MB before each; the frame comes into the ring after that, as from a
  * device. `rested` (burst-to-post only) then lets the loop turn for two milliseconds: the state of the caches a while
- * after another program has used them. */
+ * after another program has used them.
+ *
+ * With `captured` and `count-captured` a capture keeps 128 bytes of each frame (net/capture.h); the caches are warm. */
 #define _GNU_SOURCE
 #include <gmp.h>
 #include <sched.h>
@@ -49,6 +51,7 @@
 #include "base/trace.h"
 #include "drivers/virtio/net.h"
 #include "host/platform.h"
+#include "net/capture.h"
 #include "net/transport.h"
 #include "tests/bench/bench_peer.h"
 #include "tests/lib/player_setup.h"
@@ -201,6 +204,41 @@ static void device_start(void)
     model.on_kick = on_kick;
     ASSERT(virtio_net_init(&net, &model.bus) == VIRTIO_NET_OK);
     virtio_model_want_kick(&model, VIRTIO_NET_TRANSMITQ);
+}
+
+static void refresh_counters(void)
+{
+    struct counter_group group;
+    ASSERT(transport_counter_group(0, &group));
+}
+
+/* Reads the clock as the kernel does: one reading of the TSC, one multiplication. */
+static uint64_t clock_ns(void)
+{
+    static uint64_t ns_per_cycle; /* a 32.32 fixed-point fraction */
+    if (__builtin_expect(ns_per_cycle == 0, 0))
+        ns_per_cycle = (UINT64_C(1000000) << 32) / platform_tsc_khz();
+    return (uint64_t)((unsigned __int128)cycles_now() * ns_per_cycle >> 32);
+}
+
+/* Puts the capture between device and stack, as app/service/start.c does. */
+static void capture_start(void)
+{
+    enum { BYTES = 128, FRAMES = 1024 };
+    size_t bytes = capture_memory_bytes(BYTES, FRAMES);
+    void *memory = calloc(1, bytes);
+    ASSERT(memory != NULL);
+    capture_init(
+        &(struct capture_config){ BYTES, FRAMES, memory, clock_ns, refresh_counters, transport_alters_frames() });
+    capture_attach(&net.device);
+}
+
+static void drops_watch(void)
+{
+    struct counter_group group;
+    for (size_t i = 0; transport_counter_group(i, &group); i++)
+        for (size_t k = 0; k < group.count; k++)
+            capture_watch(&group.counters[k]);
 }
 
 static void transport_start(void)
@@ -538,13 +576,14 @@ int main(int argc, char **argv)
     while (argc == 4 && r < ARRAY_COUNT(rows) && strcmp(rows[r].name, argv[1]) != 0)
         r++;
     if (argc != 4 || r == ARRAY_COUNT(rows) || count == 0) {
-        fprintf(stderr, "usage: bench_net ROW warm|cold|rested|count N\n");
+        fprintf(stderr, "usage: bench_net ROW warm|cold|rested|captured|count|count-captured N\n");
         return 2;
     }
     enum row row = rows[r].row;
     rests = strcmp(argv[2], "rested") == 0;
     bool cold = rests || strcmp(argv[2], "cold") == 0;
-    timed.counting = strcmp(argv[2], "count") == 0;
+    timed.counting = strncmp(argv[2], "count", 5) == 0;
+    bool captured = strstr(argv[2], "captured") != NULL;
     cpu_set_t one;
     CPU_ZERO(&one);
     CPU_SET((unsigned)sched_getcpu(), &one);
@@ -561,7 +600,10 @@ int main(int argc, char **argv)
         memset(cold_memory, 1, COLD_BYTES);
 
     device_start();
+    if (captured)
+        capture_start();
     transport_start();
+    drops_watch();
     received_flags = rows[r].sum ? 0 : VIRTIO_NET_HDR_F_DATA_VALID;
     int connection = 0;
     if (row == BURST) {

@@ -23,7 +23,9 @@ ROWS = [("segment-in", "warm", WARM, 60, 0.25), ("segment-in-sum", "warm", WARM,
         ("answer-out", "warm", WARM, 80, 0.25), ("burst-to-post", "warm", WARM, "500 (1000)", None),
         ("segment-in", "cold", COLD, None, 0.5), ("answer-out", "cold", COLD, None, 0.5),
         ("burst-to-post", "cold", COLD, None, 0.5), ("burst-to-post", "rested", COLD, None, None),
-        ("bulk", "warm", BULK, None, None), ("bulk-sum", "warm", BULK, None, None)]
+        ("bulk", "warm", BULK, None, None), ("bulk-sum", "warm", BULK, None, None),
+        ("segment-in", "captured", WARM, None, None), ("answer-out", "captured", WARM, None, None),
+        ("burst-to-post", "captured", WARM, None, None), ("bulk", "captured", BULK, None, None)]
 BATCH_BITS = 40 * 1460 * 8      # a `bulk` batch: BULK_COUNT full frames; timestamps take 12 bytes of each
 
 
