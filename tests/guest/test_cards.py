@@ -70,9 +70,9 @@ def test_next_card_is_tried_if_the_first_gets_no_network(why, image, words):
 
 
 def test_card_with_an_address_of_its_own_and_no_link_gives_way():
-    """With ip= there is nothing to wait for on the second card."""
+    """With ip= there is nothing to wait for on the second card. A capture goes on there."""
     options = ["-S", *cards((VIRTIO, EMPTY), (VIRTIO, NET_2))]
-    words = f"{WORDS} net.timeout=8 ip=10.0.2.15/24 gw=10.0.2.2"
+    words = f"{WORDS} net.timeout=8 ip=10.0.2.15/24 gw=10.0.2.2 capture=64,16"
     with qemu.Machine(qemu.kernel(words, image=ECHO) + options, network=True) as guest:
         guest.qmp("set_link", name="c1", up=False)
         guest.qmp("cont")
