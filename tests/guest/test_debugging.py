@@ -38,6 +38,13 @@ def test_the_kernel_under_gdb():
     assert (ROOT / "build/debug/echo.pcap").stat().st_size > 500
 
 
+@pytest.mark.skipif(not shutil.which("tshark"), reason="no tshark: tools/setup.sh check installs it")
+def test_a_dropped_frame_is_shown_with_its_reason():
+    shown = play(*blocks("An image for gdb"), *blocks("A frame that does not come, or a wrong one"))
+    assert re.search(r"7009 Len=5\tudp\.rx_drop_no_port$", shown, re.MULTILINE), shown
+    assert "DHCP ACK" in shown, shown
+
+
 def test_a_hang_is_walked_to_its_line():
     shown = play(*blocks("An image for gdb"), *blocks("A loop that hangs, a trap, a failed assertion"))
     assert "back to Linux: watchdog: the loop stood still" in shown
