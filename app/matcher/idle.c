@@ -80,7 +80,7 @@ static void rehearse(struct matcher *m)
     memcpy(&m->tails, tails, sizeof tails);
     for (uint32_t i = 0; i < m->modulus_count; i++) {
         if ((overflowed >> i & 1) != 0)
-            m->table[i].next = 0;
+            m->table[i].place = HASH_NO_PLACE;
         else
             hash_take_back(&m->table[i], m->table[i].next - next[i]);
         m->run[i].base = m->run[i].base == base[i] ? base[i] : 0;

@@ -12,6 +12,7 @@ void matcher_setup_modulus(struct matcher *m, uint32_t i)
         tails_provide(&m->tails, p, c->exponents[p]);
     m->search.spent[i] = 0;
     m->table[i].next = 0;
+    matcher_hash_to(m, i, MATCHER_HISTORY, 0);
 }
 
 void matcher_setup(struct matcher *m, const struct simd_ops *ops)

@@ -117,7 +117,7 @@ void matcher_restart(struct matcher *m)
     matcher_window_finish(m);
     memset(m->text, '0', MATCHER_HISTORY);
     for (uint32_t i = 0; i < m->modulus_count; i++)
-        m->table[i].next = 0;
+        m->table[i].place = HASH_NO_PLACE;
     m->tails.next = 0;
     m->early_answers.pending_count = 0;
     m->early_answers.ready = false;
