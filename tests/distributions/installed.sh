@@ -51,7 +51,7 @@ for package in "$packages"/*.deb; do
     dpkg-deb -R "$package" /tmp/parts
     sed -i "s/^Version: .*/Version: $older/" /tmp/parts/DEBIAN/control
     find /tmp/parts -name VERSION -exec sh -c 'echo "$1" >"$2"' sh "$older" {} \;
-    dpkg-deb -b /tmp/parts /tmp/older
+    dpkg-deb -Zgzip -z1 -b /tmp/parts /tmp/older
 done
 apt install /tmp/older/*.deb
 [ "$(peregrine --version)" = "peregrine $older" ] || fail "this is not the older version"
