@@ -69,7 +69,7 @@ static const uint8_t *section(const uint8_t *slot, uint32_t type, size_t *bytes)
 {
     const uint8_t *found = NULL;
     size_t at = 64, end = load_le32(slot + 12);
-    static const char order[] = { 0, 1, 6, 2, 3, 4, 5 }; /* the table's */
+    static const char order[] = { 0, 1, 6, 2, 3, 4, 5, 7 }; /* the table's */
     const char *place = order;
     while (at < end) {
         uint32_t kind = load_le32(slot + at), count = load_le32(slot + at + 4);
