@@ -178,9 +178,9 @@ struct tcp_connection {
     union {
         uint64_t busy;
         struct {
-            bool fin_wanted;        /* FIN follows snd_end; written by stream.c alone */
-            bool fin_seen;          /* a FIN came, perhaps out of order; written by receive.c alone */
-            bool blocked;           /* output found no buffer: tried again at the next net_idle */
+            bool fin_wanted; /* FIN follows snd_end; written by stream.c alone */
+            bool fin_seen;   /* a FIN came, perhaps out of order; written by receive.c alone */
+            bool blocked; /* no buffer: output tries again; written by output.c, handshake.c, input.c, table.c alone */
             bool tail_probe_on;     /* written by recovery.c alone */
             uint8_t range_count;    /* in ranges.blocks; written by ranges.c alone */
             uint8_t timer;          /* enum tcp_timer; written by deadline.c alone */
@@ -202,9 +202,9 @@ struct tcp_connection {
     uint32_t snd_end;             /* written by stream.c, message.c, handshake.c alone */
     uint32_t segment_count;       /* in flight; written by send_queue.c alone */
     uint32_t ts_recent;           /* written by input.c, fast.c, handshake.c alone */
-    uint16_t snd_mss;             /* payload of a full segment, options taken off */
+    uint16_t snd_mss;             /* payload of a full segment, options taken off; written by window.c alone */
     uint8_t rcv_scale, snd_scale; /* written by handshake.c alone */
-    struct tx_buffer *message;    /* transport_message's area */
+    struct tx_buffer *message;    /* transport_message's area; written by message.c, table.c alone */
 
     uint32_t snd_wnd, snd_wl1, snd_wl2, snd_wnd_max; /* written by window.c alone */
     uint64_t ts_recent_ns;                           /* written by input.c, fast.c, handshake.c alone */
@@ -237,7 +237,7 @@ struct tcp_connection {
     } ready;
     bool neighbour_known;      /* head.ethernet.destination is filled in; written by frame.c alone */
     uint16_t path_mtu_bytes;   /* written by path.c, route.c alone */
-    uint32_t rcv_buffer_bytes; /* the part of the ring that the window may promise */
+    uint32_t rcv_buffer_bytes; /* the window promises no more; written by info.c, handshake.c alone */
     uint32_t rcv_mask;
     uint32_t timestamp_offset;
     uint32_t segment_mask;
@@ -253,9 +253,9 @@ struct tcp_connection {
     bool was_open;         /* has been ESTABLISHED; written by handshake.c alone */
     uint32_t accept_stamp; /* the oldest connection has the lowest; written by listen.c alone */
     uint32_t address;
-    enum tcp_result error; /* TCP_OK: no end, or one in order; written by table.c alone */
-    bool error_taken;
-    enum tcp_result soft_error;
+    enum tcp_result error;      /* TCP_OK: no end, or one in order; written by table.c alone */
+    bool error_taken;           /* written by info.c, stream.c alone */
+    enum tcp_result soft_error; /* written by path.c, ack.c, info.c alone */
 
     /* Receive. */
     uint32_t irs;     /* written by handshake.c alone */
@@ -275,15 +275,15 @@ struct tcp_connection {
     uint16_t peer_mss;      /* written by handshake.c alone */
     uint8_t *snd_ring;
     uint32_t snd_mask;
-    uint32_t snd_buffer_bytes;
-    bool sack_on, scaling_on; /* agreed in the SYNs; written by handshake.c alone */
+    uint32_t snd_buffer_bytes; /* written by info.c alone */
+    bool sack_on, scaling_on;  /* agreed in the SYNs; written by handshake.c alone */
 
     /* Round trip and retransmission. */
     struct {
         uint64_t srtt_ns, rttvar_ns, rto_ns; /* srtt_ns 0: no round trip has been measured */
         uint64_t min_ns, min_until_ns;       /* the least round trip, and the end of its window */
     } rtt;                                   /* written by rtt.c alone */
-    bool syn_resent;
+    bool syn_resent;                         /* written by timer.c, listen.c alone */
     /* RFC 3168. While `echo` or `cwr` is set, no message is made ready: its flags would differ. */
     struct {
         bool on;          /* agreed in the SYNs */

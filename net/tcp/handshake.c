@@ -31,7 +31,7 @@ void tcp_options_agree(struct net_stack *stack, struct tcp_connection *c, const 
     } else {
         c->rcv_buffer_bytes = (uint32_t)min_size(c->rcv_buffer_bytes, 0xffff);
     }
-    c->snd_mss = (uint16_t)tcp_send_mss(c);
+    tcp_send_mss_update(c);
     /* The size that counts as a full segment until one has come (MUST-40's "every second"): at most our offer. */
     c->rcv_mss = (uint16_t)min_size(c->rcv_mss, tcp_mss_offered(stack, &c->policy) - tcp_options_bytes_each(c));
     ASSERT(c->snd_mss != 0);

@@ -204,7 +204,7 @@ void tcp_set_mss(struct net_stack *stack, int connection, uint16_t mss)
     if (c == NULL)
         return;
     c->policy.mss = mss;
-    c->snd_mss = (uint16_t)tcp_send_mss(c);
+    tcp_send_mss_update(c);
 }
 
 bool tcp_info(const struct net_stack *stack, int connection, struct tcp_info *info)

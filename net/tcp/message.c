@@ -35,8 +35,6 @@ void tcp_message_sent(struct net_stack *stack, struct tcp_connection *c, uint32_
     c->ready.on = false;
     c->snd_nxt += bytes;
     c->snd_end = c->snd_nxt;
-    if (bytes < c->snd_mss)
-        c->snd_small_end = c->snd_nxt;
     tcp_output_sent(stack, c, bytes, now_ns);
 }
 

@@ -139,6 +139,8 @@ static void flight_note(struct tcp_connection *c)
 /* Updates timers and window accounts after a message has left by itself. */
 void tcp_output_sent(struct net_stack *stack, struct tcp_connection *c, uint32_t bytes, uint64_t now_ns)
 {
+    if (bytes < c->snd_mss)
+        c->snd_small_end = c->snd_nxt;
     if (c->deadline.rto_at_ns == 0)
         flight_begins(c, now_ns);
     tcp_recovery_sent(c, bytes);

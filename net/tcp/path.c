@@ -43,7 +43,7 @@ static void path_mtu_lower(struct net_stack *stack, struct tcp_connection *c, ui
     NET_COUNT(stack, tcp_path_mtu_lowered);
     c->path_mtu_bytes = (uint16_t)min_size(mtu_bytes, c->path_mtu_bytes);
     tcp_path_remember(stack, c, now_ns);
-    c->snd_mss = (uint16_t)tcp_send_mss(c);
+    tcp_send_mss_update(c);
     tcp_frame_head_prepare(stack, c, now_ns);
     for (uint32_t i = 0; i < c->segment_count; i++) {
         struct tcp_segment *s = tcp_sendqueue_at(c, i);

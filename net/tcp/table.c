@@ -126,7 +126,7 @@ struct tcp_connection *tcp_connection_take(struct net_stack *stack, uint32_t pee
     c->policy.window_scale = tcp_window_scale_of(stack, policy); /* our SYN's; no later buffer changes it */
     tcp_ack_policy_take(c);
     tcp_path_recall(stack, c, now_ns);
-    c->snd_mss = (uint16_t)tcp_send_mss(c);
+    tcp_send_mss_update(c);
     tcp->keys[index] = tcp_key(peer_address, peer_port, port);
     ASSERT(c->snd_mss != 0);
     ASSERT(tcp->connection_end <= tcp->capacity.connection_count);

@@ -14,6 +14,8 @@ static inline uint32_t tcp_options_bytes_each(const struct tcp_connection *c)
 /* Returns the payload of a full segment of ours. */
 uint32_t tcp_send_mss(const struct tcp_connection *c);
 
+static inline void tcp_send_mss_update(struct tcp_connection *c) { c->snd_mss = (uint16_t)tcp_send_mss(c); }
+
 /* ---- The window that we promise ---- */
 
 static inline uint32_t tcp_receive_unread(const struct tcp_connection *c)
