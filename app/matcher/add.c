@@ -31,6 +31,8 @@ static void commit(struct matcher *m)
     const uint32_t i = m->modulus_count++;
     ASSERT(i < MATCHER_MODULUS_COUNT_MAX && !m->search.open && m->burst_count == 0);
     matcher_setup_modulus(m, i);
+    for (uint32_t k = 0; k <= i; k++)
+        m->run[k].base = 0; /* the tails may begin again: places that were judged get other factors */
     filter_begin(&m->filter, m->ops->lanes, m->moduli, m->modulus_count, m->n);
     early_init(m, m->early_risk);
     m->stats.moduli = m->modulus_count;

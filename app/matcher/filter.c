@@ -27,7 +27,7 @@
  *     vector 0     |<--------------------------|
  *     vector 1     |<--------------------------|---------------|
  *     vector 2     |<--------------------------|---------------|-----------|
- *                bottom   three together       top 0   two     top 1  one  top 2
+ *                bottom   three together       top[2]  two    top[1]  one  top[0]
  *
  * Two things break it. A sum over zeros, or over no digits yet, is 0, and so a hit: hence lanes are muted first
  * (probe_may_stand). Weights are rounded: hence the limit is wider by the error (modulus.c).
@@ -44,11 +44,12 @@
 #include "base/assert.h"
 #include "base/bytes.h"
 
-/* Muted lanes have this much added to their sums: a quarter of the range, out of reach of each limit. */
+/* Muted lanes have this much added to their sums, a quarter of the range: sums of 0, and those a little above, are then
+ * out of reach of each limit. */
 enum { MUTED = 1 << 30 };
 
 /* Returns true if a modulus may have a probe at this position. A lane is muted from its position back to the first
- * beginning of a group, where no sum can then be a hit. At least one digit must lie in between, and at most
+ * beginning of a group. At least one digit must lie in between, and at most
  * young_digits: no start there is old enough for an answer. */
 static bool probe_may_stand(const struct modulus_probe *probe, uint32_t at)
 {
@@ -137,6 +138,8 @@ static void fill_vector(struct filter *filter, const struct matcher_modulus *mod
         filter->cache_limit = (uint32_t)max_size(filter->cache_limit, upper * (1 + (1 << 16)));
     }
     for (int32_t group = v->top; group >= oldest; group--) {
+        /* This word unmutes the lane. It is added before the digits of the group below the one that holds the position.
+         * Positions are 5 or more: that is group 0 or a higher one, never one of the window's part. */
         for (uint32_t l = 0; l < used; l++)
             row[l] = group == (int32_t)(probes[l].at + FILTER_GROUP_BEFORE) / FILTER_GROUP - 1 ? 0 - (uint32_t)MUTED
                                                                                                : 0;
@@ -160,7 +163,7 @@ void filter_begin(struct filter *filter, uint32_t lanes, const struct matcher_mo
     for (uint32_t end = 1, k = 0; end <= FILTER_BLOCK_DIGITS; end++) {
         while (k < filter->probe_count && filter->probe[k].at == end)
             k++;
-        filter->needed[end + 1] = (uint16_t)k;
+        filter->needed[end + 1] = (uint16_t)k; /* a probe decides ends from the next digit's on */
     }
     const uint32_t block_words = 8 * lanes;
     filter->cache_words = ((n + 1) / 2 + block_words - 1) / block_words * block_words;

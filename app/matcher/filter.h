@@ -49,14 +49,15 @@ struct filter {
     uint32_t n, lanes;
     uint32_t probe_count, vector_count;
     uint32_t filled;                           /* vectors that have their rows */
-    uint16_t needed[FILTER_BLOCK_DIGITS + 2];  /* probes that a block needs, by the number of digits left */
+    uint16_t needed[FILTER_BLOCK_DIGITS + 2];  /* probes that a block needs, by the burst's digits from there */
     uint16_t first[MATCHER_MODULUS_COUNT_MAX]; /* the position of each modulus' first probe; 0: it has none */
     struct filter_probe probe[FILTER_PROBES_MAX];
     struct filter_vector vector[FILTER_VECTORS_MAX];
 
     /* Partial sums: the part of a probe's sum, for each start in the window, that is known before the burst. The upper
      * 16 bits of each are kept, two a word, group after group from the newest on. A probe has cache_words of them,
-     * enough for N digits, in whole vectors. cache_limit is the upper 16 bits of the largest limit, plus 1, twice. */
+     * enough for N digits, in whole pieces of 8 vectors' width. cache_limit is the upper 16 bits of the largest limit,
+     * plus 1, twice. */
     uint32_t cache_words, cache_limit;
     uint32_t cache_vectors; /* vectors that idle time fills */
     uint32_t cached;        /* vectors that are filled now */
@@ -87,7 +88,8 @@ void filter_begin(struct filter *filter, uint32_t lanes, const struct matcher_mo
 /* Makes a further vector's tables. Returns true while there are more. */
 bool filter_fill(struct filter *filter, const struct matcher_modulus *moduli);
 static inline bool filter_ready(const struct filter *filter) { return filter->filled == filter->vector_count; }
-/* Returns how many probes a block with `left` digits or more needs: none until all vectors have their tables. */
+/* Returns how many probes a block needs whose burst has `left` digits from there: none until all vectors have their
+ * tables. */
 static inline uint32_t filter_needed(const struct filter *filter, uint32_t left)
 {
     return filter_ready(filter) ? filter->needed[min_size(left, FILTER_BLOCK_DIGITS + 1)] : 0;

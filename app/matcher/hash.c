@@ -51,7 +51,8 @@ HOT uint64_t hash_take(struct matcher_hash *hash, const struct matcher_modulus *
     const uint64_t *weight = c->key_weights + index, tolerance = c->tolerance;
     uint64_t *keys = hash->key + index + 1, key = hash->key[index], crossed = 0;
     uint16_t *before = hash->before + index + 1, *cell = &hash->newest[cell_of(key)];
-    /* At the comparison below both belong to the digit's end. A start exactly n digits before it is allowed. */
+    /* At the comparison below both belong to the digit's end. A start exactly n digits before it is allowed. Bit i of
+     * `none` says that the newest start in the end's cell is older. A digit 0 writes the cell's start back. */
     uint64_t place = hash->next, older = hash->before[index], none = 0, oldest = place - n;
 #pragma GCC unroll 4
     for (size_t i = 0; i < count; i++) {

@@ -3,7 +3,7 @@
  *     each end that shares its cell with a start      hash_search_next_end
  *       each start with the end's residue             hash_walk_next
  *         no tail: an answer                          matcher_pair_add
- *         the first start, with a tail                hash_search_tail: lists the short starts of the end's run
+ *         the first start, with a tail                hash_search_tail: lists starts of the end's run, by phase
  *           the listed starts that are ready,
  *           then the walk's longer ones: answers      run_next */
 #include <assert.h>
@@ -213,7 +213,7 @@ static bool hash_search_tail(struct matcher *m, struct hash_search *h, uint32_t 
         h->walk.other_cell = run->longer.other_cell;
     } else {
         if (begins)
-            run->judged = h->walk.end - end->factors[phase];
+            run->judged = h->walk.end - end->factors[phase]; /* a level start has no more digits than the end factors */
         run_list_level(m, h, phase, end->factors[phase]);
     }
     h->tail_known = true;

@@ -176,6 +176,7 @@ INLINED uint64_t take_batch(const struct filter *filter, const uint32_t *block, 
     ASSERT(vectors >= 1 && vectors <= BATCH);
 #pragma GCC unroll 3
     for (uint32_t j = 0; j < BATCH; j++) {
+        /* An absent vector has its top below the bottom, and takes no group. */
         const struct filter_vector *of = v + (j < vectors ? vectors - 1 - j : 0);
         top[j] = j < vectors ? min_int32(of->top, top[0]) : bottom - 1;
         b.row[j] = of->group0 - (ptrdiff_t)top[j] * GROUP_WORDS;

@@ -112,6 +112,8 @@ HOT static bool verify_probe(struct matcher *m, uint32_t i, const struct filter_
     struct burst_search *s = &m->search;
     const struct matcher_modulus *c = &m->moduli[i];
     uint32_t before[MATCHER_CANDIDATES_MAX];
+    /* The parts meet at in_block: the block's lists starts up to at + FILTER_GROUP_BEFORE before, the window's the
+     * rest. */
     const uint32_t after = s->from + probe->at, in_block = probe->at + FILTER_GROUP_BEFORE + 1u;
     if (!pay(m, i, 1))
         return false;

@@ -9,21 +9,22 @@ struct simd_ops {
     uint32_t digits_min; /* moduli with a smaller K are hashed */
     uint32_t lanes;      /* probes in a vector */
 
-    /* Asserts that the digits are '0'..'9'; writes them as words. `count` is rounded up to 32 at most. */
+    /* Asserts that the digits are '0'..'9'; writes them as words. `count` is rounded up to a multiple of 32 at most. */
     void (*write)(uint32_t *row, const uint8_t *digits, size_t count);
     /* Returns the sum of digits times weights; both may be read MODULUS_PAD further. */
     uint64_t (*sum)(const uint8_t *digits, const uint64_t *weights, size_t count);
     /* Adds digits times weights to the sum until that is at most the tolerance. Returns how many digits were added, or
      * 0 if the sum was above the tolerance after each of `count` digits. */
     uint32_t (*scan)(const uint8_t *digits, const uint64_t *weights, uint32_t count, uint64_t tolerance, uint64_t *sum);
-    /* Lists a probe's candidates that begin least..n - 1 digits before its position `at`: no digits 0. Lists at most
-     * `max`, and returns max + 1 if there are more. */
+    /* Lists a probe's candidates that begin least..n - 1 digits before its position `at`. Young starts and digits 0 are
+     * left out. Lists at most `max`, and returns max + 1 if there are more. */
     uint32_t (*candidates)(const struct modulus_probe *probe, const uint8_t *at, uint32_t least, uint32_t n,
                            uint32_t *list, uint32_t max);
     /* Fills the partial sums of one vector's probes. */
     void (*fill_cache)(struct filter *filter, const uint32_t *row, uint32_t vector);
-    /* Goes on through the probes of a block that has `left` digits or more, part by part of each batch. Returns true
-     * with the hits of the next part that has some, false if no part is left. Partial sums serve the first block. */
+    /* Goes on through the probes of a block whose burst has `left` digits from there, part by part of each batch.
+     * Returns true with the hits of the next part that has some, false if no part is left. Partial sums serve the first
+     * block. */
     bool (*probe)(const struct filter *filter, const uint32_t *row, uint32_t left, bool first_block,
                   struct filter_pass *pass);
 };

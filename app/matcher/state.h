@@ -60,15 +60,16 @@ struct matcher_pair {
  * those of the modulus' table. */
 struct tail_run {
     uint32_t base; /* the place before the zeros; 0: none */
-    /* The prime of which the end lacks factors (as an index: 0 for 2, 1 for 5), or it has all of both. */
+    /* The first prime of which the end lacks factors (as an index: 0 for 2, 1 for 5), or it has all of both. */
     enum run_phase { RUN_LACKS_2, RUN_LACKS_5, RUN_ADMITS } phase;
-    /* RUN_ADMITS: the walk goes on from here when all listed starts are done. */
+    /* RUN_ADMITS: the walk goes on from here when all listed starts are done: just before its first long start. Zeros
+     * insert no start and keep the key, so it serves each later end of the run. */
     struct hash_walk longer;
-    uint32_t judged; /* in the other phases: starts before this place have been judged */
+    uint32_t judged; /* in the other phases: no earlier start is left to judge */
     uint32_t count;
     struct {
         uint32_t start, ready;
-    } list[MATCHER_MODULUS_BITS_MAX]; /* the first one to be ready is the last */
+    } list[MATCHER_MODULUS_BITS_MAX]; /* the earliest `ready` last; in the other phases the level's starts */
 };
 
 /* The hash's search through the block for one modulus. The walk is that of one end. */
@@ -137,7 +138,7 @@ struct early_pending {
 
 struct early_answers {
     /* Completions of at most digits_max[] digits are allowed, and those of one digit more that are less than bound[].
-     */
+     * 0: none is. */
     uint32_t digits_max[MATCHER_MODULUS_COUNT_MAX];
     struct big bound[MATCHER_MODULUS_COUNT_MAX];
     struct early_search search;

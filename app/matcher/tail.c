@@ -55,7 +55,7 @@ void tails_restart(struct tails *t, uint64_t place)
 }
 
 /* Takes digits for one prime. The factors of a number with a last digit that is not 0 are few, unless the digits before
- * were made for it: tail.h. */
+ * were made for it: README, "Tails", bounds how often. */
 INLINED void take(struct tails *t, const uint8_t *digits, uint32_t count, uint32_t prime)
 {
     const uint32_t words = t->words[prime], most = words * word_factors[prime];
