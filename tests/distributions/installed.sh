@@ -32,7 +32,7 @@ files() {
 serve() {
     peregrine-contest serve >/tmp/serve.log 2>&1 &
     server=$!
-    wait_for 'Spring Cup' http://127.0.0.1:10000/board.txt
+    wait_for 'Spring Cup' http://127.0.0.1:10000/board.json
 }
 end_server() { kill "$server" && wait "$server"; }
 
