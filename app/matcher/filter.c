@@ -60,7 +60,7 @@ static bool probe_may_stand(const struct modulus_probe *probe, uint32_t at)
 /* Returns the position of a modulus' next probe after a position: at most K digits on, at last the block's end. */
 static uint32_t next_position(const struct modulus_probe *probe, uint32_t at)
 {
-    uint32_t next = (uint32_t)min_size(at + probe->digits, FILTER_BLOCK_DIGITS);
+    uint32_t next = min_u32(at + probe->digits, FILTER_BLOCK_DIGITS);
     while (!probe_may_stand(probe, next))
         next--;
     ASSERT(next > at && next - at <= probe->digits);
@@ -114,7 +114,7 @@ static void fill_vector(struct filter *filter, const struct matcher_modulus *mod
 {
     const uint32_t lanes = filter->lanes, first = filter->filled * lanes;
     const struct filter_probe *probes = &filter->probe[first];
-    const uint32_t used = (uint32_t)min_size(filter->probe_count - first, lanes);
+    const uint32_t used = min_u32(filter->probe_count - first, lanes);
     const int32_t oldest = bottom_group(filter->n, filter->probe[0].at);
     struct filter_vector *v = &filter->vector[filter->filled++];
     uint32_t *row = filter->row_next;
@@ -135,7 +135,7 @@ static void fill_vector(struct filter *filter, const struct matcher_modulus *mod
         ASSERT(of->limit < MUTED / 2);
         v->limit[l] = of->limit;
         const uint32_t upper = (of->limit >> 16) + 1;
-        filter->cache_limit = (uint32_t)max_size(filter->cache_limit, upper * (1 + (1 << 16)));
+        filter->cache_limit = max_u32(filter->cache_limit, upper * (1 + (1 << 16)));
     }
     for (int32_t group = v->top; group >= oldest; group--) {
         /* This word unmutes the lane. It is added before the digits of the group below the one that holds the position.

@@ -101,8 +101,7 @@ void hash_search_begin(struct matcher *m, uint32_t i)
     h->walking = false;
     h->modulus = i;
     for (uint32_t at = from, w = 0; at < to; at += HASH_BLOCK_DIGITS, w++)
-        h->found[w] = hash_take(hash, &m->moduli[i], m->text + at, (uint32_t)min_size(to - at, HASH_BLOCK_DIGITS),
-                                m->n);
+        h->found[w] = hash_take(hash, &m->moduli[i], m->text + at, min_u32(to - at, HASH_BLOCK_DIGITS), m->n);
     if (m->moduli[i].tail_digits > 1)
         hash_search_drop(m, h);
 }
@@ -172,7 +171,7 @@ static void run_list_level(struct matcher *m, struct hash_search *h, uint32_t pr
     struct tail_run *run = &m->run[h->modulus];
     const struct matcher_hash *hash = &m->table[h->modulus];
     const uint64_t end = m->burst_at + h->end, *key = &hash->key[end - hash->place];
-    uint32_t length = (uint32_t)min_size(m->n, h->walk.end - run->judged);
+    uint32_t length = min_u32(m->n, h->walk.end - run->judged);
     for (; length >= c->digits; length--) {
         const uint32_t start = h->end - length;
         m->search.work++;
@@ -180,7 +179,7 @@ static void run_list_level(struct matcher *m, struct hash_search *h, uint32_t pr
             && *key - *(key - length) <= c->tolerance)
             run_add(m, h, length);
     }
-    run->judged = (uint32_t)max_size(run->judged, h->walk.end - c->digits + 1);
+    run->judged = max_u32(run->judged, h->walk.end - c->digits + 1);
     ASSERT(run->count <= RUN_LEVEL_MAX);
 }
 

@@ -261,7 +261,7 @@ static void lanes_fill_cache(struct filter *filter, const uint32_t *block, uint3
     ASSERT(index < filter->vector_count);
     const struct filter_vector *v = &filter->vector[index];
     ASSERT(-v->bottom * CACHE_GROUP_WORDS <= (int32_t)filter->cache_words);
-    const uint32_t probes = (uint32_t)min_size(filter->probe_count - index * LANES, LANES);
+    const uint32_t probes = min_u32(filter->probe_count - index * LANES, LANES);
     const uint32_t *row = v->group0, *text = block - FILTER_GROUP_BEFORE;
     uint32_t *cache = filter->cache + index * LANES * filter->cache_words;
     v32 sum = v32_all(0);

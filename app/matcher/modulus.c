@@ -118,8 +118,8 @@ struct modulus_making modulus_prepare_begin(struct matcher_modulus *c, uint32_t 
         if ((c->exponents[0] == 0 || digit % 2 == 0) && (c->exponents[1] == 0 || digit % 5 == 0))
             c->last_digits |= UINT32_C(1) << digit;
     for (size_t i = 0; i < ARRAY_COUNT(prime); i++)
-        c->needs[i] = (uint32_t)min_size(c->exponents[i], c->digits);
-    c->tail_digits = (uint32_t)max_size(c->exponents[0], c->exponents[1]);
+        c->needs[i] = min_u32(c->exponents[i], c->digits);
+    c->tail_digits = max_u32(c->exponents[0], c->exponents[1]);
     c->tolerance = 9 * (uint64_t)n;
     c->sure = big_bits(&c->value) <= MODULUS_SURE_BITS;
     c->probe.digits = choose_probe_digits(&c->value);

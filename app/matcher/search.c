@@ -56,7 +56,7 @@ HOT static bool verify(struct matcher *m, uint32_t i, uint32_t start, uint64_t s
 {
     const struct matcher_modulus *c = &m->moduli[i];
     ASSERT(start < after && after <= last);
-    last = (uint32_t)min_size(last, start + m->n);
+    last = min_u32(last, start + m->n);
     m->search.work += (last - after) / WORK_SUMMED;
     bool zero = sum <= c->tolerance;
     for (uint32_t end = after; end < last && !(zero && c->tail_digits <= 1 && m->text[end] != '0');) {
@@ -92,7 +92,7 @@ static NOT_HOT void verify_window(struct matcher *m)
     struct burst_search *s = &m->search;
     for (uint32_t i = 0; i < m->modulus_count; i++) {
         const struct window_candidates *w = &m->window[i];
-        const uint32_t last = MATCHER_HISTORY + (uint32_t)min_size(m->filter.first[i], m->burst_count);
+        const uint32_t last = MATCHER_HISTORY + min_u32(m->filter.first[i], m->burst_count);
         if (m->moduli[i].method != MODULUS_FILTER || (s->hashed >> i & 1) != 0)
             continue;
         ASSERT(w->count <= MATCHER_CANDIDATES_MAX);
@@ -119,8 +119,8 @@ HOT static bool verify_probe(struct matcher *m, uint32_t i, const struct filter_
         return false;
     s->work += m->n / WORK_SUMMED;
     const uint32_t count = m->ops->candidates(&c->probe, m->text + after, m->pass.part == FILTER_WINDOW ? in_block : 1,
-                                              m->pass.part == FILTER_BLOCK ? (uint32_t)min_size(m->n, in_block) : m->n,
-                                              before, MATCHER_CANDIDATES_MAX);
+                                              m->pass.part == FILTER_BLOCK ? min_u32(m->n, in_block) : m->n, before,
+                                              MATCHER_CANDIDATES_MAX);
     if (count > MATCHER_CANDIDATES_MAX || s->queued + count * (last - after) > MATCHER_QUEUE_MAX || !pay(m, i, count))
         return false;
     for (uint32_t j = 0; j < count; j++) {
@@ -140,7 +140,7 @@ HOT static __attribute__((noinline)) void verify_batch(struct matcher *m)
         const uint32_t k = (uint32_t)__builtin_ctzll(m->pass.hits);
         const struct filter_probe *probe = &m->filter.probe[m->pass.first + k];
         const uint32_t i = probe->modulus, after = s->from + probe->at;
-        const uint32_t last = (uint32_t)min_size(s->from + probe->reach, MATCHER_HISTORY + m->burst_count);
+        const uint32_t last = min_u32(s->from + probe->reach, MATCHER_HISTORY + m->burst_count);
         if (after < last && (s->hashed >> i & 1) == 0 && !verify_probe(m, i, probe, last))
             overflow(m, i);
     }
@@ -151,12 +151,12 @@ HOT static void block_begin(struct matcher *m, uint32_t from)
     struct burst_search *s = &m->search;
     const uint32_t left = MATCHER_HISTORY + m->burst_count - from;
     s->from = from;
-    s->to = from + (uint32_t)min_size(left, FILTER_BLOCK_DIGITS);
+    s->to = from + min_u32(left, FILTER_BLOCK_DIGITS);
     s->earned += s->to - from;
     s->to_hash = s->hashed;
     m->ops->write(m->row + from, m->text + from, min_size(left, FILTER_BLOCK_DIGITS + 32));
     s->probes = filter_needed(&m->filter, left);
-    m->pass.needed = (uint32_t)min_size(s->probes, FILTER_SLICE_PROBES);
+    m->pass.needed = min_u32(s->probes, FILTER_SLICE_PROBES);
     m->pass.taken = 0;
     m->pass.hits = 0;
     m->pass.part = FILTER_WHOLE;
@@ -206,7 +206,7 @@ HOT static enum search_state search_step(struct matcher *m)
     }
     if (__builtin_expect(m->pass.needed < s->probes, 0)) {
         ASSERT(m->pass.taken == m->pass.needed);
-        m->pass.needed = (uint32_t)min_size(s->probes, m->pass.needed + FILTER_SLICE_PROBES);
+        m->pass.needed = min_u32(s->probes, m->pass.needed + FILTER_SLICE_PROBES);
         return SEARCH_PAUSE;
     }
     if (s->to == MATCHER_HISTORY + m->burst_count)

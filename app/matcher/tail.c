@@ -65,7 +65,7 @@ INLINED void take(struct tails *t, const uint8_t *digits, uint32_t count, uint32
         const uint32_t digit = (uint32_t)(digits[i] - '0');
         number_append(&number, words, prime, digit);
         if (digit == 0)
-            factors = (uint32_t)min_size(factors + 1, most);
+            factors = min_u32(factors + 1, most);
         else
             factors = digit % (prime == 0 ? 2 : 5) == 0 ? number_factors(&number, words, prime) : 0;
         tails_at(t, t->next + i + 1)->factors[prime] = (uint16_t)factors;
@@ -78,7 +78,7 @@ void tails_take(struct tails *t, const uint8_t *digits, uint32_t count)
     ASSERT(t->next > 0 && count < TAIL_PLACES);
     uint32_t zeros = tails_at(t, t->next)->zeros;
     for (uint32_t i = 0; i < count; i++) {
-        zeros = digits[i] == '0' ? (uint32_t)min_size(zeros + 1, TAIL_PLACES) : 0;
+        zeros = digits[i] == '0' ? min_u32(zeros + 1, TAIL_PLACES) : 0;
         *tails_at(t, t->next + i + 1) = (struct tail_place){ .zeros = (uint16_t)zeros };
     }
     take(t, digits, count, 0);
@@ -116,11 +116,11 @@ uint32_t tails_missing(struct tails *t, const uint32_t exponents[TAIL_PRIMES], c
     uint32_t missing = 0;
     for (uint32_t p = 0; p < TAIL_PRIMES; p++) {
         const uint32_t of_end = tails_at(t, end)->factors[p], of_start = tails_at(t, end - count)->factors[p] + count;
-        uint32_t factors = (uint32_t)min_size(of_end, of_start);
+        uint32_t factors = min_u32(of_end, of_start);
         if (of_end == of_start && of_end < exponents[p])
             factors = pair_factors(t, p, digits, count, end);
         if (factors < exponents[p])
-            missing = (uint32_t)max_size(missing, exponents[p] - factors);
+            missing = max_u32(missing, exponents[p] - factors);
     }
     return missing;
 }

@@ -24,7 +24,7 @@ static void shift_window(struct matcher *m)
     memmove(m->text, m->text + m->burst_count, MATCHER_HISTORY);
     m->burst_at += m->burst_count;
     m->burst_count = 0;
-    const uint32_t digits = (uint32_t)min_size((m->n + 63) / 32 * 32, MATCHER_HISTORY);
+    const uint32_t digits = min_u32((m->n + 63) / 32 * 32, MATCHER_HISTORY);
     m->ops->write(m->row + MATCHER_HISTORY - digits, m->text + MATCHER_HISTORY - digits, digits);
 }
 

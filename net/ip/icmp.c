@@ -118,7 +118,7 @@ void icmp_error_send(struct net_ip *ip, const struct ipv4_packet *packet, uint8_
     ASSERT(packet->header_bytes <= IPV4_HEADER_BYTES_MAX);
     if (buffer == NULL)
         return;
-    uint32_t payload_bytes = (uint32_t)min_size(packet->payload_bytes, ICMP_QUOTE_BYTES_MAX - packet->header_bytes);
+    uint32_t payload_bytes = min_u32(packet->payload_bytes, ICMP_QUOTE_BYTES_MAX - packet->header_bytes);
     uint8_t *at = buffer->data + IPV4_PAYLOAD_OFFSET;
     struct icmp_wire *icmp = (struct icmp_wire *)at;
     *icmp = (struct icmp_wire){ .type = type, .code = code };

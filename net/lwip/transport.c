@@ -359,7 +359,7 @@ static bool window_allows(const struct tcp_pcb *pcb, uint32_t bytes)
 {
     if (pcb->unacked == NULL && pcb->unsent == NULL)
         return true;
-    uint32_t window = (uint32_t)min_size(pcb->cwnd, pcb->snd_wnd);
+    uint32_t window = min_u32(pcb->cwnd, pcb->snd_wnd);
     return pcb->unsent == NULL && pcb->snd_nxt - pcb->lastack + bytes <= window;
 }
 

@@ -137,7 +137,7 @@ static void frame_payload_copy(const struct tcp_connection *c, uint8_t *at, cons
     }
     uint32_t begin = (frame->segment->seq + frame->skip) & c->snd_mask;
     ASSERT(frame->bytes <= c->snd_mask + 1);
-    uint32_t first = (uint32_t)min_size(frame->bytes, c->snd_mask + 1 - begin);
+    uint32_t first = min_u32(frame->bytes, c->snd_mask + 1 - begin);
     memcpy(at, c->snd_ring + begin, first);
     memcpy(at + first, c->snd_ring, frame->bytes - first);
 }

@@ -29,7 +29,7 @@ void tcp_options_agree(struct net_stack *stack, struct tcp_connection *c, const 
         c->snd_scale = o->window_scale;
         c->rcv_scale = tcp_window_scale_of(stack, &c->policy);
     } else {
-        c->rcv_buffer_bytes = (uint32_t)min_size(c->rcv_buffer_bytes, 0xffff);
+        c->rcv_buffer_bytes = min_u32(c->rcv_buffer_bytes, 0xffff);
     }
     tcp_send_mss_update(c);
     /* The size that counts as a full segment until one has come (MUST-40's "every second"): at most our offer. */

@@ -17,7 +17,7 @@ static inline void tcp_irs_set(struct tcp_connection *c, uint32_t irs, uint32_t 
 {
     c->irs = irs;
     c->rcv_nxt = c->rcv_read = irs + 1;
-    c->rcv_adv = c->rcv_nxt + (uint32_t)min_size(window, UINT16_MAX);
+    c->rcv_adv = c->rcv_nxt + min_u32(window, UINT16_MAX);
 }
 
 /* Applies the options that both ends have offered. */

@@ -148,7 +148,7 @@ void tcp_set_send_buffer(struct net_stack *stack, int connection, uint32_t bytes
     if (c == NULL)
         return;
     c->policy.send_buffer_bytes = bytes;
-    c->snd_buffer_bytes = (uint32_t)min_size(bytes, stack->tcp.capacity.send_bytes);
+    c->snd_buffer_bytes = min_u32(bytes, stack->tcp.capacity.send_bytes);
     stack->tcp.changed = true;
 }
 

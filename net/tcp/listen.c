@@ -306,7 +306,7 @@ static struct tcp_connection *half_open_complete(struct net_stack *stack, struct
 static struct tcp_connection *half_open_input(struct net_stack *stack, struct tcp_half_open *h,
                                               const struct tcp_received *r, uint64_t now_ns)
 {
-    const uint32_t left = h->irs + 1, right = left + (uint32_t)min_size(h->window, 0xffff);
+    const uint32_t left = h->irs + 1, right = left + min_u32(h->window, 0xffff);
     bool in_window = seq_within(r->seq, left, right);
 
     if ((r->flags & (TCP_SYN | TCP_ACK | TCP_RST)) == TCP_SYN && r->seq == h->irs) {

@@ -53,13 +53,13 @@ static bool resend_cut(struct tcp_connection *c, uint32_t index, uint32_t *bytes
 {
     ASSERT(index < c->segment_count);
     struct tcp_segment *s = tcp_sendqueue_at(c, index);
-    uint32_t room = (uint32_t)min_size(tcp_send_mss(c), tcp_window_beyond(c, s->seq));
+    uint32_t room = min_u32(tcp_send_mss(c), tcp_window_beyond(c, s->seq));
     if (room == 0) {
         if (s->seq != c->snd_una)
             return false;       /* the window has shrunk below the segment */
         room = tcp_send_mss(c); /* MUST-34: the front goes on as a probe of the closed window */
     }
-    *bytes = (uint32_t)min_size(s->bytes, room);
+    *bytes = min_u32(s->bytes, room);
     return s->bytes <= room || tcp_sendqueue_split(c, index, room) || s->seq == c->snd_una;
 }
 
@@ -170,7 +170,7 @@ static bool output_new(struct net_stack *stack, struct tcp_connection *c, uint64
     if ((unsent == 0 && !tcp_fin_unsent(c)) || tcp_sendqueue_full(c))
         return false;
     uint32_t room = tcp_window_beyond(c, c->snd_nxt);
-    uint32_t bytes = (uint32_t)min_size(min_size(unsent, c->snd_mss), room);
+    uint32_t bytes = min_u32(min_u32(unsent, c->snd_mss), room);
     bool all = bytes == unsent;
     bool fin = all && tcp_fin_unsent(c) && room > bytes;
     if ((bytes == 0 && !fin) || !should_send(c, bytes, all, fin))
@@ -239,7 +239,7 @@ void tcp_output(struct net_stack *stack, struct tcp_connection *c, uint64_t now_
 void tcp_output_tail(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns)
 {
     uint32_t unsent = tcp_unsent_bytes(c);
-    uint32_t bytes = (uint32_t)min_size(min_size(unsent, c->snd_mss), tcp_window_beyond(c, c->snd_nxt));
+    uint32_t bytes = min_u32(min_u32(unsent, c->snd_mss), tcp_window_beyond(c, c->snd_nxt));
     if (bytes != 0 && !tcp_sendqueue_full(c))
         output_segment(stack, c, bytes, false, bytes == unsent, now_ns);
 }
@@ -273,7 +273,7 @@ void tcp_probe_send(struct net_stack *stack, struct tcp_connection *c, uint64_t 
 {
     ASSERT(c->segment_count == 0);
     uint32_t room = tcp_window_beyond(c, c->snd_nxt);
-    uint32_t bytes = (uint32_t)min_size(min_size(tcp_unsent_bytes(c), c->snd_mss), room);
+    uint32_t bytes = min_u32(min_u32(tcp_unsent_bytes(c), c->snd_mss), room);
     NET_COUNT(stack, tcp_tx_window_probes);
     if (bytes != 0 && !tcp_sendqueue_full(c)) {
         output_segment(stack, c, bytes, false, true, now_ns); /* PSH: more comes only after this is read */

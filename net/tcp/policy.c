@@ -58,7 +58,7 @@ uint32_t tcp_receive_buffer_of(const struct net_stack *stack, const struct tcp_p
     uint32_t ring_bytes = stack->tcp.capacity.receive_bytes, spare_bytes = 0;
     if (policy->window_scaling && tcp_window_scale_of(stack, policy) != 0)
         spare_bytes = UINT32_C(1) << tcp_window_scale_of(stack, policy);
-    return (uint32_t)min_size(policy->receive_buffer_bytes, ring_bytes > spare_bytes ? ring_bytes - spare_bytes : 1);
+    return min_u32(policy->receive_buffer_bytes, ring_bytes > spare_bytes ? ring_bytes - spare_bytes : 1);
 }
 
 /* RFC 9293 §3.7.1: Returns the MSS that we offer, without options: the sender subtracts them (RFC 6691). */

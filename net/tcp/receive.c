@@ -19,7 +19,7 @@ void tcp_receive_store(struct tcp_connection *c, uint32_t seq, const uint8_t *da
 {
     ASSERT(bytes <= c->rcv_mask + 1);
     uint32_t begin = seq & c->rcv_mask;
-    uint32_t first = (uint32_t)min_size(bytes, c->rcv_mask + 1 - begin);
+    uint32_t first = min_u32(bytes, c->rcv_mask + 1 - begin);
     memcpy(c->rcv_ring + begin, data, first);
     memcpy(c->rcv_ring, data + first, bytes - first);
 }
@@ -108,7 +108,7 @@ void tcp_receive_payload(struct net_stack *stack, struct tcp_connection *c, stru
 
     /* Cut the payload to the part that is new, in the window, and before the FIN. */
     if (seq_lt(seq, c->rcv_nxt)) {
-        uint32_t old = (uint32_t)min_size(c->rcv_nxt - seq, bytes);
+        uint32_t old = min_u32(c->rcv_nxt - seq, bytes);
         tcp_receive_duplicate(stack, c, seq, seq + old);
         seq += old;
         data += old;

@@ -58,7 +58,7 @@ static void reordering_note(struct tcp_connection *c, uint32_t behind_bytes)
 {
     uint32_t segments = (behind_bytes + c->snd_mss - 1) / c->snd_mss;
     c->recovery.rack.reordering_count++;
-    c->recovery.rack.reordering_segments = (uint32_t)max_size(c->recovery.rack.reordering_segments, segments);
+    c->recovery.rack.reordering_segments = max_u32(c->recovery.rack.reordering_segments, segments);
 }
 
 /* RFC 8985 §6.2, steps 1 to 3: Takes a segment just acknowledged or SACKed, with its marks from before. */
@@ -246,7 +246,7 @@ static void newreno_duplicate(struct tcp_connection *c, struct tcp_delivery *d)
         c->recovery.duplicate_acks++;
     if (c->recovery_state == TCP_LOSS)
         return;
-    uint32_t more = (uint32_t)min_size(c->snd_mss, behind_front - min_size(behind_front, c->recovery.duplicate_bytes));
+    uint32_t more = min_u32(c->snd_mss, behind_front - min_u32(behind_front, c->recovery.duplicate_bytes));
     c->recovery.duplicate_bytes += more;
     d->delivered_bytes += more;
     /* §3.2 step 2: no loss if the duplicates answer needless resends of a timeout or of the last recovery. */
@@ -259,7 +259,7 @@ static void newreno_advanced(struct tcp_connection *c, struct tcp_delivery *d)
 {
     /* The first segment filled the hole; the rest has been counted by duplicates already. */
     uint32_t behind_hole = d->acked_bytes > c->snd_mss ? d->acked_bytes - c->snd_mss : 0;
-    uint32_t eaten = (uint32_t)min_size(c->recovery.duplicate_bytes, behind_hole);
+    uint32_t eaten = min_u32(c->recovery.duplicate_bytes, behind_hole);
     c->recovery.duplicate_bytes -= eaten;
     ASSERT(eaten <= d->delivered_bytes);
     d->delivered_bytes -= eaten;
@@ -271,7 +271,7 @@ static void newreno_advanced(struct tcp_connection *c, struct tcp_delivery *d)
     /* §3.2 step 3, a partial ACK: the next hole's segment is lost. */
     newreno_mark_front(c, d);
     uint32_t behind_front = c->segment_count != 0 ? c->snd_nxt - tcp_segment_end(tcp_sendqueue_at(c, 0)) : 0;
-    c->recovery.duplicate_bytes = (uint32_t)min_size(c->recovery.duplicate_bytes, behind_front);
+    c->recovery.duplicate_bytes = min_u32(c->recovery.duplicate_bytes, behind_front);
 }
 
 /* ---- Into recovery, through it, out of it ---- */
@@ -291,7 +291,7 @@ static void undo_remember(struct tcp_connection *c, uint64_t now_ns)
 static uint32_t flight_size(const struct tcp_connection *c)
 {
     /* RFC 5681 §3.2 step 2: data sent by limited transmit does not count. */
-    return (uint32_t)min_size(c->snd_nxt - c->snd_una, c->congestion.cwnd);
+    return min_u32(c->snd_nxt - c->snd_una, c->congestion.cwnd);
 }
 
 static void recovery_enter(struct net_stack *stack, struct tcp_connection *c, uint64_t now_ns)
@@ -378,7 +378,7 @@ static bool recovery_was_needless(const struct tcp_connection *c, const struct t
 static void recovery_undo(struct net_stack *stack, struct tcp_connection *c)
 {
     NET_COUNT(stack, tcp_recoveries_undone);
-    c->congestion.cwnd = (uint32_t)max_size(c->congestion.cwnd, c->recovery.undo.cwnd);
+    c->congestion.cwnd = max_u32(c->congestion.cwnd, c->recovery.undo.cwnd);
     c->congestion.ssthresh = c->recovery.undo.ssthresh;
     c->congestion.epoch_ns = 0;
     for (uint32_t i = 0; i < c->segment_count; i++)
@@ -401,7 +401,7 @@ static void tail_probe_acked(struct tcp_connection *c, const struct tcp_received
     } else if (seq_gt(r->ack, c->recovery.tail_probe.end_seq)) {
         c->tail_probe_on = false;
         tcp_congestion_lost(&c->congestion, &c->policy, flight_size(c), c->snd_mss);
-        c->congestion.cwnd = (uint32_t)min_size(c->congestion.cwnd, c->congestion.ssthresh);
+        c->congestion.cwnd = min_u32(c->congestion.cwnd, c->congestion.ssthresh);
         tcp_ecn_reduction_note(c);
     } else if (!d->advanced && r->bytes == 0 && r->options.sack_count == 0) {
         c->tail_probe_on = false; /* the original and the probe have arrived */
@@ -417,9 +417,9 @@ static bool congestion_echoed(struct net_stack *stack, struct tcp_connection *c,
         return false;
     if (c->recovery_state == TCP_OPEN && !is_not_passed(c, c->ecn.recover)) {
         NET_COUNT(stack, tcp_window_marked);
-        uint32_t flight = (uint32_t)min_size(c->snd_nxt - c->snd_una + d->acked_bytes, c->congestion.cwnd);
+        uint32_t flight = min_u32(c->snd_nxt - c->snd_una + d->acked_bytes, c->congestion.cwnd);
         tcp_congestion_lost(&c->congestion, &c->policy, flight, c->snd_mss);
-        c->congestion.cwnd = (uint32_t)min_size(c->congestion.cwnd, c->congestion.ssthresh);
+        c->congestion.cwnd = min_u32(c->congestion.cwnd, c->congestion.ssthresh);
         tcp_ecn_reduction_note(c);
     }
     return true;
@@ -455,8 +455,8 @@ void tcp_recovery_after_ack(struct net_stack *stack, struct tcp_connection *c, c
     else if (d->acked_bytes != 0 && !echoed && !repaired)
         /* The ACK that ends a repair begins no growth; slow start after a timeout goes on. Bytes that SACK or
          * duplicates reported before have released segments already (RFC 3042), and do not count again. */
-        tcp_congestion_acked(&c->congestion, &c->policy, (uint32_t)min_size(d->acked_bytes, d->delivered_bytes),
-                             c->snd_mss, c->rtt.srtt_ns, d->limited, after_timeout, now_ns);
+        tcp_congestion_acked(&c->congestion, &c->policy, min_u32(d->acked_bytes, d->delivered_bytes), c->snd_mss,
+                             c->rtt.srtt_ns, d->limited, after_timeout, now_ns);
 
     if (wait_ns != 0)
         tcp_timer_set(stack, c, TCP_TIMER_REORDER, now_ns + wait_ns);

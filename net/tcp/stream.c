@@ -61,7 +61,7 @@ int64_t tcp_read(struct net_stack *stack, int connection, void *out, size_t byte
         return bytes == 0 ? 0 : read_ended(c);
     uint32_t begin = c->rcv_read & c->rcv_mask;
     ASSERT(count <= c->rcv_mask + 1);
-    uint32_t first = (uint32_t)min_size(count, c->rcv_mask + 1 - begin);
+    uint32_t first = min_u32(count, c->rcv_mask + 1 - begin);
     memcpy(out, c->rcv_ring + begin, first);
     memcpy((uint8_t *)out + first, c->rcv_ring, count - first);
     if (!peek)
@@ -84,7 +84,7 @@ uint32_t tcp_ring_write(struct net_stack *stack, struct tcp_connection *c, const
         return 0;
     uint32_t begin = c->snd_end & c->snd_mask;
     ASSERT(count <= c->snd_mask + 1);
-    uint32_t first = (uint32_t)min_size(count, c->snd_mask + 1 - begin);
+    uint32_t first = min_u32(count, c->snd_mask + 1 - begin);
     memcpy(c->snd_ring + begin, data, first);
     memcpy(c->snd_ring, (const uint8_t *)data + first, count - first);
     c->snd_end += count;

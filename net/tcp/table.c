@@ -108,7 +108,7 @@ struct tcp_connection *tcp_connection_take(struct net_stack *stack, uint32_t pee
         .rcv_mss = TCP_MSS_DEFAULT,
         .snd_ring = c->snd_ring,
         .snd_mask = tcp->capacity.send_bytes - 1,
-        .snd_buffer_bytes = (uint32_t)min_size(policy->send_buffer_bytes, tcp->capacity.send_bytes),
+        .snd_buffer_bytes = min_u32(policy->send_buffer_bytes, tcp->capacity.send_bytes),
         .segments = c->segments,
         .segment_mask = tcp->capacity.segment_count - 1,
         .peer_mss = TCP_MSS_DEFAULT,

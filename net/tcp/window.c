@@ -12,9 +12,9 @@ uint32_t tcp_send_mss(const struct tcp_connection *c)
 {
     enum { SEGMENT_BYTES_MIN = 48 };
     uint32_t path = c->path_mtu_bytes - (uint32_t)(IPV4_HEADER_BYTES_MIN + TCP_HEADER_BYTES_MIN);
-    uint32_t mss = c->policy.mss != 0 ? (uint32_t)min_size(c->peer_mss, c->policy.mss) : c->peer_mss;
+    uint32_t mss = c->policy.mss != 0 ? min_u32(c->peer_mss, c->policy.mss) : c->peer_mss;
     ASSERT(path > tcp_options_bytes_each(c));
-    return (uint32_t)min_size(max_size(mss, SEGMENT_BYTES_MIN), path) - tcp_options_bytes_each(c);
+    return min_u32(max_u32(mss, SEGMENT_BYTES_MIN), path) - tcp_options_bytes_each(c);
 }
 
 /* RFC 9293 §3.8.6.2.2 (MUST-39): Moves the right edge by at least a segment or half the buffer. */
@@ -45,8 +45,8 @@ uint32_t tcp_receive_window_move(struct tcp_connection *c)
 bool tcp_receive_window_worth_reporting(const struct tcp_connection *c)
 {
     uint32_t window = tcp_receive_window(c), mss = tcp_receive_mss(c);
-    uint32_t room = (uint32_t)min_size(tcp_receive_room(c), UINT32_C(0xffff) << c->rcv_scale);
-    uint32_t step = (uint32_t)min_size((c->rcv_buffer_bytes + 1) / 2, window < mss ? mss : 2 * mss);
+    uint32_t room = min_u32(tcp_receive_room(c), UINT32_C(0xffff) << c->rcv_scale);
+    uint32_t step = min_u32((c->rcv_buffer_bytes + 1) / 2, window < mss ? mss : 2 * mss);
     return room > window && room - window >= step;
 }
 

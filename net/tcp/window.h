@@ -44,7 +44,7 @@ static inline uint32_t tcp_receive_window(const struct tcp_connection *c)
 static inline bool tcp_receive_window_may_move(const struct tcp_connection *c, uint32_t window)
 {
     uint32_t room = tcp_receive_room(c);
-    uint32_t step = (uint32_t)min_size((c->rcv_buffer_bytes + 1) / 2, tcp_receive_mss(c));
+    uint32_t step = min_u32((c->rcv_buffer_bytes + 1) / 2, tcp_receive_mss(c));
     return room > window && room - window >= step;
 }
 
