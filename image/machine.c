@@ -15,7 +15,7 @@
 #include "kernel/cpu/apic_spec.h"
 #include "kernel/cpu/cpu.h"
 #include "kernel/cpu/ports.h"
-#include "kernel/cpu/second_cpu.h"
+#include "kernel/cpu/workers.h"
 #include "kernel/cpu/x86_spec.h"
 #include "kernel/time/clock.h"
 #include "kernel/time/sleep.h"

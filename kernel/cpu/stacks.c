@@ -6,7 +6,7 @@
 struct stack stacks[STACK_COUNT] __attribute__((section(".stacks,\"aw\",@nobits#"), aligned(4096)));
 
 static_assert(STACK_MAIN == 0 && STACK_GUARD_BYTES == 4096 && STACK_BYTES == 65536, "boot/entry.asm: STACK_MAIN_TOP");
-static_assert(STACK_SECOND == 5 && sizeof(struct stack) == 4096 + 65536, "boot/second.asm: STACK_SECOND");
+static_assert(STACK_SECOND == 5 && sizeof(struct stack) == 4096 + 65536, "boot/worker.asm: STACK_SECOND");
 
 static bool holds(const uint8_t *base, size_t bytes, uint64_t address) { return address - (uint64_t)base < bytes; }
 

@@ -11,7 +11,7 @@ enum stack_id {
     STACK_DOUBLE_FAULT,
     STACK_NMI,
     STACK_MACHINE_CHECK,
-    STACK_SECOND,      /* the second CPU's; boot/second.asm starts it there */
+    STACK_SECOND,      /* the second CPU's; boot/worker.asm starts it there */
     STACK_SECOND_TRAP, /* all of its exceptions */
     STACK_COUNT,
 };

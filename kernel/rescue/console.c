@@ -4,7 +4,7 @@
 #include "base/assert.h"
 #include "base/bytes.h"
 #include "base/spsc.h"
-#include "kernel/cpu/second_cpu.h"
+#include "kernel/cpu/workers.h"
 #include "kernel/rescue/watchdog.h"
 #include "kernel/time/clock.h"
 

@@ -4,7 +4,7 @@
 #include "base/assert.h"
 #include "base/format.h"
 #include "base/log.h"
-#include "kernel/cpu/second_cpu.h"
+#include "kernel/cpu/workers.h"
 #include "kernel/cpu/x86_spec.h"
 #include "kernel/panic.h"
 #include "kernel/rescue/backtrace.h"

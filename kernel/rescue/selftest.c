@@ -9,7 +9,7 @@
 #include "base/bytes.h"
 #include "base/log.h"
 #include "kernel/cpu/cpu.h"
-#include "kernel/cpu/second_cpu.h"
+#include "kernel/cpu/workers.h"
 #include "kernel/cpu/x86_spec.h"
 #include "kernel/memory/memory.h"
 #include "kernel/panic.h"

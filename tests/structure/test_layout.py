@@ -135,7 +135,7 @@ def test_includes_go_the_allowed_ways(folder):
     ("app/program.h", "app/service/stats.h"), ("app/machine.h", "app/service/stats.h"),
     ("app/survey/rows.c", "app/player/session.h"), ("app/survey/rows.c", "image/machine.c"),
     ("host/main.c", "kernel/time/clock.h"), ("host/main.c", "drivers/pci/pci.h"), ("image/main.c", "host/sockets.h"),
-    ("app/machine.h", "kernel/cpu/second_cpu.h")])
+    ("app/machine.h", "kernel/cpu/workers.h")])
 def test_the_rules_forbid(source, header):
     assert not allowed(source, header)
 

@@ -3,7 +3,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
-#include "kernel/cpu/second_cpu.h"
+#include "kernel/cpu/workers.h"
 #include "kernel/rescue/console.h"
 #include "kernel/rescue/watchdog.h"
 #include "kernel/time/clock.h"

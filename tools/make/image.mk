@@ -19,7 +19,7 @@ $(error STACK=$(STACK): there is no such stack; use own or lwip)
 endif
 
 KERNEL_SOURCES := $(wildcard image/*.c kernel/*.c kernel/*/*.c base/*.c drivers/*/*.c) $(APP_SOURCES)
-KERNEL_OBJECTS := $(patsubst %,$(OBJECTS)/boot/%.o,entry header second traps) \
+KERNEL_OBJECTS := $(patsubst %,$(OBJECTS)/boot/%.o,entry header worker traps) \
 	$(OBJECTS)/font.o $(patsubst %.c,$(OBJECTS)/%.o,$(KERNEL_SOURCES) $(NET_SOURCES))
 
 # Without lines for gdb: nasm's would hold the path of this folder, and the image's build id with it.
@@ -49,7 +49,7 @@ COLD_SOURCES := $(wildcard */settings.c */*/settings*.c drivers/console/*.c driv
 		syslog.c) \
 	$(addprefix base/,big.c format.c hmac.c log.c sha256.c text.c utc.c) \
 	$(addprefix drivers/virtio/,mmio.c virtqueue.c) \
-	$(addprefix kernel/,cpu/apic.c cpu/cpu.c cpu/hypervisor.c cpu/random.c cpu/second_cpu.c cpu/segments.c \
+	$(addprefix kernel/,cpu/apic.c cpu/cpu.c cpu/hypervisor.c cpu/random.c cpu/workers.c cpu/segments.c \
 		cpu/stacks.c cpu/traps.c time/kvmclock.c time/pm_timer.c time/rtc.c time/tsc_frequency.c time/wall_clock.c) \
 	$(addprefix net/,pcapng.c http/request.c ip/address.c ip/arp.c ip/dhcp.c ip/icmp.c ip/reassembly.c ip/udp.c) \
 	$(addprefix net/tcp/,challenge.c check.c ecn.c handshake.c info.c listen.c open.c options.c path.c policy.c \

@@ -1,5 +1,5 @@
 /* Starts another CPU and runs its loop. Knows neither clock nor tables: what it needs of them is handed to it. */
-#include "kernel/cpu/second_cpu.h"
+#include "kernel/cpu/workers.h"
 
 #include <string.h>
 
@@ -21,7 +21,7 @@ enum {
     NAP_TICKS = 300000, /* APIC timer ticks, divided by 16 */
 };
 
-extern const char cpu_start_begin[], cpu_start_end[]; /* boot/second.asm */
+extern const char cpu_start_begin[], cpu_start_end[]; /* boot/worker.asm */
 _Noreturn void second_cpu_main(void);
 
 static struct second_cpu_config config;

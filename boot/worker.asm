@@ -1,4 +1,4 @@
-; Brings a second CPU from its first instruction to second_cpu_main. kernel/cpu/second_cpu.c copies the beginning below
+; Brings a second CPU from its first instruction to second_cpu_main. kernel/cpu/workers.c copies the beginning below
 ; 1 MiB. SDM vol. 3, "Multiple-Processor (MP) Initialization": real mode, CS:IP = page:0, interrupts off.
 
 %include "boot/x86_spec.asm"
