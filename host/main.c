@@ -126,7 +126,7 @@ static enum program_verdict run(void)
     return verdict;
 }
 
-/* Does the work that cpus=2 takes off the loop: the status page's text. Ends with the program. */
+/* Does the work that a second thread takes off the loop: the status page's text. Ends with the program. */
 static void *second_thread(void *unused)
 {
     const struct timespec nap = { .tv_nsec = 50000 };
@@ -162,7 +162,7 @@ int main(int argc, char **argv)
     else
         log_line("peregrine %s, program %s, on Linux", version_text, program.name);
     const struct start_platform platform = { .tsc_khz = platform_tsc_khz(),
-                                             .second_cpu = service_settings.cpus > 1,
+                                             .has_helper = service_settings.cpus != 1,
                                              .now_ns = platform_now_ns,
                                              .random = platform_random };
     ASSERT(platform.tsc_khz > 0);
@@ -174,7 +174,7 @@ int main(int argc, char **argv)
         sockets_print_ports();
         return 0;
     }
-    if (platform.second_cpu && pthread_create(&thread, NULL, second_thread, NULL))
+    if (platform.has_helper && pthread_create(&thread, NULL, second_thread, NULL))
         return refuse("cpus=2: there is no second thread to be had");
 
     enum program_verdict verdict = run();

@@ -23,25 +23,25 @@
 
 enum {
     DIAGNOSTIC_PORT = 0x80, /* shows the firmware's progress; writes do nothing else */
-    ANSWER_POLLS = 4096,    /* in one slice of the second CPU */
-    ANSWER_US_MAX = 50000,  /* a host may stop the second CPU for milliseconds: the tail */
+    ANSWER_POLLS = 4096,    /* in one slice of worker 1 */
+    ANSWER_US_MAX = 50000,  /* a host may stop the worker for milliseconds: the tail */
     WAKE_NS_MAX = ANSWER_US_MAX * NS_PER_US,
     HALT_US = 20, /* the first CPU has halted by then */
 };
 
-/* The lines between the CPUs. `ball` is odd while the second CPU has to throw it back. */
+/* The lines between the CPUs. `ball` is odd while worker 1 has to throw it back. */
 static struct {
     _Alignas(64) uint64_t ball;
     _Alignas(64) bool wake_asked; /* by the first CPU */
-    uint64_t wake_cycles;         /* when the second CPU sent its interrupt; 0: not yet */
+    uint64_t wake_cycles;         /* when worker 1 sent its interrupt; 0: not yet */
     uint64_t frame_cycles;        /* when it saw a frame in the ring; 0: not yet */
 } court;
 
-/* ---- on the second CPU ---- */
+/* ---- on worker 1 ---- */
 
 static bool throw_back(void)
 {
-    ASSERT(second_cpu_is_me());
+    ASSERT(worker_me() == 1);
     for (unsigned i = 0; i < ANSWER_POLLS; i++) {
         uint64_t ball = __atomic_load_n(&court.ball, __ATOMIC_ACQUIRE);
         if (ball % 2 != 0)
@@ -52,19 +52,19 @@ static bool throw_back(void)
 
 static bool wake(void)
 {
-    ASSERT(second_cpu_is_me());
+    ASSERT(worker_me() == 1);
     if (!__atomic_load_n(&court.wake_asked, __ATOMIC_ACQUIRE))
         return false;
     clock_spin_us(HALT_US);
     __atomic_store_n(&court.wake_asked, false, __ATOMIC_RELEASE);
     __atomic_store_n(&court.wake_cycles, cycles_now_serialised(), __ATOMIC_RELEASE);
-    apic_send(second_cpu_first_apic_id(), APIC_ICR_FIXED | VECTOR_WAKE);
+    apic_send(workers_first_apic_id(), APIC_ICR_FIXED | VECTOR_WAKE);
     return true;
 }
 
 static bool watch_ring(void)
 {
-    ASSERT(second_cpu_is_me());
+    ASSERT(worker_me() == 1);
     for (unsigned i = 0; i < ANSWER_POLLS; i++)
         if (virtio_net_frame_waits(network_settings.device)
             && __atomic_load_n(&court.frame_cycles, __ATOMIC_ACQUIRE) == 0)
@@ -90,12 +90,12 @@ static uint64_t line_transfer_cycles(void)
     return (cycles_now_serialised() - begin) / 2;
 }
 
-/* Sleeps until the second CPU has sent its interrupt. Another one, such as a frame's, may end a sleep before. */
+/* Sleeps until worker 1 has sent its interrupt. Another one, such as a frame's, may end a sleep before. */
 static uint64_t wake_cycles(void)
 {
     uint64_t now_ns = clock_now_ns(), end = 0, begin = 0;
     const uint64_t limit_ns = now_ns + WAKE_NS_MAX;
-    if (__atomic_load_n(&court.wake_asked, __ATOMIC_ACQUIRE)) /* the second CPU is late, and will send it yet */
+    if (__atomic_load_n(&court.wake_asked, __ATOMIC_ACQUIRE)) /* worker 1 is late, and will send it yet */
         return 0;
     court.wake_cycles = 0;
     __atomic_store_n(&court.wake_asked, true, __ATOMIC_RELEASE);
@@ -127,9 +127,9 @@ const char *machine_probe_refusal(enum machine_probe probe)
     ASSERT(probe < MACHINE_PROBE_COUNT);
     if (probe < MACHINE_LINE_TRANSFER)
         return NULL;
-    if (!second_cpu_is_up())
+    if (workers_count() == 0)
         return "no second CPU is up";
-    if (service_settings.cpus > 1)
+    if (service_settings.cpus != 1)
         return "cpus=2 gives the second CPU other work";
     return probe == MACHINE_WAKE_IPI || probe == MACHINE_WAKE_MSI ? machine_sleep_refusal() : NULL;
 }
@@ -144,13 +144,13 @@ void machine_probe_begin(enum machine_probe probe)
     };
     ASSERT(machine_probe_refusal(probe) == NULL);
     if (works[probe] != NULL)
-        second_cpu_give(works[probe]);
+        workers_give(1, works[probe]);
 }
 
 void machine_probe_end(void)
 {
-    if (second_cpu_is_up() && service_settings.cpus == 1)
-        second_cpu_give(NULL);
+    if (workers_count() > 0 && service_settings.cpus == 1)
+        workers_give(1, NULL);
     ASSERT(machine_probe_refusal(MACHINE_EXIT) == NULL);
 }
 

@@ -66,7 +66,6 @@ static const struct counter_group machine_counter_group = { machine_counter_tabl
 
 static struct boot_info boot;
 static struct settings settings;
-static bool second_cpu;   /* the second CPU is up */
 static bool powered_down; /* the power button was pressed */
 
 _Noreturn void kernel_main(enum boot_protocol protocol, const void *information); /* from boot/entry.asm */
@@ -162,10 +161,27 @@ static void watchdogs_arm(uint64_t timeout_ns)
         log_line("watchdog: off; a loop that hangs stays until a reset from outside");
         return;
     }
-    bool armed = watchdog_arm(timeout_ns, second_cpu);
+    bool armed = watchdog_arm(timeout_ns, workers_count() > 0);
     armed |= i6300esb_start(timeout_ns + WATCHDOG_DUMP_NS + I6300ESB_SPARE_NS);
     if (!armed)
         log_line("watchdog: this machine has none; a loop that hangs stays until a reset from outside");
+}
+
+/* Starts the CPUs that cpus= asks for, or one that serves the watchdog alone. */
+static void workers_init(bool is_watched)
+{
+    uint32_t cpus = service_settings.cpus;
+    if (cpus == SERVICE_CPUS_ALL)
+        cpus = min_u32((uint32_t)acpi_cpu_count(), SERVICE_CPU_COUNT_MAX);
+    ASSERT(cpus >= 1 && cpus <= WORKER_COUNT_MAX + 1);
+    if (cpus > 1 || is_watched)
+        workers_start(&(struct workers_config){ .wanted = max_u32(cpus, 2) - 1,
+                                                .cpu_count = acpi_cpu_count(),
+                                                .cpu_apic_id = acpi_cpu_apic_id,
+                                                .claim = memory_claim,
+                                                .wait_us = clock_spin_us,
+                                                .enter = paging_load,
+                                                .watch = watchdog_poll });
 }
 
 /* Acts on the machine's settings. test.trap= fails before the program's words are checked, or later. */
@@ -176,16 +192,7 @@ static void settings_apply(void)
     if (settings.error[0] != '\0')
         settings_refused(settings.error);
     reset_use_methods(s->test_methods);
-    bool wanted = s->watchdog_ns != 0 || service_settings.cpus > 1;
-    second_cpu = wanted
-                 && second_cpu_start(&(struct second_cpu_config){
-                     .cpu_count = acpi_cpu_count(),
-                     .cpu_apic_id = acpi_cpu_apic_id,
-                     .claim = memory_claim,
-                     .wait_us = clock_spin_us,
-                     .enter = paging_init_second,
-                     .watch = watchdog_poll,
-                 });
+    workers_init(s->watchdog_ns != 0);
     watchdogs_arm(s->watchdog_ns);
     if (s->test_trap[0] != '\0' && s->test_after_ns == 0)
         test_trap();
@@ -233,14 +240,14 @@ static void card_next(void)
         device_missing(error);
 }
 
-/* Does the work that cpus=2 takes off the loop: the log's consoles and the status page's text. */
-static bool second_cpu_work(void)
+/* Does the work that a worker takes off the loop: the log's consoles and the status page's text. */
+static bool helper_work(void)
 {
     bool wrote = console_poll();
     return status_page_render() || wrote;
 }
 
-static bool second_cpu_shares(void) { return second_cpu && service_settings.cpus > 1; }
+static bool has_helper(void) { return workers_count() > 0 && service_settings.cpus != 1; }
 
 static void statistics_init(void)
 {
@@ -284,6 +291,7 @@ static bool record_poll(const struct netdev *device, uint64_t begun_ns, uint64_t
         next_ns = now_ns + RECORD_PERIOD_NS;
         virtio_net_levels(device);
         i6300esb_reload();
+        watchdog_check_workers();
         clock_follow_host();
         powered_down |= power_button_pressed();
         if (++records % RECORDS_PER_COMPARISON == 0)
@@ -300,12 +308,12 @@ static enum program_verdict run(struct netdev *device)
     uint64_t begun_ns = clock_now_ns();
     ASSERT(device != NULL && begun_ns <= clock_now_ns());
     log_defer(true);
-    if (second_cpu_shares())
+    if (has_helper())
         console_hand_over();
     uint64_t before_ns = clock_now_ns();
     do {
         watchdog_beat();
-        failure_of_second_cpu();
+        failure_of_workers();
         trace_stamp(TRACE_FRAME_SEEN);
         log_clock_ns = clock_at_ns(trace.cycles[TRACE_FRAME_SEEN]);
         loop_counters.turn_max_ns = max_size(loop_counters.turn_max_ns, log_clock_ns - before_ns);
@@ -352,14 +360,14 @@ _Noreturn void kernel_main(enum boot_protocol protocol, const void *information)
     settings_apply();
     struct netdev *device = device_find();
     statistics_init();
-    if (second_cpu_shares())
-        second_cpu_give(second_cpu_work);
+    if (has_helper())
+        workers_give(workers_count(), helper_work);
     log_clock_ns = clock_now_ns();
     const struct start_platform platform = { .device = device,
                                              .cards_left = virtio_net_cards_left,
                                              .card_next = card_next,
                                              .tsc_khz = clock_tsc_khz(),
-                                             .second_cpu = second_cpu_shares(),
+                                             .has_helper = has_helper(),
                                              .now_ns = clock_now_ns,
                                              .wall_error_ns = wall_clock_error_ns(),
                                              .random = random_bytes,

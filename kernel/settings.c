@@ -69,10 +69,9 @@ static struct settings_refusal set_virtio_mmio(void *values, struct bytes value)
 static const struct setting rows[] = {
     { "watchdog", SETTING_TIME, AT(watchdog_ns), .min = NS_PER_S, .max = 3600 * NS_PER_S, .initial = "30",
       .zero = "never",
-      .help =
-          "the machine is reset when the loop has stood still for so long: by a second CPU if there is one, else by "
-          "a timer's NMI, 18 times a second; besides, 10 s later (after 2082 s at most), by an `i6300esb` if there "
-          "is one; the log says which ([architecture.md](architecture.md))" },
+      .help = "the machine is reset when the loop has stood still for so long: by another CPU if there is one, else by "
+              "a timer's NMI, 18 times a second; besides, 10 s later (after 2082 s at most), by an `i6300esb` if there "
+              "is one; the log says which ([architecture.md](architecture.md))" },
     { "tsc.khz", SETTING_NUMBER, AT(tsc_khz), .min = 100000, .max = 10000000, /* no x86-64 lies outside */
       .unset = "the kernel finds out", .noun = "the TSC's frequency in kHz", .help = "as Linux measured it" },
     { "blackbox", SETTING_CUSTOM, .set = set_blackbox, .unset = "no record in memory",

@@ -35,7 +35,7 @@ struct service_counters service_counters;
 static const struct counter counter_table[] = { COUNTER("program.", service_counters, uptime_ns) };
 static const struct counter_group counter_group = { counter_table, ARRAY_COUNT(counter_table) };
 
-const char *service_init(const uint8_t secret[32], bool second_cpu, uint64_t now_ns)
+const char *service_init(const uint8_t secret[32], bool has_helper, uint64_t now_ns)
 {
     ASSERT(service_settings.control_port != 0);
     const struct service_settings *s = &service_settings;
@@ -49,7 +49,7 @@ const char *service_init(const uint8_t secret[32], bool second_cpu, uint64_t now
     syslog_init(&s->log);
     if (!control_init(s->key, s->key_bytes, s->control_port, secret))
         return "the control channel's port cannot be had";
-    if (!status_page_init(s->http_port, second_cpu, s->capture_http))
+    if (!status_page_init(s->http_port, has_helper, s->capture_http))
         return "the port of the status page cannot be had";
     if (s->key_bytes == 0)
         log_line("control channel: off, no key= is given");

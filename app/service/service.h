@@ -12,9 +12,9 @@
 /* The places that the service takes of the transport's, beside a program's. */
 enum { SERVICE_CONNECTION_COUNT = 4, SERVICE_LISTENER_COUNT = 1, SERVICE_UDP_PORT_COUNT = 1 };
 
-/* Begins, after transport_init. `secret` is fresh random bytes; `second_cpu`: another CPU calls status_page_render.
+/* Begins, after transport_init. `secret` is fresh random bytes; `has_helper`: another CPU calls status_page_render.
  * NULL, or a message. */
-const char *service_init(const uint8_t secret[32], bool second_cpu, uint64_t now_ns);
+const char *service_init(const uint8_t secret[32], bool has_helper, uint64_t now_ns);
 
 /* Takes an event that the program does not know. */
 void service_event(const struct transport_event *event, uint64_t now_ns);

@@ -48,6 +48,18 @@ static struct settings_refusal set_capture(void *values, struct bytes value)
     return settings_accept();
 }
 
+/* Reads a number of CPUs, or "all". */
+static struct settings_refusal set_cpus(void *values, struct bytes value)
+{
+    struct service_settings *s = values;
+    uint64_t number = SERVICE_CPUS_ALL;
+    ASSERT(s == &service_settings);
+    if (!text_is(value, "all") && !text_number(value, 1, SERVICE_CPU_COUNT_MAX, &number))
+        return settings_refuse(SETTINGS_EXPECTED);
+    s->cpus = (uint32_t)number;
+    return settings_accept();
+}
+
 /* In the order of enum service_wait. */
 static const char *const wait_names[] = { "spin", "sleep", NULL };
 
@@ -76,11 +88,10 @@ static const struct setting rows[] = {
     { "wait", SETTING_CHOICE, AT(wait), .choices = wait_names, .initial = "spin",
       .help = "with `sleep` the CPU sleeps until something arrives, where the platform can (in the kernel: a device "
               "with MSI-X)" },
-    { "cpus", SETTING_NUMBER, AT(cpus), .min = 1, .max = 2, .initial = "1", .noun = "a number of CPUs",
-      .help =
-          "a second CPU writes the log to its consoles and renders the status page, so that the first one only "
-          "polls and plays (`peregrine-linux`: a second thread, for the page); it spins, and serves `watchdog` as "
-          "well; as a hyperthread of the first CPU it takes time from that one ([architecture.md](architecture.md))" },
+    { "cpus", SETTING_CUSTOM, .set = set_cpus, .initial = "1", .noun = "1 to 64, or `all`",
+      .help = "CPUs, or threads on Linux, the first one among them: the last one writes the log to its consoles and "
+              "renders the status page, so that the first one only polls and plays; they spin, and serve `watchdog` as "
+              "well; a hyperthread takes time from the other one of its core ([architecture.md](architecture.md))" },
 };
 
 static const char *finish(void)

@@ -11,6 +11,8 @@ enum {
     SERVICE_KEY_BYTES_MAX = 64, /* SHA-256's block: a longer HMAC key is hashed first (RFC 2104 §2) */
 };
 
+enum { SERVICE_CPUS_ALL = 0, SERVICE_CPU_COUNT_MAX = 64 };
+
 enum service_wait {
     SERVICE_WAIT_SPIN,  /* poll without pause: fastest */
     SERVICE_WAIT_SLEEP, /* sleep until something arrives, where the platform can */
@@ -30,7 +32,7 @@ struct service_settings {
     enum service_wait wait;
     uint32_t capture_bytes, capture_frames; /* net/capture.h; 0: off */
     bool capture_http;                      /* the status page has the capture */
-    uint32_t cpus;                          /* 2: a second CPU or thread, if any, renders the status page */
+    uint32_t cpus; /* CPUs or threads, the first among them; SERVICE_CPUS_ALL: all */
 };
 
 extern struct service_settings service_settings;

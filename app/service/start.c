@@ -155,7 +155,7 @@ const char *program_start(const struct start_platform *platform)
 
     platform->random(secret, sizeof secret);
     platform->random(machine.secret, sizeof machine.secret); /* others than program.prepare had */
-    mistake = service_init(secret, platform->second_cpu, platform->now_ns());
+    mistake = service_init(secret, platform->has_helper, platform->now_ns());
     if (mistake)
         return mistake;
     mistake = program.init(&machine, platform->now_ns());

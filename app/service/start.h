@@ -14,7 +14,7 @@ struct start_platform {
     size_t (*cards_left)(void);
     void (*card_next)(void);
     uint64_t tsc_khz;
-    bool second_cpu; /* the second CPU calls status_page_render */
+    bool has_helper; /* another CPU or thread calls status_page_render */
     uint64_t (*now_ns)(void);
     uint64_t wall_error_ns; /* the largest error of log_wall_origin_ns */
     void (*random)(void *out, size_t bytes);

@@ -4,7 +4,7 @@
  *
  * A page is rendered a few lines a call into pieces of one message each. Connections and messages are the first
  * CPU's, which calls status_page_poll only when nothing else is to be done, so no answer ever waits for a page. A
- * second CPU may call status_page_render, which renders. A piece belongs to one of them at a time, and the values
+ * other CPU may call status_page_render, which renders. A piece belongs to one of them at a time, and the values
  * come from a copy that the first CPU makes when it has read a request (app/service/stats.h). */
 #pragma once
 

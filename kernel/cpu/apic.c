@@ -1,4 +1,4 @@
-/* Registers of the local APIC. Knows no interrupt's meaning: the timer, the NMI and the second CPU belong to others. */
+/* Registers of the local APIC. Knows no interrupt's meaning: the timer, the NMI and the workers belong to others. */
 #include "kernel/cpu/apic.h"
 
 #include "base/assert.h"
@@ -50,6 +50,8 @@ uint32_t apic_id(void)
     return x2apic ? id : id >> 24;
 }
 
+bool apic_reaches(uint32_t to_apic_id) { return x2apic || to_apic_id < UINT8_MAX; }
+
 void apic_send(uint32_t to_apic_id, uint32_t command)
 {
     if (x2apic) {
@@ -59,7 +61,7 @@ void apic_send(uint32_t to_apic_id, uint32_t command)
         msr_write(APIC_X2APIC_MSR + APIC_ICR_LOW / 16u, (uint64_t)to_apic_id << 32 | command);
         return;
     }
-    ASSERT(to_apic_id <= UINT8_MAX);
+    ASSERT(apic_reaches(to_apic_id));
     for (int polls = 0; polls < SEND_POLLS_MAX && (apic_read(APIC_ICR_LOW) & BIT(APIC_ICR_PENDING_BIT)); polls++)
         cpu_pause();
     apic_write(APIC_ICR_HIGH, to_apic_id << 24);

@@ -135,7 +135,7 @@ void cpu_init(bool plain)
     ASSERT(cpu.address_bits <= ADDRESS_BITS_MAX);
 }
 
-void cpu_init_second(uint64_t cr4)
+void cpu_init_worker(uint64_t cr4)
 {
     cr4_write(cr4);
     if (cpu.xcr0 != 0)

@@ -29,8 +29,8 @@ extern struct cpu cpu;
 void cpu_init(bool plain);
 void cpu_report(void);
 
-/* Switches on, on the second CPU, the same state as on the first, whose CR4 is `cr4`. */
-void cpu_init_second(uint64_t cr4);
+/* Switches on, on another CPU, the same state as on the first, whose CR4 is `cr4`. */
+void cpu_init_worker(uint64_t cr4);
 
 static inline uint64_t cr0_read(void)
 {

@@ -12,7 +12,7 @@ struct machine_tables {
     uint64_t gdt[5];
 };
 
-static struct machine_tables first, second;
+static struct machine_tables first, of_workers[WORKER_COUNT_MAX];
 
 static void load(struct machine_tables *tables)
 {
@@ -52,10 +52,12 @@ void segments_unblock_nmi(void)
                      : "rax", "memory");
 }
 
-/* Gives all traps one stack: none of them returns but the timer's, which comes while the second CPU sleeps. */
-void segments_init_second(void)
+/* Gives all traps one stack: none of them returns but the timer's, which comes while the worker sleeps. */
+void segments_init_worker(uint32_t worker)
 {
+    ASSERT(worker >= 1 && worker <= WORKER_COUNT_MAX);
+    struct machine_tables *tables = &of_workers[worker - 1];
     for (unsigned ist = IST_TRAP; ist <= IST_MACHINE_CHECK; ist++)
-        second.tss.ist[ist - 1] = stack_top(STACK_SECOND_TRAP);
-    load(&second);
+        tables->tss.ist[ist - 1] = stack_top_of_worker_trap(worker);
+    load(tables);
 }

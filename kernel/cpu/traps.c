@@ -148,9 +148,9 @@ void traps_init(trap_handler *handler)
     pic_mask();
 }
 
-void traps_init_second(void)
+void traps_init_worker(uint32_t worker)
 {
     ASSERT(exception_handle != NULL);
-    segments_init_second();
+    segments_init_worker(worker);
     idt_load();
 }

@@ -10,15 +10,15 @@ struct trap_frame {
     uint64_t rip, cs, rflags, rsp, ss; /* pushed by the CPU */
 };
 
-/* Gets every exception, of both CPUs. May return from an NMI alone. */
+/* Gets every exception, of all CPUs. May return from an NMI alone. */
 typedef void trap_handler(const struct trap_frame *frame);
 
 /* Loads the GDT, the TSS and the IDT and masks every interrupt controller. This kernel polls: an NMI or a machine check
  * is all that may interrupt it, unless it sleeps (kernel/time/sleep.h). */
 void traps_init(trap_handler *handler);
 
-/* Loads, on the second CPU, the same gates, and a TSS and a stack of its own. */
-void traps_init_second(void);
+/* Loads, on a worker, the same gates, and a TSS and a stack of its own. */
+void traps_init_worker(uint32_t worker);
 
 /* Returns the name of an exception, as the SDM has it. */
 const char *trap_name(uint64_t vector);

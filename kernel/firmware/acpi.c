@@ -30,7 +30,7 @@ static struct {
     uint32_t cba_base;
     struct acpi_virtio_mmio virtio_mmios[ACPI_VIRTIO_MMIO_COUNT_MAX];
     size_t virtio_mmio_count;
-    uint8_t apic_ids[ACPI_CPU_COUNT_MAX];
+    uint32_t apic_ids[ACPI_CPU_COUNT_MAX];
     size_t cpu_count;
     struct acpi_register pm_timer, reset;
     uint32_t pm_timer_bits;
@@ -215,8 +215,8 @@ static void fadt_take(const uint8_t *fadt, uint32_t bytes)
 
 static void cpu_add(uint32_t apic_id, uint32_t flags)
 {
-    if (flags & BIT(MADT_FLAGS_ENABLED_BIT) && apic_id <= UINT8_MAX && found.cpu_count < ACPI_CPU_COUNT_MAX)
-        found.apic_ids[found.cpu_count++] = (uint8_t)apic_id;
+    if (flags & BIT(MADT_FLAGS_ENABLED_BIT) && found.cpu_count < ACPI_CPU_COUNT_MAX)
+        found.apic_ids[found.cpu_count++] = apic_id;
 }
 
 static void ioapic_add(uint32_t address, uint32_t gsi_base)
@@ -348,7 +348,7 @@ const struct acpi_ecam *acpi_ecam(size_t index) { return index < found.ecam_coun
 
 size_t acpi_cpu_count(void) { return max_size(found.cpu_count, 1); }
 
-uint8_t acpi_cpu_apic_id(size_t index) { return index < found.cpu_count ? found.apic_ids[index] : 0; }
+uint32_t acpi_cpu_apic_id(size_t index) { return index < found.cpu_count ? found.apic_ids[index] : 0; }
 
 bool acpi_timer_line(struct acpi_timer_line *line)
 {

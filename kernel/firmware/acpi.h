@@ -27,7 +27,7 @@ size_t acpi_ecam_count(void); /* 0 without MCFG: use ports 0xcf8/0xcfc */
 const struct acpi_ecam *acpi_ecam(size_t index);
 
 size_t acpi_cpu_count(void); /* enabled local APICs of the MADT; at least 1 */
-uint8_t acpi_cpu_apic_id(size_t index);
+uint32_t acpi_cpu_apic_id(size_t index);
 
 /* The pin of an I/O APIC at which the PIT's interrupt, ISA line 0, comes in. */
 struct acpi_timer_line {

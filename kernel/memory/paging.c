@@ -145,11 +145,9 @@ static void map_or_panic(uint64_t begin, uint64_t end, enum paging_kind kind)
 static void map_data(void)
 {
     uint64_t begin = (uintptr_t)rodata_end;
-    ASSERT((uintptr_t)stacks[0].guard >= begin && (uintptr_t)&stacks[STACK_COUNT] <= (uintptr_t)image_end);
-    for (enum stack_id id = 0; id < STACK_COUNT; id++) {
-        map_or_panic(begin, (uintptr_t)stacks[id].guard, PAGING_DATA);
-        begin = (uintptr_t)stacks[id].body;
-    }
+    ASSERT((uintptr_t)&stacks >= begin && (uintptr_t)(&stacks + 1) <= (uintptr_t)image_end);
+    for (uint64_t guard; (guard = stack_next_guard(begin)) != 0; begin = guard + STACK_GUARD_BYTES)
+        map_or_panic(begin, guard, PAGING_DATA);
     map_or_panic(begin, (uintptr_t)image_end, PAGING_DATA);
 }
 
@@ -166,7 +164,7 @@ void paging_init(const struct memory_map *ram)
     cr3_write((uintptr_t)top);
 }
 
-void paging_init_second(void)
+void paging_load(void)
 {
     msr_write(IA32_PAT, PAT_VALUE);
     cr3_write((uintptr_t)top);

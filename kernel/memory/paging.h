@@ -19,8 +19,8 @@ enum paging_kind {
 
 /* Maps the image and all of `ram` in new tables, and loads these. */
 void paging_init(const struct memory_map *ram);
-/* Loads the same tables on the second CPU. */
-void paging_init_second(void);
+/* Loads the same tables on another CPU, on which it runs. */
+void paging_load(void);
 
 /* Maps [begin, end), rounded outwards to pages. Pages that are mapped already in the same kind stay; PAGING_RODATA
  * accepts any cached mapping. Returns false when a page is mapped in another kind. */

@@ -16,7 +16,7 @@ static void log_frame(unsigned index, uint64_t address, enum symbol_use use)
 }
 
 /* Returns true if a word lies there, in a stack's body. */
-static bool on_stack(uint64_t address) { return address % 8 == 0 && stack_with_body(address) != STACK_COUNT; }
+static bool on_stack(uint64_t address) { return address % 8 == 0 && stack_has(address); }
 
 /* Returns the frame at `rbp`, or NULL if none can be there. A frame is two words: the caller's frame pointer and the
  * return address (System V ABI AMD64 §3.2.2). */

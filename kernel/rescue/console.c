@@ -1,4 +1,5 @@
-/* Carries log lines to the consoles, on either CPU. Knows no device: a console is a function that takes bytes. */
+/* Carries log lines to the consoles, on the first CPU or on a worker. Knows no device: a console is a function that
+ * takes bytes. */
 #include "kernel/rescue/console.h"
 
 #include "base/assert.h"
@@ -10,7 +11,7 @@
 
 enum {
     CELL_COUNT = 512,            /* 32 KiB */
-    TAKE_BACK_WAIT_US = 1000000, /* a slice takes microseconds, unless the host stops the second CPU */
+    TAKE_BACK_WAIT_US = 1000000, /* a slice takes microseconds, unless the host stops the worker */
     STALL_COUNT_MAX = 1000000,   /* offers that a sink takes nothing of: some seconds */
 };
 
@@ -18,7 +19,7 @@ struct console {
     log_sink *write;
     struct spsc ring;
     struct spsc_cell cells[CELL_COUNT];
-    /* The line that is being written; the second CPU's, then the first's again. */
+    /* The line that is being written; the worker's, then the first CPU's again. */
     char line[LOG_LINE_BYTES_MAX + 64];
     uint32_t bytes, done;
 };
@@ -26,7 +27,7 @@ struct console {
 static struct console consoles[CONSOLE_COUNT_MAX];
 static unsigned console_count;
 
-/* The second CPU writes while `handed_over` is set, and answers a take-back with `released`. */
+/* The worker writes while `handed_over` is set, and answers a take-back with `released`. */
 static bool handed_over, released;
 
 /* Puts whole lines into the ring, or pieces to the device: the log offers the rest again. */
@@ -89,20 +90,20 @@ static void write_rest(struct console *c)
     }
 }
 
-/* Returns true until the second CPU has seen the take-back. One that has trapped, or has fired the watchdog, never sees
+/* Returns true until the worker has seen the take-back. One that has trapped, or has fired the watchdog, never sees
  * it and writes no more. */
-static bool second_cpu_may_write(void)
+static bool worker_may_write(void)
 {
-    return !__atomic_load_n(&released, __ATOMIC_ACQUIRE) && second_cpu_failed() == NULL && !watchdog_has_fired();
+    return !__atomic_load_n(&released, __ATOMIC_ACQUIRE) && workers_failed() == NULL && !watchdog_has_fired();
 }
 
 void console_take_back(void)
 {
-    ASSERT(!second_cpu_is_me());
+    ASSERT(worker_me() == 0);
     if (handed_over) {
         released = false;
         __atomic_store_n(&handed_over, false, __ATOMIC_RELEASE);
-        for (int us = 0; us < TAKE_BACK_WAIT_US && second_cpu_may_write(); us += 10)
+        for (int us = 0; us < TAKE_BACK_WAIT_US && worker_may_write(); us += 10)
             clock_spin_us(10);
         for (unsigned i = 0; i < console_count; i++)
             write_rest(&consoles[i]);

@@ -17,8 +17,8 @@
 
 static void panicked(const char *message, uint64_t rbp)
 {
-    if (second_cpu_is_me())
-        second_cpu_panicked(message);
+    if (worker_me() != 0)
+        worker_panicked(message);
     if (shutdown_is_flushing())
         reset_now();
     console_take_back();
@@ -61,8 +61,8 @@ static _Noreturn void trapped(const struct trap_frame *frame)
 void failure_of_trap(const struct trap_frame *frame)
 {
     ASSERT(frame->vector < VECTOR_EXCEPTION_COUNT);
-    if (second_cpu_is_me())
-        second_cpu_trapped(frame);
+    if (worker_me() != 0)
+        worker_trapped(frame);
     if (frame->vector == VECTOR_NMI && watchdog_tick())
         return;
     if (shutdown_is_flushing())
@@ -72,18 +72,31 @@ void failure_of_trap(const struct trap_frame *frame)
     trapped(frame);
 }
 
-void failure_of_second_cpu(void)
+/* Returns what the record says of a worker's failure. An NMI comes from the watchdog. */
+static const char *worker_cause(const struct worker_failure *failure)
 {
-    ASSERT(!second_cpu_is_me());
-    const struct second_cpu_failure *failure = second_cpu_failed();
+    if (failure->is_deaf)
+        return "stood still and did not answer an NMI";
+    if (failure->message != NULL)
+        return "panic";
+    return failure->frame.vector == VECTOR_NMI ? "stood still" : trap_name(failure->frame.vector);
+}
+
+void failure_of_workers(void)
+{
+    ASSERT(worker_me() == 0);
+    const struct worker_failure *failure = workers_failed();
     if (failure == NULL)
         return;
     console_take_back();
-    log_line("second CPU: %s", failure->message != NULL ? failure->message : "a trap");
-    __asm__ volatile("mov %0, %%cr2" : : "r"(failure->cr2)); /* the dump shows the registers of the CPU it runs on */
-    trap_dump(&failure->frame);
     char cause[64];
-    format(cause, sizeof cause, "second CPU: %s",
-           failure->message != NULL ? "panic" : trap_name(failure->frame.vector));
+    format(cause, sizeof cause, "worker %u: %s", failure->worker, worker_cause(failure));
+    log_line("worker %u, APIC id %u: %s", failure->worker, failure->apic_id,
+             failure->message != NULL ? failure->message : worker_cause(failure));
+    if (!failure->is_deaf) {
+        /* The dump shows the registers of the CPU it runs on. */
+        __asm__ volatile("mov %0, %%cr2" : : "r"(failure->cr2));
+        trap_dump(&failure->frame);
+    }
     shutdown_after_failure(cause);
 }

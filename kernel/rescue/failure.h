@@ -1,4 +1,4 @@
-/* The end of everything that goes wrong: a trap or a panic on either CPU is described, and the machine goes back to
+/* The end of everything that goes wrong: a trap or a panic on any CPU is described, and the machine goes back to
  * Linux. Only kernel/rescue/selftest.c and image/ include it; all others report through panic and traps. */
 #pragma once
 
@@ -7,9 +7,9 @@
 /* Sets the panic handler. The first call of all. */
 void failure_init(void);
 
-/* Handles an exception of either CPU, for traps_init. Returns only if it was the watchdog's NMI and the loop still
+/* Handles an exception of any CPU, for traps_init. Returns only if it was the watchdog's NMI and the loop still
  * turns. */
 void failure_of_trap(const struct trap_frame *frame);
 
-/* Reports a failure of the second CPU and gives the machine back. Returns if there is none. Each turn of the loop. */
-void failure_of_second_cpu(void);
+/* Reports a failure of a worker and gives the machine back. Returns if there is none. Each turn of the loop. */
+void failure_of_workers(void);

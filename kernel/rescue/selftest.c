@@ -154,38 +154,49 @@ static __attribute__((noinline)) void trap_memory(void)
         memory_take(16 << 20, 4096, "test.trap=memory");
 }
 
-/* Fails on the second CPU, with cpus=2; the first one reports it. */
-static __attribute__((noinline)) bool second_null(void)
+/* Fails on the last worker, with cpus=2 or more; the first CPU reports it. */
+static __attribute__((noinline)) bool worker_null(void)
 {
     trap_null();
     return true;
 }
 
-static __attribute__((noinline)) bool second_assert(void)
+static __attribute__((noinline)) bool worker_assert(void)
 {
     trap_assert();
     return true;
 }
 
-static __attribute__((noinline)) bool second_stack(void)
+static __attribute__((noinline)) bool worker_stack(void)
 {
     trap_stack();
     return true;
 }
 
-static void wait_for_second(bool (*work)(void))
+static __attribute__((noinline)) bool worker_hang(void)
+{
+    for (;;)
+        __asm__ volatile("cli\n\tpause");
+    return true;
+}
+
+static void wait_for_worker(bool (*work)(void))
 {
     ASSERT(work != NULL);
-    second_cpu_give(work);
+    workers_give(workers_count(), work);
     for (int ms = 0; ms < 5000; ms++) {
         clock_spin_us(1000);
-        failure_of_second_cpu();
+        watchdog_beat();
+        if (ms % 1000 == 0)
+            watchdog_check_workers();
+        failure_of_workers();
     }
 }
 
-static void trap_second_null(void) { wait_for_second(second_null); }
-static void trap_second_assert(void) { wait_for_second(second_assert); }
-static void trap_second_stack(void) { wait_for_second(second_stack); }
+static void trap_worker_null(void) { wait_for_worker(worker_null); }
+static void trap_worker_assert(void) { wait_for_worker(worker_assert); }
+static void trap_worker_stack(void) { wait_for_worker(worker_stack); }
+static void trap_worker_hang(void) { wait_for_worker(worker_hang); }
 
 static const struct {
     const char *word;
@@ -207,9 +218,10 @@ static const struct {
     { "hang-deaf", trap_hang_deaf },
     { "assert", trap_assert },
     { "panic", trap_panic },
-    { "second-null", trap_second_null },
-    { "second-assert", trap_second_assert },
-    { "second-stack", trap_second_stack },
+    { "worker-null", trap_worker_null },
+    { "worker-assert", trap_worker_assert },
+    { "worker-stack", trap_worker_stack },
+    { "worker-hang", trap_worker_hang },
     { "sealed", trap_sealed },
     { "memory", trap_memory },
 };

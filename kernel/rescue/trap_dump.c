@@ -33,9 +33,9 @@ static void page_fault_describe(const struct trap_frame *frame, uint64_t address
 
 static void stack_overflow_describe(uint64_t address)
 {
-    enum stack_id id = stack_with_guard(address);
-    if (id != STACK_COUNT)
-        log_line("  stack overflow: 0x%zx is in the guard page of the %s stack", (size_t)address, stack_name(id));
+    const char *name = stack_name_of_guard(address);
+    if (name != NULL)
+        log_line("  stack overflow: 0x%zx is in the guard page of the %s stack", (size_t)address, name);
 }
 
 static void code_dump(uint64_t rip)

@@ -1,4 +1,4 @@
-/* Compares signs of life, and fires when there is none. Knows the second CPU and the timer, and nothing of the code
+/* Compares signs of life, and fires when there is none. Knows the workers and the timer, and nothing of the code
  * that gives the signs of life. */
 #include "kernel/rescue/watchdog.h"
 
@@ -16,7 +16,7 @@
 #include "kernel/time/clock.h"
 
 enum {
-    CHECK_PERIOD_NS = 10 * NS_PER_MS,   /* on the second CPU; time-outs are a second or more */
+    CHECK_PERIOD_NS = 10 * NS_PER_MS,   /* on worker 1; time-outs are a second or more */
     CHECK_GAP_NS_MAX = 200 * NS_PER_MS, /* the longest gap between checks, unless the host stops the machine */
 };
 
@@ -38,15 +38,15 @@ const struct counter_group watchdog_counter_group = { watchdog_counter_table, AR
 
 bool watchdog_has_fired(void) { return __atomic_load_n(&fired, __ATOMIC_ACQUIRE); }
 
-bool watchdog_arm(uint64_t timeout_ns, bool second_cpu)
+bool watchdog_arm(uint64_t timeout_ns, bool has_worker)
 {
-    if (!second_cpu && !nmi_timer_start()) {
-        log_line("watchdog: no second CPU and no timer that can send an NMI");
+    if (!has_worker && !nmi_timer_start()) {
+        log_line("watchdog: no worker and no timer that can send an NMI");
         return false;
     }
     ASSERT(timeout_ns != 0);
     log_line("watchdog: after %u ms without a turn, by %s", (unsigned)(timeout_ns / NS_PER_MS),
-             second_cpu ? "the second CPU" : "a timer's NMI");
+             has_worker ? "worker 1" : "a timer's NMI");
     __atomic_store_n(&watchdog_counters.timeout_ns, timeout_ns, __ATOMIC_RELEASE);
     return true;
 }
@@ -93,12 +93,12 @@ static _Noreturn void reset_without_loop(void)
     reset_now();
 }
 
-/* ---- the second CPU ---- */
+/* ---- worker 1 ---- */
 
 /* Checks seldom: each check takes the cache line of the beats from the loop's CPU, which writes it in each turn. */
 void watchdog_poll(void)
 {
-    ASSERT(second_cpu_is_me());
+    ASSERT(worker_me() == 1);
     static uint64_t next_ns;
     uint64_t now_ns = clock_now_ns();
     if (now_ns < next_ns)
@@ -107,10 +107,28 @@ void watchdog_poll(void)
     if (!is_stuck())
         return;
     fire();
-    apic_send(second_cpu_first_apic_id(), APIC_ICR_NMI);
+    apic_send(workers_first_apic_id(), APIC_ICR_NMI);
     while (!is_stuck())
-        second_cpu_nap();
+        worker_nap();
     reset_without_loop();
+}
+
+/* ---- the workers ---- */
+
+/* Counts for each worker how long its beats have stood still. A host that stops the first CPU as well delays the check,
+ * which then counts as the second that it should have been. */
+void watchdog_check_workers(void)
+{
+    static uint64_t seen[WORKER_COUNT_MAX + 1], still_ns[WORKER_COUNT_MAX + 1];
+    const uint64_t timeout_ns = watchdog_counters.timeout_ns;
+    for (uint32_t worker = 1; timeout_ns != 0 && worker <= workers_count(); worker++) {
+        uint64_t beats = workers_beats(worker);
+        still_ns[worker] = beats == seen[worker] ? still_ns[worker] + NS_PER_S : 0;
+        seen[worker] = beats;
+        if (still_ns[worker] > timeout_ns)
+            workers_stop(worker);
+    }
+    ASSERT(worker_me() == 0);
 }
 
 /* ---- the NMI ---- */

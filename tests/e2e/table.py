@@ -79,8 +79,8 @@ ROWS = [
         report=r"queues rx 1024 tx (256|1024)"),
     # Machines.
     Row("two-cpus", cpus=2, nic="modern"),
-    Row("idle-work-on-second-cpu", cpus=2, settings=("cpus=2", "watchdog=5"), report=r"second CPU: \d+ is up"),
-    Row("idle-work-without-second-cpu", settings=("cpus=2",), report=r"second CPU: there is none"),
+    Row("idle-work-on-second-cpu", cpus=2, settings=("cpus=2", "watchdog=5"), report=r"worker 1: APIC id \d+ is up"),
+    Row("idle-work-without-second-cpu", settings=("cpus=2",), report=r"workers: 1 wanted, CPUs besides the first: 0"),
     Row("small-memory", memory="128M"),
     Row("large-memory", memory="8G", nic="modern"),
     Row("watched-by-nmi", settings=("watchdog=2",), report=r"watchdog: after 2000 ms without a turn, by a timer's NMI",

@@ -262,11 +262,12 @@ TRAPS = [
     trap("nested", "a trap inside a trap"),
     trap("assert", "panic"),
     trap("panic", "panic"),
-    *[Row(f"second-{what}", f"cpus=2 test.trap=second-{what}", cause, says=says, cpus=2) for what, cause, says in [
-        ("null", "second CPU: page fault", ("second CPU: a trap", "a NULL pointer", "trap_null", "second_null")),
-        ("assert", "second CPU: panic", ("second CPU: kernel/rescue/selftest.c:[0-9]+: assertion failed",
-                                         "trap_assert")),
-        ("stack", "second CPU: page fault", ("stack overflow: .* the second CPU's stack",))]],
+    *[Row(f"worker-{what}", f"cpus=all watchdog=1 test.trap=worker-{what}", f"worker 3: {cause}", says=says, cpus=4)
+      for what, cause, says in [
+        ("null", "page fault", ("worker 3, APIC id 3: page fault", "a NULL pointer", "trap_null", "worker_null")),
+        ("assert", "panic", ("worker 3, APIC id 3: kernel/rescue/selftest.c:[0-9]+: assertion failed", "trap_assert")),
+        ("hang", "stood still", ("worker 3, APIC id 3: stood still", "worker_hang")),
+        ("stack", "page fault", ("stack overflow: .* the worker's stack",))]],
 ]
 
 LOOPS = [

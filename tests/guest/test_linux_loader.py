@@ -94,3 +94,10 @@ def test_acpi_tables_above_4_gib_are_read(tmp_path):
     assert re.search(r"acpi: 2 CPUs, 0 ECAM segments, 0 virtio-mmio devices, a PM timer, no reset register, "
                      r"no power button$", guest.log, re.MULTILINE), guest.log
     assert "by acpi pm timer" in guest.log
+
+
+def test_cpu_that_does_not_come_up_is_named_and_the_loop_goes_on(tmp_path):
+    """The tables list a CPU with the APIC id 7, which this machine does not have."""
+    with qemu.Machine(loader(tmp_path, 0x100000, tables=acpi_tables_above_4_gib()), memory="5G") as guest:
+        guest.wait_for(WAITING, 60)
+    assert "worker 1: APIC id 7 did not start" in guest.log

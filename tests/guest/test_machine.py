@@ -111,16 +111,39 @@ def test_cpu_without_a_needed_feature_is_named_and_the_machine_reset(cpu, reason
         guest.wait_reset()
 
 
-@pytest.mark.parametrize("cpus, message", [
-    ("2,sockets=1,cores=2,threads=1", "1 is up"),
-    ("2,sockets=1,cores=1,threads=2", "1 is up, a hyperthread of the first one's core"),
-    ("4,sockets=1,cores=2,threads=2", "2 is up"),
-    ("6,sockets=2,cores=3,threads=1", "1 is up"),
-])
-def test_second_cpu_is_on_another_core_than_the_first_if_there_is_one(cpus, message):
-    with qemu.Machine(qemu.kernel("cpus=2 " + WAIT), cpus=cpus) as guest:
+def workers(words, cpus):
+    """Returns the log's lines about workers."""
+    with qemu.Machine(qemu.kernel(f"{words} {WAIT}"), cpus=cpus) as guest:
         guest.wait_for(WAITING)
-    assert re.search(rf"second CPU: {message}$", guest.log, re.MULTILINE), guest.log
+    return re.findall(r"\] (workers?(?: \d+)?: .*?)\r?$", guest.log, re.MULTILINE)
+
+
+@pytest.mark.parametrize("cpus, messages", [
+    ("1", ["workers: 1 wanted, CPUs besides the first: 0"]),
+    ("2,sockets=1,cores=2,threads=1", ["worker 1: APIC id 1 is up"]),
+    ("2,sockets=1,cores=1,threads=2", ["worker 1: APIC id 1 is up, a hyperthread of a core that is in use"]),
+    ("4,sockets=1,cores=2,threads=2", ["worker 1: APIC id 2 is up"]),
+    ("6,sockets=2,cores=3,threads=1", ["worker 1: APIC id 1 is up"]),
+])
+def test_second_cpu_is_on_another_core_than_the_first_if_there_is_one(cpus, messages):
+    assert workers("cpus=2", cpus) == messages
+
+
+def test_all_cpus_start_and_hyperthreads_come_last():
+    """The ids have holes: three cores of two threads take eight numbers a socket."""
+    sibling = "is up, a hyperthread of a core that is in use"
+    assert workers("cpus=all", "12,sockets=2,cores=3,threads=2") == [
+        *[f"worker {n}: APIC id {apic} is up" for n, apic in enumerate((2, 4, 8, 10, 12), 1)],
+        *[f"worker {n}: APIC id {apic} {sibling}" for n, apic in enumerate((1, 3, 5, 9, 11, 13), 6)]]
+
+
+def test_64_cpus_start():
+    assert workers("cpus=64", 64) == [f"worker {n}: APIC id {n} is up" for n in range(1, 64)]
+
+
+def test_more_cpus_than_there_are_are_counted():
+    assert workers("cpus=64", 2) == ["workers: 63 wanted, CPUs besides the first: 1",
+                                     "worker 1: APIC id 1 is up"]
 
 
 def test_scalar_setting_keeps_newer_instructions_off():
@@ -168,10 +191,12 @@ def test_addresses_are_their_own_frames_and_page_zero_is_missing(pages):
 def test_guard_pages_are_missing(pages):
     symbols = qemu.symbols()
     present = {virtual for virtual, *_ in pages}
-    for i in range(7):      # STACK_COUNT
-        guard = symbols["stacks"] + i * (4096 + 65536)
+    sizes = [65536] * 5 + [28672, 8192] * 63        # kernel/cpu/stacks.h
+    guard = symbols["stacks"]
+    for size in sizes:
         assert guard not in present
-        assert all(guard + offset in present for offset in range(4096, 4096 + 65536, 4096))
+        assert all(guard + offset in present for offset in range(4096, 4096 + size, 4096))
+        guard += 4096 + size
 
 
 def test_the_local_apic_is_uncached(pages):

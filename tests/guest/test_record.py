@@ -72,7 +72,7 @@ def test_hanging_loop_is_recorded_with_its_address():
         assert re.fullmatch(r"kernel/rescue/selftest\.c:\d+ trap_hang", DEBUG(record.registers["rip"])), log
 
 
-@pytest.mark.parametrize("cpus, words, who", [(2, "", "the second CPU"), (2, "cpus=2", "the second CPU"),
+@pytest.mark.parametrize("cpus, words, who", [(2, "", "worker 1"), (2, "cpus=2", "worker 1"),
                                               (1, "", "a timer's NMI")])
 def test_watchdog_leaves_a_loop_that_turns_alone(cpus, words, who):
     log, records = run(GAME + f" watchdog=1 deadline=4 {words}", NIC, cpus=cpus)
@@ -100,7 +100,7 @@ def test_watchdog_leaves_a_starved_machine_alone(cpus):
 
 def test_machine_without_a_watchdog_is_reported():
     log = run("watchdog=1 test.trap=panic", machine="pc,acpi=off")[0]
-    assert "watchdog: no second CPU and no timer that can send an NMI\n" in log.replace("\r", "")
+    assert "watchdog: no worker and no timer that can send an NMI\n" in log.replace("\r", "")
     assert "watchdog: this machine has none; a loop that hangs stays until a reset from outside" in log
 
 

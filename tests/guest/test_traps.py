@@ -53,11 +53,11 @@ def test_trap_is_dumped_and_resets(word):
         assert backtrace(guest.log)[-1] == "enter_64", f"the backtrace does not reach the start\n{guest.log}"
 
 
-def test_backtrace_of_the_second_cpu_reaches_its_start():
-    options = qemu.kernel("cpus=2 test.trap=second-null") + ["-vga", "none"]
-    with qemu.Machine(options, memory="128M", cpus=2) as guest:
+def test_backtrace_of_a_worker_reaches_its_start():
+    options = qemu.kernel("cpus=4 test.trap=worker-null") + ["-vga", "none"]
+    with qemu.Machine(options, memory="128M", cpus=4) as guest:
         guest.wait_reset()
-    check_dump(guest.log, r"second CPU: a trap", ["trap_null", "second_null", "second_cpu_main", "second_64"])
+    check_dump(guest.log, r"worker 3, APIC id 3: page fault", ["trap_null", "worker_null", "worker_main", "worker_64"])
     assert "the chain" not in guest.log, guest.log
 
 

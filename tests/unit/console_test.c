@@ -1,4 +1,4 @@
-/* kernel/rescue/console.c: the first CPU takes the consoles back while a thread, the second CPU, writes to them. */
+/* kernel/rescue/console.c: the first CPU takes the consoles back while a thread, a worker, writes to them. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <unistd.h>
@@ -13,18 +13,18 @@ enum { PAUSE_US = 300000, PIECE_BYTES = 4 };
 
 volatile uint64_t watchdog_beats;
 
-static _Thread_local bool is_second;
-static bool writing, has_failed, has_fired; /* `writing`: the second CPU stands still within a write */
+static _Thread_local bool is_worker;
+static bool writing, has_failed, has_fired; /* `writing`: the worker stands still within a write */
 static unsigned spin_count;
 static char written[1000];
 static size_t written_bytes;
 
-bool second_cpu_is_me(void) { return is_second; }
+uint32_t worker_me(void) { return is_worker; }
 bool watchdog_has_fired(void) { return has_fired; }
 
-const struct second_cpu_failure *second_cpu_failed(void)
+const struct worker_failure *workers_failed(void)
 {
-    static const struct second_cpu_failure failure;
+    static const struct worker_failure failure;
     return has_failed ? &failure : NULL;
 }
 
@@ -34,24 +34,24 @@ void clock_spin_us(uint32_t us)
     usleep(us);
 }
 
-/* Takes a few bytes. The host stops the second CPU before the write returns. */
+/* Takes a few bytes. The host stops the worker before the write returns. */
 static size_t console_write(const char *text, size_t bytes)
 {
     size_t taken = bytes < PIECE_BYTES ? bytes : PIECE_BYTES;
     memcpy(written + written_bytes, text, taken);
     written_bytes += taken;
     assert_true(written_bytes < sizeof written);
-    if (is_second) {
+    if (is_worker) {
         __atomic_store_n(&writing, true, __ATOMIC_RELEASE);
         usleep(PAUSE_US);
     }
     return taken;
 }
 
-/* Polls as the second CPU does: one write, then as long as the consoles are lent. */
-static void *second_cpu(void *unused)
+/* Polls as a worker does: one write, then as long as the consoles are lent. */
+static void *worker(void *unused)
 {
-    is_second = true;
+    is_worker = true;
     while (console_poll()) {
     }
     console_poll();
@@ -82,24 +82,24 @@ static void expect_each_line_once(void)
     assert_string_equal(written, "[    0.000000] one\n[    0.000000] two\n[    0.000000] three\n");
 }
 
-TEST(second_cpu_that_the_host_stops_in_a_write_is_waited_for)
+TEST(worker_that_the_host_stops_in_a_write_is_waited_for)
 {
     pthread_t thread;
-    assert_int_equal(pthread_create(&thread, NULL, second_cpu, NULL), 0);
+    assert_int_equal(pthread_create(&thread, NULL, worker, NULL), 0);
     while (!__atomic_load_n(&writing, __ATOMIC_ACQUIRE))
         usleep(100);
     expect_each_line_once();
     pthread_join(thread, NULL);
 }
 
-TEST(second_cpu_that_has_trapped_is_not_waited_for)
+TEST(worker_that_has_trapped_is_not_waited_for)
 {
     has_failed = true;
     expect_each_line_once();
     assert_int_equal(spin_count, 0);
 }
 
-TEST(second_cpu_that_has_fired_the_watchdog_is_not_waited_for)
+TEST(worker_that_has_fired_the_watchdog_is_not_waited_for)
 {
     has_fired = true;
     expect_each_line_once();

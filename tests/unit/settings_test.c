@@ -121,6 +121,23 @@ TEST(the_watchdog_is_on_unless_it_is_switched_off)
     assert_int_equal(machine_settings.watchdog_ns, 0);
 }
 
+TEST(cpus_are_1_to_64_or_all)
+{
+    assert_true(parse(GAME));
+    assert_int_equal(service_settings.cpus, 1);
+    assert_true(parse(GAME "cpus=64"));
+    assert_int_equal(service_settings.cpus, 64);
+    assert_true(parse(GAME "cpus=all"));
+    assert_int_equal(service_settings.cpus, SERVICE_CPUS_ALL);
+    static const char *const wrong[] = { "0", "65", "", "-1", "2.5", "ALL" };
+    for (size_t i = 0; i < ARRAY_COUNT(wrong); i++) {
+        char text[400];
+        snprintf(text, sizeof text, GAME "cpus=%s", wrong[i]);
+        assert_false(parse(text));
+        assert_non_null(strstr(settings.error, "1 to 64, or `all`"));
+    }
+}
+
 TEST(a_black_box_is_whole_pages)
 {
     static const char *const wrong[] = { "",

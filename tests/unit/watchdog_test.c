@@ -9,16 +9,21 @@
 #define TIMEOUT_NS (30 * NS_PER_S)
 #define TICK_NS    (55 * NS_PER_MS)
 
-static uint64_t time_ns, pause_ns; /* `pause_ns` passes within the next nap: the host stops the machine */
-static uint64_t dump_beats;        /* naps of the second CPU in which the dump is alive */
+static uint64_t time_ns, pause_ns;         /* `pause_ns` passes within the next nap: the host stops the machine */
+static uint64_t dump_beats;                /* naps of worker 1 in which the dump is alive */
+static uint32_t me, worker_count, stopped; /* `stopped`: the worker that got an NMI */
+static uint64_t beats[WORKER_COUNT_MAX + 1];
 static bool has_timer, timer_is_out;
 static unsigned arm_count, nmi_count, nap_count;
 static const char *record; /* the cause in the crash record; NULL: none was written */
 static jmp_buf at_reset;
 
 uint64_t clock_now_ns(void) { return time_ns; }
-bool second_cpu_is_me(void) { return true; }
-uint32_t second_cpu_first_apic_id(void) { return 3; }
+uint32_t worker_me(void) { return me; }
+uint32_t workers_count(void) { return worker_count; }
+uint64_t workers_beats(uint32_t worker) { return beats[worker]; }
+void workers_stop(uint32_t worker) { stopped = worker; }
+uint32_t workers_first_apic_id(void) { return 3; }
 bool nmi_timer_start(void) { return has_timer; }
 void nmi_timer_arm(void) { arm_count++; }
 bool nmi_timer_has_fired(void) { return timer_is_out; }
@@ -32,7 +37,7 @@ void apic_send(uint32_t to_apic_id, uint32_t command)
     nmi_count++;
 }
 
-void second_cpu_nap(void)
+void worker_nap(void)
 {
     time_ns += 5 * NS_PER_MS + pause_ns;
     pause_ns = 0;
@@ -56,6 +61,8 @@ BEFORE_EACH()
     has_timer = timer_is_out = true;
     arm_count = nmi_count = nap_count = 0;
     record = NULL;
+    me = 1;
+    worker_count = stopped = 0;
     fired = false;
     progress = &nothing;
     memset(&watchdog_counters, 0, sizeof watchdog_counters);
@@ -63,7 +70,7 @@ BEFORE_EACH()
     age();
 }
 
-/* Lets the second CPU poll every 10 ms until it resets the machine, or for so long. Returns the time that passed. */
+/* Lets worker 1 poll every 10 ms until it resets the machine, or for so long. Returns the time that passed. */
 static uint64_t poll_for(uint64_t limit_ns)
 {
     volatile uint64_t begun_ns = time_ns;
@@ -127,7 +134,7 @@ TEST(nmi_from_elsewhere_is_no_tick)
     assert_false(watchdog_has_fired());
 }
 
-TEST(second_cpu_resets_a_loop_that_answers_no_nmi)
+TEST(worker_resets_a_loop_that_answers_no_nmi)
 {
     assert_true(watchdog_arm(TIMEOUT_NS, true));
     expect_about(poll_for(UINT64_MAX), TIMEOUT_NS + WATCHDOG_DUMP_NS);
@@ -135,7 +142,7 @@ TEST(second_cpu_resets_a_loop_that_answers_no_nmi)
     assert_string_equal(record, "watchdog: the loop stood still and did not answer an NMI");
 }
 
-TEST(second_cpu_waits_for_a_dump_that_shows_signs_of_life)
+TEST(worker_waits_for_a_dump_that_shows_signs_of_life)
 {
     assert_true(watchdog_arm(TIMEOUT_NS, true));
     dump_beats = 4000; /* 20 s */
@@ -172,4 +179,34 @@ TEST(dump_that_hangs_after_a_sign_of_life_has_no_more_than_its_own_time)
     watchdog_beat();
     expect_about(tick_for(UINT64_MAX), WATCHDOG_DUMP_NS);
     assert_non_null(record);
+}
+
+/* Checks the workers for a number of seconds; all but `still` turn. */
+static void check_workers_for(unsigned seconds, uint32_t still)
+{
+    for (; seconds > 0; seconds--) {
+        for (uint32_t worker = 1; worker <= worker_count; worker++)
+            beats[worker] += worker != still;
+        watchdog_check_workers();
+    }
+}
+
+TEST(worker_that_stands_still_is_stopped_and_no_other)
+{
+    assert_true(watchdog_arm(TIMEOUT_NS, true));
+    me = 0;
+    worker_count = WORKER_COUNT_MAX;
+    check_workers_for(100, 0);
+    check_workers_for(30, WORKER_COUNT_MAX);
+    assert_int_equal(stopped, 0);
+    check_workers_for(1, WORKER_COUNT_MAX);
+    assert_int_equal(stopped, WORKER_COUNT_MAX);
+}
+
+TEST(worker_that_stands_still_is_left_alone_without_a_watchdog)
+{
+    me = 0;
+    worker_count = 2;
+    check_workers_for(100, 1);
+    assert_int_equal(stopped, 0);
 }
