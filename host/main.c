@@ -2,12 +2,10 @@
  * other. */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "app/program.h"
 #include "app/service/service.h"
@@ -15,12 +13,14 @@
 #include "app/service/start.h"
 #include "app/service/stats.h"
 #include "app/service/status_page.h"
+#include "app/work.h"
 #include "base/assert.h"
 #include "base/log.h"
 #include "base/version.h"
 #include "host/platform.h"
 #include "host/settings_page.h"
 #include "host/sockets.h"
+#include "host/workers.h"
 #include "kernel/settings.h"
 
 enum { EXIT_SETTINGS = 2, EXIT_NETWORK_LOST = 3, EXIT_SERVER_LOST = 4, FILE_BYTES_MAX = 64 * 1024 };
@@ -126,26 +126,9 @@ static enum program_verdict run(void)
     return verdict;
 }
 
-/* Does the work that a second thread takes off the loop: the status page's text. Ends with the program. */
-static void *second_thread(void *unused)
-{
-    const struct timespec nap = { .tv_nsec = 50000 };
-    ASSERT(unused == NULL);
-    for (;;) {
-        if (status_page_render())
-            continue;
-        if (service_settings.wait == SERVICE_WAIT_SLEEP)
-            nanosleep(&nap, NULL);
-        else
-            __builtin_ia32_pause();
-    }
-    return NULL;
-}
-
 int main(int argc, char **argv)
 {
     static char statistics[STATS_TEXT_BYTES_MAX];
-    pthread_t thread;
     service_settings_begin(&settings, program.name, program.settings, &machine_settings_table);
     if (print_help(argc, argv))
         return fflush(stdout) != 0 || ferror(stdout);
@@ -161,10 +144,14 @@ int main(int argc, char **argv)
         sockets_only_note_ports();
     else
         log_line("peregrine %s, program %s, on Linux", version_text, program.name);
-    const struct start_platform platform = { .tsc_khz = platform_tsc_khz(),
-                                             .has_helper = service_settings.cpus != 1,
-                                             .now_ns = platform_now_ns,
-                                             .random = platform_random };
+    const uint32_t workers = ports_wanted
+                                 ? 0
+                                 : workers_start(service_settings.cpus, service_settings.wait == SERVICE_WAIT_SLEEP,
+                                                 status_page_render);
+    work_set_workers(workers);
+    const struct start_platform platform = {
+        .tsc_khz = platform_tsc_khz(), .has_helper = workers > 0, .now_ns = platform_now_ns, .random = platform_random
+    };
     ASSERT(platform.tsc_khz > 0);
     const char *mistake = program_start(&platform);
     if (mistake)
@@ -174,8 +161,6 @@ int main(int argc, char **argv)
         sockets_print_ports();
         return 0;
     }
-    if (platform.has_helper && pthread_create(&thread, NULL, second_thread, NULL))
-        return refuse("cpus=2: there is no second thread to be had");
 
     enum program_verdict verdict = run();
     log_line("leaving: %s", verdict == PROGRAM_ON ? "interrupted" : service_verdict_name(verdict));

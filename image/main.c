@@ -7,6 +7,7 @@
 #include "app/service/start.h"
 #include "app/service/stats.h"
 #include "app/service/status_page.h"
+#include "app/work.h"
 #include "base/assert.h"
 #include "base/bytes.h"
 #include "base/format.h"
@@ -240,14 +241,27 @@ static void card_next(void)
         device_missing(error);
 }
 
-/* Does the work that a worker takes off the loop: the log's consoles and the status page's text. */
+static bool worker_work(void) { return work_poll(worker_me()); }
+
+/* Takes off the loop, besides jobs, the log's consoles and the status page's text. */
 static bool helper_work(void)
 {
-    bool wrote = console_poll();
-    return status_page_render() || wrote;
+    bool worked = worker_work();
+    worked |= console_poll();
+    return status_page_render() || worked;
 }
 
 static bool has_helper(void) { return workers_count() > 0 && service_settings.cpus != 1; }
+
+/* Gives the workers their work: the last one is the helper. Without cpus= there is one for the watchdog alone. */
+static void workers_begin(void)
+{
+    const uint32_t count = has_helper() ? workers_count() : 0;
+    ASSERT(count <= WORK_WORKER_COUNT_MAX);
+    work_set_workers(count);
+    for (uint32_t worker = 1; worker <= count; worker++)
+        workers_give(worker, worker < count ? worker_work : helper_work);
+}
 
 static void statistics_init(void)
 {
@@ -360,8 +374,7 @@ _Noreturn void kernel_main(enum boot_protocol protocol, const void *information)
     settings_apply();
     struct netdev *device = device_find();
     statistics_init();
-    if (has_helper())
-        workers_give(workers_count(), helper_work);
+    workers_begin();
     log_clock_ns = clock_now_ns();
     const struct start_platform platform = { .device = device,
                                              .cards_left = virtio_net_cards_left,

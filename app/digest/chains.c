@@ -1,33 +1,101 @@
 #include "app/digest/chains.h"
 
+#include <string.h>
+
 #include "app/digest/variants.h"
 #include "base/assert.h"
 #include "base/bytes.h"
 
+enum {
+    JOB_COUNT = WORK_WORKER_COUNT_MAX * WORK_DEPTH + 1,
+    WORKER_SLICES = WORK_JOB_NS / VARIANTS_CHAIN_SLICE_NS, /* a worker's slice is as many of the loop's */
+};
+
+/* A slice of rounds of some chains, side by side. The digests are copies: a chain may go away meanwhile. */
+struct chain_job {
+    struct work work;
+    const struct sha256_ops *ops;
+    uint32_t rounds;
+    uint32_t digests[SHA256_LANES_MAX][8];
+    /* The loop's alone, also while a worker has the job. */
+    struct chain *chains[SHA256_LANES_MAX]; /* NULL: went away */
+    uint32_t count;
+};
+
 static struct {
-    struct chain *all[CHAIN_COUNT_MAX]; /* in any order, but those of the last slices come first */
-    size_t count;
-    uint64_t added, slices;
+    /* The chains that wait, in any order, but those of the last slices come first. */
+    struct chain *all[CHAIN_COUNT_MAX];
+    size_t count, out; /* chains that wait, and in jobs */
+    uint64_t added, slices, rounds;
+    struct chain_job jobs[JOB_COUNT], *free_jobs[JOB_COUNT];
+    size_t free_count;
+    void (*ended)(struct chain *chain);
+    /* By the count of chains: how many are for each CPU, and whether the loop's CPU takes part. */
+    uint8_t share[CHAIN_COUNT_MAX + 1];
+    bool helps[CHAIN_COUNT_MAX + 1];
 } chains;
 
-void digest_chains_clear(void) { chains.count = 0; }
-size_t digest_chains_count(void) { return chains.count; }
+/* Returns the rounds of `count` chains in a slice, spread over a number of CPUs. */
+static uint64_t rate(size_t count, size_t cpus)
+{
+    const size_t share = min_size((count + cpus - 1) / cpus, SHA256_LANES_MAX);
+    const size_t lanes = min_size(share, digest_variants.chains[share]->lanes);
+    ASSERT(count > 0 && cpus > 0);
+    return (uint64_t)min_size(cpus * lanes, count) * digest_variants.chain_rounds[share];
+}
+
+/* Decides for each count of chains over how many CPUs they are spread. A few chains are faster side by side on one CPU
+ * than apart, if its lanes are wide. The loop's CPU takes part if half of its time would be gained. */
+static void spread(void)
+{
+    const size_t workers = work_worker_count();
+    for (size_t count = 1; count <= CHAIN_COUNT_MAX; count++) {
+        size_t cpus = 1;
+        for (size_t more = 2; more <= workers; more++)
+            cpus = rate(count, more) > rate(count, cpus) ? more : cpus;
+        bool helps = workers == 0 || 2 * workers * rate(count, workers + 1) >= (2 * workers + 1) * rate(count, cpus);
+        cpus = helps ? workers + 1 : cpus;
+        chains.helps[count] = helps;
+        chains.share[count] = (uint8_t)min_size((count + cpus - 1) / cpus, SHA256_LANES_MAX);
+        ASSERT(chains.share[count] > 0);
+    }
+}
+
+void digest_chains_clear(void (*ended)(struct chain *chain))
+{
+    chains.count = chains.out = chains.free_count = 0;
+    chains.ended = ended;
+    for (size_t i = 0; i < JOB_COUNT; i++)
+        chains.free_jobs[chains.free_count++] = &chains.jobs[i];
+    ASSERT(chains.free_count == JOB_COUNT);
+    spread();
+}
+
+size_t digest_chains_count(void) { return chains.count + chains.out; }
 
 void digest_chains_add(struct chain *chain)
 {
     ASSERT(chain->rounds_left > 0);
-    ASSERT(chains.count < CHAIN_COUNT_MAX);
+    ASSERT(digest_chains_count() < CHAIN_COUNT_MAX);
     chain->number = chains.added++;
+    chain->job = NULL;
     chains.all[chains.count++] = chain;
 }
 
 void digest_chains_remove(struct chain *chain)
 {
+    struct chain **const places = chain->job != NULL ? chain->job->chains : chains.all;
+    const size_t count = chain->job != NULL ? chain->job->count : chains.count;
     size_t i = 0;
-    while (i < chains.count && chains.all[i] != chain)
+    while (i < count && places[i] != chain)
         i++;
-    ASSERT(i < chains.count);
-    chains.all[i] = chains.all[--chains.count];
+    ASSERT(i < count);
+    if (chain->job != NULL) {
+        places[i] = NULL;
+        chains.out--;
+    } else {
+        places[i] = places[--chains.count];
+    }
 }
 
 /* Returns true if a chain comes before another one in this slice. */
@@ -60,28 +128,97 @@ static void choose(size_t count)
     }
 }
 
+static void job_run(struct work *work)
+{
+    struct chain_job *job = (struct chain_job *)work;
+    uint32_t *digests[SHA256_LANES_MAX];
+    ASSERT(job->rounds > 0);
+    for (size_t lane = 0; lane < SHA256_LANES_MAX; lane++)
+        digests[lane] = job->digests[lane];
+    job->ops->rounds(digests, job->rounds);
+}
+
+/* Makes a job of the chains whose turn it is, at most `share`, for `slices` of the loop's slices. */
+static struct chain_job *job_make(size_t share, uint32_t slices)
+{
+    ASSERT(chains.count > 0 && chains.free_count > 0);
+    const size_t waiting = min_size(chains.count, share);
+    struct chain_job *job = chains.free_jobs[--chains.free_count];
+    job->work.run = job_run;
+    job->ops = digest_variants.chains[waiting];
+    job->count = (uint32_t)min_size(waiting, job->ops->lanes);
+    job->rounds = slices * digest_variants.chain_rounds[waiting];
+    choose(job->count);
+    chains.slices++;
+    for (size_t i = 0; i < job->count; i++) {
+        struct chain *chain = job->chains[i] = chains.all[i];
+        job->rounds = (uint32_t)min_u64(chain->rounds_left, job->rounds);
+        memcpy(job->digests[i], chain->digest, sizeof chain->digest);
+        chain->job = job;
+    }
+    chains.count -= job->count;
+    chains.out += job->count;
+    memmove(chains.all, chains.all + job->count, chains.count * sizeof chains.all[0]);
+    return job;
+}
+
+/* Takes a job's results. The chains that go on come first. */
+static void job_end(struct chain_job *job)
+{
+    struct chain *goes_on[SHA256_LANES_MAX] = { NULL };
+    size_t count = 0;
+    ASSERT(!work_is_out(&job->work));
+    for (size_t i = 0; i < job->count; i++) {
+        struct chain *chain = job->chains[i];
+        if (chain == NULL)
+            continue;
+        memcpy(chain->digest, job->digests[i], sizeof chain->digest);
+        chain->rounds_left -= job->rounds;
+        chain->job = NULL;
+        chains.out--;
+        if (chain->rounds_left > 0)
+            goes_on[count++] = chain;
+        else if (chains.ended != NULL)
+            chains.ended(chain);
+    }
+    memmove(chains.all + count, chains.all, chains.count * sizeof chains.all[0]);
+    memcpy(chains.all, goes_on, count * sizeof chains.all[0]);
+    chains.count += count;
+    chains.rounds += (uint64_t)job->rounds * job->count;
+    chains.free_jobs[chains.free_count++] = job;
+}
+
+bool digest_chains_take(struct work *work)
+{
+    if (work->run != job_run)
+        return false;
+    job_end((struct chain_job *)work);
+    return true;
+}
+
+/* Begins slices. A worker's second job must be a full one: chains that wait for company do more rounds than apart. */
+static void slices_begin(void)
+{
+    const size_t all = digest_chains_count(), share = chains.share[all];
+    const size_t full = min_size(digest_variants.chains[share]->lanes, share);
+    const bool helps = chains.helps[all];
+    ASSERT(full > 0);
+    while (chains.count > 0 && work_has_room(1))
+        work_give(&job_make(share, WORKER_SLICES)->work);
+    while (chains.count >= full + (helps ? share : 0) && work_has_room(WORK_DEPTH))
+        work_give(&job_make(share, WORKER_SLICES)->work);
+    if (!helps || chains.count == 0)
+        return;
+    struct chain_job *job = job_make(share, 1);
+    work_here(&job->work);
+    job_end(job);
+}
+
 uint64_t digest_chains_work(void)
 {
-    static uint32_t unused[SHA256_LANES_MAX][8]; /* for lanes that no chain is in */
-    uint32_t *digests[SHA256_LANES_MAX] = { unused[0] };
-    if (chains.count == 0)
-        return 0;
-    size_t waiting = min_size(chains.count, SHA256_LANES_MAX);
-    const struct sha256_ops *ops = digest_variants.chains[waiting];
-    size_t count = min_size(chains.count, ops->lanes);
-    choose(count);
-    chains.slices++;
-    uint32_t rounds = digest_variants.chain_rounds[waiting];
-    for (size_t i = 0; i < count; i++)
-        rounds = (uint32_t)min_u64(chains.all[i]->rounds_left, rounds);
-    for (size_t lane = 0; lane < ops->lanes; lane++)
-        digests[lane] = lane < count ? chains.all[lane]->digest : unused[lane];
-    ops->rounds(digests, rounds);
-    for (size_t i = count; i-- > 0;) {
-        chains.all[i]->rounds_left -= rounds;
-        if (chains.all[i]->rounds_left == 0)
-            digest_chains_remove(chains.all[i]);
-    }
-    ASSERT(rounds > 0);
-    return (uint64_t)rounds * count;
+    if (chains.count > 0)
+        slices_begin();
+    uint64_t rounds = chains.rounds;
+    chains.rounds = 0;
+    return rounds;
 }

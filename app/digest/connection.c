@@ -414,7 +414,7 @@ bool digest_connection_is_spare(struct connection *c, uint64_t now_ns)
 void digest_connection_drop(struct connection *c, uint64_t now_ns)
 {
     ASSERT(c->phase != CONNECTION_FREE && !c->dropped);
-    if (c->phase == CONNECTION_CHAIN && c->chain.rounds_left > 0)
+    if (c->phase == CONNECTION_CHAIN)
         digest_chains_remove(&c->chain);
     in_skip(c, c->in_count);
     c->reply.bytes = 0;
@@ -426,7 +426,7 @@ void digest_connection_drop(struct connection *c, uint64_t now_ns)
 void digest_connection_end(struct connection *c)
 {
     ASSERT(c->phase != CONNECTION_FREE);
-    if (c->phase == CONNECTION_CHAIN && c->chain.rounds_left > 0)
+    if (c->phase == CONNECTION_CHAIN)
         digest_chains_remove(&c->chain);
     c->phase = CONNECTION_FREE;
 }

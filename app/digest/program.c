@@ -7,6 +7,7 @@
 #include "app/digest/variants.h"
 #include "app/service/service.h"
 #include "app/service/stats.h"
+#include "app/work.h"
 #include "base/assert.h"
 #include "base/log.h"
 #include "base/time.h"
@@ -15,6 +16,7 @@
 enum { EVENTS_PER_TURN_MAX = 64, EVENTS_NS = 10 * NS_PER_US /* after which the turn takes no further event */ };
 
 static uint64_t (*clock_ns)(void);
+static struct counter_group work_counters;
 
 /* Returns true if no vector instructions are to be used. */
 static bool wants_plain_cpu(void) { return digest_settings.simd == DIGEST_SIMD_SCALAR; }
@@ -35,6 +37,9 @@ static const char *init(const struct program_machine *machine, uint64_t now_ns)
     (void)now_ns;
     ASSERT(digest_variants.sha256 != NULL && machine->now_ns != NULL);
     clock_ns = machine->now_ns;
+    work_counters = work_init(machine->tsc_khz);
+    stats_add_counters(&work_counters);
+    log_line("digest: %u workers, a hand-over takes %lu ns", work_worker_count(), work_hand_over_ns());
     stats_add_fact("digest.sha256", digest_variants.sha256->name);
     stats_add_fact("digest.nabhash", digest_variants.nabhash->name);
     stats_add_fact("digest.mercha", digest_variants.mercha->name);

@@ -6,6 +6,7 @@
 #include "app/digest/settings.h"
 #include "app/digest/variants.h"
 #include "app/service/stats.h"
+#include "app/work.h"
 #include "base/assert.h"
 #include "base/bytes.h"
 #include "base/time.h"
@@ -40,6 +41,7 @@ static struct {
     uint16_t share[PLACE_COUNT]; /* places of the same address, with this one; 0: free */
     struct queue ready;
     uint64_t next_expire_ns, next_blocked_ns;
+    uint64_t now_ns;                                    /* the turn's */
     int16_t place_of[TRANSPORT_CONNECTION_COUNT_LIMIT]; /* by id; -1: none */
     struct connection connections[PLACE_COUNT];
 } server;
@@ -54,45 +56,6 @@ static const struct counter counter_table[] = {
     COUNTER("digest.", counters, dropped_share),
 };
 static const struct counter_group counter_group = { counter_table, ARRAY_COUNT(counter_table) };
-
-bool digest_server_init(uint16_t port)
-{
-    ASSERT(port != 0);
-    memset(&server, 0, sizeof server);
-    memset(server.place_of, -1, sizeof server.place_of);
-    memset(&counters, 0, sizeof counters);
-    memset(&digest_connection_counters, 0, sizeof digest_connection_counters);
-    server.port = port;
-    digest_chains_clear();
-    stats_add_counters(&counter_group);
-    stats_add_counters(&digest_connection_counter_group);
-    return transport_listen(port);
-}
-
-void digest_server_check(void)
-{
-    uint32_t used = 0, dropped = 0, blocked = 0, chains = 0, ready = 0, messages = 0;
-    for (size_t place = 0; place < PLACE_COUNT; place++) {
-        const struct connection *c = &server.connections[place];
-        bool is_used = c->phase != CONNECTION_FREE;
-        digest_connection_check(c);
-        ASSERT(!is_used || server.place_of[c->id] == (int16_t)place);
-        ASSERT(is_used || !server.blocked[place]);
-        ASSERT((server.share[place] > 0) == is_used);
-        used += is_used;
-        dropped += is_used && c->dropped;
-        messages += is_used ? c->message_count : 0;
-        blocked += server.blocked[place];
-        chains += c->phase == CONNECTION_CHAIN;
-        ready += server.ready.has[place];
-    }
-    ASSERT(used == server.used_count && blocked == server.blocked_count && dropped == server.dropped_count);
-    ASSERT(chains >= digest_chains_count());
-    ASSERT(messages <= server.messages_out);
-    ASSERT(ready == server.ready.count);
-    for (uint32_t i = 0; i < server.ready.count; i++)
-        ASSERT(server.ready.has[server.ready.places[(server.ready.first + i) % PLACE_COUNT]]);
-}
 
 /* ---- Whose turn it is ---- */
 
@@ -123,6 +86,54 @@ static void blocked_set(size_t place, bool blocked)
     server.blocked_count = server.blocked_count - server.blocked[place] + blocked;
     server.blocked[place] = blocked;
     ASSERT(server.blocked_count <= PLACE_COUNT);
+}
+
+/* Answers a chain that has ended. */
+static void chain_ended(struct chain *chain)
+{
+    struct connection *c = (struct connection *)((uint8_t *)chain - offsetof(struct connection, chain));
+    digest_connection_chain_ended(c, server.now_ns);
+    ASSERT(c->phase == CONNECTION_REPLY);
+    ready_add((size_t)(c - server.connections));
+}
+
+bool digest_server_init(uint16_t port)
+{
+    ASSERT(port != 0);
+    memset(&server, 0, sizeof server);
+    memset(server.place_of, -1, sizeof server.place_of);
+    memset(&counters, 0, sizeof counters);
+    memset(&digest_connection_counters, 0, sizeof digest_connection_counters);
+    server.port = port;
+    digest_chains_clear(chain_ended);
+    stats_add_counters(&counter_group);
+    stats_add_counters(&digest_connection_counter_group);
+    return transport_listen(port);
+}
+
+void digest_server_check(void)
+{
+    uint32_t used = 0, dropped = 0, blocked = 0, chains = 0, ready = 0, messages = 0;
+    for (size_t place = 0; place < PLACE_COUNT; place++) {
+        const struct connection *c = &server.connections[place];
+        bool is_used = c->phase != CONNECTION_FREE;
+        digest_connection_check(c);
+        ASSERT(!is_used || server.place_of[c->id] == (int16_t)place);
+        ASSERT(is_used || !server.blocked[place]);
+        ASSERT((server.share[place] > 0) == is_used);
+        used += is_used;
+        dropped += is_used && c->dropped;
+        messages += is_used ? c->message_count : 0;
+        blocked += server.blocked[place];
+        chains += c->phase == CONNECTION_CHAIN;
+        ready += server.ready.has[place];
+    }
+    ASSERT(used == server.used_count && blocked == server.blocked_count && dropped == server.dropped_count);
+    ASSERT(chains == digest_chains_count());
+    ASSERT(messages <= server.messages_out);
+    ASSERT(ready == server.ready.count);
+    for (uint32_t i = 0; i < server.ready.count; i++)
+        ASSERT(server.ready.has[server.ready.places[(server.ready.first + i) % PLACE_COUNT]]);
 }
 
 /* ---- Events ---- */
@@ -291,16 +302,12 @@ static void steps_work(uint64_t now_ns)
     ASSERT(spent_ns <= VARIANTS_TURN_NS + VARIANTS_SLICE_NS + STEP_NS);
 }
 
-/* Answers chains that have ended. */
-static void chains_answer(uint64_t now_ns)
+/* Takes back from the workers the jobs that are done. */
+static void work_end(void)
 {
-    for (size_t place = 0; place < PLACE_COUNT; place++) {
-        struct connection *c = &server.connections[place];
-        if (c->phase != CONNECTION_CHAIN || c->chain.rounds_left > 0)
-            continue;
-        digest_connection_chain_ended(c, now_ns);
-        ASSERT(c->phase == CONNECTION_REPLY);
-        ready_add(place);
+    for (struct work *work; (work = work_take()) != NULL;) {
+        bool is_chains = digest_chains_take(work);
+        ASSERT(is_chains);
     }
 }
 
@@ -370,11 +377,9 @@ static void stall_note(uint64_t now_ns)
 
 void digest_server_work(uint64_t now_ns)
 {
-    size_t before = digest_chains_count();
+    server.now_ns = now_ns;
+    work_end();
     counters.rounds += digest_chains_work();
-    ASSERT(digest_chains_count() <= before);
-    if (digest_chains_count() < before)
-        chains_answer(now_ns);
     stall_note(now_ns);
     blocked_try(now_ns);
     expire(now_ns);

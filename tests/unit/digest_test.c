@@ -17,7 +17,7 @@ BEFORE_EACH()
 {
     digest_settings.rounds_max = 1000000;
     digest_variants_choose(false, 2000000);
-    digest_chains_clear();
+    digest_chains_clear(NULL);
     random_fill(body, sizeof body);
 }
 
@@ -284,7 +284,7 @@ TEST(every_other_slice_is_of_the_shortest_chains_and_all_end_right)
     static struct chain chains[COUNT];
     static uint32_t expected[COUNT][8];
     uint64_t ended_rounds = 0, slice = 0;
-    digest_chains_clear();
+    digest_chains_clear(NULL);
     for (size_t i = 0; i < COUNT; i++) {
         random_fill(chains[i].digest, sizeof chains[i].digest);
         memcpy(expected[i], chains[i].digest, sizeof expected[i]);
@@ -316,7 +316,7 @@ TEST(a_long_chain_ends_among_short_ones)
     enum { SHORT_COUNT = 40, SHORT_SLICES = 10, LONG_SLICES = 50 };
     static struct chain shorts[SHORT_COUNT], long_one;
     const uint64_t slice_rounds = digest_variants.chain_rounds[SHA256_LANES_MAX];
-    digest_chains_clear();
+    digest_chains_clear(NULL);
     long_one.rounds_left = LONG_SLICES * slice_rounds;
     digest_chains_add(&long_one);
     for (int slices = 0; long_one.rounds_left > 0; slices++) {
@@ -329,5 +329,5 @@ TEST(a_long_chain_ends_among_short_ones)
         }
         digest_chains_work();
     }
-    digest_chains_clear();
+    digest_chains_clear(NULL);
 }

@@ -86,7 +86,7 @@ count-net: $(BENCH_NET) ## instructions of both stacks (callgrind): writes the b
 
 # The variants of app/digest/ beside OpenSSL, coreutils and, if it is installed, Go.
 BENCH_DIGEST := $(BUILD)/host/tests/bench/bench_digest
-$(BENCH_DIGEST): $(patsubst %.c,$(BUILD)/host/%.o,tests/bench/bench_digest.c host/platform.c \
+$(BENCH_DIGEST): $(patsubst %.c,$(BUILD)/host/%.o,tests/bench/bench_digest.c host/platform.c app/service/work.c \
 		$(filter-out $(addprefix app/digest/,program.c server.c connection.c reply.c), \
 			$(wildcard app/digest/*.c base/*.c)))
 	$(CC) -o $@ $^ -lcrypto

@@ -48,7 +48,7 @@ $(UNIT_TESTS): $(BUILD)/test/tests/unit/%: $(BUILD)/test/tests/unit/%.o $(BUILD)
 		$$(addprefix $(BUILD)/test/,$$(UNIT_EXTRA_$$*:.c=.o)) $(TEST_LIB)
 	$(CC) $(TEST_LINK) -o $@ $^ -lcmocka -lm $(UNIT_LIBS_$*)
 
-TSAN_TESTS := $(BUILD)/tsan/status_page_test $(BUILD)/tsan/spsc_test
+TSAN_TESTS := $(addprefix $(BUILD)/tsan/,status_page_test spsc_test work_test)
 unit: $(UNIT_TESTS) $(TSAN_TESTS) ## the C unit tests
 	$(PY) -m pytest -q tests/unit
 
@@ -61,6 +61,8 @@ TSAN_PAGE := $(patsubst %.c,$(BUILD)/tsan/%.o,tests/unit/status_page_test.c test
 	app/service/stats.c net/capture.c net/pcapng.c base/histogram.c base/text.c base/format.c base/log.c)
 $(BUILD)/tsan/status_page_test: $(TSAN_PAGE)
 $(BUILD)/tsan/spsc_test: $(addprefix $(BUILD)/tsan/tests/,unit/spsc_test.o lib/test.o)
+$(BUILD)/tsan/work_test: $(patsubst %.c,$(BUILD)/tsan/%.o,tests/unit/work_test.c tests/lib/test.c \
+	app/service/work.c base/format.c)
 $(TSAN_TESTS):
 	$(CC) -fsanitize=thread -o $@ $^ -lcmocka
 
