@@ -21,12 +21,14 @@ const struct counter_group digest_connection_counter_group = { counter_table, AR
 void digest_connection_check(const struct connection *c)
 {
     ASSERT(c->phase <= CONNECTION_LEAVING);
-    ASSERT(c->in_begin + c->in_count <= sizeof c->in);
+    ASSERT(c->in_begin + c->in_count <= CONNECTION_IN_BYTES);
     ASSERT(c->reply.bytes <= sizeof c->reply.text);
     ASSERT(c->message_count <= CONNECTION_MESSAGES_MAX);
     ASSERT(c->held || c->in_count <= CONNECTION_HEAD_BYTES_MAX || c->phase == CONNECTION_FREE);
     ASSERT((c->phase != CONNECTION_BODY && c->phase != CONNECTION_CHAIN) || c->method != NULL);
 }
+
+bool digest_connection_is_out(const struct connection *c) { return work_is_out(&c->piece.work); }
 
 /* ---- Bytes in ---- */
 
@@ -50,7 +52,7 @@ static void in_skip(struct connection *c, size_t bytes)
 
 void digest_connection_begin(struct connection *c, int id, uint32_t address, bool refuse, uint64_t now_ns)
 {
-    ASSERT(c->phase == CONNECTION_FREE && id >= 0);
+    ASSERT(c->phase == CONNECTION_FREE && id >= 0 && !digest_connection_is_out(c));
     c->phase = refuse ? CONNECTION_REPLY : CONNECTION_HEAD;
     c->id = id;
     c->address = address;
@@ -58,6 +60,7 @@ void digest_connection_begin(struct connection *c, int id, uint32_t address, boo
     c->keep_alive = !refuse;
     c->progress_ns = now_ns;
     c->method = NULL;
+    c->in = c->halves[0];
     c->in_begin = c->in_count = c->reply.bytes = 0;
     c->acked_ns = now_ns;
     c->sent_bytes = 0;
@@ -126,7 +129,7 @@ static enum digest_connection_step reply_send(struct connection *c, uint32_t mes
 static bool asks_for_head(const struct connection *c)
 {
     struct bytes text = { c->in + c->in_begin, c->in_count };
-    ASSERT(c->in_begin + c->in_count <= sizeof c->in);
+    ASSERT(c->in_begin + c->in_count <= CONNECTION_IN_BYTES);
     (void)(text_skip(&text, "\r\n") || text_skip(&text, "\n")); /* RFC 9112 §2.2: an empty line before it */
     return text_starts(text, "HEAD ");
 }
@@ -181,7 +184,7 @@ static void request_begin(struct connection *c, const struct http_request *reque
 {
     const struct method_request asked = { request->query, request->has_length, request->length };
     c->method = digest_method_of(request->path, &c->method_index);
-    ASSERT(c->method != NULL);
+    ASSERT(c->method != NULL && !digest_connection_is_out(c));
     const char *reason = c->method->begin(&c->job, &asked);
     if (reason != NULL) {
         refuse(c, 400, reason, now_ns);
@@ -254,12 +257,39 @@ static void body_end(struct connection *c, uint64_t now_ns)
     digest_reply_add(&c->reply, text_of(c->streams_chunks ? "0\r\n\r\n" : ""));
 }
 
+static void piece_run(struct work *work)
+{
+    const struct piece *piece = (struct piece *)work;
+    size_t written = piece->method->take(piece->job, piece->run.data, piece->run.count, NULL);
+    ASSERT(written == 0);
+}
+
+/* Returns true if a run is worth a hand-over. A worker that has work already would only delay it: then this CPU takes
+ * the run itself. A method that streams writes a message's bytes at a time, which is too little. */
+static bool is_worth_giving(const struct connection *c, size_t bytes)
+{
+    return !c->method->streams && bytes >= digest_variants.given_bytes_min[c->method_index] && work_has_room(1);
+}
+
+/* Gives a run to a worker. The bytes after it go on in the other half. */
+static void piece_give(struct connection *c, struct bytes run, size_t taken)
+{
+    uint8_t *const other = c->in == c->halves[0] ? c->halves[1] : c->halves[0];
+    ASSERT(run.count > 0 && taken <= c->in_count);
+    in_skip(c, taken);
+    memcpy(other, c->in + c->in_begin, c->in_count);
+    c->in = other;
+    c->in_begin = 0;
+    c->piece = (struct piece){ .work.run = piece_run, .method = c->method, .job = &c->job, .run = run };
+    work_give(&c->piece.work);
+}
+
 /* Returns how many bytes of the body may be taken now; 0: the reply must be sent first. */
 static size_t run_bytes_max(const struct connection *c)
 {
     size_t slice = digest_variants.slice_bytes[c->method_index];
     if (!c->method->streams)
-        return slice;
+        return is_worth_giving(c, c->in_count) ? slice * (WORK_JOB_NS / VARIANTS_SLICE_NS) : slice;
     size_t room = digest_reply_stream_room(&c->reply) / 4 * 3;
     return room > 3 ? min_size(slice, room - 3) : 0;
 }
@@ -268,6 +298,8 @@ static size_t run_bytes_max(const struct connection *c)
 static enum digest_connection_step body_step(struct connection *c, uint32_t messages_max, uint64_t now_ns)
 {
     struct bytes run;
+    if (digest_connection_is_out(c))
+        return STEP_STARVED;
     if (c->in_count > 0 && (c->reply.bytes == 0 || !c->method->streams)) /* else a reader is awaited */
         c->progress_ns = now_ns;
     if (c->method->streams && !c->reply_begun)
@@ -280,6 +312,10 @@ static enum digest_connection_step body_step(struct connection *c, uint32_t mess
     ASSERT(run.count <= most);
     c->body_bytes += run.count;
     digest_connection_counters.body_bytes += run.count;
+    if (run.count > 0 && is_worth_giving(c, run.count)) {
+        piece_give(c, run, taken);
+        return STEP_STARVED;
+    }
     if (run.count > 0) {
         uint8_t *out = c->method->streams ? digest_reply_stream_begin(&c->reply) : NULL;
         size_t written = c->method->take(&c->job, run.data, run.count, out);

@@ -9,6 +9,7 @@
 #include "app/digest/chains.h"
 #include "app/digest/method.h"
 #include "app/digest/reply.h"
+#include "app/work.h"
 #include "base/counters.h"
 #include "net/http/body.h"
 #include "net/transport.h"
@@ -30,10 +31,19 @@ enum connection_phase {
     CONNECTION_LEAVING, /* all is sent, FIN too; what still comes is not read */
 };
 
+/* A run of the body that a worker takes (app/work.h). The job's memory is the connection's method_job, and that half of
+ * its bytes in which the run lies. */
+struct piece {
+    struct work work;
+    const struct method *method;
+    union method_job *job;
+    struct bytes run;
+};
+
 /* The result of a step. */
 enum digest_connection_step {
     STEP_DONE,    /* go on at once */
-    STEP_STARVED, /* nothing to do before the next event, or before the chain ends */
+    STEP_STARVED, /* nothing to do before an event, or before a worker is done */
     STEP_BLOCKED, /* the transport does not take the response now */
 };
 
@@ -60,11 +70,14 @@ struct connection {
     uint64_t ended_ns;         /* when the peer's FIN came */
     uint64_t period_begins_ns; /* the body's time of CONNECTION_BODY_RATE_MIN */
     uint64_t period_bytes;     /* body_bytes then */
-    union method_job job;
+    union method_job job;      /* the worker's while `piece` is out */
+    struct piece piece;
     struct chain chain;
     size_t in_begin, in_count;
     struct reply reply;
-    uint8_t in[CONNECTION_IN_BYTES];
+    /* Bytes in: the other half is a worker's while `piece` is out. */
+    uint8_t *in;
+    uint8_t halves[2][CONNECTION_IN_BYTES];
 };
 
 struct digest_connection_counters {
@@ -72,6 +85,10 @@ struct digest_connection_counters {
 };
 extern struct digest_connection_counters digest_connection_counters;
 extern const struct counter_group digest_connection_counter_group;
+
+/* Returns true while a worker has a piece of the body. The place may then not be given to another connection, even if
+ * it is free. */
+bool digest_connection_is_out(const struct connection *c);
 
 /* Begins a connection. With `refuse` its only response says that there are too many. */
 void digest_connection_begin(struct connection *c, int id, uint32_t address, bool refuse, uint64_t now_ns);

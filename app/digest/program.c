@@ -23,6 +23,7 @@ static bool wants_plain_cpu(void) { return digest_settings.simd == DIGEST_SIMD_S
 
 static const char *prepare(const struct program_machine *machine)
 {
+    work_counters = work_init(machine->tsc_khz);
     digest_variants_choose(digest_settings.simd == DIGEST_SIMD_SCALAR, machine->tsc_khz);
     ASSERT(digest_variants.sha256 != NULL && digest_variants.base64 != NULL);
     log_line("digest: SHA-256 %s, chains of 1, 4, 16: %s, %s, %s; NABHash %s, MerCha %s, base64 %s",
@@ -37,7 +38,6 @@ static const char *init(const struct program_machine *machine, uint64_t now_ns)
     (void)now_ns;
     ASSERT(digest_variants.sha256 != NULL && machine->now_ns != NULL);
     clock_ns = machine->now_ns;
-    work_counters = work_init(machine->tsc_khz);
     stats_add_counters(&work_counters);
     log_line("digest: %u workers, a hand-over takes %lu ns", work_worker_count(), work_hand_over_ns());
     stats_add_fact("digest.sha256", digest_variants.sha256->name);

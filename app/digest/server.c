@@ -33,6 +33,7 @@ struct queue {
 static struct {
     uint16_t port;
     uint32_t used_count, dropped_count, blocked_count;
+    uint32_t out_count; /* pieces of bodies that workers have */
     /* An upper bound of the messages that the transport holds. The exact number is counted if the bound seems too
      * high. */
     uint32_t messages_out;
@@ -113,7 +114,7 @@ bool digest_server_init(uint16_t port)
 
 void digest_server_check(void)
 {
-    uint32_t used = 0, dropped = 0, blocked = 0, chains = 0, ready = 0, messages = 0;
+    uint32_t used = 0, dropped = 0, blocked = 0, chains = 0, ready = 0, messages = 0, out = 0;
     for (size_t place = 0; place < PLACE_COUNT; place++) {
         const struct connection *c = &server.connections[place];
         bool is_used = c->phase != CONNECTION_FREE;
@@ -127,11 +128,12 @@ void digest_server_check(void)
         blocked += server.blocked[place];
         chains += c->phase == CONNECTION_CHAIN;
         ready += server.ready.has[place];
+        out += digest_connection_is_out(c);
     }
     ASSERT(used == server.used_count && blocked == server.blocked_count && dropped == server.dropped_count);
     ASSERT(chains == digest_chains_count());
     ASSERT(messages <= server.messages_out);
-    ASSERT(ready == server.ready.count);
+    ASSERT(ready == server.ready.count && out == server.out_count);
     for (uint32_t i = 0; i < server.ready.count; i++)
         ASSERT(server.ready.has[server.ready.places[(server.ready.first + i) % PLACE_COUNT]]);
 }
@@ -208,7 +210,9 @@ static void accept(int id, uint32_t address, uint64_t now_ns)
     size_t place = 0;
     bool is_full = server.used_count - server.dropped_count >= SERVER_CONNECTION_COUNT;
     bool refuse = is_full && !drop_spare(now_ns) && !drop_greedy(share_of(address), now_ns);
-    while (place < PLACE_COUNT && server.connections[place].phase != CONNECTION_FREE)
+    while (
+        place < PLACE_COUNT
+        && (server.connections[place].phase != CONNECTION_FREE || digest_connection_is_out(&server.connections[place])))
         place++;
     counters.accepted++;
     counters.refused_busy += refuse || place == PLACE_COUNT;
@@ -287,7 +291,7 @@ static void steps_work(uint64_t now_ns)
         uint64_t body_bytes = digest_connection_counters.body_bytes, sent_bytes = digest_connection_counters.sent_bytes;
         if (c->phase == CONNECTION_FREE)
             continue;
-        const bool was_dropped = c->dropped;
+        const bool was_dropped = c->dropped, was_out = digest_connection_is_out(c);
         enum digest_connection_step step = digest_connection_step(c, messages_are_out(now_ns) ? 0 : share, now_ns);
         server.dropped_count += c->dropped && !was_dropped;
         server.messages_out += digest_connection_counters.sent_bytes > sent_bytes;
@@ -295,7 +299,9 @@ static void steps_work(uint64_t now_ns)
         if (step == STEP_DONE)
             ready_add(place);
         spent_ns += STEP_NS;
-        if (digest_connection_counters.body_bytes > body_bytes)
+        const bool is_given = digest_connection_is_out(c) && !was_out;
+        server.out_count += is_given;
+        if (digest_connection_counters.body_bytes > body_bytes && !is_given)
             spent_ns += (digest_connection_counters.body_bytes - body_bytes) * VARIANTS_SLICE_NS
                         / digest_variants.slice_bytes[c->method_index];
     }
@@ -306,8 +312,13 @@ static void steps_work(uint64_t now_ns)
 static void work_end(void)
 {
     for (struct work *work; (work = work_take()) != NULL;) {
-        bool is_chains = digest_chains_take(work);
-        ASSERT(is_chains);
+        if (digest_chains_take(work))
+            continue;
+        struct connection *c = (struct connection *)((uint8_t *)work - offsetof(struct connection, piece));
+        ASSERT(server.out_count > 0 && !digest_connection_is_out(c));
+        server.out_count--;
+        if (c->phase != CONNECTION_FREE)
+            ready_add((size_t)(c - server.connections));
     }
 }
 
@@ -389,7 +400,7 @@ void digest_server_work(uint64_t now_ns)
 uint64_t digest_server_next_deadline_ns(uint64_t now_ns)
 {
     ASSERT(server.used_count <= PLACE_COUNT);
-    if (server.ready.count > 0 || digest_chains_count() > 0)
+    if (server.ready.count > 0 || server.out_count > 0 || digest_chains_count() > 0)
         return now_ns;
     if (server.blocked_count > 0)
         return server.next_blocked_ns;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "app/digest/method.h"
+#include "app/work.h"
 #include "base/assert.h"
 #include "base/bytes.h"
 #include "base/cycles.h"
@@ -137,6 +138,16 @@ static uint32_t slice_bytes(uint64_t cycles, uint64_t tsc_khz)
     return (uint32_t)max_size(bytes, SLICE_BYTES_MIN);
 }
 
+/* Returns the bytes that take as long as some hand-overs, if BYTES_TIMED take `cycles`. At most a slice, as this CPU
+ * takes all that is less. */
+static uint32_t given_bytes_min(uint64_t cycles, uint64_t tsc_khz)
+{
+    uint64_t least_ns = min_u64(VARIANTS_GIVEN_HAND_OVERS * work_hand_over_ns(), VARIANTS_SLICE_NS);
+    uint64_t bytes = least_ns * tsc_khz / NS_PER_MS * BYTES_TIMED / cycles;
+    ASSERT(cycles > 0);
+    return (uint32_t)min_u64(bytes + 1, UINT32_MAX);
+}
+
 void digest_variants_choose(bool scalar, uint64_t tsc_khz)
 {
     uint64_t sha256 = UINT64_MAX, nabhash = UINT64_MAX, mercha = UINT64_MAX, base64 = UINT64_MAX;
@@ -155,6 +166,8 @@ void digest_variants_choose(bool scalar, uint64_t tsc_khz)
             digest_variants.base64 = digest_base64_all[i];
     choose_chains(scalar, tsc_khz);
     const uint64_t cycles[METHOD_COUNT] = { sha256, nabhash, mercha, base64 }; /* the order of `methods` */
-    for (size_t i = 0; i < METHOD_COUNT; i++)
+    for (size_t i = 0; i < METHOD_COUNT; i++) {
         digest_variants.slice_bytes[i] = slice_bytes(cycles[i], tsc_khz);
+        digest_variants.given_bytes_min[i] = given_bytes_min(cycles[i], tsc_khz);
+    }
 }

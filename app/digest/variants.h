@@ -20,6 +20,8 @@ struct digest_variants {
     uint32_t chain_rounds[SHA256_LANES_MAX + 1];
     /* By method, in the order of the table: bytes of a body in a slice. */
     uint32_t slice_bytes[METHOD_COUNT];
+    /* By method: the bytes from which on a worker takes them (app/work.h). */
+    uint32_t given_bytes_min[METHOD_COUNT];
 };
 extern struct digest_variants digest_variants;
 
@@ -27,6 +29,7 @@ enum {
     VARIANTS_SLICE_NS = 10000,       /* for a body: a turn begins such slices for VARIANTS_TURN_NS */
     VARIANTS_CHAIN_SLICE_NS = 15000, /* for chains: one a turn */
     VARIANTS_TURN_NS = 8000,         /* with its last slice 18 us, with the chains 33 us */
+    VARIANTS_GIVEN_HAND_OVERS = 4,   /* a run that takes as long as these is worth one */
 };
 
 /* Every variant that is built, in tables ended by NULL; the scalar one comes first. */
@@ -38,5 +41,5 @@ extern const struct base64_ops *const digest_base64_all[];
 /* Returns true if this CPU has the instructions of a variant, by its name. */
 bool digest_variants_usable(const char *name);
 
-/* Chooses, in some milliseconds. */
+/* Chooses, in some milliseconds. After work_init. */
 void digest_variants_choose(bool scalar, uint64_t tsc_khz);

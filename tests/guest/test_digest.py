@@ -1,6 +1,9 @@
 """The compute service, app/digest/, as a kernel: the image that `make PROGRAM=digest` builds."""
 import base64
+import contextlib
+import http.client
 import os
+import re
 import socket
 import threading
 
@@ -21,15 +24,42 @@ def stream_base64(port, data):
     return answer.partition(b"\r\n\r\n")[2]
 
 
-def test_all_paths_over_the_wire_and_gg_resets_the_machine():
+@contextlib.contextmanager
+def machine(words, cpus=1):
+    """Runs the service. Yields the guest, and the ports of service, status page and control channel on 127.0.0.1."""
     service, status = ports.free_port(socket.SOCK_STREAM), ports.free_port(socket.SOCK_STREAM)
     gg_port = ports.free_port(socket.SOCK_DGRAM)
-    words = f"port=8080 http.port=80 key={test_digest.KEY} ip=10.0.2.15/24 gw=10.0.2.2"
     forward = ",".join(f"hostfwd={kind}:127.0.0.1:{port}-:{inside}" for kind, port, inside in [
         ("tcp", service, 8080), ("tcp", status, 80), ("udp", gg_port, 18247)])
     devices = ["-vga", "none", "-netdev", f"user,id=n,{forward}", "-device", "virtio-net-pci,netdev=n"]
-    with qemu.Machine(qemu.kernel(words, image=IMAGE) + devices) as guest:
+    words = f"port=8080 http.port=80 key={test_digest.KEY} ip=10.0.2.15/24 gw=10.0.2.2 {words}"
+    with qemu.Machine(qemu.kernel(words, image=IMAGE) + devices, cpus=cpus) as guest:
         guest.wait_for("digest: running, TCP/IP stack")
+        yield guest, service, status, gg_port
+
+
+def test_four_cpus_work_and_answer_right():
+    with machine("cpus=all", cpus=4) as (guest, service, status, gg_port):
+        test_digest.check_values(service)
+        test_digest.load(service, clients=12, count=2)
+        assert all(test_digest.jobs(status, 4))
+        test_digest.say_gg(gg_port)
+        guest.wait_reset()
+    assert "back to Linux: gg" in guest.log and re.search(r"stats: work\.3\.jobs [1-9]", guest.log), guest.log
+
+
+def test_worker_that_traps_during_the_work_takes_the_machine_home():
+    with machine("cpus=4 test.trap=worker-null test.after=2", cpus=4) as (guest, service, _, _):
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            while True:
+                test_digest.load(service, clients=4, count=1)
+        guest.wait_reset()
+    assert "worker 3, APIC id 3: page fault" in guest.log and "worker_null" in guest.log, guest.log
+    assert "back to Linux: worker 3: page fault" in guest.log, guest.log
+
+
+def test_all_paths_over_the_wire_and_gg_resets_the_machine():
+    with machine("") as (guest, service, status, gg_port):
         test_digest.check_values(service)
         data = os.urandom(1_000_000)
         assert stream_base64(service, data) == base64.b64encode(data)

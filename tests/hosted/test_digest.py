@@ -1,5 +1,6 @@
 """The compute service, app/digest/, over Linux sockets: build/host/digest-linux, against hashlib and base64."""
 import base64
+import concurrent.futures
 import contextlib
 import hashlib
 import http.client
@@ -70,6 +71,27 @@ def check_values(port):
         (200, hashlib.sha256(data).hexdigest() + "\n")
 
 
+def load(port, clients, count):
+    """Sends from each client chains and bodies in turn, and checks the responses."""
+    def send(number, client):
+        data = bytes([number]) * 300_000
+        for _ in range(count):
+            assert client.post("/sha256?rounds=3000", b"%d" % number) == (200, chain(b"%d" % number, 3000) + "\n")
+            assert client.post("/sha256", data) == (200, hashlib.sha256(data).hexdigest() + "\n")
+            assert client.post("/base64", data) == (200, base64.b64encode(data).decode())
+    connected = [Client(port) for _ in range(clients)]
+    for client in connected:        # one at a time: QEMU's network has a queue of one
+        assert client.post("/nabhash", b"\0")[0] == 200
+    with concurrent.futures.ThreadPoolExecutor(clients) as pool:
+        list(pool.map(send, range(clients), connected))
+
+
+def jobs(status, cpus):
+    """Returns how many jobs each CPU has done, by the status page."""
+    found = page(status)
+    return [int(found[f"work.{cpu}.jobs"]) for cpu in range(cpus)]
+
+
 def say_gg(gg_port):
     done = subprocess.run([ROOT / "tools/gg", "127.0.0.1", "--port", str(gg_port), "--key", KEY, "--timeout", "20"],
                           capture_output=True, text=True, timeout=PATIENCE_S)
@@ -77,12 +99,13 @@ def say_gg(gg_port):
 
 
 @contextlib.contextmanager
-def running(*words):
-    """Runs the program. Yields it, with its ports."""
+def running(*words, cpus=None):
+    """Runs the program, on CPUs of these numbers. Yields it, with its ports."""
     service, status, gg_port = ports.free_port(), ports.free_port(), ports.free_port(ports.UDP)
     options = [f"port={service}", f"http.port={status}", f"key={KEY}", f"control.port={gg_port}", "wait=sleep",
                "deadline=120", *words]
-    with subprocess.Popen([PROGRAM, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as program:
+    with subprocess.Popen([PROGRAM, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                          preexec_fn=cpus and (lambda: os.sched_setaffinity(0, cpus))) as program:
         for line in program.stderr:
             if "digest: running" in line:
                 break
@@ -105,9 +128,9 @@ def ask(port, text):
         return b"".join(iter(lambda: connection.recv(65536), b""))
 
 
-@pytest.mark.parametrize("simd", ["auto", "scalar"])
-def test_all_paths_have_the_published_values_and_gg_ends_the_program(simd):
-    with running(f"simd={simd}") as program:
+@pytest.mark.parametrize("simd, cpus", [("auto", 1), ("scalar", 1), ("auto", 2), ("scalar", "all")])
+def test_all_paths_have_the_published_values_and_gg_ends_the_program(simd, cpus):
+    with running(f"simd={simd}", f"cpus={cpus}") as program:
         check_values(program.service)
         found = page(program.status)
         assert found["program"] == "digest" and int(found["digest.responses_200"]) == 15
@@ -117,9 +140,23 @@ def test_all_paths_have_the_published_values_and_gg_ends_the_program(simd):
     assert program.returncode == 0 and "leaving: gg" in log and "digest.rounds 1000\n" in statistics
 
 
-def test_a_long_body_takes_no_memory():
+def test_a_second_cpu_works_and_no_third_is_made_up():
+    """The third of three CPUs is not allowed: two are used."""
+    allowed = sorted(os.sched_getaffinity(0))[:2]
+    if len(allowed) < 2:
+        pytest.skip("this machine has one CPU")
+    with running("cpus=3", cpus=allowed) as program:
+        load(program.service, clients=8, count=3)
+        assert all(jobs(program.status, 2)) and "work.2.jobs" not in page(program.status)
+        say_gg(program.gg_port)
+        log = program.communicate(timeout=PATIENCE_S)[1]
+    assert "leaving: gg" in log
+
+
+@pytest.mark.parametrize("cpus", [1, 2])
+def test_a_long_body_takes_no_memory(cpus):
     block, count = os.urandom(1 << 20), 64
-    with running() as program:
+    with running(f"cpus={cpus}") as program:
         client = Client(program.service)
         client.post("/sha256", block)
         before = resident_bytes(program)

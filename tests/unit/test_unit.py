@@ -8,7 +8,8 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = ROOT / os.environ.get("BUILD", "build")
 PROGRAMS = [*sorted(f"test/tests/unit/{p.stem}" for p in (ROOT / "tests/unit").glob("*_test.c")),
-            "tsan/status_page_test", "tsan/spsc_test", "tsan/work_test"]
+            "tsan/status_page_test", "tsan/spsc_test", "tsan/work_test",
+            "tsan/digest_work_test"]
 
 
 @pytest.mark.parametrize("name", PROGRAMS, ids=lambda name: name.replace("test/tests/unit/", ""))

@@ -48,7 +48,7 @@ $(UNIT_TESTS): $(BUILD)/test/tests/unit/%: $(BUILD)/test/tests/unit/%.o $(BUILD)
 		$$(addprefix $(BUILD)/test/,$$(UNIT_EXTRA_$$*:.c=.o)) $(TEST_LIB)
 	$(CC) $(TEST_LINK) -o $@ $^ -lcmocka -lm $(UNIT_LIBS_$*)
 
-TSAN_TESTS := $(addprefix $(BUILD)/tsan/,status_page_test spsc_test work_test)
+TSAN_TESTS := $(addprefix $(BUILD)/tsan/,status_page_test spsc_test work_test digest_work_test)
 unit: $(UNIT_TESTS) $(TSAN_TESTS) ## the C unit tests
 	$(PY) -m pytest -q tests/unit
 
@@ -63,6 +63,9 @@ $(BUILD)/tsan/status_page_test: $(TSAN_PAGE)
 $(BUILD)/tsan/spsc_test: $(addprefix $(BUILD)/tsan/tests/,unit/spsc_test.o lib/test.o)
 $(BUILD)/tsan/work_test: $(patsubst %.c,$(BUILD)/tsan/%.o,tests/unit/work_test.c tests/lib/test.c \
 	app/service/work.c base/format.c)
+$(BUILD)/tsan/digest_work_test: $(patsubst %.c,$(BUILD)/tsan/%.o,tests/unit/digest_work_test.c tests/lib/test.c \
+	tests/lib/fake_transport.c $(filter-out app/digest/program.c,$(wildcard app/digest/*.c net/http/*.c)) \
+	app/service/stats.c $(addprefix base/,histogram.c text.c format.c vectors.c sha256.c))
 $(TSAN_TESTS):
 	$(CC) -fsanitize=thread -o $@ $^ -lcmocka
 
