@@ -90,8 +90,9 @@ $(BENCH_DIGEST): $(patsubst %.c,$(BUILD)/host/%.o,tests/bench/bench_digest.c hos
 		$(filter-out $(addprefix app/digest/,program.c server.c connection.c reply.c), \
 			$(wildcard app/digest/*.c base/*.c)))
 	$(CC) -o $@ $^ -lcrypto
-bench-digest: $(BENCH_DIGEST) ## hashes beside OpenSSL, Go, coreutils: build/bench/digest.json; QUICK=1, REPEAT=5
+bench-digest: $(BENCH_DIGEST) $(call linux_program,digest) ## hashes beside OpenSSL, Go, coreutils; CPUS=1,2 QUICK=1
 	$(PY) tests/bench/bench_digest.py
+	$(PY) tests/bench/bench_digest_cpus.py
 # The digest over the wire, in QEMU: as a kernel, in a Linux guest, and Go's net/http there.
 bench-digest-wire: $(call linux_program,digest) $(BUILD)/digest/peregrine.elf ## /sha256 over the wire, kernel and Linux
 	$(PY) tests/bench/bench_digest_wire.py
