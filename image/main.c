@@ -323,7 +323,7 @@ static enum program_verdict run(struct netdev *device)
     ASSERT(device != NULL && begun_ns <= clock_now_ns());
     log_defer(true);
     if (has_helper())
-        console_hand_over();
+        console_hand_over(workers_count());
     uint64_t before_ns = clock_now_ns();
     do {
         watchdog_beat();

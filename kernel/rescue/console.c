@@ -27,8 +27,9 @@ struct console {
 static struct console consoles[CONSOLE_COUNT_MAX];
 static unsigned console_count;
 
-/* The worker writes while `handed_over` is set, and answers a take-back with `released`. */
+/* The worker `writer` writes while `handed_over` is set, and answers a take-back with `released`. */
 static bool handed_over, released;
+static uint32_t writer;
 
 /* Puts whole lines into the ring, or pieces to the device: the log offers the rest again. */
 static size_t offer(struct console *c, const char *text, size_t bytes)
@@ -65,7 +66,12 @@ static bool write_piece(struct console *c)
     return true;
 }
 
-void console_hand_over(void) { __atomic_store_n(&handed_over, true, __ATOMIC_RELEASE); }
+void console_hand_over(uint32_t worker)
+{
+    ASSERT(worker != 0);
+    writer = worker;
+    __atomic_store_n(&handed_over, true, __ATOMIC_RELEASE);
+}
 
 bool console_poll(void)
 {
@@ -90,11 +96,14 @@ static void write_rest(struct console *c)
     }
 }
 
-/* Returns true until the worker has seen the take-back. One that has trapped, or has fired the watchdog, never sees
- * it and writes no more. */
+/* Returns true until the writer has seen the take-back. One that has trapped, or that has fired the watchdog, never
+ * sees it and writes no more. */
 static bool worker_may_write(void)
 {
-    return !__atomic_load_n(&released, __ATOMIC_ACQUIRE) && workers_failed() == NULL && !watchdog_has_fired();
+    const struct worker_failure *failure = workers_failed();
+    bool has_trapped = failure != NULL && failure->worker == writer;
+    bool has_fired = writer == WATCHDOG_WORKER && watchdog_has_fired();
+    return !__atomic_load_n(&released, __ATOMIC_ACQUIRE) && !has_trapped && !has_fired;
 }
 
 void console_take_back(void)

@@ -15,7 +15,7 @@ enum { CONSOLE_COUNT_MAX = 2 }; /* the serial line and the screen */
 void console_add(log_sink *write);
 
 /* Makes a worker write from now on: console_poll is among its work. */
-void console_hand_over(void);
+void console_hand_over(uint32_t worker);
 
 /* Writes, on that worker, a piece of a line for each console. Returns false when there was nothing. */
 bool console_poll(void);

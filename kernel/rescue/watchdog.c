@@ -98,7 +98,7 @@ static _Noreturn void reset_without_loop(void)
 /* Checks seldom: each check takes the cache line of the beats from the loop's CPU, which writes it in each turn. */
 void watchdog_poll(void)
 {
-    ASSERT(worker_me() == 1);
+    ASSERT(worker_me() == WATCHDOG_WORKER);
     static uint64_t next_ns;
     uint64_t now_ns = clock_now_ns();
     if (now_ns < next_ns)

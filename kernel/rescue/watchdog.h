@@ -17,6 +17,8 @@
 /* The longest time without a beat of a dump: a full log at 115200 baud takes 5.7 s. */
 #define WATCHDOG_DUMP_NS UINT64_C(8000000000)
 
+enum { WATCHDOG_WORKER = 1 /* the worker that checks */ };
+
 /* Resets the machine from now on when the loop shows no sign of life for `timeout_ns`. Says in the log who checks.
  * Returns false if nobody can: there is neither a worker nor a timer that sends an NMI. */
 bool watchdog_arm(uint64_t timeout_ns, bool has_worker);

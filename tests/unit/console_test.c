@@ -14,7 +14,8 @@ enum { PAUSE_US = 300000, PIECE_BYTES = 4 };
 volatile uint64_t watchdog_beats;
 
 static _Thread_local bool is_worker;
-static bool writing, has_failed, has_fired; /* `writing`: the worker stands still within a write */
+static bool writing, has_fired; /* `writing`: the worker stands still within a write */
+static uint32_t failed;         /* the worker that has trapped; 0: none */
 static unsigned spin_count;
 static char written[1000];
 static size_t written_bytes;
@@ -24,8 +25,9 @@ bool watchdog_has_fired(void) { return has_fired; }
 
 const struct worker_failure *workers_failed(void)
 {
-    static const struct worker_failure failure;
-    return has_failed ? &failure : NULL;
+    static struct worker_failure failure;
+    failure.worker = failed;
+    return failed != 0 ? &failure : NULL;
 }
 
 void clock_spin_us(uint32_t us)
@@ -62,12 +64,12 @@ BEFORE_ALL() { console_add(console_write); }
 
 BEFORE_EACH()
 {
-    writing = has_failed = has_fired = false;
-    spin_count = 0;
+    writing = has_fired = false;
+    failed = spin_count = 0;
     written_bytes = 0;
     memset(written, 0, sizeof written);
     log_defer(true);
-    console_hand_over();
+    console_hand_over(WATCHDOG_WORKER);
     log_line("one");
     log_line("two");
     while (log_drain()) {
@@ -92,9 +94,20 @@ TEST(worker_that_the_host_stops_in_a_write_is_waited_for)
     pthread_join(thread, NULL);
 }
 
+TEST(worker_that_writes_is_waited_for_if_another_has_trapped)
+{
+    pthread_t thread;
+    failed = WATCHDOG_WORKER + 1;
+    assert_int_equal(pthread_create(&thread, NULL, worker, NULL), 0);
+    while (!__atomic_load_n(&writing, __ATOMIC_ACQUIRE))
+        usleep(100);
+    expect_each_line_once();
+    pthread_join(thread, NULL);
+}
+
 TEST(worker_that_has_trapped_is_not_waited_for)
 {
-    has_failed = true;
+    failed = WATCHDOG_WORKER;
     expect_each_line_once();
     assert_int_equal(spin_count, 0);
 }
