@@ -30,7 +30,7 @@ static struct {
     struct chain_job jobs[JOB_COUNT], *free_jobs[JOB_COUNT];
     size_t free_count;
     void (*ended)(struct chain *chain);
-    /* By the count of chains: how many are for each CPU, and whether the loop's CPU takes part. */
+    /* By the count of chains: how many are for each CPU, and whether the loop's CPU has a share. */
     uint8_t share[CHAIN_COUNT_MAX + 1];
     bool helps[CHAIN_COUNT_MAX + 1];
 } chains;
@@ -45,7 +45,7 @@ static uint64_t rate(size_t count, size_t cpus)
 }
 
 /* Decides for each count of chains over how many CPUs they are spread. A few chains are faster side by side on one CPU
- * than apart, if its lanes are wide. The loop's CPU takes part if half of its time would be gained. */
+ * than apart, if its lanes are wide. The loop's CPU has a share if half of its time would be gained. */
 static void spread(void)
 {
     const size_t workers = work_worker_count();
@@ -196,7 +196,8 @@ bool digest_chains_take(struct work *work)
     return true;
 }
 
-/* Begins slices. A worker's second job must be a full one: chains that wait for company do more rounds than apart. */
+/* Begins slices. A worker's second job must be a full one: chains that wait for company do more rounds than apart. The
+ * loop's CPU takes of those that are left, so none waits while a CPU has nothing to do. */
 static void slices_begin(void)
 {
     const size_t all = digest_chains_count(), share = chains.share[all];
@@ -207,7 +208,7 @@ static void slices_begin(void)
         work_give(&job_make(share, WORKER_SLICES)->work);
     while (chains.count >= full + (helps ? share : 0) && work_has_room(WORK_DEPTH))
         work_give(&job_make(share, WORKER_SLICES)->work);
-    if (!helps || chains.count == 0)
+    if (chains.count == 0)
         return;
     struct chain_job *job = job_make(share, 1);
     work_here(&job->work);
