@@ -30,9 +30,8 @@ static struct {
     struct chain_job jobs[JOB_COUNT], *free_jobs[JOB_COUNT];
     size_t free_count;
     void (*ended)(struct chain *chain);
-    /* By the count of chains: how many are for each CPU, and whether the loop's CPU has a share. */
-    uint8_t share[CHAIN_COUNT_MAX + 1];
-    bool helps[CHAIN_COUNT_MAX + 1];
+    /* By the count of chains: how many are for each worker that gets some, and for the loop's CPU. */
+    uint8_t share[CHAIN_COUNT_MAX + 1], own[CHAIN_COUNT_MAX + 1];
 } chains;
 
 /* Returns the rounds of `count` chains in a slice, spread over a number of CPUs. */
@@ -44,21 +43,35 @@ static uint64_t rate(size_t count, size_t cpus)
     return (uint64_t)min_size(cpus * lanes, count) * digest_variants.chain_rounds[share];
 }
 
-/* Decides for each count of chains over how many CPUs they are spread. A few chains are faster side by side on one CPU
- * than apart, if its lanes are wide. The loop's CPU has a share if half of its time would be gained. */
-static void spread(void)
+/* Returns over how many of the workers `count` chains are spread for the most rounds. A few chains are faster side by
+ * side on one CPU than apart, if its lanes are wide. */
+static size_t best_spread(size_t count, size_t workers)
 {
-    const size_t workers = work_worker_count();
-    for (size_t count = 1; count <= CHAIN_COUNT_MAX; count++) {
-        size_t cpus = 1;
-        for (size_t more = 2; more <= workers; more++)
-            cpus = rate(count, more) > rate(count, cpus) ? more : cpus;
-        bool helps = workers == 0 || 2 * workers * rate(count, workers + 1) >= (2 * workers + 1) * rate(count, cpus);
-        cpus = helps ? workers + 1 : cpus;
-        chains.helps[count] = helps;
-        chains.share[count] = (uint8_t)min_size((count + cpus - 1) / cpus, SHA256_LANES_MAX);
-        ASSERT(chains.share[count] > 0);
+    size_t best = 1;
+    for (size_t more = 2; more <= workers; more++)
+        best = rate(count, more) > rate(count, best) ? more : best;
+    return best;
+}
+
+/* Decides how `count` chains are shared. The loop's CPU gets as many as make the most rounds in all. These must be more
+ * than the workers' alone by a quarter of a worker's. */
+static void share_out(size_t count)
+{
+    const size_t workers = max_size(work_worker_count(), 1);
+    size_t cpus = best_spread(count, workers), own = 0;
+    uint64_t most = rate(count, cpus) * (4 * workers + 1) / (4 * workers);
+    for (size_t n = 1; n < count && n <= SHA256_LANES_MAX; n++) {
+        const size_t spread = best_spread(count - n, workers);
+        uint64_t rounds = rate(n, 1) + rate(count - n, spread);
+        if (rounds <= most)
+            continue;
+        most = rounds;
+        own = n;
+        cpus = spread;
     }
+    chains.own[count] = (uint8_t)own;
+    chains.share[count] = (uint8_t)min_size((count - own + cpus - 1) / cpus, SHA256_LANES_MAX);
+    ASSERT(chains.share[count] > 0);
 }
 
 void digest_chains_clear(void (*ended)(struct chain *chain))
@@ -68,7 +81,8 @@ void digest_chains_clear(void (*ended)(struct chain *chain))
     for (size_t i = 0; i < JOB_COUNT; i++)
         chains.free_jobs[chains.free_count++] = &chains.jobs[i];
     ASSERT(chains.free_count == JOB_COUNT);
-    spread();
+    for (size_t count = 1; count <= CHAIN_COUNT_MAX; count++)
+        share_out(count);
 }
 
 size_t digest_chains_count(void) { return chains.count + chains.out; }
@@ -202,15 +216,14 @@ static void slices_begin(void)
 {
     const size_t all = digest_chains_count(), share = chains.share[all];
     const size_t full = min_size(digest_variants.chains[share]->lanes, share);
-    const bool helps = chains.helps[all];
     ASSERT(full > 0);
     while (chains.count > 0 && work_has_room(1))
         work_give(&job_make(share, WORKER_SLICES)->work);
-    while (chains.count >= full + (helps ? share : 0) && work_has_room(WORK_DEPTH))
+    while (chains.count >= full + chains.own[all] && work_has_room(WORK_DEPTH))
         work_give(&job_make(share, WORKER_SLICES)->work);
     if (chains.count == 0)
         return;
-    struct chain_job *job = job_make(share, 1);
+    struct chain_job *job = job_make(SHA256_LANES_MAX, 1);
     work_here(&job->work);
     job_end(job);
 }

@@ -2,6 +2,7 @@
  * tests/bench/bench_digest.py runs it. A sample is one call on data in the cache, and takes 10 to 300 us. */
 #define OPENSSL_SUPPRESS_DEPRECATED
 #include <openssl/sha.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -95,6 +96,74 @@ static void rows_of_rounds(void)
     }
 }
 
+/* ---- Rounds on two CPUs ---- */
+
+enum { CHAIN_ROUNDS = 1000, SPREAD_ROUNDS = 10000, SPREAD_CHAINS_MAX = 64 };
+static struct chain endless[SPREAD_CHAINS_MAX];
+static bool ends;
+
+/* Begins a chain, again and again, as a full server does. */
+static void chain_begin(struct chain *chain)
+{
+    if (ends)
+        return;
+    chain->rounds_left = CHAIN_ROUNDS;
+    digest_chains_add(chain);
+}
+
+static uint64_t turn(void)
+{
+    for (struct work *work; (work = work_take()) != NULL;)
+        digest_chains_take(work);
+    return digest_chains_work();
+}
+
+static void spread_rounds(const void *unused)
+{
+    (void)unused;
+    for (uint64_t rounds = 0; rounds < SPREAD_ROUNDS;)
+        rounds += turn();
+}
+
+/* Measures with a number of workers. */
+static void rows_of_cpus(uint32_t workers)
+{
+    static const size_t counts[] = { 1, 2, 4, 16, 64 };
+    char name[64];
+    work_set_workers(workers);
+    work_init(platform_tsc_khz());
+    for (size_t i = 0; i < ARRAY_COUNT(counts); i++) {
+        ends = false;
+        digest_chains_clear(chain_begin);
+        for (size_t k = 0; k < counts[i]; k++)
+            chain_begin(&endless[k]);
+        snprintf(name, sizeof name, "%u-cpus/round/%zu-chains", workers + 1, counts[i]);
+        row(name, "ns", spread_rounds, NULL, SPREAD_ROUNDS);
+        ends = true;
+        while (digest_chains_count() > 0)
+            turn();
+    }
+    work_set_workers(0);
+    digest_chains_clear(NULL);
+}
+
+/* Serves as the second CPU. Ends with the program. */
+static void *worker(void *unused)
+{
+    for (;;)
+        if (!work_poll(1))
+            __builtin_ia32_pause();
+    return unused;
+}
+
+static void rows_of_two_cpus(void)
+{
+    pthread_t thread;
+    rows_of_cpus(0);
+    if (pthread_create(&thread, NULL, worker, NULL) == 0)
+        rows_of_cpus(1);
+}
+
 /* ---- Bodies ---- */
 
 static void memcpy_body(const void *unused)
@@ -170,5 +239,6 @@ int main(int count, char **words)
     ROWS_OF("nabhash", digest_nabhash_all, nabhash_body)
     ROWS_OF("mercha", digest_mercha_all, mercha_body)
     ROWS_OF("base64", digest_base64_all, base64_body)
+    rows_of_two_cpus(); /* last: its worker spins */
     return 0;
 }

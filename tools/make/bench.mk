@@ -89,7 +89,7 @@ BENCH_DIGEST := $(BUILD)/host/tests/bench/bench_digest
 $(BENCH_DIGEST): $(patsubst %.c,$(BUILD)/host/%.o,tests/bench/bench_digest.c host/platform.c app/service/work.c \
 		$(filter-out $(addprefix app/digest/,program.c server.c connection.c reply.c), \
 			$(wildcard app/digest/*.c base/*.c)))
-	$(CC) -o $@ $^ -lcrypto
+	$(CC) -pthread -o $@ $^ -lcrypto
 bench-digest: $(BENCH_DIGEST) $(call linux_program,digest) ## hashes beside OpenSSL, Go, coreutils; CPUS=1,2 QUICK=1
 	$(PY) tests/bench/bench_digest.py
 	$(PY) tests/bench/bench_digest_cpus.py
