@@ -32,7 +32,7 @@ struct service_settings {
     enum service_wait wait;
     uint32_t capture_bytes, capture_frames; /* net/capture.h; 0: off */
     bool capture_http;                      /* the status page has the capture */
-    uint32_t cpus; /* CPUs or threads, the first among them; SERVICE_CPUS_ALL: all */
+    uint32_t cpus;                          /* CPUs or threads, the first among them; SERVICE_CPUS_ALL: all */
 };
 
 extern struct service_settings service_settings;
