@@ -38,12 +38,12 @@ void histogram_add(struct histogram *histogram, uint64_t value_ns)
     histogram->buckets[histogram_bucket_of(value_ns)]++;
 }
 
-uint64_t histogram_quantile(const struct histogram *histogram, uint32_t permille)
+uint64_t histogram_quantile(const struct histogram *histogram, uint32_t share)
 {
-    ASSERT(permille <= 1000);
+    ASSERT(share <= 10000);
     if (histogram->count == 0)
         return 0;
-    uint64_t wanted = (histogram->count * permille + 999) / 1000;
+    uint64_t wanted = (histogram->count * share + 9999) / 10000;
     uint64_t seen = 0;
     for (uint32_t bucket = 0; bucket < HISTOGRAM_BUCKET_COUNT - 1; bucket++) {
         seen += histogram->buckets[bucket];

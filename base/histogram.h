@@ -19,9 +19,9 @@ struct histogram {
 void histogram_clear(struct histogram *histogram);
 void histogram_add(struct histogram *histogram, uint64_t value_ns);
 
-/* Returns the smallest bucket bound that at least `permille` of 1000 values do not exceed, and never more than the
+/* Returns the smallest bucket bound that at least `share` of 10,000 values do not exceed, and never more than the
  * largest value; 0 when empty. */
-uint64_t histogram_quantile(const struct histogram *histogram, uint32_t permille);
+uint64_t histogram_quantile(const struct histogram *histogram, uint32_t share);
 
 /* Returns the bucket of a value. */
 uint32_t histogram_bucket_of(uint64_t value_ns);

@@ -139,8 +139,10 @@ bool stats_fact(size_t index, const char **name, const char **text)
 
 static const struct {
     const char *suffix;
-    uint32_t permille;
-} histogram_quantiles[] = { { "p50_ns", 500 }, { "p90_ns", 900 }, { "p99_ns", 990 }, { "p999_ns", 999 } };
+    uint32_t share;
+} histogram_quantiles[] = {
+    { "p50_ns", 5000 }, { "p90_ns", 9000 }, { "p99_ns", 9900 }, { "p999_ns", 9990 }, { "p9999_ns", 9999 }
+};
 
 enum { HISTOGRAM_LINE_COUNT = 2 + ARRAY_COUNT(histogram_quantiles) + 1 };
 
@@ -154,7 +156,7 @@ static size_t histogram_line(size_t index, const char *name, const struct histog
                       (unsigned long long)(h->count ? h->sum / h->count : 0));
     if (index - 2 < ARRAY_COUNT(histogram_quantiles))
         return format(out, out_bytes, "%s.%s %llu\n", name, histogram_quantiles[index - 2].suffix,
-                      (unsigned long long)histogram_quantile(h, histogram_quantiles[index - 2].permille));
+                      (unsigned long long)histogram_quantile(h, histogram_quantiles[index - 2].share));
     return format(out, out_bytes, "%s.max_ns %llu\n", name, (unsigned long long)h->max);
 }
 

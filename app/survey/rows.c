@@ -264,7 +264,7 @@ static void row_end(size_t i)
     ASSERT(i < ROW_COUNT);
     rows[i].method->end();
     log_line("%s: %llu samples, p50 %llu ns, p99 %llu ns, longest %llu ns", rows[i].name, (unsigned long long)h->count,
-             (unsigned long long)histogram_quantile(h, 500), (unsigned long long)histogram_quantile(h, 990),
+             (unsigned long long)histogram_quantile(h, 5000), (unsigned long long)histogram_quantile(h, 9900),
              (unsigned long long)h->max);
 }
 
