@@ -23,10 +23,38 @@ enum trace_stage {
     TRACE_STAGE_COUNT,
 };
 
+/* The work of a turn besides events, a bit each: trace_work. */
+enum trace_work {
+    TRACE_WORK_SEARCH,  /* a search went on */
+    TRACE_WORK_TABLES,  /* the matcher's tables, and early answers */
+    TRACE_WORK_WAITING, /* an answer that had waited was sent */
+    TRACE_WORK_TIMERS,
+    TRACE_WORK_WARM, /* the path's memory was fetched */
+    TRACE_WORK_CONTROL,
+    TRACE_WORK_PAGE,
+    TRACE_WORK_SYSLOG,
+    TRACE_WORK_RECORD,
+    TRACE_WORK_CONSOLE,
+    TRACE_WORK_COUNT,
+};
+
 extern struct trace {
     _Alignas(64) uint64_t cycles[TRACE_STAGE_COUNT];
-    bool fine; /* all stages of the next answer are stamped */
-} trace;       /* base/trace.c */
+    bool fine;          /* all stages of the next answer are stamped */
+    uint32_t work;      /* this turn's so far: bits */
+    uint32_t turn_work; /* that of the turn before */
+    uint64_t turn_ns;   /* the length of the turn before */
+} trace;                /* base/trace.c */
+
+static inline void trace_work(enum trace_work work) { trace.work |= UINT32_C(1) << work; }
+
+/* Begins a turn of the loop; the one before took `turn_ns`. */
+static inline void trace_turn(uint64_t turn_ns)
+{
+    trace.turn_ns = turn_ns;
+    trace.turn_work = trace.work;
+    trace.work = 0;
+}
 
 static inline void trace_stamp(enum trace_stage stage) { trace.cycles[stage] = cycles_now(); }
 

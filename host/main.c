@@ -16,6 +16,7 @@
 #include "app/work.h"
 #include "base/assert.h"
 #include "base/log.h"
+#include "base/trace.h"
 #include "base/version.h"
 #include "host/platform.h"
 #include "host/settings_page.h"
@@ -116,12 +117,17 @@ static bool print_help(int argc, char **argv)
 static enum program_verdict run(void)
 {
     enum program_verdict verdict = PROGRAM_ON;
+    uint64_t before_ns = platform_now_ns();
     while (verdict == PROGRAM_ON && !interrupted) {
         log_clock_ns = platform_now_ns();
+        trace_turn(log_clock_ns - before_ns);
+        before_ns = log_clock_ns;
         verdict = program.turn(log_clock_ns);
         ASSERT(verdict == PROGRAM_ON || program.stopped || verdict != PROGRAM_STOPPED);
-        if (service_settings.wait == SERVICE_WAIT_SLEEP && verdict == PROGRAM_ON)
+        if (service_settings.wait == SERVICE_WAIT_SLEEP && verdict == PROGRAM_ON) {
             sockets_wait(log_clock_ns, program.next_deadline_ns(log_clock_ns));
+            before_ns = platform_now_ns();
+        }
     }
     return verdict;
 }

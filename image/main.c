@@ -297,8 +297,10 @@ static bool record_poll(const struct netdev *device, uint64_t begun_ns, uint64_t
 {
     static uint64_t next_ns, records;
     ASSERT(begun_ns <= now_ns);
-    if (blackbox_step())
+    if (blackbox_step()) {
+        trace_work(TRACE_WORK_RECORD);
         return true;
+    }
     if (now_ns >= next_ns) {
         if (machine_settings.test_trap[0] != '\0' && now_ns - begun_ns >= machine_settings.test_after_ns)
             test_trap();
@@ -331,10 +333,14 @@ static enum program_verdict run(struct netdev *device)
         trace_stamp(TRACE_FRAME_SEEN);
         log_clock_ns = clock_at_ns(trace.cycles[TRACE_FRAME_SEEN]);
         loop_counters.turn_max_ns = max_size(loop_counters.turn_max_ns, log_clock_ns - before_ns);
+        trace_turn(log_clock_ns - before_ns);
         before_ns = log_clock_ns;
         verdict = program.turn(log_clock_ns);
         bool writing = record_poll(device, begun_ns, log_clock_ns);
-        writing |= log_drain();
+        if (log_drain()) {
+            trace_work(TRACE_WORK_CONSOLE);
+            writing = true;
+        }
         if (!writing && virtio_net_can_wake(device)) {
             rest(device);
             before_ns = clock_now_ns();

@@ -2,6 +2,7 @@
 
 #include "app/digest/settings.h"
 #include "app/digest/variants.h"
+#include "app/service/slow.h"
 #include "base/assert.h"
 #include "base/text.h"
 #include "base/time.h"
@@ -58,6 +59,7 @@ void digest_connection_begin(struct connection *c, int id, uint32_t address, boo
     c->address = address;
     c->ended = c->expired = c->dropped = c->held = c->reply_begun = false;
     c->keep_alive = !refuse;
+    c->request_ns = 0;
     c->progress_ns = now_ns;
     c->method = NULL;
     c->in = c->halves[0];
@@ -142,6 +144,7 @@ static void refuse(struct connection *c, unsigned status, const char *reason, ui
     ASSERT(reason != NULL);
     c->phase = CONNECTION_REPLY;
     c->keep_alive = false;
+    c->request_ns = 0;
     if (c->reply_begun) {
         digest_connection_counters.broken_off++;
         digest_connection_drop(c, now_ns);
@@ -195,7 +198,7 @@ static void request_begin(struct connection *c, const struct http_request *reque
     c->streams_chunks = request->version_minor != 0;
     c->keep_alive = request->keep_alive && (c->streams_chunks || !c->method->streams);
     c->phase = CONNECTION_BODY;
-    c->progress_ns = c->period_begins_ns = now_ns;
+    c->progress_ns = c->period_begins_ns = c->request_ns = now_ns;
     c->period_bytes = 0;
     if (request->expects_continue && request->version_minor != 0 && c->body.state != HTTP_BODY_DONE)
         digest_reply_add(&c->reply, text_of("HTTP/1.1 100 Continue\r\n\r\n"));
@@ -234,6 +237,7 @@ static void body_end(struct connection *c, uint64_t now_ns)
 {
     struct method_result result = { .bytes = 0 };
     enum method_end end = c->method->end(&c->job, &result);
+    c->body_ns = c->result_ns = now_ns;
     ASSERT(result.bytes <= sizeof result.text);
     if (end == METHOD_REFUSED) {
         refuse(c, 400, result.refusal, now_ns);
@@ -340,6 +344,17 @@ static enum digest_connection_step body_step(struct connection *c, uint32_t mess
     return STEP_DONE;
 }
 
+/* Hands the way of an answered request to the slowest ones. */
+static void note_request(struct connection *c, uint64_t now_ns)
+{
+    if (c->request_ns == 0)
+        return;
+    ASSERT(c->request_ns <= c->body_ns && c->body_ns <= c->result_ns && c->result_ns <= now_ns);
+    const uint64_t stage_ns[] = { c->body_ns - c->request_ns, c->result_ns - c->body_ns, now_ns - c->result_ns };
+    slow_note(now_ns - c->request_ns, stage_ns, now_ns);
+    c->request_ns = 0;
+}
+
 /* Goes on after a complete response: to the next request, or to the end. */
 static enum digest_connection_step reply_step(struct connection *c, uint32_t messages_max, uint64_t now_ns)
 {
@@ -347,6 +362,7 @@ static enum digest_connection_step reply_step(struct connection *c, uint32_t mes
     if (c->reply.bytes > 0 && reply_send(c, messages_max, now_ns) == STEP_BLOCKED)
         return STEP_BLOCKED;
     c->reply_begun = false;
+    note_request(c, now_ns);
     if (c->keep_alive) {
         c->phase = CONNECTION_HEAD;
         return STEP_DONE;
@@ -382,7 +398,7 @@ void digest_connection_chain_ended(struct connection *c, uint64_t now_ns)
     digest_reply_add_result(&c->reply, (struct bytes){ line, sizeof line }, !c->keep_alive);
     digest_connection_counters.responses_200++;
     c->phase = CONNECTION_REPLY;
-    c->progress_ns = now_ns;
+    c->progress_ns = c->result_ns = now_ns;
 }
 
 void digest_connection_stall(struct connection *c, uint64_t stall_ns, uint64_t now_ns)

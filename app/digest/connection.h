@@ -66,7 +66,9 @@ struct connection {
     const struct method *method;
     size_t method_index;
     struct http_body body;
-    uint64_t body_bytes;       /* so far */
+    uint64_t body_bytes; /* so far */
+    /* Stamps of the request; `request_ns` 0: it is not answered with a result. */
+    uint64_t request_ns, body_ns, result_ns;
     uint64_t ended_ns;         /* when the peer's FIN came */
     uint64_t period_begins_ns; /* the body's time of CONNECTION_BODY_RATE_MIN */
     uint64_t period_bytes;     /* body_bytes then */

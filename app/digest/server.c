@@ -109,6 +109,7 @@ bool digest_server_init(uint16_t port)
     digest_chains_clear(chain_ended);
     stats_add_counters(&counter_group);
     stats_add_counters(&digest_connection_counter_group);
+    stats_set_ways("head_to_body_ns body_to_result_ns result_to_sent_ns");
     return transport_listen(port);
 }
 

@@ -13,6 +13,7 @@
 #include "app/player/submit.h"
 #include "app/service/control.h"
 #include "app/service/service.h"
+#include "app/service/slow.h"
 #include "app/service/stats.h"
 #include "base/assert.h"
 #include "base/bytes.h"
@@ -123,6 +124,7 @@ static void register_statistics(void)
         stats_add_histogram(histograms[i].name, histograms[i].histogram);
     }
     trace.fine = true;
+    stats_set_ways("seen_to_matched_ns matched_to_published_ns published_to_kicked_ns");
     stats_add_counters(&counter_group);
     stats_add_counters(&input_stream_counter_group);
     stats_add_counters(&stream_merger_counter_group);
@@ -246,22 +248,28 @@ static uint64_t cycles_to_ns(uint64_t cycles)
 
 /* Records the stamps of the answer that has just left; off the path. A stamp that is older than the one before it is
  * another frame's: the stack kept the answer back. */
-static void record_stamps(void)
+static void record_stamps(uint64_t now_ns)
 {
     const uint64_t *t = trace.cycles;
-    if (t[TRACE_KICKED] >= t[TRACE_FRAME_SEEN])
-        histogram_add(&seen_to_kicked, cycles_to_ns(t[TRACE_KICKED] - t[TRACE_FRAME_SEEN]));
+    uint64_t total_ns = 0, stage_ns[SLOWEST_STAGE_COUNT] = { 0 };
+    if (t[TRACE_KICKED] >= t[TRACE_FRAME_SEEN]) {
+        total_ns = cycles_to_ns(t[TRACE_KICKED] - t[TRACE_FRAME_SEEN]);
+        histogram_add(&seen_to_kicked, total_ns);
+    }
     if (trace.fine && t[TRACE_MATCHED] >= t[TRACE_FRAME_SEEN] && t[TRACE_PUBLISHED] >= t[TRACE_MATCHED]
         && t[TRACE_KICKED] >= t[TRACE_PUBLISHED]) {
-        histogram_add(&seen_to_matched, cycles_to_ns(t[TRACE_MATCHED] - t[TRACE_FRAME_SEEN]));
-        histogram_add(&matched_to_published, cycles_to_ns(t[TRACE_PUBLISHED] - t[TRACE_MATCHED]));
-        histogram_add(&published_to_kicked, cycles_to_ns(t[TRACE_KICKED] - t[TRACE_PUBLISHED]));
+        for (size_t i = 0; i < SLOWEST_STAGE_COUNT; i++)
+            stage_ns[i] = cycles_to_ns(t[TRACE_FRAME_SEEN + i + 1] - t[TRACE_FRAME_SEEN + i]);
+        histogram_add(&seen_to_matched, stage_ns[0]);
+        histogram_add(&matched_to_published, stage_ns[1]);
+        histogram_add(&published_to_kicked, stage_ns[2]);
     }
+    slow_note(total_ns, stage_ns, now_ns);
     trace.fine = seen_to_kicked.count % TRACE_FINE_EACH == 0;
 }
 
 /* Counts an answer that has been submitted, and inserts a fresh one in the answer set; off the path. */
-NOT_HOT static void note_answer(const struct matcher_answer *answer, bool fresh, bool sent)
+NOT_HOT static void note_answer(const struct matcher_answer *answer, bool fresh, bool sent, uint64_t now_ns)
 {
     if (fresh)
         answer_set_insert(answer->digits, answer->count);
@@ -269,7 +277,7 @@ NOT_HOT static void note_answer(const struct matcher_answer *answer, bool fresh,
     if (answer->ahead)
         player.counters.answers_early++;
     else if (sent)
-        record_stamps();
+        record_stamps(now_ns);
 }
 
 /* Submits an answer once. A fresh answer enters the answer set after the frame has been published; until then the
@@ -282,7 +290,7 @@ HOT static void take_answer(const struct matcher_answer *answer, uint64_t now_ns
         return;
     }
     bool sent = submit_answer(answer->digits, answer->count, now_ns);
-    note_answer(answer, fresh, sent);
+    note_answer(answer, fresh, sent, now_ns);
 }
 
 /* Returns true if the turn may begin no further piece of work. */
@@ -500,6 +508,7 @@ NOT_HOT static void poll_timers(bool all_taken, uint64_t now_ns)
 {
     player.next_poll_ns = now_ns + POLL_NS;
     player.cooled = true;
+    trace_work(TRACE_WORK_TIMERS);
     player.untaken_polls = all_taken ? 0 : player.untaken_polls + 1;
     const bool judges = all_taken || player.untaken_polls >= UNTAKEN_POLLS_MAX;
     if (player.waiting != 0 || player.searching)
@@ -529,6 +538,7 @@ NOT_HOT static void warm_up(void)
     answer_set_warm();
     matcher_warm(player.matcher);
     player.cooled = false;
+    trace_work(TRACE_WORK_WARM);
 }
 
 /* Goes on with the running search and with the bytes that wait for its end. Events may have taken the turn's time. */
@@ -546,17 +556,19 @@ __attribute__((noinline)) static enum program_verdict idle_turn(unsigned events,
 {
     player.counters.turns++;
     if (player.searching || player.waiting != 0) {
+        trace_work(TRACE_WORK_SEARCH);
         if (!player.has_searched || !turn_is_over())
             search_more(now_ns);
     } else if (player.matcher_busy) {
         struct matcher_answer answer;
+        trace_work(TRACE_WORK_TABLES);
         player.matcher_busy = matcher_prepare(player.matcher);
         while (matcher_next_early(player.matcher, &answer))
             take_answer(&answer, now_ns);
     }
     submit_poll(all_taken, now_ns);
     for (int i = 0; i < SENDS_MAX && (i < SENDS_MIN || !turn_is_over()) && submit_send_waiting(now_ns); i++)
-        continue;
+        trace_work(TRACE_WORK_WAITING);
     /* The page and the log do not go before an answer, nor before the tables that make the next one quick. */
     bool idle = events == 0 && player_matcher_rests() && send_queue_waiting_count() == 0;
     enum program_verdict verdict = service_poll(idle, now_ns);

@@ -5,6 +5,7 @@
 #include "app/player/circuit_breaker.h"
 #include "app/player/send_queue.h"
 #include "app/player/session.h"
+#include "app/service/slow.h"
 #include "base/assert.h"
 #include "base/bytes.h"
 #include "base/format.h"
@@ -223,6 +224,8 @@ bool submit_send_waiting(uint64_t now_ns)
             return false;
         submit_counters.posts++;
         submit_counters.posts_again += entry->sent_ns != 0;
+        static const uint64_t no_stages[SLOWEST_STAGE_COUNT];
+        slow_note(now_ns - entry->offered_ns, no_stages, now_ns);
         send_queue_sent(now_ns, submit.stream_bytes);
     }
     update_can_post();

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/siphash.h"
 #include "base/time.h"
+#include "base/trace.h"
 #include "net/capture.h"
 #include "net/pcapng.h"
 
@@ -498,6 +499,7 @@ void control_poll(uint64_t now_ns)
 {
     if (!control.replying || now_ns < control.pause_until_ns)
         return;
+    trace_work(TRACE_WORK_CONTROL);
     if (!control.rendered) {
         render_some();
         return;

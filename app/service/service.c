@@ -5,6 +5,7 @@
 
 #include "app/service/control.h"
 #include "app/service/settings.h"
+#include "app/service/slow.h"
 #include "app/service/stats.h"
 #include "app/service/status_page.h"
 #include "app/service/syslog.h"
@@ -47,6 +48,7 @@ const char *service_init(const uint8_t secret[32], bool has_helper, uint64_t now
     stats_add_counters(&status_page_counter_group);
     stats_add_counters(&syslog_counter_group);
     syslog_init(&s->log);
+    slow_init();
     if (!control_init(s->key, s->key_bytes, s->control_port, secret))
         return "the control channel's port cannot be had";
     if (!status_page_init(s->http_port, has_helper, s->capture_http))
@@ -127,6 +129,7 @@ static enum program_verdict judge(uint64_t now_ns)
 enum program_verdict service_poll(bool idle, uint64_t now_ns)
 {
     ASSERT(service.began_ns <= now_ns);
+    slow_turn();
     control_poll(now_ns);
     if (idle)
         service.idle_ns = now_ns;

@@ -6,7 +6,10 @@
 #include "base/assert.h"
 #include "base/bytes.h"
 #include "base/format.h"
+#include "base/log.h"
 #include "base/seqlock.h"
+#include "base/time.h"
+#include "base/trace.h"
 #include "net/transport.h"
 
 enum { HISTOGRAM_WORDS = sizeof(struct histogram) / sizeof(uint64_t) };
@@ -24,11 +27,16 @@ static struct {
         const char *name, *text;
     } facts[STATS_FACT_COUNT_MAX];
     size_t fact_count;
+    const char *stages;                  /* the slowest ways' columns; NULL: none are shown */
+    struct slow_way ways[SLOWEST_COUNT]; /* as they stood when their first line was written */
+    size_t way_count;
 } stats;
 
 /* Between two CPUs: the counters in order, then the histograms. */
 static struct seqlock published_lock;
 static uint64_t published[ARRAY_COUNT(((struct stats_copy *)0)->words)];
+enum { WAYS_WORDS = sizeof stats.ways / (sizeof(uint64_t)) };
+static uint64_t published_ways[1 + WAYS_WORDS]; /* their count, then they */
 
 void stats_clear(void) { memset(&stats, 0, sizeof stats); }
 
@@ -57,6 +65,12 @@ void stats_add_fact(const char *name, const char *text)
     stats.facts[stats.fact_count++].text = text;
 }
 
+void stats_set_ways(const char *stages)
+{
+    ASSERT(stages);
+    stats.stages = stages;
+}
+
 void stats_add_transport(void)
 {
     struct counter_group group;
@@ -79,6 +93,14 @@ void stats_publish(void)
             memcpy(&word, (const uint8_t *)stats.histograms[h].histogram + i * sizeof word, sizeof word);
             seqlock_write_word(at++, word);
         }
+    if (stats.stages) {
+        struct slow_way ways[SLOWEST_COUNT] = { 0 };
+        uint64_t words[WAYS_WORDS];
+        seqlock_write_word(published_ways, slowest_list(ways, log_clock_ns));
+        memcpy(words, ways, sizeof ways);
+        for (size_t i = 0; i < WAYS_WORDS; i++)
+            seqlock_write_word(&published_ways[1 + i], words[i]);
+    }
     seqlock_write_end(&published_lock);
     ASSERT(at == published + stats.counter_count + stats.histogram_count * HISTOGRAM_WORDS);
 }
@@ -87,7 +109,14 @@ bool stats_copy_read(struct stats_copy *copy)
 {
     size_t words = stats.counter_count + stats.histogram_count * HISTOGRAM_WORDS;
     ASSERT(words <= ARRAY_COUNT(published));
-    return seqlock_read(&published_lock, published, copy->words, words);
+    uint64_t ways[1 + WAYS_WORDS], before = __atomic_load_n(&published_lock.sequence, __ATOMIC_ACQUIRE);
+    if (!seqlock_read(&published_lock, published, copy->words, words)
+        || !seqlock_read(&published_lock, published_ways, ways, ARRAY_COUNT(ways))
+        || __atomic_load_n(&published_lock.sequence, __ATOMIC_ACQUIRE) != before)
+        return false;
+    copy->way_count = stats.stages ? ways[0] : 0;
+    memcpy(copy->ways, ways + 1, sizeof copy->ways);
+    return true;
 }
 
 bool stats_counter(const struct stats_copy *copy, size_t index, struct counter *counter)
@@ -160,6 +189,33 @@ static size_t histogram_line(size_t index, const char *name, const struct histog
     return format(out, out_bytes, "%s.max_ns %llu\n", name, (unsigned long long)h->max);
 }
 
+/* Writes a line of the slowest ways: 0 names the columns. */
+static size_t way_line(const struct slow_way ways[SLOWEST_COUNT], size_t count, size_t index, char *out,
+                       size_t out_bytes)
+{
+    static const char *const works[TRACE_WORK_COUNT] = {
+        [TRACE_WORK_SEARCH] = "search",   [TRACE_WORK_TABLES] = "tables", [TRACE_WORK_WAITING] = "waiting",
+        [TRACE_WORK_TIMERS] = "timers",   [TRACE_WORK_WARM] = "warm",     [TRACE_WORK_CONTROL] = "control",
+        [TRACE_WORK_PAGE] = "page",       [TRACE_WORK_SYSLOG] = "syslog", [TRACE_WORK_RECORD] = "record",
+        [TRACE_WORK_CONSOLE] = "console",
+    };
+    if (count == 0 || index > count)
+        return 0;
+    if (index == 0)
+        return format(out, out_bytes, "slow.columns at_s total_ns %s turn_ns work resends exits\n", stats.stages);
+    const struct slow_way *way = &ways[index - 1];
+    char work[80] = "-";
+    size_t used = 0;
+    for (size_t i = 0; i < TRACE_WORK_COUNT; i++)
+        if ((way->work & BIT(i)) != 0)
+            used += format(work + used, sizeof work - used, "%s%s", used > 0 ? "+" : "", works[i]);
+    ASSERT(used < sizeof work);
+    return format(out, out_bytes, "slow.%02zu %llu.%06llu %llu %u %u %u %u %s %u %u\n", index,
+                  (unsigned long long)(way->at_ns / NS_PER_S), (unsigned long long)(way->at_ns % NS_PER_S / NS_PER_US),
+                  (unsigned long long)way->total_ns, way->stage_ns[0], way->stage_ns[1], way->stage_ns[2], way->turn_ns,
+                  work, way->resends, way->exits);
+}
+
 size_t stats_copy_line(const struct stats_copy *copy, size_t index, char *out, size_t out_bytes)
 {
     ASSERT(out_bytes > 0);
@@ -174,8 +230,14 @@ size_t stats_copy_line(const struct stats_copy *copy, size_t index, char *out, s
     index -= stats.histogram_count * HISTOGRAM_LINE_COUNT;
 
     struct counter counter;
-    if (!stats_counter(copy, index, &counter))
-        return 0;
+    if (!stats_counter(copy, index, &counter)) {
+        index -= stats.counter_count;
+        if (copy)
+            return way_line(copy->ways, copy->way_count, index, out, out_bytes);
+        if (index == 0)
+            stats.way_count = stats.stages ? slowest_list(stats.ways, log_clock_ns) : 0;
+        return way_line(stats.ways, stats.way_count, index, out, out_bytes);
+    }
     return format(out, out_bytes, "%s %llu\n", counter.name, (unsigned long long)*counter.value);
 }
 

@@ -13,6 +13,7 @@
 
 #include "base/counters.h"
 #include "base/histogram.h"
+#include "base/slowest.h"
 
 enum {
     STATS_GROUP_COUNT_MAX = 48,
@@ -26,6 +27,8 @@ enum {
 /* All values as they stood at one moment. */
 struct stats_copy {
     uint64_t words[STATS_COUNTER_COUNT_MAX + STATS_HISTOGRAM_COUNT_MAX * sizeof(struct histogram) / sizeof(uint64_t)];
+    struct slow_way ways[SLOWEST_COUNT];
+    size_t way_count;
 };
 
 /* Forgets everything that was registered. */
@@ -35,6 +38,9 @@ void stats_clear(void);
 void stats_add_counters(const struct counter_group *group);
 void stats_add_histogram(const char *name, const struct histogram *histogram);
 void stats_add_fact(const char *name, const char *text);
+
+/* Shows the slowest ways (base/slowest.h) in the last lines. `stages` names their stages, a word each; a literal. */
+void stats_set_ways(const char *stages);
 
 /* Asserts that each counter stands once: no two have the same name, or the same value. Slow: on Linux alone. */
 void stats_check(void);

@@ -7,6 +7,7 @@
 #include "base/assert.h"
 #include "base/bytes.h"
 #include "base/text.h"
+#include "base/trace.h"
 #include "net/capture.h"
 #include "net/http/request.h"
 
@@ -206,11 +207,14 @@ static void send_piece(struct status_page_connection *c, uint64_t now_ns)
 
 void status_page_poll(uint64_t now_ns)
 {
-    if (!page.elsewhere && status_page_render())
+    if (!page.elsewhere && status_page_render()) {
+        trace_work(TRACE_WORK_PAGE);
         return;
+    }
     struct status_page_connection *c = &page.connections[page.turn++ % STATUS_PAGE_CONNECTION_COUNT_MAX];
     if (c->state == FREE)
         return;
+    trace_work(TRACE_WORK_PAGE);
     if (now_ns - c->since_ns > STATUS_PAGE_PATIENCE_NS) {
         status_page_counters.given_up++;
         transport_abort(c->id, now_ns);

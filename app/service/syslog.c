@@ -7,6 +7,7 @@
 #include "base/format.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "base/trace.h"
 #include "base/utc.h"
 #include "net/transport.h"
 
@@ -129,6 +130,7 @@ void syslog_poll(uint64_t now_ns)
         return;
     }
     syslog.due_ns = now_ns + SYSLOG_PERIOD_NS;
+    trace_work(TRACE_WORK_SYSLOG);
     send_next(now_ns);
 }
 

@@ -2,6 +2,7 @@
 #include "app/program.h"
 
 #include "app/service/service.h"
+#include "app/service/slow.h"
 #include "app/service/stats.h"
 #include "app/time/client.h"
 #include "app/time/rate_limit.h"
@@ -76,6 +77,7 @@ static const char *init(const struct program_machine *machine, uint64_t now_ns)
     ntp_clock_init(&ntp_clock, (int64_t)(log_wall_origin_ns + now_ns), now_ns);
     reference = own_reference(machine->wall_error_ns, now_ns);
     stats_add_counters(&ntp_server_counter_group);
+    stats_set_ways("turn_to_taken_ns taken_to_stamped_ns stamped_to_sent_ns");
     ntp_server_init(&server);
     rate_limit_init(rate_key, s->rate, s->rate_burst);
     if (!transport_udp_bind(s->port))
@@ -94,9 +96,13 @@ static void serve(const struct transport_event *event, uint64_t seen_ns, uint64_
     if (!ntp_server_reply(event, seen_ns, &ntp_clock, &reference, reply))
         return;
     ASSERT(event->payload.count >= sizeof reply);
-    ntp_packet_set_transmit(reply, ntp_stamp(ntp_clock_ns(&ntp_clock, machine_ns())));
+    const uint64_t stamped_ns = machine_ns();
+    ntp_packet_set_transmit(reply, ntp_stamp(ntp_clock_ns(&ntp_clock, stamped_ns)));
     if (!transport_udp_send(event->port, event->address, event->peer_port, reply, sizeof reply, now_ns))
         ntp_server_counters.send_failed++;
+    const uint64_t sent_ns = machine_ns();
+    const uint64_t stage_ns[] = { seen_ns - now_ns, stamped_ns - seen_ns, sent_ns - stamped_ns };
+    slow_note(sent_ns - now_ns, stage_ns, now_ns);
 }
 
 static void take_event(const struct transport_event *event, uint64_t now_ns)

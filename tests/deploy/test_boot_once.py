@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+import types
 
 import pytest
 
@@ -69,6 +70,8 @@ def test_status_log_and_gg_reach_the_kernel(machine):
         assert re.search(r"^control\.commands_status \d+$", text, re.MULTILINE)
         values = json.loads(machine.run("status", "--config", machine.config, "--json").stdout)
         assert values["control.commands_status"] > 1
+        done = machine.run("slow", "--config", machine.config)
+        assert done.returncode == 0 and done.stdout == "no slow way is kept yet, or the program keeps none\n"
         done = machine.run("capture", "--config", machine.config)
         assert done.returncode == 3 and "no frames are kept: capture= is not set" in done.stderr
         log = subprocess.Popen([sys.executable, ROOT / "tools/peregrine", "log", "fake", "--ssh",
@@ -303,6 +306,15 @@ def test_a_kernel_that_the_menu_does_not_list_yet_hinders_no_boot(machine):
     machine.host.file("/boot/vmlinuz-6.1.0-2-amd64", "copied, and update-grub has not run")
     done = machine.run("fly", "--dry-run")
     assert done.returncode == 0 and "of 2 kernels the machine comes back to 6.1.0-1-amd64" in done.stdout
+
+
+def test_slow_ways_are_a_table(monkeypatch, capsys):
+    text = "x 1\nslow.columns at_s total_ns work\nslow.01 1.5 123456 tables+page\nslow.02 10.25 7 -\n"
+    monkeypatch.setattr(boot_once, "client_from_config", lambda *_: types.SimpleNamespace(status=lambda: text))
+    assert boot_once.slow(None, None) == 0
+    assert capsys.readouterr().out.splitlines() == [" at_s  total_ns         work", "  1.5    123456  tables+page",
+                                                    "10.25         7            -"]
+    assert boot_once.slow_table(text + "slow.03 1\n") == []
 
 
 def test_a_missing_key_is_reported(machine):

@@ -111,6 +111,11 @@ def assert_perfect(result, stats, log):
     assert stats["submit.posts"] == len(result["submitted"]) + stats["submit.posts_again"]
     assert stats["submit.dropped_expired"] == stats["submit.dropped_no_room"] == 0
     assert stats["submit.responses_4xx"] == stats["submit.responses_5xx"] == stats["submit.results_wrong"] == 0
+    ways = [value.split() for name, value in stats.items() if name.startswith("slow.")]
+    totals = [int(way[1]) for way in ways[1:]]
+    assert {len(way) for way in ways} == {9} and totals == sorted(totals, reverse=True), ways
+    assert len(totals) == 32 or len(totals) >= stats["answer.seen_to_kicked.count"]
+    assert not ways or stats["answer.seen_to_kicked.max_ns"] <= totals[0]
 
 
 @pytest.mark.parametrize("round_text, server", [

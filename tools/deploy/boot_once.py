@@ -1,4 +1,4 @@
-"""The commands that talk to the running kernel: fly, status, log, capture, gg."""
+"""The commands that talk to the running kernel: fly, status, slow, log, capture, gg."""
 import dataclasses
 import json
 import sys
@@ -20,7 +20,8 @@ REJECTED_MAX = 5                            # commands in a row; then the kernel
 
 
 def run(host, options):
-    return {"fly": fly, "status": status, "log": log, "capture": capture, "gg": gg}[options.command](host, options)
+    return {"fly": fly, "status": status, "slow": slow, "log": log, "capture": capture,
+            "gg": gg}[options.command](host, options)
 
 
 def guarded(command, *arguments):
@@ -64,6 +65,22 @@ def client_from_config(host, options, **how):
 def status(host, options):
     text = client_from_config(host, options).status()
     say(json.dumps(control.parse(text), indent=2) if options.json else text.rstrip("\n"))
+    return OK
+
+
+def slow_table(statistics):
+    """Returns the lines `slow.*` as rows of words, the names of the columns first."""
+    rows = [line.split()[1:] for line in statistics.splitlines() if line.startswith("slow.")]
+    return rows if len(rows) > 1 and len({len(row) for row in rows}) == 1 else []
+
+
+def slow(host, options):
+    rows = slow_table(client_from_config(host, options).status())
+    if not rows:
+        say("no slow way is kept yet, or the program keeps none")
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    for row in rows:
+        say("  ".join(word.rjust(width) for word, width in zip(row, widths)))
     return OK
 
 

@@ -59,7 +59,8 @@ $(BUILD)/tsan/%.o: %.c
 	$(CC) $(COMMON) -O1 -fsanitize=thread $(if $(findstring clang,$(CC)),,-Wno-tsan) $(call cflags_of,$<) -c -o $@ $<
 TSAN_PAGE := $(patsubst %.c,$(BUILD)/tsan/%.o,tests/unit/status_page_test.c tests/lib/fake_transport.c \
 	tests/lib/test.c $(wildcard app/service/status_page*.c) net/http/request.c app/service/metrics.c \
-	app/service/stats.c net/capture.c net/pcapng.c base/histogram.c base/text.c base/format.c base/log.c)
+	app/service/stats.c net/capture.c net/pcapng.c \
+	$(patsubst %,base/%.c,histogram slowest trace text format log))
 $(BUILD)/tsan/status_page_test: $(TSAN_PAGE)
 $(BUILD)/tsan/spsc_test: $(addprefix $(BUILD)/tsan/tests/,unit/spsc_test.o lib/test.o)
 $(BUILD)/tsan/work_test: $(patsubst %.c,$(BUILD)/tsan/%.o,tests/unit/work_test.c tests/lib/test.c \
