@@ -134,6 +134,8 @@ def play(row, accelerator):
             problems.append(f"the stack is another one than {row.stack or 'linux'}")
         lines = game.stop()
         log = host.log
+    if not re.search(r"^slow\.01 \d+\.\d{6} [1-9]", statistics, re.MULTILINE):
+        problems.append("no slowest answer is kept")
     if row.added:
         last = len(contest_round.known) - 1
         lines = demanded(lines, last, added_ns[0] if added_ns else time.time_ns())

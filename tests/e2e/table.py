@@ -113,7 +113,7 @@ ROWS = [
     Row("connections-closed-chunked-and-refused", body="chunked", seconds=3, nic="modern",
         server=("--close-after", "25", "--close-for", "0.3")),
     Row("connections-reset", net="tap", server=("--close-after", "15", "--close-how", "rst", "--close-wait", "0.5"),
-        seconds=2),
+        settings=("capture=1514,512",), seconds=2),
     Row("nginx", front="nginx", start="wait", body="raw"),
     Row("closes-never", front="closes-never", seconds=3, server=("--rate", "20"), offered_min=20),
     # The hosted player.

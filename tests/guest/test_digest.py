@@ -70,3 +70,5 @@ def test_all_paths_over_the_wire_and_gg_resets_the_machine():
         test_digest.say_gg(gg_port)
         guest.wait_reset()
     assert "back to Linux: gg" in guest.log and "stats: digest.rounds 2000" in guest.log, guest.log
+    total_ns, *stages_ns = map(int, re.search(r"stats: slow\.01 \S+ (\d+) (\d+) (\d+) (\d+) ", guest.log).groups())
+    assert total_ns == sum(stages_ns) > 0, guest.log

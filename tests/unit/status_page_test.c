@@ -8,6 +8,8 @@
 #include "app/service/stats.h"
 #include "app/service/status_page.h"
 #include "base/bytes.h"
+#include "base/log.h"
+#include "base/slowest.h"
 #include "net/pcapng.h"
 #include "tests/lib/fake_capture.h"
 #include "tests/lib/fake_transport.h"
@@ -360,12 +362,14 @@ TEST(two_cpus_make_whole_pages)
         "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n",
     };
     static const char *const names[][2] = {
-        { "submit.results_points ", "submit.responses_2xx " },
+        { "submit.results_points ", "submit.responses_2xx " }, /* the slowest ways are in this page's copy, too */
         { "_total{result=\"points\"} ", "_total{class=\"2xx\"} " },
     };
     pthread_t thread;
     struct transport_event event;
     assert_true(status_page_init(PORT, true, false));
+    slowest_clear();
+    stats_set_ways("a b c");
     serving = true;
     assert_int_equal(pthread_create(&thread, NULL, second_cpu, NULL), 0);
     for (unsigned round = 0; round < ROUNDS; round++) {
@@ -383,6 +387,8 @@ TEST(two_cpus_make_whole_pages)
         bool all = false;
         for (unsigned turns = 0; !all; turns++) {
             v.points = ++v.responses;
+            slowest_note(
+                &(struct slow_way){ .at_ns = log_clock_ns, .total_ns = v.points, .turn_ns = (uint32_t)v.points });
             while (transport_poll(now_ns, &event))
                 status_page_event(&event, now_ns);
             status_page_poll(now_ns);
@@ -398,6 +404,12 @@ TEST(two_cpus_make_whole_pages)
             uint64_t points = value_in(body, names[page][0]), responses = value_in(body, names[page][1]);
             assert_int_equal(points, responses);
             assert_true(points <= v.points);
+            const char *way = page == 0 ? strstr(body, "\nslow.01 ") : NULL;
+            unsigned long long total, turn;
+            if (way != NULL) {
+                assert_int_equal(sscanf(way, "\nslow.01 %*s %llu 0 0 0 %llu", &total, &turn), 2);
+                assert_true(total == points && turn == points); /* the latest is the slowest */
+            }
         }
     }
     __atomic_store_n(&serving, false, __ATOMIC_RELEASE);
