@@ -15,11 +15,14 @@ apt() { apt-get -q -y --no-install-recommends "$@" </dev/null; }
 wait_for() {
     local tries
     for ((tries = 0; tries < 60; tries++)); do
-        ! curl -sf "$2" | grep -q -e "$1" || return 0
+        ! curl -sf "$2" | grep -e "$1" >/dev/null || return 0
         sleep 0.5
     done
     fail "$2 does not show $1"
 }
+
+# page_has COMMAND WORDS: fails if the manual page lacks the words.
+page_has() { man "$1" | tr -s ' ' | grep -F "$2" >/dev/null || fail "man $1 does not say: $2"; }
 
 # Lists everything that a package could leave, without the package manager's own books and caches.
 files() {
@@ -74,12 +77,13 @@ end_server
 serve
 wait_for alice http://127.0.0.1:10000/board.txt
 end_server
-peregrine-contest replay | grep -q alice || fail "the store lost alice"
+peregrine-contest replay | grep alice >/dev/null || fail "the store lost alice"
 
 step "use"
-man peregrine | grep -q 'boot the Peregrine kernel once' || fail "man peregrine"
-man peregrine-contest | grep -q 'peregrine-contest init' || fail "man peregrine-contest"
-man peregrine-linux | grep -q 'Runs over Linux sockets' || fail "man peregrine-linux"
+page_has peregrine 'boot the Peregrine kernel once'
+page_has gg 'command a Peregrine machine'
+page_has peregrine-contest 'peregrine-contest init'
+page_has peregrine-linux 'Runs over Linux sockets'
 bash -c '. /usr/share/bash-completion/completions/peregrine && complete -p peregrine' || fail "completion"
 mkdir /tmp/host
 PYTHONPATH=.:tools python3 -B -c 'from tests.deploy.fakehost import FakeHost; FakeHost("/tmp/host")'
