@@ -67,7 +67,8 @@ $(BUILD)/tsan/work_test: $(patsubst %.c,$(BUILD)/tsan/%.o,tests/unit/work_test.c
 	app/service/work.c base/format.c)
 $(BUILD)/tsan/digest_work_test: $(patsubst %.c,$(BUILD)/tsan/%.o,tests/unit/digest_work_test.c tests/lib/test.c \
 	tests/lib/fake_transport.c $(filter-out app/digest/program.c,$(wildcard app/digest/*.c net/http/*.c)) \
-	app/service/stats.c $(addprefix base/,histogram.c text.c format.c vectors.c sha256.c))
+	app/service/stats.c app/service/slow.c \
+	$(patsubst %,base/%.c,histogram slowest trace text format log vectors sha256))
 $(TSAN_TESTS):
 	$(CC) -fsanitize=thread -o $@ $^ -lcmocka
 
