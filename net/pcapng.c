@@ -128,7 +128,7 @@ size_t pcapng_next(uint64_t *position, uint64_t end, uint8_t block[PCAPNG_BLOCK_
 size_t pcapng_record(size_t index, char *out, size_t bytes)
 {
     static uint64_t next; /* the number of the next packet */
-    static struct capture_frame frame;
+    struct capture_frame frame;
     uint8_t block[PCAPNG_BLOCK_BYTES_MAX];
     size_t block_bytes = 0;
     if (capture_bytes() == 0)

@@ -55,7 +55,7 @@ void slow_turn(void)
 
 void slow_note(uint64_t total_ns, const uint64_t stage_ns[SLOWEST_STAGE_COUNT], uint64_t now_ns)
 {
-    if (!slowest_would_keep(total_ns, now_ns))
+    if (total_ns == 0 || !slowest_would_keep(total_ns, now_ns))
         return;
     struct slow_way way = {
         .at_ns = now_ns,

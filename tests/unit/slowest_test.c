@@ -105,6 +105,7 @@ TEST(ways_are_lines_with_the_turn_before_and_what_rose_meanwhile)
     slow_note(6000, (const uint64_t[]){ 0, 0, 0 }, log_clock_ns);
     stats_publish();
     slow_note(7000, (const uint64_t[]){ 0, 0, 0 }, log_clock_ns);
+    slow_note(0, (const uint64_t[]){ 0, 0, 0 }, log_clock_ns); /* is left out */
     assert_true(stats_copy_read(&copy));
     static const char *const expected[] = {
         "slow.columns at_s total_ns a_ns b_ns c_ns turn_ns work resends exits\n",
@@ -118,6 +119,7 @@ TEST(ways_are_lines_with_the_turn_before_and_what_rose_meanwhile)
         assert_string_equal(line, expected[i]);
     }
     stats_line(2, line, sizeof line);
+    assert_int_equal(stats_line(6, line, sizeof line), 0);
     stats_line(3, line, sizeof line);
     assert_string_equal(line, "slow.01 12.003456 7000 0 0 0 778 - 0 0\n");
 }
