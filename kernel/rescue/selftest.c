@@ -8,6 +8,7 @@
 #include "base/assert.h"
 #include "base/bytes.h"
 #include "base/log.h"
+#include "base/time.h"
 #include "kernel/cpu/cpu.h"
 #include "kernel/cpu/workers.h"
 #include "kernel/cpu/x86_spec.h"
@@ -180,15 +181,19 @@ static __attribute__((noinline)) bool worker_hang(void)
     return true;
 }
 
-static void wait_for_worker(bool (*work)(void))
+static void wait_for_worker(worker_function *work)
 {
+    uint64_t now_ns = clock_now_ns(), check_ns = now_ns;
+    const uint64_t end_ns = now_ns + 5 * NS_PER_S;
     ASSERT(work != NULL);
     workers_give(workers_count(), work);
-    for (int ms = 0; ms < 5000; ms++) {
+    for (; now_ns < end_ns; now_ns = clock_now_ns()) {
         clock_spin_us(1000);
         watchdog_beat();
-        if (ms % 1000 == 0)
+        if (now_ns >= check_ns) {
             watchdog_check_workers();
+            check_ns = now_ns + NS_PER_S;
+        }
         failure_of_workers();
     }
 }
