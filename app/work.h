@@ -33,11 +33,15 @@ enum {
     WORK_WORKER_COUNT_MAX = 63, /* besides the CPU of the loop */
     WORK_DEPTH = 2,             /* jobs that a worker may have */
     WORK_JOB_NS = 50000,
+    WORK_LINE_BYTES = 64,
 };
 
-/* A member of each job. */
+struct work;
+typedef void work_function(struct work *work);
+
+/* The first member of each job. It begins a line, so no job shares its first one with another. */
 struct work {
-    void (*run)(struct work *work);
+    _Alignas(WORK_LINE_BYTES) work_function *run;
     uint32_t owner;  /* 0: the loop; else the worker that has it. The loop's */
     uint64_t cycles; /* TSC cycles of the run */
 };

@@ -72,8 +72,8 @@ struct connection {
     uint64_t ended_ns;         /* when the peer's FIN came */
     uint64_t period_begins_ns; /* the body's time of CONNECTION_BODY_RATE_MIN */
     uint64_t period_bytes;     /* body_bytes then */
-    union method_job job;      /* the worker's while `piece` is out */
     struct piece piece;
+    union method_job job; /* the worker's while `piece` is out */
     struct chain chain;
     size_t in_begin, in_count;
     struct reply reply;
