@@ -131,6 +131,40 @@ TEST(dsack_widens_the_window_long_after_the_last_one)
 
 /* Loses a segment on a path whose round trip of 400 ms is longer than the RTO's margin of 200 ms. The fast retransmit
  * has its own time-out: the one of the original would come before the answer. With SACK and without. */
+/* RFC 8985 §6.2: a segment that comes after later ones, and was sent once, is reordering. Its distance is kept. */
+TEST(late_segment_counts_as_reordering)
+{
+    struct tcp_info info;
+    send_flight(OFFER_1000_SACK, 6);
+    peer_send_sack(p, 1, 2, &(struct block){ 2 + 5 * MSS, 2 + 6 * MSS }, 1);
+    peer_send_sack(p, 1, 2, (const struct block[]){ { 2 + MSS, 2 + 2 * MSS }, { 2 + 5 * MSS, 2 + 6 * MSS } }, 2);
+    assert_true(tcp_info(p->stack, p->id, &info));
+    assert_int_equal(info.reordering_count, 1);
+    assert_int_equal(info.reordering_segments, 5);
+    peer_send(p, A, 1, 2 + 6 * MSS, NULL, 0);
+    for (struct seen s; peer_take(p, &s);) {
+    }
+}
+
+/* RFC 8985 §6.2, step 4: sixteen recoveries without a DSACK end the wider window. */
+TEST(last_of_sixteen_recoveries_narrows_the_window)
+{
+    send_flight(OFFER_1000_SACK, 6);
+    struct tcp_connection *c = &p->stack->tcp.connections[p->id];
+    c->recovery.rack.window_multiplier = 3;
+    c->recovery.rack.window_persist = 1;
+    peer_send_sack(p, 1, 2, &(struct block){ 2 + MSS, 2 + 5 * MSS }, 1);
+    peer_pass(p, 200 * MS);
+    assert_int_equal(c->recovery_state, TCP_RECOVERY);
+    assert_int_equal(c->recovery.rack.window_multiplier, 3);
+    for (struct seen s; peer_take(p, &s);) {
+    }
+    peer_send(p, A, 1, 2 + 6 * MSS, NULL, 0);
+    assert_int_equal(c->recovery_state, TCP_OPEN);
+    assert_int_equal(c->recovery.rack.window_multiplier, 1);
+    assert_int_equal(c->recovery.rack.window_persist, 0);
+}
+
 TEST(fast_retransmit_restarts_the_time_out)
 {
     for (int sack = 0; sack < 2; sack++) {

@@ -4,6 +4,7 @@
 #include "net/tcp/path.h"
 #include "net/tcp/ranges.h"
 #include "net/tcp/route.h"
+#include "net/tcp/rtt.h"
 #include "tests/lib/tcp_fixture.h"
 
 TEST(default_times_are_those_that_the_header_promises)
@@ -50,6 +51,19 @@ TEST(cubic_epoch_above_the_last_maximum_has_no_plateau)
     tcp_congestion_acked(&c, &policy, 1000, 1000, 100 * MS, true, false, 20 * S);
     assert_int_equal(c.k_ns, 0);
     assert_int_equal(c.origin, 90 * 1000);
+}
+
+TEST(least_round_trip_is_kept_for_five_minutes)
+{
+    peer_connect(p, OFFER_PLAIN);
+    struct tcp_connection *c = &p->stack->tcp.connections[p->id];
+    tcp_rtt_min_take(c, 0, 1000 * S);
+    assert_int_equal(c->rtt.min_ns, 1);
+    tcp_rtt_min_take(c, 10 * MS, 1300 * S);
+    tcp_rtt_min_take(c, 50 * MS, 1599 * S);
+    assert_int_equal(c->rtt.min_ns, 10 * MS);
+    tcp_rtt_min_take(c, 50 * MS, 1600 * S);
+    assert_int_equal(c->rtt.min_ns, 50 * MS);
 }
 
 TEST(the_last_of_repeated_sack_options_counts)
