@@ -122,15 +122,13 @@ static bool comes_up(uint32_t worker, int wait_us)
     return is_up(worker);
 }
 
-/* Sends INIT, waits 10 ms, sends SIPI, and once more if the CPU is not up. SDM vol. 3, "Typical BSP Initialization
- * Sequence". Takes the stack back from one that has not come for it: it may come yet, and then finds none. Returns
- * false if the stack is in use and the worker is not up: no other may have it. */
+/* Sends SIPI, and once more if the CPU is not up. SDM vol. 3, "Typical BSP Initialization Sequence", of which all
+ * have had the INIT. Takes the stack back from one that has not come for it: it may come yet, and then finds none.
+ * Returns false if the stack is in use and the worker is not up: no other may have it. */
 static bool cpu_start(uint32_t worker, uint32_t apic)
 {
     ASSERT(apic != first_apic_id && apic_reaches(apic));
     __atomic_store_n(&worker_stack_top, stack_top_of_worker(worker), __ATOMIC_RELEASE);
-    apic_send(apic, APIC_ICR_INIT);
-    config.wait_us(INIT_WAIT_US);
     for (int tries = 0; tries < 2 && !is_up(worker); tries++) {
         apic_send(apic, APIC_ICR_STARTUP | START_PAGE / START_PAGE_BYTES);
         comes_up(worker, START_WAIT_US);
@@ -194,6 +192,9 @@ uint32_t workers_start(const struct workers_config *from)
         return 0;
     first_cr4 = cr4_read();
     x2apic_bit = msr_read(IA32_APIC_BASE) & BIT(APIC_BASE_EXTD_BIT);
+    for (uint32_t i = 0; i < n; i++)
+        apic_send(chosen[i], APIC_ICR_INIT);
+    config.wait_us(INIT_WAIT_US);
     bool is_stack_free = true;
     for (uint32_t i = 0; i < n && is_stack_free; i++) {
         is_stack_free = cpu_start(count + 1, chosen[i]);
