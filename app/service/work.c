@@ -13,6 +13,7 @@
 enum {
     CELL_COUNT = 2 * WORK_DEPTH, /* a power of two */
     MEASUREMENTS = 64,
+    ANSWER_MS_MAX = 10000,                /* a host may stop a worker for seconds */
     MEASUREMENT_NS_MAX = 100 * NS_PER_MS, /* all of them: the host may stop a worker */
     COUNTER_NAME_BYTES = 24,
     COUNTERS_PER_CPU = 2,
@@ -150,8 +151,10 @@ static void measure(void)
     for (int i = 0; i < MEASUREMENTS && (cycles_now() - begin) * NS_PER_MS / khz < MEASUREMENT_NS_MAX; i++) {
         uint64_t given = cycles_now_serialised();
         work_give(&nothing);
-        while (work_take() == NULL)
+        while (work_take() == NULL) {
+            ASSERT((cycles_now() - given) / khz < ANSWER_MS_MAX); /* else the worker has died */
             __builtin_ia32_pause();
+        }
         uint64_t cycles = cycles_now_serialised() - given;
         least = cycles < least ? cycles : least;
     }
