@@ -14,7 +14,12 @@
 #define lwip_htonl(value) __builtin_bswap32(value)
 #define lwip_ntohl(value) __builtin_bswap32(value)
 
-typedef ptrdiff_t ssize_t; /* POSIX's; lwIP expects it where there is a <limits.h> */
+/* POSIX's. lwIP makes both itself unless SSIZE_MAX is defined, as it is by the <limits.h> that gcc finds, not by
+ * clang's. */
+typedef ptrdiff_t ssize_t;
+#ifndef SSIZE_MAX
+#define SSIZE_MAX PTRDIFF_MAX
+#endif
 
 /* Freestanding: neither of these headers, and lwIP's messages are not printed. */
 #define LWIP_NO_INTTYPES_H 1
