@@ -8,6 +8,7 @@
 #include "app/service/stats.h"
 #include "app/survey/echo.h"
 #include "base/assert.h"
+#include "base/bytes.h"
 #include "base/cycles.h"
 #include "base/format.h"
 #include "base/histogram.h"
@@ -212,7 +213,7 @@ const char *survey_rows_init(const struct survey_config *config, uint64_t now_ns
     memcpy(survey.seed, machine->secret, sizeof survey.seed);
     if (config->echo.address != 0) {
         const uint8_t *random = machine->secret + sizeof survey.seed;
-        survey.echo_port = (uint16_t)(PORT_FIRST + (random[0] << 8 | random[1]) % (UINT16_MAX - PORT_FIRST));
+        survey.echo_port = (uint16_t)(PORT_FIRST + load_be16(random) % (UINT16_MAX - PORT_FIRST));
         const struct survey_echo_config echo = { config->echo, survey.echo_port, machine->now_ns };
         if (!survey_echo_init(&echo))
             return "there is no port for round trips";

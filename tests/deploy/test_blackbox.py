@@ -207,7 +207,8 @@ def test_frames_are_written_with_the_oldest_first(host, capsys, tmp_path):
     assert blackbox.blocks_of(frames[:20] + struct.pack("<I", 0) * 9) == [block(b"head")]
     file = tmp_path / "x.pcapng"
     host.file("/boot/peregrine/settings", "blackbox=0x90000,32768\n", 0o600)
-    for section, said in (((6, frames), f"3 frames to {file}"), ((5, b"log\n"), f"{file} is not written")):
+    for section, said in (((blackbox.FRAMES, frames), f"3 frames to {file}"),
+                          ((blackbox.LOG, b"log\n"), f"{file} is not written")):
         host.file("/proc/kcore", kcore({0x90000: region(make(6, sections=[(1, b"gg"), section]))}))
         assert commands.record(host, capture=file) == 0
         assert said in capsys.readouterr().out

@@ -165,5 +165,6 @@ def test_statistics_of_any_shape_make_rows(statistics):
 
 
 def test_a_record_of_odd_texts_is_described():
-    record = blackbox.Record(9, 2**32 - 1, 2**64 - 1, 2**64 - 1, "", "\x1b[2J", {}, [2**64 - 1], "\x00 \x1b\n", "\x07")
+    record = blackbox.Record(9, 2**32 - 1, 2**64 - 1, 2**64 - 1, "", cause="\x1b[2J", version="\x1b[2J",
+                             backtrace=[2**64 - 1], statistics="\x00 \x1b\n", log="\x07")
     assert not CONTROLS.search("\n".join(blackbox.describe(record)))

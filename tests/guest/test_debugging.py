@@ -20,7 +20,7 @@ def blocks(heading):
 def play(*parts):
     """Plays blocks as a reader would, in one shell. Returns what they print."""
     clean = {name: value for name, value in os.environ.items()
-             if name not in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "BUILD", "CC", "CFLAGS_EXTRA", "PYTHONPATH")}
+             if name not in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "BUILD", "CC", "CFLAGS_EXTRA", "WERROR", "PYTHONPATH")}
     network = ["unshare", "-n"] if os.geteuid() == 0 else ["unshare", "-Urn"]
     ending = "trap 'for job in $(jobs -p); do kill $job; done' EXIT; ip link set lo up"
     done = subprocess.run([*network, "bash", "-ec", "\n".join((ending, *parts))], cwd=ROOT, env=clean, text=True,
