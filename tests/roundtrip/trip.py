@@ -92,7 +92,7 @@ class Trip:
         self.disk = self.directory / "disk.qcow2"
         subprocess.run(["qemu-img", "create", "-q", "-f", "qcow2", "-b", self.image, "-F", "qcow2", self.disk],
                        check=True)
-        # OpenSSH's default key exchange takes half a second more under TCG. Without files of settings: in a namespace of
+        # The default key exchange takes half a second more under TCG. Without files of settings: in a namespace of
         # an ordinary user nobody owns them, and OpenSSH of Debian 13 refuses that.
         ssh = (f"ssh -F none -i {BUILD}/id_ed25519 -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null "
                "-o LogLevel=ERROR -o KexAlgorithms=curve25519-sha256")
