@@ -100,13 +100,19 @@ mmdebstrap --quiet --variant=minbase --include="$packages" \
 say "writing the disk"
 disk=$work/disk.raw
 mkdir "$work/tree"
-as_root() { if [ "$(id -u)" = 0 ]; then sh "$@"; else fakeroot sh "$@"; fi; }
+# An ordinary user is root of a namespace with the user ids of mmdebstrap. There are no device nodes to be made there:
+# the guest's kernel makes its own. fakeroot would not do: mkfs.btrfs of Debian 13 looks past it.
+as_root() {
+    if [ "$(id -u)" = 0 ]; then sh "$@"; else
+        no_nodes='--exclude=./dev/*' unshare --user --map-root-user --map-auto sh "$@"
+    fi
+}
 cat > "$work/fill" <<'FILL'
 # fill DIRECTORY COMMAND...: the command sees the tree with its owners.
 set -e
 work=$1
 shift
-tar -C "$work/tree" --numeric-owner -xpf "$work/root.tar"
+tar -C "$work/tree" --numeric-owner ${no_nodes-} -xpf "$work/root.tar"
 cp "$work"/tree/boot/vmlinuz-* "$work/vmlinuz"
 cp "$work"/tree/boot/initrd.img-* "$work/initrd"
 find "$work/tree/usr/lib/systemd" -name systemd-bootx64.efi -exec cp {} "$work/" ';'
