@@ -253,7 +253,7 @@ static void sent_copy_some(uint32_t most)
 {
     ASSERT(most > 0);
     for (size_t i = 0; i < ARRAY_COUNT(capture.sent_waits); i++)
-        while (capture.sent_waits[i] != 0 && most-- > 0)
+        for (; capture.sent_waits[i] != 0 && most > 0; most--)
             sent_copy((uint16_t)(i * BITS + (size_t)__builtin_ctzll(capture.sent_waits[i])));
 }
 

@@ -222,6 +222,35 @@ TEST(a_poll_copies_a_bounded_number)
         assert_frame(i + 1u, true, 60, i, NULL);
 }
 
+static bool large_publish(struct netdev *large, struct tx_buffer *buffer, uint32_t bytes, uint16_t start,
+                          uint16_t offset)
+{
+    (void)large, (void)buffer, (void)bytes, (void)start, (void)offset;
+    return true;
+}
+static void large_poll(struct netdev *large) { (void)large; }
+
+/* A device with as many buffers as a machine's: they fill several words of the set of those that wait. */
+TEST(the_bound_of_a_poll_holds_for_all_buffers_together)
+{
+    enum { FIRST_WORD = 20, FURTHER = 8, FURTHER_AT = 200 };
+    static const struct netdev_ops ops = { .tx_publish = large_publish, .poll = large_poll };
+    struct netdev large = { .ops = &ops };
+    struct capture_frame frame;
+    uint8_t data[60] = { 0 };
+    capture_attach(&large);
+    for (uint16_t i = 0; i < FIRST_WORD + FURTHER; i++) {
+        struct tx_buffer buffer = { .data = data, .index = (uint16_t)(i < FIRST_WORD ? i : FURTHER_AT + i) };
+        assert_true(large.ops->tx_publish(&large, &buffer, sizeof data, 0, 0));
+    }
+    large.ops->poll(&large);
+    for (uint64_t i = FIRST_WORD + 1; i <= capture_newest(); i++)
+        assert_false(capture_read(i, &frame));
+    large.ops->poll(&large);
+    for (uint64_t i = FIRST_WORD + 1; i <= capture_newest(); i++)
+        assert_true(capture_read(i, &frame));
+}
+
 TEST(a_frame_held_for_long_overwrites_no_younger_one)
 {
     struct frame frame;
