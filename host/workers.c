@@ -25,7 +25,7 @@ static void *worker_main(void *number)
     ASSERT(me >= 1 && me <= WORK_WORKER_COUNT_MAX);
     for (;;) {
         bool worked = work_poll(me);
-        if (me == count)
+        if (me == __atomic_load_n(&count, __ATOMIC_RELAXED))
             worked |= help();
         if (worked)
             continue;
@@ -71,7 +71,8 @@ uint32_t workers_start(uint32_t cpus, bool sleeps, bool (*helper)(void))
         pthread_t thread;
         if (pthread_create(&thread, NULL, worker_main, (void *)(uintptr_t)i) != 0) {
             log_line("workers: thread %u cannot be had", i);
-            return count = i - 1;
+            __atomic_store_n(&count, i - 1, __ATOMIC_RELAXED); /* the others turn already */
+            return i - 1;
         }
         if (!pin(thread, cpu_of(&allowed, i)))
             log_line("workers: thread %u is not pinned", i);

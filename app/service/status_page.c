@@ -221,8 +221,10 @@ void status_page_poll(uint64_t now_ns)
         c->since_ns = now_ns; /* until TRANSPORT_CLOSED says that it is gone */
     } else if (c->state == ASKED) {
         stats_publish();
-        capture_flush();
-        c->response.capture.end = capture_newest();
+        if (c->response.request.page == PAGE_CAPTURE) {
+            capture_flush();
+            c->response.capture.end = capture_newest();
+        }
         c->state = SENDING;
         render_more(c);
     } else if (c->state == SENDING && !is_rendering(c)) {
