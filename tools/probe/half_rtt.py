@@ -4,10 +4,12 @@ The systems own, lwip and guest are timed by the probe's device (vhost_probe.c),
 is the same echo as a program of this machine, and ADDRESS:PORT an echo anywhere: both by sockets (echo_probe.c), so the
 client's own stack counts on both ways."""
 import contextlib
+import fractions
 import ipaddress
 import subprocess
 import time
 
+from contest.scoring import quantile
 from probe import vhost
 from probe.wire import ProbeError
 
@@ -15,7 +17,7 @@ PROGRAM = vhost.BUILD / "host/tools/probe/echo_probe"
 ECHO = vhost.BUILD / "host/echo-linux"
 PAYLOADS = (4, 64, 256, 1024)
 PLAYS = tuple(f"{protocol}:{count}" for protocol in ("udp", "tcp") for count in PAYLOADS)
-QUANTILES = {"p50": 5000, "p99": 9900, "p99_9": 9990, "p99_99": 9999}       # the part of 10,000 values
+PERCENTS = {"p50": 50, "p99": 99, "p99_9": fractions.Fraction("99.9"), "p99_99": fractions.Fraction("99.99")}
 NAMES = (*vhost.SYSTEMS, "linux")
 LINUX_PORT = 10007
 LISTENS_S = 10
@@ -82,12 +84,11 @@ def rows_of(system, times, common):
         halves = [ns / 2000 for ns in sorted(values)]
         protocol, _, count = play.partition(":")
         rows.append({"name": f"halfrtt/{system}/{protocol}/{count}", "unit": "us", "n": len(halves),
-                     **{name: halves[-(-len(halves) * share // 10000) - 1] for name, share in QUANTILES.items()},
-                     **common})
+                     **{name: quantile(halves, percent) for name, percent in PERCENTS.items()}, **common})
     return rows
 
 
 def show(rows):
-    print(f"{'half round trip':32} {'n':>7} " + " ".join(f"{key.replace('_', '.'):>9}" for key in QUANTILES) + " us")
+    print(f"{'half round trip':32} {'n':>7} " + " ".join(f"{key.replace('_', '.'):>9}" for key in PERCENTS) + " us")
     for row in rows:
-        print(f"{row['name'].partition('/')[2]:32} {row['n']:7} " + " ".join(f"{row[key]:9.2f}" for key in QUANTILES))
+        print(f"{row['name'].partition('/')[2]:32} {row['n']:7} " + " ".join(f"{row[key]:9.2f}" for key in PERCENTS))
