@@ -22,7 +22,7 @@ def play(*parts):
     clean = {name: value for name, value in os.environ.items()
              if name not in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "BUILD", "CC", "CFLAGS_EXTRA", "WERROR", "PYTHONPATH")}
     network = ["unshare", "-n"] if os.geteuid() == 0 else ["unshare", "-Urn"]
-    ending = "trap 'for job in $(jobs -p); do kill $job; done' EXIT; ip link set lo up"
+    ending = "trap 'for job in $(jobs -p); do kill $job || :; done' EXIT; ip link set lo up"
     done = subprocess.run([*network, "bash", "-ec", "\n".join((ending, *parts))], cwd=ROOT, env=clean, text=True,
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           timeout=BUILD_AND_PLAY_S)

@@ -114,7 +114,7 @@ def test_every_frame_comes_back(row, wire):
     chance = random.Random(SEED)
     with start(wire, machine, device, options) as guest:
         guest.wait_for("echoing")
-        line = guest.wait_for(r"virtio-net: .*").group()
+        line = guest.wait_for(r"virtio-net: .*\n").group()
         assert re.search(report, line), line
         assert "mac 52:54:00:ab:cd:ef" in line and "link up" in line
         for burst_frames in (1, 1, 2, 16, 64, 40):

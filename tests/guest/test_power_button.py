@@ -34,5 +34,5 @@ def test_machine_without_the_fixed_button_plays_on(machine):
         guest.wait_for("playing with")
         assert "acpi: no tables" in guest.log or "no power button" in guest.log, guest.log
         guest.qmp("system_powerdown")
-        guest.wait_for("back to Linux: ")
-        assert "back to Linux: deadline" in guest.log, guest.log
+        line = guest.wait_for("back to Linux: .*\n").group()
+        assert "back to Linux: deadline" in line, guest.log

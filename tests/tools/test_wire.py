@@ -77,6 +77,13 @@ def test_session_is_ahead_of_others_only_while_the_probe_measures(tmp_path):
         assert autogroup.read_text() == "-20"
         raise ProbeError
     assert autogroup.read_text() == "5"
+
+
+def test_a_session_outside_all_groups_stays_as_it_is(tmp_path):
     with vhost.ahead_of_others(tmp_path / "none"):      # a Linux without such groups
         pass
     assert not (tmp_path / "none").exists()
+    autogroup = tmp_path / "autogroup"
+    autogroup.write_text("")                            # a session without one: in a container, say
+    with vhost.ahead_of_others(autogroup):
+        assert autogroup.read_text() == ""

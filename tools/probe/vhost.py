@@ -82,15 +82,18 @@ def ahead_of_others(autogroup=pathlib.Path("/proc/self/autogroup")):
     """Gives this session most of the processors' time, if Linux divides it by session and lets us: sched(7), "The
     autogroup feature". `nice` alone counts within a session only."""
     try:
-        before = autogroup.read_text().split()[-1]      # "/autogroup-15 nice 0"
-        autogroup.write_text("-20")
+        group = autogroup.read_text().split()           # "/autogroup-15 nice 0"; empty for a session without one
+        if group:
+            autogroup.write_text("-20")
     except OSError:
+        group = []
+    if not group:
         yield
         return
     try:
         yield
     finally:
-        autogroup.write_text(before)
+        autogroup.write_text(group[-1])
 
 
 def two_cores():
