@@ -39,13 +39,18 @@ static const char *check_capacities(void)
     return NULL;
 }
 
-/* Waits for the network as long as there are other cards to try, each for half of net.timeout=. The loop waits for the
- * last one. The stack sees another card as a cable that was pulled and put in again. */
+/* A switch with a spanning tree may forward nothing for 30 s after the link is up (IEEE 802.1D-2004 §8.4). */
+#define CARD_PATIENCE_NS (30 * NS_PER_S)
+
+/* Waits for the network as long as there are other cards to try, each for half of net.timeout=, or for 30 s if that is
+ * "never". The loop waits for the last one. The stack sees another card as a cable that was pulled and put in again. */
 static void find_network(const struct start_platform *platform)
 {
-    while (platform->cards_left != NULL && platform->cards_left() != 0 && service_settings.net_timeout_ns != 0) {
+    const bool is_limited = service_settings.net_timeout_ns != 0;
+    const uint64_t patience_ns = is_limited ? service_settings.net_timeout_ns / 2 : CARD_PATIENCE_NS;
+    while (platform->cards_left != NULL && platform->cards_left() != 0) {
         const struct transport_network *network;
-        const uint64_t end_ns = platform->now_ns() + service_settings.net_timeout_ns / 2;
+        const uint64_t end_ns = platform->now_ns() + patience_ns;
         struct transport_event event;
         ASSERT(platform->device != NULL);
         while (!(network = transport_network())->up && platform->now_ns() < end_ns) {
@@ -56,7 +61,8 @@ static void find_network(const struct start_platform *platform)
         }
         if (network->up)
             return;
-        log_line("network: no %s within half of net.timeout=; trying the next card", network->waiting_for);
+        log_line("network: no %s within %s; trying the next card", network->waiting_for,
+                 is_limited ? "half of net.timeout=" : "30 s");
         platform->device->link_up = false;
         transport_idle(platform->now_ns());
         platform->card_next();

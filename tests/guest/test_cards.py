@@ -69,6 +69,13 @@ def test_next_card_is_tried_if_the_first_gets_no_network(why, image, words):
         assert re.search(r"virtio-net: pci 00:04.0 .* mac 52:54:00:00:00:03, ", guest.log), guest.log
 
 
+def test_next_card_is_tried_though_the_network_is_waited_for_without_end():
+    options = cards((VIRTIO, EMPTY), (VIRTIO, NET_2))
+    with qemu.Machine(qemu.kernel(f"{WORDS} net.timeout=0", image=ECHO) + options, network=True) as guest:
+        guest.wait_for("network: no DHCP offer within 30 s; trying the next card")
+        guest.wait_for("network: up, 10.0.2.15 mask")
+
+
 def test_card_with_an_address_of_its_own_and_no_link_gives_way():
     """With ip= there is nothing to wait for on the second card. A capture goes on there."""
     options = ["-S", *cards((VIRTIO, EMPTY), (VIRTIO, NET_2))]
