@@ -9,7 +9,7 @@
 
 /* Payload that the application borrows from the received frame, or from a datagram that came in fragments: at most one
  * at a time. Longer payload goes through the receive ring. */
-enum { NET_BORROWED_BYTES_MAX = 16 * 1024 };
+enum { NET_BORROWED_BYTES_MAX = 8 * 1024 };
 struct net_borrowed {
     int connection; /* -1: none */
     struct bytes payload;

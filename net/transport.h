@@ -21,7 +21,7 @@ enum {
     /* The player needs 8 input streams, the submit connection, 3 connections that end, and 4 for the status page. */
     TRANSPORT_CONNECTION_COUNT_MAX = 16,
     TRANSPORT_CONNECTION_COUNT_LIMIT = 1024, /* the upper bound, for programs that ask for more */
-    TRANSPORT_DATA_BYTES_MAX = 16 * 1024,    /* in one event */
+    TRANSPORT_DATA_BYTES_MAX = 8 * 1024,     /* in one event */
     TRANSPORT_MESSAGE_BYTES_MAX = 1400,      /* head of a POST (<= 376) and 1024 digits */
     TRANSPORT_DATAGRAM_BYTES_MAX = 1400,
     TRANSPORT_DATAGRAM_HEAD_BYTES = 28, /* the IPv4 and UDP headers within the MTU */

@@ -80,7 +80,7 @@ TEST(who_sends_and_does_not_read_is_cut_off)
     static const uint8_t data[TRANSPORT_DATA_BYTES_MAX];
     int id = opened();
     fake.connections[id].window_bytes = 0;
-    for (int i = 0; i < 5; i++) {
+    for (size_t bytes = 0; bytes <= 64 * 1024; bytes += sizeof data) {
         assert_false(fake.connections[id].aborted_by_us);
         fake_data(id, data, sizeof data);
         program.turn(now_ns);

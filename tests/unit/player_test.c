@@ -1228,10 +1228,10 @@ TEST(a_long_search_keeps_turns_short_and_loses_no_digit)
     assert_int_equal(answer_set_counters.entered + answer_set_counters.repeated, OCCURRENCES);
 }
 
-/* Sends one event that is 2,000 bursts: chunks of one digit. */
+/* Sends one event that is 1,300 bursts: chunks of one digit. */
 TEST(a_chunk_for_each_digit_keeps_turns_short)
 {
-    enum { CHUNKS = 2000 };
+    enum { CHUNKS = 1300 };
     static char event[8 * CHUNKS];
     char *at = event;
     start_the_clock();
