@@ -69,7 +69,7 @@ def main():
     parser.add_argument("--output", type=int, required=True)
     parser.add_argument("--seconds", type=float, default=8)
     ports = parser.parse_args()
-    os.setpriority(os.PRIO_PROCESS, 0, 10)
+    os.setpriority(os.PRIO_PROCESS, 0, max(10, os.getpriority(os.PRIO_PROCESS, 0)))
     threads = [threading.Thread(target=again, args=(ports.seconds, lambda end, act=act: act(ports, end)), daemon=True)
                for act in (read_slowly, flood, flood, send_garbage, open_many)]
     for thread in threads:

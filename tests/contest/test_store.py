@@ -88,6 +88,16 @@ def test_a_service_whose_board_finds_no_port_begins_nothing(path):
     assert replica.at_present(store.connect(path)).begun_ns == 0
 
 
+def test_a_board_never_takes_more_of_the_processor_than_it_was_given(path):
+    """Only root may: for everybody else the board would end."""
+    store.create(path, small_plan())
+    with subprocess.Popen(["nice", "-n", "15", TOOL, "board", path, "--bind", "127.0.0.1", "--port", "0"],
+                          stdout=subprocess.PIPE, text=True) as board:
+        line, priority = board.stdout.readline(), os.getpriority(os.PRIO_PROCESS, board.pid)
+        board.terminate()
+    assert line.startswith("board http://") and priority == min(19, os.getpriority(os.PRIO_PROCESS, 0) + 15)
+
+
 def test_a_second_run_goes_on_with_stream_and_scores(path):
     store.create(path, small_plan())
     first = play(path, 20)

@@ -263,7 +263,8 @@ def main(words):
         way_out = "; choose another port" if error.errno == errno.EADDRINUSE else ""
         complain("board", f"{options.bind}:{options.port}: {error.strerror}{way_out}")
         return 1
-    os.setpriority(os.PRIO_PROCESS, 0, 10)       # the players' server comes first
+    # The players' server comes first. A value below that of the caller would be refused.
+    os.setpriority(os.PRIO_PROCESS, 0, max(10, os.getpriority(os.PRIO_PROCESS, 0)))
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: follower.ended.set())
     server.pages = Pages(follower)
