@@ -23,9 +23,9 @@
 #include "base/assert.h"
 #include "base/bytes.h"
 #include "net/transport.h"
+#include "tests/lib/endpoint.h"
+#include "tests/lib/network.h"
 #include "tests/lib/random.h"
-#include "tests/sim/endpoint.h"
-#include "tests/sim/network.h"
 
 #define MS             UINT64_C(1000000)
 #define S              UINT64_C(1000000000)

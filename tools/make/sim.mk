@@ -1,7 +1,7 @@
 # Whole connections over a bad network, in virtual time: tests/sim/.
-SIM_OBJECTS := $(patsubst %.c,$(BUILD)/test/%.o,$(wildcard tests/sim/*.c base/*.c) tests/lib/frame_pool.c \
-	tests/lib/recording.c \
-	tests/lib/netdev_memory.c $(filter-out net/transport_own.c,$(NET_SOURCES_own)))
+SIMULATOR := $(patsubst %,tests/lib/%.c,endpoint network netdev_memory frame_pool recording)
+SIM_OBJECTS := $(patsubst %.c,$(BUILD)/test/%.o,tests/sim/sim.c $(SIMULATOR) $(wildcard base/*.c) \
+	$(filter-out net/transport_own.c,$(NET_SOURCES_own)))
 # One program holds both stacks: lwIP's names (tcp_connect, ...) stay inside, only net/transport.h's come out.
 SIM_LWIP := $(BUILD)/test/lwip_alone.o
 $(SIM_LWIP): $(patsubst %.c,$(BUILD)/test/%.o,$(LWIP_SOURCES))

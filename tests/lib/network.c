@@ -1,4 +1,4 @@
-#include "tests/sim/network.h"
+#include "tests/lib/network.h"
 
 #include <string.h>
 

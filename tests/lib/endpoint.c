@@ -1,4 +1,4 @@
-#include "tests/sim/endpoint.h"
+#include "tests/lib/endpoint.h"
 
 #include <stdlib.h>
 #include <string.h>
