@@ -23,9 +23,8 @@
 #include "base/assert.h"
 #include "base/bytes.h"
 #include "net/transport.h"
-#include "tests/lib/endpoint.h"
-#include "tests/lib/network.h"
 #include "tests/lib/random.h"
+#include "tests/lib/simulator.h"
 
 #define MS             UINT64_C(1000000)
 #define S              UINT64_C(1000000000)
@@ -38,11 +37,9 @@
 #define AFTERWARDS_NS  (200 * S) /* TIME-WAIT 60 s, FIN-WAIT-2 60 s, half-open 63 s */
 
 enum { STREAM_BYTES_MAX = 100000 };
-enum { STEPS_WITHOUT_TIME_MAX = 200000 }; /* the longest stream, written byte by byte, and twice that */
 
-static struct endpoint endpoints[2];
-static struct network network;
-static uint64_t game_seed, now_ns, steps, virtual_ns;
+static struct simulator sim;
+static uint64_t game_seed, virtual_ns;
 static bool with_lwip;
 static struct recording recording;               /* burst_count 0: none */
 static uint64_t forget_every_ns, forget_next_ns; /* when ARP forgets the peer, on both endpoints; UINT64_MAX: never */
@@ -56,10 +53,10 @@ _Noreturn void assert_failed(const char *file, int line, const char *condition)
 {
     printf("sim: %s:%d: %s\nsim: seed %" PRIu64 ", step %" PRIu64 ", at %" PRIu64
            " ns; again: sim --peer %s --seed %" PRIu64 " --steps 1\n",
-           file, line, condition, game_seed, steps, now_ns, with_lwip ? "lwip" : "own", game_seed);
+           file, line, condition, game_seed, sim.steps, sim.now_ns, with_lwip ? "lwip" : "own", game_seed);
     for (int s = 0; s < 2; s++)
-        for (uint32_t i = 0; i < endpoints[s].connection_count; i++) {
-            const struct half *h = &endpoints[s].halves[i];
+        for (uint32_t i = 0; i < sim.endpoints[s].connection_count; i++) {
+            const struct half *h = &sim.endpoints[s].halves[i];
             printf("sim: endpoint %d connection %u: state %d id %d written %" PRIu64 " of %" PRIu64 " read %" PRIu64
                    " shut %d peer shut %d broken %d reason %d\n",
                    s, i, h->state, h->id, h->written, h->plan.send_bytes, h->read, h->shut, h->peer_shut, h->broken,
@@ -67,7 +64,8 @@ _Noreturn void assert_failed(const char *file, int line, const char *condition)
         }
     printf("sim: frames %" PRIu64 " lost %" PRIu64 " repeated %" PRIu64 " reordered %" PRIu64 " corrupted %" PRIu64
            " truncated %" PRIu64 "\n",
-           network.frames, network.lost, network.repeated, network.reordered, network.corrupted, network.truncated);
+           sim.network.frames, sim.network.lost, sim.network.repeated, sim.network.reordered, sim.network.corrupted,
+           sim.network.truncated);
     fflush(stdout);
     abort();
 }
@@ -146,11 +144,11 @@ static uint32_t choose_neighbours(void)
         return 0;
     if (random_chance(&random, 3000)) {
         for (int s = 0; s < 2; s++)
-            endpoint_neighbour_fix(&endpoints[s], now_ns);
+            endpoint_neighbour_fix(&sim.endpoints[s], sim.now_ns);
     } else {
         forget_every_ns = every_ns[random_between(&random, 0, ARRAY_COUNT(every_ns) - 1)];
         forget_next_ns = forget_every_ns == UINT64_MAX ? UINT64_MAX
-                                                       : now_ns + random_between(&random, 0, forget_every_ns);
+                                                       : sim.now_ns + random_between(&random, 0, forget_every_ns);
     }
     return (uint32_t)random_between(&random, 0, (1 << ENDPOINT_CONNECTION_COUNT_MAX) - 1);
 }
@@ -159,17 +157,12 @@ static uint32_t choose_neighbours(void)
 static void choose_pause(void)
 {
     static const uint64_t lengths_ns[] = { 10 * MS, 300 * MS, 2 * S, 60 * S };
-    bool on = !with_lwip && game_seed % 4 == 1 && now_ns < network.perfect_from_ns;
-    pauses.next_ns = on ? now_ns + random_between(&pauses.random, 0, 10 * S) : UINT64_MAX;
+    bool on = !with_lwip && game_seed % 4 == 1 && sim.now_ns < sim.network.perfect_from_ns;
+    pauses.next_ns = on ? sim.now_ns + random_between(&pauses.random, 0, 10 * S) : UINT64_MAX;
     pauses.until_ns = pauses.next_ns;
     if (on)
         pauses.until_ns += lengths_ns[random_between(&pauses.random, 0, ARRAY_COUNT(lengths_ns) - 1)];
     pauses.endpoint = (uint32_t)random_between(&pauses.random, 0, 1);
-}
-
-static bool endpoint_stands_still(uint32_t index)
-{
-    return index == pauses.endpoint && now_ns >= pauses.next_ns && now_ns < pauses.until_ns;
 }
 
 static void game_open(uint64_t *random)
@@ -181,76 +174,56 @@ static void game_open(uint64_t *random)
     for (uint32_t s = 0; s < 2; s++) {
         struct tcp_policy policy;
         choose_policy(&policy, random);
-        memset(endpoints[s].halves, 0, sizeof endpoints[s].halves);
-        endpoint_open(&endpoints[s], s, s == lwip_index, &policy, random_from(random), now_ns);
+        memset(sim.endpoints[s].halves, 0, sizeof sim.endpoints[s].halves);
+        endpoint_open(&sim.endpoints[s], s, s == lwip_index, &policy, random_from(random), sim.now_ns);
         for (uint32_t i = 0; i < connection_count; i++)
-            choose_plan(&endpoints[s].halves[i].plan, random);
+            choose_plan(&sim.endpoints[s].halves[i].plan, random);
     }
     if (recording.burst_count > 0) {
-        struct half_plan *plan = &endpoints[1].halves[0].plan;
+        struct half_plan *plan = &sim.endpoints[1].halves[0].plan;
         plan->recording = &recording;
         plan->send_bytes = recording.digit_count;
         plan->write_pause_ns = 0;
     }
-    network_init(&network, &endpoints[0].device, &endpoints[1].device, &faults,
-                 now_ns + random_between(random, 0, 60) * S, random_from(random));
+    network_init(&sim.network, &sim.endpoints[0].device, &sim.endpoints[1].device, &faults,
+                 sim.now_ns + random_between(random, 0, 60) * S, random_from(random));
     uint32_t crossing = choose_neighbours();
-    endpoint_start(&endpoints[1], connection_count, crossing, now_ns);
-    endpoint_start(&endpoints[0], connection_count, crossing, now_ns);
+    endpoint_start(&sim.endpoints[1], connection_count, crossing, sim.now_ns);
+    endpoint_start(&sim.endpoints[0], connection_count, crossing, sim.now_ns);
     pauses.random = game_seed ^ UINT64_C(0xe7037ed1a0b428db);
     choose_pause();
 }
 
 /* ---- Playing it ---- */
 
-/* Plays one moment: delivers the frames that arrive now, one by one, until nothing moves. */
+/* Plays one moment, before which stacks may forget their peer, and machines may stop or go on. */
 static void play_moment(void)
 {
-    if (now_ns >= forget_next_ns) {
+    if (sim.now_ns >= forget_next_ns) {
         for (int s = 0; s < 2; s++)
-            endpoint_neighbour_renew(&endpoints[s], now_ns);
-        bool on = now_ns < network.perfect_from_ns + 10 * S;
+            endpoint_neighbour_renew(&sim.endpoints[s], sim.now_ns);
+        bool on = sim.now_ns < sim.network.perfect_from_ns + 10 * S;
         forget_next_ns = on ? forget_next_ns + forget_every_ns : UINT64_MAX;
     }
-    if (now_ns >= pauses.until_ns)
+    if (sim.now_ns >= pauses.until_ns)
         choose_pause();
-    for (uint64_t quiet = 0, turns = 0; quiet == 0; turns++) {
-        if (turns > STEPS_WITHOUT_TIME_MAX)
-            fail("endless turns at one point in time");
-        bool moved = network_deliver(&network, now_ns);
-        for (uint32_t s = 0; s < 2; s++)
-            moved |= !endpoint_stands_still(s) && endpoint_turn(&endpoints[s], now_ns);
-        network_take(&network, now_ns);
-        quiet = !moved;
-        steps++;
-    }
+    for (uint32_t s = 0; s < 2; s++)
+        sim.still[s] = s == pauses.endpoint && sim.now_ns >= pauses.next_ns;
+    simulator_play(&sim);
 }
 
 /* Moves time to the next event. Returns false if there is none before `until_ns`. */
 static bool advance(uint64_t until_ns)
 {
-    uint64_t next_ns = network_next_ns(&network);
-    next_ns = forget_next_ns < next_ns ? forget_next_ns : next_ns;
-    for (uint32_t s = 0; s < 2; s++) {
-        uint64_t deadline_ns = endpoint_stands_still(s) ? pauses.until_ns
-                                                        : endpoint_next_deadline_ns(&endpoints[s], now_ns);
-        if (deadline_ns <= now_ns) /* a deadline that net_idle leaves undone would spin the kernel's loop */
-            deadline_ns = now_ns + 1000;
-        next_ns = deadline_ns < next_ns ? deadline_ns : next_ns;
-    }
-    if (next_ns > until_ns) {
-        now_ns = until_ns;
-        return false;
-    }
-    now_ns = next_ns;
-    return true;
+    uint64_t goes_on_ns = sim.still[pauses.endpoint] ? pauses.until_ns : UINT64_MAX;
+    return simulator_advance(&sim, min_u64(forget_next_ns, goes_on_ns), until_ns);
 }
 
 static void check_streams(void)
 {
     for (int s = 0; s < 2; s++)
-        for (uint32_t i = 0; i < endpoints[s].connection_count; i++) {
-            const struct half *half = &endpoints[s].halves[i], *peer = &endpoints[!s].halves[i];
+        for (uint32_t i = 0; i < sim.endpoints[s].connection_count; i++) {
+            const struct half *half = &sim.endpoints[s].halves[i], *peer = &sim.endpoints[!s].halves[i];
             ASSERT(half->read <= peer->written);
             if (half->peer_shut && !peer->broken)
                 ASSERT(half->read == peer->written && peer->written == peer->plan.send_bytes);
@@ -262,11 +235,11 @@ static bool all_done(void)
 {
     bool done = true;
     for (int s = 0; s < 2; s++)
-        for (uint32_t i = 0; i < endpoints[s].connection_count; i++) {
-            const struct half *half = &endpoints[s].halves[i], *peer = &endpoints[!s].halves[i];
+        for (uint32_t i = 0; i < sim.endpoints[s].connection_count; i++) {
+            const struct half *half = &sim.endpoints[s].halves[i], *peer = &sim.endpoints[!s].halves[i];
             if (half->state != HALF_DONE && peer->state == HALF_DONE && peer->broken
-                && now_ns > network.perfect_from_ns + PATIENCE_NS && now_ns - peer->done_ns > PATIENCE_NS)
-                endpoint_abort(&endpoints[s], i, now_ns);
+                && sim.now_ns > sim.network.perfect_from_ns + PATIENCE_NS && sim.now_ns - peer->done_ns > PATIENCE_NS)
+                endpoint_abort(&sim.endpoints[s], i, sim.now_ns);
             done &= half->state == HALF_DONE;
         }
     return done;
@@ -277,8 +250,8 @@ static bool all_done(void)
  * over. */
 static void check_ends(void)
 {
-    for (uint32_t i = 0; i < endpoints[0].connection_count; i++) {
-        const struct half *a = &endpoints[0].halves[i], *b = &endpoints[1].halves[i];
+    for (uint32_t i = 0; i < sim.endpoints[0].connection_count; i++) {
+        const struct half *a = &sim.endpoints[0].halves[i], *b = &sim.endpoints[1].halves[i];
         bool planned = a->plan.abort_after_bytes != UINT64_MAX || a->plan.close_after_bytes != UINT64_MAX
                        || b->plan.abort_after_bytes != UINT64_MAX || b->plan.close_after_bytes != UINT64_MAX;
         bool never_met = a->broken && a->read == 0 && b->read == 0;
@@ -294,30 +267,30 @@ static void check_ends(void)
 static void play(uint64_t seed)
 {
     uint64_t random = game_seed = seed;
-    now_ns = GAME_BEGINS_NS;
+    sim.now_ns = GAME_BEGINS_NS;
     game_open(&random);
-    uint64_t until_ns = now_ns + GAME_NS_MAX;
+    uint64_t until_ns = sim.now_ns + GAME_NS_MAX;
     for (bool done = false; !done;) {
         play_moment();
         check_streams();
         done = all_done();
-        if (!done && !advance(now_ns + S < until_ns ? now_ns + S : until_ns) && now_ns >= until_ns)
+        if (!done && !advance(min_u64(sim.now_ns + S, until_ns)) && sim.now_ns >= until_ns)
             fail("a connection has not ended");
     }
     check_ends();
-    for (uint64_t end_ns = now_ns + AFTERWARDS_NS; now_ns < end_ns;) {
+    for (uint64_t end_ns = sim.now_ns + AFTERWARDS_NS; sim.now_ns < end_ns;) {
         play_moment();
         advance(end_ns);
     }
     play_moment();
     for (int s = 0; s < 2; s++) {
-        const char *leftover = endpoint_leftover(&endpoints[s]);
+        const char *leftover = endpoint_leftover(&sim.endpoints[s]);
         if (leftover != NULL)
             fail(leftover);
-        if (!endpoints[s].lwip)
-            endpoint_close(&endpoints[s]);
+        if (!sim.endpoints[s].lwip)
+            endpoint_close(&sim.endpoints[s]);
     }
-    virtual_ns += now_ns - GAME_BEGINS_NS;
+    virtual_ns += sim.now_ns - GAME_BEGINS_NS;
 }
 
 /* Plays one game in a process of its own. lwIP cannot be started twice, and the seed alone must replay the game. */
@@ -329,14 +302,14 @@ static void play_apart(uint64_t seed)
     pid_t child = fork();
     if (child == 0) {
         play(seed);
-        shared[0] = steps;
+        shared[0] = sim.steps;
         shared[1] = virtual_ns;
         _exit(0);
     }
     int status;
     if (waitpid(child, &status, 0) != child || !WIFEXITED(status) || WEXITSTATUS(status) != 0)
         exit(1); /* the child has printed the reason */
-    steps = shared[0];
+    sim.steps = shared[0];
     virtual_ns = shared[1];
 }
 
@@ -405,8 +378,8 @@ int main(int argc, char **argv)
     uint64_t games = 0;
     do {
         (with_lwip ? play_apart : play)(seed + games++);
-    } while (steps < steps_wanted && (seconds == UINT64_MAX || time(NULL) < end));
-    printf("sim: %" PRIu64 " games, %" PRIu64 " steps, %" PRIu64 " s of virtual time, nothing found\n", games, steps,
-           virtual_ns / S);
+    } while (sim.steps < steps_wanted && (seconds == UINT64_MAX || time(NULL) < end));
+    printf("sim: %" PRIu64 " games, %" PRIu64 " steps, %" PRIu64 " s of virtual time, nothing found\n", games,
+           sim.steps, virtual_ns / S);
     return 0;
 }
