@@ -1,7 +1,7 @@
 #include "tests/lib/simulator.h"
 
 #include "base/assert.h"
-#include "base/bytes.h"
+#include "base/time.h"
 
 /* Bounds the turns at one point in time: the longest stream of tests/sim, written byte by byte, and twice that. */
 enum { TURNS_MAX = 200000 };
@@ -21,15 +21,15 @@ void simulator_play(struct simulator *simulator)
 
 bool simulator_advance(struct simulator *simulator, uint64_t own_ns, uint64_t until_ns)
 {
-    uint64_t now_ns = simulator->now_ns, next_ns = min_u64(network_next_ns(&simulator->network), own_ns);
+    uint64_t now_ns = simulator->now_ns, next_ns = min_ns(network_next_ns(&simulator->network), own_ns);
     for (uint32_t i = 0; i < 2; i++) {
         if (simulator->still[i])
             continue;
         uint64_t deadline_ns = endpoint_next_deadline_ns(&simulator->endpoints[i], now_ns);
         if (deadline_ns <= now_ns) /* a deadline that net_idle leaves undone would spin the kernel's loop */
             deadline_ns = now_ns + 1000;
-        next_ns = min_u64(next_ns, deadline_ns);
+        next_ns = min_ns(next_ns, deadline_ns);
     }
-    simulator->now_ns = min_u64(next_ns, until_ns);
+    simulator->now_ns = min_ns(next_ns, until_ns);
     return next_ns <= until_ns;
 }

@@ -22,6 +22,7 @@
 
 #include "base/assert.h"
 #include "base/bytes.h"
+#include "base/time.h"
 #include "net/transport.h"
 #include "tests/lib/random.h"
 #include "tests/lib/simulator.h"
@@ -216,7 +217,7 @@ static void play_moment(void)
 static bool advance(uint64_t until_ns)
 {
     uint64_t goes_on_ns = sim.still[pauses.endpoint] ? pauses.until_ns : UINT64_MAX;
-    return simulator_advance(&sim, min_u64(forget_next_ns, goes_on_ns), until_ns);
+    return simulator_advance(&sim, min_ns(forget_next_ns, goes_on_ns), until_ns);
 }
 
 static void check_streams(void)
@@ -274,7 +275,7 @@ static void play(uint64_t seed)
         play_moment();
         check_streams();
         done = all_done();
-        if (!done && !advance(min_u64(sim.now_ns + S, until_ns)) && sim.now_ns >= until_ns)
+        if (!done && !advance(min_ns(sim.now_ns + S, until_ns)) && sim.now_ns >= until_ns)
             fail("a connection has not ended");
     }
     check_ends();

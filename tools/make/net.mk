@@ -1,5 +1,4 @@
 # Our own stack: what its unit tests need besides the archive.
-UNIT_EXTRA_tcp_pair_test := tests/lib/stack_pair.c
 $(foreach test,$(shell grep -lE "tests/lib/tcp_(fixture|peer).h" tests/unit/*_test.c),\
 	$(eval UNIT_EXTRA_$(basename $(notdir $(test))) := tests/lib/tcp_peer.c))
 UNIT_EXTRA_ipv4_test := tests/lib/frame_pool.c tests/lib/netdev_memory.c
