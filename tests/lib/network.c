@@ -7,7 +7,8 @@
 void network_init(struct network *network, struct netdev_memory *a, struct netdev_memory *b,
                   const struct network_faults *faults, uint64_t perfect_from_ns, uint64_t seed)
 {
-    memset(network, 0, offsetof(struct network, in_transit));
+    memset(network, 0, offsetof(struct network, transit));
+    transit_init(&network->transit);
     network->ends[0] = a;
     network->ends[1] = b;
     network->faults = *faults;
@@ -17,16 +18,8 @@ void network_init(struct network *network, struct netdev_memory *a, struct netde
 
 static void schedule(struct network *network, uint32_t to, const uint8_t *data, uint32_t bytes, uint64_t arrives_ns)
 {
-    if (network->count == NETWORK_FRAMES_MAX) {
+    if (network->transit.count == NETWORK_FRAMES_MAX || !transit_put(&network->transit, to, data, bytes, arrives_ns))
         network->lost++;
-        return;
-    }
-    struct network_frame *frame = &network->in_transit[network->count++];
-    frame->arrives_ns = arrives_ns;
-    frame->order = network->order++;
-    frame->to = to;
-    frame->bytes = bytes;
-    memcpy(frame->data, data, bytes);
 }
 
 static void send(struct network *network, uint32_t from, uint8_t *data, uint32_t bytes, uint64_t now_ns)
@@ -73,32 +66,13 @@ void network_take(struct network *network, uint64_t now_ns)
             send(network, from, data, bytes, now_ns);
 }
 
-static int64_t earliest(const struct network *network)
-{
-    int64_t best = -1;
-    for (uint32_t i = 0; i < network->count; i++) {
-        const struct network_frame *frame = &network->in_transit[i], *other = &network->in_transit[best < 0 ? i : best];
-        if (best < 0 || frame->arrives_ns < other->arrives_ns
-            || (frame->arrives_ns == other->arrives_ns && frame->order < other->order))
-            best = i;
-    }
-    return best;
-}
-
 bool network_deliver(struct network *network, uint64_t now_ns)
 {
-    int64_t index = earliest(network);
-    if (index < 0 || network->in_transit[index].arrives_ns > now_ns)
-        return false;
-    struct network_frame *frame = &network->in_transit[index];
-    if (!netdev_memory_feed(network->ends[frame->to], frame->data, frame->bytes, false))
+    uint32_t to, bytes;
+    const uint8_t *frame = transit_get(&network->transit, &to, &bytes, now_ns);
+    if (frame != NULL && !netdev_memory_feed(network->ends[to], frame, bytes, false))
         network->lost++; /* the endpoint's receive ring is full */
-    *frame = network->in_transit[--network->count];
-    return true;
+    return frame != NULL;
 }
 
-uint64_t network_next_ns(const struct network *network)
-{
-    int64_t index = earliest(network);
-    return index < 0 ? UINT64_MAX : network->in_transit[index].arrives_ns;
-}
+uint64_t network_next_ns(const struct network *network) { return transit_next_ns(&network->transit); }

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "tests/lib/netdev_memory.h"
+#include "tests/lib/transit.h"
 
 enum { NETWORK_FRAMES_MAX = 2048 }; /* more are lost, as in a full queue */
 
@@ -15,23 +16,13 @@ struct network_faults {
     uint64_t delay_least_ns, delay_most_ns;
 };
 
-struct network_frame {
-    uint64_t arrives_ns;
-    uint64_t order;
-    uint32_t to;
-    uint32_t bytes;
-    uint8_t data[NETDEV_FRAME_BYTES_MAX];
-};
-
 struct network {
     struct netdev_memory *ends[2];
     struct network_faults faults;
     uint64_t perfect_from_ns;
     uint64_t random;
-    uint64_t order;
     uint64_t frames, lost, repeated, reordered, corrupted, truncated;
-    uint32_t count;
-    struct network_frame in_transit[NETWORK_FRAMES_MAX];
+    struct transit transit;
 };
 
 void network_init(struct network *network, struct netdev_memory *a, struct netdev_memory *b,

@@ -343,7 +343,7 @@ static void end_read_report(struct end *end)
 
 static void wait_for_more(uint64_t now_ns)
 {
-    uint64_t next_ns = relay_next_ns(&relay);
+    uint64_t next_ns = transit_next_ns(&relay.transit);
     struct pollfd fds[4] = { { ends[0].tun, POLLIN, 0 },
                              { ends[1].tun, POLLIN, 0 },
                              { ends[0].done ? -1 : ends[0].report, POLLIN, 0 },
@@ -371,7 +371,7 @@ static void play(void)
         uint32_t to, bytes;
         for (int i = 0; i < 2; i++)
             end_take(&ends[i], now_ns);
-        for (const uint8_t *packet; (packet = relay_get(&relay, &to, &bytes, now_ns)) != NULL;)
+        for (const uint8_t *packet; (packet = transit_get(&relay.transit, &to, &bytes, now_ns)) != NULL;)
             end_give(&ends[to], packet, bytes, now_ns);
         for (int i = 0; i < 2; i++)
             if (ends[i].own)

@@ -1,13 +1,12 @@
 /* The path between two endpoints, in real time. Delays, loses, repeats and reorders IP packets by a seed, over a line
- * of a given rate with a queue before it. Knows no sockets: packets in, packets out.
+ * of a given rate with a queue before it. Knows no sockets: the caller takes the packets out of `transit`.
  *
  * The n-th packet of a direction gets the same faults in each run of a seed. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "tests/lib/transit.h"
 
-enum { RELAY_PACKET_BYTES_MAX = 1500, RELAY_PACKETS_MAX = 16384 };
+enum { RELAY_PACKET_BYTES_MAX = 1500 };
 
 /* Chances in 10,000 a packet and direction. */
 struct relay_faults {
@@ -23,27 +22,11 @@ struct relay_direction {
     uint64_t packets, bytes, lost, overflowed, repeated, reordered;
 };
 
-struct relay_packet {
-    uint64_t due_ns, order;
-    uint16_t slot, bytes;
-    uint8_t to;
-};
-
 struct relay {
     struct relay_faults faults;
     struct relay_direction directions[2]; /* by the end that sends */
-    uint64_t order;
-    uint32_t count;
-    struct relay_packet heap[RELAY_PACKETS_MAX]; /* the earliest first */
-    uint16_t free_slots[RELAY_PACKETS_MAX];      /* the first `count` are taken */
-    uint8_t data[RELAY_PACKETS_MAX][RELAY_PACKET_BYTES_MAX];
+    struct transit transit;
 };
 
 void relay_init(struct relay *relay, const struct relay_faults *faults, uint64_t seed);
 void relay_put(struct relay *relay, uint32_t from, const uint8_t *data, uint32_t bytes, uint64_t now_ns);
-
-/* Returns the packet that arrived first, valid until the next relay_put. Returns NULL if none has arrived yet. */
-const uint8_t *relay_get(struct relay *relay, uint32_t *to, uint32_t *bytes, uint64_t now_ns);
-
-/* Returns the time at which the next packet arrives, or UINT64_MAX if none is in transit. */
-uint64_t relay_next_ns(const struct relay *relay);

@@ -1,5 +1,5 @@
 # Whole connections over a bad network, in virtual time: tests/sim/.
-SIMULATOR := $(patsubst %,tests/lib/%.c,simulator endpoint network netdev_memory frame_pool recording)
+SIMULATOR := $(patsubst %,tests/lib/%.c,simulator endpoint network transit netdev_memory frame_pool recording)
 UNIT_EXTRA_tcp_pair_test := $(SIMULATOR)
 SIM_OBJECTS := $(patsubst %.c,$(BUILD)/test/%.o,tests/sim/sim.c $(SIMULATOR) $(wildcard base/*.c) \
 	$(filter-out net/transport_own.c,$(NET_SOURCES_own)))
